@@ -1,0 +1,2 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause

@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Flags shared by all that is compiled here.  NULL ends lists, so a diff that adds a line adds one line.
+NULL =
+
+AM_CPPFLAGS = \
+	-I$(top_srcdir)/src/common/base \
+	-I$(top_srcdir)/src/common/fabric \
+	-I$(top_srcdir)/src/common/rtrs \
+	-I$(top_srcdir)/src/common/rnbd \
+	$(NULL)
+AM_CFLAGS = -std=gnu11 -pthread $(WARN_CFLAGS) $(SAN_CFLAGS)
+AM_LDFLAGS = -pthread $(SAN_CFLAGS)

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The only reader of time.  A program links clock.c; the simulation links its own and so owns
+ * time.  Any thread. */
+#ifndef BASE_CLOCK_H
+#define BASE_CLOCK_H
+
+#include <stdint.h>
+
+/* Monotonic milliseconds since some start; never goes back. */
+uint64_t clock_now_ms(void);
+
+#define CLOCK_NEVER UINT64_MAX
+
+#endif

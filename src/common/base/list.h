@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Intrusive doubly linked list.  The list owns nothing; an entry is on one list at a time.
+ * A removed or initialised entry points to itself, so list_empty() tells whether it is linked. */
+#ifndef BASE_LIST_H
+#define BASE_LIST_H
+
+#include <stdbool.h>
+
+#include "util.h"
+
+struct list {
+	struct list *next, *prev;
+};
+
+#define LIST_INIT(name) { &(name), &(name) }
+
+static inline void list_init(struct list *l)
+{
+	l->next = l->prev = l;
+}
+
+static inline bool list_empty(const struct list *l)
+{
+	return l->next == l;
+}
+
+static inline void list_insert_before(struct list *at, struct list *e)
+{
+	e->next = at;
+	e->prev = at->prev;
+	at->prev->next = e;
+	at->prev = e;
+}
+
+static inline void list_add_tail(struct list *l, struct list *e)
+{
+	list_insert_before(l, e);
+}
+
+static inline void list_add_head(struct list *l, struct list *e)
+{
+	list_insert_before(l->next, e);
+}
+
+static inline void list_del(struct list *e)
+{
+	e->prev->next = e->next;
+	e->next->prev = e->prev;
+	list_init(e);
+}
+
+static inline struct list *list_pop(struct list *l)
+{
+	struct list *e = l->next;
+
+	if (e == l)
+		return NULL;
+	list_del(e);
+	return e;
+}
+
+/* Move all entries of @from, in order, to the end of @to. */
+static inline void list_splice_tail(struct list *to, struct list *from)
+{
+	if (list_empty(from))
+		return;
+	from->next->prev = to->prev;
+	to->prev->next = from->next;
+	from->prev->next = to;
+	to->prev = from->prev;
+	list_init(from);
+}
+
+#define list_entry(ptr, type, member) container_of(ptr, type, member)
+
+#define list_for_each(pos, l, member)                                                              \
+	for (pos = list_entry((l)->next, __typeof__(*pos), member); &pos->member != (l);           \
+	     pos = list_entry(pos->member.next, __typeof__(*pos), member))
+
+/* As list_for_each, and @pos may be removed or freed in the body. */
+#define list_for_each_safe(pos, tmp, l, member)                                                    \
+	for (pos = list_entry((l)->next, __typeof__(*pos), member),                                \
+	    tmp = list_entry(pos->member.next, __typeof__(*pos), member);                          \
+	     &pos->member != (l);                                                                  \
+	     pos = tmp, tmp = list_entry(tmp->member.next, __typeof__(*tmp), member))
+
+#endif

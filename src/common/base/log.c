@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the process-wide sink and level.  Set once before threads start, read by all after. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "clock.h"
+#include "log.h"
+#include "util.h"
+
+static const char *const level_names[] = { "error", "warning", "info", "debug" };
+
+static void stderr_sink(enum log_level level, const char *line)
+{
+	fprintf(stderr, "%s: %s\n", log_level_name(level), line);
+}
+
+static log_sink_fn *log_sink = stderr_sink;
+static enum log_level log_max = LOG_LEVEL_INFO;
+
+void log_init(log_sink_fn *sink, enum log_level level)
+{
+	log_sink = sink ? sink : stderr_sink;
+	log_max = level;
+}
+
+bool log_wants(enum log_level level)
+{
+	return level <= log_max;
+}
+
+const char *log_level_name(enum log_level level)
+{
+	return level_names[level];
+}
+
+int log_level_parse(const char *name, enum log_level *level)
+{
+	for (unsigned i = 0; i < ARRAY_SIZE(level_names); i++) {
+		if (!strcmp(name, level_names[i])) {
+			*level = (enum log_level)i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+void log_write(enum log_level level, const char *obj, const char *fmt, ...)
+{
+	int saved_errno = errno;
+	char line[1024];
+	int n = 0;
+	va_list ap;
+
+	if (!log_wants(level))
+		return;
+	if (obj && *obj)
+		n = snprintf(line, sizeof(line), "%s: ", obj);
+	if (n < 0 || (size_t)n >= sizeof(line))
+		n = 0;
+	va_start(ap, fmt);
+	vsnprintf(line + n, sizeof(line) - (size_t)n, fmt, ap);
+	va_end(ap);
+	log_sink(level, line);
+	errno = saved_errno;
+}
+
+bool log_limit_pass(struct log_limit *limit, const char *obj)
+{
+	uint64_t now = clock_now_ms();
+	unsigned told = 0;
+	bool pass;
+
+	pthread_mutex_lock(&limit->lock);
+	if (now - limit->window_start_ms >= limit->interval_ms) {
+		limit->window_start_ms = now;
+		limit->in_window = 0;
+		told = limit->held_back;
+		limit->held_back = 0;
+	}
+	pass = limit->in_window < limit->burst;
+	if (pass)
+		limit->in_window++;
+	else
+		limit->held_back++;
+	pthread_mutex_unlock(&limit->lock);
+
+	if (told)
+		log_warn(obj, "%u similar lines were held back", told);
+	return pass;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Log lines with the object's name in front: "path 10.0.0.1@10.0.0.2: heartbeat missed".
+ *
+ * The one who knows a cause logs it once; callers pass the errno on silently.  Nothing above
+ * LOG_DEBUG on the IO path.  Lines that a peer can cause go through a struct log_limit.
+ * Any thread.  Preserves errno. */
+#ifndef BASE_LOG_H
+#define BASE_LOG_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum log_level {
+	LOG_LEVEL_ERROR,
+	LOG_LEVEL_WARN,
+	LOG_LEVEL_INFO,
+	LOG_LEVEL_DEBUG,
+};
+
+/* Receives one line, complete, without a newline.  Called on the logging thread. */
+typedef void log_sink_fn(enum log_level level, const char *line);
+
+/* Set the sink and the least important level that is passed on.  Before any thread starts.
+ * Without a call lines go to stderr at LOG_LEVEL_INFO. */
+void log_init(log_sink_fn *sink, enum log_level level);
+
+bool log_wants(enum log_level level);
+
+/* "error", "warning", "info", "debug". */
+const char *log_level_name(enum log_level level);
+/* Returns 0, or -EINVAL when @name is none of the above. */
+int log_level_parse(const char *name, enum log_level *level);
+
+/* @obj: the object's name, or NULL for none. */
+void log_write(enum log_level level, const char *obj, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+#define log_err(obj, ...) log_write(LOG_LEVEL_ERROR, obj, __VA_ARGS__)
+#define log_warn(obj, ...) log_write(LOG_LEVEL_WARN, obj, __VA_ARGS__)
+#define log_info(obj, ...) log_write(LOG_LEVEL_INFO, obj, __VA_ARGS__)
+#define log_dbg(obj, ...)                                                                          \
+	do {                                                                                       \
+		if (log_wants(LOG_LEVEL_DEBUG))                                                    \
+			log_write(LOG_LEVEL_DEBUG, obj, __VA_ARGS__);                              \
+	} while (0)
+
+/* At most @burst lines in @interval_ms; what was held back is counted and told in front of the
+ * next line that passes.  Initialise statically with LOG_LIMIT_INIT. */
+struct log_limit {
+	pthread_mutex_t lock;
+	uint64_t window_start_ms;
+	unsigned in_window;
+	unsigned held_back;
+	unsigned burst;
+	unsigned interval_ms;
+};
+
+#define LOG_LIMIT_INIT(burst_, interval_ms_)                                                       \
+	{ .lock = PTHREAD_MUTEX_INITIALIZER, .burst = (burst_), .interval_ms = (interval_ms_) }
+
+/* True if a line may be written now. */
+bool log_limit_pass(struct log_limit *limit, const char *obj);
+
+#define log_limited(limit, level, obj, ...)                                                        \
+	do {                                                                                       \
+		if (log_limit_pass(limit, obj))                                                    \
+			log_write(level, obj, __VA_ARGS__);                                        \
+	} while (0)
+
+#endif

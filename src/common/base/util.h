@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Small arithmetic and struct helpers.  Pure, any thread. */
+#ifndef BASE_UTIL_H
+#define BASE_UTIL_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdbool.h>
+
+#define container_of(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+#define MIN(a, b)                                                                                  \
+	({                                                                                         \
+		__auto_type _a = (a);                                                              \
+		__auto_type _b = (b);                                                              \
+		_a < _b ? _a : _b;                                                                 \
+	})
+#define MAX(a, b)                                                                                  \
+	({                                                                                         \
+		__auto_type _a = (a);                                                              \
+		__auto_type _b = (b);                                                              \
+		_a > _b ? _a : _b;                                                                 \
+	})
+
+/* @align must be a power of two. */
+static inline uint64_t align_up(uint64_t x, uint64_t align)
+{
+	return (x + align - 1) & ~(align - 1);
+}
+
+static inline uint64_t align_down(uint64_t x, uint64_t align)
+{
+	return x & ~(align - 1);
+}
+
+static inline bool is_pow2(uint64_t x)
+{
+	return x && !(x & (x - 1));
+}
+
+/* Bits that hold the values 0..x-1: ceil(log2 x); 0 for x <= 1. */
+static inline unsigned ceil_log2(uint64_t x)
+{
+	return x <= 1 ? 0 : 64 - (unsigned)__builtin_clzll(x - 1);
+}
+
+/* True if [off, off + len) lies inside [0, size).  Never wraps. */
+static inline bool range_ok(uint64_t off, uint64_t len, uint64_t size)
+{
+	return len <= size && off <= size - len;
+}
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a provider implements.  Each function has the contract of its namesake in fabric.h; fabric.c
+ * makes the checks common to all and calls through here.  A provider embeds the structs below
+ * first in its own. */
+#ifndef FAB_PROVIDER_H
+#define FAB_PROVIDER_H
+
+#include "fabric.h"
+
+struct fab_cm { const struct fab_provider *ops; };
+
+struct fab_listener {
+	const struct fab_provider *ops;
+	struct fab_cm *cm;
+	struct fab_addr addr;
+};
+
+struct fab_conn {
+	const struct fab_provider *ops;
+	struct fab_cm *cm;
+	void *context;
+	struct fab_addr local, peer;
+};
+
+struct fab_pd { const struct fab_provider *ops; };
+
+/* Our memory region: struct ibv_mr is first, so one converts to the other. */
+struct fab_mr {
+	struct ibv_mr ibv;
+	struct fab_pd *pd;
+};
+
+struct fab_provider {
+	const char *name;
+
+	int (*cm_create)(struct fab_cm **cm);
+	void (*cm_destroy)(struct fab_cm *cm);
+	int (*cm_fd)(const struct fab_cm *cm);
+	int (*cm_get_event)(struct fab_cm *cm, struct fab_event *ev);
+	int (*listen)(struct fab_cm *cm, const struct fab_addr *addr, struct fab_listener **l);
+	void (*listener_destroy)(struct fab_listener *l);
+
+	int (*conn_create)(struct fab_cm *cm, struct fab_conn **conn);
+	void (*conn_destroy)(struct fab_conn *conn);
+	int (*resolve)(struct fab_conn *conn, const struct fab_addr *src,
+		       const struct fab_addr *dst);
+	int (*query_device)(const struct fab_conn *conn, struct fab_device_attr *attr);
+	int (*create_qp)(struct fab_conn *conn, struct fab_pd *pd, const struct fab_qp_attr *attr);
+	int (*connect)(struct fab_conn *conn, const void *private_data, size_t len);
+	int (*accept)(struct fab_conn *conn, const void *private_data, size_t len);
+	void (*reject)(struct fab_conn *conn, const void *private_data, size_t len);
+
+	int (*pd_create)(struct fab_conn *conn, struct fab_pd **pd);
+	void (*pd_destroy)(struct fab_pd *pd);
+	bool (*pd_local_dma_lkey)(const struct fab_pd *pd, uint32_t *lkey);
+	struct ibv_mr *(*reg_mr)(struct fab_pd *pd, void *addr, size_t length, int access);
+	int (*rereg_mr)(struct ibv_mr *mr, void *addr, size_t length, int access);
+	void (*dereg_mr)(struct ibv_mr *mr);
+
+	int (*post_send)(struct fab_conn *conn, const struct ibv_send_wr *wr);
+	int (*post_recv)(struct fab_conn *conn, const struct ibv_recv_wr *wr);
+	int (*poll)(struct fab_conn *conn, struct ibv_wc *wc, int n);
+	int (*conn_fd)(const struct fab_conn *conn);
+	int (*arm)(struct fab_conn *conn, short *events);
+	bool (*need_rearm)(const struct fab_conn *conn);
+	void (*disconnect)(struct fab_conn *conn);
+	const char *(*conn_cause)(const struct fab_conn *conn);
+};
+
+extern const struct fab_provider fab_tcp;
+
+#endif

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The fabric: reliable connections that speak verbs.
+ *
+ * Data is that of <infiniband/verbs.h>: ibv_send_wr, ibv_recv_wr, ibv_sge, ibv_wc, ibv_mr and the
+ * opcode, status and access enums.  Handles are ours.  Providers: tcp (always), verbs (rdma-core),
+ * and sim for tests.  A connection is polled, as a CQ is; no provider owns a thread or a loop.
+ *
+ * THE SUBSET.  Send opcodes SEND, SEND_WITH_IMM, SEND_WITH_INV, RDMA_WRITE, RDMA_WRITE_WITH_IMM
+ * (and LOCAL_INV, BIND_MW where the device has windows).  No RDMA READ, no atomics: RTRS uses none.
+ *
+ * THE PROMISES.  Each has a test in the conformance suite (tests/fabric), named by its letter.
+ *  a. Send completions come in posting order, receive completions in arrival order; there is no
+ *     order between the two.
+ *  b. An unsignaled work request completes only when it fails.  Callers signal what they want to
+ *     hear of and never to make room: the fabric reclaims its queue by itself.
+ *  c. After the first failure everything posted completes with IBV_WC_WR_FLUSH_ERR (the failing
+ *     one may tell its own status), signaled or not; then, once, fab_poll() returns -ENOTCONN
+ *     ("drained") and goes on to.  A partial post is a failed connection.
+ *  d. The bytes of an RDMA_WRITE are visible before the completion of an immediate or send posted
+ *     behind it.  What is bound in a chain is usable by the next request of that chain.
+ *  e. A send or immediate that meets no posted receive is never delivered: tcp and sim fail the
+ *     connection at once, verbs retries (RNR).
+ *  f. Nothing completes inside a post; completions come only from fab_poll().
+ *  g. A provider goes on receiving while it cannot send, so two peers never block each other.
+ *  h. Post and poll may run on two threads at once; posts are serialised inside; two polls of one
+ *     connection must not run at once.
+ *  i. Remote access is checked for key, liveness, right and range for each message; a violation
+ *     fails the connection and changes nothing outside the range the key gives.  A zero-length
+ *     RDMA_WRITE is not checked (as on a NIC).
+ *  k. When fab_rereg_mr() or fab_dereg_mr() returns, no peer's byte is placed under the old key
+ *     any more.  A connection in the middle of such a placement fails.
+ *  l. A send completion (or flush) of a request says that its local buffers are no longer read.
+ *
+ * ERRORS are 0 or negative errno.  On error from a post the connection has failed: do not retry.
+ *
+ * LIFE.  active:  fab_conn_create, fab_resolve, ROUTE_RESOLVED, fab_create_qp, [post_recv],
+ *                 fab_connect, ESTABLISHED | REJECTED | UNREACHABLE
+ *        passive: CONNECT_REQUEST (gives a conn), fab_create_qp, [post_recv], fab_accept,
+ *                 ESTABLISHED   |   fab_reject (the conn is gone)
+ *        both:    ... fab_disconnect, poll until -ENOTCONN, fab_conn_destroy.
+ */
+#ifndef FABRIC_H
+#define FABRIC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include <infiniband/verbs.h>
+
+struct fab_provider;
+struct fab_cm;
+struct fab_listener;
+struct fab_conn;
+struct fab_pd;
+
+/* ---- addresses (fab-addr.c) ---- */
+
+#define FAB_ADDR_STRLEN 128
+
+struct fab_addr {
+	const struct fab_provider *provider;
+	struct sockaddr_storage ss;
+	socklen_t len;			/* 0: none given */
+};
+
+/* Provider by name ("tcp"), or NULL.  Any thread. */
+const struct fab_provider *fab_provider_find(const char *name);
+const char *fab_provider_name(const struct fab_provider *p);
+
+/* Add @p to those that can be found (the simulation's); before any thread starts. */
+void fab_provider_register(const struct fab_provider *p);
+
+/* Split and resolve "HOST", "HOST:PORT", "[V6]", "[V6]:PORT", optionally with "NAME://" in front
+ * (then @p is ignored, else it is the provider).  May block in name resolution.
+ * Returns 0 with the first usable address, or -errno with the reason in @err (never empty):
+ * -EINVAL malformed, -EPROTONOSUPPORT unknown or unbuilt transport, -ENOENT unknown host. */
+int fab_addr_parse(const char *text, const struct fab_provider *p, uint16_t default_port,
+		   struct fab_addr *addr, char *err, size_t errlen);
+/* "192.0.2.1:1234", "[::1]:1234"; no transport.  Always terminates @buf; returns @buf. */
+const char *fab_addr_format(const struct fab_addr *addr, char *buf, size_t len);
+uint16_t fab_addr_port(const struct fab_addr *addr);
+/* Same host address; ports and transports are not looked at (protocol.md 1.6). */
+bool fab_addr_same_host(const struct fab_addr *a, const struct fab_addr *b);
+
+/* ---- connection manager ---- */
+
+#define FAB_PRIVATE_DATA_MAX 196
+
+enum fab_event_type {
+	FAB_EVENT_ROUTE_RESOLVED,	/* active: fab_pd_create and fab_create_qp are possible now */
+	FAB_EVENT_CONNECT_REQUEST,	/* passive: private data of the peer's fab_connect */
+	FAB_EVENT_ESTABLISHED,		/* active: private data of the peer's fab_accept */
+	FAB_EVENT_REJECTED,		/* active: private data of the peer's fab_reject */
+	FAB_EVENT_UNREACHABLE,		/* active: status says why (-ECONNREFUSED, ...) */
+	FAB_EVENT_DISCONNECTED,		/* after ESTABLISHED, where the provider sees it outside of
+					 * fab_poll; answer with fab_disconnect */
+};
+
+struct fab_event {
+	enum fab_event_type type;
+	int status;
+	struct fab_conn *conn;
+	struct fab_listener *listener;	/* CONNECT_REQUEST */
+	uint8_t private_data[FAB_PRIVATE_DATA_MAX];
+	size_t private_data_len;
+};
+
+/* An event channel with the connections and listeners that report to it.  One thread at a time
+ * calls fab_cm_*, fab_listen, fab_resolve, fab_connect, fab_accept and fab_reject of one cm.
+ * Bounded: strangers that connect and say nothing are dropped by the provider itself. */
+int fab_cm_create(const struct fab_provider *p, struct fab_cm **cm);
+/* All its connections and listeners must be destroyed. */
+void fab_cm_destroy(struct fab_cm *cm);
+/* Readable (level) whenever fab_cm_get_event() may have something to do, time-outs included. */
+int fab_cm_fd(const struct fab_cm *cm);
+/* Returns 1 and fills @ev, 0 when there is nothing now, -errno when the channel is broken. */
+int fab_cm_get_event(struct fab_cm *cm, struct fab_event *ev);
+
+/* Listen on @addr; port 0 picks one (see fab_listener_addr).  -EADDRINUSE, -EADDRNOTAVAIL, ... */
+int fab_listen(struct fab_cm *cm, const struct fab_addr *addr, struct fab_listener **l);
+void fab_listener_addr(const struct fab_listener *l, struct fab_addr *addr);
+void fab_listener_destroy(struct fab_listener *l);
+
+/* ---- connection set-up ---- */
+
+struct fab_device_attr {
+	uint32_t max_qp_wr;		/* per queue */
+	uint32_t max_sge;
+	bool local_dma_lkey;		/* fab_pd_local_dma_lkey() works: no registration to send from */
+};
+
+struct fab_qp_attr {
+	uint32_t max_send_wr;
+	uint32_t max_recv_wr;
+	uint32_t max_send_sge;
+};
+
+/* A new active connection.  @context comes back from fab_conn_context(). */
+int fab_conn_create(struct fab_cm *cm, void *context, struct fab_conn **conn);
+void fab_conn_set_context(struct fab_conn *conn, void *context);
+void *fab_conn_context(const struct fab_conn *conn);
+/* Free @conn: never connected, rejected, unreachable, or drained; allowed in any set-up state (it
+ * is then aborted).  No post or poll may be running.  No event for it comes afterwards. */
+void fab_conn_destroy(struct fab_conn *conn);
+
+/* @src may be NULL.  Reports ROUTE_RESOLVED or UNREACHABLE. */
+int fab_resolve(struct fab_conn *conn, const struct fab_addr *src, const struct fab_addr *dst);
+int fab_query_device(const struct fab_conn *conn, struct fab_device_attr *attr);
+/* Queues for @conn in @pd.  -EINVAL when @attr is beyond the device, -ENOMEM. */
+int fab_create_qp(struct fab_conn *conn, struct fab_pd *pd, const struct fab_qp_attr *attr);
+/* Private data: at most 56 bytes with the IP port space (protocol.md 1.3). */
+int fab_connect(struct fab_conn *conn, const void *private_data, size_t len);
+/* From the return of fab_accept() on @conn may be posted to and polled, by one other thread too. */
+int fab_accept(struct fab_conn *conn, const void *private_data, size_t len);
+/* Refuse and free @conn. */
+void fab_reject(struct fab_conn *conn, const void *private_data, size_t len);
+void fab_conn_addrs(const struct fab_conn *conn, struct fab_addr *local, struct fab_addr *peer);
+
+/* ---- protection domain and memory ---- */
+
+/* On the device of @conn (known from ROUTE_RESOLVED, CONNECT_REQUEST).  One per path. */
+int fab_pd_create(struct fab_conn *conn, struct fab_pd **pd);
+/* All memory regions and connections of it must be gone. */
+void fab_pd_destroy(struct fab_pd *pd);
+/* An lkey that is good for any local memory as a send source.  False: register instead. */
+bool fab_pd_local_dma_lkey(const struct fab_pd *pd, uint32_t *lkey);
+
+/* @access: IBV_ACCESS_LOCAL_WRITE | _REMOTE_WRITE | _MW_BIND.  @length 0 registers nothing that can
+ * be reached: a region to be filled by fab_rereg_mr().  Any thread.  NULL with errno. */
+struct ibv_mr *fab_reg_mr(struct fab_pd *pd, void *addr, size_t length, int access);
+/* Give @mr another range and other rights under a fresh rkey.  Promise k for the old key.  Any
+ * thread; one at a time for one @mr.  May take the poll lock of connections of the pd, so not from
+ * inside a completion handler of a connection that may be placing under it. -ENOTSUP where a
+ * provider cannot (then use windows: src/frwr). */
+int fab_rereg_mr(struct ibv_mr *mr, void *addr, size_t length, int access);
+/* As fab_rereg_mr() to length 0: nobody can reach anything through @mr; its key is dead. */
+int fab_revoke_mr(struct ibv_mr *mr);
+void fab_dereg_mr(struct ibv_mr *mr);
+
+/* ---- IO ---- */
+
+/* Embedded in its owner; wr_id of every work request is a struct fab_cqe *. */
+struct fab_cqe {
+	/* On the polling thread.  When wc->status is not IBV_WC_SUCCESS only wr_id and status are
+	 * valid.  May post; may not poll or destroy @conn. */
+	void (*done)(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc);
+};
+
+/* Post a chain.  Any thread.  Work requests and SGE lists may live on the stack and are not changed;
+ * buffers, and every fab_cqe named by wr_id, live until their completion or flush. A buffer of an
+ * unsignaled request lives until promise l is known from a later signaled one, or drained. */
+int fab_post_send(struct fab_conn *conn, const struct ibv_send_wr *wr);
+int fab_post_recv(struct fab_conn *conn, const struct ibv_recv_wr *wr);
+
+/* Take up to @n completions.  Returns how many, or -ENOTCONN when drained.  Makes progress: reads
+ * and writes the socket on tcp.  A call that returns @n may have left more behind. */
+int fab_poll(struct fab_conn *conn, struct ibv_wc *wc, int n);
+/* Poll and call done() for each completion, at most about @budget.  As fab_poll(). */
+int fab_dispatch(struct fab_conn *conn, int budget);
+
+/* Descriptor to wait on; constant from fab_create_qp() on. */
+int fab_conn_fd(const struct fab_conn *conn);
+/* Before sleeping: returns 0 with the poll(2) events to wait for on the descriptor, or 1 when there
+ * is work already and fab_poll() is to be called again.  Polling thread. */
+int fab_arm(struct fab_conn *conn, short *events);
+/* True when what the last fab_arm() answered has become too little because of a post (tcp: the
+ * socket is full and POLLOUT is needed).  Whoever posted then wakes the sleeper to arm again.
+ * Any thread. */
+bool fab_need_rearm(const struct fab_conn *conn);
+
+/* Start to fail @conn: the peer is told, everything posted will flush, then drained.  Idempotent.
+ * Any thread. */
+void fab_disconnect(struct fab_conn *conn);
+/* First cause of failure in words, "" while there is none; stays valid until destroy.  Any thread. */
+const char *fab_conn_cause(const struct fab_conn *conn);
+
+#endif

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: BSD-3-Clause
+noinst_LTLIBRARIES += libbase.la libclock.la libfab.la librtrs.la librnbd.la
+
+libbase_la_SOURCES = \
+	%D%/base/bitmap.c \
+	%D%/base/bitmap.h \
+	%D%/base/cleanup.h \
+	%D%/base/clock.h \
+	%D%/base/le.h \
+	%D%/base/list.h \
+	%D%/base/log.c \
+	%D%/base/log.h \
+	%D%/base/util.h \
+	$(NULL)
+
+# Apart from libbase so that the simulation can bring its own time.
+libclock_la_SOURCES = %D%/base/clock.c
+
+libfab_la_SOURCES = \
+	%D%/fabric/fab-provider.h \
+	%D%/fabric/fabric.h \
+	%D%/fabric/fabric.c \
+	$(NULL)
+
+librtrs_la_SOURCES = \
+	%D%/rtrs/rtrs-geom.c \
+	%D%/rtrs/rtrs-geom.h \
+	%D%/rtrs/rtrs-hb.h \
+	%D%/rtrs/rtrs-imm.h \
+	%D%/rtrs/rtrs-msg.h \
+	%D%/rtrs/rtrs-proto.h \
+	%D%/rtrs/rtrs-req.h \
+	%D%/rtrs/rtrs-wr.h \
+	$(NULL)
+
+librnbd_la_SOURCES = \
+	%D%/rnbd/rnbd-msg.c \
+	%D%/rnbd/rnbd-msg.h \
+	%D%/rnbd/rnbd-proto.h \
+	$(NULL)
+librnbd_la_CFLAGS = $(AM_CFLAGS) $(ZLIB_CFLAGS)
+librnbd_la_LIBADD = $(ZLIB_LIBS)

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Encode and decode RNBD messages.  Pure.
+ *
+ * Encoders fill the whole message with reserved bytes zeroed.  Decoders take bytes and length, copy
+ * what they need and check it; reserved bytes are garbage from a kernel peer and are looked at only
+ * for our extension, which guards itself with a magic and a CRC. */
+#ifndef RNBD_MSG_H
+#define RNBD_MSG_H
+
+#include <stdbool.h>
+
+#include "rnbd-proto.h"
+
+/* Type of a user message; -EINVAL when shorter than a header. */
+int rnbd_msg_type(const void *buf, size_t len);
+
+/* ---- the extension, design.md D10 and D13 ----
+ * In the 31 reserved bytes of SESS_INFO (what the client can do) and SESS_INFO_RSP (what the server
+ * can do).  A server answers it only to a client that sent one.  A peer without it, the kernel, is
+ * told apart by magic and CRC-32 over the whole field; then valid is false and all else zero. */
+#define RNBD_EXT_NOUNMAP 0x01u		/* honours RNBD_F_NOUNMAP */
+#define RNBD_EXT_PREFLUSH 0x02u		/* honours RNBD_F_PREFLUSH */
+#define RNBD_EXT_ALL (RNBD_EXT_NOUNMAP | RNBD_EXT_PREFLUSH)
+
+struct rnbd_ext {
+	bool valid;
+	uint32_t features;
+	uint8_t boot_id[8];		/* server: changes when unflushed writes may have been lost with
+					 * its host's memory (derived from the host's boot id) */
+};
+
+struct rnbd_sess_info {
+	uint8_t ver;
+	struct rnbd_ext ext;
+};
+
+/* @type: RNBD_MSG_SESS_INFO or _RSP.  @info->ext is written only when valid. */
+void rnbd_sess_info_encode(struct rnbd_msg_sess_info *m, enum rnbd_msg_type type,
+			   const struct rnbd_sess_info *info);
+/* -EINVAL when short.  The type of a reply is not checked (kernel clients do not either). */
+int rnbd_sess_info_decode(const void *buf, size_t len, struct rnbd_sess_info *info);
+
+struct rnbd_open {
+	enum rnbd_access_mode mode;
+	char name[RNBD_NAME_MAX];
+};
+
+/* Returns 0 or -ENAMETOOLONG. */
+int rnbd_open_encode(struct rnbd_msg_open *m, const char *name, enum rnbd_access_mode mode);
+/* -EINVAL: short, unknown mode, or an empty or unterminated name. */
+int rnbd_open_decode(const void *buf, size_t len, struct rnbd_open *open);
+
+/* Geometry of an opened device: the host form of rnbd_msg_open_rsp, sizes in bytes where the name
+ * does not say sectors. */
+struct rnbd_dev_info {
+	uint32_t device_id;
+	uint64_t nsectors;
+	uint32_t max_hw_sectors;
+	uint32_t max_write_zeroes_sectors;
+	uint32_t max_discard_sectors;
+	uint32_t discard_granularity;
+	uint32_t discard_alignment;
+	uint16_t physical_block_size;
+	uint16_t logical_block_size;
+	uint16_t max_segments;
+	uint16_t secure_discard;	/* always 0 from us (pitfall 21) */
+	bool rotational;
+	bool fua, writeback;		/* cache_policy */
+};
+
+void rnbd_open_rsp_encode(struct rnbd_msg_open_rsp *m, const struct rnbd_dev_info *info);
+/* -EINVAL: short, or a logical block size that is no power of two of at least 512 (pitfall 35), or a
+ * capacity whose bytes do not fit 63 bits. */
+int rnbd_open_rsp_decode(const void *buf, size_t len, struct rnbd_dev_info *info);
+
+struct rnbd_io {
+	uint32_t device_id;
+	enum rnbd_io_op op;
+	uint32_t flags;			/* RNBD_F_* */
+	uint64_t sector;
+	uint32_t bi_size;		/* bytes covered */
+	uint16_t prio;
+};
+
+void rnbd_io_encode(struct rnbd_msg_io *m, const struct rnbd_io *io);
+/* Decode and check what needs no device: @data_len is the request's, @is_read its direction.
+ *  -EINVAL	short (less than RNBD_MSG_IO_MIN); data_len not 0 and not bi_size (pitfall 18);
+ *		bi_size no multiple of a sector; READ or WRITE with data_len 0 and bi_size not 0;
+ *		op in the wrong direction (FLUSH may come in either)
+ *  -EOPNOTSUPP	SECURE_ERASE, unknown op, unknown flag bits
+ * FLUSH: sector and bi_size are not looked at (pitfall 17) and told as 0. */
+int rnbd_io_decode(const void *buf, size_t len, uint32_t data_len, bool is_read,
+		   struct rnbd_io *io);
+
+void rnbd_close_encode(struct rnbd_msg_close *m, uint32_t device_id);
+int rnbd_close_decode(const void *buf, size_t len, uint32_t *device_id);
+
+/* The errno a server may put on the wire for @err (negative): one of protocol.md 8.5's list, others
+ * become -EIO. */
+int rnbd_errno_to_wire(int err);
+
+#endif

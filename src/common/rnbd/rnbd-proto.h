@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* RNBD 2 on the wire, protocol.md section 8; names are those of the kernel
+ * (drivers/block/rnbd/rnbd-proto.h).  Each message is the user message of an RTRS request. */
+#ifndef RNBD_PROTO_H
+#define RNBD_PROTO_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "le.h"
+
+#define RNBD_PROTO_VER_MAJOR 2
+#define RNBD_NAME_MAX 255		/* of dev_name, with the terminating NUL */
+#define RNBD_SECTOR_SIZE 512u
+#define RNBD_SECTOR_SHIFT 9
+
+enum rnbd_msg_type {
+	RNBD_MSG_SESS_INFO = 0,
+	RNBD_MSG_SESS_INFO_RSP = 1,
+	RNBD_MSG_OPEN = 2,
+	RNBD_MSG_OPEN_RSP = 3,
+	RNBD_MSG_IO = 4,
+	RNBD_MSG_CLOSE = 5,
+};
+
+enum rnbd_access_mode {
+	RNBD_ACCESS_RO = 0,
+	RNBD_ACCESS_RW = 1,
+	RNBD_ACCESS_MIGRATION = 2,
+};
+
+enum rnbd_io_op {			/* bits 0-7 of rw */
+	RNBD_OP_READ = 0,
+	RNBD_OP_WRITE = 1,
+	RNBD_OP_FLUSH = 2,
+	RNBD_OP_DISCARD = 3,
+	RNBD_OP_SECURE_ERASE = 4,
+	RNBD_OP_WRITE_ZEROES = 5,
+};
+
+#define RNBD_OP_MASK 0xFFu
+#define RNBD_F_SYNC 0x100u
+#define RNBD_F_FUA 0x200u
+#define RNBD_F_PREFLUSH 0x400u		/* minor 2.1, not negotiated: accepted at any time */
+#define RNBD_F_NOUNMAP 0x800u		/* minor 2.2, likewise */
+#define RNBD_F_ALL (RNBD_F_SYNC | RNBD_F_FUA | RNBD_F_PREFLUSH | RNBD_F_NOUNMAP)
+
+#define RNBD_FLUSH_SECTOR UINT64_MAX	/* what the kernel puts into a FLUSH (pitfall 17) */
+
+#define RNBD_CACHE_FUA 0x1u		/* cache_policy */
+#define RNBD_CACHE_WRITEBACK 0x2u
+
+struct rnbd_msg_hdr {
+	le16 type;
+	uint8_t padding[2];
+};
+
+/* Our extension in the reserved bytes (rnbd-ext.h, design.md D10). */
+struct rnbd_msg_sess_info {		/* SESS_INFO and SESS_INFO_RSP */
+	struct rnbd_msg_hdr hdr;
+	uint8_t ver;
+	uint8_t reserved[31];
+};
+
+struct rnbd_msg_open {
+	struct rnbd_msg_hdr hdr;
+	uint8_t access_mode;
+	uint8_t resv1;
+	uint8_t dev_name[RNBD_NAME_MAX];
+	uint8_t reserved[3];
+};
+
+struct rnbd_msg_open_rsp {
+	struct rnbd_msg_hdr hdr;
+	le32 device_id;
+	le64 nsectors;
+	le32 max_hw_sectors;
+	le32 max_write_zeroes_sectors;
+	le32 max_discard_sectors;
+	le32 discard_granularity;
+	le32 discard_alignment;
+	le16 physical_block_size;
+	le16 logical_block_size;
+	le16 max_segments;
+	le16 secure_discard;
+	uint8_t obsolete_rotational;
+	uint8_t cache_policy;
+	uint8_t reserved[10];
+};
+
+struct rnbd_msg_io {
+	struct rnbd_msg_hdr hdr;
+	le32 device_id;
+	le64 sector;
+	le32 rw;
+	le32 bi_size;
+	le16 prio;
+	uint8_t padding[6];
+};
+
+#define RNBD_MSG_IO_MIN 24u		/* a peer without prio */
+
+struct rnbd_msg_close {
+	struct rnbd_msg_hdr hdr;
+	le32 device_id;
+};
+
+_Static_assert(sizeof(struct rnbd_msg_sess_info) == 36, "protocol.md 8.1");
+_Static_assert(sizeof(struct rnbd_msg_open) == 264, "protocol.md 8.2");
+_Static_assert(offsetof(struct rnbd_msg_open, dev_name) == 6, "protocol.md 8.2");
+_Static_assert(sizeof(struct rnbd_msg_open_rsp) == 56, "protocol.md 8.3");
+_Static_assert(offsetof(struct rnbd_msg_open_rsp, cache_policy) == 45, "protocol.md 8.3");
+_Static_assert(sizeof(struct rnbd_msg_io) == 32, "protocol.md 8.4");
+_Static_assert(offsetof(struct rnbd_msg_io, prio) == 24, "protocol.md 8.4");
+_Static_assert(sizeof(struct rnbd_msg_close) == 8, "protocol.md 8.6");
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Encode and decode the set-up messages of a path.  Pure.
+ *
+ * Encoders fill the whole message, reserved bytes zeroed, and cannot fail.  Decoders take bytes and
+ * length, copy what they need, check it, and return 0 or the negative errno of protocol.md; reserved
+ * and padding bytes are never looked at (pitfall 24). */
+#ifndef RTRS_MSG_H
+#define RTRS_MSG_H
+
+#include <stdbool.h>
+
+#include "rtrs-geom.h"
+
+struct rtrs_conn_req {
+	uint16_t cid, cid_num;
+	uint16_t recon_cnt;
+	uint8_t sess_uuid[RTRS_UUID_LEN];	/* the path */
+	uint8_t paths_uuid[RTRS_UUID_LEN];	/* the session */
+	bool first_conn;
+};
+
+void rtrs_conn_req_encode(struct rtrs_msg_conn_req *m, const struct rtrs_conn_req *req);
+/* Rules 1-5 of protocol.md 1.7: -ECONNRESET for each, with the broken rule in @why (static text). */
+int rtrs_conn_req_decode(const void *buf, size_t len, struct rtrs_conn_req *req, const char **why);
+
+struct rtrs_conn_rsp {
+	int status;			/* 0 accepted, else negative errno */
+	uint16_t queue_depth;
+	uint32_t max_io_size, max_hdr_size;
+	bool new_rkey;
+};
+
+/* @rsp->status negative makes a reject; all else in it is then sent as zero. */
+void rtrs_conn_rsp_encode(struct rtrs_msg_conn_rsp *m, const struct rtrs_conn_rsp *rsp);
+/* -ECONNRESET: too short, wrong magic or major version, with @why.  Otherwise 0 and @rsp, whose
+ * status may be an error (a positive errno on the wire is told as -ECONNABORTED, 0 in a reject as
+ * -ECONNRESET; @rejected says which message it was).  Sizes are not checked here: rtrs_geom_init. */
+int rtrs_conn_rsp_decode(const void *buf, size_t len, bool rejected, struct rtrs_conn_rsp *rsp,
+			 const char **why);
+
+/* @name at most RTRS_NAME_MAX - 1 characters. */
+void rtrs_info_req_encode(struct rtrs_msg_info_req *m, const char *name);
+/* -EINVAL: short, wrong type, name empty, or with '/' or '.'.  @name is always terminated. */
+int rtrs_info_req_decode(const void *buf, size_t len, char name[RTRS_NAME_MAX], const char **why);
+/* May @name be a session name (not empty, fits, neither '/' nor '.')? */
+bool rtrs_sessname_ok(const char *name);
+
+static inline size_t rtrs_info_rsp_len(unsigned sg_cnt)
+{
+	return sizeof(struct rtrs_msg_info_rsp) + sg_cnt * sizeof(struct rtrs_sg_desc);
+}
+
+/* A chunk as the client addresses it. */
+struct rtrs_rbuf {
+	uint64_t addr;
+	uint32_t rkey;
+};
+
+struct rtrs_region {
+	uint64_t addr;
+	uint32_t key, len;
+};
+
+/* @m has room for rtrs_info_rsp_len(@n). */
+void rtrs_info_rsp_encode(struct rtrs_msg_info_rsp *m, const struct rtrs_region *regions, unsigned n);
+/* All of protocol.md 2.5, and the bit check with the queue depth (pitfall 3).  Fills @rbufs
+ * [g->queue_depth].  -ECONNRESET with @why. */
+int rtrs_info_rsp_decode(const void *buf, size_t len, const struct rtrs_geom *g,
+			 struct rtrs_rbuf *rbufs, const char **why);
+
+void rtrs_rkey_rsp_encode(struct rtrs_msg_rkey_rsp *m, uint16_t buf_id, uint32_t rkey);
+/* @msg_id is that of the immediate it came with.  -ECONNRESET with @why. */
+int rtrs_rkey_rsp_decode(const void *buf, size_t len, const struct rtrs_geom *g, uint32_t msg_id,
+			 uint32_t *rkey, const char **why);
+
+#endif

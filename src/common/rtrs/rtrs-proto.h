@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* RTRS 2.0 on the wire: structures, constants, limits.  Facts: protocol.md sections 1-5; names are
+ * those of the kernel (drivers/infiniband/ulp/rtrs/rtrs-pri.h).  Nothing but the encoders and
+ * decoders of this directory looks into these structs. */
+#ifndef RTRS_PROTO_H
+#define RTRS_PROTO_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "le.h"
+
+#define RTRS_MAGIC 0x1BBD
+#define RTRS_PROTO_VER_MAJOR 2
+#define RTRS_PROTO_VER 0x0200
+#define RTRS_PORT 1234			/* default port of both ends */
+
+#define RTRS_UUID_LEN 16
+#define RTRS_NAME_MAX 255		/* with the terminating NUL */
+#define RTRS_MAX_PATHS 128		/* per session */
+#define RTRS_MAX_CONS 4096		/* per path */
+#define RTRS_MIN_CHUNK_SIZE 8192
+#define RTRS_MAX_QUEUE_DEPTH 65535
+#define RTRS_SERVICE_CON_DEPTH 512	/* receives the server keeps on connection 0 */
+#define RTRS_PRIVATE_LEN 56
+
+#define RTRS_IMM_PAYL_BITS 28
+
+#define RTRS_HB_INTERVAL_MS 5000
+#define RTRS_HB_MISSED_MAX 5
+#define RTRS_CONNECT_TIMEOUT_MS 30000
+
+enum rtrs_msg_type {
+	RTRS_MSG_INFO_REQ = 0,
+	RTRS_MSG_INFO_RSP = 1,
+	RTRS_MSG_WRITE = 2,
+	RTRS_MSG_READ = 3,
+	RTRS_MSG_RKEY_RSP = 4,
+};
+
+enum rtrs_imm_type {
+	RTRS_IO_REQ_IMM = 0,
+	RTRS_IO_RSP_IMM = 1,
+	RTRS_IO_RSP_W_INV_IMM = 2,
+	RTRS_HB_MSG_IMM = 8,
+	RTRS_HB_ACK_IMM = 9,
+};
+
+#define RTRS_CONN_REQ_FIRST_CONN 0x01	/* rtrs_msg_conn_req.flags */
+#define RTRS_MSG_NEW_RKEY_F 0x02	/* rtrs_msg_conn_rsp.flags: always_invalidate */
+#define RTRS_MSG_NEED_INVAL_F 0x01	/* rtrs_msg_rdma_read.flags */
+
+struct rtrs_msg_conn_req {		/* private data of connect, protocol.md 1.4 */
+	uint8_t cma_version;		/* 0: overwritten by the CM on AF_IB */
+	uint8_t ip_version;		/* 0: must not look like an IP header there */
+	le16 magic;
+	le16 version;
+	le16 cid;
+	le16 cid_num;
+	le16 recon_cnt;
+	uint8_t sess_uuid[RTRS_UUID_LEN];	/* the path */
+	uint8_t paths_uuid[RTRS_UUID_LEN];	/* the session */
+	uint8_t flags;
+	uint8_t reserved[11];
+};
+
+struct rtrs_msg_conn_rsp {		/* private data of accept and reject, 1.5 */
+	le16 magic;
+	le16 version;
+	le16 errno_;			/* reject: negative errno, 16 bit two's complement */
+	le16 queue_depth;
+	le32 max_io_size;
+	le32 max_hdr_size;
+	le32 flags;
+	uint8_t reserved[36];
+};
+
+struct rtrs_msg_info_req {		/* 2.4 */
+	le16 type;
+	uint8_t pathname[RTRS_NAME_MAX];
+	uint8_t reserved[15];
+};
+
+struct rtrs_sg_desc {
+	le64 addr;
+	le32 key;
+	le32 len;
+};
+
+struct rtrs_msg_info_rsp {		/* 2.5 */
+	le16 type;
+	le16 sg_cnt;
+	uint8_t reserved[4];
+	struct rtrs_sg_desc desc[];
+};
+
+struct rtrs_msg_rkey_rsp {		/* section 4 */
+	le16 type;
+	le16 buf_id;
+	le32 rkey;
+};
+
+struct rtrs_msg_rdma_write {		/* 3.1: at the end of the chunk's used part */
+	le16 type;
+	le16 usr_len;
+};
+
+struct rtrs_msg_rdma_read {
+	le16 type;
+	le16 usr_len;
+	le16 flags;
+	le16 sg_cnt;
+	struct rtrs_sg_desc desc[];
+};
+
+_Static_assert(sizeof(struct rtrs_msg_conn_req) == 56, "protocol.md 1.4");
+_Static_assert(offsetof(struct rtrs_msg_conn_req, sess_uuid) == 12, "protocol.md 1.4");
+_Static_assert(offsetof(struct rtrs_msg_conn_req, flags) == 44, "protocol.md 1.4");
+_Static_assert(sizeof(struct rtrs_msg_conn_rsp) == 56, "protocol.md 1.5");
+_Static_assert(offsetof(struct rtrs_msg_conn_rsp, flags) == 16, "protocol.md 1.5");
+_Static_assert(sizeof(struct rtrs_msg_info_req) == 272, "protocol.md 2.4");
+_Static_assert(sizeof(struct rtrs_sg_desc) == 16, "protocol.md 2.5");
+_Static_assert(sizeof(struct rtrs_msg_info_rsp) == 8, "protocol.md 2.5");
+_Static_assert(sizeof(struct rtrs_msg_rkey_rsp) == 8, "protocol.md 4");
+_Static_assert(sizeof(struct rtrs_msg_rdma_write) == 4, "protocol.md 3.1");
+_Static_assert(sizeof(struct rtrs_msg_rdma_read) == 8, "protocol.md 3.1");
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Storage IO of one request on one reactor.  Asynchronous; the simulation replaces it by a storage
+ * whose completions it can hold back (tests/sim).  <liburing.h> is seen only here and in reactor.c.
+ *
+ * WRITE and READ use fixed buffers where the memory was registered (export_io_mem_add).  FUA is
+ * RWF_DSYNC; FLUSH is fdatasync; PREFLUSH is a FLUSH before the operation; DISCARD punches a hole
+ * (file, block device by IORING_OP_FALLOCATE; -EOPNOTSUPP passes through); WRITE_ZEROES
+ * is FALLOC_FL_ZERO_RANGE with NOUNMAP and punch-hole or zero-range without, falling back to writing
+ * zeroes.  Short reads and writes are continued; a read past the end of a truncated file gives -EIO.
+ * direct exports: unaligned memory, offset or length is handled correctly inside. */
+#ifndef EXPORT_IO_H
+#define EXPORT_IO_H
+
+#include "export.h"
+#include "reactor.h"
+#include "rnbd-msg.h"
+
+/* Per reactor state: ring features, fixed-file table, fixed-buffer table, zero page, bounce
+ * memory for direct. Called on the reactor's thread before it runs requests.  Errors in @err. */
+int export_io_attach(struct reactor *r, const struct exports *exports, char *err, size_t errlen);
+void export_io_detach(struct reactor *r);
+
+/* Make [addr, addr + len) a fixed buffer of @r's ring.  Returns its handle >= 0, or -errno when it
+ * must be used as plain memory (warned once per process with the limit's name when RLIMIT_MEMLOCK
+ * is the reason).  Thread of @r. */
+int export_io_mem_add(struct reactor *r, void *addr, size_t len);
+/* No IO that uses it may be in flight.  Thread of @r. */
+void export_io_mem_del(struct reactor *r, int handle);
+
+/* One operation.  Embedded in the request; belongs to export-io from start to done. */
+struct export_io {
+	/* in */
+	struct export *ex;
+	enum rnbd_io_op op;		/* not SECURE_ERASE */
+	uint32_t flags;			/* RNBD_F_FUA, _PREFLUSH, _NOUNMAP matter */
+	uint64_t offset;		/* bytes; range already checked against ex->size */
+	uint32_t len;
+	void *buf;			/* READ, WRITE */
+	int mem;			/* handle of export_io_mem_add(), or -1 */
+	void (*done)(struct export_io *io, int status);	/* 0 or -errno; thread of the reactor; not
+							 * from inside export_io_start() */
+	/* private to the implementation */
+	struct reactor *reactor;
+	uint32_t progress;
+	unsigned stage;
+	void *bounce;
+	struct list link;
+	struct {
+		void (*fn)(void *self, int res, unsigned cqe_flags);
+	} op_cb;
+};
+
+/* Queue @io; it is submitted with all others at the end of the pass.  Cannot fail: errors go to
+ * done(). */
+void export_io_start(struct reactor *r, struct export_io *io);
+
+#endif

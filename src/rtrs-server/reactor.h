@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A thread with one io_uring through which everything comes: storage completions, readiness of the
+ * fabric's descriptors, deadlines, and messages of other threads (design.md D3).
+ *
+ * One pass of the loop: wait; run what completed (handlers may start IO, post messages, defer
+ * work); run deferred work (this is where each connection posts its replies once); submit all new
+ * IO with one io_uring_enter.  Unless a function says otherwise it is called on the reactor's own
+ * thread.  The simulation implements this header with virtual time (tests/sim/sim-reactor.c). */
+#ifndef REACTOR_H
+#define REACTOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "inbox.h"
+#include "list.h"
+#include "timer.h"
+
+struct reactor;
+
+/* Deferred to the end of the current pass; a task already waiting is not queued twice. */
+struct reactor_task {
+	struct list link;
+	void (*fn)(struct reactor_task *task);
+};
+
+/* A descriptor watched for readiness.  Level semantics towards the owner: @ready runs again in the
+ * next pass as long as it returns true ("there is more"); otherwise when the kernel reports again. */
+struct reactor_watch {
+	struct reactor *reactor;
+	int fd;
+	short events;
+	bool (*ready)(struct reactor_watch *watch);
+	void (*closed)(struct reactor_watch *watch);	/* see reactor_unwatch */
+	void *impl;
+};
+
+/* Any thread (before the threads run: the main thread). */
+int reactor_create(const char *name, unsigned ring_entries, struct reactor **r);
+void reactor_destroy(struct reactor *r);
+/* Run the loop on the calling thread until reactor_stop(); returns 0 or -errno. */
+int reactor_run(struct reactor *r);
+/* Any thread, also from a signal's inbox message. */
+void reactor_stop(struct reactor *r);
+const char *reactor_name(const struct reactor *r);
+
+void reactor_defer(struct reactor *r, struct reactor_task *task);
+void reactor_task_init(struct reactor_task *task, void (*fn)(struct reactor_task *task));
+/* Take @task back if it waits. */
+void reactor_undefer(struct reactor_task *task);
+
+/* @w->fd, events (POLLIN at first), ready and closed are set by the caller. */
+int reactor_watch(struct reactor *r, struct reactor_watch *w);
+/* Change what to wait for (fab_arm's answer).  Cheap when nothing changes. */
+void reactor_watch_events(struct reactor_watch *w, short events);
+/* Stop watching.  ready() does not run any more; closed() runs once when the ring no longer refers
+ * to @w, never from inside this call: free or close the descriptor there, not before. */
+void reactor_unwatch(struct reactor_watch *w);
+
+/* Deadlines (timer.h): the list that feeds the wait. */
+struct timers *reactor_timers(struct reactor *r);
+/* Messages of other threads (inbox.h). */
+struct inbox *reactor_inbox(struct reactor *r);
+
+#endif
