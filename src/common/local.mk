@@ -25,11 +25,15 @@ libfab_la_SOURCES = \
 librtrs_la_SOURCES = \
 	%D%/rtrs/rtrs-geom.c \
 	%D%/rtrs/rtrs-geom.h \
+	%D%/rtrs/rtrs-hb.c \
 	%D%/rtrs/rtrs-hb.h \
 	%D%/rtrs/rtrs-imm.h \
+	%D%/rtrs/rtrs-msg.c \
 	%D%/rtrs/rtrs-msg.h \
 	%D%/rtrs/rtrs-proto.h \
+	%D%/rtrs/rtrs-req.c \
 	%D%/rtrs/rtrs-req.h \
+	%D%/rtrs/rtrs-wr.c \
 	%D%/rtrs/rtrs-wr.h \
 	$(NULL)
 

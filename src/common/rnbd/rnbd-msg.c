@@ -1,2 +1,251 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* RNBD messages, both directions.  Owns nothing; runs on the caller's thread; decoders fail with a
+ * negative errno, which a server puts into its answer. */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+#include <zlib.h>
+
 #include "rnbd-msg.h"
+#include "util.h"
+
+#define EXT_MAGIC "nbdkrtrs"
+#define EXT_MAGIC_LEN 8
+
+struct ext_wire {			/* in rnbd_msg_sess_info.reserved */
+	uint8_t magic[EXT_MAGIC_LEN];
+	le32 features;
+	uint8_t boot_id[8];
+	uint8_t zero[7];
+	le32 crc;			/* CRC-32 of all in front of it */
+};
+
+_Static_assert(sizeof(struct ext_wire) == sizeof(((struct rnbd_msg_sess_info *)0)->reserved),
+	       "the extension fills the reserved bytes");
+
+static void hdr_encode(struct rnbd_msg_hdr *hdr, enum rnbd_msg_type type)
+{
+	hdr->type = le16_put((uint16_t)type);
+	memset(hdr->padding, 0, sizeof(hdr->padding));
+}
+
+int rnbd_msg_type(const void *buf, size_t len)
+{
+	const struct rnbd_msg_hdr *hdr = buf;
+
+	return len < sizeof(*hdr) ? -EINVAL : le16_get(hdr->type);
+}
+
+static uint32_t ext_crc(const struct ext_wire *w)
+{
+	return (uint32_t)crc32(0, (const Bytef *)w, offsetof(struct ext_wire, crc));
+}
+
+void rnbd_sess_info_encode(struct rnbd_msg_sess_info *m, enum rnbd_msg_type type,
+			   const struct rnbd_sess_info *info)
+{
+	struct ext_wire *w = (void *)m->reserved;
+
+	memset(m, 0, sizeof(*m));
+	hdr_encode(&m->hdr, type);
+	m->ver = info->ver;
+	if (!info->ext.valid)
+		return;
+	memcpy(w->magic, EXT_MAGIC, EXT_MAGIC_LEN);
+	w->features = le32_put(info->ext.features);
+	memcpy(w->boot_id, info->ext.boot_id, sizeof(w->boot_id));
+	w->crc = le32_put(ext_crc(w));
+}
+
+int rnbd_sess_info_decode(const void *buf, size_t len, struct rnbd_sess_info *info)
+{
+	const struct rnbd_msg_sess_info *m = buf;
+	const struct ext_wire *w;
+
+	if (len < sizeof(*m))
+		return -EINVAL;
+	w = (const void *)m->reserved;
+	*info = (struct rnbd_sess_info){ .ver = m->ver };
+	if (memcmp(w->magic, EXT_MAGIC, EXT_MAGIC_LEN) || le32_get(w->crc) != ext_crc(w))
+		return 0;
+	info->ext.valid = true;
+	info->ext.features = le32_get(w->features);
+	memcpy(info->ext.boot_id, w->boot_id, sizeof(w->boot_id));
+	return 0;
+}
+
+int rnbd_open_encode(struct rnbd_msg_open *m, const char *name, enum rnbd_access_mode mode)
+{
+	size_t len = strlen(name);
+
+	if (len >= sizeof(m->dev_name))
+		return -ENAMETOOLONG;
+	memset(m, 0, sizeof(*m));
+	hdr_encode(&m->hdr, RNBD_MSG_OPEN);
+	m->access_mode = (uint8_t)mode;
+	memcpy(m->dev_name, name, len);
+	return 0;
+}
+
+int rnbd_open_decode(const void *buf, size_t len, struct rnbd_open *open)
+{
+	const struct rnbd_msg_open *m = buf;
+
+	if (len < sizeof(*m) || m->access_mode > RNBD_ACCESS_MIGRATION)
+		return -EINVAL;
+	if (!m->dev_name[0] || !memchr(m->dev_name, '\0', sizeof(m->dev_name)))
+		return -EINVAL;
+	open->mode = (enum rnbd_access_mode)m->access_mode;
+	memcpy(open->name, m->dev_name, sizeof(open->name));
+	return 0;
+}
+
+void rnbd_open_rsp_encode(struct rnbd_msg_open_rsp *m, const struct rnbd_dev_info *info)
+{
+	memset(m, 0, sizeof(*m));
+	hdr_encode(&m->hdr, RNBD_MSG_OPEN_RSP);
+	m->device_id = le32_put(info->device_id);
+	m->nsectors = le64_put(info->nsectors);
+	m->max_hw_sectors = le32_put(info->max_hw_sectors);
+	m->max_write_zeroes_sectors = le32_put(info->max_write_zeroes_sectors);
+	m->max_discard_sectors = le32_put(info->max_discard_sectors);
+	m->discard_granularity = le32_put(info->discard_granularity);
+	m->discard_alignment = le32_put(info->discard_alignment);
+	m->physical_block_size = le16_put(info->physical_block_size);
+	m->logical_block_size = le16_put(info->logical_block_size);
+	m->max_segments = le16_put(info->max_segments);
+	m->secure_discard = le16_put(info->secure_discard);
+	m->obsolete_rotational = info->rotational;
+	m->cache_policy = (info->fua ? RNBD_CACHE_FUA : 0) |
+			  (info->writeback ? RNBD_CACHE_WRITEBACK : 0);
+}
+
+int rnbd_open_rsp_decode(const void *buf, size_t len, struct rnbd_dev_info *info)
+{
+	const struct rnbd_msg_open_rsp *m = buf;
+	uint16_t block_size;
+
+	if (len < sizeof(*m))
+		return -EINVAL;
+	block_size = le16_get(m->logical_block_size);
+	if (block_size < RNBD_SECTOR_SIZE || !is_pow2(block_size))
+		return -EINVAL;
+	if (le64_get(m->nsectors) > INT64_MAX >> RNBD_SECTOR_SHIFT)
+		return -EINVAL;
+	*info = (struct rnbd_dev_info){
+		.device_id = le32_get(m->device_id),
+		.nsectors = le64_get(m->nsectors),
+		.max_hw_sectors = le32_get(m->max_hw_sectors),
+		.max_write_zeroes_sectors = le32_get(m->max_write_zeroes_sectors),
+		.max_discard_sectors = le32_get(m->max_discard_sectors),
+		.discard_granularity = le32_get(m->discard_granularity),
+		.discard_alignment = le32_get(m->discard_alignment),
+		.physical_block_size = le16_get(m->physical_block_size),
+		.logical_block_size = block_size,
+		.max_segments = le16_get(m->max_segments),
+		.secure_discard = le16_get(m->secure_discard),
+		.rotational = m->obsolete_rotational,
+		.fua = m->cache_policy & RNBD_CACHE_FUA,
+		.writeback = m->cache_policy & RNBD_CACHE_WRITEBACK,
+	};
+	return 0;
+}
+
+void rnbd_io_encode(struct rnbd_msg_io *m, const struct rnbd_io *io)
+{
+	memset(m, 0, sizeof(*m));
+	hdr_encode(&m->hdr, RNBD_MSG_IO);
+	m->device_id = le32_put(io->device_id);
+	m->sector = le64_put(io->sector);
+	m->rw = le32_put(io->op | io->flags);
+	m->bi_size = le32_put(io->bi_size);
+	m->prio = le16_put(io->prio);
+}
+
+/* Sizes of @io against the request that carries it: 0 or -EINVAL. */
+static int io_check_size(const struct rnbd_io *io, uint32_t data_len)
+{
+	bool needs_data = io->op == RNBD_OP_READ || io->op == RNBD_OP_WRITE;
+
+	if (data_len ? data_len != io->bi_size : needs_data && io->bi_size)
+		return -EINVAL;
+	return io->bi_size % RNBD_SECTOR_SIZE ? -EINVAL : 0;
+}
+
+int rnbd_io_decode(const void *buf, size_t len, uint32_t data_len, bool is_read,
+		   struct rnbd_io *io)
+{
+	const struct rnbd_msg_io *m = buf;
+	uint32_t rw;
+
+	if (len < RNBD_MSG_IO_MIN)
+		return -EINVAL;
+	rw = le32_get(m->rw);
+	*io = (struct rnbd_io){
+		.device_id = le32_get(m->device_id),
+		.op = (enum rnbd_io_op)(rw & RNBD_OP_MASK),
+		.flags = rw & ~RNBD_OP_MASK,
+		.prio = len >= sizeof(*m) ? le16_get(m->prio) : 0,
+	};
+	if (io->flags & ~RNBD_F_ALL)
+		return -EOPNOTSUPP;
+
+	switch (io->op) {
+	case RNBD_OP_FLUSH:
+		/* an answer with data would be whatever stands in the chunk */
+		return data_len ? -EINVAL : 0;
+	case RNBD_OP_READ:
+		if (!is_read)
+			return -EINVAL;
+		break;
+	case RNBD_OP_WRITE:
+	case RNBD_OP_DISCARD:
+	case RNBD_OP_WRITE_ZEROES:
+		if (is_read)
+			return -EINVAL;
+		break;
+	default:
+		return -EOPNOTSUPP;
+	}
+	io->sector = le64_get(m->sector);
+	io->bi_size = le32_get(m->bi_size);
+	return io_check_size(io, data_len);
+}
+
+void rnbd_close_encode(struct rnbd_msg_close *m, uint32_t device_id)
+{
+	hdr_encode(&m->hdr, RNBD_MSG_CLOSE);
+	m->device_id = le32_put(device_id);
+}
+
+int rnbd_close_decode(const void *buf, size_t len, uint32_t *device_id)
+{
+	const struct rnbd_msg_close *m = buf;
+
+	if (len < sizeof(*m))
+		return -EINVAL;
+	*device_id = le32_get(m->device_id);
+	return 0;
+}
+
+int rnbd_errno_to_wire(int err)
+{
+	static const int known[] = {
+		/* protocol.md 8.5: the kernel's block errors */
+		EIO, EOPNOTSUPP, ENOSPC, ETIMEDOUT, ENOLINK, EREMOTEIO, EBADE, ENODATA, EILSEQ,
+		EBUSY, EAGAIN, ENODEV, ENOTCONN, ENOMEM, EINVAL, EPERM, EROFS,
+		/* 8.2: what an OPEN may fail with */
+		ENOENT, EACCES, ENOTBLK, EEXIST,
+	};
+
+	assert(err <= 0);
+	if (!err)
+		return 0;
+	if (err == -EDQUOT)
+		return -ENOSPC;
+	for (unsigned i = 0; i < ARRAY_SIZE(known); i++) {
+		if (err == -known[i])
+			return err;
+	}
+	return -EIO;
+}

@@ -86,7 +86,7 @@ void rnbd_io_encode(struct rnbd_msg_io *m, const struct rnbd_io *io);
 /* Decode and check what needs no device: @data_len is the request's, @is_read its direction.
  *  -EINVAL	short (less than RNBD_MSG_IO_MIN); data_len not 0 and not bi_size (pitfall 18);
  *		bi_size no multiple of a sector; READ or WRITE with data_len 0 and bi_size not 0;
- *		op in the wrong direction (FLUSH may come in either)
+ *		op in the wrong direction (FLUSH may come in either); FLUSH with data
  *  -EOPNOTSUPP	SECURE_ERASE, unknown op, unknown flag bits
  * FLUSH: sector and bi_size are not looked at (pitfall 17) and told as 0. */
 int rnbd_io_decode(const void *buf, size_t len, uint32_t data_len, bool is_read,
@@ -95,8 +95,8 @@ int rnbd_io_decode(const void *buf, size_t len, uint32_t data_len, bool is_read,
 void rnbd_close_encode(struct rnbd_msg_close *m, uint32_t device_id);
 int rnbd_close_decode(const void *buf, size_t len, uint32_t *device_id);
 
-/* The errno a server may put on the wire for @err (negative): one of protocol.md 8.5's list, others
- * become -EIO. */
+/* The errno a server may put on the wire for @err (0 or negative): one of protocol.md 8.2's and
+ * 8.5's lists; -EDQUOT becomes -ENOSPC, others become -EIO. */
 int rnbd_errno_to_wire(int err);
 
 #endif

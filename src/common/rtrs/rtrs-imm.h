@@ -6,6 +6,8 @@
 #include <endian.h>
 #include <stdbool.h>
 
+#include <linux/types.h>
+
 #include "rtrs-geom.h"
 
 #define RTRS_IMM_PAYL_MASK ((1u << RTRS_IMM_PAYL_BITS) - 1)

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The header of a request in its chunk.  Owns nothing; runs on the caller's thread; a decoder fails
+ * with -EINVAL and the broken rule in words: the caller then closes the path.
+ *
+ * RACE: without key revocation the client may rewrite the chunk at any moment.  So the chunk itself
+ * is read only to learn how much to copy, each byte once, and all is checked anew on the copy. */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "rtrs-req.h"
+#include "util.h"
+
+struct req_shape {
+	uint16_t type, usr_len, flags, sg_cnt;
+	uint32_t hdr_len;
+};
+
+static uint16_t read_once16(const volatile uint8_t *p)
+{
+	uint16_t low = p[0];
+
+	return (uint16_t)(low | p[1] << 8);
+}
+
+static size_t desc_len(unsigned sg_cnt)
+{
+	return sg_cnt * sizeof(struct rtrs_sg_desc);
+}
+
+/* Read and check the fixed header at @p, of which @room bytes may be looked at.  Returns NULL or
+ * the broken rule. */
+static const char *shape_read(const struct rtrs_geom *g, const uint8_t *p, uint32_t room,
+			      uint32_t off, uint32_t byte_len, struct req_shape *s)
+{
+	uint64_t wrote;
+
+	*s = (struct req_shape){ .hdr_len = sizeof(struct rtrs_msg_rdma_write) };
+	if (room < sizeof(struct rtrs_msg_rdma_write))
+		return "request header runs past its chunk";
+	s->type = read_once16(p + offsetof(struct rtrs_msg_rdma_read, type));
+	s->usr_len = read_once16(p + offsetof(struct rtrs_msg_rdma_read, usr_len));
+	if (s->type != RTRS_MSG_WRITE && s->type != RTRS_MSG_READ)
+		return "unknown type of request";
+	if (s->usr_len > off)
+		return "user message longer than its offset";
+	if (s->usr_len > RTRS_USR_MAX)
+		return "user message longer than any we know";
+	if (off - s->usr_len > g->max_io_size)
+		return "more data than max_io_size";
+
+	wrote = (uint64_t)off + s->hdr_len;
+	if (s->type == RTRS_MSG_READ) {
+		s->hdr_len = sizeof(struct rtrs_msg_rdma_read);
+		if (room < s->hdr_len)
+			return "request header runs past its chunk";
+		s->flags = read_once16(p + offsetof(struct rtrs_msg_rdma_read, flags));
+		s->sg_cnt = read_once16(p + offsetof(struct rtrs_msg_rdma_read, sg_cnt));
+		if (s->sg_cnt > 1)
+			return "READ with more than one descriptor";
+		s->hdr_len += (uint32_t)desc_len(s->sg_cnt);
+		if (room < s->hdr_len)
+			return "descriptor runs past its chunk";
+		wrote = s->usr_len + s->hdr_len;
+	}
+	return wrote == byte_len ? NULL : "length written does not fit the request";
+}
+
+size_t rtrs_req_encode(const struct rtrs_req *req, uint8_t *buf)
+{
+	struct rtrs_msg_rdma_write *w = (void *)(buf + req->usr_len);
+	struct rtrs_msg_rdma_read *r = (void *)(buf + req->usr_len);
+
+	assert(req->usr_len <= RTRS_USR_MAX);
+	if (req->dir == RTRS_DIR_WRITE) {
+		w->type = le16_put(RTRS_MSG_WRITE);
+		w->usr_len = le16_put(req->usr_len);
+		return req->usr_len + sizeof(*w);
+	}
+	r->type = le16_put(RTRS_MSG_READ);
+	r->usr_len = le16_put(req->usr_len);
+	r->flags = le16_put(req->has_desc && req->need_inval ? RTRS_MSG_NEED_INVAL_F : 0);
+	r->sg_cnt = le16_put(req->has_desc);
+	if (req->has_desc) {
+		r->desc[0].addr = le64_put(req->desc.addr);
+		r->desc[0].key = le32_put(req->desc.key);
+		r->desc[0].len = le32_put(req->desc.len);
+	}
+	return req->usr_len + sizeof(*r) + desc_len(req->has_desc);
+}
+
+int rtrs_req_extent(const struct rtrs_geom *g, const uint8_t *chunk, uint32_t off,
+		    uint32_t byte_len, uint32_t *start, uint32_t *len, const char **why)
+{
+	struct req_shape s;
+
+	if (off >= g->chunk_size) {
+		*why = "offset past the chunk";
+		return -EINVAL;
+	}
+	*why = shape_read(g, chunk + off, g->chunk_size - off, off, byte_len, &s);
+	if (*why)
+		return -EINVAL;
+	*start = off - s.usr_len;
+	*len = s.usr_len + s.hdr_len;
+	return 0;
+}
+
+/* Rules that need the descriptor.  Returns NULL or the broken rule. */
+static const char *desc_check(const struct rtrs_req *req)
+{
+	if (!req->has_desc)
+		return req->data_len ? "READ of data without a descriptor" : NULL;
+	if (!req->data_len)
+		return "READ with a descriptor and no data";
+	return req->desc.len == req->data_len ? NULL : "descriptor of another length than the data";
+}
+
+int rtrs_req_decode(const struct rtrs_geom *g, const uint8_t *copy, uint32_t start, uint32_t len,
+		    uint32_t off, uint32_t byte_len, struct rtrs_req *req, const char **why)
+{
+	const struct rtrs_msg_rdma_read *r;
+	struct req_shape s;
+
+	assert(start <= off && off - start <= len);
+	*why = shape_read(g, copy + (off - start), len - (off - start), off, byte_len, &s);
+	if (*why)
+		return -EINVAL;
+	if (s.usr_len != off - start || s.usr_len + s.hdr_len != len) {
+		*why = "request header changed while it was read";
+		return -EINVAL;
+	}
+
+	*req = (struct rtrs_req){
+		.dir = s.type == RTRS_MSG_READ ? RTRS_DIR_READ : RTRS_DIR_WRITE,
+		.data_len = off - s.usr_len,
+		.usr_len = s.usr_len,
+		.usr = copy,
+	};
+	if (req->dir == RTRS_DIR_WRITE)
+		return 0;
+	r = (const void *)(copy + s.usr_len);
+	if (s.sg_cnt) {
+		req->has_desc = true;
+		req->need_inval = s.flags & RTRS_MSG_NEED_INVAL_F;
+		req->desc.addr = le64_get(r->desc[0].addr);
+		req->desc.key = le32_get(r->desc[0].key);
+		req->desc.len = le32_get(r->desc[0].len);
+	}
+	*why = desc_check(req);
+	return *why ? -EINVAL : 0;
+}
