@@ -1,1 +1,49 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# A fuzz target X is fuzz-X.c and corpus/X.  Add its name to FUZZ_TARGETS, and below its _SOURCES,
+# _LDADD (its libraries, then $(FUZZ_MAIN)) and _LDFLAGS = $(FUZZ_LINK).
+#
+# make check runs FUZZ_RUNS=20000 inputs; a long run with libFuzzer:
+#   ../configure CC=clang --enable-fuzzers --enable-sanitizers=address,undefined
+#   make check TESTS=tests/fuzz/fuzz-X.fuzz FUZZ_RUNS=-1 FUZZ_TIMEOUT=3600
+EXTRA_DIST += %D%/corpus tests/run-fuzz.sh
+TEST_EXTENSIONS += .fuzz
+FUZZ_LOG_COMPILER = $(SHELL) $(top_srcdir)/tests/run-fuzz.sh
+
+FUZZ_TARGETS = \
+	%D%/fuzz-rnbd-msg.fuzz \
+	%D%/fuzz-rtrs-msg.fuzz \
+	%D%/fuzz-rtrs-req.fuzz \
+	$(NULL)
+check_PROGRAMS += $(FUZZ_TARGETS)
+TESTS += $(FUZZ_TARGETS)
+
+check_LTLIBRARIES += libreplay.la
+libreplay_la_SOURCES = %D%/fuzz.h %D%/replay-main.c
+if LIBFUZZER
+FUZZ_MAIN =
+FUZZ_LINK = $(AM_LDFLAGS) -fsanitize=fuzzer
+else
+FUZZ_MAIN = libreplay.la
+FUZZ_LINK = $(AM_LDFLAGS)
+endif
+
+%C%_fuzz_rnbd_msg_fuzz_SOURCES = %D%/fuzz-rnbd-msg.c %D%/fuzz.h
+%C%_fuzz_rnbd_msg_fuzz_LDADD = librnbd.la $(FUZZ_MAIN)
+%C%_fuzz_rnbd_msg_fuzz_LDFLAGS = $(FUZZ_LINK)
+
+%C%_fuzz_rtrs_msg_fuzz_SOURCES = %D%/fuzz-rtrs-msg.c %D%/fuzz.h
+%C%_fuzz_rtrs_msg_fuzz_LDADD = librtrs.la $(FUZZ_MAIN)
+%C%_fuzz_rtrs_msg_fuzz_LDFLAGS = $(FUZZ_LINK)
+
+%C%_fuzz_rtrs_req_fuzz_SOURCES = %D%/fuzz-rtrs-req.c %D%/fuzz.h
+%C%_fuzz_rtrs_req_fuzz_LDADD = librtrs.la $(FUZZ_MAIN)
+%C%_fuzz_rtrs_req_fuzz_LDFLAGS = $(FUZZ_LINK)
+
+EXTRA_PROGRAMS = %D%/make-corpus
+%C%_make_corpus_SOURCES = %D%/make-corpus.c
+%C%_make_corpus_LDADD = librtrs.la librnbd.la
+CLEANFILES += %D%/make-corpus
+
+.PHONY: fuzz-corpus
+fuzz-corpus: %D%/make-corpus
+	./%D%/make-corpus $(top_srcdir)/%D%/corpus

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* RNBD decoders, as the server (messages) and the client (answers) call them.  Input: one byte
+ * direction, 32 bits data_len, one byte "as an answer", the message. */
+#include <errno.h>
+
+#include "fuzz.h"
+#include "rnbd-msg.h"
+
+static void sess_info(const uint8_t *buf, size_t len, enum rnbd_msg_type type)
+{
+	struct rnbd_sess_info info, again;
+	struct rnbd_msg_sess_info m;
+
+	if (rnbd_sess_info_decode(buf, len, &info))
+		return;
+	must(info.ext.valid || !info.ext.features);
+	rnbd_sess_info_encode(&m, type, &info);
+	must(!rnbd_sess_info_decode(&m, sizeof(m), &again));
+	must(info.ver == again.ver && info.ext.valid == again.ext.valid);
+	must(info.ext.features == again.ext.features);
+	must(!memcmp(info.ext.boot_id, again.ext.boot_id, sizeof(info.ext.boot_id)));
+}
+
+static void open_msg(const uint8_t *buf, size_t len)
+{
+	struct rnbd_open open, again;
+	struct rnbd_msg_open m;
+
+	if (rnbd_open_decode(buf, len, &open))
+		return;
+	must(open.name[0] && memchr(open.name, '\0', sizeof(open.name)));
+	must(!rnbd_open_encode(&m, open.name, open.mode));
+	must(!rnbd_open_decode(&m, sizeof(m), &again));
+	must(open.mode == again.mode && !strcmp(open.name, again.name));
+}
+
+static void open_rsp(const uint8_t *buf, size_t len)
+{
+	struct rnbd_dev_info info;
+
+	if (rnbd_open_rsp_decode(buf, len, &info))
+		return;
+	must(is_pow2(info.logical_block_size) && info.logical_block_size >= RNBD_SECTOR_SIZE);
+	must(info.nsectors <= INT64_MAX / RNBD_SECTOR_SIZE);
+}
+
+static void io(const uint8_t *buf, size_t len, uint32_t data_len, bool is_read)
+{
+	struct rnbd_io io, again;
+	struct rnbd_msg_io m;
+	int ret = rnbd_io_decode(buf, len, data_len, is_read, &io);
+
+	must(!ret || ret == -EINVAL || ret == -EOPNOTSUPP);
+	if (ret)
+		return;
+	must(io.op != RNBD_OP_SECURE_ERASE && io.op <= RNBD_OP_WRITE_ZEROES);
+	must(!(io.flags & ~RNBD_F_ALL) && io.bi_size % RNBD_SECTOR_SIZE == 0);
+	must(!data_len || data_len == io.bi_size);
+	must(io.op != RNBD_OP_FLUSH || (!io.sector && !io.bi_size));
+	must(io.op != RNBD_OP_READ || is_read);
+	rnbd_io_encode(&m, &io);
+	must(!rnbd_io_decode(&m, sizeof(m), data_len, is_read, &again));
+	must(io.op == again.op && io.flags == again.flags && io.sector == again.sector &&
+	     io.bi_size == again.bi_size && io.device_id == again.device_id);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct fuzz_in in = { data, size };
+	bool is_read = fuzz_take(&in, 1) & 1;
+	uint32_t data_len = (uint32_t)fuzz_take(&in, 4);
+	bool answer = fuzz_take(&in, 1) & 1;
+	uint32_t device_id;
+	uint8_t *buf = fuzz_rest(&in);
+
+	if (answer) {
+		sess_info(buf, in.left, RNBD_MSG_SESS_INFO_RSP);
+		open_rsp(buf, in.left);
+	}
+	switch (rnbd_msg_type(buf, in.left)) {
+	case RNBD_MSG_SESS_INFO:
+		sess_info(buf, in.left, RNBD_MSG_SESS_INFO);
+		break;
+	case RNBD_MSG_OPEN:
+		open_msg(buf, in.left);
+		break;
+	case RNBD_MSG_IO:
+		io(buf, in.left, data_len, is_read);
+		break;
+	case RNBD_MSG_CLOSE:
+		must(!rnbd_close_decode(buf, in.left, &device_id) == (in.left >= 8));
+		break;
+	default:
+		break;
+	}
+	free(buf);
+	return 0;
+}

@@ -1,0 +1,14 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Run one fuzz target, FUZZ_RUNS inputs (20000), over its corpus: fuzz-X.fuzz reads tests/fuzz/corpus/X.
+set -u
+srcdir=${srcdir:-$(dirname "$0")/..}
+name=${1##*/fuzz-}
+corpus=$srcdir/tests/fuzz/corpus/${name%.fuzz}
+[ -d "$corpus" ] || { echo "$0: no corpus directory $corpus"; exit 99; }
+
+# libFuzzer writes what it finds into the first directory: never into the source tree.
+found=$(mktemp -d) || exit 99
+trap 'rm -rf "$found"' EXIT
+timeout "${FUZZ_TIMEOUT:-300}" "$1" -runs="${FUZZ_RUNS:-20000}" -seed="${FUZZ_SEED:-1}" \
+	${FUZZ_FLAGS:-} "$found" "$corpus"
