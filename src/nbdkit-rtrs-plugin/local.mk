@@ -1,1 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# The client without what needs nbdkit, a thread or a sleep: the simulation links it with its own
+# clt-wait.h and clt-svc.h.
+noinst_LTLIBRARIES += libclt.la
+libclt_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/%D%
+libclt_la_SOURCES = \
+	%D%/clt-fsm.c \
+	%D%/clt-fsm.h \
+	%D%/clt-io.h \
+	%D%/clt-path.h \
+	%D%/clt-sess.h \
+	%D%/clt-slot.h \
+	%D%/clt-svc.h \
+	%D%/clt-wait.h \
+	%D%/rnbd-clt-rmw.h \
+	%D%/rnbd-clt.h \
+	$(NULL)

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A path: connections between one pair of addresses, and its life (clt-fsm.h).
+ *
+ * Owned by the service thread.  Other threads see: @up (may I submit?), the connections' send
+ * and poll sides (clt-io.h), and clt_path_fail().  The struct lives as long as the session;
+ * connections of the fabric come and go with each attempt. */
+#ifndef CLT_PATH_H
+#define CLT_PATH_H
+
+#include <stdatomic.h>
+
+#include "clt-fsm.h"
+#include "clt-io.h"
+#include "clt-svc.h"
+#include "fabric.h"
+#include "rtrs-hb.h"
+#include "rtrs-msg.h"
+
+struct clt_recv {
+	struct fab_cqe cqe;
+	struct rtrs_msg_rkey_rsp msg;
+};
+
+struct clt_con {
+	struct clt_path *path;
+	unsigned cid;
+	struct fab_conn *fab;		/* changed under send lock and poll role */
+	/* send side */
+	_Alignas(64) _Atomic(struct clt_slot *) sendq;	/* newest first */
+	atomic_int send_lock;
+	bool open;			/* send lock: posts are possible */
+	/* poll side */
+	_Alignas(64) struct clt_wait_con wait;
+	struct fab_cqe recv_cqe;	/* of all empty receives */
+	struct clt_recv *recvs;		/* NEW_RKEY: [nrecvs] */
+	struct ibv_mr *recvs_mr;
+	unsigned nrecvs;
+	/* service thread */
+	struct clt_watch watch;
+	bool created, established, drained;
+};
+
+struct clt_path {
+	struct clt_sess *sess;
+	unsigned index;
+	char name[64];			/* "SRC@DST" for the log */
+	struct fab_addr src, dst;
+	uint8_t uuid[RTRS_UUID_LEN];
+	struct clt_con *cons;		/* [ncons], 0 is the service connection */
+	unsigned ncons;
+
+	enum clt_state state;
+	atomic_bool up;			/* requests may be submitted */
+	atomic_bool opening;		/* user messages of the upper layer may be submitted */
+	unsigned life;			/* counts attempts; recon_cnt is its low half */
+	bool was_up;			/* in this session's life */
+
+	/* of this attempt */
+	struct rtrs_geom geom;
+	bool new_rkey;
+	struct rtrs_rbuf *rbufs;	/* [geom.queue_depth] */
+	struct rtrs_msg_info_rsp *info_rsp;
+	struct ibv_mr *info_mr;
+	struct rtrs_msg_info_req info_req;
+	struct fab_cqe info_send_cqe, info_recv_cqe, hb_cqe;
+	unsigned next_cid;
+
+	/* kept from the first attempt on */
+	struct fab_cm *cm;
+	struct fab_pd *pd;
+	uint32_t dma_lkey;
+	struct ibv_mr **mrs;		/* [slots.n], clt-slot.c */
+
+	struct rtrs_hb hb;
+	struct clt_watch cm_watch;
+	struct clt_timer setup_timer, hb_timer, retry_timer;
+	struct clt_task fail_task, role_task, service_task, opened_task;
+	unsigned tries;			/* since it was up last */
+	uint64_t down_since_ms;
+
+	pthread_mutex_t cause_lock;
+	atomic_bool failing;		/* latched until the next attempt */
+	int fail_err;
+	char cause[256];
+	char told[256];			/* cause that was logged last */
+	uint64_t told_ms;
+};
+
+int clt_path_init(struct clt_path *path, struct clt_sess *sess, unsigned index,
+		  const struct fab_addr *src, const struct fab_addr *dst, unsigned ncons);
+/* IDLE or CLOSED only. */
+void clt_path_fini(struct clt_path *path);
+
+/* Service thread. */
+void clt_path_start(struct clt_path *path);
+void clt_path_close(struct clt_path *path);
+/* Upper layer: the user messages of CLT_OPENING are answered. */
+void clt_path_opened(struct clt_path *path);
+/* clt-wait.c: the role that was asked for is free. */
+void clt_path_role_free(struct clt_con *con);
+/* Something was posted on connection 0, or its armed events became too little.  Any thread. */
+void clt_path_service(struct clt_path *path);
+
+/* Fail @path once; the first cause is kept and logged.  Any thread, also from handlers. */
+void clt_path_fail(struct clt_path *path, int err, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static inline bool clt_path_is_up(struct clt_path *path)
+{
+	return atomic_load_explicit(&path->up, memory_order_acquire);
+}
+
+#endif

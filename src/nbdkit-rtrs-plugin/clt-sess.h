@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A session: permits and devices shared by all its paths (one now), and what happens to requests
+ * while no path is up: they wait until io_timeout_ms after the loss, then fail with EIO. */
+#ifndef CLT_SESS_H
+#define CLT_SESS_H
+
+#include "clt-path.h"
+
+struct clt_sess_conf {
+	const char *name;		/* rtrs_sessname_ok() */
+	struct fab_addr src, dst;	/* src.len 0: any */
+	unsigned connections;		/* IO connections: 1 .. RTRS_MAX_CONS - 1 */
+	uint64_t io_timeout_ms;		/* CLOCK_NEVER: for ever; 0: fail at once */
+	bool once;			/* one attempt, no reconnect (the probe at start) */
+};
+
+/* What the upper layer (rnbd-clt.c) hears.  Service thread. */
+struct clt_sess_ops {
+	/* A path is OPENING: send user messages with clt_op.borrow, then clt_path_opened(). */
+	void (*opening)(struct clt_sess *sess, struct clt_path *path);
+	/* It is up. */
+	void (*up)(struct clt_sess *sess);
+	/* It was lost; messages of opening() come back with CLT_AGAIN: forget them. */
+	void (*down)(struct clt_sess *sess);
+	/* conf.once: the attempt failed with @err.  Else: the path is CLOSED. */
+	void (*failed)(struct clt_sess *sess, int err, const char *cause);
+	void (*closed)(struct clt_sess *sess);
+};
+
+struct clt_sess {
+	char name[RTRS_NAME_MAX];
+	uint8_t uuid[RTRS_UUID_LEN];
+	struct clt_svc *svc;
+	const struct clt_sess_ops *ops;
+	uint64_t io_timeout_ms;
+	bool once;
+
+	struct clt_path path;		/* npaths == 1 */
+	struct clt_slots slots;
+	struct clt_slot ctl;		/* for clt_op.borrow; its id is borrowed as well */
+	atomic_uint max_io_size;	/* of the path that is or was up; 0: never was */
+
+	pthread_mutex_t lock;		/* lists below, op->granted; taken before a waiter's */
+	struct list permit_waiters;	/* clt_op.permit_link, in order */
+	struct list up_waiters;		/* clt_op.up_link */
+	struct clt_timer timeout_timer;
+	atomic_bool expired;		/* io_timeout_ms over since the loss */
+	atomic_bool closing;
+};
+
+/* Nothing runs before clt_sess_start().  @svc and @ops outlive @sess.  0 or -ENOMEM. */
+int clt_sess_init(struct clt_sess *sess, struct clt_svc *svc, const struct clt_sess_conf *conf,
+		  const struct clt_sess_ops *ops);
+/* Never started, or ops->closed() was called and the service loop is gone. */
+void clt_sess_fini(struct clt_sess *sess);
+
+/* Service thread, as the next ones. */
+void clt_sess_start(struct clt_sess *sess);
+/* Disconnect for good; ops->closed() follows.  Requests that still wait fail. */
+void clt_sess_close(struct clt_sess *sess);
+/* clt-path.c: first geometry, or that of a path that came back.  -errno with @why when it cannot
+ * serve this session.  Requests in flight it cannot take fail by themselves. */
+int clt_sess_geometry(struct clt_sess *sess, const struct rtrs_geom *g, const char **why);
+void clt_sess_up(struct clt_sess *sess);
+void clt_sess_down(struct clt_sess *sess);
+
+/* Operations that wait for something of the session look again. */
+void clt_sess_wake_up_waiters(struct clt_sess *sess);
+
+/* Connection for @op, or NULL when no path is up. */
+struct clt_con *clt_sess_pick(struct clt_sess *sess, const struct clt_op *op);
+/* No path, and waiting for one is over. */
+bool clt_sess_expired(const struct clt_sess *sess);
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where threads wait: the only file that blocks (clt-wait.c).  The simulation links its own
+ * implementation: there is one thread, so notes are remembered, roles are always free, and its loop
+ * calls clt_op_step() and clt_con_poll() itself.
+ *
+ * WAITER.  One per struct clt_op.  The owner of the operation (a thread of nbdkit) steps it and
+ * sleeps between steps; others tell it that a step is worth while:
+ *   clt_wait_count()	"one finished slot was pushed to you".  Counted: the pusher touches the
+ *			operation last here, so the owner may free it only after as many counts as
+ *			slots it took (clt_wait_settle).
+ *   clt_wait_look()	"look again" (permit granted, path up).  The caller holds a lock that the
+ *			owner takes before it frees the operation.
+ * A waiter with @fn has no thread: @fn is called instead, and must only schedule a step; it
+ * and the pushes to it must then be on one thread (service loop, simulation).
+ *
+ * POLL ROLE.  One per IO connection: who may call clt_con_poll() on it.  The first waiter with
+ * something in flight takes it (leader), polls for all, sleeps in ppoll() on the descriptor, and
+ * when it has its own answer hands the role to exactly one waiter that still sleeps (follower).
+ * With no waiter the role is free; the service loop learns of hang-ups only.  After a failure the
+ * service loop takes the role for good and drains.  Connection 0 belongs to the service loop. */
+#ifndef CLT_WAIT_H
+#define CLT_WAIT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "list.h"
+
+struct clt_con;
+struct clt_op;
+
+struct clt_waiter {
+	atomic_uint word;		/* the futex: see clt-wait.c */
+	unsigned settled;		/* owner: counts that were matched with slots */
+	void (*fn)(struct clt_waiter *w);
+	struct list link;		/* wait_con.followers */
+};
+
+struct clt_wait_con {
+	pthread_mutex_t lock;		/* leader, followers, svc_*; innermost lock */
+	struct clt_waiter *leader;
+	struct list followers;
+	bool svc_has, svc_wants;
+	atomic_int asleep;		/* the leader is in, or about to enter, ppoll() */
+	int kick_fd;			/* wakes it there */
+};
+
+/* ---- waiters ---- */
+
+void clt_waiter_init(struct clt_waiter *w, void (*fn)(struct clt_waiter *w));
+/* Any thread; see above. */
+void clt_wait_count(struct clt_waiter *w);
+void clt_wait_look(struct clt_waiter *w);
+/* Owner: @n more slots were taken from the operation; return when their counts have come. */
+void clt_wait_settle(struct clt_waiter *w, unsigned n);
+
+/* Step @op until it is done; blocks.  Thread of nbdkit; @op was started on it. */
+void clt_wait_op(struct clt_op *op);
+/* Block until @w was told to look or counted; for waits without an operation. */
+void clt_wait_event(struct clt_waiter *w);
+/* A number that spreads callers over connections and is the same each time for one thread. */
+unsigned clt_wait_hint(void);
+
+/* Between these wake-ups are collected; end sends them.  For dispatching and failing many: a
+ * thread is woken after the locks and handlers are left.  Nestable. */
+void clt_wait_batch_begin(void);
+void clt_wait_batch_end(void);
+
+/* ---- the poll role ---- */
+
+int clt_wait_con_init(struct clt_con *con);
+void clt_wait_con_fini(struct clt_con *con);
+/* Service loop wants the role: true when it has it now (or had it), else clt_path_role_free(con)
+ * is called on it as soon as the leader has let go. */
+bool clt_wait_con_take(struct clt_con *con);
+/* Service loop: take the role if it is free just now. */
+bool clt_wait_con_try_take(struct clt_con *con);
+/* Service loop: waiters may lead again. */
+void clt_wait_con_release(struct clt_con *con);
+/* Make a leader that sleeps in ppoll() look at @con again (fab_need_rearm, failure).  Any thread;
+ * does nothing when nobody sleeps there. */
+void clt_wait_con_kick(struct clt_con *con);
+/* A leader is awake and will send what is queued before it sleeps. */
+bool clt_wait_con_leader_awake(struct clt_con *con);
+
+#endif

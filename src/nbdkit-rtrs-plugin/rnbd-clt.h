@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* RNBD client: devices of a session, and NBD's requests as RNBD operations (protocol.md 8).
+ *
+ * Control (session info, open, close, open again after a reconnect) runs on the service loop; IO
+ * on the caller's thread.  Functions that say "blocks" wait with clt-wait.h; rnbd_op_start() with
+ * clt_op_step() is the form that does not. */
+#ifndef RNBD_CLT_H
+#define RNBD_CLT_H
+
+#include "clt-sess.h"
+#include "rnbd-clt-rmw.h"
+#include "rnbd-msg.h"
+
+struct rnbd_dev;
+
+struct rnbd_clt {
+	struct clt_sess sess;
+	struct rnbd_ext ext;		/* of the server; service thread */
+	atomic_uint features;		/* RNBD_EXT_* of the server */
+	bool identified;		/* boot_id is known from an earlier life */
+	uint8_t boot_id[8];
+	atomic_uint boot_life;		/* first life after unflushed writes may have been lost */
+	struct list devs;		/* service thread */
+	struct rnbd_ctl *handshake;	/* the message in flight while OPENING */
+	struct clt_timer reopen_timer;	/* devices that could not be opened again */
+	/* how the session came up, or did not; told to those that wait for it */
+	struct clt_task start_task, close_task;
+	struct clt_waiter event;
+	atomic_int result;		/* 1 not known yet, 0 up, negative errno */
+	atomic_bool closed;
+	char cause[256];
+};
+
+/* Start a session on @svc.  Does not wait.  0 or -ENOMEM. */
+int rnbd_clt_init(struct rnbd_clt *clt, struct clt_svc *svc, const struct clt_sess_conf *conf);
+/* Blocks until the session is up (0), or with conf->once its attempt failed (-errno; @clt->cause
+ * tells why). */
+int rnbd_clt_wait_up(struct rnbd_clt *clt);
+/* Blocks until all is disconnected.  All devices are closed. */
+void rnbd_clt_close(struct rnbd_clt *clt);
+/* As rnbd_clt_close() without waiting: @clt->closed becomes true.  Any thread. */
+void rnbd_clt_close_start(struct rnbd_clt *clt);
+/* After close, with the service loop gone. */
+void rnbd_clt_fini(struct rnbd_clt *clt);
+
+/* ---- devices ---- */
+
+/* One open in progress.  Embedded by the caller, belongs to rnbd-clt until done. */
+struct rnbd_open_req {
+	const char *name;
+	enum rnbd_access_mode mode;
+	void (*done)(struct rnbd_open_req *req);	/* service thread */
+	int status;			/* 0; the server's errno; -ENAMETOOLONG; -EINVAL bad geometry */
+	struct rnbd_dev *dev;		/* status 0: the caller holds a reference */
+	/* private */
+	struct rnbd_clt *clt;
+	struct clt_task task;
+	struct list link;
+};
+
+/* Open @req->name, or share it when this session has it open (the mode is then the first one's).
+ * Any thread. */
+void rnbd_open_start(struct rnbd_clt *clt, struct rnbd_open_req *req);
+/* The same, blocking. */
+int rnbd_open(struct rnbd_clt *clt, const char *name, enum rnbd_access_mode mode,
+	      struct rnbd_dev **dev);
+/* Drop a reference; the last one sends CLOSE, which nobody waits for but rnbd_clt_close().  No IO of
+ * the caller is in flight.  Any thread. */
+void rnbd_close(struct rnbd_dev *dev);
+
+const char *rnbd_dev_name(const struct rnbd_dev *dev);
+/* As told when it was opened first; the size follows reconnects. */
+const struct rnbd_dev_info *rnbd_dev_info(const struct rnbd_dev *dev);
+uint64_t rnbd_dev_size(const struct rnbd_dev *dev);
+enum rnbd_access_mode rnbd_dev_mode(const struct rnbd_dev *dev);
+/* WRITE_ZEROES is there; without NOUNMAP it may unmap; may the caller ask for NOUNMAP? */
+bool rnbd_dev_can_zero(const struct rnbd_dev *dev);
+bool rnbd_dev_can_nounmap(const struct rnbd_dev *dev);
+bool rnbd_dev_can_discard(const struct rnbd_dev *dev);
+
+/* ---- IO ---- */
+
+struct rnbd_op {
+	struct clt_op clt;
+	struct rnbd_dev *dev;
+	enum rnbd_io_op op;
+	uint32_t flags;			/* RNBD_F_* */
+	uint64_t off;			/* bytes; multiple of RNBD_SECTOR_SIZE, and so the length */
+	unsigned flush_seq;		/* private: writes a FLUSH covers */
+};
+
+/* Start an aligned operation (see rnbd_dev_info()->logical_block_size).  @fn as clt_op_start().
+ * Then clt_op_step(&op->clt) until true, then rnbd_op_end() once for the result. */
+void rnbd_op_start(struct rnbd_op *op, struct rnbd_dev *dev, enum rnbd_io_op what, uint32_t flags,
+		   void *buf, uint64_t len, uint64_t off, void (*fn)(struct clt_waiter *w));
+/* 0 or -errno; accounts what a FLUSH must cover (design.md D13). */
+int rnbd_op_end(struct rnbd_op *op);
+
+/* Any offset and length inside the device; unaligned edges are read, changed and written under a
+ * lock that excludes other writers of that block.  Block; any thread.  0 or -errno. */
+int rnbd_read(struct rnbd_dev *dev, void *buf, uint32_t len, uint64_t off);
+int rnbd_write(struct rnbd_dev *dev, const void *buf, uint32_t len, uint64_t off, bool fua);
+int rnbd_flush(struct rnbd_dev *dev);
+/* Unaligned edges are not discarded: the data there stays. */
+int rnbd_discard(struct rnbd_dev *dev, uint32_t len, uint64_t off, bool fua);
+/* -EOPNOTSUPP when the server cannot do it as asked. */
+int rnbd_zero(struct rnbd_dev *dev, uint32_t len, uint64_t off, bool may_unmap, bool fua);
+
+#endif
