@@ -1,2 +1,133 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
+# Build and run all tests.  The last line counts them.  See HACKING, "Tests".
+
+usage() {
+	cat <<'USAGE'
+usage: ./check.sh [--full]
+
+Install what is missing (Debian packages; with sudo when you are not root), build, and run make check
+and the quickstart.  Exits with 1 when anything failed.
+
+  --full   also: clang, make distcheck, ASan+UBSan, TSan, valgrind, lint, long fuzz and simulation
+           runs, each in a directory of its own below build/full
+  --help   show this
+
+FUZZ_SECONDS, SIM_SECONDS   how long each fuzz target and the simulation run with --full [60, 120]
+USAGE
+}
+
+set -u
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd) || exit 1
+# shellcheck source=build-aux/setup.sh
+. "$top/build-aux/setup.sh"
+
+full=no
+while [ $# -gt 0 ]; do
+	case $1 in
+	--full) full=yes ;;
+	-h | --help) usage; exit 0 ;;
+	*) usage >&2; die "unknown argument: $1" ;;
+	esac
+	shift
+done
+
+passed=0 failed=0 skipped=0 results=()
+
+# count NAME PASSED FAILED SKIPPED
+count() {
+	passed=$((passed + $2)) failed=$((failed + $3)) skipped=$((skipped + $4))
+	results+=("$(printf '%-12s %4d passed, %d failed, %d skipped' "$@")")
+}
+
+# one NAME LOG COMMAND...: something that counts as one test.
+one() {
+	local name=$1 log=$2
+	shift 2
+	printf '\n== %s\n' "$name"
+	if quietly "$log" "$@"; then
+		count "$name" 1 0 0
+	else
+		count "$name" 0 1 0
+	fi
+}
+
+# suite NAME DIR TARGET [MAKE-ARGUMENT...]: a target that leaves automake's test-suite.log.
+suite() {
+	local name=$1 dir=$2 target=$3 counts status
+	shift 3
+	printf '\n== %s: make %s\n' "$name" "$target"
+	rm -f "$dir/test-suite.log"
+	make -C "$dir" -k "$target" "$@" 2>&1 </dev/null | tee "$dir/$target.log" |
+		grep -E '^(PASS|FAIL|SKIP|XPASS|XFAIL|ERROR):'
+	status=${PIPESTATUS[0]}
+	if [ ! -f "$dir/test-suite.log" ]; then
+		tail -n 60 "$dir/$target.log"
+		say "make $target did not come to the tests; all of its output: $dir/$target.log"
+		count "$name" 0 1 0
+		return
+	fi
+	# XPASS and ERROR are failures.
+	counts=$(awk '/^# (PASS|XFAIL):/ { p += $3 }  /^# (FAIL|XPASS|ERROR):/ { f += $3 }
+		/^# SKIP:/ { s += $3; exit }  END { print p + 0, f + 0, s + 0 }' <(sort "$dir/test-suite.log"))
+	# shellcheck disable=SC2086 # three words
+	set -- $counts
+	# Failed tests by their count; if make failed for another reason, that is one more.
+	[ "$status" -eq 0 ] || [ "$2" -gt 0 ] || set -- "$1" 1 "$3"
+	[ "$2" -eq 0 ] || cat "$dir/test-suite.log"
+	grep -l -r --include='*.trs' '^:test-result: SKIP' "$dir/tests" | while IFS= read -r trs; do
+		printf 'skipped: %s: %s\n' "$(basename "$trs" .trs)" "$(tail -n 1 "${trs%.trs}.log")"
+	done
+	count "$name" "$@"
+}
+
+# configured NAME [CONFIGURE-ARGUMENT...]: build the unpacked tarball in a directory of its own.
+configured() {
+	local name=$1
+	dir=$build/full/$1
+	shift
+	printf '\n== %s: configure %s\n' "$name" "$*"
+	rm -rf "$dir"
+	mkdir "$dir" || die "cannot create $dir"
+	if ! ( cd "$dir" && quietly configure.log "../$tarball/configure" "$@" &&
+		quietly make.log make -j"$(nproc)" ); then
+		count "$name" 0 1 0
+		return 1
+	fi
+}
+
+# shellcheck disable=SC2086 # lists of words
+{
+	packages="$packages_build $packages_quickstart $packages_check"
+	[ $full = no ] || packages="$packages $packages_full"
+	install_packages $packages
+}
+build_tree --enable-gcc-warnings
+suite check "$build" check
+one quickstart "$build/quickstart.log" "$top/quickstart.sh"
+
+if [ $full = yes ]; then
+	one distcheck "$build/distcheck.log" make -C "$build" distcheck
+	tarball=$(sed -n 's/^distdir = //p' "$build/Makefile")
+	tarball=${tarball:-$(make -s -C "$build" print-distdir)}
+	rm -rf "$build/full"
+	mkdir "$build/full" || die "cannot create $build/full"
+	# From the tarball, because a source tree that was configured in place refuses other builds.
+	quietly "$build/dist.log" make -C "$build" dist || die "make dist failed"
+	tar -C "$build/full" -xJf "$build/$tarball.tar.xz" || die "cannot unpack $tarball.tar.xz"
+
+	configured clang CC=clang --enable-gcc-warnings && suite clang "$dir" check
+	configured asan --enable-gcc-warnings --enable-sanitizers=address,undefined &&
+		suite asan "$dir" check
+	configured tsan --enable-gcc-warnings --enable-sanitizers=thread && suite tsan "$dir" check
+	configured valgrind --enable-gcc-warnings && suite valgrind "$dir" check-valgrind
+	configured fuzz CC=clang --enable-fuzzers --enable-sanitizers=address,undefined &&
+		one fuzz "$dir/fuzz.log" make -C "$dir" check-fuzz FUZZ_SECONDS="${FUZZ_SECONDS:-60}"
+	one simulation "$build/full/sim.log" make -C "$build" check-sim SIM_SECONDS="${SIM_SECONDS:-120}"
+	one lint "$build/full/lint.log" make -C "$build" lint
+fi
+
+printf '\n'
+[ ${#results[@]} -eq 1 ] || printf '%s\n' "${results[@]}"
+printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
+[ "$failed" -eq 0 ]

@@ -1,1 +1,27 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# Manuals: NAME.pod becomes NAME.SECTION.
+MANUALS = \
+	%D%/nbdkit-rtrs-plugin.1 \
+	%D%/rtrs-server.8 \
+	$(NULL)
+EXTRA_DIST += \
+	%D%/nbdkit-rtrs-plugin.pod \
+	%D%/rtrs-server.pod \
+	$(NULL)
+
+if HAVE_POD2MAN
+man_MANS += $(MANUALS)
+CLEANFILES += $(MANUALS)
+endif
+
+SUFFIXES = .pod .1 .7 .8
+# pod2man says what is wrong in a page of its own: make it an error here.
+POD_TO_MAN = $(AM_V_GEN)$(MKDIR_P) $(@D) && \
+	$(POD2MAN) --errors=die --utf8 --center=nbdkit-rtrs --release=$(PACKAGE_VERSION) \
+		--name="$(basename $(@F))" --section="$(subst .,,$(suffix $@))" $< $@.t && mv $@.t $@
+.pod.1:
+	$(POD_TO_MAN)
+.pod.7:
+	$(POD_TO_MAN)
+.pod.8:
+	$(POD_TO_MAN)

@@ -1,0 +1,95 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Shared by quickstart.sh and check.sh, which source it with $top set to the top of the source tree:
+# the Debian packages they need, each named once, and how to build.
+
+# PATH of a user has no /sbin, where mke2fs and losetup are.
+PATH=$PATH:/usr/sbin:/sbin
+
+# shellcheck disable=SC2034 # used by those who source this
+packages_build="autoconf automake gcc libc6-dev libibverbs-dev liburing-dev libsystemd-dev libtool
+	make nbdkit nbdkit-plugin-dev perl pkg-config zlib1g-dev"
+packages_quickstart="e2fsprogs libnbd-bin"
+packages_check="e2fsprogs fio iproute2 libcriterion-dev libnbd-bin mount nbdkit procps python3
+	python3-libnbd qemu-utils util-linux xz-utils"
+packages_full="clang clang-tidy cppcheck libclang-rt-14-dev shellcheck valgrind"
+
+say() {
+	printf '%s\n' "$*" >&2
+}
+
+die() {
+	say "${0##*/}: $*"
+	exit 1
+}
+
+package_installed() {
+	[ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+# install_packages NAME...: install those that are missing, and say which.
+install_packages() {
+	local name missing=() as_root=()
+
+	if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+		say "This is no Debian: packages are not installed here.  By Debian's names it needs: $*"
+		return
+	fi
+	for name in "$@"; do
+		package_installed "$name" || missing+=("$name")
+	done
+	[ ${#missing[@]} -gt 0 ] || return 0
+
+	say "Installing what is missing: ${missing[*]}"
+	if [ "$(id -u)" -ne 0 ]; then
+		command -v sudo >/dev/null ||
+			die "not root and no sudo: as root, run: apt-get install ${missing[*]}"
+		as_root=(sudo)
+	fi
+	# A fresh machine may have no package lists, an old one stale lists: ask for new ones once.
+	apt_install "${missing[@]}" && return
+	say "Fetching package lists and trying once more"
+	"${as_root[@]}" apt-get -q update </dev/null >&2 || die "apt-get update failed"
+	apt_install "${missing[@]}" || die "cannot install: ${missing[*]}"
+}
+
+# $as_root is the caller's.
+apt_install() {
+	"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y \
+		install --no-install-recommends "$@" </dev/null >&2
+}
+
+# quietly LOGFILE COMMAND...: show the output only when the command fails.
+quietly() {
+	local log=$1
+	shift
+	"$@" >"$log" 2>&1 && return
+	tail -n 60 "$log" >&2
+	say "failed: $*   (all of its output: $log)"
+	return 1
+}
+
+# build_tree [CONFIGURE-OPTION...]: build and set $build to the directory.  It is build/, or the
+# source tree itself where somebody ran ./configure: autoconf cannot use both.
+build_tree() {
+	build=$top/build
+	[ ! -f "$top/config.status" ] || build=$top
+	mkdir -p "$build" || die "cannot create $build"
+	if [ ! -x "$top/configure" ]; then
+		( cd "$top" && quietly "$build/autoreconf.log" autoreconf -fi ) || die "autoreconf failed"
+	fi
+	# A relative path: configure refuses an absolute source directory that contains a space.
+	if [ ! -f "$build/config.status" ]; then
+		( cd "$build" && quietly configure.log ../configure "$@" ) || die "configure failed"
+	fi
+	( cd "$build" && quietly make.log make -j"$(nproc)" ) || die "make failed"
+	[ -x "$build/rtrs-server" ] ||
+		die "$build is configured without rtrs-server: remove it or run make distclean there"
+	[ -f "$build/.libs/nbdkit-rtrs-plugin.so" ] ||
+		die "$build is configured without the plugin: remove it or run make distclean there"
+}
+
+# The list that configure was given with --enable-sanitizers, or "no".
+build_sanitizers() {
+	sed -n 's/^SANITIZERS = //p' "$build/Makefile"
+}
