@@ -12,6 +12,7 @@
 #define EXPORT_IO_H
 
 #include "export.h"
+#include "reactor-op.h"
 #include "reactor.h"
 #include "rnbd-msg.h"
 
@@ -41,13 +42,11 @@ struct export_io {
 							 * from inside export_io_start() */
 	/* private to the implementation */
 	struct reactor *reactor;
+	struct reactor_op op;
+	struct list link;
 	uint32_t progress;
 	unsigned stage;
 	void *bounce;
-	struct list link;
-	struct {
-		void (*fn)(void *self, int res, unsigned cqe_flags);
-	} op_cb;
 };
 
 /* Queue @io; it is submitted with all others at the end of the pass.  Cannot fail: errors go to

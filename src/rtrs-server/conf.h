@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What rtrs-server was asked to do: the command line as a struct.
+ *
+ * Filled once on the main thread before any other starts; constant afterwards. */
+#ifndef CONF_H
+#define CONF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "export.h"
+#include "fabric.h"
+#include "log.h"
+
+/* What protects a request that is being worked on (design.md D8); one for the whole server. */
+enum srv_invalidate {
+	SRV_INVALIDATE_COPY,		/* a private copy of the data */
+	SRV_INVALIDATE_NEVER,		/* nothing: trusted clients only */
+};
+
+/* --allow ADDR[/BITS] */
+struct srv_prefix {
+	int family;			/* AF_INET, AF_INET6 */
+	unsigned bits;			/* 0..32, 0..128 */
+	uint8_t addr[16];		/* network order; bits beyond the prefix are 0 */
+};
+
+struct srv_conf {
+	struct fab_addr *listeners;	/* each with its provider; port 0: any */
+	unsigned nlisteners;
+	bool listen_default;		/* no --listen: loopback; the second one, ::1, may be missing on
+					 * a host without IPv6 */
+	struct exports *exports;	/* at least one */
+
+	enum srv_invalidate invalidate;
+	struct srv_prefix *allow;
+	unsigned nallow;		/* 0: everybody */
+
+	uint32_t queue_depth;		/* 1..RTRS_MAX_QUEUE_DEPTH; fits max_io_size (rtrs-geom.h) */
+	uint32_t max_io_size;		/* bytes, a multiple of 4096 */
+	unsigned threads;		/* reactors, 1.. */
+
+	/* Limits of what all clients together can make us hold. */
+	unsigned max_sessions;
+	unsigned max_paths;		/* of all sessions */
+	unsigned setup_timeout_ms;	/* from the first connection of a path to its INFO_REQ */
+
+	/* main.c only */
+	int ready_fd;			/* -1: none */
+	enum log_level log_level;
+};
+
+#define CONF_QUEUE_DEPTH 128
+#define CONF_MAX_IO_SIZE 131072
+#define CONF_MAX_SESSIONS 256
+#define CONF_MAX_PATHS 512
+#define CONF_SETUP_TIMEOUT_MS 30000
+
+enum conf_result {
+	CONF_RUN,
+	CONF_EXIT,			/* --help, --version: printed to stdout */
+	CONF_USAGE,			/* the command line is wrong: @err */
+	CONF_FAILED,			/* what it names cannot be used: @err */
+};
+
+/* Read the command line into @conf and open the exports.  May block in name resolution.  @conf is
+ * to be given to conf_fini() whatever the result. */
+enum conf_result conf_parse(struct srv_conf *conf, int argc, char **argv, char *err,
+			    size_t errlen);
+void conf_fini(struct srv_conf *conf);
+
+/* True if a peer with the address of @peer may connect: no --allow given, or one that contains it.
+ * IPv4 peers of an IPv6 listener (::ffff:a.b.c.d) match IPv4 prefixes.  Pure, any thread. */
+bool conf_allows(const struct srv_conf *conf, const struct fab_addr *peer);
+
+#endif
