@@ -1,11 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# One Criterion program per module.  They end in .crit so that they run through run-criterion.sh.
+# One Criterion program per module, linking that module's library.  They end in .crit so that they
+# run through run-criterion.sh.
 EXTRA_DIST += tests/run-criterion.sh
 TEST_EXTENSIONS = .crit
 CRIT_LOG_COMPILER = $(SHELL) $(top_srcdir)/tests/run-criterion.sh
 
 UNIT_TESTS = \
+	%D%/test-bitmap.crit \
+	%D%/test-list.crit \
+	%D%/test-log.crit \
+	%D%/test-rnbd-msg.crit \
+	%D%/test-rtrs-geom.crit \
+	%D%/test-rtrs-hb.crit \
+	%D%/test-rtrs-msg.crit \
+	%D%/test-rtrs-req.crit \
 	%D%/test-rtrs-wr.crit \
+	%D%/test-util.crit \
 	$(NULL)
 
 # Criterion programs abort at start under TSan; those jobs run tests/thread.
@@ -16,6 +26,35 @@ TESTS += $(UNIT_TESTS)
 endif
 endif
 
+UNIT_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
+
+%C%_test_bitmap_crit_SOURCES = %D%/test-bitmap.c %D%/unit.h
+%C%_test_bitmap_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_bitmap_crit_LDADD = libbase.la $(CRITERION_LIBS)
+%C%_test_list_crit_SOURCES = %D%/test-list.c %D%/unit.h
+%C%_test_list_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_list_crit_LDADD = $(CRITERION_LIBS)
+%C%_test_log_crit_SOURCES = %D%/test-log.c %D%/unit.h
+%C%_test_log_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_log_crit_LDADD = libbase.la $(CRITERION_LIBS)
+%C%_test_rnbd_msg_crit_SOURCES = %D%/test-rnbd-msg.c %D%/unit.h
+%C%_test_rnbd_msg_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_rnbd_msg_crit_LDADD = librnbd.la $(CRITERION_LIBS) $(ZLIB_LIBS)
+%C%_test_rtrs_geom_crit_SOURCES = %D%/test-rtrs-geom.c %D%/unit.h
+%C%_test_rtrs_geom_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_rtrs_geom_crit_LDADD = librtrs.la $(CRITERION_LIBS)
+%C%_test_rtrs_hb_crit_SOURCES = %D%/test-rtrs-hb.c %D%/unit.h
+%C%_test_rtrs_hb_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_rtrs_hb_crit_LDADD = librtrs.la $(CRITERION_LIBS)
+%C%_test_rtrs_msg_crit_SOURCES = %D%/test-rtrs-msg.c %D%/unit.h
+%C%_test_rtrs_msg_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_rtrs_msg_crit_LDADD = librtrs.la $(CRITERION_LIBS)
+%C%_test_rtrs_req_crit_SOURCES = %D%/test-rtrs-req.c %D%/unit.h
+%C%_test_rtrs_req_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_rtrs_req_crit_LDADD = librtrs.la $(CRITERION_LIBS)
 %C%_test_rtrs_wr_crit_SOURCES = %D%/test-rtrs-wr.c %D%/unit.h
-%C%_test_rtrs_wr_crit_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
-%C%_test_rtrs_wr_crit_LDADD = librtrs.la libbase.la $(CRITERION_LIBS)
+%C%_test_rtrs_wr_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_rtrs_wr_crit_LDADD = librtrs.la $(CRITERION_LIBS)
+%C%_test_util_crit_SOURCES = %D%/test-util.c %D%/unit.h
+%C%_test_util_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_util_crit_LDADD = $(CRITERION_LIBS)

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Log lines and their limit, with a clock that the test turns. */
+#include <errno.h>
+
+#include "unit.h"
+
+#include "clock.h"
+#include "log.h"
+
+static uint64_t now_ms;
+static char last[2048];
+static enum log_level last_level;
+static unsigned lines;
+
+uint64_t clock_now_ms(void)
+{
+	return now_ms;
+}
+
+static void sink(enum log_level level, const char *line)
+{
+	snprintf(last, sizeof(last), "%s", line);
+	last_level = level;
+	lines++;
+	errno = ENOSPC;
+}
+
+static void setup(void)
+{
+	now_ms = 1000000;
+	lines = 0;
+	log_init(sink, LOG_LEVEL_INFO);
+}
+
+TestSuite(log, .init = setup);
+
+Test(log, names_the_object)
+{
+	log_err("path 10.0.0.1", "cid %d missing", 3);
+	cr_assert_str_eq(last, "path 10.0.0.1: cid 3 missing");
+	cr_assert_eq(last_level, LOG_LEVEL_ERROR);
+	log_warn(NULL, "a");
+	cr_assert_str_eq(last, "a");
+	cr_assert_eq(last_level, LOG_LEVEL_WARN);
+	log_info("", "b");
+	cr_assert_str_eq(last, "b");
+}
+
+Test(log, level)
+{
+	int evaluated = 0;
+
+	log_dbg("x", "%d", evaluated++);
+	cr_assert_eq(lines, 0);
+	cr_assert_eq(evaluated, 0);
+	log_info("x", "y");
+	cr_assert_eq(lines, 1);
+	log_init(sink, LOG_LEVEL_DEBUG);
+	log_dbg("x", "%d", evaluated++);
+	cr_assert_eq(lines, 2);
+	cr_assert_eq(evaluated, 1);
+	log_init(sink, LOG_LEVEL_ERROR);
+	log_warn("x", "y");
+	cr_assert_eq(lines, 2);
+	cr_assert(log_wants(LOG_LEVEL_ERROR));
+	cr_assert_not(log_wants(LOG_LEVEL_WARN));
+}
+
+Test(log, level_names)
+{
+	static const char *const bad[] = { "", "Error", "err", "debug ", "4" };
+	enum log_level level;
+
+	for (int i = LOG_LEVEL_ERROR; i <= LOG_LEVEL_DEBUG; i++) {
+		cr_assert_eq(log_level_parse(log_level_name((enum log_level)i), &level), 0);
+		cr_assert_eq((int)level, i);
+	}
+	for_each_case(b, bad)
+		cr_assert_eq(log_level_parse(*b, &level), -EINVAL, "%s", *b);
+}
+
+Test(log, keeps_errno)
+{
+	errno = EBADF;
+	log_err("x", "y");
+	cr_assert_eq(errno, EBADF);
+}
+
+Test(log, long_line_is_cut)
+{
+	char obj[3000];
+
+	memset(obj, 'o', sizeof(obj) - 1);
+	obj[sizeof(obj) - 1] = '\0';
+	log_err("x", "%s", obj);
+	cr_assert_eq(strlen(last), 1023);
+	log_err(obj, "text");
+	cr_assert_eq(lines, 2);
+	cr_assert_not_null(strstr(last, "text"), "the text is worth more than the object's name");
+}
+
+Test(log, peers_cannot_forge_lines)
+{
+	log_err("sess\x1b[2Jion", "name %s", "a\nerror: b\r\tc\x7f\x80");
+	cr_assert_str_eq(last, "sess?[2Jion: name a?error: b??c?\x80");
+}
+
+Test(log, limit)
+{
+	struct log_limit limit = LOG_LIMIT_INIT(3, 1000);
+
+	for (unsigned i = 0; i < 10; i++)
+		cr_assert_eq(log_limit_pass(&limit, "p"), i < 3, "line %u", i);
+	cr_assert_eq(lines, 0);
+	now_ms += 999;
+	cr_assert_not(log_limit_pass(&limit, "p"));
+	now_ms += 1;
+	cr_assert(log_limit_pass(&limit, "p"));
+	cr_assert_eq(lines, 1);
+	cr_assert_str_eq(last, "p: 8 similar lines were held back");
+	now_ms += 1000;
+	log_limited(&limit, LOG_LEVEL_ERROR, "p", "n %d", 1);
+	cr_assert_eq(lines, 2, "nothing was held back, so nothing is told");
+	cr_assert_str_eq(last, "p: n 1");
+}
+
+Test(log, limit_of_none)
+{
+	struct log_limit limit = LOG_LIMIT_INIT(0, 1000);
+
+	log_limited(&limit, LOG_LEVEL_ERROR, "p", "x");
+	cr_assert_eq(lines, 0);
+}
