@@ -17,9 +17,18 @@ libbase_la_SOURCES = \
 libclock_la_SOURCES = %D%/base/clock.c
 
 libfab_la_SOURCES = \
+	%D%/fabric/fab-addr.c \
 	%D%/fabric/fab-provider.h \
-	%D%/fabric/fabric.h \
 	%D%/fabric/fabric.c \
+	%D%/fabric/fabric.h \
+	%D%/fabric/tcp-cm.c \
+	%D%/fabric/tcp-conn.c \
+	%D%/fabric/tcp-frame.c \
+	%D%/fabric/tcp-frame.h \
+	%D%/fabric/tcp-mem.c \
+	%D%/fabric/tcp-priv.h \
+	%D%/fabric/tcp-rx.c \
+	%D%/fabric/tcp-tx.c \
 	$(NULL)
 
 librtrs_la_SOURCES = \

@@ -1,7 +1,324 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The door to the providers: finds them by name, makes the checks that are the same for all and
+ * calls through.  Owns only the table of providers, which is complete before any thread starts.
+ * Threads and errors are those of fabric.h. */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
 #include "fab-provider.h"
+#include "util.h"
+
+#define FAB_PROVIDERS_MAX 4
+
+static const struct fab_provider *providers[FAB_PROVIDERS_MAX] = { &fab_tcp };
+
+const struct fab_provider *fab_provider_find(const char *name)
+{
+	for (unsigned i = 0; i < FAB_PROVIDERS_MAX && providers[i]; i++) {
+		if (strcmp(providers[i]->name, name) == 0)
+			return providers[i];
+	}
+	return NULL;
+}
 
 const char *fab_provider_name(const struct fab_provider *p)
 {
 	return p->name;
+}
+
+void fab_provider_register(const struct fab_provider *p)
+{
+	unsigned i = 0;
+
+	while (i < FAB_PROVIDERS_MAX && providers[i])
+		i++;
+	assert(i < FAB_PROVIDERS_MAX);
+	providers[i] = p;
+}
+
+int fab_cm_create(const struct fab_provider *p, struct fab_cm **cm)
+{
+	return p->cm_create(cm);
+}
+
+void fab_cm_destroy(struct fab_cm *cm)
+{
+	if (cm)
+		cm->ops->cm_destroy(cm);
+}
+
+int fab_cm_fd(const struct fab_cm *cm)
+{
+	return cm->ops->cm_fd(cm);
+}
+
+int fab_cm_get_event(struct fab_cm *cm, struct fab_event *ev)
+{
+	return cm->ops->cm_get_event(cm, ev);
+}
+
+int fab_listen(struct fab_cm *cm, const struct fab_addr *addr, struct fab_listener **l)
+{
+	if (addr->len == 0 || addr->provider != cm->ops)
+		return -EINVAL;
+	return cm->ops->listen(cm, addr, l);
+}
+
+void fab_listener_addr(const struct fab_listener *l, struct fab_addr *addr)
+{
+	*addr = l->addr;
+}
+
+void fab_listener_destroy(struct fab_listener *l)
+{
+	if (l)
+		l->ops->listener_destroy(l);
+}
+
+int fab_conn_create(struct fab_cm *cm, void *context, struct fab_conn **conn)
+{
+	int rc = cm->ops->conn_create(cm, conn);
+
+	if (!rc)
+		(*conn)->context = context;
+	return rc;
+}
+
+void fab_conn_set_context(struct fab_conn *conn, void *context)
+{
+	conn->context = context;
+}
+
+void *fab_conn_context(const struct fab_conn *conn)
+{
+	return conn->context;
+}
+
+void fab_conn_destroy(struct fab_conn *conn)
+{
+	if (conn)
+		conn->ops->conn_destroy(conn);
+}
+
+int fab_resolve(struct fab_conn *conn, const struct fab_addr *src, const struct fab_addr *dst)
+{
+	if (src && src->len == 0)
+		src = NULL;
+	if (dst->len == 0 || (src && src->ss.ss_family != dst->ss.ss_family))
+		return -EINVAL;
+	return conn->ops->resolve(conn, src, dst);
+}
+
+int fab_query_device(const struct fab_conn *conn, struct fab_device_attr *attr)
+{
+	return conn->ops->query_device(conn, attr);
+}
+
+int fab_create_qp(struct fab_conn *conn, struct fab_pd *pd, const struct fab_qp_attr *attr)
+{
+	struct fab_device_attr dev;
+	int rc;
+
+	rc = conn->ops->query_device(conn, &dev);
+	if (rc)
+		return rc;
+	if (pd->ops != conn->ops || attr->max_send_wr == 0 || attr->max_recv_wr == 0 ||
+	    attr->max_send_sge == 0 || attr->max_send_wr > dev.max_qp_wr ||
+	    attr->max_recv_wr > dev.max_qp_wr || attr->max_send_sge > dev.max_sge)
+		return -EINVAL;
+	return conn->ops->create_qp(conn, pd, attr);
+}
+
+int fab_connect(struct fab_conn *conn, const void *private_data, size_t len)
+{
+	if (len > FAB_CONNECT_DATA_MAX)
+		return -EINVAL;
+	return conn->ops->connect(conn, private_data, len);
+}
+
+int fab_accept(struct fab_conn *conn, const void *private_data, size_t len)
+{
+	if (len > FAB_PRIVATE_DATA_MAX)
+		return -EINVAL;
+	return conn->ops->accept(conn, private_data, len);
+}
+
+void fab_reject(struct fab_conn *conn, const void *private_data, size_t len)
+{
+	assert(len <= FAB_REJECT_DATA_MAX);
+	conn->ops->reject(conn, private_data, len);
+}
+
+void fab_conn_addrs(const struct fab_conn *conn, struct fab_addr *local, struct fab_addr *peer)
+{
+	if (local)
+		*local = conn->local;
+	if (peer)
+		*peer = conn->peer;
+}
+
+int fab_pd_create(struct fab_conn *conn, struct fab_pd **pd)
+{
+	return conn->ops->pd_create(conn, pd);
+}
+
+void fab_pd_destroy(struct fab_pd *pd)
+{
+	if (pd)
+		pd->ops->pd_destroy(pd);
+}
+
+bool fab_pd_local_dma_lkey(const struct fab_pd *pd, uint32_t *lkey)
+{
+	return pd->ops->pd_local_dma_lkey(pd, lkey);
+}
+
+/* The rule of verbs: what a peer may write must be writable here. */
+static bool access_ok(int access)
+{
+	const int known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_MW_BIND;
+
+	return !(access & ~known) &&
+	       (!(access & IBV_ACCESS_REMOTE_WRITE) || (access & IBV_ACCESS_LOCAL_WRITE));
+}
+
+struct ibv_mr *fab_reg_mr(struct fab_pd *pd, void *addr, size_t length, int access)
+{
+	if (!access_ok(access) || (uintptr_t)addr > UINTPTR_MAX - length) {
+		errno = EINVAL;
+		return NULL;
+	}
+	return pd->ops->reg_mr(pd, addr, length, access);
+}
+
+static struct fab_mr *to_mr(struct ibv_mr *mr)
+{
+	return container_of(mr, struct fab_mr, ibv);
+}
+
+int fab_rereg_mr(struct ibv_mr *mr, void *addr, size_t length, int access)
+{
+	if (!access_ok(access) || (uintptr_t)addr > UINTPTR_MAX - length)
+		return -EINVAL;
+	return to_mr(mr)->pd->ops->rereg_mr(mr, addr, length, access);
+}
+
+int fab_revoke_mr(struct ibv_mr *mr)
+{
+	return to_mr(mr)->pd->ops->rereg_mr(mr, NULL, 0, 0);
+}
+
+void fab_dereg_mr(struct ibv_mr *mr)
+{
+	if (mr)
+		to_mr(mr)->pd->ops->dereg_mr(mr);
+}
+
+/* Returns 0, or -errno with the reason in @why. */
+static int check_send(const struct ibv_send_wr *wr, const char **why)
+{
+	const unsigned known = IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_FENCE;
+	uint64_t total = 0;
+
+	switch (wr->opcode) {
+	case IBV_WR_SEND:
+	case IBV_WR_SEND_WITH_IMM:
+	case IBV_WR_SEND_WITH_INV:
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+	case IBV_WR_LOCAL_INV:
+	case IBV_WR_BIND_MW:
+		break;
+	default:
+		*why = "post of an opcode outside the subset";
+		return -EOPNOTSUPP;
+	}
+	for (int i = 0; i < wr->num_sge; i++)
+		total += wr->sg_list[i].length;
+	if (wr->num_sge < 0 || total > FAB_MSG_MAX || (wr->send_flags & ~known)) {
+		*why = "post of a malformed work request";
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int fab_post_send(struct fab_conn *conn, const struct ibv_send_wr *wr)
+{
+	const char *why;
+	int rc;
+
+	for (const struct ibv_send_wr *w = wr; w; w = w->next) {
+		rc = check_send(w, &why);
+		if (rc) {
+			conn->ops->disconnect(conn, why);
+			return rc;
+		}
+	}
+	return conn->ops->post_send(conn, wr);
+}
+
+int fab_post_recv(struct fab_conn *conn, const struct ibv_recv_wr *wr)
+{
+	for (const struct ibv_recv_wr *w = wr; w; w = w->next) {
+		if (w->num_sge < 0 || w->num_sge > FAB_RECV_SGE_MAX) {
+			conn->ops->disconnect(conn, "post of a malformed receive");
+			return -EINVAL;
+		}
+	}
+	return conn->ops->post_recv(conn, wr);
+}
+
+int fab_poll(struct fab_conn *conn, struct ibv_wc *wc, int n)
+{
+	return conn->ops->poll(conn, wc, n);
+}
+
+int fab_dispatch(struct fab_conn *conn, int budget)
+{
+	struct ibv_wc wc[32];
+	int total = 0;
+
+	while (total < budget) {
+		int want = MIN(budget - total, (int)ARRAY_SIZE(wc));
+		int n = conn->ops->poll(conn, wc, want);
+
+		if (n < 0)
+			return total ? total : n;
+		for (int i = 0; i < n; i++) {
+			struct fab_cqe *cqe = (struct fab_cqe *)(uintptr_t)wc[i].wr_id;
+
+			cqe->done(conn, cqe, &wc[i]);
+		}
+		total += n;
+		if (n < want)
+			break;
+	}
+	return total;
+}
+
+int fab_conn_fd(const struct fab_conn *conn)
+{
+	return conn->ops->conn_fd(conn);
+}
+
+int fab_arm(struct fab_conn *conn, short *events)
+{
+	return conn->ops->arm(conn, events);
+}
+
+bool fab_need_rearm(const struct fab_conn *conn)
+{
+	return conn->ops->need_rearm(conn);
+}
+
+void fab_disconnect(struct fab_conn *conn)
+{
+	conn->ops->disconnect(conn, "disconnected");
+}
+
+const char *fab_conn_cause(const struct fab_conn *conn)
+{
+	return conn->ops->conn_cause(conn);
 }

@@ -32,6 +32,7 @@
  *  l. A send completion (or flush) of a request says that its local buffers are no longer read.
  *
  * ERRORS are 0 or negative errno.  On error from a post the connection has failed: do not retry.
+ * fab_post_recv() is possible from fab_create_qp() on, fab_post_send() when connected.
  *
  * LIFE.  active:  fab_conn_create, fab_resolve, ROUTE_RESOLVED, fab_create_qp, [post_recv],
  *                 fab_connect, ESTABLISHED | REJECTED | UNREACHABLE
@@ -86,14 +87,21 @@ bool fab_addr_same_host(const struct fab_addr *a, const struct fab_addr *b);
 
 /* ---- connection manager ---- */
 
+/* Longest private data: of fab_connect() (with the IP port space, protocol.md 1.3), of
+ * fab_reject(), of fab_accept() and so of any event. */
+#define FAB_CONNECT_DATA_MAX 56
+#define FAB_REJECT_DATA_MAX 148
 #define FAB_PRIVATE_DATA_MAX 196
 
 enum fab_event_type {
 	FAB_EVENT_ROUTE_RESOLVED,	/* active: fab_pd_create and fab_create_qp are possible now */
 	FAB_EVENT_CONNECT_REQUEST,	/* passive: private data of the peer's fab_connect */
-	FAB_EVENT_ESTABLISHED,		/* active: private data of the peer's fab_accept */
+	FAB_EVENT_ESTABLISHED,		/* active: private data of the peer's fab_accept;
+					 * passive: none, and nothing that must be waited for */
 	FAB_EVENT_REJECTED,		/* active: private data of the peer's fab_reject */
-	FAB_EVENT_UNREACHABLE,		/* active: status says why (-ECONNREFUSED, ...) */
+	FAB_EVENT_UNREACHABLE,		/* active: status says why (-ECONNREFUSED, -ETIMEDOUT,
+					 * -EPROTO: not our protocol, -EPROTONOSUPPORT: not our
+					 * version of it, ...), fab_conn_cause() in words */
 	FAB_EVENT_DISCONNECTED,		/* after ESTABLISHED, where the provider sees it outside of
 					 * fab_poll; answer with fab_disconnect */
 };
@@ -150,9 +158,11 @@ int fab_resolve(struct fab_conn *conn, const struct fab_addr *src, const struct 
 int fab_query_device(const struct fab_conn *conn, struct fab_device_attr *attr);
 /* Queues for @conn in @pd.  -EINVAL when @attr is beyond the device, -ENOMEM. */
 int fab_create_qp(struct fab_conn *conn, struct fab_pd *pd, const struct fab_qp_attr *attr);
-/* Private data: at most 56 bytes with the IP port space (protocol.md 1.3). */
+/* -EINVAL when @len is above FAB_CONNECT_DATA_MAX. */
 int fab_connect(struct fab_conn *conn, const void *private_data, size_t len);
-/* From the return of fab_accept() on @conn may be posted to and polled, by one other thread too. */
+/* From the return of fab_accept() on @conn may be posted to and polled, by one other thread too.
+ * That thread may destroy it, so ESTABLISHED of a passive conn that was handed over is not for
+ * looking at.  On error @conn is still the caller's, to destroy. */
 int fab_accept(struct fab_conn *conn, const void *private_data, size_t len);
 /* Refuse and free @conn. */
 void fab_reject(struct fab_conn *conn, const void *private_data, size_t len);
@@ -164,16 +174,17 @@ void fab_conn_addrs(const struct fab_conn *conn, struct fab_addr *local, struct 
 int fab_pd_create(struct fab_conn *conn, struct fab_pd **pd);
 /* All memory regions and connections of it must be gone. */
 void fab_pd_destroy(struct fab_pd *pd);
-/* An lkey that is good for any local memory as a send source.  False: register instead. */
+/* An lkey that is good for any local memory as a send source (not to receive into).  False: register
+ * instead. */
 bool fab_pd_local_dma_lkey(const struct fab_pd *pd, uint32_t *lkey);
 
 /* @access: IBV_ACCESS_LOCAL_WRITE | _REMOTE_WRITE | _MW_BIND.  @length 0 registers nothing that can
  * be reached: a region to be filled by fab_rereg_mr().  Any thread.  NULL with errno. */
 struct ibv_mr *fab_reg_mr(struct fab_pd *pd, void *addr, size_t length, int access);
 /* Give @mr another range and other rights under a fresh rkey.  Promise k for the old key.  Any
- * thread; one at a time for one @mr.  May take the poll lock of connections of the pd, so not from
- * inside a completion handler of a connection that may be placing under it. -ENOTSUP where a
- * provider cannot (then use windows: src/frwr). */
+ * thread, completion handlers too; one at a time for one @mr.  Costs a few atomic operations while
+ * nothing is placed under the old key, else it waits for polls of the pd's connections to return.
+ * -ENOTSUP where a provider cannot (then use windows: src/frwr). */
 int fab_rereg_mr(struct ibv_mr *mr, void *addr, size_t length, int access);
 /* As fab_rereg_mr() to length 0: nobody can reach anything through @mr; its key is dead. */
 int fab_revoke_mr(struct ibv_mr *mr);
@@ -188,16 +199,30 @@ struct fab_cqe {
 	void (*done)(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc);
 };
 
+/* Largest message, and most elements of a posted receive's list.  IBV_SEND_INLINE is not offered. */
+#define FAB_MSG_MAX (1u << 30)
+#define FAB_RECV_SGE_MAX 4
+
 /* Post a chain.  Any thread.  Work requests and SGE lists may live on the stack and are not changed;
  * buffers, and every fab_cqe named by wr_id, live until their completion or flush. A buffer of an
- * unsignaled request lives until promise l is known from a later signaled one, or drained. */
+ * unsignaled request lives until promise l is known from a later signaled one, or drained.
+ *
+ * On a failed connection posts return 0 and flush until it is drained; from then on they return
+ * -ENOTCONN and take nothing.  Any other error fails the connection and may have taken a part of
+ * the chain: only drained tells that all of it is free again.
+ *  -ENOMEM	the queue is full (more than max_send_wr or max_recv_wr not yet done)
+ *  -EINVAL	malformed, a local key that does not cover its element, not yet connected
+ *  -EOPNOTSUPP	an opcode the device does not have */
 int fab_post_send(struct fab_conn *conn, const struct ibv_send_wr *wr);
 int fab_post_recv(struct fab_conn *conn, const struct ibv_recv_wr *wr);
 
 /* Take up to @n completions.  Returns how many, or -ENOTCONN when drained.  Makes progress: reads
- * and writes the socket on tcp.  A call that returns @n may have left more behind. */
+ * and writes the socket on tcp.  A call that returns @n may have left more behind.  One that returned
+ * less saw everything there was; calling again finds nothing new before fab_arm() was called (so
+ * that tcp need not ask the kernel in vain): a busy poller arms, then polls. */
 int fab_poll(struct fab_conn *conn, struct ibv_wc *wc, int n);
-/* Poll and call done() for each completion, at most about @budget.  As fab_poll(). */
+/* Poll and call done() for each completion, at most about @budget.  As fab_poll(); -ENOTCONN only
+ * when there was nothing to call. */
 int fab_dispatch(struct fab_conn *conn, int budget);
 
 /* Descriptor to wait on; constant from fab_create_qp() on. */
@@ -206,8 +231,8 @@ int fab_conn_fd(const struct fab_conn *conn);
  * is work already and fab_poll() is to be called again.  Polling thread. */
 int fab_arm(struct fab_conn *conn, short *events);
 /* True when what the last fab_arm() answered has become too little because of a post (tcp: the
- * socket is full and POLLOUT is needed).  Whoever posted then wakes the sleeper to arm again.
- * Any thread. */
+ * socket is full and POLLOUT is needed, or a send completion waits to be polled).  Whoever posted
+ * then wakes the sleeper to arm again.  Any thread. */
 bool fab_need_rearm(const struct fab_conn *conn);
 
 /* Start to fail @conn: the peer is told, everything posted will flush, then drained.  Idempotent.

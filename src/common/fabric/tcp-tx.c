@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The send side: work requests to frames.
+ *
+ * Owns the send ring of a connection and all writes to its socket, under tx->lock.  A post copies
+ * the chain into the ring and writes as much as the socket takes with one system call; the rest is
+ * left to the poller.  A request is done when its last byte is in the socket.  Ends drained, when
+ * tcp_tx_close() finds nothing left.  A write error is kept in tx->error: the poller fails the
+ * connection after it has read what the peer still had to say. */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "tcp-priv.h"
+#include "util.h"
+
+#define TX_IOV_MAX 128
+
+int tcp_tx_init(struct tcp_conn *c, const struct fab_qp_attr *attr)
+{
+	struct tcp_tx *tx = &c->tx;
+	uint32_t n = 1;
+
+	while (n < attr->max_send_wr)
+		n *= 2;
+	tx->depth = attr->max_send_wr;
+	tx->mask = n - 1;
+	tx->max_sge = attr->max_send_sge;
+	tx->ring = calloc(n, sizeof(*tx->ring));
+	tx->iov = calloc((size_t)n * (1 + tx->max_sge), sizeof(*tx->iov));
+	tx->done = calloc(n, sizeof(*tx->done));
+	return tx->ring && tx->iov && tx->done ? 0 : -ENOMEM;
+}
+
+void tcp_tx_fini(struct tcp_conn *c)
+{
+	free(c->tx.ring);
+	free(c->tx.iov);
+	free(c->tx.done);
+}
+
+static const struct tx_op {
+	uint8_t frame, wc;
+	bool imm, inv, rdma;
+} tx_ops[] = {
+	[IBV_WR_SEND] = { TCP_FRAME_SEND, IBV_WC_SEND, false, false, false },
+	[IBV_WR_SEND_WITH_IMM] = { TCP_FRAME_SEND_WITH_IMM, IBV_WC_SEND, true, false, false },
+	[IBV_WR_SEND_WITH_INV] = { TCP_FRAME_SEND_WITH_INV, IBV_WC_SEND, false, true, false },
+	[IBV_WR_RDMA_WRITE] = { TCP_FRAME_RDMA_WRITE, IBV_WC_RDMA_WRITE, false, false, true },
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = { TCP_FRAME_RDMA_WRITE_WITH_IMM, IBV_WC_RDMA_WRITE, true,
+					 false, true },
+};
+
+static struct iovec *tx_iov(struct tcp_tx *tx, uint32_t pos)
+{
+	return tx->iov + (size_t)(pos & tx->mask) * (1 + tx->max_sge);
+}
+
+/* Copy @wr into the ring.  Returns NULL, or what is wrong with it, with the errno in @err. */
+static const char *tx_enqueue(struct tcp_conn *c, const struct ibv_send_wr *wr, int *err)
+{
+	struct tcp_tx *tx = &c->tx;
+	struct tcp_sqe *sqe = &tx->ring[tx->tail & tx->mask];
+	struct iovec *iov = tx_iov(tx, tx->tail);
+	struct tcp_frame f = { 0 };
+	const struct tx_op *op;
+	bool signaled = wr->send_flags & IBV_SEND_SIGNALED;
+
+	*err = -EOPNOTSUPP;
+	if (wr->opcode >= ARRAY_SIZE(tx_ops) || !tx_ops[wr->opcode].frame)
+		return "post of an opcode this device does not have";
+	*err = -ENOMEM;
+	if (tx->tail - tx->head == tx->depth || (signaled && tx->signaled == tx->depth))
+		return "send queue overflow";
+	*err = -EINVAL;
+	if ((uint32_t)wr->num_sge > tx->max_sge)
+		return "post with more elements than max_send_sge";
+
+	sqe->niov = 1;
+	for (int i = 0; i < wr->num_sge; i++) {
+		const struct ibv_sge *sge = &wr->sg_list[i];
+
+		if (sge->length == 0)
+			continue;
+		if (sge->lkey != TCP_DMA_LKEY && !tcp_lkey_ok(c->pd, sge, 0))
+			return "post with a local key that does not cover its element";
+		iov[sqe->niov++] = (struct iovec){ (void *)(uintptr_t)sge->addr, sge->length };
+		f.length += sge->length;
+	}
+	op = &tx_ops[wr->opcode];
+	f.op = op->frame;
+	f.imm = op->imm ? wr->imm_data : 0;
+	if (op->inv)
+		f.rkey = wr->invalidate_rkey;
+	if (op->rdma) {
+		f.rkey = wr->wr.rdma.rkey;
+		f.addr = wr->wr.rdma.remote_addr;
+	}
+	tcp_frame_encode(sqe->hdr, &f);
+	iov[0] = (struct iovec){ sqe->hdr, TCP_FRAME_HDR_LEN };
+	sqe->iov0 = 0;
+	sqe->left = TCP_FRAME_HDR_LEN + (uint64_t)f.length;
+	sqe->wr_id = wr->wr_id;
+	sqe->opcode = op->wc;
+	sqe->signaled = signaled;
+	tx->signaled += signaled;
+	tx->tail++;
+	return NULL;
+}
+
+static void tx_done(struct tcp_tx *tx, const struct tcp_sqe *sqe)
+{
+	if (!sqe->signaled)
+		return;
+	tx->done[tx->done_tail++ & tx->mask] = (struct tcp_scqe){ sqe->wr_id, sqe->opcode };
+	atomic_store(&tx->ndone, tx->done_tail - tx->done_head);
+}
+
+/* @n bytes have gone out. */
+static void tx_advance(struct tcp_tx *tx, size_t n)
+{
+	while (n) {
+		struct tcp_sqe *sqe = &tx->ring[tx->head & tx->mask];
+		struct iovec *iov = tx_iov(tx, tx->head) + sqe->iov0;
+
+		if (n >= sqe->left) {
+			n -= sqe->left;
+			tx->head++;
+			tx_done(tx, sqe);
+			continue;
+		}
+		sqe->left -= n;
+		while (n >= iov->iov_len) {
+			n -= iov->iov_len;
+			iov++;
+			sqe->iov0++;
+			sqe->niov--;
+		}
+		iov->iov_base = (char *)iov->iov_base + n;
+		iov->iov_len -= n;
+		n = 0;
+	}
+}
+
+/* Gather what waits into @iov.  Returns how many elements, and the bytes in @bytes. */
+static unsigned tx_gather(struct tcp_tx *tx, struct iovec *iov, size_t *bytes)
+{
+	unsigned n = 0;
+
+	*bytes = 0;
+	for (uint32_t pos = tx->head; pos != tx->tail; pos++) {
+		const struct tcp_sqe *sqe = &tx->ring[pos & tx->mask];
+
+		if (n + sqe->niov > TX_IOV_MAX)
+			break;
+		memcpy(iov + n, tx_iov(tx, pos) + sqe->iov0, sqe->niov * sizeof(*iov));
+		n += sqe->niov;
+		*bytes += sqe->left;
+	}
+	return n;
+}
+
+/* Write until the ring is empty or the socket full.  tx->lock held. */
+static void tx_write(struct tcp_conn *c)
+{
+	struct tcp_tx *tx = &c->tx;
+	struct iovec iov[TX_IOV_MAX];
+	size_t bytes;
+	ssize_t n;
+
+	while (tx->head != tx->tail) {
+		struct msghdr msg = { .msg_iov = iov, .msg_iovlen = tx_gather(tx, iov, &bytes) };
+
+		n = sendmsg(c->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno != EAGAIN) {
+			atomic_store(&tx->error, errno);
+			return;
+		}
+		if (n > 0)
+			tx_advance(tx, (size_t)n);
+		if (n < (ssize_t)bytes) {
+			atomic_store(&tx->blocked, true);
+			return;
+		}
+	}
+	atomic_store(&tx->blocked, false);
+}
+
+int tcp_tx_post(struct fab_conn *conn, const struct ibv_send_wr *wr)
+{
+	struct tcp_conn *c = tcp_conn(conn);
+	struct tcp_tx *tx = &c->tx;
+	const char *why = NULL;
+	int rc = 0;
+
+	if (atomic_load_explicit(&c->state, memory_order_acquire) != TCP_UP)
+		return -EINVAL;
+	pthread_mutex_lock(&tx->lock);
+	if (tx->closed) {
+		pthread_mutex_unlock(&tx->lock);
+		return -ENOTCONN;
+	}
+	for (; wr && !why; wr = wr->next)
+		why = tx_enqueue(c, wr, &rc);
+	if (why) {
+		tcp_conn_fail_tx_locked(c, 0, "%s", why);
+	} else {
+		rc = 0;
+		if (!atomic_load_explicit(&tx->blocked, memory_order_relaxed) &&
+		    !atomic_load_explicit(&tx->error, memory_order_relaxed) && !tcp_conn_failed(c))
+			tx_write(c);
+	}
+	pthread_mutex_unlock(&tx->lock);
+	return rc;
+}
+
+static void tx_wc(struct tcp_conn *c, struct ibv_wc *wc, uint64_t wr_id, enum ibv_wc_opcode opcode,
+		  enum ibv_wc_status status)
+{
+	*wc = (struct ibv_wc){
+		.wr_id = wr_id, .status = status, .opcode = opcode, .qp_num = c->qp_num
+	};
+}
+
+/* tx->lock held. */
+static int tx_reap(struct tcp_conn *c, struct ibv_wc *wc, int n)
+{
+	struct tcp_tx *tx = &c->tx;
+	int got = 0;
+
+	while (got < n && tx->done_head != tx->done_tail) {
+		const struct tcp_scqe *d = &tx->done[tx->done_head++ & tx->mask];
+
+		tx_wc(c, &wc[got++], d->wr_id, d->opcode, IBV_WC_SUCCESS);
+	}
+	tx->signaled -= (uint32_t)got;
+	atomic_store(&tx->ndone, tx->done_tail - tx->done_head);
+	return got;
+}
+
+int tcp_tx_poll(struct tcp_conn *c, struct ibv_wc *wc, int n)
+{
+	struct tcp_tx *tx = &c->tx;
+	int got;
+
+	if (!atomic_load_explicit(&tx->blocked, memory_order_relaxed) &&
+	    !atomic_load_explicit(&tx->ndone, memory_order_relaxed))
+		return 0;
+	pthread_mutex_lock(&tx->lock);
+	if (atomic_load_explicit(&tx->blocked, memory_order_relaxed) &&
+	    !atomic_load_explicit(&tx->error, memory_order_relaxed) && !tcp_conn_failed(c))
+		tx_write(c);
+	got = tx_reap(c, wc, n);
+	pthread_mutex_unlock(&tx->lock);
+	return got;
+}
+
+int tcp_tx_flush(struct tcp_conn *c, struct ibv_wc *wc, int n)
+{
+	struct tcp_tx *tx = &c->tx;
+	int got;
+
+	pthread_mutex_lock(&tx->lock);
+	got = tx_reap(c, wc, n);
+	while (got < n && tx->head != tx->tail) {
+		const struct tcp_sqe *sqe = &tx->ring[tx->head++ & tx->mask];
+
+		tx->signaled -= sqe->signaled;
+		tx_wc(c, &wc[got++], sqe->wr_id, sqe->opcode, IBV_WC_WR_FLUSH_ERR);
+	}
+	pthread_mutex_unlock(&tx->lock);
+	return got;
+}
+
+void tcp_tx_goodbye(struct tcp_conn *c, int status)
+{
+	struct tcp_frame f = { .op = TCP_FRAME_DISCONNECT, .imm = htobe32((uint32_t)status) };
+	uint8_t hdr[TCP_FRAME_HDR_LEN];
+
+	if (c->tx.head != c->tx.tail || atomic_load(&c->tx.error))
+		return;
+	tcp_frame_encode(hdr, &f);
+	/* If it does not fit the peer learns less; it sees the end of the stream all the same. */
+	if (send(c->fd, hdr, sizeof(hdr), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		return;
+}
+
+bool tcp_tx_close(struct tcp_conn *c)
+{
+	struct tcp_tx *tx = &c->tx;
+	bool empty;
+
+	pthread_mutex_lock(&tx->lock);
+	empty = tx->head == tx->tail && tx->done_head == tx->done_tail;
+	if (empty)
+		tx->closed = true;
+	pthread_mutex_unlock(&tx->lock);
+	return empty;
+}

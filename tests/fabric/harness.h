@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Two ends of a connection in one thread, for tests written against fabric.h alone.
+ *
+ * A world has a cm for each end; pairs of connections are made in it.  Everything waits through
+ * world_step(), which serves what is ready and otherwise sleeps in provider_wait(): poll(2) for
+ * providers with real descriptors, the next event for one with virtual time.  A wait that sees
+ * nothing for WAIT_LIMIT_MS ends the program: tests do not hang.  Failures name file and line. */
+#ifndef HARNESS_H
+#define HARNESS_H
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "fabric.h"
+
+#define WAIT_LIMIT_MS 20000
+
+#define check(cond)                                                                                \
+	do {                                                                                       \
+		if (!(cond))                                                                       \
+			check_failed(__FILE__, __LINE__, #cond);                                   \
+	} while (0)
+
+#define check_eq(a, b)                                                                             \
+	do {                                                                                       \
+		long long _ca = (long long)(a), _cb = (long long)(b);                              \
+		if (_ca != _cb)                                                                    \
+			check_eq_failed(__FILE__, __LINE__, #a, _ca, #b, _cb);                     \
+	} while (0)
+
+_Noreturn void check_failed(const char *file, int line, const char *what);
+_Noreturn void check_eq_failed(const char *file, int line, const char *a, long long va,
+			       const char *b, long long vb);
+
+/* ---- what a program that runs the suite on its provider brings (main-*.c) ---- */
+
+/* Address to listen on, port 0. */
+extern const char *provider_address;
+/* False where fab_poll may not be called on two threads' connections (virtual time). */
+extern const bool provider_threads;
+/* Wait until one of @fds is ready or @timeout_ms have passed. */
+int provider_wait(struct pollfd *fds, unsigned n, int timeout_ms);
+
+/* ---- the world ---- */
+
+#define SEEN_MAX 4096
+#define WORLD_ENDS 16
+
+/* wr_id of the @i-th send and receive: what a completion is of stays known when it failed. */
+uint64_t send_id(unsigned i);
+uint64_t recv_id(unsigned i);
+
+/* One completion as it came; @id is the i above. */
+struct seen {
+	unsigned id;
+	struct ibv_wc wc;
+};
+
+/* An end of a connection with the log of its completions. */
+struct end {
+	struct world *w;
+	struct fab_conn *conn;
+	struct fab_pd *pd;
+	bool passive, established, rejected, unreachable, drained;
+	int status;
+	uint8_t pdata[FAB_PRIVATE_DATA_MAX];
+	size_t pdata_len;
+	int quota;			/* completions per poll; 0: the end is not polled */
+	struct seen sends[SEEN_MAX], recvs[SEEN_MAX];
+	unsigned nsends, nrecvs;
+};
+
+struct world {
+	const struct fab_provider *p;
+	struct fab_cm *cm[2];		/* 0: passive, 1: active */
+	struct fab_listener *listener;
+	struct fab_addr addr;
+	struct end *request;		/* the last CONNECT_REQUEST, or NULL */
+	unsigned nrequests;
+	struct end *ends[WORLD_ENDS];
+	unsigned nends;
+};
+
+/* Two connected ends, a active and b passive. */
+struct pair {
+	struct end *a, *b;
+};
+
+extern const struct fab_qp_attr default_attr;
+
+void world_init(struct world *w, const struct fab_provider *p);
+/* Everything of it must have been destroyed by now but the listener. */
+void world_fini(struct world *w);
+/* Serve what is ready.  Sleeps once if nothing was, at most @timeout_ms.  True if something was. */
+bool world_step(struct world *w, int timeout_ms);
+
+/* Step until @cond. */
+#define world_until(w, cond)                                                                       \
+	do {                                                                                       \
+		while (!(cond))                                                                    \
+			world_step_or_die(w, __FILE__, __LINE__, #cond);                           \
+	} while (0)
+void world_step_or_die(struct world *w, const char *file, int line, const char *what);
+/* Step until nothing happens any more for @quiet_ms. */
+void world_settle(struct world *w, int quiet_ms);
+
+/* An active end with a resolved address and, if @attr, a queue pair in its own pd. */
+struct end *end_active(struct world *w, const struct fab_addr *dst, const struct fab_qp_attr *attr);
+/* A queue pair for the end of a CONNECT_REQUEST; @pd NULL makes one. */
+void end_create_qp(struct end *e, struct fab_pd *pd, const struct fab_qp_attr *attr);
+/* Disconnect, drain and free both. */
+void end_close(struct end *e);
+/* Free an end that needs no drain. */
+void end_free(struct end *e);
+/* The fabric freed the connection (fab_reject). */
+void end_gone(struct end *e);
+
+void pair_connect(struct world *w, struct pair *p, const struct fab_qp_attr *attr);
+void pair_close(struct pair *p);
+
+/* ---- posting ---- */
+
+struct region {
+	struct ibv_mr *mr;
+	uint8_t *mem;
+	size_t len;
+};
+
+/* Zeroed memory registered in @pd. */
+struct region region_create(struct fab_pd *pd, size_t len, int access);
+void region_destroy(struct region *r);
+struct ibv_sge region_sge(const struct region *r, size_t off, size_t len);
+
+/* Post @n empty receives, recv_id(@first) and on. */
+int post_recvs(struct end *e, unsigned first, unsigned n);
+/* A request for post(); @sge may be NULL, else it must live until then. */
+struct ibv_send_wr wr_write(unsigned id, struct ibv_sge *sge, uint64_t addr, uint32_t rkey);
+struct ibv_send_wr wr_write_imm(unsigned id, struct ibv_sge *sge, uint64_t addr, uint32_t rkey,
+				uint32_t imm);
+struct ibv_send_wr wr_send(unsigned id, struct ibv_sge *sge);
+/* Post @wr alone, or as a chain of @n. */
+int post(struct end *e, struct ibv_send_wr *wr, unsigned n);
+/* Where a write into @r at @off goes: wr_write(id, &sge, target(&r, off)). */
+#define target(r, off) ((uintptr_t)(r)->mem + (off)), (r)->mr->rkey
+
+#endif
