@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The `sim` fabric provider: connections in memory, in virtual time (sim-core.h), over links that a
+ * test can break (sim-net.h).  It keeps the promises of fabric.h as strictly as a NIC would:
+ * data is read from the sender's memory some time after the post, in pieces; a queue that is
+ * overfilled, a missing receive, a wrong key or a range outside of it fail the connection; flushes
+ * come some time after the failure; the descriptor tells only what fab_arm() asked for.
+ *
+ * Memory windows (type 2B) exist here before they do in the other providers: BIND_MW, LOCAL_INV and
+ * SEND_WITH_INV act on them, so that every row of protocol.md 3.4 can be run. */
+#ifndef SIM_FABRIC_H
+#define SIM_FABRIC_H
+
+#include "fab-provider.h"
+#include "sim-net.h"
+
+extern const struct fab_provider fab_sim;
+
+#define SIM_MTU 4096u			/* larger messages are placed piece by piece */
+#define SIM_CONNECT_TIMEOUT_MS 20000u	/* of an unanswered connect request */
+
+/* A window in @pd's device, bound to nothing.  NULL with errno. */
+struct ibv_mw *sim_alloc_mw(struct fab_pd *pd);
+/* Not bound by a request still posted. */
+void sim_dealloc_mw(struct ibv_mw *mw);
+/* Can a peer still reach anything through @mw? */
+bool sim_mw_bound(const struct ibv_mw *mw);
+
+/* As fab_post_send() for chains that may also hold BIND_MW and LOCAL_INV, which fabric.c does not let
+ * through while no device has windows. */
+int sim_post_chain(struct fab_conn *conn, const struct ibv_send_wr *wr);
+
+/* Keys and connections that exist anywhere: 0 after everything was closed. */
+unsigned sim_keys(void);
+unsigned sim_conns(void);
+
+/* Whether fab_query_device() offers a local key good for all memory (as tcp).  At first true. */
+void sim_offer_local_dma_lkey(bool yes);
+
+#endif

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the key table of the sim provider: memory regions and type 2B windows.  A key is a slot
+ * number and an eight bit generation, as on real devices; a slot's generations go on when it is used
+ * again.  One thread.  Nothing here fails a connection; callers do with the text they get. */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim-fab-priv.h"
+
+enum key_kind { KEY_FREE, KEY_MR, KEY_MW };
+
+struct key {
+	enum key_kind kind;
+	uint8_t gen;
+	const struct sim_pd *pd;
+	uint64_t addr, len;
+	int access;
+	uint64_t conn_id;		/* window: the connection it was bound on; 0 = not bound */
+	uint32_t mr_slot;		/* window: what it was bound to */
+};
+
+struct sim_mr {
+	struct fab_mr base;
+	uint32_t slot;
+};
+
+struct sim_mw {
+	struct ibv_mw ibv;
+	uint32_t slot;
+};
+
+static struct key *keys;
+static uint32_t nslots;
+static unsigned nkeys;
+static bool dma_offered = true;
+
+void sim_offer_local_dma_lkey(bool yes)
+{
+	dma_offered = yes;
+}
+
+bool sim_dma_offered(void)
+{
+	return dma_offered;
+}
+
+unsigned sim_keys(void)
+{
+	return nkeys;
+}
+
+static uint32_t key_new(enum key_kind kind, const struct sim_pd *pd)
+{
+	uint32_t i = 0;
+
+	while (i < nslots && keys[i].kind != KEY_FREE)
+		i++;
+	if (i == nslots) {
+		keys = reallocarray(keys, nslots + 1, sizeof(*keys));
+		assert(keys);
+		keys[nslots++].gen = (uint8_t)sim_rand(256);
+	}
+	keys[i] = (struct key){ .kind = kind, .gen = (uint8_t)(keys[i].gen + 1), .pd = pd };
+	nkeys++;
+	return i;
+}
+
+static void key_free(uint32_t slot)
+{
+	keys[slot].kind = KEY_FREE;
+	if (--nkeys)
+		return;
+	free(keys);
+	keys = NULL;
+	nslots = 0;
+}
+
+/* Slot 0 stands for no key at all, so that an rkey of 0 reaches nothing. */
+static uint32_t key_value(uint32_t slot)
+{
+	return (slot + 1) << 8 | keys[slot].gen;
+}
+
+static struct key *key_find(uint32_t value)
+{
+	uint32_t slot = (value >> 8) - 1;
+
+	if (slot >= nslots || keys[slot].kind == KEY_FREE || keys[slot].gen != (uint8_t)value)
+		return NULL;
+	return &keys[slot];
+}
+
+int sim_pd_create(struct fab_conn *conn, struct fab_pd **pd)
+{
+	struct sim_pd *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return -ENOMEM;
+	p->base.ops = &fab_sim;
+	p->host = to_conn(conn)->host;
+	*pd = &p->base;
+	return 0;
+}
+
+void sim_pd_destroy(struct fab_pd *pd)
+{
+	struct sim_pd *p = container_of(pd, struct sim_pd, base);
+
+	for (uint32_t i = 0; i < nslots; i++)
+		assert(keys[i].kind == KEY_FREE || keys[i].pd != p);
+	free(p);
+}
+
+bool sim_pd_local_dma_lkey(const struct fab_pd *pd, uint32_t *lkey)
+{
+	*lkey = SIM_DMA_LKEY;
+	return dma_offered;
+}
+
+static void mr_set(struct sim_mr *mr, void *addr, size_t length, int access)
+{
+	struct key *k = &keys[mr->slot];
+
+	k->addr = (uintptr_t)addr;
+	k->len = length;
+	k->access = access;
+	mr->base.ibv.addr = addr;
+	mr->base.ibv.length = length;
+	mr->base.ibv.lkey = mr->base.ibv.rkey = key_value(mr->slot);
+}
+
+struct ibv_mr *sim_reg_mr(struct fab_pd *pd, void *addr, size_t length, int access)
+{
+	struct sim_mr *mr = calloc(1, sizeof(*mr));
+
+	if (!mr) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	mr->base.pd = pd;
+	mr->slot = key_new(KEY_MR, container_of(pd, struct sim_pd, base));
+	mr_set(mr, addr, length, access);
+	return &mr->base.ibv;
+}
+
+int sim_rereg_mr(struct ibv_mr *ibv, void *addr, size_t length, int access)
+{
+	struct sim_mr *mr = container_of(ibv, struct sim_mr, base.ibv);
+
+	keys[mr->slot].gen++;
+	mr_set(mr, addr, length, access);
+	return 0;
+}
+
+void sim_dereg_mr(struct ibv_mr *ibv)
+{
+	struct sim_mr *mr = container_of(ibv, struct sim_mr, base.ibv);
+
+	for (uint32_t i = 0; i < nslots; i++)
+		assert(keys[i].kind != KEY_MW || !keys[i].conn_id || keys[i].mr_slot != mr->slot);
+	key_free(mr->slot);
+	free(mr);
+}
+
+const char *sim_lkey_check(const struct sim_conn *c, const struct ibv_sge *sge, int access)
+{
+	const struct key *k;
+
+	if (!sge->length || (sge->lkey == SIM_DMA_LKEY && dma_offered))
+		return NULL;
+	k = key_find(sge->lkey);
+	if (!k || k->kind != KEY_MR)
+		return "unknown local key";
+	if (k->pd != c->pd)
+		return "local key of another protection domain";
+	if ((k->access & access) != access)
+		return "local key without the right to write";
+	if (sge->addr < k->addr || !range_ok(sge->addr - k->addr, sge->length, k->len))
+		return "outside the range of the local key";
+	return NULL;
+}
+
+const char *sim_rkey_check(const struct sim_conn *c, uint32_t rkey, uint64_t addr, uint64_t len)
+{
+	const struct key *k = key_find(rkey);
+
+	if (!k)
+		return "unknown or dead remote key";
+	if (k->pd != c->pd)
+		return "remote key of another protection domain";
+	if (k->kind == KEY_MW && k->conn_id != c->id)
+		return "window not bound on this connection";
+	if (!(k->access & IBV_ACCESS_REMOTE_WRITE))
+		return "remote key without the right to write";
+	if (addr < k->addr || !range_ok(addr - k->addr, len, k->len))
+		return "outside the range of the remote key";
+	return NULL;
+}
+
+/* ---- windows ---- */
+
+struct ibv_mw *sim_alloc_mw(struct fab_pd *pd)
+{
+	struct sim_mw *mw = calloc(1, sizeof(*mw));
+
+	if (!mw) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	mw->slot = key_new(KEY_MW, container_of(pd, struct sim_pd, base));
+	mw->ibv.type = IBV_MW_TYPE_2;
+	mw->ibv.rkey = key_value(mw->slot);
+	return &mw->ibv;
+}
+
+void sim_dealloc_mw(struct ibv_mw *ibv)
+{
+	struct sim_mw *mw = container_of(ibv, struct sim_mw, ibv);
+
+	key_free(mw->slot);
+	free(mw);
+}
+
+bool sim_mw_bound(const struct ibv_mw *ibv)
+{
+	return keys[container_of(ibv, struct sim_mw, ibv)->slot].conn_id != 0;
+}
+
+const char *sim_mw_bind(const struct sim_conn *c, const struct ibv_send_wr *wr)
+{
+	const struct ibv_mw_bind_info *info = &wr->bind_mw.bind_info;
+	uint32_t slot = container_of(wr->bind_mw.mw, struct sim_mw, ibv)->slot;
+	struct sim_mr *mr = container_of(info->mr, struct sim_mr, base.ibv);
+	const struct key *over = &keys[mr->slot];
+	struct key *k = &keys[slot];
+
+	if (k->conn_id)
+		return "window is bound already";
+	if (k->pd != c->pd || over->pd != c->pd)
+		return "window or region of another protection domain";
+	if (!(over->access & IBV_ACCESS_MW_BIND))
+		return "region without the right to bind windows";
+	if (info->addr < over->addr || !range_ok(info->addr - over->addr, info->length, over->len))
+		return "window outside its region";
+	if (wr->bind_mw.rkey >> 8 != slot + 1)
+		return "key of another window";
+	k->gen = (uint8_t)wr->bind_mw.rkey;
+	k->addr = info->addr;
+	k->len = info->length;
+	k->access = (int)info->mw_access_flags;
+	k->mr_slot = mr->slot;
+	k->conn_id = c->id;
+	return NULL;
+}
+
+const char *sim_mw_invalidate(const struct sim_conn *c, uint32_t rkey)
+{
+	struct key *k = key_find(rkey);
+
+	if (!k)
+		return "unknown or dead key to invalidate";
+	if (k->kind != KEY_MW)
+		return "a memory region cannot be invalidated";
+	if (k->conn_id != c->id)
+		return "window to invalidate is not bound on this connection";
+	k->conn_id = 0;
+	return NULL;
+}
+
+void sim_mw_forget(const struct sim_conn *c)
+{
+	for (uint32_t i = 0; i < nslots; i++) {
+		if (keys[i].kind == KEY_MW && keys[i].conn_id == c->id)
+			keys[i].conn_id = 0;
+	}
+}

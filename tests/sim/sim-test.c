@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Runs the tests of a program in order.  Owns nothing but the name of the running one. */
+#include <string.h>
+
+#include "sim-test.h"
+
+static const char *running = "?";
+
+_Noreturn void sim_test_failed(const char *file, int line, const char *what)
+{
+	fflush(stdout);
+	fprintf(stderr, "%s:%d: %s: failed: %s\n", file, line, running, what);
+	exit(1);
+}
+
+static int wanted(int argc, char **argv, const char *name)
+{
+	for (int i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], name))
+			return 1;
+	}
+	return argc == 1;
+}
+
+int sim_test_main(int argc, char **argv, const struct sim_test *tests, size_t n)
+{
+	size_t ran = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!wanted(argc, argv, tests[i].name))
+			continue;
+		running = tests[i].name;
+		printf("# %s\n", running);
+		fflush(stdout);
+		tests[i].fn();
+		ran++;
+	}
+	if (!ran) {
+		fprintf(stderr, "no such test\n");
+		return 1;
+	}
+	printf("%zu tests passed\n", ran);
+	return 0;
+}

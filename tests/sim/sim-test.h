@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The frame of the simulation's test programs: named tests, one after another in one process, each
+ * with a world of its own.  "PROGRAM NAME..." runs those only. */
+#ifndef SIM_TEST_H
+#define SIM_TEST_H
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct sim_test {
+	const char *name;
+	void (*fn)(void);
+};
+
+/* A failed check ends the program: what follows would only be noise. */
+#define CHECK(cond)                                                                                \
+	do {                                                                                       \
+		if (!(cond)) {                                                                     \
+			sim_test_failed(__FILE__, __LINE__, #cond);                                \
+		}                                                                                  \
+	} while (0)
+
+_Noreturn void sim_test_failed(const char *file, int line, const char *what);
+int sim_test_main(int argc, char **argv, const struct sim_test *tests, size_t n);
+
+#endif
