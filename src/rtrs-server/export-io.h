@@ -42,7 +42,7 @@ struct export_io {
 							 * from inside export_io_start() */
 	/* private to the implementation */
 	struct reactor *reactor;
-	struct reactor_op op;
+	struct reactor_op ring_op;
 	struct list link;
 	uint32_t progress;
 	unsigned stage;
