@@ -12,6 +12,38 @@ librtrssrv_la_SOURCES = \
 	%D%/inbox.h \
 	%D%/reactor-op.h \
 	%D%/reactor.h \
+	%D%/rnbd-dev.c \
+	%D%/rnbd-dev.h \
+	%D%/rnbd-io.c \
+	%D%/rnbd-io.h \
+	%D%/rnbd-srv.c \
+	%D%/rnbd-srv.h \
+	%D%/srv-accept.c \
+	%D%/srv-accept.h \
+	%D%/srv-boot.c \
+	%D%/srv-boot.h \
+	%D%/srv-chunk.c \
+	%D%/srv-chunk.h \
+	%D%/srv-con.c \
+	%D%/srv-con.h \
+	%D%/srv-fence.c \
+	%D%/srv-fence.h \
+	%D%/srv-fsm.c \
+	%D%/srv-fsm.h \
+	%D%/srv-info.c \
+	%D%/srv-info.h \
+	%D%/srv-io.c \
+	%D%/srv-io.h \
+	%D%/srv-listen.c \
+	%D%/srv-listen.h \
+	%D%/srv-path.c \
+	%D%/srv-path.h \
+	%D%/srv-pool.c \
+	%D%/srv-pool.h \
+	%D%/srv-priv.h \
+	%D%/srv-sess.c \
+	%D%/srv-sess.h \
+	%D%/srv.c \
 	%D%/srv.h \
 	%D%/timer.c \
 	%D%/timer.h \

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The device table of a session: which exports it has open, under which device id (protocol.md 8.2).
+ *
+ * The control thread opens and closes; IO threads look devices up for every request.  So that they
+ * need no lock, slots are never freed before the session and one atomic word per slot holds both the
+ * open flag and the number of requests that use the device.  A device that is closing hands out no
+ * more references, and the one who puts the last of them is told so exactly once.
+ *
+ * A session opens each export at most once (a second OPEN of a name gives the same handle), so the
+ * table has as many slots as there are exports and the id is the slot's index. */
+#ifndef RNBD_DEV_H
+#define RNBD_DEV_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "inbox.h"
+#include "list.h"
+#include "rnbd-proto.h"
+
+struct export;
+struct srv_sess;
+
+enum rnbd_dev_state {
+	RNBD_DEV_FREE,
+	RNBD_DEV_OPEN,
+	RNBD_DEV_LOST,		/* closing: its session lost its last path; may be revived */
+	RNBD_DEV_CLOSED,	/* closing: by CLOSE */
+};
+
+struct rnbd_dev {
+	_Atomic(uint32_t) word;		/* RNBD_DEV_USABLE | references */
+	struct export *ex;		/* constant while word is not 0 */
+	enum rnbd_access_mode mode;	/* likewise */
+	uint32_t id;
+	struct srv_sess *sess;
+	/* control thread */
+	enum rnbd_dev_state state;
+	struct list closers;		/* CLOSE requests to answer when the last reference is gone */
+	struct inbox_msg quiet_msg;	/* to the control thread: closing, and the last reference is gone */
+};
+
+#define RNBD_DEV_USABLE 0x80000000u
+
+struct rnbd_devs {
+	unsigned n;
+	struct rnbd_dev *devs;
+};
+
+/* @quiet runs on the control thread for a device whose last reference went while it was closing. */
+int rnbd_devs_init(struct rnbd_devs *t, unsigned n, struct srv_sess *sess,
+		   void (*quiet)(struct inbox_msg *msg));
+/* Every device must be free. */
+void rnbd_devs_fini(struct rnbd_devs *t);
+
+/* ---- any thread ---- */
+
+/* A reference on the open device @id, or NULL. */
+struct rnbd_dev *rnbd_dev_get(struct rnbd_devs *t, uint32_t id);
+/* Returns true when this was the last reference of a closing device: the caller then posts
+ * quiet_msg to the control thread. */
+bool rnbd_dev_put(struct rnbd_dev *dev);
+
+/* ---- control thread ---- */
+
+/* The device of @ex that is not free, or NULL. */
+struct rnbd_dev *rnbd_dev_find(const struct rnbd_devs *t, const struct export *ex);
+/* Open @ex under the lowest free id.  @ex must not be in the table. */
+struct rnbd_dev *rnbd_dev_open(struct rnbd_devs *t, struct export *ex, enum rnbd_access_mode mode);
+/* Hand out no more references.  @state: LOST or CLOSED.  Returns true when there is none: call
+ * rnbd_dev_free() now; otherwise when quiet_msg arrives.  A LOST device may become CLOSED. */
+bool rnbd_dev_begin_close(struct rnbd_dev *dev, enum rnbd_dev_state state);
+/* Make a LOST device usable again.  False when its last reference has just gone and quiet_msg is on
+ * its way. */
+bool rnbd_dev_revive(struct rnbd_dev *dev);
+/* The id is free again.  @dev->closers must be empty. */
+void rnbd_dev_free(struct rnbd_dev *dev);
+
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns nothing that outlives a request; thread of the request's connection.  Every way through ends
+ * in srv_io_finish(), errors as errnos that RNBD knows.
+ *
+ * Memory.  With --invalidate=copy the storage never works on memory that a peer can reach: WRITE data
+ * is copied to a private buffer first, and waits for one if need be.  A READ gets a private buffer
+ * while readers hold less than their share of the pool; beyond that it goes into the request's own
+ * chunk.  That is as safe: the chunk belongs to this client alone, and all it could do by writing there
+ * is to spoil its own answer.  So a client that does not take its answers cannot starve others. */
+#include <errno.h>
+#include <string.h>
+
+#include "export.h"
+#include "rnbd-io.h"
+#include "srv-con.h"
+#include "srv-io.h"
+#include "srv-path.h"
+#include "srv-priv.h"
+#include "srv-sess.h"
+#include "util.h"
+
+static bool modifies(enum rnbd_io_op op)
+{
+	return op == RNBD_OP_WRITE || op == RNBD_OP_DISCARD || op == RNBD_OP_WRITE_ZEROES;
+}
+
+int rnbd_io_check(const struct export *ex, enum rnbd_access_mode mode, struct rnbd_io *io)
+{
+	if (modifies(io->op) && (mode == RNBD_ACCESS_RO || ex->readonly))
+		return -EPERM;
+	if (io->op == RNBD_OP_FLUSH)	/* its sector means nothing (pitfall 17) */
+		return 0;
+	if (!range_ok(io->sector, io->bi_size >> RNBD_SECTOR_SHIFT, ex->size >> RNBD_SECTOR_SHIFT))
+		return -EIO;
+	if (!io->bi_size && modifies(io->op) && (io->flags & (RNBD_F_PREFLUSH | RNBD_F_FUA)))
+		io->op = RNBD_OP_FLUSH;
+	return 0;
+}
+
+static void io_end(struct srv_req *req, int status)
+{
+	struct rnbd_dev *dev = req->dev;
+
+	if (dev && rnbd_dev_put(dev))
+		srv_post_control(req->path->srv, &dev->quiet_msg);
+	req->dev = NULL;
+	if (req->buf && (req->io.op != RNBD_OP_READ || status)) {
+		struct srv_buf *buf = req->buf;
+
+		req->buf = NULL;
+		srv_pool_put(buf);
+	}
+	srv_io_finish(req, rnbd_errno_to_wire(status));
+}
+
+static void io_done(struct export_io *io, int status)
+{
+	io_end(container_of(io, struct srv_req, io), status);
+}
+
+static void io_submit(struct srv_req *req)
+{
+	const struct srv_chunks *c = &req->path->chunks;
+	struct srv_thread *thread = req->con->thread;
+
+	if (req->buf) {
+		req->io.buf = req->buf->addr;
+		req->io.mem = req->buf->mem;
+	} else {
+		req->io.buf = srv_chunk(c, req->buf_id);
+		req->io.mem = c->rings[thread->index].mem;
+	}
+	req->io.done = io_done;
+	export_io_start(thread->reactor, &req->io);
+}
+
+static void io_write_private(struct srv_req *req, struct srv_buf *buf)
+{
+	memcpy(buf->addr, srv_chunk(&req->path->chunks, req->buf_id), req->io.len);
+	req->buf = buf;
+	io_submit(req);
+}
+
+static void io_got_buffer(struct srv_pool_waiter *waiter, struct srv_buf *buf)
+{
+	struct srv_req *req = container_of(waiter, struct srv_req, wait);
+
+	if (req->con->dead) {	/* not started yet, and sent again on another path */
+		srv_pool_put(buf);
+		io_end(req, -ECONNABORTED);
+		return;
+	}
+	io_write_private(req, buf);
+}
+
+static void io_prepare(struct srv_req *req, const struct rnbd_io *io)
+{
+	struct srv_thread *thread = req->con->thread;
+	struct srv_buf *buf;
+
+	req->io.ex = req->dev->ex;
+	req->io.op = io->op;
+	req->io.flags = io->flags;
+	req->io.offset = io->op == RNBD_OP_FLUSH ? 0 : io->sector << RNBD_SECTOR_SHIFT;
+	req->io.len = io->op == RNBD_OP_FLUSH ? 0 : io->bi_size;
+	if (io->op == RNBD_OP_WRITE && srv_copies(thread->srv)) {
+		req->wait.fn = io_got_buffer;
+		buf = srv_pool_get_write(&thread->pool, &req->wait);
+		if (buf)
+			io_write_private(req, buf);
+		return;
+	}
+	if (io->op == RNBD_OP_READ && srv_copies(thread->srv))
+		req->buf = srv_pool_get_read(&thread->pool);
+	io_submit(req);
+}
+
+void rnbd_io_start(struct srv_req *req)
+{
+	struct rnbd_io io;
+	int rc = rnbd_io_decode(req->rtrs.usr, req->rtrs.usr_len, req->rtrs.data_len,
+				req->rtrs.dir == RTRS_DIR_READ, &io);
+
+	if (rc) {
+		io_end(req, rc);
+		return;
+	}
+	req->dev = rnbd_dev_get(&req->path->sess->devs, io.device_id);
+	if (!req->dev) {
+		io_end(req, -ENOTCONN);
+		return;
+	}
+	rc = rnbd_io_check(req->dev->ex, req->dev->mode, &io);
+	if (rc || (io.op != RNBD_OP_FLUSH && !io.bi_size)) {
+		io_end(req, rc);
+		return;
+	}
+	io_prepare(req, &io);
+}

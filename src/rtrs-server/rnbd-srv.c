@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the OPENs that wait and what it takes to close a handle; control thread, but for
+ * rnbd_srv_request().  A control message ends in srv_io_finish_control(), once; errors are answers.
+ *
+ * A handle closes when its last reference has gone: by CLOSE, or because its session lost its last
+ * path.  While it closes it still counts for sharing (protocol.md 8.7), so an OPEN that only it forbids
+ * waits for it, at most SRV_OPEN_TIMEOUT.  A session that comes back while its handles are
+ * closing gets them back. */
+#include <errno.h>
+#include <string.h>
+
+#include "clock.h"
+#include "export.h"
+#include "log.h"
+#include "rnbd-io.h"
+#include "rnbd-srv.h"
+#include "srv-boot.h"
+#include "srv-con.h"
+#include "srv-io.h"
+#include "srv-path.h"
+#include "srv-priv.h"
+#include "srv-sess.h"
+#include "util.h"
+
+static struct log_limit open_limit = LOG_LIMIT_INIT(20, 10000);
+
+static const char *mode_name(enum rnbd_access_mode mode)
+{
+	static const char *const names[] = {
+		[RNBD_ACCESS_RO] = "ro",
+		[RNBD_ACCESS_RW] = "rw",
+		[RNBD_ACCESS_MIGRATION] = "migration",
+	};
+
+	return names[mode];
+}
+
+/* Did the client ask for an answer of at least @len bytes? */
+static bool wants_result(const struct srv_req *req, size_t len)
+{
+	return req->rtrs.has_desc && req->rtrs.data_len >= len;
+}
+
+/* The answer goes to the start of the request's chunk; all the client gets beyond @len is zero. */
+static void put_result(struct srv_req *req, const void *rsp, size_t len)
+{
+	uint8_t *chunk = srv_chunk(&req->path->chunks, req->buf_id);
+
+	memcpy(chunk, rsp, len);
+	memset(chunk + len, 0, req->rtrs.data_len - len);
+}
+
+/* ---- SESS_INFO ---- */
+
+static void sess_info(struct srv_req *req)
+{
+	struct rnbd_sess_info info;
+	struct rnbd_msg_sess_info rsp;
+	int rc = rnbd_sess_info_decode(req->rtrs.usr, req->rtrs.usr_len, &info);
+
+	if (rc || !wants_result(req, sizeof(rsp))) {
+		srv_io_finish_control(req, -EINVAL);
+		return;
+	}
+	info.ver = MIN(info.ver, (uint8_t)RNBD_PROTO_VER_MAJOR);
+	if (info.ext.valid) {
+		info.ext.features = RNBD_EXT_ALL;
+		memcpy(info.ext.boot_id, req->path->srv->boot_id, sizeof(info.ext.boot_id));
+	}
+	rnbd_sess_info_encode(&rsp, RNBD_MSG_SESS_INFO_RSP, &info);
+	put_result(req, &rsp, sizeof(rsp));
+	srv_io_finish_control(req, 0);
+}
+
+/* ---- OPEN ---- */
+
+static void open_answer(struct srv_req *req, const struct rnbd_dev *dev)
+{
+	struct rnbd_dev_info info = dev->ex->geometry;
+	struct rnbd_msg_open_rsp rsp;
+
+	info.device_id = dev->id;
+	rnbd_open_rsp_encode(&rsp, &info);
+	put_result(req, &rsp, sizeof(rsp));
+	srv_io_finish_control(req, 0);
+}
+
+/* Is there a handle on the file of @ex that is closing, or about to be with its session? */
+static bool closing_handle(const struct srv *srv, const struct export *ex)
+{
+	struct srv_sess *sess;
+
+	list_for_each(sess, &srv->sessions, link) {
+		bool dying = srv_sess_dying(sess);
+
+		for (unsigned i = 0; i < sess->devs.n; i++) {
+			const struct rnbd_dev *dev = &sess->devs.devs[i];
+
+			if (dev->state == RNBD_DEV_FREE || strcmp(dev->ex->path, ex->path))
+				continue;
+			if (dying || dev->state != RNBD_DEV_OPEN)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* 0: the answer is on its way.  -EAGAIN: wait for a handle that is closing.  Else the answer. */
+static int open_try(struct srv_req *req, const struct rnbd_open *open)
+{
+	struct srv_sess *sess = req->path->sess;
+	struct export *ex;
+	struct rnbd_dev *dev;
+	int rc;
+
+	if (strstr(open->name, ".."))
+		return -EINVAL;
+	ex = exports_find(sess->srv->exports, open->name);
+	if (!ex)
+		return -ENOENT;
+	dev = rnbd_dev_find(&sess->devs, ex);
+	if (dev && dev->state == RNBD_DEV_LOST && dev->mode == open->mode && rnbd_dev_revive(dev))
+		log_info(sess->name, "device %u taken up again: %s, %s", dev->id, ex->name,
+			 mode_name(dev->mode));
+	if (dev && dev->state != RNBD_DEV_OPEN)
+		return -EAGAIN;
+	if (!dev) {
+		rc = export_acquire(ex, open->mode);
+		if (rc)
+			return rc == -EPERM && closing_handle(sess->srv, ex) ? -EAGAIN : rc;
+		dev = rnbd_dev_open(&sess->devs, ex, open->mode);
+		log_info(sess->name, "device %u opened: %s, %s", dev->id, ex->name,
+			 mode_name(open->mode));
+	}
+	open_answer(req, dev);
+	return 0;
+}
+
+static void open_failed(struct srv_req *req, const struct rnbd_open *open, int rc)
+{
+	log_limited(&open_limit, LOG_LEVEL_WARN, req->path->sess->name,
+		    "open of %s as %s refused: %s", open->name, mode_name(open->mode),
+		    strerror(-rc));
+	srv_io_finish_control(req, rnbd_errno_to_wire(rc));
+}
+
+static void open_rearm(struct srv *srv)
+{
+	struct srv_req *first;
+
+	timer_cancel(&srv->open_timer);
+	if (list_empty(&srv->open_waiters))
+		return;
+	first = list_entry(srv->open_waiters.next, struct srv_req, link);	/* the oldest */
+	timer_set(srv_timers(srv), &srv->open_timer, first->deadline_ms);
+}
+
+/* @deadline_ms: of an OPEN that has waited already, or 0. */
+static void open_or_wait(struct srv_req *req, uint64_t deadline_ms)
+{
+	struct srv *srv = req->path->srv;
+	struct rnbd_open open;
+	int rc = rnbd_open_decode(req->rtrs.usr, req->rtrs.usr_len, &open);
+
+	if (rc || !wants_result(req, sizeof(struct rnbd_msg_open_rsp))) {
+		srv_io_finish_control(req, -EINVAL);
+		return;
+	}
+	rc = open_try(req, &open);
+	if (rc != -EAGAIN) {
+		if (rc)
+			open_failed(req, &open, rc);
+		return;
+	}
+	if (deadline_ms && deadline_ms <= clock_now_ms()) {
+		open_failed(req, &open, -EPERM);
+		return;
+	}
+	req->deadline_ms = deadline_ms ? deadline_ms : clock_now_ms() + SRV_OPEN_TIMEOUT;
+	list_add_tail(&srv->open_waiters, &req->link);
+	open_rearm(srv);
+}
+
+void rnbd_srv_retry_opens(struct srv *srv)
+{
+	struct list again = LIST_INIT(again);
+	struct list *l;
+
+	list_splice_tail(&again, &srv->open_waiters);
+	while ((l = list_pop(&again))) {
+		struct srv_req *req = list_entry(l, struct srv_req, link);
+
+		open_or_wait(req, req->deadline_ms);
+	}
+	open_rearm(srv);
+}
+
+static void open_timeout(struct timer *timer)
+{
+	rnbd_srv_retry_opens(container_of(timer, struct srv, open_timer));
+}
+
+void rnbd_srv_path_failed(struct srv_path *path)
+{
+	struct srv_req *req, *tmp;
+
+	list_for_each_safe(req, tmp, &path->srv->open_waiters, link) {
+		if (req->path != path)
+			continue;
+		list_del(&req->link);
+		srv_io_finish_control(req, -ECONNABORTED);
+	}
+	open_rearm(path->srv);
+}
+
+/* ---- CLOSE ---- */
+
+static void dev_closed(struct rnbd_dev *dev)
+{
+	struct srv *srv = dev->sess->srv;
+	struct list *l;
+
+	log_info(dev->sess->name, "device %u closed: %s", dev->id, dev->ex->name);
+	export_release(dev->ex, dev->mode);
+	while ((l = list_pop(&dev->closers)))
+		srv_io_finish_control(list_entry(l, struct srv_req, link), 0);
+	rnbd_dev_free(dev);
+	rnbd_srv_retry_opens(srv);
+}
+
+void rnbd_srv_dev_quiet(struct inbox_msg *msg)
+{
+	dev_closed(container_of(msg, struct rnbd_dev, quiet_msg));
+}
+
+static void close_dev(struct srv_req *req)
+{
+	struct rnbd_devs *devs = &req->path->sess->devs;
+	struct rnbd_dev *dev;
+	uint32_t id;
+
+	if (rnbd_close_decode(req->rtrs.usr, req->rtrs.usr_len, &id)) {
+		srv_io_finish_control(req, -EINVAL);
+		return;
+	}
+	dev = id < devs->n && devs->devs[id].state != RNBD_DEV_FREE ? &devs->devs[id] : NULL;
+	if (!dev) {
+		srv_io_finish_control(req, 0);
+		return;
+	}
+	list_add_tail(&dev->closers, &req->link);
+	if (rnbd_dev_begin_close(dev, RNBD_DEV_CLOSED))
+		dev_closed(dev);
+}
+
+void rnbd_srv_sess_lost(struct srv_sess *sess)
+{
+	for (unsigned i = 0; i < sess->devs.n; i++) {
+		struct rnbd_dev *dev = &sess->devs.devs[i];
+
+		if (dev->state == RNBD_DEV_OPEN && rnbd_dev_begin_close(dev, RNBD_DEV_LOST))
+			dev_closed(dev);
+	}
+}
+
+/* ---- dispatch ---- */
+
+static void control_request(struct inbox_msg *msg)
+{
+	struct srv_req *req = container_of(msg, struct srv_req, msg);
+
+	switch (rnbd_msg_type(req->rtrs.usr, req->rtrs.usr_len)) {
+	case RNBD_MSG_SESS_INFO:
+		sess_info(req);
+		break;
+	case RNBD_MSG_OPEN:
+		/* ORDER: a path that failed before has had its waiters cancelled; do not add one. */
+		if (req->path->state == SRV_PATH_CONNECTED)
+			open_or_wait(req, 0);
+		else
+			srv_io_finish_control(req, -ECONNABORTED);
+		break;
+	case RNBD_MSG_CLOSE:
+		close_dev(req);
+		break;
+	default:
+		srv_io_finish_control(req, -EINVAL);
+	}
+}
+
+void rnbd_srv_request(struct srv_req *req)
+{
+	if (rnbd_msg_type(req->rtrs.usr, req->rtrs.usr_len) == RNBD_MSG_IO) {
+		rnbd_io_start(req);
+		return;
+	}
+	req->msg.fn = control_request;
+	srv_post_control(req->path->srv, &req->msg);
+}
+
+void rnbd_srv_init(struct srv *srv)
+{
+	list_init(&srv->open_waiters);
+	timer_init(&srv->open_timer, open_timeout);
+}

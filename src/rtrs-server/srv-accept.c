@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the parked requests; control thread.
+ *
+ * A request that collides with a path on its way down, or that shows that a path is stale (its client
+ * is back), is parked until that path has drained, at most SRV_PARK_TIMEOUT (design.md D14): a kernel
+ * client that is refused waits 31 s.  The stale path is failed at once.  Refusals are logged with their reason,
+ * rate limited, because strangers cause them. */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "log.h"
+#include "rtrs-msg.h"
+#include "srv-accept.h"
+#include "srv-path.h"
+#include "srv-priv.h"
+#include "srv-sess.h"
+#include "util.h"
+
+struct srv_parked {
+	struct list link;
+	struct fab_conn *conn;
+	struct rtrs_conn_req req;
+	uint64_t deadline_ms;
+};
+
+enum verdict { ACCEPT, PARK, REFUSE };
+
+struct decision {
+	enum verdict verdict;
+	int status;			/* REFUSE */
+	const char *why;
+	struct srv_path *path;		/* ACCEPT */
+};
+
+static struct log_limit refuse_limit = LOG_LIMIT_INIT(20, 10000);
+
+void srv_accept_reject(struct fab_conn *conn, int status)
+{
+	const struct rtrs_conn_rsp rsp = { .status = status };
+	struct rtrs_msg_conn_rsp m;
+
+	rtrs_conn_rsp_encode(&m, &rsp);
+	fab_reject(conn, &m, sizeof(m));
+}
+
+static void refuse(struct fab_conn *conn, int status, const char *why)
+{
+	char text[FAB_ADDR_STRLEN];
+	struct fab_addr local, peer;
+
+	fab_conn_addrs(conn, &local, &peer);
+	log_limited(&refuse_limit, LOG_LEVEL_WARN,
+		    fab_addr_format(&peer, text, sizeof(text)), "connection refused: %s (%s)", why,
+		    strerror(-status));
+	srv_accept_reject(conn, status);
+}
+
+static struct decision refused(int status, const char *why)
+{
+	return (struct decision){ .verdict = REFUSE, .status = status, .why = why };
+}
+
+static struct decision parked(const char *why)
+{
+	return (struct decision){ .verdict = PARK, .why = why };
+}
+
+/* ---- geometry ---- */
+
+/* How many chunks a device has queue room for: the longest answer is 3 work requests. */
+static unsigned depth_for(const struct srv *srv, const struct fab_device_attr *attr)
+{
+	unsigned depth = srv->conf->queue_depth;
+
+	if (attr->max_qp_wr < 3 * depth + SRV_SEND_MARGIN)
+		depth = attr->max_qp_wr > SRV_SEND_MARGIN ?
+				(attr->max_qp_wr - SRV_SEND_MARGIN) / 3 : 0;
+	return depth;
+}
+
+/* All paths of a session must announce one depth (pitfall 4), so the first path of the server settles
+ * it for all, and a device that is smaller than that one is refused. */
+static int settle_geometry(struct srv *srv, struct fab_conn *conn, const char **why)
+{
+	struct fab_device_attr attr;
+	unsigned depth;
+	int rc = fab_query_device(conn, &attr);
+
+	*why = "cannot query the device";
+	if (rc)
+		return rc;
+	depth = depth_for(srv, &attr);
+	*why = "the device's queues are too small";
+	if (srv->geom_fixed)
+		return depth < srv->geom.queue_depth ? -ENOMEM : 0;
+	if (!depth)
+		return -ENOMEM;
+	if (depth < srv->conf->queue_depth)
+		log_warn(NULL, "queue depth lowered from %u to %u: the device has queues of %u",
+			 srv->conf->queue_depth, depth, attr.max_qp_wr);
+	rc = rtrs_geom_init(&srv->geom, depth, srv->geom.max_io_size, srv->geom.max_hdr_size);
+	assert(!rc);
+	srv->geom_fixed = true;
+	return 0;
+}
+
+/* ---- rules 6 to 13 ---- */
+
+/* Paths of the host that @conn comes from; *@half_open of them in set-up. */
+static unsigned paths_of_host(const struct srv *srv, struct fab_conn *conn, unsigned *half_open)
+{
+	struct fab_addr local, peer;
+	struct srv_sess *sess;
+	struct srv_path *path;
+	unsigned n = 0;
+
+	*half_open = 0;
+	fab_conn_addrs(conn, &local, &peer);
+	list_for_each(sess, &srv->sessions, link) {
+		list_for_each(path, &sess->paths, link) {
+			if (!fab_addr_same_host(&path->client, &peer))
+				continue;
+			n++;
+			*half_open += path->half_open;
+		}
+	}
+	return n;
+}
+
+static const char *beyond_limits(const struct srv *srv, const struct srv_sess *sess,
+				 const struct rtrs_conn_req *req, struct fab_conn *conn)
+{
+	uint64_t memory = (uint64_t)srv->geom.queue_depth * srv->geom.chunk_size;
+	unsigned half_open;
+
+	if (paths_of_host(srv, conn, &half_open) >= SRV_MAX_HOST_PATHS)
+		return "too many paths from this host";
+	if (half_open >= SRV_MAX_HOST_HALF_OPEN)
+		return "too many paths in set-up from this host";
+	if (!sess && srv->nsessions >= srv->conf->max_sessions)
+		return "too many sessions";
+	if (srv->npaths >= srv->conf->max_paths)
+		return "too many paths";
+	if (srv->nhalf_open >= SRV_MAX_HALF_OPEN)
+		return "too many paths in set-up";
+	if (srv->ncons + req->cid_num > SRV_MAX_CONS)
+		return "too many connections";
+	if ((srv->npaths + 1) * memory > SRV_MAX_CHUNK_MEMORY)
+		return "too much chunk memory";
+	return NULL;
+}
+
+static struct decision decide_known_path(struct srv_path *path, const struct rtrs_conn_req *req)
+{
+	if (path->state == SRV_PATH_CONNECTED)
+		srv_path_fail(path, "its client has come back");
+	/* Connections of one attempt share recon_cnt (1.4): another one is another attempt. */
+	else if (path->state == SRV_PATH_CONNECTING && path->recon_cnt != req->recon_cnt)
+		srv_path_fail(path, "its client has started again");
+	if (path->state != SRV_PATH_CONNECTING)
+		return parked("its former path is still closing");
+	if (path->cid_num != req->cid_num)
+		return refused(-ECONNRESET, "cid_num differs from the path's");
+	if (path->cons[req->cid])
+		return refused(-ECONNRESET, "connection number is taken");
+	if (path->srv->ncons >= SRV_MAX_CONS)
+		return refused(-ENOMEM, "too many connections");
+	return (struct decision){ .verdict = ACCEPT, .path = path };
+}
+
+static struct decision check_session_paths(const struct srv_sess *sess, struct fab_conn *conn)
+{
+	struct fab_addr local, peer;
+	struct srv_path *path;
+	unsigned n = 0;
+
+	fab_conn_addrs(conn, &local, &peer);
+	list_for_each(path, &sess->paths, link)
+		n += srv_path_linked(path);
+	if (n >= RTRS_MAX_PATHS)
+		return refused(-ECONNRESET, "session has too many paths");
+	list_for_each(path, &sess->paths, link) {
+		if (!srv_path_linked(path) || !fab_addr_same_host(&path->client, &peer) ||
+		    !fab_addr_same_host(&path->server, &local))
+			continue;
+		if (path->state == SRV_PATH_DRAINING)
+			return parked("a path between these addresses is still closing");
+		return refused(-EEXIST, "session has a path between these addresses");
+	}
+	return (struct decision){ .verdict = ACCEPT };
+}
+
+static struct decision create_path(struct srv *srv, struct srv_sess *sess,
+				   const struct rtrs_conn_req *req, struct fab_conn *conn)
+{
+	struct decision d = { .verdict = ACCEPT };
+	bool is_new = !sess;
+	const char *why;
+	int rc = settle_geometry(srv, conn, &why);
+
+	if (rc)
+		return refused(rc, why);
+	why = beyond_limits(srv, sess, req, conn);
+	if (why)
+		return refused(-ENOMEM, why);
+	if (is_new)
+		sess = srv_sess_create(srv, req->paths_uuid);
+	if (!sess)
+		return refused(-ENOMEM, "no memory for a session");
+	rc = srv_path_create(sess, req, conn, &d.path);
+	if (is_new)
+		srv_sess_put(sess);	/* its path holds it now, or it goes */
+	return rc ? refused(rc, "no memory for a path") : d;
+}
+
+static struct decision decide(struct srv *srv, const struct rtrs_conn_req *req,
+			      struct fab_conn *conn)
+{
+	struct srv_sess *sess = srv_sess_find(srv, req->paths_uuid);
+	struct srv_path *path = sess ? srv_sess_find_path(sess, req->sess_uuid) : NULL;
+	struct decision d;
+
+	if (srv->stopping)
+		return refused(-ECONNRESET, "server is shutting down");
+	if (!sess && !req->first_conn)
+		return refused(-ENXIO, "unknown session");
+	if (path)
+		return decide_known_path(path, req);
+	if (sess) {
+		d = check_session_paths(sess, conn);
+		if (d.verdict != ACCEPT)
+			return d;
+	}
+	return create_path(srv, sess, req, conn);
+}
+
+/* ---- parking ---- */
+
+static void park_rearm(struct srv *srv)
+{
+	struct srv_parked *first;
+
+	timer_cancel(&srv->park_timer);
+	if (list_empty(&srv->parked))
+		return;
+	first = list_entry(srv->parked.next, struct srv_parked, link);	/* the oldest */
+	timer_set(srv_timers(srv), &srv->park_timer, first->deadline_ms);
+}
+
+static void unpark(struct srv *srv, struct srv_parked *p)
+{
+	list_del(&p->link);
+	srv->nparked--;
+	free(p);
+}
+
+static void park(struct srv *srv, struct fab_conn *conn, const struct rtrs_conn_req *req,
+		 const char *why)
+{
+	struct srv_parked *p = srv->nparked < SRV_MAX_PARKED ? malloc(sizeof(*p)) : NULL;
+
+	if (!p) {
+		refuse(conn, -ECONNRESET, why);
+		return;
+	}
+	*p = (struct srv_parked){
+		.conn = conn,
+		.req = *req,
+		.deadline_ms = clock_now_ms() + SRV_PARK_TIMEOUT,
+	};
+	list_add_tail(&srv->parked, &p->link);
+	srv->nparked++;
+	park_rearm(srv);
+}
+
+static void park_timeout(struct timer *timer)
+{
+	struct srv *srv = container_of(timer, struct srv, park_timer);
+	uint64_t now = clock_now_ms();
+	struct srv_parked *p, *tmp;
+
+	list_for_each_safe(p, tmp, &srv->parked, link) {
+		if (p->deadline_ms > now)
+			break;
+		refuse(p->conn, -ECONNRESET, "its former path has not closed in time");
+		unpark(srv, p);
+	}
+	park_rearm(srv);
+}
+
+void srv_accept_retry(struct srv *srv)
+{
+	struct list again = LIST_INIT(again);
+	struct srv_parked *p;
+
+	/* Taken off first: what follows from an accept may come back here. */
+	list_splice_tail(&again, &srv->parked);
+	while (!list_empty(&again)) {
+		struct decision d;
+
+		p = list_entry(again.next, struct srv_parked, link);
+		list_del(&p->link);
+		d = decide(srv, &p->req, p->conn);
+		if (d.verdict == PARK) {
+			list_add_tail(&srv->parked, &p->link);
+			continue;
+		}
+		if (d.verdict == REFUSE)
+			refuse(p->conn, d.status, d.why);
+		else
+			srv_path_add_con(d.path, p->req.cid, p->conn);
+		unpark(srv, p);
+	}
+	park_rearm(srv);
+}
+
+bool srv_accept_forget(struct srv *srv, struct fab_conn *conn)
+{
+	struct srv_parked *p;
+
+	list_for_each(p, &srv->parked, link) {
+		if (p->conn != conn)
+			continue;
+		fab_conn_destroy(conn);
+		unpark(srv, p);
+		park_rearm(srv);
+		return true;
+	}
+	return false;
+}
+
+void srv_accept_refuse_parked(struct srv *srv)
+{
+	while (!list_empty(&srv->parked)) {
+		struct srv_parked *p = list_entry(srv->parked.next, struct srv_parked, link);
+
+		refuse(p->conn, -ECONNRESET, "server is shutting down");
+		unpark(srv, p);
+	}
+	park_rearm(srv);
+}
+
+void srv_accept_init(struct srv *srv)
+{
+	list_init(&srv->parked);
+	timer_init(&srv->park_timer, park_timeout);
+}
+
+void srv_accept_request(struct srv *srv, struct fab_conn *conn, const uint8_t *data, size_t len)
+{
+	struct rtrs_conn_req req;
+	struct decision d;
+	const char *why;
+	int rc = rtrs_conn_req_decode(data, len, &req, &why);
+
+	if (rc) {
+		refuse(conn, rc, why);
+		return;
+	}
+	d = decide(srv, &req, conn);
+	switch (d.verdict) {
+	case ACCEPT:
+		srv_path_add_con(d.path, req.cid, conn);
+		break;
+	case PARK:
+		park(srv, conn, &req, d.why);
+		break;
+	case REFUSE:
+		refuse(conn, d.status, d.why);
+		break;
+	}
+}

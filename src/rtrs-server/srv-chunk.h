@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The memory of a path: one mapping of queue_depth chunks that its client writes into, and a page for
+ * the set-up messages.  It belongs to the path, not to the session (design.md D6): a late copy of a
+ * request can then never touch the chunk that its successor on another path uses.
+ *
+ * One mapping is the target of the fabric and, with --invalidate=never, also a fixed buffer of every
+ * thread's ring.  A ring takes orders from its own thread only, so attaching and detaching go through
+ * the threads' inboxes and end in a call on the control thread. */
+#ifndef SRV_CHUNK_H
+#define SRV_CHUNK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "fabric.h"
+#include "inbox.h"
+#include "rtrs-geom.h"
+#include "rtrs-msg.h"
+
+struct srv;
+struct srv_chunks;
+
+struct srv_ring_mem {			/* one per thread */
+	struct srv_chunks *chunks;
+	unsigned thread;
+	int mem;			/* export-io's handle on that thread, or -1 */
+	struct ibv_mr *pool_mr;		/* the thread's private buffers, where a device cannot send from
+					 * unregistered memory */
+	struct inbox_msg attach_msg, detach_msg;
+};
+
+struct srv_chunks {
+	struct srv *srv;
+	const struct rtrs_geom *geom;
+	struct fab_pd *pd;
+	uint8_t *base, *service;
+	size_t len;
+	struct ibv_mr *mr, *service_mr;
+	uint32_t dma_lkey;
+	bool has_dma_lkey;
+	struct srv_ring_mem *rings;
+	unsigned pending;		/* threads that have not answered yet */
+	bool attached;
+	void (*attach_done)(struct srv_chunks *c);
+	void (*detach_done)(struct srv_chunks *c);
+};
+
+/* Bytes of the service page: INFO_REQ, then INFO_RSP with one region. */
+#define SRV_SERVICE_REQ 0
+#define SRV_SERVICE_RSP sizeof(struct rtrs_msg_info_req)
+
+/* Map and register on the device of @conn.  Control thread.  0 or -errno; nothing is held then. */
+int srv_chunks_init(struct srv_chunks *c, struct srv *srv, struct fab_conn *conn);
+/* Connections gone, not attached.  Control thread. */
+void srv_chunks_fini(struct srv_chunks *c);
+
+/* Make the memory known to every thread's ring where that is wanted, then call @done on the control
+ * thread: from inside this call when there is nothing to do. */
+void srv_chunks_attach(struct srv_chunks *c, void (*done)(struct srv_chunks *c));
+/* The opposite, and to be called even when never attached.  No request may be in the storage. */
+void srv_chunks_detach(struct srv_chunks *c, void (*done)(struct srv_chunks *c));
+
+static inline uint8_t *srv_chunk(const struct srv_chunks *c, uint32_t buf_id)
+{
+	return c->base + (size_t)buf_id * c->geom->chunk_size;
+}
+
+/* The key to send from the private buffers of @thread. */
+static inline uint32_t srv_chunks_pool_lkey(const struct srv_chunks *c, unsigned thread)
+{
+	return c->has_dma_lkey ? c->dma_lkey : c->rings[thread].pool_mr->lkey;
+}
+
+#endif

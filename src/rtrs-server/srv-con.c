@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns one fabric connection and the buffers that are leaving through it.  Thread: see the header.
+ *
+ * How it ends: fab_poll() says -ENOTCONN, whoever began it.  Then the descriptor is unwatched, buffers
+ * go back to their pool, "drained" goes to the control thread; and when the last request has come
+ * back from the storage, "quiet".
+ * How it fails: srv_con_fail() notes the first cause and disconnects; nothing else is special about
+ * a failure.
+ *
+ * Replies are collected during a pass and leave with one post per connection (design.md D3).  The
+ * last request of each post is signaled: its completion says that the data of all before it has
+ * left, and so gives back the buffers of many READs at once. */
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "log.h"
+#include "srv-con.h"
+#include "srv-io.h"
+#include "srv-path.h"
+#include "srv-priv.h"
+#include "util.h"
+
+#define POLL_BUDGET 128
+#define POST_RECV_BATCH 64
+
+static struct reactor *con_reactor(const struct srv_con *con)
+{
+	return con->thread->reactor;
+}
+
+/* ---- end ---- */
+
+void srv_con_check_idle(struct srv_con *con)
+{
+	if (con->inflight)
+		return;
+	if (con->drained) {
+		if (!con->quiet_sent)
+			srv_post_control(con->thread->srv, &con->quiet_msg);
+		con->quiet_sent = true;
+		return;
+	}
+	if (con->finishing && !con->finished_sent && con->batch_posted == con->batch_done) {
+		con->finished_sent = true;
+		srv_post_control(con->thread->srv, &con->finished_msg);
+	}
+}
+
+static void con_release_sent(struct srv_con *con, uint64_t batch)
+{
+	while (!list_empty(&con->sending)) {
+		struct srv_buf *buf = list_entry(con->sending.next, struct srv_buf, link);
+
+		if (buf->batch > batch)
+			return;
+		list_del(&buf->link);
+		srv_pool_put(buf);
+	}
+}
+
+static void con_unwatched(struct reactor_watch *watch)
+{
+	struct srv_con *con = container_of(watch, struct srv_con, watch);
+
+	/* ORDER: drained before quiet; both go through the same inbox. */
+	con->drained = true;
+	srv_post_control(con->thread->srv, &con->drained_msg);
+	srv_con_check_idle(con);
+}
+
+static void con_drained(struct srv_con *con)
+{
+	con->dead = true;
+	con->ended = true;
+	if (!con->cause[0])
+		snprintf(con->cause, sizeof(con->cause), "%s", fab_conn_cause(con->fab));
+	timer_cancel(&con->again);
+	con_release_sent(con, UINT64_MAX);
+	if (con->started)
+		reactor_unwatch(&con->watch);
+	else
+		con_unwatched(&con->watch);
+}
+
+void srv_con_fail(struct srv_con *con, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (con->dead)
+		return;
+	con->dead = true;
+	va_start(ap, fmt);
+	vsnprintf(con->cause, sizeof(con->cause), fmt, ap);
+	va_end(ap);
+	fab_disconnect(con->fab);
+}
+
+void srv_con_wc_failed(struct srv_con *con, const struct ibv_wc *wc, const char *what)
+{
+	const char *cause = fab_conn_cause(con->fab);
+
+	if (wc->status == IBV_WC_WR_FLUSH_ERR)
+		con->dead = true;	/* the cause comes with drained */
+	else
+		srv_con_fail(con, "%s failed: %s", what, cause[0] ? cause : "work request error");
+}
+
+/* ---- polling ---- */
+
+/* Poll and get ready to sleep.  Returns true when there is more to do at once. */
+static bool con_service(struct srv_con *con)
+{
+	short events;
+	int n;
+
+	if (con->ended)
+		return false;
+	n = fab_dispatch(con->fab, POLL_BUDGET);
+	if (n < 0) {
+		con_drained(con);
+		return false;
+	}
+	if (n >= POLL_BUDGET || !con->started || fab_arm(con->fab, &events))
+		return true;
+	reactor_watch_events(&con->watch, events);
+	return false;
+}
+
+static void con_poll_again(struct srv_con *con)
+{
+	timer_set(reactor_timers(con_reactor(con)), &con->again, clock_now_ms());
+}
+
+static bool con_ready(struct reactor_watch *watch)
+{
+	return con_service(container_of(watch, struct srv_con, watch));
+}
+
+static void con_again(struct timer *timer)
+{
+	struct srv_con *con = container_of(timer, struct srv_con, again);
+
+	if (con_service(con))
+		con_poll_again(con);
+}
+
+static void con_start(struct inbox_msg *msg)
+{
+	struct srv_con *con = container_of(msg, struct srv_con, start_msg);
+	int rc;
+
+	con->watch.fd = fab_conn_fd(con->fab);
+	con->watch.events = POLLIN;
+	con->watch.ready = con_ready;
+	con->watch.closed = con_unwatched;
+	rc = reactor_watch(con_reactor(con), &con->watch);
+	con->started = !rc;
+	if (rc)
+		srv_con_fail(con, "cannot watch its descriptor: %s", strerror(-rc));
+	if (con_service(con))
+		con_poll_again(con);
+}
+
+static void con_cut(struct inbox_msg *msg)
+{
+	struct srv_con *con = container_of(msg, struct srv_con, cut_msg);
+
+	if (con->ended)
+		return;
+	con->dead = true;
+	fab_disconnect(con->fab);
+	con_poll_again(con);
+}
+
+static void con_finish(struct inbox_msg *msg)
+{
+	struct srv_con *con = container_of(msg, struct srv_con, finish_msg);
+
+	con->finishing = true;
+	srv_con_check_idle(con);
+}
+
+/* ---- posting ---- */
+
+void srv_con_post(struct srv_con *con, const struct ibv_send_wr *wr)
+{
+	int rc = fab_post_send(con->fab, wr);
+	short events;
+
+	if (rc) {
+		const char *cause = fab_conn_cause(con->fab);
+
+		srv_con_fail(con, "cannot post: %s", cause[0] ? cause : strerror(-rc));
+		con_poll_again(con);
+		return;
+	}
+	if (!fab_need_rearm(con->fab))
+		return;
+	if (fab_arm(con->fab, &events))
+		con_poll_again(con);
+	else if (con->started)
+		reactor_watch_events(&con->watch, events);
+}
+
+/* Take the next finished requests off the list and chain their answers; returns the head, or NULL
+ * when none of them has an answer to send. */
+static struct ibv_send_wr *con_chain_replies(struct srv_con *con)
+{
+	struct ibv_send_wr *head = NULL, **tail = &head;
+	unsigned n = 0;
+
+	while (n < SRV_REPLY_BATCH && !list_empty(&con->replies)) {
+		struct srv_req *req = list_entry(list_pop(&con->replies), struct srv_req, link);
+		struct rtrs_wr_rsp *w = &con->thread->scratch[n];
+		struct srv_buf *data;
+
+		con->inflight--;
+		data = srv_io_response(req, (uintptr_t)&con->send_cqe, con->dead ? NULL : w);
+		if (con->dead)
+			continue;
+		if (data) {
+			data->batch = con->batch_posted + 1;
+			list_add_tail(&con->sending, &data->link);
+		}
+		*tail = &w->wr[0];
+		tail = &w->wr[w->n - 1].next;
+		n++;
+	}
+	if (head)
+		con->thread->scratch[n - 1].wr[con->thread->scratch[n - 1].n - 1].send_flags |=
+			IBV_SEND_SIGNALED;
+	return head;
+}
+
+static void con_reply_task(struct reactor_task *task)
+{
+	struct srv_con *con = container_of(task, struct srv_con, reply_task);
+
+	while (!list_empty(&con->replies)) {
+		struct ibv_send_wr *head = con_chain_replies(con);
+
+		if (head) {
+			con->batch_posted++;
+			srv_con_post(con, head);
+		}
+	}
+	srv_con_check_idle(con);
+}
+
+void srv_con_reply(struct srv_con *con, struct srv_req *req)
+{
+	list_add_tail(&con->replies, &req->link);
+	reactor_defer(con_reactor(con), &con->reply_task);
+}
+
+static void con_wc_send(struct fab_conn *fab, struct fab_cqe *cqe, const struct ibv_wc *wc)
+{
+	struct srv_con *con = container_of(cqe, struct srv_con, send_cqe);
+
+	if (wc->status != IBV_WC_SUCCESS) {
+		/* What it was about is not known; buffers come back when all has drained. */
+		srv_con_wc_failed(con, wc, "sending");
+		return;
+	}
+	con->batch_done++;
+	con_release_sent(con, con->batch_done);
+	if (con->finishing)
+		srv_con_check_idle(con);
+}
+
+int srv_con_post_empty(struct srv_con *con, unsigned n)
+{
+	struct ibv_recv_wr wr[POST_RECV_BATCH];
+	int rc = 0;
+
+	while (n && !rc) {
+		unsigned k = MIN(n, (unsigned)POST_RECV_BATCH);
+
+		for (unsigned i = 0; i < k; i++) {
+			wr[i] = (struct ibv_recv_wr){
+				.wr_id = (uintptr_t)&con->recv_cqe,
+				.next = i + 1 < k ? &wr[i + 1] : NULL,
+			};
+		}
+		rc = fab_post_recv(con->fab, wr);
+		n -= k;
+	}
+	return rc;
+}
+
+/* ---- life, control thread ---- */
+
+struct srv_con *srv_con_create(struct srv_path *path, uint16_t cid, struct srv_thread *thread,
+			       struct fab_conn *fab)
+{
+	struct srv_con *con = calloc(1, sizeof(*con));
+
+	if (!con)
+		return NULL;
+	con->path = path;
+	con->thread = thread;
+	con->fab = fab;
+	con->cid = cid;
+	list_init(&con->replies);
+	list_init(&con->sending);
+	reactor_task_init(&con->reply_task, con_reply_task);
+	timer_init(&con->again, con_again);
+	con->recv_cqe.done = srv_wc_recv;
+	con->send_cqe.done = con_wc_send;
+	con->start_msg.fn = con_start;
+	con->cut_msg.fn = con_cut;
+	con->finish_msg.fn = con_finish;
+	con->drained_msg.fn = srv_path_con_drained;
+	con->quiet_msg.fn = srv_path_con_quiet;
+	con->finished_msg.fn = srv_path_con_finished;
+	return con;
+}
+
+void srv_con_destroy(struct srv_con *con)
+{
+	assert(!con->inflight && list_empty(&con->sending) && !con->fab);
+	free(con);
+}
+
+void srv_con_start(struct srv_con *con)
+{
+	inbox_post(reactor_inbox(con_reactor(con)), &con->start_msg);
+}
+
+void srv_con_cut(struct srv_con *con)
+{
+	inbox_post(reactor_inbox(con_reactor(con)), &con->cut_msg);
+}
+
+void srv_con_finish(struct srv_con *con)
+{
+	inbox_post(reactor_inbox(con_reactor(con)), &con->finish_msg);
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the requests of a path, each while its connection's thread works on it.
+ *
+ * How it ends: srv_io_finish(), once per request, which lets the next holder of its buf_id pass the
+ * fence and queues the answer; srv-con.c posts it at the end of the pass.
+ * How it fails: a message that breaks the protocol fails the connection with one cause; an error of
+ * RNBD or of the storage is an answer.
+ *
+ * Headers are copied out of the chunk before they are looked at: the client can still write there
+ * (design.md D8). */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "log.h"
+#include "rnbd-srv.h"
+#include "rtrs-imm.h"
+#include "srv-con.h"
+#include "srv-io.h"
+#include "srv-path.h"
+#include "srv-priv.h"
+#include "srv-sess.h"
+#include "util.h"
+
+static void io_run(struct srv_req *req)
+{
+	if (req->con->dead)	/* held until its path died: its client has sent it again */
+		srv_io_finish(req, -ECONNABORTED);
+	else
+		rnbd_srv_request(req);
+}
+
+static void io_released(struct inbox_msg *msg)
+{
+	io_run(container_of(msg, struct srv_req, msg));
+}
+
+/* ---- arrival ---- */
+
+static void io_request(struct srv_con *con, uint32_t payload, uint32_t byte_len)
+{
+	struct srv_path *path = con->path;
+	const struct rtrs_geom *geom = path->chunks.geom;
+	uint32_t buf_id, off, start, len;
+	const uint8_t *chunk;
+	struct srv_req *req;
+	const char *why;
+
+	rtrs_imm_io_req_split(geom, payload, &buf_id, &off);
+	if (buf_id >= geom->queue_depth) {
+		srv_con_fail(con, "request for chunk %u of %u", buf_id, geom->queue_depth);
+		return;
+	}
+	req = &path->reqs[buf_id];
+	chunk = srv_chunk(&path->chunks, buf_id);
+	if (rtrs_req_extent(geom, chunk, off, byte_len, &start, &len, &why)) {
+		srv_con_fail(con, "request in chunk %u: %s", buf_id, why);
+		return;
+	}
+	/* ORDER: acquire pairs with the release in srv_io_response() on another thread. */
+	if (atomic_exchange_explicit(&req->busy, true, memory_order_acquire)) {
+		srv_con_fail(con, "chunk %u used twice at once", buf_id);
+		return;
+	}
+	memcpy(req->hdr, chunk + start, len);
+	if (rtrs_req_decode(geom, req->hdr, start, len, off, byte_len, &req->rtrs, &why)) {
+		atomic_store_explicit(&req->busy, false, memory_order_release);
+		srv_con_fail(con, "request in chunk %u: %s", buf_id, why);
+		return;
+	}
+	req->con = con;
+	req->dev = NULL;
+	req->buf = NULL;
+	con->inflight++;
+	req->msg.fn = io_released;
+	if (srv_fence_enter(&path->sess->fence, buf_id, &req->fence))
+		io_run(req);
+}
+
+static void io_heartbeat(struct srv_con *con, enum rtrs_imm_type type)
+{
+	struct ibv_send_wr wr;
+
+	if (con->cid) {
+		srv_con_fail(con, "heartbeat on connection %u", con->cid);
+		return;
+	}
+	if (type == RTRS_HB_ACK_IMM) {
+		rtrs_hb_ack(&con->path->hb, clock_now_ms());
+		return;
+	}
+	rtrs_wr_heartbeat(&wr, (uintptr_t)&con->send_cqe, RTRS_HB_ACK_IMM);
+	srv_con_post(con, &wr);
+}
+
+void srv_wc_recv(struct fab_conn *fab, struct fab_cqe *cqe, const struct ibv_wc *wc)
+{
+	struct srv_con *con = container_of(cqe, struct srv_con, recv_cqe);
+	unsigned type;
+
+	if (wc->status != IBV_WC_SUCCESS) {
+		srv_con_wc_failed(con, wc, "receiving");
+		return;
+	}
+	if (con->dead)
+		return;
+	rtrs_hb_rx(&con->path->hb);
+	if (wc->opcode != IBV_WC_RECV_RDMA_WITH_IMM) {
+		srv_con_fail(con, "a SEND where only requests are expected");
+		return;
+	}
+	if (srv_con_post_empty(con, 1)) {
+		srv_con_fail(con, "cannot post a receive");
+		return;
+	}
+	type = rtrs_imm_type(wc->imm_data);
+	switch (type) {
+	case RTRS_IO_REQ_IMM:
+		if (!con->finishing)	/* else the path is about to be closed */
+			io_request(con, rtrs_imm_payload(wc->imm_data), wc->byte_len);
+		break;
+	case RTRS_HB_MSG_IMM:
+	case RTRS_HB_ACK_IMM:
+		io_heartbeat(con, type);
+		break;
+	default:
+		srv_con_fail(con, "immediate of unknown type %u", type);
+	}
+}
+
+/* ---- finish ---- */
+
+void srv_io_finish(struct srv_req *req, int status)
+{
+	struct srv_fence_node *next;
+
+	next = srv_fence_leave(&req->path->sess->fence, req->buf_id, &req->fence);
+	if (next) {
+		struct srv_req *held = container_of(next, struct srv_req, fence);
+
+		inbox_post(reactor_inbox(held->con->thread->reactor), &held->msg);
+	}
+	req->status = status;
+	srv_con_reply(req->con, req);
+}
+
+static void io_back_from_control(struct inbox_msg *msg)
+{
+	struct srv_req *req = container_of(msg, struct srv_req, msg);
+
+	srv_io_finish(req, req->status);
+}
+
+void srv_io_finish_control(struct srv_req *req, int status)
+{
+	req->status = status;
+	req->msg.fn = io_back_from_control;
+	inbox_post(reactor_inbox(req->con->thread->reactor), &req->msg);
+}
+
+/* ---- answer ---- */
+
+/* Where a READ's data is: private memory, or the chunk. */
+static struct ibv_sge response_data(const struct srv_req *req)
+{
+	const struct srv_chunks *c = &req->path->chunks;
+
+	if (req->buf)
+		return (struct ibv_sge){
+			.addr = (uintptr_t)req->buf->addr,
+			.length = req->rtrs.data_len,
+			.lkey = srv_chunks_pool_lkey(c, req->con->thread->index),
+		};
+	return (struct ibv_sge){
+		.addr = (uintptr_t)srv_chunk(c, req->buf_id),
+		.length = req->rtrs.data_len,
+		.lkey = c->mr->lkey,
+	};
+}
+
+struct srv_buf *srv_io_response(struct srv_req *req, uint64_t wr_id, struct rtrs_wr_rsp *w)
+{
+	struct srv_buf *buf = req->buf;
+	struct rtrs_rsp rsp = {
+		.msg_id = req->buf_id,
+		.status = req->status,
+		.req = &req->rtrs,
+	};
+
+	if (w) {
+		if (req->rtrs.has_desc && !req->status)
+			rsp.data = response_data(req);
+		rtrs_wr_response(w, wr_id, &rsp);
+	}
+	req->buf = NULL;
+	if (buf && (!w || req->status || !req->rtrs.has_desc)) {
+		srv_pool_put(buf);
+		buf = NULL;
+	}
+	/* ORDER: all of @req has been read; the answer is not posted yet, so the client cannot have
+	 * begun to use the chunk again. */
+	atomic_store_explicit(&req->busy, false, memory_order_release);
+	return buf;
+}
+
+struct srv_req *srv_io_alloc_reqs(struct srv_path *path, unsigned n)
+{
+	struct srv_req *reqs = calloc(n, sizeof(*reqs));
+
+	for (unsigned i = 0; reqs && i < n; i++) {
+		reqs[i].path = path;
+		reqs[i].buf_id = i;
+	}
+	return reqs;
+}

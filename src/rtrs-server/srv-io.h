@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The IO path of the server: from an immediate to a request, through the fence to RNBD, and back to
+ * an answer (protocol.md 3.3, 3.4).
+ *
+ * A request belongs to the thread of the connection it came on, from arrival to answer; only a control
+ * message visits the control thread in between.  It is answered, or its connection is dead: never
+ * dropped. */
+#ifndef SRV_IO_H
+#define SRV_IO_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "export-io.h"
+#include "fabric.h"
+#include "inbox.h"
+#include "list.h"
+#include "rtrs-req.h"
+#include "rtrs-wr.h"
+#include "srv-fence.h"
+#include "srv-pool.h"
+
+struct rnbd_dev;
+struct srv_con;
+struct srv_path;
+
+/* One per chunk, allocated with the path. */
+struct srv_req {
+	/* From arrival to answer.  RACE: a client may, against the rules, use one buf_id on two
+	 * connections at once; whoever sets this owns the rest. */
+	atomic_bool busy;
+	uint32_t buf_id;
+	struct srv_path *path;		/* constant */
+	struct srv_con *con;
+	struct srv_fence_node fence;
+	struct inbox_msg msg;		/* fence hand-over; to the control thread and back */
+	struct list link;		/* replies of the connection; waiters of OPEN and CLOSE */
+	struct srv_pool_waiter wait;	/* a WRITE waits for private memory */
+	int status;
+	struct rtrs_req rtrs;
+	struct rnbd_dev *dev;		/* referenced while the storage works */
+	struct srv_buf *buf;		/* private memory, or NULL: data is in the chunk */
+	struct export_io io;
+	uint64_t deadline_ms;		/* OPEN that waits */
+	uint8_t hdr[RTRS_HDR_MAX];	/* copy of the headers; rtrs.usr points here */
+};
+
+/* Requests for a new path; NULL: no memory. */
+struct srv_req *srv_io_alloc_reqs(struct srv_path *path, unsigned n);
+
+/* Receive completion of any connection, after INFO. */
+void srv_wc_recv(struct fab_conn *fab, struct fab_cqe *cqe, const struct ibv_wc *wc);
+
+/* @req is done, status 0 or negative errno.  A READ's data is in its buffer or at the start of its
+ * chunk.  Thread of @req->con. */
+void srv_io_finish(struct srv_req *req, int status);
+/* The same from the control thread, for a request that was handed to it. */
+void srv_io_finish_control(struct srv_req *req, int status);
+
+/* Fill @w with the answer to @req, or drop it when @w is NULL.  @req may be used by the client
+ * again from here on.  Returns the buffer whose content leaves with the answer, or NULL. */
+struct srv_buf *srv_io_response(struct srv_req *req, uint64_t wr_id, struct rtrs_wr_rsp *w);
+
+#endif

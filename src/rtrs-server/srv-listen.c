@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns one connection manager per transport and the listeners; control thread.  Ends in two steps:
+ * listeners go when the server stops accepting, the managers when their last connection has gone.
+ * A manager that breaks is logged and serves no more events; what is connected lives on. */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "log.h"
+#include "srv-accept.h"
+#include "srv-con.h"
+#include "srv-listen.h"
+#include "srv-path.h"
+#include "srv-priv.h"
+#include "util.h"
+
+#define EVENT_BUDGET 64
+
+struct srv_cm {
+	struct list link;		/* in srv->cms */
+	struct srv *srv;
+	const struct fab_provider *provider;
+	struct fab_cm *cm;
+	struct reactor_watch watch;
+};
+
+struct srv_listener {
+	struct list link;		/* in srv->listeners */
+	struct fab_listener *listener;
+};
+
+static struct log_limit allow_limit = LOG_LIMIT_INIT(20, 10000);
+
+/* ---- events ---- */
+
+static void cm_connect_request(struct srv *srv, const struct fab_event *ev)
+{
+	char text[FAB_ADDR_STRLEN];
+	struct fab_addr local, peer;
+
+	fab_conn_addrs(ev->conn, &local, &peer);
+	if (!conf_allows(srv->conf, &peer)) {
+		log_limited(&allow_limit, LOG_LEVEL_WARN,
+			    fab_addr_format(&peer, text, sizeof(text)),
+			    "connection refused: no --allow contains this address");
+		srv_accept_reject(ev->conn, -ECONNRESET);
+		return;
+	}
+	srv_accept_request(srv, ev->conn, ev->private_data, ev->private_data_len);
+}
+
+static void cm_disconnected(struct srv *srv, struct fab_conn *conn)
+{
+	struct srv_con *con;
+
+	if (srv_accept_forget(srv, conn))
+		return;
+	con = fab_conn_context(conn);
+	if (con)
+		srv_path_fail(con->path, "connection %u: disconnected", con->cid);
+}
+
+static bool cm_ready(struct reactor_watch *watch)
+{
+	struct srv_cm *cm = container_of(watch, struct srv_cm, watch);
+
+	for (unsigned i = 0; i < EVENT_BUDGET; i++) {
+		struct fab_event ev;
+		int rc = fab_cm_get_event(cm->cm, &ev);
+
+		if (rc < 0) {
+			log_err(fab_provider_name(cm->provider),
+				"connection manager broken, no new connections: %s", strerror(-rc));
+			return false;
+		}
+		if (!rc)
+			return false;
+		if (ev.type == FAB_EVENT_CONNECT_REQUEST)
+			cm_connect_request(cm->srv, &ev);
+		else if (ev.type == FAB_EVENT_DISCONNECTED)
+			cm_disconnected(cm->srv, ev.conn);
+	}
+	return true;
+}
+
+/* ---- end ---- */
+
+static void cm_unwatched(struct reactor_watch *watch)
+{
+	struct srv_cm *cm = container_of(watch, struct srv_cm, watch);
+	struct srv *srv = cm->srv;
+
+	fab_cm_destroy(cm->cm);
+	list_del(&cm->link);
+	free(cm);
+	srv_check_stopped(srv);
+}
+
+void srv_listen_stop(struct srv *srv)
+{
+	struct list *l;
+
+	while ((l = list_pop(&srv->listeners))) {
+		struct srv_listener *listener = list_entry(l, struct srv_listener, link);
+
+		fab_listener_destroy(listener->listener);
+		free(listener);
+	}
+}
+
+void srv_listen_close(struct srv *srv)
+{
+	struct srv_cm *cm, *tmp;
+
+	list_for_each_safe(cm, tmp, &srv->cms, link)
+		reactor_unwatch(&cm->watch);
+}
+
+/* ---- start ---- */
+
+static struct srv_cm *cm_find(struct srv *srv, const struct fab_provider *provider)
+{
+	struct srv_cm *cm;
+
+	list_for_each(cm, &srv->cms, link) {
+		if (cm->provider == provider)
+			return cm;
+	}
+	return NULL;
+}
+
+/* Nothing is watched yet: the reactors do not run. */
+static int cm_create(struct srv *srv, const struct fab_provider *provider, struct srv_cm **ret)
+{
+	struct srv_cm *cm = calloc(1, sizeof(*cm));
+	int rc;
+
+	if (!cm)
+		return -ENOMEM;
+	rc = fab_cm_create(provider, &cm->cm);
+	if (rc) {
+		free(cm);
+		return rc;
+	}
+	cm->srv = srv;
+	cm->provider = provider;
+	list_add_tail(&srv->cms, &cm->link);
+	*ret = cm;
+	return 0;
+}
+
+static int listen_one(struct srv *srv, const struct fab_addr *addr)
+{
+	struct srv_cm *cm = cm_find(srv, addr->provider);
+	struct srv_listener *listener = malloc(sizeof(*listener));
+	int rc = listener ? 0 : -ENOMEM;
+
+	if (!rc && !cm)
+		rc = cm_create(srv, addr->provider, &cm);
+	if (!rc)
+		rc = fab_listen(cm->cm, addr, &listener->listener);
+	if (rc) {
+		free(listener);
+		return rc;
+	}
+	list_add_tail(&srv->listeners, &listener->link);
+	return 0;
+}
+
+static void listen_tell(const struct srv *srv)
+{
+	struct srv_listener *listener;
+
+	list_for_each(listener, &srv->listeners, link) {
+		char text[FAB_ADDR_STRLEN];
+		struct fab_addr addr;
+
+		fab_listener_addr(listener->listener, &addr);
+		printf("listening on %s://%s\n", fab_provider_name(addr.provider),
+		       fab_addr_format(&addr, text, sizeof(text)));
+	}
+	fflush(stdout);
+}
+
+static int cms_watch(struct srv *srv)
+{
+	struct srv_cm *cm;
+
+	list_for_each(cm, &srv->cms, link) {
+		int rc;
+
+		cm->watch.fd = fab_cm_fd(cm->cm);
+		cm->watch.events = POLLIN;
+		cm->watch.ready = cm_ready;
+		cm->watch.closed = cm_unwatched;
+		rc = reactor_watch(srv_control(srv), &cm->watch);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+static void listen_abort(struct srv *srv)
+{
+	struct list *l;
+
+	srv_listen_stop(srv);
+	while ((l = list_pop(&srv->cms))) {
+		struct srv_cm *cm = list_entry(l, struct srv_cm, link);
+
+		fab_cm_destroy(cm->cm);
+		free(cm);
+	}
+}
+
+int srv_listen_start(struct srv *srv, char *err, size_t errlen)
+{
+	const struct srv_conf *conf = srv->conf;
+	char text[FAB_ADDR_STRLEN];
+	int rc;
+
+	for (unsigned i = 0; i < conf->nlisteners; i++) {
+		const struct fab_addr *addr = &conf->listeners[i];
+
+		rc = listen_one(srv, addr);
+		if (conf->listen_default && i && (rc == -EADDRNOTAVAIL || rc == -EAFNOSUPPORT)) {
+			log_dbg(NULL, "no IPv6 loopback: not listening there");
+			continue;
+		}
+		if (rc) {
+			snprintf(err, errlen, "cannot listen on %s://%s: %s",
+				 fab_provider_name(addr->provider),
+				 fab_addr_format(addr, text, sizeof(text)), strerror(-rc));
+			listen_abort(srv);
+			return rc;
+		}
+	}
+	rc = cms_watch(srv);
+	if (rc) {
+		snprintf(err, errlen, "cannot watch the listeners: %s", strerror(-rc));
+		listen_abort(srv);
+		return rc;
+	}
+	listen_tell(srv);
+	return 0;
+}

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the path, its connections' structs, its memory and its timers; control thread.
+ *
+ * How it ends: FAIL cuts every connection; when all have drained the path is unlinked and its client
+ * may come back; when the last request has left the storage the memory is detached from the rings
+ * and freed, and with the last path of a session the session.
+ * How it fails: srv_path_fail(), from wherever the cause is seen, with one line in the log. */
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "log.h"
+#include "rnbd-srv.h"
+#include "rtrs-wr.h"
+#include "srv-accept.h"
+#include "srv-con.h"
+#include "srv-info.h"
+#include "srv-io.h"
+#include "srv-path.h"
+#include "srv-priv.h"
+#include "srv-sess.h"
+#include "util.h"
+
+static struct log_limit path_limit = LOG_LIMIT_INIT(20, 10000);
+
+static void path_event(struct srv_path *path, enum srv_path_event event);
+
+/* ---- heartbeat ---- */
+
+static void path_hb_timer(struct timer *timer)
+{
+	struct srv_path *path = container_of(timer, struct srv_path, timer);
+	struct srv_con *con = path->cons[0];
+	struct ibv_send_wr wr;
+
+	switch (rtrs_hb_tick(&path->hb, clock_now_ms())) {
+	case RTRS_HB_DEAD:
+		srv_path_fail(path, "heartbeat missed %u times", path->hb.missed_max);
+		return;
+	case RTRS_HB_SEND:
+		rtrs_wr_heartbeat(&wr, (uintptr_t)&con->send_cqe, RTRS_HB_MSG_IMM);
+		if (!con->dead)
+			srv_con_post(con, &wr);
+		break;
+	case RTRS_HB_NONE:
+		break;
+	}
+	timer_set(srv_timers(path->srv), &path->timer, path->hb.next_ms);
+}
+
+static void path_setup_timer(struct timer *timer)
+{
+	struct srv_path *path = container_of(timer, struct srv_path, timer);
+
+	srv_path_fail(path, "set-up not finished in %u s: %u of %u connections, %s INFO_REQ",
+		      path->srv->conf->setup_timeout_ms / 1000, path->ncons, path->cid_num,
+		      path->info_seen ? "with" : "without");
+}
+
+/* ---- actions ---- */
+
+static void path_not_half_open(struct srv_path *path)
+{
+	path->srv->nhalf_open -= path->half_open;
+	path->half_open = false;
+}
+
+static void act_up(struct srv_path *path)
+{
+	path_not_half_open(path);
+	/* ORDER: a receive may complete from the moment it is posted. */
+	rtrs_hb_start(&path->hb, clock_now_ms(), RTRS_HB_INTERVAL_MS, RTRS_HB_MISSED_MAX);
+	for (unsigned cid = 0; cid < path->cid_num; cid++) {
+		unsigned n = cid ? path->srv->geom.queue_depth : RTRS_SERVICE_CON_DEPTH;
+		int rc = srv_con_post_empty(path->cons[cid], n);
+
+		if (rc) {
+			srv_path_fail(path, "cannot post receives on connection %u: %s", cid,
+				      strerror(-rc));
+			return;
+		}
+	}
+	timer_init(&path->timer, path_hb_timer);
+	timer_set(srv_timers(path->srv), &path->timer, path->hb.next_ms);
+	log_info(path->name, "path up, %u connections, session %s", path->cid_num,
+		 path->sess->name);
+	path->was_up = true;
+	srv_sess_path_up(path->sess, path->name);
+	srv_info_respond(path);
+}
+
+static void act_cut(struct srv_path *path)
+{
+	timer_cancel(&path->timer);
+	srv_info_cancel(path);
+	path_not_half_open(path);
+	rnbd_srv_path_failed(path);
+	for (unsigned cid = 0; cid < path->cid_num; cid++) {
+		if (path->cons[cid])
+			srv_con_cut(path->cons[cid]);
+	}
+	if (path->ndrained == path->ncons)
+		path_event(path, SRV_PATH_EV_DRAINED);
+}
+
+static void act_unlink(struct srv_path *path)
+{
+	struct srv *srv = path->srv;
+
+	srv->ncons -= path->ncons;
+	if (path->was_up)
+		srv_sess_path_down(path->sess);
+	/* ORDER: nobody may wait in the belief that this path still holds a name. */
+	srv_accept_retry(srv);
+	srv_info_retry(srv);
+	rnbd_srv_retry_opens(srv);
+	if (path->nquiet == path->ncons)
+		path_event(path, SRV_PATH_EV_QUIET);
+}
+
+static void path_detached(struct srv_chunks *c)
+{
+	struct srv_path *path = container_of(c, struct srv_path, chunks);
+	struct srv *srv = path->srv;
+
+	log_dbg(path->name, "gone");
+	srv_chunks_fini(&path->chunks);
+	for (unsigned cid = 0; cid < path->cid_num; cid++) {
+		if (path->cons[cid])
+			srv_con_destroy(path->cons[cid]);
+	}
+	free(path->cons);
+	free(path->reqs);
+	srv->npaths--;
+	list_del(&path->link);
+	srv_sess_put(path->sess);
+	free(path);
+	srv_check_stopped(srv);
+}
+
+static void path_event(struct srv_path *path, enum srv_path_event event)
+{
+	const struct srv_path_edge *edge = srv_path_fsm_step(path->state, event);
+
+	assert(edge);
+	if (edge->next != path->state)
+		log_dbg(path->name, "%s: %s -> %s", srv_path_event_name(event),
+			srv_path_state_name(path->state), srv_path_state_name(edge->next));
+	path->state = edge->next;
+	switch (edge->action) {
+	case SRV_PATH_ACT_NONE:
+		break;
+	case SRV_PATH_ACT_UP:
+		act_up(path);
+		break;
+	case SRV_PATH_ACT_CUT:
+		act_cut(path);
+		break;
+	case SRV_PATH_ACT_UNLINK:
+		act_unlink(path);
+		break;
+	case SRV_PATH_ACT_FREE:
+		srv_chunks_detach(&path->chunks, path_detached);
+		break;
+	}
+}
+
+void srv_path_up(struct srv_path *path)
+{
+	path_event(path, SRV_PATH_EV_INFO);
+}
+
+void srv_path_fail(struct srv_path *path, const char *fmt, ...)
+{
+	if (path->state < SRV_PATH_DRAINING) {
+		char cause[SRV_CAUSE_LEN];
+		va_list ap;
+
+		va_start(ap, fmt);
+		vsnprintf(cause, sizeof(cause), fmt, ap);
+		va_end(ap);
+		if (path->state == SRV_PATH_CONNECTED)
+			log_info(path->name, "path down: %s", cause);
+		else
+			log_limited(&path_limit, LOG_LEVEL_INFO, path->name,
+				    "path not set up: %s", cause);
+	}
+	path_event(path, SRV_PATH_EV_FAIL);
+}
+
+/* ---- reports of connections ---- */
+
+void srv_path_con_drained(struct inbox_msg *msg)
+{
+	struct srv_con *con = container_of(msg, struct srv_con, drained_msg);
+	struct srv_path *path = con->path;
+
+	fab_conn_destroy(con->fab);
+	con->fab = NULL;
+	path->ndrained++;
+	if (path->state < SRV_PATH_DRAINING)
+		srv_path_fail(path, "connection %u: %s", con->cid,
+			      con->cause[0] ? con->cause : "disconnected");
+	else if (path->ndrained == path->ncons)
+		path_event(path, SRV_PATH_EV_DRAINED);
+}
+
+void srv_path_con_quiet(struct inbox_msg *msg)
+{
+	struct srv_con *con = container_of(msg, struct srv_con, quiet_msg);
+	struct srv_path *path = con->path;
+
+	path->nquiet++;
+	if (path->state == SRV_PATH_LINGERING && path->nquiet == path->ncons)
+		path_event(path, SRV_PATH_EV_QUIET);
+}
+
+void srv_path_con_finished(struct inbox_msg *msg)
+{
+	struct srv_con *con = container_of(msg, struct srv_con, finished_msg);
+	struct srv_path *path = con->path;
+
+	path->nfinished++;
+	if (path->nfinished == path->ncons)
+		srv_path_fail(path, "server is shutting down");
+}
+
+void srv_path_finish(struct srv_path *path)
+{
+	if (path->state != SRV_PATH_CONNECTED) {
+		srv_path_fail(path, "server is shutting down");
+		return;
+	}
+	for (unsigned cid = 0; cid < path->cid_num; cid++)
+		srv_con_finish(path->cons[cid]);
+}
+
+/* ---- set-up ---- */
+
+static int path_alloc(struct srv_path *path, struct srv *srv, struct fab_conn *conn)
+{
+	path->cons = calloc(path->cid_num, sizeof(*path->cons));
+	path->reqs = srv_io_alloc_reqs(path, srv->geom.queue_depth);
+	if (!path->cons || !path->reqs)
+		return -ENOMEM;
+	return srv_chunks_init(&path->chunks, srv, conn);
+}
+
+int srv_path_create(struct srv_sess *sess, const struct rtrs_conn_req *req, struct fab_conn *conn,
+		    struct srv_path **ret)
+{
+	char client[FAB_ADDR_STRLEN], server[FAB_ADDR_STRLEN];
+	struct srv_path *path = calloc(1, sizeof(*path));
+	struct srv *srv = sess->srv;
+	int rc;
+
+	if (!path)
+		return -ENOMEM;
+	path->srv = srv;
+	path->sess = sess;
+	path->state = SRV_PATH_CONNECTING;
+	path->cid_num = req->cid_num;
+	path->recon_cnt = req->recon_cnt;
+	memcpy(path->uuid, req->sess_uuid, RTRS_UUID_LEN);
+	fab_conn_addrs(conn, &path->server, &path->client);
+	snprintf(path->name, sizeof(path->name), "%s@%s",
+		 fab_addr_format(&path->client, client, sizeof(client)),
+		 fab_addr_format(&path->server, server, sizeof(server)));
+	timer_init(&path->timer, path_setup_timer);
+	srv_info_init(path);
+
+	rc = path_alloc(path, srv, conn);
+	if (rc) {
+		free(path->cons);
+		free(path->reqs);
+		free(path);
+		return rc;
+	}
+	path->offset = srv->next_offset++ % srv->nthreads;
+	srv_sess_get(sess);
+	list_add_tail(&sess->paths, &path->link);
+	srv->npaths++;
+	path->half_open = true;
+	srv->nhalf_open++;
+	timer_set(srv_timers(srv), &path->timer, clock_now_ms() + srv->conf->setup_timeout_ms);
+	*ret = path;
+	return 0;
+}
+
+/* Sizes of protocol.md 2.1-2.2.  A request is answered with at most 3 work requests. */
+static void con_qp_attr(const struct srv *srv, uint16_t cid, struct fab_qp_attr *attr)
+{
+	unsigned depth = srv->geom.queue_depth;
+
+	if (!cid)
+		depth = MIN(depth, (unsigned)RTRS_SERVICE_CON_DEPTH);
+	attr->max_send_wr = 3 * depth + SRV_SEND_MARGIN;
+	attr->max_recv_wr = (cid ? depth : RTRS_SERVICE_CON_DEPTH) + 1;
+	attr->max_send_sge = 1;
+}
+
+/* Returns 0, or -errno with the connection rejected or destroyed. */
+static int con_accept(struct srv_path *path, struct srv_con *con)
+{
+	const struct rtrs_conn_rsp rsp = {
+		.queue_depth = (uint16_t)path->srv->geom.queue_depth,
+		.max_io_size = path->srv->geom.max_io_size,
+		.max_hdr_size = path->srv->geom.max_hdr_size,
+	};
+	struct rtrs_msg_conn_rsp m;
+	struct fab_qp_attr attr;
+	int rc;
+
+	con_qp_attr(path->srv, con->cid, &attr);
+	rc = fab_create_qp(con->fab, path->chunks.pd, &attr);
+	if (!rc && !con->cid)
+		rc = srv_info_post_recv(path, con);	/* must exist before the accept (2.2) */
+	if (rc) {
+		srv_accept_reject(con->fab, rc);
+		return rc;
+	}
+	rtrs_conn_rsp_encode(&m, &rsp);
+	fab_conn_set_context(con->fab, con);
+	rc = fab_accept(con->fab, &m, sizeof(m));
+	if (rc)
+		fab_conn_destroy(con->fab);
+	return rc;
+}
+
+int srv_path_add_con(struct srv_path *path, uint16_t cid, struct fab_conn *conn)
+{
+	struct srv *srv = path->srv;
+	unsigned thread = cid ? (path->offset + cid) % srv->nthreads : 0;
+	struct srv_con *con = srv_con_create(path, cid, &srv->threads[thread], conn);
+	int rc;
+
+	if (!con) {
+		rc = -ENOMEM;
+		srv_accept_reject(conn, rc);
+	} else {
+		rc = con_accept(path, con);
+	}
+	if (rc) {
+		if (con) {
+			con->fab = NULL;
+			srv_con_destroy(con);
+		}
+		srv_path_fail(path, "cannot accept connection %u: %s", cid, strerror(-rc));
+		return rc;
+	}
+	path->cons[cid] = con;
+	path->ncons++;
+	srv->ncons++;
+	srv_con_start(con);
+	return 0;
+}

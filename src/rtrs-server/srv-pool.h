@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Private buffers of one thread (design.md D8, --invalidate=copy): data that the storage reads or
+ * writes lies where no peer can reach it.
+ *
+ * One reserved range of address space, filled in slabs as buffers are first needed and made known to
+ * the thread's ring; the most recently used buffer is handed out first, so that a light load stays
+ * in the cache.  Writers wait in order of arrival when all are taken: their buffers are held only
+ * while the storage works, so the wait ends whatever peers do.  A reader's buffer is held until its
+ * answer has left, which is up to the peer; readers therefore get at most half of the pool and never
+ * wait (srv-io.c says what they use instead).
+ *
+ * All functions: thread of the pool, unless they say otherwise. */
+#ifndef SRV_POOL_H
+#define SRV_POOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "list.h"
+
+struct reactor;
+
+#define SRV_POOL_BUFS 64
+#define SRV_POOL_SLAB 8
+
+struct srv_pool;
+
+struct srv_buf {
+	struct list link;
+	struct srv_pool *pool;
+	void *addr;
+	int mem;			/* export-io's handle, or -1 */
+	bool for_read;
+	uint64_t batch;			/* srv-con.c: with which post of its connection it leaves */
+};
+
+/* Somebody who waits for a buffer. */
+struct srv_pool_waiter {
+	struct list link;
+	/* Gets @buf and with it the duty to put it back; may call srv_pool_put(). */
+	void (*fn)(struct srv_pool_waiter *waiter, struct srv_buf *buf);
+};
+
+struct srv_pool {
+	struct reactor *reactor;
+	uint8_t *base;
+	size_t len, stride;
+	unsigned nready;		/* buffers that have been filled in */
+	unsigned nread;			/* taken for reads */
+	bool serving;
+	struct list free, waiting;
+	struct srv_buf bufs[SRV_POOL_BUFS];
+};
+
+/* Reserve address space for buffers of @size bytes.  Any thread.  0 or -ENOMEM. */
+int srv_pool_init(struct srv_pool *pool, struct reactor *r, size_t size);
+/* Every buffer must be back.  Any thread, when @pool's thread has ended. */
+void srv_pool_fini(struct srv_pool *pool);
+
+/* A buffer for a write, now or later through @waiter->fn (never from inside this call): returns the
+ * buffer, or NULL when @waiter was queued. */
+struct srv_buf *srv_pool_get_write(struct srv_pool *pool, struct srv_pool_waiter *waiter);
+/* A buffer for a read, or NULL when readers hold their share. */
+struct srv_buf *srv_pool_get_read(struct srv_pool *pool);
+/* Give @buf back; waiters are served before this returns. */
+void srv_pool_put(struct srv_buf *buf);
+
+#endif

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The server's shared state and limits, for the srv-* and rnbd-* files only.
+ *
+ * THREADS.  Reactor 0 is the control thread.  Listeners, the connection manager, sessions, paths,
+ * their states and timers, OPEN and CLOSE, heartbeats and connection 0 of every path live there, so
+ * none of it needs a lock.  Connection n >= 1 of a path lives on thread (offset + n) mod threads from
+ * start to drained: it is polled, executed and answered there, and the IO path never crosses threads.
+ * Control and data threads talk through inboxes only.  What IO threads read of the control thread's
+ * objects is constant while they can see it, or one of two lock-free structures: the fence
+ * (srv-fence.h) and the device table (rnbd-dev.h). */
+#ifndef SRV_PRIV_H
+#define SRV_PRIV_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "fabric.h"
+#include "inbox.h"
+#include "list.h"
+#include "reactor.h"
+#include "rtrs-geom.h"
+#include "rtrs-wr.h"
+#include "srv-boot.h"
+#include "srv-pool.h"
+#include "srv.h"
+
+struct export;
+struct exports;
+
+/* Times in ms. */
+#define SRV_PARK_TIMEOUT 5000		/* a come-back waits for its former life (design.md D14) */
+#define SRV_OPEN_TIMEOUT 5000		/* OPEN waits for a handle that is closing */
+#define SRV_SHUTDOWN_TIMEOUT 10000	/* answers may take this long to leave */
+
+/* What strangers can make us hold, apart from what struct srv_conf bounds. */
+#define SRV_MAX_HOST_PATHS 256		/* of one client host, lingering ones included */
+#define SRV_MAX_HALF_OPEN 128		/* paths without INFO_REQ */
+#define SRV_MAX_HOST_HALF_OPEN 32
+#define SRV_MAX_CONS 8192		/* of all paths */
+#define SRV_MAX_PARKED 256
+#define SRV_MAX_CHUNK_MEMORY (16ull << 30)	/* address space; filled as clients write */
+
+#define SRV_HDR_SIZE 4096		/* of a chunk, behind the data (pitfall 10) */
+#define SRV_SEND_MARGIN 16		/* heartbeats, INFO_RSP */
+#define SRV_REPLY_BATCH 32		/* answers in one post; a longer pass posts more than once */
+
+struct srv_thread {
+	struct srv *srv;
+	unsigned index;
+	struct reactor *reactor;
+	struct srv_pool pool;		/* --invalidate=copy */
+	struct rtrs_wr_rsp scratch[SRV_REPLY_BATCH];
+};
+
+struct srv {
+	const struct srv_conf *conf;
+	struct exports *exports;
+	struct srv_thread *threads;
+	unsigned nthreads;
+
+	/* control thread */
+	struct rtrs_geom geom;		/* of every session; fixed with the first path */
+	bool geom_fixed;
+	struct list cms;		/* struct srv_cm: one connection manager per provider */
+	struct list listeners;
+	struct list parked;		/* struct srv_parked */
+	struct list sessions;
+	unsigned nsessions, npaths, nhalf_open, ncons, nparked;
+	unsigned next_offset;
+	struct list open_waiters;	/* struct srv_req: OPENs that wait for a closing handle */
+	struct timer open_timer, park_timer;
+
+	uint8_t boot_id[SRV_BOOT_ID_LEN];
+
+	bool stopping;
+	bool closing_cms, stop_told;
+	struct timer stop_timer;
+	struct inbox_msg stopped_msg;
+	void (*stopped)(void *arg);
+	void *stopped_arg;
+};
+
+/* Does the storage work on private memory? */
+static inline bool srv_copies(const struct srv *srv)
+{
+	return srv->conf->invalidate == SRV_INVALIDATE_COPY;
+}
+
+static inline struct reactor *srv_control(const struct srv *srv)
+{
+	return srv->threads[0].reactor;
+}
+
+static inline struct timers *srv_timers(const struct srv *srv)
+{
+	return reactor_timers(srv->threads[0].reactor);
+}
+
+static inline void srv_post_control(const struct srv *srv, struct inbox_msg *msg)
+{
+	inbox_post(reactor_inbox(srv->threads[0].reactor), msg);
+}
+
+/* A path is gone or the last parked request was refused: when stopping, see whether all is over. */
+void srv_check_stopped(struct srv *srv);
+
+#endif

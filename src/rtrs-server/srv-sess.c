@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns a session's fence and device table; control thread.  Ends with its last path, when no request
+ * is left in the storage and so every device is closed.  Only srv_sess_create() can fail. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "export.h"
+#include "log.h"
+#include "rnbd-srv.h"
+#include "srv-path.h"
+#include "srv-priv.h"
+#include "srv-sess.h"
+
+struct srv_sess *srv_sess_create(struct srv *srv, const uint8_t uuid[RTRS_UUID_LEN])
+{
+	struct srv_sess *sess = calloc(1, sizeof(*sess));
+
+	if (!sess)
+		return NULL;
+	sess->srv = srv;
+	sess->refs = 1;
+	memcpy(sess->uuid, uuid, RTRS_UUID_LEN);
+	list_init(&sess->paths);
+	if (srv_fence_init(&sess->fence, srv->geom.queue_depth))
+		goto err_free;
+	if (rnbd_devs_init(&sess->devs, srv->exports->n, sess, rnbd_srv_dev_quiet))
+		goto err_fence;
+	list_add_tail(&srv->sessions, &sess->link);
+	srv->nsessions++;
+	return sess;
+
+err_fence:
+	srv_fence_fini(&sess->fence);
+err_free:
+	free(sess);
+	return NULL;
+}
+
+void srv_sess_get(struct srv_sess *sess)
+{
+	sess->refs++;
+}
+
+void srv_sess_put(struct srv_sess *sess)
+{
+	assert(sess->refs);
+	if (--sess->refs)
+		return;
+	assert(list_empty(&sess->paths) && !sess->nup);
+	list_del(&sess->link);
+	sess->srv->nsessions--;
+	rnbd_devs_fini(&sess->devs);
+	srv_fence_fini(&sess->fence);
+	free(sess);
+}
+
+struct srv_sess *srv_sess_find(const struct srv *srv, const uint8_t uuid[RTRS_UUID_LEN])
+{
+	struct srv_sess *sess;
+
+	list_for_each(sess, &srv->sessions, link) {
+		if (!memcmp(sess->uuid, uuid, RTRS_UUID_LEN))
+			return sess;
+	}
+	return NULL;
+}
+
+struct srv_path *srv_sess_find_path(const struct srv_sess *sess, const uint8_t uuid[RTRS_UUID_LEN])
+{
+	struct srv_path *path;
+
+	list_for_each(path, &sess->paths, link) {
+		if (srv_path_linked(path) && !memcmp(path->uuid, uuid, RTRS_UUID_LEN))
+			return path;
+	}
+	return NULL;
+}
+
+static struct srv_path *sess_named_path(const struct srv_sess *sess)
+{
+	struct srv_path *path, *dying = NULL;
+
+	list_for_each(path, &sess->paths, link) {
+		if (!path->named || !srv_path_linked(path))
+			continue;
+		if (path->state != SRV_PATH_DRAINING)
+			return path;
+		dying = path;
+	}
+	return dying;
+}
+
+struct srv_path *srv_sess_name_holder(const struct srv_sess *sess, const char *name)
+{
+	struct srv_sess *other;
+	struct srv_path *path;
+
+	list_for_each(other, &sess->srv->sessions, link) {
+		if (other == sess || strcmp(other->name, name))
+			continue;
+		path = sess_named_path(other);
+		if (path)
+			return path;
+	}
+	return NULL;
+}
+
+void srv_sess_path_up(struct srv_sess *sess, const char *path_name)
+{
+	if (!sess->nup++)
+		log_info(sess->name, "session opened by %s", path_name);
+}
+
+void srv_sess_path_down(struct srv_sess *sess)
+{
+	assert(sess->nup);
+	if (--sess->nup)
+		return;
+	log_info(sess->name, "session closed");
+	rnbd_srv_sess_lost(sess);
+}
+
+bool srv_sess_dying(const struct srv_sess *sess)
+{
+	const struct srv_path *path;
+	bool draining = false;
+
+	list_for_each(path, &sess->paths, link) {
+		if (path->state == SRV_PATH_CONNECTED)
+			return false;
+		draining |= path->state == SRV_PATH_DRAINING;
+	}
+	return draining;
+}

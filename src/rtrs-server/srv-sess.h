@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A session: the paths that share a paths_uuid, their fence and their open devices.
+ *
+ * It lives as long as any of its paths, lingering ones included: a client that comes back while the
+ * storage still works for its former path finds the same fence.  Control thread; requests on other
+ * threads use the fence and the device table. */
+#ifndef SRV_SESS_H
+#define SRV_SESS_H
+
+#include <stdint.h>
+
+#include "list.h"
+#include "rnbd-dev.h"
+#include "rtrs-proto.h"
+#include "srv-fence.h"
+
+struct srv;
+struct srv_path;
+
+struct srv_sess {
+	struct srv *srv;
+	struct srv_fence fence;		/* any thread */
+	struct rnbd_devs devs;		/* see rnbd-dev.h */
+	/* control thread */
+	struct list link;		/* in srv->sessions */
+	struct list paths;		/* struct srv_path, in order of creation */
+	unsigned refs;			/* paths */
+	unsigned nup;			/* paths from CONNECTED until drained */
+	uint8_t uuid[RTRS_UUID_LEN];	/* paths_uuid of the wire */
+	char name[RTRS_NAME_MAX];	/* "" until the first INFO_REQ */
+};
+
+/* A session without paths and one reference for the caller.  NULL: no memory. */
+struct srv_sess *srv_sess_create(struct srv *srv, const uint8_t uuid[RTRS_UUID_LEN]);
+void srv_sess_get(struct srv_sess *sess);
+void srv_sess_put(struct srv_sess *sess);
+
+struct srv_sess *srv_sess_find(const struct srv *srv, const uint8_t uuid[RTRS_UUID_LEN]);
+/* The path of @sess that holds @uuid, or NULL. */
+struct srv_path *srv_sess_find_path(const struct srv_sess *sess, const uint8_t uuid[RTRS_UUID_LEN]);
+/* A path of a session other than @sess that holds @name, one in service if there is one. */
+struct srv_path *srv_sess_name_holder(const struct srv_sess *sess, const char *name);
+
+/* The first path up begins the RNBD session, the last one drained ends it (protocol.md 8.7). */
+void srv_sess_path_up(struct srv_sess *sess, const char *path_name);
+void srv_sess_path_down(struct srv_sess *sess);
+/* No path is in service, but one is draining: its handles are about to be closed. */
+bool srv_sess_dying(const struct srv_sess *sess);
+
+#endif

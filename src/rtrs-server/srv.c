@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the server's shared state and its start and stop; control thread.
+ *
+ * How it ends: srv_shutdown() stops accepting, lets every path answer what is in flight, then fails
+ * the paths; answers that have not left after SRV_SHUTDOWN_TIMEOUT are given up.  When the last path
+ * is gone the connection managers are closed, and done() is called from the inbox.
+ * How it fails: only srv_start() can; nothing is left behind then. */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "log.h"
+#include "rnbd-srv.h"
+#include "srv-accept.h"
+#include "srv-listen.h"
+#include "srv-path.h"
+#include "srv-priv.h"
+#include "srv-sess.h"
+
+/* ---- stop ---- */
+
+static void stop_tell(struct inbox_msg *msg)
+{
+	struct srv *srv = container_of(msg, struct srv, stopped_msg);
+
+	srv->stopped(srv->stopped_arg);
+}
+
+void srv_check_stopped(struct srv *srv)
+{
+	if (!srv->stopping || srv->npaths || srv->stop_told)
+		return;
+	if (!list_empty(&srv->cms)) {
+		if (!srv->closing_cms) {
+			srv->closing_cms = true;
+			timer_cancel(&srv->stop_timer);
+			srv_listen_close(srv);
+		}
+		return;
+	}
+	srv->stop_told = true;
+	srv_post_control(srv, &srv->stopped_msg);
+}
+
+/* Do @what to every path; it may free the path, and with it the session. */
+static void for_each_path(struct srv *srv, void (*what)(struct srv_path *path))
+{
+	struct srv_sess *sess, *next_sess;
+	struct srv_path *path, *next_path;
+
+	list_for_each_safe(sess, next_sess, &srv->sessions, link) {
+		srv_sess_get(sess);
+		list_for_each_safe(path, next_path, &sess->paths, link)
+			what(path);
+		srv_sess_put(sess);
+	}
+}
+
+static void stop_cut(struct srv_path *path)
+{
+	srv_path_fail(path, "server is shutting down, answers have not left in time");
+}
+
+static void stop_timeout(struct timer *timer)
+{
+	for_each_path(container_of(timer, struct srv, stop_timer), stop_cut);
+}
+
+void srv_shutdown(struct srv *srv, void (*done)(void *arg), void *arg)
+{
+	assert(!srv->stopping);
+	srv->stopping = true;
+	srv->stopped = done;
+	srv->stopped_arg = arg;
+	srv_listen_stop(srv);
+	srv_accept_refuse_parked(srv);
+	timer_set(srv_timers(srv), &srv->stop_timer, clock_now_ms() + SRV_SHUTDOWN_TIMEOUT);
+	for_each_path(srv, srv_path_finish);
+	srv_check_stopped(srv);
+}
+
+/* ---- start ---- */
+
+static void srv_free(struct srv *srv)
+{
+	for (unsigned i = 0; i < srv->nthreads; i++)
+		srv_pool_fini(&srv->threads[i].pool);
+	free(srv->threads);
+	free(srv);
+}
+
+static struct srv *srv_alloc(const struct srv_conf *conf, struct reactor **reactors, unsigned n)
+{
+	struct srv *srv = calloc(1, sizeof(*srv));
+
+	if (!srv)
+		return NULL;
+	srv->threads = calloc(n, sizeof(*srv->threads));
+	if (!srv->threads) {
+		free(srv);
+		return NULL;
+	}
+	srv->conf = conf;
+	srv->exports = conf->exports;
+	srv->nthreads = n;
+	for (unsigned i = 0; i < n; i++) {
+		struct srv_thread *t = &srv->threads[i];
+
+		t->srv = srv;
+		t->index = i;
+		t->reactor = reactors[i];
+	}
+	list_init(&srv->cms);
+	list_init(&srv->listeners);
+	list_init(&srv->sessions);
+	timer_init(&srv->stop_timer, stop_timeout);
+	srv->stopped_msg.fn = stop_tell;
+	srv_accept_init(srv);
+	rnbd_srv_init(srv);
+	srv_boot_id(srv->boot_id);
+	return srv;
+}
+
+static int pools_init(struct srv *srv)
+{
+	for (unsigned i = 0; i < srv->nthreads; i++) {
+		struct srv_thread *t = &srv->threads[i];
+		int rc = srv_pool_init(&t->pool, t->reactor, srv->conf->max_io_size);
+
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+int srv_start(const struct srv_conf *conf, struct reactor **reactors, unsigned n, struct srv **ret,
+	      char *err, size_t errlen)
+{
+	struct srv *srv = srv_alloc(conf, reactors, n);
+	int rc;
+
+	if (!srv) {
+		snprintf(err, errlen, "no memory");
+		return -ENOMEM;
+	}
+	rc = rtrs_geom_init(&srv->geom, conf->queue_depth, conf->max_io_size, SRV_HDR_SIZE);
+	if (rc) {
+		snprintf(err, errlen, "queue depth %u and max IO size %u do not fit together",
+			 conf->queue_depth, conf->max_io_size);
+		goto err_free;
+	}
+	if (srv_copies(srv)) {
+		rc = pools_init(srv);
+		if (rc) {
+			snprintf(err, errlen, "no address space for private buffers");
+			goto err_free;
+		}
+	}
+	rc = srv_listen_start(srv, err, errlen);
+	if (rc)
+		goto err_free;
+	*ret = srv;
+	return 0;
+
+err_free:
+	srv_free(srv);
+	return rc;
+}
+
+void srv_destroy(struct srv *srv)
+{
+	assert(srv->stop_told && list_empty(&srv->sessions));
+	srv_free(srv);
+}
