@@ -1,1 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# Plain programs with several threads; the TSan job lives from them.
+THREAD_TESTS = \
+	%D%/thread-bitmap \
+	%D%/thread-log-limit \
+	$(NULL)
+check_PROGRAMS += $(THREAD_TESTS)
+TESTS += $(THREAD_TESTS)
+
+%C%_thread_bitmap_SOURCES = %D%/thread-bitmap.c %D%/thread.h
+%C%_thread_bitmap_LDADD = libbase.la libclock.la
+
+%C%_thread_log_limit_SOURCES = %D%/thread-log-limit.c %D%/thread.h
+%C%_thread_log_limit_LDADD = libbase.la

@@ -78,11 +78,13 @@ void log_write(enum log_level level, const char *obj, const char *fmt, ...)
 
 bool log_limit_pass(struct log_limit *limit, const char *obj)
 {
-	uint64_t now = clock_now_ms();
 	unsigned told = 0;
+	uint64_t now;
 	bool pass;
 
 	pthread_mutex_lock(&limit->lock);
+	/* ORDER: read under the lock, or a thread held up here would see a start after its now */
+	now = clock_now_ms();
 	if (now - limit->window_start_ms >= limit->interval_ms) {
 		limit->window_start_ms = now;
 		limit->in_window = 0;
