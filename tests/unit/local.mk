@@ -58,3 +58,7 @@ UNIT_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 %C%_test_util_crit_SOURCES = %D%/test-util.c %D%/unit.h
 %C%_test_util_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_util_crit_LDADD = $(CRITERION_LIBS)
+
+# The include law, and that its check finds violations.
+TESTS += tests/check-layers.sh tests/test-check-layers.sh
+EXTRA_DIST += tests/check-layers.sh tests/test-check-layers.sh

@@ -1,0 +1,112 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# The include law: which directory below src/ may include headers of which, and which files may see
+# which system headers.
+#
+#	check-layers.sh [DIRECTORY THAT HAS src/]
+#
+# Prints each violation as FILE:LINE: and fails when there is one.
+set -eu
+root=${1:-${srcdir:-$(dirname "$0")/..}}
+[ -d "$root/src" ] || { echo "$0: $root/src: not a directory"; exit 99; }
+cd "$root"
+
+files=$(find src -name '*.[ch]' | LC_ALL=C sort)
+[ -n "$files" ] || { echo "$0: no C file below $root/src"; exit 99; }
+
+# shellcheck disable=SC2086	# the names have no blanks
+awk '
+BEGIN {
+	common = "src/common/"
+	# directory -> directories whose headers it may include, besides its own
+	uses[common "base"] = ""
+	uses[common "fabric"] = common "base"
+	uses[common "rtrs"] = common "base"
+	uses[common "rnbd"] = common "base"
+	uses["src/frwr"] = common "base " common "fabric"
+	all = common "base " common "fabric " common "rtrs " common "rnbd src/frwr"
+	uses["src/nbdkit-rtrs-plugin"] = all
+	uses["src/rtrs-server"] = all
+
+	# what code without IO, sockets, threads and time may see
+	n = split("assert.h endian.h errno.h infiniband/verbs.h inttypes.h limits.h " \
+		  "linux/types.h stdarg.h stdatomic.h stdbool.h stddef.h stdint.h stdlib.h " \
+		  "string.h zlib.h", a, " ")
+	for (i = 1; i <= n; i++)
+		pure_ok[a[i]] = 1
+
+	# system header -> regular expression of the files that may include it
+	only["liburing.h"] = "^src/rtrs-server/((reactor|export-io)\\.c|[a-z-]+-priv\\.h)$"
+	only["nbdkit-plugin.h"] = "^src/nbdkit-rtrs-plugin/(plugin|conf)\\.c$"
+	only["rdma/rdma_cma.h"] = "^src/common/fabric/verbs-[a-z]+\\.c$"
+	only["infiniband/verbs.h"] = "^src/(common/(fabric|rtrs)|frwr|nbdkit-rtrs-plugin|rtrs-server)/"
+
+	for (i = 1; i < ARGC; i++) {
+		dir_of(ARGV[i])
+		if (ARGV[i] ~ /\.h$/) {
+			if (base in home)
+				complain(ARGV[i], "has the same name as one in " home[base])
+			home[base] = dir
+		}
+	}
+}
+
+function dir_of(path) {
+	base = path
+	sub(/.*\//, "", base)
+	dir = substr(path, 1, length(path) - length(base) - 1)
+}
+
+function complain(where, what) {
+	print where ": " what
+	bad++
+}
+
+function check_own(where, h,	target) {
+	if (h == "config.h")
+		return
+	if (!(h in home)) {
+		complain(where, "\"" h "\" is not below src/")
+		return
+	}
+	target = home[h]
+	if (target == dir)
+		return
+	if (h ~ /-priv\.h$/)
+		complain(where, "\"" h "\" is private to " target)
+	else if (index(" " uses[dir] " ", " " target " ") == 0)
+		complain(where, dir " may not use " target " (\"" h "\")")
+}
+
+function check_system(where, h) {
+	if ((dir == common "rtrs" || dir == common "rnbd" || base ~ /-fsm\.[ch]$/) && !(h in pure_ok))
+		complain(where, "<" h "> in pure code")
+	if ((h in only) && FILENAME !~ only[h])
+		complain(where, "<" h "> is not for this file")
+	if (h in home)
+		complain(where, "<" h "> is ours: include it in quotes")
+}
+
+FNR == 1 {
+	dir_of(FILENAME)
+	if (!(dir in uses))
+		complain(FILENAME, dir " has no rule: add it to check-layers.sh")
+}
+
+/^[ \t]*#[ \t]*include/ {
+	where = FILENAME ":" FNR
+	if (match($0, /"[^"]*"/))
+		check_own(where, substr($0, RSTART + 1, RLENGTH - 2))
+	else if (match($0, /<[^>]*>/))
+		check_system(where, substr($0, RSTART + 1, RLENGTH - 2))
+	else
+		complain(where, "an include that cannot be read: " $0)
+}
+
+END {
+	if (bad) {
+		print bad " violations of the include law"
+		exit 1
+	}
+}
+' $files

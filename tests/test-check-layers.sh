@@ -1,0 +1,85 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# check-layers.sh finds each kind of violation, and nothing in a tree without one.
+set -u
+check=$(cd "${srcdir:-$(dirname "$0")/..}/tests" && pwd)/check-layers.sh
+tree=$(mktemp -d) || exit 99
+trap 'rm -rf "$tree"' EXIT
+failed=0
+
+fresh_tree() {
+	rm -rf "$tree/src"
+	for d in common/base common/fabric common/rtrs common/rnbd frwr nbdkit-rtrs-plugin rtrs-server
+	do
+		mkdir -p "$tree/src/$d"
+	done
+	echo '#include <stdint.h>' > "$tree/src/common/base/le.h"
+	echo '#include <infiniband/verbs.h>' > "$tree/src/common/fabric/fabric.h"
+	echo '#include "fabric.h"' > "$tree/src/common/fabric/tcp-priv.h"
+	echo '#include "le.h"' > "$tree/src/common/rtrs/rtrs-msg.h"
+	printf '#include <string.h>\n#include <zlib.h>\n#include "le.h"\n' \
+		> "$tree/src/common/rnbd/rnbd-msg.h"
+	echo '#include "fabric.h"' > "$tree/src/frwr/frwr.h"
+	echo '#include <pthread.h>' > "$tree/src/nbdkit-rtrs-plugin/clt-io.h"
+	printf '#include <nbdkit-plugin.h>\n#include "config.h"\n#include "frwr.h"\n' \
+		> "$tree/src/nbdkit-rtrs-plugin/plugin.c"
+	printf '#include <liburing.h>\n#include "rnbd-msg.h"\n' > "$tree/src/rtrs-server/reactor.c"
+	echo '#include <liburing.h>' > "$tree/src/rtrs-server/reactor-priv.h"
+	echo '#include "rtrs-msg.h"' > "$tree/src/rtrs-server/srv-fsm.h"
+}
+
+# violation FILE INCLUDE MESSAGE: the tree with one include more is refused with this message
+violation() {
+	fresh_tree
+	echo "#include $2" >> "$tree/src/$1"
+	if out=$(sh "$check" "$tree" 2>&1); then
+		echo "not found: $2 in $1"
+		failed=1
+	elif ! printf '%s\n' "$out" | grep -qF "src/$1:" || ! printf '%s\n' "$out" | grep -qF -- "$3"
+	then
+		echo "$2 in $1: expected \"$3\", got:"
+		printf '%s\n' "$out"
+		failed=1
+	fi
+}
+
+fresh_tree
+if ! out=$(sh "$check" "$tree" 2>&1); then
+	echo "a clean tree was refused:"
+	printf '%s\n' "$out"
+	failed=1
+fi
+
+violation common/base/le.h '"rtrs-msg.h"' 'src/common/base may not use src/common/rtrs'
+violation common/base/le.h '<infiniband/verbs.h>' 'is not for this file'
+violation common/rtrs/rtrs-msg.h '"rnbd-msg.h"' 'src/common/rtrs may not use src/common/rnbd'
+violation common/rtrs/rtrs-msg.h '"fabric.h"' 'src/common/rtrs may not use src/common/fabric'
+violation common/rnbd/rnbd-msg.h '"rtrs-msg.h"' 'may not use'
+violation common/fabric/fabric.h '"rtrs-msg.h"' 'may not use'
+violation frwr/frwr.h '"rtrs-msg.h"' 'src/frwr may not use src/common/rtrs'
+violation rtrs-server/reactor.c '"clt-io.h"' 'may not use src/nbdkit-rtrs-plugin'
+violation nbdkit-rtrs-plugin/clt-io.h '"srv-fsm.h"' 'may not use src/rtrs-server'
+violation rtrs-server/reactor.c '"tcp-priv.h"' 'is private to src/common/fabric'
+violation rtrs-server/reactor.c '"nowhere.h"' 'is not below src/'
+violation rtrs-server/reactor.c '<le.h>' 'include it in quotes'
+violation rtrs-server/reactor.c 'MACRO' 'cannot be read'
+violation common/rtrs/rtrs-msg.h '<time.h>' '<time.h> in pure code'
+violation common/rtrs/rtrs-msg.h '<sys/socket.h>' 'in pure code'
+violation common/rnbd/rnbd-msg.h '<stdio.h>' 'in pure code'
+violation common/rnbd/rnbd-msg.h '<pthread.h>' 'in pure code'
+violation common/rnbd/rnbd-msg.h '<infiniband/verbs.h>' 'is not for this file'
+violation rtrs-server/srv-fsm.h '<unistd.h>' 'in pure code'
+violation rtrs-server/srv-fsm.h '<liburing.h>' 'is not for this file'
+violation nbdkit-rtrs-plugin/clt-io.h '<nbdkit-plugin.h>' 'is not for this file'
+violation nbdkit-rtrs-plugin/plugin.c '<liburing.h>' 'is not for this file'
+violation common/fabric/fabric.h '<rdma/rdma_cma.h>' 'is not for this file'
+
+fresh_tree
+mkdir "$tree/src/extra"
+echo > "$tree/src/extra/x.c"
+sh "$check" "$tree" | grep -qF 'src/extra has no rule' || { echo "unknown directory"; failed=1; }
+fresh_tree
+cp "$tree/src/common/base/le.h" "$tree/src/frwr/le.h"
+sh "$check" "$tree" | grep -qF 'has the same name' || { echo "two headers of one name"; failed=1; }
+sh "$check" "$tree/none" >/dev/null && { echo "a tree that does not exist"; failed=1; }
+exit $failed
