@@ -12,6 +12,8 @@ librtrssrv_la_SOURCES = \
 	%D%/inbox.h \
 	%D%/reactor-op.h \
 	%D%/reactor.h \
+	%D%/rnbd-check.c \
+	%D%/rnbd-check.h \
 	%D%/rnbd-dev.c \
 	%D%/rnbd-dev.h \
 	%D%/rnbd-io.c \

@@ -12,3 +12,18 @@ TESTS += $(THREAD_TESTS)
 
 %C%_thread_log_limit_SOURCES = %D%/thread-log-limit.c %D%/thread.h
 %C%_thread_log_limit_LDADD = libbase.la
+
+if BUILD_SERVER
+THREAD_TESTS += \
+	%D%/thread-rnbd-dev \
+	%D%/thread-srv-fence \
+	$(NULL)
+endif
+
+%C%_thread_rnbd_dev_SOURCES = %D%/thread-rnbd-dev.c %D%/thread.h
+%C%_thread_rnbd_dev_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/rtrs-server
+%C%_thread_rnbd_dev_LDADD = librtrssrv.la
+
+%C%_thread_srv_fence_SOURCES = %D%/thread-srv-fence.c %D%/thread.h
+%C%_thread_srv_fence_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/rtrs-server
+%C%_thread_srv_fence_LDADD = librtrssrv.la

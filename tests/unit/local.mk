@@ -18,6 +18,18 @@ UNIT_TESTS = \
 	%D%/test-util.crit \
 	$(NULL)
 
+# The server's parts need no more than its library, which is built where liburing is.
+if BUILD_SERVER
+UNIT_TESTS += \
+	%D%/test-rnbd-dev.crit \
+	%D%/test-rnbd-check.crit \
+	%D%/test-srv-fence.crit \
+	%D%/test-srv-fsm.crit \
+	$(NULL)
+endif
+
+SRV_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/rtrs-server
+
 # Criterion programs abort at start under TSan; those jobs run tests/thread.
 if HAVE_CRITERION
 if !SANITIZE_THREAD
@@ -62,3 +74,19 @@ UNIT_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 # The include law, and that its check finds violations.
 TESTS += tests/check-layers.sh tests/test-check-layers.sh
 EXTRA_DIST += tests/check-layers.sh tests/test-check-layers.sh
+%C%_test_rnbd_dev_crit_SOURCES = %D%/test-rnbd-dev.c %D%/unit.h
+%C%_test_rnbd_dev_crit_CPPFLAGS = $(SRV_CPPFLAGS)
+%C%_test_rnbd_dev_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_rnbd_dev_crit_LDADD = librtrssrv.la $(CRITERION_LIBS) $(ZLIB_LIBS)
+%C%_test_rnbd_check_crit_SOURCES = %D%/test-rnbd-check.c %D%/unit.h
+%C%_test_rnbd_check_crit_CPPFLAGS = $(SRV_CPPFLAGS)
+%C%_test_rnbd_check_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_rnbd_check_crit_LDADD = librtrssrv.la $(CRITERION_LIBS) $(ZLIB_LIBS)
+%C%_test_srv_fence_crit_SOURCES = %D%/test-srv-fence.c %D%/unit.h
+%C%_test_srv_fence_crit_CPPFLAGS = $(SRV_CPPFLAGS)
+%C%_test_srv_fence_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_srv_fence_crit_LDADD = librtrssrv.la $(CRITERION_LIBS) $(ZLIB_LIBS)
+%C%_test_srv_fsm_crit_SOURCES = %D%/test-srv-fsm.c %D%/unit.h
+%C%_test_srv_fsm_crit_CPPFLAGS = $(SRV_CPPFLAGS)
+%C%_test_srv_fsm_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_srv_fsm_crit_LDADD = librtrssrv.la $(CRITERION_LIBS) $(ZLIB_LIBS)

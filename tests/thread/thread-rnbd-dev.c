@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One thread opens, closes and revives a device while others use it: nobody uses it closed, and the
+ * end of a closing is told exactly once (dev->ex is plain memory: TSan checks). */
+#include <sched.h>
+
+#include "export.h"
+#include "rnbd-dev.h"
+#include "thread.h"
+
+#define CLOSINGS 20000
+
+static struct rnbd_devs devs;
+static struct export exports[2];
+static atomic_bool stop;
+static _Atomic(unsigned long) quiet_told;
+
+static void quiet(struct inbox_msg *msg)
+{
+}
+
+static void use(void)
+{
+	struct rnbd_dev *dev = rnbd_dev_get(&devs, 0);
+
+	if (!dev) {
+		sched_yield();
+		return;
+	}
+	check(dev->ex == &exports[0] || dev->ex == &exports[1]);
+	if (rnbd_dev_put(dev))
+		atomic_fetch_add(&quiet_told, 1);
+}
+
+/* Returns when the closing that has begun is complete. */
+static void wait_quiet(unsigned long before)
+{
+	while (atomic_load(&quiet_told) == before)
+		sched_yield();
+	check(atomic_load(&quiet_told) == before + 1);
+}
+
+static void open_close(unsigned round)
+{
+	struct rnbd_dev *dev = rnbd_dev_open(&devs, &exports[round & 1], RNBD_ACCESS_RW);
+	unsigned long before = atomic_load(&quiet_told);
+
+	check(dev->id == 0);
+	if (round % 16 == 0)
+		sched_yield();
+	if (!rnbd_dev_begin_close(dev, RNBD_DEV_LOST)) {
+		if (round % 2 && rnbd_dev_revive(dev)) {
+			if (!rnbd_dev_begin_close(dev, RNBD_DEV_CLOSED))
+				wait_quiet(before);
+		} else {
+			wait_quiet(before);
+		}
+	}
+	rnbd_dev_free(dev);
+}
+
+static void *worker(void *arg)
+{
+	int me = *(int *)arg;
+
+	pthread_barrier_wait(&thread_start);
+	if (me) {
+		while (!atomic_load(&stop))
+			use();
+		return NULL;
+	}
+	for (unsigned i = 0; i < CLOSINGS; i++)
+		open_close(i);
+	atomic_store(&stop, true);
+	return NULL;
+}
+
+int main(void)
+{
+	check(!rnbd_devs_init(&devs, 1, NULL, quiet));
+	run_threads(worker);
+	rnbd_devs_fini(&devs);
+	return 0;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What stands between enter and leave is exclusive per id, every node gets its turn, and what one
+ * holder wrote the next one sees (guarded[] is plain memory: TSan checks the ordering). */
+#include <sched.h>
+#include <stdatomic.h>
+
+#include "srv-fence.h"
+#include "thread.h"
+#include "util.h"
+
+#define IDS 3
+#define ROUNDS 20000
+
+struct node {
+	struct srv_fence_node fence;
+	atomic_bool turn;		/* stands for the inbox of the node's thread */
+};
+
+static struct srv_fence fence;
+static struct {
+	bool inside;
+	unsigned long runs;
+} guarded[IDS];
+
+static void hold(unsigned id)
+{
+	check(!guarded[id].inside);
+	guarded[id].inside = true;
+	guarded[id].runs++;
+	guarded[id].inside = false;
+}
+
+static void *worker(void *arg)
+{
+	unsigned seed = (unsigned)*(int *)arg + 1;
+	struct node node;
+
+	pthread_barrier_wait(&thread_start);
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		unsigned id = (unsigned)rand_r(&seed) % IDS;
+		struct srv_fence_node *next;
+
+		atomic_init(&node.turn, false);
+		if (!srv_fence_enter(&fence, id, &node.fence)) {
+			while (!atomic_load_explicit(&node.turn, memory_order_acquire))
+				sched_yield();
+		}
+		hold(id);
+		next = srv_fence_leave(&fence, id, &node.fence);
+		if (next)
+			atomic_store_explicit(&container_of(next, struct node, fence)->turn, true,
+					      memory_order_release);
+	}
+	return NULL;
+}
+
+int main(void)
+{
+	unsigned long runs = 0;
+
+	check(!srv_fence_init(&fence, IDS));
+	run_threads(worker);
+	srv_fence_fini(&fence);
+	for (unsigned i = 0; i < IDS; i++)
+		runs += guarded[i].runs;
+	check(runs == (unsigned long)NTHREADS * ROUNDS);
+	return 0;
+}
