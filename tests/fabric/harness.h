@@ -37,8 +37,12 @@ _Noreturn void check_eq_failed(const char *file, int line, const char *a, long l
 
 /* Address to listen on, port 0. */
 extern const char *provider_address;
-/* False where fab_poll may not be called on two threads' connections (virtual time). */
+/* False where there is no second thread (virtual time). */
 extern const bool provider_threads;
+/* Promise e: a missing receive is waited for instead of failing at once. */
+extern const bool provider_retries_rnr;
+/* Before anything else. */
+void provider_start(void);
 /* Wait until one of @fds is ready or @timeout_ms have passed. */
 int provider_wait(struct pollfd *fds, unsigned n, int timeout_ms);
 

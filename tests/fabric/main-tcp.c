@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The suite on real descriptors of this machine's loopback. */
+/* The suite on real descriptors of this machine's loopback, or at FABRIC_ADDRESS. */
 #include "harness.h"
 
 const char *provider_address = "127.0.0.1";
 const bool provider_threads = true;
+const bool provider_retries_rnr = false;
+
+void provider_start(void)
+{
+	const char *address = getenv("FABRIC_ADDRESS");
+
+	if (address)
+		provider_address = address;
+}
 
 int provider_wait(struct pollfd *fds, unsigned n, int timeout_ms)
 {

@@ -163,8 +163,13 @@ static void stranger_refuse(struct tcp_conn *c, const char *why)
 {
 	char addr[FAB_ADDR_STRLEN];
 
-	log_limited(&garbage_limit, LOG_LEVEL_WARN, NULL, "tcp %s: closed during the handshake: %s",
-		    fab_addr_format(&c->base.peer, addr, sizeof(addr)), why);
+	fab_addr_format(&c->base.peer, addr, sizeof(addr));
+	/* Who comes and goes without a word is a monitor, not an attack. */
+	if (c->hs_len)
+		log_limited(&garbage_limit, LOG_LEVEL_WARN, NULL,
+			    "tcp %s: closed during the handshake: %s", addr, why);
+	else
+		log_dbg(NULL, "tcp %s: closed before the handshake: %s", addr, why);
 	stranger_drop(c);
 }
 

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Conformance: connections come, are refused, and go in every state of being set up. */
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+
+#include "conformance.h"
+
+void setup_connect(struct world *w)
+{
+	struct fab_addr local, peer;
+	struct pair p;
+
+	pair_connect(w, &p, &default_attr);
+	check(p.b->pdata_len >= 5);
+	check(memcmp(p.b->pdata, "hello", 5) == 0);
+	check(p.a->pdata_len >= 7);
+	check(memcmp(p.a->pdata, "welcome", 7) == 0);
+	fab_conn_addrs(p.a->conn, &local, &peer);
+	check_eq(fab_addr_port(&peer), fab_addr_port(&w->addr));
+	check(fab_addr_same_host(&peer, &w->addr));
+	check(local.len != 0);
+	fab_conn_addrs(p.b->conn, &local, NULL);
+	check_eq(fab_addr_port(&local), fab_addr_port(&w->addr));
+	check(strcmp(fab_conn_cause(p.a->conn), "") == 0);
+	pair_close(&p);
+}
+
+void setup_reject(struct world *w)
+{
+	struct end *a = end_active(w, &w->addr, &default_attr);
+	uint8_t why[FAB_REJECT_DATA_MAX], hello[FAB_CONNECT_DATA_MAX];
+
+	memset(why, 0x5a, sizeof(why));
+	memset(hello, 0xa5, sizeof(hello));
+	check_eq(fab_connect(a->conn, hello, sizeof(hello)), 0);
+	world_until(w, w->request);
+	check(w->request->pdata_len >= sizeof(hello));
+	check(memcmp(w->request->pdata, hello, sizeof(hello)) == 0);
+	fab_reject(w->request->conn, why, sizeof(why));
+	end_gone(w->request);
+	world_until(w, a->rejected);
+	check(a->pdata_len >= sizeof(why));
+	check(memcmp(a->pdata, why, sizeof(why)) == 0);
+	end_free(a);
+}
+
+/* Nobody listens any more. */
+void setup_unreachable(struct world *w)
+{
+	struct end *a;
+
+	fab_listener_destroy(w->listener);
+	w->listener = NULL;
+	a = end_active(w, &w->addr, &default_attr);
+	if (!a->unreachable) {
+		check_eq(fab_connect(a->conn, NULL, 0), 0);
+		world_until(w, a->unreachable);
+	}
+	check(a->status < 0);
+	check(!a->established);
+	check(fab_conn_cause(a->conn)[0] != '\0');
+	end_free(a);
+}
+
+static void abort_passive(struct world *w)
+{
+	struct end *a = end_active(w, &w->addr, &default_attr);
+
+	check_eq(fab_connect(a->conn, NULL, 0), 0);
+	world_until(w, w->request);
+	end_free(w->request);
+	world_until(w, a->unreachable || a->rejected);
+	end_free(a);
+}
+
+/* The active side goes away between its request and the answer. */
+static void abort_active(struct world *w)
+{
+	struct end *a = end_active(w, &w->addr, &default_attr), *b;
+
+	check_eq(fab_connect(a->conn, NULL, 0), 0);
+	world_until(w, w->request);
+	end_free(a);
+	b = w->request;
+	end_create_qp(b, NULL, &default_attr);
+	if (fab_accept(b->conn, NULL, 0) == 0) {
+		world_until(w, b->established);
+		world_until(w, b->drained);
+	}
+	end_free(b);
+}
+
+void setup_abort(struct world *w)
+{
+	struct fab_conn *conn;
+	struct end *a;
+
+	check_eq(fab_conn_create(w->cm[1], NULL, &conn), 0);
+	fab_conn_destroy(conn);
+	/* Its event must not come any more. */
+	check_eq(fab_conn_create(w->cm[1], NULL, &conn), 0);
+	check_eq(fab_resolve(conn, NULL, &w->addr), 0);
+	fab_conn_destroy(conn);
+	a = end_active(w, &w->addr, NULL);
+	end_free(a);
+	a = end_active(w, &w->addr, &default_attr);
+	end_free(a);
+	a = end_active(w, &w->addr, &default_attr);
+	check_eq(fab_connect(a->conn, NULL, 0), 0);
+	end_free(a);
+	world_settle(w, 50);
+	if (w->request)
+		end_free(w->request);
+	abort_passive(w);
+	abort_active(w);
+}
+
+void setup_port_in_use(struct world *w)
+{
+	struct fab_listener *l;
+
+	check_eq(fab_listen(w->cm[0], &w->addr, &l), -EADDRINUSE);
+}
+
+/* Several connections of one pd, each with its own context and stream. */
+void setup_many(struct world *w)
+{
+	struct pair p[4];
+
+	for (int i = 0; i < 4; i++)
+		pair_connect(w, &p[i], &default_attr);
+	for (int i = 0; i < 4; i++) {
+		struct ibv_send_wr wr = wr_write_imm(0, NULL, 0, 0, 100 + (unsigned)i);
+
+		check_eq(post_recvs(p[i].b, 0, 1), 0);
+		check_eq(post(p[i].a, &wr, 1), 0);
+	}
+	for (int i = 0; i < 4; i++) {
+		world_until(w, p[i].b->nrecvs == 1);
+		check_eq(be32toh(p[i].b->recvs[0].wc.imm_data), 100 + i);
+	}
+	/* The others do not notice when one goes. */
+	end_close(p[1].a);
+	world_until(w, p[1].b->drained);
+	end_free(p[1].b);
+	for (int i = 0; i < 4; i++) {
+		if (i != 1)
+			pair_close(&p[i]);
+	}
+}
+
+void setup_limits(struct world *w)
+{
+	struct end *a = end_active(w, &w->addr, NULL);
+	struct fab_device_attr dev;
+	struct fab_qp_attr attr;
+	uint8_t big[FAB_PRIVATE_DATA_MAX + 1] = { 0 };
+
+	check_eq(fab_query_device(a->conn, &dev), 0);
+	check(dev.max_qp_wr > 0 && dev.max_sge > 1);
+	check_eq(fab_pd_create(a->conn, &a->pd), 0);
+	attr = default_attr;
+	attr.max_send_wr = dev.max_qp_wr + 1;
+	check_eq(fab_create_qp(a->conn, a->pd, &attr), -EINVAL);
+	attr = default_attr;
+	attr.max_send_sge = dev.max_sge + 1;
+	check_eq(fab_create_qp(a->conn, a->pd, &attr), -EINVAL);
+	check_eq(fab_create_qp(a->conn, a->pd, &default_attr), 0);
+	check_eq(fab_connect(a->conn, big, FAB_CONNECT_DATA_MAX + 1), -EINVAL);
+	/* What a peer may write must be writable here. */
+	check(fab_reg_mr(a->pd, big, sizeof(big), IBV_ACCESS_REMOTE_WRITE) == NULL);
+	check_eq(errno, EINVAL);
+	end_free(a);
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Conformance with threads: what may run at the same time does.  Made to be run under TSan. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sched.h>
+#include <string.h>
+
+#include "conformance.h"
+#include "util.h"
+
+/* An end polled by a thread of its own. */
+struct poller {
+	struct fab_conn *conn;
+	pthread_t thread;
+	struct fab_cqe recv, send;
+	_Atomic unsigned received, sent, failed;
+};
+
+static void poller_recv(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc)
+{
+	struct poller *p = container_of(cqe, struct poller, recv);
+	struct ibv_recv_wr wr = { .wr_id = (uintptr_t)cqe };
+
+	if (wc->status != IBV_WC_SUCCESS) {
+		atomic_fetch_add(&p->failed, 1);
+		return;
+	}
+	atomic_fetch_add(&p->received, 1);
+	/* A revoke on another thread may have failed the connection, which then flushes this. */
+	check_eq(fab_post_recv(conn, &wr), 0);
+}
+
+static void poller_send(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc)
+{
+	struct poller *p = container_of(cqe, struct poller, send);
+
+	if (wc->status == IBV_WC_SUCCESS)
+		atomic_fetch_add(&p->sent, 1);
+}
+
+static void *poller_main(void *arg)
+{
+	struct poller *p = arg;
+	short events;
+
+	while (fab_dispatch(p->conn, 32) != -ENOTCONN) {
+		struct pollfd fd = { .fd = fab_conn_fd(p->conn) };
+
+		if (fab_arm(p->conn, &events))
+			continue;
+		fd.events = events;
+		/* Nobody wakes this thread after a post that needs a re-arm, hence the limit. */
+		provider_wait(&fd, 1, 1);
+	}
+	return NULL;
+}
+
+static void poller_start(struct poller *p, struct end *e, unsigned nrecvs)
+{
+	struct ibv_recv_wr wr = { .wr_id = (uintptr_t)&p->recv };
+
+	memset(p, 0, sizeof(*p));
+	e->quota = 0;
+	p->conn = e->conn;
+	p->recv.done = poller_recv;
+	p->send.done = poller_send;
+	for (unsigned i = 0; i < nrecvs; i++)
+		check_eq(fab_post_recv(p->conn, &wr), 0);
+	check_eq(pthread_create(&p->thread, NULL, poller_main, p), 0);
+}
+
+/* Two threads post on each end while a third polls it. */
+struct poster {
+	struct poller *from, *to;
+	struct ibv_sge sge;
+	uint64_t addr;
+	uint32_t rkey;
+	unsigned n;
+	pthread_t thread;
+};
+
+static void *poster_main(void *arg)
+{
+	struct poster *q = arg;
+	struct ibv_send_wr wr[2];
+
+	for (unsigned i = 0; i < q->n; i++) {
+		wr[0] = wr_write(0, &q->sge, q->addr, q->rkey);
+		wr[1] = wr_write_imm(0, NULL, 0, 0, i);
+		wr[0].wr_id = wr[1].wr_id = (uintptr_t)&q->from->send;
+		wr[0].next = &wr[1];
+		wr[1].next = NULL;
+		wr[1].send_flags = IBV_SEND_SIGNALED;
+		/* Both posters keep to 8 chains ahead of what is known to have arrived and to have
+		 * completed: the peer has 64 receives, the queue 64 places. */
+		while (i >= 8 && (atomic_load(&q->to->received) < 2 * (i - 8) ||
+				  atomic_load(&q->from->sent) < 2 * (i - 8)))
+			sched_yield();
+		check_eq(fab_post_send(q->from->conn, wr), 0);
+	}
+	return NULL;
+}
+
+void promise_h_threads(struct world *w)
+{
+	enum { N = 1000, SIZE = 2048 };
+	struct region src[2], dst[2];
+	struct poller pollers[2];
+	struct poster posters[4];
+	struct end *e[2];
+	struct pair p;
+
+	pair_connect(w, &p, &default_attr);
+	e[0] = p.a;
+	e[1] = p.b;
+	for (int i = 0; i < 2; i++) {
+		src[i] = region_create(e[i]->pd, SIZE, 0);
+		dst[i] = region_create(e[i]->pd, SIZE, RIGHTS);
+		poller_start(&pollers[i], e[i], 64);
+	}
+	for (int i = 0; i < 4; i++) {
+		posters[i] = (struct poster){
+			.from = &pollers[i % 2], .to = &pollers[!(i % 2)], .n = N,
+			.sge = region_sge(&src[i % 2], 0, SIZE),
+			.addr = (uintptr_t)dst[!(i % 2)].mem, .rkey = dst[!(i % 2)].mr->rkey,
+		};
+		check_eq(pthread_create(&posters[i].thread, NULL, poster_main, &posters[i]), 0);
+	}
+	for (int i = 0; i < 4; i++)
+		pthread_join(posters[i].thread, NULL);
+	for (int i = 0; i < 2; i++) {
+		while (atomic_load(&pollers[i].received) < 2 * N ||
+		       atomic_load(&pollers[i].sent) < 2 * N)
+			sched_yield();
+	}
+	fab_disconnect(p.a->conn);
+	for (int i = 0; i < 2; i++) {
+		pthread_join(pollers[i].thread, NULL);
+		check_eq(atomic_load(&pollers[i].failed), 64);
+		region_destroy(&src[i]);
+		region_destroy(&dst[i]);
+	}
+	end_free(p.a);
+	end_free(p.b);
+}
+
+/* One write after the other while another thread takes the key away: what it then writes there
+ * itself stays.  Returns true if the connection was hit in the middle of a placement. */
+static bool revoke_round(struct world *w, unsigned delay)
+{
+	enum { SIZE = 1 << 20 };
+	struct region src, dst;
+	struct poller a, b;
+	struct pair p;
+	bool hit;
+
+	pair_connect(w, &p, &default_attr);
+	src = region_create(p.a->pd, SIZE, 0);
+	memset(src.mem, 0xff, SIZE);
+	dst = region_create(p.b->pd, SIZE, RIGHTS);
+	poller_start(&a, p.a, 1);
+	poller_start(&b, p.b, 16);
+	for (unsigned i = 0; i < 8; i++) {
+		struct ibv_sge sge = region_sge(&src, 0, SIZE);
+		struct ibv_send_wr wr = wr_write_imm(0, &sge, target(&dst, 0), i);
+
+		wr.wr_id = (uintptr_t)&a.send;
+		check_eq(fab_post_send(p.a->conn, &wr), 0);
+	}
+	while (atomic_load(&b.received) < delay)
+		sched_yield();
+	check_eq(fab_revoke_mr(dst.mr), 0);
+	memset(dst.mem, 0x11, SIZE);
+	/* With the key gone the rest of the writes, if any, fail the connection. */
+	for (int i = 0; i < 200 && atomic_load(&b.received) < 8 && !atomic_load(&b.failed); i++)
+		poll(NULL, 0, 1);
+	hit = atomic_load(&b.received) < 8;
+	fab_disconnect(p.a->conn);
+	pthread_join(a.thread, NULL);
+	pthread_join(b.thread, NULL);
+	for (unsigned i = 0; i < SIZE; i++)
+		check(dst.mem[i] == 0x11);
+	region_destroy(&src);
+	region_destroy(&dst);
+	end_free(p.a);
+	end_free(p.b);
+	return hit;
+}
+
+void promise_k_threads(struct world *w)
+{
+	unsigned hits = 0;
+
+	for (unsigned i = 0; i < 24; i++)
+		hits += revoke_round(w, i % 4);
+	check(hits > 0);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The suite: one function per promise of fabric.h and per corner of setting up. */
+#ifndef CONFORMANCE_H
+#define CONFORMANCE_H
+
+#include "harness.h"
+
+#define RIGHTS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
+
+/* cf-setup.c */
+void setup_connect(struct world *w);
+void setup_reject(struct world *w);
+void setup_unreachable(struct world *w);
+void setup_abort(struct world *w);
+void setup_port_in_use(struct world *w);
+void setup_many(struct world *w);
+void setup_limits(struct world *w);
+
+/* cf-queue.c: order, completion, failure */
+void promise_a_order(struct world *w);
+void promise_b_unsignaled(struct world *w);
+void promise_c_flush(struct world *w);
+void promise_c_peer(struct world *w);
+void promise_e_no_receive(struct world *w);
+void promise_f_only_poll(struct world *w);
+void promise_g_both_ways(struct world *w);
+void promise_l_buffers(struct world *w);
+
+/* cf-data.c: what arrives where */
+void promise_d_visibility(struct world *w);
+void send_kinds(struct world *w);
+void send_lists(struct world *w);
+void send_too_long(struct world *w);
+void promise_i_checks(struct world *w);
+void promise_i_edges(struct world *w);
+void promise_i_domains(struct world *w);
+void promise_k_rereg(struct world *w);
+void promise_k_placing(struct world *w);
+
+/* cf-thread.c; only where provider_threads */
+void promise_h_threads(struct world *w);
+void promise_k_threads(struct world *w);
+
+#endif
