@@ -84,10 +84,8 @@ static void abort_active(struct world *w)
 	end_free(a);
 	b = w->request;
 	end_create_qp(b, NULL, &default_attr);
-	if (fab_accept(b->conn, NULL, 0) == 0) {
-		world_until(w, b->established);
+	if (end_accept(b, NULL, 0) == 0)
 		world_until(w, b->drained);
-	}
 	end_free(b);
 }
 

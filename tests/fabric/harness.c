@@ -83,7 +83,7 @@ static void end_event(struct world *w, const struct fab_event *ev)
 		e->status = 1;
 		break;
 	case FAB_EVENT_ESTABLISHED:
-		e->established = true;
+		e->established = e->pollable = true;
 		break;
 	case FAB_EVENT_REJECTED:
 		e->rejected = true;
@@ -144,7 +144,7 @@ static bool end_poll(struct end *e)
 	struct ibv_wc wc[64];
 	int n;
 
-	if (!e->established || e->drained || e->quota == 0)
+	if (!e->pollable || e->drained || e->quota == 0)
 		return false;
 	n = fab_poll(e->conn, wc, MIN(e->quota, (int)ARRAY_SIZE(wc)));
 	if (n < 0) {
@@ -182,7 +182,7 @@ bool world_step(struct world *w, int timeout_ms)
 		struct end *e = w->ends[i];
 		short events = 0;
 
-		if (!e->established || e->drained || e->quota == 0)
+		if (!e->pollable || e->drained || e->quota == 0)
 			continue;
 		if (fab_arm(e->conn, &events))
 			return true;
@@ -225,6 +225,14 @@ void end_create_qp(struct end *e, struct fab_pd *pd, const struct fab_qp_attr *a
 	check(fab_conn_fd(e->conn) >= 0);
 }
 
+int end_accept(struct end *e, const void *private_data, size_t len)
+{
+	int rc = fab_accept(e->conn, private_data, len);
+
+	e->pollable = rc == 0;
+	return rc;
+}
+
 void end_gone(struct end *e)
 {
 	struct world *w = e->w;
@@ -261,7 +269,7 @@ void pair_connect(struct world *w, struct pair *p, const struct fab_qp_attr *att
 	world_until(w, w->request);
 	p->b = w->request;
 	end_create_qp(p->b, NULL, attr);
-	check_eq(fab_accept(p->b->conn, "welcome", 7), 0);
+	check_eq(end_accept(p->b, "welcome", 7), 0);
 	world_until(w, p->a->established && p->b->established);
 }
 

@@ -66,7 +66,7 @@ struct end {
 	struct world *w;
 	struct fab_conn *conn;
 	struct fab_pd *pd;
-	bool passive, established, rejected, unreachable, drained;
+	bool passive, pollable, established, rejected, unreachable, drained;
 	int status;
 	uint8_t pdata[FAB_PRIVATE_DATA_MAX];
 	size_t pdata_len;
@@ -113,7 +113,9 @@ void world_settle(struct world *w, int quiet_ms);
 struct end *end_active(struct world *w, const struct fab_addr *dst, const struct fab_qp_attr *attr);
 /* A queue pair for the end of a CONNECT_REQUEST; @pd NULL makes one. */
 void end_create_qp(struct end *e, struct fab_pd *pd, const struct fab_qp_attr *attr);
-/* Disconnect, drain and free both. */
+/* fab_accept(); from then on the end is polled. */
+int end_accept(struct end *e, const void *private_data, size_t len);
+/* Disconnect, drain and free. */
 void end_close(struct end *e);
 /* Free an end that needs no drain. */
 void end_free(struct end *e);

@@ -23,9 +23,7 @@ test_sim_fabric_SOURCES = %D%/test-sim-fabric.c
 test_sim_fabric_LDADD = libsimfab.la libfab.la libbase.la
 
 fab_conformance_sim_SOURCES = \
+	$(conformance_sources) \
 	%D%/main-conformance.c \
-	tests/fabric/conformance.c \
-	tests/fabric/harness.c \
-	tests/fabric/harness.h \
 	$(NULL)
 fab_conformance_sim_LDADD = libsimfab.la libfab.la libbase.la

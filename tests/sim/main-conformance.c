@@ -5,9 +5,9 @@
 
 const char *provider_address = "127.0.0.1";
 const bool provider_threads = false;
+const bool provider_retries_rnr = false;
 
-/* The suite finds its provider by name, so it has to be there before main(). */
-__attribute__((constructor)) static void begin(void)
+void provider_start(void)
 {
 	sim_init(1);
 	fab_provider_register(&fab_sim);
