@@ -41,9 +41,9 @@ struct clt_op {
 	/* May parts be sent now, apart from the path's state?  0 yes, CLT_AGAIN not yet, negative:
 	 * fails the operation.  NULL: yes.  Owner. */
 	int (*ready)(const struct clt_op *op);
-	/* The path was lost with the part in flight: send it again (NULL or true), or end it with
-	 * status 0 (false). */
-	bool (*again)(const struct clt_op *op);
+	/* The path was lost with the part in flight: CLT_AGAIN (and NULL) sends it again, anything
+	 * else ends it with that status. */
+	int (*lost)(const struct clt_op *op);
 
 	/* result, when clt_op_step() returned true */
 	int status;			/* 0 or the first error */
@@ -53,7 +53,7 @@ struct clt_op {
 	struct clt_waiter waiter;
 	struct clt_con *con;
 	_Atomic(struct clt_slot *) finished;
-	struct clt_slot *held;		/* to be sent again */
+	struct clt_slot *held;		/* owner: to be sent again */
 	struct clt_slot *granted;	/* sess->lock */
 	struct list permit_link;	/* sess->lock: in line for a permit */
 	struct list up_link;		/* sess->lock: waits for the path */
@@ -74,8 +74,10 @@ static inline bool clt_op_in_flight(const struct clt_op *op)
 	return op->inflight > 0;
 }
 
-/* ---- a connection's side ---- */
+/* ---- a connection's side (clt-io.c; the operation's is clt-op.c) ---- */
 
+/* Put @slot on the list of @con; then clt_con_flush().  Any thread. */
+void clt_con_queue(struct clt_con *con, struct clt_slot *slot);
 /* Send what is queued on @con, unless somebody does already.  Any thread. */
 void clt_con_flush(struct clt_con *con);
 /* Dispatch completions.  Returns what fab_dispatch() does; at -ENOTCONN the path was failed and
@@ -84,6 +86,8 @@ int clt_con_poll(struct clt_con *con, int budget);
 /* No post is going on and none will be until the path comes back: what is queued goes back to its
  * owners.  Service thread. */
 void clt_con_seal(struct clt_con *con);
+/* Posts are possible.  Service thread. */
+void clt_con_unseal(struct clt_con *con);
 /* Give all requests of @sess that were in flight on @path back to their owners as CLT_AGAIN.  All
  * connections are drained and sealed.  Service thread. */
 void clt_io_fail_over(struct clt_path *path);

@@ -24,6 +24,7 @@ struct clt_recv {
 struct clt_con {
 	struct clt_path *path;
 	unsigned cid;
+	unsigned key;			/* unique in the session; not 0 */
 	struct fab_conn *fab;		/* changed under send lock and poll role */
 	/* send side */
 	_Alignas(64) _Atomic(struct clt_slot *) sendq;	/* newest first */
@@ -53,7 +54,6 @@ struct clt_path {
 	atomic_bool up;			/* requests may be submitted */
 	atomic_bool opening;		/* user messages of the upper layer may be submitted */
 	unsigned life;			/* counts attempts; recon_cnt is its low half */
-	bool was_up;			/* in this session's life */
 
 	/* of this attempt */
 	struct rtrs_geom geom;
@@ -74,9 +74,8 @@ struct clt_path {
 	struct rtrs_hb hb;
 	struct clt_watch cm_watch;
 	struct clt_timer setup_timer, hb_timer, retry_timer;
-	struct clt_task fail_task, role_task, service_task, opened_task;
+	struct clt_task fail_task, drain_task, service_task;
 	unsigned tries;			/* since it was up last */
-	uint64_t down_since_ms;
 
 	pthread_mutex_t cause_lock;
 	atomic_bool failing;		/* latched until the next attempt */
@@ -98,10 +97,12 @@ void clt_path_close(struct clt_path *path);
 void clt_path_opened(struct clt_path *path);
 /* clt-wait.c: the role that was asked for is free. */
 void clt_path_role_free(struct clt_con *con);
-/* Something was posted on connection 0, or its armed events became too little.  Any thread. */
+/* A heartbeat message or its acknowledgement came on @con.  From a handler. */
+void clt_path_heartbeat(struct clt_con *con, unsigned type);
+/* Something was posted on connection 0: poll and arm it soon. */
 void clt_path_service(struct clt_path *path);
 
-/* Fail @path once; the first cause is kept and logged.  Any thread, also from handlers. */
+/* Fail @path once per attempt; the first cause is kept and logged.  Any thread, also from handlers. */
 void clt_path_fail(struct clt_path *path, int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 

@@ -20,10 +20,9 @@ struct clt_sess_ops {
 	void (*opening)(struct clt_sess *sess, struct clt_path *path);
 	/* It is up. */
 	void (*up)(struct clt_sess *sess);
-	/* It was lost; messages of opening() come back with CLT_AGAIN: forget them. */
-	void (*down)(struct clt_sess *sess);
-	/* conf.once: the attempt failed with @err.  Else: the path is CLOSED. */
+	/* An attempt failed before it was up.  With conf.once the session closes by itself. */
 	void (*failed)(struct clt_sess *sess, int err, const char *cause);
+	/* The path is CLOSED: nothing runs any more. */
 	void (*closed)(struct clt_sess *sess);
 };
 
@@ -44,7 +43,9 @@ struct clt_sess {
 	struct list permit_waiters;	/* clt_op.permit_link, in order */
 	struct list up_waiters;		/* clt_op.up_link */
 	struct clt_timer timeout_timer;
-	atomic_bool expired;		/* io_timeout_ms over since the loss */
+	bool down;			/* service thread: lost, or the first attempt failed */
+	uint64_t down_since_ms;
+	atomic_bool expired;		/* io_timeout_ms over since then */
 	atomic_bool closing;
 };
 

@@ -23,10 +23,11 @@ struct clt_op;
 struct clt_path;
 struct clt_sess;
 
-/* clt_slot.state: what the request still waits for, and the connection it is in flight on. */
+/* clt_slot.state: what the request still waits for, and clt_con.key of where it is in flight. */
 #define CLT_SLOT_ANSWER 0x1u
 #define CLT_SLOT_SENT 0x2u		/* a send completion: its source is the caller's buffer */
-#define CLT_SLOT_CID_SHIFT 8
+#define CLT_SLOT_WAITS 0x3u
+#define CLT_SLOT_KEY_SHIFT 2
 
 /* clt_slot.status: not an answer; the request is to be sent again (or given up). */
 #define CLT_AGAIN 1

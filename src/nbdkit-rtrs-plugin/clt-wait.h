@@ -33,6 +33,7 @@ struct clt_op;
 struct clt_waiter {
 	atomic_uint word;		/* the futex: see clt-wait.c */
 	unsigned settled;		/* owner: counts that were matched with slots */
+	int kick_fd;			/* leader: wakes it in ppoll() */
 	void (*fn)(struct clt_waiter *w);
 	struct list link;		/* wait_con.followers */
 };
@@ -81,7 +82,5 @@ void clt_wait_con_release(struct clt_con *con);
 /* Make a leader that sleeps in ppoll() look at @con again (fab_need_rearm, failure).  Any thread;
  * does nothing when nobody sleeps there. */
 void clt_wait_con_kick(struct clt_con *con);
-/* A leader is awake and will send what is queued before it sleeps. */
-bool clt_wait_con_leader_awake(struct clt_con *con);
 
 #endif

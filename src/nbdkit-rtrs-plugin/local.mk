@@ -6,12 +6,17 @@ libclt_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/%D%
 libclt_la_SOURCES = \
 	%D%/clt-fsm.c \
 	%D%/clt-fsm.h \
+	%D%/clt-io.c \
 	%D%/clt-io.h \
+	%D%/clt-op.c \
+	%D%/clt-path-priv.h \
+	%D%/clt-path.c \
 	%D%/clt-path.h \
+	%D%/clt-sess.c \
 	%D%/clt-sess.h \
+	%D%/clt-setup.c \
+	%D%/clt-slot.c \
 	%D%/clt-slot.h \
 	%D%/clt-svc.h \
 	%D%/clt-wait.h \
-	%D%/rnbd-clt-rmw.h \
-	%D%/rnbd-clt.h \
 	$(NULL)

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The connection's side of the IO path: moves slots between operations and the fabric.  Owns nothing.
+ *
+ * Threads: clt_con_flush() on anybody, serialised by the
+ * send lock; handlers (clt_wc_*) on who has the poll role.  Never blocks.  Whatever goes wrong on a
+ * connection fails its path and nothing else: requests come back through clt_io_fail_over(). */
+#include <assert.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+
+#include "clt-sess.h"
+#include "log.h"
+#include "rtrs-imm.h"
+
+/* ---- slots on their way ---- */
+
+static void slot_push(_Atomic(struct clt_slot *) *head, struct clt_slot *slot)
+{
+	struct clt_slot *old = atomic_load_explicit(head, memory_order_relaxed);
+
+	do {
+		slot->next = old;
+	} while (!atomic_compare_exchange_weak(head, &old, slot));
+}
+
+/* All of @head, oldest first. */
+static struct clt_slot *slot_take_all(_Atomic(struct clt_slot *) *head)
+{
+	struct clt_slot *slot = atomic_exchange(head, NULL), *list = NULL;
+
+	while (slot) {
+		struct clt_slot *next = slot->next;
+
+		slot->next = list;
+		list = slot;
+		slot = next;
+	}
+	return list;
+}
+
+/* Back to its owner.  Nothing of @slot or its operation may be touched afterwards. */
+static void slot_finish(struct clt_slot *slot, int status)
+{
+	struct clt_op *op = slot->op;
+
+	slot->status = status;
+	slot_push(&op->finished, slot);
+	clt_wait_count(&op->waiter);
+}
+
+/* ---- sending ---- */
+
+static void clt_wc_send(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc);
+
+static int slot_encode(struct clt_slot *slot, struct clt_con *con)
+{
+	struct clt_path *path = con->path;
+	struct clt_op *op = slot->op;
+	struct rtrs_req req = { .dir = op->dir, .data_len = op->buf ? slot->len : 0 };
+	struct ibv_sge data = { 0 }, hdr;
+	bool source = false;
+	int r;
+
+	if (slot->id >= path->geom.queue_depth || req.data_len > path->geom.max_io_size)
+		return -EIO;	/* the server came back smaller */
+	req.usr_len = (uint16_t)op->encode(op, slot->off, slot->len, slot->hdr);
+	if (req.data_len) {
+		r = clt_slot_map(slot, path, &data, &req.desc);
+		if (r < 0)
+			return r;
+		req.has_desc = op->dir == RTRS_DIR_READ;
+		source = !req.has_desc;
+	}
+	hdr.addr = (uintptr_t)slot->hdr;
+	hdr.length = (uint32_t)rtrs_req_encode(&req, slot->hdr);
+	hdr.lkey = path->dma_lkey;
+	slot->cqe.done = clt_wc_send;
+	rtrs_wr_request(&slot->w, (uintptr_t)&slot->cqe, source, &path->geom, slot->id,
+			&path->rbufs[slot->id], &req, source ? &data : NULL, &hdr);
+	slot->life = path->life;
+	atomic_store_explicit(&slot->state,
+			      con->key << CLT_SLOT_KEY_SHIFT | CLT_SLOT_ANSWER |
+				      (source ? CLT_SLOT_SENT : 0),
+			      memory_order_release);
+	return 0;
+}
+
+/* Send lock held. */
+static void con_send(struct clt_con *con, struct clt_slot *list)
+{
+	struct ibv_send_wr *head = NULL, **tail = &head;
+	struct clt_slot *next;
+
+	for (struct clt_slot *slot = list; slot; slot = next) {
+		int r = con->open ? slot_encode(slot, con) : CLT_AGAIN;
+
+		next = slot->next;
+		if (r) {
+			slot_finish(slot, r);
+			continue;
+		}
+		*tail = &slot->w.wr;
+		tail = &slot->w.wr.next;
+	}
+	if (!head)
+		return;
+	if (fab_post_send(con->fab, head) < 0)
+		clt_path_fail(con->path, -ECONNRESET, "connection %u: %s", con->cid,
+			      fab_conn_cause(con->fab));
+	else if (con->cid == 0)
+		clt_path_service(con->path);
+	else if (fab_need_rearm(con->fab))
+		clt_wait_con_kick(con);
+}
+
+/* Both sides exchange, so who fails to get the lock is seen by who lets it go, and what was pushed
+ * before is seen with it. */
+static bool send_trylock(struct clt_con *con)
+{
+	return atomic_exchange(&con->send_lock, 1) == 0;
+}
+
+static void send_unlock(struct clt_con *con)
+{
+	atomic_exchange(&con->send_lock, 0);
+}
+
+void clt_con_queue(struct clt_con *con, struct clt_slot *slot)
+{
+	slot_push(&con->sendq, slot);
+}
+
+void clt_con_flush(struct clt_con *con)
+{
+	while (atomic_load(&con->sendq) && send_trylock(con)) {
+		clt_wait_batch_begin();
+		con_send(con, slot_take_all(&con->sendq));
+		send_unlock(con);
+		clt_wait_batch_end();
+	}
+}
+
+void clt_con_seal(struct clt_con *con)
+{
+	while (!send_trylock(con))
+		sched_yield();	/* a post never blocks */
+	con->open = false;
+	send_unlock(con);
+	clt_con_flush(con);
+}
+
+void clt_con_unseal(struct clt_con *con)
+{
+	while (!send_trylock(con))
+		sched_yield();
+	con->open = true;
+	send_unlock(con);
+	clt_con_flush(con);
+}
+
+/* ---- completions ---- */
+
+/* The first failure of a connection has a cause; flushes only follow it. */
+static void con_wc_fail(struct clt_con *con, const char *what, const struct ibv_wc *wc)
+{
+	const char *cause = fab_conn_cause(con->fab);
+
+	if (*cause)
+		clt_path_fail(con->path, -ECONNRESET, "connection %u: %s", con->cid, cause);
+	else
+		clt_path_fail(con->path, -ECONNRESET, "connection %u: %s completed with status %d",
+			      con->cid, what, (int)wc->status);
+}
+
+static void clt_wc_send(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc)
+{
+	struct clt_slot *slot = container_of(cqe, struct clt_slot, cqe);
+	unsigned state;
+
+	/* A slot whose request was not signaled may carry another one by now. */
+	if (wc->status != IBV_WC_SUCCESS) {
+		con_wc_fail(fab_conn_context(conn), "a request", wc);
+		return;
+	}
+	state = atomic_fetch_and(&slot->state, ~CLT_SLOT_SENT);
+	assert(state & CLT_SLOT_SENT);
+	if (!(state & CLT_SLOT_ANSWER)) {
+		atomic_store_explicit(&slot->state, 0, memory_order_relaxed);
+		slot_finish(slot, slot->status);
+	}
+}
+
+static struct clt_slot *slot_by_id(struct clt_con *con, uint32_t id)
+{
+	struct clt_sess *sess = con->path->sess;
+
+	if (con->cid == 0 && sess->ctl.id == id &&
+	    atomic_load_explicit(&sess->ctl.state, memory_order_relaxed))
+		return &sess->ctl;
+	return id < sess->slots.n ? &sess->slots.slot[id] : NULL;
+}
+
+static void con_answer(struct clt_con *con, uint32_t id, int status)
+{
+	struct clt_slot *slot = slot_by_id(con, id);
+	unsigned state = slot ? atomic_load_explicit(&slot->state, memory_order_acquire) : 0;
+
+	do {
+		if (!(state & CLT_SLOT_ANSWER) || state >> CLT_SLOT_KEY_SHIFT != con->key) {
+			clt_path_fail(con->path, -EPROTO,
+				      "connection %u: answer to request %u, which is not in flight",
+				      con->cid, id);
+			return;
+		}
+	} while (!atomic_compare_exchange_weak(&slot->state, &state, state & ~CLT_SLOT_ANSWER));
+
+	if (state & CLT_SLOT_SENT) {
+		slot->status = status;
+		return;
+	}
+	atomic_store_explicit(&slot->state, 0, memory_order_relaxed);
+	slot_finish(slot, status);
+}
+
+static void con_imm(struct clt_con *con, __be32 imm)
+{
+	uint32_t payload = rtrs_imm_payload(imm), id;
+	int status;
+
+	switch (rtrs_imm_type(imm)) {
+	case RTRS_IO_RSP_IMM:
+	case RTRS_IO_RSP_W_INV_IMM:
+		rtrs_imm_io_rsp_split(payload, &id, &status);
+		con_answer(con, id, status);
+		return;
+	case RTRS_HB_MSG_IMM:
+	case RTRS_HB_ACK_IMM:
+		clt_path_heartbeat(con, rtrs_imm_type(imm));
+		return;
+	}
+	clt_path_fail(con->path, -EPROTO, "connection %u: immediate 0x%08x of unknown type",
+		      con->cid, be32toh(imm));
+}
+
+/* A new chunk key, and the answer it came with (protocol.md section 4). */
+static void con_rkey_rsp(struct clt_con *con, const struct rtrs_msg_rkey_rsp *msg,
+			 const struct ibv_wc *wc)
+{
+	struct clt_path *path = con->path;
+	unsigned type = rtrs_imm_type(wc->imm_data);
+	const char *why = "payload with an immediate that is no answer";
+	uint32_t id = 0, rkey;
+	int status = 0;
+
+	if (type == RTRS_IO_RSP_IMM || type == RTRS_IO_RSP_W_INV_IMM) {
+		rtrs_imm_io_rsp_split(rtrs_imm_payload(wc->imm_data), &id, &status);
+		if (rtrs_rkey_rsp_decode(msg, wc->byte_len, &path->geom, id, &rkey, &why) == 0) {
+			path->rbufs[id].rkey = rkey;
+			con_answer(con, id, status);
+			return;
+		}
+	}
+	clt_path_fail(path, -EPROTO, "connection %u: %s", con->cid, why);
+}
+
+static void con_repost(struct clt_con *con, struct clt_recv *recv)
+{
+	struct ibv_sge sge;
+	struct ibv_recv_wr wr = { .wr_id = (uintptr_t)&con->recv_cqe };
+
+	if (recv) {
+		sge.addr = (uintptr_t)&recv->msg;
+		sge.length = sizeof(recv->msg);
+		sge.lkey = con->recvs_mr->lkey;
+		wr.wr_id = (uintptr_t)&recv->cqe;
+		wr.sg_list = &sge;
+		wr.num_sge = 1;
+	}
+	if (fab_post_recv(con->fab, &wr) < 0)
+		clt_path_fail(con->path, -ECONNRESET, "connection %u: %s", con->cid,
+			      fab_conn_cause(con->fab));
+}
+
+static void con_recv(struct clt_con *con, struct clt_recv *recv, const struct ibv_wc *wc)
+{
+	struct rtrs_msg_rkey_rsp msg;
+
+	if (wc->status != IBV_WC_SUCCESS) {
+		con_wc_fail(con, "a receive", wc);
+		return;
+	}
+	rtrs_hb_rx(&con->path->hb);
+	if (recv)
+		msg = recv->msg;
+	con_repost(con, recv);
+	if (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM)
+		con_imm(con, wc->imm_data);
+	else if (recv && (wc->wc_flags & IBV_WC_WITH_IMM))
+		con_rkey_rsp(con, &msg, wc);
+	else if (!(wc->wc_flags & IBV_WC_WITH_INV))
+		clt_path_fail(con->path, -EPROTO, "connection %u: unexpected message of %u bytes",
+			      con->cid, wc->byte_len);
+}
+
+static void clt_wc_recv(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc)
+{
+	con_recv(container_of(cqe, struct clt_con, recv_cqe), NULL, wc);
+}
+
+static void clt_wc_recv_rkey(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc)
+{
+	con_recv(fab_conn_context(conn), container_of(cqe, struct clt_recv, cqe), wc);
+}
+
+int clt_con_post_recvs(struct clt_con *con, unsigned n)
+{
+	bool sized = con->path->new_rkey;
+
+	con->recv_cqe.done = clt_wc_recv;
+	con->nrecvs = sized ? n : 0;
+	if (sized) {
+		con->recvs = calloc(n, sizeof(*con->recvs));
+		if (!con->recvs)
+			return -ENOMEM;
+		con->recvs_mr = fab_reg_mr(con->path->pd, con->recvs, n * sizeof(*con->recvs),
+					   IBV_ACCESS_LOCAL_WRITE);
+		if (!con->recvs_mr)
+			return -errno;
+	}
+	for (unsigned i = 0; i < n; i++) {
+		if (sized)
+			con->recvs[i].cqe.done = clt_wc_recv_rkey;
+		con_repost(con, sized ? &con->recvs[i] : NULL);
+	}
+	return 0;
+}
+
+int clt_con_poll(struct clt_con *con, int budget)
+{
+	int n;
+
+	clt_wait_batch_begin();
+	n = fab_dispatch(con->fab, budget);
+	if (n == -ENOTCONN) {
+		con->drained = true;
+		clt_path_fail(con->path, -ECONNRESET, "connection %u: %s", con->cid,
+			      fab_conn_cause(con->fab));
+	}
+	clt_wait_batch_end();
+	return n;
+}
+
+static void slot_fail_over(struct clt_slot *slot, const struct clt_path *path)
+{
+	unsigned state = atomic_load_explicit(&slot->state, memory_order_acquire);
+	unsigned key = state >> CLT_SLOT_KEY_SHIFT;
+
+	if (!state || key < path->cons[0].key || key > path->cons[path->ncons - 1].key)
+		return;
+	atomic_store_explicit(&slot->state, 0, memory_order_relaxed);
+	/* Answered, and only its send completion was flushed: that is an answer. */
+	slot_finish(slot, state & CLT_SLOT_ANSWER ? CLT_AGAIN : slot->status);
+}
+
+void clt_io_fail_over(struct clt_path *path)
+{
+	struct clt_sess *sess = path->sess;
+
+	clt_wait_batch_begin();
+	for (unsigned i = 0; i < sess->slots.n; i++)
+		slot_fail_over(&sess->slots.slot[i], path);
+	slot_fail_over(&sess->ctl, path);
+	clt_wait_batch_end();
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Operations: splits them into parts, gets permits, collects answers.
+ *
+ * Runs on the owner of the operation only.  An operation ends when each of its parts was answered
+ * or given up; a part that is in flight is never given up (clt-io.h, FAILURE). */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "cleanup.h"
+#include "clt-sess.h"
+
+void clt_op_start(struct clt_op *op, void (*fn)(struct clt_waiter *w))
+{
+	op->status = 0;
+	op->life = UINT32_MAX;
+	op->con = NULL;
+	atomic_init(&op->finished, NULL);
+	op->held = op->granted = NULL;
+	list_init(&op->permit_link);
+	list_init(&op->up_link);
+	op->listed = false;
+	op->inflight = 0;
+	op->next_off = 0;
+	op->last_issued = false;
+	clt_waiter_init(&op->waiter, fn);
+}
+
+static void op_error(struct clt_op *op, int status)
+{
+	if (!op->status)
+		op->status = status;
+}
+
+static void op_take_one(struct clt_op *op, struct clt_slot *slot)
+{
+	int status = slot->status;
+
+	op->inflight--;
+	clt_slot_unmap(slot, op->con->path);
+	if (status == CLT_AGAIN) {
+		if (op->lost)
+			status = op->lost(op);
+		if (status == CLT_AGAIN) {
+			slot->next = op->held;
+			op->held = slot;
+			return;
+		}
+	} else if (slot->life < op->life) {
+		op->life = slot->life;
+	}
+	if (status)
+		op_error(op, status);
+	clt_slot_put(op->sess, slot);
+}
+
+static void op_take_finished(struct clt_op *op)
+{
+	struct clt_slot *slot = atomic_exchange(&op->finished, NULL);
+	unsigned n = 0;
+
+	while (slot) {
+		struct clt_slot *next = slot->next;
+
+		op_take_one(op, slot);
+		slot = next;
+		n++;
+	}
+	if (n)
+		clt_wait_settle(&op->waiter, n);
+}
+
+static void op_give_up_held(struct clt_op *op)
+{
+	while (op->held) {
+		struct clt_slot *slot = op->held;
+
+		op->held = slot->next;
+		clt_slot_put(op->sess, slot);
+	}
+}
+
+static void op_leave_lists(struct clt_op *op)
+{
+	if (!op->listed)
+		return;
+	pthread_mutex_lock(&op->sess->lock);
+	list_del(&op->up_link);
+	pthread_mutex_unlock(&op->sess->lock);
+	clt_slot_leave(op);
+	op->listed = false;
+}
+
+/* Connection to send on now; NULL when @op has to wait (it is listed then) or has failed. */
+static struct clt_con *op_connection(struct clt_op *op)
+{
+	struct clt_sess *sess = op->sess;
+	struct clt_con *con = clt_sess_pick(sess, op);
+	int ready = con && op->ready ? op->ready(op) : 0;
+
+	if (con && !ready)
+		return con;
+	LOCK_SCOPE(&sess->lock);
+	/* RACE: the path may have come up, and woken those that were listed, since. */
+	con = clt_sess_pick(sess, op);
+	ready = op->ready ? op->ready(op) : 0;
+	if (con && !ready)
+		return con;
+	op->listed = true;
+	if (ready < 0)
+		op_error(op, ready);
+	else if (op->borrow)
+		op_error(op, -ECONNABORTED);	/* the path it was meant for is gone */
+	else if (!con && clt_sess_expired(sess))
+		op_error(op, -EIO);
+	else if (list_empty(&op->up_link))
+		list_add_tail(&sess->up_waiters, &op->up_link);
+	return NULL;
+}
+
+static uint32_t op_part_max(const struct clt_op *op)
+{
+	uint32_t max = op->part_max;
+
+	if (op->buf && !op->user)
+		max = MIN(max, atomic_load_explicit(&op->sess->max_io_size, memory_order_relaxed));
+	return max;
+}
+
+/* Cover the next part of @op with @slot. */
+static void op_cut(struct clt_op *op, struct clt_slot *slot)
+{
+	uint64_t left = op->len - op->next_off;
+
+	slot->off = op->next_off;
+	slot->len = (uint32_t)MIN(left, (uint64_t)op_part_max(op));
+	op->next_off += slot->len;
+	op->last_issued = op->next_off == op->len;
+}
+
+static struct clt_slot *op_slot(struct clt_op *op)
+{
+	struct clt_slot *ctl = &op->sess->ctl;
+	unsigned n = op->sess->slots.n;
+
+	if (!op->borrow) {
+		if (op->inflight && op->inflight >= MIN((unsigned)CLT_OP_PARTS, n / 4))
+			return NULL;
+		return clt_slot_get(op);
+	}
+	/* Nothing else is in flight on a path that is OPENING. */
+	assert(!ctl->op);
+	ctl->op = op;
+	ctl->id = 0;
+	return ctl;
+}
+
+static void op_send(struct clt_op *op)
+{
+	struct clt_con *con;
+	struct clt_slot *slot;
+
+	if (!op->held && op->last_issued)
+		return;
+	con = op_connection(op);
+	if (!con)
+		return;
+	assert(!op->inflight || con == op->con);
+	op->con = con;
+	while ((slot = op->held)) {
+		op->held = slot->next;
+		op->inflight++;
+		clt_con_queue(con, slot);
+	}
+	while (!op->last_issued && (slot = op_slot(op))) {
+		op_cut(op, slot);
+		op->inflight++;
+		clt_con_queue(con, slot);
+	}
+	clt_con_flush(con);
+}
+
+bool clt_op_step(struct clt_op *op)
+{
+	op_take_finished(op);
+	if (!op->status)
+		op_send(op);
+	if (op->inflight)
+		return false;
+	if (!op->status && (op->held || !op->last_issued))
+		return false;
+	op_give_up_held(op);
+	op_leave_lists(op);
+	return true;
+}

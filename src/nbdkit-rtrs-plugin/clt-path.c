@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Performs the actions of clt-fsm.h for one path.
+ *
+ * Service thread, except clt_path_fail(), which only notes the cause and posts a task, so that
+ * nothing is torn down inside a handler.  A path ends its attempt in one way: failed or closed,
+ * disconnected, polled until each established connection has drained, released; then it backs off
+ * or is closed. */
+#include <config.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cleanup.h"
+#include "clock.h"
+#include "clt-path-priv.h"
+#include "log.h"
+#include "rtrs-imm.h"
+#include "rtrs-wr.h"
+
+#define POLL_BUDGET 64
+#define BACKOFF_FIRST_MS 100
+#define BACKOFF_MAX_MS 5000
+#define TELL_AGAIN_MS 60000		/* the same cause, while it does not connect */
+
+/* ---- failure ---- */
+
+void clt_path_fail(struct clt_path *path, int err, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (atomic_exchange(&path->failing, true))
+		return;
+	/* No new leader from here on, so that the service loop gets the poll roles. */
+	atomic_store(&path->up, false);
+	pthread_mutex_lock(&path->cause_lock);
+	path->fail_err = err;
+	va_start(ap, fmt);
+	vsnprintf(path->cause, sizeof(path->cause), fmt, ap);
+	va_end(ap);
+	pthread_mutex_unlock(&path->cause_lock);
+	clt_svc_post(path->sess->svc, &path->fail_task);
+}
+
+/* Each loss is told; a server that stays away is told once a minute, or when the reason changes. */
+static void path_tell(struct clt_path *path, bool was_up, const char *cause)
+{
+	uint64_t now = clock_now_ms();
+
+	if (path->sess->once)
+		return;
+	if (was_up) {
+		log_warn(path->name, "lost: %s; reconnecting", cause);
+	} else if (strcmp(cause, path->told) || now - path->told_ms >= TELL_AGAIN_MS) {
+		log_warn(path->name, "cannot connect: %s; trying again", cause);
+		path->told_ms = now;
+		snprintf(path->told, sizeof(path->told), "%s", cause);
+	}
+}
+
+static void path_fail_task(struct clt_task *task)
+{
+	struct clt_path *path = container_of(task, struct clt_path, fail_task);
+	bool was_up = path->state == CLT_UP;
+	char cause[sizeof(path->cause)];
+	int err;
+
+	pthread_mutex_lock(&path->cause_lock);
+	memcpy(cause, path->cause, sizeof(cause));
+	err = path->fail_err;
+	pthread_mutex_unlock(&path->cause_lock);
+
+	if (path->state != CLT_CLOSING && path->state != CLT_CLOSED) {
+		path_tell(path, was_up, cause);
+		clt_sess_down(path->sess);
+		if (!was_up)
+			path->sess->ops->failed(path->sess, err, cause);
+	}
+	clt_path_event(path, CLT_EV_FAIL);
+}
+
+/* ---- connection 0 ---- */
+
+static void con0_ready(struct clt_watch *watch, short revents)
+{
+	struct clt_con *con = container_of(watch, struct clt_con, watch);
+	int n;
+
+	do {
+		n = clt_con_poll(con, POLL_BUDGET);
+		if (n == 0)
+			n = fab_arm(con->fab, &watch->events);
+	} while (n > 0 && !atomic_load(&con->path->failing));
+}
+
+static void path_service_task(struct clt_task *task)
+{
+	struct clt_path *path = container_of(task, struct clt_path, service_task);
+	struct clt_con *con = &path->cons[0];
+
+	if (!con->established || con->drained || atomic_load(&path->failing) ||
+	    path->state == CLT_CLOSING)
+		return;
+	if (list_empty(&con->watch.link)) {
+		con->watch.fd = fab_conn_fd(con->fab);
+		con->watch.ready = con0_ready;
+		clt_svc_watch(path->sess->svc, &con->watch);
+	}
+	con0_ready(&con->watch, 0);
+}
+
+void clt_path_service(struct clt_path *path)
+{
+	clt_svc_post(path->sess->svc, &path->service_task);
+}
+
+/* ---- heartbeat ---- */
+
+static void hb_wc(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc)
+{
+	struct clt_path *path = container_of(cqe, struct clt_path, hb_cqe);
+
+	if (wc->status != IBV_WC_SUCCESS)
+		clt_path_fail(path, -ECONNRESET, "connection 0: %s", fab_conn_cause(conn));
+}
+
+static void hb_post(struct clt_path *path, enum rtrs_imm_type type)
+{
+	struct ibv_send_wr wr;
+
+	rtrs_wr_heartbeat(&wr, (uintptr_t)&path->hb_cqe, type);
+	if (fab_post_send(path->cons[0].fab, &wr) < 0)
+		clt_path_fail(path, -ECONNRESET, "connection 0: %s",
+			      fab_conn_cause(path->cons[0].fab));
+	clt_path_service(path);
+}
+
+void clt_path_heartbeat(struct clt_con *con, unsigned type)
+{
+	if (con->cid)
+		return;			/* belongs on connection 0; harmless elsewhere */
+	if (type == RTRS_HB_ACK_IMM)
+		rtrs_hb_ack(&con->path->hb, clock_now_ms());
+	else
+		hb_post(con->path, RTRS_HB_ACK_IMM);
+}
+
+static void path_hb_timer(struct clt_timer *timer)
+{
+	struct clt_path *path = container_of(timer, struct clt_path, hb_timer);
+
+	switch (rtrs_hb_tick(&path->hb, clock_now_ms())) {
+	case RTRS_HB_NONE:
+		break;
+	case RTRS_HB_SEND:
+		hb_post(path, RTRS_HB_MSG_IMM);
+		break;
+	case RTRS_HB_DEAD:
+		clt_path_fail(path, -ETIMEDOUT, "no sign of life for %u s",
+			      path->hb.interval_ms * (path->hb.missed_max + 1) / 1000);
+		return;
+	}
+	clt_svc_timer_set(path->sess->svc, timer, path->hb.next_ms);
+}
+
+/* ---- draining ---- */
+
+static bool con_drain(struct clt_con *con);
+
+static void drain_ready(struct clt_watch *watch, short revents)
+{
+	struct clt_con *con = container_of(watch, struct clt_con, watch);
+
+	if (con_drain(con))
+		clt_svc_post(con->path->sess->svc, &con->path->drain_task);
+}
+
+/* True when nothing of @con is in flight any more. */
+static bool con_drain(struct clt_con *con)
+{
+	int n;
+
+	if (!con->established)
+		return true;
+	if (con->cid && !clt_wait_con_take(con))
+		return false;		/* clt_path_role_free() comes */
+	do {
+		n = con->drained ? -ENOTCONN : clt_con_poll(con, POLL_BUDGET);
+		if (n == 0)
+			n = fab_arm(con->fab, &con->watch.events);
+	} while (n > 0);
+	if (n == -ENOTCONN) {
+		con->drained = true;
+		clt_svc_unwatch(&con->watch);
+		return true;
+	}
+	con->watch.ready = drain_ready;
+	if (list_empty(&con->watch.link)) {
+		con->watch.fd = fab_conn_fd(con->fab);
+		clt_svc_watch(con->path->sess->svc, &con->watch);
+	}
+	return false;
+}
+
+static void path_drain_task(struct clt_task *task)
+{
+	struct clt_path *path = container_of(task, struct clt_path, drain_task);
+	bool all = true;
+
+	if (path->state != CLT_DRAINING && path->state != CLT_CLOSING)
+		return;
+	for (unsigned i = 0; i < path->ncons; i++)
+		all = con_drain(&path->cons[i]) && all;
+	if (all)
+		clt_path_event(path, CLT_EV_DRAINED);
+}
+
+void clt_path_role_free(struct clt_con *con)
+{
+	clt_svc_post(con->path->sess->svc, &con->path->drain_task);
+}
+
+/* The peer of an IO connection hung up.  A leader, if there is one, sees that by itself. */
+static void io_hangup(struct clt_watch *watch, short revents)
+{
+	struct clt_con *con = container_of(watch, struct clt_con, watch);
+
+	clt_svc_unwatch(watch);
+	if (!clt_wait_con_try_take(con))
+		return;
+	while (clt_con_poll(con, POLL_BUDGET) > 0)
+		;
+	clt_wait_con_release(con);
+}
+
+/* ---- actions ---- */
+
+static void act_connect(struct clt_path *path)
+{
+	path->life++;
+	path->next_cid = 0;
+	atomic_store(&path->failing, false);
+	clt_svc_timer_set(path->sess->svc, &path->setup_timer, clock_now_ms() + CLT_SETUP_MS);
+	clt_setup_con(path);
+}
+
+static void act_open(struct clt_path *path)
+{
+	atomic_store(&path->opening, true);
+	clt_con_unseal(&path->cons[0]);
+	path->sess->ops->opening(path->sess, path);
+}
+
+static void act_up(struct clt_path *path)
+{
+	struct clt_sess *sess = path->sess;
+
+	clt_svc_timer_cancel(&path->setup_timer);
+	atomic_store(&path->opening, false);
+	for (unsigned i = 1; i < path->ncons; i++) {
+		struct clt_con *con = &path->cons[i];
+
+		clt_con_unseal(con);
+		con->watch.fd = fab_conn_fd(con->fab);
+		con->watch.events = POLLRDHUP;
+		con->watch.ready = io_hangup;
+		clt_svc_watch(sess->svc, &con->watch);
+		clt_wait_con_release(con);
+	}
+	path->hb_cqe.done = hb_wc;
+	rtrs_hb_start(&path->hb, clock_now_ms(), RTRS_HB_INTERVAL_MS, RTRS_HB_MISSED_MAX);
+	clt_svc_timer_set(sess->svc, &path->hb_timer, path->hb.next_ms);
+	path->tries = 0;
+	path->told[0] = '\0';
+	/* RACE: a failure in between must win, or nobody would take the path down again. */
+	atomic_store(&path->up, true);
+	if (atomic_load(&path->failing))
+		atomic_store(&path->up, false);
+	clt_sess_up(sess);
+}
+
+static void act_drain(struct clt_path *path)
+{
+	atomic_store(&path->failing, true);
+	atomic_store(&path->up, false);
+	atomic_store(&path->opening, false);
+	clt_svc_timer_cancel(&path->setup_timer);
+	clt_svc_timer_cancel(&path->hb_timer);
+	for (unsigned i = 0; i < path->ncons; i++) {
+		struct clt_con *con = &path->cons[i];
+
+		clt_svc_unwatch(&con->watch);
+		if (con->established)
+			fab_disconnect(con->fab);
+		if (i)
+			clt_wait_con_kick(con);
+	}
+	clt_svc_post(path->sess->svc, &path->drain_task);
+}
+
+static void act_release(struct clt_path *path)
+{
+	for (unsigned i = 0; i < path->ncons; i++)
+		clt_con_seal(&path->cons[i]);
+	clt_setup_release(path);
+	clt_io_fail_over(path);
+}
+
+/* The first try follows at once; then 100 ms .. 5 s, a quarter more or less, so that clients of
+ * one server do not come back in step. */
+static void act_backoff(struct clt_path *path)
+{
+	uint64_t ms = 0;
+	uint16_t rnd;
+
+	clt_svc_random(&rnd, sizeof(rnd));
+	if (path->tries) {
+		unsigned shift = MIN(path->tries - 1, 6u);
+
+		ms = MIN((uint64_t)BACKOFF_FIRST_MS << shift, (uint64_t)BACKOFF_MAX_MS);
+		ms = ms * 3 / 4 + ms / 2 * rnd / UINT16_MAX;
+	}
+	path->tries++;
+	clt_svc_timer_set(path->sess->svc, &path->retry_timer, clock_now_ms() + ms);
+}
+
+void clt_path_event(struct clt_path *path, enum clt_event event)
+{
+	static const struct {
+		unsigned bit;
+		void (*perform)(struct clt_path *path);
+	} actions[] = {
+		{ CLT_ACT_CONNECT, act_connect }, { CLT_ACT_NEXT_CON, clt_setup_con },
+		{ CLT_ACT_SEND_INFO, clt_setup_info }, { CLT_ACT_OPEN, act_open },
+		{ CLT_ACT_UP, act_up }, { CLT_ACT_DRAIN, act_drain },
+		{ CLT_ACT_RELEASE, act_release }, { CLT_ACT_BACKOFF, act_backoff },
+	};
+	enum clt_state old = path->state;
+	unsigned todo = clt_fsm_step(&path->state, event);
+
+	if (path->state != old)
+		log_dbg(path->name, "%s -> %s", clt_state_name(old), clt_state_name(path->state));
+	for (unsigned i = 0; i < ARRAY_SIZE(actions); i++) {
+		if (todo & actions[i].bit)
+			actions[i].perform(path);
+	}
+	if (todo & CLT_ACT_CLOSED)
+		path->sess->ops->closed(path->sess);
+	else if ((todo & CLT_ACT_BACKOFF) && path->sess->once)
+		clt_path_close(path);
+}
+
+/* ---- timers, start and end ---- */
+
+static void path_setup_timer(struct clt_timer *timer)
+{
+	clt_path_fail(container_of(timer, struct clt_path, setup_timer), -ETIMEDOUT,
+		      "no answer within %u s", CLT_SETUP_MS / 1000);
+}
+
+static void path_retry_timer(struct clt_timer *timer)
+{
+	clt_path_event(container_of(timer, struct clt_path, retry_timer), CLT_EV_RETRY);
+}
+
+int clt_path_init(struct clt_path *path, struct clt_sess *sess, unsigned index,
+		  const struct fab_addr *src, const struct fab_addr *dst, unsigned ncons)
+{
+	char d[FAB_ADDR_STRLEN];
+
+	memset(path, 0, sizeof(*path));
+	path->sess = sess;
+	path->index = index;
+	path->src = *src;
+	path->dst = *dst;
+	path->ncons = ncons;
+	snprintf(path->name, sizeof(path->name), "path %s", fab_addr_format(dst, d, sizeof(d)));
+	clt_svc_random(path->uuid, sizeof(path->uuid));
+	pthread_mutex_init(&path->cause_lock, NULL);
+	clt_task_init(&path->fail_task, path_fail_task);
+	clt_task_init(&path->drain_task, path_drain_task);
+	clt_task_init(&path->service_task, path_service_task);
+	clt_timer_init(&path->setup_timer, path_setup_timer);
+	clt_timer_init(&path->hb_timer, path_hb_timer);
+	clt_timer_init(&path->retry_timer, path_retry_timer);
+	clt_watch_init(&path->cm_watch, clt_setup_cm_ready);
+
+	path->cons = aligned_alloc(64, align_up(ncons * sizeof(*path->cons), 64));
+	if (!path->cons)
+		goto err_lock;
+	memset(path->cons, 0, ncons * sizeof(*path->cons));
+	for (unsigned i = 0; i < ncons; i++) {
+		struct clt_con *con = &path->cons[i];
+
+		con->path = path;
+		con->cid = i;
+		con->key = 1 + index * RTRS_MAX_CONS + i;
+		clt_watch_init(&con->watch, NULL);
+		if (i && clt_wait_con_init(con) < 0) {
+			while (--i)
+				clt_wait_con_fini(&path->cons[i]);
+			goto err_cons;
+		}
+	}
+	return 0;
+
+err_cons:
+	free(path->cons);
+err_lock:
+	pthread_mutex_destroy(&path->cause_lock);
+	return -ENOMEM;
+}
+
+void clt_path_fini(struct clt_path *path)
+{
+	for (unsigned i = 1; i < path->ncons; i++)
+		clt_wait_con_fini(&path->cons[i]);
+	clt_slot_detach(path);
+	if (path->pd)
+		fab_pd_destroy(path->pd);
+	if (path->cm)
+		fab_cm_destroy(path->cm);
+	free(path->cons);
+	pthread_mutex_destroy(&path->cause_lock);
+}
+
+void clt_path_start(struct clt_path *path)
+{
+	int r = fab_cm_create(path->dst.provider, &path->cm);
+
+	if (r < 0) {
+		path->cm = NULL;
+		path->sess->ops->failed(path->sess, r, "cannot create a connection manager");
+		clt_path_event(path, CLT_EV_CLOSE);
+		return;
+	}
+	path->cm_watch.fd = fab_cm_fd(path->cm);
+	path->cm_watch.events = POLLIN;
+	clt_svc_watch(path->sess->svc, &path->cm_watch);
+	clt_path_event(path, CLT_EV_START);
+}
+
+void clt_path_close(struct clt_path *path)
+{
+	if (path->state == CLT_CLOSING || path->state == CLT_CLOSED)
+		return;
+	clt_svc_timer_cancel(&path->retry_timer);
+	clt_path_event(path, CLT_EV_CLOSE);
+}
+
+void clt_path_opened(struct clt_path *path)
+{
+	if (path->state == CLT_OPENING && !atomic_load(&path->failing))
+		clt_path_event(path, CLT_EV_OPENED);
+}

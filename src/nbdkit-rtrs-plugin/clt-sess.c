@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns a session: its path, its permits, the operations that wait for a path.  Service thread
+ * where clt-sess.h does not say otherwise.  Ends with ops->closed(). */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "clock.h"
+#include "clt-sess.h"
+#include "log.h"
+
+static void sess_timeout(struct clt_timer *timer)
+{
+	struct clt_sess *sess = container_of(timer, struct clt_sess, timeout_timer);
+
+	log_err(sess->name, "no path for %llu ms: requests fail until it is back",
+		(unsigned long long)(clock_now_ms() - sess->down_since_ms));
+	atomic_store(&sess->expired, true);
+	clt_sess_wake_up_waiters(sess);
+}
+
+int clt_sess_init(struct clt_sess *sess, struct clt_svc *svc, const struct clt_sess_conf *conf,
+		  const struct clt_sess_ops *ops)
+{
+	int r;
+
+	memset(sess, 0, sizeof(*sess));
+	snprintf(sess->name, sizeof(sess->name), "%s", conf->name);
+	clt_svc_random(sess->uuid, sizeof(sess->uuid));
+	sess->svc = svc;
+	sess->ops = ops;
+	sess->io_timeout_ms = conf->io_timeout_ms;
+	sess->once = conf->once;
+	list_init(&sess->permit_waiters);
+	list_init(&sess->up_waiters);
+	clt_timer_init(&sess->timeout_timer, sess_timeout);
+	r = clt_path_init(&sess->path, sess, 0, &conf->src, &conf->dst, 1 + conf->connections);
+	if (r < 0)
+		return r;
+	pthread_mutex_init(&sess->lock, NULL);
+	return 0;
+}
+
+void clt_sess_fini(struct clt_sess *sess)
+{
+	clt_path_fini(&sess->path);
+	clt_slots_fini(&sess->slots);
+	pthread_mutex_destroy(&sess->lock);
+}
+
+void clt_sess_start(struct clt_sess *sess)
+{
+	clt_path_start(&sess->path);
+}
+
+void clt_sess_close(struct clt_sess *sess)
+{
+	atomic_store(&sess->closing, true);
+	clt_svc_timer_cancel(&sess->timeout_timer);
+	clt_sess_wake_up_waiters(sess);
+	clt_path_close(&sess->path);
+}
+
+int clt_sess_geometry(struct clt_sess *sess, const struct rtrs_geom *g, const char **why)
+{
+	uint32_t max_io = g->max_io_size;
+	unsigned old;
+
+	if (g->max_hdr_size < RTRS_HDR_MAX) {
+		*why = "room for headers too small";
+		return -EMSGSIZE;
+	}
+	/* Parts begin on the same boundary as the operation wherever the size allows it. */
+	max_io = (uint32_t)align_down(max_io, max_io >= 4096 ? 4096 : 512);
+	if (!max_io) {
+		*why = "maximum IO size below one sector";
+		return -EMSGSIZE;
+	}
+	if (!sess->slots.slot && clt_slots_init(&sess->slots, g->queue_depth) < 0) {
+		*why = "no memory for the queue depth";
+		return -ENOMEM;
+	}
+	atomic_store(&sess->max_io_size, max_io);
+	old = atomic_exchange(&sess->slots.limit, MIN(sess->slots.n, g->queue_depth));
+	if (old > g->queue_depth)
+		log_warn(sess->name, "the server came back with queue depth %u instead of %u",
+			 g->queue_depth, old);
+	clt_slot_regrant(sess);
+	return 0;
+}
+
+void clt_sess_down(struct clt_sess *sess)
+{
+	if (sess->down)
+		return;
+	sess->down = true;
+	sess->down_since_ms = clock_now_ms();
+	if (sess->io_timeout_ms == 0)
+		atomic_store(&sess->expired, true);
+	else if (sess->io_timeout_ms != CLOCK_NEVER)
+		clt_svc_timer_set(sess->svc, &sess->timeout_timer,
+				  sess->down_since_ms + sess->io_timeout_ms);
+	if (sess->io_timeout_ms == 0)
+		clt_sess_wake_up_waiters(sess);
+}
+
+void clt_sess_up(struct clt_sess *sess)
+{
+	clt_svc_timer_cancel(&sess->timeout_timer);
+	if (sess->down)
+		log_warn(sess->path.name, "connected again after %llu ms",
+			 (unsigned long long)(clock_now_ms() - sess->down_since_ms));
+	else
+		log_info(sess->path.name, "connected: %u connections, queue depth %u, max IO %u",
+			 sess->path.ncons - 1, sess->path.geom.queue_depth,
+			 sess->path.geom.max_io_size);
+	sess->down = false;
+	atomic_store(&sess->expired, false);
+	sess->ops->up(sess);
+	clt_sess_wake_up_waiters(sess);
+}
+
+void clt_sess_wake_up_waiters(struct clt_sess *sess)
+{
+	struct list *link;
+
+	clt_wait_batch_begin();
+	pthread_mutex_lock(&sess->lock);
+	while ((link = list_pop(&sess->up_waiters)))
+		clt_wait_look(&list_entry(link, struct clt_op, up_link)->waiter);
+	pthread_mutex_unlock(&sess->lock);
+	clt_wait_batch_end();
+}
+
+struct clt_con *clt_sess_pick(struct clt_sess *sess, const struct clt_op *op)
+{
+	struct clt_path *path = &sess->path;
+
+	if (op->borrow)
+		return atomic_load(&path->opening) ? &path->cons[0] : NULL;
+	if (!clt_path_is_up(path))
+		return NULL;
+	return &path->cons[op->user ? 0 : 1 + op->hint % (path->ncons - 1)];
+}
+
+bool clt_sess_expired(const struct clt_sess *sess)
+{
+	return atomic_load(&sess->expired) || atomic_load(&sess->closing);
+}
