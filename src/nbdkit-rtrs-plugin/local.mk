@@ -19,4 +19,10 @@ libclt_la_SOURCES = \
 	%D%/clt-slot.h \
 	%D%/clt-svc.h \
 	%D%/clt-wait.h \
+	%D%/rnbd-clt-rmw.c \
+	%D%/rnbd-clt-rmw.h \
+	%D%/rnbd-clt.c \
+	%D%/rnbd-clt.h \
+	%D%/rnbd-ctl.c \
+	%D%/rnbd-priv.h \
 	$(NULL)

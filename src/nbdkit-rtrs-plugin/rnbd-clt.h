@@ -8,38 +8,44 @@
 #define RNBD_CLT_H
 
 #include "clt-sess.h"
-#include "rnbd-clt-rmw.h"
 #include "rnbd-msg.h"
 
 struct rnbd_dev;
 
 struct rnbd_clt {
 	struct clt_sess sess;
-	struct rnbd_ext ext;		/* of the server; service thread */
 	atomic_uint features;		/* RNBD_EXT_* of the server */
-	bool identified;		/* boot_id is known from an earlier life */
+	atomic_uint boot_life;		/* first life of the path after the server's memory may have
+					 * been lost (design.md D13) */
+	/* service thread */
+	bool greeted;			/* SESS_INFO was answered once */
+	bool identified;		/* boot_id is that of the last life */
 	uint8_t boot_id[8];
-	atomic_uint boot_life;		/* first life after unflushed writes may have been lost */
-	struct list devs;		/* service thread */
-	struct rnbd_ctl *handshake;	/* the message in flight while OPENING */
+	struct list devs;
+	struct rnbd_ctl *greeting;	/* SESS_INFO */
+	struct rnbd_ctl *handshake;	/* the message in flight while OPENING, or NULL */
+	bool closing;
 	struct clt_timer reopen_timer;	/* devices that could not be opened again */
-	/* how the session came up, or did not; told to those that wait for it */
+	struct clt_timer close_timer;
 	struct clt_task start_task, close_task;
+	/* told to those that wait for the session */
+	pthread_mutex_t lock;		/* result, closed, cause */
 	struct clt_waiter event;
-	atomic_int result;		/* 1 not known yet, 0 up, negative errno */
-	atomic_bool closed;
-	char cause[256];
+	int result;			/* CLT_AGAIN: not known yet; 0 was up; negative errno */
+	bool closed;
+	char cause[256];		/* of a negative result */
 };
 
 /* Start a session on @svc.  Does not wait.  0 or -ENOMEM. */
 int rnbd_clt_init(struct rnbd_clt *clt, struct clt_svc *svc, const struct clt_sess_conf *conf);
-/* Blocks until the session is up (0), or with conf->once its attempt failed (-errno; @clt->cause
- * tells why). */
+/* Blocks until the first attempt ended: 0 it is up; -errno it failed and @clt->cause tells why
+ * (without conf->once it is tried again). */
 int rnbd_clt_wait_up(struct rnbd_clt *clt);
 /* Blocks until all is disconnected.  All devices are closed. */
 void rnbd_clt_close(struct rnbd_clt *clt);
-/* As rnbd_clt_close() without waiting: @clt->closed becomes true.  Any thread. */
+/* The same without waiting: rnbd_clt_closed() tells.  Any thread. */
 void rnbd_clt_close_start(struct rnbd_clt *clt);
+bool rnbd_clt_closed(struct rnbd_clt *clt);
 /* After close, with the service loop gone. */
 void rnbd_clt_fini(struct rnbd_clt *clt);
 
@@ -64,8 +70,8 @@ void rnbd_open_start(struct rnbd_clt *clt, struct rnbd_open_req *req);
 /* The same, blocking. */
 int rnbd_open(struct rnbd_clt *clt, const char *name, enum rnbd_access_mode mode,
 	      struct rnbd_dev **dev);
-/* Drop a reference; the last one sends CLOSE, which nobody waits for but rnbd_clt_close().  No IO of
- * the caller is in flight.  Any thread. */
+/* Drop a reference; the last one sends CLOSE, which nobody waits for but rnbd_clt_close() and the
+ * next open of that name.  No IO of the caller is in flight.  Any thread; may not fail. */
 void rnbd_close(struct rnbd_dev *dev);
 
 const char *rnbd_dev_name(const struct rnbd_dev *dev);
@@ -86,7 +92,7 @@ struct rnbd_op {
 	enum rnbd_io_op op;
 	uint32_t flags;			/* RNBD_F_* */
 	uint64_t off;			/* bytes; multiple of RNBD_SECTOR_SIZE, and so the length */
-	unsigned flush_seq;		/* private: writes a FLUSH covers */
+	unsigned flush_seq;		/* private: the writes a FLUSH covers */
 };
 
 /* Start an aligned operation (see rnbd_dev_info()->logical_block_size).  @fn as clt_op_start().

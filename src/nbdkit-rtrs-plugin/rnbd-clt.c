@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* IO of RNBD: NBD's requests as operations, and what a FLUSH must cover (design.md D13).
+ *
+ * Any thread; a device is held by the caller's reference.  Blocks in clt-wait.h alone. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cleanup.h"
+#include "log.h"
+#include "rnbd-priv.h"
+
+/* ---- a device ---- */
+
+const char *rnbd_dev_name(const struct rnbd_dev *dev)
+{
+	return dev->name;
+}
+
+const struct rnbd_dev_info *rnbd_dev_info(const struct rnbd_dev *dev)
+{
+	return &dev->info;
+}
+
+uint64_t rnbd_dev_size(const struct rnbd_dev *dev)
+{
+	return atomic_load(&dev->size);
+}
+
+enum rnbd_access_mode rnbd_dev_mode(const struct rnbd_dev *dev)
+{
+	return dev->mode;
+}
+
+bool rnbd_dev_can_zero(const struct rnbd_dev *dev)
+{
+	return dev->info.max_write_zeroes_sectors > 0;
+}
+
+bool rnbd_dev_can_nounmap(const struct rnbd_dev *dev)
+{
+	return rnbd_dev_can_zero(dev) && (atomic_load(&dev->clt->features) & RNBD_EXT_NOUNMAP);
+}
+
+bool rnbd_dev_can_discard(const struct rnbd_dev *dev)
+{
+	return dev->info.max_discard_sectors > 0;
+}
+
+struct open_wait {
+	struct rnbd_open_req req;
+	struct clt_waiter waiter;
+};
+
+static void open_wait_done(struct rnbd_open_req *req)
+{
+	clt_wait_count(&container_of(req, struct open_wait, req)->waiter);
+}
+
+int rnbd_open(struct rnbd_clt *clt, const char *name, enum rnbd_access_mode mode,
+	      struct rnbd_dev **dev)
+{
+	struct open_wait w = { .req = { .name = name, .mode = mode, .done = open_wait_done } };
+
+	clt_waiter_init(&w.waiter, NULL);
+	rnbd_open_start(clt, &w.req);
+	clt_wait_event(&w.waiter);
+	*dev = w.req.dev;
+	return w.req.status;
+}
+
+/* ---- operations ---- */
+
+static size_t io_encode(const struct clt_op *clt, uint64_t off, uint32_t len, uint8_t *usr)
+{
+	const struct rnbd_op *op = container_of(clt, struct rnbd_op, clt);
+	struct rnbd_io io = {
+		.device_id = atomic_load_explicit(&op->dev->id, memory_order_relaxed),
+		.op = op->op,
+		.flags = op->flags,
+		.sector = (op->off + off) / RNBD_SECTOR_SIZE,
+		.bi_size = len,
+	};
+
+	if (op->op == RNBD_OP_FLUSH)
+		io.sector = RNBD_FLUSH_SECTOR;
+	rnbd_io_encode((struct rnbd_msg_io *)usr, &io);
+	return sizeof(struct rnbd_msg_io);
+}
+
+static int io_ready(const struct clt_op *clt)
+{
+	const struct rnbd_op *op = container_of(clt, struct rnbd_op, clt);
+
+	switch (atomic_load_explicit(&op->dev->state, memory_order_acquire)) {
+	case RNBD_DEV_OPEN:
+		return 0;
+	case RNBD_DEV_FAILED:
+		return -EIO;
+	default:
+		return CLT_AGAIN;
+	}
+}
+
+static uint32_t part_max(const struct rnbd_dev *dev, enum rnbd_io_op what)
+{
+	uint64_t sectors = UINT32_MAX;
+
+	if (what == RNBD_OP_DISCARD)
+		sectors = dev->info.max_discard_sectors;
+	else if (what == RNBD_OP_WRITE_ZEROES)
+		sectors = dev->info.max_write_zeroes_sectors;
+	/* Whole blocks, and what 32 bits of bytes hold. */
+	sectors = MIN(sectors * RNBD_SECTOR_SIZE, (uint64_t)1 << 31);
+	return (uint32_t)MAX(align_down(sectors, dev->info.logical_block_size),
+			     (uint64_t)dev->info.logical_block_size);
+}
+
+void rnbd_op_start(struct rnbd_op *op, struct rnbd_dev *dev, enum rnbd_io_op what, uint32_t flags,
+		   void *buf, uint64_t len, uint64_t off, void (*fn)(struct clt_waiter *w))
+{
+	op->dev = dev;
+	op->op = what;
+	op->flags = flags;
+	op->off = off;
+	op->flush_seq = atomic_load(&dev->write_seq);
+	op->clt = (struct clt_op){
+		.sess = &dev->clt->sess,
+		.dir = what == RNBD_OP_READ || what == RNBD_OP_FLUSH ? RTRS_DIR_READ :
+								      RTRS_DIR_WRITE,
+		.buf = buf,
+		.len = len,
+		.part_max = part_max(dev, what),
+		.hint = clt_wait_hint(),
+		.encode = io_encode,
+		.ready = io_ready,
+	};
+	clt_op_start(&op->clt, fn);
+}
+
+/* A write that needs a FLUSH was acknowledged. */
+static void count_write(struct rnbd_op *op)
+{
+	struct rnbd_dev *dev = op->dev;
+
+	if ((op->flags & RNBD_F_FUA) || !dev->info.writeback)
+		return;
+	/* ORDER: see identity_check() in rnbd-ctl.c. */
+	atomic_fetch_add(&dev->write_seq, 1);
+	if (op->clt.life < atomic_load(&dev->clt->boot_life))
+		atomic_store(&dev->lost_life, atomic_load(&dev->clt->boot_life));
+}
+
+static void advance(atomic_uint *seq, unsigned to)
+{
+	unsigned old = atomic_load(seq);
+
+	while ((int)(to - old) > 0 && !atomic_compare_exchange_weak(seq, &old, to))
+		;
+}
+
+/* A FLUSH was answered.  When the server lost what it should cover, it fails once. */
+static int end_flush(struct rnbd_op *op)
+{
+	struct rnbd_dev *dev = op->dev;
+	unsigned lost = atomic_load(&dev->lost_life);
+	bool failed = lost && op->clt.life >= lost &&
+		      atomic_compare_exchange_strong(&dev->lost_life, &lost, 0);
+
+	advance(&dev->flushed_seq, op->flush_seq);
+	if (!failed)
+		return 0;
+	log_err(dev->name, "flush fails: earlier writes may have been lost with the server's memory");
+	return -EIO;
+}
+
+int rnbd_op_end(struct rnbd_op *op)
+{
+	if (op->clt.status)
+		return op->clt.status;
+	switch (op->op) {
+	case RNBD_OP_WRITE:
+	case RNBD_OP_WRITE_ZEROES:
+		count_write(op);
+		return 0;
+	case RNBD_OP_FLUSH:
+		return end_flush(op);
+	default:
+		return 0;
+	}
+}
+
+/* One aligned operation, waited for. */
+static int io_run(struct rnbd_dev *dev, enum rnbd_io_op what, uint32_t flags, void *buf,
+		  uint64_t len, uint64_t off)
+{
+	struct rnbd_op op;
+
+	rnbd_op_start(&op, dev, what, flags, buf, len, off, NULL);
+	clt_wait_op(&op.clt);
+	return rnbd_op_end(&op);
+}
+
+/* ---- writers and their ranges ---- */
+
+static void range_enter(struct rnbd_dev *dev, struct rmw_range *r, uint64_t start, uint64_t end,
+			bool exclusive)
+{
+	if (rmw_enter(&dev->rmw, r, start, end, exclusive, NULL))
+		return;
+	while (!rmw_granted(&dev->rmw, r))
+		clt_wait_event(&r->waiter);
+}
+
+static uint64_t block_size(const struct rnbd_dev *dev)
+{
+	return dev->info.logical_block_size;
+}
+
+static uint64_t block_end(const struct rnbd_dev *dev, uint64_t off)
+{
+	return MIN(align_up(off, block_size(dev)), atomic_load(&dev->size));
+}
+
+static bool aligned(const struct rnbd_dev *dev, uint64_t off, uint64_t len)
+{
+	return ((off | len) & (block_size(dev) - 1)) == 0;
+}
+
+/* A write of whole blocks, or of what covers them. */
+static int write_range(struct rnbd_dev *dev, enum rnbd_io_op what, uint32_t flags, const void *buf,
+		       uint64_t len, uint64_t off)
+{
+	struct rmw_range range;
+	int r;
+
+	range_enter(dev, &range, off, off + len, false);
+	r = io_run(dev, what, flags, (void *)buf, len, off);
+	rmw_leave(&dev->rmw, &range);
+	return r;
+}
+
+/* ---- unaligned requests ----
+ * Cut into a piece of the first block, whole blocks, and a piece of the last block. */
+
+struct pieces {
+	uint64_t off, len;		/* what is left of the request */
+	uint64_t block, block_len;	/* the block a piece is in */
+	uint64_t n;			/* bytes of the next piece */
+	bool whole;			/* it is whole blocks */
+};
+
+/* The next piece of @p; false at the end. */
+static bool next_piece(const struct rnbd_dev *dev, struct pieces *p)
+{
+	uint64_t bs = block_size(dev);
+
+	p->off += p->n;
+	p->len -= p->n;
+	if (!p->len)
+		return false;
+	p->whole = p->off % bs == 0 && p->len >= bs;
+	if (p->whole) {
+		p->n = align_down(p->len, bs);
+		return true;
+	}
+	p->block = align_down(p->off, bs);
+	p->block_len = block_end(dev, p->off + 1) - p->block;
+	p->n = MIN(p->len, p->block + p->block_len - p->off);
+	return true;
+}
+
+static int read_unaligned(struct rnbd_dev *dev, uint8_t *buf, uint32_t len, uint64_t off)
+{
+	_cleanup_free_ uint8_t *block = malloc(block_size(dev));
+	struct pieces p = { .off = off, .len = len };
+	int r = block ? 0 : -ENOMEM;
+
+	while (r == 0 && next_piece(dev, &p)) {
+		uint8_t *to = buf + (p.off - off);
+
+		if (p.whole) {
+			r = io_run(dev, RNBD_OP_READ, RNBD_F_SYNC, to, p.n, p.off);
+			continue;
+		}
+		r = io_run(dev, RNBD_OP_READ, RNBD_F_SYNC, block, p.block_len, p.block);
+		if (r == 0)
+			memcpy(to, block + (p.off - p.block), p.n);
+	}
+	return r;
+}
+
+/* @buf NULL: zeroes, whole blocks with @what. */
+static int write_unaligned(struct rnbd_dev *dev, enum rnbd_io_op what, uint32_t flags,
+			   const uint8_t *buf, uint64_t len, uint64_t off)
+{
+	_cleanup_free_ uint8_t *block = malloc(block_size(dev));
+	struct pieces p = { .off = off, .len = len };
+	struct rmw_range range;
+	int r = 0;
+
+	if (!block)
+		return -ENOMEM;
+	range_enter(dev, &range, align_down(off, block_size(dev)), block_end(dev, off + len), true);
+	while (r == 0 && next_piece(dev, &p)) {
+		const uint8_t *from = buf ? buf + (p.off - off) : NULL;
+
+		if (p.whole) {
+			r = io_run(dev, what, flags, (void *)from, p.n, p.off);
+			continue;
+		}
+		r = io_run(dev, RNBD_OP_READ, RNBD_F_SYNC, block, p.block_len, p.block);
+		if (r < 0)
+			break;
+		if (from)
+			memcpy(block + (p.off - p.block), from, p.n);
+		else
+			memset(block + (p.off - p.block), 0, p.n);
+		r = io_run(dev, RNBD_OP_WRITE, flags & RNBD_F_FUA, block, p.block_len, p.block);
+	}
+	rmw_leave(&dev->rmw, &range);
+	return r;
+}
+
+/* ---- what NBD asks for ---- */
+
+int rnbd_read(struct rnbd_dev *dev, void *buf, uint32_t len, uint64_t off)
+{
+	if (!aligned(dev, off, len))
+		return read_unaligned(dev, buf, len, off);
+	return io_run(dev, RNBD_OP_READ, RNBD_F_SYNC, buf, len, off);
+}
+
+int rnbd_write(struct rnbd_dev *dev, const void *buf, uint32_t len, uint64_t off, bool fua)
+{
+	uint32_t flags = fua ? RNBD_F_FUA : 0;
+
+	if (!aligned(dev, off, len))
+		return write_unaligned(dev, RNBD_OP_WRITE, flags, buf, len, off);
+	return write_range(dev, RNBD_OP_WRITE, flags, buf, len, off);
+}
+
+int rnbd_flush(struct rnbd_dev *dev)
+{
+	return io_run(dev, RNBD_OP_FLUSH, RNBD_F_SYNC | RNBD_F_FUA, NULL, 0, 0);
+}
+
+int rnbd_discard(struct rnbd_dev *dev, uint32_t len, uint64_t off, bool fua)
+{
+	uint64_t start = align_up(off, block_size(dev));
+	uint64_t end = align_down(off + len, block_size(dev));
+	int r;
+
+	if (!rnbd_dev_can_discard(dev))
+		return -EOPNOTSUPP;
+	if (start >= end)
+		return 0;
+	r = write_range(dev, RNBD_OP_DISCARD, 0, NULL, end - start, start);
+	return r == 0 && fua ? rnbd_flush(dev) : r;
+}
+
+int rnbd_zero(struct rnbd_dev *dev, uint32_t len, uint64_t off, bool may_unmap, bool fua)
+{
+	uint32_t flags = (fua ? RNBD_F_FUA : 0) | (may_unmap ? 0 : RNBD_F_NOUNMAP);
+
+	if (!(may_unmap ? rnbd_dev_can_zero(dev) : rnbd_dev_can_nounmap(dev)))
+		return -EOPNOTSUPP;
+	if (!aligned(dev, off, len))
+		return write_unaligned(dev, RNBD_OP_WRITE_ZEROES, flags, NULL, len, off);
+	return write_range(dev, RNBD_OP_WRITE_ZEROES, flags, NULL, len, off);
+}
