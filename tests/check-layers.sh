@@ -37,7 +37,7 @@ BEGIN {
 
 	# system header -> regular expression of the files that may include it
 	only["liburing.h"] = "^src/rtrs-server/((reactor|export-io)\\.c|[a-z-]+-priv\\.h)$"
-	only["nbdkit-plugin.h"] = "^src/nbdkit-rtrs-plugin/(plugin|conf)\\.c$"
+	only["nbdkit-plugin.h"] = "^src/nbdkit-rtrs-plugin/(plugin|clt-conf)\\.c$"
 	only["rdma/rdma_cma.h"] = "^src/common/fabric/verbs-[a-z]+\\.c$"
 	only["infiniband/verbs.h"] = "^src/(common/(fabric|rtrs)|frwr|nbdkit-rtrs-plugin|rtrs-server)/"
 

@@ -26,3 +26,29 @@ libclt_la_SOURCES = \
 	%D%/rnbd-ctl.c \
 	%D%/rnbd-priv.h \
 	$(NULL)
+
+# Its threads.
+noinst_LTLIBRARIES += libcltthread.la
+libcltthread_la_CPPFLAGS = $(libclt_la_CPPFLAGS)
+libcltthread_la_SOURCES = \
+	%D%/clt-svc.c \
+	%D%/clt-wait.c \
+	$(NULL)
+
+EXTRA_DIST += %D%/plugin.syms
+
+if BUILD_PLUGIN
+plugin_LTLIBRARIES += nbdkit-rtrs-plugin.la
+nbdkit_rtrs_plugin_la_CPPFLAGS = $(libclt_la_CPPFLAGS)
+nbdkit_rtrs_plugin_la_CFLAGS = $(AM_CFLAGS) $(NBDKIT_CFLAGS)
+nbdkit_rtrs_plugin_la_SOURCES = \
+	%D%/clt-conf.c \
+	%D%/clt-conf.h \
+	%D%/plugin.c \
+	$(NULL)
+nbdkit_rtrs_plugin_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared \
+	-Wl,--version-script=$(srcdir)/%D%/plugin.syms
+nbdkit_rtrs_plugin_la_DEPENDENCIES = %D%/plugin.syms $(nbdkit_rtrs_plugin_la_LIBADD)
+nbdkit_rtrs_plugin_la_LIBADD = \
+	libclt.la libcltthread.la libfab.la librtrs.la librnbd.la libbase.la libclock.la
+endif

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Parses the plugin's parameters.  Main thread, before the fork. */
+#include <config.h>
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <nbdkit-plugin.h>
+
+#include "clock.h"
+#include "clt-conf.h"
+#include "rtrs-msg.h"
+#include "util.h"
+
+const char conf_help[] =
+	"[server=]HOST[:PORT]        (required) address of an rtrs-server; port 1234 by default\n"
+	"export=NAME                 export to open; default: the name the NBD client asks for\n"
+	"transport=auto|tcp          how to reach the server (default: auto)\n"
+	"sessname=NAME               name of the session, without '.' and '/' (default: unique)\n"
+	"connections=N               connections for IO, 1..4095 (default: 1)\n"
+	"mode=rw|ro|migration        how to open the export (default: rw)\n"
+	"io-timeout=SECONDS|forever  how long requests wait for a lost server (default: 30)";
+
+const char *const conf_keys[] = {
+	"server", "export", "transport", "sessname", "connections", "mode", "io-timeout", NULL,
+};
+
+/* Digits only, at most @max. */
+static int parse_number(const char *key, const char *value, unsigned min, unsigned max,
+			unsigned *n)
+{
+	unsigned long x = 0;
+	char *end = NULL;
+
+	errno = 0;
+	if (isdigit((unsigned char)*value))
+		x = strtoul(value, &end, 10);
+	if (!end || *end || errno || x < min || x > max) {
+		nbdkit_error("%s=%s: expected a number from %u to %u", key, value, min, max);
+		return -1;
+	}
+	*n = (unsigned)x;
+	return 0;
+}
+
+static int set_server(struct conf *conf, const char *value)
+{
+	if (!*value) {
+		nbdkit_error("server=: expected HOST[:PORT], not an empty value");
+		return -1;
+	}
+	if (conf->server) {
+		nbdkit_error("server=%s: given twice, the first is server=%s", value, conf->server);
+		return -1;
+	}
+	conf->server = value;
+	return 0;
+}
+
+static int set_export(struct conf *conf, const char *value)
+{
+	if (!*value || strlen(value) >= RNBD_NAME_MAX) {
+		nbdkit_error("export=%s: expected a name of 1..%d characters", value,
+			     RNBD_NAME_MAX - 1);
+		return -1;
+	}
+	conf->export_name = value;
+	return 0;
+}
+
+static int set_transport(struct conf *conf, const char *value)
+{
+	const char *name = strcmp(value, "auto") ? value : "tcp";
+
+	conf->provider = fab_provider_find(name);
+	if (conf->provider)
+		return 0;
+	if (!strcmp(value, "rdma"))
+		nbdkit_error("transport=rdma: this nbdkit-rtrs-plugin was built without RDMA");
+	else
+		nbdkit_error("transport=%s: expected auto or tcp", value);
+	return -1;
+}
+
+static int set_sessname(struct conf *conf, const char *value)
+{
+	if (!rtrs_sessname_ok(value)) {
+		nbdkit_error("sessname=%s: expected 1..%d characters without '/' and '.'", value,
+			     RTRS_NAME_MAX - 1);
+		return -1;
+	}
+	snprintf(conf->sessname, sizeof(conf->sessname), "%s", value);
+	return 0;
+}
+
+static int set_connections(struct conf *conf, const char *value)
+{
+	return parse_number("connections", value, 1, CONF_CONNECTIONS_MAX, &conf->connections);
+}
+
+static int set_mode(struct conf *conf, const char *value)
+{
+	static const char *const modes[] = {
+		[RNBD_ACCESS_RO] = "ro",
+		[RNBD_ACCESS_RW] = "rw",
+		[RNBD_ACCESS_MIGRATION] = "migration",
+	};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(modes); i++) {
+		if (!strcmp(value, modes[i])) {
+			conf->mode = (enum rnbd_access_mode)i;
+			return 0;
+		}
+	}
+	nbdkit_error("mode=%s: expected rw, ro or migration", value);
+	return -1;
+}
+
+static int set_io_timeout(struct conf *conf, const char *value)
+{
+	unsigned seconds;
+
+	if (!strcmp(value, "forever")) {
+		conf->io_timeout_ms = CLOCK_NEVER;
+		return 0;
+	}
+	if (parse_number("io-timeout", value, 0, UINT_MAX, &seconds) < 0)
+		return -1;
+	conf->io_timeout_ms = (uint64_t)seconds * 1000;
+	return 0;
+}
+
+void conf_init(struct conf *conf)
+{
+	memset(conf, 0, sizeof(*conf));
+	conf->provider = fab_provider_find("tcp");
+	conf->connections = 1;
+	conf->mode = RNBD_ACCESS_RW;
+	conf->io_timeout_ms = CONF_IO_TIMEOUT_S * 1000;
+}
+
+int conf_set(struct conf *conf, const char *key, const char *value)
+{
+	static int (*const set[])(struct conf *conf, const char *value) = {
+		set_server, set_export, set_transport, set_sessname, set_connections, set_mode,
+		set_io_timeout,
+	};
+
+	for (unsigned i = 0; conf_keys[i]; i++) {
+		if (!strcmp(key, conf_keys[i]))
+			return set[i](conf, value);
+	}
+	nbdkit_error("unknown parameter '%s'", key);
+	return -1;
+}
+
+int conf_complete(struct conf *conf)
+{
+	char err[256];
+
+	if (!conf->server) {
+		nbdkit_error("server= is missing: give the address of an rtrs-server, HOST[:PORT]");
+		return -1;
+	}
+	if (fab_addr_parse(conf->server, conf->provider, RTRS_PORT, &conf->dst, err,
+			   sizeof(err)) < 0) {
+		nbdkit_error("server: %s", err);
+		return -1;
+	}
+	nbdkit_debug("rtrs: transport %s", fab_provider_name(conf->dst.provider));
+	return 0;
+}
+
+void conf_sessname(const struct conf *conf, char name[RTRS_NAME_MAX])
+{
+	char host[128] = "";
+	uint32_t salt = 0;
+
+	if (conf->sessname[0]) {
+		memcpy(name, conf->sessname, RTRS_NAME_MAX);
+		return;
+	}
+	gethostname(host, sizeof(host) - 1);
+	for (char *c = host; *c; c++) {
+		if (*c == '.' || *c == '/')
+			*c = '-';
+	}
+	if (getrandom(&salt, sizeof(salt), 0) != sizeof(salt))
+		salt = (uint32_t)clock_now_ms();
+	snprintf(name, RTRS_NAME_MAX, "nbdkit-%s-%d-%08x", host, (int)getpid(), salt);
+}

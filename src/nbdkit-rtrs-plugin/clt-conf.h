@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Parameters of the plugin: key=value to struct.  Filled before nbdkit forks, constant after
+ * conf_complete().  Errors are told with nbdkit_error() and name the key and the value. */
+#ifndef CLT_CONF_H
+#define CLT_CONF_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "fabric.h"
+#include "rnbd-proto.h"
+#include "rtrs-proto.h"
+
+#define CONF_IO_TIMEOUT_S 30
+#define CONF_CONNECTIONS_MAX (RTRS_MAX_CONS - 1)
+
+struct conf {
+	const char *server;		/* values belong to nbdkit and live as long as the process */
+	const char *export_name;	/* NULL: what the NBD client asks for */
+	char sessname[RTRS_NAME_MAX];	/* empty: made up by conf_sessname() */
+	const struct fab_provider *provider;
+	unsigned connections;
+	enum rnbd_access_mode mode;
+	uint64_t io_timeout_ms;		/* CLOCK_NEVER: for ever */
+	struct fab_addr dst;		/* conf_complete() */
+};
+
+extern const char conf_help[];
+extern const char *const conf_keys[];	/* NULL at the end */
+
+void conf_init(struct conf *conf);
+/* 0, or -1 after nbdkit_error(). */
+int conf_set(struct conf *conf, const char *key, const char *value);
+/* Checks what belongs together, resolves the server's name.  0, or -1 after nbdkit_error(). */
+int conf_complete(struct conf *conf);
+/* The session's name: as given, or unique to this process.  After the fork. */
+void conf_sessname(const struct conf *conf, char name[RTRS_NAME_MAX]);
+
+#endif

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the sleeping: futexes of waiters, ppoll() of leaders, and who leads.  Threads of nbdkit;
+ * the service thread for clt_wait_con_take() and its kin.  Nothing here fails.
+ *
+ * The futex word of a waiter: counts in steps of WORD_COUNT (they wrap), and flags below.  Who adds
+ * news clears the sleep flags in the same instruction and so is the only one that wakes.
+ *
+ * Missed wake-ups: the sleeper sets its flag only while there is no news, and sleeps only while the
+ * word is what it set.  A leader sets @asleep and then looks whether there is something to send or
+ * the path failed; who queues or fails does that first and then looks at @asleep (all seq_cst). */
+#include <config.h>
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "clt-sess.h"
+
+#define WORD_SLEEPS 0x1u		/* in futex_wait() */
+#define WORD_POLLS 0x2u			/* in ppoll(), which listens to kick_fd */
+#define WORD_LOOK 0x4u
+#define WORD_LEAD 0x8u			/* was given the poll role */
+#define WORD_COUNT 0x10u
+
+#define POLL_BUDGET 64
+#define BATCH 64
+
+static _Thread_local struct {
+	unsigned depth, n;
+	atomic_uint *word[BATCH];
+} batch;
+
+static void futex_wake(atomic_uint *word)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+/* ---- waiters ---- */
+
+void clt_waiter_init(struct clt_waiter *w, void (*fn)(struct clt_waiter *w))
+{
+	atomic_init(&w->word, 0);
+	w->settled = 0;
+	w->kick_fd = -1;
+	w->fn = fn;
+	list_init(&w->link);
+}
+
+static bool word_has_news(unsigned word, const struct clt_waiter *w)
+{
+	return (word & WORD_LOOK) || word / WORD_COUNT != w->settled;
+}
+
+static bool has_news(struct clt_waiter *w)
+{
+	return word_has_news(atomic_load(&w->word), w);
+}
+
+static void batch_flush(void)
+{
+	for (unsigned i = 0; i < batch.n; i++)
+		futex_wake(batch.word[i]);
+	batch.n = 0;
+}
+
+void clt_wait_batch_begin(void)
+{
+	batch.depth++;
+}
+
+void clt_wait_batch_end(void)
+{
+	if (--batch.depth == 0)
+		batch_flush();
+}
+
+/* Add @count and @flags.  For counts nothing of @w is valid after the exchange but its address,
+ * and a futex_wake() on an address that is something else by now wakes somebody for nothing. */
+static void waiter_tell(struct clt_waiter *w, unsigned count, unsigned flags)
+{
+	void (*fn)(struct clt_waiter *w) = w->fn;
+	int kick_fd = w->kick_fd;
+	unsigned old = atomic_load(&w->word), new;
+
+	do {
+		new = ((old + count) | flags) & ~(WORD_SLEEPS | WORD_POLLS);
+	} while (!atomic_compare_exchange_weak(&w->word, &old, new));
+
+	if (fn) {
+		fn(w);
+	} else if (old & WORD_POLLS) {
+		eventfd_write(kick_fd, 1);
+	} else if (old & WORD_SLEEPS) {
+		if (batch.n == BATCH)
+			batch_flush();
+		batch.word[batch.n++] = &w->word;
+		if (batch.depth == 0)
+			batch_flush();
+	}
+}
+
+void clt_wait_count(struct clt_waiter *w)
+{
+	waiter_tell(w, WORD_COUNT, 0);
+}
+
+void clt_wait_look(struct clt_waiter *w)
+{
+	waiter_tell(w, 0, WORD_LOOK);
+}
+
+void clt_wait_settle(struct clt_waiter *w, unsigned n)
+{
+	unsigned mask = UINT_MAX / WORD_COUNT;
+
+	w->settled = (w->settled + n) & mask;
+	/* The pusher is between its push and its count. */
+	while (((atomic_load(&w->word) / WORD_COUNT - w->settled) & mask) > mask / 2)
+		sched_yield();
+}
+
+/* Sleep until there is news or the poll role. */
+static void waiter_sleep(struct clt_waiter *w)
+{
+	unsigned word = atomic_load(&w->word);
+
+	do {
+		if (word_has_news(word, w) || (word & WORD_LEAD))
+			return;
+	} while (!atomic_compare_exchange_weak(&w->word, &word, word | WORD_SLEEPS));
+	word |= WORD_SLEEPS;
+	while (atomic_load(&w->word) == word)
+		syscall(SYS_futex, &w->word, FUTEX_WAIT_PRIVATE, word, NULL, NULL, 0);
+}
+
+void clt_wait_event(struct clt_waiter *w)
+{
+	waiter_sleep(w);
+	atomic_fetch_and(&w->word, ~WORD_LOOK);
+	w->settled = atomic_load(&w->word) / WORD_COUNT;
+}
+
+unsigned clt_wait_hint(void)
+{
+	static atomic_uint next;
+	static _Thread_local unsigned mine;
+
+	if (!mine)
+		mine = 1 + (atomic_fetch_add(&next, 1) & INT_MAX);
+	return mine - 1;
+}
+
+/* ---- the poll role ---- */
+
+int clt_wait_con_init(struct clt_con *con)
+{
+	struct clt_wait_con *wc = &con->wait;
+
+	wc->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (wc->kick_fd < 0)
+		return -errno;
+	pthread_mutex_init(&wc->lock, NULL);
+	list_init(&wc->followers);
+	wc->leader = NULL;
+	wc->svc_has = true;
+	wc->svc_wants = false;
+	atomic_init(&wc->asleep, 0);
+	return 0;
+}
+
+void clt_wait_con_fini(struct clt_con *con)
+{
+	close(con->wait.kick_fd);
+	pthread_mutex_destroy(&con->wait.lock);
+}
+
+/* Give the role to the first follower that still sleeps, or leave it free.  Lock held; returns
+ * whom to wake. */
+static struct clt_waiter *role_pass(struct clt_wait_con *wc)
+{
+	struct clt_waiter *w;
+
+	wc->leader = NULL;
+	list_for_each(w, &wc->followers, link) {
+		if (has_news(w))
+			continue;
+		list_del(&w->link);
+		wc->leader = w;
+		return w;
+	}
+	return NULL;
+}
+
+bool clt_wait_con_take(struct clt_con *con)
+{
+	struct clt_wait_con *wc = &con->wait;
+	bool has;
+
+	pthread_mutex_lock(&wc->lock);
+	if (!wc->svc_has && !wc->leader)
+		wc->svc_has = true;
+	has = wc->svc_has;
+	wc->svc_wants = !has;
+	pthread_mutex_unlock(&wc->lock);
+	if (!has)
+		clt_wait_con_kick(con);
+	return has;
+}
+
+bool clt_wait_con_try_take(struct clt_con *con)
+{
+	struct clt_wait_con *wc = &con->wait;
+	bool got;
+
+	pthread_mutex_lock(&wc->lock);
+	got = !wc->svc_has && !wc->leader;
+	if (got)
+		wc->svc_has = true;
+	pthread_mutex_unlock(&wc->lock);
+	return got;
+}
+
+void clt_wait_con_release(struct clt_con *con)
+{
+	struct clt_wait_con *wc = &con->wait;
+	struct clt_waiter *next;
+
+	pthread_mutex_lock(&wc->lock);
+	wc->svc_has = wc->svc_wants = false;
+	next = role_pass(wc);
+	if (next)
+		waiter_tell(next, 0, WORD_LEAD);
+	pthread_mutex_unlock(&wc->lock);
+}
+
+void clt_wait_con_kick(struct clt_con *con)
+{
+	int asleep = 1;
+
+	if (atomic_compare_exchange_strong(&con->wait.asleep, &asleep, 2))
+		eventfd_write(con->wait.kick_fd, 1);
+}
+
+/* The leader @w is done with polling. */
+static void role_leave(struct clt_con *con)
+{
+	struct clt_wait_con *wc = &con->wait;
+	struct clt_waiter *next = NULL;
+	bool svc;
+
+	clt_wait_batch_begin();
+	pthread_mutex_lock(&wc->lock);
+	svc = wc->svc_wants;
+	if (svc) {
+		wc->leader = NULL;
+		wc->svc_has = true;
+		wc->svc_wants = false;
+	} else if (clt_path_is_up(con->path)) {
+		next = role_pass(wc);
+		if (next)
+			waiter_tell(next, 0, WORD_LEAD);
+	} else {
+		wc->leader = NULL;	/* the service loop will ask */
+	}
+	pthread_mutex_unlock(&wc->lock);
+	clt_wait_batch_end();
+	if (svc)
+		clt_path_role_free(con);
+}
+
+/* Sleep in ppoll() unless there is something to do. */
+static void lead_sleep(struct clt_con *con, struct clt_waiter *w, short events)
+{
+	struct clt_wait_con *wc = &con->wait;
+	struct pollfd fds[2] = {
+		{ .fd = fab_conn_fd(con->fab), .events = events },
+		{ .fd = wc->kick_fd, .events = POLLIN },
+	};
+	unsigned word = atomic_load(&w->word);
+	eventfd_t n;
+
+	w->kick_fd = wc->kick_fd;
+	do {
+		if (word_has_news(word, w))
+			return;
+	} while (!atomic_compare_exchange_weak(&w->word, &word, word | WORD_POLLS));
+	atomic_store(&wc->asleep, 1);
+	if (!atomic_load(&con->sendq) && clt_path_is_up(con->path))
+		poll(fds, 2, -1);
+	atomic_exchange(&wc->asleep, 0);
+	atomic_fetch_and(&w->word, ~WORD_POLLS);
+	if (fds[1].revents & POLLIN)
+		eventfd_read(wc->kick_fd, &n);
+}
+
+/* Poll for all until @w has news or the path is lost. */
+static void lead(struct clt_con *con, struct clt_waiter *w)
+{
+	short events;
+
+	while (!has_news(w) && clt_path_is_up(con->path)) {
+		int n = clt_con_poll(con, POLL_BUDGET);
+
+		if (n < 0)
+			break;
+		clt_con_flush(con);
+		if (n == 0 && fab_arm(con->fab, &events) == 0)
+			lead_sleep(con, w, events);
+	}
+	role_leave(con);
+}
+
+/* True when @w leads @con now.  False: there may be news, look. */
+static bool role_wait(struct clt_con *con, struct clt_waiter *w)
+{
+	struct clt_wait_con *wc = &con->wait;
+
+	pthread_mutex_lock(&wc->lock);
+	if (!wc->leader && !wc->svc_has && !wc->svc_wants && clt_path_is_up(con->path)) {
+		wc->leader = w;
+		pthread_mutex_unlock(&wc->lock);
+		return true;
+	}
+	list_add_tail(&wc->followers, &w->link);
+	pthread_mutex_unlock(&wc->lock);
+
+	waiter_sleep(w);
+
+	pthread_mutex_lock(&wc->lock);
+	list_del(&w->link);
+	pthread_mutex_unlock(&wc->lock);
+	return atomic_fetch_and(&w->word, ~WORD_LEAD) & WORD_LEAD;
+}
+
+void clt_wait_op(struct clt_op *op)
+{
+	struct clt_waiter *w = &op->waiter;
+
+	while (!clt_op_step(op)) {
+		struct clt_con *con = clt_op_in_flight(op) ? op->con : NULL;
+
+		if (!con || con->cid == 0)
+			waiter_sleep(w);
+		else if (role_wait(con, w))
+			lead(con, w);
+		if (atomic_load_explicit(&w->word, memory_order_relaxed) & WORD_LOOK)
+			atomic_fetch_and(&w->word, ~WORD_LOOK);
+	}
+}

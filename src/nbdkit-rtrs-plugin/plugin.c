@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The callbacks of nbdkit, and nothing else.  Owns the session, which all NBD connections share.
+ *
+ * Any thread of nbdkit.  The session is probed in .get_ready, where a failure is still an exit
+ * status, and lives from .after_fork to .cleanup.  Errors of the server go to the NBD client; what
+ * NBD has no number for becomes EIO. */
+#include <config.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NBDKIT_API_VERSION 2
+#include <nbdkit-plugin.h>
+
+#include "clock.h"
+#include "clt-conf.h"
+#include "log.h"
+#include "rnbd-clt.h"
+
+#define THREAD_MODEL NBDKIT_THREAD_MODEL_PARALLEL
+#define MAX_REQUEST (64u << 20)		/* what nbdkit takes in one request */
+
+/* nbdkit -D rtrs.io=1: a line per request. */
+NBDKIT_DLL_PUBLIC int rtrs_debug_io = 0;
+
+static struct conf conf;
+static struct clt_svc *svc;
+static struct rnbd_clt clt;
+
+struct handle {
+	struct rnbd_dev *dev;
+	bool readonly;
+};
+
+static void sink(enum log_level level, const char *line)
+{
+	/* nbdkit has no warnings; the loss of a path must be seen without -v. */
+	if (level <= LOG_LEVEL_WARN)
+		nbdkit_error("%s", line);
+	else
+		nbdkit_debug("%s", line);
+}
+
+static void rtrs_load(void)
+{
+	log_init(sink, LOG_LEVEL_DEBUG);
+	conf_init(&conf);
+}
+
+static int rtrs_config(const char *key, const char *value)
+{
+	return conf_set(&conf, key, value);
+}
+
+static int rtrs_config_complete(void)
+{
+	return conf_complete(&conf);
+}
+
+static void rtrs_dump_plugin(void)
+{
+	printf("rtrs_transports=tcp\n");
+	printf("rtrs_parameters=");
+	for (unsigned i = 0; conf_keys[i]; i++)
+		printf("%s%s", i ? "," : "", conf_keys[i]);
+	printf("\n");
+}
+
+/* ---- the session ---- */
+
+static int session_open(const char *suffix, bool once)
+{
+	char base[RTRS_NAME_MAX], name[RTRS_NAME_MAX + 8];
+	struct clt_sess_conf sess = {
+		.name = name,
+		.dst = conf.dst,
+		.connections = conf.connections,
+		.io_timeout_ms = conf.io_timeout_ms,
+		.once = once,
+	};
+	int r;
+
+	conf_sessname(&conf, base);
+	snprintf(name, sizeof(name), "%.*s%s", (int)(RTRS_NAME_MAX - 1 - strlen(suffix)), base,
+		 suffix);
+	r = clt_svc_create(&svc);
+	if (r == 0) {
+		r = rnbd_clt_init(&clt, svc, &sess);
+		if (r == 0)
+			return 0;
+		clt_svc_destroy(svc);
+		svc = NULL;
+	}
+	nbdkit_error("cannot start a session: %s", strerror(-r));
+	return -1;
+}
+
+static void session_close(void)
+{
+	if (!svc)
+		return;
+	rnbd_clt_close(&clt);
+	clt_svc_destroy(svc);
+	svc = NULL;
+	rnbd_clt_fini(&clt);
+}
+
+/* All that can be wrong with the server's address, or the export's name, is found here. */
+static int rtrs_get_ready(void)
+{
+	struct rnbd_dev *dev;
+	int r, status = -1;
+
+	if (session_open("-probe", true) < 0)
+		return -1;
+	r = rnbd_clt_wait_up(&clt);
+	if (r < 0) {
+		nbdkit_error("server=%s: %s", conf.server, clt.cause);
+		goto out;
+	}
+	if (conf.export_name) {
+		/* Read-only: always allowed, so it asks for existence alone. */
+		r = rnbd_open(&clt, conf.export_name, RNBD_ACCESS_RO, &dev);
+		if (r < 0) {
+			nbdkit_error("export=%s: %s (server=%s)", conf.export_name, strerror(-r),
+				     conf.server);
+			goto out;
+		}
+		rnbd_close(dev);
+	}
+	status = 0;
+out:
+	session_close();
+	return status;
+}
+
+static int rtrs_after_fork(void)
+{
+	if (session_open("", false) < 0)
+		return -1;
+	rnbd_clt_wait_up(&clt);		/* if it fails now, it is tried again */
+	return 0;
+}
+
+static void rtrs_cleanup(void)
+{
+	session_close();
+}
+
+/* ---- connections of NBD ---- */
+
+static int rtrs_list_exports(int readonly, int is_tls, struct nbdkit_exports *exports)
+{
+	/* RNBD has no way to ask for the names. */
+	return conf.export_name ? nbdkit_add_export(exports, conf.export_name, NULL) : 0;
+}
+
+static const char *rtrs_default_export(int readonly, int is_tls)
+{
+	return conf.export_name ? conf.export_name : "";
+}
+
+static void open_error(const char *name, int err)
+{
+	if (err == -EPERM)
+		nbdkit_error("export '%s': already open for writing by another session "
+			     "(mode=migration or mode=ro would share it)", name);
+	else if (err == -EROFS || err == -EACCES)
+		nbdkit_error("export '%s': read-only on the server (use mode=ro): %s", name,
+			     strerror(-err));
+	else
+		nbdkit_error("export '%s': %s", name, strerror(-err));
+}
+
+static void *rtrs_open(int readonly)
+{
+	const char *name = conf.export_name ? conf.export_name : nbdkit_export_name();
+	struct handle *h;
+	int r;
+
+	if (!name)
+		return NULL;
+	if (!*name) {
+		nbdkit_error("no export: give export=NAME, or let the NBD client ask for a name");
+		errno = EINVAL;
+		return NULL;
+	}
+	h = calloc(1, sizeof(*h));
+	if (!h) {
+		nbdkit_error("no memory for a connection");
+		return NULL;
+	}
+	r = rnbd_open(&clt, name, conf.mode, &h->dev);
+	if (r < 0) {
+		open_error(name, r);
+		free(h);
+		errno = -r;
+		return NULL;
+	}
+	h->readonly = readonly;
+	return h;
+}
+
+static void rtrs_close(void *handle)
+{
+	struct handle *h = handle;
+
+	rnbd_close(h->dev);
+	free(h);
+}
+
+static int64_t rtrs_get_size(void *handle)
+{
+	return (int64_t)rnbd_dev_size(((struct handle *)handle)->dev);
+}
+
+static const char *rtrs_export_description(void *handle)
+{
+	struct handle *h = handle;
+
+	return nbdkit_printf_intern("RNBD export '%s' of %s", rnbd_dev_name(h->dev), conf.server);
+}
+
+static int rtrs_block_size(void *handle, uint32_t *minimum, uint32_t *preferred,
+			   uint32_t *maximum)
+{
+	const struct rnbd_dev_info *info = rnbd_dev_info(((struct handle *)handle)->dev);
+
+	*minimum = MIN((uint32_t)info->logical_block_size, 65536u);
+	*preferred = *minimum;
+	if (is_pow2(info->physical_block_size))
+		*preferred = MAX(*minimum, (uint32_t)info->physical_block_size);
+	*maximum = MAX_REQUEST;
+	return 0;
+}
+
+static int rtrs_can_write(void *handle)
+{
+	struct handle *h = handle;
+
+	return !h->readonly && rnbd_dev_mode(h->dev) != RNBD_ACCESS_RO;
+}
+
+static int rtrs_can_flush(void *handle)
+{
+	return 1;
+}
+
+static int rtrs_is_rotational(void *handle)
+{
+	return rnbd_dev_info(((struct handle *)handle)->dev)->rotational;
+}
+
+static int rtrs_can_trim(void *handle)
+{
+	return rnbd_dev_can_discard(((struct handle *)handle)->dev);
+}
+
+static int rtrs_can_zero(void *handle)
+{
+	return rnbd_dev_can_zero(((struct handle *)handle)->dev);	/* no: nbdkit writes zeroes */
+}
+
+/* WRITE_ZEROES that may unmap is a discard there; any other may have to write. */
+static int rtrs_can_fast_zero(void *handle)
+{
+	struct rnbd_dev *dev = ((struct handle *)handle)->dev;
+
+	return rnbd_dev_can_nounmap(dev) && rnbd_dev_can_discard(dev);
+}
+
+static int rtrs_can_fua(void *handle)
+{
+	const struct rnbd_dev_info *info = rnbd_dev_info(((struct handle *)handle)->dev);
+
+	return info->writeback && !info->fua ? NBDKIT_FUA_EMULATE : NBDKIT_FUA_NATIVE;
+}
+
+/* One session serves all connections, and a FLUSH covers the file, not the connection. */
+static int rtrs_can_multi_conn(void *handle)
+{
+	return 1;
+}
+
+/* Reading it warms the server's cache. */
+static int rtrs_can_cache(void *handle)
+{
+	return NBDKIT_CACHE_EMULATE;
+}
+
+/* ---- requests ---- */
+
+/* Result of a callback for @r.  nbdkit tells its client EINVAL for numbers NBD does not have. */
+static int result(struct rnbd_dev *dev, const char *what, uint32_t count, uint64_t offset, int r)
+{
+	if (rtrs_debug_io)
+		nbdkit_debug("%s %s count=%u offset=%llu: %d", rnbd_dev_name(dev), what, count,
+			     (unsigned long long)offset, r);
+	if (r == 0)
+		return 0;
+	switch (-r) {
+	case EPERM: case EROFS: case ENOMEM: case EINVAL: case ENOSPC: case EDQUOT: case EFBIG:
+	case EOVERFLOW: case EOPNOTSUPP: case ESHUTDOWN:
+		errno = -r;
+		break;
+	default:
+		errno = EIO;
+	}
+	if (errno != EOPNOTSUPP)
+		nbdkit_error("export '%s': %s of %u bytes at %llu: %s", rnbd_dev_name(dev), what,
+			     count, (unsigned long long)offset, strerror(-r));
+	return -1;
+}
+
+static int rtrs_pread(void *handle, void *buf, uint32_t count, uint64_t offset, uint32_t flags)
+{
+	struct rnbd_dev *dev = ((struct handle *)handle)->dev;
+
+	return result(dev, "read", count, offset, rnbd_read(dev, buf, count, offset));
+}
+
+static int rtrs_pwrite(void *handle, const void *buf, uint32_t count, uint64_t offset,
+		       uint32_t flags)
+{
+	struct rnbd_dev *dev = ((struct handle *)handle)->dev;
+
+	return result(dev, "write", count, offset,
+		      rnbd_write(dev, buf, count, offset, flags & NBDKIT_FLAG_FUA));
+}
+
+static int rtrs_flush(void *handle, uint32_t flags)
+{
+	struct rnbd_dev *dev = ((struct handle *)handle)->dev;
+
+	return result(dev, "flush", 0, 0, rnbd_flush(dev));
+}
+
+static int rtrs_trim(void *handle, uint32_t count, uint64_t offset, uint32_t flags)
+{
+	struct rnbd_dev *dev = ((struct handle *)handle)->dev;
+
+	return result(dev, "trim", count, offset,
+		      rnbd_discard(dev, count, offset, flags & NBDKIT_FLAG_FUA));
+}
+
+static int rtrs_zero(void *handle, uint32_t count, uint64_t offset, uint32_t flags)
+{
+	struct rnbd_dev *dev = ((struct handle *)handle)->dev;
+	bool may_trim = flags & NBDKIT_FLAG_MAY_TRIM;
+	int r = -EOPNOTSUPP;
+
+	if (may_trim || !(flags & NBDKIT_FLAG_FAST_ZERO))
+		r = rnbd_zero(dev, count, offset, may_trim, flags & NBDKIT_FLAG_FUA);
+	return result(dev, "zero", count, offset, r);
+}
+
+static struct nbdkit_plugin plugin = {
+	.name = "rtrs",
+	.longname = "nbdkit RTRS/RNBD client",
+	.version = PACKAGE_VERSION,
+	.description = "Access block devices of rtrs-server and of the kernel's rnbd-server",
+	.load = rtrs_load,
+	.config = rtrs_config,
+	.config_complete = rtrs_config_complete,
+	.config_help = conf_help,
+	.magic_config_key = "server",
+	.dump_plugin = rtrs_dump_plugin,
+	.get_ready = rtrs_get_ready,
+	.after_fork = rtrs_after_fork,
+	.cleanup = rtrs_cleanup,
+	.list_exports = rtrs_list_exports,
+	.default_export = rtrs_default_export,
+	.open = rtrs_open,
+	.close = rtrs_close,
+	.get_size = rtrs_get_size,
+	.export_description = rtrs_export_description,
+	.block_size = rtrs_block_size,
+	.can_write = rtrs_can_write,
+	.can_flush = rtrs_can_flush,
+	.is_rotational = rtrs_is_rotational,
+	.can_trim = rtrs_can_trim,
+	.can_zero = rtrs_can_zero,
+	.can_fast_zero = rtrs_can_fast_zero,
+	.can_fua = rtrs_can_fua,
+	.can_multi_conn = rtrs_can_multi_conn,
+	.can_cache = rtrs_can_cache,
+	.pread = rtrs_pread,
+	.pwrite = rtrs_pwrite,
+	.flush = rtrs_flush,
+	.trim = rtrs_trim,
+	.zero = rtrs_zero,
+	.errno_is_preserved = 1,
+};
+
+NBDKIT_REGISTER_PLUGIN(plugin)
