@@ -2,12 +2,13 @@
 /* Storage IO of one request on one reactor.  Asynchronous; the simulation replaces it by a storage
  * whose completions it can hold back (tests/sim).  <liburing.h> is seen only here and in reactor.c.
  *
- * WRITE and READ use fixed buffers where the memory was registered (export_io_mem_add).  FUA is
- * RWF_DSYNC; FLUSH is fdatasync; PREFLUSH is a FLUSH before the operation; DISCARD punches a hole
- * (file, block device by IORING_OP_FALLOCATE; -EOPNOTSUPP passes through); WRITE_ZEROES
- * is FALLOC_FL_ZERO_RANGE with NOUNMAP and punch-hole or zero-range without, falling back to writing
- * zeroes.  Short reads and writes are continued; a read past the end of a truncated file gives -EIO.
- * direct exports: unaligned memory, offset or length is handled correctly inside. */
+ * WRITE and READ use fixed buffers where the memory was registered (export_io_mem_add).  FLUSH is
+ * fdatasync; FUA is RWF_DSYNC on a direct export, else a FLUSH behind the operation; PREFLUSH is a FLUSH
+ * before it.  DISCARD punches a hole in a file and discards on a block device; -EOPNOTSUPP passes
+ * through.  WRITE_ZEROES is FALLOC_FL_ZERO_RANGE with NOUNMAP and punch-hole or zero-range without,
+ * falling back to writing zeroes.  Short reads and writes are continued; a read past the end of a
+ * truncated file gives -EIO.  direct exports: unaligned memory, offset or length is handled
+ * correctly inside. */
 #ifndef EXPORT_IO_H
 #define EXPORT_IO_H
 
@@ -44,9 +45,14 @@ struct export_io {
 	struct reactor *reactor;
 	struct reactor_op ring_op;
 	struct list link;
-	uint32_t progress;
+	uint32_t progress;		/* bytes of len done */
+	uint32_t piece;			/* bytes of the transfer that is in flight */
 	unsigned stage;
+	unsigned how;			/* in which way the stage is being tried */
+	bool need_sync;			/* FUA is for the SYNC stage */
+	int status;
 	void *bounce;
+	struct export_range range;
 };
 
 /* Queue @io; it is submitted with all others at the end of the pass.  Cannot fail: errors go to

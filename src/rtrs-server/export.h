@@ -10,7 +10,9 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
+#include "export-range.h"
 #include "list.h"
 #include "rnbd-msg.h"
 
@@ -25,11 +27,27 @@ struct export {
 	uint64_t size;			/* bytes, a multiple of 512: what is exported */
 	struct rnbd_dev_info geometry;	/* all but device_id; told in OPEN_RSP */
 	uint32_t dio_align;		/* direct: needed alignment of offset, length and memory */
+
+	/* Several exports may name one file or device: users, writers and sync_error are those of
+	 * the first of them.  Use the functions below. */
+	struct export *first;
+	dev_t dev;			/* file: st_dev, st_ino; block device: st_rdev, 0 */
+	ino_t ino;
 	unsigned writers, users;	/* control thread */
-	/* A failed fsync stays: FLUSH and FUA fail in every session until the export is opened anew
-	 * with no user left (design.md D13).  Any thread. */
-	_Atomic(int) sync_error;
+	_Atomic(int) sync_error;	/* any thread */
+
+	/* export-io.  direct: from tail_start on, the last bytes of a file whose size is no multiple
+	 * of dio_align, data goes through the page cache (tail_fd); else tail_start is size. */
+	int tail_fd;			/* -1: none */
+	uint64_t tail_start;
+	struct export_ranges ranges;
+	_Atomic(unsigned) cannot;	/* EXPORT_CANNOT_*: learnt by asking the kernel */
 };
+
+#define EXPORT_CANNOT_DISCARD 0x1u	/* block device: BLOCK_URING_CMD_DISCARD */
+#define EXPORT_CANNOT_STALE 0x2u	/* block device: FALLOC_FL_NO_HIDE_STALE */
+#define EXPORT_CANNOT_PUNCH 0x4u
+#define EXPORT_CANNOT_ZERO_RANGE 0x8u
 
 struct exports {
 	struct list list;
@@ -38,7 +56,8 @@ struct exports {
 
 /* Parse "NAME=PATH[,readonly][,direct]", open it, learn its geometry, append it.  Returns 0 or
  * -errno with one clear line in @err: bad syntax, name empty, too long or with "..", duplicate name,
- * missing, unreadable, a directory, size not a multiple of 512, size 0.  A ',' or '\' in PATH is
+ * missing, unreadable, not writable without "readonly", neither a file nor a block device, O_DIRECT
+ * not possible, size not a multiple of 512, size 0.  A ',' or '\' in PATH is
  * written "\,", "\\". */
 int exports_add(struct exports *e, const char *spec, char *err, size_t errlen);
 void exports_init(struct exports *e);
@@ -46,8 +65,23 @@ void exports_fini(struct exports *e);
 struct export *exports_find(const struct exports *e, const char *name);
 
 /* Sharing rules: 0, -EPERM, -EROFS (rw or migration of a read-only export).  Pairs with
- * export_release of the same mode. */
+ * export_release of the same mode.  An export without users is opened anew by this: its latched
+ * error is forgotten.  Control thread. */
 int export_acquire(struct export *ex, enum rnbd_access_mode mode);
 void export_release(struct export *ex, enum rnbd_access_mode mode);
+
+/* A failed fsync stays: FLUSH and FUA fail with it in every session until the export is opened anew
+ * with no user left (design.md D13).  0 or -errno; the first error is kept.  Any thread. */
+static inline int export_sync_error(const struct export *ex)
+{
+	return atomic_load_explicit(&ex->first->sync_error, memory_order_acquire);
+}
+
+static inline void export_sync_failed(struct export *ex, int err)
+{
+	int none = 0;
+
+	atomic_compare_exchange_strong(&ex->first->sync_error, &none, err);
+}
 
 #endif

@@ -2,11 +2,21 @@
 # librtrssrv: the server without its ring.  The simulation links it with a reactor and a storage of
 # its own; the program links librtrsring.
 if BUILD_SERVER
-noinst_LTLIBRARIES += librtrssrv.la
+sbin_PROGRAMS += rtrs-server
+noinst_LTLIBRARIES += librtrssrv.la librtrsring.la
 
 librtrssrv_la_SOURCES = \
+	%D%/conf-allow.c \
+	%D%/conf-priv.h \
+	%D%/conf.c \
 	%D%/conf.h \
+	%D%/export-geometry.c \
 	%D%/export-io.h \
+	%D%/export-priv.h \
+	%D%/export-probe.c \
+	%D%/export-range.c \
+	%D%/export-range.h \
+	%D%/export.c \
 	%D%/export.h \
 	%D%/inbox.c \
 	%D%/inbox.h \
@@ -51,4 +61,21 @@ librtrssrv_la_SOURCES = \
 	%D%/timer.h \
 	$(NULL)
 librtrssrv_la_LIBADD = libfab.la librtrs.la librnbd.la libbase.la
+
+librtrsring_la_SOURCES = \
+	%D%/export-io-priv.h \
+	%D%/export-io-rw.c \
+	%D%/export-io-sync.c \
+	%D%/export-io-zero.c \
+	%D%/export-io.c \
+	%D%/reactor-priv.h \
+	%D%/reactor-watch.c \
+	%D%/reactor.c \
+	$(NULL)
+librtrsring_la_CFLAGS = $(AM_CFLAGS) $(LIBURING_CFLAGS)
+librtrsring_la_LIBADD = $(LIBURING_LIBS)
+
+rtrs_server_SOURCES = %D%/main.c
+rtrs_server_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
+rtrs_server_LDADD = librtrsring.la librtrssrv.la libclock.la $(SYSTEMD_LIBS)
 endif

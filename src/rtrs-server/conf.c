@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns nothing: turns the command line into a struct srv_conf, on the main thread, before any other
+ * starts.  Each mistake is one line that names the option, the value and what was expected. */
+#include <config.h>
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "conf-priv.h"
+#include "rtrs-proto.h"
+#include "util.h"
+
+enum {
+	OPT_LISTEN = 256, OPT_ALLOW, OPT_INVALIDATE, OPT_QUEUE_DEPTH, OPT_MAX_IO_SIZE, OPT_THREADS,
+	OPT_MAX_SESSIONS, OPT_MAX_PATHS, OPT_SETUP_TIMEOUT, OPT_READY_FD, OPT_LOG_LEVEL,
+};
+
+static const struct option options[] = {
+	{ "listen", required_argument, NULL, OPT_LISTEN },
+	{ "allow", required_argument, NULL, OPT_ALLOW },
+	{ "invalidate", required_argument, NULL, OPT_INVALIDATE },
+	{ "queue-depth", required_argument, NULL, OPT_QUEUE_DEPTH },
+	{ "max-io-size", required_argument, NULL, OPT_MAX_IO_SIZE },
+	{ "threads", required_argument, NULL, OPT_THREADS },
+	{ "max-sessions", required_argument, NULL, OPT_MAX_SESSIONS },
+	{ "max-paths", required_argument, NULL, OPT_MAX_PATHS },
+	{ "setup-timeout", required_argument, NULL, OPT_SETUP_TIMEOUT },
+	{ "ready-fd", required_argument, NULL, OPT_READY_FD },
+	{ "log-level", required_argument, NULL, OPT_LOG_LEVEL },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'V' },
+	{ NULL, 0, NULL, 0 },
+};
+
+static const char help[] =
+"Usage: rtrs-server [OPTIONS] NAME=PATH[,readonly][,direct] ...\n"
+"Export files and block devices over RTRS/RNBD.\n"
+"\n"
+"  NAME=PATH[,readonly][,direct]   export the file or block device PATH as NAME;\n"
+"                                  direct: O_DIRECT (a ',' in PATH is written '\\,')\n"
+"\n"
+"      --listen=tcp://ADDR:PORT    address to listen on, may be repeated; port 0: any\n"
+"                                  (default tcp://127.0.0.1:1234 and tcp://[::1]:1234)\n"
+"      --allow=ADDR[/BITS]         let only these clients in, may be repeated\n"
+"      --invalidate=copy|never     protect requests by a private copy, or trust clients\n"
+"                                  (default copy)\n"
+"      --queue-depth=N             requests in flight per path (default 128)\n"
+"      --max-io-size=SIZE          largest request, a multiple of 4K (default 128K)\n"
+"      --threads=N                 threads that serve (default: CPUs, at most 4)\n"
+"      --max-sessions=N            sessions of all clients (default 256)\n"
+"      --max-paths=N               paths of all sessions (default 512)\n"
+"      --setup-timeout=SECONDS     until a new path must be set up (default 30)\n"
+"      --ready-fd=FD               write a line to FD when ready, and close it\n"
+"      --log-level=LEVEL           error, warning, info or debug (default info)\n"
+"  -h, --help                      print this and exit\n"
+"  -V, --version                   print the version and exit\n"
+"\n"
+"Exit status: 0 after SIGTERM or SIGINT, 1 when it cannot start, 2 for a mistake above.\n";
+
+struct parser {
+	struct srv_conf *conf;
+	char *err;
+	size_t errlen;
+};
+
+__attribute__((format(printf, 2, 3)))
+static enum conf_result usage(const struct parser *p, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(p->err, p->errlen, fmt, ap);
+	va_end(ap);
+	return CONF_USAGE;
+}
+
+/* A decimal number, with @suffixes K and M. */
+static bool parse_number(const char *text, bool suffixes, uint64_t *value)
+{
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	*value = strtoull(text, &end, 10);
+	if (errno)
+		return false;
+	if (suffixes && *end && strchr("kKmM", *end)) {
+		unsigned shift = *end == 'k' || *end == 'K' ? 10 : 20;
+
+		if (*value > UINT64_MAX >> shift)
+			return false;
+		*value <<= shift;
+		end++;
+	}
+	return !*end;
+}
+
+static enum conf_result number(const struct parser *p, const char *option, const char *text,
+			       unsigned min, unsigned max, unsigned *out)
+{
+	uint64_t value;
+
+	if (!parse_number(text, false, &value) || value < min || value > max)
+		return usage(p, "%s '%s': expected a number from %u to %u", option, text, min, max);
+	*out = (unsigned)value;
+	return CONF_RUN;
+}
+
+static enum conf_result max_io_size(const struct parser *p, const char *text)
+{
+	uint64_t value;
+
+	if (!parse_number(text, true, &value) || !value || value % 4096 || value > (64u << 20))
+		return usage(p, "--max-io-size '%s': expected a multiple of 4K from 4K to 64M", text);
+	p->conf->max_io_size = (uint32_t)value;
+	return CONF_RUN;
+}
+
+static enum conf_result add_listener(const struct parser *p, const char *text)
+{
+	struct srv_conf *conf = p->conf;
+	struct fab_addr *all;
+	char why[256];
+
+	all = realloc(conf->listeners, (conf->nlisteners + 1) * sizeof(*all));
+	if (!all)
+		return usage(p, "out of memory");
+	conf->listeners = all;
+	if (fab_addr_parse(text, fab_provider_find("tcp"), RTRS_PORT, &all[conf->nlisteners], why,
+			   sizeof(why)))
+		return usage(p, "--listen '%s': %s", text, why);
+	conf->nlisteners++;
+	return CONF_RUN;
+}
+
+static enum conf_result add_allow(const struct parser *p, const char *text)
+{
+	struct srv_conf *conf = p->conf;
+	struct srv_prefix *all;
+
+	all = realloc(conf->allow, (conf->nallow + 1) * sizeof(*all));
+	if (!all)
+		return usage(p, "out of memory");
+	conf->allow = all;
+	if (conf_prefix_parse(text, &all[conf->nallow]))
+		return usage(p, "--allow '%s': expected ADDR or ADDR/BITS with an IPv4 or IPv6 address",
+			     text);
+	conf->nallow++;
+	return CONF_RUN;
+}
+
+static enum conf_result one_option(const struct parser *p, int opt, const char *arg)
+{
+	struct srv_conf *conf = p->conf;
+	enum conf_result rc;
+	unsigned value = 0;
+
+	switch (opt) {
+	case OPT_LISTEN:
+		return add_listener(p, arg);
+	case OPT_ALLOW:
+		return add_allow(p, arg);
+	case OPT_INVALIDATE:
+		if (strcmp(arg, "copy") && strcmp(arg, "never"))
+			return usage(p, "--invalidate '%s': expected copy or never", arg);
+		conf->invalidate = *arg == 'c' ? SRV_INVALIDATE_COPY : SRV_INVALIDATE_NEVER;
+		return CONF_RUN;
+	case OPT_QUEUE_DEPTH:
+		return number(p, "--queue-depth", arg, 1, RTRS_MAX_QUEUE_DEPTH, &conf->queue_depth);
+	case OPT_MAX_IO_SIZE:
+		return max_io_size(p, arg);
+	case OPT_THREADS:
+		return number(p, "--threads", arg, 1, CONF_THREADS_MAX, &conf->threads);
+	case OPT_MAX_SESSIONS:
+		return number(p, "--max-sessions", arg, 1, 65536, &conf->max_sessions);
+	case OPT_MAX_PATHS:
+		return number(p, "--max-paths", arg, 1, 65536, &conf->max_paths);
+	case OPT_SETUP_TIMEOUT:
+		rc = number(p, "--setup-timeout", arg, 1, 3600, &value);
+		if (rc == CONF_RUN)
+			conf->setup_timeout_ms = value * 1000;
+		return rc;
+	case OPT_READY_FD:
+		rc = number(p, "--ready-fd", arg, 0, 65535, &value);
+		if (rc == CONF_RUN)
+			conf->ready_fd = (int)value;
+		return rc;
+	case OPT_LOG_LEVEL:
+		if (log_level_parse(arg, &conf->log_level))
+			return usage(p, "--log-level '%s': expected error, warning, info or debug",
+				     arg);
+		return CONF_RUN;
+	case 'h':
+		fputs(help, stdout);
+		return CONF_EXIT;
+	case 'V':
+		printf("rtrs-server %s\n", PACKAGE_VERSION);
+		return CONF_EXIT;
+	}
+	return CONF_USAGE;
+}
+
+static enum conf_result parse_options(const struct parser *p, int argc, char **argv)
+{
+	enum conf_result rc = CONF_RUN;
+	int opt;
+
+	opterr = 0;
+	optind = 1;
+	while (rc == CONF_RUN && (opt = getopt_long(argc, argv, ":hV", options, NULL)) != -1) {
+		/* getopt_long() has moved on from what it names here. */
+		const char *text = argv[optind > 1 ? optind - 1 : 1];
+
+		if (opt == ':')
+			rc = usage(p, "option '%s' needs a value: see rtrs-server --help", text);
+		else if (opt == '?')
+			rc = usage(p, "option '%s' is unknown, ambiguous or takes no value: see "
+				   "rtrs-server --help", text);
+		else
+			rc = one_option(p, opt, optarg);
+	}
+	return rc;
+}
+
+static enum conf_result default_listeners(const struct parser *p)
+{
+	enum conf_result rc;
+
+	p->conf->listen_default = true;
+	rc = add_listener(p, "tcp://127.0.0.1");
+	return rc == CONF_RUN ? add_listener(p, "tcp://[::1]") : rc;
+}
+
+static void set_defaults(struct srv_conf *conf)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	*conf = (struct srv_conf){
+		.queue_depth = CONF_QUEUE_DEPTH,
+		.max_io_size = CONF_MAX_IO_SIZE,
+		.threads = cpus < 1 ? 1 : (unsigned)MIN(cpus, (long)CONF_THREADS_DEFAULT),
+		.max_sessions = CONF_MAX_SESSIONS,
+		.max_paths = CONF_MAX_PATHS,
+		.setup_timeout_ms = CONF_SETUP_TIMEOUT_MS,
+		.ready_fd = -1,
+		.log_level = LOG_LEVEL_INFO,
+	};
+}
+
+enum conf_result conf_parse(struct srv_conf *conf, int argc, char **argv, char *err, size_t errlen)
+{
+	const struct parser p = { .conf = conf, .err = err, .errlen = errlen };
+	enum conf_result rc;
+
+	set_defaults(conf);
+	conf->exports = malloc(sizeof(*conf->exports));
+	if (!conf->exports) {
+		snprintf(err, errlen, "out of memory");
+		return CONF_FAILED;
+	}
+	exports_init(conf->exports);
+	rc = parse_options(&p, argc, argv);
+	if (rc == CONF_RUN && optind == argc)
+		rc = usage(&p, "nothing to export: expected NAME=PATH, see rtrs-server --help");
+	if (rc == CONF_RUN && !conf->nlisteners)
+		rc = default_listeners(&p);
+	for (; rc == CONF_RUN && optind < argc; optind++) {
+		if (exports_add(conf->exports, argv[optind], err, errlen))
+			rc = CONF_FAILED;
+	}
+	return rc;
+}
+
+void conf_fini(struct srv_conf *conf)
+{
+	if (conf->exports)
+		exports_fini(conf->exports);
+	free(conf->exports);
+	free(conf->allow);
+	free(conf->listeners);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What OPEN_RSP tells of an export (protocol.md 8.3): block sizes, discard, zeroing, cache, from the
+ * kernel's ioctls and sysfs.  Main thread, at start; owns nothing; what cannot be found out is told
+ * in the way that is safe: no discard, a volatile cache. */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/falloc.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+
+#include "export-priv.h"
+
+/* A range in a request is 32 bits of bytes. */
+#define MAX_RANGE_SECTORS (UINT32_MAX >> RNBD_SECTOR_SHIFT)
+#define PHYSICAL_MAX 32768u
+#define PROBE_LEN 4096
+
+/* First line of @attr of block device @dev into @buf; a partition's queue is its disk's. */
+static bool sysfs_read(dev_t dev, const char *attr, char *buf, int len)
+{
+	static const char *const up[] = { "", "../" };
+
+	for (unsigned i = 0; i < ARRAY_SIZE(up); i++) {
+		char path[128];
+		FILE *f;
+		bool ok;
+
+		snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/%s%s", major(dev), minor(dev),
+			 up[i], attr);
+		f = fopen(path, "re");
+		if (!f)
+			continue;
+		ok = fgets(buf, len, f);
+		fclose(f);
+		if (ok) {
+			buf[strcspn(buf, "\n")] = '\0';
+			return true;
+		}
+	}
+	return false;
+}
+
+static uint64_t sysfs_number(dev_t dev, const char *attr, uint64_t otherwise)
+{
+	unsigned long long value;
+	char buf[64];
+
+	if (!sysfs_read(dev, attr, buf, sizeof(buf)) || sscanf(buf, "%llu", &value) != 1)
+		return otherwise;
+	return value;
+}
+
+static void geometry_common(struct export *ex)
+{
+	struct rnbd_dev_info *g = &ex->geometry;
+
+	g->nsectors = ex->size >> RNBD_SECTOR_SHIFT;
+	/* Larger requests are the session's to limit; the kernel splits them as it needs to. */
+	g->max_hw_sectors = MAX_RANGE_SECTORS;
+	g->max_segments = UINT16_MAX;
+	g->fua = true;
+	g->writeback = true;
+	/* Where neither device nor file system helps, zeroes are written. */
+	g->max_write_zeroes_sectors = ex->readonly ? 0 : MAX_RANGE_SECTORS;
+}
+
+void export_geometry_file(struct export *ex, uint32_t st_blksize)
+{
+	struct rnbd_dev_info *g = &ex->geometry;
+	bool sane = is_pow2(st_blksize) && st_blksize >= RNBD_SECTOR_SIZE;
+	struct statfs fs;
+
+	geometry_common(ex);
+	g->logical_block_size = RNBD_SECTOR_SIZE;
+	g->physical_block_size = (uint16_t)(sane ? MIN(st_blksize, PHYSICAL_MAX) : PROBE_LEN);
+	if (ex->direct)
+		g->physical_block_size = (uint16_t)MAX(g->physical_block_size, ex->dio_align);
+	g->rotational = sysfs_number(ex->dev, "queue/rotational", 0);
+	/* Beyond the end there is nothing to lose. */
+	if (!ex->readonly &&
+	    !fallocate(ex->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+		       (off_t)align_up(ex->size, 1 << 20), PROBE_LEN)) {
+		g->max_discard_sectors = MAX_RANGE_SECTORS;
+		g->discard_granularity = !fstatfs(ex->fd, &fs) && is_pow2((uint64_t)fs.f_bsize) ?
+			(uint32_t)fs.f_bsize : PROBE_LEN;
+	} else {
+		atomic_fetch_or(&ex->cannot, EXPORT_CANNOT_PUNCH);
+	}
+}
+
+void export_geometry_block(struct export *ex)
+{
+	struct rnbd_dev_info *g = &ex->geometry;
+	unsigned physical = 0;
+	char cache[32];
+	int logical = 0;
+	uint64_t max;
+
+	geometry_common(ex);
+	if (ioctl(ex->fd, BLKSSZGET, &logical) < 0 || !is_pow2((uint64_t)logical) ||
+	    logical < (int)RNBD_SECTOR_SIZE || logical > (int)PHYSICAL_MAX)
+		logical = RNBD_SECTOR_SIZE;
+	if (ioctl(ex->fd, BLKPBSZGET, &physical) < 0 || !is_pow2(physical))
+		physical = (unsigned)logical;
+	g->logical_block_size = (uint16_t)logical;
+	g->physical_block_size = (uint16_t)MIN(MAX(physical, (unsigned)logical), PHYSICAL_MAX);
+	g->rotational = sysfs_number(ex->dev, "queue/rotational", 0);
+	/* With O_DIRECT data is in the device when a write is answered. */
+	if (ex->direct && sysfs_read(ex->dev, "queue/write_cache", cache, sizeof(cache)))
+		g->writeback = strcmp(cache, "write through") != 0;
+	max = sysfs_number(ex->dev, "queue/discard_max_bytes", 0) >> RNBD_SECTOR_SHIFT;
+	if (!ex->readonly && max) {
+		g->max_discard_sectors = (uint32_t)MIN(max, (uint64_t)MAX_RANGE_SECTORS);
+		g->discard_granularity = (uint32_t)sysfs_number(ex->dev, "queue/discard_granularity",
+								(uint64_t)logical);
+		g->discard_alignment = (uint32_t)sysfs_number(ex->dev, "discard_alignment", 0);
+	} else {
+		atomic_fetch_or(&ex->cannot, EXPORT_CANNOT_DISCARD | EXPORT_CANNOT_STALE);
+	}
+}

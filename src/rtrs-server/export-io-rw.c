@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* READ and WRITE, and WRITE_ZEROES where zeroes have to be written.  Owns the bounce buffer of a
+ * request while a piece of it is in flight; thread of the reactor.
+ *
+ * A request is done in pieces; a short transfer just makes for one more.  Buffered exports need one.
+ * On a direct export a piece is, from where the request is now:
+ *   - as much as is aligned: straight from or to the caller's memory;
+ *   - aligned in the file but not in memory: the same through a bounce buffer;
+ *   - part of a block, at the head or the end of the request: a read goes through the bounce buffer; a
+ *     write reads the block, changes it and writes it back, while export-range.c keeps all other
+ *     writes of that block out;
+ *   - behind tail_start: through the page cache, which has no blocks to a caller.
+ * A piece fails the request.  0 bytes from a read or write mean that the file was truncated: -EIO. */
+#include <config.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "export-io-priv.h"
+
+#define BOUNCE_MAX (1u << 20)
+
+enum rw_how {
+	RW_PLAIN,
+	RW_NOT_DSYNC,			/* a write whose DSYNC failed, without it: see rw_done() */
+	RW_TAIL,
+	RW_BOUNCE,
+	RW_MODIFY_READ,			/* part of a block: read it ... */
+	RW_MODIFY_WRITE,		/* ... and write it back */
+};
+
+static void rw_next_piece(struct export_io *io);
+
+static uint64_t rw_pos(const struct export_io *io)
+{
+	return io->offset + io->progress;
+}
+
+static bool rw_is_read(const struct export_io *io)
+{
+	return io->op == RNBD_OP_READ;
+}
+
+/* The caller's memory at @io->progress; zeroes for WRITE_ZEROES. */
+static void *rw_memory(const struct export_io *io)
+{
+	if (io->op == RNBD_OP_WRITE_ZEROES)
+		return io->reactor->storage->zeroes;
+	return (char *)io->buf + io->progress;
+}
+
+/* FUA of a write is the kernel's to do on a direct export: a device has a cheaper way than a flush,
+ * and the write has its own error.  Through the page cache it would share the file's error with
+ * others (export-io-sync.c), so there the SYNC stage does it. */
+static bool rw_dsync(const struct export_io *io)
+{
+	return io->ex->direct && io->op == RNBD_OP_WRITE && (io->flags & RNBD_F_FUA);
+}
+
+static void rw_submit(struct export_io *io, bool read, int slot, void *buf, uint32_t len,
+		      uint64_t pos)
+{
+	struct io_uring_sqe *sqe = reactor_sqe(io->reactor, &io->ring_op);
+	bool fixed = io->mem >= 0 && io->op != RNBD_OP_WRITE_ZEROES && !io->bounce;
+
+	if (read && fixed)
+		io_uring_prep_read_fixed(sqe, slot, buf, len, pos, io->mem);
+	else if (read)
+		io_uring_prep_read(sqe, slot, buf, len, pos);
+	else if (fixed)
+		io_uring_prep_write_fixed(sqe, slot, buf, len, pos, io->mem);
+	else
+		io_uring_prep_write(sqe, slot, buf, len, pos);
+	sqe->flags |= IOSQE_FIXED_FILE;
+	if (!read && io->how == RW_PLAIN && rw_dsync(io))
+		sqe->rw_flags = RWF_DSYNC;
+}
+
+/* The block window around the piece. */
+static uint64_t rw_window(const struct export_io *io, uint32_t *len)
+{
+	uint64_t start = align_down(rw_pos(io), io->ex->dio_align);
+
+	*len = (uint32_t)(align_up(rw_pos(io) + io->piece, io->ex->dio_align) - start);
+	return start;
+}
+
+static int rw_bounce_get(struct export_io *io)
+{
+	uint32_t len;
+	void *p;
+
+	rw_window(io, &len);
+	if (posix_memalign(&p, io->ex->dio_align, len))
+		return -ENOMEM;
+	io->bounce = p;
+	return 0;
+}
+
+static void rw_bounce_put(struct export_io *io)
+{
+	free(io->bounce);
+	io->bounce = NULL;
+}
+
+/* Decide on the next piece of a direct request: sets piece and how. */
+static void rw_choose(struct export_io *io)
+{
+	const struct export *ex = io->ex;
+	uint64_t pos = rw_pos(io), align = ex->dio_align, left = io->len - io->progress;
+	uint64_t head = pos % align;
+
+	if (io->op == RNBD_OP_WRITE_ZEROES)
+		left = MIN(left, (uint64_t)EXPORT_ZEROES);
+	io->how = RW_PLAIN;
+	io->piece = (uint32_t)left;
+	if (pos >= ex->tail_start) {
+		io->how = RW_TAIL;
+		return;
+	}
+	left = MIN(left, ex->tail_start - pos);
+	if (head || left < align) {
+		io->how = rw_is_read(io) ? RW_BOUNCE : RW_MODIFY_READ;
+		left = MIN(left, align - head);
+	} else {
+		left = align_down(left, align);
+		if ((uintptr_t)rw_memory(io) % align) {
+			io->how = RW_BOUNCE;
+			left = MIN(left, (uint64_t)BOUNCE_MAX);
+		}
+	}
+	io->piece = (uint32_t)left;
+}
+
+static void rw_end(struct export_io *io, int status)
+{
+	rw_bounce_put(io);
+	export_io_next(io, status);
+}
+
+static void rw_bounce_start(struct export_io *io)
+{
+	bool read = rw_is_read(io) || io->how == RW_MODIFY_READ;
+	uint64_t start;
+	uint32_t len;
+
+	start = rw_window(io, &len);
+	if (!io->bounce && rw_bounce_get(io)) {
+		export_io_next_later(io, -ENOMEM);
+		return;
+	}
+	if (io->how == RW_BOUNCE && !read)
+		memcpy(io->bounce, rw_memory(io), io->piece);
+	rw_submit(io, read, export_slot(io->ex), io->bounce, len, start);
+}
+
+static void rw_next_piece(struct export_io *io)
+{
+	if (io->ex->direct) {
+		rw_choose(io);
+	} else {
+		io->how = RW_PLAIN;
+		io->piece = io->len - io->progress;
+		if (io->op == RNBD_OP_WRITE_ZEROES)
+			io->piece = MIN(io->piece, EXPORT_ZEROES);
+	}
+	/* What is not written with DSYNC needs the SYNC stage. */
+	if (io->how != RW_PLAIN || !rw_dsync(io))
+		io->need_sync = true;
+	if (io->how >= RW_BOUNCE)
+		rw_bounce_start(io);
+	else
+		rw_submit(io, rw_is_read(io),
+			  io->how == RW_TAIL ? export_tail_slot(io->ex) : export_slot(io->ex),
+			  rw_memory(io), io->piece, rw_pos(io));
+}
+
+/* @res bytes of the window came or went: what does it mean for the piece?  Returns its length,
+ * 0 when the piece goes on, or -errno. */
+static int rw_bounce_done(struct export_io *io, int res)
+{
+	uint32_t len, skip = (uint32_t)(rw_pos(io) - rw_window(io, &len));
+
+	if (io->how == RW_BOUNCE && rw_is_read(io)) {
+		if ((uint32_t)res <= skip)
+			return -EIO;
+		res = (int)MIN((uint32_t)res - skip, io->piece);
+		memcpy(rw_memory(io), (char *)io->bounce + skip, (size_t)res);
+		return res;
+	}
+	if (io->how == RW_BOUNCE)
+		return (int)MIN((uint32_t)res, io->piece);
+	if ((uint32_t)res != len)		/* part of a block: truncated, or a broken device */
+		return -EIO;
+	if (io->how == RW_MODIFY_READ) {
+		memcpy((char *)io->bounce + skip, rw_memory(io), io->piece);
+		io->how = RW_MODIFY_WRITE;
+		rw_bounce_start(io);
+		return 0;
+	}
+	return (int)io->piece;
+}
+
+/* A DSYNC write failed: in the write, which only this request is to know, or in making earlier
+ * writes durable, which all FLUSHes are to know?  Written without DSYNC it tells. */
+static bool rw_retry_without_dsync(struct export_io *io, int res)
+{
+	if (!rw_dsync(io) || io->how != RW_PLAIN || res == -EAGAIN)
+		return false;
+	io->how = RW_NOT_DSYNC;
+	io->status = res;
+	rw_submit(io, false, export_slot(io->ex), rw_memory(io), io->piece, rw_pos(io));
+	return true;
+}
+
+static void rw_done(struct reactor_op *op, int res, unsigned flags)
+{
+	struct export_io *io = container_of(op, struct export_io, ring_op);
+
+	if (res == -EINTR || res == -EAGAIN) {
+		rw_bounce_put(io);
+		rw_next_piece(io);
+		return;
+	}
+	if (io->how == RW_NOT_DSYNC && res > 0) {
+		export_sync_failed(io->ex, io->status);
+		rw_end(io, io->status);
+		return;
+	}
+	if (res < 0 && rw_retry_without_dsync(io, res))
+		return;
+	if (res > 0 && io->bounce) {
+		res = rw_bounce_done(io, res);
+		if (!res)
+			return;
+	} else if (!res) {
+		res = -EIO;
+	}
+	if (res < 0) {
+		rw_end(io, res);
+		return;
+	}
+	rw_bounce_put(io);
+	io->progress += (uint32_t)res;
+	if (io->progress < io->len)
+		rw_next_piece(io);
+	else
+		rw_end(io, 0);
+}
+
+void export_rw_start(struct export_io *io)
+{
+	io->ring_op.done = rw_done;
+	io->need_sync = false;
+	rw_next_piece(io);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns fdatasync of each export on one ring: who waits for it, who shares the one that runs.
+ *
+ * The kernel tells a write-back error once per open file description.  So that no success is told
+ * where another caller got the error: the description is used for nothing else, one fdatasync is in
+ * flight at a time, and its failure is latched (export_sync_failed) before the next one starts.
+ * Waiting together also makes one fdatasync of many FLUSHes.  Cannot fail to start. */
+#include <config.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "export-io-priv.h"
+#include "log.h"
+
+static void sync_go(struct export_sync *sync)
+{
+	struct io_uring_sqe *sqe;
+
+	list_splice_tail(&sync->running, &sync->waiting);
+	sqe = reactor_sqe(sync->reactor, &sync->op);
+	io_uring_prep_fsync(sqe, export_sync_slot(sync->ex), IORING_FSYNC_DATASYNC);
+	sqe->flags |= IOSQE_FIXED_FILE;
+}
+
+static void sync_done(struct reactor_op *op, int res, unsigned flags)
+{
+	struct export_sync *sync = container_of(op, struct export_sync, op);
+	struct list finished, *l;
+	int status;
+
+	if (res == -EINTR || res == -EAGAIN) {
+		sync_go(sync);
+		return;
+	}
+	if (res < 0) {
+		if (!export_sync_error(sync->ex))
+			log_err(sync->ex->name, "fdatasync: %s; FLUSH and FUA fail until all clients "
+				"have closed the export", strerror(-res));
+		export_sync_failed(sync->ex, res);
+	}
+	status = export_sync_error(sync->ex);
+	list_init(&finished);
+	list_splice_tail(&finished, &sync->running);
+	/* ORDER: the next one on its way before the answers to this one. */
+	if (!list_empty(&sync->waiting))
+		sync_go(sync);
+	while ((l = list_pop(&finished)))
+		export_io_next(list_entry(l, struct export_io, link), status);
+}
+
+void export_sync_init(struct export_sync *sync, struct reactor *r, struct export *ex, int fd)
+{
+	sync->op.done = sync_done;
+	sync->reactor = r;
+	sync->ex = ex;
+	sync->fd = fd;
+	list_init(&sync->waiting);
+	list_init(&sync->running);
+}
+
+void export_sync_start(struct export_io *io)
+{
+	struct export_sync *sync = &io->reactor->storage->syncs[io->ex->index];
+
+	list_add_tail(&sync->waiting, &io->link);
+	if (list_empty(&sync->running))
+		sync_go(sync);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* DISCARD and WRITE_ZEROES: asks the kernel in the order of preference, remembers per export what
+ * it cannot do, and writes zeroes when nothing else is left.  Owns nothing; thread of the reactor. */
+#include <config.h>
+
+#include <errno.h>
+#include <linux/falloc.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+
+#include "export-io-priv.h"
+
+/* Linux 6.12, <linux/blkdev.h>; not in the headers of older systems. */
+#ifndef BLOCK_URING_CMD_DISCARD
+#define BLOCK_URING_CMD_DISCARD _IO(0x12, 0)
+#endif
+
+/* Ways in order of preference; the bit is remembered in export.cannot. */
+struct way {
+	unsigned cannot;
+	bool block_only;
+	int mode;			/* of fallocate; 0: io_uring's discard command */
+};
+
+static const struct way discard_ways[] = {
+	{ EXPORT_CANNOT_DISCARD, true, 0 },
+	{ EXPORT_CANNOT_STALE, true,
+	  FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE | FALLOC_FL_NO_HIDE_STALE },
+	{ EXPORT_CANNOT_PUNCH, false, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE },
+};
+
+static const struct way zero_ways[] = {
+	{ EXPORT_CANNOT_PUNCH, false, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE },
+	{ EXPORT_CANNOT_ZERO_RANGE, false, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE },
+};
+
+static const struct way nounmap_ways[] = {
+	{ EXPORT_CANNOT_ZERO_RANGE, false, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE },
+};
+
+static const struct way *ways_of(const struct export_io *io, unsigned *n)
+{
+	if (io->op == RNBD_OP_DISCARD) {
+		*n = ARRAY_SIZE(discard_ways);
+		return discard_ways;
+	}
+	if (io->flags & RNBD_F_NOUNMAP) {
+		*n = ARRAY_SIZE(nounmap_ways);
+		return nounmap_ways;
+	}
+	*n = ARRAY_SIZE(zero_ways);
+	return zero_ways;
+}
+
+/* The range the kernel is asked for.  Block devices take whole logical blocks only: a discard leaves
+ * the rest alone, since it promises nothing; for zeroes see below. */
+static void zero_range(const struct export_io *io, uint64_t *start, uint64_t *end)
+{
+	uint32_t block = io->ex->geometry.logical_block_size;
+
+	*start = io->offset;
+	*end = io->offset + io->len;
+	if (io->ex->is_block) {
+		*start = align_up(*start, block);
+		*end = MAX(align_down(*end, block), *start);
+	}
+}
+
+static void zero_submit(struct export_io *io, const struct way *way, uint64_t start, uint64_t len)
+{
+	struct io_uring_sqe *sqe = reactor_sqe(io->reactor, &io->ring_op);
+
+	if (way->mode) {
+		io_uring_prep_fallocate(sqe, export_slot(io->ex), way->mode, (off_t)start,
+					(off_t)len);
+	} else {
+		io_uring_prep_rw(IORING_OP_URING_CMD, sqe, export_slot(io->ex), NULL, 0, 0);
+		sqe->cmd_op = BLOCK_URING_CMD_DISCARD;
+		sqe->addr = start;
+		sqe->addr3 = len;
+	}
+	sqe->flags |= IOSQE_FIXED_FILE;
+}
+
+/* Try ways from io->how on. */
+static void zero_try(struct export_io *io)
+{
+	unsigned cannot = atomic_load_explicit(&io->ex->cannot, memory_order_relaxed), n;
+	const struct way *ways = ways_of(io, &n);
+	uint64_t start, end;
+
+	zero_range(io, &start, &end);
+	if (io->op == RNBD_OP_DISCARD && start == end) {
+		export_io_next_later(io, 0);
+		return;
+	}
+	if (io->op == RNBD_OP_WRITE_ZEROES && end - start != io->len)
+		io->how = n;		/* part of a block: only by writing */
+	for (; io->how < n; io->how++) {
+		const struct way *way = &ways[io->how];
+
+		if ((cannot & way->cannot) || (way->block_only && !io->ex->is_block))
+			continue;
+		zero_submit(io, way, start, end - start);
+		return;
+	}
+	if (io->op == RNBD_OP_DISCARD)
+		export_io_next_later(io, -EOPNOTSUPP);
+	else
+		export_rw_start(io);
+}
+
+static void zero_done(struct reactor_op *op, int res, unsigned flags)
+{
+	struct export_io *io = container_of(op, struct export_io, ring_op);
+	unsigned n;
+	const struct way *ways = ways_of(io, &n);
+
+	if (res == -EINTR || res == -EAGAIN) {
+		zero_try(io);
+	} else if (res == -EOPNOTSUPP || res == -ENOSYS || res == -ENOTTY) {
+		atomic_fetch_or_explicit(&io->ex->cannot, ways[io->how].cannot,
+					 memory_order_relaxed);
+		io->how++;
+		zero_try(io);
+	} else {
+		export_io_next(io, res < 0 ? res : 0);
+	}
+}
+
+void export_zero_start(struct export_io *io)
+{
+	io->how = 0;
+	io->need_sync = true;
+	io->ring_op.done = zero_done;
+	zero_try(io);
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Opens what is to be exported and finds out whether and how it can be: kind, size, access,
+ * O_DIRECT's alignment.  Main thread, at start; blocks; owns nothing.  Each refusal is one line with
+ * the export's name, the path, what is wrong and what to do. */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cleanup.h"
+#include "export-priv.h"
+
+#define DIO_ALIGN_MAX 65536u
+
+struct refusal {
+	const struct export *ex;
+	char *err;
+	size_t errlen;
+};
+
+/* Returns @rc. */
+__attribute__((format(printf, 3, 4)))
+static int refuse(const struct refusal *to, int rc, const char *fmt, ...)
+{
+	int n = snprintf(to->err, to->errlen, "export '%s': '%s' ", to->ex->name, to->ex->path);
+	va_list ap;
+
+	if (n < 0 || (size_t)n >= to->errlen)
+		return rc;
+	va_start(ap, fmt);
+	vsnprintf(to->err + n, to->errlen - (size_t)n, fmt, ap);
+	va_end(ap);
+	return rc;
+}
+
+static bool only_readable(const struct export *ex, int err)
+{
+	return !ex->readonly && (err == EACCES || err == EROFS || err == EPERM) &&
+	       !access(ex->path, R_OK);
+}
+
+static int open_path(struct export *ex, const struct refusal *to)
+{
+	int flags = O_CLOEXEC | (ex->readonly ? O_RDONLY : O_RDWR) | (ex->direct ? O_DIRECT : 0);
+	int err, read_only = 0;
+
+	ex->fd = open(ex->path, flags);
+	if (ex->fd < 0) {
+		err = errno;
+		if (ex->direct && err == EINVAL)
+			return refuse(to, -err, "cannot be opened with O_DIRECT: its file system does "
+				      "not support that: leave ',direct' out");
+		if (only_readable(ex, err))
+			return refuse(to, -err, "is not writable (%s): add ',readonly' to export it "
+				      "read-only", strerror(err));
+		return refuse(to, -err, "cannot be opened: %s", strerror(err));
+	}
+	if (ex->is_block && !ex->readonly && !ioctl(ex->fd, BLKROGET, &read_only) && read_only)
+		return refuse(to, -EROFS, "is not writable (read-only device): add ',readonly' to "
+			      "export it read-only");
+	return 0;
+}
+
+static int learn_size(struct export *ex, const struct stat *st, const struct refusal *to)
+{
+	uint64_t size = (uint64_t)st->st_size;
+
+	if (ex->is_block && ioctl(ex->fd, BLKGETSIZE64, &size) < 0)
+		return refuse(to, -errno, "does not tell its size: %s", strerror(errno));
+	if (!size)
+		return refuse(to, -EINVAL, ex->is_block ?
+			      "has size 0: there is no medium in this device" :
+			      "is empty: give it a size first, e.g.: truncate -s 1G");
+	if (size % RNBD_SECTOR_SIZE)
+		return refuse(to, -EINVAL, "has %llu bytes, which is no multiple of 512, and RNBD "
+			      "counts in sectors of 512: round it up with: truncate -s %%512 '%s'",
+			      (unsigned long long)size, ex->path);
+	ex->size = size;
+	return 0;
+}
+
+/* The largest of what memory, offset and length need; 0: cannot tell. */
+static uint32_t dio_align_statx(const struct export *ex)
+{
+#ifdef STATX_DIOALIGN
+	struct statx stx;
+
+	if (!statx(ex->fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &stx) &&
+	    (stx.stx_mask & STATX_DIOALIGN))
+		return MAX(MAX(stx.stx_dio_mem_align, stx.stx_dio_offset_align), RNBD_SECTOR_SIZE);
+#endif
+	return 0;
+}
+
+static uint32_t dio_align_try(const struct export *ex)
+{
+	_cleanup_free_ char *mem = NULL;
+	void *p;
+
+	if (posix_memalign(&p, 2 * DIO_ALIGN_MAX, 2 * DIO_ALIGN_MAX))
+		return 0;
+	mem = p;
+	/* Memory that is aligned to no more than @align, at an offset likewise.  A file that ends
+	 * there gives 0, after the alignment was checked. */
+	for (uint32_t align = RNBD_SECTOR_SIZE; align < DIO_ALIGN_MAX; align *= 2) {
+		if (pread(ex->fd, mem + align, align, align) >= 0)
+			return align;
+	}
+	return 0;
+}
+
+static int learn_dio_align(struct export *ex, const struct refusal *to)
+{
+	int rc;
+
+	ex->dio_align = dio_align_statx(ex);
+	if (!ex->dio_align)
+		ex->dio_align = dio_align_try(ex);
+	if (!ex->dio_align || !is_pow2(ex->dio_align) || ex->dio_align > DIO_ALIGN_MAX)
+		return refuse(to, -EINVAL, "cannot be read with O_DIRECT: leave ',direct' out");
+	ex->tail_start = ex->size;
+	if (!(ex->size % ex->dio_align))
+		return 0;
+	/* Whole pages, so that no page of the page cache holds data that is written directly. */
+	ex->tail_start = align_down(ex->size, MAX(ex->dio_align, (uint32_t)sysconf(_SC_PAGESIZE)));
+	ex->tail_fd = open(ex->path, O_CLOEXEC | (ex->readonly ? O_RDONLY : O_RDWR));
+	if (ex->tail_fd < 0) {
+		rc = -errno;
+		return refuse(to, rc, "cannot be opened: %s", strerror(-rc));
+	}
+	/* No read-ahead: nothing but the last block is to be in the page cache. */
+	posix_fadvise(ex->tail_fd, 0, 0, POSIX_FADV_RANDOM);
+	return 0;
+}
+
+int export_open(struct export *ex, char *err, size_t errlen)
+{
+	const struct refusal to = { .ex = ex, .err = err, .errlen = errlen };
+	struct stat st;
+	int rc;
+
+	/* Before opening: opening a FIFO waits, and some devices act on it. */
+	if (stat(ex->path, &st) < 0)
+		return refuse(&to, -errno, "cannot be opened: %s", strerror(errno));
+	if (S_ISDIR(st.st_mode))
+		return refuse(&to, -EISDIR, "is a directory: expected a regular file or a block "
+			      "device");
+	if (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode))
+		return refuse(&to, -EINVAL, "is neither a regular file nor a block device");
+	ex->is_block = S_ISBLK(st.st_mode);
+	rc = open_path(ex, &to);
+	if (rc)
+		return rc;
+	if (fstat(ex->fd, &st) < 0)
+		return refuse(&to, -errno, "cannot be examined: %s", strerror(errno));
+	if (ex->is_block != !!S_ISBLK(st.st_mode))
+		return refuse(&to, -ESTALE, "was replaced while it was opened");
+	ex->dev = ex->is_block ? st.st_rdev : st.st_dev;
+	ex->ino = ex->is_block ? 0 : st.st_ino;
+	rc = learn_size(ex, &st, &to);
+	if (!rc && ex->direct)
+		rc = learn_dio_align(ex, &to);
+	if (rc)
+		return rc;
+	if (ex->is_block)
+		export_geometry_block(ex);
+	else
+		export_geometry_file(ex, (uint32_t)st.st_blksize);
+	return 0;
+}

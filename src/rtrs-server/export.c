@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the exports: parsed, opened and measured on the main thread at start (export-probe.c),
+ * constant afterwards but for the user counts (control thread) and the error latch (any thread).
+ * Ends with exports_fini() when no IO is in flight.  A spec that cannot be served is refused with one
+ * line that names it. */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "export-priv.h"
+
+void exports_init(struct exports *e)
+{
+	list_init(&e->list);
+	e->n = 0;
+}
+
+static void export_free(struct export *ex)
+{
+	if (ex->tail_fd >= 0)
+		close(ex->tail_fd);
+	if (ex->fd >= 0)
+		close(ex->fd);
+	pthread_mutex_destroy(&ex->ranges.lock);
+	free(ex->name);
+	free(ex->path);
+	free(ex);
+}
+
+void exports_fini(struct exports *e)
+{
+	struct list *l;
+
+	while ((l = list_pop(&e->list)))
+		export_free(list_entry(l, struct export, link));
+	e->n = 0;
+}
+
+struct export *exports_find(const struct exports *e, const char *name)
+{
+	struct export *ex;
+
+	list_for_each(ex, &e->list, link) {
+		if (!strcmp(ex->name, name))
+			return ex;
+	}
+	return NULL;
+}
+
+/* ---- "NAME=PATH[,readonly][,direct]" ---- */
+
+/* Copy @text up to the next unescaped comma into a new string, without the escapes; @rest is set to
+ * the comma or the end. */
+static char *unescape(const char *text, const char **rest)
+{
+	char *out = malloc(strlen(text) + 1), *o = out;
+
+	if (!out)
+		return NULL;
+	while (*text && *text != ',') {
+		if (text[0] == '\\' && (text[1] == ',' || text[1] == '\\'))
+			text++;
+		*o++ = *text++;
+	}
+	*o = '\0';
+	*rest = text;
+	return out;
+}
+
+static int parse_flags(struct export *ex, const char *text, char *err, size_t errlen)
+{
+	while (*text == ',') {
+		size_t len = strcspn(++text, ",");
+
+		if (len == strlen("readonly") && !strncmp(text, "readonly", len)) {
+			ex->readonly = true;
+		} else if (len == strlen("direct") && !strncmp(text, "direct", len)) {
+			ex->direct = true;
+		} else {
+			snprintf(err, errlen, "export '%s': unknown flag '%.*s': expected readonly "
+				 "or direct (a comma in PATH is written '\\,')", ex->name, (int)len,
+				 text);
+			return -EINVAL;
+		}
+		text += len;
+	}
+	return 0;
+}
+
+static int check_name(const struct exports *e, const char *name, char *err, size_t errlen)
+{
+	if (!*name) {
+		snprintf(err, errlen, "export without a name: expected NAME=PATH");
+		return -EINVAL;
+	}
+	if (strlen(name) >= RNBD_NAME_MAX) {
+		snprintf(err, errlen, "export name '%.32s...' has %zu bytes: at most %d fit the "
+			 "protocol", name, strlen(name), RNBD_NAME_MAX - 1);
+		return -ENAMETOOLONG;
+	}
+	if (strstr(name, "..")) {
+		snprintf(err, errlen, "export name '%s': '..' is not allowed in a name", name);
+		return -EINVAL;
+	}
+	if (exports_find(e, name)) {
+		snprintf(err, errlen, "export name '%s' is given twice", name);
+		return -EEXIST;
+	}
+	return 0;
+}
+
+static int parse_spec(struct export *ex, const struct exports *e, const char *spec, char *err,
+		      size_t errlen)
+{
+	const char *eq = strchr(spec, '='), *rest;
+	int rc;
+
+	if (!eq) {
+		snprintf(err, errlen, "'%s': expected NAME=PATH[,readonly][,direct]", spec);
+		return -EINVAL;
+	}
+	ex->name = strndup(spec, (size_t)(eq - spec));
+	ex->path = unescape(eq + 1, &rest);
+	if (!ex->name || !ex->path) {
+		snprintf(err, errlen, "export '%s': out of memory", spec);
+		return -ENOMEM;
+	}
+	rc = check_name(e, ex->name, err, errlen);
+	if (rc)
+		return rc;
+	if (!*ex->path) {
+		snprintf(err, errlen, "export '%s': no path: expected NAME=PATH", ex->name);
+		return -EINVAL;
+	}
+	return parse_flags(ex, rest, err, errlen);
+}
+
+/* The first export of the same file or device counts for all of them. */
+static struct export *find_same_file(const struct exports *e, const struct export *ex)
+{
+	struct export *other;
+
+	list_for_each(other, &e->list, link) {
+		if (other->is_block == ex->is_block && other->dev == ex->dev &&
+		    other->ino == ex->ino)
+			return other->first;
+	}
+	return NULL;
+}
+
+int exports_add(struct exports *e, const char *spec, char *err, size_t errlen)
+{
+	struct export *ex = calloc(1, sizeof(*ex));
+	struct export *same;
+	int rc;
+
+	if (!ex) {
+		snprintf(err, errlen, "export '%s': out of memory", spec);
+		return -ENOMEM;
+	}
+	ex->fd = -1;
+	ex->tail_fd = -1;
+	export_ranges_init(&ex->ranges);
+	rc = parse_spec(ex, e, spec, err, errlen);
+	if (!rc)
+		rc = export_open(ex, err, errlen);
+	if (rc) {
+		export_free(ex);
+		return rc;
+	}
+	same = find_same_file(e, ex);
+	ex->first = same ? same : ex;
+	ex->index = e->n++;
+	list_add_tail(&e->list, &ex->link);
+	return 0;
+}
+
+/* ---- sharing, protocol.md 8.2 ---- */
+
+int export_acquire(struct export *ex, enum rnbd_access_mode mode)
+{
+	struct export *count = ex->first;
+	unsigned max_writers = mode == RNBD_ACCESS_MIGRATION ? 2 : 1;
+
+	if (mode != RNBD_ACCESS_RO) {
+		if (ex->readonly)
+			return -EROFS;
+		if (count->writers >= max_writers)
+			return -EPERM;
+		count->writers++;
+	}
+	if (!count->users++)
+		atomic_store(&count->sync_error, 0);
+	return 0;
+}
+
+void export_release(struct export *ex, enum rnbd_access_mode mode)
+{
+	struct export *count = ex->first;
+
+	assert(count->users);
+	count->users--;
+	if (mode != RNBD_ACCESS_RO) {
+		assert(count->writers);
+		count->writers--;
+	}
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The program: reads the command line, makes the reactors and their threads, starts the server, says
+ * that it is ready, and stops all on SIGTERM or SIGINT.
+ *
+ * Reactor 0 is the main thread's and the control thread.  The stop goes: srv_shutdown(); when it is
+ * done srv_destroy(); stop and join the other threads; unwatch the signals; stop reactor 0.  A start
+ * that fails undoes what was done, in reverse, with one line on stderr. */
+#include <config.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include "conf.h"
+#include "export-io.h"
+#include "log.h"
+#include "reactor.h"
+#include "srv.h"
+
+#define RING_ENTRIES 256
+
+struct thread {
+	struct program *program;
+	struct reactor *reactor;
+	pthread_t id;
+	bool running;
+	sem_t attached;
+	int status;			/* of attaching; before @attached */
+	char err[256];
+};
+
+struct program {
+	struct srv_conf conf;
+	struct thread *threads;		/* conf.threads; 0 is the main thread */
+	struct srv *srv;
+	struct reactor_watch signals;
+	bool stopping;
+};
+
+/* ---- log ---- */
+
+/* The journal takes the level from a prefix. */
+static void journal_sink(enum log_level level, const char *line)
+{
+	static const char *const prefix[] = { SD_ERR, SD_WARNING, SD_INFO, SD_DEBUG };
+
+	fprintf(stderr, "%s%s\n", prefix[level], line);
+}
+
+static void stderr_sink(enum log_level level, const char *line)
+{
+	fprintf(stderr, "rtrs-server: %s: %s\n", log_level_name(level), line);
+}
+
+/* ---- threads ---- */
+
+static void *thread_main(void *arg)
+{
+	struct thread *t = arg;
+
+	t->status = export_io_attach(t->reactor, t->program->conf.exports, t->err, sizeof(t->err));
+	sem_post(&t->attached);
+	if (t->status)
+		return NULL;
+	if (reactor_run(t->reactor)) {
+		/* Its requests will never be answered and the rest cannot do without it. */
+		log_err(reactor_name(t->reactor), "the reactor has failed: giving up");
+		_exit(1);
+	}
+	export_io_detach(t->reactor);
+	return NULL;
+}
+
+static int threads_create(struct program *p)
+{
+	p->threads = calloc(p->conf.threads, sizeof(*p->threads));
+	if (!p->threads) {
+		log_err(NULL, "out of memory");
+		return -ENOMEM;
+	}
+	for (unsigned i = 0; i < p->conf.threads; i++) {
+		char name[32];
+		int rc;
+
+		snprintf(name, sizeof(name), "reactor %u", i);
+		p->threads[i].program = p;
+		rc = reactor_create(name, RING_ENTRIES, &p->threads[i].reactor);
+		if (rc)
+			return rc;
+		sem_init(&p->threads[i].attached, 0, 0);
+	}
+	return 0;
+}
+
+static int threads_start(struct program *p)
+{
+	for (unsigned i = 1; i < p->conf.threads; i++) {
+		struct thread *t = &p->threads[i];
+		int rc = pthread_create(&t->id, NULL, thread_main, t);
+
+		if (rc) {
+			log_err(NULL, "cannot start thread %u: %s", i, strerror(rc));
+			return -rc;
+		}
+		t->running = true;
+	}
+	p->threads[0].status = export_io_attach(p->threads[0].reactor, p->conf.exports,
+						p->threads[0].err, sizeof(p->threads[0].err));
+	sem_post(&p->threads[0].attached);
+	for (unsigned i = 0; i < p->conf.threads; i++) {
+		struct thread *t = &p->threads[i];
+
+		sem_wait(&t->attached);
+		if (t->status) {
+			log_err(NULL, "%s", t->err);
+			return t->status;
+		}
+	}
+	return 0;
+}
+
+static void threads_join(struct program *p)
+{
+	for (unsigned i = 1; i < p->conf.threads; i++) {
+		if (p->threads[i].running)
+			reactor_stop(p->threads[i].reactor);
+	}
+	for (unsigned i = 1; i < p->conf.threads; i++) {
+		if (p->threads[i].running)
+			pthread_join(p->threads[i].id, NULL);
+		p->threads[i].running = false;
+	}
+}
+
+static void threads_destroy(struct program *p)
+{
+	if (!p->threads)
+		return;
+	threads_join(p);
+	if (p->threads[0].reactor)
+		export_io_detach(p->threads[0].reactor);
+	for (unsigned i = 0; i < p->conf.threads; i++)
+		reactor_destroy(p->threads[i].reactor);
+	free(p->threads);
+}
+
+/* ---- stop ---- */
+
+static void exit_at_once(int sig)
+{
+	_exit(128 + sig);
+}
+
+static void signals_closed(struct reactor_watch *w)
+{
+	close(w->fd);
+	reactor_stop(w->reactor);
+}
+
+static void stopped(void *arg)
+{
+	struct program *p = arg;
+
+	srv_destroy(p->srv);
+	threads_join(p);
+	reactor_unwatch(&p->signals);
+}
+
+static bool signals_ready(struct reactor_watch *w)
+{
+	struct program *p = container_of(w, struct program, signals);
+	struct sigaction at_once = { .sa_handler = exit_at_once };
+	struct signalfd_siginfo info;
+	sigset_t set;
+
+	if (p->stopping || read(w->fd, &info, sizeof(info)) != sizeof(info))
+		return false;
+	p->stopping = true;
+	log_info(NULL, "%s: stopping; a second signal exits at once",
+		 info.ssi_signo == SIGINT ? "SIGINT" : "SIGTERM");
+	sd_notify(0, "STOPPING=1");
+	sigaction(SIGTERM, &at_once, NULL);
+	sigaction(SIGINT, &at_once, NULL);
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	srv_shutdown(p->srv, stopped, p);
+	return false;
+}
+
+/* Before any thread starts: they inherit the mask. */
+static int signals_open(struct program *p)
+{
+	sigset_t set;
+
+	signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	p->signals.fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+	p->signals.events = POLLIN;
+	p->signals.ready = signals_ready;
+	p->signals.closed = signals_closed;
+	return p->signals.fd < 0 ? -errno : 0;
+}
+
+/* ---- start ---- */
+
+static void tell_ready(struct program *p)
+{
+	static const char line[] = "ready\n";
+	int fd = p->conf.ready_fd;
+
+	sd_notify(0, "READY=1");
+	if (fd < 0)
+		return;
+	if (write(fd, line, sizeof(line) - 1) < 0)
+		log_warn(NULL, "--ready-fd %d: %s", fd, strerror(errno));
+	close(fd);
+}
+
+static int serve(struct program *p)
+{
+	struct reactor **reactors = calloc(p->conf.threads, sizeof(struct reactor *));
+	struct reactor *control = p->threads[0].reactor;
+	char err[512];
+	int rc;
+
+	if (!reactors) {
+		log_err(NULL, "out of memory");
+		return -ENOMEM;
+	}
+	for (unsigned i = 0; i < p->conf.threads; i++)
+		reactors[i] = p->threads[i].reactor;
+	rc = srv_start(&p->conf, reactors, p->conf.threads, &p->srv, err, sizeof(err));
+	free(reactors);
+	if (rc) {
+		log_err(NULL, "%s", err);
+		return rc;
+	}
+	rc = reactor_watch(control, &p->signals);
+	if (rc) {
+		log_err(NULL, "cannot watch signals: %s", strerror(-rc));
+		exit(1);		/* the server runs already; nobody has been told so */
+	}
+	fflush(stdout);
+	tell_ready(p);
+	return reactor_run(control);
+}
+
+static int run(struct program *p)
+{
+	int rc = signals_open(p);
+
+	if (rc) {
+		log_err(NULL, "cannot open a signalfd: %s", strerror(-rc));
+		return rc;
+	}
+	rc = threads_create(p);
+	if (!rc)
+		rc = threads_start(p);
+	if (!rc)
+		rc = serve(p);
+	threads_destroy(p);
+	return rc;
+}
+
+int main(int argc, char **argv)
+{
+	struct program p = { 0 };
+	enum conf_result result;
+	char err[512];
+	int status = 0;
+
+	result = conf_parse(&p.conf, argc, argv, err, sizeof(err));
+	log_init(getenv("JOURNAL_STREAM") ? journal_sink : stderr_sink, p.conf.log_level);
+	if (result == CONF_USAGE || result == CONF_FAILED)
+		log_err(NULL, "%s", err);
+	switch (result) {
+	case CONF_RUN:
+		status = run(&p) ? 1 : 0;
+		break;
+	case CONF_EXIT:
+		break;
+	case CONF_USAGE:
+		status = 2;
+		break;
+	case CONF_FAILED:
+		status = 1;
+		break;
+	}
+	conf_fini(&p.conf);
+	return status;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The inside of a reactor, for reactor*.c and export-io*.c only.  All functions: thread of the
+ * reactor. */
+#ifndef REACTOR_PRIV_H
+#define REACTOR_PRIV_H
+
+#include <liburing.h>
+
+#include "reactor-op.h"
+#include "reactor.h"
+
+struct export_ring;
+
+struct reactor {
+	struct io_uring ring;
+	bool enabled;			/* the ring belongs to the thread that enabled it */
+	char name[32];
+	bool stopped;
+
+	struct list tasks;		/* struct reactor_task */
+	struct list ready;		/* struct reactor_poll: run ready() in this pass */
+	struct list closed;		/* struct reactor_poll: run closed() in this pass */
+	struct timers timers;
+
+	struct inbox inbox;
+	struct reactor_watch inbox_watch;
+	_Atomic(bool) stop_posted;
+	struct inbox_msg stop_msg;
+
+	struct export_ring *storage;	/* export-io's part; NULL while not attached */
+};
+
+/* Make the calling thread the one that submits.  Idempotent.  0 or -errno. */
+int reactor_enable(struct reactor *r);
+
+/* An empty submission entry whose completion runs @op->done.  Never NULL: a full queue is submitted
+ * first.  It leaves with the end of the pass; to be filled by an io_uring_prep_*() before anything
+ * else is asked of the ring. */
+struct io_uring_sqe *reactor_sqe(struct reactor *r, struct reactor_op *op);
+
+/* reactor-watch.c: run what is ready, and what is closed. */
+void reactor_run_ready(struct reactor *r);
+void reactor_run_closed(struct reactor *r);
+
+#endif

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the polls behind a struct reactor_watch; thread of the reactor.
+ *
+ * POLLIN is a multishot poll that stays armed as long as the descriptor is watched; it reports edges,
+ * and ready()'s return value makes levels of them.  POLLOUT is wanted rarely, when a socket is full,
+ * so it is a poll of its own that fires once and is armed again while wanted.  Ends when unwatched:
+ * both polls are cancelled, and closed() runs when the last completion of them and of their
+ * cancellations has come.  A poll that fails makes the descriptor ready: its owner meets the error. */
+#include <config.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "log.h"
+#include "reactor-priv.h"
+
+struct reactor_poll {
+	struct list link;		/* on reactor.ready or .closed */
+	struct reactor_watch *watch;
+	struct reactor_op in, out, cancel;
+	bool in_armed, out_armed;
+	bool missed;			/* an edge came while POLLIN was not wanted */
+	bool unwatched;
+	bool cancel_again;
+	unsigned cancelling;		/* cancellations without completion */
+};
+
+static void poll_mark_ready(struct reactor_poll *p)
+{
+	if (!p->unwatched && list_empty(&p->link))
+		list_add_tail(&p->watch->reactor->ready, &p->link);
+}
+
+static void poll_arm_in(struct reactor_poll *p)
+{
+	struct reactor_watch *w = p->watch;
+
+	io_uring_prep_poll_multishot(reactor_sqe(w->reactor, &p->in), w->fd, POLLIN | POLLRDHUP);
+	p->in_armed = true;
+}
+
+static void poll_arm_out(struct reactor_poll *p)
+{
+	struct reactor_watch *w = p->watch;
+
+	io_uring_prep_poll_add(reactor_sqe(w->reactor, &p->out), w->fd, POLLOUT);
+	p->out_armed = true;
+}
+
+static void poll_cancel(struct reactor_poll *p, struct reactor_op *op)
+{
+	io_uring_prep_cancel(reactor_sqe(p->watch->reactor, &p->cancel), op, 0);
+	p->cancelling++;
+}
+
+/* Nothing in the ring refers to @p any more: hand it to this pass. */
+static void poll_check_closed(struct reactor_poll *p)
+{
+	if (p->unwatched && !p->in_armed && !p->out_armed && !p->cancelling &&
+	    list_empty(&p->link))
+		list_add_tail(&p->watch->reactor->closed, &p->link);
+}
+
+static void poll_in_done(struct reactor_op *op, int res, unsigned flags)
+{
+	struct reactor_poll *p = container_of(op, struct reactor_poll, in);
+
+	p->in_armed = flags & IORING_CQE_F_MORE;
+	if (p->unwatched) {
+		poll_check_closed(p);
+		return;
+	}
+	if (res < 0)
+		log_err(reactor_name(p->watch->reactor), "poll of descriptor %d: %s", p->watch->fd,
+			strerror(-res));
+	if (res >= 0 && !p->in_armed)
+		poll_arm_in(p);
+	if ((p->watch->events & POLLIN) || res < 0 || (res & (POLLERR | POLLHUP)))
+		poll_mark_ready(p);
+	else
+		p->missed = true;
+}
+
+static void poll_out_done(struct reactor_op *op, int res, unsigned flags)
+{
+	struct reactor_poll *p = container_of(op, struct reactor_poll, out);
+
+	p->out_armed = false;
+	if (p->unwatched)
+		poll_check_closed(p);
+	else if (p->watch->events & POLLOUT)
+		poll_mark_ready(p);
+}
+
+static void poll_cancel_done(struct reactor_op *op, int res, unsigned flags)
+{
+	struct reactor_poll *p = container_of(op, struct reactor_poll, cancel);
+
+	p->cancelling--;
+	/* -ENOENT: it had completed.  -EALREADY: it is completing now; if that is one of several
+	 * shots, the poll goes on and is to be cancelled again. */
+	if (res == -EALREADY)
+		p->cancel_again = true;
+	if (p->cancel_again && !p->cancelling) {
+		p->cancel_again = false;
+		if (p->in_armed)
+			poll_cancel(p, &p->in);
+		if (p->out_armed)
+			poll_cancel(p, &p->out);
+	}
+	poll_check_closed(p);
+}
+
+int reactor_watch(struct reactor *r, struct reactor_watch *w)
+{
+	struct reactor_poll *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return -ENOMEM;
+	assert(w->fd >= 0 && w->ready && !(w->events & ~(POLLIN | POLLOUT)));
+	list_init(&p->link);
+	p->watch = w;
+	p->in.done = poll_in_done;
+	p->out.done = poll_out_done;
+	p->cancel.done = poll_cancel_done;
+	w->reactor = r;
+	w->impl = p;
+	poll_arm_in(p);
+	if (w->events & POLLOUT)
+		poll_arm_out(p);
+	return 0;
+}
+
+void reactor_watch_events(struct reactor_watch *w, short events)
+{
+	struct reactor_poll *p = w->impl;
+
+	assert(!(events & ~(POLLIN | POLLOUT)));
+	w->events = events;
+	if ((events & POLLIN) && p->missed) {
+		p->missed = false;
+		poll_mark_ready(p);
+	}
+	if ((events & POLLOUT) && !p->out_armed)
+		poll_arm_out(p);
+}
+
+void reactor_unwatch(struct reactor_watch *w)
+{
+	struct reactor_poll *p = w->impl;
+
+	assert(!p->unwatched);
+	p->unwatched = true;
+	list_del(&p->link);
+	if (p->in_armed)
+		poll_cancel(p, &p->in);
+	if (p->out_armed)
+		poll_cancel(p, &p->out);
+	poll_check_closed(p);
+}
+
+void reactor_run_ready(struct reactor *r)
+{
+	struct list now, *l;
+
+	list_init(&now);
+	list_splice_tail(&now, &r->ready);
+	while ((l = list_pop(&now))) {
+		struct reactor_poll *p = list_entry(l, struct reactor_poll, link);
+		struct reactor_watch *w = p->watch;
+
+		/* ready() may unwatch @w or others of this list; @p lives until
+		 * reactor_run_closed(). */
+		if (w->ready(w))
+			poll_mark_ready(p);
+		if (!p->unwatched && (w->events & POLLOUT) && !p->out_armed && list_empty(&p->link))
+			poll_arm_out(p);
+	}
+}
+
+void reactor_run_closed(struct reactor *r)
+{
+	struct list *l;
+
+	while ((l = list_pop(&r->closed))) {
+		struct reactor_poll *p = list_entry(l, struct reactor_poll, link);
+		struct reactor_watch *w = p->watch;
+
+		w->impl = NULL;
+		free(p);
+		if (w->closed)
+			w->closed(w);
+	}
+}

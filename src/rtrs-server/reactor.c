@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns one ring and the loop around it.
+ *
+ * Made by the main thread with the ring disabled, so that a host that forbids io_uring is found out
+ * before any thread starts; enabled by the thread that runs it, which from then on is the only one
+ * that may submit.  Ends by reactor_stop(): what is still in flight then is the caller's to know;
+ * the ring is closed by reactor_destroy() after its thread has ended.  A ring that fails in the loop
+ * ends reactor_run() with the error. */
+#include <config.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "log.h"
+#include "reactor-priv.h"
+
+/* Room for several completions per submission entry: multishot polls post without one. */
+#define CQ_PER_SQ 8
+
+/* ---- making the ring ---- */
+
+static int sysctl_disabled(void)
+{
+	FILE *f = fopen("/proc/sys/kernel/io_uring_disabled", "re");
+	int value = 0;
+
+	if (!f)
+		return 0;
+	if (fscanf(f, "%d", &value) != 1)
+		value = 0;
+	fclose(f);
+	return value;
+}
+
+static void log_setup_error(const char *name, int err)
+{
+	int disabled = sysctl_disabled();
+
+	if (err == -EPERM && disabled == 1)
+		log_err(name, "io_uring is kept for privileged users on this host "
+			"(kernel.io_uring_disabled = 1): run as root, as a member of the group "
+			"kernel.io_uring_group, or run: sysctl -w kernel.io_uring_disabled=0");
+	else if (err == -EPERM && disabled)
+		log_err(name, "io_uring is forbidden on this host (kernel.io_uring_disabled = %d): "
+			"to allow it run: sysctl -w kernel.io_uring_disabled=0", disabled);
+	else if (err == -EPERM || err == -EACCES)
+		log_err(name, "io_uring is forbidden by a system call filter, as containers have: "
+			"allow io_uring_setup, io_uring_enter and io_uring_register in its seccomp "
+			"profile (systemd: SystemCallFilter=@io-event)");
+	else if (err == -ENOSYS)
+		log_err(name, "this kernel has no io_uring, or a system call filter hides it: "
+			"Linux 5.19 or later with CONFIG_IO_URING is needed, and io_uring_setup, "
+			"io_uring_enter and io_uring_register in the seccomp profile of a container");
+	else if (err == -ENOMEM)
+		log_err(name, "no memory for an io_uring: raise the limit of locked memory "
+			"(ulimit -l, systemd: LimitMEMLOCK=)");
+	else
+		log_err(name, "cannot create an io_uring: %s", strerror(-err));
+}
+
+static const uint8_t needed_ops[] = {
+	IORING_OP_READV, IORING_OP_WRITEV, IORING_OP_READ, IORING_OP_WRITE, IORING_OP_READ_FIXED,
+	IORING_OP_WRITE_FIXED, IORING_OP_FSYNC, IORING_OP_FALLOCATE, IORING_OP_POLL_ADD,
+	IORING_OP_ASYNC_CANCEL,
+};
+
+static int check_features(const char *name, struct io_uring *ring)
+{
+	const unsigned needed = IORING_FEAT_NODROP | IORING_FEAT_EXT_ARG | IORING_FEAT_RSRC_TAGS |
+				IORING_FEAT_SUBMIT_STABLE;
+	struct io_uring_probe *probe = io_uring_get_probe_ring(ring);
+	int rc = 0;
+
+	if (!probe)
+		return -ENOMEM;
+	if ((ring->features & needed) != needed) {
+		log_err(name, "this kernel's io_uring is too old (features 0x%x, needed 0x%x): "
+			"Linux 5.19 or later is needed", ring->features, needed);
+		rc = -ENOSYS;
+	}
+	for (unsigned i = 0; !rc && i < ARRAY_SIZE(needed_ops); i++) {
+		if (!io_uring_opcode_supported(probe, needed_ops[i])) {
+			log_err(name, "this kernel's io_uring has no operation %u: Linux 5.19 or "
+				"later is needed", needed_ops[i]);
+			rc = -ENOSYS;
+		}
+	}
+	io_uring_free_probe(probe);
+	return rc;
+}
+
+static int ring_init(const char *name, struct io_uring *ring, unsigned entries)
+{
+	static const unsigned flags[] = {	/* best first */
+		IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_SUBMIT_ALL,
+		IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_COOP_TASKRUN | IORING_SETUP_SUBMIT_ALL,
+		IORING_SETUP_COOP_TASKRUN | IORING_SETUP_SUBMIT_ALL,
+		IORING_SETUP_SUBMIT_ALL,
+	};
+	int rc = -EINVAL;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(flags) && rc == -EINVAL; i++) {
+		struct io_uring_params p = {
+			.flags = flags[i] | IORING_SETUP_R_DISABLED | IORING_SETUP_CQSIZE |
+				 IORING_SETUP_CLAMP,
+			.cq_entries = entries * CQ_PER_SQ,
+		};
+
+		rc = io_uring_queue_init_params(entries, ring, &p);
+	}
+	if (rc) {
+		log_setup_error(name, rc);
+		return rc;
+	}
+	rc = check_features(name, ring);
+	if (rc)
+		io_uring_queue_exit(ring);
+	return rc;
+}
+
+/* ---- life ---- */
+
+static bool inbox_ready(struct reactor_watch *w)
+{
+	struct reactor *r = container_of(w, struct reactor, inbox_watch);
+
+	inbox_run(&r->inbox);
+	return false;
+}
+
+static void stop_msg(struct inbox_msg *msg)
+{
+	container_of(msg, struct reactor, stop_msg)->stopped = true;
+}
+
+int reactor_create(const char *name, unsigned ring_entries, struct reactor **out)
+{
+	struct reactor *r = calloc(1, sizeof(*r));
+	int rc;
+
+	if (!r)
+		return -ENOMEM;
+	snprintf(r->name, sizeof(r->name), "%s", name);
+	list_init(&r->tasks);
+	list_init(&r->ready);
+	list_init(&r->closed);
+	timers_init(&r->timers);
+	r->stop_msg.fn = stop_msg;
+	rc = inbox_init(&r->inbox);
+	if (rc)
+		goto err_free;
+	rc = ring_init(r->name, &r->ring, ring_entries);
+	if (rc)
+		goto err_inbox;
+	*out = r;
+	return 0;
+
+err_inbox:
+	inbox_fini(&r->inbox);
+err_free:
+	free(r);
+	return rc;
+}
+
+void reactor_destroy(struct reactor *r)
+{
+	if (!r)
+		return;
+	assert(!r->storage);
+	/* Only the inbox is watched still; closing the ring ends that. */
+	io_uring_queue_exit(&r->ring);
+	free(r->inbox_watch.impl);
+	inbox_fini(&r->inbox);
+	free(r);
+}
+
+int reactor_enable(struct reactor *r)
+{
+	int rc;
+
+	if (r->enabled)
+		return 0;
+	/* liburing 2.3 declares io_uring_enable_rings() and does not export it. */
+	rc = io_uring_register((unsigned)r->ring.ring_fd, IORING_REGISTER_ENABLE_RINGS, NULL, 0);
+	if (rc < 0) {
+		log_err(r->name, "cannot enable the io_uring: %s", strerror(-rc));
+		return rc;
+	}
+	r->enabled = true;
+	r->inbox_watch.fd = r->inbox.eventfd;
+	r->inbox_watch.events = POLLIN;
+	r->inbox_watch.ready = inbox_ready;
+	return reactor_watch(r, &r->inbox_watch);
+}
+
+void reactor_stop(struct reactor *r)
+{
+	if (!atomic_exchange(&r->stop_posted, true))
+		inbox_post(&r->inbox, &r->stop_msg);
+}
+
+const char *reactor_name(const struct reactor *r)
+{
+	return r->name;
+}
+
+struct timers *reactor_timers(struct reactor *r)
+{
+	return &r->timers;
+}
+
+struct inbox *reactor_inbox(struct reactor *r)
+{
+	return &r->inbox;
+}
+
+/* ---- the loop ---- */
+
+struct io_uring_sqe *reactor_sqe(struct reactor *r, struct reactor_op *op)
+{
+	struct io_uring_sqe *sqe = io_uring_get_sqe(&r->ring);
+
+	while (!sqe) {
+		int rc = io_uring_submit(&r->ring);
+
+		if (rc < 0 && rc != -EINTR && rc != -EAGAIN && rc != -EBUSY) {
+			/* Only a ring used by the wrong thread or torn down gets here. */
+			log_err(r->name, "io_uring_enter: %s", strerror(-rc));
+			abort();
+		}
+		if (rc == -EAGAIN || rc == -EBUSY)	/* the kernel is short of memory */
+			sched_yield();
+		sqe = io_uring_get_sqe(&r->ring);
+	}
+	io_uring_sqe_set_data(sqe, op);
+	return sqe;
+}
+
+/* Submit all that is queued; sleep when there is nothing else to do. */
+static int submit_and_wait(struct reactor *r)
+{
+	uint64_t next = timers_next(&r->timers), now;
+	struct __kernel_timespec ts;
+	struct io_uring_cqe *cqe;
+
+	if (!list_empty(&r->tasks) || !list_empty(&r->ready) || !list_empty(&r->closed))
+		return io_uring_submit_and_get_events(&r->ring);
+	if (next == CLOCK_NEVER)
+		return io_uring_submit_and_wait(&r->ring, 1);
+	now = clock_now_ms();
+	if (next <= now)
+		return io_uring_submit_and_get_events(&r->ring);
+	ts.tv_sec = (long long)((next - now) / 1000);
+	ts.tv_nsec = (long long)((next - now) % 1000) * 1000000;
+	return io_uring_submit_and_wait_timeout(&r->ring, &cqe, 1, &ts, NULL);
+}
+
+/* What is there now and no more, so that the rest of the pass gets its turn. */
+static void reap(struct reactor *r)
+{
+	unsigned n = io_uring_cq_ready(&r->ring);
+	struct io_uring_cqe *cqe;
+
+	while (n-- && !io_uring_peek_cqe(&r->ring, &cqe)) {
+		struct reactor_op *op = io_uring_cqe_get_data(cqe);
+		int res = cqe->res;
+		unsigned flags = cqe->flags;
+
+		/* ORDER: given back first, because done() may need room in the ring. */
+		io_uring_cqe_seen(&r->ring, cqe);
+		op->done(op, res, flags);
+	}
+}
+
+static void run_tasks(struct reactor *r)
+{
+	struct list now, *l;
+
+	list_init(&now);
+	list_splice_tail(&now, &r->tasks);
+	while ((l = list_pop(&now))) {
+		struct reactor_task *task = list_entry(l, struct reactor_task, link);
+
+		task->fn(task);
+	}
+}
+
+int reactor_run(struct reactor *r)
+{
+	int rc = reactor_enable(r);
+
+	while (!rc && !r->stopped) {
+		rc = submit_and_wait(r);
+		if (rc < 0 && rc != -ETIME && rc != -EINTR && rc != -EAGAIN && rc != -EBUSY) {
+			log_err(r->name, "io_uring_enter: %s", strerror(-rc));
+			break;
+		}
+		rc = 0;
+		reap(r);
+		reactor_run_ready(r);
+		if (timers_next(&r->timers) != CLOCK_NEVER)
+			timers_run(&r->timers, clock_now_ms());
+		run_tasks(r);
+		reactor_run_closed(r);
+	}
+	return rc;
+}
+
+void reactor_task_init(struct reactor_task *task, void (*fn)(struct reactor_task *task))
+{
+	list_init(&task->link);
+	task->fn = fn;
+}
+
+void reactor_defer(struct reactor *r, struct reactor_task *task)
+{
+	if (list_empty(&task->link))
+		list_add_tail(&r->tasks, &task->link);
+}
+
+void reactor_undefer(struct reactor_task *task)
+{
+	list_del(&task->link);
+}
