@@ -41,9 +41,12 @@ void srv_con_check_idle(struct srv_con *con)
 	if (con->inflight)
 		return;
 	if (con->drained) {
-		if (!con->quiet_sent)
+		/* ORDER: not before the cut has come, or it would find @con freed; and @con may be
+		 * freed from the post on. */
+		if (con->cut && !con->quiet_sent) {
+			con->quiet_sent = true;
 			srv_post_control(con->thread->srv, &con->quiet_msg);
-		con->quiet_sent = true;
+		}
 		return;
 	}
 	if (con->finishing && !con->finished_sent && con->batch_posted == con->batch_done) {
@@ -171,8 +174,11 @@ static void con_cut(struct inbox_msg *msg)
 {
 	struct srv_con *con = container_of(msg, struct srv_con, cut_msg);
 
-	if (con->ended)
+	con->cut = true;
+	if (con->ended) {
+		srv_con_check_idle(con);
 		return;
+	}
 	con->dead = true;
 	fab_disconnect(con->fab);
 	con_poll_again(con);

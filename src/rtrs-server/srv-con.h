@@ -3,7 +3,7 @@
  *
  * Created and destroyed on the control thread; everything between srv_con_start() and "drained" is
  * done by the thread the connection belongs to.  It reports to the control thread twice, in this
- * order: drained (no completion will come any more; carries the cause), and quiet (drained, and no
+ * order: drained (no completion will come any more; carries the cause), and quiet (drained, cut, and no
  * request of it is with us any more: nothing refers to it). */
 #ifndef SRV_CON_H
 #define SRV_CON_H
@@ -44,6 +44,7 @@ struct srv_con {
 	bool dead;			/* answers can go nowhere: drop, do not post */
 	bool ended;			/* fab_poll() said so */
 	bool drained;			/* and the descriptor is not watched any more */
+	bool cut;			/* the path is failing */
 	bool quiet_sent;
 	bool finishing;			/* shutdown: execute nothing new */
 	bool finished_sent;
@@ -64,7 +65,7 @@ struct srv_con *srv_con_create(struct srv_path *path, uint16_t cid, struct srv_t
 void srv_con_destroy(struct srv_con *con);
 /* @con was accepted: its thread takes over. */
 void srv_con_start(struct srv_con *con);
-/* Disconnect.  Ends in drained and quiet as every other way does.  Once. */
+/* The path fails: disconnect, if @con has not ended by itself.  Once, for every connection. */
 void srv_con_cut(struct srv_con *con);
 /* Report srv_path_con_finished() when what is in flight has been answered and has left.  Once. */
 void srv_con_finish(struct srv_con *con);

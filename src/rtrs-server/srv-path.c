@@ -84,6 +84,7 @@ static void act_up(struct srv_path *path)
 			return;
 		}
 	}
+	timer_cancel(&path->timer);
 	timer_init(&path->timer, path_hb_timer);
 	timer_set(srv_timers(path->srv), &path->timer, path->hb.next_ms);
 	log_info(path->name, "path up, %u connections, session %s", path->cid_num,
