@@ -96,7 +96,7 @@ static bool closing_handle(const struct srv *srv, const struct export *ex)
 		for (unsigned i = 0; i < sess->devs.n; i++) {
 			const struct rnbd_dev *dev = &sess->devs.devs[i];
 
-			if (dev->state == RNBD_DEV_FREE || strcmp(dev->ex->path, ex->path))
+			if (dev->state == RNBD_DEV_FREE || dev->ex->first != ex->first)
 				continue;
 			if (dying || dev->state != RNBD_DEV_OPEN)
 				return true;
