@@ -2,11 +2,13 @@
 /* Owns nothing that outlives a request; thread of the request's connection.  Every way through ends
  * in srv_io_finish(), errors as errnos that RNBD knows.
  *
- * Memory.  With --invalidate=copy the storage never works on memory that a peer can reach: WRITE data
- * is copied to a private buffer first, and waits for one if need be.  A READ gets a private buffer
- * while readers hold less than their share of the pool; beyond that it goes into the request's own
- * chunk.  That is as safe: the chunk belongs to this client alone, and all it could do by writing there
- * is to spoil its own answer.  So a client that does not take its answers cannot starve others. */
+ * Memory.  With --invalidate=copy the storage never depends on memory that a peer can write.  WRITE
+ * data is copied to a private buffer first, and waits for one if need be.  A READ from the page cache
+ * goes into the request's own chunk: that is the client's alone, and all it could do by writing
+ * there is to spoil its own answer.  A READ of a direct export gets a private buffer, because devices
+ * and file systems may check what they have put into it, as long as readers hold less than their share of
+ * the pool: their buffers are held until the answer has left, and a client that does not take its answers
+ * must not starve others. */
 #include <errno.h>
 #include <string.h>
 
@@ -92,7 +94,7 @@ static void io_prepare(struct srv_req *req, const struct rnbd_io *io)
 			io_write_private(req, buf);
 		return;
 	}
-	if (io->op == RNBD_OP_READ && srv_copies(thread->srv))
+	if (io->op == RNBD_OP_READ && srv_copies(thread->srv) && req->dev->ex->direct)
 		req->buf = srv_pool_get_read(&thread->pool);
 	io_submit(req);
 }

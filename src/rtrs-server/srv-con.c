@@ -7,9 +7,9 @@
  * How it fails: srv_con_fail() notes the first cause and disconnects; nothing else is special about
  * a failure.
  *
- * Replies are collected during a pass and leave with one post per connection (design.md D3).  The
- * last request of each post is signaled: its completion says that the data of all before it has
- * left, and so gives back the buffers of many READs at once. */
+ * Replies are collected during a pass and leave with one post per connection (design.md D3).  A post
+ * is signaled only when private buffers leave with it: its completion says that they, and all before
+ * them, have left.  Most posts need no completion, and so no second look at the connection. */
 #include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -18,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "clock.h"
 #include "log.h"
 #include "srv-con.h"
 #include "srv-io.h"
@@ -36,6 +35,28 @@ static struct reactor *con_reactor(const struct srv_con *con)
 
 /* ---- end ---- */
 
+/* Nothing is in flight.  Behind the last answer a write of nothing, which no peer notices, tells when
+ * all answers have left. */
+static void con_finish_step(struct srv_con *con)
+{
+	struct ibv_send_wr marker = {
+		.wr_id = (uintptr_t)&con->send_cqe,
+		.opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_SIGNALED,
+	};
+
+	if (con->dead || con->finished_sent)
+		return;
+	if (!con->marked) {
+		con->marked = true;
+		con->batch_posted++;
+		srv_con_post(con, &marker);
+	} else if (con->batch_posted == con->batch_done) {
+		con->finished_sent = true;
+		srv_post_control(con->thread->srv, &con->finished_msg);
+	}
+}
+
 void srv_con_check_idle(struct srv_con *con)
 {
 	if (con->inflight)
@@ -49,10 +70,8 @@ void srv_con_check_idle(struct srv_con *con)
 		}
 		return;
 	}
-	if (con->finishing && !con->finished_sent && con->batch_posted == con->batch_done) {
-		con->finished_sent = true;
-		srv_post_control(con->thread->srv, &con->finished_msg);
-	}
+	if (con->finishing)
+		con_finish_step(con);
 }
 
 static void con_release_sent(struct srv_con *con, uint64_t batch)
@@ -83,7 +102,7 @@ static void con_drained(struct srv_con *con)
 	con->ended = true;
 	if (!con->cause[0])
 		snprintf(con->cause, sizeof(con->cause), "%s", fab_conn_cause(con->fab));
-	timer_cancel(&con->again);
+	reactor_undefer(&con->again_task);
 	con_release_sent(con, UINT64_MAX);
 	if (con->started)
 		reactor_unwatch(&con->watch);
@@ -137,7 +156,7 @@ static bool con_service(struct srv_con *con)
 
 static void con_poll_again(struct srv_con *con)
 {
-	timer_set(reactor_timers(con_reactor(con)), &con->again, clock_now_ms());
+	reactor_defer(con_reactor(con), &con->again_task);
 }
 
 static bool con_ready(struct reactor_watch *watch)
@@ -145,9 +164,9 @@ static bool con_ready(struct reactor_watch *watch)
 	return con_service(container_of(watch, struct srv_con, watch));
 }
 
-static void con_again(struct timer *timer)
+static void con_again(struct reactor_task *task)
 {
-	struct srv_con *con = container_of(timer, struct srv_con, again);
+	struct srv_con *con = container_of(task, struct srv_con, again_task);
 
 	if (con_service(con))
 		con_poll_again(con);
@@ -218,7 +237,8 @@ void srv_con_post(struct srv_con *con, const struct ibv_send_wr *wr)
  * when none of them has an answer to send. */
 static struct ibv_send_wr *con_chain_replies(struct srv_con *con)
 {
-	struct ibv_send_wr *head = NULL, **tail = &head;
+	struct ibv_send_wr *head = NULL, **tail = &head, *last = NULL;
+	bool leaving = false;
 	unsigned n = 0;
 
 	while (n < SRV_REPLY_BATCH && !list_empty(&con->replies)) {
@@ -233,14 +253,17 @@ static struct ibv_send_wr *con_chain_replies(struct srv_con *con)
 		if (data) {
 			data->batch = con->batch_posted + 1;
 			list_add_tail(&con->sending, &data->link);
+			leaving = true;
 		}
+		last = &w->wr[w->n - 1];
 		*tail = &w->wr[0];
-		tail = &w->wr[w->n - 1].next;
+		tail = &last->next;
 		n++;
 	}
-	if (head)
-		con->thread->scratch[n - 1].wr[con->thread->scratch[n - 1].n - 1].send_flags |=
-			IBV_SEND_SIGNALED;
+	if (leaving) {
+		last->send_flags |= IBV_SEND_SIGNALED;
+		con->batch_posted++;
+	}
 	return head;
 }
 
@@ -251,10 +274,8 @@ static void con_reply_task(struct reactor_task *task)
 	while (!list_empty(&con->replies)) {
 		struct ibv_send_wr *head = con_chain_replies(con);
 
-		if (head) {
-			con->batch_posted++;
+		if (head)
 			srv_con_post(con, head);
-		}
 	}
 	srv_con_check_idle(con);
 }
@@ -316,7 +337,7 @@ struct srv_con *srv_con_create(struct srv_path *path, uint16_t cid, struct srv_t
 	list_init(&con->replies);
 	list_init(&con->sending);
 	reactor_task_init(&con->reply_task, con_reply_task);
-	timer_init(&con->again, con_again);
+	reactor_task_init(&con->again_task, con_again);
 	con->recv_cqe.done = srv_wc_recv;
 	con->send_cqe.done = con_wc_send;
 	con->start_msg.fn = con_start;

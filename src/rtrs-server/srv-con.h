@@ -15,7 +15,6 @@
 #include "inbox.h"
 #include "list.h"
 #include "reactor.h"
-#include "timer.h"
 
 struct srv_buf;
 struct srv_path;
@@ -34,10 +33,10 @@ struct srv_con {
 	/* thread of the connection */
 	struct reactor_watch watch;
 	struct reactor_task reply_task;
-	struct timer again;		/* poll in the next pass without waiting for the descriptor */
+	struct reactor_task again_task;	/* poll without waiting for the descriptor */
 	struct list replies;		/* struct srv_req: finished, not yet posted */
 	struct list sending;		/* struct srv_buf: posted, not yet known to have left */
-	uint64_t batch_posted, batch_done;	/* posts of replies; each signals its last request */
+	uint64_t batch_posted, batch_done;	/* signaled posts */
 	unsigned inflight;		/* requests from arrival to post or drop */
 	struct fab_cqe recv_cqe, send_cqe;
 	bool started;			/* the descriptor is watched */
@@ -47,7 +46,7 @@ struct srv_con {
 	bool cut;			/* the path is failing */
 	bool quiet_sent;
 	bool finishing;			/* shutdown: execute nothing new */
-	bool finished_sent;
+	bool marked, finished_sent;
 	char cause[SRV_CAUSE_LEN];	/* handed to the control thread with "drained" */
 
 	/* doors: to the connection's thread, and from it to the control thread */

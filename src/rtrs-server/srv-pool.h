@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Private buffers of one thread (design.md D8, --invalidate=copy): data that the storage reads or
- * writes lies where no peer can reach it.
+/* Private buffers of one thread (design.md D8, --invalidate=copy): data that the storage depends on
+ * lies where no peer can reach it.
  *
  * One reserved range of address space, filled in slabs as buffers are first needed and made known to
  * the thread's ring; the most recently used buffer is handed out first, so that a light load stays
  * in the cache.  Writers wait in order of arrival when all are taken: their buffers are held only
  * while the storage works, so the wait ends whatever peers do.  A reader's buffer is held until its
  * answer has left, which is up to the peer; readers therefore get at most half of the pool and never
- * wait (srv-io.c says what they use instead).
+ * wait (rnbd-io.c says what they use instead).
  *
  * All functions: thread of the pool, unless they say otherwise. */
 #ifndef SRV_POOL_H
