@@ -27,3 +27,9 @@ endif
 %C%_thread_srv_fence_SOURCES = %D%/thread-srv-fence.c %D%/thread.h
 %C%_thread_srv_fence_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/rtrs-server
 %C%_thread_srv_fence_LDADD = librtrssrv.la
+
+# The client, with its threads, against a server without sockets.
+THREAD_TESTS += %D%/thread-clt
+%C%_thread_clt_SOURCES = %D%/fake-fab.c %D%/fake-fab.h %D%/thread-clt.c %D%/thread.h
+%C%_thread_clt_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/nbdkit-rtrs-plugin
+%C%_thread_clt_LDADD = libclt.la libcltthread.la libfab.la librtrs.la librnbd.la libbase.la libclock.la

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Threads read and write through one session while its connections are cut again and again: nothing
+ * is lost, mixed up or left behind.  Each thread owns a stripe of every block, so unaligned writes of
+ * different threads meet in the same blocks. */
+#include <errno.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+#include "clock.h"
+#include "fake-fab.h"
+#include "log.h"
+#include "rnbd-clt.h"
+#include "thread.h"
+
+#define WORKERS 8
+#define ROUNDS 300
+#define DISK (1u << 20)
+#define STRIPE (DISK / WORKERS)
+#define AREA (64u * 1024)		/* shared in stripes of 64 bytes, unaligned */
+
+static struct clt_svc *svc;
+static struct rnbd_clt clt;
+static struct rnbd_dev *dev;
+static atomic_int running;
+
+static void quiet(enum log_level level, const char *line)
+{
+}
+
+static void session_open(unsigned connections)
+{
+	struct clt_sess_conf conf = {
+		.name = "test", .connections = connections, .io_timeout_ms = CLOCK_NEVER,
+	};
+
+	fake_addr(&conf.dst);
+	check(!clt_svc_create(&svc));
+	check(!rnbd_clt_init(&clt, svc, &conf));
+	check(!rnbd_clt_wait_up(&clt));
+	check(!rnbd_open(&clt, "disk", RNBD_ACCESS_RW, &dev));
+}
+
+static void session_close(void)
+{
+	rnbd_close(dev);
+	rnbd_clt_close(&clt);
+	clt_svc_destroy(svc);
+	rnbd_clt_fini(&clt);
+}
+
+/* ---- whole blocks: every size up to many parts ---- */
+
+static void *blocks(void *arg)
+{
+	int me = (int)(intptr_t)arg;
+	unsigned seed = (unsigned)me + 1;
+	uint8_t *mine = calloc(1, STRIPE), *buf = malloc(STRIPE);
+
+	check(mine && buf);
+	check(!rnbd_write(dev, mine, STRIPE, (uint64_t)me * STRIPE, false));
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		uint32_t off = (uint32_t)rand_r(&seed) % (STRIPE / 512) * 512;
+		uint32_t max = rand_r(&seed) % 16 ? 8192 : STRIPE;
+		uint32_t len = MIN(512 + (uint32_t)rand_r(&seed) % max / 512 * 512, STRIPE - off);
+
+		if (rand_r(&seed) % 2) {
+			memset(mine + off, (int)(i + 1), len);
+			check(!rnbd_write(dev, mine + off, len, (uint64_t)me * STRIPE + off, false));
+		} else {
+			check(!rnbd_read(dev, buf, len, (uint64_t)me * STRIPE + off));
+			check(!memcmp(buf, mine + off, len));
+		}
+	}
+	free(mine);
+	free(buf);
+	atomic_fetch_sub(&running, 1);
+	return NULL;
+}
+
+/* ---- pieces of blocks ---- */
+
+static void *pieces(void *arg)
+{
+	int me = (int)(intptr_t)arg;
+	unsigned seed = (unsigned)me + 1;
+	uint8_t *mine = calloc(1, AREA), buf[64];
+
+	check(mine);
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		uint32_t slot = (uint32_t)rand_r(&seed) % (AREA / (64 * WORKERS));
+		uint32_t off = (slot * WORKERS + (uint32_t)me) * 64;
+
+		memset(mine + off, (int)(i + 1), 64);
+		check(!rnbd_write(dev, mine + off, 64, off, false));
+		slot = (uint32_t)rand_r(&seed) % (AREA / (64 * WORKERS));
+		off = (slot * WORKERS + (uint32_t)me) * 64;
+		check(!rnbd_read(dev, buf, 64, off));
+		check(!memcmp(buf, mine + off, 64));
+	}
+	free(mine);
+	atomic_fetch_sub(&running, 1);
+	return NULL;
+}
+
+/* Run @fn on all workers.  @cut: cut all connections each time some hundred requests were served. */
+static void run(void *(*fn)(void *arg), bool cut)
+{
+	pthread_t threads[WORKERS];
+	unsigned long next = fake_answers() + 200;
+
+	atomic_store(&running, WORKERS);
+	for (int i = 0; i < WORKERS; i++)
+		check(!pthread_create(&threads[i], NULL, fn, (void *)(intptr_t)i));
+	while (cut && atomic_load(&running)) {
+		if (fake_answers() >= next) {
+			fake_cut();
+			next = fake_answers() + 200;
+		}
+		sched_yield();
+	}
+	for (int i = 0; i < WORKERS; i++)
+		check(!pthread_join(threads[i], NULL));
+}
+
+static void world(unsigned depth, int new_rkey, unsigned connections, bool cut)
+{
+	struct fake_conf conf = {
+		.queue_depth = depth, .max_io_size = 16384, .disk_size = DISK, .new_rkey = new_rkey,
+	};
+	uint8_t zero[1024] = { 0 }, buf[1024];
+
+	fake_start(&conf);
+	session_open(connections);
+	run(blocks, cut);
+	check(!rnbd_zero(dev, AREA, 0, true, false));
+	check(!rnbd_read(dev, buf, sizeof(buf), 0) && !memcmp(buf, zero, sizeof(buf)));
+	run(pieces, cut);
+	check(fake_live_keys() == 0);
+	session_close();
+	fake_stop();
+}
+
+/* Acknowledged, not flushed, and the server's memory is gone: one FLUSH says so, the next is fine. */
+static void lost_writes(void)
+{
+	struct fake_conf conf = { .queue_depth = 8, .max_io_size = 16384, .disk_size = DISK };
+	uint8_t buf[1024] = { 1 };
+
+	fake_start(&conf);
+	session_open(1);
+	check(!rnbd_write(dev, buf, sizeof(buf), 0, false));
+	check(!rnbd_flush(dev));
+	fake_reboot();
+	fake_cut();
+	check(!rnbd_flush(dev));	/* all was flushed */
+	check(!rnbd_write(dev, buf, sizeof(buf), 0, true));
+	fake_reboot();
+	fake_cut();
+	check(!rnbd_flush(dev));	/* FUA */
+	check(!rnbd_write(dev, buf, sizeof(buf), 0, false));
+	fake_cut();
+	check(!rnbd_flush(dev));	/* the same server */
+	check(!rnbd_write(dev, buf, sizeof(buf), 0, false));
+	fake_reboot();
+	fake_cut();
+	check(rnbd_flush(dev) == -EIO);
+	check(!rnbd_flush(dev));
+	session_close();
+	fake_stop();
+}
+
+int main(void)
+{
+	log_init(quiet, LOG_LEVEL_ERROR);
+	world(64, 0, 1, false);
+	world(64, 0, 2, true);
+	world(4, 1, 1, true);		/* fewer permits than threads; keys that change */
+	world(1, 0, 1, true);
+	lost_writes();
+	return 0;
+}
