@@ -74,7 +74,10 @@ static void io_request(struct srv_con *con, uint32_t payload, uint32_t byte_len)
 	req->buf = NULL;
 	con->inflight++;
 	req->msg.fn = io_released;
-	if (srv_fence_enter(&path->sess->fence, buf_id, &req->fence))
+	/* Only IO enters the storage.  A client that is back must be greeted while the storage is
+	 * still busy with what the client has under this buf_id from before. */
+	req->fenced = rnbd_msg_type(req->rtrs.usr, req->rtrs.usr_len) == RNBD_MSG_IO;
+	if (!req->fenced || srv_fence_enter(&path->sess->fence, buf_id, &req->fence))
 		io_run(req);
 }
 
@@ -133,9 +136,10 @@ void srv_wc_recv(struct fab_conn *fab, struct fab_cqe *cqe, const struct ibv_wc 
 
 void srv_io_finish(struct srv_req *req, int status)
 {
-	struct srv_fence_node *next;
+	struct srv_fence_node *next = NULL;
 
-	next = srv_fence_leave(&req->path->sess->fence, req->buf_id, &req->fence);
+	if (req->fenced)
+		next = srv_fence_leave(&req->path->sess->fence, req->buf_id, &req->fence);
 	if (next) {
 		struct srv_req *held = container_of(next, struct srv_req, fence);
 

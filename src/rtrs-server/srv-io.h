@@ -34,6 +34,7 @@ struct srv_req {
 	struct srv_path *path;		/* constant */
 	struct srv_con *con;
 	struct srv_fence_node fence;
+	bool fenced;			/* it entered the fence: IO; other messages do not */
 	struct inbox_msg msg;		/* fence hand-over; to the control thread and back */
 	struct list link;		/* replies of the connection; waiters of OPEN and CLOSE */
 	struct srv_pool_waiter wait;	/* a WRITE waits for private memory */
