@@ -27,3 +27,50 @@ fab_conformance_sim_SOURCES = \
 	%D%/main-conformance.c \
 	$(NULL)
 fab_conformance_sim_LDADD = libsimfab.la libfab.la libbase.la
+
+# libsim: both programs without what touches the machine, what they stand on instead, in virtual time,
+# and the world of the scenarios.  One archive, because the parts call each other both ways.
+# world.o has srv-boot.o's function and is wanted first, so that one stays out.
+# Fibers change stacks in a way that TSan does not know.
+if BUILD_SERVER
+if !SANITIZE_THREAD
+check_LTLIBRARIES += libsim.la
+libsim_la_CPPFLAGS = \
+	$(AM_CPPFLAGS) \
+	-I$(top_srcdir)/src/rtrs-server \
+	-I$(top_srcdir)/src/nbdkit-rtrs-plugin \
+	$(NULL)
+libsim_la_SOURCES = \
+	%D%/raw-clt.c \
+	%D%/raw-clt.h \
+	%D%/sim-fiber.c \
+	%D%/sim-fiber.h \
+	%D%/sim-reactor.c \
+	%D%/sim-reactor.h \
+	%D%/sim-storage.c \
+	%D%/sim-storage.h \
+	%D%/sim-svc.c \
+	%D%/sim-wait.c \
+	%D%/trace.c \
+	%D%/trace.h \
+	%D%/world-client.c \
+	%D%/world-priv.h \
+	%D%/world-server.c \
+	%D%/world.c \
+	%D%/world.h \
+	$(NULL)
+
+libsim_la_LIBADD = libclt.la librtrssrv.la libsimfab.la
+
+SIM_TESTS = test-sim-clt test-sim-srv
+check_PROGRAMS += $(SIM_TESTS)
+TESTS += $(SIM_TESTS)
+
+test_sim_clt_SOURCES = %D%/test-sim-clt.c
+test_sim_clt_CPPFLAGS = $(libsim_la_CPPFLAGS)
+test_sim_clt_LDADD = libsim.la
+test_sim_srv_SOURCES = %D%/test-sim-srv.c
+test_sim_srv_CPPFLAGS = $(libsim_la_CPPFLAGS)
+test_sim_srv_LDADD = libsim.la
+endif
+endif

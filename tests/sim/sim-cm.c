@@ -303,6 +303,15 @@ static const char *conn_cause(const struct fab_conn *conn)
 
 /* ---- listeners ---- */
 
+struct fab_addr sim_addr(const char *host, uint16_t port)
+{
+	struct fab_addr addr = sim_host_find(host)->addrs[0];
+
+	addr.provider = &fab_sim;
+	((struct sockaddr_in *)&addr.ss)->sin_port = htons(port);
+	return addr;
+}
+
 static bool any_addr(const struct fab_addr *a)
 {
 	return ((const struct sockaddr_in *)&a->ss)->sin_addr.s_addr == htonl(INADDR_ANY);
@@ -541,14 +550,21 @@ void sim_wire_send(struct sim_conn *c, struct sim_wire *w)
 
 /* ---- faults ---- */
 
-void sim_fabric_cut(struct sim_host *a, struct sim_host *b)
+void sim_fabric_cut_end(struct sim_host *sees, struct sim_host *blind)
 {
 	struct sim_conn *c;
 
 	list_for_each(c, &all_conns, all) {
-		if ((c->host == a && c->peer_host == b) || (c->host == b && c->peer_host == a))
+		if (c->host == sees && c->peer_host == blind)
 			conn_lost(c, "connection cut");
 	}
+}
+
+void sim_fabric_cut(struct sim_host *a, struct sim_host *b)
+{
+	sim_fabric_cut_end(a, b);
+	if (a != b)
+		sim_fabric_cut_end(b, a);
 }
 
 void sim_fabric_kill(struct sim_host *h, enum sim_kill how)

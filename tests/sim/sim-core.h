@@ -18,7 +18,7 @@
 #include "fabric.h"
 #include "list.h"
 
-/* Begin at time 0 with no host but "localhost" (127.0.0.1), which is also the current one. */
+/* Begin a world with no host but "localhost" (127.0.0.1), which is also the current one. */
 void sim_init(uint64_t seed);
 /* Everything must be gone: no event queued, no actor, no handle. */
 void sim_fini(void);
@@ -39,6 +39,8 @@ struct sim_event {
 };
 
 uint64_t sim_now_us(void);
+/* Since sim_init(). */
+uint64_t sim_age_us(void);
 void sim_event_init(struct sim_event *ev, void (*fn)(struct sim_event *ev));
 /* (Re)queue; events of one time run in the order queued. */
 void sim_event_at(struct sim_event *ev, uint64_t at_us);

@@ -18,6 +18,9 @@ extern const struct fab_provider fab_sim;
 #define SIM_MTU 4096u			/* larger messages are placed piece by piece */
 #define SIM_CONNECT_TIMEOUT_MS 20000u	/* of an unanswered connect request */
 
+/* The first address of @host with @port, on this provider. */
+struct fab_addr sim_addr(const char *host, uint16_t port);
+
 /* A window in @pd's device, bound to nothing.  NULL with errno. */
 struct ibv_mw *sim_alloc_mw(struct fab_pd *pd);
 /* Not bound by a request still posted. */

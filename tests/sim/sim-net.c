@@ -130,6 +130,11 @@ void sim_cut(const char *a, const char *b)
 	sim_fabric_cut(link_named(a, b)->from, link_named(a, b)->to);
 }
 
+void sim_cut_seen_by(const char *sees, const char *blind)
+{
+	sim_fabric_cut_end(sim_host_find(sees), sim_host_find(blind));
+}
+
 void sim_cut_at_message(const char *a, const char *b, unsigned nth)
 {
 	struct link_dir *there = link_named(a, b), *back = link_named(b, a);

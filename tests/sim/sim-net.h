@@ -19,6 +19,8 @@ void sim_drop_oneway(const char *from, const char *to);
 void sim_heal(const char *a, const char *b);
 /* All connections between them break now, both ends see it; new ones are possible. */
 void sim_cut(const char *a, const char *b);
+/* Connections break at @sees only; @blind learns of it when it hears from there again. */
+void sim_cut_seen_by(const char *sees, const char *blind);
 /* As sim_cut() when the @nth message from now on is about to arrive on the link, which is lost.
  * 0 takes it back. */
 void sim_cut_at_message(const char *a, const char *b, unsigned nth);
@@ -63,6 +65,7 @@ void sim_net_fini(void);
 
 /* Implemented by the provider: break all connections between two hosts; fail all of a host's epoch. */
 void sim_fabric_cut(struct sim_host *a, struct sim_host *b);
+void sim_fabric_cut_end(struct sim_host *sees, struct sim_host *blind);
 void sim_fabric_kill(struct sim_host *h, enum sim_kill how);
 
 #endif

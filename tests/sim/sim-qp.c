@@ -10,6 +10,12 @@
 
 #include "sim-fab-priv.h"
 
+/* Nothing posted is left but what waits to be polled. */
+static bool qp_is_flushed(const struct sim_conn *c)
+{
+	return c->flushed && list_empty(&c->sq) && list_empty(&c->rq);
+}
+
 static void cq_push(struct sim_conn *c, const struct ibv_wc *wc)
 {
 	struct sim_cq_entry *e = malloc(sizeof(*e));
@@ -486,7 +492,7 @@ int sim_poll(struct fab_conn *conn, struct ibv_wc *wc, int n)
 		wc[got++] = list_entry(l, struct sim_cq_entry, link)->wc;
 		free(list_entry(l, struct sim_cq_entry, link));
 	}
-	if (!got && c->flushed && list_empty(&c->sq) && list_empty(&c->rq)) {
+	if (!got && qp_is_flushed(c)) {
 		c->drained = true;
 		return -ENOTCONN;
 	}
@@ -504,7 +510,7 @@ int sim_arm(struct fab_conn *conn, short *events)
 	struct sim_conn *c = to_conn(conn);
 
 	c->exhausted = false;
-	if (!list_empty(&c->cq) || (c->flushed && !c->drained))
+	if (!list_empty(&c->cq) || (qp_is_flushed(c) && !c->drained))
 		return 1;
 	c->armed = true;
 	*events = POLLIN;

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Implements export-io.h on memory.  Owns the disks and every operation from start to completion.
+ * One thread; completions run on the reactor that started the operation.  An operation of a dead
+ * server completes with -EIO towards its ghost and does nothing more to the disk. */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim-core.h"
+#include "sim-reactor.h"
+#include "sim-storage.h"
+
+#define SECTOR RNBD_SECTOR_SIZE
+#define NOT_DONE UINT64_MAX
+#define NOPS (RNBD_OP_WRITE_ZEROES + 1)
+
+struct rule {
+	enum sim_hold hold;
+	unsigned nhold;
+	int err;
+	unsigned nfail;
+};
+
+struct sim_disk {
+	struct list link, ops;
+	char *path;
+	uint64_t size;
+	uint8_t *now, *durable;
+	uint64_t *written;	/* per sector: when its last write was completed, as a count */
+	uint64_t count;
+	uint32_t delay_us, jitter_us;
+	struct rule rules[NOPS];
+	unsigned nheld;
+};
+
+enum stage {
+	OP_WAITING,		/* has not reached the medium */
+	OP_APPLIED,
+	OP_COMPLETED,		/* waits for the reactor's pass */
+};
+
+struct op {
+	struct list link;
+	struct sim_event ev;
+	struct sim_cqe cqe;
+	struct sim_disk *disk;
+	struct export_io *io;
+	struct reactor *reactor;
+	enum stage stage;
+	enum sim_hold hold;
+	bool held;
+	uint64_t started;	/* what was completed by then is covered by this FLUSH */
+	int status;
+};
+
+static struct list disks = LIST_INIT(disks);
+
+struct sim_disk *sim_disk_create(const char *path, uint64_t size)
+{
+	struct sim_disk *d = calloc(1, sizeof(*d));
+
+	assert(d && size % SECTOR == 0 && !sim_disk_find(path));
+	d->path = strdup(path);
+	d->size = size;
+	d->now = calloc(1, size);
+	d->durable = calloc(1, size);
+	d->written = calloc(size / SECTOR, sizeof(*d->written));
+	assert(d->path && d->now && d->durable && d->written);
+	d->delay_us = 100;
+	list_init(&d->ops);
+	list_add_tail(&disks, &d->link);
+	return d;
+}
+
+void sim_disk_destroy(struct sim_disk *d)
+{
+	assert(list_empty(&d->ops));
+	list_del(&d->link);
+	free(d->path);
+	free(d->now);
+	free(d->durable);
+	free(d->written);
+	free(d);
+}
+
+struct sim_disk *sim_disk_find(const char *path)
+{
+	struct sim_disk *d;
+
+	list_for_each(d, &disks, link) {
+		if (!strcmp(d->path, path))
+			return d;
+	}
+	return NULL;
+}
+
+const uint8_t *sim_disk_content(const struct sim_disk *d)
+{
+	return d->now;
+}
+
+uint64_t sim_disk_size(const struct sim_disk *d)
+{
+	return d->size;
+}
+
+unsigned sim_disk_inflight(const struct sim_disk *d)
+{
+	struct op *op;
+	unsigned n = 0;
+
+	list_for_each(op, &d->ops, link)
+		n++;
+	return n;
+}
+
+unsigned sim_disk_held(const struct sim_disk *d)
+{
+	return d->nheld;
+}
+
+void sim_disk_delay(struct sim_disk *d, uint32_t us, uint32_t jitter_us)
+{
+	d->delay_us = us;
+	d->jitter_us = jitter_us;
+}
+
+void sim_disk_hold(struct sim_disk *d, enum rnbd_io_op op, enum sim_hold hold, unsigned n)
+{
+	d->rules[op].hold = hold;
+	d->rules[op].nhold = n;
+}
+
+void sim_disk_fail(struct sim_disk *d, enum rnbd_io_op op, int err, unsigned n)
+{
+	d->rules[op].err = err;
+	d->rules[op].nfail = n;
+}
+
+/* ---- the medium ---- */
+
+/* Make durable what a FLUSH that began at @started covers; of later sectors some. */
+static void medium_flush(struct sim_disk *d, uint64_t started)
+{
+	for (uint64_t s = 0; s < d->size / SECTOR; s++) {
+		if (d->written[s] <= started || sim_chance(500))
+			memcpy(d->durable + s * SECTOR, d->now + s * SECTOR, SECTOR);
+	}
+}
+
+static void medium_change(struct sim_disk *d, const struct export_io *io)
+{
+	if (io->op == RNBD_OP_WRITE)
+		memcpy(d->now + io->offset, io->buf, io->len);
+	else
+		memset(d->now + io->offset, 0, io->len);
+	for (uint64_t s = io->offset / SECTOR; s < (io->offset + io->len) / SECTOR; s++)
+		d->written[s] = NOT_DONE;
+}
+
+/* Does @io promise that something is on stable storage? */
+static bool op_syncs(const struct export_io *io)
+{
+	return io->op == RNBD_OP_FLUSH ||
+	       (io->op != RNBD_OP_READ && (io->flags & (RNBD_F_FUA | RNBD_F_PREFLUSH)));
+}
+
+static void op_apply(struct op *op)
+{
+	struct sim_disk *d = op->disk;
+	const struct export_io *io = op->io;
+
+	op->stage = OP_APPLIED;
+	if (!op->status && op_syncs(io))
+		op->status = export_sync_error(io->ex);
+	if (op->status) {
+		if (op_syncs(io))
+			export_sync_failed(io->ex, op->status);
+		return;
+	}
+	if (io->op == RNBD_OP_FLUSH || (io->flags & RNBD_F_PREFLUSH))
+		medium_flush(d, op->started);
+	if (io->op == RNBD_OP_READ)
+		memcpy(io->buf, d->now + io->offset, io->len);
+	else if (io->op != RNBD_OP_FLUSH)
+		medium_change(d, io);
+	if ((io->flags & RNBD_F_FUA) && io->op != RNBD_OP_READ && io->op != RNBD_OP_FLUSH)
+		memcpy(d->durable + io->offset, d->now + io->offset, io->len);
+}
+
+/* ---- operations ---- */
+
+static void op_done(struct sim_cqe *cqe)
+{
+	struct op *op = container_of(cqe, struct op, cqe);
+	struct export_io *io = op->io;
+	int status = op->status;
+
+	list_del(&op->link);
+	free(op);
+	io->done(io, status);
+}
+
+static void op_complete(struct op *op)
+{
+	struct sim_disk *d = op->disk;
+	const struct export_io *io = op->io;
+
+	op->stage = OP_COMPLETED;
+	d->count++;
+	if (!op->status && io->op != RNBD_OP_READ && io->op != RNBD_OP_FLUSH) {
+		for (uint64_t s = io->offset / SECTOR; s < (io->offset + io->len) / SECTOR; s++)
+			d->written[s] = d->count;
+	}
+	sim_reactor_complete(op->reactor, &op->cqe);
+}
+
+static void op_hold(struct op *op)
+{
+	op->held = true;
+	op->disk->nheld++;
+}
+
+static void op_event(struct sim_event *ev)
+{
+	struct op *op = container_of(ev, struct op, ev);
+	struct sim_disk *d = op->disk;
+
+	if (op->stage == OP_WAITING) {
+		if (op->hold == SIM_HOLD_BEFORE) {
+			op_hold(op);
+			return;
+		}
+		op_apply(op);
+		sim_event_at(&op->ev, sim_now_us() + sim_rand(d->jitter_us + 1));
+		return;
+	}
+	if (op->hold == SIM_HOLD_AFTER)
+		op_hold(op);
+	else
+		op_complete(op);
+}
+
+void sim_disk_release(struct sim_disk *d)
+{
+	struct op *op;
+
+	for (unsigned i = 0; i < NOPS; i++)
+		d->rules[i].nhold = 0;
+	list_for_each(op, &d->ops, link) {
+		op->hold = SIM_HOLD_NOTHING;
+		if (op->held)
+			sim_event_at(&op->ev, sim_now_us());
+		op->held = false;
+	}
+	d->nheld = 0;
+}
+
+void export_io_start(struct reactor *r, struct export_io *io)
+{
+	struct sim_disk *d = sim_disk_find(io->ex->path);
+	struct op *op = calloc(1, sizeof(*op));
+	struct rule *rule = &d->rules[io->op];
+
+	assert(op && io->op <= RNBD_OP_WRITE_ZEROES && io->op != RNBD_OP_SECURE_ERASE);
+	assert(io->op == RNBD_OP_FLUSH || range_ok(io->offset, io->len, d->size));
+	assert(io->offset % SECTOR == 0 && io->len % SECTOR == 0);
+	op->disk = d;
+	op->io = io;
+	op->reactor = r;
+	op->started = d->count;
+	op->cqe.fn = op_done;
+	list_init(&op->cqe.link);
+	sim_event_init(&op->ev, op_event);
+	if (rule->nhold) {
+		rule->nhold--;
+		op->hold = rule->hold;
+	}
+	if (rule->nfail) {
+		rule->nfail--;
+		op->status = rule->err;
+	}
+	list_add_tail(&d->ops, &op->link);
+	sim_event_at(&op->ev, sim_now_us() + d->delay_us + sim_rand(d->jitter_us + 1));
+}
+
+/* Their server is dead; what they did is decided now, and its ghost gets an error for each. */
+void sim_disk_process_killed(struct sim_disk *d)
+{
+	struct op *op;
+
+	list_for_each(op, &d->ops, link) {
+		if (op->stage == OP_COMPLETED)
+			continue;
+		if (op->stage == OP_WAITING && op->io->op != RNBD_OP_READ && sim_chance(500))
+			op_apply(op);
+		sim_event_cancel(&op->ev);
+		op->stage = OP_COMPLETED;
+		op->status = -EIO;
+		sim_reactor_complete(op->reactor, &op->cqe);
+	}
+	sim_disk_release(d);
+}
+
+void sim_disk_power_cut(struct sim_disk *d)
+{
+	sim_disk_process_killed(d);
+	for (uint64_t s = 0; s < d->size / SECTOR; s++) {
+		if (sim_chance(500))
+			memcpy(d->now + s * SECTOR, d->durable + s * SECTOR, SECTOR);
+		else
+			memcpy(d->durable + s * SECTOR, d->now + s * SECTOR, SECTOR);
+		d->written[s] = 0;
+	}
+}
+
+/* ---- per reactor ---- */
+
+struct ring {
+	struct list link;
+	const struct reactor *reactor;
+	unsigned mems;
+};
+
+static struct list rings = LIST_INIT(rings);
+
+static struct ring *ring_of(const struct reactor *r)
+{
+	struct ring *ring;
+
+	list_for_each(ring, &rings, link) {
+		if (ring->reactor == r)
+			return ring;
+	}
+	return NULL;
+}
+
+int export_io_attach(struct reactor *r, const struct exports *exports, char *err, size_t errlen)
+{
+	struct ring *ring = calloc(1, sizeof(*ring));
+
+	assert(ring && !ring_of(r));
+	ring->reactor = r;
+	list_add_tail(&rings, &ring->link);
+	return 0;
+}
+
+/* What is still registered goes with the ring. */
+void export_io_detach(struct reactor *r)
+{
+	struct ring *ring = ring_of(r);
+
+	list_del(&ring->link);
+	free(ring);
+}
+
+int export_io_mem_add(struct reactor *r, void *addr, size_t len)
+{
+	return (int)ring_of(r)->mems++;
+}
+
+void export_io_mem_del(struct reactor *r, int handle)
+{
+	struct ring *ring = ring_of(r);
+
+	assert(ring->mems);
+	ring->mems--;
+}
+
+unsigned sim_storage_mems(void)
+{
+	struct ring *ring;
+	unsigned n = 0;
+
+	list_for_each(ring, &rings, link)
+		n += ring->mems;
+	return n;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Storage in memory behind export-io.h, with the honesty of a disk that has a volatile cache: what a
+ * completed FLUSH or FUA covers survives a power cut, of the rest each sector on its own may be
+ * there or not.  Operations take time, reach the medium at any moment in between, and can be held
+ * back or made to fail.
+ *
+ * A disk outlives the server that exports it, as a disk does.  An export finds its disk by its path. */
+#ifndef SIM_STORAGE_H
+#define SIM_STORAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "export-io.h"
+
+struct sim_disk;
+
+struct sim_disk *sim_disk_create(const char *path, uint64_t size);
+/* Nothing may be in flight. */
+void sim_disk_destroy(struct sim_disk *d);
+struct sim_disk *sim_disk_find(const char *path);
+/* What a read would see now. */
+const uint8_t *sim_disk_content(const struct sim_disk *d);
+uint64_t sim_disk_size(const struct sim_disk *d);
+/* Operations started and not completed. */
+unsigned sim_disk_inflight(const struct sim_disk *d);
+unsigned sim_disk_held(const struct sim_disk *d);
+
+/* Each operation takes @us and up to @jitter_us more.  At first 100 and 0. */
+void sim_disk_delay(struct sim_disk *d, uint32_t us, uint32_t jitter_us);
+
+enum sim_hold {
+	SIM_HOLD_NOTHING,
+	SIM_HOLD_BEFORE,	/* stops before it reaches the medium */
+	SIM_HOLD_AFTER,		/* has reached the medium, its completion stops */
+};
+
+/* The next @n operations of kind @op stop, until sim_disk_release() lets all go. */
+void sim_disk_hold(struct sim_disk *d, enum rnbd_io_op op, enum sim_hold hold, unsigned n);
+void sim_disk_release(struct sim_disk *d);
+/* The next @n operations of kind @op fail with @err (negative) and change nothing. */
+void sim_disk_fail(struct sim_disk *d, enum rnbd_io_op op, int err, unsigned n);
+
+/* The server's process died: what was in flight is done or not, nobody is told.  */
+void sim_disk_process_killed(struct sim_disk *d);
+/* The machine lost power: as above, and the volatile part is there or not, sector by sector. */
+void sim_disk_power_cut(struct sim_disk *d);
+
+/* Fixed-buffer handles that are registered anywhere: 0 after everything was closed. */
+unsigned sim_storage_mems(void);
+
+#endif

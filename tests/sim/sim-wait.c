@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Implements the plugin's clt-wait.h: the threads of nbdkit are fibers, and whoever would be the
+ * leader of a connection is an actor that polls while any fiber of its host waits for an answer.  One
+ * thread, so notes are plain counters.  The service loop gets the role as it does from a real
+ * leader: later, when that one has let go. */
+#include <assert.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+
+#include "clt-path.h"
+#include "sim-core.h"
+#include "sim-fiber.h"
+
+#define LOOK 0x80000000u		/* struct clt_waiter.word; the rest counts */
+#define POLL_BUDGET 16
+
+/* Stands for the leader of one connection. */
+struct poller {
+	struct sim_actor actor;
+	struct list link;
+	struct clt_con *con;
+	struct fab_conn *fab;		/* what was armed last */
+	bool kicked, again;
+};
+
+static struct list pollers = LIST_INIT(pollers);
+
+/* Fibers that wait in clt_wait_op(). */
+struct waiting {
+	struct list link;
+	const struct clt_op *op;
+};
+
+static struct list waiting = LIST_INIT(waiting);
+
+/* Does anybody wait for an answer on @con?  One of them would be its leader. */
+static bool con_is_led(const struct clt_con *con)
+{
+	struct waiting *w;
+
+	list_for_each(w, &waiting, link) {
+		if (w->op->con == con && clt_op_in_flight(w->op))
+			return con->cid != 0;
+	}
+	return false;
+}
+
+/* ---- waiters ---- */
+
+void clt_waiter_init(struct clt_waiter *w, void (*fn)(struct clt_waiter *w))
+{
+	atomic_init(&w->word, 0);
+	w->settled = 0;
+	w->fn = fn;
+	list_init(&w->link);
+}
+
+void clt_wait_count(struct clt_waiter *w)
+{
+	atomic_fetch_add(&w->word, 1);
+	if (w->fn)
+		w->fn(w);
+}
+
+void clt_wait_look(struct clt_waiter *w)
+{
+	atomic_fetch_or(&w->word, LOOK);
+	if (w->fn)
+		w->fn(w);
+}
+
+/* On one thread a count has come when its slot has. */
+void clt_wait_settle(struct clt_waiter *w, unsigned n)
+{
+	w->settled += n;
+	assert((atomic_load(&w->word) & ~LOOK) >= w->settled);
+}
+
+static bool was_told(void *arg)
+{
+	struct clt_waiter *w = arg;
+	unsigned word = atomic_load(&w->word);
+
+	return (word & LOOK) || (word & ~LOOK) != w->settled;
+}
+
+void clt_wait_event(struct clt_waiter *w)
+{
+	sim_fiber_wait(was_told, w);
+	w->settled = atomic_fetch_and(&w->word, ~LOOK) & ~LOOK;
+}
+
+void clt_wait_op(struct clt_op *op)
+{
+	struct waiting me = { .op = op };
+
+	while (!clt_op_step(op)) {
+		list_add_tail(&waiting, &me.link);
+		sim_fiber_wait(was_told, &op->waiter);
+		list_del(&me.link);
+		atomic_fetch_and(&op->waiter.word, ~LOOK);
+	}
+}
+
+unsigned clt_wait_hint(void)
+{
+	return sim_fiber_id(sim_fiber_self());
+}
+
+void clt_wait_batch_begin(void)
+{
+}
+
+void clt_wait_batch_end(void)
+{
+}
+
+/* ---- the poll role ---- */
+
+static bool poller_ready(struct sim_actor *a)
+{
+	struct poller *p = container_of(a, struct poller, actor);
+	struct clt_con *con = p->con;
+
+	if (con->wait.svc_wants)
+		return true;
+	if (con->wait.svc_has || !clt_path_is_up(con->path) || !con_is_led(con))
+		return false;
+	return p->kicked || p->again || p->fab != con->fab ||
+	       (sim_fd_ready(fab_conn_fd(con->fab)) & POLLIN);
+}
+
+static void poller_run(struct sim_actor *a)
+{
+	struct poller *p = container_of(a, struct poller, actor);
+	struct clt_con *con = p->con;
+	short events;
+	int n;
+
+	if (con->wait.svc_wants) {
+		con->wait.svc_wants = false;
+		con->wait.svc_has = true;
+		clt_path_role_free(con);
+		return;
+	}
+	p->kicked = p->again = false;
+	p->fab = con->fab;
+	n = clt_con_poll(con, POLL_BUDGET);
+	if (n < 0)
+		return;
+	clt_con_flush(con);
+	p->again = n > 0 || fab_arm(con->fab, &events) == 1;
+}
+
+static struct poller *poller_of(struct clt_con *con)
+{
+	struct poller *p;
+
+	list_for_each(p, &pollers, link) {
+		if (p->con == con)
+			return p;
+	}
+	return NULL;
+}
+
+int clt_wait_con_init(struct clt_con *con)
+{
+	struct poller *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return -ENOMEM;
+	p->con = con;
+	p->actor.ready = poller_ready;
+	p->actor.run = poller_run;
+	list_add_tail(&pollers, &p->link);
+	sim_actor_add(&p->actor);
+	con->wait.svc_has = true;
+	con->wait.svc_wants = false;
+	return 0;
+}
+
+void clt_wait_con_fini(struct clt_con *con)
+{
+	struct poller *p = poller_of(con);
+
+	sim_actor_del(&p->actor);
+	list_del(&p->link);
+	free(p);
+}
+
+bool clt_wait_con_take(struct clt_con *con)
+{
+	if (con->wait.svc_has)
+		return true;
+	con->wait.svc_wants = con_is_led(con);
+	con->wait.svc_has = !con->wait.svc_wants;
+	return con->wait.svc_has;
+}
+
+bool clt_wait_con_try_take(struct clt_con *con)
+{
+	if (con->wait.svc_has || con_is_led(con))
+		return false;
+	con->wait.svc_has = true;
+	return true;
+}
+
+void clt_wait_con_release(struct clt_con *con)
+{
+	struct poller *p = poller_of(con);
+
+	con->wait.svc_has = con->wait.svc_wants = false;
+	p->kicked = true;
+}
+
+void clt_wait_con_kick(struct clt_con *con)
+{
+	poller_of(con)->kicked = true;
+}

@@ -1,0 +1,734 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Client and server together, and what happens between them when things go wrong: in traces. */
+#include <errno.h>
+#include <string.h>
+
+#include "world.h"
+
+static struct world *w;
+static struct world_client *c;
+
+static bool is_open(void *arg)
+{
+	return world_client_opened(arg) <= 0;
+}
+
+static bool is_done(void *arg)
+{
+	return ((struct world_io *)arg)->done;
+}
+
+static int wait_open(struct world_client *client, uint64_t ms)
+{
+	sim_run_until(is_open, client, ms);
+	return world_client_opened(client);
+}
+
+/* A server and a client with its device open; the trace begins after that. */
+static void start(void)
+{
+	w = world_create(1);
+	world_server_start(w, NULL);
+	c = world_client_start(w, NULL);
+	CHECK(wait_open(c, 1000) == 0);
+	world_run_ms(w, 20);
+	world_forget(w);
+}
+
+static void test_connect(void)
+{
+	w = world_create(1);
+	world_server_start(w, NULL);
+	c = world_client_start(w, NULL);
+	CHECK(wait_open(c, 1000) == 0);
+	CHECK(world_write(c, 4096, 8192, 0x11) == 0);
+	CHECK(world_read(c, 4096, 8192, 0x11) == 0);
+	CHECK(world_flush(c) == 0);
+	world_client_stop(w, c);
+	world_run_ms(w, 10);
+	world_expect(w, "[  0.000] clt path srv: idle -> connecting\n"
+			"[  0.006] clt path clt@srv: connecting -> info\n"
+			"[  0.007] srv clt@srv: info: connecting -> connected\n"
+			"[  0.007] srv clt@srv: path up, 3 connections, session sess\n"
+			"[  0.007] srv sess: session opened by clt@srv\n"
+			"[  0.008] clt path clt@srv: info -> opening\n"
+			"[  0.010] clt path clt@srv: opening -> up\n"
+			"[  0.010] clt path clt@srv: connected: 2 connections, queue depth 16, max IO 65536\n"
+			"[  0.011] srv sess: device 0 opened: disk0, rw\n"
+			"[  0.019] srv sess: device 0 closed: disk0\n"
+			"[  0.020] clt path clt@srv: up -> closing\n"
+			"[  0.020] clt path clt@srv: closing -> closed\n"
+			"[  0.021] srv clt@srv: path down: connection 0: disconnected\n"
+			"[  0.021] srv clt@srv: fail: connected -> draining\n"
+			"[  0.021] srv clt@srv: drained: draining -> lingering\n"
+			"[  0.021] srv sess: session closed\n"
+			"[  0.021] srv clt@srv: quiet: lingering -> gone\n");
+	world_destroy(w);
+}
+
+static void test_nobody_listens(void)
+{
+	w = world_create(1);
+	c = world_client_start(w, NULL);
+	world_run_ms(w, 50);
+	CHECK(world_client_opened(c) == 1);
+	world_server_start(w, NULL);
+	CHECK(wait_open(c, 1000) == 0);
+	world_expect(w, "[  0.000] clt path srv: idle -> connecting\n"
+			"[  0.002] clt path srv: cannot connect: Connection refused; trying again\n"
+			"[  0.002] clt path srv: connecting -> draining\n"
+			"[  0.002] clt path srv: draining -> back-off\n"
+			"[  0.002] clt path srv: back-off -> connecting\n"
+			"[  0.004] clt path srv: connecting -> draining\n"
+			"[  0.004] clt path srv: draining -> back-off\n"
+			"[  0.089] clt path srv: back-off -> connecting\n"
+			"[  0.095] clt path clt@srv: connecting -> info\n"
+			"[  0.096] srv clt@srv: info: connecting -> connected\n"
+			"[  0.096] srv clt@srv: path up, 3 connections, session sess\n"
+			"[  0.096] srv sess: session opened by clt@srv\n"
+			"[  0.097] clt path clt@srv: info -> opening\n"
+			"[  0.099] clt path clt@srv: opening -> up\n"
+			"[  0.099] clt path clt@srv: connected again after 97 ms\n"
+			"[  0.100] srv sess: device 0 opened: disk0, rw\n");
+	world_destroy(w);
+}
+
+static void test_no_such_device(void)
+{
+	struct world_client_conf conf = world_client_defaults;
+
+	conf.device = "nodisk";
+	w = world_create(1);
+	world_server_start(w, NULL);
+	c = world_client_start(w, &conf);
+	CHECK(wait_open(c, 1000) == -ENOENT);
+	world_expect(w, "[  0.000] clt path srv: idle -> connecting\n"
+			"[  0.006] clt path clt@srv: connecting -> info\n"
+			"[  0.007] srv clt@srv: info: connecting -> connected\n"
+			"[  0.007] srv clt@srv: path up, 3 connections, session sess\n"
+			"[  0.007] srv sess: session opened by clt@srv\n"
+			"[  0.008] clt path clt@srv: info -> opening\n"
+			"[  0.010] clt path clt@srv: opening -> up\n"
+			"[  0.010] clt path clt@srv: connected: 2 connections, queue depth 16, max IO 65536\n"
+			"[  0.011] srv sess: open of nodisk as rw refused: No such file or directory\n");
+	world_destroy(w);
+}
+
+static void test_name_in_use(void)
+{
+	struct world_client_conf conf = world_client_defaults;
+	struct world_client *c2;
+
+	start();
+	conf.host = "clt2";
+	c2 = world_client_start(w, &conf);
+	world_run_ms(w, 8);
+	CHECK(world_client_opened(c2) == 1);
+	world_expect(w, "[  0.032] clt2 path srv: idle -> connecting\n"
+			"[  0.038] clt2 path clt2@srv: connecting -> info\n"
+			"[  0.039] srv clt2@srv: path not set up: session name sess is in use by clt@srv\n"
+			"[  0.039] srv clt2@srv: fail: connecting -> draining\n"
+			"[  0.039] srv clt2@srv: drained: draining -> lingering\n"
+			"[  0.039] srv clt2@srv: quiet: lingering -> gone\n");
+	/* It goes on trying. */
+	world_client_stop(w, c);
+	CHECK(wait_open(c2, 3000) == 0);
+	world_destroy(w);
+}
+
+static void test_silent_peer(void)
+{
+	start();
+	sim_drop("clt", "srv");
+	world_run_ms(w, 60000);
+	sim_heal("clt", "srv");
+	world_run_ms(w, 3000);
+	CHECK(world_write(c, 0, 512, 1) == 0);
+	world_expect(w, "[ 35.007] srv clt@srv: path down: heartbeat missed 5 times\n"
+			"[ 35.007] srv clt@srv: fail: connected -> draining\n"
+			"[ 35.007] srv clt@srv: drained: draining -> lingering\n"
+			"[ 35.007] srv sess: session closed\n"
+			"[ 35.007] srv sess: device 0 closed: disk0\n"
+			"[ 35.007] srv clt@srv: quiet: lingering -> gone\n"
+			"[ 35.010] clt path clt@srv: lost: no sign of life for 30 s; reconnecting\n"
+			"[ 35.010] clt path clt@srv: up -> draining\n"
+			"[ 35.010] clt path clt@srv: draining -> back-off\n"
+			"[ 35.010] clt path clt@srv: back-off -> connecting\n"
+			"[ 55.010] clt path clt@srv: cannot connect: Connection timed out; trying again\n"
+			"[ 55.010] clt path clt@srv: connecting -> draining\n"
+			"[ 55.010] clt path clt@srv: draining -> back-off\n"
+			"[ 55.092] clt path clt@srv: back-off -> connecting\n"
+			"[ 60.032] srv clt@srv: path not set up: its client has started again\n"
+			"[ 60.032] srv clt@srv: fail: connecting -> draining\n"
+			"[ 60.032] srv clt@srv: drained: draining -> lingering\n"
+			"[ 60.032] srv clt@srv: quiet: lingering -> gone\n"
+			"[ 60.037] clt path clt@srv: connecting -> info\n"
+			"[ 60.038] srv clt@srv: info: connecting -> connected\n"
+			"[ 60.038] srv clt@srv: path up, 3 connections, session sess\n"
+			"[ 60.038] srv sess: session opened by clt@srv\n"
+			"[ 60.039] clt path clt@srv: info -> opening\n"
+			"[ 60.042] srv sess: device 0 opened: disk0, rw\n"
+			"[ 60.043] clt path clt@srv: opening -> up\n"
+			"[ 60.043] clt path clt@srv: connected again after 25033 ms\n");
+	world_destroy(w);
+}
+
+/* Both ends hear something every second: nobody is taken for dead. */
+static void test_busy_path_lives(void)
+{
+	start();
+	for (unsigned i = 0; i < 100; i++) {
+		CHECK(world_write(c, 512 * i, 512, 3) == 0);
+		world_run_ms(w, 1000);
+	}
+	world_expect(w, "");
+	world_destroy(w);
+}
+
+/* So do heartbeats on an idle one. */
+static void test_idle_path_lives(void)
+{
+	start();
+	world_run_ms(w, 600000);
+	CHECK(world_read(c, 0, 512, 0) == 0);
+	world_expect(w, "");
+	world_destroy(w);
+}
+
+/* A machine that stops for a while is not lost as long as it is back within 30 s. */
+static void test_short_freeze(void)
+{
+	start();
+	sim_freeze("srv");
+	world_run_ms(w, 25000);
+	sim_thaw("srv");
+	CHECK(world_write(c, 0, 512, 1) == 0);
+	world_expect(w, "");
+	world_destroy(w);
+}
+
+/* ---- the connection breaks ---- */
+
+static void test_cut(void)
+{
+	start();
+	sim_cut("clt", "srv");
+	world_note(w, "cut");
+	CHECK(world_write(c, 0, 512, 1) == 0);
+	world_run_ms(w, 10);
+	world_expect(w, "[  0.032] --- cut\n"
+			"[  0.032] srv clt@srv: path down: connection 0: disconnected\n"
+			"[  0.032] srv clt@srv: fail: connected -> draining\n"
+			"[  0.032] clt path clt@srv: lost: connection 0 was closed by the server; reconnecting\n"
+			"[  0.032] clt path clt@srv: up -> draining\n"
+			"[  0.032] srv clt@srv: drained: draining -> lingering\n"
+			"[  0.032] srv sess: session closed\n"
+			"[  0.032] srv sess: device 0 closed: disk0\n"
+			"[  0.032] srv clt@srv: quiet: lingering -> gone\n"
+			"[  0.032] clt path clt@srv: draining -> back-off\n"
+			"[  0.032] clt path clt@srv: back-off -> connecting\n"
+			"[  0.038] clt path clt@srv: connecting -> info\n"
+			"[  0.039] srv clt@srv: info: connecting -> connected\n"
+			"[  0.039] srv clt@srv: path up, 3 connections, session sess\n"
+			"[  0.039] srv sess: session opened by clt@srv\n"
+			"[  0.040] clt path clt@srv: info -> opening\n"
+			"[  0.043] srv sess: device 0 opened: disk0, rw\n"
+			"[  0.044] clt path clt@srv: opening -> up\n"
+			"[  0.044] clt path clt@srv: connected again after 12 ms\n");
+	world_destroy(w);
+}
+
+/* The server takes the old path for alive when the client is back (design.md D14). */
+static void test_come_back_to_a_stale_path(void)
+{
+	start();
+	sim_cut_seen_by("clt", "srv");
+	world_note(w, "cut, seen by clt");
+	CHECK(world_write(c, 0, 512, 1) == 0);
+	world_run_ms(w, 10);
+	world_expect(w, "[  0.032] --- cut, seen by clt\n"
+			"[  0.032] clt path clt@srv: lost: connection 0 was closed by the server; reconnecting\n"
+			"[  0.032] clt path clt@srv: up -> draining\n"
+			"[  0.032] clt path clt@srv: draining -> back-off\n"
+			"[  0.032] clt path clt@srv: back-off -> connecting\n"
+			"[  0.033] srv clt@srv: path down: its client has come back\n"
+			"[  0.033] srv clt@srv: fail: connected -> draining\n"
+			"[  0.033] srv clt@srv: drained: draining -> lingering\n"
+			"[  0.033] srv sess: session closed\n"
+			"[  0.033] srv sess: device 0 closed: disk0\n"
+			"[  0.033] srv clt@srv: quiet: lingering -> gone\n"
+			"[  0.038] clt path clt@srv: connecting -> info\n"
+			"[  0.039] srv clt@srv: info: connecting -> connected\n"
+			"[  0.039] srv clt@srv: path up, 3 connections, session sess\n"
+			"[  0.039] srv sess: session opened by clt@srv\n"
+			"[  0.040] clt path clt@srv: info -> opening\n"
+			"[  0.043] srv sess: device 0 opened: disk0, rw\n"
+			"[  0.044] clt path clt@srv: opening -> up\n"
+			"[  0.044] clt path clt@srv: connected again after 12 ms\n");
+	world_destroy(w);
+}
+
+/* Storage that is slow with the old path's requests keeps nobody out. */
+static void test_come_back_while_storage_is_busy(void)
+{
+	struct world_io *io;
+
+	start();
+	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, 1);
+	io = world_io_start(c, RNBD_OP_WRITE, 0, 4096, 0x21, false);
+	world_run_ms(w, 10);
+	CHECK(sim_disk_held(world_disk(w)) == 1);
+	sim_cut("clt", "srv");
+	world_note(w, "cut");
+	world_run_ms(w, 100);
+	CHECK(!io->done);
+	CHECK(world_write(c, 8192, 4096, 0x22) == 0);
+	sim_disk_release(world_disk(w));
+	world_note(w, "storage goes on");
+	CHECK(world_io_end(io, 0, 1000) == 0);
+	CHECK(world_read(c, 0, 4096, 0x21) == 0);
+	world_expect(w, "[  0.042] --- cut\n"
+			"[  0.042] srv clt@srv: path down: connection 0: disconnected\n"
+			"[  0.042] srv clt@srv: fail: connected -> draining\n"
+			"[  0.042] clt path clt@srv: lost: connection 0 was closed by the server; reconnecting\n"
+			"[  0.042] clt path clt@srv: up -> draining\n"
+			"[  0.042] srv clt@srv: drained: draining -> lingering\n"
+			"[  0.042] srv sess: session closed\n"
+			"[  0.042] clt path clt@srv: draining -> back-off\n"
+			"[  0.042] clt path clt@srv: back-off -> connecting\n"
+			"[  0.048] clt path clt@srv: connecting -> info\n"
+			"[  0.049] srv clt@srv: info: connecting -> connected\n"
+			"[  0.049] srv clt@srv: path up, 3 connections, session sess\n"
+			"[  0.049] srv sess: session opened by clt@srv\n"
+			"[  0.050] clt path clt@srv: info -> opening\n"
+			"[  0.053] srv sess: device 0 taken up again: disk0, rw\n"
+			"[  0.054] clt path clt@srv: opening -> up\n"
+			"[  0.054] clt path clt@srv: connected again after 12 ms\n"
+			"[  0.144] --- storage goes on\n"
+			"[  0.144] srv clt@srv: quiet: lingering -> gone\n");
+	world_destroy(w);
+}
+
+/* ---- every moment of a connect ---- */
+
+enum who { BOTH, CLT, SRV };
+
+static void cut_now(void *arg)
+{
+	enum who who = *(enum who *)arg;
+
+	if (who == BOTH)
+		sim_cut("clt", "srv");
+	else
+		sim_cut_seen_by(who == CLT ? "clt" : "srv", who == CLT ? "srv" : "clt");
+}
+
+/* Cut at step @k.  Returns false when the client was up before it. */
+static bool connect_with_cut(enum who who, unsigned k)
+{
+	bool in_time;
+
+	w = world_create(1);
+	sim_shuffle(true);
+	world_server_start(w, NULL);
+	sim_at_step(k, cut_now, &who);
+	c = world_client_start(w, NULL);
+	/* A client that is not told can only wait for an answer until its patience ends. */
+	CHECK(wait_open(c, who == SRV ? 32000 : 1000) == 0);
+	in_time = sim_steps() >= k;
+	sim_at_step(0, NULL, NULL);
+	CHECK(world_write(c, 0, 512, 1) == 0);
+	CHECK(world_read(c, 0, 512, 1) == 0);
+	world_destroy(w);
+	return in_time;
+}
+
+static void cut_at_each_step(enum who who)
+{
+	unsigned k = 1;
+
+	while (connect_with_cut(who, k))
+		k++;
+	CHECK(k > 60);
+}
+
+static void test_cut_at_each_step_of_connect(void)
+{
+	cut_at_each_step(BOTH);
+}
+
+static void test_client_loses_each_step_of_connect(void)
+{
+	cut_at_each_step(CLT);
+}
+
+static void test_server_loses_each_step_of_connect(void)
+{
+	cut_at_each_step(SRV);
+}
+
+/* The same for a write of several parts, message by message; it is done exactly as asked. */
+static void test_cut_at_each_message_of_a_write(void)
+{
+	for (unsigned k = 1;; k++) {
+		struct world_io *io;
+		unsigned before;
+
+		start();
+		io = world_io_start(c, RNBD_OP_WRITE, 512, 150000 / 512 * 512, 0x5A, false);
+		before = sim_messages("clt", "srv");
+		sim_cut_at_message("clt", "srv", k);
+		CHECK(world_io_end(io, 0, 3000) == 0);
+		before = sim_messages("clt", "srv") - before;
+		sim_cut_at_message("clt", "srv", 0);
+		CHECK(world_read(c, 512, 150000 / 512 * 512, 0x5A) == 0);
+		CHECK(world_read(c, 0, 512, 0) == 0);
+		world_destroy(w);
+		if (before < k)
+			break;
+	}
+}
+
+static void test_duplicate_connect(void)
+{
+	w = world_create(1);
+	world_server_start(w, NULL);
+	sim_duplicate_connect("clt", "srv");
+	c = world_client_start(w, NULL);
+	CHECK(wait_open(c, 1000) == 0);
+	world_expect(w, "[  0.000] clt path srv: idle -> connecting\n"
+			"[  0.001] srv clt: connection refused: connection number is taken (Connection reset by peer)\n"
+			"[  0.002] clt path srv: cannot connect: connection 0 was refused: Connection reset by peer; trying again\n"
+			"[  0.002] clt path srv: connecting -> draining\n"
+			"[  0.002] clt path srv: draining -> back-off\n"
+			"[  0.002] clt path srv: back-off -> connecting\n"
+			"[  0.003] srv clt@srv: path not set up: connection 0: disconnected\n"
+			"[  0.003] srv clt@srv: fail: connecting -> draining\n"
+			"[  0.003] srv clt@srv: drained: draining -> lingering\n"
+			"[  0.003] srv clt@srv: quiet: lingering -> gone\n"
+			"[  0.008] clt path clt@srv: connecting -> info\n"
+			"[  0.009] srv clt@srv: info: connecting -> connected\n"
+			"[  0.009] srv clt@srv: path up, 3 connections, session sess\n"
+			"[  0.009] srv sess: session opened by clt@srv\n"
+			"[  0.010] clt path clt@srv: info -> opening\n"
+			"[  0.012] clt path clt@srv: opening -> up\n"
+			"[  0.012] clt path clt@srv: connected again after 10 ms\n"
+			"[  0.013] srv sess: device 0 opened: disk0, rw\n");
+	world_destroy(w);
+}
+
+/* ---- the fence (design.md D6) ---- */
+
+/* A write is held in the storage and its path dies.  When its copy on the next path is answered, a
+ * later write goes to the same place.  The first copy must not come last. */
+static void fence(enum sim_hold hold, unsigned cuts)
+{
+	struct sim_disk *d;
+	struct world_io *io;
+
+	start();
+	d = world_disk(w);
+	sim_disk_hold(d, RNBD_OP_WRITE, hold, 1);
+	io = world_io_start(c, RNBD_OP_WRITE, 0, 4096, 0xAA, false);
+	world_run_ms(w, 10);
+	CHECK(sim_disk_held(d) == 1);
+	while (cuts--) {
+		sim_cut("clt", "srv");
+		world_run_ms(w, 300);
+	}
+	/* Without a fence it is answered by now. */
+	if (!io->done)
+		sim_disk_release(d);
+	CHECK(world_io_end(io, 0, 1000) == 0);
+	CHECK(world_write(c, 0, 4096, 0xBB) == 0);
+	sim_disk_release(d);
+	world_run_ms(w, 1000);
+	CHECK(world_read(c, 0, 4096, 0xBB) == 0);
+	world_destroy(w);
+}
+
+static void test_fence_before_the_medium(void)
+{
+	fence(SIM_HOLD_BEFORE, 1);
+}
+
+static void test_fence_after_the_medium(void)
+{
+	fence(SIM_HOLD_AFTER, 1);
+}
+
+static void test_fence_over_three_lives(void)
+{
+	fence(SIM_HOLD_BEFORE, 3);
+}
+
+/* ---- time-outs, restarts ---- */
+
+static void test_io_timeout(void)
+{
+	struct world_client_conf conf = world_client_defaults;
+	struct world_io *io;
+	uint64_t lost_us;
+
+	conf.io_timeout_ms = 5000;
+	w = world_create(1);
+	world_server_start(w, NULL);
+	c = world_client_start(w, &conf);
+	CHECK(wait_open(c, 1000) == 0);
+	world_run_ms(w, 20);
+	world_server_kill(w, SIM_KILL_PROCESS);
+	lost_us = sim_now_us();
+	io = world_io_start(c, RNBD_OP_WRITE, 0, 512, 1, false);
+	CHECK(sim_run_until(is_done, io, 4900) == false);
+	CHECK(world_io_end(io, 0, 300) == -EIO);
+	CHECK(sim_now_us() - lost_us >= 5000 * 1000);
+	/* From now on at once. */
+	lost_us = sim_now_us();
+	CHECK(world_write(c, 0, 512, 1) == -EIO);
+	CHECK(sim_now_us() - lost_us < 1000);
+	world_server_start(w, NULL);
+	world_run_ms(w, 5000);
+	CHECK(world_write(c, 0, 512, 1) == 0);
+	world_destroy(w);
+}
+
+static void test_server_restarts(void)
+{
+	struct world_io *io;
+
+	start();
+	io = world_io_start(c, RNBD_OP_WRITE, 0, 65536 * 4, 0x31, false);
+	sim_run_ms(2);
+	world_server_kill(w, SIM_KILL_PROCESS);
+	world_run_ms(w, 100);
+	world_server_start(w, NULL);
+	world_note(w, "srv started");
+	CHECK(world_io_end(io, 0, 5000) == 0);
+	CHECK(world_read(c, 0, 65536 * 4, 0x31) == 0);
+	world_run_ms(w, 10);
+	world_expect(w, "[  0.034] --- srv killed\n"
+			"[  0.035] clt path clt@srv: lost: connection 0 was closed by the server; reconnecting\n"
+			"[  0.035] clt path clt@srv: up -> draining\n"
+			"[  0.035] clt path clt@srv: draining -> back-off\n"
+			"[  0.035] clt path clt@srv: back-off -> connecting\n"
+			"[  0.037] clt path clt@srv: cannot connect: Connection refused; trying again\n"
+			"[  0.037] clt path clt@srv: connecting -> draining\n"
+			"[  0.037] clt path clt@srv: draining -> back-off\n"
+			"[  0.131] clt path clt@srv: back-off -> connecting\n"
+			"[  0.133] clt path clt@srv: connecting -> draining\n"
+			"[  0.133] clt path clt@srv: draining -> back-off\n"
+			"[  0.134] --- srv started\n"
+			"[  0.351] clt path clt@srv: back-off -> connecting\n"
+			"[  0.357] clt path clt@srv: connecting -> info\n"
+			"[  0.358] srv clt@srv: info: connecting -> connected\n"
+			"[  0.358] srv clt@srv: path up, 3 connections, session sess\n"
+			"[  0.358] srv sess: session opened by clt@srv\n"
+			"[  0.359] clt path clt@srv: info -> opening\n"
+			"[  0.362] srv sess: device 0 opened: disk0, rw\n"
+			"[  0.363] clt path clt@srv: opening -> up\n"
+			"[  0.363] clt path clt@srv: connected again after 328 ms\n");
+	world_destroy(w);
+}
+
+static void restart_with_depth(uint32_t depth)
+{
+	struct world_server_conf conf = world_server_defaults;
+	struct world_io *io[24];
+	unsigned failed = 0;
+
+	start();
+	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
+		io[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096, (uint8_t)(i + 1), false);
+	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, 100);
+	world_run_ms(w, 10);
+	CHECK(sim_disk_held(world_disk(w)) == 16);
+	world_server_kill(w, SIM_KILL_PROCESS);
+	conf.queue_depth = depth;
+	world_server_start(w, &conf);
+	for (unsigned i = 0; i < ARRAY_SIZE(io); i++) {
+		int status = world_io_end(io[i], 0, 5000);
+
+		CHECK(status == 0 || status == -EIO);
+		failed += status != 0;
+	}
+	/* In flight under a permit that is no more: those end, with an error. */
+	CHECK(failed == (depth < 16 ? 16 - depth : 0));
+	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
+		io[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096, (uint8_t)(i + 1), false);
+	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
+		CHECK(world_io_end(io[i], 0, 5000) == 0);
+	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
+		CHECK(world_read(c, i * 4096, 4096, (uint8_t)(i + 1)) == 0);
+	world_destroy(w);
+}
+
+static void test_restart_with_less_depth(void)
+{
+	restart_with_depth(5);
+}
+
+static void test_restart_with_more_depth(void)
+{
+	restart_with_depth(64);
+}
+
+static void test_server_stops_in_good_order(void)
+{
+	struct world_io *io;
+
+	start();
+	sim_disk_delay(world_disk(w), 50000, 0);
+	io = world_io_start(c, RNBD_OP_WRITE, 0, 4096, 0x44, false);
+	world_run_ms(w, 10);
+	world_server_stop(w);
+	/* What it had taken was finished and answered. */
+	CHECK(io->done && world_io_end(io, 0, 1) == 0);
+	world_expect(w, "[  0.085] srv clt@srv: path down: server is shutting down\n"
+			"[  0.085] srv clt@srv: fail: connected -> draining\n"
+			"[  0.085] srv clt@srv: drained: draining -> lingering\n"
+			"[  0.085] srv sess: session closed\n"
+			"[  0.085] srv sess: device 0 closed: disk0\n"
+			"[  0.085] srv clt@srv: quiet: lingering -> gone\n");
+	world_destroy(w);
+}
+
+/* ---- what survives (design.md D13) ---- */
+
+static void test_reboot_is_told_by_the_first_flush(void)
+{
+	start();
+	CHECK(world_write(c, 0, 4096, 0x51) == 0);
+	world_server_kill(w, SIM_KILL_POWER);
+	world_run_ms(w, 500);
+	sim_power_on("srv");
+	world_server_start(w, NULL);
+	CHECK(world_flush(c) == -EIO);
+	CHECK(world_flush(c) == 0);
+	/* Now there is nothing that could have been lost. */
+	world_server_kill(w, SIM_KILL_POWER);
+	sim_power_on("srv");
+	world_server_start(w, NULL);
+	CHECK(world_flush(c) == 0);
+	world_destroy(w);
+}
+
+static void test_restart_loses_nothing(void)
+{
+	start();
+	CHECK(world_write(c, 0, 4096, 0x51) == 0);
+	world_server_kill(w, SIM_KILL_PROCESS);
+	world_server_start(w, NULL);
+	CHECK(world_flush(c) == 0);
+	world_server_kill(w, SIM_KILL_POWER);
+	sim_power_on("srv");
+	world_server_start(w, NULL);
+	CHECK(world_read(c, 0, 4096, 0x51) == 0);
+	world_destroy(w);
+}
+
+static void test_failed_sync_is_latched(void)
+{
+	struct world_client_conf conf = world_client_defaults;
+	struct world_client *c2;
+
+	conf.host = "clt2";
+	conf.name = "sess2";
+	conf.mode = RNBD_ACCESS_MIGRATION;
+	start();
+	c2 = world_client_start(w, &conf);
+	CHECK(wait_open(c2, 1000) == 0);
+	CHECK(world_write(c, 0, 4096, 0x61) == 0);
+	sim_disk_fail(world_disk(w), RNBD_OP_FLUSH, -EIO, 1);
+	CHECK(world_flush(c) == -EIO);
+	CHECK(world_flush(c) == -EIO);
+	CHECK(world_flush(c2) == -EIO);
+	CHECK(world_io_end(world_io_start(c2, RNBD_OP_WRITE, 0, 512, 1, true), 0, 1000) == -EIO);
+	CHECK(world_write(c2, 0, 512, 1) == 0);
+	world_client_stop(w, c);
+	CHECK(world_flush(c2) == -EIO);
+	world_client_stop(w, c2);
+	/* Nobody has it open any more: a new life. */
+	c = world_client_start(w, NULL);
+	CHECK(wait_open(c, 1000) == 0);
+	CHECK(world_flush(c) == 0);
+	world_destroy(w);
+}
+
+/* ---- sessions that share a device (protocol.md 8.2, 8.7) ---- */
+
+static int open_second(const char *name, enum rnbd_access_mode mode, struct world_client **c2)
+{
+	struct world_client_conf conf = world_client_defaults;
+
+	conf.host = "clt2";
+	conf.name = name;
+	conf.mode = mode;
+	*c2 = world_client_start(w, &conf);
+	return wait_open(*c2, 20000);
+}
+
+static void test_sharing_rules(void)
+{
+	struct world_client *c2;
+
+	start();
+	CHECK(open_second("two", RNBD_ACCESS_RW, &c2) == -EPERM);
+	world_client_stop(w, c2);
+	CHECK(open_second("two", RNBD_ACCESS_RO, &c2) == 0);
+	CHECK(world_write(c, 0, 512, 7) == 0);
+	CHECK(world_read(c2, 0, 512, 7) == 0);
+	CHECK(world_write(c2, 0, 512, 8) == -EPERM);
+	world_client_stop(w, c2);
+	CHECK(open_second("two", RNBD_ACCESS_MIGRATION, &c2) == 0);
+	CHECK(world_write(c2, 0, 512, 9) == 0);
+	CHECK(world_read(c, 0, 512, 9) == 0);
+	world_destroy(w);
+}
+
+static void test_session_loss_frees_the_device(void)
+{
+	struct world_client *c2;
+
+	start();
+	world_client_stop(w, c);
+	CHECK(open_second("two", RNBD_ACCESS_RW, &c2) == 0);
+	CHECK(world_write(c2, 0, 512, 8) == 0);
+	world_destroy(w);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct sim_test tests[] = {
+		{ "connect", test_connect },
+		{ "nobody-listens", test_nobody_listens },
+		{ "no-such-device", test_no_such_device },
+		{ "name-in-use", test_name_in_use },
+		{ "silent-peer", test_silent_peer },
+		{ "busy-path-lives", test_busy_path_lives },
+		{ "idle-path-lives", test_idle_path_lives },
+		{ "short-freeze", test_short_freeze },
+		{ "cut", test_cut },
+		{ "come-back-to-a-stale-path", test_come_back_to_a_stale_path },
+		{ "come-back-while-storage-is-busy", test_come_back_while_storage_is_busy },
+		{ "cut-at-each-step-of-connect", test_cut_at_each_step_of_connect },
+		{ "client-loses-each-step-of-connect", test_client_loses_each_step_of_connect },
+		{ "server-loses-each-step-of-connect", test_server_loses_each_step_of_connect },
+		{ "cut-at-each-message-of-a-write", test_cut_at_each_message_of_a_write },
+		{ "duplicate-connect", test_duplicate_connect },
+		{ "fence-before-the-medium", test_fence_before_the_medium },
+		{ "fence-after-the-medium", test_fence_after_the_medium },
+		{ "fence-over-three-lives", test_fence_over_three_lives },
+		{ "io-timeout", test_io_timeout },
+		{ "server-restarts", test_server_restarts },
+		{ "restart-with-less-depth", test_restart_with_less_depth },
+		{ "restart-with-more-depth", test_restart_with_more_depth },
+		{ "server-stops-in-good-order", test_server_stops_in_good_order },
+		{ "reboot-is-told-by-the-first-flush", test_reboot_is_told_by_the_first_flush },
+		{ "restart-loses-nothing", test_restart_loses_nothing },
+		{ "failed-sync-is-latched", test_failed_sync_is_latched },
+		{ "sharing-rules", test_sharing_rules },
+		{ "session-loss-frees-the-device", test_session_loss_frees_the_device },
+	};
+
+	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
+}

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The server against a client that does what the test says (raw-clt.h): who is let in and why not,
+ * answers in every form of protocol.md 3.4 without NEW_RKEY, heartbeats, come-backs, the fence. */
+#include <errno.h>
+#include <string.h>
+
+#include "raw-clt.h"
+#include "world.h"
+
+static struct world *w;
+static struct raw_clt clt, other;
+
+static void begin(void)
+{
+	w = world_create(1);
+	world_server_start(w, NULL);
+}
+
+static void end(void)
+{
+	raw_clt_fini(&clt);
+	world_destroy(w);
+}
+
+static void open_clt(void)
+{
+	raw_clt_init(&clt, "clt", 1, 1, 2);
+	CHECK(raw_clt_open(&clt, "sess", RNBD_ACCESS_RW) == 0);
+}
+
+static void test_set_up(void)
+{
+	begin();
+	open_clt();
+	CHECK(!clt.rsp.new_rkey && clt.geom.queue_depth == 16 && clt.geom.max_io_size == 65536);
+	world_expect(w, "[  0.005] srv clt@srv: info: connecting -> connected\n"
+			"[  0.005] srv clt@srv: path up, 2 connections, session sess\n"
+			"[  0.005] srv sess: session opened by clt@srv\n"
+			"[  0.009] srv sess: device 0 opened: disk0, rw\n");
+	raw_clt_hang_up(&clt);
+	world_run_ms(w, 10);
+	world_expect(w, "[  0.011] srv clt@srv: path down: connection 0: disconnected\n"
+			"[  0.011] srv clt@srv: fail: connected -> draining\n"
+			"[  0.011] srv clt@srv: drained: draining -> lingering\n"
+			"[  0.011] srv sess: session closed\n"
+			"[  0.011] srv sess: device 0 closed: disk0\n"
+			"[  0.011] srv clt@srv: quiet: lingering -> gone\n");
+	end();
+}
+
+/* ---- answers ---- */
+
+static void expect_answer(unsigned buf, unsigned cid, unsigned type, int status, bool after_inv)
+{
+	const struct raw_rsp *rsp = &clt.answers[buf];
+
+	CHECK(rsp->done && rsp->cid == cid && rsp->type == type && rsp->status == status);
+	CHECK(rsp->after_inv == after_inv);
+}
+
+static bool all_bytes(const uint8_t *p, size_t len, uint8_t want)
+{
+	for (size_t i = 0; i < len; i++) {
+		if (p[i] != want)
+			return false;
+	}
+	return true;
+}
+
+/* Every row of protocol.md 3.4 that this server can give, on both connections. */
+static void answer_rows(enum srv_invalidate invalidate)
+{
+	struct world_server_conf conf = world_server_defaults;
+
+	conf.invalidate = invalidate;
+	w = world_create(1);
+	world_server_start(w, &conf);
+	open_clt();
+	for (unsigned cid = 0; cid < 2; cid++) {
+		memset(clt.data[3], 0x33, 8192);
+		raw_clt_io(&clt, cid, 3, RNBD_OP_WRITE, 16, 8192, false);
+		expect_answer(3, cid, RTRS_IO_RSP_IMM, 0, false);
+		CHECK(all_bytes(sim_disk_content(world_disk(w)) + 16 * 512, 8192, 0x33));
+
+		raw_clt_io(&clt, cid, 4, RNBD_OP_READ, 16, 8192, false);
+		expect_answer(4, cid, RTRS_IO_RSP_IMM, 0, false);
+		CHECK(all_bytes(clt.data[4], 8192, 0x33));
+
+		raw_clt_io(&clt, cid, 5, RNBD_OP_READ, 16, 8192, true);
+		expect_answer(5, cid, RTRS_IO_RSP_W_INV_IMM, 0, true);
+		CHECK(all_bytes(clt.data[5], 8192, 0x33) && !sim_mw_bound(clt.windows[5]));
+
+		raw_clt_io(&clt, cid, 6, RNBD_OP_READ, 1 << 20, 512, false);
+		expect_answer(6, cid, RTRS_IO_RSP_IMM, -EIO, false);
+		raw_clt_io(&clt, cid, 6, RNBD_OP_READ, 1 << 20, 512, true);
+		expect_answer(6, cid, RTRS_IO_RSP_W_INV_IMM, -EIO, true);
+		CHECK(!sim_mw_bound(clt.windows[6]));
+
+		raw_clt_io(&clt, cid, 7, RNBD_OP_WRITE, 1 << 20, 512, false);
+		expect_answer(7, cid, RTRS_IO_RSP_IMM, -EIO, false);
+		raw_clt_io(&clt, cid, 8, RNBD_OP_FLUSH, 0, 0, false);
+		expect_answer(8, cid, RTRS_IO_RSP_IMM, 0, false);
+	}
+	end();
+}
+
+static void test_answer_rows_copy(void)
+{
+	answer_rows(SRV_INVALIDATE_COPY);
+}
+
+static void test_answer_rows_never(void)
+{
+	answer_rows(SRV_INVALIDATE_NEVER);
+}
+
+/* A window that is not there: the answer costs its client the path, and no more than that. */
+static void test_answer_to_a_dead_window(void)
+{
+	begin();
+	open_clt();
+	world_forget(w);
+	sim_disk_hold(world_disk(w), RNBD_OP_READ, SIM_HOLD_AFTER, 1);
+	raw_clt_io_start(&clt, 1, 3, RNBD_OP_READ, 0, 4096, true);
+	world_run_ms(w, 10);
+	sim_dealloc_mw(clt.windows[3]);
+	clt.windows[3] = NULL;
+	sim_disk_release(world_disk(w));
+	CHECK(!raw_clt_wait(&clt, 3, 1000));
+	world_run_ms(w, 10);
+	world_expect(w, "[  0.022] srv clt@srv: path down: connection 1: sending failed: peer refused a request: unknown or dead remote key\n"
+			"[  0.022] srv clt@srv: fail: connected -> draining\n"
+			"[  0.022] srv clt@srv: drained: draining -> lingering\n"
+			"[  0.022] srv sess: session closed\n"
+			"[  0.022] srv sess: device 0 closed: disk0\n"
+			"[  0.022] srv clt@srv: quiet: lingering -> gone\n");
+	end();
+}
+
+/* ---- who is let in (protocol.md 1.7) ---- */
+
+static void expect_refused(struct raw_clt *who, unsigned cid, int status, const char *why)
+{
+	CHECK(raw_clt_connect(who, cid) == status);
+	if (!world_traced(w, why))
+		world_expect(w, why);
+	world_forget(w);
+}
+
+static void test_refusals(void)
+{
+	begin();
+	raw_clt_init(&clt, "clt", 1, 1, 2);
+	clt.req.cid_num = 4097;
+	expect_refused(&clt, 0, -ECONNRESET, "more than 4096 connections");
+	clt.req.cid_num = 2;
+	expect_refused(&clt, 2, -ECONNRESET, "connection number not below their count");
+	clt.req.first_conn = false;
+	expect_refused(&clt, 0, -ENXIO, "unknown session");
+	clt.req.first_conn = true;
+	CHECK(raw_clt_connect(&clt, 0) == 0);
+
+	/* The same path again, in the same attempt. */
+	raw_clt_init(&other, "clt", 1, 1, 2);
+	expect_refused(&other, 0, -ECONNRESET, "connection number is taken");
+	other.req.cid_num = 3;
+	expect_refused(&other, 1, -ECONNRESET, "cid_num differs");
+	/* Another path of that session between the same addresses. */
+	memset(other.req.sess_uuid, 9, RTRS_UUID_LEN);
+	expect_refused(&other, 0, -EEXIST, "has a path between these addresses");
+	raw_clt_fini(&other);
+	CHECK(raw_clt_connect(&clt, 1) == 0);
+	CHECK(raw_clt_info(&clt, "sess") == 0);
+	end();
+}
+
+static void expect_hang_up(const char *name, const char *why)
+{
+	raw_clt_init(&clt, "clt", 1, 1, 1);
+	CHECK(raw_clt_connect(&clt, 0) == 0);
+	CHECK(raw_clt_info(&clt, name) == -ECONNRESET);
+	if (!world_traced(w, why))
+		world_expect(w, why);
+	world_forget(w);
+	raw_clt_fini(&clt);
+	world_run_ms(w, 100);
+}
+
+static void test_bad_session_names(void)
+{
+	begin();
+	expect_hang_up("a/b", "path not set up: ");
+	expect_hang_up("a.b", "path not set up: ");
+	raw_clt_init(&other, "clt2", 2, 2, 1);
+	CHECK(raw_clt_open(&other, "taken", RNBD_ACCESS_RO) == 0);
+	expect_hang_up("taken", "session name taken is in use by clt2@srv");
+	raw_clt_fini(&other);
+	open_clt();
+	end();
+}
+
+static void test_info_with_a_connection_missing(void)
+{
+	begin();
+	raw_clt_init(&clt, "clt", 1, 1, 2);
+	CHECK(raw_clt_connect(&clt, 0) == 0);
+	CHECK(raw_clt_info(&clt, "sess") == -ECONNRESET);
+	world_run_ms(w, 10);
+	world_expect(w, "[  0.003] srv clt@srv: path not set up: connection 0: INFO_REQ with 1 of 2 connections\n"
+			"[  0.003] srv clt@srv: fail: connecting -> draining\n"
+			"[  0.003] srv clt@srv: drained: draining -> lingering\n"
+			"[  0.003] srv clt@srv: quiet: lingering -> gone\n");
+	end();
+}
+
+static void test_stuck_in_set_up(void)
+{
+	begin();
+	raw_clt_init(&clt, "clt", 1, 1, 2);
+	CHECK(raw_clt_connect(&clt, 0) == 0);
+	world_run_ms(w, 40000);
+	CHECK(raw_clt_lost(&clt));
+	world_expect(w, "[ 30.001] srv clt@srv: path not set up: set-up not finished in 30 s: 1 of 2 connections, without INFO_REQ\n"
+			"[ 30.001] srv clt@srv: fail: connecting -> draining\n"
+			"[ 30.001] srv clt@srv: drained: draining -> lingering\n"
+			"[ 30.001] srv clt@srv: quiet: lingering -> gone\n");
+	end();
+}
+
+/* ---- heartbeats ---- */
+
+static void test_answered_heartbeats(void)
+{
+	begin();
+	open_clt();
+	world_run_ms(w, 100000);
+	CHECK(!raw_clt_lost(&clt) && clt.nhb == 20);
+	end();
+}
+
+static void test_mute_and_idle(void)
+{
+	begin();
+	open_clt();
+	world_forget(w);
+	clt.mute = true;
+	world_run_ms(w, 34000);
+	CHECK(!raw_clt_lost(&clt));
+	world_run_ms(w, 2000);
+	CHECK(raw_clt_lost(&clt));
+	world_expect(w, "[ 35.005] srv clt@srv: path down: heartbeat missed 5 times\n"
+			"[ 35.005] srv clt@srv: fail: connected -> draining\n"
+			"[ 35.005] srv clt@srv: drained: draining -> lingering\n"
+			"[ 35.005] srv sess: session closed\n"
+			"[ 35.005] srv sess: device 0 closed: disk0\n"
+			"[ 35.005] srv clt@srv: quiet: lingering -> gone\n");
+	end();
+}
+
+static void test_mute_and_busy(void)
+{
+	begin();
+	open_clt();
+	clt.mute = true;
+	for (unsigned i = 0; i < 40; i++) {
+		world_run_ms(w, 4000);
+		CHECK(raw_clt_io(&clt, 1, 2, RNBD_OP_READ, 0, 512, false) == 0);
+	}
+	CHECK(!raw_clt_lost(&clt));
+	end();
+}
+
+/* ---- come-backs (design.md D14) ---- */
+
+/* The client's machine lost power and is back: same path, while the server believes it is up. */
+static void test_come_back_of_a_lost_machine(void)
+{
+	uint64_t us;
+
+	begin();
+	open_clt();
+	world_forget(w);
+	sim_kill("clt", SIM_KILL_POWER);
+	world_run_ms(w, 3000);
+	sim_power_on("clt");
+	raw_clt_init(&other, "clt", 1, 1, 2);
+	other.req.recon_cnt = 2;
+	us = sim_now_us();
+	CHECK(raw_clt_open(&other, "sess", RNBD_ACCESS_RW) == 0);
+	CHECK(sim_now_us() - us < 100000);
+	world_expect(w, "[  3.011] srv clt@srv: path down: its client has come back\n"
+			"[  3.011] srv clt@srv: fail: connected -> draining\n"
+			"[  3.011] srv clt@srv: drained: draining -> lingering\n"
+			"[  3.011] srv sess: session closed\n"
+			"[  3.011] srv sess: device 0 closed: disk0\n"
+			"[  3.011] srv clt@srv: quiet: lingering -> gone\n"
+			"[  3.015] srv clt@srv: info: connecting -> connected\n"
+			"[  3.015] srv clt@srv: path up, 2 connections, session sess\n"
+			"[  3.015] srv sess: session opened by clt@srv\n"
+			"[  3.019] srv sess: device 0 opened: disk0, rw\n");
+	raw_clt_fini(&other);
+	end();
+}
+
+/* A dead session whose requests are still in the storage keeps its name from nobody. */
+static void test_name_of_a_dead_session(void)
+{
+	struct sim_disk *d;
+
+	begin();
+	d = world_disk(w);
+	open_clt();
+	sim_disk_hold(d, RNBD_OP_WRITE, SIM_HOLD_BEFORE, 1);
+	raw_clt_io_start(&clt, 1, 3, RNBD_OP_WRITE, 0, 4096, false);
+	world_run_ms(w, 10);
+	raw_clt_init(&other, "clt2", 2, 2, 2);
+	CHECK(raw_clt_connect(&other, 0) == 0);
+	CHECK(raw_clt_connect(&other, 1) == 0);
+	world_forget(w);
+	sim_cut("clt", "srv");
+	CHECK(raw_clt_info(&other, "sess") == 0);
+	world_expect(w, "[  0.024] srv clt@srv: path down: connection 0: disconnected\n"
+			"[  0.024] srv clt@srv: fail: connected -> draining\n"
+			"[  0.024] srv clt@srv: drained: draining -> lingering\n"
+			"[  0.024] srv sess: session closed\n"
+			"[  0.025] srv clt2@srv: info: connecting -> connected\n"
+			"[  0.025] srv clt2@srv: path up, 2 connections, session sess\n"
+			"[  0.025] srv sess: session opened by clt2@srv\n");
+	sim_disk_release(d);
+	raw_clt_fini(&other);
+	end();
+}
+
+/* ---- order under one buf_id ---- */
+
+/* Against the rules: two requests in one chunk at once.  It costs the client its path. */
+static void test_chunk_used_twice(void)
+{
+	begin();
+	open_clt();
+	world_forget(w);
+	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, 1);
+	raw_clt_io_start(&clt, 1, 3, RNBD_OP_WRITE, 0, 4096, false);
+	world_run_ms(w, 10);
+	raw_clt_io_start(&clt, 0, 3, RNBD_OP_READ, 0, 4096, false);
+	world_run_ms(w, 10);
+	CHECK(raw_clt_lost(&clt));
+	world_expect(w, "[  0.021] srv clt@srv: path down: connection 0: chunk 3 used twice at once\n"
+			"[  0.021] srv clt@srv: fail: connected -> draining\n"
+			"[  0.021] srv clt@srv: drained: draining -> lingering\n"
+			"[  0.021] srv sess: session closed\n");
+	sim_disk_release(world_disk(w));
+	end();
+}
+
+int main(int argc, char **argv)
+{
+	static const struct sim_test tests[] = {
+		{ "set-up", test_set_up },
+		{ "answer-rows-copy", test_answer_rows_copy },
+		{ "answer-rows-never", test_answer_rows_never },
+		{ "answer-to-a-dead-window", test_answer_to_a_dead_window },
+		{ "refusals", test_refusals },
+		{ "bad-session-names", test_bad_session_names },
+		{ "info-with-a-connection-missing", test_info_with_a_connection_missing },
+		{ "stuck-in-set-up", test_stuck_in_set_up },
+		{ "answered-heartbeats", test_answered_heartbeats },
+		{ "mute-and-idle", test_mute_and_idle },
+		{ "mute-and-busy", test_mute_and_busy },
+		{ "come-back-of-a-lost-machine", test_come_back_of_a_lost_machine },
+		{ "name-of-a-dead-session", test_name_of_a_dead_session },
+		{ "chunk-used-twice", test_chunk_used_twice },
+	};
+
+	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns simulated clients and their requests.  A client is what the plugin is below nbdkit's callbacks:
+ * a session on a service loop, one device, and a thread (a fiber) for each request. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "world-priv.h"
+
+const struct world_client_conf world_client_defaults = {
+	.host = "clt",
+	.name = "sess",
+	.mode = RNBD_ACCESS_RW,
+	.connections = 2,
+	.io_timeout_ms = 60000,
+};
+
+static void open_done(struct rnbd_open_req *req)
+{
+	container_of(req, struct world_client, open)->open_done = true;
+}
+
+struct world_client *world_client_start(struct world *w, const struct world_client_conf *conf)
+{
+	struct world_client *c = calloc(1, sizeof(*c));
+	struct clt_sess_conf sess = { 0 };
+	struct sim_place before;
+
+	conf = conf ? conf : &world_client_defaults;
+	assert(c);
+	c->w = w;
+	c->host = sim_host_find(conf->host);
+	c->epoch = c->host->epoch;
+	c->device = strdup(conf->device ? conf->device : "disk0");
+	assert(c->device);
+	list_init(&c->ios);
+	list_add_tail(&w->clients, &c->link);
+
+	sess.name = conf->name;
+	sess.dst = sim_addr("srv", RTRS_PORT);
+	sess.connections = conf->connections;
+	sess.io_timeout_ms = conf->io_timeout_ms;
+	before = sim_enter(c->host, c->epoch);
+	CHECK(clt_svc_create(&c->svc) == 0);
+	CHECK(rnbd_clt_init(&c->clt, c->svc, &sess) == 0);
+	c->open = (struct rnbd_open_req){
+		.name = c->device, .mode = conf->mode, .done = open_done,
+	};
+	rnbd_open_start(&c->clt, &c->open);
+	sim_leave(before);
+	return c;
+}
+
+int world_client_opened(const struct world_client *c)
+{
+	return c->open_done ? c->open.status : 1;
+}
+
+struct rnbd_clt *world_client_rnbd(struct world_client *c)
+{
+	return &c->clt;
+}
+
+static void client_close(void *arg)
+{
+	struct world_client *c = arg;
+
+	if (c->open_done && !c->open.status)
+		rnbd_close(c->open.dev);
+	rnbd_clt_close(&c->clt);
+	CHECK(bitmap_weight(&c->clt.sess.slots.permits) == 0);
+	clt_svc_destroy(c->svc);
+	rnbd_clt_fini(&c->clt);
+}
+
+static bool fiber_ended(void *arg)
+{
+	return sim_fiber_done(arg);
+}
+
+void world_client_stop(struct world *w, struct world_client *c)
+{
+	struct sim_place before = sim_enter(c->host, c->epoch);
+
+	CHECK(list_empty(&c->ios));
+	c->closer = sim_fiber_start(client_close, c);
+	sim_leave(before);
+	CHECK(sim_run_until(fiber_ended, c->closer, 60000));
+	sim_fiber_free(c->closer);
+	list_del(&c->link);
+	free(c->device);
+	free(c);
+}
+
+/* ---- requests ---- */
+
+static int io_do(struct world_io *io)
+{
+	struct rnbd_dev *dev = io->client->open.dev;
+
+	switch (io->op) {
+	case RNBD_OP_READ:
+		return rnbd_read(dev, io->buf, io->len, io->off);
+	case RNBD_OP_WRITE:
+		return rnbd_write(dev, io->buf, io->len, io->off, io->fua);
+	case RNBD_OP_FLUSH:
+		return rnbd_flush(dev);
+	case RNBD_OP_DISCARD:
+		return rnbd_discard(dev, io->len, io->off, io->fua);
+	default:
+		return rnbd_zero(dev, io->len, io->off, true, io->fua);
+	}
+}
+
+static void io_thread(void *arg)
+{
+	struct world_io *io = arg;
+
+	io->status = io_do(io);
+	io->done = true;
+	io->done_us = sim_now_us();
+}
+
+struct world_io *world_io_start(struct world_client *c, enum rnbd_io_op op, uint64_t off,
+				uint32_t len, uint8_t fill, bool fua)
+{
+	struct world_io *io = calloc(1, sizeof(*io));
+	struct sim_place before = sim_enter(c->host, c->epoch);
+
+	assert(io && world_client_opened(c) == 0);
+	io->client = c;
+	io->op = op;
+	io->off = off;
+	io->len = len;
+	io->fua = fua;
+	io->buf = malloc(len ? len : 1);
+	assert(io->buf);
+	/* A READ that brings nothing must not look like one that did. */
+	memset(io->buf, op == RNBD_OP_READ ? 0xEE : fill, len);
+	list_add_tail(&c->ios, &io->link);
+	io->fiber = sim_fiber_start(io_thread, io);
+	sim_leave(before);
+	return io;
+}
+
+int world_io_end(struct world_io *io, uint8_t fill, uint64_t ms)
+{
+	int status;
+
+	CHECK(sim_run_until(fiber_ended, io->fiber, ms));
+	status = io->status;
+	for (uint32_t i = 0; !status && io->op == RNBD_OP_READ && i < io->len; i++)
+		CHECK(io->buf[i] == fill);
+	list_del(&io->link);
+	sim_fiber_free(io->fiber);
+	free(io->buf);
+	free(io);
+	return status;
+}
+
+int world_write(struct world_client *c, uint64_t off, uint32_t len, uint8_t fill)
+{
+	return world_io_end(world_io_start(c, RNBD_OP_WRITE, off, len, fill, false), fill, 120000);
+}
+
+int world_read(struct world_client *c, uint64_t off, uint32_t len, uint8_t fill)
+{
+	return world_io_end(world_io_start(c, RNBD_OP_READ, off, len, fill, false), fill, 120000);
+}
+
+int world_flush(struct world_client *c)
+{
+	return world_io_end(world_io_start(c, RNBD_OP_FLUSH, 0, 0, 0, false), 0, 120000);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Shared by the files of the simulated world. */
+#ifndef WORLD_PRIV_H
+#define WORLD_PRIV_H
+
+#include "world.h"
+
+struct world_server;
+
+struct world {
+	struct sim_disk *disk;
+	struct world_server *server;	/* the one that lives, or NULL */
+	struct list servers;		/* also those that are being taken apart */
+	struct list clients;
+	uint8_t boot;			/* of srv; part of its identity */
+};
+
+struct world_client {
+	struct list link;
+	struct world *w;
+	struct sim_host *host;
+	unsigned epoch;
+	struct clt_svc *svc;
+	struct rnbd_clt clt;
+	char *device;
+	struct rnbd_open_req open;
+	bool open_done;
+	struct list ios;
+	struct sim_fiber *closer;
+};
+
+/* ---- world-server.c ---- */
+/* Nothing of any server is left. */
+bool world_servers_gone(void *world);
+/* Free what has ended. */
+void world_servers_reap(struct world *w);
+
+#endif

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns simulated servers: in place of main.c, with the reactors of the simulation.  A server that was
+ * killed is a ghost: cut off from network and disk, it is shut down in good order behind the scenes so
+ * that its memory comes back. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim-reactor.h"
+#include "world-priv.h"
+
+const struct world_server_conf world_server_defaults = {
+	.queue_depth = 16,
+	.max_io_size = 65536,
+	.threads = 2,
+	.invalidate = SRV_INVALIDATE_COPY,
+};
+
+struct world_server {
+	struct list link;
+	struct sim_host *host;
+	unsigned epoch;
+	struct srv_conf conf;
+	struct exports exports;
+	struct export ex;
+	struct fab_addr listen;
+	struct reactor **reactors;
+	struct srv *srv;
+	bool shut;
+	struct sim_fiber *closer;
+};
+
+static void export_init(struct world_server *s, struct sim_disk *d)
+{
+	struct export *ex = &s->ex;
+	uint32_t nsectors = (uint32_t)(sim_disk_size(d) / RNBD_SECTOR_SIZE);
+
+	exports_init(&s->exports);
+	ex->name = "disk0";
+	ex->path = "disk0";
+	ex->fd = ex->tail_fd = -1;
+	ex->first = ex;
+	ex->size = sim_disk_size(d);
+	ex->geometry = (struct rnbd_dev_info){
+		.nsectors = nsectors,
+		.max_hw_sectors = s->conf.max_io_size / RNBD_SECTOR_SIZE,
+		.max_write_zeroes_sectors = nsectors,
+		.max_discard_sectors = nsectors,
+		.discard_granularity = RNBD_SECTOR_SIZE,
+		.physical_block_size = RNBD_SECTOR_SIZE,
+		.logical_block_size = RNBD_SECTOR_SIZE,
+		.max_segments = 128,
+		.fua = true,
+		.writeback = true,
+	};
+	list_add_tail(&s->exports.list, &ex->link);
+	s->exports.n = 1;
+}
+
+static void conf_init(struct world_server *s, const struct world_server_conf *conf)
+{
+	s->listen = sim_addr("srv", RTRS_PORT);
+	s->conf = (struct srv_conf){
+		.listeners = &s->listen,
+		.nlisteners = 1,
+		.exports = &s->exports,
+		.invalidate = conf->invalidate,
+		.queue_depth = conf->queue_depth,
+		.max_io_size = conf->max_io_size,
+		.threads = conf->threads,
+		.max_sessions = CONF_MAX_SESSIONS,
+		.max_paths = CONF_MAX_PATHS,
+		.setup_timeout_ms = CONF_SETUP_TIMEOUT_MS,
+		.ready_fd = -1,
+		.log_level = LOG_LEVEL_DEBUG,
+	};
+}
+
+void world_server_start(struct world *w, const struct world_server_conf *conf)
+{
+	struct world_server *s = calloc(1, sizeof(*s));
+	struct sim_place before;
+	char err[256] = "";
+
+	assert(s && !w->server);
+	s->host = sim_host_find("srv");
+	s->epoch = s->host->epoch;
+	before = sim_enter(s->host, s->epoch);
+	conf_init(s, conf ? conf : &world_server_defaults);
+	export_init(s, w->disk);
+	s->reactors = calloc(s->conf.threads, sizeof(struct reactor *));
+	assert(s->reactors);
+	for (unsigned i = 0; i < s->conf.threads; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "io%u", i);
+		CHECK(reactor_create(name, 64, &s->reactors[i]) == 0);
+		CHECK(export_io_attach(s->reactors[i], &s->exports, err, sizeof(err)) == 0);
+	}
+	if (srv_start(&s->conf, s->reactors, s->conf.threads, &s->srv, err, sizeof(err)))
+		sim_test_failed(__FILE__, __LINE__, err);
+	sim_leave(before);
+	list_add_tail(&w->servers, &s->link);
+	w->server = s;
+}
+
+bool world_server_runs(const struct world *w)
+{
+	return w->server != NULL;
+}
+
+static void server_shut(void *arg)
+{
+	struct world_server *s = arg;
+
+	s->shut = true;
+}
+
+static bool server_is_shut(void *arg)
+{
+	return ((struct world_server *)arg)->shut;
+}
+
+static bool reactors_idle(void *arg)
+{
+	const struct world_server *s = arg;
+
+	for (unsigned i = 0; i < s->conf.threads; i++) {
+		if (!sim_reactor_idle(s->reactors[i]))
+			return false;
+	}
+	return true;
+}
+
+/* What main.c does after a signal. */
+static void server_close(void *arg)
+{
+	struct world_server *s = arg;
+
+	srv_shutdown(s->srv, server_shut, s);
+	sim_fiber_wait(server_is_shut, s);
+	srv_destroy(s->srv);
+	sim_fiber_wait(reactors_idle, s);
+	for (unsigned i = 0; i < s->conf.threads; i++) {
+		export_io_detach(s->reactors[i]);
+		reactor_destroy(s->reactors[i]);
+	}
+	free(s->reactors);
+}
+
+static void server_end(struct world_server *s)
+{
+	struct sim_place before = sim_enter(s->host, s->epoch);
+
+	s->closer = sim_fiber_start(server_close, s);
+	sim_leave(before);
+}
+
+static bool server_ended(void *arg)
+{
+	const struct world_server *s = arg;
+
+	return s->closer && sim_fiber_done(s->closer);
+}
+
+bool world_servers_gone(void *arg)
+{
+	struct world *w = arg;
+	struct world_server *s;
+
+	list_for_each(s, &w->servers, link) {
+		if (!server_ended(s))
+			return false;
+	}
+	return true;
+}
+
+void world_servers_reap(struct world *w)
+{
+	struct world_server *s, *tmp;
+
+	list_for_each_safe(s, tmp, &w->servers, link) {
+		if (!server_ended(s))
+			continue;
+		sim_fiber_free(s->closer);
+		list_del(&s->link);
+		free(s);
+	}
+}
+
+void world_server_stop(struct world *w)
+{
+	struct world_server *s = w->server;
+
+	w->server = NULL;
+	server_end(s);
+	CHECK(sim_run_until(server_ended, s, 60000));
+	world_servers_reap(w);
+}
+
+void world_server_kill(struct world *w, enum sim_kill how)
+{
+	struct world_server *s = w->server;
+
+	w->server = NULL;
+	sim_kill("srv", how);
+	if (how == SIM_KILL_POWER) {
+		sim_disk_power_cut(w->disk);
+		w->boot++;
+	} else {
+		sim_disk_process_killed(w->disk);
+	}
+	world_note(w, "srv %s", how == SIM_KILL_POWER ? "loses power" : "killed");
+	server_end(s);
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the hosts, the disk and the end of a world.  One thread.  There is one world at a time,
+ * because virtual time, the log and the fabric are the process's own. */
+#include <assert.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "srv-boot.h"
+#include "trace.h"
+#include "world-priv.h"
+
+#define END_MS 120000			/* for what still has to time out after a test */
+
+static struct world world;
+
+/* In place of srv-boot.c: a host is another one after losing its memory. */
+void srv_boot_id(uint8_t id[SRV_BOOT_ID_LEN])
+{
+	memset(id, world.boot, SRV_BOOT_ID_LEN);
+}
+
+struct world *world_create(uint64_t seed)
+{
+	struct world *w = &world;
+
+	sim_init(seed);
+	sim_host_add("srv", "10.0.0.2");
+	sim_host_add("clt", "10.0.0.1");
+	sim_host_add("clt2", "10.0.0.3");
+	if (!fab_provider_find("sim"))
+		fab_provider_register(&fab_sim);
+	log_init(trace_sink, LOG_LEVEL_DEBUG);
+	trace_reset();
+	memset(w, 0, sizeof(*w));
+	list_init(&w->servers);
+	list_init(&w->clients);
+	w->boot = 1;
+	w->disk = sim_disk_create("disk0", WORLD_DISK_SIZE);
+	return w;
+}
+
+static bool all_quiet(void *arg)
+{
+	return world_servers_gone(arg) && sim_conns() == 0;
+}
+
+void world_destroy(struct world *w)
+{
+	struct world_client *c, *tmp;
+
+	sim_disk_release(w->disk);
+	list_for_each_safe(c, tmp, &w->clients, link)
+		world_client_stop(w, c);
+	if (w->server)
+		world_server_stop(w);
+	CHECK(sim_run_until(all_quiet, w, END_MS));
+	world_servers_reap(w);
+	CHECK(list_empty(&w->servers));
+	CHECK(sim_keys() == 0);
+	CHECK(sim_disk_inflight(w->disk) == 0);
+	CHECK(sim_storage_mems() == 0);
+	/* Messages to connections that are no more. */
+	sim_net_fini();
+	sim_run_ms(1000);
+	sim_disk_destroy(w->disk);
+	trace_reset();
+	sim_fini();
+	log_init(NULL, LOG_LEVEL_INFO);
+}
+
+struct sim_disk *world_disk(struct world *w)
+{
+	return w->disk;
+}
+
+void world_run_ms(struct world *w, uint64_t ms)
+{
+	sim_run_ms(ms);
+	world_servers_reap(w);
+}
+
+void world_note(struct world *w, const char *fmt, ...)
+{
+	char line[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	trace_line("---", line);
+}
+
+void world_forget(struct world *w)
+{
+	trace_reset();
+}
+
+void world_expect(struct world *w, const char *text)
+{
+	trace_expect(text);
+}
+
+bool world_traced(const struct world *w, const char *text)
+{
+	return strstr(trace_text(), text);
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A world for tests: hosts that run the real server and the real client over the sim fabric, disks,
+ * requests in flight, and a trace of what happened.
+ *
+ * Hosts are "srv" (10.0.0.2) and "clt", "clt2" (10.0.0.1, 10.0.0.3).  One server with one disk,
+ * "disk0" is exported as it is.  Trace lines are log lines of the programs from info on, changes of
+ * state, and what the test itself did; addresses are written as names of hosts:
+ *
+ *	[  0.007] clt path srv: up
+ *
+ * SIM_TRACE=1 in the environment prints each line as it comes. */
+#ifndef WORLD_H
+#define WORLD_H
+
+#include "rnbd-clt.h"
+#include "sim-fabric.h"
+#include "sim-fiber.h"
+#include "sim-storage.h"
+#include "sim-test.h"
+#include "srv.h"
+
+#define WORLD_DISK_SIZE (1u << 20)
+
+struct world_server_conf {
+	uint32_t queue_depth, max_io_size;
+	unsigned threads;
+	enum srv_invalidate invalidate;
+};
+
+/* What tests begin with. */
+extern const struct world_server_conf world_server_defaults;
+
+struct world_client_conf {
+	const char *host;		/* "clt" */
+	const char *name;		/* of the session */
+	const char *device;		/* NULL: "disk0" */
+	enum rnbd_access_mode mode;
+	unsigned connections;
+	uint64_t io_timeout_ms;
+};
+
+extern const struct world_client_conf world_client_defaults;
+
+struct world;
+struct world_client;
+
+/* Time 0, the hosts, an empty disk; nothing runs. */
+struct world *world_create(uint64_t seed);
+/* Stop what runs in good order, then check that nothing is left: connections, keys, permits,
+ * registered memory, operations on disks. */
+void world_destroy(struct world *w);
+
+struct sim_disk *world_disk(struct world *w);
+
+/* ---- the server ---- */
+
+void world_server_start(struct world *w, const struct world_server_conf *conf);
+/* As SIGTERM; returns when it has ended. */
+void world_server_stop(struct world *w);
+/* As SIGKILL or the power cord; the disk keeps what such a death leaves.  Its memory is given back
+ * behind the scenes. */
+void world_server_kill(struct world *w, enum sim_kill how);
+bool world_server_runs(const struct world *w);
+
+/* ---- clients ---- */
+
+/* Start a session and open its device, both in the background. */
+struct world_client *world_client_start(struct world *w, const struct world_client_conf *conf);
+/* The device is open (0), is not yet (1), or could not be opened (negative). */
+int world_client_opened(const struct world_client *c);
+struct rnbd_clt *world_client_rnbd(struct world_client *c);
+/* Close device and session; returns when all is disconnected.  No request may be in flight. */
+void world_client_stop(struct world *w, struct world_client *c);
+
+/* ---- requests ---- */
+
+struct world_io {
+	struct list link;
+	struct world_client *client;
+	enum rnbd_io_op op;
+	uint64_t off;
+	uint32_t len;
+	bool fua;
+	uint8_t *buf;
+	struct sim_fiber *fiber;
+	bool done;
+	int status;
+	uint64_t done_us;
+};
+
+/* Begin a request in a thread of its own.  WRITE: all bytes are @fill. */
+struct world_io *world_io_start(struct world_client *c, enum rnbd_io_op op, uint64_t off,
+				uint32_t len, uint8_t fill, bool fua);
+/* Wait for it for at most @ms; returns its status and frees it.  A READ's data must be all @fill
+ * when status is 0. */
+int world_io_end(struct world_io *io, uint8_t fill, uint64_t ms);
+/* The same at once. */
+int world_write(struct world_client *c, uint64_t off, uint32_t len, uint8_t fill);
+int world_read(struct world_client *c, uint64_t off, uint32_t len, uint8_t fill);
+int world_flush(struct world_client *c);
+
+/* ---- time and trace ---- */
+
+void world_run_ms(struct world *w, uint64_t ms);
+/* A line of the test's own. */
+void world_note(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Forget what was traced so far. */
+void world_forget(struct world *w);
+/* What was traced since the last call must be @text; otherwise print both and end the program. */
+void world_expect(struct world *w, const char *text);
+/* The trace holds @text somewhere; nothing is forgotten. */
+bool world_traced(const struct world *w, const char *text);
+
+#endif
