@@ -239,7 +239,8 @@ static void close_dev(struct srv_req *req)
 	struct rnbd_dev *dev;
 	uint32_t id;
 
-	if (rnbd_close_decode(req->rtrs.usr, req->rtrs.usr_len, &id)) {
+	/* An answer with data would be whatever stands in the chunk. */
+	if (rnbd_close_decode(req->rtrs.usr, req->rtrs.usr_len, &id) || req->rtrs.has_desc) {
 		srv_io_finish_control(req, -EINVAL);
 		return;
 	}
