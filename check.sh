@@ -107,6 +107,7 @@ suite check "$build" check
 one quickstart "$build/quickstart.log" "$top/quickstart.sh"
 
 if [ $full = yes ]; then
+	export SLOW_TESTS=yes
 	one distcheck "$build/distcheck.log" make -C "$build" distcheck
 	tarball=$(sed -n 's/^distdir = //p' "$build/Makefile")
 	tarball=${tarball:-$(make -s -C "$build" print-distdir)}

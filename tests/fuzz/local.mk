@@ -2,9 +2,8 @@
 # A fuzz target X is fuzz-X.c and corpus/X.  Add its name to FUZZ_TARGETS, and below its _SOURCES,
 # _LDADD (its libraries, then $(FUZZ_MAIN)) and _LDFLAGS = $(FUZZ_LINK).
 #
-# make check runs FUZZ_RUNS=20000 inputs; a long run with libFuzzer:
-#   ../configure CC=clang --enable-fuzzers --enable-sanitizers=address,undefined
-#   make check TESTS=tests/fuzz/fuzz-X.fuzz FUZZ_RUNS=-1 FUZZ_TIMEOUT=3600
+# make check runs FUZZ_RUNS=20000 inputs; make check-fuzz each target for FUZZ_SECONDS=60, best with
+# libFuzzer: ../configure CC=clang --enable-fuzzers --enable-sanitizers=address,undefined
 EXTRA_DIST += %D%/corpus tests/run-fuzz.sh
 TEST_EXTENSIONS += .fuzz
 FUZZ_LOG_COMPILER = $(SHELL) $(top_srcdir)/tests/run-fuzz.sh
@@ -43,6 +42,16 @@ EXTRA_PROGRAMS = %D%/make-corpus
 %C%_make_corpus_SOURCES = %D%/make-corpus.c
 %C%_make_corpus_LDADD = librtrs.la librnbd.la
 CLEANFILES += %D%/make-corpus
+
+FUZZ_SECONDS = 60
+.PHONY: check-fuzz
+check-fuzz: $(FUZZ_TARGETS)
+	@for target in $(FUZZ_TARGETS); do \
+		echo "$$target"; \
+		srcdir='$(srcdir)' FUZZ_RUNS=-1 FUZZ_SEED=$$$$ FUZZ_TIMEOUT=$$(($(FUZZ_SECONDS) + 120)) \
+		FUZZ_FLAGS=-max_total_time=$(FUZZ_SECONDS) \
+		$(SHELL) $(top_srcdir)/tests/run-fuzz.sh ./$$target || exit 1; \
+	done
 
 .PHONY: fuzz-corpus
 fuzz-corpus: %D%/make-corpus

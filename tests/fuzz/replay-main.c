@@ -2,13 +2,14 @@
 /* Runs a fuzz target without libFuzzer: every file of the corpus, then seeded mutations of them.
  * Same arguments as libFuzzer as far as run-fuzz.sh uses them:
  *
- *	target [-runs=N] [-seed=S] [-max_len=N] DIR|FILE...
+ *	target [-runs=N] [-max_total_time=SECONDS] [-seed=S] [-max_len=N] DIR|FILE...
  *
  * One thread.  Ends with status 0; a crash prints the input in hex first, to be fed in again. */
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "fuzz.h"
@@ -204,12 +205,15 @@ static void run(const struct input *in)
 	free(tight);
 }
 
-static void run_mutations(unsigned long runs)
+/* At most @runs, and no longer than @seconds unless that is 0; returns how many. */
+static unsigned long run_mutations(unsigned long runs, long seconds)
 {
 	struct input work = { .bytes = malloc(max_len) };
+	time_t end = time(NULL) + seconds;
+	unsigned long i;
 
 	must(work.bytes);
-	for (unsigned long i = 0; i < runs; i++) {
+	for (i = 0; i < runs && (!seconds || i % 1024 || time(NULL) < end); i++) {
 		const struct input *base = &corpus[rng(ncorpus)];
 
 		memcpy(work.bytes, base->bytes, base->len);
@@ -218,18 +222,22 @@ static void run_mutations(unsigned long runs)
 		run(&work);
 	}
 	free(work.bytes);
+	return i;
 }
 
 int main(int argc, char **argv)
 {
 	static const int crashes[] = { SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL };
 	unsigned long runs = 0;
+	long seconds = 0;
 
 	for (unsigned i = 0; i < ARRAY_SIZE(crashes); i++)
 		signal(crashes[i], on_crash);
 	for (int i = 1; i < argc; i++) {
 		if (!strncmp(argv[i], "-runs=", 6))
 			runs = strtoul(argv[i] + 6, NULL, 10);
+		else if (!strncmp(argv[i], "-max_total_time=", 16))
+			seconds = strtol(argv[i] + 16, NULL, 10);
 		else if (!strncmp(argv[i], "-seed=", 6))
 			rng_state = strtoull(argv[i] + 6, NULL, 10);
 		else if (!strncmp(argv[i], "-max_len=", 9))
@@ -238,12 +246,13 @@ int main(int argc, char **argv)
 			load(argv[i]);
 	}
 	if (!ncorpus || !max_len) {
-		fprintf(stderr, "usage: %s [-runs=N] [-seed=S] [-max_len=N] DIR|FILE...\n", argv[0]);
+		fprintf(stderr, "usage: %s [-runs=N] [-max_total_time=SECONDS] [-seed=S] "
+			"[-max_len=N] DIR|FILE...\n", argv[0]);
 		return 99;
 	}
 	for (unsigned i = 0; i < ncorpus; i++)
 		run(&corpus[i]);
-	run_mutations(runs);
+	runs = run_mutations(runs, seconds);
 	printf("%u inputs of the corpus, %lu mutations\n", ncorpus, runs);
 	for (unsigned i = 0; i < ncorpus; i++)
 		free(corpus[i].bytes);
