@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# A client that does everything wrong, one thing at a time; see hostile.h.
+check_PROGRAMS += %D%/hostile
+%C%_hostile_SOURCES = \
+	%D%/cases-dev.c \
+	%D%/cases-life.c \
+	%D%/cases-req.c \
+	%D%/cases-rnbd.c \
+	%D%/cases-setup.c \
+	%D%/cases-tcp.c \
+	%D%/good.c \
+	%D%/hostile.h \
+	%D%/hreq.c \
+	%D%/kit.c \
+	%D%/main.c \
+	%D%/raw.c \
+	%D%/raw.h \
+	$(NULL)
+# A row of a table names what is wrong in it and leaves out the rest.
+%C%_hostile_CFLAGS = $(AM_CFLAGS) -Wno-missing-field-initializers
+%C%_hostile_LDADD = librnbd.la librtrs.la libfab.la libbase.la libclock.la
+
+if BUILD_SERVER
+TESTS += tests/test-hostile.sh tests/test-hostile-slow.sh
+endif
+EXTRA_DIST += tests/test-hostile.sh tests/test-hostile-slow.sh
