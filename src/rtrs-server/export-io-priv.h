@@ -35,6 +35,7 @@ struct export_ring {
 	struct list finished;		/* export_io.link: done() is due */
 	struct reactor_task finish_task;
 	void *zeroes;			/* EXPORT_ZEROES bytes, read only */
+	uint64_t inline_pause_until_ms;	/* export-io-inline.c */
 };
 
 #define EXPORT_ZEROES (1u << 20)
@@ -63,6 +64,9 @@ void export_io_next_later(struct export_io *io, int status);
 /* READ and WRITE; WRITE_ZEROES by writing them. */
 void export_rw_start(struct export_io *io);
 void export_zero_start(struct export_io *io);
+/* Do what is left of a WRITE now if that is the faster way: true with its result in @status.  False:
+ * the ring does it, from io->progress on. */
+bool export_inline_write(struct export_io *io, int *status);
 
 void export_sync_init(struct export_sync *sync, struct reactor *r, struct export *ex, int fd);
 void export_sync_start(struct export_io *io);

@@ -252,7 +252,14 @@ static void rw_done(struct reactor_op *op, int res, unsigned flags)
 
 void export_rw_start(struct export_io *io)
 {
+	int status;
+
 	io->ring_op.done = rw_done;
 	io->need_sync = false;
+	if (export_inline_write(io, &status)) {
+		io->need_sync = true;
+		export_io_next_later(io, status);
+		return;
+	}
 	rw_next_piece(io);
 }

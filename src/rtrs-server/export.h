@@ -35,6 +35,7 @@ struct export {
 	ino_t ino;
 	unsigned writers, users;	/* control thread */
 	_Atomic(int) sync_error;	/* any thread */
+	_Atomic(int) inline_kind;	/* export-io-inline.c; any thread */
 
 	/* export-io.  direct: from tail_start on, the last bytes of a file whose size is no multiple
 	 * of dio_align, data goes through the page cache (tail_fd); else tail_start is size. */

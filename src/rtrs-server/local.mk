@@ -63,6 +63,7 @@ librtrssrv_la_SOURCES = \
 librtrssrv_la_LIBADD = libfab.la librtrs.la librnbd.la libbase.la
 
 librtrsring_la_SOURCES = \
+	%D%/export-io-inline.c \
 	%D%/export-io-priv.h \
 	%D%/export-io-rw.c \
 	%D%/export-io-sync.c \

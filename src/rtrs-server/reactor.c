@@ -278,16 +278,20 @@ static void reap(struct reactor *r)
 	}
 }
 
+/* What a task defers in its turn (storage that was quick makes a reply) belongs to the same pass;
+ * bounded, so that tasks which go on deferring each other do not starve the rest. */
 static void run_tasks(struct reactor *r)
 {
 	struct list now, *l;
 
-	list_init(&now);
-	list_splice_tail(&now, &r->tasks);
-	while ((l = list_pop(&now))) {
-		struct reactor_task *task = list_entry(l, struct reactor_task, link);
+	for (unsigned round = 0; round < 3 && !list_empty(&r->tasks); round++) {
+		list_init(&now);
+		list_splice_tail(&now, &r->tasks);
+		while ((l = list_pop(&now))) {
+			struct reactor_task *task = list_entry(l, struct reactor_task, link);
 
-		task->fn(task);
+			task->fn(task);
+		}
 	}
 }
 
