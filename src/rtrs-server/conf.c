@@ -212,7 +212,7 @@ static enum conf_result parse_options(const struct parser *p, int argc, char **a
 	int opt;
 
 	opterr = 0;
-	optind = 1;
+	optind = 0;	/* start afresh */
 	while (rc == CONF_RUN && (opt = getopt_long(argc, argv, ":hV", options, NULL)) != -1) {
 		/* getopt_long() has moved on from what it names here. */
 		const char *text = argv[optind > 1 ? optind - 1 : 1];

@@ -313,6 +313,8 @@ int reactor_run(struct reactor *r)
 		run_tasks(r);
 		reactor_run_closed(r);
 	}
+	r->stopped = false;
+	atomic_store(&r->stop_posted, false);
 	return rc;
 }
 

@@ -38,7 +38,8 @@ struct reactor_watch {
 /* Any thread (before the threads run: the main thread). */
 int reactor_create(const char *name, unsigned ring_entries, struct reactor **r);
 void reactor_destroy(struct reactor *r);
-/* Run the loop on the calling thread until reactor_stop(); returns 0 or -errno. */
+/* Run the loop on the calling thread until reactor_stop(); returns 0 or -errno.  May be run again by
+ * the same thread. */
 int reactor_run(struct reactor *r);
 /* Any thread, also from a signal's inbox message. */
 void reactor_stop(struct reactor *r);

@@ -15,10 +15,15 @@ TESTS += $(THREAD_TESTS)
 
 if BUILD_SERVER
 THREAD_TESTS += \
+	%D%/thread-inbox \
 	%D%/thread-rnbd-dev \
 	%D%/thread-srv-fence \
 	$(NULL)
 endif
+
+%C%_thread_inbox_SOURCES = %D%/thread-inbox.c %D%/thread.h
+%C%_thread_inbox_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/rtrs-server
+%C%_thread_inbox_LDADD = librtrssrv.la
 
 %C%_thread_rnbd_dev_SOURCES = %D%/thread-rnbd-dev.c %D%/thread.h
 %C%_thread_rnbd_dev_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/rtrs-server

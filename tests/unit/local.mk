@@ -21,6 +21,12 @@ UNIT_TESTS = \
 # The server's parts need no more than its library, which is built where liburing is.
 if BUILD_SERVER
 UNIT_TESTS += \
+	%D%/test-conf.crit \
+	%D%/test-export.crit \
+	%D%/test-export-io.crit \
+	%D%/test-export-range.crit \
+	%D%/test-reactor.crit \
+	%D%/test-timer.crit \
 	%D%/test-rnbd-dev.crit \
 	%D%/test-rnbd-check.crit \
 	%D%/test-srv-fence.crit \
@@ -90,3 +96,27 @@ EXTRA_DIST += tests/check-layers.sh tests/test-check-layers.sh
 %C%_test_srv_fsm_crit_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_test_srv_fsm_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_srv_fsm_crit_LDADD = librtrssrv.la $(CRITERION_LIBS) $(ZLIB_LIBS)
+%C%_test_conf_crit_SOURCES = %D%/test-conf.c %D%/unit.h
+%C%_test_conf_crit_CPPFLAGS = $(SRV_CPPFLAGS)
+%C%_test_conf_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_conf_crit_LDADD = librtrssrv.la libclock.la $(CRITERION_LIBS) $(ZLIB_LIBS)
+%C%_test_export_crit_SOURCES = %D%/test-export.c %D%/unit.h
+%C%_test_export_crit_CPPFLAGS = $(SRV_CPPFLAGS)
+%C%_test_export_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_export_crit_LDADD = librtrssrv.la libclock.la $(CRITERION_LIBS) $(ZLIB_LIBS)
+%C%_test_export_io_crit_SOURCES = %D%/test-export-io.c %D%/export-io-rig.c %D%/export-io-rig.h %D%/unit.h
+%C%_test_export_io_crit_CPPFLAGS = $(SRV_CPPFLAGS)
+%C%_test_export_io_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_export_io_crit_LDADD = librtrsring.la librtrssrv.la libclock.la $(CRITERION_LIBS) $(ZLIB_LIBS)
+%C%_test_export_range_crit_SOURCES = %D%/test-export-range.c %D%/unit.h
+%C%_test_export_range_crit_CPPFLAGS = $(SRV_CPPFLAGS)
+%C%_test_export_range_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_export_range_crit_LDADD = librtrssrv.la libclock.la $(CRITERION_LIBS) $(ZLIB_LIBS)
+%C%_test_reactor_crit_SOURCES = %D%/test-reactor.c %D%/unit.h
+%C%_test_reactor_crit_CPPFLAGS = $(SRV_CPPFLAGS)
+%C%_test_reactor_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_reactor_crit_LDADD = librtrsring.la librtrssrv.la libclock.la $(CRITERION_LIBS) $(ZLIB_LIBS)
+%C%_test_timer_crit_SOURCES = %D%/test-timer.c %D%/unit.h
+%C%_test_timer_crit_CPPFLAGS = $(SRV_CPPFLAGS)
+%C%_test_timer_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_timer_crit_LDADD = librtrssrv.la libclock.la $(CRITERION_LIBS) $(ZLIB_LIBS)

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The command line: defaults, every option, every mistake word by word; --allow. */
+#include <config.h>
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "conf.h"
+#include "unit.h"
+
+static char path[64], spec[80];
+
+static void setup(void)
+{
+	int fd;
+
+	strcpy(path, "/tmp/test-conf.XXXXXX");
+	fd = mkstemp(path);
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(ftruncate(fd, 4096), 0);
+	close(fd);
+	snprintf(spec, sizeof(spec), "disk=%s", path);
+}
+
+static void teardown(void)
+{
+	unlink(path);
+}
+
+TestSuite(conf, .init = setup, .fini = teardown);
+
+/* Parse @args, split at blanks, with an export behind them if @with_export. */
+static enum conf_result parse(struct srv_conf *conf, const char *args, bool with_export, char *err,
+			      size_t errlen)
+{
+	static char copy[512];
+	char *argv[32] = { (char *)"rtrs-server" }, *save, *word;
+	int argc = 1;
+
+	snprintf(copy, sizeof(copy), "%s", args);
+	for (word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save))
+		argv[argc++] = word;
+	if (with_export)
+		argv[argc++] = spec;
+	argv[argc] = NULL;
+	err[0] = '\0';
+	return conf_parse(conf, argc, argv, err, errlen);
+}
+
+static void parse_ok(struct srv_conf *conf, const char *args)
+{
+	char err[512];
+
+	cr_assert_eq(parse(conf, args, true, err, sizeof(err)), CONF_RUN, "%s: %s", args, err);
+}
+
+Test(conf, defaults)
+{
+	struct srv_conf conf;
+	char addr[FAB_ADDR_STRLEN];
+
+	parse_ok(&conf, "");
+	cr_assert(conf.listen_default);
+	cr_assert_eq(conf.nlisteners, 2);
+	cr_assert_str_eq(fab_addr_format(&conf.listeners[0], addr, sizeof(addr)),
+			 "127.0.0.1:1234");
+	cr_assert_str_eq(fab_addr_format(&conf.listeners[1], addr, sizeof(addr)), "[::1]:1234");
+	cr_assert_eq(conf.exports->n, 1);
+	cr_assert_not_null(exports_find(conf.exports, "disk"));
+	cr_assert_eq(conf.invalidate, SRV_INVALIDATE_COPY);
+	cr_assert_eq(conf.nallow, 0);
+	cr_assert_eq(conf.queue_depth, 128);
+	cr_assert_eq(conf.max_io_size, 131072);
+	cr_assert_geq(conf.threads, 1);
+	cr_assert_eq(conf.ready_fd, -1);
+	cr_assert_eq(conf.log_level, LOG_LEVEL_INFO);
+	conf_fini(&conf);
+}
+
+Test(conf, options)
+{
+	struct srv_conf conf;
+
+	parse_ok(&conf, "--listen tcp://127.0.0.1:0 --listen=tcp://[::1]:99 --allow 10.0.0.0/8 "
+		 "--allow ::1 --invalidate never --queue-depth 7 --max-io-size 1M --threads 3 "
+		 "--max-sessions 4 --max-paths 5 --setup-timeout 6 --ready-fd 8 --log-level debug");
+	cr_assert_eq(conf.nlisteners, 2);
+	cr_assert(!conf.listen_default);
+	cr_assert_eq(fab_addr_port(&conf.listeners[0]), 0);
+	cr_assert_eq(fab_addr_port(&conf.listeners[1]), 99);
+	cr_assert_eq(conf.nallow, 2);
+	cr_assert_eq(conf.invalidate, SRV_INVALIDATE_NEVER);
+	cr_assert_eq(conf.queue_depth, 7);
+	cr_assert_eq(conf.max_io_size, 1u << 20);
+	cr_assert_eq(conf.threads, 3);
+	cr_assert_eq(conf.max_sessions, 4);
+	cr_assert_eq(conf.max_paths, 5);
+	cr_assert_eq(conf.setup_timeout_ms, 6000);
+	cr_assert_eq(conf.ready_fd, 8);
+	cr_assert_eq(conf.log_level, LOG_LEVEL_DEBUG);
+	conf_fini(&conf);
+}
+
+Test(conf, mistakes)
+{
+	static const struct {
+		const char *args;
+		bool with_export;
+		enum conf_result result;
+		const char *line;
+	} cases[] = {
+		{ "", false, CONF_USAGE,
+		  "nothing to export: expected NAME=PATH, see rtrs-server --help" },
+		{ "--nonsense", true, CONF_USAGE,
+		  "option '--nonsense' is unknown, ambiguous or takes no value: see rtrs-server "
+		  "--help" },
+		{ "-x", true, CONF_USAGE, "option '-x' is unknown, ambiguous or takes no value: see "
+		  "rtrs-server --help" },
+		{ "--help=yes", true, CONF_USAGE,
+		  "option '--help=yes' is unknown, ambiguous or takes no value: see rtrs-server "
+		  "--help" },
+		{ "--threads", false, CONF_USAGE,
+		  "option '--threads' needs a value: see rtrs-server --help" },
+		{ "--threads 0", true, CONF_USAGE,
+		  "--threads '0': expected a number from 1 to 256" },
+		{ "--threads -1", true, CONF_USAGE,
+		  "--threads '-1': expected a number from 1 to 256" },
+		{ "--threads 2x", true, CONF_USAGE,
+		  "--threads '2x': expected a number from 1 to 256" },
+		{ "--queue-depth 65536", true, CONF_USAGE,
+		  "--queue-depth '65536': expected a number from 1 to 65535" },
+		{ "--queue-depth 99999999999999999999999", true, CONF_USAGE,
+		  "--queue-depth '99999999999999999999999': expected a number from 1 to 65535" },
+		{ "--max-io-size 5000", true, CONF_USAGE,
+		  "--max-io-size '5000': expected a multiple of 4K from 4K to 64M" },
+		{ "--max-io-size 65M", true, CONF_USAGE,
+		  "--max-io-size '65M': expected a multiple of 4K from 4K to 64M" },
+		{ "--max-io-size 4KB", true, CONF_USAGE,
+		  "--max-io-size '4KB': expected a multiple of 4K from 4K to 64M" },
+		{ "--invalidate always", true, CONF_USAGE,
+		  "--invalidate 'always': expected copy or never" },
+		{ "--log-level loud", true, CONF_USAGE,
+		  "--log-level 'loud': expected error, warning, info or debug" },
+		{ "--allow 10.0.0.0/33", true, CONF_USAGE, "--allow '10.0.0.0/33': expected ADDR or "
+		  "ADDR/BITS with an IPv4 or IPv6 address" },
+		{ "--allow example.org", true, CONF_USAGE, "--allow 'example.org': expected ADDR or "
+		  "ADDR/BITS with an IPv4 or IPv6 address" },
+		{ "disk", false, CONF_FAILED, "'disk': expected NAME=PATH[,readonly][,direct]" },
+	};
+
+	for_each_case(c, cases) {
+		struct srv_conf conf;
+		char err[512];
+
+		cr_assert_eq(parse(&conf, c->args, c->with_export, err, sizeof(err)), c->result,
+			     "%s: %s", c->args, err);
+		cr_assert_str_eq(err, c->line);
+		conf_fini(&conf);
+	}
+}
+
+Test(conf, listen_names_what_is_wrong)
+{
+	struct srv_conf conf;
+	char err[512];
+
+	cr_assert_eq(parse(&conf, "--listen tcp://127.0.0.1:70000", true, err, sizeof(err)),
+		     CONF_USAGE);
+	cr_assert_eq(strncmp(err, "--listen 'tcp://127.0.0.1:70000': ", 34), 0, "%s", err);
+	conf_fini(&conf);
+}
+
+static struct fab_addr address(const char *text)
+{
+	struct fab_addr addr = { 0 };
+	struct sockaddr_in *in = (struct sockaddr_in *)&addr.ss;
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&addr.ss;
+
+	if (inet_pton(AF_INET, text, &in->sin_addr) == 1) {
+		in->sin_family = AF_INET;
+	} else {
+		cr_assert_eq(inet_pton(AF_INET6, text, &in6->sin6_addr), 1);
+		in6->sin6_family = AF_INET6;
+	}
+	return addr;
+}
+
+Test(conf, allow)
+{
+	static const struct {
+		const char *args, *peer;
+		bool allowed;
+	} cases[] = {
+		{ "", "192.0.2.1", true },
+		{ "", "2001:db8::1", true },
+		{ "--allow 192.0.2.1", "192.0.2.1", true },
+		{ "--allow 192.0.2.1", "192.0.2.2", false },
+		{ "--allow 192.0.2.1", "2001:db8::1", false },
+		{ "--allow 192.0.2.77/24", "192.0.2.200", true },
+		{ "--allow 192.0.2.0/24", "192.0.3.1", false },
+		{ "--allow 192.0.2.0/23", "192.0.3.1", true },
+		{ "--allow 192.0.2.0/31", "192.0.2.1", true },
+		{ "--allow 192.0.2.0/31", "192.0.2.2", false },
+		{ "--allow 0.0.0.0/0", "203.0.113.9", true },
+		{ "--allow 0.0.0.0/0", "2001:db8::1", false },
+		{ "--allow 192.0.2.0/24", "::ffff:192.0.2.9", true },
+		{ "--allow 2001:db8::/32", "2001:db8:ffff::1", true },
+		{ "--allow 2001:db8::/32", "2001:db9::1", false },
+		{ "--allow [2001:db8::1]", "2001:db8::1", true },
+		{ "--allow 2001:db8::/127", "2001:db8::1", true },
+		{ "--allow 2001:db8::/127", "2001:db8::2", false },
+		{ "--allow ::/0", "2001:db8::2", true },
+		{ "--allow 10.0.0.1 --allow 192.0.2.0/24", "192.0.2.9", true },
+	};
+
+	for_each_case(c, cases) {
+		struct srv_conf conf;
+		struct fab_addr peer = address(c->peer);
+
+		parse_ok(&conf, c->args);
+		cr_assert_eq(conf_allows(&conf, &peer), c->allowed, "%s: %s", c->args, c->peer);
+		conf_fini(&conf);
+	}
+}

@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Storage IO on a real ring and real files: what is read and written in all ways of getting there,
+ * and what comes back when the storage fails. */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "export-io-rig.h"
+#include "unit.h"
+
+#define SIZE (1u << 20)
+
+static struct rig rig;
+
+static void setup(void)
+{
+	rig_init(&rig);
+}
+
+static void teardown(void)
+{
+	rig_fini(&rig);
+}
+
+TestSuite(export_io, .init = setup, .fini = teardown, .timeout = 60);
+
+/* ---- against a model ---- */
+
+struct way {
+	const char *spec;
+	uint32_t align;			/* of a direct export, pretended; 0: buffered */
+	size_t size;
+	bool fixed;			/* caller's memory is registered */
+	size_t skew;			/* its misalignment */
+	const char *name;
+};
+
+/* A step of the model: what the file is to look like afterwards. */
+static void model_apply(uint8_t *model, const struct export_io *io)
+{
+	if (io->op == RNBD_OP_WRITE)
+		memcpy(model + io->offset, io->buf, io->len);
+	else if (io->op == RNBD_OP_WRITE_ZEROES || io->op == RNBD_OP_DISCARD)
+		memset(model + io->offset, 0, io->len);
+}
+
+static void random_io(struct export_io *io, unsigned *seed, size_t size, uint8_t *buf)
+{
+	static const enum rnbd_io_op ops[] = {
+		RNBD_OP_READ, RNBD_OP_READ, RNBD_OP_READ, RNBD_OP_WRITE, RNBD_OP_WRITE,
+		RNBD_OP_WRITE, RNBD_OP_WRITE_ZEROES, RNBD_OP_DISCARD, RNBD_OP_FLUSH,
+	};
+	static const uint32_t flags[] = { 0, 0, 0, RNBD_F_FUA, RNBD_F_PREFLUSH, RNBD_F_NOUNMAP,
+					  RNBD_F_NOUNMAP | RNBD_F_FUA };
+	unsigned sectors = (unsigned)(size / 512), start, n;
+
+	io->op = ops[(unsigned)rand_r(seed) % ARRAY_SIZE(ops)];
+	io->flags = flags[(unsigned)rand_r(seed) % ARRAY_SIZE(flags)];
+	start = (unsigned)rand_r(seed) % sectors;
+	if (!(rand_r(seed) % 4))		/* the tail is where mistakes are */
+		start = sectors - 1 - (unsigned)rand_r(seed) % 16;
+	n = 1 + (unsigned)rand_r(seed) % 32;
+	io->offset = start * 512ull;
+	io->len = MIN(n, sectors - start) * 512;
+	io->buf = buf;
+	if (io->op == RNBD_OP_FLUSH)
+		io->offset = io->len = 0;
+	for (uint32_t i = 0; io->op == RNBD_OP_WRITE && i < io->len; i++)
+		buf[i] = (uint8_t)rand_r(seed);
+}
+
+static void run_way(const struct way *way)
+{
+	uint8_t *model = malloc(way->size), *file = malloc(way->size), *mem;
+	unsigned seed = 1;
+	struct export *ex;
+	struct stat st;
+	int handle = -1;
+
+	cr_assert(model && file && !posix_memalign((void **)&mem, 65536, 65536));
+	rig_file("f", way->size, 3);
+	rig_read_file("f", model, way->size);
+	ex = rig_export(&rig, way->spec);
+	if (way->align)
+		rig_set_align(ex, way->align);
+	rig_attach(&rig);
+	if (way->fixed) {
+		handle = export_io_mem_add(rig.reactor, mem, 65536);
+		cr_assert_geq(handle, 0);
+	}
+	for (unsigned i = 0; i < 400; i++) {
+		struct rig_io rio = { .io.mem = handle };
+
+		random_io(&rio.io, &seed, way->size, mem + way->skew);
+		rig_start(&rig, ex, &rio);
+		rig_wait(&rig);
+		cr_assert_eq(rio.status, 0, "%s: step %u: op %d: %s", way->name, i, rio.io.op,
+			     strerror(-rio.status));
+		model_apply(model, &rio.io);
+		if (rio.io.op == RNBD_OP_READ)
+			expect_bytes(rio.io.buf, model + rio.io.offset, rio.io.len, way->name);
+	}
+	if (handle >= 0)
+		export_io_mem_del(rig.reactor, handle);
+	rig_read_file("f", file, way->size);
+	expect_bytes(file, model, way->size, way->name);
+	cr_assert_eq(stat("f", &st), 0);
+	cr_assert_eq(st.st_size, (off_t)way->size, "%s: the size has changed", way->name);
+	free(model);
+	free(file);
+	free(mem);
+}
+
+#define WAY(id, ...)                                                                               \
+	Test(export_io, model_##id)                                                                \
+	{                                                                                          \
+		static const struct way way = { .name = #id, __VA_ARGS__ };                        \
+		run_way(&way);                                                                     \
+	}
+
+WAY(buffered, .spec = "a=f", .size = SIZE)
+WAY(buffered_fixed, .spec = "a=f", .size = SIZE, .fixed = true)
+WAY(buffered_odd_size, .spec = "a=f", .size = SIZE + 512, .skew = 1)
+WAY(direct, .spec = "a=f,direct", .align = 512, .size = SIZE)
+WAY(direct_fixed, .spec = "a=f,direct", .align = 512, .size = SIZE, .fixed = true)
+WAY(direct_unaligned_memory, .spec = "a=f,direct", .align = 512, .size = SIZE, .skew = 8)
+WAY(direct_4k, .spec = "a=f,direct", .align = 4096, .size = SIZE)
+WAY(direct_4k_fixed, .spec = "a=f,direct", .align = 4096, .size = SIZE, .fixed = true)
+WAY(direct_4k_unaligned_memory, .spec = "a=f,direct", .align = 4096, .size = SIZE, .skew = 512,
+    .fixed = true)
+WAY(direct_4k_tail, .spec = "a=f,direct", .align = 4096, .size = SIZE + 3 * 512)
+WAY(direct_16k_tail, .spec = "a=f,direct", .align = 16384, .size = SIZE + 9 * 512, .skew = 2)
+
+/* ---- many at once ---- */
+
+/* Each sector of a few large blocks is written by a request of its own, all at the same time: a
+ * read-modify-write that does not keep the others out loses some of them. */
+Test(export_io, partial_writes_of_one_block_do_not_undo_each_other)
+{
+	enum { N = 64 };
+	static struct rig_io rio[N];
+	uint8_t *mem = malloc(N * 512), *file = malloc(N * 512);
+	struct export *ex;
+
+	rig_file("f", N * 512, 0);
+	ex = rig_export(&rig, "a=f,direct");
+	rig_set_align(ex, 8192);
+	rig_attach(&rig);
+	for (unsigned round = 0; round < 20; round++) {
+		for (unsigned i = 0; i < N; i++) {
+			unsigned sector = i * 29 % N;	/* neighbours are not in order */
+
+			memset(mem + sector * 512, (int)(round * 7 + sector), 512);
+			rio[i].io = (struct export_io){
+				.op = RNBD_OP_WRITE, .offset = sector * 512u, .len = 512,
+				.buf = mem + sector * 512, .mem = -1,
+				.flags = sector % 5 ? 0 : RNBD_F_FUA,
+			};
+			rig_start(&rig, ex, &rio[i]);
+		}
+		rig_wait(&rig);
+		for (unsigned i = 0; i < N; i++)
+			cr_assert_eq(rio[i].status, 0);
+		rig_read_file("f", file, N * 512);
+		expect_bytes(file, mem, N * 512, "file");
+	}
+	cr_assert(list_empty(&ex->ranges.entries));
+	free(mem);
+	free(file);
+}
+
+/* More than the ring has entries; FLUSHes share fdatasyncs and are all answered. */
+Test(export_io, more_than_the_ring_holds)
+{
+	enum { N = 1000 };
+	static struct rig_io rio[N];
+	uint8_t *mem = calloc(N, 512);
+	struct export *ex;
+
+	rig_file("f", SIZE, 0);
+	ex = rig_export(&rig, "a=f");
+	rig_attach(&rig);
+	for (unsigned i = 0; i < N; i++) {
+		rio[i].io = (struct export_io){
+			.op = i % 3 ? RNBD_OP_READ : RNBD_OP_FLUSH, .offset = i * 512u, .len = 512,
+			.buf = mem + i * 512, .mem = -1,
+		};
+		rig_start(&rig, ex, &rio[i]);
+	}
+	rig_wait(&rig);
+	for (unsigned i = 0; i < N; i++) {
+		cr_assert_eq(rio[i].status, 0);
+		cr_assert_eq(mem[i * 512], i % 3 ? i % 251 : 0);
+	}
+	free(mem);
+}
+
+/* ---- what the file looks like afterwards ---- */
+
+static blkcnt_t blocks(const char *name)
+{
+	struct stat st;
+
+	cr_assert_eq(stat(name, &st), 0);
+	return st.st_blocks;
+}
+
+static bool file_can(const char *name, int mode)
+{
+	int fd = open(name, O_RDWR | O_CLOEXEC);
+	bool can = !fallocate(fd, mode | FALLOC_FL_KEEP_SIZE, 4 * SIZE, 4096);
+
+	close(fd);
+	return can;
+}
+
+Test(export_io, discard_frees_and_nounmap_keeps)
+{
+	struct export *ex;
+	blkcnt_t full;
+
+	rig_file("f", SIZE, 0);
+	if (!file_can("f", FALLOC_FL_PUNCH_HOLE) || !file_can("f", FALLOC_FL_ZERO_RANGE))
+		cr_skip_test("the file system of /var/tmp cannot punch holes or zero ranges");
+	rig_file("g", SIZE, 0);
+	cr_assert_eq(truncate("g", SIZE), 0);
+	ex = rig_export(&rig, "a=g");
+	rig_attach(&rig);
+	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
+	full = blocks("g");
+	cr_assert_geq(full, SIZE / 512);
+	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_WRITE_ZEROES, RNBD_F_NOUNMAP, 0, SIZE, NULL), 0);
+	cr_assert_geq(blocks("g"), SIZE / 512);
+	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_WRITE_ZEROES, 0, 0, SIZE / 2, NULL), 0);
+	cr_assert_leq(blocks("g"), full - SIZE / 2 / 512);
+	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_DISCARD, RNBD_F_FUA, 0, SIZE, NULL), 0);
+	cr_assert_leq(blocks("g"), full - SIZE / 512);
+}
+
+/* What the kernel has once refused is not asked for again; zeroes are then written. */
+Test(export_io, zeroes_are_written_when_nothing_else_works)
+{
+	const uint32_t len = 3 * SIZE + 512;
+	uint8_t *file = malloc(4 * SIZE), *want = malloc(4 * SIZE);
+	struct export *ex;
+
+	rig_file("f", 4 * SIZE, 1);
+	rig_read_file("f", want, 4 * SIZE);
+	memset(want + 1024, 0, len);
+	ex = rig_export(&rig, "a=f");
+	rig_attach(&rig);
+	atomic_store(&ex->cannot, EXPORT_CANNOT_PUNCH | EXPORT_CANNOT_ZERO_RANGE);
+	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_WRITE_ZEROES, 0, 1024, len, NULL), 0);
+	rig_read_file("f", file, 4 * SIZE);
+	expect_bytes(file, want, 4 * SIZE, "file");
+	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_DISCARD, 0, 0, 4096, NULL), -EOPNOTSUPP);
+	free(file);
+	free(want);
+}
+
+/* ---- failures ---- */
+
+Test(export_io, truncated_file)
+{
+	uint8_t buf[1024];
+	struct export *ex, *direct;
+
+	rig_file("f", SIZE, 0);
+	ex = rig_export(&rig, "a=f");
+	direct = rig_export(&rig, "b=f,direct");
+	rig_set_align(direct, 4096);
+	rig_attach(&rig);
+	cr_assert_eq(truncate("f", SIZE / 2 + 512), 0);
+	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_READ, 0, SIZE / 2 - 512, 1024, buf), 0);
+	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_READ, 0, SIZE / 2, 1024, buf), -EIO);
+	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_READ, 0, SIZE - 512, 512, buf), -EIO);
+	cr_assert_eq(rig_do(&rig, direct, RNBD_OP_READ, 0, SIZE / 2, 512, buf), 0);
+	cr_assert_eq(rig_do(&rig, direct, RNBD_OP_READ, 0, SIZE / 2, 1024, buf), -EIO);
+	cr_assert_eq(rig_do(&rig, direct, RNBD_OP_READ, 0, SIZE - 512, 512, buf), -EIO);
+	cr_assert_eq(rig_do(&rig, direct, RNBD_OP_WRITE, 0, SIZE / 2, 512, buf), -EIO);
+	cr_assert(list_empty(&direct->ranges.entries));
+}
+
+Test(export_io, latched_error)
+{
+	uint8_t buf[512] = { 0 };
+	struct export *a, *b;
+
+	rig_file("f", SIZE, 0);
+	a = rig_export(&rig, "a=f");
+	b = rig_export(&rig, "b=f");
+	rig_attach(&rig);
+	cr_assert_eq(export_acquire(a, RNBD_ACCESS_RW), 0);
+	cr_assert_eq(rig_do(&rig, a, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
+	export_sync_failed(a, -ENOSPC);
+	cr_assert_eq(rig_do(&rig, a, RNBD_OP_FLUSH, 0, 0, 0, NULL), -ENOSPC);
+	cr_assert_eq(rig_do(&rig, b, RNBD_OP_FLUSH, 0, 0, 0, NULL), -ENOSPC, "the same file");
+	cr_assert_eq(rig_do(&rig, a, RNBD_OP_WRITE, RNBD_F_FUA, 0, 512, buf), -ENOSPC);
+	cr_assert_eq(rig_do(&rig, a, RNBD_OP_WRITE, RNBD_F_PREFLUSH, 0, 512, buf), -ENOSPC);
+	cr_assert_eq(rig_do(&rig, a, RNBD_OP_WRITE, 0, 0, 512, buf), 0);
+	cr_assert_eq(rig_do(&rig, a, RNBD_OP_READ, RNBD_F_FUA, 0, 512, buf), 0);
+	export_release(a, RNBD_ACCESS_RW);
+	cr_assert_eq(export_acquire(a, RNBD_ACCESS_RW), 0);
+	cr_assert_eq(rig_do(&rig, a, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
+}
+
+Test(export_io, file_system_full)
+{
+	uint8_t *buf = malloc(SIZE);
+	struct export *ex;
+
+	if (!rig_mount_small(&rig, 2048))
+		cr_skip_test("cannot mount a small tmpfs: root is needed");
+	memset(buf, 1, SIZE);
+	rig_file("small/f", 512, 0);
+	cr_assert_eq(truncate("small/f", 4 * SIZE), 0);
+	ex = rig_export(&rig, "a=small/f");
+	rig_attach(&rig);
+	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_WRITE, 0, 0, SIZE, buf), 0);
+	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_WRITE, 0, SIZE, 2 * SIZE - 4096, buf), -ENOSPC);
+	/* That was the write's own error: nothing acknowledged is lost. */
+	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
+	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_DISCARD, 0, 0, 3 * SIZE, NULL), 0);
+	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_WRITE, RNBD_F_FUA, 3 * SIZE, SIZE, buf), 0);
+	free(buf);
+}
+
+/* Data accepted into the page cache that the device then cannot take: the first FLUSH says so, and so
+ * do all others until the export is opened anew. */
+Test(export_io, write_back_fails)
+{
+	uint8_t *buf = malloc(4 * SIZE);
+	char path[64], spec[80];
+	struct export *ex;
+
+	if (!rig_mount_small(&rig, 1024))
+		cr_skip_test("cannot mount a small tmpfs: root is needed");
+	rig_file("small/disk", 512, 0);
+	cr_assert_eq(truncate("small/disk", 16 * SIZE), 0);
+	if (!rig_loop(&rig, "small/disk", path, sizeof(path)))
+		cr_skip_test("no loop device");
+	snprintf(spec, sizeof(spec), "a=%s", path);
+	ex = rig_export(&rig, spec);
+	rig_attach(&rig);
+	memset(buf, 1, 4 * SIZE);
+	cr_assert_eq(export_acquire(ex, RNBD_ACCESS_RW), 0);
+	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_WRITE, 0, 0, 4 * SIZE, buf), 0);
+	cr_assert_lt(rig_do(&rig, ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
+	cr_assert_lt(rig_do(&rig, ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
+	cr_assert_lt(rig_do(&rig, ex, RNBD_OP_WRITE, RNBD_F_FUA, 0, 512, buf), 0);
+	export_release(ex, RNBD_ACCESS_RW);
+	cr_assert_eq(export_acquire(ex, RNBD_ACCESS_RW), 0);
+	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
+	free(buf);
+}
+
+/* The same through FUA alone. */
+Test(export_io, fua_fails)
+{
+	uint8_t *buf = malloc(4 * SIZE);
+	char path[64], spec[80];
+	struct export *ex;
+
+	if (!rig_mount_small(&rig, 1024))
+		cr_skip_test("cannot mount a small tmpfs: root is needed");
+	rig_file("small/disk", 512, 0);
+	cr_assert_eq(truncate("small/disk", 16 * SIZE), 0);
+	if (!rig_loop(&rig, "small/disk", path, sizeof(path)))
+		cr_skip_test("no loop device");
+	snprintf(spec, sizeof(spec), "a=%s", path);
+	ex = rig_export(&rig, spec);
+	rig_attach(&rig);
+	memset(buf, 1, 4 * SIZE);
+	cr_assert_lt(rig_do(&rig, ex, RNBD_OP_WRITE, RNBD_F_FUA, 0, 4 * SIZE, buf), 0);
+	cr_assert_lt(export_sync_error(ex), 0);
+	free(buf);
+}
+
+/* ---- block devices ---- */
+
+Test(export_io, block_device)
+{
+	uint8_t *buf = malloc(SIZE), *want = malloc(SIZE);
+	struct export *ex, *direct;
+	char path[64], spec[80];
+
+	rig_file("disk", SIZE, 5);
+	if (!rig_loop(&rig, "disk", path, sizeof(path)))
+		cr_skip_test("no loop device: root is needed");
+	snprintf(spec, sizeof(spec), "a=%s", path);
+	ex = rig_export(&rig, spec);
+	snprintf(spec, sizeof(spec), "b=%s,direct", path);
+	direct = rig_export(&rig, spec);
+	rig_attach(&rig);
+	cr_assert(ex->is_block);
+	cr_assert_eq(ex->size, SIZE);
+	cr_assert_eq(direct->first, ex, "the same device");
+	rig_read_file("disk", want, SIZE);
+	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_READ, 0, 0, SIZE, buf), 0);
+	expect_bytes(buf, want, SIZE, "buffered");
+	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_DISCARD, 0, 65536, 65536, NULL), 0);
+	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_WRITE_ZEROES, 0, 8192, 4096 + 512, NULL), 0);
+	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_WRITE_ZEROES, RNBD_F_NOUNMAP | RNBD_F_FUA, 32768, 512,
+			    NULL), 0);
+	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_WRITE, RNBD_F_FUA, 512, 512, want + 4096), 0);
+	memset(want + 65536, 0, 65536);
+	memset(want + 8192, 0, 4096 + 512);
+	memset(want + 32768, 0, 512);
+	memcpy(want + 512, want + 4096, 512);
+	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
+	cr_assert_eq(rig_do(&rig, direct, RNBD_OP_READ, 0, 0, SIZE, buf), 0);
+	expect_bytes(buf, want, SIZE, "direct");
+	free(buf);
+	free(want);
+}

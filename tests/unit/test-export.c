@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Exports: what a command line may say, each refusal word by word, geometry, and sharing. */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "export.h"
+#include "unit.h"
+
+static char dir[64];
+static struct exports exports;
+
+static void setup(void)
+{
+	strcpy(dir, "/tmp/test-export.XXXXXX");
+	cr_assert(mkdtemp(dir));
+	cr_assert_eq(chdir(dir), 0);
+	exports_init(&exports);
+}
+
+static void teardown(void)
+{
+	char cmd[96];
+
+	exports_fini(&exports);
+	cr_assert_eq(chdir("/"), 0);
+	snprintf(cmd, sizeof(cmd), "rm -rf %s", dir);
+	cr_assert_eq(system(cmd), 0);
+}
+
+TestSuite(export, .init = setup, .fini = teardown);
+
+static void make_file(const char *name, off_t size)
+{
+	int fd = open(name, O_CREAT | O_RDWR | O_CLOEXEC, 0644);
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(ftruncate(fd, size), 0);
+	close(fd);
+}
+
+static struct export *add_ok(const char *spec)
+{
+	char err[512] = "";
+	struct export *ex;
+	char name[300];
+
+	cr_assert_eq(exports_add(&exports, spec, err, sizeof(err)), 0, "%s: %s", spec, err);
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(spec, "="), spec);
+	ex = exports_find(&exports, name);
+	cr_assert_not_null(ex);
+	return ex;
+}
+
+static void add_refused(const char *spec, int rc, const char *line)
+{
+	char err[512] = "";
+	unsigned n = exports.n;
+
+	cr_assert_eq(exports_add(&exports, spec, err, sizeof(err)), rc, "%s: %s", spec, err);
+	cr_assert_str_eq(err, line);
+	cr_assert_eq(exports.n, n);
+}
+
+Test(export, spec)
+{
+	struct export *ex;
+
+	make_file("plain", 1024);
+	make_file("with,comma", 1024);
+	make_file("back\\slash", 1024);
+	make_file("equals=sign", 1024);
+	ex = add_ok("a=plain");
+	cr_assert_str_eq(ex->path, "plain");
+	cr_assert(!ex->readonly && !ex->direct && !ex->is_block);
+	cr_assert_eq(ex->size, 1024);
+	cr_assert_eq(ex->index, 0);
+	ex = add_ok("b=plain,readonly");
+	cr_assert(ex->readonly && !ex->direct);
+	cr_assert_eq(ex->index, 1);
+	cr_assert_str_eq(add_ok("c=with\\,comma,readonly")->path, "with,comma");
+	cr_assert_str_eq(add_ok("d=back\\\\slash")->path, "back\\slash");
+	cr_assert_str_eq(add_ok("e=equals=sign")->path, "equals=sign");
+	cr_assert_null(exports_find(&exports, "f"));
+	cr_assert_eq(exports.n, 5);
+}
+
+Test(export, refused)
+{
+	char longname[300], line[512];
+
+	make_file("ok", 1024);
+	make_file("odd", 1000);
+	make_file("empty", 0);
+	cr_assert_eq(mkfifo("fifo", 0600), 0);
+	add_ok("taken=ok");
+
+	add_refused("ok", -EINVAL, "'ok': expected NAME=PATH[,readonly][,direct]");
+	add_refused("=ok", -EINVAL, "export without a name: expected NAME=PATH");
+	add_refused("a=", -EINVAL, "export 'a': no path: expected NAME=PATH");
+	add_refused("a/../b=ok", -EINVAL, "export name 'a/../b': '..' is not allowed in a name");
+	add_refused("taken=ok", -EEXIST, "export name 'taken' is given twice");
+	add_refused("a=ok,readable", -EINVAL, "export 'a': unknown flag 'readable': expected readonly "
+		    "or direct (a comma in PATH is written '\\,')");
+	add_refused("a=ok,", -EINVAL, "export 'a': unknown flag '': expected readonly or direct "
+		    "(a comma in PATH is written '\\,')");
+	add_refused("a=missing", -ENOENT,
+		    "export 'a': 'missing' cannot be opened: No such file or directory");
+	add_refused("a=.", -EISDIR,
+		    "export 'a': '.' is a directory: expected a regular file or a block device");
+	add_refused("a=fifo", -EINVAL,
+		    "export 'a': 'fifo' is neither a regular file nor a block device");
+	add_refused("a=/dev/null", -EINVAL,
+		    "export 'a': '/dev/null' is neither a regular file nor a block device");
+	add_refused("a=empty", -EINVAL,
+		    "export 'a': 'empty' is empty: give it a size first, e.g.: truncate -s 1G");
+	add_refused("a=odd", -EINVAL, "export 'a': 'odd' has 1000 bytes, which is no multiple of 512, "
+		    "and RNBD counts in sectors of 512: round it up with: truncate -s %512 'odd'");
+	memset(longname, 'n', 255);
+	strcpy(longname + 255, "=ok");
+	snprintf(line, sizeof(line),
+		 "export name '%.32s...' has 255 bytes: at most 254 fit the protocol", longname);
+	add_refused(longname, -ENAMETOOLONG, line);
+	memmove(longname, longname + 1, 258);
+	add_ok(longname);
+}
+
+/* Root may write anything, so the test takes another identity. */
+Test(export, not_writable)
+{
+	bool root = !geteuid();
+
+	make_file("ro", 1024);
+	make_file("secret", 1024);
+	cr_assert_eq(chmod("ro", 0444), 0);
+	cr_assert_eq(chmod("secret", 0), 0);
+	if (root) {
+		cr_assert_eq(chmod(dir, 0755), 0);
+		cr_assert_eq(setresuid(65534, 65534, 0), 0);
+	}
+	add_refused("a=ro", -EACCES, "export 'a': 'ro' is not writable (Permission denied): add "
+		    "',readonly' to export it read-only");
+	cr_assert(add_ok("a=ro,readonly")->readonly);
+	add_refused("b=secret", -EACCES, "export 'b': 'secret' cannot be opened: Permission denied");
+	if (root)
+		cr_assert_eq(setresuid(0, 0, 0), 0);
+}
+
+Test(export, geometry_of_a_file)
+{
+	struct rnbd_dev_info g;
+	struct stat st;
+
+	make_file("f", 1 << 20);
+	cr_assert_eq(stat("f", &st), 0);
+	g = add_ok("a=f")->geometry;
+	cr_assert_eq(g.nsectors, 2048);
+	cr_assert_eq(g.logical_block_size, 512);
+	cr_assert_eq(g.physical_block_size, st.st_blksize);
+	cr_assert(g.writeback && g.fua);
+	cr_assert_eq(g.secure_discard, 0);
+	cr_assert_eq(g.max_write_zeroes_sectors, UINT32_MAX >> 9);
+	if (g.max_discard_sectors)
+		cr_assert(is_pow2(g.discard_granularity));
+	/* Asking whether holes can be punched leaves the file as it is. */
+	cr_assert_eq(stat("f", &st), 0);
+	cr_assert_eq(st.st_size, 1 << 20);
+
+	g = add_ok("b=f,readonly")->geometry;
+	cr_assert_eq(g.max_discard_sectors, 0);
+	cr_assert_eq(g.max_write_zeroes_sectors, 0);
+}
+
+/* protocol.md 8.2, as a table: modes taken one after the other, and the answer to the last. */
+Test(export, sharing)
+{
+	enum { RO = RNBD_ACCESS_RO, RW = RNBD_ACCESS_RW, MIG = RNBD_ACCESS_MIGRATION };
+	static const struct {
+		int modes[4], n, rc;
+	} cases[] = {
+		{ { RO }, 1, 0 },
+		{ { RW }, 1, 0 },
+		{ { MIG }, 1, 0 },
+		{ { RO, RO, RO }, 3, 0 },
+		{ { RO, RW }, 2, 0 },
+		{ { RW, RO }, 2, 0 },
+		{ { RW, RW }, 2, -EPERM },
+		{ { RW, MIG }, 2, 0 },
+		{ { MIG, RW }, 2, -EPERM },
+		{ { MIG, MIG }, 2, 0 },
+		{ { RW, MIG, RO }, 3, 0 },
+		{ { RW, MIG, MIG }, 3, -EPERM },
+		{ { RW, MIG, RW }, 3, -EPERM },
+	};
+	struct export *ex;
+
+	make_file("f", 1024);
+	ex = add_ok("a=f");
+	for_each_case(c, cases) {
+		int last = c->n - 1;
+
+		for (int i = 0; i < last; i++)
+			cr_assert_eq(export_acquire(ex, (enum rnbd_access_mode)c->modes[i]), 0);
+		cr_assert_eq(export_acquire(ex, (enum rnbd_access_mode)c->modes[last]), c->rc,
+			     "case %td", c - cases);
+		for (int i = 0; i < last + !c->rc; i++)
+			export_release(ex, (enum rnbd_access_mode)c->modes[i]);
+		cr_assert(!ex->users && !ex->writers);
+	}
+}
+
+Test(export, two_names_of_one_file_share)
+{
+	struct export *a, *b, *other, *ro;
+
+	make_file("f", 1024);
+	make_file("g", 1024);
+	cr_assert_eq(link("f", "hard"), 0);
+	a = add_ok("a=f");
+	b = add_ok("b=hard");
+	other = add_ok("c=g");
+	ro = add_ok("d=f,readonly");
+	cr_assert_eq(export_acquire(a, RNBD_ACCESS_RW), 0);
+	cr_assert_eq(export_acquire(b, RNBD_ACCESS_RW), -EPERM);
+	cr_assert_eq(export_acquire(other, RNBD_ACCESS_RW), 0);
+	cr_assert_eq(export_acquire(ro, RNBD_ACCESS_RW), -EROFS);
+	cr_assert_eq(export_acquire(ro, RNBD_ACCESS_MIGRATION), -EROFS);
+	export_release(a, RNBD_ACCESS_RW);
+	cr_assert_eq(export_acquire(b, RNBD_ACCESS_RW), 0);
+}
+
+Test(export, error_is_latched_until_opened_anew)
+{
+	struct export *a, *b;
+
+	make_file("f", 1024);
+	a = add_ok("a=f");
+	b = add_ok("b=f");
+	cr_assert_eq(export_acquire(a, RNBD_ACCESS_RW), 0);
+	cr_assert_eq(export_acquire(b, RNBD_ACCESS_RO), 0);
+	export_sync_failed(b, -EIO);
+	export_sync_failed(a, -ENOSPC);
+	cr_assert_eq(export_sync_error(a), -EIO);
+	export_release(a, RNBD_ACCESS_RW);
+	cr_assert_eq(export_acquire(a, RNBD_ACCESS_RW), 0);
+	cr_assert_eq(export_sync_error(a), -EIO, "b is still open");
+	export_release(a, RNBD_ACCESS_RW);
+	export_release(b, RNBD_ACCESS_RO);
+	cr_assert_eq(export_sync_error(b), -EIO);
+	cr_assert_eq(export_acquire(b, RNBD_ACCESS_RO), 0);
+	cr_assert_eq(export_sync_error(a), 0);
+}
