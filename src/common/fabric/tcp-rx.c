@@ -20,6 +20,10 @@
 #include "util.h"
 
 #define RX_STAGING (32u << 10)
+/* Behind a large payload mostly comes another: stage little more than its header, so that it is read
+ * to its place and not copied there. */
+#define RX_LARGE (16u << 10)
+#define RX_AHEAD 512u
 #define RX_POLL_BYTES (512u << 10)	/* of one fab_poll(), for fairness among connections */
 
 int tcp_rx_init(struct tcp_conn *c, const struct fab_qp_attr *attr)
@@ -313,7 +317,7 @@ static size_t rx_fill(struct tcp_conn *c)
 	struct tcp_rx *rx = &c->rx;
 	struct iovec iov[2];
 	struct msghdr msg = { .msg_iov = iov };
-	size_t want;
+	size_t want, room;
 	ssize_t n;
 	uint32_t direct;
 
@@ -326,7 +330,8 @@ static size_t rx_fill(struct tcp_conn *c)
 		assert(rx->tail == 0);
 		iov[msg.msg_iovlen++] = (struct iovec){ rx->dst, rx->dst_left };
 	}
-	iov[msg.msg_iovlen++] = (struct iovec){ rx->buf + rx->tail, RX_STAGING - rx->tail };
+	room = rx->in_payload && rx->frame.length >= RX_LARGE ? RX_AHEAD : RX_STAGING - rx->tail;
+	iov[msg.msg_iovlen++] = (struct iovec){ rx->buf + rx->tail, room };
 	want = iov[0].iov_len + (msg.msg_iovlen == 2 ? iov[1].iov_len : 0);
 	do {
 		n = recvmsg(c->fd, &msg, MSG_DONTWAIT);
