@@ -16,3 +16,16 @@ fab_conformance_LDADD = libfab.la libclock.la libbase.la
 
 TESTS += %D%/conformance-tcp.sh
 dist_check_SCRIPTS += %D%/conformance-tcp.sh
+
+check_PROGRAMS += test-tcp-wire
+TESTS += test-tcp-wire
+test_tcp_wire_SOURCES = \
+	%D%/harness.c \
+	%D%/harness.h \
+	%D%/main-tcp.c \
+	%D%/raw.c \
+	%D%/raw.h \
+	%D%/test-tcp-wire.c \
+	$(NULL)
+test_tcp_wire_LDADD = libfab.la libclock.la libbase.la
+test_tcp_wire_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=recvmsg,--wrap=sendmsg

@@ -217,6 +217,27 @@ static int rx_start_send(struct tcp_conn *c, struct ibv_wc *wc)
 	return 0;
 }
 
+/* What the peer's DISCONNECT says. */
+static const char *status_text(uint32_t status)
+{
+	switch (status) {
+	case IBV_WC_SUCCESS:
+		return "peer disconnected";
+	case IBV_WC_LOC_LEN_ERR:
+		return "peer failed the connection: a send was longer than its receive";
+	case IBV_WC_BAD_RESP_ERR:
+		return "peer failed the connection: bad frame";
+	case IBV_WC_REM_INV_REQ_ERR:
+		return "peer failed the connection: invalidate of a key that is no window";
+	case IBV_WC_REM_ACCESS_ERR:
+		return "peer failed the connection: remote access error";
+	case IBV_WC_RNR_RETRY_EXC_ERR:
+		return "peer failed the connection: it had no receive posted";
+	default:
+		return "peer failed the connection";
+	}
+}
+
 /* A whole header is staged. */
 static int rx_header(struct tcp_conn *c, struct ibv_wc *wc)
 {
@@ -238,11 +259,7 @@ static int rx_header(struct tcp_conn *c, struct ibv_wc *wc)
 	case TCP_FRAME_SEND_WITH_INV:
 		return rx_start_send(c, wc);
 	case TCP_FRAME_DISCONNECT:
-		if (rx->frame.imm)
-			tcp_conn_fail(c, 0, "peer failed the connection: work completion status %u",
-				      be32toh(rx->frame.imm));
-		else
-			tcp_conn_fail(c, 0, "peer disconnected");
+		tcp_conn_fail(c, 0, "%s", status_text(be32toh(rx->frame.imm)));
 		return 0;
 	default:
 		tcp_conn_fail(c, IBV_WC_BAD_RESP_ERR, "bad frame: handshake opcode %u after setup",

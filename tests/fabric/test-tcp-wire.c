@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The tcp provider against a peer made of a plain socket: the bytes it writes, streams cut in odd
+ * places, frames no peer may send, full sockets, and the system calls it takes. */
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "conformance.h"
+#include "raw.h"
+#include "util.h"
+
+static struct world w;
+static unsigned nrecvmsg, nsendmsg;
+
+ssize_t __real_recvmsg(int fd, struct msghdr *msg, int flags);
+ssize_t __real_sendmsg(int fd, const struct msghdr *msg, int flags);
+ssize_t __wrap_recvmsg(int fd, struct msghdr *msg, int flags);
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags);
+
+ssize_t __wrap_recvmsg(int fd, struct msghdr *msg, int flags)
+{
+	nrecvmsg++;
+	return __real_recvmsg(fd, msg, flags);
+}
+
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+	nsendmsg++;
+	return __real_sendmsg(fd, msg, flags);
+}
+
+static void put(int fd, const struct raw_frame *f, const void *payload)
+{
+	uint8_t hdr[RAW_HDR];
+
+	raw_encode(hdr, f);
+	raw_send(&w, fd, hdr, sizeof(hdr));
+	if (payload)
+		raw_send(&w, fd, payload, f->length);
+}
+
+static void expect(int fd, const struct raw_frame *f, const void *payload)
+{
+	uint8_t want[RAW_HDR], *got = malloc(RAW_HDR + f->length);
+
+	check(got != NULL);
+	raw_encode(want, f);
+	raw_recv(&w, fd, got, RAW_HDR + f->length);
+	check(memcmp(want, got, RAW_HDR) == 0);
+	check(f->length == 0 || memcmp(payload, got + RAW_HDR, f->length) == 0);
+	free(got);
+}
+
+static void expect_end(int fd, uint32_t status)
+{
+	struct raw_frame f = { .op = RAW_DISCONNECT, .imm = status };
+	uint8_t end;
+
+	expect(fd, &f, NULL);
+	check_eq(raw_recv_all(&w, fd, &end, 1), 0);
+}
+
+/* Each kind of request as bytes, one system call for a chain. */
+static void bytes_of_requests(void)
+{
+	static const uint8_t vector[RAW_HDR] = {
+		5, 0, 0, 0, 4, 3, 2, 0, 0xa1, 0xb2, 0xc3, 0xd4,
+		0x44, 0x33, 0x22, 0x11, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11,
+	};
+	const struct raw_frame want[] = {
+		{ .op = RAW_WRITE, .length = 10, .rkey = 0x11223344, .addr = 0x1000 },
+		{ .op = RAW_SEND, .length = 10 },
+		{ .op = RAW_SEND_IMM, .imm = 7 },
+		{ .op = RAW_SEND_INV, .length = 10, .rkey = 0x55 },
+		{ .op = RAW_WRITE_IMM, .imm = 9 },
+	};
+	struct raw_frame big = { .op = RAW_WRITE_IMM, .length = 0x00020304, .imm = 0xa1b2c3d4,
+				 .rkey = 0x11223344, .addr = 0x1122334455667788 };
+	uint8_t hdr[RAW_HDR];
+	struct ibv_send_wr wr[5];
+	struct region src;
+	struct ibv_sge sge;
+	struct end *e;
+	int fd = raw_connect(&w, &e, &default_attr);
+
+	raw_encode(hdr, &big);
+	check(memcmp(hdr, vector, sizeof(hdr)) == 0);
+
+	src = region_create(e->pd, big.length, 0);
+	memset(src.mem, 0x3c, src.len);
+	sge = region_sge(&src, 0, 10);
+	wr[0] = wr_write(0, &sge, 0x1000, 0x11223344);
+	wr[1] = wr_send(1, &sge);
+	wr[2] = wr_send(2, NULL);
+	wr[2].opcode = IBV_WR_SEND_WITH_IMM;
+	wr[2].imm_data = htobe32(7);
+	wr[3] = wr_send(3, &sge);
+	wr[3].opcode = IBV_WR_SEND_WITH_INV;
+	wr[3].invalidate_rkey = 0x55;
+	wr[4] = wr_write_imm(4, NULL, 0, 0, 9);
+	nsendmsg = 0;
+	check_eq(post(e, wr, 5), 0);
+	check_eq(nsendmsg, 1);
+	for (unsigned i = 0; i < ARRAY_SIZE(want); i++)
+		expect(fd, &want[i], src.mem);
+	sge.length = big.length;
+	wr[0] = wr_write_imm(5, &sge, big.addr, big.rkey, big.imm);
+	check_eq(post(e, wr, 1), 0);
+	expect(fd, &big, src.mem);
+
+	fab_disconnect(e->conn);
+	expect_end(fd, 0);
+	world_until(&w, e->drained);
+	region_destroy(&src);
+	end_free(e);
+	close(fd);
+}
+
+/* A sleeper is woken for each byte; and what is not there is not asked for. */
+static void byte_at_a_time(void)
+{
+	struct raw_frame f[4] = {
+		{ .op = RAW_WRITE, .length = 100 },
+		{ .op = RAW_WRITE_IMM, .length = 3, .imm = 1 },
+		{ .op = RAW_SEND, .length = 50 },
+		{ .op = RAW_WRITE_IMM, .imm = 2 },
+	};
+	uint8_t stream[4 * RAW_HDR + 153], *p = stream;
+	struct ibv_recv_wr recv;
+	struct region dst;
+	struct ibv_sge sge;
+	struct end *e;
+	int fd = raw_connect(&w, &e, &default_attr);
+
+	dst = region_create(e->pd, 4096, RIGHTS);
+	check_eq(post_recvs(e, 0, 1), 0);
+	sge = region_sge(&dst, 1000, 64);
+	recv = (struct ibv_recv_wr){ .wr_id = recv_id(1), .sg_list = &sge, .num_sge = 1 };
+	check_eq(fab_post_recv(e->conn, &recv), 0);
+	check_eq(post_recvs(e, 2, 1), 0);
+	for (unsigned i = 0; i < 4; i++) {
+		if (f[i].op == RAW_WRITE || f[i].length == 3) {
+			f[i].rkey = dst.mr->rkey;
+			f[i].addr = (uintptr_t)dst.mem + i * 200;
+		}
+		raw_encode(p, &f[i]);
+		memset(p + RAW_HDR, 'a' + (int)i, f[i].length);
+		p += RAW_HDR + f[i].length;
+	}
+	for (size_t i = 0; i < sizeof(stream); i++) {
+		unsigned before = nrecvmsg;
+
+		raw_send(&w, fd, stream + i, 1);
+		world_settle(&w, 0);
+		check(nrecvmsg - before <= 2);
+	}
+	world_until(&w, e->nrecvs == 3);
+	check_eq(dst.mem[0], 'a');
+	check_eq(dst.mem[99], 'a');
+	check_eq(dst.mem[100], 0);
+	check_eq(dst.mem[202], 'b');
+	check_eq(dst.mem[1049], 'c');
+	check_eq(dst.mem[1050], 0);
+	check_eq(e->recvs[1].wc.byte_len, 50);
+	close(fd);
+	world_until(&w, e->drained);
+	check(strcmp(fab_conn_cause(e->conn), "peer closed") == 0);
+	region_destroy(&dst);
+	end_free(e);
+}
+
+/* Headers that cost the connection, with what the peer is told. */
+static const struct bad {
+	const char *cause;
+	uint32_t status;
+	struct raw_frame f;
+} bad_frames[] = {
+	{ "unknown opcode", IBV_WC_BAD_RESP_ERR, { .op = 0 } },
+	{ "unknown opcode", IBV_WC_BAD_RESP_ERR, { .op = 6 } },
+	{ "unknown opcode", IBV_WC_BAD_RESP_ERR, { .op = 255 } },
+	{ "unknown flag", IBV_WC_BAD_RESP_ERR, { .op = RAW_SEND, .flags = 1 } },
+	{ "unknown flag", IBV_WC_BAD_RESP_ERR, { .op = RAW_WRITE_IMM, .flags = 0x80 } },
+	{ "reserved bits", IBV_WC_BAD_RESP_ERR, { .op = RAW_SEND, .reserved = 0x100 } },
+	{ "unused field", IBV_WC_BAD_RESP_ERR, { .op = RAW_SEND, .imm = 1 } },
+	{ "unused field", IBV_WC_BAD_RESP_ERR, { .op = RAW_SEND, .rkey = 1 } },
+	{ "unused field", IBV_WC_BAD_RESP_ERR, { .op = RAW_SEND_IMM, .addr = 1 } },
+	{ "unused field", IBV_WC_BAD_RESP_ERR, { .op = RAW_SEND_INV, .imm = 1, .rkey = 1 } },
+	{ "unused field", IBV_WC_BAD_RESP_ERR, { .op = RAW_WRITE, .imm = 1 } },
+	{ "unused field", IBV_WC_BAD_RESP_ERR, { .op = RAW_DISCONNECT, .length = 1 } },
+	{ "too long", IBV_WC_BAD_RESP_ERR, { .op = RAW_SEND, .length = 0x40000001 } },
+	{ "too long", IBV_WC_BAD_RESP_ERR, { .op = RAW_WRITE, .length = UINT32_MAX } },
+	{ "handshake opcode", IBV_WC_BAD_RESP_ERR,
+	  { .op = RAW_ACCEPT, .rkey = 1, .addr = 0x0070637453525452 } },
+	{ "handshake opcode", IBV_WC_BAD_RESP_ERR,
+	  { .op = RAW_CONNECT, .rkey = 1, .addr = 0x0070637453525452 } },
+	{ "stale key", IBV_WC_REM_ACCESS_ERR, { .op = RAW_WRITE, .length = 1, .rkey = 0x7f } },
+	{ "unknown key", IBV_WC_REM_ACCESS_ERR,
+	  { .op = RAW_WRITE_IMM, .length = 1, .rkey = 0x12345678 } },
+	{ "unknown key", IBV_WC_REM_ACCESS_ERR,
+	  { .op = RAW_WRITE, .length = 1, .rkey = 0xffffff00 } },
+	{ "no window", IBV_WC_REM_INV_REQ_ERR, { .op = RAW_SEND_INV, .rkey = 1 } },
+	{ "no window", IBV_WC_REM_INV_REQ_ERR, { .op = RAW_SEND_INV } },
+	{ "longer than its receive", IBV_WC_LOC_LEN_ERR, { .op = RAW_SEND, .length = 1 } },
+	{ "peer disconnected", 0, { .op = RAW_DISCONNECT } },
+	{ "remote access error", 0, { .op = RAW_DISCONNECT, .imm = IBV_WC_REM_ACCESS_ERR } },
+	{ "peer failed", 0, { .op = RAW_DISCONNECT, .imm = 0xffffffff } },
+};
+
+static void bad_headers(void)
+{
+	for (unsigned i = 0; i < ARRAY_SIZE(bad_frames); i++) {
+		const struct bad *b = &bad_frames[i];
+		struct region dst;
+		struct end *e;
+		int fd = raw_connect(&w, &e, &default_attr);
+
+		dst = region_create(e->pd, 4096, RIGHTS);
+		check_eq(post_recvs(e, 0, 2), 0);
+		/* The header is enough, its payload never comes. */
+		put(fd, &b->f, NULL);
+		world_until(&w, e->drained);
+		if (!strstr(fab_conn_cause(e->conn), b->cause)) {
+			fprintf(stderr, "cause \"%s\" does not say \"%s\"\n",
+				fab_conn_cause(e->conn), b->cause);
+			exit(1);
+		}
+		expect_end(fd, b->status);
+		check_eq(e->nrecvs, 2);
+		for (unsigned k = 0; k < 2; k++)
+			check(e->recvs[k].wc.status != IBV_WC_SUCCESS);
+		region_destroy(&dst);
+		end_free(e);
+		close(fd);
+	}
+}
+
+static void half_a_frame(void)
+{
+	struct raw_frame f = { .op = RAW_WRITE_IMM, .length = 4096 };
+
+	for (int with_payload = 0; with_payload < 2; with_payload++) {
+		uint8_t buf[RAW_HDR + 100];
+		struct region dst;
+		struct end *e;
+		int fd = raw_connect(&w, &e, &default_attr);
+
+		dst = region_create(e->pd, 4096, RIGHTS);
+		check_eq(post_recvs(e, 0, 1), 0);
+		f.rkey = dst.mr->rkey;
+		f.addr = (uintptr_t)dst.mem;
+		raw_encode(buf, &f);
+		memset(buf + RAW_HDR, 1, 100);
+		raw_send(&w, fd, buf, with_payload ? sizeof(buf) : RAW_HDR - 1);
+		close(fd);
+		world_until(&w, e->drained);
+		check(strstr(fab_conn_cause(e->conn), "middle of a frame"));
+		check_eq(e->nrecvs, 1);
+		check_eq(e->recvs[0].wc.status, IBV_WC_WR_FLUSH_ERR);
+		region_destroy(&dst);
+		end_free(e);
+	}
+}
+
+/* Small buffers, a slow reader that takes odd pieces: not a byte is lost, doubled or reordered. */
+static void partial_writes(void)
+{
+	enum { N = 60, MAX = 9000 };
+	struct raw_frame f = { .op = RAW_WRITE_IMM, .rkey = 5, .addr = 77 };
+	uint8_t *want = malloc(N * (RAW_HDR + MAX)), *p = want, piece[1000];
+	int small = 4096, fd;
+	struct ibv_send_wr wr;
+	struct ibv_sge sge[2];
+	struct region src;
+	unsigned seed = 1;
+	struct end *e;
+	short events;
+	bool rearm = false;
+
+	check(want != NULL);
+	fd = raw_connect(&w, &e, &default_attr);
+	check_eq(setsockopt(fab_conn_fd(e->conn), SOL_SOCKET, SO_SNDBUF, &small, sizeof(small)), 0);
+	check_eq(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)), 0);
+	src = region_create(e->pd, MAX, 0);
+	for (unsigned i = 0; i < MAX; i++)
+		src.mem[i] = (uint8_t)(i % 253);
+	check_eq(fab_arm(e->conn, &events), 0);
+	check_eq(events, POLLIN);
+	for (unsigned i = 0; i < N; i++) {
+		seed = seed * 1103515245 + 12345;
+		f.length = i % 5 ? seed / 65536 % MAX : 0;
+		f.imm = i;
+		sge[0] = region_sge(&src, 0, f.length / 3);
+		sge[1] = region_sge(&src, f.length / 3, f.length - f.length / 3);
+		wr = wr_write_imm(i, sge, f.addr, f.rkey, i);
+		wr.num_sge = 2;
+		check_eq(post(e, &wr, 1), 0);
+		rearm |= fab_need_rearm(e->conn);
+		raw_encode(p, &f);
+		memcpy(p + RAW_HDR, src.mem, f.length);
+		p += RAW_HDR + f.length;
+	}
+	/* The socket is full, and a sleeper that waits for POLLIN has to be told. */
+	check(rearm);
+	check_eq(fab_arm(e->conn, &events), 0);
+	check_eq(events, POLLIN | POLLOUT);
+	check(!fab_need_rearm(e->conn));
+	for (uint8_t *q = want; q < p;) {
+		seed = seed * 1103515245 + 12345;
+		size_t n = MIN((size_t)(p - q), 1 + seed / 65536 % sizeof(piece));
+
+		raw_recv(&w, fd, piece, n);
+		check(memcmp(q, piece, n) == 0);
+		q += n;
+	}
+	world_settle(&w, 0);
+	check_eq(fab_arm(e->conn, &events), 0);
+	check_eq(events, POLLIN);
+	close(fd);
+	world_until(&w, e->drained);
+	region_destroy(&src);
+	end_free(e);
+	free(want);
+}
+
+/* One recv for what came together, none where nothing can be. */
+static void system_calls(void)
+{
+	struct raw_frame f = { .op = RAW_WRITE_IMM, .length = 1000 };
+	static uint8_t buf[8][RAW_HDR + 1000];
+	struct region dst;
+	struct ibv_wc wc[16];
+	struct end *e;
+	short events;
+	int fd = raw_connect(&w, &e, &default_attr);
+	struct pollfd pfd = { .fd = fab_conn_fd(e->conn), .events = POLLIN };
+
+	e->quota = 0;
+	dst = region_create(e->pd, 4096, RIGHTS);
+	check_eq(post_recvs(e, 0, 16), 0);
+	f.rkey = dst.mr->rkey;
+	f.addr = (uintptr_t)dst.mem;
+	memset(buf, 0, sizeof(buf));
+	for (unsigned i = 0; i < ARRAY_SIZE(buf); i++)
+		raw_encode(buf[i], &f);
+	check_eq(fab_poll(e->conn, wc, 16), 0);
+	check_eq(fab_arm(e->conn, &events), 0);
+	raw_send(&w, fd, buf, sizeof(buf));
+	check_eq(poll(&pfd, 1, WAIT_LIMIT_MS), 1);
+	nrecvmsg = 0;
+	check_eq(fab_poll(e->conn, wc, 3), 3);
+	check_eq(fab_arm(e->conn, &events), 1);
+	check_eq(fab_poll(e->conn, wc, 16), 5);
+	check_eq(nrecvmsg, 1);
+	check_eq(fab_poll(e->conn, wc, 16), 0);
+	check_eq(fab_poll(e->conn, wc, 16), 0);
+	check_eq(nrecvmsg, 1);
+	check_eq(fab_arm(e->conn, &events), 0);
+	check_eq(fab_poll(e->conn, wc, 16), 0);
+	check_eq(nrecvmsg, 2);
+	e->quota = 16;
+	close(fd);
+	world_until(&w, e->drained);
+	region_destroy(&dst);
+	end_free(e);
+}
+
+/* Posts that are errors of the program: told, and they fail the connection. */
+static void bad_posts(void)
+{
+	const struct fab_qp_attr small = { .max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1 };
+
+	for (int i = 0; i < 10; i++) {
+		static const int want[] = { -ENOMEM, -ENOMEM, -EOPNOTSUPP, -EOPNOTSUPP, -EINVAL,
+					    -EINVAL, -EINVAL, -EINVAL, -EINVAL, -EOPNOTSUPP };
+		struct ibv_send_wr wr[5];
+		struct ibv_sge sge[2];
+		struct region r;
+		struct end *e;
+		int fd = raw_connect(&w, &e, &small), rc;
+
+		r = region_create(e->pd, 64, 0);
+		sge[0] = sge[1] = region_sge(&r, 0, 64);
+		for (unsigned k = 0; k < 5; k++)
+			wr[k] = wr_write_imm(k, NULL, 0, 0, 0);
+		if (i == 1)
+			rc = post_recvs(e, 0, 5);
+		else if (i == 4) {
+			/* Receive into memory that is not for writing. */
+			struct ibv_recv_wr rwr = { .wr_id = recv_id(0), .sg_list = sge,
+						   .num_sge = 1 };
+
+			rc = fab_post_recv(e->conn, &rwr);
+		} else {
+			if (i == 2)
+				wr[0].opcode = IBV_WR_LOCAL_INV;
+			if (i == 3)
+				wr[0].opcode = IBV_WR_RDMA_READ;
+			if (i == 9)
+				wr[0].opcode = IBV_WR_BIND_MW;
+			if (i == 5)
+				sge[0].length = 65;
+			if (i == 6)
+				sge[0].lkey ^= 1;
+			if (i == 7)
+				wr[0].send_flags = IBV_SEND_INLINE;
+			if (i == 8)
+				wr[0].num_sge = 2;
+			if (i == 5 || i == 6 || i == 8)
+				wr[0].sg_list = sge;
+			if (i == 5 || i == 6)
+				wr[0].num_sge = 1;
+			rc = post(e, wr, i == 0 ? 5 : 1);
+		}
+		check_eq(rc, want[i]);
+		check(fab_conn_cause(e->conn)[0] != '\0');
+		world_until(&w, e->drained);
+		region_destroy(&r);
+		end_free(e);
+		close(fd);
+	}
+}
+
+int main(void)
+{
+	static const struct test {
+		const char *name;
+		void (*run)(void);
+	} tests[] = {
+		{ "bytes_of_requests", bytes_of_requests },
+		{ "byte_at_a_time", byte_at_a_time },
+		{ "bad_headers", bad_headers },
+		{ "half_a_frame", half_a_frame },
+		{ "partial_writes", partial_writes },
+		{ "system_calls", system_calls },
+		{ "bad_posts", bad_posts },
+	};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(tests); i++) {
+		printf("%s\n", tests[i].name);
+		fflush(stdout);
+		world_init(&w, fab_provider_find("tcp"));
+		tests[i].run();
+		world_fini(&w);
+	}
+	return 0;
+}
