@@ -17,15 +17,23 @@ fab_conformance_LDADD = libfab.la libclock.la libbase.la
 TESTS += %D%/conformance-tcp.sh
 dist_check_SCRIPTS += %D%/conformance-tcp.sh
 
-check_PROGRAMS += test-tcp-wire
-TESTS += test-tcp-wire
-test_tcp_wire_SOURCES = \
-	%D%/harness.c \
-	%D%/harness.h \
-	%D%/main-tcp.c \
-	%D%/raw.c \
-	%D%/raw.h \
-	%D%/test-tcp-wire.c \
+check_PROGRAMS += test-addr test-tcp-setup test-tcp-wire
+TESTS += test-addr test-tcp-setup test-tcp-wire
+raw_sources = \
+	tests/fabric/harness.c \
+	tests/fabric/harness.h \
+	tests/fabric/main-tcp.c \
+	tests/fabric/raw.c \
+	tests/fabric/raw.h \
 	$(NULL)
+
+test_addr_SOURCES = $(raw_sources) %D%/test-addr.c
+test_addr_LDADD = libfab.la libclock.la libbase.la
+
+# Without libclock: it brings its own time.
+test_tcp_setup_SOURCES = $(raw_sources) %D%/test-tcp-setup.c
+test_tcp_setup_LDADD = libfab.la libbase.la
+
+test_tcp_wire_SOURCES = $(raw_sources) %D%/test-tcp-wire.c
 test_tcp_wire_LDADD = libfab.la libclock.la libbase.la
 test_tcp_wire_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=recvmsg,--wrap=sendmsg

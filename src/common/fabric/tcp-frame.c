@@ -80,6 +80,7 @@ static const char *check_op(const struct tcp_frame *f)
 const char *tcp_frame_decode(const uint8_t *buf, struct tcp_frame *f)
 {
 	const struct tcp_frame_wire *w = (const struct tcp_frame_wire *)buf;
+	const char *why;
 
 	f->op = w->op;
 	f->flags = w->flags;
@@ -88,9 +89,10 @@ const char *tcp_frame_decode(const uint8_t *buf, struct tcp_frame *f)
 	f->rkey = le32_get(w->rkey);
 	f->addr = le64_get(w->addr);
 
+	why = check_op(f);
+	if (why)
+		return why;
 	if (f->flags & ~(f->op == TCP_FRAME_REJECT ? TCP_FRAME_F_VERSION : 0u))
 		return "unknown flag";
-	if (le16_get(w->reserved))
-		return "reserved bits not zero";
-	return check_op(f);
+	return le16_get(w->reserved) ? "reserved bits not zero" : NULL;
 }

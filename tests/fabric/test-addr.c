@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Addresses as users write them, and the sentence they get when they write them wrong. */
+#include <errno.h>
+#include <string.h>
+
+#include "harness.h"
+#include "util.h"
+
+static const struct good {
+	const char *text, *formatted;
+} good[] = {
+	{ "192.0.2.1", "192.0.2.1:1234" },
+	{ "192.0.2.1:0", "192.0.2.1:0" },
+	{ "192.0.2.1:65535", "192.0.2.1:65535" },
+	{ "tcp://192.0.2.1:5", "192.0.2.1:5" },
+	{ "tcp://[2001:db8::1]:5", "[2001:db8::1]:5" },
+	{ "[::1]", "[::1]:1234" },
+};
+
+static const struct bad {
+	const char *text;
+	int rc;
+	const char *says;
+} bad[] = {
+	{ "", -EINVAL, "empty" },
+	{ ":1234", -EINVAL, "empty" },
+	{ "[]:1", -EINVAL, "empty" },
+	{ "192.0.2.1:", -EINVAL, "port" },
+	{ "192.0.2.1:65536", -EINVAL, "port" },
+	{ "192.0.2.1:99999999999999999999", -EINVAL, "port" },
+	{ "192.0.2.1:+1", -EINVAL, "port" },
+	{ "192.0.2.1: 1", -EINVAL, "port" },
+	{ "192.0.2.1:1x", -EINVAL, "port" },
+	{ "::1", -EINVAL, "brackets" },
+	{ "[::1", -EINVAL, "[IPV6]" },
+	{ "[::1]1234", -EINVAL, "[IPV6]" },
+	{ "quic://192.0.2.1", -EPROTONOSUPPORT, "\"quic\"" },
+	{ "://192.0.2.1", -EPROTONOSUPPORT, "transport" },
+	{ "no-such-host.invalid", -ENOENT, "no-such-host.invalid" },
+	{ "192.0.2.256.1", -ENOENT, "192.0.2.256.1" },
+};
+
+static void same_host(const struct fab_provider *tcp, const char *a, const char *b, bool same)
+{
+	struct fab_addr x, y;
+	char err[256];
+
+	check_eq(fab_addr_parse(a, tcp, 1, &x, err, sizeof(err)), 0);
+	check_eq(fab_addr_parse(b, tcp, 2, &y, err, sizeof(err)), 0);
+	check_eq(fab_addr_same_host(&x, &y), same);
+}
+
+int main(void)
+{
+	const struct fab_provider *tcp = fab_provider_find("tcp");
+	struct fab_addr addr, none = { 0 };
+	char buf[FAB_ADDR_STRLEN], err[256], longname[400];
+
+	check(tcp != NULL);
+	check(strcmp(fab_provider_name(tcp), "tcp") == 0);
+	check(fab_provider_find("tc") == NULL);
+	for (unsigned i = 0; i < ARRAY_SIZE(good); i++) {
+		check_eq(fab_addr_parse(good[i].text, tcp, 1234, &addr, err, sizeof(err)), 0);
+		check(addr.provider == tcp);
+		check(strcmp(fab_addr_format(&addr, buf, sizeof(buf)), good[i].formatted) == 0);
+	}
+	for (unsigned i = 0; i < ARRAY_SIZE(bad); i++) {
+		err[0] = '\0';
+		check_eq(fab_addr_parse(bad[i].text, tcp, 1234, &addr, err, sizeof(err)),
+			 bad[i].rc);
+		printf("%s\n", err);
+		check(strstr(err, bad[i].says) != NULL);
+		check(strstr(err, bad[i].text) != NULL);
+	}
+	memset(longname, 'a', sizeof(longname) - 1);
+	longname[sizeof(longname) - 1] = '\0';
+	check_eq(fab_addr_parse(longname, tcp, 1, &addr, err, sizeof(err)), -EINVAL);
+	check_eq(fab_addr_parse("192.0.2.1", NULL, 1, &addr, err, sizeof(err)), -EPROTONOSUPPORT);
+	check(err[0] != '\0');
+
+	same_host(tcp, "192.0.2.1:1", "192.0.2.1:2", true);
+	same_host(tcp, "192.0.2.1", "192.0.2.2", false);
+	same_host(tcp, "[2001:db8::1]", "[2001:db8::1]:7", true);
+	same_host(tcp, "[2001:db8::1]", "[2001:db8::2]", false);
+	same_host(tcp, "[::1]", "127.0.0.1", false);
+	check(!fab_addr_same_host(&none, &none));
+	check_eq(fab_addr_port(&none), 0);
+	check(strcmp(fab_addr_format(&none, buf, sizeof(buf)), "none") == 0);
+	check_eq(fab_addr_parse("192.0.2.1", tcp, 7, &addr, err, sizeof(err)), 0);
+	check_eq(strlen(fab_addr_format(&addr, buf, 5)), 4);
+	return 0;
+}

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Setting tcp connections up among strangers: garbage, silence, floods, other versions, answers in
+ * single bytes.  Brings its own clock, so that ten seconds pass at once. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "conformance.h"
+#include "raw.h"
+#include "util.h"
+
+#define HANDSHAKE_MS 10000
+
+static struct world w;
+static uint64_t skipped_ms;
+
+uint64_t clock_now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000 + skipped_ms;
+}
+
+static bool closed_by_peer(int fd)
+{
+	char c;
+	ssize_t n = recv(fd, &c, 1, MSG_DONTWAIT);
+
+	return n == 0 || (n < 0 && errno == ECONNRESET);
+}
+
+/* What a stranger may say, and whether it is answered by REJECT. */
+static void stranger_says(const void *what, size_t len, bool rejected)
+{
+	struct raw_frame f = raw_handshake(RAW_REJECT, 0);
+	uint8_t want[RAW_HDR], got[RAW_HDR + 1];
+	int fd = raw_socket(&w);
+	size_t n;
+
+	f.flags = 1;
+	raw_encode(want, &f);
+	w.nrequests = 0;
+	raw_send(&w, fd, what, len);
+	n = raw_recv_all(&w, fd, got, sizeof(got));
+	check_eq(n, rejected ? RAW_HDR : 0);
+	check(!rejected || memcmp(want, got, RAW_HDR) == 0);
+	check_eq(w.nrequests, 0);
+	close(fd);
+}
+
+static void strangers_talk(void)
+{
+	struct raw_frame f;
+	uint8_t hdr[RAW_HDR];
+
+	stranger_says("GET / HTTP/1.1\r\nHost: x\r\n\r\n", 27, false);
+	stranger_says("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 a TLS hello...", 28, false);
+	f = raw_handshake(RAW_ACCEPT, 0);
+	raw_encode(hdr, &f);
+	stranger_says(hdr, sizeof(hdr), false);
+	f = raw_handshake(RAW_CONNECT, 57);
+	raw_encode(hdr, &f);
+	stranger_says(hdr, sizeof(hdr), false);
+	f = raw_handshake(RAW_CONNECT, 0);
+	f.addr++;
+	raw_encode(hdr, &f);
+	stranger_says(hdr, sizeof(hdr), false);
+	f = (struct raw_frame){ .op = RAW_SEND };
+	raw_encode(hdr, &f);
+	stranger_says(hdr, sizeof(hdr), false);
+	f = raw_handshake(RAW_CONNECT, 0);
+	f.rkey = 2;
+	raw_encode(hdr, &f);
+	stranger_says(hdr, sizeof(hdr), true);
+}
+
+/* More silent connections than are kept: honest ones get through at any time, the silent ones go. */
+static void strangers_flood(void)
+{
+	enum { N = 300, KEPT = 256 };
+	int fds[N];
+	unsigned open = 0;
+	struct pair p;
+
+	for (unsigned i = 0; i < N; i++) {
+		fds[i] = raw_socket(&w);
+		if (i % 32 == 0)
+			world_settle(&w, 0);
+	}
+	world_settle(&w, 1);
+	pair_connect(&w, &p, &default_attr);
+	for (unsigned i = 0; i < N; i++)
+		open += !closed_by_peer(fds[i]);
+	check(open <= KEPT && open >= KEPT - 1);
+	check(closed_by_peer(fds[0]));
+	check(!closed_by_peer(fds[N - 1]));
+	/* Half a frame is as good as silence. */
+	raw_send(&w, fds[N - 1], "\x10", 1);
+	world_settle(&w, 1);
+	skipped_ms += HANDSHAKE_MS - 2000;
+	world_settle(&w, 1);
+	check(!closed_by_peer(fds[N - 1]));
+	skipped_ms += 2001;
+	world_settle(&w, 1);
+	for (unsigned i = 0; i < N; i++) {
+		check(closed_by_peer(fds[i]));
+		close(fds[i]);
+	}
+	pair_close(&p);
+}
+
+/* A connection that was reported is nobody's stranger any more. */
+static void slow_server(void)
+{
+	struct end *a = end_active(&w, &w.addr, &default_attr);
+
+	check_eq(fab_connect(a->conn, NULL, 0), 0);
+	world_until(&w, w.request);
+	skipped_ms += HANDSHAKE_MS - 1000;
+	world_settle(&w, 1);
+	end_create_qp(w.request, NULL, &default_attr);
+	check_eq(end_accept(w.request, NULL, 0), 0);
+	world_until(&w, a->established);
+	end_close(a);
+	world_until(&w, w.request->drained);
+	end_free(w.request);
+}
+
+/* ---- the active side, facing a plain listener ---- */
+
+static int plain_listener(struct fab_addr *addr)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_in *in = (struct sockaddr_in *)&addr->ss;
+
+	memset(addr, 0, sizeof(*addr));
+	addr->provider = w.p;
+	addr->len = sizeof(*in);
+	in->sin_family = AF_INET;
+	in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	check(fd >= 0);
+	check_eq(bind(fd, (struct sockaddr *)in, sizeof(*in)), 0);
+	check_eq(listen(fd, 4), 0);
+	check_eq(getsockname(fd, (struct sockaddr *)&addr->ss, &addr->len), 0);
+	return fd;
+}
+
+static struct end *dial(const struct fab_addr *addr, int listener, int *peer)
+{
+	struct end *a = end_active(&w, addr, &default_attr);
+	uint8_t want[RAW_HDR], got[RAW_HDR + 4];
+	struct raw_frame f = raw_handshake(RAW_CONNECT, 4);
+
+	check_eq(fab_connect(a->conn, "abcd", 4), 0);
+	world_settle(&w, 1);
+	*peer = accept(listener, NULL, NULL);
+	check(*peer >= 0);
+	raw_recv(&w, *peer, got, sizeof(got));
+	raw_encode(want, &f);
+	check(memcmp(want, got, RAW_HDR) == 0);
+	check(memcmp(got + RAW_HDR, "abcd", 4) == 0);
+	return a;
+}
+
+static void check_unreachable(struct end *a, int peer, int status, const char *cause)
+{
+	world_until(&w, a->unreachable);
+	check_eq(a->status, status);
+	if (!strstr(fab_conn_cause(a->conn), cause)) {
+		fprintf(stderr, "cause \"%s\" does not say \"%s\"\n", fab_conn_cause(a->conn), cause);
+		exit(1);
+	}
+	end_free(a);
+	close(peer);
+}
+
+static void answers(void)
+{
+	struct raw_frame f = raw_handshake(RAW_REJECT, 0);
+	struct fab_addr addr;
+	int l = plain_listener(&addr), peer;
+	uint8_t hdr[RAW_HDR];
+	struct end *a;
+
+	a = dial(&addr, l, &peer);
+	raw_send(&w, peer, "HTTP/1.1 400 Bad Request\r\n", 26);
+	check_unreachable(a, peer, -EPROTO, "unknown opcode");
+
+	a = dial(&addr, l, &peer);
+	f.flags = 1;
+	f.rkey = 2;
+	raw_encode(hdr, &f);
+	raw_send(&w, peer, hdr, sizeof(hdr));
+	check_unreachable(a, peer, -EPROTONOSUPPORT, "version");
+
+	a = dial(&addr, l, &peer);
+	f = raw_handshake(RAW_CONNECT, 0);
+	raw_encode(hdr, &f);
+	raw_send(&w, peer, hdr, sizeof(hdr));
+	check_unreachable(a, peer, -EPROTO, "no answer");
+
+	a = dial(&addr, l, &peer);
+	f = raw_handshake(RAW_ACCEPT, 0);
+	f.rkey = 2;
+	raw_encode(hdr, &f);
+	raw_send(&w, peer, hdr, sizeof(hdr));
+	check_unreachable(a, peer, -EPROTO, "no answer");
+
+	a = dial(&addr, l, &peer);
+	shutdown(peer, SHUT_WR);
+	check_unreachable(a, peer, -ECONNRESET, "peer closed");
+
+	a = dial(&addr, l, &peer);
+	raw_send(&w, peer, hdr, 5);
+	world_settle(&w, 1);
+	skipped_ms += HANDSHAKE_MS;
+	check_unreachable(a, peer, -ETIMEDOUT, "no handshake in time");
+	close(l);
+}
+
+/* The answer in single bytes, and data right behind it that must not get lost. */
+static void accept_in_pieces(void)
+{
+	struct raw_frame f = raw_handshake(RAW_ACCEPT, FAB_PRIVATE_DATA_MAX);
+	uint8_t buf[RAW_HDR + FAB_PRIVATE_DATA_MAX];
+	struct fab_addr addr;
+	int l = plain_listener(&addr), peer;
+	struct end *a = dial(&addr, l, &peer);
+
+	check_eq(post_recvs(a, 0, 1), 0);
+	raw_encode(buf, &f);
+	memset(buf + RAW_HDR, 0x77, FAB_PRIVATE_DATA_MAX);
+	for (unsigned i = 0; i < sizeof(buf) - 1; i++) {
+		raw_send(&w, peer, buf + i, 1);
+		world_settle(&w, 0);
+	}
+	check(!a->established);
+	/* The last byte and two frames in one piece. */
+	buf[0] = 0x77;
+	f = (struct raw_frame){ .op = RAW_WRITE };
+	raw_encode(buf + 1, &f);
+	f = (struct raw_frame){ .op = RAW_WRITE_IMM, .imm = 42 };
+	raw_encode(buf + 1 + RAW_HDR, &f);
+	raw_send(&w, peer, buf, 1 + 2 * RAW_HDR);
+	world_until(&w, a->nrecvs == 1);
+	check_eq(a->pdata_len, FAB_PRIVATE_DATA_MAX);
+	check_eq(a->pdata[0], 0x77);
+	check_eq(a->pdata[FAB_PRIVATE_DATA_MAX - 1], 0x77);
+	check_eq(a->recvs[0].wc.status, IBV_WC_SUCCESS);
+	end_close(a);
+	close(peer);
+	close(l);
+}
+
+/* Out of descriptors: no busy loop, and the connection is taken when there are some again. */
+static void no_descriptors(void)
+{
+	struct rlimit old, low;
+	struct end *a = end_active(&w, &w.addr, &default_attr);
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	unsigned steps = 0;
+
+	check(fd >= 0);
+	check_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
+	low = old;
+	low.rlim_cur = (rlim_t)fd;
+	close(fd);
+	check_eq(setrlimit(RLIMIT_NOFILE, &low), 0);
+	check_eq(fab_connect(a->conn, NULL, 0), 0);
+	while (world_step(&w, 20))
+		check(++steps < 100);
+	check(w.request == NULL);
+	check_eq(setrlimit(RLIMIT_NOFILE, &old), 0);
+	skipped_ms += 1000;
+	world_until(&w, w.request);
+	fab_reject(w.request->conn, NULL, 0);
+	end_gone(w.request);
+	world_until(&w, a->rejected);
+	end_free(a);
+}
+
+/* [::] and 0.0.0.0 on one port are two listeners. */
+static void both_families(void)
+{
+	struct fab_addr v4, v6;
+	struct fab_listener *l4, *l6;
+	char err[256];
+
+	check_eq(fab_addr_parse("0.0.0.0", w.p, 0, &v4, err, sizeof(err)), 0);
+	check_eq(fab_listen(w.cm[0], &v4, &l4), 0);
+	fab_listener_addr(l4, &v4);
+	if (fab_addr_parse("[::]", w.p, fab_addr_port(&v4), &v6, err, sizeof(err)) == 0) {
+		int rc = fab_listen(w.cm[0], &v6, &l6);
+
+		if (rc == -EAFNOSUPPORT || rc == -EADDRNOTAVAIL) {
+			printf("  no IPv6 on this machine: not tested\n");
+		} else {
+			check_eq(rc, 0);
+			fab_listener_destroy(l6);
+		}
+	}
+	fab_listener_destroy(l4);
+}
+
+int main(void)
+{
+	static const struct test {
+		const char *name;
+		void (*run)(void);
+	} tests[] = {
+		{ "strangers_talk", strangers_talk },
+		{ "strangers_flood", strangers_flood },
+		{ "slow_server", slow_server },
+		{ "answers", answers },
+		{ "accept_in_pieces", accept_in_pieces },
+		{ "no_descriptors", no_descriptors },
+		{ "both_families", both_families },
+	};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(tests); i++) {
+		printf("%s\n", tests[i].name);
+		fflush(stdout);
+		world_init(&w, fab_provider_find("tcp"));
+		tests[i].run();
+		world_fini(&w);
+	}
+	return 0;
+}
