@@ -58,11 +58,13 @@ static void stranger_says(const void *what, size_t len, bool rejected)
 
 static void strangers_talk(void)
 {
+	static const char http[] = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+	static const char tls[] = "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 and some random";
 	struct raw_frame f;
 	uint8_t hdr[RAW_HDR];
 
-	stranger_says("GET / HTTP/1.1\r\nHost: x\r\n\r\n", 27, false);
-	stranger_says("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 a TLS hello...", 28, false);
+	stranger_says(http, sizeof(http) - 1, false);
+	stranger_says(tls, sizeof(tls) - 1, false);
 	f = raw_handshake(RAW_ACCEPT, 0);
 	raw_encode(hdr, &f);
 	stranger_says(hdr, sizeof(hdr), false);

@@ -12,6 +12,7 @@ FUZZ_TARGETS = \
 	%D%/fuzz-rnbd-msg.fuzz \
 	%D%/fuzz-rtrs-msg.fuzz \
 	%D%/fuzz-rtrs-req.fuzz \
+	%D%/fuzz-tcp-stream.fuzz \
 	$(NULL)
 check_PROGRAMS += $(FUZZ_TARGETS)
 TESTS += $(FUZZ_TARGETS)
@@ -37,6 +38,10 @@ endif
 %C%_fuzz_rtrs_req_fuzz_SOURCES = %D%/fuzz-rtrs-req.c %D%/fuzz.h
 %C%_fuzz_rtrs_req_fuzz_LDADD = librtrs.la $(FUZZ_MAIN)
 %C%_fuzz_rtrs_req_fuzz_LDFLAGS = $(FUZZ_LINK)
+
+%C%_fuzz_tcp_stream_fuzz_SOURCES = %D%/fuzz-tcp-stream.c %D%/fuzz.h
+%C%_fuzz_tcp_stream_fuzz_LDADD = libfab.la libclock.la libbase.la $(FUZZ_MAIN)
+%C%_fuzz_tcp_stream_fuzz_LDFLAGS = $(FUZZ_LINK)
 
 EXTRA_PROGRAMS = %D%/make-corpus
 %C%_make_corpus_SOURCES = %D%/make-corpus.c

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writes the corpora of fuzz-rtrs-msg, fuzz-rtrs-req and fuzz-rnbd-msg: valid messages, one a file.
+/* Writes the corpora: valid messages for fuzz-rtrs-msg, fuzz-rtrs-req and fuzz-rnbd-msg, scripts for
+ * fuzz-tcp-stream, one a file.
  * `make fuzz-corpus` runs it on the source tree after a change of a message or of a target's input. */
 #include <errno.h>
 #include <sys/stat.h>
@@ -160,6 +161,42 @@ static void rnbd_messages(void)
 	}
 }
 
+/* Scripts as fuzz-tcp-stream.c reads them. */
+static void tcp_streams(void)
+{
+	static const uint8_t write_imm[] = { 4, 0, 0, 5, 0, 1, 0, 0, 100, 0, 7, 3, 8 };
+	static const uint8_t write_then_imm[] = { 4, 0, 0, 4, 0, 2, 0xff, 3, 1, 0, 0, 0, 5, 0, 1, 0,
+						  0, 0, 0, 9, 3, 1, 3, 8 };
+	static const uint8_t sends[] = { 4, 200, 4, 50, 0, 1, 0, 0, 0, 0, 200, 0, 0, 3, 1, 0, 2, 0,
+					 0, 0, 0, 50, 0, 3, 3, 8 };
+	static const uint8_t too_long[] = { 4, 10, 0, 1, 0, 0, 0, 0, 11, 0, 0, 3, 8 };
+	static const uint8_t out_of_range[] = { 4, 0, 0, 5, 0, 1, 1, 0, 0, 4, 0, 3, 8 };
+	static const uint8_t in_front[] = { 0, 4, 0, 1, 0xff, 0xff, 2, 0, 0, 3, 8 };
+	static const uint8_t no_right[] = { 4, 0, 0, 5, 0, 0, 0, 0, 1, 0, 0, 3, 8 };
+	static const uint8_t no_receive[] = { 0, 1, 0, 0, 0, 0, 0, 0, 0, 3, 8 };
+	static const uint8_t inv[] = { 4, 0, 0, 3, 0, 1, 0, 0, 0, 0, 0, 3, 8 };
+	static const uint8_t revoked_midway[] = { 4, 0, 1, 5, 0, 1, 0, 0, 0, 2, 0, 2, 4, 1, 2, 3, 4,
+						  3, 8, 5, 0, 9, 3, 8 };
+	static const uint8_t rekeyed[] = { 4, 0, 5, 0, 9, 0, 5, 0, 1, 0, 0, 0, 2, 1, 3, 8 };
+	static const uint8_t in_pieces[] = { 4, 0, 2, 3, 5, 0, 0, 3, 8, 2, 21, 0, 0, 0, 0, 0, 0, 0,
+					     42, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 8 };
+	static const uint8_t disconnect[] = { 4, 0, 0, 19, 0, 0, 0, 0, 0, 0, 0, 6, 3, 8 };
+
+	save("tcp-stream", "write-imm", "", 0, write_imm, sizeof(write_imm));
+	save("tcp-stream", "write-then-imm", "", 0, write_then_imm, sizeof(write_then_imm));
+	save("tcp-stream", "sends", "", 0, sends, sizeof(sends));
+	save("tcp-stream", "too-long", "", 0, too_long, sizeof(too_long));
+	save("tcp-stream", "out-of-range", "", 0, out_of_range, sizeof(out_of_range));
+	save("tcp-stream", "in-front", "", 0, in_front, sizeof(in_front));
+	save("tcp-stream", "no-right", "", 0, no_right, sizeof(no_right));
+	save("tcp-stream", "no-receive", "", 0, no_receive, sizeof(no_receive));
+	save("tcp-stream", "inv", "", 0, inv, sizeof(inv));
+	save("tcp-stream", "revoked-midway", "", 0, revoked_midway, sizeof(revoked_midway));
+	save("tcp-stream", "rekeyed", "", 0, rekeyed, sizeof(rekeyed));
+	save("tcp-stream", "in-pieces", "", 0, in_pieces, sizeof(in_pieces));
+	save("tcp-stream", "disconnect", "", 0, disconnect, sizeof(disconnect));
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 2) {
@@ -170,5 +207,6 @@ int main(int argc, char **argv)
 	setup_messages();
 	requests();
 	rnbd_messages();
+	tcp_streams();
 	return 0;
 }
