@@ -112,6 +112,7 @@ static int create_qp(struct fab_conn *conn, struct fab_pd *fpd, const struct fab
 /* ---- failure ---- */
 
 /* Returns true if this is the first cause; the caller then says publish(). */
+__attribute__((format(printf, 2, 0)))
 static bool claim(struct tcp_conn *c, const char *fmt, va_list ap)
 {
 	int none = 0;
