@@ -2,10 +2,12 @@
 # Manuals: NAME.pod becomes NAME.SECTION.
 MANUALS = \
 	%D%/nbdkit-rtrs-plugin.1 \
+	%D%/rtrs-protocol.7 \
 	%D%/rtrs-server.8 \
 	$(NULL)
 EXTRA_DIST += \
 	%D%/nbdkit-rtrs-plugin.pod \
+	%D%/rtrs-protocol.pod \
 	%D%/rtrs-server.pod \
 	$(NULL)
 
