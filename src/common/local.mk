@@ -22,9 +22,12 @@ libfab_la_SOURCES = \
 	%D%/fabric/fabric.c \
 	%D%/fabric/fabric.h \
 	%D%/fabric/tcp-cm.c \
+	%D%/fabric/tcp-cm.h \
 	%D%/fabric/tcp-conn.c \
 	%D%/fabric/tcp-frame.c \
 	%D%/fabric/tcp-frame.h \
+	%D%/fabric/tcp-hs.c \
+	%D%/fabric/tcp-listen.c \
 	%D%/fabric/tcp-mem.c \
 	%D%/fabric/tcp-priv.h \
 	%D%/fabric/tcp-rx.c \

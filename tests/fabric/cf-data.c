@@ -189,7 +189,7 @@ void send_too_long(struct world *w)
 	end_free(p.b);
 }
 
-/* i: one violation each, of @len bytes; b has a region of 4096 in the middle of its page of zeroes. */
+/* i: one violation each, of @len bytes; b has a region of 4096 in the middle of 12288 zeroes. */
 struct violation {
 	const char *what;
 	int access;
@@ -345,7 +345,7 @@ void promise_i_domains(struct world *w)
 	pair_close(&p);
 }
 
-/* k: hundreds of generations, so that tags wrap; the last key always works, the one before never. */
+/* k: hundreds of generations, so that tags wrap; the last key works, the one before does not. */
 void promise_k_rereg(struct world *w)
 {
 	struct region src, dst;

@@ -360,3 +360,33 @@ void promise_l_buffers(struct world *w)
 	region_destroy(&dst);
 	pair_close(&p);
 }
+
+/* The poller sleeps; somebody posts: its completion reaches the sleeper, by the descriptor that was
+ * armed or because fab_need_rearm() says that he has to be woken. */
+void sleep_and_post(struct world *w)
+{
+	struct ibv_send_wr wr = wr_write_imm(0, NULL, 0, 0, 1);
+	struct pollfd fd;
+	struct ibv_wc wc;
+	short events;
+	struct pair p;
+
+	pair_connect(w, &p, &default_attr);
+	world_settle(w, 10);
+	p.a->quota = 0;
+	check_eq(post_recvs(p.b, 0, 8), 0);
+	wr.send_flags = IBV_SEND_SIGNALED;
+	for (unsigned i = 0; i < 8; i++) {
+		while (fab_arm(p.a->conn, &events))
+			check_eq(fab_poll(p.a->conn, &wc, 1), 0);
+		check(!fab_need_rearm(p.a->conn));
+		check_eq(post(p.a, &wr, 1), 0);
+		world_until(w, p.b->nrecvs == i + 1);
+		fd = (struct pollfd){ .fd = fab_conn_fd(p.a->conn), .events = events };
+		check(fab_need_rearm(p.a->conn) || provider_wait(&fd, 1, WAIT_LIMIT_MS) == 1);
+		check_eq(fab_poll(p.a->conn, &wc, 1), 1);
+		check_eq(wc.wr_id, send_id(0));
+		check(!fab_need_rearm(p.a->conn));
+	}
+	pair_close(&p);
+}

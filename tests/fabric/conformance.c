@@ -39,6 +39,7 @@ static const struct test {
 	TEST(promise_k_placing),
 	TEST_THREADS(promise_k_threads),
 	TEST(promise_l_buffers),
+	TEST(sleep_and_post),
 	TEST(send_kinds),
 	TEST(send_lists),
 	TEST(send_too_long),

@@ -84,7 +84,7 @@ static void strangers_talk(void)
 	stranger_says(hdr, sizeof(hdr), true);
 }
 
-/* More silent connections than are kept: honest ones get through at any time, the silent ones go. */
+/* More silent connections than are kept: honest ones get through at any time, silent ones go. */
 static void strangers_flood(void)
 {
 	enum { N = 300, KEPT = 256 };

@@ -78,7 +78,7 @@ static void start(struct run *r)
 	}
 }
 
-/* Nothing changed where no key leads: the guards, the region without the right, what was cut off. */
+/* Nothing changed where no key leads: guards, the region without the right, what was cut off. */
 static void check_regions(const struct run *r)
 {
 	for (unsigned i = 0; i < NREGIONS; i++) {

@@ -174,8 +174,8 @@ void fab_conn_addrs(const struct fab_conn *conn, struct fab_addr *local, struct 
 int fab_pd_create(struct fab_conn *conn, struct fab_pd **pd);
 /* All memory regions and connections of it must be gone. */
 void fab_pd_destroy(struct fab_pd *pd);
-/* An lkey that is good for any local memory as a send source (not to receive into).  False: register
- * instead. */
+/* An lkey that is good for any local memory as a send source (not to receive into).  False:
+ * register instead. */
 bool fab_pd_local_dma_lkey(const struct fab_pd *pd, uint32_t *lkey);
 
 /* @access: IBV_ACCESS_LOCAL_WRITE | _REMOTE_WRITE | _MW_BIND.  @length 0 registers nothing that can
@@ -199,11 +199,11 @@ struct fab_cqe {
 	void (*done)(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc);
 };
 
-/* Largest message, and most elements of a posted receive's list.  IBV_SEND_INLINE is not offered. */
+/* Largest message, most elements of a posted receive's list.  IBV_SEND_INLINE is not offered. */
 #define FAB_MSG_MAX (1u << 30)
 #define FAB_RECV_SGE_MAX 4
 
-/* Post a chain.  Any thread.  Work requests and SGE lists may live on the stack and are not changed;
+/* Post a chain.  Any thread.  Work requests and SGE lists may live on the stack, are not changed;
  * buffers, and every fab_cqe named by wr_id, live until their completion or flush. A buffer of an
  * unsignaled request lives until promise l is known from a later signaled one, or drained.
  *
@@ -217,9 +217,9 @@ int fab_post_send(struct fab_conn *conn, const struct ibv_send_wr *wr);
 int fab_post_recv(struct fab_conn *conn, const struct ibv_recv_wr *wr);
 
 /* Take up to @n completions.  Returns how many, or -ENOTCONN when drained.  Makes progress: reads
- * and writes the socket on tcp.  A call that returns @n may have left more behind.  One that returned
- * less saw everything there was; calling again finds nothing new before fab_arm() was called (so
- * that tcp need not ask the kernel in vain): a busy poller arms, then polls. */
+ * and writes the socket on tcp.  A call that returns @n may have left more behind.  After one that
+ * returned less fab_arm() is to be called before the next, because tcp does not ask the kernel for
+ * what cannot be there: a busy poller arms, then polls. */
 int fab_poll(struct fab_conn *conn, struct ibv_wc *wc, int n);
 /* Poll and call done() for each completion, at most about @budget.  As fab_poll(); -ENOTCONN only
  * when there was nothing to call. */
@@ -238,7 +238,7 @@ bool fab_need_rearm(const struct fab_conn *conn);
 /* Start to fail @conn: the peer is told, everything posted will flush, then drained.  Idempotent.
  * Any thread. */
 void fab_disconnect(struct fab_conn *conn);
-/* First cause of failure in words, "" while there is none; stays valid until destroy.  Any thread. */
+/* First cause of failure in words, "" while there is none; valid until destroy.  Any thread. */
 const char *fab_conn_cause(const struct fab_conn *conn);
 
 #endif

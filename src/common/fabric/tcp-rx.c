@@ -20,8 +20,8 @@
 #include "util.h"
 
 #define RX_STAGING (32u << 10)
-/* Behind a large payload mostly comes another: stage little more than its header, so that it is read
- * to its place and not copied there. */
+/* Behind a large payload mostly comes another: stage little more than its header, so that it is
+ * read to its place and not copied there. */
 #define RX_LARGE (16u << 10)
 #define RX_AHEAD 512u
 #define RX_POLL_BYTES (512u << 10)	/* of one fab_poll(), for fairness among connections */

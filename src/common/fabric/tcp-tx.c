@@ -186,6 +186,8 @@ static void tx_write(struct tcp_conn *c)
 			return;
 		}
 	}
+	/* From the start again: a small part of a deep ring stays in the cache. */
+	tx->head = tx->tail = 0;
 	atomic_store(&tx->blocked, false);
 }
 
@@ -237,6 +239,8 @@ static int tx_reap(struct tcp_conn *c, struct ibv_wc *wc, int n)
 		tx_wc(c, &wc[got++], d->wr_id, d->opcode, IBV_WC_SUCCESS);
 	}
 	tx->signaled -= (uint32_t)got;
+	if (tx->done_head == tx->done_tail)
+		tx->done_head = tx->done_tail = 0;
 	atomic_store(&tx->ndone, tx->done_tail - tx->done_head);
 	return got;
 }

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the three files of setting up share.  Unless it says otherwise, with cm->lock held. */
+#ifndef TCP_CM_H
+#define TCP_CM_H
+
+#include "tcp-priv.h"
+#include "util.h"
+
+struct tcp_cm {
+	struct fab_cm base;
+	int epfd, timerfd;
+	pthread_mutex_t lock;
+	struct list listeners;		/* tcp_listener.link */
+	struct list handshakes;		/* tcp_conn.hs_link, earliest deadline first */
+	struct list events;		/* tcp_conn.ev_link */
+	struct tcp_source timer;
+	unsigned strangers;
+	uint64_t timer_ms;		/* what the timer is set to, CLOCK_NEVER: off */
+};
+
+struct tcp_listener {
+	struct fab_listener base;
+	struct tcp_source source;
+	struct list link;
+	int fd;
+	uint64_t retry_ms;		/* deaf until then; 0: not deaf */
+};
+
+static inline struct tcp_cm *tcp_cm(const struct fab_cm *cm)
+{
+	return container_of(cm, struct tcp_cm, base);
+}
+
+static inline void tcp_conn_set_state(struct tcp_conn *c, enum tcp_state state)
+{
+	atomic_store_explicit(&c->state, (int)state, memory_order_release);
+}
+
+static inline enum tcp_state tcp_conn_state(const struct tcp_conn *c)
+{
+	return (enum tcp_state)atomic_load_explicit(&c->state, memory_order_relaxed);
+}
+
+/* ---- tcp-cm.c ---- */
+
+/* A new non-blocking socket for @addr's family, or -errno.  Any thread. */
+int tcp_open_socket(const struct fab_addr *addr);
+/* What every connection's socket has set.  Any thread. */
+void tcp_set_options(int fd);
+/* epoll_ctl(@op); 0 or -errno.  Any thread. */
+int tcp_cm_watch(struct tcp_cm *cm, int op, int fd, uint32_t events, struct tcp_source *src);
+/* Make the descriptor readable at the next deadline, or at once when something waits. */
+void tcp_cm_update_timer(struct tcp_cm *cm, bool at_once);
+int tcp_cm_conn_watch(struct tcp_conn *c, uint32_t events);
+/* Out of epoll and deadlines; a stranger is counted no longer.  Before its state changes. */
+void tcp_cm_conn_unwatch(struct tcp_conn *c);
+void tcp_cm_start_deadline(struct tcp_conn *c);
+/* Queue an event; a connection has one at a time. */
+void tcp_cm_report(struct tcp_conn *c, enum fab_event_type type, int status);
+
+/* ---- tcp-hs.c ---- */
+
+/* tcp_source.ready of a connection that is being set up. */
+void tcp_hs_ready(struct tcp_source *src, uint32_t events);
+/* One handshake frame with @len bytes of private data, which a fresh socket takes whole.  0 or
+ * -errno.  Without cm->lock too. */
+int tcp_hs_send(struct tcp_conn *c, enum tcp_frame_op op, uint8_t flags, const void *data,
+		size_t len);
+/* Set-up is over without a connection: a stranger is refused, the active side is told. */
+void tcp_hs_fail(struct tcp_conn *c, int err, const char *why);
+void tcp_active_fail(struct tcp_conn *c, int err, const char *why);
+/* Free a stranger, with the reason in the log or silently. */
+void tcp_stranger_refuse(struct tcp_conn *c, const char *why);
+void tcp_stranger_drop(struct tcp_conn *c);
+
+#endif

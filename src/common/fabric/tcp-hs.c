@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The handshake: CONNECT, and ACCEPT or REJECT, as rtrs-protocol(7) defines them.
+ *
+ * Owns nothing; runs under cm->lock on the cm's thread, whenever a socket that is being set up is
+ * ready.  It ends with an event or, for a stranger, with the connection gone and a log line. */
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "log.h"
+#include "tcp-cm.h"
+
+static struct log_limit garbage_limit = LOG_LIMIT_INIT(10, 10000);
+
+void tcp_stranger_drop(struct tcp_conn *c)
+{
+	tcp_cm_conn_unwatch(c);
+	tcp_conn_free(c);
+}
+
+void tcp_stranger_refuse(struct tcp_conn *c, const char *why)
+{
+	char addr[FAB_ADDR_STRLEN];
+
+	fab_addr_format(&c->base.peer, addr, sizeof(addr));
+	/* Who comes and goes without a word is a monitor, not an attack. */
+	if (c->hs_len)
+		log_limited(&garbage_limit, LOG_LEVEL_WARN, NULL,
+			    "tcp %s: closed during the handshake: %s", addr, why);
+	else
+		log_dbg(NULL, "tcp %s: closed before the handshake: %s", addr, why);
+	tcp_stranger_drop(c);
+}
+
+/* The active side's set-up is over without a connection. */
+void tcp_active_fail(struct tcp_conn *c, int err, const char *why)
+{
+	tcp_cm_conn_unwatch(c);
+	tcp_conn_set_state(c, TCP_DEAD);
+	tcp_conn_set_cause(c, "%s", why);
+	tcp_cm_report(c, FAB_EVENT_UNREACHABLE, err);
+}
+
+void tcp_hs_fail(struct tcp_conn *c, int err, const char *why)
+{
+	if (tcp_conn_state(c) == TCP_STRANGER)
+		tcp_stranger_refuse(c, why);
+	else
+		tcp_active_fail(c, err, why);
+}
+
+/* One handshake frame with @len bytes of private data; a fresh socket takes it whole. */
+int tcp_hs_send(struct tcp_conn *c, enum tcp_frame_op op, uint8_t flags, const void *data,
+		      size_t len)
+{
+	struct tcp_frame f = { .op = (uint8_t)op, .flags = flags, .length = (uint32_t)len,
+			       .rkey = TCP_FRAME_VERSION, .addr = TCP_FRAME_MAGIC };
+	uint8_t buf[TCP_FRAME_HDR_LEN + FAB_PRIVATE_DATA_MAX];
+	ssize_t n;
+
+	tcp_frame_encode(buf, &f);
+	if (len)
+		memcpy(buf + TCP_FRAME_HDR_LEN, data, len);
+	n = send(c->fd, buf, TCP_FRAME_HDR_LEN + len, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (n < 0)
+		return -errno;
+	return (size_t)n == TCP_FRAME_HDR_LEN + len ? 0 : -ENOBUFS;
+}
+
+/* Read exactly one frame and not a byte more: what follows belongs to fab_poll().
+ * Returns 1 with @f, 0 when bytes are missing, or -errno with @why. */
+static int read_frame(struct tcp_conn *c, struct tcp_frame *f, const char **why)
+{
+	uint32_t need;
+	ssize_t n;
+
+	for (;;) {
+		need = TCP_FRAME_HDR_LEN;
+		if (c->hs_len >= TCP_FRAME_HDR_LEN) {
+			*why = tcp_frame_decode(c->hs_buf, f);
+			if (*why)
+				return -EPROTO;
+			if (f->op < TCP_FRAME_CONNECT || f->op == TCP_FRAME_DISCONNECT) {
+				*why = "not a handshake frame";
+				return -EPROTO;
+			}
+			need += f->length;
+			if (c->hs_len == need)
+				return 1;
+		}
+		n = recv(c->fd, c->hs_buf + c->hs_len, need - c->hs_len, MSG_DONTWAIT);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			return 0;
+		if (n <= 0) {
+			*why = n ? strerror(errno) : "peer closed";
+			return n ? -errno : -ECONNRESET;
+		}
+		c->hs_len += (uint32_t)n;
+	}
+}
+
+static void stranger_frame(struct tcp_conn *c, const struct tcp_frame *f)
+{
+	if (f->op != TCP_FRAME_CONNECT) {
+		tcp_stranger_refuse(c, "expected CONNECT");
+		return;
+	}
+	if (f->rkey != TCP_FRAME_VERSION) {
+		tcp_hs_send(c, TCP_FRAME_REJECT, TCP_FRAME_F_VERSION, NULL, 0);
+		tcp_stranger_refuse(c, "unknown version of the tcp framing");
+		return;
+	}
+	tcp_cm_conn_unwatch(c);
+	tcp_conn_set_state(c, TCP_REQUESTED);
+	c->pdata_len = f->length;
+	tcp_cm_report(c, FAB_EVENT_CONNECT_REQUEST, 0);
+}
+
+static void reply_frame(struct tcp_conn *c, const struct tcp_frame *f)
+{
+	if (f->op == TCP_FRAME_REJECT && (f->flags & TCP_FRAME_F_VERSION)) {
+		tcp_active_fail(c, -EPROTONOSUPPORT, "peer speaks another version of the tcp framing");
+		return;
+	}
+	if (f->op == TCP_FRAME_CONNECT || f->rkey != TCP_FRAME_VERSION) {
+		tcp_active_fail(c, -EPROTO, "peer answered with a frame that is no answer");
+		return;
+	}
+	tcp_cm_conn_unwatch(c);
+	c->pdata_len = f->length;
+	if (f->op == TCP_FRAME_REJECT) {
+		tcp_conn_set_state(c, TCP_DEAD);
+		tcp_conn_set_cause(c, "rejected by the peer");
+		tcp_cm_report(c, FAB_EVENT_REJECTED, -ECONNREFUSED);
+	} else {
+		tcp_conn_set_state(c, TCP_UP);
+		tcp_cm_report(c, FAB_EVENT_ESTABLISHED, 0);
+	}
+}
+
+static void handshake_ready(struct tcp_conn *c)
+{
+	struct tcp_frame f;
+	const char *why;
+	int rc = read_frame(c, &f, &why);
+
+	if (rc < 0)
+		tcp_hs_fail(c, rc, why);
+	else if (rc > 0 && tcp_conn_state(c) == TCP_STRANGER)
+		stranger_frame(c, &f);
+	else if (rc > 0)
+		reply_frame(c, &f);
+}
+
+static void connect_ready(struct tcp_conn *c)
+{
+	socklen_t len = sizeof(int);
+	int err = 0;
+
+	if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &err, &len))
+		err = errno;
+	if (!err)
+		err = -tcp_hs_send(c, TCP_FRAME_CONNECT, 0, c->hs_buf, c->hs_len);
+	c->hs_len = 0;
+	if (!err) {
+		c->base.local.len = sizeof(c->base.local.ss);
+		if (getsockname(c->fd, (struct sockaddr *)&c->base.local.ss, &c->base.local.len))
+			err = errno;
+	}
+	tcp_conn_set_state(c, TCP_WAIT_REPLY);
+	if (!err)
+		err = -tcp_cm_conn_watch(c, EPOLLIN);
+	if (err)
+		tcp_active_fail(c, -err, strerror(err));
+}
+
+void tcp_hs_ready(struct tcp_source *src, uint32_t events)
+{
+	struct tcp_conn *c = container_of(src, struct tcp_conn, source);
+
+	if (tcp_conn_state(c) == TCP_CONNECTING)
+		connect_ready(c);
+	else
+		handshake_ready(c);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Listeners and the strangers that come in by them.
+ *
+ * Owns the listening sockets, and accepted connections until their CONNECT_REQUEST is reported.
+ * The cm's thread, under cm->lock but for making and closing a listener. Strangers are bounded:
+ * the oldest makes room for the newest, and silence costs the connection (the cm's deadlines). */
+#include <config.h>
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "log.h"
+#include "tcp-cm.h"
+
+#define CM_STRANGERS_MAX 256u
+#define CM_ACCEPT_RETRY_MS 100u		/* after accept() ran out of descriptors or memory */
+#define CM_ACCEPT_ROUND 16		/* connections taken from a listener in one turn */
+#define CM_BACKLOG 512
+
+static struct log_limit accept_limit = LOG_LIMIT_INIT(1, 10000);
+
+static void stranger_add(struct tcp_listener *l, int fd, const struct fab_addr *peer)
+{
+	struct tcp_cm *cm = tcp_cm(l->base.cm);
+	struct tcp_conn *c;
+
+	if (tcp_conn_new(&cm->base, fd, &c)) {
+		close(fd);
+		return;
+	}
+	tcp_set_options(fd);
+	c->listener = l;
+	c->source.ready = tcp_hs_ready;
+	c->base.peer = *peer;
+	c->base.local = (struct fab_addr){ .provider = &fab_tcp, .len = sizeof(c->base.local.ss) };
+	getsockname(fd, (struct sockaddr *)&c->base.local.ss, &c->base.local.len);
+	tcp_conn_set_state(c, TCP_STRANGER);
+	cm->strangers++;
+	tcp_cm_start_deadline(c);
+	if (tcp_cm_conn_watch(c, EPOLLIN))
+		tcp_stranger_drop(c);
+}
+
+/* The oldest makes room: an honest peer sends its CONNECT at once, so it is never among the oldest
+ * for long, however many say nothing. */
+static void stranger_make_room(struct tcp_cm *cm)
+{
+	struct tcp_conn *c;
+
+	if (cm->strangers < CM_STRANGERS_MAX)
+		return;
+	list_for_each(c, &cm->handshakes, hs_link) {
+		if (tcp_conn_state(c) == TCP_STRANGER) {
+			tcp_stranger_refuse(c, "too many connections say nothing");
+			return;
+		}
+	}
+}
+
+static void listener_ready(struct tcp_source *src, uint32_t events)
+{
+	struct tcp_listener *l = container_of(src, struct tcp_listener, source);
+	struct tcp_cm *cm = tcp_cm(l->base.cm);
+
+	for (int i = 0; i < CM_ACCEPT_ROUND; i++) {
+		struct fab_addr peer = { .provider = &fab_tcp, .len = sizeof(peer.ss) };
+		int fd = accept4(l->fd, (struct sockaddr *)&peer.ss, &peer.len,
+				 SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (fd >= 0) {
+			stranger_make_room(cm);
+			stranger_add(l, fd, &peer);
+			continue;
+		}
+		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+			log_limited(&accept_limit, LOG_LEVEL_ERROR, NULL,
+				    "tcp: cannot accept connections: %s", strerror(errno));
+			l->retry_ms = clock_now_ms() + CM_ACCEPT_RETRY_MS;
+			tcp_cm_watch(cm, EPOLL_CTL_MOD, l->fd, 0, &l->source);
+		}
+		/* EAGAIN, or an error of the connection that is gone already (accept(2)). */
+		return;
+	}
+}
+
+static int bind_listener(struct tcp_listener *l, const struct fab_addr *addr)
+{
+	int one = 1;
+
+	setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	/* So that [::]:PORT and 0.0.0.0:PORT are two addresses, as they are written. */
+	if (addr->ss.ss_family == AF_INET6)
+		setsockopt(l->fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
+	if (bind(l->fd, (const struct sockaddr *)&addr->ss, addr->len) ||
+	    listen(l->fd, CM_BACKLOG))
+		return -errno;
+	l->base.addr = (struct fab_addr){ .provider = &fab_tcp, .len = sizeof(addr->ss) };
+	if (getsockname(l->fd, (struct sockaddr *)&l->base.addr.ss, &l->base.addr.len))
+		return -errno;
+	return 0;
+}
+
+int tcp_listen(struct fab_cm *fcm, const struct fab_addr *addr, struct fab_listener **out)
+{
+	struct tcp_cm *cm = tcp_cm(fcm);
+	struct tcp_listener *l = calloc(1, sizeof(*l));
+	int rc;
+
+	if (!l)
+		return -ENOMEM;
+	l->base.ops = &fab_tcp;
+	l->base.cm = fcm;
+	l->source.ready = listener_ready;
+	rc = l->fd = tcp_open_socket(addr);
+	if (rc < 0)
+		goto err_free;
+	rc = bind_listener(l, addr);
+	if (rc)
+		goto err_close;
+	rc = tcp_cm_watch(cm, EPOLL_CTL_ADD, l->fd, EPOLLIN, &l->source);
+	if (rc)
+		goto err_close;
+	pthread_mutex_lock(&cm->lock);
+	list_add_tail(&cm->listeners, &l->link);
+	pthread_mutex_unlock(&cm->lock);
+	*out = &l->base;
+	return 0;
+
+err_close:
+	close(l->fd);
+err_free:
+	free(l);
+	return rc;
+}
+
+void tcp_listener_destroy(struct fab_listener *fl)
+{
+	struct tcp_listener *l = container_of(fl, struct tcp_listener, base);
+	struct tcp_cm *cm = tcp_cm(fl->cm);
+	struct tcp_conn *c, *tmp;
+
+	pthread_mutex_lock(&cm->lock);
+	list_for_each_safe(c, tmp, &cm->handshakes, hs_link) {
+		if (c->listener == l)
+			tcp_stranger_drop(c);
+	}
+	/* Requests nobody has seen yet. */
+	list_for_each_safe(c, tmp, &cm->events, ev_link) {
+		if (c->listener == l) {
+			list_del(&c->ev_link);
+			tcp_conn_free(c);
+		}
+	}
+	list_del(&l->link);
+	pthread_mutex_unlock(&cm->lock);
+	close(l->fd);
+	free(l);
+}
