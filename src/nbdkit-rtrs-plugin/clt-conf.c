@@ -19,13 +19,13 @@
 #include "util.h"
 
 const char conf_help[] =
-	"[server=]HOST[:PORT]        (required) address of an rtrs-server; port 1234 by default\n"
-	"export=NAME                 export to open; default: the name the NBD client asks for\n"
+	"[server=]HOST[:PORT]        (required) the rtrs-server (default port: 1234)\n"
+	"export=NAME                 export to open (default: what the client asks for)\n"
 	"transport=auto|tcp          how to reach the server (default: auto)\n"
-	"sessname=NAME               name of the session, without '.' and '/' (default: unique)\n"
+	"sessname=NAME               name of the session, no '.' or '/' (default: unique)\n"
 	"connections=N               connections for IO, 1..4095 (default: 1)\n"
 	"mode=rw|ro|migration        how to open the export (default: rw)\n"
-	"io-timeout=SECONDS|forever  how long requests wait for a lost server (default: 30)";
+	"io-timeout=SECONDS|forever  how long requests wait for a server (default: 30)";
 
 const char *const conf_keys[] = {
 	"server", "export", "transport", "sessname", "connections", "mode", "io-timeout", NULL,

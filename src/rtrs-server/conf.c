@@ -4,6 +4,7 @@
 #include <config.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -42,15 +43,15 @@ static const char help[] =
 "Export files and block devices over RTRS/RNBD.\n"
 "\n"
 "  NAME=PATH[,readonly][,direct]   export the file or block device PATH as NAME;\n"
-"                                  direct: O_DIRECT (a ',' in PATH is written '\\,')\n"
+"                                  direct: O_DIRECT; a ',' in PATH is '\\,'\n"
 "\n"
-"      --listen=tcp://ADDR:PORT    address to listen on, may be repeated; port 0: any\n"
-"                                  (default tcp://127.0.0.1:1234 and tcp://[::1]:1234)\n"
-"      --allow=ADDR[/BITS]         let only these clients in, may be repeated\n"
-"      --invalidate=copy|never     protect requests by a private copy, or trust clients\n"
+"      --listen=tcp://ADDR:PORT    address to listen on, repeatable; port 0: any\n"
+"                                  (default tcp://127.0.0.1:1234 and [::1]:1234)\n"
+"      --allow=ADDR[/BITS]         let only these clients in, repeatable\n"
+"      --invalidate=copy|never     protect requests by a copy, or trust clients\n"
 "                                  (default copy)\n"
 "      --queue-depth=N             requests in flight per path (default 128)\n"
-"      --max-io-size=SIZE          largest request, a multiple of 4K (default 128K)\n"
+"      --max-io-size=SIZE          largest request, N times 4K (default 128K)\n"
 "      --threads=N                 threads that serve (default: CPUs, at most 4)\n"
 "      --max-sessions=N            sessions of all clients (default 256)\n"
 "      --max-paths=N               paths of all sessions (default 512)\n"
@@ -60,7 +61,7 @@ static const char help[] =
 "  -h, --help                      print this and exit\n"
 "  -V, --version                   print the version and exit\n"
 "\n"
-"Exit status: 0 after SIGTERM or SIGINT, 1 when it cannot start, 2 for a mistake above.\n";
+"Exit status: 0 after SIGTERM or SIGINT, 1 cannot start, 2 a mistake above.\n";
 
 struct parser {
 	struct srv_conf *conf;
@@ -188,6 +189,8 @@ static enum conf_result one_option(const struct parser *p, int opt, const char *
 		return rc;
 	case OPT_READY_FD:
 		rc = number(p, "--ready-fd", arg, 0, 65535, &value);
+		if (rc == CONF_RUN && fcntl((int)value, F_GETFD) < 0)
+			return usage(p, "--ready-fd '%s': expected an open file descriptor", arg);
 		if (rc == CONF_RUN)
 			conf->ready_fd = (int)value;
 		return rc;
