@@ -109,8 +109,7 @@ one quickstart "$build/quickstart.log" "$top/quickstart.sh"
 if [ $full = yes ]; then
 	export SLOW_TESTS=yes
 	one distcheck "$build/distcheck.log" make -C "$build" distcheck
-	tarball=$(sed -n 's/^distdir = //p' "$build/Makefile")
-	tarball=${tarball:-$(make -s -C "$build" print-distdir)}
+	tarball=$(make_variable PACKAGE_TARNAME)-$(make_variable PACKAGE_VERSION)
 	rm -rf "$build/full"
 	mkdir "$build/full" || die "cannot create $build/full"
 	# From the tarball, because a source tree that was configured in place refuses other builds.
@@ -123,7 +122,7 @@ if [ $full = yes ]; then
 	configured tsan --enable-gcc-warnings --enable-sanitizers=thread && suite tsan "$dir" check
 	configured valgrind --enable-gcc-warnings && suite valgrind "$dir" check-valgrind
 	configured fuzz CC=clang --enable-fuzzers --enable-sanitizers=address,undefined &&
-		one fuzz "$dir/fuzz.log" make -C "$dir" check-fuzz FUZZ_SECONDS="${FUZZ_SECONDS:-60}"
+		suite fuzz "$dir" check-fuzz "FUZZ_SECONDS=${FUZZ_SECONDS:-60}"
 	one simulation "$build/full/sim.log" make -C "$build" check-sim SIM_SECONDS="${SIM_SECONDS:-120}"
 	one lint "$build/full/lint.log" make -C "$build" lint
 fi

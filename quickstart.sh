@@ -102,8 +102,9 @@ make_image() {
 heading "Build"
 # shellcheck disable=SC2086 # lists of words
 install_packages $packages_build $packages_quickstart
+# shellcheck disable=SC2119 # no options
 build_tree
-[ "$(build_sanitizers)" = no ] || die "$build is a sanitizer build: remove it and try again"
+[ "$(make_variable SANITIZERS)" = no ] || die "$build is a sanitizer build: remove it and try again"
 echo "$build/rtrs-server"
 echo "$build/.libs/nbdkit-rtrs-plugin.so"
 

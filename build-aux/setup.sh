@@ -70,26 +70,35 @@ quietly() {
 }
 
 # build_tree [CONFIGURE-OPTION...]: build and set $build to the directory.  It is build/, or the
-# source tree itself where somebody ran ./configure: autoconf cannot use both.
+# source tree itself where somebody ran ./configure: autoconf cannot use both, and the options stay
+# those of that somebody.
 build_tree() {
+	local option stale=no
 	build=$top/build
 	[ ! -f "$top/config.status" ] || build=$top
 	mkdir -p "$build" || die "cannot create $build"
 	if [ ! -x "$top/configure" ]; then
 		( cd "$top" && quietly "$build/autoreconf.log" autoreconf -fi ) || die "autoreconf failed"
 	fi
-	# A relative path: configure refuses an absolute source directory that contains a space.
 	if [ ! -f "$build/config.status" ]; then
-		( cd "$build" && quietly configure.log ../configure "$@" ) || die "configure failed"
+		stale=yes
+	elif [ "$build" != "$top" ]; then
+		for option in "$@"; do
+			"$build/config.status" --config | grep -q -F -e "$option" || stale=yes
+		done
 	fi
-	( cd "$build" && quietly make.log make -j"$(nproc)" ) || die "make failed"
+	# A relative path: configure refuses an absolute source directory that contains a space.
+	if [ $stale = yes ]; then
+		( cd "$build" && quietly "$build/configure.log" ../configure "$@" ) || die "configure failed"
+	fi
+	( cd "$build" && quietly "$build/make.log" make -j"$(nproc)" ) || die "make failed"
 	[ -x "$build/rtrs-server" ] ||
 		die "$build is configured without rtrs-server: remove it or run make distclean there"
 	[ -f "$build/.libs/nbdkit-rtrs-plugin.so" ] ||
 		die "$build is configured without the plugin: remove it or run make distclean there"
 }
 
-# The list that configure was given with --enable-sanitizers, or "no".
-build_sanitizers() {
-	sed -n 's/^SANITIZERS = //p' "$build/Makefile"
+# What make knows: make_variable NAME.
+make_variable() {
+	sed -n "s/^$1 = //p" "$build/Makefile"
 }

@@ -12,13 +12,17 @@ UBSAN_OPTIONS=${UBSAN_OPTIONS:+$UBSAN_OPTIONS:}print_stacktrace=1:log_path=$dir/
 MALLOC_PERTURB_=${MALLOC_PERTURB_:-165}
 export ASAN_OPTIONS LSAN_OPTIONS UBSAN_OPTIONS MALLOC_PERTURB_
 
+# make check-valgrind: one empty file for each process that has nothing to report.
+[ -z "${VALGRIND_TESTS-}" ] || set -- valgrind --quiet --trace-children=yes --leak-check=full \
+	--show-leak-kinds=definite --errors-for-leak-kinds=definite --log-file="$dir/report.%p" "$@"
+
 timeout "${CRITERION_TIMEOUT:-120}" "$@"
 status=$?
 
 for report in "$dir"/report*; do
-	[ -e "$report" ] || continue
+	[ -s "$report" ] || continue
 	cat "$report"
-	echo "$1: a sanitizer reported the above"
+	echo "$1: a sanitizer or valgrind reported the above"
 	status=1
 done
 exit $status

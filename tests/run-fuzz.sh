@@ -10,5 +10,6 @@ corpus=$srcdir/tests/fuzz/corpus/${name%.fuzz}
 # libFuzzer writes what it finds into the first directory: never into the source tree.
 found=$(mktemp -d) || exit 99
 trap 'rm -rf "$found"' EXIT
+# shellcheck disable=SC2086 # FUZZ_FLAGS is words
 timeout "${FUZZ_TIMEOUT:-300}" "$1" -runs="${FUZZ_RUNS:-20000}" -seed="${FUZZ_SEED:-1}" \
 	${FUZZ_FLAGS:-} "$found" "$corpus"

@@ -1,0 +1,34 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# make lint: clang-tidy (.clang-tidy), cppcheck (cppcheck.supp) and shellcheck, in the top build
+# directory.  usage: lint.sh TOP_SRCDIR CPPFLAGS...   Exits with 1 on any finding.
+set -u
+top=$1
+shift
+
+status=0
+for tool in clang-tidy cppcheck shellcheck; do
+	command -v $tool >/dev/null || { echo "lint: $tool is not installed" >&2; exit 2; }
+done
+
+mapfile -t sources < <(find "$top/src" -name '*.c' | sort)
+flags=(-D_GNU_SOURCE "$@")
+while IFS= read -r dir; do
+	flags+=("-I$dir")
+done < <(find "$top/src" -name '*.h' -printf '%h\n' | sort -u)
+
+echo "clang-tidy"
+for file in "${sources[@]}"; do
+	clang-tidy --quiet --config-file="$top/.clang-tidy" "$file" -- -std=gnu11 "${flags[@]}" \
+		2>/dev/null || status=1
+done
+
+echo "cppcheck"
+cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 \
+	--enable=warning,performance,portability --suppressions-list="$top/build-aux/cppcheck.supp" \
+	"${flags[@]}" "${sources[@]}" || status=1
+
+echo "shellcheck"
+( cd "$top" && shellcheck --external-sources ./*.sh build-aux/setup.sh build-aux/lint.sh tests/*.sh \
+	tests/functions.sh.in ) || status=1
+exit $status
