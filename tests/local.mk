@@ -5,6 +5,39 @@ TEST_EXTENSIONS += .sh
 SH_LOG_COMPILER = timeout -k 20 400 bash
 
 SHELL_TESTS = \
+	%D%/test-allow.sh \
+	%D%/test-block-device.sh \
+	%D%/test-direct.sh \
+	%D%/test-docs.sh \
+	%D%/test-durability.sh \
+	%D%/test-enospc.sh \
+	%D%/test-fio-verify.sh \
+	%D%/test-flags.sh \
+	%D%/test-io-timeout.sh \
+	%D%/test-ipv6.sh \
+	%D%/test-large-device.sh \
+	%D%/test-large.sh \
+	%D%/test-multi-conn.sh \
+	%D%/test-nbdcopy.sh \
+	%D%/test-nbdinfo.sh \
+	%D%/test-past-end.sh \
+	%D%/test-plugin-bad-input.sh \
+	%D%/test-plugin-killed.sh \
+	%D%/test-qemu-img.sh \
+	%D%/test-qemu-io.sh \
+	%D%/test-readonly.sh \
+	%D%/test-ready-fd.sh \
+	%D%/test-reboot-flush.sh \
+	%D%/test-sd-notify.sh \
+	%D%/test-server-bad-input.sh \
+	%D%/test-server-restart.sh \
+	%D%/test-sharing.sh \
+	%D%/test-sigstop.sh \
+	%D%/test-sigterm-inflight.sh \
+	%D%/test-two-exports.sh \
+	%D%/test-unaligned.sh \
+	%D%/test-unreachable.sh \
+	%D%/test-zero-length.sh \
 	$(NULL)
 
 TESTS += $(SHELL_TESTS)
@@ -14,3 +47,18 @@ EXTRA_DIST += \
 	%D%/tsan.supp \
 	%D%/valgrind.supp \
 	$(NULL)
+
+# Integration tests with server and nbdkit in valgrind, and unit tests.
+.PHONY: check-valgrind check-fuzz lint
+check-valgrind:
+	VALGRIND_TESTS=1 CRITERION_TIMEOUT=600 $(MAKE) check TESTS="$(SHELL_TESTS) $(UNIT_TESTS)"
+
+# Each fuzz target for FUZZ_SECONDS; wants --enable-fuzzers.
+FUZZ_SECONDS = 60
+check-fuzz:
+	$(MAKE) check TESTS="$(FUZZ_TARGETS)" FUZZ_RUNS=-1 FUZZ_FLAGS=-max_total_time=$(FUZZ_SECONDS) \
+		FUZZ_TIMEOUT=`expr $(FUZZ_SECONDS) + 60`
+
+lint:
+	bash $(top_srcdir)/build-aux/lint.sh $(top_srcdir) $(DEFS) $(DEFAULT_INCLUDES) $(AM_CPPFLAGS) \
+		$(NBDKIT_CFLAGS) $(LIBURING_CFLAGS) $(SYSTEMD_CFLAGS) $(ZLIB_CFLAGS)

@@ -1,0 +1,47 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# A block device as an export, in the page cache and direct.
+. ./tests/functions.sh
+requires_server; requires_plugin; requires_root
+requires nbdsh --version
+
+random_file "$tmp/image" $((16 << 20))
+for sector in 512 4096; do
+	loop=$(losetup -f --show --sector-size $sector "$tmp/image") || skip "no loop device"
+	cleanup_fn losetup -d "$loop"
+	for direct in "" ,direct; do
+		start_server "disk=$loop$direct"
+		start_nbdkit "server=127.0.0.1:$server_port" export=disk
+		export loop sector
+		nbdsh_run "$uri" <<'END'
+import os
+
+h.set_strict_mode(h.get_strict_mode() & ~nbd.STRICT_ALIGN)	# as a client that ignores block_size
+M = 1 << 20
+def device(offset, n):
+    with open(os.environ["loop"], "rb") as f:
+        f.seek(offset)
+        return f.read(n)
+
+assert h.get_size() == 16 * M
+assert h.pread(16 * M, 0) == device(0, 16 * M)
+for offset, n in ((0, 4096), (512, 512), (1000, 10000), (M - 1, 2), (16 * M - 512, 512)):
+    data = os.urandom(n)
+    h.pwrite(data, offset, nbd.CMD_FLAG_FUA)
+    assert h.pread(n, offset) == data
+    assert device(offset, n) == data, (offset, n)
+h.zero(M, 2 * M)
+h.zero(M, 4 * M, nbd.CMD_FLAG_NO_HOLE)
+h.zero(5000, 6 * M + 100)
+if h.can_trim():
+    h.trim(M, 8 * M)
+h.flush()
+assert device(2 * M, M) == bytes(M) and device(4 * M, M) == bytes(M)
+assert device(6 * M + 100, 5000) == bytes(5000)
+assert h.pread(16 * M, 0) == device(0, 16 * M)
+assert h.get_block_size(nbd.SIZE_MINIMUM) in (512, int(os.environ["sector"]))
+END
+		stop_process "$nbdkit_pid"
+		stop_process "$server_pid"
+	done
+done

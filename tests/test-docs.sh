@@ -1,0 +1,84 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The manuals, --help and --dump-plugin name the same options and parameters, no more and no less, and
+# the same version; --help fits a terminal; the manuals are well-formed POD.
+. ./tests/functions.sh
+requires_server; requires_plugin
+requires command -v podchecker
+
+man=$top_srcdir/man
+for page in "$man"/*.pod; do
+	podchecker -warnings "$page"
+	# The sections of a manual, in their order, as far as it has them.
+	sections=$(sed -n 's/^=head1 //p' "$page" | grep -x -E \
+		'NAME|SYNOPSIS|DESCRIPTION|EXAMPLES|PARAMETERS|OPTIONS|LIMITS|FILES|VERSION|SEE ALSO')
+	want=$(printf '%s\n' NAME SYNOPSIS DESCRIPTION EXAMPLES PARAMETERS OPTIONS LIMITS FILES \
+		VERSION 'SEE ALSO' | grep -x -F "$sections")
+	[ "$sections" = "$want" ] || fail "sections of $page: $sections"
+done
+
+fits_terminal() {
+	local lines width
+	lines=$(wc -l <"$1")
+	width=$(awk '{ if (length > w) w = length } END { print w }' "$1")
+	[ "$lines" -ge 5 ] && [ "$lines" -le 40 ] || fail "$1 has $lines lines"
+	[ "$width" -le 80 ] || fail "$1 is $width columns wide"
+}
+
+# ---- rtrs-server ----
+"$RTRS_SERVER" --help >"$tmp/server.help"
+fits_terminal "$tmp/server.help"
+grep -o -E -- '^ +(-., )?--[a-z-]+' "$tmp/server.help" | grep -o -E -- '--.*' | sort -u >"$tmp/help.options"
+grep '^=item' "$man/rtrs-server.pod" | grep -o -E 'B<--[a-z-]+' | cut -c 3- | sort -u >"$tmp/man.options"
+diff -u "$tmp/help.options" "$tmp/man.options"
+# Each of them is an option: the one that is not known is told so.
+while IFS= read -r option; do
+	"$RTRS_SERVER" "$option" >"$tmp/option.out" 2>&1 </dev/null || true
+	must_fail grep -q -E 'unknown, ambiguous' "$tmp/option.out"
+done <"$tmp/help.options"
+version=$("$RTRS_SERVER" --version | grep -o -E '[0-9]+\.[0-9]+\.[0-9]+')
+grep -q -F "nbdkit-rtrs $version." "$man/rtrs-server.pod"
+# Default values that --help names are those of the manual.
+/usr/bin/python3 - "$tmp/server.help" "$man/rtrs-server.pod" <<'END'
+import re, sys
+help_text, pod = (open(p).read() for p in sys.argv[1:])
+checked = 0
+for block in re.split(r"\n(?= +(?:-., )?--)", help_text):
+    option = re.search(r"--[a-z-]+", block)
+    if not option:
+        continue		# the usage line
+    option = option.group(0)
+    default = re.search(r"\(default ([^ :)]+)", block)
+    item = re.search(r"=item [^\n]*B<%s\b.*?(?==item|=back)" % option, pod, re.S)
+    assert item, option
+    if default:
+        assert default.group(1) in item.group(0), "%s: no default %s" % (option, default.group(1))
+        checked += 1
+assert checked >= 5, checked
+END
+
+# ---- the plugin ----
+preload=$(nbdkit_preload)
+kit() { env ${preload:+LD_PRELOAD=$preload} nbdkit "$RTRS_PLUGIN" "$@"; }
+kit --help | sed -n '/^plugin:/,$p' | grep -v '^plugin:\|^(' >"$tmp/plugin.help"
+fits_terminal "$tmp/plugin.help"
+grep -o -E '^\[?[a-z-]+=' "$tmp/plugin.help" | tr -d '[=' | sort -u >"$tmp/help.parameters"
+sed -n '/^=head1 PARAMETERS/,/^=head1 [^P]/p' "$man/nbdkit-rtrs-plugin.pod" | grep '^=item' |
+	grep -o -E 'B<[a-z-]+=' | tr -d 'B<=' | sort -u >"$tmp/man.parameters"
+kit --dump-plugin | sed -n 's/^rtrs_parameters=//p' | tr , '\n' | sort -u >"$tmp/dump.parameters"
+diff -u "$tmp/help.parameters" "$tmp/dump.parameters"
+[ -s "$tmp/man.parameters" ]
+diff -u "$tmp/help.parameters" "$tmp/man.parameters"
+while IFS= read -r parameter; do
+	expect_nbdkit_failure "$parameter" "$parameter=" "$parameter="
+done <"$tmp/help.parameters"
+# What --dump-plugin says about this plugin is explained in the manual.
+kit --dump-plugin >"$tmp/dump"
+grep -q -x 'name=rtrs' "$tmp/dump"
+grep -q -x "version=$version" "$tmp/dump"
+grep -q -x 'magic_config_key=server' "$tmp/dump"
+grep -q -x 'thread_model=parallel' "$tmp/dump"
+grep -q -F "nbdkit-rtrs $version." "$man/nbdkit-rtrs-plugin.pod"
+while IFS= read -r key; do
+	grep -q -F "$key" "$man/nbdkit-rtrs-plugin.pod" || fail "$key of --dump-plugin is not in the manual"
+done < <(sed -n 's/^\(rtrs_[a-z_]*\)=.*/\1/p' "$tmp/dump")

@@ -1,0 +1,91 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# FLUSH and FUA reach the storage: on a disk whose writes fail, they fail, while plain writes (page
+# cache) do not.  A failed sync stays known until the export is opened anew by a sole user.
+. ./tests/functions.sh
+requires_server; requires_plugin; requires_root
+requires nbdsh --version
+requires mke2fs -V
+
+# A disk that takes no more data: a loop device on a sparse file in a full tmpfs.  The file system on
+# it has allocated the export's blocks, so that a write to the page cache succeeds.
+mkdir "$tmp/backing" "$tmp/mnt"
+mount -t tmpfs -o size=40m tmpfs "$tmp/backing" || skip "cannot mount a tmpfs here"
+cleanup_umount "$tmp/backing"
+truncate -s 96M "$tmp/backing/image"
+mke2fs -q -F -t ext4 -O ^has_journal -E lazy_itable_init=0,nodiscard "$tmp/backing/image"
+loop=$(losetup -f --show "$tmp/backing/image") || skip "no loop device"
+cleanup_fn losetup -d "$loop"
+mount -t ext4 -o errors=continue "$loop" "$tmp/mnt" || skip "cannot mount ext4 from $loop"
+cleanup_umount "$tmp/mnt"
+fallocate -l 64M "$tmp/mnt/disk"
+sync -f "$tmp/mnt"
+
+fill() { head -c 64M /dev/zero >"$tmp/backing/ballast" 2>/dev/null || true; }
+
+for how in flush fua; do
+	start_server "disk=$tmp/mnt/disk"
+	start_nbdkit "server=127.0.0.1:$server_port" export=disk mode=migration
+	second=$nbdkit_pid
+	export second_uri=$uri
+	start_nbdkit "server=127.0.0.1:$server_port" export=disk
+	first=$nbdkit_pid
+	export how fifo=$tmp/$how.fifo
+	mkfifo "$fifo"
+	nbdsh_run "$uri" <<'END' &
+import os
+
+M = 1 << 20
+def error(what, call):
+    try:
+        call()
+    except nbd.Error as e:
+        assert e.errno in ("EIO", "ENOSPC"), (what, e)
+    else:
+        raise SystemExit(what + " succeeded on a disk that cannot write")
+
+h.pwrite(os.urandom(M), 0, nbd.CMD_FLAG_FUA)
+h.flush()
+with open(os.environ["fifo"], "w") as f:
+    f.write("healthy\n")
+with open(os.environ["fifo"]) as f:
+    f.readline()	# the disk is full
+if os.environ["how"] == "flush":
+    for i in range(16, 32):
+        h.pwrite(os.urandom(M), i * M)
+    error("flush", h.flush)
+else:
+    error("pwrite FUA", lambda: [h.pwrite(os.urandom(M), i * M, nbd.CMD_FLAG_FUA)
+                               for i in range(32, 48)])
+# The kernel tells once; the server goes on telling.
+error("second flush", h.flush)
+error("second FUA", lambda: h.pwrite(b"x" * 512, 0, nbd.CMD_FLAG_FUA))
+assert len(h.pread(M, 0)) == M
+# Neither does another session, while this one has the export open.
+h2 = nbd.NBD()
+h2.connect_uri(os.environ["second_uri"])
+error("flush of another session", h2.flush)
+h.shutdown()
+h2.shutdown()
+END
+	client=$!
+	read -r -t "$TIMEOUT_S" word <"$fifo"
+	[ "$word" = healthy ]
+	fill
+	echo full >"$fifo"
+	expect_exit $client 0
+
+	stop_process "$second"
+	stop_process "$first"
+
+	# Space again: what is opened anew, by a sole user, is healthy.
+	rm "$tmp/backing/ballast"
+	start_nbdkit "server=127.0.0.1:$server_port" export=disk
+	nbdsh_run "$uri" <<'END'
+import os
+h.pwrite(os.urandom(1 << 20), 0, nbd.CMD_FLAG_FUA)
+h.flush()
+END
+	stop_process "$nbdkit_pid"
+	stop_process "$server_pid"
+done

@@ -1,0 +1,48 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# A full file system on the server is ENOSPC at the NBD client, for each request that needs space;
+# reads and overwrites go on, and after space was made so do the writes.
+. ./tests/functions.sh
+requires_server; requires_plugin; requires_root
+requires nbdsh --version
+
+mkdir "$tmp/small"
+mount -t tmpfs -o size=8m tmpfs "$tmp/small" || skip "cannot mount a tmpfs here"
+cleanup_umount "$tmp/small"
+truncate -s 64M "$tmp/small/disk"
+head -c 3M /dev/zero >"$tmp/small/ballast"
+start_server "disk=$tmp/small/disk"
+start_nbdkit "server=127.0.0.1:$server_port" export=disk
+
+export ballast=$tmp/small/ballast
+nbdsh_run "$uri" <<'END'
+import os
+
+h.set_strict_mode(h.get_strict_mode() & ~nbd.STRICT_ALIGN)	# as a client that ignores block_size
+M = 1 << 20
+h.pwrite(b"a" * M, 0)
+
+def enospc(what, call):
+    try:
+        call()
+    except nbd.Error as e:
+        assert e.errno == "ENOSPC", (what, e)
+    else:
+        raise SystemExit(what + " succeeded on a full file system")
+
+def fill():
+    for i in range(1, 32):
+        h.pwrite(b"b" * M, i * M)
+enospc("pwrite", fill)
+enospc("pwrite FUA", lambda: h.pwrite(b"c" * M, 40 * M, nbd.CMD_FLAG_FUA))
+enospc("split pwrite", lambda: h.pwrite(b"c" * (16 * M), 40 * M))
+enospc("pwrite unaligned", lambda: h.pwrite(b"c" * (2 * M), 50 * M + 1))
+enospc("zero NO_HOLE", lambda: h.zero(16 * M, 40 * M, nbd.CMD_FLAG_NO_HOLE))
+assert h.pread(M, 0) == b"a" * M
+h.pwrite(b"A" * M, 0)
+assert h.pread(M, 0) == b"A" * M
+os.unlink(os.environ["ballast"])
+h.pwrite(b"d" * M, 48 * M)
+h.flush()
+assert h.pread(M, 48 * M) == b"d" * M
+END

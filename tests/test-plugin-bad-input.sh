@@ -1,0 +1,43 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Parameters the plugin cannot use: nbdkit does not start, and one line names the parameter and value.
+. ./tests/functions.sh
+requires_server; requires_plugin
+
+truncate -s 1M "$tmp/disk"
+start_server "disk=$tmp/disk"
+server=127.0.0.1:$server_port
+bad() { expect_nbdkit_failure "$@"; }
+
+bad 'server'
+bad 'server' export=disk
+bad 'server' server= export=disk
+bad 'server.*127\.0\.0\.1:0' server=127.0.0.1:0 export=disk
+bad 'server.*127\.0\.0\.1:65536' server=127.0.0.1:65536 export=disk
+bad 'server.*127\.0\.0\.1:port' server=127.0.0.1:port export=disk
+bad 'server.*\[::1' 'server=[::1' export=disk
+bad 'server' "server=$server" server=127.0.0.2 export=disk
+bad 'colour' "server=$server" export=disk colour=blue
+bad 'mode.*rx' "server=$server" export=disk mode=rx
+bad 'mode' "server=$server" export=disk mode=
+bad 'transport.*pigeon' "server=$server" export=disk transport=pigeon
+bad 'connections.*0' "server=$server" export=disk connections=0
+bad 'connections.*-1' "server=$server" export=disk connections=-1
+bad 'connections.*100000' "server=$server" export=disk connections=100000
+bad 'connections.*two' "server=$server" export=disk connections=two
+bad 'io-timeout.*soon' "server=$server" export=disk io-timeout=soon
+bad 'io-timeout.*-5' "server=$server" export=disk io-timeout=-5
+bad 'io-timeout.*99999999999999999999' "server=$server" export=disk io-timeout=99999999999999999999
+bad 'sessname.*a/b' "server=$server" export=disk sessname=a/b
+bad 'sessname.*a\.b' "server=$server" export=disk sessname=a.b
+bad 'sessname' "server=$server" export=disk sessname=
+bad 'sessname' "server=$server" export=disk "sessname=$(printf 's%.0s' {1..256})"
+bad 'export' "server=$server" export=
+bad 'export' "server=$server" "export=$(printf 'e%.0s' {1..256})"
+bad 'export.*a\.\.b' "server=$server" export=a..b
+# What only the server knows.
+bad 'nothing' "server=$server" export=nothing
+[ ! -e "$tmp/failure.sock" ]
+# The server is none the worse.
+start_nbdkit "server=$server" export=disk
+timeout "$TIMEOUT_S" nbdinfo --size "$uri"

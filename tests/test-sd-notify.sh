@@ -1,0 +1,24 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Type=notify: READY=1 when it accepts connections, STOPPING=1 when it ends.
+. ./tests/functions.sh
+requires_server
+requires /usr/bin/python3 --version
+
+truncate -s 1M "$tmp/disk"
+# Prints each message as a line.
+cat >"$tmp/notify.py" <<'END'
+import socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.bind(sys.argv[1])
+print("bound", flush=True)
+while True:
+    print(s.recv(4096).decode().replace("\n", " "), flush=True)
+END
+/usr/bin/python3 "$tmp/notify.py" "$tmp/notify.sock" >"$tmp/notify.out" &
+cleanup_fn kill $!
+wait_line "$tmp/notify.out" '^bound'
+NOTIFY_SOCKET=$tmp/notify.sock start_server "disk=$tmp/disk"
+wait_line "$tmp/notify.out" 'READY=1'
+stop_process "$server_pid"
+wait_line "$tmp/notify.out" 'STOPPING=1'

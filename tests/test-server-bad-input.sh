@@ -1,0 +1,94 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# A command line rtrs-server cannot use ends it with one line that names the thing and its value, and
+# the right status: 2 when the line cannot be understood, 1 when what it names cannot be used.
+. ./tests/functions.sh
+requires_server
+
+cd "$tmp" || exit
+truncate -s 1M disk other
+listen=(--listen tcp://127.0.0.1:0)
+usage() { local regex=$1; shift; expect_failure 2 "$regex" "$RTRS_SERVER" "$@"; }
+unusable() { local regex=$1; shift; expect_failure 1 "$regex" "$RTRS_SERVER" "${listen[@]}" "$@"; }
+
+# options
+usage 'NAME=PATH'
+usage '--no-such-option' --no-such-option disk=disk
+usage '-x' -x disk=disk
+for option in --listen --allow --invalidate --queue-depth --max-io-size --threads --ready-fd --log-level; do
+	usage "$option" disk=disk $option
+done
+usage 'queue-depth.*0' --queue-depth 0 disk=disk
+usage 'queue-depth.*-1' --queue-depth -1 disk=disk
+usage 'queue-depth.*many' --queue-depth many disk=disk
+usage 'queue-depth.*12x' --queue-depth 12x disk=disk
+usage 'queue-depth.*99999999999999999999' --queue-depth 99999999999999999999 disk=disk
+usage 'queue-depth.*65536' --queue-depth 65536 disk=disk
+usage 'max-io-size.*0' --max-io-size 0 disk=disk
+usage 'max-io-size.*1000' --max-io-size 1000 disk=disk
+usage 'max-io-size.*4294967296' --max-io-size 4294967296 disk=disk
+# Each is possible, together they are not: the immediate has too few bits.
+unusable '65535.*16777216' --queue-depth 65535 --max-io-size 16777216 disk=disk
+usage 'threads.*0' --threads 0 disk=disk
+usage 'threads.*100000' --threads 100000 disk=disk
+usage 'ready-fd.*-3' --ready-fd -3 disk=disk
+usage 'ready-fd.*77' --ready-fd 77 disk=disk
+usage 'ready-fd.*three' --ready-fd three disk=disk
+usage 'log-level.*loud' --log-level loud disk=disk
+usage 'invalidate.*maybe' --invalidate=maybe disk=disk
+
+# addresses
+usage 'allow.*nowhere' --allow nowhere disk=disk
+usage 'allow.*127\.0\.0\.1/33' --allow 127.0.0.1/33 disk=disk
+usage 'allow.*::1/129' --allow ::1/129 disk=disk
+usage 'allow.*127\.0\.0\.1/' --allow 127.0.0.1/ disk=disk
+usage 'allow.*127\.0\.0\.1/8x' --allow 127.0.0.1/8x disk=disk
+usage 'listen.*pigeon://127\.0\.0\.1' --listen pigeon://127.0.0.1:1 disk=disk
+usage 'listen.*tcp://127\.0\.0\.1:65536' --listen tcp://127.0.0.1:65536 disk=disk
+usage 'listen.*tcp://127\.0\.0\.1:http' --listen tcp://127.0.0.1:http disk=disk
+usage 'listen.*tcp://\[::1:1' --listen 'tcp://[::1:1' disk=disk
+usage 'listen.*tcp://:' --listen tcp:// disk=disk
+usage 'listen.*nonexistent\.invalid' --listen tcp://nonexistent.invalid:1 disk=disk
+# Not an address of this machine.
+expect_failure 1 '192\.0\.2\.1' "$RTRS_SERVER" --listen tcp://192.0.2.1:0 disk=disk
+
+# exports
+unusable 'NAME=PATH' disk
+unusable 'without a name.*NAME=PATH' =disk
+unusable "'a\.\.b'" a..b=disk
+unusable 'nnnnnnnn.*256' "$(printf 'n%.0s' {1..256})=disk"
+unusable "'disk'.*no path" disk=
+unusable "'twice'" twice=disk twice=other
+unusable "'sometimes'" disk=disk,sometimes
+unusable "'disk'.*''" disk=disk,
+unusable "'readonly=yes'" disk=disk,readonly=yes
+unusable "'missing'.*No such file" disk=missing
+unusable "$tmp.*directory" disk="$tmp"
+unusable '/dev/null' disk=/dev/null
+mkfifo fifo
+unusable "'fifo'.*neither" disk=fifo
+: >empty
+unusable "'empty'.*size" disk=empty
+truncate -s 1000 odd
+unusable 'odd.*1000.*512|odd.*512.*1000' disk=odd
+truncate -s 511 tiny
+unusable 'tiny.*511' disk=tiny
+ln -s nowhere dangling
+unusable 'dangling' disk=dangling
+ln -s loop loop
+unusable 'loop' disk=loop
+if [ "$(id -u)" -ne 0 ]; then
+	truncate -s 1M secret
+	chmod 0 secret
+	unusable 'secret.*[Pp]ermission' disk=secret
+fi
+
+# The port is in use.
+start_server disk=disk
+expect_failure 1 "127\.0\.0\.1:$server_port.*in use" "$RTRS_SERVER" \
+	--listen "tcp://127.0.0.1:$server_port" disk=other
+
+# Help is no error.
+"$RTRS_SERVER" --help >help
+grep -q -- --listen help
+"$RTRS_SERVER" --version | grep -q -E '[0-9]+\.[0-9]+'

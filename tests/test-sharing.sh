@@ -1,0 +1,54 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# One writer at a time: a second mode=rw is refused with a clear error, mode=ro and mode=migration
+# are not, and when the writer has gone the next one gets in.
+. ./tests/functions.sh
+requires_server; requires_plugin
+requires nbdsh --version
+
+truncate -s 1M "$tmp/disk"
+start_server "disk=$tmp/disk"
+server=server=127.0.0.1:$server_port
+
+# The export is held while an NBD client is connected.
+start_nbdkit "$server" export=disk
+first_uri=$uri
+cat >"$tmp/holder.py" <<'END'
+import nbd, sys
+h = nbd.NBD()
+h.connect_uri(sys.argv[1])
+print("held", flush=True)
+sys.stdin.read()
+h.pwrite(b"f" * 512, 0)
+h.flush()
+h.shutdown()
+END
+coproc holder { timeout $((8 * TIMEOUT_S)) /usr/bin/python3 "$tmp/holder.py" "$first_uri"; }
+holder_pid=$holder_PID
+read -r -t "$TIMEOUT_S" word <&"${holder[0]}"
+[ "$word" = held ]
+
+start_nbdkit "$server" export=disk
+second_uri=$uri
+must_fail timeout "$TIMEOUT_S" nbdinfo --size "$second_uri"
+wait_line "$nbdkit_log" "disk.*open for writing.*mode="
+
+start_nbdkit "$server" export=disk mode=ro
+[ "$(timeout "$TIMEOUT_S" nbdinfo --size "$uri")" = 1048576 ]
+
+start_nbdkit "$server" export=disk mode=migration
+nbdsh_run "$uri" <<'END'
+h.pwrite(b"m" * 512, 512)
+h.flush()
+END
+# Another connection of the first session is no second writer.
+[ "$(timeout "$TIMEOUT_S" nbdinfo --size "$first_uri")" = 1048576 ]
+
+# The holder writes once more and leaves; then the next writer gets in.
+eval "exec ${holder[1]}>&-"
+expect_exit "$holder_pid" 0
+wait_until "the export to be free" timeout 5 nbdinfo --size "$second_uri"
+nbdsh_run "$second_uri" <<'END'
+assert h.pread(1024, 0) == b"f" * 512 + b"m" * 512
+h.pwrite(b"s" * 512, 0)
+END

@@ -1,0 +1,58 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# nbdkit does not start when there is no server, when its host does not exist, and when what listens
+# there is no rtrs-server: one line that names the server, in bounded time.
+. ./tests/functions.sh
+requires_plugin
+requires /usr/bin/python3 --version
+
+# A port that was free a moment ago: bound, never listened on.
+cat >"$tmp/bound.py" <<'END'
+import socket, sys, time
+s = socket.socket()
+s.bind(("127.0.0.1", 0))
+print(s.getsockname()[1], flush=True)
+sys.stdin.read()
+END
+coproc bound { /usr/bin/python3 "$tmp/bound.py"; }
+read -r port <&"${bound[0]}"
+expect_nbdkit_failure "127\.0\.0\.1:$port.*(refused|ECONNREFUSED)" "server=127.0.0.1:$port" export=disk
+expect_nbdkit_failure 'nonexistent\.invalid' server=nonexistent.invalid export=disk
+
+# What answers is not ours.
+cat >"$tmp/stranger.py" <<'END'
+import socket, sys
+how = sys.argv[1]
+s = socket.create_server(("127.0.0.1", 0))
+print(s.getsockname()[1], flush=True)
+held = []
+while True:
+    c, _ = s.accept()
+    if how == "garbage":
+        c.sendall(bytes(range(256)) * 16)
+        held.append(c)
+    elif how == "http":
+        c.sendall(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
+        c.close()
+    elif how == "close":
+        c.close()
+    elif how == "silent":
+        held.append(c)
+    elif how == "echo":
+        c.settimeout(5)
+        try:
+            c.sendall(c.recv(4096))
+        except OSError:
+            pass
+        held.append(c)
+END
+for how in garbage http close silent echo; do
+	/usr/bin/python3 "$tmp/stranger.py" $how >"$tmp/port" &
+	stranger=$!
+	cleanup_fn kill $stranger
+	wait_until "a port" test -s "$tmp/port"
+	port=$(cat "$tmp/port")
+	expect_nbdkit_failure "127\.0\.0\.1:$port" "server=127.0.0.1:$port" export=disk
+	rm "$tmp/port"
+done
+[ ! -e "$tmp/failure.sock" ]
