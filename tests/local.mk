@@ -49,15 +49,9 @@ EXTRA_DIST += \
 	$(NULL)
 
 # Integration tests with server and nbdkit in valgrind, and unit tests.
-.PHONY: check-valgrind check-fuzz lint
+.PHONY: check-valgrind lint
 check-valgrind:
 	VALGRIND_TESTS=1 CRITERION_TIMEOUT=600 $(MAKE) check TESTS="$(SHELL_TESTS) $(UNIT_TESTS)"
-
-# Each fuzz target for FUZZ_SECONDS; wants --enable-fuzzers.
-FUZZ_SECONDS = 60
-check-fuzz:
-	$(MAKE) check TESTS="$(FUZZ_TARGETS)" FUZZ_RUNS=-1 FUZZ_FLAGS=-max_total_time=$(FUZZ_SECONDS) \
-		FUZZ_TIMEOUT=`expr $(FUZZ_SECONDS) + 60`
 
 lint:
 	bash $(top_srcdir)/build-aux/lint.sh $(top_srcdir) $(DEFS) $(DEFAULT_INCLUDES) $(AM_CPPFLAGS) \
