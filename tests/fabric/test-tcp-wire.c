@@ -4,6 +4,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -422,6 +423,47 @@ static void bad_posts(void)
 	}
 }
 
+/* Memory that is not there: the connection fails, and nothing else. */
+static void bad_memory(void)
+{
+	void *none = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibv_send_wr wr;
+	struct ibv_sge sge = { .addr = (uintptr_t)none, .length = 4096 };
+	struct end *e;
+	int fd = raw_connect(&w, &e, &default_attr);
+
+	check(none != MAP_FAILED);
+	check(fab_pd_local_dma_lkey(e->pd, &sge.lkey));
+	wr = wr_send(0, &sge);
+	check_eq(post(e, &wr, 1), 0);
+	world_until(&w, e->drained);
+	check(strcmp(fab_conn_cause(e->conn), strerror(EFAULT)) == 0);
+	check_eq(e->nsends, 1);
+	check_eq(e->sends[0].wc.status, IBV_WC_WR_FLUSH_ERR);
+	end_free(e);
+	close(fd);
+	munmap(none, 4096);
+}
+
+/* The peer's program dies with our bytes unread: both ways to hear of it name the reset. */
+static void reset(void)
+{
+	for (int posting = 0; posting < 2; posting++) {
+		struct linger now = { .l_onoff = 1 };
+		struct ibv_send_wr wr = wr_send(0, NULL);
+		struct end *e;
+		int fd = raw_connect(&w, &e, &default_attr);
+
+		check_eq(setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now)), 0);
+		close(fd);
+		if (posting)
+			check_eq(post(e, &wr, 1), 0);
+		world_until(&w, e->drained);
+		check(strcmp(fab_conn_cause(e->conn), strerror(ECONNRESET)) == 0);
+		end_free(e);
+	}
+}
+
 int main(void)
 {
 	static const struct test {
@@ -435,6 +477,8 @@ int main(void)
 		{ "partial_writes", partial_writes },
 		{ "system_calls", system_calls },
 		{ "bad_posts", bad_posts },
+		{ "bad_memory", bad_memory },
+		{ "reset", reset },
 	};
 
 	for (unsigned i = 0; i < ARRAY_SIZE(tests); i++) {

@@ -190,6 +190,8 @@ static void finish(struct run *r)
 	}
 	check_regions(r);
 	must(fab_conn_cause(r->conn)[0]);
+	/* Gone before the regions: a placement it was in must not be left behind in their keys. */
+	fab_conn_destroy(r->conn);
 	for (unsigned i = 0; i < NREGIONS; i++) {
 		fab_dereg_mr(r->regions[i].mr);
 		free(r->regions[i].mem);
@@ -198,7 +200,6 @@ static void finish(struct run *r)
 		fab_dereg_mr(r->buf_mrs[i]);
 		free(r->bufs[i]);
 	}
-	fab_conn_destroy(r->conn);
 	fab_pd_destroy(r->pd);
 	close(r->peer);
 }

@@ -315,12 +315,14 @@ static int rx_parse(struct tcp_conn *c, struct ibv_wc *wc, int n)
 	return got;
 }
 
+/* A write that failed has taken the socket's error away, and a read then sees only the end. */
 static void rx_end_of_stream(struct tcp_conn *c, ssize_t n)
 {
-	struct tcp_rx *rx = &c->rx;
+	const struct tcp_rx *rx = &c->rx;
+	int err = n < 0 ? errno : atomic_load(&c->tx.error);
 
-	if (n < 0)
-		tcp_conn_fail(c, 0, "%s", strerror(errno));
+	if (err && err != EPIPE)
+		tcp_conn_fail(c, 0, "%s", strerror(err));
 	else if (rx->in_payload || rx->head != rx->tail)
 		tcp_conn_fail(c, 0, "peer closed in the middle of a frame");
 	else
