@@ -15,12 +15,16 @@ TESTS += $(THREAD_TESTS)
 
 if BUILD_SERVER
 THREAD_TESTS += \
+	%D%/thread-export-io \
 	%D%/thread-inbox \
 	%D%/thread-rnbd-dev \
 	%D%/thread-srv-fence \
 	$(NULL)
 endif
 
+%C%_thread_export_io_SOURCES = %D%/thread-export-io.c %D%/thread.h
+%C%_thread_export_io_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/rtrs-server
+%C%_thread_export_io_LDADD = librtrsring.la librtrssrv.la libclock.la $(ZLIB_LIBS)
 %C%_thread_inbox_SOURCES = %D%/thread-inbox.c %D%/thread.h
 %C%_thread_inbox_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/rtrs-server
 %C%_thread_inbox_LDADD = librtrssrv.la

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Two reactors on one direct export with blocks of 8K: each writes its own sectors of every block, many at
+ * once, so that nearly all writes are read-modify-writes that have to keep each other out across
+ * threads.  In the end every sector holds what was last written to it, and FLUSHes of both threads
+ * were answered.  Without O_DIRECT or io_uring the program says so and exits 77. */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "export-io.h"
+#include "thread.h"
+
+#define REACTORS 2
+#define SECTORS 256u
+#define DEPTH 16
+#define ROUNDS 60u		/* writes of each sector */
+#define BLOCK 8192u
+
+struct slot {
+	struct export_io io;
+	struct worker *worker;
+	uint8_t *buf;
+};
+
+struct worker {
+	pthread_t thread;
+	unsigned index;
+	struct reactor *reactor;
+	struct reactor_task start;
+	struct slot slots[DEPTH];
+	unsigned next, done;		/* writes of this worker */
+	unsigned flushes;
+};
+
+static struct exports exports;
+static struct export *ex;
+static struct worker workers[REACTORS];
+static uint8_t expected[SECTORS];
+
+static const unsigned writes_each = SECTORS / REACTORS * ROUNDS;
+
+/* The same sector comes again only when all others have been written in between, long after its last
+ * write has ended. */
+static void start_next(struct slot *s)
+{
+	struct worker *w = s->worker;
+	unsigned n = w->next++, mine = n % (SECTORS / REACTORS);
+	unsigned sector = mine * REACTORS + w->index;
+	uint8_t value = (uint8_t)(n / (SECTORS / REACTORS) * 3 + sector);
+
+	memset(s->buf, value, 512);
+	expected[sector] = value;
+	s->io = (struct export_io){ .ex = ex, .op = RNBD_OP_WRITE, .offset = sector * 512ull,
+				    .len = 512, .buf = s->buf, .mem = -1, .done = s->io.done };
+	if (!(n % 97)) {
+		s->io.flags = RNBD_F_FUA;
+		w->flushes++;
+	}
+	export_io_start(w->reactor, &s->io);
+}
+
+static void write_done(struct export_io *io, int status)
+{
+	struct slot *s = container_of(io, struct slot, io);
+	struct worker *w = s->worker;
+
+	check(!status);
+	if (++w->done == writes_each)
+		reactor_stop(w->reactor);
+	else if (w->next < writes_each)
+		start_next(s);
+}
+
+static void start_all(struct reactor_task *task)
+{
+	struct worker *w = container_of(task, struct worker, start);
+
+	for (unsigned i = 0; i < DEPTH; i++) {
+		w->slots[i].worker = w;
+		w->slots[i].io.done = write_done;
+		check(!posix_memalign((void **)&w->slots[i].buf, BLOCK, 512));
+		start_next(&w->slots[i]);
+	}
+}
+
+static void *worker_main(void *arg)
+{
+	struct worker *w = arg;
+	char err[256];
+
+	if (export_io_attach(w->reactor, &exports, err, sizeof(err))) {
+		fprintf(stderr, "%s\n", err);
+		exit(1);
+	}
+	reactor_task_init(&w->start, start_all);
+	reactor_defer(w->reactor, &w->start);
+	check(!reactor_run(w->reactor));
+	export_io_detach(w->reactor);
+	return NULL;
+}
+
+static void verify(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	uint8_t sector[512];
+
+	check(fd >= 0);
+	for (unsigned i = 0; i < SECTORS; i++) {
+		check(read(fd, sector, 512) == 512);
+		for (unsigned k = 0; k < 512; k++)
+			check(sector[k] == expected[i]);
+	}
+	close(fd);
+}
+
+int main(void)
+{
+	char path[] = "/var/tmp/thread-export-io.XXXXXX", spec[64], err[512];
+	int fd = mkstemp(path);
+
+	alarm(120);
+	check(fd >= 0 && !ftruncate(fd, SECTORS * 512));
+	close(fd);
+	exports_init(&exports);
+	snprintf(spec, sizeof(spec), "a=%s,direct", path);
+	if (exports_add(&exports, spec, err, sizeof(err))) {
+		unlink(path);
+		fprintf(stderr, "SKIP: no O_DIRECT here: %s\n", err);
+		return 77;
+	}
+	ex = exports_find(&exports, "a");
+	check(ex->dio_align <= BLOCK);
+	ex->dio_align = BLOCK;
+	for (unsigned i = 0; i < REACTORS; i++) {
+		workers[i].index = i;
+		if (reactor_create("reactor", 32, &workers[i].reactor)) {
+			unlink(path);
+			fprintf(stderr, "SKIP: no io_uring here\n");
+			return 77;
+		}
+	}
+	for (unsigned i = 0; i < REACTORS; i++)
+		check(!pthread_create(&workers[i].thread, NULL, worker_main, &workers[i]));
+	for (unsigned i = 0; i < REACTORS; i++)
+		check(!pthread_join(workers[i].thread, NULL));
+	verify(path);
+	for (unsigned i = 0; i < REACTORS; i++) {
+		check(workers[i].flushes);
+		reactor_destroy(workers[i].reactor);
+		for (unsigned k = 0; k < DEPTH; k++)
+			free(workers[i].slots[k].buf);
+	}
+	exports_fini(&exports);
+	unlink(path);
+	printf("%u writes\n", REACTORS * writes_each);
+	return 0;
+}
