@@ -6,8 +6,9 @@
  * a copy into the page cache.  Measured with fio on ext4, 4k, depth 1: 12 k writes a second through the
  * ring, 390 k by system call.  What a worker would protect from is a write that sleeps, because the
  * kernel throttles a writer of dirty pages or waits for its journal.  So writes are done here as long
- * as they are quick; the first slow one sends this ring's writes of the next INLINE_PAUSE_MS to
- * workers, and the other connections of this thread go on.
+ * as they do not sleep; the first that does for long sends this ring's writes of the next
+ * INLINE_PAUSE_MS to workers, and the other connections of this thread go on.  A write that only ends
+ * late, because the host is busy and another thread had the processor, changes nothing.
  *
  * A file system that takes RWF_NOWAIT never sleeps in the ring's own attempt and is left to it; the
  * first WRITE of an export finds out which kind it is.
@@ -16,6 +17,7 @@
 #include <config.h>
 
 #include <errno.h>
+#include <sys/resource.h>
 #include <sys/uio.h>
 
 #include "clock.h"
@@ -44,6 +46,14 @@ static ssize_t write_piece(struct export_io *io, int flags)
 	return n < 0 ? -errno : n;
 }
 
+/* How often this thread has slept. */
+static long sleeps(void)
+{
+	struct rusage usage;
+
+	return getrusage(RUSAGE_THREAD, &usage) < 0 ? 0 : usage.ru_nvcsw;
+}
+
 /* The first WRITE of an export, attempted as the ring would. */
 static void find_kind(struct export_io *io)
 {
@@ -62,6 +72,7 @@ bool export_inline_write(struct export_io *io, int *status)
 	struct export_ring *ring = io->reactor->storage;
 	uint64_t begin, end;
 	ssize_t n = 1;
+	long slept;
 
 	if (io->op != RNBD_OP_WRITE || io->ex->direct)
 		return false;
@@ -72,10 +83,11 @@ bool export_inline_write(struct export_io *io, int *status)
 	    (atomic_load_explicit(&io->ex->inline_kind, memory_order_relaxed) != INLINE_CALL ||
 	     begin < ring->inline_pause_until_ms))
 		return false;
+	slept = sleeps();
 	while (io->progress < io->len && (n = write_piece(io, 0)) > 0)
 		io->progress += (uint32_t)n;
 	end = clock_now_ms();
-	if (end - begin >= INLINE_SLOW_MS)
+	if (end - begin >= INLINE_SLOW_MS && sleeps() != slept)
 		ring->inline_pause_until_ms = end + INLINE_PAUSE_MS;
 	*status = n > 0 ? 0 : n < 0 ? (int)n : -EIO;
 	return true;
