@@ -441,6 +441,42 @@ static void case_depth(void)
 	raw_destroy(r);
 }
 
+/* Lost with everything in flight, again and again.  Each chunk writes a block of its own, with another
+ * content in each life: what is there at the end is what was written last, never an older copy that
+ * was still on its way. */
+static void case_churn(void)
+{
+	struct raw *r = client_rw(4, "churn");
+	unsigned depth = r->geom.queue_depth, len = 4096, lives = 60, life;
+	struct rnbd_dev_info info;
+
+	check(depth * len <= A_SIZE);
+	for (life = 1; life <= lives; life++) {
+		for (unsigned i = 0; i < depth; i++) {
+			fill(raw_data(r, i), len, life * 31 + i);
+			raw_post_io(r, 1 + (i + life) % 3, i, RNBD_OP_WRITE,
+				    i % 16 ? 0 : RNBD_F_FUA, (uint64_t)i * len, len);
+		}
+		if (life % 3)	/* some answered, some not, some not even arrived */
+			raw_wait(r, life % depth);
+		if (life == lives)
+			break;
+		raw_down(r);
+		come_back(r, "churn");
+		check_eq(raw_open(r, "a", RNBD_ACCESS_RW, &info), 0);
+		check_eq(info.device_id, 0);
+	}
+	for (unsigned i = 0; i < depth; i++) {
+		static uint8_t want[4096], got[4096];
+
+		check_eq(raw_wait(r, i), 0);
+		fill(want, len, life * 31 + i);
+		file_read("a", got, len, (off_t)i * len);
+		check(!memcmp(want, got, len));
+	}
+	raw_destroy(r);
+}
+
 /* A client that asks for much and takes nothing must not keep others from their answers. */
 static void case_slow_reader(void)
 {
@@ -586,6 +622,8 @@ static const struct {
 	{ "depth", case_depth, NONE },
 	{ "depth-never", case_depth, NEVER },
 	{ "depth-small", case_depth, SMALL },
+	{ "churn", case_churn, NONE },
+	{ "churn-never", case_churn, NEVER },
 	{ "slow-reader", case_slow_reader, NONE },
 	{ "slow-reader-never", case_slow_reader, NEVER },
 	{ "violations", case_violations, NONE },
