@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -92,8 +93,10 @@ static void server_start(const char *const *options)
 	check_eq(pipe(out), 0);
 	server.pid = fork();
 	check(server.pid >= 0);
-	if (!server.pid)
+	if (!server.pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);	/* when a check fails */
 		server_exec(out[1], options);
+	}
 	close(out[1]);
 	f = fdopen(out[0], "r");
 	check(f && fgets(line, sizeof(line), f));
@@ -277,6 +280,7 @@ static void case_open(void)
 {
 	struct raw *r = client_rw(2, "one"), *s = raw_create(server.addr, 2);
 	struct rnbd_dev_info info;
+	int status;
 
 	raw_up(s, "two");
 	check_eq(raw_open(r, "a", RNBD_ACCESS_RO, &info), 0);	/* the same handle again */
@@ -295,9 +299,11 @@ static void case_open(void)
 	check_eq(raw_close(r, 0), 0);
 	check_eq(raw_open(s, "a", RNBD_ACCESS_RW, &info), 0);
 	check_eq(info.device_id, 0);
-	/* Its holder is dying: the other one's OPEN waits for that instead of failing. */
+	/* Its holder is dying: as soon as the server knows, the other one's OPEN waits for the end of
+	 * that instead of failing. */
 	raw_destroy(s);
-	check_eq(raw_open(r, "a", RNBD_ACCESS_RW, &info), 0);
+	while ((status = raw_open(r, "a", RNBD_ACCESS_RW, &info)))
+		check_eq(status, -EPERM);
 	raw_destroy(r);
 }
 
