@@ -31,6 +31,7 @@ UNIT_TESTS += \
 	%D%/test-rnbd-check.crit \
 	%D%/test-srv-fence.crit \
 	%D%/test-srv-fsm.crit \
+	%D%/test-srv-pool.crit \
 	$(NULL)
 endif
 
@@ -120,3 +121,7 @@ EXTRA_DIST += tests/check-layers.sh tests/test-check-layers.sh
 %C%_test_timer_crit_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_test_timer_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_timer_crit_LDADD = librtrssrv.la libclock.la $(CRITERION_LIBS) $(ZLIB_LIBS)
+%C%_test_srv_pool_crit_SOURCES = %D%/test-srv-pool.c %D%/unit.h
+%C%_test_srv_pool_crit_CPPFLAGS = $(SRV_CPPFLAGS)
+%C%_test_srv_pool_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_srv_pool_crit_LDADD = librtrssrv.la $(CRITERION_LIBS) $(ZLIB_LIBS)
