@@ -2,9 +2,9 @@
 /* Owns the parked requests; control thread.
  *
  * A request that collides with a path on its way down, or that shows that a path is stale (its client
- * is back), is parked until that path has drained, at most SRV_PARK_TIMEOUT (design.md D14): a kernel
- * client that is refused waits 31 s.  The stale path is failed at once.  Refusals are logged with their reason,
- * rate limited, because strangers cause them. */
+ * is back), is parked until that path has drained, at most SRV_PARK_TIMEOUT (design.md D14): a
+ * kernel client that is refused waits 31 s.  The stale path is failed at once.  Refusals are logged
+ * with their reason, rate limited, because strangers cause them. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -250,9 +250,9 @@ static void park_rearm(struct srv *srv)
 	timer_set(srv_timers(srv), &srv->park_timer, first->deadline_ms);
 }
 
+/* @p is off the list. */
 static void unpark(struct srv *srv, struct srv_parked *p)
 {
-	list_del(&p->link);
 	srv->nparked--;
 	free(p);
 }
@@ -285,6 +285,7 @@ static void park_timeout(struct timer *timer)
 	list_for_each_safe(p, tmp, &srv->parked, link) {
 		if (p->deadline_ms > now)
 			break;
+		list_del(&p->link);
 		refuse(p->conn, -ECONNRESET, "its former path has not closed in time");
 		unpark(srv, p);
 	}
@@ -293,17 +294,14 @@ static void park_timeout(struct timer *timer)
 
 void srv_accept_retry(struct srv *srv)
 {
-	struct list again = LIST_INIT(again);
-	struct srv_parked *p;
+	struct list again = LIST_INIT(again), *l;
 
 	/* Taken off first: what follows from an accept may come back here. */
 	list_splice_tail(&again, &srv->parked);
-	while (!list_empty(&again)) {
-		struct decision d;
+	while ((l = list_pop(&again))) {
+		struct srv_parked *p = list_entry(l, struct srv_parked, link);
+		struct decision d = decide(srv, &p->req, p->conn);
 
-		p = list_entry(again.next, struct srv_parked, link);
-		list_del(&p->link);
-		d = decide(srv, &p->req, p->conn);
 		if (d.verdict == PARK) {
 			list_add_tail(&srv->parked, &p->link);
 			continue;
@@ -324,6 +322,7 @@ bool srv_accept_forget(struct srv *srv, struct fab_conn *conn)
 	list_for_each(p, &srv->parked, link) {
 		if (p->conn != conn)
 			continue;
+		list_del(&p->link);
 		fab_conn_destroy(conn);
 		unpark(srv, p);
 		park_rearm(srv);
@@ -334,9 +333,10 @@ bool srv_accept_forget(struct srv *srv, struct fab_conn *conn)
 
 void srv_accept_refuse_parked(struct srv *srv)
 {
-	while (!list_empty(&srv->parked)) {
-		struct srv_parked *p = list_entry(srv->parked.next, struct srv_parked, link);
+	struct srv_parked *p, *tmp;
 
+	list_for_each_safe(p, tmp, &srv->parked, link) {
+		list_del(&p->link);
 		refuse(p->conn, -ECONNRESET, "server is shutting down");
 		unpark(srv, p);
 	}

@@ -43,7 +43,7 @@ static void info_try(struct srv_path *path)
 			      path->info_name, path->sess->name);
 		return;
 	}
-	strcpy(path->sess->name, path->info_name);
+	memcpy(path->sess->name, path->info_name, sizeof(path->sess->name));
 	path->named = true;
 	srv_chunks_attach(&path->chunks, info_attached);
 }

@@ -100,11 +100,10 @@ static void cm_unwatched(struct reactor_watch *watch)
 
 void srv_listen_stop(struct srv *srv)
 {
-	struct list *l;
+	struct srv_listener *listener, *tmp;
 
-	while ((l = list_pop(&srv->listeners))) {
-		struct srv_listener *listener = list_entry(l, struct srv_listener, link);
-
+	list_for_each_safe(listener, tmp, &srv->listeners, link) {
+		list_del(&listener->link);
 		fab_listener_destroy(listener->listener);
 		free(listener);
 	}
@@ -204,12 +203,11 @@ static int cms_watch(struct srv *srv)
 
 static void listen_abort(struct srv *srv)
 {
-	struct list *l;
+	struct srv_cm *cm, *tmp;
 
 	srv_listen_stop(srv);
-	while ((l = list_pop(&srv->cms))) {
-		struct srv_cm *cm = list_entry(l, struct srv_cm, link);
-
+	list_for_each_safe(cm, tmp, &srv->cms, link) {
+		list_del(&cm->link);
 		fab_cm_destroy(cm->cm);
 		free(cm);
 	}

@@ -52,7 +52,7 @@ struct srv_path {
 /* A new path of @sess in CONNECTING for the peer of @conn, with memory and without connections.
  * 0 or -errno with nothing held. */
 int srv_path_create(struct srv_sess *sess, const struct rtrs_conn_req *req, struct fab_conn *conn,
-		    struct srv_path **path);
+		    struct srv_path **ret);
 
 /* Accept @conn as connection @cid of @path.  On error the path has failed, and @conn is gone. */
 int srv_path_add_con(struct srv_path *path, uint16_t cid, struct fab_conn *conn);

@@ -136,7 +136,7 @@ static int pools_init(struct srv *srv)
 	return 0;
 }
 
-int srv_start(const struct srv_conf *conf, struct reactor **reactors, unsigned n, struct srv **ret,
+int srv_start(const struct srv_conf *conf, struct reactor **reactors, unsigned n, struct srv **out,
 	      char *err, size_t errlen)
 {
 	struct srv *srv = srv_alloc(conf, reactors, n);
@@ -162,7 +162,7 @@ int srv_start(const struct srv_conf *conf, struct reactor **reactors, unsigned n
 	rc = srv_listen_start(srv, err, errlen);
 	if (rc)
 		goto err_free;
-	*ret = srv;
+	*out = srv;
 	return 0;
 
 err_free:

@@ -16,7 +16,7 @@ struct srv;
  * that works is told on stdout as "listening on tcp://ADDR:PORT", with the port it got.
  * Returns 0, or -errno with one line in @err that names the address and the reason; then nothing is
  * left behind. */
-int srv_start(const struct srv_conf *conf, struct reactor **reactors, unsigned n, struct srv **srv,
+int srv_start(const struct srv_conf *conf, struct reactor **reactors, unsigned n, struct srv **out,
 	      char *err, size_t errlen);
 
 /* Stop accepting, finish what is in flight, close all paths, then run @done(@arg), once, on the
