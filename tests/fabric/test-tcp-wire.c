@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The tcp provider against a peer made of a plain socket: the bytes it writes, streams cut in odd
  * places, frames no peer may send, full sockets, and the system calls it takes. */
+#include <config.h>
+
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
@@ -426,7 +428,9 @@ static void bad_posts(void)
 /* Memory that is not there: the connection fails, and nothing else. */
 static void bad_memory(void)
 {
-	void *none = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	/* Mapped, but behind the end of its file. */
+	int empty = memfd_create("empty", MFD_CLOEXEC);
+	void *none = mmap(NULL, 4096, PROT_READ, MAP_SHARED, empty, 0);
 	struct ibv_send_wr wr;
 	struct ibv_sge sge = { .addr = (uintptr_t)none, .length = 4096 };
 	struct end *e;
@@ -443,6 +447,7 @@ static void bad_memory(void)
 	end_free(e);
 	close(fd);
 	munmap(none, 4096);
+	close(empty);
 }
 
 /* The peer's program dies with our bytes unread: both ways to hear of it name the reset. */
