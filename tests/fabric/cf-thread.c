@@ -192,7 +192,8 @@ void promise_k_threads(struct world *w)
 {
 	unsigned hits = 0;
 
-	for (unsigned i = 0; i < 24; i++)
+	/* Where nothing was hit the machine was busy elsewhere. */
+	for (unsigned i = 0; i < 24 || (hits == 0 && i < 500); i++)
 		hits += revoke_round(w, i % 4);
 	check(hits > 0);
 }

@@ -152,14 +152,14 @@ static void byte_at_a_time(void)
 		memset(p + RAW_HDR, 'a' + (int)i, f[i].length);
 		p += RAW_HDR + f[i].length;
 	}
+	nrecvmsg = 0;
 	for (size_t i = 0; i < sizeof(stream); i++) {
-		unsigned before = nrecvmsg;
-
 		raw_send(&w, fd, stream + i, 1);
 		world_settle(&w, 0);
-		check(nrecvmsg - before <= 2);
 	}
 	world_until(&w, e->nrecvs == 3);
+	/* Within a frame a second read looks for the end of the stream. */
+	check(nrecvmsg <= 2 * sizeof(stream) + 2);
 	check_eq(dst.mem[0], 'a');
 	check_eq(dst.mem[99], 'a');
 	check_eq(dst.mem[100], 0);
