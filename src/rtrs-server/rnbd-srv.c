@@ -120,7 +120,7 @@ static int open_try(struct srv_req *req, const struct rnbd_open *open)
 		return -ENOENT;
 	dev = rnbd_dev_find(&sess->devs, ex);
 	if (dev && dev->state == RNBD_DEV_LOST && dev->mode == open->mode && rnbd_dev_revive(dev))
-		log_info(sess->name, "device %u taken up again: %s, %s", dev->id, ex->name,
+		srv_log_access(sess->name, "device %u taken up again: %s, %s", dev->id, ex->name,
 			 mode_name(dev->mode));
 	if (dev && dev->state != RNBD_DEV_OPEN)
 		return -EAGAIN;
@@ -129,7 +129,7 @@ static int open_try(struct srv_req *req, const struct rnbd_open *open)
 		if (rc)
 			return rc == -EPERM && closing_handle(sess->srv, ex) ? -EAGAIN : rc;
 		dev = rnbd_dev_open(&sess->devs, ex, open->mode);
-		log_info(sess->name, "device %u opened: %s, %s", dev->id, ex->name,
+		srv_log_access(sess->name, "device %u opened: %s, %s", dev->id, ex->name,
 			 mode_name(open->mode));
 	}
 	open_answer(req, dev);
@@ -220,7 +220,7 @@ static void dev_closed(struct rnbd_dev *dev)
 	struct srv *srv = dev->sess->srv;
 	struct list *l;
 
-	log_info(dev->sess->name, "device %u closed: %s", dev->id, dev->ex->name);
+	srv_log_access(dev->sess->name, "device %u closed: %s", dev->id, dev->ex->name);
 	export_release(dev->ex, dev->mode);
 	while ((l = list_pop(&dev->closers)))
 		srv_io_finish_control(list_entry(l, struct srv_req, link), 0);

@@ -87,7 +87,7 @@ static void act_up(struct srv_path *path)
 	timer_cancel(&path->timer);
 	timer_init(&path->timer, path_hb_timer);
 	timer_set(srv_timers(path->srv), &path->timer, path->hb.next_ms);
-	log_info(path->name, "path up, %u connections, session %s", path->cid_num,
+	srv_log_access(path->name, "path up, %u connections, session %s", path->cid_num,
 		 path->sess->name);
 	path->was_up = true;
 	srv_sess_path_up(path->sess, path->name);
@@ -185,7 +185,7 @@ void srv_path_fail(struct srv_path *path, const char *fmt, ...)
 		vsnprintf(cause, sizeof(cause), fmt, ap);
 		va_end(ap);
 		if (path->state == SRV_PATH_CONNECTED)
-			log_info(path->name, "path down: %s", cause);
+			srv_log_access(path->name, "path down: %s", cause);
 		else
 			log_limited(&path_limit, LOG_LEVEL_INFO, path->name,
 				    "path not set up: %s", cause);

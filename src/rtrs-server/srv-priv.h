@@ -17,6 +17,7 @@
 #include "fabric.h"
 #include "inbox.h"
 #include "list.h"
+#include "log.h"
 #include "reactor.h"
 #include "rtrs-geom.h"
 #include "rtrs-wr.h"
@@ -35,7 +36,7 @@ struct exports;
 /* What strangers can make us hold, apart from what struct srv_conf bounds. */
 #define SRV_MAX_HOST_PATHS 256		/* of one client host, lingering ones included */
 #define SRV_MAX_HALF_OPEN 128		/* paths without INFO_REQ */
-#define SRV_MAX_HOST_HALF_OPEN 32
+#define SRV_MAX_HOST_HALF_OPEN 64
 #define SRV_MAX_CONS 8192		/* of all paths */
 #define SRV_MAX_PARKED 256
 #define SRV_MAX_CHUNK_MEMORY (16ull << 30)	/* address space; filled as clients write */
@@ -100,6 +101,10 @@ static inline void srv_post_control(const struct srv *srv, struct inbox_msg *msg
 {
 	inbox_post(reactor_inbox(srv->threads[0].reactor), msg);
 }
+
+/* Who came, went and opened what.  Limited, because a client can come and go as often as it likes. */
+extern struct log_limit srv_access_limit;
+#define srv_log_access(obj, ...) log_limited(&srv_access_limit, LOG_LEVEL_INFO, obj, __VA_ARGS__)
 
 /* A path is gone or the last parked request was refused: when stopping, see whether all is over. */
 void srv_check_stopped(struct srv *srv);

@@ -109,7 +109,7 @@ struct srv_path *srv_sess_name_holder(const struct srv_sess *sess, const char *n
 void srv_sess_path_up(struct srv_sess *sess, const char *path_name)
 {
 	if (!sess->nup++)
-		log_info(sess->name, "session opened by %s", path_name);
+		srv_log_access(sess->name, "session opened by %s", path_name);
 }
 
 void srv_sess_path_down(struct srv_sess *sess)
@@ -117,7 +117,7 @@ void srv_sess_path_down(struct srv_sess *sess)
 	assert(sess->nup);
 	if (--sess->nup)
 		return;
-	log_info(sess->name, "session closed");
+	srv_log_access(sess->name, "session closed");
 	rnbd_srv_sess_lost(sess);
 }
 
