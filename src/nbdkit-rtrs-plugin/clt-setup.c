@@ -155,9 +155,17 @@ static void setup_event(struct clt_path *path, const struct fab_event *ev)
 {
 	struct clt_con *con = ev->conn ? fab_conn_context(ev->conn) : NULL;
 
-	if (!con || con->path != path || atomic_load(&path->failing) ||
-	    (path->state == CLT_CLOSING && ev->type != FAB_EVENT_DISCONNECTED))
+	if (!con || con->path != path)
 		return;
+	if (atomic_load(&path->failing) ||
+	    (path->state == CLT_CLOSING && ev->type != FAB_EVENT_DISCONNECTED)) {
+		/* Too late; but it is open and must drain like the others. */
+		if (ev->type == FAB_EVENT_ESTABLISHED) {
+			con->established = true;
+			fab_disconnect(con->fab);
+		}
+		return;
+	}
 	switch (ev->type) {
 	case FAB_EVENT_ROUTE_RESOLVED:
 		setup_resolved(con);
