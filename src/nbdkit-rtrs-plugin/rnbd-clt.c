@@ -123,6 +123,7 @@ void rnbd_op_start(struct rnbd_op *op, struct rnbd_dev *dev, enum rnbd_io_op wha
 	op->op = what;
 	op->flags = flags;
 	op->off = off;
+	op->losses_told = atomic_load(&dev->losses_told);
 	op->flush_seq = atomic_load(&dev->write_seq);
 	op->clt = (struct clt_op){
 		.sess = &dev->clt->sess,
@@ -159,16 +160,20 @@ static void advance(atomic_uint *seq, unsigned to)
 		;
 }
 
-/* A FLUSH was answered.  When the server lost what it should cover, it fails once. */
+/* A FLUSH was answered.  When the server lost what it should cover, it fails, and so do those that
+ * run at the same time: they cover the same writes.  Later ones do not. */
 static int end_flush(struct rnbd_op *op)
 {
 	struct rnbd_dev *dev = op->dev;
 	unsigned lost = atomic_load(&dev->lost_life);
-	bool failed = lost && op->clt.life >= lost &&
-		      atomic_compare_exchange_strong(&dev->lost_life, &lost, 0);
 
+	if (lost && op->clt.life >= lost) {
+		/* ORDER: counted before it is cleared, so that nobody sees neither. */
+		atomic_fetch_add(&dev->losses_told, 1);
+		atomic_compare_exchange_strong(&dev->lost_life, &lost, 0);
+	}
 	advance(&dev->flushed_seq, op->flush_seq);
-	if (!failed)
+	if (op->losses_told == atomic_load(&dev->losses_told))
 		return 0;
 	log_err(dev->name, "flush fails: earlier writes may have been lost with the server's memory");
 	return -EIO;

@@ -93,6 +93,7 @@ struct rnbd_op {
 	uint32_t flags;			/* RNBD_F_* */
 	uint64_t off;			/* bytes; multiple of RNBD_SECTOR_SIZE, and so the length */
 	unsigned flush_seq;		/* private: the writes a FLUSH covers */
+	unsigned losses_told;		/* private: when it began */
 };
 
 /* Start an aligned operation (see rnbd_dev_info()->logical_block_size).  @fn as clt_op_start().

@@ -47,8 +47,9 @@ struct rnbd_dev {
 	struct rmw_lock rmw;
 
 	/* What a FLUSH must cover (D13): acknowledged writes, those a FLUSH covered, and the life
-	 * of the path in which unflushed ones were found lost (0: none). */
-	atomic_uint write_seq, flushed_seq, lost_life;
+	 * of the path in which unflushed ones were found lost (0: none).  FLUSHes that told of a
+	 * loss are counted: one that began before covers the same writes. */
+	atomic_uint write_seq, flushed_seq, lost_life, losses_told;
 
 	/* service thread */
 	struct list link;		/* clt->devs */
