@@ -149,6 +149,11 @@ struct sim_fiber *sim_fiber_self(void)
 	return running;
 }
 
+void sim_fiber_forget_ids(void)
+{
+	last_id = 0;
+}
+
 unsigned sim_fiber_id(const struct sim_fiber *f)
 {
 	return f->id;

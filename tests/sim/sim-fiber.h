@@ -16,8 +16,9 @@ bool sim_fiber_done(const struct sim_fiber *f);
 void sim_fiber_free(struct sim_fiber *f);
 /* The running fiber, or NULL outside of any. */
 struct sim_fiber *sim_fiber_self(void);
-/* Small number that differs between fibers. */
+/* Small number that differs between fibers.  They count from 1 again after the second. */
 unsigned sim_fiber_id(const struct sim_fiber *f);
+void sim_fiber_forget_ids(void);
 /* Let others run until @cond holds.  In a fiber. */
 void sim_fiber_wait(bool (*cond)(void *arg), void *arg);
 

@@ -510,7 +510,9 @@ int sim_arm(struct fab_conn *conn, short *events)
 	struct sim_conn *c = to_conn(conn);
 
 	c->exhausted = false;
-	if (!list_empty(&c->cq) || (qp_is_flushed(c) && !c->drained))
+	/* Drained is something to hear of again and again: a caller may not have seen it yet, behind
+	 * the completions of one fab_dispatch(). */
+	if (!list_empty(&c->cq) || qp_is_flushed(c))
 		return 1;
 	c->armed = true;
 	*events = POLLIN;

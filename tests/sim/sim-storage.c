@@ -12,7 +12,6 @@
 #include "sim-storage.h"
 
 #define SECTOR RNBD_SECTOR_SIZE
-#define NOT_DONE UINT64_MAX
 #define NOPS (RNBD_OP_WRITE_ZEROES + 1)
 
 struct rule {
@@ -27,7 +26,8 @@ struct sim_disk {
 	char *path;
 	uint64_t size;
 	uint8_t *now, *durable;
-	uint64_t *written;	/* per sector: when its last write was completed, as a count */
+	uint64_t *dirty;	/* per sector: when the first write since it was made durable was
+				 * completed, as a count; 0: none */
 	uint64_t count;
 	uint32_t delay_us, jitter_us;
 	struct rule rules[NOPS];
@@ -65,8 +65,8 @@ struct sim_disk *sim_disk_create(const char *path, uint64_t size)
 	d->size = size;
 	d->now = calloc(1, size);
 	d->durable = calloc(1, size);
-	d->written = calloc(size / SECTOR, sizeof(*d->written));
-	assert(d->path && d->now && d->durable && d->written);
+	d->dirty = calloc(size / SECTOR, sizeof(*d->dirty));
+	assert(d->path && d->now && d->durable && d->dirty);
 	d->delay_us = 100;
 	list_init(&d->ops);
 	list_add_tail(&disks, &d->link);
@@ -80,7 +80,7 @@ void sim_disk_destroy(struct sim_disk *d)
 	free(d->path);
 	free(d->now);
 	free(d->durable);
-	free(d->written);
+	free(d->dirty);
 	free(d);
 }
 
@@ -140,12 +140,18 @@ void sim_disk_fail(struct sim_disk *d, enum rnbd_io_op op, int err, unsigned n)
 
 /* ---- the medium ---- */
 
-/* Make durable what a FLUSH that began at @started covers; of later sectors some. */
+static void medium_sync(struct sim_disk *d, uint64_t s)
+{
+	memcpy(d->durable + s * SECTOR, d->now + s * SECTOR, SECTOR);
+	d->dirty[s] = 0;
+}
+
+/* Make durable what was completed when a FLUSH began at @started; of what came later some. */
 static void medium_flush(struct sim_disk *d, uint64_t started)
 {
 	for (uint64_t s = 0; s < d->size / SECTOR; s++) {
-		if (d->written[s] <= started || sim_chance(500))
-			memcpy(d->durable + s * SECTOR, d->now + s * SECTOR, SECTOR);
+		if ((d->dirty[s] && d->dirty[s] <= started) || sim_chance(500))
+			medium_sync(d, s);
 	}
 }
 
@@ -155,8 +161,6 @@ static void medium_change(struct sim_disk *d, const struct export_io *io)
 		memcpy(d->now + io->offset, io->buf, io->len);
 	else
 		memset(d->now + io->offset, 0, io->len);
-	for (uint64_t s = io->offset / SECTOR; s < (io->offset + io->len) / SECTOR; s++)
-		d->written[s] = NOT_DONE;
 }
 
 /* Does @io promise that something is on stable storage? */
@@ -211,7 +215,7 @@ static void op_complete(struct op *op)
 	d->count++;
 	if (!op->status && io->op != RNBD_OP_READ && io->op != RNBD_OP_FLUSH) {
 		for (uint64_t s = io->offset / SECTOR; s < (io->offset + io->len) / SECTOR; s++)
-			d->written[s] = d->count;
+			d->dirty[s] = d->dirty[s] ? d->dirty[s] : d->count;
 	}
 	sim_reactor_complete(op->reactor, &op->cqe);
 }
@@ -310,8 +314,8 @@ void sim_disk_power_cut(struct sim_disk *d)
 		if (sim_chance(500))
 			memcpy(d->now + s * SECTOR, d->durable + s * SECTOR, SECTOR);
 		else
-			memcpy(d->durable + s * SECTOR, d->now + s * SECTOR, SECTOR);
-		d->written[s] = 0;
+			medium_sync(d, s);
+		d->dirty[s] = 0;
 	}
 }
 

@@ -1,10 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Runs the tests of a program in order.  Owns nothing but the name of the running one. */
+#include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "sim-test.h"
 
 static const char *running = "?";
+
+static void on_abort(int sig)
+{
+	static const char text[] = "aborted in ";
+
+	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0 ||
+	    write(STDERR_FILENO, running, strlen(running)) < 0 ||
+	    write(STDERR_FILENO, "\n", 1) < 0)
+		_exit(1);
+}
+
+void sim_test_named(const char *name)
+{
+	struct sigaction sa = { .sa_handler = on_abort, .sa_flags = (int)SA_RESETHAND };
+
+	running = name;
+	sigaction(SIGABRT, &sa, NULL);
+	printf("# %s\n", name);
+	fflush(stdout);
+}
 
 _Noreturn void sim_test_failed(const char *file, int line, const char *what)
 {
@@ -29,9 +51,7 @@ int sim_test_main(int argc, char **argv, const struct sim_test *tests, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		if (!wanted(argc, argv, tests[i].name))
 			continue;
-		running = tests[i].name;
-		printf("# %s\n", running);
-		fflush(stdout);
+		sim_test_named(tests[i].name);
 		tests[i].fn();
 		ran++;
 	}

@@ -21,6 +21,8 @@ struct sim_test {
 	} while (0)
 
 _Noreturn void sim_test_failed(const char *file, int line, const char *what);
+/* What runs from now on, to be told when it fails, by an abort, too. */
+void sim_test_named(const char *name);
 int sim_test_main(int argc, char **argv, const struct sim_test *tests, size_t n);
 
 #endif

@@ -61,6 +61,20 @@ struct rnbd_clt *world_client_rnbd(struct world_client *c)
 	return &c->clt;
 }
 
+struct rnbd_dev *world_client_dev(struct world_client *c)
+{
+	return c->open.dev;
+}
+
+struct sim_fiber *world_client_fiber(struct world_client *c, void (*fn)(void *arg), void *arg)
+{
+	struct sim_place before = sim_enter(c->host, c->epoch);
+	struct sim_fiber *f = sim_fiber_start(fn, arg);
+
+	sim_leave(before);
+	return f;
+}
+
 static void client_close(void *arg)
 {
 	struct world_client *c = arg;

@@ -24,6 +24,7 @@ struct world *world_create(uint64_t seed)
 	struct world *w = &world;
 
 	sim_init(seed);
+	sim_fiber_forget_ids();
 	sim_host_add("srv", "10.0.0.2");
 	sim_host_add("clt", "10.0.0.1");
 	sim_host_add("clt2", "10.0.0.3");

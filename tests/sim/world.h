@@ -69,6 +69,9 @@ struct world_client *world_client_start(struct world *w, const struct world_clie
 /* The device is open (0), is not yet (1), or could not be opened (negative). */
 int world_client_opened(const struct world_client *c);
 struct rnbd_clt *world_client_rnbd(struct world_client *c);
+struct rnbd_dev *world_client_dev(struct world_client *c);
+/* A thread of the client's program. */
+struct sim_fiber *world_client_fiber(struct world_client *c, void (*fn)(void *arg), void *arg);
 /* Close device and session; returns when all is disconnected.  No request may be in flight. */
 void world_client_stop(struct world *w, struct world_client *c);
 

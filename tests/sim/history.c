@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the model and the operations in progress.  One thread.  Memory of an operation ends with its
+ * _end function. */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "history.h"
+#include "le.h"
+#include "list.h"
+
+#define SECTOR 512u
+#define SET_MAX 64
+#define STAMP 0x5349u
+
+/* A write's number; those of zeroes are told apart so that a sector of zeroes can be matched. */
+#define ZERO 0x80000000u
+#define INITIAL ZERO			/* what a new disk is full of */
+
+struct set {
+	unsigned n;
+	bool any;			/* more than fit: everything is legal */
+	uint32_t v[SET_MAX];
+};
+
+struct sector {
+	struct set possible;		/* one of these is there */
+	struct set since_safe;		/* answered or begun after @safe, in order */
+	struct set undead;		/* failed */
+	uint32_t safe;			/* survives a loss of power, if nothing later does */
+	uint32_t acked;			/* last answered write; 0: none since the power was cut */
+	uint32_t lost;			/* answered before that and safe by nothing known; or 0 */
+	uint32_t writing;		/* in progress, or 0 */
+};
+
+struct history {
+	unsigned nsectors;
+	uint32_t last;
+	struct sector *sectors;
+	struct list reads;
+	unsigned cuts;			/* of power */
+	unsigned told;			/* FLUSHes that failed */
+	bool may_tell;			/* a FLUSH may fail for a loss of power */
+};
+
+struct history_op {
+	struct list link;
+	struct history *h;
+	unsigned sector, n;
+	uint32_t version;
+	unsigned cuts, told;		/* when it began */
+	struct set *legal;		/* READ: per sector, of any moment of it */
+	uint32_t *acked;		/* FLUSH: per sector of the disk */
+	bool lossy;			/* FLUSH: it began after a loss that was not told */
+};
+
+struct stamp {
+	le32 magic, version, sector;
+	uint8_t fill[SECTOR - 12];
+};
+
+/* ---- sets ---- */
+
+static bool set_has(const struct set *s, uint32_t v)
+{
+	for (unsigned i = 0; i < s->n; i++) {
+		if (s->v[i] == v)
+			return true;
+	}
+	return false;
+}
+
+static void set_add(struct set *s, uint32_t v)
+{
+	if (set_has(s, v))
+		return;
+	if (s->n < SET_MAX)
+		s->v[s->n++] = v;
+	else
+		s->any = true;
+}
+
+static void set_add_all(struct set *s, const struct set *from)
+{
+	for (unsigned i = 0; i < from->n; i++)
+		set_add(s, from->v[i]);
+}
+
+/* Drop all up to and including @v. */
+static void set_drop_through(struct set *s, uint32_t v)
+{
+	unsigned i = 0;
+
+	while (i < s->n && s->v[i] != v)
+		i++;
+	if (i == s->n)
+		return;
+	s->n -= i + 1;
+	memmove(s->v, s->v + i + 1, s->n * sizeof(s->v[0]));
+}
+
+/* Keep @v, what is newer, and what may come at any time. */
+static void set_settle(struct set *s, uint32_t v, const struct set *undead)
+{
+	struct set all = *s;
+
+	*s = *undead;
+	for (unsigned i = 0; i < all.n; i++) {
+		if ((all.v[i] & ~ZERO) >= (v & ~ZERO))
+			set_add(s, all.v[i]);
+	}
+}
+
+/* ---- content ---- */
+
+static void fill_sector(uint8_t *buf, uint32_t version, unsigned sector)
+{
+	struct stamp st = {
+		.magic = le32_put(STAMP), .version = le32_put(version), .sector = le32_put(sector),
+	};
+
+	memset(st.fill, (int)(version * 37 + sector), sizeof(st.fill));
+	memcpy(buf, &st, SECTOR);
+}
+
+static bool is_zero(const uint8_t *buf)
+{
+	return !buf[0] && !memcmp(buf, buf + 1, SECTOR - 1);
+}
+
+/* NULL if @buf is what one of @legal wrote, else what is wrong. */
+static const char *match(const struct set *legal, const uint8_t *buf, unsigned sector)
+{
+	static char why[200];
+	uint8_t whole[SECTOR];
+	struct stamp st;
+	int n;
+
+	if (legal->any)
+		return NULL;
+	memcpy(&st, buf, SECTOR);
+	for (unsigned i = 0; i < legal->n; i++) {
+		if ((legal->v[i] & ZERO) ? is_zero(buf) : le32_get(st.version) == legal->v[i]) {
+			if (legal->v[i] & ZERO)
+				return NULL;
+			fill_sector(whole, legal->v[i], sector);
+			return memcmp(whole, buf, SECTOR) ? "a sector that is torn or misplaced" : NULL;
+		}
+	}
+	n = snprintf(why, sizeof(why), "sector %u holds write %u of sector %u; legal:", sector,
+		     le32_get(st.version), le32_get(st.sector));
+	for (unsigned i = 0; i < legal->n && n < 180; i++)
+		n += snprintf(why + n, sizeof(why) - (size_t)n, " %s%u",
+			      (legal->v[i] & ZERO) ? "0:" : "", legal->v[i] & ~ZERO);
+	return why;
+}
+
+/* ---- life ---- */
+
+struct history *history_create(unsigned nsectors)
+{
+	struct history *h = calloc(1, sizeof(*h));
+
+	assert(h);
+	h->nsectors = nsectors;
+	h->sectors = calloc(nsectors, sizeof(*h->sectors));
+	assert(h->sectors);
+	list_init(&h->reads);
+	for (unsigned i = 0; i < nsectors; i++) {
+		h->sectors[i].safe = INITIAL;
+		set_add(&h->sectors[i].possible, INITIAL);
+	}
+	return h;
+}
+
+void history_destroy(struct history *h)
+{
+	assert(list_empty(&h->reads));
+	free(h->sectors);
+	free(h);
+}
+
+static struct history_op *op_new(struct history *h, unsigned sector, unsigned n)
+{
+	struct history_op *op = calloc(1, sizeof(*op));
+
+	assert(op && sector + n <= h->nsectors);
+	list_init(&op->link);
+	op->h = h;
+	op->cuts = h->cuts;
+	op->told = h->told;
+	op->sector = sector;
+	op->n = n;
+	return op;
+}
+
+static void op_free(struct history_op *op)
+{
+	list_del(&op->link);
+	free(op->legal);
+	free(op->acked);
+	free(op);
+}
+
+/* ---- writes ---- */
+
+bool history_may_write(const struct history *h, unsigned sector, unsigned n)
+{
+	for (unsigned i = sector; i < sector + n; i++) {
+		if (h->sectors[i].writing || h->sectors[i].since_safe.n > SET_MAX / 3 ||
+		    h->sectors[i].undead.n > SET_MAX / 4)
+			return false;
+	}
+	return true;
+}
+
+/* Reads in progress may see @v in @sector, too. */
+static void tell_reads(struct history *h, unsigned sector, uint32_t v)
+{
+	struct history_op *r;
+
+	list_for_each(r, &h->reads, link) {
+		if (sector >= r->sector && sector < r->sector + r->n)
+			set_add(&r->legal[sector - r->sector], v);
+	}
+}
+
+struct history_op *history_write(struct history *h, unsigned sector, unsigned n, bool zero,
+				 uint8_t *buf)
+{
+	struct history_op *op = op_new(h, sector, n);
+
+	op->version = ++h->last | (zero ? ZERO : 0);
+	for (unsigned i = 0; i < n; i++) {
+		struct sector *s = &h->sectors[sector + i];
+
+		assert(!s->writing);
+		s->writing = op->version;
+		set_add(&s->possible, op->version);
+		set_add(&s->since_safe, op->version);
+		tell_reads(h, sector + i, op->version);
+		if (!zero)
+			fill_sector(buf + i * SECTOR, op->version, sector + i);
+	}
+	return op;
+}
+
+void history_write_end(struct history_op *op, int status, bool fua)
+{
+	bool doubtful = !fua && op->cuts != op->h->cuts;
+
+	if (doubtful)
+		op->h->may_tell = true;
+	for (unsigned i = 0; i < op->n; i++) {
+		struct sector *s = &op->h->sectors[op->sector + i];
+
+		s->writing = 0;
+		if (status) {
+			set_add(&s->undead, op->version);
+			continue;
+		}
+		s->acked = op->version;
+		if (!doubtful)
+			set_settle(&s->possible, op->version, &s->undead);
+		if (fua) {
+			s->safe = op->version;
+			set_drop_through(&s->since_safe, op->version);
+		}
+	}
+	op_free(op);
+}
+
+void history_discard_end(struct history_op *op, int status)
+{
+	for (unsigned i = 0; i < op->n; i++) {
+		struct sector *s = &op->h->sectors[op->sector + i];
+
+		s->writing = 0;
+		if (status)
+			set_add(&s->undead, op->version);
+	}
+	op_free(op);
+}
+
+/* ---- reads ---- */
+
+struct history_op *history_read(struct history *h, unsigned sector, unsigned n)
+{
+	struct history_op *op = op_new(h, sector, n);
+
+	op->legal = calloc(n, sizeof(*op->legal));
+	assert(op->legal);
+	for (unsigned i = 0; i < n; i++)
+		op->legal[i] = h->sectors[sector + i].possible;
+	list_add_tail(&h->reads, &op->link);
+	return op;
+}
+
+const char *history_read_end(struct history_op *op, int status, const uint8_t *buf)
+{
+	const char *why = NULL;
+
+	for (unsigned i = 0; i < op->n && !status && !why; i++)
+		why = match(&op->legal[i], buf + i * SECTOR, op->sector + i);
+	op_free(op);
+	return why;
+}
+
+/* ---- flushes, loss of power ---- */
+
+/* Answered writes may be lost, and no FLUSH has told. */
+static bool something_lost(const struct history *h)
+{
+	for (unsigned i = 0; i < h->nsectors; i++) {
+		if (h->sectors[i].lost)
+			return true;
+	}
+	return false;
+}
+
+struct history_op *history_flush(struct history *h)
+{
+	struct history_op *op = op_new(h, 0, 0);
+
+	op->acked = calloc(h->nsectors, sizeof(*op->acked));
+	assert(op->acked);
+	for (unsigned i = 0; i < h->nsectors; i++)
+		op->acked[i] = h->sectors[i].acked;
+	op->lossy = something_lost(h);
+	return op;
+}
+
+/* What was answered last there, if it is certain to be there: a FLUSH that fails tells that the rest
+ * may be lost. */
+static uint32_t doubt_told(const struct sector *s)
+{
+	for (unsigned i = 0; i < s->possible.n; i++) {
+		if ((s->possible.v[i] & ~ZERO) < (s->acked & ~ZERO) &&
+		    !set_has(&s->undead, s->possible.v[i]))
+			return 0;
+	}
+	return s->acked;
+}
+
+static void loss_told(struct history *h)
+{
+	h->told++;
+	for (unsigned i = 0; i < h->nsectors; i++) {
+		h->sectors[i].acked = doubt_told(&h->sectors[i]);
+		h->sectors[i].lost = 0;
+	}
+}
+
+void history_flush_failed(struct history_op *op)
+{
+	loss_told(op->h);
+	op_free(op);
+}
+
+/* Those that run at the same time as one that tells, tell, too. */
+bool history_tells(struct history_op *op)
+{
+	bool may = op->h->may_tell || op->told != op->h->told;
+
+	op->h->may_tell = false;
+	loss_told(op->h);
+	return may;
+}
+
+const char *history_flush_end(struct history_op *op, int status)
+{
+	struct history *h = op->h;
+	const char *why = NULL;
+
+	if (status) {
+		if (!history_tells(op))
+			why = "a FLUSH failed though nothing can have been lost";
+		op_free(op);
+		return why;
+	}
+	/* Another one that ran at the same time may have told, or the late answer of an earlier one
+	 * may have said that all is well. */
+	if (op->lossy && something_lost(h))
+		why = "a FLUSH succeeded after a loss that nobody was told of";
+	for (unsigned i = 0; i < h->nsectors; i++) {
+		struct sector *s = &h->sectors[i];
+
+		if ((op->acked[i] & ~ZERO) >= (s->lost & ~ZERO))
+			s->lost = 0;
+		if (op->acked[i] && set_has(&s->since_safe, op->acked[i])) {
+			s->safe = op->acked[i];
+			set_drop_through(&s->since_safe, op->acked[i]);
+			set_settle(&s->possible, op->acked[i], &s->undead);
+		}
+	}
+	op_free(op);
+	return why;
+}
+
+void history_power_cut(struct history *h)
+{
+	h->may_tell = true;
+	h->cuts++;
+	for (unsigned i = 0; i < h->nsectors; i++) {
+		struct sector *s = &h->sectors[i];
+
+		if (s->acked && set_has(&s->since_safe, s->acked))
+			s->lost = s->acked;
+		if (!s->since_safe.n)
+			continue;
+		set_add(&s->possible, s->safe);
+		set_add_all(&s->possible, &s->since_safe);
+		for (unsigned k = 0; k < s->possible.n; k++)
+			tell_reads(h, i, s->possible.v[k]);
+		s->acked = 0;
+	}
+}
+
+const char *history_check(struct history *h, const uint8_t *disk)
+{
+	for (unsigned i = 0; i < h->nsectors; i++) {
+		const char *why = match(&h->sectors[i].possible, disk + i * SECTOR, i);
+
+		if (why)
+			return why;
+	}
+	return NULL;
+}

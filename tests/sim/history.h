@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What may legally stand in each sector of a disk, given what was asked and what was answered.
+ *
+ * Every written sector carries the number of its write and its place.  The model knows for each
+ * sector which writes may be the current one, and which one is safe from a loss of power.  Writes to
+ * one sector must not overlap in time (history_may_write()); everything else may.
+ *
+ * A write that failed may still happen at any later time, so it stays possible for ever.  A write
+ * that was going on while the power was lost may have been answered in parts: what it did before may
+ * be lost although it ends well; then the next FLUSH must tell (design.md D13). */
+#ifndef HISTORY_H
+#define HISTORY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct history;
+struct history_op;
+
+struct history *history_create(unsigned nsectors);
+void history_destroy(struct history *h);
+
+/* No write to these sectors is going on. */
+bool history_may_write(const struct history *h, unsigned sector, unsigned n);
+
+/* Begin a write and fill @buf with what it is to write; @zero: it writes zeroes and @buf is not
+ * needed.  Ends with history_write_end(). */
+struct history_op *history_write(struct history *h, unsigned sector, unsigned n, bool zero,
+				 uint8_t *buf);
+void history_write_end(struct history_op *op, int status, bool fua);
+/* Instead of it for a discard: what is there now may be zeroes, or what was there. */
+void history_discard_end(struct history_op *op, int status);
+
+struct history_op *history_read(struct history *h, unsigned sector, unsigned n);
+/* NULL, or in static text what is wrong with what was read. */
+const char *history_read_end(struct history_op *op, int status, const uint8_t *buf);
+
+struct history_op *history_flush(struct history *h);
+/* NULL, or what is wrong with that answer. */
+const char *history_flush_end(struct history_op *op, int status);
+/* It failed, for a loss of power or for another reason. */
+void history_flush_failed(struct history_op *op);
+/* Another operation that makes things durable failed.  True if that may tell of a loss; then it has.
+ * Before its own _end function. */
+bool history_tells(struct history_op *op);
+
+/* The server's machine lost what was not on stable storage. */
+void history_power_cut(struct history *h);
+/* Nothing is going on: is @disk's content one of the legal ones? */
+const char *history_check(struct history *h, const uint8_t *disk);
+
+#endif

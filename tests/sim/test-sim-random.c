@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Random runs: a seed makes a world, a workload and faults; the history (history.h) says whether what
+ * was read and what is on the disk in the end was legal.  world_destroy() sees to it that nothing is
+ * left over: permits, keys, connections, memory.
+ *
+ * SIM_SEEDS=N runs N seeds (300), from SIM_SEED on (1).  A run that fails says how to replay it. */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "history.h"
+#include "world.h"
+
+#define SECTORS (WORLD_DISK_SIZE / RNBD_SECTOR_SIZE)
+#define AREA 256u			/* sectors in use, so that operations meet */
+#define MAX_SECTORS 96u			/* of one operation */
+#define MAX_WORKERS 8
+#define PATIENCE_MS 300000		/* after the last fault */
+
+struct worker {
+	struct world_client *client;
+	struct history *h;
+	struct sim_fiber *fiber;
+	unsigned ops;			/* still to do */
+	bool lenient;			/* requests may fail: the session's patience is short */
+	uint8_t buf[MAX_SECTORS * RNBD_SECTOR_SIZE];
+};
+
+static struct worker workers[MAX_WORKERS];
+static struct world *w;
+
+static _Noreturn void fail(const char *what)
+{
+	sim_test_failed("history", 0, what);
+}
+
+/* ---- workload ---- */
+
+/* Requests are for the eye only, when a seed is replayed.  @status 1: it begins. */
+static void tell(const struct worker *wk, const char *what, unsigned sector, unsigned n, bool fua,
+		 int status)
+{
+	if (getenv("SIM_TRACE"))
+		world_note(w, "worker %d: %s %u+%u%s: %s", (int)(wk - workers), what, sector, n,
+			   fua ? " fua" : "", status == 1 ? "begins" : status ? strerror(-status) : "ok");
+}
+
+static void check_status(const struct worker *wk, int status)
+{
+	if (status && !(wk->lenient && status == -EIO)) {
+		world_note(w, "status %d", status);
+		fail("a request failed for no reason");
+	}
+}
+
+static void do_write(struct worker *wk, struct rnbd_dev *dev, unsigned sector, unsigned n)
+{
+	bool fua = sim_chance(150), zero = sim_chance(100), discard = zero && sim_chance(500);
+	struct history_op *op;
+	bool tells;
+	int status;
+
+	if (!history_may_write(wk->h, sector, n))
+		return;
+	op = history_write(wk->h, sector, n, zero, wk->buf);
+	tell(wk, zero ? "zero" : "write", sector, n, fua, 1);
+	if (discard)
+		status = rnbd_discard(dev, n * 512, sector * 512ull, fua);
+	else if (zero)
+		status = rnbd_zero(dev, n * 512, sector * 512ull, sim_chance(500), fua);
+	else
+		status = rnbd_write(dev, wk->buf, n * 512, sector * 512ull, fua);
+	tell(wk, zero ? "zero" : "write", sector, n, fua, status);
+	/* FUA of these two is a FLUSH behind them. */
+	tells = status == -EIO && zero && fua && history_tells(op);
+	if (discard)
+		history_discard_end(op, status);
+	else
+		history_write_end(op, status, fua);
+	if (!tells)
+		check_status(wk, status);
+}
+
+static void do_read(struct worker *wk, struct rnbd_dev *dev, unsigned sector, unsigned n)
+{
+	struct history_op *op = history_read(wk->h, sector, n);
+	int status = rnbd_read(dev, wk->buf, n * 512, sector * 512ull);
+	const char *why = history_read_end(op, status, wk->buf);
+
+	tell(wk, "read", sector, n, false, status);
+	if (why)
+		fail(why);
+	check_status(wk, status);
+}
+
+static void do_flush(struct worker *wk, struct rnbd_dev *dev)
+{
+	struct history_op *op = history_flush(wk->h);
+	const char *why;
+	int status;
+
+	tell(wk, "flush", 0, 0, false, 1);
+	status = rnbd_flush(dev);
+	tell(wk, "flush", 0, 0, false, status);
+	if (wk->lenient && status) {
+		history_flush_failed(op);
+		return;
+	}
+	why = history_flush_end(op, status);
+	if (why)
+		fail(why);
+}
+
+static bool pause_over(void *arg)
+{
+	return sim_now_us() >= *(uint64_t *)arg;
+}
+
+static void work(void *arg)
+{
+	struct worker *wk = arg;
+	struct rnbd_dev *dev = world_client_dev(wk->client);
+
+	while (wk->ops--) {
+		unsigned n = 1 + sim_rand(sim_chance(200) ? MAX_SECTORS : 8);
+		unsigned sector = sim_rand(AREA - n);
+		unsigned what = sim_rand(100);
+		uint64_t until_us = sim_now_us() + sim_rand(5000);
+
+		if (what < 50)
+			do_write(wk, dev, sector, n);
+		else if (what < 90)
+			do_read(wk, dev, sector, n);
+		else
+			do_flush(wk, dev);
+		if (sim_chance(300))
+			sim_fiber_wait(pause_over, &until_us);
+	}
+}
+
+/* ---- faults ---- */
+
+static void server_restart(struct history *h, const struct world_server_conf *conf)
+{
+	bool power = sim_chance(400);
+
+	world_server_kill(w, power ? SIM_KILL_POWER : SIM_KILL_PROCESS);
+	if (power)
+		history_power_cut(h);
+	world_run_ms(w, sim_rand(500));
+	sim_power_on("srv");
+	world_server_start(w, conf);
+}
+
+static void slow_storage(void)
+{
+	static const enum rnbd_io_op ops[] = { RNBD_OP_READ, RNBD_OP_WRITE, RNBD_OP_FLUSH };
+
+	sim_disk_hold(world_disk(w), ops[sim_rand(ARRAY_SIZE(ops))],
+		      sim_chance(500) ? SIM_HOLD_BEFORE : SIM_HOLD_AFTER, 1 + sim_rand(5));
+	world_run_ms(w, sim_rand(50));
+	if (sim_chance(500)) {
+		sim_cut("clt", "srv");
+		world_run_ms(w, sim_rand(300));
+	}
+	sim_disk_release(world_disk(w));
+}
+
+static void fault(struct history *h, const struct world_server_conf *conf)
+{
+	unsigned what = sim_rand(11);
+
+	world_note(w, "fault %u", what);
+	switch (what) {
+	case 0:
+		sim_cut("clt", "srv");
+		break;
+	case 1:
+		sim_cut_seen_by("clt", "srv");
+		break;
+	case 2:
+		sim_cut_seen_by("srv", "clt");
+		break;
+	case 3:
+		sim_cut_at_message("clt", "srv", 1 + sim_rand(100));
+		break;
+	case 4:
+		sim_drop("clt", "srv");
+		world_run_ms(w, sim_chance(100) ? 40000 : sim_rand(3000));
+		sim_heal("clt", "srv");
+		break;
+	case 5:
+		sim_drop_oneway(sim_chance(500) ? "clt" : "srv", sim_chance(500) ? "srv" : "clt");
+		world_run_ms(w, sim_rand(3000));
+		sim_heal("clt", "srv");
+		break;
+	case 6:
+		sim_freeze(sim_chance(500) ? "clt" : "srv");
+		world_run_ms(w, sim_chance(100) ? 40000 : sim_rand(3000));
+		sim_thaw("clt");
+		sim_thaw("srv");
+		break;
+	case 7:
+		server_restart(h, conf);
+		break;
+	case 8:
+		slow_storage();
+		break;
+	case 9:
+		sim_delay("clt", "srv", 10 + sim_rand(3000), sim_rand(5000));
+		break;
+	case 10:
+		sim_duplicate_connect("clt", "srv");
+		sim_cut("clt", "srv");
+		break;
+	}
+}
+
+/* ---- one run ---- */
+
+static bool client_open(void *arg)
+{
+	return world_client_opened(arg) <= 0;
+}
+
+static bool workers_done(void *arg)
+{
+	for (unsigned i = 0; i < *(unsigned *)arg; i++) {
+		if (!sim_fiber_done(workers[i].fiber))
+			return false;
+	}
+	return true;
+}
+
+static void random_server(struct world_server_conf *conf)
+{
+	*conf = (struct world_server_conf){
+		.queue_depth = 1 + sim_rand(20),
+		.max_io_size = 4096 * (1 + sim_rand(16)),
+		.threads = 1 + sim_rand(3),
+		.invalidate = sim_chance(500) ? SRV_INVALIDATE_COPY : SRV_INVALIDATE_NEVER,
+	};
+}
+
+static void start_workers(struct world_client *c, struct history *h, unsigned n, bool lenient)
+{
+	for (unsigned i = 0; i < n; i++) {
+		workers[i].client = c;
+		workers[i].h = h;
+		workers[i].ops = 5 + sim_rand(40);
+		workers[i].lenient = lenient;
+		workers[i].fiber = world_client_fiber(c, work, &workers[i]);
+	}
+}
+
+static void finish(struct world_client *c, struct history *h, unsigned n)
+{
+	const char *why;
+
+	sim_heal("clt", "srv");
+	sim_cut_at_message("clt", "srv", 0);
+	if (!sim_run_until(workers_done, &n, PATIENCE_MS))
+		fail("requests that never end");
+	for (unsigned i = 0; i < n; i++)
+		sim_fiber_free(workers[i].fiber);
+	world_client_stop(w, c);
+	world_run_ms(w, 1000);
+	why = history_check(h, sim_disk_content(world_disk(w)));
+	if (why)
+		fail(why);
+}
+
+static void run_seed(uint64_t seed)
+{
+	unsigned nworkers, nfaults;
+	struct world_client_conf cconf = world_client_defaults;
+	struct world_server_conf sconf;
+	struct world_client *c;
+	struct history *h;
+	bool lenient;
+
+	w = world_create(seed);
+	sim_shuffle(true);
+	random_server(&sconf);
+	sim_delay("clt", "srv", 10 + sim_rand(2000), sim_rand(3000));
+	sim_disk_delay(world_disk(w), sim_rand(2000), sim_rand(5000));
+	lenient = sim_chance(200);
+	nworkers = 1 + sim_rand(MAX_WORKERS);
+	nfaults = sim_rand(12);
+	cconf.connections = 1 + sim_rand(4);
+	cconf.io_timeout_ms = lenient ? sim_rand(3000) : CLOCK_NEVER;
+	h = history_create(SECTORS);
+	world_server_start(w, &sconf);
+	c = world_client_start(w, &cconf);
+	CHECK(sim_run_until(client_open, c, 60000) && world_client_opened(c) == 0);
+	start_workers(c, h, nworkers, lenient);
+	while (nfaults-- && !workers_done(&nworkers)) {
+		world_run_ms(w, sim_rand(100));
+		fault(h, &sconf);
+	}
+	finish(c, h, nworkers);
+	history_destroy(h);
+	world_destroy(w);
+}
+
+static uint64_t from_env(const char *name, uint64_t otherwise)
+{
+	const char *s = getenv(name);
+
+	return s ? strtoull(s, NULL, 0) : otherwise;
+}
+
+int main(void)
+{
+	uint64_t first = from_env("SIM_SEED", 1);
+	uint64_t n = from_env("SIM_SEEDS", getenv("SIM_SEED") ? 1 : 300);
+	char name[64];
+
+	for (uint64_t seed = first; seed < first + n; seed++) {
+		snprintf(name, sizeof(name), "SIM_SEED=%llu", (unsigned long long)seed);
+		sim_test_named(name);
+		run_seed(seed);
+	}
+	printf("%llu seeds passed\n", (unsigned long long)n);
+	return 0;
+}
