@@ -143,7 +143,7 @@ static void reply_frame(struct tcp_conn *c, const struct tcp_frame *f)
 
 static void handshake_ready(struct tcp_conn *c)
 {
-	struct tcp_frame f;
+	struct tcp_frame f = { 0 };
 	const char *why;
 	int rc = read_frame(c, &f, &why);
 

@@ -59,12 +59,12 @@ struct tcp_pd {
 	struct tcp_key *free;
 };
 
-int tcp_pd_create(struct fab_conn *conn, struct fab_pd **pd);
-void tcp_pd_destroy(struct fab_pd *pd);
+int tcp_pd_create(struct fab_conn *conn, struct fab_pd **out);
+void tcp_pd_destroy(struct fab_pd *fpd);
 bool tcp_pd_local_dma_lkey(const struct fab_pd *pd, uint32_t *lkey);
-struct ibv_mr *tcp_reg_mr(struct fab_pd *pd, void *addr, size_t length, int access);
-int tcp_rereg_mr(struct ibv_mr *mr, void *addr, size_t length, int access);
-void tcp_dereg_mr(struct ibv_mr *mr);
+struct ibv_mr *tcp_reg_mr(struct fab_pd *fpd, void *addr, size_t length, int access);
+int tcp_rereg_mr(struct ibv_mr *ibv, void *addr, size_t length, int access);
+void tcp_dereg_mr(struct ibv_mr *ibv);
 
 /* Look up @rkey for a peer's write to [addr, addr + len) and hold it against revocation; NULL with
  * the reason in @why.  Under rx->lock, which is how a revoke finds the holder. */
@@ -196,8 +196,8 @@ static inline bool tcp_conn_failed(const struct tcp_conn *c)
 	return atomic_load_explicit(&c->failed, memory_order_acquire) != 0;
 }
 
-/* Allocate @c around @fd (or -1) for @cm.  -ENOMEM. */
-int tcp_conn_new(struct fab_cm *cm, int fd, struct tcp_conn **c);
+/* A connection around @fd (or -1) for @cm.  -ENOMEM. */
+int tcp_conn_new(struct fab_cm *cm, int fd, struct tcp_conn **out);
 /* Free what @c holds but what the cm does (tcp_cm_forget() comes first). */
 void tcp_conn_free(struct tcp_conn *c);
 
@@ -237,12 +237,12 @@ bool tcp_rx_drop(struct tcp_conn *c, const struct tcp_key *key);
 
 /* ---- set-up (tcp-cm.c) ---- */
 
-int tcp_cm_create(struct fab_cm **cm);
-void tcp_cm_destroy(struct fab_cm *cm);
+int tcp_cm_create(struct fab_cm **out);
+void tcp_cm_destroy(struct fab_cm *fcm);
 int tcp_cm_fd(const struct fab_cm *cm);
-int tcp_cm_get_event(struct fab_cm *cm, struct fab_event *ev);
-int tcp_listen(struct fab_cm *cm, const struct fab_addr *addr, struct fab_listener **l);
-void tcp_listener_destroy(struct fab_listener *l);
+int tcp_cm_get_event(struct fab_cm *fcm, struct fab_event *ev);
+int tcp_listen(struct fab_cm *fcm, const struct fab_addr *addr, struct fab_listener **out);
+void tcp_listener_destroy(struct fab_listener *fl);
 int tcp_resolve(struct fab_conn *conn, const struct fab_addr *src, const struct fab_addr *dst);
 int tcp_connect(struct fab_conn *conn, const void *private_data, size_t len);
 int tcp_accept(struct fab_conn *conn, const void *private_data, size_t len);
