@@ -22,10 +22,31 @@ ssize_t __real_sendmsg(int fd, const struct msghdr *msg, int flags);
 ssize_t __wrap_recvmsg(int fd, struct msghdr *msg, int flags);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags);
 
+/* A peer that never stops sends empty writes to this descriptor: every read is full. */
+static int endless_fd = -1;
+static size_t endless_sent;
+
+static ssize_t endless_bytes(const struct msghdr *msg)
+{
+	const struct raw_frame f = { .op = RAW_WRITE };
+	uint8_t hdr[RAW_HDR];
+	size_t n = 0;
+
+	raw_encode(hdr, &f);
+	for (size_t i = 0; i < msg->msg_iovlen; i++) {
+		uint8_t *p = msg->msg_iov[i].iov_base;
+
+		for (size_t k = 0; k < msg->msg_iov[i].iov_len; k++)
+			p[k] = hdr[endless_sent++ % RAW_HDR];
+		n += msg->msg_iov[i].iov_len;
+	}
+	return (ssize_t)n;
+}
+
 ssize_t __wrap_recvmsg(int fd, struct msghdr *msg, int flags)
 {
 	nrecvmsg++;
-	return __real_recvmsg(fd, msg, flags);
+	return fd == endless_fd ? endless_bytes(msg) : __real_recvmsg(fd, msg, flags);
 }
 
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags)
@@ -369,6 +390,29 @@ static void system_calls(void)
 	end_free(e);
 }
 
+/* Frames that complete nothing, without an end: each poll takes its share and no more. */
+static void endless(void)
+{
+	struct ibv_wc wc[16];
+	struct end *e;
+	short events;
+	int fd = raw_connect(&w, &e, &default_attr);
+
+	check_eq(fab_arm(e->conn, &events), 0);
+	for (int i = 0; i < 3; i++) {
+		endless_fd = fab_conn_fd(e->conn);
+		nrecvmsg = 0;
+		check_eq(fab_poll(e->conn, wc, 16), 0);
+		check(nrecvmsg >= 1 && nrecvmsg <= 20);
+		check_eq(fab_arm(e->conn, &events), 1);
+	}
+	endless_fd = -1;
+	fab_disconnect(e->conn);
+	world_until(&w, e->drained);
+	end_free(e);
+	close(fd);
+}
+
 /* Posts that are errors of the program: told, and they fail the connection. */
 static void bad_posts(void)
 {
@@ -481,6 +525,7 @@ int main(void)
 		{ "half_a_frame", half_a_frame },
 		{ "partial_writes", partial_writes },
 		{ "system_calls", system_calls },
+		{ "endless", endless },
 		{ "bad_posts", bad_posts },
 		{ "bad_memory", bad_memory },
 		{ "reset", reset },
