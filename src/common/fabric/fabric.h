@@ -32,7 +32,8 @@
  *  l. A send completion (or flush) of a request says that its local buffers are no longer read.
  *
  * ERRORS are 0 or negative errno.  On error from a post the connection has failed: do not retry.
- * fab_post_recv() is possible from fab_create_qp() on, fab_post_send() when connected.
+ * fab_post_recv() is possible from fab_create_qp() on, fab_post_send() and a useful fab_poll() when
+ * connected: after fab_accept() or ESTABLISHED.
  *
  * LIFE.  active:  fab_conn_create, fab_resolve, ROUTE_RESOLVED, fab_create_qp, [post_recv],
  *                 fab_connect, ESTABLISHED | REJECTED | UNREACHABLE

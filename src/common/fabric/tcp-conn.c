@@ -214,6 +214,9 @@ static int poll_conn(struct fab_conn *conn, struct ibv_wc *wc, int n)
 
 	if (c->drained)
 		return -ENOTCONN;
+	/* Until then the bytes of the socket are the handshake's. */
+	if (atomic_load_explicit(&c->state, memory_order_acquire) != TCP_UP)
+		return tcp_conn_failed(c) ? drain(c, wc, n, 0) : 0;
 	if (atomic_load_explicit(&tx->armed, memory_order_relaxed))
 		atomic_store(&tx->armed, 0);
 	got = tcp_tx_poll(c, wc, n);
