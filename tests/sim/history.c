@@ -31,6 +31,7 @@ struct sector {
 	struct set undead;		/* failed */
 	uint32_t safe;			/* survives a loss of power, if nothing later does */
 	uint32_t acked;			/* last answered write; 0: none since the power was cut */
+	uint32_t maybe_safe;		/* answered before the end of what may have been a FLUSH */
 	uint32_t lost;			/* answered before that and safe by nothing known; or 0 */
 	uint32_t writing;		/* in progress, or 0 */
 };
@@ -272,6 +273,12 @@ void history_write_end(struct history_op *op, int status, bool fua)
 	op_free(op);
 }
 
+void history_maybe_flushed(struct history *h)
+{
+	for (unsigned i = 0; i < h->nsectors; i++)
+		h->sectors[i].maybe_safe = h->sectors[i].acked;
+}
+
 void history_discard_end(struct history_op *op, int status)
 {
 	for (unsigned i = 0; i < op->n; i++) {
@@ -406,7 +413,7 @@ void history_power_cut(struct history *h)
 	for (unsigned i = 0; i < h->nsectors; i++) {
 		struct sector *s = &h->sectors[i];
 
-		if (s->acked && set_has(&s->since_safe, s->acked))
+		if (s->acked && set_has(&s->since_safe, s->acked) && s->acked != s->maybe_safe)
 			s->lost = s->acked;
 		if (!s->since_safe.n)
 			continue;

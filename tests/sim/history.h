@@ -28,6 +28,8 @@ bool history_may_write(const struct history *h, unsigned sector, unsigned n);
 struct history_op *history_write(struct history *h, unsigned sector, unsigned n, bool zero,
 				 uint8_t *buf);
 void history_write_end(struct history_op *op, int status, bool fua);
+/* Something ended that has a FLUSH in it: what was answered before may be safe by now. */
+void history_maybe_flushed(struct history *h);
 /* Instead of it for a discard: what is there now may be zeroes, or what was there. */
 void history_discard_end(struct history_op *op, int status);
 

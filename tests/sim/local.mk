@@ -43,6 +43,8 @@ libsim_la_CPPFLAGS = \
 libsim_la_SOURCES = \
 	%D%/raw-clt.c \
 	%D%/raw-clt.h \
+	%D%/raw-srv.c \
+	%D%/raw-srv.h \
 	%D%/sim-fiber.c \
 	%D%/sim-fiber.h \
 	%D%/sim-reactor.c \
@@ -62,13 +64,16 @@ libsim_la_SOURCES = \
 
 libsim_la_LIBADD = libclt.la librtrssrv.la libsimfab.la
 
-SIM_TESTS = test-sim-clt test-sim-random test-sim-srv
+SIM_TESTS = test-sim-clt test-sim-peer test-sim-random test-sim-srv
 check_PROGRAMS += $(SIM_TESTS)
 TESTS += $(SIM_TESTS)
 
 test_sim_clt_SOURCES = %D%/test-sim-clt.c
 test_sim_clt_CPPFLAGS = $(libsim_la_CPPFLAGS)
 test_sim_clt_LDADD = libsim.la
+test_sim_peer_SOURCES = %D%/test-sim-peer.c
+test_sim_peer_CPPFLAGS = $(libsim_la_CPPFLAGS)
+test_sim_peer_LDADD = libsim.la
 test_sim_random_SOURCES = %D%/history.c %D%/history.h %D%/test-sim-random.c
 test_sim_random_CPPFLAGS = $(libsim_la_CPPFLAGS)
 test_sim_random_LDADD = libsim.la

@@ -75,6 +75,8 @@ static void do_write(struct worker *wk, struct rnbd_dev *dev, unsigned sector, u
 	tell(wk, zero ? "zero" : "write", sector, n, fua, status);
 	/* FUA of these two is a FLUSH behind them. */
 	tells = status == -EIO && zero && fua && history_tells(op);
+	if (zero && fua)
+		history_maybe_flushed(wk->h);
 	if (discard)
 		history_discard_end(op, status);
 	else

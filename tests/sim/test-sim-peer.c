@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Our client against a server that revokes keys, and against one that answers wrongly (raw-srv.h):
+ * what breaks the protocol costs the path, once, with one line; the requests are sent again. */
+#include <errno.h>
+#include <string.h>
+
+#include "raw-srv.h"
+#include "world.h"
+
+static struct world *w;
+static struct world_client *c;
+static struct raw_srv srv;
+
+static bool is_open(void *arg)
+{
+	return world_client_opened(arg) <= 0;
+}
+
+static void start(bool new_rkey)
+{
+	w = world_create(1);
+	raw_srv_start(&srv, new_rkey);
+	c = world_client_start(w, NULL);
+	CHECK(sim_run_until(is_open, c, 1000) && world_client_opened(c) == 0);
+	world_run_ms(w, 20);
+	world_forget(w);
+}
+
+static void end(void)
+{
+	world_client_stop(w, c);
+	world_run_ms(w, 100);
+	raw_srv_stop(&srv);
+	world_destroy(w);
+}
+
+static void work(void)
+{
+	for (unsigned i = 0; i < 3 * RAW_SRV_DEPTH; i++)
+		CHECK(world_write(c, i * 4096, 4096, (uint8_t)(i + 1)) == 0);
+	/* More than fits one request, and more parts than permits. */
+	CHECK(world_write(c, 0, 16 * RAW_SRV_IO, 0x77) == 0);
+	CHECK(world_read(c, 0, 16 * RAW_SRV_IO, 0x77) == 0);
+	CHECK(world_read(c, 20 * 8192, 4096, 0) == 0);
+	CHECK(world_flush(c) == 0);
+}
+
+static void test_static_keys(void)
+{
+	start(false);
+	work();
+	CHECK(srv.nrevoked == 0);
+	world_expect(w, "");
+	end();
+}
+
+/* Each request finds its chunk under a key that the answer before has brought. */
+static void test_new_rkey(void)
+{
+	start(true);
+	work();
+	CHECK(srv.nrevoked > 100 / 2 && srv.nrevoked >= srv.nrequests);
+	world_expect(w, "");
+	end();
+}
+
+static void test_new_rkey_that_is_the_old_one(void)
+{
+	start(true);
+	srv.same_key = true;
+	work();
+	world_expect(w, "");
+	end();
+}
+
+static void test_new_rkey_over_a_reconnect(void)
+{
+	struct world_io *io;
+
+	start(true);
+	for (unsigned k = 1; k < 20; k++) {
+		io = world_io_start(c, RNBD_OP_WRITE, 0, 4 * RAW_SRV_IO, (uint8_t)k, false);
+		sim_cut_at_message("clt", "srv", k);
+		CHECK(world_io_end(io, 0, 5000) == 0);
+		CHECK(world_read(c, 0, 4 * RAW_SRV_IO, (uint8_t)k) == 0);
+		sim_cut_at_message("clt", "srv", 0);
+	}
+	end();
+}
+
+/* ---- wrong answers ---- */
+
+static void evil(bool new_rkey, enum raw_evil what, const char *line)
+{
+	start(new_rkey);
+	srv.evil = what;
+	CHECK(world_write(c, 4096, 4096, 0x42) == 0);
+	world_run_ms(w, 50);
+	if (!world_traced(w, line))
+		world_expect(w, line);
+	world_forget(w);
+	CHECK(world_read(c, 4096, 4096, 0x42) == 0);
+	work();
+	world_expect(w, "");
+	end();
+}
+
+static void test_unknown_id(void)
+{
+	evil(false, RAW_UNKNOWN_ID, "lost: connection 2: answer to request 13, which is not in flight");
+}
+
+static void test_idle_id(void)
+{
+	evil(false, RAW_IDLE_ID, "answer to request 1, which is not in flight");
+}
+
+/* Two requests of two connections are in flight: somebody looks at both. */
+static void evil_among_two(bool new_rkey, enum raw_evil what, const char *line)
+{
+	struct world_io *a, *b;
+
+	start(new_rkey);
+	srv.evil = what;
+	a = world_io_start(c, RNBD_OP_WRITE, 0, 2 * RAW_SRV_IO, 0x42, false);
+	b = world_io_start(c, RNBD_OP_WRITE, 2 * RAW_SRV_IO, 2 * RAW_SRV_IO, 0x42, false);
+	CHECK(world_io_end(a, 0, 1000) == 0 && world_io_end(b, 0, 1000) == 0);
+	if (!world_traced(w, line))
+		world_expect(w, line);
+	CHECK(world_read(c, 0, 4 * RAW_SRV_IO, 0x42) == 0);
+	end();
+}
+
+static void test_answered_twice(void)
+{
+	evil_among_two(false, RAW_TWICE,
+		       "lost: connection 1: answer to request 2, which is not in flight");
+}
+
+static void test_key_sent_twice(void)
+{
+	evil_among_two(true, RAW_TWICE,
+		       "lost: connection 1: answer to request 2, which is not in flight");
+}
+
+static void test_answered_on_another_connection(void)
+{
+	evil_among_two(false, RAW_OTHER_CON,
+		       "lost: connection 2: answer to request 2, which is not in flight");
+}
+
+static void test_unknown_immediate(void)
+{
+	evil(false, RAW_UNKNOWN_IMM, "immediate 0x50000000 of unknown type");
+}
+
+static void test_plain_send(void)
+{
+	evil(false, RAW_PLAIN_SEND, "unexpected message of 0 bytes");
+}
+
+static void test_odd_status(void)
+{
+	start(false);
+	srv.evil = RAW_ODD_STATUS;
+	CHECK(world_write(c, 4096, 4096, 0x42) == -511);
+	work();
+	world_expect(w, "");
+	end();
+}
+
+static void test_key_for_another_chunk(void)
+{
+	evil(true, RAW_KEY_WRONG_BUF, "lost: connection 2: RKEY_RSP for another chunk");
+}
+
+static void test_key_message_of_wrong_type(void)
+{
+	evil(true, RAW_KEY_WRONG_TYPE, "lost: connection 2: message type is not RKEY_RSP");
+}
+
+static void test_key_message_too_short(void)
+{
+	evil(true, RAW_KEY_SHORT, "lost: connection 2: RKEY_RSP shorter than 8 bytes");
+}
+
+/* The request is answered, but the next one in that chunk goes out under the dead key. */
+static void test_key_missing(void)
+{
+	start(true);
+	srv.evil = RAW_KEY_MISSING;
+	CHECK(world_write(c, 4096, 4096, 0x42) == 0);
+	CHECK(world_write(c, 4096, 4096, 0x43) == 0);
+	world_run_ms(w, 50);
+	CHECK(world_traced(w, "lost: "));
+	CHECK(world_read(c, 4096, 4096, 0x43) == 0);
+	end();
+}
+
+int main(int argc, char **argv)
+{
+	static const struct sim_test tests[] = {
+		{ "static-keys", test_static_keys },
+		{ "new-rkey", test_new_rkey },
+		{ "new-rkey-that-is-the-old-one", test_new_rkey_that_is_the_old_one },
+		{ "new-rkey-over-a-reconnect", test_new_rkey_over_a_reconnect },
+		{ "unknown-id", test_unknown_id },
+		{ "idle-id", test_idle_id },
+		{ "answered-twice", test_answered_twice },
+		{ "key-sent-twice", test_key_sent_twice },
+		{ "answered-on-another-connection", test_answered_on_another_connection },
+		{ "unknown-immediate", test_unknown_immediate },
+		{ "plain-send", test_plain_send },
+		{ "odd-status", test_odd_status },
+		{ "key-for-another-chunk", test_key_for_another_chunk },
+		{ "key-message-of-wrong-type", test_key_message_of_wrong_type },
+		{ "key-message-too-short", test_key_message_too_short },
+		{ "key-missing", test_key_missing },
+	};
+
+	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
+}
