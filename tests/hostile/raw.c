@@ -47,7 +47,7 @@ void raw_send(int fd, const void *buf, size_t len)
 void raw_expect_end(int fd)
 {
 	uint64_t deadline = hdeadline();
-	uint8_t buf[4096];
+	uint8_t buf[1024];
 	ssize_t n;
 
 	do {
