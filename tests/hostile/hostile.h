@@ -23,7 +23,7 @@
 struct hrun {
 	struct fab_addr server;
 	uint64_t timeout_ms;		/* for any one thing that the server is to do */
-	const char *log;		/* the server's, or NULL */
+	const char *log;		/* the server's, to be looked into, or NULL */
 };
 
 extern struct hrun hrun;
