@@ -63,6 +63,7 @@ Test(util, min_max_evaluate_once)
 	cr_assert_eq(i, 1);
 	cr_assert_eq(MAX(3, 2), 3);
 	cr_assert_eq(MIN(-1, 1), -1);
+	cr_assert_eq(MIN(MAX(MIN(7, 9), 3), MAX(5, MIN(6, 8))), 6);
 }
 
 Test(util, container_of)

@@ -11,17 +11,15 @@
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
-#define MIN(a, b)                                                                                  \
+/* Each argument is evaluated once; the names are unique so that these nest. */
+#define MIN(a, b) UTIL_PICK_(a, <, b, __COUNTER__)
+#define MAX(a, b) UTIL_PICK_(a, >, b, __COUNTER__)
+#define UTIL_PICK_(a, op, b, n) UTIL_PICK__(a, op, b, n)
+#define UTIL_PICK__(a, op, b, n)                                                                   \
 	({                                                                                         \
-		__auto_type _a = (a);                                                              \
-		__auto_type _b = (b);                                                              \
-		_a < _b ? _a : _b;                                                                 \
-	})
-#define MAX(a, b)                                                                                  \
-	({                                                                                         \
-		__auto_type _a = (a);                                                              \
-		__auto_type _b = (b);                                                              \
-		_a > _b ? _a : _b;                                                                 \
+		__auto_type pick_a_##n = (a);                                                      \
+		__auto_type pick_b_##n = (b);                                                      \
+		pick_a_##n op pick_b_##n ? pick_a_##n : pick_b_##n;                                \
 	})
 
 /* @align must be a power of two. */
