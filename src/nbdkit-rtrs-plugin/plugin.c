@@ -394,4 +394,6 @@ static struct nbdkit_plugin plugin = {
 	.errno_is_preserved = 1,
 };
 
+/* nbdkit's macro defines it without a prototype, which clang minds. */
+struct nbdkit_plugin *plugin_init(void);
 NBDKIT_REGISTER_PLUGIN(plugin)
