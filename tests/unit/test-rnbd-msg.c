@@ -75,6 +75,21 @@ Test(rnbd_msg, sess_info_any_flipped_bit_makes_it_a_kernel)
 	cr_assert_not(got.ext.valid);
 }
 
+/* Another project's extension with the same check sum is not ours. */
+Test(rnbd_msg, sess_info_other_magic)
+{
+	struct rnbd_msg_sess_info m;
+	struct rnbd_sess_info got;
+	le32 crc;
+
+	rnbd_sess_info_encode(&m, RNBD_MSG_SESS_INFO, &with_ext);
+	m.reserved[7] = 'S';
+	crc = le32_put((uint32_t)crc32(0, m.reserved, 27));
+	memcpy(m.reserved + 27, &crc, sizeof(crc));
+	cr_assert_eq(rnbd_sess_info_decode(&m, sizeof(m), &got), 0);
+	cr_assert_not(got.ext.valid);
+}
+
 Test(rnbd_msg, sess_info_length)
 {
 	struct rnbd_msg_sess_info m;

@@ -312,3 +312,34 @@ Test(rtrs_req, client_changes_the_chunk_between_the_looks)
 		free(chunk);
 	}
 }
+
+/* With these lengths a READ and a WRITE have written the same number of bytes, so only the shape of
+ * the copy tells that another header stands in it now. */
+Test(rtrs_req, client_turns_a_read_into_a_write_between_the_looks)
+{
+	static const struct {
+		const char *name;
+		uint16_t usr_len;
+	} table[] = { { "same user message", 32 }, { "all of it is user message", 52 } };
+	const struct bad valid = { .type = 3, .usr_len = 32, .sg_cnt = 1, .desc_len = 20 };
+
+	for_each_case(c, table) {
+		const struct bad changed = { .type = 2, .usr_len = c->usr_len };
+		uint32_t start, len;
+		const char *why = NULL;
+		struct rtrs_req req;
+		uint8_t hdr[24], *chunk, *copy;
+
+		words(&valid, hdr);
+		chunk = chunk_with(52, hdr, sizeof(hdr));
+		cr_assert_eq(rtrs_req_extent(&geom, chunk, 52, 56, &start, &len, &why), 0);
+		copy = tight_copy(chunk + start, len);
+		words(&changed, hdr);
+		memcpy(copy + 32, hdr, sizeof(hdr));
+		cr_assert_eq(rtrs_req_decode(&geom, copy, start, len, 52, 56, &req, &why), -EINVAL,
+			     "%s", c->name);
+		cr_assert_str_eq(why, "request header changed while it was read", "%s", c->name);
+		free(copy);
+		free(chunk);
+	}
+}
