@@ -235,6 +235,7 @@ static bool enter_range(struct export_io *io)
 	range->partial = (io->offset | io->len) % align;
 	range->inbox = reactor_inbox(io->reactor);
 	range->granted.fn = range_granted;
+	io->in_range = true;
 	return export_range_enter(&io->ex->ranges, range);
 }
 
@@ -278,8 +279,10 @@ static bool promises_sync(const struct export_io *io)
 
 void export_io_next(struct export_io *io, int status)
 {
-	if (!list_empty(&io->range.link))
+	if (io->in_range) {
+		io->in_range = false;
 		export_range_leave(&io->ex->ranges, &io->range);
+	}
 	if (!status) {
 		io->stage++;
 		start_stage(io);
@@ -310,7 +313,7 @@ void export_io_start(struct reactor *r, struct export_io *io)
 	io->need_sync = false;
 	io->stage = EXPORT_PREFLUSH;
 	list_init(&io->link);
-	list_init(&io->range.link);
+	io->in_range = false;
 	if (latched) {
 		io->stage = EXPORT_SYNC;
 		export_io_next_later(io, latched);

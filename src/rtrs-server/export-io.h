@@ -52,6 +52,7 @@ struct export_io {
 	bool need_sync;			/* FUA is for the SYNC stage */
 	int status;
 	void *bounce;
+	bool in_range;
 	struct export_range range;
 };
 

@@ -21,7 +21,7 @@ struct export_ranges {
 };
 
 struct export_range {
-	struct list link;
+	struct list link;		/* under the lock */
 	uint64_t start, end;		/* bytes, [start, end), whole blocks */
 	bool partial;
 	bool waiting;
