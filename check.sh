@@ -13,7 +13,8 @@ and the quickstart.  Exits with 1 when anything failed.
            runs, each in a directory of its own below build/full
   --help   show this
 
-FUZZ_SECONDS, SIM_SECONDS   how long each fuzz target and the simulation run with --full [60, 120]
+FUZZ_SECONDS   how long each fuzz target runs with --full [60]
+SIM_SEEDS      how many random runs of the simulation --full makes [20000]
 USAGE
 }
 
@@ -122,8 +123,8 @@ if [ $full = yes ]; then
 	configured tsan --enable-gcc-warnings --enable-sanitizers=thread && suite tsan "$dir" check
 	configured valgrind --enable-gcc-warnings && suite valgrind "$dir" check-valgrind
 	configured fuzz CC=clang --enable-fuzzers --enable-sanitizers=address,undefined &&
-		suite fuzz "$dir" check-fuzz "FUZZ_SECONDS=${FUZZ_SECONDS:-60}"
-	one simulation "$build/full/sim.log" make -C "$build" check-sim SIM_SECONDS="${SIM_SECONDS:-120}"
+		one fuzz "$dir/fuzz.log" make -C "$dir" check-fuzz "FUZZ_SECONDS=${FUZZ_SECONDS:-60}"
+	one simulation "$build/full/sim.log" env "SIM_SEEDS=${SIM_SEEDS:-20000}" "$build/test-sim-random"
 	one lint "$build/full/lint.log" make -C "$build" lint
 fi
 

@@ -14,7 +14,7 @@ without one a small ext4 image with real files is made.
   --keep   leave the servers running at the end, with the image on the exported disk
   --help   show this
 
-TMPDIR    where the copies are kept [/var/tmp]: needs twice the size of IMAGE
+TMPDIR    where the copies are kept [/var/tmp]: needs two to three times the size of IMAGE
 USAGE
 }
 
@@ -49,29 +49,16 @@ server_pid="" nbdkit_pid="" work=""
 cleanup() {
 	# nbdkit first: its session closes while the server is still there.
 	for pid in $nbdkit_pid $server_pid; do
-		kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
+		kill "$pid" 2>/dev/null
+		while kill -0 "$pid" 2>/dev/null; do
+			sleep 0.05
+		done
 	done
 	[ -z "$work" ] || rm -rf "$work"
 }
 trap cleanup EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
-
-# start LOG READY COMMAND...: run in the background; return when READY is a file that is not empty.
-start() {
-	local log=$1 ready=$2 deadline=$((SECONDS + 20))
-	shift 2
-	# In a session of its own, so that --keep survives the end of this terminal.
-	setsid "$@" </dev/null >"$log" 2>&1 &
-	started_pid=$!
-	until [ -s "$ready" ]; do
-		if ! kill -0 "$started_pid" 2>/dev/null || [ $SECONDS -gt $deadline ]; then
-			cat "$log" >&2
-			die "did not start: $*"
-		fi
-		sleep 0.05
-	done
-}
 
 # timed_copy NAME BYTES COMMAND...: sets $mb_per_s.
 timed_copy() {
@@ -82,6 +69,18 @@ timed_copy() {
 	"$@" || die "$name failed; log of rtrs-server: $(tail -n 5 "$work/rtrs-server.log")"
 	end=$(date +%s%N)
 	mb_per_s=$((bytes * 1000 / (end - begin + 1)))
+}
+
+# What a path needs to be part of a URI.
+percent_encode() {
+	local LC_ALL=C i c
+	for ((i = 0; i < ${#1}; i++)); do
+		c=${1:i:1}
+		case $c in
+		[A-Za-z0-9/._~-]) printf %s "$c" ;;
+		*) printf '%%%02X' "'$c" ;;
+		esac
+	done
 }
 
 # An ext4 image with programs of this machine as files; mke2fs -d needs no root and no mount.
@@ -120,30 +119,36 @@ else
 	make_image "$image"
 fi
 size=$(stat -L -c %s -- "$image") || exit 1
+if [ $((size % 512)) -ne 0 ]; then
+	# RNBD counts in sectors, and nbdcopy does not send a part of one.
+	echo "$size bytes are no multiple of 512: zeroes are added to a copy"
+	cp --sparse=always --reflink=auto -- "$image" "$work/padded" || exit 1
+	image=$work/padded
+	truncate -s %512 "$image" || exit 1
+	size=$(stat -c %s "$image") || exit 1
+fi
 
 heading "Start rtrs-server and nbdkit rtrs"
-# RNBD counts in sectors of 512 bytes.
 disk=$work/disk0.img
-truncate -s $(((size + 511) / 512 * 512)) "$disk" || exit 1
-# rtrs-server reports readiness on a descriptor once it listens.
-start_server() {
-	exec "$build/rtrs-server" --listen tcp://127.0.0.1:0 --ready-fd 9 "disk0=$disk_spec" 9>"$work/ready"
-}
+truncate -s "$size" "$disk" || exit 1
 # In an export ',' ends PATH, and '\' keeps what follows.
-disk_spec=${disk//\\/\\\\}
-disk_spec=${disk_spec//,/\\,}
-export build disk_spec work
-export -f start_server
-start "$work/rtrs-server.log" "$work/ready" bash -c start_server
-server_pid=$started_pid
-port=$(sed -n 's,.*tcp://127\.0\.0\.1:\([0-9]\{1\,5\}\).*,\1,p' "$work/rtrs-server.log" | head -n 1)
-[ -n "$port" ] || die "rtrs-server does not say its port: $(cat "$work/rtrs-server.log")"
+spec=${disk//\\/\\\\}
+spec=${spec//,/\\,}
+# In a session of its own, so that --keep survives the end of this terminal.  It writes a line to the
+# descriptor, and closes it, when it listens.
+mkfifo "$work/ready"
+setsid "$build/rtrs-server" --listen=tcp://127.0.0.1:0 --ready-fd=9 "disk0=$spec" \
+	</dev/null >"$work/rtrs-server.log" 2>&1 9>"$work/ready" &
+server_pid=$!
+disown
+read -r -t 20 _ <"$work/ready" || die "rtrs-server did not start: $(cat "$work/rtrs-server.log")"
+port=$(sed -n 's,^listening on tcp://127\.0\.0\.1:,,p' "$work/rtrs-server.log")
 sed 's/^/rtrs-server: /' "$work/rtrs-server.log"
-start "$work/nbdkit.log" "$work/nbdkit.pid" nbdkit -f -t 32 -U "$work/nbd.sock" \
-	-P "$work/nbdkit.pid" "$build/.libs/nbdkit-rtrs-plugin.so" server=127.0.0.1:"$port" export=disk0
-nbdkit_pid=$started_pid
-uri="nbd+unix:///?socket=${work//%/%25}/nbd.sock"
-uri=${uri// /%20}
+# It returns when it accepts connections, and goes on in the background.
+nbdkit -t 32 -U "$work/nbd.sock" -P "$work/nbdkit.pid" "$build/.libs/nbdkit-rtrs-plugin.so" \
+	server=127.0.0.1:"$port" export=disk0 </dev/null || die "nbdkit did not start"
+nbdkit_pid=$(cat "$work/nbdkit.pid")
+uri="nbd+unix:///?socket=$(percent_encode "$work/nbd.sock")"
 printf '$ nbdinfo "%s"\n' "$uri"
 nbdinfo "$uri" || die "nbdinfo failed"
 
@@ -155,7 +160,7 @@ timed_copy "copy out" "$size" nbdcopy --progress -- "$uri" "$work/out.img"
 out=$mb_per_s
 
 heading "Compare"
-sum_image=$(sha256sum <"$image") && sum_out=$(head -c "$size" "$work/out.img" | sha256sum) || exit 1
+sum_image=$(sha256sum <"$image") && sum_out=$(sha256sum <"$work/out.img") || exit 1
 printf 'sha256 of the image         %s\n' "${sum_image%% *}"
 printf 'sha256 of what came back    %s\n' "${sum_out%% *}"
 [ "$sum_image" = "$sum_out" ] || die "the copies differ"
@@ -171,9 +176,9 @@ with QEMU    qemu-img info "$uri"
 as a file    mkdir mnt && nbdfuse mnt "$uri"
 EOT
 if [ $keep = yes ]; then
-	rm -f "$work/out.img" "$work/image"
+	rm -f "$work/out.img" "$work/image" "$work/padded"
 	printf 'to stop      kill %d; sleep 1; kill %d; rm -r "%s"\n' "$nbdkit_pid" "$server_pid" "$work"
-	printf 'logs         %s\n' "$work/rtrs-server.log" "$work/nbdkit.log"
+	printf 'log          %s\n' "$work/rtrs-server.log"
 	nbdkit_pid="" server_pid="" work=""
 else
 	echo "to stop      nothing: it stops now.  With --keep it goes on running and says how to stop it."
