@@ -80,5 +80,11 @@ test_sim_random_LDADD = libsim.la
 test_sim_srv_SOURCES = %D%/test-sim-srv.c
 test_sim_srv_CPPFLAGS = $(libsim_la_CPPFLAGS)
 test_sim_srv_LDADD = libsim.la
+
+# For as long as one likes, from a seed that nobody has seen yet.
+SIM_SECONDS = 60
+.PHONY: check-sim
+check-sim: test-sim-random
+	SIM_SECONDS=$(SIM_SECONDS) SIM_SEED=$${SIM_SEED-$$(date +%s)} ./test-sim-random
 endif
 endif
