@@ -252,7 +252,11 @@ static int do_connect(struct fab_conn *conn, const void *private_data, size_t le
 {
 	struct sim_conn *c = to_conn(conn);
 
-	assert(c->state == SIM_RESOLVED && c->pd);
+	assert(c->pd && (c->state == SIM_RESOLVED || c->state == SIM_FAILED));
+	if (c->state == SIM_FAILED) {
+		cm_event(c, FAB_EVENT_UNREACHABLE, -ECONNRESET, NULL);
+		return 0;
+	}
 	c->state = SIM_CONNECTING;
 	c->peer_host = sim_host_by_addr(&conn->peer);
 	sim_event_at(&c->timer, sim_now_us() + SIM_CONNECT_TIMEOUT_MS * 1000ull);

@@ -685,6 +685,91 @@ static void test_sharing_rules(void)
 	world_destroy(w);
 }
 
+static void test_killed_client_frees_the_device(void)
+{
+	struct world_client *c2;
+	struct world_io *io;
+
+	start();
+	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, 1);
+	io = world_io_start(c, RNBD_OP_WRITE, 0, 4096, 1, false);
+	world_run_ms(w, 10);
+	world_client_kill(w, c, SIM_KILL_PROCESS);
+	/* Its last write is still in the storage: the device is not free before that has ended. */
+	CHECK(open_second("two", RNBD_ACCESS_RW, &c2) == -EPERM);
+	world_client_stop(w, c2);
+	sim_disk_release(world_disk(w));
+	world_run_ms(w, 10);
+	CHECK(open_second("two", RNBD_ACCESS_RW, &c2) == 0);
+	CHECK(world_write(c2, 0, 4096, 2) == 0);
+	CHECK(world_io_end(io, 0, 60000) == -EIO);
+	CHECK(world_read(c2, 0, 4096, 2) == 0);
+	world_destroy(w);
+}
+
+/* Nobody tells the server: the device is taken until heartbeats are missed. */
+static void test_client_that_lost_power(void)
+{
+	struct world_client *c2;
+
+	start();
+	world_client_kill(w, c, SIM_KILL_POWER);
+	CHECK(open_second("two", RNBD_ACCESS_RW, &c2) == -EPERM);
+	world_client_stop(w, c2);
+	world_run_ms(w, 36000);
+	CHECK(open_second("two", RNBD_ACCESS_RW, &c2) == 0);
+	world_destroy(w);
+}
+
+static void kill_client_now(void *arg)
+{
+	world_client_kill(w, arg, SIM_KILL_PROCESS);
+}
+
+/* A client dies at step @k of its connect; the next one must find everything free. */
+static void test_client_killed_at_each_step_of_connect(void)
+{
+	for (unsigned k = 1; k < 150; k += 2) {
+		struct world_client *c2;
+
+		w = world_create(k);
+		sim_shuffle(true);
+		world_server_start(w, NULL);
+		c = world_client_start(w, NULL);
+		sim_at_step(k, kill_client_now, c);
+		world_run_ms(w, 50);
+		CHECK(open_second("sess", RNBD_ACCESS_RW, &c2) == 0);
+		CHECK(world_write(c2, 0, 512, 8) == 0);
+		world_destroy(w);
+	}
+}
+
+static void restart_server_now(void *arg)
+{
+	world_server_kill(w, SIM_KILL_PROCESS);
+	world_server_start(w, NULL);
+}
+
+/* The server dies at step @k of a connect and a write and is back at once. */
+static void test_server_killed_at_each_step(void)
+{
+	for (unsigned k = 1; k < 250; k += 2) {
+		struct world_io *io;
+
+		w = world_create(k);
+		sim_shuffle(true);
+		world_server_start(w, NULL);
+		sim_at_step(k, restart_server_now, NULL);
+		c = world_client_start(w, NULL);
+		CHECK(wait_open(c, 1000) == 0);
+		io = world_io_start(c, RNBD_OP_WRITE, 0, 150000 / 512 * 512, 0x77, false);
+		CHECK(world_io_end(io, 0, 2000) == 0);
+		sim_at_step(0, NULL, NULL);
+		CHECK(world_read(c, 0, 150000 / 512 * 512, 0x77) == 0);
+		world_destroy(w);
+	}
+}
+
 static void test_session_loss_frees_the_device(void)
 {
 	struct world_client *c2;
@@ -727,6 +812,10 @@ int main(int argc, char **argv)
 		{ "restart-loses-nothing", test_restart_loses_nothing },
 		{ "failed-sync-is-latched", test_failed_sync_is_latched },
 		{ "sharing-rules", test_sharing_rules },
+		{ "killed-client-frees-the-device", test_killed_client_frees_the_device },
+		{ "client-that-lost-power", test_client_that_lost_power },
+		{ "client-killed-at-each-step-of-connect", test_client_killed_at_each_step_of_connect },
+		{ "server-killed-at-each-step", test_server_killed_at_each_step },
 		{ "session-loss-frees-the-device", test_session_loss_frees_the_device },
 	};
 

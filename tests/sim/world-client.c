@@ -99,11 +99,63 @@ void world_client_stop(struct world *w, struct world_client *c)
 	CHECK(list_empty(&c->ios));
 	c->closer = sim_fiber_start(client_close, c);
 	sim_leave(before);
+	world_client_reap(c);
+}
+
+void world_client_reap(struct world_client *c)
+{
 	CHECK(sim_run_until(fiber_ended, c->closer, 60000));
 	sim_fiber_free(c->closer);
 	list_del(&c->link);
 	free(c->device);
 	free(c);
+}
+
+/* ---- a client that was killed ---- */
+
+static bool ios_ended(void *arg)
+{
+	const struct world_client *c = arg;
+	const struct world_io *io;
+
+	list_for_each(io, &c->ios, link) {
+		if (!io->done)
+			return false;
+	}
+	return c->open_done;
+}
+
+static bool clt_ended(void *arg)
+{
+	struct world_client *c = arg;
+
+	return rnbd_clt_closed(&c->clt) && list_empty(&c->clt.devs);
+}
+
+/* Cut off from the world it can only give up: requests fail when the session has closed. */
+static void client_fall_apart(void *arg)
+{
+	struct world_client *c = arg;
+
+	rnbd_clt_close_start(&c->clt);
+	sim_fiber_wait(ios_ended, c);
+	if (!c->open.status)
+		rnbd_close(c->open.dev);
+	sim_fiber_wait(clt_ended, c);
+	CHECK(bitmap_weight(&c->clt.sess.slots.permits) == 0);
+	clt_svc_destroy(c->svc);
+	rnbd_clt_fini(&c->clt);
+}
+
+void world_client_kill(struct world *w, struct world_client *c, enum sim_kill how)
+{
+	struct sim_place before;
+
+	sim_kill(c->host->name, how);
+	world_note(w, "%s %s", c->host->name, how == SIM_KILL_POWER ? "loses power" : "killed");
+	before = sim_enter(c->host, c->epoch);
+	c->closer = sim_fiber_start(client_fall_apart, c);
+	sim_leave(before);
 }
 
 /* ---- requests ---- */

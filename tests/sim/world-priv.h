@@ -26,8 +26,12 @@ struct world_client {
 	struct rnbd_open_req open;
 	bool open_done;
 	struct list ios;
-	struct sim_fiber *closer;
+	struct sim_fiber *closer;	/* not NULL: killed, being taken apart */
 };
+
+/* ---- world-client.c ---- */
+/* Wait for the end of one that was killed, and free it. */
+void world_client_reap(struct world_client *c);
 
 /* ---- world-server.c ---- */
 /* Nothing of any server is left. */

@@ -50,8 +50,12 @@ void world_destroy(struct world *w)
 	struct world_client *c, *tmp;
 
 	sim_disk_release(w->disk);
-	list_for_each_safe(c, tmp, &w->clients, link)
-		world_client_stop(w, c);
+	list_for_each_safe(c, tmp, &w->clients, link) {
+		if (c->closer)
+			world_client_reap(c);
+		else
+			world_client_stop(w, c);
+	}
 	if (w->server)
 		world_server_stop(w);
 	CHECK(sim_run_until(all_quiet, w, END_MS));

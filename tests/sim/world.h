@@ -74,6 +74,10 @@ struct rnbd_dev *world_client_dev(struct world_client *c);
 struct sim_fiber *world_client_fiber(struct world_client *c, void (*fn)(void *arg), void *arg);
 /* Close device and session; returns when all is disconnected.  No request may be in flight. */
 void world_client_stop(struct world *w, struct world_client *c);
+/* The client's machine loses power, or its process (and all on that host) is killed.  Its requests
+ * end with an error behind the scenes; world_io_end() is still to be called for each.  @c is not to
+ * be used otherwise; its memory is given back by world_destroy(). */
+void world_client_kill(struct world *w, struct world_client *c, enum sim_kill how);
 
 /* ---- requests ---- */
 
