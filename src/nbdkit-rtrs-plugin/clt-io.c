@@ -110,7 +110,8 @@ static void con_send(struct clt_con *con, struct clt_slot *list)
 			      fab_conn_cause(con->fab));
 	else if (con->cid == 0)
 		clt_path_service(con->path);
-	else if (fab_need_rearm(con->fab))
+	/* A send completion can wait: nobody needs it before the answer. */
+	else if (fab_need_rearm(con->fab) & FAB_REARM_EVENTS)
 		clt_wait_con_kick(con);
 }
 

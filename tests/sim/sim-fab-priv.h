@@ -159,7 +159,7 @@ int sim_post_recv(struct fab_conn *conn, const struct ibv_recv_wr *wr);
 int sim_poll(struct fab_conn *conn, struct ibv_wc *wc, int n);
 int sim_conn_fd(const struct fab_conn *conn);
 int sim_arm(struct fab_conn *conn, short *events);
-bool sim_need_rearm(const struct fab_conn *conn);
+int sim_need_rearm(const struct fab_conn *conn);
 void sim_qp_init(struct sim_conn *c);
 void sim_qp_fini(struct sim_conn *c);
 /* A piece, an acknowledgement or a refusal arrived. */

@@ -519,9 +519,9 @@ int sim_arm(struct fab_conn *conn, short *events)
 	return 0;
 }
 
-bool sim_need_rearm(const struct fab_conn *conn)
+int sim_need_rearm(const struct fab_conn *conn)
 {
-	return false;
+	return 0;
 }
 
 static short qp_fd_ready(void *arg)

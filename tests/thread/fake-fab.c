@@ -359,9 +359,9 @@ static int fake_arm(struct fab_conn *conn, short *events)
 	return r;
 }
 
-static bool fake_need_rearm(const struct fab_conn *conn)
+static int fake_need_rearm(const struct fab_conn *conn)
 {
-	return false;
+	return 0;
 }
 
 static int fake_conn_fd(const struct fab_conn *conn)

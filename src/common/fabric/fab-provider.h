@@ -62,7 +62,7 @@ struct fab_provider {
 	int (*poll)(struct fab_conn *conn, struct ibv_wc *wc, int n);
 	int (*conn_fd)(const struct fab_conn *conn);
 	int (*arm)(struct fab_conn *conn, short *events);
-	bool (*need_rearm)(const struct fab_conn *conn);
+	int (*need_rearm)(const struct fab_conn *conn);
 	/* @cause: becomes fab_conn_cause() if it is the first; copied. */
 	void (*disconnect)(struct fab_conn *conn, const char *cause);
 	const char *(*conn_cause)(const struct fab_conn *conn);

@@ -308,7 +308,7 @@ int fab_arm(struct fab_conn *conn, short *events)
 	return conn->ops->arm(conn, events);
 }
 
-bool fab_need_rearm(const struct fab_conn *conn)
+int fab_need_rearm(const struct fab_conn *conn)
 {
 	return conn->ops->need_rearm(conn);
 }

@@ -231,10 +231,12 @@ int fab_conn_fd(const struct fab_conn *conn);
 /* Before sleeping: returns 0 with the poll(2) events to wait for on the descriptor, or 1 when there
  * is work already and fab_poll() is to be called again.  Polling thread. */
 int fab_arm(struct fab_conn *conn, short *events);
-/* True when what the last fab_arm() answered has become too little because of a post (tcp: the
- * socket is full and POLLOUT is needed, or a send completion waits to be polled).  Whoever posted
- * then wakes the sleeper to arm again.  Any thread. */
-bool fab_need_rearm(const struct fab_conn *conn);
+/* Not 0 when what the last fab_arm() answered has become too little because of a post.  Whoever
+ * posted then wakes the sleeper to arm again.  Any thread. */
+#define FAB_REARM_EVENTS 0x1		/* tcp: the socket is full and POLLOUT is needed, or broken */
+#define FAB_REARM_DONE 0x2		/* a send completion waits to be polled; who waits for the
+					 * peer's answer anyway may leave it there until then */
+int fab_need_rearm(const struct fab_conn *conn);
 
 /* Start to fail @conn: the peer is told, everything posted will flush, then drained.  Idempotent.
  * Any thread. */

@@ -262,13 +262,18 @@ static int arm(struct fab_conn *conn, short *events)
 	return 0;
 }
 
-static bool need_rearm(const struct fab_conn *conn)
+static int need_rearm(const struct fab_conn *conn)
 {
 	const struct tcp_tx *tx = &to_conn(conn)->tx;
-	int armed = atomic_load(&tx->armed);
+	int armed = atomic_load(&tx->armed), need = 0;
 
-	return armed && ((atomic_load(&tx->blocked) && !(armed & POLLOUT)) ||
-			 atomic_load(&tx->ndone) || atomic_load(&tx->error));
+	if (!armed)
+		return 0;
+	if ((atomic_load(&tx->blocked) && !(armed & POLLOUT)) || atomic_load(&tx->error))
+		need |= FAB_REARM_EVENTS;
+	if (atomic_load(&tx->ndone))
+		need |= FAB_REARM_DONE;
+	return need;
 }
 
 const struct fab_provider fab_tcp = {
