@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include <nbdkit-plugin.h>
@@ -23,7 +24,7 @@ const char conf_help[] =
 	"export=NAME                 export to open (default: what the client asks for)\n"
 	"transport=auto|tcp          how to reach the server (default: auto)\n"
 	"sessname=NAME               name of the session, no '.' or '/' (default: unique)\n"
-	"connections=N               connections for IO, 1..4095 (default: 1)\n"
+	"connections=N               for IO, 1..4095 (default: 2 per CPU, at most 8)\n"
 	"mode=rw|ro|migration        how to open the export (default: rw)\n"
 	"io-timeout=SECONDS|forever  how long requests wait for a server (default: 30)";
 
@@ -140,7 +141,7 @@ void conf_init(struct conf *conf)
 {
 	memset(conf, 0, sizeof(*conf));
 	conf->provider = fab_provider_find("tcp");
-	conf->connections = 1;
+	conf->connections = MIN(2 * (unsigned)get_nprocs(), 8u);
 	conf->mode = RNBD_ACCESS_RW;
 	conf->io_timeout_ms = CONF_IO_TIMEOUT_S * 1000;
 }

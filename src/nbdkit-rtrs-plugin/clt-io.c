@@ -39,12 +39,14 @@ static struct clt_slot *slot_take_all(_Atomic(struct clt_slot *) *head)
 	return list;
 }
 
-/* Back to its owner.  Nothing of @slot or its operation may be touched afterwards. */
-static void slot_finish(struct clt_slot *slot, int status)
+/* Back from @con to its owner.  Nothing of @slot or its operation may be touched afterwards. */
+static void slot_finish(struct clt_con *con, struct clt_slot *slot, int status)
 {
 	struct clt_op *op = slot->op;
 
+	atomic_store_explicit(&slot->state, 0, memory_order_relaxed);
 	slot->status = status;
+	atomic_fetch_sub(&con->inflight, 1);
 	slot_push(&op->finished, slot);
 	clt_wait_count(&op->waiter);
 }
@@ -91,13 +93,14 @@ static void con_send(struct clt_con *con, struct clt_slot *list)
 {
 	struct ibv_send_wr *head = NULL, **tail = &head;
 	struct clt_slot *next;
+	int err, rearm;
 
 	for (struct clt_slot *slot = list; slot; slot = next) {
 		int r = con->open ? slot_encode(slot, con) : CLT_AGAIN;
 
 		next = slot->next;
 		if (r) {
-			slot_finish(slot, r);
+			slot_finish(con, slot, r);
 			continue;
 		}
 		*tail = &slot->w.wr;
@@ -105,13 +108,16 @@ static void con_send(struct clt_con *con, struct clt_slot *list)
 	}
 	if (!head)
 		return;
-	if (fab_post_send(con->fab, head) < 0)
+	err = fab_post_send(con->fab, head);
+	rearm = err < 0 ? 0 : fab_need_rearm(con->fab);
+	if (err < 0)
 		clt_path_fail(con->path, -ECONNRESET, "connection %u: %s", con->cid,
 			      fab_conn_cause(con->fab));
 	else if (con->cid == 0)
 		clt_path_service(con->path);
-	/* A send completion can wait: nobody needs it before the answer. */
-	else if (fab_need_rearm(con->fab) & FAB_REARM_EVENTS)
+	/* RACE: a send completion can wait for the answer, unless that has overtaken it.  Counted
+	 * by the poller before it arms, which is before we were told to re-arm. */
+	else if ((rearm & FAB_REARM_EVENTS) || (rearm && atomic_load(&con->unsent)))
 		clt_wait_con_kick(con);
 }
 
@@ -129,6 +135,7 @@ static void send_unlock(struct clt_con *con)
 
 void clt_con_queue(struct clt_con *con, struct clt_slot *slot)
 {
+	atomic_fetch_add(&con->inflight, 1);
 	slot_push(&con->sendq, slot);
 }
 
@@ -177,18 +184,19 @@ static void con_wc_fail(struct clt_con *con, const char *what, const struct ibv_
 static void clt_wc_send(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc)
 {
 	struct clt_slot *slot = container_of(cqe, struct clt_slot, cqe);
+	struct clt_con *con = fab_conn_context(conn);
 	unsigned state;
 
 	/* A slot whose request was not signaled may carry another one by now. */
 	if (wc->status != IBV_WC_SUCCESS) {
-		con_wc_fail(fab_conn_context(conn), "a request", wc);
+		con_wc_fail(con, "a request", wc);
 		return;
 	}
 	state = atomic_fetch_and(&slot->state, ~CLT_SLOT_SENT);
 	assert(state & CLT_SLOT_SENT);
 	if (!(state & CLT_SLOT_ANSWER)) {
-		atomic_store_explicit(&slot->state, 0, memory_order_relaxed);
-		slot_finish(slot, slot->status);
+		atomic_fetch_sub(&con->unsent, 1);
+		slot_finish(con, slot, slot->status);
 	}
 }
 
@@ -218,10 +226,10 @@ static void con_answer(struct clt_con *con, uint32_t id, int status)
 
 	if (state & CLT_SLOT_SENT) {
 		slot->status = status;
-		return;
+		atomic_fetch_add(&con->unsent, 1);
+	} else {
+		slot_finish(con, slot, status);
 	}
-	atomic_store_explicit(&slot->state, 0, memory_order_relaxed);
-	slot_finish(slot, status);
 }
 
 static void con_imm(struct clt_con *con, __be32 imm)
@@ -352,16 +360,16 @@ int clt_con_poll(struct clt_con *con, int budget)
 	return n;
 }
 
-static void slot_fail_over(struct clt_slot *slot, const struct clt_path *path)
+static void slot_fail_over(struct clt_slot *slot, struct clt_path *path)
 {
 	unsigned state = atomic_load_explicit(&slot->state, memory_order_acquire);
 	unsigned key = state >> CLT_SLOT_KEY_SHIFT;
 
 	if (!state || key < path->cons[0].key || key > path->cons[path->ncons - 1].key)
 		return;
-	atomic_store_explicit(&slot->state, 0, memory_order_relaxed);
 	/* Answered, and only its send completion was flushed: that is an answer. */
-	slot_finish(slot, state & CLT_SLOT_ANSWER ? CLT_AGAIN : slot->status);
+	slot_finish(&path->cons[key - path->cons[0].key], slot,
+		   state & CLT_SLOT_ANSWER ? CLT_AGAIN : slot->status);
 }
 
 void clt_io_fail_over(struct clt_path *path)
@@ -369,6 +377,8 @@ void clt_io_fail_over(struct clt_path *path)
 	struct clt_sess *sess = path->sess;
 
 	clt_wait_batch_begin();
+	for (unsigned i = 0; i < path->ncons; i++)
+		atomic_store(&path->cons[i].unsent, 0);
 	for (unsigned i = 0; i < sess->slots.n; i++)
 		slot_fail_over(&sess->slots.slot[i], path);
 	slot_fail_over(&sess->ctl, path);

@@ -177,7 +177,8 @@ static void op_send(struct clt_op *op)
 		op->inflight++;
 		clt_con_queue(con, slot);
 	}
-	clt_con_flush(con);
+	if (con->cid == 0 || !clt_wait_con_awake(&con->wait))
+		clt_con_flush(con);
 }
 
 bool clt_op_step(struct clt_op *op)

@@ -32,6 +32,8 @@ struct clt_con {
 	bool open;			/* send lock: posts are possible */
 	/* poll side */
 	_Alignas(64) struct clt_wait_con wait;
+	atomic_uint unsent;		/* answered, and waiting for their send completion */
+	atomic_uint inflight;		/* slots between clt_con_queue() and their owners */
 	struct fab_cqe recv_cqe;	/* of all empty receives */
 	struct clt_recv *recvs;		/* NEW_RKEY: [nrecvs] */
 	struct ibv_mr *recvs_mr;

@@ -6,6 +6,8 @@
 
 #include "clt-path.h"
 
+#define CLT_LARGE (32u << 10)		/* bytes of a request that goes over a connection for large ones */
+
 struct clt_sess_conf {
 	const char *name;		/* rtrs_sessname_ok() */
 	struct fab_addr src, dst;	/* src.len 0: any */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the sleeping: futexes of waiters, ppoll() of leaders, and who leads.  Threads of nbdkit;
- * the service thread for clt_wait_con_take() and its kin.  Nothing here fails.
+/* Owns the sleeping: futexes of waiters, ppoll() of leaders, who leads, and the poller threads.
+ * Threads of nbdkit; the service thread for clt_wait_con_take() and its kin.  Only
+ * clt_wait_con_init() can fail.
  *
  * The futex word of a waiter: counts in steps of WORD_COUNT (they wrap), and flags below.  Who adds
  * news clears the sleep flags in the same instruction and so is the only one that wakes.
@@ -29,6 +30,8 @@
 
 #define POLL_BUDGET 64
 #define BATCH 64
+#define POLLER_MIN 3			/* followers, for the poller to get the role */
+#define POLLER_ROUNDS 16		/* with few waiters, for it to give it away */
 
 static _Thread_local struct {
 	unsigned depth, n;
@@ -46,7 +49,7 @@ void clt_waiter_init(struct clt_waiter *w, void (*fn)(struct clt_waiter *w))
 {
 	atomic_init(&w->word, 0);
 	w->settled = 0;
-	w->kick_fd = -1;
+	atomic_init(&w->kick_fd, -1);
 	w->fn = fn;
 	list_init(&w->link);
 }
@@ -84,10 +87,11 @@ void clt_wait_batch_end(void)
 static void waiter_tell(struct clt_waiter *w, unsigned count, unsigned flags)
 {
 	void (*fn)(struct clt_waiter *w) = w->fn;
-	int kick_fd = w->kick_fd;
 	unsigned old = atomic_load(&w->word), new;
+	int kick_fd;
 
 	do {
+		kick_fd = atomic_load(&w->kick_fd);	/* ORDER: after WORD_POLLS was seen */
 		new = ((old + count) | flags) & ~(WORD_SLEEPS | WORD_POLLS);
 	} while (!atomic_compare_exchange_weak(&w->word, &old, new));
 
@@ -157,26 +161,44 @@ unsigned clt_wait_hint(void)
 
 /* ---- the poll role ---- */
 
+static void *poller_main(void *arg);
+
 int clt_wait_con_init(struct clt_con *con)
 {
 	struct clt_wait_con *wc = &con->wait;
+	int r;
 
 	wc->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (wc->kick_fd < 0)
 		return -errno;
 	pthread_mutex_init(&wc->lock, NULL);
 	list_init(&wc->followers);
+	wc->nfollowers = 0;
 	wc->leader = NULL;
 	wc->svc_has = true;
 	wc->svc_wants = false;
 	atomic_init(&wc->asleep, 0);
+	atomic_init(&wc->stop, false);
+	clt_waiter_init(&wc->poller, NULL);
+	r = -pthread_create(&wc->thread, NULL, poller_main, con);
+	if (r < 0) {
+		close(wc->kick_fd);
+		pthread_mutex_destroy(&wc->lock);
+		return r;
+	}
+	pthread_setname_np(wc->thread, "rtrs-poll");
 	return 0;
 }
 
 void clt_wait_con_fini(struct clt_con *con)
 {
-	close(con->wait.kick_fd);
-	pthread_mutex_destroy(&con->wait.lock);
+	struct clt_wait_con *wc = &con->wait;
+
+	atomic_store(&wc->stop, true);
+	clt_wait_look(&wc->poller);
+	pthread_join(wc->thread, NULL);
+	close(wc->kick_fd);
+	pthread_mutex_destroy(&wc->lock);
 }
 
 /* Give the role to the first follower that still sleeps, or leave it free.  Lock held; returns
@@ -186,12 +208,12 @@ static struct clt_waiter *role_pass(struct clt_wait_con *wc)
 	struct clt_waiter *w;
 
 	wc->leader = NULL;
+	if (wc->nfollowers >= POLLER_MIN)
+		return wc->leader = &wc->poller;
 	list_for_each(w, &wc->followers, link) {
 		if (has_news(w))
 			continue;
-		list_del(&w->link);
-		wc->leader = w;
-		return w;
+		return wc->leader = w;
 	}
 	return NULL;
 }
@@ -284,11 +306,12 @@ static void lead_sleep(struct clt_con *con, struct clt_waiter *w, short events)
 	unsigned word = atomic_load(&w->word);
 	eventfd_t n;
 
-	w->kick_fd = wc->kick_fd;
+	atomic_store(&w->kick_fd, wc->kick_fd);
 	do {
 		if (word_has_news(word, w))
 			return;
 	} while (!atomic_compare_exchange_weak(&w->word, &word, word | WORD_POLLS));
+	atomic_store(&wc->awake, false);
 	atomic_store(&wc->asleep, 1);
 	if (!atomic_load(&con->sendq) && clt_path_is_up(con->path))
 		poll(fds, 2, -1);
@@ -296,6 +319,58 @@ static void lead_sleep(struct clt_con *con, struct clt_waiter *w, short events)
 	atomic_fetch_and(&w->word, ~WORD_POLLS);
 	if (fds[1].revents & POLLIN)
 		eventfd_read(wc->kick_fd, &n);
+}
+
+/* The poller may go when nothing is in flight.
+ * RACE: who sends counts it in con->inflight first and then looks at @polled (role_wait). */
+static bool poller_leave(struct clt_con *con)
+{
+	struct clt_wait_con *wc = &con->wait;
+
+	atomic_store(&wc->polled, false);
+	if (!atomic_load(&con->inflight) || !clt_path_is_up(con->path))
+		return true;
+	atomic_store(&wc->polled, true);
+	return false;
+}
+
+/* Poll for all while there are many.  Thread of the poller. */
+static void poll_for_many(struct clt_con *con)
+{
+	struct clt_wait_con *wc = &con->wait;
+	unsigned few = 0;
+	short events;
+	int n = 0;
+
+	atomic_store(&wc->polled, true);
+	while (n >= 0 && clt_path_is_up(con->path)) {
+		atomic_store(&wc->awake, true);
+		n = clt_con_poll(con, POLL_BUDGET);
+		clt_con_flush(con);
+		if (n > 0)
+			few = n < POLLER_MIN && atomic_load(&con->inflight) < POLLER_MIN ? few + 1 : 0;
+		else if (n == 0 && fab_arm(con->fab, &events) == 0)
+			lead_sleep(con, &wc->poller, events);
+		if (few >= POLLER_ROUNDS && poller_leave(con))
+			break;
+	}
+	atomic_store(&wc->polled, false);
+	atomic_store(&wc->awake, false);
+	clt_con_flush(con);
+	role_leave(con);
+}
+
+static void *poller_main(void *arg)
+{
+	struct clt_con *con = arg;
+	struct clt_wait_con *wc = &con->wait;
+
+	while (!atomic_load(&wc->stop)) {
+		waiter_sleep(&wc->poller);
+		if (atomic_fetch_and(&wc->poller.word, ~WORD_LEAD) & WORD_LEAD)
+			poll_for_many(con);
+	}
+	return NULL;
 }
 
 /* Poll for all until @w has news or the path is lost. */
@@ -320,6 +395,10 @@ static bool role_wait(struct clt_con *con, struct clt_waiter *w)
 {
 	struct clt_wait_con *wc = &con->wait;
 
+	if (atomic_load(&wc->polled)) {
+		waiter_sleep(w);
+		return false;
+	}
 	pthread_mutex_lock(&wc->lock);
 	if (!wc->leader && !wc->svc_has && !wc->svc_wants && clt_path_is_up(con->path)) {
 		wc->leader = w;
@@ -327,12 +406,14 @@ static bool role_wait(struct clt_con *con, struct clt_waiter *w)
 		return true;
 	}
 	list_add_tail(&wc->followers, &w->link);
+	wc->nfollowers++;
 	pthread_mutex_unlock(&wc->lock);
 
 	waiter_sleep(w);
 
 	pthread_mutex_lock(&wc->lock);
 	list_del(&w->link);
+	wc->nfollowers--;
 	pthread_mutex_unlock(&wc->lock);
 	return atomic_fetch_and(&w->word, ~WORD_LEAD) & WORD_LEAD;
 }

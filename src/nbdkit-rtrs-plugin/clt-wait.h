@@ -16,8 +16,12 @@
  * POLL ROLE.  One per IO connection: who may call clt_con_poll() on it.  The first waiter with
  * something in flight takes it (leader), polls for all, sleeps in ppoll() on the descriptor, and
  * when it has its own answer hands the role to exactly one waiter that still sleeps (follower).
- * With no waiter the role is free; the service loop learns of hang-ups only.  After a failure the
- * service loop takes the role for good and drains.  Connection 0 belongs to the service loop. */
+ * When many follow, handing over at each answer costs more than it saves: a thread of the
+ * connection, the poller, takes the role until few are left.  While it is awake requests are only
+ * queued, and it sends them together; its followers sleep without a lock.  4k at QD32: 5 context
+ * switches per request became 2.5, and the CPU time of both ends went from 26 to 17 us.
+ * With no waiter the role is free, or with a sleeping poller; the service loop learns of hang-ups
+ * only.  After a failure it takes the role for good and drains.  Connection 0 belongs to it. */
 #ifndef CLT_WAIT_H
 #define CLT_WAIT_H
 
@@ -33,7 +37,7 @@ struct clt_op;
 struct clt_waiter {
 	atomic_uint word;		/* the futex: see clt-wait.c */
 	unsigned settled;		/* owner: counts that were matched with slots */
-	int kick_fd;			/* leader: wakes it in ppoll() */
+	atomic_int kick_fd;		/* leader: wakes it in ppoll() */
 	void (*fn)(struct clt_waiter *w);
 	struct list link;		/* wait_con.followers */
 };
@@ -42,7 +46,13 @@ struct clt_wait_con {
 	pthread_mutex_t lock;		/* leader, followers, svc_*; innermost lock */
 	struct clt_waiter *leader;
 	struct list followers;
+	unsigned nfollowers;
 	bool svc_has, svc_wants;
+	struct clt_waiter poller;	/* a follower by trade */
+	pthread_t thread;
+	atomic_bool stop;
+	atomic_bool polled;		/* the poller has the role until nothing is in flight */
+	atomic_bool awake;		/* it will send what is queued before it sleeps */
 	atomic_int asleep;		/* the leader is in, or about to enter, ppoll() */
 	int kick_fd;			/* wakes it there */
 };
@@ -82,5 +92,11 @@ void clt_wait_con_release(struct clt_con *con);
 /* Make a leader that sleeps in ppoll() look at @con again (fab_need_rearm, failure).  Any thread;
  * does nothing when nobody sleeps there. */
 void clt_wait_con_kick(struct clt_con *con);
+
+/* The thread that polls @con is awake and will call clt_con_flush() before it sleeps. */
+static inline bool clt_wait_con_awake(struct clt_wait_con *wc)
+{
+	return atomic_load(&wc->awake);
+}
 
 #endif

@@ -135,6 +135,7 @@ static void world(unsigned depth, int new_rkey, unsigned connections, bool cut)
 	check(!rnbd_zero(dev, AREA, 0, true, false));
 	check(!rnbd_read(dev, buf, sizeof(buf), 0) && !memcmp(buf, zero, sizeof(buf)));
 	run(pieces, cut);
+	check(!rnbd_flush(dev));	/* a reconnect that a late cut began is over */
 	check(fake_live_keys() == 0);
 	session_close();
 	fake_stop();
