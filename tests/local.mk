@@ -30,6 +30,7 @@ SHELL_TESTS = \
 	%D%/test-reboot-flush.sh \
 	%D%/test-sd-notify.sh \
 	%D%/test-server-bad-input.sh \
+	%D%/test-server-no-descriptors.sh \
 	%D%/test-server-restart.sh \
 	%D%/test-sharing.sh \
 	%D%/test-sigstop.sh \

@@ -144,8 +144,10 @@ int reactor_create(const char *name, unsigned ring_entries, struct reactor **out
 	struct reactor *r = calloc(1, sizeof(*r));
 	int rc;
 
-	if (!r)
+	if (!r) {
+		log_err(name, "out of memory");
 		return -ENOMEM;
+	}
 	snprintf(r->name, sizeof(r->name), "%s", name);
 	list_init(&r->tasks);
 	list_init(&r->ready);
@@ -153,8 +155,10 @@ int reactor_create(const char *name, unsigned ring_entries, struct reactor **out
 	timers_init(&r->timers);
 	r->stop_msg.fn = stop_msg;
 	rc = inbox_init(&r->inbox);
-	if (rc)
+	if (rc) {
+		log_err(r->name, "cannot create an eventfd: %s", strerror(-rc));
 		goto err_free;
+	}
 	rc = ring_init(r->name, &r->ring, ring_entries);
 	if (rc)
 		goto err_inbox;
@@ -173,6 +177,8 @@ void reactor_destroy(struct reactor *r)
 	if (!r)
 		return;
 	assert(!r->storage);
+	/* A stop that came when the thread had already ended, or never ran. */
+	inbox_run(&r->inbox);
 	/* Only the inbox is watched still; closing the ring ends that. */
 	io_uring_queue_exit(&r->ring);
 	free(r->inbox_watch.impl);

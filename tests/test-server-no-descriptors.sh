@@ -1,0 +1,22 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Too few descriptors to start, from hardly one to nearly enough: each time one line says why, and
+# the status is 1, whatever part of the start it was, on whatever thread.
+. ./tests/functions.sh
+requires_server
+requires_plain_build
+
+truncate -s 1M "$tmp/disk"
+failed=0
+for n in $(seq 6 19); do
+	status=0
+	# Started enough, it would run for ever.
+	(ulimit -n "$n" && exec timeout 20 "$RTRS_SERVER" --listen tcp://127.0.0.1:0 --threads 4 \
+		"disk=$tmp/disk") >"$tmp/out" 2>&1 || status=$?
+	cat "$tmp/out"
+	[ "$status" != 124 ] || break
+	[ "$status" = 1 ] || fail "with $n descriptors: status $status, expected 1"
+	[ "$(grep -c 'error: ' "$tmp/out")" = 1 ] || fail "with $n descriptors: not one error line"
+	failed=$((failed + 1))
+done
+[ "$failed" -gt 5 ] || fail "only $failed starts failed: the limits do not reach"
