@@ -25,7 +25,9 @@
 #include "srv-sess.h"
 #include "util.h"
 
-static struct log_limit path_limit = LOG_LIMIT_INIT(20, 10000);
+/* Why a path ended is worth more lines than that somebody came or went. */
+static struct log_limit down_limit = LOG_LIMIT_INIT(1000, 10000);
+static struct log_limit setup_limit = LOG_LIMIT_INIT(20, 10000);
 
 static void path_event(struct srv_path *path, enum srv_path_event event);
 
@@ -185,9 +187,10 @@ void srv_path_fail(struct srv_path *path, const char *fmt, ...)
 		vsnprintf(cause, sizeof(cause), fmt, ap);
 		va_end(ap);
 		if (path->state == SRV_PATH_CONNECTED)
-			srv_log_access(path->name, "path down: %s", cause);
+			log_limited(&down_limit, LOG_LEVEL_INFO, path->name, "path down: %s",
+				    cause);
 		else
-			log_limited(&path_limit, LOG_LEVEL_INFO, path->name,
+			log_limited(&setup_limit, LOG_LEVEL_INFO, path->name,
 				    "path not set up: %s", cause);
 	}
 	path_event(path, SRV_PATH_EV_FAIL);
