@@ -55,7 +55,7 @@ static void in_info_req(void)
 	int fd = raw_connect();
 
 	raw_handshake(fd);
-	raw_send(fd, buf, raw_info_frame(buf) / 2);
+	raw_send(fd, buf, raw_info_frame(buf, 0) / 2);
 }
 
 static void before_info_rsp(void)
@@ -64,7 +64,7 @@ static void before_info_rsp(void)
 	int fd = raw_connect();
 
 	raw_handshake(fd);
-	raw_send(fd, buf, raw_info_frame(buf));
+	raw_send(fd, buf, raw_info_frame(buf, 0));
 }
 
 static void in_service(void)
@@ -171,7 +171,7 @@ static void dribble(void)
 	for (size_t i = 0; i < len; i++)
 		raw_send(fd, buf + i, 1);
 	raw_expect_accept(fd);
-	len = raw_info_frame(buf);
+	len = raw_info_frame(buf, 0);
 	for (size_t i = 0; i < len; i++)
 		raw_send(fd, buf + i, 1);
 	raw_expect_info(fd, &chunks);
@@ -347,7 +347,7 @@ static void silent_in_info(void)
 	int fd = raw_connect();
 
 	raw_handshake(fd);
-	raw_send(fd, buf, raw_info_frame(buf) - 1);
+	raw_send(fd, buf, raw_info_frame(buf, 0) - 1);
 	expect_end_within(fd, 60);
 }
 

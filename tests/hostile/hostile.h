@@ -49,7 +49,7 @@ struct hgroup {
 				      .size = sizeof((table_)[0]), .run = run_ }
 
 extern const struct hgroup conn_cases, order_cases, info_cases, req_cases, rnbd_cases, dev_cases,
-	tcp_cases, vanish_cases, comeback_cases, slow_cases;
+	tcp_cases, vanish_cases, comeback_cases, meanwhile_cases, slow_cases;
 
 /* Outcomes beside 0 and negative errnos of an answer. */
 #define HCLOSED 1			/* the path was closed without an answer */
@@ -102,6 +102,8 @@ struct hpath {
 	struct rnbd_dev_info dev;	/* of hpath_open() */
 };
 
+/* In a child of a case's process: begin anew, the connections are the parent's. */
+void kit_forget(void);
 /* Fresh uuids and a fresh name; two connections.  Never freed. */
 struct hpath *hpath_new(void);
 

@@ -233,6 +233,12 @@ static void random_bytes(void *p, size_t len)
 	expect(getrandom(p, len, 0) == (ssize_t)len);
 }
 
+void kit_forget(void)
+{
+	cm = NULL;
+	npaths = 0;
+}
+
 struct hpath *hpath_new(void)
 {
 	struct hpath *p = calloc(1, sizeof(*p));

@@ -4,6 +4,7 @@ check_PROGRAMS += %D%/hostile
 %C%_hostile_SOURCES = \
 	%D%/cases-dev.c \
 	%D%/cases-life.c \
+	%D%/cases-meanwhile.c \
 	%D%/cases-req.c \
 	%D%/cases-rnbd.c \
 	%D%/cases-setup.c \

@@ -44,6 +44,11 @@ void raw_send(int fd, const void *buf, size_t len)
 		die("send of %zu bytes: %s", len, strerror(errno));
 }
 
+bool raw_try_send(int fd, const void *buf, size_t len)
+{
+	return send(fd, buf, len, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)len;
+}
+
 void raw_expect_end(int fd)
 {
 	uint64_t deadline = hdeadline();
@@ -106,13 +111,13 @@ size_t raw_connect_frame(uint8_t *buf)
 	return frame(buf, &f, &m);
 }
 
-size_t raw_info_frame(uint8_t *buf)
+size_t raw_info_frame(uint8_t *buf, unsigned n)
 {
 	const struct tcp_frame f = { .op = TCP_FRAME_SEND, .length = sizeof(struct rtrs_msg_info_req) };
 	struct rtrs_msg_info_req m;
 	char name[64];
 
-	snprintf(name, sizeof(name), "raw-%d", (int)getpid());
+	snprintf(name, sizeof(name), "raw-%d-%u", (int)getpid(), n);
 	rtrs_info_req_encode(&m, name);
 	return frame(buf, &f, &m);
 }
@@ -149,10 +154,15 @@ void raw_expect_info(int fd, struct rtrs_region *chunks)
 	chunks->len = le32_get(rsp.m.desc[0].len);
 }
 
-void raw_info(int fd, struct rtrs_region *chunks)
+void raw_info_named(int fd, unsigned n, struct rtrs_region *chunks)
 {
 	uint8_t buf[RAW_FRAME_MAX];
 
-	raw_send(fd, buf, raw_info_frame(buf));
+	raw_send(fd, buf, raw_info_frame(buf, n));
 	raw_expect_info(fd, chunks);
+}
+
+void raw_info(int fd, struct rtrs_region *chunks)
+{
+	raw_info_named(fd, 0, chunks);
 }
