@@ -125,3 +125,35 @@ EXTRA_DIST += tests/check-layers.sh tests/test-check-layers.sh
 %C%_test_srv_pool_crit_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_test_srv_pool_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_srv_pool_crit_LDADD = librtrssrv.la $(CRITERION_LIBS) $(ZLIB_LIBS)
+
+# The client's parts; what they need of clt-wait.h and the fabric stands in the test.
+CLT_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/nbdkit-rtrs-plugin
+UNIT_TESTS += \
+	%D%/test-clt-fsm.crit \
+	%D%/test-clt-op.crit \
+	%D%/test-rnbd-rmw.crit \
+	$(NULL)
+%C%_test_clt_fsm_crit_SOURCES = %D%/test-clt-fsm.c %D%/unit.h
+%C%_test_clt_fsm_crit_CPPFLAGS = $(CLT_CPPFLAGS)
+%C%_test_clt_fsm_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_clt_fsm_crit_LDADD = libclt.la $(CRITERION_LIBS)
+%C%_test_clt_op_crit_SOURCES = %D%/test-clt-op.c %D%/unit.h
+%C%_test_clt_op_crit_CPPFLAGS = $(CLT_CPPFLAGS)
+%C%_test_clt_op_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_clt_op_crit_LDADD = libclt.la libfab.la libbase.la libclock.la $(CRITERION_LIBS)
+%C%_test_rnbd_rmw_crit_SOURCES = %D%/test-rnbd-rmw.c %D%/unit.h
+%C%_test_rnbd_rmw_crit_CPPFLAGS = $(CLT_CPPFLAGS)
+%C%_test_rnbd_rmw_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_rnbd_rmw_crit_LDADD = libclt.la $(CRITERION_LIBS)
+
+if BUILD_PLUGIN
+UNIT_TESTS += %D%/test-clt-conf.crit
+endif
+%C%_test_clt_conf_crit_SOURCES = \
+	%D%/test-clt-conf.c \
+	%D%/unit.h \
+	src/nbdkit-rtrs-plugin/clt-conf.c \
+	$(NULL)
+%C%_test_clt_conf_crit_CPPFLAGS = $(CLT_CPPFLAGS)
+%C%_test_clt_conf_crit_CFLAGS = $(UNIT_CFLAGS) $(NBDKIT_CFLAGS)
+%C%_test_clt_conf_crit_LDADD = libfab.la librtrs.la libbase.la libclock.la $(CRITERION_LIBS)

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The plugin's parameters: what is taken, and that each mistake names its key and its value. */
+#include <stdarg.h>
+
+#include "unit.h"
+
+#include "clock.h"
+#include "clt-conf.h"
+#include "rtrs-msg.h"
+
+/* nbdkit's side. */
+void nbdkit_error(const char *fs, ...);
+void nbdkit_debug(const char *fs, ...);
+
+static char error[512];
+
+void nbdkit_error(const char *fs, ...)
+{
+	va_list ap;
+
+	va_start(ap, fs);
+	vsnprintf(error, sizeof(error), fs, ap);
+	va_end(ap);
+}
+
+void nbdkit_debug(const char *fs, ...)
+{
+}
+
+static struct conf conf;
+
+static void setup(void)
+{
+	conf_init(&conf);
+	error[0] = '\0';
+}
+
+TestSuite(clt_conf, .init = setup);
+
+Test(clt_conf, defaults)
+{
+	cr_assert_eq(conf_set(&conf, "server", "127.0.0.1"), 0);
+	cr_assert_eq(conf_complete(&conf), 0);
+	cr_assert_eq(fab_addr_port(&conf.dst), RTRS_PORT);
+	cr_assert_eq(conf.io_timeout_ms, 30000u);
+	cr_assert_eq(conf.mode, RNBD_ACCESS_RW);
+	cr_assert(conf.connections >= 1 && conf.connections <= 8);
+	cr_assert_null(conf.export_name);
+}
+
+Test(clt_conf, values)
+{
+	cr_assert_eq(conf_set(&conf, "server", "127.0.0.1:7"), 0);
+	cr_assert_eq(conf_set(&conf, "export", "disk0"), 0);
+	cr_assert_eq(conf_set(&conf, "transport", "tcp"), 0);
+	cr_assert_eq(conf_set(&conf, "sessname", "s"), 0);
+	cr_assert_eq(conf_set(&conf, "connections", "4095"), 0);
+	cr_assert_eq(conf_set(&conf, "mode", "migration"), 0);
+	cr_assert_eq(conf_set(&conf, "io-timeout", "forever"), 0);
+	cr_assert_eq(conf_complete(&conf), 0);
+	cr_assert_eq(fab_addr_port(&conf.dst), 7);
+	cr_assert_str_eq(conf.export_name, "disk0");
+	cr_assert_str_eq(conf.sessname, "s");
+	cr_assert_eq(conf.connections, 4095u);
+	cr_assert_eq(conf.mode, RNBD_ACCESS_MIGRATION);
+	cr_assert_eq(conf.io_timeout_ms, CLOCK_NEVER);
+}
+
+Test(clt_conf, mistakes)
+{
+	static const struct { const char *key, *value; } cases[] = {
+		{ "server", "" }, { "export", "" }, { "transport", "rdma" }, { "transport", "x" },
+		{ "sessname", "a/b" }, { "sessname", "a.b" }, { "sessname", "" },
+		{ "connections", "0" }, { "connections", "4096" }, { "connections", "-1" },
+		{ "connections", "1x" }, { "connections", "" }, { "connections", " 1" },
+		{ "connections", "99999999999999999999" }, { "mode", "RW" }, { "mode", "" },
+		{ "io-timeout", "-1" }, { "io-timeout", "4294967296" }, { "io-timeout", "1s" },
+	};
+
+	for_each_case(c, cases) {
+		setup();
+		cr_assert_eq(conf_set(&conf, c->key, c->value), -1, "%s=%s", c->key, c->value);
+		cr_assert(strstr(error, c->key), "%s=%s: %s", c->key, c->value, error);
+		cr_assert(strstr(error, c->value), "%s=%s: %s", c->key, c->value, error);
+	}
+	setup();
+	cr_assert_eq(conf_set(&conf, "colour", "red"), -1);
+	cr_assert(strstr(error, "colour"));
+	setup();
+	cr_assert_eq(conf_complete(&conf), -1);
+	cr_assert(strstr(error, "server="));
+	cr_assert_eq(conf_set(&conf, "server", "a"), 0);
+	cr_assert_eq(conf_set(&conf, "server", "b"), -1);
+	cr_assert(strstr(error, "twice"));
+}
+
+Test(clt_conf, session_names)
+{
+	char a[RTRS_NAME_MAX], b[RTRS_NAME_MAX];
+
+	conf_sessname(&conf, a);
+	conf_sessname(&conf, b);
+	cr_assert(rtrs_sessname_ok(a));
+	cr_assert(strcmp(a, b), "two made-up names are the same: %s", a);
+	cr_assert_eq(conf_set(&conf, "sessname", "mine"), 0);
+	conf_sessname(&conf, a);
+	cr_assert_str_eq(a, "mine");
+}

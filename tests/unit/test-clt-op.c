@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How an operation is cut into parts, over how many permits at once, and how it ends. */
+#include <errno.h>
+
+#include "unit.h"
+
+#include "clt-sess.h"
+
+/* ---- a session without a fabric: what is queued is listed here ---- */
+
+static struct clt_sess sess;
+static struct clt_con con;
+static struct clt_slot *queued[1024];
+static unsigned nqueued, nlooks;
+static bool up, expired;
+
+void clt_con_queue(struct clt_con *to, struct clt_slot *slot)
+{
+	cr_assert_eq(to, &con);
+	queued[nqueued++] = slot;
+}
+
+void clt_con_flush(struct clt_con *to)
+{
+}
+
+struct clt_con *clt_sess_pick(struct clt_sess *s, const struct clt_op *op)
+{
+	return up ? &con : NULL;
+}
+
+bool clt_sess_expired(const struct clt_sess *s)
+{
+	return expired;
+}
+
+void clt_waiter_init(struct clt_waiter *w, void (*fn)(struct clt_waiter *w))
+{
+}
+
+void clt_wait_look(struct clt_waiter *w)
+{
+	nlooks++;
+}
+
+void clt_wait_settle(struct clt_waiter *w, unsigned n)
+{
+}
+
+void clt_wait_batch_begin(void)
+{
+}
+
+void clt_wait_batch_end(void)
+{
+}
+
+static void world(unsigned permits, uint32_t max_io)
+{
+	memset(&sess, 0, sizeof(sess));
+	memset(&con, 0, sizeof(con));
+	con.cid = 1;
+	con.path = &sess.path;
+	sess.path.sess = &sess;
+	list_init(&sess.permit_waiters);
+	list_init(&sess.up_waiters);
+	pthread_mutex_init(&sess.lock, NULL);
+	cr_assert_eq(clt_slots_init(&sess.slots, permits), 0);
+	atomic_store(&sess.max_io_size, max_io);
+	nqueued = nlooks = 0;
+	up = true;
+	expired = false;
+}
+
+static uint8_t buf[1 << 20];
+
+static void start(struct clt_op *op, uint64_t len)
+{
+	memset(op, 0, sizeof(*op));
+	op->sess = &sess;
+	op->dir = RTRS_DIR_WRITE;
+	op->buf = buf;
+	op->len = len;
+	op->part_max = 1u << 31;
+	clt_op_start(op, NULL);
+}
+
+static void answer(struct clt_slot *slot, int status)
+{
+	slot->status = status;
+	slot->next = atomic_load(&slot->op->finished);
+	atomic_store(&slot->op->finished, slot);
+}
+
+static void expect_all_free(void)
+{
+	cr_assert_eq(bitmap_weight(&sess.slots.permits), 0u);
+	clt_slots_fini(&sess.slots);
+}
+
+Test(clt_op, parts_cover_the_request_once)
+{
+	static const struct { uint64_t len; uint32_t max; unsigned parts; uint32_t last; } cases[] = {
+		{ 512, 4096, 1, 512 }, { 4096, 4096, 1, 4096 }, { 4608, 4096, 2, 512 },
+		{ 1 << 20, 131072, 8, 131072 }, { 131072, 122880, 2, 8192 },
+	};
+
+	for_each_case(k, cases) {
+		struct clt_op op;
+		uint64_t off = 0;
+
+		world(64, k->max);
+		start(&op, k->len);
+		cr_assert_not(clt_op_step(&op));
+		cr_assert_eq(nqueued, k->parts);
+		for (unsigned i = 0; i < nqueued; i++) {
+			cr_assert_eq(queued[i]->off, off);
+			off += queued[i]->len;
+			answer(queued[i], 0);
+		}
+		cr_assert_eq(off, k->len);
+		cr_assert_eq(queued[nqueued - 1]->len, k->last);
+		cr_assert(clt_op_step(&op));
+		cr_assert_eq(op.status, 0);
+		expect_all_free();
+	}
+}
+
+Test(clt_op, one_part_without_data)
+{
+	struct clt_op op;
+
+	world(4, 4096);
+	start(&op, 0);
+	op.buf = NULL;
+	cr_assert_not(clt_op_step(&op));
+	cr_assert_eq(nqueued, 1u);
+	answer(queued[0], 0);
+	cr_assert(clt_op_step(&op));
+	expect_all_free();
+}
+
+/* A large request takes a quarter of the permits at a time, and goes on as answers come. */
+Test(clt_op, bounded)
+{
+	struct clt_op op;
+
+	world(32, 512);
+	start(&op, 512 * 100);
+	for (unsigned i = 0; i < 100; i++) {
+		cr_assert_not(clt_op_step(&op));
+		cr_assert_leq(bitmap_weight(&sess.slots.permits), 8u);
+		answer(queued[i], 0);
+	}
+	cr_assert(clt_op_step(&op));
+	cr_assert_eq(nqueued, 100u);
+	expect_all_free();
+}
+
+/* Permits go to those in line, in order, and nobody passes by. */
+Test(clt_op, line_for_permits)
+{
+	struct clt_op a, b, c;
+
+	world(1, 4096);
+	start(&a, 512);
+	start(&b, 512);
+	start(&c, 512);
+	cr_assert_not(clt_op_step(&a));
+	cr_assert_not(clt_op_step(&b));
+	cr_assert_not(clt_op_step(&c));
+	cr_assert_eq(nqueued, 1u);
+	answer(queued[0], 0);
+	cr_assert(clt_op_step(&a));
+	cr_assert_eq(nlooks, 1u);
+	cr_assert_not(clt_op_step(&c));
+	cr_assert_eq(nqueued, 1u);		/* the permit is b's */
+	cr_assert_not(clt_op_step(&b));
+	cr_assert_eq(queued[1]->op, &b);
+	answer(queued[1], 0);
+	cr_assert(clt_op_step(&b));
+	cr_assert_not(clt_op_step(&c));
+	answer(queued[2], 0);
+	cr_assert(clt_op_step(&c));
+	expect_all_free();
+}
+
+/* The first error ends it when all that was sent has come back; nothing more is sent. */
+Test(clt_op, error)
+{
+	struct clt_op op;
+
+	world(8, 512);
+	start(&op, 512 * 10);
+	cr_assert_not(clt_op_step(&op));
+	cr_assert_eq(nqueued, 2u);
+	answer(queued[0], -ENOSPC);
+	cr_assert_not(clt_op_step(&op));
+	answer(queued[1], -EIO);
+	cr_assert(clt_op_step(&op));
+	cr_assert_eq(op.status, -ENOSPC);
+	cr_assert_eq(nqueued, 2u);
+	expect_all_free();
+}
+
+/* A lost path: the same permit carries the same part again; without a path in time it is EIO. */
+Test(clt_op, lost_path)
+{
+	struct clt_op op;
+	struct clt_slot *slot;
+
+	world(8, 4096);
+	start(&op, 512);
+	cr_assert_not(clt_op_step(&op));
+	slot = queued[0];
+	up = false;
+	answer(slot, CLT_AGAIN);
+	cr_assert_not(clt_op_step(&op));
+	cr_assert_not(list_empty(&sess.up_waiters));
+	up = true;
+	cr_assert_not(clt_op_step(&op));
+	cr_assert_eq(nqueued, 2u);
+	cr_assert_eq(queued[1], slot);
+	up = false;
+	expired = true;
+	answer(slot, CLT_AGAIN);
+	cr_assert(clt_op_step(&op));
+	cr_assert_eq(op.status, -EIO);
+	cr_assert(list_empty(&sess.up_waiters));
+	expect_all_free();
+}
