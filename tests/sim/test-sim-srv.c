@@ -114,6 +114,15 @@ static void test_answer_rows_never(void)
 	answer_rows(SRV_INVALIDATE_NEVER);
 }
 
+/* On a device where all that is sent from has to be registered, as most are. */
+static void test_answer_rows_with_registered_memory(void)
+{
+	sim_offer_local_dma_lkey(false);
+	answer_rows(SRV_INVALIDATE_COPY);
+	answer_rows(SRV_INVALIDATE_NEVER);
+	sim_offer_local_dma_lkey(true);
+}
+
 /* A window that is not there: the answer costs its client the path, and no more than that. */
 static void test_answer_to_a_dead_window(void)
 {
@@ -359,6 +368,7 @@ int main(int argc, char **argv)
 		{ "set-up", test_set_up },
 		{ "answer-rows-copy", test_answer_rows_copy },
 		{ "answer-rows-never", test_answer_rows_never },
+		{ "answer-rows-with-registered-memory", test_answer_rows_with_registered_memory },
 		{ "answer-to-a-dead-window", test_answer_to_a_dead_window },
 		{ "refusals", test_refusals },
 		{ "bad-session-names", test_bad_session_names },
