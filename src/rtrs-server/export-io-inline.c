@@ -6,9 +6,10 @@
  * a copy into the page cache.  Measured with fio on ext4, 4k, depth 1: 12 k writes a second through the
  * ring, 390 k by system call.  What a worker would protect from is a write that sleeps, because the
  * kernel throttles a writer of dirty pages or waits for its journal.  So writes are done here as long
- * as they do not sleep; the first that does for long sends this ring's writes of the next
- * INLINE_PAUSE_MS to workers, and the other connections of this thread go on.  A write that only ends
- * late, because the host is busy and another thread had the processor, changes nothing.
+ * as they do not sleep; one that does for long sends this ring's writes of INLINE_PAUSE_FACTOR times
+ * as long to workers, so that such sleeps take a fifth of the thread's time at most and its other
+ * connections go on.  A write that only ends late, because the host is busy and another thread had
+ * the processor, changes nothing.
  *
  * A file system that takes RWF_NOWAIT never sleeps in the ring's own attempt and is left to it; the
  * first WRITE of an export finds out which kind it is.
@@ -24,7 +25,7 @@
 #include "export-io-priv.h"
 
 #define INLINE_SLOW_MS 5u
-#define INLINE_PAUSE_MS 200u
+#define INLINE_PAUSE_FACTOR 4u
 
 enum inline_kind {
 	INLINE_UNKNOWN,
@@ -88,7 +89,7 @@ bool export_inline_write(struct export_io *io, int *status)
 		io->progress += (uint32_t)n;
 	end = clock_now_ms();
 	if (end - begin >= INLINE_SLOW_MS && sleeps() != slept)
-		ring->inline_pause_until_ms = end + INLINE_PAUSE_MS;
+		ring->inline_pause_until_ms = end + (end - begin) * INLINE_PAUSE_FACTOR;
 	*status = n > 0 ? 0 : n < 0 ? (int)n : -EIO;
 	return true;
 }
