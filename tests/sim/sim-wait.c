@@ -146,11 +146,13 @@ static void poller_run(struct sim_actor *a)
 	}
 	p->kicked = p->again = false;
 	p->fab = con->fab;
+	atomic_store(&con->wait.awake, false);
 	n = clt_con_poll(con, POLL_BUDGET);
 	if (n < 0)
 		return;
 	clt_con_flush(con);
 	p->again = n > 0 || fab_arm(con->fab, &events) == 1;
+	atomic_store(&con->wait.awake, p->again);
 }
 
 static struct poller *poller_of(struct clt_con *con)
@@ -177,6 +179,7 @@ int clt_wait_con_init(struct clt_con *con)
 	sim_actor_add(&p->actor);
 	con->wait.svc_has = true;
 	con->wait.svc_wants = false;
+	atomic_init(&con->wait.awake, false);
 	return 0;
 }
 
