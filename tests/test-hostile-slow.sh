@@ -8,4 +8,4 @@ requires_server
 random_file "$tmp/good" $((1 << 20))
 start_server "good=$tmp/good"
 ASAN_OPTIONS=detect_leaks=0 ./tests/hostile/hostile --slow --server="127.0.0.1:$server_port" \
-	--pid="$server_pid" --log="$server_log" --timeout=$TIMEOUT_S
+	--pid="$server_pid" --log="$server_log" --timeout="$TIMEOUT_S"

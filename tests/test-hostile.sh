@@ -15,7 +15,7 @@ cp "$tmp/ro0" "$tmp/ro0.before"
 hostile() {
 	# The kit's own processes end in the middle of things: not the place to look for leaks.
 	ASAN_OPTIONS=detect_leaks=0 ./tests/hostile/hostile --server="127.0.0.1:$server_port" \
-		--pid="$server_pid" --timeout=$TIMEOUT_S "$@"
+		--pid="$server_pid" --timeout="$TIMEOUT_S" "$@"
 }
 
 for invalidate in copy never; do

@@ -143,7 +143,7 @@ void conf_init(struct conf *conf)
 	conf->provider = fab_provider_find("tcp");
 	conf->connections = MIN(2 * (unsigned)get_nprocs(), 8u);
 	conf->mode = RNBD_ACCESS_RW;
-	conf->io_timeout_ms = CONF_IO_TIMEOUT_S * 1000;
+	conf->io_timeout_ms = CONF_IO_TIMEOUT_S * UINT64_C(1000);
 }
 
 int conf_set(struct conf *conf, const char *key, const char *value)

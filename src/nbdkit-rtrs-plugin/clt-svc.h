@@ -44,7 +44,7 @@ struct clt_watch {
 };
 
 /* Start the loop.  Returns 0 or -errno. */
-int clt_svc_create(struct clt_svc **svc);
+int clt_svc_create(struct clt_svc **out);
 /* Stop it when the functions that run now have returned, and free it; nothing runs any more
  * afterwards, queued tasks are forgotten.  Not on the service thread. */
 void clt_svc_destroy(struct clt_svc *svc);

@@ -146,6 +146,7 @@ static int dev_opened(struct rnbd_dev *dev, struct rnbd_ctl *ctl, bool first)
 	int r = ctl->op.status;
 	uint64_t size;
 
+	assert(r <= 0);
 	if (r == 0)
 		r = rnbd_open_rsp_decode(&ctl->rsp.open, sizeof(ctl->rsp.open), &info);
 	if (r < 0)
@@ -442,6 +443,7 @@ static void sess_info_done(struct rnbd_ctl *ctl)
 	clt->handshake = NULL;
 	if (r == -ECONNABORTED)
 		return;
+	assert(r <= 0);
 	if (r == 0)
 		r = rnbd_sess_info_decode(&ctl->rsp.info, sizeof(ctl->rsp.info), &info);
 	if (r < 0) {

@@ -105,7 +105,7 @@ static uint32_t dio_align_try(const struct export *ex)
 	_cleanup_free_ char *mem = NULL;
 	void *p;
 
-	if (posix_memalign(&p, 2 * DIO_ALIGN_MAX, 2 * DIO_ALIGN_MAX))
+	if (posix_memalign(&p, (size_t)2 * DIO_ALIGN_MAX, (size_t)2 * DIO_ALIGN_MAX))
 		return 0;
 	mem = p;
 	/* Memory that is aligned to no more than @align, at an offset likewise.  A file that ends

@@ -36,7 +36,7 @@ struct reactor_watch {
 };
 
 /* Any thread (before the threads run: the main thread).  Why it failed has been logged. */
-int reactor_create(const char *name, unsigned ring_entries, struct reactor **r);
+int reactor_create(const char *name, unsigned ring_entries, struct reactor **out);
 void reactor_destroy(struct reactor *r);
 /* Run the loop on the calling thread until reactor_stop(); returns 0 or -errno.  May be run again by
  * the same thread. */
