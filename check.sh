@@ -77,7 +77,8 @@ suite() {
 	[ "$status" -eq 0 ] || [ "$2" -gt 0 ] || set -- "$1" 1 "$3"
 	[ "$2" -eq 0 ] || cat "$dir/test-suite.log"
 	grep -l -r --include='*.trs' '^:test-result: SKIP' "$dir/tests" | while IFS= read -r trs; do
-		printf 'skipped: %s: %s\n' "$(basename "$trs" .trs)" "$(tail -n 1 "${trs%.trs}.log")"
+		printf 'skipped: %s: %s\n' "$(basename "$trs" .trs)" \
+			"$(sed -n 's/^SKIP: //p' "${trs%.trs}.log" | head -n 1)"
 	done
 	count "$name" "$@"
 }
