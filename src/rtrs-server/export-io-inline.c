@@ -68,6 +68,13 @@ static void find_kind(struct export_io *io)
 				      memory_order_relaxed);
 }
 
+bool export_io_takes_at_once(struct reactor *r, const struct export *ex, uint32_t flags)
+{
+	return !ex->direct && !(flags & RNBD_F_PREFLUSH) &&
+	       atomic_load_explicit(&ex->inline_kind, memory_order_relaxed) == INLINE_CALL &&
+	       clock_now_ms() >= r->storage->inline_pause_until_ms;
+}
+
 bool export_inline_write(struct export_io *io, int *status)
 {
 	struct export_ring *ring = io->reactor->storage;

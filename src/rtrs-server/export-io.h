@@ -56,6 +56,10 @@ struct export_io {
 	struct export_range range;
 };
 
+/* True if a WRITE of @ex that is started now takes its data inside export_io_start(), reading the
+ * memory once: nothing a peer writes there afterwards can reach the storage.  @flags: RNBD_F_*. */
+bool export_io_takes_at_once(struct reactor *r, const struct export *ex, uint32_t flags);
+
 /* Queue @io; it is submitted with all others at the end of the pass.  Cannot fail: errors go to
  * done(). */
 void export_io_start(struct reactor *r, struct export_io *io);

@@ -3,7 +3,9 @@
  * in srv_io_finish(), errors as errnos that RNBD knows.
  *
  * Memory.  With --invalidate=copy the storage never depends on memory that a peer can write.  WRITE
- * data is copied to a private buffer first, and waits for one if need be.  A READ from the page cache
+ * data is copied once before anything is done with it: by the storage itself where it takes the data
+ * at once (the page cache is as private as any buffer), else to a private buffer, and it waits for one
+ * if need be.  A READ from the page cache
  * goes into the request's own chunk: that is the client's alone, and all it could do by writing
  * there is to spoil its own answer.  A READ of a direct export gets a private buffer, because devices
  * and file systems may check what they have put into it, as long as readers hold less than their share of
@@ -87,7 +89,8 @@ static void io_prepare(struct srv_req *req, const struct rnbd_io *io)
 	req->io.flags = io->flags;
 	req->io.offset = io->op == RNBD_OP_FLUSH ? 0 : io->sector << RNBD_SECTOR_SHIFT;
 	req->io.len = io->op == RNBD_OP_FLUSH ? 0 : io->bi_size;
-	if (io->op == RNBD_OP_WRITE && srv_copies(thread->srv)) {
+	if (io->op == RNBD_OP_WRITE && srv_copies(thread->srv) &&
+	    !export_io_takes_at_once(thread->reactor, req->io.ex, io->flags)) {
 		req->wait.fn = io_got_buffer;
 		buf = srv_pool_get_write(&thread->pool, &req->wait);
 		if (buf)

@@ -417,3 +417,35 @@ Test(export_io, block_device)
 	free(buf);
 	free(want);
 }
+
+/* What --invalidate=copy relies on: memory that was taken at once is not read again. */
+Test(export_io, data_taken_at_once_is_not_read_again)
+{
+	uint8_t first[512], scratch[512], file[512];
+	struct rig_io rio = { 0 };
+	struct export *ex;
+
+	rig_file("f", SIZE, 0);
+	ex = rig_export(&rig, "f=f");
+	rig_attach(&rig);
+	memset(first, 0xa1, sizeof(first));
+	/* The first WRITE finds out which kind of file system this is. */
+	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_WRITE, 0, 8192, sizeof(first), first), 0);
+	cr_assert(!export_io_takes_at_once(rig.reactor, ex, RNBD_F_PREFLUSH));
+	if (!export_io_takes_at_once(rig.reactor, ex, 0))
+		cr_skip_test("buffered writes of this file system are left to the ring");
+
+	memset(scratch, 0xb2, sizeof(scratch));
+	rio.io.op = RNBD_OP_WRITE;
+	rio.io.offset = 4096;
+	rio.io.len = sizeof(scratch);
+	rio.io.buf = scratch;
+	rio.io.mem = -1;
+	rig_start(&rig, ex, &rio);
+	memset(scratch, 0xc3, sizeof(scratch));
+	rig_wait(&rig);
+	cr_assert_eq(rio.status, 0);
+	memset(scratch, 0xb2, sizeof(scratch));
+	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_READ, 0, 4096, sizeof(file), file), 0);
+	cr_assert_arr_eq(file, scratch, sizeof(file));
+}
