@@ -23,7 +23,7 @@ struct export_sync {
 	struct reactor_op op;
 	struct reactor *reactor;
 	struct export *ex;
-	int fd;				/* our own open file description: it tells us each error once */
+	struct export_desc desc;	/* our own open file description: it tells us each error once */
 	struct list waiting, running;	/* export_io.link */
 };
 

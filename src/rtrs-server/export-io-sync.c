@@ -54,7 +54,7 @@ void export_sync_init(struct export_sync *sync, struct reactor *r, struct export
 	sync->op.done = sync_done;
 	sync->reactor = r;
 	sync->ex = ex;
-	sync->fd = fd;
+	export_desc_add(ex, &sync->desc, fd);
 	list_init(&sync->waiting);
 	list_init(&sync->running);
 }

@@ -111,7 +111,7 @@ static struct export_ring *ring_alloc(struct reactor *r, unsigned nexports)
 		return NULL;
 	}
 	for (unsigned i = 0; i < nexports; i++)
-		ring->syncs[i].fd = -1;
+		ring->syncs[i].desc.fd = -1;
 	return ring;
 }
 
@@ -149,8 +149,8 @@ void export_io_detach(struct reactor *r)
 	assert(list_empty(&ring->finished));
 	/* The ring keeps its references to files and memory until it is closed. */
 	for (unsigned i = 0; i < ring->nexports; i++) {
-		if (ring->syncs[i].fd >= 0)
-			close(ring->syncs[i].fd);
+		if (ring->syncs[i].desc.fd >= 0)
+			close(ring->syncs[i].desc.fd);
 	}
 	bitmap_fini(&ring->mems);
 	munmap(ring->zeroes, EXPORT_ZEROES);

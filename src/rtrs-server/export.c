@@ -173,12 +173,26 @@ int exports_add(struct exports *e, const char *spec, char *err, size_t errlen)
 	}
 	same = find_same_file(e, ex);
 	ex->first = same ? same : ex;
+	export_desc_add(ex, &ex->fd_desc, ex->fd);
+	if (ex->tail_fd >= 0)
+		export_desc_add(ex, &ex->tail_desc, ex->tail_fd);
 	ex->index = e->n++;
 	list_add_tail(&e->list, &ex->link);
 	return 0;
 }
 
 /* ---- sharing, protocol.md 8.2 ---- */
+
+/* Nobody has the file open.  A description that has not told of the failure yet would fail the first
+ * FLUSH or FUA of the next client, whose data is safe: let all of them tell it now.  Blocks; only
+ * after a failure. */
+static void forget_sync_error(struct export *count)
+{
+	for (struct export_desc *d = atomic_load(&count->descs); d; d = d->next) {
+		while (fdatasync(d->fd) < 0 && errno == EINTR)
+			;
+	}
+}
 
 int export_acquire(struct export *ex, enum rnbd_access_mode mode)
 {
@@ -192,8 +206,10 @@ int export_acquire(struct export *ex, enum rnbd_access_mode mode)
 			return -EPERM;
 		count->writers++;
 	}
-	if (!count->users++)
+	if (!count->users++ && atomic_load(&count->sync_error)) {
+		forget_sync_error(count);
 		atomic_store(&count->sync_error, 0);
+	}
 	return 0;
 }
 

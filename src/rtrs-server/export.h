@@ -16,6 +16,12 @@
 #include "list.h"
 #include "rnbd-msg.h"
 
+/* An open file description of an export.  The kernel tells each of them a write-back error once. */
+struct export_desc {
+	struct export_desc *next;
+	int fd;
+};
+
 struct export {
 	struct list link;
 	unsigned index;			/* 0.. in order of the command line; fixed-file slot of each ring */
@@ -35,6 +41,8 @@ struct export {
 	ino_t ino;
 	unsigned writers, users;	/* control thread */
 	_Atomic(int) sync_error;	/* any thread */
+	_Atomic(struct export_desc *) descs;	/* of the first: all of them, see export_acquire() */
+	struct export_desc fd_desc, tail_desc;
 	_Atomic(int) inline_kind;	/* export-io-inline.c; any thread */
 
 	/* export-io.  direct: from tail_start on, the last bytes of a file whose size is no multiple
@@ -73,6 +81,17 @@ void export_release(struct export *ex, enum rnbd_access_mode mode);
 
 /* A failed fsync stays: FLUSH and FUA fail with it in every session until the export is opened anew
  * with no user left (design.md D13).  0 or -errno; the first error is kept.  Any thread. */
+/* @desc is one more description of @ex's file; it lives as long as @ex is used.  Any thread. */
+static inline void export_desc_add(struct export *ex, struct export_desc *desc, int fd)
+{
+	_Atomic(struct export_desc *) *head = &ex->first->descs;
+
+	desc->fd = fd;
+	desc->next = atomic_load(head);
+	while (!atomic_compare_exchange_weak(head, &desc->next, desc))
+		;
+}
+
 static inline int export_sync_error(const struct export *ex)
 {
 	return atomic_load_explicit(&ex->first->sync_error, memory_order_acquire);
