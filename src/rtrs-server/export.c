@@ -181,6 +181,16 @@ int exports_add(struct exports *e, const char *spec, char *err, size_t errlen)
 	return 0;
 }
 
+unsigned exports_losses(const struct exports *e)
+{
+	unsigned n = 0;
+	struct export *ex;
+
+	list_for_each(ex, &e->list, link)
+		n += atomic_load(&ex->losses);
+	return n;
+}
+
 /* ---- sharing, protocol.md 8.2 ---- */
 
 /* Nobody has the file open.  A description that has not told of the failure yet would fail the first
@@ -218,7 +228,8 @@ void export_release(struct export *ex, enum rnbd_access_mode mode)
 	struct export *count = ex->first;
 
 	assert(count->users);
-	count->users--;
+	if (!--count->users && export_sync_error(ex))
+		atomic_fetch_add(&count->losses, 1);
 	if (mode != RNBD_ACCESS_RO) {
 		assert(count->writers);
 		count->writers--;

@@ -41,6 +41,9 @@ struct export {
 	ino_t ino;
 	unsigned writers, users;	/* control thread */
 	_Atomic(int) sync_error;	/* any thread */
+	/* Grows when an acknowledged write may have been lost: at a failed sync, and when the last
+	 * user of an export with a latched error leaves (the error will be forgotten).  Any thread. */
+	_Atomic(unsigned) losses;
 	_Atomic(struct export_desc *) descs;	/* of the first: all of them, see export_acquire() */
 	struct export_desc fd_desc, tail_desc;
 	_Atomic(int) inline_kind;	/* export-io-inline.c; any thread */
@@ -79,8 +82,6 @@ struct export *exports_find(const struct exports *e, const char *name);
 int export_acquire(struct export *ex, enum rnbd_access_mode mode);
 void export_release(struct export *ex, enum rnbd_access_mode mode);
 
-/* A failed fsync stays: FLUSH and FUA fail with it in every session until the export is opened anew
- * with no user left (design.md D13).  0 or -errno; the first error is kept.  Any thread. */
 /* @desc is one more description of @ex's file; it lives as long as @ex is used.  Any thread. */
 static inline void export_desc_add(struct export *ex, struct export_desc *desc, int fd)
 {
@@ -92,6 +93,8 @@ static inline void export_desc_add(struct export *ex, struct export_desc *desc, 
 		;
 }
 
+/* A failed fsync stays: FLUSH and FUA fail with it in every session until the export is opened anew
+ * with no user left (design.md D13).  0 or -errno; the first error is kept.  Any thread. */
 static inline int export_sync_error(const struct export *ex)
 {
 	return atomic_load_explicit(&ex->first->sync_error, memory_order_acquire);
@@ -102,6 +105,12 @@ static inline void export_sync_failed(struct export *ex, int err)
 	int none = 0;
 
 	atomic_compare_exchange_strong(&ex->first->sync_error, &none, err);
+	atomic_fetch_add(&ex->first->losses, 1);
 }
+
+/* The losses of all exports together.  A client that comes back, finds another number and has writes
+ * that it did not flush must tell its user, because opening anew forgets the error that its FLUSH
+ * would have met.  Any thread. */
+unsigned exports_losses(const struct exports *e);
 
 #endif

@@ -52,6 +52,16 @@ static void put_result(struct srv_req *req, const void *rsp, size_t len)
 
 /* ---- SESS_INFO ---- */
 
+/* What a client compares when it comes back: another boot of the host, or a loss since. */
+static void put_boot_id(const struct srv *srv, uint8_t id[SRV_BOOT_ID_LEN])
+{
+	unsigned losses = exports_losses(srv->conf->exports);
+
+	memcpy(id, srv->boot_id, SRV_BOOT_ID_LEN);
+	for (unsigned i = 0; i < sizeof(losses); i++)
+		id[i] ^= (uint8_t)(losses >> 8 * i);
+}
+
 static void sess_info(struct srv_req *req)
 {
 	struct rnbd_sess_info info;
@@ -65,7 +75,7 @@ static void sess_info(struct srv_req *req)
 	info.ver = MIN(info.ver, (uint8_t)RNBD_PROTO_VER_MAJOR);
 	if (info.ext.valid) {
 		info.ext.features = RNBD_EXT_ALL;
-		memcpy(info.ext.boot_id, req->path->srv->boot_id, sizeof(info.ext.boot_id));
+		put_boot_id(req->path->srv, info.ext.boot_id);
 	}
 	rnbd_sess_info_encode(&rsp, RNBD_MSG_SESS_INFO_RSP, &info);
 	put_result(req, &rsp, sizeof(rsp));

@@ -253,3 +253,31 @@ Test(export, error_is_latched_until_opened_anew)
 	cr_assert_eq(export_acquire(b, RNBD_ACCESS_RO), 0);
 	cr_assert_eq(export_sync_error(a), 0);
 }
+
+/* A client that lost its path opens anew and so forgets the error by itself: only another number of
+ * losses tells it that FLUSH cannot be trusted. */
+Test(export, losses_tell_who_comes_back)
+{
+	struct export *a, *b;
+	unsigned before, failed;
+
+	make_file("f", 1024);
+	make_file("g", 1024);
+	a = add_ok("a=f");
+	b = add_ok("b=g");
+	cr_assert_eq(export_acquire(a, RNBD_ACCESS_RW), 0);
+	cr_assert_eq(export_acquire(b, RNBD_ACCESS_RW), 0);
+	before = exports_losses(&exports);
+	export_release(b, RNBD_ACCESS_RW);
+	cr_assert_eq(exports_losses(&exports), before, "nothing was lost");
+	export_sync_failed(a, -EIO);
+	failed = exports_losses(&exports);
+	cr_assert_neq(failed, before);
+	/* Who connected after the failure has unflushed writes that this forgets, too. */
+	export_release(a, RNBD_ACCESS_RW);
+	cr_assert_neq(exports_losses(&exports), failed);
+	failed = exports_losses(&exports);
+	cr_assert_eq(export_acquire(a, RNBD_ACCESS_RW), 0);
+	export_release(a, RNBD_ACCESS_RW);
+	cr_assert_eq(exports_losses(&exports), failed, "healthy again");
+}

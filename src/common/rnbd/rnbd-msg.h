@@ -25,8 +25,9 @@ int rnbd_msg_type(const void *buf, size_t len);
 struct rnbd_ext {
 	bool valid;
 	uint32_t features;
-	uint8_t boot_id[8];		/* server: changes when unflushed writes may have been lost with
-					 * its host's memory (derived from the host's boot id) */
+	uint8_t boot_id[8];		/* server: changes when unflushed writes may have been lost, with
+					 * its host's memory or in a failed sync (derived from the host's
+					 * boot id and a count of failures) */
 };
 
 struct rnbd_sess_info {
