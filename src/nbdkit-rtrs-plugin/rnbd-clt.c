@@ -222,9 +222,10 @@ static uint64_t block_size(const struct rnbd_dev *dev)
 	return dev->info.logical_block_size;
 }
 
-static uint64_t block_end(const struct rnbd_dev *dev, uint64_t off)
+/* End of the last block that [.., @off) touches; a device may end inside a block. */
+static uint64_t block_end(const struct rnbd_dev *dev, uint64_t off, uint64_t size)
 {
-	return MIN(align_up(off, block_size(dev)), atomic_load(&dev->size));
+	return MIN(align_up(off, block_size(dev)), size);
 }
 
 static bool aligned(const struct rnbd_dev *dev, uint64_t off, uint64_t len)
@@ -249,7 +250,8 @@ static int write_range(struct rnbd_dev *dev, enum rnbd_io_op what, uint32_t flag
  * Cut into a piece of the first block, whole blocks, and a piece of the last block. */
 
 struct pieces {
-	uint64_t off, len;		/* what is left of the request */
+	uint64_t size;			/* of the device, read once: it may come back smaller */
+	uint64_t off, len;		/* what is left of the request; inside the device */
 	uint64_t block, block_len;	/* the block a piece is in */
 	uint64_t n;			/* bytes of the next piece */
 	bool whole;			/* it is whole blocks */
@@ -270,7 +272,7 @@ static bool next_piece(const struct rnbd_dev *dev, struct pieces *p)
 		return true;
 	}
 	p->block = align_down(p->off, bs);
-	p->block_len = block_end(dev, p->off + 1) - p->block;
+	p->block_len = block_end(dev, p->off + 1, p->size) - p->block;
 	p->n = MIN(p->len, p->block + p->block_len - p->off);
 	return true;
 }
@@ -278,9 +280,11 @@ static bool next_piece(const struct rnbd_dev *dev, struct pieces *p)
 static int read_unaligned(struct rnbd_dev *dev, uint8_t *buf, uint32_t len, uint64_t off)
 {
 	_cleanup_free_ uint8_t *block = malloc(block_size(dev));
-	struct pieces p = { .off = off, .len = len };
+	struct pieces p = { .size = atomic_load(&dev->size), .off = off, .len = len };
 	int r = block ? 0 : -ENOMEM;
 
+	if (!range_ok(off, len, p.size))
+		return -EIO;
 	while (r == 0 && next_piece(dev, &p)) {
 		uint8_t *to = buf + (p.off - off);
 
@@ -300,13 +304,16 @@ static int write_unaligned(struct rnbd_dev *dev, enum rnbd_io_op what, uint32_t 
 			   const uint8_t *buf, uint64_t len, uint64_t off)
 {
 	_cleanup_free_ uint8_t *block = malloc(block_size(dev));
-	struct pieces p = { .off = off, .len = len };
+	struct pieces p = { .size = atomic_load(&dev->size), .off = off, .len = len };
 	struct rmw_range range;
 	int r = 0;
 
 	if (!block)
 		return -ENOMEM;
-	range_enter(dev, &range, align_down(off, block_size(dev)), block_end(dev, off + len), true);
+	if (!range_ok(off, len, p.size))
+		return -EIO;
+	range_enter(dev, &range, align_down(off, block_size(dev)), block_end(dev, off + len, p.size),
+		    true);
 	while (r == 0 && next_piece(dev, &p)) {
 		const uint8_t *from = buf ? buf + (p.off - off) : NULL;
 
