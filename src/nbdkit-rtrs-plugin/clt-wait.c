@@ -289,10 +289,12 @@ static void role_leave(struct clt_con *con)
 	} else {
 		wc->leader = NULL;	/* the service loop will ask */
 	}
-	pthread_mutex_unlock(&wc->lock);
-	clt_wait_batch_end();
+	/* ORDER: posted before the lock is let go.  The service loop may close the session, and end,
+	 * as soon as it can see that it has the role. */
 	if (svc)
 		clt_path_role_free(con);
+	pthread_mutex_unlock(&wc->lock);
+	clt_wait_batch_end();
 }
 
 /* Sleep in ppoll() unless there is something to do. */
@@ -313,7 +315,9 @@ static void lead_sleep(struct clt_con *con, struct clt_waiter *w, short events)
 	} while (!atomic_compare_exchange_weak(&w->word, &word, word | WORD_POLLS));
 	atomic_store(&wc->awake, false);
 	atomic_store(&wc->asleep, 1);
-	if (!atomic_load(&con->sendq) && clt_path_is_up(con->path))
+	/* RACE: a post since fab_arm() may have made @events too little and found nobody asleep. */
+	if (!atomic_load(&con->sendq) && clt_path_is_up(con->path) &&
+	    !(fab_need_rearm(con->fab) & FAB_REARM_EVENTS))
 		poll(fds, 2, -1);
 	atomic_exchange(&wc->asleep, 0);
 	atomic_fetch_and(&w->word, ~WORD_POLLS);
