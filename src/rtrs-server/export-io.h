@@ -8,7 +8,8 @@
  * through.  WRITE_ZEROES is FALLOC_FL_ZERO_RANGE with NOUNMAP and punch-hole or zero-range without,
  * falling back to writing zeroes.  Short reads and writes are continued; a read past the end of a
  * truncated file gives -EIO.  direct exports: unaligned memory, offset or length is handled
- * correctly inside. */
+ * correctly inside.  Buffered WRITEs may be done by a system call inside export_io_start(), which can
+ * block for as long as the file system does (export-io-inline.c). */
 #ifndef EXPORT_IO_H
 #define EXPORT_IO_H
 
@@ -60,8 +61,8 @@ struct export_io {
  * memory once: nothing a peer writes there afterwards can reach the storage.  @flags: RNBD_F_*. */
 bool export_io_takes_at_once(struct reactor *r, const struct export *ex, uint32_t flags);
 
-/* Queue @io; it is submitted with all others at the end of the pass.  Cannot fail: errors go to
- * done(). */
+/* Queue @io; what the ring does is submitted with all others at the end of the pass.  Cannot
+ * fail: errors go to done(). */
 void export_io_start(struct reactor *r, struct export_io *io);
 
 #endif
