@@ -10,6 +10,8 @@ libbase_la_SOURCES = \
 	%D%/base/list.h \
 	%D%/base/log.c \
 	%D%/base/log.h \
+	%D%/base/range.c \
+	%D%/base/range.h \
 	%D%/base/util.h \
 	$(NULL)
 
@@ -33,6 +35,17 @@ libfab_la_SOURCES = \
 	%D%/fabric/tcp-rx.c \
 	%D%/fabric/tcp-tx.c \
 	$(NULL)
+
+if HAVE_RDMA
+libfab_la_SOURCES += \
+	%D%/fabric/verbs-cm.c \
+	%D%/fabric/verbs-conn.c \
+	%D%/fabric/verbs-dev.c \
+	%D%/fabric/verbs-priv.h \
+	$(NULL)
+endif
+libfab_la_CFLAGS = $(AM_CFLAGS) $(RDMA_CFLAGS)
+libfab_la_LIBADD = $(RDMA_LIBS)
 
 librtrs_la_SOURCES = \
 	%D%/rtrs/rtrs-geom.c \

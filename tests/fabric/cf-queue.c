@@ -189,7 +189,7 @@ static void no_receive(struct world *w, struct ibv_send_wr wr)
 	end_free(p.b);
 }
 
-void promise_e_no_receive(struct world *w)
+void promise_e_p12_no_receive(struct world *w)
 {
 	no_receive(w, wr_send(0, NULL));
 	no_receive(w, wr_write_imm(0, NULL, 0, 0, 1));

@@ -13,6 +13,7 @@
 struct poller {
 	struct fab_conn *conn;
 	pthread_t thread;
+	atomic_bool done;
 	struct fab_cqe recv, send;
 	_Atomic unsigned received, sent, failed;
 };
@@ -53,7 +54,18 @@ static void *poller_main(void *arg)
 		/* Nobody wakes this thread after a post that needs a re-arm, hence the limit. */
 		provider_wait(&fd, 1, 1);
 	}
+	atomic_store(&p->done, true);
 	return NULL;
+}
+
+/* Meanwhile the cm is served: through it some providers learn that the peer has gone. */
+static void poller_join(struct world *w, struct poller *p)
+{
+	for (unsigned i = 0; !atomic_load(&p->done); i++) {
+		check(i < WAIT_LIMIT_MS);
+		world_step(w, 1);
+	}
+	pthread_join(p->thread, NULL);
 }
 
 static void poller_start(struct poller *p, struct end *e, unsigned nrecvs)
@@ -136,7 +148,7 @@ void promise_h_threads(struct world *w)
 	}
 	fab_disconnect(p.a->conn);
 	for (int i = 0; i < 2; i++) {
-		pthread_join(pollers[i].thread, NULL);
+		poller_join(w, &pollers[i]);
 		check_eq(atomic_load(&pollers[i].failed), 64);
 		region_destroy(&src[i]);
 		region_destroy(&dst[i]);
@@ -145,13 +157,30 @@ void promise_h_threads(struct world *w)
 	end_free(p.b);
 }
 
+/* Posts eight writes; in vain once the connection has failed. */
+static void *writer_main(void *arg)
+{
+	struct poster *q = arg;
+
+	for (unsigned i = 0; i < q->n; i++) {
+		struct ibv_send_wr wr = wr_write_imm(0, &q->sge, q->addr, q->rkey, i);
+
+		wr.wr_id = (uintptr_t)&q->from->send;
+		if (fab_post_send(q->from->conn, &wr))
+			break;
+	}
+	return NULL;
+}
+
 /* One write after the other while another thread takes the key away: what it then writes there
- * itself stays.  Returns true if the connection was hit in the middle of a placement. */
+ * itself stays.  The writes are posted by a thread because a provider may do all of a write before the
+ * post returns (rxe of Linux 6.1).  Returns true if the connection was hit in the middle. */
 static bool revoke_round(struct world *w, unsigned delay)
 {
 	enum { SIZE = 1 << 20 };
 	struct region src, dst;
 	struct poller a, b;
+	struct poster writer;
 	struct pair p;
 	bool hit;
 
@@ -161,24 +190,23 @@ static bool revoke_round(struct world *w, unsigned delay)
 	dst = region_create(p.b->pd, SIZE, RIGHTS);
 	poller_start(&a, p.a, 1);
 	poller_start(&b, p.b, 16);
-	for (unsigned i = 0; i < 8; i++) {
-		struct ibv_sge sge = region_sge(&src, 0, SIZE);
-		struct ibv_send_wr wr = wr_write_imm(0, &sge, target(&dst, 0), i);
-
-		wr.wr_id = (uintptr_t)&a.send;
-		check_eq(fab_post_send(p.a->conn, &wr), 0);
-	}
+	writer = (struct poster){
+		.from = &a, .n = 8, .sge = region_sge(&src, 0, SIZE),
+		.addr = (uintptr_t)dst.mem, .rkey = dst.mr->rkey,
+	};
+	check_eq(pthread_create(&writer.thread, NULL, writer_main, &writer), 0);
 	while (atomic_load(&b.received) < delay)
 		sched_yield();
-	check_eq(fab_revoke_mr(dst.mr), 0);
+	region_revoke(&dst);
 	memset(dst.mem, 0x11, SIZE);
 	/* With the key gone the rest of the writes, if any, fail the connection. */
 	for (int i = 0; i < 200 && atomic_load(&b.received) < 8 && !atomic_load(&b.failed); i++)
 		poll(NULL, 0, 1);
 	hit = atomic_load(&b.received) < 8;
+	pthread_join(writer.thread, NULL);
 	fab_disconnect(p.a->conn);
-	pthread_join(a.thread, NULL);
-	pthread_join(b.thread, NULL);
+	poller_join(w, &a);
+	poller_join(w, &b);
 	for (unsigned i = 0; i < SIZE; i++)
 		check(dst.mem[i] == 0x11);
 	region_destroy(&src);

@@ -28,7 +28,7 @@ static const struct test {
 	TEST(promise_c_flush),
 	TEST(promise_c_peer),
 	TEST(promise_d_visibility),
-	TEST(promise_e_no_receive),
+	TEST(promise_e_p12_no_receive),
 	TEST(promise_f_only_poll),
 	TEST(promise_g_both_ways),
 	TEST_THREADS(promise_h_threads),

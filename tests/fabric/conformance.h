@@ -21,7 +21,7 @@ void promise_a_order(struct world *w);
 void promise_b_unsignaled(struct world *w);
 void promise_c_flush(struct world *w);
 void promise_c_peer(struct world *w);
-void promise_e_no_receive(struct world *w);
+void promise_e_p12_no_receive(struct world *w);
 void promise_f_only_poll(struct world *w);
 void promise_g_both_ways(struct world *w);
 void promise_l_buffers(struct world *w);

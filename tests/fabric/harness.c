@@ -290,6 +290,16 @@ struct region region_create(struct fab_pd *pd, size_t len, int access)
 	return r;
 }
 
+void region_revoke(struct region *r)
+{
+	if (provider_rereg) {
+		check_eq(fab_revoke_mr(r->mr), 0);
+	} else {
+		fab_dereg_mr(r->mr);
+		r->mr = NULL;
+	}
+}
+
 void region_destroy(struct region *r)
 {
 	fab_dereg_mr(r->mr);

@@ -41,6 +41,8 @@ extern const char *provider_address;
 extern const bool provider_threads;
 /* Promise e: a missing receive is waited for instead of failing at once. */
 extern const bool provider_retries_rnr;
+/* A key can be revoked and its region filled anew; else a region is deregistered. */
+extern const bool provider_rereg;
 /* Before anything else. */
 void provider_start(void);
 /* Wait until one of @fds is ready or @timeout_ms have passed. */
@@ -136,6 +138,8 @@ struct region {
 /* Zeroed memory registered in @pd. */
 struct region region_create(struct fab_pd *pd, size_t len, int access);
 void region_destroy(struct region *r);
+/* Promise k for the key of @r, whose memory stays. */
+void region_revoke(struct region *r);
 struct ibv_sge region_sge(const struct region *r, size_t off, size_t len);
 
 /* Post @n empty receives, recv_id(@first) and on. */

@@ -14,11 +14,18 @@ conformance_sources = \
 fab_conformance_SOURCES = $(conformance_sources) %D%/main-tcp.c
 fab_conformance_LDADD = libfab.la libclock.la libbase.la
 
-TESTS += %D%/conformance-tcp.sh
+if HAVE_RDMA
+# Needs a device: the guests run it.
+check_PROGRAMS += fab-conformance-verbs
+fab_conformance_verbs_SOURCES = $(conformance_sources) %D%/main-verbs.c
+fab_conformance_verbs_LDADD = libfab.la libclock.la libbase.la
+endif
+
 dist_check_SCRIPTS += %D%/conformance-tcp.sh
 
 check_PROGRAMS += test-addr test-tcp-setup test-tcp-wire
-TESTS += test-addr test-tcp-setup test-tcp-wire
+FABRIC_TESTS = %D%/conformance-tcp.sh test-addr test-tcp-setup test-tcp-wire
+TESTS += $(FABRIC_TESTS)
 raw_sources = \
 	tests/fabric/harness.c \
 	tests/fabric/harness.h \

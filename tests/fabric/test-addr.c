@@ -36,6 +36,9 @@ static const struct bad {
 	{ "[::1]1234", -EINVAL, "[IPV6]" },
 	{ "quic://192.0.2.1", -EPROTONOSUPPORT, "\"quic\"" },
 	{ "://192.0.2.1", -EPROTONOSUPPORT, "transport" },
+	{ "gid:fe80:0000:0000:0000:0000:0000:0000:0001", -EPROTONOSUPPORT, "the IP address" },
+	{ "tcp://gid:fe80::1", -EPROTONOSUPPORT, "the IP address" },
+	{ "gid:fe80::1:x", -EINVAL, "no GID" },
 	{ "no-such-host.invalid", -ENOENT, "no-such-host.invalid" },
 	{ "192.0.2.256.1", -ENOENT, "192.0.2.256.1" },
 };
@@ -77,6 +80,11 @@ int main(void)
 	check_eq(fab_addr_parse(longname, tcp, 1, &addr, err, sizeof(err)), -EINVAL);
 	check_eq(fab_addr_parse("192.0.2.1", NULL, 1, &addr, err, sizeof(err)), -EPROTONOSUPPORT);
 	check(err[0] != '\0');
+	if (!fab_provider_find("rdma")) {
+		check_eq(fab_addr_parse("rdma://192.0.2.1", tcp, 1, &addr, err, sizeof(err)),
+			 -EPROTONOSUPPORT);
+		check(strstr(err, "--without-rdma"));
+	}
 
 	same_host(tcp, "192.0.2.1:1", "192.0.2.1:2", true);
 	same_host(tcp, "192.0.2.1", "192.0.2.2", false);

@@ -16,6 +16,12 @@
 #include "raw.h"
 #include "util.h"
 
+#if __has_include(<valgrind/valgrind.h>)
+#include <valgrind/valgrind.h>
+#else
+#define RUNNING_ON_VALGRIND 0
+#endif
+
 #define HANDSHAKE_MS 10000
 
 static struct world w;
@@ -283,6 +289,13 @@ static void no_descriptors(void)
 	unsigned steps = 0;
 
 	check(fd >= 0);
+	if (RUNNING_ON_VALGRIND) {
+		/* It checks the limit itself, after accept4(), and closes what that gave. */
+		printf("  not with valgrind: it loses the connection that is to be accepted later\n");
+		close(fd);
+		end_free(a);
+		return;
+	}
 	check_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
 	low = old;
 	low.rlim_cur = (rlim_t)fd;

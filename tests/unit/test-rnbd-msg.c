@@ -240,7 +240,7 @@ Test(rnbd_msg, open_rsp_cache_policy)
 	}
 }
 
-Test(rnbd_msg, open_rsp_checks)
+Test(rnbd_msg, p35_open_rsp_checks)
 {
 	static const struct {
 		const char *name;

@@ -55,6 +55,22 @@ Test(rtrs_geom, sizes)
 	}
 }
 
+/* A kernel's header room is its page, of 64 KiB on some machines. */
+Test(rtrs_geom, p33_header_room_of_64k)
+{
+	struct rtrs_geom g;
+	uint32_t buf_id, off;
+	__be32 imm;
+
+	cr_assert_eq(rtrs_geom_init(&g, 512, 131072 - 65536, 65536), 0);
+	cr_assert_eq(g.chunk_size, 131072);
+	cr_assert_eq(g.max_io_size, 65536);
+	imm = rtrs_imm_io_req(&g, 511, g.max_io_size + 32);
+	rtrs_imm_io_req_split(&g, rtrs_imm_payload(imm), &buf_id, &off);
+	cr_assert_eq(buf_id, 511);
+	cr_assert_eq(off, 65536 + 32);
+}
+
 static void geom(struct rtrs_geom *g, uint32_t queue_depth)
 {
 	cr_assert_eq(rtrs_geom_init(g, queue_depth, 126976, 4096), 0);
@@ -116,7 +132,7 @@ Test(rtrs_imm, response_vectors)
 	}
 }
 
-Test(rtrs_imm, big_endian_in_memory)
+Test(rtrs_imm, p01_big_endian_in_memory)
 {
 	__be32 imm = rtrs_imm_pack(RTRS_HB_ACK_IMM, 0x1234567);
 

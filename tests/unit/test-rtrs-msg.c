@@ -195,7 +195,7 @@ Test(rtrs_msg, conn_rsp_checks)
 	}
 }
 
-Test(rtrs_msg, conn_rsp_status)
+Test(rtrs_msg, p02_conn_rsp_status)
 {
 	static const struct {
 		uint16_t wire;
@@ -473,7 +473,7 @@ Test(rtrs_msg, info_rsp_checks)
 	}
 }
 
-Test(rtrs_msg, info_rsp_bits_are_counted_with_the_queue_depth)
+Test(rtrs_msg, p03_info_rsp_bits_are_counted_with_the_queue_depth)
 {
 	/* one region would pass a check that counts regions (pitfall 3) */
 	struct rtrs_geom g = { .queue_depth = 512, .chunk_size = 1 << 20, .max_io_size = 1 << 19,
@@ -549,7 +549,7 @@ Test(rtrs_msg, rkey_rsp_checks)
 	}
 }
 
-Test(rtrs_msg, an_answer_with_a_positive_errno_is_a_bug, .signal = SIGABRT)
+Test(rtrs_msg, p02_an_answer_with_a_positive_errno_is_a_bug, .signal = SIGABRT)
 {
 	struct rtrs_conn_rsp rsp = { .status = EIO };
 	struct rtrs_msg_conn_rsp m;

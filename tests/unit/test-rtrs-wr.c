@@ -126,7 +126,7 @@ static void check_each(const struct cell *c, const struct ibv_send_wr *wr)
 	}
 }
 
-Test(rtrs_wr, response_every_cell)
+Test(rtrs_wr, p07_p08_p09_response_every_cell)
 {
 	for_each_case(c, cells) {
 		struct ibv_send_wr rearm[2] = { { .opcode = IBV_WR_LOCAL_INV },

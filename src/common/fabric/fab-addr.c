@@ -105,6 +105,31 @@ static int resolve(const char *host, uint16_t port, struct fab_addr *addr, const
 	return 0;
 }
 
+/* The kernel's modules write the addresses of InfiniBand ports so.  librdmacm binds and resolves them on
+ * InfiniBand links only, with another port space than IP addresses have: we do not serve them. */
+static int refuse_gid(const char *text, const char *gid, char *err, size_t errlen)
+{
+	struct in6_addr in6;
+
+	if (inet_pton(AF_INET6, gid, &in6) != 1) {
+		snprintf(err, errlen, "%s: \"%s\" is no GID: expected 8 groups as in an IPv6 address, "
+			 "and no port", text, gid);
+		return -EINVAL;
+	}
+	snprintf(err, errlen, "%s: GIDs are not served: give the IP address of the port's interface",
+		 text);
+	return -EPROTONOSUPPORT;
+}
+
+static bool is_unbuilt(const char *transport)
+{
+#ifndef HAVE_RDMA
+	if (strcmp(transport, "rdma") == 0)
+		return true;
+#endif
+	return false;
+}
+
 int fab_addr_parse(const char *text, const struct fab_provider *p, uint16_t default_port,
 		   struct fab_addr *addr, char *err, size_t errlen)
 {
@@ -119,10 +144,14 @@ int fab_addr_parse(const char *text, const struct fab_provider *p, uint16_t defa
 		p = fab_provider_find(name);
 		rest = sep + 3;
 		if (!p) {
-			snprintf(err, errlen, "%s: unknown transport \"%s\"", text, name);
+			snprintf(err, errlen, is_unbuilt(name) ?
+				 "%s: transport \"%s\" is not in this build (--without-rdma)" :
+				 "%s: unknown transport \"%s\"", text, name);
 			return -EPROTONOSUPPORT;
 		}
 	}
+	if (strncmp(rest, "gid:", 4) == 0)
+		return refuse_gid(text, rest + 4, err, errlen);
 	if (!p) {
 		snprintf(err, errlen, "%s: no transport given", text);
 		return -EPROTONOSUPPORT;

@@ -69,5 +69,8 @@ struct fab_provider {
 };
 
 extern const struct fab_provider fab_tcp;
+#ifdef HAVE_RDMA
+extern const struct fab_provider fab_verbs;	/* named "rdma" */
+#endif
 
 #endif

@@ -2,6 +2,8 @@
 /* The door to the providers: finds them by name, makes the checks that are the same for all and
  * calls through.  Owns only the table of providers, which is complete before any thread starts.
  * Threads and errors are those of fabric.h. */
+#include <config.h>
+
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -12,7 +14,12 @@
 
 #define FAB_PROVIDERS_MAX 4
 
-static const struct fab_provider *providers[FAB_PROVIDERS_MAX] = { &fab_tcp };
+static const struct fab_provider *providers[FAB_PROVIDERS_MAX] = {
+	&fab_tcp,
+#ifdef HAVE_RDMA
+	&fab_verbs,
+#endif
+};
 
 const struct fab_provider *fab_provider_find(const char *name)
 {

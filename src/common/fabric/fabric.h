@@ -138,6 +138,7 @@ struct fab_device_attr {
 	uint32_t max_qp_wr;		/* per queue */
 	uint32_t max_sge;
 	bool local_dma_lkey;		/* fab_pd_local_dma_lkey() works: no registration to send from */
+	bool rereg_mr;			/* fab_rereg_mr() works, and regions of length 0 */
 };
 
 struct fab_qp_attr {
@@ -185,7 +186,7 @@ struct ibv_mr *fab_reg_mr(struct fab_pd *pd, void *addr, size_t length, int acce
 /* Give @mr another range and other rights under a fresh rkey.  Promise k for the old key.  Any
  * thread, completion handlers too; one at a time for one @mr.  Costs a few atomic operations while
  * nothing is placed under the old key, else it waits for polls of the pd's connections to return.
- * -ENOTSUP where a provider cannot (then use windows: src/frwr). */
+ * -ENOTSUP where a provider cannot (fab_device_attr.rereg_mr). */
 int fab_rereg_mr(struct ibv_mr *mr, void *addr, size_t length, int access);
 /* As fab_rereg_mr() to length 0: nobody can reach anything through @mr; its key is dead. */
 int fab_revoke_mr(struct ibv_mr *mr);
@@ -229,7 +230,9 @@ int fab_dispatch(struct fab_conn *conn, int budget);
 /* Descriptor to wait on; constant from fab_create_qp() on. */
 int fab_conn_fd(const struct fab_conn *conn);
 /* Before sleeping: returns 0 with the poll(2) events to wait for on the descriptor, or 1 when there
- * is work already and fab_poll() is to be called again.  Polling thread. */
+ * is work already and fab_poll() is to be called again.  Events are levels: who is told of edges arms
+ * and polls once more after a POLLRDHUP, because a poll may stop at the data before the end.  Polling
+ * thread. */
 int fab_arm(struct fab_conn *conn, short *events);
 /* Not 0 when what the last fab_arm() answered has become too little because of a post.  Whoever
  * posted then wakes the sleeper to arm again.  Any thread. */

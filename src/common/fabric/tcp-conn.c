@@ -81,7 +81,8 @@ static void conn_destroy(struct fab_conn *conn)
 static int query_device(const struct fab_conn *conn, struct fab_device_attr *attr)
 {
 	*attr = (struct fab_device_attr){
-		.max_qp_wr = TCP_MAX_QP_WR, .max_sge = TCP_MAX_SGE, .local_dma_lkey = true
+		.max_qp_wr = TCP_MAX_QP_WR, .max_sge = TCP_MAX_SGE, .local_dma_lkey = true,
+		.rereg_mr = true,
 	};
 	return 0;
 }

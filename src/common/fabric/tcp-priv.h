@@ -122,7 +122,6 @@ struct tcp_rx {
 	struct tcp_frame frame;		/* whose payload is coming, when in_payload */
 	bool in_payload;
 	bool readable;			/* the socket may have something: recv is worth a call */
-	bool was_short;			/* the last read took all there was; the end may be next */
 	bool more;			/* the last poll stopped before it had seen everything */
 	uint32_t left;			/* payload bytes not yet placed */
 	uint8_t *dst;			/* where the next of them go */

@@ -357,7 +357,6 @@ static size_t rx_fill(struct tcp_conn *c)
 	} while (n < 0 && errno == EINTR);
 	if (n < (ssize_t)want)
 		rx->readable = false;
-	rx->was_short = n > 0 && !rx->readable;
 	if (n < 0 && errno == EAGAIN)
 		return 0;
 	if (n <= 0) {
@@ -371,15 +370,6 @@ static size_t rx_fill(struct tcp_conn *c)
 	return (size_t)n;
 }
 
-/* A short read has emptied the socket, so it is not asked again; but the end of the stream may stand
- * right behind the data, and whoever waits for edges was told of both at once.  Between two frames
- * that does no harm: our next answer or heartbeat meets the closed socket.  Inside of one nothing is
- * answered, so there the question is asked. */
-static bool rx_worth_reading(const struct tcp_rx *rx)
-{
-	return rx->readable || (rx->was_short && (rx->in_payload || rx->head != rx->tail));
-}
-
 int tcp_rx_run(struct tcp_conn *c, struct ibv_wc *wc, int n)
 {
 	struct tcp_rx *rx = &c->rx;
@@ -388,12 +378,11 @@ int tcp_rx_run(struct tcp_conn *c, struct ibv_wc *wc, int n)
 
 	for (;;) {
 		got += rx_parse(c, wc + got, n - got);
-		if (got == n || !rx_worth_reading(rx) || bytes >= RX_POLL_BYTES ||
-		    tcp_conn_failed(c))
+		if (got == n || !rx->readable || bytes >= RX_POLL_BYTES || tcp_conn_failed(c))
 			break;
 		bytes += rx_fill(c);
 	}
-	rx->more = rx_worth_reading(rx) || (got == n && rx->head != rx->tail);
+	rx->more = rx->readable || (got == n && rx->head != rx->tail);
 	return got;
 }
 

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns event channels, listeners and the setting up of connections: librdmacm.
+ *
+ * Thread of the cm.  An event is copied and acknowledged before it is acted on or handed on, because
+ * rdma_destroy_id() waits for unacknowledged ones; what happens to a connection that another thread
+ * may destroy happens before that, while the destroyer still waits.  A connection that fails while
+ * it is set up is told as UNREACHABLE, once; later its queues fail (verbs-conn.c) and no event says so. */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rdma/rdma_cma.h>
+
+#include "verbs-priv.h"
+
+#define RESOLVE_MS 5000
+#define BACKLOG 256
+#define REJ_INVALID_SERVICE_ID 8	/* IBTA: nobody listens */
+#define REJ_CONSUMER_DEFINED 28
+
+static int neg_errno(void)
+{
+	return errno ? -errno : -EIO;
+}
+
+static int verbs_cm_create(struct fab_cm **out)
+{
+	struct verbs_cm *cm = calloc(1, sizeof(*cm));
+	int flags, err;
+
+	if (!cm)
+		return -ENOMEM;
+	cm->fab.ops = &fab_verbs;
+	list_init(&cm->listeners);
+	cm->channel = rdma_create_event_channel();
+	if (!cm->channel)
+		goto err_free;
+	flags = fcntl(cm->channel->fd, F_GETFL);
+	if (flags < 0 || fcntl(cm->channel->fd, F_SETFL, flags | O_NONBLOCK) < 0)
+		goto err_channel;
+	*out = &cm->fab;
+	return 0;
+
+err_channel:
+	err = neg_errno();
+	rdma_destroy_event_channel(cm->channel);
+	errno = -err;
+err_free:
+	err = neg_errno();
+	free(cm);
+	return err;
+}
+
+static struct verbs_cm *verbs_cm(const struct fab_cm *cm)
+{
+	return container_of(cm, struct verbs_cm, fab);
+}
+
+static void verbs_cm_destroy(struct fab_cm *fab)
+{
+	struct verbs_cm *cm = verbs_cm(fab);
+
+	rdma_destroy_event_channel(cm->channel);
+	free(cm);
+}
+
+static int verbs_cm_fd(const struct fab_cm *cm)
+{
+	return verbs_cm(cm)->channel->fd;
+}
+
+static void addr_from(struct fab_addr *addr, const struct sockaddr *sa)
+{
+	addr->provider = &fab_verbs;
+	addr->len = sa->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) :
+						sizeof(struct sockaddr_in);
+	memcpy(&addr->ss, sa, addr->len);
+}
+
+/* ---- listeners ---- */
+
+static int verbs_listen(struct fab_cm *cm, const struct fab_addr *addr, struct fab_listener **out)
+{
+	struct verbs_listener *l = calloc(1, sizeof(*l));
+	struct sockaddr_storage ss = addr->ss;
+	int one = 1, err;
+
+	if (!l)
+		return -ENOMEM;
+	l->fab.ops = &fab_verbs;
+	l->fab.cm = cm;
+	if (rdma_create_id(verbs_cm(cm)->channel, &l->id, l, RDMA_PS_TCP))
+		goto err_free;
+	/* An IPv6 wildcard leaves IPv4 to a listener of its own, as on tcp. */
+	if (ss.ss_family == AF_INET6)
+		rdma_set_option(l->id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &one, sizeof(one));
+	if (rdma_bind_addr(l->id, (struct sockaddr *)&ss) || rdma_listen(l->id, BACKLOG))
+		goto err_id;
+	addr_from(&l->fab.addr, rdma_get_local_addr(l->id));
+	list_add_tail(&verbs_cm(cm)->listeners, &l->link);
+	*out = &l->fab;
+	return 0;
+
+err_id:
+	err = neg_errno();
+	rdma_destroy_id(l->id);
+	errno = -err;
+err_free:
+	err = neg_errno();
+	free(l);
+	return err;
+}
+
+static void verbs_listener_destroy(struct fab_listener *fab)
+{
+	struct verbs_listener *l = container_of(fab, struct verbs_listener, fab);
+
+	list_del(&l->link);
+	rdma_destroy_id(l->id);
+	free(l);
+}
+
+static struct verbs_listener *listener_of(const struct verbs_cm *cm, const struct rdma_cm_id *id)
+{
+	struct verbs_listener *l;
+
+	list_for_each(l, &cm->listeners, link) {
+		if (l->id == id)
+			return l;
+	}
+	return NULL;
+}
+
+/* ---- connections ---- */
+
+static struct verbs_conn *conn_alloc(struct fab_cm *cm)
+{
+	struct verbs_conn *c = aligned_alloc(_Alignof(struct verbs_conn), sizeof(*c));
+
+	if (!c)
+		return NULL;
+	memset(c, 0, sizeof(*c));
+	c->fab.ops = &fab_verbs;
+	c->fab.cm = cm;
+	verbs_conn_init(c);
+	return c;
+}
+
+static int verbs_conn_create(struct fab_cm *cm, struct fab_conn **out)
+{
+	struct verbs_conn *c = conn_alloc(cm);
+	int err;
+
+	if (!c)
+		return -ENOMEM;
+	if (rdma_create_id(verbs_cm(cm)->channel, &c->id, c, RDMA_PS_TCP)) {
+		err = neg_errno();
+		verbs_conn_fini(c);
+		free(c);
+		return err;
+	}
+	*out = &c->fab;
+	return 0;
+}
+
+static void verbs_conn_destroy(struct fab_conn *conn)
+{
+	struct verbs_conn *c = verbs_conn(conn);
+
+	verbs_conn_fini(c);
+	rdma_destroy_id(c->id);
+	free(c);
+}
+
+static int verbs_resolve(struct fab_conn *conn, const struct fab_addr *src,
+			 const struct fab_addr *dst)
+{
+	struct verbs_conn *c = verbs_conn(conn);
+	struct sockaddr_storage from, to = dst->ss;
+
+	if (src)
+		from = src->ss;
+	conn->peer = *dst;
+	if (rdma_resolve_addr(c->id, src ? (struct sockaddr *)&from : NULL, (struct sockaddr *)&to,
+			      RESOLVE_MS)) {
+		int err = neg_errno();
+
+		verbs_conn_fail(c, "no RDMA device reaches the address: %s", strerror(-err));
+		return err;
+	}
+	return 0;
+}
+
+/* As the kernel's modules (protocol.md 1.2): no RDMA READ or atomics, and endless patience with a
+ * peer that has no receive posted. */
+static struct rdma_conn_param conn_param(const void *private_data, size_t len)
+{
+	return (struct rdma_conn_param){
+		.private_data = private_data,
+		.private_data_len = (uint8_t)len,
+		.retry_count = 7,
+		.rnr_retry_count = 7,
+	};
+}
+
+static int verbs_connect(struct fab_conn *conn, const void *private_data, size_t len)
+{
+	struct rdma_conn_param param = conn_param(private_data, len);
+
+	return rdma_connect(verbs_conn(conn)->id, &param) ? neg_errno() : 0;
+}
+
+static int verbs_accept(struct fab_conn *conn, const void *private_data, size_t len)
+{
+	struct rdma_conn_param param = conn_param(private_data, len);
+
+	if (rdma_accept(verbs_conn(conn)->id, &param))
+		return neg_errno();
+	atomic_store(&verbs_conn(conn)->connected, true);
+	return 0;
+}
+
+static void verbs_reject(struct fab_conn *conn, const void *private_data, size_t len)
+{
+	rdma_reject(verbs_conn(conn)->id, private_data, (uint8_t)len);
+	verbs_conn_destroy(conn);
+}
+
+/* ---- events ---- */
+
+static int status_errno(int status)
+{
+	return status < 0 ? status : status > 0 ? -status : -EIO;
+}
+
+/* @c will not be used, or not any longer.  Tells so while it is set up by us; else its queues do. */
+static int conn_lost(struct verbs_conn *c, struct fab_event *ev, int err, const char *what)
+{
+	if (err)
+		verbs_conn_fail(c, "%s: %s", what, strerror(-err));
+	else
+		verbs_conn_fail(c, "%s", what);
+	if (c->established || c->passive)
+		return 0;
+	ev->type = FAB_EVENT_UNREACHABLE;
+	ev->status = err ? err : -ECONNRESET;
+	return 1;
+}
+
+static int conn_rejected(struct verbs_conn *c, const struct rdma_cm_event *event,
+			 struct fab_event *ev)
+{
+	if (event->status == REJ_INVALID_SERVICE_ID)
+		return conn_lost(c, ev, -ECONNREFUSED, "nobody listens there");
+	if (c->passive || event->status != REJ_CONSUMER_DEFINED)
+		return conn_lost(c, ev, -ECONNRESET, "the connection request was refused");
+	ev->type = FAB_EVENT_REJECTED;
+	return 1;
+}
+
+/* @event is not acknowledged yet, so the connection is there whoever destroys it. */
+static int conn_event(const struct rdma_cm_event *event, struct fab_event *ev)
+{
+	struct verbs_conn *c = event->id->context;
+
+	ev->conn = &c->fab;
+	switch (event->event) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		if (rdma_resolve_route(c->id, RESOLVE_MS))
+			return conn_lost(c, ev, neg_errno(), "cannot resolve the route");
+		return 0;
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		addr_from(&c->fab.local, rdma_get_local_addr(c->id));
+		ev->type = FAB_EVENT_ROUTE_RESOLVED;
+		return 1;
+	case RDMA_CM_EVENT_ESTABLISHED:
+		c->established = true;
+		atomic_store(&c->connected, true);
+		ev->type = FAB_EVENT_ESTABLISHED;
+		return 1;
+	case RDMA_CM_EVENT_REJECTED:
+		return conn_rejected(c, event, ev);
+	case RDMA_CM_EVENT_ADDR_ERROR:
+		return conn_lost(c, ev, status_errno(event->status),
+				 "no RDMA device reaches the address");
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+		return conn_lost(c, ev, status_errno(event->status), "no route");
+	case RDMA_CM_EVENT_UNREACHABLE:
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+		return conn_lost(c, ev, status_errno(event->status), "cannot connect");
+	case RDMA_CM_EVENT_DISCONNECTED:
+		return conn_lost(c, ev, 0, "peer disconnected");
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		return conn_lost(c, ev, 0, "the RDMA device was removed");
+	case RDMA_CM_EVENT_ADDR_CHANGE:
+		return conn_lost(c, ev, 0, "the address moved to another device");
+	default:
+		return 0;
+	}
+}
+
+/* Returns 1 when @ev is to be reported.  The event has been acknowledged: @id may be destroyed. */
+static int connect_request(struct rdma_cm_id *id, struct verbs_listener *l, struct fab_event *ev)
+{
+	struct verbs_conn *c = conn_alloc(l->fab.cm);
+
+	if (!c) {
+		rdma_reject(id, NULL, 0);
+		rdma_destroy_id(id);
+		return 0;
+	}
+	c->id = id;
+	c->id->context = c;
+	c->passive = true;
+	addr_from(&c->fab.local, rdma_get_local_addr(id));
+	addr_from(&c->fab.peer, rdma_get_peer_addr(id));
+	ev->type = FAB_EVENT_CONNECT_REQUEST;
+	ev->conn = &c->fab;
+	ev->listener = &l->fab;
+	return 1;
+}
+
+static void copy_private_data(const struct rdma_cm_event *event, struct fab_event *ev)
+{
+	const struct rdma_conn_param *param = &event->param.conn;
+
+	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST &&
+	    event->event != RDMA_CM_EVENT_ESTABLISHED && event->event != RDMA_CM_EVENT_REJECTED)
+		return;
+	ev->private_data_len = MIN((size_t)param->private_data_len, sizeof(ev->private_data));
+	if (ev->private_data_len)
+		memcpy(ev->private_data, param->private_data, ev->private_data_len);
+}
+
+static int verbs_cm_get_event(struct fab_cm *cm, struct fab_event *ev)
+{
+	int report = 0;
+
+	while (!report) {
+		struct rdma_cm_id *id;
+		struct verbs_listener *l = NULL;
+		struct rdma_cm_event *event;
+
+		memset(ev, 0, sizeof(*ev));
+		if (rdma_get_cm_event(verbs_cm(cm)->channel, &event)) {
+			if (errno == EINTR)
+				continue;
+			return errno == EAGAIN ? 0 : neg_errno();
+		}
+		id = event->id;
+		copy_private_data(event, ev);
+		if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
+			l = listener_of(verbs_cm(cm), event->listen_id);
+		else if (!listener_of(verbs_cm(cm), id))
+			report = conn_event(event, ev);
+		rdma_ack_cm_event(event);
+		if (l)
+			report = connect_request(id, l, ev);
+	}
+	return report;
+}
+
+const struct fab_provider fab_verbs = {
+	.name = "rdma",
+	.cm_create = verbs_cm_create,
+	.cm_destroy = verbs_cm_destroy,
+	.cm_fd = verbs_cm_fd,
+	.cm_get_event = verbs_cm_get_event,
+	.listen = verbs_listen,
+	.listener_destroy = verbs_listener_destroy,
+	.conn_create = verbs_conn_create,
+	.conn_destroy = verbs_conn_destroy,
+	.resolve = verbs_resolve,
+	.query_device = verbs_query_device,
+	.create_qp = verbs_create_qp,
+	.connect = verbs_connect,
+	.accept = verbs_accept,
+	.reject = verbs_reject,
+	.pd_create = verbs_pd_create,
+	.pd_destroy = verbs_pd_destroy,
+	.pd_local_dma_lkey = verbs_pd_local_dma_lkey,
+	.reg_mr = verbs_reg_mr,
+	.rereg_mr = verbs_rereg_mr,
+	.dereg_mr = verbs_dereg_mr,
+	.post_send = verbs_post_send,
+	.post_recv = verbs_post_recv,
+	.poll = verbs_poll,
+	.conn_fd = verbs_conn_fd,
+	.arm = verbs_arm,
+	.need_rearm = verbs_need_rearm,
+	.disconnect = verbs_disconnect,
+	.conn_cause = verbs_conn_cause,
+};

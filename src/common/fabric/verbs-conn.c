@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns a connection's queue pair, CQ and completion channel; see verbs-priv.h for how it fails and
+ * drains.  Posts on any thread, polls on one; errors as fabric.h says. */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rdma/rdma_cma.h>
+
+#include "verbs-priv.h"
+
+/* A request is signaled at least so often that the ring is never blocked by silent ones; there are
+ * as many more entries in the device's queue, and one for the marker. */
+#define SIGNAL_EVERY_MAX 32
+#define SEND_BATCH 16
+#define MARKER_ID UINT64_MAX
+#define SEND_BIT 1u			/* wr_ids of receives are addresses, and even */
+
+static uint64_t send_wr_id(uint32_t pos)
+{
+	return (uint64_t)pos << 1 | SEND_BIT;
+}
+
+/* ---- life ---- */
+
+void verbs_conn_init(struct verbs_conn *c)
+{
+	pthread_mutex_init(&c->post_lock, NULL);
+	pthread_mutex_init(&c->cq_lock, NULL);
+}
+
+void verbs_conn_fini(struct verbs_conn *c)
+{
+	if (c->id && c->id->qp)
+		rdma_destroy_qp(c->id);
+	if (c->cq)
+		ibv_destroy_cq(c->cq);
+	if (c->channel)
+		ibv_destroy_comp_channel(c->channel);
+	free(c->sq);
+	free(c->late);
+	pthread_mutex_destroy(&c->cq_lock);
+	pthread_mutex_destroy(&c->post_lock);
+}
+
+static int create_cq(struct verbs_conn *c, int cqe)
+{
+	int flags;
+
+	c->channel = ibv_create_comp_channel(c->id->verbs);
+	if (!c->channel)
+		return -errno;
+	flags = fcntl(c->channel->fd, F_GETFL);
+	if (flags < 0 || fcntl(c->channel->fd, F_SETFL, flags | O_NONBLOCK) < 0)
+		return -errno;
+	c->cq = ibv_create_cq(c->id->verbs, cqe, NULL, c->channel, 0);
+	return c->cq ? 0 : errno ? -errno : -ENOMEM;
+}
+
+/* Objects made half are freed with the connection. */
+int verbs_create_qp(struct fab_conn *conn, struct fab_pd *fab_pd, const struct fab_qp_attr *attr)
+{
+	struct verbs_conn *c = verbs_conn(conn);
+	struct verbs_pd *pd = container_of(fab_pd, struct verbs_pd, fab);
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC };
+	uint32_t n = 1;
+	int err;
+
+	if (c->cq || pd->pd->context != c->id->verbs)
+		return -EINVAL;
+	c->attr = *attr;
+	c->signal_every = MAX(1u, MIN(attr->max_send_wr / 4, (uint32_t)SIGNAL_EVERY_MAX));
+	while (n < attr->max_send_wr + c->signal_every)
+		n *= 2;
+	c->sq = calloc(n, sizeof(*c->sq));
+	c->sq_mask = n - 1;
+	if (!c->sq)
+		return -ENOMEM;
+	init.cap.max_send_wr = attr->max_send_wr + c->signal_every + 1;
+	init.cap.max_recv_wr = attr->max_recv_wr;
+	init.cap.max_send_sge = attr->max_send_sge;
+	init.cap.max_recv_sge = FAB_RECV_SGE_MAX;
+	err = create_cq(c, (int)(init.cap.max_send_wr + init.cap.max_recv_wr));
+	if (err)
+		return err;
+	init.send_cq = init.recv_cq = c->cq;
+	return rdma_create_qp(c->id, pd->pd, &init) ? -errno : 0;
+}
+
+/* ---- failure ---- */
+
+const char *verbs_conn_cause(const struct fab_conn *conn)
+{
+	const struct verbs_conn *c = verbs_conn(conn);
+
+	return atomic_load_explicit(&c->cause_state, memory_order_acquire) == 2 ? c->cause : "";
+}
+
+static void note_cause(struct verbs_conn *c, const char *fmt, va_list ap)
+{
+	int none = 0;
+
+	if (!atomic_compare_exchange_strong(&c->cause_state, &none, 1))
+		return;
+	vsnprintf(c->cause, sizeof(c->cause), fmt, ap);
+	atomic_store_explicit(&c->cause_state, 2, memory_order_release);
+}
+
+/* post_lock held. */
+static void fail_locked(struct verbs_conn *c)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	struct ibv_send_wr marker = { .wr_id = MARKER_ID, .opcode = IBV_WR_RDMA_WRITE,
+				      .send_flags = IBV_SEND_SIGNALED }, *bad;
+
+	if (c->failing)
+		return;
+	c->failing = true;
+	atomic_store(&c->failed, true);
+	if (!c->id->qp)
+		return;
+	ibv_modify_qp(c->id->qp, &attr, IBV_QP_STATE);
+	rdma_disconnect(c->id);		/* fails when there is no connection: nobody to tell */
+	if (ibv_post_send(c->id->qp, &marker, &bad)) {
+		pthread_mutex_lock(&c->cq_lock);
+		c->marker_back = true;
+		pthread_mutex_unlock(&c->cq_lock);
+	}
+}
+
+static void fail_locked_because(struct verbs_conn *c, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+static void fail_locked_because(struct verbs_conn *c, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	note_cause(c, fmt, ap);
+	va_end(ap);
+	fail_locked(c);
+}
+
+void verbs_conn_fail(struct verbs_conn *c, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	note_cause(c, fmt, ap);
+	va_end(ap);
+	pthread_mutex_lock(&c->post_lock);
+	fail_locked(c);
+	pthread_mutex_unlock(&c->post_lock);
+}
+
+void verbs_disconnect(struct fab_conn *conn, const char *cause)
+{
+	verbs_conn_fail(verbs_conn(conn), "%s", cause);
+}
+
+/* Keep what was posted after the failure for the poll to flush.  post_lock held. */
+static int post_late(struct verbs_conn *c, uint64_t wr_id)
+{
+	if (c->drained)
+		return -ENOTCONN;
+	if (c->nlate == c->late_room) {
+		uint32_t room = c->late_room ? 2 * c->late_room : 64;
+		uint64_t *late = realloc(c->late, room * sizeof(*late));
+
+		if (!late)
+			return -ENOMEM;
+		c->late = late;
+		c->late_room = room;
+	}
+	c->late[c->nlate++] = wr_id;
+	return 0;
+}
+
+/* ---- completions, cq_lock held ---- */
+
+/* One completion of the device, made one of ours in place.  False: it is nobody's business. */
+static bool translate(struct verbs_conn *c, struct ibv_wc *wc)
+{
+	struct verbs_sqe *sqe;
+	uint32_t pos;
+
+	if (wc->wr_id == MARKER_ID) {
+		c->marker_back = true;
+		return false;
+	}
+	if (wc->status != IBV_WC_SUCCESS && !atomic_load(&c->failed))
+		c->broken = wc->status;
+	if (!(wc->wr_id & SEND_BIT)) {
+		atomic_fetch_sub(&c->nrecvs, 1);
+		/* rxe shows the kernel's value of the flag (frwr.md Q3); on RC no other is meant. */
+		if (wc->status == IBV_WC_SUCCESS && (wc->wc_flags & IBV_WC_IP_CSUM_OK)) {
+			wc->wc_flags &= ~IBV_WC_IP_CSUM_OK;
+			wc->wc_flags |= IBV_WC_WITH_INV;
+		}
+		return true;
+	}
+	pos = (uint32_t)(wc->wr_id >> 1);
+	sqe = &c->sq[pos & c->sq_mask];
+	wc->wr_id = sqe->wr_id;
+	atomic_store_explicit(&c->sq_tail, pos + 1, memory_order_release);
+	return wc->status != IBV_WC_SUCCESS || sqe->signaled;
+}
+
+/* Up to @n from the device; returns how many, less than asked only when it has no more. */
+static int take(struct verbs_conn *c, struct ibv_wc *wc, int n)
+{
+	int got = 0, k;
+
+	do {
+		k = ibv_poll_cq(c->cq, n - got, wc + got);
+		for (int i = got, end = got + k; i < end; i++) {
+			if (translate(c, &wc[i]))
+				wc[got++] = wc[i];
+		}
+	} while (k > 0 && got < n);
+	return got;
+}
+
+static void stash_fill(struct verbs_conn *c)
+{
+	memmove(c->stash, c->stash + c->stash_first, c->stash_n * sizeof(*c->stash));
+	c->stash_first = 0;
+	c->stash_n += (unsigned)take(c, c->stash + c->stash_n, (int)(VERBS_STASH - c->stash_n));
+}
+
+static int stash_take(struct verbs_conn *c, struct ibv_wc *wc, int n)
+{
+	unsigned k = MIN(c->stash_n, (unsigned)n);
+
+	memcpy(wc, c->stash + c->stash_first, k * sizeof(*wc));
+	c->stash_first += k;
+	c->stash_n -= k;
+	return (int)k;
+}
+
+/* Everything the device had is back. */
+static bool device_drained(struct verbs_conn *c)
+{
+	return !c->cq || (c->marker_back && !atomic_load(&c->nrecvs) && !c->stash_n);
+}
+
+/* ---- polling ---- */
+
+/* Completions for what was posted after the failure; -ENOTCONN when there is nothing left at all. */
+static int poll_late(struct verbs_conn *c, struct ibv_wc *wc, int n)
+{
+	int got = 0;
+	bool drained;
+
+	pthread_mutex_lock(&c->cq_lock);
+	drained = device_drained(c);
+	pthread_mutex_unlock(&c->cq_lock);
+	if (!drained)
+		return 0;
+	pthread_mutex_lock(&c->post_lock);
+	while (got < n && c->late_taken < c->nlate)
+		wc[got++] = (struct ibv_wc){ .wr_id = c->late[c->late_taken++],
+					     .status = IBV_WC_WR_FLUSH_ERR };
+	if (!got && n)
+		c->drained = true;
+	pthread_mutex_unlock(&c->post_lock);
+	return got || !n ? got : -ENOTCONN;
+}
+
+int verbs_poll(struct fab_conn *conn, struct ibv_wc *wc, int n)
+{
+	struct verbs_conn *c = verbs_conn(conn);
+	enum ibv_wc_status broken = IBV_WC_SUCCESS;
+	int got = 0, late;
+
+	if (c->cq) {
+		pthread_mutex_lock(&c->cq_lock);
+		got = stash_take(c, wc, n);
+		got += take(c, wc + got, n - got);
+		broken = atomic_load(&c->failed) ? IBV_WC_SUCCESS : c->broken;
+		pthread_mutex_unlock(&c->cq_lock);
+	}
+	if (broken == IBV_WC_WR_FLUSH_ERR)	/* rxe says this of local failures, too (frwr.md Q8) */
+		verbs_conn_fail(c, "the queue pair broke: the peer is gone or a request was bad");
+	else if (broken)
+		verbs_conn_fail(c, "work request failed: %s", ibv_wc_status_str(broken));
+	if (got == n || !atomic_load(&c->failed))
+		return got;
+	late = poll_late(c, wc + got, n - got);
+	return got && late < 0 ? got : got + late;
+}
+
+int verbs_conn_fd(const struct fab_conn *conn)
+{
+	return verbs_conn(conn)->channel->fd;
+}
+
+int verbs_arm(struct fab_conn *conn, short *events)
+{
+	struct verbs_conn *c = verbs_conn(conn);
+	struct ibv_cq *cq;
+	void *context;
+	bool work;
+
+	*events = POLLIN;
+	while (!ibv_get_cq_event(c->channel, &cq, &context))
+		ibv_ack_cq_events(cq, 1);
+	if (ibv_req_notify_cq(c->cq, 0))
+		return 1;		/* no sleep without an alarm */
+	/* RACE: what came before the request does not ring. */
+	pthread_mutex_lock(&c->cq_lock);
+	stash_fill(c);
+	work = c->stash_n || c->broken || (atomic_load(&c->failed) && device_drained(c));
+	pthread_mutex_unlock(&c->cq_lock);
+	return work;
+}
+
+/* A flush of the device rings by itself; that of late posts does not. */
+int verbs_need_rearm(const struct fab_conn *conn)
+{
+	return atomic_load(&verbs_conn(conn)->failed) ? FAB_REARM_EVENTS : 0;
+}
+
+/* ---- posting, post_lock held ---- */
+
+static uint32_t send_room(const struct verbs_conn *c)
+{
+	return c->attr.max_send_wr + c->signal_every -
+	       (c->sq_head - atomic_load_explicit(&c->sq_tail, memory_order_acquire));
+}
+
+/* One of ours as the device gets it. */
+static void send_fill(struct verbs_conn *c, const struct ibv_send_wr *wr, struct ibv_send_wr *hw)
+{
+	bool signaled = wr->send_flags & IBV_SEND_SIGNALED;
+
+	*hw = *wr;
+	hw->wr_id = send_wr_id(c->sq_head);
+	c->sq[c->sq_head & c->sq_mask] = (struct verbs_sqe){ wr->wr_id, signaled };
+	c->sq_head++;
+	if (signaled || ++c->unsignaled >= c->signal_every) {
+		hw->send_flags |= IBV_SEND_SIGNALED;
+		c->unsignaled = 0;
+	}
+}
+
+/* Post the next of @wr, at most SEND_BATCH; advances it. */
+static int send_batch(struct verbs_conn *c, const struct ibv_send_wr **wr)
+{
+	struct ibv_send_wr hw[SEND_BATCH], *bad;
+	unsigned n = 0;
+	int rc;
+
+	for (; *wr && n < SEND_BATCH; *wr = (*wr)->next, n++) {
+		if ((*wr)->opcode == IBV_WR_LOCAL_INV || (*wr)->opcode == IBV_WR_BIND_MW) {
+			fail_locked_because(c, "post of an opcode that needs memory windows");
+			return -EOPNOTSUPP;
+		}
+		if (send_room(c) == 0) {
+			pthread_mutex_lock(&c->cq_lock);
+			stash_fill(c);
+			pthread_mutex_unlock(&c->cq_lock);
+		}
+		if (send_room(c) == 0) {
+			fail_locked_because(c, "send queue overflow");
+			return -ENOMEM;
+		}
+		send_fill(c, *wr, &hw[n]);
+		hw[n].next = NULL;
+		if (n)
+			hw[n - 1].next = &hw[n];
+	}
+	rc = ibv_post_send(c->id->qp, hw, &bad);
+	if (rc) {
+		fail_locked_because(c, "the device refused a send: %s", strerror(rc));
+		return rc == ENOMEM ? -ENOMEM : -EINVAL;
+	}
+	return 0;
+}
+
+static int send_locked(struct verbs_conn *c, const struct ibv_send_wr *wr)
+{
+	int rc = 0;
+
+	if (c->failing) {
+		for (; wr && !rc; wr = wr->next)
+			rc = post_late(c, wr->wr_id);
+		return rc;
+	}
+	if (!atomic_load(&c->connected)) {
+		fail_locked_because(c, "post on a connection that is not connected");
+		return -EINVAL;
+	}
+	while (wr && !rc)
+		rc = send_batch(c, &wr);
+	return rc;
+}
+
+int verbs_post_send(struct fab_conn *conn, const struct ibv_send_wr *wr)
+{
+	struct verbs_conn *c = verbs_conn(conn);
+	int rc;
+
+	if (!c->cq)
+		return -EINVAL;
+	pthread_mutex_lock(&c->post_lock);
+	rc = send_locked(c, wr);
+	pthread_mutex_unlock(&c->post_lock);
+	return rc;
+}
+
+static int recv_locked(struct verbs_conn *c, const struct ibv_recv_wr *wr)
+{
+	struct ibv_recv_wr *bad = NULL;
+	uint32_t n = 0;
+	int rc = 0;
+
+	if (c->failing) {
+		for (; wr && !rc; wr = wr->next)
+			rc = post_late(c, wr->wr_id);
+		return rc;
+	}
+	for (const struct ibv_recv_wr *w = wr; w; w = w->next)
+		n++;
+	if (atomic_fetch_add(&c->nrecvs, n) + n > c->attr.max_recv_wr) {
+		atomic_fetch_sub(&c->nrecvs, n);
+		fail_locked_because(c, "receive queue overflow");
+		return -ENOMEM;
+	}
+	rc = ibv_post_recv(c->id->qp, (struct ibv_recv_wr *)(uintptr_t)wr, &bad);
+	if (!rc)
+		return 0;
+	for (; bad; bad = bad->next)
+		atomic_fetch_sub(&c->nrecvs, 1);
+	fail_locked_because(c, "the device refused a receive: %s", strerror(rc));
+	return rc == ENOMEM ? -ENOMEM : -EINVAL;
+}
+
+int verbs_post_recv(struct fab_conn *conn, const struct ibv_recv_wr *wr)
+{
+	struct verbs_conn *c = verbs_conn(conn);
+	int rc;
+
+	if (!c->cq)
+		return -EINVAL;
+	pthread_mutex_lock(&c->post_lock);
+	rc = recv_locked(c, wr);
+	pthread_mutex_unlock(&c->post_lock);
+	return rc;
+}

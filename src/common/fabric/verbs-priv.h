@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside of the verbs provider: rdma-core's devices under the contract of fabric.h.
+ *
+ * A connection owns an rdma_cm_id, a completion channel, a CQ and an RC queue pair.  Its send queue is
+ * mirrored in a ring, because a completion names one work request and stands for all before it.
+ *
+ * FAILURE.  The first of: a completion that is no success, the peer's disconnect, a refused post,
+ * fab_disconnect().  verbs_conn_fail() notes the cause, moves the queue pair to ERR and tells the
+ * peer; then, behind everything that was posted, a marker that will flush as well.  Posts from then
+ * on never reach the device: they are kept in @late and flushed by the poll when the device's own
+ * flushes are in.  Drained: the marker and all receives are back and @late is empty.  (A receive that
+ * is posted to a queue pair in ERR may never flush on rxe; the marker, a send, makes it.)
+ *
+ * LOCKS, in this order: post_lock (what is posted, @late, @failing), cq_lock (the CQ, @stash). */
+#ifndef VERBS_PRIV_H
+#define VERBS_PRIV_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "fab-provider.h"
+#include "list.h"
+#include "util.h"
+
+struct rdma_cm_id;
+struct rdma_event_channel;
+
+#define VERBS_CAUSE_LEN 160
+#define VERBS_STASH 64
+
+struct verbs_cm {
+	struct fab_cm fab;
+	struct rdma_event_channel *channel;
+	struct list listeners;
+};
+
+struct verbs_listener {
+	struct fab_listener fab;
+	struct list link;
+	struct rdma_cm_id *id;
+};
+
+struct verbs_pd {
+	struct fab_pd fab;
+	struct ibv_pd *pd;
+};
+
+struct verbs_mr {
+	struct fab_mr fab;		/* keys and range copied from @hw */
+	struct ibv_mr *hw;
+};
+
+/* A posted send. */
+struct verbs_sqe {
+	uint64_t wr_id;
+	bool signaled;			/* its owner wants to hear of it */
+};
+
+struct verbs_conn {
+	struct fab_conn fab;
+	struct rdma_cm_id *id;
+	bool passive;
+	bool established;		/* cm thread */
+	atomic_bool connected;		/* sends are possible */
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq;
+	struct fab_qp_attr attr;
+
+	pthread_mutex_t post_lock;
+	struct verbs_sqe *sq;		/* [sq_mask + 1] */
+	uint32_t sq_mask;
+	uint32_t sq_head;		/* next to post */
+	uint32_t unsignaled;		/* posted since the last one that tells */
+	uint32_t signal_every;
+	uint64_t *late;			/* wr_ids that were posted after the failure */
+	uint32_t nlate, late_taken, late_room;
+	bool failing, drained;
+
+	_Alignas(64) pthread_mutex_t cq_lock;
+	atomic_uint sq_tail;		/* all before it are done */
+	atomic_uint nrecvs;		/* receives in the device */
+	bool marker_back;
+	enum ibv_wc_status broken;	/* of the first completion that was no success */
+	struct ibv_wc stash[VERBS_STASH];	/* taken from the CQ by others than fab_poll() */
+	unsigned stash_first, stash_n;
+
+	atomic_bool failed;		/* @failing for those without the lock */
+	atomic_int cause_state;		/* 0 none, 1 being written, 2 there */
+	char cause[VERBS_CAUSE_LEN];
+};
+
+static inline struct verbs_conn *verbs_conn(const struct fab_conn *conn)
+{
+	return container_of(conn, struct verbs_conn, fab);
+}
+
+/* verbs-dev.c: device, protection domain, memory */
+int verbs_query_device(const struct fab_conn *conn, struct fab_device_attr *attr);
+int verbs_pd_create(struct fab_conn *conn, struct fab_pd **pd);
+void verbs_pd_destroy(struct fab_pd *pd);
+bool verbs_pd_local_dma_lkey(const struct fab_pd *pd, uint32_t *lkey);
+struct ibv_mr *verbs_reg_mr(struct fab_pd *pd, void *addr, size_t length, int access);
+int verbs_rereg_mr(struct ibv_mr *mr, void *addr, size_t length, int access);
+void verbs_dereg_mr(struct ibv_mr *mr);
+
+/* verbs-conn.c: queues.  verbs_conn_init() before the id may report anything. */
+void verbs_conn_init(struct verbs_conn *c);
+/* Frees the queue pair and all that belongs to it; not the id. */
+void verbs_conn_fini(struct verbs_conn *c);
+int verbs_create_qp(struct fab_conn *conn, struct fab_pd *pd, const struct fab_qp_attr *attr);
+int verbs_post_send(struct fab_conn *conn, const struct ibv_send_wr *wr);
+int verbs_post_recv(struct fab_conn *conn, const struct ibv_recv_wr *wr);
+int verbs_poll(struct fab_conn *conn, struct ibv_wc *wc, int n);
+int verbs_conn_fd(const struct fab_conn *conn);
+int verbs_arm(struct fab_conn *conn, short *events);
+int verbs_need_rearm(const struct fab_conn *conn);
+void verbs_disconnect(struct fab_conn *conn, const char *cause);
+const char *verbs_conn_cause(const struct fab_conn *conn);
+void verbs_conn_fail(struct verbs_conn *c, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+#endif

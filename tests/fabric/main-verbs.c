@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The suite on real descriptors of this machine's RDMA devices, at FABRIC_ADDRESS. */
+#include "harness.h"
+
+const char *provider_address = "10.1.0.1";
+const bool provider_threads = true;
+const bool provider_retries_rnr = true;
+const bool provider_rereg = false;
+
+void provider_start(void)
+{
+	const char *address = getenv("FABRIC_ADDRESS");
+
+	if (address)
+		provider_address = address;
+}
+
+int provider_wait(struct pollfd *fds, unsigned n, int timeout_ms)
+{
+	return poll(fds, n, timeout_ms);
+}
