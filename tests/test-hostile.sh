@@ -24,7 +24,7 @@ for invalidate in copy never; do
 	# With --log each failure must be told in one line.  All cases together would reach the
 	# server's limit of lines; these few do not.
 	hostile --log="$server_log" "req/immediate type 3" "req/chunk = depth" "req/usr_len max" \
-		"req/sg_cnt 2" "req/descriptor with a bad key" "req/key of another region"
+		"req/p14 sg_cnt 2" "req/descriptor with a bad key" "req/key of another region"
 	# shellcheck disable=SC2086 # words
 	hostile ${HOSTILE_ARGS-}
 	stop_server "$server_pid"

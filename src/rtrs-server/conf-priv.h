@@ -7,6 +7,7 @@
 
 #define CONF_THREADS_DEFAULT 4
 #define CONF_THREADS_MAX 256
+#define CONF_POLL_US_MAX 1000000u
 
 /* "ADDR" or "ADDR/BITS"; an IPv6 address may stand in brackets.  0 or -EINVAL.  Pure. */
 int conf_prefix_parse(const char *text, struct srv_prefix *prefix);

@@ -18,7 +18,7 @@
 
 enum {
 	OPT_LISTEN = 256, OPT_ALLOW, OPT_INVALIDATE, OPT_QUEUE_DEPTH, OPT_MAX_IO_SIZE, OPT_THREADS,
-	OPT_MAX_SESSIONS, OPT_MAX_PATHS, OPT_SETUP_TIMEOUT, OPT_READY_FD, OPT_LOG_LEVEL,
+	OPT_MAX_SESSIONS, OPT_MAX_PATHS, OPT_SETUP_TIMEOUT, OPT_POLL, OPT_READY_FD, OPT_LOG_LEVEL,
 };
 
 static const struct option options[] = {
@@ -28,6 +28,7 @@ static const struct option options[] = {
 	{ "queue-depth", required_argument, NULL, OPT_QUEUE_DEPTH },
 	{ "max-io-size", required_argument, NULL, OPT_MAX_IO_SIZE },
 	{ "threads", required_argument, NULL, OPT_THREADS },
+	{ "poll", required_argument, NULL, OPT_POLL },
 	{ "max-sessions", required_argument, NULL, OPT_MAX_SESSIONS },
 	{ "max-paths", required_argument, NULL, OPT_MAX_PATHS },
 	{ "setup-timeout", required_argument, NULL, OPT_SETUP_TIMEOUT },
@@ -45,7 +46,7 @@ static const char help[] =
 "  NAME=PATH[,readonly][,direct]   export the file or block device PATH as NAME;\n"
 "                                  direct: O_DIRECT; a ',' in PATH is '\\,'\n"
 "\n"
-"      --listen=tcp://ADDR:PORT    address to listen on, repeatable; port 0: any\n"
+"      --listen=tcp://ADDR:PORT    where to listen, repeatable; or rdma://...\n"
 "                                  (default tcp://127.0.0.1:1234 and [::1]:1234)\n"
 "      --allow=ADDR[/BITS]         let only these clients in, repeatable\n"
 "      --invalidate=copy|never     protect requests by a copy, or trust clients\n"
@@ -53,6 +54,7 @@ static const char help[] =
 "      --queue-depth=N             requests in flight per path (default 128)\n"
 "      --max-io-size=SIZE          largest request, N times 4K (default 128K)\n"
 "      --threads=N                 threads that serve (default: CPUs, at most 4)\n"
+"      --poll=MICROSECONDS         look so long before sleeping (default 0)\n"
 "      --max-sessions=N            sessions of all clients (default 256)\n"
 "      --max-paths=N               paths of all sessions (default 512)\n"
 "      --setup-timeout=SECONDS     until a new path must be set up (default 30)\n"
@@ -178,6 +180,8 @@ static enum conf_result one_option(const struct parser *p, int opt, const char *
 		return max_io_size(p, arg);
 	case OPT_THREADS:
 		return number(p, "--threads", arg, 1, CONF_THREADS_MAX, &conf->threads);
+	case OPT_POLL:
+		return number(p, "--poll", arg, 0, CONF_POLL_US_MAX, &conf->poll_us);
 	case OPT_MAX_SESSIONS:
 		return number(p, "--max-sessions", arg, 1, 65536, &conf->max_sessions);
 	case OPT_MAX_PATHS:
@@ -242,7 +246,8 @@ static enum conf_result default_listeners(const struct parser *p)
 
 static void set_defaults(struct srv_conf *conf)
 {
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN), pages = sysconf(_SC_PHYS_PAGES);
+	uint64_t memory = pages < 0 ? 0 : (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
 
 	*conf = (struct srv_conf){
 		.queue_depth = CONF_QUEUE_DEPTH,
@@ -250,6 +255,7 @@ static void set_defaults(struct srv_conf *conf)
 		.threads = cpus < 1 ? 1 : (unsigned)MIN(cpus, (long)CONF_THREADS_DEFAULT),
 		.max_sessions = CONF_MAX_SESSIONS,
 		.max_paths = CONF_MAX_PATHS,
+		.max_memory = MIN(memory / 2, (uint64_t)CONF_MAX_MEMORY),
 		.setup_timeout_ms = CONF_SETUP_TIMEOUT_MS,
 		.ready_fd = -1,
 		.log_level = LOG_LEVEL_INFO,

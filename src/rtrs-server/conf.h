@@ -40,10 +40,12 @@ struct srv_conf {
 	uint32_t queue_depth;		/* 1..RTRS_MAX_QUEUE_DEPTH; fits max_io_size (rtrs-geom.h) */
 	uint32_t max_io_size;		/* bytes, a multiple of 4096 */
 	unsigned threads;		/* reactors, 1.. */
+	unsigned poll_us;		/* of each; 0: they sleep at once */
 
 	/* Limits of what all clients together can make us hold. */
 	unsigned max_sessions;
 	unsigned max_paths;		/* of all sessions */
+	uint64_t max_memory;		/* bytes, for the requests of all paths */
 	unsigned setup_timeout_ms;	/* from the first connection of a path to its INFO_REQ */
 
 	/* main.c only */
@@ -53,6 +55,7 @@ struct srv_conf {
 
 #define CONF_QUEUE_DEPTH 128
 #define CONF_MAX_IO_SIZE 131072
+#define CONF_MAX_MEMORY (16ull << 30)	/* and half of the machine's */
 #define CONF_MAX_SESSIONS 256
 #define CONF_MAX_PATHS 512
 #define CONF_SETUP_TIMEOUT_MS 30000

@@ -11,6 +11,14 @@
  * connections go on.  A write that only ends late, because the host is busy and another thread had
  * the processor, changes nothing.
  *
+ * A file system may also stop altogether (fsfreeze, a disk that does not answer), and the kernel gives
+ * no way to see that in advance or to bring a thread back from it.  So that this stops no more than
+ * what is stopped anyway, writes are done here only
+ *   - where all exports of the server lie on one file system (exports.one_fs): a thread that is caught
+ *     has no connection that could go on without it;
+ *   - on file systems that wait for nothing outside this machine (export.local_fs), not NFS or FUSE;
+ *   - on the threads for IO: the control thread (never_blocks) leaves all writes to workers.
+ *
  * A file system that takes RWF_NOWAIT never sleeps in the ring's own attempt and is left to it; the
  * first WRITE of an export finds out which kind it is.
  *
@@ -68,35 +76,57 @@ static void find_kind(struct export_io *io)
 				      memory_order_relaxed);
 }
 
+/* May @r's thread write to @ex by itself now, if it is of the kind where that is faster? */
+static bool may_call(const struct reactor *r, const struct export *ex)
+{
+	return !ex->direct && ex->all->one_fs && ex->local_fs && !r->storage->never_blocks &&
+	       clock_now_ms() >= r->storage->inline_pause_until_ms;
+}
+
 bool export_io_takes_at_once(struct reactor *r, const struct export *ex, uint32_t flags)
 {
-	return !ex->direct && !(flags & RNBD_F_PREFLUSH) &&
-	       atomic_load_explicit(&ex->inline_kind, memory_order_relaxed) == INLINE_CALL &&
-	       clock_now_ms() >= r->storage->inline_pause_until_ms;
+	return !(flags & RNBD_F_PREFLUSH) && may_call(r, ex) &&
+	       atomic_load_explicit(&ex->inline_kind, memory_order_relaxed) == INLINE_CALL;
+}
+
+uint64_t export_io_stuck_ms(const struct reactor *r)
+{
+	uint64_t since = atomic_load_explicit(&r->storage->inline_since_ms, memory_order_relaxed);
+
+	return since ? clock_now_ms() - since : 0;
+}
+
+/* 0 or -errno; or 1: this kind of file system is better left to the ring. */
+static int write_all(struct export_io *io)
+{
+	ssize_t n = 1;
+
+	if (atomic_load_explicit(&io->ex->inline_kind, memory_order_relaxed) == INLINE_UNKNOWN)
+		find_kind(io);
+	if (io->progress < io->len &&
+	    atomic_load_explicit(&io->ex->inline_kind, memory_order_relaxed) != INLINE_CALL)
+		return 1;
+	while (io->progress < io->len && (n = write_piece(io, 0)) > 0)
+		io->progress += (uint32_t)n;
+	return n > 0 ? 0 : n < 0 ? (int)n : -EIO;
 }
 
 bool export_inline_write(struct export_io *io, int *status)
 {
 	struct export_ring *ring = io->reactor->storage;
 	uint64_t begin, end;
-	ssize_t n = 1;
 	long slept;
 
-	if (io->op != RNBD_OP_WRITE || io->ex->direct)
+	if (io->op != RNBD_OP_WRITE || !may_call(io->reactor, io->ex) ||
+	    atomic_load_explicit(&io->ex->inline_kind, memory_order_relaxed) == INLINE_RING)
 		return false;
-	if (atomic_load_explicit(&io->ex->inline_kind, memory_order_relaxed) == INLINE_UNKNOWN)
-		find_kind(io);
 	begin = clock_now_ms();
-	if (io->progress < io->len &&
-	    (atomic_load_explicit(&io->ex->inline_kind, memory_order_relaxed) != INLINE_CALL ||
-	     begin < ring->inline_pause_until_ms))
-		return false;
 	slept = sleeps();
-	while (io->progress < io->len && (n = write_piece(io, 0)) > 0)
-		io->progress += (uint32_t)n;
+	atomic_store_explicit(&ring->inline_since_ms, begin, memory_order_relaxed);
+	*status = write_all(io);
+	atomic_store_explicit(&ring->inline_since_ms, 0, memory_order_relaxed);
 	end = clock_now_ms();
 	if (end - begin >= INLINE_SLOW_MS && sleeps() != slept)
 		ring->inline_pause_until_ms = end + (end - begin) * INLINE_PAUSE_FACTOR;
-	*status = n > 0 ? 0 : n < 0 ? (int)n : -EIO;
-	return true;
+	return *status <= 0;
 }

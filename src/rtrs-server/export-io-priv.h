@@ -35,7 +35,10 @@ struct export_ring {
 	struct list finished;		/* export_io.link: done() is due */
 	struct reactor_task finish_task;
 	void *zeroes;			/* EXPORT_ZEROES bytes, read only */
-	uint64_t inline_pause_until_ms;	/* export-io-inline.c */
+	bool never_blocks;
+	/* export-io-inline.c */
+	uint64_t inline_pause_until_ms;
+	_Atomic(uint64_t) inline_since_ms;	/* inside a call since; 0: not.  Read by any thread */
 };
 
 #define EXPORT_ZEROES (1u << 20)

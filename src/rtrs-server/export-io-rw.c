@@ -7,7 +7,7 @@
  *   - as much as is aligned: straight from or to the caller's memory;
  *   - aligned in the file but not in memory: the same through a bounce buffer;
  *   - part of a block, at the head or the end of the request: a read goes through the bounce buffer; a
- *     write reads the block, changes it and writes it back, while export-range.c keeps all other
+ *     write reads the block, changes it and writes it back, while range.c keeps all other
  *     writes of that block out;
  *   - behind tail_start: through the page cache, which has no blocks to a caller.
  * A piece fails the request.  0 bytes from a read or write mean that the file was truncated: -EIO. */
@@ -74,6 +74,9 @@ static void rw_submit(struct export_io *io, bool read, int slot, void *buf, uint
 	else
 		io_uring_prep_write(sqe, slot, buf, len, pos);
 	sqe->flags |= IOSQE_FIXED_FILE;
+	/* Some kernels wait for a frozen file system in the ring's own attempt (before 6.12). */
+	if (!read && io->reactor->storage->never_blocks)
+		sqe->flags |= IOSQE_ASYNC;
 	if (!read && io->how == RW_PLAIN && rw_dsync(io))
 		sqe->rw_flags = RWF_DSYNC;
 }

@@ -4,7 +4,10 @@
  * The kernel tells a write-back error once per open file description.  So that no success is told
  * where another caller got the error: the description is used for nothing else, one fdatasync is in
  * flight at a time, and its failure is latched (export_sync_failed) before the next one starts.
- * Waiting together also makes one fdatasync of many FLUSHes.  Cannot fail to start. */
+ * Waiting together also makes one fdatasync of many FLUSHes.  Cannot fail to start.
+ *
+ * Opening anew syncs every description of a file twice: the first time each may tell of what is known, or
+ * of data that nobody can be told of any more; what fails in the second pass fails for the next user too. */
 #include <config.h>
 
 #include <errno.h>
@@ -66,4 +69,66 @@ void export_sync_start(struct export_io *io)
 	list_add_tail(&sync->waiting, &io->link);
 	if (list_empty(&sync->running))
 		sync_go(sync);
+}
+
+/* ---- opening anew ---- */
+
+#define ANEW_PASSES 2
+
+static void anew_go(struct export_anew_io *io)
+{
+	struct io_uring_sqe *sqe = reactor_sqe(io->reactor, &io->op);
+
+	io_uring_prep_fsync(sqe, io->desc->fd, IORING_FSYNC_DATASYNC);
+}
+
+static void anew_end(struct export *ex)
+{
+	int status = ex->anew_io.status;
+
+	if (status)
+		log_err(ex->name, "opened anew, and fdatasync still fails: %s; FLUSH and FUA go on "
+			"failing", strerror(-status));
+	else
+		atomic_store(&ex->sync_error, 0);
+	ex->anew = EXPORT_ANEW_DONE;
+	ex->anew_io.done(ex->anew_io.arg);
+}
+
+static void anew_done(struct reactor_op *op, int res, unsigned flags)
+{
+	struct export_anew_io *io = container_of(op, struct export_anew_io, op);
+	struct export *ex = container_of(io, struct export, anew_io);
+
+	if (res == -EINTR || res == -EAGAIN) {
+		anew_go(io);
+		return;
+	}
+	if (res < 0 && io->pass == ANEW_PASSES)
+		io->status = res;
+	io->desc = io->desc->next;
+	if (!io->desc && io->pass < ANEW_PASSES) {
+		io->pass++;
+		io->desc = atomic_load(&ex->descs);
+	}
+	if (io->desc)
+		anew_go(io);
+	else
+		anew_end(ex);
+}
+
+void export_io_anew(struct reactor *r, struct export *ex, void (*done)(void *arg), void *arg)
+{
+	struct export *first = ex->first;
+
+	first->anew = EXPORT_ANEW_RUNS;
+	first->anew_io = (struct export_anew_io){
+		.op.done = anew_done,
+		.reactor = r,
+		.desc = atomic_load(&first->descs),
+		.pass = 1,
+		.done = done,
+		.arg = arg,
+	};
+	anew_go(&first->anew_io);	/* there is at least the one it was opened with */
 }

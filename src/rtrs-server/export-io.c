@@ -115,7 +115,8 @@ static struct export_ring *ring_alloc(struct reactor *r, unsigned nexports)
 	return ring;
 }
 
-int export_io_attach(struct reactor *r, const struct exports *exports, char *err, size_t errlen)
+int export_io_attach(struct reactor *r, const struct exports *exports, bool never_blocks, char *err,
+		     size_t errlen)
 {
 	struct export *ex;
 	int rc = reactor_enable(r);
@@ -130,6 +131,7 @@ int export_io_attach(struct reactor *r, const struct exports *exports, char *err
 		snprintf(err, errlen, "out of memory");
 		return -ENOMEM;
 	}
+	r->storage->never_blocks = never_blocks;
 	rc = make_tables(r->storage, err, errlen);
 	list_for_each(ex, &exports->list, link) {
 		if (!rc)
@@ -217,26 +219,35 @@ static void start_work(struct export_io *io)
 		export_zero_start(io);
 }
 
-static void range_granted(struct inbox_msg *msg)
+static void range_msg(struct inbox_msg *msg)
 {
-	start_work(container_of(msg, struct export_io, range.granted));
+	start_work(container_of(msg, struct export_io, range_msg));
+}
+
+/* Thread of the one that left. */
+static void range_granted(struct range *r)
+{
+	struct export_io *io = container_of(r, struct export_io, range);
+
+	inbox_post(reactor_inbox(io->reactor), &io->range_msg);
 }
 
 /* True if @io may work now; else it is started when the blocks it writes to are free. */
 static bool enter_range(struct export_io *io)
 {
 	uint32_t align = io->ex->dio_align;
-	struct export_range *range = &io->range;
 
 	if (!io->ex->direct || align <= RNBD_SECTOR_SIZE || io->op == RNBD_OP_READ || !io->len)
 		return true;
-	range->start = align_down(io->offset, align);
-	range->end = align_up(io->offset + io->len, align);
-	range->partial = (io->offset | io->len) % align;
-	range->inbox = reactor_inbox(io->reactor);
-	range->granted.fn = range_granted;
+	io->range = (struct range){
+		.start = align_down(io->offset, align),
+		.end = align_up(io->offset + io->len, align),
+		.exclusive = (io->offset | io->len) % align,
+		.granted = range_granted,
+	};
+	io->range_msg.fn = range_msg;
 	io->in_range = true;
-	return export_range_enter(&io->ex->ranges, range);
+	return range_enter(&io->ex->first->ranges, &io->range);
 }
 
 static bool needs_sync(const struct export_io *io)
@@ -281,7 +292,7 @@ void export_io_next(struct export_io *io, int status)
 {
 	if (io->in_range) {
 		io->in_range = false;
-		export_range_leave(&io->ex->ranges, &io->range);
+		range_leave(&io->ex->first->ranges, &io->range);
 	}
 	if (!status) {
 		io->stage++;

@@ -9,7 +9,7 @@
  * falling back to writing zeroes.  Short reads and writes are continued; a read past the end of a
  * truncated file gives -EIO.  direct exports: unaligned memory, offset or length is handled
  * correctly inside.  Buffered WRITEs may be done by a system call inside export_io_start(), which can
- * block for as long as the file system does (export-io-inline.c). */
+ * block for as long as the file system does (export-io-inline.c says when). */
 #ifndef EXPORT_IO_H
 #define EXPORT_IO_H
 
@@ -19,8 +19,10 @@
 #include "rnbd-msg.h"
 
 /* Per reactor state: ring features, fixed-file table, fixed-buffer table, zero page, bounce
- * memory for direct. Called on the reactor's thread before it runs requests.  Errors in @err. */
-int export_io_attach(struct reactor *r, const struct exports *exports, char *err, size_t errlen);
+ * memory for direct. Called on the reactor's thread before it runs requests.  Errors in @err.
+ * @never_blocks: no operation may make this thread wait for the storage, at any price in speed. */
+int export_io_attach(struct reactor *r, const struct exports *exports, bool never_blocks, char *err,
+		     size_t errlen);
 void export_io_detach(struct reactor *r);
 
 /* Make [addr, addr + len) a fixed buffer of @r's ring.  Returns its handle >= 0, or -errno when it
@@ -54,12 +56,21 @@ struct export_io {
 	int status;
 	void *bounce;
 	bool in_range;
-	struct export_range range;
+	struct range range;
+	struct inbox_msg range_msg;
 };
 
 /* True if a WRITE of @ex that is started now takes its data inside export_io_start(), reading the
  * memory once: nothing a peer writes there afterwards can reach the storage.  @flags: RNBD_F_*. */
 bool export_io_takes_at_once(struct reactor *r, const struct export *ex, uint32_t flags);
+
+/* Forget the latched error of @ex's file, which nobody uses: all its descriptions are synced, so that none
+ * of them tells the next user of a failure that was before its time.  The latch stays if they still fail
+ * after that.  Then @done(@arg), maybe from inside this call.  Control thread, which is @r's. */
+void export_io_anew(struct reactor *r, struct export *ex, void (*done)(void *arg), void *arg);
+
+/* For how many ms @r's thread has now been inside a system call of the storage.  Any thread. */
+uint64_t export_io_stuck_ms(const struct reactor *r);
 
 /* Queue @io; what the ring does is submitted with all others at the end of the pass.  Cannot
  * fail: errors go to done(). */

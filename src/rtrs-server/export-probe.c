@@ -7,12 +7,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <linux/magic.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "cleanup.h"
@@ -141,6 +143,15 @@ static int learn_dio_align(struct export *ex, const struct refusal *to)
 	return 0;
 }
 
+/* Of the file systems that refuse RWF_NOWAIT for buffered writes those that need nobody else. */
+static bool is_local_fs(const struct export *ex)
+{
+	struct statfs st;
+
+	return !ex->is_block && !fstatfs(ex->fd, &st) &&
+	       (st.f_type == EXT4_SUPER_MAGIC || st.f_type == TMPFS_MAGIC);
+}
+
 int export_open(struct export *ex, char *err, size_t errlen)
 {
 	const struct refusal to = { .ex = ex, .err = err, .errlen = errlen };
@@ -165,6 +176,7 @@ int export_open(struct export *ex, char *err, size_t errlen)
 		return refuse(&to, -ESTALE, "was replaced while it was opened");
 	ex->dev = ex->is_block ? st.st_rdev : st.st_dev;
 	ex->ino = ex->is_block ? 0 : st.st_ino;
+	ex->local_fs = is_local_fs(ex);
 	rc = learn_size(ex, &st, &to);
 	if (!rc && ex->direct)
 		rc = learn_dio_align(ex, &to);

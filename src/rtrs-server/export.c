@@ -16,6 +16,7 @@ void exports_init(struct exports *e)
 {
 	list_init(&e->list);
 	e->n = 0;
+	e->one_fs = true;
 }
 
 static void export_free(struct export *ex)
@@ -24,7 +25,7 @@ static void export_free(struct export *ex)
 		close(ex->tail_fd);
 	if (ex->fd >= 0)
 		close(ex->fd);
-	pthread_mutex_destroy(&ex->ranges.lock);
+	range_lock_fini(&ex->ranges);
 	free(ex->name);
 	free(ex->path);
 	free(ex);
@@ -151,6 +152,11 @@ static struct export *find_same_file(const struct exports *e, const struct expor
 	return NULL;
 }
 
+static bool same_fs(const struct export *a, const struct export *b)
+{
+	return a->is_block == b->is_block && a->dev == b->dev;
+}
+
 int exports_add(struct exports *e, const char *spec, char *err, size_t errlen)
 {
 	struct export *ex = calloc(1, sizeof(*ex));
@@ -163,7 +169,7 @@ int exports_add(struct exports *e, const char *spec, char *err, size_t errlen)
 	}
 	ex->fd = -1;
 	ex->tail_fd = -1;
-	export_ranges_init(&ex->ranges);
+	range_lock_init(&ex->ranges);
 	rc = parse_spec(ex, e, spec, err, errlen);
 	if (!rc)
 		rc = export_open(ex, err, errlen);
@@ -176,6 +182,9 @@ int exports_add(struct exports *e, const char *spec, char *err, size_t errlen)
 	export_desc_add(ex, &ex->fd_desc, ex->fd);
 	if (ex->tail_fd >= 0)
 		export_desc_add(ex, &ex->tail_desc, ex->tail_fd);
+	ex->all = e;
+	if (e->n && !same_fs(ex, list_entry(e->list.next, struct export, link)))
+		e->one_fs = false;
 	ex->index = e->n++;
 	list_add_tail(&e->list, &ex->link);
 	return 0;
@@ -193,17 +202,6 @@ unsigned exports_losses(const struct exports *e)
 
 /* ---- sharing, protocol.md 8.2 ---- */
 
-/* Nobody has the file open.  A description that has not told of the failure yet would fail the first
- * FLUSH or FUA of the next client, whose data is safe: let all of them tell it now.  Blocks; only
- * after a failure. */
-static void forget_sync_error(struct export *count)
-{
-	for (struct export_desc *d = atomic_load(&count->descs); d; d = d->next) {
-		while (fdatasync(d->fd) < 0 && errno == EINTR)
-			;
-	}
-}
-
 int export_acquire(struct export *ex, enum rnbd_access_mode mode)
 {
 	struct export *count = ex->first;
@@ -214,12 +212,12 @@ int export_acquire(struct export *ex, enum rnbd_access_mode mode)
 			return -EROFS;
 		if (count->writers >= max_writers)
 			return -EPERM;
-		count->writers++;
 	}
-	if (!count->users++ && atomic_load(&count->sync_error)) {
-		forget_sync_error(count);
-		atomic_store(&count->sync_error, 0);
-	}
+	if (!count->users && export_sync_error(count) && count->anew != EXPORT_ANEW_DONE)
+		return -EAGAIN;
+	count->anew = EXPORT_ANEW_NEEDED;	/* by the next one who is alone */
+	count->users++;
+	count->writers += mode != RNBD_ACCESS_RO;
 	return 0;
 }
 

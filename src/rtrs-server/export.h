@@ -12,9 +12,25 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "export-range.h"
 #include "list.h"
+#include "range.h"
+#include "reactor-op.h"
 #include "rnbd-msg.h"
+
+struct reactor;
+
+/* Opening anew an export whose error is latched, see export_acquire(). */
+enum export_anew { EXPORT_ANEW_NEEDED, EXPORT_ANEW_RUNS, EXPORT_ANEW_DONE };
+
+struct export_anew_io {			/* export-io-sync.c */
+	struct reactor_op op;
+	struct reactor *reactor;
+	struct export_desc *desc;	/* whose turn it is */
+	unsigned pass;
+	int status;
+	void (*done)(void *arg);
+	void *arg;
+};
 
 /* An open file description of an export.  The kernel tells each of them a write-back error once. */
 struct export_desc {
@@ -30,17 +46,21 @@ struct export {
 	bool readonly;			/* asked for, or the file cannot be opened for writing */
 	bool direct;			/* O_DIRECT */
 	bool is_block;
+	bool local_fs;			/* a write waits for this machine only (export-io-inline.c) */
 	uint64_t size;			/* bytes, a multiple of 512: what is exported */
 	struct rnbd_dev_info geometry;	/* all but device_id; told in OPEN_RSP */
 	uint32_t dio_align;		/* direct: needed alignment of offset, length and memory */
 
-	/* Several exports may name one file or device: users, writers and sync_error are those of
-	 * the first of them.  Use the functions below. */
+	/* Several exports may name one file or device: users, writers, sync_error, anew and ranges
+	 * are those of the first of them.  Use the functions below. */
 	struct export *first;
+	struct exports *all;
 	dev_t dev;			/* file: st_dev, st_ino; block device: st_rdev, 0 */
 	ino_t ino;
 	unsigned writers, users;	/* control thread */
 	_Atomic(int) sync_error;	/* any thread */
+	enum export_anew anew;		/* control thread */
+	struct export_anew_io anew_io;
 	/* Grows when an acknowledged write may have been lost: at a failed sync, and when the last
 	 * user of an export with a latched error leaves (the error will be forgotten).  Any thread. */
 	_Atomic(unsigned) losses;
@@ -52,7 +72,7 @@ struct export {
 	 * of dio_align, data goes through the page cache (tail_fd); else tail_start is size. */
 	int tail_fd;			/* -1: none */
 	uint64_t tail_start;
-	struct export_ranges ranges;
+	struct range_lock ranges;
 	_Atomic(unsigned) cannot;	/* EXPORT_CANNOT_*: learnt by asking the kernel */
 };
 
@@ -64,6 +84,7 @@ struct export {
 struct exports {
 	struct list list;
 	unsigned n;
+	bool one_fs;			/* all of them lie on one file system or are one device */
 };
 
 /* Parse "NAME=PATH[,readonly][,direct]", open it, learn its geometry, append it.  Returns 0 or
@@ -77,8 +98,8 @@ void exports_fini(struct exports *e);
 struct export *exports_find(const struct exports *e, const char *name);
 
 /* Sharing rules: 0, -EPERM, -EROFS (rw or migration of a read-only export).  Pairs with
- * export_release of the same mode.  An export without users is opened anew by this: its latched
- * error is forgotten.  Control thread. */
+ * export_release of the same mode.  -EAGAIN: it has no users and a latched error, which is to be forgotten
+ * first: run export_io_anew() unless it runs already, and try again when that is done.  Control thread. */
 int export_acquire(struct export *ex, enum rnbd_access_mode mode);
 void export_release(struct export *ex, enum rnbd_access_mode mode);
 

@@ -14,8 +14,6 @@ librtrssrv_la_SOURCES = \
 	%D%/export-io.h \
 	%D%/export-priv.h \
 	%D%/export-probe.c \
-	%D%/export-range.c \
-	%D%/export-range.h \
 	%D%/export.c \
 	%D%/export.h \
 	%D%/inbox.c \

@@ -2,8 +2,9 @@
 /* The program: reads the command line, makes the reactors and their threads, starts the server, says
  * that it is ready, and stops all on SIGTERM or SIGINT.
  *
- * Reactor 0 is the main thread's and the control thread.  The stop goes: srv_shutdown(); when it is
- * done srv_destroy(); stop and join the other threads; unwatch the signals; stop reactor 0.  A start
+ * Reactor 0 is the main thread's and the control thread; it never waits for the storage, so that signals,
+ * heartbeats and new connections are served whatever the storage does.  The stop goes: srv_shutdown(); when it is
+ * done stop and join the other threads; unwatch the signals; stop reactor 0; srv_destroy().  A start
  * that fails undoes what was done, in reverse, with one line on stderr. */
 #include <config.h>
 
@@ -15,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
@@ -39,7 +41,8 @@ struct thread {
 
 struct program {
 	struct srv_conf conf;
-	struct thread *threads;		/* conf.threads; 0 is the main thread */
+	struct thread *threads;		/* 0 is the main thread, the others are conf.threads for IO */
+	unsigned nthreads;
 	struct srv *srv;
 	struct reactor_watch signals;
 	bool stopping;
@@ -66,7 +69,8 @@ static void *thread_main(void *arg)
 {
 	struct thread *t = arg;
 
-	t->status = export_io_attach(t->reactor, t->program->conf.exports, t->err, sizeof(t->err));
+	t->status = export_io_attach(t->reactor, t->program->conf.exports, false, t->err,
+				     sizeof(t->err));
 	sem_post(&t->attached);
 	if (t->status)
 		return NULL;
@@ -81,12 +85,13 @@ static void *thread_main(void *arg)
 
 static int threads_create(struct program *p)
 {
-	p->threads = calloc(p->conf.threads, sizeof(*p->threads));
+	p->nthreads = p->conf.threads + 1;
+	p->threads = calloc(p->nthreads, sizeof(*p->threads));
 	if (!p->threads) {
 		log_err(NULL, "out of memory");
 		return -ENOMEM;
 	}
-	for (unsigned i = 0; i < p->conf.threads; i++) {
+	for (unsigned i = 0; i < p->nthreads; i++) {
 		char name[32];
 		int rc;
 
@@ -95,6 +100,8 @@ static int threads_create(struct program *p)
 		rc = reactor_create(name, RING_ENTRIES, &p->threads[i].reactor);
 		if (rc)
 			return rc;
+		if (i)			/* the control thread has no need to be quick */
+			reactor_set_poll(p->threads[i].reactor, p->conf.poll_us);
 		sem_init(&p->threads[i].attached, 0, 0);
 	}
 	return 0;
@@ -102,7 +109,7 @@ static int threads_create(struct program *p)
 
 static int threads_start(struct program *p)
 {
-	for (unsigned i = 1; i < p->conf.threads; i++) {
+	for (unsigned i = 1; i < p->nthreads; i++) {
 		struct thread *t = &p->threads[i];
 		int rc = pthread_create(&t->id, NULL, thread_main, t);
 
@@ -112,10 +119,10 @@ static int threads_start(struct program *p)
 		}
 		t->running = true;
 	}
-	p->threads[0].status = export_io_attach(p->threads[0].reactor, p->conf.exports,
+	p->threads[0].status = export_io_attach(p->threads[0].reactor, p->conf.exports, true,
 						p->threads[0].err, sizeof(p->threads[0].err));
 	sem_post(&p->threads[0].attached);
-	for (unsigned i = 0; i < p->conf.threads; i++) {
+	for (unsigned i = 0; i < p->nthreads; i++) {
 		struct thread *t = &p->threads[i];
 
 		sem_wait(&t->attached);
@@ -129,11 +136,11 @@ static int threads_start(struct program *p)
 
 static void threads_join(struct program *p)
 {
-	for (unsigned i = 1; i < p->conf.threads; i++) {
+	for (unsigned i = 1; i < p->nthreads; i++) {
 		if (p->threads[i].running)
 			reactor_stop(p->threads[i].reactor);
 	}
-	for (unsigned i = 1; i < p->conf.threads; i++) {
+	for (unsigned i = 1; i < p->nthreads; i++) {
 		if (p->threads[i].running)
 			pthread_join(p->threads[i].id, NULL);
 		p->threads[i].running = false;
@@ -147,7 +154,7 @@ static void threads_destroy(struct program *p)
 	threads_join(p);
 	if (p->threads[0].reactor)
 		export_io_detach(p->threads[0].reactor);
-	for (unsigned i = 0; i < p->conf.threads; i++)
+	for (unsigned i = 0; i < p->nthreads; i++)
 		reactor_destroy(p->threads[i].reactor);
 	free(p->threads);
 }
@@ -169,7 +176,6 @@ static void stopped(void *arg)
 {
 	struct program *p = arg;
 
-	srv_destroy(p->srv);
 	threads_join(p);
 	reactor_unwatch(&p->signals);
 }
@@ -231,7 +237,7 @@ static void tell_ready(struct program *p)
 
 static int serve(struct program *p)
 {
-	struct reactor **reactors = calloc(p->conf.threads, sizeof(struct reactor *));
+	struct reactor **reactors = calloc(p->nthreads, sizeof(struct reactor *));
 	struct reactor *control = p->threads[0].reactor;
 	char err[512];
 	int rc;
@@ -240,9 +246,9 @@ static int serve(struct program *p)
 		log_err(NULL, "out of memory");
 		return -ENOMEM;
 	}
-	for (unsigned i = 0; i < p->conf.threads; i++)
+	for (unsigned i = 0; i < p->nthreads; i++)
 		reactors[i] = p->threads[i].reactor;
-	rc = srv_start(&p->conf, reactors, p->conf.threads, &p->srv, err, sizeof(err));
+	rc = srv_start(&p->conf, reactors, p->nthreads, &p->srv, err, sizeof(err));
 	free(reactors);
 	if (rc) {
 		log_err(NULL, "%s", err);
@@ -255,7 +261,23 @@ static int serve(struct program *p)
 	}
 	fflush(stdout);
 	tell_ready(p);
-	return reactor_run(control);
+	rc = reactor_run(control);
+	if (!rc)
+		srv_destroy(p->srv);
+	return rc;
+}
+
+/* A connection is a descriptor.  What is to be had without asking is taken. */
+static void raise_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == limit.rlim_max)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+		log_warn(NULL, "cannot raise RLIMIT_NOFILE to its hard limit of %llu: %s",
+			 (unsigned long long)limit.rlim_max, strerror(errno));
 }
 
 static int run(struct program *p)
@@ -266,6 +288,7 @@ static int run(struct program *p)
 		log_err(NULL, "cannot open a signalfd: %s", strerror(-rc));
 		return rc;
 	}
+	raise_descriptors();
 	rc = threads_create(p);
 	if (!rc)
 		rc = threads_start(p);

@@ -16,6 +16,7 @@ struct reactor {
 	bool enabled;			/* the ring belongs to the thread that enabled it */
 	char name[32];
 	bool stopped;
+	unsigned poll_us;		/* reactor_set_poll() */
 
 	struct list tasks;		/* struct reactor_task */
 	struct list ready;		/* struct reactor_poll: run ready() in this pass */

@@ -2,7 +2,8 @@
 /* Owns the polls behind a struct reactor_watch; thread of the reactor.
  *
  * POLLIN is a multishot poll that stays armed as long as the descriptor is watched; it reports edges,
- * and ready()'s return value makes levels of them.  POLLOUT is wanted rarely, when a socket is full,
+ * and ready()'s return value makes levels of them.  One edge can tell of data and of the end behind
+ * it, which takes two reads to see; so after an end ready() runs once more than it asks for.  POLLOUT is wanted rarely, when a socket is full,
  * so it is a poll of its own that fires once and is armed again while wanted.  Ends when unwatched:
  * both polls are cancelled, and closed() runs when the last completion of them and of their
  * cancellations has come.  A poll that fails makes the descriptor ready: its owner meets the error. */
@@ -23,6 +24,7 @@ struct reactor_poll {
 	struct reactor_op in, out, cancel;
 	bool in_armed, out_armed;
 	bool missed;			/* an edge came while POLLIN was not wanted */
+	bool ended;			/* an edge told of the end; ready() may have seen data only */
 	bool unwatched;
 	bool cancel_again;
 	unsigned cancelling;		/* cancellations without completion */
@@ -78,6 +80,7 @@ static void poll_in_done(struct reactor_op *op, int res, unsigned flags)
 			strerror(-res));
 	if (res >= 0 && !p->in_armed)
 		poll_arm_in(p);
+	p->ended = p->ended || (res >= 0 && (res & (POLLRDHUP | POLLHUP | POLLERR)));
 	if ((p->watch->events & POLLIN) || res < 0 || (res & (POLLERR | POLLHUP)))
 		poll_mark_ready(p);
 	else
@@ -171,11 +174,13 @@ void reactor_run_ready(struct reactor *r)
 	while ((l = list_pop(&now))) {
 		struct reactor_poll *p = list_entry(l, struct reactor_poll, link);
 		struct reactor_watch *w = p->watch;
-
 		/* ready() may unwatch @w or others of this list; @p lives until
 		 * reactor_run_closed(). */
-		if (w->ready(w))
+		bool again = w->ready(w);
+
+		if (again || p->ended)
 			poll_mark_ready(p);
+		p->ended = p->ended && again;
 		if (!p->unwatched && (w->events & POLLOUT) && !p->out_armed && list_empty(&p->link))
 			poll_arm_out(p);
 	}

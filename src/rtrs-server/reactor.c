@@ -211,6 +211,11 @@ void reactor_stop(struct reactor *r)
 		inbox_post(&r->inbox, &r->stop_msg);
 }
 
+void reactor_set_poll(struct reactor *r, unsigned us)
+{
+	r->poll_us = us;
+}
+
 const char *reactor_name(const struct reactor *r)
 {
 	return r->name;
@@ -248,6 +253,22 @@ struct io_uring_sqe *reactor_sqe(struct reactor *r, struct reactor_op *op)
 	return sqe;
 }
 
+/* True when something completed within poll_us. */
+static bool busy_poll(struct reactor *r)
+{
+	uint64_t end;
+
+	if (!r->poll_us)
+		return false;
+	end = clock_now_us() + r->poll_us;
+	do {
+		io_uring_submit_and_get_events(&r->ring);
+		if (io_uring_cq_ready(&r->ring))
+			return true;
+	} while (clock_now_us() < end);
+	return false;
+}
+
 /* Submit all that is queued; sleep when there is nothing else to do. */
 static int submit_and_wait(struct reactor *r)
 {
@@ -257,6 +278,8 @@ static int submit_and_wait(struct reactor *r)
 
 	if (!list_empty(&r->tasks) || !list_empty(&r->ready) || !list_empty(&r->closed))
 		return io_uring_submit_and_get_events(&r->ring);
+	if (busy_poll(r))
+		return 0;
 	if (next == CLOCK_NEVER)
 		return io_uring_submit_and_wait(&r->ring, 1);
 	now = clock_now_ms();

@@ -25,7 +25,8 @@ struct reactor_task {
 };
 
 /* A descriptor watched for readiness.  Level semantics towards the owner: @ready runs again in the
- * next pass as long as it returns true ("there is more"); otherwise when the kernel reports again. */
+ * next pass as long as it returns true ("there is more"), and once more when the peer has hung up;
+ * otherwise when the kernel reports again. */
 struct reactor_watch {
 	struct reactor *reactor;
 	int fd;
@@ -38,6 +39,9 @@ struct reactor_watch {
 /* Any thread (before the threads run: the main thread).  Why it failed has been logged. */
 int reactor_create(const char *name, unsigned ring_entries, struct reactor **out);
 void reactor_destroy(struct reactor *r);
+/* Before the thread sleeps it looks for @us microseconds whether something completes.  Before
+ * reactor_run(); 0, the default, is to sleep at once. */
+void reactor_set_poll(struct reactor *r, unsigned us);
 /* Run the loop on the calling thread until reactor_stop(); returns 0 or -errno.  May be run again by
  * the same thread. */
 int reactor_run(struct reactor *r);

@@ -92,7 +92,7 @@ static void io_prepare(struct srv_req *req, const struct rnbd_io *io)
 	if (io->op == RNBD_OP_WRITE && srv_copies(thread->srv) &&
 	    !export_io_takes_at_once(thread->reactor, req->io.ex, io->flags)) {
 		req->wait.fn = io_got_buffer;
-		buf = srv_pool_get_write(&thread->pool, &req->wait);
+		buf = srv_pool_get_write(&thread->pool, req->io.ex->first->index, &req->wait);
 		if (buf)
 			io_write_private(req, buf);
 		return;

@@ -4,8 +4,11 @@
  *
  * A handle closes when its last reference has gone: by CLOSE, or because its session lost its last
  * path.  While it closes it still counts for sharing (protocol.md 8.7), so an OPEN that only it forbids
- * waits for it, at most SRV_OPEN_TIMEOUT.  A session that comes back while its handles are
- * closing gets them back. */
+ * waits for it, at most SRV_OPEN_TIMEOUT; and so does one that has to wait for an export that is opened
+ * anew after a failed sync.  A session that comes back while its handles are
+ * closing gets them back: the fence (srv-fence.h) orders what its client sends again.  A kernel's client has
+ * given up what was in flight, and writes the same sectors under other buf_ids; for it an OPEN waits until
+ * the handle has closed, and so the storage is done, as long as that takes: it would not try again. */
 #include <errno.h>
 #include <string.h>
 
@@ -72,6 +75,7 @@ static void sess_info(struct srv_req *req)
 		srv_io_finish_control(req, -EINVAL);
 		return;
 	}
+	req->path->sess->resends = info.ext.valid;
 	info.ver = MIN(info.ver, (uint8_t)RNBD_PROTO_VER_MAJOR);
 	if (info.ext.valid) {
 		info.ext.features = RNBD_EXT_ALL;
@@ -115,27 +119,50 @@ static bool closing_handle(const struct srv *srv, const struct export *ex)
 	return false;
 }
 
-/* 0: the answer is on its way.  -EAGAIN: wait for a handle that is closing.  Else the answer. */
-static int open_try(struct srv_req *req, const struct rnbd_open *open)
+static void opened_anew(void *arg)
+{
+	rnbd_srv_retry_opens(arg);
+}
+
+/* As export_acquire(); begins what has to be done before. */
+static int acquire(struct srv *srv, struct export *ex, enum rnbd_access_mode mode)
+{
+	int rc = export_acquire(ex, mode);
+
+	if (rc != -EAGAIN || ex->first->anew == EXPORT_ANEW_RUNS)
+		return rc;
+	export_io_anew(srv_control(srv), ex, opened_anew, srv);
+	return export_acquire(ex, mode);
+}
+
+/* 0: the answer is on its way.  -EAGAIN: wait for a handle that is closing, for *@wait_ms at most.
+ * -EINPROGRESS: wait for the storage.  Else the answer. */
+static int open_try(struct srv_req *req, const struct rnbd_open *open, uint64_t *wait_ms)
 {
 	struct srv_sess *sess = req->path->sess;
 	struct export *ex;
 	struct rnbd_dev *dev;
 	int rc;
 
+	*wait_ms = SRV_OPEN_TIMEOUT;
 	if (strstr(open->name, ".."))
 		return -EINVAL;
 	ex = exports_find(sess->srv->exports, open->name);
 	if (!ex)
 		return -ENOENT;
 	dev = rnbd_dev_find(&sess->devs, ex);
-	if (dev && dev->state == RNBD_DEV_LOST && dev->mode == open->mode && rnbd_dev_revive(dev))
+	if (dev && dev->state == RNBD_DEV_LOST && !sess->resends)
+		*wait_ms = CLOCK_NEVER;
+	else if (dev && dev->state == RNBD_DEV_LOST && dev->mode == open->mode &&
+		 rnbd_dev_revive(dev))
 		srv_log_access(sess->name, "device %u taken up again: %s, %s", dev->id, ex->name,
 			 mode_name(dev->mode));
 	if (dev && dev->state != RNBD_DEV_OPEN)
 		return -EAGAIN;
 	if (!dev) {
-		rc = export_acquire(ex, open->mode);
+		rc = acquire(sess->srv, ex, open->mode);
+		if (rc == -EAGAIN)
+			return -EINPROGRESS;
 		if (rc)
 			return rc == -EPERM && closing_handle(sess->srv, ex) ? -EAGAIN : rc;
 		dev = rnbd_dev_open(&sess->devs, ex, open->mode);
@@ -156,13 +183,14 @@ static void open_failed(struct srv_req *req, const struct rnbd_open *open, int r
 
 static void open_rearm(struct srv *srv)
 {
-	struct srv_req *first;
+	uint64_t deadline_ms = CLOCK_NEVER;
+	struct srv_req *req;
 
 	timer_cancel(&srv->open_timer);
-	if (list_empty(&srv->open_waiters))
-		return;
-	first = list_entry(srv->open_waiters.next, struct srv_req, link);	/* the oldest */
-	timer_set(srv_timers(srv), &srv->open_timer, first->deadline_ms);
+	list_for_each(req, &srv->open_waiters, link)
+		deadline_ms = MIN(deadline_ms, req->deadline_ms);
+	if (deadline_ms != CLOCK_NEVER)
+		timer_set(srv_timers(srv), &srv->open_timer, deadline_ms);
 }
 
 /* @deadline_ms: of an OPEN that has waited already, or 0. */
@@ -170,23 +198,26 @@ static void open_or_wait(struct srv_req *req, uint64_t deadline_ms)
 {
 	struct srv *srv = req->path->srv;
 	struct rnbd_open open;
+	uint64_t wait_ms;
 	int rc = rnbd_open_decode(req->rtrs.usr, req->rtrs.usr_len, &open);
 
 	if (rc || !wants_result(req, sizeof(struct rnbd_msg_open_rsp))) {
 		srv_io_finish_control(req, -EINVAL);
 		return;
 	}
-	rc = open_try(req, &open);
-	if (rc != -EAGAIN) {
+	rc = open_try(req, &open, &wait_ms);
+	if (rc != -EAGAIN && rc != -EINPROGRESS) {
 		if (rc)
 			open_failed(req, &open, rc);
 		return;
 	}
 	if (deadline_ms && deadline_ms <= clock_now_ms()) {
-		open_failed(req, &open, -EPERM);
+		open_failed(req, &open, rc == -EAGAIN ? -EPERM : -EIO);
 		return;
 	}
-	req->deadline_ms = deadline_ms ? deadline_ms : clock_now_ms() + SRV_OPEN_TIMEOUT;
+	if (!deadline_ms)
+		deadline_ms = wait_ms == CLOCK_NEVER ? CLOCK_NEVER : clock_now_ms() + wait_ms;
+	req->deadline_ms = deadline_ms;
 	list_add_tail(&srv->open_waiters, &req->link);
 	open_rearm(srv);
 }

@@ -14,6 +14,7 @@
 #include "log.h"
 #include "rtrs-msg.h"
 #include "srv-accept.h"
+#include "srv-con.h"
 #include "srv-path.h"
 #include "srv-priv.h"
 #include "srv-sess.h"
@@ -81,8 +82,9 @@ static unsigned depth_for(const struct srv *srv, const struct fab_device_attr *a
 	return depth;
 }
 
-/* All paths of a session must announce one depth (pitfall 4), so the first path of the server settles
- * it for all, and a device that is smaller than that one is refused. */
+/* All paths of a session must announce one depth (pitfall 4), and the same after a reconnect (pitfalls 5,
+ * 6), so the first path of the server settles it for all; a device that is smaller than that one is
+ * refused. */
 static int settle_geometry(struct srv *srv, struct fab_conn *conn, const char **why)
 {
 	struct fab_device_attr attr;
@@ -94,10 +96,12 @@ static int settle_geometry(struct srv *srv, struct fab_conn *conn, const char **
 		return rc;
 	depth = depth_for(srv, &attr);
 	*why = "the device's queues are too small";
+	if (!depth || attr.max_qp_wr < RTRS_SERVICE_CON_DEPTH + 1)
+		return -ENOMEM;
+	*why = "the device's queues are too small for the depth that an earlier client was told, see "
+	       "--queue-depth";
 	if (srv->geom_fixed)
 		return depth < srv->geom.queue_depth ? -ENOMEM : 0;
-	if (!depth)
-		return -ENOMEM;
 	if (depth < srv->conf->queue_depth)
 		log_warn(NULL, "queue depth lowered from %u to %u: the device has queues of %u",
 			 srv->conf->queue_depth, depth, attr.max_qp_wr);
@@ -109,47 +113,55 @@ static int settle_geometry(struct srv *srv, struct fab_conn *conn, const char **
 
 /* ---- rules 6 to 13 ---- */
 
-/* Paths of the host that @conn comes from; *@half_open of them in set-up. */
-static unsigned paths_of_host(const struct srv *srv, struct fab_conn *conn, unsigned *half_open)
+struct host_use {
+	unsigned paths, half_open, cons;
+};
+
+/* What the host that @conn comes from has. */
+static struct host_use use_of_host(const struct srv *srv, struct fab_conn *conn)
 {
+	struct host_use use = { 0 };
 	struct fab_addr local, peer;
 	struct srv_sess *sess;
 	struct srv_path *path;
-	unsigned n = 0;
 
-	*half_open = 0;
 	fab_conn_addrs(conn, &local, &peer);
 	list_for_each(sess, &srv->sessions, link) {
 		list_for_each(path, &sess->paths, link) {
 			if (!fab_addr_same_host(&path->client, &peer))
 				continue;
-			n++;
-			*half_open += path->half_open;
+			use.paths++;
+			use.half_open += path->half_open;
+			use.cons += path->cid_num;
 		}
 	}
-	return n;
+	return use;
 }
 
 static const char *beyond_limits(const struct srv *srv, const struct srv_sess *sess,
 				 const struct rtrs_conn_req *req, struct fab_conn *conn)
 {
 	uint64_t memory = (uint64_t)srv->geom.queue_depth * srv->geom.chunk_size;
-	unsigned half_open;
+	uint64_t max = srv->conf->max_memory;
+	struct host_use host = use_of_host(srv, conn);
 
-	if (paths_of_host(srv, conn, &half_open) >= SRV_MAX_HOST_PATHS)
-		return "too many paths from this host";
-	if (half_open >= SRV_MAX_HOST_HALF_OPEN)
+	/* A host's first path is let in whatever its size. */
+	if (host.paths && (host.paths + 1) * memory > max / SRV_HOST_MEMORY_SHARE)
+		return "the paths of this host have all the memory one host may have";
+	if (host.cons + req->cid_num > SRV_MAX_HOST_CONS)
+		return "too many connections from this host";
+	if (host.half_open >= SRV_MAX_HOST_HALF_OPEN)
 		return "too many paths in set-up from this host";
 	if (!sess && srv->nsessions >= srv->conf->max_sessions)
-		return "too many sessions";
+		return "too many sessions, see --max-sessions";
 	if (srv->npaths >= srv->conf->max_paths)
-		return "too many paths";
+		return "too many paths, see --max-paths";
 	if (srv->nhalf_open >= SRV_MAX_HALF_OPEN)
 		return "too many paths in set-up";
 	if (srv->ncons + req->cid_num > SRV_MAX_CONS)
 		return "too many connections";
-	if ((srv->npaths + 1) * memory > SRV_MAX_CHUNK_MEMORY)
-		return "too much chunk memory";
+	if (srv->npaths && (srv->npaths + 1) * memory > max)
+		return "all paths together have half of this machine's memory";
 	return NULL;
 }
 
@@ -196,6 +208,7 @@ static struct decision check_session_paths(const struct srv_sess *sess, struct f
 static struct decision create_path(struct srv *srv, struct srv_sess *sess,
 				   const struct rtrs_conn_req *req, struct fab_conn *conn)
 {
+	static char path_error[SRV_CAUSE_LEN];	/* for the one refusal that follows */
 	struct decision d = { .verdict = ACCEPT };
 	bool is_new = !sess;
 	const char *why;
@@ -210,10 +223,10 @@ static struct decision create_path(struct srv *srv, struct srv_sess *sess,
 		sess = srv_sess_create(srv, req->paths_uuid);
 	if (!sess)
 		return refused(-ENOMEM, "no memory for a session");
-	rc = srv_path_create(sess, req, conn, &d.path);
+	rc = srv_path_create(sess, req, conn, &d.path, path_error, sizeof(path_error));
 	if (is_new)
 		srv_sess_put(sess);	/* its path holds it now, or it goes */
-	return rc ? refused(rc, "no memory for a path") : d;
+	return rc ? refused(rc, path_error) : d;
 }
 
 static struct decision decide(struct srv *srv, const struct rtrs_conn_req *req,

@@ -5,8 +5,11 @@
  * and writes work on it too. */
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "export-io.h"
 #include "srv-chunk.h"
@@ -81,6 +84,30 @@ static int register_pools(struct srv_chunks *c)
 	return 0;
 }
 
+/* What registering locks: for private buffers those of each thread, with every path anew. */
+static size_t locked_len(const struct srv_chunks *c)
+{
+	size_t len = c->len + SERVICE_LEN;
+
+	for (unsigned i = 0; srv_copies(c->srv) && i < c->srv->nthreads; i++)
+		len += c->srv->threads[i].pool.len;
+	return len;
+}
+
+const char *srv_chunks_error(const struct srv_chunks *c, int rc, char *buf, size_t len)
+{
+	struct rlimit limit;
+
+	if (rc != -ENOMEM || !c->pinned || getrlimit(RLIMIT_MEMLOCK, &limit) ||
+	    limit.rlim_cur == RLIM_INFINITY)
+		snprintf(buf, len, "%s", strerror(-rc));
+	else
+		snprintf(buf, len, "RLIMIT_MEMLOCK is %llu KiB for all, and this path locks more than "
+			 "%zu KiB: raise it (ulimit -l, LimitMEMLOCK= of systemd)",
+			 (unsigned long long)limit.rlim_cur >> 10, locked_len(c) >> 10);
+	return buf;
+}
+
 static int map_and_register(struct srv_chunks *c)
 {
 	const int remote = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
@@ -110,14 +137,17 @@ static int map_and_register(struct srv_chunks *c)
 
 int srv_chunks_init(struct srv_chunks *c, struct srv *srv, struct fab_conn *conn)
 {
-	int rc;
+	struct fab_device_attr attr;
+	int rc = fab_query_device(conn, &attr);
 
 	*c = (struct srv_chunks){
 		.srv = srv,
 		.geom = &srv->geom,
 		.len = (size_t)srv->geom.queue_depth * srv->geom.chunk_size,
+		.pinned = !rc && !attr.local_dma_lkey,
 	};
-	rc = fab_pd_create(conn, &c->pd);
+	if (!rc)
+		rc = fab_pd_create(conn, &c->pd);
 	if (rc)
 		return rc;
 	rc = map_and_register(c);
@@ -154,9 +184,12 @@ void srv_chunks_attach(struct srv_chunks *c, void (*done)(struct srv_chunks *c))
 		return;
 	}
 	c->attached = true;
-	c->pending += c->srv->nthreads;
-	for (unsigned i = 0; i < c->srv->nthreads; i++)
+	for (unsigned i = 0; i < c->srv->nthreads; i++) {
+		if (!c->rings[i].used)
+			continue;
+		c->pending++;
 		inbox_post(reactor_inbox(c->srv->threads[i].reactor), &c->rings[i].attach_msg);
+	}
 }
 
 void srv_chunks_detach(struct srv_chunks *c, void (*done)(struct srv_chunks *c))
@@ -169,7 +202,10 @@ void srv_chunks_detach(struct srv_chunks *c, void (*done)(struct srv_chunks *c))
 	/* ORDER: a thread runs attach before detach, and the control thread hears of it in the same
 	 * order, so an attach that is still under way is counted out before the last detach. */
 	c->attached = false;
-	c->pending += c->srv->nthreads;
-	for (unsigned i = 0; i < c->srv->nthreads; i++)
+	for (unsigned i = 0; i < c->srv->nthreads; i++) {
+		if (!c->rings[i].used)
+			continue;
+		c->pending++;
 		inbox_post(reactor_inbox(c->srv->threads[i].reactor), &c->rings[i].detach_msg);
+	}
 }

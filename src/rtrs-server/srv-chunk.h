@@ -3,8 +3,8 @@
  * the set-up messages.  It belongs to the path, not to the session (design.md D6): a late copy of a
  * request can then never touch the chunk that its successor on another path uses.
  *
- * One mapping is the target of the fabric and, with --invalidate=never, also a fixed buffer of every
- * thread's ring.  A ring takes orders from its own thread only, so attaching and detaching go through
+ * One mapping is the target of the fabric and, with --invalidate=never, also a fixed buffer of the ring
+ * of every thread that has a connection of the path.  A ring takes orders from its own thread only, so attaching and detaching go through
  * the threads' inboxes and end in a call on the control thread. */
 #ifndef SRV_CHUNK_H
 #define SRV_CHUNK_H
@@ -23,6 +23,7 @@ struct srv_chunks;
 struct srv_ring_mem {			/* one per thread */
 	struct srv_chunks *chunks;
 	unsigned thread;
+	bool used;			/* a connection of the path lives there */
 	int mem;			/* export-io's handle on that thread, or -1 */
 	struct ibv_mr *pool_mr;		/* the thread's private buffers, where a device cannot send from
 					 * unregistered memory */
@@ -38,6 +39,7 @@ struct srv_chunks {
 	struct ibv_mr *mr, *service_mr;
 	uint32_t dma_lkey;
 	bool has_dma_lkey;
+	bool pinned;			/* a device's: registering locks memory */
 	struct srv_ring_mem *rings;
 	unsigned pending;		/* threads that have not answered yet */
 	bool attached;
@@ -49,12 +51,16 @@ struct srv_chunks {
 #define SRV_SERVICE_REQ 0
 #define SRV_SERVICE_RSP sizeof(struct rtrs_msg_info_req)
 
-/* Map and register on the device of @conn.  Control thread.  0 or -errno; nothing is held then. */
+/* Map and register on the device of @conn.  Control thread.  0 or -errno; nothing is held then, and
+ * srv_chunks_error() can be called. */
 int srv_chunks_init(struct srv_chunks *c, struct srv *srv, struct fab_conn *conn);
+/* @rc of what was made in this memory or beside it, in words: with the limit it has met and how to raise
+ * it, where that can be the reason.  Returns @buf. */
+const char *srv_chunks_error(const struct srv_chunks *c, int rc, char *buf, size_t len);
 /* Connections gone, not attached.  Control thread. */
 void srv_chunks_fini(struct srv_chunks *c);
 
-/* Make the memory known to every thread's ring where that is wanted, then call @done on the control
+/* Make the memory known to the rings of the path's connections where that is wanted, then call @done on the control
  * thread: from inside this call when there is nothing to do. */
 void srv_chunks_attach(struct srv_chunks *c, void (*done)(struct srv_chunks *c));
 /* The opposite, and to be called even when never attached.  No request may be in the storage. */

@@ -21,7 +21,7 @@ struct srv_path;
 struct srv_req;
 struct srv_thread;
 
-#define SRV_CAUSE_LEN 160
+#define SRV_CAUSE_LEN 240
 
 struct srv_con {
 	/* constant from srv_con_start() to destroy */

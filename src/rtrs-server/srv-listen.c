@@ -213,6 +213,23 @@ static void listen_abort(struct srv *srv)
 	}
 }
 
+/* What an error says to whoever has to mend it, behind its own words. */
+static const char *listen_hint(const struct fab_addr *addr, int rc)
+{
+	if (rc == -EADDRINUSE)
+		return ": another program listens there";
+	if (rc == -EADDRNOTAVAIL)
+		return ": no interface of this machine has the address";
+	if (strcmp(fab_provider_name(addr->provider), "rdma"))
+		return "";
+	if (rc == -ENODEV)
+		return ": no RDMA device has the address; the driver of the device and rdma_ucm must be "
+		       "loaded, and \"rdma link\" shows whose interface it is on";
+	if (rc == -ENOENT || rc == -EACCES || rc == -EPERM)
+		return ": needs /dev/infiniband/rdma_cm and uverbs*, with the right to open them";
+	return "";
+}
+
 int srv_listen_start(struct srv *srv, char *err, size_t errlen)
 {
 	const struct srv_conf *conf = srv->conf;
@@ -228,9 +245,10 @@ int srv_listen_start(struct srv *srv, char *err, size_t errlen)
 			continue;
 		}
 		if (rc) {
-			snprintf(err, errlen, "cannot listen on %s://%s: %s",
+			snprintf(err, errlen, "cannot listen on %s://%s: %s%s",
 				 fab_provider_name(addr->provider),
-				 fab_addr_format(addr, text, sizeof(text)), strerror(-rc));
+				 fab_addr_format(addr, text, sizeof(text)), strerror(-rc),
+				 listen_hint(addr, rc));
 			listen_abort(srv);
 			return rc;
 		}

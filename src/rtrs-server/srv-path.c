@@ -28,10 +28,27 @@
 /* Why a path ended is worth more lines than that somebody came or went. */
 static struct log_limit down_limit = LOG_LIMIT_INIT(1000, 10000);
 static struct log_limit setup_limit = LOG_LIMIT_INIT(20, 10000);
+static struct log_limit stuck_limit = LOG_LIMIT_INIT(4, 60000);
 
 static void path_event(struct srv_path *path, enum srv_path_event event);
 
 /* ---- heartbeat ---- */
+
+/* The storage holds a thread: nothing else of that is seen but silence. */
+static void path_check_stuck(const struct srv_path *path)
+{
+	for (unsigned cid = 1; cid < path->cid_num; cid++) {
+		const struct reactor *r = path->cons[cid]->thread->reactor;
+		uint64_t ms = export_io_stuck_ms(r);
+
+		if (ms < RTRS_HB_INTERVAL_MS)
+			continue;
+		log_limited(&stuck_limit, LOG_LEVEL_WARN, path->name, "requests wait: the file "
+			    "system has not answered one write of %s for %llu s", reactor_name(r),
+			    (unsigned long long)ms / 1000);
+		return;
+	}
+}
 
 static void path_hb_timer(struct timer *timer)
 {
@@ -51,6 +68,7 @@ static void path_hb_timer(struct timer *timer)
 	case RTRS_HB_NONE:
 		break;
 	}
+	path_check_stuck(path);
 	timer_set(srv_timers(path->srv), &path->timer, path->hb.next_ms);
 }
 
@@ -255,15 +273,17 @@ static int path_alloc(struct srv_path *path, struct srv *srv, struct fab_conn *c
 }
 
 int srv_path_create(struct srv_sess *sess, const struct rtrs_conn_req *req, struct fab_conn *conn,
-		    struct srv_path **ret)
+		    struct srv_path **ret, char *err, size_t errlen)
 {
-	char client[FAB_ADDR_STRLEN], server[FAB_ADDR_STRLEN];
+	char client[FAB_ADDR_STRLEN], server[FAB_ADDR_STRLEN], cause[SRV_CAUSE_LEN];
 	struct srv_path *path = calloc(1, sizeof(*path));
 	struct srv *srv = sess->srv;
 	int rc;
 
-	if (!path)
+	if (!path) {
+		snprintf(err, errlen, "no memory for a path");
 		return -ENOMEM;
+	}
 	path->srv = srv;
 	path->sess = sess;
 	path->state = SRV_PATH_CONNECTING;
@@ -279,12 +299,14 @@ int srv_path_create(struct srv_sess *sess, const struct rtrs_conn_req *req, stru
 
 	rc = path_alloc(path, srv, conn);
 	if (rc) {
+		srv_chunks_error(&path->chunks, rc, cause, sizeof(cause));
+		snprintf(err, errlen, "cannot make a path: %s", cause);
 		free(path->cons);
 		free(path->reqs);
 		free(path);
 		return rc;
 	}
-	path->offset = srv->next_offset++ % srv->nthreads;
+	path->offset = srv->next_offset++ % (srv->nthreads - 1);
 	srv_sess_get(sess);
 	list_add_tail(&sess->paths, &path->link);
 	srv->npaths++;
@@ -338,7 +360,8 @@ static int con_accept(struct srv_path *path, struct srv_con *con)
 int srv_path_add_con(struct srv_path *path, uint16_t cid, struct fab_conn *conn)
 {
 	struct srv *srv = path->srv;
-	unsigned thread = cid ? (path->offset + cid) % srv->nthreads : 0;
+	unsigned thread = cid ? 1 + (path->offset + cid) % (srv->nthreads - 1) : 0;
+	char cause[SRV_CAUSE_LEN];
 	struct srv_con *con = srv_con_create(path, cid, &srv->threads[thread], conn);
 	int rc;
 
@@ -353,10 +376,12 @@ int srv_path_add_con(struct srv_path *path, uint16_t cid, struct fab_conn *conn)
 			con->fab = NULL;
 			srv_con_destroy(con);
 		}
-		srv_path_fail(path, "cannot accept connection %u: %s", cid, strerror(-rc));
+		srv_path_fail(path, "cannot accept connection %u: %s", cid,
+			      srv_chunks_error(&path->chunks, rc, cause, sizeof(cause)));
 		return rc;
 	}
 	path->cons[cid] = con;
+	path->chunks.rings[thread].used = true;
 	path->ncons++;
 	srv->ncons++;
 	srv_con_start(con);

@@ -37,7 +37,7 @@ struct srv_path {
 	uint8_t uuid[RTRS_UUID_LEN];	/* sess_uuid of the wire: the path's identity */
 	struct fab_addr client, server;
 	uint16_t cid_num, recon_cnt;
-	unsigned offset;		/* of its connections over the threads */
+	unsigned offset;		/* of its connections over the IO threads */
 	struct srv_con **cons;		/* [cid_num] */
 	unsigned ncons, ndrained, nquiet, nfinished;
 	bool half_open, was_up;
@@ -50,9 +50,9 @@ struct srv_path {
 };
 
 /* A new path of @sess in CONNECTING for the peer of @conn, with memory and without connections.
- * 0 or -errno with nothing held. */
+ * 0, or -errno with nothing held and the reason in @err. */
 int srv_path_create(struct srv_sess *sess, const struct rtrs_conn_req *req, struct fab_conn *conn,
-		    struct srv_path **ret);
+		    struct srv_path **ret, char *err, size_t errlen);
 
 /* Accept @conn as connection @cid of @path.  On error the path has failed, and @conn is gone. */
 int srv_path_add_con(struct srv_path *path, uint16_t cid, struct fab_conn *conn);

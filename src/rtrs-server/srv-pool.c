@@ -4,13 +4,14 @@
  * warns once). */
 #include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 
 #include "export-io.h"
 #include "srv-pool.h"
 #include "util.h"
 
-int srv_pool_init(struct srv_pool *pool, struct reactor *r, size_t size)
+int srv_pool_init(struct srv_pool *pool, struct reactor *r, size_t size, unsigned nshares)
 {
 	void *base;
 
@@ -18,14 +19,25 @@ int srv_pool_init(struct srv_pool *pool, struct reactor *r, size_t size)
 	pool->stride = align_up(size, 4096);
 	pool->len = pool->stride * SRV_POOL_BUFS;
 	pool->nready = 0;
+	pool->ntaken = 0;
 	pool->nread = 0;
 	pool->serving = false;
 	list_init(&pool->free);
-	list_init(&pool->waiting);
+	list_init(&pool->hungry);
+	pool->nshares = nshares;
+	pool->shares = calloc(nshares, sizeof(*pool->shares));
+	if (!pool->shares)
+		return -ENOMEM;
+	for (unsigned i = 0; i < nshares; i++) {
+		list_init(&pool->shares[i].link);
+		list_init(&pool->shares[i].waiting);
+	}
 	base = mmap(NULL, pool->len, PROT_READ | PROT_WRITE,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (base == MAP_FAILED)
+	if (base == MAP_FAILED) {
+		free(pool->shares);
 		return -ENOMEM;
+	}
 	pool->base = base;
 	return 0;
 }
@@ -38,8 +50,9 @@ void srv_pool_fini(struct srv_pool *pool)
 		return;
 	while (list_pop(&pool->free))
 		nfree++;
-	assert(nfree == pool->nready && list_empty(&pool->waiting));
+	assert(nfree == pool->nready && list_empty(&pool->hungry));
 	munmap(pool->base, pool->len);
+	free(pool->shares);
 	pool->base = NULL;
 }
 
@@ -61,54 +74,86 @@ static void pool_grow(struct srv_pool *pool)
 	}
 }
 
-static struct srv_buf *pool_take(struct srv_pool *pool, bool for_read)
+static unsigned pool_left(const struct srv_pool *pool)
 {
-	struct list *l;
+	return SRV_POOL_BUFS - pool->ntaken;
+}
+
+/* @share: NULL for a reader.  There is one left. */
+static struct srv_buf *pool_take(struct srv_pool *pool, struct srv_pool_share *share)
+{
 	struct srv_buf *buf;
 
 	if (list_empty(&pool->free))
 		pool_grow(pool);
-	l = list_pop(&pool->free);
-	if (!l)
-		return NULL;
-	buf = list_entry(l, struct srv_buf, link);
-	buf->for_read = for_read;
-	pool->nread += for_read;
+	buf = list_entry(list_pop(&pool->free), struct srv_buf, link);
+	buf->share = share;
+	pool->ntaken++;
+	if (share)
+		share->held++;
+	else
+		pool->nread++;
 	return buf;
 }
 
-struct srv_buf *srv_pool_get_write(struct srv_pool *pool, struct srv_pool_waiter *waiter)
+static bool share_may_take(const struct srv_pool *pool, const struct srv_pool_share *share)
 {
-	struct srv_buf *buf = NULL;
+	return share->held < SRV_POOL_SHARE * pool_left(pool);
+}
 
-	if (list_empty(&pool->waiting))
-		buf = pool_take(pool, false);
-	if (!buf)
-		list_add_tail(&pool->waiting, &waiter->link);
-	return buf;
+struct srv_buf *srv_pool_get_write(struct srv_pool *pool, unsigned share_no,
+				   struct srv_pool_waiter *waiter)
+{
+	struct srv_pool_share *share = &pool->shares[share_no];
+
+	assert(share_no < pool->nshares);
+	if (list_empty(&share->waiting)) {
+		if (share_may_take(pool, share))
+			return pool_take(pool, share);
+		list_add_tail(&pool->hungry, &share->link);
+	}
+	list_add_tail(&share->waiting, &waiter->link);
+	return NULL;
 }
 
 struct srv_buf *srv_pool_get_read(struct srv_pool *pool)
 {
-	if (pool->nread >= SRV_POOL_BUFS / 2)
-		return NULL;
-	return pool_take(pool, true);
+	return pool->nread < pool_left(pool) ? pool_take(pool, NULL) : NULL;
+}
+
+/* Serve the first waiter of the first share that may have one more.  False: none may. */
+static bool serve_one(struct srv_pool *pool)
+{
+	struct srv_pool_waiter *waiter;
+	struct srv_pool_share *share;
+
+	list_for_each(share, &pool->hungry, link) {
+		if (!share_may_take(pool, share))
+			continue;
+		list_del(&share->link);
+		waiter = list_entry(list_pop(&share->waiting), struct srv_pool_waiter, link);
+		if (!list_empty(&share->waiting))
+			list_add_tail(&pool->hungry, &share->link);
+		waiter->fn(waiter, pool_take(pool, share));
+		return true;
+	}
+	return false;
 }
 
 void srv_pool_put(struct srv_buf *buf)
 {
 	struct srv_pool *pool = buf->pool;
 
-	pool->nread -= buf->for_read;
+	pool->ntaken--;
+	if (buf->share)
+		buf->share->held--;
+	else
+		pool->nread--;
 	list_add_head(&pool->free, &buf->link);
 	if (pool->serving)	/* a waiter put its buffer back at once: the loop below goes on */
 		return;
 	pool->serving = true;
-	while (!list_empty(&pool->waiting) && (buf = pool_take(pool, false))) {
-		struct srv_pool_waiter *waiter =
-			list_entry(list_pop(&pool->waiting), struct srv_pool_waiter, link);
-
-		waiter->fn(waiter, buf);
-	}
+	while (serve_one(pool))
+		;
 	pool->serving = false;
 }

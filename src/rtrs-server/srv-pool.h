@@ -4,10 +4,13 @@
  *
  * One reserved range of address space, filled in slabs as buffers are first needed and made known to
  * the thread's ring; the most recently used buffer is handed out first, so that a light load stays
- * in the cache.  Writers wait in order of arrival when all are taken: their buffers are held only
- * while the storage works, so the wait ends whatever peers do.  A reader's buffer is held until its
- * answer has left, which is up to the peer; readers therefore get at most half of the pool and never
- * wait (rnbd-io.c says what they use instead).
+ * in the cache.  A writer's buffer is held while the storage works, which may be for ever: storage can
+ * stop, and must not take the buffers of what other storage could do.  So each export has a share: it may
+ * hold as many buffers as SRV_POOL_SHARE times those that are free, three quarters of the pool when it is
+ * alone, a fair part when many want some, and there is always one free for an export that has none.
+ * Beyond its share an export's writers wait in order of arrival, and exports take turns.  A reader's
+ * buffer is held until its answer has left, which is up to the peer; readers therefore may hold as many as
+ * are free, half of the pool, and never wait (rnbd-io.c says what they use instead).
  *
  * All functions: thread of the pool, unless they say otherwise. */
 #ifndef SRV_POOL_H
@@ -23,15 +26,23 @@ struct reactor;
 
 #define SRV_POOL_BUFS 64
 #define SRV_POOL_SLAB 8
+#define SRV_POOL_SHARE 3
 
 struct srv_pool;
+
+/* The writers of one export. */
+struct srv_pool_share {
+	struct list link;		/* in srv_pool.hungry, while somebody waits */
+	struct list waiting;		/* struct srv_pool_waiter */
+	unsigned held;
+};
 
 struct srv_buf {
 	struct list link;
 	struct srv_pool *pool;
 	void *addr;
 	int mem;			/* export-io's handle, or -1 */
-	bool for_read;
+	struct srv_pool_share *share;	/* whose it is; NULL: a reader's */
 	uint64_t batch;			/* srv-con.c: with which post of its connection it leaves */
 };
 
@@ -47,20 +58,25 @@ struct srv_pool {
 	uint8_t *base;
 	size_t len, stride;
 	unsigned nready;		/* buffers that have been filled in */
-	unsigned nread;			/* taken for reads */
+	unsigned ntaken, nread;		/* nread of them for reads */
 	bool serving;
-	struct list free, waiting;
+	struct list free;
+	struct srv_pool_share *shares;
+	unsigned nshares;
+	struct list hungry;		/* struct srv_pool_share: whose turn is next */
 	struct srv_buf bufs[SRV_POOL_BUFS];
 };
 
-/* Reserve address space for buffers of @size bytes.  Any thread.  0 or -ENOMEM. */
-int srv_pool_init(struct srv_pool *pool, struct reactor *r, size_t size);
-/* Every buffer must be back.  Any thread, when @pool's thread has ended. */
+/* Reserve address space for buffers of @size bytes, shared by @nshares exports.  Any thread.  0 or
+ * -ENOMEM. */
+int srv_pool_init(struct srv_pool *pool, struct reactor *r, size_t size, unsigned nshares);
+/* Every buffer must be back.  Any thread, when @pool's reactor does not run any more. */
 void srv_pool_fini(struct srv_pool *pool);
 
-/* A buffer for a write, now or later through @waiter->fn (never from inside this call): returns the
- * buffer, or NULL when @waiter was queued. */
-struct srv_buf *srv_pool_get_write(struct srv_pool *pool, struct srv_pool_waiter *waiter);
+/* A buffer for a write of export number @share, now or later through @waiter->fn (never from inside this
+ * call): returns the buffer, or NULL when @waiter was queued. */
+struct srv_buf *srv_pool_get_write(struct srv_pool *pool, unsigned share,
+				   struct srv_pool_waiter *waiter);
 /* A buffer for a read, or NULL when readers hold their share. */
 struct srv_buf *srv_pool_get_read(struct srv_pool *pool);
 /* Give @buf back; waiters are served before this returns. */

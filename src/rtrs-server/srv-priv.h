@@ -3,8 +3,9 @@
  *
  * THREADS.  Reactor 0 is the control thread.  Listeners, the connection manager, sessions, paths,
  * their states and timers, OPEN and CLOSE, heartbeats and connection 0 of every path live there, so
- * none of it needs a lock.  Connection n >= 1 of a path lives on thread (offset + n) mod threads from
- * start to drained: it is polled, executed and answered there, and the IO path never crosses threads.
+ * none of it needs a lock; and it never waits for the storage.  Connection n >= 1 of a path lives on one
+ * of the other threads, 1 + (offset + n) mod their number, from start to drained: it is polled, executed
+ * and answered there, and the IO path never crosses threads.
  * Control and data threads talk through inboxes only.  What IO threads read of the control thread's
  * objects is constant while they can see it, or one of two lock-free structures: the fence
  * (srv-fence.h) and the device table (rnbd-dev.h). */
@@ -34,12 +35,14 @@ struct exports;
 #define SRV_SHUTDOWN_TIMEOUT 10000	/* answers may take this long to leave */
 
 /* What strangers can make us hold, apart from what struct srv_conf bounds. */
-#define SRV_MAX_HOST_PATHS 256		/* of one client host, lingering ones included */
 #define SRV_MAX_HALF_OPEN 128		/* paths without INFO_REQ */
 #define SRV_MAX_HOST_HALF_OPEN 64
 #define SRV_MAX_CONS 8192		/* of all paths */
+/* Of one client host, promised ones and lingering paths included: room for one path with as many as the
+ * protocol allows. */
+#define SRV_MAX_HOST_CONS 6144
+#define SRV_HOST_MEMORY_SHARE 4		/* one host's part of srv_conf.max_memory */
 #define SRV_MAX_PARKED 256
-#define SRV_MAX_CHUNK_MEMORY (16ull << 30)	/* address space; filled as clients write */
 
 #define SRV_HDR_SIZE 4096		/* of a chunk, behind the data (pitfall 10) */
 #define SRV_SEND_MARGIN 16		/* heartbeats, INFO_RSP */
@@ -57,7 +60,7 @@ struct srv {
 	const struct srv_conf *conf;
 	struct exports *exports;
 	struct srv_thread *threads;
-	unsigned nthreads;
+	unsigned nthreads;		/* the control thread, and 1.. for IO */
 
 	/* control thread */
 	struct rtrs_geom geom;		/* of every session; fixed with the first path */

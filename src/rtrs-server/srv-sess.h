@@ -7,6 +7,7 @@
 #ifndef SRV_SESS_H
 #define SRV_SESS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "list.h"
@@ -28,6 +29,8 @@ struct srv_sess {
 	unsigned nup;			/* paths from CONNECTED until drained */
 	uint8_t uuid[RTRS_UUID_LEN];	/* paths_uuid of the wire */
 	char name[RTRS_NAME_MAX];	/* "" until the first INFO_REQ */
+	bool resends;			/* after the loss of its last path, too, its client sends what was
+					 * not answered again under the same buf_id, or settles it */
 };
 
 /* A session without paths and one reference for the caller.  NULL: no memory. */

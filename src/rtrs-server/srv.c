@@ -130,7 +130,8 @@ static int pools_init(struct srv *srv)
 {
 	for (unsigned i = 0; i < srv->nthreads; i++) {
 		struct srv_thread *t = &srv->threads[i];
-		int rc = srv_pool_init(&t->pool, t->reactor, srv->conf->max_io_size);
+		int rc = srv_pool_init(&t->pool, t->reactor, srv->conf->max_io_size,
+				       srv->exports->n);
 
 		if (rc)
 			return rc;

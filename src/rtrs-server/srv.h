@@ -11,8 +11,8 @@
 struct srv;
 
 /* Listen and serve.  @reactors[0] is the control reactor and belongs to the calling thread, which
- * does not run it yet; the other @n - 1 run on their own threads.  export-io is attached to all of
- * them, and detached by the caller after srv_destroy().  @conf outlives the server.  Each listener
+ * does not run it yet; the other @n - 1, at least one, are for IO and run on their own threads.  export-io is attached to all of
+ * them, and detached by the caller after srv_shutdown().  @conf outlives the server.  Each listener
  * that works is told on stdout as "listening on tcp://ADDR:PORT", with the port it got.
  * Returns 0, or -errno with one line in @err that names the address and the reason; then nothing is
  * left behind. */
@@ -23,7 +23,7 @@ int srv_start(const struct srv_conf *conf, struct reactor **reactors, unsigned n
  * control thread and never from inside this call.  Control thread; once. */
 void srv_shutdown(struct srv *srv, void (*done)(void *arg), void *arg);
 
-/* Free a server that has shut down.  Control thread; the reactors still run. */
+/* Free a server that has shut down.  Control thread; no reactor runs any more. */
 void srv_destroy(struct srv *srv);
 
 #endif

@@ -15,11 +15,12 @@ static const struct conn_row {
 	size_t len, at, width;
 	uint64_t value;
 	int want;
+	bool padded_ok;			/* fine where the CM pads private data with zeros, as RDMA's does */
 } conn_rows[] = {
 	{ "valid", 56, 0, 0, 0, 0 },
 	{ "nothing", 0, 0, 0, 0, -ECONNRESET },
 	{ "one byte", 1, 0, 0, 0, -ECONNRESET },
-	{ "one byte short", 55, 0, 0, 0, -ECONNRESET },
+	{ "one byte short", 55, 0, 0, 0, -ECONNRESET, .padded_ok = true },
 	{ "cma bytes", 56, 0, 2, 0xffff, 0 },
 	{ "magic 0", 56, 2, 2, 0, -ECONNRESET },
 	{ "magic swapped", 56, 2, 2, 0xbd1b, -ECONNRESET },
@@ -34,9 +35,9 @@ static const struct conn_row {
 	{ "cid_num 4097", 56, 8, 2, 4097, -ECONNRESET },
 	{ "cid_num max", 56, 8, 2, 0xffff, -ECONNRESET },
 	{ "recon_cnt max", 56, 10, 2, 0xffff, 0 },
-	{ "not first_conn of an unknown session", 56, 44, 1, 0, -ENXIO },
+	{ "p27 not first_conn of an unknown session", 56, 44, 1, 0, -ENXIO },
 	{ "unknown flags", 56, 44, 1, 0xff, 0 },
-	{ "garbage in reserved", 56, 48, 8, UINT64_MAX, 0 },
+	{ "p24 garbage in reserved", 56, 48, 8, UINT64_MAX, 0 },
 };
 
 static void conn_run(const void *arg)
@@ -48,7 +49,8 @@ static void conn_run(const void *arg)
 	hpath_conn_req(p, 0, &m);
 	for (size_t i = 0; i < row->width; i++)
 		((uint8_t *)&m)[row->at + i] = (uint8_t)(row->value >> 8 * i);
-	expect_outcome(hpath_connect_with(p, 0, &m, row->len), row->want);
+	expect_outcome(hpath_connect_with(p, 0, &m, row->len),
+		       row->padded_ok && !over_tcp() ? 0 : row->want);
 }
 
 const struct hgroup conn_cases = HGROUP("conn", conn_rows, conn_run);
@@ -256,11 +258,11 @@ static const struct order_row {
 	{ "last connection first", last_connection_first },
 	{ "connection number taken", cid_taken },
 	{ "cid_num differs", cid_num_differs },
-	{ "second path between the same addresses", same_addresses },
+	{ "p25 second path between the same addresses", same_addresses },
 	{ "path uuid of another session", path_uuid_of_another_session },
 	{ "first_conn only on connection 0", later_connections_without_first_conn },
 	{ "many paths in set-up", many_half_open_paths },
-	{ "INFO_REQ with a connection missing", missing_connection },
+	{ "p29 INFO_REQ with a connection missing", missing_connection },
 	{ "INFO_REQ with 4095 connections missing", one_of_4096 },
 	{ "INFO_REQ twice at once", info_twice_at_once },
 	{ "INFO_REQ again in service", info_again_in_service },
@@ -294,7 +296,7 @@ static const struct conn_row info_rows[] = {
 	{ "name with .", 272, 3, 1, '.', HCLOSED },
 	{ "name with a newline", 272, 3, 1, '\n', 0 },
 	{ "name not ASCII", 272, 3, 4, 0xfffefdff, 0 },
-	{ "garbage in reserved", 272, 260, 8, UINT64_MAX, 0 },
+	{ "p24 garbage in reserved", 272, 260, 8, UINT64_MAX, 0 },
 };
 
 static void info_run(const void *arg)

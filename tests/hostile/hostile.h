@@ -28,6 +28,12 @@ struct hrun {
 
 extern struct hrun hrun;
 
+#define HSKIPPED 77			/* exit status of a case */
+
+/* Does the run go over tcp? */
+bool over_tcp(void);
+/* End a case that this transport cannot have. */
+void skip(void) __attribute__((noreturn));
 void die(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
 #define expect(cond)                                                                               \

@@ -37,6 +37,16 @@ void die(const char *fmt, ...)
 	_exit(1);
 }
 
+bool over_tcp(void)
+{
+	return hrun.server.provider == fab_provider_find("tcp");
+}
+
+void skip(void)
+{
+	_exit(HSKIPPED);
+}
+
 uint64_t hnow_ms(void)
 {
 	return clock_now_ms();

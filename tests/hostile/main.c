@@ -2,7 +2,7 @@
 /* Runs hostile cases against a server, each in a process of its own.  After each of them a
  * well-behaved client must be served, and the server must hold as many descriptors as before.
  *
- *	hostile --server=HOST:PORT [--pid=PID] [--log=FILE] [--timeout=SECONDS] [--slow] [--list]
+ *	hostile --server=[TRANSPORT://]HOST:PORT [--pid=PID] [--log=FILE] [--timeout=SECONDS] [--slow] [--list]
  *		[GROUP[/CASE]]...
  *
  * Ends with 0 when every case went as its row says, 1 when one did not, 2 for wrong usage, 3 when the
@@ -58,7 +58,9 @@ static pid_t start(void (*run)(const void *), const void *arg)
 	_exit(0);
 }
 
-static bool ended_well(pid_t pid)
+enum result { OK, FAILED, SKIPPED };
+
+static enum result result_of(pid_t pid)
 {
 	int status;
 
@@ -66,7 +68,16 @@ static bool ended_well(pid_t pid)
 		continue;
 	if (WIFSIGNALED(status))
 		printf("    ended by signal %d\n", WTERMSIG(status));
-	return WIFEXITED(status) && !WEXITSTATUS(status);
+	if (!WIFEXITED(status))
+		return FAILED;
+	if (WEXITSTATUS(status) == HSKIPPED)
+		return SKIPPED;
+	return WEXITSTATUS(status) ? FAILED : OK;
+}
+
+static bool ended_well(pid_t pid)
+{
+	return result_of(pid) == OK;
 }
 
 static void run_good(const void *unused)
@@ -144,9 +155,11 @@ static bool aftermath(void)
 	return true;
 }
 
-static void tell(bool ok, const struct hgroup *g, size_t i)
+static void tell(enum result result, const struct hgroup *g, size_t i)
 {
-	printf("%s %s/%s\n", ok ? "ok  " : "FAIL", g->name, name_of(g, i));
+	static const char *const words[] = { "ok  ", "FAIL", "skip" };
+
+	printf("%s %s/%s\n", words[result], g->name, name_of(g, i));
 	fflush(stdout);
 }
 
@@ -171,15 +184,18 @@ static unsigned run_group(const struct hgroup *g, char **patterns, unsigned *fai
 	unsigned n = 0;
 
 	for (size_t i = 0; i < g->n; i++) {
-		bool ok;
+		enum result result;
 
 		if (!chosen(g, i, patterns))
 			continue;
-		n++;
-		ok = ended_well(start(g->run, row_of(g, i)));
-		ok &= aftermath();
-		*failed += !ok;
-		tell(ok, g, i);
+		result = result_of(start(g->run, row_of(g, i)));
+		if (result != SKIPPED) {
+			n++;
+			if (!aftermath())
+				result = FAILED;
+		}
+		*failed += result == FAILED;
+		tell(result, g, i);
 	}
 	return n;
 }
@@ -194,14 +210,14 @@ static unsigned run_slow_group(const struct hgroup *g, char **patterns, unsigned
 			pids[i] = start(g->run, row_of(g, i));
 	}
 	for (size_t i = 0; i < g->n && i < ARRAY_SIZE(pids); i++) {
-		bool ok;
+		enum result result;
 
 		if (!pids[i])
 			continue;
-		n++;
-		ok = ended_well(pids[i]);
-		*failed += !ok;
-		tell(ok, g, i);
+		result = result_of(pids[i]);
+		n += result != SKIPPED;
+		*failed += result == FAILED;
+		tell(result, g, i);
 	}
 	if (!aftermath()) {
 		printf("FAIL %s, all of it\n", g->name);
@@ -268,7 +284,7 @@ int main(int argc, char **argv)
 	bool slow = false;
 
 	if (!parse(argc, argv, &slow)) {
-		fprintf(stderr, "usage: %s --server=HOST:PORT [--pid=PID] [--log=FILE] "
+		fprintf(stderr, "usage: %s --server=[TRANSPORT://]HOST:PORT [--pid=PID] [--log=FILE] "
 			"[--timeout=SECONDS] [--slow] [--list] [GROUP[/CASE]]...\n", argv[0]);
 		return 2;
 	}

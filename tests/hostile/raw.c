@@ -13,8 +13,11 @@
 int raw_connect(void)
 {
 	struct timeval tv = { .tv_sec = (time_t)(hrun.timeout_ms / 1000) };
-	int fd = socket(hrun.server.ss.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd;
 
+	if (!over_tcp())
+		skip();
+	fd = socket(hrun.server.ss.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	expect(fd >= 0);
 	expect(!setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv)));
 	expect(!setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)));

@@ -7,6 +7,7 @@
 #include "hostile.h"
 #include "tcp-frame.h"
 
+/* Where the transport is another one, the case is skipped. */
 int raw_connect(void);
 /* All of it, or end the case. */
 void raw_send(int fd, const void *buf, size_t len);

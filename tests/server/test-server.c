@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@
 #include "clock.h"
 #include "raw.h"
 #include "rtrs-imm.h"
+#include "tcp-frame.h"
 #include "util.h"
 
 #define A_SIZE (1024u * 1024u)
@@ -264,6 +266,34 @@ static void case_half_open(void)
 	}
 	raw_destroy(again);
 	raw_destroy(r);
+}
+
+/* One host must not have it all. */
+static void expect_share(uint16_t cid_num, unsigned at_least, unsigned at_most)
+{
+	struct raw *all[60];
+	unsigned n = 0;
+	int rc = 0;
+
+	while (n < ARRAY_SIZE(all) && !rc) {
+		all[n] = raw_create(server.addr, 2);
+		all[n]->req.cid_num = cid_num;
+		rc = raw_connect(all[n++], 0);
+	}
+	check_eq(rc, -ENOMEM);
+	check(n > at_least && n <= at_most + 1);
+	for (unsigned i = 0; i < n; i++)
+		raw_destroy(all[i]);
+}
+
+static void case_host_memory(void)
+{
+	expect_share(2, 1, 40);	/* at most 4 of 16 GiB, 128.5 MiB each */
+}
+
+static void case_host_connections(void)
+{
+	expect_share(1000, 6, 6);
 }
 
 static void case_not_allowed(void)
@@ -564,6 +594,23 @@ static void case_violations(void)
 	raw_destroy(r);
 }
 
+/* The end of a stream right behind a whole frame, in one segment: one event tells of both. */
+static void case_end_behind_frame(void)
+{
+	const struct tcp_frame f = { .op = TCP_FRAME_RDMA_WRITE };
+	struct raw *r = raw_create(server.addr, 3);
+	uint8_t hdr[TCP_FRAME_HDR_LEN];
+	int fd;
+
+	raw_up(r, "end");
+	fd = fab_conn_fd(r->cons[1].fab);
+	tcp_frame_encode(hdr, &f);
+	check_eq(send(fd, hdr, sizeof(hdr), MSG_MORE), sizeof(hdr));
+	check_eq(shutdown(fd, SHUT_WR), 0);
+	raw_wait_closed(r);		/* heartbeats go on, so nothing else ends it */
+	raw_destroy(r);
+}
+
 static void case_heartbeat(void)
 {
 	struct raw *r = raw_create(server.addr, 2);
@@ -603,6 +650,7 @@ static void case_shutdown(void)
 #define NONE .options = { NULL }
 #define NEVER .options = { "--invalidate=never", NULL }
 #define SMALL .options = { "--queue-depth=16", "--max-io-size=4096", "--threads=1", NULL }
+#define LARGE .options = { "--max-io-size=1M", NULL }
 #define ALLOW .options = { "--allow=192.0.2.0/24", NULL }
 
 static const struct {
@@ -618,6 +666,8 @@ static const struct {
 	{ "come-back-never", case_come_back, NEVER },
 	{ "half-open", case_half_open, NONE },
 	{ "not-allowed", case_not_allowed, ALLOW },
+	{ "host-memory", case_host_memory, LARGE },
+	{ "host-connections", case_host_connections, SMALL },
 	{ "open", case_open, NONE },
 	{ "sess-info", case_sess_info, NONE },
 	{ "no-stale-bytes", case_no_stale_bytes, NONE },
@@ -633,6 +683,7 @@ static const struct {
 	{ "slow-reader", case_slow_reader, NONE },
 	{ "slow-reader-never", case_slow_reader, NEVER },
 	{ "violations", case_violations, NONE },
+	{ "end-behind-frame", case_end_behind_frame, NONE },
 	{ "heartbeat", case_heartbeat, NONE },
 	{ "shutdown", case_shutdown, NONE, .stops_itself = true },
 	{ "shutdown-never", case_shutdown, NEVER, .stops_itself = true },

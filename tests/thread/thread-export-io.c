@@ -90,7 +90,7 @@ static void *worker_main(void *arg)
 	struct worker *w = arg;
 	char err[256];
 
-	if (export_io_attach(w->reactor, &exports, err, sizeof(err))) {
+	if (export_io_attach(w->reactor, &exports, false, err, sizeof(err))) {
 		fprintf(stderr, "%s\n", err);
 		exit(1);
 	}

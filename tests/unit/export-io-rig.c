@@ -28,7 +28,8 @@ void rig_attach(struct rig *rig)
 {
 	char err[256] = "";
 
-	cr_assert_eq(export_io_attach(rig->reactor, &rig->exports, err, sizeof(err)), 0, "%s", err);
+	cr_assert_eq(export_io_attach(rig->reactor, &rig->exports, false, err, sizeof(err)), 0,
+		     "%s", err);
 }
 
 void rig_fini(struct rig *rig)

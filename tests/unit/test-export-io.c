@@ -144,11 +144,13 @@ Test(export_io, partial_writes_of_one_block_do_not_undo_each_other)
 	enum { N = 64 };
 	static struct rig_io rio[N];
 	uint8_t *mem = malloc(N * 512), *file = malloc(N * 512);
-	struct export *ex;
+	struct export *ex, *same;
 
 	rig_file("f", N * 512, 0);
 	ex = rig_export(&rig, "a=f,direct");
+	same = rig_export(&rig, "same=f,direct");	/* another name of the file */
 	rig_set_align(ex, 8192);
+	rig_set_align(same, 8192);
 	rig_attach(&rig);
 	for (unsigned round = 0; round < 20; round++) {
 		for (unsigned i = 0; i < N; i++) {
@@ -160,7 +162,7 @@ Test(export_io, partial_writes_of_one_block_do_not_undo_each_other)
 				.buf = mem + sector * 512, .mem = -1,
 				.flags = sector % 5 ? 0 : RNBD_F_FUA,
 			};
-			rig_start(&rig, ex, &rio[i]);
+			rig_start(&rig, i / 3 % 2 ? same : ex, &rio[i]);
 		}
 		rig_wait(&rig);
 		for (unsigned i = 0; i < N; i++)
@@ -168,7 +170,7 @@ Test(export_io, partial_writes_of_one_block_do_not_undo_each_other)
 		rig_read_file("f", file, N * 512);
 		expect_bytes(file, mem, N * 512, "file");
 	}
-	cr_assert(list_empty(&ex->ranges.entries));
+	cr_assert(list_empty(&ex->ranges.ranges));
 	free(mem);
 	free(file);
 }
@@ -282,7 +284,43 @@ Test(export_io, truncated_file)
 	cr_assert_eq(rig_do(&rig, direct, RNBD_OP_READ, 0, SIZE / 2, 1024, buf), -EIO);
 	cr_assert_eq(rig_do(&rig, direct, RNBD_OP_READ, 0, SIZE - 512, 512, buf), -EIO);
 	cr_assert_eq(rig_do(&rig, direct, RNBD_OP_WRITE, 0, SIZE / 2, 512, buf), -EIO);
-	cr_assert(list_empty(&direct->ranges.entries));
+	cr_assert(list_empty(&direct->ranges.ranges));
+}
+
+static void anew_stop(void *arg)
+{
+	reactor_stop(rig.reactor);
+}
+
+static void open_anew(struct export *ex)
+{
+	cr_assert_eq(export_acquire(ex, RNBD_ACCESS_RW), -EAGAIN);
+	export_io_anew(rig.reactor, ex, anew_stop, NULL);
+	cr_assert_eq(export_acquire(ex, RNBD_ACCESS_RW), -EAGAIN, "it runs");
+	cr_assert_eq(reactor_run(rig.reactor), 0);
+	cr_assert_eq(export_acquire(ex, RNBD_ACCESS_RW), 0);
+}
+
+/* Storage that is still broken: what the next client has flushed would not be safe. */
+Test(export_io, latched_error_stays_while_syncs_fail)
+{
+	struct export_desc broken;
+	struct export *ex;
+
+	rig_file("f", SIZE, 0);
+	ex = rig_export(&rig, "a=f");
+	rig_attach(&rig);
+	cr_assert_eq(export_acquire(ex, RNBD_ACCESS_RW), 0);
+	export_desc_add(ex, &broken, -1);
+	export_sync_failed(ex, -ENOSPC);
+	export_release(ex, RNBD_ACCESS_RW);
+	open_anew(ex);
+	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), -ENOSPC);
+	export_release(ex, RNBD_ACCESS_RW);
+	broken.fd = ex->fd;
+	open_anew(ex);
+	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
+	export_release(ex, RNBD_ACCESS_RW);
 }
 
 Test(export_io, latched_error)
@@ -304,7 +342,7 @@ Test(export_io, latched_error)
 	cr_assert_eq(rig_do(&rig, a, RNBD_OP_WRITE, 0, 0, 512, buf), 0);
 	cr_assert_eq(rig_do(&rig, a, RNBD_OP_READ, RNBD_F_FUA, 0, 512, buf), 0);
 	export_release(a, RNBD_ACCESS_RW);
-	cr_assert_eq(export_acquire(a, RNBD_ACCESS_RW), 0);
+	open_anew(a);
 	cr_assert_eq(rig_do(&rig, a, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
 }
 
@@ -353,7 +391,7 @@ Test(export_io, write_back_fails)
 	cr_assert_lt(rig_do(&rig, ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
 	cr_assert_lt(rig_do(&rig, ex, RNBD_OP_WRITE, RNBD_F_FUA, 0, 512, buf), 0);
 	export_release(ex, RNBD_ACCESS_RW);
-	cr_assert_eq(export_acquire(ex, RNBD_ACCESS_RW), 0);
+	open_anew(ex);
 	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
 	free(buf);
 }
@@ -416,6 +454,26 @@ Test(export_io, block_device)
 	expect_bytes(buf, want, SIZE, "direct");
 	free(buf);
 	free(want);
+}
+
+/* A file system that stops must not take a thread with it that serves another one. */
+Test(export_io, only_a_single_file_system_is_written_at_once)
+{
+	uint8_t buf[512] = { 0 };
+	struct export *ex;
+
+	if (!rig_mount_small(&rig, 1024))
+		cr_skip_test("cannot mount a small tmpfs: root is needed");
+	rig_file("f", SIZE, 0);
+	rig_file("small/f", 512, 0);
+	ex = rig_export(&rig, "f=f");
+	rig_export(&rig, "g=small/f");
+	rig_attach(&rig);
+	cr_assert_not(rig.exports.one_fs);
+	for (unsigned i = 0; i < 2; i++) {
+		cr_assert_eq(rig_do(&rig, ex, RNBD_OP_WRITE, 0, 0, sizeof(buf), buf), 0);
+		cr_assert_not(export_io_takes_at_once(rig.reactor, ex, 0));
+	}
 }
 
 /* What --invalidate=copy relies on: memory that was taken at once is not read again. */

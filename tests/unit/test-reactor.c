@@ -186,6 +186,35 @@ Test(reactor, peer_closes)
 	watch_end();
 }
 
+/* Reads once each time it is called, and takes a short read for the end of what is there. */
+static bool ready_reads(struct reactor_watch *w)
+{
+	char buf[8];
+	ssize_t n = read(w->fd, buf, sizeof(buf));
+
+	note(n > 0 ? "data" : "end");
+	if (n <= 0)
+		reactor_stop(r);
+	return n == sizeof(buf);
+}
+
+/* One event tells of data and of the end behind it. */
+Test(reactor, peer_closes_behind_data)
+{
+	for (size_t len = 1; len <= 8; len += 7) {
+		trace[0] = '\0';
+		watch_start(POLLIN);
+		watch.ready = ready_reads;
+		cr_assert_eq(write(pair[1], "12345678", len), (ssize_t)len);
+		shutdown(pair[1], SHUT_WR);
+		cr_assert_eq(reactor_run(r), 0);
+		cr_assert_eq(strncmp(trace, "data end ", 9), 0, "%s", trace);
+		watch_end();
+		teardown();
+		setup();
+	}
+}
+
 static bool ready_unwatches(struct reactor_watch *w)
 {
 	note("ready");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Private buffers of a thread: slabs, order of waiting, the readers' share. */
+/* Private buffers of a thread: slabs, order of waiting, the shares of exports and readers. */
 #include "unit.h"
 
 #include <errno.h>
@@ -9,6 +9,8 @@
 
 #define SIZE 5000		/* rounded up to pages */
 #define STRIDE 8192
+#define SHARES 3
+#define ALONE (SRV_POOL_BUFS / 4 * 3)	/* what an export may hold alone */
 
 static struct srv_pool pool;
 static unsigned slabs;
@@ -42,15 +44,30 @@ static void got_buffer(struct srv_pool_waiter *w, struct srv_buf *buf)
 		srv_pool_put(buf);
 }
 
-static struct srv_buf *get(unsigned i)
+static struct srv_buf *get_for(unsigned share, unsigned i)
 {
 	waiters[i].wait.fn = got_buffer;
-	return srv_pool_get_write(&pool, &waiters[i].wait);
+	return srv_pool_get_write(&pool, share, &waiters[i].wait);
+}
+
+static struct srv_buf *get(unsigned i)
+{
+	return get_for(0, i);
+}
+
+/* As many as @share may have; the next one waits as number @i. */
+static unsigned take_all(unsigned share, unsigned i, struct srv_buf **bufs)
+{
+	unsigned n = 0;
+
+	while ((bufs[n] = get_for(share, i)))
+		n++;
+	return n;
 }
 
 static void setup(void)
 {
-	cr_assert_eq(srv_pool_init(&pool, NULL, SIZE), 0);
+	cr_assert_eq(srv_pool_init(&pool, NULL, SIZE, SHARES), 0);
 }
 
 static void teardown(void)
@@ -65,13 +82,13 @@ Test(srv_pool, filled_in_slabs_as_needed)
 	struct srv_buf *bufs[SRV_POOL_BUFS];
 
 	cr_assert_eq(slabs, 0);
-	for (unsigned i = 0; i < SRV_POOL_BUFS; i++) {
+	for (unsigned i = 0; i < ALONE; i++) {
 		bufs[i] = get(0);
 		cr_assert_not_null(bufs[i]);
 		memset(bufs[i]->addr, (int)i, SIZE);
 		cr_assert_eq(slabs, i / SRV_POOL_SLAB + 1);
 	}
-	for (unsigned i = 0; i < SRV_POOL_BUFS; i++) {
+	for (unsigned i = 0; i < ALONE; i++) {
 		cr_assert_eq(((uint8_t *)bufs[i]->addr)[SIZE - 1], i, "buffers overlap");
 		srv_pool_put(bufs[i]);
 	}
@@ -103,7 +120,7 @@ Test(srv_pool, writers_wait_in_order)
 {
 	struct srv_buf *bufs[SRV_POOL_BUFS];
 
-	for (unsigned i = 0; i < SRV_POOL_BUFS; i++)
+	for (unsigned i = 0; i < ALONE; i++)
 		bufs[i] = get(0);
 	for (unsigned i = 0; i < 5; i++) {
 		waiters[i].put_at_once = i == 1 || i == 2;
@@ -119,8 +136,79 @@ Test(srv_pool, writers_wait_in_order)
 	srv_pool_put(waiters[4].got);
 	for (unsigned i = 0; i < 5; i++)
 		cr_assert_eq(order[i], i);
-	for (unsigned i = 2; i < SRV_POOL_BUFS; i++)
+	for (unsigned i = 2; i < ALONE; i++)
 		srv_pool_put(bufs[i]);
+}
+
+/* Storage that stops keeps what its export holds; the others go on. */
+Test(srv_pool, an_export_that_is_stuck_leaves_some_to_others)
+{
+	struct srv_buf *stuck[SRV_POOL_BUFS], *stuck2[SRV_POOL_BUFS], *buf;
+	unsigned n, n2;
+
+	n = take_all(0, 0, stuck);
+	cr_assert_eq(n, ALONE);
+	n2 = take_all(1, 1, stuck2);
+	cr_assert_gt(n2, 0);
+	cr_assert_null(get_for(0, 2));
+	for (unsigned i = 0; i < 100; i++) {	/* one that works needs no more than one at a time */
+		buf = get_for(2, 3);
+		cr_assert_not_null(buf);
+		srv_pool_put(buf);
+	}
+	cr_assert_eq(norder, 0, "who is beyond its share goes on waiting");
+	for (unsigned i = 0; i < 3; i++)
+		waiters[i].put_at_once = true;
+	for (unsigned i = 0; i < n2; i++)
+		srv_pool_put(stuck2[i]);
+	for (unsigned i = 0; i < n; i++)
+		srv_pool_put(stuck[i]);
+	cr_assert_eq(norder, 3);
+}
+
+Test(srv_pool, exports_take_turns)
+{
+	struct srv_buf *bufs[SHARES][SRV_POOL_BUFS], *last;
+	unsigned n = 0, even;
+
+	while ((last = get_for(n % SHARES, 0))) {
+		bufs[n % SHARES][n / SHARES] = last;
+		n++;
+	}
+	even = n / SHARES;
+	cr_assert_eq(n % SHARES, 1, "one of export 0 too many for the others");
+	for (unsigned i = 1; i < 5; i++) {
+		waiters[i].put_at_once = true;
+		if (i > 1)			/* the loop above queued the first */
+			cr_assert_null(get_for(1 + (i - 1) % 2, i));
+	}
+	waiters[0].put_at_once = true;
+	srv_pool_put(bufs[0][even]);
+	cr_assert_eq(norder, 4);
+	cr_assert_eq(order[0], 0);
+	for (unsigned i = 1; i < 4; i++)
+		cr_assert_eq(order[i], i + 1);
+	for (unsigned i = 0; i < even; i++) {
+		for (unsigned s = 0; s < SHARES; s++)
+			srv_pool_put(bufs[s][i]);
+	}
+}
+
+Test(srv_pool, readers_leave_some_to_writers_of_a_nearly_taken_pool)
+{
+	struct srv_buf *stuck[SRV_POOL_BUFS], *readers[SRV_POOL_BUFS], *buf;
+	unsigned n = take_all(0, 0, stuck), nreaders = 0;
+
+	while ((readers[nreaders] = srv_pool_get_read(&pool)))
+		nreaders++;
+	buf = get_for(1, 1);
+	cr_assert_not_null(buf);
+	srv_pool_put(buf);
+	waiters[0].put_at_once = true;
+	for (unsigned i = 0; i < nreaders; i++)
+		srv_pool_put(readers[i]);
+	for (unsigned i = 0; i < n; i++)
+		srv_pool_put(stuck[i]);
 }
 
 /* Readers' buffers are held until a peer has taken its answer: they must leave some to writers. */
