@@ -22,14 +22,16 @@
 const char conf_help[] =
 	"[server=]HOST[:PORT]        (required) the rtrs-server (default port: 1234)\n"
 	"export=NAME                 export to open (default: what the client asks for)\n"
-	"transport=auto|tcp          how to reach the server (default: auto)\n"
+	"transport=auto|rdma|tcp     how to reach the server (default: auto)\n"
 	"sessname=NAME               name of the session, no '.' or '/' (default: unique)\n"
 	"connections=N               for IO, 1..4095 (default: 2 per CPU, at most 8)\n"
 	"mode=rw|ro|migration        how to open the export (default: rw)\n"
-	"io-timeout=SECONDS|forever  how long requests wait for a server (default: 30)";
+	"io-timeout=SECONDS|forever  how long requests wait for a server (default: 30)\n"
+	"poll=MICROSECONDS           look so long before sleeping (default: 0)";
 
 const char *const conf_keys[] = {
-	"server", "export", "transport", "sessname", "connections", "mode", "io-timeout", NULL,
+	"server", "export", "transport", "sessname", "connections", "mode", "io-timeout",
+	"poll", NULL,
 };
 
 /* Digits only, at most @max. */
@@ -77,15 +79,19 @@ static int set_export(struct conf *conf, const char *value)
 
 static int set_transport(struct conf *conf, const char *value)
 {
-	const char *name = strcmp(value, "auto") ? value : "tcp";
+	bool rdma = !strcmp(value, "rdma");
 
-	conf->provider = fab_provider_find(name);
+	if (!strcmp(value, "auto")) {
+		conf->provider = NULL;
+		return 0;
+	}
+	conf->provider = rdma || !strcmp(value, "tcp") ? fab_provider_find(value) : NULL;
 	if (conf->provider)
 		return 0;
-	if (!strcmp(value, "rdma"))
+	if (rdma)
 		nbdkit_error("transport=rdma: this nbdkit-rtrs-plugin was built without RDMA");
 	else
-		nbdkit_error("transport=%s: expected auto or tcp", value);
+		nbdkit_error("transport=%s: expected auto, rdma or tcp", value);
 	return -1;
 }
 
@@ -137,10 +143,14 @@ static int set_io_timeout(struct conf *conf, const char *value)
 	return 0;
 }
 
+static int set_poll(struct conf *conf, const char *value)
+{
+	return parse_number("poll", value, 0, CONF_POLL_US_MAX, &conf->poll_us);
+}
+
 void conf_init(struct conf *conf)
 {
 	memset(conf, 0, sizeof(*conf));
-	conf->provider = fab_provider_find("tcp");
 	conf->connections = MIN(2 * (unsigned)get_nprocs(), 8u);
 	conf->mode = RNBD_ACCESS_RW;
 	conf->io_timeout_ms = CONF_IO_TIMEOUT_S * UINT64_C(1000);
@@ -150,7 +160,7 @@ int conf_set(struct conf *conf, const char *key, const char *value)
 {
 	static int (*const set[])(struct conf *conf, const char *value) = {
 		set_server, set_export, set_transport, set_sessname, set_connections, set_mode,
-		set_io_timeout,
+		set_io_timeout, set_poll,
 	};
 
 	for (unsigned i = 0; conf_keys[i]; i++) {
@@ -169,12 +179,12 @@ int conf_complete(struct conf *conf)
 		nbdkit_error("server= is missing: give the address of an rtrs-server, HOST[:PORT]");
 		return -1;
 	}
-	if (fab_addr_parse(conf->server, conf->provider, RTRS_PORT, &conf->dst, err,
-			   sizeof(err)) < 0) {
+	conf->automatic = !conf->provider && !strstr(conf->server, "://");
+	if (fab_addr_parse(conf->server, conf->provider ? conf->provider : fab_provider_find("tcp"),
+			   RTRS_PORT, &conf->dst, err, sizeof(err)) < 0) {
 		nbdkit_error("server: %s", err);
 		return -1;
 	}
-	nbdkit_debug("rtrs: transport %s", fab_provider_name(conf->dst.provider));
 	return 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Parameters of the plugin: key=value to struct.  Filled before nbdkit forks, constant after
- * conf_complete().  Errors are told with nbdkit_error() and name the key and the value. */
+ * conf_complete() but for the transport that clt-start.c chooses.  Errors are told with nbdkit_error() and name the key and the value. */
 #ifndef CLT_CONF_H
 #define CLT_CONF_H
 
@@ -12,17 +12,20 @@
 #include "rtrs-proto.h"
 
 #define CONF_IO_TIMEOUT_S 30
+#define CONF_POLL_US_MAX 1000000u
 #define CONF_CONNECTIONS_MAX (RTRS_MAX_CONS - 1)
 
 struct conf {
 	const char *server;		/* values belong to nbdkit and live as long as the process */
 	const char *export_name;	/* NULL: what the NBD client asks for */
 	char sessname[RTRS_NAME_MAX];	/* empty: made up by conf_sessname() */
-	const struct fab_provider *provider;
+	const struct fab_provider *provider;	/* transport=, NULL: auto */
 	unsigned connections;
 	enum rnbd_access_mode mode;
 	uint64_t io_timeout_ms;		/* CLOCK_NEVER: for ever */
+	unsigned poll_us;		/* 0: sleep at once */
 	struct fab_addr dst;		/* conf_complete() */
+	bool automatic;			/* the same: dst.provider is still to be chosen */
 };
 
 extern const char conf_help[];

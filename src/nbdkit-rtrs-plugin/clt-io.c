@@ -61,14 +61,14 @@ static int slot_encode(struct clt_slot *slot, struct clt_con *con)
 	struct clt_op *op = slot->op;
 	struct rtrs_req req = { .dir = op->dir, .data_len = op->buf ? slot->len : 0 };
 	struct ibv_sge data = { 0 }, hdr;
-	bool source = false;
+	bool source = false, wait;
 	int r;
 
 	if (slot->id >= path->geom.queue_depth || req.data_len > path->geom.max_io_size)
 		return -EIO;	/* the server came back smaller */
 	req.usr_len = (uint16_t)op->encode(op, slot->off, slot->len, slot->hdr);
 	if (req.data_len) {
-		r = clt_slot_map(slot, path, &data, &req.desc);
+		r = clt_mem_map(slot, path, &data, &req.desc);
 		if (r < 0)
 			return r;
 		req.has_desc = op->dir == RTRS_DIR_READ;
@@ -76,16 +76,30 @@ static int slot_encode(struct clt_slot *slot, struct clt_con *con)
 	}
 	hdr.addr = (uintptr_t)slot->hdr;
 	hdr.length = (uint32_t)rtrs_req_encode(&req, slot->hdr);
-	hdr.lkey = path->dma_lkey;
+	hdr.lkey = clt_mem_hdr_lkey(slot, path);
 	slot->cqe.done = clt_wc_send;
-	rtrs_wr_request(&slot->w, (uintptr_t)&slot->cqe, source, &path->geom, slot->id,
+	/* The caller's buffer goes back to him, so it must not be read any more.  Memory of ours can do
+	 * without: an answer says that the request has arrived whole, so what the device may still send
+	 * again is a duplicate that the server's device drops, whatever stands in it by now. */
+	wait = source && !path->bounce;
+	rtrs_wr_request(&slot->w, (uintptr_t)&slot->cqe, wait, &path->geom, slot->id,
 			&path->rbufs[slot->id], &req, source ? &data : NULL, &hdr);
 	slot->life = path->life;
+	slot->posted = true;
 	atomic_store_explicit(&slot->state,
 			      con->key << CLT_SLOT_KEY_SHIFT | CLT_SLOT_ANSWER |
-				      (source ? CLT_SLOT_SENT : 0),
+				      (wait ? CLT_SLOT_SENT : 0),
 			      memory_order_release);
 	return 0;
+}
+
+/* RACE: a send completion can wait for the answer, unless that has overtaken it.  @unsent is counted
+ * by the poller before it arms, which is before we are told to re-arm. */
+bool clt_con_must_poll(struct clt_con *con)
+{
+	int rearm = fab_need_rearm(con->fab);
+
+	return (rearm & FAB_REARM_EVENTS) || (rearm && atomic_load(&con->unsent));
 }
 
 /* Send lock held. */
@@ -93,7 +107,7 @@ static void con_send(struct clt_con *con, struct clt_slot *list)
 {
 	struct ibv_send_wr *head = NULL, **tail = &head;
 	struct clt_slot *next;
-	int err, rearm;
+	int err;
 
 	for (struct clt_slot *slot = list; slot; slot = next) {
 		int r = con->open ? slot_encode(slot, con) : CLT_AGAIN;
@@ -109,15 +123,12 @@ static void con_send(struct clt_con *con, struct clt_slot *list)
 	if (!head)
 		return;
 	err = fab_post_send(con->fab, head);
-	rearm = err < 0 ? 0 : fab_need_rearm(con->fab);
 	if (err < 0)
 		clt_path_fail(con->path, -ECONNRESET, "connection %u: %s", con->cid,
 			      fab_conn_cause(con->fab));
 	else if (con->cid == 0)
 		clt_path_service(con->path);
-	/* RACE: a send completion can wait for the answer, unless that has overtaken it.  Counted
-	 * by the poller before it arms, which is before we were told to re-arm. */
-	else if ((rearm & FAB_REARM_EVENTS) || (rearm && atomic_load(&con->unsent)))
+	else if (clt_con_must_poll(con))
 		clt_wait_con_kick(con);
 }
 
@@ -224,6 +235,7 @@ static void con_answer(struct clt_con *con, uint32_t id, int status)
 		}
 	} while (!atomic_compare_exchange_weak(&slot->state, &state, state & ~CLT_SLOT_ANSWER));
 
+	slot->posted = false;
 	if (state & CLT_SLOT_SENT) {
 		slot->status = status;
 		atomic_fetch_add(&con->unsent, 1);

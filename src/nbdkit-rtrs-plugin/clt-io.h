@@ -44,6 +44,9 @@ struct clt_op {
 	/* The path was lost with the part in flight: CLT_AGAIN (and NULL) sends it again, anything
 	 * else ends it with that status. */
 	int (*lost)(const struct clt_op *op);
+	/* A part that was sent, last in @life of the path, and not answered will not be sent again, and
+	 * its permit goes to others: the server may still carry it out.  NULL: no matter.  Owner. */
+	void (*gave_up)(const struct clt_op *op, unsigned life);
 
 	/* result, when clt_op_step() returned true */
 	int status;			/* 0 or the first error */
@@ -83,6 +86,9 @@ void clt_con_flush(struct clt_con *con);
 /* Dispatch completions.  Returns what fab_dispatch() does; at -ENOTCONN the path was failed and
  * @con->drained is set.  Poll role. */
 int clt_con_poll(struct clt_con *con, int budget);
+/* A post since fab_arm() has left something that a sleeping leader would not hear of, and that is
+ * not to wait for the next answer.  Send lock or poll role. */
+bool clt_con_must_poll(struct clt_con *con);
 /* No post is going on and none will be until the path comes back: what is queued goes back to its
  * owners.  Service thread. */
 void clt_con_seal(struct clt_con *con);

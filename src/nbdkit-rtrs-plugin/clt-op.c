@@ -32,12 +32,23 @@ static void op_error(struct clt_op *op, int status)
 		op->status = status;
 }
 
+/* Done with @slot.  ORDER: told before anybody else can have its permit. */
+static void op_put(struct clt_op *op, struct clt_slot *slot)
+{
+	if (slot->posted && op->gave_up)
+		op->gave_up(op, slot->life);
+	clt_slot_put(op->sess, slot);
+}
+
 static void op_take_one(struct clt_op *op, struct clt_slot *slot)
 {
 	int status = slot->status;
 
 	op->inflight--;
-	clt_slot_unmap(slot, op->con->path);
+	clt_mem_unmap(slot, op->con->path);
+	if (!status)
+		clt_mem_fetch(slot, op->con->path);
+	clt_slot_exit(op, slot);
 	if (status == CLT_AGAIN) {
 		if (op->lost)
 			status = op->lost(op);
@@ -51,7 +62,7 @@ static void op_take_one(struct clt_op *op, struct clt_slot *slot)
 	}
 	if (status)
 		op_error(op, status);
-	clt_slot_put(op->sess, slot);
+	op_put(op, slot);
 }
 
 static void op_take_finished(struct clt_op *op)
@@ -76,7 +87,7 @@ static void op_give_up_held(struct clt_op *op)
 		struct clt_slot *slot = op->held;
 
 		op->held = slot->next;
-		clt_slot_put(op->sess, slot);
+		op_put(op, slot);
 	}
 }
 
@@ -148,11 +159,25 @@ static struct clt_slot *op_slot(struct clt_op *op)
 			return NULL;
 		return clt_slot_get(op);
 	}
-	/* Nothing else is in flight on a path that is OPENING. */
+	/* Nothing else is in flight on a path that is OPENING, so buf_id 0 is free there. */
 	assert(!ctl->op);
 	ctl->op = op;
 	ctl->id = 0;
 	return ctl;
+}
+
+/* On its way, or on the list of those to be sent. */
+static bool op_queue(struct clt_op *op, struct clt_slot *slot)
+{
+	if (!clt_slot_enter(op, slot)) {
+		slot->next = op->held;
+		op->held = slot;
+		return false;
+	}
+	op->inflight++;
+	clt_mem_fill(slot, op->con->path);
+	clt_con_queue(op->con, slot);
+	return true;
 }
 
 static void op_send(struct clt_op *op)
@@ -169,13 +194,12 @@ static void op_send(struct clt_op *op)
 	op->con = con;
 	while ((slot = op->held)) {
 		op->held = slot->next;
-		op->inflight++;
-		clt_con_queue(con, slot);
+		if (!op_queue(op, slot))
+			break;
 	}
-	while (!op->last_issued && (slot = op_slot(op))) {
+	while (!op->held && !op->last_issued && (slot = op_slot(op))) {
 		op_cut(op, slot);
-		op->inflight++;
-		clt_con_queue(con, slot);
+		op_queue(op, slot);
 	}
 	if (con->cid == 0 || !clt_wait_con_awake(&con->wait))
 		clt_con_flush(con);

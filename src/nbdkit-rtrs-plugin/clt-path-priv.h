@@ -5,7 +5,7 @@
 
 #include "clt-sess.h"
 
-#define CLT_SETUP_MS RTRS_CONNECT_TIMEOUT_MS	/* for a whole attempt */
+#define CLT_STEADY_MS RTRS_HB_INTERVAL_MS /* lost sooner than that: it was no real come-back */
 
 /* An event for the table; performs its actions.  Service thread, not from inside an action. */
 void clt_path_event(struct clt_path *path, enum clt_event event);

@@ -45,20 +45,28 @@ void clt_path_fail(struct clt_path *path, int err, const char *fmt, ...)
 	clt_svc_post(path->sess->svc, &path->fail_task);
 }
 
-/* Each loss is told; a server that stays away is told once a minute, or when the reason changes. */
+static bool was_steady(const struct clt_path *path)
+{
+	return path->up_since_ms && clock_now_ms() - path->up_since_ms >= CLT_STEADY_MS;
+}
+
+/* Each loss is told; a server that stays away, or is lost again at once, is told once a minute, or when
+ * the reason changes. */
 static void path_tell(struct clt_path *path, bool was_up, const char *cause)
 {
 	uint64_t now = clock_now_ms();
 
 	if (path->sess->once)
 		return;
-	if (was_up) {
+	if (!was_steady(path) && !strcmp(cause, path->told) && now - path->told_ms < TELL_AGAIN_MS)
+		return;
+	if (was_up)
 		log_warn(path->name, "lost: %s; reconnecting", cause);
-	} else if (strcmp(cause, path->told) || now - path->told_ms >= TELL_AGAIN_MS) {
+	else
 		log_warn(path->name, "cannot connect: %s; trying again", cause);
-		path->told_ms = now;
-		snprintf(path->told, sizeof(path->told), "%s", cause);
-	}
+	path->sess->tell_up = true;
+	path->told_ms = now;
+	snprintf(path->told, sizeof(path->told), "%s", cause);
 }
 
 static void path_fail_task(struct clt_task *task)
@@ -80,6 +88,8 @@ static void path_fail_task(struct clt_task *task)
 			path->sess->ops->failed(path->sess, err, cause);
 	}
 	clt_path_event(path, CLT_EV_FAIL);
+	/* User messages that were meant for this life of the path end now. */
+	clt_sess_wake_up_waiters(path->sess);
 }
 
 /* ---- connection 0 ---- */
@@ -166,6 +176,33 @@ static void path_hb_timer(struct clt_timer *timer)
 	clt_svc_timer_set(path->sess->svc, timer, path->hb.next_ms);
 }
 
+/* ---- hang-up of an IO connection ---- */
+
+/* Who polls sees the end by itself, unless it stands behind an answer with which a leader left.
+ * So the service loop looks, too, when it gets the role. */
+static void hangup_look(struct clt_con *con)
+{
+	short events;
+
+	if (!clt_wait_con_take(con))
+		return;			/* clt_path_role_free() comes */
+	con->hung_up = false;
+	do {
+		fab_arm(con->fab, &events);
+	} while (clt_con_poll(con, POLL_BUDGET) > 0);
+	clt_path_fail(con->path, -ECONNRESET, "connection %u: peer closed", con->cid);
+	clt_wait_con_release(con);
+}
+
+static void io_hangup(struct clt_watch *watch, short revents)
+{
+	struct clt_con *con = container_of(watch, struct clt_con, watch);
+
+	clt_svc_unwatch(watch);
+	con->hung_up = true;
+	hangup_look(con);
+}
+
 /* ---- draining ---- */
 
 static bool con_drain(struct clt_con *con);
@@ -205,11 +242,16 @@ static bool con_drain(struct clt_con *con)
 	return false;
 }
 
+/* After clt_path_role_free(), too. */
 static void path_drain_task(struct clt_task *task)
 {
 	struct clt_path *path = container_of(task, struct clt_path, drain_task);
 	bool all = true;
 
+	for (unsigned i = 1; i < path->ncons && path->state == CLT_UP; i++) {
+		if (path->cons[i].hung_up)
+			hangup_look(&path->cons[i]);
+	}
 	if (path->state != CLT_DRAINING && path->state != CLT_CLOSING)
 		return;
 	for (unsigned i = 0; i < path->ncons; i++)
@@ -223,27 +265,15 @@ void clt_path_role_free(struct clt_con *con)
 	clt_svc_post(con->path->sess->svc, &con->path->drain_task);
 }
 
-/* The peer of an IO connection hung up.  A leader, if there is one, sees that by itself. */
-static void io_hangup(struct clt_watch *watch, short revents)
-{
-	struct clt_con *con = container_of(watch, struct clt_con, watch);
-
-	clt_svc_unwatch(watch);
-	if (!clt_wait_con_try_take(con))
-		return;
-	while (clt_con_poll(con, POLL_BUDGET) > 0)
-		;
-	clt_wait_con_release(con);
-}
-
 /* ---- actions ---- */
 
 static void act_connect(struct clt_path *path)
 {
 	path->life++;
 	path->next_cid = 0;
+	path->up_since_ms = 0;
 	atomic_store(&path->failing, false);
-	clt_svc_timer_set(path->sess->svc, &path->setup_timer, clock_now_ms() + CLT_SETUP_MS);
+	clt_svc_timer_set(path->sess->svc, &path->setup_timer, clock_now_ms() + path->sess->setup_ms);
 	clt_setup_con(path);
 }
 
@@ -267,14 +297,14 @@ static void act_up(struct clt_path *path)
 		con->watch.fd = fab_conn_fd(con->fab);
 		con->watch.events = POLLRDHUP;
 		con->watch.ready = io_hangup;
+		con->hung_up = false;
 		clt_svc_watch(sess->svc, &con->watch);
 		clt_wait_con_release(con);
 	}
 	path->hb_cqe.done = hb_wc;
 	rtrs_hb_start(&path->hb, clock_now_ms(), RTRS_HB_INTERVAL_MS, RTRS_HB_MISSED_MAX);
 	clt_svc_timer_set(sess->svc, &path->hb_timer, path->hb.next_ms);
-	path->tries = 0;
-	path->told[0] = '\0';
+	path->up_since_ms = clock_now_ms();
 	/* RACE: a failure in between must win, or nobody would take the path down again. */
 	atomic_store(&path->up, true);
 	if (atomic_load(&path->failing))
@@ -309,7 +339,7 @@ static void act_release(struct clt_path *path)
 	clt_io_fail_over(path);
 }
 
-/* The first try follows at once; then 100 ms .. 5 s, a quarter more or less, so that clients of
+/* The first try after a steady path follows at once; then 100 ms .. 5 s, a quarter more or less, so that clients of
  * one server do not come back in step. */
 static void act_backoff(struct clt_path *path)
 {
@@ -317,6 +347,8 @@ static void act_backoff(struct clt_path *path)
 	uint16_t rnd;
 
 	clt_svc_random(&rnd, sizeof(rnd));
+	if (was_steady(path))
+		path->tries = 0;
 	if (path->tries) {
 		unsigned shift = MIN(path->tries - 1, 6u);
 
@@ -357,8 +389,9 @@ void clt_path_event(struct clt_path *path, enum clt_event event)
 
 static void path_setup_timer(struct clt_timer *timer)
 {
-	clt_path_fail(container_of(timer, struct clt_path, setup_timer), -ETIMEDOUT,
-		      "no answer within %u s", CLT_SETUP_MS / 1000);
+	struct clt_path *path = container_of(timer, struct clt_path, setup_timer);
+
+	clt_path_fail(path, -ETIMEDOUT, "no answer within %u s", path->sess->setup_ms / 1000);
 }
 
 static void path_retry_timer(struct clt_timer *timer)
@@ -370,6 +403,7 @@ int clt_path_init(struct clt_path *path, struct clt_sess *sess, unsigned index,
 		  const struct fab_addr *src, const struct fab_addr *dst, unsigned ncons)
 {
 	char d[FAB_ADDR_STRLEN];
+	int r = -ENOMEM;
 
 	memset(path, 0, sizeof(*path));
 	path->sess = sess;
@@ -399,7 +433,8 @@ int clt_path_init(struct clt_path *path, struct clt_sess *sess, unsigned index,
 		con->cid = i;
 		con->key = 1 + index * RTRS_MAX_CONS + i;
 		clt_watch_init(&con->watch, NULL);
-		if (i && clt_wait_con_init(con) < 0) {
+		r = i ? clt_wait_con_init(con) : 0;
+		if (r < 0) {
 			while (--i)
 				clt_wait_con_fini(&path->cons[i]);
 			goto err_cons;
@@ -411,14 +446,14 @@ err_cons:
 	free(path->cons);
 err_lock:
 	pthread_mutex_destroy(&path->cause_lock);
-	return -ENOMEM;
+	return r;
 }
 
 void clt_path_fini(struct clt_path *path)
 {
 	for (unsigned i = 1; i < path->ncons; i++)
 		clt_wait_con_fini(&path->cons[i]);
-	clt_slot_detach(path);
+	clt_mem_detach(path);
 	if (path->pd)
 		fab_pd_destroy(path->pd);
 	if (path->cm)
@@ -430,10 +465,16 @@ void clt_path_fini(struct clt_path *path)
 void clt_path_start(struct clt_path *path)
 {
 	int r = fab_cm_create(path->dst.provider, &path->cm);
+	char why[128];
 
 	if (r < 0) {
 		path->cm = NULL;
-		path->sess->ops->failed(path->sess, r, "cannot create a connection manager");
+		if (r == -ENODEV)
+			snprintf(why, sizeof(why), "this machine has no RDMA device");
+		else
+			snprintf(why, sizeof(why), "cannot create a connection manager: %s",
+				 strerror(-r));
+		path->sess->ops->failed(path->sess, r, why);
 		clt_path_event(path, CLT_EV_CLOSE);
 		return;
 	}

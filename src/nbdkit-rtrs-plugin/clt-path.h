@@ -41,6 +41,7 @@ struct clt_con {
 	/* service thread */
 	struct clt_watch watch;
 	bool created, established, drained;
+	bool hung_up;			/* its peer; the poll role is awaited to look */
 };
 
 struct clt_path {
@@ -59,25 +60,29 @@ struct clt_path {
 
 	/* of this attempt */
 	struct rtrs_geom geom;
+	uint32_t max_qp_wr;		/* of the device */
+	unsigned depth;			/* requests in flight: of the server's, what this side can use */
 	bool new_rkey;
 	struct rtrs_rbuf *rbufs;	/* [geom.queue_depth] */
 	struct rtrs_msg_info_rsp *info_rsp;
-	struct ibv_mr *info_mr;
-	struct rtrs_msg_info_req info_req;
+	struct ibv_mr *info_mr;		/* of @info_rsp and the INFO_REQ behind it */
 	struct fab_cqe info_send_cqe, info_recv_cqe, hb_cqe;
 	unsigned next_cid;
 
 	/* kept from the first attempt on */
 	struct fab_cm *cm;
 	struct fab_pd *pd;
-	uint32_t dma_lkey;
-	struct ibv_mr **mrs;		/* [slots.n], clt-slot.c */
+	bool bounce;			/* clt-mem.h; with it @pd and the regions are of this attempt */
+	uint32_t dma_lkey;		/* only without */
+	struct ibv_mr **mrs;		/* [slots.n + 1], clt-mem.c */
+	struct ibv_mr *slots_mr, *ctl_mr;
 
 	struct rtrs_hb hb;
 	struct clt_watch cm_watch;
 	struct clt_timer setup_timer, hb_timer, retry_timer;
 	struct clt_task fail_task, drain_task, service_task;
-	unsigned tries;			/* since it was up last */
+	unsigned tries;			/* since it was up for a while */
+	uint64_t up_since_ms;		/* 0: not in this attempt */
 
 	pthread_mutex_t cause_lock;
 	atomic_bool failing;		/* latched until the next attempt */
@@ -87,6 +92,7 @@ struct clt_path {
 	uint64_t told_ms;
 };
 
+/* 0, -ENOMEM, or what a thread and an event for each of @ncons fail with: -EMFILE, -EAGAIN. */
 int clt_path_init(struct clt_path *path, struct clt_sess *sess, unsigned index,
 		  const struct fab_addr *src, const struct fab_addr *dst, unsigned ncons);
 /* IDLE or CLOSED only. */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "clock.h"
-#include "clt-sess.h"
+#include "clt-path-priv.h"
 #include "log.h"
 
 static void sess_timeout(struct clt_timer *timer)
@@ -30,6 +30,8 @@ int clt_sess_init(struct clt_sess *sess, struct clt_svc *svc, const struct clt_s
 	sess->svc = svc;
 	sess->ops = ops;
 	sess->io_timeout_ms = conf->io_timeout_ms;
+	sess->poll_us = conf->poll_us;
+	sess->setup_ms = conf->setup_ms ? conf->setup_ms : RTRS_CONNECT_TIMEOUT_MS;
 	sess->once = conf->once;
 	list_init(&sess->permit_waiters);
 	list_init(&sess->up_waiters);
@@ -44,6 +46,7 @@ int clt_sess_init(struct clt_sess *sess, struct clt_svc *svc, const struct clt_s
 void clt_sess_fini(struct clt_sess *sess)
 {
 	clt_path_fini(&sess->path);
+	clt_arena_fini(&sess->arena);
 	clt_slots_fini(&sess->slots);
 	pthread_mutex_destroy(&sess->lock);
 }
@@ -61,7 +64,8 @@ void clt_sess_close(struct clt_sess *sess)
 	clt_path_close(&sess->path);
 }
 
-int clt_sess_geometry(struct clt_sess *sess, const struct rtrs_geom *g, const char **why)
+int clt_sess_geometry(struct clt_sess *sess, const struct rtrs_geom *g, unsigned depth,
+		      const char **why)
 {
 	uint32_t max_io = g->max_io_size;
 	unsigned old;
@@ -76,25 +80,31 @@ int clt_sess_geometry(struct clt_sess *sess, const struct rtrs_geom *g, const ch
 		*why = "maximum IO size below one sector";
 		return -EMSGSIZE;
 	}
-	if (!sess->slots.slot && clt_slots_init(&sess->slots, g->queue_depth) < 0) {
+	if (sess->arena.mem)
+		max_io = MIN(max_io, (uint32_t)sess->arena.room);
+	if (!sess->slots.slot && clt_slots_init(&sess->slots, depth) < 0) {
 		*why = "no memory for the queue depth";
 		return -ENOMEM;
 	}
 	atomic_store(&sess->max_io_size, max_io);
-	old = atomic_exchange(&sess->slots.limit, MIN(sess->slots.n, g->queue_depth));
-	if (old > g->queue_depth)
+	old = atomic_exchange(&sess->slots.limit, MIN(sess->slots.n, depth));
+	if (old > depth)
 		log_warn(sess->name, "the server came back with queue depth %u instead of %u",
-			 g->queue_depth, old);
+			 depth, old);
 	clt_slot_regrant(sess);
 	return 0;
 }
 
 void clt_sess_down(struct clt_sess *sess)
 {
+	uint64_t now = clock_now_ms(), up_since_ms = sess->path.up_since_ms;
+
 	if (sess->down)
 		return;
 	sess->down = true;
-	sess->down_since_ms = clock_now_ms();
+	/* A path that is lost again at once gives requests no new time to wait. */
+	if (!sess->down_since_ms || !up_since_ms || now - up_since_ms >= CLT_STEADY_MS)
+		sess->down_since_ms = now;
 	if (sess->io_timeout_ms == 0)
 		atomic_store(&sess->expired, true);
 	else if (sess->io_timeout_ms != CLOCK_NEVER)
@@ -107,15 +117,17 @@ void clt_sess_down(struct clt_sess *sess)
 void clt_sess_up(struct clt_sess *sess)
 {
 	clt_svc_timer_cancel(&sess->timeout_timer);
-	if (sess->down)
+	if (sess->was_up && sess->tell_up)
 		log_warn(sess->path.name, "connected again after %llu ms",
 			 (unsigned long long)(clock_now_ms() - sess->down_since_ms));
-	else
+	else if (!sess->was_up)
 		log_info(sess->path.name, "connected: %u connections, queue depth %u, max IO %u",
-			 sess->path.ncons - 1, sess->path.geom.queue_depth,
+			 sess->path.ncons - 1, sess->path.depth,
 			 sess->path.geom.max_io_size);
-	sess->down = false;
-	atomic_store(&sess->expired, false);
+	sess->down = sess->tell_up = false;
+	sess->was_up = true;
+	if (atomic_exchange(&sess->expired, false))
+		sess->down_since_ms = 0;
 	sess->ops->up(sess);
 	clt_sess_wake_up_waiters(sess);
 }

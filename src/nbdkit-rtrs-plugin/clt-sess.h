@@ -4,6 +4,7 @@
 #ifndef CLT_SESS_H
 #define CLT_SESS_H
 
+#include "clt-mem.h"
 #include "clt-path.h"
 
 #define CLT_LARGE (32u << 10)		/* bytes of a request that goes over a connection for large ones */
@@ -13,6 +14,8 @@ struct clt_sess_conf {
 	struct fab_addr src, dst;	/* src.len 0: any */
 	unsigned connections;		/* IO connections: 1 .. RTRS_MAX_CONS - 1 */
 	uint64_t io_timeout_ms;		/* CLOCK_NEVER: for ever; 0: fail at once */
+	unsigned poll_us;		/* who polls looks for answers so long before it sleeps */
+	unsigned setup_ms;		/* for an attempt; 0: RTRS_CONNECT_TIMEOUT_MS */
 	bool once;			/* one attempt, no reconnect (the probe at start) */
 };
 
@@ -34,24 +37,30 @@ struct clt_sess {
 	struct clt_svc *svc;
 	const struct clt_sess_ops *ops;
 	uint64_t io_timeout_ms;
+	unsigned poll_us;
+	unsigned setup_ms;
 	bool once;
 
 	struct clt_path path;		/* npaths == 1 */
 	struct clt_slots slots;
-	struct clt_slot ctl;		/* for clt_op.borrow; its id is borrowed as well */
+	struct clt_slot ctl;		/* for user messages: permit 0 */
+	struct clt_arena arena;		/* clt-mem.c */
 	atomic_uint max_io_size;	/* of the path that is or was up; 0: never was */
 
 	pthread_mutex_t lock;		/* lists below, op->granted; taken before a waiter's */
 	struct list permit_waiters;	/* clt_op.permit_link, in order */
 	struct list up_waiters;		/* clt_op.up_link */
 	struct clt_timer timeout_timer;
-	bool down;			/* service thread: lost, or the first attempt failed */
-	uint64_t down_since_ms;
+	/* service thread */
+	bool down;			/* lost, or the first attempt failed */
+	bool was_up;			/* once */
+	bool tell_up;			/* that it is not was told */
+	uint64_t down_since_ms;		/* of this or the last time; 0: requests have failed since */
 	atomic_bool expired;		/* io_timeout_ms over since then */
 	atomic_bool closing;
 };
 
-/* Nothing runs before clt_sess_start().  @svc and @ops outlive @sess.  0 or -ENOMEM. */
+/* Nothing runs before clt_sess_start().  @svc and @ops outlive @sess.  0, or as clt_path_init(). */
 int clt_sess_init(struct clt_sess *sess, struct clt_svc *svc, const struct clt_sess_conf *conf,
 		  const struct clt_sess_ops *ops);
 /* Never started, or ops->closed() was called and the service loop is gone. */
@@ -61,9 +70,10 @@ void clt_sess_fini(struct clt_sess *sess);
 void clt_sess_start(struct clt_sess *sess);
 /* Disconnect for good; ops->closed() follows.  Requests that still wait fail. */
 void clt_sess_close(struct clt_sess *sess);
-/* clt-path.c: first geometry, or that of a path that came back.  -errno with @why when it cannot
- * serve this session.  Requests in flight it cannot take fail by themselves. */
-int clt_sess_geometry(struct clt_sess *sess, const struct rtrs_geom *g, const char **why);
+/* clt-setup.c: first geometry, or that of a path that came back; it can use @depth permits.  -errno
+ * with @why when it cannot serve this session.  Requests in flight it cannot take fail by themselves. */
+int clt_sess_geometry(struct clt_sess *sess, const struct rtrs_geom *g, unsigned depth,
+		      const char **why);
 void clt_sess_up(struct clt_sess *sess);
 void clt_sess_down(struct clt_sess *sess);
 

@@ -12,6 +12,13 @@
 
 /* ---- one connection ---- */
 
+static const char *why_not(const struct clt_con *con, int err)
+{
+	const char *cause = con->created ? fab_conn_cause(con->fab) : "";
+
+	return *cause ? cause : strerror(-err);
+}
+
 void clt_setup_con(struct clt_path *path)
 {
 	struct clt_con *con = &path->cons[path->next_cid];
@@ -23,7 +30,7 @@ void clt_setup_con(struct clt_path *path)
 		r = fab_resolve(con->fab, path->src.len ? &path->src : NULL, &path->dst);
 	}
 	if (r < 0)
-		clt_path_fail(path, r, "connection %u: %s", con->cid, strerror(-r));
+		clt_path_fail(path, r, "%s", why_not(con, r));
 }
 
 static int setup_qp(struct clt_con *con)
@@ -35,6 +42,7 @@ static int setup_qp(struct clt_con *con)
 		.max_recv_wr = 2 * RTRS_SERVICE_CON_DEPTH + 2,
 		.max_send_sge = 2,
 	};
+	bool bounce;
 	int r;
 
 	r = fab_query_device(con->fab, &dev);
@@ -44,13 +52,14 @@ static int setup_qp(struct clt_con *con)
 		r = fab_pd_create(con->fab, &path->pd);
 		if (r < 0)
 			return r;
+		bounce = !dev.rereg_mr || !fab_pd_local_dma_lkey(path->pd, &path->dma_lkey);
+		if (bounce != path->bounce)	/* only at first: owners of requests read it */
+			path->bounce = bounce;
 	}
-	/* Until slots have memory of their own, the caller's buffer must be a valid source. */
-	if (!fab_pd_local_dma_lkey(path->pd, &path->dma_lkey))
-		return -EOPNOTSUPP;
+	path->max_qp_wr = dev.max_qp_wr;
 	if (con->cid) {
-		qp.max_send_wr = 4 * path->geom.queue_depth + 1;
-		qp.max_recv_wr = 3 * path->geom.queue_depth + 1;
+		qp.max_send_wr = 4 * path->depth + 1;
+		qp.max_recv_wr = 3 * path->depth + 1;
 	}
 	qp.max_send_wr = MIN(qp.max_send_wr, dev.max_qp_wr);
 	qp.max_recv_wr = MIN(qp.max_recv_wr, dev.max_qp_wr);
@@ -93,14 +102,18 @@ static int setup_geometry(struct clt_con *con, const struct rtrs_conn_rsp *rsp, 
 		return -EPROTO;
 	}
 	path->new_rkey = rsp->new_rkey;
-	r = clt_sess_geometry(path->sess, &path->geom, why);
+	/* An answer and what invalidates a key may come for each request. */
+	path->depth = MIN(path->geom.queue_depth, MAX(path->max_qp_wr / 2, 2u) - 1);
+	if (path->bounce)
+		path->depth = MIN(path->depth, (unsigned)CLT_ARENA_SLOTS);
+	r = clt_sess_geometry(path->sess, &path->geom, path->depth, why);
 	if (r < 0)
 		return r;
 	*why = "no memory";
 	path->rbufs = calloc(path->geom.queue_depth, sizeof(*path->rbufs));
 	if (!path->rbufs)
 		return -ENOMEM;
-	r = clt_slot_attach(path);
+	r = clt_mem_attach(path);
 	if (r < 0)
 		return r;
 	fab_conn_addrs(con->fab, &local, &peer);
@@ -177,7 +190,7 @@ static void setup_event(struct clt_path *path, const struct fab_event *ev)
 		setup_rejected(con, ev);
 		return;
 	case FAB_EVENT_UNREACHABLE:
-		clt_path_fail(path, ev->status, "%s", strerror(-ev->status));
+		clt_path_fail(path, ev->status, "%s", why_not(con, ev->status));
 		return;
 	case FAB_EVENT_DISCONNECTED:
 		clt_path_fail(path, -ECONNRESET, "connection %u was closed by the server", con->cid);
@@ -232,11 +245,11 @@ static void info_wc_recv(struct fab_conn *conn, struct fab_cqe *cqe, const struc
 		return;
 	}
 	for (unsigned i = 0; i < path->ncons; i++) {
-		unsigned n = i ? 2 * path->geom.queue_depth : 2 * RTRS_SERVICE_CON_DEPTH;
+		unsigned n = i ? 2 * path->depth : 2 * RTRS_SERVICE_CON_DEPTH;
 
-		r = clt_con_post_recvs(&path->cons[i], n);
+		r = clt_con_post_recvs(&path->cons[i], MIN(n, path->max_qp_wr));
 		if (r < 0) {
-			clt_path_fail(path, r, "receives of connection %u: %s", i, strerror(-r));
+			clt_mem_fail(path, r);
 			return;
 		}
 	}
@@ -246,6 +259,7 @@ static void info_wc_recv(struct fab_conn *conn, struct fab_cqe *cqe, const struc
 void clt_setup_info(struct clt_path *path)
 {
 	size_t len = rtrs_info_rsp_len(path->geom.queue_depth);
+	struct rtrs_msg_info_req *req;
 	struct clt_con *con = &path->cons[0];
 	struct ibv_sge sge;
 	struct ibv_recv_wr rwr = { .sg_list = &sge, .num_sge = 1 };
@@ -253,11 +267,11 @@ void clt_setup_info(struct clt_path *path)
 				   .send_flags = IBV_SEND_SIGNALED };
 	int r;
 
-	path->info_rsp = calloc(1, len);
-	path->info_mr = path->info_rsp ? fab_reg_mr(path->pd, path->info_rsp, len,
+	path->info_rsp = calloc(1, len + sizeof(*req));
+	path->info_mr = path->info_rsp ? fab_reg_mr(path->pd, path->info_rsp, len + sizeof(*req),
 						    IBV_ACCESS_LOCAL_WRITE) : NULL;
 	if (!path->info_mr) {
-		clt_path_fail(path, -ENOMEM, "no memory for INFO_RSP");
+		clt_mem_fail(path, -errno);
 		return;
 	}
 	path->info_recv_cqe.done = info_wc_recv;
@@ -268,9 +282,9 @@ void clt_setup_info(struct clt_path *path)
 	sge = (struct ibv_sge){ (uintptr_t)path->info_rsp, (uint32_t)len, path->info_mr->lkey };
 	r = fab_post_recv(con->fab, &rwr);
 	if (r == 0) {
-		rtrs_info_req_encode(&path->info_req, path->sess->name);
-		sge = (struct ibv_sge){ (uintptr_t)&path->info_req, sizeof(path->info_req),
-					path->dma_lkey };
+		req = (struct rtrs_msg_info_req *)((uint8_t *)path->info_rsp + len);
+		rtrs_info_req_encode(req, path->sess->name);
+		sge = (struct ibv_sge){ (uintptr_t)req, sizeof(*req), path->info_mr->lkey };
 		r = fab_post_send(con->fab, &swr);
 	}
 	if (r < 0)
@@ -305,4 +319,9 @@ void clt_setup_release(struct clt_path *path)
 	path->info_rsp = NULL;
 	free(path->rbufs);
 	path->rbufs = NULL;
+	if (path->bounce && path->pd) {
+		clt_mem_detach(path);
+		fab_pd_destroy(path->pd);
+		path->pd = NULL;
+	}
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the permits of a session and the line of operations that wait for one; makes buffers
- * reachable for the peer.  Any thread; slots are freed with the session. */
+/* Owns the permits of a session and the line of operations that wait for one.  Any thread; slots are
+ * freed with the session. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ int clt_slots_init(struct clt_slots *s, unsigned n)
 	s->slot = calloc(n, sizeof(*s->slot));
 	if (!s->slot)
 		return -ENOMEM;
-	r = bitmap_init(&s->permits, n);
+	r = bitmap_init(&s->permits, n - 1);
 	if (r < 0) {
 		free(s->slot);
 		s->slot = NULL;
@@ -32,7 +32,7 @@ void clt_slots_fini(struct clt_slots *s)
 {
 	if (!s->slot)
 		return;
-	assert(bitmap_weight(&s->permits) == 0);
+	assert(bitmap_weight(&s->permits) == 0 && !atomic_load(&s->zero_taken));
 	bitmap_fini(&s->permits);
 	free(s->slot);
 	s->slot = NULL;
@@ -40,15 +40,27 @@ void clt_slots_fini(struct clt_slots *s)
 
 static struct clt_slot *permit_take(struct clt_slots *s)
 {
-	int id = bitmap_get(&s->permits);
+	unsigned limit = atomic_load_explicit(&s->limit, memory_order_relaxed);
+	int bit;
 
-	if (id < 0)
+	if (limit == 1)
+		return atomic_exchange(&s->zero_taken, true) ? NULL : &s->slot[0];
+	bit = bitmap_get(&s->permits);
+	if (bit < 0)
 		return NULL;
-	if ((unsigned)id >= atomic_load_explicit(&s->limit, memory_order_relaxed)) {
-		bitmap_put(&s->permits, (unsigned)id);
+	if ((unsigned)bit + 1 >= limit) {
+		bitmap_put(&s->permits, (unsigned)bit);
 		return NULL;
 	}
-	return &s->slot[id];
+	return &s->slot[bit + 1];
+}
+
+static void permit_put(struct clt_slots *s, const struct clt_slot *slot)
+{
+	if (slot->id)
+		bitmap_put(&s->permits, slot->id - 1);
+	else
+		atomic_store(&s->zero_taken, false);
 }
 
 /* sess->lock held. */
@@ -67,40 +79,141 @@ static void permits_grant(struct clt_sess *sess)
 	}
 }
 
+/* The permit for user messages.  Service thread, as all of them. */
+static struct clt_slot *ctl_take(struct clt_sess *sess)
+{
+	struct clt_slot *ctl = &sess->ctl;
+
+	if (ctl->op || atomic_exchange(&sess->slots.zero_sent, true))
+		return NULL;
+	ctl->id = 0;
+	return ctl;
+}
+
+/* buf_id 0 is not in flight any more: user messages look again. */
+static void zero_free(struct clt_sess *sess)
+{
+	struct clt_op *op;
+
+	atomic_store(&sess->slots.zero_sent, false);
+	if (!atomic_load(&sess->slots.nwaiting))
+		return;
+	LOCK_SCOPE(&sess->lock);
+	list_for_each(op, &sess->permit_waiters, permit_link) {
+		if (!op->user)
+			break;
+		clt_wait_look(&op->waiter);
+	}
+}
+
+bool clt_slot_enter(struct clt_op *op, struct clt_slot *slot)
+{
+	struct clt_sess *sess = op->sess;
+
+	if (slot->id || slot == &sess->ctl || !atomic_exchange(&sess->slots.zero_sent, true))
+		return true;
+	LOCK_SCOPE(&sess->lock);
+	op->listed = true;
+	if (list_empty(&op->up_link))
+		list_add_tail(&sess->up_waiters, &op->up_link);
+	/* RACE: the other one may have ended, and woken those that were listed, since. */
+	return !atomic_exchange(&sess->slots.zero_sent, true);
+}
+
+void clt_slot_exit(struct clt_op *op, struct clt_slot *slot)
+{
+	if (!slot->id && slot != &op->sess->ctl)
+		zero_free(op->sess);
+}
+
+/* In front of all IO. */
+static void line_add(struct clt_sess *sess, struct clt_op *op)
+{
+	struct clt_op *before;
+
+	if (!op->user) {
+		list_add_tail(&sess->permit_waiters, &op->permit_link);
+		return;
+	}
+	list_for_each(before, &sess->permit_waiters, permit_link) {
+		if (!before->user)
+			break;
+	}
+	list_add_tail(&before->permit_link, &op->permit_link);
+}
+
+/* sess->lock held. */
+static void line_leave(struct clt_op *op)
+{
+	if (list_empty(&op->permit_link))
+		return;
+	list_del(&op->permit_link);
+	atomic_fetch_sub(&op->sess->slots.nwaiting, 1);
+}
+
+static struct clt_slot *user_get(struct clt_op *op)
+{
+	struct clt_slot *slot = ctl_take(op->sess);
+
+	if (slot && op->listed)
+		clt_slot_leave(op);
+	return slot;
+}
+
 struct clt_slot *clt_slot_get(struct clt_op *op)
 {
 	struct clt_sess *sess = op->sess;
 	struct clt_slot *slot = NULL;
 
-	if (!op->listed && !atomic_load_explicit(&sess->slots.nwaiting, memory_order_relaxed))
+	/* Where there is one permit, IO would keep it from the user message that it waits for. */
+	if (op->user && atomic_load(&sess->slots.limit) == 1)
+		slot = user_get(op);
+	if (!slot && !op->listed &&
+	    !atomic_load_explicit(&sess->slots.nwaiting, memory_order_relaxed))
 		slot = permit_take(&sess->slots);
+	if (!slot && op->user)
+		slot = user_get(op);
 	if (!slot) {
 		LOCK_SCOPE(&sess->lock);
 		if (!op->granted && list_empty(&op->permit_link)) {
 			op->listed = true;
-			list_add_tail(&sess->permit_waiters, &op->permit_link);
+			line_add(sess, op);
 			/* ORDER: counted before the bitmap is looked at again; clt_slot_put()
 			 * frees the bit before it reads the count. */
 			atomic_fetch_add(&sess->slots.nwaiting, 1);
 			permits_grant(sess);
 		}
 		slot = op->granted;
-		if (!slot)
+		if (slot)
+			op->granted = slot->next;
+		/* RACE: buf_id 0 may have become free since; zero_free() saw nobody in line. */
+		else if (!op->user || !(slot = ctl_take(sess)))
 			return NULL;
-		op->granted = slot->next;
+		else
+			line_leave(op);
 	}
 	slot->op = op;
 	slot->status = 0;
+	slot->posted = false;
 	return slot;
 }
 
 void clt_slot_put(struct clt_sess *sess, struct clt_slot *slot)
 {
 	assert(atomic_load_explicit(&slot->state, memory_order_relaxed) == 0);
-	slot->op = NULL;
-	if (slot == &sess->ctl)
+	if (slot == &sess->ctl) {
+		bool borrowed = slot->op->borrow;
+
+		slot->op = NULL;
+		if (borrowed)
+			return;
+		zero_free(sess);
+		if (atomic_load(&sess->slots.zero_taken))
+			clt_sess_wake_up_waiters(sess);
 		return;
-	bitmap_put(&sess->slots.permits, slot->id);
+	}
+	slot->op = NULL;
+	permit_put(&sess->slots, slot);
 	if (atomic_fetch_add(&sess->slots.nwaiting, 0))
 		clt_slot_regrant(sess);
 }
@@ -120,10 +233,7 @@ void clt_slot_leave(struct clt_op *op)
 	struct clt_slot *granted;
 
 	pthread_mutex_lock(&sess->lock);
-	if (!list_empty(&op->permit_link)) {
-		list_del(&op->permit_link);
-		atomic_fetch_sub(&sess->slots.nwaiting, 1);
-	}
+	line_leave(op);
 	granted = op->granted;
 	op->granted = NULL;
 	pthread_mutex_unlock(&sess->lock);
@@ -134,76 +244,4 @@ void clt_slot_leave(struct clt_op *op)
 		clt_slot_put(sess, granted);
 		granted = next;
 	}
-}
-
-static struct ibv_mr *slot_mr(const struct clt_slot *slot, const struct clt_path *path)
-{
-	const struct clt_sess *sess = path->sess;
-
-	return path->mrs[slot == &sess->ctl ? sess->slots.n : slot->id];
-}
-
-static bool slot_has_key(const struct clt_slot *slot)
-{
-	return slot->op->dir == RTRS_DIR_READ && slot->op->buf && slot->len;
-}
-
-int clt_slot_map(struct clt_slot *slot, struct clt_path *path, struct ibv_sge *data,
-		 struct rtrs_desc *desc)
-{
-	uint8_t *addr = (uint8_t *)slot->op->buf + slot->off;
-	int r;
-
-	if (!slot_has_key(slot)) {
-		data->addr = (uintptr_t)addr;
-		data->length = slot->len;
-		data->lkey = path->dma_lkey;
-		return 0;
-	}
-	r = fab_rereg_mr(slot_mr(slot, path), addr, slot->len,
-			 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	if (r < 0)
-		return r;
-	desc->addr = (uintptr_t)addr;
-	desc->key = slot_mr(slot, path)->rkey;
-	desc->len = slot->len;
-	return 0;
-}
-
-void clt_slot_unmap(struct clt_slot *slot, struct clt_path *path)
-{
-	if (slot_has_key(slot))
-		fab_revoke_mr(slot_mr(slot, path));
-}
-
-int clt_slot_attach(struct clt_path *path)
-{
-	unsigned n = path->sess->slots.n + 1;	/* and one for the control slot */
-
-	if (path->mrs)
-		return 0;
-	path->mrs = calloc(n, sizeof(struct ibv_mr *));
-	if (!path->mrs)
-		return -ENOMEM;
-	for (unsigned i = 0; i < n; i++) {
-		path->mrs[i] = fab_reg_mr(path->pd, NULL, 0,
-					  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-		if (!path->mrs[i]) {
-			int err = -errno;
-
-			clt_slot_detach(path);
-			return err;
-		}
-	}
-	return 0;
-}
-
-void clt_slot_detach(struct clt_path *path)
-{
-	if (!path->mrs)
-		return;
-	for (unsigned i = 0; i <= path->sess->slots.n && path->mrs[i]; i++)
-		fab_dereg_mr(path->mrs[i]);
-	free(path->mrs);
-	path->mrs = NULL;
 }

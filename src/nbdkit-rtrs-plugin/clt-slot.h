@@ -2,12 +2,14 @@
 /* Slots: a slot is a permit (protocol.md 2.7), the buf_id and msg_id of the request it carries,
  * and that request's state and memory.  queue_depth of them for a session; they outlive paths.
  *
+ * IO may wait for a user message, when its device is to be opened again, and keeps its permits
+ * meanwhile; so there is one permit that IO does not get: 0, with a slot of its own (clt_sess.ctl).  A
+ * user message takes it when the others are in use.  With a queue depth of 1 IO has to have it, too;
+ * then the two take turns: what is only held does not keep the other from being sent.
+ *
  * A slot belongs to the operation that holds it, from clt_slot_get() to clt_slot_put().  Between
  * clt_io_submit() and its push to clt_op.finished it is in flight and only the thread that has the
- * send lock or the poll role of its connection may touch it.
- *
- * How data reaches memory that the device can reach is decided here alone: with local_dma_lkey the
- * caller's buffer is used itself, under a key that lives as long as the request (design.md D7). */
+ * send lock or the poll role of its connection may touch it. */
 #ifndef CLT_SLOT_H
 #define CLT_SLOT_H
 
@@ -39,6 +41,7 @@ struct clt_slot {
 	atomic_uint state;		/* 0: not in flight */
 	int status;			/* 0, negative errno of the server, CLT_AGAIN */
 	unsigned life;			/* of the path when it was posted */
+	bool posted;			/* and not answered since, on that or an earlier path */
 	/* the part of the operation it carries */
 	uint64_t off;
 	uint32_t len;
@@ -50,7 +53,9 @@ struct clt_slot {
 
 struct clt_slots {
 	struct clt_slot *slot;		/* [n] */
-	struct bitmap permits;
+	struct bitmap permits;		/* bit i: permit i + 1 */
+	atomic_bool zero_taken;		/* permit 0, by IO: only where there is no other */
+	atomic_bool zero_sent;		/* buf_id 0 is in flight */
 	unsigned n;			/* queue depth the session began with */
 	atomic_uint limit;		/* ids below it may be used; a path that came back may have less */
 	atomic_uint nwaiting;		/* operations in line */
@@ -61,23 +66,19 @@ int clt_slots_init(struct clt_slots *s, unsigned n);
 void clt_slots_fini(struct clt_slots *s);
 
 /* A permit for @op now, or NULL and @op stands in line: then it is told to look (clt-wait.h)
- * when one was laid into op->granted for it.  First come, first served.  Owner of @op. */
+ * when one was laid into op->granted for it.  First come, first served, but user messages first.
+ * Owner of @op. */
 struct clt_slot *clt_slot_get(struct clt_op *op);
+/* May @slot be sent now?  If not, its buf_id is in flight for another, and @op is told to look when
+ * that has ended.  Owner. */
+bool clt_slot_enter(struct clt_op *op, struct clt_slot *slot);
+/* What clt_slot_enter() let pass is not in flight any more.  Owner. */
+void clt_slot_exit(struct clt_op *op, struct clt_slot *slot);
 /* Give it back; hands it to the first in line.  Owner. */
 void clt_slot_put(struct clt_sess *sess, struct clt_slot *slot);
 /* Leave the line and give back what was granted and not used. */
 void clt_slot_leave(struct clt_op *op);
 /* Permits that became usable (a larger limit) go to those in line.  Service thread. */
 void clt_slot_regrant(struct clt_sess *sess);
-
-/* Make @slot's part of the buffer reachable over @path: fills @data for a WRITE, @desc for a READ.
- * Under the send lock of its connection.  0 or -errno. */
-int clt_slot_map(struct clt_slot *slot, struct clt_path *path, struct ibv_sge *data,
-		 struct rtrs_desc *desc);
-/* No peer reaches the buffer any more when this returns.  Owner, not in flight; idempotent. */
-void clt_slot_unmap(struct clt_slot *slot, struct clt_path *path);
-/* Per path: one region for each slot.  Service thread. */
-int clt_slot_attach(struct clt_path *path);
-void clt_slot_detach(struct clt_path *path);
 
 #endif

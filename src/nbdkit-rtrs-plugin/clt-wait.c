@@ -20,6 +20,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "clt-sess.h"
 
 #define WORD_SLEEPS 0x1u		/* in futex_wait() */
@@ -234,19 +235,6 @@ bool clt_wait_con_take(struct clt_con *con)
 	return has;
 }
 
-bool clt_wait_con_try_take(struct clt_con *con)
-{
-	struct clt_wait_con *wc = &con->wait;
-	bool got;
-
-	pthread_mutex_lock(&wc->lock);
-	got = !wc->svc_has && !wc->leader;
-	if (got)
-		wc->svc_has = true;
-	pthread_mutex_unlock(&wc->lock);
-	return got;
-}
-
 void clt_wait_con_release(struct clt_con *con)
 {
 	struct clt_wait_con *wc = &con->wait;
@@ -315,14 +303,33 @@ static void lead_sleep(struct clt_con *con, struct clt_waiter *w, short events)
 	} while (!atomic_compare_exchange_weak(&w->word, &word, word | WORD_POLLS));
 	atomic_store(&wc->awake, false);
 	atomic_store(&wc->asleep, 1);
-	/* RACE: a post since fab_arm() may have made @events too little and found nobody asleep. */
-	if (!atomic_load(&con->sendq) && clt_path_is_up(con->path) &&
-	    !(fab_need_rearm(con->fab) & FAB_REARM_EVENTS))
+	/* RACE: who posted since fab_arm() found nobody asleep to kick. */
+	if (!atomic_load(&con->sendq) && clt_path_is_up(con->path) && !clt_con_must_poll(con))
 		poll(fds, 2, -1);
 	atomic_exchange(&wc->asleep, 0);
 	atomic_fetch_and(&w->word, ~WORD_POLLS);
 	if (fds[1].revents & POLLIN)
 		eventfd_read(wc->kick_fd, &n);
+}
+
+/* poll=MICROSECONDS: spend them on looking instead of on a sleep and a wake-up.  True when there is
+ * something to do. */
+static bool busy_poll(struct clt_con *con, struct clt_waiter *w)
+{
+	unsigned us = con->path->sess->poll_us;
+	uint64_t end;
+	short events;
+
+	if (!us)
+		return false;
+	end = clock_now_us() + us;
+	do {
+		/* A provider may not look for what it has not been armed for (fab_poll). */
+		if (fab_arm(con->fab, &events) || clt_con_poll(con, POLL_BUDGET) ||
+		    atomic_load(&con->sendq) || has_news(w) || !clt_path_is_up(con->path))
+			return true;
+	} while (clock_now_us() < end);
+	return false;
 }
 
 /* The poller may go when nothing is in flight.
@@ -353,7 +360,8 @@ static void poll_for_many(struct clt_con *con)
 		clt_con_flush(con);
 		if (n > 0)
 			few = n < POLLER_MIN && atomic_load(&con->inflight) < POLLER_MIN ? few + 1 : 0;
-		else if (n == 0 && fab_arm(con->fab, &events) == 0)
+		else if (n == 0 && !busy_poll(con, &wc->poller) &&
+			 fab_arm(con->fab, &events) == 0)
 			lead_sleep(con, &wc->poller, events);
 		if (few >= POLLER_ROUNDS && poller_leave(con))
 			break;
@@ -388,7 +396,7 @@ static void lead(struct clt_con *con, struct clt_waiter *w)
 		if (n < 0)
 			break;
 		clt_con_flush(con);
-		if (n == 0 && fab_arm(con->fab, &events) == 0)
+		if (n == 0 && !busy_poll(con, w) && fab_arm(con->fab, &events) == 0)
 			lead_sleep(con, w, events);
 	}
 	role_leave(con);

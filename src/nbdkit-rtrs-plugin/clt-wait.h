@@ -85,8 +85,6 @@ void clt_wait_con_fini(struct clt_con *con);
 /* Service loop wants the role: true when it has it now (or had it), else clt_path_role_free(con)
  * is called on it as soon as the leader has let go. */
 bool clt_wait_con_take(struct clt_con *con);
-/* Service loop: take the role if it is free just now. */
-bool clt_wait_con_try_take(struct clt_con *con);
 /* Service loop: waiters may lead again. */
 void clt_wait_con_release(struct clt_con *con);
 /* Make a leader that sleeps in ppoll() look at @con again (fab_need_rearm, failure).  Any thread;

@@ -8,6 +8,8 @@ libclt_la_SOURCES = \
 	%D%/clt-fsm.h \
 	%D%/clt-io.c \
 	%D%/clt-io.h \
+	%D%/clt-mem.c \
+	%D%/clt-mem.h \
 	%D%/clt-op.c \
 	%D%/clt-path-priv.h \
 	%D%/clt-path.c \
@@ -19,10 +21,10 @@ libclt_la_SOURCES = \
 	%D%/clt-slot.h \
 	%D%/clt-svc.h \
 	%D%/clt-wait.h \
-	%D%/rnbd-clt-rmw.c \
-	%D%/rnbd-clt-rmw.h \
 	%D%/rnbd-clt.c \
 	%D%/rnbd-clt.h \
+	%D%/rnbd-ctl-dev.c \
+	%D%/rnbd-ctl-reopen.c \
 	%D%/rnbd-ctl.c \
 	%D%/rnbd-priv.h \
 	$(NULL)
@@ -44,6 +46,8 @@ nbdkit_rtrs_plugin_la_CFLAGS = $(AM_CFLAGS) $(NBDKIT_CFLAGS)
 nbdkit_rtrs_plugin_la_SOURCES = \
 	%D%/clt-conf.c \
 	%D%/clt-conf.h \
+	%D%/clt-start.c \
+	%D%/clt-start.h \
 	%D%/plugin.c \
 	$(NULL)
 nbdkit_rtrs_plugin_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The callbacks of nbdkit, and nothing else.  Owns the session, which all NBD connections share.
+/* The callbacks of nbdkit, and nothing else.  All NBD connections share one session.
  *
- * Any thread of nbdkit.  The session is probed in .get_ready, where a failure is still an exit
+ * Any thread of nbdkit.  The session (clt-start.h) is probed in .get_ready, where a failure is still an exit
  * status, and lives from .after_fork to .cleanup.  Errors of the server go to the NBD client; what
  * NBD has no number for becomes EIO. */
 #include <config.h>
@@ -15,9 +15,8 @@
 #include <nbdkit-plugin.h>
 
 #include "clock.h"
-#include "clt-conf.h"
+#include "clt-start.h"
 #include "log.h"
-#include "rnbd-clt.h"
 
 #define THREAD_MODEL NBDKIT_THREAD_MODEL_PARALLEL
 #define MAX_REQUEST (64u << 20)		/* what nbdkit takes in one request */
@@ -26,8 +25,6 @@
 NBDKIT_DLL_PUBLIC int rtrs_debug_io = 0;
 
 static struct conf conf;
-static struct clt_svc *svc;
-static struct rnbd_clt clt;
 
 struct handle {
 	struct rnbd_dev *dev;
@@ -61,7 +58,7 @@ static int rtrs_config_complete(void)
 
 static void rtrs_dump_plugin(void)
 {
-	printf("rtrs_transports=tcp\n");
+	printf("rtrs_transports=tcp%s\n", fab_provider_find("rdma") ? ",rdma" : "");
 	printf("rtrs_parameters=");
 	for (unsigned i = 0; conf_keys[i]; i++)
 		printf("%s%s", i ? "," : "", conf_keys[i]);
@@ -70,83 +67,30 @@ static void rtrs_dump_plugin(void)
 
 /* ---- the session ---- */
 
-static int session_open(const char *suffix, bool once)
-{
-	char base[RTRS_NAME_MAX], name[RTRS_NAME_MAX + 8];
-	struct clt_sess_conf sess = {
-		.name = name,
-		.dst = conf.dst,
-		.connections = conf.connections,
-		.io_timeout_ms = conf.io_timeout_ms,
-		.once = once,
-	};
-	int r;
-
-	conf_sessname(&conf, base);
-	snprintf(name, sizeof(name), "%.*s%s", (int)(RTRS_NAME_MAX - 1 - strlen(suffix)), base,
-		 suffix);
-	r = clt_svc_create(&svc);
-	if (r == 0) {
-		r = rnbd_clt_init(&clt, svc, &sess);
-		if (r == 0)
-			return 0;
-		clt_svc_destroy(svc);
-		svc = NULL;
-	}
-	nbdkit_error("cannot start a session: %s", strerror(-r));
-	return -1;
-}
-
-static void session_close(void)
-{
-	if (!svc)
-		return;
-	rnbd_clt_close(&clt);
-	clt_svc_destroy(svc);
-	svc = NULL;
-	rnbd_clt_fini(&clt);
-}
-
 /* All that can be wrong with the server's address, or the export's name, is found here. */
 static int rtrs_get_ready(void)
 {
-	struct rnbd_dev *dev;
-	int r, status = -1;
+	char err[CLT_START_ERR];
 
-	if (session_open("-probe", true) < 0)
-		return -1;
-	r = rnbd_clt_wait_up(&clt);
-	if (r < 0) {
-		nbdkit_error("server=%s: %s", conf.server, clt.cause);
-		goto out;
-	}
-	if (conf.export_name) {
-		/* Read-only: always allowed, so it asks for existence alone. */
-		r = rnbd_open(&clt, conf.export_name, RNBD_ACCESS_RO, &dev);
-		if (r < 0) {
-			nbdkit_error("export=%s: %s (server=%s)", conf.export_name, strerror(-r),
-				     conf.server);
-			goto out;
-		}
-		rnbd_close(dev);
-	}
-	status = 0;
-out:
-	session_close();
-	return status;
+	if (clt_start_probe(&conf, err) == 0)
+		return 0;
+	nbdkit_error("%s", err);
+	return -1;
 }
 
 static int rtrs_after_fork(void)
 {
-	if (session_open("", false) < 0)
-		return -1;
-	rnbd_clt_wait_up(&clt);		/* if it fails now, it is tried again */
-	return 0;
+	char err[CLT_START_ERR];
+
+	if (clt_start_session(&conf, err) == 0)
+		return 0;
+	nbdkit_error("%s", err);
+	return -1;
 }
 
 static void rtrs_cleanup(void)
 {
-	session_close();
+	clt_start_end();
 }
 
 /* ---- connections of NBD ---- */
@@ -192,7 +136,7 @@ static void *rtrs_open(int readonly)
 		nbdkit_error("no memory for a connection");
 		return NULL;
 	}
-	r = rnbd_open(&clt, name, conf.mode, &h->dev);
+	r = rnbd_open(clt_start_clt(), name, conf.mode, &h->dev);
 	if (r < 0) {
 		open_error(name, r);
 		free(h);

@@ -71,6 +71,14 @@ int rnbd_open(struct rnbd_clt *clt, const char *name, enum rnbd_access_mode mode
 
 /* ---- operations ---- */
 
+static void advance(atomic_uint *seq, unsigned to)
+{
+	unsigned old = atomic_load(seq);
+
+	while ((int)(to - old) > 0 && !atomic_compare_exchange_weak(seq, &old, to))
+		;
+}
+
 static size_t io_encode(const struct clt_op *clt, uint64_t off, uint32_t len, uint8_t *usr)
 {
 	const struct rnbd_op *op = container_of(clt, struct rnbd_op, clt);
@@ -94,12 +102,26 @@ static int io_ready(const struct clt_op *clt)
 
 	switch (atomic_load_explicit(&op->dev->state, memory_order_acquire)) {
 	case RNBD_DEV_OPEN:
-		return 0;
+		/* ORDER: set before the request that was given up returned, so before any that must
+		 * come behind it began. */
+		return rnbd_dev_unsettled(op->dev) ? CLT_AGAIN : 0;
 	case RNBD_DEV_FAILED:
 		return -EIO;
 	default:
 		return CLT_AGAIN;
 	}
+}
+
+/* A write that may still be carried out; see rnbd-ctl-reopen.c. */
+static void io_gave_up(const struct clt_op *clt, unsigned life)
+{
+	const struct rnbd_op *op = container_of(clt, struct rnbd_op, clt);
+	struct rnbd_dev *dev = op->dev;
+
+	if (op->op == RNBD_OP_READ || op->op == RNBD_OP_FLUSH)
+		return;
+	advance(&dev->given_up_life, life);
+	clt_svc_post(clt->sess->svc, &dev->given_up_task);
 }
 
 static uint32_t part_max(const struct rnbd_dev *dev, enum rnbd_io_op what)
@@ -123,6 +145,7 @@ void rnbd_op_start(struct rnbd_op *op, struct rnbd_dev *dev, enum rnbd_io_op wha
 	op->op = what;
 	op->flags = flags;
 	op->off = off;
+	op->inner = false;
 	op->losses_told = atomic_load(&dev->losses_told);
 	op->flush_seq = atomic_load(&dev->write_seq);
 	op->clt = (struct clt_op){
@@ -135,6 +158,7 @@ void rnbd_op_start(struct rnbd_op *op, struct rnbd_dev *dev, enum rnbd_io_op wha
 		.hint = clt_wait_hint(),
 		.encode = io_encode,
 		.ready = io_ready,
+		.gave_up = io_gave_up,
 	};
 	clt_op_start(&op->clt, fn);
 }
@@ -146,18 +170,10 @@ static void count_write(struct rnbd_op *op)
 
 	if ((op->flags & RNBD_F_FUA) || !dev->info.writeback)
 		return;
-	/* ORDER: see identity_check() in rnbd-ctl.c. */
+	/* ORDER: see identity_check() in rnbd-ctl-reopen.c. */
 	atomic_fetch_add(&dev->write_seq, 1);
 	if (op->clt.life < atomic_load(&dev->clt->boot_life))
 		atomic_store(&dev->lost_life, atomic_load(&dev->clt->boot_life));
-}
-
-static void advance(atomic_uint *seq, unsigned to)
-{
-	unsigned old = atomic_load(seq);
-
-	while ((int)(to - old) > 0 && !atomic_compare_exchange_weak(seq, &old, to))
-		;
 }
 
 /* A FLUSH was answered.  When the server lost what it should cover, it fails, and so do those that
@@ -167,6 +183,8 @@ static int end_flush(struct rnbd_op *op)
 	struct rnbd_dev *dev = op->dev;
 	unsigned lost = atomic_load(&dev->lost_life);
 
+	if (lost && op->clt.life >= lost && op->inner)
+		return -EIO;
 	if (lost && op->clt.life >= lost) {
 		/* ORDER: counted before it is cleared, so that nobody sees neither. */
 		atomic_fetch_add(&dev->losses_told, 1);
@@ -208,13 +226,33 @@ static int io_run(struct rnbd_dev *dev, enum rnbd_io_op what, uint32_t flags, vo
 
 /* ---- writers and their ranges ---- */
 
-static void range_enter(struct rnbd_dev *dev, struct rmw_range *r, uint64_t start, uint64_t end,
-			bool exclusive)
+struct writer {
+	struct range range;
+	struct clt_waiter waiter;
+};
+
+static void writer_granted(struct range *r)
 {
-	if (rmw_enter(&dev->rmw, r, start, end, exclusive, NULL))
+	clt_wait_look(&container_of(r, struct writer, range)->waiter);
+}
+
+static void writer_enter(struct rnbd_dev *dev, struct writer *w, uint64_t start, uint64_t end,
+			 bool exclusive)
+{
+	w->range = (struct range){ .start = start, .end = end, .exclusive = exclusive,
+				   .granted = writer_granted };
+	clt_waiter_init(&w->waiter, NULL);
+	if (range_enter(&dev->ranges, &w->range))
 		return;
-	while (!rmw_granted(&dev->rmw, r))
-		clt_wait_event(&r->waiter);
+	while (!range_is_granted(&dev->ranges, &w->range))
+		clt_wait_event(&w->waiter);
+}
+
+static void writer_leave(struct rnbd_dev *dev, struct writer *w)
+{
+	clt_wait_batch_begin();
+	range_leave(&dev->ranges, &w->range);
+	clt_wait_batch_end();
 }
 
 static uint64_t block_size(const struct rnbd_dev *dev)
@@ -237,12 +275,12 @@ static bool aligned(const struct rnbd_dev *dev, uint64_t off, uint64_t len)
 static int write_range(struct rnbd_dev *dev, enum rnbd_io_op what, uint32_t flags, const void *buf,
 		       uint64_t len, uint64_t off)
 {
-	struct rmw_range range;
+	struct writer writer;
 	int r;
 
-	range_enter(dev, &range, off, off + len, false);
+	writer_enter(dev, &writer, off, off + len, false);
 	r = io_run(dev, what, flags, (void *)buf, len, off);
-	rmw_leave(&dev->rmw, &range);
+	writer_leave(dev, &writer);
 	return r;
 }
 
@@ -305,15 +343,15 @@ static int write_unaligned(struct rnbd_dev *dev, enum rnbd_io_op what, uint32_t 
 {
 	_cleanup_free_ uint8_t *block = malloc(block_size(dev));
 	struct pieces p = { .size = atomic_load(&dev->size), .off = off, .len = len };
-	struct rmw_range range;
+	struct writer writer;
 	int r = 0;
 
 	if (!block)
 		return -ENOMEM;
 	if (!range_ok(off, len, p.size))
 		return -EIO;
-	range_enter(dev, &range, align_down(off, block_size(dev)), block_end(dev, off + len, p.size),
-		    true);
+	writer_enter(dev, &writer, align_down(off, block_size(dev)),
+		     block_end(dev, off + len, p.size), true);
 	while (r == 0 && next_piece(dev, &p)) {
 		const uint8_t *from = buf ? buf + (p.off - off) : NULL;
 
@@ -330,7 +368,7 @@ static int write_unaligned(struct rnbd_dev *dev, enum rnbd_io_op what, uint32_t 
 			memset(block + (p.off - p.block), 0, p.n);
 		r = io_run(dev, RNBD_OP_WRITE, flags & RNBD_F_FUA, block, p.block_len, p.block);
 	}
-	rmw_leave(&dev->rmw, &range);
+	writer_leave(dev, &writer);
 	return r;
 }
 
@@ -357,6 +395,18 @@ int rnbd_flush(struct rnbd_dev *dev)
 	return io_run(dev, RNBD_OP_FLUSH, RNBD_F_SYNC | RNBD_F_FUA, NULL, 0, 0);
 }
 
+/* FUA of a discard.  Whoever ignores errors of discards, which are only advice, must still hear of a loss:
+ * a FLUSH tells it again. */
+static int flush_discard(struct rnbd_dev *dev)
+{
+	struct rnbd_op op;
+
+	rnbd_op_start(&op, dev, RNBD_OP_FLUSH, RNBD_F_SYNC | RNBD_F_FUA, NULL, 0, 0, NULL);
+	op.inner = true;
+	clt_wait_op(&op.clt);
+	return rnbd_op_end(&op);
+}
+
 int rnbd_discard(struct rnbd_dev *dev, uint32_t len, uint64_t off, bool fua)
 {
 	uint64_t start = align_up(off, block_size(dev));
@@ -368,7 +418,7 @@ int rnbd_discard(struct rnbd_dev *dev, uint32_t len, uint64_t off, bool fua)
 	if (start >= end)
 		return 0;
 	r = write_range(dev, RNBD_OP_DISCARD, 0, NULL, end - start, start);
-	return r == 0 && fua ? rnbd_flush(dev) : r;
+	return r == 0 && fua ? flush_discard(dev) : r;
 }
 
 int rnbd_zero(struct rnbd_dev *dev, uint32_t len, uint64_t off, bool may_unmap, bool fua)

@@ -20,11 +20,13 @@ struct rnbd_clt {
 	/* service thread */
 	bool greeted;			/* SESS_INFO was answered once */
 	bool identified;		/* boot_id is that of the last life */
+	unsigned given_up_life;		/* of devices that were closed without being settled */
 	uint8_t boot_id[8];
 	struct list devs;
 	struct rnbd_ctl *greeting;	/* SESS_INFO */
 	struct rnbd_ctl *handshake;	/* the message in flight while OPENING, or NULL */
 	bool closing;
+	bool path_closed;
 	struct clt_timer reopen_timer;	/* devices that could not be opened again */
 	struct clt_timer close_timer;
 	struct clt_task start_task, close_task;
@@ -36,7 +38,7 @@ struct rnbd_clt {
 	char cause[256];		/* of a negative result */
 };
 
-/* Start a session on @svc.  Does not wait.  0 or -ENOMEM. */
+/* Start a session on @svc.  Does not wait.  0, or as clt_path_init(). */
 int rnbd_clt_init(struct rnbd_clt *clt, struct clt_svc *svc, const struct clt_sess_conf *conf);
 /* Blocks until the first attempt ended: 0 it is up; -errno it failed and @clt->cause tells why
  * (without conf->once it is tried again). */
@@ -75,7 +77,8 @@ int rnbd_open(struct rnbd_clt *clt, const char *name, enum rnbd_access_mode mode
 void rnbd_close(struct rnbd_dev *dev);
 
 const char *rnbd_dev_name(const struct rnbd_dev *dev);
-/* As told when it was opened first; the size follows reconnects. */
+/* As told when it was opened first; the size follows reconnects.  One that comes back with larger blocks,
+ * with a write cache it did not have or without FUA is not used. */
 const struct rnbd_dev_info *rnbd_dev_info(const struct rnbd_dev *dev);
 uint64_t rnbd_dev_size(const struct rnbd_dev *dev);
 enum rnbd_access_mode rnbd_dev_mode(const struct rnbd_dev *dev);
@@ -94,6 +97,7 @@ struct rnbd_op {
 	uint64_t off;			/* bytes; multiple of RNBD_SECTOR_SIZE, and so the length */
 	unsigned flush_seq;		/* private: the writes a FLUSH covers */
 	unsigned losses_told;		/* private: when it began */
+	bool inner;			/* private: a FLUSH that is part of another request */
 };
 
 /* Start an aligned operation (see rnbd_dev_info()->logical_block_size).  @fn as clt_op_start().

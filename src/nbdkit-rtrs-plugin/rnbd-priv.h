@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Between rnbd-ctl.c (control, on the service thread) and rnbd-clt.c (IO, on any thread). */
+/* Between rnbd-ctl*.c (control, on the service thread) and rnbd-clt.c (IO, on any thread). */
 #ifndef RNBD_PRIV_H
 #define RNBD_PRIV_H
 
-#include "rnbd-clt-rmw.h"
+#include "range.h"
 #include "rnbd-clt.h"
 
 enum rnbd_dev_state {
@@ -20,7 +20,7 @@ struct rnbd_ctl {
 	struct clt_task task;
 	struct rnbd_clt *clt;
 	struct rnbd_dev *dev;		/* NULL: SESS_INFO */
-	bool busy;			/* from ctl_send() to done() */
+	bool busy;			/* from rnbd_ctl_send() to done() */
 	bool bound;			/* means something on the path of @life only */
 	unsigned life;
 	void (*done)(struct rnbd_ctl *ctl);
@@ -44,7 +44,10 @@ struct rnbd_dev {
 	atomic_uint id;
 	atomic_ullong size;		/* bytes */
 	_Atomic(enum rnbd_dev_state) state;
-	struct rmw_lock rmw;
+	/* Lives of the path (rnbd-ctl-reopen.c): the latest in which a write was sent that was given up,
+	 * and the one that found everything sent in earlier ones done. */
+	atomic_uint given_up_life, settled_life;
+	struct range_lock ranges;
 
 	/* What a FLUSH must cover (D13): acknowledged writes, those a FLUSH covered, and the life
 	 * of the path in which unflushed ones were found lost (0: none).  FLUSHes that told of a
@@ -59,7 +62,55 @@ struct rnbd_dev {
 	atomic_uint dropped;
 	struct rnbd_ctl ctl;		/* its OPEN or CLOSE */
 	unsigned tried_life, open_life;	/* of the path: asked for, and got, by OPEN */
+	void (*settled)(struct rnbd_dev *dev, int status);
+	struct clt_task given_up_task;
 	uint64_t lost_since_ms;
 };
+
+/* Something that was given up may still be in the server's storage: nothing is sent. */
+static inline bool rnbd_dev_unsettled(const struct rnbd_dev *dev)
+{
+	return atomic_load_explicit(&dev->given_up_life, memory_order_acquire) >=
+	       atomic_load_explicit(&dev->settled_life, memory_order_relaxed);
+}
+
+/* ---- rnbd-ctl.c: user messages ---- */
+
+enum rnbd_ctl_kind {
+	RNBD_CTL_HANDSHAKE,		/* while the path is OPENING */
+	RNBD_CTL_BOUND,			/* on the path that is up now, or not at all */
+	RNBD_CTL_FREE,			/* on any path, when there is one */
+};
+
+void rnbd_ctl_init(struct rnbd_ctl *ctl, struct rnbd_clt *clt, struct rnbd_dev *dev);
+/* Send the first @len bytes of @ctl->msg; @done when it ended, with @ctl->op.status.  @answer: bytes of
+ * the reply, 0 for none.  A message in flight on a path that is lost ends with -ECONNABORTED. */
+void rnbd_ctl_send(struct rnbd_ctl *ctl, size_t len, uint32_t answer, enum rnbd_ctl_kind kind,
+		   void (*done)(struct rnbd_ctl *ctl));
+
+/* The session is to end, and something that it waits for has: go on, or tell that it is over.  Not
+ * before the last device, which may still learn that its path is closed. */
+void rnbd_clt_check_closed(struct rnbd_clt *clt);
+
+/* ---- rnbd-ctl-dev.c: devices ---- */
+
+/* Do what the state of @dev asks for, unless something is in flight for it. */
+void rnbd_dev_pump(struct rnbd_dev *dev);
+void rnbd_dev_send_open(struct rnbd_dev *dev, enum rnbd_ctl_kind kind,
+			void (*done)(struct rnbd_ctl *ctl));
+/* The answer to an OPEN: geometry the first time, else id and size.  0: @dev is OPEN; CLT_AGAIN: it
+ * is open on the server and has to be settled; or -errno: -EMEDIUMTYPE when it is not what it was. */
+int rnbd_dev_opened(struct rnbd_dev *dev, struct rnbd_ctl *ctl, bool first);
+
+/* ---- rnbd-ctl-reopen.c ---- */
+
+void rnbd_reopen_init(struct rnbd_clt *clt);
+void rnbd_reopen_init_dev(struct rnbd_dev *dev);
+/* Close @dev, just opened: the server answers when nothing of it is in the storage any more.  Then
+ * @settled is called with 0, and it is to be opened again; -ECONNABORTED: the path was lost before;
+ * or another error. */
+void rnbd_dev_settle(struct rnbd_dev *dev, void (*settled)(struct rnbd_dev *dev, int status));
+/* clt_sess_ops.opening: session info, then every device, then clt_path_opened(). */
+void rnbd_reopen_opening(struct clt_sess *sess, struct clt_path *path);
 
 #endif

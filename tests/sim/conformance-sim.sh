@@ -1,4 +1,5 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # The promises of fabric.h, kept by the sim provider.
-exec timeout 120 ./fab-conformance-sim sim "$@"
+# shellcheck disable=SC2086 # words
+exec timeout 120 ${VALGRIND_TESTS-} ./fab-conformance-sim sim "$@"

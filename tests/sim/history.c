@@ -28,7 +28,7 @@ struct set {
 struct sector {
 	struct set possible;		/* one of these is there */
 	struct set since_safe;		/* answered or begun after @safe, in order */
-	struct set undead;		/* failed */
+	struct set undead;		/* failed, and nothing was answered since */
 	uint32_t safe;			/* survives a loss of power, if nothing later does */
 	uint32_t acked;			/* last answered write; 0: none since the power was cut */
 	uint32_t maybe_safe;		/* answered before the end of what may have been a FLUSH */
@@ -53,7 +53,7 @@ struct history_op {
 	uint32_t version;
 	unsigned cuts, told;		/* when it began */
 	struct set *legal;		/* READ: per sector, of any moment of it */
-	uint32_t *acked;		/* FLUSH: per sector of the disk */
+	uint32_t *acked;		/* with a FLUSH: per sector of the disk, when it began */
 	bool lossy;			/* FLUSH: it began after a loss that was not told */
 };
 
@@ -102,7 +102,7 @@ static void set_drop_through(struct set *s, uint32_t v)
 	memmove(s->v, s->v + i + 1, s->n * sizeof(s->v[0]));
 }
 
-/* Keep @v, what is newer, and what may come at any time. */
+/* Keep @v, what is newer, and what may still come. */
 static void set_settle(struct set *s, uint32_t v, const struct set *undead)
 {
 	struct set all = *s;
@@ -263,8 +263,10 @@ void history_write_end(struct history_op *op, int status, bool fua)
 			continue;
 		}
 		s->acked = op->version;
-		if (!doubtful)
+		if (!doubtful) {
+			s->undead = (struct set){ 0 };
 			set_settle(&s->possible, op->version, &s->undead);
+		}
 		if (fua) {
 			s->safe = op->version;
 			set_drop_through(&s->since_safe, op->version);
@@ -279,8 +281,49 @@ void history_maybe_flushed(struct history *h)
 		h->sectors[i].maybe_safe = h->sectors[i].acked;
 }
 
+static void remember_acked(struct history_op *op)
+{
+	struct history *h = op->h;
+
+	op->acked = calloc(h->nsectors, sizeof(*op->acked));
+	assert(op->acked);
+	for (unsigned i = 0; i < h->nsectors; i++)
+		op->acked[i] = h->sectors[i].acked;
+}
+
+/* A FLUSH that came not before the begin of @op succeeded. */
+static void flushed(struct history_op *op)
+{
+	struct history *h = op->h;
+
+	for (unsigned i = 0; i < h->nsectors; i++) {
+		struct sector *s = &h->sectors[i];
+
+		if ((op->acked[i] & ~ZERO) >= (s->lost & ~ZERO))
+			s->lost = 0;
+		if (op->acked[i] && set_has(&s->since_safe, op->acked[i])) {
+			s->safe = op->acked[i];
+			set_drop_through(&s->since_safe, op->acked[i]);
+			set_settle(&s->possible, op->acked[i], &s->undead);
+		}
+	}
+}
+
+void history_will_flush(struct history_op *op)
+{
+	remember_acked(op);
+}
+
 void history_discard_end(struct history_op *op, int status)
 {
+	if (!status && op->acked) {
+		/* What another FLUSH has told as lost since is not safe by this one. */
+		if (op->told == op->h->told)
+			flushed(op);
+		/* The FLUSH began some time after @op; what was lost since may have been covered. */
+		for (unsigned i = 0; i < op->h->nsectors && op->cuts != op->h->cuts; i++)
+			op->h->sectors[i].lost = 0;
+	}
 	for (unsigned i = 0; i < op->n; i++) {
 		struct sector *s = &op->h->sectors[op->sector + i];
 
@@ -331,10 +374,7 @@ struct history_op *history_flush(struct history *h)
 {
 	struct history_op *op = op_new(h, 0, 0);
 
-	op->acked = calloc(h->nsectors, sizeof(*op->acked));
-	assert(op->acked);
-	for (unsigned i = 0; i < h->nsectors; i++)
-		op->acked[i] = h->sectors[i].acked;
+	remember_acked(op);
 	op->lossy = something_lost(h);
 	return op;
 }
@@ -360,16 +400,29 @@ static void loss_told(struct history *h)
 	}
 }
 
+/* It may have done what it was to do, and so the next one need not tell of a later loss. */
+static void maybe_flushed(struct history_op *op)
+{
+	for (unsigned i = 0; i < op->h->nsectors; i++)
+		op->h->sectors[i].maybe_safe = op->acked[i];
+}
+
 void history_flush_failed(struct history_op *op)
 {
 	loss_told(op->h);
+	maybe_flushed(op);
 	op_free(op);
+}
+
+bool history_may_tell(const struct history_op *op)
+{
+	return op->h->may_tell || op->told != op->h->told;
 }
 
 /* Those that run at the same time as one that tells, tell, too. */
 bool history_tells(struct history_op *op)
 {
-	bool may = op->h->may_tell || op->told != op->h->told;
+	bool may = history_may_tell(op);
 
 	op->h->may_tell = false;
 	loss_told(op->h);
@@ -384,6 +437,7 @@ const char *history_flush_end(struct history_op *op, int status)
 	if (status) {
 		if (!history_tells(op))
 			why = "a FLUSH failed though nothing can have been lost";
+		maybe_flushed(op);
 		op_free(op);
 		return why;
 	}
@@ -391,17 +445,7 @@ const char *history_flush_end(struct history_op *op, int status)
 	 * may have said that all is well. */
 	if (op->lossy && something_lost(h))
 		why = "a FLUSH succeeded after a loss that nobody was told of";
-	for (unsigned i = 0; i < h->nsectors; i++) {
-		struct sector *s = &h->sectors[i];
-
-		if ((op->acked[i] & ~ZERO) >= (s->lost & ~ZERO))
-			s->lost = 0;
-		if (op->acked[i] && set_has(&s->since_safe, op->acked[i])) {
-			s->safe = op->acked[i];
-			set_drop_through(&s->since_safe, op->acked[i]);
-			set_settle(&s->possible, op->acked[i], &s->undead);
-		}
-	}
+	flushed(op);
 	op_free(op);
 	return why;
 }

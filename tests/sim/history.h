@@ -5,9 +5,10 @@
  * sector which writes may be the current one, and which one is safe from a loss of power.  Writes to
  * one sector must not overlap in time (history_may_write()); everything else may.
  *
- * A write that failed may still happen at any later time, so it stays possible for ever.  A write
- * that was going on while the power was lost may have been answered in parts: what it did before may
- * be lost although it ends well; then the next FLUSH must tell (design.md D13). */
+ * A write that failed may still happen at a later time, so it stays possible until a later write to the
+ * same sectors was answered: it must not come over that.  A write that was going on while the power
+ * was lost may have been answered in parts: what it did before may be lost although it ends well; then
+ * the next FLUSH must tell (design.md D13). */
 #ifndef HISTORY_H
 #define HISTORY_H
 
@@ -30,6 +31,8 @@ struct history_op *history_write(struct history *h, unsigned sector, unsigned n,
 void history_write_end(struct history_op *op, int status, bool fua);
 /* Something ended that has a FLUSH in it: what was answered before may be safe by now. */
 void history_maybe_flushed(struct history *h);
+/* @op is a discard with a FLUSH behind it. */
+void history_will_flush(struct history_op *op);
 /* Instead of it for a discard: what is there now may be zeroes, or what was there. */
 void history_discard_end(struct history_op *op, int status);
 
@@ -45,6 +48,9 @@ void history_flush_failed(struct history_op *op);
 /* Another operation that makes things durable failed.  True if that may tell of a loss; then it has.
  * Before its own _end function. */
 bool history_tells(struct history_op *op);
+
+/* The same question of one whose error is not taken for that. */
+bool history_may_tell(const struct history_op *op);
 
 /* The server's machine lost what was not on stable storage. */
 void history_power_cut(struct history *h);

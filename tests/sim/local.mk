@@ -13,11 +13,13 @@ libsimfab_la_SOURCES = \
 	%D%/sim-qp.c \
 	%D%/sim-test.c \
 	%D%/sim-test.h \
+	%D%/sim-wire.c \
 	$(NULL)
 
 check_PROGRAMS += test-sim-fabric fab-conformance-sim
-TESTS += test-sim-fabric %D%/conformance-sim.sh
-dist_check_SCRIPTS += %D%/conformance-sim.sh
+SIM_FABRIC_TESTS = test-sim-fabric %D%/conformance-sim.sh
+TESTS += $(SIM_FABRIC_TESTS)
+dist_check_SCRIPTS += %D%/conformance-sim.sh %D%/sim-nic.sh
 
 test_sim_fabric_SOURCES = %D%/test-sim-fabric.c
 test_sim_fabric_LDADD = libsimfab.la libfab.la libbase.la
@@ -31,7 +33,7 @@ fab_conformance_sim_LDADD = libsimfab.la libfab.la libbase.la
 # libsim: both programs without what touches the machine, what they stand on instead, in virtual time,
 # and the world of the scenarios.  One archive, because the parts call each other both ways.
 # world.o has srv-boot.o's function and is wanted first, so that one stays out.
-# Fibers change stacks in a way that TSan does not know.
+# Not with TSan: fibers change stacks in a way that it does not know, and there is one thread.
 if BUILD_SERVER
 if !SANITIZE_THREAD
 check_LTLIBRARIES += libsim.la
@@ -64,13 +66,23 @@ libsim_la_SOURCES = \
 
 libsim_la_LIBADD = libclt.la librtrssrv.la libsimfab.la
 
-SIM_TESTS = test-sim-clt test-sim-peer test-sim-random test-sim-srv
+SIM_TESTS = test-sim-clt test-sim-dev test-sim-mem test-sim-path test-sim-peer test-sim-random test-sim-srv
 check_PROGRAMS += $(SIM_TESTS)
-TESTS += $(SIM_TESTS)
+SIM_NIC_TESTS = %D%/sim-nic.sh
+TESTS += $(SIM_TESTS) $(SIM_NIC_TESTS)
 
 test_sim_clt_SOURCES = %D%/test-sim-clt.c
 test_sim_clt_CPPFLAGS = $(libsim_la_CPPFLAGS)
 test_sim_clt_LDADD = libsim.la
+test_sim_dev_SOURCES = %D%/test-sim-dev.c
+test_sim_dev_CPPFLAGS = $(libsim_la_CPPFLAGS)
+test_sim_dev_LDADD = libsim.la
+test_sim_mem_SOURCES = %D%/test-sim-mem.c
+test_sim_mem_CPPFLAGS = $(libsim_la_CPPFLAGS)
+test_sim_mem_LDADD = libsim.la
+test_sim_path_SOURCES = %D%/test-sim-path.c
+test_sim_path_CPPFLAGS = $(libsim_la_CPPFLAGS)
+test_sim_path_LDADD = libsim.la
 test_sim_peer_SOURCES = %D%/test-sim-peer.c
 test_sim_peer_CPPFLAGS = $(libsim_la_CPPFLAGS)
 test_sim_peer_LDADD = libsim.la

@@ -6,6 +6,7 @@
 const char *provider_address = "127.0.0.1";
 const bool provider_threads = false;
 const bool provider_retries_rnr = false;
+const bool provider_rereg = true;
 
 void provider_start(void)
 {

@@ -159,12 +159,20 @@ static void answer_badly(struct raw_srv_con *con, const struct rtrs_req *req, un
 	CHECK(!"no such thing to do");
 }
 
+/* The chunk under a fresh key. */
+static void chunk_open(struct raw_srv *s, unsigned buf)
+{
+	fab_dereg_mr(s->mrs[buf]);
+	s->mrs[buf] = fab_reg_mr(s->pd, s->chunks[buf], RAW_SRV_CHUNK, CHUNK_RIGHTS);
+	CHECK(s->mrs[buf]);
+}
+
 static void rearm_key(struct raw_srv *s, unsigned buf)
 {
 	if (!s->new_rkey)
 		return;
 	if (!s->same_key)
-		CHECK(fab_rereg_mr(s->mrs[buf], s->chunks[buf], RAW_SRV_CHUNK, CHUNK_RIGHTS) == 0);
+		chunk_open(s, buf);
 	rtrs_rkey_rsp_encode(&s->key_rsp[buf], (uint16_t)buf, s->mrs[buf]->rkey);
 }
 
@@ -180,7 +188,8 @@ static void on_request(struct raw_srv_con *con, const struct ibv_wc *wc)
 	rtrs_imm_io_req_split(&s->geom, rtrs_imm_payload(wc->imm_data), &buf, &off);
 	CHECK(buf < RAW_SRV_DEPTH);
 	if (s->new_rkey && !s->same_key) {
-		CHECK(fab_revoke_mr(s->mrs[buf]) == 0);
+		fab_dereg_mr(s->mrs[buf]);
+		s->mrs[buf] = NULL;
 		s->nrevoked++;
 	}
 	CHECK(rtrs_req_extent(&s->geom, s->chunks[buf], off, wc->byte_len, &start, &len, &why) == 0);
@@ -223,7 +232,7 @@ static void on_info(struct raw_srv_con *con)
 
 	con->info_seen = true;
 	for (unsigned i = 0; i < RAW_SRV_DEPTH; i++) {
-		CHECK(fab_rereg_mr(s->mrs[i], s->chunks[i], RAW_SRV_CHUNK, CHUNK_RIGHTS) == 0);
+		chunk_open(s, i);
 		regions[i] = (struct rtrs_region){ .addr = (uintptr_t)s->chunks[i],
 						   .key = s->mrs[i]->rkey, .len = RAW_SRV_CHUNK };
 	}
@@ -272,10 +281,6 @@ static void make_memory(struct raw_srv *s, struct fab_conn *fab)
 	CHECK(fab_pd_create(fab, &s->pd) == 0);
 	s->own_mr = fab_reg_mr(s->pd, s, sizeof(*s), IBV_ACCESS_LOCAL_WRITE);
 	CHECK(s->own_mr);
-	for (unsigned i = 0; i < RAW_SRV_DEPTH; i++) {
-		s->mrs[i] = fab_reg_mr(s->pd, NULL, 0, 0);
-		CHECK(s->mrs[i]);
-	}
 }
 
 static void on_connect(struct raw_srv *s, const struct fab_event *ev)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns event channels, listeners and connections of the sim provider, and what their hosts say to
- * each other.  One thread.  A connection ends when its user destroys it; what still arrives for it
- * then is thrown away, because messages name connections by number.  A message to a connection that
- * is not there is answered with a disconnect, as a TCP stack does. */
+/* Owns event channels, listeners and connections of the sim provider, as their user sees them.  One
+ * thread.  A connection ends when its user destroys it.  What travels is in sim-wire.c. */
 #include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -14,7 +12,7 @@
 
 #include "sim-fab-priv.h"
 
-static struct list all_conns = LIST_INIT(all_conns);
+struct list sim_all_conns = LIST_INIT(sim_all_conns);
 static struct list all_listeners = LIST_INIT(all_listeners);
 static uint64_t last_id;
 static uint16_t last_port = 20000;
@@ -24,31 +22,15 @@ unsigned sim_conns(void)
 	struct sim_conn *c;
 	unsigned n = 0;
 
-	list_for_each(c, &all_conns, all)
+	list_for_each(c, &sim_all_conns, all)
 		n++;
 	return n;
 }
 
-static struct sim_conn *conn_find(uint64_t id)
-{
-	struct sim_conn *c;
-
-	list_for_each(c, &all_conns, all) {
-		if (c->id == id)
-			return c;
-	}
-	return NULL;
-}
-
-static bool conn_is_ghost(const struct sim_conn *c)
-{
-	return sim_is_ghost(c->host, c->epoch);
-}
-
 /* ---- events ---- */
 
-static struct sim_cm_event *cm_event(struct sim_conn *c, enum fab_event_type type, int status,
-				     const struct sim_wire *w)
+struct sim_cm_event *sim_cm_event(struct sim_conn *c, enum fab_event_type type, int status,
+				  const struct sim_wire *w)
 {
 	struct sim_cm_event *e = calloc(1, sizeof(*e));
 
@@ -131,14 +113,14 @@ static void conn_timeout(struct sim_event *ev)
 
 	if (c->state == SIM_NEW) {
 		c->state = SIM_RESOLVED;
-		cm_event(c, FAB_EVENT_ROUTE_RESOLVED, 0, NULL);
+		sim_cm_event(c, FAB_EVENT_ROUTE_RESOLVED, 0, NULL);
 		return;
 	}
-	cm_event(c, FAB_EVENT_UNREACHABLE, -ETIMEDOUT, NULL);
+	sim_cm_event(c, FAB_EVENT_UNREACHABLE, -ETIMEDOUT, NULL);
 	sim_conn_fail(c, true, "no answer to the connect request in %u ms", SIM_CONNECT_TIMEOUT_MS);
 }
 
-static struct sim_conn *conn_new(struct sim_cm *cm)
+struct sim_conn *sim_conn_new(struct sim_cm *cm)
 {
 	struct sim_conn *c = calloc(1, sizeof(*c));
 
@@ -152,7 +134,7 @@ static struct sim_conn *conn_new(struct sim_cm *cm)
 	cm->nconns++;
 	sim_event_init(&c->timer, conn_timeout);
 	sim_qp_init(c);
-	list_add_tail(&all_conns, &c->all);
+	list_add_tail(&sim_all_conns, &c->all);
 	return c;
 }
 
@@ -169,13 +151,6 @@ static void conn_free(struct sim_conn *c)
 	free(c);
 }
 
-/* The peer learns that nobody is here any more. */
-static void tell_disconnect(struct sim_conn *c)
-{
-	if (c->peer_host)
-		sim_wire_send(c, sim_wire_new(c, SIM_WIRE_DISC, 0));
-}
-
 void sim_conn_fail(struct sim_conn *c, bool tell, const char *fmt, ...)
 {
 	va_list ap;
@@ -190,12 +165,12 @@ void sim_conn_fail(struct sim_conn *c, bool tell, const char *fmt, ...)
 	sim_event_cancel(&c->timer);
 	sim_event_at(&c->flush, sim_now_us() + 5 + sim_rand(50));
 	if (tell)
-		tell_disconnect(c);
+		sim_wire_disconnect(c);
 }
 
 static int conn_create(struct fab_cm *cm, struct fab_conn **conn)
 {
-	struct sim_conn *c = conn_new(to_cm(cm));
+	struct sim_conn *c = sim_conn_new(to_cm(cm));
 
 	if (!c)
 		return -ENOMEM;
@@ -210,7 +185,7 @@ static void conn_destroy(struct fab_conn *conn)
 	/* fabric.h, LIFE: drained, or never open. */
 	assert(!c->must_drain || c->drained);
 	if (c->state != SIM_FAILED)
-		tell_disconnect(c);
+		sim_wire_disconnect(c);
 	conn_free(c);
 }
 
@@ -226,26 +201,22 @@ static int resolve(struct fab_conn *conn, const struct fab_addr *src, const stru
 	return 0;
 }
 
+static uint32_t qp_wr;
+
+void sim_offer_qp_wr(uint32_t n)
+{
+	qp_wr = n;
+}
+
 static int query_device(const struct fab_conn *conn, struct fab_device_attr *attr)
 {
 	*attr = (struct fab_device_attr){
-		.max_qp_wr = SIM_MAX_QP_WR,
+		.max_qp_wr = qp_wr && !to_conn(conn)->listener ? qp_wr : SIM_MAX_QP_WR,
 		.max_sge = SIM_MAX_SGE,
 		.local_dma_lkey = sim_dma_offered(),
+		.rereg_mr = sim_rereg_offered(),
 	};
 	return 0;
-}
-
-static struct sim_wire *wire_with_private(struct sim_conn *c, enum sim_wire_type type,
-					  const void *data, size_t len)
-{
-	struct sim_wire *w = sim_wire_new(c, type, (uint32_t)len);
-
-	if (len)
-		memcpy(w->data, data, len);
-	w->src_addr = c->base.local;
-	w->dst_addr = c->base.peer;
-	return w;
 }
 
 static int do_connect(struct fab_conn *conn, const void *private_data, size_t len)
@@ -254,7 +225,7 @@ static int do_connect(struct fab_conn *conn, const void *private_data, size_t le
 
 	assert(c->pd && (c->state == SIM_RESOLVED || c->state == SIM_FAILED));
 	if (c->state == SIM_FAILED) {
-		cm_event(c, FAB_EVENT_UNREACHABLE, -ECONNRESET, NULL);
+		sim_cm_event(c, FAB_EVENT_UNREACHABLE, -ECONNRESET, NULL);
 		return 0;
 	}
 	c->state = SIM_CONNECTING;
@@ -263,12 +234,12 @@ static int do_connect(struct fab_conn *conn, const void *private_data, size_t le
 	if (!c->peer_host)
 		return 0;	/* no such machine: nobody will answer */
 	if (sim_net_duplicates(c->host, c->peer_host)) {
-		struct sim_wire *ghost = wire_with_private(c, SIM_WIRE_REQ, private_data, len);
+		struct sim_wire *ghost = sim_wire_private(c, SIM_WIRE_REQ, private_data, len);
 
 		ghost->src = ++last_id;
 		sim_wire_send(c, ghost);
 	}
-	sim_wire_send(c, wire_with_private(c, SIM_WIRE_REQ, private_data, len));
+	sim_wire_send(c, sim_wire_private(c, SIM_WIRE_REQ, private_data, len));
 	return 0;
 }
 
@@ -281,7 +252,7 @@ static int do_accept(struct fab_conn *conn, const void *private_data, size_t len
 	if (c->state == SIM_FAILED)
 		return 0;
 	c->state = SIM_UP;
-	sim_wire_send(c, wire_with_private(c, SIM_WIRE_REP, private_data, len));
+	sim_wire_send(c, sim_wire_private(c, SIM_WIRE_REP, private_data, len));
 	return 0;
 }
 
@@ -291,7 +262,7 @@ static void do_reject(struct fab_conn *conn, const void *private_data, size_t le
 
 	assert(c->state == SIM_REQUESTED || c->state == SIM_FAILED);
 	if (c->state == SIM_REQUESTED)
-		sim_wire_send(c, wire_with_private(c, SIM_WIRE_REJ, private_data, len));
+		sim_wire_send(c, sim_wire_private(c, SIM_WIRE_REJ, private_data, len));
 	conn_free(c);
 }
 
@@ -321,7 +292,7 @@ static bool any_addr(const struct fab_addr *a)
 	return ((const struct sockaddr_in *)&a->ss)->sin_addr.s_addr == htonl(INADDR_ANY);
 }
 
-static struct sim_listener *listener_find(const struct sim_host *h, const struct fab_addr *addr)
+struct sim_listener *sim_listener_find(const struct sim_host *h, const struct fab_addr *addr)
 {
 	struct sim_listener *l;
 
@@ -344,7 +315,7 @@ static int do_listen(struct fab_cm *base, const struct fab_addr *addr, struct fa
 		return -EAFNOSUPPORT;
 	if (!any_addr(addr) && sim_host_by_addr(addr) != cm->host)
 		return -EADDRNOTAVAIL;
-	if (fab_addr_port(addr) && listener_find(cm->host, addr))
+	if (fab_addr_port(addr) && sim_listener_find(cm->host, addr))
 		return -EADDRINUSE;
 	l = calloc(1, sizeof(*l));
 	if (!l)
@@ -366,9 +337,9 @@ static void drop_unfetched(struct sim_cm *cm, const struct sim_listener *l)
 {
 	struct sim_conn *c, *tmp;
 
-	list_for_each_safe(c, tmp, &all_conns, all) {
+	list_for_each_safe(c, tmp, &sim_all_conns, all) {
 		if (c->internal && to_cm(c->base.cm) == cm && (!l || c->listener == l)) {
-			tell_disconnect(c);
+			sim_wire_disconnect(c);
 			conn_free(c);
 		}
 	}
@@ -392,196 +363,6 @@ static void cm_destroy(struct fab_cm *base)
 	assert(!cm->nconns && list_empty(&cm->listeners) && list_empty(&cm->events));
 	sim_fd_close(cm->fd);
 	free(cm);
-}
-
-/* ---- the wire ---- */
-
-static void wire_discard(struct sim_msg *msg)
-{
-	free(container_of(msg, struct sim_wire, msg));
-}
-
-/* Tell the sender of @w something on behalf of a machine where no connection is there to do it. */
-static void wire_reply(const struct sim_wire *w, enum sim_wire_type type)
-{
-	struct sim_wire *r = calloc(1, sizeof(*r));
-	struct sim_flow flow = { 0 };
-
-	assert(r);
-	r->type = type;
-	r->dst = w->src;
-	r->msg.from = w->msg.to;
-	r->msg.to = w->msg.from;
-	r->msg.deliver = w->msg.deliver;
-	r->msg.discard = w->msg.discard;
-	sim_msg_send(&r->msg, &flow);
-}
-
-static void on_request(const struct sim_wire *w)
-{
-	struct sim_listener *l = listener_find(w->msg.to, &w->dst_addr);
-	struct sim_conn *c;
-
-	if (!l) {
-		wire_reply(w, SIM_WIRE_REFUSED);
-		return;
-	}
-	c = conn_new(l->cm);
-	assert(c);
-	c->state = SIM_REQUESTED;
-	c->internal = true;
-	c->listener = l;
-	c->peer_id = w->src;
-	c->peer_host = w->msg.from;
-	c->base.local = w->dst_addr;
-	c->base.peer = w->src_addr;
-	cm_event(c, FAB_EVENT_CONNECT_REQUEST, 0, w)->ev.listener = &l->base;
-}
-
-/* The answer to a connect request. */
-static void on_answer(struct sim_conn *c, const struct sim_wire *w)
-{
-	if (c->state != SIM_CONNECTING)
-		return;
-	sim_event_cancel(&c->timer);
-	if (w->type == SIM_WIRE_REP) {
-		c->peer_id = w->src;
-		c->state = SIM_UP;
-		cm_event(c, FAB_EVENT_ESTABLISHED, 0, w);
-		sim_wire_send(c, sim_wire_new(c, SIM_WIRE_RTU, 0));
-		return;
-	}
-	if (w->type == SIM_WIRE_REJ)
-		cm_event(c, FAB_EVENT_REJECTED, 0, w);
-	else
-		cm_event(c, FAB_EVENT_UNREACHABLE, -ECONNREFUSED, NULL);
-	sim_conn_fail(c, false, "connection refused");
-}
-
-/* The other side is gone, whatever @c was doing. */
-static void conn_lost(struct sim_conn *c, const char *why)
-{
-	if (c->state == SIM_FAILED)
-		return;
-	if (c->state == SIM_CONNECTING)
-		cm_event(c, FAB_EVENT_UNREACHABLE, -ECONNRESET, NULL);
-	if (c->state == SIM_UP)
-		cm_event(c, FAB_EVENT_DISCONNECTED, 0, NULL);
-	sim_conn_fail(c, false, "%s", why);
-}
-
-/* A disconnect may come from a connection whose accept was lost, so by number of either end. */
-static struct sim_conn *disc_target(const struct sim_wire *w)
-{
-	struct sim_conn *c;
-
-	if (w->dst)
-		return conn_find(w->dst);
-	list_for_each(c, &all_conns, all) {
-		if (c->peer_id == w->src && c->host == w->msg.to)
-			return c;
-	}
-	return NULL;
-}
-
-static void conn_deliver(struct sim_conn *c, const struct sim_wire *w)
-{
-	switch (w->type) {
-	case SIM_WIRE_DATA:
-	case SIM_WIRE_ACK:
-	case SIM_WIRE_NAK:
-	case SIM_WIRE_RTU:
-		if (c->state != SIM_UP)
-			return;
-		if (w->type == SIM_WIRE_DATA)
-			sim_qp_data(c, w);
-		else if (w->type == SIM_WIRE_ACK)
-			sim_qp_ack(c, w);
-		else if (w->type == SIM_WIRE_NAK)
-			sim_qp_nak(c, w);
-		else
-			cm_event(c, FAB_EVENT_ESTABLISHED, 0, NULL);
-		return;
-	case SIM_WIRE_DISC:
-		conn_lost(c, "peer disconnected");
-		return;
-	default:
-		on_answer(c, w);
-	}
-}
-
-static void wire_deliver(struct sim_msg *msg)
-{
-	struct sim_wire *w = container_of(msg, struct sim_wire, msg);
-	struct sim_conn *c = w->type == SIM_WIRE_DISC ? disc_target(w) : conn_find(w->dst);
-
-	if (c && conn_is_ghost(c))
-		c = NULL;
-	if (w->type == SIM_WIRE_REQ) {
-		on_request(w);
-	} else if (!c) {
-		if (w->type == SIM_WIRE_DATA || w->type == SIM_WIRE_REP)
-			wire_reply(w, SIM_WIRE_DISC);
-	} else {
-		conn_deliver(c, w);
-	}
-	free(w);
-}
-
-struct sim_wire *sim_wire_new(const struct sim_conn *c, enum sim_wire_type type, uint32_t len)
-{
-	struct sim_wire *w = calloc(1, sizeof(*w) + len);
-
-	assert(w);
-	w->type = type;
-	w->src = c->id;
-	w->dst = c->peer_id;
-	w->len = len;
-	w->msg.from = c->host;
-	w->msg.to = c->peer_host;
-	w->msg.deliver = wire_deliver;
-	w->msg.discard = wire_discard;
-	return w;
-}
-
-void sim_wire_send(struct sim_conn *c, struct sim_wire *w)
-{
-	if (conn_is_ghost(c))
-		free(w);
-	else
-		sim_msg_send(&w->msg, &c->flow);
-}
-
-/* ---- faults ---- */
-
-void sim_fabric_cut_end(struct sim_host *sees, struct sim_host *blind)
-{
-	struct sim_conn *c;
-
-	list_for_each(c, &all_conns, all) {
-		if (c->host == sees && c->peer_host == blind)
-			conn_lost(c, "connection cut");
-	}
-}
-
-void sim_fabric_cut(struct sim_host *a, struct sim_host *b)
-{
-	sim_fabric_cut_end(a, b);
-	if (a != b)
-		sim_fabric_cut_end(b, a);
-}
-
-void sim_fabric_kill(struct sim_host *h, enum sim_kill how)
-{
-	struct sim_conn *c;
-
-	list_for_each(c, &all_conns, all) {
-		if (c->host == h && !conn_is_ghost(c) && c->state != SIM_FAILED) {
-			if (how == SIM_KILL_PROCESS)
-				tell_disconnect(c);
-			conn_lost(c, "killed");
-		}
-	}
 }
 
 const struct fab_provider fab_sim = {

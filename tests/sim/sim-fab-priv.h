@@ -133,6 +133,11 @@ static inline struct sim_cm *to_cm(const struct fab_cm *cm)
 	return container_of(cm, struct sim_cm, base);
 }
 
+static inline bool sim_conn_is_ghost(const struct sim_conn *c)
+{
+	return sim_is_ghost(c->host, c->epoch);
+}
+
 /* ---- sim-mem.c ---- */
 int sim_pd_create(struct fab_conn *conn, struct fab_pd **pd);
 void sim_pd_destroy(struct fab_pd *pd);
@@ -168,10 +173,26 @@ void sim_qp_ack(struct sim_conn *c, const struct sim_wire *w);
 void sim_qp_nak(struct sim_conn *c, const struct sim_wire *w);
 
 /* ---- sim-cm.c ---- */
+extern struct list sim_all_conns;	/* sim_conn.all */
+struct sim_conn *sim_conn_new(struct sim_cm *cm);
 /* First cause wins.  @tell: send the peer a disconnect. */
 void sim_conn_fail(struct sim_conn *c, bool tell, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+/* Who listens on @h at @addr, or NULL. */
+struct sim_listener *sim_listener_find(const struct sim_host *h, const struct fab_addr *addr);
+/* Report @type for @c to its user, with the private data of @w unless NULL. */
+struct sim_cm_event *sim_cm_event(struct sim_conn *c, enum fab_event_type type, int status,
+				  const struct sim_wire *w);
+
+/* ---- sim-wire.c ---- */
+/* A message of @c to its peer with room for @len bytes. */
 struct sim_wire *sim_wire_new(const struct sim_conn *c, enum sim_wire_type type, uint32_t len);
+/* The same with private data and the addresses. */
+struct sim_wire *sim_wire_private(struct sim_conn *c, enum sim_wire_type type, const void *data,
+				  size_t len);
+/* Takes @w.  What a connection of a killed process says is lost. */
 void sim_wire_send(struct sim_conn *c, struct sim_wire *w);
+/* The peer learns that nobody is here any more. */
+void sim_wire_disconnect(struct sim_conn *c);
 
 #endif

@@ -36,7 +36,15 @@ int sim_post_chain(struct fab_conn *conn, const struct ibv_send_wr *wr);
 unsigned sim_keys(void);
 unsigned sim_conns(void);
 
-/* Whether fab_query_device() offers a local key good for all memory (as tcp).  At first true. */
-void sim_offer_local_dma_lkey(bool yes);
+/* Whether fab_query_device() offers a local key good for all memory (as tcp).  At first true; returns
+ * what it was. */
+bool sim_offer_local_dma_lkey(bool yes);
+/* The same for fab_rereg_mr() and regions of length 0. */
+bool sim_offer_rereg(bool yes);
+/* Most requests in a queue of a connection that was not accepted but made; 0: as many as ever. */
+void sim_offer_qp_wr(uint32_t n);
+/* SIM_DEVICE=nic in the environment: offer neither that nor fab_rereg_mr(), as RDMA devices do. */
+void sim_offer_from_env(void);
+bool sim_rereg_offered(void);
 
 #endif

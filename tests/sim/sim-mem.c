@@ -34,11 +34,37 @@ struct sim_mw {
 static struct key *keys;
 static uint32_t nslots;
 static unsigned nkeys;
-static bool dma_offered = true;
+static bool dma_offered = true, rereg_offered = true;
 
-void sim_offer_local_dma_lkey(bool yes)
+bool sim_offer_local_dma_lkey(bool yes)
 {
+	bool old = dma_offered;
+
 	dma_offered = yes;
+	return old;
+}
+
+void sim_offer_from_env(void)
+{
+	const char *device = getenv("SIM_DEVICE");
+
+	if (!device)
+		return;
+	assert(!strcmp(device, "nic"));
+	dma_offered = rereg_offered = false;
+}
+
+bool sim_offer_rereg(bool yes)
+{
+	bool old = rereg_offered;
+
+	rereg_offered = yes;
+	return old;
+}
+
+bool sim_rereg_offered(void)
+{
+	return rereg_offered;
 }
 
 bool sim_dma_offered(void)
@@ -60,7 +86,9 @@ static uint32_t key_new(enum key_kind kind, const struct sim_pd *pd)
 	if (i == nslots) {
 		keys = reallocarray(keys, nslots + 1, sizeof(*keys));
 		assert(keys);
-		keys[nslots++].gen = (uint8_t)sim_rand(256);
+		/* All values, but not by chance: what follows in a run is not to depend on keys. */
+		keys[nslots].gen = (uint8_t)(97 * nslots);
+		nslots++;
 	}
 	keys[i] = (struct key){ .kind = kind, .gen = (uint8_t)(keys[i].gen + 1), .pd = pd };
 	nkeys++;
@@ -133,8 +161,13 @@ static void mr_set(struct sim_mr *mr, void *addr, size_t length, int access)
 
 struct ibv_mr *sim_reg_mr(struct fab_pd *pd, void *addr, size_t length, int access)
 {
-	struct sim_mr *mr = calloc(1, sizeof(*mr));
+	struct sim_mr *mr;
 
+	if (!length && !rereg_offered) {
+		errno = ENOTSUP;
+		return NULL;
+	}
+	mr = calloc(1, sizeof(*mr));
 	if (!mr) {
 		errno = ENOMEM;
 		return NULL;
@@ -149,6 +182,8 @@ int sim_rereg_mr(struct ibv_mr *ibv, void *addr, size_t length, int access)
 {
 	struct sim_mr *mr = container_of(ibv, struct sim_mr, base.ibv);
 
+	if (!rereg_offered)
+		return -ENOTSUP;
 	keys[mr->slot].gen++;
 	mr_set(mr, addr, length, access);
 	return 0;

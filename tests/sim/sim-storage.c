@@ -267,6 +267,18 @@ bool export_io_takes_at_once(struct reactor *r, const struct export *ex, uint32_
 	return false;
 }
 
+void export_io_anew(struct reactor *r, struct export *ex, void (*done)(void *arg), void *arg)
+{
+	atomic_store(&ex->first->sync_error, 0);
+	ex->first->anew = EXPORT_ANEW_DONE;
+	done(arg);
+}
+
+uint64_t export_io_stuck_ms(const struct reactor *r)
+{
+	return 0;
+}
+
 void export_io_start(struct reactor *r, struct export_io *io)
 {
 	struct sim_disk *d = sim_disk_find(io->ex->path);
@@ -346,7 +358,8 @@ static struct ring *ring_of(const struct reactor *r)
 	return NULL;
 }
 
-int export_io_attach(struct reactor *r, const struct exports *exports, char *err, size_t errlen)
+int export_io_attach(struct reactor *r, const struct exports *exports, bool never_blocks, char *err,
+		     size_t errlen)
 {
 	struct ring *ring = calloc(1, sizeof(*ring));
 

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "sim-fabric.h"
 #include "sim-test.h"
 
 static const char *running = "?";
@@ -48,6 +49,7 @@ int sim_test_main(int argc, char **argv, const struct sim_test *tests, size_t n)
 {
 	size_t ran = 0;
 
+	sim_offer_from_env();
 	for (size_t i = 0; i < n; i++) {
 		if (!wanted(argc, argv, tests[i].name))
 			continue;

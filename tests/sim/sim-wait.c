@@ -201,14 +201,6 @@ bool clt_wait_con_take(struct clt_con *con)
 	return con->wait.svc_has;
 }
 
-bool clt_wait_con_try_take(struct clt_con *con)
-{
-	if (con->wait.svc_has || con_is_led(con))
-		return false;
-	con->wait.svc_has = true;
-	return true;
-}
-
 void clt_wait_con_release(struct clt_con *con)
 {
 	struct poller *p = poller_of(con);

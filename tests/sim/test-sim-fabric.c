@@ -437,7 +437,7 @@ int main(int argc, char **argv)
 		{ "window-gives-and-takes-access", test_window_gives_and_takes_access },
 		{ "window-is-narrow", test_window_is_narrow },
 		{ "peer-invalidates-window", test_peer_invalidates_window },
-		{ "a-region-is-not-invalidated", test_a_region_is_not_invalidated },
+		{ "p13-a-region-is-not-invalidated", test_a_region_is_not_invalidated },
 		{ "revoke-in-the-middle", test_revoke_in_the_middle },
 	};
 

@@ -67,6 +67,8 @@ static void do_write(struct worker *wk, struct rnbd_dev *dev, unsigned sector, u
 	if (!history_may_write(wk->h, sector, n))
 		return;
 	op = history_write(wk->h, sector, n, zero, wk->buf);
+	if (discard && fua)
+		history_will_flush(op);
 	tell(wk, zero ? "zero" : "write", sector, n, fua, 1);
 	if (discard)
 		status = rnbd_discard(dev, n * 512, sector * 512ull, fua);
@@ -75,8 +77,8 @@ static void do_write(struct worker *wk, struct rnbd_dev *dev, unsigned sector, u
 	else
 		status = rnbd_write(dev, wk->buf, n * 512, sector * 512ull, fua);
 	tell(wk, zero ? "zero" : "write", sector, n, fua, status);
-	/* FUA of these two is a FLUSH behind them. */
-	tells = status == -EIO && zero && fua && history_tells(op);
+	/* FUA of a discard is a FLUSH behind it. */
+	tells = status == -EIO && discard && fua && history_may_tell(op);
 	if (zero && fua)
 		history_maybe_flushed(wk->h);
 	if (discard)
@@ -172,9 +174,23 @@ static void slow_storage(void)
 	sim_disk_release(world_disk(w));
 }
 
+/* Writes stay in the storage while their client is away, may lose its patience, and is back. */
+static void stuck_writes(void)
+{
+	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, 1 + sim_rand(4));
+	world_run_ms(w, sim_rand(30));
+	sim_drop("clt", "srv");
+	sim_cut("clt", "srv");
+	world_run_ms(w, sim_rand(4000));
+	sim_heal("clt", "srv");
+	world_run_ms(w, sim_rand(3000));
+	sim_disk_release(world_disk(w));
+}
+
 static void fault(struct history *h, const struct world_server_conf *conf)
 {
-	unsigned what = sim_rand(11);
+	struct world_server_conf other;
+	unsigned what = sim_rand(13);
 
 	world_note(w, "fault %u", what);
 	switch (what) {
@@ -218,6 +234,16 @@ static void fault(struct history *h, const struct world_server_conf *conf)
 	case 10:
 		sim_duplicate_connect("clt", "srv");
 		sim_cut("clt", "srv");
+		break;
+	case 11:
+		other = *conf;
+		other.export_name = "other";
+		server_restart(h, &other);
+		world_run_ms(w, sim_rand(3000));
+		server_restart(h, conf);
+		break;
+	case 12:
+		stuck_writes();
 		break;
 	}
 }
@@ -325,6 +351,7 @@ int main(void)
 	uint64_t seed = first;
 	char name[64];
 
+	sim_offer_from_env();
 	/* The real time decides only how many run. */
 	while (seconds ? (uint64_t)(time(NULL) - begin) < seconds : seed < first + n) {
 		snprintf(name, sizeof(name), "SIM_SEED=%llu", (unsigned long long)seed);

@@ -48,6 +48,29 @@ static void test_set_up(void)
 	end();
 }
 
+/* A kernel client takes the queue depth from its first path and the sizes from each: all must agree. */
+static void test_every_path_has_the_same_geometry(void)
+{
+	begin();
+	open_clt();
+	raw_clt_init(&other, "clt2", 2, 1, 2);
+	CHECK(raw_clt_connect(&other, 0) == 0 && raw_clt_connect(&other, 1) == 0);
+	CHECK(raw_clt_info(&other, "sess") == 0);
+	CHECK(!memcmp(&other.geom, &clt.geom, sizeof(clt.geom)));
+	CHECK(other.rsp.new_rkey == clt.rsp.new_rkey);
+	raw_clt_fini(&other);
+	end();
+}
+
+/* The kernel's client counts a descriptor for each of up to 128 pieces of a READ, though it sends one. */
+static void test_room_for_a_header_as_the_kernel_counts_it(void)
+{
+	begin();
+	open_clt();
+	CHECK(clt.rsp.max_hdr_size >= 8 + 128 * 16 + 32);
+	end();
+}
+
 /* ---- answers ---- */
 
 static void expect_answer(unsigned buf, unsigned cid, unsigned type, int status, bool after_inv)
@@ -117,10 +140,11 @@ static void test_answer_rows_never(void)
 /* On a device where all that is sent from has to be registered, as most are. */
 static void test_answer_rows_with_registered_memory(void)
 {
-	sim_offer_local_dma_lkey(false);
+	bool old = sim_offer_local_dma_lkey(false);
+
 	answer_rows(SRV_INVALIDATE_COPY);
 	answer_rows(SRV_INVALIDATE_NEVER);
-	sim_offer_local_dma_lkey(true);
+	sim_offer_local_dma_lkey(old);
 }
 
 /* A window that is not there: the answer costs its client the path, and no more than that. */
@@ -312,6 +336,29 @@ static void test_come_back_of_a_lost_machine(void)
 }
 
 /* A dead session whose requests are still in the storage keeps its name from nobody. */
+/* A client without our extension gives up what was in flight; its device is not open again before the
+ * storage has done with that, however long it takes. */
+static void test_come_back_of_a_client_that_gives_up(void)
+{
+	begin();
+	open_clt();
+	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, 1);
+	raw_clt_io_start(&clt, 1, 3, RNBD_OP_WRITE, 0, 4096, false);
+	world_run_ms(w, 10);
+	CHECK(sim_disk_held(world_disk(w)) == 1);
+	raw_clt_hang_up(&clt);
+	raw_clt_init(&other, "clt", 1, 1, 2);
+	other.req.recon_cnt = 2;
+	CHECK(raw_clt_open(&other, "sess", RNBD_ACCESS_RW) == -ECONNRESET);
+	world_run_ms(w, 20000);
+	CHECK(!raw_clt_lost(&other) && !other.answers[0].done);
+	sim_disk_release(world_disk(w));
+	CHECK(raw_clt_wait(&other, 0, 100) && other.answers[0].status == 0);
+	CHECK(raw_clt_io(&other, 1, 0, RNBD_OP_WRITE, 0, 4096, false) == 0);
+	raw_clt_fini(&other);
+	end();
+}
+
 static void test_name_of_a_dead_session(void)
 {
 	struct sim_disk *d;
@@ -365,19 +412,23 @@ static void test_chunk_used_twice(void)
 int main(int argc, char **argv)
 {
 	static const struct sim_test tests[] = {
-		{ "set-up", test_set_up },
-		{ "answer-rows-copy", test_answer_rows_copy },
-		{ "answer-rows-never", test_answer_rows_never },
+		{ "p11-set-up", test_set_up },
+		{ "p04-every-path-has-the-same-geometry", test_every_path_has_the_same_geometry },
+		{ "p10-room-for-a-header-as-the-kernel-counts-it",
+		  test_room_for_a_header_as_the_kernel_counts_it },
+		{ "p07-p08-answer-rows-copy", test_answer_rows_copy },
+		{ "p07-p08-answer-rows-never", test_answer_rows_never },
 		{ "answer-rows-with-registered-memory", test_answer_rows_with_registered_memory },
 		{ "answer-to-a-dead-window", test_answer_to_a_dead_window },
 		{ "refusals", test_refusals },
-		{ "bad-session-names", test_bad_session_names },
-		{ "info-with-a-connection-missing", test_info_with_a_connection_missing },
+		{ "p16-bad-session-names", test_bad_session_names },
+		{ "p29-info-with-a-connection-missing", test_info_with_a_connection_missing },
 		{ "stuck-in-set-up", test_stuck_in_set_up },
-		{ "answered-heartbeats", test_answered_heartbeats },
-		{ "mute-and-idle", test_mute_and_idle },
+		{ "p34-answered-heartbeats", test_answered_heartbeats },
+		{ "p34-mute-and-idle", test_mute_and_idle },
 		{ "mute-and-busy", test_mute_and_busy },
 		{ "come-back-of-a-lost-machine", test_come_back_of_a_lost_machine },
+		{ "come-back-of-a-client-that-gives-up", test_come_back_of_a_client_that_gives_up },
 		{ "name-of-a-dead-session", test_name_of_a_dead_session },
 		{ "chunk-used-twice", test_chunk_used_twice },
 	};

@@ -43,12 +43,21 @@ struct world_client *world_client_start(struct world *w, const struct world_clie
 	before = sim_enter(c->host, c->epoch);
 	CHECK(clt_svc_create(&c->svc) == 0);
 	CHECK(rnbd_clt_init(&c->clt, c->svc, &sess) == 0);
+	sim_leave(before);
+	world_client_open(c, conf->mode);
+	return c;
+}
+
+void world_client_open(struct world_client *c, enum rnbd_access_mode mode)
+{
+	struct sim_place before = sim_enter(c->host, c->epoch);
+
+	c->open_done = false;
 	c->open = (struct rnbd_open_req){
-		.name = c->device, .mode = conf->mode, .done = open_done,
+		.name = c->device, .mode = mode, .done = open_done,
 	};
 	rnbd_open_start(&c->clt, &c->open);
 	sim_leave(before);
-	return c;
 }
 
 int world_client_opened(const struct world_client *c)
@@ -82,6 +91,7 @@ static void client_close(void *arg)
 	if (c->open_done && !c->open.status)
 		rnbd_close(c->open.dev);
 	rnbd_clt_close(&c->clt);
+	CHECK(list_empty(&c->clt.devs));
 	CHECK(bitmap_weight(&c->clt.sess.slots.permits) == 0);
 	clt_svc_destroy(c->svc);
 	rnbd_clt_fini(&c->clt);

@@ -25,21 +25,24 @@ struct world_server {
 	struct export ex;
 	struct fab_addr listen;
 	struct reactor **reactors;
+	unsigned nreactors;
 	struct srv *srv;
 	bool shut;
 	struct sim_fiber *closer;
 };
 
-static void export_init(struct world_server *s, struct sim_disk *d)
+static void export_init(struct world_server *s, const struct world_server_conf *conf,
+			struct sim_disk *d)
 {
 	struct export *ex = &s->ex;
 	uint32_t nsectors = (uint32_t)(sim_disk_size(d) / RNBD_SECTOR_SIZE);
 
 	exports_init(&s->exports);
-	ex->name = "disk0";
+	ex->name = (char *)(conf->export_name ? conf->export_name : "disk0");
 	ex->path = "disk0";
 	ex->fd = ex->tail_fd = -1;
 	ex->first = ex;
+	ex->all = &s->exports;
 	ex->size = sim_disk_size(d);
 	ex->geometry = (struct rnbd_dev_info){
 		.nsectors = nsectors,
@@ -48,10 +51,10 @@ static void export_init(struct world_server *s, struct sim_disk *d)
 		.max_discard_sectors = nsectors,
 		.discard_granularity = RNBD_SECTOR_SIZE,
 		.physical_block_size = RNBD_SECTOR_SIZE,
-		.logical_block_size = RNBD_SECTOR_SIZE,
+		.logical_block_size = conf->block_size ? conf->block_size : RNBD_SECTOR_SIZE,
 		.max_segments = 128,
-		.fua = true,
-		.writeback = true,
+		.fua = !conf->no_fua,
+		.writeback = !conf->write_through,
 	};
 	list_add_tail(&s->exports.list, &ex->link);
 	s->exports.n = 1;
@@ -70,6 +73,7 @@ static void conf_init(struct world_server *s, const struct world_server_conf *co
 		.threads = conf->threads,
 		.max_sessions = CONF_MAX_SESSIONS,
 		.max_paths = CONF_MAX_PATHS,
+		.max_memory = CONF_MAX_MEMORY,
 		.setup_timeout_ms = CONF_SETUP_TIMEOUT_MS,
 		.ready_fd = -1,
 		.log_level = LOG_LEVEL_DEBUG,
@@ -86,18 +90,20 @@ void world_server_start(struct world *w, const struct world_server_conf *conf)
 	s->host = sim_host_find("srv");
 	s->epoch = s->host->epoch;
 	before = sim_enter(s->host, s->epoch);
-	conf_init(s, conf ? conf : &world_server_defaults);
-	export_init(s, w->disk);
-	s->reactors = calloc(s->conf.threads, sizeof(struct reactor *));
+	conf = conf ? conf : &world_server_defaults;
+	conf_init(s, conf);
+	export_init(s, conf, w->disk);
+	s->nreactors = s->conf.threads + 1;
+	s->reactors = calloc(s->nreactors, sizeof(struct reactor *));
 	assert(s->reactors);
-	for (unsigned i = 0; i < s->conf.threads; i++) {
+	for (unsigned i = 0; i < s->nreactors; i++) {
 		char name[16];
 
 		snprintf(name, sizeof(name), "io%u", i);
 		CHECK(reactor_create(name, 64, &s->reactors[i]) == 0);
-		CHECK(export_io_attach(s->reactors[i], &s->exports, err, sizeof(err)) == 0);
+		CHECK(export_io_attach(s->reactors[i], &s->exports, !i, err, sizeof(err)) == 0);
 	}
-	if (srv_start(&s->conf, s->reactors, s->conf.threads, &s->srv, err, sizeof(err)))
+	if (srv_start(&s->conf, s->reactors, s->nreactors, &s->srv, err, sizeof(err)))
 		sim_test_failed(__FILE__, __LINE__, err);
 	sim_leave(before);
 	list_add_tail(&w->servers, &s->link);
@@ -125,7 +131,7 @@ static bool reactors_idle(void *arg)
 {
 	const struct world_server *s = arg;
 
-	for (unsigned i = 0; i < s->conf.threads; i++) {
+	for (unsigned i = 0; i < s->nreactors; i++) {
 		if (!sim_reactor_idle(s->reactors[i]))
 			return false;
 	}
@@ -139,9 +145,9 @@ static void server_close(void *arg)
 
 	srv_shutdown(s->srv, server_shut, s);
 	sim_fiber_wait(server_is_shut, s);
-	srv_destroy(s->srv);
 	sim_fiber_wait(reactors_idle, s);
-	for (unsigned i = 0; i < s->conf.threads; i++) {
+	srv_destroy(s->srv);
+	for (unsigned i = 0; i < s->nreactors; i++) {
 		export_io_detach(s->reactors[i]);
 		reactor_destroy(s->reactors[i]);
 	}

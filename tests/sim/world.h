@@ -25,6 +25,9 @@ struct world_server_conf {
 	uint32_t queue_depth, max_io_size;
 	unsigned threads;
 	enum srv_invalidate invalidate;
+	const char *export_name;	/* NULL: "disk0" */
+	uint16_t block_size;		/* 0: 512 */
+	bool write_through, no_fua;
 };
 
 /* What tests begin with. */
@@ -68,6 +71,8 @@ bool world_server_runs(const struct world *w);
 struct world_client *world_client_start(struct world *w, const struct world_client_conf *conf);
 /* The device is open (0), is not yet (1), or could not be opened (negative). */
 int world_client_opened(const struct world_client *c);
+/* Open it again after rnbd_close(), in the background. */
+void world_client_open(struct world_client *c, enum rnbd_access_mode mode);
 struct rnbd_clt *world_client_rnbd(struct world_client *c);
 struct rnbd_dev *world_client_dev(struct world_client *c);
 /* A thread of the client's program. */

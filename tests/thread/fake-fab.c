@@ -460,7 +460,8 @@ static int fake_resolve(struct fab_conn *conn, const struct fab_addr *src,
 
 static int fake_query(const struct fab_conn *conn, struct fab_device_attr *attr)
 {
-	*attr = (struct fab_device_attr){ .max_qp_wr = QUEUE, .max_sge = 2, .local_dma_lkey = true };
+	*attr = (struct fab_device_attr){ .max_qp_wr = QUEUE, .max_sge = 2, .local_dma_lkey = true,
+					  .rereg_mr = true };
 	return 0;
 }
 

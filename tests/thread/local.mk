@@ -42,3 +42,9 @@ THREAD_TESTS += %D%/thread-clt
 %C%_thread_clt_SOURCES = %D%/fake-fab.c %D%/fake-fab.h %D%/thread-clt.c %D%/thread.h
 %C%_thread_clt_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/nbdkit-rtrs-plugin
 %C%_thread_clt_LDADD = libclt.la libcltthread.la libfab.la librtrs.la librnbd.la libbase.la libclock.la
+
+THREAD_TESTS += %D%/thread-clt-wake
+%C%_thread_clt_wake_SOURCES = %D%/fake-fab.c %D%/fake-fab.h %D%/thread-clt-wake.c %D%/thread.h
+%C%_thread_clt_wake_CPPFLAGS = $(%C%_thread_clt_CPPFLAGS)
+%C%_thread_clt_wake_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clt_path_role_free
+%C%_thread_clt_wake_LDADD = $(%C%_thread_clt_LDADD)

@@ -2,13 +2,22 @@
 # One Criterion program per module, linking that module's library.  They end in .crit so that they
 # run through run-criterion.sh.
 EXTRA_DIST += tests/run-criterion.sh
+# How golden.h was made.
+EXTRA_DIST += \
+	tests/golden/README \
+	tests/golden/capture.sh \
+	tests/golden/extract.py \
+	tests/golden/peers.sh \
+	$(NULL)
 TEST_EXTENSIONS = .crit
 CRIT_LOG_COMPILER = $(SHELL) $(top_srcdir)/tests/run-criterion.sh
 
 UNIT_TESTS = \
 	%D%/test-bitmap.crit \
+	%D%/test-golden.crit \
 	%D%/test-list.crit \
 	%D%/test-log.crit \
+	%D%/test-range.crit \
 	%D%/test-rnbd-msg.crit \
 	%D%/test-rtrs-geom.crit \
 	%D%/test-rtrs-hb.crit \
@@ -24,7 +33,6 @@ UNIT_TESTS += \
 	%D%/test-conf.crit \
 	%D%/test-export.crit \
 	%D%/test-export-io.crit \
-	%D%/test-export-range.crit \
 	%D%/test-reactor.crit \
 	%D%/test-timer.crit \
 	%D%/test-rnbd-dev.crit \
@@ -50,12 +58,18 @@ UNIT_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 %C%_test_bitmap_crit_SOURCES = %D%/test-bitmap.c %D%/unit.h
 %C%_test_bitmap_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_bitmap_crit_LDADD = libbase.la $(CRITERION_LIBS)
+%C%_test_golden_crit_SOURCES = %D%/test-golden.c %D%/golden.h %D%/unit.h
+%C%_test_golden_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_golden_crit_LDADD = librtrs.la librnbd.la $(CRITERION_LIBS) $(ZLIB_LIBS)
 %C%_test_list_crit_SOURCES = %D%/test-list.c %D%/unit.h
 %C%_test_list_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_list_crit_LDADD = $(CRITERION_LIBS)
 %C%_test_log_crit_SOURCES = %D%/test-log.c %D%/unit.h
 %C%_test_log_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_log_crit_LDADD = libbase.la $(CRITERION_LIBS)
+%C%_test_range_crit_SOURCES = %D%/test-range.c %D%/unit.h
+%C%_test_range_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_range_crit_LDADD = libbase.la $(CRITERION_LIBS)
 %C%_test_rnbd_msg_crit_SOURCES = %D%/test-rnbd-msg.c %D%/unit.h
 %C%_test_rnbd_msg_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_rnbd_msg_crit_LDADD = librnbd.la $(CRITERION_LIBS) $(ZLIB_LIBS)
@@ -109,10 +123,6 @@ EXTRA_DIST += tests/check-layers.sh tests/test-check-layers.sh
 %C%_test_export_io_crit_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_test_export_io_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_export_io_crit_LDADD = librtrsring.la librtrssrv.la libclock.la $(CRITERION_LIBS) $(ZLIB_LIBS)
-%C%_test_export_range_crit_SOURCES = %D%/test-export-range.c %D%/unit.h
-%C%_test_export_range_crit_CPPFLAGS = $(SRV_CPPFLAGS)
-%C%_test_export_range_crit_CFLAGS = $(UNIT_CFLAGS)
-%C%_test_export_range_crit_LDADD = librtrssrv.la libclock.la $(CRITERION_LIBS) $(ZLIB_LIBS)
 %C%_test_reactor_crit_SOURCES = %D%/test-reactor.c %D%/unit.h
 %C%_test_reactor_crit_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_test_reactor_crit_CFLAGS = $(UNIT_CFLAGS)
@@ -131,7 +141,6 @@ CLT_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/nbdkit-rtrs-plugin
 UNIT_TESTS += \
 	%D%/test-clt-fsm.crit \
 	%D%/test-clt-op.crit \
-	%D%/test-rnbd-rmw.crit \
 	$(NULL)
 %C%_test_clt_fsm_crit_SOURCES = %D%/test-clt-fsm.c %D%/unit.h
 %C%_test_clt_fsm_crit_CPPFLAGS = $(CLT_CPPFLAGS)
@@ -141,10 +150,6 @@ UNIT_TESTS += \
 %C%_test_clt_op_crit_CPPFLAGS = $(CLT_CPPFLAGS)
 %C%_test_clt_op_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_clt_op_crit_LDADD = libclt.la libfab.la libbase.la libclock.la $(CRITERION_LIBS)
-%C%_test_rnbd_rmw_crit_SOURCES = %D%/test-rnbd-rmw.c %D%/unit.h
-%C%_test_rnbd_rmw_crit_CPPFLAGS = $(CLT_CPPFLAGS)
-%C%_test_rnbd_rmw_crit_CFLAGS = $(UNIT_CFLAGS)
-%C%_test_rnbd_rmw_crit_LDADD = libclt.la $(CRITERION_LIBS)
 
 if BUILD_PLUGIN
 UNIT_TESTS += %D%/test-clt-conf.crit

@@ -9,7 +9,7 @@
 #include "rtrs-msg.h"
 
 /* nbdkit's side. */
-void nbdkit_error(const char *fs, ...);
+void __attribute__((format(printf, 1, 2))) nbdkit_error(const char *fs, ...);
 void nbdkit_debug(const char *fs, ...);
 
 static char error[512];
@@ -57,6 +57,8 @@ Test(clt_conf, values)
 	cr_assert_eq(conf_set(&conf, "connections", "4095"), 0);
 	cr_assert_eq(conf_set(&conf, "mode", "migration"), 0);
 	cr_assert_eq(conf_set(&conf, "io-timeout", "forever"), 0);
+	cr_assert_eq(conf_set(&conf, "poll", "50"), 0);
+	cr_assert_eq(conf.poll_us, 50);
 	cr_assert_eq(conf_complete(&conf), 0);
 	cr_assert_eq(fab_addr_port(&conf.dst), 7);
 	cr_assert_str_eq(conf.export_name, "disk0");
@@ -66,14 +68,35 @@ Test(clt_conf, values)
 	cr_assert_eq(conf.io_timeout_ms, CLOCK_NEVER);
 }
 
+Test(clt_conf, transports)
+{
+	static const struct { const char *transport, *server; bool automatic; const char *provider; } cases[] = {
+		{ "auto", "127.0.0.1", true, "tcp" }, { "tcp", "127.0.0.1", false, "tcp" },
+		{ "auto", "tcp://127.0.0.1", false, "tcp" },
+#ifdef HAVE_RDMA
+		{ "rdma", "127.0.0.1", false, "rdma" }, { "auto", "rdma://127.0.0.1", false, "rdma" },
+#endif
+	};
+
+	for_each_case(c, cases) {
+		setup();
+		cr_assert_eq(conf_set(&conf, "transport", c->transport), 0);
+		cr_assert_eq(conf_set(&conf, "server", c->server), 0);
+		cr_assert_eq(conf_complete(&conf), 0);
+		cr_assert_eq(conf.automatic, c->automatic, "%s %s", c->transport, c->server);
+		cr_assert_str_eq(fab_provider_name(conf.dst.provider), c->provider);
+	}
+}
+
 Test(clt_conf, mistakes)
 {
 	static const struct { const char *key, *value; } cases[] = {
-		{ "server", "" }, { "export", "" }, { "transport", "rdma" }, { "transport", "x" },
+		{ "server", "" }, { "export", "" }, { "transport", "x" },
 		{ "sessname", "a/b" }, { "sessname", "a.b" }, { "sessname", "" },
 		{ "connections", "0" }, { "connections", "4096" }, { "connections", "-1" },
 		{ "connections", "1x" }, { "connections", "" }, { "connections", " 1" },
 		{ "connections", "99999999999999999999" }, { "mode", "RW" }, { "mode", "" },
+		{ "poll", "-1" }, { "poll", "1000001" }, { "poll", "" },
 		{ "io-timeout", "-1" }, { "io-timeout", "4294967296" }, { "io-timeout", "1s" },
 	};
 

@@ -47,12 +47,25 @@ void clt_wait_settle(struct clt_waiter *w, unsigned n)
 {
 }
 
+void clt_path_fail(struct clt_path *path, int err, const char *fmt, ...)
+{
+	cr_assert_fail("no path is to fail here: %s", fmt);
+}
+
 void clt_wait_batch_begin(void)
 {
 }
 
 void clt_wait_batch_end(void)
 {
+}
+
+void clt_sess_wake_up_waiters(struct clt_sess *s)
+{
+	struct list *link;
+
+	while ((link = list_pop(&s->up_waiters)))
+		clt_wait_look(&list_entry(link, struct clt_op, up_link)->waiter);
 }
 
 static void world(unsigned permits, uint32_t max_io)
@@ -141,7 +154,7 @@ Test(clt_op, one_part_without_data)
 }
 
 /* A large request takes a quarter of the permits at a time, and goes on as answers come. */
-Test(clt_op, bounded)
+Test(clt_op, p38_bounded)
 {
 	struct clt_op op;
 
@@ -182,6 +195,62 @@ Test(clt_op, line_for_permits)
 	cr_assert_not(clt_op_step(&c));
 	answer(queued[2], 0);
 	cr_assert(clt_op_step(&c));
+	expect_all_free();
+}
+
+/* Requests that wait for a user message do not keep it from being sent. */
+Test(clt_op, user_message_when_permits_are_held)
+{
+	struct clt_op io[3], user;
+
+	world(4, 4096);
+	for (unsigned i = 0; i < 3; i++) {
+		start(&io[i], 512);
+		cr_assert_not(clt_op_step(&io[i]));
+	}
+	cr_assert_eq(nqueued, 3u);
+	start(&user, 0);
+	user.user = true;
+	cr_assert_not(clt_op_step(&user));
+	cr_assert_eq(nqueued, 4u);
+	cr_assert_eq(queued[3], &sess.ctl);
+	cr_assert_eq(queued[3]->id, 0u);
+}
+
+/* With one permit in all they take turns. */
+Test(clt_op, one_permit)
+{
+	struct clt_op io, user;
+	struct clt_slot *slot;
+
+	world(1, 4096);
+	start(&io, 512);
+	cr_assert_not(clt_op_step(&io));
+	start(&user, 0);
+	user.user = true;
+	cr_assert_not(clt_op_step(&user));
+	cr_assert_eq(nqueued, 1u);
+	slot = queued[0];
+	cr_assert_eq(slot->id, 0u);
+	/* The request waits for something while it keeps its permit. */
+	up = false;
+	answer(slot, CLT_AGAIN);
+	cr_assert_not(clt_op_step(&io));
+	cr_assert_eq(nlooks, 1u);
+	up = true;
+	cr_assert_not(clt_op_step(&user));
+	cr_assert_eq(nqueued, 2u);
+	cr_assert_eq(queued[1]->op, &user);
+	cr_assert_not(clt_op_step(&io));
+	cr_assert_eq(nqueued, 2u);
+	answer(queued[1], 0);
+	cr_assert(clt_op_step(&user));
+	cr_assert_eq(nlooks, 2u);
+	cr_assert_not(clt_op_step(&io));
+	cr_assert_eq(nqueued, 3u);
+	cr_assert_eq(queued[2], slot);
+	answer(slot, 0);
+	cr_assert(clt_op_step(&io));
 	expect_all_free();
 }
 

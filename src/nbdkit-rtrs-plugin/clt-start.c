@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the session of the process and its service thread, one after the other that of the probe and the
+ * one that stays; decides what transport=auto is. */
+#include <config.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "clt-start.h"
+#include "log.h"
+
+/* RDMA's own way to say that nobody is there takes a minute; who leaves the choice to us does not wait for
+ * that before tcp is tried. */
+#define AUTO_RDMA_MS 5000
+
+static struct clt_svc *svc;
+static struct rnbd_clt clt;
+
+struct rnbd_clt *clt_start_clt(void)
+{
+	return &clt;
+}
+
+static int session_open(const struct conf *conf, const char *suffix, bool once, unsigned setup_ms,
+			char err[CLT_START_ERR])
+{
+	char base[RTRS_NAME_MAX], name[RTRS_NAME_MAX + 8];
+	struct clt_sess_conf sess = {
+		.name = name,
+		.dst = conf->dst,
+		.connections = conf->connections,
+		.io_timeout_ms = conf->io_timeout_ms,
+		.poll_us = conf->poll_us,
+		.setup_ms = setup_ms,
+		.once = once,
+	};
+	int r;
+
+	conf_sessname(conf, base);
+	snprintf(name, sizeof(name), "%.*s%s", (int)(RTRS_NAME_MAX - 1 - strlen(suffix)), base,
+		 suffix);
+	r = clt_svc_create(&svc);
+	if (r == 0) {
+		r = rnbd_clt_init(&clt, svc, &sess);
+		if (r == 0)
+			return 0;
+		clt_svc_destroy(svc);
+		svc = NULL;
+	}
+	snprintf(err, CLT_START_ERR, "cannot start a session with connections=%u: %s",
+		 conf->connections, strerror(-r));
+	return r;
+}
+
+void clt_start_end(void)
+{
+	if (!svc)
+		return;
+	rnbd_clt_close(&clt);
+	clt_svc_destroy(svc);
+	svc = NULL;
+	rnbd_clt_fini(&clt);
+}
+
+int clt_start_session(const struct conf *conf, char err[CLT_START_ERR])
+{
+	int r = session_open(conf, "", false, 0, err);
+
+	if (r == 0)
+		rnbd_clt_wait_up(&clt);	/* if it fails now, it is tried again */
+	return r;
+}
+
+/* Connected: @err is untouched; else the session is closed again. */
+static int probe_connect(const struct conf *conf, unsigned setup_ms, char err[CLT_START_ERR])
+{
+	int r = session_open(conf, "-probe", true, setup_ms, err);
+
+	if (r < 0)
+		return r;
+	r = rnbd_clt_wait_up(&clt);
+	if (r < 0) {
+		snprintf(err, CLT_START_ERR, "%s", clt.cause);
+		clt_start_end();
+	}
+	return r;
+}
+
+/* There is no RDMA between here and the server, or it does not listen there: nothing is wrong. */
+static bool no_rdma(int r)
+{
+	return r == -ENODEV || r == -ECONNREFUSED || r == -ETIMEDOUT || r == -EHOSTUNREACH ||
+	       r == -ENETUNREACH || r == -EADDRNOTAVAIL;
+}
+
+static int probe_auto(struct conf *conf, char err[CLT_START_ERR])
+{
+	const struct fab_provider *rdma = fab_provider_find("rdma");
+	char why[CLT_START_ERR] = "built without RDMA", addr[FAB_ADDR_STRLEN];
+	int r, rdma_r = -ENODEV;
+
+	fab_addr_format(&conf->dst, addr, sizeof(addr));
+	if (rdma) {
+		conf->dst.provider = rdma;
+		rdma_r = probe_connect(conf, AUTO_RDMA_MS, why);
+		if (rdma_r == 0) {
+			log_info(addr, "transport=auto: rdma, because an RDMA device reaches the server");
+			return 0;
+		}
+	}
+	conf->dst.provider = fab_provider_find("tcp");
+	if (no_rdma(rdma_r))
+		log_info(addr, "transport=auto: tcp, because of rdma: %s", why);
+	else
+		log_warn(addr, "transport=auto: tcp, because rdma fails: %s", why);
+	r = probe_connect(conf, 0, err);
+	if (r < 0 && rdma_r != -ENODEV)
+		snprintf(err + strlen(err), CLT_START_ERR - strlen(err), " (over rdma: %s)", why);
+	return r;
+}
+
+int clt_start_probe(struct conf *conf, char err[CLT_START_ERR])
+{
+	char why[CLT_START_ERR];
+	struct rnbd_dev *dev;
+	int r;
+
+	r = conf->automatic ? probe_auto(conf, why) : probe_connect(conf, 0, why);
+	if (r < 0) {
+		snprintf(err, CLT_START_ERR, "server=%s: %.*s", conf->server, CLT_START_ERR - 64, why);
+		return r;
+	}
+	if (conf->export_name) {
+		/* Read-only: always allowed, so it asks for existence alone. */
+		r = rnbd_open(&clt, conf->export_name, RNBD_ACCESS_RO, &dev);
+		if (r == 0)
+			rnbd_close(dev);
+		else
+			snprintf(err, CLT_START_ERR, "export=%s: %s (server=%s)", conf->export_name,
+				 strerror(-r), conf->server);
+	}
+	clt_start_end();
+	return r;
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Opening and closing devices.  Owns the list of devices.  Service thread; other threads post tasks.
+ *
+ * A device ends when its last reference was dropped and CLOSE was answered, or the path that knew it
+ * is gone. */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "log.h"
+#include "rnbd-priv.h"
+
+/* ---- open ---- */
+
+static void opens_done(struct rnbd_dev *dev, int status)
+{
+	struct list *link;
+
+	while ((link = list_pop(&dev->opens))) {
+		struct rnbd_open_req *req = list_entry(link, struct rnbd_open_req, link);
+
+		req->status = status;
+		req->dev = status ? NULL : dev;
+		dev->refs += !status;
+		req->done(req);
+	}
+}
+
+static void dev_free(struct rnbd_dev *dev)
+{
+	struct rnbd_clt *clt = dev->clt;
+
+	assert(!dev->ctl.busy && !dev->refs && list_empty(&dev->opens));
+	clt_svc_cancel(clt->sess.svc, &dev->close_task);
+	clt_svc_cancel(clt->sess.svc, &dev->given_up_task);
+	if (rnbd_dev_unsettled(dev))
+		clt->given_up_life = MAX(clt->given_up_life, atomic_load(&dev->given_up_life));
+	list_del(&dev->link);
+	range_lock_fini(&dev->ranges);
+	free(dev);
+	rnbd_clt_check_closed(clt);
+}
+
+/* What was promised to users of @dev when it was opened first must hold with @info: single blocks are
+ * written as a whole, and what needs no flush, or FUA instead, goes on to need none.  0 or
+ * -EMEDIUMTYPE. */
+static int dev_compare(const struct rnbd_dev *dev, const struct rnbd_dev_info *info)
+{
+	const struct rnbd_dev_info *was = &dev->info;
+	bool tell = atomic_load(&dev->state) == RNBD_DEV_OPEN;	/* the first time */
+	const char *lost = NULL;
+
+	if (info->writeback && !was->writeback)
+		lost = "with a write cache, which it did not have";
+	else if (info->writeback && !info->fua && was->fua)
+		lost = "without FUA";
+	if (!lost && info->logical_block_size <= was->logical_block_size)
+		return 0;
+	if (lost && tell)
+		log_err(dev->name, "export came back %s", lost);
+	else if (tell)
+		log_err(dev->name, "export came back with blocks of %u bytes instead of %u",
+			info->logical_block_size, was->logical_block_size);
+	return -EMEDIUMTYPE;
+}
+
+int rnbd_dev_opened(struct rnbd_dev *dev, struct rnbd_ctl *ctl, bool first)
+{
+	struct rnbd_dev_info info;
+	int r = ctl->op.status;
+	uint64_t size;
+
+	assert(r <= 0);
+	if (r == 0)
+		r = rnbd_open_rsp_decode(&ctl->rsp.open, sizeof(ctl->rsp.open), &info);
+	if (r < 0)
+		return r;
+	/* ORDER: the server has it open, CLOSE must find it, refused or not. */
+	atomic_store(&dev->id, info.device_id);
+	dev->open_life = dev->clt->sess.path.life;
+	r = first ? 0 : dev_compare(dev, &info);
+	if (r < 0)
+		return r;
+	size = info.nsectors * RNBD_SECTOR_SIZE;
+	if (first)
+		dev->info = info;
+	else if (size != atomic_load(&dev->size))
+		log_warn(dev->name, "export came back with %llu bytes instead of %llu",
+			 (unsigned long long)size, (unsigned long long)atomic_load(&dev->size));
+	atomic_store(&dev->size, size);
+	if (rnbd_dev_unsettled(dev))
+		return CLT_AGAIN;
+	atomic_store(&dev->state, RNBD_DEV_OPEN);
+	return 0;
+}
+
+static void open_first_end(struct rnbd_dev *dev, int status)
+{
+	opens_done(dev, status);
+	if (status < 0)
+		dev_free(dev);
+}
+
+static void open_first_settled(struct rnbd_dev *dev, int status)
+{
+	if (status == 0 || status == -ECONNABORTED)
+		rnbd_dev_pump(dev);
+	else
+		open_first_end(dev, status);
+}
+
+static void open_first_done(struct rnbd_ctl *ctl)
+{
+	struct rnbd_dev *dev = ctl->dev;
+	int r;
+
+	if (ctl->op.status == -ECONNABORTED && !clt_sess_expired(&dev->clt->sess)) {
+		rnbd_dev_pump(dev);		/* again, on the path that comes */
+		return;
+	}
+	r = rnbd_dev_opened(dev, ctl, true);
+	if (r == CLT_AGAIN)
+		rnbd_dev_settle(dev, open_first_settled);
+	else
+		open_first_end(dev, r);
+}
+
+void rnbd_dev_send_open(struct rnbd_dev *dev, enum rnbd_ctl_kind kind,
+			void (*done)(struct rnbd_ctl *ctl))
+{
+	rnbd_open_encode(&dev->ctl.msg.open, dev->name, dev->mode);
+	rnbd_ctl_send(&dev->ctl, sizeof(dev->ctl.msg.open), sizeof(dev->ctl.rsp.open), kind, done);
+}
+
+static void dev_close_task(struct clt_task *task)
+{
+	struct rnbd_dev *dev = container_of(task, struct rnbd_dev, close_task);
+
+	dev->refs -= atomic_exchange(&dev->dropped, 0);
+	if (dev->refs)
+		return;
+	atomic_store(&dev->state, RNBD_DEV_CLOSING);
+	rnbd_dev_pump(dev);
+}
+
+static struct rnbd_dev *dev_create(struct rnbd_clt *clt, const struct rnbd_open_req *req)
+{
+	struct rnbd_dev *dev;
+
+	dev = calloc(1, sizeof(*dev));
+	if (!dev)
+		return NULL;
+	dev->clt = clt;
+	snprintf(dev->name, sizeof(dev->name), "%s", req->name);
+	dev->mode = req->mode;
+	atomic_store(&dev->state, RNBD_DEV_OPENING);
+	range_lock_init(&dev->ranges);
+	rnbd_ctl_init(&dev->ctl, clt, dev);
+	clt_task_init(&dev->close_task, dev_close_task);
+	rnbd_reopen_init_dev(dev);
+	atomic_store(&dev->given_up_life, clt->given_up_life);
+	atomic_store(&dev->settled_life, 1);
+	list_init(&dev->opens);
+	list_add_tail(&clt->devs, &dev->link);
+	return dev;
+}
+
+static struct rnbd_dev *dev_find(struct rnbd_clt *clt, const char *name)
+{
+	struct rnbd_dev *dev;
+
+	list_for_each(dev, &clt->devs, link) {
+		if (!strcmp(dev->name, name))
+			return dev;
+	}
+	return NULL;
+}
+
+static void open_task(struct clt_task *task)
+{
+	struct rnbd_open_req *req = container_of(task, struct rnbd_open_req, task);
+	struct rnbd_clt *clt = req->clt;
+	struct rnbd_dev *dev = dev_find(clt, req->name);
+
+	req->dev = NULL;
+	req->status = 0;
+	if (strlen(req->name) >= RNBD_NAME_MAX)
+		req->status = -ENAMETOOLONG;
+	else if (clt->closing)
+		req->status = -ESHUTDOWN;
+	else if (!dev && !(dev = dev_create(clt, req)))
+		req->status = -ENOMEM;
+	if (req->status) {
+		req->done(req);
+		return;
+	}
+	list_add_tail(&dev->opens, &req->link);
+	switch (atomic_load(&dev->state)) {
+	case RNBD_DEV_OPEN:
+	case RNBD_DEV_LOST:
+	case RNBD_DEV_FAILED:
+		opens_done(dev, 0);
+		return;
+	case RNBD_DEV_OPENING:
+	case RNBD_DEV_CLOSING:
+		rnbd_dev_pump(dev);
+		return;
+	}
+}
+
+void rnbd_open_start(struct rnbd_clt *clt, struct rnbd_open_req *req)
+{
+	req->clt = clt;
+	clt_task_init(&req->task, open_task);
+	list_init(&req->link);
+	clt_svc_post(clt->sess.svc, &req->task);
+}
+
+/* ---- close ---- */
+
+void rnbd_close(struct rnbd_dev *dev)
+{
+	atomic_fetch_add(&dev->dropped, 1);
+	clt_svc_post(dev->clt->sess.svc, &dev->close_task);
+}
+
+static void dev_closed(struct rnbd_dev *dev)
+{
+	if (list_empty(&dev->opens)) {
+		dev_free(dev);
+		return;
+	}
+	/* Opened again while it was being closed: a new life for the same name. */
+	dev->mode = list_entry(dev->opens.next, struct rnbd_open_req, link)->mode;
+	atomic_store(&dev->write_seq, 0);
+	atomic_store(&dev->flushed_seq, 0);
+	atomic_store(&dev->lost_life, 0);
+	atomic_store(&dev->state, RNBD_DEV_OPENING);
+	rnbd_dev_pump(dev);
+}
+
+static void close_done(struct rnbd_ctl *ctl)
+{
+	if (ctl->op.status == 0)	/* the storage is done with it */
+		atomic_store(&ctl->dev->settled_life, ctl->life);
+	dev_closed(ctl->dev);
+}
+
+static void close_send(struct rnbd_dev *dev)
+{
+	if (dev->open_life != dev->clt->sess.path.life) {
+		dev_closed(dev);	/* as far as the server knows it, it is about to close it */
+		return;
+	}
+	rnbd_close_encode(&dev->ctl.msg.close, atomic_load(&dev->id));
+	rnbd_ctl_send(&dev->ctl, sizeof(dev->ctl.msg.close), 0, RNBD_CTL_BOUND, close_done);
+}
+
+void rnbd_dev_pump(struct rnbd_dev *dev)
+{
+	if (dev->ctl.busy)
+		return;
+	if (atomic_load(&dev->state) == RNBD_DEV_OPENING)
+		rnbd_dev_send_open(dev, RNBD_CTL_FREE, open_first_done);
+	else if (atomic_load(&dev->state) == RNBD_DEV_CLOSING)
+		close_send(dev);
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What follows each time a path comes up: session info, then the devices are opened again.
+ *
+ * Service thread.  A device that cannot be opened again is LOST: it is tried once a second, and fails
+ * IO when io_timeout is over.
+ *
+ * What is given up.  A write that was sent and fails with io_timeout may still be in the server's
+ * storage, where its buf_id orders it before nothing any more: a later write to the same place goes
+ * under another one.  So nothing is sent to its device before the server has said that its storage is
+ * done with all earlier requests.  That is what the answer to CLOSE says, with every server (protocol.md
+ * 8.6; those that have arrived and not begun are dropped with their path): the device is opened, closed
+ * and opened again.  As with any OPEN of a device that was closed, a failed sync is not told any more by
+ * the device itself, so the server's identity is asked for in between. */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "clock.h"
+#include "log.h"
+#include "rnbd-priv.h"
+
+#define REOPEN_MS 1000
+
+static void handshake_next(struct rnbd_clt *clt);
+
+/* ---- the handshake of a path ---- */
+
+/* Unflushed writes may be gone when the server's host is another one, or went through a reboot, or
+ * cannot be told apart from one that did. */
+static void identity_check(struct rnbd_clt *clt, const struct rnbd_ext *ext, bool first)
+{
+	bool same = clt->identified && ext->valid &&
+		    !memcmp(clt->boot_id, ext->boot_id, sizeof(clt->boot_id));
+	struct rnbd_dev *dev;
+
+	clt->identified = ext->valid;
+	memcpy(clt->boot_id, ext->boot_id, sizeof(clt->boot_id));
+	atomic_store(&clt->features, ext->valid ? ext->features : 0);
+	if (first || same)
+		return;
+	/* ORDER: boot_life before write_seq is read; rnbd_op_end() counts before it reads boot_life. */
+	atomic_store(&clt->boot_life, clt->sess.path.life);
+	list_for_each(dev, &clt->devs, link) {
+		if (atomic_load(&dev->write_seq) == atomic_load(&dev->flushed_seq))
+			continue;
+		if (atomic_exchange(&dev->lost_life, clt->sess.path.life))
+			continue;	/* told, and no flush since */
+		log_err(dev->name, "%s: writes that were not flushed may be lost",
+			ext->valid ? "the server's host was restarted" :
+				     "the server cannot tell whether its host was restarted");
+	}
+}
+
+static void greet(struct rnbd_ctl *ctl, enum rnbd_ctl_kind kind, void (*done)(struct rnbd_ctl *ctl))
+{
+	struct rnbd_sess_info info = {
+		.ver = RNBD_PROTO_VER_MAJOR,
+		.ext = { .valid = true, .features = RNBD_EXT_ALL },
+	};
+
+	rnbd_sess_info_encode(&ctl->msg.info, RNBD_MSG_SESS_INFO, &info);
+	rnbd_ctl_send(ctl, sizeof(ctl->msg.info), sizeof(ctl->rsp.info), kind, done);
+}
+
+/* The answer; 0 or -errno. */
+static int greeted(struct rnbd_ctl *ctl)
+{
+	struct rnbd_clt *clt = ctl->clt;
+	struct rnbd_sess_info info;
+	int r = ctl->op.status;
+
+	assert(r <= 0);
+	if (r == 0)
+		r = rnbd_sess_info_decode(&ctl->rsp.info, sizeof(ctl->rsp.info), &info);
+	if (r < 0)
+		return r;
+	identity_check(clt, &info.ext, !clt->greeted);
+	clt->greeted = true;
+	return 0;
+}
+
+/* ---- devices that are lost ---- */
+
+static void dev_lost(struct rnbd_dev *dev)
+{
+	dev->lost_since_ms = clock_now_ms();
+	atomic_store(&dev->state, RNBD_DEV_LOST);
+}
+
+/* Is the patience with a device that is LOST at its end?  Else when, at most @next_ms. */
+static uint64_t dev_expire(struct rnbd_dev *dev, uint64_t now, uint64_t next_ms)
+{
+	uint64_t timeout_ms = dev->clt->sess.io_timeout_ms;
+
+	if (atomic_load(&dev->state) != RNBD_DEV_LOST || timeout_ms == CLOCK_NEVER)
+		return next_ms;
+	if (now - dev->lost_since_ms < timeout_ms)
+		return MIN(next_ms, dev->lost_since_ms + timeout_ms);
+	log_err(dev->name, "not open for %llu ms: requests fail until it is",
+		(unsigned long long)(now - dev->lost_since_ms));
+	atomic_store(&dev->state, RNBD_DEV_FAILED);
+	clt_sess_wake_up_waiters(&dev->clt->sess);
+	return next_ms;
+}
+
+/* Have a look at devices that are LOST or FAILED as long as there are any.  Not told by answers: an
+ * OPEN may wait long for its own. */
+static void reopen_arm(struct rnbd_clt *clt)
+{
+	uint64_t now = clock_now_ms(), next_ms = now + REOPEN_MS;
+	struct rnbd_dev *dev;
+	bool any = false;
+
+	list_for_each(dev, &clt->devs, link) {
+		enum rnbd_dev_state state = atomic_load(&dev->state);
+
+		any |= state == RNBD_DEV_LOST || state == RNBD_DEV_FAILED;
+		next_ms = dev_expire(dev, now, next_ms);
+	}
+	if (any && !clt->closing)
+		clt_svc_timer_set(clt->sess.svc, &clt->reopen_timer, next_ms);
+}
+
+static bool dev_wants_reopen(const struct rnbd_dev *dev)
+{
+	enum rnbd_dev_state state = atomic_load(&dev->state);
+
+	return !dev->ctl.busy && (state == RNBD_DEV_LOST || state == RNBD_DEV_FAILED);
+}
+
+/* ---- settling ---- */
+
+static void settle_end(struct rnbd_dev *dev, int status)
+{
+	if (status == 0)
+		atomic_store(&dev->settled_life, dev->ctl.life);
+	dev->settled(dev, status);
+}
+
+static void settle_greeted(struct rnbd_ctl *ctl)
+{
+	settle_end(ctl->dev, ctl->op.status == -ECONNABORTED ? -ECONNABORTED : greeted(ctl));
+}
+
+static void settle_closed(struct rnbd_ctl *ctl)
+{
+	if (ctl->op.status == 0 && ctl->clt->identified)
+		greet(ctl, RNBD_CTL_BOUND, settle_greeted);
+	else
+		settle_end(ctl->dev, ctl->op.status);
+}
+
+void rnbd_dev_settle(struct rnbd_dev *dev, void (*settled)(struct rnbd_dev *dev, int status))
+{
+	dev->settled = settled;
+	dev->open_life = 0;
+	rnbd_close_encode(&dev->ctl.msg.close, atomic_load(&dev->id));
+	rnbd_ctl_send(&dev->ctl, sizeof(dev->ctl.msg.close), 0, RNBD_CTL_BOUND, settle_closed);
+}
+
+/* Given up at the moment when the device was opened again: too late for settling it, requests are in
+ * flight. */
+static void given_up_task(struct clt_task *task)
+{
+	struct rnbd_dev *dev = container_of(task, struct rnbd_dev, given_up_task);
+	struct clt_path *path = &dev->clt->sess.path;
+
+	if (rnbd_dev_unsettled(dev) && atomic_load(&dev->state) == RNBD_DEV_OPEN &&
+	    dev->open_life == path->life)
+		clt_path_fail(path, -ECONNABORTED, "%s: a request was given up after it was opened",
+			      dev->name);
+}
+
+void rnbd_reopen_init_dev(struct rnbd_dev *dev)
+{
+	clt_task_init(&dev->given_up_task, given_up_task);
+}
+
+/* ---- opening again ---- */
+
+static void reopen_done(struct rnbd_ctl *ctl);
+
+static void reopen_settled(struct rnbd_dev *dev, int status)
+{
+	if (atomic_load(&dev->state) == RNBD_DEV_CLOSING)
+		rnbd_dev_pump(dev);
+	else if (status == 0)
+		rnbd_dev_send_open(dev, RNBD_CTL_BOUND, reopen_done);
+	/* Else by the timer, or the handshake of the next path. */
+}
+
+/* An OPEN after the first, in the handshake or by the timer, was answered. */
+static void reopen_result(struct rnbd_ctl *ctl)
+{
+	struct rnbd_dev *dev = ctl->dev;
+	enum rnbd_dev_state state = atomic_load(&dev->state);
+	int r = ctl->op.status;
+
+	if (r != -ECONNABORTED)
+		r = rnbd_dev_opened(dev, ctl, false);
+	if (state == RNBD_DEV_CLOSING) {
+		atomic_store(&dev->state, RNBD_DEV_CLOSING);
+		rnbd_dev_pump(dev);
+		return;
+	}
+	if (r == 0 && state != RNBD_DEV_OPEN)
+		log_warn(dev->name, "open again");
+	if (r == 0 || r == -ECONNABORTED)
+		return;
+	if (r < 0 && state == RNBD_DEV_OPEN)
+		log_err(dev->name, "cannot be opened again: %s", strerror(-r));
+	if (state == RNBD_DEV_OPEN)
+		dev_lost(dev);
+	if (r == CLT_AGAIN) {
+		log_warn(dev->name, "waits until the server's storage is done with what was given up");
+		rnbd_dev_settle(dev, reopen_settled);
+	}
+	reopen_arm(dev->clt);
+}
+
+static void reopen_done(struct rnbd_ctl *ctl)
+{
+	struct rnbd_clt *clt = ctl->clt;
+
+	reopen_result(ctl);
+	clt_sess_wake_up_waiters(&clt->sess);
+}
+
+static void reopen_timer(struct clt_timer *timer)
+{
+	struct rnbd_clt *clt = container_of(timer, struct rnbd_clt, reopen_timer);
+	struct rnbd_dev *dev;
+
+	/* Without a path the handshake comes. */
+	list_for_each(dev, &clt->devs, link) {
+		if (clt_path_is_up(&clt->sess.path) && dev_wants_reopen(dev))
+			rnbd_dev_send_open(dev, RNBD_CTL_BOUND, reopen_done);
+	}
+	reopen_arm(clt);
+}
+
+static void handshake_open_done(struct rnbd_ctl *ctl)
+{
+	struct rnbd_clt *clt = ctl->clt;
+	bool lost = ctl->op.status == -ECONNABORTED;
+
+	clt->handshake = NULL;
+	reopen_result(ctl);
+	if (!lost)
+		handshake_next(clt);
+}
+
+/* Open the next device that this life of the path does not know yet. */
+static void handshake_next(struct rnbd_clt *clt)
+{
+	struct rnbd_dev *dev;
+
+	list_for_each(dev, &clt->devs, link) {
+		enum rnbd_dev_state state = atomic_load(&dev->state);
+
+		if (dev->ctl.busy || dev->tried_life == clt->sess.path.life ||
+		    state == RNBD_DEV_OPENING || state == RNBD_DEV_CLOSING)
+			continue;
+		dev->tried_life = clt->sess.path.life;
+		rnbd_dev_send_open(dev, RNBD_CTL_HANDSHAKE, handshake_open_done);
+		clt->handshake = &dev->ctl;
+		return;
+	}
+	clt_path_opened(&clt->sess.path);
+}
+
+static void sess_info_done(struct rnbd_ctl *ctl)
+{
+	struct rnbd_clt *clt = ctl->clt;
+	int r;
+
+	clt->handshake = NULL;
+	if (ctl->op.status == -ECONNABORTED)
+		return;
+	r = greeted(ctl);
+	if (r < 0)
+		clt_path_fail(&clt->sess.path, r, "SESS_INFO: %s", strerror(-r));
+	else
+		handshake_next(clt);
+}
+
+void rnbd_reopen_opening(struct clt_sess *sess, struct clt_path *path)
+{
+	struct rnbd_clt *clt = container_of(sess, struct rnbd_clt, sess);
+
+	clt->handshake = clt->greeting;
+	greet(clt->greeting, RNBD_CTL_HANDSHAKE, sess_info_done);
+}
+
+void rnbd_reopen_init(struct rnbd_clt *clt)
+{
+	clt_timer_init(&clt->reopen_timer, reopen_timer);
+}

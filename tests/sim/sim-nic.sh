@@ -1,0 +1,11 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# The simulation's programs over a device that is like RDMA ones: it sends from nothing that is not
+# registered and cannot give a region another range.
+# shellcheck disable=SC2086 # words
+set -e
+SIM_DEVICE=nic
+export SIM_DEVICE
+for test in ${SIM_NIC_TESTS-clt dev mem path peer random srv}; do
+	${VALGRIND_TESTS-} ./test-sim-$test
+done

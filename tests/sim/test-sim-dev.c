@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What becomes of a device, and of its requests, when the session comes back and the device does not,
+ * or not at once. */
+#include <errno.h>
+#include <string.h>
+
+#include "clock.h"
+#include "world.h"
+
+#define NIOS 40u
+
+static struct world *w;
+static struct world_client *c;
+static struct world_io *ios[NIOS];
+
+static bool is_open(void *arg)
+{
+	return world_client_opened(arg) <= 0;
+}
+
+static int wait_open(struct world_client *client, uint64_t ms)
+{
+	sim_run_until(is_open, client, ms);
+	return world_client_opened(client);
+}
+
+/* A server and a client with its device open. */
+static void start(uint32_t depth, uint64_t io_timeout_ms)
+{
+	struct world_server_conf sconf = world_server_defaults;
+	struct world_client_conf cconf = world_client_defaults;
+
+	sconf.queue_depth = depth;
+	cconf.io_timeout_ms = io_timeout_ms;
+	w = world_create(1);
+	world_server_start(w, &sconf);
+	c = world_client_start(w, &cconf);
+	CHECK(wait_open(c, 1000) == 0);
+	world_run_ms(w, 20);
+}
+
+/* More writes than there are permits; all permits are in flight. */
+static void start_writes(void)
+{
+	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, 1000);
+	for (unsigned i = 0; i < NIOS; i++)
+		ios[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096, (uint8_t)(i + 1), false);
+	world_run_ms(w, 10);
+	CHECK(sim_disk_held(world_disk(w)) > 0);
+}
+
+static void restart(uint32_t depth, const char *export_name)
+{
+	struct world_server_conf conf = world_server_defaults;
+
+	world_server_kill(w, SIM_KILL_PROCESS);
+	conf.queue_depth = depth;
+	conf.export_name = export_name;
+	world_server_start(w, &conf);
+}
+
+/* ---- requests hold all permits ---- */
+
+/* Without an answer to the OPEN nobody else would end them. */
+static void lost_for_good(uint32_t depth)
+{
+	start(depth, 5000);
+	start_writes();
+	restart(depth, "other");
+	for (unsigned i = 0; i < NIOS; i++)
+		CHECK(world_io_end(ios[i], 0, 7000) == -EIO);
+	/* From now on at once. */
+	CHECK(world_io_end(world_io_start(c, RNBD_OP_READ, 0, 512, 0, false), 0, 1) == -EIO);
+	/* And when it is there again, all is well. */
+	restart(depth, NULL);
+	world_run_ms(w, 8000);
+	CHECK(world_write(c, 0, 512, 1) == 0);
+	world_destroy(w);
+}
+
+static void test_lost_device_fails_its_requests(void)
+{
+	lost_for_good(16);
+	lost_for_good(2);
+	lost_for_good(1);
+}
+
+/* Somebody else has the device for a while. */
+static void open_again(uint32_t depth)
+{
+	struct world_client_conf conf = world_client_defaults;
+	struct world_client *c2;
+
+	start(depth, CLOCK_NEVER);
+	start_writes();
+	sim_drop("clt", "srv");
+	sim_cut("clt", "srv");
+	restart(depth, NULL);
+	conf.host = "clt2";
+	conf.name = "two";
+	c2 = world_client_start(w, &conf);
+	CHECK(wait_open(c2, 1000) == 0);
+	sim_heal("clt", "srv");
+	world_run_ms(w, 60000);
+	CHECK(world_traced(w, "cannot be opened again: Operation not permitted"));
+	for (unsigned i = 0; i < NIOS; i++)
+		CHECK(!ios[i]->done);
+	world_client_stop(w, c2);
+	for (unsigned i = 0; i < NIOS; i++)
+		CHECK(world_io_end(ios[i], 0, 8000) == 0);
+	CHECK(world_traced(w, "open again"));
+	world_destroy(w);
+}
+
+static void test_lost_device_is_opened_again(void)
+{
+	open_again(16);
+	open_again(2);
+	open_again(1);
+}
+
+static void opened(struct rnbd_open_req *req)
+{
+	if (!req->status)
+		rnbd_close(req->dev);
+	req->name = NULL;
+}
+
+static bool answered(void *arg)
+{
+	return !((struct rnbd_open_req *)arg)->name;
+}
+
+/* Other devices of the session are opened while requests for the lost one hold all permits. */
+static void open_another(uint32_t depth)
+{
+	struct rnbd_open_req req[3];
+
+	start(depth, CLOCK_NEVER);
+	start_writes();
+	restart(depth, "other");
+	world_run_ms(w, 10000);
+	for (unsigned i = 0; i < ARRAY_SIZE(req); i++) {
+		req[i] = (struct rnbd_open_req){
+			.name = i == 1 ? "other" : "nodisk",
+			.mode = RNBD_ACCESS_RW,
+			.done = opened,
+		};
+		rnbd_open_start(world_client_rnbd(c), &req[i]);
+	}
+	for (unsigned i = 0; i < ARRAY_SIZE(req); i++) {
+		CHECK(sim_run_until(answered, &req[i], 1000));
+		CHECK(req[i].status == (i == 1 ? 0 : -ENOENT));
+	}
+	restart(depth, NULL);
+	for (unsigned i = 0; i < NIOS; i++)
+		CHECK(world_io_end(ios[i], 0, 8000) == 0);
+	world_destroy(w);
+}
+
+static void test_other_devices_are_opened(void)
+{
+	open_another(16);
+	open_another(2);
+	open_another(1);
+}
+
+/* The peer comes back with a queue depth of 1, and with more again. */
+static void test_depth_shrinks_to_one(void)
+{
+	start(16, CLOCK_NEVER);
+	start_writes();
+	restart(1, NULL);
+	for (unsigned i = 0; i < NIOS; i++) {
+		int status = world_io_end(ios[i], 0, 5000);
+
+		CHECK(status == 0 || status == -EIO);
+	}
+	start_writes();
+	restart(16, NULL);
+	for (unsigned i = 0; i < NIOS; i++)
+		CHECK(world_io_end(ios[i], 0, 5000) == 0);
+	for (unsigned i = 0; i < NIOS; i++)
+		CHECK(world_read(c, i * 4096, 4096, (uint8_t)(i + 1)) == 0);
+	world_destroy(w);
+}
+
+/* ---- another device under the same name ---- */
+
+/* @dev comes back as @other, which it must not, then as it was. */
+static void comes_back(const struct world_server_conf *conf, const struct world_server_conf *other,
+		       const char *line)
+{
+	struct world_client_conf cconf = world_client_defaults;
+	struct world_io *io;
+
+	cconf.io_timeout_ms = 5000;
+	w = world_create(1);
+	world_server_start(w, conf);
+	c = world_client_start(w, &cconf);
+	CHECK(wait_open(c, 1000) == 0);
+	world_server_kill(w, SIM_KILL_PROCESS);
+	world_server_start(w, other);
+	io = world_io_start(c, RNBD_OP_WRITE, 0, 4096, 1, false);
+	CHECK(!line == (world_io_end(io, 0, 7000) == 0));
+	if (line)
+		CHECK(world_traced(w, line));
+	world_server_kill(w, SIM_KILL_PROCESS);
+	world_server_start(w, conf);
+	world_run_ms(w, 3000);
+	CHECK(world_write(c, 0, 4096, 1) == 0);
+	world_destroy(w);
+}
+
+static void test_comes_back_as_another(void)
+{
+	struct world_server_conf normal = world_server_defaults, big = normal, no_fua = normal;
+	struct world_server_conf through = normal;
+
+	big.block_size = 4096;
+	no_fua.no_fua = true;
+	through.write_through = true;
+	comes_back(&normal, &big, "disk0: export came back with blocks of 4096 bytes instead of 512");
+	comes_back(&normal, &no_fua, "disk0: export came back without FUA");
+	comes_back(&through, &normal, "disk0: export came back with a write cache");
+	/* These keep what was promised. */
+	comes_back(&normal, &through, NULL);
+	comes_back(&big, &big, NULL);
+}
+
+/* ---- sizes ---- */
+
+/* New requests are cut to the size that the server has now, not to what it had at first. */
+static void test_restart_with_smaller_requests(void)
+{
+	struct world_server_conf conf = world_server_defaults;
+
+	start(16, 60000);
+	CHECK(world_write(c, 0, 65536, 1) == 0);
+	world_server_kill(w, SIM_KILL_PROCESS);
+	conf.max_io_size = 8192;
+	world_server_start(w, &conf);
+	world_run_ms(w, 3000);
+	CHECK(world_write(c, 65536, 65536, 2) == 0);
+	CHECK(world_read(c, 0, 65536, 1) == 0);
+	CHECK(world_read(c, 65536, 65536, 2) == 0);
+	world_destroy(w);
+}
+
+/* Sectors and their number are of 512 bytes whatever the blocks. */
+static void test_sectors_of_a_disk_with_4k_blocks(void)
+{
+	struct world_server_conf conf = world_server_defaults;
+
+	conf.block_size = 4096;
+	w = world_create(1);
+	world_server_start(w, &conf);
+	c = world_client_start(w, NULL);
+	CHECK(wait_open(c, 1000) == 0);
+	CHECK(rnbd_dev_size(world_client_dev(c)) == WORLD_DISK_SIZE);
+	CHECK(world_write(c, 3 * 4096, 4096, 0x5a) == 0);
+	CHECK(sim_disk_content(world_disk(w))[3 * 4096 - 1] == 0);
+	CHECK(sim_disk_content(world_disk(w))[3 * 4096] == 0x5a);
+	CHECK(sim_disk_content(world_disk(w))[4 * 4096 - 1] == 0x5a);
+	CHECK(sim_disk_content(world_disk(w))[4 * 4096] == 0);
+	CHECK(world_write(c, WORLD_DISK_SIZE - 4096, 4096, 1) == 0);
+	world_destroy(w);
+}
+
+/* ---- a loss is told (design.md D13) ---- */
+
+/* A discard with FUA fails for it, too, but an error of a discard is easily ignored. */
+static void test_discard_does_not_stand_for_flush(void)
+{
+	start(16, CLOCK_NEVER);
+	CHECK(world_write(c, 0, 4096, 1) == 0);
+	world_server_kill(w, SIM_KILL_POWER);
+	sim_power_on("srv");
+	world_server_start(w, NULL);
+	for (unsigned i = 0; i < 2; i++)
+		CHECK(world_io_end(world_io_start(c, RNBD_OP_DISCARD, 8192, 4096, 0, true), 0,
+				   5000) == -EIO);
+	CHECK(world_flush(c) == -EIO);
+	CHECK(world_flush(c) == 0);
+	CHECK(world_io_end(world_io_start(c, RNBD_OP_DISCARD, 8192, 4096, 0, true), 0, 5000) == 0);
+	world_destroy(w);
+}
+
+/* ---- a write is given up and still in the storage ---- */
+
+enum between {
+	NOTHING,
+	REOPEN,			/* the device is closed while its server is away, and opened later */
+};
+
+/* Give up a write, come back, write again, and only then let the storage go on. */
+static void given_up(enum between between)
+{
+	struct world_io *io, *other;
+	struct sim_disk *d;
+
+	start(16, 200);
+	d = world_disk(w);
+	sim_disk_hold(d, RNBD_OP_WRITE, SIM_HOLD_BEFORE, 1);
+	io = world_io_start(c, RNBD_OP_WRITE, 0, 4096, 0xAA, false);
+	world_run_ms(w, 10);
+	CHECK(sim_disk_held(d) == 1);
+	sim_drop("clt", "srv");
+	sim_cut("clt", "srv");
+	CHECK(world_io_end(io, 0, 1000) == -EIO);
+	if (between == REOPEN) {
+		rnbd_close(world_client_dev(c));
+		world_run_ms(w, 10);
+	}
+	sim_heal("clt", "srv");
+	world_run_ms(w, 5000);
+	if (between == REOPEN)
+		world_client_open(c, RNBD_ACCESS_RW);
+	/* It waits for the storage, but not for ever. */
+	world_run_ms(w, 15000);
+	if (between == NOTHING)
+		CHECK(world_write(c, 0, 4096, 0xBB) == -EIO);
+	else
+		CHECK(world_client_opened(c) == 1);
+	sim_disk_release(d);
+	CHECK(wait_open(c, 10000) == 0);
+	world_run_ms(w, 1000);
+	other = world_io_start(c, RNBD_OP_READ, 65536, 4096, 0, false);
+	CHECK(world_write(c, 0, 4096, 0xBB) == 0);
+	CHECK(world_flush(c) == 0);
+	CHECK(world_io_end(other, 0, 1000) == 0);
+	world_run_ms(w, 1000);
+	CHECK(world_read(c, 0, 4096, 0xBB) == 0);
+	world_destroy(w);
+}
+
+static void test_given_up(void)
+{
+	given_up(NOTHING);
+}
+
+static void test_given_up_and_opened_again(void)
+{
+	given_up(REOPEN);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct sim_test tests[] = {
+		{ "lost-device-fails-its-requests", test_lost_device_fails_its_requests },
+		{ "lost-device-is-opened-again", test_lost_device_is_opened_again },
+		{ "other-devices-are-opened", test_other_devices_are_opened },
+		{ "depth-shrinks-to-one", test_depth_shrinks_to_one },
+		{ "comes-back-as-another", test_comes_back_as_another },
+		{ "p06-restart-with-smaller-requests", test_restart_with_smaller_requests },
+		{ "p23-sectors-of-a-disk-with-4k-blocks", test_sectors_of_a_disk_with_4k_blocks },
+		{ "discard-does-not-stand-for-flush", test_discard_does_not_stand_for_flush },
+		{ "given-up", test_given_up },
+		{ "given-up-and-opened-again", test_given_up_and_opened_again },
+	};
+
+	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a client does with a device that reaches registered memory alone, and with one whose queues are
+ * short (clt-mem.h). */
+#include "world.h"
+
+static struct world *w;
+static struct world_client *c;
+
+static bool is_open(void *arg)
+{
+	return world_client_opened(arg) <= 0;
+}
+
+static void start(uint32_t depth, uint32_t max_io)
+{
+	struct world_server_conf conf = world_server_defaults;
+
+	conf.queue_depth = depth;
+	conf.max_io_size = max_io;
+	w = world_create(1);
+	world_server_start(w, &conf);
+	c = world_client_start(w, NULL);
+	CHECK(sim_run_until(is_open, c, 1000));
+	CHECK(world_client_opened(c) == 0);
+}
+
+static struct clt_sess *sess(void)
+{
+	return &world_client_rnbd(c)->sess;
+}
+
+/* @n writes and then reads at once, each of its own. */
+static void many(unsigned n)
+{
+	struct world_io *ios[256];
+
+	CHECK(n <= ARRAY_SIZE(ios));
+	for (unsigned i = 0; i < n; i++)
+		ios[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096, (uint8_t)(i + 1), false);
+	for (unsigned i = 0; i < n; i++)
+		CHECK(world_io_end(ios[i], 0, 5000) == 0);
+	for (unsigned i = 0; i < n; i++)
+		ios[i] = world_io_start(c, RNBD_OP_READ, i * 4096, 4096, 0, false);
+	for (unsigned i = 0; i < n; i++)
+		CHECK(world_io_end(ios[i], (uint8_t)(i + 1), 5000) == 0);
+}
+
+/* Locked memory is dear: 128 slots, however many the server has. */
+static void test_arena_of_128_slots(void)
+{
+	start(512, 8192);
+	CHECK(sess()->slots.n == CLT_ARENA_SLOTS && sess()->arena.n == CLT_ARENA_SLOTS + 1);
+	CHECK(sess()->arena.room == 8192);
+	many(250);
+	world_destroy(w);
+}
+
+/* A key opens one slot, and all of it: the next slot is not a byte further. */
+static void test_region_of_a_slot(void)
+{
+	start(16, 8192);
+	for (unsigned i = 0; i <= sess()->slots.n; i++) {
+		const struct ibv_mr *mr = sess()->path.mrs[i];
+
+		CHECK(mr->addr == sess()->arena.mem + i * sess()->arena.room);
+		CHECK(mr->length == sess()->arena.room);
+	}
+	world_destroy(w);
+}
+
+/* Each attempt registers anew, and a path that is down holds no region: the next one may find another
+ * device, and the server that is gone keeps no key. */
+static void test_regions_are_of_one_attempt(void)
+{
+	struct world_io *io;
+
+	start(16, 65536);
+	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, 1);
+	io = world_io_start(c, RNBD_OP_WRITE, 0, 65536 * 3, 0x11, false);
+	world_run_ms(w, 5);
+	world_server_kill(w, SIM_KILL_PROCESS);
+	world_run_ms(w, 50);
+	CHECK(!sess()->path.mrs && !sess()->path.pd && !sess()->path.slots_mr);
+	world_server_start(w, NULL);
+	CHECK(world_io_end(io, 0, 5000) == 0);
+	CHECK(world_read(c, 0, 65536 * 3, 0x11) == 0);
+	world_destroy(w);
+}
+
+/* A server that came back with larger requests gets none that the arena has no room for. */
+static void test_larger_io_after_a_restart(void)
+{
+	start(16, 8192);
+	world_server_kill(w, SIM_KILL_PROCESS);
+	world_server_start(w, NULL);
+	CHECK(world_write(c, 0, 65536 * 4, 0x21) == 0);
+	CHECK(world_read(c, 0, 65536 * 4, 0x21) == 0);
+	CHECK(atomic_load(&sess()->max_io_size) == 8192);
+	world_destroy(w);
+}
+
+/* Short queues mean fewer requests in flight and no failure; with any kind of memory. */
+static void test_short_queues(void)
+{
+	static const uint32_t sizes[] = { 8, 33, 200 };
+
+	for (unsigned i = 0; i < ARRAY_SIZE(sizes); i++) {
+		sim_offer_qp_wr(sizes[i]);
+		start(512, 4096);
+		CHECK(sess()->slots.n <= sizes[i] / 2);
+		many(250);
+		CHECK(!world_traced(w, "lost"));
+		world_destroy(w);
+	}
+	sim_offer_qp_wr(0);
+}
+
+static void test_short_queues_of_a_kind_device(void)
+{
+	bool dma = sim_offer_local_dma_lkey(true), rereg = sim_offer_rereg(true);
+
+	test_short_queues();
+	sim_offer_local_dma_lkey(dma);
+	sim_offer_rereg(rereg);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct sim_test tests[] = {
+		{ "arena-of-128-slots", test_arena_of_128_slots },
+		{ "region-of-a-slot", test_region_of_a_slot },
+		{ "regions-are-of-one-attempt", test_regions_are_of_one_attempt },
+		{ "larger-io-after-a-restart", test_larger_io_after_a_restart },
+		{ "short-queues", test_short_queues },
+		{ "short-queues-of-a-kind-device", test_short_queues_of_a_kind_device },
+	};
+
+	sim_offer_local_dma_lkey(false);
+	sim_offer_rereg(false);
+	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
+}

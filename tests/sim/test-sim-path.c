@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A path that comes up and is lost at once, again and again. */
+#include <errno.h>
+#include <string.h>
+
+#include "trace.h"
+#include "world.h"
+
+static struct world *w;
+static struct world_client *c;
+
+static bool is_open(void *arg)
+{
+	return world_client_opened(arg) <= 0;
+}
+
+static bool is_up(void *arg)
+{
+	return clt_path_is_up(&world_client_rnbd(arg)->sess.path);
+}
+
+static void start(uint64_t io_timeout_ms)
+{
+	struct world_client_conf conf = world_client_defaults;
+
+	conf.io_timeout_ms = io_timeout_ms;
+	w = world_create(1);
+	world_server_start(w, NULL);
+	c = world_client_start(w, &conf);
+	CHECK(sim_run_until(is_open, c, 1000) && world_client_opened(c) == 0);
+	world_run_ms(w, 20);
+	world_forget(w);
+}
+
+/* Cut it each time it is up, for @ms; returns how often. */
+static unsigned flap(uint64_t ms)
+{
+	uint64_t end_us = sim_now_us() + ms * 1000;
+	unsigned n = 0;
+
+	while (sim_now_us() < end_us) {
+		if (!sim_run_until(is_up, c, 10000))
+			break;
+		sim_cut("clt", "srv");
+		world_run_ms(w, 1);
+		n++;
+	}
+	return n;
+}
+
+static unsigned lines(const char *text)
+{
+	const char *s = trace_text();
+	unsigned n = 0;
+
+	while ((s = strstr(s, text))) {
+		s += strlen(text);
+		n++;
+	}
+	return n;
+}
+
+/* It is tried less and less often, and the log is not flooded. */
+static void test_backs_off(void)
+{
+	unsigned n;
+
+	start(60000);
+	n = flap(120000);
+	CHECK(n >= 20 && n <= 50);
+	CHECK(lines(" lost: ") >= 1 && lines(" lost: ") <= 3);
+	CHECK(lines(" connected again after ") <= 3);
+	/* Once it is steady all of that begins anew. */
+	world_run_ms(w, 20000);
+	world_forget(w);
+	sim_cut("clt", "srv");
+	world_run_ms(w, 100);
+	CHECK(is_up(c) && lines(" lost: ") == 1 && lines(" connected again after ") == 1);
+	world_destroy(w);
+}
+
+/* Requests do not wait for ever for a path that nothing comes over. */
+static void test_gives_no_new_time(void)
+{
+	struct world_io *io;
+	uint64_t us;
+
+	start(8000);
+	sim_disk_hold(world_disk(w), RNBD_OP_READ, SIM_HOLD_BEFORE, 1000);
+	io = world_io_start(c, RNBD_OP_READ, 0, 4096, 0, false);
+	world_run_ms(w, 10);
+	us = sim_now_us();
+	flap(30000);
+	CHECK(io->done && io->done_us - us >= 7990000 && io->done_us - us < 15000000);
+	CHECK(world_io_end(io, 0, 1) == -EIO);
+	world_destroy(w);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct sim_test tests[] = {
+		{ "backs-off", test_backs_off },
+		{ "gives-no-new-time", test_gives_no_new_time },
+	};
+
+	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
+}

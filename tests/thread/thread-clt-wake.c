@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The moments in which the thread that polls a connection could go to sleep and miss something.
+ *
+ * The provider of fake-fab.h with a stage in front: the second connection can keep requests back (a
+ * slow link), be a full socket, and let an answer overtake the send completion of its request; and
+ * it knows when the leader has armed and does not sleep yet.  One thread, the leader, has a
+ * read in flight that is kept back; another one does what the leader must notice.  A missed wake-up
+ * is a program that hangs, which an alarm makes a failure. */
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "fab-provider.h"
+#include "fake-fab.h"
+#include "log.h"
+#include "rnbd-clt.h"
+#include "thread.h"
+
+#define HANG_S 60
+#define HELD_MAX 4
+
+static struct clt_svc *svc;
+static struct rnbd_clt clt;
+static struct rnbd_dev *dev;
+
+static const struct fab_provider *fake;
+static struct fab_provider staged;
+
+static struct {
+	pthread_mutex_t lock;			/* held[] */
+	struct {
+		struct ibv_send_wr wr;
+		struct ibv_sge sge[2];
+	} held[HELD_MAX];
+	unsigned nheld;
+	atomic_bool hold;			/* keep back what is posted */
+	atomic_bool fill;			/* what is kept back fills the socket, too */
+	atomic_bool blocked;			/* the socket is full */
+	atomic_int armed;			/* as tcp_tx.armed */
+	short events;				/* poller: what the last arm answered */
+	atomic_bool overtake;			/* WRITEs complete after on_write() */
+	atomic_bool done;			/* such a completion waits to be polled */
+	uint64_t done_id;
+	atomic_uint answers;			/* completions of receives that were polled */
+	void (*on_write)(struct clt_con *con);
+	_Atomic(void (*)(struct clt_con *con)) on_arm;	/* the leader armed; it goes to sleep next */
+	atomic_bool on_stage;			/* on_arm() runs */
+	atomic_bool role_freed;
+} st = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+#define wait_until(cond)                                                                           \
+	do {                                                                                       \
+		while (!(cond))                                                                    \
+			sched_yield();                                                             \
+	} while (0)
+
+static struct clt_con *io_con(void)
+{
+	return &clt.sess.path.cons[1];
+}
+
+static bool on_stage(const struct fab_conn *conn)
+{
+	return ((struct clt_con *)fab_conn_context(conn))->cid == 1;
+}
+
+/* ---- the stage ---- */
+
+static void keep_back(const struct ibv_send_wr *wr)
+{
+	pthread_mutex_lock(&st.lock);
+	for (; wr; wr = wr->next) {
+		struct ibv_sge *sge = st.held[st.nheld].sge;
+
+		check(st.nheld < HELD_MAX && wr->num_sge <= 2);
+		st.held[st.nheld].wr = *wr;
+		st.held[st.nheld].wr.next = NULL;
+		st.held[st.nheld++].wr.sg_list = sge;
+		memcpy(sge, wr->sg_list, (size_t)wr->num_sge * sizeof(*sge));
+	}
+	pthread_mutex_unlock(&st.lock);
+}
+
+static void let_go(struct fab_conn *conn)
+{
+	pthread_mutex_lock(&st.lock);
+	atomic_store(&st.hold, false);
+	atomic_store(&st.blocked, false);
+	for (unsigned i = 0; i < st.nheld; i++)
+		check(!fake->post_send(conn, &st.held[i].wr));
+	st.nheld = 0;
+	pthread_mutex_unlock(&st.lock);
+}
+
+static int staged_post_send(struct fab_conn *conn, const struct ibv_send_wr *wr)
+{
+	struct ibv_send_wr copy = *wr;
+	int r;
+
+	if (!on_stage(conn))
+		return fake->post_send(conn, wr);
+	if (atomic_load(&st.overtake) && (wr->send_flags & IBV_SEND_SIGNALED)) {
+		check(!wr->next);
+		copy.send_flags = 0;
+		r = fake->post_send(conn, &copy);
+		st.on_write(fab_conn_context(conn));
+		st.done_id = wr->wr_id;
+		atomic_store(&st.done, true);
+		return r;
+	}
+	if (!atomic_load(&st.hold))
+		return fake->post_send(conn, wr);
+	keep_back(wr);
+	if (atomic_load(&st.fill))
+		atomic_store(&st.blocked, true);
+	return 0;
+}
+
+static int staged_poll(struct fab_conn *conn, struct ibv_wc *wc, int n)
+{
+	int got = 0, r;
+
+	if (!on_stage(conn))
+		return fake->poll(conn, wc, n);
+	atomic_store(&st.armed, 0);
+	if (atomic_load(&st.blocked) && (st.events & POLLOUT))
+		let_go(conn);
+	if (atomic_exchange(&st.done, false))
+		wc[got++] = (struct ibv_wc){ .wr_id = st.done_id, .opcode = IBV_WC_RDMA_WRITE };
+	r = fake->poll(conn, wc + got, n - got);
+	if (r < 0)
+		return got ? got : r;
+	atomic_fetch_add(&st.answers, (unsigned)r);
+	return got + r;
+}
+
+static int staged_arm(struct fab_conn *conn, short *events)
+{
+	void (*on_arm)(struct clt_con *con) = NULL;
+
+	if (fake->arm(conn, events))
+		return 1;
+	if (!on_stage(conn))
+		return 0;
+	*events = POLLIN | (atomic_load(&st.blocked) ? POLLOUT : 0);
+	st.events = *events;
+	atomic_store(&st.armed, *events);
+	if (atomic_load(&st.done))
+		return 1;
+	/* Once, and by a leader: the service loop arms, too, when it drains. */
+	if (clt_path_is_up(&clt.sess.path))
+		on_arm = atomic_exchange(&st.on_arm, NULL);
+	if (on_arm)
+		on_arm(fab_conn_context(conn));
+	return 0;
+}
+
+static int staged_need_rearm(const struct fab_conn *conn)
+{
+	int armed = on_stage(conn) ? atomic_load(&st.armed) : 0, need = 0;
+
+	if (armed && atomic_load(&st.blocked) && !(armed & POLLOUT))
+		need |= FAB_REARM_EVENTS;
+	if (armed && atomic_load(&st.done))
+		need |= FAB_REARM_DONE;
+	return need;
+}
+
+static void staged_disconnect(struct fab_conn *conn, const char *cause)
+{
+	if (on_stage(conn)) {
+		pthread_mutex_lock(&st.lock);
+		atomic_store(&st.hold, false);
+		st.nheld = 0;		/* reads: not signaled, so they leave no completion */
+		pthread_mutex_unlock(&st.lock);
+	}
+	fake->disconnect(conn, cause);
+}
+
+static int staged_cm_create(struct fab_cm **cm)
+{
+	check(!fake->cm_create(cm));
+	(*cm)->ops = &staged;
+	return 0;
+}
+
+static int staged_conn_create(struct fab_cm *cm, struct fab_conn **conn)
+{
+	check(!fake->conn_create(cm, conn));
+	(*conn)->ops = &staged;
+	return 0;
+}
+
+static void stage_build(void)
+{
+	fake = fab_provider_find("fake");
+	staged = *fake;
+	staged.name = "staged";
+	staged.cm_create = staged_cm_create;
+	staged.conn_create = staged_conn_create;
+	staged.post_send = staged_post_send;
+	staged.poll = staged_poll;
+	staged.arm = staged_arm;
+	staged.need_rearm = staged_need_rearm;
+	staged.disconnect = staged_disconnect;
+}
+
+/* ---- the leader and what it waits for ---- */
+
+static void *read_block(void *arg)
+{
+	uint8_t buf[512];
+
+	check(!rnbd_read(dev, buf, sizeof(buf), 0));
+	return NULL;
+}
+
+static pthread_t leader_start(void (*on_arm)(struct clt_con *con))
+{
+	pthread_t thread;
+
+	atomic_store(&st.on_stage, false);
+	atomic_store(&st.on_arm, on_arm);
+	atomic_store(&st.hold, true);
+	check(!pthread_create(&thread, NULL, read_block, NULL));
+	return thread;
+}
+
+static bool leader_sleeps(struct clt_con *con)
+{
+	return atomic_load(&con->wait.asleep) == 1;
+}
+
+/* The other thread has posted, told the leader what it had to tell, and waits. */
+static bool has_follower(struct clt_con *con)
+{
+	bool has;
+
+	pthread_mutex_lock(&con->wait.lock);
+	has = con->wait.nfollowers > 0;
+	pthread_mutex_unlock(&con->wait.lock);
+	return has;
+}
+
+static void arm_until_followed(struct clt_con *con)
+{
+	atomic_store(&st.on_stage, true);
+	wait_until(has_follower(con));
+}
+
+/* ---- the socket gets full after the leader has armed ---- */
+
+static void full_socket(bool asleep)
+{
+	pthread_t leader = leader_start(asleep ? NULL : arm_until_followed);
+
+	wait_until(asleep ? leader_sleeps(io_con()) : atomic_load(&st.on_stage));
+	atomic_store(&st.fill, true);
+	read_block(NULL);
+	check(!pthread_join(leader, NULL));
+	atomic_store(&st.fill, false);
+}
+
+/* ---- an answer overtakes the send completion ---- */
+
+static void arm_after_answer(struct clt_con *con)
+{
+	if (atomic_load(&st.answers))
+		arm_until_followed(con);
+	else
+		atomic_store(&st.on_arm, arm_after_answer);
+}
+
+static void until_leader_sleeps(struct clt_con *con)
+{
+	wait_until(atomic_load(&st.answers) && leader_sleeps(con));
+}
+
+static void until_leader_armed(struct clt_con *con)
+{
+	wait_until(atomic_load(&st.on_stage));
+}
+
+static void overtaken(bool asleep)
+{
+	static const uint8_t buf[16384] = { 1 };
+	pthread_t leader;
+
+	atomic_store(&st.answers, 0);
+	leader = leader_start(asleep ? NULL : arm_after_answer);
+	wait_until(leader_sleeps(io_con()));
+	st.on_write = asleep ? until_leader_sleeps : until_leader_armed;
+	atomic_store(&st.overtake, true);
+	check(!rnbd_write(dev, buf, sizeof(buf), 4096, false));
+	atomic_store(&st.overtake, false);
+	let_go(io_con()->fab);
+	check(!pthread_join(leader, NULL));
+}
+
+/* ---- the service loop wants the role ---- */
+
+void __real_clt_path_role_free(struct clt_con *con);
+void __wrap_clt_path_role_free(struct clt_con *con);
+
+/* Called by the leader.  While it is on its way to the service loop, that must not get the role by
+ * other means: it would close the session and end, and the message be for nobody. */
+void __wrap_clt_path_role_free(struct clt_con *con)
+{
+	__real_clt_path_role_free(con);
+	check(pthread_mutex_trylock(&con->wait.lock) == EBUSY);
+	atomic_store(&st.role_freed, true);
+}
+
+static bool service_wants(struct clt_con *con)
+{
+	bool wants;
+
+	pthread_mutex_lock(&con->wait.lock);
+	wants = con->wait.svc_wants;
+	pthread_mutex_unlock(&con->wait.lock);
+	return wants;
+}
+
+static void arm_until_wanted(struct clt_con *con)
+{
+	fab_disconnect(con->path->cons[0].fab);
+	wait_until(service_wants(con));
+}
+
+static void role_to_service(void)
+{
+	pthread_t leader = leader_start(arm_until_wanted);
+
+	check(!pthread_join(leader, NULL));
+	check(atomic_load(&st.role_freed));
+}
+
+/* ---- */
+
+static void quiet(enum log_level level, const char *line)
+{
+}
+
+static const char *volatile scene = "setup";
+
+static void hang(int sig)
+{
+	static const char text[] = ": somebody sleeps for ever\n";
+	bool told = write(STDERR_FILENO, scene, strlen(scene)) > 0 &&
+		    write(STDERR_FILENO, text, sizeof(text) - 1) > 0;
+
+	_exit(told ? 1 : 2);
+}
+
+int main(void)
+{
+	struct fake_conf fake_conf = { .queue_depth = 8, .max_io_size = 16384, .disk_size = 1 << 20 };
+	struct clt_sess_conf conf = { .name = "test", .connections = 1,
+				      .io_timeout_ms = CLOCK_NEVER };
+
+	signal(SIGALRM, hang);
+	alarm(HANG_S);
+	log_init(quiet, LOG_LEVEL_ERROR);
+	fake_start(&fake_conf);
+	stage_build();
+	fake_addr(&conf.dst);
+	conf.dst.provider = &staged;
+	check(!clt_svc_create(&svc));
+	check(!rnbd_clt_init(&clt, svc, &conf));
+	check(!rnbd_clt_wait_up(&clt));
+	check(!rnbd_open(&clt, "disk", RNBD_ACCESS_RW, &dev));
+
+	scene = "socket full while the leader sleeps";
+	full_socket(true);
+	scene = "socket full before the leader sleeps";
+	full_socket(false);
+	scene = "send completion overtaken while the leader sleeps";
+	overtaken(true);
+	scene = "send completion overtaken before the leader sleeps";
+	overtaken(false);
+	scene = "role given to the service loop";
+	role_to_service();
+
+	scene = "end";
+	rnbd_close(dev);
+	rnbd_clt_close(&clt);
+	clt_svc_destroy(svc);
+	rnbd_clt_fini(&clt);
+	fake_stop();
+	return 0;
+}
