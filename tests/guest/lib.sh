@@ -1,0 +1,151 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: BSD-3-Clause
+# For tests that run in a guest (see run-tests.sh), on top of tests/functions.sh:
+#
+#	# guest: kernel=6.12 timeout=60
+#	. ./tests/functions.sh
+#	. "$top_srcdir/tests/guest/lib.sh"
+#
+# Modules that a test has loaded are unloaded after it.
+
+[ -d /run/guest ] || fail "this runs in a guest only: make check-guest GUEST_TESTS=tests/guest/${0##*/}"
+
+# Addresses of the guest itself on its first interface.
+# shellcheck disable=SC2034 # used by the tests
+ip4=10.1.0.$GUEST_ID ip6=fd00:1::$GUEST_ID
+
+# ---- the kernel's client ----
+
+rnbd_ctl=/sys/devices/virtual/rnbd-client/ctl/map_device
+rnbd_ip=$ip4
+rtrs_sysfs=/sys/devices/virtual/rtrs-client
+
+# rnbd_map SESSION EXPORT [KEY=VALUE...]: map it from rdma://$rnbd_ip:1234 and set dev.  Fails when the client
+# does; one that hangs is killed by the test's limit, so that the kernel shows where it hangs.
+rnbd_map() {
+	local session=$1 export=$2 before name
+
+	shift 2
+	before=$(cd /sys/block && echo rnbd*)
+	echo "map $export in session $session $*"
+	echo "sessname=$session path=ip:$rnbd_ip@ip:$rnbd_ip device_path=$export $*" >$rnbd_ctl || return 1
+	dev=
+	for name in $(cd /sys/block && echo rnbd*); do
+		case " $before " in *" $name "*) ;; *) dev=/dev/$name ;; esac
+	done
+	[ -b "$dev" ] || fail "no device came of the map of $export"
+}
+
+# rnbd_unmap DEVICE [force]
+rnbd_unmap() {
+	echo "${2-normal}" >"/sys/block/${1#/dev/}/rnbd/unmap_device" || return 1
+	wait_until "the end of $1" test ! -e "/sys/block/${1#/dev/}"
+}
+
+rnbd_state() {
+	[ "$(cat "/sys/block/${1#/dev/}/rnbd/state")" = "$2" ]
+}
+
+# rnbd_path SESSION: the sysfs directory of its only path.
+rnbd_path() {
+	echo "$rtrs_sysfs/$1/paths/"*@*
+}
+
+rnbd_connected() {
+	[ "$(cat "$(rnbd_path "$1")/state")" = connected ]
+}
+
+# tenths COMMAND...: how long it takes, whatever becomes of it, in tenths.
+tenths() {
+	local begin=${EPOCHREALTIME/./}
+
+	"$@" >&2 || true
+	echo $(((${EPOCHREALTIME/./} - begin) / 100000))
+}
+
+# load_until FILE URI: sixteen writes at a time all over the first 32 MiB, read back and compared, until
+# FILE exists.  An error or other data ends it with another status than 0.  FILE.turns counts.
+load_until() {
+	echo 0 >"$1.turns"
+	STOP=$1 nbdsh -u "$2" -c - <<'END'
+import os, random
+stop, turns = os.environ["STOP"], 0
+area, most = 32 << 20, 64 << 10
+while not os.path.exists(stop):
+    parts = []
+    for k in range(16):
+        n = random.randint(1, most // 512) * 512
+        off = k * (area // 16) + random.randrange((area // 16 - n) // 512) * 512
+        parts.append((off, os.urandom(n)))
+    for what in "write", "read":
+        jobs = []
+        for off, data in parts:
+            buf = nbd.Buffer.from_bytearray(bytearray(data)) if what == "write" else nbd.Buffer(len(data))
+            call = h.aio_pwrite if what == "write" else h.aio_pread
+            jobs.append((call(buf, off), buf, off, data))
+        flying = [job[0] for job in jobs]
+        while flying := [cookie for cookie in flying if not h.aio_command_completed(cookie)]:
+            h.poll(-1)
+        for _, buf, off, data in jobs:
+            assert buf.to_bytearray() == data, "%s at %d of %d" % (what, off, len(data))
+    turns += 1
+    with open(stop + ".turns", "w") as f:
+        f.write(str(turns))
+END
+}
+
+# nbd_gateway unix|tcp KEY=VALUE...: start nbdkit with the plugin; sets nbdkit_pid, and nbd_where for
+# nbd_attach.
+nbd_gateway() {
+	local way=$1
+
+	shift
+	case $way in
+	unix)
+		start_nbdkit "$@"
+		nbd_where=(-unix "$sock")
+		;;
+	tcp)
+		# No port is taken in a guest of our own.
+		rm -f "$tmp/tcp.pid"
+		nbdkit -f -t 32 -i 127.0.0.1 -p 10809 -P "$tmp/tcp.pid" "$RTRS_PLUGIN" "$@" \
+			</dev/null >>"$tmp/nbdkit-tcp.log" 2>&1 &
+		nbdkit_pid=$!
+		cleanup_fn stop_process "$nbdkit_pid"
+		wait_until "nbdkit" nbdkit_ready_or_ended "$nbdkit_pid" "$tmp/tcp.pid"
+		[ -s "$tmp/tcp.pid" ] || fail "nbdkit did not start"
+		nbd_where=(127.0.0.1 10809)
+		;;
+	esac
+}
+
+# nbd_attach [NBD-CLIENT-OPTION...]: the gateway becomes /dev/nbd0.
+nbd_attach() {
+	[ -b /dev/nbd0 ] || modprobe nbd nbds_max=1
+	nbd-client "${nbd_where[@]}" /dev/nbd0 "$@"
+	wait_until "/dev/nbd0" nbd_attached
+	cleanup_fn nbd_detach
+}
+
+nbd_attached() {
+	[ -e /sys/block/nbd0/pid ] && [ "$(cat /sys/block/nbd0/size)" -gt 0 ]
+}
+
+nbd_detach() {
+	nbd_attached || return 0
+	nbd-client -d /dev/nbd0
+	wait_until "the end of /dev/nbd0" nbd_detached
+}
+
+nbd_detached() {
+	[ ! -e /sys/block/nbd0/pid ]
+}
+
+# load_goes_on WHAT FILE: until two turns more have ended, so that one was begun since.
+load_goes_on() {
+	wait_until "$1" turns_above "$2" $(($(cat "$2.turns") + 1))
+}
+
+turns_above() {
+	[ "$(cat "$1.turns")" -gt "$2" ]
+}

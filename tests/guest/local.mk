@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Tests that need a kernel of their own: make check-guest runs them in QEMU guests.
+GUEST_TESTS = \
+	%D%/test-fabric.sh \
+	%D%/test-hostile-rdma.sh \
+	%D%/test-kernel-client.sh \
+	%D%/test-kernel-client-faults.sh \
+	%D%/test-p28-p31-kernel-client.sh \
+	%D%/test-plugin-kernel.sh \
+	%D%/test-plugin-rdma.sh \
+	%D%/test-listen-rdma.sh \
+	%D%/test-nbd-device.sh \
+	%D%/test-nbd-fs.sh \
+	%D%/test-rack.sh \
+	%D%/test-run.sh \
+	$(NULL)
+
+EXTRA_DIST += \
+	$(GUEST_TESTS) \
+	%D%/agent.sh \
+	%D%/init \
+	%D%/inside.sh \
+	%D%/kernel-log.sh \
+	%D%/lib.sh \
+	%D%/prepare.sh \
+	%D%/qemu.sh \
+	%D%/rack.sh \
+	%D%/run-tests.sh \
+	%D%/run.sh \
+	%D%/stage2.sh \
+	$(NULL)
+CLEANFILES += $(GUEST_TESTS:.sh=.log) $(GUEST_TESTS:.sh=.trs)
+
+# The logs are newer than the scripts then, so that automake only counts them.
+.PHONY: check-guest
+check-guest:
+	$(MAKE) $(AM_MAKEFLAGS) all
+	$(MAKE) $(AM_MAKEFLAGS) $(check_PROGRAMS) $(check_DATA)
+	rm -f $(TEST_SUITE_LOG)
+	srcdir='$(srcdir)'; bash "$$srcdir/tests/guest/run-tests.sh" \
+		$$(for t in $(GUEST_TESTS); do echo "$$srcdir/$$t"; done)
+	$(MAKE) $(AM_MAKEFLAGS) $(TEST_SUITE_LOG) TESTS="$(GUEST_TESTS)"

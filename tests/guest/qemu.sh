@@ -1,0 +1,70 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: BSD-3-Clause
+# One guest, for run.sh and rack.sh, which source it.
+
+# Not $0: rack.sh is itself sourced.
+guest_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+
+# guest_prepare 6.12|6.1: set guest_kernel to the directory of the kernel, made when it is missing.
+# Ends the script when it cannot be made: with 77 where that is nobody's fault.
+guest_prepare() {
+	local dir=${GUEST_CACHE:-$guest_dir/cache}/$1
+
+	command -v qemu-system-x86_64 >/dev/null ||
+		{ echo "SKIP: qemu-system-x86_64 is not installed"; exit 77; }
+	"$guest_dir/prepare.sh" "$1" "$dir" || exit
+	guest_kernel=$(cd "$dir" && pwd)
+}
+
+# guest_start DIR ID TIMEOUT QEMU-OPTION... -- SCRIPT [ARG...]: boot $guest_kernel and run the script
+# there in the current directory.  DIR is the guest's /run/guest; ID ends its addresses.  Sets
+# guest_pid, a child of ours that ends with the guest and kills it when it gets SIGTERM or when we die.
+# What stands in DIR afterwards: status and out.log of the script, console.log, qemu.log, dmesg.log, and
+# booted if anything of ours ran: see guest_died_booting.
+guest_start() {
+	{ local -; set +x; } 2>/dev/null
+	local dir=$1 id=$2 timeout=$3 options=()
+
+	shift 3
+	while [ "$1" != -- ]; do
+		options+=("$1")
+		shift
+	done
+	shift
+	mkdir -p "$dir"
+	rm -f "$dir"/{booted,status,out.log,dmesg.log,console.log}
+	{
+		printf 'GUEST_ID=%q GUEST_KERNEL=%q GUEST_CWD=%q\n' "$id" "$guest_kernel" "$PWD"
+		printf 'GUEST_JOB=('
+		printf '%q ' "$@"
+		printf ')\n'
+	} >"$dir/job"
+	# The kernel unpacks one archive over the other.
+	mkdir -p "$dir/boot"
+	cp "$guest_dir/init" "$dir/boot/init"
+	printf '%s\n' "$guest_dir/stage2.sh" >"$dir/boot/stage2"
+	{
+		cat "$guest_kernel/initramfs.gz"
+		( cd "$dir/boot" && printf 'init\nstage2\n' | cpio --quiet -o -H newc -R 0:0 ) | gzip -1
+	} >"$dir/initrd"
+	rm -r "${dir:?}/boot"
+	# A comma ends an option's value unless it stands twice.
+	setpriv --pdeathsig TERM timeout --kill-after=5 "$timeout" \
+		setpriv --pdeathsig KILL qemu-system-x86_64 \
+		-accel tcg,thread=multi -cpu qemu64 -nographic -nodefaults -no-reboot \
+		-serial "file:$dir/console.log" -kernel "$guest_kernel/vmlinuz" -initrd "$dir/initrd" \
+		-append "console=ttyS0 quiet panic=-1" \
+		-virtfs local,path=/,mount_tag=rootfs,security_model=none,readonly=on,multidevs=remap \
+		-virtfs "local,path=${dir//,/,,},mount_tag=results,security_model=none" \
+		"${options[@]}" </dev/null >"$dir/qemu.log" 2>&1 &
+	guest_pid=$!
+}
+
+# guest_died_booting DIR: of a guest that has ended.  Emulated processors that patch the kernel's code at
+# boot crash it once in some hundred times, before anything that is tested runs: then it is worth
+# another try.  Says so.
+guest_died_booting() {
+	[ ! -e "$1/booted" ] || return 1
+	echo "the guest's kernel did not come up, once more; its console:" >&2
+	tail -n 20 "$1/qemu.log" "$1/console.log" >&2
+}

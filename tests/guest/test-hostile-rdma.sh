@@ -1,0 +1,28 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# guest: kernel=6.12 timeout=300
+# Hostile cases (tests/hostile) over RDMA, those about the set-up and the life of a path and some bad
+# requests: each ends as its table says, and after each a well-behaved client is served and nothing is left
+# behind.  What the cases say about RNBD has nothing to do with the transport: tests/test-hostile.sh.
+# HOSTILE_ARGS chooses others.
+. ./tests/functions.sh
+. "$top_srcdir/tests/guest/lib.sh"
+requires_server
+
+random_file "$tmp/disk0" $((8 << 20))
+random_file "$tmp/ro0" $((8 << 20))
+random_file "$tmp/good" $((1 << 20))
+cp "$tmp/ro0" "$tmp/ro0.before"
+
+# hostile ARGUMENT...
+hostile() {
+	./tests/hostile/hostile --server="rdma://$ip4:1234" --pid="$server_pid" --timeout="$TIMEOUT_S" "$@"
+}
+
+start_server --listen "rdma://$ip4:1234" --queue-depth=100 --max-io-size=131072 --threads=2 \
+	"disk0=$tmp/disk0" "ro0=$tmp/ro0,readonly" "good=$tmp/good"
+hostile --log="$server_log" "req/immediate type 3" "req/chunk = depth" "req/usr_len max" \
+	"req/p14 sg_cnt 2" "req/descriptor with a bad key" "req/key of another region"
+# shellcheck disable=SC2086 # words
+hostile ${HOSTILE_ARGS-conn order info vanish comeback}
+cmp "$tmp/ro0" "$tmp/ro0.before" || fail "a read-only export was written to"

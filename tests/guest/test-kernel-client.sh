@@ -1,0 +1,96 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# guest: kernel=6.12 smp=4 timeout=240
+# guest: kernel=6.1 smp=4 timeout=240
+# The kernel's rnbd-client maps exports of rtrs-server and uses them as disks: one connection for each
+# CPU and one more, all access modes, a file system, every operation, two devices in one session.
+. ./tests/functions.sh
+. "$top_srcdir/tests/guest/lib.sh"
+requires_server
+requires fio --version
+requires mkfs.ext4 -V
+
+size=$((128 << 20))
+truncate -s $size "$tmp/disk"
+random_file "$tmp/second" $((8 << 20))
+random_file "$tmp/ro" $((4 << 20))
+modprobe rnbd-client
+
+all_operations() {
+	echo "== $1: data"
+	rnbd_map s1 disk
+	[ "$(blockdev --getsize64 "$dev")" -eq $size ] || fail "size of $dev"
+	wait_line "$server_log" "path up, 5 connections, session s1"
+	random_file "$tmp/data" $((4 << 20))
+	dd if="$tmp/data" of="$dev" bs=1M oflag=direct status=none
+	dd if="$dev" bs=1M count=4 iflag=direct status=none | cmp - "$tmp/data"
+	cmp -n $((4 << 20)) "$tmp/data" "$tmp/disk"
+	# One request each: 512 bytes, the longest, and FUA, flush, discard.
+	dd if="$tmp/data" of="$dev" bs=512 count=3 seek=9 oflag=direct,dsync status=none
+	cmp -n 1536 "$tmp/data" "$tmp/disk" 0 4608
+	fio --name=verify --filename="$dev" --direct=1 --ioengine=libaio --iodepth=16 --numjobs=2 \
+		--offset_increment=32m --size=8m --rw=randwrite --bsrange=512-256k --bs_unaligned=0 \
+		--blockalign=512 --fsync=64 --verify=crc32c --verify_fatal=1 --output="$tmp/fio.out" ||
+		{ cat "$tmp/fio.out"; fail fio; }
+	echo "== $1: discard"
+	blkdiscard --offset $((1 << 20)) --length $((2 << 20)) "$dev"
+	dd if="$dev" bs=1M skip=1 count=2 iflag=direct status=none | cmp -n $((2 << 20)) - /dev/zero
+	echo "== $1: file system"
+	mkfs.ext4 -q "$dev"
+	mkdir -p "$tmp/mnt"
+	mount -o discard "$dev" "$tmp/mnt"
+	cp -r "$top_srcdir/src" "$tmp/mnt/"
+	sync -f "$tmp/mnt"
+	diff -r "$top_srcdir/src" "$tmp/mnt/src"
+	rm -r "$tmp/mnt/src/common"
+	must_fail rnbd_unmap "$dev"
+	umount "$tmp/mnt"
+	fsck.ext4 -f -n "$dev"
+	rnbd_unmap "$dev"
+}
+
+for mode in never copy; do
+	start_server --listen "rdma://$ip4:1234" --invalidate=$mode disk="$tmp/disk" \
+		second="$tmp/second" ro="$tmp/ro",readonly
+	all_operations $mode
+	[ $mode = never ] || break
+	stop_server "$server_pid"
+done
+
+echo "== access modes"
+rnbd_map s2 ro access_mode=ro
+[ "$(blockdev --getro "$dev")" -eq 1 ]
+cmp "$dev" "$tmp/ro"
+must_fail dd if=/dev/zero of="$dev" bs=4k count=1 oflag=direct
+first=$dev
+echo "== two devices in one session"
+rnbd_map s2 second access_mode=migration
+cmp "$dev" "$tmp/second"
+cmp "$first" "$tmp/ro"
+dd if=/dev/zero of="$dev" bs=4k count=1 oflag=direct status=none
+cmp -n 4096 "$tmp/second" /dev/zero
+rnbd_unmap "$first"
+cmp "$dev" "$tmp/second"
+second=$dev
+
+echo "== what cannot be opened is refused quickly"
+must_fail rnbd_map s2 nothere
+must_fail rnbd_map s3 nothere
+must_fail rnbd_map s3 ro access_mode=rw
+rnbd_map s4 disk
+other=$dev
+must_fail rnbd_map s5 disk
+for export in nothere disk; do
+	[ "$(tenths rnbd_map s6 $export)" -lt 30 ] || fail "refusing $export took long"
+done
+rnbd_unmap "$other"
+rnbd_map s5 disk
+rnbd_unmap "$dev"
+rnbd_unmap "$second"
+
+echo "== polled connections"
+rnbd_map s7 disk nr_poll_queues=2
+wait_line "$server_log" "path up, 7 connections, session s7"
+fio --name=poll --filename="$dev" --direct=1 --ioengine=pvsync2 --hipri --rw=randrw --bs=4k --size=2m \
+	--verify=crc32c --output="$tmp/fio.out" || { cat "$tmp/fio.out"; fail "fio --hipri"; }
+rnbd_unmap "$dev"

@@ -1,0 +1,44 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# guest: kernel=6.12 timeout=90
+# --listen rdma://: what cannot be listened on is refused with a reason, IPv6 works, and so do two
+# listeners; a path that RLIMIT_MEMLOCK leaves no memory for is refused at once, and the log says how to
+# raise it.
+. ./tests/functions.sh
+. "$top_srcdir/tests/guest/lib.sh"
+requires_server
+requires setpriv --version
+requires prlimit --version
+
+truncate -s 1M "$tmp/disk"
+
+# expect_listen_error REGEX ADDRESS
+expect_listen_error() {
+	expect_failure 1 "$1" "$RTRS_SERVER" --listen "$2" disk="$tmp/disk"
+}
+
+# An interface without RDMA device.
+ip addr add 10.99.0.1/32 dev lo
+cleanup_fn ip addr del 10.99.0.1/32 dev lo
+expect_listen_error 'rdma://10.99.0.1:1234: No such device: no RDMA device has the address' rdma://10.99.0.1
+expect_listen_error 'rdma://10.98.0.1:1234: .*no interface of this machine has the address' rdma://10.98.0.1
+
+start_server --listen "rdma://$ip4:1234" --listen "rdma://[$ip6]:1234" disk="$tmp/disk"
+wait_line "$server_log" "listening on rdma://$ip4:1234"
+wait_line "$server_log" "listening on rdma://\[$ip6\]:1234"
+expect_listen_error "rdma://$ip4:1234: Address already in use: another program" "rdma://$ip4"
+modprobe rnbd-client
+for rnbd_ip in "$ip4" "$ip6"; do
+	rnbd_map "s${rnbd_ip//[.:]/-}" disk
+	cmp "$dev" "$tmp/disk"
+	rnbd_unmap "$dev"
+done
+rnbd_ip=$ip4
+stop_server "$server_pid"
+
+# Root is not bound by the limit.
+SERVER_PREFIX="setpriv --bounding-set=-ipc_lock --inh-caps=-ipc_lock prlimit --memlock=4194304" \
+	start_server --listen "rdma://$ip4:1234" disk="$tmp/disk"
+[ "$(tenths must_fail rnbd_map s2 disk)" -lt 50 ] || fail "the refusal took long"
+grep -q 'connection refused: .*RLIMIT_MEMLOCK is 4096 KiB.*LimitMEMLOCK=' "$server_log" ||
+	fail "no word of the limit"

@@ -1,0 +1,117 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# guest: kernel=6.12 timeout=300
+# guest: kernel=6.1 timeout=300
+# nbdkit against the kernel's own rnbd-server on a RAM disk, with always_invalidate=Y (its default: a new
+# chunk key with each answer) and N: information, copies, odd and large requests, trim, read-only, a
+# device that is not there, and the module unloaded and loaded again under load.
+. ./tests/functions.sh
+. "$top_srcdir/tests/guest/lib.sh"
+requires_plugin
+nbdkit "$RTRS_PLUGIN" --dump-plugin | grep -q -x 'rtrs_transports=.*rdma' || skip "built without rdma-core"
+
+modprobe brd rd_nr=1 rd_size=67584
+disk=/dev/ram0 size=69206016
+
+kit() {
+	start_nbdkit -v -- "$ip4" transport=rdma "io-timeout=$TIMEOUT_S" "$@"
+}
+
+information() {
+	kit export=ram0
+	timeout "$TIMEOUT_S" nbdinfo "$uri" >"$tmp/info"
+	grep -q "export-size: $size" "$tmp/info"
+	grep -q 'is_read_only: false' "$tmp/info"
+	# What can be discarded there can be trimmed here.
+	if [ "$(cat /sys/block/ram0/queue/discard_max_bytes)" -gt 0 ]; then
+		grep -q 'can_trim: true' "$tmp/info"
+	else
+		grep -q 'can_trim: false' "$tmp/info"
+	fi
+	grep -q "queue depth 128" "$nbdkit_log"
+}
+
+copies() {
+	random_file "$tmp/in" $((8 << 20))
+	timeout $((4 * TIMEOUT_S)) nbdcopy "$tmp/in" "$uri"
+	cmp -n $((8 << 20)) "$tmp/in" "$disk"
+	head -c $((8 << 20)) /dev/urandom | dd of="$disk" bs=1M oflag=direct iflag=fullblock status=none
+	timeout $((4 * TIMEOUT_S)) nbdcopy "$uri" "$tmp/out"
+	cmp "$tmp/out" "$disk"
+	rm "$tmp/in" "$tmp/out"
+}
+
+sizes() {
+	nbdsh_run "$uri" <<'END'
+import os
+h.set_strict_mode(0)
+data = os.urandom(64 << 20)
+h.pwrite(data, 0)
+assert h.pread(len(data), 0) == data, "64 MiB"
+shadow = bytearray(data)
+for n in 1, 511, 513, 4097, 126975, 126976, 126977, (1 << 20) + 7:
+    h.pwrite(data[n:2 * n], 1000003)
+    shadow[1000003:1000003 + n] = data[n:2 * n]
+    assert h.pread(n, 1000003) == data[n:2 * n], n
+h.zero(100000, 2000001)
+shadow[2000001:2100001] = bytes(100000)
+h.flush()
+assert h.pread(3 << 20, 0) == bytes(shadow[:3 << 20]), "neighbours"
+if h.can_trim():
+    h.trim(1 << 20, 4 << 20)
+    assert h.pread(1 << 20, 4 << 20) in (bytes(1 << 20), bytes(shadow[4 << 20:5 << 20])), "trim"
+    assert h.pread(4 << 20, 0) == bytes(shadow[:4 << 20]), "before the trimmed range"
+    assert h.pread(1 << 20, 5 << 20) == bytes(shadow[5 << 20:6 << 20]), "behind it"
+try:
+    h.pread(4096, h.get_size())
+    assert False, "read behind the end"
+except nbd.Error:
+    pass
+END
+}
+
+verify() {
+	(cd "$tmp" && timeout $((4 * TIMEOUT_S)) fio --name=verify --ioengine=nbd --uri="$uri" \
+		--rw=randwrite --bsrange=4k-64k --size=8M --iodepth=16 --verify=crc32c \
+		--verify_fatal=1 --verify_dump=0 --randrepeat=0 --eta=never) >"$tmp/fio.log"
+	grep -q 'err= 0' "$tmp/fio.log"
+}
+
+unloaded_under_load() {
+	local load turn
+	load_until "$tmp/stop" "$uri" &
+	load=$!
+	for turn in 1 2; do
+		load_goes_on "IO before unloading $turn" "$tmp/stop"
+		modprobe -r rnbd-server
+		modprobe rnbd-server dev_search_path=/dev
+	done
+	load_goes_on "IO after the last one" "$tmp/stop"
+	touch "$tmp/stop"
+	expect_exit $load 0
+	rm "$tmp/stop"
+	grep -q 'lost: ' "$nbdkit_log"
+	grep -q 'connected again after' "$nbdkit_log"
+}
+
+for always in Y N; do
+	modprobe rtrs-server always_invalidate=$always
+	modprobe rnbd-server dev_search_path=/dev
+	[ "$(cat /sys/module/rtrs_server/parameters/always_invalidate)" = $always ]
+
+	information
+	copies
+	sizes
+	verify
+	unloaded_under_load
+	stop_process "$nbdkit_pid"
+
+	kit export=ram0 mode=ro
+	timeout "$TIMEOUT_S" nbdinfo "$uri" | grep -q 'is_read_only: true'
+	nbdsh_run "$uri" <<<'assert h.pread(1 << 20, 0) == open("/dev/ram0", "rb").read(1 << 20)'
+	stop_process "$nbdkit_pid"
+	expect_nbdkit_failure 'export=nothing: No such file' "$ip4" transport=rdma export=nothing
+
+	modprobe -r rnbd-server
+	modprobe -r rtrs-server
+done
