@@ -144,10 +144,17 @@ disown
 read -r -t 20 _ <"$work/ready" || die "rtrs-server did not start: $(cat "$work/rtrs-server.log")"
 port=$(sed -n 's,^listening on tcp://127\.0\.0\.1:,,p' "$work/rtrs-server.log")
 sed 's/^/rtrs-server: /' "$work/rtrs-server.log"
-# It returns when it accepts connections, and goes on in the background.
-nbdkit -t 32 -U "$work/nbd.sock" -P "$work/nbdkit.pid" "$build/.libs/nbdkit-rtrs-plugin.so" \
-	server=127.0.0.1:"$port" export=disk0 </dev/null || die "nbdkit did not start"
-nbdkit_pid=$(cat "$work/nbdkit.pid")
+# Not as a daemon: that writes its pid some time after the command has returned.
+setsid nbdkit -f -t 32 -U "$work/nbd.sock" -P "$work/nbdkit.pid" \
+	"$build/.libs/nbdkit-rtrs-plugin.so" server=127.0.0.1:"$port" export=disk0 \
+	</dev/null >"$work/nbdkit.log" 2>&1 &
+nbdkit_pid=$!
+disown
+# The pid is written when it accepts connections.
+until [ -s "$work/nbdkit.pid" ]; do
+	kill -0 "$nbdkit_pid" 2>/dev/null || die "nbdkit did not start: $(cat "$work/nbdkit.log")"
+	sleep 0.1
+done
 uri="nbd+unix:///?socket=$(percent_encode "$work/nbd.sock")"
 printf '$ nbdinfo "%s"\n' "$uri"
 nbdinfo "$uri" || die "nbdinfo failed"

@@ -18,10 +18,9 @@ while IFS= read -r dir; do
 done < <(find "$top/src" -name '*.h' -printf '%h\n' | sort -u)
 
 echo "clang-tidy"
-for file in "${sources[@]}"; do
-	clang-tidy --quiet --config-file="$top/.clang-tidy" "$file" -- -std=gnu11 "${flags[@]}" \
-		2>/dev/null || status=1
-done
+printf '%s\0' "${sources[@]}" |
+	xargs -0 -P "$(nproc)" -I FILE clang-tidy --quiet --config-file="$top/.clang-tidy" FILE -- \
+		-std=gnu11 "${flags[@]}" 2>/dev/null || status=1
 
 echo "cppcheck"
 cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 \
@@ -30,5 +29,5 @@ cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 \
 
 echo "shellcheck"
 ( cd "$top" && shellcheck --external-sources ./*.sh build-aux/setup.sh build-aux/lint.sh tests/*.sh \
-	tests/functions.sh.in ) || status=1
+	tests/guest/*.sh tests/functions.sh.in ) || status=1
 exit $status

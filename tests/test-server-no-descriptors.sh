@@ -20,3 +20,7 @@ for n in $(seq 6 19); do
 	failed=$((failed + 1))
 done
 [ "$failed" -gt 5 ] || fail "only $failed starts failed: the limits do not reach"
+
+# What it may have without asking it takes.
+SERVER_PREFIX="prlimit --nofile=64:512" start_server "disk=$tmp/disk"
+grep -q -E '^Max open files +512 +512' "/proc/$server_pid/limits"

@@ -1,0 +1,107 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# A file system that stops (frozen here) stops the requests for it and little else: exports elsewhere go
+# on, new clients come in, a second SIGTERM exits at once; and when it goes on, so do its requests.
+. ./tests/functions.sh
+requires_server; requires_plugin; requires_root
+requires_plain_build
+requires nbdsh --version
+requires nbdinfo --version
+requires mke2fs -V
+requires fsfreeze --version
+
+mkdir "$tmp/backing" "$tmp/mnt"
+mount -t tmpfs tmpfs "$tmp/backing" || skip "cannot mount a tmpfs here"
+cleanup_umount "$tmp/backing"
+truncate -s 64M "$tmp/backing/image"
+mke2fs -q -F -t ext4 "$tmp/backing/image"
+loop=$(losetup -f --show "$tmp/backing/image") || skip "no loop device"
+cleanup_fn losetup -d "$loop"
+mount -t ext4 "$loop" "$tmp/mnt" || skip "cannot mount ext4 from $loop"
+cleanup_umount "$tmp/mnt"
+fallocate -l 16M "$tmp/mnt/disk"
+truncate -s 8M "$tmp/mnt/other"
+truncate -s 16M "$tmp/elsewhere"
+
+thaw() { fsfreeze --unfreeze "$tmp/mnt" 2>/dev/null || true; }
+cleanup_fn thaw
+
+# A thread of the server, or a worker of one of its rings, is held in the kernel.
+held() { grep -q '^State:.D' "/proc/$server_pid/task"/*/status; }
+
+write_one() {
+	nbdsh_run "$1" <<-'END'
+	h.pwrite(b"a" * 4096, 0)
+	END
+}
+
+# Writes into the frozen file system; ends when they are answered, well or not.
+start_stuck() {
+	nbdsh_run "$1" <<-'END' &
+	cookies = [h.aio_pwrite(nbd.Buffer.from_bytearray(bytearray(b"b" * 4096)), i * 8192)
+	           for i in range(8)]
+	while cookies:
+	    h.poll(-1)
+	    try:
+	        cookies = [c for c in cookies if not h.aio_command_completed(c)]
+	    except nbd.Error:
+	        break
+	END
+	stuck=$!
+	wait_until "a thread to be held" held
+}
+
+# Another client, which was there before or comes now.
+goes_on() {
+	nbdsh_run "$1" <<-'END'
+	h.pwrite(b"c" * 4096, 4096)
+	h.flush()
+	assert h.pread(4096, 4096) == b"c" * 4096
+	END
+}
+
+for threads in 1 2; do
+	for invalidate in copy never; do
+		start_server --threads $threads --invalidate $invalidate \
+			"frozen=$tmp/mnt/disk" "disk=$tmp/elsewhere"
+		start_nbdkit "server=127.0.0.1:$server_port" export=frozen connections=2
+		frozen=$nbdkit_pid frozen_uri=$uri
+		write_one "$frozen_uri"
+		start_nbdkit "server=127.0.0.1:$server_port" export=disk connections=2
+		write_one "$uri"
+		cleanup_fn thaw
+		fsfreeze --freeze "$tmp/mnt"
+		start_stuck "$frozen_uri"
+		goes_on "$uri"
+		stop_process "$nbdkit_pid"
+		start_nbdkit "server=127.0.0.1:$server_port" export=disk
+		timeout "$TIMEOUT_S" nbdinfo "$uri"
+		goes_on "$uri"
+		thaw
+		expect_exit $stuck 0
+		write_one "$frozen_uri"
+		goes_on "$uri"
+		stop_process "$nbdkit_pid"
+		stop_process "$frozen"
+		stop_process "$server_pid"
+	done
+done
+
+# All exports on the one that stops: the server writes by itself, and is held in it.  It still talks.
+start_server --threads 2 "frozen=$tmp/mnt/disk" "disk=$tmp/mnt/other"
+start_nbdkit "server=127.0.0.1:$server_port" export=frozen connections=2 io-timeout=1
+write_one "$uri"
+cleanup_fn thaw
+fsfreeze --freeze "$tmp/mnt"
+start_stuck "$uri"
+start_nbdkit "server=127.0.0.1:$server_port" export=disk mode=ro io-timeout=1
+[ "$(timeout "$TIMEOUT_S" nbdinfo --size "$uri")" = $((8 << 20)) ]
+kill -TERM "$server_pid"
+wait_line "$server_log" "SIGTERM: stopping"
+kill -TERM "$server_pid"
+wait_until "the server to exit" process_ended "$server_pid"
+# A thread that the kernel holds goes when the file system goes on.
+thaw
+expect_exit "$server_pid" 143
+stopped="$stopped$server_pid "
+kill_process $stuck

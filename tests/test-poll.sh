@@ -1,0 +1,28 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# poll= and --poll: data is right at depth, a server that goes away is noticed, and nothing is looked
+# for while no request is in flight: idle costs no processor.
+. ./tests/functions.sh
+requires_server; requires_plugin
+requires fio --version
+requires nbdsh --version
+
+# cpu_ticks PID: of all its threads, ended ones included.
+cpu_ticks() {
+	awk '{ sub(/.*\) /, ""); print $12 + $13 }' "/proc/$1/stat"
+}
+
+truncate -s 16M "$tmp/disk"
+start_server --poll=200 "disk=$tmp/disk"
+start_nbdkit "server=127.0.0.1:$server_port" export=disk poll=200
+
+fio --name=verify --ioengine=nbd --uri="$uri" --rw=randwrite --bs=4k --iodepth=16 --size=8M \
+	--verify=crc32c --verify_fatal=1 >"$tmp/fio.log" 2>&1 || { cat "$tmp/fio.log"; fail "fio"; }
+fio --name=one --ioengine=nbd --uri="$uri" --rw=randread --bs=4k --iodepth=1 --size=4M \
+	>"$tmp/fio.log" 2>&1 || { cat "$tmp/fio.log"; fail "fio at depth 1"; }
+
+# Heartbeats come every 5 s: in 6 s that is a few looks of 200 us.
+before=$(($(cpu_ticks "$server_pid") + $(cpu_ticks "$nbdkit_pid")))
+read -r -t 6 _ <> <(:) || true
+after=$(($(cpu_ticks "$server_pid") + $(cpu_ticks "$nbdkit_pid")))
+[ $((after - before)) -le 6 ] || fail "idle for 6 s, and $((after - before)) ticks of CPU time were used"
