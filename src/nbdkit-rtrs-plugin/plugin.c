@@ -7,6 +7,7 @@
 #include <config.h>
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +15,10 @@
 #define NBDKIT_API_VERSION 2
 #include <nbdkit-plugin.h>
 
+#include "cleanup.h"
 #include "clock.h"
 #include "clt-start.h"
+#include "list.h"
 #include "log.h"
 
 #define THREAD_MODEL NBDKIT_THREAD_MODEL_PARALLEL
@@ -27,9 +30,21 @@ NBDKIT_DLL_PUBLIC int rtrs_debug_io = 0;
 static struct conf conf;
 
 struct handle {
+	struct list link;		/* handles */
 	struct rnbd_dev *dev;
 	bool readonly;
 };
+
+/* Once it was told to end, nbdkit closes no connection any more: what is open then is ours to close. */
+static struct list handles = LIST_INIT(handles);
+static pthread_mutex_t handles_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void handle_close(struct handle *h)
+{
+	list_del(&h->link);
+	rnbd_close(h->dev);
+	free(h);
+}
 
 static void sink(enum log_level level, const char *line)
 {
@@ -88,8 +103,11 @@ static int rtrs_after_fork(void)
 	return -1;
 }
 
+/* nbdkit has ended the threads of its connections. */
 static void rtrs_cleanup(void)
 {
+	while (!list_empty(&handles))
+		handle_close(list_entry(handles.next, struct handle, link));
 	clt_start_end();
 }
 
@@ -144,15 +162,15 @@ static void *rtrs_open(int readonly)
 		return NULL;
 	}
 	h->readonly = readonly;
+	LOCK_SCOPE(&handles_lock);
+	list_add_tail(&handles, &h->link);
 	return h;
 }
 
 static void rtrs_close(void *handle)
 {
-	struct handle *h = handle;
-
-	rnbd_close(h->dev);
-	free(h);
+	LOCK_SCOPE(&handles_lock);
+	handle_close(handle);
 }
 
 static int64_t rtrs_get_size(void *handle)
