@@ -64,8 +64,8 @@ static int slot_encode(struct clt_slot *slot, struct clt_con *con)
 	bool source = false, wait;
 	int r;
 
-	if (slot->id >= path->geom.queue_depth || req.data_len > path->geom.max_io_size)
-		return -EIO;	/* the server came back smaller */
+	if (slot->id >= path->depth || req.data_len > path->geom.max_io_size)
+		return -EIO;	/* the path came back smaller */
 	req.usr_len = (uint16_t)op->encode(op, slot->off, slot->len, slot->hdr);
 	if (req.data_len) {
 		r = clt_mem_map(slot, path, &data, &req.desc);

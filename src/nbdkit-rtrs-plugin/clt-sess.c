@@ -89,7 +89,7 @@ int clt_sess_geometry(struct clt_sess *sess, const struct rtrs_geom *g, unsigned
 	atomic_store(&sess->max_io_size, max_io);
 	old = atomic_exchange(&sess->slots.limit, MIN(sess->slots.n, depth));
 	if (old > depth)
-		log_warn(sess->name, "the server came back with queue depth %u instead of %u",
+		log_warn(sess->name, "the path came back with queue depth %u instead of %u",
 			 depth, old);
 	clt_slot_regrant(sess);
 	return 0;

@@ -10,6 +10,11 @@
 #include "clt-path-priv.h"
 #include "log.h"
 
+/* What one request at a time needs: on connection 0 a user message, a heartbeat and the answer to one, and one to
+ * spare; data and header of a WRITE. */
+#define MIN_QUEUE 4
+#define MIN_SGE 2
+
 /* ---- one connection ---- */
 
 static const char *why_not(const struct clt_con *con, int err)
@@ -33,14 +38,14 @@ void clt_setup_con(struct clt_path *path)
 		clt_path_fail(path, r, "%s", why_not(con, r));
 }
 
-static int setup_qp(struct clt_con *con)
+static int setup_qp(struct clt_con *con, char *why, size_t len)
 {
 	struct clt_path *path = con->path;
 	struct fab_device_attr dev;
 	struct fab_qp_attr qp = {
 		.max_send_wr = 2 * RTRS_SERVICE_CON_DEPTH + 2,
 		.max_recv_wr = 2 * RTRS_SERVICE_CON_DEPTH + 2,
-		.max_send_sge = 2,
+		.max_send_sge = MIN_SGE,
 	};
 	bool bounce;
 	int r;
@@ -48,6 +53,11 @@ static int setup_qp(struct clt_con *con)
 	r = fab_query_device(con->fab, &dev);
 	if (r < 0)
 		return r;
+	if (dev.max_qp_wr < MIN_QUEUE || dev.max_sge < MIN_SGE) {
+		snprintf(why, len, "the device is too small: queues of %u requests with %u pieces, and "
+			 "%u with %u are the least", dev.max_qp_wr, dev.max_sge, MIN_QUEUE, MIN_SGE);
+		return -EOPNOTSUPP;
+	}
 	if (!path->pd) {
 		r = fab_pd_create(con->fab, &path->pd);
 		if (r < 0)
@@ -76,16 +86,17 @@ static void setup_resolved(struct clt_con *con)
 		.first_conn = true,
 	};
 	struct rtrs_msg_conn_req msg;
+	char why[160] = "";
 	int r;
 
 	memcpy(req.sess_uuid, path->uuid, sizeof(req.sess_uuid));
 	memcpy(req.paths_uuid, path->sess->uuid, sizeof(req.paths_uuid));
 	rtrs_conn_req_encode(&msg, &req);
-	r = setup_qp(con);
+	r = setup_qp(con, why, sizeof(why));
 	if (r == 0)
 		r = fab_connect(con->fab, &msg, sizeof(msg));
 	if (r < 0)
-		clt_path_fail(path, r, "connection %u: %s", con->cid, strerror(-r));
+		clt_path_fail(path, r, "connection %u: %s", con->cid, *why ? why : strerror(-r));
 }
 
 /* What connection 0 told holds for the path. */

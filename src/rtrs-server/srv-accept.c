@@ -7,6 +7,7 @@
  * with their reason, rate limited, because strangers cause them. */
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,37 +72,41 @@ static struct decision parked(const char *why)
 
 /* ---- geometry ---- */
 
-/* How many chunks a device has queue room for: the longest answer is 3 work requests. */
+/* How many chunks a device has queue room for.  Their answers are more than what is received for them, on
+ * connection 0 too (srv_path.service_recvs). */
 static unsigned depth_for(const struct srv *srv, const struct fab_device_attr *attr)
 {
-	unsigned depth = srv->conf->queue_depth;
-
-	if (attr->max_qp_wr < 3 * depth + SRV_SEND_MARGIN)
-		depth = attr->max_qp_wr > SRV_SEND_MARGIN ?
-				(attr->max_qp_wr - SRV_SEND_MARGIN) / 3 : 0;
-	return depth;
+	if (attr->max_qp_wr < SRV_MAX_RSP_WR + SRV_SEND_MARGIN)
+		return 0;
+	return MIN(srv->conf->queue_depth, (attr->max_qp_wr - SRV_SEND_MARGIN) / SRV_MAX_RSP_WR);
 }
 
 /* All paths of a session must announce one depth (pitfall 4), and the same after a reconnect (pitfalls 5,
  * 6), so the first path of the server settles it for all; a device that is smaller than that one is
  * refused. */
-static int settle_geometry(struct srv *srv, struct fab_conn *conn, const char **why)
+static int settle_geometry(struct srv *srv, struct fab_conn *conn, char *why, size_t len)
 {
 	struct fab_device_attr attr;
 	unsigned depth;
 	int rc = fab_query_device(conn, &attr);
 
-	*why = "cannot query the device";
-	if (rc)
+	if (rc) {
+		snprintf(why, len, "cannot query the device");
 		return rc;
+	}
 	depth = depth_for(srv, &attr);
-	*why = "the device's queues are too small";
-	if (!depth || attr.max_qp_wr < RTRS_SERVICE_CON_DEPTH + 1)
+	if (!depth) {
+		snprintf(why, len, "the device's queues are too small: %u requests, and %u are the least",
+			 attr.max_qp_wr, SRV_MAX_RSP_WR + SRV_SEND_MARGIN);
 		return -ENOMEM;
-	*why = "the device's queues are too small for the depth that an earlier client was told, see "
-	       "--queue-depth";
-	if (srv->geom_fixed)
-		return depth < srv->geom.queue_depth ? -ENOMEM : 0;
+	}
+	if (srv->geom_fixed && depth >= srv->geom.queue_depth)
+		return 0;
+	if (srv->geom_fixed) {
+		snprintf(why, len, "the device's queues are good for a depth of %u, but %u was told to an "
+			 "earlier client: set --queue-depth=%u", depth, srv->geom.queue_depth, depth);
+		return -ENOMEM;
+	}
 	if (depth < srv->conf->queue_depth)
 		log_warn(NULL, "queue depth lowered from %u to %u: the device has queues of %u",
 			 srv->conf->queue_depth, depth, attr.max_qp_wr);
@@ -208,14 +213,14 @@ static struct decision check_session_paths(const struct srv_sess *sess, struct f
 static struct decision create_path(struct srv *srv, struct srv_sess *sess,
 				   const struct rtrs_conn_req *req, struct fab_conn *conn)
 {
-	static char path_error[SRV_CAUSE_LEN];	/* for the one refusal that follows */
+	static char error[SRV_CAUSE_LEN];	/* for the one refusal that follows */
 	struct decision d = { .verdict = ACCEPT };
 	bool is_new = !sess;
 	const char *why;
-	int rc = settle_geometry(srv, conn, &why);
+	int rc = settle_geometry(srv, conn, error, sizeof(error));
 
 	if (rc)
-		return refused(rc, why);
+		return refused(rc, error);
 	why = beyond_limits(srv, sess, req, conn);
 	if (why)
 		return refused(-ENOMEM, why);
@@ -223,10 +228,10 @@ static struct decision create_path(struct srv *srv, struct srv_sess *sess,
 		sess = srv_sess_create(srv, req->paths_uuid);
 	if (!sess)
 		return refused(-ENOMEM, "no memory for a session");
-	rc = srv_path_create(sess, req, conn, &d.path, path_error, sizeof(path_error));
+	rc = srv_path_create(sess, req, conn, &d.path, error, sizeof(error));
 	if (is_new)
 		srv_sess_put(sess);	/* its path holds it now, or it goes */
-	return rc ? refused(rc, path_error) : d;
+	return rc ? refused(rc, error) : d;
 }
 
 static struct decision decide(struct srv *srv, const struct rtrs_conn_req *req,

@@ -95,7 +95,7 @@ static void act_up(struct srv_path *path)
 	/* ORDER: a receive may complete from the moment it is posted. */
 	rtrs_hb_start(&path->hb, clock_now_ms(), RTRS_HB_INTERVAL_MS, RTRS_HB_MISSED_MAX);
 	for (unsigned cid = 0; cid < path->cid_num; cid++) {
-		unsigned n = cid ? path->srv->geom.queue_depth : RTRS_SERVICE_CON_DEPTH;
+		unsigned n = cid ? path->srv->geom.queue_depth : path->service_recvs;
 		int rc = srv_con_post_empty(path->cons[cid], n);
 
 		if (rc) {
@@ -265,6 +265,14 @@ void srv_path_finish(struct srv_path *path)
 
 static int path_alloc(struct srv_path *path, struct srv *srv, struct fab_conn *conn)
 {
+	struct fab_device_attr attr;
+	int rc = fab_query_device(conn, &attr);
+
+	if (rc)
+		return rc;
+	/* Each user message has a chunk, so a short queue that is longer than three times the depth
+	 * (srv-accept.c) has room for all of them and the heartbeats. */
+	path->service_recvs = MIN((unsigned)RTRS_SERVICE_CON_DEPTH, attr.max_qp_wr - 1);
 	path->cons = calloc(path->cid_num, sizeof(*path->cons));
 	path->reqs = srv_io_alloc_reqs(path, srv->geom.queue_depth);
 	if (!path->cons || !path->reqs)
@@ -317,15 +325,15 @@ int srv_path_create(struct srv_sess *sess, const struct rtrs_conn_req *req, stru
 	return 0;
 }
 
-/* Sizes of protocol.md 2.1-2.2.  A request is answered with at most 3 work requests. */
-static void con_qp_attr(const struct srv *srv, uint16_t cid, struct fab_qp_attr *attr)
+/* Sizes of protocol.md 2.1-2.2. */
+static void con_qp_attr(const struct srv_path *path, uint16_t cid, struct fab_qp_attr *attr)
 {
-	unsigned depth = srv->geom.queue_depth;
+	unsigned depth = path->srv->geom.queue_depth;
 
 	if (!cid)
 		depth = MIN(depth, (unsigned)RTRS_SERVICE_CON_DEPTH);
-	attr->max_send_wr = 3 * depth + SRV_SEND_MARGIN;
-	attr->max_recv_wr = (cid ? depth : RTRS_SERVICE_CON_DEPTH) + 1;
+	attr->max_send_wr = SRV_MAX_RSP_WR * depth + SRV_SEND_MARGIN;
+	attr->max_recv_wr = (cid ? depth : path->service_recvs) + 1;
 	attr->max_send_sge = 1;
 }
 
@@ -341,7 +349,7 @@ static int con_accept(struct srv_path *path, struct srv_con *con)
 	struct fab_qp_attr attr;
 	int rc;
 
-	con_qp_attr(path->srv, con->cid, &attr);
+	con_qp_attr(path, con->cid, &attr);
 	rc = fab_create_qp(con->fab, path->chunks.pd, &attr);
 	if (!rc && !con->cid)
 		rc = srv_info_post_recv(path, con);	/* must exist before the accept (2.2) */

@@ -39,6 +39,7 @@ struct srv_path {
 	uint16_t cid_num, recon_cnt;
 	unsigned offset;		/* of its connections over the IO threads */
 	struct srv_con **cons;		/* [cid_num] */
+	unsigned service_recvs;		/* of connection 0: as many as the protocol has, or the device */
 	unsigned ncons, ndrained, nquiet, nfinished;
 	bool half_open, was_up;
 	struct timer timer;		/* set-up, then heartbeat */

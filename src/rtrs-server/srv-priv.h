@@ -46,6 +46,7 @@ struct exports;
 
 #define SRV_HDR_SIZE 4096		/* of a chunk, behind the data (pitfall 10) */
 #define SRV_SEND_MARGIN 16		/* heartbeats, INFO_RSP */
+#define SRV_MAX_RSP_WR 3		/* work requests of the longest answer */
 #define SRV_REPLY_BATCH 32		/* answers in one post; a longer pass posts more than once */
 
 struct srv_thread {

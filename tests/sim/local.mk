@@ -66,7 +66,7 @@ libsim_la_SOURCES = \
 
 libsim_la_LIBADD = libclt.la librtrssrv.la libsimfab.la
 
-SIM_TESTS = test-sim-clt test-sim-dev test-sim-mem test-sim-path test-sim-peer test-sim-random test-sim-srv
+SIM_TESTS = test-sim-clt test-sim-dev test-sim-mem test-sim-path test-sim-peer test-sim-random test-sim-small test-sim-srv
 check_PROGRAMS += $(SIM_TESTS)
 SIM_NIC_TESTS = %D%/sim-nic.sh
 TESTS += $(SIM_TESTS) $(SIM_NIC_TESTS)
@@ -89,6 +89,9 @@ test_sim_peer_LDADD = libsim.la
 test_sim_random_SOURCES = %D%/history.c %D%/history.h %D%/test-sim-random.c
 test_sim_random_CPPFLAGS = $(libsim_la_CPPFLAGS)
 test_sim_random_LDADD = libsim.la
+test_sim_small_SOURCES = %D%/test-sim-small.c
+test_sim_small_CPPFLAGS = $(libsim_la_CPPFLAGS)
+test_sim_small_LDADD = libsim.la
 test_sim_srv_SOURCES = %D%/test-sim-srv.c
 test_sim_srv_CPPFLAGS = $(libsim_la_CPPFLAGS)
 test_sim_srv_LDADD = libsim.la

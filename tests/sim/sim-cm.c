@@ -201,18 +201,21 @@ static int resolve(struct fab_conn *conn, const struct fab_addr *src, const stru
 	return 0;
 }
 
-static uint32_t qp_wr;
-
-void sim_offer_qp_wr(uint32_t n)
+void sim_offer_limits(const char *host, uint32_t max_qp_wr, uint32_t max_sge)
 {
-	qp_wr = n;
+	struct sim_host *h = sim_host_find(host);
+
+	h->max_qp_wr = max_qp_wr;
+	h->max_sge = max_sge;
 }
 
 static int query_device(const struct fab_conn *conn, struct fab_device_attr *attr)
 {
+	const struct sim_host *h = to_conn(conn)->host;
+
 	*attr = (struct fab_device_attr){
-		.max_qp_wr = qp_wr && !to_conn(conn)->listener ? qp_wr : SIM_MAX_QP_WR,
-		.max_sge = SIM_MAX_SGE,
+		.max_qp_wr = h->max_qp_wr ? h->max_qp_wr : SIM_MAX_QP_WR,
+		.max_sge = h->max_sge ? h->max_sge : SIM_MAX_SGE,
 		.local_dma_lkey = sim_dma_offered(),
 		.rereg_mr = sim_rereg_offered(),
 	};

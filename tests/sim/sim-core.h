@@ -57,6 +57,7 @@ struct sim_host {
 	unsigned epoch;			/* of what is alive now */
 	bool frozen;			/* nothing of it runs, nothing reaches it */
 	bool off;			/* no power: answers nothing, refuses nothing */
+	uint32_t max_qp_wr, max_sge;	/* of its device; 0: as ever (sim_offer_limits()) */
 };
 
 /* @ip: numeric.  The host lives until sim_fini(). */

@@ -41,8 +41,8 @@ unsigned sim_conns(void);
 bool sim_offer_local_dma_lkey(bool yes);
 /* The same for fab_rereg_mr() and regions of length 0. */
 bool sim_offer_rereg(bool yes);
-/* Most requests in a queue of a connection that was not accepted but made; 0: as many as ever. */
-void sim_offer_qp_wr(uint32_t n);
+/* Most requests in a queue of @host's device, most pieces of a send; 0: as many as ever. */
+void sim_offer_limits(const char *host, uint32_t max_qp_wr, uint32_t max_sge);
 /* SIM_DEVICE=nic in the environment: offer neither that nor fab_rereg_mr(), as RDMA devices do. */
 void sim_offer_from_env(void);
 bool sim_rereg_offered(void);

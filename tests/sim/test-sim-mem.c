@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a client does with a device that reaches registered memory alone, and with one whose queues are
- * short (clt-mem.h). */
+/* What a client does with a device that reaches registered memory alone (clt-mem.h). */
 #include "world.h"
 
 static struct world *w;
@@ -99,31 +98,6 @@ static void test_larger_io_after_a_restart(void)
 	world_destroy(w);
 }
 
-/* Short queues mean fewer requests in flight and no failure; with any kind of memory. */
-static void test_short_queues(void)
-{
-	static const uint32_t sizes[] = { 8, 33, 200 };
-
-	for (unsigned i = 0; i < ARRAY_SIZE(sizes); i++) {
-		sim_offer_qp_wr(sizes[i]);
-		start(512, 4096);
-		CHECK(sess()->slots.n <= sizes[i] / 2);
-		many(250);
-		CHECK(!world_traced(w, "lost"));
-		world_destroy(w);
-	}
-	sim_offer_qp_wr(0);
-}
-
-static void test_short_queues_of_a_kind_device(void)
-{
-	bool dma = sim_offer_local_dma_lkey(true), rereg = sim_offer_rereg(true);
-
-	test_short_queues();
-	sim_offer_local_dma_lkey(dma);
-	sim_offer_rereg(rereg);
-}
-
 int main(int argc, char **argv)
 {
 	static const struct sim_test tests[] = {
@@ -131,8 +105,6 @@ int main(int argc, char **argv)
 		{ "region-of-a-slot", test_region_of_a_slot },
 		{ "regions-are-of-one-attempt", test_regions_are_of_one_attempt },
 		{ "larger-io-after-a-restart", test_larger_io_after_a_restart },
-		{ "short-queues", test_short_queues },
-		{ "short-queues-of-a-kind-device", test_short_queues_of_a_kind_device },
 	};
 
 	sim_offer_local_dma_lkey(false);

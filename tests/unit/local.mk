@@ -43,6 +43,10 @@ UNIT_TESTS += \
 	$(NULL)
 endif
 
+if HAVE_RDMA
+UNIT_TESTS += %D%/test-verbs-dev.crit
+endif
+
 SRV_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/rtrs-server
 
 # Criterion programs abort at start under TSan; those jobs run tests/thread.
@@ -91,6 +95,9 @@ UNIT_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 %C%_test_util_crit_SOURCES = %D%/test-util.c %D%/unit.h
 %C%_test_util_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_util_crit_LDADD = $(CRITERION_LIBS)
+%C%_test_verbs_dev_crit_SOURCES = %D%/test-verbs-dev.c
+%C%_test_verbs_dev_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_verbs_dev_crit_LDADD = libfab.la libbase.la $(CRITERION_LIBS)
 
 # The include law, and that its check finds violations.
 TESTS += tests/check-layers.sh tests/test-check-layers.sh

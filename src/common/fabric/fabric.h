@@ -136,7 +136,7 @@ void fab_listener_destroy(struct fab_listener *l);
 
 struct fab_device_attr {
 	uint32_t max_qp_wr;		/* per queue */
-	uint32_t max_sge;
+	uint32_t max_sge;		/* of a send; of a receive, too, where it is below FAB_RECV_SGE_MAX */
 	bool local_dma_lkey;		/* fab_pd_local_dma_lkey() works: no registration to send from */
 	bool rereg_mr;			/* fab_rereg_mr() works, and regions of length 0 */
 };

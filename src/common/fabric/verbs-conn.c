@@ -15,9 +15,6 @@
 
 #include "verbs-priv.h"
 
-/* A request is signaled at least so often that the ring is never blocked by silent ones; there are
- * as many more entries in the device's queue, and one for the marker. */
-#define SIGNAL_EVERY_MAX 32
 #define SEND_BATCH 16
 #define MARKER_ID UINT64_MAX
 #define SEND_BIT 1u			/* wr_ids of receives are addresses, and even */
@@ -69,24 +66,29 @@ int verbs_create_qp(struct fab_conn *conn, struct fab_pd *fab_pd, const struct f
 	struct verbs_conn *c = verbs_conn(conn);
 	struct verbs_pd *pd = container_of(fab_pd, struct verbs_pd, fab);
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC };
+	struct fab_device_attr dev;
+	struct verbs_queues q;
 	uint32_t n = 1;
-	int err;
+	int err = verbs_query_device(conn, &dev);
 
+	if (err)
+		return err;
 	if (c->cq || pd->pd->context != c->id->verbs)
 		return -EINVAL;
+	verbs_queues(attr, dev.max_sge, &q);
 	c->attr = *attr;
-	c->signal_every = MAX(1u, MIN(attr->max_send_wr / 4, (uint32_t)SIGNAL_EVERY_MAX));
+	c->signal_every = q.signal_every;
 	while (n < attr->max_send_wr + c->signal_every)
 		n *= 2;
 	c->sq = calloc(n, sizeof(*c->sq));
 	c->sq_mask = n - 1;
 	if (!c->sq)
 		return -ENOMEM;
-	init.cap.max_send_wr = attr->max_send_wr + c->signal_every + 1;
-	init.cap.max_recv_wr = attr->max_recv_wr;
+	init.cap.max_send_wr = q.send_wr;
+	init.cap.max_recv_wr = q.recv_wr;
 	init.cap.max_send_sge = attr->max_send_sge;
-	init.cap.max_recv_sge = FAB_RECV_SGE_MAX;
-	err = create_cq(c, (int)(init.cap.max_send_wr + init.cap.max_recv_wr));
+	init.cap.max_recv_sge = q.recv_sge;
+	err = create_cq(c, (int)q.cqe);
 	if (err)
 		return err;
 	init.send_cq = init.recv_cq = c->cq;

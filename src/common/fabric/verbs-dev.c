@@ -10,27 +10,48 @@
 
 #include "verbs-priv.h"
 
-/* Sends of a queue that are not its user's: see verbs-conn.c, signal_every and the marker. */
-#define SQ_RESERVE 34
+/* A request is signaled at least so often that the ring of verbs-conn.c is never blocked by silent ones;
+ * there are as many more entries in the device's queue, and one for the marker. */
+#define SIGNAL_EVERY_MAX 32u
+
+static uint32_t signal_every(uint32_t max_send_wr)
+{
+	return MAX(1u, MIN(max_send_wr / 4, SIGNAL_EVERY_MAX));
+}
+
+void verbs_queues(const struct fab_qp_attr *attr, uint32_t max_sge, struct verbs_queues *q)
+{
+	q->signal_every = signal_every(attr->max_send_wr);
+	q->send_wr = attr->max_send_wr + q->signal_every + 1;
+	q->recv_wr = attr->max_recv_wr;
+	q->cqe = q->send_wr + q->recv_wr;
+	q->recv_sge = MIN(max_sge, (uint32_t)FAB_RECV_SGE_MAX);
+}
+
+void verbs_limits(const struct ibv_device_attr *dev, struct fab_device_attr *attr)
+{
+	/* Both queues report to one CQ, which must have room for all that can be posted. */
+	uint32_t wr = (uint32_t)MAX(0, MIN(dev->max_qp_wr, dev->max_cqe / 2));
+	uint32_t n = wr;
+
+	while (n && n + signal_every(n) + 1 > wr)
+		n--;
+	*attr = (struct fab_device_attr){
+		.max_qp_wr = n,
+		.max_sge = (uint32_t)MAX(0, dev->max_sge),
+	};
+}
 
 int verbs_query_device(const struct fab_conn *conn, struct fab_device_attr *attr)
 {
 	const struct verbs_conn *c = verbs_conn(conn);
 	struct ibv_device_attr dev;
-	uint32_t wr;
 
 	if (!c->id->verbs)
 		return -EINVAL;
 	if (ibv_query_device(c->id->verbs, &dev))
 		return -EIO;
-	/* Both queues report to one CQ, which must have room for all that can be posted. */
-	wr = (uint32_t)MIN(dev.max_qp_wr, dev.max_cqe / 2);
-	if (wr <= SQ_RESERVE)
-		return -EOPNOTSUPP;
-	attr->max_qp_wr = wr - SQ_RESERVE;
-	attr->max_sge = (uint32_t)dev.max_sge;
-	attr->local_dma_lkey = false;
-	attr->rereg_mr = false;
+	verbs_limits(&dev, attr);
 	return 0;
 }
 

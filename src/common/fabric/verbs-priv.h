@@ -94,7 +94,17 @@ static inline struct verbs_conn *verbs_conn(const struct fab_conn *conn)
 	return container_of(conn, struct verbs_conn, fab);
 }
 
+/* What a queue pair asks of the device for what its user asks of us. */
+struct verbs_queues {
+	uint32_t signal_every;
+	uint32_t send_wr, recv_wr, cqe;
+	uint32_t recv_sge;
+};
+
 /* verbs-dev.c: device, protection domain, memory */
+/* What we can offer on a device: whatever is asked for within @attr fits (verbs_queues()).  Pure. */
+void verbs_limits(const struct ibv_device_attr *dev, struct fab_device_attr *attr);
+void verbs_queues(const struct fab_qp_attr *attr, uint32_t max_sge, struct verbs_queues *q);
 int verbs_query_device(const struct fab_conn *conn, struct fab_device_attr *attr);
 int verbs_pd_create(struct fab_conn *conn, struct fab_pd **pd);
 void verbs_pd_destroy(struct fab_pd *pd);

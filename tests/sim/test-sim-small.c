@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Devices with short queues and few pieces in a request, at the server, at the client and at both: they
+ * lower the depth and nothing fails, on connection 0 and on those of IO; below the smallest that can
+ * work, and for a depth that was told already, one clear line says so. */
+#include <errno.h>
+#include <string.h>
+
+#include "raw-clt.h"
+#include "world.h"
+
+/* A request at a time. */
+#define SRV_LEAST 19u
+#define CLT_LEAST 4u
+#define NIOS 250u
+
+static struct world *w;
+static struct world_client *c;
+static struct raw_clt raw;
+
+static bool is_open(void *arg)
+{
+	return world_client_opened(arg) <= 0;
+}
+
+static void start(uint32_t depth)
+{
+	struct world_server_conf conf = world_server_defaults;
+
+	conf.queue_depth = depth;
+	conf.max_io_size = 4096;
+	world_server_start(w, &conf);
+	c = world_client_start(w, NULL);
+}
+
+static unsigned depth_of(const struct world_client *client)
+{
+	return world_client_rnbd((struct world_client *)client)->sess.slots.n;
+}
+
+static void opened(struct rnbd_open_req *req)
+{
+	req->name = NULL;
+}
+
+static bool answered(void *arg)
+{
+	return !((struct rnbd_open_req *)arg)->name;
+}
+
+/* All that can be under way at once: writes and then reads, each of its own, and user messages among
+ * them; then idle for as long as heartbeats take to be missed. */
+static void work_hard(void)
+{
+	struct rnbd_open_req req[8];
+	struct world_io *ios[NIOS];
+
+	for (unsigned i = 0; i < NIOS; i++)
+		ios[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096, (uint8_t)(i + 1), false);
+	for (unsigned i = 0; i < ARRAY_SIZE(req); i++) {
+		req[i] = (struct rnbd_open_req){
+			.name = "nodisk", .mode = RNBD_ACCESS_RW, .done = opened,
+		};
+		rnbd_open_start(world_client_rnbd(c), &req[i]);
+	}
+	for (unsigned i = 0; i < NIOS; i++)
+		CHECK(world_io_end(ios[i], 0, 20000) == 0);
+	for (unsigned i = 0; i < ARRAY_SIZE(req); i++)
+		CHECK(sim_run_until(answered, &req[i], 20000) && req[i].status == -ENOENT);
+	for (unsigned i = 0; i < NIOS; i++)
+		ios[i] = world_io_start(c, RNBD_OP_READ, i * 4096, 4096, 0, false);
+	for (unsigned i = 0; i < NIOS; i++)
+		CHECK(world_io_end(ios[i], (uint8_t)(i + 1), 20000) == 0);
+	world_run_ms(w, 40000);
+	CHECK(world_write(c, 0, 4096, 1) == 0);
+	CHECK(!world_traced(w, "lost") && !world_traced(w, "path down"));
+}
+
+/* With queues of @srv and @clt requests (0: long ones) the client uses @depth. */
+static void works(uint32_t srv, uint32_t clt, unsigned depth)
+{
+	w = world_create(1);
+	sim_offer_limits("srv", srv, 0);
+	sim_offer_limits("clt", clt, 0);
+	start(64);
+	CHECK(sim_run_until(is_open, c, 1000) && world_client_opened(c) == 0);
+	if (depth_of(c) != depth) {
+		fprintf(stderr, "queues of %u and %u give %u\n", srv, clt, depth_of(c));
+		CHECK(depth_of(c) == depth);
+	}
+	work_hard();
+	world_destroy(w);
+}
+
+static void test_small_server(void)
+{
+	works(SRV_LEAST, 0, 1);
+	works(SRV_LEAST + 2, 0, 1);
+	works(SRV_LEAST + 3, 0, 2);
+	works(60, 0, 14);
+	works(207, 0, 63);
+	/* No longer short, but not as long as the service connection would like. */
+	works(208, 0, 64);
+	works(512, 0, 64);
+}
+
+static void test_small_client(void)
+{
+	works(0, CLT_LEAST, 1);
+	works(0, CLT_LEAST + 1, 1);
+	works(0, CLT_LEAST + 2, 2);
+	works(0, 33, 15);
+	works(0, 130, 64);
+}
+
+static void test_both_small(void)
+{
+	works(SRV_LEAST, CLT_LEAST, 1);
+	works(60, CLT_LEAST, 1);
+	works(SRV_LEAST, 130, 1);
+	works(60, 20, 9);
+	works(60, 60, 14);
+}
+
+/* With any kind of memory at the client. */
+static void test_small_kind_devices(void)
+{
+	bool dma = sim_offer_local_dma_lkey(true), rereg = sim_offer_rereg(true);
+
+	works(0, CLT_LEAST, 1);
+	works(SRV_LEAST, CLT_LEAST, 1);
+	works(60, 20, 9);
+	sim_offer_local_dma_lkey(dma);
+	sim_offer_rereg(rereg);
+}
+
+/* The path as a kernel's client uses it: user messages under all permits at once. */
+static void test_small_server_and_user_messages(void)
+{
+	struct rnbd_msg_open open;
+	unsigned depth;
+
+	CHECK(rnbd_open_encode(&open, "nodisk", RNBD_ACCESS_RW) == 0);
+	for (uint32_t n = SRV_LEAST; n <= SRV_LEAST + 3 * (RAW_BUFS - 1); n += 3) {
+		struct world_server_conf conf = world_server_defaults;
+
+		w = world_create(1);
+		sim_offer_limits("srv", n, 0);
+		world_server_start(w, &conf);
+		raw_clt_init(&raw, "clt", 1, 1, 2);
+		CHECK(raw_clt_open(&raw, "sess", RNBD_ACCESS_RW) == 0);
+		depth = raw.geom.queue_depth;
+		CHECK(depth == (n - SRV_LEAST) / 3 + 1);
+		for (unsigned turn = 0; turn < 3; turn++) {
+			for (unsigned i = 0; i < depth; i++)
+				raw_clt_submit(&raw, 0, i, RTRS_DIR_READ, &open, sizeof(open),
+					       sizeof(struct rnbd_msg_open_rsp), false);
+			for (unsigned i = 0; i < depth; i++)
+				CHECK(raw_clt_wait(&raw, i, 10000) &&
+				      raw.answers[i].status == -ENOENT);
+		}
+		raw_clt_fini(&raw);
+		world_destroy(w);
+	}
+}
+
+/* What the server can still do without. */
+static void test_few_pieces(void)
+{
+	w = world_create(1);
+	sim_offer_limits("srv", 0, 1);
+	sim_offer_limits("clt", 0, 2);
+	start(16);
+	CHECK(sim_run_until(is_open, c, 1000) && world_client_opened(c) == 0);
+	work_hard();
+	world_destroy(w);
+}
+
+/* ---- too small ---- */
+
+static void never_works(uint32_t srv_wr, uint32_t clt_wr, uint32_t clt_sge, const char *line)
+{
+	w = world_create(1);
+	sim_offer_limits("srv", srv_wr, 0);
+	sim_offer_limits("clt", clt_wr, clt_sge);
+	start(16);
+	world_run_ms(w, 100);
+	CHECK(world_client_opened(c) == 1);
+	CHECK(world_traced(w, line));
+	/* It tries on, and a better device will do. */
+	sim_offer_limits("srv", 0, 0);
+	sim_offer_limits("clt", 0, 0);
+	CHECK(sim_run_until(is_open, c, 10000) && world_client_opened(c) == 0);
+	world_destroy(w);
+}
+
+static void test_too_small_server(void)
+{
+	static const char line[] = "connection refused: the device's queues are too small: 18 requests, "
+				   "and 19 are the least (Cannot allocate memory)";
+
+	never_works(SRV_LEAST - 1, 0, 0, line);
+	never_works(1, 0, 0, "too small: 1 requests, and 19 are");
+}
+
+static void test_too_small_client(void)
+{
+	never_works(0, CLT_LEAST - 1, 0, "cannot connect: connection 0: the device is too small: queues of "
+		    "3 requests with 4 pieces, and 4 with 2 are the least; trying again");
+	never_works(0, 1, 0, "queues of 1 requests");
+	never_works(0, 0, 1, "queues of 16384 requests with 1 pieces");
+}
+
+/* ---- lowered once, for all ---- */
+
+/* What the first client was told holds for the second, whose device could do less, or more. */
+static void test_second_device(void)
+{
+	struct world_client_conf conf = world_client_defaults;
+	struct world_client *c2;
+
+	w = world_create(1);
+	sim_offer_limits("srv", 60, 0);
+	start(64);
+	CHECK(sim_run_until(is_open, c, 1000) && depth_of(c) == 14);
+	CHECK(world_traced(w, "queue depth lowered from 64 to 14: the device has queues of 60"));
+	conf.host = "clt2";
+	conf.name = "two";
+	conf.mode = RNBD_ACCESS_RO;
+	sim_offer_limits("srv", 57, 0);
+	c2 = world_client_start(w, &conf);
+	world_run_ms(w, 100);
+	CHECK(world_client_opened(c2) == 1);
+	CHECK(world_traced(w, "refused: the device's queues are good for a depth of 13, but 14 was told to "
+			      "an earlier client: set --queue-depth=13"));
+	sim_offer_limits("srv", 0, 0);
+	CHECK(sim_run_until(is_open, c2, 10000) && depth_of(c2) == 14);
+	work_hard();
+	world_destroy(w);
+}
+
+/* A client whose next device is smaller goes on with less; and with more when it is back. */
+static void test_come_back_over_another_device(void)
+{
+	static const uint32_t sizes[] = { 20, CLT_LEAST, 12, 0 };
+
+	w = world_create(1);
+	start(64);
+	CHECK(sim_run_until(is_open, c, 1000));
+	CHECK(depth_of(c) == 64);
+	for (unsigned i = 0; i < ARRAY_SIZE(sizes); i++) {
+		unsigned limit = sizes[i] ? sizes[i] / 2 - 1 : 64;
+		struct world_io *ios[NIOS];
+
+		for (unsigned k = 0; k < NIOS; k++)
+			ios[k] = world_io_start(c, RNBD_OP_WRITE, k * 4096, 4096, (uint8_t)(k + i),
+						false);
+		world_run_ms(w, 2);
+		sim_offer_limits("clt", sizes[i], 0);
+		sim_cut("clt", "srv");
+		/* Those that hold a permit that is gone are given up; what was begun goes on otherwise. */
+		for (unsigned k = 0; k < NIOS; k++) {
+			int status = world_io_end(ios[k], 0, 20000);
+
+			CHECK(status == 0 || status == -EIO);
+		}
+		CHECK(atomic_load(&world_client_rnbd(c)->sess.slots.limit) == limit);
+		world_forget(w);
+		work_hard();
+	}
+	world_destroy(w);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct sim_test tests[] = {
+		{ "small-server", test_small_server },
+		{ "small-client", test_small_client },
+		{ "both-small", test_both_small },
+		{ "small-kind-devices", test_small_kind_devices },
+		{ "small-server-and-user-messages", test_small_server_and_user_messages },
+		{ "few-pieces", test_few_pieces },
+		{ "too-small-server", test_too_small_server },
+		{ "too-small-client", test_too_small_client },
+		{ "second-device", test_second_device },
+		{ "come-back-over-another-device", test_come_back_over_another_device },
+	};
+
+	sim_offer_local_dma_lkey(false);
+	sim_offer_rereg(false);
+	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
+}

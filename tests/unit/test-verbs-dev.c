@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the verbs provider offers on a device, and what it asks of it. */
+#include <criterion/criterion.h>
+
+#include "verbs-priv.h"
+
+static struct fab_device_attr limits(int max_qp_wr, int max_cqe, int max_sge)
+{
+	const struct ibv_device_attr dev = {
+		.max_qp_wr = max_qp_wr, .max_cqe = max_cqe, .max_sge = max_sge,
+	};
+	struct fab_device_attr attr;
+
+	verbs_limits(&dev, &attr);
+	return attr;
+}
+
+Test(verbs_dev, whatever_is_offered_fits)
+{
+	for (int wr = 3; wr < 3000; wr++) {
+		for (int cqe = 6; cqe < 6000; cqe += wr % 7 + 199) {
+			struct fab_device_attr dev = limits(wr, cqe, 1 + wr % 6);
+			struct fab_qp_attr attr = { dev.max_qp_wr, dev.max_qp_wr, dev.max_sge };
+			struct verbs_queues q;
+
+			cr_assert(dev.max_qp_wr > 0);
+			verbs_queues(&attr, dev.max_sge, &q);
+			cr_assert(q.send_wr <= (uint32_t)wr && q.recv_wr <= (uint32_t)wr, "%d %d", wr,
+				  cqe);
+			cr_assert(q.cqe <= (uint32_t)cqe, "%d %d", wr, cqe);
+			cr_assert(q.recv_sge >= 1 && q.recv_sge <= dev.max_sge);
+			/* The ring, and a marker behind it. */
+			cr_assert(q.send_wr == attr.max_send_wr + q.signal_every + 1);
+			cr_assert(q.cqe == q.send_wr + q.recv_wr);
+		}
+	}
+}
+
+/* Nothing is held back but what signaling takes. */
+Test(verbs_dev, all_of_the_device)
+{
+	cr_assert(limits(3, 6, 1).max_qp_wr == 1);
+	cr_assert(limits(21, 1000, 4).max_qp_wr == 16);
+	cr_assert(limits(16384, 32767, 32).max_qp_wr == 16383 - 33);
+	cr_assert(limits(16384, 1 << 20, 32).max_qp_wr == 16384 - 33);
+	cr_assert(limits(1000, 200, 32).max_qp_wr == 79);
+	cr_assert(limits(100, 100, 1).max_sge == 1 && limits(100, 100, 30).max_sge == 30);
+}
+
+Test(verbs_dev, nothing)
+{
+	cr_assert(limits(2, 1000, 4).max_qp_wr == 0);
+	cr_assert(limits(1000, 5, 4).max_qp_wr == 0);
+	cr_assert(limits(0, 0, 0).max_qp_wr == 0 && limits(0, 0, 0).max_sge == 0);
+	cr_assert(limits(-1, -1, -1).max_qp_wr == 0 && limits(-1, -1, -1).max_sge == 0);
+}
