@@ -4,13 +4,12 @@
  *
  * Memory.  With --invalidate=copy the storage never depends on memory that a peer can write.  WRITE
  * data is copied once before anything is done with it: by the storage itself where it takes the data
- * at once (the page cache is as private as any buffer), else to a private buffer, and it waits for one
- * if need be.  A READ from the page cache
+ * at once (the page cache is as private as any buffer), else to a private buffer.  A READ from the page cache
  * goes into the request's own chunk: that is the client's alone, and all it could do by writing
  * there is to spoil its own answer.  A READ of a direct export gets a private buffer, because devices
- * and file systems may check what they have put into it, as long as readers hold less than their share of
- * the pool: their buffers are held until the answer has left, and a client that does not take its answers
- * must not starve others. */
+ * and file systems may check what they have put into it, and is copied to the chunk then: answers leave
+ * from chunks only.  So private buffers are held by the storage and never by a client that does not take
+ * its answers, no device has to know them, and posts need no completion. */
 #include <errno.h>
 #include <string.h>
 
@@ -30,9 +29,11 @@ static void io_end(struct srv_req *req, int status)
 	if (dev && rnbd_dev_put(dev))
 		srv_post_control(req->path->srv, &dev->quiet_msg);
 	req->dev = NULL;
-	if (req->buf && (req->io.op != RNBD_OP_READ || status)) {
+	if (req->buf) {
 		struct srv_buf *buf = req->buf;
 
+		if (req->io.op == RNBD_OP_READ && !status)
+			memcpy(srv_chunk(&req->path->chunks, req->buf_id), buf->addr, req->io.len);
 		req->buf = NULL;
 		srv_pool_put(buf);
 	}
@@ -60,9 +61,10 @@ static void io_submit(struct srv_req *req)
 	export_io_start(thread->reactor, &req->io);
 }
 
-static void io_write_private(struct srv_req *req, struct srv_buf *buf)
+static void io_submit_private(struct srv_req *req, struct srv_buf *buf)
 {
-	memcpy(buf->addr, srv_chunk(&req->path->chunks, req->buf_id), req->io.len);
+	if (req->io.op == RNBD_OP_WRITE)
+		memcpy(buf->addr, srv_chunk(&req->path->chunks, req->buf_id), req->io.len);
 	req->buf = buf;
 	io_submit(req);
 }
@@ -76,12 +78,22 @@ static void io_got_buffer(struct srv_pool_waiter *waiter, struct srv_buf *buf)
 		io_end(req, -ECONNABORTED);
 		return;
 	}
-	io_write_private(req, buf);
+	io_submit_private(req, buf);
+}
+
+static bool io_needs_private(const struct srv_req *req, const struct rnbd_io *io)
+{
+	const struct srv_thread *thread = req->con->thread;
+
+	if (!srv_copies(thread->srv))
+		return false;
+	if (io->op == RNBD_OP_WRITE)
+		return !export_io_takes_at_once(thread->reactor, req->io.ex, io->flags);
+	return io->op == RNBD_OP_READ && req->io.ex->direct;
 }
 
 static void io_prepare(struct srv_req *req, const struct rnbd_io *io)
 {
-	struct srv_thread *thread = req->con->thread;
 	struct srv_buf *buf;
 
 	req->io.ex = req->dev->ex;
@@ -89,17 +101,14 @@ static void io_prepare(struct srv_req *req, const struct rnbd_io *io)
 	req->io.flags = io->flags;
 	req->io.offset = io->op == RNBD_OP_FLUSH ? 0 : io->sector << RNBD_SECTOR_SHIFT;
 	req->io.len = io->op == RNBD_OP_FLUSH ? 0 : io->bi_size;
-	if (io->op == RNBD_OP_WRITE && srv_copies(thread->srv) &&
-	    !export_io_takes_at_once(thread->reactor, req->io.ex, io->flags)) {
-		req->wait.fn = io_got_buffer;
-		buf = srv_pool_get_write(&thread->pool, req->io.ex->first->index, &req->wait);
-		if (buf)
-			io_write_private(req, buf);
+	if (!io_needs_private(req, io)) {
+		io_submit(req);
 		return;
 	}
-	if (io->op == RNBD_OP_READ && srv_copies(thread->srv) && req->dev->ex->direct)
-		req->buf = srv_pool_get_read(&thread->pool);
-	io_submit(req);
+	req->wait.fn = io_got_buffer;
+	buf = srv_pool_get(&req->con->thread->pool, req->io.ex->first->index, &req->wait);
+	if (buf)
+		io_submit_private(req, buf);
 }
 
 void rnbd_io_start(struct srv_req *req)

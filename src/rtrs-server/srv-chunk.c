@@ -67,33 +67,6 @@ static void ring_detach(struct inbox_msg *msg)
 	srv_post_control(c->srv, msg);
 }
 
-/* Private buffers are sent from: where the device has no key for all memory, register each pool. */
-static int register_pools(struct srv_chunks *c)
-{
-	c->has_dma_lkey = fab_pd_local_dma_lkey(c->pd, &c->dma_lkey);
-	if (c->has_dma_lkey || !srv_copies(c->srv))
-		return 0;
-	for (unsigned i = 0; i < c->srv->nthreads; i++) {
-		struct srv_pool *pool = &c->srv->threads[i].pool;
-
-		c->rings[i].pool_mr = fab_reg_mr(c->pd, pool->base, pool->len,
-						 IBV_ACCESS_LOCAL_WRITE);
-		if (!c->rings[i].pool_mr)
-			return -errno;
-	}
-	return 0;
-}
-
-/* What registering locks: for private buffers those of each thread, with every path anew. */
-static size_t locked_len(const struct srv_chunks *c)
-{
-	size_t len = c->len + SERVICE_LEN;
-
-	for (unsigned i = 0; srv_copies(c->srv) && i < c->srv->nthreads; i++)
-		len += c->srv->threads[i].pool.len;
-	return len;
-}
-
 const char *srv_chunks_error(const struct srv_chunks *c, int rc, char *buf, size_t len)
 {
 	struct rlimit limit;
@@ -104,7 +77,7 @@ const char *srv_chunks_error(const struct srv_chunks *c, int rc, char *buf, size
 	else
 		snprintf(buf, len, "RLIMIT_MEMLOCK is %llu KiB for all, and this path locks more than "
 			 "%zu KiB: raise it (ulimit -l, LimitMEMLOCK= of systemd)",
-			 (unsigned long long)limit.rlim_cur >> 10, locked_len(c) >> 10);
+			 (unsigned long long)limit.rlim_cur >> 10, (c->len + SERVICE_LEN) >> 10);
 	return buf;
 }
 
@@ -130,9 +103,7 @@ static int map_and_register(struct srv_chunks *c)
 	if (!c->mr)
 		return -errno;
 	c->service_mr = fab_reg_mr(c->pd, c->service, SERVICE_LEN, IBV_ACCESS_LOCAL_WRITE);
-	if (!c->service_mr)
-		return -errno;
-	return register_pools(c);
+	return c->service_mr ? 0 : -errno;
 }
 
 int srv_chunks_init(struct srv_chunks *c, struct srv *srv, struct fab_conn *conn)
@@ -159,10 +130,6 @@ int srv_chunks_init(struct srv_chunks *c, struct srv *srv, struct fab_conn *conn
 void srv_chunks_fini(struct srv_chunks *c)
 {
 	assert(!c->attached && !c->pending);
-	for (unsigned i = 0; c->rings && i < c->srv->nthreads; i++) {
-		if (c->rings[i].pool_mr)
-			fab_dereg_mr(c->rings[i].pool_mr);
-	}
 	if (c->service_mr)
 		fab_dereg_mr(c->service_mr);
 	if (c->mr)

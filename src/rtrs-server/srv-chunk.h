@@ -25,8 +25,6 @@ struct srv_ring_mem {			/* one per thread */
 	unsigned thread;
 	bool used;			/* a connection of the path lives there */
 	int mem;			/* export-io's handle on that thread, or -1 */
-	struct ibv_mr *pool_mr;		/* the thread's private buffers, where a device cannot send from
-					 * unregistered memory */
 	struct inbox_msg attach_msg, detach_msg;
 };
 
@@ -37,8 +35,6 @@ struct srv_chunks {
 	uint8_t *base, *service;
 	size_t len;
 	struct ibv_mr *mr, *service_mr;
-	uint32_t dma_lkey;
-	bool has_dma_lkey;
 	bool pinned;			/* a device's: registering locks memory */
 	struct srv_ring_mem *rings;
 	unsigned pending;		/* threads that have not answered yet */
@@ -69,12 +65,6 @@ void srv_chunks_detach(struct srv_chunks *c, void (*done)(struct srv_chunks *c))
 static inline uint8_t *srv_chunk(const struct srv_chunks *c, uint32_t buf_id)
 {
 	return c->base + (size_t)buf_id * c->geom->chunk_size;
-}
-
-/* The key to send from the private buffers of @thread. */
-static inline uint32_t srv_chunks_pool_lkey(const struct srv_chunks *c, unsigned thread)
-{
-	return c->has_dma_lkey ? c->dma_lkey : c->rings[thread].pool_mr->lkey;
 }
 
 #endif

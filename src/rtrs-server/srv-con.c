@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns one fabric connection and the buffers that are leaving through it.  Thread: see the header.
+/* Owns one fabric connection.  Thread: see the header.
  *
- * How it ends: fab_poll() says -ENOTCONN, whoever began it.  Then the descriptor is unwatched, buffers
- * go back to their pool, "drained" goes to the control thread; and when the last request has come
+ * How it ends: fab_poll() says -ENOTCONN, whoever began it.  Then the descriptor is unwatched, "drained"
+ * goes to the control thread; and when the last request has come
  * back from the storage, "quiet".
  * How it fails: srv_con_fail() notes the first cause and disconnects; nothing else is special about
  * a failure.
  *
- * Replies are collected during a pass and leave with one post per connection (design.md D3).  A post
- * is signaled only when private buffers leave with it: its completion says that they, and all before
- * them, have left.  Most posts need no completion, and so no second look at the connection. */
+ * Replies are collected during a pass and leave with one post per connection (design.md D3).  They leave
+ * from the chunks, which live as long as the connection, so a post needs no completion and no second look
+ * at the connection. */
 #include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -49,9 +49,8 @@ static void con_finish_step(struct srv_con *con)
 		return;
 	if (!con->marked) {
 		con->marked = true;
-		con->batch_posted++;
 		srv_con_post(con, &marker);
-	} else if (con->batch_posted == con->batch_done) {
+	} else if (con->marker_left) {
 		con->finished_sent = true;
 		srv_post_control(con->thread->srv, &con->finished_msg);
 	}
@@ -74,18 +73,6 @@ void srv_con_check_idle(struct srv_con *con)
 		con_finish_step(con);
 }
 
-static void con_release_sent(struct srv_con *con, uint64_t batch)
-{
-	while (!list_empty(&con->sending)) {
-		struct srv_buf *buf = list_entry(con->sending.next, struct srv_buf, link);
-
-		if (buf->batch > batch)
-			return;
-		list_del(&buf->link);
-		srv_pool_put(buf);
-	}
-}
-
 static void con_unwatched(struct reactor_watch *watch)
 {
 	struct srv_con *con = container_of(watch, struct srv_con, watch);
@@ -103,7 +90,6 @@ static void con_drained(struct srv_con *con)
 	if (!con->cause[0])
 		snprintf(con->cause, sizeof(con->cause), "%s", fab_conn_cause(con->fab));
 	reactor_undefer(&con->again_task);
-	con_release_sent(con, UINT64_MAX);
 	if (con->started)
 		reactor_unwatch(&con->watch);
 	else
@@ -237,32 +223,20 @@ void srv_con_post(struct srv_con *con, const struct ibv_send_wr *wr)
  * when none of them has an answer to send. */
 static struct ibv_send_wr *con_chain_replies(struct srv_con *con)
 {
-	struct ibv_send_wr *head = NULL, **tail = &head, *last = NULL;
-	bool leaving = false;
+	struct ibv_send_wr *head = NULL, **tail = &head;
 	unsigned n = 0;
 
 	while (n < SRV_REPLY_BATCH && !list_empty(&con->replies)) {
 		struct srv_req *req = list_entry(list_pop(&con->replies), struct srv_req, link);
 		struct rtrs_wr_rsp *w = &con->thread->scratch[n];
-		struct srv_buf *data;
 
 		con->inflight--;
-		data = srv_io_response(req, (uintptr_t)&con->send_cqe, con->dead ? NULL : w);
+		srv_io_response(req, (uintptr_t)&con->send_cqe, con->dead ? NULL : w);
 		if (con->dead)
 			continue;
-		if (data) {
-			data->batch = con->batch_posted + 1;
-			list_add_tail(&con->sending, &data->link);
-			leaving = true;
-		}
-		last = &w->wr[w->n - 1];
 		*tail = &w->wr[0];
-		tail = &last->next;
+		tail = &w->wr[w->n - 1].next;
 		n++;
-	}
-	if (leaving) {
-		last->send_flags |= IBV_SEND_SIGNALED;
-		con->batch_posted++;
 	}
 	return head;
 }
@@ -291,14 +265,11 @@ static void con_wc_send(struct fab_conn *fab, struct fab_cqe *cqe, const struct 
 	struct srv_con *con = container_of(cqe, struct srv_con, send_cqe);
 
 	if (wc->status != IBV_WC_SUCCESS) {
-		/* What it was about is not known; buffers come back when all has drained. */
 		srv_con_wc_failed(con, wc, "sending");
 		return;
 	}
-	con->batch_done++;
-	con_release_sent(con, con->batch_done);
-	if (con->finishing)
-		srv_con_check_idle(con);
+	con->marker_left = true;	/* nothing else is signaled */
+	srv_con_check_idle(con);
 }
 
 int srv_con_post_empty(struct srv_con *con, unsigned n)
@@ -335,7 +306,6 @@ struct srv_con *srv_con_create(struct srv_path *path, uint16_t cid, struct srv_t
 	con->fab = fab;
 	con->cid = cid;
 	list_init(&con->replies);
-	list_init(&con->sending);
 	reactor_task_init(&con->reply_task, con_reply_task);
 	reactor_task_init(&con->again_task, con_again);
 	con->recv_cqe.done = srv_wc_recv;
@@ -351,7 +321,7 @@ struct srv_con *srv_con_create(struct srv_path *path, uint16_t cid, struct srv_t
 
 void srv_con_destroy(struct srv_con *con)
 {
-	assert(!con->inflight && list_empty(&con->sending) && !con->fab);
+	assert(!con->inflight && !con->fab);
 	free(con);
 }
 

@@ -16,7 +16,6 @@
 #include "list.h"
 #include "reactor.h"
 
-struct srv_buf;
 struct srv_path;
 struct srv_req;
 struct srv_thread;
@@ -35,8 +34,6 @@ struct srv_con {
 	struct reactor_task reply_task;
 	struct reactor_task again_task;	/* poll without waiting for the descriptor */
 	struct list replies;		/* struct srv_req: finished, not yet posted */
-	struct list sending;		/* struct srv_buf: posted, not yet known to have left */
-	uint64_t batch_posted, batch_done;	/* signaled posts */
 	unsigned inflight;		/* requests from arrival to post or drop */
 	struct fab_cqe recv_cqe, send_cqe;
 	bool started;			/* the descriptor is watched */
@@ -46,7 +43,7 @@ struct srv_con {
 	bool cut;			/* the path is failing */
 	bool quiet_sent;
 	bool finishing;			/* shutdown: execute nothing new */
-	bool marked, finished_sent;
+	bool marked, marker_left, finished_sent;
 	char cause[SRV_CAUSE_LEN];	/* handed to the control thread with "drained" */
 
 	/* doors: to the connection's thread, and from it to the control thread */

@@ -165,17 +165,10 @@ void srv_io_finish_control(struct srv_req *req, int status)
 
 /* ---- answer ---- */
 
-/* Where a READ's data is: private memory, or the chunk. */
 static struct ibv_sge response_data(const struct srv_req *req)
 {
 	const struct srv_chunks *c = &req->path->chunks;
 
-	if (req->buf)
-		return (struct ibv_sge){
-			.addr = (uintptr_t)req->buf->addr,
-			.length = req->rtrs.data_len,
-			.lkey = srv_chunks_pool_lkey(c, req->con->thread->index),
-		};
 	return (struct ibv_sge){
 		.addr = (uintptr_t)srv_chunk(c, req->buf_id),
 		.length = req->rtrs.data_len,
@@ -183,9 +176,8 @@ static struct ibv_sge response_data(const struct srv_req *req)
 	};
 }
 
-struct srv_buf *srv_io_response(struct srv_req *req, uint64_t wr_id, struct rtrs_wr_rsp *w)
+void srv_io_response(struct srv_req *req, uint64_t wr_id, struct rtrs_wr_rsp *w)
 {
-	struct srv_buf *buf = req->buf;
 	struct rtrs_rsp rsp = {
 		.msg_id = req->buf_id,
 		.status = req->status,
@@ -197,15 +189,9 @@ struct srv_buf *srv_io_response(struct srv_req *req, uint64_t wr_id, struct rtrs
 			rsp.data = response_data(req);
 		rtrs_wr_response(w, wr_id, &rsp);
 	}
-	req->buf = NULL;
-	if (buf && (!w || req->status || !req->rtrs.has_desc)) {
-		srv_pool_put(buf);
-		buf = NULL;
-	}
 	/* ORDER: all of @req has been read; the answer is not posted yet, so the client cannot have
 	 * begun to use the chunk again. */
 	atomic_store_explicit(&req->busy, false, memory_order_release);
-	return buf;
 }
 
 struct srv_req *srv_io_alloc_reqs(struct srv_path *path, unsigned n)

@@ -37,11 +37,11 @@ struct srv_req {
 	bool fenced;			/* it entered the fence: IO; other messages do not */
 	struct inbox_msg msg;		/* fence hand-over; to the control thread and back */
 	struct list link;		/* replies of the connection; waiters of OPEN and CLOSE */
-	struct srv_pool_waiter wait;	/* a WRITE waits for private memory */
+	struct srv_pool_waiter wait;	/* for private memory */
 	int status;
 	struct rtrs_req rtrs;
 	struct rnbd_dev *dev;		/* referenced while the storage works */
-	struct srv_buf *buf;		/* private memory, or NULL: data is in the chunk */
+	struct srv_buf *buf;		/* private memory while the storage works, or NULL: in the chunk */
 	struct export_io io;
 	uint64_t deadline_ms;		/* OPEN that waits */
 	uint8_t hdr[RTRS_HDR_MAX];	/* copy of the headers; rtrs.usr points here */
@@ -53,14 +53,14 @@ struct srv_req *srv_io_alloc_reqs(struct srv_path *path, unsigned n);
 /* Receive completion of any connection, after INFO. */
 void srv_wc_recv(struct fab_conn *fab, struct fab_cqe *cqe, const struct ibv_wc *wc);
 
-/* @req is done, status 0 or negative errno.  A READ's data is in its buffer or at the start of its
- * chunk.  Thread of @req->con. */
+/* @req is done, status 0 or negative errno.  A READ's data is at the start of its chunk.  Thread of
+ * @req->con. */
 void srv_io_finish(struct srv_req *req, int status);
 /* The same from the control thread, for a request that was handed to it. */
 void srv_io_finish_control(struct srv_req *req, int status);
 
 /* Fill @w with the answer to @req, or drop it when @w is NULL.  @req may be used by the client
- * again from here on.  Returns the buffer whose content leaves with the answer, or NULL. */
-struct srv_buf *srv_io_response(struct srv_req *req, uint64_t wr_id, struct rtrs_wr_rsp *w);
+ * again from here on. */
+void srv_io_response(struct srv_req *req, uint64_t wr_id, struct rtrs_wr_rsp *w);
 
 #endif

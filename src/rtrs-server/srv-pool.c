@@ -20,7 +20,6 @@ int srv_pool_init(struct srv_pool *pool, struct reactor *r, size_t size, unsigne
 	pool->len = pool->stride * SRV_POOL_BUFS;
 	pool->nready = 0;
 	pool->ntaken = 0;
-	pool->nread = 0;
 	pool->serving = false;
 	list_init(&pool->free);
 	list_init(&pool->hungry);
@@ -79,7 +78,7 @@ static unsigned pool_left(const struct srv_pool *pool)
 	return SRV_POOL_BUFS - pool->ntaken;
 }
 
-/* @share: NULL for a reader.  There is one left. */
+/* There is one left. */
 static struct srv_buf *pool_take(struct srv_pool *pool, struct srv_pool_share *share)
 {
 	struct srv_buf *buf;
@@ -89,10 +88,7 @@ static struct srv_buf *pool_take(struct srv_pool *pool, struct srv_pool_share *s
 	buf = list_entry(list_pop(&pool->free), struct srv_buf, link);
 	buf->share = share;
 	pool->ntaken++;
-	if (share)
-		share->held++;
-	else
-		pool->nread++;
+	share->held++;
 	return buf;
 }
 
@@ -101,8 +97,8 @@ static bool share_may_take(const struct srv_pool *pool, const struct srv_pool_sh
 	return share->held < SRV_POOL_SHARE * pool_left(pool);
 }
 
-struct srv_buf *srv_pool_get_write(struct srv_pool *pool, unsigned share_no,
-				   struct srv_pool_waiter *waiter)
+struct srv_buf *srv_pool_get(struct srv_pool *pool, unsigned share_no,
+			     struct srv_pool_waiter *waiter)
 {
 	struct srv_pool_share *share = &pool->shares[share_no];
 
@@ -114,11 +110,6 @@ struct srv_buf *srv_pool_get_write(struct srv_pool *pool, unsigned share_no,
 	}
 	list_add_tail(&share->waiting, &waiter->link);
 	return NULL;
-}
-
-struct srv_buf *srv_pool_get_read(struct srv_pool *pool)
-{
-	return pool->nread < pool_left(pool) ? pool_take(pool, NULL) : NULL;
 }
 
 /* Serve the first waiter of the first share that may have one more.  False: none may. */
@@ -145,10 +136,7 @@ void srv_pool_put(struct srv_buf *buf)
 	struct srv_pool *pool = buf->pool;
 
 	pool->ntaken--;
-	if (buf->share)
-		buf->share->held--;
-	else
-		pool->nread--;
+	buf->share->held--;
 	list_add_head(&pool->free, &buf->link);
 	if (pool->serving)	/* a waiter put its buffer back at once: the loop below goes on */
 		return;

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Private buffers of one thread (design.md D8, --invalidate=copy): data that the storage depends on
- * lies where no peer can reach it.
+ * lies where no peer can reach it.  They are for the storage only and never sent from, so no device has to
+ * know them.
  *
  * One reserved range of address space, filled in slabs as buffers are first needed and made known to
  * the thread's ring; the most recently used buffer is handed out first, so that a light load stays
- * in the cache.  A writer's buffer is held while the storage works, which may be for ever: storage can
+ * in the cache.  A buffer is held while the storage works, which may be for ever: storage can
  * stop, and must not take the buffers of what other storage could do.  So each export has a share: it may
  * hold as many buffers as SRV_POOL_SHARE times those that are free, three quarters of the pool when it is
  * alone, a fair part when many want some, and there is always one free for an export that has none.
- * Beyond its share an export's writers wait in order of arrival, and exports take turns.  A reader's
- * buffer is held until its answer has left, which is up to the peer; readers therefore may hold as many as
- * are free, half of the pool, and never wait (rnbd-io.c says what they use instead).
+ * Beyond its share an export's requests wait in order of arrival, and exports take turns.
  *
  * All functions: thread of the pool, unless they say otherwise. */
 #ifndef SRV_POOL_H
@@ -30,7 +29,7 @@ struct reactor;
 
 struct srv_pool;
 
-/* The writers of one export. */
+/* The requests of one export. */
 struct srv_pool_share {
 	struct list link;		/* in srv_pool.hungry, while somebody waits */
 	struct list waiting;		/* struct srv_pool_waiter */
@@ -42,8 +41,7 @@ struct srv_buf {
 	struct srv_pool *pool;
 	void *addr;
 	int mem;			/* export-io's handle, or -1 */
-	struct srv_pool_share *share;	/* whose it is; NULL: a reader's */
-	uint64_t batch;			/* srv-con.c: with which post of its connection it leaves */
+	struct srv_pool_share *share;	/* whose it is */
 };
 
 /* Somebody who waits for a buffer. */
@@ -58,7 +56,7 @@ struct srv_pool {
 	uint8_t *base;
 	size_t len, stride;
 	unsigned nready;		/* buffers that have been filled in */
-	unsigned ntaken, nread;		/* nread of them for reads */
+	unsigned ntaken;
 	bool serving;
 	struct list free;
 	struct srv_pool_share *shares;
@@ -73,12 +71,9 @@ int srv_pool_init(struct srv_pool *pool, struct reactor *r, size_t size, unsigne
 /* Every buffer must be back.  Any thread, when @pool's reactor does not run any more. */
 void srv_pool_fini(struct srv_pool *pool);
 
-/* A buffer for a write of export number @share, now or later through @waiter->fn (never from inside this
+/* A buffer for a request of export number @share, now or later through @waiter->fn (never from inside this
  * call): returns the buffer, or NULL when @waiter was queued. */
-struct srv_buf *srv_pool_get_write(struct srv_pool *pool, unsigned share,
-				   struct srv_pool_waiter *waiter);
-/* A buffer for a read, or NULL when readers hold their share. */
-struct srv_buf *srv_pool_get_read(struct srv_pool *pool);
+struct srv_buf *srv_pool_get(struct srv_pool *pool, unsigned share, struct srv_pool_waiter *waiter);
 /* Give @buf back; waiters are served before this returns. */
 void srv_pool_put(struct srv_buf *buf);
 

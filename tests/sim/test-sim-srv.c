@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "raw-clt.h"
+#include "srv-pool.h"
 #include "world.h"
 
 static struct world *w;
@@ -91,11 +92,12 @@ static bool all_bytes(const uint8_t *p, size_t len, uint8_t want)
 }
 
 /* Every row of protocol.md 3.4 that this server can give, on both connections. */
-static void answer_rows(enum srv_invalidate invalidate)
+static void answer_rows(enum srv_invalidate invalidate, bool direct)
 {
 	struct world_server_conf conf = world_server_defaults;
 
 	conf.invalidate = invalidate;
+	conf.direct = direct;
 	w = world_create(1);
 	world_server_start(w, &conf);
 	open_clt();
@@ -129,12 +131,14 @@ static void answer_rows(enum srv_invalidate invalidate)
 
 static void test_answer_rows_copy(void)
 {
-	answer_rows(SRV_INVALIDATE_COPY);
+	answer_rows(SRV_INVALIDATE_COPY, false);
+	answer_rows(SRV_INVALIDATE_COPY, true);
 }
 
 static void test_answer_rows_never(void)
 {
-	answer_rows(SRV_INVALIDATE_NEVER);
+	answer_rows(SRV_INVALIDATE_NEVER, false);
+	answer_rows(SRV_INVALIDATE_NEVER, true);
 }
 
 /* On a device where all that is sent from has to be registered, as most are. */
@@ -142,9 +146,114 @@ static void test_answer_rows_with_registered_memory(void)
 {
 	bool old = sim_offer_local_dma_lkey(false);
 
-	answer_rows(SRV_INVALIDATE_COPY);
-	answer_rows(SRV_INVALIDATE_NEVER);
+	answer_rows(SRV_INVALIDATE_COPY, true);
+	answer_rows(SRV_INVALIDATE_NEVER, true);
 	sim_offer_local_dma_lkey(old);
+}
+
+/* Regions of one path.  Its memory is locked, so private buffers are not to be among it. */
+static unsigned keys_of_a_path(enum srv_invalidate invalidate)
+{
+	struct world_server_conf conf = world_server_defaults;
+	unsigned before, n;
+
+	conf.invalidate = invalidate;
+	conf.direct = true;
+	w = world_create(1);
+	world_server_start(w, &conf);
+	raw_clt_init(&clt, "clt", 1, 1, 2);
+	raw_clt_init(&other, "clt2", 2, 2, 2);
+	CHECK(raw_clt_connect(&clt, 0) == 0);
+	before = sim_keys();
+	CHECK(raw_clt_connect(&other, 0) == 0);
+	n = sim_keys() - before;
+	raw_clt_fini(&other);
+	end();
+	return n;
+}
+
+static void test_private_memory_is_not_registered(void)
+{
+	bool old = sim_offer_local_dma_lkey(false);
+
+	CHECK(keys_of_a_path(SRV_INVALIDATE_COPY) == keys_of_a_path(SRV_INVALIDATE_NEVER));
+	sim_offer_local_dma_lkey(old);
+}
+
+/* ---- private memory ---- */
+
+/* The client writes to the chunk of a READ when the storage has filled what it was given, and before the
+ * answer. */
+static uint8_t read_and_scribble(enum srv_invalidate invalidate, bool direct)
+{
+	struct world_server_conf conf = world_server_defaults;
+	struct ibv_sge sge = { .length = 4096 };
+	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1 };
+	uint8_t got;
+
+	conf.invalidate = invalidate;
+	conf.direct = direct;
+	w = world_create(1);
+	world_server_start(w, &conf);
+	open_clt();
+	memset(clt.data[3], 0x33, 4096);
+	CHECK(raw_clt_io(&clt, 1, 3, RNBD_OP_WRITE, 0, 4096, false) == 0);
+	sim_disk_hold(world_disk(w), RNBD_OP_READ, SIM_HOLD_AFTER, 1);
+	raw_clt_io_start(&clt, 1, 3, RNBD_OP_READ, 0, 4096, false);
+	world_run_ms(w, 10);
+	CHECK(sim_disk_held(world_disk(w)) == 1);
+	memset(clt.data[4], 0x44, 4096);
+	sge.addr = (uintptr_t)clt.data[4];
+	sge.lkey = clt.mr->lkey;
+	wr.wr_id = (uintptr_t)&clt.cons[1].send_cqe;
+	wr.wr.rdma.remote_addr = clt.rbufs[3].addr;
+	wr.wr.rdma.rkey = clt.rbufs[3].rkey;
+	CHECK(sim_post_chain(clt.cons[1].fab, &wr) == 0);
+	world_run_ms(w, 10);
+	sim_disk_release(world_disk(w));
+	CHECK(raw_clt_wait(&clt, 3, 1000) && clt.answers[3].status == 0);
+	got = clt.data[3][0];
+	CHECK(all_bytes(clt.data[3], 4096, got));
+	end();
+	return got;
+}
+
+/* Devices may check what they have put into memory. */
+static void test_direct_reads_go_to_private_memory(void)
+{
+	CHECK(read_and_scribble(SRV_INVALIDATE_COPY, true) == 0x33);
+	/* Its own answer it can spoil. */
+	CHECK(read_and_scribble(SRV_INVALIDATE_COPY, false) == 0x44);
+	CHECK(read_and_scribble(SRV_INVALIDATE_NEVER, true) == 0x44);
+}
+
+/* More READs in the storage than an export may have private buffers: the rest waits its turn. */
+static void test_direct_reads_wait_for_private_memory(void)
+{
+	struct world_server_conf conf = world_server_defaults;
+	struct world_client_conf cconf = world_client_defaults;
+	struct world_io *ios[100];
+	struct world_client *c;
+
+	conf.direct = true;
+	conf.queue_depth = ARRAY_SIZE(ios);
+	cconf.connections = 1;
+	w = world_create(1);
+	world_server_start(w, &conf);
+	c = world_client_start(w, &cconf);
+	world_run_ms(w, 20);
+	CHECK(world_client_opened(c) == 0);
+	for (unsigned i = 0; i < ARRAY_SIZE(ios); i++)
+		CHECK(world_write(c, i * 4096, 4096, (uint8_t)(i + 1)) == 0);
+	sim_disk_hold(world_disk(w), RNBD_OP_READ, SIM_HOLD_BEFORE, ARRAY_SIZE(ios));
+	for (unsigned i = 0; i < ARRAY_SIZE(ios); i++)
+		ios[i] = world_io_start(c, RNBD_OP_READ, i * 4096, 4096, 0, false);
+	world_run_ms(w, 20);
+	CHECK(sim_disk_held(world_disk(w)) == SRV_POOL_BUFS / 4 * 3);
+	sim_disk_release(world_disk(w));
+	for (unsigned i = 0; i < ARRAY_SIZE(ios); i++)
+		CHECK(world_io_end(ios[i], (uint8_t)(i + 1), 5000) == 0);
+	world_destroy(w);
 }
 
 /* A window that is not there: the answer costs its client the path, and no more than that. */
@@ -419,6 +528,9 @@ int main(int argc, char **argv)
 		{ "p07-p08-answer-rows-copy", test_answer_rows_copy },
 		{ "p07-p08-answer-rows-never", test_answer_rows_never },
 		{ "answer-rows-with-registered-memory", test_answer_rows_with_registered_memory },
+		{ "private-memory-is-not-registered", test_private_memory_is_not_registered },
+		{ "direct-reads-go-to-private-memory", test_direct_reads_go_to_private_memory },
+		{ "direct-reads-wait-for-private-memory", test_direct_reads_wait_for_private_memory },
 		{ "answer-to-a-dead-window", test_answer_to_a_dead_window },
 		{ "refusals", test_refusals },
 		{ "p16-bad-session-names", test_bad_session_names },

@@ -44,6 +44,7 @@ static void export_init(struct world_server *s, const struct world_server_conf *
 	ex->first = ex;
 	ex->all = &s->exports;
 	ex->size = sim_disk_size(d);
+	ex->direct = conf->direct;
 	ex->geometry = (struct rnbd_dev_info){
 		.nsectors = nsectors,
 		.max_hw_sectors = s->conf.max_io_size / RNBD_SECTOR_SIZE,

@@ -27,7 +27,7 @@ struct world_server_conf {
 	enum srv_invalidate invalidate;
 	const char *export_name;	/* NULL: "disk0" */
 	uint16_t block_size;		/* 0: 512 */
-	bool write_through, no_fua;
+	bool write_through, no_fua, direct;
 };
 
 /* What tests begin with. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Private buffers of a thread: slabs, order of waiting, the shares of exports and readers. */
+/* Private buffers of a thread: slabs, order of waiting, the shares of exports. */
 #include "unit.h"
 
 #include <errno.h>
@@ -47,7 +47,7 @@ static void got_buffer(struct srv_pool_waiter *w, struct srv_buf *buf)
 static struct srv_buf *get_for(unsigned share, unsigned i)
 {
 	waiters[i].wait.fn = got_buffer;
-	return srv_pool_get_write(&pool, share, &waiters[i].wait);
+	return srv_pool_get(&pool, share, &waiters[i].wait);
 }
 
 static struct srv_buf *get(unsigned i)
@@ -116,7 +116,7 @@ Test(srv_pool, memory_that_no_ring_takes_is_plain)
 	srv_pool_put(buf);
 }
 
-Test(srv_pool, writers_wait_in_order)
+Test(srv_pool, who_is_late_waits_in_order)
 {
 	struct srv_buf *bufs[SRV_POOL_BUFS];
 
@@ -192,42 +192,4 @@ Test(srv_pool, exports_take_turns)
 		for (unsigned s = 0; s < SHARES; s++)
 			srv_pool_put(bufs[s][i]);
 	}
-}
-
-Test(srv_pool, readers_leave_some_to_writers_of_a_nearly_taken_pool)
-{
-	struct srv_buf *stuck[SRV_POOL_BUFS], *readers[SRV_POOL_BUFS], *buf;
-	unsigned n = take_all(0, 0, stuck), nreaders = 0;
-
-	while ((readers[nreaders] = srv_pool_get_read(&pool)))
-		nreaders++;
-	buf = get_for(1, 1);
-	cr_assert_not_null(buf);
-	srv_pool_put(buf);
-	waiters[0].put_at_once = true;
-	for (unsigned i = 0; i < nreaders; i++)
-		srv_pool_put(readers[i]);
-	for (unsigned i = 0; i < n; i++)
-		srv_pool_put(stuck[i]);
-}
-
-/* Readers' buffers are held until a peer has taken its answer: they must leave some to writers. */
-Test(srv_pool, readers_have_a_share)
-{
-	struct srv_buf *bufs[SRV_POOL_BUFS / 2], *buf;
-
-	for (unsigned i = 0; i < ARRAY_SIZE(bufs); i++) {
-		bufs[i] = srv_pool_get_read(&pool);
-		cr_assert_not_null(bufs[i]);
-	}
-	cr_assert_null(srv_pool_get_read(&pool));
-	buf = get(0);
-	cr_assert_not_null(buf);
-	srv_pool_put(buf);
-	cr_assert_null(srv_pool_get_read(&pool), "a writer's buffer is not of the share");
-	srv_pool_put(bufs[0]);
-	bufs[0] = srv_pool_get_read(&pool);
-	cr_assert_not_null(bufs[0]);
-	for (unsigned i = 0; i < ARRAY_SIZE(bufs); i++)
-		srv_pool_put(bufs[i]);
 }
