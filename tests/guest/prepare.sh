@@ -110,10 +110,11 @@ build_rtrs() {
 		tar -C "$work" -xJf - "linux-source-$series/$rtrs" "linux-source-$series/$rnbd"
 	rm "$work/source.tar"
 	src=$work/linux-source-$series
-	make -C "$build" M="$src/$rtrs" CONFIG_INFINIBAND_RTRS=m CONFIG_INFINIBAND_RTRS_CLIENT=m \
-		CONFIG_INFINIBAND_RTRS_SERVER=m modules >"$work/make.log" 2>&1 &&
-	make -C "$build" M="$src/$rnbd" CONFIG_BLK_DEV_RNBD_CLIENT=m CONFIG_BLK_DEV_RNBD_SERVER=m \
-		KBUILD_EXTRA_SYMBOLS="$src/$rtrs/Module.symvers" ccflags-y="-I$src/$rtrs" \
+	# No BTF: it takes pahole, and nobody here reads it.
+	make -C "$build" M="$src/$rtrs" CONFIG_DEBUG_INFO_BTF_MODULES= CONFIG_INFINIBAND_RTRS=m \
+		CONFIG_INFINIBAND_RTRS_CLIENT=m CONFIG_INFINIBAND_RTRS_SERVER=m modules >"$work/make.log" 2>&1 &&
+	make -C "$build" M="$src/$rnbd" CONFIG_DEBUG_INFO_BTF_MODULES= CONFIG_BLK_DEV_RNBD_CLIENT=m \
+		CONFIG_BLK_DEV_RNBD_SERVER=m KBUILD_EXTRA_SYMBOLS="$src/$rtrs/Module.symvers" ccflags-y="-I$src/$rtrs" \
 		modules >>"$work/make.log" 2>&1 ||
 		{ tail -n 40 "$work/make.log" >&2; die "cannot build RTRS and RNBD"; }
 	mkdir -p "$modules/extra"
