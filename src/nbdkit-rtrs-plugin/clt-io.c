@@ -150,6 +150,13 @@ void clt_con_queue(struct clt_con *con, struct clt_slot *slot)
 	slot_push(&con->sendq, slot);
 }
 
+/* Who holds the lock sends what is queued now, so nobody has to stay awake for that: he may be
+ * preempted for long. */
+bool clt_con_must_flush(struct clt_con *con)
+{
+	return atomic_load(&con->sendq) && !atomic_load(&con->send_lock);
+}
+
 void clt_con_flush(struct clt_con *con)
 {
 	while (atomic_load(&con->sendq) && send_trylock(con)) {

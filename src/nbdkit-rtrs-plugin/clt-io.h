@@ -83,6 +83,8 @@ static inline bool clt_op_in_flight(const struct clt_op *op)
 void clt_con_queue(struct clt_con *con, struct clt_slot *slot);
 /* Send what is queued on @con, unless somebody does already.  Any thread. */
 void clt_con_flush(struct clt_con *con);
+/* Something is queued on @con and nobody is sending: clt_con_flush() has to be called.  Any thread. */
+bool clt_con_must_flush(struct clt_con *con);
 /* Dispatch completions.  Returns what fab_dispatch() does; at -ENOTCONN the path was failed and
  * @con->drained is set.  Poll role. */
 int clt_con_poll(struct clt_con *con, int budget);

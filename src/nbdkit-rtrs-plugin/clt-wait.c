@@ -304,7 +304,7 @@ static void lead_sleep(struct clt_con *con, struct clt_waiter *w, short events)
 	atomic_store(&wc->awake, false);
 	atomic_store(&wc->asleep, 1);
 	/* RACE: who posted since fab_arm() found nobody asleep to kick. */
-	if (!atomic_load(&con->sendq) && clt_path_is_up(con->path) && !clt_con_must_poll(con))
+	if (!clt_con_must_flush(con) && clt_path_is_up(con->path) && !clt_con_must_poll(con))
 		poll(fds, 2, -1);
 	atomic_exchange(&wc->asleep, 0);
 	atomic_fetch_and(&w->word, ~WORD_POLLS);
@@ -326,7 +326,7 @@ static bool busy_poll(struct clt_con *con, struct clt_waiter *w)
 	do {
 		/* A provider may not look for what it has not been armed for (fab_poll). */
 		if (fab_arm(con->fab, &events) || clt_con_poll(con, POLL_BUDGET) ||
-		    atomic_load(&con->sendq) || has_news(w) || !clt_path_is_up(con->path))
+		    clt_con_must_flush(con) || has_news(w) || !clt_path_is_up(con->path))
 			return true;
 	} while (clock_now_us() < end);
 	return false;
