@@ -40,6 +40,8 @@ librtrssrv_la_SOURCES = \
 	%D%/srv-fence.h \
 	%D%/srv-fsm.c \
 	%D%/srv-fsm.h \
+	%D%/srv-geom.c \
+	%D%/srv-geom.h \
 	%D%/srv-info.c \
 	%D%/srv-info.h \
 	%D%/srv-io.c \

@@ -7,7 +7,6 @@
  * with their reason, rate limited, because strangers cause them. */
 #include <assert.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +15,7 @@
 #include "rtrs-msg.h"
 #include "srv-accept.h"
 #include "srv-con.h"
+#include "srv-geom.h"
 #include "srv-path.h"
 #include "srv-priv.h"
 #include "srv-sess.h"
@@ -68,52 +68,6 @@ static struct decision refused(int status, const char *why)
 static struct decision parked(const char *why)
 {
 	return (struct decision){ .verdict = PARK, .why = why };
-}
-
-/* ---- geometry ---- */
-
-/* How many chunks a device has queue room for.  Their answers are more than what is received for them, on
- * connection 0 too (srv_path.service_recvs). */
-static unsigned depth_for(const struct srv *srv, const struct fab_device_attr *attr)
-{
-	if (attr->max_qp_wr < SRV_MAX_RSP_WR + SRV_SEND_MARGIN)
-		return 0;
-	return MIN(srv->conf->queue_depth, (attr->max_qp_wr - SRV_SEND_MARGIN) / SRV_MAX_RSP_WR);
-}
-
-/* All paths of a session must announce one depth (pitfall 4), and the same after a reconnect (pitfalls 5,
- * 6), so the first path of the server settles it for all; a device that is smaller than that one is
- * refused. */
-static int settle_geometry(struct srv *srv, struct fab_conn *conn, char *why, size_t len)
-{
-	struct fab_device_attr attr;
-	unsigned depth;
-	int rc = fab_query_device(conn, &attr);
-
-	if (rc) {
-		snprintf(why, len, "cannot query the device");
-		return rc;
-	}
-	depth = depth_for(srv, &attr);
-	if (!depth) {
-		snprintf(why, len, "the device's queues are too small: %u requests, and %u are the least",
-			 attr.max_qp_wr, SRV_MAX_RSP_WR + SRV_SEND_MARGIN);
-		return -ENOMEM;
-	}
-	if (srv->geom_fixed && depth >= srv->geom.queue_depth)
-		return 0;
-	if (srv->geom_fixed) {
-		snprintf(why, len, "the device's queues are good for a depth of %u, but %u was told to an "
-			 "earlier client: set --queue-depth=%u", depth, srv->geom.queue_depth, depth);
-		return -ENOMEM;
-	}
-	if (depth < srv->conf->queue_depth)
-		log_warn(NULL, "queue depth lowered from %u to %u: the device has queues of %u",
-			 srv->conf->queue_depth, depth, attr.max_qp_wr);
-	rc = rtrs_geom_init(&srv->geom, depth, srv->geom.max_io_size, srv->geom.max_hdr_size);
-	assert(!rc);
-	srv->geom_fixed = true;
-	return 0;
 }
 
 /* ---- rules 6 to 13 ---- */
@@ -217,7 +171,7 @@ static struct decision create_path(struct srv *srv, struct srv_sess *sess,
 	struct decision d = { .verdict = ACCEPT };
 	bool is_new = !sess;
 	const char *why;
-	int rc = settle_geometry(srv, conn, error, sizeof(error));
+	int rc = srv_geom_client(srv, conn, error, sizeof(error));
 
 	if (rc)
 		return refused(rc, error);

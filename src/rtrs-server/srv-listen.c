@@ -11,6 +11,7 @@
 #include "log.h"
 #include "srv-accept.h"
 #include "srv-con.h"
+#include "srv-geom.h"
 #include "srv-listen.h"
 #include "srv-path.h"
 #include "srv-priv.h"
@@ -230,6 +231,28 @@ static const char *listen_hint(const struct fab_addr *addr, int rc)
 	return "";
 }
 
+/* All listeners are open. */
+static int listen_fit_devices(struct srv *srv, char *err, size_t errlen)
+{
+	struct srv_listener *listener;
+
+	list_for_each(listener, &srv->listeners, link) {
+		char text[FAB_ADDR_STRLEN], name[FAB_ADDR_STRLEN + 16], why[128];
+		struct fab_addr addr;
+		int rc;
+
+		fab_listener_addr(listener->listener, &addr);
+		snprintf(name, sizeof(name), "%s://%s", fab_provider_name(addr.provider),
+			 fab_addr_format(&addr, text, sizeof(text)));
+		rc = srv_geom_listener(srv, listener->listener, name, why, sizeof(why));
+		if (rc) {
+			snprintf(err, errlen, "cannot listen on %s: %s", name, why);
+			return rc;
+		}
+	}
+	return 0;
+}
+
 int srv_listen_start(struct srv *srv, char *err, size_t errlen)
 {
 	const struct srv_conf *conf = srv->conf;
@@ -252,6 +275,11 @@ int srv_listen_start(struct srv *srv, char *err, size_t errlen)
 			listen_abort(srv);
 			return rc;
 		}
+	}
+	rc = listen_fit_devices(srv, err, errlen);
+	if (rc) {
+		listen_abort(srv);
+		return rc;
 	}
 	rc = cms_watch(srv);
 	if (rc) {

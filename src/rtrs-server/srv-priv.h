@@ -64,7 +64,7 @@ struct srv {
 	unsigned nthreads;		/* the control thread, and 1.. for IO */
 
 	/* control thread */
-	struct rtrs_geom geom;		/* of every session; fixed with the first path */
+	struct rtrs_geom geom;		/* of every session (srv-geom.h) */
 	bool geom_fixed;
 	struct list cms;		/* struct srv_cm: one connection manager per provider */
 	struct list listeners;

@@ -15,6 +15,7 @@
 #include "log.h"
 #include "rnbd-srv.h"
 #include "srv-accept.h"
+#include "srv-geom.h"
 #include "srv-listen.h"
 #include "srv-path.h"
 #include "srv-priv.h"
@@ -149,7 +150,7 @@ int srv_start(const struct srv_conf *conf, struct reactor **reactors, unsigned n
 		snprintf(err, errlen, "no memory");
 		return -ENOMEM;
 	}
-	rc = rtrs_geom_init(&srv->geom, conf->queue_depth, conf->max_io_size, SRV_HDR_SIZE);
+	rc = srv_geom_init(srv);
 	if (rc) {
 		snprintf(err, errlen, "queue depth %u and max IO size %u do not fit together",
 			 conf->queue_depth, conf->max_io_size);

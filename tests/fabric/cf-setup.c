@@ -152,12 +152,16 @@ void setup_many(struct world *w)
 void setup_limits(struct world *w)
 {
 	struct end *a = end_active(w, &w->addr, NULL);
-	struct fab_device_attr dev;
+	struct fab_device_attr dev, listens;
 	struct fab_qp_attr attr;
 	uint8_t big[FAB_PRIVATE_DATA_MAX + 1] = { 0 };
 
 	check_eq(fab_query_device(a->conn, &dev), 0);
 	check(dev.max_qp_wr > 0 && dev.max_sge > 1);
+	/* One device has the address. */
+	check_eq(fab_listener_query_device(w->listener, &listens), 0);
+	check_eq(listens.max_qp_wr, dev.max_qp_wr);
+	check_eq(listens.max_sge, dev.max_sge);
 	check_eq(fab_pd_create(a->conn, &a->pd), 0);
 	attr = default_attr;
 	attr.max_send_wr = dev.max_qp_wr + 1;

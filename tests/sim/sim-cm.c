@@ -209,16 +209,19 @@ void sim_offer_limits(const char *host, uint32_t max_qp_wr, uint32_t max_sge)
 	h->max_sge = max_sge;
 }
 
-static int query_device(const struct fab_conn *conn, struct fab_device_attr *attr)
+static void device_of(const struct sim_host *h, struct fab_device_attr *attr)
 {
-	const struct sim_host *h = to_conn(conn)->host;
-
 	*attr = (struct fab_device_attr){
 		.max_qp_wr = h->max_qp_wr ? h->max_qp_wr : SIM_MAX_QP_WR,
 		.max_sge = h->max_sge ? h->max_sge : SIM_MAX_SGE,
 		.local_dma_lkey = sim_dma_offered(),
 		.rereg_mr = sim_rereg_offered(),
 	};
+}
+
+static int query_device(const struct fab_conn *conn, struct fab_device_attr *attr)
+{
+	device_of(to_conn(conn)->host, attr);
 	return 0;
 }
 
@@ -335,6 +338,16 @@ static int do_listen(struct fab_cm *base, const struct fab_addr *addr, struct fa
 	return 0;
 }
 
+static int listener_query_device(const struct fab_listener *base, struct fab_device_attr *attr)
+{
+	const struct sim_listener *l = container_of(base, struct sim_listener, base);
+
+	if (any_addr(&base->addr))
+		return -ENODEV;
+	device_of(l->cm->host, attr);
+	return 0;
+}
+
 /* Connect requests that nobody fetched. */
 static void drop_unfetched(struct sim_cm *cm, const struct sim_listener *l)
 {
@@ -375,6 +388,7 @@ const struct fab_provider fab_sim = {
 	.cm_fd = cm_fd,
 	.cm_get_event = cm_get_event,
 	.listen = do_listen,
+	.listener_query_device = listener_query_device,
 	.listener_destroy = listener_destroy,
 	.conn_create = conn_create,
 	.conn_destroy = conn_destroy,

@@ -22,10 +22,14 @@ static bool is_open(void *arg)
 	return world_client_opened(arg) <= 0;
 }
 
+/* Does the server learn of its device with its first client only? */
+static bool any_address;
+
 static void start(uint32_t depth)
 {
 	struct world_server_conf conf = world_server_defaults;
 
+	conf.any_address = any_address;
 	conf.queue_depth = depth;
 	conf.max_io_size = 4096;
 	world_server_start(w, &conf);
@@ -91,7 +95,7 @@ static void works(uint32_t srv, uint32_t clt, unsigned depth)
 	world_destroy(w);
 }
 
-static void test_small_server(void)
+static void small_servers(void)
 {
 	works(SRV_LEAST, 0, 1);
 	works(SRV_LEAST + 2, 0, 1);
@@ -101,6 +105,14 @@ static void test_small_server(void)
 	/* No longer short, but not as long as the service connection would like. */
 	works(208, 0, 64);
 	works(512, 0, 64);
+}
+
+static void test_small_server(void)
+{
+	small_servers();
+	any_address = true;
+	small_servers();
+	any_address = false;
 }
 
 static void test_small_client(void)
@@ -195,11 +207,20 @@ static void never_works(uint32_t srv_wr, uint32_t clt_wr, uint32_t clt_sge, cons
 
 static void test_too_small_server(void)
 {
-	static const char line[] = "connection refused: the device's queues are too small: 18 requests, "
-				   "and 19 are the least (Cannot allocate memory)";
+	static const char line[] = "the device's queues are too small: 18 requests, and 19 are the least";
 
+	/* Known when it listens. */
+	w = world_create(1);
+	sim_offer_limits("srv", SRV_LEAST - 1, 0);
+	CHECK(!strncmp(world_server_refuses(w, NULL), "cannot listen on sim://10.0.0.2:1234: ", 38));
+	CHECK(strstr(world_server_refuses(w, NULL), line));
+	world_destroy(w);
+	/* Not before the first client. */
+	any_address = true;
 	never_works(SRV_LEAST - 1, 0, 0, line);
-	never_works(1, 0, 0, "too small: 1 requests, and 19 are");
+	never_works(1, 0, 0, "clt: connection refused: the device's queues are too small: 1 requests, and 19 are "
+		    "the least (Cannot allocate memory)");
+	any_address = false;
 }
 
 static void test_too_small_client(void)
@@ -213,7 +234,7 @@ static void test_too_small_client(void)
 /* ---- lowered once, for all ---- */
 
 /* What the first client was told holds for the second, whose device could do less, or more. */
-static void test_second_device(void)
+static void second_device(const char *lowered)
 {
 	struct world_client_conf conf = world_client_defaults;
 	struct world_client *c2;
@@ -222,7 +243,7 @@ static void test_second_device(void)
 	sim_offer_limits("srv", 60, 0);
 	start(64);
 	CHECK(sim_run_until(is_open, c, 1000) && depth_of(c) == 14);
-	CHECK(world_traced(w, "queue depth lowered from 64 to 14: the device has queues of 60"));
+	CHECK(world_traced(w, lowered));
 	conf.host = "clt2";
 	conf.name = "two";
 	conf.mode = RNBD_ACCESS_RO;
@@ -235,6 +256,32 @@ static void test_second_device(void)
 	sim_offer_limits("srv", 0, 0);
 	CHECK(sim_run_until(is_open, c2, 10000) && depth_of(c2) == 14);
 	work_hard();
+	world_destroy(w);
+}
+
+static void test_second_device(void)
+{
+	second_device("srv sim://srv: queue depth lowered from 64 to 14: the device has queues of 60");
+	any_address = true;
+	second_device("srv queue depth lowered from 64 to 14: the device has queues of 60");
+	any_address = false;
+}
+
+/* What a device that is known can do is told to those, too, who come through a better one first. */
+static void test_known_before_the_first_client(void)
+{
+	w = world_create(1);
+	sim_offer_limits("srv", 60, 0);
+	world_server_start(w, NULL);
+	CHECK(world_traced(w, "sim://srv: queue depth lowered from 16 to 14: the device has queues of 60"));
+	sim_offer_limits("srv", 0, 0);
+	c = world_client_start(w, NULL);
+	CHECK(sim_run_until(is_open, c, 1000) && depth_of(c) == 14);
+	sim_offer_limits("srv", 60, 0);
+	sim_cut("clt", "srv");
+	world_run_ms(w, 5000);
+	CHECK(world_write(c, 0, 4096, 1) == 0);
+	CHECK(!world_traced(w, "refused"));
 	world_destroy(w);
 }
 
@@ -282,6 +329,7 @@ int main(int argc, char **argv)
 		{ "too-small-server", test_too_small_server },
 		{ "too-small-client", test_too_small_client },
 		{ "second-device", test_second_device },
+		{ "known-before-the-first-client", test_known_before_the_first_client },
 		{ "come-back-over-another-device", test_come_back_over_another_device },
 	};
 

@@ -3,6 +3,7 @@
  * killed is a ghost: cut off from network and disk, it is shut down in good order behind the scenes so
  * that its memory comes back. */
 #include <assert.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,6 +65,8 @@ static void export_init(struct world_server *s, const struct world_server_conf *
 static void conf_init(struct world_server *s, const struct world_server_conf *conf)
 {
 	s->listen = sim_addr("srv", RTRS_PORT);
+	if (conf->any_address)
+		((struct sockaddr_in *)&s->listen.ss)->sin_addr.s_addr = INADDR_ANY;
 	s->conf = (struct srv_conf){
 		.listeners = &s->listen,
 		.nlisteners = 1,
@@ -81,16 +84,15 @@ static void conf_init(struct world_server *s, const struct world_server_conf *co
 	};
 }
 
-void world_server_start(struct world *w, const struct world_server_conf *conf)
+/* With its reactors, not started. */
+static struct world_server *server_make(struct world *w, const struct world_server_conf *conf)
 {
 	struct world_server *s = calloc(1, sizeof(*s));
-	struct sim_place before;
 	char err[256] = "";
 
 	assert(s && !w->server);
 	s->host = sim_host_find("srv");
 	s->epoch = s->host->epoch;
-	before = sim_enter(s->host, s->epoch);
 	conf = conf ? conf : &world_server_defaults;
 	conf_init(s, conf);
 	export_init(s, conf, w->disk);
@@ -104,11 +106,45 @@ void world_server_start(struct world *w, const struct world_server_conf *conf)
 		CHECK(reactor_create(name, 64, &s->reactors[i]) == 0);
 		CHECK(export_io_attach(s->reactors[i], &s->exports, !i, err, sizeof(err)) == 0);
 	}
+	return s;
+}
+
+static void server_unmake(struct world_server *s)
+{
+	for (unsigned i = 0; i < s->nreactors; i++) {
+		export_io_detach(s->reactors[i]);
+		reactor_destroy(s->reactors[i]);
+	}
+	free(s->reactors);
+}
+
+void world_server_start(struct world *w, const struct world_server_conf *conf)
+{
+	struct sim_host *host = sim_host_find("srv");
+	struct sim_place before = sim_enter(host, host->epoch);
+	struct world_server *s = server_make(w, conf);
+	char err[256] = "";
+
 	if (srv_start(&s->conf, s->reactors, s->nreactors, &s->srv, err, sizeof(err)))
 		sim_test_failed(__FILE__, __LINE__, err);
 	sim_leave(before);
 	list_add_tail(&w->servers, &s->link);
 	w->server = s;
+}
+
+const char *world_server_refuses(struct world *w, const struct world_server_conf *conf)
+{
+	static char err[256];
+	struct sim_host *host = sim_host_find("srv");
+	struct sim_place before = sim_enter(host, host->epoch);
+	struct world_server *s = server_make(w, conf);
+
+	err[0] = '\0';
+	CHECK(srv_start(&s->conf, s->reactors, s->nreactors, &s->srv, err, sizeof(err)) < 0);
+	server_unmake(s);
+	free(s);
+	sim_leave(before);
+	return err;
 }
 
 bool world_server_runs(const struct world *w)
@@ -148,11 +184,7 @@ static void server_close(void *arg)
 	sim_fiber_wait(server_is_shut, s);
 	sim_fiber_wait(reactors_idle, s);
 	srv_destroy(s->srv);
-	for (unsigned i = 0; i < s->nreactors; i++) {
-		export_io_detach(s->reactors[i]);
-		reactor_destroy(s->reactors[i]);
-	}
-	free(s->reactors);
+	server_unmake(s);
 }
 
 static void server_end(struct world_server *s)

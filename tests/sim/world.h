@@ -28,6 +28,7 @@ struct world_server_conf {
 	const char *export_name;	/* NULL: "disk0" */
 	uint16_t block_size;		/* 0: 512 */
 	bool write_through, no_fua, direct;
+	bool any_address;		/* listens on 0.0.0.0 */
 };
 
 /* What tests begin with. */
@@ -58,6 +59,8 @@ struct sim_disk *world_disk(struct world *w);
 /* ---- the server ---- */
 
 void world_server_start(struct world *w, const struct world_server_conf *conf);
+/* The same for one that cannot start; returns its words, until the next call. */
+const char *world_server_refuses(struct world *w, const struct world_server_conf *conf);
 /* As SIGTERM; returns when it has ended. */
 void world_server_stop(struct world *w);
 /* As SIGKILL or the power cord; the disk keeps what such a death leaves.  Its memory is given back

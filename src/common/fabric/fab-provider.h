@@ -38,6 +38,7 @@ struct fab_provider {
 	int (*cm_fd)(const struct fab_cm *cm);
 	int (*cm_get_event)(struct fab_cm *cm, struct fab_event *ev);
 	int (*listen)(struct fab_cm *cm, const struct fab_addr *addr, struct fab_listener **l);
+	int (*listener_query_device)(const struct fab_listener *l, struct fab_device_attr *attr);
 	void (*listener_destroy)(struct fab_listener *l);
 
 	int (*conn_create)(struct fab_cm *cm, struct fab_conn **conn);

@@ -78,6 +78,11 @@ void fab_listener_addr(const struct fab_listener *l, struct fab_addr *addr)
 	*addr = l->addr;
 }
 
+int fab_listener_query_device(const struct fab_listener *l, struct fab_device_attr *attr)
+{
+	return l->ops->listener_query_device(l, attr);
+}
+
 void fab_listener_destroy(struct fab_listener *l)
 {
 	if (l)

@@ -56,6 +56,7 @@ struct fab_cm;
 struct fab_listener;
 struct fab_conn;
 struct fab_pd;
+struct fab_device_attr;
 
 /* ---- addresses (fab-addr.c) ---- */
 
@@ -130,6 +131,9 @@ int fab_cm_get_event(struct fab_cm *cm, struct fab_event *ev);
 /* Listen on @addr; port 0 picks one (see fab_listener_addr).  -EADDRINUSE, -EADDRNOTAVAIL, ... */
 int fab_listen(struct fab_cm *cm, const struct fab_addr *addr, struct fab_listener **l);
 void fab_listener_addr(const struct fab_listener *l, struct fab_addr *addr);
+/* The device that connections of @l will come through; -ENODEV while that is not known, as with an
+ * address that several may have. */
+int fab_listener_query_device(const struct fab_listener *l, struct fab_device_attr *attr);
 void fab_listener_destroy(struct fab_listener *l);
 
 /* ---- connection set-up ---- */

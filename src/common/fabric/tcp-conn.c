@@ -78,12 +78,19 @@ static void conn_destroy(struct fab_conn *conn)
 	tcp_conn_free(c);
 }
 
+static const struct fab_device_attr device = {
+	.max_qp_wr = TCP_MAX_QP_WR, .max_sge = TCP_MAX_SGE, .local_dma_lkey = true, .rereg_mr = true,
+};
+
 static int query_device(const struct fab_conn *conn, struct fab_device_attr *attr)
 {
-	*attr = (struct fab_device_attr){
-		.max_qp_wr = TCP_MAX_QP_WR, .max_sge = TCP_MAX_SGE, .local_dma_lkey = true,
-		.rereg_mr = true,
-	};
+	*attr = device;
+	return 0;
+}
+
+static int listener_query_device(const struct fab_listener *l, struct fab_device_attr *attr)
+{
+	*attr = device;
 	return 0;
 }
 
@@ -284,6 +291,7 @@ const struct fab_provider fab_tcp = {
 	.cm_fd = tcp_cm_fd,
 	.cm_get_event = tcp_cm_get_event,
 	.listen = tcp_listen,
+	.listener_query_device = listener_query_device,
 	.listener_destroy = tcp_listener_destroy,
 	.conn_create = conn_create,
 	.conn_destroy = conn_destroy,

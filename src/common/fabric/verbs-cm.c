@@ -370,6 +370,7 @@ const struct fab_provider fab_verbs = {
 	.cm_fd = verbs_cm_fd,
 	.cm_get_event = verbs_cm_get_event,
 	.listen = verbs_listen,
+	.listener_query_device = verbs_listener_query_device,
 	.listener_destroy = verbs_listener_destroy,
 	.conn_create = verbs_conn_create,
 	.conn_destroy = verbs_conn_destroy,

@@ -42,17 +42,28 @@ void verbs_limits(const struct ibv_device_attr *dev, struct fab_device_attr *att
 	};
 }
 
-int verbs_query_device(const struct fab_conn *conn, struct fab_device_attr *attr)
+static int query(struct ibv_context *device, struct fab_device_attr *attr)
 {
-	const struct verbs_conn *c = verbs_conn(conn);
 	struct ibv_device_attr dev;
 
-	if (!c->id->verbs)
-		return -EINVAL;
-	if (ibv_query_device(c->id->verbs, &dev))
+	if (ibv_query_device(device, &dev))
 		return -EIO;
 	verbs_limits(&dev, attr);
 	return 0;
+}
+
+int verbs_query_device(const struct fab_conn *conn, struct fab_device_attr *attr)
+{
+	const struct verbs_conn *c = verbs_conn(conn);
+
+	return c->id->verbs ? query(c->id->verbs, attr) : -EINVAL;
+}
+
+int verbs_listener_query_device(const struct fab_listener *fab, struct fab_device_attr *attr)
+{
+	const struct verbs_listener *l = container_of(fab, struct verbs_listener, fab);
+
+	return l->id->verbs ? query(l->id->verbs, attr) : -ENODEV;
 }
 
 int verbs_pd_create(struct fab_conn *conn, struct fab_pd **out)

@@ -105,6 +105,7 @@ struct verbs_queues {
 /* What we can offer on a device: whatever is asked for within @attr fits (verbs_queues()).  Pure. */
 void verbs_limits(const struct ibv_device_attr *dev, struct fab_device_attr *attr);
 void verbs_queues(const struct fab_qp_attr *attr, uint32_t max_sge, struct verbs_queues *q);
+int verbs_listener_query_device(const struct fab_listener *l, struct fab_device_attr *attr);
 int verbs_query_device(const struct fab_conn *conn, struct fab_device_attr *attr);
 int verbs_pd_create(struct fab_conn *conn, struct fab_pd **pd);
 void verbs_pd_destroy(struct fab_pd *pd);

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns srv->geom until the first path; control thread.  Lowering is logged once for each step; a device
+ * that is too small is refused in words, at start or with its client. */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fabric.h"
+#include "log.h"
+#include "srv-geom.h"
+#include "srv-priv.h"
+#include "util.h"
+
+int srv_geom_init(struct srv *srv)
+{
+	return rtrs_geom_init(&srv->geom, srv->conf->queue_depth, srv->conf->max_io_size,
+			      SRV_HDR_SIZE);
+}
+
+/* How many chunks a device has queue room for.  Their answers are more than what is received for them, on
+ * connection 0 too (srv_path.service_recvs). */
+static unsigned depth_for(const struct srv *srv, const struct fab_device_attr *attr)
+{
+	if (attr->max_qp_wr < SRV_MAX_RSP_WR + SRV_SEND_MARGIN)
+		return 0;
+	return MIN(srv->geom.queue_depth, (attr->max_qp_wr - SRV_SEND_MARGIN) / SRV_MAX_RSP_WR);
+}
+
+static int too_small(const struct fab_device_attr *attr, char *why, size_t len)
+{
+	snprintf(why, len, "the device's queues are too small: %u requests, and %u are the least",
+		 attr->max_qp_wr, SRV_MAX_RSP_WR + SRV_SEND_MARGIN);
+	return -ENOMEM;
+}
+
+static void lower(struct srv *srv, unsigned depth, const struct fab_device_attr *attr,
+		  const char *name)
+{
+	int rc;
+
+	if (depth == srv->geom.queue_depth)
+		return;
+	log_warn(name, "queue depth lowered from %u to %u: the device has queues of %u",
+		 srv->geom.queue_depth, depth, attr->max_qp_wr);
+	rc = rtrs_geom_init(&srv->geom, depth, srv->geom.max_io_size, srv->geom.max_hdr_size);
+	assert(!rc);
+}
+
+int srv_geom_listener(struct srv *srv, const struct fab_listener *l, const char *name, char *why,
+		      size_t len)
+{
+	struct fab_device_attr attr;
+	unsigned depth;
+	int rc = fab_listener_query_device(l, &attr);
+
+	if (rc == -ENODEV)
+		return 0;
+	if (rc) {
+		snprintf(why, len, "cannot query the device: %s", strerror(-rc));
+		return rc;
+	}
+	depth = depth_for(srv, &attr);
+	if (!depth)
+		return too_small(&attr, why, len);
+	lower(srv, depth, &attr, name);
+	return 0;
+}
+
+int srv_geom_client(struct srv *srv, const struct fab_conn *conn, char *why, size_t len)
+{
+	struct fab_device_attr attr;
+	unsigned depth;
+	int rc = fab_query_device(conn, &attr);
+
+	if (rc) {
+		snprintf(why, len, "cannot query the device");
+		return rc;
+	}
+	depth = depth_for(srv, &attr);
+	if (!depth)
+		return too_small(&attr, why, len);
+	if (srv->geom_fixed && depth < srv->geom.queue_depth) {
+		snprintf(why, len, "the device's queues are good for a depth of %u, but %u was told to an "
+			 "earlier client: set --queue-depth=%u", depth, srv->geom.queue_depth, depth);
+		return -ENOMEM;
+	}
+	if (!srv->geom_fixed)
+		lower(srv, depth, &attr, NULL);
+	srv->geom_fixed = true;
+	return 0;
+}
