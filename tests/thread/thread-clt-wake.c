@@ -47,6 +47,8 @@ static struct {
 	uint64_t done_id;
 	atomic_uint answers;			/* completions of receives that were polled */
 	void (*on_write)(struct clt_con *con);
+	_Atomic(void (*)(struct clt_con *con)) on_post;	/* once, under the send lock */
+	atomic_uint sleeps;			/* of whoever leads */
 	_Atomic(void (*)(struct clt_con *con)) on_arm;	/* the leader armed; it goes to sleep next */
 	atomic_bool on_stage;			/* on_arm() runs */
 	atomic_bool role_freed;
@@ -98,11 +100,15 @@ static void let_go(struct fab_conn *conn)
 
 static int staged_post_send(struct fab_conn *conn, const struct ibv_send_wr *wr)
 {
+	void (*on_post)(struct clt_con *con);
 	struct ibv_send_wr copy = *wr;
 	int r;
 
 	if (!on_stage(conn))
 		return fake->post_send(conn, wr);
+	on_post = atomic_exchange(&st.on_post, NULL);
+	if (on_post)
+		on_post(fab_conn_context(conn));
 	if (atomic_load(&st.overtake) && (wr->send_flags & IBV_SEND_SIGNALED)) {
 		check(!wr->next);
 		copy.send_flags = 0;
@@ -301,6 +307,46 @@ static void overtaken(bool asleep)
 	check(!pthread_join(leader, NULL));
 }
 
+/* ---- a request is queued while somebody else sends ---- */
+
+int __real_poll(struct pollfd *fds, nfds_t nfds, int timeout);
+int __wrap_poll(struct pollfd *fds, nfds_t nfds, int timeout);
+
+int __wrap_poll(struct pollfd *fds, nfds_t nfds, int timeout)
+{
+	if (nfds == 2 && fds[1].fd == io_con()->wait.kick_fd)
+		atomic_fetch_add(&st.sleeps, 1);
+	return __real_poll(fds, nfds, timeout);
+}
+
+static pthread_t queuer;
+
+/* The leader, woken for anything, must sleep again, though it cannot send what @queuer has queued. */
+static void until_leader_sleeps_again(struct clt_con *con)
+{
+	unsigned before;
+
+	wait_until(leader_sleeps(con));
+	check(!pthread_create(&queuer, NULL, read_block, NULL));
+	wait_until(has_follower(con));
+	before = atomic_load(&st.sleeps);
+	clt_wait_con_kick(con);
+	wait_until(atomic_load(&st.sleeps) != before);
+}
+
+static void busy_sender(void)
+{
+	pthread_t leader = leader_start(NULL);
+
+	wait_until(leader_sleeps(io_con()));
+	atomic_store(&st.on_post, until_leader_sleeps_again);
+	atomic_store(&st.fill, true);
+	read_block(NULL);
+	check(!pthread_join(leader, NULL));
+	check(!pthread_join(queuer, NULL));
+	atomic_store(&st.fill, false);
+}
+
 /* ---- the service loop wants the role ---- */
 
 void __real_clt_path_role_free(struct clt_con *con);
@@ -382,6 +428,8 @@ int main(void)
 	overtaken(true);
 	scene = "send completion overtaken before the leader sleeps";
 	overtaken(false);
+	scene = "request queued while somebody else sends";
+	busy_sender();
 	scene = "role given to the service loop";
 	role_to_service();
 
