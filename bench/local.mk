@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-EXTRA_DIST += %D%/run.py
+EXTRA_DIST += %D%/kernel.py %D%/kernel.sh %D%/run.py
 
 # Options for the script: make bench BENCH='--rounds=1 --rows=4k-*'.  Not part of make check: numbers
 # of a busy machine are no pass or fail.
 BENCH =
-.PHONY: bench
+BENCH_KERNEL = 6.12
+.PHONY: bench bench-kernel
 bench: all
 	top_builddir=$(top_builddir) /usr/bin/python3 $(srcdir)/%D%/run.py $(BENCH)
+
+# The kernel's rnbd-client with our server and with the kernel's, in a guest.
+bench-kernel: all
+	bash $(srcdir)/tests/guest/run.sh --kernel $(BENCH_KERNEL) --timeout 3000 \
+		$(srcdir)/%D%/kernel.sh $(BENCH)
