@@ -29,8 +29,10 @@ libfab_la_SOURCES = \
 	%D%/fabric/tcp-frame.c \
 	%D%/fabric/tcp-frame.h \
 	%D%/fabric/tcp-hs.c \
+	%D%/fabric/tcp-key.c \
 	%D%/fabric/tcp-listen.c \
 	%D%/fabric/tcp-mem.c \
+	%D%/fabric/tcp-mw.c \
 	%D%/fabric/tcp-priv.h \
 	%D%/fabric/tcp-rx.c \
 	%D%/fabric/tcp-tx.c \

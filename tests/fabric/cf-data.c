@@ -154,7 +154,7 @@ void send_lists(struct world *w)
 }
 
 /* The connection failed on both ends: nothing succeeded at b and nothing changed there. */
-static void check_refused(struct world *w, struct pair *p)
+void check_refused(struct world *w, struct pair *p)
 {
 	world_until(w, p->a->drained && p->b->drained);
 	for (unsigned i = 0; i < p->b->nrecvs; i++)

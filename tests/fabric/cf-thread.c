@@ -15,7 +15,7 @@ struct poller {
 	pthread_t thread;
 	atomic_bool done;
 	struct fab_cqe recv, send;
-	_Atomic unsigned received, sent, failed;
+	_Atomic unsigned received, sent, failed, unsent;
 };
 
 static void poller_recv(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc)
@@ -36,8 +36,7 @@ static void poller_send(struct fab_conn *conn, struct fab_cqe *cqe, const struct
 {
 	struct poller *p = container_of(cqe, struct poller, send);
 
-	if (wc->status == IBV_WC_SUCCESS)
-		atomic_fetch_add(&p->sent, 1);
+	atomic_fetch_add(wc->status == IBV_WC_SUCCESS ? &p->sent : &p->unsent, 1);
 }
 
 static void *poller_main(void *arg)
@@ -172,12 +171,46 @@ static void *writer_main(void *arg)
 	return NULL;
 }
 
+/* How the key of a round is taken away. */
+enum revoke { BY_REGION, BY_LOCAL_INV, BY_NEXT_BIND };
+
+/* Take the window away with a request on @b, and wait until that is done: well or with the
+ * connection. */
+static void revoke_window(struct poller *b, struct ibv_mw *mw, const struct region *r)
+{
+	unsigned before = atomic_load(&b->sent) + atomic_load(&b->unsent);
+	struct ibv_send_wr wr = mw->type == IBV_MW_TYPE_2 ? wr_inv(0, mw->rkey) :
+							    wr_bind(0, mw, r, 0, 0);
+
+	wr.wr_id = (uintptr_t)&b->send;
+	wr.send_flags = IBV_SEND_SIGNALED;
+	if (fab_post_send(b->conn, &wr))
+		return;		/* drained */
+	while (atomic_load(&b->sent) + atomic_load(&b->unsent) == before)
+		sched_yield();
+}
+
+static struct ibv_mw *window_open(struct end *e, enum revoke how, const struct region *r)
+{
+	struct ibv_mw *mw = fab_alloc_mw(e->pd, how == BY_LOCAL_INV ? IBV_MW_TYPE_2 :
+								      IBV_MW_TYPE_1);
+	struct ibv_send_wr wr;
+
+	check(mw != NULL);
+	wr = wr_bind(0, mw, r, 0, r->len);
+	wr.send_flags = IBV_SEND_SIGNALED;
+	check_eq(post(e, &wr, 1), 0);
+	world_until(e->w, e->nsends == 1);
+	return mw;
+}
+
 /* One write after the other while another thread takes the key away: what it then writes there
  * itself stays.  The writes are posted by a thread because a provider may do all of a write before the
  * post returns (rxe of Linux 6.1).  Returns true if the connection was hit in the middle. */
-static bool revoke_round(struct world *w, unsigned delay)
+static bool revoke_round(struct world *w, enum revoke how, unsigned delay)
 {
 	enum { SIZE = 1 << 20 };
+	struct ibv_mw *mw = NULL;
 	struct region src, dst;
 	struct poller a, b;
 	struct poster writer;
@@ -187,17 +220,22 @@ static bool revoke_round(struct world *w, unsigned delay)
 	pair_connect(w, &p, &default_attr);
 	src = region_create(p.a->pd, SIZE, 0);
 	memset(src.mem, 0xff, SIZE);
-	dst = region_create(p.b->pd, SIZE, RIGHTS);
+	dst = region_create(p.b->pd, SIZE, RIGHTS | (how == BY_REGION ? 0 : IBV_ACCESS_MW_BIND));
+	if (how != BY_REGION)
+		mw = window_open(p.b, how, &dst);
 	poller_start(&a, p.a, 1);
 	poller_start(&b, p.b, 16);
 	writer = (struct poster){
 		.from = &a, .n = 8, .sge = region_sge(&src, 0, SIZE),
-		.addr = (uintptr_t)dst.mem, .rkey = dst.mr->rkey,
+		.addr = (uintptr_t)dst.mem, .rkey = mw ? mw->rkey : dst.mr->rkey,
 	};
 	check_eq(pthread_create(&writer.thread, NULL, writer_main, &writer), 0);
 	while (atomic_load(&b.received) < delay)
 		sched_yield();
-	region_revoke(&dst);
+	if (mw)
+		revoke_window(&b, mw, &dst);
+	else
+		region_revoke(&dst);
 	memset(dst.mem, 0x11, SIZE);
 	/* With the key gone the rest of the writes, if any, fail the connection. */
 	for (int i = 0; i < 200 && atomic_load(&b.received) < 8 && !atomic_load(&b.failed); i++)
@@ -209,6 +247,7 @@ static bool revoke_round(struct world *w, unsigned delay)
 	poller_join(w, &b);
 	for (unsigned i = 0; i < SIZE; i++)
 		check(dst.mem[i] == 0x11);
+	check_eq(fab_dealloc_mw(mw), 0);
 	region_destroy(&src);
 	region_destroy(&dst);
 	end_free(p.a);
@@ -216,12 +255,32 @@ static bool revoke_round(struct world *w, unsigned delay)
 	return hit;
 }
 
-void promise_k_threads(struct world *w)
+static void revoke_rounds(struct world *w, enum revoke how)
 {
 	unsigned hits = 0;
 
 	/* Where nothing was hit the machine was busy elsewhere. */
 	for (unsigned i = 0; i < 24 || (hits == 0 && i < 500); i++)
-		hits += revoke_round(w, i % 4);
+		hits += revoke_round(w, how, i % 4);
 	check(hits > 0);
+}
+
+void promise_k_threads(struct world *w)
+{
+	revoke_rounds(w, BY_REGION);
+}
+
+void promise_k_window_threads(struct world *w)
+{
+	bool type_1, type_2;
+	struct pair p;
+
+	pair_connect(w, &p, &default_attr);
+	type_1 = has_windows(&p, IBV_MW_TYPE_1);
+	type_2 = has_windows(&p, IBV_MW_TYPE_2);
+	pair_close(&p);
+	if (type_2)
+		revoke_rounds(w, BY_LOCAL_INV);
+	if (type_1)
+		revoke_rounds(w, BY_NEXT_BIND);
 }

@@ -354,9 +354,46 @@ struct ibv_send_wr wr_send(unsigned id, struct ibv_sge *sge)
 	return wr_new(id, IBV_WR_SEND, sge);
 }
 
+struct ibv_send_wr wr_send_inv(unsigned id, struct ibv_sge *sge, uint32_t rkey)
+{
+	struct ibv_send_wr wr = wr_new(id, IBV_WR_SEND_WITH_INV, sge);
+
+	wr.invalidate_rkey = rkey;
+	return wr;
+}
+
+struct ibv_send_wr wr_inv(unsigned id, uint32_t rkey)
+{
+	struct ibv_send_wr wr = wr_new(id, IBV_WR_LOCAL_INV, NULL);
+
+	wr.invalidate_rkey = rkey;
+	return wr;
+}
+
+struct ibv_send_wr wr_bind(unsigned id, struct ibv_mw *mw, const struct region *r, size_t off,
+			   size_t len)
+{
+	struct ibv_send_wr wr = wr_new(id, IBV_WR_BIND_MW, NULL);
+
+	wr.bind_mw.mw = mw;
+	wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
+	wr.bind_mw.bind_info = (struct ibv_mw_bind_info){
+		.mr = r->mr, .addr = (uintptr_t)r->mem + off, .length = len,
+		.mw_access_flags = IBV_ACCESS_REMOTE_WRITE,
+	};
+	return wr;
+}
+
 int post(struct end *e, struct ibv_send_wr *wr, unsigned n)
 {
+	int rc;
+
 	for (unsigned i = 0; i < n; i++)
 		wr[i].next = i + 1 < n ? &wr[i + 1] : NULL;
-	return fab_post_send(e->conn, wr);
+	rc = fab_post_send(e->conn, wr);
+	for (unsigned i = 0; i < n && !rc; i++) {
+		if (wr[i].opcode == IBV_WR_BIND_MW)
+			wr[i].bind_mw.mw->rkey = wr[i].bind_mw.rkey;
+	}
+	return rc;
 }

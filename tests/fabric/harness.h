@@ -43,6 +43,13 @@ extern const bool provider_threads;
 extern const bool provider_retries_rnr;
 /* A key can be revoked and its region filled anew; else a region is deregistered. */
 extern const bool provider_rereg;
+/* Its devices have windows of both types, and a test that does not find them is a failure. */
+extern const bool provider_windows;
+/* A window ends where it was bound to end, not only where its region does (not on rxe). */
+extern const bool provider_window_bounds;
+/* An invalidate against the rules costs the connection.  On rxe one of a window that is not bound is
+ * the end of the machine, and one from another connection is carried out. */
+extern const bool provider_inv_checked;
 /* Before anything else. */
 void provider_start(void);
 /* Wait until one of @fds is ready or @timeout_ms have passed. */
@@ -149,7 +156,12 @@ struct ibv_send_wr wr_write(unsigned id, struct ibv_sge *sge, uint64_t addr, uin
 struct ibv_send_wr wr_write_imm(unsigned id, struct ibv_sge *sge, uint64_t addr, uint32_t rkey,
 				uint32_t imm);
 struct ibv_send_wr wr_send(unsigned id, struct ibv_sge *sge);
-/* Post @wr alone, or as a chain of @n. */
+struct ibv_send_wr wr_send_inv(unsigned id, struct ibv_sge *sge, uint32_t rkey);
+struct ibv_send_wr wr_inv(unsigned id, uint32_t rkey);
+/* Bind @mw under its next key to @len bytes of @r at @off, for a peer to write to. */
+struct ibv_send_wr wr_bind(unsigned id, struct ibv_mw *mw, const struct region *r, size_t off,
+			   size_t len);
+/* Post @wr alone, or as a chain of @n; with what it binds the windows have new keys. */
 int post(struct end *e, struct ibv_send_wr *wr, unsigned n);
 /* Where a write into @r at @off goes: wr_write(id, &sge, target(&r, off)). */
 #define target(r, off) ((uintptr_t)(r)->mem + (off)), (r)->mr->rkey

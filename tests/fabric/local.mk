@@ -3,6 +3,7 @@ check_PROGRAMS += fab-conformance
 # The suite without the main-*.c that each provider brings.
 conformance_sources = \
 	tests/fabric/cf-data.c \
+	tests/fabric/cf-mw.c \
 	tests/fabric/cf-queue.c \
 	tests/fabric/cf-setup.c \
 	tests/fabric/cf-thread.c \

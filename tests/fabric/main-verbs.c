@@ -6,6 +6,9 @@ const char *provider_address = "10.1.0.1";
 const bool provider_threads = true;
 const bool provider_retries_rnr = true;
 const bool provider_rereg = false;
+const bool provider_windows = false;
+const bool provider_window_bounds = false;
+const bool provider_inv_checked = false;
 
 void provider_start(void)
 {

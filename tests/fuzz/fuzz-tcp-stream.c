@@ -10,6 +10,8 @@
  *	4	post a receive with 8 bits of room
  *	5	take the key of a region away and give a new one: region, 8 bits fewer bytes
  *	6	disconnect here
+ *	7	bind the window of the last region, or invalidate it if it is bound: 8 bits fewer
+ *		bytes
  *
  * Whatever it says: nothing outside of what a live key gives changes, every receive completes once,
  * the connection drains. */
@@ -21,7 +23,8 @@
 #include "fuzz.h"
 #include "tcp-priv.h"
 
-#define NREGIONS 3u
+#define NREGIONS 4u		/* the first without the right, the last seen through a window */
+#define WINDOW (NREGIONS - 1)
 #define GUARD 64u
 #define SPAN 1024u		/* of a region between its guards */
 #define NRECVS 64u
@@ -36,6 +39,9 @@ struct region {
 };
 
 struct run {
+	struct ibv_mw *mw;
+	uint32_t bound;			/* bytes that it opens, 0: none */
+	struct fab_cqe send_cqe;
 	struct fab_conn *conn;
 	struct fab_pd *pd;
 	int peer;
@@ -51,6 +57,12 @@ static void start(struct run *r)
 {
 	static const struct fab_qp_attr attr = { .max_send_wr = 4, .max_recv_wr = NRECVS,
 						 .max_send_sge = 1 };
+	static const int access[NREGIONS] = {
+		IBV_ACCESS_LOCAL_WRITE,
+		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
+		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
+		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND,
+	};
 	struct tcp_conn *c;
 	int fds[2];
 
@@ -70,12 +82,12 @@ static void start(struct run *r)
 		g->mem = malloc(sizeof(g->before));
 		must(g->mem);
 		memset(g->mem, 0xa0 + (int)i, sizeof(g->before));
-		g->mr = fab_reg_mr(r->pd, g->mem + GUARD, SPAN,
-				   i ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE :
-				       IBV_ACCESS_LOCAL_WRITE);
+		g->mr = fab_reg_mr(r->pd, g->mem + GUARD, SPAN, access[i]);
 		must(g->mr);
 		memcpy(g->before, g->mem, sizeof(g->before));
 	}
+	r->mw = fab_alloc_mw(r->pd, IBV_MW_TYPE_2);
+	must(r->mw);
 }
 
 /* Nothing changed where no key leads: guards, the region without the right, what was cut off. */
@@ -83,10 +95,50 @@ static void check_regions(const struct run *r)
 {
 	for (unsigned i = 0; i < NREGIONS; i++) {
 		const struct region *g = &r->regions[i];
-		size_t len = i ? g->mr->length : 0;
+		size_t len = i == WINDOW ? r->bound : i ? g->mr->length : 0;
 
 		must(!memcmp(g->mem, g->before, GUARD));
 		must(!memcmp(g->mem + GUARD + len, g->before + GUARD + len, SPAN - len + GUARD));
+	}
+}
+
+/* The window has been taken away: what is there now stays. */
+static void closed(struct run *r, uint32_t rkey)
+{
+	struct region *g = &r->regions[WINDOW];
+
+	must(r->bound && rkey == r->mw->rkey);
+	r->bound = 0;
+	memcpy(g->before, g->mem, sizeof(g->before));
+}
+
+static void window(struct run *r, uint32_t fewer)
+{
+	const struct region *g = &r->regions[WINDOW];
+	struct ibv_send_wr wr = { .wr_id = (uintptr_t)&r->send_cqe };
+	bool failed = fab_conn_cause(r->conn)[0];
+
+	if (r->bound) {
+		wr.opcode = IBV_WR_LOCAL_INV;
+		wr.invalidate_rkey = r->mw->rkey;
+		must(fab_post_send(r->conn, &wr) == 0 || failed);
+		/* Unless the peer was faster and nobody has polled for it. */
+		if (!failed && !fab_conn_cause(r->conn)[0])
+			closed(r, r->mw->rkey);
+		return;
+	}
+	wr.opcode = IBV_WR_BIND_MW;
+	wr.bind_mw.mw = r->mw;
+	wr.bind_mw.rkey = ibv_inc_rkey(r->mw->rkey);
+	wr.bind_mw.bind_info = (struct ibv_mw_bind_info){
+		.mr = g->mr, .addr = (uintptr_t)g->mem + GUARD, .length = SPAN - fewer,
+		.mw_access_flags = IBV_ACCESS_REMOTE_WRITE,
+	};
+	must(fab_post_send(r->conn, &wr) == 0 || failed);
+	if (!failed) {
+		must(!fab_conn_cause(r->conn)[0]);
+		r->mw->rkey = wr.bind_mw.rkey;
+		r->bound = SPAN - fewer;
 	}
 }
 
@@ -102,11 +154,17 @@ static void take(struct run *r, int n)
 		return;
 	}
 	for (int i = 0; i < rc; i++) {
+		if (wc[i].wr_id == (uintptr_t)&r->send_cqe) {
+			must(wc[i].status != IBV_WC_SUCCESS && fab_conn_cause(r->conn)[0]);
+			continue;
+		}
 		must(wc[i].wr_id == (uintptr_t)&r->cqes[r->completed]);
 		r->completed++;
 		must(wc[i].status == IBV_WC_SUCCESS || fab_conn_cause(r->conn)[0]);
 		if (wc[i].status == IBV_WC_SUCCESS && wc[i].opcode == IBV_WC_RECV)
 			must(wc[i].byte_len <= ROOM);
+		if (wc[i].status == IBV_WC_SUCCESS && (wc[i].wc_flags & IBV_WC_WITH_INV))
+			closed(r, wc[i].invalidated_rkey);
 	}
 	check_regions(r);
 }
@@ -122,12 +180,13 @@ static void say_frame(struct run *r, struct fuzz_in *in, bool payload)
 {
 	static uint8_t buf[TCP_FRAME_HDR_LEN + UINT16_MAX];
 	struct tcp_frame f = { .op = (uint8_t)fuzz_take(in, 1), .flags = (uint8_t)fuzz_take(in, 1) };
-	const struct region *g = &r->regions[fuzz_take(in, 1) % NREGIONS];
+	unsigned which = (unsigned)fuzz_take(in, 1) % NREGIONS;
+	const struct region *g = &r->regions[which];
 
 	f.addr = (uintptr_t)g->mem + GUARD + (uint64_t)(int64_t)(int16_t)fuzz_take(in, 2);
 	f.length = (uint32_t)fuzz_take(in, 2);
 	f.imm = (uint32_t)fuzz_take(in, 1);
-	f.rkey = g->mr->rkey;
+	f.rkey = which == WINDOW ? r->mw->rkey : g->mr->rkey;
 	if (f.op < TCP_FRAME_RDMA_WRITE) {
 		f.addr = 0;
 		f.rkey = f.op == TCP_FRAME_SEND_WITH_INV ? f.rkey : 0;
@@ -168,7 +227,7 @@ static void post_recv(struct run *r, uint32_t room)
 
 static void rekey(struct run *r, unsigned which, uint32_t fewer)
 {
-	struct region *g = &r->regions[1 + which % (NREGIONS - 1)];
+	struct region *g = &r->regions[1 + which % (NREGIONS - 2)];
 	uint32_t old = g->mr->rkey;
 
 	must(fab_rereg_mr(g->mr, g->mem + GUARD, SPAN - fewer,
@@ -190,6 +249,7 @@ static void finish(struct run *r)
 	}
 	check_regions(r);
 	must(fab_conn_cause(r->conn)[0]);
+	must(fab_dealloc_mw(r->mw) == 0);
 	/* Gone before the regions: a placement it was in must not be left behind in their keys. */
 	fab_conn_destroy(r->conn);
 	for (unsigned i = 0; i < NREGIONS; i++) {
@@ -213,7 +273,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	start(&r);
 	while (in.left) {
-		action = (unsigned)fuzz_take(&in, 1) % 7;
+		action = (unsigned)fuzz_take(&in, 1) % 8;
 		if (action < 2) {
 			say_frame(&r, &in, action == 0);
 		} else if (action == 2) {
@@ -228,6 +288,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			rekey(&r, (unsigned)fuzz_take(&in, 1), (uint32_t)fuzz_take(&in, 1));
 		} else if (action == 6) {
 			fab_disconnect(r.conn);
+		} else if (action == 7 && !r.drained) {
+			window(&r, (uint32_t)fuzz_take(&in, 1));
 		}
 	}
 	finish(&r);

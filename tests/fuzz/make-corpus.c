@@ -180,6 +180,14 @@ static void tcp_streams(void)
 	static const uint8_t rekeyed[] = { 4, 0, 5, 0, 9, 0, 5, 0, 1, 0, 0, 0, 2, 1, 3, 8 };
 	static const uint8_t in_pieces[] = { 4, 0, 2, 3, 5, 0, 0, 3, 8, 2, 21, 0, 0, 0, 0, 0, 0, 0,
 					     42, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 8 };
+	/* Bound, written, invalidated from either end, written in vain. */
+	static const uint8_t window[] = { 4, 0, 7, 0, 0, 5, 0, 3, 0, 0, 8, 0, 7, 3, 8, 7, 0,
+					  0, 5, 0, 3, 0, 0, 8, 0, 7, 3, 8 };
+	static const uint8_t window_inv[] = { 4, 0, 4, 9, 7, 5, 0, 4, 0, 3, 0, 0, 8, 0, 7, 0, 3, 0, 3,
+					      0, 0, 3, 0, 0, 3, 8, 7, 0, 0, 3, 0, 3, 0, 0, 0, 0, 0,
+					      0, 3, 0, 3, 0, 0, 0, 0, 0, 3, 8 };
+	static const uint8_t window_inv_midway[] = { 4, 0, 7, 0, 1, 5, 0, 3, 0, 0, 64, 0, 7, 2, 4, 1,
+						     2, 3, 4, 3, 8, 7, 0, 2, 4, 5, 6, 7, 8, 3, 8 };
 	static const uint8_t disconnect[] = { 4, 0, 0, 19, 0, 0, 0, 0, 0, 0, 0, 6, 3, 8 };
 
 	save("tcp-stream", "write-imm", "", 0, write_imm, sizeof(write_imm));
@@ -195,6 +203,10 @@ static void tcp_streams(void)
 	save("tcp-stream", "rekeyed", "", 0, rekeyed, sizeof(rekeyed));
 	save("tcp-stream", "in-pieces", "", 0, in_pieces, sizeof(in_pieces));
 	save("tcp-stream", "disconnect", "", 0, disconnect, sizeof(disconnect));
+	save("tcp-stream", "window", "", 0, window, sizeof(window));
+	save("tcp-stream", "window-inv", "", 0, window_inv, sizeof(window_inv));
+	save("tcp-stream", "window-inv-midway", "", 0, window_inv_midway,
+	     sizeof(window_inv_midway));
 }
 
 int main(int argc, char **argv)

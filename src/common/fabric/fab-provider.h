@@ -30,6 +30,12 @@ struct fab_mr {
 	struct fab_pd *pd;
 };
 
+/* Our memory window, in the same way. */
+struct fab_mw {
+	struct ibv_mw ibv;
+	struct fab_pd *pd;
+};
+
 struct fab_provider {
 	const char *name;
 
@@ -57,6 +63,9 @@ struct fab_provider {
 	struct ibv_mr *(*reg_mr)(struct fab_pd *pd, void *addr, size_t length, int access);
 	int (*rereg_mr)(struct ibv_mr *mr, void *addr, size_t length, int access);
 	void (*dereg_mr)(struct ibv_mr *mr);
+	/* NULL where there are no windows. */
+	struct ibv_mw *(*alloc_mw)(struct fab_pd *pd, enum ibv_mw_type type);
+	int (*dealloc_mw)(struct ibv_mw *mw);
 
 	int (*post_send)(struct fab_conn *conn, const struct ibv_send_wr *wr);
 	int (*post_recv)(struct fab_conn *conn, const struct ibv_recv_wr *wr);

@@ -190,7 +190,8 @@ bool fab_pd_local_dma_lkey(const struct fab_pd *pd, uint32_t *lkey)
 /* The rule of verbs: what a peer may write must be writable here. */
 static bool access_ok(int access)
 {
-	const int known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_MW_BIND;
+	const int known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+			  IBV_ACCESS_REMOTE_READ | IBV_ACCESS_MW_BIND;
 
 	return !(access & ~known) &&
 	       (!(access & IBV_ACCESS_REMOTE_WRITE) || (access & IBV_ACCESS_LOCAL_WRITE));
@@ -228,6 +229,29 @@ void fab_dereg_mr(struct ibv_mr *mr)
 		to_mr(mr)->pd->ops->dereg_mr(mr);
 }
 
+struct ibv_mw *fab_alloc_mw(struct fab_pd *pd, enum ibv_mw_type type)
+{
+	if (!pd->ops->alloc_mw) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	return pd->ops->alloc_mw(pd, type);
+}
+
+int fab_dealloc_mw(struct ibv_mw *mw)
+{
+	return mw ? container_of(mw, struct fab_mw, ibv)->pd->ops->dealloc_mw(mw) : 0;
+}
+
+/* What a device could not refuse without falling over it. */
+static bool bind_ok(const struct ibv_send_wr *wr)
+{
+	const unsigned known = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+
+	return wr->num_sge == 0 && wr->bind_mw.mw && wr->bind_mw.bind_info.mr &&
+	       !(wr->bind_mw.bind_info.mw_access_flags & ~known);
+}
+
 /* Returns 0, or -errno with the reason in @why. */
 static int check_send(const struct ibv_send_wr *wr, const char **why)
 {
@@ -249,7 +273,9 @@ static int check_send(const struct ibv_send_wr *wr, const char **why)
 	}
 	for (int i = 0; i < wr->num_sge; i++)
 		total += wr->sg_list[i].length;
-	if (wr->num_sge < 0 || total > FAB_MSG_MAX || (wr->send_flags & ~known)) {
+	if (wr->num_sge < 0 || total > FAB_MSG_MAX || (wr->send_flags & ~known) ||
+	    (wr->opcode == IBV_WR_LOCAL_INV && wr->num_sge) ||
+	    (wr->opcode == IBV_WR_BIND_MW && !bind_ok(wr))) {
 		*why = "post of a malformed work request";
 		return -EINVAL;
 	}

@@ -5,8 +5,8 @@
  * opcode, status and access enums.  Handles are ours.  Providers: tcp (always), verbs (rdma-core),
  * and sim for tests.  A connection is polled, as a CQ is; no provider owns a thread or a loop.
  *
- * THE SUBSET.  Send opcodes SEND, SEND_WITH_IMM, SEND_WITH_INV, RDMA_WRITE, RDMA_WRITE_WITH_IMM
- * (and LOCAL_INV, BIND_MW where the device has windows).  No RDMA READ, no atomics: RTRS uses none.
+ * THE SUBSET.  Send opcodes SEND, SEND_WITH_IMM, SEND_WITH_INV, RDMA_WRITE, RDMA_WRITE_WITH_IMM,
+ * and where the device has windows BIND_MW and LOCAL_INV.  No RDMA READ, no atomics: RTRS uses none.
  *
  * THE PROMISES.  Each has a test in the conformance suite (tests/fabric), named by its letter.
  *  a. Send completions come in posting order, receive completions in arrival order; there is no
@@ -27,9 +27,15 @@
  *  i. Remote access is checked for key, liveness, right and range for each message; a violation
  *     fails the connection and changes nothing outside the range the key gives.  A zero-length
  *     RDMA_WRITE is not checked (as on a NIC).
- *  k. When fab_rereg_mr() or fab_dereg_mr() returns, no peer's byte is placed under the old key
- *     any more.  A connection in the middle of such a placement fails.
+ *  k. When fab_rereg_mr(), fab_dereg_mr() or fab_dealloc_mw() returns, no peer's byte is placed
+ *     under the old key any more; as well when the completion of a LOCAL_INV or of a BIND_MW that
+ *     takes a window of type 1 away from where it was is polled, or of the receive that a
+ *     SEND_WITH_INV met.  A connection in the middle of such a placement fails.
  *  l. A send completion (or flush) of a request says that its local buffers are no longer read.
+ *  m. A window opens its range under its key from its bind on, to the connections it is good for,
+ *     until it is invalidated, bound anew or deallocated (see fab_alloc_mw() below).  A bind or
+ *     invalidate against the rules fails the connection: the post returns 0, and the request
+ *     completes with an error or as flushed.
  *
  * ERRORS are 0 or negative errno.  On error from a post the connection has failed: do not retry.
  * fab_post_recv() is possible from fab_create_qp() on, fab_post_send() and a useful fab_poll() when
@@ -143,6 +149,9 @@ struct fab_device_attr {
 	uint32_t max_sge;		/* of a send; of a receive, too, where it is below FAB_RECV_SGE_MAX */
 	bool local_dma_lkey;		/* fab_pd_local_dma_lkey() works: no registration to send from */
 	bool rereg_mr;			/* fab_rereg_mr() works, and regions of length 0 */
+	bool mw_type_1, mw_type_2b;	/* the device says so; fab_alloc_mw() shows it */
+	uint32_t max_mw;
+	uint32_t vendor_id, vendor_part_id;	/* of hardware; for tables of quirks (frwr.h) */
 };
 
 struct fab_qp_attr {
@@ -178,23 +187,50 @@ void fab_conn_addrs(const struct fab_conn *conn, struct fab_addr *local, struct 
 
 /* On the device of @conn (known from ROUTE_RESOLVED, CONNECT_REQUEST).  One per path. */
 int fab_pd_create(struct fab_conn *conn, struct fab_pd **pd);
-/* All memory regions and connections of it must be gone. */
+/* All memory regions, windows and connections of it must be gone. */
 void fab_pd_destroy(struct fab_pd *pd);
 /* An lkey that is good for any local memory as a send source (not to receive into).  False:
  * register instead. */
 bool fab_pd_local_dma_lkey(const struct fab_pd *pd, uint32_t *lkey);
 
-/* @access: IBV_ACCESS_LOCAL_WRITE | _REMOTE_WRITE | _MW_BIND.  @length 0 registers nothing that can
- * be reached: a region to be filled by fab_rereg_mr().  Any thread.  NULL with errno. */
+/* @access: IBV_ACCESS_LOCAL_WRITE | _REMOTE_WRITE | _REMOTE_READ | _MW_BIND.  @length 0 registers
+ * nothing that can be reached: a region to be filled by fab_rereg_mr().  Any thread.  NULL with
+ * errno. */
 struct ibv_mr *fab_reg_mr(struct fab_pd *pd, void *addr, size_t length, int access);
 /* Give @mr another range and other rights under a fresh rkey.  Promise k for the old key.  Any
  * thread, completion handlers too; one at a time for one @mr.  Costs a few atomic operations while
  * nothing is placed under the old key, else it waits for polls of the pd's connections to return.
- * -ENOTSUP where a provider cannot (fab_device_attr.rereg_mr). */
+ * -ENOTSUP where a provider cannot (fab_device_attr.rereg_mr), -EBUSY while a window is bound in it. */
 int fab_rereg_mr(struct ibv_mr *mr, void *addr, size_t length, int access);
 /* As fab_rereg_mr() to length 0: nobody can reach anything through @mr; its key is dead. */
 int fab_revoke_mr(struct ibv_mr *mr);
+/* No window is bound in it. */
 void fab_dereg_mr(struct ibv_mr *mr);
+
+/* ---- memory windows: keys that work requests give and take ---- */
+
+#define FAB_MW_LEN_MAX (1ull << 31)
+
+/* A window, bound to nothing.  Any thread.  NULL with errno, EOPNOTSUPP where there are none of @type.
+ *
+ * IBV_WR_BIND_MW binds it to bind_info.length bytes at bind_info.addr of bind_info.mr, which has
+ * IBV_ACCESS_MW_BIND, and LOCAL_WRITE if mw_access_flags has REMOTE_WRITE.  It needs no remote right
+ * itself: its memory is then reached through windows only.  bind_mw.rkey is the key from then on.
+ *
+ *	IBV_MW_TYPE_2	is good on the connection that carried the bind, until LOCAL_INV there or
+ *			SEND_WITH_INV of its peer.  Bound when it is bound, bound to 0 bytes,
+ *			invalidated when it is not bound: against the rules.  Any key with the upper
+ *			24 bits of ibv_mw.rkey; one that differs from the last, that is.
+ *	IBV_MW_TYPE_1	is good on all connections of the pd, until bound anew, on whichever of them:
+ *			to 0 bytes (mr then is any region of the pd, not NULL) to revoke it.  The key
+ *			is ibv_inc_rkey(ibv_mw.rkey).  LOCAL_INV, SEND_WITH_INV: against the rules.
+ *
+ * ibv_mw.rkey is the last key that was bound.  The caller stores it there when the post was taken,
+ * before anybody can post the next bind of it; the fabric reads it in a post and does not change it. */
+struct ibv_mw *fab_alloc_mw(struct fab_pd *pd, enum ibv_mw_type type);
+/* Bound or not; no request with it is posted, or its connection has drained.  Before the connection
+ * it is bound on is destroyed.  Returns 0 or -errno: then it still exists. */
+int fab_dealloc_mw(struct ibv_mw *mw);
 
 /* ---- IO ---- */
 

@@ -24,7 +24,7 @@ static struct tcp_conn *to_conn(const struct fab_conn *conn)
 
 int tcp_conn_new(struct fab_cm *cm, int fd, struct tcp_conn **out)
 {
-	static _Atomic uint32_t next_qp_num = 1;
+	static _Atomic uint64_t next_id = 1;
 	struct tcp_conn *c = calloc(1, sizeof(*c));
 
 	if (!c)
@@ -32,7 +32,8 @@ int tcp_conn_new(struct fab_cm *cm, int fd, struct tcp_conn **out)
 	c->base.ops = &fab_tcp;
 	c->base.cm = cm;
 	c->fd = fd;
-	c->qp_num = atomic_fetch_add(&next_qp_num, 1) & 0xffffff;
+	c->id = atomic_fetch_add(&next_id, 1);
+	c->qp_num = (uint32_t)c->id & 0xffffff;
 	list_init(&c->pd_link);
 	list_init(&c->hs_link);
 	list_init(&c->ev_link);
@@ -80,6 +81,7 @@ static void conn_destroy(struct fab_conn *conn)
 
 static const struct fab_device_attr device = {
 	.max_qp_wr = TCP_MAX_QP_WR, .max_sge = TCP_MAX_SGE, .local_dma_lkey = true, .rereg_mr = true,
+	.mw_type_1 = true, .mw_type_2b = true, .max_mw = TCP_MAX_MW,
 };
 
 static int query_device(const struct fab_conn *conn, struct fab_device_attr *attr)
@@ -307,6 +309,8 @@ const struct fab_provider fab_tcp = {
 	.reg_mr = tcp_reg_mr,
 	.rereg_mr = tcp_rereg_mr,
 	.dereg_mr = tcp_dereg_mr,
+	.alloc_mw = tcp_alloc_mw,
+	.dealloc_mw = tcp_dealloc_mw,
 	.post_send = tcp_tx_post,
 	.post_recv = tcp_rx_post,
 	.poll = poll_conn,

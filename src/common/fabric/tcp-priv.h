@@ -31,7 +31,21 @@
 /* lkey good for any memory as a send source; no key of the table has this index. */
 #define TCP_DMA_LKEY 0xffffff00u
 
-/* ---- keys (tcp-mem.c) ---- */
+/* ---- keys (tcp-key.c), regions (tcp-mem.c), windows (tcp-mw.c) ---- */
+
+struct tcp_conn;
+
+struct tcp_mr {
+	struct fab_mr base;
+	struct tcp_key *key;
+	int access;
+	_Atomic uint32_t windows;	/* bound in it */
+};
+
+/* Who may use a key: */
+#define TCP_KEY_REGION 0ull		/* a region's: every connection of the pd */
+#define TCP_KEY_ANY_CONN UINT64_MAX	/* a window of type 1: every connection of the pd */
+					/* else a window of type 2: the connection of this id */
 
 /* One entry of a pd's table.  A key on the wire is index << 8 | tag.
  *
@@ -40,6 +54,8 @@
  * references. */
 struct tcp_key {
 	_Atomic uint64_t word;
+	_Atomic uint64_t owner;
+	_Atomic(struct tcp_mr *) region;	/* a window's */
 	_Atomic uint64_t addr;
 	_Atomic uint64_t len;
 	_Atomic int access;
@@ -48,6 +64,7 @@ struct tcp_key {
 };
 
 #define TCP_KEY_LEVELS 18	/* 64 << 0 + ... + 64 << 17 entries */
+#define TCP_MAX_MW ((64u << TCP_KEY_LEVELS) - 64u)
 
 struct tcp_pd {
 	struct fab_pd base;
@@ -55,9 +72,34 @@ struct tcp_pd {
 	struct list conns;			/* tcp_conn.pd_link */
 	_Atomic(struct tcp_key *) levels[TCP_KEY_LEVELS];
 	uint32_t nkeys;				/* indices handed out so far */
-	uint32_t live;				/* regions that exist */
+	uint32_t live;				/* regions and windows that exist */
 	struct tcp_key *free;
 };
+
+/* A dead key, or NULL.  Takes pd->lock, as tcp_key_free() of a key that is dead again. */
+struct tcp_key *tcp_key_alloc(struct tcp_pd *pd);
+void tcp_key_free(struct tcp_pd *pd, struct tcp_key *key);
+/* As on the wire, of a dead one the last. */
+uint32_t tcp_key_number(const struct tcp_key *key);
+bool tcp_key_alive(const struct tcp_key *key);
+/* Make a dead key alive as @tag. */
+void tcp_key_publish(struct tcp_key *key, uint8_t tag, uint64_t owner, struct tcp_mr *region,
+		     uint64_t addr, uint64_t len, int access);
+/* Nobody finds the key any more; it is @tag from now on.  Returns the placements still in progress,
+ * for which tcp_key_stop() is needed. */
+uint32_t tcp_key_kill(struct tcp_key *key, uint8_t tag);
+/* Wait for those to stop and fail the connections they are of.  No lock held. */
+void tcp_key_stop(struct tcp_pd *pd, struct tcp_key *key);
+/* Look up @rkey for a peer's write to [addr, addr + len) and hold it against revocation; NULL with
+ * the reason in @why.  Under rx->lock, which is how a revoke finds the holder. */
+struct tcp_key *tcp_key_get(struct tcp_conn *c, uint32_t rkey, uint64_t addr, uint32_t len,
+			    const char **why);
+void tcp_key_put(struct tcp_key *key);
+/* Kill the key of a window of type 2 that is bound on @c.  Returns NULL and the key, whose placements,
+ * all of @c, may go on; or what @rkey is instead. */
+const char *tcp_key_invalidate(struct tcp_conn *c, uint32_t rkey, struct tcp_key **key);
+/* True if @sge may be used locally with @access (0 or IBV_ACCESS_LOCAL_WRITE). */
+bool tcp_lkey_ok(struct tcp_pd *pd, const struct ibv_sge *sge, int access);
 
 int tcp_pd_create(struct fab_conn *conn, struct fab_pd **out);
 void tcp_pd_destroy(struct fab_pd *fpd);
@@ -65,24 +107,27 @@ bool tcp_pd_local_dma_lkey(const struct fab_pd *pd, uint32_t *lkey);
 struct ibv_mr *tcp_reg_mr(struct fab_pd *fpd, void *addr, size_t length, int access);
 int tcp_rereg_mr(struct ibv_mr *ibv, void *addr, size_t length, int access);
 void tcp_dereg_mr(struct ibv_mr *ibv);
+/* A window of @mr is not bound any more. */
+void tcp_mr_unbound(struct tcp_mr *mr);
 
-/* Look up @rkey for a peer's write to [addr, addr + len) and hold it against revocation; NULL with
- * the reason in @why.  Under rx->lock, which is how a revoke finds the holder. */
-struct tcp_key *tcp_key_get(struct tcp_pd *pd, uint32_t rkey, uint64_t addr, uint32_t len,
-			    const char **why);
-void tcp_key_put(struct tcp_key *key);
-/* True if @sge may be used locally with @access (0 or IBV_ACCESS_LOCAL_WRITE). */
-bool tcp_lkey_ok(struct tcp_pd *pd, const struct ibv_sge *sge, int access);
+struct ibv_mw *tcp_alloc_mw(struct fab_pd *pd, enum ibv_mw_type type);
+int tcp_dealloc_mw(struct ibv_mw *mw);
+/* Carry out the BIND_MW and LOCAL_INV of a chain that is about to be queued on @c.  Returns the first
+ * that cannot be, with its @status and @why, or NULL.  No lock held. */
+const struct ibv_send_wr *tcp_mw_run(struct tcp_conn *c, const struct ibv_send_wr *wr,
+				     enum ibv_wc_status *status, const char **why);
 
 /* ---- send side (tcp-tx.c) ---- */
 
 struct tcp_sqe {
 	uint8_t hdr[TCP_FRAME_HDR_LEN];
 	uint64_t wr_id;
-	uint64_t left;			/* bytes of header and payload not yet in the socket */
+	uint64_t left;			/* bytes of header and payload not yet in the socket; of
+					 * BIND_MW and LOCAL_INV, done before they are queued, 0 */
 	uint16_t niov;			/* elements left in iov, first one trimmed */
 	uint16_t iov0;			/* first of them */
 	uint8_t opcode;			/* enum ibv_wc_opcode */
+	uint8_t status;			/* of a failed connection: why it failed, or flushed */
 	bool signaled;
 };
 
@@ -163,6 +208,7 @@ struct tcp_conn {
 	struct tcp_pd *pd;		/* set by create_qp */
 	struct list pd_link;
 	bool drained;			/* polling thread */
+	uint64_t id;			/* never used again; not 0 */
 	uint32_t qp_num;
 	/* 0; 1: somebody writes cause; 2: failed */
 	_Atomic int failed;

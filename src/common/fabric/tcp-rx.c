@@ -142,6 +142,8 @@ static int rx_complete(struct tcp_conn *c, struct ibv_wc *wc)
 	const struct tcp_frame *f = &rx->frame;
 	const struct tcp_rqe *rqe;
 	const struct ibv_sge *sges;
+	const char *why;
+	char what[80];
 
 	if (rx->key) {
 		tcp_key_put(rx->key);
@@ -156,12 +158,21 @@ static int rx_complete(struct tcp_conn *c, struct ibv_wc *wc)
 			      "an immediate met no posted receive");
 		return 0;
 	}
+	/* Nothing is being placed under it: its connection, this one, is between two messages. */
+	if (f->op == TCP_FRAME_SEND_WITH_INV &&
+	    (why = tcp_key_invalidate(c, f->rkey, &(struct tcp_key *){ NULL }))) {
+		snprintf(what, sizeof(what), "remote invalidate of %s", why);
+		return rx_violation(c, wc, IBV_WC_REM_INV_REQ_ERR, what);
+	}
 	*wc = (struct ibv_wc){ .wr_id = rqe->wr_id, .status = IBV_WC_SUCCESS,
 			       .opcode = IBV_WC_RECV, .byte_len = f->length,
 			       .qp_num = c->qp_num };
 	if (f->op == TCP_FRAME_RDMA_WRITE_WITH_IMM)
 		wc->opcode = IBV_WC_RECV_RDMA_WITH_IMM;
-	if (f->op != TCP_FRAME_SEND) {
+	if (f->op == TCP_FRAME_SEND_WITH_INV) {
+		wc->wc_flags = IBV_WC_WITH_INV;
+		wc->invalidated_rkey = f->rkey;
+	} else if (f->op != TCP_FRAME_SEND) {
 		wc->wc_flags = IBV_WC_WITH_IMM;
 		wc->imm_data = f->imm;
 	}
@@ -178,7 +189,7 @@ static int rx_start_write(struct tcp_conn *c, struct ibv_wc *wc)
 
 	if (f->length == 0)
 		return rx_complete(c, wc);
-	rx->key = tcp_key_get(c->pd, f->rkey, f->addr, f->length, &why);
+	rx->key = tcp_key_get(c, f->rkey, f->addr, f->length, &why);
 	if (!rx->key) {
 		snprintf(what, sizeof(what), "remote access error: %s", why);
 		return rx_violation(c, wc, IBV_WC_REM_ACCESS_ERR, what);
@@ -201,9 +212,6 @@ static int rx_start_send(struct tcp_conn *c, struct ibv_wc *wc)
 		tcp_conn_fail(c, IBV_WC_RNR_RETRY_EXC_ERR, "a send met no posted receive");
 		return 0;
 	}
-	if (f->op == TCP_FRAME_SEND_WITH_INV)
-		return rx_violation(c, wc, IBV_WC_REM_INV_REQ_ERR,
-				    "remote invalidate of a key that is no window");
 	if (f->length == 0)
 		return rx_complete(c, wc);
 	for (int i = 0; i < rqe->num_sge; i++)
@@ -228,7 +236,7 @@ static const char *status_text(uint32_t status)
 	case IBV_WC_BAD_RESP_ERR:
 		return "peer failed the connection: bad frame";
 	case IBV_WC_REM_INV_REQ_ERR:
-		return "peer failed the connection: invalidate of a key that is no window";
+		return "peer failed the connection: invalidate of a key that is no bound window";
 	case IBV_WC_REM_ACCESS_ERR:
 		return "peer failed the connection: remote access error";
 	case IBV_WC_RNR_RETRY_EXC_ERR:

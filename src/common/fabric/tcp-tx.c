@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The send side: work requests to frames.
  *
- * Owns the send ring of a connection and all writes to its socket, under tx->lock.  A post copies
- * the chain into the ring and writes as much as the socket takes with one system call; the rest is
- * left to the poller.  A request is done when its last byte is in the socket.  Ends drained, when
+ * Owns the send ring of a connection and all writes to its socket, under tx->lock.  A post has what
+ * concerns windows done (tcp-mw.c), copies the chain into the ring and writes as much as the socket
+ * takes with one system call; the rest is left to the poller.  A request is done when its last byte is in the socket.  Ends drained, when
  * tcp_tx_close() finds nothing left.  A write error is kept in tx->error: the poller fails the
  * connection after it has read what the peer still had to say. */
 #include <assert.h>
@@ -41,7 +41,7 @@ void tcp_tx_fini(struct tcp_conn *c)
 }
 
 static const struct tx_op {
-	uint8_t frame, wc;
+	uint8_t frame, wc;		/* frame 0: nothing goes over the wire */
 	bool imm, inv, rdma;
 } tx_ops[] = {
 	[IBV_WR_SEND] = { TCP_FRAME_SEND, IBV_WC_SEND, false, false, false },
@@ -50,6 +50,8 @@ static const struct tx_op {
 	[IBV_WR_RDMA_WRITE] = { TCP_FRAME_RDMA_WRITE, IBV_WC_RDMA_WRITE, false, false, true },
 	[IBV_WR_RDMA_WRITE_WITH_IMM] = { TCP_FRAME_RDMA_WRITE_WITH_IMM, IBV_WC_RDMA_WRITE, true,
 					 false, true },
+	[IBV_WR_LOCAL_INV] = { 0, IBV_WC_LOCAL_INV, false, false, false },
+	[IBV_WR_BIND_MW] = { 0, IBV_WC_BIND_MW, false, false, false },
 };
 
 static struct iovec *tx_iov(struct tcp_tx *tx, uint32_t pos)
@@ -57,25 +59,12 @@ static struct iovec *tx_iov(struct tcp_tx *tx, uint32_t pos)
 	return tx->iov + (size_t)(pos & tx->mask) * (1 + tx->max_sge);
 }
 
-/* Copy @wr into the ring.  Returns NULL, or what is wrong with it, with the errno in @err. */
-static const char *tx_enqueue(struct tcp_conn *c, const struct ibv_send_wr *wr, int *err)
+/* Header and payload of @wr in the iovecs of @sqe.  Returns NULL, or what is wrong. */
+static const char *tx_frame(struct tcp_conn *c, const struct ibv_send_wr *wr,
+			    const struct tx_op *op, struct tcp_sqe *sqe)
 {
-	struct tcp_tx *tx = &c->tx;
-	struct tcp_sqe *sqe = &tx->ring[tx->tail & tx->mask];
-	struct iovec *iov = tx_iov(tx, tx->tail);
-	struct tcp_frame f = { 0 };
-	const struct tx_op *op;
-	bool signaled = wr->send_flags & IBV_SEND_SIGNALED;
-
-	*err = -EOPNOTSUPP;
-	if (wr->opcode >= ARRAY_SIZE(tx_ops) || !tx_ops[wr->opcode].frame)
-		return "post of an opcode this device does not have";
-	*err = -ENOMEM;
-	if (tx->tail - tx->head == tx->depth || (signaled && tx->signaled == tx->depth))
-		return "send queue overflow";
-	*err = -EINVAL;
-	if ((uint32_t)wr->num_sge > tx->max_sge)
-		return "post with more elements than max_send_sge";
+	struct iovec *iov = tx_iov(&c->tx, c->tx.tail);
+	struct tcp_frame f = { .op = op->frame, .imm = op->imm ? wr->imm_data : 0 };
 
 	sqe->niov = 1;
 	for (int i = 0; i < wr->num_sge; i++) {
@@ -88,9 +77,6 @@ static const char *tx_enqueue(struct tcp_conn *c, const struct ibv_send_wr *wr, 
 		iov[sqe->niov++] = (struct iovec){ (void *)(uintptr_t)sge->addr, sge->length };
 		f.length += sge->length;
 	}
-	op = &tx_ops[wr->opcode];
-	f.op = op->frame;
-	f.imm = op->imm ? wr->imm_data : 0;
 	if (op->inv)
 		f.rkey = wr->invalidate_rkey;
 	if (op->rdma) {
@@ -99,11 +85,33 @@ static const char *tx_enqueue(struct tcp_conn *c, const struct ibv_send_wr *wr, 
 	}
 	tcp_frame_encode(sqe->hdr, &f);
 	iov[0] = (struct iovec){ sqe->hdr, TCP_FRAME_HDR_LEN };
-	sqe->iov0 = 0;
 	sqe->left = TCP_FRAME_HDR_LEN + (uint64_t)f.length;
-	sqe->wr_id = wr->wr_id;
-	sqe->opcode = op->wc;
-	sqe->signaled = signaled;
+	return NULL;
+}
+
+/* Copy @wr into the ring.  Returns NULL, or what is wrong with it, with the errno in @err. */
+static const char *tx_enqueue(struct tcp_conn *c, const struct ibv_send_wr *wr, int *err)
+{
+	struct tcp_tx *tx = &c->tx;
+	struct tcp_sqe *sqe = &tx->ring[tx->tail & tx->mask];
+	const struct tx_op *op = &tx_ops[wr->opcode];	/* fab_post_send() lets no other through */
+	bool signaled = wr->send_flags & IBV_SEND_SIGNALED;
+
+	*err = -ENOMEM;
+	if (tx->tail - tx->head == tx->depth || (signaled && tx->signaled == tx->depth))
+		return "send queue overflow";
+	*err = -EINVAL;
+	if ((uint32_t)wr->num_sge > tx->max_sge)
+		return "post with more elements than max_send_sge";
+
+	*sqe = (struct tcp_sqe){ .wr_id = wr->wr_id, .opcode = op->wc, .signaled = signaled,
+				 .status = IBV_WC_WR_FLUSH_ERR };
+	if (op->frame) {
+		const char *why = tx_frame(c, wr, op, sqe);
+
+		if (why)
+			return why;
+	}
 	tx->signaled += signaled;
 	tx->tail++;
 	return NULL;
@@ -143,6 +151,13 @@ static void tx_advance(struct tcp_tx *tx, size_t n)
 	}
 }
 
+/* What sends nothing is done when it is its turn. */
+static void tx_skip_local(struct tcp_tx *tx)
+{
+	while (tx->head != tx->tail && tx->ring[tx->head & tx->mask].left == 0)
+		tx_done(tx, &tx->ring[tx->head++ & tx->mask]);
+}
+
 /* Gather what waits into @iov.  Returns how many elements, and the bytes in @bytes. */
 static unsigned tx_gather(struct tcp_tx *tx, struct iovec *iov, size_t *bytes)
 {
@@ -169,9 +184,13 @@ static void tx_write(struct tcp_conn *c)
 	size_t bytes;
 	ssize_t n;
 
-	while (tx->head != tx->tail) {
-		struct msghdr msg = { .msg_iov = iov, .msg_iovlen = tx_gather(tx, iov, &bytes) };
+	for (;;) {
+		struct msghdr msg = { .msg_iov = iov };
 
+		tx_skip_local(tx);
+		if (tx->head == tx->tail)
+			break;
+		msg.msg_iovlen = tx_gather(tx, iov, &bytes);
 		n = sendmsg(c->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -195,22 +214,35 @@ int tcp_tx_post(struct fab_conn *conn, const struct ibv_send_wr *wr)
 {
 	struct tcp_conn *c = tcp_conn(conn);
 	struct tcp_tx *tx = &c->tx;
-	const char *why = NULL;
+	const struct ibv_send_wr *bad = NULL;
+	enum ibv_wc_status status = IBV_WC_SUCCESS;
+	const char *why = NULL, *bad_why = NULL;
 	int rc = 0;
 
 	if (atomic_load_explicit(&c->state, memory_order_acquire) != TCP_UP)
 		return -EINVAL;
+	/* Of a failed connection they only flush.  Not under our lock: what is revoked may have to be
+	 * stopped first. */
+	if (!tcp_conn_failed(c))
+		bad = tcp_mw_run(c, wr, &status, &bad_why);
 	pthread_mutex_lock(&tx->lock);
 	if (tx->closed) {
 		pthread_mutex_unlock(&tx->lock);
 		return -ENOTCONN;
 	}
-	for (; wr && !why; wr = wr->next)
+	for (; wr && !why; wr = wr->next) {
 		why = tx_enqueue(c, wr, &rc);
+		if (wr == bad && !why)
+			tx->ring[(tx->tail - 1) & tx->mask].status = (uint8_t)status;
+	}
 	if (why) {
 		tcp_conn_fail_tx_locked(c, 0, "%s", why);
 	} else {
 		rc = 0;
+		if (bad)
+			tcp_conn_fail_tx_locked(c, 0, "%s of %s",
+						bad->opcode == IBV_WR_BIND_MW ? "bind" : "invalidate",
+						bad_why);
 		if (!atomic_load_explicit(&tx->blocked, memory_order_relaxed) &&
 		    !atomic_load_explicit(&tx->error, memory_order_relaxed) && !tcp_conn_failed(c))
 			tx_write(c);
@@ -273,7 +305,7 @@ int tcp_tx_flush(struct tcp_conn *c, struct ibv_wc *wc, int n)
 		const struct tcp_sqe *sqe = &tx->ring[tx->head++ & tx->mask];
 
 		tx->signaled -= sqe->signaled;
-		tx_wc(c, &wc[got++], sqe->wr_id, sqe->opcode, IBV_WC_WR_FLUSH_ERR);
+		tx_wc(c, &wc[got++], sqe->wr_id, sqe->opcode, sqe->status);
 	}
 	pthread_mutex_unlock(&tx->lock);
 	return got;
@@ -283,8 +315,11 @@ void tcp_tx_goodbye(struct tcp_conn *c, int status)
 {
 	struct tcp_frame f = { .op = TCP_FRAME_DISCONNECT, .imm = htobe32((uint32_t)status) };
 	uint8_t hdr[TCP_FRAME_HDR_LEN];
+	uint32_t pos = c->tx.head;
 
-	if (c->tx.head != c->tx.tail || atomic_load(&c->tx.error))
+	while (pos != c->tx.tail && c->tx.ring[pos & c->tx.mask].left == 0)
+		pos++;
+	if (pos != c->tx.tail || atomic_load(&c->tx.error))
 		return;
 	tcp_frame_encode(hdr, &f);
 	/* If it does not fit the peer learns less; it sees the end of the stream all the same. */
