@@ -34,7 +34,7 @@ enum rnbd_access_mode rnbd_dev_mode(const struct rnbd_dev *dev)
 
 bool rnbd_dev_can_zero(const struct rnbd_dev *dev)
 {
-	return dev->info.max_write_zeroes_sectors > 0;
+	return atomic_load(&dev->max_zeroes) > 0;
 }
 
 bool rnbd_dev_can_nounmap(const struct rnbd_dev *dev)
@@ -96,6 +96,14 @@ static size_t io_encode(const struct clt_op *clt, uint64_t off, uint32_t len, ui
 	return sizeof(struct rnbd_msg_io);
 }
 
+/* The server that is back may be another one than that for which @op was begun. */
+static bool can_do(const struct rnbd_op *op)
+{
+	if (op->op != RNBD_OP_WRITE_ZEROES)
+		return true;
+	return op->flags & RNBD_F_NOUNMAP ? rnbd_dev_can_nounmap(op->dev) : rnbd_dev_can_zero(op->dev);
+}
+
 static int io_ready(const struct clt_op *clt)
 {
 	const struct rnbd_op *op = container_of(clt, struct rnbd_op, clt);
@@ -104,7 +112,9 @@ static int io_ready(const struct clt_op *clt)
 	case RNBD_DEV_OPEN:
 		/* ORDER: set before the request that was given up returned, so before any that must
 		 * come behind it began. */
-		return rnbd_dev_unsettled(op->dev) ? CLT_AGAIN : 0;
+		if (rnbd_dev_unsettled(op->dev))
+			return CLT_AGAIN;
+		return can_do(op) ? 0 : -EOPNOTSUPP;
 	case RNBD_DEV_FAILED:
 		return -EIO;
 	default:
@@ -131,7 +141,7 @@ static uint32_t part_max(const struct rnbd_dev *dev, enum rnbd_io_op what)
 	if (what == RNBD_OP_DISCARD)
 		sectors = dev->info.max_discard_sectors;
 	else if (what == RNBD_OP_WRITE_ZEROES)
-		sectors = dev->info.max_write_zeroes_sectors;
+		sectors = atomic_load(&dev->max_zeroes);
 	/* Whole blocks, and what 32 bits of bytes hold. */
 	sectors = MIN(sectors * RNBD_SECTOR_SIZE, (uint64_t)1 << 31);
 	return (uint32_t)MAX(align_down(sectors, dev->info.logical_block_size),
@@ -425,8 +435,6 @@ int rnbd_zero(struct rnbd_dev *dev, uint32_t len, uint64_t off, bool may_unmap, 
 {
 	uint32_t flags = (fua ? RNBD_F_FUA : 0) | (may_unmap ? 0 : RNBD_F_NOUNMAP);
 
-	if (!(may_unmap ? rnbd_dev_can_zero(dev) : rnbd_dev_can_nounmap(dev)))
-		return -EOPNOTSUPP;
 	if (!aligned(dev, off, len))
 		return write_unaligned(dev, RNBD_OP_WRITE_ZEROES, flags, NULL, len, off);
 	return write_range(dev, RNBD_OP_WRITE_ZEROES, flags, NULL, len, off);

@@ -82,7 +82,8 @@ const char *rnbd_dev_name(const struct rnbd_dev *dev);
 const struct rnbd_dev_info *rnbd_dev_info(const struct rnbd_dev *dev);
 uint64_t rnbd_dev_size(const struct rnbd_dev *dev);
 enum rnbd_access_mode rnbd_dev_mode(const struct rnbd_dev *dev);
-/* WRITE_ZEROES is there; without NOUNMAP it may unmap; may the caller ask for NOUNMAP? */
+/* WRITE_ZEROES is there, on the server as it is now; without NOUNMAP it may unmap; may the caller
+ * ask for NOUNMAP? */
 bool rnbd_dev_can_zero(const struct rnbd_dev *dev);
 bool rnbd_dev_can_nounmap(const struct rnbd_dev *dev);
 bool rnbd_dev_can_discard(const struct rnbd_dev *dev);

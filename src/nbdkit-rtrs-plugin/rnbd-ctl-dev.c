@@ -90,6 +90,7 @@ int rnbd_dev_opened(struct rnbd_dev *dev, struct rnbd_ctl *ctl, bool first)
 		log_warn(dev->name, "export came back with %llu bytes instead of %llu",
 			 (unsigned long long)size, (unsigned long long)atomic_load(&dev->size));
 	atomic_store(&dev->size, size);
+	atomic_store(&dev->max_zeroes, info.max_write_zeroes_sectors);
 	if (rnbd_dev_unsettled(dev))
 		return CLT_AGAIN;
 	atomic_store(&dev->state, RNBD_DEV_OPEN);

@@ -40,9 +40,11 @@ struct rnbd_dev {
 	struct rnbd_clt *clt;
 	char name[RNBD_NAME_MAX];
 	enum rnbd_access_mode mode;
-	struct rnbd_dev_info info;	/* constant once opened, but for the next two */
+	struct rnbd_dev_info info;	/* constant once opened, but for the next three */
 	atomic_uint id;
 	atomic_ullong size;		/* bytes */
+	atomic_uint max_zeroes;		/* sectors of a WRITE_ZEROES; 0: the server has none, and Linux 6.1
+					 * would take it for a READ (pitfall 22) */
 	_Atomic(enum rnbd_dev_state) state;
 	/* Lives of the path (rnbd-ctl-reopen.c): the latest in which a write was sent that was given up,
 	 * and the one that found everything sent in earlier ones done. */

@@ -46,6 +46,7 @@ static int do_io(struct raw_srv *s, const struct rtrs_req *req, uint8_t *chunk)
 	if (rc)
 		return rc;
 	s->nrequests++;
+	s->ops |= 1u << io.op;
 	if (!range_ok(io.sector * RNBD_SECTOR_SIZE, io.bi_size, RAW_SRV_DISK))
 		return -EIO;
 	if (io.op == RNBD_OP_READ)

@@ -201,12 +201,55 @@ static void test_key_missing(void)
 	end();
 }
 
-/* Linux 6.1 says 0 here, always, and would take WRITE_ZEROES for a READ. */
+/* ---- Linux 6.1 offers no zeroes, always, and takes WRITE_ZEROES for a READ ---- */
+
+static bool zeroes_asked_for(void)
+{
+	return srv.ops & 1u << RNBD_OP_WRITE_ZEROES;
+}
+
+/* Both kinds, whole blocks and parts of some. */
+static void all_zeroes_are_refused(void)
+{
+	struct world_io *io = world_io_start(c, RNBD_OP_WRITE_ZEROES, 4096, 8192, 0, false);
+
+	CHECK(!rnbd_dev_can_zero(world_client_dev(c)) && !rnbd_dev_can_nounmap(world_client_dev(c)));
+	CHECK(world_io_end(io, 0, 1000) == -EOPNOTSUPP);
+	io = world_io_start(c, RNBD_OP_WRITE_ZEROES, 4000, 8192, 0, true);
+	CHECK(world_io_end(io, 0, 1000) == -EOPNOTSUPP);
+	CHECK(world_write(c, 4096, 8192, 0) == 0);	/* as nbdkit does then */
+	CHECK(!zeroes_asked_for());
+}
+
 static void test_no_zeroes_where_none_are_offered(void)
 {
 	start(false);
-	CHECK(!rnbd_dev_can_zero(world_client_dev(c)));
-	CHECK(!rnbd_dev_can_nounmap(world_client_dev(c)));
+	all_zeroes_are_refused();
+	end();
+}
+
+/* The session comes back to such a server, and has asked another for zeroes. */
+static void test_no_zeroes_from_the_next_server(void)
+{
+	struct world_io *io, *unaligned;
+
+	w = world_create(1);
+	world_server_start(w, NULL);
+	c = world_client_start(w, NULL);
+	CHECK(sim_run_until(is_open, c, 1000) && world_client_opened(c) == 0);
+	CHECK(rnbd_dev_can_zero(world_client_dev(c)) && rnbd_dev_can_nounmap(world_client_dev(c)));
+	CHECK(world_write(c, 0, 16384, 0x42) == 0);
+	sim_disk_hold(world_disk(w), RNBD_OP_WRITE_ZEROES, SIM_HOLD_BEFORE, 2);
+	io = world_io_start(c, RNBD_OP_WRITE_ZEROES, 0, 8192, 0, false);
+	unaligned = world_io_start(c, RNBD_OP_WRITE_ZEROES, 12000, 2048, 0, false);
+	world_run_ms(w, 10);
+	CHECK(sim_disk_held(world_disk(w)) == 2);
+	world_server_kill(w, SIM_KILL_PROCESS);
+	raw_srv_start(&srv, false);
+	CHECK(world_io_end(io, 0, 10000) == -EOPNOTSUPP);
+	CHECK(world_io_end(unaligned, 0, 10000) == -EOPNOTSUPP);
+	world_run_ms(w, 1000);
+	all_zeroes_are_refused();
 	end();
 }
 
@@ -230,6 +273,7 @@ int main(int argc, char **argv)
 		{ "key-message-too-short", test_key_message_too_short },
 		{ "p09-key-missing", test_key_missing },
 		{ "p22-no-zeroes-where-none-are-offered", test_no_zeroes_where_none_are_offered },
+		{ "p22-no-zeroes-from-the-next-server", test_no_zeroes_from_the_next_server },
 	};
 
 	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
