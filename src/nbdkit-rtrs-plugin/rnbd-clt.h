@@ -23,6 +23,8 @@ struct rnbd_clt {
 	unsigned given_up_life;		/* of devices that were closed without being settled */
 	uint8_t boot_id[8];
 	struct list devs;
+	unsigned nctl;			/* messages under way, without those of the handshake */
+	struct list ctl_line;		/* struct rnbd_ctl: of those that have to wait */
 	struct rnbd_ctl *greeting;	/* SESS_INFO */
 	struct rnbd_ctl *handshake;	/* the message in flight while OPENING, or NULL */
 	bool closing;

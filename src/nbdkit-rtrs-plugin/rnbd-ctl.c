@@ -43,6 +43,27 @@ static int ctl_ready(const struct clt_op *op)
 	return clt_path_is_up(path) ? 0 : CLT_AGAIN;
 }
 
+static void ctl_begin(struct rnbd_ctl *ctl)
+{
+	ctl->clt->nctl++;
+	clt_svc_post(ctl->clt->sess.svc, &ctl->task);
+}
+
+/* One of the handshake is the only one at its time, so it is not counted. */
+static void ctl_ended(struct rnbd_ctl *ctl)
+{
+	struct rnbd_clt *clt = ctl->clt;
+	struct list *next;
+
+	ctl->busy = false;
+	if (ctl->op.borrow)
+		return;
+	clt->nctl--;
+	next = list_pop(&clt->ctl_line);
+	if (next)
+		ctl_begin(list_entry(next, struct rnbd_ctl, link));
+}
+
 static void ctl_step(struct clt_task *task)
 {
 	struct rnbd_ctl *ctl = container_of(task, struct rnbd_ctl, task);
@@ -50,7 +71,7 @@ static void ctl_step(struct clt_task *task)
 	if (!clt_op_step(&ctl->op))
 		return;
 	clt_svc_cancel(ctl->clt->sess.svc, task);
-	ctl->busy = false;
+	ctl_ended(ctl);
 	ctl->done(ctl);
 }
 
@@ -91,7 +112,12 @@ void rnbd_ctl_send(struct rnbd_ctl *ctl, size_t len, uint32_t answer, enum rnbd_
 	op->ready = ctl_ready;
 	op->lost = ctl_lost;
 	clt_op_start(op, ctl_wake);
-	clt_svc_post(op->sess->svc, &ctl->task);
+	if (op->borrow)
+		clt_svc_post(op->sess->svc, &ctl->task);
+	else if (ctl->clt->nctl < RNBD_CTL_MAX)
+		ctl_begin(ctl);
+	else
+		list_add_tail(&ctl->clt->ctl_line, &ctl->link);
 }
 
 /* ---- the session ---- */
@@ -173,6 +199,7 @@ int rnbd_clt_init(struct rnbd_clt *clt, struct clt_svc *svc, const struct clt_se
 	memset(clt, 0, sizeof(*clt));
 	clt->result = CLT_AGAIN;
 	list_init(&clt->devs);
+	list_init(&clt->ctl_line);
 	clt_waiter_init(&clt->event, NULL);
 	rnbd_reopen_init(clt);
 	clt_timer_init(&clt->close_timer, close_timer);

@@ -18,6 +18,7 @@ enum rnbd_dev_state {
 struct rnbd_ctl {
 	struct clt_op op;
 	struct clt_task task;
+	struct list link;		/* clt->ctl_line */
 	struct rnbd_clt *clt;
 	struct rnbd_dev *dev;		/* NULL: SESS_INFO */
 	bool busy;			/* from rnbd_ctl_send() to done() */
@@ -85,6 +86,10 @@ enum rnbd_ctl_kind {
 };
 
 void rnbd_ctl_init(struct rnbd_ctl *ctl, struct rnbd_clt *clt, struct rnbd_dev *dev);
+/* A server has 512 receives on connection 0, for heartbeats, too (pitfall 38); that many messages at a time
+ * and no more are sent, the others stand in line. */
+#define RNBD_CTL_MAX 64
+
 /* Send the first @len bytes of @ctl->msg; @done when it ended, with @ctl->op.status.  @answer: bytes of
  * the reply, 0 for none.  A message in flight on a path that is lost ends with -ECONNABORTED. */
 void rnbd_ctl_send(struct rnbd_ctl *ctl, size_t len, uint32_t answer, enum rnbd_ctl_kind kind,

@@ -2,6 +2,7 @@
 /* What becomes of a device, and of its requests, when the session comes back and the device does not,
  * or not at once. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "clock.h"
@@ -163,6 +164,69 @@ static void test_other_devices_are_opened(void)
 	open_another(16);
 	open_another(2);
 	open_another(1);
+}
+
+/* ---- what a server has receives for ---- */
+
+#define NNAMES 700u
+
+struct names {
+	struct rnbd_open_req req[NNAMES];
+	char name[NNAMES][16];
+	unsigned nopen;
+};
+
+static struct names names;
+
+static void name_opened(struct rnbd_open_req *req)
+{
+	names.nopen++;
+	CHECK(req->status == -ENOENT);
+}
+
+static bool all_named(void *arg)
+{
+	return names.nopen == NNAMES;
+}
+
+static unsigned inflight(unsigned cid)
+{
+	return atomic_load(&world_client_rnbd(c)->sess.path.cons[cid].inflight);
+}
+
+/* All that can be asked for at once, of a server that does not get to look at it: what is on its way never
+ * exceeds what a kernel has receives for, 512 on connection 0 with room for heartbeats, and the queue depth
+ * on others. */
+static void never_too_many(uint32_t depth)
+{
+	start(depth, CLOCK_NEVER);
+	sim_freeze("srv");
+	names.nopen = 0;
+	for (unsigned i = 0; i < NNAMES; i++) {
+		snprintf(names.name[i], sizeof(names.name[i]), "n%u", i);
+		names.req[i] = (struct rnbd_open_req){
+			.name = names.name[i], .mode = RNBD_ACCESS_RW, .done = name_opened,
+		};
+		rnbd_open_start(world_client_rnbd(c), &names.req[i]);
+	}
+	for (unsigned i = 0; i < NIOS; i++)
+		ios[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096, (uint8_t)(i + 1), false);
+	world_run_ms(w, 100);
+	CHECK(inflight(0) + inflight(1) + inflight(2) > 0);
+	CHECK(inflight(0) <= MIN(depth, 500u) && inflight(1) <= depth && inflight(2) <= depth);
+	sim_thaw("srv");
+	CHECK(sim_run_until(all_named, NULL, 20000));
+	for (unsigned i = 0; i < NIOS; i++)
+		CHECK(world_io_end(ios[i], 0, 20000) == 0);
+	CHECK(!world_traced(w, "lost"));
+	world_destroy(w);
+}
+
+static void test_never_more_than_receives(void)
+{
+	never_too_many(1);
+	never_too_many(16);
+	never_too_many(2048);
 }
 
 /* The peer comes back with a queue depth of 1, and with more again. */
@@ -350,6 +414,7 @@ int main(int argc, char **argv)
 		{ "lost-device-fails-its-requests", test_lost_device_fails_its_requests },
 		{ "lost-device-is-opened-again", test_lost_device_is_opened_again },
 		{ "other-devices-are-opened", test_other_devices_are_opened },
+		{ "p38-never-more-than-receives", test_never_more_than_receives },
 		{ "depth-shrinks-to-one", test_depth_shrinks_to_one },
 		{ "comes-back-as-another", test_comes_back_as_another },
 		{ "p06-restart-with-smaller-requests", test_restart_with_smaller_requests },

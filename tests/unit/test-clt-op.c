@@ -154,7 +154,7 @@ Test(clt_op, one_part_without_data)
 }
 
 /* A large request takes a quarter of the permits at a time, and goes on as answers come. */
-Test(clt_op, p38_bounded)
+Test(clt_op, bounded)
 {
 	struct clt_op op;
 
