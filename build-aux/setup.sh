@@ -13,7 +13,8 @@ packages_quickstart="e2fsprogs libnbd-bin"
 packages_check="e2fsprogs fio iproute2 libcriterion-dev libnbd-bin mount nbdkit procps python3
 	python3-libnbd qemu-system-common qemu-utils util-linux xz-utils"
 # What guests need; Debian's kernels for them are fetched by tests/guest/prepare.sh.
-packages_guest="busybox-static cpio ibverbs-providers kmod nbd-client qemu-system-x86 rdmacm-utils"
+packages_guest="busybox-static cpio ibverbs-providers kmod nbd-client qemu-system-x86 rdmacm-utils
+	xfsprogs"
 packages_full="clang clang-tidy cppcheck libclang-rt-14-dev shellcheck valgrind"
 
 say() {

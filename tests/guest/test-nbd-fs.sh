@@ -8,6 +8,7 @@
 . "$top_srcdir/tests/guest/lib.sh"
 requires_server; requires_plugin
 command -v nbd-client >/dev/null || skip "nbd-client is not installed"
+requires mkfs.xfs -V
 
 truncate -s 320M "$tmp/disk"
 [ -x ./fab-conformance-verbs ] || skip "built without rdma-core"
@@ -19,14 +20,14 @@ sums() {
 	( cd "$tmp/mnt" && find . -type f -print0 | sort -z | xargs -0 sha256sum )
 }
 
-# round FS FIRST-SOCKET SECOND-SOCKET CHECK...
+# round FS MKFS-OPTION FIRST-SOCKET SECOND-SOCKET CHECK...
 round() {
-	local fs=$1 first=$2 second=$3
+	local fs=$1 option=$2 first=$3 second=$4
 
-	shift 3
+	shift 4
 	nbd_gateway "$first" "${over_rdma[@]}" export=disk
 	nbd_attach
-	"mkfs.$fs" -q /dev/nbd0
+	"mkfs.$fs" "$option" /dev/nbd0
 	mount -t "$fs" /dev/nbd0 "$tmp/mnt"
 	cp -a "$top_srcdir/src" "$top_srcdir/man" "$tmp/mnt/"
 	# Many small files, a large one, and holes in the tree.
@@ -52,4 +53,6 @@ round() {
 	stop_process "$nbdkit_pid"
 }
 
-round ext4 unix tcp fsck.ext4 -f -n
+round ext4 -q unix tcp fsck.ext4 -f -n
+# -f: the device holds ext4.
+round xfs -f tcp unix xfs_repair -n
