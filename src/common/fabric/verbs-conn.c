@@ -310,10 +310,14 @@ int verbs_arm(struct fab_conn *conn, short *events)
 	bool work;
 
 	*events = POLLIN;
-	while (!ibv_get_cq_event(c->channel, &cq, &context))
+	/* A request to be told gives one event; as long as that has not come it stands. */
+	if (!ibv_get_cq_event(c->channel, &cq, &context)) {
 		ibv_ack_cq_events(cq, 1);
-	if (ibv_req_notify_cq(c->cq, 0))
+		c->armed = false;
+	}
+	if (!c->armed && ibv_req_notify_cq(c->cq, 0))
 		return 1;		/* no sleep without an alarm */
+	c->armed = true;
 	/* RACE: what came before the request does not ring. */
 	pthread_mutex_lock(&c->cq_lock);
 	stash_fill(c);

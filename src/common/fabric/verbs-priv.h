@@ -64,6 +64,7 @@ struct verbs_conn {
 	atomic_bool connected;		/* sends are possible */
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
+	bool armed;			/* polling thread: an event will come */
 	struct fab_qp_attr attr;
 
 	pthread_mutex_t post_lock;
