@@ -7,7 +7,7 @@ requires_server; requires_plugin
 requires nbdsh --version
 
 truncate -s 1M "$tmp/disk"
-start_server "disk=$tmp/disk"
+start_server "disk=$tmp/disk" "same=$tmp/disk"
 server=server=127.0.0.1:$server_port
 
 # The export is held while an NBD client is connected.
@@ -51,4 +51,30 @@ wait_until "the export to be free" timeout 5 nbdinfo --size "$second_uri"
 nbdsh_run "$second_uri" <<'END'
 assert h.pread(1024, 0) == b"f" * 512 + b"m" * 512
 h.pwrite(b"s" * 512, 0)
+END
+
+# Two names of one file in one session: each is answered, and they are one as far as writers go.
+start_nbdkit "$server"
+SOCK=$sock nbdsh_run "nbd+unix:///disk?socket=$sock" <<'END'
+import os
+def open_same():
+    other = nbd.NBD()
+    other.set_export_name("same")
+    other.connect_unix(os.environ["SOCK"])
+    return other
+try:
+    open_same()
+    assert False, "a second writer"
+except nbd.Error as ex:
+    print(ex)
+h.pwrite(b"h" * 512, 0)
+END
+wait_line "$nbdkit_log" "same.*open for writing.*mode="
+start_nbdkit "$server" mode=ro
+SOCK=$sock nbdsh_run "nbd+unix:///disk?socket=$sock" <<'END'
+import os
+other = nbd.NBD()
+other.set_export_name("same")
+other.connect_unix(os.environ["SOCK"])
+assert other.pread(512, 0) == h.pread(512, 0) == b"h" * 512
 END

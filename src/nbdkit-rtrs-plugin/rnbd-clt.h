@@ -60,7 +60,8 @@ struct rnbd_open_req {
 	const char *name;
 	enum rnbd_access_mode mode;
 	void (*done)(struct rnbd_open_req *req);	/* service thread */
-	int status;			/* 0; the server's errno; -ENAMETOOLONG; -EINVAL bad geometry */
+	int status;			/* 0; the server's errno; -ENAMETOOLONG; -EINVAL bad geometry;
+					 * -EEXIST open under another name, and a kernel is the peer */
 	struct rnbd_dev *dev;		/* status 0: the caller holds a reference */
 	/* private */
 	struct rnbd_clt *clt;

@@ -179,11 +179,50 @@ static struct rnbd_dev *dev_find(struct rnbd_clt *clt, const char *name)
 	return NULL;
 }
 
+/* The next component of a path, without what does not matter: "//", "./". */
+static const char *component(const char *s, size_t *len)
+{
+	while (*s == '/' || (*s == '.' && (s[1] == '/' || !s[1])))
+		s++;
+	*len = strcspn(s, "/");
+	return s;
+}
+
+static bool same_path(const char *a, const char *b)
+{
+	size_t alen, blen;
+
+	do {
+		a = component(a, &alen);
+		b = component(b, &blen);
+		if (alen != blen || memcmp(a, b, alen))
+			return false;
+		a += alen;
+		b += blen;
+	} while (alen);
+	return true;
+}
+
+/* A kernel's server takes names for paths, and one that gets a device under two names in one session locks up
+ * (pitfall 37).  Ours has names of exports, which are what they are. */
+static struct rnbd_dev *dev_under_another_name(struct rnbd_clt *clt, const char *name)
+{
+	struct rnbd_dev *dev;
+
+	if (atomic_load(&clt->features))
+		return NULL;
+	list_for_each(dev, &clt->devs, link) {
+		if (same_path(dev->name, name))
+			return dev;
+	}
+	return NULL;
+}
+
 static void open_task(struct clt_task *task)
 {
 	struct rnbd_open_req *req = container_of(task, struct rnbd_open_req, task);
 	struct rnbd_clt *clt = req->clt;
-	struct rnbd_dev *dev = dev_find(clt, req->name);
+	struct rnbd_dev *dev = dev_find(clt, req->name), *other;
 
 	req->dev = NULL;
 	req->status = 0;
@@ -191,7 +230,10 @@ static void open_task(struct clt_task *task)
 		req->status = -ENAMETOOLONG;
 	else if (clt->closing)
 		req->status = -ESHUTDOWN;
-	else if (!dev && !(dev = dev_create(clt, req)))
+	else if (!dev && (other = dev_under_another_name(clt, req->name))) {
+		log_err(req->name, "already open under the name %s", other->name);
+		req->status = -EEXIST;
+	} else if (!dev && !(dev = dev_create(clt, req)))
 		req->status = -ENOMEM;
 	if (req->status) {
 		req->done(req);

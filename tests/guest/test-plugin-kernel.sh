@@ -4,7 +4,7 @@
 # guest: kernel=6.1 timeout=300
 # nbdkit against the kernel's own rnbd-server on a RAM disk, with always_invalidate=Y (its default: a new
 # chunk key with each answer) and N: information, copies, odd and large requests, trim, read-only, a
-# device that is not there, and the module unloaded and loaded again under load.
+# device that is not there, one under two names, and the module unloaded and loaded again under load.
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/lib.sh"
 requires_plugin
@@ -94,6 +94,30 @@ unloaded_under_load() {
 	grep -q 'connected again after' "$nbdkit_log"
 }
 
+# A second name for an open device locks the server up for good: it must not get there.
+two_names() {
+	kit mode=ro
+	SOCK=$sock nbdsh_run "nbd+unix:///ram0?socket=$sock" <<'END'
+import os
+def open_as(name):
+    other = nbd.NBD()
+    other.set_export_name(name)
+    other.connect_unix(os.environ["SOCK"])
+    assert other.pread(512, 0) == h.pread(512, 0)
+    other.shutdown()
+open_as("ram0")
+for name in "/ram0", "./ram0", "//ram0":
+    try:
+        open_as(name)
+        assert False, name
+    except nbd.Error as ex:
+        print(name, ex)
+open_as("ram0")
+END
+	grep -q '/ram0: already open under the name ram0' "$nbdkit_log"
+	stop_process "$nbdkit_pid"
+}
+
 for always in Y N; do
 	modprobe rtrs-server always_invalidate=$always
 	modprobe rnbd-server dev_search_path=/dev
@@ -111,6 +135,8 @@ for always in Y N; do
 	nbdsh_run "$uri" <<<'assert h.pread(1 << 20, 0) == open("/dev/ram0", "rb").read(1 << 20)'
 	stop_process "$nbdkit_pid"
 	expect_nbdkit_failure 'export=nothing: No such file' "$ip4" transport=rdma export=nothing
+
+	two_names
 
 	modprobe -r rnbd-server
 	modprobe -r rtrs-server

@@ -22,7 +22,7 @@ static int sess_info(uint8_t *chunk)
 	return 0;
 }
 
-static int open_disk(uint8_t *chunk)
+static int open_disk(struct raw_srv *s, uint8_t *chunk)
 {
 	struct rnbd_dev_info info = {
 		.nsectors = RAW_SRV_DISK / RNBD_SECTOR_SIZE,
@@ -35,6 +35,7 @@ static int open_disk(uint8_t *chunk)
 	};
 
 	rnbd_open_rsp_encode((struct rnbd_msg_open_rsp *)chunk, &info);
+	s->nopens++;
 	return 0;
 }
 
@@ -200,7 +201,7 @@ static void on_request(struct raw_srv_con *con, const struct ibv_wc *wc)
 	if (type == RNBD_MSG_SESS_INFO)
 		status = sess_info(s->chunks[buf]);
 	else if (type == RNBD_MSG_OPEN)
-		status = open_disk(s->chunks[buf]);
+		status = open_disk(s, s->chunks[buf]);
 	else if (type == RNBD_MSG_IO)
 		status = do_io(s, &req, s->chunks[buf]);
 	else

@@ -54,6 +54,7 @@ struct raw_srv {
 	enum raw_evil evil;		/* set to RAW_GOOD when done */
 	unsigned nrequests, nrevoked;
 	unsigned ops;			/* bit op: one was asked for */
+	unsigned nopens;
 	struct raw_srv_con cons[RAW_SRV_CONS];
 	struct ibv_mr *mrs[RAW_SRV_DEPTH], *own_mr;
 	uint8_t chunks[RAW_SRV_DEPTH][RAW_SRV_CHUNK];

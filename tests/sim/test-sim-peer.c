@@ -11,6 +11,16 @@ static struct world *w;
 static struct world_client *c;
 static struct raw_srv srv;
 
+static void open_ended(struct rnbd_open_req *req)
+{
+	req->name = NULL;
+}
+
+static bool open_answered(void *arg)
+{
+	return !((struct rnbd_open_req *)arg)->name;
+}
+
 static bool is_open(void *arg)
 {
 	return world_client_opened(arg) <= 0;
@@ -253,6 +263,49 @@ static void test_no_zeroes_from_the_next_server(void)
 	end();
 }
 
+/* ---- one device under two names: a kernel's server locks up ---- */
+
+static int open_as(const char *name)
+{
+	struct rnbd_open_req req = { .name = name, .mode = RNBD_ACCESS_RW, .done = open_ended };
+
+	rnbd_open_start(world_client_rnbd(c), &req);
+	CHECK(sim_run_until(open_answered, &req, 1000));
+	if (!req.status)
+		rnbd_close(req.dev);
+	world_run_ms(w, 50);
+	return req.status;
+}
+
+static void test_one_device_under_two_names(void)
+{
+	static const char *const same[] = {
+		"/disk0", "//disk0", "disk0/", "./disk0", "disk0/.", ".//./disk0",
+	};
+	static const char *const others[] = {
+		"disk00", "disk", "a/disk0", ".disk0", "disk0.", "x./disk0", ".", "/", "disk0/p1",
+	};
+
+	start(false);
+	CHECK(srv.nopens == 1);
+	for (unsigned i = 0; i < ARRAY_SIZE(same); i++) {
+		CHECK(open_as(same[i]) == -EEXIST && srv.nopens == 1);
+		CHECK(world_traced(w, "already open under the name disk0"));
+		world_forget(w);
+	}
+	CHECK(open_as("disk0") == 0 && srv.nopens == 1);
+	for (unsigned i = 0; i < ARRAY_SIZE(others); i++)
+		CHECK(open_as(others[i]) == 0 && srv.nopens == 2 + i);
+	end();
+	/* Names of our server's exports are no paths. */
+	w = world_create(1);
+	world_server_start(w, NULL);
+	c = world_client_start(w, NULL);
+	CHECK(sim_run_until(is_open, c, 1000) && world_client_opened(c) == 0);
+	CHECK(open_as("/disk0") == -ENOENT);
+	world_destroy(w);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct sim_test tests[] = {
@@ -274,6 +327,7 @@ int main(int argc, char **argv)
 		{ "p09-key-missing", test_key_missing },
 		{ "p22-no-zeroes-where-none-are-offered", test_no_zeroes_where_none_are_offered },
 		{ "p22-no-zeroes-from-the-next-server", test_no_zeroes_from_the_next_server },
+		{ "p37-one-device-under-two-names", test_one_device_under_two_names },
 	};
 
 	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));

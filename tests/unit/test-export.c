@@ -212,7 +212,7 @@ Test(export, sharing)
 	}
 }
 
-Test(export, p37_two_names_of_one_file_share)
+Test(export, two_names_of_one_file_share)
 {
 	struct export *a, *b, *other, *ro;
 
