@@ -66,5 +66,5 @@ guest_start() {
 guest_died_booting() {
 	[ ! -e "$1/booted" ] || return 1
 	echo "the guest's kernel did not come up, once more; its console:" >&2
-	tail -n 20 "$1/qemu.log" "$1/console.log" >&2
+	tail -n 20 "$1/qemu.log" "$1/console.log" >&2 || true	# none when QEMU itself died
 }

@@ -52,7 +52,8 @@ cat >"$tmp/bin/qemu-system-x86_64" <<'E2'
 PATH=${PATH#*:} exec qemu-system-x86_64 "$@"
 E2
 chmod +x "$tmp/bin/qemu-system-x86_64"
-DIED=$tmp/died PATH=$tmp/bin:$PATH "${run[@]}" --results "$tmp/again" script four 0 >"$tmp/again.out" 2>&1
+DIED=$tmp/died PATH=$tmp/bin:$PATH "${run[@]}" --results "$tmp/again" script four 0 >"$tmp/again.out" 2>&1 ||
+	{ cat "$tmp/again.out"; fail "the second guest"; }
 [ -e "$tmp/died" ]
 grep -q 'did not come up, once more' "$tmp/again.out"
 grep -q '^four, 0' "$tmp/again.out"
