@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cleanup.h"
 #include "clock.h"
 #include "log.h"
 #include "reactor-priv.h"
@@ -52,7 +53,7 @@ static void log_setup_error(const char *name, int err)
 	else if (err == -EPERM || err == -EACCES)
 		log_err(name, "io_uring is forbidden by a system call filter, as containers have: "
 			"allow io_uring_setup, io_uring_enter and io_uring_register in its seccomp "
-			"profile (systemd: SystemCallFilter=@io-event)");
+			"profile (systemd: SystemCallFilter=@aio)");
 	else if (err == -ENOSYS)
 		log_err(name, "this kernel has no io_uring, or a system call filter hides it: "
 			"Linux 5.19 or later with CONFIG_IO_URING is needed, and io_uring_setup, "
@@ -70,29 +71,44 @@ static const uint8_t needed_ops[] = {
 	IORING_OP_ASYNC_CANCEL,
 };
 
+/* May be forbidden although making a ring is not. */
+static int check_ops(const char *name, struct io_uring *ring)
+{
+	const unsigned nops = UINT8_MAX + 1;
+	_cleanup_free_ struct io_uring_probe *probe = NULL;
+	int rc;
+
+	probe = calloc(1, sizeof(*probe) + nops * sizeof(probe->ops[0]));
+	if (!probe) {
+		log_err(name, "out of memory");
+		return -ENOMEM;
+	}
+	rc = io_uring_register_probe(ring, probe, nops);
+	if (rc) {
+		log_setup_error(name, rc);
+		return rc;
+	}
+	for (unsigned i = 0; i < ARRAY_SIZE(needed_ops); i++) {
+		if (!io_uring_opcode_supported(probe, needed_ops[i])) {
+			log_err(name, "this kernel's io_uring has no operation %u: Linux 5.19 or "
+				"later is needed", needed_ops[i]);
+			return -ENOSYS;
+		}
+	}
+	return 0;
+}
+
 static int check_features(const char *name, struct io_uring *ring)
 {
 	const unsigned needed = IORING_FEAT_NODROP | IORING_FEAT_EXT_ARG | IORING_FEAT_RSRC_TAGS |
 				IORING_FEAT_SUBMIT_STABLE;
-	struct io_uring_probe *probe = io_uring_get_probe_ring(ring);
-	int rc = 0;
 
-	if (!probe)
-		return -ENOMEM;
 	if ((ring->features & needed) != needed) {
 		log_err(name, "this kernel's io_uring is too old (features 0x%x, needed 0x%x): "
 			"Linux 5.19 or later is needed", ring->features, needed);
-		rc = -ENOSYS;
+		return -ENOSYS;
 	}
-	for (unsigned i = 0; !rc && i < ARRAY_SIZE(needed_ops); i++) {
-		if (!io_uring_opcode_supported(probe, needed_ops[i])) {
-			log_err(name, "this kernel's io_uring has no operation %u: Linux 5.19 or "
-				"later is needed", needed_ops[i]);
-			rc = -ENOSYS;
-		}
-	}
-	io_uring_free_probe(probe);
-	return rc;
+	return check_ops(name, ring);
 }
 
 static int ring_init(const char *name, struct io_uring *ring, unsigned entries)
