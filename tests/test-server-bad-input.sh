@@ -14,7 +14,10 @@ unusable() { local regex=$1; shift; expect_failure 1 "$regex" "$RTRS_SERVER" "${
 # options
 usage 'NAME=PATH'
 usage '--no-such-option' --no-such-option disk=disk
-usage '-x' -x disk=disk
+usage "'-x'" -x disk=disk
+usage "'-x'" disk=disk -xh
+usage "'-x'" --allow 127.0.0.1 -xh disk=disk
+usage "'--help=x'" disk=disk --help=x
 for option in --listen --allow --invalidate --queue-depth --max-io-size --threads --ready-fd --log-level; do
 	usage "$option" disk=disk $option
 done

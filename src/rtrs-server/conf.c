@@ -213,6 +213,20 @@ static enum conf_result one_option(const struct parser *p, int opt, const char *
 	return CONF_USAGE;
 }
 
+/* getopt_long() could not use an option. */
+static enum conf_result bad_option(const struct parser *p, int opt, char **argv)
+{
+	/* It has moved on from what it names here, but not from a group of letters. */
+	char letter[] = { '-', (char)optopt, '\0' };
+	bool is_letter = opt == '?' && optopt && optopt < 256 && optopt != 'h' && optopt != 'V';
+	const char *text = is_letter ? letter : argv[optind - 1];
+
+	if (opt == ':')
+		return usage(p, "option '%s' needs a value: see rtrs-server --help", text);
+	return usage(p, "option '%s' is unknown, ambiguous or takes no value: see rtrs-server --help",
+		     text);
+}
+
 static enum conf_result parse_options(const struct parser *p, int argc, char **argv)
 {
 	enum conf_result rc = CONF_RUN;
@@ -221,14 +235,8 @@ static enum conf_result parse_options(const struct parser *p, int argc, char **a
 	opterr = 0;
 	optind = 0;	/* start afresh */
 	while (rc == CONF_RUN && (opt = getopt_long(argc, argv, ":hV", options, NULL)) != -1) {
-		/* getopt_long() has moved on from what it names here. */
-		const char *text = argv[optind > 1 ? optind - 1 : 1];
-
-		if (opt == ':')
-			rc = usage(p, "option '%s' needs a value: see rtrs-server --help", text);
-		else if (opt == '?')
-			rc = usage(p, "option '%s' is unknown, ambiguous or takes no value: see "
-				   "rtrs-server --help", text);
+		if (opt == ':' || opt == '?')
+			rc = bad_option(p, opt, argv);
 		else
 			rc = one_option(p, opt, optarg);
 	}
