@@ -35,6 +35,8 @@ unusable '65535.*16777216' --queue-depth 65535 --max-io-size 16777216 disk=disk
 usage 'threads.*0' --threads 0 disk=disk
 usage 'threads.*100000' --threads 100000 disk=disk
 usage 'ready-fd.*-3' --ready-fd -3 disk=disk
+# It will be closed.
+usage 'ready-fd.*2.*from 3' --ready-fd 2 disk=disk
 usage 'ready-fd.*77' --ready-fd 77 disk=disk
 usage 'ready-fd.*three' --ready-fd three disk=disk
 usage 'log-level.*loud' --log-level loud disk=disk

@@ -24,3 +24,11 @@ done
 # What it may have without asking it takes.
 SERVER_PREFIX="prlimit --nofile=64:512" start_server "disk=$tmp/disk"
 grep -q -E '^Max open files +512 +512' "/proc/$server_pid/limits"
+
+# That is before the exports are opened.
+exports=()
+for i in $(seq 80); do
+	truncate -s 4096 "$tmp/export$i"
+	exports+=("export$i=$tmp/export$i")
+done
+SERVER_PREFIX="prlimit --nofile=64:1024" start_server --threads 2 "${exports[@]}"

@@ -192,7 +192,8 @@ static enum conf_result one_option(const struct parser *p, int opt, const char *
 			conf->setup_timeout_ms = value * 1000;
 		return rc;
 	case OPT_READY_FD:
-		rc = number(p, "--ready-fd", arg, 0, 65535, &value);
+		/* It will be closed: not one of the standard descriptors. */
+		rc = number(p, "--ready-fd", arg, STDERR_FILENO + 1, 65535, &value);
 		if (rc == CONF_RUN && fcntl((int)value, F_GETFD) < 0)
 			return usage(p, "--ready-fd '%s': expected an open file descriptor", arg);
 		if (rc == CONF_RUN)

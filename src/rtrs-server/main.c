@@ -9,6 +9,7 @@
 #include <config.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -267,7 +268,19 @@ static int serve(struct program *p)
 	return rc;
 }
 
-/* A connection is a descriptor.  What is to be had without asking is taken. */
+/* What is opened first would take the place of a standard descriptor that is closed, and an export that
+ * is descriptor 2 has the log written into it.  0 or -errno. */
+static int open_standard_descriptors(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		/* The lowest one that is free is @fd. */
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+/* An export, a thread and a connection are descriptors.  What is to be had without asking is taken. */
 static void raise_descriptors(void)
 {
 	struct rlimit limit;
@@ -288,7 +301,6 @@ static int run(struct program *p)
 		log_err(NULL, "cannot open a signalfd: %s", strerror(-rc));
 		return rc;
 	}
-	raise_descriptors();
 	rc = threads_create(p);
 	if (!rc)
 		rc = threads_start(p);
@@ -301,12 +313,18 @@ static int run(struct program *p)
 int main(int argc, char **argv)
 {
 	struct program p = { 0 };
+	log_sink_fn *sink = getenv("JOURNAL_STREAM") ? journal_sink : stderr_sink;
 	enum conf_result result;
 	char err[512];
 	int status = 0;
 
+	/* ORDER: before anything else is opened. */
+	if (open_standard_descriptors())
+		return 1;
+	log_init(sink, LOG_LEVEL_INFO);
+	raise_descriptors();
 	result = conf_parse(&p.conf, argc, argv, err, sizeof(err));
-	log_init(getenv("JOURNAL_STREAM") ? journal_sink : stderr_sink, p.conf.log_level);
+	log_init(sink, p.conf.log_level);
 	if (result == CONF_USAGE || result == CONF_FAILED)
 		log_err(NULL, "%s", err);
 	switch (result) {
