@@ -22,3 +22,7 @@ NOTIFY_SOCKET=$tmp/notify.sock start_server "disk=$tmp/disk"
 wait_line "$tmp/notify.out" 'READY=1'
 stop_process "$server_pid"
 wait_line "$tmp/notify.out" 'STOPPING=1'
+
+# Who cannot be told is named; the server serves.
+NOTIFY_SOCKET=$tmp/nobody.sock start_server "disk=$tmp/disk"
+wait_line "$server_log" "warning: .*NOTIFY_SOCKET '$tmp/nobody.sock'.*No such file"

@@ -7,6 +7,7 @@ requires_server
 
 cd "$tmp" || exit
 truncate -s 1M disk other
+: >journal
 listen=(--listen tcp://127.0.0.1:0)
 usage() { local regex=$1; shift; expect_failure 2 "$regex" "$RTRS_SERVER" "$@"; }
 unusable() { local regex=$1; shift; expect_failure 1 "$regex" "$RTRS_SERVER" "${listen[@]}" "$@"; }
@@ -92,6 +93,11 @@ fi
 start_server disk=disk
 expect_failure 1 "127\.0\.0\.1:$server_port.*in use" "$RTRS_SERVER" \
 	--listen "tcp://127.0.0.1:$server_port" disk=other
+
+# What a service is told of its journal is not for all that it starts.
+expect_failure 1 '^rtrs-server: error: .*missing' env JOURNAL_STREAM=1:2 "$RTRS_SERVER" disk=missing
+JOURNAL_STREAM=$(stat -c %d:%i journal) "$RTRS_SERVER" disk=missing 2>journal || true
+grep -q '^<3>export .*missing' journal
 
 # Help is no error.
 "$RTRS_SERVER" --help >help

@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
@@ -62,6 +63,17 @@ static void journal_sink(enum log_level level, const char *line)
 static void stderr_sink(enum log_level level, const char *line)
 {
 	fprintf(stderr, "rtrs-server: %s: %s\n", log_level_name(level), line);
+}
+
+/* The variable is inherited by all that a service starts, wherever their stderr goes. */
+static bool stderr_is_journal(void)
+{
+	const char *stream = getenv("JOURNAL_STREAM");
+	unsigned long long dev, ino;
+	struct stat st;
+
+	return stream && sscanf(stream, "%llu:%llu", &dev, &ino) == 2 &&
+	       !fstat(STDERR_FILENO, &st) && st.st_dev == dev && st.st_ino == ino;
 }
 
 /* ---- threads ---- */
@@ -226,9 +238,11 @@ static int signals_open(struct program *p)
 static void tell_ready(struct program *p)
 {
 	static const char line[] = "ready\n";
-	int fd = p->conf.ready_fd;
+	int fd = p->conf.ready_fd, rc = sd_notify(0, "READY=1");
 
-	sd_notify(0, "READY=1");
+	if (rc < 0)
+		log_warn(NULL, "cannot tell NOTIFY_SOCKET '%s' that the server is ready: %s",
+			 getenv("NOTIFY_SOCKET"), strerror(-rc));
 	if (fd < 0)
 		return;
 	if (write(fd, line, sizeof(line) - 1) < 0)
@@ -313,7 +327,7 @@ static int run(struct program *p)
 int main(int argc, char **argv)
 {
 	struct program p = { 0 };
-	log_sink_fn *sink = getenv("JOURNAL_STREAM") ? journal_sink : stderr_sink;
+	log_sink_fn *sink = stderr_is_journal() ? journal_sink : stderr_sink;
 	enum conf_result result;
 	char err[512];
 	int status = 0;
