@@ -306,8 +306,8 @@ void promise_m_type_1(struct world *w)
 
 enum rule {
 	BIND_TWICE, BIND_NOTHING, BIND_BEHIND, BIND_IN_FRONT, BIND_LONG, BIND_NO_RIGHT,
-	BIND_READ_ONLY, BIND_OTHER_PD, BIND_STALE, BIND_NOT_NEXT, INV_STALE, INV_NEVER, INV_TWICE,
-	INV_REGION, INV_TYPE_1, INV_ELSEWHERE,
+	BIND_READ_ONLY, BIND_OTHER_PD, BIND_STALE, BIND_SAME, BIND_OTHER_KEY, BIND_NOT_NEXT,
+	INV_STALE, INV_NEVER, INV_TWICE, INV_REGION, INV_TYPE_1, INV_ELSEWHERE,
 };
 
 static const struct rule_case {
@@ -325,6 +325,8 @@ static const struct rule_case {
 	{ "bind to a region without LOCAL_WRITE", BIND_READ_ONLY, IBV_MW_TYPE_2, false },
 	{ "bind to a region of another pd", BIND_OTHER_PD, IBV_MW_TYPE_2, false },
 	{ "bind with a stale ibv_mw.rkey", BIND_STALE, IBV_MW_TYPE_2, false },
+	{ "bind under the last key", BIND_SAME, IBV_MW_TYPE_2, true },
+	{ "bind under the key of another window", BIND_OTHER_KEY, IBV_MW_TYPE_2, true },
 	{ "bind of type 1 with a key of one's own", BIND_NOT_NEXT, IBV_MW_TYPE_1, true },
 	{ "invalidate of another tag", INV_STALE, IBV_MW_TYPE_2, false },
 	{ "invalidate of a window never bound", INV_NEVER, IBV_MW_TYPE_2, true },
@@ -354,6 +356,12 @@ static struct ibv_send_wr rule_wr(struct rig *r, const struct rule_case *c, stru
 		break;
 	case BIND_STALE:
 		r->mw->rkey = ibv_inc_rkey(r->mw->rkey);
+		break;
+	case BIND_SAME:
+		wr.bind_mw.rkey = r->mw->rkey;
+		break;
+	case BIND_OTHER_KEY:
+		wr.bind_mw.rkey ^= 0x100;
 		break;
 	case BIND_NOT_NEXT:
 		wr.bind_mw.rkey = ibv_inc_rkey(wr.bind_mw.rkey);

@@ -28,6 +28,7 @@ struct fab_pd { const struct fab_provider *ops; };
 struct fab_mr {
 	struct ibv_mr ibv;
 	struct fab_pd *pd;
+	int access;			/* fabric.c's */
 };
 
 /* Our memory window, in the same way. */
@@ -35,6 +36,10 @@ struct fab_mw {
 	struct ibv_mw ibv;
 	struct fab_pd *pd;
 };
+
+/* What is wrong with a bind on a connection of @pd of a window whose last key is @last, or NULL; that one
+ * of type 2 is not bound is the provider's to see to.  When it is posted: ibv_mw.rkey moves on. */
+const char *fab_bind_check(const struct ibv_send_wr *wr, const struct fab_pd *pd, uint32_t last);
 
 struct fab_provider {
 	const char *name;

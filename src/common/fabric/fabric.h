@@ -206,6 +206,9 @@ int fab_rereg_mr(struct ibv_mr *mr, void *addr, size_t length, int access);
 int fab_revoke_mr(struct ibv_mr *mr);
 /* No window is bound in it. */
 void fab_dereg_mr(struct ibv_mr *mr);
+/* @mr is of @pd, has all of @access and covers the range. */
+bool fab_mr_covers(const struct ibv_mr *mr, const struct fab_pd *pd, uint64_t addr, uint64_t len,
+		   int access);
 
 /* ---- memory windows: keys that work requests give and take ---- */
 
@@ -226,7 +229,14 @@ void fab_dereg_mr(struct ibv_mr *mr);
  *			is ibv_inc_rkey(ibv_mw.rkey).  LOCAL_INV, SEND_WITH_INV: against the rules.
  *
  * ibv_mw.rkey is the last key that was bound.  The caller stores it there when the post was taken,
- * before anybody can post the next bind of it; the fabric reads it in a post and does not change it. */
+ * before anybody can post the next bind of it; the fabric reads it in a post and does not change it.
+ * Whether a bind or invalidate that was flushed has been done is not known: deallocate the window.
+ *
+ * No LOCAL_INV of what the peer may be invalidating now (it was asked to and has not answered): the fabric
+ * refuses an invalidate of what it knows to be free, but such a race only the device sees, and rxe's
+ * kernel panics.  Allocate windows after the queues of the connections that will use them: the kernel
+ * takes the objects of a killed process away newest first, and rxe waits 50 s for a queue pair that
+ * has a window. */
 struct ibv_mw *fab_alloc_mw(struct fab_pd *pd, enum ibv_mw_type type);
 /* Bound or not; no request with it is posted, or its connection has drained.  Before the connection
  * it is bound on is destroyed.  Returns 0 or -errno: then it still exists. */

@@ -58,7 +58,6 @@ static void mr_set(struct tcp_mr *mr, void *addr, size_t length, int access)
 		tcp_key_stop(to_pd(mr->base.pd), mr->key);
 	if (length)
 		tcp_key_publish(mr->key, tag, TCP_KEY_REGION, NULL, (uintptr_t)addr, length, access);
-	mr->access = access;
 	mr->base.ibv.addr = addr;
 	mr->base.ibv.length = length;
 	mr->base.ibv.lkey = mr->base.ibv.rkey = tcp_key_number(mr->key);

@@ -66,47 +66,18 @@ int tcp_dealloc_mw(struct ibv_mw *ibv)
 	return 0;
 }
 
-/* What is wrong with binding @mw as @wr says, or NULL. */
-static const char *check_bind(const struct tcp_conn *c, const struct tcp_mw *mw,
-			      const struct tcp_mr *mr, const struct ibv_send_wr *wr)
-{
-	const struct ibv_mw_bind_info *info = &wr->bind_mw.bind_info;
-	bool type_2 = mw->base.ibv.type == IBV_MW_TYPE_2;
-
-	if (mw->base.pd != &c->pd->base || mr->base.pd != &c->pd->base)
-		return "a window or region of another protection domain";
-	if (mw->base.ibv.rkey != tcp_key_number(mw->key))
-		return "a window whose ibv_mw.rkey is not its last key";
-	if (wr->bind_mw.rkey >> 8 != mw->key->index)
-		return "the key of another window";
-	if (type_2 && tcp_key_alive(mw->key))
-		return "a window of type 2 that is bound";
-	if (!type_2 && wr->bind_mw.rkey != ibv_inc_rkey(mw->base.ibv.rkey))
-		return "a window of type 1 with other than its next key";
-	if (info->length == 0)
-		return type_2 ? "a window of type 2 to nothing" : NULL;
-	if (!(mr->access & IBV_ACCESS_MW_BIND))
-		return "a region without the right to bind windows";
-	if ((info->mw_access_flags & IBV_ACCESS_REMOTE_WRITE) &&
-	    !(mr->access & IBV_ACCESS_LOCAL_WRITE))
-		return "a writable window to a region that is not";
-	if (info->length > FAB_MW_LEN_MAX ||
-	    !range_ok(info->addr - (uintptr_t)mr->base.ibv.addr, info->length,
-		      mr->base.ibv.length))
-		return "a range outside of its region";
-	return NULL;
-}
-
 static const char *mw_bind(struct tcp_conn *c, const struct ibv_send_wr *wr)
 {
 	const struct ibv_mw_bind_info *info = &wr->bind_mw.bind_info;
 	struct tcp_mw *mw = to_mw(wr->bind_mw.mw);
 	struct tcp_mr *mr = container_of(info->mr, struct tcp_mr, base.ibv);
 	uint8_t tag = (uint8_t)wr->bind_mw.rkey;
-	const char *why = check_bind(c, mw, mr, wr);
+	const char *why = fab_bind_check(wr, &c->pd->base, tcp_key_number(mw->key));
 
 	if (why)
 		return why;
+	if (mw->base.ibv.type == IBV_MW_TYPE_2 && tcp_key_alive(mw->key))
+		return "a window of type 2 that is bound";
 	unbind(mw, tag);
 	if (info->length) {
 		atomic_fetch_add(&mr->windows, 1);

@@ -38,7 +38,6 @@ struct tcp_conn;
 struct tcp_mr {
 	struct fab_mr base;
 	struct tcp_key *key;
-	int access;
 	_Atomic uint32_t windows;	/* bound in it */
 };
 
