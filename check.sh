@@ -117,7 +117,7 @@ suite guests "$build" check-guest
 
 if [ $full = yes ]; then
 	export SLOW_TESTS=yes
-	one distcheck "$build/distcheck.log" make -C "$build" distcheck
+	one distcheck "$build/distcheck.log" make -C "$build" distcheck VERBOSE=1
 	tarball=$(make_variable PACKAGE_TARNAME)-$(make_variable PACKAGE_VERSION)
 	rm -rf "$build/full"
 	mkdir "$build/full" || die "cannot create $build/full"

@@ -104,6 +104,7 @@ const char *verbs_conn_cause(const struct fab_conn *conn)
 	return atomic_load_explicit(&c->cause_state, memory_order_acquire) == 2 ? c->cause : "";
 }
 
+__attribute__((format(printf, 2, 0)))
 static void note_cause(struct verbs_conn *c, const char *fmt, va_list ap)
 {
 	int none = 0;
