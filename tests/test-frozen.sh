@@ -35,17 +35,19 @@ write_one() {
 	END
 }
 
-# Writes into the frozen file system; ends when they are answered, well or not.
+# Writes into the frozen file system; ends when all of them are answered, well or not: nbdkit 1.32 aborts
+# when a client goes while several answers are due.
 start_stuck() {
 	nbdsh_run "$1" <<-'END' &
 	cookies = [h.aio_pwrite(nbd.Buffer.from_bytearray(bytearray(b"b" * 4096)), i * 8192)
 	           for i in range(8)]
-	while cookies:
-	    h.poll(-1)
+	def answered(cookie):
 	    try:
-	        cookies = [c for c in cookies if not h.aio_command_completed(c)]
+	        return h.aio_command_completed(cookie)
 	    except nbd.Error:
-	        break
+	        return True
+	while cookies := [c for c in cookies if not answered(c)]:
+	    h.poll(-1)
 	END
 	stuck=$!
 	wait_until "a thread to be held" held
@@ -104,4 +106,4 @@ wait_until "the server to exit" process_ended "$server_pid"
 thaw
 expect_exit "$server_pid" 143
 stopped="$stopped$server_pid "
-kill_process $stuck
+expect_exit $stuck 0
