@@ -382,7 +382,7 @@ void clt_path_event(struct clt_path *path, enum clt_event event)
 	if (todo & CLT_ACT_CLOSED)
 		path->sess->ops->closed(path->sess);
 	else if ((todo & CLT_ACT_BACKOFF) && path->sess->once)
-		clt_path_close(path);
+		clt_sess_close(path->sess);
 }
 
 /* ---- timers, start and end ---- */

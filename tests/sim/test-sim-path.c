@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "clock.h"
 #include "trace.h"
 #include "world.h"
 
@@ -96,11 +97,47 @@ static void test_gives_no_new_time(void)
 	world_destroy(w);
 }
 
+static void cut_now(void *arg)
+{
+	sim_cut("clt", "srv");
+}
+
+/* The probe at start has one attempt: what is cut at step @k is lost, and who opens a device hears of it,
+ * even when requests wait for ever.  Returns false when it was open before. */
+static bool probe_with_cut(unsigned k)
+{
+	struct world_client_conf conf = world_client_defaults;
+	bool in_time;
+
+	conf.io_timeout_ms = CLOCK_NEVER;
+	conf.once = true;
+	w = world_create(1);
+	sim_shuffle(true);
+	world_server_start(w, NULL);
+	sim_at_step(k, cut_now, NULL);
+	c = world_client_start(w, &conf);
+	CHECK(sim_run_until(is_open, c, 1000));
+	in_time = sim_steps() >= k;
+	sim_at_step(0, NULL, NULL);
+	world_destroy(w);
+	return in_time;
+}
+
+static void test_probe_is_cut_at_each_step(void)
+{
+	unsigned k = 1;
+
+	while (probe_with_cut(k))
+		k++;
+	CHECK(k > 60);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct sim_test tests[] = {
 		{ "backs-off", test_backs_off },
 		{ "gives-no-new-time", test_gives_no_new_time },
+		{ "probe-is-cut-at-each-step", test_probe_is_cut_at_each_step },
 	};
 
 	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));

@@ -40,6 +40,7 @@ struct world_client *world_client_start(struct world *w, const struct world_clie
 	sess.dst = sim_addr("srv", RTRS_PORT);
 	sess.connections = conf->connections;
 	sess.io_timeout_ms = conf->io_timeout_ms;
+	sess.once = conf->once;
 	before = sim_enter(c->host, c->epoch);
 	CHECK(clt_svc_create(&c->svc) == 0);
 	CHECK(rnbd_clt_init(&c->clt, c->svc, &sess) == 0);

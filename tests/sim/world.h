@@ -41,6 +41,7 @@ struct world_client_conf {
 	enum rnbd_access_mode mode;
 	unsigned connections;
 	uint64_t io_timeout_ms;
+	bool once;			/* as the probe at start: one attempt */
 };
 
 extern const struct world_client_conf world_client_defaults;
