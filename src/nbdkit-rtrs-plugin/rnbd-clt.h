@@ -32,6 +32,7 @@ struct rnbd_clt {
 	struct clt_timer reopen_timer;	/* devices that could not be opened again */
 	struct clt_timer close_timer;
 	struct clt_task start_task, close_task;
+	struct clt_task drop_task;	/* references of devices were dropped */
 	/* told to those that wait for the session */
 	pthread_mutex_t lock;		/* result, closed, cause */
 	struct clt_waiter event;

@@ -33,7 +33,6 @@ static void dev_free(struct rnbd_dev *dev)
 	struct rnbd_clt *clt = dev->clt;
 
 	assert(!dev->ctl.busy && !dev->refs && list_empty(&dev->opens));
-	clt_svc_cancel(clt->sess.svc, &dev->close_task);
 	clt_svc_cancel(clt->sess.svc, &dev->given_up_task);
 	if (rnbd_dev_unsettled(dev))
 		clt->given_up_life = MAX(clt->given_up_life, atomic_load(&dev->given_up_life));
@@ -135,17 +134,6 @@ void rnbd_dev_send_open(struct rnbd_dev *dev, enum rnbd_ctl_kind kind,
 	rnbd_ctl_send(&dev->ctl, sizeof(dev->ctl.msg.open), sizeof(dev->ctl.rsp.open), kind, done);
 }
 
-static void dev_close_task(struct clt_task *task)
-{
-	struct rnbd_dev *dev = container_of(task, struct rnbd_dev, close_task);
-
-	dev->refs -= atomic_exchange(&dev->dropped, 0);
-	if (dev->refs)
-		return;
-	atomic_store(&dev->state, RNBD_DEV_CLOSING);
-	rnbd_dev_pump(dev);
-}
-
 static struct rnbd_dev *dev_create(struct rnbd_clt *clt, const struct rnbd_open_req *req)
 {
 	struct rnbd_dev *dev;
@@ -159,7 +147,6 @@ static struct rnbd_dev *dev_create(struct rnbd_clt *clt, const struct rnbd_open_
 	atomic_store(&dev->state, RNBD_DEV_OPENING);
 	range_lock_init(&dev->ranges);
 	rnbd_ctl_init(&dev->ctl, clt, dev);
-	clt_task_init(&dev->close_task, dev_close_task);
 	rnbd_reopen_init_dev(dev);
 	atomic_store(&dev->given_up_life, clt->given_up_life);
 	atomic_store(&dev->settled_life, 1);
@@ -263,10 +250,13 @@ void rnbd_open_start(struct rnbd_clt *clt, struct rnbd_open_req *req)
 
 /* ---- close ---- */
 
+/* RACE: with the count another one's post may be the one that closes and frees @dev. */
 void rnbd_close(struct rnbd_dev *dev)
 {
+	struct rnbd_clt *clt = dev->clt;
+
 	atomic_fetch_add(&dev->dropped, 1);
-	clt_svc_post(dev->clt->sess.svc, &dev->close_task);
+	clt_svc_post(clt->sess.svc, &clt->drop_task);
 }
 
 static void dev_closed(struct rnbd_dev *dev)
@@ -299,6 +289,27 @@ static void close_send(struct rnbd_dev *dev)
 	}
 	rnbd_close_encode(&dev->ctl.msg.close, atomic_load(&dev->id));
 	rnbd_ctl_send(&dev->ctl, sizeof(dev->ctl.msg.close), 0, RNBD_CTL_BOUND, close_done);
+}
+
+static void drop_task(struct clt_task *task)
+{
+	struct rnbd_clt *clt = container_of(task, struct rnbd_clt, drop_task);
+	struct rnbd_dev *dev, *next;
+
+	list_for_each_safe(dev, next, &clt->devs, link) {
+		unsigned dropped = atomic_exchange(&dev->dropped, 0);
+
+		dev->refs -= dropped;
+		if (!dropped || dev->refs)
+			continue;
+		atomic_store(&dev->state, RNBD_DEV_CLOSING);
+		rnbd_dev_pump(dev);
+	}
+}
+
+void rnbd_dev_init(struct rnbd_clt *clt)
+{
+	clt_task_init(&clt->drop_task, drop_task);
 }
 
 void rnbd_dev_pump(struct rnbd_dev *dev)

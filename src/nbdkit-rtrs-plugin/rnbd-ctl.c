@@ -201,6 +201,7 @@ int rnbd_clt_init(struct rnbd_clt *clt, struct clt_svc *svc, const struct clt_se
 	list_init(&clt->devs);
 	list_init(&clt->ctl_line);
 	clt_waiter_init(&clt->event, NULL);
+	rnbd_dev_init(clt);
 	rnbd_reopen_init(clt);
 	clt_timer_init(&clt->close_timer, close_timer);
 	clt_task_init(&clt->start_task, start_task);

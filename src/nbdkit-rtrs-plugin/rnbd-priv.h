@@ -61,8 +61,7 @@ struct rnbd_dev {
 	struct list link;		/* clt->devs */
 	unsigned refs;
 	struct list opens;		/* rnbd_open_req.link, waiting for the OPEN in flight */
-	struct clt_task close_task;	/* references that were dropped */
-	atomic_uint dropped;
+	atomic_uint dropped;		/* references, since clt->drop_task ran */
 	struct rnbd_ctl ctl;		/* its OPEN or CLOSE */
 	unsigned tried_life, open_life;	/* of the path: asked for, and got, by OPEN */
 	void (*settled)(struct rnbd_dev *dev, int status);
@@ -101,6 +100,7 @@ void rnbd_clt_check_closed(struct rnbd_clt *clt);
 
 /* ---- rnbd-ctl-dev.c: devices ---- */
 
+void rnbd_dev_init(struct rnbd_clt *clt);
 /* Do what the state of @dev asks for, unless something is in flight for it. */
 void rnbd_dev_pump(struct rnbd_dev *dev);
 void rnbd_dev_send_open(struct rnbd_dev *dev, enum rnbd_ctl_kind kind,

@@ -48,3 +48,9 @@ THREAD_TESTS += %D%/thread-clt-wake
 %C%_thread_clt_wake_CPPFLAGS = $(%C%_thread_clt_CPPFLAGS)
 %C%_thread_clt_wake_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clt_path_role_free,--wrap=poll
 %C%_thread_clt_wake_LDADD = $(%C%_thread_clt_LDADD)
+
+THREAD_TESTS += %D%/thread-clt-close
+%C%_thread_clt_close_SOURCES = %D%/fake-fab.c %D%/fake-fab.h %D%/thread-clt-close.c %D%/thread.h
+%C%_thread_clt_close_CPPFLAGS = $(%C%_thread_clt_CPPFLAGS)
+%C%_thread_clt_close_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clt_svc_post,--wrap=range_lock_fini
+%C%_thread_clt_close_LDADD = $(%C%_thread_clt_LDADD)

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Two threads give up their references of one device.  The one that is held up in rnbd_close() when the
+ * other's post has already closed the device touches it no more. */
+#include <sched.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "fake-fab.h"
+#include "log.h"
+#include "rnbd-priv.h"
+#include "thread.h"
+
+#define HANG_S 60
+
+static struct clt_svc *svc;
+static struct rnbd_clt clt;
+static struct rnbd_dev *dev;
+static atomic_bool hold, held, freed;
+
+void __real_clt_svc_post(struct clt_svc *svc, struct clt_task *task);
+void __wrap_clt_svc_post(struct clt_svc *svc, struct clt_task *task);
+void __real_range_lock_fini(struct range_lock *l);
+void __wrap_range_lock_fini(struct range_lock *l);
+
+/* The first post after @hold waits until the device is gone. */
+void __wrap_clt_svc_post(struct clt_svc *s, struct clt_task *task)
+{
+	if (atomic_exchange(&hold, false)) {
+		atomic_store(&held, true);
+		while (!atomic_load(&freed))
+			sched_yield();
+		check((char *)task < (char *)dev || (char *)task >= (char *)(dev + 1));
+	}
+	__real_clt_svc_post(s, task);
+}
+
+/* A device is freed right after this. */
+void __wrap_range_lock_fini(struct range_lock *l)
+{
+	__real_range_lock_fini(l);
+	atomic_store(&freed, true);
+}
+
+static void *close_dev(void *arg)
+{
+	rnbd_close(dev);
+	return NULL;
+}
+
+static void quiet(enum log_level level, const char *line)
+{
+}
+
+int main(void)
+{
+	struct fake_conf fake_conf = { .queue_depth = 8, .max_io_size = 16384, .disk_size = 1 << 20 };
+	struct clt_sess_conf conf = { .name = "test", .connections = 1 };
+	struct rnbd_dev *same;
+	pthread_t late;
+
+	alarm(HANG_S);
+	log_init(quiet, LOG_LEVEL_ERROR);
+	fake_start(&fake_conf);
+	fake_addr(&conf.dst);
+	check(!clt_svc_create(&svc));
+	check(!rnbd_clt_init(&clt, svc, &conf));
+	check(!rnbd_open(&clt, "disk", RNBD_ACCESS_RW, &dev));
+	check(!rnbd_open(&clt, "disk", RNBD_ACCESS_RW, &same) && same == dev);
+
+	atomic_store(&hold, true);
+	check(!pthread_create(&late, NULL, close_dev, NULL));
+	while (!atomic_load(&held))
+		sched_yield();
+	close_dev(NULL);
+	check(!pthread_join(late, NULL));
+
+	check(!rnbd_open(&clt, "disk", RNBD_ACCESS_RW, &dev));
+	close_dev(NULL);
+	rnbd_clt_close(&clt);
+	clt_svc_destroy(svc);
+	rnbd_clt_fini(&clt);
+	fake_stop();
+	return 0;
+}
