@@ -24,6 +24,7 @@ SHELL_TESTS = \
 	%D%/test-nbdcopy.sh \
 	%D%/test-nbdinfo.sh \
 	%D%/test-nbdkit-sigterm.sh \
+	%D%/test-nbdkit-sigterm-away.sh \
 	%D%/test-past-end.sh \
 	%D%/test-plugin-bad-input.sh \
 	%D%/test-plugin-killed.sh \

@@ -112,6 +112,14 @@ void clt_sess_down(struct clt_sess *sess)
 				  sess->down_since_ms + sess->io_timeout_ms);
 	if (sess->io_timeout_ms == 0)
 		clt_sess_wake_up_waiters(sess);
+	sess->ops->down(sess);
+}
+
+void clt_sess_lose_patience(struct clt_sess *sess)
+{
+	sess->io_timeout_ms = 0;
+	if (sess->down && !atomic_load(&sess->expired))
+		clt_svc_timer_set(sess->svc, &sess->timeout_timer, clock_now_ms());
 }
 
 void clt_sess_up(struct clt_sess *sess)

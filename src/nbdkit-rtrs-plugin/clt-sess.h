@@ -25,6 +25,8 @@ struct clt_sess_ops {
 	void (*opening)(struct clt_sess *sess, struct clt_path *path);
 	/* It is up. */
 	void (*up)(struct clt_sess *sess);
+	/* It was lost, or the first attempt failed: requests wait. */
+	void (*down)(struct clt_sess *sess);
 	/* An attempt failed before it was up.  With conf.once the session closes by itself. */
 	void (*failed)(struct clt_sess *sess, int err, const char *cause);
 	/* The path is CLOSED: nothing runs any more. */
@@ -70,6 +72,8 @@ void clt_sess_fini(struct clt_sess *sess);
 void clt_sess_start(struct clt_sess *sess);
 /* Disconnect for good; ops->closed() follows.  Requests that still wait fail. */
 void clt_sess_close(struct clt_sess *sess);
+/* From now on requests do not wait for a path. */
+void clt_sess_lose_patience(struct clt_sess *sess);
 /* clt-setup.c: first geometry, or that of a path that came back; it can use @depth permits.  -errno
  * with @why when it cannot serve this session.  Requests in flight it cannot take fail by themselves. */
 int clt_sess_geometry(struct clt_sess *sess, const struct rtrs_geom *g, unsigned depth,

@@ -4,6 +4,7 @@
 #include <config.h>
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,6 +17,8 @@
 
 static struct clt_svc *svc;
 static struct rnbd_clt clt;
+static pthread_t watch;			/* of a session with a nap */
+static int (*watch_nap)(void);
 
 struct rnbd_clt *clt_start_clt(void)
 {
@@ -58,18 +61,41 @@ void clt_start_end(void)
 	if (!svc)
 		return;
 	rnbd_clt_close(&clt);
+	if (watch_nap)
+		pthread_join(watch, NULL);
+	watch_nap = NULL;
 	clt_svc_destroy(svc);
 	svc = NULL;
 	rnbd_clt_fini(&clt);
 }
 
-int clt_start_session(const struct conf *conf, char err[CLT_START_ERR])
+static void *watch_main(void *arg)
+{
+	while (rnbd_clt_wait_away(&clt)) {
+		if (watch_nap() < 0) {
+			rnbd_clt_lose_patience(&clt);
+			break;
+		}
+	}
+	return NULL;
+}
+
+int clt_start_session(const struct conf *conf, int (*nap)(void), char err[CLT_START_ERR])
 {
 	int r = session_open(conf, "", false, 0, err);
 
-	if (r == 0)
-		rnbd_clt_wait_up(&clt);	/* if it fails now, it is tried again */
-	return r;
+	if (r < 0)
+		return r;
+	watch_nap = nap;
+	r = -pthread_create(&watch, NULL, watch_main, NULL);
+	if (r < 0) {
+		watch_nap = NULL;
+		clt_start_end();
+		snprintf(err, CLT_START_ERR, "cannot start a thread: %s", strerror(-r));
+		return r;
+	}
+	pthread_setname_np(watch, "rtrs-watch");
+	return 0;
 }
 
 /* Connected: @err is untouched; else the session is closed again. */
@@ -138,7 +164,8 @@ int clt_start_probe(struct conf *conf, char err[CLT_START_ERR])
 			rnbd_close(dev);
 		else
 			snprintf(err, CLT_START_ERR, "export=%s: %s (server=%s)", conf->export_name,
-				 strerror(-r), conf->server);
+				 r == -ECONNABORTED ? "the server was lost" : strerror(-r),
+				 conf->server);
 	}
 	clt_start_end();
 	return r;

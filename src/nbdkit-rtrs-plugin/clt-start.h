@@ -13,8 +13,10 @@
  * conf->dst.provider becomes "rdma" where that way works, else "tcp", and the log says why.  0, or
  * -errno with the reason in @err. */
 int clt_start_probe(struct conf *conf, char err[CLT_START_ERR]);
-/* Open the session; it goes on trying when the first attempt fails.  0, or -errno with @err. */
-int clt_start_session(const struct conf *conf, char err[CLT_START_ERR]);
+/* Open the session; nobody waits for it here.  While requests wait for a server that is away @nap is
+ * called, on a thread of its own, again and again: it sleeps for a while, and returns less than 0 when the
+ * process is to end.  Then they fail.  0, or -errno with @err. */
+int clt_start_session(const struct conf *conf, int (*nap)(void), char err[CLT_START_ERR]);
 /* Close it; nothing when there is none. */
 void clt_start_end(void);
 /* It. */

@@ -33,11 +33,14 @@ struct rnbd_clt {
 	struct clt_timer close_timer;
 	struct clt_task start_task, close_task;
 	struct clt_task drop_task;	/* references of devices were dropped */
+	struct clt_task patience_task;
 	/* told to those that wait for the session */
-	pthread_mutex_t lock;		/* result, closed, cause */
+	pthread_mutex_t lock;		/* result, closed, away, cause */
 	struct clt_waiter event;
+	struct clt_waiter away_event;
 	int result;			/* CLT_AGAIN: not known yet; 0 was up; negative errno */
 	bool closed;
+	bool away;			/* requests wait for a path or for an export */
 	char cause[256];		/* of a negative result */
 };
 
@@ -51,6 +54,11 @@ void rnbd_clt_close(struct rnbd_clt *clt);
 /* The same without waiting: rnbd_clt_closed() tells.  Any thread. */
 void rnbd_clt_close_start(struct rnbd_clt *clt);
 bool rnbd_clt_closed(struct rnbd_clt *clt);
+/* Blocks until the server, or one of the exports, is away and requests wait for it: true; or until the
+ * session is closed: false.  One thread. */
+bool rnbd_clt_wait_away(struct rnbd_clt *clt);
+/* From now on no request waits for what is away, as with io_timeout_ms 0.  Any thread. */
+void rnbd_clt_lose_patience(struct rnbd_clt *clt);
 /* After close, with the service loop gone. */
 void rnbd_clt_fini(struct rnbd_clt *clt);
 

@@ -119,6 +119,7 @@ static void reopen_arm(struct rnbd_clt *clt)
 	}
 	if (any && !clt->closing)
 		clt_svc_timer_set(clt->sess.svc, &clt->reopen_timer, next_ms);
+	rnbd_clt_check_away(clt);
 }
 
 static bool dev_wants_reopen(const struct rnbd_dev *dev)

@@ -126,15 +126,22 @@ void rnbd_ctl_send(struct rnbd_ctl *ctl, size_t len, uint32_t answer, enum rnbd_
 static void clt_tell(struct rnbd_clt *clt)
 {
 	clt_wait_look(&clt->event);
+	clt_wait_look(&clt->away_event);
 }
 
 static void clt_up(struct clt_sess *sess)
 {
 	struct rnbd_clt *clt = container_of(sess, struct rnbd_clt, sess);
 
+	rnbd_clt_check_away(clt);
 	LOCK_SCOPE(&clt->lock);
 	clt->result = 0;
 	clt_tell(clt);
+}
+
+static void clt_down(struct clt_sess *sess)
+{
+	rnbd_clt_check_away(container_of(sess, struct rnbd_clt, sess));
 }
 
 static void clt_failed(struct clt_sess *sess, int err, const char *cause)
@@ -170,6 +177,27 @@ void rnbd_clt_check_closed(struct rnbd_clt *clt)
 	clt_tell(clt);
 }
 
+void rnbd_clt_check_away(struct rnbd_clt *clt)
+{
+	bool away = clt->sess.down;
+	struct rnbd_dev *dev;
+
+	list_for_each(dev, &clt->devs, link)
+		away |= atomic_load(&dev->state) == RNBD_DEV_LOST;
+	LOCK_SCOPE(&clt->lock);
+	clt->away = away;
+	clt_tell(clt);
+}
+
+static void patience_task(struct clt_task *task)
+{
+	struct rnbd_clt *clt = container_of(task, struct rnbd_clt, patience_task);
+
+	clt_sess_lose_patience(&clt->sess);
+	if (!clt->closing)
+		clt_svc_timer_set(clt->sess.svc, &clt->reopen_timer, clock_now_ms());
+}
+
 static void start_task(struct clt_task *task)
 {
 	clt_sess_start(&container_of(task, struct rnbd_clt, start_task)->sess);
@@ -193,7 +221,8 @@ static void close_task(struct clt_task *task)
 
 int rnbd_clt_init(struct rnbd_clt *clt, struct clt_svc *svc, const struct clt_sess_conf *conf)
 {
-	static const struct clt_sess_ops ops = { rnbd_reopen_opening, clt_up, clt_failed, clt_closed };
+	static const struct clt_sess_ops ops = { rnbd_reopen_opening, clt_up, clt_down, clt_failed,
+						  clt_closed };
 	int r;
 
 	memset(clt, 0, sizeof(*clt));
@@ -201,11 +230,13 @@ int rnbd_clt_init(struct rnbd_clt *clt, struct clt_svc *svc, const struct clt_se
 	list_init(&clt->devs);
 	list_init(&clt->ctl_line);
 	clt_waiter_init(&clt->event, NULL);
+	clt_waiter_init(&clt->away_event, NULL);
 	rnbd_dev_init(clt);
 	rnbd_reopen_init(clt);
 	clt_timer_init(&clt->close_timer, close_timer);
 	clt_task_init(&clt->start_task, start_task);
 	clt_task_init(&clt->close_task, close_task);
+	clt_task_init(&clt->patience_task, patience_task);
 	clt->greeting = calloc(1, sizeof(*clt->greeting));
 	if (!clt->greeting)
 		return -ENOMEM;
@@ -250,6 +281,26 @@ void rnbd_clt_close(struct rnbd_clt *clt)
 	rnbd_clt_close_start(clt);
 	while (!rnbd_clt_closed(clt))
 		clt_wait_event(&clt->event);
+}
+
+bool rnbd_clt_wait_away(struct rnbd_clt *clt)
+{
+	for (;;) {
+		bool away, closed;
+
+		pthread_mutex_lock(&clt->lock);
+		away = clt->away;
+		closed = clt->closed;
+		pthread_mutex_unlock(&clt->lock);
+		if (away || closed)
+			return !closed;
+		clt_wait_event(&clt->away_event);
+	}
+}
+
+void rnbd_clt_lose_patience(struct rnbd_clt *clt)
+{
+	clt_svc_post(clt->sess.svc, &clt->patience_task);
 }
 
 void rnbd_clt_fini(struct rnbd_clt *clt)
