@@ -361,6 +361,14 @@ int fab_poll(struct fab_conn *conn, struct ibv_wc *wc, int n)
 	return conn->ops->poll(conn, wc, n);
 }
 
+/* A handler of it is on the stack of this thread. */
+static _Thread_local unsigned dispatching;
+
+bool fab_in_dispatch(void)
+{
+	return dispatching > 0;
+}
+
 int fab_dispatch(struct fab_conn *conn, int budget)
 {
 	struct ibv_wc wc[32];
@@ -372,11 +380,13 @@ int fab_dispatch(struct fab_conn *conn, int budget)
 
 		if (n < 0)
 			return total ? total : n;
+		dispatching++;
 		for (int i = 0; i < n; i++) {
 			struct fab_cqe *cqe = (struct fab_cqe *)(uintptr_t)wc[i].wr_id;
 
 			cqe->done(conn, cqe, &wc[i]);
 		}
+		dispatching--;
 		total += n;
 		if (n < want)
 			break;
