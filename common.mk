@@ -7,6 +7,7 @@ AM_CPPFLAGS = \
 	-I$(top_srcdir)/src/common/fabric \
 	-I$(top_srcdir)/src/common/rtrs \
 	-I$(top_srcdir)/src/common/rnbd \
+	-I$(top_srcdir)/src/frwr \
 	$(NULL)
 AM_CFLAGS = -std=gnu11 -pthread $(WARN_CFLAGS) $(SAN_CFLAGS)
 AM_LDFLAGS = -pthread $(SAN_CFLAGS)

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* From FREE to VALID: a range and a key for a window, the bind in front of the request that tells the key,
+ * and what its post came to.  The window's owner calls in, posted() comes under the send lock.  What would
+ * fail the connection as a bind is refused here, before it is posted. */
+#include <errno.h>
+#include <string.h>
+
+#include "fabric.h"
+#include "frwr-priv.h"
+#include "log.h"
+#include "util.h"
+
+/* ---- mapping ---- */
+
+static int remote_right(enum frwr_dir dir)
+{
+	return dir == FRWR_PEER_WRITES ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ;
+}
+
+static int local_right(enum frwr_dir dir)
+{
+	return dir == FRWR_PEER_WRITES ? IBV_ACCESS_LOCAL_WRITE : 0;
+}
+
+static uint32_t next_key(struct frwr *w, uint32_t key)
+{
+	key = ibv_inc_rkey(key);
+	if (!(key & 0xff))
+		frwr_count(w->pool, key_wraps);
+	return key;
+}
+
+/* The region of @w is these bytes now, under another key than before. */
+static int reg(struct frwr *w, uint64_t addr, uint32_t len, enum frwr_dir dir)
+{
+	int access = local_right(dir) | remote_right(dir), rc;
+	void *mem = (void *)(uintptr_t)addr;
+
+	if (w->mr) {
+		rc = fab_rereg_mr(w->mr, mem, len, access);
+		if (rc != -ENOTSUP) {
+			/* Taking it away has used up one in between. */
+			if (!rc && (w->mr->rkey & 0xff) < (w->handle.rkey & 0xff))
+				frwr_count(w->pool, key_wraps);
+			return rc;
+		}
+		fab_dereg_mr(w->mr);
+	}
+	w->mr = fab_reg_mr(w->pool->pd, mem, len, access);
+	return w->mr ? 0 : errno ? -errno : -ENOMEM;
+}
+
+int frwr_unreg(struct frwr *w)
+{
+	int rc = fab_revoke_mr(w->mr);
+
+	if (rc == -ENOTSUP) {
+		fab_dereg_mr(w->mr);
+		w->mr = NULL;
+		return 0;
+	}
+	if (rc)
+		frwr_bury(w, FRWR_DEAD);
+	return rc;
+}
+
+static int map_check(const struct frwr *w, const struct ibv_mr *mr, uint64_t addr, uint32_t len,
+		     enum frwr_dir dir)
+{
+	enum frwr_mode mode = w->pool->mode;
+	int need = mode == FRWR_STATIC ? remote_right(dir) :
+		   mode == FRWR_REREG ? 0 : IBV_ACCESS_MW_BIND | local_right(dir);
+
+	if (len == 0 || len > FAB_MW_LEN_MAX || addr > UINT64_MAX - len)
+		return -EINVAL;
+	if (mode == FRWR_REREG && !mr)
+		return 0;
+	return mr && fab_mr_covers(mr, w->pool->pd, addr, len, need) ? 0 : -EINVAL;
+}
+
+int frwr_map(struct frwr *w, struct ibv_mr *mr, uint64_t addr, uint32_t len, enum frwr_dir dir,
+	     struct frwr_handle *handle)
+{
+	uint32_t word = frwr_word(w), key;
+	int rc;
+
+	if (frwr_word_state(word) >= FRWR_DEAD_BIND)
+		return -ENOTCONN;
+	if (word & (FRWR_STATE | FRWR_POSTING))
+		return -EBUSY;
+	rc = map_check(w, mr, addr, len, dir);
+	if (rc)
+		return rc;
+	if (w->pool->mode == FRWR_REREG) {
+		rc = reg(w, addr, len, dir);
+		if (rc)
+			return rc;
+		key = w->mr->rkey;
+	} else if (w->pool->mode == FRWR_STATIC) {
+		key = mr->rkey;
+	} else {
+		key = next_key(w, w->mw->rkey);
+		w->mr = mr;
+	}
+	w->access = remote_right(dir);
+	w->handle = (struct frwr_handle){ addr, key, len };
+	atomic_store_explicit(&w->key, key, memory_order_relaxed);
+	/* Only a kill may have come in between. */
+	do {
+		if (frwr_word_state(word) != FRWR_FREE)
+			return -ENOTCONN;
+	} while (!frwr_step(w, &word, FRWR_MAPPED));
+	atomic_fetch_add_explicit(&w->state, FRWR_GENERATION, memory_order_release);
+	frwr_count(w->pool, mapped);
+	*handle = w->handle;
+	return 0;
+}
+
+int frwr_map_segs(struct frwr *w, struct ibv_mr *mr, const struct iovec *seg, unsigned n,
+		  enum frwr_dir dir, struct frwr_handle *handle)
+{
+	uintptr_t addr;
+	uint64_t len;
+	unsigned i;
+	int rc;
+
+	if (n == 0)
+		return -EINVAL;
+	addr = (uintptr_t)seg[0].iov_base;
+	len = seg[0].iov_len;
+	for (i = 1; i < n; i++) {
+		if ((uintptr_t)seg[i].iov_base != addr + len ||
+		    seg[i].iov_len > FAB_MW_LEN_MAX - MIN(len, FAB_MW_LEN_MAX))
+			break;
+		len += seg[i].iov_len;
+	}
+	rc = len > FAB_MW_LEN_MAX ? -EINVAL : frwr_map(w, mr, addr, (uint32_t)len, dir, handle);
+	return rc ? rc : (int)i;
+}
+
+void frwr_reset(struct frwr *list)
+{
+	for (struct frwr *w = list; w; w = w->next) {
+		uint32_t word = frwr_word(w);
+
+		if ((word & (FRWR_STATE | FRWR_POSTING)) != FRWR_MAPPED)
+			continue;
+		if (w->pool->mode == FRWR_REREG && frwr_unreg(w))
+			continue;
+		while (frwr_word_state(word) == FRWR_MAPPED && !frwr_step(w, &word, FRWR_FREE))
+			;
+	}
+}
+
+/* ---- sending ---- */
+
+void frwr_wr_bind(const struct frwr *w, struct ibv_send_wr *wr, uint32_t key, struct ibv_mr *mr,
+		  uint64_t addr, uint64_t len, int access)
+{
+	memset(wr, 0, sizeof(*wr));
+	wr->opcode = IBV_WR_BIND_MW;
+	wr->bind_mw.mw = w->mw;
+	wr->bind_mw.rkey = key;
+	wr->bind_mw.bind_info = (struct ibv_mw_bind_info){
+		.mr = mr, .addr = addr, .length = len, .mw_access_flags = (unsigned)access,
+	};
+}
+
+void frwr_bind_wc(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc)
+{
+	struct frwr *w = container_of(cqe, struct frwr, bind_cqe);
+
+	if (wc->status == IBV_WC_SUCCESS)
+		return;
+	if (wc->status != IBV_WC_WR_FLUSH_ERR)
+		log_dbg("frwr", "qp %u, window %u, key 0x%x: bind failed with status %d", wc->qp_num,
+			w->index, atomic_load_explicit(&w->key, memory_order_relaxed),
+			(int)wc->status);
+	if (frwr_bury(w, FRWR_DEAD_BIND))
+		frwr_count(w->pool, flushed_bind);
+}
+
+/* RACE: the answer may have been there first; then the window is FREE already. */
+static void window_posted(struct frwr *w)
+{
+	uint32_t word = frwr_word(w), next;
+
+	if (w->mw) {
+		w->mw->rkey = w->handle.rkey;
+		frwr_count(w->pool, bind_posted);
+	}
+	do {
+		next = word & (FRWR_STATE | FRWR_PEER_INV);
+		if (frwr_word_state(word) == FRWR_MAPPED)
+			next = FRWR_VALID | (word & FRWR_PEER_INV);
+	} while (!frwr_step(w, &word, next));
+}
+
+/* Nobody has seen the key. */
+static void window_not_posted(struct frwr *w)
+{
+	uint32_t word = frwr_word(w);
+
+	if (w->pool->mode == FRWR_REREG && frwr_unreg(w))
+		return;
+	while (frwr_word_state(word) == FRWR_MAPPED && !frwr_step(w, &word, FRWR_FREE))
+		;
+}
+
+static void send_posted(struct frwr_entry *e, int rc)
+{
+	struct frwr *next;
+
+	if (rc) {
+		frwr_count(e->pool, post_fail);
+		if (rc != -ENOTCONN)
+			frwr_count(e->pool, partial_post);
+	}
+	/* A window that is FREE is its owner's as soon as posted() has passed it. */
+	for (struct frwr *w = e->list; w; w = next) {
+		next = w->next;
+		if (rc == 0)
+			window_posted(w);
+		else if (rc == -ENOTCONN)
+			window_not_posted(w);
+		else
+			frwr_bury(w, FRWR_DEAD);
+	}
+}
+
+static unsigned chain_length(const struct ibv_send_wr *first, const struct ibv_send_wr *last)
+{
+	unsigned n = 0;
+
+	for (; first; first = first->next) {
+		n++;
+		if (first == last)
+			break;
+	}
+	return n;
+}
+
+int frwr_fill_send(struct frwr_entry *e, struct fab_conn *conn, struct frwr *list,
+		   struct ibv_send_wr *first, struct ibv_send_wr *last)
+{
+	struct ibv_send_wr *head = NULL, **tail = &head, *bind = NULL;
+	unsigned nbinds = 0;
+
+	for (const struct frwr *w = list; w; w = w->next) {
+		if ((frwr_word(w) & (FRWR_STATE | FRWR_POSTING)) != FRWR_MAPPED ||
+		    w->pool != list->pool)
+			return -EINVAL;
+	}
+	if (!list || !first != !last)
+		return -EINVAL;
+	for (struct frwr *w = list; w; w = w->next) {
+		atomic_store_explicit(&w->conn, conn, memory_order_relaxed);
+		if (w->mw) {
+			bind = &w->wr;
+			frwr_wr_bind(w, bind, w->handle.rkey, w->mr, w->handle.addr, w->handle.len,
+				     w->access);
+			bind->wr_id = (uintptr_t)&w->bind_cqe;
+			*tail = bind;
+			tail = &bind->next;
+			nbinds++;
+		}
+		atomic_fetch_or_explicit(&w->state, FRWR_POSTING, memory_order_release);
+	}
+	*tail = first;
+	*e = (struct frwr_entry){
+		.first = head, .last = last ? last : bind,
+		.nwr = nbinds + chain_length(first, last),
+		.posted = send_posted, .pool = list->pool, .list = list,
+	};
+	return 0;
+}

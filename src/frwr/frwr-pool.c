@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the windows of a path, one for each of its slots, so there is no free list and no lock.  Made when
+ * the path's connections are, on any thread; killed and destroyed when these have drained.  Windows are
+ * never repaired.  One that the device does not take back stays, with the pool, for another try. */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "frwr-priv.h"
+#include "log.h"
+#include "util.h"
+
+struct frwr *frwr_at(struct frwr_pool *pool, unsigned i)
+{
+	assert(i < pool->n);
+	return &pool->windows[i];
+}
+
+enum frwr_mode frwr_pool_mode(const struct frwr_pool *pool)
+{
+	return pool->mode;
+}
+
+enum frwr_state frwr_state(const struct frwr *w)
+{
+	return frwr_word_state(frwr_word(w));
+}
+
+static int window_init(struct frwr_pool *pool, unsigned i)
+{
+	struct frwr *w = &pool->windows[i];
+
+	w->pool = pool;
+	w->index = i;
+	w->bind_cqe.done = frwr_bind_wc;
+	w->inv_cqe.done = frwr_inv_wc;
+	if (pool->mode == FRWR_REREG) {
+		/* Where regions cannot be given another range each IO makes its own. */
+		w->mr = fab_reg_mr(pool->pd, NULL, 0, 0);
+		return w->mr || errno == ENOTSUP ? 0 : -errno;
+	}
+	if (pool->mode == FRWR_STATIC)
+		return 0;
+	w->mw = fab_alloc_mw(pool->pd, pool->mode == FRWR_MW2 ? IBV_MW_TYPE_2 : IBV_MW_TYPE_1);
+	if (!w->mw)
+		return errno ? -errno : -ENOMEM;
+	pool->by_key[i] = (struct frwr_index){ w->mw->rkey >> 8, i };
+	return 0;
+}
+
+static int by_key_cmp(const void *a, const void *b)
+{
+	const struct frwr_index *x = a, *y = b;
+
+	return (x->key > y->key) - (x->key < y->key);
+}
+
+int frwr_pool_create(struct frwr_pool **out, struct fab_pd *pd, enum frwr_mode mode, unsigned n)
+{
+	struct frwr_pool *pool = calloc(1, sizeof(*pool));
+	int rc = -ENOMEM;
+
+	if (!pool)
+		return -ENOMEM;
+	pool->pd = pd;
+	pool->mode = mode;
+	pool->windows = calloc(n, sizeof(*pool->windows));
+	pool->by_key = calloc(n, sizeof(*pool->by_key));
+	if (!pool->windows || !pool->by_key)
+		goto fail;
+	for (pool->n = 0; pool->n < n; pool->n++) {
+		rc = window_init(pool, pool->n);
+		if (rc)
+			goto fail;
+	}
+	if (frwr_has_windows(mode))
+		qsort(pool->by_key, n, sizeof(*pool->by_key), by_key_cmp);
+	*out = pool;
+	return 0;
+fail:
+	/* Windows that are not taken back now never are. */
+	while (pool->n) {
+		struct frwr *w = &pool->windows[--pool->n];
+
+		fab_dealloc_mw(w->mw);
+		fab_dereg_mr(w->mr);
+	}
+	free(pool->by_key);
+	free(pool->windows);
+	free(pool);
+	return rc;
+}
+
+bool frwr_bury(struct frwr *w, enum frwr_state dead)
+{
+	uint32_t word = frwr_word(w);
+
+	do {
+		if (frwr_word_state(word) >= FRWR_DEAD_BIND)
+			return false;
+	} while (!frwr_step(w, &word, dead));
+	return true;
+}
+
+void frwr_pool_kill(struct frwr_pool *pool)
+{
+	atomic_store(&pool->dead, true);
+	for (unsigned i = 0; i < pool->n; i++)
+		frwr_bury(&pool->windows[i], FRWR_DEAD);
+	/* Callbacks when all are dead: they may look. */
+	for (unsigned i = 0; i < pool->n; i++) {
+		if (pool->windows[i].unmap)
+			frwr_entry_over(pool->windows[i].unmap, -ENOTCONN);
+	}
+}
+
+unsigned frwr_pool_destroy(struct frwr_pool *pool)
+{
+	unsigned left = 0;
+	int rc;
+
+	if (!pool)
+		return 0;
+	frwr_pool_kill(pool);
+	for (unsigned i = 0; i < pool->n; i++) {
+		struct frwr *w = &pool->windows[i];
+
+		if (w->mw) {
+			rc = fab_dealloc_mw(w->mw);
+			if (rc) {
+				log_warn("frwr", "window %u, key 0x%x: the device did not take it back: %d",
+					 i, w->mw->rkey, rc);
+				frwr_count(pool, orphaned);
+				left++;
+				continue;
+			}
+			w->mw = NULL;
+		}
+		if (pool->mode == FRWR_REREG && w->mr) {
+			fab_dereg_mr(w->mr);
+			w->mr = NULL;
+		}
+	}
+	if (left)
+		return left;
+	free(pool->by_key);
+	free(pool->windows);
+	free(pool);
+	return 0;
+}
+
+void frwr_stats(const struct frwr_pool *pool, struct frwr_stats *s)
+{
+#define get(what) atomic_load_explicit(&pool->stats.what, memory_order_relaxed)
+	*s = (struct frwr_stats){
+		.mapped = get(mapped), .bind_posted = get(bind_posted),
+		.local_inv = get(local_inv), .remote_inv = get(remote_inv),
+		.remote_inv_missing = get(remote_inv_missing),
+		.flushed_bind = get(flushed_bind), .flushed_inv = get(flushed_inv),
+		.post_fail = get(post_fail), .partial_post = get(partial_post),
+		.orphaned = get(orphaned), .signaled = get(signaled),
+		.key_wraps = get(key_wraps), .quirk_inv_flag = get(quirk_inv_flag),
+	};
+#undef get
+}

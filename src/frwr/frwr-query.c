@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a device can do, found out by doing it: a capability flag describes the kernel and not the user
+ * library that has to carry it out.  Owns nothing that outlives the call; may block. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "frwr-priv.h"
+#include "util.h"
+
+#define TRIAL_LEN 4096
+
+const enum frwr_mode frwr_order_client[3] = { FRWR_MW2, FRWR_MW1, FRWR_REREG };
+const enum frwr_mode frwr_order_server[2] = { FRWR_MW1, FRWR_REREG };
+
+/* Devices whose windows have their own ideas, by vendor and part. */
+static const struct quirk {
+	uint32_t vendor, part;
+	unsigned quirks;
+} quirks[] = {
+	/* soft-RoCE, at the latest Linux 6.12 */
+	{ 0xffffff, 0, FRWR_QUIRK_MR_BOUNDS | FRWR_QUIRK_INV_FATAL | FRWR_QUIRK_RETRIED_BIND |
+		       FRWR_QUIRK_INV_FLAG },
+};
+
+const char *frwr_mode_name(enum frwr_mode mode)
+{
+	static const char *const names[FRWR_NMODES] = { "MW2", "MW1", "REREG", "STATIC" };
+
+	return names[mode];
+}
+
+static void try_mw(struct fab_pd *pd, struct frwr_caps *caps, enum frwr_mode mode)
+{
+	bool offered = mode == FRWR_MW2 ? caps->dev.mw_type_2b : caps->dev.mw_type_1;
+	struct ibv_mw *mw;
+
+	if (!offered) {
+		caps->rc[mode] = -EOPNOTSUPP;
+		caps->why[mode] = mode == FRWR_MW2 ? "the device has no windows of type 2B" :
+						     "the device has no windows of type 1";
+		return;
+	}
+	mw = fab_alloc_mw(pd, mode == FRWR_MW2 ? IBV_MW_TYPE_2 : IBV_MW_TYPE_1);
+	if (!mw) {
+		caps->rc[mode] = errno ? -errno : -ENOMEM;
+		caps->why[mode] = "the device offers windows and did not give one";
+		return;
+	}
+	fab_dealloc_mw(mw);
+}
+
+static void try_mr(struct fab_pd *pd, struct frwr_caps *caps)
+{
+	const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+	void *mem = calloc(1, TRIAL_LEN);
+	struct ibv_mr *mr = mem ? fab_reg_mr(pd, mem, TRIAL_LEN, access) : NULL;
+	uint32_t old;
+
+	if (!mr) {
+		caps->rc[FRWR_STATIC] = caps->rc[FRWR_REREG] = errno ? -errno : -ENOMEM;
+		caps->why[FRWR_STATIC] = caps->why[FRWR_REREG] =
+			"the device did not register memory for a peer to write";
+		free(mem);
+		return;
+	}
+	old = mr->rkey;
+	if (caps->dev.rereg_mr) {
+		caps->rc[FRWR_REREG] = fab_rereg_mr(mr, mem, TRIAL_LEN, access);
+		caps->why[FRWR_REREG] = "the device did not give registered memory another key";
+		if (!caps->rc[FRWR_REREG] && mr->rkey == old)
+			caps->rc[FRWR_REREG] = -EOPNOTSUPP;
+	}
+	fab_dereg_mr(mr);
+	free(mem);
+}
+
+int frwr_query(struct fab_conn *conn, struct fab_pd *pd, struct frwr_caps *caps)
+{
+	int rc;
+
+	*caps = (struct frwr_caps){ 0 };
+	rc = fab_query_device(conn, &caps->dev);
+	if (rc)
+		return rc;
+	try_mw(pd, caps, FRWR_MW2);
+	try_mw(pd, caps, FRWR_MW1);
+	try_mr(pd, caps);
+	for (unsigned i = 0; i < ARRAY_SIZE(quirks); i++) {
+		if (quirks[i].vendor == caps->dev.vendor_id &&
+		    quirks[i].part == caps->dev.vendor_part_id)
+			caps->quirks |= quirks[i].quirks;
+	}
+	return 0;
+}
+
+__attribute__((format(printf, 4, 5)))
+static void append(char *buf, size_t len, size_t *at, const char *fmt, ...)
+{
+	va_list ap;
+	int n;
+
+	if (*at >= len)
+		return;
+	va_start(ap, fmt);
+	n = vsnprintf(buf + *at, len - *at, fmt, ap);
+	va_end(ap);
+	*at += (size_t)MAX(n, 0);
+}
+
+int frwr_pick(const struct frwr_caps *caps, const enum frwr_mode *order, unsigned n, char *why,
+	      size_t len)
+{
+	unsigned pick = 0;
+	size_t at = 0;
+
+	while (pick < n && caps->rc[order[pick]])
+		pick++;
+	append(why, len, &at, "%s", pick < n ? frwr_mode_name(order[pick]) : "none");
+	for (unsigned i = 0; i < pick; i++)
+		append(why, len, &at, "%snot %s: %s", i ? "; " : " (", frwr_mode_name(order[i]),
+		       caps->why[order[i]]);
+	if (pick < n && order[pick] == FRWR_REREG && !caps->dev.rereg_mr)
+		append(why, len, &at, "%ssystem calls for each request", pick ? "; " : " (");
+	else if (pick == 0)
+		return pick < n ? (int)order[pick] : -EOPNOTSUPP;
+	append(why, len, &at, ")");
+	return pick < n ? (int)order[pick] : -EOPNOTSUPP;
+}

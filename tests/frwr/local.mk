@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# src/frwr on an HCA that does not forgive.  test-*.crit are Criterion's.
+check_LTLIBRARIES += libmockhca.la
+libmockhca_la_SOURCES = %D%/mock-hca.c %D%/mock-hca.h %D%/rig.c %D%/rig.h
+FRWR_LIBS = libmockhca.la libfrwr.la libfab.la libclock.la libbase.la
+
+FRWR_TESTS = \
+	%D%/test-frwr-fail.crit \
+	%D%/test-frwr-map.crit \
+	%D%/test-frwr-server.crit \
+	%D%/test-frwr-size.crit \
+	%D%/test-frwr-unmap.crit \
+	$(NULL)
+if HAVE_CRITERION
+if !SANITIZE_THREAD
+check_PROGRAMS += $(FRWR_TESTS)
+TESTS += $(FRWR_TESTS)
+endif
+endif
+
+%C%_test_frwr_fail_crit_SOURCES = %D%/test-frwr-fail.c
+%C%_test_frwr_fail_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_frwr_fail_crit_LDADD = $(FRWR_LIBS) $(CRITERION_LIBS)
+%C%_test_frwr_map_crit_SOURCES = %D%/test-frwr-map.c
+%C%_test_frwr_map_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_frwr_map_crit_LDADD = $(FRWR_LIBS) $(CRITERION_LIBS)
+%C%_test_frwr_server_crit_SOURCES = %D%/test-frwr-server.c
+%C%_test_frwr_server_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_frwr_server_crit_LDADD = $(FRWR_LIBS) $(CRITERION_LIBS)
+%C%_test_frwr_size_crit_SOURCES = %D%/test-frwr-size.c
+%C%_test_frwr_size_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_frwr_size_crit_LDADD = $(FRWR_LIBS) $(CRITERION_LIBS)
+%C%_test_frwr_unmap_crit_SOURCES = %D%/test-frwr-unmap.c
+%C%_test_frwr_unmap_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_frwr_unmap_crit_LDADD = $(FRWR_LIBS) $(CRITERION_LIBS)
+
+# Plain programs: a million random steps; threads, for TSan.
+FRWR_PLAIN_TESTS = %D%/t04-t15-random-frwr %D%/t15-thread-frwr
+check_PROGRAMS += $(FRWR_PLAIN_TESTS)
+TESTS += $(FRWR_PLAIN_TESTS)
+%C%_t04_t15_random_frwr_SOURCES = %D%/t04-t15-random-frwr.c
+%C%_t04_t15_random_frwr_LDADD = $(FRWR_LIBS)
+%C%_t15_thread_frwr_SOURCES = %D%/t15-thread-frwr.c
+%C%_t15_thread_frwr_LDADD = $(FRWR_LIBS)
+
+# Over sockets, to read and to run; on a device: ./example-frwr rdma ADDRESS.
+check_PROGRAMS += %D%/example-frwr
+TESTS += %D%/example-frwr
+%C%_example_frwr_SOURCES = \
+	%D%/example-frwr.c \
+	tests/fabric/harness.c \
+	tests/fabric/harness.h \
+	tests/fabric/main-tcp.c \
+	$(NULL)
+%C%_example_frwr_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fabric
+%C%_example_frwr_LDADD = libfrwr.la libfab.la libclock.la libbase.la
+
+# Each row of requirements and each item of the list of tests has a test or a reason.
+TESTS += tests/check-frwr-rows.sh tests/test-check-frwr-rows.sh
+EXTRA_DIST += tests/check-frwr-rows.sh tests/test-check-frwr-rows.sh src/frwr/README

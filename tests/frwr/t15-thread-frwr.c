@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Four threads that each own two slots, one that polls, connections that break at any time.  Posts are
+ * combined: a thread leaves its entry on a list, and whoever has the send lock posts what is there and
+ * tells, so an answer may be polled before its entry was told.  Made to be run under TSan. */
+#include <errno.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+#include "../thread/thread.h"
+#include "rig.h"
+
+#define ROUNDS 40
+#define PER_ROUND 400
+#define SLOTS_EACH (RIG_SLOTS / NTHREADS)
+
+enum stage { IDLE, ASKED, ANSWERED };
+
+struct slot {
+	struct frwr *w;
+	struct frwr_entry entry;
+	struct ibv_send_wr req;
+	struct fab_cqe cqe;
+	struct frwr_handle h;
+	struct slot *next;			/* on the list of its connection */
+	_Atomic unsigned stage;
+	_Atomic unsigned told;			/* entries of it that posted() has run for */
+	_Atomic unsigned released;		/* done() calls, one for each unmap */
+	unsigned posts, unmaps, c, number;
+	bool ask;
+	_Atomic bool invalidated;
+};
+
+static struct rig r;
+static struct slot slots[RIG_SLOTS];
+static struct {
+	pthread_mutex_t lock;
+	_Atomic(struct slot *) list;
+} conns[2];
+static atomic_bool over;
+static atomic_uint working, total;
+
+static void quiet(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc)
+{
+}
+
+static void released(void *arg, int rc)
+{
+	struct slot *s = arg;
+
+	check(rc == 0 || rc == -ENOTCONN);
+	atomic_fetch_add(&s->released, 1);
+}
+
+/* Each entry is a post of its own here; what matters is who tells it. */
+static void flush(unsigned c)
+{
+	while (atomic_load(&conns[c].list) && !pthread_mutex_trylock(&conns[c].lock)) {
+		struct slot *s = atomic_exchange(&conns[c].list, NULL), *next;
+
+		for (; s; s = next) {
+			int rc = fab_post_send(&r.c[c]->fab, s->entry.first);
+
+			next = s->next;
+			check(rc == 0 || rc == -ENOTCONN);
+			s->entry.posted(&s->entry, rc);
+			/* From here on it is its owner's. */
+			atomic_fetch_add(&s->told, 1);
+		}
+		pthread_mutex_unlock(&conns[c].lock);
+	}
+}
+
+static void queue(struct slot *s)
+{
+	struct slot *old = atomic_load(&conns[s->c].list);
+
+	s->posts++;
+	do {
+		s->next = old;
+	} while (!atomic_compare_exchange_weak(&conns[s->c].list, &old, s));
+	flush(s->c);
+}
+
+/* Wait for @counter to come to @n, unless the path is over. */
+static bool reached(struct slot *s, _Atomic unsigned *counter, unsigned n)
+{
+	while (atomic_load(counter) != n) {
+		if (atomic_load(&over))
+			return false;
+		flush(s->c);
+		sched_yield();
+	}
+	return true;
+}
+
+/* One request of @s.  False: the path is over. */
+static bool request(struct slot *s, unsigned k)
+{
+	unsigned i = s->w->index;
+	int rc;
+
+	s->c = (k + i) % 2;
+	s->ask = k % 3;
+	rc = frwr_map(s->w, r.mr[i], rig_addr(&r, i), RIG_SLOT, FRWR_PEER_WRITES, &s->h);
+	if (rc == -ENOTCONN)
+		return false;
+	check(rc == 0);
+	if (s->ask)
+		check(frwr_expect_reminv(s->w) == 0);
+	s->req = (struct ibv_send_wr){ .wr_id = (uintptr_t)&s->cqe, .send_flags = IBV_SEND_SIGNALED,
+				       .opcode = IBV_WR_RDMA_WRITE_WITH_IMM };
+	check(frwr_fill_send(&s->entry, &r.c[s->c]->fab, s->w, &s->req, &s->req) == 0);
+	atomic_store(&s->stage, ASKED);
+	queue(s);
+	if (!reached(s, &s->stage, ANSWERED) || !reached(s, &s->told, s->posts))
+		return false;
+	rc = frwr_answered(s->w, atomic_load(&s->invalidated));
+	check(rc == 0);
+	rc = frwr_fill_unmap(&s->entry, &r.c[s->c]->fab, s->w, 0, released, s);
+	if (rc == -ENOTCONN)
+		return false;
+	check(rc == (s->ask ? -EALREADY : 0));
+	if (rc == 0) {
+		s->unmaps++;
+		queue(s);
+		if (!reached(s, &s->released, s->unmaps) || !reached(s, &s->told, s->posts))
+			return false;
+	}
+	atomic_store(&s->stage, IDLE);
+	atomic_fetch_add(&total, 1);
+	return true;
+}
+
+static void *submitter(void *arg)
+{
+	unsigned t = (unsigned)*(int *)arg;
+	bool going = true;
+
+	for (unsigned k = 0; k < PER_ROUND && going; k++) {
+		for (unsigned i = 0; i < SLOTS_EACH && going; i++)
+			going = request(&slots[t * SLOTS_EACH + i], k);
+	}
+	/* What others have left with us. */
+	for (unsigned c = 0; c < 2; c++)
+		flush(c);
+	atomic_fetch_sub(&working, 1);
+	return NULL;
+}
+
+/* The peer answers as soon as it can write, which may be before the post has returned. */
+static void peer(struct slot *s)
+{
+	struct mock_conn *c = r.c[s->c];
+	struct ibv_wc wc;
+
+	if (atomic_load(&s->stage) != ASKED)
+		return;
+	c = r.c[s->c];
+	if (!mock_peer_write(c, s->h.rkey, s->h.addr, s->h.len))
+		return;
+	if (s->ask) {
+		wc = mock_peer_inv(c, s->h.rkey);
+		if (wc.status != IBV_WC_SUCCESS)
+			return;
+		check(frwr_reminv(r.pool, &c->fab, &wc) == s->w);
+	}
+	atomic_store(&s->invalidated, s->ask);
+	atomic_store(&s->stage, ANSWERED);
+}
+
+/* @round: when the path is cut. */
+static void poll_until_over(unsigned round)
+{
+	unsigned limit = round % 4 ? round * 37 : UINT32_MAX, loops = 0;
+
+	while (atomic_load(&working)) {
+		for (unsigned c = 0; c < 2; c++)
+			fab_dispatch(&r.c[c]->fab, 16);
+		for (unsigned i = 0; i < RIG_SLOTS; i++)
+			peer(&slots[i]);
+		if (loops++ == limit) {
+			for (unsigned c = 0; c < 2; c++) {
+				mock_conn_break(r.c[c], 1);
+				mock_dispatch(r.c[c]);
+			}
+			atomic_store(&over, true);
+		}
+		sched_yield();
+	}
+}
+
+static void one_round(unsigned round)
+{
+	pthread_t threads[NTHREADS];
+	int numbers[NTHREADS];
+
+	rig_open(&r, FRWR_MW2);
+	atomic_store(&over, false);
+	atomic_store(&working, NTHREADS);
+	for (unsigned i = 0; i < RIG_SLOTS; i++)
+		slots[i] = (struct slot){ .w = rig_at(&r, i), .cqe.done = quiet };
+	for (int i = 0; i < NTHREADS; i++) {
+		numbers[i] = i;
+		check(!pthread_create(&threads[i], NULL, submitter, &numbers[i]));
+	}
+	poll_until_over(round);
+	for (int i = 0; i < NTHREADS; i++)
+		check(!pthread_join(threads[i], NULL));
+	check(!atomic_load(&conns[0].list) && !atomic_load(&conns[1].list));
+	rig_close(&r);
+	for (unsigned i = 0; i < RIG_SLOTS; i++) {
+		check(atomic_load(&slots[i].released) == slots[i].unmaps);
+		check(atomic_load(&slots[i].told) == slots[i].posts);
+	}
+}
+
+int main(void)
+{
+	for (unsigned c = 0; c < 2; c++)
+		pthread_mutex_init(&conns[c].lock, NULL);
+	for (unsigned round = 0; round < ROUNDS; round++)
+		one_round(round);
+	printf("%u requests\n", atomic_load(&total));
+	return 0;
+}
