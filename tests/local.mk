@@ -15,6 +15,7 @@ SHELL_TESTS = \
 	%D%/test-fio-verify.sh \
 	%D%/test-flags.sh \
 	%D%/test-frozen.sh \
+	%D%/test-give-up-two.sh \
 	%D%/test-hangup.sh \
 	%D%/test-io-timeout.sh \
 	%D%/test-ipv6.sh \

@@ -30,6 +30,8 @@ struct clt_op {
 	enum rtrs_dir dir;
 	bool user;			/* a user message of RNBD: connection 0, one part */
 	bool borrow;			/* sent while the path is OPENING, without a permit; user only */
+	bool bound;			/* for one life of the path: @ready tells when that is over, and
+					 * nothing else ends the wait */
 	void *buf;			/* READ target, WRITE source; NULL: no data */
 	uint64_t len;			/* bytes covered */
 	uint32_t part_max;		/* bytes a part may cover at most; for data also bounded by the

@@ -122,7 +122,7 @@ static struct clt_con *op_connection(struct clt_op *op)
 		op_error(op, ready);
 	else if (op->borrow)
 		op_error(op, -ECONNABORTED);	/* the path it was meant for is gone */
-	else if (!con && clt_sess_expired(sess))
+	else if (!con && !op->bound && clt_sess_expired(sess))
 		op_error(op, -EIO);
 	else if (list_empty(&op->up_link))
 		list_add_tail(&sess->up_waiters, &op->up_link);

@@ -36,7 +36,7 @@ static int ctl_ready(const struct clt_op *op)
 	const struct rnbd_ctl *ctl = container_of(op, struct rnbd_ctl, op);
 	struct clt_path *path = &ctl->clt->sess.path;
 
-	if (!ctl->bound)
+	if (!op->bound)
 		return 0;
 	if (ctl->life != path->life || path->state < CLT_OPENING || path->state > CLT_UP)
 		return -ECONNABORTED;
@@ -97,7 +97,6 @@ void rnbd_ctl_send(struct rnbd_ctl *ctl, size_t len, uint32_t answer, enum rnbd_
 
 	assert(!ctl->busy);
 	ctl->busy = true;
-	ctl->bound = kind == RNBD_CTL_BOUND;
 	ctl->life = ctl->clt->sess.path.life;
 	ctl->done = done;
 	ctl->len = len;
@@ -105,6 +104,7 @@ void rnbd_ctl_send(struct rnbd_ctl *ctl, size_t len, uint32_t answer, enum rnbd_
 	op->dir = answer ? RTRS_DIR_READ : RTRS_DIR_WRITE;
 	op->user = true;
 	op->borrow = kind == RNBD_CTL_HANDSHAKE;
+	op->bound = kind == RNBD_CTL_BOUND;
 	op->buf = answer ? &ctl->rsp : NULL;
 	op->len = answer;
 	op->part_max = UINT32_MAX;

@@ -22,8 +22,7 @@ struct rnbd_ctl {
 	struct rnbd_clt *clt;
 	struct rnbd_dev *dev;		/* NULL: SESS_INFO */
 	bool busy;			/* from rnbd_ctl_send() to done() */
-	bool bound;			/* means something on the path of @life only */
-	unsigned life;
+	unsigned life;			/* of the path, when it was sent */
 	void (*done)(struct rnbd_ctl *ctl);
 	size_t len;
 	union {
