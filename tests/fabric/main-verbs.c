@@ -8,7 +8,7 @@ const bool provider_retries_rnr = true;
 const bool provider_rereg = false;
 const bool provider_windows = false;
 const bool provider_window_bounds = false;
-const bool provider_inv_checked = false;
+const bool provider_peer_inv_checked = false;
 
 void provider_start(void)
 {

@@ -195,6 +195,7 @@ static bool con_over(void *arg)
 	return !con->up || con->drained;
 }
 
+/* ORDER: windows go when the connections have drained and before they are destroyed. */
 void raw_clt_hang_up(struct raw_clt *c)
 {
 	for (unsigned i = 0; i < RAW_CONS; i++) {
@@ -210,8 +211,14 @@ void raw_clt_hang_up(struct raw_clt *c)
 				fab_arm(con->fab, &events);
 		}
 		CHECK(sim_run_until(con_over, con, WAIT_MS));
-		fab_conn_destroy(con->fab);
-		memset(con, 0, sizeof(*con));
+	}
+	for (unsigned i = 0; i < RAW_BUFS; i++) {
+		CHECK(fab_dealloc_mw(c->windows[i]) == 0);
+		c->windows[i] = NULL;
+	}
+	for (unsigned i = 0; i < RAW_CONS; i++) {
+		fab_conn_destroy(c->cons[i].fab);
+		memset(&c->cons[i], 0, sizeof(c->cons[i]));
 	}
 	c->info_done = false;
 }
@@ -219,10 +226,6 @@ void raw_clt_hang_up(struct raw_clt *c)
 void raw_clt_fini(struct raw_clt *c)
 {
 	raw_clt_hang_up(c);
-	for (unsigned i = 0; i < RAW_BUFS; i++) {
-		if (c->windows[i])
-			sim_dealloc_mw(c->windows[i]);
-	}
 	fab_dereg_mr(c->mr);
 	fab_pd_destroy(c->pd);
 	fab_cm_destroy(c->cm);
@@ -334,7 +337,7 @@ static void fill_bind(struct raw_clt *c, unsigned buf, uint32_t len, struct ibv_
 	struct ibv_mw *mw = c->windows[buf];
 
 	if (!mw)
-		mw = c->windows[buf] = sim_alloc_mw(c->pd);
+		mw = c->windows[buf] = fab_alloc_mw(c->pd, IBV_MW_TYPE_2);
 	CHECK(mw && !sim_mw_bound(mw));
 	*bind = (struct ibv_send_wr){
 		.wr_id = (uintptr_t)&c->cons[0].send_cqe,
@@ -345,7 +348,6 @@ static void fill_bind(struct raw_clt *c, unsigned buf, uint32_t len, struct ibv_
 				       .mw_access_flags = IBV_ACCESS_REMOTE_WRITE },
 		},
 	};
-	mw->rkey = bind->bind_mw.rkey;
 }
 
 void raw_clt_submit(struct raw_clt *c, unsigned cid, unsigned buf, enum rtrs_dir dir,
@@ -365,7 +367,7 @@ void raw_clt_submit(struct raw_clt *c, unsigned cid, unsigned buf, enum rtrs_dir
 	memcpy(c->hdr[buf], usr, usr_len);
 	if (need_inval) {
 		fill_bind(c, buf, data_len, &bind);
-		req.desc.key = c->windows[buf]->rkey;
+		req.desc.key = bind.bind_mw.rkey;
 	}
 	hdr.length = (uint32_t)rtrs_req_encode(&req, c->hdr[buf]);
 	rtrs_wr_request(&w, (uintptr_t)&c->cons[cid].send_cqe, false, &c->geom, buf,
@@ -377,7 +379,9 @@ void raw_clt_submit(struct raw_clt *c, unsigned cid, unsigned buf, enum rtrs_dir
 		head = &bind;
 	}
 	memset(&c->answers[buf], 0, sizeof(c->answers[buf]));
-	CHECK(sim_post_chain(c->cons[cid].fab, head) == 0);
+	CHECK(fab_post_send(c->cons[cid].fab, head) == 0);
+	if (need_inval)
+		c->windows[buf]->rkey = bind.bind_mw.rkey;
 }
 
 struct wait {

@@ -7,6 +7,7 @@
 
 #define SIM_MAX_SGE 4
 #define SIM_MAX_QP_WR 16384
+#define SIM_MAX_MW 65536
 #define SIM_DMA_LKEY 0xFFFFFF00u	/* no slot of the key table */
 
 struct sim_pd {
@@ -53,6 +54,7 @@ struct sim_send {
 	struct ibv_sge sge[SIM_MAX_SGE];
 	uint32_t len;			/* of the payload */
 	bool done;			/* acknowledged, waits for those before it */
+	const char *bad;		/* a bind that breaks a rule, found at the post */
 };
 
 struct sim_recv {
@@ -151,11 +153,15 @@ bool sim_dma_offered(void);
 const char *sim_lkey_check(const struct sim_conn *c, const struct ibv_sge *sge, int access);
 /* The same for its peer under @rkey. */
 const char *sim_rkey_check(const struct sim_conn *c, uint32_t rkey, uint64_t addr, uint64_t len);
-/* Windows.  Static text why not, or NULL. */
+/* Windows.  Static text why not, or NULL.  A bind when it is posted, and when it is its turn. */
+struct ibv_mw *sim_alloc_mw(struct fab_pd *pd, enum ibv_mw_type type);
+int sim_dealloc_mw(struct ibv_mw *mw);
+bool sim_windows_offered(enum ibv_mw_type type);
+const char *sim_mw_post(const struct sim_conn *c, const struct ibv_send_wr *wr);
 const char *sim_mw_bind(const struct sim_conn *c, const struct ibv_send_wr *wr);
 const char *sim_mw_invalidate(const struct sim_conn *c, uint32_t rkey);
-/* @c is going away and with it what was bound on it. */
-void sim_mw_forget(const struct sim_conn *c);
+/* Is a window bound on @c? */
+bool sim_mw_on(const struct sim_conn *c);
 
 /* ---- sim-qp.c ---- */
 int sim_create_qp(struct fab_conn *conn, struct fab_pd *pd, const struct fab_qp_attr *attr);

@@ -5,8 +5,8 @@
  * overfilled, a missing receive, a wrong key or a range outside of it fail the connection; flushes
  * come some time after the failure; the descriptor tells only what fab_arm() asked for.
  *
- * Memory windows (type 2B) exist here before they do in the other providers: BIND_MW, LOCAL_INV and
- * SEND_WITH_INV act on them, so that every row of protocol.md 3.4 can be run. */
+ * What other devices suffer in silence stops the program: a window that is deallocated while a request with
+ * it is posted, a connection destroyed or a region deregistered while a window is bound there. */
 #ifndef SIM_FABRIC_H
 #define SIM_FABRIC_H
 
@@ -21,16 +21,8 @@ extern const struct fab_provider fab_sim;
 /* The first address of @host with @port, on this provider. */
 struct fab_addr sim_addr(const char *host, uint16_t port);
 
-/* A window in @pd's device, bound to nothing.  NULL with errno. */
-struct ibv_mw *sim_alloc_mw(struct fab_pd *pd);
-/* Not bound by a request still posted. */
-void sim_dealloc_mw(struct ibv_mw *mw);
 /* Can a peer still reach anything through @mw? */
 bool sim_mw_bound(const struct ibv_mw *mw);
-
-/* As fab_post_send() for chains that may also hold BIND_MW and LOCAL_INV, which fabric.c does not let
- * through while no device has windows. */
-int sim_post_chain(struct fab_conn *conn, const struct ibv_send_wr *wr);
 
 /* Keys and connections that exist anywhere: 0 after everything was closed. */
 unsigned sim_keys(void);
@@ -41,6 +33,8 @@ unsigned sim_conns(void);
 bool sim_offer_local_dma_lkey(bool yes);
 /* The same for fab_rereg_mr() and regions of length 0. */
 bool sim_offer_rereg(bool yes);
+/* Which windows devices have; at first both. */
+void sim_offer_windows(bool type_1, bool type_2b);
 /* Most requests in a queue of @host's device, most pieces of a send; 0: as many as ever. */
 void sim_offer_limits(const char *host, uint32_t max_qp_wr, uint32_t max_sge);
 /* SIM_DEVICE=nic in the environment: offer neither that nor fab_rereg_mr(), as RDMA devices do. */

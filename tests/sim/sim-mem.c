@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the key table of the sim provider: memory regions and type 2B windows.  A key is a slot
- * number and an eight bit generation, as on real devices; a slot's generations go on when it is used
- * again.  One thread.  Nothing here fails a connection; callers do with the text they get. */
+/* Owns the key table of the sim provider: memory regions and windows.  A key is a slot number and an eight
+ * bit generation, as on real devices; a slot's generations go on when it is used again.  A window is bound
+ * and invalidated when it is the turn of the request, some time after the post.  One thread.  Nothing here fails a connection; callers do with the text they get. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +17,9 @@ struct key {
 	const struct sim_pd *pd;
 	uint64_t addr, len;
 	int access;
-	uint64_t conn_id;		/* window: the connection it was bound on; 0 = not bound */
+	uint64_t conn_id;		/* window: the connection it is bound on, or one of: */
+#define NOT_BOUND 0
+#define ON_ANY_CONN UINT64_MAX		/* type 1 */
 	uint32_t mr_slot;		/* window: what it was bound to */
 };
 
@@ -27,14 +29,16 @@ struct sim_mr {
 };
 
 struct sim_mw {
-	struct ibv_mw ibv;
+	struct fab_mw base;
 	uint32_t slot;
+	uint32_t posted;		/* the key of the last bind that was posted */
 };
 
 static struct key *keys;
 static uint32_t nslots;
-static unsigned nkeys;
+static unsigned nkeys, nwindows;
 static bool dma_offered = true, rereg_offered = true;
+static bool type_1_offered = true, type_2b_offered = true;
 
 bool sim_offer_local_dma_lkey(bool yes)
 {
@@ -65,6 +69,17 @@ bool sim_offer_rereg(bool yes)
 bool sim_rereg_offered(void)
 {
 	return rereg_offered;
+}
+
+void sim_offer_windows(bool type_1, bool type_2b)
+{
+	type_1_offered = type_1;
+	type_2b_offered = type_2b;
+}
+
+bool sim_windows_offered(enum ibv_mw_type type)
+{
+	return type == IBV_MW_TYPE_1 ? type_1_offered : type_2b_offered;
 }
 
 bool sim_dma_offered(void)
@@ -178,12 +193,24 @@ struct ibv_mr *sim_reg_mr(struct fab_pd *pd, void *addr, size_t length, int acce
 	return &mr->base.ibv;
 }
 
+static bool has_windows(const struct sim_mr *mr)
+{
+	for (uint32_t i = 0; i < nslots; i++) {
+		if (keys[i].kind == KEY_MW && keys[i].conn_id != NOT_BOUND &&
+		    keys[i].mr_slot == mr->slot)
+			return true;
+	}
+	return false;
+}
+
 int sim_rereg_mr(struct ibv_mr *ibv, void *addr, size_t length, int access)
 {
 	struct sim_mr *mr = container_of(ibv, struct sim_mr, base.ibv);
 
 	if (!rereg_offered)
 		return -ENOTSUP;
+	if (has_windows(mr))
+		return -EBUSY;
 	keys[mr->slot].gen++;
 	mr_set(mr, addr, length, access);
 	return 0;
@@ -193,8 +220,7 @@ void sim_dereg_mr(struct ibv_mr *ibv)
 {
 	struct sim_mr *mr = container_of(ibv, struct sim_mr, base.ibv);
 
-	for (uint32_t i = 0; i < nslots; i++)
-		assert(keys[i].kind != KEY_MW || !keys[i].conn_id || keys[i].mr_slot != mr->slot);
+	assert(!has_windows(mr));
 	key_free(mr->slot);
 	free(mr);
 }
@@ -225,7 +251,7 @@ const char *sim_rkey_check(const struct sim_conn *c, uint32_t rkey, uint64_t add
 		return "unknown or dead remote key";
 	if (k->pd != c->pd)
 		return "remote key of another protection domain";
-	if (k->kind == KEY_MW && k->conn_id != c->id)
+	if (k->kind == KEY_MW && k->conn_id != c->id && k->conn_id != ON_ANY_CONN)
 		return "window not bound on this connection";
 	if (!(k->access & IBV_ACCESS_REMOTE_WRITE))
 		return "remote key without the right to write";
@@ -236,57 +262,92 @@ const char *sim_rkey_check(const struct sim_conn *c, uint32_t rkey, uint64_t add
 
 /* ---- windows ---- */
 
-struct ibv_mw *sim_alloc_mw(struct fab_pd *pd)
+static struct sim_mw *to_mw(const struct ibv_mw *ibv)
 {
-	struct sim_mw *mw = calloc(1, sizeof(*mw));
+	return container_of(ibv, struct sim_mw, base.ibv);
+}
 
+struct ibv_mw *sim_alloc_mw(struct fab_pd *pd, enum ibv_mw_type type)
+{
+	struct sim_mw *mw;
+
+	if (!sim_windows_offered(type)) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	mw = nwindows < SIM_MAX_MW ? calloc(1, sizeof(*mw)) : NULL;
 	if (!mw) {
 		errno = ENOMEM;
 		return NULL;
 	}
+	nwindows++;
 	mw->slot = key_new(KEY_MW, container_of(pd, struct sim_pd, base));
-	mw->ibv.type = IBV_MW_TYPE_2;
-	mw->ibv.rkey = key_value(mw->slot);
-	return &mw->ibv;
+	mw->posted = key_value(mw->slot);
+	mw->base.pd = pd;
+	mw->base.ibv.type = type;
+	mw->base.ibv.rkey = mw->posted;
+	return &mw->base.ibv;
 }
 
-void sim_dealloc_mw(struct ibv_mw *ibv)
+/* Is a request with @mw still in a queue? */
+static bool is_posted(const struct sim_mw *mw)
 {
-	struct sim_mw *mw = container_of(ibv, struct sim_mw, ibv);
+	struct sim_conn *c;
+	struct sim_send *s;
 
+	list_for_each(c, &sim_all_conns, all) {
+		list_for_each(s, &c->sq, link) {
+			if (s->wr.opcode == IBV_WR_BIND_MW && s->wr.bind_mw.mw == &mw->base.ibv)
+				return true;
+			if (s->wr.opcode == IBV_WR_LOCAL_INV &&
+			    s->wr.invalidate_rkey >> 8 == mw->posted >> 8)
+				return true;
+		}
+	}
+	return false;
+}
+
+int sim_dealloc_mw(struct ibv_mw *ibv)
+{
+	struct sim_mw *mw = to_mw(ibv);
+
+	assert(!is_posted(mw));
 	key_free(mw->slot);
+	nwindows--;
 	free(mw);
+	return 0;
 }
 
 bool sim_mw_bound(const struct ibv_mw *ibv)
 {
-	return keys[container_of(ibv, struct sim_mw, ibv)->slot].conn_id != 0;
+	return keys[to_mw(ibv)->slot].conn_id != NOT_BOUND;
+}
+
+const char *sim_mw_post(const struct sim_conn *c, const struct ibv_send_wr *wr)
+{
+	struct sim_mw *mw = to_mw(wr->bind_mw.mw);
+	const char *why = fab_bind_check(wr, &c->pd->base, mw->posted);
+
+	if (!why)
+		mw->posted = wr->bind_mw.rkey;
+	return why;
 }
 
 const char *sim_mw_bind(const struct sim_conn *c, const struct ibv_send_wr *wr)
 {
 	const struct ibv_mw_bind_info *info = &wr->bind_mw.bind_info;
-	uint32_t slot = container_of(wr->bind_mw.mw, struct sim_mw, ibv)->slot;
-	struct sim_mr *mr = container_of(info->mr, struct sim_mr, base.ibv);
-	const struct key *over = &keys[mr->slot];
-	struct key *k = &keys[slot];
+	const struct sim_mw *mw = to_mw(wr->bind_mw.mw);
+	bool type_2 = mw->base.ibv.type == IBV_MW_TYPE_2;
+	struct key *k = &keys[mw->slot];
 
-	if (k->conn_id)
-		return "window is bound already";
-	if (k->pd != c->pd || over->pd != c->pd)
-		return "window or region of another protection domain";
-	if (!(over->access & IBV_ACCESS_MW_BIND))
-		return "region without the right to bind windows";
-	if (info->addr < over->addr || !range_ok(info->addr - over->addr, info->length, over->len))
-		return "window outside its region";
-	if (wr->bind_mw.rkey >> 8 != slot + 1)
-		return "key of another window";
+	if (type_2 && k->conn_id != NOT_BOUND)
+		return "a window of type 2 that is bound";
 	k->gen = (uint8_t)wr->bind_mw.rkey;
 	k->addr = info->addr;
 	k->len = info->length;
 	k->access = (int)info->mw_access_flags;
-	k->mr_slot = mr->slot;
-	k->conn_id = c->id;
+	k->mr_slot = container_of(info->mr, struct sim_mr, base.ibv)->slot;
+	k->conn_id = !info->length ? NOT_BOUND : type_2 ? c->id : ON_ANY_CONN;
 	return NULL;
 }
 
@@ -298,16 +359,19 @@ const char *sim_mw_invalidate(const struct sim_conn *c, uint32_t rkey)
 		return "unknown or dead key to invalidate";
 	if (k->kind != KEY_MW)
 		return "a memory region cannot be invalidated";
+	if (k->conn_id == ON_ANY_CONN)
+		return "a window of type 1 cannot be invalidated";
 	if (k->conn_id != c->id)
 		return "window to invalidate is not bound on this connection";
-	k->conn_id = 0;
+	k->conn_id = NOT_BOUND;
 	return NULL;
 }
 
-void sim_mw_forget(const struct sim_conn *c)
+bool sim_mw_on(const struct sim_conn *c)
 {
 	for (uint32_t i = 0; i < nslots; i++) {
 		if (keys[i].kind == KEY_MW && keys[i].conn_id == c->id)
-			keys[i].conn_id = 0;
+			return true;
 	}
+	return false;
 }

@@ -143,10 +143,11 @@ static const char *gather(const struct sim_conn *c, const struct sim_send *s, ui
 
 static const char *tx_local(struct sim_conn *c, struct sim_send *s)
 {
-	const char *why = s->wr.opcode == IBV_WR_BIND_MW ?
-				  sim_mw_bind(c, &s->wr) :
-				  sim_mw_invalidate(c, s->wr.invalidate_rkey);
+	const char *why = s->bad;
 
+	if (!why)
+		why = s->wr.opcode == IBV_WR_BIND_MW ? sim_mw_bind(c, &s->wr) :
+						       sim_mw_invalidate(c, s->wr.invalidate_rkey);
 	if (why)
 		return why;
 	tx_advance(c);
@@ -193,7 +194,9 @@ static void qp_tx(struct sim_event *ev)
 		tx_kick(c);
 		return;
 	}
-	send_complete(c, s, local ? IBV_WC_MW_BIND_ERR : IBV_WC_LOC_PROT_ERR);
+	send_complete(c, s, s->wr.opcode == IBV_WR_BIND_MW   ? IBV_WC_MW_BIND_ERR :
+			    s->wr.opcode == IBV_WR_LOCAL_INV ? IBV_WC_LOC_QP_OP_ERR :
+							       IBV_WC_LOC_PROT_ERR);
 	sim_conn_fail(c, true, "%s", why);
 }
 
@@ -325,7 +328,10 @@ static bool rx_finish(struct sim_conn *c, const struct sim_wire *w)
 	if (w->opcode == IBV_WR_SEND_WITH_INV) {
 		why = sim_mw_invalidate(c, w->inv_rkey);
 		if (why) {
-			rx_refuse(c, w, IBV_WC_REM_ACCESS_ERR, why);
+			wc.status = IBV_WC_REM_INV_REQ_ERR;
+			c->rx = NULL;
+			recv_complete(c, r, &wc);
+			rx_refuse(c, w, IBV_WC_REM_INV_REQ_ERR, why);
 			return false;
 		}
 		wc.wc_flags = IBV_WC_WITH_INV;
@@ -405,6 +411,9 @@ static void send_add(struct sim_conn *c, const struct ibv_send_wr *wr)
 		}
 	}
 	s->wr.sg_list = s->sge;
+	/* What is posted to a failed connection only flushes. */
+	if (wr->opcode == IBV_WR_BIND_MW && c->state == SIM_UP)
+		s->bad = sim_mw_post(c, wr);
 	list_add_tail(&c->sq, &s->link);
 	c->nsq++;
 	if (!c->tx_next) {
@@ -442,11 +451,6 @@ int sim_post_send(struct fab_conn *conn, const struct ibv_send_wr *wr)
 	}
 	post_done(c);
 	return 0;
-}
-
-int sim_post_chain(struct fab_conn *conn, const struct ibv_send_wr *wr)
-{
-	return sim_post_send(conn, wr);
 }
 
 int sim_post_recv(struct fab_conn *conn, const struct ibv_recv_wr *wr)
