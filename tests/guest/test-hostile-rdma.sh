@@ -3,7 +3,8 @@
 # guest: kernel=6.12 timeout=300
 # Hostile cases (tests/hostile) over RDMA, those about the set-up and the life of a path and some bad
 # requests: each ends as its table says, and after each a well-behaved client is served and nothing is left
-# behind.  What the cases say about RNBD has nothing to do with the transport: tests/test-hostile.sh.
+# behind.  Those about clients that say nothing run meanwhile, against a server of their own.  What the cases
+# say about RNBD has nothing to do with the transport: tests/test-hostile.sh.
 # HOSTILE_ARGS chooses others.
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/lib.sh"
@@ -14,15 +15,24 @@ random_file "$tmp/ro0" $((8 << 20))
 random_file "$tmp/good" $((1 << 20))
 cp "$tmp/ro0" "$tmp/ro0.before"
 
-# hostile ARGUMENT...
+# hostile PORT PID ARGUMENT...
 hostile() {
-	./tests/hostile/hostile --server="rdma://$ip4:1234" --pid="$server_pid" --timeout="$TIMEOUT_S" "$@"
+	./tests/hostile/hostile --server="rdma://$ip4:$1" --pid="$2" --timeout="$TIMEOUT_S" "${@:3}"
 }
+
+start_server --listen "rdma://$ip4:1235" "good=$tmp/good"
+hostile 1235 "$server_pid" --slow --log="$server_log" >"$tmp/slow.log" 2>&1 &
+slow=$!
 
 start_server --listen "rdma://$ip4:1234" --queue-depth=100 --max-io-size=131072 --threads=2 \
 	"disk0=$tmp/disk0" "ro0=$tmp/ro0,readonly" "good=$tmp/good"
-hostile --log="$server_log" "req/immediate type 3" "req/chunk = depth" "req/usr_len max" \
+hostile 1234 "$server_pid" --log="$server_log" "req/immediate type 3" "req/chunk = depth" "req/usr_len max" \
 	"req/p14 sg_cnt 2" "req/descriptor with a bad key" "req/key of another region"
 # shellcheck disable=SC2086 # words
-hostile ${HOSTILE_ARGS-conn order info vanish comeback}
+hostile 1234 "$server_pid" ${HOSTILE_ARGS-conn order info vanish comeback}
 cmp "$tmp/ro0" "$tmp/ro0.before" || fail "a read-only export was written to"
+
+wait $slow || fail "clients that say nothing"
+cat "$tmp/slow.log"
+# Over tcp there are more: a byte stream can stop anywhere.
+[ "$(grep -c '^ok  ' "$tmp/slow.log")" -eq 4 ] || fail "not all of them have run"
