@@ -7,9 +7,11 @@
 #
 #	vmlinuz initramfs.gz	what QEMU boots
 #	lib/modules/KV		the modules that guests load, as modprobe wants them
-#	kv			the version, written last: with it DIR is complete
+#	kv			the version
+#	made-by			the sum of what this script does, written last: with it DIR is complete
 #
-# Does nothing when DIR is complete.  Needs the network only when it is not: Debian's archive, some 280 MB.
+# Does nothing when DIR is complete and was made as it would be made now.  Needs the network only when it is
+# not: Debian's archive, some 280 MB.
 # Exits with 77 where the kernel cannot be had.
 set -eu -o pipefail
 export LC_ALL=C
@@ -40,7 +42,13 @@ cannot() {
 	exit 77
 }
 
-[ ! -f "$dir/kv" ] || exit 0
+# Modules to be had and options of the build stand here: what another script has made is made anew.
+me=$(grep -v '^[[:space:]]*#' "${BASH_SOURCE[0]}" | sha256sum | cut -d ' ' -f 1)
+complete() {
+	[ -f "$dir/kv" ] && [ "$(cat "$dir/made-by" 2>/dev/null)" = "$me" ]
+}
+
+! complete || exit 0
 case $series in
 6.12) image=linux-image-6.12-amd64 headers=linux-headers-6.12-amd64 ;;
 6.1) image=linux-image-amd64 headers=linux-headers-amd64 ;;
@@ -56,7 +64,7 @@ dir=$(cd "$dir" && pwd)
 # Whoever comes while it is made waits, and finds it done.
 exec 9>"$dir/lock"
 flock 9
-[ ! -f "$dir/kv" ] || exit 0
+! complete || exit 0
 # Not below $dir: the kernel's build cannot stand a path with a space.
 work=$(mktemp -d /var/tmp/rtrs-guest.XXXXXX)
 trap 'rm -rf "$work"' EXIT
@@ -174,6 +182,15 @@ build_rtrs
 install_modules
 make_initramfs
 cp "$root/boot/vmlinuz-$kv" "$out/vmlinuz"
-cp -r "$out/." "$dir"
-echo "$kv" >"$dir/kv"
+echo "$kv" >"$out/kv"
+# Renamed, because guests may be running on the old ones.
+rm -rf "$dir/new" "$dir/old" "$dir/made-by"
+mkdir "$dir/new" "$dir/old"
+cp -r "$out/." "$dir/new"
+for name in kv initramfs.gz vmlinuz lib; do
+	[ ! -e "$dir/$name" ] || mv "$dir/$name" "$dir/old"
+	mv "$dir/new/$name" "$dir/$name"
+done
+rm -rf "$dir/new" "$dir/old"
+echo "$me" >"$dir/made-by"
 say "$dir: Linux $kv"
