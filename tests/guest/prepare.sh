@@ -25,7 +25,7 @@ series=${1:?$usage} dir=${2:?$usage}
 boot_modules='virtio_pci virtio_net 9pnet_virtio 9p overlay'
 # ... and what tests load.
 # (the second line is what these ask the kernel for by themselves)
-test_modules='rdma_rxe ib_uverbs rdma_ucm rdma_cm ib_core null_blk nbd loop brd ext4 xfs
+test_modules='rdma_rxe ib_uverbs rdma_ucm rdma_cm ib_core null_blk nbd loop brd virtio_blk ext4 xfs
 	crc32_generic crc32c_generic'
 
 say() {
