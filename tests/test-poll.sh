@@ -26,3 +26,26 @@ before=$(($(cpu_ticks "$server_pid") + $(cpu_ticks "$nbdkit_pid")))
 read -r -t 6 _ <> <(:) || true
 after=$(($(cpu_ticks "$server_pid") + $(cpu_ticks "$nbdkit_pid")))
 [ $((after - before)) -le 6 ] || fail "idle for 6 s, and $((after - before)) ticks of CPU time were used"
+
+# With many requests a thread of the connection polls, and has nothing to wait for after the last answer.
+start_nbdkit "server=127.0.0.1:$server_port" export=disk poll=1000000 connections=1
+export nbdkit_pid
+nbdsh_run "$uri" <<'END'
+import os, time
+
+def ticks():
+    with open("/proc/" + os.environ["nbdkit_pid"] + "/stat") as f:
+        fields = f.read().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
+
+used = 0
+for burst in range(3):
+    cookies = [h.aio_pread(nbd.Buffer(4096), i * 4096) for i in range(32)]
+    while cookies:
+        h.poll(-1)
+        cookies = [c for c in cookies if not h.aio_command_completed(c)]
+    before = ticks()
+    time.sleep(1.2)     # longer than it would look
+    used += ticks() - before
+assert used <= 15, "%u ticks in 3 bursts' wake" % used
+END

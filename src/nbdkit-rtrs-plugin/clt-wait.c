@@ -312,8 +312,8 @@ static void lead_sleep(struct clt_con *con, struct clt_waiter *w, short events)
 		eventfd_read(wc->kick_fd, &n);
 }
 
-/* poll=MICROSECONDS: spend them on looking instead of on a sleep and a wake-up.  True when there is
- * something to do. */
+/* poll=MICROSECONDS: spend them on looking instead of on a sleep and a wake-up, while there is an answer
+ * to come (a poller may have the role without).  True when there is something to do. */
 static bool busy_poll(struct clt_con *con, struct clt_waiter *w)
 {
 	unsigned us = con->path->sess->poll_us;
@@ -323,12 +323,12 @@ static bool busy_poll(struct clt_con *con, struct clt_waiter *w)
 	if (!us)
 		return false;
 	end = clock_now_us() + us;
-	do {
+	while (atomic_load(&con->inflight) && clock_now_us() < end) {
 		/* A provider may not look for what it has not been armed for (fab_poll). */
 		if (fab_arm(con->fab, &events) || clt_con_poll(con, POLL_BUDGET) ||
 		    clt_con_must_flush(con) || has_news(w) || !clt_path_is_up(con->path))
 			return true;
-	} while (clock_now_us() < end);
+	}
 	return false;
 }
 
