@@ -65,7 +65,7 @@ static int slot_encode(struct clt_slot *slot, struct clt_con *con)
 	int r;
 
 	if (slot->id >= path->depth || req.data_len > path->geom.max_io_size)
-		return -EIO;	/* the path came back smaller */
+		return CLT_TOO_LARGE;
 	req.usr_len = (uint16_t)op->encode(op, slot->off, slot->len, slot->hdr);
 	if (req.data_len) {
 		r = clt_mem_map(slot, path, &data, &req.desc);

@@ -46,8 +46,8 @@ struct clt_op {
 	/* The path was lost with the part in flight: CLT_AGAIN (and NULL) sends it again, anything
 	 * else ends it with that status. */
 	int (*lost)(const struct clt_op *op);
-	/* A part that was sent, last in @life of the path, and not answered will not be sent again, and
-	 * its permit goes to others: the server may still carry it out.  NULL: no matter.  Owner. */
+	/* A part that was sent, last in @life of the path, and not answered will not be sent again with
+	 * its permit, which goes to others: the server may still carry it out.  NULL: no matter.  Owner. */
 	void (*gave_up)(const struct clt_op *op, unsigned life);
 
 	/* result, when clt_op_step() returned true */
@@ -66,6 +66,7 @@ struct clt_op {
 	unsigned inflight;		/* owner: submitted, not yet taken from finished */
 	uint64_t next_off;
 	bool last_issued;
+	bool restart;			/* owner: a part was too large; all anew when none is in flight */
 };
 
 /* Begin @op with a waiter of @fn (NULL: the calling thread's, clt-wait.h).  Then step it. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Operations: splits them into parts, gets permits, collects answers.
+/* Operations: splits them into parts, gets permits, collects answers.  One with a part that does not fit
+ * the path any more begins anew: all of it can be done twice.
  *
  * Runs on the owner of the operation only.  An operation ends when each of its parts was answered
  * or given up; a part that is in flight is never given up (clt-io.h, FAILURE). */
@@ -23,6 +24,7 @@ void clt_op_start(struct clt_op *op, void (*fn)(struct clt_waiter *w))
 	op->inflight = 0;
 	op->next_off = 0;
 	op->last_issued = false;
+	op->restart = false;
 	clt_waiter_init(&op->waiter, fn);
 }
 
@@ -49,18 +51,18 @@ static void op_take_one(struct clt_op *op, struct clt_slot *slot)
 	if (!status)
 		clt_mem_fetch(slot, op->con->path);
 	clt_slot_exit(op, slot);
-	if (status == CLT_AGAIN) {
-		if (op->lost)
-			status = op->lost(op);
-		if (status == CLT_AGAIN) {
-			slot->next = op->held;
-			op->held = slot;
-			return;
-		}
-	} else if (slot->life < op->life) {
+	if (status <= 0 && slot->life < op->life)
 		op->life = slot->life;
+	if (status > 0 && op->lost)
+		status = op->lost(op);
+	if (status == CLT_AGAIN) {
+		slot->next = op->held;
+		op->held = slot;
+		return;
 	}
-	if (status)
+	if (status == CLT_TOO_LARGE)
+		op->restart = true;
+	else if (status)
 		op_error(op, status);
 	op_put(op, slot);
 }
@@ -89,6 +91,16 @@ static void op_give_up_held(struct clt_op *op)
 		op->held = slot->next;
 		op_put(op, slot);
 	}
+}
+
+/* What was answered is asked for again.  Where a write was sent before, @gave_up sees to it that the server
+ * is done with that first. */
+static void op_restart(struct clt_op *op)
+{
+	op_give_up_held(op);
+	op->next_off = 0;
+	op->last_issued = false;
+	op->restart = false;
 }
 
 static void op_leave_lists(struct clt_op *op)
@@ -208,7 +220,9 @@ static void op_send(struct clt_op *op)
 bool clt_op_step(struct clt_op *op)
 {
 	op_take_finished(op);
-	if (!op->status)
+	if (op->restart && !op->inflight)
+		op_restart(op);
+	if (!op->status && !op->restart)
 		op_send(op);
 	if (op->inflight)
 		return false;

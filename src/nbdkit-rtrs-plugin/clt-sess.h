@@ -75,7 +75,7 @@ void clt_sess_close(struct clt_sess *sess);
 /* From now on requests do not wait for a path. */
 void clt_sess_lose_patience(struct clt_sess *sess);
 /* clt-setup.c: first geometry, or that of a path that came back; it can use @depth permits.  -errno
- * with @why when it cannot serve this session.  Requests in flight it cannot take fail by themselves. */
+ * with @why when it cannot serve this session. */
 int clt_sess_geometry(struct clt_sess *sess, const struct rtrs_geom *g, unsigned depth,
 		      const char **why);
 void clt_sess_up(struct clt_sess *sess);

@@ -31,15 +31,17 @@ struct clt_sess;
 #define CLT_SLOT_WAITS 0x3u
 #define CLT_SLOT_KEY_SHIFT 2
 
-/* clt_slot.status: not an answer; the request is to be sent again (or given up). */
+/* clt_slot.status: not an answer; the request is to be sent again (or given up), or it does not fit the
+ * path that came back, which has fewer permits or takes less in one request. */
 #define CLT_AGAIN 1
+#define CLT_TOO_LARGE 2
 
 struct clt_slot {
 	uint32_t id;
 	struct clt_op *op;
 	struct clt_slot *next;		/* send list, then op->finished, then op->held */
 	atomic_uint state;		/* 0: not in flight */
-	int status;			/* 0, negative errno of the server, CLT_AGAIN */
+	int status;			/* 0, negative errno of the server, or one of the above */
 	unsigned life;			/* of the path when it was posted */
 	bool posted;			/* and not answered since, on that or an earlier path */
 	/* the part of the operation it carries */

@@ -4,8 +4,8 @@
  * Service thread.  A device that cannot be opened again is LOST: it is tried once a second, and fails
  * IO when io_timeout is over.
  *
- * What is given up.  A write that was sent and fails with io_timeout may still be in the server's
- * storage, where its buf_id orders it before nothing any more: a later write to the same place goes
+ * What is given up.  A write that was sent and fails with io_timeout, or begins anew because the path
+ * came back too small for it, may still be in the server's storage, where its buf_id orders it before nothing any more: a later write to the same place goes
  * under another one.  So nothing is sent to its device before the server has said that its storage is
  * done with all earlier requests.  That is what the answer to CLOSE says, with every server (protocol.md
  * 8.6; those that have arrived and not begun are dropped with their path): the device is opened, closed
@@ -168,7 +168,7 @@ static void given_up_task(struct clt_task *task)
 
 	if (rnbd_dev_unsettled(dev) && atomic_load(&dev->state) == RNBD_DEV_OPEN &&
 	    dev->open_life == path->life)
-		clt_path_fail(path, -ECONNABORTED, "%s: a request was given up after it was opened",
+		clt_path_fail(path, -ECONNABORTED, "%s: a request from before was given up after it was opened",
 			      dev->name);
 }
 

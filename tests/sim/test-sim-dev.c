@@ -294,17 +294,26 @@ static void test_comes_back_as_another(void)
 
 /* ---- sizes ---- */
 
-/* New requests are cut to the size that the server has now, not to what it had at first. */
+/* Requests are cut to the size that the server has now, not to what it had at first, and those that
+ * were on their way are cut anew. */
 static void test_restart_with_smaller_requests(void)
 {
 	struct world_server_conf conf = world_server_defaults;
+	struct world_io *write, *read;
 
 	start(16, 60000);
 	CHECK(world_write(c, 0, 65536, 1) == 0);
+	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, 1000);
+	sim_disk_hold(world_disk(w), RNBD_OP_READ, SIM_HOLD_BEFORE, 1000);
+	read = world_io_start(c, RNBD_OP_READ, 0, 65536, 0, false);
+	write = world_io_start(c, RNBD_OP_WRITE, 131072, 65536, 3, false);
+	world_run_ms(w, 20);
 	world_server_kill(w, SIM_KILL_PROCESS);
 	conf.max_io_size = 8192;
 	world_server_start(w, &conf);
-	world_run_ms(w, 3000);
+	CHECK(world_io_end(read, 1, 5000) == 0);
+	CHECK(world_io_end(write, 0, 5000) == 0);
+	CHECK(world_read(c, 131072, 65536, 3) == 0);
 	CHECK(world_write(c, 65536, 65536, 2) == 0);
 	CHECK(world_read(c, 0, 65536, 1) == 0);
 	CHECK(world_read(c, 65536, 65536, 2) == 0);

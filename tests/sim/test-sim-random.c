@@ -150,14 +150,19 @@ static void work(void *arg)
 
 static void server_restart(struct history *h, const struct world_server_conf *conf)
 {
+	struct world_server_conf other = *conf;
 	bool power = sim_chance(400);
 
+	if (sim_chance(300)) {
+		other.queue_depth = 1 + sim_rand(20);
+		other.max_io_size = 4096 * (1 + sim_rand(16));
+	}
 	world_server_kill(w, power ? SIM_KILL_POWER : SIM_KILL_PROCESS);
 	if (power)
 		history_power_cut(h);
 	world_run_ms(w, sim_rand(500));
 	sim_power_on("srv");
-	world_server_start(w, conf);
+	world_server_start(w, &other);
 }
 
 static void slow_storage(void)
