@@ -71,7 +71,7 @@ static int map_check(const struct frwr *w, const struct ibv_mr *mr, uint64_t add
 	int need = mode == FRWR_STATIC ? remote_right(dir) :
 		   mode == FRWR_REREG ? 0 : IBV_ACCESS_MW_BIND | local_right(dir);
 
-	if (len == 0 || len > FAB_MW_LEN_MAX || addr > UINT64_MAX - len)
+	if (len == 0 || len > FAB_MW_LEN_MAX)
 		return -EINVAL;
 	if (mode == FRWR_REREG && !mr)
 		return 0;

@@ -79,6 +79,8 @@ int frwr_answered(struct frwr *w, bool invalidated)
 {
 	uint32_t word = frwr_word(w);
 
+	if (frwr_word_state(word) >= FRWR_DEAD_BIND)
+		return -ENOTCONN;
 	if (!invalidated) {
 		atomic_fetch_and_explicit(&w->state, ~FRWR_PEER_INV, memory_order_acq_rel);
 		return 0;

@@ -245,7 +245,7 @@ struct frwr *frwr_reminv(struct frwr_pool *pool, struct fab_conn *conn, const st
 /* Is @wc worth frwr_reminv()?  True for what only may be one (FRWR_QUIRK_INV_FLAG). */
 bool frwr_wc_may_inv(const struct ibv_wc *wc);
 /* The answer has come and says whether the peer did invalidate.  -EPROTO: it says so and did not; fail
- * the path. */
+ * the path.  -ENOTCONN: the connection has failed since, and what it flushed may have been done. */
 int frwr_answered(struct frwr *w, bool invalidated);
 
 #define FRWR_SIGNAL_ALL 0x1		/* each is FREE with its own completion, not with the last */

@@ -135,10 +135,10 @@ static uint32_t free_index(void *const *table)
 	die("too many keys");
 }
 
-/* Indices of windows are scattered, those of regions are above them. */
+/* Numbers of windows are scattered, those of regions are above them. */
 static uint32_t mw_number(uint32_t index)
 {
-	return (index * 7919 % 0x7fffff) << 8;
+	return (uint32_t)((uint64_t)index * 5000011 % 0x7fffff) << 8;
 }
 
 static struct ibv_mw *mock_alloc_mw(struct fab_pd *pd, enum ibv_mw_type type)

@@ -115,6 +115,8 @@ static bool request(struct slot *s, unsigned k)
 	if (!reached(s, &s->stage, ANSWERED) || !reached(s, &s->told, s->posts))
 		return false;
 	rc = frwr_answered(s->w, atomic_load(&s->invalidated));
+	if (rc == -ENOTCONN)
+		return false;
 	check(rc == 0);
 	rc = frwr_fill_unmap(&s->entry, &r.c[s->c]->fab, s->w, 0, released, s);
 	if (rc == -ENOTCONN)

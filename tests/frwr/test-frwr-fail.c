@@ -187,6 +187,28 @@ Test(frwr_fail, t11_r31_flushed_invalidates)
 	}
 }
 
+/* The peer has invalidated and answered, and then the connection fails before the bind was retired: it
+ * is flushed, and nobody lied. */
+Test(frwr_fail, t11_r31_flushed_behind_the_answer)
+{
+	struct frwr_handle h;
+	struct frwr_stats s;
+	struct ibv_wc wc;
+	struct rig r;
+
+	rig_open(&r, FRWR_MW2);
+	h = rig_valid(&r, 0, 0);
+	wc = mock_peer_inv(r.c[0], h.rkey);
+	cr_assert_eq(frwr_reminv(r.pool, &r.c[0]->fab, &wc), rig_at(&r, 0));
+	mock_conn_break(r.c[0], 0);
+	mock_dispatch(r.c[0]);
+	cr_assert_eq(frwr_answered(rig_at(&r, 0), true), -ENOTCONN);
+	cr_assert_eq(frwr_answered(rig_at(&r, 0), false), -ENOTCONN);
+	frwr_stats(r.pool, &s);
+	cr_assert_eq(s.remote_inv_missing, 0);
+	rig_close(&r);
+}
+
 /* In whatever state the end finds a window. */
 Test(frwr_fail, t11_r34_r35_kill_and_destroy)
 {

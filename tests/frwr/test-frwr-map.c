@@ -114,6 +114,31 @@ Test(frwr_map, t02_r13_r14_ranges)
 	}
 }
 
+/* With a region that is longer, and with memory that no region is asked for. */
+Test(frwr_map, t02_r13_long_and_far)
+{
+	static const enum frwr_mode modes[] = { FRWR_MW2, FRWR_MW1, FRWR_REREG };
+	void *far = (void *)(uintptr_t)0x100000000000;
+
+	for_each_case(mode, modes) {
+		struct frwr_handle h;
+		struct ibv_mr *mr;
+		struct rig r;
+
+		rig_open(&r, *mode);
+		mr = fab_reg_mr(r.pd, far, 1ull << 33, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+		cr_assert_eq(frwr_map(rig_at(&r, 0), mr, (uintptr_t)far, 1u << 31, FRWR_PEER_WRITES,
+				      &h), 0);
+		cr_assert_eq(frwr_map(rig_at(&r, 1), mr, (uintptr_t)far, (1u << 31) + 1,
+				      FRWR_PEER_WRITES, &h), -EINVAL);
+		cr_assert_eq(frwr_map(rig_at(&r, 1), *mode == FRWR_REREG ? NULL : mr, UINT64_MAX - 3, 8,
+				      FRWR_PEER_WRITES, &h), -EINVAL);
+		cr_assert_eq(frwr_state(rig_at(&r, 1)), FRWR_FREE);
+		fab_dereg_mr(mr);
+		rig_close(&r);
+	}
+}
+
 /* A device would only say so by the end of the connection. */
 Test(frwr_map, t02_r13_rights_are_asked_for_before_the_post)
 {
@@ -274,6 +299,7 @@ Test(frwr_send, t03_requests_are_zero_where_nothing_is_said)
 
 Test(frwr_send, t03_what_cannot_be_filled)
 {
+	struct frwr_pool *other;
 	struct ibv_send_wr *req;
 	struct frwr_handle h;
 	struct frwr_entry e;
@@ -287,6 +313,11 @@ Test(frwr_send, t03_what_cannot_be_filled)
 	cr_assert_eq(rig_map(&r, 0, &h), -EBUSY, "twice");
 	cr_assert_eq(frwr_fill_send(&e, &r.c[0]->fab, rig_list(&r, 0, 1), req, req), -EINVAL,
 		     "one of two");
+	cr_assert_eq(frwr_pool_create(&other, r.pd, FRWR_MW2, 1), 0);
+	cr_assert_eq(frwr_map(frwr_at(other, 0), r.mr[1], rig_addr(&r, 1), 64, FRWR_PEER_WRITES, &h), 0);
+	rig_at(&r, 0)->next = frwr_at(other, 0);
+	cr_assert_eq(frwr_fill_send(&e, &r.c[0]->fab, rig_at(&r, 0), req, req), -EINVAL, "two pools");
+	cr_assert_eq(frwr_pool_destroy(other), 0);
 	rig_at(&r, 0)->next = NULL;
 	cr_assert_eq(frwr_fill_send(&e, &r.c[0]->fab, rig_at(&r, 0), req, NULL), -EINVAL);
 	cr_assert_eq(frwr_fill_send(&e, &r.c[0]->fab, rig_at(&r, 0), req, req), 0);

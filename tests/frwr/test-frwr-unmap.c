@@ -85,6 +85,10 @@ Test(frwr_unmap, t06_r41_twice_is_already)
 		cr_assert_eq(unmap(&r, 0, rig_at(&r, 0), 0, &f), -EALREADY, "filled in");
 		cr_assert_eq(rig_post(&r, 0, &e), 0);
 		cr_assert_eq(unmap(&r, 0, rig_at(&r, 0), 0, &f), -EALREADY, "posted");
+		rig_valid(&r, 0, 1);
+		cr_assert_eq(unmap(&r, 0, rig_list(&r, 0, 1), 0, &f), -EALREADY, "one of two");
+		cr_assert_eq(frwr_state(rig_at(&r, 1)), FRWR_VALID);
+		rig_at(&r, 0)->next = NULL;
 		mock_dispatch(r.c[0]);
 		cr_assert_eq(unmap(&r, 0, rig_at(&r, 0), 0, &f), -EALREADY, "done");
 		cr_assert_eq(r.ndone, 1);
@@ -367,6 +371,27 @@ Test(frwr_unmap, r29_completion_before_posted)
 			cr_assert_eq(r.ndone, 1);
 		}
 	}
+}
+
+/* A teardown that comes in between calls done(), and nobody does again. */
+Test(frwr_unmap, r29_kill_before_posted)
+{
+	struct frwr_entry e;
+	struct rig r;
+	int rc;
+
+	rig_open(&r, FRWR_MW2);
+	rig_valid(&r, 0, 0);
+	cr_assert_eq(unmap(&r, 0, rig_at(&r, 0), 0, &e), 0);
+	rc = fab_post_send(&r.c[0]->fab, e.first);
+	mock_dispatch(r.c[0]);
+	cr_assert_eq(r.ndone, 0);
+	frwr_pool_kill(r.pool);
+	cr_assert_eq(r.ndone, 1);
+	cr_assert_eq(r.done_rc, -ENOTCONN);
+	e.posted(&e, rc);
+	cr_assert_eq(r.ndone, 1);
+	rig_close(&r);
 }
 
 /* ---- with sleep ---- */
