@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the requests of a fence, [LOCAL_INV, BIND_MW] of a window that no request owns and no peer knows;
- * see frwr.h.  Under a connection's send lock.  It fails with its connection. */
+/* Owns the requests of a fence, [LOCAL_INV, BIND_MW] of a window that no request owns and no peer
+ * knows; see frwr.h.  Under a connection's send lock.  It fails with its connection. */
 #include <assert.h>
 
 #include "frwr-priv.h"
@@ -11,8 +11,8 @@ void frwr_fence_init(struct frwr_fence *f, struct frwr *w, struct ibv_mr *mr)
 	*f = (struct frwr_fence){ .w = w, .mr = mr };
 }
 
-/* The first time nothing is bound that could be invalidated: a queue with nothing in it needs no fence,
- * and on any other the first bind is as safe as it would be without. */
+/* The first time nothing is bound that could be invalidated: a queue with nothing in it needs no
+ * fence, and on any other the first bind is as safe as it would be without. */
 struct ibv_send_wr *frwr_fence_front(struct frwr_fence *f, struct fab_conn *conn,
 				     struct ibv_send_wr *chain)
 {
@@ -33,8 +33,8 @@ struct ibv_send_wr *frwr_fence_front(struct frwr_fence *f, struct fab_conn *conn
 	return &f->inv;
 }
 
-/* A key of its own that nobody was told cannot be invalidated by a peer: frwr_reminv() knows it as one
- * that is not mapped. */
+/* A key of its own that nobody was told cannot be invalidated by a peer: frwr_reminv() knows it as
+ * one that is not mapped. */
 void frwr_fence_posted(struct frwr_fence *f, int rc)
 {
 	struct frwr *w = f->w;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From FREE to VALID: a range and a key for a window, the bind in front of the request that tells the key,
- * and what its post came to.  The window's owner calls in, posted() comes under the send lock.  What would
- * fail the connection as a bind is refused here, before it is posted. */
+/* From FREE to VALID: a range and a key for a window, the bind in front of the request that tells
+ * the key, and what its post came to.  The window's owner calls in, posted() comes under the send
+ * lock.  What would fail the connection as a bind is refused here, before it is posted. */
 #include <errno.h>
 #include <string.h>
 
@@ -173,8 +173,8 @@ void frwr_bind_wc(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_w
 	if (wc->status == IBV_WC_SUCCESS)
 		return;
 	if (wc->status != IBV_WC_WR_FLUSH_ERR)
-		log_dbg("frwr", "qp %u, window %u, key 0x%x: bind failed with status %d", wc->qp_num,
-			w->index, atomic_load_explicit(&w->key, memory_order_relaxed),
+		log_dbg("frwr", "qp %u, window %u, key 0x%x: bind failed with status %d",
+			wc->qp_num, w->index, atomic_load_explicit(&w->key, memory_order_relaxed),
 			(int)wc->status);
 	if (frwr_bury(w, FRWR_DEAD_BIND))
 		frwr_count(w->pool, flushed_bind);

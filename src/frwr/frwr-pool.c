@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the windows of a path, one for each of its slots, so there is no free list and no lock.  Made when
- * the path's connections are, on any thread; killed and destroyed when these have drained.  Windows are
- * never repaired.  One that the device does not take back stays, with the pool, for another try. */
+/* Owns the windows of a path, one for each of its slots, so there is no free list and no lock.
+ * Made when the path's connections are, on any thread; killed and destroyed when these have
+ * drained.  Windows are never repaired.  One that the device does not take back stays, with the
+ * pool, for another try. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -128,7 +129,8 @@ unsigned frwr_pool_destroy(struct frwr_pool *pool)
 		if (w->mw) {
 			rc = fab_dealloc_mw(w->mw);
 			if (rc) {
-				log_warn("frwr", "window %u, key 0x%x: the device did not take it back: %d",
+				log_warn("frwr",
+					 "window %u, key 0x%x: the device did not take it back: %d",
 					 i, w->mw->rkey, rc);
 				frwr_count(pool, orphaned);
 				left++;

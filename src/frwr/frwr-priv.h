@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Inside of frwr.
  *
- * A window's state word: a generation, that counts maps, flags, and an enum frwr_state.  It changes by
- * compare-and-swap, so two that find a window in one state do not both take it further; the
+ * A window's state word: a generation, that counts maps, flags, and an enum frwr_state.  It changes
+ * by compare-and-swap, so two that find a window in one state do not both take it further; the
  * generation tells a state from the same state of the next IO. */
 #ifndef FRWR_PRIV_H
 #define FRWR_PRIV_H
@@ -39,7 +39,8 @@ struct frwr_pool {
 	} stats;
 };
 
-#define frwr_count(pool, what) atomic_fetch_add_explicit(&(pool)->stats.what, 1, memory_order_relaxed)
+#define frwr_count(pool, what)                                                                     \
+	atomic_fetch_add_explicit(&(pool)->stats.what, 1, memory_order_relaxed)
 
 static inline uint32_t frwr_word(const struct frwr *w)
 {
@@ -65,7 +66,8 @@ static inline bool frwr_has_windows(enum frwr_mode mode)
 	return mode == FRWR_MW2 || mode == FRWR_MW1;
 }
 
-/* It is @dead now, whatever it was, unless it was dead already; flags are gone.  True if it was not. */
+/* It is @dead now, whatever it was, unless it was dead already; flags are gone.  True if it was
+ * not. */
 bool frwr_bury(struct frwr *w, enum frwr_state dead);
 /* frwr-map.c, frwr-unmap.c: completions of the requests of a window. */
 void frwr_bind_wc(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a device can do, found out by doing it: a capability flag describes the kernel and not the user
- * library that has to carry it out.  Owns nothing that outlives the call; may block. */
+/* What a device can do, found out by doing it: a capability flag describes the kernel and not the
+ * user library that has to carry it out.  Owns nothing that outlives the call; may block. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -25,7 +25,8 @@ static uint32_t recv_per_req(const struct frwr_load *load)
 	return !load->server && load->mode == FRWR_MW2 ? 2 : 1;
 }
 
-int frwr_sizing(const struct frwr_caps *caps, const struct frwr_load *load, struct frwr_sizes *sizes)
+int frwr_sizing(const struct frwr_caps *caps, const struct frwr_load *load,
+		struct frwr_sizes *sizes)
 {
 	uint32_t spare = load->service ? SERVICE_WR : 0;
 	uint32_t fence = load->mode == FRWR_MW2 && (caps->quirks & FRWR_QUIRK_RETRIED_BIND) ? 1 : 0;

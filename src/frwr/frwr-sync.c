@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* To sleep until an unmap is done.  Any thread but one that is in a completion handler: it would wait for
- * what only it can poll. */
+/* To sleep until an unmap is done.  Any thread but one that is in a completion handler: it would
+ * wait for what only it can poll. */
 #include <errno.h>
 #include <pthread.h>
 #include <time.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From VALID to FREE: by the peer's invalidate, or by ours, which cannot both be.  The window's owner
- * calls in; completions come on the polling thread, posted() under the send lock.  Where they meet the
- * later of the two ends it.  An error leaves the window dead, and the connection has failed. */
+/* From VALID to FREE: by the peer's invalidate, or by ours, which cannot both be.  The window's
+ * owner calls in; completions come on the polling thread, posted() under the send lock.  Where they
+ * meet the later of the two ends it.  An error leaves the window dead, and the connection has
+ * failed. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>

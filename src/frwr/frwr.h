@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* FRWR in user space: keys that live as long as their IO.
  *
- * WHY.  To let a peer write into our memory it gets a key (an rkey).  A key that stays good after the
- * answer is a hole: a late, a lost or a hostile write lands in memory that is by then somebody else's.
- * The kernel registers memory with a work request for each IO and invalidates it behind the answer
- * ("fast registration work requests").  libibverbs has no such request.  What it has are memory
- * windows: a window opens a range of a registered region under a key of its own, and is bound and taken
- * away by work requests, so in order with the sends around it and without a system call.
+ * WHY.  To let a peer write into our memory it gets a key (an rkey).  A key that stays good after
+ * the answer is a hole: a late, a lost or a hostile write lands in memory that is by then somebody
+ * else's. The kernel registers memory with a work request for each IO and invalidates it behind the
+ * answer ("fast registration work requests").  libibverbs has no such request.  What it has are
+ * memory windows: a window opens a range of a registered region under a key of its own, and is
+ * bound and taken away by work requests, so in order with the sends around it and without a system
+ * call.
  *
- * MODES, tried on the device by frwr_query(); frwr_pick() takes the first of an order that works and
- * says why:
+ * MODES, tried on the device by frwr_query(); frwr_pick() takes the first of an order that works
+ * and says why:
  *
  *	FRWR_MW2	window of type 2B: good on one connection; taken away by the peer with the
  *			answer (SEND_WITH_INV), or by us (LOCAL_INV).  For clients.
- *	FRWR_MW1	window of type 1: good on every connection of the pd; taken away by a bind to
- *			nothing.  For servers, whose clients use any chunk on any connection; for
+ *	FRWR_MW1	window of type 1: good on every connection of the pd; taken away by a bind
+ *			to nothing.  For servers, whose clients use any chunk on any connection; for
  *			clients of devices without type 2, which then must not ask to invalidate.
- *	FRWR_REREG	the region itself gets another key for each IO: a table entry on tcp, system calls
- *			elsewhere.  No requests; done when the call returns.  For devices without windows.
+ *	FRWR_REREG	the region itself gets another key for each IO: a table entry on tcp,
+ *			system calls elsewhere.  No requests; done when the call returns.  For
+ *			devices without windows.
  *	FRWR_STATIC	the key of the region, for good.  Nothing is taken away.
  *
  * All but MW2 reach the whole pd, so there is one pd for each path.  What a mode cannot do is the
@@ -32,44 +34,47 @@
  * There is no way back from DEAD, and nothing is repaired: the first error fails the connection and
  * with it the path, whose pool is killed when its connections have drained, and destroyed.
  *
- * THIS LIBRARY FILLS WORK REQUESTS AND NEVER POSTS.  What it fills is an entry: a chain, and a function
- * posted() that whoever posts the chain calls right after fab_post_send(), before anybody else can post
- * on this connection (under its send lock).  A client's read, an answer's arrival, all there is to it:
+ * THIS LIBRARY FILLS WORK REQUESTS AND NEVER POSTS.  What it fills is an entry: a chain, and a
+ * function posted() that whoever posts the chain calls right after fab_post_send(), before anybody
+ * else can post on this connection (under its send lock).  A client's read, an answer's arrival,
+ * all there is to it:
  *
  *	frwr_map(w, slot->mr, slot->addr, len, FRWR_PEER_WRITES, &h);	// h goes into the request
  *	if (mode == FRWR_MW2)
  *		frwr_expect_reminv(w);			// and so does "need invalidate"
  *	frwr_fill_send(&slot->entry, conn, w, &req, &req);	// [BIND_MW, RDMA_WRITE_WITH_IMM]
  *		...
- *	rc = fab_post_send(conn, slot->entry.first);	// by whoever posts; may be part of a longer chain
+ *	rc = fab_post_send(conn, slot->entry.first);	// whoever posts; may be in a longer chain
  *	slot->entry.posted(&slot->entry, rc);
  *		...
  *	frwr_reminv(pool, conn, wc);			// each receive with IBV_WC_WITH_INV
  *	rc = frwr_answered(w, response_type_says_invalidated);	// -EPROTO: fail the path
- *	rc = frwr_fill_unmap(&slot->entry, conn, w, 0, done, slot);	// -EALREADY: the peer did it
+ *	rc = frwr_fill_unmap(&slot->entry, conn, w, 0, done, slot);
+ *							// -EALREADY: the peer did it
  *		...					// 0: post the entry; done() when it is FREE
  *
- * RACE: the answer may be polled by another thread before posted() has run.  Nothing here minds, but a
- * window is not used again, nor its entry, before both have happened: frwr_map() and
+ * RACE: the answer may be polled by another thread before posted() has run.  Nothing here minds,
+ * but a window is not used again, nor its entry, before both have happened: frwr_map() and
  * frwr_fill_unmap() say -EBUSY until then.  Where one thread posts and polls it cannot be seen.
  *
- * A server that revokes (always_invalidate): frwr_map() of each chunk and one frwr_fill_send() without a
- * request for all of them, before the keys are told.  A request: frwr_fill_unmap(); the IO begins in its
- * done().  The answer: frwr_map() again, frwr_fill_send() without a request, entry.first..last in
- * front of the message that tells the key, which is one entry with it.
+ * A server that revokes (always_invalidate): frwr_map() of each chunk and one frwr_fill_send()
+ * without a request for all of them, before the keys are told.  A request: frwr_fill_unmap(); the
+ * IO begins in its done().  The answer: frwr_map() again, frwr_fill_send() without a request,
+ * entry.first..last in front of the message that tells the key, which is one entry with it.
  *
- * A DOUBLE INVALIDATE, which is the end of a host with soft-RoCE, cannot be said: only a VALID window
- * can be unmapped, once, and not while its peer has been asked to do it and has not answered.  (A hostile
- * peer can send one by itself.  That is for the kernel to survive.)
+ * A DOUBLE INVALIDATE, which is the end of a host with soft-RoCE, cannot be said: only a VALID
+ * window can be unmapped, once, and not while its peer has been asked to do it and has not
+ * answered.  (A hostile peer can send one by itself.  That is for the kernel to survive.)
  *
  * ORDER.  Up: connections, regions, pool.  Down: disconnect, drain, frwr_pool_kill(),
- * frwr_pool_destroy(), connections, regions, pd.  A queue pair that is destroyed with a window bound
- * blocks for 50 s on rxe.  A region covers one slot, not the arena: rxe does not enforce the bounds of
- * windows, only those of regions (FRWR_QUIRK_MR_BOUNDS).
+ * frwr_pool_destroy(), connections, regions, pd.  A queue pair that is destroyed with a window
+ * bound blocks for 50 s on rxe.  A region covers one slot, not the arena: rxe does not enforce the
+ * bounds of windows, only those of regions (FRWR_QUIRK_MR_BOUNDS).
  *
- * THREADS.  A window's owner calls map, fill and reset; the handlers run on who polls; posted() under the
- * send lock.  Nothing sleeps but create, destroy, frwr_sync_wait(), and REREG on devices where that is a
- * system call.  Errors are negative errno.  See tests/frwr for each rule, and its number in HACKING. */
+ * THREADS.  A window's owner calls map, fill and reset; the handlers run on who polls; posted()
+ * under the send lock.  Nothing sleeps but create, destroy, frwr_sync_wait(), and REREG on devices
+ * where that is a system call.  Errors are negative errno.  See tests/frwr for each rule, and its
+ * number in HACKING. */
 #ifndef FRWR_H
 #define FRWR_H
 
@@ -89,9 +94,9 @@ const char *frwr_mode_name(enum frwr_mode mode);
 
 /* ---- what a device can do, and how much of it (frwr-query.c, frwr-size.c) ---- */
 
-#define FRWR_QUIRK_MR_BOUNDS 0x1	/* a window ends where its region does: one region per slot */
+#define FRWR_QUIRK_MR_BOUNDS 0x1	/* a window ends where its region does */
 #define FRWR_QUIRK_INV_FATAL 0x2	/* an invalidate of what is not bound stops the machine */
-#define FRWR_QUIRK_RETRIED_BIND 0x4	/* a bind behind a request that is sent again fails (frwr_fence) */
+#define FRWR_QUIRK_RETRIED_BIND 0x4	/* a bind behind what is sent again fails: frwr_fence */
 #define FRWR_QUIRK_INV_FLAG 0x8		/* receives tell of an invalidate with the wrong flag */
 
 struct frwr_caps {
@@ -104,8 +109,9 @@ struct frwr_caps {
 /* Ask and try what the device of @conn can do, in @pd; leaves nothing behind.  May block. */
 int frwr_query(struct fab_conn *conn, struct fab_pd *pd, struct frwr_caps *caps);
 
-extern const enum frwr_mode frwr_order_client[3];	/* MW2, MW1, REREG: STATIC is a choice of users */
-extern const enum frwr_mode frwr_order_server[2];	/* MW1, REREG */
+/* MW2, MW1, REREG; and MW1, REREG.  STATIC is a choice of users. */
+extern const enum frwr_mode frwr_order_client[3];
+extern const enum frwr_mode frwr_order_server[2];
 
 /* The first of @order that works, with the reasons against those before it in @why, for the log:
  * "MW1 (not MW2: the device has no windows of type 2B)".  -EOPNOTSUPP when none does. */
@@ -130,10 +136,11 @@ struct frwr_sizes {
 	uint32_t windows;		/* of a pool: one for each request, one for a fence */
 };
 
-/* Queues for the longest chains, because nothing is throttled in the IO path; the depth gives way to
- * the device.  What the fabric adds for its own requests is not counted here.
+/* Queues for the longest chains, because nothing is throttled in the IO path; the depth gives way
+ * to the device.  What the fabric adds for its own requests is not counted here.
  * -ENOMEM: not even one request; -EOPNOTSUPP: the device cannot send two elements. */
-int frwr_sizing(const struct frwr_caps *caps, const struct frwr_load *load, struct frwr_sizes *sizes);
+int frwr_sizing(const struct frwr_caps *caps, const struct frwr_load *load,
+		struct frwr_sizes *sizes);
 
 /* ---- windows ---- */
 
@@ -160,7 +167,7 @@ struct frwr_handle {
 struct frwr_entry;
 
 struct frwr {
-	struct frwr *next;		/* the caller's list of those of one request; NULL ends it */
+	struct frwr *next;		/* the caller's list; NULL ends it */
 
 	/* private */
 	struct frwr_pool *pool;
@@ -179,16 +186,16 @@ struct frwr {
 };
 
 /* All of @list is FREE (@rc 0), or dead with its connection (-ENOTCONN).  On the polling thread; or
- * under the send lock, when the completion was faster than posted(); or in frwr_pool_kill().  May post,
- * or rather fill and queue. */
+ * under the send lock, when the completion was faster than posted(); or in frwr_pool_kill().  May
+ * post, or rather fill and queue. */
 typedef void frwr_done_fn(void *arg, int rc);
 
 /* Lives, with what it names, until posted() has run; of an unmap also until done(). */
 struct frwr_entry {
-	struct ibv_send_wr *first, *last;	/* a chain; first is NULL when there is nothing to post */
+	struct ibv_send_wr *first, *last;	/* a chain; NULL: nothing to post */
 	unsigned nwr;
-	/* @rc is what fab_post_send() returned for a chain with this one in it; -ENOTCONN as well when it
-	 * was never posted.  Exactly once, serialised with the posts of the connection. */
+	/* @rc is what fab_post_send() returned for a chain with this one in it; -ENOTCONN as well
+	 * when it was never posted.  Exactly once, serialised with the posts of the connection. */
 	void (*posted)(struct frwr_entry *e, int rc);
 
 	/* private */
@@ -199,59 +206,62 @@ struct frwr_entry {
 	_Atomic unsigned events;
 };
 
-/* @n windows, FREE.  After the connections that will use them.  May block.  -ENOMEM, -EOPNOTSUPP, or
- * what the device says. */
-int frwr_pool_create(struct frwr_pool **pool, struct fab_pd *pd, enum frwr_mode mode, unsigned n);
+/* @n windows, FREE.  After the connections that will use them.  May block.  -ENOMEM, -EOPNOTSUPP,
+ * or what the device says. */
+int frwr_pool_create(struct frwr_pool **out, struct fab_pd *pd, enum frwr_mode mode, unsigned n);
 struct frwr *frwr_at(struct frwr_pool *pool, unsigned i);
 enum frwr_mode frwr_pool_mode(const struct frwr_pool *pool);
 /* All windows are dead; each done() that has not run runs with -ENOTCONN.  The connections have
  * drained, and what was not posted was told so (posted(-ENOTCONN)).  Idempotent. */
 void frwr_pool_kill(struct frwr_pool *pool);
-/* Kill, and give the windows back; before their connections.  Returns 0, and @pool is gone; or how many
- * windows the device did not take.  They are kept (and counted as orphaned) for another try, at the
- * latest when the device is closed.  May block. */
+/* Kill, and give the windows back; before their connections.  Returns 0, and @pool is gone; or how
+ * many windows the device did not take.  They are kept (and counted as orphaned) for another try,
+ * at the latest when the device is closed.  May block. */
 unsigned frwr_pool_destroy(struct frwr_pool *pool);
 
 enum frwr_state frwr_state(const struct frwr *w);
 
-/* Give @w the range [addr, addr + len) of @mr and a fresh key.  Posts nothing and, but for REREG, opens
- * nothing.  @mr may be NULL with REREG: memory that is registered by this.
+/* Give @w the range [addr, addr + len) of @mr and a fresh key.  Posts nothing and, but for REREG,
+ * opens nothing.  @mr may be NULL with REREG: memory that is registered by this.
  *  -EBUSY	not FREE
  *  -EINVAL	@mr does not cover the range, is of another pd, lacks a right (windows: MW_BIND, and
- *		LOCAL_WRITE for FRWR_PEER_WRITES; STATIC: the remote right), or len is 0 or above 2 GiB
+ *		LOCAL_WRITE for FRWR_PEER_WRITES; STATIC: the remote right), or len is 0 or above
+ *		2 GiB
  *  -ENOTCONN	the pool was killed
  *  REREG: what registering said.  All errors: nothing happened */
 int frwr_map(struct frwr *w, struct ibv_mr *mr, uint64_t addr, uint32_t len, enum frwr_dir dir,
 	     struct frwr_handle *handle);
-/* The same for as many of @seg as follow one another in memory: returns how many, so that callers loop
- * with further windows, or as frwr_map(). */
+/* The same for as many of @seg as follow one another in memory: returns how many, so that callers
+ * loop with further windows, or as frwr_map(). */
 int frwr_map_segs(struct frwr *w, struct ibv_mr *mr, const struct iovec *seg, unsigned n,
 		  enum frwr_dir dir, struct frwr_handle *handle);
 /* Nothing of @list was filled in, or posted: FREE again. */
 void frwr_reset(struct frwr *list);
 
-/* Make @e the chain of the binds of @list (MAPPED, one pool) and, behind them, @first to @last, to be
- * posted on @conn: one post, binds unsignaled.  @first NULL: the binds alone.  -EINVAL: @list is not
- * what it should be, and nothing happened. */
+/* Make @e the chain of the binds of @list (MAPPED, one pool) and, behind them, @first to @last, to
+ * be posted on @conn: one post, binds unsignaled.  @first NULL: the binds alone.  -EINVAL: @list is
+ * not what it should be, and nothing happened. */
 int frwr_fill_send(struct frwr_entry *e, struct fab_conn *conn, struct frwr *list,
 		   struct ibv_send_wr *first, struct ibv_send_wr *last);
 
-/* Between map and the post: the peer will be asked to invalidate @w, so we do not until it has answered.
- * -EOPNOTSUPP unless MW2. */
+/* Between map and the post: the peer will be asked to invalidate @w, so we do not until it has
+ * answered.  -EOPNOTSUPP unless MW2. */
 int frwr_expect_reminv(struct frwr *w);
-/* A receive with an invalidate came on @conn.  Returns the window, which nobody reaches any more, or NULL
- * when it is none of @pool's, not bound there or not with this key: fail the path.  Polling thread. */
+/* A receive with an invalidate came on @conn.  Returns the window, which nobody reaches any more,
+ * or NULL when it is none of @pool's, not bound there or not with this key: fail the path.  Polling
+ * thread. */
 struct frwr *frwr_reminv(struct frwr_pool *pool, struct fab_conn *conn, const struct ibv_wc *wc);
 /* Is @wc worth frwr_reminv()?  True for what only may be one (FRWR_QUIRK_INV_FLAG). */
 bool frwr_wc_may_inv(const struct ibv_wc *wc);
-/* The answer has come and says whether the peer did invalidate.  -EPROTO: it says so and did not; fail
- * the path.  -ENOTCONN: the connection has failed since, and what it flushed may have been done. */
+/* The answer has come and says whether the peer did invalidate.  -EPROTO: it says so and did not;
+ * fail the path.  -ENOTCONN: the connection has failed since, and what it flushed may have been
+ * done. */
 int frwr_answered(struct frwr *w, bool invalidated);
 
-#define FRWR_SIGNAL_ALL 0x1		/* each is FREE with its own completion, not with the last */
+#define FRWR_SIGNAL_ALL 0x1		/* each is FREE with its own completion */
 
-/* Make @e the chain that takes @list away on @conn, its last request signaled.  Those of @list that the
- * peer has invalidated are left out.
+/* Make @e the chain that takes @list away on @conn, its last request signaled.  Those of @list that
+ * the peer has invalidated are left out.
  *  0		post it; done() follows
  *  1		it is done and there is nothing to post (REREG, STATIC); no done()
  *  -EALREADY	all are FREE, or somebody does it already
@@ -288,17 +298,17 @@ struct frwr_sync {
 void frwr_sync_init(struct frwr_sync *s);
 void frwr_sync_fini(struct frwr_sync *s);
 void frwr_sync_done(void *s, int rc);
-/* Sleep until done; somebody else polls.  Returns its rc; -ETIMEDOUT: still to come, and @s must live
- * until then (fail the path; pool_kill ends it); -EDEADLK in a completion handler, which would wait for
- * itself. */
+/* Sleep until done; somebody else polls.  Returns its rc; -ETIMEDOUT: still to come, and @s must
+ * live until then (fail the path; pool_kill ends it); -EDEADLK in a completion handler, which would
+ * wait for itself. */
 int frwr_sync_wait(struct frwr_sync *s, int timeout_ms);
 
 /* ---- FRWR_QUIRK_RETRIED_BIND ---- */
 
 /* A device that sends a request again carries out the binds behind it once more, and they fail.
- * LOCAL_INV waits for everything in front of it, so what is behind a [LOCAL_INV, BIND_MW] of a window that
- * nobody uses is safe, at the price of a drained pipeline.  One for each connection, under its send
- * lock; only around posts that have a bind in them. */
+ * LOCAL_INV waits for everything in front of it, so what is behind a [LOCAL_INV, BIND_MW] of a
+ * window that nobody uses is safe, at the price of a drained pipeline.  One for each connection,
+ * under its send lock; only around posts that have a bind in them. */
 struct frwr_fence {
 	struct frwr *w;
 	struct ibv_mr *mr;

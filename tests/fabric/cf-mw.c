@@ -155,8 +155,8 @@ void promise_m_bind(struct world *w)
 	rig_close(&r);
 }
 
-/* d, m: what is bound in a chain is good for what the peer does on the next message of it; the old key
- * goes with LOCAL_INV in the same chain.  So often that keys wrap. */
+/* d, m: what is bound in a chain is good for what the peer does on the next message of it; the old
+ * key goes with LOCAL_INV in the same chain.  So often that keys wrap. */
 void promise_m_chain(struct world *w)
 {
 	struct ibv_send_wr wr[3];
@@ -293,7 +293,8 @@ void promise_m_type_1(struct world *w)
 	world_until(w, a2->drained && b2->drained);
 	check_eq(b2->recvs[b2->nrecvs - 1].wc.status != IBV_WC_SUCCESS, 1);
 	check(r.dst.mem[0] != 0x66);
-	/* Nothing of this is the first connection's business, and there the window is of use again. */
+	/* Nothing of this is the first connection's business, and there the window is of use
+	 * again. */
 	rig_bind(&r, 0, 4096);
 	write_byte(&r, r.p.a, r.mw->rkey, 0, 64, 3);
 	wrote(&r, r.p.b, 0, 64, 3);

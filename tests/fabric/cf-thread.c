@@ -205,8 +205,8 @@ static struct ibv_mw *window_open(struct end *e, enum revoke how, const struct r
 }
 
 /* One write after the other while another thread takes the key away: what it then writes there
- * itself stays.  The writes are posted by a thread because a provider may do all of a write before the
- * post returns (rxe of Linux 6.1).  Returns true if the connection was hit in the middle. */
+ * itself stays.  The writes are posted by a thread because a provider may do all of a write before
+ * the post returns (rxe of Linux 6.1).  Returns true if the connection was hit in the middle. */
 static bool revoke_round(struct world *w, enum revoke how, unsigned delay)
 {
 	enum { SIZE = 1 << 20 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* usage: example-frwr [PROVIDER]
  *
- * How src/frwr is used, on real connections: a client that reads into a slot whose key lives as long as
- * the read, a server that answers, in one thread and in each mode that the device has.  With FABRIC_ADDRESS
- * at the address of a device.  Behind the last answer the server writes once more with the key that it was
- * given, and has to lose its connection over it. */
+ * How src/frwr is used, on real connections: a client that reads into a slot whose key lives as
+ * long as the read, a server that answers, in one thread and in each mode that the device has.
+ * With FABRIC_ADDRESS at the address of a device.  Behind the last answer the server writes once
+ * more with the key that it was given, and has to lose its connection over it. */
 #include <errno.h>
 #include <string.h>
 

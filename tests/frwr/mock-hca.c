@@ -150,7 +150,8 @@ static struct ibv_mw *mock_alloc_mw(struct fab_pd *pd, enum ibv_mw_type type)
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
-	if (mock.alloc_mw_fails_after >= 0 && mock.mw_allocs >= (unsigned)mock.alloc_mw_fails_after) {
+	if (mock.alloc_mw_fails_after >= 0 &&
+	    mock.mw_allocs >= (unsigned)mock.alloc_mw_fails_after) {
 		errno = ENOMEM;
 		return NULL;
 	}
@@ -348,8 +349,8 @@ static bool mw_bind(struct mock_conn *c, const struct mock_wr *m)
 	struct mock_mr *mr = to_mr(info->mr);
 
 	if (m->mw_rkey != mw->key)
-		die("ibv_mw.rkey was 0x%x at the post of a bind, and the last key is 0x%x", m->mw_rkey,
-		    mw->key);
+		die("ibv_mw.rkey was 0x%x at the post of a bind, and the last key is 0x%x",
+		    m->mw_rkey, mw->key);
 	if (m->wr.bind_mw.rkey == mw->key || (m->wr.bind_mw.rkey ^ mw->key) >> 8)
 		die("window bound to key 0x%x, and its last was 0x%x", m->wr.bind_mw.rkey, mw->key);
 	if (mw->fab.ibv.type == IBV_MW_TYPE_2 && (mw->valid || !info->length))

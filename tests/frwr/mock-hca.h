@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* An HCA that does not forgive: the fabric provider "mock".
  *
- * It has windows, keys, queue pairs that own windows of type 2, send queues whose places are free again
- * when their completion is polled, and the habits of hardware and of rxe that src/frwr is built around: an
- * invalidate of a window that is not bound stops the machine, ibv_mw.rkey is read while posting, a
- * request that fails surfaces as flushed.  What no provider may be asked (a range outside of its region,
- * a bound window bound again, wrong order of teardown, ...) ends the program with the reason: each test
- * is also a test that this did not happen.  Any thread; one lock. */
+ * It has windows, keys, queue pairs that own windows of type 2, send queues whose places are free
+ * again when their completion is polled, and the habits of hardware and of rxe that src/frwr is
+ * built around: an invalidate of a window that is not bound stops the machine, ibv_mw.rkey is read
+ * while posting, a request that fails surfaces as flushed.  What no provider may be asked (a range
+ * outside of its region, a bound window bound again, wrong order of teardown, ...) ends the program
+ * with the reason: each test is also a test that this did not happen.  Any thread; one lock. */
 #ifndef MOCK_HCA_H
 #define MOCK_HCA_H
 
@@ -65,7 +65,8 @@ void mock_pd_destroy(struct fab_pd *pd);
 /* A connected queue pair. */
 struct mock_conn *mock_conn_create(struct fab_pd *pd, uint32_t depth);
 void mock_conn_destroy(struct mock_conn *c);
-/* It fails; what is posted completes as flushed, although the first @executed of it were carried out. */
+/* It fails; what is posted completes as flushed, although the first @executed of it were carried
+ * out. */
 void mock_conn_break(struct mock_conn *c, unsigned executed);
 /* Poll until nothing comes any more, calling the handlers. */
 void mock_dispatch(struct mock_conn *c);
@@ -73,7 +74,8 @@ void mock_dispatch(struct mock_conn *c);
 /* The peer of @c: may it write (or read) there? */
 bool mock_peer_write(struct mock_conn *c, uint32_t rkey, uint64_t addr, uint64_t len);
 bool mock_peer_read(struct mock_conn *c, uint32_t rkey, uint64_t addr, uint64_t len);
-/* It sends with invalidate; this is the receive completion.  REM_INV_REQ_ERR fails the connection. */
+/* It sends with invalidate; this is the receive completion.  REM_INV_REQ_ERR fails the
+ * connection. */
 struct ibv_wc mock_peer_inv(struct mock_conn *c, uint32_t rkey);
 
 /* "BIND BIND WRITE_IMM*": the @n requests of the log, signaled ones with a star. */

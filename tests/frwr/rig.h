@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A path on the mock HCA: two connections, slots with a region each, a pool of windows for them.
  *
- * Names of tests carry the rows of requirements (r19) and the items of the list of tests (t03) that they
- * are for; tests/check-frwr-rows.sh fails when one is missing. */
+ * Names of tests carry the rows of requirements (r19) and the items of the list of tests (t03) that
+ * they are for; tests/check-frwr-rows.sh fails when one is missing. */
 #ifndef FRWR_RIG_H
 #define FRWR_RIG_H
 

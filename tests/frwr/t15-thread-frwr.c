@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Four threads that each own two slots, one that polls, connections that break at any time.  Posts are
- * combined: a thread leaves its entry on a list, and whoever has the send lock posts what is there and
- * tells, so an answer may be polled before its entry was told.  Made to be run under TSan. */
+/* Four threads that each own two slots, one that polls, connections that break at any time.  Posts
+ * are combined: a thread leaves its entry on a list, and whoever has the send lock posts what is
+ * there and tells, so an answer may be polled before its entry was told.  Made to be run under
+ * TSan. */
 #include <errno.h>
 #include <sched.h>
 #include <stdatomic.h>

@@ -93,7 +93,8 @@ Test(frwr_fail, t10_r28_r29_post_of_invalidates_fails_at_each_request)
 	fail_unmap(FRWR_MW1, 0, -ENOTCONN);
 }
 
-/* On a path that is closed nothing is taken, and an entry that is not posted at all is told the same. */
+/* On a path that is closed nothing is taken, and an entry that is not posted at all is told the
+ * same. */
 Test(frwr_fail, t10_r35_closed_path)
 {
 	struct ibv_send_wr *req;
@@ -187,8 +188,8 @@ Test(frwr_fail, t11_r31_flushed_invalidates)
 	}
 }
 
-/* The peer has invalidated and answered, and then the connection fails before the bind was retired: it
- * is flushed, and nobody lied. */
+/* The peer has invalidated and answered, and then the connection fails before the bind was retired:
+ * it is flushed, and nobody lied. */
 Test(frwr_fail, t11_r31_flushed_behind_the_answer)
 {
 	struct frwr_handle h;
@@ -297,8 +298,8 @@ Test(frwr_fail, r11_a_pool_that_cannot_be_made)
 	cr_assert_eq(frwr_pool_destroy(NULL), 0);
 }
 
-/* The mock ends the program when windows are older than queue pairs, or outlive them or their region;
- * here all of it is bound when it ends, and rig_close() goes the way of frwr.h. */
+/* The mock ends the program when windows are older than queue pairs, or outlive them or their
+ * region; here all of it is bound when it ends, and rig_close() goes the way of frwr.h. */
 Test(frwr_fail, t13_order_of_teardown)
 {
 	static const enum frwr_mode modes[] = { FRWR_MW2, FRWR_MW1, FRWR_REREG, FRWR_STATIC };
@@ -384,8 +385,8 @@ Test(frwr_fail, r42_lines_name_queue_pair_window_and_key)
 
 		line[0] = '\0';
 		cqe->done(&r.c[0]->fab, cqe, &wc);
-		cr_assert(strstr(line, "qp 77") && strstr(line, "window 3") && strstr(line, key), "%s",
-			  line);
+		cr_assert(strstr(line, "qp 77") && strstr(line, "window 3") && strstr(line, key),
+			  "%s", line);
 	}
 	/* Flushes only follow what was told. */
 	line[0] = '\0';

@@ -131,8 +131,9 @@ Test(frwr_map, t02_r13_long_and_far)
 				      &h), 0);
 		cr_assert_eq(frwr_map(rig_at(&r, 1), mr, (uintptr_t)far, (1u << 31) + 1,
 				      FRWR_PEER_WRITES, &h), -EINVAL);
-		cr_assert_eq(frwr_map(rig_at(&r, 1), *mode == FRWR_REREG ? NULL : mr, UINT64_MAX - 3, 8,
-				      FRWR_PEER_WRITES, &h), -EINVAL);
+		cr_assert_eq(frwr_map(rig_at(&r, 1), *mode == FRWR_REREG ? NULL : mr,
+				      UINT64_MAX - 3, 8, FRWR_PEER_WRITES, &h),
+			     -EINVAL);
 		cr_assert_eq(frwr_state(rig_at(&r, 1)), FRWR_FREE);
 		fab_dereg_mr(mr);
 		rig_close(&r);
@@ -166,8 +167,8 @@ Test(frwr_map, t02_r13_rights_are_asked_for_before_the_post)
 
 		mock_init();
 		rig_open_access(&r, c->mode, c->access);
-		cr_assert_eq(frwr_map(rig_at(&r, 0), r.mr[0], rig_addr(&r, 0), 64, c->dir, &h), c->rc,
-			     "case %d", (int)(c - cases));
+		cr_assert_eq(frwr_map(rig_at(&r, 0), r.mr[0], rig_addr(&r, 0), 64, c->dir, &h),
+			     c->rc, "case %d", (int)(c - cases));
 		cr_assert_eq(frwr_map(rig_at(&r, 1), NULL, rig_addr(&r, 0), 64, c->dir, &h),
 			     -EINVAL);
 		rig_close(&r);
@@ -233,7 +234,8 @@ Test(frwr_map, t02_r12_r02_segments)
 	cr_assert_eq(h.addr, rig_addr(&r, 0) + 3 * 512 + 1);
 	cr_assert_eq(h.len, 1024);
 	cr_assert_eq(frwr_map_segs(rig_at(&r, 2), r.mr[0], seg, 0, FRWR_PEER_WRITES, &h), -EINVAL);
-	/* Of more than a window can hold it takes a part; a segment that is too long by itself, none. */
+	/* Of more than a window can hold it takes a part; a segment that is too long by itself,
+	 * none. */
 	seg[0].iov_len = 1ull << 31;
 	seg[1] = (struct iovec){ (uint8_t *)seg[0].iov_base + seg[0].iov_len, 512 };
 	cr_assert_eq(frwr_map_segs(rig_at(&r, 2), r.mr[0], seg, 2, FRWR_PEER_WRITES, &h), -EINVAL);
@@ -273,8 +275,8 @@ Test(frwr_send, t03_r18_r19_r20_binds_and_request_are_one_post)
 	rig_close(&r);
 }
 
-/* Whatever stood in the memory of the request before; the mock refuses anything in a bind that is not
- * its own. */
+/* Whatever stood in the memory of the request before; the mock refuses anything in a bind that is
+ * not its own. */
 Test(frwr_send, t03_requests_are_zero_where_nothing_is_said)
 {
 	struct frwr_entry e;
@@ -314,9 +316,11 @@ Test(frwr_send, t03_what_cannot_be_filled)
 	cr_assert_eq(frwr_fill_send(&e, &r.c[0]->fab, rig_list(&r, 0, 1), req, req), -EINVAL,
 		     "one of two");
 	cr_assert_eq(frwr_pool_create(&other, r.pd, FRWR_MW2, 1), 0);
-	cr_assert_eq(frwr_map(frwr_at(other, 0), r.mr[1], rig_addr(&r, 1), 64, FRWR_PEER_WRITES, &h), 0);
+	cr_assert_eq(
+		frwr_map(frwr_at(other, 0), r.mr[1], rig_addr(&r, 1), 64, FRWR_PEER_WRITES, &h), 0);
 	rig_at(&r, 0)->next = frwr_at(other, 0);
-	cr_assert_eq(frwr_fill_send(&e, &r.c[0]->fab, rig_at(&r, 0), req, req), -EINVAL, "two pools");
+	cr_assert_eq(frwr_fill_send(&e, &r.c[0]->fab, rig_at(&r, 0), req, req), -EINVAL,
+		     "two pools");
 	cr_assert_eq(frwr_pool_destroy(other), 0);
 	rig_at(&r, 0)->next = NULL;
 	cr_assert_eq(frwr_fill_send(&e, &r.c[0]->fab, rig_at(&r, 0), req, NULL), -EINVAL);
@@ -330,7 +334,8 @@ Test(frwr_send, t03_what_cannot_be_filled)
 	rig_close(&r);
 }
 
-/* A request that could not be made after all: nothing was posted, and the window is there for the next. */
+/* A request that could not be made after all: nothing was posted, and the window is there for the
+ * next. */
 Test(frwr_map, r37_reset)
 {
 	static const enum frwr_mode modes[] = { FRWR_MW2, FRWR_MW1, FRWR_REREG, FRWR_STATIC };
@@ -354,7 +359,8 @@ Test(frwr_map, r37_reset)
 	}
 }
 
-/* A bind that succeeded is not worth a call; if somebody signaled it all the same, nothing happens. */
+/* A bind that succeeded is not worth a call; if somebody signaled it all the same, nothing
+ * happens. */
 Test(frwr_send, r22_a_bind_is_silent_on_success)
 {
 	struct ibv_wc wc = { .status = IBV_WC_SUCCESS, .opcode = IBV_WC_BIND_MW };
@@ -382,7 +388,8 @@ Test(frwr_map, r09_r10_r36_the_pool_is_complete_when_it_is_made)
 		unsigned i = k % RIG_SLOTS;
 
 		h = rig_valid(&r, k % 2, i);
-		cr_assert_eq(frwr_fill_unmap(&e, &r.c[k % 2]->fab, rig_at(&r, i), 0, rig_done, &r), 0);
+		cr_assert_eq(frwr_fill_unmap(&e, &r.c[k % 2]->fab, rig_at(&r, i), 0, rig_done, &r),
+			     0);
 		cr_assert_eq(rig_post(&r, k % 2, &e), 0);
 		mock_dispatch(r.c[k % 2]);
 	}

@@ -138,7 +138,8 @@ Test(frwr_server, t14_all_are_armed_at_once)
 	info = rig_req(&r, true);
 	for (unsigned i = 0; i < RIG_SLOTS; i++)
 		cr_assert_eq(rig_map(&r, i, &h[i]), 0);
-	cr_assert_eq(frwr_fill_send(&e, &r.c[0]->fab, rig_list(&r, 0, RIG_SLOTS - 1), info, info), 0);
+	cr_assert_eq(frwr_fill_send(&e, &r.c[0]->fab, rig_list(&r, 0, RIG_SLOTS - 1), info, info),
+		     0);
 	cr_assert_eq(e.nwr, RIG_SLOTS + 1);
 	cr_assert_eq(rig_post(&r, 0, &e), 0);
 	mock_dispatch(r.c[0]);

@@ -205,7 +205,8 @@ Test(frwr_reminv, t08_q3_miss_and_flags)
 		{ IBV_WC_WITH_INV, h.rkey, IBV_WC_RECV, IBV_WC_WR_FLUSH_ERR, false },
 		{ 0, h.rkey, IBV_WC_RECV, 0, false },
 		{ IBV_WC_WITH_IMM, h.rkey, IBV_WC_RECV, 0, false },
-		/* soft-RoCE tells of an invalidate with another flag, that could mean other things */
+		/* soft-RoCE tells of an invalidate with another flag, that could mean other
+		 * things */
 		{ IBV_WC_IP_CSUM_OK | IBV_WC_WITH_IMM, h.rkey, IBV_WC_RECV, 0, false },
 		{ IBV_WC_IP_CSUM_OK, other.rkey, IBV_WC_RECV, 0, false },
 		{ IBV_WC_IP_CSUM_OK, h.rkey, IBV_WC_RECV, 0, true },
@@ -364,7 +365,8 @@ Test(frwr_unmap, r29_completion_before_posted)
 			e.posted(&e, rc);
 			cr_assert_eq(r.ndone, 1);
 			cr_assert_eq(r.done_rc, flushed ? -ENOTCONN : 0);
-			cr_assert_eq(frwr_state(rig_at(&r, 0)), flushed ? FRWR_DEAD_INV : FRWR_FREE);
+			cr_assert_eq(frwr_state(rig_at(&r, 0)),
+				     flushed ? FRWR_DEAD_INV : FRWR_FREE);
 			if (!flushed)
 				rig_valid(&r, 0, 0);
 			rig_close(&r);
@@ -420,7 +422,8 @@ static void sleep_round(bool flushed)
 	rig_open(&r, FRWR_MW2);
 	rig_valid(&r, 0, 0);
 	frwr_sync_init(&s.sync);
-	cr_assert_eq(frwr_fill_unmap(&e, &r.c[0]->fab, rig_at(&r, 0), 0, frwr_sync_done, &s.sync), 0);
+	cr_assert_eq(frwr_fill_unmap(&e, &r.c[0]->fab, rig_at(&r, 0), 0, frwr_sync_done, &s.sync),
+		     0);
 	r.c[0]->hold = true;
 	cr_assert_eq(rig_post(&r, 0, &e), 0);
 	cr_assert_eq(frwr_sync_wait(&s.sync, 1), -ETIMEDOUT);

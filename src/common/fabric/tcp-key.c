@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns a pd's table of keys, those of regions (tcp-mem.c) and of windows (tcp-mw.c).  Entries are
- * never freed before the pd, so a lookup needs no lock; it takes a reference that a revoke waits for.
- * Any thread.  A key that is refused costs its connection, which is the caller's to do. */
+ * never freed before the pd, so a lookup needs no lock; it takes a reference that a revoke waits
+ * for. Any thread.  A key that is refused costs its connection, which is the caller's to do. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -176,7 +176,8 @@ bool tcp_lkey_ok(struct tcp_pd *pd, const struct ibv_sge *sge, int access)
 	uint64_t want = key_want(sge->lkey), addr, len, owner;
 	int have;
 
-	if (!key || (atomic_load_explicit(&key->word, memory_order_acquire) & ~KEY_REFS_MASK) != want)
+	if (!key ||
+	    (atomic_load_explicit(&key->word, memory_order_acquire) & ~KEY_REFS_MASK) != want)
 		return false;
 	owner = atomic_load_explicit(&key->owner, memory_order_acquire);
 	addr = atomic_load_explicit(&key->addr, memory_order_acquire);

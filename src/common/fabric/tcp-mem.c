@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns protection domains and memory regions; their keys are in tcp-key.c.  Any thread.  A region is
- * gone when nothing is placed under it: a connection in the middle of that is failed (design.md
+/* Owns protection domains and memory regions; their keys are in tcp-key.c.  Any thread.  A region
+ * is gone when nothing is placed under it: a connection in the middle of that is failed (design.md
  * D12).  Running out of keys is -ENOMEM. */
 #include <assert.h>
 #include <errno.h>
@@ -57,7 +57,8 @@ static void mr_set(struct tcp_mr *mr, void *addr, size_t length, int access)
 	if (tcp_key_kill(mr->key, tag))
 		tcp_key_stop(to_pd(mr->base.pd), mr->key);
 	if (length)
-		tcp_key_publish(mr->key, tag, TCP_KEY_REGION, NULL, (uintptr_t)addr, length, access);
+		tcp_key_publish(mr->key, tag, TCP_KEY_REGION, NULL, (uintptr_t)addr, length,
+				access);
 	mr->base.ibv.addr = addr;
 	mr->base.ibv.length = length;
 	mr->base.ibv.lkey = mr->base.ibv.rkey = tcp_key_number(mr->key);

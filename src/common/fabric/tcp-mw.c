@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns memory windows: keys for a part of a region, given and taken by work requests.
  *
- * As strict as a NIC: what breaks a rule fails the connection it was posted on.  A window is bound and
- * invalidated when the request is posted, which is in front of its turn; nobody can tell, because
- * the peer learns a key from what is sent behind the bind, and the completion keeps its place.  What
- * is taken away is no longer written to when the post returns (promise k): a connection that is in
- * the middle of that fails.  Any thread; one at a time for one window. */
+ * As strict as a NIC: what breaks a rule fails the connection it was posted on.  A window is bound
+ * and invalidated when the request is posted, which is in front of its turn; nobody can tell,
+ * because the peer learns a key from what is sent behind the bind, and the completion keeps its
+ * place.  What is taken away is no longer written to when the post returns (promise k): a
+ * connection that is in the middle of that fails.  Any thread; one at a time for one window. */
 #include <errno.h>
 #include <stdlib.h>
 

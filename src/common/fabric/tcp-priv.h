@@ -96,7 +96,7 @@ struct tcp_key *tcp_key_get(struct tcp_conn *c, uint32_t rkey, uint64_t addr, ui
 void tcp_key_put(struct tcp_key *key);
 /* Kill the key of a window of type 2 that is bound on @c.  Returns NULL and the key, whose placements,
  * all of @c, may go on; or what @rkey is instead. */
-const char *tcp_key_invalidate(struct tcp_conn *c, uint32_t rkey, struct tcp_key **key);
+const char *tcp_key_invalidate(struct tcp_conn *c, uint32_t rkey, struct tcp_key **out);
 /* True if @sge may be used locally with @access (0 or IBV_ACCESS_LOCAL_WRITE). */
 bool tcp_lkey_ok(struct tcp_pd *pd, const struct ibv_sge *sge, int access);
 
@@ -110,7 +110,7 @@ void tcp_dereg_mr(struct ibv_mr *ibv);
 void tcp_mr_unbound(struct tcp_mr *mr);
 
 struct ibv_mw *tcp_alloc_mw(struct fab_pd *pd, enum ibv_mw_type type);
-int tcp_dealloc_mw(struct ibv_mw *mw);
+int tcp_dealloc_mw(struct ibv_mw *ibv);
 /* Carry out the BIND_MW and LOCAL_INV of a chain that is about to be queued on @c.  Returns the first
  * that cannot be, with its @status and @why, or NULL.  No lock held. */
 const struct ibv_send_wr *tcp_mw_run(struct tcp_conn *c, const struct ibv_send_wr *wr,

@@ -3,9 +3,10 @@
  *
  * Owns the send ring of a connection and all writes to its socket, under tx->lock.  A post has what
  * concerns windows done (tcp-mw.c), copies the chain into the ring and writes as much as the socket
- * takes with one system call; the rest is left to the poller.  A request is done when its last byte is in the socket.  Ends drained, when
- * tcp_tx_close() finds nothing left.  A write error is kept in tx->error: the poller fails the
- * connection after it has read what the peer still had to say. */
+ * takes with one system call; the rest is left to the poller.  A request is done when its last byte
+ * is in the socket.  Ends drained, when tcp_tx_close() finds nothing left.  A write error is kept
+ * in tx->error: the poller fails the connection after it has read what the peer still had to
+ * say. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -221,8 +222,8 @@ int tcp_tx_post(struct fab_conn *conn, const struct ibv_send_wr *wr)
 
 	if (atomic_load_explicit(&c->state, memory_order_acquire) != TCP_UP)
 		return -EINVAL;
-	/* Of a failed connection they only flush.  Not under our lock: what is revoked may have to be
-	 * stopped first. */
+	/* Of a failed connection they only flush.  Not under our lock: what is revoked may have to
+	 * be stopped first. */
 	if (!tcp_conn_failed(c))
 		bad = tcp_mw_run(c, wr, &status, &bad_why);
 	pthread_mutex_lock(&tx->lock);
@@ -240,9 +241,9 @@ int tcp_tx_post(struct fab_conn *conn, const struct ibv_send_wr *wr)
 	} else {
 		rc = 0;
 		if (bad)
-			tcp_conn_fail_tx_locked(c, 0, "%s of %s",
-						bad->opcode == IBV_WR_BIND_MW ? "bind" : "invalidate",
-						bad_why);
+			tcp_conn_fail_tx_locked(
+				c, 0, "%s of %s",
+				bad->opcode == IBV_WR_BIND_MW ? "bind" : "invalidate", bad_why);
 		if (!atomic_load_explicit(&tx->blocked, memory_order_relaxed) &&
 		    !atomic_load_explicit(&tx->error, memory_order_relaxed) && !tcp_conn_failed(c))
 			tx_write(c);
