@@ -18,6 +18,7 @@ int srv_pool_init(struct srv_pool *pool, struct reactor *r, size_t size, unsigne
 	pool->reactor = r;
 	pool->stride = align_up(size, 4096);
 	pool->len = pool->stride * SRV_POOL_BUFS;
+	pool->slab = MIN(MAX(SRV_POOL_SLAB_LEN / pool->stride, (size_t)1), (size_t)SRV_POOL_BUFS);
 	pool->nready = 0;
 	pool->ntaken = 0;
 	pool->serving = false;
@@ -57,13 +58,14 @@ void srv_pool_fini(struct srv_pool *pool)
 
 static void pool_grow(struct srv_pool *pool)
 {
+	unsigned n = MIN(pool->slab, SRV_POOL_BUFS - pool->nready);
 	uint8_t *slab = pool->base + pool->nready * pool->stride;
 	int mem;
 
-	if (pool->nready == SRV_POOL_BUFS)
+	if (!n)
 		return;
-	mem = export_io_mem_add(pool->reactor, slab, SRV_POOL_SLAB * pool->stride);
-	for (unsigned i = 0; i < SRV_POOL_SLAB; i++) {
+	mem = export_io_mem_add(pool->reactor, slab, n * pool->stride);
+	for (unsigned i = 0; i < n; i++) {
 		struct srv_buf *buf = &pool->bufs[pool->nready++];
 
 		buf->pool = pool;

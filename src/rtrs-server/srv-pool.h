@@ -24,7 +24,7 @@
 struct reactor;
 
 #define SRV_POOL_BUFS 64
-#define SRV_POOL_SLAB 8
+#define SRV_POOL_SLAB_LEN (1u << 20)	/* bytes, or one buffer where that is larger */
 #define SRV_POOL_SHARE 3
 
 struct srv_pool;
@@ -55,6 +55,7 @@ struct srv_pool {
 	struct reactor *reactor;
 	uint8_t *base;
 	size_t len, stride;
+	unsigned slab;			/* buffers made known to the ring at once, which pins them */
 	unsigned nready;		/* buffers that have been filled in */
 	unsigned ntaken;
 	bool serving;

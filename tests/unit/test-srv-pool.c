@@ -9,18 +9,23 @@
 
 #define SIZE 5000		/* rounded up to pages */
 #define STRIDE 8192
+#define LARGE (300 * 1024)	/* three of them are a slab, and the last slab is one */
+#define HUGE (64 << 20)
 #define SHARES 3
 #define ALONE (SRV_POOL_BUFS / 4 * 3)	/* what an export may hold alone */
 
 static struct srv_pool pool;
 static unsigned slabs;
+static size_t pinned;
 static int mem_result;
 
 /* The storage that the pool makes its slabs known to. */
 int export_io_mem_add(struct reactor *r, void *addr, size_t len)
 {
-	cr_assert_eq(len, SRV_POOL_SLAB * STRIDE);
-	cr_assert_eq((uint8_t *)addr, pool.base + slabs * len);
+	cr_assert(len <= SRV_POOL_SLAB_LEN || len == pool.stride);
+	cr_assert_eq((uint8_t *)addr, pool.base + pinned);
+	pinned += len;
+	cr_assert(pinned <= pool.len);
 	slabs++;
 	return mem_result;
 }
@@ -86,11 +91,42 @@ Test(srv_pool, filled_in_slabs_as_needed)
 		bufs[i] = get(0);
 		cr_assert_not_null(bufs[i]);
 		memset(bufs[i]->addr, (int)i, SIZE);
-		cr_assert_eq(slabs, i / SRV_POOL_SLAB + 1);
+		cr_assert_eq(slabs, i * STRIDE / SRV_POOL_SLAB_LEN + 1);
 	}
 	for (unsigned i = 0; i < ALONE; i++) {
 		cr_assert_eq(((uint8_t *)bufs[i]->addr)[SIZE - 1], i, "buffers overlap");
 		srv_pool_put(bufs[i]);
+	}
+}
+
+/* Registering a buffer pins it, used or not: one request of 4K must not cost eight of 64M. */
+Test(srv_pool, no_more_is_pinned_than_a_slab)
+{
+	struct srv_buf *buf;
+
+	srv_pool_fini(&pool);
+	cr_assert_eq(srv_pool_init(&pool, NULL, HUGE, SHARES), 0);
+	buf = get(0);
+	cr_assert_eq(pinned, HUGE);
+	srv_pool_put(buf);
+}
+
+Test(srv_pool, slabs_that_do_not_divide_the_pool)
+{
+	struct srv_buf *bufs[SHARES][SRV_POOL_BUFS];
+	unsigned n[SHARES];
+
+	srv_pool_fini(&pool);
+	cr_assert_eq(srv_pool_init(&pool, NULL, LARGE, SHARES), 0);
+	for (unsigned s = 0; s < SHARES; s++)
+		n[s] = take_all(s, s, bufs[s]);
+	cr_assert_eq(n[0] + n[1] + n[2], SRV_POOL_BUFS - 1);
+	cr_assert_eq(slabs, SRV_POOL_BUFS / 3);
+	for (unsigned s = 0; s < SHARES; s++)
+		waiters[s].put_at_once = true;
+	for (unsigned s = 0; s < SHARES; s++) {
+		for (unsigned i = 0; i < n[s]; i++)
+			srv_pool_put(bufs[s][i]);
 	}
 }
 
