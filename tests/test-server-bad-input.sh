@@ -32,7 +32,8 @@ usage 'max-io-size.*0' --max-io-size 0 disk=disk
 usage 'max-io-size.*1000' --max-io-size 1000 disk=disk
 usage 'max-io-size.*4294967296' --max-io-size 4294967296 disk=disk
 # Each is possible, together they are not: the immediate has too few bits.
-unusable '65535.*16777216' --queue-depth 65535 --max-io-size 16777216 disk=disk
+unusable '--queue-depth 65535.*--max-io-size 16777216.*at most 8$' --queue-depth 65535 --max-io-size 16M disk=disk
+unusable '65535.*4096.*at most 32768$' --queue-depth 65535 --max-io-size 4K disk=disk
 usage 'threads.*0' --threads 0 disk=disk
 usage 'threads.*100000' --threads 100000 disk=disk
 usage 'ready-fd.*-3' --ready-fd -3 disk=disk
