@@ -35,12 +35,14 @@ write_one() {
 	END
 }
 
-# Writes into the frozen file system; ends when all of them are answered, well or not: nbdkit 1.32 aborts
+# Writes, zeroings and trims in the frozen file system, more than a ring has workers for by default; ends when all of them are answered, well or not: nbdkit 1.32 aborts
 # when a client goes while several answers are due.
 start_stuck() {
 	nbdsh_run "$1" <<-'END' &
 	cookies = [h.aio_pwrite(nbd.Buffer.from_bytearray(bytearray(b"b" * 4096)), i * 8192)
-	           for i in range(8)]
+	           for i in range(16)]
+	cookies += [h.aio_zero(4096, (1 << 20) + i * 8192) for i in range(8)]
+	cookies += [h.aio_trim(4096, (2 << 20) + i * 8192) for i in range(8)]
 	def answered(cookie):
 	    try:
 	        return h.aio_command_completed(cookie)
@@ -57,15 +59,17 @@ start_stuck() {
 goes_on() {
 	nbdsh_run "$1" <<-'END'
 	h.pwrite(b"c" * 4096, 4096)
+	h.zero(4096, 8192)
 	h.flush()
 	assert h.pread(4096, 4096) == b"c" * 4096
 	END
 }
 
 for threads in 1 2; do
-	for invalidate in copy never; do
+	for kind in copy never copy,direct; do
+		invalidate=${kind%,direct} direct=${kind#$invalidate}
 		start_server --threads $threads --invalidate $invalidate \
-			"frozen=$tmp/mnt/disk" "disk=$tmp/elsewhere"
+			"frozen=$tmp/mnt/disk$direct" "disk=$tmp/elsewhere"
 		start_nbdkit "server=127.0.0.1:$server_port" export=frozen connections=2
 		frozen=$nbdkit_pid frozen_uri=$uri
 		write_one "$frozen_uri"

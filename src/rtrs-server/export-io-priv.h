@@ -27,10 +27,17 @@ struct export_sync {
 	struct list waiting, running;	/* export_io.link */
 };
 
+/* What of one export is at work on one ring (export-io-share.c). */
+struct export_share {
+	unsigned used;
+	struct list waiting;		/* export_io.link */
+};
+
 struct export_ring {
 	struct reactor *reactor;
 	unsigned nexports;
 	struct export_sync *syncs;	/* by export.index */
+	struct export_share *shares;	/* likewise */
 	struct bitmap mems;		/* slots of fixed buffers */
 	struct list finished;		/* export_io.link: done() is due */
 	struct reactor_task finish_task;
@@ -63,6 +70,13 @@ static inline int export_tail_slot(const struct export *ex)
 void export_io_next(struct export_io *io, int status);
 /* As above, in the next pass: for what ends without a completion. */
 void export_io_next_later(struct export_io *io, int status);
+
+/* True if @io may go to work now; false: some export_share_leave() starts it in its turn. */
+bool export_share_enter(struct export_io *io);
+/* @io has left the WORK stage, or was never in it.  Calls @start for those whose turn it is. */
+void export_share_leave(struct export_io *io, void (*start)(struct export_io *io));
+/* Let the ring of @r have as many workers as all shares can hold.  Once, when it is attached. */
+void export_share_allow_workers(struct reactor *r, unsigned nexports);
 
 /* READ and WRITE; WRITE_ZEROES by writing them. */
 void export_rw_start(struct export_io *io);

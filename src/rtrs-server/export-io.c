@@ -101,17 +101,22 @@ static struct export_ring *ring_alloc(struct reactor *r, unsigned nexports)
 	list_init(&ring->finished);
 	reactor_task_init(&ring->finish_task, run_finished);
 	ring->syncs = calloc(MAX(nexports, 1u), sizeof(*ring->syncs));
+	ring->shares = calloc(MAX(nexports, 1u), sizeof(*ring->shares));
 	/* Never written to, so all of it is the kernel's one page of zeroes. */
 	ring->zeroes = mmap(NULL, EXPORT_ZEROES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (!ring->syncs || ring->zeroes == MAP_FAILED || bitmap_init(&ring->mems, MEM_SLOTS)) {
+	if (!ring->syncs || !ring->shares || ring->zeroes == MAP_FAILED ||
+	    bitmap_init(&ring->mems, MEM_SLOTS)) {
 		if (ring->zeroes != MAP_FAILED)
 			munmap(ring->zeroes, EXPORT_ZEROES);
+		free(ring->shares);
 		free(ring->syncs);
 		free(ring);
 		return NULL;
 	}
-	for (unsigned i = 0; i < nexports; i++)
+	for (unsigned i = 0; i < nexports; i++) {
 		ring->syncs[i].desc.fd = -1;
+		list_init(&ring->shares[i].waiting);
+	}
 	return ring;
 }
 
@@ -139,6 +144,8 @@ int export_io_attach(struct reactor *r, const struct exports *exports, bool neve
 	}
 	if (rc)
 		export_io_detach(r);
+	else
+		export_share_allow_workers(r, exports->n);
 	return rc;
 }
 
@@ -156,6 +163,7 @@ void export_io_detach(struct reactor *r)
 	}
 	bitmap_fini(&ring->mems);
 	munmap(ring->zeroes, EXPORT_ZEROES);
+	free(ring->shares);
 	free(ring->syncs);
 	free(ring);
 	r->storage = NULL;
@@ -250,6 +258,13 @@ static bool enter_range(struct export_io *io)
 	return range_enter(&io->ex->first->ranges, &io->range);
 }
 
+/* It has its share. */
+static void enter_work(struct export_io *io)
+{
+	if (enter_range(io))
+		start_work(io);
+}
+
 static bool needs_sync(const struct export_io *io)
 {
 	if (io->op == RNBD_OP_FLUSH)
@@ -269,8 +284,9 @@ static void start_stage(struct export_io *io)
 	}
 	if (io->stage == EXPORT_WORK) {
 		if (io->op != RNBD_OP_FLUSH) {
-			if (enter_range(io))
-				start_work(io);
+			/* ORDER: who has a range is not one who waits for a share. */
+			if (export_share_enter(io))
+				enter_work(io);
 			return;
 		}
 		io->stage++;
@@ -294,6 +310,7 @@ void export_io_next(struct export_io *io, int status)
 		io->in_range = false;
 		range_leave(&io->ex->first->ranges, &io->range);
 	}
+	export_share_leave(io, enter_work);
 	if (!status) {
 		io->stage++;
 		start_stage(io);
@@ -324,6 +341,7 @@ void export_io_start(struct reactor *r, struct export_io *io)
 	io->need_sync = false;
 	io->stage = EXPORT_PREFLUSH;
 	list_init(&io->link);
+	io->in_share = false;
 	io->in_range = false;
 	if (latched) {
 		io->stage = EXPORT_SYNC;

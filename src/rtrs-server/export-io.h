@@ -55,7 +55,7 @@ struct export_io {
 	bool need_sync;			/* FUA is for the SYNC stage */
 	int status;
 	void *bounce;
-	bool in_range;
+	bool in_share, in_range;
 	struct range range;
 	struct inbox_msg range_msg;
 };

@@ -66,6 +66,7 @@ librtrsring_la_SOURCES = \
 	%D%/export-io-inline.c \
 	%D%/export-io-priv.h \
 	%D%/export-io-rw.c \
+	%D%/export-io-share.c \
 	%D%/export-io-sync.c \
 	%D%/export-io-zero.c \
 	%D%/export-io.c \

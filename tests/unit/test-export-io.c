@@ -201,6 +201,37 @@ Test(export_io, more_than_the_ring_holds)
 	free(mem);
 }
 
+/* What is beyond an export's share of the ring waits and gets its turn, the dear and the cheap. */
+Test(export_io, more_than_a_share)
+{
+	enum { N = 400, LEN = 1024 };
+	static const enum rnbd_io_op ops[] = { RNBD_OP_WRITE, RNBD_OP_WRITE, RNBD_OP_WRITE_ZEROES,
+					       RNBD_OP_WRITE, RNBD_OP_DISCARD };
+	static struct rig_io rio[N];
+	static uint8_t data[LEN], zeroes[LEN], file[N * LEN];
+	struct export *ex;
+
+	rig_file("f", N * LEN, 1);
+	ex = rig_export(&rig, "f=f,direct");
+	rig_set_align(ex, 4096);	/* parts of blocks: they wait for ranges, too */
+	rig_attach(&rig);
+	memset(data, 0xd4, LEN);
+	for (unsigned i = 0; i < N; i++) {
+		rio[i].io = (struct export_io){
+			.op = ops[i % ARRAY_SIZE(ops)], .flags = i % 7 ? 0 : RNBD_F_PREFLUSH | RNBD_F_FUA,
+			.offset = i * (uint64_t)LEN, .len = LEN, .buf = data, .mem = -1,
+		};
+		rig_start(&rig, ex, &rio[i]);
+	}
+	rig_wait(&rig);
+	rig_read_file("f", file, sizeof(file));
+	for (unsigned i = 0; i < N; i++) {
+		cr_assert(!rio[i].status || rio[i].status == -EOPNOTSUPP);
+		if (rio[i].io.op != RNBD_OP_DISCARD)
+			cr_assert_arr_eq(file + i * LEN, rio[i].io.op == RNBD_OP_WRITE ? data : zeroes, LEN);
+	}
+}
+
 /* ---- what the file looks like afterwards ---- */
 
 static blkcnt_t blocks(const char *name)
@@ -479,8 +510,9 @@ Test(export_io, only_a_single_file_system_is_written_at_once)
 /* What --invalidate=copy relies on: memory that was taken at once is not read again. */
 Test(export_io, data_taken_at_once_is_not_read_again)
 {
+	enum { N = 200 };
+	static struct rig_io rio[N];
 	uint8_t first[512], scratch[512], file[512];
-	struct rig_io rio = { 0 };
 	struct export *ex;
 
 	rig_file("f", SIZE, 0);
@@ -493,17 +525,23 @@ Test(export_io, data_taken_at_once_is_not_read_again)
 	if (!export_io_takes_at_once(rig.reactor, ex, 0))
 		cr_skip_test("buffered writes of this file system are left to the ring");
 
-	memset(scratch, 0xb2, sizeof(scratch));
-	rio.io.op = RNBD_OP_WRITE;
-	rio.io.offset = 4096;
-	rio.io.len = sizeof(scratch);
-	rio.io.buf = scratch;
-	rio.io.mem = -1;
-	rig_start(&rig, ex, &rio);
-	memset(scratch, 0xc3, sizeof(scratch));
+	/* More than an export's share of the ring, which such a WRITE must not wait for. */
+	for (unsigned i = 0; i < N; i++) {
+		memset(scratch, (int)i, sizeof(scratch));
+		rio[i].io = (struct export_io){
+			.op = RNBD_OP_WRITE, .offset = i * 512u, .len = 512, .buf = scratch, .mem = -1,
+		};
+		/* A write that has slept sends the next ones to workers for a while. */
+		while (!export_io_takes_at_once(rig.reactor, ex, 0))
+			rig_wait(&rig);
+		rig_start(&rig, ex, &rio[i]);
+		memset(scratch, 0xc3, sizeof(scratch));
+	}
 	rig_wait(&rig);
-	cr_assert_eq(rio.status, 0);
-	memset(scratch, 0xb2, sizeof(scratch));
-	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_READ, 0, 4096, sizeof(file), file), 0);
-	cr_assert_arr_eq(file, scratch, sizeof(file));
+	for (unsigned i = 0; i < N; i++) {
+		cr_assert_eq(rio[i].status, 0);
+		memset(scratch, (int)i, sizeof(scratch));
+		cr_assert_eq(rig_do(&rig, ex, RNBD_OP_READ, 0, i * 512, sizeof(file), file), 0);
+		cr_assert_arr_eq(file, scratch, sizeof(file));
+	}
 }

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How much of a ring one export may hold.
+ *
+ * io_uring gives what may block to worker threads, by default 4 of a ring for each CPU.  A file system that
+ * stops (fsfreeze, a disk that does not answer) holds every worker that has a request for it, and with eight
+ * zeroings of one export no other export of the ring could write or flush any more.  So what an export has
+ * at work on a ring is limited, the rest waits in order of arrival, and a ring may have workers for the
+ * limits of all its exports.  They are made when there is work for them, not before.
+ *
+ * Outside of that are: READs, which wait for a disk without a worker, but for those of a file system's own
+ * data that it has to read first (WORKERS_SPARE); fdatasync, of which there is one (export-io-sync.c);
+ * WRITEs that are taken at once (export-io-inline.c), because they must be, and do not wait.
+ *
+ * Owns the counts; thread of the reactor.  Cannot fail: with fewer workers, which is logged, requests wait. */
+#include <config.h>
+
+#include <string.h>
+
+#include "export-io-priv.h"
+#include "log.h"
+
+#define SHARE 64u
+/* DISCARD and WRITE_ZEROES of a file wait for each other in the kernel: few of them are as quick as many. */
+#define SHARE_ZERO 16u
+#define WORKERS_SPARE 64u
+#define WORKERS_MAX 1024u
+
+static struct export_share *share_of(const struct export_io *io)
+{
+	return &io->reactor->storage->shares[io->ex->index];
+}
+
+static unsigned share_cost(const struct export_io *io)
+{
+	return io->op == RNBD_OP_WRITE ? 1 : SHARE_ZERO;
+}
+
+static bool share_take(struct export_share *share, struct export_io *io)
+{
+	if (share->used + share_cost(io) > SHARE)
+		return false;
+	share->used += share_cost(io);
+	io->in_share = true;
+	return true;
+}
+
+static bool needs_none(const struct export_io *io)
+{
+	return io->op == RNBD_OP_READ ||
+	       (io->op == RNBD_OP_WRITE && export_io_takes_at_once(io->reactor, io->ex, io->flags));
+}
+
+bool export_share_enter(struct export_io *io)
+{
+	struct export_share *share = share_of(io);
+
+	if (needs_none(io) || (list_empty(&share->waiting) && share_take(share, io)))
+		return true;
+	list_add_tail(&share->waiting, &io->link);
+	return false;
+}
+
+void export_share_leave(struct export_io *io, void (*start)(struct export_io *io))
+{
+	struct export_share *share = share_of(io);
+
+	if (!io->in_share)
+		return;
+	io->in_share = false;
+	share->used -= share_cost(io);
+	while (!list_empty(&share->waiting)) {
+		struct export_io *next = list_entry(share->waiting.next, struct export_io, link);
+
+		if (!share_take(share, next))
+			return;
+		list_del(&next->link);
+		start(next);
+	}
+}
+
+void export_share_allow_workers(struct reactor *r, unsigned nexports)
+{
+	unsigned want = MIN(nexports * (SHARE + 1) + WORKERS_SPARE, WORKERS_MAX);
+	unsigned limits[2] = { 0 };	/* 0: only ask */
+	int rc = io_uring_register_iowq_max_workers(&r->ring, limits);
+
+	if (!rc && limits[0] < want) {
+		limits[0] = want;
+		limits[1] = 0;
+		rc = io_uring_register_iowq_max_workers(&r->ring, limits);
+	}
+	if (rc)
+		log_warn(reactor_name(r), "cannot raise the number of io_uring's workers: %s; one export "
+			 "whose storage stops may hold others", strerror(-rc));
+}
