@@ -12,8 +12,8 @@
 
 /* What one request at a time needs: on connection 0 a user message, a heartbeat and the answer to one, and one to
  * spare; data and header of a WRITE. */
-#define MIN_QUEUE 4
-#define MIN_SGE 2
+#define MIN_QUEUE 4u
+#define MIN_SGE 2u
 
 /* ---- one connection ---- */
 

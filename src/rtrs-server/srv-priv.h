@@ -45,8 +45,8 @@ struct exports;
 #define SRV_MAX_PARKED 256
 
 #define SRV_HDR_SIZE 4096		/* of a chunk, behind the data (pitfall 10) */
-#define SRV_SEND_MARGIN 16		/* heartbeats, INFO_RSP */
-#define SRV_MAX_RSP_WR 3		/* work requests of the longest answer */
+#define SRV_SEND_MARGIN 16u		/* heartbeats, INFO_RSP */
+#define SRV_MAX_RSP_WR 3u		/* work requests of the longest answer */
 #define SRV_REPLY_BATCH 32		/* answers in one post; a longer pass posts more than once */
 
 struct srv_thread {

@@ -61,7 +61,7 @@ if [ -f "$results/status" ]; then
 	exit "$(cat "$results/status")"
 fi
 {
-	[ $status -ne 124 ] || echo "run.sh: not done after $timeout s"
+	[ "$status" -ne 124 ] || echo "run.sh: not done after $timeout s"
 	echo "run.sh: the guest failed (qemu: $status); its console:"
 	cat "$results/qemu.log" "$results/console.log"
 } >&2 || true

@@ -38,7 +38,7 @@ void verbs_limits(const struct ibv_device_attr *dev, struct fab_device_attr *att
 		n--;
 	*attr = (struct fab_device_attr){
 		.max_qp_wr = n,
-		.max_sge = (uint32_t)MAX(0, dev->max_sge),
+		.max_sge = dev->max_sge > 0 ? (uint32_t)dev->max_sge : 0,
 		.vendor_id = dev->vendor_id, .vendor_part_id = dev->vendor_part_id,
 	};
 }

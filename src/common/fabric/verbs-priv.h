@@ -106,14 +106,14 @@ struct verbs_queues {
 /* What we can offer on a device: whatever is asked for within @attr fits (verbs_queues()).  Pure. */
 void verbs_limits(const struct ibv_device_attr *dev, struct fab_device_attr *attr);
 void verbs_queues(const struct fab_qp_attr *attr, uint32_t max_sge, struct verbs_queues *q);
-int verbs_listener_query_device(const struct fab_listener *l, struct fab_device_attr *attr);
+int verbs_listener_query_device(const struct fab_listener *fab, struct fab_device_attr *attr);
 int verbs_query_device(const struct fab_conn *conn, struct fab_device_attr *attr);
-int verbs_pd_create(struct fab_conn *conn, struct fab_pd **pd);
-void verbs_pd_destroy(struct fab_pd *pd);
+int verbs_pd_create(struct fab_conn *conn, struct fab_pd **out);
+void verbs_pd_destroy(struct fab_pd *fab);
 bool verbs_pd_local_dma_lkey(const struct fab_pd *pd, uint32_t *lkey);
-struct ibv_mr *verbs_reg_mr(struct fab_pd *pd, void *addr, size_t length, int access);
+struct ibv_mr *verbs_reg_mr(struct fab_pd *fab, void *addr, size_t length, int access);
 int verbs_rereg_mr(struct ibv_mr *mr, void *addr, size_t length, int access);
-void verbs_dereg_mr(struct ibv_mr *mr);
+void verbs_dereg_mr(struct ibv_mr *ibv);
 
 /* verbs-conn.c: queues.  verbs_conn_init() before the id may report anything. */
 void verbs_conn_init(struct verbs_conn *c);
