@@ -97,7 +97,8 @@ expect_failure 1 "127\.0\.0\.1:$server_port.*in use" "$RTRS_SERVER" \
 
 # What a service is told of its journal is not for all that it starts.
 expect_failure 1 '^rtrs-server: error: .*missing' env JOURNAL_STREAM=1:2 "$RTRS_SERVER" disk=missing
-JOURNAL_STREAM=$(stat -c %d:%i journal) "$RTRS_SERVER" disk=missing 2>journal || true
+stream=$(stat -c %d:%i journal)
+JOURNAL_STREAM=$stream "$RTRS_SERVER" disk=missing 2>journal || true
 grep -q '^<3>export .*missing' journal
 
 # Help is no error.
