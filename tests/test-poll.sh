@@ -7,11 +7,6 @@ requires_server; requires_plugin
 requires fio --version
 requires nbdsh --version
 
-# cpu_ticks PID: of all its threads, ended ones included.
-cpu_ticks() {
-	awk '{ sub(/.*\) /, ""); print $12 + $13 }' "/proc/$1/stat"
-}
-
 truncate -s 16M "$tmp/disk"
 start_server --poll=200 "disk=$tmp/disk"
 start_nbdkit "server=127.0.0.1:$server_port" export=disk poll=200
@@ -24,10 +19,8 @@ fio --name=one --ioengine=nbd --uri="$uri" --rw=randread --bs=4k --iodepth=1 --s
 # valgrind takes processor time of its own.
 [ -z "${VALGRIND_TESTS-}" ] || exit 0
 # Heartbeats come every 5 s: in 6 s that is a few looks of 200 us.
-before=$(($(cpu_ticks "$server_pid") + $(cpu_ticks "$nbdkit_pid")))
-read -r -t 6 _ <> <(:) || true
-after=$(($(cpu_ticks "$server_pid") + $(cpu_ticks "$nbdkit_pid")))
-[ $((after - before)) -le 6 ] || fail "idle for 6 s, and $((after - before)) ticks of CPU time were used"
+idle_for 6 "$server_pid" "$nbdkit_pid"
+[ "$idle_ticks" -le 6 ] || fail "idle for 6 s, and $idle_ticks ticks of CPU time were used"
 
 # With many requests a thread of the connection polls, and has nothing to wait for after the last answer.
 start_nbdkit "server=127.0.0.1:$server_port" export=disk poll=1000000 connections=1

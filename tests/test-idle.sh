@@ -1,0 +1,23 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# 64 sessions that do nothing cost less than a hundredth of a CPU: their two ends wake up for heartbeats, one
+# of each end's in 5 s, and for nothing else.  Over RDMA: tests/guest/test-idle-rdma.sh.
+. ./tests/functions.sh
+requires_server; requires_plugin
+requires_plain_build
+
+sessions=64 seconds=20
+truncate -s 16M "$tmp/disk"
+start_server --queue-depth=16 "disk=$tmp/disk"
+pids=()
+for ((i = 0; i < sessions; i++)); do
+	start_nbdkit "server=127.0.0.1:$server_port" export=disk mode=ro
+	pids+=("$nbdkit_pid")
+done
+idle_for $seconds "$server_pid" "${pids[@]}"
+echo "$sessions sessions, $seconds s: $idle_wake_ups wake-ups, $idle_ticks ticks"
+# Each end sends a heartbeat, is answered, and answers: six wake-ups in 5 s, or fewer when some coincide.
+# Twice as many are too many.
+[ "$idle_wake_ups" -le $((sessions * seconds * 12 / 5)) ] || fail "$idle_wake_ups wake-ups"
+[ "$idle_wake_ups" -ge $((sessions * seconds / 5)) ] || fail "no heartbeats, no measurement"
+[ "$idle_ticks" -lt $seconds ] || fail "$idle_ticks ticks"
