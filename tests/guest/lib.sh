@@ -94,29 +94,33 @@ while not os.path.exists(stop):
 END
 }
 
-# nbd_gateway unix|tcp KEY=VALUE...: start nbdkit with the plugin; sets nbdkit_pid, and nbd_where for
-# nbd_attach.
-nbd_gateway() {
-	local way=$1
+# nbd_serve unix|tcp PLUGIN [KEY=VALUE]...: start nbdkit, at the same place each time; sets nbdkit_pid,
+# nbdkit_log, and nbd_where for nbd_attach.
+nbd_serve() {
+	local place preload
 
-	shift
-	case $way in
-	unix)
-		start_nbdkit "$@"
-		nbd_where=(-unix "$sock")
-		;;
-	tcp)
-		# No port is taken in a guest of our own.
-		rm -f "$tmp/tcp.pid"
-		nbdkit -f -t 32 -i 127.0.0.1 -p 10809 -P "$tmp/tcp.pid" "$RTRS_PLUGIN" "$@" \
-			</dev/null >>"$tmp/nbdkit-tcp.log" 2>&1 &
-		nbdkit_pid=$!
-		cleanup_fn stop_process "$nbdkit_pid"
-		wait_until "nbdkit" nbdkit_ready_or_ended "$nbdkit_pid" "$tmp/tcp.pid"
-		[ -s "$tmp/tcp.pid" ] || fail "nbdkit did not start"
-		nbd_where=(127.0.0.1 10809)
-		;;
+	case $1 in
+	unix) place=(-U "$tmp/nbd.sock") nbd_where=(-unix "$tmp/nbd.sock") ;;
+	# No port is taken in a guest of our own.
+	tcp) place=(-i 127.0.0.1 -p 10809) nbd_where=(127.0.0.1 10809) ;;
 	esac
+	# Those of one that was killed.
+	rm -f "$tmp/nbd.sock" "$tmp/nbd.pid"
+	nbdkit_log=$tmp/nbdkit$((++started)).log
+	preload=$(nbdkit_preload)
+	# shellcheck disable=SC2086 # words
+	env ${preload:+LD_PRELOAD=$preload} nbdkit -f -t 32 -P "$tmp/nbd.pid" "${place[@]}" "${@:2}" \
+		</dev/null >"$nbdkit_log" 2>&1 &
+	nbdkit_pid=$!
+	nbdkits="$nbdkits$nbdkit_pid "
+	cleanup_fn stop_process "$nbdkit_pid"
+	wait_until "nbdkit" nbdkit_ready_or_ended "$nbdkit_pid" "$tmp/nbd.pid"
+	[ -s "$tmp/nbd.pid" ] || fail "nbdkit did not start"
+}
+
+# nbd_gateway unix|tcp KEY=VALUE...: nbdkit with the plugin.
+nbd_gateway() {
+	nbd_serve "$1" "$RTRS_PLUGIN" "${@:2}"
 }
 
 # nbd_attach [NBD-CLIENT-OPTION...]: the gateway becomes /dev/nbd0.

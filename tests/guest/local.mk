@@ -13,6 +13,7 @@ GUEST_TESTS = \
 	%D%/test-listen-rdma.sh \
 	%D%/test-nbd-device.sh \
 	%D%/test-nbd-fs.sh \
+	%D%/test-nbd-persist.sh \
 	%D%/test-rack.sh \
 	%D%/test-run.sh \
 	$(NULL)
@@ -24,6 +25,7 @@ EXTRA_DIST += \
 	%D%/inside.sh \
 	%D%/kernel-log.sh \
 	%D%/lib.sh \
+	%D%/nbd-keep.py \
 	%D%/prepare.sh \
 	%D%/qemu.sh \
 	%D%/rack.sh \
