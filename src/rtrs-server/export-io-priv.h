@@ -28,16 +28,18 @@ struct export_sync {
 };
 
 /* What of one export is at work on one ring (export-io-share.c). */
-struct export_share {
-	unsigned used;
-	struct list waiting;		/* export_io.link */
+struct export_shares {
+	struct export_share {
+		unsigned used;
+		struct list waiting;	/* export_io.link */
+	} writes, zeroes;
 };
 
 struct export_ring {
 	struct reactor *reactor;
 	unsigned nexports;
 	struct export_sync *syncs;	/* by export.index */
-	struct export_share *shares;	/* likewise */
+	struct export_shares *shares;	/* likewise */
 	struct bitmap mems;		/* slots of fixed buffers */
 	struct list finished;		/* export_io.link: done() is due */
 	struct reactor_task finish_task;
@@ -71,6 +73,7 @@ void export_io_next(struct export_io *io, int status);
 /* As above, in the next pass: for what ends without a completion. */
 void export_io_next_later(struct export_io *io, int status);
 
+void export_shares_init(struct export_shares *shares);
 /* True if @io may go to work now; false: some export_share_leave() starts it in its turn. */
 bool export_share_enter(struct export_io *io);
 /* @io has left the WORK stage, or was never in it.  Calls @start for those whose turn it is. */

@@ -19,27 +19,26 @@
 #include "export-io-priv.h"
 #include "log.h"
 
-#define SHARE 64u
-/* DISCARD and WRITE_ZEROES of a file wait for each other in the kernel: few of them are as quick as many. */
-#define SHARE_ZERO 16u
+#define SHARE_WRITES 64u
+/* DISCARD and WRITE_ZEROES have one of their own, because they may take much longer than a write.  Those of a
+ * file wait for each other in the kernel, so few at a time are as quick as many. */
+#define SHARE_ZEROES 8u
+#define SHARE_SYNCS 1u
 #define WORKERS_SPARE 64u
 #define WORKERS_MAX 1024u
 
 static struct export_share *share_of(const struct export_io *io)
 {
-	return &io->reactor->storage->shares[io->ex->index];
-}
+	struct export_shares *shares = &io->reactor->storage->shares[io->ex->index];
 
-static unsigned share_cost(const struct export_io *io)
-{
-	return io->op == RNBD_OP_WRITE ? 1 : SHARE_ZERO;
+	return io->op == RNBD_OP_WRITE ? &shares->writes : &shares->zeroes;
 }
 
 static bool share_take(struct export_share *share, struct export_io *io)
 {
-	if (share->used + share_cost(io) > SHARE)
+	if (share->used == (io->op == RNBD_OP_WRITE ? SHARE_WRITES : SHARE_ZEROES))
 		return false;
-	share->used += share_cost(io);
+	share->used++;
 	io->in_share = true;
 	return true;
 }
@@ -67,7 +66,7 @@ void export_share_leave(struct export_io *io, void (*start)(struct export_io *io
 	if (!io->in_share)
 		return;
 	io->in_share = false;
-	share->used -= share_cost(io);
+	share->used--;
 	while (!list_empty(&share->waiting)) {
 		struct export_io *next = list_entry(share->waiting.next, struct export_io, link);
 
@@ -78,9 +77,16 @@ void export_share_leave(struct export_io *io, void (*start)(struct export_io *io
 	}
 }
 
+void export_shares_init(struct export_shares *shares)
+{
+	list_init(&shares->writes.waiting);
+	list_init(&shares->zeroes.waiting);
+}
+
 void export_share_allow_workers(struct reactor *r, unsigned nexports)
 {
-	unsigned want = MIN(nexports * (SHARE + 1) + WORKERS_SPARE, WORKERS_MAX);
+	const unsigned each = SHARE_WRITES + SHARE_ZEROES + SHARE_SYNCS;
+	unsigned want = MIN(nexports * each + WORKERS_SPARE, WORKERS_MAX);
 	unsigned limits[2] = { 0 };	/* 0: only ask */
 	int rc = io_uring_register_iowq_max_workers(&r->ring, limits);
 

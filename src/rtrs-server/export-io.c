@@ -115,7 +115,7 @@ static struct export_ring *ring_alloc(struct reactor *r, unsigned nexports)
 	}
 	for (unsigned i = 0; i < nexports; i++) {
 		ring->syncs[i].desc.fd = -1;
-		list_init(&ring->shares[i].waiting);
+		export_shares_init(&ring->shares[i]);
 	}
 	return ring;
 }

@@ -201,7 +201,7 @@ Test(export_io, more_than_the_ring_holds)
 	free(mem);
 }
 
-/* What is beyond an export's share of the ring waits and gets its turn, the dear and the cheap. */
+/* What is beyond an export's share of the ring waits and gets its turn. */
 Test(export_io, more_than_a_share)
 {
 	enum { N = 400, LEN = 1024 };
