@@ -106,7 +106,7 @@ static const char *beyond_limits(const struct srv *srv, const struct srv_sess *s
 
 	/* A host's first path is let in whatever its size. */
 	if (host.paths && (host.paths + 1) * memory > max / SRV_HOST_MEMORY_SHARE)
-		return "the paths of this host have all the memory one host may have";
+		return "the paths of this host have all the memory one host may have, see --queue-depth";
 	if (host.cons + req->cid_num > SRV_MAX_HOST_CONS)
 		return "too many connections from this host";
 	if (host.half_open >= SRV_MAX_HOST_HALF_OPEN)
@@ -120,7 +120,7 @@ static const char *beyond_limits(const struct srv *srv, const struct srv_sess *s
 	if (srv->ncons + req->cid_num > SRV_MAX_CONS)
 		return "too many connections";
 	if (srv->npaths && (srv->npaths + 1) * memory > max)
-		return "all paths together have half of this machine's memory";
+		return "all paths together have half of this machine's memory, see --queue-depth";
 	return NULL;
 }
 
