@@ -67,8 +67,8 @@ goes_on() {
 
 for threads in 1 2; do
 	for kind in copy never copy,direct; do
-		invalidate=${kind%,direct} direct=${kind#$invalidate}
-		start_server --threads $threads --invalidate $invalidate \
+		invalidate=${kind%,direct} direct=${kind#"$invalidate"}
+		start_server --threads $threads --invalidate "$invalidate" \
 			"frozen=$tmp/mnt/disk$direct" "disk=$tmp/elsewhere"
 		start_nbdkit "server=127.0.0.1:$server_port" export=frozen connections=2
 		frozen=$nbdkit_pid frozen_uri=$uri
