@@ -22,6 +22,7 @@
 #include "rtrs-wr.h"
 
 #define POLL_BUDGET 64
+#define DRAIN_AGAIN_MS 1000
 #define BACKOFF_FIRST_MS 100
 #define BACKOFF_MAX_MS 5000
 #define TELL_AGAIN_MS 60000		/* the same cause, while it does not connect */
@@ -312,6 +313,12 @@ static void act_up(struct clt_path *path)
 	clt_sess_up(sess);
 }
 
+/* A device that is gone, or broken, wakes nobody. */
+static void drain_again_later(struct clt_path *path)
+{
+	clt_svc_timer_set(path->sess->svc, &path->retry_timer, clock_now_ms() + DRAIN_AGAIN_MS);
+}
+
 static void act_drain(struct clt_path *path)
 {
 	atomic_store(&path->failing, true);
@@ -329,10 +336,12 @@ static void act_drain(struct clt_path *path)
 			clt_wait_con_kick(con);
 	}
 	clt_svc_post(path->sess->svc, &path->drain_task);
+	drain_again_later(path);
 }
 
 static void act_release(struct clt_path *path)
 {
+	clt_svc_timer_cancel(&path->retry_timer);
 	for (unsigned i = 0; i < path->ncons; i++)
 		clt_con_seal(&path->cons[i]);
 	clt_setup_release(path);
@@ -394,9 +403,17 @@ static void path_setup_timer(struct clt_timer *timer)
 	clt_path_fail(path, -ETIMEDOUT, "no answer within %u s", path->sess->setup_ms / 1000);
 }
 
+/* To begin again, or, while it is draining, to look again. */
 static void path_retry_timer(struct clt_timer *timer)
 {
-	clt_path_event(container_of(timer, struct clt_path, retry_timer), CLT_EV_RETRY);
+	struct clt_path *path = container_of(timer, struct clt_path, retry_timer);
+
+	if (path->state == CLT_BACKOFF) {
+		clt_path_event(path, CLT_EV_RETRY);
+		return;
+	}
+	clt_svc_post(path->sess->svc, &path->drain_task);
+	drain_again_later(path);
 }
 
 int clt_path_init(struct clt_path *path, struct clt_sess *sess, unsigned index,
@@ -490,6 +507,8 @@ void clt_path_close(struct clt_path *path)
 		return;
 	clt_svc_timer_cancel(&path->retry_timer);
 	clt_path_event(path, CLT_EV_CLOSE);
+	if (path->state == CLT_CLOSING)
+		drain_again_later(path);
 }
 
 void clt_path_opened(struct clt_path *path)

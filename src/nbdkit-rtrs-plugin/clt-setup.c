@@ -204,9 +204,15 @@ static void setup_event(struct clt_path *path, const struct fab_event *ev)
 		clt_path_fail(path, ev->status, "%s", why_not(con, ev->status));
 		return;
 	case FAB_EVENT_DISCONNECTED:
-		clt_path_fail(path, -ECONNRESET, "connection %u was closed by the server", con->cid);
+		if (ev->status)
+			clt_path_fail(path, ev->status, "connection %u: %s", con->cid,
+				      why_not(con, ev->status));
+		else
+			clt_path_fail(path, -ECONNRESET, "connection %u was closed by the server",
+				      con->cid);
 		return;
 	case FAB_EVENT_CONNECT_REQUEST:
+	case FAB_EVENT_LISTENER_GONE:
 		return;			/* we do not listen */
 	}
 }

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "log.h"
 #include "srv-con.h"
 #include "srv-io.h"
@@ -25,6 +26,7 @@
 #include "srv-priv.h"
 #include "util.h"
 
+#define DRAIN_AGAIN_MS 1000
 #define POLL_BUDGET 128
 #define POST_RECV_BATCH 64
 
@@ -83,8 +85,20 @@ static void con_unwatched(struct reactor_watch *watch)
 	srv_con_check_idle(con);
 }
 
+static void con_poll_again(struct srv_con *con);
+
+/* A device that is gone, or broken, wakes nobody. */
+static void con_drain_timer(struct timer *timer)
+{
+	struct srv_con *con = container_of(timer, struct srv_con, drain_timer);
+
+	timer_set(reactor_timers(con_reactor(con)), timer, clock_now_ms() + DRAIN_AGAIN_MS);
+	con_poll_again(con);
+}
+
 static void con_drained(struct srv_con *con)
 {
+	timer_cancel(&con->drain_timer);
 	con->dead = true;
 	con->ended = true;
 	if (!con->cause[0])
@@ -187,6 +201,8 @@ static void con_cut(struct inbox_msg *msg)
 	con->dead = true;
 	fab_disconnect(con->fab);
 	con_poll_again(con);
+	timer_set(reactor_timers(con_reactor(con)), &con->drain_timer,
+		  clock_now_ms() + DRAIN_AGAIN_MS);
 }
 
 static void con_finish(struct inbox_msg *msg)
@@ -308,6 +324,7 @@ struct srv_con *srv_con_create(struct srv_path *path, uint16_t cid, struct srv_t
 	list_init(&con->replies);
 	reactor_task_init(&con->reply_task, con_reply_task);
 	reactor_task_init(&con->again_task, con_again);
+	timer_init(&con->drain_timer, con_drain_timer);
 	con->recv_cqe.done = srv_wc_recv;
 	con->send_cqe.done = con_wc_send;
 	con->start_msg.fn = con_start;

@@ -15,6 +15,7 @@
 #include "inbox.h"
 #include "list.h"
 #include "reactor.h"
+#include "timer.h"
 
 struct srv_path;
 struct srv_req;
@@ -34,6 +35,7 @@ struct srv_con {
 	struct reactor_task reply_task;
 	struct reactor_task again_task;	/* poll without waiting for the descriptor */
 	struct list replies;		/* struct srv_req: finished, not yet posted */
+	struct timer drain_timer;	/* cut, and not drained yet */
 	unsigned inflight;		/* requests from arrival to post or drop */
 	struct fab_cqe recv_cqe, send_cqe;
 	bool started;			/* the descriptor is watched */

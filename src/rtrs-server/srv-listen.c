@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns one connection manager per transport and the listeners; control thread.  Ends in two steps:
  * listeners go when the server stops accepting, the managers when their last connection has gone.
- * A manager that breaks is logged and serves no more events; what is connected lives on. */
+ * A manager that breaks is logged and serves no more events; what is connected lives on.  A listener whose
+ * device is removed is opened again when the device is back. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "log.h"
 #include "srv-accept.h"
 #include "srv-con.h"
@@ -18,6 +20,7 @@
 #include "util.h"
 
 #define EVENT_BUDGET 64
+#define LISTEN_AGAIN_MS 1000
 
 struct srv_cm {
 	struct list link;		/* in srv->cms */
@@ -29,10 +32,66 @@ struct srv_cm {
 
 struct srv_listener {
 	struct list link;		/* in srv->listeners */
-	struct fab_listener *listener;
+	struct srv_cm *cm;
+	struct fab_listener *listener;	/* NULL: its device is gone */
+	struct fab_addr addr;		/* with the port it got */
+	char name[FAB_ADDR_STRLEN + 16];
+	int told;			/* why it could not listen again, when last logged */
 };
 
 static struct log_limit allow_limit = LOG_LIMIT_INIT(20, 10000);
+
+/* ---- devices that go and come back ---- */
+
+static void listen_again_later(struct srv *srv)
+{
+	timer_set(srv_timers(srv), &srv->listen_timer, clock_now_ms() + LISTEN_AGAIN_MS);
+}
+
+static void listener_gone(struct srv *srv, struct fab_listener *gone)
+{
+	struct srv_listener *l;
+
+	list_for_each(l, &srv->listeners, link) {
+		if (l->listener != gone)
+			continue;
+		log_warn(l->name, "not listening any more: the RDMA device was removed; trying again");
+		fab_listener_destroy(gone);
+		l->listener = NULL;
+		l->told = -ENODEV;
+		listen_again_later(srv);
+		return;
+	}
+}
+
+/* Without the device there is nothing new to tell; another program may have the port meanwhile. */
+static void listen_again(struct srv_listener *l)
+{
+	int rc = fab_listen(l->cm->cm, &l->addr, &l->listener);
+
+	if (!rc)
+		log_warn(l->name, "listening again");
+	else
+		l->listener = NULL;
+	if (rc && rc != l->told && rc != -ENODEV && rc != -EADDRNOTAVAIL)
+		log_err(l->name, "cannot listen again: %s; trying again", strerror(-rc));
+	l->told = rc;
+}
+
+static void listen_timer(struct timer *timer)
+{
+	struct srv *srv = container_of(timer, struct srv, listen_timer);
+	struct srv_listener *l;
+	bool all = true;
+
+	list_for_each(l, &srv->listeners, link) {
+		if (!l->listener)
+			listen_again(l);
+		all = all && l->listener;
+	}
+	if (!all)
+		listen_again_later(srv);
+}
 
 /* ---- events ---- */
 
@@ -52,15 +111,16 @@ static void cm_connect_request(struct srv *srv, const struct fab_event *ev)
 	srv_accept_request(srv, ev->conn, ev->private_data, ev->private_data_len);
 }
 
-static void cm_disconnected(struct srv *srv, struct fab_conn *conn)
+static void cm_disconnected(struct srv *srv, const struct fab_event *ev)
 {
 	struct srv_con *con;
 
-	if (srv_accept_forget(srv, conn))
+	if (srv_accept_forget(srv, ev->conn))
 		return;
-	con = fab_conn_context(conn);
+	con = fab_conn_context(ev->conn);
 	if (con)
-		srv_path_fail(con->path, "connection %u: disconnected", con->cid);
+		srv_path_fail(con->path, "connection %u: %s", con->cid,
+			      ev->status ? fab_conn_cause(ev->conn) : "disconnected");
 }
 
 static bool cm_ready(struct reactor_watch *watch)
@@ -81,7 +141,9 @@ static bool cm_ready(struct reactor_watch *watch)
 		if (ev.type == FAB_EVENT_CONNECT_REQUEST)
 			cm_connect_request(cm->srv, &ev);
 		else if (ev.type == FAB_EVENT_DISCONNECTED)
-			cm_disconnected(cm->srv, ev.conn);
+			cm_disconnected(cm->srv, &ev);
+		else if (ev.type == FAB_EVENT_LISTENER_GONE)
+			listener_gone(cm->srv, ev.listener);
 	}
 	return true;
 }
@@ -103,6 +165,7 @@ void srv_listen_stop(struct srv *srv)
 {
 	struct srv_listener *listener, *tmp;
 
+	timer_cancel(&srv->listen_timer);
 	list_for_each_safe(listener, tmp, &srv->listeners, link) {
 		list_del(&listener->link);
 		fab_listener_destroy(listener->listener);
@@ -154,33 +217,32 @@ static int cm_create(struct srv *srv, const struct fab_provider *provider, struc
 static int listen_one(struct srv *srv, const struct fab_addr *addr)
 {
 	struct srv_cm *cm = cm_find(srv, addr->provider);
-	struct srv_listener *listener = malloc(sizeof(*listener));
-	int rc = listener ? 0 : -ENOMEM;
+	struct srv_listener *l = calloc(1, sizeof(*l));
+	char text[FAB_ADDR_STRLEN];
+	int rc = l ? 0 : -ENOMEM;
 
 	if (!rc && !cm)
 		rc = cm_create(srv, addr->provider, &cm);
 	if (!rc)
-		rc = fab_listen(cm->cm, addr, &listener->listener);
+		rc = fab_listen(cm->cm, addr, &l->listener);
 	if (rc) {
-		free(listener);
+		free(l);
 		return rc;
 	}
-	list_add_tail(&srv->listeners, &listener->link);
+	l->cm = cm;
+	fab_listener_addr(l->listener, &l->addr);
+	snprintf(l->name, sizeof(l->name), "%s://%s", fab_provider_name(addr->provider),
+		 fab_addr_format(&l->addr, text, sizeof(text)));
+	list_add_tail(&srv->listeners, &l->link);
 	return 0;
 }
 
 static void listen_tell(const struct srv *srv)
 {
-	struct srv_listener *listener;
+	struct srv_listener *l;
 
-	list_for_each(listener, &srv->listeners, link) {
-		char text[FAB_ADDR_STRLEN];
-		struct fab_addr addr;
-
-		fab_listener_addr(listener->listener, &addr);
-		printf("listening on %s://%s\n", fab_provider_name(addr.provider),
-		       fab_addr_format(&addr, text, sizeof(text)));
-	}
+	list_for_each(l, &srv->listeners, link)
+		printf("listening on %s\n", l->name);
 	fflush(stdout);
 }
 
@@ -234,19 +296,14 @@ static const char *listen_hint(const struct fab_addr *addr, int rc)
 /* All listeners are open. */
 static int listen_fit_devices(struct srv *srv, char *err, size_t errlen)
 {
-	struct srv_listener *listener;
+	struct srv_listener *l;
+	char why[128];
 
-	list_for_each(listener, &srv->listeners, link) {
-		char text[FAB_ADDR_STRLEN], name[FAB_ADDR_STRLEN + 16], why[128];
-		struct fab_addr addr;
-		int rc;
+	list_for_each(l, &srv->listeners, link) {
+		int rc = srv_geom_listener(srv, l->listener, l->name, why, sizeof(why));
 
-		fab_listener_addr(listener->listener, &addr);
-		snprintf(name, sizeof(name), "%s://%s", fab_provider_name(addr.provider),
-			 fab_addr_format(&addr, text, sizeof(text)));
-		rc = srv_geom_listener(srv, listener->listener, name, why, sizeof(why));
 		if (rc) {
-			snprintf(err, errlen, "cannot listen on %s: %s", name, why);
+			snprintf(err, errlen, "cannot listen on %s: %s", l->name, why);
 			return rc;
 		}
 	}
@@ -259,6 +316,7 @@ int srv_listen_start(struct srv *srv, char *err, size_t errlen)
 	char text[FAB_ADDR_STRLEN];
 	int rc;
 
+	timer_init(&srv->listen_timer, listen_timer);
 	for (unsigned i = 0; i < conf->nlisteners; i++) {
 		const struct fab_addr *addr = &conf->listeners[i];
 

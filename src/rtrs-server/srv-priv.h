@@ -73,7 +73,7 @@ struct srv {
 	unsigned nsessions, npaths, nhalf_open, ncons, nparked;
 	unsigned next_offset;
 	struct list open_waiters;	/* struct srv_req: OPENs that wait for a closing handle */
-	struct timer open_timer, park_timer;
+	struct timer open_timer, park_timer, listen_timer;
 
 	uint8_t boot_id[SRV_BOOT_ID_LEN];
 

@@ -104,6 +104,8 @@ static void end_event(struct world *w, const struct fab_event *ev)
 	case FAB_EVENT_DISCONNECTED:
 		fab_disconnect(e->conn);
 		break;
+	case FAB_EVENT_LISTENER_GONE:
+		check(!"a device that goes");
 	}
 }
 

@@ -15,6 +15,7 @@ GUEST_TESTS = \
 	%D%/test-nbd-fs.sh \
 	%D%/test-nbd-persist.sh \
 	%D%/test-rack.sh \
+	%D%/test-rdma-device.sh \
 	%D%/test-run.sh \
 	$(NULL)
 

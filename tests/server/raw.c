@@ -118,7 +118,8 @@ static void got_event(struct raw *r, const struct fab_event *ev)
 		fab_disconnect(con->fab);
 		break;
 	case FAB_EVENT_CONNECT_REQUEST:
-		check(!"a connect request");
+	case FAB_EVENT_LISTENER_GONE:
+		check(!"an event of a listener");
 	}
 }
 

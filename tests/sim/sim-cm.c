@@ -98,6 +98,8 @@ static int cm_get_event(struct fab_cm *base, struct fab_event *ev)
 	e = list_entry(l, struct sim_cm_event, link);
 	*ev = e->ev;
 	free(e);
+	if (!ev->conn)
+		return 1;
 	c = to_conn(ev->conn);
 	c->internal = false;
 	if (ev->type == FAB_EVENT_ESTABLISHED)
@@ -111,6 +113,11 @@ static void conn_timeout(struct sim_event *ev)
 {
 	struct sim_conn *c = container_of(ev, struct sim_conn, timer);
 
+	if (c->state == SIM_NEW && c->host->no_device) {
+		sim_cm_event(c, FAB_EVENT_UNREACHABLE, -ENODEV, NULL);
+		sim_conn_fail(c, false, "no device reaches the address");
+		return;
+	}
 	if (c->state == SIM_NEW) {
 		c->state = SIM_RESOLVED;
 		sim_cm_event(c, FAB_EVENT_ROUTE_RESOLVED, 0, NULL);
@@ -306,8 +313,10 @@ struct sim_listener *sim_listener_find(const struct sim_host *h, const struct fa
 {
 	struct sim_listener *l;
 
+	if (h->no_device)
+		return NULL;
 	list_for_each(l, &all_listeners, all) {
-		if (l->cm->host == h && !sim_is_ghost(h, l->cm->epoch) &&
+		if (!l->gone && l->cm->host == h && !sim_is_ghost(h, l->cm->epoch) &&
 		    fab_addr_port(&l->base.addr) == fab_addr_port(addr) &&
 		    (any_addr(&l->base.addr) || any_addr(addr) ||
 		     fab_addr_same_host(&l->base.addr, addr)))
@@ -325,6 +334,8 @@ static int do_listen(struct fab_cm *base, const struct fab_addr *addr, struct fa
 		return -EAFNOSUPPORT;
 	if (!any_addr(addr) && sim_host_by_addr(addr) != cm->host)
 		return -EADDRNOTAVAIL;
+	if (!any_addr(addr) && cm->host->no_device)
+		return -ENODEV;
 	if (fab_addr_port(addr) && sim_listener_find(cm->host, addr))
 		return -EADDRINUSE;
 	l = calloc(1, sizeof(*l));
@@ -368,11 +379,67 @@ static void drop_unfetched(struct sim_cm *cm, const struct sim_listener *l)
 static void listener_destroy(struct fab_listener *base)
 {
 	struct sim_listener *l = container_of(base, struct sim_listener, base);
+	struct sim_cm_event *e, *tmp;
 
 	drop_unfetched(l->cm, l);
+	list_for_each_safe(e, tmp, &l->cm->events, link) {
+		if (e->ev.listener != base)
+			continue;
+		list_del(&e->link);
+		free(e);
+	}
 	list_del(&l->link);
 	list_del(&l->all);
 	free(l);
+}
+
+/* ---- a device that goes ---- */
+
+static void conn_lose_device(struct sim_conn *c)
+{
+	if (c->state == SIM_UP)
+		sim_cm_event(c, FAB_EVENT_DISCONNECTED, -ENODEV, NULL);
+	if (c->state == SIM_CONNECTING || c->state == SIM_RESOLVED)
+		sim_cm_event(c, FAB_EVENT_UNREACHABLE, -ENODEV, NULL);
+	if (c->state != SIM_NEW)
+		sim_conn_fail(c, false, "the RDMA device was removed");
+	sim_qp_vanish(c);
+}
+
+static void listener_lose_device(struct sim_listener *l)
+{
+	struct sim_cm_event *e;
+
+	if (l->gone || any_addr(&l->base.addr))
+		return;
+	l->gone = true;
+	e = calloc(1, sizeof(*e));
+	assert(e);
+	e->ev.type = FAB_EVENT_LISTENER_GONE;
+	e->ev.listener = &l->base;
+	list_add_tail(&l->cm->events, &e->link);
+}
+
+void sim_lose_device(const char *host)
+{
+	struct sim_host *h = sim_host_find(host);
+	struct sim_listener *l;
+	struct sim_conn *c;
+
+	h->no_device = true;
+	list_for_each(c, &sim_all_conns, all) {
+		if (c->host == h && !sim_conn_is_ghost(c) && c->state != SIM_REQUESTED)
+			conn_lose_device(c);
+	}
+	list_for_each(l, &all_listeners, all) {
+		if (l->cm->host == h && !sim_is_ghost(h, l->cm->epoch))
+			listener_lose_device(l);
+	}
+}
+
+void sim_give_device_back(const char *host)
+{
+	sim_host_find(host)->no_device = false;
 }
 
 static void cm_destroy(struct fab_cm *base)

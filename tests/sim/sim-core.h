@@ -57,6 +57,7 @@ struct sim_host {
 	unsigned epoch;			/* of what is alive now */
 	bool frozen;			/* nothing of it runs, nothing reaches it */
 	bool off;			/* no power: answers nothing, refuses nothing */
+	bool no_device;			/* sim_lose_device() */
 	uint32_t max_qp_wr, max_sge;	/* of its device; 0: as ever (sim_offer_limits()) */
 };
 

@@ -35,6 +35,7 @@ struct sim_listener {
 	struct list link;		/* of the cm */
 	struct list all;
 	struct sim_cm *cm;
+	bool gone;			/* with its device */
 };
 
 enum sim_conn_state {
@@ -173,6 +174,8 @@ int sim_arm(struct fab_conn *conn, short *events);
 int sim_need_rearm(const struct fab_conn *conn);
 void sim_qp_init(struct sim_conn *c);
 void sim_qp_fini(struct sim_conn *c);
+/* The device is gone, and with it what was posted. */
+void sim_qp_vanish(struct sim_conn *c);
 /* A piece, an acknowledgement or a refusal arrived. */
 void sim_qp_data(struct sim_conn *c, const struct sim_wire *w);
 void sim_qp_ack(struct sim_conn *c, const struct sim_wire *w);

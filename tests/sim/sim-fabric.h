@@ -35,6 +35,11 @@ bool sim_offer_local_dma_lkey(bool yes);
 bool sim_offer_rereg(bool yes);
 /* Which windows devices have; at first both. */
 void sim_offer_windows(bool type_1, bool type_2b);
+/* @host's device is removed: what was posted to it never completes, peers hear nothing, nothing can be begun
+ * until it is back. */
+void sim_lose_device(const char *host);
+void sim_give_device_back(const char *host);
+
 /* Most requests in a queue of @host's device, most pieces of a send; 0: as many as ever. */
 void sim_offer_limits(const char *host, uint32_t max_qp_wr, uint32_t max_sge);
 /* SIM_DEVICE=nic in the environment: offer neither that nor fab_rereg_mr(), as RDMA devices do. */

@@ -545,7 +545,7 @@ void sim_qp_init(struct sim_conn *c)
 	c->fd = sim_fd_open(qp_fd_ready, c);
 }
 
-void sim_qp_fini(struct sim_conn *c)
+void sim_qp_vanish(struct sim_conn *c)
 {
 	struct list *l;
 
@@ -555,6 +555,16 @@ void sim_qp_fini(struct sim_conn *c)
 		free(list_entry(l, struct sim_send, link));
 	while ((l = list_pop(&c->rq)))
 		free(list_entry(l, struct sim_recv, link));
+	c->tx_next = NULL;
+	c->rx = NULL;
+	c->flushed = true;
+}
+
+void sim_qp_fini(struct sim_conn *c)
+{
+	struct list *l;
+
+	sim_qp_vanish(c);
 	while ((l = list_pop(&c->cq)))
 		free(list_entry(l, struct sim_cq_entry, link));
 	sim_fd_close(c->fd);

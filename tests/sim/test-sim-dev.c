@@ -292,6 +292,111 @@ static void test_comes_back_as_another(void)
 	comes_back(&big, &big, NULL);
 }
 
+/* ---- an RDMA device that goes and comes back ---- */
+
+/* With requests in flight.  Each path fails once, with one line at the side whose device it is; all is done
+ * when the device is back. */
+static void lose_device(const char *host)
+{
+	start(16, CLOCK_NEVER);
+	start_writes();
+	world_forget(w);
+	sim_lose_device(host);
+	world_run_ms(w, 100);
+	sim_disk_release(world_disk(w));
+	world_run_ms(w, 20000);
+	for (unsigned i = 0; i < NIOS; i++)
+		CHECK(!ios[i]->done);
+	sim_give_device_back(host);
+	for (unsigned i = 0; i < NIOS; i++)
+		CHECK(world_io_end(ios[i], 0, 60000) == 0);
+	for (unsigned i = 0; i < NIOS; i++)
+		CHECK(world_read(c, i * 4096, 4096, (uint8_t)(i + 1)) == 0);
+	CHECK(world_traced(w, "connected again after"));
+}
+
+static void test_client_loses_its_device(void)
+{
+	lose_device("clt");
+	CHECK(world_traced(w, "clt path clt@srv: lost: connection 0: the RDMA device was removed; reconnecting"));
+	CHECK(world_traced(w, "clt path clt@srv: cannot connect: no device reaches the address; trying again"));
+	world_destroy(w);
+}
+
+static void test_server_loses_its_device(void)
+{
+	lose_device("srv");
+	CHECK(world_traced(w, "srv clt@srv: path down: connection 0: the RDMA device was removed"));
+	CHECK(world_traced(w, "srv sim://srv: not listening any more: the RDMA device was removed; trying again"));
+	CHECK(world_traced(w, "srv sim://srv: listening again"));
+	CHECK(!world_traced(w, "cannot listen again"));
+	world_destroy(w);
+}
+
+/* The connections have failed and wait for their flushes, which do not come. */
+static void goes_while_draining(const char *host, const char *peer, unsigned steps)
+{
+	start(16, CLOCK_NEVER);
+	start_writes();
+	sim_cut_seen_by(host, peer);
+	while (steps--)
+		sim_step(sim_now_us() + 1000);
+	sim_lose_device(host);
+	world_run_ms(w, 100);
+	sim_disk_release(world_disk(w));
+	world_run_ms(w, 5000);
+	sim_give_device_back(host);
+	for (unsigned i = 0; i < NIOS; i++)
+		CHECK(world_io_end(ios[i], 0, 60000) == 0);
+	world_destroy(w);
+}
+
+static void test_device_goes_while_draining(void)
+{
+	for (unsigned steps = 0; steps < 20; steps++) {
+		goes_while_draining("clt", "srv", steps);
+		goes_while_draining("srv", "clt", steps);
+	}
+}
+
+/* In the middle of a set-up, wherever that is. */
+static void test_lost_while_it_is_set_up(void)
+{
+	for (unsigned ms = 0; ms < 14; ms++) {
+		w = world_create(1);
+		world_server_start(w, NULL);
+		c = world_client_start(w, NULL);
+		world_run_ms(w, ms);
+		sim_lose_device(ms % 2 ? "clt" : "srv");
+		world_run_ms(w, 3000);
+		CHECK(world_client_opened(c) == 1 || ms > 8);
+		sim_give_device_back(ms % 2 ? "clt" : "srv");
+		CHECK(wait_open(c, 60000) == 0);
+		CHECK(world_write(c, 0, 4096, 1) == 0);
+		world_destroy(w);
+	}
+}
+
+/* The server is stopped meanwhile, and the client gives up. */
+static void test_lost_for_ever(void)
+{
+	start(16, 2000);
+	start_writes();
+	sim_lose_device("srv");
+	for (unsigned i = 0; i < NIOS; i++)
+		CHECK(world_io_end(ios[i], 0, 60000) == -EIO);
+	sim_disk_release(world_disk(w));
+	world_server_stop(w);
+	world_destroy(w);
+	start(16, 2000);
+	start_writes();
+	sim_lose_device("clt");
+	for (unsigned i = 0; i < NIOS; i++)
+		CHECK(world_io_end(ios[i], 0, 60000) == -EIO);
+	sim_disk_release(world_disk(w));
+	world_destroy(w);
+}
+
 /* ---- sizes ---- */
 
 /* Requests are cut to the size that the server has now, not to what it had at first, and those that
@@ -426,6 +531,11 @@ int main(int argc, char **argv)
 		{ "p38-never-more-than-receives", test_never_more_than_receives },
 		{ "depth-shrinks-to-one", test_depth_shrinks_to_one },
 		{ "comes-back-as-another", test_comes_back_as_another },
+		{ "client-loses-its-device", test_client_loses_its_device },
+		{ "server-loses-its-device", test_server_loses_its_device },
+		{ "device-goes-while-draining", test_device_goes_while_draining },
+		{ "lost-while-it-is-set-up", test_lost_while_it_is_set_up },
+		{ "lost-for-ever", test_lost_for_ever },
 		{ "p06-restart-with-smaller-requests", test_restart_with_smaller_requests },
 		{ "p23-sectors-of-a-disk-with-4k-blocks", test_sectors_of_a_disk_with_4k_blocks },
 		{ "discard-does-not-stand-for-flush", test_discard_does_not_stand_for_flush },

@@ -195,7 +195,7 @@ static void stuck_writes(void)
 static void fault(struct history *h, const struct world_server_conf *conf)
 {
 	struct world_server_conf other;
-	unsigned what = sim_rand(13);
+	unsigned what = sim_rand(14);
 
 	world_note(w, "fault %u", what);
 	switch (what) {
@@ -239,6 +239,12 @@ static void fault(struct history *h, const struct world_server_conf *conf)
 	case 10:
 		sim_duplicate_connect("clt", "srv");
 		sim_cut("clt", "srv");
+		break;
+	case 13:
+		what = sim_rand(2);
+		sim_lose_device(what ? "srv" : "clt");
+		world_run_ms(w, sim_chance(100) ? 40000 : sim_rand(3000));
+		sim_give_device_back(what ? "srv" : "clt");
 		break;
 	case 11:
 		other = *conf;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the verbs provider offers on a device, and what it asks of it. */
+/* What the verbs provider offers on a device, what it asks of it, and what the device says of itself. */
 #include <criterion/criterion.h>
+
+#include <errno.h>
 
 #include "verbs-priv.h"
 
@@ -53,4 +55,50 @@ Test(verbs_dev, nothing)
 	cr_assert(limits(1000, 5, 4).max_qp_wr == 0);
 	cr_assert(limits(0, 0, 0).max_qp_wr == 0 && limits(0, 0, 0).max_sge == 0);
 	cr_assert(limits(-1, -1, -1).max_qp_wr == 0 && limits(-1, -1, -1).max_sge == 0);
+}
+
+/* ---- what a device says ---- */
+
+static struct ibv_async_event events[8];
+static unsigned nevents, nacked;
+
+int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
+{
+	if (nacked == nevents) {
+		errno = EAGAIN;
+		return -1;
+	}
+	*event = events[nacked];
+	return 0;
+}
+
+void ibv_ack_async_event(struct ibv_async_event *event)
+{
+	nacked++;
+}
+
+Test(verbs_dev, events)
+{
+	static struct verbs_conn c;
+	struct ibv_cq cq = { .cq_context = &c };
+	struct ibv_context device = { 0 }, other = { 0 };
+
+	events[nevents++] = (struct ibv_async_event){ .event_type = IBV_EVENT_COMM_EST };
+	events[nevents++] = (struct ibv_async_event){ .event_type = IBV_EVENT_PORT_ERR };
+	verbs_device_events(&device);
+	cr_assert(nacked == 2 && !verbs_device_is_removed(&device));
+	events[nevents++] = (struct ibv_async_event){ .event_type = IBV_EVENT_CQ_ERR,
+						      .element = { .cq = &cq } };
+	verbs_device_events(&device);
+	cr_assert(nacked == 3 && atomic_load(&c.gone) && !verbs_device_is_removed(&device));
+	events[nevents++] = (struct ibv_async_event){ .event_type = IBV_EVENT_DEVICE_FATAL };
+	verbs_device_events(&device);
+	cr_assert(nacked == 4 && verbs_device_is_removed(&device));
+	cr_assert_not(verbs_device_is_removed(&other));
+	cr_assert_not(verbs_device_is_removed(NULL));
+	/* Another one, at its address. */
+	verbs_device_works(&other);
+	cr_assert(verbs_device_is_removed(&device));
+	verbs_device_works(&device);
+	cr_assert_not(verbs_device_is_removed(&device));
 }

@@ -15,7 +15,8 @@
  *     hear of and never to make room: the fabric reclaims its queue by itself.
  *  c. After the first failure everything posted completes with IBV_WC_WR_FLUSH_ERR (the failing
  *     one may tell its own status), signaled or not; then, once, fab_poll() returns -ENOTCONN
- *     ("drained") and goes on to.  A partial post is a failed connection.
+ *     ("drained") and goes on to.  A partial post is a failed connection.  A device that is gone, or
+ *     broken, takes completions with it: then drained stands for those, too.
  *  d. The bytes of an RDMA_WRITE are visible before the completion of an immediate or send posted
  *     behind it.  What is bound in a chain is usable by the next request of that chain.
  *  e. A send or immediate that meets no posted receive is never delivered: tcp and sim fail the
@@ -111,14 +112,17 @@ enum fab_event_type {
 					 * -EPROTO: not our protocol, -EPROTONOSUPPORT: not our
 					 * version of it, ...), fab_conn_cause() in words */
 	FAB_EVENT_DISCONNECTED,		/* after ESTABLISHED, where the provider sees it outside of
-					 * fab_poll; answer with fab_disconnect */
+					 * fab_poll; answer with fab_disconnect.  status -ENODEV: the
+					 * device is gone; poll then, nothing else may wake the poller */
+	FAB_EVENT_LISTENER_GONE,	/* the device of listener is: destroy it.  fab_listen() may
+					 * succeed again when the device is back */
 };
 
 struct fab_event {
 	enum fab_event_type type;
 	int status;
 	struct fab_conn *conn;
-	struct fab_listener *listener;	/* CONNECT_REQUEST */
+	struct fab_listener *listener;	/* CONNECT_REQUEST, LISTENER_GONE */
 	uint8_t private_data[FAB_PRIVATE_DATA_MAX];
 	size_t private_data_len;
 };
@@ -127,7 +131,7 @@ struct fab_event {
  * calls fab_cm_*, fab_listen, fab_resolve, fab_connect, fab_accept and fab_reject of one cm.
  * Bounded: strangers that connect and say nothing are dropped by the provider itself. */
 int fab_cm_create(const struct fab_provider *p, struct fab_cm **cm);
-/* All its connections and listeners must be destroyed. */
+/* All its connections, their protection domains and its listeners must be destroyed. */
 void fab_cm_destroy(struct fab_cm *cm);
 /* Readable (level) whenever fab_cm_get_event() may have something to do, time-outs included. */
 int fab_cm_fd(const struct fab_cm *cm);

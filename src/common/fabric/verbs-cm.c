@@ -11,6 +11,9 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
 
 #include <rdma/rdma_cma.h>
 
@@ -18,12 +21,37 @@
 
 #define RESOLVE_MS 5000
 #define BACKLOG 256
+#define LOOK_S 1
 #define REJ_INVALID_SERVICE_ID 8	/* IBTA: nobody listens */
 #define REJ_CONSUMER_DEFINED 28
 
 static int neg_errno(void)
 {
 	return errno ? -errno : -EIO;
+}
+
+static struct verbs_cm *verbs_cm(const struct fab_cm *cm)
+{
+	return container_of(cm, struct verbs_cm, fab);
+}
+
+static int epoll_add(int epoll, int fd)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+
+	return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &ev);
+}
+
+static void cm_free(struct verbs_cm *cm)
+{
+	if (cm->fd >= 0)
+		close(cm->fd);
+	if (cm->timer_fd >= 0)
+		close(cm->timer_fd);
+	if (cm->channel)
+		rdma_destroy_event_channel(cm->channel);
+	pthread_mutex_destroy(&cm->lock);
+	free(cm);
 }
 
 static int verbs_cm_create(struct fab_cm **out)
@@ -35,41 +63,51 @@ static int verbs_cm_create(struct fab_cm **out)
 		return -ENOMEM;
 	cm->fab.ops = &fab_verbs;
 	list_init(&cm->listeners);
+	pthread_mutex_init(&cm->lock, NULL);
+	cm->fd = cm->timer_fd = -1;
 	cm->channel = rdma_create_event_channel();
 	if (!cm->channel)
 		goto err_free;
 	flags = fcntl(cm->channel->fd, F_GETFL);
 	if (flags < 0 || fcntl(cm->channel->fd, F_SETFL, flags | O_NONBLOCK) < 0)
-		goto err_channel;
+		goto err_free;
+	cm->fd = epoll_create1(EPOLL_CLOEXEC);
+	cm->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (cm->fd < 0 || cm->timer_fd < 0 || epoll_add(cm->fd, cm->channel->fd) ||
+	    epoll_add(cm->fd, cm->timer_fd))
+		goto err_free;
 	*out = &cm->fab;
 	return 0;
 
-err_channel:
-	err = neg_errno();
-	rdma_destroy_event_channel(cm->channel);
-	errno = -err;
 err_free:
 	err = neg_errno();
-	free(cm);
+	cm_free(cm);
 	return err;
-}
-
-static struct verbs_cm *verbs_cm(const struct fab_cm *cm)
-{
-	return container_of(cm, struct verbs_cm, fab);
 }
 
 static void verbs_cm_destroy(struct fab_cm *fab)
 {
-	struct verbs_cm *cm = verbs_cm(fab);
-
-	rdma_destroy_event_channel(cm->channel);
-	free(cm);
+	cm_free(verbs_cm(fab));
 }
 
 static int verbs_cm_fd(const struct fab_cm *cm)
 {
-	return verbs_cm(cm)->channel->fd;
+	return verbs_cm(cm)->fd;
+}
+
+static void look_later(struct verbs_cm *cm)
+{
+	const struct itimerspec at = { .it_value = { .tv_sec = LOOK_S } };
+
+	timerfd_settime(cm->timer_fd, 0, &at, NULL);
+}
+
+static void look_if_due(struct verbs_cm *cm)
+{
+	uint64_t n;
+
+	if (read(cm->timer_fd, &n, sizeof(n)) == (ssize_t)sizeof(n) && verbs_devices_look())
+		look_later(cm);
 }
 
 static void addr_from(struct fab_addr *addr, const struct sockaddr *sa)
@@ -168,10 +206,21 @@ static int verbs_conn_create(struct fab_cm *cm, struct fab_conn **out)
 
 static void verbs_conn_destroy(struct fab_conn *conn)
 {
+	struct verbs_cm *cm = verbs_cm(conn->cm);
 	struct verbs_conn *c = verbs_conn(conn);
+	struct rdma_cm_id *id = c->id;
 
 	verbs_conn_fini(c);
-	rdma_destroy_id(c->id);
+	/* RACE: the cm's thread may be looking at an event of it. */
+	pthread_mutex_lock(&cm->lock);
+	id->context = NULL;
+	if (c->pd && !c->pd->id) {
+		c->pd->id = id;
+		id = NULL;
+	}
+	pthread_mutex_unlock(&cm->lock);
+	if (id)
+		rdma_destroy_id(id);
 	free(c);
 }
 
@@ -261,11 +310,21 @@ static int conn_rejected(struct verbs_conn *c, const struct rdma_cm_event *event
 	return 1;
 }
 
-/* @event is not acknowledged yet, so the connection is there whoever destroys it. */
-static int conn_event(const struct rdma_cm_event *event, struct fab_event *ev)
+/* Its queues will not say so by themselves. */
+static int conn_device_gone(struct verbs_conn *c, struct fab_event *ev)
 {
-	struct verbs_conn *c = event->id->context;
+	static const char what[] = "the RDMA device was removed";
+	bool tell = c->established || c->passive;
 
+	verbs_conn_fail(c, "%s", what);
+	ev->type = FAB_EVENT_DISCONNECTED;
+	ev->status = -ENODEV;
+	return tell ? 1 : conn_lost(c, ev, -ENODEV, what);
+}
+
+/* cm->lock held, so the connection is there whoever destroys it. */
+static int conn_event(struct verbs_conn *c, const struct rdma_cm_event *event, struct fab_event *ev)
+{
 	ev->conn = &c->fab;
 	switch (event->event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
@@ -294,7 +353,7 @@ static int conn_event(const struct rdma_cm_event *event, struct fab_event *ev)
 	case RDMA_CM_EVENT_DISCONNECTED:
 		return conn_lost(c, ev, 0, "peer disconnected");
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
-		return conn_lost(c, ev, 0, "the RDMA device was removed");
+		return conn_device_gone(c, ev);
 	case RDMA_CM_EVENT_ADDR_CHANGE:
 		return conn_lost(c, ev, 0, "the address moved to another device");
 	default:
@@ -335,10 +394,41 @@ static void copy_private_data(const struct rdma_cm_event *event, struct fab_even
 		memcpy(ev->private_data, param->private_data, ev->private_data_len);
 }
 
+static int listener_event(struct verbs_listener *l, const struct rdma_cm_event *event,
+			  struct fab_event *ev)
+{
+	if (event->event != RDMA_CM_EVENT_DEVICE_REMOVAL)
+		return 0;
+	ev->type = FAB_EVENT_LISTENER_GONE;
+	ev->listener = &l->fab;
+	return 1;
+}
+
+/* Of a listener or a connection; not acknowledged yet. */
+static int id_event(struct verbs_cm *cm, const struct rdma_cm_event *event, struct fab_event *ev)
+{
+	struct verbs_listener *l = listener_of(cm, event->id);
+	struct verbs_conn *c;
+	int report;
+
+	if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
+		verbs_device_removed(event->id->verbs);
+		look_later(cm);
+	}
+	if (l)
+		return listener_event(l, event, ev);
+	pthread_mutex_lock(&cm->lock);
+	c = event->id->context;		/* NULL: kept for its device only */
+	report = c ? conn_event(c, event, ev) : 0;
+	pthread_mutex_unlock(&cm->lock);
+	return report;
+}
+
 static int verbs_cm_get_event(struct fab_cm *cm, struct fab_event *ev)
 {
 	int report = 0;
 
+	look_if_due(verbs_cm(cm));
 	while (!report) {
 		struct rdma_cm_id *id;
 		struct verbs_listener *l = NULL;
@@ -354,8 +444,8 @@ static int verbs_cm_get_event(struct fab_cm *cm, struct fab_event *ev)
 		copy_private_data(event, ev);
 		if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
 			l = listener_of(verbs_cm(cm), event->listen_id);
-		else if (!listener_of(verbs_cm(cm), id))
-			report = conn_event(event, ev);
+		else
+			report = id_event(verbs_cm(cm), event, ev);
 		rdma_ack_cm_event(event);
 		if (l)
 			report = connect_request(id, l, ev);

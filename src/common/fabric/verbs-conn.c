@@ -56,7 +56,7 @@ static int create_cq(struct verbs_conn *c, int cqe)
 	flags = fcntl(c->channel->fd, F_GETFL);
 	if (flags < 0 || fcntl(c->channel->fd, F_SETFL, flags | O_NONBLOCK) < 0)
 		return -errno;
-	c->cq = ibv_create_cq(c->id->verbs, cqe, NULL, c->channel, 0);
+	c->cq = ibv_create_cq(c->id->verbs, cqe, c, c->channel, 0);
 	return c->cq ? 0 : errno ? -errno : -ENOMEM;
 }
 
@@ -75,6 +75,7 @@ int verbs_create_qp(struct fab_conn *conn, struct fab_pd *fab_pd, const struct f
 		return err;
 	if (c->cq || pd->pd->context != c->id->verbs)
 		return -EINVAL;
+	c->pd = pd;
 	verbs_queues(attr, dev.max_sge, &q);
 	c->attr = *attr;
 	c->signal_every = q.signal_every;
@@ -92,7 +93,10 @@ int verbs_create_qp(struct fab_conn *conn, struct fab_pd *fab_pd, const struct f
 	if (err)
 		return err;
 	init.send_cq = init.recv_cq = c->cq;
-	return rdma_create_qp(c->id, pd->pd, &init) ? -errno : 0;
+	if (rdma_create_qp(c->id, pd->pd, &init))
+		return -errno;
+	verbs_device_works(c->id->verbs);
+	return 0;
 }
 
 /* ---- failure ---- */
@@ -196,7 +200,7 @@ static bool translate(struct verbs_conn *c, struct ibv_wc *wc)
 		c->marker_back = true;
 		return false;
 	}
-	if (wc->status != IBV_WC_SUCCESS && !atomic_load(&c->failed))
+	if (wc->status != IBV_WC_SUCCESS && !c->broken)
 		c->broken = wc->status;
 	if (!(wc->wr_id & SEND_BIT)) {
 		atomic_fetch_sub(&c->nrecvs, 1);
@@ -226,6 +230,8 @@ static int take(struct verbs_conn *c, struct ibv_wc *wc, int n)
 				wc[got++] = wc[i];
 		}
 	} while (k > 0 && got < n);
+	if (k < 0)
+		atomic_store(&c->gone, true);
 	return got;
 }
 
@@ -252,6 +258,23 @@ static bool device_drained(struct verbs_conn *c)
 	return !c->cq || (c->marker_back && !atomic_load(&c->nrecvs) && !c->stash_n);
 }
 
+static bool conn_gone(const struct verbs_conn *c)
+{
+	return atomic_load(&c->gone) || verbs_device_is_removed(c->id->verbs);
+}
+
+/* Nothing that the device still has will complete; without queue pair it cannot touch any of it.  post_lock
+ * held, for @id->qp. */
+static void give_up_device(struct verbs_conn *c)
+{
+	if (c->id->qp)
+		rdma_destroy_qp(c->id);
+	pthread_mutex_lock(&c->cq_lock);
+	c->marker_back = true;
+	atomic_store(&c->nrecvs, 0);
+	pthread_mutex_unlock(&c->cq_lock);
+}
+
 /* ---- polling ---- */
 
 /* Completions for what was posted after the failure; -ENOTCONN when there is nothing left at all. */
@@ -264,8 +287,12 @@ static int poll_late(struct verbs_conn *c, struct ibv_wc *wc, int n)
 	drained = device_drained(c);
 	pthread_mutex_unlock(&c->cq_lock);
 	if (!drained)
+		verbs_device_events(c->id->verbs);
+	if (!drained && !conn_gone(c))
 		return 0;
 	pthread_mutex_lock(&c->post_lock);
+	if (!drained)
+		give_up_device(c);
 	while (got < n && c->late_taken < c->nlate)
 		wc[got++] = (struct ibv_wc){ .wr_id = c->late[c->late_taken++],
 					     .status = IBV_WC_WR_FLUSH_ERR };
@@ -288,6 +315,8 @@ int verbs_poll(struct fab_conn *conn, struct ibv_wc *wc, int n)
 		broken = atomic_load(&c->failed) ? IBV_WC_SUCCESS : c->broken;
 		pthread_mutex_unlock(&c->cq_lock);
 	}
+	if (atomic_load(&c->gone))
+		verbs_conn_fail(c, "the RDMA device cannot be polled any more");
 	if (broken == IBV_WC_WR_FLUSH_ERR)	/* rxe says this of local failures, too (frwr.md Q8) */
 		verbs_conn_fail(c, "the queue pair broke: the peer is gone or a request was bad");
 	else if (broken)
@@ -322,7 +351,8 @@ int verbs_arm(struct fab_conn *conn, short *events)
 	/* RACE: what came before the request does not ring. */
 	pthread_mutex_lock(&c->cq_lock);
 	stash_fill(c);
-	work = c->stash_n || c->broken || (atomic_load(&c->failed) && device_drained(c));
+	work = c->stash_n || c->broken || atomic_load(&c->gone) ||
+	       (atomic_load(&c->failed) && (device_drained(c) || conn_gone(c)));
 	pthread_mutex_unlock(&c->cq_lock);
 	return work;
 }
@@ -382,7 +412,7 @@ static int send_batch(struct verbs_conn *c, const struct ibv_send_wr **wr)
 		if (n)
 			hw[n - 1].next = &hw[n];
 	}
-	rc = ibv_post_send(c->id->qp, hw, &bad);
+	rc = abs(ibv_post_send(c->id->qp, hw, &bad));	/* siw's are negative */
 	if (rc) {
 		fail_locked_because(c, "the device refused a send: %s", strerror(rc));
 		return rc == ENOMEM ? -ENOMEM : -EINVAL;
@@ -439,7 +469,7 @@ static int recv_locked(struct verbs_conn *c, const struct ibv_recv_wr *wr)
 		fail_locked_because(c, "receive queue overflow");
 		return -ENOMEM;
 	}
-	rc = ibv_post_recv(c->id->qp, (struct ibv_recv_wr *)(uintptr_t)wr, &bad);
+	rc = abs(ibv_post_recv(c->id->qp, (struct ibv_recv_wr *)(uintptr_t)wr, &bad));
 	if (!rc)
 		return 0;
 	for (; bad; bad = bad->next)

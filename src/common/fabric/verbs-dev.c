@@ -4,6 +4,7 @@
 #include <config.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 
 #include <rdma/rdma_cma.h>
@@ -71,6 +72,7 @@ int verbs_pd_create(struct fab_conn *conn, struct fab_pd **out)
 {
 	struct verbs_conn *c = verbs_conn(conn);
 	struct verbs_pd *pd;
+	int flags;
 
 	if (!c->id->verbs)
 		return -EINVAL;
@@ -78,6 +80,9 @@ int verbs_pd_create(struct fab_conn *conn, struct fab_pd **out)
 	if (!pd)
 		return -ENOMEM;
 	pd->fab.ops = conn->ops;
+	flags = fcntl(c->id->verbs->async_fd, F_GETFL);
+	if (flags >= 0)			/* for verbs_device_events() */
+		fcntl(c->id->verbs->async_fd, F_SETFL, flags | O_NONBLOCK);
 	pd->pd = ibv_alloc_pd(c->id->verbs);
 	if (!pd->pd) {
 		int err = errno ? -errno : -EIO;
@@ -85,6 +90,7 @@ int verbs_pd_create(struct fab_conn *conn, struct fab_pd **out)
 		free(pd);
 		return err;
 	}
+	c->pd = pd;
 	*out = &pd->fab;
 	return 0;
 }
@@ -94,6 +100,9 @@ void verbs_pd_destroy(struct fab_pd *fab)
 	struct verbs_pd *pd = container_of(fab, struct verbs_pd, fab);
 
 	ibv_dealloc_pd(pd->pd);
+	/* ORDER: with its last id the device may be closed. */
+	if (pd->id)
+		rdma_destroy_id(pd->id);
 	free(pd);
 }
 
@@ -128,6 +137,64 @@ struct ibv_mr *verbs_reg_mr(struct fab_pd *fab, void *addr, size_t length, int a
 	mr->fab.pd = fab;
 	mr->fab.ibv = *mr->hw;
 	return &mr->fab.ibv;
+}
+
+/* ---- removal ---- */
+
+static _Atomic(struct ibv_context *) removed;	/* the last one */
+static atomic_bool looking;			/* librdmacm has not seen that it is gone */
+
+void verbs_device_removed(struct ibv_context *device)
+{
+	atomic_store(&removed, device);
+	atomic_store(&looking, true);
+}
+
+bool verbs_device_is_removed(const struct ibv_context *device)
+{
+	return device && atomic_load(&removed) == device;
+}
+
+/* Of all connections of @device; any thread may get that of another one, which cannot go before the event is
+ * acknowledged. */
+void verbs_device_events(struct ibv_context *device)
+{
+	struct ibv_async_event event;
+
+	while (!ibv_get_async_event(device, &event)) {
+		if (event.event_type == IBV_EVENT_DEVICE_FATAL)
+			verbs_device_removed(device);
+		else if (event.event_type == IBV_EVENT_CQ_ERR)
+			atomic_store(&((struct verbs_conn *)event.element.cq->cq_context)->gone,
+				     true);
+		ibv_ack_async_event(&event);
+	}
+}
+
+/* Another one, at the address of one that was closed. */
+void verbs_device_works(struct ibv_context *device)
+{
+	atomic_compare_exchange_strong(&removed, &device, NULL);
+}
+
+/* Nothing happens when it was the only device: there is no list then, and librdmacm keeps what it has. */
+bool verbs_devices_look(void)
+{
+	const struct ibv_context *device = atomic_load(&removed);
+	struct ibv_context **list;
+	bool there = false;
+
+	if (!atomic_load(&looking))
+		return false;
+	list = rdma_get_devices(NULL);
+	if (!list)
+		return true;
+	for (int i = 0; list[i]; i++)
+		there |= list[i] == device;
+	rdma_free_devices(list);
+	if (!there)
+		atomic_store(&looking, false);
+	return there;
 }
 
 /* ibv_rereg_mr() cannot change the translation on rxe, and is no fast path anywhere. */

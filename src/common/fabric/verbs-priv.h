@@ -10,8 +10,16 @@
  * on never reach the device: they are kept in @late and flushed by the poll when the device's own
  * flushes are in.  Drained: the marker and all receives are back and @late is empty.  (A receive that
  * is posted to a queue pair in ERR may never flush on rxe; the marker, a send, makes it.)
+ * A device that was removed, or whose CQ is broken, flushes nothing (conn_gone()): the poll destroys the queue
+ * pair, and nothing touches memory any more.
  *
- * LOCKS, in this order: post_lock (what is posted, @late, @failing), cq_lock (the CQ, @stash). */
+ * DEVICES belong to librdmacm, which opens each when it is first used.  The kernel waits for a driver without
+ * hot-unplug (rxe, siw) until nobody has the device open, and librdmacm closes one that is gone when it
+ * looks at the list of devices (verbs_devices_look()) and no id of it is left.  So a protection domain keeps the
+ * first id of its connections that are no more: nothing that belongs to a device may outlive its ids.
+ *
+ * LOCKS, in this order: cm->lock (which connection an id belongs to), post_lock (what is posted, @late,
+ * @failing), cq_lock (the CQ, @stash). */
 #ifndef VERBS_PRIV_H
 #define VERBS_PRIV_H
 
@@ -31,7 +39,10 @@ struct rdma_event_channel;
 struct verbs_cm {
 	struct fab_cm fab;
 	struct rdma_event_channel *channel;
+	int fd;				/* epoll: of the channel, and of the timer */
+	int timer_fd;			/* runs after a device was removed, see verbs_devices_look() */
 	struct list listeners;
+	pthread_mutex_t lock;		/* rdma_cm_id.context of connections, verbs_pd.id */
 };
 
 struct verbs_listener {
@@ -43,6 +54,7 @@ struct verbs_listener {
 struct verbs_pd {
 	struct fab_pd fab;
 	struct ibv_pd *pd;
+	struct rdma_cm_id *id;		/* of a connection that is no more, or NULL */
 };
 
 struct verbs_mr {
@@ -59,6 +71,7 @@ struct verbs_sqe {
 struct verbs_conn {
 	struct fab_conn fab;
 	struct rdma_cm_id *id;
+	struct verbs_pd *pd;		/* NULL: no need of one yet */
 	bool passive;
 	bool established;		/* cm thread */
 	atomic_bool connected;		/* sends are possible */
@@ -86,6 +99,7 @@ struct verbs_conn {
 	unsigned stash_first, stash_n;
 
 	atomic_bool failed;		/* @failing for those without the lock */
+	atomic_bool gone;		/* its CQ is broken */
 	atomic_int cause_state;		/* 0 none, 1 being written, 2 there */
 	char cause[VERBS_CAUSE_LEN];
 };
@@ -114,6 +128,18 @@ bool verbs_pd_local_dma_lkey(const struct fab_pd *pd, uint32_t *lkey);
 struct ibv_mr *verbs_reg_mr(struct fab_pd *fab, void *addr, size_t length, int access);
 int verbs_rereg_mr(struct ibv_mr *mr, void *addr, size_t length, int access);
 void verbs_dereg_mr(struct ibv_mr *ibv);
+
+/* Any thread: @device was removed.  Its connections complete nothing from now on, and librdmacm has to look. */
+void verbs_device_removed(struct ibv_context *device);
+bool verbs_device_is_removed(const struct ibv_context *device);
+/* Look for what @device reports of itself and of completion queues.  Nobody waits for that: a connection that
+ * has failed and does not drain asks. */
+void verbs_device_events(struct ibv_context *device);
+/* A queue pair was made on @device: it is there. */
+void verbs_device_works(struct ibv_context *device);
+/* If a device was removed, have librdmacm look at what there is.  True: to be called again in a while, because
+ * at first the kernel still shows the device. */
+bool verbs_devices_look(void);
 
 /* verbs-conn.c: queues.  verbs_conn_init() before the id may report anything. */
 void verbs_conn_init(struct verbs_conn *c);

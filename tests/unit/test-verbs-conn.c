@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How a connection of the verbs provider fails and drains, over a device that does what a test says: refuse a
+ * post, report a failure, forget its queues, be gone.  verbs-conn.c is all that is real here. */
+#include "unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <rdma/rdma_cma.h>
+
+#include "verbs-priv.h"
+
+#define ROOM 512
+
+/* ---- the device ---- */
+
+static struct ibv_context device;
+static struct ibv_comp_channel channel = { .context = &device };
+static struct ibv_cq cq = { .context = &device };
+static struct ibv_qp qp = { .context = &device };
+static struct rdma_cm_id id = { .verbs = &device };
+static struct verbs_pd pd;
+
+static struct ibv_wc wcs[ROOM];		/* completions to be polled */
+static unsigned nwcs;
+static uint64_t posted[ROOM];		/* in the queues */
+static unsigned nposted;
+static unsigned refuse_after;		/* posts of requests until one is refused */
+static bool mute;			/* flushes nothing */
+static bool broken_cq, removed, no_memory, in_error;
+static unsigned destroyed;
+static int pipe_fds[2];
+
+/* What verbs-conn.c gets (the compiler is told so); it only ever doubles. */
+void *fake_realloc(void *p, size_t n)
+{
+	void *to = no_memory ? NULL : malloc(n);
+
+	if (to && p) {
+		memcpy(to, p, n / 2);
+		free(p);
+	}
+	return to;
+}
+
+static void complete(uint64_t wr_id, enum ibv_wc_status status)
+{
+	cr_assert_lt(nwcs, ROOM);
+	wcs[nwcs++] = (struct ibv_wc){ .wr_id = wr_id, .status = status };
+}
+
+static void flush_posted(void)
+{
+	if (mute)
+		return;
+	for (unsigned i = 0; i < nposted; i++)
+		complete(posted[i], IBV_WC_WR_FLUSH_ERR);
+	nposted = 0;
+}
+
+static bool post(uint64_t wr_id)
+{
+	if (!refuse_after)
+		return false;
+	refuse_after--;
+	posted[nposted++] = wr_id;
+	return true;
+}
+
+static int post_send(struct ibv_qp *q, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	for (*bad = wr; *bad; *bad = (*bad)->next) {
+		if (!in_error && !post((*bad)->wr_id))
+			return ENOMEM;
+		if (in_error && !mute)
+			complete((*bad)->wr_id, IBV_WC_WR_FLUSH_ERR);
+	}
+	return 0;
+}
+
+static int post_recv(struct ibv_qp *q, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	for (*bad = wr; *bad; *bad = (*bad)->next) {
+		if (!post((*bad)->wr_id))
+			return -ENOMEM;	/* as siw */
+	}
+	return 0;
+}
+
+static int poll_cq(struct ibv_cq *q, int n, struct ibv_wc *wc)
+{
+	int got = 0;
+
+	if (broken_cq)
+		return -1;
+	while (got < n && (unsigned)got < nwcs) {
+		wc[got] = wcs[got];
+		got++;
+	}
+	nwcs -= (unsigned)got;
+	memmove(wcs, wcs + got, nwcs * sizeof(*wcs));
+	return got;
+}
+
+static int req_notify_cq(struct ibv_cq *q, int solicited)
+{
+	return 0;
+}
+
+struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
+{
+	channel.fd = pipe_fds[0];
+	return &channel;
+}
+
+int ibv_destroy_comp_channel(struct ibv_comp_channel *c)
+{
+	return 0;
+}
+
+struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
+			     struct ibv_comp_channel *c, int vector)
+{
+	return &cq;
+}
+
+int ibv_destroy_cq(struct ibv_cq *q)
+{
+	return 0;
+}
+
+int ibv_get_cq_event(struct ibv_comp_channel *c, struct ibv_cq **q, void **context)
+{
+	return -1;
+}
+
+void ibv_ack_cq_events(struct ibv_cq *q, unsigned int n)
+{
+}
+
+int ibv_modify_qp(struct ibv_qp *q, struct ibv_qp_attr *attr, int mask)
+{
+	cr_assert_eq(attr->qp_state, IBV_QPS_ERR);
+	in_error = true;
+	flush_posted();
+	return 0;
+}
+
+const char *ibv_wc_status_str(enum ibv_wc_status status)
+{
+	return status == IBV_WC_LOC_PROT_ERR ? "local protection error" : "?";
+}
+
+int rdma_create_qp(struct rdma_cm_id *i, struct ibv_pd *p, struct ibv_qp_init_attr *attr)
+{
+	i->qp = &qp;
+	return 0;
+}
+
+void rdma_destroy_qp(struct rdma_cm_id *i)
+{
+	i->qp = NULL;
+	destroyed++;
+}
+
+int rdma_disconnect(struct rdma_cm_id *i)
+{
+	return 0;
+}
+
+/* verbs-dev.c */
+int verbs_query_device(const struct fab_conn *conn, struct fab_device_attr *attr)
+{
+	*attr = (struct fab_device_attr){ .max_qp_wr = 128, .max_sge = 4 };
+	return 0;
+}
+
+void verbs_queues(const struct fab_qp_attr *attr, uint32_t max_sge, struct verbs_queues *q)
+{
+	*q = (struct verbs_queues){ .signal_every = 8, .send_wr = 73, .recv_wr = 64, .cqe = 137,
+				    .recv_sge = 4 };
+}
+
+bool verbs_device_is_removed(const struct ibv_context *d)
+{
+	return removed;
+}
+
+void verbs_device_works(struct ibv_context *d)
+{
+}
+
+static bool fatal;			/* says the device when it is asked */
+
+void verbs_device_events(struct ibv_context *d)
+{
+	removed |= fatal;
+}
+
+/* ---- a connection over it ---- */
+
+static struct verbs_conn *c;
+static struct fab_cqe cqes[ROOM];
+
+static uint64_t number(unsigned i)
+{
+	return (uintptr_t)&cqes[i];
+}
+
+static void setup(void)
+{
+	const struct fab_qp_attr attr = { 64, 64, 2 };
+
+	cr_assert_eq(pipe(pipe_fds), 0);
+	device.ops.post_send = post_send;
+	device.ops.post_recv = post_recv;
+	device.ops.poll_cq = poll_cq;
+	device.ops.req_notify_cq = req_notify_cq;
+	pd.pd = &(struct ibv_pd){ .context = &device };
+	refuse_after = ROOM;
+	c = aligned_alloc(_Alignof(struct verbs_conn), sizeof(*c));
+	memset(c, 0, sizeof(*c));
+	verbs_conn_init(c);
+	c->id = &id;
+	cr_assert_eq(verbs_create_qp(&c->fab, &pd.fab, &attr), 0);
+	atomic_store(&c->connected, true);
+}
+
+static void teardown(void)
+{
+	verbs_conn_fini(c);
+	free(c);
+	close(pipe_fds[0]);
+	close(pipe_fds[1]);
+}
+
+TestSuite(verbs_conn, .init = setup, .fini = teardown);
+
+/* Requests number @first.. in one chain. */
+static int send_some(unsigned first, unsigned n)
+{
+	static struct ibv_send_wr wr[ROOM];
+
+	for (unsigned i = 0; i < n; i++)
+		wr[i] = (struct ibv_send_wr){ .wr_id = number(first + i), .opcode = IBV_WR_SEND,
+					      .send_flags = IBV_SEND_SIGNALED,
+					      .next = i + 1 < n ? &wr[i + 1] : NULL };
+	return verbs_post_send(&c->fab, wr);
+}
+
+static int receive_some(unsigned first, unsigned n)
+{
+	static struct ibv_recv_wr wr[ROOM];
+
+	for (unsigned i = 0; i < n; i++)
+		wr[i] = (struct ibv_recv_wr){ .wr_id = number(first + i),
+					      .next = i + 1 < n ? &wr[i + 1] : NULL };
+	return verbs_post_recv(&c->fab, wr);
+}
+
+/* Poll until drained; @flushed of each number says how often. */
+static void drain(unsigned *flushed)
+{
+	struct ibv_wc wc[7];
+	int n;
+
+	memset(flushed, 0, ROOM * sizeof(*flushed));
+	for (unsigned turn = 0; turn < 1000; turn++) {
+		n = verbs_poll(&c->fab, wc, (int)ARRAY_SIZE(wc));
+		if (n < 0)
+			break;
+		for (int i = 0; i < n; i++) {
+			cr_assert_neq(wc[i].status, IBV_WC_SUCCESS);
+			flushed[(struct fab_cqe *)(uintptr_t)wc[i].wr_id - cqes]++;
+		}
+	}
+	cr_assert_eq(n, -ENOTCONN, "not drained");
+	cr_assert_eq(verbs_poll(&c->fab, wc, 1), -ENOTCONN);
+	cr_assert_eq(send_some(0, 1), -ENOTCONN);
+	cr_assert_eq(receive_some(0, 1), -ENOTCONN);
+}
+
+static void expect_flushed(const unsigned *flushed, unsigned first, unsigned n, unsigned times)
+{
+	for (unsigned i = first; i < first + n; i++)
+		cr_assert_eq(flushed[i], times, "number %u was flushed %u times", i, flushed[i]);
+}
+
+static const char *cause(void)
+{
+	return verbs_conn_cause(&c->fab);
+}
+
+/* ---- tests ---- */
+
+Test(verbs_conn, the_first_failure_is_the_cause)
+{
+	static unsigned flushed[ROOM];
+	struct ibv_wc wc[8];
+
+	cr_assert_eq(send_some(0, 3), 0);
+	complete(posted[0], IBV_WC_LOC_PROT_ERR);
+	complete(posted[1], IBV_WC_WR_FLUSH_ERR);
+	complete(posted[2], IBV_WC_WR_FLUSH_ERR);
+	nposted = 0;
+	cr_assert_eq(verbs_poll(&c->fab, wc, 8), 3);
+	cr_assert_str_eq(cause(), "work request failed: local protection error");
+	drain(flushed);
+	expect_flushed(flushed, 0, 3, 0);
+}
+
+Test(verbs_conn, refused_send)
+{
+	static unsigned flushed[ROOM];
+
+	refuse_after = 5;
+	cr_assert_eq(send_some(0, 8), -ENOMEM);
+	cr_assert(strstr(cause(), "the device refused a send"));
+	drain(flushed);
+	expect_flushed(flushed, 0, 5, 1);
+	expect_flushed(flushed, 5, 3, 0);
+}
+
+Test(verbs_conn, refused_receive)
+{
+	static unsigned flushed[ROOM];
+
+	cr_assert_eq(receive_some(0, 4), 0);
+	refuse_after = 3;
+	cr_assert_eq(receive_some(4, 8), -ENOMEM);
+	cr_assert(strstr(cause(), "the device refused a receive"));
+	drain(flushed);
+	expect_flushed(flushed, 0, 7, 1);
+	expect_flushed(flushed, 7, 5, 0);
+}
+
+Test(verbs_conn, queue_overflow)
+{
+	static unsigned flushed[ROOM];
+
+	cr_assert_eq(receive_some(0, 64), 0);
+	cr_assert_eq(receive_some(64, 1), -ENOMEM);
+	cr_assert_str_eq(cause(), "receive queue overflow");
+	drain(flushed);
+	expect_flushed(flushed, 0, 64, 1);
+}
+
+Test(verbs_conn, posts_behind_the_failure_flush)
+{
+	static unsigned flushed[ROOM];
+
+	cr_assert_eq(send_some(0, 2), 0);
+	verbs_disconnect(&c->fab, "enough");
+	cr_assert_eq(send_some(2, 100), 0);
+	cr_assert_eq(receive_some(102, 100), 0);
+	drain(flushed);
+	expect_flushed(flushed, 0, 202, 1);
+	cr_assert_str_eq(cause(), "enough");
+}
+
+/* Those that there was no memory for were not taken, and drained is not far. */
+Test(verbs_conn, no_memory_for_posts_behind_the_failure)
+{
+	static unsigned flushed[ROOM];
+
+	verbs_disconnect(&c->fab, "enough");
+	cr_assert_eq(send_some(0, 64), 0);
+	no_memory = true;
+	cr_assert_eq(send_some(64, 1), -ENOMEM);
+	cr_assert_eq(receive_some(65, 3), -ENOMEM);
+	drain(flushed);
+	expect_flushed(flushed, 0, 64, 1);
+	expect_flushed(flushed, 64, 4, 0);
+}
+
+/* The CQ is broken: what was posted does not come back, and nothing touches it when drained is told. */
+Test(verbs_conn, broken_completion_queue)
+{
+	static unsigned flushed[ROOM];
+	short events;
+
+	cr_assert_eq(send_some(0, 4), 0);
+	cr_assert_eq(receive_some(4, 4), 0);
+	cr_assert_eq(verbs_arm(&c->fab, &events), 0);
+	broken_cq = mute = true;
+	cr_assert_eq(verbs_arm(&c->fab, &events), 1);
+	drain(flushed);
+	cr_assert_str_eq(cause(), "the RDMA device cannot be polled any more");
+	cr_assert_eq(destroyed, 1);
+	expect_flushed(flushed, 0, 8, 0);
+}
+
+/* As when the cm has told so; late posts flush all the same. */
+Test(verbs_conn, removed_device)
+{
+	static unsigned flushed[ROOM];
+	struct ibv_wc wc;
+	short events;
+
+	mute = true;
+	cr_assert_eq(send_some(0, 4), 0);
+	cr_assert_eq(receive_some(4, 4), 0);
+	verbs_conn_fail(c, "the RDMA device was removed");
+	cr_assert_eq(verbs_poll(&c->fab, &wc, 1), 0, "it may still flush");
+	cr_assert_eq(verbs_arm(&c->fab, &events), 0);
+	removed = true;
+	cr_assert_eq(verbs_arm(&c->fab, &events), 1);
+	cr_assert_eq(send_some(8, 4), 0);
+	drain(flushed);
+	cr_assert_str_eq(cause(), "the RDMA device was removed");
+	cr_assert_eq(destroyed, 1);
+	expect_flushed(flushed, 0, 8, 0);
+	expect_flushed(flushed, 8, 4, 1);
+}
+
+/* It tells nobody, but who fails for another reason hears of it. */
+Test(verbs_conn, fatal_device)
+{
+	static unsigned flushed[ROOM];
+
+	mute = fatal = true;
+	cr_assert_eq(send_some(0, 4), 0);
+	cr_assert_eq(receive_some(4, 4), 0);
+	verbs_disconnect(&c->fab, "no sign of life");
+	drain(flushed);
+	cr_assert_str_eq(cause(), "no sign of life");
+	cr_assert_eq(destroyed, 1);
+}
