@@ -116,7 +116,7 @@ void clt_path_fail(struct clt_path *path, int err, const char *fmt, ...)
 
 static inline bool clt_path_is_up(struct clt_path *path)
 {
-	return atomic_load_explicit(&path->up, memory_order_acquire);
+	return atomic_load(&path->up);	/* seq_cst: clt-wait.c counts on it */
 }
 
 #endif
