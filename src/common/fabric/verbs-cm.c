@@ -44,6 +44,13 @@ static int epoll_add(int epoll, int fd)
 
 static void cm_free(struct verbs_cm *cm)
 {
+	struct verbs_dev *dev, *tmp;
+
+	list_for_each_safe(dev, tmp, &cm->devs, link) {
+		if (dev->id)
+			rdma_destroy_id(dev->id);
+		free(dev);
+	}
 	if (cm->fd >= 0)
 		close(cm->fd);
 	if (cm->timer_fd >= 0)
@@ -63,6 +70,7 @@ static int verbs_cm_create(struct fab_cm **out)
 		return -ENOMEM;
 	cm->fab.ops = &fab_verbs;
 	list_init(&cm->listeners);
+	list_init(&cm->devs);
 	pthread_mutex_init(&cm->lock, NULL);
 	cm->fd = cm->timer_fd = -1;
 	cm->channel = rdma_create_event_channel();
@@ -204,23 +212,39 @@ static int verbs_conn_create(struct fab_cm *cm, struct fab_conn **out)
 	return 0;
 }
 
+/* Keep @c's id for the sake of its device?  Not one that somebody waits to be destroyed.  cm->lock held. */
+static bool keep_id(struct verbs_cm *cm, struct verbs_conn *c)
+{
+	struct verbs_dev *dev;
+
+	if (!c->id->verbs || c->pending)
+		return false;
+	dev = verbs_dev_get(cm, c->id->verbs);
+	if (!dev || dev->id)
+		return false;
+	dev->gone |= c->removed;
+	if (dev->gone && !dev->npds) {
+		verbs_dev_release(dev);
+		return false;
+	}
+	dev->id = c->id;
+	return true;
+}
+
 static void verbs_conn_destroy(struct fab_conn *conn)
 {
 	struct verbs_cm *cm = verbs_cm(conn->cm);
 	struct verbs_conn *c = verbs_conn(conn);
-	struct rdma_cm_id *id = c->id;
+	bool keep;
 
 	verbs_conn_fini(c);
 	/* RACE: the cm's thread may be looking at an event of it. */
 	pthread_mutex_lock(&cm->lock);
-	id->context = NULL;
-	if (c->pd && !c->pd->id) {
-		c->pd->id = id;
-		id = NULL;
-	}
+	c->id->context = NULL;
+	keep = keep_id(cm, c);
 	pthread_mutex_unlock(&cm->lock);
-	if (id)
-		rdma_destroy_id(id);
+	if (!keep)
+		rdma_destroy_id(c->id);
 	free(c);
 }
 
@@ -259,7 +283,10 @@ static int verbs_connect(struct fab_conn *conn, const void *private_data, size_t
 {
 	struct rdma_conn_param param = conn_param(private_data, len);
 
-	return rdma_connect(verbs_conn(conn)->id, &param) ? neg_errno() : 0;
+	if (rdma_connect(verbs_conn(conn)->id, &param))
+		return neg_errno();
+	verbs_conn(conn)->pending = true;
+	return 0;
 }
 
 static int verbs_accept(struct fab_conn *conn, const void *private_data, size_t len)
@@ -268,12 +295,14 @@ static int verbs_accept(struct fab_conn *conn, const void *private_data, size_t 
 
 	if (rdma_accept(verbs_conn(conn)->id, &param))
 		return neg_errno();
+	verbs_conn(conn)->pending = false;
 	atomic_store(&verbs_conn(conn)->connected, true);
 	return 0;
 }
 
 static void verbs_reject(struct fab_conn *conn, const void *private_data, size_t len)
 {
+	verbs_conn(conn)->pending = false;
 	rdma_reject(verbs_conn(conn)->id, private_data, (uint8_t)len);
 	verbs_conn_destroy(conn);
 }
@@ -317,6 +346,7 @@ static int conn_device_gone(struct verbs_conn *c, struct fab_event *ev)
 	bool tell = c->established || c->passive;
 
 	verbs_conn_fail(c, "%s", what);
+	c->removed = true;
 	ev->type = FAB_EVENT_DISCONNECTED;
 	ev->status = -ENODEV;
 	return tell ? 1 : conn_lost(c, ev, -ENODEV, what);
@@ -326,6 +356,9 @@ static int conn_device_gone(struct verbs_conn *c, struct fab_event *ev)
 static int conn_event(struct verbs_conn *c, const struct rdma_cm_event *event, struct fab_event *ev)
 {
 	ev->conn = &c->fab;
+	if (event->event != RDMA_CM_EVENT_ADDR_RESOLVED &&
+	    event->event != RDMA_CM_EVENT_ROUTE_RESOLVED)
+		c->pending = false;
 	switch (event->event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
 		if (rdma_resolve_route(c->id, RESOLVE_MS))
@@ -373,7 +406,7 @@ static int connect_request(struct rdma_cm_id *id, struct verbs_listener *l, stru
 	}
 	c->id = id;
 	c->id->context = c;
-	c->passive = true;
+	c->passive = c->pending = true;
 	addr_from(&c->fab.local, rdma_get_local_addr(id));
 	addr_from(&c->fab.peer, rdma_get_peer_addr(id));
 	ev->type = FAB_EVENT_CONNECT_REQUEST;
@@ -404,8 +437,24 @@ static int listener_event(struct verbs_listener *l, const struct rdma_cm_event *
 	return 1;
 }
 
-/* Of a listener or a connection; not acknowledged yet. */
-static int id_event(struct verbs_cm *cm, const struct rdma_cm_event *event, struct fab_event *ev)
+/* cm->lock held.  Returns the id that is not needed any more: that of the event, so not before it is
+ * acknowledged. */
+static struct rdma_cm_id *device_gone(struct verbs_cm *cm, const struct rdma_cm_id *id)
+{
+	struct verbs_dev *dev;
+
+	list_for_each(dev, &cm->devs, link) {
+		if (dev->verbs != id->verbs)
+			continue;
+		dev->gone = true;
+		return dev->id == id ? verbs_dev_release(dev) : NULL;
+	}
+	return NULL;
+}
+
+/* Of a listener or a connection; not acknowledged yet.  @unused is to be destroyed when it is. */
+static int id_event(struct verbs_cm *cm, const struct rdma_cm_event *event, struct fab_event *ev,
+		    struct rdma_cm_id **unused)
 {
 	struct verbs_listener *l = listener_of(cm, event->id);
 	struct verbs_conn *c;
@@ -418,6 +467,8 @@ static int id_event(struct verbs_cm *cm, const struct rdma_cm_event *event, stru
 	if (l)
 		return listener_event(l, event, ev);
 	pthread_mutex_lock(&cm->lock);
+	if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
+		*unused = device_gone(cm, event->id);
 	c = event->id->context;		/* NULL: kept for its device only */
 	report = c ? conn_event(c, event, ev) : 0;
 	pthread_mutex_unlock(&cm->lock);
@@ -430,7 +481,7 @@ static int verbs_cm_get_event(struct fab_cm *cm, struct fab_event *ev)
 
 	look_if_due(verbs_cm(cm));
 	while (!report) {
-		struct rdma_cm_id *id;
+		struct rdma_cm_id *id, *unused = NULL;
 		struct verbs_listener *l = NULL;
 		struct rdma_cm_event *event;
 
@@ -445,8 +496,10 @@ static int verbs_cm_get_event(struct fab_cm *cm, struct fab_event *ev)
 		if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
 			l = listener_of(verbs_cm(cm), event->listen_id);
 		else
-			report = id_event(verbs_cm(cm), event, ev);
+			report = id_event(verbs_cm(cm), event, ev, &unused);
 		rdma_ack_cm_event(event);
+		if (unused)
+			rdma_destroy_id(unused);
 		if (l)
 			report = connect_request(id, l, ev);
 	}

@@ -75,7 +75,6 @@ int verbs_create_qp(struct fab_conn *conn, struct fab_pd *fab_pd, const struct f
 		return err;
 	if (c->cq || pd->pd->context != c->id->verbs)
 		return -EINVAL;
-	c->pd = pd;
 	verbs_queues(attr, dev.max_sge, &q);
 	c->attr = *attr;
 	c->signal_every = q.signal_every;

@@ -68,11 +68,51 @@ int verbs_listener_query_device(const struct fab_listener *fab, struct fab_devic
 	return l->id->verbs ? query(l->id->verbs, attr) : -ENODEV;
 }
 
+struct verbs_dev *verbs_dev_get(struct verbs_cm *cm, struct ibv_context *device)
+{
+	struct verbs_dev *dev;
+
+	list_for_each(dev, &cm->devs, link) {
+		if (dev->verbs == device)
+			return dev;
+	}
+	dev = calloc(1, sizeof(*dev));
+	if (!dev)
+		return NULL;
+	dev->verbs = device;
+	list_add_tail(&cm->devs, &dev->link);
+	return dev;
+}
+
+struct rdma_cm_id *verbs_dev_release(struct verbs_dev *dev)
+{
+	struct rdma_cm_id *id = dev->id;
+
+	if (dev->npds || !dev->gone)
+		return NULL;
+	list_del(&dev->link);
+	free(dev);
+	return id;
+}
+
+static void pd_free(struct verbs_pd *pd)
+{
+	struct rdma_cm_id *id;
+
+	pthread_mutex_lock(&pd->cm->lock);
+	pd->dev->npds--;
+	id = verbs_dev_release(pd->dev);
+	pthread_mutex_unlock(&pd->cm->lock);
+	if (id)
+		rdma_destroy_id(id);
+	free(pd);
+}
+
 int verbs_pd_create(struct fab_conn *conn, struct fab_pd **out)
 {
 	struct verbs_conn *c = verbs_conn(conn);
 	struct verbs_pd *pd;
-	int flags;
+	int flags, err;
 
 	if (!c->id->verbs)
 		return -EINVAL;
@@ -80,17 +120,25 @@ int verbs_pd_create(struct fab_conn *conn, struct fab_pd **out)
 	if (!pd)
 		return -ENOMEM;
 	pd->fab.ops = conn->ops;
+	pd->cm = container_of(conn->cm, struct verbs_cm, fab);
+	pthread_mutex_lock(&pd->cm->lock);
+	pd->dev = verbs_dev_get(pd->cm, c->id->verbs);
+	if (pd->dev)
+		pd->dev->npds++;
+	pthread_mutex_unlock(&pd->cm->lock);
+	if (!pd->dev) {
+		free(pd);
+		return -ENOMEM;
+	}
 	flags = fcntl(c->id->verbs->async_fd, F_GETFL);
 	if (flags >= 0)			/* for verbs_device_events() */
 		fcntl(c->id->verbs->async_fd, F_SETFL, flags | O_NONBLOCK);
 	pd->pd = ibv_alloc_pd(c->id->verbs);
 	if (!pd->pd) {
-		int err = errno ? -errno : -EIO;
-
-		free(pd);
+		err = errno ? -errno : -EIO;
+		pd_free(pd);
 		return err;
 	}
-	c->pd = pd;
 	*out = &pd->fab;
 	return 0;
 }
@@ -100,10 +148,7 @@ void verbs_pd_destroy(struct fab_pd *fab)
 	struct verbs_pd *pd = container_of(fab, struct verbs_pd, fab);
 
 	ibv_dealloc_pd(pd->pd);
-	/* ORDER: with its last id the device may be closed. */
-	if (pd->id)
-		rdma_destroy_id(pd->id);
-	free(pd);
+	pd_free(pd);
 }
 
 /* User space has none. */

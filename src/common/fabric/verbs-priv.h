@@ -15,8 +15,9 @@
  *
  * DEVICES belong to librdmacm, which opens each when it is first used.  The kernel waits for a driver without
  * hot-unplug (rxe, siw) until nobody has the device open, and librdmacm closes one that is gone when it
- * looks at the list of devices (verbs_devices_look()) and no id of it is left.  So a protection domain keeps the
- * first id of its connections that are no more: nothing that belongs to a device may outlive its ids.
+ * looks at the list of devices (verbs_devices_look()) and no id of it is left.  So a cm keeps an id of each
+ * device that it has used (struct verbs_dev): without one it would not hear of the removal of a device that nothing
+ * goes over, and what belongs to a device may not outlive its ids.
  *
  * LOCKS, in this order: cm->lock (which connection an id belongs to), post_lock (what is posted, @late,
  * @failing), cq_lock (the CQ, @stash). */
@@ -42,7 +43,17 @@ struct verbs_cm {
 	int fd;				/* epoll: of the channel, and of the timer */
 	int timer_fd;			/* runs after a device was removed, see verbs_devices_look() */
 	struct list listeners;
-	pthread_mutex_t lock;		/* rdma_cm_id.context of connections, verbs_pd.id */
+	pthread_mutex_t lock;		/* rdma_cm_id.context of connections, @devs */
+	struct list devs;
+};
+
+/* A device that the cm has used; until it is removed and nothing of it is left. */
+struct verbs_dev {
+	struct list link;
+	struct ibv_context *verbs;
+	struct rdma_cm_id *id;		/* of a connection that is no more; NULL: of those that are */
+	unsigned npds;
+	bool gone;			/* removed */
 };
 
 struct verbs_listener {
@@ -54,7 +65,8 @@ struct verbs_listener {
 struct verbs_pd {
 	struct fab_pd fab;
 	struct ibv_pd *pd;
-	struct rdma_cm_id *id;		/* of a connection that is no more, or NULL */
+	struct verbs_cm *cm;
+	struct verbs_dev *dev;
 };
 
 struct verbs_mr {
@@ -71,8 +83,9 @@ struct verbs_sqe {
 struct verbs_conn {
 	struct fab_conn fab;
 	struct rdma_cm_id *id;
-	struct verbs_pd *pd;		/* NULL: no need of one yet */
 	bool passive;
+	bool pending;			/* cm thread: its peer waits for us, or we for it */
+	bool removed;			/* cm->lock: its device is */
 	bool established;		/* cm thread */
 	atomic_bool connected;		/* sends are possible */
 	struct ibv_comp_channel *channel;
@@ -129,6 +142,11 @@ struct ibv_mr *verbs_reg_mr(struct fab_pd *fab, void *addr, size_t length, int a
 int verbs_rereg_mr(struct ibv_mr *mr, void *addr, size_t length, int access);
 void verbs_dereg_mr(struct ibv_mr *ibv);
 
+/* What @cm has of @device, made if need be; NULL: no memory.  cm->lock held. */
+struct verbs_dev *verbs_dev_get(struct verbs_cm *cm, struct ibv_context *device);
+/* The id of @dev if that is not needed any more, for the caller to destroy without lock, and @dev is gone;
+ * else NULL.  cm->lock held. */
+struct rdma_cm_id *verbs_dev_release(struct verbs_dev *dev);
 /* Any thread: @device was removed.  Its connections complete nothing from now on, and librdmacm has to look. */
 void verbs_device_removed(struct ibv_context *device);
 bool verbs_device_is_removed(const struct ibv_context *device);
