@@ -44,12 +44,16 @@ void promise_m_bind(struct world *w);
 void promise_m_chain(struct world *w);
 void promise_m_remote_inv(struct world *w);
 void promise_m_type_1(struct world *w);
+void promise_m_mixed(struct world *w);
 void promise_m_rules(struct world *w);
 void promise_m_remote_rules(struct world *w);
+void promise_m_both_invalidate(struct world *w);
 void promise_m_writes(struct world *w);
 void promise_m_dead(struct world *w);
 /* False, with a word of it, if the device of @p has no windows of @type. */
 bool has_windows(const struct pair *p, enum ibv_mw_type type);
+/* @n bytes were placed after the key of a window was taken away. */
+void check_late(unsigned n);
 /* The connection failed on both ends: nothing succeeded at b. */
 void check_refused(struct world *w, struct pair *p);
 

@@ -96,7 +96,13 @@ UNIT_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 %C%_test_util_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_util_crit_LDADD = $(CRITERION_LIBS)
 # Over a device of its own.
-%C%_test_verbs_conn_crit_SOURCES = %D%/test-verbs-conn.c %D%/unit.h src/common/fabric/verbs-conn.c
+%C%_test_verbs_conn_crit_SOURCES = \
+	%D%/test-verbs-conn.c \
+	%D%/unit.h \
+	src/common/fabric/fab-mem.c \
+	src/common/fabric/verbs-conn.c \
+	src/common/fabric/verbs-mw.c \
+	$(NULL)
 %C%_test_verbs_conn_crit_CPPFLAGS = $(AM_CPPFLAGS) -Drealloc=fake_realloc
 %C%_test_verbs_conn_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_verbs_conn_crit_LDADD = $(CRITERION_LIBS)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How a connection of the verbs provider fails and drains, over a device that does what a test says: refuse a
- * post, report a failure, forget its queues, be gone.  verbs-conn.c is all that is real here. */
+ * post, report a failure, forget its queues, be gone; and what of windows gets through to it.  verbs-conn.c,
+ * verbs-mw.c and fab-mem.c are all that is real here. */
 #include "unit.h"
 
 #include <errno.h>
@@ -22,6 +23,7 @@ static struct ibv_comp_channel channel = { .context = &device };
 static struct ibv_cq cq = { .context = &device };
 static struct ibv_qp qp = { .context = &device };
 static struct rdma_cm_id id = { .verbs = &device };
+static struct ibv_pd hw_pd = { .context = &device };
 static struct verbs_pd pd;
 
 static struct ibv_wc wcs[ROOM];		/* completions to be polled */
@@ -70,8 +72,34 @@ static bool post(uint64_t wr_id)
 	return true;
 }
 
+static char calls[400];			/* what it was asked to do, a bracket for each call */
+
+static void call(const char *word)
+{
+	cr_assert_lt(strlen(calls) + strlen(word), sizeof(calls));
+	strcat(calls, word);
+}
+
+static const char *word_of(const struct ibv_send_wr *wr)
+{
+	/* A library may look at these. */
+	if (wr->opcode == IBV_WR_BIND_MW || wr->opcode == IBV_WR_LOCAL_INV)
+		cr_assert(!wr->sg_list && !wr->num_sge);
+	if (wr->opcode == IBV_WR_BIND_MW) {
+		cr_assert_eq(wr->imm_data, 0);
+		cr_assert_neq(wr->bind_mw.mw->rkey, wr->bind_mw.rkey);
+		cr_assert_eq(wr->bind_mw.mw->type, IBV_MW_TYPE_2);
+	}
+	return wr->opcode == IBV_WR_BIND_MW ? " bind-2" : wr->opcode == IBV_WR_LOCAL_INV ? " inv" : " send";
+}
+
 static int post_send(struct ibv_qp *q, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
+	for (struct ibv_send_wr *w = in_error ? NULL : wr; w; w = w->next) {
+		call(w == wr ? "[" : "");
+		call(word_of(w));
+		call(w->next ? "" : " ]");
+	}
 	for (*bad = wr; *bad; *bad = (*bad)->next) {
 		if (!in_error && !post((*bad)->wr_id))
 			return ENOMEM;
@@ -87,6 +115,36 @@ static int post_recv(struct ibv_qp *q, struct ibv_recv_wr *wr, struct ibv_recv_w
 		if (!post((*bad)->wr_id))
 			return -ENOMEM;	/* as siw */
 	}
+	return 0;
+}
+
+static uint32_t next_rkey = 0x4200;
+
+static struct ibv_mw *alloc_mw(struct ibv_pd *p, enum ibv_mw_type type)
+{
+	struct ibv_mw *mw = calloc(1, sizeof(*mw));
+
+	/* All in one bucket. */
+	*mw = (struct ibv_mw){ .context = &device, .pd = p, .type = type, .rkey = next_rkey };
+	next_rkey += 64 << 8;
+	return mw;
+}
+
+static int dealloc_mw(struct ibv_mw *mw)
+{
+	if (removed)
+		return EIO;
+	free(mw);
+	return 0;
+}
+
+static int bind_mw(struct ibv_qp *q, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+{
+	cr_assert(bind->bind_info.mr);
+	call("[ bind-1 ]");
+	if (!post(bind->wr_id))
+		return ENOMEM;
+	mw->rkey = ibv_inc_rkey(mw->rkey);
 	return 0;
 }
 
@@ -219,7 +277,10 @@ static void setup(void)
 	device.ops.post_recv = post_recv;
 	device.ops.poll_cq = poll_cq;
 	device.ops.req_notify_cq = req_notify_cq;
-	pd.pd = &(struct ibv_pd){ .context = &device };
+	device.ops.alloc_mw = alloc_mw;
+	device.ops.dealloc_mw = dealloc_mw;
+	device.ops.bind_mw = bind_mw;
+	pd.pd = &hw_pd;
 	refuse_after = ROOM;
 	c = aligned_alloc(_Alignof(struct verbs_conn), sizeof(*c));
 	memset(c, 0, sizeof(*c));
@@ -428,4 +489,151 @@ Test(verbs_conn, fatal_device)
 	drain(flushed);
 	cr_assert_str_eq(cause(), "no sign of life");
 	cr_assert_eq(destroyed, 1);
+}
+
+/* ---- windows ---- */
+
+static struct ibv_mr hw_mr;
+static struct verbs_mr region = {
+	.fab = { .ibv = { .addr = (void *)0x10000, .length = 4096 }, .pd = &pd.fab,
+		 .access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND },
+	.hw = &hw_mr,
+};
+
+/* A chain of: s a send, 1 a bind of mw[0], 2 one of mw[1], i an invalidate of mw[1]'s key after that. */
+static int chain(struct ibv_mw **mw, const char *what)
+{
+	static struct ibv_send_wr wr[ROOM];
+	unsigned n = (unsigned)strlen(what);
+
+	hw_mr.pd = pd.pd;
+	calls[0] = '\0';
+	memset(wr, 0, sizeof(wr));
+	for (unsigned i = 0; i < n; i++) {
+		wr[i].wr_id = number(i);
+		wr[i].send_flags = IBV_SEND_SIGNALED;
+		wr[i].opcode = IBV_WR_SEND;
+		wr[i].imm_data = 0xdddddddd;
+		wr[i].next = i + 1 < n ? &wr[i + 1] : NULL;
+		if (what[i] == 'i') {
+			wr[i].opcode = IBV_WR_LOCAL_INV;
+			wr[i].invalidate_rkey = strchr(what, '2') ? ibv_inc_rkey(mw[1]->rkey) :
+								    mw[1]->rkey;
+		} else if (what[i] != 's') {
+			struct ibv_mw *m = mw[what[i] - '1'];
+
+			wr[i].opcode = IBV_WR_BIND_MW;
+			wr[i].bind_mw.mw = m;
+			wr[i].bind_mw.rkey = ibv_inc_rkey(m->rkey);
+			wr[i].bind_mw.bind_info = (struct ibv_mw_bind_info){
+				.mr = &region.fab.ibv, .addr = 0x10000, .length = 4096,
+				.mw_access_flags = IBV_ACCESS_REMOTE_WRITE,
+			};
+		}
+	}
+	if (verbs_post_send(&c->fab, wr))
+		return -1;
+	for (unsigned i = 0; i < n; i++) {
+		if (wr[i].opcode == IBV_WR_BIND_MW)
+			wr[i].bind_mw.mw->rkey = wr[i].bind_mw.rkey;
+	}
+	return 0;
+}
+
+static void windows(struct ibv_mw **mw)
+{
+	mw[0] = verbs_alloc_mw(&pd.fab, IBV_MW_TYPE_1);
+	mw[1] = verbs_alloc_mw(&pd.fab, IBV_MW_TYPE_2);
+	cr_assert(mw[0] && mw[1]);
+}
+
+/* What has no place in a chain is a call of its own, in its turn; longer ones are several. */
+Test(verbs_conn, chains_with_windows)
+{
+	struct ibv_mw *mw[2];
+
+	windows(mw);
+	cr_assert_eq(chain(mw, "ss12is"), 0);
+	cr_assert_str_eq(calls, "[ send send ][ bind-1 ][ bind-2 inv send ]");
+	cr_assert_eq(chain(mw, "1"), 0);
+	cr_assert_str_eq(calls, "[ bind-1 ]");
+	cr_assert_eq(chain(mw, "2s1"), 0);
+	cr_assert_str_eq(calls, "[ bind-2 send ][ bind-1 ]");
+	cr_assert_eq(chain(mw, "is"), 0);
+	cr_assert_str_eq(calls, "[ inv send ]");
+	cr_assert_eq(chain(mw, "ssssssssssssssssss1"), 0);
+	cr_assert_str_eq(calls, "[ send send send send send send send send send send send send send send "
+				"send send ][ send send ][ bind-1 ]");
+	cr_assert_str_eq(cause(), "");
+	cr_assert_eq(verbs_dealloc_mw(mw[0]), 0);
+	cr_assert_eq(verbs_dealloc_mw(mw[1]), 0);
+}
+
+/* The end of rxe's machine.  What is in front of it goes, what is behind it flushes with it. */
+Test(verbs_conn, no_second_invalidate)
+{
+	static unsigned flushed[ROOM];
+	struct ibv_mw *mw[2];
+
+	windows(mw);
+	cr_assert_eq(chain(mw, "sis"), 0);
+	cr_assert_str_eq(calls, "[ send ]");
+	cr_assert_str_eq(cause(), "invalidate of the key of no bound window");
+	drain(flushed);
+	expect_flushed(flushed, 0, 3, 1);
+	cr_assert_eq(verbs_dealloc_mw(mw[0]), 0);
+	cr_assert_eq(verbs_dealloc_mw(mw[1]), 0);
+}
+
+static void receive_inv(uint32_t rkey, unsigned flag)
+{
+	cr_assert_eq(receive_some(100, 1), 0);
+	complete(number(100), IBV_WC_SUCCESS);
+	wcs[nwcs - 1].opcode = IBV_WC_RECV;
+	wcs[nwcs - 1].wc_flags = flag;
+	wcs[nwcs - 1].invalidated_rkey = rkey;
+}
+
+/* The peer has done it, and nobody has polled that yet. */
+Test(verbs_conn, no_second_invalidate_after_the_peer)
+{
+	struct ibv_mw *mw[2];
+	struct ibv_wc wc;
+
+	windows(mw);
+	cr_assert_eq(chain(mw, "2"), 0);
+	receive_inv(mw[1]->rkey, IBV_WC_IP_CSUM_OK);
+	cr_assert_eq(chain(mw, "i"), 0);
+	cr_assert_str_eq(calls, "");
+	cr_assert_eq(verbs_poll(&c->fab, &wc, 1), 1);
+	cr_assert(wc.status == IBV_WC_SUCCESS && wc.wc_flags == IBV_WC_WITH_INV);
+	cr_assert_eq(verbs_dealloc_mw(mw[0]), 0);
+	cr_assert_eq(verbs_dealloc_mw(mw[1]), 0);
+}
+
+/* A window of type 1, which no device should have taken. */
+Test(verbs_conn, an_invalidate_that_is_not_the_peers)
+{
+	struct ibv_mw *mw[2];
+	struct ibv_wc wc;
+
+	windows(mw);
+	cr_assert_eq(chain(mw, "1"), 0);
+	receive_inv(mw[0]->rkey, IBV_WC_WITH_INV);
+	cr_assert_eq(verbs_poll(&c->fab, &wc, 1), 1);
+	cr_assert_eq(wc.status, IBV_WC_REM_INV_REQ_ERR);
+	cr_assert_neq(cause()[0], '\0');
+	cr_assert_eq(verbs_dealloc_mw(mw[0]), 0);
+	cr_assert_eq(verbs_dealloc_mw(mw[1]), 0);
+}
+
+/* Nobody can give it back, and nobody has to. */
+Test(verbs_conn, windows_of_a_removed_device)
+{
+	struct ibv_mw *mw[2];
+
+	windows(mw);
+	removed = true;
+	cr_assert_eq(verbs_dealloc_mw(mw[0]), 0);
+	cr_assert_eq(verbs_dealloc_mw(mw[1]), 0);
 }

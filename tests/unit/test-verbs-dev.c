@@ -57,6 +57,34 @@ Test(verbs_dev, nothing)
 	cr_assert(limits(-1, -1, -1).max_qp_wr == 0 && limits(-1, -1, -1).max_sge == 0);
 }
 
+/* Before any trial: type 2 without a way to invalidate it is of no use. */
+Test(verbs_dev, windows)
+{
+	static const struct {
+		unsigned flags;
+		bool type_1, type_2b;
+	} cases[] = {
+		{ 0, false, false },
+		{ IBV_DEVICE_MEM_WINDOW, true, false },
+		{ IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_MGT_EXTENSIONS, false, false },
+		{ IBV_DEVICE_MEM_WINDOW_TYPE_2B, false, false },
+		{ IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS, false, true },
+		{ 0x01223c76, true, true },	/* rxe */
+	};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct ibv_device_attr dev = {
+			.device_cap_flags = cases[i].flags, .max_mw = 5
+		};
+		struct fab_device_attr attr;
+
+		verbs_limits(&dev, &attr);
+		cr_assert(attr.mw_type_1 == cases[i].type_1, "%u", i);
+		cr_assert(attr.mw_type_2b == cases[i].type_2b, "%u", i);
+		cr_assert(attr.max_mw == 5);
+	}
+}
+
 /* ---- what a device says ---- */
 
 static struct ibv_async_event events[8];

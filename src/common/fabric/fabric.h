@@ -28,10 +28,11 @@
  *  i. Remote access is checked for key, liveness, right and range for each message; a violation
  *     fails the connection and changes nothing outside the range the key gives.  A zero-length
  *     RDMA_WRITE is not checked (as on a NIC).
- *  k. When fab_rereg_mr(), fab_dereg_mr() or fab_dealloc_mw() returns, no peer's byte is placed
- *     under the old key any more; as well when the completion of a LOCAL_INV or of a BIND_MW that
- *     takes a window of type 1 away from where it was is polled, or of the receive that a
- *     SEND_WITH_INV met.  A connection in the middle of such a placement fails.
+ *  k. When fab_rereg_mr() or fab_dereg_mr() returns, no peer's byte is placed under the old key any
+ *     more; as well when the completion of a LOCAL_INV or of a BIND_MW that takes a window of type 1
+ *     away from where it was is polled, or of the receive that a SEND_WITH_INV met.  (A window of rxe:
+ *     but for a packet that was checked before.)  A connection in the middle of such a placement
+ *     fails.
  *  l. A send completion (or flush) of a request says that its local buffers are no longer read.
  *  m. A window opens its range under its key from its bind on, to the connections it is good for,
  *     until it is invalidated, bound anew or deallocated (see fab_alloc_mw() below).  A bind or
@@ -153,7 +154,7 @@ struct fab_device_attr {
 	uint32_t max_sge;		/* of a send; of a receive, too, where it is below FAB_RECV_SGE_MAX */
 	bool local_dma_lkey;		/* fab_pd_local_dma_lkey() works: no registration to send from */
 	bool rereg_mr;			/* fab_rereg_mr() works, and regions of length 0 */
-	bool mw_type_1, mw_type_2b;	/* the device says so; fab_alloc_mw() shows it */
+	bool mw_type_1, mw_type_2b;	/* one was tried, where that is a question */
 	uint32_t max_mw;
 	uint32_t vendor_id, vendor_part_id;	/* of hardware; for tables of quirks (frwr.h) */
 };
@@ -243,7 +244,9 @@ bool fab_mr_covers(const struct ibv_mr *mr, const struct fab_pd *pd, uint64_t ad
  * has a window. */
 struct ibv_mw *fab_alloc_mw(struct fab_pd *pd, enum ibv_mw_type type);
 /* Bound or not; no request with it is posted, or its connection has drained.  Before the connection
- * it is bound on is destroyed.  Returns 0 or -errno: then it still exists. */
+ * it is bound on is destroyed.  Returns 0 or -errno: then it still exists.  Of a bound one nobody begins to
+ * write under its key any more, but what has arrived may still be placed (a packet, on rxe), until its
+ * region is deregistered or the connections that it was good on have drained. */
 int fab_dealloc_mw(struct ibv_mw *mw);
 
 /* ---- IO ---- */

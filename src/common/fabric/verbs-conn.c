@@ -76,6 +76,7 @@ int verbs_create_qp(struct fab_conn *conn, struct fab_pd *fab_pd, const struct f
 	if (c->cq || pd->pd->context != c->id->verbs)
 		return -EINVAL;
 	verbs_queues(attr, dev.max_sge, &q);
+	c->pd = fab_pd;
 	c->attr = *attr;
 	c->signal_every = q.signal_every;
 	while (n < attr->max_send_wr + c->signal_every)
@@ -189,6 +190,20 @@ static int post_late(struct verbs_conn *c, uint64_t wr_id)
 
 /* ---- completions, cq_lock held ---- */
 
+/* A receive that tells of an invalidate.  rxe shows the kernel's value of the flag (frwr.md Q3); on RC no
+ * other is meant.  rxe also carries out what is not the peer's to ask for (Q7). */
+static void translate_inv(struct verbs_conn *c, struct ibv_wc *wc)
+{
+	const unsigned inv = IBV_WC_WITH_INV | IBV_WC_IP_CSUM_OK;
+
+	if (wc->status != IBV_WC_SUCCESS || wc->opcode != IBV_WC_RECV || !(wc->wc_flags & inv) ||
+	    (wc->wc_flags & IBV_WC_WITH_IMM))
+		return;
+	wc->wc_flags = (wc->wc_flags & ~inv) | IBV_WC_WITH_INV;
+	if (!verbs_mw_peer_inv(c, wc->invalidated_rkey))
+		wc->status = IBV_WC_REM_INV_REQ_ERR;
+}
+
 /* One completion of the device, made one of ours in place.  False: it is nobody's business. */
 static bool translate(struct verbs_conn *c, struct ibv_wc *wc)
 {
@@ -199,17 +214,14 @@ static bool translate(struct verbs_conn *c, struct ibv_wc *wc)
 		c->marker_back = true;
 		return false;
 	}
-	if (wc->status != IBV_WC_SUCCESS && !c->broken)
-		c->broken = wc->status;
 	if (!(wc->wr_id & SEND_BIT)) {
 		atomic_fetch_sub(&c->nrecvs, 1);
-		/* rxe shows the kernel's value of the flag (frwr.md Q3); on RC no other is meant. */
-		if (wc->status == IBV_WC_SUCCESS && (wc->wc_flags & IBV_WC_IP_CSUM_OK)) {
-			wc->wc_flags &= ~IBV_WC_IP_CSUM_OK;
-			wc->wc_flags |= IBV_WC_WITH_INV;
-		}
-		return true;
+		translate_inv(c, wc);
 	}
+	if (wc->status != IBV_WC_SUCCESS && !c->broken)
+		c->broken = wc->status;
+	if (!(wc->wr_id & SEND_BIT))
+		return true;
 	pos = (uint32_t)(wc->wr_id >> 1);
 	sqe = &c->sq[pos & c->sq_mask];
 	wc->wr_id = sqe->wr_id;
@@ -370,12 +382,39 @@ static uint32_t send_room(const struct verbs_conn *c)
 	       (c->sq_head - atomic_load_explicit(&c->sq_tail, memory_order_acquire));
 }
 
-/* One of ours as the device gets it. */
-static void send_fill(struct verbs_conn *c, const struct ibv_send_wr *wr, struct ibv_send_wr *hw)
+/* Take in what the device has completed so far. */
+static void look(struct verbs_conn *c)
+{
+	pthread_mutex_lock(&c->cq_lock);
+	stash_fill(c);
+	pthread_mutex_unlock(&c->cq_lock);
+}
+
+/* There is room for one more. */
+static bool send_has_room(struct verbs_conn *c)
+{
+	if (send_room(c) == 0)
+		look(c);
+	return send_room(c) != 0;
+}
+
+/* One of ours as the device gets it.  Returns NULL, or what is wrong with it. */
+static const char *send_fill(struct verbs_conn *c, const struct ibv_send_wr *wr,
+			     struct ibv_send_wr *hw)
 {
 	bool signaled = wr->send_flags & IBV_SEND_SIGNALED;
+	const char *why = NULL;
 
-	*hw = *wr;
+	/* The peer may have done it, asked or not: what nobody has polled yet makes ours the second. */
+	if (wr->opcode == IBV_WR_LOCAL_INV)
+		look(c);
+	if (verbs_mw_is(wr))
+		why = verbs_mw_fill(c, wr, hw);
+	else
+		*hw = *wr;
+	if (why)
+		return why;
+	hw->next = NULL;
 	hw->wr_id = send_wr_id(c->sq_head);
 	c->sq[c->sq_head & c->sq_mask] = (struct verbs_sqe){ wr->wr_id, signaled };
 	c->sq_head++;
@@ -383,39 +422,41 @@ static void send_fill(struct verbs_conn *c, const struct ibv_send_wr *wr, struct
 		hw->send_flags |= IBV_SEND_SIGNALED;
 		c->unsignaled = 0;
 	}
+	return NULL;
 }
 
-/* Post the next of @wr, at most SEND_BATCH; advances it. */
+/* Post the next of @wr, at most SEND_BATCH; advances it.  At one that breaks the rules of windows it
+ * stops, with those before it posted and @c failed. */
 static int send_batch(struct verbs_conn *c, const struct ibv_send_wr **wr)
 {
-	struct ibv_send_wr hw[SEND_BATCH], *bad;
+	struct ibv_send_wr hw[SEND_BATCH];
+	const char *why = NULL;
+	bool alone = false;
 	unsigned n = 0;
 	int rc;
 
-	for (; *wr && n < SEND_BATCH; *wr = (*wr)->next, n++) {
-		if ((*wr)->opcode == IBV_WR_LOCAL_INV || (*wr)->opcode == IBV_WR_BIND_MW) {
-			fail_locked_because(c, "post of an opcode that needs memory windows");
-			return -EOPNOTSUPP;
-		}
-		if (send_room(c) == 0) {
-			pthread_mutex_lock(&c->cq_lock);
-			stash_fill(c);
-			pthread_mutex_unlock(&c->cq_lock);
-		}
-		if (send_room(c) == 0) {
+	for (; *wr && n < SEND_BATCH && !alone; *wr = (*wr)->next, n++) {
+		alone = verbs_mw_is_alone(*wr);
+		if (alone && n)
+			break;
+		if (!send_has_room(c)) {
 			fail_locked_because(c, "send queue overflow");
 			return -ENOMEM;
 		}
-		send_fill(c, *wr, &hw[n]);
-		hw[n].next = NULL;
+		why = send_fill(c, *wr, &hw[n]);
+		if (why)
+			break;
 		if (n)
 			hw[n - 1].next = &hw[n];
 	}
-	rc = abs(ibv_post_send(c->id->qp, hw, &bad));	/* siw's are negative */
+	rc = n ? abs(verbs_mw_post(c->id->qp, hw)) : 0;	/* siw's are negative */
 	if (rc) {
 		fail_locked_because(c, "the device refused a send: %s", strerror(rc));
 		return rc == ENOMEM ? -ENOMEM : -EINVAL;
 	}
+	if (why)
+		fail_locked_because(c, "%s of %s",
+				    (*wr)->opcode == IBV_WR_BIND_MW ? "bind" : "invalidate", why);
 	return 0;
 }
 
@@ -423,17 +464,14 @@ static int send_locked(struct verbs_conn *c, const struct ibv_send_wr *wr)
 {
 	int rc = 0;
 
-	if (c->failing) {
-		for (; wr && !rc; wr = wr->next)
-			rc = post_late(c, wr->wr_id);
-		return rc;
-	}
-	if (!atomic_load(&c->connected)) {
+	if (!c->failing && !atomic_load(&c->connected)) {
 		fail_locked_because(c, "post on a connection that is not connected");
 		return -EINVAL;
 	}
-	while (wr && !rc)
+	while (wr && !rc && !c->failing)
 		rc = send_batch(c, &wr);
+	for (; wr && !rc; wr = wr->next)
+		rc = post_late(c, wr->wr_id);
 	return rc;
 }
 

@@ -31,6 +31,7 @@ void verbs_queues(const struct fab_qp_attr *attr, uint32_t max_sge, struct verbs
 
 void verbs_limits(const struct ibv_device_attr *dev, struct fab_device_attr *attr)
 {
+	const unsigned type_2b = IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS;
 	/* Both queues report to one CQ, which must have room for all that can be posted. */
 	uint32_t wr = (uint32_t)MAX(0, MIN(dev->max_qp_wr, dev->max_cqe / 2));
 	uint32_t n = wr;
@@ -40,8 +41,39 @@ void verbs_limits(const struct ibv_device_attr *dev, struct fab_device_attr *att
 	*attr = (struct fab_device_attr){
 		.max_qp_wr = n,
 		.max_sge = dev->max_sge > 0 ? (uint32_t)dev->max_sge : 0,
+		.mw_type_1 = dev->device_cap_flags & IBV_DEVICE_MEM_WINDOW,
+		/* Without the extensions there would be no way to invalidate one. */
+		.mw_type_2b = (dev->device_cap_flags & type_2b) == type_2b,
+		.max_mw = dev->max_mw > 0 ? (uint32_t)dev->max_mw : 0,
 		.vendor_id = dev->vendor_id, .vendor_part_id = dev->vendor_part_id,
 	};
+}
+
+/* The device's flags are those of the kernel; the user library has a say, too. */
+static bool has_mw(struct ibv_pd *pd, enum ibv_mw_type type)
+{
+	struct ibv_mw *mw;
+
+	errno = 0;
+	mw = ibv_alloc_mw(pd, type);
+	if (mw)
+		ibv_dealloc_mw(mw);
+	return mw || (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL);
+}
+
+/* Keep of @attr only what can be allocated. */
+static void try_windows(struct ibv_context *device, struct fab_device_attr *attr)
+{
+	struct ibv_pd *pd;
+
+	if (!attr->mw_type_1 && !attr->mw_type_2b)
+		return;
+	pd = ibv_alloc_pd(device);
+	if (!pd)
+		return;
+	attr->mw_type_1 = attr->mw_type_1 && has_mw(pd, IBV_MW_TYPE_1);
+	attr->mw_type_2b = attr->mw_type_2b && has_mw(pd, IBV_MW_TYPE_2);
+	ibv_dealloc_pd(pd);
 }
 
 static int query(struct ibv_context *device, struct fab_device_attr *attr)
@@ -51,6 +83,7 @@ static int query(struct ibv_context *device, struct fab_device_attr *attr)
 	if (ibv_query_device(device, &dev))
 		return -EIO;
 	verbs_limits(&dev, attr);
+	try_windows(device, attr);
 	return 0;
 }
 

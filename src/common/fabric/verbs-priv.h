@@ -20,7 +20,7 @@
  * goes over, and what belongs to a device may not outlive its ids.
  *
  * LOCKS, in this order: cm->lock (which connection an id belongs to), post_lock (what is posted, @late,
- * @failing), cq_lock (the CQ, @stash). */
+ * @failing), cq_lock (the CQ, @stash), those of the table of windows (verbs-mw.c). */
 #ifndef VERBS_PRIV_H
 #define VERBS_PRIV_H
 
@@ -83,6 +83,7 @@ struct verbs_sqe {
 struct verbs_conn {
 	struct fab_conn fab;
 	struct rdma_cm_id *id;
+	const struct fab_pd *pd;	/* from verbs_create_qp() on */
 	bool passive;
 	bool pending;			/* cm thread: its peer waits for us, or we for it */
 	bool removed;			/* cm->lock: its device is */
@@ -130,7 +131,8 @@ struct verbs_queues {
 };
 
 /* verbs-dev.c: device, protection domain, memory */
-/* What we can offer on a device: whatever is asked for within @attr fits (verbs_queues()).  Pure. */
+/* What we can offer on a device: whatever is asked for within @attr fits (verbs_queues()); of windows
+ * what it says, before a trial.  Pure. */
 void verbs_limits(const struct ibv_device_attr *dev, struct fab_device_attr *attr);
 void verbs_queues(const struct fab_qp_attr *attr, uint32_t max_sge, struct verbs_queues *q);
 int verbs_listener_query_device(const struct fab_listener *fab, struct fab_device_attr *attr);
@@ -158,6 +160,27 @@ void verbs_device_works(struct ibv_context *device);
 /* If a device was removed, have librdmacm look at what there is.  True: to be called again in a while, because
  * at first the kernel still shows the device. */
 bool verbs_devices_look(void);
+
+/* verbs-mw.c: windows */
+struct ibv_mw *verbs_alloc_mw(struct fab_pd *pd, enum ibv_mw_type type);
+int verbs_dealloc_mw(struct ibv_mw *mw);
+static inline bool verbs_mw_is(const struct ibv_send_wr *wr)
+{
+	return wr->opcode == IBV_WR_BIND_MW || wr->opcode == IBV_WR_LOCAL_INV;
+}
+/* verbs has a call of its own for it. */
+static inline bool verbs_mw_is_alone(const struct ibv_send_wr *wr)
+{
+	return wr->opcode == IBV_WR_BIND_MW && wr->bind_mw.mw->type == IBV_MW_TYPE_1;
+}
+/* A bind or invalidate as the device gets it, but for its wr_id, and as done; or what is wrong with it.
+ * What it returns NULL for is posted next, or @c has failed.  Under post_lock. */
+const char *verbs_mw_fill(const struct verbs_conn *c, const struct ibv_send_wr *wr,
+			  struct ibv_send_wr *hw);
+/* Post a chain, in which there is no verbs_mw_is_alone(), or one alone.  Returns 0 or a positive errno. */
+int verbs_mw_post(struct ibv_qp *qp, struct ibv_send_wr *hw);
+/* A SEND_WITH_INV of @rkey came on @c.  False: it is not of a window that is bound there. */
+bool verbs_mw_peer_inv(const struct verbs_conn *c, uint32_t rkey);
 
 /* verbs-conn.c: queues.  verbs_conn_init() before the id may report anything. */
 void verbs_conn_init(struct verbs_conn *c);

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns memory windows of RDMA devices, and what is known of each: its last key and, of type 2, the
+ * connection it is bound on.
+ *
+ * What breaks a rule of fabric.h is refused here and never reaches the device, because devices answer in
+ * ways of their own.  rxe flushes where it should say what is wrong, carries out an invalidate that comes
+ * from any connection, and its kernel panics at one of a window that is not bound (frwr.md Q1, Q7,
+ * Q8).  What a peer does with our keys the device alone decides; we hear of it with the receive.
+ *
+ * A window is bound or free from the post on, in front of its turn; the device keeps to the order.  Those
+ * of all domains are in one table, because a device knows windows by their number alone.
+ *
+ * LOCKS.  A bucket's lock is innermost: taken under post_lock and under cq_lock. */
+#include <config.h>
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include <rdma/rdma_cma.h>
+
+#include "verbs-priv.h"
+
+#define BUCKETS 64u
+
+struct verbs_mw {
+	struct fab_mw fab;
+	struct ibv_mw *hw;		/* its rkey is what its library reads in a post */
+	const struct ibv_context *device;
+	struct verbs_mw *next;
+	uint32_t key;			/* bound last */
+	const struct verbs_conn *conn;	/* type 2: bound on this one; NULL: free */
+};
+
+static struct bucket {
+	pthread_mutex_t lock;
+	struct verbs_mw *first;
+} table[BUCKETS] = {
+	[0 ... BUCKETS - 1] = { .lock = PTHREAD_MUTEX_INITIALIZER },
+};
+
+/* The low eight bits of a key change; the rest is the window's number. */
+static struct bucket *bucket_of(uint32_t rkey)
+{
+	return &table[(rkey >> 8) % BUCKETS];
+}
+
+/* Bucket locked.  Of two with one number the first is the one: the other's is being given back. */
+static struct verbs_mw *find(struct bucket *b, const struct ibv_context *device, uint32_t rkey)
+{
+	struct verbs_mw *mw = b->first;
+
+	while (mw && (mw->device != device || mw->key >> 8 != rkey >> 8))
+		mw = mw->next;
+	return mw;
+}
+
+static struct verbs_mw *to_mw(struct ibv_mw *mw)
+{
+	return container_of(mw, struct verbs_mw, fab.ibv);
+}
+
+/* ---- life ---- */
+
+struct ibv_mw *verbs_alloc_mw(struct fab_pd *pd, enum ibv_mw_type type)
+{
+	struct verbs_mw *mw = calloc(1, sizeof(*mw));
+	struct bucket *b;
+
+	if (!mw)
+		return NULL;
+	errno = 0;
+	mw->hw = ibv_alloc_mw(container_of(pd, struct verbs_pd, fab)->pd, type);
+	if (!mw->hw) {
+		int err = errno ? errno : EIO;
+
+		free(mw);
+		errno = err;
+		return NULL;
+	}
+	mw->device = mw->hw->context;
+	mw->fab.ibv.type = type;
+	mw->fab.ibv.rkey = mw->key = mw->hw->rkey;
+	mw->fab.pd = pd;
+	b = bucket_of(mw->key);
+	pthread_mutex_lock(&b->lock);
+	mw->next = b->first;
+	b->first = mw;
+	pthread_mutex_unlock(&b->lock);
+	return &mw->fab.ibv;
+}
+
+int verbs_dealloc_mw(struct ibv_mw *ibv)
+{
+	struct verbs_mw *mw = to_mw(ibv), **link;
+	struct bucket *b = bucket_of(mw->key);
+	int rc = ibv_dealloc_mw(mw->hw);
+
+	/* What a device had is gone with it. */
+	if (rc && !verbs_device_is_removed(mw->device))
+		return -abs(rc);
+	pthread_mutex_lock(&b->lock);
+	link = &b->first;
+	while (*link != mw)
+		link = &(*link)->next;
+	*link = mw->next;
+	pthread_mutex_unlock(&b->lock);
+	free(mw);
+	return 0;
+}
+
+/* ---- requests ---- */
+
+/* Bucket locked. */
+static const char *note_bind(const struct verbs_conn *c, struct verbs_mw *mw,
+			     const struct ibv_send_wr *wr)
+{
+	const char *why = fab_bind_check(wr, c->pd, mw->key);
+
+	if (why)
+		return why;
+	if (mw->fab.ibv.type == IBV_MW_TYPE_2) {
+		if (mw->conn)
+			return "a window of type 2 that is bound";
+		mw->conn = c;
+	}
+	mw->key = wr->bind_mw.rkey;
+	return NULL;
+}
+
+static const char *fill_bind(const struct verbs_conn *c, const struct ibv_send_wr *wr,
+			     struct ibv_send_wr *hw)
+{
+	struct verbs_mw *mw = to_mw(wr->bind_mw.mw);
+	struct bucket *b = bucket_of(mw->key);
+	const char *why;
+
+	pthread_mutex_lock(&b->lock);
+	why = note_bind(c, mw, wr);
+	pthread_mutex_unlock(&b->lock);
+	if (why)
+		return why;
+	hw->bind_mw.mw = mw->hw;
+	hw->bind_mw.rkey = wr->bind_mw.rkey;
+	hw->bind_mw.bind_info = wr->bind_mw.bind_info;
+	/* Not NULL for a bind to nothing either (frwr.md Q12). */
+	hw->bind_mw.bind_info.mr = container_of(wr->bind_mw.bind_info.mr, struct verbs_mr,
+						fab.ibv)->hw;
+	return NULL;
+}
+
+/* Bucket locked. */
+static const char *note_inv(const struct verbs_conn *c, struct verbs_mw *mw, uint32_t rkey)
+{
+	if (!mw)
+		return "a key that is no window's";
+	if (mw->fab.ibv.type != IBV_MW_TYPE_2)
+		return "a window of type 1";
+	if (!mw->conn || mw->key != rkey)
+		return "the key of no bound window";
+	if (mw->conn != c)
+		return "a window bound on another connection";
+	mw->conn = NULL;
+	return NULL;
+}
+
+static const char *fill_inv(const struct verbs_conn *c, const struct ibv_send_wr *wr,
+			    struct ibv_send_wr *hw)
+{
+	uint32_t rkey = wr->invalidate_rkey;
+	struct bucket *b = bucket_of(rkey);
+	const char *why;
+
+	pthread_mutex_lock(&b->lock);
+	why = note_inv(c, find(b, c->id->verbs, rkey), rkey);
+	pthread_mutex_unlock(&b->lock);
+	hw->invalidate_rkey = rkey;
+	return why;
+}
+
+const char *verbs_mw_fill(const struct verbs_conn *c, const struct ibv_send_wr *wr,
+			  struct ibv_send_wr *hw)
+{
+	/* Nothing of the caller's in fields that a library may look at (frwr.md Q13). */
+	*hw = (struct ibv_send_wr){ .opcode = wr->opcode, .send_flags = wr->send_flags };
+	return wr->opcode == IBV_WR_BIND_MW ? fill_bind(c, wr, hw) : fill_inv(c, wr, hw);
+}
+
+static int bind_type_1(struct ibv_qp *qp, const struct ibv_send_wr *hw)
+{
+	struct ibv_mw_bind bind = {
+		.wr_id = hw->wr_id, .send_flags = hw->send_flags, .bind_info = hw->bind_mw.bind_info,
+	};
+	int rc = ibv_bind_mw(qp, hw->bind_mw.mw, &bind);
+
+	/* The key was chosen by its library, and told as what everyone's library chooses. */
+	return rc ? rc : hw->bind_mw.mw->rkey == hw->bind_mw.rkey ? 0 : EPROTO;
+}
+
+int verbs_mw_post(struct ibv_qp *qp, struct ibv_send_wr *hw)
+{
+	struct ibv_send_wr *bad;
+	int rc;
+
+	if (hw->opcode == IBV_WR_BIND_MW && hw->bind_mw.mw->type == IBV_MW_TYPE_1)
+		return bind_type_1(qp, hw);
+	rc = ibv_post_send(qp, hw, &bad);
+	/* ORDER: a library reads the last key while it posts the bind of the next. */
+	for (; hw && !rc; hw = hw->next) {
+		if (hw->opcode == IBV_WR_BIND_MW)
+			hw->bind_mw.mw->rkey = hw->bind_mw.rkey;
+	}
+	return rc;
+}
+
+/* A window of another connection is free now as well: an invalidate of it would be the second. */
+bool verbs_mw_peer_inv(const struct verbs_conn *c, uint32_t rkey)
+{
+	struct bucket *b = bucket_of(rkey);
+	struct verbs_mw *mw;
+	bool ours;
+
+	pthread_mutex_lock(&b->lock);
+	mw = find(b, c->id->verbs, rkey);
+	ours = mw && mw->conn == c && mw->key == rkey;
+	if (mw && mw->key == rkey)
+		mw->conn = NULL;
+	pthread_mutex_unlock(&b->lock);
+	return ours;
+}
