@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Between clt-path.c (the life of a path) and clt-setup.c (how its connections are made). */
+/* Between clt-path.c (the life of a path), clt-setup.c (how its connections are made), clt-con0.c
+ * (connection 0) and clt-drain.c (how they end). */
 #ifndef CLT_PATH_PRIV_H
 #define CLT_PATH_PRIV_H
 
 #include "clt-sess.h"
 
+#define CLT_POLL_BUDGET 64
 #define CLT_STEADY_MS RTRS_HB_INTERVAL_MS /* lost sooner than that: it was no real come-back */
 
 /* An event for the table; performs its actions.  Service thread, not from inside an action. */
@@ -18,5 +20,16 @@ void clt_setup_info(struct clt_path *path);
 void clt_setup_release(struct clt_path *path);
 /* @path->cm_watch. */
 void clt_setup_cm_ready(struct clt_watch *watch, short revents);
+
+void clt_con0_init(struct clt_path *path);
+/* From here on heartbeats, until clt_con0_down(). */
+void clt_con0_up(struct clt_path *path);
+void clt_con0_down(struct clt_path *path);
+
+void clt_drain_init(struct clt_path *path);
+/* Fail the path when the peer of @con, an IO connection that is up, hangs up and nobody polls. */
+void clt_drain_watch_hangup(struct clt_con *con);
+/* Disconnect all, and CLT_EV_DRAINED when nothing is in flight any more. */
+void clt_drain_start(struct clt_path *path);
 
 #endif

@@ -18,10 +18,7 @@
 #include "clock.h"
 #include "clt-path-priv.h"
 #include "log.h"
-#include "rtrs-imm.h"
-#include "rtrs-wr.h"
 
-#define POLL_BUDGET 64
 #define DRAIN_AGAIN_MS 1000
 #define BACKOFF_FIRST_MS 100
 #define BACKOFF_MAX_MS 5000
@@ -93,179 +90,6 @@ static void path_fail_task(struct clt_task *task)
 	clt_sess_wake_up_waiters(path->sess);
 }
 
-/* ---- connection 0 ---- */
-
-static void con0_ready(struct clt_watch *watch, short revents)
-{
-	struct clt_con *con = container_of(watch, struct clt_con, watch);
-	int n;
-
-	do {
-		n = clt_con_poll(con, POLL_BUDGET);
-		if (n == 0)
-			n = fab_arm(con->fab, &watch->events);
-	} while (n > 0 && !atomic_load(&con->path->failing));
-}
-
-static void path_service_task(struct clt_task *task)
-{
-	struct clt_path *path = container_of(task, struct clt_path, service_task);
-	struct clt_con *con = &path->cons[0];
-
-	if (!con->established || con->drained || atomic_load(&path->failing) ||
-	    path->state == CLT_CLOSING)
-		return;
-	if (list_empty(&con->watch.link)) {
-		con->watch.fd = fab_conn_fd(con->fab);
-		con->watch.ready = con0_ready;
-		clt_svc_watch(path->sess->svc, &con->watch);
-	}
-	con0_ready(&con->watch, 0);
-}
-
-void clt_path_service(struct clt_path *path)
-{
-	clt_svc_post(path->sess->svc, &path->service_task);
-}
-
-/* ---- heartbeat ---- */
-
-static void hb_wc(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc)
-{
-	struct clt_path *path = container_of(cqe, struct clt_path, hb_cqe);
-
-	if (wc->status != IBV_WC_SUCCESS)
-		clt_path_fail(path, -ECONNRESET, "connection 0: %s", fab_conn_cause(conn));
-}
-
-static void hb_post(struct clt_path *path, enum rtrs_imm_type type)
-{
-	struct ibv_send_wr wr;
-
-	rtrs_wr_heartbeat(&wr, (uintptr_t)&path->hb_cqe, type);
-	if (fab_post_send(path->cons[0].fab, &wr) < 0)
-		clt_path_fail(path, -ECONNRESET, "connection 0: %s",
-			      fab_conn_cause(path->cons[0].fab));
-	clt_path_service(path);
-}
-
-void clt_path_heartbeat(struct clt_con *con, unsigned type)
-{
-	if (con->cid)
-		return;			/* belongs on connection 0; harmless elsewhere */
-	if (type == RTRS_HB_ACK_IMM)
-		rtrs_hb_ack(&con->path->hb, clock_now_ms());
-	else
-		hb_post(con->path, RTRS_HB_ACK_IMM);
-}
-
-static void path_hb_timer(struct clt_timer *timer)
-{
-	struct clt_path *path = container_of(timer, struct clt_path, hb_timer);
-
-	switch (rtrs_hb_tick(&path->hb, clock_now_ms())) {
-	case RTRS_HB_NONE:
-		break;
-	case RTRS_HB_SEND:
-		hb_post(path, RTRS_HB_MSG_IMM);
-		break;
-	case RTRS_HB_DEAD:
-		clt_path_fail(path, -ETIMEDOUT, "no sign of life for %u s",
-			      path->hb.interval_ms * (path->hb.missed_max + 1) / 1000);
-		return;
-	}
-	clt_svc_timer_set(path->sess->svc, timer, path->hb.next_ms);
-}
-
-/* ---- hang-up of an IO connection ---- */
-
-/* Who polls sees the end by itself, unless it stands behind an answer with which a leader left.
- * So the service loop looks, too, when it gets the role. */
-static void hangup_look(struct clt_con *con)
-{
-	short events;
-
-	if (!clt_wait_con_take(con))
-		return;			/* clt_path_role_free() comes */
-	con->hung_up = false;
-	do {
-		fab_arm(con->fab, &events);
-	} while (clt_con_poll(con, POLL_BUDGET) > 0);
-	clt_path_fail(con->path, -ECONNRESET, "connection %u: peer closed", con->cid);
-	clt_wait_con_release(con);
-}
-
-static void io_hangup(struct clt_watch *watch, short revents)
-{
-	struct clt_con *con = container_of(watch, struct clt_con, watch);
-
-	clt_svc_unwatch(watch);
-	con->hung_up = true;
-	hangup_look(con);
-}
-
-/* ---- draining ---- */
-
-static bool con_drain(struct clt_con *con);
-
-static void drain_ready(struct clt_watch *watch, short revents)
-{
-	struct clt_con *con = container_of(watch, struct clt_con, watch);
-
-	if (con_drain(con))
-		clt_svc_post(con->path->sess->svc, &con->path->drain_task);
-}
-
-/* True when nothing of @con is in flight any more. */
-static bool con_drain(struct clt_con *con)
-{
-	int n;
-
-	if (!con->established)
-		return true;
-	if (con->cid && !clt_wait_con_take(con))
-		return false;		/* clt_path_role_free() comes */
-	do {
-		n = con->drained ? -ENOTCONN : clt_con_poll(con, POLL_BUDGET);
-		if (n == 0)
-			n = fab_arm(con->fab, &con->watch.events);
-	} while (n > 0);
-	if (n == -ENOTCONN) {
-		con->drained = true;
-		clt_svc_unwatch(&con->watch);
-		return true;
-	}
-	con->watch.ready = drain_ready;
-	if (list_empty(&con->watch.link)) {
-		con->watch.fd = fab_conn_fd(con->fab);
-		clt_svc_watch(con->path->sess->svc, &con->watch);
-	}
-	return false;
-}
-
-/* After clt_path_role_free(), too. */
-static void path_drain_task(struct clt_task *task)
-{
-	struct clt_path *path = container_of(task, struct clt_path, drain_task);
-	bool all = true;
-
-	for (unsigned i = 1; i < path->ncons && path->state == CLT_UP; i++) {
-		if (path->cons[i].hung_up)
-			hangup_look(&path->cons[i]);
-	}
-	if (path->state != CLT_DRAINING && path->state != CLT_CLOSING)
-		return;
-	for (unsigned i = 0; i < path->ncons; i++)
-		all = con_drain(&path->cons[i]) && all;
-	if (all)
-		clt_path_event(path, CLT_EV_DRAINED);
-}
-
-void clt_path_role_free(struct clt_con *con)
-{
-	clt_svc_post(con->path->sess->svc, &con->path->drain_task);
-}
-
 /* ---- actions ---- */
 
 static void act_connect(struct clt_path *path)
@@ -295,16 +119,10 @@ static void act_up(struct clt_path *path)
 		struct clt_con *con = &path->cons[i];
 
 		clt_con_unseal(con);
-		con->watch.fd = fab_conn_fd(con->fab);
-		con->watch.events = POLLRDHUP;
-		con->watch.ready = io_hangup;
-		con->hung_up = false;
-		clt_svc_watch(sess->svc, &con->watch);
+		clt_drain_watch_hangup(con);
 		clt_wait_con_release(con);
 	}
-	path->hb_cqe.done = hb_wc;
-	rtrs_hb_start(&path->hb, clock_now_ms(), RTRS_HB_INTERVAL_MS, RTRS_HB_MISSED_MAX);
-	clt_svc_timer_set(sess->svc, &path->hb_timer, path->hb.next_ms);
+	clt_con0_up(path);
 	path->up_since_ms = clock_now_ms();
 	/* RACE: a failure in between must win, or nobody would take the path down again. */
 	atomic_store(&path->up, true);
@@ -325,17 +143,8 @@ static void act_drain(struct clt_path *path)
 	atomic_store(&path->up, false);
 	atomic_store(&path->opening, false);
 	clt_svc_timer_cancel(&path->setup_timer);
-	clt_svc_timer_cancel(&path->hb_timer);
-	for (unsigned i = 0; i < path->ncons; i++) {
-		struct clt_con *con = &path->cons[i];
-
-		clt_svc_unwatch(&con->watch);
-		if (con->established)
-			fab_disconnect(con->fab);
-		if (i)
-			clt_wait_con_kick(con);
-	}
-	clt_svc_post(path->sess->svc, &path->drain_task);
+	clt_con0_down(path);
+	clt_drain_start(path);
 	drain_again_later(path);
 }
 
@@ -432,10 +241,9 @@ int clt_path_init(struct clt_path *path, struct clt_sess *sess, unsigned index,
 	clt_svc_random(path->uuid, sizeof(path->uuid));
 	pthread_mutex_init(&path->cause_lock, NULL);
 	clt_task_init(&path->fail_task, path_fail_task);
-	clt_task_init(&path->drain_task, path_drain_task);
-	clt_task_init(&path->service_task, path_service_task);
+	clt_drain_init(path);
+	clt_con0_init(path);
 	clt_timer_init(&path->setup_timer, path_setup_timer);
-	clt_timer_init(&path->hb_timer, path_hb_timer);
 	clt_timer_init(&path->retry_timer, path_retry_timer);
 	clt_watch_init(&path->cm_watch, clt_setup_cm_ready);
 

@@ -12,6 +12,8 @@ libclt_la_SOURCES = \
 	%D%/clt-mem.h \
 	%D%/clt-op.c \
 	%D%/clt-path-priv.h \
+	%D%/clt-con0.c \
+	%D%/clt-drain.c \
 	%D%/clt-path.c \
 	%D%/clt-path.h \
 	%D%/clt-sess.c \

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Connection 0 of a path: polled by the service loop, and the heartbeats on it.
+ *
+ * Service thread, except clt_path_service().  Fails the path when a heartbeat cannot be sent or the
+ * server gives no sign of life; ends with clt_con0_down(). */
+#include <config.h>
+
+#include <errno.h>
+
+#include "clock.h"
+#include "clt-path-priv.h"
+#include "rtrs-imm.h"
+#include "rtrs-wr.h"
+
+static void con0_ready(struct clt_watch *watch, short revents)
+{
+	struct clt_con *con = container_of(watch, struct clt_con, watch);
+	int n;
+
+	do {
+		n = clt_con_poll(con, CLT_POLL_BUDGET);
+		if (n == 0)
+			n = fab_arm(con->fab, &watch->events);
+	} while (n > 0 && !atomic_load(&con->path->failing));
+}
+
+static void path_service_task(struct clt_task *task)
+{
+	struct clt_path *path = container_of(task, struct clt_path, service_task);
+	struct clt_con *con = &path->cons[0];
+
+	if (!con->established || con->drained || atomic_load(&path->failing) ||
+	    path->state == CLT_CLOSING)
+		return;
+	if (list_empty(&con->watch.link)) {
+		con->watch.fd = fab_conn_fd(con->fab);
+		con->watch.ready = con0_ready;
+		clt_svc_watch(path->sess->svc, &con->watch);
+	}
+	con0_ready(&con->watch, 0);
+}
+
+void clt_path_service(struct clt_path *path)
+{
+	clt_svc_post(path->sess->svc, &path->service_task);
+}
+
+/* ---- heartbeat ---- */
+
+static void hb_wc(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc)
+{
+	struct clt_path *path = container_of(cqe, struct clt_path, hb_cqe);
+
+	if (wc->status != IBV_WC_SUCCESS)
+		clt_path_fail(path, -ECONNRESET, "connection 0: %s", fab_conn_cause(conn));
+}
+
+static void hb_post(struct clt_path *path, enum rtrs_imm_type type)
+{
+	struct ibv_send_wr wr;
+
+	rtrs_wr_heartbeat(&wr, (uintptr_t)&path->hb_cqe, type);
+	if (fab_post_send(path->cons[0].fab, &wr) < 0)
+		clt_path_fail(path, -ECONNRESET, "connection 0: %s",
+			      fab_conn_cause(path->cons[0].fab));
+	clt_path_service(path);
+}
+
+void clt_path_heartbeat(struct clt_con *con, unsigned type)
+{
+	if (con->cid)
+		return;			/* belongs on connection 0; harmless elsewhere */
+	if (type == RTRS_HB_ACK_IMM)
+		rtrs_hb_ack(&con->path->hb, clock_now_ms());
+	else
+		hb_post(con->path, RTRS_HB_ACK_IMM);
+}
+
+static void path_hb_timer(struct clt_timer *timer)
+{
+	struct clt_path *path = container_of(timer, struct clt_path, hb_timer);
+
+	switch (rtrs_hb_tick(&path->hb, clock_now_ms())) {
+	case RTRS_HB_NONE:
+		break;
+	case RTRS_HB_SEND:
+		hb_post(path, RTRS_HB_MSG_IMM);
+		break;
+	case RTRS_HB_DEAD:
+		clt_path_fail(path, -ETIMEDOUT, "no sign of life for %u s",
+			      path->hb.interval_ms * (path->hb.missed_max + 1) / 1000);
+		return;
+	}
+	clt_svc_timer_set(path->sess->svc, timer, path->hb.next_ms);
+}
+
+void clt_con0_init(struct clt_path *path)
+{
+	clt_task_init(&path->service_task, path_service_task);
+	clt_timer_init(&path->hb_timer, path_hb_timer);
+	path->hb_cqe.done = hb_wc;
+}
+
+void clt_con0_up(struct clt_path *path)
+{
+	rtrs_hb_start(&path->hb, clock_now_ms(), RTRS_HB_INTERVAL_MS, RTRS_HB_MISSED_MAX);
+	clt_svc_timer_set(path->sess->svc, &path->hb_timer, path->hb.next_ms);
+}
+
+void clt_con0_down(struct clt_path *path)
+{
+	clt_svc_timer_cancel(&path->hb_timer);
+}
