@@ -137,6 +137,8 @@ nbd_attached() {
 
 nbd_detach() {
 	nbd_attached || return 0
+	# A test that fails may leave it mounted, and those after it would have no device.
+	umount --all-targets /dev/nbd0 2>/dev/null || true
 	nbd-client -d /dev/nbd0
 	wait_until "the end of /dev/nbd0" nbd_detached
 }
