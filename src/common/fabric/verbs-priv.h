@@ -163,7 +163,7 @@ bool verbs_devices_look(void);
 
 /* verbs-mw.c: windows */
 struct ibv_mw *verbs_alloc_mw(struct fab_pd *pd, enum ibv_mw_type type);
-int verbs_dealloc_mw(struct ibv_mw *mw);
+int verbs_dealloc_mw(struct ibv_mw *ibv);
 static inline bool verbs_mw_is(const struct ibv_send_wr *wr)
 {
 	return wr->opcode == IBV_WR_BIND_MW || wr->opcode == IBV_WR_LOCAL_INV;
