@@ -15,9 +15,10 @@ random_file "$tmp/ro0" $((8 << 20))
 random_file "$tmp/good" $((1 << 20))
 cp "$tmp/ro0" "$tmp/ro0.before"
 
-# hostile PORT PID ARGUMENT...
+# hostile PORT PID ARGUMENT...: waits longer than the server does for a set-up to end, because a request that
+# meets no receive is only tried again (RNR), which no time-out but that one ends.
 hostile() {
-	./tests/hostile/hostile --server="rdma://$ip4:$1" --pid="$2" --timeout="$TIMEOUT_S" "${@:3}"
+	./tests/hostile/hostile --server="rdma://$ip4:$1" --pid="$2" --timeout=$((2 * TIMEOUT_S)) "${@:3}"
 }
 
 start_server --listen "rdma://$ip4:1235" "good=$tmp/good"
