@@ -331,6 +331,9 @@ static int conn_lost(struct verbs_conn *c, struct fab_event *ev, int err, const 
 static int conn_rejected(struct verbs_conn *c, const struct rdma_cm_event *event,
 			 struct fab_event *ev)
 {
+	/* The peer left when our answer to its acceptance had not reached it yet. */
+	if (c->established)
+		return conn_lost(c, ev, 0, "peer disconnected");
 	if (event->status == REJ_INVALID_SERVICE_ID)
 		return conn_lost(c, ev, -ECONNREFUSED, "nobody listens there");
 	if (c->passive || event->status != REJ_CONSUMER_DEFINED)
