@@ -53,6 +53,13 @@ assert h.pread(1024, 0) == b"f" * 512 + b"m" * 512
 h.pwrite(b"s" * 512, 0)
 END
 
+# A client that has gone is a moment later gone for the server, too.
+none_open() {
+	[ "$(grep -c 'device [0-9]* opened: ' "$server_log")" -eq \
+		"$(grep -c 'device [0-9]* closed: ' "$server_log")" ]
+}
+wait_until "the end of all devices" none_open
+
 # Two names of one file in one session: each is answered, and they are one as far as writers go.
 start_nbdkit "$server"
 SOCK=$sock nbdsh_run "nbd+unix:///disk?socket=$sock" <<'END'
