@@ -12,7 +12,8 @@ start_server --poll=200 "disk=$tmp/disk"
 start_nbdkit "server=127.0.0.1:$server_port" export=disk poll=200
 
 fio --name=verify --ioengine=nbd --uri="$uri" --rw=randwrite --bs=4k --iodepth=16 --size=8M \
-	--verify=crc32c --verify_fatal=1 >"$tmp/fio.log" 2>&1 || { cat "$tmp/fio.log"; fail "fio"; }
+	--verify=crc32c \
+	--verify_state_save=0 --verify_fatal=1 >"$tmp/fio.log" 2>&1 || { cat "$tmp/fio.log"; fail "fio"; }
 fio --name=one --ioengine=nbd --uri="$uri" --rw=randread --bs=4k --iodepth=1 --size=4M \
 	>"$tmp/fio.log" 2>&1 || { cat "$tmp/fio.log"; fail "fio at depth 1"; }
 

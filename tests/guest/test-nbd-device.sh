@@ -39,7 +39,8 @@ same_on_server
 
 echo "four connections"
 fio --name=v --filename=/dev/nbd0 --direct=1 --ioengine=libaio --rw=randwrite --bsrange=512-64k \
-	--blockalign=512 --iodepth=16 --size=8M --verify=crc32c --verify_backlog=256 --output="$tmp/fio.out"
+	--blockalign=512 --iodepth=16 --size=8M --verify=crc32c \
+	--verify_state_save=0 --verify_backlog=256 --output="$tmp/fio.out"
 nbd_detach
 stop_process "$nbdkit_pid"
 
@@ -105,7 +106,7 @@ taken_away() {
 		nbd_attach
 		read_some
 		took=$(since "$begin")
-		[ "$took" -le $slowest ] || slowest=$took
+		[ "$took" -le "$slowest" ] || slowest=$took
 		must_fail wait "$busy"
 		nbd_detach
 	done
