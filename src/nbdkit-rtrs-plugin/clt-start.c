@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "clt-fds.h"
 #include "clt-start.h"
 #include "log.h"
 
@@ -23,6 +24,17 @@ static int (*watch_nap)(void);
 struct rnbd_clt *clt_start_clt(void)
 {
 	return &clt;
+}
+
+/* @err is about @r, and has room for it. */
+static int name_limit(int r, char err[CLT_START_ERR])
+{
+	size_t len = strlen(err);
+
+	if (r == -EMFILE)
+		snprintf(err + len, CLT_START_ERR - len, " (RLIMIT_NOFILE is %llu: raise it)",
+			 clt_fds_limit());
+	return r;
 }
 
 static int session_open(const struct conf *conf, const char *suffix, bool once, unsigned setup_ms,
@@ -85,7 +97,7 @@ int clt_start_session(const struct conf *conf, int (*nap)(void), char err[CLT_ST
 	int r = session_open(conf, "", false, 0, err);
 
 	if (r < 0)
-		return r;
+		return name_limit(r, err);
 	watch_nap = nap;
 	r = -pthread_create(&watch, NULL, watch_main, NULL);
 	if (r < 0) {
@@ -146,6 +158,30 @@ static int probe_auto(struct conf *conf, char err[CLT_START_ERR])
 	return r;
 }
 
+/* With the probe's session open, which needs as many as the one that stays.  Room for a client that comes
+ * before that one is up, too. */
+static int probe_fds(char err[CLT_START_ERR])
+{
+	unsigned n = CLT_FDS_NBDKIT + CLT_FDS_CLIENT + clt_fds_reserve() + clt.sess.path.ncons;
+
+	if (clt_fds_free(n))
+		return 0;
+	snprintf(err, CLT_START_ERR, "too few descriptors: nbdkit and the session need %u more", n);
+	return name_limit(-EMFILE, err);
+}
+
+int clt_start_admit(char err[CLT_START_ERR])
+{
+	struct clt_path *path = &clt.sess.path;
+	/* How many of its connections it has while it is not up only its own thread knows. */
+	unsigned n = clt_fds_reserve() + (clt_path_is_up(path) ? 0 : path->ncons);
+
+	if (clt_fds_free(n))
+		return 0;
+	snprintf(err, CLT_START_ERR, "too few descriptors for another client");
+	return name_limit(-EMFILE, err);
+}
+
 int clt_start_probe(struct conf *conf, char err[CLT_START_ERR])
 {
 	char why[CLT_START_ERR];
@@ -154,10 +190,11 @@ int clt_start_probe(struct conf *conf, char err[CLT_START_ERR])
 
 	r = conf->automatic ? probe_auto(conf, why) : probe_connect(conf, 0, why);
 	if (r < 0) {
-		snprintf(err, CLT_START_ERR, "server=%s: %.*s", conf->server, CLT_START_ERR - 64, why);
-		return r;
+		snprintf(err, CLT_START_ERR, "server=%s: %.*s", conf->server, CLT_START_ERR - 128, why);
+		return name_limit(r, err);
 	}
-	if (conf->export_name) {
+	r = probe_fds(err);
+	if (r == 0 && conf->export_name) {
 		/* Read-only: always allowed, so it asks for existence alone. */
 		r = rnbd_open(&clt, conf->export_name, RNBD_ACCESS_RO, &dev);
 		if (r == 0)

@@ -11,12 +11,16 @@
 
 /* Connect, look for the export when one is configured, disconnect.  With transport=auto this decides:
  * conf->dst.provider becomes "rdma" where that way works, else "tcp", and the log says why.  0, or
- * -errno with the reason in @err. */
+ * -errno with the reason in @err; -EMFILE, too, when there are descriptors for the session and none for an
+ * NBD client. */
 int clt_start_probe(struct conf *conf, char err[CLT_START_ERR]);
 /* Open the session; nobody waits for it here.  While requests wait for a server that is away @nap is
  * called, on a thread of its own, again and again: it sleeps for a while, and returns less than 0 when the
  * process is to end.  Then they fail.  0, or -errno with @err. */
 int clt_start_session(const struct conf *conf, int (*nap)(void), char err[CLT_START_ERR]);
+/* An NBD client has come: may it stay?  Any thread.  0, or -EMFILE with @err: with it there would be too few
+ * descriptors for the next one (clt-fds.h) or for the connections of a session that is away. */
+int clt_start_admit(char err[CLT_START_ERR]);
 /* Close it; nothing when there is none. */
 void clt_start_end(void);
 /* It. */

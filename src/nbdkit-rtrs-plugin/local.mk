@@ -48,6 +48,8 @@ nbdkit_rtrs_plugin_la_CFLAGS = $(AM_CFLAGS) $(NBDKIT_CFLAGS)
 nbdkit_rtrs_plugin_la_SOURCES = \
 	%D%/clt-conf.c \
 	%D%/clt-conf.h \
+	%D%/clt-fds.c \
+	%D%/clt-fds.h \
 	%D%/clt-start.c \
 	%D%/clt-start.h \
 	%D%/plugin.c \

@@ -119,6 +119,16 @@ static void rtrs_cleanup(void)
 
 /* ---- connections of NBD ---- */
 
+static int rtrs_preconnect(int readonly)
+{
+	char err[CLT_START_ERR];
+
+	if (clt_start_admit(err) == 0)
+		return 0;
+	nbdkit_error("connection refused: %s", err);
+	return -1;
+}
+
 static int rtrs_list_exports(int readonly, int is_tls, struct nbdkit_exports *exports)
 {
 	/* RNBD has no way to ask for the names. */
@@ -338,6 +348,7 @@ static struct nbdkit_plugin plugin = {
 	.get_ready = rtrs_get_ready,
 	.after_fork = rtrs_after_fork,
 	.cleanup = rtrs_cleanup,
+	.preconnect = rtrs_preconnect,
 	.list_exports = rtrs_list_exports,
 	.default_export = rtrs_default_export,
 	.open = rtrs_open,
