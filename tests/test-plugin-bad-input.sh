@@ -21,6 +21,7 @@ bad 'colour' "server=$server" export=disk colour=blue
 bad 'mode.*rx' "server=$server" export=disk mode=rx
 bad 'mode' "server=$server" export=disk mode=
 bad 'transport.*pigeon' "server=$server" export=disk transport=pigeon
+bad 'transport=tcp.*server=rdma://127\.0\.0\.1' server=rdma://127.0.0.1 export=disk transport=tcp
 bad 'connections.*0' "server=$server" export=disk connections=0
 bad 'connections.*-1' "server=$server" export=disk connections=-1
 bad 'connections.*100000' "server=$server" export=disk connections=100000

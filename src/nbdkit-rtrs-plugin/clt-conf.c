@@ -171,6 +171,20 @@ int conf_set(struct conf *conf, const char *key, const char *value)
 	return -1;
 }
 
+/* server=rdma://HOST says what transport= says: which of two that differ is meant nobody knows. */
+static int check_transports(const struct conf *conf)
+{
+	const char *sep = strstr(conf->server, "://");
+	const char *name = conf->provider ? fab_provider_name(conf->provider) : NULL;
+	size_t len = name ? strlen(name) : 0;
+
+	if (!sep || !name || ((size_t)(sep - conf->server) == len && !strncmp(conf->server, name, len)))
+		return 0;
+	nbdkit_error("transport=%s contradicts server=%s: give one of them, or the same twice", name,
+		     conf->server);
+	return -1;
+}
+
 int conf_complete(struct conf *conf)
 {
 	char err[256];
@@ -179,6 +193,8 @@ int conf_complete(struct conf *conf)
 		nbdkit_error("server= is missing: give the address of an rtrs-server, HOST[:PORT]");
 		return -1;
 	}
+	if (check_transports(conf) < 0)
+		return -1;
 	conf->automatic = !conf->provider && !strstr(conf->server, "://");
 	if (fab_addr_parse(conf->server, conf->provider ? conf->provider : fab_provider_find("tcp"),
 			   RTRS_PORT, &conf->dst, err, sizeof(err)) < 0) {

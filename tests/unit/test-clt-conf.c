@@ -72,9 +72,10 @@ Test(clt_conf, transports)
 {
 	static const struct { const char *transport, *server; bool automatic; const char *provider; } cases[] = {
 		{ "auto", "127.0.0.1", true, "tcp" }, { "tcp", "127.0.0.1", false, "tcp" },
-		{ "auto", "tcp://127.0.0.1", false, "tcp" },
+		{ "auto", "tcp://127.0.0.1", false, "tcp" }, { "tcp", "tcp://127.0.0.1", false, "tcp" },
 #ifdef HAVE_RDMA
 		{ "rdma", "127.0.0.1", false, "rdma" }, { "auto", "rdma://127.0.0.1", false, "rdma" },
+		{ "rdma", "rdma://127.0.0.1", false, "rdma" },
 #endif
 	};
 
@@ -85,6 +86,34 @@ Test(clt_conf, transports)
 		cr_assert_eq(conf_complete(&conf), 0);
 		cr_assert_eq(conf.automatic, c->automatic, "%s %s", c->transport, c->server);
 		cr_assert_str_eq(fab_provider_name(conf.dst.provider), c->provider);
+	}
+}
+
+/* In whatever order they come; a part of a name is not the name. */
+Test(clt_conf, contradicting_transports)
+{
+	static const struct { const char *transport, *server; } cases[] = {
+		{ "tcp", "rdma://127.0.0.1" }, { "tcp", "tc://127.0.0.1" }, { "tcp", "tcpx://127.0.0.1" },
+		{ "tcp", "://127.0.0.1" }, { "tcp", "rdma://no.such.host.invalid" },
+#ifdef HAVE_RDMA
+		{ "rdma", "tcp://127.0.0.1" },
+#endif
+	};
+
+	for_each_case(c, cases) {
+		for (unsigned order = 0; order < 2; order++) {
+			const char *keys[] = { "transport", "server" };
+			const char *values[] = { c->transport, c->server };
+			char both[2][64];
+
+			setup();
+			for (unsigned i = 0; i < 2; i++) {
+				snprintf(both[i], sizeof(both[i]), "%s=%s", keys[i], values[i]);
+				cr_assert_eq(conf_set(&conf, keys[i ^ order], values[i ^ order]), 0);
+			}
+			cr_assert_eq(conf_complete(&conf), -1, "%s %s", both[0], both[1]);
+			cr_assert(strstr(error, both[0]) && strstr(error, both[1]), "%s", error);
+		}
 	}
 }
 
