@@ -8,9 +8,12 @@ share it, so what is measured is the work of the CPUs.  The same devices stand b
   null   null_blk: no storage at all
   ram    brd, a RAM disk that is full of data
 
-Each is mapped once from each server, and fio (libaio, O_DIRECT) runs on one of the mappings at a time.
+Each is mapped from each server, and fio (libaio, O_DIRECT) runs on one of the mappings at a time.
 All of them run in every round, one after the other for each row and in an order that turns.  What
 counts is the ratio within one round: the table shows the median of these ratios and their spread.
+
+With --protection=never,always both servers run twice in every round, without and with keys that end
+with their request (--invalidate, always_invalidate), and a second table shows what that costs each.
 """
 
 import argparse
@@ -24,6 +27,7 @@ import signal
 import statistics
 import subprocess
 import sys
+import time
 
 ADDRESS = "10.1.0.1"
 KERNEL_PORT, OUR_PORT = 1234, 1235
@@ -35,6 +39,8 @@ ROWS = [
 ]
 DEVICES = {"null": "/dev/nullb0", "ram": "/dev/ram0"}
 SERVERS = ["ours", "kernel"]
+ALWAYS_INVALIDATE = {"never": "N", "copy": "N", "always": "Y"}	# of the kernel's server
+UNLOAD_TIMEOUT_S = 30
 MAP_DEVICE = "/sys/devices/virtual/rnbd-client/ctl/map_device"
 
 
@@ -57,17 +63,33 @@ def prepare(args):
     with open(DEVICES["ram"], "wb") as f:
         for _ in range(args.ram_mib):
             f.write(block)
-    run("modprobe", "rtrs-server", "always_invalidate=" + args.always_invalidate)
-    run("modprobe", "rnbd-server")
     run("modprobe", "rnbd-client")
 
 
-def start_ours(args):
+def start_kernel(protection):
+    run("modprobe", "rtrs-server", "always_invalidate=" + ALWAYS_INVALIDATE[protection])
+    run("modprobe", "rnbd-server")
+
+
+def stop_kernel():
+    """Its sessions close some time after the last device was unmapped."""
+    deadline = time.monotonic() + UNLOAD_TIMEOUT_S
+    while True:
+        try:
+            run("modprobe", "-r", "rnbd-server", "rtrs-server")
+            return
+        except Failed:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(0.1)
+
+
+def start_ours(args, protection):
     rd, wr = os.pipe()
     log = open("/run/guest/rtrs-server.log", "wb")
     server = subprocess.Popen(
         [args.server, "--listen", "rdma://%s:%d" % (ADDRESS, OUR_PORT), "--ready-fd", str(wr),
-         "--invalidate=" + args.invalidate] + args.server_arg
+         "--invalidate=" + protection] + args.server_arg
         + ["%s=%s,direct" % d for d in DEVICES.items()],
         stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=(wr,))
     os.close(wr)
@@ -124,39 +146,62 @@ def fio(args, row, device):
     return side["iops"], (cpu_busy() - before) * 1e6 / side["total_ios"]
 
 
-def ratio(results, row, device, what):
-    each = [r["ours"][what] / r["kernel"][what] for r in results[row, device]]
+def median_of_ratios(rounds, above, below):
+    """Of what every round says of @above and of @below, which are (server, protection)."""
+    each = [r[above][0] / r[below][0] for r in rounds]
     return "%.2f (%.2f-%.2f)" % (statistics.median(each), min(each), max(each))
 
 
-def median(results, row, device, server, what):
-    return "%.0f" % statistics.median(r[server][what] for r in results[row, device])
+def median(rounds, key, what):
+    return "%.0f" % statistics.median(r[key][what] for r in rounds)
 
 
-def table(results, rows):
-    head = ["device", "row", "ours IOPS", "kernel IOPS", "ours/kernel", "ours busy µs/IO",
-            "kernel busy µs/IO"]
-    lines = [head, ["---", "---"] + ["---:"] * (len(head) - 2)]
-    for device in DEVICES:
-        for row in rows:
-            at = results, row[0], device
-            lines.append([device, row[0], median(*at, "ours", 0), median(*at, "kernel", 0),
-                          ratio(*at, 0), median(*at, "ours", 1), median(*at, "kernel", 1)])
+def markdown(head, lines):
+    lines = [head, ["---"] * 2 + ["---:"] * (len(head) - 2)] + lines
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
-def measure(args, rows, devices):
-    results = {(row[0], d): [] for row in rows for d in DEVICES}
-    for n in range(args.rounds):
+def table(results, protection):
+    """Our server beside the kernel's."""
+    ours, kernel = [(s, protection) for s in SERVERS]
+    return markdown(
+        ["device", "row", "ours IOPS", "kernel IOPS", "ours/kernel", "ours busy µs/IO",
+         "kernel busy µs/IO"],
+        [[device, row, median(r, ours, 0), median(r, kernel, 0), median_of_ratios(r, ours, kernel),
+          median(r, ours, 1), median(r, kernel, 1)] for (device, row), r in results.items()])
+
+
+def cost_table(results, protection):
+    """What protection leaves of the speed that each server has without."""
+    return markdown(
+        ["device", "row"] + ["%s: %s/never" % (s, protection) for s in SERVERS],
+        [[device, row] + [median_of_ratios(r, (s, protection), (s, "never")) for s in SERVERS]
+         for (device, row), r in results.items()])
+
+
+def measure(args, rows, protection, n, rounds):
+    """Both servers with @protection: all rows once, into the last of @rounds of each."""
+    start_kernel(protection)
+    server = start_ours(args, protection)
+    devices = {}
+    try:
+        for s in SERVERS:
+            for d in DEVICES:
+                devices[s, d] = map_device(s, d)
         for i, row in enumerate(rows):
             for k, device in enumerate(DEVICES):
-                order = SERVERS if (n + i + k) % 2 else SERVERS[::-1]
-                values = {s: fio(args, row, devices[s, device]) for s in order}
-                results[row[0], device].append(values)
-                print("round %d %s %s: ours %.0f, kernel %.0f" %
-                      (n + 1, row[0], device, values["ours"][0], values["kernel"][0]),
-                      file=sys.stderr, flush=True)
-    return results
+                for s in SERVERS if (n + i + k) % 2 else SERVERS[::-1]:
+                    value = fio(args, row, devices[s, device])
+                    rounds[device, row[0]][-1][s, protection] = value
+                    print("round %d %s %s %s %s: %.0f" %
+                          (n + 1, row[0], device, protection, s, value[0]),
+                          file=sys.stderr, flush=True)
+    finally:
+        for device in devices.values():
+            unmap(device)
+        server.send_signal(signal.SIGTERM)
+        server.wait(30)
+        stop_kernel()
 
 
 def main():
@@ -168,35 +213,38 @@ def main():
     p.add_argument("--rows", default="*", metavar="GLOB", help="only these rows")
     p.add_argument("--ram-mib", type=int, default=256, metavar="N", help="[%(default)s]")
     p.add_argument("--server", default="./rtrs-server", metavar="PROG", help="[%(default)s]")
-    p.add_argument("--invalidate", default="never", help="of rtrs-server [%(default)s]")
-    p.add_argument("--always-invalidate", default="N", choices=("Y", "N"),
-                   help="of the kernel's server [%(default)s]")
+    p.add_argument("--protection", default="never", metavar="NAME[,NAME]",
+                   help="of %s; the kernel's server has never and always, and never beside our copy"
+                   " [%%(default)s]" % ", ".join(ALWAYS_INVALIDATE))
     p.add_argument("--server-arg", action="append", default=[], metavar="ARG",
                    help="pass on to rtrs-server; repeatable")
     args = p.parse_args()
     rows = [r for r in ROWS if fnmatch.fnmatch(r[0], args.rows)]
     if not rows:
         p.error("--rows=%s matches no row" % args.rows)
+    protections = args.protection.split(",")
+    for protection in protections:
+        if protection not in ALWAYS_INVALIDATE:
+            p.error("--protection: %r is none of %s" % (protection, ", ".join(ALWAYS_INVALIDATE)))
     if not os.path.isdir("/run/guest"):
         p.error("this runs in a guest only: make bench-kernel")
 
     prepare(args)
-    server = start_ours(args)
-    devices = {}
-    try:
-        for s in SERVERS:
-            for d in DEVICES:
-                devices[s, d] = map_device(s, d)
-        results = measure(args, rows, devices)
-    finally:
-        for device in devices.values():
-            unmap(device)
-        server.send_signal(signal.SIGTERM)
-        server.wait(30)
-    print(table(results, rows))
-    print("Linux %s, %d CPUs, rtrs-server --invalidate=%s, rtrs-server.ko always_invalidate=%s, "
-          "%d rounds of %d s" % (platform.release(), os.cpu_count(), args.invalidate,
-                                 args.always_invalidate, args.rounds, args.runtime))
+    rounds = {(d, row[0]): [] for d in DEVICES for row in rows}
+    for n in range(args.rounds):
+        for of_row in rounds.values():
+            of_row.append({})
+        for i in range(len(protections)):
+            measure(args, rows, protections[(n + i) % len(protections)], n, rounds)
+    for protection in protections:
+        print("rtrs-server --invalidate=%s, always_invalidate=%s\n\n%s" %
+              (protection, ALWAYS_INVALIDATE[protection], table(rounds, protection)))
+    if "never" in protections:
+        for protection in protections:
+            if protection != "never":
+                print(cost_table(rounds, protection))
+    print("Linux %s, %d CPUs, %d rounds of %d s" %
+          (platform.release(), os.cpu_count(), args.rounds, args.runtime))
 
 
 try:

@@ -1,15 +1,20 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compare three ways to reach a file over NBD, with fio's nbd engine.
+"""Compare ways to reach a file over NBD, with fio's nbd engine.
 
   ours   fio -> unix socket -> nbdkit rtrs  == tcp loopback ==> rtrs-server -> file
   peer   fio -> unix socket -> nbdkit nbd   == tcp loopback ==> nbdkit file -> file
   limit  fio -> unix socket -> nbdkit file -> file
 
+  never, copy, always        ours with this --invalidate
+  static, window             ours with this registration
+
 All of them run in every round, one after the other for each row and in an order that rotates, on
 the same preallocated and warmed file, with the same nbdkit, -t and kind of socket.  What counts is
-the ratio within one round: the table shows the median of these ratios and their spread, so that a
-slow minute of the machine hits both sides of a ratio.
+the ratio within one round, so that a slow minute of the machine hits both sides of a ratio: the
+table shows the median of these ratios and their spread, which is the smallest and the largest, or
+with 6 rounds and more the interval that has the true median with a probability of 95 % or more
+(of the order statistics; nothing is assumed about how the noise is distributed).
 
 CPU per IO is the user and system time of all processes of the topology (not of fio) during one
 fio run, divided by the number of IOs of that run.
@@ -20,6 +25,7 @@ import csv
 import datetime
 import fnmatch
 import json
+import math
 import os
 import platform
 import re
@@ -43,7 +49,17 @@ ROWS = [
     ("128k-read-qd16", "read", "128k", 16),
     ("128k-write-qd16", "write", "128k", 16),
 ]
-TOPOLOGIES = ["ours", "peer", "limit"]
+VARIANTS = {
+    "never": (["--invalidate=never"], []),
+    "copy": (["--invalidate=copy"], []),
+    "always": (["--invalidate=always"], []),
+    "static": ([], ["registration=static"]),
+    "window": ([], ["registration=window"]),
+}
+TOPOLOGIES = ["ours", "peer", "limit"] + list(VARIANTS)
+# Of those that run, these are divided: the first by the second.
+RATIOS = [("ours", "peer"), ("ours", "limit"), ("copy", "never"), ("always", "never"),
+          ("ours", "static"), ("window", "static")]
 START_TIMEOUT_S = 15
 TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 
@@ -115,7 +131,10 @@ class Topology:
         self.uri = "nbd+unix:///?socket=" + self.socket
 
     def start(self):
-        getattr(self, "start_" + self.name)()
+        if self.name in VARIANTS:
+            self.start_ours(*VARIANTS[self.name])
+        else:
+            getattr(self, "start_" + self.name)()
 
     def stop(self):
         while self.processes:
@@ -160,13 +179,13 @@ class Topology:
         self.nbdkit("nbdkit-nbd", ["-U", self.socket], "nbd", "hostname=127.0.0.1",
                     "port=%d" % port)
 
-    def start_ours(self):
+    def start_ours(self, server_arg=(), plugin_arg=()):
         rd, wr = os.pipe()
         try:
             server = self.spawn(
                 "rtrs-server",
                 [self.args.server, "--listen", "tcp://127.0.0.1:0", "--ready-fd", str(wr)]
-                + self.args.server_arg + ["bench=" + self.args.file], pass_fds=(wr,))
+                + self.args.server_arg + list(server_arg) + ["bench=" + self.args.file], pass_fds=(wr,))
         finally:
             os.close(wr)
         try:
@@ -178,7 +197,7 @@ class Topology:
                                lambda: re.search(r"tcp://127\.0\.0\.1:([1-9]\d*)", server.log()))
         self.nbdkit("nbdkit-rtrs", ["-U", self.socket], self.args.plugin,
                     "server=127.0.0.1:" + port.group(1), "export=bench",
-                    *self.args.plugin_arg)
+                    *self.args.plugin_arg, *plugin_arg)
 
 
 def fio(args, row, uri):
@@ -239,6 +258,16 @@ def number(value):
     return "%.0f" % value if value >= 100 else "%.1f" % value
 
 
+def spread(values):
+    """What stands in brackets behind a median; the head of this file says what it is."""
+    values = sorted(values)
+    n, k = len(values), 0
+    # Ranks k + 1 and n - k from both ends: the median is outside with 2 P(Binomial(n, 1/2) <= k).
+    while n >= 6 and 2 * sum(math.comb(n, i) for i in range(k + 2)) <= 0.05 * 2 ** n:
+        k += 1
+    return "%.2f-%.2f" % (values[k], values[n - 1 - k])
+
+
 def table(results, topologies, rows):
     """The results as a markdown table."""
     def values(row, topology, key):
@@ -253,12 +282,9 @@ def table(results, topologies, rows):
         each = [a[n] / b[n] for n in a if n in b and b[n]]
         if not each:
             return "-"
-        return "%.2f (%.2f-%.2f)" % (statistics.median(each), min(each), max(each))
+        return "%.2f (%s)" % (statistics.median(each), spread(each))
 
-    pairs = [(a, b) for a, b in (("ours", "peer"), ("ours", "limit"), ("peer", "limit"))
-             if a in topologies and b in topologies]
-    if len(pairs) == 3:
-        pairs.pop()
+    pairs = [(a, b) for a, b in RATIOS if a in topologies and b in topologies]
     head = ["row"] + [t + " IOPS" for t in topologies]
     head += ["%s/%s" % p for p in pairs]
     head += [t + " CPU µs/IO" for t in topologies]
@@ -296,8 +322,8 @@ def main():
                    help="seconds of each fio run [%(default)s]")
     p.add_argument("--rows", default="*", metavar="GLOB[,GLOB]",
                    help="only these rows, e.g. '4k-*-qd32'")
-    p.add_argument("--topologies", default=",".join(TOPOLOGIES), metavar="NAME[,NAME]",
-                   help="of ours, peer, limit [%(default)s]")
+    p.add_argument("--topologies", default=",".join(TOPOLOGIES[:3]), metavar="NAME[,NAME]",
+                   help="of %s [%%(default)s]" % ", ".join(TOPOLOGIES))
     p.add_argument("--file", metavar="PATH",
                    help="the file to export, created and removed; must not exist [in a new"
                         " directory below $TMPDIR or /var/tmp]")
@@ -332,7 +358,7 @@ def main():
     for prog in ("fio", args.nbdkit):
         if not shutil.which(prog):
             p.error("%s is not installed" % prog)
-    if "ours" in names:
+    if "ours" in names or set(names) & set(VARIANTS):
         for path in (args.server, args.plugin):
             if not os.path.exists(path):
                 p.error("%s does not exist: run make first" % path)
