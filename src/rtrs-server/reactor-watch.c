@@ -6,7 +6,11 @@
  * it, which takes two reads to see; so after an end ready() runs once more than it asks for.  POLLOUT is wanted rarely, when a socket is full,
  * so it is a poll of its own that fires once and is armed again while wanted.  Ends when unwatched:
  * both polls are cancelled, and closed() runs when the last completion of them and of their
- * cancellations has come.  A poll that fails makes the descriptor ready: its owner meets the error. */
+ * cancellations has come.
+ *
+ * A poll that fails (no kernel memory; Linux 6.1 ends it when completions overflow) makes the descriptor ready,
+ * so that its owner meets what there is to meet, and is armed again: at once, and, if that fails as well, after
+ * a while, again and again. */
 #include <config.h>
 
 #include <assert.h>
@@ -15,14 +19,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "log.h"
 #include "reactor-priv.h"
+
+#define ARM_AGAIN_MS 100
+
+static struct log_limit failed_limit = LOG_LIMIT_INIT(20, 10000);
 
 struct reactor_poll {
 	struct list link;		/* on reactor.ready or .closed */
 	struct reactor_watch *watch;
 	struct reactor_op in, out, cancel;
 	bool in_armed, out_armed;
+	bool in_failed;			/* POLLIN's last completion was an error */
+	struct timer again;		/* to arm POLLIN */
 	bool missed;			/* an edge came while POLLIN was not wanted */
 	bool ended;			/* an edge told of the end; ready() may have seen data only */
 	bool unwatched;
@@ -66,6 +77,25 @@ static void poll_check_closed(struct reactor_poll *p)
 		list_add_tail(&p->watch->reactor->closed, &p->link);
 }
 
+static void poll_arm_in_again(struct timer *timer)
+{
+	poll_arm_in(container_of(timer, struct reactor_poll, again));
+}
+
+static void poll_in_failed(struct reactor_poll *p, int err)
+{
+	struct reactor *r = p->watch->reactor;
+
+	if (p->in_failed) {
+		timer_set(&r->timers, &p->again, clock_now_ms() + ARM_AGAIN_MS);
+		return;
+	}
+	p->in_failed = true;
+	log_limited(&failed_limit, LOG_LEVEL_WARN, reactor_name(r),
+		    "poll of descriptor %d: %s; trying again", p->watch->fd, strerror(-err));
+	poll_arm_in(p);
+}
+
 static void poll_in_done(struct reactor_op *op, int res, unsigned flags)
 {
 	struct reactor_poll *p = container_of(op, struct reactor_poll, in);
@@ -75,11 +105,11 @@ static void poll_in_done(struct reactor_op *op, int res, unsigned flags)
 		poll_check_closed(p);
 		return;
 	}
-	if (res < 0)
-		log_err(reactor_name(p->watch->reactor), "poll of descriptor %d: %s", p->watch->fd,
-			strerror(-res));
-	if (res >= 0 && !p->in_armed)
+	if (res < 0 && !p->in_armed)
+		poll_in_failed(p, res);
+	else if (!p->in_armed)
 		poll_arm_in(p);
+	p->in_failed = res < 0;
 	p->ended = p->ended || (res >= 0 && (res & (POLLRDHUP | POLLHUP | POLLERR)));
 	if ((p->watch->events & POLLIN) || res < 0 || (res & (POLLERR | POLLHUP)))
 		poll_mark_ready(p);
@@ -129,6 +159,7 @@ int reactor_watch(struct reactor *r, struct reactor_watch *w)
 	p->in.done = poll_in_done;
 	p->out.done = poll_out_done;
 	p->cancel.done = poll_cancel_done;
+	timer_init(&p->again, poll_arm_in_again);
 	w->reactor = r;
 	w->impl = p;
 	poll_arm_in(p);
@@ -158,6 +189,7 @@ void reactor_unwatch(struct reactor_watch *w)
 	assert(!p->unwatched);
 	p->unwatched = true;
 	list_del(&p->link);
+	timer_cancel(&p->again);
 	if (p->in_armed)
 		poll_cancel(p, &p->in);
 	if (p->out_armed)

@@ -26,7 +26,8 @@ struct reactor_task {
 
 /* A descriptor watched for readiness.  Level semantics towards the owner: @ready runs again in the
  * next pass as long as it returns true ("there is more"), and once more when the peer has hung up;
- * otherwise when the kernel reports again. */
+ * otherwise when the kernel reports again.  It also runs, with nothing to read, when the kernel refuses to poll,
+ * which is tried again until unwatched. */
 struct reactor_watch {
 	struct reactor *reactor;
 	int fd;

@@ -215,6 +215,70 @@ Test(reactor, peer_closes_behind_data)
 	}
 }
 
+static unsigned errors_wanted;
+
+static bool ready_meets_errors(struct reactor_watch *w)
+{
+	char c;
+
+	if (read(w->fd, &c, 1) == 1) {
+		note("data");
+		reactor_stop(r);
+	} else if (errors_wanted && !--errors_wanted) {
+		reactor_stop(r);
+	}
+	return false;
+}
+
+/* Watch a descriptor that no poll takes, until it has been tried so often. */
+static void watch_refused(unsigned times)
+{
+	int fd = dup(pair[0]);
+
+	watch = (struct reactor_watch){ .fd = fd, .events = POLLIN, .ready = ready_meets_errors,
+					.closed = closed };
+	close(fd);
+	cr_assert_eq(reactor_watch(r, &watch), 0);
+	errors_wanted = times;
+	cr_assert_eq(reactor_run(r), 0);
+}
+
+/* As when the kernel has no memory for a while: what comes later is told, however often it was refused. */
+Test(reactor, refused_polls)
+{
+	for (unsigned times = 1; times < 5; times++) {
+		trace[0] = '\0';
+		watch_refused(times);
+		cr_assert_eq(dup2(pair[0], watch.fd), watch.fd);
+		cr_assert_eq(write(pair[1], "x", 1), 1);
+		cr_assert_eq(reactor_run(r), 0);
+		cr_assert_str_eq(trace, "data ");
+		watch_end();
+		close(watch.fd);
+	}
+}
+
+/* It is tried ten times a second, not in circles. */
+Test(reactor, refused_polls_take_their_time)
+{
+	uint64_t start = clock_now_ms();
+
+	watch_refused(5);
+	cr_assert_geq(clock_now_ms(), start + 250);
+	watch_end();
+}
+
+Test(reactor, unwatch_between_refused_polls)
+{
+	for (unsigned times = 1; times < 4; times++) {
+		trace[0] = '\0';
+		watch_refused(times);
+		watch_end();
+		cr_assert_str_eq(trace, "closed ");
+		cr_assert(timers_next(reactor_timers(r)) == CLOCK_NEVER);
+	}
+}
+
 static bool ready_unwatches(struct reactor_watch *w)
 {
 	note("ready");
