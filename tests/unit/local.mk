@@ -44,7 +44,7 @@ UNIT_TESTS += \
 endif
 
 if HAVE_RDMA
-UNIT_TESTS += %D%/test-verbs-conn.crit %D%/test-verbs-dev.crit
+UNIT_TESTS += %D%/test-verbs-cm.crit %D%/test-verbs-conn.crit %D%/test-verbs-dev.crit
 endif
 
 SRV_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/rtrs-server
@@ -95,6 +95,10 @@ UNIT_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 %C%_test_util_crit_SOURCES = %D%/test-util.c %D%/unit.h
 %C%_test_util_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_util_crit_LDADD = $(CRITERION_LIBS)
+# Over a librdmacm of its own.
+%C%_test_verbs_cm_crit_SOURCES = %D%/test-verbs-cm.c %D%/unit.h
+%C%_test_verbs_cm_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_verbs_cm_crit_LDADD = libfab.la libbase.la libclock.la $(CRITERION_LIBS)
 # Over a device of its own.
 %C%_test_verbs_conn_crit_SOURCES = \
 	%D%/test-verbs-conn.c \

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the verbs provider makes of librdmacm's events, which stand here in its place: what its user is told,
+ * and what becomes of the connection. */
+#include "unit.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <unistd.h>
+
+#include <rdma/rdma_cma.h>
+
+#include "fabric.h"
+
+/* ---- librdmacm ---- */
+
+static struct rdma_event_channel channel;
+static struct rdma_cm_event *next;	/* to be got, or NULL */
+static struct rdma_cm_id *made;		/* the last id */
+static unsigned nids, nunacked;
+static int pipe_fds[2];
+
+static struct rdma_cm_id *id_create(void *context)
+{
+	made = calloc(1, sizeof(*made));
+	made->context = context;
+	made->route.addr.src_addr.sa_family = AF_INET;
+	made->route.addr.dst_addr.sa_family = AF_INET;
+	nids++;
+	return made;
+}
+
+struct rdma_event_channel *rdma_create_event_channel(void)
+{
+	channel.fd = pipe_fds[0];
+	return &channel;
+}
+
+void rdma_destroy_event_channel(struct rdma_event_channel *c)
+{
+}
+
+int rdma_create_id(struct rdma_event_channel *c, struct rdma_cm_id **id, void *context,
+		   enum rdma_port_space ps)
+{
+	*id = id_create(context);
+	return 0;
+}
+
+int rdma_destroy_id(struct rdma_cm_id *id)
+{
+	cr_assert_eq(nunacked, 0, "would wait for itself");
+	nids--;
+	free(id);
+	return 0;
+}
+
+int rdma_set_option(struct rdma_cm_id *id, int level, int name, void *value, size_t len)
+{
+	return 0;
+}
+
+int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
+{
+	return 0;
+}
+
+int rdma_listen(struct rdma_cm_id *id, int backlog)
+{
+	return 0;
+}
+
+int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src, struct sockaddr *dst, int ms)
+{
+	return 0;
+}
+
+int rdma_resolve_route(struct rdma_cm_id *id, int ms)
+{
+	return 0;
+}
+
+int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param)
+{
+	return 0;
+}
+
+int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *param)
+{
+	return 0;
+}
+
+int rdma_get_cm_event(struct rdma_event_channel *c, struct rdma_cm_event **event)
+{
+	if (!next) {
+		errno = EAGAIN;
+		return -1;
+	}
+	*event = next;
+	next = NULL;
+	nunacked++;
+	return 0;
+}
+
+int rdma_ack_cm_event(struct rdma_cm_event *event)
+{
+	nunacked--;
+	return 0;
+}
+
+/* ---- a connection over it ---- */
+
+static struct fab_cm *cm;
+static struct fab_conn *conn;
+static struct fab_event ev;
+
+/* What @event of @id has its user told; 0: nothing. */
+static int tell(struct rdma_cm_id *id, enum rdma_cm_event_type event, int status)
+{
+	static const char words[] = "words";
+	struct rdma_cm_event e = { .id = id, .event = event, .status = status };
+
+	if (event == RDMA_CM_EVENT_ESTABLISHED || event == RDMA_CM_EVENT_REJECTED) {
+		e.param.conn.private_data = words;
+		e.param.conn.private_data_len = sizeof(words);
+	}
+	next = &e;
+	return fab_cm_get_event(cm, &ev);
+}
+
+static void setup(void)
+{
+	cr_assert_eq(pipe(pipe_fds), 0);
+	cr_assert_eq(fab_cm_create(fab_provider_find("rdma"), &cm), 0);
+}
+
+static void teardown(void)
+{
+	fab_conn_destroy(conn);
+	fab_cm_destroy(cm);
+	cr_assert_eq(nids, 0);
+	cr_assert_eq(nunacked, 0);
+	close(pipe_fds[0]);
+	close(pipe_fds[1]);
+}
+
+TestSuite(verbs_cm, .init = setup, .fini = teardown);
+
+static void connect_to_peer(bool answered)
+{
+	struct fab_addr dst = { .provider = fab_provider_find("rdma"), .len = sizeof(struct sockaddr_in) };
+
+	dst.ss.ss_family = AF_INET;
+	cr_assert_eq(fab_conn_create(cm, NULL, &conn), 0);
+	cr_assert_eq(fab_resolve(conn, NULL, &dst), 0);
+	cr_assert_eq(tell(made, RDMA_CM_EVENT_ADDR_RESOLVED, 0), 0);
+	cr_assert_eq(tell(made, RDMA_CM_EVENT_ROUTE_RESOLVED, 0), 1);
+	cr_assert_eq(ev.type, FAB_EVENT_ROUTE_RESOLVED);
+	cr_assert_eq(fab_connect(conn, NULL, 0), 0);
+	if (!answered)
+		return;
+	cr_assert_eq(tell(made, RDMA_CM_EVENT_ESTABLISHED, 0), 1);
+	cr_assert_eq(ev.type, FAB_EVENT_ESTABLISHED);
+}
+
+static void accept_peer(struct fab_listener **l)
+{
+	struct fab_addr at = { .provider = fab_provider_find("rdma"), .len = sizeof(struct sockaddr_in) };
+	struct rdma_cm_event e = { .event = RDMA_CM_EVENT_CONNECT_REQUEST };
+
+	at.ss.ss_family = AF_INET;
+	cr_assert_eq(fab_listen(cm, &at, l), 0);
+	e.listen_id = made;
+	next = &e;
+	e.id = id_create(NULL);
+	cr_assert_eq(fab_cm_get_event(cm, &ev), 1);
+	cr_assert(ev.type == FAB_EVENT_CONNECT_REQUEST && ev.listener == *l);
+	conn = ev.conn;
+	cr_assert_eq(fab_accept(conn, NULL, 0), 0);
+}
+
+/* ---- tests ---- */
+
+#define NOBODY_LISTENS 8
+#define TIMED_OUT_THERE 4
+#define BY_ITS_USER 28
+
+/* While it is not answered each end of it is told, and the peer's own refusal with the peer's words.
+ * Afterwards none is: its queues fail, and who polls them finds the cause.  A REJ is then the end of a peer that
+ * left before our RTU had reached it. */
+Test(verbs_cm, ends_of_a_connection)
+{
+	static const struct {
+		bool answered;
+		enum rdma_cm_event_type event;
+		int status;
+		int told;		/* enum fab_event_type, or -1 */
+		int as;			/* fab_event.status */
+		const char *cause;
+	} cases[] = {
+		{ false, RDMA_CM_EVENT_REJECTED, BY_ITS_USER, FAB_EVENT_REJECTED, 0, "" },
+		{ false, RDMA_CM_EVENT_REJECTED, NOBODY_LISTENS, FAB_EVENT_UNREACHABLE, -ECONNREFUSED,
+		  "nobody listens there" },
+		{ false, RDMA_CM_EVENT_REJECTED, TIMED_OUT_THERE, FAB_EVENT_UNREACHABLE, -ECONNRESET,
+		  "the connection request was refused" },
+		{ false, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, FAB_EVENT_UNREACHABLE, -ETIMEDOUT,
+		  "cannot connect" },
+		{ false, RDMA_CM_EVENT_DISCONNECTED, 0, FAB_EVENT_UNREACHABLE, -ECONNRESET,
+		  "peer disconnected" },
+		{ true, RDMA_CM_EVENT_REJECTED, BY_ITS_USER, -1, 0, "peer disconnected" },
+		{ true, RDMA_CM_EVENT_REJECTED, NOBODY_LISTENS, -1, 0, "peer disconnected" },
+		{ true, RDMA_CM_EVENT_REJECTED, TIMED_OUT_THERE, -1, 0, "peer disconnected" },
+		{ true, RDMA_CM_EVENT_DISCONNECTED, 0, -1, 0, "peer disconnected" },
+	};
+
+	for_each_case(c, cases) {
+		struct ibv_wc wc;
+		int told;
+
+		connect_to_peer(c->answered);
+		told = tell(made, c->event, c->status);
+		cr_assert_eq(told, c->told >= 0, "case %td", c - cases);
+		if (told) {
+			cr_assert_eq((int)ev.type, c->told, "case %td", c - cases);
+			cr_assert_eq(ev.status, c->as, "case %td", c - cases);
+			cr_assert_eq(ev.conn, conn);
+		}
+		if (told && ev.type == FAB_EVENT_REJECTED)
+			expect_bytes(ev.private_data, "words", 6, "the peer's words");
+		cr_assert(strstr(fab_conn_cause(conn), c->cause), "case %td: %s", c - cases,
+			  fab_conn_cause(conn));
+		if (*c->cause)
+			cr_assert_eq(fab_poll(conn, &wc, 1), -ENOTCONN, "case %td", c - cases);
+		fab_conn_destroy(conn);
+		conn = NULL;
+	}
+}
+
+/* Its user has accepted it and will poll it; there is nobody to tell of a refusal. */
+Test(verbs_cm, rejected_after_it_was_accepted)
+{
+	struct fab_listener *l;
+	struct ibv_wc wc;
+
+	accept_peer(&l);
+	cr_assert_eq(tell(made, RDMA_CM_EVENT_REJECTED, BY_ITS_USER), 0);
+	cr_assert(strstr(fab_conn_cause(conn), "the connection request was refused"));
+	cr_assert_eq(fab_poll(conn, &wc, 1), -ENOTCONN);
+	fab_conn_destroy(conn);
+	conn = NULL;
+
+	fab_listener_destroy(l);
+	accept_peer(&l);
+	cr_assert_eq(tell(made, RDMA_CM_EVENT_ESTABLISHED, 0), 1);
+	cr_assert_eq(tell(made, RDMA_CM_EVENT_REJECTED, BY_ITS_USER), 0);
+	cr_assert_str_eq(fab_conn_cause(conn), "peer disconnected");
+	fab_listener_destroy(l);
+}
