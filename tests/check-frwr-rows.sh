@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Each requirement of src/frwr (r01 to r43 and r08a, src/frwr/README) and each item of the list of its
-# tests (t01 to t15) has a test whose name carries its number, or a line in HACKING that says why not.
+# tests (t01 to t28) has a test whose name carries its number, or a line in HACKING that says why not.
 #
 #	check-frwr-rows.sh [DIRECTORY THAT HAS tests/ AND HACKING]
 #
@@ -9,6 +9,9 @@
 #
 #	Test(suite, t03_r19_name)		Criterion, in tests/frwr
 #	%D%/t04-t15-name			a program on a list in tests/frwr/local.mk
+#	CASE(t16_name)				a case of tests/frwr/device.c
+#	TEST(promise_m_t18_name)		the conformance suite
+#	%D%/test-t27-name.sh, manual-		a script on a list in tests/guest/local.mk
 #
 # and a reason in HACKING is a line "<tab>r04<blank>why".
 set -eu
@@ -21,6 +24,9 @@ names() {
 	cat tests/frwr/*.c | sed -n 's/^Test([a-z_]*, *\([a-z0-9_]*\)[,)].*/\1/p'
 	sed -n 's,^[A-Z_]* = \(.*\),\1,p' tests/frwr/local.mk | tr ' ' '\n' |
 		sed -n 's,^%D%/\([a-z0-9-]*\)$,\1,p'
+	sed -n 's/^	CASE(\([a-z0-9_]*\)).*/\1/p' tests/frwr/device.c
+	sed -n 's/^	TEST(promise_[a-z]_\([a-z0-9_]*\)).*/\1/p' tests/fabric/conformance.c
+	sed -n 's,^	%D%/\(test\|manual\)-\([a-z0-9-]*\)\.sh.*,\2,p' tests/guest/local.mk
 	sed -n 's/^	\([rt][0-9][0-9]a\{0,1\}\) .*/\1/p' HACKING
 }
 
@@ -34,7 +40,7 @@ want() {
 	for n in 01 02 03 04 05 06 07 08 08a 09 $(seq 10 43); do
 		echo "r$n"
 	done
-	for n in 01 02 03 04 05 06 07 08 09 $(seq 10 15); do
+	for n in 01 02 03 04 05 06 07 08 09 $(seq 10 18) 20 21 22; do
 		echo "t$n"
 	done
 }

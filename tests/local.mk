@@ -56,14 +56,15 @@ SHELL_TESTS = \
 
 TESTS += $(SHELL_TESTS)
 
-# Each pitfall of the protocol has a test, and that the check finds one that has none.
-TESTS += %D%/check-pitfalls.sh %D%/test-check-pitfalls.sh
+# Each pitfall of the protocol has a test, and the checks of numbers (check-frwr-rows.sh, too) find one that
+# has none.
+TESTS += %D%/check-pitfalls.sh %D%/test-check-numbers.sh
 # Made anew when functions.sh.in has changed.
 check_DATA += %D%/functions.sh
 EXTRA_DIST += \
 	$(SHELL_TESTS) \
 	%D%/check-pitfalls.sh \
-	%D%/test-check-pitfalls.sh \
+	%D%/test-check-numbers.sh \
 	%D%/lsan.supp \
 	%D%/tsan.supp \
 	%D%/valgrind.supp \

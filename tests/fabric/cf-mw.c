@@ -168,7 +168,7 @@ void promise_m_bind(struct world *w)
 
 /* d, m: what is bound in a chain is good for what the peer does on the next message of it; the old
  * key goes with LOCAL_INV in the same chain.  So often that keys wrap. */
-void promise_m_chain(struct world *w)
+void promise_m_t18_chain(struct world *w)
 {
 	struct ibv_send_wr wr[3];
 	struct rig r;
@@ -271,7 +271,7 @@ static struct end *second(struct rig *r, struct end **peer)
 
 /* m: a window of type 1 is good on each connection of the pd, can be bound anew on any, and a bind
  * to nothing takes it away. */
-void promise_m_type_1(struct world *w)
+void promise_m_t20_type_1(struct world *w)
 {
 	struct ibv_send_wr wr[2];
 	struct end *a2, *b2;
@@ -614,7 +614,7 @@ static void arrives_all_the_same(struct rig *r, size_t off, size_t len, uint8_t 
 }
 
 /* i, m: writes that a window does not allow. */
-void promise_m_writes(struct world *w)
+void promise_m_t20_writes(struct world *w)
 {
 	static const struct {
 		const char *what;

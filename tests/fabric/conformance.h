@@ -41,14 +41,14 @@ void promise_k_placing(struct world *w);
 /* cf-mw.c: windows; where a device has none they say so */
 void promise_k_windows(struct world *w);
 void promise_m_bind(struct world *w);
-void promise_m_chain(struct world *w);
+void promise_m_t18_chain(struct world *w);
 void promise_m_remote_inv(struct world *w);
-void promise_m_type_1(struct world *w);
+void promise_m_t20_type_1(struct world *w);
 void promise_m_mixed(struct world *w);
 void promise_m_rules(struct world *w);
 void promise_m_remote_rules(struct world *w);
 void promise_m_both_invalidate(struct world *w);
-void promise_m_writes(struct world *w);
+void promise_m_t20_writes(struct world *w);
 void promise_m_dead(struct world *w);
 /* False, with a word of it, if the device of @p has no windows of @type. */
 bool has_windows(const struct pair *p, enum ibv_mw_type type);

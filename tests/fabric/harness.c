@@ -123,6 +123,11 @@ uint64_t recv_id(unsigned i)
 	return (uintptr_t)&recv_cqes[i];
 }
 
+static bool is_logged(uint64_t wr_id)
+{
+	return wr_id - recv_id(0) < sizeof(recv_cqes) || wr_id - send_id(0) < sizeof(send_cqes);
+}
+
 static bool is_recv(uint64_t wr_id, unsigned *i)
 {
 	uint64_t off = wr_id - recv_id(0);
@@ -164,8 +169,15 @@ static bool end_poll(struct end *e)
 		e->drained = true;
 		return true;
 	}
-	for (int i = 0; i < n; i++)
-		end_log(e, &wc[i]);
+	for (int i = 0; i < n; i++) {
+		if (e->dispatches && !is_logged(wc[i].wr_id)) {
+			struct fab_cqe *cqe = (struct fab_cqe *)(uintptr_t)wc[i].wr_id;
+
+			cqe->done(e->conn, cqe, &wc[i]);
+		} else {
+			end_log(e, &wc[i]);
+		}
+	}
 	return n > 0;
 }
 

@@ -89,6 +89,7 @@ struct end {
 	uint8_t pdata[FAB_PRIVATE_DATA_MAX];
 	size_t pdata_len;
 	int quota;			/* completions per poll; 0: the end is not polled */
+	bool dispatches;		/* completions of requests not made here go to their done() */
 	struct seen sends[SEEN_MAX], recvs[SEEN_MAX];
 	unsigned nsends, nrecvs;
 };

@@ -2,6 +2,7 @@
 # Tests that need a kernel of their own: make check-guest runs them in QEMU guests.
 GUEST_TESTS = \
 	%D%/test-fabric.sh \
+	%D%/test-frwr.sh \
 	%D%/test-hostile-rdma.sh \
 	%D%/test-idle-rdma.sh \
 	%D%/test-kernel-client.sh \
