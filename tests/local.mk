@@ -18,6 +18,7 @@ SHELL_TESTS = \
 	%D%/test-give-up-two.sh \
 	%D%/test-hangup.sh \
 	%D%/test-idle.sh \
+	%D%/test-invalidate-always.sh \
 	%D%/test-io-timeout.sh \
 	%D%/test-ipv6.sh \
 	%D%/test-large-device.sh \

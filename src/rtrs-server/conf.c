@@ -49,8 +49,9 @@ static const char help[] =
 "      --listen=tcp://ADDR:PORT    where to listen, repeatable; or rdma://...\n"
 "                                  (default tcp://127.0.0.1:1234 and [::1]:1234)\n"
 "      --allow=ADDR[/BITS]         let only these clients in, repeatable\n"
-"      --invalidate=copy|never     protect requests by a copy, or trust clients\n"
-"                                  (default copy)\n"
+"      --invalidate=always|copy|never\n"
+"                                  protect requests by keys that end, by a copy,\n"
+"                                  or not at all (default copy)\n"
 "      --queue-depth=N             requests in flight per path (default 128)\n"
 "      --max-io-size=SIZE          largest request, N times 4K (default 128K)\n"
 "      --threads=N                 threads that serve (default: CPUs, at most 4)\n"
@@ -125,6 +126,23 @@ static enum conf_result max_io_size(const struct parser *p, const char *text)
 	return CONF_RUN;
 }
 
+static enum conf_result invalidate(const struct parser *p, const char *text)
+{
+	static const char *const names[] = {
+		[SRV_INVALIDATE_ALWAYS] = "always",
+		[SRV_INVALIDATE_COPY] = "copy",
+		[SRV_INVALIDATE_NEVER] = "never",
+	};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(names); i++) {
+		if (strcmp(text, names[i]))
+			continue;
+		p->conf->invalidate = (enum srv_invalidate)i;
+		return CONF_RUN;
+	}
+	return usage(p, "--invalidate '%s': expected always, copy or never", text);
+}
+
 static enum conf_result add_listener(const struct parser *p, const char *text)
 {
 	struct srv_conf *conf = p->conf;
@@ -170,10 +188,7 @@ static enum conf_result one_option(const struct parser *p, int opt, const char *
 	case OPT_ALLOW:
 		return add_allow(p, arg);
 	case OPT_INVALIDATE:
-		if (strcmp(arg, "copy") && strcmp(arg, "never"))
-			return usage(p, "--invalidate '%s': expected copy or never", arg);
-		conf->invalidate = *arg == 'c' ? SRV_INVALIDATE_COPY : SRV_INVALIDATE_NEVER;
-		return CONF_RUN;
+		return invalidate(p, arg);
 	case OPT_QUEUE_DEPTH:
 		return number(p, "--queue-depth", arg, 1, RTRS_MAX_QUEUE_DEPTH, &conf->queue_depth);
 	case OPT_MAX_IO_SIZE:
@@ -261,6 +276,7 @@ static void set_defaults(struct srv_conf *conf)
 	*conf = (struct srv_conf){
 		.queue_depth = CONF_QUEUE_DEPTH,
 		.max_io_size = CONF_MAX_IO_SIZE,
+		.invalidate = SRV_INVALIDATE_COPY,
 		.threads = cpus < 1 ? 1 : (unsigned)MIN(cpus, (long)CONF_THREADS_DEFAULT),
 		.max_sessions = CONF_MAX_SESSIONS,
 		.max_paths = CONF_MAX_PATHS,

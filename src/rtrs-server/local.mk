@@ -46,6 +46,8 @@ librtrssrv_la_SOURCES = \
 	%D%/srv-info.h \
 	%D%/srv-io.c \
 	%D%/srv-io.h \
+	%D%/srv-key.c \
+	%D%/srv-key.h \
 	%D%/srv-listen.c \
 	%D%/srv-listen.h \
 	%D%/srv-path.c \
@@ -60,7 +62,7 @@ librtrssrv_la_SOURCES = \
 	%D%/timer.c \
 	%D%/timer.h \
 	$(NULL)
-librtrssrv_la_LIBADD = libfab.la librtrs.la librnbd.la libbase.la
+librtrssrv_la_LIBADD = libfrwr.la libfab.la librtrs.la librnbd.la libbase.la
 
 librtrsring_la_SOURCES = \
 	%D%/export-io-inline.c \

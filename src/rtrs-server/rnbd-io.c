@@ -89,12 +89,10 @@ static void io_got_buffer(struct srv_pool_waiter *waiter, struct srv_buf *buf)
 
 static bool io_needs_private(const struct srv_req *req, const struct rnbd_io *io)
 {
-	const struct srv_thread *thread = req->con->thread;
-
-	if (!srv_copies(thread->srv))
+	if (req->path->chunks.invalidate != SRV_INVALIDATE_COPY)
 		return false;
 	if (io->op == RNBD_OP_WRITE)
-		return !export_io_takes_at_once(thread->reactor, req->io.ex, io->flags);
+		return !export_io_takes_at_once(req->con->thread->reactor, req->io.ex, io->flags);
 	return io->op == RNBD_OP_READ && req->io.ex->direct;
 }
 

@@ -13,10 +13,9 @@
 
 #include "export-io.h"
 #include "srv-chunk.h"
+#include "srv-key.h"
 #include "srv-priv.h"
 #include "util.h"
-
-#define SERVICE_LEN 4096u
 
 static void *map_zeroed(size_t len)
 {
@@ -77,19 +76,49 @@ const char *srv_chunks_error(const struct srv_chunks *c, int rc, char *buf, size
 	else
 		snprintf(buf, len, "RLIMIT_MEMLOCK is %llu KiB for all, and this path locks more than "
 			 "%zu KiB: raise it (ulimit -l, LimitMEMLOCK= of systemd)",
-			 (unsigned long long)limit.rlim_cur >> 10, (c->len + SERVICE_LEN) >> 10);
+			 (unsigned long long)limit.rlim_cur >> 10, (c->len + c->service_len) >> 10);
 	return buf;
+}
+
+/* A region's key is for the client; or with --invalidate=always for nobody, and windows in it have those. */
+static int register_chunks(struct srv_chunks *c)
+{
+	bool always = c->invalidate == SRV_INVALIDATE_ALWAYS;
+	int access = IBV_ACCESS_LOCAL_WRITE |
+		     (!always ? IBV_ACCESS_REMOTE_WRITE :
+		      c->key_mode == FRWR_MW1 ? IBV_ACCESS_MW_BIND : 0);
+	unsigned n = c->mr_each ? c->geom->queue_depth : 1;
+
+	for (unsigned i = 0; i < n; i++) {
+		c->mrs[i] = fab_reg_mr(c->pd, c->base + i * (c->len / n), c->len / n, access);
+		if (!c->mrs[i])
+			return -errno;
+	}
+	if (!always)
+		c->regions[0] = (struct rtrs_region){
+			.addr = (uintptr_t)c->base, .key = c->mrs[0]->rkey,
+			.len = (uint32_t)c->len,
+		};
+	return 0;
 }
 
 static int map_and_register(struct srv_chunks *c)
 {
-	const int remote = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+	bool always = c->invalidate == SRV_INVALIDATE_ALWAYS;
+	size_t rsps;
+	int rc;
 
+	c->nregions = always ? c->geom->queue_depth : 1;
+	rsps = align_up(SRV_SERVICE_RSP + rtrs_info_rsp_len(c->nregions), 8);
+	c->service_len = align_up(rsps + (always ? c->nregions * sizeof(*c->rkey_rsps) : 0), 4096);
 	c->rings = calloc(c->srv->nthreads, sizeof(*c->rings));
+	c->mrs = calloc(c->mr_each ? c->geom->queue_depth : 1, sizeof(struct ibv_mr *));
+	c->regions = calloc(c->nregions, sizeof(*c->regions));
 	c->base = map_zeroed(c->len);
-	c->service = map_zeroed(SERVICE_LEN);
-	if (!c->rings || !c->base || !c->service)
+	c->service = map_zeroed(c->service_len);
+	if (!c->rings || !c->mrs || !c->regions || !c->base || !c->service)
 		return -ENOMEM;
+	c->rkey_rsps = (void *)(c->service + rsps);
 	for (unsigned i = 0; i < c->srv->nthreads; i++) {
 		struct srv_ring_mem *ring = &c->rings[i];
 
@@ -99,10 +128,10 @@ static int map_and_register(struct srv_chunks *c)
 		ring->attach_msg.fn = ring_attach;
 		ring->detach_msg.fn = ring_detach;
 	}
-	c->mr = fab_reg_mr(c->pd, c->base, c->len, remote);
-	if (!c->mr)
-		return -errno;
-	c->service_mr = fab_reg_mr(c->pd, c->service, SERVICE_LEN, IBV_ACCESS_LOCAL_WRITE);
+	rc = register_chunks(c);
+	if (rc)
+		return rc;
+	c->service_mr = fab_reg_mr(c->pd, c->service, c->service_len, IBV_ACCESS_LOCAL_WRITE);
 	return c->service_mr ? 0 : -errno;
 }
 
@@ -121,7 +150,9 @@ int srv_chunks_init(struct srv_chunks *c, struct srv *srv, struct fab_conn *conn
 		rc = fab_pd_create(conn, &c->pd);
 	if (rc)
 		return rc;
-	rc = map_and_register(c);
+	rc = srv_keys_choose(c, conn);
+	if (!rc)
+		rc = map_and_register(c);
 	if (rc)
 		srv_chunks_fini(c);
 	return rc;
@@ -132,13 +163,15 @@ void srv_chunks_fini(struct srv_chunks *c)
 	assert(!c->attached && !c->pending);
 	if (c->service_mr)
 		fab_dereg_mr(c->service_mr);
-	if (c->mr)
-		fab_dereg_mr(c->mr);
+	for (unsigned i = 0; c->mrs && i < (c->mr_each ? c->geom->queue_depth : 1); i++)
+		fab_dereg_mr(c->mrs[i]);
 	fab_pd_destroy(c->pd);
 	if (c->service)
-		munmap(c->service, SERVICE_LEN);
+		munmap(c->service, c->service_len);
 	if (c->base)
 		munmap(c->base, c->len);
+	free(c->regions);
+	free(c->mrs);
 	free(c->rings);
 }
 
@@ -146,7 +179,7 @@ void srv_chunks_attach(struct srv_chunks *c, void (*done)(struct srv_chunks *c))
 {
 	assert(!c->attached);
 	c->attach_done = done;
-	if (srv_copies(c->srv)) {	/* the storage never sees the chunks */
+	if (c->invalidate == SRV_INVALIDATE_COPY) {	/* the storage never sees the chunks */
 		done(c);
 		return;
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The memory of a path: one mapping of queue_depth chunks that its client writes into, and a page for
- * the set-up messages.  It belongs to the path, not to the session (design.md D6): a late copy of a
+/* The memory of a path: one mapping of queue_depth chunks that its client writes into, and one for the
+ * messages that are not requests.  It belongs to the path, not to the session (design.md D6): a late copy of a
  * request can then never touch the chunk that its successor on another path uses.
  *
- * One mapping is the target of the fabric and, with --invalidate=never, also a fixed buffer of the ring
+ * One mapping is the target of the fabric and, unless --invalidate=copy, also a fixed buffer of the ring
  * of every thread that has a connection of the path.  A ring takes orders from its own thread only, so attaching and detaching go through
  * the threads' inboxes and end in a call on the control thread. */
 #ifndef SRV_CHUNK_H
@@ -12,7 +12,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "conf.h"
 #include "fabric.h"
+#include "frwr.h"
 #include "inbox.h"
 #include "rtrs-geom.h"
 #include "rtrs-msg.h"
@@ -32,9 +34,17 @@ struct srv_chunks {
 	struct srv *srv;
 	const struct rtrs_geom *geom;
 	struct fab_pd *pd;
+	enum srv_invalidate invalidate;	/* on this path: see srv_keys_choose() */
+	enum frwr_mode key_mode;	/* always: what has a chunk's key */
+	struct frwr_pool *keys;		/* always: one window per chunk, from set-up to drained */
 	uint8_t *base, *service;
-	size_t len;
-	struct ibv_mr *mr, *service_mr;
+	size_t len, service_len;
+	bool mr_each;			/* a region for each chunk */
+	struct ibv_mr **mrs;		/* [queue_depth] if mr_each, else [1] */
+	struct ibv_mr *service_mr;
+	struct rtrs_msg_rkey_rsp *rkey_rsps;	/* always: [queue_depth], in the service memory */
+	struct rtrs_region *regions;	/* [nregions]: what INFO_RSP tells */
+	unsigned nregions;
 	bool pinned;			/* a device's: registering locks memory */
 	struct srv_ring_mem *rings;
 	unsigned pending;		/* threads that have not answered yet */
@@ -43,7 +53,7 @@ struct srv_chunks {
 	void (*detach_done)(struct srv_chunks *c);
 };
 
-/* Bytes of the service page: INFO_REQ, then INFO_RSP with one region. */
+/* The service memory: INFO_REQ, INFO_RSP, and with --invalidate=always what answers carry. */
 #define SRV_SERVICE_REQ 0
 #define SRV_SERVICE_RSP sizeof(struct rtrs_msg_info_req)
 
@@ -65,6 +75,11 @@ void srv_chunks_detach(struct srv_chunks *c, void (*done)(struct srv_chunks *c))
 static inline uint8_t *srv_chunk(const struct srv_chunks *c, uint32_t buf_id)
 {
 	return c->base + (size_t)buf_id * c->geom->chunk_size;
+}
+
+static inline struct ibv_mr *srv_chunk_mr(const struct srv_chunks *c, uint32_t buf_id)
+{
+	return c->mrs[c->mr_each ? buf_id : 0];
 }
 
 #endif

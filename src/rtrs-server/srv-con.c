@@ -22,6 +22,7 @@
 #include "log.h"
 #include "srv-con.h"
 #include "srv-io.h"
+#include "srv-key.h"
 #include "srv-path.h"
 #include "srv-priv.h"
 #include "util.h"
@@ -104,6 +105,9 @@ static void con_drained(struct srv_con *con)
 	if (!con->cause[0])
 		snprintf(con->cause, sizeof(con->cause), "%s", fab_conn_cause(con->fab));
 	reactor_undefer(&con->again_task);
+	/* ORDER: the windows of the path are gone when this has been heard of. */
+	reactor_undefer(&con->revoke_task);
+	srv_key_revoke_task(&con->revoke_task);
 	if (con->started)
 		reactor_unwatch(&con->watch);
 	else
@@ -215,7 +219,7 @@ static void con_finish(struct inbox_msg *msg)
 
 /* ---- posting ---- */
 
-void srv_con_post(struct srv_con *con, const struct ibv_send_wr *wr)
+int srv_con_post(struct srv_con *con, const struct ibv_send_wr *wr)
 {
 	int rc = fab_post_send(con->fab, wr);
 	short events;
@@ -225,35 +229,37 @@ void srv_con_post(struct srv_con *con, const struct ibv_send_wr *wr)
 
 		srv_con_fail(con, "cannot post: %s", cause[0] ? cause : strerror(-rc));
 		con_poll_again(con);
-		return;
+		return rc;
 	}
 	if (!fab_need_rearm(con->fab))
-		return;
+		return 0;
 	if (fab_arm(con->fab, &events))
 		con_poll_again(con);
 	else if (con->started)
 		reactor_watch_events(&con->watch, events);
+	return 0;
 }
 
-/* Take the next finished requests off the list and chain their answers; returns the head, or NULL
- * when none of them has an answer to send. */
-static struct ibv_send_wr *con_chain_replies(struct srv_con *con)
+/* Take the next finished requests off the list and chain their answers, @count of them; returns the
+ * head, or NULL when none of them has an answer to send. */
+static struct ibv_send_wr *con_chain_replies(struct srv_con *con, unsigned *count)
 {
-	struct ibv_send_wr *head = NULL, **tail = &head;
+	struct ibv_send_wr *head = NULL, **tail = &head, *first;
 	unsigned n = 0;
 
 	while (n < SRV_REPLY_BATCH && !list_empty(&con->replies)) {
 		struct srv_req *req = list_entry(list_pop(&con->replies), struct srv_req, link);
-		struct rtrs_wr_rsp *w = &con->thread->scratch[n];
+		struct srv_reply *reply = &con->thread->scratch[n];
 
 		con->inflight--;
-		srv_io_response(req, (uintptr_t)&con->send_cqe, con->dead ? NULL : w);
-		if (con->dead)
+		first = srv_io_response(req, (uintptr_t)&con->send_cqe, reply);
+		if (!first)
 			continue;
-		*tail = &w->wr[0];
-		tail = &w->wr[w->n - 1].next;
+		*tail = first;
+		tail = &reply->wr.wr[reply->wr.n - 1].next;
 		n++;
 	}
+	*count = n;
 	return head;
 }
 
@@ -262,10 +268,16 @@ static void con_reply_task(struct reactor_task *task)
 	struct srv_con *con = container_of(task, struct srv_con, reply_task);
 
 	while (!list_empty(&con->replies)) {
-		struct ibv_send_wr *head = con_chain_replies(con);
+		unsigned n;
+		struct ibv_send_wr *head = con_chain_replies(con, &n);
+		int rc = head ? srv_con_post(con, head) : 0;
 
-		if (head)
-			srv_con_post(con, head);
+		for (unsigned i = 0; i < n; i++) {
+			struct frwr_entry *entry = con->thread->scratch[i].entry;
+
+			if (entry)
+				entry->posted(entry, rc);
+		}
 	}
 	srv_con_check_idle(con);
 }
@@ -322,6 +334,8 @@ struct srv_con *srv_con_create(struct srv_path *path, uint16_t cid, struct srv_t
 	con->fab = fab;
 	con->cid = cid;
 	list_init(&con->replies);
+	list_init(&con->revokes);
+	reactor_task_init(&con->revoke_task, srv_key_revoke_task);
 	reactor_task_init(&con->reply_task, con_reply_task);
 	reactor_task_init(&con->again_task, con_again);
 	timer_init(&con->drain_timer, con_drain_timer);

@@ -35,6 +35,8 @@ struct srv_con {
 	struct reactor_task reply_task;
 	struct reactor_task again_task;	/* poll without waiting for the descriptor */
 	struct list replies;		/* struct srv_req: finished, not yet posted */
+	struct reactor_task revoke_task;
+	struct list revokes;		/* struct srv_req: arrived; srv-key.h */
 	struct timer drain_timer;	/* cut, and not drained yet */
 	unsigned inflight;		/* requests from arrival to post or drop */
 	struct fab_cqe recv_cqe, send_cqe;
@@ -77,8 +79,9 @@ void srv_con_fail(struct srv_con *con, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 /* A completion that is not a success.  Flushes are silent; anything else is a cause. */
 void srv_con_wc_failed(struct srv_con *con, const struct ibv_wc *wc, const char *what);
-/* Post a chain whose wr_ids are &con->send_cqe, and see to it that the socket gets drained. */
-void srv_con_post(struct srv_con *con, const struct ibv_send_wr *wr);
+/* Post a chain, and see to it that the socket gets drained.  As fab_post_send(); on error @con has
+ * failed. */
+int srv_con_post(struct srv_con *con, const struct ibv_send_wr *wr);
 /* @req is finished (srv-io.h): answer it at the end of this pass. */
 void srv_con_reply(struct srv_con *con, struct srv_req *req);
 /* @con->inflight became less. */

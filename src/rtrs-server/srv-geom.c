@@ -18,19 +18,29 @@ int srv_geom_init(struct srv *srv)
 			      SRV_HDR_SIZE);
 }
 
+/* Work requests of ours for each of the client's. */
+static unsigned wr_per_req(const struct srv *srv, const struct fab_device_attr *attr)
+{
+	bool windows = srv->conf->invalidate == SRV_INVALIDATE_ALWAYS && attr->mw_type_1;
+
+	return SRV_MAX_RSP_WR + (windows ? SRV_KEY_WR : 0);
+}
+
 /* How many chunks a device has queue room for.  Their answers are more than what is received for them, on
  * connection 0 too (srv_path.service_recvs). */
 static unsigned depth_for(const struct srv *srv, const struct fab_device_attr *attr)
 {
-	if (attr->max_qp_wr < SRV_MAX_RSP_WR + SRV_SEND_MARGIN)
+	unsigned per_req = wr_per_req(srv, attr);
+
+	if (attr->max_qp_wr < per_req + SRV_SEND_MARGIN)
 		return 0;
-	return MIN(srv->geom.queue_depth, (attr->max_qp_wr - SRV_SEND_MARGIN) / SRV_MAX_RSP_WR);
+	return MIN(srv->geom.queue_depth, (attr->max_qp_wr - SRV_SEND_MARGIN) / per_req);
 }
 
-static int too_small(const struct fab_device_attr *attr, char *why, size_t len)
+static int too_small(const struct srv *srv, const struct fab_device_attr *attr, char *why, size_t len)
 {
 	snprintf(why, len, "the device's queues are too small: %u requests, and %u are the least",
-		 attr->max_qp_wr, SRV_MAX_RSP_WR + SRV_SEND_MARGIN);
+		 attr->max_qp_wr, wr_per_req(srv, attr) + SRV_SEND_MARGIN);
 	return -ENOMEM;
 }
 
@@ -62,7 +72,7 @@ int srv_geom_listener(struct srv *srv, const struct fab_listener *l, const char 
 	}
 	depth = depth_for(srv, &attr);
 	if (!depth)
-		return too_small(&attr, why, len);
+		return too_small(srv, &attr, why, len);
 	lower(srv, depth, &attr, name);
 	return 0;
 }
@@ -79,7 +89,7 @@ int srv_geom_client(struct srv *srv, const struct fab_conn *conn, char *why, siz
 	}
 	depth = depth_for(srv, &attr);
 	if (!depth)
-		return too_small(&attr, why, len);
+		return too_small(srv, &attr, why, len);
 	if (srv->geom_fixed && depth < srv->geom.queue_depth) {
 		snprintf(why, len, "the device's queues are good for a depth of %u, but %u was told to an "
 			 "earlier client: set --queue-depth=%u", depth, srv->geom.queue_depth, depth);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the set-up messages in a path's service page and the wait for a session name; control thread.
+/* Owns the set-up messages in a path's service memory and the wait for a session name; control thread.
  * Ends with srv_path_up() or with the path.  An INFO_REQ that breaks a rule fails the path: there is
  * no negative answer (protocol.md 2.4). */
 #include <string.h>
@@ -111,14 +111,9 @@ void srv_info_respond(struct srv_path *path)
 {
 	struct srv_con *con = path->cons[0];
 	struct rtrs_msg_info_rsp *rsp = (void *)(path->chunks.service + SRV_SERVICE_RSP);
-	const struct rtrs_region region = {
-		.addr = (uintptr_t)path->chunks.base,
-		.key = path->chunks.mr->rkey,
-		.len = (uint32_t)path->chunks.len,
-	};
 	struct ibv_sge sge = {
 		.addr = (uintptr_t)rsp,
-		.length = (uint32_t)rtrs_info_rsp_len(1),
+		.length = (uint32_t)rtrs_info_rsp_len(path->chunks.nregions),
 		.lkey = path->chunks.service_mr->lkey,
 	};
 	struct ibv_send_wr wr = {
@@ -128,7 +123,7 @@ void srv_info_respond(struct srv_path *path)
 		.opcode = IBV_WR_SEND,
 	};
 
-	rtrs_info_rsp_encode(rsp, &region, 1);
+	rtrs_info_rsp_encode(rsp, path->chunks.regions, path->chunks.nregions);
 	if (!con->dead)
 		srv_con_post(con, &wr);
 }

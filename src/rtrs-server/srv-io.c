@@ -6,8 +6,8 @@
  * How it fails: a message that breaks the protocol fails the connection with one cause; an error of
  * RNBD or of the storage is an answer.
  *
- * Headers are copied out of the chunk before they are looked at: the client can still write there
- * (design.md D8). */
+ * Headers are copied out of the chunk before they are looked at: unless --invalidate=always the
+ * client can still write there (design.md D8). */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +18,7 @@
 #include "rtrs-imm.h"
 #include "srv-con.h"
 #include "srv-io.h"
+#include "srv-key.h"
 #include "srv-path.h"
 #include "srv-priv.h"
 #include "srv-sess.h"
@@ -38,47 +39,69 @@ static void io_released(struct inbox_msg *msg)
 
 /* ---- arrival ---- */
 
+/* Copy the headers of @req and decode them.  -EINVAL with @why. */
+static int io_decode(struct srv_req *req, const char **why)
+{
+	const struct srv_chunks *c = &req->path->chunks;
+	const uint8_t *chunk = srv_chunk(c, req->buf_id);
+	uint32_t start, len;
+	int rc = rtrs_req_extent(c->geom, chunk, req->off, req->byte_len, &start, &len, why);
+
+	if (rc)
+		return rc;
+	memcpy(req->hdr, chunk + start, len);
+	return rtrs_req_decode(c->geom, req->hdr, start, len, req->off, req->byte_len, &req->rtrs,
+			       why);
+}
+
+void srv_io_execute(struct srv_req *req)
+{
+	struct srv_con *con = req->con;
+	const char *why;
+
+	if (!con->dead && io_decode(req, &why))
+		srv_con_fail(con, "request in chunk %u: %s", req->buf_id, why);
+	if (con->dead) {
+		srv_io_finish(req, -ECONNABORTED);
+		return;
+	}
+	req->msg.fn = io_released;
+	/* Only IO enters the storage.  A client that is back must be greeted while the storage is
+	 * still busy with what the client has under this buf_id from before. */
+	req->fenced = rnbd_msg_type(req->rtrs.usr, req->rtrs.usr_len) == RNBD_MSG_IO;
+	if (!req->fenced || srv_fence_enter(&con->path->sess->fence, req->buf_id, &req->fence))
+		io_run(req);
+}
+
 static void io_request(struct srv_con *con, uint32_t payload, uint32_t byte_len)
 {
 	struct srv_path *path = con->path;
-	const struct rtrs_geom *geom = path->chunks.geom;
-	uint32_t buf_id, off, start, len;
-	const uint8_t *chunk;
 	struct srv_req *req;
-	const char *why;
+	uint32_t buf_id, off;
 
-	rtrs_imm_io_req_split(geom, payload, &buf_id, &off);
-	if (buf_id >= geom->queue_depth) {
-		srv_con_fail(con, "request for chunk %u of %u", buf_id, geom->queue_depth);
+	rtrs_imm_io_req_split(path->chunks.geom, payload, &buf_id, &off);
+	if (buf_id >= path->chunks.geom->queue_depth) {
+		srv_con_fail(con, "request for chunk %u of %u", buf_id,
+			     path->chunks.geom->queue_depth);
 		return;
 	}
 	req = &path->reqs[buf_id];
-	chunk = srv_chunk(&path->chunks, buf_id);
-	if (rtrs_req_extent(geom, chunk, off, byte_len, &start, &len, &why)) {
-		srv_con_fail(con, "request in chunk %u: %s", buf_id, why);
-		return;
-	}
 	/* ORDER: acquire pairs with the release in srv_io_response() on another thread. */
 	if (atomic_exchange_explicit(&req->busy, true, memory_order_acquire)) {
 		srv_con_fail(con, "chunk %u used twice at once", buf_id);
 		return;
 	}
-	memcpy(req->hdr, chunk + start, len);
-	if (rtrs_req_decode(geom, req->hdr, start, len, off, byte_len, &req->rtrs, &why)) {
-		atomic_store_explicit(&req->busy, false, memory_order_release);
-		srv_con_fail(con, "request in chunk %u: %s", buf_id, why);
-		return;
-	}
 	req->con = con;
 	req->dev = NULL;
 	req->buf = NULL;
+	req->fenced = false;
+	req->off = off;
+	req->byte_len = byte_len;
 	con->inflight++;
-	req->msg.fn = io_released;
-	/* Only IO enters the storage.  A client that is back must be greeted while the storage is
-	 * still busy with what the client has under this buf_id from before. */
-	req->fenced = rnbd_msg_type(req->rtrs.usr, req->rtrs.usr_len) == RNBD_MSG_IO;
-	if (!req->fenced || srv_fence_enter(&path->sess->fence, buf_id, &req->fence))
-		io_run(req);
+	if (path->chunks.invalidate == SRV_INVALIDATE_ALWAYS)
+		srv_key_revoke(req);
+	else
+		srv_io_execute(req);
 }
 
 static void io_heartbeat(struct srv_con *con, enum rtrs_imm_type type)
@@ -172,26 +195,42 @@ static struct ibv_sge response_data(const struct srv_req *req)
 	return (struct ibv_sge){
 		.addr = (uintptr_t)srv_chunk(c, req->buf_id),
 		.length = req->rtrs.data_len,
-		.lkey = c->mr->lkey,
+		.lkey = srv_chunk_mr(c, req->buf_id)->lkey,
 	};
 }
 
-void srv_io_response(struct srv_req *req, uint64_t wr_id, struct rtrs_wr_rsp *w)
+static struct ibv_send_wr *io_answer(struct srv_req *req, uint64_t wr_id, struct srv_reply *reply)
 {
 	struct rtrs_rsp rsp = {
 		.msg_id = req->buf_id,
 		.status = req->status,
 		.req = &req->rtrs,
 	};
+	int rc;
 
-	if (w) {
-		if (req->rtrs.has_desc && !req->status)
-			rsp.data = response_data(req);
-		rtrs_wr_response(w, wr_id, &rsp);
+	reply->entry = NULL;
+	if (req->rtrs.has_desc && !req->status)
+		rsp.data = response_data(req);
+	if (req->path->chunks.invalidate == SRV_INVALIDATE_ALWAYS) {
+		rc = srv_key_rearm(req, &rsp);
+		if (rc) {
+			srv_con_fail(req->con, "cannot give chunk %u a key: %s", req->buf_id,
+				     strerror(-rc));
+			return NULL;
+		}
+		reply->entry = &req->entry;
 	}
+	return rtrs_wr_response(&reply->wr, wr_id, &rsp);
+}
+
+struct ibv_send_wr *srv_io_response(struct srv_req *req, uint64_t wr_id, struct srv_reply *reply)
+{
+	struct ibv_send_wr *first = req->con->dead ? NULL : io_answer(req, wr_id, reply);
+
 	/* ORDER: all of @req has been read; the answer is not posted yet, so the client cannot have
 	 * begun to use the chunk again. */
 	atomic_store_explicit(&req->busy, false, memory_order_release);
+	return first;
 }
 
 struct srv_req *srv_io_alloc_reqs(struct srv_path *path, unsigned n)

@@ -14,6 +14,7 @@
 
 #include "export-io.h"
 #include "fabric.h"
+#include "frwr.h"
 #include "inbox.h"
 #include "list.h"
 #include "rtrs-req.h"
@@ -24,6 +25,7 @@
 struct rnbd_dev;
 struct srv_con;
 struct srv_path;
+struct srv_reply;
 
 /* One per chunk, allocated with the path. */
 struct srv_req {
@@ -36,7 +38,10 @@ struct srv_req {
 	struct srv_fence_node fence;
 	bool fenced;			/* it entered the fence: IO; other messages do not */
 	struct inbox_msg msg;		/* fence hand-over; to the control thread and back */
-	struct list link;		/* replies of the connection; waiters of OPEN and CLOSE */
+	struct list link;		/* arrivals and replies of the connection; waiters of OPEN and CLOSE */
+	uint32_t off, byte_len;		/* as it was told */
+	struct frwr_entry entry;	/* --invalidate=always: takes the chunk's key away, then gives one */
+	bool revoking;			/* the first of these is posted */
 	struct srv_pool_waiter wait;	/* for private memory */
 	int status;
 	struct rtrs_req rtrs;
@@ -59,8 +64,11 @@ void srv_io_finish(struct srv_req *req, int status);
 /* The same from the control thread, for a request that was handed to it. */
 void srv_io_finish_control(struct srv_req *req, int status);
 
-/* Fill @w with the answer to @req, or drop it when @w is NULL.  @req may be used by the client
- * again from here on. */
-void srv_io_response(struct srv_req *req, uint64_t wr_id, struct rtrs_wr_rsp *w);
+/* The chunk of @req is its client's no more, or cannot be: look at it and begin.  Thread of @req->con. */
+void srv_io_execute(struct srv_req *req);
+
+/* Fill @reply with the answer to @req and return its first work request; NULL: it is dropped, because the
+ * connection is dead or has just failed.  @req may be used by the client again from here on. */
+struct ibv_send_wr *srv_io_response(struct srv_req *req, uint64_t wr_id, struct srv_reply *reply);
 
 #endif

@@ -20,6 +20,7 @@
 #include "srv-con.h"
 #include "srv-info.h"
 #include "srv-io.h"
+#include "srv-key.h"
 #include "srv-path.h"
 #include "srv-priv.h"
 #include "srv-sess.h"
@@ -91,13 +92,21 @@ static void path_not_half_open(struct srv_path *path)
 
 static void act_up(struct srv_path *path)
 {
+	int rc = srv_keys_open(path);
+	char cause[SRV_CAUSE_LEN];
+
 	path_not_half_open(path);
+	if (rc) {
+		srv_path_fail(path, "cannot give its chunks keys: %s",
+			      srv_chunks_error(&path->chunks, rc, cause, sizeof(cause)));
+		return;
+	}
 	/* ORDER: a receive may complete from the moment it is posted. */
 	rtrs_hb_start(&path->hb, clock_now_ms(), RTRS_HB_INTERVAL_MS, RTRS_HB_MISSED_MAX);
 	for (unsigned cid = 0; cid < path->cid_num; cid++) {
 		unsigned n = cid ? path->srv->geom.queue_depth : path->service_recvs;
-		int rc = srv_con_post_empty(path->cons[cid], n);
 
+		rc = srv_con_post_empty(path->cons[cid], n);
 		if (rc) {
 			srv_path_fail(path, "cannot post receives on connection %u: %s", cid,
 				      strerror(-rc));
@@ -128,10 +137,25 @@ static void act_cut(struct srv_path *path)
 		path_event(path, SRV_PATH_EV_DRAINED);
 }
 
+/* ORDER: windows first (frwr.h). */
+static void path_close_cons(struct srv_path *path)
+{
+	srv_keys_close(&path->chunks, path->name);
+	for (unsigned cid = 0; cid < path->cid_num; cid++) {
+		struct srv_con *con = path->cons[cid];
+
+		if (!con)
+			continue;
+		fab_conn_destroy(con->fab);
+		con->fab = NULL;
+	}
+}
+
 static void act_unlink(struct srv_path *path)
 {
 	struct srv *srv = path->srv;
 
+	path_close_cons(path);
 	srv->ncons -= path->ncons;
 	if (path->was_up)
 		srv_sess_path_down(path->sess);
@@ -221,8 +245,6 @@ void srv_path_con_drained(struct inbox_msg *msg)
 	struct srv_con *con = container_of(msg, struct srv_con, drained_msg);
 	struct srv_path *path = con->path;
 
-	fab_conn_destroy(con->fab);
-	con->fab = NULL;
 	path->ndrained++;
 	if (path->state < SRV_PATH_DRAINING)
 		srv_path_fail(path, "connection %u: %s", con->cid,
@@ -328,12 +350,15 @@ int srv_path_create(struct srv_sess *sess, const struct rtrs_conn_req *req, stru
 /* Sizes of protocol.md 2.1-2.2. */
 static void con_qp_attr(const struct srv_path *path, uint16_t cid, struct fab_qp_attr *attr)
 {
+	bool always = path->chunks.invalidate == SRV_INVALIDATE_ALWAYS;
 	unsigned depth = path->srv->geom.queue_depth;
+	unsigned per_req = SRV_MAX_RSP_WR + (always ? SRV_KEY_WR : 0);
 
-	if (!cid)
-		depth = MIN(depth, (unsigned)RTRS_SERVICE_CON_DEPTH);
-	attr->max_send_wr = SRV_MAX_RSP_WR * depth + SRV_SEND_MARGIN;
 	attr->max_recv_wr = (cid ? depth : path->service_recvs) + 1;
+	attr->max_send_wr = per_req * (cid ? depth : MIN(depth, (unsigned)RTRS_SERVICE_CON_DEPTH));
+	if (always && !cid)	/* the first keys, all at once */
+		attr->max_send_wr = MAX(attr->max_send_wr, depth);
+	attr->max_send_wr += SRV_SEND_MARGIN;
 	attr->max_send_sge = 1;
 }
 
@@ -344,6 +369,7 @@ static int con_accept(struct srv_path *path, struct srv_con *con)
 		.queue_depth = (uint16_t)path->srv->geom.queue_depth,
 		.max_io_size = path->srv->geom.max_io_size,
 		.max_hdr_size = path->srv->geom.max_hdr_size,
+		.new_rkey = path->chunks.invalidate == SRV_INVALIDATE_ALWAYS,
 	};
 	struct rtrs_msg_conn_rsp m;
 	struct fab_qp_attr attr;

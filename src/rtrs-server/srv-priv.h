@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "fabric.h"
+#include "frwr.h"
 #include "inbox.h"
 #include "list.h"
 #include "log.h"
@@ -47,14 +48,20 @@ struct exports;
 #define SRV_HDR_SIZE 4096		/* of a chunk, behind the data (pitfall 10) */
 #define SRV_SEND_MARGIN 16u		/* heartbeats, INFO_RSP */
 #define SRV_MAX_RSP_WR 3u		/* work requests of the longest answer */
+#define SRV_KEY_WR 2u			/* to take a key away and to give one, --invalidate=always */
 #define SRV_REPLY_BATCH 32		/* answers in one post; a longer pass posts more than once */
+
+struct srv_reply {
+	struct rtrs_wr_rsp wr;
+	struct frwr_entry *entry;	/* --invalidate=always: to be told when it is posted */
+};
 
 struct srv_thread {
 	struct srv *srv;
 	unsigned index;
 	struct reactor *reactor;
-	struct srv_pool pool;		/* --invalidate=copy */
-	struct rtrs_wr_rsp scratch[SRV_REPLY_BATCH];
+	struct srv_pool pool;		/* unless --invalidate=never */
+	struct srv_reply scratch[SRV_REPLY_BATCH];
 };
 
 struct srv {
@@ -66,6 +73,7 @@ struct srv {
 	/* control thread */
 	struct rtrs_geom geom;		/* of every session (srv-geom.h) */
 	bool geom_fixed;
+	char copy_why[160];		/* told last: why requests are copied although that was not asked for */
 	struct list cms;		/* struct srv_cm: one connection manager per provider */
 	struct list listeners;
 	struct list parked;		/* struct srv_parked */
@@ -84,12 +92,6 @@ struct srv {
 	void (*stopped)(void *arg);
 	void *stopped_arg;
 };
-
-/* Does the storage work on private memory? */
-static inline bool srv_copies(const struct srv *srv)
-{
-	return srv->conf->invalidate == SRV_INVALIDATE_COPY;
-}
 
 static inline struct reactor *srv_control(const struct srv *srv)
 {

@@ -168,7 +168,7 @@ int srv_start(const struct srv_conf *conf, struct reactor **reactors, unsigned n
 			 depth_that_fits(conf->max_io_size));
 		goto err_free;
 	}
-	if (srv_copies(srv)) {
+	if (conf->invalidate != SRV_INVALIDATE_NEVER) {
 		rc = pools_init(srv);
 		if (rc) {
 			snprintf(err, errlen, "no address space for private buffers");

@@ -22,24 +22,39 @@ static void wc_send(struct fab_conn *fab, struct fab_cqe *cqe, const struct ibv_
 
 static void post_empty(struct raw_con *con, unsigned n)
 {
+	struct ibv_sge sge = { .length = sizeof(con->rkeys[0]) };
 	struct ibv_recv_wr wr = { .wr_id = (uintptr_t)&con->recv_cqe };
 
-	while (n--)
+	if (con->clt->rsp.new_rkey) {
+		sge.lkey = con->clt->mr->lkey;
+		wr.sg_list = &sge;
+		wr.num_sge = 1;
+	}
+	while (n--) {
+		sge.addr = (uintptr_t)&con->rkeys[con->nposted++ % RAW_RECVS];
 		fab_post_recv(con->fab, &wr);
+	}
 }
 
-static void got_answer(struct raw_con *con, unsigned type, uint32_t payload)
+/* @rkey_rsp: what it carried, or NULL. */
+static void got_answer(struct raw_con *con, unsigned type, uint32_t payload,
+		       const struct rtrs_msg_rkey_rsp *rkey_rsp)
 {
 	struct raw_clt *c = con->clt;
+	const char *why;
 	uint32_t msg_id;
 	int status;
 
 	rtrs_imm_io_rsp_split(payload, &msg_id, &status);
-	CHECK(msg_id < RAW_BUFS && !c->answers[msg_id].done);
+	CHECK(msg_id < RAW_BUFS && !c->answers[msg_id].done && c->rsp.new_rkey == !!rkey_rsp);
 	c->answers[msg_id] = (struct raw_rsp){
 		.done = true, .type = type, .status = status,
 		.cid = (unsigned)(con - c->cons), .after_inv = con->ninv > 0,
+		.old_rkey = c->rbufs[msg_id].rkey,
 	};
+	if (rkey_rsp)
+		CHECK(rtrs_rkey_rsp_decode(rkey_rsp, sizeof(*rkey_rsp), &c->geom, msg_id,
+					   &c->rbufs[msg_id].rkey, &why) == 0);
 	con->ninv = 0;
 }
 
@@ -47,6 +62,8 @@ static void wc_recv(struct fab_conn *fab, struct fab_cqe *cqe, const struct ibv_
 {
 	struct raw_con *con = container_of(cqe, struct raw_con, recv_cqe);
 	struct raw_clt *c = con->clt;
+	const struct rtrs_msg_rkey_rsp *rkey_rsp = NULL;
+	struct rtrs_msg_rkey_rsp msg;
 	struct ibv_send_wr ack;
 	unsigned type;
 
@@ -61,15 +78,19 @@ static void wc_recv(struct fab_conn *fab, struct fab_cqe *cqe, const struct ibv_
 		c->info_done = true;
 		return;
 	}
+	msg = con->rkeys[con->nmet++ % RAW_RECVS];
 	post_empty(con, 1);
-	if (wc->opcode == IBV_WC_RECV) {
+	if (wc->opcode == IBV_WC_RECV && (wc->wc_flags & IBV_WC_WITH_IMM)) {
+		CHECK(wc->byte_len == sizeof(msg));
+		rkey_rsp = &msg;
+	} else if (wc->opcode == IBV_WC_RECV) {
 		CHECK(wc->wc_flags & IBV_WC_WITH_INV);
 		con->ninv++;
 		return;
 	}
 	type = rtrs_imm_type(wc->imm_data);
 	if (type == RTRS_IO_RSP_IMM || type == RTRS_IO_RSP_W_INV_IMM)
-		got_answer(con, type, rtrs_imm_payload(wc->imm_data));
+		got_answer(con, type, rtrs_imm_payload(wc->imm_data), rkey_rsp);
 	if (type == RTRS_HB_MSG_IMM && !c->mute) {
 		rtrs_wr_heartbeat(&ack, (uintptr_t)&con->send_cqe, RTRS_HB_ACK_IMM);
 		fab_post_send(fab, &ack);
@@ -323,7 +344,7 @@ int raw_clt_info(struct raw_clt *c, const char *name)
 	if (!c->info_done)
 		return -ECONNRESET;
 	for (unsigned i = 0; i < c->req.cid_num; i++) {
-		post_empty(&c->cons[i], 48);
+		post_empty(&c->cons[i], RAW_RECVS);
 		if (fab_arm(c->cons[i].fab, &events))
 			CHECK(!"nothing can have come yet");
 	}

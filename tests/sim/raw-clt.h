@@ -12,6 +12,7 @@
 
 #define RAW_CONS 4
 #define RAW_BUFS 16
+#define RAW_RECVS 48			/* of a connection */
 #define RAW_DATA 65536u
 
 struct raw_clt;
@@ -23,6 +24,9 @@ struct raw_con {
 	bool up, failed, drained;
 	int status;			/* of connecting: 0, errno of the reject, or -ECONNRESET */
 	unsigned ninv;			/* SEND_WITH_INV seen and not yet matched by an answer */
+	/* With NEW_RKEY: what receives are filled with, in the order in which they are posted and met. */
+	struct rtrs_msg_rkey_rsp rkeys[RAW_RECVS];
+	unsigned nposted, nmet;
 };
 
 /* The answer to a request. */
@@ -32,6 +36,7 @@ struct raw_rsp {
 	int status;
 	unsigned cid;
 	bool after_inv;			/* a SEND_WITH_INV came before it */
+	uint32_t old_rkey;		/* of the chunk, before this answer */
 };
 
 struct raw_clt {

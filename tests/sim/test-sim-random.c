@@ -277,11 +277,15 @@ static bool workers_done(void *arg)
 
 static void random_server(struct world_server_conf *conf)
 {
+	static const enum srv_invalidate all[] = {
+		SRV_INVALIDATE_ALWAYS, SRV_INVALIDATE_COPY, SRV_INVALIDATE_NEVER,
+	};
+
 	*conf = (struct world_server_conf){
 		.queue_depth = 1 + sim_rand(20),
 		.max_io_size = 4096 * (1 + sim_rand(16)),
 		.threads = 1 + sim_rand(3),
-		.invalidate = sim_chance(500) ? SRV_INVALIDATE_COPY : SRV_INVALIDATE_NEVER,
+		.invalidate = all[sim_rand(ARRAY_SIZE(all))],
 	};
 }
 

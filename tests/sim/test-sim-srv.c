@@ -126,6 +126,9 @@ static void answer_rows(enum srv_invalidate invalidate, bool direct)
 		raw_clt_io(&clt, cid, 8, RNBD_OP_FLUSH, 0, 0, false);
 		expect_answer(8, cid, RTRS_IO_RSP_IMM, 0, false);
 	}
+	CHECK(clt.rsp.new_rkey == (invalidate == SRV_INVALIDATE_ALWAYS));
+	for (unsigned buf = 3; buf <= 8; buf++)
+		CHECK((clt.rbufs[buf].rkey != clt.answers[buf].old_rkey) == clt.rsp.new_rkey);
 	end();
 }
 
@@ -149,6 +152,23 @@ static void test_answer_rows_with_registered_memory(void)
 	answer_rows(SRV_INVALIDATE_COPY, true);
 	answer_rows(SRV_INVALIDATE_NEVER, true);
 	sim_offer_local_dma_lkey(old);
+}
+
+static void test_answer_rows_always(void)
+{
+	answer_rows(SRV_INVALIDATE_ALWAYS, false);
+	answer_rows(SRV_INVALIDATE_ALWAYS, true);
+}
+
+/* Where a region can be given another key and there are no windows for servers. */
+static void test_answer_rows_always_without_windows(void)
+{
+	bool old = sim_offer_rereg(true);
+
+	sim_offer_windows(false, true);
+	answer_rows(SRV_INVALIDATE_ALWAYS, true);
+	sim_offer_windows(true, true);
+	sim_offer_rereg(old);
 }
 
 /* Regions of one path.  Its memory is locked, so private buffers are not to be among it. */
@@ -225,6 +245,132 @@ static void test_direct_reads_go_to_private_memory(void)
 	/* Its own answer it can spoil. */
 	CHECK(read_and_scribble(SRV_INVALIDATE_COPY, false) == 0x44);
 	CHECK(read_and_scribble(SRV_INVALIDATE_NEVER, true) == 0x44);
+}
+
+/* ---- keys that end (--invalidate=always) ---- */
+
+static void open_always(void)
+{
+	struct world_server_conf conf = world_server_defaults;
+
+	conf.invalidate = SRV_INVALIDATE_ALWAYS;
+	w = world_create(1);
+	world_server_start(w, &conf);
+	open_clt();
+}
+
+/* Four bytes to chunk @buf under @rkey; the client lives on if they were let in. */
+static bool scribble(unsigned cid, unsigned buf, uint32_t rkey)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)clt.data[9], .length = 4, .lkey = clt.mr->lkey };
+	struct ibv_send_wr wr = {
+		.wr_id = (uintptr_t)&clt.cons[cid].send_cqe, .opcode = IBV_WR_RDMA_WRITE,
+		.sg_list = &sge, .num_sge = 1,
+		.wr.rdma = { .remote_addr = clt.rbufs[buf].addr, .rkey = rkey },
+	};
+
+	CHECK(fab_post_send(clt.cons[cid].fab, &wr) == 0);
+	world_run_ms(w, 10);
+	return !raw_clt_lost(&clt);
+}
+
+/* Which storage works on is nobody's, by the key that it was sent with and by the one that comes next. */
+static void key_is_dead_in_flight(uint32_t ahead)
+{
+	uint32_t rkey;
+
+	open_always();
+	rkey = clt.rbufs[3].rkey;
+	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, 1);
+	memset(clt.data[3], 0x33, 4096);
+	memset(clt.data[9], 0x99, 4096);
+	raw_clt_io_start(&clt, 1, 3, RNBD_OP_WRITE, 0, 4096, false);
+	world_run_ms(w, 10);
+	CHECK(sim_disk_held(world_disk(w)) == 1);
+	CHECK(!scribble(0, 3, (rkey & ~0xffu) | ((rkey + ahead) & 0xff)));
+	sim_disk_release(world_disk(w));
+	world_run_ms(w, 10);
+	CHECK(all_bytes(sim_disk_content(world_disk(w)), 4096, 0x33));
+	end();
+}
+
+static void test_keys_are_dead_in_flight(void)
+{
+	for (uint32_t ahead = 0; ahead < 4; ahead++)
+		key_is_dead_in_flight(ahead);
+}
+
+static void test_old_key_after_the_answer(void)
+{
+	open_always();
+	CHECK(raw_clt_io(&clt, 1, 3, RNBD_OP_WRITE, 0, 4096, false) == 0);
+	CHECK(scribble(0, 3, clt.rbufs[3].rkey));
+	CHECK(!scribble(0, 3, clt.answers[3].old_rkey));
+	end();
+}
+
+/* Another chunk's key is no good either, and the whole of a chunk's is. */
+static void test_key_of_another_chunk(void)
+{
+	open_always();
+	CHECK(scribble(1, 3, clt.rbufs[3].rkey));
+	clt.rbufs[3].addr += clt.geom.chunk_size - 4;
+	CHECK(scribble(1, 3, clt.rbufs[3].rkey));
+	clt.rbufs[3].addr += 1;
+	CHECK(!scribble(1, 3, clt.rbufs[3].rkey));
+	end();
+}
+
+/* Requests of one chunk go round all connections, often enough for keys to come again. */
+static void test_keys_on_every_connection(void)
+{
+	open_always();
+	for (unsigned i = 0; i < 600; i++) {
+		memset(clt.data[3], (uint8_t)(i + 1), 512);
+		CHECK(raw_clt_io(&clt, i % 2, 3, i % 3 ? RNBD_OP_WRITE : RNBD_OP_READ, 0, 512,
+				 i % 3 == 0 && i % 2) == 0);
+		CHECK(all_bytes(clt.data[3], 512, (uint8_t)(i % 3 ? i + 1 : i)) || !i);
+	}
+	end();
+}
+
+/* A path fails while keys are being taken away, and while requests are in the storage: its client is back
+ * at once, under keys of a new path. */
+static void test_come_back_among_revocations(void)
+{
+	open_always();
+	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, 2);
+	raw_clt_io_start(&clt, 1, 3, RNBD_OP_WRITE, 0, 4096, false);
+	raw_clt_io_start(&clt, 0, 4, RNBD_OP_WRITE, 8, 4096, false);
+	world_run_ms(w, 10);
+	CHECK(sim_disk_held(world_disk(w)) == 2);
+	for (unsigned buf = 5; buf < 9; buf++)
+		raw_clt_io_start(&clt, buf & 1, buf, RNBD_OP_READ, 0, 4096, false);
+	raw_clt_hang_up(&clt);
+	raw_clt_init(&other, "clt", 1, 1, 2);
+	other.req.recon_cnt = 2;
+	CHECK(raw_clt_connect(&other, 0) == 0 && raw_clt_connect(&other, 1) == 0);
+	CHECK(raw_clt_info(&other, "sess") == 0);
+	sim_disk_release(world_disk(w));
+	world_run_ms(w, 10);
+	raw_clt_fini(&other);
+	end();
+}
+
+static void test_no_way_to_take_keys_away(void)
+{
+	bool old = sim_offer_rereg(false);
+
+	sim_offer_windows(false, true);
+	open_always();
+	CHECK(!clt.rsp.new_rkey);
+	if (!world_traced(w, "--invalidate=always is not possible here, requests are copied: REREG "
+			     "(not MW1: the device has no windows of type 1; system calls for each "
+			     "request)\n"))
+		world_expect(w, "a warning");
+	end();
+	sim_offer_windows(true, true);
+	sim_offer_rereg(old);
 }
 
 /* More READs in the storage than an export may have private buffers: the rest waits its turn. */
@@ -527,6 +673,14 @@ int main(int argc, char **argv)
 		  test_room_for_a_header_as_the_kernel_counts_it },
 		{ "p07-p08-answer-rows-copy", test_answer_rows_copy },
 		{ "p07-p08-answer-rows-never", test_answer_rows_never },
+		{ "p09-answer-rows-always", test_answer_rows_always },
+		{ "answer-rows-always-without-windows", test_answer_rows_always_without_windows },
+		{ "keys-are-dead-in-flight", test_keys_are_dead_in_flight },
+		{ "old-key-after-the-answer", test_old_key_after_the_answer },
+		{ "key-of-another-chunk", test_key_of_another_chunk },
+		{ "keys-on-every-connection", test_keys_on_every_connection },
+		{ "come-back-among-revocations", test_come_back_among_revocations },
+		{ "no-way-to-take-keys-away", test_no_way_to_take_keys_away },
 		{ "answer-rows-with-registered-memory", test_answer_rows_with_registered_memory },
 		{ "private-memory-is-not-registered", test_private_memory_is_not_registered },
 		{ "direct-reads-go-to-private-memory", test_direct_reads_go_to_private_memory },

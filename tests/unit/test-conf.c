@@ -138,8 +138,8 @@ Test(conf, mistakes)
 		  "--max-io-size '65M': expected a multiple of 4K from 4K to 64M" },
 		{ "--max-io-size 4KB", true, CONF_USAGE,
 		  "--max-io-size '4KB': expected a multiple of 4K from 4K to 64M" },
-		{ "--invalidate always", true, CONF_USAGE,
-		  "--invalidate 'always': expected copy or never" },
+		{ "--invalidate sometimes", true, CONF_USAGE,
+		  "--invalidate 'sometimes': expected always, copy or never" },
 		{ "--log-level loud", true, CONF_USAGE,
 		  "--log-level 'loud': expected error, warning, info or debug" },
 		{ "--allow 10.0.0.0/33", true, CONF_USAGE, "--allow '10.0.0.0/33': expected ADDR or "

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the windows of a path from set-up to drained, and the requests between arrival and the end of
+ * their key.
+ *
+ * How it ends: srv_keys_close(), when no connection of the path can complete anything any more.
+ * How it fails: a connection that fails flushes its revocations, and their requests are dropped:
+ * their client sends them again on another path.  Windows are never repaired; they go with their path. */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "frwr.h"
+#include "log.h"
+#include "srv-con.h"
+#include "srv-io.h"
+#include "srv-key.h"
+#include "srv-path.h"
+#include "srv-priv.h"
+#include "util.h"
+
+/* ---- which way ---- */
+
+static void choose_copy(struct srv_chunks *c, const char *why)
+{
+	c->invalidate = SRV_INVALIDATE_COPY;
+	/* One of each device is enough, and there are seldom two. */
+	if (strcmp(c->srv->copy_why, why))
+		log_warn(NULL, "--invalidate=always is not possible here, requests are copied: %s", why);
+	snprintf(c->srv->copy_why, sizeof(c->srv->copy_why), "%s", why);
+}
+
+int srv_keys_choose(struct srv_chunks *c, struct fab_conn *conn)
+{
+	struct frwr_caps caps;
+	char why[160];
+	int rc;
+
+	c->invalidate = c->srv->conf->invalidate;
+	if (c->invalidate != SRV_INVALIDATE_ALWAYS)
+		return 0;
+	rc = frwr_query(conn, c->pd, &caps);
+	if (rc)
+		return rc;
+	rc = frwr_pick(&caps, frwr_order_server, ARRAY_SIZE(frwr_order_server), why, sizeof(why));
+	if (rc < 0 || (rc == FRWR_REREG && !caps.dev.rereg_mr)) {
+		choose_copy(c, why);
+		return 0;
+	}
+	if (rc == FRWR_MW1 && caps.dev.max_mw < c->geom->queue_depth) {
+		snprintf(why, sizeof(why), "the device has %u windows, a path needs %u",
+			 caps.dev.max_mw, c->geom->queue_depth);
+		choose_copy(c, why);
+		return 0;
+	}
+	c->key_mode = (enum frwr_mode)rc;
+	c->mr_each = caps.quirks & FRWR_QUIRK_MR_BOUNDS;
+	log_dbg(NULL, "keys are revoked by %s", why);
+	return 0;
+}
+
+/* ---- set-up and end ---- */
+
+/* Bind them all with one post.  What tells the keys is posted behind it on the same connection. */
+static int bind_all(struct srv_path *path, struct frwr *list)
+{
+	struct srv_con *con = path->cons[0];
+	struct frwr_entry entry;
+	int rc = frwr_fill_send(&entry, con->fab, list, NULL, NULL);
+
+	if (rc)
+		return rc;
+	rc = entry.first ? srv_con_post(con, entry.first) : 0;
+	entry.posted(&entry, rc);
+	return rc;
+}
+
+int srv_keys_open(struct srv_path *path)
+{
+	struct srv_chunks *c = &path->chunks;
+	unsigned n = c->geom->queue_depth;
+	int rc;
+
+	if (c->invalidate != SRV_INVALIDATE_ALWAYS)
+		return 0;
+	rc = frwr_pool_create(&c->keys, c->pd, c->key_mode, n);
+	for (unsigned i = 0; !rc && i < n; i++) {
+		struct frwr *w = frwr_at(c->keys, i);
+		struct frwr_handle h;
+
+		rc = frwr_map(w, srv_chunk_mr(c, i), (uintptr_t)srv_chunk(c, i), c->geom->chunk_size,
+			      FRWR_PEER_WRITES, &h);
+		w->next = i + 1 < n ? frwr_at(c->keys, i + 1) : NULL;
+		if (!rc)
+			c->regions[i] = (struct rtrs_region){ h.addr, h.rkey, h.len };
+	}
+	if (!rc)
+		rc = bind_all(path, frwr_at(c->keys, 0));
+	for (unsigned i = 0; !rc && i < n; i++)
+		frwr_at(c->keys, i)->next = NULL;
+	return rc;
+}
+
+void srv_keys_close(struct srv_chunks *c, const char *name)
+{
+	struct frwr_stats s;
+
+	if (!c->keys)
+		return;
+	frwr_stats(c->keys, &s);
+	log_dbg(name, "keys: %llu given, %llu taken away, %llu flushed, %llu wraps, mode %s",
+		(unsigned long long)s.mapped, (unsigned long long)s.local_inv,
+		(unsigned long long)(s.flushed_bind + s.flushed_inv),
+		(unsigned long long)s.key_wraps, frwr_mode_name(c->key_mode));
+	/* What the device does not give back stays until it is closed: nobody can reach anything through
+	 * it without a connection. */
+	if (!frwr_pool_destroy(c->keys))
+		c->keys = NULL;
+}
+
+/* ---- a request ---- */
+
+/* frwr's done().  A request whose revocation was never posted has been dropped where that was seen;
+ * frwr_pool_kill() says so once more. */
+static void key_revoked(void *arg, int rc)
+{
+	struct srv_req *req = arg;
+
+	if (!req->revoking)
+		return;
+	req->revoking = false;
+	if (rc)
+		req->con->dead = true;	/* the cause comes with drained */
+	srv_io_execute(req);
+}
+
+static int revoke_fill(struct srv_req *req)
+{
+	struct srv_con *con = req->con;
+	struct frwr *w = frwr_at(req->path->chunks.keys, req->buf_id);
+
+	if (con->dead)
+		return -ENOTCONN;
+	return frwr_fill_unmap(&req->entry, con->fab, w, 0, key_revoked, req);
+}
+
+/* Take away what is in @todo; those that have been filled into a chain go to @filled.  Returns the
+ * chain. */
+static struct ibv_send_wr *revoke_chain(struct srv_con *con, struct list *todo, struct list *filled)
+{
+	struct ibv_send_wr *head = NULL, **tail = &head;
+	struct list *l;
+
+	while ((l = list_pop(todo))) {
+		struct srv_req *req = list_entry(l, struct srv_req, link);
+		int rc = revoke_fill(req);
+
+		switch (rc) {
+		case 0:
+			req->revoking = true;
+			list_add_tail(filled, &req->link);
+			*tail = req->entry.first;
+			tail = &req->entry.last->next;
+			break;
+		case -EBUSY:		/* the answer before is being posted: see the header */
+			list_add_tail(&con->revokes, &req->link);
+			break;
+		case 1:
+			srv_io_execute(req);
+			break;
+		default:
+			srv_con_fail(con, "request in chunk %u, whose key cannot be taken away: %s",
+				     req->buf_id, strerror(-rc));
+			srv_io_execute(req);
+		}
+	}
+	return head;
+}
+
+void srv_key_revoke_task(struct reactor_task *task)
+{
+	struct srv_con *con = container_of(task, struct srv_con, revoke_task);
+	struct list todo = LIST_INIT(todo), filled = LIST_INIT(filled), *l;
+	struct ibv_send_wr *head;
+	int rc;
+
+	list_splice_tail(&todo, &con->revokes);
+	head = revoke_chain(con, &todo, &filled);
+	rc = head ? srv_con_post(con, head) : 0;
+	while ((l = list_pop(&filled))) {
+		struct srv_req *req = list_entry(l, struct srv_req, link);
+
+		req->entry.posted(&req->entry, rc);
+		if (rc) {
+			req->revoking = false;
+			srv_io_execute(req);
+		}
+	}
+	if (!list_empty(&con->revokes))
+		reactor_defer(con->thread->reactor, &con->revoke_task);
+}
+
+void srv_key_revoke(struct srv_req *req)
+{
+	struct srv_con *con = req->con;
+
+	list_add_tail(&con->revokes, &req->link);
+	reactor_defer(con->thread->reactor, &con->revoke_task);
+}
+
+int srv_key_rearm(struct srv_req *req, struct rtrs_rsp *rsp)
+{
+	struct srv_chunks *c = &req->path->chunks;
+	struct frwr *w = frwr_at(c->keys, req->buf_id);
+	struct rtrs_msg_rkey_rsp *msg = &c->rkey_rsps[req->buf_id];
+	struct frwr_handle h;
+	int rc = frwr_map(w, srv_chunk_mr(c, req->buf_id), (uintptr_t)srv_chunk(c, req->buf_id),
+			  c->geom->chunk_size, FRWR_PEER_WRITES, &h);
+
+	if (!rc)
+		rc = frwr_fill_send(&req->entry, req->con->fab, w, NULL, NULL);
+	if (rc)
+		return rc;
+	rtrs_rkey_rsp_encode(msg, (uint16_t)req->buf_id, h.rkey);
+	rsp->new_rkey = true;
+	rsp->rearm = req->entry.first;
+	rsp->rkey_rsp = (struct ibv_sge){
+		.addr = (uintptr_t)msg, .length = sizeof(*msg), .lkey = c->service_mr->lkey,
+	};
+	return 0;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* --invalidate=always: the keys of a path's chunks, each good for one request (protocol.md 3.3, 4).
+ *
+ * A request arrives; its chunk's key is taken away on the connection that it came on; only when that is
+ * done the request is looked at, and nobody but us reaches the chunk until the answer, which tells the
+ * next key.  So the storage works in the chunk itself, and no copy is made.
+ *
+ * Each chunk has a window of src/frwr, good on all connections of the path, because clients use any
+ * chunk on any of them.  Its owner is the thread whose connection has the request (srv_req.busy).
+ *
+ * RACE: a client may have an answer, and send the next request for that chunk on another connection,
+ * while the thread that posted the answer has not come to posted() yet.  The key cannot be taken away
+ * before that, so such a request waits for the next pass of its own thread. */
+#ifndef SRV_KEY_H
+#define SRV_KEY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "conf.h"
+#include "reactor.h"
+#include "rtrs-wr.h"
+
+struct fab_conn;
+struct srv_chunks;
+struct srv_con;
+struct srv_path;
+struct srv_req;
+
+/* Decide what protects the requests of a path on the device of @conn, whose protection domain exists:
+ * c->invalidate, and c->key_mode.  What the configuration says, but for --invalidate=always on a device that
+ * has nothing to do it with, which becomes copy.  The reason is logged when it is news.  Control
+ * thread.  0 or -errno. */
+int srv_keys_choose(struct srv_chunks *c, struct fab_conn *conn);
+
+/* The windows of @path, bound to its chunks by requests on connection 0; c->regions tell their
+ * keys.  All connections are there, none has a receive yet.  Control thread.  0, or -errno and the
+ * path is to be failed. */
+int srv_keys_open(struct srv_path *path);
+/* All connections have drained and none is destroyed.  Control thread; idempotent. */
+void srv_keys_close(struct srv_chunks *c, const char *name);
+
+/* @req, which is busy and counted in @con->inflight, has arrived.  srv_io_execute() follows, from here
+ * or a later pass; or srv_io_finish() when its connection is dead by then.  Thread of @con. */
+void srv_key_revoke(struct srv_req *req);
+/* Revoke what has arrived: @con's task, at the end of a pass, and when it has drained. */
+void srv_key_revoke_task(struct reactor_task *task);
+
+/* Give the chunk of @req its next key: fills rsp->new_rkey, rkey_rsp and rearm.  From the post of the chain
+ * with rsp->rearm in it to req->entry.posted(), which comes right after that, req->entry is in use.  0;
+ * or -errno: the connection is to be failed.  Thread of @req->con. */
+int srv_key_rearm(struct srv_req *req, struct rtrs_rsp *rsp);
+
+#endif
