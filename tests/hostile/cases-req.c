@@ -2,7 +2,6 @@
 /* Requests that are wrong on the level of RTRS (protocol.md 3.1 to 3.3).  Each costs the path; the
  * valid rows show that the others fail for what is wrong in them. */
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -97,41 +96,13 @@ static const struct req_row {
 	{ "key of a far region", WRITE, { HSET_RKEY, .rkey = 0xffff0000 }, HCLOSED },
 };
 
-/* How often the log says that a path in service went down. */
-static unsigned log_count(const char *text)
-{
-	char line[2048];
-	unsigned n = 0;
-	FILE *f = fopen(hrun.log, "r");
-
-	expect(f);
-	while (fgets(line, sizeof(line), f))
-		n += strstr(line, text) != NULL;
-	fclose(f);
-	return n;
-}
-
-/* One path, one failure, one line. */
-static void expect_one_line(unsigned before)
-{
-	uint64_t deadline = hdeadline();
-
-	if (!hrun.log)
-		return;
-	while (log_count("path down: ") == before) {
-		expect(hnow_ms() < deadline);
-		poll(NULL, 0, 5);
-	}
-	expect(log_count("path down: ") == before + 1);
-}
-
 static void req_run(const void *arg)
 {
 	const struct req_row *row = arg;
 	struct rnbd_io io = { .op = row->base == READ ? RNBD_OP_READ :
 				    row->base == WRITE ? RNBD_OP_WRITE : RNBD_OP_FLUSH };
 	struct hpath *p = hpath_ready("disk0", RNBD_ACCESS_RW);
-	unsigned before = hrun.log ? log_count("path down: ") : 0;
+	unsigned before = hlog_count("path down: ");
 	struct rnbd_msg_io m;
 	struct hreq r = {
 		.cid = row->on_con0 ? 0 : 1,
@@ -154,7 +125,7 @@ static void req_run(const void *arg)
 	if (row->want == HCLOSED) {
 		hpath_wait_closed(p);
 		expect(!p->answers[r.buf_id].n);
-		expect_one_line(before);
+		hlog_expect_one("path down: ", before);
 	} else {
 		good_io(p);
 	}

@@ -24,6 +24,9 @@ struct hrun {
 	struct fab_addr server;
 	uint64_t timeout_ms;		/* for any one thing that the server is to do */
 	const char *log;		/* the server's, to be looked into, or NULL */
+	const char *invalidate;		/* how the server runs: "copy", "never" */
+	const char *held_fs;		/* the socket of held-fs, whose disk is export "held", or NULL */
+	const char *held_file;		/* what it stores in */
 };
 
 extern struct hrun hrun;
@@ -55,7 +58,7 @@ struct hgroup {
 				      .size = sizeof((table_)[0]), .run = run_ }
 
 extern const struct hgroup conn_cases, order_cases, info_cases, req_cases, rnbd_cases, dev_cases,
-	tcp_cases, vanish_cases, comeback_cases, meanwhile_cases, slow_cases;
+	tcp_cases, vanish_cases, comeback_cases, meanwhile_cases, attack_cases, slow_cases;
 
 /* Outcomes beside 0 and negative errnos of an answer. */
 #define HCLOSED 1			/* the path was closed without an answer */
@@ -149,6 +152,8 @@ void hpath_close(struct hpath *p);
 
 /* Let things happen for at most until @deadline_ms; false when it has passed. */
 bool hpump(uint64_t deadline_ms);
+/* hpump() returns when there is something to read from @fd, too; -1: from none. */
+void hpump_also(int fd);
 uint64_t hdeadline(void);
 uint64_t hnow_ms(void);
 
@@ -214,6 +219,13 @@ int hpath_io(struct hpath *p, unsigned cid, uint32_t buf_id, const struct rnbd_i
 	     const void *data);
 /* Up, SESS_INFO and OPEN; ends the case unless all is answered with 0. */
 struct hpath *hpath_ready(const char *export_name, enum rnbd_access_mode mode);
+
+/* ---- what the server logs (hlog.c) ---- */
+
+/* How many lines have @text; 0 where the log is not to be looked into. */
+unsigned hlog_count(const char *text);
+/* Wait until they are more than @before, which must be by one. */
+void hlog_expect_one(const char *text, unsigned before);
 
 /* ---- the well-behaved client (good.c) ---- */
 

@@ -23,6 +23,7 @@
 static struct fab_cm *cm;
 static struct hpath *paths[PATHS_MAX];
 static unsigned npaths;
+static int also_fd = -1;
 
 void die(const char *fmt, ...)
 {
@@ -205,7 +206,8 @@ static bool work(struct pollfd *fds, unsigned *nfds)
 		progress = true;
 	}
 	fds[0] = (struct pollfd){ .fd = fab_cm_fd(cm), .events = POLLIN };
-	*nfds = 1;
+	fds[1] = (struct pollfd){ .fd = also_fd, .events = POLLIN };
+	*nfds = 2;
 	for (unsigned i = 0; i < npaths * HCONS_MAX; i++) {
 		struct hcon *con = &paths[i / HCONS_MAX]->cons[i % HCONS_MAX];
 		struct pollfd *pfd = &fds[*nfds];
@@ -222,9 +224,14 @@ static bool work(struct pollfd *fds, unsigned *nfds)
 	return progress;
 }
 
+void hpump_also(int fd)
+{
+	also_fd = fd;
+}
+
 bool hpump(uint64_t deadline_ms)
 {
-	static struct pollfd fds[1 + PATHS_MAX * HCONS_MAX];
+	static struct pollfd fds[2 + PATHS_MAX * HCONS_MAX];
 	uint64_t now = hnow_ms();
 	unsigned nfds;
 

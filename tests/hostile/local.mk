@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A client that does everything wrong, one thing at a time; see hostile.h.
-check_PROGRAMS += %D%/hostile
+check_PROGRAMS += %D%/held-fs %D%/hostile
+%C%_held_fs_SOURCES = %D%/held-fs.c
 %C%_hostile_SOURCES = \
+	%D%/cases-attack.c \
 	%D%/cases-dev.c \
 	%D%/cases-life.c \
 	%D%/cases-meanwhile.c \
@@ -10,6 +12,7 @@ check_PROGRAMS += %D%/hostile
 	%D%/cases-setup.c \
 	%D%/cases-tcp.c \
 	%D%/good.c \
+	%D%/hlog.c \
 	%D%/hostile.h \
 	%D%/hreq.c \
 	%D%/kit.c \
@@ -22,6 +25,6 @@ check_PROGRAMS += %D%/hostile
 %C%_hostile_LDADD = librnbd.la librtrs.la libfab.la libbase.la libclock.la
 
 if BUILD_SERVER
-TESTS += tests/test-hostile.sh tests/test-hostile-slow.sh
+TESTS += tests/test-attack.sh tests/test-hostile.sh tests/test-hostile-slow.sh
 endif
-EXTRA_DIST += tests/test-hostile.sh tests/test-hostile-slow.sh
+EXTRA_DIST += tests/test-attack.sh tests/test-hostile.sh tests/test-hostile-slow.sh

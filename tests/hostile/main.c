@@ -3,7 +3,7 @@
  * well-behaved client must be served, and the server must hold as many descriptors as before.
  *
  *	hostile --server=[TRANSPORT://]HOST:PORT [--pid=PID] [--log=FILE] [--timeout=SECONDS] [--slow] [--list]
- *		[GROUP[/CASE]]...
+ *		[--invalidate=MODE --held-fs=SOCKET --held-file=FILE] [GROUP[/CASE]]...
  *
  * Ends with 0 when every case went as its row says, 1 when one did not, 2 for wrong usage, 3 when the
  * server is gone. */
@@ -23,7 +23,7 @@ struct hrun hrun = { .timeout_ms = 10000 };
 
 static const struct hgroup *const groups[] = {
 	&conn_cases, &order_cases, &info_cases, &req_cases, &rnbd_cases, &dev_cases,
-	&tcp_cases, &vanish_cases, &comeback_cases, &meanwhile_cases, &slow_cases,
+	&tcp_cases, &vanish_cases, &comeback_cases, &meanwhile_cases, &attack_cases, &slow_cases,
 };
 
 static pid_t server_pid;
@@ -238,6 +238,8 @@ static const struct option options[] = {
 	{ "server", required_argument, NULL, 's' }, { "pid", required_argument, NULL, 'p' },
 	{ "log", required_argument, NULL, 'l' },    { "timeout", required_argument, NULL, 't' },
 	{ "slow", no_argument, NULL, 'w' },	    { "list", no_argument, NULL, 'L' },
+	{ "invalidate", required_argument, NULL, 'i' }, { "held-fs", required_argument, NULL, 'h' },
+	{ "held-file", required_argument, NULL, 'f' },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -265,6 +267,15 @@ static bool parse(int argc, char **argv, bool *slow)
 		case 't':
 			hrun.timeout_ms = strtoull(optarg, NULL, 10) * 1000;
 			break;
+		case 'i':
+			hrun.invalidate = optarg;
+			break;
+		case 'h':
+			hrun.held_fs = optarg;
+			break;
+		case 'f':
+			hrun.held_file = optarg;
+			break;
 		case 'w':
 			*slow = true;
 			break;
@@ -285,7 +296,8 @@ int main(int argc, char **argv)
 
 	if (!parse(argc, argv, &slow)) {
 		fprintf(stderr, "usage: %s --server=[TRANSPORT://]HOST:PORT [--pid=PID] [--log=FILE] "
-			"[--timeout=SECONDS] [--slow] [--list] [GROUP[/CASE]]...\n", argv[0]);
+			"[--timeout=SECONDS] [--slow] [--list] [--invalidate=MODE --held-fs=SOCKET "
+			"--held-file=FILE] [GROUP[/CASE]]...\n", argv[0]);
 		return 2;
 	}
 	signal(SIGPIPE, SIG_IGN);

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Writes to chunks that are not the peer's to write, or not any more (SECURITY): what reaches the file,
+ * and what it costs the attacker.
+ *
+ * "During the IO" is made certain by held-fs: the storage has the request and has not taken its data
+ * yet; then the attack comes, and is over: placed, as an answer shows that came later on the same
+ * connection, or refused, as the end of the connection shows; and only then the storage goes on.  So
+ * a server whose storage takes the data from the chunk stores what the attacker wrote: what the rows expect
+ * with --invalidate=never, and what a copy that came too late would do. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "hostile.h"
+
+#define CHUNK_ID 3u
+#define PROBE_ID 5u
+#define IO_LEN 4096u
+#define IO_AT 65536u			/* in the file */
+#define ATTACK_BYTE 0xaa
+
+static const struct attack_row {
+	const char *name;
+	enum { DURING, AFTER } when;	/* the storage has the request; it has been answered */
+	/* Where to ... */
+	bool others_chunk;		/* and the IO is that other client's */
+	enum { AT_START, PAST_END } at;
+	/* ... under which key ... */
+	bool others_key;
+	uint32_t key_xor;
+	/* ... over which connection. */
+	unsigned cid;			/* 0: that of the IO */
+	int want;			/* 0: placed */
+	const char *why;		/* over tcp, in the log, where there is one reason */
+} attack_rows[] = {
+	{ "own chunk during its IO", DURING },
+	{ "own chunk during its IO over another connection", DURING, .cid = 2 },
+	{ "own chunk after the answer", AFTER },
+	{ "key of another generation", DURING, .key_xor = 1, .want = HCLOSED, .why = "stale key" },
+	{ "key of another region", DURING, .key_xor = 0x100, .want = HCLOSED },
+	{ "guessed key", DURING, .key_xor = 0x5a5a5a00, .want = HCLOSED, .why = "unknown key" },
+	{ "past the end", DURING, .at = PAST_END, .want = HCLOSED, .why = "out of range" },
+	{ "another client's chunk, its key", DURING, .others_chunk = true, .others_key = true,
+	  .want = HCLOSED },
+	{ "another client's chunk, own key", DURING, .others_chunk = true, .want = HCLOSED,
+	  .why = "out of range" },
+	{ "another client's chunk, its key, over another connection", DURING, .cid = 2,
+	  .others_chunk = true, .others_key = true, .want = HCLOSED },
+};
+
+/* ---- the storage ---- */
+
+static int held_fd = -1;
+
+static bool held_said(char c)
+{
+	char got;
+	ssize_t n = recv(held_fd, &got, 1, MSG_DONTWAIT);
+
+	if (!n || (n < 0 && errno != EAGAIN))
+		die("the storage has gone");
+	if (n == 1 && got != c)
+		die("the storage says '%c' instead of '%c'", got, c);
+	return n == 1;
+}
+
+static void held_begin(void)
+{
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+
+	expect(strlen(hrun.held_fs) < sizeof(sa.sun_path));
+	strcpy(sa.sun_path, hrun.held_fs);
+	held_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	expect(held_fd >= 0);
+	expect(!connect(held_fd, (struct sockaddr *)&sa, sizeof(sa)));
+	hpump_also(held_fd);
+	HWAIT(held_said('H'));
+}
+
+static void held_go(void)
+{
+	expect(send(held_fd, "G", 1, MSG_NOSIGNAL) == 1);
+	HWAIT(held_said('D'));
+	hpump_also(-1);
+	close(held_fd);
+}
+
+static void expect_in_file(const uint8_t *want)
+{
+	int fd = open(hrun.held_file, O_RDONLY | O_CLOEXEC);
+	static uint8_t got[IO_LEN];
+
+	expect(fd >= 0);
+	expect(pread(fd, got, sizeof(got), IO_AT) == (ssize_t)sizeof(got));
+	close(fd);
+	if (memcmp(got, want, sizeof(got)))
+		die("the file has other bytes than it should: it begins with %02x, expected %02x",
+		    got[0], want[0]);
+}
+
+/* ---- clients ---- */
+
+static struct {
+	struct hpath *attacker, *owner;	/* of the IO; may be the same */
+	struct hpath *bystander;
+	uint32_t probe_dev;		/* the attacker's, which is not held */
+	uint8_t data[IO_LEN];
+} s;
+
+static struct hpath *client(const char *export_name, enum rnbd_access_mode mode)
+{
+	struct hpath *p = hpath_new();
+
+	p->cid_num = 3;
+	hpath_up(p);
+	expect_outcome(hpath_sess_info(p), 0);
+	expect_outcome(hpath_open(p, export_name, mode), 0);
+	return p;
+}
+
+static void gather(const struct attack_row *row)
+{
+	s.bystander = client("good", RNBD_ACCESS_RW);
+	s.attacker = client("good", RNBD_ACCESS_RO);
+	s.probe_dev = s.attacker->dev.device_id;
+	s.owner = row->others_chunk ? client("held", RNBD_ACCESS_RW) : s.attacker;
+	if (!row->others_chunk)
+		expect_outcome(hpath_open(s.attacker, "held", RNBD_ACCESS_RW), 0);
+	expect(getrandom(s.data, sizeof(s.data), 0) == (ssize_t)sizeof(s.data));
+}
+
+static void post_io(const void *data)
+{
+	const struct rnbd_io io = { .device_id = s.owner->dev.device_id, .op = RNBD_OP_WRITE,
+				    .sector = IO_AT / RNBD_SECTOR_SIZE, .bi_size = IO_LEN };
+	struct rnbd_msg_io m;
+	const struct hreq r = { .cid = 1, .buf_id = CHUNK_ID, .data_len = IO_LEN, .data = data,
+				.usr = &m, .usr_len = sizeof(m) };
+
+	rnbd_io_encode(&m, &io);
+	hreq_post(s.owner, &r);
+}
+
+/* The n-th IO of a case is answered. */
+static void io_answered(unsigned n)
+{
+	expect_outcome(hpath_wait_answer(s.owner, CHUNK_ID, n - 1), 0);
+}
+
+/* What was in the file before is not what a case looks for; and the server's kernel has asked the
+ * storage all that it asks once. */
+static void first_io(void)
+{
+	static const uint8_t zeroes[IO_LEN];
+
+	post_io(zeroes);
+	io_answered(1);
+	expect_in_file(zeroes);
+}
+
+/* What became of it: HCLOSED, or 0 when it was placed: what comes later is answered. */
+static int attack(const struct attack_row *row)
+{
+	const struct rtrs_geom *geom = &s.attacker->geom;
+	const struct rtrs_rbuf *aim =
+		&(row->others_chunk ? s.owner : s.attacker)->rbufs[row->at == PAST_END ?
+								    geom->queue_depth - 1 : CHUNK_ID];
+	uint32_t rkey = (row->others_key ? s.owner : s.attacker)->rbufs[CHUNK_ID].rkey ^ row->key_xor;
+	const struct rnbd_io probe = { .device_id = s.probe_dev, .op = RNBD_OP_READ,
+				       .bi_size = RNBD_SECTOR_SIZE };
+	unsigned cid = row->cid ? row->cid : 1;
+	static uint8_t bytes[1u << 20];
+
+	expect(geom->chunk_size <= sizeof(bytes));
+	memset(bytes, ATTACK_BYTE, sizeof(bytes));
+	/* the whole chunk, so the message behind the data, too */
+	hpath_write(s.attacker, cid, bytes, geom->chunk_size, aim->addr + (row->at == PAST_END), rkey,
+		    false, 0);
+	return hpath_io(s.attacker, cid, PROBE_ID, &probe, NULL);
+}
+
+static void attack_run(const void *arg)
+{
+	static const char down[] = "path down: ";
+	const struct attack_row *row = arg;
+	char why[128];
+	unsigned before, before_why;
+	bool never;
+
+	if (!hrun.held_fs)
+		skip();
+	expect(hrun.invalidate && hrun.held_file);
+	never = !strcmp(hrun.invalidate, "never");
+	snprintf(why, sizeof(why), "remote access error: %s", row->why ? row->why : "");
+	gather(row);
+	first_io();
+	before = hlog_count(down);
+	before_why = hlog_count(why);
+	if (row->when == DURING)
+		held_begin();
+	post_io(s.data);
+	if (row->when == DURING)
+		HWAIT(held_said('W'));
+	else
+		io_answered(2);
+	expect_outcome(attack(row), row->want);
+	good_io(s.bystander);
+	if (row->when == DURING)
+		held_go();
+	if (row->want == HCLOSED)
+		hpath_wait_closed(s.attacker);
+	if (row->when == DURING && (row->others_chunk || row->want != HCLOSED))
+		io_answered(2);
+	if (never && row->when == DURING && !row->want)
+		memset(s.data, ATTACK_BYTE, sizeof(s.data));
+	expect_in_file(s.data);
+	good_io(s.bystander);
+	if (row->want == HCLOSED) {
+		hlog_expect_one(down, before);
+		if (over_tcp())
+			hlog_expect_one(why, before_why);
+	}
+	expect(!hpath_any_closed(s.bystander));
+}
+
+const struct hgroup attack_cases = HGROUP("attack", attack_rows, attack_run);

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# A hostile client writes to chunks that are not its own, or not any more, with each --invalidate, while the
+# storage holds the IO (tests/hostile/cases-attack.c): what reaches the file, and what becomes of the client,
+# is what the table in SECURITY says.
+# ATTACK_ARGS chooses cases.
+
+# A mount namespace of our own, which goes with the test; who is not root needs a user namespace for it.
+if [ -z "${IN_NAMESPACE-}" ]; then
+	export IN_NAMESPACE=yes
+	[ "$(id -u)" -eq 0 ] && user=() || user=(--map-root-user)
+	if unshare "${user[@]}" --mount true 2>/dev/null; then
+		exec unshare "${user[@]}" --mount "$BASH" "$0" "$@"
+	fi
+fi
+. ./tests/functions.sh
+requires_server
+requires_root
+[ -w /dev/fuse ] || skip "no FUSE: /dev/fuse cannot be used"
+
+random_file "$tmp/disk" $((1 << 20))
+random_file "$tmp/good" $((1 << 20))
+mkdir "$tmp/mnt"
+mkfifo "$tmp/ready"
+./tests/hostile/held-fs "$tmp/disk" "$tmp/mnt" "$tmp/held.sock" >"$tmp/ready" 2>"$tmp/held-fs.log" &
+held_fs=$!
+read -r -t "$TIMEOUT_S" word <"$tmp/ready" || true
+[ "${word-}" = ready ] || { cat "$tmp/held-fs.log"; fail "no storage that can be held"; }
+cleanup_fn stop_process $held_fs
+
+for invalidate in copy never; do
+	start_server --threads=2 --max-io-size=131072 --invalidate=$invalidate \
+		"held=$tmp/mnt/disk" "good=$tmp/good"
+	# shellcheck disable=SC2086 # words
+	ASAN_OPTIONS=detect_leaks=0 ./tests/hostile/hostile --server="127.0.0.1:$server_port" \
+		--pid="$server_pid" --log="$server_log" --timeout="$TIMEOUT_S" \
+		--invalidate=$invalidate --held-fs="$tmp/held.sock" --held-file="$tmp/disk" \
+		${ATTACK_ARGS-attack}
+	stop_server "$server_pid"
+done
