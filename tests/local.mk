@@ -39,6 +39,7 @@ SHELL_TESTS = \
 	%D%/test-readonly.sh \
 	%D%/test-ready-fd.sh \
 	%D%/test-reboot-flush.sh \
+	%D%/test-registration.sh \
 	%D%/test-sd-notify.sh \
 	%D%/test-server-bad-input.sh \
 	%D%/test-server-closed-descriptors.sh \

@@ -27,11 +27,12 @@ const char conf_help[] =
 	"connections=N               for IO, 1..4095 (default: 2 per CPU, at most 8)\n"
 	"mode=rw|ro|migration        how to open the export (default: rw)\n"
 	"io-timeout=SECONDS|forever  how long requests wait for a server (default: 30)\n"
-	"poll=MICROSECONDS           look so long before sleeping (default: 0)";
+	"poll=MICROSECONDS           look so long before sleeping (default: 0)\n"
+	"registration=auto|window|static  how long keys of reads live (default: auto)";
 
 const char *const conf_keys[] = {
 	"server", "export", "transport", "sessname", "connections", "mode", "io-timeout",
-	"poll", NULL,
+	"poll", "registration", NULL,
 };
 
 /* Digits only, at most @max. */
@@ -148,6 +149,18 @@ static int set_poll(struct conf *conf, const char *value)
 	return parse_number("poll", value, 0, CONF_POLL_US_MAX, &conf->poll_us);
 }
 
+static int set_registration(struct conf *conf, const char *value)
+{
+	for (unsigned i = 0; i < CLT_NREGS; i++) {
+		if (!strcmp(value, clt_registration_names[i])) {
+			conf->registration = (enum clt_registration)i;
+			return 0;
+		}
+	}
+	nbdkit_error("registration=%s: expected auto, window or static", value);
+	return -1;
+}
+
 void conf_init(struct conf *conf)
 {
 	memset(conf, 0, sizeof(*conf));
@@ -160,7 +173,7 @@ int conf_set(struct conf *conf, const char *key, const char *value)
 {
 	static int (*const set[])(struct conf *conf, const char *value) = {
 		set_server, set_export, set_transport, set_sessname, set_connections, set_mode,
-		set_io_timeout, set_poll,
+		set_io_timeout, set_poll, set_registration,
 	};
 
 	for (unsigned i = 0; conf_keys[i]; i++) {

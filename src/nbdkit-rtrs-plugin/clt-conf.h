@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "clt-reg.h"
 #include "fabric.h"
 #include "rnbd-proto.h"
 #include "rtrs-proto.h"
@@ -24,6 +25,7 @@ struct conf {
 	enum rnbd_access_mode mode;
 	uint64_t io_timeout_ms;		/* CLOCK_NEVER: for ever */
 	unsigned poll_us;		/* 0: sleep at once */
+	enum clt_registration registration;
 	struct fab_addr dst;		/* conf_complete() */
 	bool automatic;			/* the same: dst.provider is still to be chosen */
 };

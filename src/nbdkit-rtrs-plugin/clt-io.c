@@ -51,6 +51,23 @@ static void slot_finish(struct clt_con *con, struct clt_slot *slot, int status)
 	clt_wait_count(&op->waiter);
 }
 
+/* The connection that @slot is in flight on; NULL: none of @path. */
+static struct clt_con *slot_con(struct clt_path *path, const struct clt_slot *slot)
+{
+	unsigned state = atomic_load_explicit(&slot->state, memory_order_acquire);
+	unsigned key = state >> CLT_SLOT_KEY_SHIFT;
+
+	if (!state || key < path->cons[0].key || key > path->cons[path->ncons - 1].key)
+		return NULL;
+	return &path->cons[key - path->cons[0].key];
+}
+
+static void con_fail(struct clt_con *con)
+{
+	clt_path_fail(con->path, -ECONNRESET, "connection %u: %s", con->cid,
+		      fab_conn_cause(con->fab));
+}
+
 /* ---- sending ---- */
 
 static void clt_wc_send(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc);
@@ -62,16 +79,17 @@ static int slot_encode(struct clt_slot *slot, struct clt_con *con)
 	struct rtrs_req req = { .dir = op->dir, .data_len = op->buf ? slot->len : 0 };
 	struct ibv_sge data = { 0 }, hdr;
 	bool source = false, wait;
+	unsigned waits = CLT_SLOT_ANSWER;
 	int r;
 
+	slot->window = NULL;
 	if (slot->id >= path->depth || req.data_len > path->geom.max_io_size)
 		return CLT_TOO_LARGE;
 	req.usr_len = (uint16_t)op->encode(op, slot->off, slot->len, slot->hdr);
 	if (req.data_len) {
-		r = clt_mem_map(slot, path, &data, &req.desc);
+		r = clt_mem_map(slot, path, &data, &req);
 		if (r < 0)
 			return r;
-		req.has_desc = op->dir == RTRS_DIR_READ;
 		source = !req.has_desc;
 	}
 	hdr.addr = (uintptr_t)slot->hdr;
@@ -84,11 +102,12 @@ static int slot_encode(struct clt_slot *slot, struct clt_con *con)
 	wait = source && !path->bounce;
 	rtrs_wr_request(&slot->w, (uintptr_t)&slot->cqe, wait, &path->geom, slot->id,
 			&path->rbufs[slot->id], &req, source ? &data : NULL, &hdr);
+	if (slot->window)
+		clt_key_chain(slot, con);
 	slot->life = path->life;
 	slot->posted = true;
-	atomic_store_explicit(&slot->state,
-			      con->key << CLT_SLOT_KEY_SHIFT | CLT_SLOT_ANSWER |
-				      (wait ? CLT_SLOT_SENT : 0),
+	waits |= (wait ? CLT_SLOT_SENT : 0) | (slot->window ? CLT_SLOT_BINDS : 0);
+	atomic_store_explicit(&slot->state, con->key << CLT_SLOT_KEY_SHIFT | waits,
 			      memory_order_release);
 	return 0;
 }
@@ -102,30 +121,113 @@ bool clt_con_must_poll(struct clt_con *con)
 	return (rearm & FAB_REARM_EVENTS) || (rearm && atomic_load(&con->unsent));
 }
 
+/* ---- windows (clt-key.h) ---- */
+
+/* From a handler, or posted() under the send lock. */
+static void slot_invalidated(void *arg, int rc)
+{
+	struct clt_slot *slot = arg;
+	struct clt_con *con = slot_con(&slot->op->sess->path, slot);
+
+	if (rc) {
+		con_fail(con);		/* @slot comes back when that has drained */
+		return;
+	}
+	atomic_fetch_sub(&con->unsent, 1);
+	slot_finish(con, slot, slot->status);
+}
+
+/* The server has answered and left @slot's window to us.  Send lock or poll role. */
+static void slot_invalidate(struct clt_con *con, struct clt_slot *slot)
+{
+	int r = clt_key_unmap(slot, con, slot_invalidated);
+
+	if (r == -EALREADY) {
+		slot_finish(con, slot, slot->status);
+	} else if (r < 0) {
+		con_fail(con);		/* its bind was flushed; as above */
+	} else {
+		atomic_fetch_add(&con->unsent, 1);
+		slot_push(&con->sendq, slot);
+		atomic_store(&con->has_inv, true);
+	}
+}
+
+/* @slot, with a bind or an invalidate, was posted, or failed with @err.  Send lock held. */
+static void slot_posted(struct clt_con *con, struct clt_slot *slot, int err)
+{
+	bool binds = atomic_load_explicit(&slot->state, memory_order_relaxed) & CLT_SLOT_BINDS;
+	unsigned waits;
+
+	slot->entry.posted(&slot->entry, err);
+	if (!binds)
+		return;			/* and may be its owner's by now */
+	/* RACE: the answer may have come first; then who is last goes on. */
+	waits = atomic_fetch_and(&slot->state, ~CLT_SLOT_BINDS) & CLT_SLOT_WAITS & ~CLT_SLOT_BINDS;
+	if (!waits)
+		slot_finish(con, slot, slot->status);
+	else if (waits == CLT_SLOT_INV)
+		slot_invalidate(con, slot);
+}
+
+/* What is queued: a request, or the invalidate of its window that was filled in already. */
+static bool slot_is_inv(const struct clt_slot *slot)
+{
+	return atomic_load_explicit(&slot->state, memory_order_relaxed) & CLT_SLOT_INV;
+}
+
+/* Not to be sent, or not now. */
+static void slot_refuse(struct clt_con *con, struct clt_slot *slot, int status)
+{
+	if (slot_is_inv(slot))
+		slot->entry.posted(&slot->entry, -ENOTCONN);
+	else
+		slot_finish(con, slot, status);
+}
+
+/* What @slot posts, at the end of a chain; returns the new end. */
+static struct ibv_send_wr **slot_chain(struct clt_slot *slot, struct ibv_send_wr **tail)
+{
+	if (!slot->window) {
+		*tail = &slot->w.wr;
+		return &slot->w.wr.next;
+	}
+	*tail = slot->entry.first;
+	return &slot->entry.last->next;
+}
+
 /* Send lock held. */
 static void con_send(struct clt_con *con, struct clt_slot *list)
 {
 	struct ibv_send_wr *head = NULL, **tail = &head;
-	struct clt_slot *next;
+	struct clt_slot *next, *entries = NULL, **last = &entries;
 	int err;
 
 	for (struct clt_slot *slot = list; slot; slot = next) {
-		int r = con->open ? slot_encode(slot, con) : CLT_AGAIN;
+		int r = !con->open ? CLT_AGAIN : slot_is_inv(slot) ? 0 : slot_encode(slot, con);
 
 		next = slot->next;
 		if (r) {
-			slot_finish(con, slot, r);
+			slot_refuse(con, slot, r);
 			continue;
 		}
-		*tail = &slot->w.wr;
-		tail = &slot->w.wr.next;
+		tail = slot_chain(slot, tail);
+		/* What has an entry does not come back before slot_posted(). */
+		if (slot->window) {
+			*last = slot;
+			last = &slot->next;
+		}
 	}
+	*last = NULL;
 	if (!head)
 		return;
 	err = fab_post_send(con->fab, head);
+	for (struct clt_slot *slot = entries; slot; slot = next) {
+		next = slot->next;
+		slot_posted(con, slot, err);
+	}
 	if (err < 0)
-		clt_path_fail(con->path, -ECONNRESET, "connection %u: %s", con->cid,
-			      fab_conn_cause(con->fab));
+		con_fail(con);
 	else if (con->cid == 0)
 		clt_path_service(con->path);
 	else if (clt_con_must_poll(con))
@@ -228,27 +330,42 @@ static struct clt_slot *slot_by_id(struct clt_con *con, uint32_t id)
 	return id < sess->slots.n ? &sess->slots.slot[id] : NULL;
 }
 
-static void con_answer(struct clt_con *con, uint32_t id, int status)
+/* RACE: who sends may clear CLT_SLOT_BINDS meanwhile, and goes on with @slot when that was the last but
+ * CLT_SLOT_INV; so what it needs stands there before CLT_SLOT_ANSWER falls. */
+static void con_answer(struct clt_con *con, uint32_t id, int status, bool invalidated)
 {
 	struct clt_slot *slot = slot_by_id(con, id);
 	unsigned state = slot ? atomic_load_explicit(&slot->state, memory_order_acquire) : 0;
+	unsigned ours = 0, waits;
 
-	do {
-		if (!(state & CLT_SLOT_ANSWER) || state >> CLT_SLOT_KEY_SHIFT != con->key) {
-			clt_path_fail(con->path, -EPROTO,
-				      "connection %u: answer to request %u, which is not in flight",
-				      con->cid, id);
+	if (!(state & CLT_SLOT_ANSWER) || state >> CLT_SLOT_KEY_SHIFT != con->key) {
+		clt_path_fail(con->path, -EPROTO,
+			      "connection %u: answer to request %u, which is not in flight",
+			      con->cid, id);
+		return;
+	}
+	if (slot->window) {
+		int r = clt_key_answered(slot, invalidated);
+
+		if (r < 0) {
+			clt_path_fail(con->path, r, "connection %u: answer to request %u, which says "
+				      "that its key was invalidated, and it was not", con->cid, id);
 			return;
 		}
-	} while (!atomic_compare_exchange_weak(&slot->state, &state, state & ~CLT_SLOT_ANSWER));
-
-	slot->posted = false;
-	if (state & CLT_SLOT_SENT) {
-		slot->status = status;
-		atomic_fetch_add(&con->unsent, 1);
-	} else {
-		slot_finish(con, slot, status);
+		ours = r ? CLT_SLOT_INV : 0;
 	}
+	slot->posted = false;
+	slot->status = status;
+	while (!atomic_compare_exchange_weak(&slot->state, &state,
+					     (state & ~CLT_SLOT_ANSWER) | ours))
+		;
+	waits = ((state & ~CLT_SLOT_ANSWER) | ours) & CLT_SLOT_WAITS;
+	if (!waits)
+		slot_finish(con, slot, status);
+	else if (waits & CLT_SLOT_SENT)
+		atomic_fetch_add(&con->unsent, 1);
+	else if (waits == CLT_SLOT_INV)
+		slot_invalidate(con, slot);
 }
 
 static void con_imm(struct clt_con *con, __be32 imm)
@@ -260,7 +377,7 @@ static void con_imm(struct clt_con *con, __be32 imm)
 	case RTRS_IO_RSP_IMM:
 	case RTRS_IO_RSP_W_INV_IMM:
 		rtrs_imm_io_rsp_split(payload, &id, &status);
-		con_answer(con, id, status);
+		con_answer(con, id, status, rtrs_imm_type(imm) == RTRS_IO_RSP_W_INV_IMM);
 		return;
 	case RTRS_HB_MSG_IMM:
 	case RTRS_HB_ACK_IMM:
@@ -285,7 +402,7 @@ static void con_rkey_rsp(struct clt_con *con, const struct rtrs_msg_rkey_rsp *ms
 		rtrs_imm_io_rsp_split(rtrs_imm_payload(wc->imm_data), &id, &status);
 		if (rtrs_rkey_rsp_decode(msg, wc->byte_len, &path->geom, id, &rkey, &why) == 0) {
 			path->rbufs[id].rkey = rkey;
-			con_answer(con, id, status);
+			con_answer(con, id, status, type == RTRS_IO_RSP_W_INV_IMM);
 			return;
 		}
 	}
@@ -306,8 +423,7 @@ static void con_repost(struct clt_con *con, struct clt_recv *recv)
 		wr.num_sge = 1;
 	}
 	if (fab_post_recv(con->fab, &wr) < 0)
-		clt_path_fail(con->path, -ECONNRESET, "connection %u: %s", con->cid,
-			      fab_conn_cause(con->fab));
+		con_fail(con);
 }
 
 static void con_recv(struct clt_con *con, struct clt_recv *recv, const struct ibv_wc *wc)
@@ -326,9 +442,12 @@ static void con_recv(struct clt_con *con, struct clt_recv *recv, const struct ib
 		con_imm(con, wc->imm_data);
 	else if (recv && (wc->wc_flags & IBV_WC_WITH_IMM))
 		con_rkey_rsp(con, &msg, wc);
-	else if (!(wc->wc_flags & IBV_WC_WITH_INV))
+	else if (!frwr_wc_may_inv(wc))
 		clt_path_fail(con->path, -EPROTO, "connection %u: unexpected message of %u bytes",
 			      con->cid, wc->byte_len);
+	else if (!clt_key_reminv(con, wc))
+		clt_path_fail(con->path, -EPROTO, "connection %u: invalidate of key 0x%x, which was "
+			      "not asked for", con->cid, wc->invalidated_rkey);
 }
 
 static void clt_wc_recv(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc)
@@ -376,19 +495,19 @@ int clt_con_poll(struct clt_con *con, int budget)
 			      fab_conn_cause(con->fab));
 	}
 	clt_wait_batch_end();
+	if (atomic_exchange(&con->has_inv, false))
+		clt_con_flush(con);
 	return n;
 }
 
 static void slot_fail_over(struct clt_slot *slot, struct clt_path *path)
 {
-	unsigned state = atomic_load_explicit(&slot->state, memory_order_acquire);
-	unsigned key = state >> CLT_SLOT_KEY_SHIFT;
+	struct clt_con *con = slot_con(path, slot);
+	unsigned state = atomic_load_explicit(&slot->state, memory_order_relaxed);
 
-	if (!state || key < path->cons[0].key || key > path->cons[path->ncons - 1].key)
-		return;
-	/* Answered, and only its send completion was flushed: that is an answer. */
-	slot_finish(&path->cons[key - path->cons[0].key], slot,
-		   state & CLT_SLOT_ANSWER ? CLT_AGAIN : slot->status);
+	/* Answered, and only its send completion, or invalidate, was flushed: that is an answer. */
+	if (con)
+		slot_finish(con, slot, state & CLT_SLOT_ANSWER ? CLT_AGAIN : slot->status);
 }
 
 void clt_io_fail_over(struct clt_path *path)

@@ -11,6 +11,8 @@
 #include "clt-sess.h"
 
 #define SLOT_RIGHTS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
+/* The peer gets in through windows only. */
+#define WINDOW_RIGHTS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND)
 
 /* Of the arena and of clt_path.mrs: the control slot is the last. */
 static unsigned mem_index(const struct clt_slot *slot, const struct clt_sess *sess)
@@ -52,12 +54,17 @@ void clt_mem_fetch(struct clt_slot *slot, struct clt_path *path)
 		memcpy(slot_buf(slot), slot_mem(slot, path), slot->len);
 }
 
+static struct ibv_mr *slot_mr(const struct clt_slot *slot, const struct clt_path *path)
+{
+	return path->all_mr ? path->all_mr : path->mrs[mem_index(slot, path->sess)];
+}
+
 int clt_mem_map(struct clt_slot *slot, struct clt_path *path, struct ibv_sge *data,
-		struct rtrs_desc *desc)
+		struct rtrs_req *req)
 {
 	uint8_t *addr = path->bounce ? slot_mem(slot, path) : slot_buf(slot);
-	struct ibv_mr *mr = path->mrs[mem_index(slot, path->sess)];
-	int r;
+	struct ibv_mr *mr = slot_mr(slot, path);
+	int r = 0;
 
 	if (!has_data(slot, RTRS_DIR_READ)) {
 		data->addr = (uintptr_t)addr;
@@ -65,20 +72,23 @@ int clt_mem_map(struct clt_slot *slot, struct clt_path *path, struct ibv_sge *da
 		data->lkey = path->bounce ? mr->lkey : path->dma_lkey;
 		return 0;
 	}
-	if (!path->bounce) {
+	if (clt_reg_is_window(path->mode))
+		r = clt_key_map(slot, path, mr, addr, &req->desc.key, &req->need_inval);
+	else if (path->mode == FRWR_REREG)
 		r = fab_rereg_mr(mr, addr, slot->len, SLOT_RIGHTS);
-		if (r < 0)
-			return r;
-	}
-	desc->addr = (uintptr_t)addr;
-	desc->key = mr->rkey;
-	desc->len = slot->len;
+	if (r < 0)
+		return r;
+	if (!clt_reg_is_window(path->mode))
+		req->desc.key = mr->rkey;
+	req->desc.addr = (uintptr_t)addr;
+	req->desc.len = slot->len;
+	req->has_desc = true;
 	return 0;
 }
 
 void clt_mem_unmap(struct clt_slot *slot, struct clt_path *path)
 {
-	if (!path->bounce && has_data(slot, RTRS_DIR_READ))
+	if (path->rereg && has_data(slot, RTRS_DIR_READ))
 		fab_revoke_mr(path->mrs[mem_index(slot, path->sess)]);
 }
 
@@ -125,8 +135,12 @@ static int regions_attach(struct clt_path *path)
 {
 	struct clt_sess *sess = path->sess;
 	unsigned n = sess->slots.n + 1;
-	int r = 0;
+	int rights = clt_reg_is_window(path->mode) ? WINDOW_RIGHTS : SLOT_RIGHTS, r = 0;
 
+	if (!path->bounce && path->mode != FRWR_REREG) {
+		path->all_mr = fab_reg_mr(path->pd, NULL, SIZE_MAX, rights);
+		return path->all_mr ? 0 : -errno;
+	}
 	path->mrs = calloc(n, sizeof(struct ibv_mr *));
 	if (!path->mrs)
 		return -ENOMEM;
@@ -137,9 +151,9 @@ static int regions_attach(struct clt_path *path)
 	for (unsigned i = 0; r == 0 && i < n; i++) {
 		if (path->bounce)
 			path->mrs[i] = fab_reg_mr(path->pd, arena_at(&sess->arena, i),
-						  sess->arena.room, SLOT_RIGHTS);
+						  sess->arena.room, rights);
 		else
-			path->mrs[i] = fab_reg_mr(path->pd, NULL, 0, SLOT_RIGHTS);
+			path->mrs[i] = fab_reg_mr(path->pd, NULL, 0, rights);
 		if (!path->mrs[i])
 			r = -errno;
 	}
@@ -165,7 +179,7 @@ int clt_mem_attach(struct clt_path *path)
 {
 	int r;
 
-	if (path->mrs)
+	if (path->mrs || path->all_mr)
 		return 0;
 	r = regions_attach(path);
 	if (r < 0) {
@@ -177,6 +191,8 @@ int clt_mem_attach(struct clt_path *path)
 
 void clt_mem_detach(struct clt_path *path)
 {
+	fab_dereg_mr(path->all_mr);
+	path->all_mr = NULL;
 	if (!path->mrs)
 		return;
 	for (unsigned i = 0; i <= path->sess->slots.n && path->mrs[i]; i++)

@@ -3,11 +3,14 @@
  * requests of a path:
  *
  * direct	The device has a local_dma_lkey and rereg_mr (tcp): the caller's buffer is used itself,
- *		under a key that lives as long as the request.
- * bounce	It has not (verbs).  The caller's buffer may move or be given back while a registration
- *		stands, and then data is lost without a word; so each slot has a piece of an arena that
- *		is registered as long as the connections live, and data is copied on the request's own
- *		thread.  A READ's key opens its own slot's piece and nothing else.
+ *		under a key that lives as long as the request: that of the slot's region, or of its
+ *		window (clt-key.h).  Windows are bound to one region that is all there is, and opens
+ *		nothing itself.
+ * bounce	It has not (verbs), or registration=static.  The caller's buffer may move or be given
+ *		back while a registration stands, and then data is lost without a word; so each slot has a
+ *		piece of an arena that is registered as long as the connections live, and data is copied
+ *		on the request's own thread.  A READ's key, the region's or its window's, opens its own
+ *		slot's piece and nothing else.
  *
  * The arena belongs to the session, because slots do; regions belong to one attempt of a path,
  * because the next one may find another device, and a server that is gone should keep no key. */
@@ -41,10 +44,11 @@ void clt_mem_fill(struct clt_slot *slot, struct clt_path *path);
 /* @slot was answered with success: copies a READ's data.  Owner. */
 void clt_mem_fetch(struct clt_slot *slot, struct clt_path *path);
 
-/* Make @slot's part of the buffer reachable over @path: fills @data for a WRITE, @desc for a READ.
- * Under the send lock of its connection.  0 or -errno. */
+/* Make @slot's part of the buffer reachable over @path: fills @data for a WRITE, @req's descriptor for a
+ * READ.  With windows clt_key_chain() is to follow.  Under the send lock of its connection.  0 or
+ * -errno. */
 int clt_mem_map(struct clt_slot *slot, struct clt_path *path, struct ibv_sge *data,
-		struct rtrs_desc *desc);
+		struct rtrs_req *req);
 /* No peer reaches the caller's buffer any more when this returns.  Owner, not in flight; idempotent. */
 void clt_mem_unmap(struct clt_slot *slot, struct clt_path *path);
 /* Local key of @slot->hdr.  Under the send lock. */

@@ -12,6 +12,7 @@
 #include "clt-fsm.h"
 #include "clt-io.h"
 #include "clt-svc.h"
+#include "clt-key.h"
 #include "fabric.h"
 #include "rtrs-hb.h"
 #include "rtrs-msg.h"
@@ -34,6 +35,7 @@ struct clt_con {
 	_Alignas(64) struct clt_wait_con wait;
 	atomic_uint unsent;		/* answered, and waiting for their send completion */
 	atomic_uint inflight;		/* slots between clt_con_queue() and their owners */
+	atomic_bool has_inv;		/* a handler queued an invalidate: flush behind it */
 	struct fab_cqe recv_cqe;	/* of all empty receives */
 	struct clt_recv *recvs;		/* NEW_RKEY: [nrecvs] */
 	struct ibv_mr *recvs_mr;
@@ -63,6 +65,9 @@ struct clt_path {
 	uint32_t max_qp_wr;		/* of the device */
 	unsigned depth;			/* requests in flight: of the server's, what this side can use */
 	bool new_rkey;
+	struct frwr_pool *pool;		/* [nwindows] of them, or NULL (clt-key.h) */
+	unsigned nwindows;
+	uint32_t window_send_wr;	/* send queue that they need, or 0 */
 	struct rtrs_rbuf *rbufs;	/* [geom.queue_depth] */
 	struct rtrs_msg_info_rsp *info_rsp;
 	struct ibv_mr *info_mr;		/* of @info_rsp and the INFO_REQ behind it */
@@ -72,9 +77,14 @@ struct clt_path {
 	/* kept from the first attempt on */
 	struct fab_cm *cm;
 	struct fab_pd *pd;
+	struct frwr_caps caps;		/* of the device of @pd, as @mode */
+	enum frwr_mode mode;		/* of keys for READs */
+	char mode_why[192];
 	bool bounce;			/* clt-mem.h; with it @pd and the regions are of this attempt */
-	uint32_t dma_lkey;		/* only without */
+	bool rereg;			/* mode == FRWR_REREG, for owners of requests */
+	uint32_t dma_lkey;		/* only without @bounce */
 	struct ibv_mr **mrs;		/* [slots.n + 1], clt-mem.c */
+	struct ibv_mr *all_mr;		/* instead of them, direct with windows */
 	struct ibv_mr *slots_mr, *ctl_mr;
 
 	struct rtrs_hb hb;

@@ -32,6 +32,7 @@ int clt_sess_init(struct clt_sess *sess, struct clt_svc *svc, const struct clt_s
 	sess->io_timeout_ms = conf->io_timeout_ms;
 	sess->poll_us = conf->poll_us;
 	sess->setup_ms = conf->setup_ms ? conf->setup_ms : RTRS_CONNECT_TIMEOUT_MS;
+	sess->registration = conf->registration;
 	sess->once = conf->once;
 	list_init(&sess->permit_waiters);
 	list_init(&sess->up_waiters);
@@ -128,10 +129,13 @@ void clt_sess_up(struct clt_sess *sess)
 	if (sess->was_up && sess->tell_up)
 		log_warn(sess->path.name, "connected again after %llu ms",
 			 (unsigned long long)(clock_now_ms() - sess->down_since_ms));
-	else if (!sess->was_up)
+	else if (!sess->was_up) {
 		log_info(sess->path.name, "connected: %u connections, queue depth %u, max IO %u",
 			 sess->path.ncons - 1, sess->path.depth,
 			 sess->path.geom.max_io_size);
+		log_dbg(sess->path.name, "registration=%s: %s",
+			clt_registration_names[sess->registration], sess->path.mode_why);
+	}
 	sess->down = sess->tell_up = false;
 	sess->was_up = true;
 	if (atomic_exchange(&sess->expired, false))

@@ -16,6 +16,7 @@ struct clt_sess_conf {
 	uint64_t io_timeout_ms;		/* CLOCK_NEVER: for ever; 0: fail at once */
 	unsigned poll_us;		/* who polls looks for answers so long before it sleeps */
 	unsigned setup_ms;		/* for an attempt; 0: RTRS_CONNECT_TIMEOUT_MS */
+	enum clt_registration registration;
 	bool once;			/* one attempt, no reconnect (the probe at start) */
 };
 
@@ -41,6 +42,7 @@ struct clt_sess {
 	uint64_t io_timeout_ms;
 	unsigned poll_us;
 	unsigned setup_ms;
+	enum clt_registration registration;
 	bool once;
 
 	struct clt_path path;		/* npaths == 1 */

@@ -38,6 +38,36 @@ void clt_setup_con(struct clt_path *path)
 		clt_path_fail(path, r, "%s", why_not(con, r));
 }
 
+/* The first connection of an attempt, or of all where the domain is kept: what its device can do and
+ * what that means for READs. */
+static int setup_pd(struct clt_con *con, char *why, size_t len)
+{
+	struct clt_path *path = con->path;
+	bool direct, bounce, rereg;
+	int r = fab_pd_create(con->fab, &path->pd);
+
+	if (r < 0)
+		return r;
+	r = frwr_query(con->fab, path->pd, &path->caps);
+	if (r < 0)
+		return r;
+	direct = path->caps.dev.rereg_mr && fab_pd_local_dma_lkey(path->pd, &path->dma_lkey);
+	r = clt_reg_pick(path->sess->registration, &path->caps, direct, why, len);
+	if (r < 0)
+		return r;
+	path->mode = (enum frwr_mode)r;
+	snprintf(path->mode_why, sizeof(path->mode_why), "%s", why);
+	*why = '\0';
+	/* Written only at first: owners of requests read them. */
+	bounce = !direct || path->mode == FRWR_STATIC;
+	if (bounce != path->bounce)
+		path->bounce = bounce;
+	rereg = path->mode == FRWR_REREG;
+	if (rereg != path->rereg)
+		path->rereg = rereg;
+	return 0;
+}
+
 static int setup_qp(struct clt_con *con, char *why, size_t len)
 {
 	struct clt_path *path = con->path;
@@ -47,7 +77,6 @@ static int setup_qp(struct clt_con *con, char *why, size_t len)
 		.max_recv_wr = 2 * RTRS_SERVICE_CON_DEPTH + 2,
 		.max_send_sge = MIN_SGE,
 	};
-	bool bounce;
 	int r;
 
 	r = fab_query_device(con->fab, &dev);
@@ -58,17 +87,12 @@ static int setup_qp(struct clt_con *con, char *why, size_t len)
 			 "%u with %u are the least", dev.max_qp_wr, dev.max_sge, MIN_QUEUE, MIN_SGE);
 		return -EOPNOTSUPP;
 	}
-	if (!path->pd) {
-		r = fab_pd_create(con->fab, &path->pd);
-		if (r < 0)
-			return r;
-		bounce = !dev.rereg_mr || !fab_pd_local_dma_lkey(path->pd, &path->dma_lkey);
-		if (bounce != path->bounce)	/* only at first: owners of requests read it */
-			path->bounce = bounce;
-	}
+	r = path->pd ? 0 : setup_pd(con, why, len);
+	if (r < 0)
+		return r;
 	path->max_qp_wr = dev.max_qp_wr;
 	if (con->cid) {
-		qp.max_send_wr = 4 * path->depth + 1;
+		qp.max_send_wr = MAX(4 * path->depth + 1, path->window_send_wr);
 		qp.max_recv_wr = 3 * path->depth + 1;
 	}
 	qp.max_send_wr = MIN(qp.max_send_wr, dev.max_qp_wr);
@@ -117,6 +141,11 @@ static int setup_geometry(struct clt_con *con, const struct rtrs_conn_rsp *rsp, 
 	path->depth = MIN(path->geom.queue_depth, MAX(path->max_qp_wr / 2, 2u) - 1);
 	if (path->bounce)
 		path->depth = MIN(path->depth, (unsigned)CLT_ARENA_SLOTS);
+	path->depth = clt_reg_depth(&path->caps, path->mode, path->depth, &path->window_send_wr);
+	if (!path->depth) {
+		*why = "the device is too small for memory windows: registration=static does without";
+		return -EOPNOTSUPP;
+	}
 	r = clt_sess_geometry(path->sess, &path->geom, path->depth, why);
 	if (r < 0)
 		return r;
@@ -284,6 +313,8 @@ void clt_setup_info(struct clt_path *path)
 				   .send_flags = IBV_SEND_SIGNALED };
 	int r;
 
+	if (clt_key_open(path) < 0)
+		return;
 	path->info_rsp = calloc(1, len + sizeof(*req));
 	path->info_mr = path->info_rsp ? fab_reg_mr(path->pd, path->info_rsp, len + sizeof(*req),
 						    IBV_ACCESS_LOCAL_WRITE) : NULL;
@@ -327,8 +358,11 @@ static void release_con(struct clt_con *con)
 
 void clt_setup_release(struct clt_path *path)
 {
+	/* ORDER: a device may wait long for a queue pair that has a window (frwr.h). */
+	clt_key_close(path, false);
 	for (unsigned i = 0; i < path->ncons; i++)
 		release_con(&path->cons[i]);
+	clt_key_close(path, true);
 	if (path->info_mr)
 		fab_dereg_mr(path->info_mr);
 	path->info_mr = NULL;

@@ -19,6 +19,7 @@
 
 #include "bitmap.h"
 #include "fabric.h"
+#include "frwr.h"
 #include "rtrs-wr.h"
 
 struct clt_op;
@@ -28,8 +29,10 @@ struct clt_sess;
 /* clt_slot.state: what the request still waits for, and clt_con.key of where it is in flight. */
 #define CLT_SLOT_ANSWER 0x1u
 #define CLT_SLOT_SENT 0x2u		/* a send completion: its source is the caller's buffer */
-#define CLT_SLOT_WAITS 0x3u
-#define CLT_SLOT_KEY_SHIFT 2
+#define CLT_SLOT_BINDS 0x4u		/* posted() of its window's bind (clt-key.h) */
+#define CLT_SLOT_INV 0x8u		/* our invalidate of its window */
+#define CLT_SLOT_WAITS 0xfu
+#define CLT_SLOT_KEY_SHIFT 4
 
 /* clt_slot.status: not an answer; the request is to be sent again (or given up), or it does not fit the
  * path that came back, which has fewer permits or takes less in one request. */
@@ -50,6 +53,8 @@ struct clt_slot {
 	/* what is posted */
 	struct fab_cqe cqe;
 	struct rtrs_wr_req w;
+	struct frwr *window;		/* NULL: none */
+	struct frwr_entry entry;	/* of @window: its bind and @w, then its invalidate */
 	uint8_t hdr[RTRS_HDR_MAX] __attribute__((aligned(8)));
 };
 

@@ -48,6 +48,7 @@ static int session_open(const struct conf *conf, const char *suffix, bool once, 
 		.io_timeout_ms = conf->io_timeout_ms,
 		.poll_us = conf->poll_us,
 		.setup_ms = setup_ms,
+		.registration = conf->registration,
 		.once = once,
 	};
 	int r;

@@ -8,6 +8,10 @@ libclt_la_SOURCES = \
 	%D%/clt-fsm.h \
 	%D%/clt-io.c \
 	%D%/clt-io.h \
+	%D%/clt-key.c \
+	%D%/clt-key.h \
+	%D%/clt-reg.c \
+	%D%/clt-reg.h \
 	%D%/clt-mem.c \
 	%D%/clt-mem.h \
 	%D%/clt-op.c \
@@ -30,6 +34,8 @@ libclt_la_SOURCES = \
 	%D%/rnbd-ctl.c \
 	%D%/rnbd-priv.h \
 	$(NULL)
+
+libclt_la_LIBADD = libfrwr.la
 
 # Its threads.
 noinst_LTLIBRARIES += libcltthread.la

@@ -19,7 +19,7 @@ libsimfab_la_SOURCES = \
 check_PROGRAMS += test-sim-fabric fab-conformance-sim
 SIM_FABRIC_TESTS = test-sim-fabric %D%/conformance-sim.sh
 TESTS += $(SIM_FABRIC_TESTS)
-dist_check_SCRIPTS += %D%/conformance-sim.sh %D%/sim-nic.sh
+dist_check_SCRIPTS += %D%/conformance-sim.sh %D%/sim-nic.sh %D%/sim-registration.sh
 
 test_sim_fabric_SOURCES = %D%/test-sim-fabric.c
 test_sim_fabric_LDADD = libsimfab.la libfab.la libbase.la
@@ -68,7 +68,7 @@ libsim_la_LIBADD = libclt.la librtrssrv.la libsimfab.la
 
 SIM_TESTS = test-sim-clt test-sim-dev test-sim-mem test-sim-path test-sim-peer test-sim-random test-sim-small test-sim-srv
 check_PROGRAMS += $(SIM_TESTS)
-SIM_NIC_TESTS = %D%/sim-nic.sh
+SIM_NIC_TESTS = %D%/sim-nic.sh %D%/sim-registration.sh
 TESTS += $(SIM_TESTS) $(SIM_NIC_TESTS)
 
 test_sim_clt_SOURCES = %D%/test-sim-clt.c

@@ -42,7 +42,8 @@ void sim_give_device_back(const char *host);
 
 /* Most requests in a queue of @host's device, most pieces of a send; 0: as many as ever. */
 void sim_offer_limits(const char *host, uint32_t max_qp_wr, uint32_t max_sge);
-/* SIM_DEVICE=nic in the environment: offer neither that nor fab_rereg_mr(), as RDMA devices do. */
+/* SIM_DEVICE=nic in the environment: offer neither that nor fab_rereg_mr(), as RDMA devices do; nic-1: nor
+ * windows of type 2. */
 void sim_offer_from_env(void);
 bool sim_rereg_offered(void);
 

@@ -54,7 +54,8 @@ void sim_offer_from_env(void)
 
 	if (!device)
 		return;
-	assert(!strcmp(device, "nic"));
+	type_2b_offered = strcmp(device, "nic-1") != 0;
+	assert(!strcmp(device, "nic") || !type_2b_offered);
 	dma_offered = rereg_offered = false;
 }
 

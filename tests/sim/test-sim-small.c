@@ -25,15 +25,20 @@ static bool is_open(void *arg)
 /* Does the server learn of its device with its first client only? */
 static bool any_address;
 
+/* Windows take queues, too. */
+static enum clt_registration registration = CLT_REG_STATIC;
+
 static void start(uint32_t depth)
 {
 	struct world_server_conf conf = world_server_defaults;
+	struct world_client_conf clt = world_client_defaults;
 
 	conf.any_address = any_address;
 	conf.queue_depth = depth;
 	conf.max_io_size = 4096;
 	world_server_start(w, &conf);
-	c = world_client_start(w, NULL);
+	clt.registration = registration;
+	c = world_client_start(w, &clt);
 }
 
 static unsigned depth_of(const struct world_client *client)
@@ -122,6 +127,23 @@ static void test_small_client(void)
 	works(0, CLT_LEAST + 2, 2);
 	works(0, 33, 15);
 	works(0, 130, 64);
+}
+
+/* A bind, a request and an invalidate for each. */
+static void test_small_client_with_windows(void)
+{
+	registration = CLT_REG_WINDOW;
+	works(0, CLT_LEAST, 1);
+	works(0, CLT_LEAST + 1, 1);
+	works(0, CLT_LEAST + 2, 2);
+	works(0, 33, 11);
+	works(0, 130, 43);
+	works(60, 20, 6);
+	sim_offer_windows(true, false);
+	works(0, CLT_LEAST, 1);
+	works(0, 33, 11);
+	sim_offer_windows(true, true);
+	registration = CLT_REG_STATIC;
 }
 
 static void test_both_small(void)
@@ -319,6 +341,7 @@ int main(int argc, char **argv)
 	static const struct sim_test tests[] = {
 		{ "small-server", test_small_server },
 		{ "small-client", test_small_client },
+		{ "small-client-with-windows", test_small_client_with_windows },
 		{ "both-small", test_both_small },
 		{ "small-kind-devices", test_small_kind_devices },
 		{ "small-server-and-user-messages", test_small_server_and_user_messages },

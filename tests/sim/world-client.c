@@ -15,6 +15,18 @@ const struct world_client_conf world_client_defaults = {
 	.io_timeout_ms = 60000,
 };
 
+static enum clt_registration registration_from_env(void)
+{
+	const char *name = getenv("SIM_REGISTRATION");
+	unsigned i = 0;
+
+	if (!name)
+		return CLT_REG_AUTO;
+	while (strcmp(name, clt_registration_names[i]))
+		assert(++i < CLT_NREGS);
+	return (enum clt_registration)i;
+}
+
 static void open_done(struct rnbd_open_req *req)
 {
 	container_of(req, struct world_client, open)->open_done = true;
@@ -40,6 +52,7 @@ struct world_client *world_client_start(struct world *w, const struct world_clie
 	sess.dst = sim_addr("srv", RTRS_PORT);
 	sess.connections = conf->connections;
 	sess.io_timeout_ms = conf->io_timeout_ms;
+	sess.registration = conf->registration ? conf->registration : registration_from_env();
 	sess.once = conf->once;
 	before = sim_enter(c->host, c->epoch);
 	CHECK(clt_svc_create(&c->svc) == 0);

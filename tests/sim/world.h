@@ -41,6 +41,7 @@ struct world_client_conf {
 	enum rnbd_access_mode mode;
 	unsigned connections;
 	uint64_t io_timeout_ms;
+	enum clt_registration registration;	/* auto: SIM_REGISTRATION of the environment, if set */
 	bool once;			/* as the probe at start: one attempt */
 };
 

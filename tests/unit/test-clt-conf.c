@@ -45,6 +45,7 @@ Test(clt_conf, defaults)
 	cr_assert_eq(conf.io_timeout_ms, 30000u);
 	cr_assert_eq(conf.mode, RNBD_ACCESS_RW);
 	cr_assert(conf.connections >= 1 && conf.connections <= 8);
+	cr_assert_eq(conf.registration, CLT_REG_AUTO);
 	cr_assert_null(conf.export_name);
 }
 
@@ -58,6 +59,12 @@ Test(clt_conf, values)
 	cr_assert_eq(conf_set(&conf, "mode", "migration"), 0);
 	cr_assert_eq(conf_set(&conf, "io-timeout", "forever"), 0);
 	cr_assert_eq(conf_set(&conf, "poll", "50"), 0);
+	cr_assert_eq(conf_set(&conf, "registration", "static"), 0);
+	cr_assert_eq(conf.registration, CLT_REG_STATIC);
+	cr_assert_eq(conf_set(&conf, "registration", "auto"), 0);
+	cr_assert_eq(conf.registration, CLT_REG_AUTO);
+	cr_assert_eq(conf_set(&conf, "registration", "window"), 0);
+	cr_assert_eq(conf.registration, CLT_REG_WINDOW);
 	cr_assert_eq(conf.poll_us, 50);
 	cr_assert_eq(conf_complete(&conf), 0);
 	cr_assert_eq(fab_addr_port(&conf.dst), 7);
@@ -125,7 +132,7 @@ Test(clt_conf, mistakes)
 		{ "connections", "0" }, { "connections", "4096" }, { "connections", "-1" },
 		{ "connections", "1x" }, { "connections", "" }, { "connections", " 1" },
 		{ "connections", "99999999999999999999" }, { "mode", "RW" }, { "mode", "" },
-		{ "poll", "-1" }, { "poll", "1000001" }, { "poll", "" },
+		{ "registration", "windows" }, { "registration", "" }, { "poll", "-1" }, { "poll", "1000001" }, { "poll", "" },
 		{ "io-timeout", "-1" }, { "io-timeout", "4294967296" }, { "io-timeout", "1s" },
 	};
 

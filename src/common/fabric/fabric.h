@@ -153,7 +153,8 @@ struct fab_device_attr {
 	uint32_t max_qp_wr;		/* per queue */
 	uint32_t max_sge;		/* of a send; of a receive, too, where it is below FAB_RECV_SGE_MAX */
 	bool local_dma_lkey;		/* fab_pd_local_dma_lkey() works: no registration to send from */
-	bool rereg_mr;			/* fab_rereg_mr() works, and regions of length 0 */
+	bool rereg_mr;			/* fab_rereg_mr() works, and regions of length 0; and of SIZE_MAX from
+					 * NULL on: registering looks at no memory */
 	bool mw_type_1, mw_type_2b;	/* one was tried, where that is a question */
 	uint32_t max_mw;
 	uint32_t vendor_id, vendor_part_id;	/* of hardware; for tables of quirks (frwr.h) */

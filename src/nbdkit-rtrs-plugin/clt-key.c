@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the windows of a path; see clt-key.h for threads.  A window whose connection has failed is
+ * given back with the others, never repaired. */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "clt-key.h"
+#include "clt-sess.h"
+#include "log.h"
+
+/* ---- the pool ---- */
+
+int clt_key_open(struct clt_path *path)
+{
+	int r;
+
+	if (!clt_reg_is_window(path->mode))
+		return 0;
+	path->nwindows = MIN(path->depth, path->sess->slots.n) + 1;
+	r = frwr_pool_create(&path->pool, path->pd, path->mode, path->nwindows);
+	if (r < 0) {
+		path->pool = NULL;
+		clt_path_fail(path, r, "cannot get %u memory windows from the device: %s; "
+			      "registration=static does without", path->nwindows, strerror(-r));
+	}
+	return r;
+}
+
+static void pool_tell(const struct clt_path *path)
+{
+	struct frwr_stats s;
+
+	frwr_stats(path->pool, &s);
+	log_dbg(path->name, "windows: %llu bound, %llu invalidated by the server, %llu by us, %llu "
+		"missing; %llu binds and %llu invalidates flushed, %llu posts failed",
+		(unsigned long long)s.bind_posted, (unsigned long long)s.remote_inv,
+		(unsigned long long)s.local_inv, (unsigned long long)s.remote_inv_missing,
+		(unsigned long long)s.flushed_bind, (unsigned long long)s.flushed_inv,
+		(unsigned long long)s.post_fail);
+}
+
+void clt_key_close(struct clt_path *path, bool again)
+{
+	unsigned left;
+
+	if (!path->pool)
+		return;
+	if (!again) {
+		frwr_pool_kill(path->pool);
+		pool_tell(path);
+	}
+	left = frwr_pool_destroy(path->pool);
+	if (left && !again)
+		return;
+	if (left)
+		log_warn(path->name, "%u memory windows stay with the device", left);
+	path->pool = NULL;
+}
+
+/* ---- a READ ---- */
+
+static struct frwr *window_of(const struct clt_slot *slot, const struct clt_path *path)
+{
+	return frwr_at(path->pool, slot == &path->sess->ctl ? path->nwindows - 1 : slot->id);
+}
+
+int clt_key_map(struct clt_slot *slot, struct clt_path *path, struct ibv_mr *mr, const uint8_t *addr,
+		uint32_t *key, bool *ask)
+{
+	struct frwr *w = window_of(slot, path);
+	struct frwr_handle handle;
+	int r = frwr_map(w, mr, (uintptr_t)addr, slot->len, FRWR_PEER_WRITES, &handle);
+
+	if (r < 0)
+		return r;
+	*ask = path->mode == FRWR_MW2;
+	if (*ask) {
+		r = frwr_expect_reminv(w);
+		assert(r == 0);
+	}
+	slot->window = w;
+	*key = handle.rkey;
+	return 0;
+}
+
+void clt_key_chain(struct clt_slot *slot, struct clt_con *con)
+{
+	int r = frwr_fill_send(&slot->entry, con->fab, slot->window, &slot->w.wr, &slot->w.wr);
+
+	assert(r == 0);			/* it was mapped just now */
+}
+
+int clt_key_answered(struct clt_slot *slot, bool invalidated)
+{
+	int r = frwr_answered(slot->window, invalidated);
+
+	/* -ENOTCONN: it is given back when the connection has drained. */
+	return r == -EPROTO ? r : invalidated && r == 0 ? 0 : 1;
+}
+
+int clt_key_unmap(struct clt_slot *slot, struct clt_con *con, frwr_done_fn *done)
+{
+	int r = frwr_fill_unmap(&slot->entry, con->fab, slot->window, 0, done, slot);
+
+	assert(r == 0 || r == -EALREADY || r == -ENOTCONN);
+	return r;
+}
+
+bool clt_key_reminv(struct clt_con *con, const struct ibv_wc *wc)
+{
+	struct frwr_pool *pool = con->path->pool;
+
+	return pool && frwr_reminv(pool, con->fab, wc);
+}

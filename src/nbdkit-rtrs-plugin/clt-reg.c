@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the rule which kind of key READs have.  Pure. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "clt-reg.h"
+#include "util.h"
+
+const char *const clt_registration_names[CLT_NREGS] = {
+	[CLT_REG_AUTO] = "auto", [CLT_REG_WINDOW] = "window", [CLT_REG_STATIC] = "static",
+};
+
+static int pick_window(const struct frwr_caps *caps, char *why, size_t len)
+{
+	if (!caps->rc[FRWR_MW2]) {
+		snprintf(why, len, "a window of type 2 for each read");
+		return FRWR_MW2;
+	}
+	if (!caps->rc[FRWR_MW1]) {
+		snprintf(why, len, "a window of type 1 for each read (%s)", caps->why[FRWR_MW2]);
+		return FRWR_MW1;
+	}
+	return -EOPNOTSUPP;
+}
+
+static int pick_auto(const struct frwr_caps *caps, bool direct, char *why, size_t len)
+{
+	int mode;
+
+	if (direct) {
+		snprintf(why, len, "another key for each read (registering is no work here)");
+		return FRWR_REREG;
+	}
+	if (caps->quirks & FRWR_QUIRK_INV_FATAL) {
+		snprintf(why, len, "static (this device has windows in software; with them a server can "
+			 "stop this machine)");
+		return FRWR_STATIC;
+	}
+	if (caps->quirks & FRWR_QUIRK_RETRIED_BIND) {
+		snprintf(why, len, "static (with windows of this device a lost packet would be a lost "
+			 "connection)");
+		return FRWR_STATIC;
+	}
+	mode = pick_window(caps, why, len);
+	if (mode >= 0)
+		return mode;
+	snprintf(why, len, "static (%s)", caps->why[FRWR_MW1]);
+	return FRWR_STATIC;
+}
+
+int clt_reg_pick(enum clt_registration want, const struct frwr_caps *caps, bool direct, char *why,
+		 size_t len)
+{
+	int mode;
+
+	switch (want) {
+	case CLT_REG_AUTO:
+		return pick_auto(caps, direct, why, len);
+	case CLT_REG_WINDOW:
+		mode = pick_window(caps, why, len);
+		if (mode >= 0)
+			return mode;
+		if (direct) {
+			snprintf(why, len, "another key for each read (%s)", caps->why[FRWR_MW1]);
+			return FRWR_REREG;
+		}
+		snprintf(why, len, "registration=window: %s; use registration=static",
+			 caps->why[FRWR_MW1]);
+		return -EOPNOTSUPP;
+	case CLT_REG_STATIC:
+		break;
+	}
+	snprintf(why, len, "static");
+	return FRWR_STATIC;
+}
+
+unsigned clt_reg_depth(const struct frwr_caps *caps, enum frwr_mode mode, unsigned depth,
+		       uint32_t *send_wr)
+{
+	const struct frwr_load load = { .mode = mode, .queue_depth = depth };
+	struct frwr_sizes sizes;
+
+	*send_wr = 0;
+	if (!clt_reg_is_window(mode))
+		return depth;
+	if (frwr_sizing(caps, &load, &sizes) < 0)
+		return 0;
+	*send_wr = sizes.max_send_wr;
+	/* One more is the control slot's. */
+	return MIN(sizes.queue_depth, caps->dev.max_mw - 1);
+}
