@@ -28,7 +28,7 @@ read -r -t "$TIMEOUT_S" word <"$tmp/ready" || true
 [ "${word-}" = ready ] || { cat "$tmp/held-fs.log"; fail "no storage that can be held"; }
 cleanup_fn stop_process $held_fs
 
-for invalidate in copy never; do
+for invalidate in always copy never; do
 	start_server --threads=2 --max-io-size=131072 --invalidate=$invalidate \
 		"held=$tmp/mnt/disk" "good=$tmp/good"
 	# shellcheck disable=SC2086 # words

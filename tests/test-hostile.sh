@@ -18,7 +18,7 @@ hostile() {
 		--pid="$server_pid" --timeout="$TIMEOUT_S" "$@"
 }
 
-for invalidate in copy never; do
+for invalidate in always copy never; do
 	start_server --queue-depth=100 --max-io-size=131072 --threads=2 --invalidate=$invalidate \
 		"disk0=$tmp/disk0" "ro0=$tmp/ro0,readonly" "good=$tmp/good"
 	# With --log each failure must be told in one line.  All cases together would reach the

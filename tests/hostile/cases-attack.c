@@ -6,7 +6,7 @@
  * yet; then the attack comes, and is over: placed, as an answer shows that came later on the same
  * connection, or refused, as the end of the connection shows; and only then the storage goes on.  So
  * a server whose storage takes the data from the chunk stores what the attacker wrote: what the rows expect
- * with --invalidate=never, and what a copy that came too late would do. */
+ * with --invalidate=never, and what a copy or a revocation that came too late would do. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,6 +20,8 @@
 
 #define CHUNK_ID 3u
 #define PROBE_ID 5u
+#define IDLE_ID 7u
+#define LAST UINT32_MAX
 #define IO_LEN 4096u
 #define IO_AT 65536u			/* in the file */
 #define ATTACK_BYTE 0xaa
@@ -27,30 +29,48 @@
 static const struct attack_row {
 	const char *name;
 	enum { DURING, AFTER } when;	/* the storage has the request; it has been answered */
-	/* Where to ... */
+	/* Where to: the whole of a chunk ... */
 	bool others_chunk;		/* and the IO is that other client's */
-	enum { AT_START, PAST_END } at;
+	uint32_t chunk;			/* 0: that of the IO */
+	enum { AT_START, ONE_BEHIND, HALF_BEHIND } at;
 	/* ... under which key ... */
 	bool others_key;
+	uint32_t key_of;		/* which chunk's; 0: the same */
+	bool old_key;			/* that of the request before */
+	uint8_t generation;		/* added to it */
 	uint32_t key_xor;
 	/* ... over which connection. */
 	unsigned cid;			/* 0: that of the IO */
-	int want;			/* 0: placed */
+	int want, want_always;		/* 0: placed */
 	const char *why;		/* over tcp, in the log, where there is one reason */
 } attack_rows[] = {
-	{ "own chunk during its IO", DURING },
-	{ "own chunk during its IO over another connection", DURING, .cid = 2 },
+	{ "own chunk during its IO", DURING, .want_always = HCLOSED, .why = "stale key" },
+	{ "own chunk during its IO over another connection", DURING, .cid = 2,
+	  .want_always = HCLOSED, .why = "stale key" },
+	{ "own chunk during its IO with the key of another", DURING, .key_of = IDLE_ID,
+	  .want_always = HCLOSED, .why = "out of range" },
+	{ "own chunks from the middle of the one before it", DURING, .chunk = CHUNK_ID - 1,
+	  .at = HALF_BEHIND, .want_always = HCLOSED, .why = "out of range" },
 	{ "own chunk after the answer", AFTER },
-	{ "key of another generation", DURING, .key_xor = 1, .want = HCLOSED, .why = "stale key" },
-	{ "key of another region", DURING, .key_xor = 0x100, .want = HCLOSED },
-	{ "guessed key", DURING, .key_xor = 0x5a5a5a00, .want = HCLOSED, .why = "unknown key" },
-	{ "past the end", DURING, .at = PAST_END, .want = HCLOSED, .why = "out of range" },
+	{ "own chunk after the answer with the old key", AFTER, .old_key = true,
+	  .want_always = HCLOSED, .why = "stale key" },
+	{ "next generation of a key", DURING, .generation = 1, .want = HCLOSED,
+	  .want_always = HCLOSED, .why = "stale key" },
+	{ "last generation of a key", DURING, .generation = 255, .want = HCLOSED,
+	  .want_always = HCLOSED, .why = "stale key" },
+	{ "key of another region", DURING, .key_xor = 0x100, .want = HCLOSED, .want_always = HCLOSED },
+	{ "guessed key", DURING, .key_xor = 0x5a5a5a00, .want = HCLOSED, .want_always = HCLOSED,
+	  .why = "unknown key" },
+	{ "past the end", DURING, .chunk = LAST, .at = ONE_BEHIND, .want = HCLOSED,
+	  .want_always = HCLOSED, .why = "out of range" },
 	{ "another client's chunk, its key", DURING, .others_chunk = true, .others_key = true,
-	  .want = HCLOSED },
+	  .want = HCLOSED, .want_always = HCLOSED },
 	{ "another client's chunk, own key", DURING, .others_chunk = true, .want = HCLOSED,
-	  .why = "out of range" },
+	  .want_always = HCLOSED },
+	{ "another client's idle chunk, its key", DURING, .others_chunk = true, .chunk = IDLE_ID,
+	  .others_key = true, .want = HCLOSED, .want_always = HCLOSED },
 	{ "another client's chunk, its key, over another connection", DURING, .cid = 2,
-	  .others_chunk = true, .others_key = true, .want = HCLOSED },
+	  .others_chunk = true, .others_key = true, .want = HCLOSED, .want_always = HCLOSED },
 };
 
 /* ---- the storage ---- */
@@ -163,25 +183,35 @@ static void first_io(void)
 	expect_in_file(zeroes);
 }
 
+/* The whole chunk's worth, so the message behind the data, too. */
+static void scribble(const struct attack_row *row)
+{
+	const struct rtrs_geom *geom = &s.attacker->geom;
+	const struct hpath *aim = row->others_chunk ? s.owner : s.attacker;
+	const struct hpath *keys = row->others_key ? s.owner : s.attacker;
+	uint32_t chunk = row->chunk == LAST ? geom->queue_depth - 1 : row->chunk ? row->chunk : CHUNK_ID;
+	uint32_t key_of = row->key_of ? row->key_of : chunk;
+	uint32_t rkey = row->old_key ? keys->answers[key_of].old_rkey : keys->rbufs[key_of].rkey;
+	uint64_t addr = aim->rbufs[chunk].addr;
+	static uint8_t bytes[1u << 20];
+
+	if (row->at)
+		addr += row->at == ONE_BEHIND ? 1 : geom->chunk_size / 2;
+	rkey = (rkey & ~0xffu) | (uint8_t)(rkey + row->generation);
+	expect(geom->chunk_size <= sizeof(bytes));
+	memset(bytes, ATTACK_BYTE, sizeof(bytes));
+	hpath_write(s.attacker, row->cid ? row->cid : 1, bytes, geom->chunk_size, addr,
+		    rkey ^ row->key_xor, false, 0);
+}
+
 /* What became of it: HCLOSED, or 0 when it was placed: what comes later is answered. */
 static int attack(const struct attack_row *row)
 {
-	const struct rtrs_geom *geom = &s.attacker->geom;
-	const struct rtrs_rbuf *aim =
-		&(row->others_chunk ? s.owner : s.attacker)->rbufs[row->at == PAST_END ?
-								    geom->queue_depth - 1 : CHUNK_ID];
-	uint32_t rkey = (row->others_key ? s.owner : s.attacker)->rbufs[CHUNK_ID].rkey ^ row->key_xor;
 	const struct rnbd_io probe = { .device_id = s.probe_dev, .op = RNBD_OP_READ,
 				       .bi_size = RNBD_SECTOR_SIZE };
-	unsigned cid = row->cid ? row->cid : 1;
-	static uint8_t bytes[1u << 20];
 
-	expect(geom->chunk_size <= sizeof(bytes));
-	memset(bytes, ATTACK_BYTE, sizeof(bytes));
-	/* the whole chunk, so the message behind the data, too */
-	hpath_write(s.attacker, cid, bytes, geom->chunk_size, aim->addr + (row->at == PAST_END), rkey,
-		    false, 0);
-	return hpath_io(s.attacker, cid, PROBE_ID, &probe, NULL);
+	scribble(row);
+	return hpath_io(s.attacker, row->cid ? row->cid : 1, PROBE_ID, &probe, NULL);
 }
 
 static void attack_run(const void *arg)
@@ -190,12 +220,12 @@ static void attack_run(const void *arg)
 	const struct attack_row *row = arg;
 	char why[128];
 	unsigned before, before_why;
-	bool never;
+	int want;
 
 	if (!hrun.held_fs)
 		skip();
 	expect(hrun.invalidate && hrun.held_file);
-	never = !strcmp(hrun.invalidate, "never");
+	want = strcmp(hrun.invalidate, "always") ? row->want : row->want_always;
 	snprintf(why, sizeof(why), "remote access error: %s", row->why ? row->why : "");
 	gather(row);
 	first_io();
@@ -208,19 +238,19 @@ static void attack_run(const void *arg)
 		HWAIT(held_said('W'));
 	else
 		io_answered(2);
-	expect_outcome(attack(row), row->want);
+	expect_outcome(attack(row), want);
 	good_io(s.bystander);
 	if (row->when == DURING)
 		held_go();
-	if (row->want == HCLOSED)
+	if (want == HCLOSED)
 		hpath_wait_closed(s.attacker);
-	if (row->when == DURING && (row->others_chunk || row->want != HCLOSED))
+	if (row->when == DURING && (row->others_chunk || want != HCLOSED))
 		io_answered(2);
-	if (never && row->when == DURING && !row->want)
+	if (!strcmp(hrun.invalidate, "never") && row->when == DURING && !want)
 		memset(s.data, ATTACK_BYTE, sizeof(s.data));
 	expect_in_file(s.data);
 	good_io(s.bystander);
-	if (row->want == HCLOSED) {
+	if (want == HCLOSED) {
 		hlog_expect_one(down, before);
 		if (over_tcp())
 			hlog_expect_one(why, before_why);

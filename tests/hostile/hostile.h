@@ -24,7 +24,7 @@ struct hrun {
 	struct fab_addr server;
 	uint64_t timeout_ms;		/* for any one thing that the server is to do */
 	const char *log;		/* the server's, to be looked into, or NULL */
-	const char *invalidate;		/* how the server runs: "copy", "never" */
+	const char *invalidate;		/* how the server runs: "always", "copy", "never" */
 	const char *held_fs;		/* the socket of held-fs, whose disk is export "held", or NULL */
 	const char *held_file;		/* what it stores in */
 };
@@ -71,6 +71,7 @@ void expect_outcome(int got, int want);
 
 #define HCONS_MAX 8
 #define HANSWERS 65536
+#define HRECVS 4096			/* of a connection */
 #define HRESULT_LEN (1u << 20)
 
 enum hstate { H_NONE, H_RESOLVED, H_UP, H_REFUSED, H_UNREACHABLE, H_CLOSED };
@@ -84,11 +85,13 @@ struct hcon {
 	int status;			/* H_REFUSED: negative errno; H_UNREACHABLE: of the event */
 	uint8_t pdata[FAB_PRIVATE_DATA_MAX];
 	size_t pdata_len;
+	unsigned recvs_posted, recvs_met;	/* in turn: which of HRECVS one is */
 };
 
 struct hanswer {
 	unsigned n;
 	int status;
+	uint32_t old_rkey;		/* of the chunk, until this answer */
 };
 
 struct hpath {
@@ -98,11 +101,13 @@ struct hpath {
 	struct hcon cons[HCONS_MAX];
 	struct fab_pd *pd;
 	struct rtrs_geom geom;		/* from connection 0 */
-	struct rtrs_rbuf *rbufs;	/* from INFO_RSP */
+	bool new_rkey;			/* so is this: answers bring the key of the chunk's next request */
+	struct rtrs_rbuf *rbufs;	/* from INFO_RSP, then as keys come */
 	struct ibv_mr *mr;
-	uint8_t *mem;			/* staging of what is sent, then the result area */
+	uint8_t *mem;			/* staging of what is sent, then the result area and the keys */
 	size_t staged;
 	uint8_t *result;		/* [HRESULT_LEN] */
+	struct rtrs_msg_rkey_rsp *keys;	/* [HCONS_MAX][HRECVS]: what receives are filled with */
 	uint8_t *info_buf;
 	bool info_done;
 	bool mute;			/* leave heartbeats unanswered */

@@ -17,6 +17,8 @@
 #include "rtrs-wr.h"
 
 #define STAGING_LEN (8u << 20)
+#define KEYS_LEN (HCONS_MAX * HRECVS * sizeof(struct rtrs_msg_rkey_rsp))
+#define MEM_LEN (STAGING_LEN + HRESULT_LEN + KEYS_LEN)
 #define PATHS_MAX 160
 #define CON0_RECVS 1024
 
@@ -115,12 +117,22 @@ static void con_event(const struct fab_event *ev)
 	}
 }
 
+static struct rtrs_msg_rkey_rsp *key_recv(struct hpath *p, unsigned cid, unsigned turn)
+{
+	return &p->keys[cid * HRECVS + turn % HRECVS];
+}
+
 static void post_recvs(struct hpath *p, unsigned cid, unsigned n)
 {
-	struct ibv_recv_wr wr = { .wr_id = (uintptr_t)&p->cons[cid] };
+	struct hcon *con = &p->cons[cid];
 
 	while (n--) {
-		if (fab_post_recv(p->cons[cid].conn, &wr))
+		struct ibv_sge sge = { (uintptr_t)key_recv(p, cid, con->recvs_posted++),
+				       sizeof(struct rtrs_msg_rkey_rsp), p->mr->lkey };
+		struct ibv_recv_wr wr = { .wr_id = (uintptr_t)con, .sg_list = &sge,
+					  .num_sge = p->new_rkey ? 1 : 0 };
+
+		if (fab_post_recv(con->conn, &wr))
 			return;		/* the connection has failed: polling tells */
 	}
 }
@@ -134,19 +146,35 @@ static void heartbeat(struct hpath *p, unsigned cid)
 		fab_post_send(p->cons[cid].conn, &wr);
 }
 
-static void con_immediate(struct hpath *p, unsigned cid, __be32 imm)
+static void answer_arrived(struct hpath *p, uint32_t payload, const struct rtrs_msg_rkey_rsp *key)
 {
+	struct hanswer *answer;
 	uint32_t msg_id;
+	const char *why;
 	int status;
 
+	rtrs_imm_io_rsp_split(payload, &msg_id, &status);
+	if (msg_id >= HANSWERS)
+		die("an answer to message %u", msg_id);
+	answer = &p->answers[msg_id];
+	answer->n++;
+	answer->status = status;
+	if (!!key != p->new_rkey || msg_id >= p->geom.queue_depth)
+		die("an answer to message %u with%s a key", msg_id, key ? "" : "out");
+	answer->old_rkey = p->rbufs[msg_id].rkey;
+	if (key && rtrs_rkey_rsp_decode(key, sizeof(*key), &p->geom, msg_id,
+					&p->rbufs[msg_id].rkey, &why))
+		die("RKEY_RSP: %s", why);
+}
+
+/* @key: what came with it, or NULL. */
+static void con_immediate(struct hpath *p, unsigned cid, __be32 imm,
+			  const struct rtrs_msg_rkey_rsp *key)
+{
 	switch (rtrs_imm_type(imm)) {
 	case RTRS_IO_RSP_IMM:
 	case RTRS_IO_RSP_W_INV_IMM:
-		rtrs_imm_io_rsp_split(rtrs_imm_payload(imm), &msg_id, &status);
-		if (msg_id >= HANSWERS)
-			die("an answer to message %u", msg_id);
-		p->answers[msg_id].n++;
-		p->answers[msg_id].status = status;
+		answer_arrived(p, rtrs_imm_payload(imm), key);
 		break;
 	case RTRS_HB_MSG_IMM:
 		heartbeat(p, cid);
@@ -175,6 +203,22 @@ static void info_arrived(struct hpath *p, uint32_t len)
 	}
 }
 
+static void con_completion(struct hpath *p, unsigned cid, const struct ibv_wc *wc)
+{
+	const struct rtrs_msg_rkey_rsp *key;
+
+	if (wc->wc_flags & IBV_WC_WITH_IMM) {
+		key = key_recv(p, cid, p->cons[cid].recvs_met++);
+		if (wc->opcode != IBV_WC_RECV)
+			key = NULL;
+		else if (wc->byte_len != sizeof(*key))
+			die("%u bytes with an immediate", wc->byte_len);
+		con_immediate(p, cid, wc->imm_data, key);
+	} else if (wc->opcode == IBV_WC_RECV) {
+		info_arrived(p, wc->byte_len);
+	}
+}
+
 static bool con_poll(struct hpath *p, unsigned cid)
 {
 	struct hcon *con = &p->cons[cid];
@@ -186,12 +230,8 @@ static bool con_poll(struct hpath *p, unsigned cid)
 		return true;
 	}
 	for (int i = 0; i < n; i++) {
-		if (wc[i].status != IBV_WC_SUCCESS)
-			continue;
-		if (wc[i].wc_flags & IBV_WC_WITH_IMM)
-			con_immediate(p, cid, wc[i].imm_data);
-		else if (wc[i].opcode == IBV_WC_RECV)
-			info_arrived(p, wc[i].byte_len);
+		if (wc[i].status == IBV_WC_SUCCESS)
+			con_completion(p, cid, &wc[i]);
 	}
 	return n > 0;
 }
@@ -268,9 +308,10 @@ struct hpath *hpath_new(void)
 	snprintf(p->name, sizeof(p->name), "hostile-%d-%u", (int)getpid(), npaths);
 	p->cid_num = 2;
 	p->recon_cnt = 1;
-	p->mem = malloc(STAGING_LEN + HRESULT_LEN);
+	p->mem = malloc(MEM_LEN);
 	expect(p->mem);
 	p->result = p->mem + STAGING_LEN;
+	p->keys = (void *)(p->result + HRESULT_LEN);
 	for (unsigned i = 0; i < HCONS_MAX; i++)
 		p->cons[i].path = p;
 	paths[npaths++] = p;
@@ -289,7 +330,7 @@ void hpath_conn_req(const struct hpath *p, unsigned cid, struct rtrs_msg_conn_re
 
 void hpath_connect_start(struct hpath *p, unsigned cid, const void *pdata, size_t len)
 {
-	const struct fab_qp_attr attr = { .max_send_wr = 1024, .max_recv_wr = 4096,
+	const struct fab_qp_attr attr = { .max_send_wr = 1024, .max_recv_wr = HRECVS,
 					  .max_send_sge = 1 };
 	struct hcon *con = &p->cons[cid];
 
@@ -301,7 +342,7 @@ void hpath_connect_start(struct hpath *p, unsigned cid, const void *pdata, size_
 		die("the server's address cannot be resolved: %s", strerror(-con->status));
 	if (!p->pd) {
 		expect(!fab_pd_create(con->conn, &p->pd));
-		p->mr = fab_reg_mr(p->pd, p->mem, STAGING_LEN + HRESULT_LEN,
+		p->mr = fab_reg_mr(p->pd, p->mem, MEM_LEN,
 				   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 		expect(p->mr);
 	}
@@ -317,7 +358,8 @@ static void take_geometry(struct hpath *p, const struct hcon *con)
 
 	if (rtrs_conn_rsp_decode(con->pdata, con->pdata_len, false, &rsp, &why))
 		die("accepted with %zu bytes: %s", con->pdata_len, why);
-	expect(!rsp.status && !rsp.new_rkey);
+	expect(!rsp.status);
+	p->new_rkey = rsp.new_rkey;
 	expect(!rtrs_geom_init(&p->geom, rsp.queue_depth, rsp.max_io_size, rsp.max_hdr_size));
 	p->rbufs = calloc(rsp.queue_depth, sizeof(*p->rbufs));
 	p->info_buf = p->mem;

@@ -79,7 +79,8 @@ static void raw_recv(int fd, void *buf, size_t len)
 /* A frame of @op with @len bytes or more, of which @len are kept. */
 static void recv_frame(int fd, enum tcp_frame_op op, void *payload, size_t len)
 {
-	uint8_t hdr[TCP_FRAME_HDR_LEN], rest[RAW_FRAME_MAX];
+	uint8_t hdr[TCP_FRAME_HDR_LEN];
+	static uint8_t rest[65536];
 	struct tcp_frame f;
 	const char *why;
 
@@ -151,7 +152,7 @@ void raw_expect_info(int fd, struct rtrs_region *chunks)
 	} rsp;
 
 	recv_frame(fd, TCP_FRAME_SEND, rsp.bytes, sizeof(rsp.bytes));
-	expect(le16_get(rsp.m.sg_cnt) == 1);
+	expect(le16_get(rsp.m.sg_cnt) >= 1);	/* all chunks, or the first of them */
 	chunks->addr = le64_get(rsp.m.desc[0].addr);
 	chunks->key = le32_get(rsp.m.desc[0].key);
 	chunks->len = le32_get(rsp.m.desc[0].len);
