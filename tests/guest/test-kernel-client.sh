@@ -50,12 +50,14 @@ all_operations() {
 	rnbd_unmap "$dev"
 }
 
-for mode in never copy; do
-	start_server --listen "rdma://$ip4:1234" --invalidate=$mode disk="$tmp/disk" \
+for mode in never always copy; do
+	start_server --listen "rdma://$ip4:1234" --invalidate=$mode --log-level=debug disk="$tmp/disk" \
 		second="$tmp/second" ro="$tmp/ro",readonly
 	all_operations $mode
-	[ $mode = never ] || break
+	[ $mode != copy ] || break
 	stop_server "$server_pid"
+	[ $mode != always ] || grep -q -E 'keys: [0-9]+ given, [0-9]{3,} taken away, 0 flushed' "$server_log" ||
+		{ grep 'keys: ' "$server_log"; fail "keys were not taken away"; }
 done
 
 echo "== access modes"
