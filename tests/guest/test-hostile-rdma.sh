@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# guest: kernel=6.12 timeout=300
+# guest: kernel=6.12 timeout=400
 # Hostile cases (tests/hostile) over RDMA, those about the set-up and the life of a path and some bad
 # requests: each ends as its table says, and after each a well-behaved client is served and nothing is left
 # behind.  Those about clients that say nothing run meanwhile, against a server of their own.  What the cases
@@ -31,6 +31,13 @@ hostile 1234 "$server_pid" --log="$server_log" "req/immediate type 3" "req/chunk
 	"req/p14 sg_cnt 2" "req/descriptor with a bad key" "req/key of another region"
 # shellcheck disable=SC2086 # words
 hostile 1234 "$server_pid" ${HOSTILE_ARGS-conn order info vanish comeback}
+
+# Here keys are windows of the device, so all that is wrong with a request is tried again.
+start_server --listen "rdma://$ip4:1236" --queue-depth=100 --max-io-size=131072 --threads=2 --invalidate=always \
+	--log-level=debug "disk0=$tmp/disk0" "ro0=$tmp/ro0,readonly" "good=$tmp/good"
+# shellcheck disable=SC2086 # words
+hostile 1236 "$server_pid" ${HOSTILE_ARGS-req vanish comeback}
+grep -q 'keys: .* mode MW1' "$server_log" || fail "no windows were used"
 cmp "$tmp/ro0" "$tmp/ro0.before" || fail "a read-only export was written to"
 
 wait $slow || fail "clients that say nothing"
