@@ -5,6 +5,7 @@ GUEST_TESTS = \
 	%D%/test-frwr.sh \
 	%D%/test-hostile-rdma.sh \
 	%D%/test-idle-rdma.sh \
+	%D%/test-invalidate-rdma.sh \
 	%D%/test-kernel-client.sh \
 	%D%/test-kernel-client-faults.sh \
 	%D%/test-p28-p31-kernel-client.sh \

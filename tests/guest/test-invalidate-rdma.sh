@@ -1,0 +1,79 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# guest: kernel=6.12 smp=4 timeout=400
+# guest: kernel=6.1 smp=4 timeout=400
+# --invalidate=always over RDMA, with windows of the device: the plugin's copies and checksums, a client and
+# a server that are killed (queue pairs that are destroyed with a window bound take 50 s), and attacks.
+. ./tests/functions.sh
+. "$top_srcdir/tests/guest/lib.sh"
+requires_server; requires_plugin
+requires fio --enghelp=nbd
+
+truncate -s 48M "$tmp/disk"
+random_file "$tmp/good" $((1 << 20))
+serve() {
+	start_server --listen "rdma://$ip4:1234" --invalidate=always --log-level=debug --max-io-size=131072 \
+		"$@" "disk=$tmp/disk" "good=$tmp/good"
+}
+serve
+start_nbdkit "$ip4" transport=rdma export=disk "io-timeout=$TIMEOUT_S"
+wait_line "$server_log" 'keys are revoked by MW1'
+
+echo "== data"
+random_file "$tmp/in" 50331648
+timeout $((4 * TIMEOUT_S)) nbdcopy "$tmp/in" "$uri"
+cmp "$tmp/in" "$tmp/disk"
+timeout $((4 * TIMEOUT_S)) nbdcopy "$uri" "$tmp/out"
+cmp "$tmp/in" "$tmp/out"
+rm "$tmp/in" "$tmp/out"
+nbdsh_run "$uri" <<'END'
+import os
+h.set_strict_mode(0)
+data = os.urandom(9 << 20)
+h.pwrite(data, 12345)
+assert h.pread(len(data), 12345) == data
+for n in 1, 511, 513, 4097, 131071, 131073, (1 << 20) + 7:
+    h.pwrite(data[:n], 1000003)
+    assert h.pread(n, 1000003) == data[:n]
+h.zero(100000, 2000001)
+assert h.pread(100002, 2000000)[1:-1] == bytes(100000)
+h.trim(1 << 20, 4 << 20)
+h.flush()
+END
+(cd "$tmp" && timeout $((4 * TIMEOUT_S)) fio --name=verify --ioengine=nbd --uri="$uri" --rw=randwrite \
+	--bsrange=4k-64k --size=32M --iodepth=16 --verify=crc32c --verify_state_save=0 --verify_fatal=1 \
+	--verify_dump=0 --randrepeat=0 --eta=never) >"$tmp/fio.log"
+grep -q 'err= 0' "$tmp/fio.log"
+
+echo "== the server is killed under load"
+load_until "$tmp/stop" "$uri" &
+load=$!
+mtime() { stat -c %y "$tmp/disk"; }
+moved() { [ "$(mtime)" != "$1" ]; }
+for turn in 1 2 3; do
+	wait_until "writes before kill $turn" moved "$(mtime)"
+	[ "$(tenths kill_process "$server_pid")" -lt 50 ] || fail "a server with windows died slowly"
+	serve
+done
+wait_until "writes after the last restart" moved "$(mtime)"
+
+echo "== the client is killed under load"
+kill_process "$nbdkit_pid"
+wait "$load" || true	# it has lost its server
+wait_until "the end of its windows" grep -q 'keys: [0-9]* given, [0-9]* taken away' "$server_log"
+[ "$(tenths stop_server "$server_pid")" -lt 50 ] || fail "a server that had windows ended slowly"
+grep 'keys: ' "$server_log"
+
+echo "== attacks"
+modprobe fuse
+random_file "$tmp/held" $((1 << 20))
+mkdir "$tmp/mnt"
+mkfifo "$tmp/ready"
+./tests/hostile/held-fs "$tmp/held" "$tmp/mnt" "$tmp/held.sock" >"$tmp/ready" &
+held_fs=$!
+read -r -t "$TIMEOUT_S" word <"$tmp/ready"
+[ "$word" = ready ]
+cleanup_fn stop_process $held_fs
+serve --threads=2 "held=$tmp/mnt/disk"
+./tests/hostile/hostile --server="rdma://$ip4:1234" --pid="$server_pid" --log="$server_log" \
+	--timeout="$TIMEOUT_S" --invalidate=always --held-fs="$tmp/held.sock" --held-file="$tmp/held" attack
