@@ -21,8 +21,8 @@ pitfalls_tree() {
 	printf '=item p%s\n\nno hardware\n\n' 29 30 31 32 33 34 35 36 37 38 > "$tree/man/rtrs-protocol.pod"
 }
 
-# r01-r20, r08a and t01-t10 Criterion, t11-t15 programs, t16-t22 cases, t18 and t20 conformance too, r21-r43
-# reasons
+# r01-r20, r08a and t01-t10 Criterion, t11-t15 programs, t16-t26 cases but for t18 and t20, conformance, t27 and
+# t28 scripts, r21-r43 reasons
 rows_tree() {
 	mkdir -p "$tree/tests/frwr" "$tree/tests/fabric" "$tree/tests/guest"
 	for n in 01 02 03 04 05 06 07 08 09 10; do
@@ -97,6 +97,7 @@ spoil r08a tests/frwr/test-b.c 's,r08a,r08,'
 spoil t12 tests/frwr/local.mk 's,t12-,,'
 spoil t17 tests/frwr/device.c 's,.*t17.*,// &,'
 spoil t18 tests/fabric/conformance.c 's,TEST(promise_m_t18,/* &,'
+spoil t28 tests/guest/local.mk 's,manual-t28,t28,'
 spoil r30 HACKING 's,^	r30,see r30,'
 spoil r30 HACKING 's,^	r30 .*,	r30,'
 fresh_tree

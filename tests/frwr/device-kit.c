@@ -18,7 +18,8 @@ static void make_slots(struct kit *k, enum frwr_mode mode)
 
 	k->arena = calloc(SLOTS, SLOT);
 	k->before = calloc(SLOTS, SLOT);
-	check(k->arena && k->before);
+	k->entry = calloc(SLOTS, sizeof(*k->entry));
+	check(k->arena && k->before && k->entry);
 	for (unsigned i = 0; i < SLOTS && mode != FRWR_REREG; i++) {
 		k->mr[i] = fab_reg_mr(k->us->pd, k->arena + i * SLOT, SLOT, access);
 		check(k->mr[i] != NULL);
@@ -48,6 +49,11 @@ static bool usable(struct kit *k, enum frwr_mode mode)
 
 bool kit_open(struct world *w, struct kit *k, enum frwr_mode mode)
 {
+	return kit_open_recvs(w, k, mode, RECVS);
+}
+
+bool kit_open_recvs(struct world *w, struct kit *k, enum frwr_mode mode, unsigned recvs)
+{
 	memset(k, 0, sizeof(*k));
 	k->w = w;
 	connect_both(k);
@@ -61,7 +67,7 @@ bool kit_open(struct world *w, struct kit *k, enum frwr_mode mode)
 	k->src = region_create(k->peer->pd, SLOTS * SLOT, 0);
 	check_eq(frwr_pool_create(&k->pool, k->us->pd, mode, SLOTS), 0);
 	check_eq(post_recvs(k->us, 0, RECVS), 0);
-	check_eq(post_recvs(k->peer, 0, RECVS), 0);
+	check_eq(post_recvs(k->peer, 0, recvs), 0);
 	return true;
 }
 
@@ -82,6 +88,7 @@ void kit_close(struct kit *k)
 	end_free(k->peer);
 	free(k->arena);
 	free(k->before);
+	free(k->entry);
 }
 
 void kit_reconnect(struct kit *k)

@@ -17,8 +17,14 @@ static const struct {
 	CASE(t16_bind_write_invalidate),
 	CASE(t17_invalidated_by_the_peer),
 	CASE(t18_chains),
+	CASE(t19_reads_and_writes),
 	CASE(t21_violations),
 	CASE(t22_slots_bound_windows),
+	CASE(t23_peer_killed),
+	CASE(t24_retried_binds),
+	CASE(t25_ends_with_requests_in_flight),
+	CASE(t26_given_up),
+	CASE(t28_double_invalidate),
 };
 
 bool on_device;
@@ -48,6 +54,8 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	on_device = strcmp(name, "tcp") != 0;
+	if (argc > 2 && strcmp(argv[2], "--peer") == 0)
+		peer_main(p, argc > 3 ? argv[3] : NULL);
 	for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
 		if (argc > 1 && !chosen(cases[i].name, argv + 2))
 			continue;

@@ -24,13 +24,15 @@ struct kit {
 	struct ibv_mr *mr[SLOTS];
 	struct region src;		/* the peer's */
 	struct frwr_handle h[SLOTS];
-	struct frwr_entry entry[SLOTS];
+	struct frwr_entry *entry;	/* one for each slot */
 	unsigned ndone;			/* done() of unmaps */
 	int done_rc;			/* of the last */
 };
 
 /* False, and says so, where the device cannot do @mode; that is a failure where it should. */
 bool kit_open(struct world *w, struct kit *k, enum frwr_mode mode);
+/* The same with a peer that has posted @recvs receives and posts none by itself (kit_recv() does). */
+bool kit_open_recvs(struct world *w, struct kit *k, enum frwr_mode mode, unsigned recvs);
 /* Disconnects what is connected; checks that all windows are given back. */
 void kit_close(struct kit *k);
 /* The same, with new connections for the old: what a client does that has lost its path. */
@@ -88,6 +90,17 @@ void watch_device(struct fab_conn *conn);
 void t16_bind_write_invalidate(struct world *w);
 void t17_invalidated_by_the_peer(struct world *w);
 void t18_chains(struct world *w);
+/* device-io.c */
+void t19_reads_and_writes(struct world *w);
+/* device-peer.c */
+void t23_peer_killed(struct world *w);
+/* The other process of that: serves, or reads and writes at @address, until it is killed. */
+_Noreturn void peer_main(const struct fab_provider *p, const char *address);
+/* device-end.c */
+void t24_retried_binds(struct world *w);
+void t25_ends_with_requests_in_flight(struct world *w);
+void t26_given_up(struct world *w);
+void t28_double_invalidate(struct world *w);
 /* device-refused.c */
 void t21_violations(struct world *w);
 void t22_slots_bound_windows(struct world *w);

@@ -60,11 +60,18 @@ frwr_device_sources = \
 	tests/fabric/harness.c \
 	tests/fabric/harness.h \
 	tests/frwr/device-basic.c \
+	tests/frwr/device-end.c \
+	tests/frwr/device-io.c \
 	tests/frwr/device-kit.c \
+	tests/frwr/device-peer.c \
 	tests/frwr/device-refused.c \
+	tests/frwr/device-rw-client.c \
+	tests/frwr/device-rw-server.c \
+	tests/frwr/device-rw.h \
 	tests/frwr/device-watch.c \
 	tests/frwr/device.c \
 	tests/frwr/device.h \
+	tests/frwr/rw-pattern.h \
 	$(NULL)
 check_PROGRAMS += %D%/frwr-device
 TESTS += %D%/frwr-device

@@ -21,8 +21,14 @@ GUEST_TESTS = \
 	%D%/test-run.sh \
 	$(NULL)
 
+# They stop a guest: for people.
+MANUAL_GUEST_TESTS = \
+	%D%/manual-t28-double-invalidate.sh \
+	$(NULL)
+
 EXTRA_DIST += \
 	$(GUEST_TESTS) \
+	$(MANUAL_GUEST_TESTS) \
 	%D%/agent.sh \
 	%D%/init \
 	%D%/inside.sh \
