@@ -90,6 +90,15 @@ static void slot_answered(struct rw_slot *s, const struct rw_answer *a)
 		check_eq(rc, -ENOTCONN);
 }
 
+/* The keys may come while the last connection is still being made: both are awaited. */
+static void start_when_ready(struct rw_client *c)
+{
+	if (!c->pool || c->nkeys < RW_DEPTH)
+		return;
+	for (unsigned i = 0; i < RW_DEPTH && c->number < c->todo; i++)
+		slot_start(&c->slot[i]);
+}
+
 static void client_wc_recv(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc)
 {
 	struct rw_recv *r = container_of(cqe, struct rw_recv, cqe);
@@ -112,10 +121,8 @@ static void client_wc_recv(struct fab_conn *conn, struct fab_cqe *cqe, const str
 		return;
 	}
 	c->slot[a.i].chunk = a.chunk;
-	if (++c->nkeys == RW_DEPTH) {
-		for (unsigned i = 0; i < RW_DEPTH && c->number < c->todo; i++)
-			slot_start(&c->slot[i]);
-	}
+	c->nkeys++;
+	start_when_ready(c);
 }
 
 static void start_read(struct rw_slot *s, struct ibv_send_wr *wr)
@@ -212,6 +219,7 @@ void rw_client_ready(struct rw_client *c, enum frwr_mode mode)
 		check(s->mr || mode == FRWR_REREG);
 	}
 	check_eq(frwr_pool_create(&c->pool, pd, mode, RW_DEPTH), 0);
+	start_when_ready(c);
 }
 
 bool rw_client_drained(const struct rw_client *c)
