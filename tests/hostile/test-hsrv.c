@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The plugin's client against a server that writes where it may not, or not any more (hsrv.h): the memory
+ * of a caller never changes after its request has returned, nor ever outside of its request.
+ *
+ *	test-hsrv [TRANSPORT://]HOST	over tcp on 127.0.0.1 if nothing is said
+ *
+ * Each case is a READ, an attack in front of its answer, behind it or when it has returned, and a WRITE
+ * over the same connection.  When that is answered the attack is over, because messages come in order:
+ * refused, and the client came back with a new path, or placed, in memory of the client's own
+ * (registration=static).  Not a READ: that would give the slot of the one before another key. */
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "hsrv.h"
+#include "log.h"
+#include "rnbd-clt.h"
+#include "thread.h"
+
+#define GUARD 4096u
+#define FILL 0x11
+#define AT_MOST_S 240
+
+enum outcome { PLACED, REFUSED, EITHER };
+
+static const struct row {
+	const char *name;
+	uint32_t len;
+	enum hsrv_answer how;
+	bool late;			/* the attack comes when the request has returned */
+	struct hsrv_attack attack;
+	enum outcome want;		/* with a key that ends with its request ... */
+	enum outcome want_static;	/* ... and with one that opens a slot of the client's own memory */
+} rows[] = {
+	{ "after the answer", 4096, HSRV_GOOD, true, { 0 }, REFUSED, PLACED },
+	{ "after the answer to a large one", HSRV_IO, HSRV_GOOD, true, { 0 }, REFUSED, PLACED },
+	{ "after an answer that leaves the key", 4096, HSRV_KEEPS_KEY, true, { 0 }, REFUSED, PLACED },
+	{ "after an error", 4096, HSRV_ERROR, true, { 0 }, REFUSED, PLACED },
+	{ "right behind the answer", 4096, HSRV_ATTACK_BEHIND, false, { 0 }, EITHER, PLACED },
+	{ "right behind the answer to a large one", HSRV_IO, HSRV_ATTACK_BEHIND, false, { 0 },
+	  EITHER, PLACED },
+	{ "a byte beyond the length", 4096, HSRV_ATTACK_BEFORE, false, { .len_add = 1 }, REFUSED,
+	  PLACED },
+	{ "far beyond the length", 4096, HSRV_ATTACK_BEFORE, false, { .len_add = HSRV_IO }, REFUSED,
+	  REFUSED },
+	{ "a byte in front", 4096, HSRV_ATTACK_BEFORE, false, { .addr_add = -1 }, REFUSED, REFUSED },
+	{ "next key", 4096, HSRV_ATTACK_BEFORE, false, { .key_xor = 1 }, REFUSED, REFUSED },
+	{ "guessed key", 4096, HSRV_ATTACK_BEFORE, false, { .key_xor = 0x5a5a5a00 }, REFUSED,
+	  REFUSED },
+	{ "the READ before during another", 4096, HSRV_ATTACK_BEFORE, false,
+	  { .before_last = true }, REFUSED, PLACED },
+	{ "the READ before after another", 4096, HSRV_GOOD, true, { .before_last = true }, REFUSED,
+	  PLACED },
+};
+
+static struct hsrv *srv;
+static struct clt_svc *svc;
+static struct rnbd_clt clt;
+static struct rnbd_dev *dev;
+static atomic_uint lost_lines;
+static const char *current = "";
+static int failures;
+
+static void count_lines(enum log_level level, const char *line)
+{
+	if (strstr(line, "lost: "))
+		atomic_fetch_add(&lost_lines, 1);
+}
+
+static void failed(const char *what, unsigned value)
+{
+	printf("    %s: %s (%u)\n", current, what, value);
+	failures++;
+}
+
+/* ---- the caller ---- */
+
+struct caller {
+	uint8_t front[GUARD], buf[HSRV_IO], behind[GUARD];
+};
+
+static struct caller *caller_create(void)
+{
+	struct caller *c = malloc(sizeof(*c));
+
+	check(c);
+	memset(c, FILL, sizeof(*c));
+	return c;
+}
+
+static bool all(const uint8_t *p, size_t len, uint8_t byte)
+{
+	for (size_t i = 0; i < len; i++) {
+		if (p[i] != byte)
+			return false;
+	}
+	return true;
+}
+
+/* As it has to be when the request returns.  Right behind its answer a server may still change what it
+ * has just sent: before the client has taken it, that is. */
+static void look_at(const struct caller *c, const struct row *row)
+{
+	uint8_t byte = row->how == HSRV_ERROR ? FILL : HSRV_DATA;
+
+	if (!all(c->front, GUARD, FILL))
+		failed("the memory in front of the buffer has changed", 0);
+	if (row->how != HSRV_ATTACK_BEHIND && !all(c->buf, row->len, byte))
+		failed("the buffer has other bytes than it should", c->buf[0]);
+	if (!all(c->buf + row->len, HSRV_IO - row->len, FILL) || !all(c->behind, GUARD, FILL))
+		failed("the memory behind the buffer has changed", 0);
+}
+
+/* ---- a case ---- */
+
+static void session_open(enum clt_registration registration)
+{
+	struct clt_sess_conf conf = {
+		.name = "test-hsrv", .connections = 1, .io_timeout_ms = CLOCK_NEVER,
+		.registration = registration,
+	};
+
+	hsrv_addr(srv, &conf.dst);
+	check(!clt_svc_create(&svc));
+	check(!rnbd_clt_init(&clt, svc, &conf));
+	if (rnbd_clt_wait_up(&clt)) {
+		fprintf(stderr, "no session: %s\n", clt.cause);
+		exit(1);
+	}
+	check(!rnbd_open(&clt, "disk", RNBD_ACCESS_RW, &dev));
+}
+
+static void session_close(void)
+{
+	rnbd_close(dev);
+	rnbd_clt_close(&clt);
+	clt_svc_destroy(svc);
+	rnbd_clt_fini(&clt);
+}
+
+static void read_well(uint32_t len)
+{
+	struct caller *c = caller_create();
+
+	check(!rnbd_read(dev, c->buf, len, 0));
+	if (!all(c->buf, len, HSRV_DATA))
+		failed("another request has other bytes than it should", c->buf[0]);
+	free(c);
+}
+
+/* All that the server has sent has been seen. */
+static void settle(void)
+{
+	static const uint8_t data[512];
+
+	check(!rnbd_write(dev, data, sizeof(data), 0, false));
+}
+
+static void run_row(const struct row *row, enum outcome want)
+{
+	struct caller *c = caller_create(), *returned = malloc(sizeof(*returned));
+	unsigned lives = hsrv_lives(srv), lost = atomic_load(&lost_lines), n;
+
+	check(returned);
+	read_well(row->len);		/* the one before */
+	hsrv_answer_next(srv, row->how, &row->attack);
+	check(rnbd_read(dev, c->buf, row->len, 4096) == (row->how == HSRV_ERROR ? -EIO : 0));
+	memcpy(returned, c, sizeof(*c));
+	look_at(returned, row);
+	if (row->late)
+		hsrv_attack_now(srv, &row->attack);
+	settle();
+	if (memcmp(returned, c, sizeof(*c)))
+		failed("the buffer has changed after the request had returned", c->buf[0]);
+	n = hsrv_lives(srv) - lives;
+	if (want == EITHER ? n > 1 : n != (want == REFUSED))
+		failed("so many paths were lost", n);
+	if (atomic_load(&lost_lines) - lost != n)
+		failed("so many lines say so", atomic_load(&lost_lines) - lost);
+	read_well(row->len);
+	free(returned);
+	free(c);
+}
+
+static void run_all(enum clt_registration registration, unsigned times)
+{
+	char name[128];
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		bool is_static = registration == CLT_REG_STATIC;
+		int before = failures;
+
+		snprintf(name, sizeof(name), "registration=%s: %s",
+			 clt_registration_names[registration], rows[i].name);
+		current = name;
+		for (unsigned k = 0; k < times && failures == before; k++) {
+			session_open(registration);
+			run_row(&rows[i], is_static ? rows[i].want_static : rows[i].want);
+			session_close();
+		}
+		printf("%s %s\n", failures == before ? "ok  " : "FAIL", name);
+		fflush(stdout);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const struct fab_provider *tcp = fab_provider_find("tcp");
+	struct fab_addr addr;
+	char err[256];
+
+	if (fab_addr_parse(argc > 1 ? argv[1] : "127.0.0.1:0", tcp, 0, &addr, err, sizeof(err))) {
+		fprintf(stderr, "%s\n", err);
+		return 2;
+	}
+	log_init(count_lines, LOG_LEVEL_INFO);
+	alarm(AT_MOST_S);
+	srv = hsrv_start(&addr);
+	/* tcp: regions under another key for each request; of an RDMA device auto takes one of the others */
+	if (addr.provider == tcp)
+		run_all(CLT_REG_AUTO, 3);
+	run_all(CLT_REG_WINDOW, 1);
+	run_all(CLT_REG_STATIC, 1);
+	hsrv_stop(srv);
+	return failures != 0;
+}
