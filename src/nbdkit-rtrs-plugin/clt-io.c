@@ -64,8 +64,10 @@ static struct clt_con *slot_con(struct clt_path *path, const struct clt_slot *sl
 
 static void con_fail(struct clt_con *con)
 {
+	const char *cause = fab_conn_cause(con->fab);
+
 	clt_path_fail(con->path, -ECONNRESET, "connection %u: %s", con->cid,
-		      fab_conn_cause(con->fab));
+		      *cause ? cause : "a request was flushed");
 }
 
 /* ---- sending ---- */

@@ -33,7 +33,7 @@ struct clt_con {
 	bool open;			/* send lock: posts are possible */
 	/* poll side */
 	_Alignas(64) struct clt_wait_con wait;
-	atomic_uint unsent;		/* answered, and waiting for their send completion */
+	atomic_uint unsent;		/* answered, and waiting for a send completion or invalidate */
 	atomic_uint inflight;		/* slots between clt_con_queue() and their owners */
 	atomic_bool has_inv;		/* a handler queued an invalidate: flush behind it */
 	struct fab_cqe recv_cqe;	/* of all empty receives */

@@ -166,6 +166,39 @@ void promise_m_bind(struct world *w)
 	rig_close(&r);
 }
 
+/* m, i: where registering looks at no memory, a window of one region that is all there is: the window opens
+ * its part, the region nothing. */
+void promise_m_all_memory(struct world *w)
+{
+	struct ibv_mr *all, *part;
+	struct rig r;
+
+	if (!provider_rereg) {
+		printf("  SKIPPED: this device registers what is there\n");
+		return;
+	}
+	for (unsigned turn = 0; turn < 2; turn++) {
+		check(rig_open(w, &r, IBV_MW_TYPE_2, 4096));
+		all = fab_reg_mr(r.p.b->pd, NULL, SIZE_MAX, WINDOW);
+		check(all != NULL);
+		part = r.dst.mr;
+		r.dst.mr = all;
+		rig_bind(&r, 100, 1000);
+		write_byte(&r, r.p.a, r.mw->rkey, 100, 1000, 1);
+		wrote(&r, r.p.b, 100, 1000, 1);
+		if (turn)
+			write_byte(&r, r.p.a, r.mw->rkey, 100, 1001, 2);
+		else
+			write_byte(&r, r.p.a, all->rkey, 100, 1, 2);
+		refused(&r);
+		r.dst.mr = part;
+		check_eq(fab_dealloc_mw(r.mw), 0);
+		r.mw = NULL;
+		fab_dereg_mr(all);
+		rig_close(&r);
+	}
+}
+
 /* d, m: what is bound in a chain is good for what the peer does on the next message of it; the old
  * key goes with LOCAL_INV in the same chain.  So often that keys wrap. */
 void promise_m_t18_chain(struct world *w)

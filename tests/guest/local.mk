@@ -11,6 +11,7 @@ GUEST_TESTS = \
 	%D%/test-p28-p31-kernel-client.sh \
 	%D%/test-plugin-kernel.sh \
 	%D%/test-plugin-rdma.sh \
+	%D%/test-plugin-window.sh \
 	%D%/test-qemu-boot.sh \
 	%D%/test-listen-rdma.sh \
 	%D%/test-nbd-device.sh \

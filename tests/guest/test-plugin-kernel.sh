@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# guest: kernel=6.12 timeout=300
-# guest: kernel=6.1 timeout=300
+# guest: kernel=6.12 timeout=600
+# guest: kernel=6.1 timeout=600
 # nbdkit against the kernel's own rnbd-server on a RAM disk, with always_invalidate=Y (its default: a new
-# chunk key with each answer) and N: information, copies, odd and large requests, trim, read-only, a
-# device that is not there, one under two names, and the module unloaded and loaded again under load.
+# chunk key with each answer) and N, with static keys for reads and with memory windows, which the server
+# takes away: information, copies, odd and large requests, trim, read-only, a device that is not there, one
+# under two names, and the module unloaded and loaded again under load.
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/lib.sh"
 requires_plugin
@@ -18,7 +19,6 @@ kit() {
 }
 
 information() {
-	kit export=ram0
 	timeout "$TIMEOUT_S" nbdinfo "$uri" >"$tmp/info"
 	grep -q "export-size: $size" "$tmp/info"
 	grep -q 'is_read_only: false' "$tmp/info"
@@ -94,6 +94,14 @@ unloaded_under_load() {
 	grep -q 'connected again after' "$nbdkit_log"
 }
 
+# By the server, all of them.
+invalidated() {
+	sed -n 's/.*windows: //p' "$nbdkit_log" >"$tmp/windows"
+	cat "$tmp/windows"
+	awk '{ theirs += $3; ours += $8; missing += $11 }
+	     END { exit !(theirs > 500 && !ours && !missing) }' "$tmp/windows"
+}
+
 # A second name for an open device locks the server up for good: it must not get there.
 two_names() {
 	kit mode=ro
@@ -123,12 +131,16 @@ for always in Y N; do
 	modprobe rnbd-server dev_search_path=/dev
 	[ "$(cat /sys/module/rtrs_server/parameters/always_invalidate)" = $always ]
 
-	information
-	copies
-	sizes
-	verify
-	unloaded_under_load
-	stop_process "$nbdkit_pid"
+	for registration in static window; do
+		kit export=ram0 registration=$registration
+		information
+		copies
+		sizes
+		verify
+		unloaded_under_load
+		stop_process "$nbdkit_pid"
+		[ $registration = static ] || invalidated
+	done
 
 	kit export=ram0 mode=ro
 	timeout "$TIMEOUT_S" nbdinfo "$uri" | grep -q 'is_read_only: true'

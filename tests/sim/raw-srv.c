@@ -75,6 +75,30 @@ static void answer(struct raw_srv_con *con, const struct rtrs_req *req, unsigned
 	fab_post_send(con->fab, rtrs_wr_response(&w, (uintptr_t)&con->send_cqe, &rsp));
 }
 
+/* The answer to a READ, that invalidates its key @times and says that it did or did not. */
+static void answer_read(struct raw_srv_con *con, const struct rtrs_req *req, unsigned buf,
+			unsigned times, bool says)
+{
+	struct raw_srv *s = con->srv;
+	struct rtrs_req plain = *req;
+	struct rtrs_rsp rsp = {
+		.msg_id = buf, .req = &plain,
+		.data = { .addr = (uintptr_t)s->chunks[buf], .length = req->data_len,
+			  .lkey = s->own_mr->lkey },
+	};
+	struct rtrs_wr_rsp w;
+	struct ibv_send_wr *wr, again;
+
+	plain.need_inval = times;
+	wr = rtrs_wr_response(&w, (uintptr_t)&con->send_cqe, &rsp);
+	w.wr[w.n - 1].imm_data = rtrs_imm_io_rsp(buf, 0, says);
+	if (times == 2) {
+		again = w.wr[w.n - 2];
+		w.wr[w.n - 2].next = &again;
+	}
+	fab_post_send(con->fab, wr);
+}
+
 static void send_imm(struct raw_srv_con *con, __be32 imm)
 {
 	struct ibv_send_wr wr = {
@@ -141,6 +165,15 @@ static void answer_badly(struct raw_srv_con *con, const struct rtrs_req *req, un
 	case RAW_PLAIN_SEND:
 		send_key(con, buf, 0, false);
 		return;
+	case RAW_INVAL_LIE:
+		answer_read(con, req, buf, 0, true);
+		return;
+	case RAW_INVAL_SILENT:
+		answer_read(con, req, buf, 1, false);
+		return;
+	case RAW_INVAL_TWICE:
+		answer_read(con, req, buf, 2, true);
+		return;
 	case RAW_KEY_WRONG_BUF:
 		s->key_rsp[buf].buf_id = le16_put((uint16_t)((buf + 1) % RAW_SRV_DEPTH));
 		send_key(con, buf, sizeof(s->key_rsp[buf]), true);
@@ -197,6 +230,9 @@ static void on_request(struct raw_srv_con *con, const struct ibv_wc *wc)
 	CHECK(rtrs_req_extent(&s->geom, s->chunks[buf], off, wc->byte_len, &start, &len, &why) == 0);
 	memcpy(copy, s->chunks[buf] + start, len);
 	CHECK(rtrs_req_decode(&s->geom, copy, start, len, off, wc->byte_len, &req, &why) == 0);
+	s->nasked += req.need_inval;
+	if (s->no_inval)
+		req.need_inval = false;
 	type = rnbd_msg_type(req.usr, req.usr_len);
 	if (type == RNBD_MSG_SESS_INFO)
 		status = sess_info(s->chunks[buf]);

@@ -26,6 +26,9 @@ enum raw_evil {
 	RAW_UNKNOWN_IMM,
 	RAW_ODD_STATUS,		/* an errno that nobody uses */
 	RAW_PLAIN_SEND,		/* a message without an immediate */
+	RAW_INVAL_LIE,		/* says that the key of a READ was invalidated, and did not */
+	RAW_INVAL_SILENT,	/* did it and does not say so */
+	RAW_INVAL_TWICE,
 	RAW_KEY_WRONG_BUF,	/* the rest: NEW_RKEY only */
 	RAW_KEY_WRONG_TYPE,
 	RAW_KEY_SHORT,
@@ -51,6 +54,8 @@ struct raw_srv {
 	struct rtrs_geom geom;
 	bool new_rkey;
 	bool same_key;			/* NEW_RKEY with a key that never changes: legal (section 4) */
+	bool no_inval;			/* takes no keys of READs away: legal, and says so */
+	unsigned nasked;		/* READs that asked for it */
 	enum raw_evil evil;		/* set to RAW_GOOD when done */
 	unsigned nrequests, nrevoked;
 	unsigned ops;			/* bit op: one was asked for */

@@ -211,6 +211,70 @@ static void test_key_missing(void)
 	end();
 }
 
+/* ---- windows: whose the invalidate is ---- */
+
+static void start_windows(bool new_rkey)
+{
+	struct world_client_conf conf = world_client_defaults;
+
+	conf.registration = CLT_REG_WINDOW;
+	w = world_create(1);
+	raw_srv_start(&srv, new_rkey);
+	c = world_client_start(w, &conf);
+	CHECK(sim_run_until(is_open, c, 1000) && world_client_opened(c) == 0);
+	world_run_ms(w, 20);
+	world_forget(w);
+}
+
+static void test_windows(void)
+{
+	for (unsigned k = 0; k < 4; k++) {
+		start_windows(k & 1);
+		/* Then it is done here; a window that stayed bound could not be bound again. */
+		srv.no_inval = k & 2;
+		work();
+		work();
+		world_expect(w, "");
+		end();
+	}
+}
+
+/* What a server does to the window of one READ; @line NULL: it may. */
+static void evil_window(enum raw_evil what, const char *line)
+{
+	start_windows(false);
+	/* With windows of type 1 the server has nothing to say in it. */
+	if (srv.nasked == 0) {
+		end();
+		return;
+	}
+	CHECK(world_write(c, 4096, 4096, 0x42) == 0 && world_flush(c) == 0);
+	srv.evil = what;
+	CHECK(world_read(c, 4096, 4096, 0x42) == 0);
+	world_run_ms(w, 50);
+	if (!line || !world_traced(w, line))
+		world_expect(w, line ? line : "");
+	world_forget(w);
+	work();
+	world_expect(w, "");
+	end();
+}
+
+static void test_says_invalidated_and_did_not(void)
+{
+	evil_window(RAW_INVAL_LIE, "answer to request 1, which says that its key was invalidated, and it was not");
+}
+
+static void test_invalidated_and_does_not_say_so(void)
+{
+	evil_window(RAW_INVAL_SILENT, NULL);
+}
+
+static void test_invalidated_twice(void)
+{
+	evil_window(RAW_INVAL_TWICE, "lost: connection ");
+}
+
 /* ---- Linux 6.1 offers no zeroes, always, and takes WRITE_ZEROES for a READ ---- */
 
 static bool zeroes_asked_for(void)
@@ -321,6 +385,10 @@ int main(int argc, char **argv)
 		{ "unknown-immediate", test_unknown_immediate },
 		{ "plain-send", test_plain_send },
 		{ "odd-status", test_odd_status },
+		{ "windows", test_windows },
+		{ "p08-says-invalidated-and-did-not", test_says_invalidated_and_did_not },
+		{ "invalidated-and-does-not-say-so", test_invalidated_and_does_not_say_so },
+		{ "invalidated-twice", test_invalidated_twice },
 		{ "key-for-another-chunk", test_key_for_another_chunk },
 		{ "key-message-of-wrong-type", test_key_message_of_wrong_type },
 		{ "key-message-too-short", test_key_message_too_short },

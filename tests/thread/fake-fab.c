@@ -45,6 +45,14 @@ struct fake_mr {
 	int access;
 };
 
+struct fake_mw {
+	struct fab_mw base;
+	struct list link;
+	uint32_t rkey;			/* posted last */
+	struct fake_conn *conn;		/* that it was bound on; NULL: not bound */
+	uint64_t addr, len;
+};
+
 struct request {
 	struct list link;
 	struct fake_conn *conn;
@@ -60,8 +68,8 @@ static struct {
 	struct rtrs_geom geom;
 	uint8_t *disk, *chunks;
 	uint32_t *chunk_keys;
-	struct list conns, mrs, requests;
-	uint32_t next_key;
+	struct list conns, mrs, mws, requests;
+	uint32_t next_key, next_mw;
 	uint8_t boot_id;
 	unsigned long answers;
 	unsigned largest_post;
@@ -85,7 +93,7 @@ static void complete(struct fake_conn *c, const struct ibv_wc *wc)
 
 /* Consume a receive for a message of @len bytes at @data. */
 static void receive(struct fake_conn *c, enum ibv_wc_opcode opcode, const void *data, uint32_t len,
-		    const __be32 *imm)
+		    const __be32 *imm, uint32_t inv)
 {
 	const struct ibv_recv_wr *r = &c->rq[c->rq_head % QUEUE];
 	struct ibv_wc wc = { .wr_id = r->wr_id, .opcode = opcode, .byte_len = len };
@@ -101,6 +109,10 @@ static void receive(struct fake_conn *c, enum ibv_wc_opcode opcode, const void *
 	if (imm) {
 		wc.wc_flags = IBV_WC_WITH_IMM;
 		wc.imm_data = *imm;
+	}
+	if (inv) {
+		wc.wc_flags = IBV_WC_WITH_INV;
+		wc.invalidated_rkey = inv;
 	}
 	complete(c, &wc);
 }
@@ -121,12 +133,55 @@ static void fail(struct fake_conn *c)
 	eventfd_write(c->fd, 1);
 }
 
+/* ---- windows ---- */
+
+static struct fake_mw *window(uint32_t rkey)
+{
+	struct fake_mw *mw;
+
+	list_for_each(mw, &w.mws, link) {
+		if (mw->rkey == rkey)
+			return mw;
+	}
+	return NULL;
+}
+
+static void bind_window(struct fake_conn *c, const struct ibv_send_wr *wr)
+{
+	const struct ibv_mw_bind_info *info = &wr->bind_mw.bind_info;
+	struct fake_mw *mw = container_of(wr->bind_mw.mw, struct fake_mw, base.ibv);
+
+	check(!fab_bind_check(wr, info->mr ? container_of(info->mr, struct fab_mr, ibv)->pd : NULL,
+			      mw->rkey));
+	check(mw->base.ibv.type == IBV_MW_TYPE_1 || !mw->conn);
+	mw->rkey = wr->bind_mw.rkey;
+	mw->conn = info->length ? c : NULL;
+	mw->addr = info->addr;
+	mw->len = info->length;
+}
+
+/* By its owner, or by the server over @c. */
+static void invalidate(struct fake_conn *c, uint32_t rkey)
+{
+	struct fake_mw *mw = window(rkey);
+
+	check(mw && mw->conn == c && mw->base.ibv.type == IBV_MW_TYPE_2);
+	mw->conn = NULL;
+}
+
 /* ---- the server ---- */
 
-static void place(const struct rtrs_desc *d, const void *data, uint32_t len)
+static void place(struct fake_conn *c, const struct rtrs_desc *d, const void *data, uint32_t len)
 {
+	struct fake_mw *mw = window(d->key);
 	struct fake_mr *mr;
 
+	if (mw) {
+		check(mw->conn && (mw->conn == c || mw->base.ibv.type == IBV_MW_TYPE_1));
+		check(range_ok(d->addr - mw->addr, len, mw->len));
+		memcpy((void *)(uintptr_t)d->addr, data, len);
+		return;
+	}
 	list_for_each(mr, &w.mrs, link) {
 		if (mr->rkey != d->key)
 			continue;
@@ -138,7 +193,7 @@ static void place(const struct rtrs_desc *d, const void *data, uint32_t len)
 	check(!"a read names a key that is not alive");
 }
 
-static int serve_io(const struct rtrs_req *req, const uint8_t *chunk)
+static int serve_io(struct fake_conn *c, const struct rtrs_req *req, const uint8_t *chunk)
 {
 	struct rnbd_io io;
 
@@ -149,7 +204,7 @@ static int serve_io(const struct rtrs_req *req, const uint8_t *chunk)
 	w.answers++;
 	switch (io.op) {
 	case RNBD_OP_READ:
-		place(&req->desc, w.disk + io.sector * 512, io.bi_size);
+		place(c, &req->desc, w.disk + io.sector * 512, io.bi_size);
 		return 0;
 	case RNBD_OP_WRITE:
 		memcpy(w.disk + io.sector * 512, chunk, io.bi_size);
@@ -162,7 +217,7 @@ static int serve_io(const struct rtrs_req *req, const uint8_t *chunk)
 	}
 }
 
-static int serve_user(const struct rtrs_req *req)
+static int serve_user(struct fake_conn *c, const struct rtrs_req *req)
 {
 	struct rnbd_sess_info info;
 	struct rnbd_msg_sess_info info_rsp;
@@ -178,11 +233,11 @@ static int serve_user(const struct rtrs_req *req)
 		info = (struct rnbd_sess_info){ .ver = 2, .ext = { .valid = true,
 			.features = RNBD_EXT_ALL, .boot_id = { w.boot_id } } };
 		rnbd_sess_info_encode(&info_rsp, RNBD_MSG_SESS_INFO_RSP, &info);
-		place(&req->desc, &info_rsp, sizeof(info_rsp));
+		place(c, &req->desc, &info_rsp, sizeof(info_rsp));
 		return 0;
 	case RNBD_MSG_OPEN:
 		rnbd_open_rsp_encode(&open_rsp, &dev);
-		place(&req->desc, &open_rsp, sizeof(open_rsp));
+		place(c, &req->desc, &open_rsp, sizeof(open_rsp));
 		return 0;
 	case RNBD_MSG_CLOSE:
 		return 0;
@@ -199,21 +254,27 @@ static void serve(struct request *r)
 	struct rtrs_req req;
 	const char *why;
 	uint32_t start, len;
+	bool inval;
 	__be32 imm;
 	int status;
 
 	check(!rtrs_req_extent(&w.geom, chunk, r->off, r->byte_len, &start, &len, &why));
 	memcpy(copy, chunk + start, len);
 	check(!rtrs_req_decode(&w.geom, copy, start, len, r->off, r->byte_len, &req, &why));
-	status = rnbd_msg_type(req.usr, req.usr_len) == RNBD_MSG_IO ? serve_io(&req, chunk) :
-								      serve_user(&req);
-	imm = rtrs_imm_io_rsp(r->id, status, false);
+	status = rnbd_msg_type(req.usr, req.usr_len) == RNBD_MSG_IO ?
+			 serve_io(r->conn, &req, chunk) : serve_user(r->conn, &req);
+	inval = req.need_inval && rand_r(&w.seed) % 2;
+	if (inval) {
+		invalidate(r->conn, req.desc.key);
+		receive(r->conn, IBV_WC_RECV, NULL, 0, NULL, req.desc.key);
+	}
+	imm = rtrs_imm_io_rsp(r->id, status, inval);
 	if (!w.conf.new_rkey) {
-		receive(r->conn, IBV_WC_RECV_RDMA_WITH_IMM, NULL, 0, &imm);
+		receive(r->conn, IBV_WC_RECV_RDMA_WITH_IMM, NULL, 0, &imm, 0);
 		return;
 	}
 	rtrs_rkey_rsp_encode(&rkey, (uint16_t)r->id, ++w.chunk_keys[r->id]);
-	receive(r->conn, IBV_WC_RECV, &rkey, sizeof(rkey), &imm);
+	receive(r->conn, IBV_WC_RECV, &rkey, sizeof(rkey), &imm, 0);
 }
 
 static struct request *pick_request(void)
@@ -259,7 +320,7 @@ static void post_info_req(struct fake_conn *c)
 		regions[i] = (struct rtrs_region){ (uintptr_t)w.chunks + (size_t)i * w.geom.chunk_size,
 						   w.chunk_keys[i], w.geom.chunk_size };
 	rtrs_info_rsp_encode(rsp, regions, w.conf.queue_depth);
-	receive(c, IBV_WC_RECV, rsp, (uint32_t)rtrs_info_rsp_len(w.conf.queue_depth), NULL);
+	receive(c, IBV_WC_RECV, rsp, (uint32_t)rtrs_info_rsp_len(w.conf.queue_depth), NULL, 0);
 	free(regions);
 	free(rsp);
 }
@@ -297,6 +358,10 @@ static int fake_post_send(struct fab_conn *conn, const struct ibv_send_wr *wr)
 
 		if (c->failed)
 			wc.status = IBV_WC_WR_FLUSH_ERR;
+		else if (wr->opcode == IBV_WR_BIND_MW)
+			bind_window(c, wr);
+		else if (wr->opcode == IBV_WR_LOCAL_INV)
+			invalidate(c, wr->invalidate_rkey);
 		else if (wr->opcode == IBV_WR_SEND)
 			post_info_req(c);
 		else if (wr->num_sge)
@@ -440,9 +505,12 @@ static int fake_conn_create(struct fab_cm *cm, struct fab_conn **conn);
 static void fake_conn_destroy(struct fab_conn *conn)
 {
 	struct fake_conn *c = conn_of(conn);
+	struct fake_mw *mw;
 
 	check(!c->up || c->drained);
 	lock();
+	list_for_each(mw, &w.mws, link)
+		check(mw->conn != c);
 	list_del(&c->link);
 	list_del(&c->ev_link);
 	unlock();
@@ -461,7 +529,8 @@ static int fake_resolve(struct fab_conn *conn, const struct fab_addr *src,
 static int fake_query(const struct fab_conn *conn, struct fab_device_attr *attr)
 {
 	*attr = (struct fab_device_attr){ .max_qp_wr = QUEUE, .max_sge = 2, .local_dma_lkey = true,
-					  .rereg_mr = true };
+					  .rereg_mr = true, .max_mw = QUEUE,
+					  .mw_type_1 = w.conf.type_1, .mw_type_2b = w.conf.type_2 };
 	return 0;
 }
 
@@ -508,6 +577,8 @@ static int fake_rereg(struct ibv_mr *ibv, void *addr, size_t len, int access)
 	mr->rkey = len ? ++w.next_key : 0;
 	unlock();
 	ibv->lkey = ibv->rkey = mr->rkey;
+	ibv->addr = addr;
+	ibv->length = len;
 	return 0;
 }
 
@@ -534,6 +605,32 @@ static void fake_dereg(struct ibv_mr *ibv)
 	free(mr);
 }
 
+static struct ibv_mw *fake_alloc_mw(struct fab_pd *pd, enum ibv_mw_type type)
+{
+	struct fake_mw *mw = calloc(1, sizeof(*mw));
+
+	check(mw && (type == IBV_MW_TYPE_1 ? w.conf.type_1 : w.conf.type_2));
+	mw->base.pd = pd;
+	mw->base.ibv.type = type;
+	lock();
+	/* Far from the keys of regions. */
+	mw->base.ibv.rkey = mw->rkey = (0x800000 + w.next_mw++ % 0x10000) << 8;
+	list_add_tail(&w.mws, &mw->link);
+	unlock();
+	return &mw->base.ibv;
+}
+
+static int fake_dealloc_mw(struct ibv_mw *ibv)
+{
+	struct fake_mw *mw = container_of(ibv, struct fake_mw, base.ibv);
+
+	lock();
+	list_del(&mw->link);
+	unlock();
+	free(mw);
+	return 0;
+}
+
 static const struct fab_provider fake = {
 	.name = "fake",
 	.cm_create = fake_cm_create, .cm_destroy = fake_cm_destroy, .cm_fd = fake_cm_fd,
@@ -544,6 +641,7 @@ static const struct fab_provider fake = {
 	.pd_create = fake_pd_create, .pd_destroy = fake_pd_destroy,
 	.pd_local_dma_lkey = fake_dma_lkey,
 	.reg_mr = fake_reg, .rereg_mr = fake_rereg, .dereg_mr = fake_dereg,
+	.alloc_mw = fake_alloc_mw, .dealloc_mw = fake_dealloc_mw,
 	.post_send = fake_post_send, .post_recv = fake_post_recv, .poll = fake_poll,
 	.conn_fd = fake_conn_fd, .arm = fake_arm, .need_rearm = fake_need_rearm,
 	.disconnect = fake_disconnect, .conn_cause = fake_cause,
@@ -584,6 +682,7 @@ void fake_start(const struct fake_conf *conf)
 	w.conf = *conf;
 	list_init(&w.conns);
 	list_init(&w.mrs);
+	list_init(&w.mws);
 	list_init(&w.requests);
 	check(!rtrs_geom_init(&w.geom, conf->queue_depth, conf->max_io_size, 4096));
 	w.disk = calloc(1, conf->disk_size);
@@ -606,6 +705,7 @@ void fake_stop(void)
 	unlock();
 	pthread_join(w.thread, NULL);
 	check(list_empty(&w.conns) && list_empty(&w.mrs) && list_empty(&w.requests));
+	check(list_empty(&w.mws));
 	free(w.disk);
 	free(w.chunks);
 	free(w.chunk_keys);
@@ -659,9 +759,12 @@ void fake_reboot(void)
 unsigned fake_live_keys(void)
 {
 	struct fake_mr *mr;
+	struct fake_mw *mw;
 	unsigned n = 0;
 
 	lock();
+	list_for_each(mw, &w.mws, link)
+		n += mw->conn != NULL;
 	list_for_each(mr, &w.mrs, link)
 		n += mr->len && (mr->access & IBV_ACCESS_REMOTE_WRITE);
 	unlock();

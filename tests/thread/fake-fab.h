@@ -5,6 +5,7 @@
 #ifndef FAKE_FAB_H
 #define FAKE_FAB_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "fabric.h"
@@ -14,6 +15,7 @@ struct fake_conf {
 	uint32_t max_io_size;
 	uint64_t disk_size;
 	int new_rkey;			/* chunk keys change with each answer */
+	bool type_2, type_1;		/* windows; the server takes every other one of type 2 away */
 };
 
 /* Start the server's thread and register the provider. */
