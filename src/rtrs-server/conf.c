@@ -49,9 +49,9 @@ static const char help[] =
 "      --listen=tcp://ADDR:PORT    where to listen, repeatable; or rdma://...\n"
 "                                  (default tcp://127.0.0.1:1234 and [::1]:1234)\n"
 "      --allow=ADDR[/BITS]         let only these clients in, repeatable\n"
-"      --invalidate=always|copy|never\n"
+"      --invalidate=auto|always|copy|never\n"
 "                                  protect requests by keys that end, by a copy,\n"
-"                                  or not at all (default copy)\n"
+"                                  or not at all (default auto: keys or a copy)\n"
 "      --queue-depth=N             requests in flight per path (default 128)\n"
 "      --max-io-size=SIZE          largest request, N times 4K (default 128K)\n"
 "      --threads=N                 threads that serve (default: CPUs, at most 4)\n"
@@ -129,6 +129,7 @@ static enum conf_result max_io_size(const struct parser *p, const char *text)
 static enum conf_result invalidate(const struct parser *p, const char *text)
 {
 	static const char *const names[] = {
+		[SRV_INVALIDATE_AUTO] = "auto",
 		[SRV_INVALIDATE_ALWAYS] = "always",
 		[SRV_INVALIDATE_COPY] = "copy",
 		[SRV_INVALIDATE_NEVER] = "never",
@@ -140,7 +141,7 @@ static enum conf_result invalidate(const struct parser *p, const char *text)
 		p->conf->invalidate = (enum srv_invalidate)i;
 		return CONF_RUN;
 	}
-	return usage(p, "--invalidate '%s': expected always, copy or never", text);
+	return usage(p, "--invalidate '%s': expected auto, always, copy or never", text);
 }
 
 static enum conf_result add_listener(const struct parser *p, const char *text)
@@ -276,7 +277,7 @@ static void set_defaults(struct srv_conf *conf)
 	*conf = (struct srv_conf){
 		.queue_depth = CONF_QUEUE_DEPTH,
 		.max_io_size = CONF_MAX_IO_SIZE,
-		.invalidate = SRV_INVALIDATE_COPY,
+		.invalidate = SRV_INVALIDATE_AUTO,
 		.threads = cpus < 1 ? 1 : (unsigned)MIN(cpus, (long)CONF_THREADS_DEFAULT),
 		.max_sessions = CONF_MAX_SESSIONS,
 		.max_paths = CONF_MAX_PATHS,

@@ -15,6 +15,7 @@
 
 /* What protects a request that is being worked on (design.md D8); one for the whole server. */
 enum srv_invalidate {
+	SRV_INVALIDATE_AUTO,		/* one of the next two, for each path by its device */
 	SRV_INVALIDATE_ALWAYS,		/* nobody else reaches the data: keys end with their request */
 	SRV_INVALIDATE_COPY,		/* a private copy of the data */
 	SRV_INVALIDATE_NEVER,		/* nothing: trusted clients only */

@@ -250,6 +250,20 @@ static void tell_ready(struct program *p)
 	close(fd);
 }
 
+/* What depends on the device of a client is told with the first of them (srv-key.c). */
+static void tell_protection(const struct srv_conf *conf)
+{
+	static const char *const what[] = {
+		[SRV_INVALIDATE_AUTO] = "over rdma as the device can, else by copies",
+		[SRV_INVALIDATE_ALWAYS] = "by keys that end with them",
+		[SRV_INVALIDATE_COPY] = "by copies",
+		[SRV_INVALIDATE_NEVER] = "not at all: clients must be trusted",
+	};
+
+	log_info(NULL, "requests are protected from their clients %s (--invalidate)",
+		 what[conf->invalidate]);
+}
+
 static int serve(struct program *p)
 {
 	struct reactor **reactors = calloc(p->nthreads, sizeof(struct reactor *));
@@ -274,6 +288,7 @@ static int serve(struct program *p)
 		log_err(NULL, "cannot watch signals: %s", strerror(-rc));
 		exit(1);		/* the server runs already; nobody has been told so */
 	}
+	tell_protection(&p->conf);
 	fflush(stdout);
 	tell_ready(p);
 	rc = reactor_run(control);

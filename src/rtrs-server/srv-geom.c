@@ -21,7 +21,10 @@ int srv_geom_init(struct srv *srv)
 /* Work requests of ours for each of the client's. */
 static unsigned wr_per_req(const struct srv *srv, const struct fab_device_attr *attr)
 {
-	bool windows = srv->conf->invalidate == SRV_INVALIDATE_ALWAYS && attr->mw_type_1;
+	enum srv_invalidate conf = srv->conf->invalidate;
+	bool windows = attr->mw_type_1 &&
+		       (conf == SRV_INVALIDATE_ALWAYS ||
+			(conf == SRV_INVALIDATE_AUTO && !attr->local_dma_lkey));
 
 	return SRV_MAX_RSP_WR + (windows ? SRV_KEY_WR : 0);
 }

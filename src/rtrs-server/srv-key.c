@@ -21,41 +21,74 @@
 
 /* ---- which way ---- */
 
-static void choose_copy(struct srv_chunks *c, const char *why)
+/* What auto takes over devices that do windows by themselves.  Those that a kernel plays have quirks, and cost
+ * more there than a copy. */
+static bool in_hardware(const struct srv_chunks *c, const struct frwr_caps *caps)
 {
-	c->invalidate = SRV_INVALIDATE_COPY;
-	/* One of each device is enough, and there are seldom two. */
-	if (strcmp(c->srv->copy_why, why))
-		log_warn(NULL, "--invalidate=always is not possible here, requests are copied: %s", why);
-	snprintf(c->srv->copy_why, sizeof(c->srv->copy_why), "%s", why);
+	return c->pinned && !caps->rc[FRWR_MW1] && !caps->quirks;
+}
+
+/* Returns FRWR_MW1 or FRWR_REREG; or negative: copy.  @why either way. */
+static int choose(const struct srv_chunks *c, const struct frwr_caps *caps, char *why, size_t len)
+{
+	int mode;
+
+	if (c->srv->conf->invalidate == SRV_INVALIDATE_AUTO && !in_hardware(c, caps)) {
+		snprintf(why, len, "%s", caps->rc[FRWR_MW1] ? caps->why[FRWR_MW1] :
+			 "memory windows in software cost more");
+		return -EOPNOTSUPP;
+	}
+	mode = frwr_pick(caps, frwr_order_server, ARRAY_SIZE(frwr_order_server), why, len);
+	if (mode == FRWR_REREG && !caps->dev.rereg_mr)
+		return -EOPNOTSUPP;
+	if (mode == FRWR_MW1 && caps->dev.max_mw < c->geom->queue_depth) {
+		snprintf(why, len, "a path needs %u memory windows, the device has %u",
+			 c->geom->queue_depth, caps->dev.max_mw);
+		return -EOPNOTSUPP;
+	}
+	return mode;
+}
+
+/* There are seldom two kinds of devices, so what is not the same as last time is news. */
+static void tell(const struct srv_chunks *c, struct fab_conn *conn, const char *why)
+{
+	bool copies = c->invalidate == SRV_INVALIDATE_COPY;
+	struct srv *srv = c->srv;
+	struct fab_addr local;
+	char text[sizeof(srv->told_protection)];
+
+	fab_conn_addrs(conn, &local, NULL);
+	snprintf(text, sizeof(text), "requests over %s %s: %s", fab_provider_name(local.provider),
+		 copies ? "are copied" : "have keys that end with them", why);
+	if (!strcmp(srv->told_protection, text))
+		return;
+	memcpy(srv->told_protection, text, sizeof(text));
+	if (copies && srv->conf->invalidate == SRV_INVALIDATE_ALWAYS)
+		log_warn(NULL, "%s", text);
+	else
+		log_info(NULL, "%s", text);
 }
 
 int srv_keys_choose(struct srv_chunks *c, struct fab_conn *conn)
 {
+	enum srv_invalidate conf = c->srv->conf->invalidate;
 	struct frwr_caps caps;
 	char why[160];
 	int rc;
 
-	c->invalidate = c->srv->conf->invalidate;
-	if (c->invalidate != SRV_INVALIDATE_ALWAYS)
+	c->invalidate = conf;
+	if (conf == SRV_INVALIDATE_COPY || conf == SRV_INVALIDATE_NEVER)
 		return 0;
 	rc = frwr_query(conn, c->pd, &caps);
 	if (rc)
 		return rc;
-	rc = frwr_pick(&caps, frwr_order_server, ARRAY_SIZE(frwr_order_server), why, sizeof(why));
-	if (rc < 0 || (rc == FRWR_REREG && !caps.dev.rereg_mr)) {
-		choose_copy(c, why);
-		return 0;
+	rc = choose(c, &caps, why, sizeof(why));
+	c->invalidate = rc < 0 ? SRV_INVALIDATE_COPY : SRV_INVALIDATE_ALWAYS;
+	if (rc >= 0) {
+		c->key_mode = (enum frwr_mode)rc;
+		c->mr_each = rc == FRWR_MW1 && (caps.quirks & FRWR_QUIRK_MR_BOUNDS);
 	}
-	if (rc == FRWR_MW1 && caps.dev.max_mw < c->geom->queue_depth) {
-		snprintf(why, sizeof(why), "the device has %u windows, a path needs %u",
-			 caps.dev.max_mw, c->geom->queue_depth);
-		choose_copy(c, why);
-		return 0;
-	}
-	c->key_mode = (enum frwr_mode)rc;
-	c->mr_each = caps.quirks & FRWR_QUIRK_MR_BOUNDS;
-	log_dbg(NULL, "keys are revoked by %s", why);
+	tell(c, conn, why);
 	return 0;
 }
 

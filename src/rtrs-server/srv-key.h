@@ -28,9 +28,10 @@ struct srv_path;
 struct srv_req;
 
 /* Decide what protects the requests of a path on the device of @conn, whose protection domain exists:
- * c->invalidate, and c->key_mode.  What the configuration says, but for --invalidate=always on a device that
- * has nothing to do it with, which becomes copy.  The reason is logged when it is news.  Control
- * thread.  0 or -errno. */
+ * c->invalidate, which becomes ALWAYS, COPY or NEVER, and c->key_mode.
+ *	auto	ALWAYS on RDMA devices that have windows in hardware, else COPY
+ *	always	ALWAYS on devices that have windows or give regions another key, else COPY
+ * These two protect alike.  The reason is logged when it is news.  Control thread.  0 or -errno. */
 int srv_keys_choose(struct srv_chunks *c, struct fab_conn *conn);
 
 /* The windows of @path, bound to its chunks by requests on connection 0; c->regions tell their

@@ -73,7 +73,7 @@ struct srv {
 	/* control thread */
 	struct rtrs_geom geom;		/* of every session (srv-geom.h) */
 	bool geom_fixed;
-	char copy_why[160];		/* told last: why requests are copied although that was not asked for */
+	char told_protection[256];	/* srv-key.c: in the log */
 	struct list cms;		/* struct srv_cm: one connection manager per provider */
 	struct list listeners;
 	struct list parked;		/* struct srv_parked */

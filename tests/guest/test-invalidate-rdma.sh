@@ -17,7 +17,7 @@ serve() {
 }
 serve
 start_nbdkit "$ip4" transport=rdma export=disk "io-timeout=$TIMEOUT_S"
-wait_line "$server_log" 'keys are revoked by MW1'
+wait_line "$server_log" 'requests over rdma have keys that end with them: MW1'
 
 echo "== data"
 random_file "$tmp/in" 50331648

@@ -278,7 +278,7 @@ static bool workers_done(void *arg)
 static void random_server(struct world_server_conf *conf)
 {
 	static const enum srv_invalidate all[] = {
-		SRV_INVALIDATE_ALWAYS, SRV_INVALIDATE_COPY, SRV_INVALIDATE_NEVER,
+		SRV_INVALIDATE_AUTO, SRV_INVALIDATE_ALWAYS, SRV_INVALIDATE_COPY, SRV_INVALIDATE_NEVER,
 	};
 
 	*conf = (struct world_server_conf){

@@ -357,20 +357,48 @@ static void test_come_back_among_revocations(void)
 	end();
 }
 
-static void test_no_way_to_take_keys_away(void)
+static void expect_protection(enum srv_invalidate invalidate, bool by_keys, const char *line)
 {
-	bool old = sim_offer_rereg(false);
+	struct world_server_conf conf = world_server_defaults;
 
-	sim_offer_windows(false, true);
-	open_always();
-	CHECK(!clt.rsp.new_rkey);
-	if (!world_traced(w, "--invalidate=always is not possible here, requests are copied: REREG "
-			     "(not MW1: the device has no windows of type 1; system calls for each "
-			     "request)\n"))
-		world_expect(w, "a warning");
+	conf.invalidate = invalidate;
+	w = world_create(1);
+	world_server_start(w, &conf);
+	open_clt();
+	CHECK(clt.rsp.new_rkey == by_keys);
+	if (!world_traced(w, line))
+		world_expect(w, line);
+	CHECK(raw_clt_io(&clt, 1, 3, RNBD_OP_WRITE, 0, 4096, false) == 0);
 	end();
+}
+
+/* --invalidate=auto, and always on a device that cannot. */
+static void test_protection_by_device(void)
+{
+	bool dma = sim_offer_local_dma_lkey(true), rereg = sim_offer_rereg(false);
+
+	expect_protection(SRV_INVALIDATE_AUTO, false,
+			  "requests over sim are copied: memory windows in software cost more\n");
+	expect_protection(SRV_INVALIDATE_ALWAYS, true,
+			  "requests over sim have keys that end with them: MW1\n");
+	sim_offer_local_dma_lkey(false);
+	expect_protection(SRV_INVALIDATE_AUTO, true,
+			  "requests over sim have keys that end with them: MW1\n");
+	sim_offer_windows(false, true);
+	expect_protection(SRV_INVALIDATE_AUTO, false,
+			  "requests over sim are copied: the device has no windows of type 1\n");
+	expect_protection(SRV_INVALIDATE_ALWAYS, false,
+			  "requests over sim are copied: REREG (not MW1: the device has no windows "
+			  "of type 1; system calls for each request)\n");
+	sim_offer_rereg(true);
+	expect_protection(SRV_INVALIDATE_AUTO, false,
+			  "requests over sim are copied: the device has no windows of type 1\n");
+	expect_protection(SRV_INVALIDATE_ALWAYS, true,
+			  "requests over sim have keys that end with them: REREG (not MW1: the device "
+			  "has no windows of type 1)\n");
 	sim_offer_windows(true, true);
-	sim_offer_rereg(old);
+	sim_offer_rereg(rereg);
+	sim_offer_local_dma_lkey(dma);
 }
 
 /* More READs in the storage than an export may have private buffers: the rest waits its turn. */
@@ -680,7 +708,7 @@ int main(int argc, char **argv)
 		{ "key-of-another-chunk", test_key_of_another_chunk },
 		{ "keys-on-every-connection", test_keys_on_every_connection },
 		{ "come-back-among-revocations", test_come_back_among_revocations },
-		{ "no-way-to-take-keys-away", test_no_way_to_take_keys_away },
+		{ "protection-by-device", test_protection_by_device },
 		{ "answer-rows-with-registered-memory", test_answer_rows_with_registered_memory },
 		{ "private-memory-is-not-registered", test_private_memory_is_not_registered },
 		{ "direct-reads-go-to-private-memory", test_direct_reads_go_to_private_memory },

@@ -68,7 +68,7 @@ Test(conf, defaults)
 	cr_assert_str_eq(fab_addr_format(&conf.listeners[1], addr, sizeof(addr)), "[::1]:1234");
 	cr_assert_eq(conf.exports->n, 1);
 	cr_assert_not_null(exports_find(conf.exports, "disk"));
-	cr_assert_eq(conf.invalidate, SRV_INVALIDATE_COPY);
+	cr_assert_eq(conf.invalidate, SRV_INVALIDATE_AUTO);
 	cr_assert_eq(conf.nallow, 0);
 	cr_assert_eq(conf.queue_depth, 128);
 	cr_assert_eq(conf.max_io_size, 131072);
@@ -139,7 +139,7 @@ Test(conf, mistakes)
 		{ "--max-io-size 4KB", true, CONF_USAGE,
 		  "--max-io-size '4KB': expected a multiple of 4K from 4K to 64M" },
 		{ "--invalidate sometimes", true, CONF_USAGE,
-		  "--invalidate 'sometimes': expected always, copy or never" },
+		  "--invalidate 'sometimes': expected auto, always, copy or never" },
 		{ "--log-level loud", true, CONF_USAGE,
 		  "--log-level 'loud': expected error, warning, info or debug" },
 		{ "--allow 10.0.0.0/33", true, CONF_USAGE, "--allow '10.0.0.0/33': expected ADDR or "
