@@ -3,17 +3,22 @@
 # guest: kernel=6.12 smp=4 timeout=400
 # guest: kernel=6.1 smp=4 timeout=400
 # --invalidate=always over RDMA, with windows of the device: the plugin's copies and checksums, a client and
-# a server that are killed (queue pairs that are destroyed with a window bound take 50 s), and attacks.
+# a server that are killed (a queue pair that is destroyed with a window bound takes 50 s).
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/lib.sh"
 requires_server; requires_plugin
 requires fio --enghelp=nbd
 
 truncate -s 48M "$tmp/disk"
-random_file "$tmp/good" $((1 << 20))
 serve() {
-	start_server --listen "rdma://$ip4:1234" --invalidate=always --log-level=debug --max-io-size=131072 \
-		"$@" "disk=$tmp/disk" "good=$tmp/good"
+	start_server --listen "rdma://$ip4:1234" --invalidate=always --log-level=debug "disk=$tmp/disk"
+}
+# quickly COMMAND...: not as one that waits 50 s for a queue pair.
+quickly() {
+	local begin=${EPOCHREALTIME/./}
+
+	"$@"
+	[ $((${EPOCHREALTIME/./} - begin)) -lt 10000000 ] || fail "$* took long"
 }
 serve
 start_nbdkit "$ip4" transport=rdma export=disk "io-timeout=$TIMEOUT_S"
@@ -52,7 +57,7 @@ mtime() { stat -c %y "$tmp/disk"; }
 moved() { [ "$(mtime)" != "$1" ]; }
 for turn in 1 2 3; do
 	wait_until "writes before kill $turn" moved "$(mtime)"
-	[ "$(tenths kill_process "$server_pid")" -lt 50 ] || fail "a server with windows died slowly"
+	quickly kill_process "$server_pid"
 	serve
 done
 wait_until "writes after the last restart" moved "$(mtime)"
@@ -61,19 +66,5 @@ echo "== the client is killed under load"
 kill_process "$nbdkit_pid"
 wait "$load" || true	# it has lost its server
 wait_until "the end of its windows" grep -q 'keys: [0-9]* given, [0-9]* taken away' "$server_log"
-[ "$(tenths stop_server "$server_pid")" -lt 50 ] || fail "a server that had windows ended slowly"
+quickly stop_server "$server_pid"
 grep 'keys: ' "$server_log"
-
-echo "== attacks"
-modprobe fuse
-random_file "$tmp/held" $((1 << 20))
-mkdir "$tmp/mnt"
-mkfifo "$tmp/ready"
-./tests/hostile/held-fs "$tmp/held" "$tmp/mnt" "$tmp/held.sock" >"$tmp/ready" &
-held_fs=$!
-read -r -t "$TIMEOUT_S" word <"$tmp/ready"
-[ "$word" = ready ]
-cleanup_fn stop_process $held_fs
-serve --threads=2 "held=$tmp/mnt/disk"
-./tests/hostile/hostile --server="rdma://$ip4:1234" --pid="$server_pid" --log="$server_log" \
-	--timeout="$TIMEOUT_S" --invalidate=always --held-fs="$tmp/held.sock" --held-file="$tmp/held" attack
