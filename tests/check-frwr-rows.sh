@@ -40,7 +40,7 @@ want() {
 	for n in 01 02 03 04 05 06 07 08 08a 09 $(seq 10 43); do
 		echo "r$n"
 	done
-	for n in 01 02 03 04 05 06 07 08 09 $(seq 10 26) 28; do
+	for n in 01 02 03 04 05 06 07 08 09 $(seq 10 28); do
 		echo "t$n"
 	done
 }

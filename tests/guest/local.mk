@@ -6,10 +6,10 @@ GUEST_TESTS = \
 	%D%/test-hostile-rdma.sh \
 	%D%/test-idle-rdma.sh \
 	%D%/test-invalidate-rdma.sh \
-	%D%/test-kernel-client.sh \
+	%D%/test-t27-kernel-client.sh \
 	%D%/test-kernel-client-faults.sh \
 	%D%/test-p28-p31-kernel-client.sh \
-	%D%/test-plugin-kernel.sh \
+	%D%/test-t27-plugin-kernel.sh \
 	%D%/test-plugin-rdma.sh \
 	%D%/test-plugin-window.sh \
 	%D%/test-qemu-boot.sh \
