@@ -29,6 +29,7 @@ SHELL_TESTS = \
 	%D%/test-nbdkit-no-descriptors.sh \
 	%D%/test-nbdkit-sigterm.sh \
 	%D%/test-nbdkit-sigterm-away.sh \
+	%D%/test-nbdkit-sigterm-silent.sh \
 	%D%/test-past-end.sh \
 	%D%/test-plugin-bad-input.sh \
 	%D%/test-plugin-killed.sh \

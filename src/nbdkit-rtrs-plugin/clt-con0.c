@@ -76,14 +76,35 @@ void clt_path_heartbeat(struct clt_con *con, unsigned type)
 		hb_post(con->path, RTRS_HB_ACK_IMM);
 }
 
+void clt_con0_lose_patience(struct clt_path *path)
+{
+	if (path->silent)
+		clt_path_fail(path, -ETIMEDOUT, "no sign of life for %u s, and nobody waits any longer",
+			      path->hb.interval_ms * (atomic_load(&path->hb.missed) - 1) / 1000);
+}
+
+/* At a tick. */
+static void hb_silence(struct clt_path *path, bool silent)
+{
+	bool changed = path->silent != silent;
+
+	path->silent = silent;
+	if (changed)
+		path->sess->ops->silence(path->sess);
+	if (path->sess->impatient)
+		clt_con0_lose_patience(path);
+}
+
 static void path_hb_timer(struct clt_timer *timer)
 {
 	struct clt_path *path = container_of(timer, struct clt_path, hb_timer);
 
 	switch (rtrs_hb_tick(&path->hb, clock_now_ms())) {
 	case RTRS_HB_NONE:
+		hb_silence(path, true);
 		break;
 	case RTRS_HB_SEND:
+		hb_silence(path, false);
 		hb_post(path, RTRS_HB_MSG_IMM);
 		break;
 	case RTRS_HB_DEAD:
@@ -110,4 +131,5 @@ void clt_con0_up(struct clt_path *path)
 void clt_con0_down(struct clt_path *path)
 {
 	clt_svc_timer_cancel(&path->hb_timer);
+	path->silent = false;
 }

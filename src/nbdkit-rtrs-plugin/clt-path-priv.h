@@ -25,6 +25,8 @@ void clt_con0_init(struct clt_path *path);
 /* From here on heartbeats, until clt_con0_down(). */
 void clt_con0_up(struct clt_path *path);
 void clt_con0_down(struct clt_path *path);
+/* Nobody waits any longer: fail @path if it is silent. */
+void clt_con0_lose_patience(struct clt_path *path);
 
 void clt_drain_init(struct clt_path *path);
 /* Fail the path when the peer of @con, an IO connection that is up, hangs up and nobody polls. */

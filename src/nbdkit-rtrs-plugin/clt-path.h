@@ -88,6 +88,7 @@ struct clt_path {
 	struct ibv_mr *slots_mr, *ctl_mr;
 
 	struct rtrs_hb hb;
+	bool silent;			/* a heartbeat has been without answer for an interval */
 	struct clt_watch cm_watch;
 	struct clt_timer setup_timer, hb_timer, retry_timer;
 	struct clt_task fail_task, drain_task, service_task;

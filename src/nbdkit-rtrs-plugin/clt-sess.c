@@ -119,6 +119,8 @@ void clt_sess_down(struct clt_sess *sess)
 void clt_sess_lose_patience(struct clt_sess *sess)
 {
 	sess->io_timeout_ms = 0;
+	sess->impatient = true;
+	clt_con0_lose_patience(&sess->path);
 	if (sess->down && !atomic_load(&sess->expired))
 		clt_svc_timer_set(sess->svc, &sess->timeout_timer, clock_now_ms());
 }

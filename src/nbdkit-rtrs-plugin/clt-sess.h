@@ -28,6 +28,8 @@ struct clt_sess_ops {
 	void (*up)(struct clt_sess *sess);
 	/* It was lost, or the first attempt failed: requests wait. */
 	void (*down)(struct clt_sess *sess);
+	/* path.silent has changed: the server, or what lies between, stands still, or does so no longer. */
+	void (*silence)(struct clt_sess *sess);
 	/* An attempt failed before it was up.  With conf.once the session closes by itself. */
 	void (*failed)(struct clt_sess *sess, int err, const char *cause);
 	/* The path is CLOSED: nothing runs any more. */
@@ -58,6 +60,7 @@ struct clt_sess {
 	/* service thread */
 	bool down;			/* lost, or the first attempt failed */
 	bool was_up;			/* once */
+	bool impatient;			/* clt_sess_lose_patience() */
 	bool tell_up;			/* that it is not was told */
 	uint64_t down_since_ms;		/* of this or the last time; 0: requests have failed since */
 	atomic_bool expired;		/* io_timeout_ms over since then */
@@ -74,7 +77,7 @@ void clt_sess_fini(struct clt_sess *sess);
 void clt_sess_start(struct clt_sess *sess);
 /* Disconnect for good; ops->closed() follows.  Requests that still wait fail. */
 void clt_sess_close(struct clt_sess *sess);
-/* From now on requests do not wait for a path. */
+/* From now on requests do not wait for a path, nor longer than two heartbeats for one that stands still. */
 void clt_sess_lose_patience(struct clt_sess *sess);
 /* clt-setup.c: first geometry, or that of a path that came back; it can use @depth permits.  -errno
  * with @why when it cannot serve this session. */

@@ -14,7 +14,7 @@
  * -errno with the reason in @err; -EMFILE, too, when there are descriptors for the session and none for an
  * NBD client. */
 int clt_start_probe(struct conf *conf, char err[CLT_START_ERR]);
-/* Open the session; nobody waits for it here.  While requests wait for a server that is away @nap is
+/* Open the session; nobody waits for it here.  While requests wait for a server that is away, or may be, @nap is
  * called, on a thread of its own, again and again: it sleeps for a while, and returns less than 0 when the
  * process is to end.  Then they fail.  0, or -errno with @err. */
 int clt_start_session(const struct conf *conf, int (*nap)(void), char err[CLT_START_ERR]);

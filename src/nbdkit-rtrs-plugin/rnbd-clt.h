@@ -40,7 +40,7 @@ struct rnbd_clt {
 	struct clt_waiter away_event;
 	int result;			/* CLT_AGAIN: not known yet; 0 was up; negative errno */
 	bool closed;
-	bool away;			/* requests wait for a path or for an export */
+	bool away;			/* requests wait for a path or for an export, or may: it is silent */
 	char cause[256];		/* of a negative result */
 };
 
@@ -54,10 +54,11 @@ void rnbd_clt_close(struct rnbd_clt *clt);
 /* The same without waiting: rnbd_clt_closed() tells.  Any thread. */
 void rnbd_clt_close_start(struct rnbd_clt *clt);
 bool rnbd_clt_closed(struct rnbd_clt *clt);
-/* Blocks until the server, or one of the exports, is away and requests wait for it: true; or until the
- * session is closed: false.  One thread. */
+/* Blocks until the server, or one of the exports, is away and requests wait for it, or the server has given no
+ * sign of life for a heartbeat: true; or until the session is closed: false.  One thread. */
 bool rnbd_clt_wait_away(struct rnbd_clt *clt);
-/* From now on no request waits for what is away, as with io_timeout_ms 0.  Any thread. */
+/* From now on no request waits for what is away, as with io_timeout_ms 0, and a server that stands still is
+ * away after two heartbeats.  Any thread. */
 void rnbd_clt_lose_patience(struct rnbd_clt *clt);
 /* After close, with the service loop gone. */
 void rnbd_clt_fini(struct rnbd_clt *clt);

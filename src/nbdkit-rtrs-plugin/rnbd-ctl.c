@@ -144,6 +144,11 @@ static void clt_down(struct clt_sess *sess)
 	rnbd_clt_check_away(container_of(sess, struct rnbd_clt, sess));
 }
 
+static void clt_silence(struct clt_sess *sess)
+{
+	rnbd_clt_check_away(container_of(sess, struct rnbd_clt, sess));
+}
+
 static void clt_failed(struct clt_sess *sess, int err, const char *cause)
 {
 	struct rnbd_clt *clt = container_of(sess, struct rnbd_clt, sess);
@@ -179,7 +184,7 @@ void rnbd_clt_check_closed(struct rnbd_clt *clt)
 
 void rnbd_clt_check_away(struct rnbd_clt *clt)
 {
-	bool away = clt->sess.down;
+	bool away = clt->sess.down || clt->sess.path.silent;
 	struct rnbd_dev *dev;
 
 	list_for_each(dev, &clt->devs, link)
@@ -221,8 +226,8 @@ static void close_task(struct clt_task *task)
 
 int rnbd_clt_init(struct rnbd_clt *clt, struct clt_svc *svc, const struct clt_sess_conf *conf)
 {
-	static const struct clt_sess_ops ops = { rnbd_reopen_opening, clt_up, clt_down, clt_failed,
-						  clt_closed };
+	static const struct clt_sess_ops ops = { rnbd_reopen_opening, clt_up, clt_down, clt_silence,
+						  clt_failed, clt_closed };
 	int r;
 
 	memset(clt, 0, sizeof(*clt));

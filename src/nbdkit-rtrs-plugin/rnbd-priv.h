@@ -97,7 +97,7 @@ void rnbd_ctl_send(struct rnbd_ctl *ctl, size_t len, uint32_t answer, enum rnbd_
  * before the last device, which may still learn that its path is closed. */
 void rnbd_clt_check_closed(struct rnbd_clt *clt);
 
-/* The session or a device was lost or has come back: who waits for that is told. */
+/* The session or a device was lost or has come back, or may be lost: who waits for that is told. */
 void rnbd_clt_check_away(struct rnbd_clt *clt);
 
 /* ---- rnbd-ctl-dev.c: devices ---- */

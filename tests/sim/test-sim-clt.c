@@ -188,6 +188,44 @@ static void test_silent_peer(void)
 	world_destroy(w);
 }
 
+/* Who is told to end while its server stands still: when the first heartbeat has been without answer for an interval
+ * the path is lost and requests fail.  Nobody else gives it up before the last one. */
+static void test_no_patience_with_a_silent_peer(void)
+{
+	struct world_io *io;
+
+	for (unsigned told_s = 1; told_s < 16; told_s += 5) {
+		start_exact();
+		sim_drop("clt", "srv");
+		io = world_io_start(c, RNBD_OP_WRITE, 0, 512, 1, false);
+		world_run_ms(w, told_s * 1000);
+		CHECK(!io->done && world_client_rnbd(c)->away == (told_s > 10));
+		rnbd_clt_lose_patience(world_client_rnbd(c));
+		world_run_ms(w, 9500 - MIN(told_s * 1000, 9500u));
+		CHECK(!io->done || told_s > 10);
+		CHECK(world_io_end(io, 0, 600) == -EIO);
+		CHECK(world_traced(w, "lost: no sign of life for 5 s, and nobody waits any longer"));
+		world_destroy(w);
+	}
+}
+
+/* It is not lost for who is patient, and not for who is told to end when it is heard again. */
+static void test_silence_ends(void)
+{
+	start_exact();
+	sim_drop("clt", "srv");
+	world_run_ms(w, 20000);
+	CHECK(world_client_rnbd(c)->away);
+	sim_heal("clt", "srv");
+	world_run_ms(w, 6000);
+	CHECK(!world_client_rnbd(c)->away);
+	rnbd_clt_lose_patience(world_client_rnbd(c));
+	world_run_ms(w, 60000);
+	CHECK(world_write(c, 0, 512, 1) == 0);
+	world_expect(w, "");
+	world_destroy(w);
+}
+
 /* Both ends hear something every second: nobody is taken for dead. */
 static void test_busy_path_lives(void)
 {
@@ -798,6 +836,8 @@ int main(int argc, char **argv)
 		{ "no-such-device", test_no_such_device },
 		{ "name-in-use", test_name_in_use },
 		{ "silent-peer", test_silent_peer },
+		{ "no-patience-with-a-silent-peer", test_no_patience_with_a_silent_peer },
+		{ "silence-ends", test_silence_ends },
 		{ "busy-path-lives", test_busy_path_lives },
 		{ "idle-path-lives", test_idle_path_lives },
 		{ "short-freeze", test_short_freeze },

@@ -1,0 +1,48 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# nbdkit is stopped (SIGTERM) while a request is in flight to a server that stands still: it does not wait for
+# all heartbeats (35 s), although its requests would wait for ever.  The request fails; what was answered
+# before is there.
+. ./tests/functions.sh
+requires_server; requires_plugin
+requires_plain_build
+requires nbdsh --version
+
+truncate -s 1M "$tmp/disk"
+start_server "disk=$tmp/disk"
+start_nbdkit -v "server=127.0.0.1:$server_port" export=disk io-timeout=forever
+mkfifo "$tmp/connected" "$tmp/still"
+tmp=$tmp nbdsh_run "$uri" <<'END' &
+import os
+
+h.pwrite(b"a" * 512, 0)
+with open(os.environ["tmp"] + "/connected", "w") as f:
+    f.write("connected\n")
+with open(os.environ["tmp"] + "/still") as f:
+    assert f.readline() == "still\n"
+try:
+    h.pwrite(b"b" * 512, 512)
+except nbd.Error as e:
+    assert e.errno == "EIO", e
+else:
+    raise SystemExit("answered by nobody")
+END
+client=$!
+read -r -t "$TIMEOUT_S" word <"$tmp/connected"
+[ "$word" = connected ]
+kill -STOP "$server_pid"
+cleanup_fn kill -CONT "$server_pid"
+wait_until "the server to stand still" grep -q '^State:.T' "/proc/$server_pid/status"
+echo still >"$tmp/still"
+writes() { [ "$(grep -c 'debug: rtrs: pwrite' "$nbdkit_log")" -ge 2 ]; }
+wait_until "a request" writes
+start=$SECONDS
+kill -TERM "$nbdkit_pid"
+expect_exit $client 0
+stop_process "$nbdkit_pid"
+took=$((SECONDS - start))
+# Two heartbeats, and as much again for a busy machine.
+[ $took -lt 20 ] || fail "nbdkit took $took s"
+grep 'no sign of life for 5 s, and nobody waits any longer' "$nbdkit_log"
+kill -CONT "$server_pid"
+[ "$(head -c 512 "$tmp/disk" | tr -d a | wc -c)" = 0 ]
