@@ -9,7 +9,7 @@
  *
  * Outside of that are: READs, which wait for a disk without a worker, but for those of a file system's own
  * data that it has to read first (WORKERS_SPARE); fdatasync, of which there is one (export-io-sync.c);
- * WRITEs that are taken at once (export-io-inline.c), because they must be, and do not wait.
+ * WRITEs that are taken at once (export-io-inline.c), which no worker does.
  *
  * Owns the counts; thread of the reactor.  Cannot fail: with fewer workers, which is logged, requests wait. */
 #include <config.h>

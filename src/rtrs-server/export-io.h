@@ -60,8 +60,8 @@ struct export_io {
 	struct inbox_msg range_msg;
 };
 
-/* True if a WRITE of @ex that is started now takes its data inside export_io_start(), reading the
- * memory once: nothing a peer writes there afterwards can reach the storage.  @flags: RNBD_F_*. */
+/* True if a WRITE of @ex that is started now takes its data inside export_io_start(), for as long as that
+ * may take, and reads the memory once.  @flags: RNBD_F_*. */
 bool export_io_takes_at_once(struct reactor *r, const struct export *ex, uint32_t flags);
 
 /* Forget the latched error of @ex's file, which nobody uses: all its descriptions are synced, so that none

@@ -3,9 +3,9 @@
  * in srv_io_finish(), errors as errnos that RNBD knows.
  *
  * Memory.  With --invalidate=copy the storage never depends on memory that a peer can write.  WRITE
- * data is copied once before anything is done with it: by the storage itself where it takes the data
- * at once (the page cache is as private as any buffer), else to a private buffer.  A READ from the page cache
- * goes into the request's own chunk: that is the client's alone, and all it could do by writing
+ * data is copied to a private buffer before anything is done with it.  That it goes to the page cache at once
+ * is not enough: a file system may stop in front of it, and another connection of the client goes on.  A READ
+ * from the page cache goes into the request's own chunk: that is the client's alone, and all it could do by writing
  * there is to spoil its own answer.  A READ of a direct export gets a private buffer, because devices
  * and file systems may check what they have put into it, and is copied to the chunk then: answers leave
  * from chunks only.  So private buffers are held by the storage and never by a client that does not take
@@ -91,9 +91,7 @@ static bool io_needs_private(const struct srv_req *req, const struct rnbd_io *io
 {
 	if (req->path->chunks.invalidate != SRV_INVALIDATE_COPY)
 		return false;
-	if (io->op == RNBD_OP_WRITE)
-		return !export_io_takes_at_once(req->con->thread->reactor, req->io.ex, io->flags);
-	return io->op == RNBD_OP_READ && req->io.ex->direct;
+	return io->op == RNBD_OP_WRITE || (io->op == RNBD_OP_READ && req->io.ex->direct);
 }
 
 static void io_prepare(struct srv_req *req, const struct rnbd_io *io)

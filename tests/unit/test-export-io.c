@@ -507,7 +507,7 @@ Test(export_io, only_a_single_file_system_is_written_at_once)
 	}
 }
 
-/* What --invalidate=copy relies on: memory that was taken at once is not read again. */
+/* Memory that was taken at once is not read again. */
 Test(export_io, data_taken_at_once_is_not_read_again)
 {
 	enum { N = 200 };
