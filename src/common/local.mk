@@ -44,6 +44,8 @@ libfab_la_SOURCES += \
 	%D%/fabric/verbs-cm.c \
 	%D%/fabric/verbs-conn.c \
 	%D%/fabric/verbs-dev.c \
+	%D%/fabric/verbs-event.c \
+	%D%/fabric/verbs-listen.c \
 	%D%/fabric/verbs-mw.c \
 	%D%/fabric/verbs-priv.h \
 	$(NULL)

@@ -24,6 +24,7 @@
 #ifndef VERBS_PRIV_H
 #define VERBS_PRIV_H
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -36,6 +37,7 @@ struct rdma_event_channel;
 
 #define VERBS_CAUSE_LEN 160
 #define VERBS_STASH 64
+#define VERBS_RESOLVE_MS 5000
 
 struct verbs_cm {
 	struct fab_cm fab;
@@ -123,12 +125,37 @@ static inline struct verbs_conn *verbs_conn(const struct fab_conn *conn)
 	return container_of(conn, struct verbs_conn, fab);
 }
 
+static inline struct verbs_cm *verbs_cm(const struct fab_cm *cm)
+{
+	return container_of(cm, struct verbs_cm, fab);
+}
+
+/* Of a call of rdma-core that has failed; some forget to say why. */
+static inline int verbs_neg_errno(void)
+{
+	return errno ? -errno : -EIO;
+}
+
 /* What a queue pair asks of the device for what its user asks of us. */
 struct verbs_queues {
 	uint32_t signal_every;
 	uint32_t send_wr, recv_wr, cqe;
 	uint32_t recv_sge;
 };
+
+/* verbs-cm.c: channel, connections */
+/* A connection without an id, or NULL: no memory. */
+struct verbs_conn *verbs_conn_alloc(struct fab_cm *cm);
+void verbs_addr_from(struct fab_addr *addr, const struct sockaddr *sa);
+
+/* verbs-listen.c: listeners */
+int verbs_listen(struct fab_cm *cm, const struct fab_addr *addr, struct fab_listener **out);
+void verbs_listener_destroy(struct fab_listener *fab);
+/* The one with @id, or NULL. */
+struct verbs_listener *verbs_listener_of(const struct verbs_cm *cm, const struct rdma_cm_id *id);
+
+/* verbs-event.c: what librdmacm reports */
+int verbs_cm_get_event(struct fab_cm *cm, struct fab_event *ev);
 
 /* verbs-dev.c: device, protection domain, memory */
 /* What we can offer on a device: whatever is asked for within @attr fits (verbs_queues()); of windows
