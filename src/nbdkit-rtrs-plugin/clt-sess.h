@@ -20,7 +20,7 @@ struct clt_sess_conf {
 	bool once;			/* one attempt, no reconnect (the probe at start) */
 };
 
-/* What the upper layer (rnbd-clt.c) hears.  Service thread. */
+/* What the upper layer (rnbd-ctl*.c) hears.  Service thread. */
 struct clt_sess_ops {
 	/* A path is OPENING: send user messages with clt_op.borrow, then clt_path_opened(). */
 	void (*opening)(struct clt_sess *sess, struct clt_path *path);

@@ -32,6 +32,7 @@ libclt_la_SOURCES = \
 	%D%/rnbd-ctl-dev.c \
 	%D%/rnbd-ctl-reopen.c \
 	%D%/rnbd-ctl.c \
+	%D%/rnbd-op.c \
 	%D%/rnbd-priv.h \
 	$(NULL)
 

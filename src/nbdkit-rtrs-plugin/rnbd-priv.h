@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Between rnbd-ctl*.c (control, on the service thread) and rnbd-clt.c (IO, on any thread). */
+/* Between rnbd-ctl*.c (control, on the service thread), rnbd-op.c and rnbd-clt.c (IO, on any thread). */
 #ifndef RNBD_PRIV_H
 #define RNBD_PRIV_H
 
