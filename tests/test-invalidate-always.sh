@@ -106,3 +106,5 @@ expect_exit $pid 0
 stop_process "$nbdkit_pid"
 stop_process "$server_pid"
 keys_were_used 100
+# Nobody has broken a rule here.
+must_fail grep -h 'key cannot be taken\|used twice\|cannot give\|stale key' "$tmp"/server*.log

@@ -273,10 +273,10 @@ static void con_reply_task(struct reactor_task *task)
 		int rc = head ? srv_con_post(con, head) : 0;
 
 		for (unsigned i = 0; i < n; i++) {
-			struct frwr_entry *entry = con->thread->scratch[i].entry;
+			struct srv_req *keyed = con->thread->scratch[i].keyed;
 
-			if (entry)
-				entry->posted(entry, rc);
+			if (keyed)
+				srv_key_posted(keyed, rc);
 		}
 	}
 	srv_con_check_idle(con);

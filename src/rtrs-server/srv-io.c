@@ -208,7 +208,7 @@ static struct ibv_send_wr *io_answer(struct srv_req *req, uint64_t wr_id, struct
 	};
 	int rc;
 
-	reply->entry = NULL;
+	reply->keyed = NULL;
 	if (req->rtrs.has_desc && !req->status)
 		rsp.data = response_data(req);
 	if (req->path->chunks.invalidate == SRV_INVALIDATE_ALWAYS) {
@@ -218,7 +218,7 @@ static struct ibv_send_wr *io_answer(struct srv_req *req, uint64_t wr_id, struct
 				     strerror(-rc));
 			return NULL;
 		}
-		reply->entry = &req->entry;
+		reply->keyed = req;
 	}
 	return rtrs_wr_response(&reply->wr, wr_id, &rsp);
 }

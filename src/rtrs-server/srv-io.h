@@ -20,6 +20,7 @@
 #include "rtrs-req.h"
 #include "rtrs-wr.h"
 #include "srv-fence.h"
+#include "srv-key.h"
 #include "srv-pool.h"
 
 struct rnbd_dev;
@@ -37,11 +38,12 @@ struct srv_req {
 	struct srv_con *con;
 	struct srv_fence_node fence;
 	bool fenced;			/* it entered the fence: IO; other messages do not */
-	struct inbox_msg msg;		/* fence hand-over; to the control thread and back */
+	struct inbox_msg msg;		/* hand-over of turn and fence; to the control thread and back */
 	struct list link;		/* arrivals and replies of the connection; waiters of OPEN and CLOSE */
 	uint32_t off, byte_len;		/* as it was told */
 	struct frwr_entry entry;	/* --invalidate=always: takes the chunk's key away, then gives one */
 	bool revoking;			/* the first of these is posted */
+	struct srv_turn turn;
 	struct srv_pool_waiter wait;	/* for private memory */
 	int status;
 	struct rtrs_req rtrs;

@@ -195,9 +195,6 @@ static struct ibv_send_wr *revoke_chain(struct srv_con *con, struct list *todo, 
 			*tail = req->entry.first;
 			tail = &req->entry.last->next;
 			break;
-		case -EBUSY:		/* the answer before is being posted: see the header */
-			list_add_tail(&con->revokes, &req->link);
-			break;
 		case 1:
 			srv_io_execute(req);
 			break;
@@ -229,16 +226,26 @@ void srv_key_revoke_task(struct reactor_task *task)
 			srv_io_execute(req);
 		}
 	}
-	if (!list_empty(&con->revokes))
-		reactor_defer(con->thread->reactor, &con->revoke_task);
 }
 
-void srv_key_revoke(struct srv_req *req)
+static void revoke_defer(struct srv_req *req)
 {
 	struct srv_con *con = req->con;
 
 	list_add_tail(&con->revokes, &req->link);
 	reactor_defer(con->thread->reactor, &con->revoke_task);
+}
+
+static void revoke_awaited(struct inbox_msg *msg)
+{
+	revoke_defer(container_of(msg, struct srv_req, msg));
+}
+
+void srv_key_revoke(struct srv_req *req)
+{
+	req->msg.fn = revoke_awaited;
+	if (srv_turn_next(&req->turn))
+		revoke_defer(req);
 }
 
 int srv_key_rearm(struct srv_req *req, struct rtrs_rsp *rsp)
@@ -260,5 +267,13 @@ int srv_key_rearm(struct srv_req *req, struct rtrs_rsp *rsp)
 	rsp->rkey_rsp = (struct ibv_sge){
 		.addr = (uintptr_t)msg, .length = sizeof(*msg), .lkey = c->service_mr->lkey,
 	};
+	srv_turn_post(&req->turn);
 	return 0;
+}
+
+void srv_key_posted(struct srv_req *req, int rc)
+{
+	req->entry.posted(&req->entry, rc);
+	if (srv_turn_posted(&req->turn))
+		inbox_post(reactor_inbox(req->con->thread->reactor), &req->msg);
 }

@@ -9,11 +9,13 @@
  * chunk on any of them.  Its owner is the thread whose connection has the request (srv_req.busy).
  *
  * RACE: a client may have an answer, and send the next request for that chunk on another connection,
- * while the thread that posted the answer has not come to posted() yet.  The key cannot be taken away
- * before that, so such a request waits for the next pass of its own thread. */
+ * while the thread that posts the answer, and those of a whole pass with it, has not come to posted()
+ * yet.  The key cannot be taken away before that, so such a request waits its turn (struct srv_turn): it
+ * is sent to its own thread when the post is over. */
 #ifndef SRV_KEY_H
 #define SRV_KEY_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -26,6 +28,36 @@ struct srv_chunks;
 struct srv_con;
 struct srv_path;
 struct srv_req;
+
+/* Between the thread that posts an answer and that of the next request for the same chunk. */
+struct srv_turn {
+	atomic_uint state;
+};
+
+enum { SRV_TURN_FREE, SRV_TURN_POSTING, SRV_TURN_AWAITED };
+
+/* An answer is about to be posted.  Before the request is given up to the next (srv_req.busy). */
+static inline void srv_turn_post(struct srv_turn *t)
+{
+	atomic_store_explicit(&t->state, SRV_TURN_POSTING, memory_order_relaxed);
+}
+
+/* It is.  True: somebody awaits that, and is to be told. */
+static inline bool srv_turn_posted(struct srv_turn *t)
+{
+	/* ORDER: the post happens before whatever the next one does; what he has stored is seen here. */
+	return atomic_exchange_explicit(&t->state, SRV_TURN_FREE, memory_order_acq_rel) ==
+	       SRV_TURN_AWAITED;
+}
+
+/* The next request has come; one at a time.  True: go on.  False: its turn will be told. */
+static inline bool srv_turn_next(struct srv_turn *t)
+{
+	unsigned state = SRV_TURN_POSTING;
+
+	return !atomic_compare_exchange_strong_explicit(&t->state, &state, SRV_TURN_AWAITED,
+							memory_order_acq_rel, memory_order_acquire);
+}
 
 /* Decide what protects the requests of a path on the device of @conn, whose protection domain exists:
  * c->invalidate, which becomes ALWAYS, COPY or NEVER, and c->key_mode.
@@ -47,9 +79,11 @@ void srv_key_revoke(struct srv_req *req);
 /* Revoke what has arrived: @con's task, at the end of a pass, and when it has drained. */
 void srv_key_revoke_task(struct reactor_task *task);
 
-/* Give the chunk of @req its next key: fills rsp->new_rkey, rkey_rsp and rearm.  From the post of the chain
- * with rsp->rearm in it to req->entry.posted(), which comes right after that, req->entry is in use.  0;
- * or -errno: the connection is to be failed.  Thread of @req->con. */
+/* Give the chunk of @req its next key: fills rsp->new_rkey, rkey_rsp and rearm.  0, and
+ * srv_key_posted() is to follow; or -errno: the connection is to be failed.  Thread of @req->con. */
 int srv_key_rearm(struct srv_req *req, struct rtrs_rsp *rsp);
+/* The chain with rsp->rearm in it was posted, which had this result.  Right after that, on the same
+ * thread; nothing but the pointer is known to be @req's any more. */
+void srv_key_posted(struct srv_req *req, int rc);
 
 #endif

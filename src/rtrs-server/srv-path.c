@@ -93,12 +93,10 @@ static void path_not_half_open(struct srv_path *path)
 static void act_up(struct srv_path *path)
 {
 	int rc = srv_keys_open(path);
-	char cause[SRV_CAUSE_LEN];
 
 	path_not_half_open(path);
 	if (rc) {
-		srv_path_fail(path, "cannot give its chunks keys: %s",
-			      srv_chunks_error(&path->chunks, rc, cause, sizeof(cause)));
+		srv_path_fail(path, "cannot give its chunks keys: %s", strerror(-rc));
 		return;
 	}
 	/* ORDER: a receive may complete from the moment it is posted. */
@@ -350,13 +348,14 @@ int srv_path_create(struct srv_sess *sess, const struct rtrs_conn_req *req, stru
 /* Sizes of protocol.md 2.1-2.2. */
 static void con_qp_attr(const struct srv_path *path, uint16_t cid, struct fab_qp_attr *attr)
 {
-	bool always = path->chunks.invalidate == SRV_INVALIDATE_ALWAYS;
+	bool windows = path->chunks.invalidate == SRV_INVALIDATE_ALWAYS &&
+		       path->chunks.key_mode == FRWR_MW1;
 	unsigned depth = path->srv->geom.queue_depth;
-	unsigned per_req = SRV_MAX_RSP_WR + (always ? SRV_KEY_WR : 0);
+	unsigned per_req = SRV_MAX_RSP_WR + (windows ? SRV_KEY_WR : 0);
 
 	attr->max_recv_wr = (cid ? depth : path->service_recvs) + 1;
 	attr->max_send_wr = per_req * (cid ? depth : MIN(depth, (unsigned)RTRS_SERVICE_CON_DEPTH));
-	if (always && !cid)	/* the first keys, all at once */
+	if (windows && !cid)	/* the first keys, all at once */
 		attr->max_send_wr = MAX(attr->max_send_wr, depth);
 	attr->max_send_wr += SRV_SEND_MARGIN;
 	attr->max_send_sge = 1;

@@ -16,7 +16,6 @@
 #include <stdint.h>
 
 #include "fabric.h"
-#include "frwr.h"
 #include "inbox.h"
 #include "list.h"
 #include "log.h"
@@ -29,6 +28,7 @@
 
 struct export;
 struct exports;
+struct srv_req;
 
 /* Times in ms. */
 #define SRV_PARK_TIMEOUT 5000		/* a come-back waits for its former life (design.md D14) */
@@ -53,7 +53,7 @@ struct exports;
 
 struct srv_reply {
 	struct rtrs_wr_rsp wr;
-	struct frwr_entry *entry;	/* --invalidate=always: to be told when it is posted */
+	struct srv_req *keyed;		/* srv_key_posted() is to follow, or NULL */
 };
 
 struct srv_thread {

@@ -19,6 +19,7 @@ THREAD_TESTS += \
 	%D%/thread-inbox \
 	%D%/thread-rnbd-dev \
 	%D%/thread-srv-fence \
+	%D%/thread-srv-turn \
 	$(NULL)
 endif
 
@@ -36,6 +37,10 @@ endif
 %C%_thread_srv_fence_SOURCES = %D%/thread-srv-fence.c %D%/thread.h
 %C%_thread_srv_fence_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/rtrs-server
 %C%_thread_srv_fence_LDADD = librtrssrv.la
+
+%C%_thread_srv_turn_SOURCES = %D%/thread-srv-turn.c %D%/thread.h
+%C%_thread_srv_turn_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/rtrs-server
+%C%_thread_srv_turn_LDADD = libclock.la
 
 # The client, with its threads, against a server without sockets.
 THREAD_TESTS += %D%/thread-clt
