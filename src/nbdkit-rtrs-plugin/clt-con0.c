@@ -78,9 +78,12 @@ void clt_path_heartbeat(struct clt_con *con, unsigned type)
 
 void clt_con0_lose_patience(struct clt_path *path)
 {
-	if (path->silent)
+	/* RACE: whoever receives something sets it to 0, and the next tick tells. */
+	unsigned missed = atomic_load(&path->hb.missed);
+
+	if (path->silent && missed > 1)
 		clt_path_fail(path, -ETIMEDOUT, "no sign of life for %u s, and nobody waits any longer",
-			      path->hb.interval_ms * (atomic_load(&path->hb.missed) - 1) / 1000);
+			      path->hb.interval_ms * (missed - 1) / 1000);
 }
 
 /* At a tick. */
