@@ -24,7 +24,7 @@ int srv_pool_init(struct srv_pool *pool, struct reactor *r, size_t size, unsigne
 	pool->serving = false;
 	list_init(&pool->free);
 	list_init(&pool->hungry);
-	pool->nshares = nshares;
+	pool->nshares = pool->nidle = nshares;
 	pool->shares = calloc(nshares, sizeof(*pool->shares));
 	if (!pool->shares)
 		return -ENOMEM;
@@ -90,13 +90,19 @@ static struct srv_buf *pool_take(struct srv_pool *pool, struct srv_pool_share *s
 	buf = list_entry(list_pop(&pool->free), struct srv_buf, link);
 	buf->share = share;
 	pool->ntaken++;
-	share->held++;
+	if (!share->held++)
+		pool->nidle--;
 	return buf;
 }
 
 static bool share_may_take(const struct srv_pool *pool, const struct srv_pool_share *share)
 {
-	return share->held < SRV_POOL_SHARE * pool_left(pool);
+	unsigned left = pool_left(pool);
+
+	if (!share->held)
+		return left > 0;
+	return left > MIN(pool->nidle, (unsigned)SRV_POOL_KEPT) &&
+	       share->held < SRV_POOL_SHARE * left;
 }
 
 struct srv_buf *srv_pool_get(struct srv_pool *pool, unsigned share_no,
@@ -138,7 +144,8 @@ void srv_pool_put(struct srv_buf *buf)
 	struct srv_pool *pool = buf->pool;
 
 	pool->ntaken--;
-	buf->share->held--;
+	if (!--buf->share->held)
+		pool->nidle++;
 	list_add_head(&pool->free, &buf->link);
 	if (pool->serving)	/* a waiter put its buffer back at once: the loop below goes on */
 		return;

@@ -8,7 +8,8 @@
  * in the cache.  A buffer is held while the storage works, which may be for ever: storage can
  * stop, and must not take the buffers of what other storage could do.  So each export has a share: it may
  * hold as many buffers as SRV_POOL_SHARE times those that are free, three quarters of the pool when it is
- * alone, a fair part when many want some, and there is always one free for an export that has none.
+ * alone, a fair part when many want some; and one is kept for each export that has none, but no more
+ * than SRV_POOL_KEPT in all: so many exports can stop, and one more finds a buffer.
  * Beyond its share an export's requests wait in order of arrival, and exports take turns.
  *
  * All functions: thread of the pool, unless they say otherwise. */
@@ -26,6 +27,7 @@ struct reactor;
 #define SRV_POOL_BUFS 64
 #define SRV_POOL_SLAB_LEN (1u << 20)	/* bytes, or one buffer where that is larger */
 #define SRV_POOL_SHARE 3
+#define SRV_POOL_KEPT (SRV_POOL_BUFS / 4)	/* what is left to others by one that is alone */
 
 struct srv_pool;
 
@@ -62,6 +64,7 @@ struct srv_pool {
 	struct list free;
 	struct srv_pool_share *shares;
 	unsigned nshares;
+	unsigned nidle;			/* of these hold none */
 	struct list hungry;		/* struct srv_pool_share: whose turn is next */
 	struct srv_buf bufs[SRV_POOL_BUFS];
 };

@@ -202,6 +202,36 @@ Test(srv_pool, an_export_that_is_stuck_leaves_some_to_others)
 	cr_assert_eq(norder, 3);
 }
 
+/* As many as there is one kept for, and whatever the order in which they come. */
+Test(srv_pool, many_exports_that_are_stuck_leave_one_to_each_other)
+{
+	static struct srv_buf *stuck[SRV_POOL_KEPT][SRV_POOL_BUFS + 1];
+	unsigned n[SRV_POOL_KEPT];
+
+	for (unsigned nshares = 2; nshares <= SRV_POOL_KEPT + 1; nshares++) {
+		teardown();
+		cr_assert_eq(srv_pool_init(&pool, NULL, SIZE, nshares), 0);
+		pinned = norder = 0;
+		for (unsigned i = 0; i < nshares - 1; i++) {
+			n[i] = take_all(i, i, stuck[i]);
+			cr_assert_gt(n[i], 0, "export %u of %u", i, nshares);
+			waiters[i].put_at_once = true;
+		}
+		cr_assert_eq(n[0], ALONE);
+		for (unsigned i = 0; i < 100; i++) {
+			struct srv_buf *buf = get_for(nshares - 1, nshares);
+
+			cr_assert_not_null(buf, "%u exports", nshares);
+			srv_pool_put(buf);
+		}
+		for (unsigned i = 0; i < nshares - 1; i++) {
+			while (n[i])
+				srv_pool_put(stuck[i][--n[i]]);
+		}
+		cr_assert_eq(norder, nshares - 1);
+	}
+}
+
 Test(srv_pool, exports_take_turns)
 {
 	struct srv_buf *bufs[SHARES][SRV_POOL_BUFS], *last;
