@@ -38,7 +38,8 @@ void conf_init(struct conf *conf);
 int conf_set(struct conf *conf, const char *key, const char *value);
 /* Checks what belongs together, resolves the server's name.  0, or -1 after nbdkit_error(). */
 int conf_complete(struct conf *conf);
-/* The session's name: as given, or unique to this process.  After the fork. */
+/* The session's name: as given, or one that no other call gets, here or elsewhere.  Says which process
+ * it is for, so that of the session that stays is made after the fork. */
 void conf_sessname(const struct conf *conf, char name[RTRS_NAME_MAX]);
 
 #endif

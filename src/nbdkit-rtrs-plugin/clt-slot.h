@@ -8,7 +8,7 @@
  * then the two take turns: what is only held does not keep the other from being sent.
  *
  * A slot belongs to the operation that holds it, from clt_slot_get() to clt_slot_put().  Between
- * clt_io_submit() and its push to clt_op.finished it is in flight and only the thread that has the
+ * clt_con_queue() and its push to clt_op.finished it is in flight and only the thread that has the
  * send lock or the poll role of its connection may touch it. */
 #ifndef CLT_SLOT_H
 #define CLT_SLOT_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The service loop as a thread around ppoll(): tasks, then timers, then descriptors.  Owns the
+/* The service loop as a thread around poll(): tasks, then timers, then descriptors.  Owns the
  * thread, its eventfd and its lists; @lock covers the task list alone.  Ends in clt_svc_destroy().
  * The thread itself cannot fail; creating it can. */
 #include <config.h>

@@ -3,12 +3,12 @@
  * heartbeats, back-off, the user messages of RNBD, and the draining of a failed path are tasks,
  * timers and watched descriptors here, so their owners need no locks.
  *
- * clt-svc.c is a thread around ppoll().  The simulation links its own implementation of this
- * header: one loop in virtual time that runs tasks before timers before watches.  Nobody else may
- * create a thread, read a random number, or wait for a descriptor of the control path.
+ * clt-svc.c is a thread around poll().  The simulation links its own implementation of this
+ * header: one loop in virtual time that runs tasks before timers before watches.  So of what it links
+ * nothing else may create a thread, read a random number, or wait for a descriptor of the control path.
  *
- * "Service thread" below means: inside a task, timer or watch function.  Only clt_svc_post() is for
- * other threads. */
+ * "Service thread" below means: inside a task, timer or watch function.  Other threads may call what says
+ * "any thread", and nothing else. */
 #ifndef CLT_SVC_H
 #define CLT_SVC_H
 

@@ -71,7 +71,9 @@ struct rnbd_open_req {
 	enum rnbd_access_mode mode;
 	void (*done)(struct rnbd_open_req *req);	/* service thread */
 	int status;			/* 0; the server's errno; -ENAMETOOLONG; -EINVAL bad geometry;
-					 * -EEXIST open under another name, and a kernel is the peer */
+					 * -EEXIST open under another name, and a kernel is the peer;
+					 * -EIO, -ECONNABORTED: waiting for the server is over;
+					 * -ESHUTDOWN: the session is to end; -ENOMEM */
 	struct rnbd_dev *dev;		/* status 0: the caller holds a reference */
 	/* private */
 	struct rnbd_clt *clt;

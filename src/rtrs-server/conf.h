@@ -41,8 +41,8 @@ struct srv_conf {
 
 	uint32_t queue_depth;		/* 1..RTRS_MAX_QUEUE_DEPTH; fits max_io_size (rtrs-geom.h) */
 	uint32_t max_io_size;		/* bytes, a multiple of 4096 */
-	unsigned threads;		/* reactors, 1.. */
-	unsigned poll_us;		/* of each; 0: they sleep at once */
+	unsigned threads;		/* for IO, 1..; the control thread is one more */
+	unsigned poll_us;		/* of each for IO; 0: they sleep at once */
 
 	/* Limits of what all clients together can make us hold. */
 	unsigned max_sessions;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Storage IO of one request on one reactor.  Asynchronous; the simulation replaces it by a storage
- * whose completions it can hold back (tests/sim).  <liburing.h> is seen only here and in reactor.c.
+ * whose completions it can hold back (tests/sim).  <liburing.h> is seen only behind it and in reactor*.c.
  *
  * WRITE and READ use fixed buffers where the memory was registered (export_io_mem_add).  FLUSH is
  * fdatasync; FUA is RWF_DSYNC on a direct export, else a FLUSH behind the operation; PREFLUSH is a FLUSH
