@@ -38,17 +38,13 @@ void clt_setup_con(struct clt_path *path)
 		clt_path_fail(path, r, "%s", why_not(con, r));
 }
 
-/* The first connection of an attempt, or of all where the domain is kept: what its device can do and
- * what that means for READs. */
-static int setup_pd(struct clt_con *con, char *why, size_t len)
+/* What the device of @con can do, and what that means for READs. */
+static int setup_mode(struct clt_con *con, char *why, size_t len)
 {
 	struct clt_path *path = con->path;
 	bool direct, bounce, rereg;
-	int r = fab_pd_create(con->fab, &path->pd);
+	int r = frwr_query(con->fab, path->pd, &path->caps);
 
-	if (r < 0)
-		return r;
-	r = frwr_query(con->fab, path->pd, &path->caps);
 	if (r < 0)
 		return r;
 	direct = path->caps.dev.rereg_mr && fab_pd_local_dma_lkey(path->pd, &path->dma_lkey);
@@ -66,6 +62,22 @@ static int setup_pd(struct clt_con *con, char *why, size_t len)
 	if (rereg != path->rereg)
 		path->rereg = rereg;
 	return 0;
+}
+
+/* With the first connection of an attempt, or of all where the domain is kept. */
+static int setup_pd(struct clt_con *con, char *why, size_t len)
+{
+	struct clt_path *path = con->path;
+	int r = fab_pd_create(con->fab, &path->pd);
+
+	if (r < 0)
+		return r;
+	r = setup_mode(con, why, len);
+	if (r < 0) {
+		fab_pd_destroy(path->pd);
+		path->pd = NULL;
+	}
+	return r;
 }
 
 static int setup_qp(struct clt_con *con, char *why, size_t len)

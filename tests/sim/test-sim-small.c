@@ -3,6 +3,7 @@
  * lower the depth and nothing fails, on connection 0 and on those of IO; below the smallest that can
  * work, and for a depth that was told already, one clear line says so. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "raw-clt.h"
@@ -253,6 +254,37 @@ static void test_too_small_client(void)
 	never_works(0, 0, 1, "queues of 16384 requests with 1 pieces");
 }
 
+/* No windows at all: an error for those who want them, and no matter for others. */
+static void test_no_windows(void)
+{
+	sim_offer_windows(false, false);
+	w = world_create(1);
+	registration = CLT_REG_WINDOW;
+	start(16);
+	world_run_ms(w, 100);
+	CHECK(world_client_opened(c) == 1);
+	CHECK(world_traced(w, "cannot connect: connection 0: registration=window: the device has no windows "
+			      "of type 1; use registration=static; trying again"));
+	/* Until there is a device that has some. */
+	sim_offer_windows(true, true);
+	CHECK(sim_run_until(is_open, c, 10000) && world_client_opened(c) == 0);
+	work_hard();
+	/* That one is gone again: requests wait. */
+	sim_offer_windows(false, false);
+	sim_cut("clt", "srv");
+	world_run_ms(w, 1000);
+	CHECK(world_traced(w, "no windows of type 1"));
+	sim_offer_windows(true, false);
+	CHECK(world_write(c, 0, 4096, 7) == 0 && world_read(c, 0, 4096, 7) == 0);
+	world_destroy(w);
+	sim_offer_windows(false, false);
+	registration = CLT_REG_AUTO;
+	if (!getenv("SIM_REGISTRATION"))
+		works(0, 33, 15);
+	registration = CLT_REG_STATIC;
+	sim_offer_windows(true, true);
+}
+
 /* ---- lowered once, for all ---- */
 
 /* What the first client was told holds for the second, whose device could do less, or more. */
@@ -348,6 +380,7 @@ int main(int argc, char **argv)
 		{ "few-pieces", test_few_pieces },
 		{ "too-small-server", test_too_small_server },
 		{ "too-small-client", test_too_small_client },
+		{ "no-windows", test_no_windows },
 		{ "second-device", test_second_device },
 		{ "known-before-the-first-client", test_known_before_the_first_client },
 		{ "come-back-over-another-device", test_come_back_over_another_device },
