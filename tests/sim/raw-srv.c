@@ -99,6 +99,20 @@ static void answer_read(struct raw_srv_con *con, const struct rtrs_req *req, uns
 	fab_post_send(con->fab, wr);
 }
 
+static void write_late(struct raw_srv_con *con, unsigned buf)
+{
+	struct raw_srv *s = con->srv;
+	struct ibv_sge sge = { .addr = (uintptr_t)s->chunks[buf], .length = s->last.len,
+			       .lkey = s->own_mr->lkey };
+	struct ibv_send_wr wr = {
+		.wr_id = (uintptr_t)&con->send_cqe, .sg_list = &sge, .num_sge = 1,
+		.opcode = IBV_WR_RDMA_WRITE,
+		.wr.rdma = { .remote_addr = s->last.addr, .rkey = s->last.key },
+	};
+
+	fab_post_send(con->fab, &wr);
+}
+
 static void send_imm(struct raw_srv_con *con, __be32 imm)
 {
 	struct ibv_send_wr wr = {
@@ -174,6 +188,10 @@ static void answer_badly(struct raw_srv_con *con, const struct rtrs_req *req, un
 	case RAW_INVAL_TWICE:
 		answer_read(con, req, buf, 2, true);
 		return;
+	case RAW_LATE_WRITE:
+		write_late(con, buf);
+		answer(con, req, buf, status);
+		return;
 	case RAW_KEY_WRONG_BUF:
 		s->key_rsp[buf].buf_id = le16_put((uint16_t)((buf + 1) % RAW_SRV_DEPTH));
 		send_key(con, buf, sizeof(s->key_rsp[buf]), true);
@@ -231,6 +249,8 @@ static void on_request(struct raw_srv_con *con, const struct ibv_wc *wc)
 	memcpy(copy, s->chunks[buf] + start, len);
 	CHECK(rtrs_req_decode(&s->geom, copy, start, len, off, wc->byte_len, &req, &why) == 0);
 	s->nasked += req.need_inval;
+	if (req.dir == RTRS_DIR_READ && req.has_desc && !s->evil)
+		s->last = req.desc;
 	if (s->no_inval)
 		req.need_inval = false;
 	type = rnbd_msg_type(req.usr, req.usr_len);

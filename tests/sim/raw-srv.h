@@ -29,6 +29,7 @@ enum raw_evil {
 	RAW_INVAL_LIE,		/* says that the key of a READ was invalidated, and did not */
 	RAW_INVAL_SILENT,	/* did it and does not say so */
 	RAW_INVAL_TWICE,
+	RAW_LATE_WRITE,		/* writes under the key of the last READ, which was answered, once more */
 	RAW_KEY_WRONG_BUF,	/* the rest: NEW_RKEY only */
 	RAW_KEY_WRONG_TYPE,
 	RAW_KEY_SHORT,
@@ -56,6 +57,7 @@ struct raw_srv {
 	bool same_key;			/* NEW_RKEY with a key that never changes: legal (section 4) */
 	bool no_inval;			/* takes no keys of READs away: legal, and says so */
 	unsigned nasked;		/* READs that asked for it */
+	struct rtrs_desc last;		/* of the last READ of the disk */
 	enum raw_evil evil;		/* set to RAW_GOOD when done */
 	unsigned nrequests, nrevoked;
 	unsigned ops;			/* bit op: one was asked for */

@@ -26,14 +26,19 @@ static bool is_open(void *arg)
 	return world_client_opened(arg) <= 0;
 }
 
-static void start(bool new_rkey)
+static void start_as(const struct world_client_conf *conf, bool new_rkey)
 {
 	w = world_create(1);
 	raw_srv_start(&srv, new_rkey);
-	c = world_client_start(w, NULL);
+	c = world_client_start(w, conf);
 	CHECK(sim_run_until(is_open, c, 1000) && world_client_opened(c) == 0);
 	world_run_ms(w, 20);
 	world_forget(w);
+}
+
+static void start(bool new_rkey)
+{
+	start_as(NULL, new_rkey);
 }
 
 static void end(void)
@@ -218,12 +223,7 @@ static void start_windows(bool new_rkey)
 	struct world_client_conf conf = world_client_defaults;
 
 	conf.registration = CLT_REG_WINDOW;
-	w = world_create(1);
-	raw_srv_start(&srv, new_rkey);
-	c = world_client_start(w, &conf);
-	CHECK(sim_run_until(is_open, c, 1000) && world_client_opened(c) == 0);
-	world_run_ms(w, 20);
-	world_forget(w);
+	start_as(&conf, new_rkey);
 }
 
 static void test_windows(void)
@@ -273,6 +273,27 @@ static void test_invalidated_and_does_not_say_so(void)
 static void test_invalidated_twice(void)
 {
 	evil_window(RAW_INVAL_TWICE, "lost: connection ");
+}
+
+/* The key of a READ that has returned: dead, but where keys are static. */
+static void test_late_write(void)
+{
+	for (unsigned k = 0; k < CLT_NREGS; k++) {
+		struct world_client_conf conf = world_client_defaults;
+		bool lost;
+
+		conf.registration = (enum clt_registration)k;
+		start_as(&conf, false);
+		CHECK(world_write(c, 4096, 4096, 0x42) == 0 && world_flush(c) == 0);
+		CHECK(world_read(c, 4096, 4096, 0x42) == 0);
+		srv.evil = RAW_LATE_WRITE;
+		CHECK(world_write(c, 8192, 4096, 0x43) == 0);
+		world_run_ms(w, 50);
+		lost = world_client_rnbd(c)->sess.path.mode != FRWR_STATIC;
+		CHECK(world_traced(w, "lost: connection 1: ") == lost);
+		CHECK(world_read(c, 8192, 4096, 0x43) == 0);
+		end();
+	}
 }
 
 /* ---- Linux 6.1 offers no zeroes, always, and takes WRITE_ZEROES for a READ ---- */
@@ -389,6 +410,7 @@ int main(int argc, char **argv)
 		{ "p08-says-invalidated-and-did-not", test_says_invalidated_and_did_not },
 		{ "invalidated-and-does-not-say-so", test_invalidated_and_does_not_say_so },
 		{ "invalidated-twice", test_invalidated_twice },
+		{ "late-write", test_late_write },
 		{ "key-for-another-chunk", test_key_for_another_chunk },
 		{ "key-message-of-wrong-type", test_key_message_of_wrong_type },
 		{ "key-message-too-short", test_key_message_too_short },
