@@ -92,6 +92,27 @@ static void path_fail_task(struct clt_task *task)
 
 /* ---- actions ---- */
 
+/* 0, or -errno after clt_path_fail(). */
+static int make_cm(struct clt_path *path)
+{
+	int r = path->cm ? 0 : fab_cm_create(path->dst.provider, &path->cm);
+
+	if (r == -ENODEV)
+		clt_path_fail(path, r, "this machine has no RDMA device");
+	else if (r < 0)
+		clt_path_fail(path, r, "cannot create a connection manager: %s", strerror(-r));
+	if (r < 0) {
+		path->cm = NULL;
+		return r;
+	}
+	if (list_empty(&path->cm_watch.link)) {
+		path->cm_watch.fd = fab_cm_fd(path->cm);
+		path->cm_watch.events = POLLIN;
+		clt_svc_watch(path->sess->svc, &path->cm_watch);
+	}
+	return 0;
+}
+
 static void act_connect(struct clt_path *path)
 {
 	path->life++;
@@ -99,7 +120,8 @@ static void act_connect(struct clt_path *path)
 	path->up_since_ms = 0;
 	atomic_store(&path->failing, false);
 	clt_svc_timer_set(path->sess->svc, &path->setup_timer, clock_now_ms() + path->sess->setup_ms);
-	clt_setup_con(path);
+	if (make_cm(path) == 0)
+		clt_setup_con(path);
 }
 
 static void act_open(struct clt_path *path)
@@ -289,23 +311,6 @@ void clt_path_fini(struct clt_path *path)
 
 void clt_path_start(struct clt_path *path)
 {
-	int r = fab_cm_create(path->dst.provider, &path->cm);
-	char why[128];
-
-	if (r < 0) {
-		path->cm = NULL;
-		if (r == -ENODEV)
-			snprintf(why, sizeof(why), "this machine has no RDMA device");
-		else
-			snprintf(why, sizeof(why), "cannot create a connection manager: %s",
-				 strerror(-r));
-		path->sess->ops->failed(path->sess, r, why);
-		clt_path_event(path, CLT_EV_CLOSE);
-		return;
-	}
-	path->cm_watch.fd = fab_cm_fd(path->cm);
-	path->cm_watch.events = POLLIN;
-	clt_svc_watch(path->sess->svc, &path->cm_watch);
 	clt_path_event(path, CLT_EV_START);
 }
 

@@ -66,10 +66,24 @@ static short cm_fd_ready(void *arg)
 	return list_empty(&cm->events) ? 0 : POLLIN;
 }
 
+static unsigned refuse;
+static int refuse_err;
+
+void sim_refuse_cm(unsigned n, int err)
+{
+	refuse = n;
+	refuse_err = err;
+}
+
 static int cm_create(struct fab_cm **out)
 {
-	struct sim_cm *cm = calloc(1, sizeof(*cm));
+	struct sim_cm *cm;
 
+	if (refuse) {
+		refuse--;
+		return refuse_err;
+	}
+	cm = calloc(1, sizeof(*cm));
 	if (!cm)
 		return -ENOMEM;
 	cm->base.ops = &fab_sim;

@@ -28,6 +28,8 @@ void sim_cut_at_message(const char *a, const char *b, unsigned nth);
 unsigned sim_messages(const char *a, const char *b);
 /* The next connect request from @clt to @srv arrives twice; nobody stands behind the second. */
 void sim_duplicate_connect(const char *clt, const char *srv);
+/* The next @n connection managers cannot be made, by anybody: @err. */
+void sim_refuse_cm(unsigned n, int err);
 /* The machine stops: no code of it runs, nothing reaches it, until thawed. */
 void sim_freeze(const char *host);
 void sim_thaw(const char *host);

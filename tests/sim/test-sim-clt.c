@@ -108,6 +108,32 @@ static void test_nobody_listens(void)
 	world_destroy(w);
 }
 
+/* As when nbdkit has changed its user since the probe, or descriptors are short for a while: no end, but an
+ * attempt that failed. */
+static void test_no_connection_manager(void)
+{
+	struct world_client_conf conf = world_client_defaults;
+
+	w = world_create(1);
+	world_server_start(w, NULL);
+	sim_refuse_cm(2, -EACCES);
+	c = world_client_start(w, NULL);
+	CHECK(wait_open(c, 1000) == 0);
+	CHECK(world_traced(w, "cannot connect: cannot create a connection manager: Permission denied; "
+			   "trying again"));
+	CHECK(world_write(c, 0, 512, 1) == 0);
+	world_client_stop(w, c);
+
+	/* The probe has one attempt, and is told. */
+	conf.once = true;
+	sim_refuse_cm(1, -ENODEV);
+	c = world_client_start(w, &conf);
+	CHECK(wait_open(c, 1000) < 0);
+	CHECK(world_client_rnbd(c)->result == -ENODEV);
+	CHECK(!strcmp(world_client_rnbd(c)->cause, "this machine has no RDMA device"));
+	world_destroy(w);
+}
+
 static void test_no_such_device(void)
 {
 	struct world_client_conf conf = world_client_defaults;
@@ -837,6 +863,7 @@ int main(int argc, char **argv)
 	static const struct sim_test tests[] = {
 		{ "p11-connect", test_connect },
 		{ "nobody-listens", test_nobody_listens },
+		{ "no-connection-manager", test_no_connection_manager },
 		{ "no-such-device", test_no_such_device },
 		{ "name-in-use", test_name_in_use },
 		{ "silent-peer", test_silent_peer },
