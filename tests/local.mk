@@ -95,7 +95,7 @@ VALGRIND_COMMAND = valgrind --quiet --error-exitcode=119 --num-callers=30 --max-
 	--leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite \
 	--suppressions=$(abs_top_srcdir)/tests/valgrind.supp
 TESTS_IN_VALGRIND = $(SHELL_TESTS) $(filter-out %/test-export-io.crit,$(UNIT_TESTS)) $(FABRIC_TESTS) $(SIM_FABRIC_TESTS) $(SIM_TESTS) \
-	$(SIM_NIC_TESTS) $(FRWR_TESTS) tests/frwr/t04-t15-random-frwr
+	$(SIM_NIC_TESTS) $(FRWR_TESTS) tests/frwr/t04-t15-random-frwr tests/frwr/frwr-device
 .PHONY: check-valgrind lint
 check-valgrind:
 	VALGRIND_TESTS="$(VALGRIND_COMMAND)" CRITERION_TIMEOUT=600 SIM_SEEDS=$${SIM_SEEDS-20} \

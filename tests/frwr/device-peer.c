@@ -2,6 +2,8 @@
 /* Case: one of two processes is killed in the middle of reads and writes.  Who is left sees its connections
  * fail and gives everything back at once; who was killed is gone at once, although its windows were bound
  * (a queue pair that goes before its windows takes rxe 50 s). */
+#include <config.h>
+
 #include <errno.h>
 #include <signal.h>
 #include <spawn.h>
@@ -17,15 +19,8 @@
 #define DESTROY_MS 1000
 #define EXIT_MS 2000
 
-extern char **environ;
-
 static struct rw_client clt;
 static struct rw_server srv;
-
-static const char *address_of(const struct fab_addr *addr, char *buf, size_t len)
-{
-	return fab_addr_format(addr, buf, len);
-}
 
 /* ---- the other process ---- */
 
@@ -49,7 +44,7 @@ _Noreturn void peer_main(const struct fab_provider *p, const char *address)
 		rw_client_ready(&clt, FRWR_MW2);
 	} else {
 		attr = rw_attr(&w, true, FRWR_MW1);
-		printf("%s\n", address_of(&w.addr, text, sizeof(text)));
+		printf("%s\n", fab_addr_format(&w.addr, text, sizeof(text)));
 		fflush(stdout);
 		srv = (struct rw_server){ .w = &w };
 		for (unsigned i = 0; i < RW_CONNS; i++)
@@ -64,7 +59,7 @@ _Noreturn void peer_main(const struct fab_provider *p, const char *address)
 /* Returns its pid; its standard output comes out of *@out. */
 static pid_t start_peer(const struct world *w, const char *address, FILE **out)
 {
-	char *argv[] = { "frwr-device", (char *)(uintptr_t)fab_provider_name(w->p), "--peer",
+	char *argv[] = { program_invocation_name, (char *)(uintptr_t)fab_provider_name(w->p), "--peer",
 			 (char *)(uintptr_t)address, NULL };
 	posix_spawn_file_actions_t actions;
 	int fds[2];
@@ -74,7 +69,7 @@ static pid_t start_peer(const struct world *w, const char *address, FILE **out)
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_adddup2(&actions, fds[1], 1);
 	posix_spawn_file_actions_addclose(&actions, fds[0]);
-	check_eq(posix_spawn(&pid, "/proc/self/exe", &actions, NULL, argv, environ), 0);
+	check_eq(posix_spawnp(&pid, argv[0], &actions, NULL, argv, environ), 0);
 	posix_spawn_file_actions_destroy(&actions);
 	close(fds[1]);
 	*out = fdopen(fds[0], "r");
@@ -137,7 +132,7 @@ static void client_killed(struct world *w)
 	FILE *out;
 	pid_t pid;
 
-	pid = start_peer(w, address_of(&w->addr, text, sizeof(text)), &out);
+	pid = start_peer(w, fab_addr_format(&w->addr, text, sizeof(text)), &out);
 	srv = (struct rw_server){ .w = w };
 	for (unsigned i = 0; i < RW_CONNS; i++)
 		rw_server_accept(&srv, &attr);
