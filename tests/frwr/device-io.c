@@ -55,6 +55,16 @@ static void check_counts(const struct rw_client *c, const struct rw_server *s)
 	}
 }
 
+/* Why a connection is lost, or NULL. */
+static const char *lost(struct end *const *e, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		if (fab_conn_cause(e[i]->conn)[0] != '\0')
+			return fab_conn_cause(e[i]->conn);
+	}
+	return NULL;
+}
+
 static void reads_and_writes(struct world *w, enum frwr_mode cm, enum frwr_mode sm, uint32_t n)
 {
 	const struct fab_qp_attr ca = rw_attr(w, false, cm), sa = rw_attr(w, true, sm);
@@ -70,7 +80,11 @@ static void reads_and_writes(struct world *w, enum frwr_mode cm, enum frwr_mode 
 	}
 	rw_client_ready(&c, cm);
 	rw_server_ready(&s, sm);
-	world_until(w, c.done == n);
+	world_until(w, c.done == n || lost(c.e, c.nconns) || lost(s.e, s.nconns));
+	if (lost(c.e, c.nconns))
+		check_failed(__FILE__, __LINE__, lost(c.e, c.nconns));
+	if (lost(s.e, s.nconns))
+		check_failed(__FILE__, __LINE__, lost(s.e, s.nconns));
 	check_counts(&c, &s);
 	for (unsigned i = 0; i < RW_CONNS; i++)
 		fab_disconnect(c.e[i]->conn);
