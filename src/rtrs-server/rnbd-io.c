@@ -22,7 +22,6 @@
 #include "srv-priv.h"
 #include "srv-sess.h"
 
-/* A function of its own for tests/tsan.supp. */
 static void answer_to_chunk(struct srv_req *req, const struct srv_buf *buf)
 {
 	memcpy(srv_chunk(&req->path->chunks, req->buf_id), buf->addr, req->io.len);
