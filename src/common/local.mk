@@ -35,6 +35,7 @@ libfab_la_SOURCES = \
 	%D%/fabric/tcp-mem.c \
 	%D%/fabric/tcp-mw.c \
 	%D%/fabric/tcp-priv.h \
+	%D%/fabric/tcp-rq.c \
 	%D%/fabric/tcp-rx.c \
 	%D%/fabric/tcp-tx.c \
 	$(NULL)

@@ -205,11 +205,11 @@ static const char *conn_cause(const struct fab_conn *conn)
 static int drain(struct tcp_conn *c, struct ibv_wc *wc, int n, int got)
 {
 	got += tcp_tx_flush(c, wc + got, n - got);
-	got += tcp_rx_flush(c, wc + got, n - got);
+	got += tcp_rq_flush(c, wc + got, n - got);
 	if (got)
 		return got;
 	if (n > 0 && atomic_load_explicit(&c->failed, memory_order_acquire) == 2 &&
-	    tcp_tx_close(c) && tcp_rx_close(c)) {
+	    tcp_tx_close(c) && tcp_rq_close(c)) {
 		c->drained = true;
 		return -ENOTCONN;
 	}
@@ -312,7 +312,7 @@ const struct fab_provider fab_tcp = {
 	.alloc_mw = tcp_alloc_mw,
 	.dealloc_mw = tcp_dealloc_mw,
 	.post_send = tcp_tx_post,
-	.post_recv = tcp_rx_post,
+	.post_recv = tcp_rq_post,
 	.poll = poll_conn,
 	.conn_fd = conn_fd,
 	.arm = arm,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Inside of the tcp provider.
  *
- * A connection is a socket, a send ring (tcp-tx.c), a receive machine (tcp-rx.c) and one failure
- * (tcp-conn.c).  While it is being set up its socket sits in the epoll of its cm (tcp-cm.c); when
+ * A connection is a socket, a send ring (tcp-tx.c), a receive machine (tcp-rx.c) with its
+ * ring (tcp-rq.c), and one failure (tcp-conn.c).  While it is being set up its socket sits in the epoll of its cm (tcp-cm.c); when
  * it is up the socket belongs to fab_poll() and the cm knows nothing of it.  Keys belong to the pd
  * (tcp-mem.c).
  *
@@ -152,7 +152,7 @@ struct tcp_tx {
 	_Atomic int armed;		/* what fab_arm() answered, or 0 when nobody sleeps */
 };
 
-/* ---- receive side (tcp-rx.c) ---- */
+/* ---- receive side (tcp-rx.c, tcp-rq.c) ---- */
 
 struct tcp_rqe {
 	uint64_t wr_id;
@@ -180,6 +180,24 @@ struct tcp_rx {
 	_Atomic uint32_t rq_head, rq_tail;
 	bool closed;			/* post_lock */
 };
+
+/* Oldest posted receive, or NULL; stays until tcp_rq_pop().  rx->lock held, for both. */
+static inline const struct tcp_rqe *tcp_rq_first(struct tcp_rx *rx, const struct ibv_sge **sges)
+{
+	uint32_t head = atomic_load_explicit(&rx->rq_head, memory_order_relaxed);
+
+	if (head == atomic_load_explicit(&rx->rq_tail, memory_order_acquire))
+		return NULL;
+	*sges = &rx->sges[(size_t)(head & rx->mask) * FAB_RECV_SGE_MAX];
+	return &rx->ring[head & rx->mask];
+}
+
+static inline void tcp_rq_pop(struct tcp_rx *rx)
+{
+	uint32_t head = atomic_load_explicit(&rx->rq_head, memory_order_relaxed);
+
+	atomic_store_explicit(&rx->rq_head, head + 1, memory_order_release);
+}
 
 /* ---- connection ---- */
 
@@ -270,14 +288,17 @@ bool tcp_tx_close(struct tcp_conn *c);
 
 int tcp_rx_init(struct tcp_conn *c, const struct fab_qp_attr *attr);
 void tcp_rx_fini(struct tcp_conn *c);
-int tcp_rx_post(struct fab_conn *conn, const struct ibv_recv_wr *wr);
 /* Read and parse; up to @n completions.  A failure is in c->failed afterwards.  rx->lock held. */
 int tcp_rx_run(struct tcp_conn *c, struct ibv_wc *wc, int n);
-int tcp_rx_flush(struct tcp_conn *c, struct ibv_wc *wc, int n);
-bool tcp_rx_close(struct tcp_conn *c);
 /* Stop placing under @key (any, if NULL) and forget the message.  rx->lock held.
  * Returns true if a placement was dropped. */
 bool tcp_rx_drop(struct tcp_conn *c, const struct tcp_key *key);
+
+int tcp_rq_post(struct fab_conn *conn, const struct ibv_recv_wr *wr);
+/* After a failure: up to @n receives as flushed. */
+int tcp_rq_flush(struct tcp_conn *c, struct ibv_wc *wc, int n);
+/* None is left: take none any more.  Returns false if there is one. */
+bool tcp_rq_close(struct tcp_conn *c);
 
 /* ---- set-up (tcp-cm.c) ---- */
 

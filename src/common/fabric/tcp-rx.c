@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The receive side: a byte stream to placed data and completions.
  *
- * Owns the staging buffer, the frame in progress and the ring of posted receives.  The machine runs
- * on the polling thread under rx->lock: one read fills staging, frames are parsed from it, and
+ * Owns the staging buffer and the frame in progress; consumes the ring of posted receives (tcp-rq.c).
+ * The machine runs on the polling thread under rx->lock: one read fills staging, frames are parsed from it, and
  * payload that is not staged yet is read straight to where it belongs.  Bytes of the peer are
  * checked at the header, before anything is placed.  Whatever a peer does wrong fails the
- * connection with the reason; nothing of it is kept but what fits in staging.  Ends drained, when
- * tcp_rx_close() finds no receive left. */
+ * connection with the reason; nothing of it is kept but what fits in staging.  Ends in tcp_rx_drop(), when
+ * the connection has failed. */
 #include <assert.h>
 #include <errno.h>
 #include <endian.h>
@@ -50,68 +50,6 @@ void tcp_rx_fini(struct tcp_conn *c)
 	free(c->rx.sges);
 }
 
-/* ---- posted receives: producers under post_lock, the consumer under rx->lock ---- */
-
-static const char *rq_push(struct tcp_conn *c, const struct ibv_recv_wr *wr, int *err)
-{
-	struct tcp_rx *rx = &c->rx;
-	uint32_t tail = atomic_load_explicit(&rx->rq_tail, memory_order_relaxed);
-	struct tcp_rqe *rqe = &rx->ring[tail & rx->mask];
-
-	*err = -ENOMEM;
-	if (tail - atomic_load_explicit(&rx->rq_head, memory_order_acquire) == rx->depth)
-		return "receive queue overflow";
-	*err = -EINVAL;
-	for (int i = 0; i < wr->num_sge; i++) {
-		if (wr->sg_list[i].length && !tcp_lkey_ok(c->pd, &wr->sg_list[i], IBV_ACCESS_LOCAL_WRITE))
-			return "receive with a local key that does not cover its element";
-		rx->sges[(size_t)(tail & rx->mask) * FAB_RECV_SGE_MAX + (unsigned)i] = wr->sg_list[i];
-	}
-	rqe->wr_id = wr->wr_id;
-	rqe->num_sge = wr->num_sge;
-	atomic_store_explicit(&rx->rq_tail, tail + 1, memory_order_release);
-	return NULL;
-}
-
-int tcp_rx_post(struct fab_conn *conn, const struct ibv_recv_wr *wr)
-{
-	struct tcp_conn *c = tcp_conn(conn);
-	const char *why = NULL;
-	int rc = -ENOTCONN;
-
-	if (!c->pd)
-		return -EINVAL;
-	pthread_mutex_lock(&c->rx.post_lock);
-	if (!c->rx.closed) {
-		for (rc = 0; wr && !why; wr = wr->next)
-			why = rq_push(c, wr, &rc);
-		if (!why)
-			rc = 0;
-	}
-	pthread_mutex_unlock(&c->rx.post_lock);
-	if (why)
-		tcp_conn_fail(c, 0, "%s", why);
-	return rc;
-}
-
-/* Oldest posted receive, or NULL; stays until rq_pop(). */
-static const struct tcp_rqe *rq_first(struct tcp_rx *rx, const struct ibv_sge **sges)
-{
-	uint32_t head = atomic_load_explicit(&rx->rq_head, memory_order_relaxed);
-
-	if (head == atomic_load_explicit(&rx->rq_tail, memory_order_acquire))
-		return NULL;
-	*sges = &rx->sges[(size_t)(head & rx->mask) * FAB_RECV_SGE_MAX];
-	return &rx->ring[head & rx->mask];
-}
-
-static void rq_pop(struct tcp_rx *rx)
-{
-	uint32_t head = atomic_load_explicit(&rx->rq_head, memory_order_relaxed);
-
-	atomic_store_explicit(&rx->rq_head, head + 1, memory_order_release);
-}
-
 /* ---- frames ---- */
 
 /* The peer did what costs it the connection.  Like a NIC, a request that would have consumed a
@@ -127,11 +65,11 @@ static int rx_violation(struct tcp_conn *c, struct ibv_wc *wc, enum ibv_wc_statu
 	tcp_conn_fail(c, status, "%s: key 0x%x range 0x%" PRIx64 "+%u", what, f->rkey, f->addr,
 		      f->length);
 	if (f->op != TCP_FRAME_RDMA_WRITE)
-		rqe = rq_first(rx, &sges);
+		rqe = tcp_rq_first(rx, &sges);
 	if (!rqe)
 		return 0;
 	*wc = (struct ibv_wc){ .wr_id = rqe->wr_id, .status = status, .qp_num = c->qp_num };
-	rq_pop(rx);
+	tcp_rq_pop(rx);
 	return 1;
 }
 
@@ -152,7 +90,7 @@ static int rx_complete(struct tcp_conn *c, struct ibv_wc *wc)
 	rx->in_payload = false;
 	if (f->op == TCP_FRAME_RDMA_WRITE)
 		return 0;
-	rqe = rq_first(rx, &sges);
+	rqe = tcp_rq_first(rx, &sges);
 	if (!rqe) {
 		tcp_conn_fail(c, IBV_WC_RNR_RETRY_EXC_ERR,
 			      "an immediate met no posted receive");
@@ -176,7 +114,7 @@ static int rx_complete(struct tcp_conn *c, struct ibv_wc *wc)
 		wc->wc_flags = IBV_WC_WITH_IMM;
 		wc->imm_data = f->imm;
 	}
-	rq_pop(rx);
+	tcp_rq_pop(rx);
 	return 1;
 }
 
@@ -205,7 +143,7 @@ static int rx_start_send(struct tcp_conn *c, struct ibv_wc *wc)
 	struct tcp_rx *rx = &c->rx;
 	const struct tcp_frame *f = &rx->frame;
 	const struct ibv_sge *sges;
-	const struct tcp_rqe *rqe = rq_first(rx, &sges);
+	const struct tcp_rqe *rqe = tcp_rq_first(rx, &sges);
 	uint64_t room = 0;
 
 	if (!rqe) {
@@ -404,35 +342,4 @@ bool tcp_rx_drop(struct tcp_conn *c, const struct tcp_key *key)
 	rx->key = NULL;
 	rx->in_payload = false;
 	return true;
-}
-
-int tcp_rx_flush(struct tcp_conn *c, struct ibv_wc *wc, int n)
-{
-	struct tcp_rx *rx = &c->rx;
-	const struct tcp_rqe *rqe;
-	const struct ibv_sge *sges;
-	int got = 0;
-
-	pthread_mutex_lock(&rx->lock);
-	tcp_rx_drop(c, NULL);
-	while (got < n && (rqe = rq_first(rx, &sges))) {
-		wc[got++] = (struct ibv_wc){ .wr_id = rqe->wr_id, .status = IBV_WC_WR_FLUSH_ERR,
-					     .qp_num = c->qp_num };
-		rq_pop(rx);
-	}
-	pthread_mutex_unlock(&rx->lock);
-	return got;
-}
-
-bool tcp_rx_close(struct tcp_conn *c)
-{
-	struct tcp_rx *rx = &c->rx;
-	bool empty;
-
-	pthread_mutex_lock(&rx->post_lock);
-	empty = atomic_load(&rx->rq_head) == atomic_load(&rx->rq_tail);
-	if (empty)
-		rx->closed = true;
-	pthread_mutex_unlock(&rx->post_lock);
-	return empty;
 }
