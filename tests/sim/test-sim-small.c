@@ -28,6 +28,7 @@ static bool any_address;
 
 /* Windows take queues, too. */
 static enum clt_registration registration = CLT_REG_STATIC;
+static enum srv_invalidate invalidate = SRV_INVALIDATE_COPY;
 
 static void start(uint32_t depth)
 {
@@ -35,6 +36,7 @@ static void start(uint32_t depth)
 	struct world_client_conf clt = world_client_defaults;
 
 	conf.any_address = any_address;
+	conf.invalidate = invalidate;
 	conf.queue_depth = depth;
 	conf.max_io_size = 4096;
 	world_server_start(w, &conf);
@@ -119,6 +121,32 @@ static void test_small_server(void)
 	any_address = true;
 	small_servers();
 	any_address = false;
+}
+
+/* To take a key away and to give one for each request, and the first ones all at once. */
+static void small_servers_with_windows(unsigned depth_with_small_client)
+{
+	invalidate = SRV_INVALIDATE_ALWAYS;
+	works(SRV_LEAST + 2, 0, 1);
+	works(SRV_LEAST + 6, 0, 1);
+	works(SRV_LEAST + 7, 0, 2);
+	works(60, 0, 8);
+	works(335, 0, 63);
+	works(336, 0, 64);
+	works(60, 20, depth_with_small_client);
+	invalidate = SRV_INVALIDATE_COPY;
+}
+
+static void test_small_server_with_windows(void)
+{
+	small_servers_with_windows(8);
+	any_address = true;
+	small_servers_with_windows(8);
+	any_address = false;
+	/* The longest answers: their clients have windows, too. */
+	registration = CLT_REG_WINDOW;
+	small_servers_with_windows(6);
+	registration = CLT_REG_STATIC;
 }
 
 static void test_small_client(void)
@@ -372,6 +400,7 @@ int main(int argc, char **argv)
 {
 	static const struct sim_test tests[] = {
 		{ "small-server", test_small_server },
+		{ "small-server-with-windows", test_small_server_with_windows },
 		{ "small-client", test_small_client },
 		{ "small-client-with-windows", test_small_client_with_windows },
 		{ "both-small", test_both_small },
