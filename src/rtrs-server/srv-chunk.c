@@ -177,6 +177,7 @@ int srv_chunks_init(struct srv_chunks *c, struct srv *srv, struct fab_conn *conn
 void srv_chunks_fini(struct srv_chunks *c)
 {
 	assert(!c->attached && !c->pending);
+	srv_keys_close(c, NULL);
 	if (c->service_mr)
 		fab_dereg_mr(c->service_mr);
 	for (unsigned i = 0; c->mrs && i < (c->mr_each ? c->geom->queue_depth : 1); i++)

@@ -8,6 +8,7 @@
 
 #include "fabric.h"
 #include "log.h"
+#include "srv-chunk.h"
 #include "srv-geom.h"
 #include "srv-priv.h"
 #include "util.h"
@@ -102,4 +103,19 @@ int srv_geom_client(struct srv *srv, const struct fab_conn *conn, char *why, siz
 		lower(srv, depth, &attr, NULL);
 	srv->geom_fixed = true;
 	return 0;
+}
+
+void srv_geom_queues(const struct srv *srv, uint16_t cid, const struct srv_chunks *c,
+		     unsigned service_recvs, struct fab_qp_attr *attr)
+{
+	bool windows = c->invalidate == SRV_INVALIDATE_ALWAYS && c->key_mode == FRWR_MW1;
+	unsigned depth = srv->geom.queue_depth;
+	unsigned per_req = SRV_MAX_RSP_WR + (windows ? SRV_KEY_WR : 0);
+
+	attr->max_recv_wr = (cid ? depth : service_recvs) + 1;
+	attr->max_send_wr = per_req * (cid ? depth : MIN(depth, (unsigned)RTRS_SERVICE_CON_DEPTH));
+	if (windows && !cid)	/* the first keys, all at once */
+		attr->max_send_wr = MAX(attr->max_send_wr, depth);
+	attr->max_send_wr += SRV_SEND_MARGIN;
+	attr->max_send_sge = 1;
 }

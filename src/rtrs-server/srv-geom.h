@@ -9,10 +9,13 @@
 #define SRV_GEOM_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct fab_conn;
+struct fab_qp_attr;
 struct fab_listener;
 struct srv;
+struct srv_chunks;
 
 /* What the configuration says.  -EINVAL, -EOVERFLOW: queue depth and size do not fit together. */
 int srv_geom_init(struct srv *srv);
@@ -23,5 +26,9 @@ int srv_geom_listener(struct srv *srv, const struct fab_listener *l, const char 
 /* A path is made for the peer of @conn: fixes the depth if it is the first.  0; or -errno with the reason in
  * @why: its device cannot do what others have been told. */
 int srv_geom_client(struct srv *srv, const struct fab_conn *conn, char *why, size_t len);
+/* The queues of connection @cid of a path with memory @c (protocol.md 2.1, 2.2).  @service_recvs: see
+ * struct srv_path. */
+void srv_geom_queues(const struct srv *srv, uint16_t cid, const struct srv_chunks *c,
+		     unsigned service_recvs, struct fab_qp_attr *attr);
 
 #endif

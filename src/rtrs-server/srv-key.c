@@ -145,8 +145,8 @@ void srv_keys_close(struct srv_chunks *c, const char *name)
 		(unsigned long long)s.mapped, (unsigned long long)s.local_inv,
 		(unsigned long long)(s.flushed_bind + s.flushed_inv),
 		(unsigned long long)s.key_wraps, frwr_mode_name(c->key_mode));
-	/* What the device does not give back stays until it is closed: nobody can reach anything through
-	 * it without a connection. */
+	/* What the device does not take back is tried once more without connections, and then left to it:
+	 * nobody can reach anything through it any more. */
 	if (!frwr_pool_destroy(c->keys))
 		c->keys = NULL;
 }
@@ -170,11 +170,12 @@ static void key_revoked(void *arg, int rc)
 static int revoke_fill(struct srv_req *req)
 {
 	struct srv_con *con = req->con;
-	struct frwr *w = frwr_at(req->path->chunks.keys, req->buf_id);
 
+	/* ORDER: a request whose turn is told late may find that the windows have gone with the connections. */
 	if (con->dead)
 		return -ENOTCONN;
-	return frwr_fill_unmap(&req->entry, con->fab, w, 0, key_revoked, req);
+	return frwr_fill_unmap(&req->entry, con->fab, frwr_at(req->path->chunks.keys, req->buf_id), 0,
+			       key_revoked, req);
 }
 
 /* Take away what is in @todo; those that have been filled into a chain go to @filled.  Returns the
@@ -200,7 +201,8 @@ static struct ibv_send_wr *revoke_chain(struct srv_con *con, struct list *todo, 
 			break;
 		default:
 			srv_con_fail(con, "request in chunk %u, whose key cannot be taken away: %s",
-				     req->buf_id, strerror(-rc));
+				     req->buf_id, rc == -ENOTCONN ? "another connection has failed" :
+								    strerror(-rc));
 			srv_io_execute(req);
 		}
 	}

@@ -70,7 +70,8 @@ int srv_keys_choose(struct srv_chunks *c, struct fab_conn *conn);
  * keys.  All connections are there, none has a receive yet.  Control thread.  0, or -errno and the
  * path is to be failed. */
 int srv_keys_open(struct srv_path *path);
-/* All connections have drained and none is destroyed.  Control thread; idempotent. */
+/* All connections have drained and none is destroyed; and before the regions go.  Control thread;
+ * idempotent. */
 void srv_keys_close(struct srv_chunks *c, const char *name);
 
 /* @req, which is busy and counted in @con->inflight, has arrived.  srv_io_execute() follows, from here

@@ -18,6 +18,7 @@
 #include "rtrs-wr.h"
 #include "srv-accept.h"
 #include "srv-con.h"
+#include "srv-geom.h"
 #include "srv-info.h"
 #include "srv-io.h"
 #include "srv-key.h"
@@ -345,22 +346,6 @@ int srv_path_create(struct srv_sess *sess, const struct rtrs_conn_req *req, stru
 	return 0;
 }
 
-/* Sizes of protocol.md 2.1-2.2. */
-static void con_qp_attr(const struct srv_path *path, uint16_t cid, struct fab_qp_attr *attr)
-{
-	bool windows = path->chunks.invalidate == SRV_INVALIDATE_ALWAYS &&
-		       path->chunks.key_mode == FRWR_MW1;
-	unsigned depth = path->srv->geom.queue_depth;
-	unsigned per_req = SRV_MAX_RSP_WR + (windows ? SRV_KEY_WR : 0);
-
-	attr->max_recv_wr = (cid ? depth : path->service_recvs) + 1;
-	attr->max_send_wr = per_req * (cid ? depth : MIN(depth, (unsigned)RTRS_SERVICE_CON_DEPTH));
-	if (windows && !cid)	/* the first keys, all at once */
-		attr->max_send_wr = MAX(attr->max_send_wr, depth);
-	attr->max_send_wr += SRV_SEND_MARGIN;
-	attr->max_send_sge = 1;
-}
-
 /* Returns 0, or -errno with the connection rejected or destroyed. */
 static int con_accept(struct srv_path *path, struct srv_con *con)
 {
@@ -374,7 +359,7 @@ static int con_accept(struct srv_path *path, struct srv_con *con)
 	struct fab_qp_attr attr;
 	int rc;
 
-	con_qp_attr(path, con->cid, &attr);
+	srv_geom_queues(path->srv, con->cid, &path->chunks, path->service_recvs, &attr);
 	rc = fab_create_qp(con->fab, path->chunks.pd, &attr);
 	if (!rc && !con->cid)
 		rc = srv_info_post_recv(path, con);	/* must exist before the accept (2.2) */
