@@ -90,6 +90,12 @@ static int slot_encode(struct clt_slot *slot, struct clt_con *con)
 	req.usr_len = (uint16_t)op->encode(op, slot->off, slot->len, slot->hdr);
 	if (req.data_len) {
 		r = clt_mem_map(slot, path, &data, &req);
+		/* The bind of the slot's last READ, which had long been answered, was flushed; what has
+		 * failed the connection comes behind it. */
+		if (r == -ENOTCONN) {
+			con_fail(con);
+			return CLT_AGAIN;
+		}
 		if (r < 0)
 			return r;
 		source = !req.has_desc;
@@ -206,9 +212,11 @@ static void con_send(struct clt_con *con, struct clt_slot *list)
 	int err;
 
 	for (struct clt_slot *slot = list; slot; slot = next) {
-		int r = !con->open ? CLT_AGAIN : slot_is_inv(slot) ? 0 : slot_encode(slot, con);
+		int r;
 
+		/* RACE: from slot_encode() on a server can answer what it has not been sent. */
 		next = slot->next;
+		r = !con->open ? CLT_AGAIN : slot_is_inv(slot) ? 0 : slot_encode(slot, con);
 		if (r) {
 			slot_refuse(con, slot, r);
 			continue;
@@ -275,8 +283,13 @@ void clt_con_seal(struct clt_con *con)
 {
 	while (!send_trylock(con))
 		sched_yield();	/* a post never blocks */
+	clt_wait_batch_begin();
 	con->open = false;
+	/* ORDER: before anybody else can have the lock, who would still hold an invalidate while the caller gives
+	 * its window back. */
+	con_send(con, slot_take_all(&con->sendq));
 	send_unlock(con);
+	clt_wait_batch_end();
 	clt_con_flush(con);
 }
 

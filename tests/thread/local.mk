@@ -59,3 +59,8 @@ THREAD_TESTS += %D%/thread-clt-close
 %C%_thread_clt_close_CPPFLAGS = $(%C%_thread_clt_CPPFLAGS)
 %C%_thread_clt_close_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clt_svc_post,--wrap=range_lock_fini
 %C%_thread_clt_close_LDADD = $(%C%_thread_clt_LDADD)
+
+THREAD_TESTS += %D%/thread-clt-key
+%C%_thread_clt_key_SOURCES = %D%/fake-fab.c %D%/fake-fab.h %D%/thread-clt-key.c %D%/thread.h
+%C%_thread_clt_key_CPPFLAGS = $(%C%_thread_clt_CPPFLAGS)
+%C%_thread_clt_key_LDADD = $(%C%_thread_clt_LDADD)

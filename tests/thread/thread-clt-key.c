@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Windows of READs at the end of their connections.
+ *
+ * The bind of a READ that was answered long ago may be flushed, where the device had not retired it: what
+ * needs that window next must not fail for it.  And an invalidate that is queued when a connection is
+ * sealed has been told so when clt_con_seal() returns, whoever sends: the windows are given back next. */
+#include <errno.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+#include "clock.h"
+#include "clt-sess.h"
+#include "fake-fab.h"
+#include "log.h"
+#include "rnbd-clt.h"
+#include "thread.h"
+
+#define ROUNDS 20000
+#define DISK 65536u
+
+static void quiet(enum log_level level, const char *line)
+{
+}
+
+/* ---- a flushed bind ---- */
+
+/* What a device says of binds that it had carried out and not retired. */
+static void flush_binds(struct clt_path *path)
+{
+	const struct ibv_wc wc = { .status = IBV_WC_WR_FLUSH_ERR };
+
+	check(path->pool);
+	for (unsigned i = 0; i < path->nwindows; i++) {
+		struct frwr *w = frwr_at(path->pool, i);
+
+		check(frwr_state(w) == FRWR_FREE);
+		w->bind_cqe.done(path->cons[1].fab, &w->bind_cqe, &wc);
+	}
+}
+
+static void flushed_bind(void)
+{
+	static const struct fake_conf fake = {
+		.queue_depth = 4, .max_io_size = DISK, .disk_size = DISK, .type_2 = true,
+	};
+	struct clt_sess_conf conf = {
+		.name = "test", .connections = 1, .io_timeout_ms = CLOCK_NEVER,
+		.registration = CLT_REG_WINDOW,
+	};
+	static uint8_t data[4096], got[4096];
+	static struct rnbd_clt clt;
+	struct rnbd_dev *dev;
+	struct clt_svc *svc;
+
+	fake_start(&fake);
+	fake_addr(&conf.dst);
+	check(!clt_svc_create(&svc));
+	check(!rnbd_clt_init(&clt, svc, &conf));
+	check(!rnbd_clt_wait_up(&clt));
+	check(!rnbd_open(&clt, "disk", RNBD_ACCESS_RW, &dev));
+	memset(data, 0xa5, sizeof(data));
+	check(!rnbd_write(dev, data, sizeof(data), 0, false));
+	check(!rnbd_read(dev, got, sizeof(got), 0));
+	flush_binds(&clt.sess.path);
+	memset(got, 0, sizeof(got));
+	check(!rnbd_read(dev, got, sizeof(got), 0));
+	check(!memcmp(got, data, sizeof(data)));
+	rnbd_close(dev);
+	rnbd_clt_close(&clt);
+	clt_svc_destroy(svc);
+	rnbd_clt_fini(&clt);
+	fake_stop();
+}
+
+/* ---- sealed with an invalidate in the queue ---- */
+
+static struct clt_path path;
+static struct clt_con con = { .path = &path, .cid = 1, .key = 1 };
+static atomic_bool told, stop;
+
+/* Slowly: who seals must not be back before. */
+static void inv_posted(struct frwr_entry *e, int rc)
+{
+	check(rc == -ENOTCONN);
+	for (unsigned i = 0; i < 4; i++)
+		sched_yield();
+	atomic_store(&told, true);
+}
+
+static void *flusher(void *arg)
+{
+	while (!atomic_load(&stop))
+		clt_con_flush(&con);
+	return NULL;
+}
+
+static void sealed(void)
+{
+	static struct clt_slot slot;
+	pthread_t thread;
+
+	slot.entry.posted = inv_posted;
+	atomic_store(&slot.state, con.key << CLT_SLOT_KEY_SHIFT | CLT_SLOT_INV);
+	check(!pthread_create(&thread, NULL, flusher, NULL));
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		atomic_store(&told, false);
+		clt_con_queue(&con, &slot);
+		clt_con_seal(&con);
+		check(atomic_load(&told));
+	}
+	atomic_store(&stop, true);
+	check(!pthread_join(thread, NULL));
+}
+
+int main(void)
+{
+	log_init(quiet, LOG_LEVEL_ERROR);
+	flushed_bind();
+	sealed();
+	return 0;
+}
