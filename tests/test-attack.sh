@@ -3,7 +3,7 @@
 # A hostile client writes to chunks that are not its own, or not any more, with each --invalidate, while the
 # storage holds the IO (tests/hostile/cases-attack.c): what reaches the file, and what becomes of the client,
 # is what the table in SECURITY says.
-# ATTACK_ARGS chooses cases.
+# ATTACK_ARGS chooses cases; ATTACK_SERVER is where the server is to listen, tcp unless it says rdma://.
 
 # A mount namespace of our own, which goes with the test; who is not root needs a user namespace for it.
 if [ -z "${IN_NAMESPACE-}" ]; then
@@ -29,10 +29,12 @@ read -r -t "$TIMEOUT_S" word <"$tmp/ready" || true
 cleanup_fn stop_process $held_fs
 
 for invalidate in always copy never; do
-	start_server --threads=2 --max-io-size=131072 --invalidate=$invalidate \
+	start_server ${ATTACK_SERVER:+--listen "$ATTACK_SERVER"} --threads=2 --queue-depth=32 \
+		--max-io-size=131072 --invalidate=$invalidate \
 		"held=$tmp/mnt/disk" "good=$tmp/good"
 	# shellcheck disable=SC2086 # words
-	ASAN_OPTIONS=detect_leaks=0 ./tests/hostile/hostile --server="127.0.0.1:$server_port" \
+	ASAN_OPTIONS=detect_leaks=0 ./tests/hostile/hostile \
+		--server="${ATTACK_SERVER-127.0.0.1:$server_port}" \
 		--pid="$server_pid" --log="$server_log" --timeout="$TIMEOUT_S" \
 		--invalidate=$invalidate --held-fs="$tmp/held.sock" --held-file="$tmp/disk" \
 		${ATTACK_ARGS-attack}
