@@ -34,6 +34,7 @@ static unsigned refuse_after;		/* posts of requests until one is refused */
 static bool mute;			/* flushes nothing */
 static bool broken_cq, removed, no_memory, in_error;
 static unsigned destroyed;
+static unsigned notifies, event_reads;	/* system calls of verbs_arm() */
 static int pipe_fds[2];
 
 /* What verbs-conn.c gets (the compiler is told so); it only ever doubles. */
@@ -170,6 +171,7 @@ static int poll_cq(struct ibv_cq *q, int n, struct ibv_wc *wc)
 
 static int req_notify_cq(struct ibv_cq *q, int solicited)
 {
+	notifies++;
 	return 0;
 }
 
@@ -197,6 +199,7 @@ int ibv_destroy_cq(struct ibv_cq *q)
 
 int ibv_get_cq_event(struct ibv_comp_channel *c, struct ibv_cq **q, void **context)
 {
+	event_reads++;
 	return -1;
 }
 
@@ -440,6 +443,25 @@ Test(verbs_conn, no_memory_for_posts_behind_the_failure)
 	drain(flushed);
 	expect_flushed(flushed, 0, 64, 1);
 	expect_flushed(flushed, 64, 4, 0);
+}
+
+/* Who finds completions does not sleep, so nothing has to ring. */
+Test(verbs_conn, arming_is_for_an_empty_queue)
+{
+	struct ibv_wc wc[4];
+	short events;
+
+	cr_assert_eq(receive_some(0, 2), 0);
+	complete(number(0), IBV_WC_SUCCESS);
+	cr_assert_eq(verbs_arm(&c->fab, &events), 1);
+	cr_assert_eq(notifies + event_reads, 0);
+	cr_assert_eq(verbs_poll(&c->fab, wc, 4), 1);
+	cr_assert_eq(wc[0].wr_id, number(0));
+	cr_assert_eq(verbs_arm(&c->fab, &events), 0);
+	cr_assert_eq(notifies, 1);
+	cr_assert_eq(events, POLLIN);
+	cr_assert_eq(verbs_arm(&c->fab, &events), 0);
+	cr_assert_eq(notifies, 1, "one stands already");
 }
 
 /* The CQ is broken: what was posted does not come back, and nothing touches it when drained is told. */
