@@ -19,6 +19,7 @@ struct reactor {
 	unsigned poll_us;		/* reactor_set_poll() */
 
 	struct list tasks;		/* struct reactor_task */
+	struct list sleep_tasks;	/* likewise: before the thread sleeps */
 	struct list ready;		/* struct reactor_poll: run ready() in this pass */
 	struct list closed;		/* struct reactor_poll: run closed() in this pass */
 	struct timers timers;

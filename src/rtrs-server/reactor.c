@@ -166,6 +166,7 @@ int reactor_create(const char *name, unsigned ring_entries, struct reactor **out
 	}
 	snprintf(r->name, sizeof(r->name), "%s", name);
 	list_init(&r->tasks);
+	list_init(&r->sleep_tasks);
 	list_init(&r->ready);
 	list_init(&r->closed);
 	timers_init(&r->timers);
@@ -285,15 +286,55 @@ static bool busy_poll(struct reactor *r)
 	return false;
 }
 
+static bool has_work(const struct reactor *r)
+{
+	return !list_empty(&r->tasks) || !list_empty(&r->ready) || !list_empty(&r->closed);
+}
+
+static void run_list(struct list *tasks)
+{
+	struct list now, *l;
+
+	list_init(&now);
+	list_splice_tail(&now, tasks);
+	while ((l = list_pop(&now))) {
+		struct reactor_task *task = list_entry(l, struct reactor_task, link);
+
+		task->fn(task);
+	}
+}
+
+/* Getting ready to sleep costs system calls, so what the storage does at once comes first: its answers leave
+ * before, and the peer works on them meanwhile.  Returns 0 when the thread may sleep, 1 when there is work,
+ * or -errno. */
+static int get_ready_to_sleep(struct reactor *r)
+{
+	int rc;
+
+	if (list_empty(&r->sleep_tasks))
+		return 0;
+	if (io_uring_sq_ready(&r->ring)) {
+		rc = io_uring_submit_and_get_events(&r->ring);
+		if (rc < 0 || io_uring_cq_ready(&r->ring))
+			return rc < 0 ? rc : 1;
+	}
+	run_list(&r->sleep_tasks);
+	return has_work(r);
+}
+
 /* Submit all that is queued; sleep when there is nothing else to do. */
 static int submit_and_wait(struct reactor *r)
 {
 	uint64_t next = timers_next(&r->timers), now;
 	struct __kernel_timespec ts;
 	struct io_uring_cqe *cqe;
+	int rc;
 
-	if (!list_empty(&r->tasks) || !list_empty(&r->ready) || !list_empty(&r->closed))
+	if (has_work(r))
 		return io_uring_submit_and_get_events(&r->ring);
+	rc = get_ready_to_sleep(r);
+	if (rc)
+		return rc;
 	if (busy_poll(r))
 		return 0;
 	if (next == CLOCK_NEVER)
@@ -327,17 +368,8 @@ static void reap(struct reactor *r)
  * bounded, so that tasks which go on deferring each other do not starve the rest. */
 static void run_tasks(struct reactor *r)
 {
-	struct list now, *l;
-
-	for (unsigned round = 0; round < 3 && !list_empty(&r->tasks); round++) {
-		list_init(&now);
-		list_splice_tail(&now, &r->tasks);
-		while ((l = list_pop(&now))) {
-			struct reactor_task *task = list_entry(l, struct reactor_task, link);
-
-			task->fn(task);
-		}
-	}
+	for (unsigned round = 0; round < 3 && !list_empty(&r->tasks); round++)
+		run_list(&r->tasks);
 }
 
 int reactor_run(struct reactor *r)
@@ -373,6 +405,12 @@ void reactor_defer(struct reactor *r, struct reactor_task *task)
 {
 	if (list_empty(&task->link))
 		list_add_tail(&r->tasks, &task->link);
+}
+
+void reactor_before_sleep(struct reactor *r, struct reactor_task *task)
+{
+	if (list_empty(&task->link))
+		list_add_tail(&r->sleep_tasks, &task->link);
 }
 
 void reactor_undefer(struct reactor_task *task)

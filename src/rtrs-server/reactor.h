@@ -4,7 +4,7 @@
  *
  * One pass of the loop: wait; run what completed (handlers may start IO, post messages, defer
  * work); run deferred work (this is where each connection posts its replies once); submit all new
- * IO with one io_uring_enter.  Unless a function says otherwise it is called on the reactor's own
+ * IO with one io_uring_enter; get ready to sleep when there is nothing else to do.  Unless a function says otherwise it is called on the reactor's own
  * thread.  The simulation implements this header with virtual time (tests/sim/sim-reactor.c). */
 #ifndef REACTOR_H
 #define REACTOR_H
@@ -18,7 +18,8 @@
 
 struct reactor;
 
-/* Deferred to the end of the current pass; a task already waiting is not queued twice. */
+/* Deferred to the end of the current pass, or to the end of all passes before a sleep; a task already
+ * waiting, for either, is not queued twice. */
 struct reactor_task {
 	struct list link;
 	void (*fn)(struct reactor_task *task);
@@ -51,6 +52,9 @@ void reactor_stop(struct reactor *r);
 const char *reactor_name(const struct reactor *r);
 
 void reactor_defer(struct reactor *r, struct reactor_task *task);
+/* @task runs once when nothing else is left to do, right before the thread would sleep: new IO has been
+ * submitted, and what of it was quick has been taken.  It may make work; then the thread does not sleep. */
+void reactor_before_sleep(struct reactor *r, struct reactor_task *task);
 void reactor_task_init(struct reactor_task *task, void (*fn)(struct reactor_task *task));
 /* Take @task back if it waits. */
 void reactor_undefer(struct reactor_task *task);

@@ -105,6 +105,7 @@ static void con_drained(struct srv_con *con)
 	if (!con->cause[0])
 		snprintf(con->cause, sizeof(con->cause), "%s", fab_conn_cause(con->fab));
 	reactor_undefer(&con->again_task);
+	reactor_undefer(&con->arm_task);
 	/* ORDER: the windows of the path are gone when this has been heard of. */
 	reactor_undefer(&con->revoke_task);
 	srv_key_revoke_task(&con->revoke_task);
@@ -139,6 +140,22 @@ void srv_con_wc_failed(struct srv_con *con, const struct ibv_wc *wc, const char 
 
 /* ---- polling ---- */
 
+/* Get ready to sleep, or have that done in time.  Returns true when there is more to do at once. */
+static bool con_arm(struct srv_con *con)
+{
+	short events;
+
+	if (fab_arm_is_dear(con->fab)) {
+		reactor_before_sleep(con_reactor(con), &con->arm_task);
+		return false;
+	}
+	if (fab_arm(con->fab, &events))
+		return true;
+	if (con->started)
+		reactor_watch_events(&con->watch, events);
+	return false;
+}
+
 /* Poll and get ready to sleep.  Returns true when there is more to do at once. */
 static bool con_service(struct srv_con *con)
 {
@@ -147,15 +164,16 @@ static bool con_service(struct srv_con *con)
 
 	if (con->ended)
 		return false;
+	if (!list_empty(&con->arm_task.link)) {		/* not without it between two polls */
+		reactor_undefer(&con->arm_task);
+		fab_arm(con->fab, &events);
+	}
 	n = fab_dispatch(con->fab, POLL_BUDGET);
 	if (n < 0) {
 		con_drained(con);
 		return false;
 	}
-	if (n >= POLL_BUDGET || !con->started || fab_arm(con->fab, &events))
-		return true;
-	reactor_watch_events(&con->watch, events);
-	return false;
+	return n >= POLL_BUDGET || !con->started || con_arm(con);
 }
 
 static void con_poll_again(struct srv_con *con)
@@ -174,6 +192,17 @@ static void con_again(struct reactor_task *task)
 
 	if (con_service(con))
 		con_poll_again(con);
+}
+
+static void con_arm_now(struct reactor_task *task)
+{
+	struct srv_con *con = container_of(task, struct srv_con, arm_task);
+	short events;
+
+	if (fab_arm(con->fab, &events))
+		con_poll_again(con);
+	else if (con->started)
+		reactor_watch_events(&con->watch, events);
 }
 
 static void con_start(struct inbox_msg *msg)
@@ -222,7 +251,6 @@ static void con_finish(struct inbox_msg *msg)
 int srv_con_post(struct srv_con *con, const struct ibv_send_wr *wr)
 {
 	int rc = fab_post_send(con->fab, wr);
-	short events;
 
 	if (rc) {
 		const char *cause = fab_conn_cause(con->fab);
@@ -231,12 +259,8 @@ int srv_con_post(struct srv_con *con, const struct ibv_send_wr *wr)
 		con_poll_again(con);
 		return rc;
 	}
-	if (!fab_need_rearm(con->fab))
-		return 0;
-	if (fab_arm(con->fab, &events))
+	if (fab_need_rearm(con->fab) && con_arm(con))
 		con_poll_again(con);
-	else if (con->started)
-		reactor_watch_events(&con->watch, events);
 	return 0;
 }
 
@@ -338,6 +362,7 @@ struct srv_con *srv_con_create(struct srv_path *path, uint16_t cid, struct srv_t
 	reactor_task_init(&con->revoke_task, srv_key_revoke_task);
 	reactor_task_init(&con->reply_task, con_reply_task);
 	reactor_task_init(&con->again_task, con_again);
+	reactor_task_init(&con->arm_task, con_arm_now);
 	timer_init(&con->drain_timer, con_drain_timer);
 	con->recv_cqe.done = srv_wc_recv;
 	con->send_cqe.done = con_wc_send;

@@ -34,6 +34,7 @@ struct srv_con {
 	struct reactor_watch watch;
 	struct reactor_task reply_task;
 	struct reactor_task again_task;	/* poll without waiting for the descriptor */
+	struct reactor_task arm_task;	/* before the thread sleeps: fab_arm(), where it is dear */
 	struct list replies;		/* struct srv_req: finished, not yet posted */
 	struct reactor_task revoke_task;
 	struct list revokes;		/* struct srv_req: arrived; srv-key.h */

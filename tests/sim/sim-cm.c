@@ -495,6 +495,7 @@ const struct fab_provider fab_sim = {
 	.post_recv = sim_post_recv,
 	.poll = sim_poll,
 	.conn_fd = sim_conn_fd,
+	.arm_is_dear = true,
 	.arm = sim_arm,
 	.need_rearm = sim_need_rearm,
 	.disconnect = disconnect,

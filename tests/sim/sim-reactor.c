@@ -17,7 +17,7 @@ struct reactor {
 	struct sim_actor actor;
 	char name[32];
 	struct list watches, unwatched;	/* struct sim_watch */
-	struct list tasks;
+	struct list tasks, sleep_tasks;
 	struct list cqes;
 	struct timers timers;
 	struct inbox inbox;
@@ -34,9 +34,8 @@ static bool watch_ready(const struct sim_watch *sw)
 	return sw->again || (sim_fd_ready(sw->watch->fd) & sw->watch->events);
 }
 
-static bool reactor_ready(struct sim_actor *a)
+static bool has_work(const struct reactor *r)
 {
-	struct reactor *r = container_of(a, struct reactor, actor);
 	struct sim_watch *sw;
 
 	if (!list_empty(&r->unwatched) || !list_empty(&r->tasks) || !list_empty(&r->cqes) ||
@@ -47,6 +46,13 @@ static bool reactor_ready(struct sim_actor *a)
 			return true;
 	}
 	return false;
+}
+
+static bool reactor_ready(struct sim_actor *a)
+{
+	struct reactor *r = container_of(a, struct reactor, actor);
+
+	return has_work(r) || !list_empty(&r->sleep_tasks);
 }
 
 static uint64_t reactor_deadline(struct sim_actor *a)
@@ -105,12 +111,12 @@ static void run_closed(struct reactor *r)
 	}
 }
 
-static void run_tasks(struct reactor *r)
+static void run_tasks(struct list *tasks)
 {
 	struct list now, *l;
 
 	list_init(&now);
-	list_splice_tail(&now, &r->tasks);
+	list_splice_tail(&now, tasks);
 	while ((l = list_pop(&now))) {
 		struct reactor_task *task = list_entry(l, struct reactor_task, link);
 
@@ -127,7 +133,9 @@ static void reactor_pass(struct sim_actor *a)
 	inbox_run(&r->inbox);
 	run_watches(r);
 	timers_run(&r->timers, clock_now_ms());
-	run_tasks(r);
+	run_tasks(&r->tasks);
+	if (!has_work(r))
+		run_tasks(&r->sleep_tasks);
 }
 
 int reactor_create(const char *name, unsigned ring_entries, struct reactor **out)
@@ -141,6 +149,7 @@ int reactor_create(const char *name, unsigned ring_entries, struct reactor **out
 	list_init(&r->watches);
 	list_init(&r->unwatched);
 	list_init(&r->tasks);
+	list_init(&r->sleep_tasks);
 	list_init(&r->cqes);
 	timers_init(&r->timers);
 	rc = inbox_init(&r->inbox);
@@ -186,6 +195,12 @@ void reactor_defer(struct reactor *r, struct reactor_task *task)
 {
 	if (list_empty(&task->link))
 		list_add_tail(&r->tasks, &task->link);
+}
+
+void reactor_before_sleep(struct reactor *r, struct reactor_task *task)
+{
+	if (list_empty(&task->link))
+		list_add_tail(&r->sleep_tasks, &task->link);
 }
 
 void reactor_undefer(struct reactor_task *task)

@@ -67,6 +67,69 @@ Test(reactor, deferred_work)
 	cr_assert_str_eq(trace, "first second ");
 }
 
+/* ---- before a sleep ---- */
+
+static struct reactor_task late, early;
+static unsigned early_again, late_again;
+
+static void run_early(struct reactor_task *task)
+{
+	note("early");
+	if (early_again) {
+		early_again--;
+		reactor_defer(r, task);
+	}
+}
+
+static void run_late(struct reactor_task *task)
+{
+	note("late");
+	if (!late_again) {
+		reactor_stop(r);
+		return;
+	}
+	late_again--;
+	reactor_before_sleep(r, task);
+	reactor_defer(r, &early);
+}
+
+static void late_start(void)
+{
+	reactor_task_init(&early, run_early);
+	reactor_task_init(&late, run_late);
+	reactor_before_sleep(r, &late);
+	reactor_before_sleep(r, &late);
+}
+
+/* However many passes that takes. */
+Test(reactor, before_sleep_comes_after_all_work)
+{
+	late_start();
+	early_again = 6;
+	reactor_defer(r, &early);
+	cr_assert_eq(reactor_run(r), 0);
+	cr_assert_str_eq(trace, "early early early early early early early late ");
+}
+
+/* Nothing else would wake the thread. */
+Test(reactor, no_sleep_when_getting_ready_made_work)
+{
+	late_start();
+	late_again = 2;
+	cr_assert_eq(reactor_run(r), 0);
+	cr_assert_str_eq(trace, "late early late early late ");
+}
+
+Test(reactor, before_sleep_taken_back)
+{
+	late_start();
+	reactor_undefer(&late);
+	reactor_task_init(&second, run_second);
+	reactor_defer(r, &second);
+	cr_assert_eq(reactor_run(r), 0);
+	cr_assert_str_eq(trace, "second ");
+}
+
 /* ---- watches ---- */
 
 static struct reactor_watch watch;
@@ -109,6 +172,24 @@ static void run_until(unsigned n)
 {
 	stop_after = n;
 	cr_assert_eq(reactor_run(r), 0);
+}
+
+static bool writable_once(struct reactor_watch *w)
+{
+	note("writable");
+	reactor_watch_events(w, POLLIN);
+	return false;
+}
+
+/* What the ring does at once is taken before. */
+Test(reactor, before_sleep_comes_after_quick_io)
+{
+	watch_start(POLLIN | POLLOUT);		/* the socket is empty */
+	watch.ready = writable_once;
+	late_start();
+	cr_assert_eq(reactor_run(r), 0);
+	cr_assert_str_eq(trace, "writable late ");
+	watch_end();
 }
 
 Test(reactor, ready_when_readable)

@@ -76,6 +76,7 @@ struct fab_provider {
 	int (*post_recv)(struct fab_conn *conn, const struct ibv_recv_wr *wr);
 	int (*poll)(struct fab_conn *conn, struct ibv_wc *wc, int n);
 	int (*conn_fd)(const struct fab_conn *conn);
+	bool arm_is_dear;
 	int (*arm)(struct fab_conn *conn, short *events);
 	int (*need_rearm)(const struct fab_conn *conn);
 	/* @cause: becomes fab_conn_cause() if it is the first; copied. */

@@ -300,6 +300,11 @@ int fab_arm(struct fab_conn *conn, short *events)
 	return conn->ops->arm(conn, events);
 }
 
+bool fab_arm_is_dear(const struct fab_conn *conn)
+{
+	return conn->ops->arm_is_dear;
+}
+
 int fab_need_rearm(const struct fab_conn *conn)
 {
 	return conn->ops->need_rearm(conn);

@@ -249,6 +249,7 @@ const struct fab_provider fab_verbs = {
 	.post_recv = verbs_post_recv,
 	.poll = verbs_poll,
 	.conn_fd = verbs_conn_fd,
+	.arm_is_dear = true,
 	.arm = verbs_arm,
 	.need_rearm = verbs_need_rearm,
 	.disconnect = verbs_disconnect,
