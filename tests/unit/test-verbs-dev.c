@@ -43,8 +43,8 @@ Test(verbs_dev, all_of_the_device)
 {
 	cr_assert(limits(3, 6, 1).max_qp_wr == 1);
 	cr_assert(limits(21, 1000, 4).max_qp_wr == 16);
-	cr_assert(limits(16384, 32767, 32).max_qp_wr == 16383 - 33);
-	cr_assert(limits(16384, 1 << 20, 32).max_qp_wr == 16384 - 33);
+	cr_assert(limits(16384, 32767, 32).max_qp_wr == 16383 - 129);
+	cr_assert(limits(16384, 1 << 20, 32).max_qp_wr == 16384 - 129);
 	cr_assert(limits(1000, 200, 32).max_qp_wr == 79);
 	cr_assert(limits(100, 100, 1).max_sge == 1 && limits(100, 100, 30).max_sge == 30);
 }
