@@ -2,8 +2,9 @@
 /* Descriptors of the process, which nbdkit and this plugin share.
  *
  * nbdkit (1.32) that cannot accept a client for want of a descriptor tries again without end, and one that
- * accepts it but has no pipe for it keeps it waiting for ever.  Neither can be told to the client, so it
- * must not come to that: some are kept free, and a client that would take them is sent away by us. */
+ * accepts it but has no pipe for it keeps it waiting for ever.  Neither can be told to the client, so some
+ * are kept free, and a client that would take them is sent away by us.  That is when its connection has a thread and
+ * a pipe: more clients in one moment than the reserve is for can be faster. */
 #ifndef CLT_FDS_H
 #define CLT_FDS_H
 
