@@ -153,8 +153,16 @@ void srv_keys_close(struct srv_chunks *c, const char *name)
 
 /* ---- a request ---- */
 
+static void revoke_lost(struct inbox_msg *msg)
+{
+	srv_io_execute(container_of(msg, struct srv_req, msg));
+}
+
 /* frwr's done().  A request whose revocation was never posted has been dropped where that was seen;
- * frwr_pool_kill() says so once more. */
+ * frwr_pool_kill() says so once more.
+ *
+ * RACE: a device that is gone completes nothing.  Then it is the control thread that says so, when all
+ * connections have drained, and the request goes home. */
 static void key_revoked(void *arg, int rc)
 {
 	struct srv_req *req = arg;
@@ -162,6 +170,11 @@ static void key_revoked(void *arg, int rc)
 	if (!req->revoking)
 		return;
 	req->revoking = false;
+	if (req->con->ended) {
+		req->msg.fn = revoke_lost;
+		inbox_post(reactor_inbox(req->con->thread->reactor), &req->msg);
+		return;
+	}
 	if (rc)
 		req->con->dead = true;	/* the cause comes with drained */
 	srv_io_execute(req);

@@ -23,6 +23,15 @@ struct reactor {
 	struct inbox inbox;
 };
 
+/* Whose pass it is.  Between passes everything is anybody's. */
+static const struct reactor *running;
+
+/* What other threads of the program may not call. */
+static void check_own(const struct reactor *r)
+{
+	assert(!running || running == r);
+}
+
 struct sim_watch {
 	struct list link;
 	struct reactor_watch *watch;
@@ -128,6 +137,7 @@ static void reactor_pass(struct sim_actor *a)
 {
 	struct reactor *r = container_of(a, struct reactor, actor);
 
+	running = r;
 	run_closed(r);
 	run_cqes(r);
 	inbox_run(&r->inbox);
@@ -136,6 +146,7 @@ static void reactor_pass(struct sim_actor *a)
 	run_tasks(&r->tasks);
 	if (!has_work(r))
 		run_tasks(&r->sleep_tasks);
+	running = NULL;
 }
 
 int reactor_create(const char *name, unsigned ring_entries, struct reactor **out)
@@ -193,6 +204,7 @@ void reactor_task_init(struct reactor_task *task, void (*fn)(struct reactor_task
 
 void reactor_defer(struct reactor *r, struct reactor_task *task)
 {
+	check_own(r);
 	if (list_empty(&task->link))
 		list_add_tail(&r->tasks, &task->link);
 }
@@ -212,6 +224,7 @@ int reactor_watch(struct reactor *r, struct reactor_watch *w)
 {
 	struct sim_watch *sw = calloc(1, sizeof(*sw));
 
+	check_own(r);
 	if (!sw)
 		return -ENOMEM;
 	sw->watch = w;
@@ -230,6 +243,7 @@ void reactor_unwatch(struct reactor_watch *w)
 {
 	struct sim_watch *sw = w->impl;
 
+	check_own(w->reactor);
 	list_del(&sw->link);
 	list_add_tail(&w->reactor->unwatched, &sw->link);
 }

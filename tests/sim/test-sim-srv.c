@@ -357,6 +357,28 @@ static void test_come_back_among_revocations(void)
 	end();
 }
 
+/* The device is removed while keys are being taken away: nobody hears of that any more, and the requests
+ * end all the same, each on the thread of its connection. */
+static void device_goes_among_revocations(unsigned steps)
+{
+	open_always();
+	for (unsigned buf = 3; buf < 9; buf++)
+		raw_clt_io_start(&clt, buf & 1, buf, RNBD_OP_READ, 0, 4096, false);
+	while (steps--)
+		sim_step(sim_now_us() + 1000);
+	sim_lose_device("srv");
+	world_run_ms(w, 10);
+	CHECK(world_traced(w, "quiet: lingering -> gone"));
+	sim_give_device_back("srv");
+	end();
+}
+
+static void test_device_goes_among_revocations(void)
+{
+	for (unsigned steps = 0; steps < 120; steps++)
+		device_goes_among_revocations(steps);
+}
+
 static void expect_protection(enum srv_invalidate invalidate, bool by_keys, const char *line)
 {
 	struct world_server_conf conf = world_server_defaults;
@@ -708,6 +730,7 @@ int main(int argc, char **argv)
 		{ "key-of-another-chunk", test_key_of_another_chunk },
 		{ "keys-on-every-connection", test_keys_on_every_connection },
 		{ "come-back-among-revocations", test_come_back_among_revocations },
+		{ "device-goes-among-revocations", test_device_goes_among_revocations },
 		{ "protection-by-device", test_protection_by_device },
 		{ "answer-rows-with-registered-memory", test_answer_rows_with_registered_memory },
 		{ "private-memory-is-not-registered", test_private_memory_is_not_registered },
