@@ -114,7 +114,9 @@ static int slot_encode(struct clt_slot *slot, struct clt_con *con)
 		clt_key_chain(slot, con);
 	slot->life = path->life;
 	slot->posted = true;
-	waits |= (wait ? CLT_SLOT_SENT : 0) | (slot->window ? CLT_SLOT_BINDS : 0);
+	/* RACE: a server can answer what it has not been sent, and whoever gets the slot then would write what
+	 * the post still reads.  A send completion is no earlier than that. */
+	waits |= wait ? CLT_SLOT_SENT : CLT_SLOT_POST;
 	atomic_store_explicit(&slot->state, con->key << CLT_SLOT_KEY_SHIFT | waits,
 			      memory_order_release);
 	return 0;
@@ -161,17 +163,18 @@ static void slot_invalidate(struct clt_con *con, struct clt_slot *slot)
 	}
 }
 
-/* @slot, with a bind or an invalidate, was posted, or failed with @err.  Send lock held. */
+/* @slot was posted, or failed with @err.  Send lock held. */
 static void slot_posted(struct clt_con *con, struct clt_slot *slot, int err)
 {
-	bool binds = atomic_load_explicit(&slot->state, memory_order_relaxed) & CLT_SLOT_BINDS;
+	bool request = atomic_load_explicit(&slot->state, memory_order_relaxed) & CLT_SLOT_POST;
 	unsigned waits;
 
-	slot->entry.posted(&slot->entry, err);
-	if (!binds)
-		return;			/* and may be its owner's by now */
+	if (slot->window)
+		slot->entry.posted(&slot->entry, err);
+	if (!request)
+		return;			/* an invalidate; may be its owner's by now */
 	/* RACE: the answer may have come first; then who is last goes on. */
-	waits = atomic_fetch_and(&slot->state, ~CLT_SLOT_BINDS) & CLT_SLOT_WAITS & ~CLT_SLOT_BINDS;
+	waits = atomic_fetch_and(&slot->state, ~CLT_SLOT_POST) & CLT_SLOT_WAITS & ~CLT_SLOT_POST;
 	if (!waits)
 		slot_finish(con, slot, slot->status);
 	else if (waits == CLT_SLOT_INV)
@@ -193,6 +196,12 @@ static void slot_refuse(struct clt_con *con, struct clt_slot *slot, int status)
 		slot_finish(con, slot, status);
 }
 
+/* It does not come back before slot_posted(). */
+static bool slot_waits_for_post(const struct clt_slot *slot)
+{
+	return atomic_load_explicit(&slot->state, memory_order_relaxed) & (CLT_SLOT_POST | CLT_SLOT_INV);
+}
+
 /* What @slot posts, at the end of a chain; returns the new end. */
 static struct ibv_send_wr **slot_chain(struct clt_slot *slot, struct ibv_send_wr **tail)
 {
@@ -208,22 +217,19 @@ static struct ibv_send_wr **slot_chain(struct clt_slot *slot, struct ibv_send_wr
 static void con_send(struct clt_con *con, struct clt_slot *list)
 {
 	struct ibv_send_wr *head = NULL, **tail = &head;
-	struct clt_slot *next, *entries = NULL, **last = &entries;
+	struct clt_slot *next, *posts = NULL, **last = &posts;
 	int err;
 
 	for (struct clt_slot *slot = list; slot; slot = next) {
-		int r;
+		int r = !con->open ? CLT_AGAIN : slot_is_inv(slot) ? 0 : slot_encode(slot, con);
 
-		/* RACE: from slot_encode() on a server can answer what it has not been sent. */
 		next = slot->next;
-		r = !con->open ? CLT_AGAIN : slot_is_inv(slot) ? 0 : slot_encode(slot, con);
 		if (r) {
 			slot_refuse(con, slot, r);
 			continue;
 		}
 		tail = slot_chain(slot, tail);
-		/* What has an entry does not come back before slot_posted(). */
-		if (slot->window) {
+		if (slot_waits_for_post(slot)) {
 			*last = slot;
 			last = &slot->next;
 		}
@@ -232,7 +238,7 @@ static void con_send(struct clt_con *con, struct clt_slot *list)
 	if (!head)
 		return;
 	err = fab_post_send(con->fab, head);
-	for (struct clt_slot *slot = entries; slot; slot = next) {
+	for (struct clt_slot *slot = posts; slot; slot = next) {
 		next = slot->next;
 		slot_posted(con, slot, err);
 	}
@@ -285,8 +291,8 @@ void clt_con_seal(struct clt_con *con)
 		sched_yield();	/* a post never blocks */
 	clt_wait_batch_begin();
 	con->open = false;
-	/* ORDER: before anybody else can have the lock, who would still hold an invalidate while the caller gives
-	 * its window back. */
+	/* ORDER: before anybody else can have the lock, who would still hold an invalidate while the
+	 * caller gives its window back. */
 	con_send(con, slot_take_all(&con->sendq));
 	send_unlock(con);
 	clt_wait_batch_end();
@@ -345,7 +351,7 @@ static struct clt_slot *slot_by_id(struct clt_con *con, uint32_t id)
 	return id < sess->slots.n ? &sess->slots.slot[id] : NULL;
 }
 
-/* RACE: who sends may clear CLT_SLOT_BINDS meanwhile, and goes on with @slot when that was the last but
+/* RACE: who sends may clear CLT_SLOT_POST meanwhile, and goes on with @slot when that was the last but
  * CLT_SLOT_INV; so what it needs stands there before CLT_SLOT_ANSWER falls. */
 static void con_answer(struct clt_con *con, uint32_t id, int status, bool invalidated)
 {

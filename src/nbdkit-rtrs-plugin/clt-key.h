@@ -3,7 +3,7 @@
  *
  * A window belongs to a slot, as the library says (frwr.h).  A READ with one is finished when three
  * things have happened, each on whichever thread: its answer came, posted() of its bind has run
- * (CLT_SLOT_BINDS), and where the server did not do it our invalidate is through (CLT_SLOT_INV).
+ * (CLT_SLOT_POST), and where the server did not do it our invalidate is through (CLT_SLOT_INV).
  *
  * Windows belong to one attempt of a path: made when all its connections are there, given back when
  * these have drained and before they are destroyed. */

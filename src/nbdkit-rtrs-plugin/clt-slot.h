@@ -29,7 +29,7 @@ struct clt_sess;
 /* clt_slot.state: what the request still waits for, and clt_con.key of where it is in flight. */
 #define CLT_SLOT_ANSWER 0x1u
 #define CLT_SLOT_SENT 0x2u		/* a send completion: its source is the caller's buffer */
-#define CLT_SLOT_BINDS 0x4u		/* posted() of its window's bind (clt-key.h) */
+#define CLT_SLOT_POST 0x4u		/* the post it is in, which reads its memory; with posted() (clt-key.h) */
 #define CLT_SLOT_INV 0x8u		/* our invalidate of its window */
 #define CLT_SLOT_WAITS 0xfu
 #define CLT_SLOT_KEY_SHIFT 4

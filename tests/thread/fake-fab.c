@@ -729,6 +729,15 @@ void fake_cut(void)
 	unlock();
 }
 
+void fake_answer(struct fab_conn *conn, unsigned id)
+{
+	__be32 imm = rtrs_imm_io_rsp(id, 0, false);
+
+	lock();
+	receive(conn_of(conn), IBV_WC_RECV_RDMA_WITH_IMM, NULL, 0, &imm, 0);
+	unlock();
+}
+
 unsigned long fake_answers(void)
 {
 	unsigned long n;

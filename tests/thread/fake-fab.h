@@ -28,6 +28,8 @@ void fake_cut(void);
 /* Answers given to READ and WRITE so far, and the largest number of requests in one post. */
 unsigned long fake_answers(void);
 unsigned fake_largest_post(void);
+/* The server answers request @id on @conn with success, although it may not have it. */
+void fake_answer(struct fab_conn *conn, unsigned id);
 /* From the next connection on the server says it was rebooted. */
 void fake_reboot(void);
 /* Keys that can be reached now: 0 when no request is in flight. */
