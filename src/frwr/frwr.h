@@ -17,6 +17,8 @@
  *	FRWR_MW1	window of type 1: good on every connection of the pd; taken away by a bind
  *			to nothing.  For servers, whose clients use any chunk on any connection; for
  *			clients of devices without type 2, which then must not ask to invalidate.
+ *			Binds on two connections have no order: the later one is for when something
+ *			behind the earlier one has completed.
  *	FRWR_REREG	the region itself gets another key for each IO: a table entry on tcp,
  *			system calls elsewhere.  No requests; done when the call returns.  For
  *			devices without windows.

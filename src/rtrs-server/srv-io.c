@@ -206,21 +206,25 @@ static struct ibv_send_wr *io_answer(struct srv_req *req, uint64_t wr_id, struct
 		.status = req->status,
 		.req = &req->rtrs,
 	};
+	struct ibv_send_wr *first;
+	bool keys = req->path->chunks.invalidate == SRV_INVALIDATE_ALWAYS;
 	int rc;
 
 	reply->keyed = NULL;
 	if (req->rtrs.has_desc && !req->status)
 		rsp.data = response_data(req);
-	if (req->path->chunks.invalidate == SRV_INVALIDATE_ALWAYS) {
+	if (keys) {
 		rc = srv_key_rearm(req, &rsp);
 		if (rc) {
 			srv_con_fail(req->con, "cannot give chunk %u a key: %s", req->buf_id,
 				     strerror(-rc));
 			return NULL;
 		}
-		reply->keyed = req;
 	}
-	return rtrs_wr_response(&reply->wr, wr_id, &rsp);
+	first = rtrs_wr_response(&reply->wr, wr_id, &rsp);
+	if (keys)
+		srv_key_answer(req, reply);
+	return first;
 }
 
 struct ibv_send_wr *srv_io_response(struct srv_req *req, uint64_t wr_id, struct srv_reply *reply)
@@ -240,6 +244,7 @@ struct srv_req *srv_io_alloc_reqs(struct srv_path *path, unsigned n)
 	for (unsigned i = 0; reqs && i < n; i++) {
 		reqs[i].path = path;
 		reqs[i].buf_id = i;
+		reqs[i].answer_cqe.done = srv_key_wc_answered;
 	}
 	return reqs;
 }

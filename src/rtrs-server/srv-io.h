@@ -44,6 +44,8 @@ struct srv_req {
 	struct frwr_entry entry;	/* --invalidate=always: takes the chunk's key away, then gives one */
 	bool revoking;			/* the first of these is posted */
 	struct srv_turn turn;
+	const struct srv_con *keyed_by;	/* carries the chunk's key; constant while busy */
+	struct fab_cqe answer_cqe;
 	struct srv_pool_waiter wait;	/* for private memory */
 	int status;
 	struct rtrs_req rtrs;

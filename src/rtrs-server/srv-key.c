@@ -86,6 +86,7 @@ int srv_keys_choose(struct srv_chunks *c, struct fab_conn *conn)
 	c->invalidate = rc < 0 ? SRV_INVALIDATE_COPY : SRV_INVALIDATE_ALWAYS;
 	if (rc >= 0) {
 		c->key_mode = (enum frwr_mode)rc;
+		c->late_keys = rc == FRWR_MW1 && c->pinned;
 		c->mr_each = rc == FRWR_MW1 && (caps.quirks & FRWR_QUIRK_MR_BOUNDS);
 	}
 	tell(c, conn, why);
@@ -259,7 +260,7 @@ static void revoke_awaited(struct inbox_msg *msg)
 void srv_key_revoke(struct srv_req *req)
 {
 	req->msg.fn = revoke_awaited;
-	if (srv_turn_next(&req->turn))
+	if (req->keyed_by == req->con || srv_turn_next(&req->turn))
 		revoke_defer(req);
 }
 
@@ -282,13 +283,57 @@ int srv_key_rearm(struct srv_req *req, struct rtrs_rsp *rsp)
 	rsp->rkey_rsp = (struct ibv_sge){
 		.addr = (uintptr_t)msg, .length = sizeof(*msg), .lkey = c->service_mr->lkey,
 	};
+	req->keyed_by = req->con;
 	srv_turn_post(&req->turn);
 	return 0;
 }
 
-void srv_key_posted(struct srv_req *req, int rc)
+/* Only the last request of an answer is signaled, and completes for certain. */
+void srv_key_answer(struct srv_req *req, struct srv_reply *reply)
 {
-	req->entry.posted(&req->entry, rc);
+	struct ibv_send_wr *last = &reply->wr.wr[reply->wr.n - 1];
+
+	reply->keyed = req;
+	if (!req->path->chunks.late_keys)
+		return;
+	last->wr_id = (uintptr_t)&req->answer_cqe;
+	last->send_flags |= IBV_SEND_SIGNALED;
+}
+
+/* The request that waits is @req's now. */
+static void turn_over(struct srv_req *req)
+{
 	if (srv_turn_posted(&req->turn))
 		inbox_post(reactor_inbox(req->con->thread->reactor), &req->msg);
+}
+
+void srv_key_posted(struct srv_req *req, int rc)
+{
+	bool late = req->path->chunks.late_keys;
+
+	req->entry.posted(&req->entry, rc);
+	if (!late)
+		turn_over(req);
+}
+
+void srv_key_wc_answered(struct fab_conn *fab, struct fab_cqe *cqe, const struct ibv_wc *wc)
+{
+	struct srv_req *req = container_of(cqe, struct srv_req, answer_cqe);
+
+	if (wc->status != IBV_WC_SUCCESS)
+		srv_con_wc_failed(fab_conn_context(fab), wc, "sending");
+	turn_over(req);
+}
+
+/* What was not posted, or went with its device, has not completed. */
+void srv_keys_end_turns(struct srv_path *path)
+{
+	if (!path->chunks.late_keys)
+		return;
+	for (unsigned i = 0; i < path->chunks.geom->queue_depth; i++) {
+		struct srv_req *req = &path->reqs[i];
+
+		if (srv_turn_break(&req->turn))
+			inbox_post(reactor_inbox(req->con->thread->reactor), &req->msg);
+	}
 }

@@ -11,7 +11,11 @@
  * RACE: a client may have an answer, and send the next request for that chunk on another connection,
  * while the thread that posts the answer, and those of a whole pass with it, has not come to posted()
  * yet.  The key cannot be taken away before that, so such a request waits its turn (struct srv_turn): it
- * is sent to its own thread when the post is over. */
+ * is sent to its own thread when the post is over.
+ * A client against the rules may send it without having the answer.  There is no order between the queues
+ * of an RDMA device, and a key that waits in one, because the client does not take what is in front of it, would
+ * open the chunk again when another one has taken the key away.  So there the post is over when the
+ * answer, which is behind the key, has completed.  On one connection no request has to wait. */
 #ifndef SRV_KEY_H
 #define SRV_KEY_H
 
@@ -24,39 +28,60 @@
 #include "rtrs-wr.h"
 
 struct fab_conn;
+struct fab_cqe;
+struct ibv_wc;
 struct srv_chunks;
+struct srv_reply;
 struct srv_con;
 struct srv_path;
 struct srv_req;
 
 /* Between the thread that posts an answer and that of the next request for the same chunk. */
 struct srv_turn {
-	atomic_uint state;
+	atomic_uint state;		/* how many SRV_TURN_POST are not over; SRV_TURN_AWAITED */
 };
 
-enum { SRV_TURN_FREE, SRV_TURN_POSTING, SRV_TURN_AWAITED };
+#define SRV_TURN_AWAITED 1u
+#define SRV_TURN_POST 2u
 
-/* An answer is about to be posted.  Before the request is given up to the next (srv_req.busy). */
+/* An answer is about to be posted.  Before the request is given up to the next (srv_req.busy).  Earlier
+ * ones of the same thread may not be over yet. */
 static inline void srv_turn_post(struct srv_turn *t)
 {
-	atomic_store_explicit(&t->state, SRV_TURN_POSTING, memory_order_relaxed);
+	atomic_fetch_add_explicit(&t->state, SRV_TURN_POST, memory_order_relaxed);
 }
 
-/* It is.  True: somebody awaits that, and is to be told. */
+/* One is over.  True: somebody awaits that, all are over, and he is to be told. */
 static inline bool srv_turn_posted(struct srv_turn *t)
 {
 	/* ORDER: the post happens before whatever the next one does; what he has stored is seen here. */
-	return atomic_exchange_explicit(&t->state, SRV_TURN_FREE, memory_order_acq_rel) ==
-	       SRV_TURN_AWAITED;
+	if (atomic_fetch_sub_explicit(&t->state, SRV_TURN_POST, memory_order_acq_rel) !=
+	    (SRV_TURN_POST | SRV_TURN_AWAITED))
+		return false;
+	/* Nobody else looks at it now. */
+	atomic_store_explicit(&t->state, 0, memory_order_relaxed);
+	return true;
 }
 
 /* The next request has come; one at a time.  True: go on.  False: its turn will be told. */
 static inline bool srv_turn_next(struct srv_turn *t)
 {
-	unsigned state = SRV_TURN_POSTING;
+	unsigned state = atomic_load_explicit(&t->state, memory_order_acquire);
 
-	return !atomic_compare_exchange_strong_explicit(&t->state, &state, SRV_TURN_AWAITED,
-							memory_order_acq_rel, memory_order_acquire);
+	while (state) {
+		if (atomic_compare_exchange_weak_explicit(&t->state, &state,
+							  state | SRV_TURN_AWAITED,
+							  memory_order_acq_rel,
+							  memory_order_acquire))
+			return false;
+	}
+	return true;
+}
+
+/* No post will be over any more.  True: as srv_turn_posted(). */
+static inline bool srv_turn_break(struct srv_turn *t)
+{
+	return atomic_exchange_explicit(&t->state, 0, memory_order_acq_rel) & SRV_TURN_AWAITED;
 }
 
 /* Decide what protects the requests of a path on the device of @conn, whose protection domain exists:
@@ -83,8 +108,14 @@ void srv_key_revoke_task(struct reactor_task *task);
 /* Give the chunk of @req its next key: fills rsp->new_rkey, rkey_rsp and rearm.  0, and
  * srv_key_posted() is to follow; or -errno: the connection is to be failed.  Thread of @req->con. */
 int srv_key_rearm(struct srv_req *req, struct rtrs_rsp *rsp);
+/* @reply is its answer, filled with that: have its end told where it takes that. */
+void srv_key_answer(struct srv_req *req, struct srv_reply *reply);
 /* The chain with rsp->rearm in it was posted, which had this result.  Right after that, on the same
  * thread; nothing but the pointer is known to be @req's any more. */
 void srv_key_posted(struct srv_req *req, int rc);
+/* The completion of an answer that srv_key_answer() has marked. */
+void srv_key_wc_answered(struct fab_conn *fab, struct fab_cqe *cqe, const struct ibv_wc *wc);
+/* All connections of @path have drained: no completion will tell a request of its turn. */
+void srv_keys_end_turns(struct srv_path *path);
 
 #endif

@@ -154,6 +154,7 @@ static void act_unlink(struct srv_path *path)
 {
 	struct srv *srv = path->srv;
 
+	srv_keys_end_turns(path);
 	path_close_cons(path);
 	srv->ncons -= path->ncons;
 	if (path->was_up)

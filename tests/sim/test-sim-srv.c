@@ -322,9 +322,10 @@ static void test_key_of_another_chunk(void)
 }
 
 /* Requests of one chunk go round all connections, often enough for keys to come again. */
-static void test_keys_on_every_connection(void)
+static void keys_on_every_connection(uint32_t jitter_us)
 {
 	open_always();
+	sim_delay("clt", "srv", 1000, jitter_us);
 	for (unsigned i = 0; i < 600; i++) {
 		memset(clt.data[3], (uint8_t)(i + 1), 512);
 		CHECK(raw_clt_io(&clt, i % 2, 3, i % 3 ? RNBD_OP_WRITE : RNBD_OP_READ, 0, 512,
@@ -332,6 +333,17 @@ static void test_keys_on_every_connection(void)
 		CHECK(all_bytes(clt.data[3], 512, (uint8_t)(i % 3 ? i + 1 : i)) || !i);
 	}
 	end();
+}
+
+/* The server may hear of the next request before it hears that its answer has arrived. */
+static void test_keys_on_every_connection(void)
+{
+	bool old = sim_offer_local_dma_lkey(true);
+
+	keys_on_every_connection(0);
+	sim_offer_local_dma_lkey(false);
+	keys_on_every_connection(3000);
+	sim_offer_local_dma_lkey(old);
 }
 
 /* A path fails while keys are being taken away, and while requests are in the storage: its client is back
@@ -357,11 +369,74 @@ static void test_come_back_among_revocations(void)
 	end();
 }
 
+/* A chunk whose answer still waits behind long ones in the queue of its connection is used on another one: the
+ * key that it was given with that answer is not to open it when the storage has it. */
+static bool key_comes_late(uint32_t us)
+{
+	struct rnbd_io io = { .op = RNBD_OP_WRITE, .bi_size = 4096 };
+	struct world_server_conf conf = world_server_defaults;
+	struct rtrs_rbuf *rbuf = &clt.rbufs[3], own;
+	struct rnbd_msg_io m;
+	uint64_t until;
+	bool kept;
+
+	conf.invalidate = SRV_INVALIDATE_ALWAYS;
+	w = world_create(1);
+	world_server_start(w, &conf);
+	raw_clt_init(&clt, "clt", 1, 1, 3);
+	CHECK(raw_clt_open(&clt, "sess", RNBD_ACCESS_RW) == 0);
+	memset(clt.data[3], 0x33, 4096);
+	memset(clt.data[9], 0x99, 4096);
+	/* Answers that leave together, the one of chunk 3 last. */
+	sim_disk_hold(world_disk(w), RNBD_OP_READ, SIM_HOLD_AFTER, 4);
+	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, 1);
+	for (unsigned buf = 4; buf < 8; buf++)
+		raw_clt_io_start(&clt, 1, buf, RNBD_OP_READ, 0, 65536, false);
+	raw_clt_io_start(&clt, 1, 3, RNBD_OP_WRITE, 0, 4096, false);
+	world_run_ms(w, 10);
+	CHECK(sim_disk_held(world_disk(w)) == 5);
+	/* The next request for it, whose bytes go where the client may write. */
+	own = *rbuf;
+	*rbuf = clt.rbufs[10];
+	rnbd_io_encode(&m, &io);
+	raw_clt_submit(&clt, 2, 3, RTRS_DIR_WRITE, &m, sizeof(m), 4096, false);
+	*rbuf = own;
+	until = sim_now_us() + us;
+	while (sim_step(until))
+		;
+	sim_disk_release(world_disk(w));
+	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, 1);
+	world_run_ms(w, 10);
+	kept = sim_disk_held(world_disk(w)) == 1 && !raw_clt_lost(&clt);
+	/* The answer has told the key. */
+	if (kept)
+		CHECK(!scribble(0, 3, rbuf->rkey));
+	memset(&clt.answers[3], 0, sizeof(clt.answers[3]));
+	sim_disk_release(world_disk(w));
+	world_run_ms(w, 10);
+	end();
+	return kept;
+}
+
+static void test_keys_that_come_late(void)
+{
+	bool old = sim_offer_local_dma_lkey(false);
+	unsigned n = 0;
+
+	for (uint32_t us = 0; us < 1200; us += 20)
+		n += key_comes_late(us);
+	CHECK(n);	/* else nothing was tried */
+	sim_offer_local_dma_lkey(old);
+}
+
 /* The device is removed while keys are being taken away: nobody hears of that any more, and the requests
  * end all the same, each on the thread of its connection. */
 static void device_goes_among_revocations(unsigned steps)
 {
 	open_always();
+	sim_delay("clt", "srv", 1000, 3000);
+	for (unsigned buf = 3; buf < 9; buf++)
+		CHECK(raw_clt_io(&clt, ~buf & 1, buf, RNBD_OP_READ, 0, 4096, false) == 0);
 	for (unsigned buf = 3; buf < 9; buf++)
 		raw_clt_io_start(&clt, buf & 1, buf, RNBD_OP_READ, 0, 4096, false);
 	while (steps--)
@@ -375,8 +450,13 @@ static void device_goes_among_revocations(unsigned steps)
 
 static void test_device_goes_among_revocations(void)
 {
-	for (unsigned steps = 0; steps < 120; steps++)
-		device_goes_among_revocations(steps);
+	bool old = sim_offer_local_dma_lkey(true);
+
+	for (unsigned steps = 0; steps < 240; steps++) {
+		sim_offer_local_dma_lkey(steps % 2);
+		device_goes_among_revocations(steps / 2);
+	}
+	sim_offer_local_dma_lkey(old);
 }
 
 static void expect_protection(enum srv_invalidate invalidate, bool by_keys, const char *line)
@@ -730,6 +810,7 @@ int main(int argc, char **argv)
 		{ "key-of-another-chunk", test_key_of_another_chunk },
 		{ "keys-on-every-connection", test_keys_on_every_connection },
 		{ "come-back-among-revocations", test_come_back_among_revocations },
+		{ "keys-that-come-late", test_keys_that_come_late },
 		{ "device-goes-among-revocations", test_device_goes_among_revocations },
 		{ "protection-by-device", test_protection_by_device },
 		{ "answer-rows-with-registered-memory", test_answer_rows_with_registered_memory },
