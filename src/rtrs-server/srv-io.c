@@ -217,7 +217,8 @@ static struct ibv_send_wr *io_answer(struct srv_req *req, uint64_t wr_id, struct
 		rc = srv_key_rearm(req, &rsp);
 		if (rc) {
 			srv_con_fail(req->con, "cannot give chunk %u a key: %s", req->buf_id,
-				     strerror(-rc));
+				     rc == -ENOTCONN ? "another connection has failed" :
+						       strerror(-rc));
 			return NULL;
 		}
 	}

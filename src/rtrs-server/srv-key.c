@@ -49,20 +49,24 @@ static int choose(const struct srv_chunks *c, const struct frwr_caps *caps, char
 	return mode;
 }
 
-/* There are seldom two kinds of devices, so what is not the same as last time is news. */
+/* Clients come as often as they like, and by turns through devices of different kinds, of which there are a
+ * few: each is news once. */
 static void tell(const struct srv_chunks *c, struct fab_conn *conn, const char *why)
 {
 	bool copies = c->invalidate == SRV_INVALIDATE_COPY;
 	struct srv *srv = c->srv;
 	struct fab_addr local;
-	char text[sizeof(srv->told_protection)];
+	char text[sizeof(srv->told_protection[0])];
 
 	fab_conn_addrs(conn, &local, NULL);
 	snprintf(text, sizeof(text), "requests over %s %s: %s", fab_provider_name(local.provider),
 		 copies ? "are copied" : "have keys that end with them", why);
-	if (!strcmp(srv->told_protection, text))
-		return;
-	memcpy(srv->told_protection, text, sizeof(text));
+	for (unsigned i = 0; i < ARRAY_SIZE(srv->told_protection); i++) {
+		if (!strcmp(srv->told_protection[i], text))
+			return;
+	}
+	memcpy(srv->told_protection[srv->ntold++ % ARRAY_SIZE(srv->told_protection)], text,
+	       sizeof(text));
 	if (copies && srv->conf->invalidate == SRV_INVALIDATE_ALWAYS)
 		log_warn(NULL, "%s", text);
 	else

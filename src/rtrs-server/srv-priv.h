@@ -73,7 +73,8 @@ struct srv {
 	/* control thread */
 	struct rtrs_geom geom;		/* of every session (srv-geom.h) */
 	bool geom_fixed;
-	char told_protection[256];	/* srv-key.c: in the log */
+	char told_protection[8][256];	/* srv-key.c: in the log */
+	unsigned ntold;
 	struct list cms;		/* struct srv_cm: one connection manager per provider */
 	struct list listeners;
 	struct list parked;		/* struct srv_parked */

@@ -503,6 +503,31 @@ static void test_protection_by_device(void)
 	sim_offer_local_dma_lkey(dma);
 }
 
+/* Clients come through devices of two kinds by turns: the log has one line for each kind. */
+static void test_protection_is_told_once(void)
+{
+	struct world_server_conf conf = world_server_defaults;
+	bool dma = sim_offer_local_dma_lkey(false);
+
+	conf.invalidate = SRV_INVALIDATE_AUTO;
+	w = world_create(1);
+	world_server_start(w, &conf);
+	for (unsigned i = 0; i < 4; i++) {
+		sim_offer_windows(i % 2, true);
+		raw_clt_init(&clt, "clt", 1, 1, 1);
+		CHECK(raw_clt_connect(&clt, 0) == 0);
+		CHECK(clt.rsp.new_rkey == i % 2);
+		CHECK(world_traced(w, "requests over sim ") == (i < 2));
+		world_forget(w);
+		raw_clt_fini(&clt);
+		world_run_ms(w, 10);
+		world_forget(w);
+	}
+	sim_offer_windows(true, true);
+	sim_offer_local_dma_lkey(dma);
+	world_destroy(w);
+}
+
 /* More READs in the storage than an export may have private buffers: the rest waits its turn. */
 static void test_direct_reads_wait_for_private_memory(void)
 {
@@ -813,6 +838,7 @@ int main(int argc, char **argv)
 		{ "keys-that-come-late", test_keys_that_come_late },
 		{ "device-goes-among-revocations", test_device_goes_among_revocations },
 		{ "protection-by-device", test_protection_by_device },
+		{ "protection-is-told-once", test_protection_is_told_once },
 		{ "answer-rows-with-registered-memory", test_answer_rows_with_registered_memory },
 		{ "private-memory-is-not-registered", test_private_memory_is_not_registered },
 		{ "direct-reads-go-to-private-memory", test_direct_reads_go_to_private_memory },
