@@ -140,7 +140,8 @@ struct frwr_sizes {
 
 /* Queues for the longest chains, because nothing is throttled in the IO path; the depth gives way
  * to the device.  What the fabric adds for its own requests is not counted here, nor requests whose answer has
- * been polled and whose completion has not: who uses a slot again then has at least 4 for each.
+ * been polled and whose completion has not: who uses a slot again then adds some (the plugin has 4
+ * for each).
  * -ENOMEM: not even one request; -EOPNOTSUPP: the device cannot send two elements. */
 int frwr_sizing(const struct frwr_caps *caps, const struct frwr_load *load,
 		struct frwr_sizes *sizes);
