@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The connection's side of the IO path: moves slots between operations and the fabric.  Owns nothing.
+/* The connection's side of the IO path, to the server: posts slots, and takes them back.  What the
+ * server answers is clt-answer.c's.  Owns nothing.
  *
- * Threads: clt_con_flush() on anybody, serialised by the
- * send lock; handlers (clt_wc_*) on who has the poll role.  Never blocks.  Whatever goes wrong on a
- * connection fails its path and nothing else: requests come back through clt_io_fail_over(). */
-#include <assert.h>
+ * Threads: clt_con_flush() on anybody, serialised by the send lock.  Never blocks.  Whatever goes wrong
+ * on a connection fails its path and nothing else: requests come back through clt_io_fail_over(). */
 #include <errno.h>
 #include <sched.h>
-#include <stdlib.h>
 
+#include "clt-io-priv.h"
 #include "clt-sess.h"
-#include "log.h"
-#include "rtrs-imm.h"
 
 /* ---- slots on their way ---- */
 
@@ -39,8 +36,7 @@ static struct clt_slot *slot_take_all(_Atomic(struct clt_slot *) *head)
 	return list;
 }
 
-/* Back from @con to its owner.  Nothing of @slot or its operation may be touched afterwards. */
-static void slot_finish(struct clt_con *con, struct clt_slot *slot, int status)
+void clt_io_finish(struct clt_con *con, struct clt_slot *slot, int status)
 {
 	struct clt_op *op = slot->op;
 
@@ -62,7 +58,7 @@ static struct clt_con *slot_con(struct clt_path *path, const struct clt_slot *sl
 	return &path->cons[key - path->cons[0].key];
 }
 
-static void con_fail(struct clt_con *con)
+void clt_con_fail(struct clt_con *con)
 {
 	const char *cause = fab_conn_cause(con->fab);
 
@@ -71,8 +67,6 @@ static void con_fail(struct clt_con *con)
 }
 
 /* ---- sending ---- */
-
-static void clt_wc_send(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc);
 
 static int slot_encode(struct clt_slot *slot, struct clt_con *con)
 {
@@ -93,7 +87,7 @@ static int slot_encode(struct clt_slot *slot, struct clt_con *con)
 		/* The bind of the slot's last READ, which had long been answered, was flushed; what has
 		 * failed the connection comes behind it. */
 		if (r == -ENOTCONN) {
-			con_fail(con);
+			clt_con_fail(con);
 			return CLT_AGAIN;
 		}
 		if (r < 0)
@@ -140,22 +134,21 @@ static void slot_invalidated(void *arg, int rc)
 	struct clt_con *con = slot_con(&slot->op->sess->path, slot);
 
 	if (rc) {
-		con_fail(con);		/* @slot comes back when that has drained */
+		clt_con_fail(con);		/* @slot comes back when that has drained */
 		return;
 	}
 	atomic_fetch_sub(&con->unsent, 1);
-	slot_finish(con, slot, slot->status);
+	clt_io_finish(con, slot, slot->status);
 }
 
-/* The server has answered and left @slot's window to us.  Send lock or poll role. */
-static void slot_invalidate(struct clt_con *con, struct clt_slot *slot)
+void clt_io_invalidate(struct clt_con *con, struct clt_slot *slot)
 {
 	int r = clt_key_unmap(slot, con, slot_invalidated);
 
 	if (r == -EALREADY) {
-		slot_finish(con, slot, slot->status);
+		clt_io_finish(con, slot, slot->status);
 	} else if (r < 0) {
-		con_fail(con);		/* its bind was flushed; as above */
+		clt_con_fail(con);		/* its bind was flushed; as above */
 	} else {
 		atomic_fetch_add(&con->unsent, 1);
 		slot_push(&con->sendq, slot);
@@ -176,9 +169,9 @@ static void slot_posted(struct clt_con *con, struct clt_slot *slot, int err)
 	/* RACE: the answer may have come first; then who is last goes on. */
 	waits = atomic_fetch_and(&slot->state, ~CLT_SLOT_POST) & CLT_SLOT_WAITS & ~CLT_SLOT_POST;
 	if (!waits)
-		slot_finish(con, slot, slot->status);
+		clt_io_finish(con, slot, slot->status);
 	else if (waits == CLT_SLOT_INV)
-		slot_invalidate(con, slot);
+		clt_io_invalidate(con, slot);
 }
 
 /* What is queued: a request, or the invalidate of its window that was filled in already. */
@@ -193,7 +186,7 @@ static void slot_refuse(struct clt_con *con, struct clt_slot *slot, int status)
 	if (slot_is_inv(slot))
 		slot->entry.posted(&slot->entry, -ENOTCONN);
 	else
-		slot_finish(con, slot, status);
+		clt_io_finish(con, slot, status);
 }
 
 /* It does not come back before slot_posted(). */
@@ -243,7 +236,7 @@ static void con_send(struct clt_con *con, struct clt_slot *list)
 		slot_posted(con, slot, err);
 	}
 	if (err < 0)
-		con_fail(con);
+		clt_con_fail(con);
 	else if (con->cid == 0)
 		clt_path_service(con->path);
 	else if (clt_con_must_poll(con))
@@ -308,218 +301,7 @@ void clt_con_unseal(struct clt_con *con)
 	clt_con_flush(con);
 }
 
-/* ---- completions ---- */
-
-/* The first failure of a connection has a cause; flushes only follow it. */
-static void con_wc_fail(struct clt_con *con, const char *what, const struct ibv_wc *wc)
-{
-	const char *cause = fab_conn_cause(con->fab);
-
-	if (*cause)
-		clt_path_fail(con->path, -ECONNRESET, "connection %u: %s", con->cid, cause);
-	else
-		clt_path_fail(con->path, -ECONNRESET, "connection %u: %s completed with status %d",
-			      con->cid, what, (int)wc->status);
-}
-
-static void clt_wc_send(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc)
-{
-	struct clt_slot *slot = container_of(cqe, struct clt_slot, cqe);
-	struct clt_con *con = fab_conn_context(conn);
-	unsigned state;
-
-	/* A slot whose request was not signaled may carry another one by now. */
-	if (wc->status != IBV_WC_SUCCESS) {
-		con_wc_fail(con, "a request", wc);
-		return;
-	}
-	state = atomic_fetch_and(&slot->state, ~CLT_SLOT_SENT);
-	assert(state & CLT_SLOT_SENT);
-	if (!(state & CLT_SLOT_ANSWER)) {
-		atomic_fetch_sub(&con->unsent, 1);
-		slot_finish(con, slot, slot->status);
-	}
-}
-
-static struct clt_slot *slot_by_id(struct clt_con *con, uint32_t id)
-{
-	struct clt_sess *sess = con->path->sess;
-
-	if (con->cid == 0 && sess->ctl.id == id &&
-	    atomic_load_explicit(&sess->ctl.state, memory_order_relaxed))
-		return &sess->ctl;
-	return id < sess->slots.n ? &sess->slots.slot[id] : NULL;
-}
-
-/* RACE: who sends may clear CLT_SLOT_POST meanwhile, and goes on with @slot when that was the last but
- * CLT_SLOT_INV; so what it needs stands there before CLT_SLOT_ANSWER falls. */
-static void con_answer(struct clt_con *con, uint32_t id, int status, bool invalidated)
-{
-	struct clt_slot *slot = slot_by_id(con, id);
-	unsigned state = slot ? atomic_load_explicit(&slot->state, memory_order_acquire) : 0;
-	unsigned ours = 0, waits;
-
-	if (!(state & CLT_SLOT_ANSWER) || state >> CLT_SLOT_KEY_SHIFT != con->key) {
-		clt_path_fail(con->path, -EPROTO,
-			      "connection %u: answer to request %u, which is not in flight",
-			      con->cid, id);
-		return;
-	}
-	if (slot->window) {
-		int r = clt_key_answered(slot, invalidated);
-
-		if (r < 0) {
-			clt_path_fail(con->path, r, "connection %u: answer to request %u, which says "
-				      "that its key was invalidated, and it was not", con->cid, id);
-			return;
-		}
-		ours = r ? CLT_SLOT_INV : 0;
-	}
-	slot->posted = false;
-	slot->status = status;
-	while (!atomic_compare_exchange_weak(&slot->state, &state,
-					     (state & ~CLT_SLOT_ANSWER) | ours))
-		;
-	waits = ((state & ~CLT_SLOT_ANSWER) | ours) & CLT_SLOT_WAITS;
-	if (!waits)
-		slot_finish(con, slot, status);
-	else if (waits & CLT_SLOT_SENT)
-		atomic_fetch_add(&con->unsent, 1);
-	else if (waits == CLT_SLOT_INV)
-		slot_invalidate(con, slot);
-}
-
-static void con_imm(struct clt_con *con, __be32 imm)
-{
-	uint32_t payload = rtrs_imm_payload(imm), id;
-	int status;
-
-	switch (rtrs_imm_type(imm)) {
-	case RTRS_IO_RSP_IMM:
-	case RTRS_IO_RSP_W_INV_IMM:
-		rtrs_imm_io_rsp_split(payload, &id, &status);
-		con_answer(con, id, status, rtrs_imm_type(imm) == RTRS_IO_RSP_W_INV_IMM);
-		return;
-	case RTRS_HB_MSG_IMM:
-	case RTRS_HB_ACK_IMM:
-		clt_path_heartbeat(con, rtrs_imm_type(imm));
-		return;
-	}
-	clt_path_fail(con->path, -EPROTO, "connection %u: immediate 0x%08x of unknown type",
-		      con->cid, be32toh(imm));
-}
-
-/* A new chunk key, and the answer it came with (protocol.md section 4). */
-static void con_rkey_rsp(struct clt_con *con, const struct rtrs_msg_rkey_rsp *msg,
-			 const struct ibv_wc *wc)
-{
-	struct clt_path *path = con->path;
-	unsigned type = rtrs_imm_type(wc->imm_data);
-	const char *why = "payload with an immediate that is no answer";
-	uint32_t id = 0, rkey;
-	int status = 0;
-
-	if (type == RTRS_IO_RSP_IMM || type == RTRS_IO_RSP_W_INV_IMM) {
-		rtrs_imm_io_rsp_split(rtrs_imm_payload(wc->imm_data), &id, &status);
-		if (rtrs_rkey_rsp_decode(msg, wc->byte_len, &path->geom, id, &rkey, &why) == 0) {
-			path->rbufs[id].rkey = rkey;
-			con_answer(con, id, status, type == RTRS_IO_RSP_W_INV_IMM);
-			return;
-		}
-	}
-	clt_path_fail(path, -EPROTO, "connection %u: %s", con->cid, why);
-}
-
-static void con_repost(struct clt_con *con, struct clt_recv *recv)
-{
-	struct ibv_sge sge;
-	struct ibv_recv_wr wr = { .wr_id = (uintptr_t)&con->recv_cqe };
-
-	if (recv) {
-		sge.addr = (uintptr_t)&recv->msg;
-		sge.length = sizeof(recv->msg);
-		sge.lkey = con->recvs_mr->lkey;
-		wr.wr_id = (uintptr_t)&recv->cqe;
-		wr.sg_list = &sge;
-		wr.num_sge = 1;
-	}
-	if (fab_post_recv(con->fab, &wr) < 0)
-		con_fail(con);
-}
-
-static void con_recv(struct clt_con *con, struct clt_recv *recv, const struct ibv_wc *wc)
-{
-	struct rtrs_msg_rkey_rsp msg;
-
-	if (wc->status != IBV_WC_SUCCESS) {
-		con_wc_fail(con, "a receive", wc);
-		return;
-	}
-	rtrs_hb_rx(&con->path->hb);
-	if (recv)
-		msg = recv->msg;
-	con_repost(con, recv);
-	if (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM)
-		con_imm(con, wc->imm_data);
-	else if (recv && (wc->wc_flags & IBV_WC_WITH_IMM))
-		con_rkey_rsp(con, &msg, wc);
-	else if (!frwr_wc_may_inv(wc))
-		clt_path_fail(con->path, -EPROTO, "connection %u: unexpected message of %u bytes",
-			      con->cid, wc->byte_len);
-	else if (!clt_key_reminv(con, wc))
-		clt_path_fail(con->path, -EPROTO, "connection %u: invalidate of key 0x%x, which was "
-			      "not asked for", con->cid, wc->invalidated_rkey);
-}
-
-static void clt_wc_recv(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc)
-{
-	con_recv(container_of(cqe, struct clt_con, recv_cqe), NULL, wc);
-}
-
-static void clt_wc_recv_rkey(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc)
-{
-	con_recv(fab_conn_context(conn), container_of(cqe, struct clt_recv, cqe), wc);
-}
-
-int clt_con_post_recvs(struct clt_con *con, unsigned n)
-{
-	bool sized = con->path->new_rkey;
-
-	con->recv_cqe.done = clt_wc_recv;
-	con->nrecvs = sized ? n : 0;
-	if (sized) {
-		con->recvs = calloc(n, sizeof(*con->recvs));
-		if (!con->recvs)
-			return -ENOMEM;
-		con->recvs_mr = fab_reg_mr(con->path->pd, con->recvs, n * sizeof(*con->recvs),
-					   IBV_ACCESS_LOCAL_WRITE);
-		if (!con->recvs_mr)
-			return -errno;
-	}
-	for (unsigned i = 0; i < n; i++) {
-		if (sized)
-			con->recvs[i].cqe.done = clt_wc_recv_rkey;
-		con_repost(con, sized ? &con->recvs[i] : NULL);
-	}
-	return 0;
-}
-
-int clt_con_poll(struct clt_con *con, int budget)
-{
-	int n;
-
-	clt_wait_batch_begin();
-	n = fab_dispatch(con->fab, budget);
-	if (n == -ENOTCONN) {
-		con->drained = true;
-		clt_path_fail(con->path, -ECONNRESET, "connection %u: %s", con->cid,
-			      fab_conn_cause(con->fab));
-	}
-	clt_wait_batch_end();
-	if (atomic_exchange(&con->has_inv, false))
-		clt_con_flush(con);
-	return n;
-}
+/* ---- failure ---- */
 
 static void slot_fail_over(struct clt_slot *slot, struct clt_path *path)
 {
@@ -528,7 +310,7 @@ static void slot_fail_over(struct clt_slot *slot, struct clt_path *path)
 
 	/* Answered, and only its send completion, or invalidate, was flushed: that is an answer. */
 	if (con)
-		slot_finish(con, slot, state & CLT_SLOT_ANSWER ? CLT_AGAIN : slot->status);
+		clt_io_finish(con, slot, state & CLT_SLOT_ANSWER ? CLT_AGAIN : slot->status);
 }
 
 void clt_io_fail_over(struct clt_path *path)

@@ -80,7 +80,7 @@ static inline bool clt_op_in_flight(const struct clt_op *op)
 	return op->inflight > 0;
 }
 
-/* ---- a connection's side (clt-io.c; the operation's is clt-op.c) ---- */
+/* ---- a connection's side (clt-io.c, clt-answer.c; the operation's is clt-op.c) ---- */
 
 /* Put @slot on the list of @con; then clt_con_flush().  Any thread. */
 void clt_con_queue(struct clt_con *con, struct clt_slot *slot);

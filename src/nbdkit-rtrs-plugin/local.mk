@@ -6,7 +6,9 @@ libclt_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/%D%
 libclt_la_SOURCES = \
 	%D%/clt-fsm.c \
 	%D%/clt-fsm.h \
+	%D%/clt-answer.c \
 	%D%/clt-io.c \
+	%D%/clt-io-priv.h \
 	%D%/clt-io.h \
 	%D%/clt-key.c \
 	%D%/clt-key.h \

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The connection's side of the IO path, from the server: what completes, and which request it answers.
+ * Owns nothing.
+ *
+ * Threads: handlers (clt_wc_*) on who has the poll role.  Never blocks.  An answer that breaks the protocol
+ * fails the path. */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "clt-io-priv.h"
+#include "clt-sess.h"
+#include "rtrs-imm.h"
+
+/* The first failure of a connection has a cause; flushes only follow it. */
+static void con_wc_fail(struct clt_con *con, const char *what, const struct ibv_wc *wc)
+{
+	const char *cause = fab_conn_cause(con->fab);
+
+	if (*cause)
+		clt_path_fail(con->path, -ECONNRESET, "connection %u: %s", con->cid, cause);
+	else
+		clt_path_fail(con->path, -ECONNRESET, "connection %u: %s completed with status %d",
+			      con->cid, what, (int)wc->status);
+}
+
+void clt_wc_send(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc)
+{
+	struct clt_slot *slot = container_of(cqe, struct clt_slot, cqe);
+	struct clt_con *con = fab_conn_context(conn);
+	unsigned state;
+
+	/* A slot whose request was not signaled may carry another one by now. */
+	if (wc->status != IBV_WC_SUCCESS) {
+		con_wc_fail(con, "a request", wc);
+		return;
+	}
+	state = atomic_fetch_and(&slot->state, ~CLT_SLOT_SENT);
+	assert(state & CLT_SLOT_SENT);
+	if (!(state & CLT_SLOT_ANSWER)) {
+		atomic_fetch_sub(&con->unsent, 1);
+		clt_io_finish(con, slot, slot->status);
+	}
+}
+
+static struct clt_slot *slot_by_id(struct clt_con *con, uint32_t id)
+{
+	struct clt_sess *sess = con->path->sess;
+
+	if (con->cid == 0 && sess->ctl.id == id &&
+	    atomic_load_explicit(&sess->ctl.state, memory_order_relaxed))
+		return &sess->ctl;
+	return id < sess->slots.n ? &sess->slots.slot[id] : NULL;
+}
+
+/* RACE: who sends may clear CLT_SLOT_POST meanwhile, and goes on with @slot when that was the last but
+ * CLT_SLOT_INV; so what it needs stands there before CLT_SLOT_ANSWER falls. */
+static void con_answer(struct clt_con *con, uint32_t id, int status, bool invalidated)
+{
+	struct clt_slot *slot = slot_by_id(con, id);
+	unsigned state = slot ? atomic_load_explicit(&slot->state, memory_order_acquire) : 0;
+	unsigned ours = 0, waits;
+
+	if (!(state & CLT_SLOT_ANSWER) || state >> CLT_SLOT_KEY_SHIFT != con->key) {
+		clt_path_fail(con->path, -EPROTO,
+			      "connection %u: answer to request %u, which is not in flight",
+			      con->cid, id);
+		return;
+	}
+	if (slot->window) {
+		int r = clt_key_answered(slot, invalidated);
+
+		if (r < 0) {
+			clt_path_fail(con->path, r, "connection %u: answer to request %u, which says "
+				      "that its key was invalidated, and it was not", con->cid, id);
+			return;
+		}
+		ours = r ? CLT_SLOT_INV : 0;
+	}
+	slot->posted = false;
+	slot->status = status;
+	while (!atomic_compare_exchange_weak(&slot->state, &state,
+					     (state & ~CLT_SLOT_ANSWER) | ours))
+		;
+	waits = ((state & ~CLT_SLOT_ANSWER) | ours) & CLT_SLOT_WAITS;
+	if (!waits)
+		clt_io_finish(con, slot, status);
+	else if (waits & CLT_SLOT_SENT)
+		atomic_fetch_add(&con->unsent, 1);
+	else if (waits == CLT_SLOT_INV)
+		clt_io_invalidate(con, slot);
+}
+
+static void con_imm(struct clt_con *con, __be32 imm)
+{
+	uint32_t payload = rtrs_imm_payload(imm), id;
+	int status;
+
+	switch (rtrs_imm_type(imm)) {
+	case RTRS_IO_RSP_IMM:
+	case RTRS_IO_RSP_W_INV_IMM:
+		rtrs_imm_io_rsp_split(payload, &id, &status);
+		con_answer(con, id, status, rtrs_imm_type(imm) == RTRS_IO_RSP_W_INV_IMM);
+		return;
+	case RTRS_HB_MSG_IMM:
+	case RTRS_HB_ACK_IMM:
+		clt_path_heartbeat(con, rtrs_imm_type(imm));
+		return;
+	}
+	clt_path_fail(con->path, -EPROTO, "connection %u: immediate 0x%08x of unknown type",
+		      con->cid, be32toh(imm));
+}
+
+/* A new chunk key, and the answer it came with (protocol.md section 4). */
+static void con_rkey_rsp(struct clt_con *con, const struct rtrs_msg_rkey_rsp *msg,
+			 const struct ibv_wc *wc)
+{
+	struct clt_path *path = con->path;
+	unsigned type = rtrs_imm_type(wc->imm_data);
+	const char *why = "payload with an immediate that is no answer";
+	uint32_t id = 0, rkey;
+	int status = 0;
+
+	if (type == RTRS_IO_RSP_IMM || type == RTRS_IO_RSP_W_INV_IMM) {
+		rtrs_imm_io_rsp_split(rtrs_imm_payload(wc->imm_data), &id, &status);
+		if (rtrs_rkey_rsp_decode(msg, wc->byte_len, &path->geom, id, &rkey, &why) == 0) {
+			path->rbufs[id].rkey = rkey;
+			con_answer(con, id, status, type == RTRS_IO_RSP_W_INV_IMM);
+			return;
+		}
+	}
+	clt_path_fail(path, -EPROTO, "connection %u: %s", con->cid, why);
+}
+
+static void con_repost(struct clt_con *con, struct clt_recv *recv)
+{
+	struct ibv_sge sge;
+	struct ibv_recv_wr wr = { .wr_id = (uintptr_t)&con->recv_cqe };
+
+	if (recv) {
+		sge.addr = (uintptr_t)&recv->msg;
+		sge.length = sizeof(recv->msg);
+		sge.lkey = con->recvs_mr->lkey;
+		wr.wr_id = (uintptr_t)&recv->cqe;
+		wr.sg_list = &sge;
+		wr.num_sge = 1;
+	}
+	if (fab_post_recv(con->fab, &wr) < 0)
+		clt_con_fail(con);
+}
+
+static void con_recv(struct clt_con *con, struct clt_recv *recv, const struct ibv_wc *wc)
+{
+	struct rtrs_msg_rkey_rsp msg;
+
+	if (wc->status != IBV_WC_SUCCESS) {
+		con_wc_fail(con, "a receive", wc);
+		return;
+	}
+	rtrs_hb_rx(&con->path->hb);
+	if (recv)
+		msg = recv->msg;
+	con_repost(con, recv);
+	if (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM)
+		con_imm(con, wc->imm_data);
+	else if (recv && (wc->wc_flags & IBV_WC_WITH_IMM))
+		con_rkey_rsp(con, &msg, wc);
+	else if (!frwr_wc_may_inv(wc))
+		clt_path_fail(con->path, -EPROTO, "connection %u: unexpected message of %u bytes",
+			      con->cid, wc->byte_len);
+	else if (!clt_key_reminv(con, wc))
+		clt_path_fail(con->path, -EPROTO, "connection %u: invalidate of key 0x%x, which was "
+			      "not asked for", con->cid, wc->invalidated_rkey);
+}
+
+static void clt_wc_recv(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc)
+{
+	con_recv(container_of(cqe, struct clt_con, recv_cqe), NULL, wc);
+}
+
+static void clt_wc_recv_rkey(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc)
+{
+	con_recv(fab_conn_context(conn), container_of(cqe, struct clt_recv, cqe), wc);
+}
+
+int clt_con_post_recvs(struct clt_con *con, unsigned n)
+{
+	bool sized = con->path->new_rkey;
+
+	con->recv_cqe.done = clt_wc_recv;
+	con->nrecvs = sized ? n : 0;
+	if (sized) {
+		con->recvs = calloc(n, sizeof(*con->recvs));
+		if (!con->recvs)
+			return -ENOMEM;
+		con->recvs_mr = fab_reg_mr(con->path->pd, con->recvs, n * sizeof(*con->recvs),
+					   IBV_ACCESS_LOCAL_WRITE);
+		if (!con->recvs_mr)
+			return -errno;
+	}
+	for (unsigned i = 0; i < n; i++) {
+		if (sized)
+			con->recvs[i].cqe.done = clt_wc_recv_rkey;
+		con_repost(con, sized ? &con->recvs[i] : NULL);
+	}
+	return 0;
+}
+
+int clt_con_poll(struct clt_con *con, int budget)
+{
+	int n;
+
+	clt_wait_batch_begin();
+	n = fab_dispatch(con->fab, budget);
+	if (n == -ENOTCONN) {
+		con->drained = true;
+		clt_path_fail(con->path, -ECONNRESET, "connection %u: %s", con->cid,
+			      fab_conn_cause(con->fab));
+	}
+	clt_wait_batch_end();
+	if (atomic_exchange(&con->has_inv, false))
+		clt_con_flush(con);
+	return n;
+}
