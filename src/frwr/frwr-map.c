@@ -196,14 +196,15 @@ static void window_posted(struct frwr *w)
 	} while (!frwr_step(w, &word, next));
 }
 
-/* Nobody has seen the key. */
+/* Nobody has been told the key.
+ * RACE: who guessed it may have invalidated it; then it is FREE already. */
 static void window_not_posted(struct frwr *w)
 {
 	uint32_t word = frwr_word(w);
 
 	if (w->pool->mode == FRWR_REREG && frwr_unreg(w))
 		return;
-	while (frwr_word_state(word) == FRWR_MAPPED && !frwr_step(w, &word, FRWR_FREE))
+	while (frwr_word_state(word) <= FRWR_MAPPED && !frwr_step(w, &word, FRWR_FREE))
 		;
 }
 

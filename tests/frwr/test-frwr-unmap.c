@@ -338,6 +338,30 @@ Test(frwr_reminv, r35_answer_before_posted)
 	rig_close(&r);
 }
 
+/* It has guessed the key of what was never posted: the window is as good as before. */
+Test(frwr_reminv, r35_guessed_before_not_posted)
+{
+	struct ibv_wc wc = { .opcode = IBV_WC_RECV, .wc_flags = IBV_WC_WITH_INV };
+	struct ibv_send_wr *req;
+	struct frwr_handle h;
+	struct frwr_entry e;
+	struct frwr *w;
+	struct rig r;
+
+	rig_open(&r, FRWR_MW2);
+	req = rig_req(&r, false);
+	w = rig_at(&r, 0);
+	cr_assert_eq(rig_map(&r, 0, &h), 0);
+	cr_assert_eq(frwr_fill_send(&e, &r.c[0]->fab, w, req, req), 0);
+	wc.invalidated_rkey = h.rkey;
+	cr_assert_eq(frwr_reminv(r.pool, &r.c[0]->fab, &wc), w);
+	cr_assert_eq(rig_map(&r, 0, &h), -EBUSY);
+	e.posted(&e, -ENOTCONN);
+	cr_assert_eq(frwr_state(w), FRWR_FREE);
+	rig_valid(&r, 0, 0);
+	rig_close(&r);
+}
+
 /* The same of an unmap: done() when both have happened, and once. */
 Test(frwr_unmap, r29_completion_before_posted)
 {
