@@ -33,11 +33,14 @@ static void pool_tell(const struct clt_path *path)
 
 	frwr_stats(path->pool, &s);
 	log_dbg(path->name, "windows: %llu bound, %llu invalidated by the server, %llu by us, %llu "
-		"missing; %llu binds and %llu invalidates flushed, %llu posts failed",
+		"missing; %llu binds and %llu invalidates flushed, %llu posts failed, %llu of them in "
+		"part; %llu mapped, %llu invalidates signaled, %llu keys wrapped, %llu with the wrong flag",
 		(unsigned long long)s.bind_posted, (unsigned long long)s.remote_inv,
 		(unsigned long long)s.local_inv, (unsigned long long)s.remote_inv_missing,
 		(unsigned long long)s.flushed_bind, (unsigned long long)s.flushed_inv,
-		(unsigned long long)s.post_fail);
+		(unsigned long long)s.post_fail, (unsigned long long)s.partial_post,
+		(unsigned long long)s.mapped, (unsigned long long)s.signaled,
+		(unsigned long long)s.key_wraps, (unsigned long long)s.quirk_inv_flag);
 }
 
 void clt_key_close(struct clt_path *path, bool again)

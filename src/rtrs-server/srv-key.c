@@ -146,10 +146,13 @@ void srv_keys_close(struct srv_chunks *c, const char *name)
 	if (!c->keys)
 		return;
 	frwr_stats(c->keys, &s);
-	log_dbg(name, "keys: %llu given, %llu taken away, %llu flushed, %llu wraps, mode %s",
+	log_dbg(name, "keys: %llu given, %llu taken away, %llu flushed, %llu wraps, mode %s; %llu bound, %llu "
+		"revocations signaled, %llu posts failed, %llu of them in part",
 		(unsigned long long)s.mapped, (unsigned long long)s.local_inv,
 		(unsigned long long)(s.flushed_bind + s.flushed_inv),
-		(unsigned long long)s.key_wraps, frwr_mode_name(c->key_mode));
+		(unsigned long long)s.key_wraps, frwr_mode_name(c->key_mode),
+		(unsigned long long)s.bind_posted, (unsigned long long)s.signaled,
+		(unsigned long long)s.post_fail, (unsigned long long)s.partial_post);
 	/* What the device does not take back is tried once more without connections, and then left to it:
 	 * nobody can reach anything through it any more. */
 	if (!frwr_pool_destroy(c->keys))
