@@ -104,8 +104,10 @@ static int slot_encode(struct clt_slot *slot, struct clt_con *con)
 	wait = source && !path->bounce;
 	rtrs_wr_request(&slot->w, (uintptr_t)&slot->cqe, wait, &path->geom, slot->id,
 			&path->rbufs[slot->id], &req, source ? &data : NULL, &hdr);
-	if (slot->window)
-		clt_key_chain(slot, con);
+	if (slot->window && clt_key_chain(slot, con) < 0) {
+		clt_con_fail(con);
+		return CLT_AGAIN;
+	}
 	slot->life = path->life;
 	slot->posted = true;
 	/* RACE: a server can answer what it has not been sent, and whoever gets the slot then would write what

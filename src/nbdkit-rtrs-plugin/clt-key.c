@@ -78,20 +78,19 @@ int clt_key_map(struct clt_slot *slot, struct clt_path *path, struct ibv_mr *mr,
 	if (r < 0)
 		return r;
 	*ask = path->mode == FRWR_MW2;
-	if (*ask) {
-		r = frwr_expect_reminv(w);
-		assert(r == 0);
-	}
+	if (*ask && frwr_expect_reminv(w) < 0)
+		return -ENOTCONN;	/* RACE: its last bind was flushed since */
 	slot->window = w;
 	*key = handle.rkey;
 	return 0;
 }
 
-void clt_key_chain(struct clt_slot *slot, struct clt_con *con)
+int clt_key_chain(struct clt_slot *slot, struct clt_con *con)
 {
-	int r = frwr_fill_send(&slot->entry, con->fab, slot->window, &slot->w.wr, &slot->w.wr);
-
-	assert(r == 0);			/* it was mapped just now */
+	if (frwr_fill_send(&slot->entry, con->fab, slot->window, &slot->w.wr, &slot->w.wr) == 0)
+		return 0;
+	slot->window = NULL;
+	return -ENOTCONN;		/* RACE: as above */
 }
 
 int clt_key_answered(struct clt_slot *slot, bool invalidated)

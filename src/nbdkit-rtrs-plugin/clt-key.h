@@ -26,11 +26,13 @@ int clt_key_open(struct clt_path *path);
 void clt_key_close(struct clt_path *path, bool again);
 
 /* A key of @slot's window for [addr, addr + slot->len), which is in @mr; the server is to be asked to
- * invalidate it when @ask.  Under the send lock.  0 or -errno. */
+ * invalidate it when @ask.  Under the send lock.  0 or -errno; -ENOTCONN, at any time: what an earlier
+ * READ had bound was flushed, so the connection has failed. */
 int clt_key_map(struct clt_slot *slot, struct clt_path *path, struct ibv_mr *mr, const uint8_t *addr,
 		uint32_t *key, bool *ask);
-/* Put the bind in front of slot->w, both in slot->entry, to be posted on @con.  Under the send lock. */
-void clt_key_chain(struct clt_slot *slot, struct clt_con *con);
+/* Put the bind in front of slot->w, both in slot->entry, to be posted on @con.  Under the send lock.
+ * 0, or -ENOTCONN as above and the slot has no window. */
+int clt_key_chain(struct clt_slot *slot, struct clt_con *con);
 /* The answer came, and says whether its window was taken away: -EPROTO if it says so and it was not, 0 if
  * it was, 1 when that is left to us.  Poll role. */
 int clt_key_answered(struct clt_slot *slot, bool invalidated);
