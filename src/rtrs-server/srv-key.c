@@ -49,6 +49,18 @@ static int choose(const struct srv_chunks *c, const struct frwr_caps *caps, char
 	return mode;
 }
 
+/* Other paths may have what the device has.  As choose(). */
+static int make(struct srv_chunks *c, enum frwr_mode mode, char *why, size_t len)
+{
+	int rc = frwr_pool_create(&c->keys, c->pd, mode, c->geom->queue_depth);
+
+	if (!rc)
+		return (int)mode;
+	snprintf(why, len, "a path needs %u keys of the device, and it has no more: %s",
+		 c->geom->queue_depth, strerror(-rc));
+	return rc;
+}
+
 /* Clients come as often as they like, and by turns through devices of different kinds, of which there are a
  * few: each is news once. */
 static void tell(const struct srv_chunks *c, struct fab_conn *conn, const char *why)
@@ -87,6 +99,8 @@ int srv_keys_choose(struct srv_chunks *c, struct fab_conn *conn)
 	if (rc)
 		return rc;
 	rc = choose(c, &caps, why, sizeof(why));
+	if (rc >= 0)
+		rc = make(c, (enum frwr_mode)rc, why, sizeof(why));
 	c->invalidate = rc < 0 ? SRV_INVALIDATE_COPY : SRV_INVALIDATE_ALWAYS;
 	if (rc >= 0) {
 		c->key_mode = (enum frwr_mode)rc;
@@ -117,11 +131,10 @@ int srv_keys_open(struct srv_path *path)
 {
 	struct srv_chunks *c = &path->chunks;
 	unsigned n = c->geom->queue_depth;
-	int rc;
+	int rc = 0;
 
 	if (c->invalidate != SRV_INVALIDATE_ALWAYS)
 		return 0;
-	rc = frwr_pool_create(&c->keys, c->pd, c->key_mode, n);
 	for (unsigned i = 0; !rc && i < n; i++) {
 		struct frwr *w = frwr_at(c->keys, i);
 		struct frwr_handle h;

@@ -85,9 +85,11 @@ static inline bool srv_turn_break(struct srv_turn *t)
 }
 
 /* Decide what protects the requests of a path on the device of @conn, whose protection domain exists:
- * c->invalidate, which becomes ALWAYS, COPY or NEVER, and c->key_mode.
+ * c->invalidate, which becomes ALWAYS, COPY or NEVER, and c->key_mode; and make what that needs of the device,
+ * before the client is told.
  *	auto	ALWAYS on RDMA devices that have windows in hardware, else COPY
  *	always	ALWAYS on devices that have windows or give regions another key, else COPY
+ * COPY, too, where other paths have all of the device's windows.
  * These two protect alike.  The reason is logged when it is news.  Control thread.  0 or -errno. */
 int srv_keys_choose(struct srv_chunks *c, struct fab_conn *conn);
 

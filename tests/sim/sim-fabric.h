@@ -35,6 +35,8 @@ bool sim_offer_local_dma_lkey(bool yes);
 bool sim_offer_rereg(bool yes);
 /* Which windows devices have; at first both. */
 void sim_offer_windows(bool type_1, bool type_2b);
+/* How many windows all devices together have; returns what it was. */
+unsigned sim_limit_windows(unsigned n);
 /* @host's device is removed: what was posted to it never completes, peers hear nothing, nothing can be begun
  * until it is back. */
 void sim_lose_device(const char *host);

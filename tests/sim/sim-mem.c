@@ -36,7 +36,7 @@ struct sim_mw {
 
 static struct key *keys;
 static uint32_t nslots;
-static unsigned nkeys, nwindows;
+static unsigned nkeys, nwindows, max_windows = SIM_MAX_MW;
 static bool dma_offered = true, rereg_offered = true;
 static bool type_1_offered = true, type_2b_offered = true;
 
@@ -268,6 +268,14 @@ static struct sim_mw *to_mw(const struct ibv_mw *ibv)
 	return container_of(ibv, struct sim_mw, base.ibv);
 }
 
+unsigned sim_limit_windows(unsigned n)
+{
+	unsigned was = max_windows;
+
+	max_windows = n;
+	return was;
+}
+
 struct ibv_mw *sim_alloc_mw(struct fab_pd *pd, enum ibv_mw_type type)
 {
 	struct sim_mw *mw;
@@ -276,7 +284,7 @@ struct ibv_mw *sim_alloc_mw(struct fab_pd *pd, enum ibv_mw_type type)
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
-	mw = nwindows < SIM_MAX_MW ? calloc(1, sizeof(*mw)) : NULL;
+	mw = nwindows < max_windows ? calloc(1, sizeof(*mw)) : NULL;
 	if (!mw) {
 		errno = ENOMEM;
 		return NULL;

@@ -528,6 +528,36 @@ static void test_protection_is_told_once(void)
 	world_destroy(w);
 }
 
+/* The windows of the device are enough for one path: the next client is told of copies, and served. */
+static void test_no_windows_left(void)
+{
+	struct world_server_conf conf = world_server_defaults;
+	unsigned was = sim_limit_windows(conf.queue_depth + conf.queue_depth / 2);
+
+	conf.invalidate = SRV_INVALIDATE_ALWAYS;
+	w = world_create(1);
+	world_server_start(w, &conf);
+	open_clt();
+	raw_clt_init(&other, "clt2", 2, 2, 1);
+	CHECK(raw_clt_open(&other, "sess2", RNBD_ACCESS_RO) == 0);
+	CHECK(clt.rsp.new_rkey && !other.rsp.new_rkey);
+	CHECK(world_traced(w, "requests over sim are copied: a path needs 16 keys of the device, and it "
+			      "has no more: Cannot allocate memory\n"));
+	for (unsigned i = 0; i < 2; i++) {
+		CHECK(raw_clt_io(&clt, 1, 3, RNBD_OP_WRITE, 0, 4096, false) == 0);
+		CHECK(raw_clt_io(&other, 0, 3, RNBD_OP_READ, 0, 4096, false) == 0);
+	}
+	raw_clt_fini(&other);
+	raw_clt_fini(&clt);
+	world_run_ms(w, 100);
+
+	/* They are back. */
+	open_clt();
+	CHECK(clt.rsp.new_rkey);
+	end();
+	sim_limit_windows(was);
+}
+
 /* More READs in the storage than an export may have private buffers: the rest waits its turn. */
 static void test_direct_reads_wait_for_private_memory(void)
 {
@@ -839,6 +869,7 @@ int main(int argc, char **argv)
 		{ "device-goes-among-revocations", test_device_goes_among_revocations },
 		{ "protection-by-device", test_protection_by_device },
 		{ "protection-is-told-once", test_protection_is_told_once },
+		{ "no-windows-left", test_no_windows_left },
 		{ "answer-rows-with-registered-memory", test_answer_rows_with_registered_memory },
 		{ "private-memory-is-not-registered", test_private_memory_is_not_registered },
 		{ "direct-reads-go-to-private-memory", test_direct_reads_go_to_private_memory },
