@@ -48,6 +48,7 @@ libfab_la_SOURCES += \
 	%D%/fabric/verbs-event.c \
 	%D%/fabric/verbs-listen.c \
 	%D%/fabric/verbs-mw.c \
+	%D%/fabric/verbs-post.c \
 	%D%/fabric/verbs-priv.h \
 	$(NULL)
 endif

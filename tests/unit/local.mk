@@ -106,6 +106,7 @@ UNIT_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 	src/common/fabric/fab-mem.c \
 	src/common/fabric/verbs-conn.c \
 	src/common/fabric/verbs-mw.c \
+	src/common/fabric/verbs-post.c \
 	$(NULL)
 %C%_test_verbs_conn_crit_CPPFLAGS = $(AM_CPPFLAGS) -Drealloc=fake_realloc
 %C%_test_verbs_conn_crit_CFLAGS = $(UNIT_CFLAGS)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns a connection's queue pair, CQ and completion channel; see verbs-priv.h for how it fails and
- * drains.  Posts on any thread, polls on one; errors as fabric.h says. */
+ * drains.  Polls on one thread; errors as fabric.h says.  Posting: verbs-post.c. */
 #include <config.h>
 
 #include <errno.h>
@@ -15,14 +15,7 @@
 
 #include "verbs-priv.h"
 
-#define SEND_BATCH 16
 #define MARKER_ID UINT64_MAX
-#define SEND_BIT 1u			/* wr_ids of receives are addresses, and even */
-
-static uint64_t send_wr_id(uint32_t pos)
-{
-	return (uint64_t)pos << 1 | SEND_BIT;
-}
 
 /* ---- life ---- */
 
@@ -141,9 +134,7 @@ static void fail_locked(struct verbs_conn *c)
 	}
 }
 
-static void fail_locked_because(struct verbs_conn *c, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
-static void fail_locked_because(struct verbs_conn *c, const char *fmt, ...)
+void verbs_fail_locked(struct verbs_conn *c, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -168,24 +159,6 @@ void verbs_conn_fail(struct verbs_conn *c, const char *fmt, ...)
 void verbs_disconnect(struct fab_conn *conn, const char *cause)
 {
 	verbs_conn_fail(verbs_conn(conn), "%s", cause);
-}
-
-/* Keep what was posted after the failure for the poll to flush.  post_lock held. */
-static int post_late(struct verbs_conn *c, uint64_t wr_id)
-{
-	if (c->drained)
-		return -ENOTCONN;
-	if (c->nlate == c->late_room) {
-		uint32_t room = c->late_room ? 2 * c->late_room : 64;
-		uint64_t *late = realloc(c->late, room * sizeof(*late));
-
-		if (!late)
-			return -ENOMEM;
-		c->late = late;
-		c->late_room = room;
-	}
-	c->late[c->nlate++] = wr_id;
-	return 0;
 }
 
 /* ---- completions, cq_lock held ---- */
@@ -214,13 +187,13 @@ static bool translate(struct verbs_conn *c, struct ibv_wc *wc)
 		c->marker_back = true;
 		return false;
 	}
-	if (!(wc->wr_id & SEND_BIT)) {
+	if (!(wc->wr_id & VERBS_SEND_BIT)) {
 		atomic_fetch_sub(&c->nrecvs, 1);
 		translate_inv(c, wc);
 	}
 	if (wc->status != IBV_WC_SUCCESS && !c->broken)
 		c->broken = wc->status;
-	if (!(wc->wr_id & SEND_BIT))
+	if (!(wc->wr_id & VERBS_SEND_BIT))
 		return true;
 	pos = (uint32_t)(wc->wr_id >> 1);
 	sqe = &c->sq[pos & c->sq_mask];
@@ -251,6 +224,13 @@ static void stash_fill(struct verbs_conn *c)
 	memmove(c->stash, c->stash + c->stash_first, c->stash_n * sizeof(*c->stash));
 	c->stash_first = 0;
 	c->stash_n += (unsigned)take(c, c->stash + c->stash_n, (int)(VERBS_STASH - c->stash_n));
+}
+
+void verbs_look(struct verbs_conn *c)
+{
+	pthread_mutex_lock(&c->cq_lock);
+	stash_fill(c);
+	pthread_mutex_unlock(&c->cq_lock);
 }
 
 static int stash_take(struct verbs_conn *c, struct ibv_wc *wc, int n)
@@ -382,158 +362,4 @@ int verbs_arm(struct fab_conn *conn, short *events)
 int verbs_need_rearm(const struct fab_conn *conn)
 {
 	return atomic_load(&verbs_conn(conn)->failed) ? FAB_REARM_EVENTS : 0;
-}
-
-/* ---- posting, post_lock held ---- */
-
-static uint32_t send_room(const struct verbs_conn *c)
-{
-	return c->attr.max_send_wr + c->signal_every -
-	       (c->sq_head - atomic_load_explicit(&c->sq_tail, memory_order_acquire));
-}
-
-/* Take in what the device has completed so far. */
-static void look(struct verbs_conn *c)
-{
-	pthread_mutex_lock(&c->cq_lock);
-	stash_fill(c);
-	pthread_mutex_unlock(&c->cq_lock);
-}
-
-/* There is room for one more. */
-static bool send_has_room(struct verbs_conn *c)
-{
-	if (send_room(c) == 0)
-		look(c);
-	return send_room(c) != 0;
-}
-
-/* One of ours as the device gets it.  Returns NULL, or what is wrong with it. */
-static const char *send_fill(struct verbs_conn *c, const struct ibv_send_wr *wr,
-			     struct ibv_send_wr *hw)
-{
-	bool signaled = wr->send_flags & IBV_SEND_SIGNALED;
-	const char *why = NULL;
-
-	/* The peer may have done it, asked or not: what nobody has polled yet makes ours the second. */
-	if (wr->opcode == IBV_WR_LOCAL_INV)
-		look(c);
-	if (verbs_mw_is(wr))
-		why = verbs_mw_fill(c, wr, hw);
-	else
-		*hw = *wr;
-	if (why)
-		return why;
-	hw->next = NULL;
-	hw->wr_id = send_wr_id(c->sq_head);
-	c->sq[c->sq_head & c->sq_mask] = (struct verbs_sqe){ wr->wr_id, signaled };
-	c->sq_head++;
-	if (signaled || ++c->unsignaled >= c->signal_every) {
-		hw->send_flags |= IBV_SEND_SIGNALED;
-		c->unsignaled = 0;
-	}
-	return NULL;
-}
-
-/* Post the next of @wr, at most SEND_BATCH; advances it.  At one that breaks the rules of windows it
- * stops, with those before it posted and @c failed. */
-static int send_batch(struct verbs_conn *c, const struct ibv_send_wr **wr)
-{
-	struct ibv_send_wr hw[SEND_BATCH];
-	const char *why = NULL;
-	bool alone = false;
-	unsigned n = 0;
-	int rc;
-
-	for (; *wr && n < SEND_BATCH && !alone; *wr = (*wr)->next, n++) {
-		alone = verbs_mw_is_alone(*wr);
-		if (alone && n)
-			break;
-		if (!send_has_room(c)) {
-			fail_locked_because(c, "send queue overflow");
-			return -ENOMEM;
-		}
-		why = send_fill(c, *wr, &hw[n]);
-		if (why)
-			break;
-		if (n)
-			hw[n - 1].next = &hw[n];
-	}
-	rc = n ? abs(verbs_mw_post(c->id->qp, hw)) : 0;	/* siw's are negative */
-	if (rc) {
-		fail_locked_because(c, "the device refused a send: %s", strerror(rc));
-		return rc == ENOMEM ? -ENOMEM : -EINVAL;
-	}
-	if (why)
-		fail_locked_because(c, "%s of %s",
-				    (*wr)->opcode == IBV_WR_BIND_MW ? "bind" : "invalidate", why);
-	return 0;
-}
-
-static int send_locked(struct verbs_conn *c, const struct ibv_send_wr *wr)
-{
-	int rc = 0;
-
-	if (!c->failing && !atomic_load(&c->connected)) {
-		fail_locked_because(c, "post on a connection that is not connected");
-		return -EINVAL;
-	}
-	while (wr && !rc && !c->failing)
-		rc = send_batch(c, &wr);
-	for (; wr && !rc; wr = wr->next)
-		rc = post_late(c, wr->wr_id);
-	return rc;
-}
-
-int verbs_post_send(struct fab_conn *conn, const struct ibv_send_wr *wr)
-{
-	struct verbs_conn *c = verbs_conn(conn);
-	int rc;
-
-	if (!c->cq)
-		return -EINVAL;
-	pthread_mutex_lock(&c->post_lock);
-	rc = send_locked(c, wr);
-	pthread_mutex_unlock(&c->post_lock);
-	return rc;
-}
-
-static int recv_locked(struct verbs_conn *c, const struct ibv_recv_wr *wr)
-{
-	struct ibv_recv_wr *bad = NULL;
-	uint32_t n = 0;
-	int rc = 0;
-
-	if (c->failing) {
-		for (; wr && !rc; wr = wr->next)
-			rc = post_late(c, wr->wr_id);
-		return rc;
-	}
-	for (const struct ibv_recv_wr *w = wr; w; w = w->next)
-		n++;
-	if (atomic_fetch_add(&c->nrecvs, n) + n > c->attr.max_recv_wr) {
-		atomic_fetch_sub(&c->nrecvs, n);
-		fail_locked_because(c, "receive queue overflow");
-		return -ENOMEM;
-	}
-	rc = abs(ibv_post_recv(c->id->qp, (struct ibv_recv_wr *)(uintptr_t)wr, &bad));
-	if (!rc)
-		return 0;
-	for (; bad; bad = bad->next)
-		atomic_fetch_sub(&c->nrecvs, 1);
-	fail_locked_because(c, "the device refused a receive: %s", strerror(rc));
-	return rc == ENOMEM ? -ENOMEM : -EINVAL;
-}
-
-int verbs_post_recv(struct fab_conn *conn, const struct ibv_recv_wr *wr)
-{
-	struct verbs_conn *c = verbs_conn(conn);
-	int rc;
-
-	if (!c->cq)
-		return -EINVAL;
-	pthread_mutex_lock(&c->post_lock);
-	rc = recv_locked(c, wr);
-	pthread_mutex_unlock(&c->post_lock);
-	return rc;
 }

@@ -11,7 +11,7 @@
 
 #include "verbs-priv.h"
 
-/* A request is signaled at least so often that the ring of verbs-conn.c is never blocked by silent ones;
+/* A request is signaled at least so often that the ring of verbs-post.c is never blocked by silent ones;
  * there are as many more entries in the device's queue, and one for the marker.  Each that is wakes a thread
  * that had nothing else to do. */
 #define SIGNAL_EVERY_MAX 128u

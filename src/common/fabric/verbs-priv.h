@@ -38,6 +38,7 @@ struct rdma_event_channel;
 #define VERBS_CAUSE_LEN 160
 #define VERBS_STASH 64
 #define VERBS_RESOLVE_MS 5000
+#define VERBS_SEND_BIT 1u		/* wr_ids of receives are addresses, and even */
 
 struct verbs_cm {
 	struct fab_cm fab;
@@ -214,8 +215,6 @@ void verbs_conn_init(struct verbs_conn *c);
 /* Frees the queue pair and all that belongs to it; not the id. */
 void verbs_conn_fini(struct verbs_conn *c);
 int verbs_create_qp(struct fab_conn *conn, struct fab_pd *pd, const struct fab_qp_attr *attr);
-int verbs_post_send(struct fab_conn *conn, const struct ibv_send_wr *wr);
-int verbs_post_recv(struct fab_conn *conn, const struct ibv_recv_wr *wr);
 int verbs_poll(struct fab_conn *conn, struct ibv_wc *wc, int n);
 int verbs_conn_fd(const struct fab_conn *conn);
 int verbs_arm(struct fab_conn *conn, short *events);
@@ -224,5 +223,14 @@ void verbs_disconnect(struct fab_conn *conn, const char *cause);
 const char *verbs_conn_cause(const struct fab_conn *conn);
 void verbs_conn_fail(struct verbs_conn *c, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+/* The same under post_lock. */
+void verbs_fail_locked(struct verbs_conn *c, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+/* Take in what the device has completed so far. */
+void verbs_look(struct verbs_conn *c);
+
+/* verbs-post.c: posting */
+int verbs_post_send(struct fab_conn *conn, const struct ibv_send_wr *wr);
+int verbs_post_recv(struct fab_conn *conn, const struct ibv_recv_wr *wr);
 
 #endif

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns what is posted to a connection's queue pair: the ring that mirrors the send queue, and what was
+ * posted after the failure.  Any thread, under post_lock.  A post that the device or the rules refuse fails
+ * the connection (verbs-conn.c); errors as fabric.h says. */
+#include <config.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rdma/rdma_cma.h>
+
+#include "verbs-priv.h"
+
+#define SEND_BATCH 16
+
+static uint64_t send_wr_id(uint32_t pos)
+{
+	return (uint64_t)pos << 1 | VERBS_SEND_BIT;
+}
+
+/* Keep what was posted after the failure for the poll to flush.  post_lock held. */
+static int post_late(struct verbs_conn *c, uint64_t wr_id)
+{
+	if (c->drained)
+		return -ENOTCONN;
+	if (c->nlate == c->late_room) {
+		uint32_t room = c->late_room ? 2 * c->late_room : 64;
+		uint64_t *late = realloc(c->late, room * sizeof(*late));
+
+		if (!late)
+			return -ENOMEM;
+		c->late = late;
+		c->late_room = room;
+	}
+	c->late[c->nlate++] = wr_id;
+	return 0;
+}
+
+static uint32_t send_room(const struct verbs_conn *c)
+{
+	return c->attr.max_send_wr + c->signal_every -
+	       (c->sq_head - atomic_load_explicit(&c->sq_tail, memory_order_acquire));
+}
+
+/* There is room for one more. */
+static bool send_has_room(struct verbs_conn *c)
+{
+	if (send_room(c) == 0)
+		verbs_look(c);
+	return send_room(c) != 0;
+}
+
+/* One of ours as the device gets it.  Returns NULL, or what is wrong with it. */
+static const char *send_fill(struct verbs_conn *c, const struct ibv_send_wr *wr,
+			     struct ibv_send_wr *hw)
+{
+	bool signaled = wr->send_flags & IBV_SEND_SIGNALED;
+	const char *why = NULL;
+
+	/* The peer may have done it, asked or not: what nobody has polled yet makes ours the second. */
+	if (wr->opcode == IBV_WR_LOCAL_INV)
+		verbs_look(c);
+	if (verbs_mw_is(wr))
+		why = verbs_mw_fill(c, wr, hw);
+	else
+		*hw = *wr;
+	if (why)
+		return why;
+	hw->next = NULL;
+	hw->wr_id = send_wr_id(c->sq_head);
+	c->sq[c->sq_head & c->sq_mask] = (struct verbs_sqe){ wr->wr_id, signaled };
+	c->sq_head++;
+	if (signaled || ++c->unsignaled >= c->signal_every) {
+		hw->send_flags |= IBV_SEND_SIGNALED;
+		c->unsignaled = 0;
+	}
+	return NULL;
+}
+
+/* Post the next of @wr, at most SEND_BATCH; advances it.  At one that breaks the rules of windows it
+ * stops, with those before it posted and @c failed. */
+static int send_batch(struct verbs_conn *c, const struct ibv_send_wr **wr)
+{
+	struct ibv_send_wr hw[SEND_BATCH];
+	const char *why = NULL;
+	bool alone = false;
+	unsigned n = 0;
+	int rc;
+
+	for (; *wr && n < SEND_BATCH && !alone; *wr = (*wr)->next, n++) {
+		alone = verbs_mw_is_alone(*wr);
+		if (alone && n)
+			break;
+		if (!send_has_room(c)) {
+			verbs_fail_locked(c, "send queue overflow");
+			return -ENOMEM;
+		}
+		why = send_fill(c, *wr, &hw[n]);
+		if (why)
+			break;
+		if (n)
+			hw[n - 1].next = &hw[n];
+	}
+	rc = n ? abs(verbs_mw_post(c->id->qp, hw)) : 0;	/* siw's are negative */
+	if (rc) {
+		verbs_fail_locked(c, "the device refused a send: %s", strerror(rc));
+		return rc == ENOMEM ? -ENOMEM : -EINVAL;
+	}
+	if (why)
+		verbs_fail_locked(c, "%s of %s",
+				    (*wr)->opcode == IBV_WR_BIND_MW ? "bind" : "invalidate", why);
+	return 0;
+}
+
+static int send_locked(struct verbs_conn *c, const struct ibv_send_wr *wr)
+{
+	int rc = 0;
+
+	if (!c->failing && !atomic_load(&c->connected)) {
+		verbs_fail_locked(c, "post on a connection that is not connected");
+		return -EINVAL;
+	}
+	while (wr && !rc && !c->failing)
+		rc = send_batch(c, &wr);
+	for (; wr && !rc; wr = wr->next)
+		rc = post_late(c, wr->wr_id);
+	return rc;
+}
+
+int verbs_post_send(struct fab_conn *conn, const struct ibv_send_wr *wr)
+{
+	struct verbs_conn *c = verbs_conn(conn);
+	int rc;
+
+	if (!c->cq)
+		return -EINVAL;
+	pthread_mutex_lock(&c->post_lock);
+	rc = send_locked(c, wr);
+	pthread_mutex_unlock(&c->post_lock);
+	return rc;
+}
+
+static int recv_locked(struct verbs_conn *c, const struct ibv_recv_wr *wr)
+{
+	struct ibv_recv_wr *bad = NULL;
+	uint32_t n = 0;
+	int rc = 0;
+
+	if (c->failing) {
+		for (; wr && !rc; wr = wr->next)
+			rc = post_late(c, wr->wr_id);
+		return rc;
+	}
+	for (const struct ibv_recv_wr *w = wr; w; w = w->next)
+		n++;
+	if (atomic_fetch_add(&c->nrecvs, n) + n > c->attr.max_recv_wr) {
+		atomic_fetch_sub(&c->nrecvs, n);
+		verbs_fail_locked(c, "receive queue overflow");
+		return -ENOMEM;
+	}
+	rc = abs(ibv_post_recv(c->id->qp, (struct ibv_recv_wr *)(uintptr_t)wr, &bad));
+	if (!rc)
+		return 0;
+	for (; bad; bad = bad->next)
+		atomic_fetch_sub(&c->nrecvs, 1);
+	verbs_fail_locked(c, "the device refused a receive: %s", strerror(rc));
+	return rc == ENOMEM ? -ENOMEM : -EINVAL;
+}
+
+int verbs_post_recv(struct fab_conn *conn, const struct ibv_recv_wr *wr)
+{
+	struct verbs_conn *c = verbs_conn(conn);
+	int rc;
+
+	if (!c->cq)
+		return -EINVAL;
+	pthread_mutex_lock(&c->post_lock);
+	rc = recv_locked(c, wr);
+	pthread_mutex_unlock(&c->post_lock);
+	return rc;
+}
