@@ -68,6 +68,7 @@ ping_over 1
 
 rack_kill B
 rack_start B
+rack_booted B
 rack_up B
 ping_over 1
 ping_over 2
