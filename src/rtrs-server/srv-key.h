@@ -89,8 +89,8 @@ static inline bool srv_turn_break(struct srv_turn *t)
  * before the client is told.
  *	auto	ALWAYS on RDMA devices that have windows in hardware, else COPY
  *	always	ALWAYS on devices that have windows or give regions another key, else COPY
- * COPY, too, where other paths have all of the device's windows.
- * These two protect alike.  The reason is logged when it is news.  Control thread.  0 or -errno. */
+ * and COPY where other paths have all of the device's windows.  ALWAYS and COPY protect alike.  The
+ * reason is logged when it is news.  Control thread.  0 or -errno. */
 int srv_keys_choose(struct srv_chunks *c, struct fab_conn *conn);
 
 /* The windows of @path, bound to its chunks by requests on connection 0; c->regions tell their

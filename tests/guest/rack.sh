@@ -54,8 +54,8 @@ rack_booted() {
 	rack_start "$1"
 }
 
-# rack_start A|B: switch it on; rack_booted and then rack_up wait for it.  A guest B that was killed can be started again.
-# (A cable of QEMU has a listening end, A's, and one that connects once.)
+# rack_start A|B: switch it on; rack_booted and then rack_up wait for it.  A guest B that was killed can be
+# started again.  (A cable of QEMU has a listening end, A's, and one that connects once.)
 rack_start() {
 	local guest=$1 id=1 server=on dir=$rack/$1 options cable i=0
 
