@@ -184,7 +184,9 @@ class Topology:
         try:
             server = self.spawn(
                 "rtrs-server",
-                [self.args.server, "--listen", "tcp://127.0.0.1:0", "--ready-fd", str(wr)]
+                # All topologies run at once, on one file, and one at a time does something.
+                [self.args.server, "--listen", "tcp://127.0.0.1:0", "--ready-fd", str(wr),
+                 "--no-lock", "--state-dir", os.path.join(self.args.workdir, "state-" + self.name)]
                 + self.args.server_arg + list(server_arg) + ["bench=" + self.args.file], pass_fds=(wr,))
         finally:
             os.close(wr)

@@ -23,6 +23,8 @@ SHELL_TESTS = \
 	%D%/test-ipv6.sh \
 	%D%/test-large-device.sh \
 	%D%/test-large.sh \
+	%D%/test-late-write.sh \
+	%D%/test-lost-flush.sh \
 	%D%/test-multi-conn.sh \
 	%D%/test-nbdcopy.sh \
 	%D%/test-nbdinfo.sh \

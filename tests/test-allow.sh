@@ -5,8 +5,8 @@
 requires_server; requires_plugin
 requires nbdinfo --version
 
-truncate -s 1M "$tmp/disk"
-start_server --allow 127.0.0.2/32 --allow 192.0.2.0/24 --allow ::1 "disk=$tmp/disk"
+truncate -s 1M "$tmp/disk" "$tmp/other"
+start_server --allow 127.0.0.2/32 --allow 192.0.2.0/24 --allow ::1 "disk=$tmp/other"
 expect_nbdkit_failure "127\.0\.0\.1:$server_port" "server=127.0.0.1:$server_port" export=disk
 wait_line "$server_log" '127\.0\.0\.1.*(allow|refus)'
 

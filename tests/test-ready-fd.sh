@@ -4,7 +4,7 @@
 . ./tests/functions.sh
 requires_server
 
-truncate -s 1M "$tmp/disk"
+truncate -s 1M "$tmp/disk" "$tmp/other"
 mkfifo "$tmp/ready"
 "$RTRS_SERVER" --listen tcp://127.0.0.1:0 --ready-fd 9 "disk=$tmp/disk" \
 	</dev/null 9>"$tmp/ready" >"$tmp/server.log" 2>&1 &
@@ -19,5 +19,5 @@ timeout "$TIMEOUT_S" bash -c "exec 3<>/dev/tcp/127.0.0.1/$port"
 
 # A server that fails to start writes nothing.
 expect_failure 1 "127\.0\.0\.1:$port" "$RTRS_SERVER" --listen "tcp://127.0.0.1:$port" \
-	--ready-fd 8 "disk=$tmp/disk" 8>"$tmp/not-ready"
+	--ready-fd 8 "disk=$tmp/other" 8>"$tmp/not-ready"
 [ ! -s "$tmp/not-ready" ]

@@ -19,6 +19,7 @@
 enum {
 	OPT_LISTEN = 256, OPT_ALLOW, OPT_INVALIDATE, OPT_QUEUE_DEPTH, OPT_MAX_IO_SIZE, OPT_THREADS,
 	OPT_MAX_SESSIONS, OPT_MAX_PATHS, OPT_SETUP_TIMEOUT, OPT_POLL, OPT_READY_FD, OPT_LOG_LEVEL,
+	OPT_NO_LOCK, OPT_STATE_DIR,
 };
 
 static const struct option options[] = {
@@ -32,6 +33,8 @@ static const struct option options[] = {
 	{ "max-sessions", required_argument, NULL, OPT_MAX_SESSIONS },
 	{ "max-paths", required_argument, NULL, OPT_MAX_PATHS },
 	{ "setup-timeout", required_argument, NULL, OPT_SETUP_TIMEOUT },
+	{ "no-lock", no_argument, NULL, OPT_NO_LOCK },
+	{ "state-dir", required_argument, NULL, OPT_STATE_DIR },
 	{ "ready-fd", required_argument, NULL, OPT_READY_FD },
 	{ "log-level", required_argument, NULL, OPT_LOG_LEVEL },
 	{ "help", no_argument, NULL, 'h' },
@@ -59,6 +62,8 @@ static const char help[] =
 "      --max-sessions=N            sessions of all clients (default 256)\n"
 "      --max-paths=N               paths of all sessions (default 512)\n"
 "      --setup-timeout=SECONDS     until a new path must be set up (default 30)\n"
+"      --state-dir=DIR             what outlives the server (/run/nbdkit-rtrs)\n"
+"      --no-lock                   do not lock what is exported\n"
 "      --ready-fd=FD               write a line to FD when ready, and close it\n"
 "      --log-level=LEVEL           error, warning, info or debug (default info)\n"
 "  -h, --help                      print this and exit\n"
@@ -215,6 +220,14 @@ static enum conf_result one_option(const struct parser *p, int opt, const char *
 		if (rc == CONF_RUN)
 			conf->ready_fd = (int)value;
 		return rc;
+	case OPT_NO_LOCK:
+		conf->no_lock = true;
+		return CONF_RUN;
+	case OPT_STATE_DIR:
+		if (!*arg)
+			return usage(p, "--state-dir '': expected a directory");
+		conf->state_dir = arg;
+		return CONF_RUN;
 	case OPT_LOG_LEVEL:
 		if (log_level_parse(arg, &conf->log_level))
 			return usage(p, "--log-level '%s': expected error, warning, info or debug",
@@ -284,6 +297,7 @@ static void set_defaults(struct srv_conf *conf)
 		.max_memory = MIN(memory / 2, (uint64_t)CONF_MAX_MEMORY),
 		.setup_timeout_ms = CONF_SETUP_TIMEOUT_MS,
 		.ready_fd = -1,
+		.state_dir = export_state_default_dir(),
 		.log_level = LOG_LEVEL_INFO,
 	};
 }

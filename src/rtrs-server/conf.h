@@ -51,6 +51,8 @@ struct srv_conf {
 	unsigned setup_timeout_ms;	/* from the first connection of a path to its INFO_REQ */
 
 	/* main.c only */
+	bool no_lock;
+	const char *state_dir;		/* NULL: none */
 	int ready_fd;			/* -1: none */
 	enum log_level log_level;
 };

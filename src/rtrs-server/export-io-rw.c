@@ -77,8 +77,19 @@ static void rw_submit(struct export_io *io, bool read, int slot, void *buf, uint
 	/* Some kernels wait for a frozen file system in the ring's own attempt (before 6.12). */
 	if (!read && io->reactor->storage->never_blocks)
 		sqe->flags |= IOSQE_ASYNC;
-	if (!read && io->how == RW_PLAIN && rw_dsync(io))
+	if (!read && io->how == RW_PLAIN && rw_dsync(io)) {
 		sqe->rw_flags = RWF_DSYNC;
+		/* It may be the one that is told of earlier writes. */
+		export_sync_begun(io->ex);
+		io->in_sync = true;
+	}
+}
+
+static void rw_sync_ended(struct export_io *io)
+{
+	if (io->in_sync)
+		export_sync_ended(io->ex);
+	io->in_sync = false;
 }
 
 /* The block window around the piece. */
@@ -206,6 +217,11 @@ static int rw_bounce_done(struct export_io *io, int res)
 	return (int)io->piece;
 }
 
+static void rw_submit_not_dsync(struct export_io *io)
+{
+	rw_submit(io, false, export_slot(io->ex), rw_memory(io), io->piece, rw_pos(io));
+}
+
 /* A DSYNC write failed: in the write, which only this request is to know, or in making earlier
  * writes durable, which all FLUSHes are to know?  Written without DSYNC it tells. */
 static bool rw_retry_without_dsync(struct export_io *io, int res)
@@ -214,7 +230,7 @@ static bool rw_retry_without_dsync(struct export_io *io, int res)
 		return false;
 	io->how = RW_NOT_DSYNC;
 	io->status = res;
-	rw_submit(io, false, export_slot(io->ex), rw_memory(io), io->piece, rw_pos(io));
+	rw_submit_not_dsync(io);
 	return true;
 }
 
@@ -223,17 +239,24 @@ static void rw_done(struct reactor_op *op, int res, unsigned flags)
 	struct export_io *io = container_of(op, struct export_io, ring_op);
 
 	if (res == -EINTR || res == -EAGAIN) {
+		if (io->how == RW_NOT_DSYNC) {
+			rw_submit_not_dsync(io);
+			return;
+		}
+		rw_sync_ended(io);
 		rw_bounce_put(io);
 		rw_next_piece(io);
 		return;
 	}
 	if (io->how == RW_NOT_DSYNC && res > 0) {
 		export_sync_failed(io->ex, io->status);
+		rw_sync_ended(io);
 		rw_end(io, io->status);
 		return;
 	}
 	if (res < 0 && rw_retry_without_dsync(io, res))
 		return;
+	rw_sync_ended(io);
 	if (res > 0 && io->bounce) {
 		res = rw_bounce_done(io, res);
 		if (!res)
@@ -259,6 +282,7 @@ void export_rw_start(struct export_io *io)
 
 	io->ring_op.done = rw_done;
 	io->need_sync = false;
+	io->in_sync = false;
 	if (export_inline_write(io, &status)) {
 		io->need_sync = true;
 		export_io_next_later(io, status);

@@ -4,7 +4,8 @@
  * The kernel tells a write-back error once per open file description.  So that no success is told
  * where another caller got the error: the description is used for nothing else, one fdatasync is in
  * flight at a time, and its failure is latched (export_sync_failed) before the next one starts.
- * Waiting together also makes one fdatasync of many FLUSHes.  Cannot fail to start.
+ * Waiting together also makes one fdatasync of many FLUSHes.  Cannot fail to start.  From its start until its
+ * result is latched it is marked in the export's state (export-state.h), for a server that comes after this one.
  *
  * Opening anew syncs every description of a file twice: the first time each may tell of what is known, or
  * of data that nobody can be told of any more; what fails in the second pass fails for the next user too. */
@@ -16,7 +17,7 @@
 #include "export-io-priv.h"
 #include "log.h"
 
-static void sync_go(struct export_sync *sync)
+static void sync_submit(struct export_sync *sync)
 {
 	struct io_uring_sqe *sqe;
 
@@ -26,6 +27,12 @@ static void sync_go(struct export_sync *sync)
 	sqe->flags |= IOSQE_FIXED_FILE;
 }
 
+static void sync_go(struct export_sync *sync)
+{
+	export_sync_begun(sync->ex);
+	sync_submit(sync);
+}
+
 static void sync_done(struct reactor_op *op, int res, unsigned flags)
 {
 	struct export_sync *sync = container_of(op, struct export_sync, op);
@@ -33,15 +40,16 @@ static void sync_done(struct reactor_op *op, int res, unsigned flags)
 	int status;
 
 	if (res == -EINTR || res == -EAGAIN) {
-		sync_go(sync);
+		sync_submit(sync);
 		return;
 	}
 	if (res < 0) {
 		if (!export_sync_error(sync->ex))
 			log_err(sync->ex->name, "fdatasync: %s; FLUSH and FUA fail until all clients "
-				"have closed the export", strerror(-res));
+				"that write have closed the export", strerror(-res));
 		export_sync_failed(sync->ex, res);
 	}
+	export_sync_ended(sync->ex);
 	status = export_sync_error(sync->ex);
 	list_init(&finished);
 	list_splice_tail(&finished, &sync->running);

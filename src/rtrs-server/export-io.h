@@ -53,6 +53,7 @@ struct export_io {
 	unsigned stage;
 	unsigned how;			/* in which way the stage is being tried */
 	bool need_sync;			/* FUA is for the SYNC stage */
+	bool in_sync;			/* a DSYNC write whose result nobody knows yet */
 	int status;
 	void *bounce;
 	bool in_share, in_range;

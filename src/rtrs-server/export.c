@@ -17,6 +17,9 @@ void exports_init(struct exports *e)
 	list_init(&e->list);
 	e->n = 0;
 	e->one_fs = true;
+	e->locked = false;
+	e->state_dir = -1;
+	e->state_id = 0;
 }
 
 static void export_free(struct export *ex)
@@ -169,6 +172,7 @@ int exports_add(struct exports *e, const char *spec, char *err, size_t errlen)
 	}
 	ex->fd = -1;
 	ex->tail_fd = -1;
+	ex->state = &ex->own_state;
 	range_lock_init(&ex->ranges);
 	rc = parse_spec(ex, e, spec, err, errlen);
 	if (!rc)
@@ -190,14 +194,26 @@ int exports_add(struct exports *e, const char *spec, char *err, size_t errlen)
 	return 0;
 }
 
-unsigned exports_losses(const struct exports *e)
+/* SplitMix64: other numbers in, unrelated numbers out. */
+static uint64_t mix(uint64_t x)
 {
-	unsigned n = 0;
-	struct export *ex;
+	x += 0x9e3779b97f4a7c15u;
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+	return x ^ x >> 31;
+}
 
-	list_for_each(ex, &e->list, link)
-		n += atomic_load(&ex->losses);
-	return n;
+uint64_t exports_losses(const struct exports *e)
+{
+	uint64_t sum = e->state_id, losses;
+	const struct export *ex;
+
+	list_for_each(ex, &e->list, link) {
+		losses = atomic_load(&ex->state->losses);
+		if (losses)
+			sum += mix(mix(mix(ex->dev) ^ ex->ino) ^ losses);
+	}
+	return sum;
 }
 
 /* ---- sharing, protocol.md 8.2 ---- */
@@ -213,9 +229,9 @@ int export_acquire(struct export *ex, enum rnbd_access_mode mode)
 		if (count->writers >= max_writers)
 			return -EPERM;
 	}
-	if (!count->users && export_sync_error(count) && count->anew != EXPORT_ANEW_DONE)
+	if (!count->writers && export_sync_error(count) && count->anew != EXPORT_ANEW_DONE)
 		return -EAGAIN;
-	count->anew = EXPORT_ANEW_NEEDED;	/* by the next one who is alone */
+	count->anew = EXPORT_ANEW_NEEDED;	/* by the next one who comes without a writer */
 	count->users++;
 	count->writers += mode != RNBD_ACCESS_RO;
 	return 0;
@@ -226,10 +242,10 @@ void export_release(struct export *ex, enum rnbd_access_mode mode)
 	struct export *count = ex->first;
 
 	assert(count->users);
-	if (!--count->users && export_sync_error(ex))
-		atomic_fetch_add(&count->losses, 1);
-	if (mode != RNBD_ACCESS_RO) {
-		assert(count->writers);
-		count->writers--;
-	}
+	count->users--;
+	if (mode == RNBD_ACCESS_RO)
+		return;
+	assert(count->writers);
+	if (!--count->writers && export_sync_error(ex))
+		atomic_fetch_add(&count->state->losses, 1);
 }

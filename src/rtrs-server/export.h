@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "export-state.h"
 #include "list.h"
 #include "range.h"
 #include "reactor-op.h"
@@ -51,8 +52,8 @@ struct export {
 	struct rnbd_dev_info geometry;	/* all but device_id; told in OPEN_RSP */
 	uint32_t dio_align;		/* direct: needed alignment of offset, length and memory */
 
-	/* Several exports may name one file or device: users, writers, sync_error, anew and ranges
-	 * are those of the first of them.  Use the functions below. */
+	/* Several exports may name one file or device: users, writers, sync_error, anew, state and
+	 * ranges are those of the first of them.  Use the functions below. */
 	struct export *first;
 	struct exports *all;
 	dev_t dev;			/* file: st_dev, st_ino; block device: st_rdev, 0 */
@@ -61,9 +62,10 @@ struct export {
 	_Atomic(int) sync_error;	/* any thread */
 	enum export_anew anew;		/* control thread */
 	struct export_anew_io anew_io;
-	/* Grows when an acknowledged write may have been lost: at a failed sync, and when the last
-	 * user of an export with a latched error leaves (the error will be forgotten).  Any thread. */
-	_Atomic(unsigned) losses;
+	/* Its losses grow at a failed sync, and when the last writer of an export with a latched error
+	 * leaves (the error will be forgotten). */
+	struct export_state *state;
+	struct export_state own_state;	/* without a file: what is read-only, or no directory */
 	_Atomic(struct export_desc *) descs;	/* of the first: all of them, see export_acquire() */
 	struct export_desc fd_desc, tail_desc;
 	_Atomic(int) inline_kind;	/* export-io-inline.c; any thread */
@@ -85,6 +87,9 @@ struct exports {
 	struct list list;
 	unsigned n;
 	bool one_fs;			/* all of them lie on one file system or are one device */
+	bool locked;			/* by exports_lock() */
+	int state_dir;			/* -1: none; exports_state_open() */
+	uint64_t state_id;		/* of the directory, or random */
 };
 
 /* Parse "NAME=PATH[,readonly][,direct]", open it, learn its geometry, append it.  Returns 0 or
@@ -98,8 +103,9 @@ void exports_fini(struct exports *e);
 struct export *exports_find(const struct exports *e, const char *name);
 
 /* Sharing rules: 0, -EPERM, -EROFS (rw or migration of a read-only export).  Pairs with
- * export_release of the same mode.  -EAGAIN: it has no users and a latched error, which is to be forgotten
- * first: run export_io_anew() unless it runs already, and try again when that is done.  Control thread. */
+ * export_release of the same mode.  -EAGAIN: it has no writer and a latched error, which is to be forgotten
+ * first: run export_io_anew() unless it runs already, and try again when that is done.  Those who only read
+ * have no write that the error could be about, so they neither keep it nor wait to be told.  Control thread. */
 int export_acquire(struct export *ex, enum rnbd_access_mode mode);
 void export_release(struct export *ex, enum rnbd_access_mode mode);
 
@@ -114,24 +120,38 @@ static inline void export_desc_add(struct export *ex, struct export_desc *desc, 
 		;
 }
 
-/* A failed fsync stays: FLUSH and FUA fail with it in every session until the export is opened anew
- * with no user left (design.md D13).  0 or -errno; the first error is kept.  Any thread. */
+/* A failed fsync stays: FLUSH and FUA fail with it in every session until all who write have closed the
+ * export and one opens it anew (design.md D13).  0 or -errno; the first error is kept.  Any thread. */
 static inline int export_sync_error(const struct export *ex)
 {
 	return atomic_load_explicit(&ex->first->sync_error, memory_order_acquire);
 }
 
+/* Something begins whose failure may be the only word of lost writes, and has ended: its result is known to
+ * whoever must know it.  A server that is killed in between leaves that to the next one.  Any thread. */
+static inline void export_sync_begun(struct export *ex)
+{
+	atomic_fetch_add(&ex->first->state->syncing, 1);
+}
+
+static inline void export_sync_ended(struct export *ex)
+{
+	atomic_fetch_sub(&ex->first->state->syncing, 1);
+}
+
+/* ORDER: before export_sync_ended(). */
 static inline void export_sync_failed(struct export *ex, int err)
 {
 	int none = 0;
 
 	atomic_compare_exchange_strong(&ex->first->sync_error, &none, err);
-	atomic_fetch_add(&ex->first->losses, 1);
+	atomic_fetch_add(&ex->first->state->losses, 1);
 }
 
-/* The losses of all exports together.  A client that comes back, finds another number and has writes
- * that it did not flush must tell its user, because opening anew forgets the error that its FLUSH
- * would have met.  Any thread. */
-unsigned exports_losses(const struct exports *e);
+/* What a client compares: the losses of all exports together, since the state directory was made.  A client
+ * that comes back, finds another number and has writes that it did not flush must tell its user, because neither
+ * an export that is opened anew nor another server knows of the error that its FLUSH would have met.  An
+ * export that has lost nothing does not count, so that one can be added or taken away.  Any thread. */
+uint64_t exports_losses(const struct exports *e);
 
 #endif

@@ -12,8 +12,12 @@ librtrssrv_la_SOURCES = \
 	%D%/conf.h \
 	%D%/export-geometry.c \
 	%D%/export-io.h \
+	%D%/export-lock.c \
+	%D%/export-lock.h \
 	%D%/export-priv.h \
 	%D%/export-probe.c \
+	%D%/export-state.c \
+	%D%/export-state.h \
 	%D%/export.c \
 	%D%/export.h \
 	%D%/inbox.c \

@@ -25,6 +25,8 @@
 
 #include "conf.h"
 #include "export-io.h"
+#include "export-lock.h"
+#include "export-state.h"
 #include "log.h"
 #include "reactor.h"
 #include "srv.h"
@@ -322,20 +324,37 @@ static void raise_descriptors(void)
 			 (unsigned long long)limit.rlim_max, strerror(errno));
 }
 
+/* ORDER: the lock first, because the state of a file belongs to the one who has it. */
+static int exports_take(const struct srv_conf *conf)
+{
+	char err[512];
+	int rc = conf->no_lock ? 0 : exports_lock(conf->exports, err, sizeof(err));
+
+	if (rc)
+		log_err(NULL, "%s", err);
+	else
+		exports_state_open(conf->exports, conf->state_dir);
+	return rc;
+}
+
 static int run(struct program *p)
 {
-	int rc = signals_open(p);
+	/* ORDER: before signals are blocked, because it may wait. */
+	int rc = exports_take(&p->conf);
 
-	if (rc) {
-		log_err(NULL, "cannot open a signalfd: %s", strerror(-rc));
+	if (rc)
 		return rc;
-	}
-	rc = threads_create(p);
+	rc = signals_open(p);
+	if (rc)
+		log_err(NULL, "cannot open a signalfd: %s", strerror(-rc));
+	if (!rc)
+		rc = threads_create(p);
 	if (!rc)
 		rc = threads_start(p);
 	if (!rc)
 		rc = serve(p);
 	threads_destroy(p);
+	exports_state_close(p->conf.exports);
 	return rc;
 }
 

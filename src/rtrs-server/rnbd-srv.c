@@ -58,10 +58,10 @@ static void put_result(struct srv_req *req, const void *rsp, size_t len)
 /* What a client compares when it comes back: another boot of the host, or a loss since. */
 static void put_boot_id(const struct srv *srv, uint8_t id[SRV_BOOT_ID_LEN])
 {
-	unsigned losses = exports_losses(srv->conf->exports);
+	uint64_t losses = exports_losses(srv->conf->exports);
 
 	memcpy(id, srv->boot_id, SRV_BOOT_ID_LEN);
-	for (unsigned i = 0; i < sizeof(losses); i++)
+	for (unsigned i = 0; i < SRV_BOOT_ID_LEN; i++)
 		id[i] ^= (uint8_t)(losses >> 8 * i);
 }
 

@@ -15,6 +15,8 @@
  *	'G' from him	go on
  *	'D' to him	the request was a WRITE, and FILE has its data; or
  *	'X' to him	it was something else, so what he did meanwhile proves nothing
+ *	'K' from him	instead of 'G': take the data of the request and keep it aside; all others go on
+ *	'K' to him	that is so; 'G' lets the one that was kept happen, after all that came meanwhile
  *
  * One thread; one holder at a time; a holder that goes lets the storage go on.  What fails here ends the
  * process, and the kernel then fails what waits. */
@@ -41,11 +43,13 @@
 #define DISK_NODE 2u
 #define VALID_S 86400u			/* nothing changes behind the kernel's back */
 #define MAX_WRITE (128u << 10)
+#define REQUEST_SIZE (MAX_WRITE + FUSE_MIN_READ_BUFFER)
 
 static int fuse_fd, file_fd, listen_fd, holder_fd = -1;
 static bool told;			/* the holder: that a request waits */
+static uint8_t *kept;			/* a WRITE that is to happen later, or NULL */
 static volatile sig_atomic_t ending;
-static uint8_t *request;		/* MAX_WRITE + FUSE_MIN_READ_BUFFER */
+static uint8_t *request;		/* REQUEST_SIZE */
 
 static void die(const char *what)
 {
@@ -74,7 +78,7 @@ static void do_init(const struct fuse_in_header *in)
 		.minor = init->minor < FUSE_KERNEL_MINOR_VERSION ? init->minor :
 								   FUSE_KERNEL_MINOR_VERSION,
 		.max_readahead = init->max_readahead,
-		.flags = FUSE_BIG_WRITES,
+		.flags = FUSE_BIG_WRITES | FUSE_ASYNC_DIO,
 		.max_write = MAX_WRITE,
 		.time_gran = 1,
 	};
@@ -146,17 +150,21 @@ static void do_write(const struct fuse_in_header *in)
 	answer(in, n < 0 ? errno : 0, &out, n < 0 ? 0 : sizeof(out));
 }
 
-/* Returns the opcode, or 0 when there was nothing. */
-static uint32_t serve_one(void)
+/* Into @request; false when there was nothing. */
+static bool read_request(void)
+{
+	if (read(fuse_fd, request, REQUEST_SIZE) >= 0)
+		return true;
+	if (errno != EINTR && errno != EAGAIN && errno != ENOENT)
+		die("reading from the kernel");
+	return false;
+}
+
+/* Returns the opcode. */
+static uint32_t serve(void)
 {
 	const struct fuse_in_header *in = (const void *)request;
-	ssize_t n = read(fuse_fd, request, MAX_WRITE + FUSE_MIN_READ_BUFFER);
 
-	if (n < 0) {
-		if (errno == EINTR || errno == EAGAIN || errno == ENOENT)
-			return 0;
-		die("reading from the kernel");
-	}
 	switch (in->opcode) {
 	case FUSE_INIT:
 		do_init(in);
@@ -193,6 +201,37 @@ static uint32_t serve_one(void)
 	return in->opcode;
 }
 
+/* As serve(), or 0 when there was nothing. */
+static uint32_t serve_one(void)
+{
+	return read_request() ? serve() : 0;
+}
+
+/* What waits is read and not served, if it is a WRITE. */
+static bool keep_one(void)
+{
+	const struct fuse_in_header *in = (const void *)request;
+
+	if (!read_request())
+		return false;
+	if (in->opcode != FUSE_WRITE) {
+		serve();
+		return false;
+	}
+	kept = request;
+	request = malloc(REQUEST_SIZE);
+	if (!request)
+		die("malloc");
+	return true;
+}
+
+static void serve_kept(void)
+{
+	do_write((const void *)kept);
+	free(kept);
+	kept = NULL;
+}
+
 static void mount_on(const char *dir)
 {
 	char options[128];
@@ -225,16 +264,24 @@ static void holder_comes(void)
 	tell('H');
 }
 
-/* Whatever he says, and if he has gone, it goes on. */
+/* Whatever else he says, and if he has gone, it goes on. */
 static void holder_speaks(void)
 {
 	uint32_t op;
-	char c;
+	char c = 0;
 
 	if (recv(holder_fd, &c, 1, 0) == 1 && told) {
-		op = serve_one();
+		if (c == 'K' && !kept) {
+			tell(keep_one() ? 'K' : 'X');
+			return;
+		}
+		op = kept ? FUSE_WRITE : serve_one();
+		if (kept)
+			serve_kept();
 		tell(op == FUSE_WRITE ? 'D' : 'X');
 	}
+	if (kept)
+		serve_kept();
 	if (holder_fd >= 0)
 		close(holder_fd);
 	holder_fd = -1;
@@ -265,9 +312,9 @@ static void on_term(int sig)
 static void loop(const sigset_t *wait_mask)
 {
 	while (!ending) {
-		bool held = holder_fd >= 0;
+		bool held = holder_fd >= 0, all = held && !kept;
 		struct pollfd fds[2] = {
-			{ .fd = held && told ? -1 : fuse_fd, .events = POLLIN },
+			{ .fd = all && told ? -1 : fuse_fd, .events = POLLIN },
 			{ .fd = held ? holder_fd : listen_fd, .events = POLLIN },
 		};
 
@@ -280,7 +327,7 @@ static void loop(const sigset_t *wait_mask)
 			holder_speaks();
 		else if (fds[1].revents)
 			holder_comes();
-		else if (fds[0].revents && held)
+		else if (fds[0].revents && all)
 			told = true, tell('W');
 		else if (fds[0].revents)
 			serve_one();
@@ -300,7 +347,7 @@ int main(int argc, char **argv)
 	sigaddset(&term_set, SIGTERM);
 	sigprocmask(SIG_BLOCK, &term_set, &wait_mask);
 	sigaction(SIGTERM, &term, NULL);
-	request = malloc(MAX_WRITE + FUSE_MIN_READ_BUFFER);
+	request = malloc(REQUEST_SIZE);
 	file_fd = open(argv[1], O_RDWR | O_CLOEXEC);
 	if (!request || file_fd < 0)
 		die(argv[1]);

@@ -469,6 +469,12 @@ void history_power_cut(struct history *h)
 	}
 }
 
+void history_sync_cut(struct history *h)
+{
+	h->may_tell = true;
+	h->cuts++;
+}
+
 const char *history_check(struct history *h, const uint8_t *disk)
 {
 	for (unsigned i = 0; i < h->nsectors; i++) {

@@ -54,6 +54,8 @@ bool history_may_tell(const struct history_op *op);
 
 /* The server's machine lost what was not on stable storage. */
 void history_power_cut(struct history *h);
+/* The server was killed while something was synced: nothing is lost by that, and a FLUSH may tell. */
+void history_sync_cut(struct history *h);
 /* Nothing is going on: is @disk's content one of the legal ones? */
 const char *history_check(struct history *h, const uint8_t *disk);
 

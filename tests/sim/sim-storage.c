@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Implements export-io.h on memory.  Owns the disks and every operation from start to completion.
  * One thread; completions run on the reactor that started the operation.  An operation of a dead
- * server completes with -EIO towards its ghost and does nothing more to the disk. */
+ * server completes with -EIO towards its ghost; what it was to do to the disk goes on without it, as a
+ * request of a killed process does. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -50,6 +51,9 @@ struct op {
 	enum stage stage;
 	enum sim_hold hold;
 	bool held;
+	bool in_sync;		/* export_sync_begun() */
+	bool left;			/* by a server that was killed: @io is own_io, and nobody waits */
+	struct export_io own_io;
 	uint64_t started;	/* what was completed by then is covered by this FLUSH */
 	int status;
 };
@@ -176,10 +180,10 @@ static void op_apply(struct op *op)
 	const struct export_io *io = op->io;
 
 	op->stage = OP_APPLIED;
-	if (!op->status && op_syncs(io))
+	if (!op->status && !op->left && op_syncs(io))
 		op->status = export_sync_error(io->ex);
 	if (op->status) {
-		if (op_syncs(io))
+		if (op_syncs(io) && !op->left)
 			export_sync_failed(io->ex, op->status);
 		return;
 	}
@@ -195,14 +199,23 @@ static void op_apply(struct op *op)
 
 /* ---- operations ---- */
 
+static void op_free(struct op *op)
+{
+	list_del(&op->link);
+	if (op->left)
+		free(op->own_io.buf);
+	free(op);
+}
+
 static void op_done(struct sim_cqe *cqe)
 {
 	struct op *op = container_of(cqe, struct op, cqe);
 	struct export_io *io = op->io;
 	int status = op->status;
 
-	list_del(&op->link);
-	free(op);
+	if (op->in_sync)
+		export_sync_ended(io->ex);
+	op_free(op);
 	io->done(io, status);
 }
 
@@ -217,7 +230,10 @@ static void op_complete(struct op *op)
 		for (uint64_t s = io->offset / SECTOR; s < (io->offset + io->len) / SECTOR; s++)
 			d->dirty[s] = d->dirty[s] ? d->dirty[s] : d->count;
 	}
-	sim_reactor_complete(op->reactor, &op->cqe);
+	if (op->left)
+		op_free(op);
+	else
+		sim_reactor_complete(op->reactor, &op->cqe);
 }
 
 static void op_hold(struct op *op)
@@ -279,6 +295,15 @@ uint64_t export_io_stuck_ms(const struct reactor *r)
 	return 0;
 }
 
+static void op_end_for_ghost(struct op *op)
+{
+	sim_event_cancel(&op->ev);
+	op->in_sync = false;
+	op->stage = OP_COMPLETED;
+	op->status = -EIO;
+	sim_reactor_complete(op->reactor, &op->cqe);
+}
+
 void export_io_start(struct reactor *r, struct export_io *io)
 {
 	struct sim_disk *d = sim_disk_find(io->ex->path);
@@ -304,30 +329,88 @@ void export_io_start(struct reactor *r, struct export_io *io)
 		op->status = rule->err;
 	}
 	list_add_tail(&d->ops, &op->link);
+	if (sim_is_ghost(sim_host(), sim_epoch())) {
+		op_end_for_ghost(op);
+		return;
+	}
+	op->in_sync = op_syncs(io);
+	if (op->in_sync)
+		export_sync_begun(io->ex);
 	sim_event_at(&op->ev, sim_now_us() + d->delay_us + sim_rand(d->jitter_us + 1));
 }
 
-/* Their server is dead; what they did is decided now, and its ghost gets an error for each. */
+/* What @op was to do to the disk, for nobody, with the data that it has now. */
+static void op_leave(const struct op *op)
+{
+	struct op *left = calloc(1, sizeof(*left));
+	const struct export_io *io = op->io;
+
+	assert(left);
+	*left = *op;
+	left->left = true;
+	left->in_sync = false;
+	left->own_io = *io;
+	left->own_io.buf = io->op == RNBD_OP_WRITE ? malloc(io->len) : NULL;
+	if (left->own_io.buf)
+		memcpy(left->own_io.buf, io->buf, io->len);
+	left->io = &left->own_io;
+	sim_event_init(&left->ev, op_event);
+	if (!left->held)
+		sim_event_at(&left->ev, op->ev.at_us);
+	list_add_tail(&op->disk->ops, &left->link);
+}
+
 void sim_disk_process_killed(struct sim_disk *d)
 {
-	struct op *op;
+	struct op *op, *tmp;
+	struct list ops = LIST_INIT(ops);
+
+	list_splice_tail(&ops, &d->ops);
+	list_for_each_safe(op, tmp, &ops, link) {
+		list_del(&op->link);
+		list_add_tail(&d->ops, &op->link);
+		if (op->stage == OP_COMPLETED || op->left)
+			continue;
+		if (op->io->op != RNBD_OP_READ)
+			op_leave(op);
+		else
+			d->nheld -= op->held;
+		op->held = false;
+		op_end_for_ghost(op);
+	}
+}
+
+bool sim_disk_left(const struct sim_disk *d)
+{
+	const struct op *op;
 
 	list_for_each(op, &d->ops, link) {
-		if (op->stage == OP_COMPLETED)
-			continue;
-		if (op->stage == OP_WAITING && op->io->op != RNBD_OP_READ && sim_chance(500))
-			op_apply(op);
-		sim_event_cancel(&op->ev);
-		op->stage = OP_COMPLETED;
-		op->status = -EIO;
-		sim_reactor_complete(op->reactor, &op->cqe);
+		if (op->left)
+			return true;
 	}
-	sim_disk_release(d);
+	return false;
+}
+
+/* The power is gone before they are done, or not quite. */
+static void drop_left(struct sim_disk *d)
+{
+	struct op *op, *tmp;
+
+	list_for_each_safe(op, tmp, &d->ops, link) {
+		if (!op->left)
+			continue;
+		if (op->stage == OP_WAITING && sim_chance(500))
+			op_apply(op);
+		d->nheld -= op->held;
+		sim_event_cancel(&op->ev);
+		op_free(op);
+	}
 }
 
 void sim_disk_power_cut(struct sim_disk *d)
 {
 	sim_disk_process_killed(d);
+	drop_left(d);
 	for (uint64_t s = 0; s < d->size / SECTOR; s++) {
 		if (sim_chance(500))
 			memcpy(d->now + s * SECTOR, d->durable + s * SECTOR, SECTOR);

@@ -42,9 +42,13 @@ void sim_disk_release(struct sim_disk *d);
 /* The next @n operations of kind @op fail with @err (negative) and change nothing. */
 void sim_disk_fail(struct sim_disk *d, enum rnbd_io_op op, int err, unsigned n);
 
-/* The server's process died: what was in flight is done or not, nobody is told.  */
+/* The server's process died: what was in flight goes on to the disk, when its time comes or when it is
+ * released; nobody is told. */
 void sim_disk_process_killed(struct sim_disk *d);
-/* The machine lost power: as above, and the volatile part is there or not, sector by sector. */
+/* Is any of that still to come? */
+bool sim_disk_left(const struct sim_disk *d);
+/* The machine lost power: what was in flight is done or not, and the volatile part is there or not,
+ * sector by sector. */
 void sim_disk_power_cut(struct sim_disk *d);
 
 /* Fixed-buffer handles that are registered anywhere: 0 after everything was closed. */

@@ -625,6 +625,7 @@ static void restart_with_depth(uint32_t depth)
 	world_run_ms(w, 10);
 	CHECK(sim_disk_held(world_disk(w)) == 15);	/* one permit is for user messages */
 	world_server_kill(w, SIM_KILL_PROCESS);
+	sim_disk_release(world_disk(w));
 	conf.queue_depth = depth;
 	world_server_start(w, &conf);
 	/* In flight under a permit that is no more: those begin anew. */
@@ -700,6 +701,115 @@ static void test_restart_loses_nothing(void)
 	sim_power_on("srv");
 	world_server_start(w, NULL);
 	CHECK(world_read(c, 0, 4096, 0x51) == 0);
+	world_destroy(w);
+}
+
+static void release(struct sim_event *ev)
+{
+	sim_disk_release(world_disk(w));
+}
+
+/* A write of a server that was killed is still in the storage: the next server waits for it, so that it does
+ * not come over what is written, and flushed, after it. */
+static void test_write_of_a_dead_server(void)
+{
+	struct sim_event ev;
+	struct world_io *io;
+
+	start();
+	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, 1);
+	io = world_io_start(c, RNBD_OP_WRITE, 0, 4096, 0x0a, false);
+	world_run_ms(w, 10);
+	CHECK(sim_disk_held(world_disk(w)) == 1);
+	world_server_kill(w, SIM_KILL_PROCESS);
+	sim_event_init(&ev, release);
+	sim_event_at(&ev, sim_now_us() + 7000000);
+	world_server_start(w, NULL);
+	CHECK(world_io_end(io, 0, 60000) == 0);
+	CHECK(world_write(c, 0, 4096, 0x0b) == 0);
+	CHECK(world_flush(c) == 0);
+	world_run_ms(w, 10000);
+	CHECK(world_read(c, 0, 4096, 0x0b) == 0);
+	world_destroy(w);
+}
+
+/* Nobody knows how a sync ended whose server was killed, so it has failed. */
+static void test_sync_of_a_dead_server(void)
+{
+	struct world_io *io;
+
+	start();
+	CHECK(world_write(c, 0, 4096, 0x51) == 0);
+	sim_disk_hold(world_disk(w), RNBD_OP_FLUSH, SIM_HOLD_BEFORE, 1);
+	io = world_io_start(c, RNBD_OP_FLUSH, 0, 0, 0, false);
+	world_run_ms(w, 10);
+	CHECK(sim_disk_held(world_disk(w)) == 1);
+	world_server_kill(w, SIM_KILL_PROCESS);
+	sim_disk_release(world_disk(w));
+	world_server_start(w, NULL);
+	CHECK(world_io_end(io, 0, 60000) == -EIO);
+	CHECK(world_flush(c) == 0);
+	world_destroy(w);
+}
+
+/* It was told to somebody else. */
+static void failed_sync_outlives_the_server(bool killed)
+{
+	struct world_client_conf conf = world_client_defaults;
+	struct world_client *c2;
+
+	conf.host = "clt2";
+	conf.name = "sess2";
+	conf.mode = RNBD_ACCESS_RO;
+	start();
+	c2 = world_client_start(w, &conf);
+	CHECK(wait_open(c2, 1000) == 0);
+	CHECK(world_write(c, 0, 4096, 0x61) == 0);
+	sim_disk_fail(world_disk(w), RNBD_OP_FLUSH, -EIO, 1);
+	CHECK(world_flush(c2) == -EIO);
+	if (killed)
+		world_server_kill(w, SIM_KILL_PROCESS);
+	else
+		world_server_stop(w);
+	world_server_start(w, NULL);
+	CHECK(world_flush(c2) == 0);	/* it has written nothing */
+	CHECK(world_flush(c) == -EIO);
+	CHECK(world_flush(c) == 0);
+	world_server_stop(w);
+	world_server_start(w, NULL);
+	CHECK(world_flush(c) == 0);
+	world_destroy(w);
+}
+
+static void test_failed_sync_outlives_the_server(void)
+{
+	failed_sync_outlives_the_server(false);
+	failed_sync_outlives_the_server(true);
+}
+
+/* Who only reads does not keep the error: it goes with the one who writes. */
+static void test_readers_keep_no_failed_sync(void)
+{
+	struct world_client_conf conf = world_client_defaults;
+	struct world_client *c2;
+
+	conf.host = "clt2";
+	conf.name = "sess2";
+	conf.mode = RNBD_ACCESS_RO;
+	start();
+	c2 = world_client_start(w, &conf);
+	CHECK(wait_open(c2, 1000) == 0);
+	CHECK(world_write(c, 0, 4096, 0x61) == 0);
+	sim_disk_fail(world_disk(w), RNBD_OP_FLUSH, -EIO, 1);
+	CHECK(world_flush(c) == -EIO);
+	CHECK(world_flush(c) == -EIO);
+	world_client_stop(w, c);
+	CHECK(world_flush(c2) == -EIO);
+	c = world_client_start(w, NULL);
+	CHECK(wait_open(c, 1000) == 0);
+	CHECK(world_write(c, 0, 4096, 0x62) == 0);
+	CHECK(world_flush(c) == 0);
+	CHECK(world_flush(c2) == 0);
 	world_destroy(w);
 }
 
@@ -888,6 +998,10 @@ int main(int argc, char **argv)
 		{ "p05-restart-with-less-depth", test_restart_with_less_depth },
 		{ "p05-restart-with-more-depth", test_restart_with_more_depth },
 		{ "server-stops-in-good-order", test_server_stops_in_good_order },
+		{ "write-of-a-dead-server", test_write_of_a_dead_server },
+		{ "sync-of-a-dead-server", test_sync_of_a_dead_server },
+		{ "failed-sync-outlives-the-server", test_failed_sync_outlives_the_server },
+		{ "readers-keep-no-failed-sync", test_readers_keep_no_failed_sync },
 		{ "reboot-is-told-by-the-first-flush", test_reboot_is_told_by_the_first_flush },
 		{ "restart-loses-nothing", test_restart_loses_nothing },
 		{ "failed-sync-is-latched", test_failed_sync_is_latched },

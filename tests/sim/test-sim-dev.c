@@ -55,6 +55,7 @@ static void restart(uint32_t depth, const char *export_name)
 	struct world_server_conf conf = world_server_defaults;
 
 	world_server_kill(w, SIM_KILL_PROCESS);
+	sim_disk_release(world_disk(w));
 	conf.queue_depth = depth;
 	conf.export_name = export_name;
 	world_server_start(w, &conf);
@@ -414,6 +415,7 @@ static void test_restart_with_smaller_requests(void)
 	write = world_io_start(c, RNBD_OP_WRITE, 131072, 65536, 3, false);
 	world_run_ms(w, 20);
 	world_server_kill(w, SIM_KILL_PROCESS);
+	sim_disk_release(world_disk(w));
 	conf.max_io_size = 8192;
 	world_server_start(w, &conf);
 	CHECK(world_io_end(read, 1, 5000) == 0);

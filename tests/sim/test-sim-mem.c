@@ -78,6 +78,7 @@ static void test_regions_are_of_one_attempt(void)
 	io = world_io_start(c, RNBD_OP_WRITE, 0, 65536 * 3, 0x11, false);
 	world_run_ms(w, 5);
 	world_server_kill(w, SIM_KILL_PROCESS);
+	sim_disk_release(world_disk(w));
 	world_run_ms(w, 50);
 	CHECK(!sess()->path.mrs && !sess()->path.pd && !sess()->path.slots_mr);
 	world_server_start(w, NULL);

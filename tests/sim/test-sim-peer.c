@@ -340,6 +340,7 @@ static void test_no_zeroes_from_the_next_server(void)
 	world_run_ms(w, 10);
 	CHECK(sim_disk_held(world_disk(w)) == 2);
 	world_server_kill(w, SIM_KILL_PROCESS);
+	sim_disk_release(world_disk(w));
 	raw_srv_start(&srv, false);
 	CHECK(world_io_end(io, 0, 10000) == -EOPNOTSUPP);
 	CHECK(world_io_end(unaligned, 0, 10000) == -EOPNOTSUPP);

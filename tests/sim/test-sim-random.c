@@ -160,9 +160,33 @@ static void server_restart(struct history *h, const struct world_server_conf *co
 	world_server_kill(w, power ? SIM_KILL_POWER : SIM_KILL_PROCESS);
 	if (power)
 		history_power_cut(h);
+	else if (world_sync_was_cut(w))
+		history_sync_cut(h);
 	world_run_ms(w, sim_rand(500));
 	sim_power_on("srv");
 	world_server_start(w, &other);
+}
+
+static struct sim_event release_event;
+
+static void release_left(struct sim_event *ev)
+{
+	sim_disk_release(world_disk(w));
+}
+
+/* The server is killed while writes are in the storage, which is done with them some time after the next
+ * server was started. */
+static void left_behind(struct history *h, const struct world_server_conf *conf)
+{
+	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, 1 + sim_rand(4));
+	world_run_ms(w, sim_rand(30));
+	world_server_kill(w, SIM_KILL_PROCESS);
+	if (world_sync_was_cut(w))
+		history_sync_cut(h);
+	sim_event_init(&release_event, release_left);
+	sim_event_at(&release_event, sim_now_us() + sim_rand(3000) * 1000);
+	world_server_start(w, conf);
+	world_run_ms(w, 3000);
 }
 
 static void slow_storage(void)
@@ -195,7 +219,7 @@ static void stuck_writes(void)
 static void fault(struct history *h, const struct world_server_conf *conf)
 {
 	struct world_server_conf other;
-	unsigned what = sim_rand(14);
+	unsigned what = sim_rand(15);
 
 	world_note(w, "fault %u", what);
 	switch (what) {
@@ -255,6 +279,9 @@ static void fault(struct history *h, const struct world_server_conf *conf)
 		break;
 	case 12:
 		stuck_writes();
+		break;
+	case 14:
+		left_behind(h, conf);
 		break;
 	}
 }

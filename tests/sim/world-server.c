@@ -17,6 +17,8 @@ const struct world_server_conf world_server_defaults = {
 	.invalidate = SRV_INVALIDATE_COPY,
 };
 
+#define LOCK_MS 60000			/* no test holds a request for so long */
+
 struct world_server {
 	struct list link;
 	struct sim_host *host;
@@ -33,7 +35,7 @@ struct world_server {
 };
 
 static void export_init(struct world_server *s, const struct world_server_conf *conf,
-			struct sim_disk *d)
+			struct sim_disk *d, struct export_state *state)
 {
 	struct export *ex = &s->ex;
 	uint32_t nsectors = (uint32_t)(sim_disk_size(d) / RNBD_SECTOR_SIZE);
@@ -44,6 +46,7 @@ static void export_init(struct world_server *s, const struct world_server_conf *
 	ex->fd = ex->tail_fd = -1;
 	ex->first = ex;
 	ex->all = &s->exports;
+	ex->state = state;
 	ex->size = sim_disk_size(d);
 	ex->direct = conf->direct;
 	ex->geometry = (struct rnbd_dev_info){
@@ -95,7 +98,7 @@ static struct world_server *server_make(struct world *w, const struct world_serv
 	s->epoch = s->host->epoch;
 	conf = conf ? conf : &world_server_defaults;
 	conf_init(s, conf);
-	export_init(s, conf, w->disk);
+	export_init(s, conf, w->disk, &w->state);
 	s->nreactors = s->conf.threads + 1;
 	s->reactors = calloc(s->nreactors, sizeof(struct reactor *));
 	assert(s->reactors);
@@ -118,13 +121,33 @@ static void server_unmake(struct world_server *s)
 	free(s->reactors);
 }
 
+static bool unlocked(void *arg)
+{
+	return !sim_disk_left(arg);
+}
+
+/* What main.c does before anything else. */
+static void take_export(struct world *w, const struct world_server_conf *conf)
+{
+	if (!conf || !conf->no_lock)
+		CHECK(sim_run_until(unlocked, w->disk, LOCK_MS));
+	export_state_adopt(&w->state);
+}
+
+bool world_sync_was_cut(const struct world *w)
+{
+	return atomic_load(&w->state.syncing);
+}
+
 void world_server_start(struct world *w, const struct world_server_conf *conf)
 {
 	struct sim_host *host = sim_host_find("srv");
 	struct sim_place before = sim_enter(host, host->epoch);
-	struct world_server *s = server_make(w, conf);
+	struct world_server *s;
 	char err[256] = "";
 
+	take_export(w, conf);
+	s = server_make(w, conf);
 	if (srv_start(&s->conf, s->reactors, s->nreactors, &s->srv, err, sizeof(err)))
 		sim_test_failed(__FILE__, __LINE__, err);
 	sim_leave(before);
@@ -243,9 +266,11 @@ void world_server_kill(struct world *w, enum sim_kill how)
 
 	w->server = NULL;
 	sim_kill("srv", how);
+	s->ex.state = &s->ex.own_state;		/* the ghost's words do not count */
 	if (how == SIM_KILL_POWER) {
 		sim_disk_power_cut(w->disk);
 		w->boot++;
+		memset(&w->state, 0, sizeof(w->state));
 	} else {
 		sim_disk_process_killed(w->disk);
 	}

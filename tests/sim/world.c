@@ -42,7 +42,9 @@ struct world *world_create(uint64_t seed)
 
 static bool all_quiet(void *arg)
 {
-	return world_servers_gone(arg) && sim_conns() == 0;
+	struct world *w = arg;
+
+	return world_servers_gone(w) && sim_conns() == 0 && !sim_disk_left(w->disk);
 }
 
 void world_destroy(struct world *w)

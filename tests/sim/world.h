@@ -29,6 +29,7 @@ struct world_server_conf {
 	uint16_t block_size;		/* 0: 512 */
 	bool write_through, no_fua, direct;
 	bool any_address;		/* listens on 0.0.0.0 */
+	bool no_lock;			/* starts while requests of a dead server are on their way */
 };
 
 /* What tests begin with. */
@@ -60,6 +61,7 @@ struct sim_disk *world_disk(struct world *w);
 
 /* ---- the server ---- */
 
+/* Waits for the lock that requests of a dead server keep (export-lock.h), unless told not to. */
 void world_server_start(struct world *w, const struct world_server_conf *conf);
 /* The same for one that cannot start; returns its words, until the next call. */
 const char *world_server_refuses(struct world *w, const struct world_server_conf *conf);
@@ -69,6 +71,8 @@ void world_server_stop(struct world *w);
  * behind the scenes. */
 void world_server_kill(struct world *w, enum sim_kill how);
 bool world_server_runs(const struct world *w);
+/* The last server was killed while something was synced, and none has started since. */
+bool world_sync_was_cut(const struct world *w);
 
 /* ---- clients ---- */
 

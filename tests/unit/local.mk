@@ -33,6 +33,7 @@ UNIT_TESTS += \
 	%D%/test-conf.crit \
 	%D%/test-export.crit \
 	%D%/test-export-io.crit \
+	%D%/test-export-state.crit \
 	%D%/test-reactor.crit \
 	%D%/test-timer.crit \
 	%D%/test-rnbd-dev.crit \
@@ -146,6 +147,10 @@ EXTRA_DIST += tests/check-layers.sh tests/test-check-layers.sh
 %C%_test_export_io_crit_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_test_export_io_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_export_io_crit_LDADD = librtrsring.la librtrssrv.la libclock.la $(CRITERION_LIBS) $(ZLIB_LIBS)
+%C%_test_export_state_crit_SOURCES = %D%/test-export-state.c %D%/unit.h
+%C%_test_export_state_crit_CPPFLAGS = $(SRV_CPPFLAGS)
+%C%_test_export_state_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_export_state_crit_LDADD = librtrssrv.la libclock.la $(CRITERION_LIBS) $(ZLIB_LIBS)
 %C%_test_reactor_crit_SOURCES = %D%/test-reactor.c %D%/unit.h
 %C%_test_reactor_crit_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_test_reactor_crit_CFLAGS = $(UNIT_CFLAGS)

@@ -398,6 +398,45 @@ Test(export_io, file_system_full)
 	free(buf);
 }
 
+/* A server that is killed meanwhile leaves the mark to the next one.  FUA is marked, too: on a direct export it
+ * may be told of what others wrote. */
+Test(export_io, syncs_are_marked_until_they_end)
+{
+	static const struct {
+		enum rnbd_io_op op;
+		uint32_t flags;
+		bool direct, marked;
+	} cases[] = {
+		{ RNBD_OP_FLUSH, 0, false, true },
+		{ RNBD_OP_FLUSH, 0, true, true },
+		{ RNBD_OP_WRITE, RNBD_F_FUA, true, true },
+		{ RNBD_OP_WRITE, RNBD_F_PREFLUSH, false, true },
+		{ RNBD_OP_WRITE, 0, true, false },
+		{ RNBD_OP_READ, 0, false, false },
+	};
+	struct export *buffered, *direct, *ex;
+	uint8_t *buf = aligned_alloc(4096, 4096);
+
+	memset(buf, 1, 4096);
+	rig_file("f", SIZE, 0);
+	buffered = rig_export(&rig, "a=f");
+	direct = rig_export(&rig, "b=f,direct");
+	rig_attach(&rig);
+	for_each_case(c, cases) {
+		struct rig_io rio = { .io = { .op = c->op, .flags = c->flags, .buf = buf, .mem = -1,
+					      .len = c->op == RNBD_OP_FLUSH ? 0 : 4096 } };
+
+		ex = c->direct ? direct : buffered;
+		rig_start(&rig, ex, &rio);
+		cr_assert_eq(atomic_load(&buffered->state->syncing), c->marked, "case %td", c - cases);
+		rig_wait(&rig);
+		cr_assert_eq(rio.status, 0);
+		cr_assert_eq(atomic_load(&buffered->state->syncing), 0, "case %td", c - cases);
+		cr_assert_eq(atomic_load(&buffered->state->losses), 0);
+	}
+	free(buf);
+}
+
 /* Data accepted into the page cache that the device then cannot take: the first FLUSH says so, and so
  * do all others until the export is opened anew. */
 Test(export_io, write_back_fails)
@@ -419,6 +458,8 @@ Test(export_io, write_back_fails)
 	cr_assert_eq(export_acquire(ex, RNBD_ACCESS_RW), 0);
 	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_WRITE, 0, 0, 4 * SIZE, buf), 0);
 	cr_assert_lt(rig_do(&rig, ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
+	cr_assert_eq(atomic_load(&ex->state->losses), 1);
+	cr_assert_eq(atomic_load(&ex->state->syncing), 0);
 	cr_assert_lt(rig_do(&rig, ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
 	cr_assert_lt(rig_do(&rig, ex, RNBD_OP_WRITE, RNBD_F_FUA, 0, 512, buf), 0);
 	export_release(ex, RNBD_ACCESS_RW);
@@ -446,6 +487,7 @@ Test(export_io, fua_fails)
 	memset(buf, 1, 4 * SIZE);
 	cr_assert_lt(rig_do(&rig, ex, RNBD_OP_WRITE, RNBD_F_FUA, 0, 4 * SIZE, buf), 0);
 	cr_assert_lt(export_sync_error(ex), 0);
+	cr_assert_gt(atomic_load(&ex->state->losses), 0);
 	free(buf);
 }
 

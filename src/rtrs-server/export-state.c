@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the mappings of the state files, from exports_state_open() to exports_state_close(); main thread.
+ *
+ * A file is NAME.state with a name made of the exported file's device and inode, so that it is found under any
+ * name of the export.  It has the size of a page and belongs to the server that has the lock.  The file "id" has
+ * a random number of the directory: who was told it and finds another one cannot know what the servers in between
+ * have seen.
+ * A file that tells nothing, because nothing was lost, goes with its server.  What fails is logged once, and
+ * costs a clean restart its silence, not its safety. */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "cleanup.h"
+#include "export.h"
+#include "export-state.h"
+#include "log.h"
+
+#define STATE_MAGIC "rtrsync1"
+#define STATE_SIZE 4096
+#define ID_FILE "id"
+
+_Static_assert(sizeof(struct export_state) <= STATE_SIZE, "a state file has room for the state");
+
+static uint64_t random_number(void)
+{
+	uint64_t n;
+
+	if (getrandom(&n, sizeof(n), 0) != sizeof(n))
+		abort();	/* cannot happen with less than 256 bytes once the host has booted */
+	return n;
+}
+
+bool export_state_adopt(struct export_state *state)
+{
+	/* ORDER: the loss first.  Who is killed in between counts it twice, and not never. */
+	if (!atomic_load(&state->syncing))
+		return false;
+	atomic_fetch_add(&state->losses, 1);
+	atomic_store(&state->syncing, 0);
+	return true;
+}
+
+/* ---- the directory ---- */
+
+const char *export_state_default_dir(void)
+{
+	static char path[4096];
+	const char *dir = getenv("RUNTIME_DIRECTORY");
+
+	if (dir && *dir) {
+		/* One or more, separated by colons: systemd.exec(5). */
+		snprintf(path, sizeof(path), "%.*s", (int)strcspn(dir, ":"), dir);
+		return path;
+	}
+	if (!geteuid())
+		return "/run/nbdkit-rtrs";
+	dir = getenv("XDG_RUNTIME_DIR");
+	if (!dir || !*dir)
+		return NULL;
+	snprintf(path, sizeof(path), "%s/nbdkit-rtrs", dir);
+	return path;
+}
+
+static int open_dir(const char *path)
+{
+	int fd;
+
+	if (mkdir(path, 0755) && errno != EEXIST)
+		return -errno;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* The number of the directory @dirfd, a new one when it has none.  0 or -errno. */
+static int read_id(int dirfd, uint64_t *id)
+{
+	_cleanup_close_ int fd = openat(dirfd, ID_FILE, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	ssize_t n;
+
+	/* Several servers may use one directory. */
+	if (fd < 0 || flock(fd, LOCK_EX) < 0)
+		return -errno;
+	n = pread(fd, id, sizeof(*id), 0);
+	if (n == sizeof(*id))
+		return 0;
+	*id = random_number();
+	n = pwrite(fd, id, sizeof(*id), 0);
+	return n == sizeof(*id) ? 0 : n < 0 ? -errno : -ENOSPC;
+}
+
+/* ---- one file ---- */
+
+static void state_file_name(const struct export *ex, char *name, size_t size)
+{
+	snprintf(name, size, "%s-%u:%u-%llu.state", ex->is_block ? "block" : "file", major(ex->dev),
+		 minor(ex->dev), (unsigned long long)ex->ino);
+}
+
+static void state_init(struct export_state *state, uint64_t losses)
+{
+	atomic_store(&state->losses, losses);
+	atomic_store(&state->syncing, 0);
+	memcpy(state->magic, STATE_MAGIC, sizeof(state->magic));
+}
+
+/* Map the state file of @ex.  0 or -errno. */
+static int map_state(struct export *ex, int dirfd)
+{
+	char name[96];
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+	void *map;
+	int rc;
+
+	state_file_name(ex, name, sizeof(name));
+	fd = openat(dirfd, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	/* Allocated, because a page that a full file system cannot give later is SIGBUS. */
+	rc = posix_fallocate(fd, 0, STATE_SIZE);
+	if (rc)
+		return -rc;
+	map = mmap(NULL, STATE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		return -errno;
+	ex->state = map;
+	if (!st.st_size)
+		state_init(ex->state, 0);
+	if (!memcmp(ex->state->magic, STATE_MAGIC, sizeof(ex->state->magic)))
+		return 0;
+	log_warn(ex->name, "'%s' is no state of this program, or its server was killed while it was made: "
+		 "clients will take this start for a reboot of the host", name);
+	state_init(ex->state, random_number());
+	return 0;
+}
+
+static void close_state(struct export *ex, int dirfd)
+{
+	struct export_state *state = ex->state;
+	char name[96];
+
+	if (state == &ex->own_state)
+		return;
+	/* Without the lock another server may use it, too. */
+	if (ex->all->locked && !atomic_load(&state->losses) && !atomic_load(&state->syncing)) {
+		state_file_name(ex, name, sizeof(name));
+		unlinkat(dirfd, name, 0);
+	}
+	munmap(state, STATE_SIZE);
+	ex->state = &ex->own_state;
+}
+
+/* ---- all of them ---- */
+
+/* Is the file of @first written under any of its names? */
+static bool is_written(const struct exports *e, const struct export *first)
+{
+	const struct export *ex;
+
+	list_for_each(ex, &e->list, link) {
+		if (ex->first == first && !ex->readonly)
+			return true;
+	}
+	return false;
+}
+
+static void cannot_use(struct exports *e, const char *dir, int rc)
+{
+	log_warn(NULL, "state directory '%s' cannot be used: %s: what this server learns of failed syncs "
+		 "ends with it, so its clients take each restart for a reboot of the host (--state-dir)",
+		 dir, strerror(-rc));
+	e->state_id = random_number();
+}
+
+void exports_state_open(struct exports *e, const char *dir)
+{
+	struct export *ex;
+	int rc;
+
+	if (!dir) {
+		log_warn(NULL, "no directory for what must outlive this server: its clients take each "
+			 "restart for a reboot of the host (--state-dir)");
+		e->state_id = random_number();
+		return;
+	}
+	e->state_dir = open_dir(dir);
+	rc = e->state_dir < 0 ? e->state_dir : read_id(e->state_dir, &e->state_id);
+	list_for_each(ex, &e->list, link) {
+		if (rc || ex->first != ex || !is_written(e, ex))
+			continue;
+		rc = map_state(ex, e->state_dir);
+		if (!rc && export_state_adopt(ex->state))
+			log_warn(ex->name, "the server before this one ended while '%s' was synced: clients "
+				 "with unflushed writes are told", ex->path);
+	}
+	if (rc)
+		cannot_use(e, dir, rc);
+}
+
+void exports_state_close(struct exports *e)
+{
+	struct export *ex;
+
+	if (e->state_dir < 0)
+		return;
+	list_for_each(ex, &e->list, link)
+		close_state(ex, e->state_dir);
+	close(e->state_dir);
+	e->state_dir = -1;
+}

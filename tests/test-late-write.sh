@@ -1,0 +1,121 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# A server is killed, told to end, or stopped and killed while the storage has a direct write of it.  The next one
+# does not serve the export before that write has ended: it says whom it waits for, and what is written and
+# flushed then is not overwritten.
+. ./tests/functions.sh
+requires_server; requires_plugin; requires_root
+requires nbdsh --version
+[ -w /dev/fuse ] || skip "no FUSE: /dev/fuse cannot be used"
+
+# Requests of a block device that is a file of our own file system: direct ones outlive who sent them.
+truncate -s 1M "$tmp/disk"
+mkdir "$tmp/mnt"
+mkfifo "$tmp/mounted"
+./tests/hostile/held-fs "$tmp/disk" "$tmp/mnt" "$tmp/held.sock" >"$tmp/mounted" 2>"$tmp/held-fs.log" &
+held_fs=$!
+read -r -t "$TIMEOUT_S" word <"$tmp/mounted" || true
+[ "${word-}" = ready ] || { cat "$tmp/held-fs.log"; skip "cannot mount a FUSE file system here"; }
+cleanup_fn stop_process $held_fs
+loop=$(losetup -f --show --direct-io=on "$tmp/mnt/disk") || skip "no loop device with direct IO"
+detach_loop() {
+	losetup -d "$loop"
+	# The driver closes its file when the last user has gone; then held-fs can be unmounted.
+	wait_until "the loop device to let go" eval '! losetup "$loop"'
+}
+cleanup_fn detach_loop
+
+# A client that does one step per line.
+cat >"$tmp/client.py" <<'END'
+import socket, sys, nbd
+
+h = nbd.NBD()
+h.connect_uri(sys.argv[1])
+holder = first = None
+
+def said():
+    return holder.recv(1).decode()
+
+def hold():
+    """A write is in the storage, which goes on without it."""
+    global holder, first
+    holder = socket.socket(socket.AF_UNIX)
+    holder.connect(sys.argv[2])
+    assert said() == "H"
+    first = h.aio_pwrite(b"old".ljust(4096, b"1"), 0)
+    h.poll(0)
+    assert said() == "W"
+    holder.send(b"K")
+    return said()
+
+def release():
+    holder.send(b"G")
+    return said()
+
+def first_ends():
+    while not h.aio_command_completed(first):
+        h.poll(-1)
+    return "ok"
+
+def write():
+    h.pwrite(b"new".ljust(4096, b"2"), 0)
+    h.flush()
+    return "ok"
+
+def read():
+    return bytes(h.pread(512, 0)[:3]).decode()
+
+for line in sys.stdin:
+    print(globals()[line.strip()](), flush=True)
+END
+
+ask() {
+	local answer=""
+	echo "$1" >&"${client[1]}"
+	read -r -t $((2 * TIMEOUT_S)) answer <&"${client[0]}" || fail "no answer to $1"
+	[ "$answer" = "$2" ] || fail "$1 is answered $answer instead of $2"
+}
+
+# start_waiting OPTION...: a server that cannot be ready yet.
+start_waiting() {
+	server_log=$tmp/waiting$((++started)).log
+	# shellcheck disable=SC2046 # words
+	$(wrapper) "$RTRS_SERVER" "$@" </dev/null >"$server_log" 2>&1 &
+	server_pid=$!
+	cleanup_fn stop_server "$server_pid"
+}
+
+for how in kill term stop; do
+	case $how in
+	kill) invalidate=always ;;
+	term) invalidate=copy ;;
+	stop) invalidate=never ;;
+	esac
+	start_server --invalidate=$invalidate "disk=$loop,direct"
+	first_pid=$server_pid port=$server_port
+	start_nbdkit "server=127.0.0.1:$port" export=disk "io-timeout=$((4 * TIMEOUT_S))"
+	coproc client { timeout $((8 * TIMEOUT_S)) /usr/bin/python3 "$tmp/client.py" "$uri" "$tmp/held.sock"; }
+	client_pid_=$client_PID
+	ask hold K
+	case $how in
+	kill) kill_process "$first_pid" ;;
+	term) kill -TERM "$first_pid" ;;
+	stop) kill -STOP "$first_pid" ;;
+	esac
+	start_waiting --invalidate=$invalidate --listen "tcp://127.0.0.1:$port" "disk=$loop,direct"
+	wait_line "$server_log" "'$loop' is locked by process $first_pid"
+	[ $how != stop ] || kill_process "$first_pid"
+	must_fail grep -q listening "$server_log"
+	ask release D
+	wait_line "$server_log" '^listening on '
+	[ $how != term ] || expect_exit "$first_pid" 0
+	[ $how != term ] || stopped="$stopped$first_pid "
+	ask first_ends ok
+	ask write ok
+	ask read new
+	eval "exec ${client[1]}>&-"
+	expect_exit "$client_pid_" 0
+	head -c 3 "$tmp/disk" | grep -q -x new || fail "$how: the older write came over the newer one"
+	stop_process "$nbdkit_pid"
+	stop_process "$server_pid"
+done

@@ -1,0 +1,173 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# What a server knows of syncs that failed, or did not end, outlives it: the next FLUSH of a client with unflushed
+# writes fails once, whoever was told of the failure and however the server ended.
+. ./tests/functions.sh
+requires_server; requires_plugin; requires_root
+requires nbdsh --version
+requires mke2fs -V
+[ -w /dev/fuse ] || skip "no FUSE: /dev/fuse cannot be used"
+
+# A client that does one step per line; as in test-reboot-flush.sh.
+cat >"$tmp/client.py" <<'END'
+import os, socket, sys, nbd
+
+h = nbd.NBD()
+h.connect_uri(sys.argv[1])
+other = nbd.NBD()
+if len(sys.argv) > 2 and sys.argv[2].startswith("nbd"):
+    other.connect_uri(sys.argv[2])
+holder = sync = None
+
+def hold_flush():
+    """A sync waits in the storage."""
+    global holder, sync
+    holder = socket.socket(socket.AF_UNIX)
+    holder.connect(sys.argv[2])
+    assert holder.recv(1) == b"H"
+    sync = h.aio_flush()
+    h.poll(0)
+    return holder.recv(1).decode()
+
+def release():
+    holder.close()
+    return "ok"
+
+def held_flush():
+    while not h.aio_command_completed(sync):
+        h.poll(-1)
+    return "ok"
+
+def write(mib="0"):
+    for i in range(8):
+        h.pwrite(os.urandom(1 << 20), int(mib) + i << 20)
+    return "ok"
+
+def flush():
+    h.flush()
+    return "ok"
+
+def flush_of_another():
+    other.flush()
+    return "ok"
+
+for line in sys.stdin:
+    try:
+        step, *args = line.split()
+        print(globals()[step](*args), flush=True)
+    except nbd.Error as e:
+        print("failed" if e.errno in ("EIO", "ENOSPC") else e.errno, flush=True)
+END
+
+client() {
+	coproc client { timeout $((8 * TIMEOUT_S)) /usr/bin/python3 "$tmp/client.py" "$@"; }
+	client_pid_=$client_PID
+}
+ask() {
+	local answer=""
+	echo "$1" >&"${client[1]}"
+	read -r -t $((2 * TIMEOUT_S)) answer <&"${client[0]}" || fail "no answer to $1"
+	[ "$answer" = "$2" ] || fail "$1 is answered $answer instead of $2"
+}
+client_ends() {
+	eval "exec ${client[1]}>&-"
+	expect_exit "$client_pid_" 0
+	stop_process "$nbdkit_pid"
+	[ -z "${reader-}" ] || stop_process "$reader"
+	stop_process "$server_pid"
+}
+
+# ---- a server that is killed while a sync is in the storage ----
+
+truncate -s 16M "$tmp/held"
+mkdir "$tmp/mnt"
+mkfifo "$tmp/mounted"
+./tests/hostile/held-fs "$tmp/held" "$tmp/mnt" "$tmp/held.sock" >"$tmp/mounted" 2>"$tmp/held-fs.log" &
+held_fs=$!
+read -r -t "$TIMEOUT_S" word <"$tmp/mounted" || true
+[ "${word-}" = ready ] || { cat "$tmp/held-fs.log"; skip "cannot mount a FUSE file system here"; }
+cleanup_fn stop_process $held_fs
+
+start_server "disk=$tmp/mnt/disk"
+port=$server_port
+start_nbdkit "server=127.0.0.1:$port" export=disk "io-timeout=$((4 * TIMEOUT_S))"
+client "$uri" "$tmp/held.sock"
+ask write ok
+ask hold_flush W
+# It does not go before the storage has let go of its thread, and does nothing any more.
+kill -KILL "$server_pid"
+ask release ok
+kill_process "$server_pid"
+start_server --listen "tcp://127.0.0.1:$port" "disk=$tmp/mnt/disk"
+grep -q "ended while '$tmp/mnt/disk' was synced" "$server_log" || fail "the next server does not say so"
+ask held_flush failed
+ask flush ok
+# It was told; a restart without a loss is a pause.
+ask write ok
+kill_process "$server_pid"
+start_server --listen "tcp://127.0.0.1:$port" "disk=$tmp/mnt/disk"
+ask flush ok
+ask write ok
+stop_server "$server_pid"
+start_server --listen "tcp://127.0.0.1:$port" "disk=$tmp/mnt/disk"
+ask flush ok
+# Without a place for what is to outlive it nobody knows.
+ask write ok
+stop_server "$server_pid"
+start_server --state-dir "$tmp/no/such" --listen "tcp://127.0.0.1:$port" "disk=$tmp/mnt/disk"
+grep -q "state directory '$tmp/no/such' cannot be used: No such file" "$server_log" ||
+	fail "it does not say that it has no state directory"
+ask flush failed
+ask flush ok
+client_ends
+
+# ---- a failed sync that somebody else was told of ----
+
+# A loop device that takes no more data, as in test-durability.sh.
+mkdir "$tmp/backing" "$tmp/full"
+mount -t tmpfs -o size=100m tmpfs "$tmp/backing" || skip "cannot mount a tmpfs here"
+cleanup_umount "$tmp/backing"
+truncate -s 160M "$tmp/backing/image"
+mke2fs -q -F -t ext4 -O ^has_journal -E lazy_itable_init=0,nodiscard "$tmp/backing/image"
+loop=$(losetup -f --show "$tmp/backing/image") || skip "no loop device"
+cleanup_fn losetup -d "$loop"
+mount -t ext4 -o errors=continue "$loop" "$tmp/full" || skip "cannot mount ext4 from $loop"
+cleanup_umount "$tmp/full"
+fallocate -l 64M "$tmp/full/disk"
+sync -f "$tmp/full"
+
+at=0
+for how in term kill; do
+	for flags in "" ,direct; do
+		start_server "disk=$tmp/full/disk$flags"
+		port=$server_port
+		start_nbdkit "server=127.0.0.1:$port" export=disk mode=ro
+		reader=$nbdkit_pid other=$uri
+		start_nbdkit "server=127.0.0.1:$port" export=disk "io-timeout=$((4 * TIMEOUT_S))"
+		client "$uri" "$other"
+		ask "write $at" ok
+		ask flush ok
+		head -c 128M /dev/zero >"$tmp/backing/ballast" 2>/dev/null || true
+		# Acknowledged, and not to be had on the device.  A direct write would fail by itself, so there
+		# somebody else has written.
+		if [ "$flags" = "" ]; then
+			ask "write $((at + 8))" ok
+		else
+			ask "write $at" ok
+			dd if=/dev/urandom of="$tmp/full/disk" bs=1M seek=$((at + 8)) count=8 conv=notrunc status=none
+		fi
+		ask flush_of_another failed
+		if [ $how = kill ]; then
+			kill_process "$server_pid"
+		else
+			stop_process "$server_pid"
+		fi
+		rm "$tmp/backing/ballast"
+		start_server --listen "tcp://127.0.0.1:$port" "disk=$tmp/full/disk$flags"
+		ask flush_of_another ok		# it has written nothing
+		ask flush failed
+		ask flush ok
+		client_ends
+		at=$((at + 16))
+	done
+done

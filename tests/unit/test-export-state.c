@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <config.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "export-lock.h"
+#include "export.h"
+#include "unit.h"
+
+static struct exports exports;
+static char dir[64];
+
+static void begin(void)
+{
+	strcpy(dir, "/tmp/test-export-state.XXXXXX");
+	cr_assert(mkdtemp(dir));
+	cr_assert_eq(chdir(dir), 0);
+	exports_init(&exports);
+}
+
+static void end(void)
+{
+	char cmd[96];
+
+	exports_fini(&exports);
+	cr_assert_eq(chdir("/"), 0);
+	snprintf(cmd, sizeof(cmd), "rm -rf %s", dir);
+	cr_assert_eq(system(cmd), 0);
+}
+
+TestSuite(export_state, .init = begin, .fini = end);
+TestSuite(export_lock, .init = begin, .fini = end);
+
+static struct export *add(struct exports *e, const char *spec)
+{
+	char err[512] = "", path[64], name[64];
+	int fd;
+
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(spec, "="), spec);
+	snprintf(path, sizeof(path), "%.*s", (int)strcspn(strchr(spec, '=') + 1, ","),
+		 strchr(spec, '=') + 1);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	cr_assert(fd >= 0 && !ftruncate(fd, 1024));
+	close(fd);
+	cr_assert_eq(exports_add(e, spec, err, sizeof(err)), 0, "%s", err);
+	return exports_find(e, name);
+}
+
+static void take(struct exports *e, const char *state_dir)
+{
+	char err[512] = "";
+
+	cr_assert_eq(exports_lock(e, err, sizeof(err)), 0, "%s", err);
+	exports_state_open(e, state_dir);
+}
+
+/* Another process: the descriptions of this one keep their locks. */
+static void next_server(void)
+{
+	exports_state_close(&exports);
+	exports_fini(&exports);
+	exports_init(&exports);
+}
+
+/* One that did not come to its end. */
+static void next_server_after_a_kill(void)
+{
+	exports.state_dir = -1;
+	next_server();
+}
+
+static unsigned files_in(const char *path)
+{
+	struct dirent *entry;
+	DIR *d = opendir(path);
+	unsigned n = 0;
+
+	cr_assert(d);
+	while ((entry = readdir(d)))
+		n += entry->d_name[0] != '.';
+	closedir(d);
+	return n;
+}
+
+Test(export_state, a_restart_without_a_loss_is_told_by_nothing)
+{
+	uint64_t before;
+
+	add(&exports, "a=f");
+	take(&exports, "state");
+	before = exports_losses(&exports);
+	cr_assert_eq(files_in("state"), 2);
+	export_sync_begun(exports_find(&exports, "a"));
+	export_sync_ended(exports_find(&exports, "a"));
+	next_server();
+	cr_assert_eq(files_in("state"), 1, "what tells nothing goes");
+
+	/* Other exports come and go without a word. */
+	add(&exports, "b=g");
+	add(&exports, "a=f");
+	take(&exports, "state");
+	cr_assert_eq(exports_losses(&exports), before);
+	next_server_after_a_kill();
+	add(&exports, "a=f");
+	take(&exports, "state");
+	cr_assert_eq(exports_losses(&exports), before);
+}
+
+Test(export_state, a_loss_is_told_for_ever)
+{
+	uint64_t before, lost;
+
+	add(&exports, "a=f");
+	add(&exports, "b=g");
+	take(&exports, "state");
+	before = exports_losses(&exports);
+	export_sync_begun(exports_find(&exports, "a"));
+	export_sync_failed(exports_find(&exports, "a"), -EIO);
+	export_sync_ended(exports_find(&exports, "a"));
+	lost = exports_losses(&exports);
+	cr_assert_neq(lost, before);
+	next_server();
+	for (unsigned i = 0; i < 2; i++) {
+		/* Under another name it is the same file; the error itself ended with its server. */
+		add(&exports, "other=f");
+		take(&exports, "state");
+		cr_assert_eq(exports_losses(&exports), lost);
+		cr_assert_eq(export_sync_error(exports_find(&exports, "other")), 0);
+		if (i)
+			next_server();
+		else
+			next_server_after_a_kill();
+	}
+}
+
+/* Losses of two files do not cancel each other out. */
+Test(export_state, a_loss_here_is_none_there)
+{
+	uint64_t lost_a;
+
+	add(&exports, "a=f");
+	add(&exports, "b=g");
+	take(&exports, "state");
+	export_sync_failed(exports_find(&exports, "a"), -EIO);
+	lost_a = exports_losses(&exports);
+	next_server();
+	cr_assert_eq(system("rm state/file-*"), 0);
+	add(&exports, "a=f");
+	add(&exports, "b=g");
+	take(&exports, "state");
+	export_sync_failed(exports_find(&exports, "b"), -EIO);
+	cr_assert_neq(exports_losses(&exports), lost_a);
+}
+
+Test(export_state, a_sync_without_an_end_is_a_loss_once)
+{
+	uint64_t before, lost;
+
+	add(&exports, "a=f");
+	take(&exports, "state");
+	before = exports_losses(&exports);
+	export_sync_begun(exports_find(&exports, "a"));
+	next_server_after_a_kill();
+	add(&exports, "a=f");
+	take(&exports, "state");
+	lost = exports_losses(&exports);
+	cr_assert_neq(lost, before);
+	next_server_after_a_kill();
+	add(&exports, "a=f");
+	take(&exports, "state");
+	cr_assert_eq(exports_losses(&exports), lost);
+}
+
+/* Whoever cannot know what was before is another one to all clients. */
+Test(export_state, without_its_state_a_server_is_another_one)
+{
+	static const char *const damage[] = {
+		"rm -r state",
+		"rm state/id",
+		"printf x >state/id",
+		"cd state && for f in *.state; do printf 'no state at all' >$f; done",
+		"cd state && for f in *.state; do dd if=/dev/zero of=$f bs=4096 count=1 status=none; done",
+		"rm -r state && touch state",
+		"cd state && for f in *.state; do rm $f && mkdir $f; done",
+	};
+	uint64_t before;
+
+	for_each_case(cmd, damage) {
+		add(&exports, "a=f");
+		take(&exports, "state");
+		before = exports_losses(&exports);
+		next_server_after_a_kill();
+		cr_assert_eq(system(*cmd), 0);
+		add(&exports, "a=f");
+		take(&exports, "state");
+		cr_assert_neq(exports_losses(&exports), before, "%s", *cmd);
+		next_server();
+		cr_assert_eq(system("rm -rf state"), 0);
+	}
+	add(&exports, "a=f");
+	take(&exports, NULL);
+	before = exports_losses(&exports);
+	next_server();
+	add(&exports, "a=f");
+	take(&exports, NULL);
+	cr_assert_neq(exports_losses(&exports), before, "no directory");
+}
+
+Test(export_state, what_is_only_read_keeps_nothing)
+{
+	add(&exports, "a=f,readonly");
+	take(&exports, "state");
+	cr_assert_eq(files_in("state"), 1);
+	next_server();
+	add(&exports, "a=f,readonly");
+	add(&exports, "b=f");
+	take(&exports, "state");
+	cr_assert_eq(files_in("state"), 2, "the same file, written under another name");
+	export_sync_begun(exports_find(&exports, "a"));
+	cr_assert_eq(atomic_load(&exports_find(&exports, "b")->first->state->syncing), 1);
+	export_sync_ended(exports_find(&exports, "a"));
+}
+
+/* ---- locks ---- */
+
+/* Can somebody else have a lock of that kind? */
+static bool lockable(const char *path, int how)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC), rc;
+
+	cr_assert_geq(fd, 0);
+	rc = flock(fd, how | LOCK_NB);
+	close(fd);
+	return !rc;
+}
+
+Test(export_lock, alone_to_write_together_to_read)
+{
+	char err[512] = "";
+
+	add(&exports, "a=f");
+	add(&exports, "b=g,readonly");
+	add(&exports, "c=h,readonly");
+	add(&exports, "d=h");
+	add(&exports, "e=h");
+	cr_assert_eq(exports_lock(&exports, err, sizeof(err)), 0, "%s", err);
+	cr_assert_not(lockable("f", LOCK_SH));
+	cr_assert(lockable("g", LOCK_SH));
+	cr_assert_not(lockable("g", LOCK_EX));
+	cr_assert_not(lockable("h", LOCK_SH), "written under another name");
+	next_server();
+	cr_assert(lockable("f", LOCK_EX));
+}
+
+/* The lock is that of the description: who else has it goes on having the lock when the server is gone. */
+Test(export_lock, ends_with_the_last_user_of_the_description)
+{
+	char err[512] = "";
+	int kept;
+
+	kept = dup(add(&exports, "a=f")->fd);
+	cr_assert_eq(exports_lock(&exports, err, sizeof(err)), 0, "%s", err);
+	next_server();
+	cr_assert_not(lockable("f", LOCK_EX));
+	close(kept);
+	cr_assert(lockable("f", LOCK_EX));
+}
+
+/* A file that was replaced, or resized, before it could be locked. */
+Test(export_lock, another_file_is_refused)
+{
+	static const char *const changes[] = {
+		"mv f old; truncate -s 1024 f",
+		"truncate -s 2048 f",
+		"mv f old",
+	};
+	char err[512] = "";
+
+	for_each_case(cmd, changes) {
+		add(&exports, "a=f");
+		cr_assert_eq(system(*cmd), 0);
+		cr_assert_lt(exports_lock(&exports, err, sizeof(err)), 0);
+		cr_assert(strstr(err, "export 'a': 'f' "), "%s", err);
+		next_server();
+		cr_assert_eq(system("rm -f f old"), 0);
+	}
+}
