@@ -46,7 +46,7 @@ static void identity_check(struct rnbd_clt *clt, const struct rnbd_ext *ext, boo
 		if (atomic_exchange(&dev->lost_life, clt->sess.path.life))
 			continue;	/* told, and no flush since */
 		log_err(dev->name, "%s: writes that were not flushed may be lost",
-			ext->valid ? "the server's host was restarted" :
+			ext->valid ? "the server's host was restarted, or a sync failed there" :
 				     "the server cannot tell whether its host was restarted");
 	}
 }

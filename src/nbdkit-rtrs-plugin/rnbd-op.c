@@ -139,7 +139,7 @@ static int end_flush(struct rnbd_op *op)
 	advance(&dev->flushed_seq, op->flush_seq);
 	if (op->losses_told == atomic_load(&dev->losses_told))
 		return 0;
-	log_err(dev->name, "flush fails: earlier writes may have been lost with the server's memory");
+	log_err(dev->name, "flush fails: the server may have lost earlier writes");
 	return -EIO;
 }
 

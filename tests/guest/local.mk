@@ -15,6 +15,7 @@ GUEST_TESTS = \
 	%D%/test-plugin-window.sh \
 	%D%/test-qemu-boot.sh \
 	%D%/test-listen-rdma.sh \
+	%D%/test-lock.sh \
 	%D%/test-nbd-device.sh \
 	%D%/test-nbd-fs.sh \
 	%D%/test-nbd-persist.sh \
