@@ -49,6 +49,7 @@ SHELL_TESTS = \
 	%D%/test-server-no-descriptors.sh \
 	%D%/test-server-no-io-uring.sh \
 	%D%/test-server-restart.sh \
+	%D%/test-server-signals.sh \
 	%D%/test-sharing.sh \
 	%D%/test-shrunk.sh \
 	%D%/test-sigstop.sh \

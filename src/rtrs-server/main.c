@@ -30,6 +30,7 @@
 #include "log.h"
 #include "reactor.h"
 #include "srv.h"
+#include "util.h"
 
 #define RING_ENTRIES 256
 
@@ -195,18 +196,18 @@ static void stopped(void *arg)
 	reactor_unwatch(&p->signals);
 }
 
-static bool signals_ready(struct reactor_watch *w)
+/* What would end a program that does not ask for it, and is sent to daemons out of habit. */
+static const int ignored_signals[] = { SIGHUP, SIGUSR1, SIGUSR2 };
+
+static struct log_limit ignored_limit = LOG_LIMIT_INIT(4, 10000);
+
+static void signals_stop(struct program *p, const char *name)
 {
-	struct program *p = container_of(w, struct program, signals);
 	struct sigaction at_once = { .sa_handler = exit_at_once };
-	struct signalfd_siginfo info;
 	sigset_t set;
 
-	if (p->stopping || read(w->fd, &info, sizeof(info)) != sizeof(info))
-		return false;
 	p->stopping = true;
-	log_info(NULL, "%s: stopping; a second signal exits at once",
-		 info.ssi_signo == SIGINT ? "SIGINT" : "SIGTERM");
+	log_info(NULL, "SIG%s: stopping; a second signal exits at once", name);
 	sd_notify(0, "STOPPING=1");
 	sigaction(SIGTERM, &at_once, NULL);
 	sigaction(SIGINT, &at_once, NULL);
@@ -215,7 +216,37 @@ static bool signals_ready(struct reactor_watch *w)
 	sigaddset(&set, SIGINT);
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 	srv_shutdown(p->srv, stopped, p);
+}
+
+static bool signals_ready(struct reactor_watch *w)
+{
+	struct program *p = container_of(w, struct program, signals);
+	struct signalfd_siginfo info;
+
+	while (read(w->fd, &info, sizeof(info)) == sizeof(info)) {
+		const char *name = sigabbrev_np((int)info.ssi_signo);
+
+		if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT) {
+			if (!p->stopping)
+				signals_stop(p, name);
+			continue;
+		}
+		log_limited(&ignored_limit, LOG_LEVEL_INFO, NULL, "SIG%s: ignored: there is no file to "
+			    "read again and no log to open anew; restart the server to change options",
+			    name);
+	}
 	return false;
+}
+
+/* Before exports are opened, which may take a while. */
+static void signals_ignore(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (unsigned i = 0; i < ARRAY_SIZE(ignored_signals); i++)
+		sigaddset(&set, ignored_signals[i]);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
 
 /* Before any thread starts: they inherit the mask. */
@@ -228,6 +259,8 @@ static int signals_open(struct program *p)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	for (unsigned i = 0; i < ARRAY_SIZE(ignored_signals); i++)
+		sigaddset(&set, ignored_signals[i]);
 	p->signals.fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	p->signals.events = POLLIN;
 	p->signals.ready = signals_ready;
@@ -369,6 +402,7 @@ int main(int argc, char **argv)
 	/* ORDER: before anything else is opened. */
 	if (open_standard_descriptors())
 		return 1;
+	signals_ignore();
 	log_init(sink, LOG_LEVEL_INFO);
 	raise_descriptors();
 	result = conf_parse(&p.conf, argc, argv, err, sizeof(err));
