@@ -50,6 +50,7 @@ SHELL_TESTS = \
 	%D%/test-server-no-io-uring.sh \
 	%D%/test-server-restart.sh \
 	%D%/test-server-signals.sh \
+	%D%/test-server-start.sh \
 	%D%/test-sharing.sh \
 	%D%/test-shrunk.sh \
 	%D%/test-sigstop.sh \

@@ -83,7 +83,11 @@ librtrsring_la_SOURCES = \
 librtrsring_la_CFLAGS = $(AM_CFLAGS) $(LIBURING_CFLAGS)
 librtrsring_la_LIBADD = $(LIBURING_LIBS)
 
-rtrs_server_SOURCES = %D%/main.c
+rtrs_server_SOURCES = \
+	%D%/main.c \
+	%D%/tell.c \
+	%D%/tell.h \
+	$(NULL)
 rtrs_server_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
 rtrs_server_LDADD = librtrsring.la librtrssrv.la libclock.la $(SYSTEMD_LIBS)
 endif

@@ -21,6 +21,7 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <systemd/sd-daemon.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "conf.h"
@@ -30,6 +31,7 @@
 #include "log.h"
 #include "reactor.h"
 #include "srv.h"
+#include "tell.h"
 #include "util.h"
 
 #define RING_ENTRIES 256
@@ -55,6 +57,8 @@ struct program {
 
 /* ---- log ---- */
 
+#define STAMP_LEN sizeof("2026-01-31T23:59:59.999+00:00")
+
 /* The journal takes the level from a prefix. */
 static void journal_sink(enum log_level level, const char *line)
 {
@@ -63,9 +67,34 @@ static void journal_sink(enum log_level level, const char *line)
 	fprintf(stderr, "%s%s\n", prefix[level], line);
 }
 
+/* What whoever typed the command line reads. */
 static void stderr_sink(enum log_level level, const char *line)
 {
 	fprintf(stderr, "rtrs-server: %s: %s\n", log_level_name(level), line);
+}
+
+/* Local time as in RFC 3339. */
+static void stamp_now(char stamp[STAMP_LEN])
+{
+	char second[32], zone[8];
+	struct timespec now;
+	struct tm tm;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	localtime_r(&now.tv_sec, &tm);
+	strftime(second, sizeof(second), "%FT%T", &tm);
+	strftime(zone, sizeof(zone), "%z", &tm);
+	snprintf(stamp, STAMP_LEN, "%.19s.%03u%.3s:%.2s", second,
+		 (unsigned)(now.tv_nsec / 1000000) % 1000, zone, zone + 3);
+}
+
+/* Of a server that runs, where nobody else writes down when a line came. */
+static void stamped_sink(enum log_level level, const char *line)
+{
+	char stamp[STAMP_LEN];
+
+	stamp_now(stamp);
+	fprintf(stderr, "%s rtrs-server: %s: %s\n", stamp, log_level_name(level), line);
 }
 
 /* The variable is inherited by all that a service starts, wherever their stderr goes. */
@@ -133,6 +162,7 @@ static int threads_start(struct program *p)
 			log_err(NULL, "cannot start thread %u: %s", i, strerror(rc));
 			return -rc;
 		}
+		pthread_setname_np(t->id, reactor_name(t->reactor));
 		t->running = true;
 	}
 	p->threads[0].status = export_io_attach(p->threads[0].reactor, p->conf.exports, true,
@@ -323,7 +353,9 @@ static int serve(struct program *p)
 		log_err(NULL, "cannot watch signals: %s", strerror(-rc));
 		exit(1);		/* the server runs already; nobody has been told so */
 	}
+	tell_exports(&p->conf);
 	tell_protection(&p->conf);
+	tell_reach(&p->conf);
 	fflush(stdout);
 	tell_ready(p);
 	rc = reactor_run(control);
@@ -394,7 +426,7 @@ static int run(struct program *p)
 int main(int argc, char **argv)
 {
 	struct program p = { 0 };
-	log_sink_fn *sink = stderr_is_journal() ? journal_sink : stderr_sink;
+	bool journal = stderr_is_journal();
 	enum conf_result result;
 	char err[512];
 	int status = 0;
@@ -403,12 +435,12 @@ int main(int argc, char **argv)
 	if (open_standard_descriptors())
 		return 1;
 	signals_ignore();
-	log_init(sink, LOG_LEVEL_INFO);
+	log_init(journal ? journal_sink : stderr_sink, LOG_LEVEL_INFO);
 	raise_descriptors();
 	result = conf_parse(&p.conf, argc, argv, err, sizeof(err));
-	log_init(sink, p.conf.log_level);
 	if (result == CONF_USAGE || result == CONF_FAILED)
 		log_err(NULL, "%s", err);
+	log_init(journal ? journal_sink : stamped_sink, p.conf.log_level);
 	switch (result) {
 	case CONF_RUN:
 		status = run(&p) ? 1 : 0;

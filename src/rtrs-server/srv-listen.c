@@ -70,7 +70,7 @@ static void listen_again(struct srv_listener *l)
 	int rc = fab_listen(l->cm->cm, &l->addr, &l->listener);
 
 	if (!rc)
-		log_warn(l->name, "listening again");
+		log_info(l->name, "listening again");
 	else
 		l->listener = NULL;
 	if (rc && rc != l->told && rc != -ENODEV && rc != -EADDRNOTAVAIL)

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Log lines of the start.  Owns nothing; main thread, before the server says that it is ready. */
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tell.h"
+#include "util.h"
+
+/* "10 GiB", "1.5 TiB"; as it is where no unit fits to a tenth. */
+static const char *human(uint64_t bytes, char *buf, size_t len)
+{
+	static const char *const units[] = { "bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+	uint64_t tenths = 0;
+	unsigned u = 0;
+
+	while (bytes >= 1024 && u + 1 < ARRAY_SIZE(units)) {
+		tenths = bytes % 1024 * 10 / 1024;
+		bytes /= 1024;
+		u++;
+	}
+	if (tenths)
+		snprintf(buf, len, "%llu.%llu %s", (unsigned long long)bytes,
+			 (unsigned long long)tenths, units[u]);
+	else
+		snprintf(buf, len, "%llu %s", (unsigned long long)bytes, units[u]);
+	return buf;
+}
+
+void tell_exports(const struct srv_conf *conf)
+{
+	const struct export *ex;
+	char size[32];
+
+	list_for_each(ex, &conf->exports->list, link) {
+		const struct rnbd_dev_info *g = &ex->geometry;
+
+		log_info(ex->name, "exports %s '%s', %llu bytes (%s), %s, %s, block size %u (logical) "
+			 "and %u (physical)", ex->is_block ? "block device" : "file", ex->path,
+			 (unsigned long long)ex->size, human(ex->size, size, sizeof(size)),
+			 ex->readonly ? "readonly" : "rw", ex->direct ? "direct" : "buffered",
+			 g->logical_block_size, g->physical_block_size);
+	}
+}
+
+static bool is_loopback(const struct fab_addr *addr)
+{
+	const struct in6_addr *v6 = &((const struct sockaddr_in6 *)&addr->ss)->sin6_addr;
+	const uint8_t *v4 = (const uint8_t *)&((const struct sockaddr_in *)&addr->ss)->sin_addr;
+
+	if (addr->ss.ss_family == AF_INET)
+		return v4[0] == 127;
+	return IN6_IS_ADDR_LOOPBACK(v6) || (IN6_IS_ADDR_V4MAPPED(v6) && v6->s6_addr[12] == 127);
+}
+
+void tell_reach(const struct srv_conf *conf)
+{
+	char text[FAB_ADDR_STRLEN];
+
+	if (conf->nallow)
+		return;
+	for (unsigned i = 0; i < conf->nlisteners; i++) {
+		const struct fab_addr *addr = &conf->listeners[i];
+
+		if (is_loopback(addr))
+			continue;
+		log_warn(NULL, "--listen %s://%s without --allow: whoever reaches that address can read "
+			 "and write what is exported; say who may with --allow=ADDR[/BITS]",
+			 fab_provider_name(addr->provider),
+			 fab_addr_format(addr, text, sizeof(text)));
+		return;
+	}
+}

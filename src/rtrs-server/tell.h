@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What whoever starts the server should know of it, in the log: what is exported, and who can reach it. */
+#ifndef TELL_H
+#define TELL_H
+
+#include "conf.h"
+
+/* One line for each export.  They are open.  Main thread. */
+void tell_exports(const struct srv_conf *conf);
+/* A warning if other machines can reach the server and all of them are let in.  Main thread. */
+void tell_reach(const struct srv_conf *conf);
+
+#endif
