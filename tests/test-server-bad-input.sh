@@ -15,6 +15,9 @@ unusable() { local regex=$1; shift; expect_failure 1 "$regex" "$RTRS_SERVER" "${
 # options
 usage 'NAME=PATH'
 usage '--no-such-option' --no-such-option disk=disk
+usage "'--lsiten=.*did you mean --listen\?" --lsiten=tcp://127.0.0.1 disk=disk
+usage "'--max-pahts=2'.*did you mean --max-paths\?" --max-pahts=2 disk=disk
+usage "'-l'.*did you mean --listen\?" -listen=tcp://127.0.0.1 disk=disk
 usage "'-x'" -x disk=disk
 usage "'-x'" disk=disk -xh
 usage "'-x'" --allow 127.0.0.1 -xh disk=disk
@@ -32,8 +35,8 @@ usage 'max-io-size.*0' --max-io-size 0 disk=disk
 usage 'max-io-size.*1000' --max-io-size 1000 disk=disk
 usage 'max-io-size.*4294967296' --max-io-size 4294967296 disk=disk
 # Each is possible, together they are not: the immediate has too few bits.
-unusable '--queue-depth 65535.*--max-io-size 16777216.*at most 8$' --queue-depth 65535 --max-io-size 16M disk=disk
-unusable '65535.*4096.*at most 32768$' --queue-depth 65535 --max-io-size 4K disk=disk
+usage '--queue-depth 65535.*--max-io-size 16777216.*at most 8$' --queue-depth 65535 --max-io-size 16M disk=disk
+usage '65535.*4096.*at most 32768$' --queue-depth 65535 --max-io-size 4K disk=disk
 usage 'threads.*0' --threads 0 disk=disk
 usage 'threads.*100000' --threads 100000 disk=disk
 usage 'ready-fd.*-3' --ready-fd -3 disk=disk
@@ -56,6 +59,7 @@ usage 'listen.*tcp://127\.0\.0\.1:http' --listen tcp://127.0.0.1:http disk=disk
 usage 'listen.*tcp://\[::1:1' --listen 'tcp://[::1:1' disk=disk
 usage 'listen.*tcp://:' --listen tcp:// disk=disk
 usage 'listen.*nonexistent\.invalid' --listen tcp://nonexistent.invalid:1 disk=disk
+usage "listen.*'127\.0\.0\.1:1234'.*twice" --listen tcp://127.0.0.1 --listen 127.0.0.1:1234 disk=disk
 # Not an address of this machine.
 expect_failure 1 '192\.0\.2\.1' "$RTRS_SERVER" --listen tcp://192.0.2.1:0 disk=disk
 
@@ -68,6 +72,8 @@ unusable "'disk'.*no path" disk=
 unusable "'twice'" twice=disk twice=other
 unusable "'sometimes'" disk=disk,sometimes
 unusable "'disk'.*''" disk=disk,
+unusable "'redaonly' \(did you mean readonly\?\)" disk=disk,redaonly
+unusable "'sometimes': expected readonly or direct" disk=disk,sometimes
 unusable "'readonly=yes'" disk=disk,readonly=yes
 unusable "'missing'.*No such file" disk=missing
 unusable "$tmp.*directory" disk="$tmp"
@@ -104,4 +110,5 @@ grep -q '^<3>export .*missing' journal
 # Help is no error.
 "$RTRS_SERVER" --help >help
 grep -q -- --listen help
+[ "$(wc -l <help)" -le 30 ] && [ "$(wc -L <help)" -le 80 ]
 "$RTRS_SERVER" --version | grep -q -E '[0-9]+\.[0-9]+'

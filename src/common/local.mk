@@ -12,6 +12,8 @@ libbase_la_SOURCES = \
 	%D%/base/log.h \
 	%D%/base/range.c \
 	%D%/base/range.h \
+	%D%/base/suggest.c \
+	%D%/base/suggest.h \
 	%D%/base/util.h \
 	$(NULL)
 

@@ -14,6 +14,8 @@
 
 #include "conf-priv.h"
 #include "rtrs-proto.h"
+#include "srv-geom.h"
+#include "suggest.h"
 #include "util.h"
 
 enum {
@@ -149,6 +151,13 @@ static enum conf_result invalidate(const struct parser *p, const char *text)
 	return usage(p, "--invalidate '%s': expected auto, always, copy or never", text);
 }
 
+/* Port 0 is another one each time. */
+static bool same_listener(const struct fab_addr *a, const struct fab_addr *b)
+{
+	return a->provider == b->provider && fab_addr_same_host(a, b) && fab_addr_port(a) &&
+	       fab_addr_port(a) == fab_addr_port(b);
+}
+
 static enum conf_result add_listener(const struct parser *p, const char *text)
 {
 	struct srv_conf *conf = p->conf;
@@ -162,6 +171,10 @@ static enum conf_result add_listener(const struct parser *p, const char *text)
 	if (fab_addr_parse(text, fab_provider_find("tcp"), RTRS_PORT, &all[conf->nlisteners], why,
 			   sizeof(why)))
 		return usage(p, "--listen '%s': %s", text, why);
+	for (unsigned i = 0; i < conf->nlisteners; i++) {
+		if (same_listener(&all[i], &all[conf->nlisteners]))
+			return usage(p, "--listen '%s': this address is given twice", text);
+	}
 	conf->nlisteners++;
 	return CONF_RUN;
 }
@@ -243,18 +256,37 @@ static enum conf_result one_option(const struct parser *p, int opt, const char *
 	return CONF_USAGE;
 }
 
+/* " (did you mean --NAME?)" for @word, an option with its dashes and perhaps a value, or nothing. */
+static const char *did_you_mean(const char *word, char *buf, size_t len)
+{
+	const char *names[ARRAY_SIZE(options)], *name = word + strspn(word, "-"), *meant;
+
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++)
+		names[i] = options[i].name;
+	meant = suggest(name, strcspn(name, "="), names, ARRAY_SIZE(names));
+	buf[0] = '\0';
+	/* Not one that is right, and takes no value. */
+	if (meant && (name - word != 2 || strncmp(meant, name, strcspn(name, "="))))
+		snprintf(buf, len, " (did you mean --%s?)", meant);
+	return buf;
+}
+
 /* getopt_long() could not use an option. */
 static enum conf_result bad_option(const struct parser *p, int opt, char **argv)
 {
 	/* It has moved on from what it names here, but not from a group of letters. */
 	char letter[] = { '-', (char)optopt, '\0' };
 	bool is_letter = opt == '?' && optopt && optopt < 256 && optopt != 'h' && optopt != 'V';
-	const char *text = is_letter ? letter : argv[optind - 1];
+	const char *text = is_letter ? letter : argv[optind - 1], *word = text;
+	char meant[64];
 
+	/* "-listen" is a group of letters, too. */
+	if (is_letter && argv[optind] && argv[optind][0] == '-' && argv[optind][1] == letter[1])
+		word = argv[optind];
 	if (opt == ':')
 		return usage(p, "option '%s' needs a value: see rtrs-server --help", text);
-	return usage(p, "option '%s' is unknown, ambiguous or takes no value: see rtrs-server --help",
-		     text);
+	return usage(p, "option '%s' is unknown, ambiguous or takes no value%s: see rtrs-server --help",
+		     text, did_you_mean(word, meant, sizeof(meant)));
 }
 
 static enum conf_result parse_options(const struct parser *p, int argc, char **argv)
@@ -271,6 +303,18 @@ static enum conf_result parse_options(const struct parser *p, int argc, char **a
 			rc = one_option(p, opt, optarg);
 	}
 	return rc;
+}
+
+/* Options that each are possible. */
+static enum conf_result check_together(const struct parser *p)
+{
+	const struct srv_conf *conf = p->conf;
+	unsigned max = srv_geom_depth_max(conf->max_io_size);
+
+	if (conf->queue_depth > max)
+		return usage(p, "--queue-depth %u and --max-io-size %u do not fit together: with that "
+			     "size the depth is at most %u", conf->queue_depth, conf->max_io_size, max);
+	return CONF_RUN;
 }
 
 static enum conf_result default_listeners(const struct parser *p)
@@ -317,6 +361,8 @@ enum conf_result conf_parse(struct srv_conf *conf, int argc, char **argv, char *
 	rc = parse_options(&p, argc, argv);
 	if (rc == CONF_RUN && optind == argc)
 		rc = usage(&p, "nothing to export: expected NAME=PATH, see rtrs-server --help");
+	if (rc == CONF_RUN)
+		rc = check_together(&p);
 	if (rc == CONF_RUN && !conf->nlisteners)
 		rc = default_listeners(&p);
 	for (; rc == CONF_RUN && optind < argc; optind++) {

@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "export-priv.h"
+#include "suggest.h"
+#include "util.h"
 
 void exports_init(struct exports *e)
 {
@@ -74,6 +76,18 @@ static char *unescape(const char *text, const char **rest)
 	return out;
 }
 
+static const char *const flag_names[] = { "readonly", "direct" };
+
+static int unknown_flag(const struct export *ex, const char *flag, size_t len, char *err, size_t errlen)
+{
+	const char *meant = suggest(flag, len, flag_names, ARRAY_SIZE(flag_names));
+
+	snprintf(err, errlen, "export '%s': unknown flag '%.*s'%s%s%s: expected readonly or direct (a "
+		 "comma in PATH is written '\\,')", ex->name, (int)len, flag,
+		 meant ? " (did you mean " : "", meant ? meant : "", meant ? "?)" : "");
+	return -EINVAL;
+}
+
 static int parse_flags(struct export *ex, const char *text, char *err, size_t errlen)
 {
 	while (*text == ',') {
@@ -84,10 +98,7 @@ static int parse_flags(struct export *ex, const char *text, char *err, size_t er
 		} else if (len == strlen("direct") && !strncmp(text, "direct", len)) {
 			ex->direct = true;
 		} else {
-			snprintf(err, errlen, "export '%s': unknown flag '%.*s': expected readonly "
-				 "or direct (a comma in PATH is written '\\,')", ex->name, (int)len,
-				 text);
-			return -EINVAL;
+			return unknown_flag(ex, text, len, err, errlen);
 		}
 		text += len;
 	}

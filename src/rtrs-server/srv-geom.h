@@ -17,6 +17,9 @@ struct fab_listener;
 struct srv;
 struct srv_chunks;
 
+/* The largest queue depth, a power of 2, that goes with requests of @max_io_size, 4K to 64M.  Pure. */
+unsigned srv_geom_depth_max(uint32_t max_io_size);
+
 /* What the configuration says.  -EINVAL, -EOVERFLOW: queue depth and size do not fit together. */
 int srv_geom_init(struct srv *srv);
 /* The server listens at @l, which @name says in words.  0; or -errno with the reason in @why: its device

@@ -140,17 +140,6 @@ static int pools_init(struct srv *srv)
 	return 0;
 }
 
-/* How many requests of that size fit. */
-static unsigned depth_that_fits(uint32_t max_io_size)
-{
-	struct rtrs_geom geom;
-	unsigned depth = 1;
-
-	while (!rtrs_geom_init(&geom, 2 * depth, max_io_size, SRV_HDR_SIZE))
-		depth *= 2;
-	return depth;
-}
-
 int srv_start(const struct srv_conf *conf, struct reactor **reactors, unsigned n, struct srv **out,
 	      char *err, size_t errlen)
 {
@@ -163,9 +152,8 @@ int srv_start(const struct srv_conf *conf, struct reactor **reactors, unsigned n
 	}
 	rc = srv_geom_init(srv);
 	if (rc) {
-		snprintf(err, errlen, "--queue-depth %u and --max-io-size %u do not fit together: with "
-			 "that size the depth is at most %u", conf->queue_depth, conf->max_io_size,
-			 depth_that_fits(conf->max_io_size));
+		snprintf(err, errlen, "--queue-depth %u and --max-io-size %u do not fit together",
+			 conf->queue_depth, conf->max_io_size);
 		goto err_free;
 	}
 	if (conf->invalidate != SRV_INVALIDATE_NEVER) {

@@ -24,6 +24,7 @@ UNIT_TESTS = \
 	%D%/test-rtrs-msg.crit \
 	%D%/test-rtrs-req.crit \
 	%D%/test-rtrs-wr.crit \
+	%D%/test-suggest.crit \
 	%D%/test-util.crit \
 	$(NULL)
 
@@ -93,6 +94,9 @@ UNIT_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 %C%_test_rtrs_wr_crit_SOURCES = %D%/test-rtrs-wr.c %D%/unit.h
 %C%_test_rtrs_wr_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_rtrs_wr_crit_LDADD = librtrs.la $(CRITERION_LIBS)
+%C%_test_suggest_crit_SOURCES = %D%/test-suggest.c %D%/unit.h
+%C%_test_suggest_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_suggest_crit_LDADD = libbase.la $(CRITERION_LIBS)
 %C%_test_util_crit_SOURCES = %D%/test-util.c %D%/unit.h
 %C%_test_util_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_util_crit_LDADD = $(CRITERION_LIBS)

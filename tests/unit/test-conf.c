@@ -115,6 +115,11 @@ Test(conf, mistakes)
 		{ "--nonsense", true, CONF_USAGE,
 		  "option '--nonsense' is unknown, ambiguous or takes no value: see rtrs-server "
 		  "--help" },
+		{ "--thread=2", true, CONF_RUN, "" },
+		{ "--treads=2", true, CONF_USAGE, "option '--treads=2' is unknown, ambiguous or takes "
+		  "no value (did you mean --threads?): see rtrs-server --help" },
+		{ "-threads 2", true, CONF_USAGE, "option '-t' is unknown, ambiguous or takes no value "
+		  "(did you mean --threads?): see rtrs-server --help" },
 		{ "-x", true, CONF_USAGE, "option '-x' is unknown, ambiguous or takes no value: see "
 		  "rtrs-server --help" },
 		{ "--help=yes", true, CONF_USAGE,
@@ -138,6 +143,12 @@ Test(conf, mistakes)
 		  "--max-io-size '65M': expected a multiple of 4K from 4K to 64M" },
 		{ "--max-io-size 4KB", true, CONF_USAGE,
 		  "--max-io-size '4KB': expected a multiple of 4K from 4K to 64M" },
+		{ "--queue-depth 9 --max-io-size 16M", true, CONF_USAGE, "--queue-depth 9 and "
+		  "--max-io-size 16777216 do not fit together: with that size the depth is at most 8" },
+		{ "--queue-depth 8 --max-io-size 16M", true, CONF_RUN, "" },
+		{ "--listen [::1]:9 --listen tcp://[::1]:9", true, CONF_USAGE,
+		  "--listen 'tcp://[::1]:9': this address is given twice" },
+		{ "--listen [::1]:0 --listen [::1]:0", true, CONF_RUN, "" },
 		{ "--invalidate sometimes", true, CONF_USAGE,
 		  "--invalidate 'sometimes': expected auto, always, copy or never" },
 		{ "--log-level loud", true, CONF_USAGE,
