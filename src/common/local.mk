@@ -10,6 +10,8 @@ libbase_la_SOURCES = \
 	%D%/base/list.h \
 	%D%/base/log.c \
 	%D%/base/log.h \
+	%D%/base/mask.c \
+	%D%/base/mask.h \
 	%D%/base/range.c \
 	%D%/base/range.h \
 	%D%/base/suggest.c \

@@ -17,6 +17,7 @@ UNIT_TESTS = \
 	%D%/test-golden.crit \
 	%D%/test-list.crit \
 	%D%/test-log.crit \
+	%D%/test-mask.crit \
 	%D%/test-range.crit \
 	%D%/test-rnbd-msg.crit \
 	%D%/test-rtrs-geom.crit \
@@ -94,6 +95,9 @@ UNIT_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 %C%_test_rtrs_wr_crit_SOURCES = %D%/test-rtrs-wr.c %D%/unit.h
 %C%_test_rtrs_wr_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_rtrs_wr_crit_LDADD = librtrs.la $(CRITERION_LIBS)
+%C%_test_mask_crit_SOURCES = %D%/test-mask.c %D%/unit.h
+%C%_test_mask_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_mask_crit_LDADD = libbase.la $(CRITERION_LIBS)
 %C%_test_suggest_crit_SOURCES = %D%/test-suggest.c %D%/unit.h
 %C%_test_suggest_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_suggest_crit_LDADD = libbase.la $(CRITERION_LIBS)

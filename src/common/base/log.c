@@ -7,6 +7,7 @@
 
 #include "clock.h"
 #include "log.h"
+#include "mask.h"
 #include "util.h"
 
 static const char *const level_names[] = { "error", "warning", "info", "debug" };
@@ -46,15 +47,6 @@ int log_level_parse(const char *name, enum log_level *level)
 	return -EINVAL;
 }
 
-/* A peer chooses session and export names: they must not end a line or speak to a terminal. */
-static void mask_control(char *line)
-{
-	for (; *line; line++) {
-		if ((unsigned char)*line < ' ' || *line == 0x7f)
-			*line = '?';
-	}
-}
-
 void log_write(enum log_level level, const char *obj, const char *fmt, ...)
 {
 	int saved_errno = errno;
@@ -71,7 +63,7 @@ void log_write(enum log_level level, const char *obj, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(line + n, sizeof(line) - (size_t)n, fmt, ap);
 	va_end(ap);
-	mask_control(line);
+	mask_control(line);	/* a peer chooses session and export names */
 	log_sink(level, line);
 	errno = saved_errno;
 }

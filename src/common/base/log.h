@@ -18,8 +18,8 @@ enum log_level {
 	LOG_LEVEL_DEBUG,
 };
 
-/* Receives one line, complete, without a newline or any other control character (they come as
- * '?').  Called on the logging thread. */
+/* Receives one line, complete, without a newline or anything else that mask_control() takes out.
+ * Called on the logging thread. */
 typedef void log_sink_fn(enum log_level level, const char *line);
 
 /* Set the sink and the least important level that is passed on.  Before any thread starts.

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a peer may print. */
+#include <string.h>
+
+#include "unit.h"
+
+#include "mask.h"
+
+Test(mask, control_characters_and_no_utf8)
+{
+	static const struct {
+		const char *text, *want;
+	} cases[] = {
+		{ "", "" },
+		{ "plain ~", "plain ~" },
+		{ "a\nb\rc\td\x1b[0me\x7f", "a?b?c?d?[0me?" },
+		{ "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80" },
+		/* C1: U+009B begins a sequence of a terminal, U+0085 ends a line */
+		{ "a\xc2\x9b""2J\xc2\x85z", "a??2J??z" },
+		{ "\xc2\x80\xc2\x9f\xc2\xa0", "????\xc2\xa0" },
+		/* the same in ISO 8859-1 */
+		{ "a\x9b""2Jz\xff", "a?2Jz?" },
+		/* cut off, by the end and by another character */
+		{ "a\xe2\x82", "a??" },
+		{ "\xf0\x9f\x98", "???" },
+		{ "\xe2\x82z", "??z" },
+		{ "\xc3\nb", "??b" },
+		/* longer than it need be: '/', U+009B */
+		{ "\xc0\xaf", "??" },
+		{ "\xe0\x82\x9b", "???" },
+		{ "\xf0\x80\x82\x9b", "????" },
+		/* surrogates, beyond Unicode */
+		{ "\xed\xa0\x80", "???" },
+		{ "\xf4\x90\x80\x80", "????" },
+		{ "\xf8\x88\x80\x80\x80", "?????" },
+		{ "\xee\x80\x80\xf4\x8f\xbf\xbf", "\xee\x80\x80\xf4\x8f\xbf\xbf" },
+	};
+
+	for_each_case(c, cases) {
+		char text[64];
+
+		strcpy(text, c->text);
+		mask_control(text);
+		cr_assert_str_eq(text, c->want);
+	}
+}
