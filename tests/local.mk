@@ -6,6 +6,7 @@ SH_LOG_COMPILER = timeout -k 20 400 bash
 
 SHELL_TESTS = \
 	%D%/test-allow.sh \
+	%D%/test-allow-flood.sh \
 	%D%/test-block-device.sh \
 	%D%/test-come-back.sh \
 	%D%/test-direct.sh \

@@ -39,12 +39,18 @@ struct decision {
 
 static struct log_limit refuse_limit = LOG_LIMIT_INIT(20, 10000);
 
-void srv_accept_reject(struct fab_conn *conn, int status)
+void srv_accept_refusal(struct rtrs_msg_conn_rsp *m, int status)
 {
 	const struct rtrs_conn_rsp rsp = { .status = status };
+
+	rtrs_conn_rsp_encode(m, &rsp);
+}
+
+void srv_accept_reject(struct fab_conn *conn, int status)
+{
 	struct rtrs_msg_conn_rsp m;
 
-	rtrs_conn_rsp_encode(&m, &rsp);
+	srv_accept_refusal(&m, status);
 	fab_reject(conn, &m, sizeof(m));
 }
 

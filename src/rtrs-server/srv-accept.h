@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 struct fab_conn;
+struct rtrs_msg_conn_rsp;
 struct srv;
 
 void srv_accept_init(struct srv *srv);
@@ -20,7 +21,9 @@ void srv_accept_retry(struct srv *srv);
 /* Shutdown: refuse all that are parked. */
 void srv_accept_refuse_parked(struct srv *srv);
 
-/* Refuse @conn with @status, a negative errno, in a CONN_RSP.  @conn is gone. */
+/* The CONN_RSP that refuses a connection with @status, a negative errno. */
+void srv_accept_refusal(struct rtrs_msg_conn_rsp *m, int status);
+/* Refuse @conn with it.  @conn is gone. */
 void srv_accept_reject(struct fab_conn *conn, int status);
 
 #endif

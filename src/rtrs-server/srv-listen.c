@@ -11,6 +11,7 @@
 
 #include "clock.h"
 #include "log.h"
+#include "rtrs-proto.h"
 #include "srv-accept.h"
 #include "srv-con.h"
 #include "srv-geom.h"
@@ -95,20 +96,17 @@ static void listen_timer(struct timer *timer)
 
 /* ---- events ---- */
 
-static void cm_connect_request(struct srv *srv, const struct fab_event *ev)
+/* Strangers that are not let in cost no more than this. */
+static bool cm_admit(void *arg, const struct fab_addr *peer)
 {
+	const struct srv *srv = arg;
 	char text[FAB_ADDR_STRLEN];
-	struct fab_addr local, peer;
 
-	fab_conn_addrs(ev->conn, &local, &peer);
-	if (!conf_allows(srv->conf, &peer)) {
-		log_limited(&allow_limit, LOG_LEVEL_WARN,
-			    fab_addr_format(&peer, text, sizeof(text)),
-			    "connection refused: no --allow contains this address");
-		srv_accept_reject(ev->conn, -ECONNRESET);
-		return;
-	}
-	srv_accept_request(srv, ev->conn, ev->private_data, ev->private_data_len);
+	if (conf_allows(srv->conf, peer))
+		return true;
+	log_limited(&allow_limit, LOG_LEVEL_WARN, fab_addr_format(peer, text, sizeof(text)),
+		    "connection refused: no --allow contains this address");
+	return false;
 }
 
 static void cm_disconnected(struct srv *srv, const struct fab_event *ev)
@@ -139,7 +137,8 @@ static bool cm_ready(struct reactor_watch *watch)
 		if (!rc)
 			return false;
 		if (ev.type == FAB_EVENT_CONNECT_REQUEST)
-			cm_connect_request(cm->srv, &ev);
+			srv_accept_request(cm->srv, ev.conn, ev.private_data,
+					   ev.private_data_len);
 		else if (ev.type == FAB_EVENT_DISCONNECTED)
 			cm_disconnected(cm->srv, &ev);
 		else if (ev.type == FAB_EVENT_LISTENER_GONE)
@@ -198,6 +197,7 @@ static struct srv_cm *cm_find(struct srv *srv, const struct fab_provider *provid
 static int cm_create(struct srv *srv, const struct fab_provider *provider, struct srv_cm **ret)
 {
 	struct srv_cm *cm = calloc(1, sizeof(*cm));
+	struct rtrs_msg_conn_rsp refusal;
 	int rc;
 
 	if (!cm)
@@ -207,6 +207,8 @@ static int cm_create(struct srv *srv, const struct fab_provider *provider, struc
 		free(cm);
 		return rc;
 	}
+	srv_accept_refusal(&refusal, -ECONNRESET);
+	fab_cm_admit(cm->cm, cm_admit, srv, &refusal, sizeof(refusal));
 	cm->srv = srv;
 	cm->provider = provider;
 	list_add_tail(&srv->cms, &cm->link);

@@ -45,6 +45,47 @@ void setup_reject(struct world *w)
 	end_free(a);
 }
 
+struct gate {
+	bool open;
+	unsigned asked;
+	struct fab_addr peer;
+};
+
+static bool gate_admit(void *arg, const struct fab_addr *peer)
+{
+	struct gate *gate = arg;
+
+	gate->asked++;
+	gate->peer = *peer;
+	return gate->open;
+}
+
+/* Refused by its address alone: told so, and not reported. */
+void setup_admit(struct world *w)
+{
+	struct gate gate = { 0 };
+	struct fab_addr local;
+	struct pair p;
+	struct end *a;
+
+	fab_cm_admit(w->cm[0], gate_admit, &gate, "no entry", 8);
+	for (unsigned i = 0; i < 3; i++) {
+		a = end_active(w, &w->addr, &default_attr);
+		check_eq(fab_connect(a->conn, "hello", 5), 0);
+		world_until(w, a->rejected);
+		check(a->pdata_len >= 8 && !memcmp(a->pdata, "no entry", 8));
+		fab_conn_addrs(a->conn, &local, NULL);
+		check(fab_addr_same_host(&gate.peer, &local));
+		end_free(a);
+		check_eq(gate.asked, i + 1);
+		check(!w->request);
+	}
+	gate.open = true;
+	pair_connect(w, &p, &default_attr);
+	check_eq(gate.asked, 4);
+	pair_close(&p);
+}
+
 /* Nobody listens any more. */
 void setup_unreachable(struct world *w)
 {

@@ -57,6 +57,10 @@ static void on_request(const struct sim_wire *w)
 	c->peer_host = w->msg.from;
 	c->base.local = w->dst_addr;
 	c->base.peer = w->src_addr;
+	if (!fab_cm_admits(&l->cm->base, &c->base.peer)) {
+		fab_reject(&c->base, l->cm->base.refusal, l->cm->base.refusal_len);
+		return;
+	}
 	sim_cm_event(c, FAB_EVENT_CONNECT_REQUEST, 0, w)->ev.listener = &l->base;
 }
 

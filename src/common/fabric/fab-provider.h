@@ -7,7 +7,20 @@
 
 #include "fabric.h"
 
-struct fab_cm { const struct fab_provider *ops; };
+struct fab_cm {
+	const struct fab_provider *ops;
+	/* fab_cm_admit() */
+	bool (*admit)(void *arg, const struct fab_addr *peer);
+	void *admit_arg;
+	uint8_t refusal[FAB_REJECT_DATA_MAX];
+	size_t refusal_len;
+};
+
+/* May @peer come in?  Else it is to be refused with cm->refusal. */
+static inline bool fab_cm_admits(const struct fab_cm *cm, const struct fab_addr *peer)
+{
+	return !cm->admit || cm->admit(cm->admit_arg, peer);
+}
 
 struct fab_listener {
 	const struct fab_provider *ops;

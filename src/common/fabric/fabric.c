@@ -66,6 +66,16 @@ int fab_cm_get_event(struct fab_cm *cm, struct fab_event *ev)
 	return cm->ops->cm_get_event(cm, ev);
 }
 
+void fab_cm_admit(struct fab_cm *cm, bool (*admit)(void *arg, const struct fab_addr *peer), void *arg,
+		  const void *private_data, size_t len)
+{
+	assert(len <= sizeof(cm->refusal));
+	cm->admit = admit;
+	cm->admit_arg = arg;
+	memcpy(cm->refusal, private_data, len);
+	cm->refusal_len = len;
+}
+
 int fab_listen(struct fab_cm *cm, const struct fab_addr *addr, struct fab_listener **l)
 {
 	if (addr->len == 0 || addr->provider != cm->ops)

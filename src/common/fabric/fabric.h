@@ -139,6 +139,12 @@ int fab_cm_fd(const struct fab_cm *cm);
 /* Returns 1 and fills @ev, 0 when there is nothing now, -errno when the channel is broken. */
 int fab_cm_get_event(struct fab_cm *cm, struct fab_event *ev);
 
+/* Whom to let in, from now on: a connection from a @peer for which @admit returns false is refused as soon as
+ * that address is known, as fab_reject() does with the private data given here, which is copied; nothing is kept for it,
+ * and it is not reported.  @admit runs on the cm's thread and calls nothing of the fabric but addresses. */
+void fab_cm_admit(struct fab_cm *cm, bool (*admit)(void *arg, const struct fab_addr *peer), void *arg,
+		  const void *private_data, size_t len);
+
 /* Listen on @addr; port 0 picks one (see fab_listener_addr).  -EADDRINUSE, -EADDRNOTAVAIL, ... */
 int fab_listen(struct fab_cm *cm, const struct fab_addr *addr, struct fab_listener **l);
 void fab_listener_addr(const struct fab_listener *l, struct fab_addr *addr);

@@ -66,6 +66,7 @@ void tcp_hs_ready(struct tcp_source *src, uint32_t events);
  * -errno.  Without cm->lock too. */
 int tcp_hs_send(struct tcp_conn *c, enum tcp_frame_op op, uint8_t flags, const void *data,
 		size_t len);
+int tcp_hs_send_to(int fd, enum tcp_frame_op op, uint8_t flags, const void *data, size_t len);
 /* Set-up is over without a connection: a stranger is refused, the active side is told. */
 void tcp_hs_fail(struct tcp_conn *c, int err, const char *why);
 void tcp_active_fail(struct tcp_conn *c, int err, const char *why);

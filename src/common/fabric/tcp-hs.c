@@ -50,9 +50,7 @@ void tcp_hs_fail(struct tcp_conn *c, int err, const char *why)
 		tcp_active_fail(c, err, why);
 }
 
-/* One handshake frame with @len bytes of private data; a fresh socket takes it whole. */
-int tcp_hs_send(struct tcp_conn *c, enum tcp_frame_op op, uint8_t flags, const void *data,
-		      size_t len)
+int tcp_hs_send_to(int fd, enum tcp_frame_op op, uint8_t flags, const void *data, size_t len)
 {
 	struct tcp_frame f = { .op = (uint8_t)op, .flags = flags, .length = (uint32_t)len,
 			       .rkey = TCP_FRAME_VERSION, .addr = TCP_FRAME_MAGIC };
@@ -62,10 +60,15 @@ int tcp_hs_send(struct tcp_conn *c, enum tcp_frame_op op, uint8_t flags, const v
 	tcp_frame_encode(buf, &f);
 	if (len)
 		memcpy(buf + TCP_FRAME_HDR_LEN, data, len);
-	n = send(c->fd, buf, TCP_FRAME_HDR_LEN + len, MSG_DONTWAIT | MSG_NOSIGNAL);
+	n = send(fd, buf, TCP_FRAME_HDR_LEN + len, MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (n < 0)
 		return -errno;
 	return (size_t)n == TCP_FRAME_HDR_LEN + len ? 0 : -ENOBUFS;
+}
+
+int tcp_hs_send(struct tcp_conn *c, enum tcp_frame_op op, uint8_t flags, const void *data, size_t len)
+{
+	return tcp_hs_send_to(c->fd, op, flags, data, len);
 }
 
 /* Read exactly one frame and not a byte more: what follows belongs to fab_poll().

@@ -47,6 +47,13 @@ static void stranger_add(struct tcp_listener *l, int fd, const struct fab_addr *
 		tcp_stranger_drop(c);
 }
 
+/* It hears why, although what it has to say is not read. */
+static void stranger_refuse_at_once(const struct tcp_cm *cm, int fd)
+{
+	tcp_hs_send_to(fd, TCP_FRAME_REJECT, 0, cm->base.refusal, cm->base.refusal_len);
+	close(fd);
+}
+
 /* The oldest makes room: an honest peer sends its CONNECT at once, so it is never among the oldest
  * for long, however many say nothing. */
 static void stranger_make_room(struct tcp_cm *cm)
@@ -73,6 +80,10 @@ static void listener_ready(struct tcp_source *src, uint32_t events)
 		int fd = accept4(l->fd, (struct sockaddr *)&peer.ss, &peer.len,
 				 SOCK_NONBLOCK | SOCK_CLOEXEC);
 
+		if (fd >= 0 && !fab_cm_admits(&cm->base, &peer)) {
+			stranger_refuse_at_once(cm, fd);
+			continue;
+		}
 		if (fd >= 0) {
 			stranger_make_room(cm);
 			stranger_add(l, fd, &peer);

@@ -111,8 +111,17 @@ static int conn_event(struct verbs_conn *c, const struct rdma_cm_event *event, s
 /* Returns 1 when @ev is to be reported.  The event has been acknowledged: @id may be destroyed. */
 static int connect_request(struct rdma_cm_id *id, struct verbs_listener *l, struct fab_event *ev)
 {
-	struct verbs_conn *c = verbs_conn_alloc(l->fab.cm);
+	const struct fab_cm *cm = l->fab.cm;
+	struct verbs_conn *c;
+	struct fab_addr peer;
 
+	verbs_addr_from(&peer, rdma_get_peer_addr(id));
+	if (!fab_cm_admits(cm, &peer)) {
+		rdma_reject(id, cm->refusal, (uint8_t)cm->refusal_len);
+		rdma_destroy_id(id);
+		return 0;
+	}
+	c = verbs_conn_alloc(l->fab.cm);
 	if (!c) {
 		rdma_reject(id, NULL, 0);
 		rdma_destroy_id(id);
@@ -122,7 +131,7 @@ static int connect_request(struct rdma_cm_id *id, struct verbs_listener *l, stru
 	c->id->context = c;
 	c->passive = c->pending = true;
 	verbs_addr_from(&c->fab.local, rdma_get_local_addr(id));
-	verbs_addr_from(&c->fab.peer, rdma_get_peer_addr(id));
+	c->fab.peer = peer;
 	ev->type = FAB_EVENT_CONNECT_REQUEST;
 	ev->conn = &c->fab;
 	ev->listener = &l->fab;
