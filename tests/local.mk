@@ -47,6 +47,7 @@ SHELL_TESTS = \
 	%D%/test-sd-notify.sh \
 	%D%/test-server-bad-input.sh \
 	%D%/test-server-closed-descriptors.sh \
+	%D%/test-server-memory.sh \
 	%D%/test-server-no-descriptors.sh \
 	%D%/test-server-no-io-uring.sh \
 	%D%/test-server-restart.sh \

@@ -47,7 +47,7 @@ struct srv_conf {
 	/* Limits of what all clients together can make us hold. */
 	unsigned max_sessions;
 	unsigned max_paths;		/* of all sessions */
-	uint64_t max_memory;		/* bytes, for the requests of all paths */
+	uint64_t max_memory;		/* bytes, for the requests and connections of all paths */
 	unsigned setup_timeout_ms;	/* from the first connection of a path to its INFO_REQ */
 
 	/* main.c only */

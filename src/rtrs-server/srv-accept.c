@@ -80,6 +80,7 @@ static struct decision parked(const char *why)
 
 struct host_use {
 	unsigned paths, half_open, cons;
+	uint64_t memory;
 };
 
 /* What the host that @conn comes from has. */
@@ -98,6 +99,7 @@ static struct host_use use_of_host(const struct srv *srv, struct fab_conn *conn)
 			use.paths++;
 			use.half_open += path->half_open;
 			use.cons += path->cid_num;
+			use.memory += path->memory;
 		}
 	}
 	return use;
@@ -106,13 +108,15 @@ static struct host_use use_of_host(const struct srv *srv, struct fab_conn *conn)
 static const char *beyond_limits(const struct srv *srv, const struct srv_sess *sess,
 				 const struct rtrs_conn_req *req, struct fab_conn *conn)
 {
-	uint64_t memory = (uint64_t)srv->geom.queue_depth * srv->geom.chunk_size;
+	uint64_t all = srv_path_memory(srv, req->cid_num, conn);
+	uint64_t cons = all - srv_path_memory(srv, 0, conn);
 	uint64_t max = srv->conf->max_memory;
 	struct host_use host = use_of_host(srv, conn);
 
-	/* A host's first path is let in whatever its size. */
-	if (host.paths && (host.paths + 1) * memory > max / SRV_HOST_MEMORY_SHARE)
-		return "the paths of this host have all the memory one host may have, see --queue-depth";
+	/* The chunks of a host's first path are let in whatever their size. */
+	if (host.memory + (host.paths ? all : cons) > max / SRV_HOST_MEMORY_SHARE)
+		return "its paths and connections have all the memory that one host may have, see "
+		       "--queue-depth";
 	if (host.cons + req->cid_num > SRV_MAX_HOST_CONS)
 		return "too many connections from this host";
 	if (host.half_open >= SRV_MAX_HOST_HALF_OPEN)
@@ -125,8 +129,8 @@ static const char *beyond_limits(const struct srv *srv, const struct srv_sess *s
 		return "too many paths in set-up";
 	if (srv->ncons + req->cid_num > SRV_MAX_CONS)
 		return "too many connections";
-	if (srv->npaths && (srv->npaths + 1) * memory > max)
-		return "all paths together have half of this machine's memory, see --queue-depth";
+	if (srv->memory + (srv->npaths ? all : cons) > max)
+		return "all paths and connections together have half of this machine's memory, see --queue-depth";
 	return NULL;
 }
 

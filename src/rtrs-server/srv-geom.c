@@ -9,6 +9,7 @@
 #include "fabric.h"
 #include "log.h"
 #include "srv-chunk.h"
+#include "srv-con.h"
 #include "srv-geom.h"
 #include "srv-priv.h"
 #include "util.h"
@@ -128,4 +129,16 @@ void srv_geom_queues(const struct srv *srv, uint16_t cid, const struct srv_chunk
 		attr->max_send_wr = MAX(attr->max_send_wr, depth);
 	attr->max_send_wr += SRV_SEND_MARGIN;
 	attr->max_send_sge = 1;
+}
+
+size_t srv_geom_con_memory(const struct srv *srv, const struct fab_conn *conn)
+{
+	struct fab_device_attr device;
+	struct fab_qp_attr queues = { .max_send_sge = 1 };
+
+	if (fab_query_device(conn, &device))
+		return 0;
+	queues.max_recv_wr = srv->geom.queue_depth + 1;
+	queues.max_send_wr = wr_per_req(srv, &device) * srv->geom.queue_depth + SRV_SEND_MARGIN;
+	return sizeof(struct srv_con) + fab_qp_memory(conn, &queues);
 }

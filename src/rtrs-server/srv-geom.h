@@ -34,4 +34,7 @@ int srv_geom_client(struct srv *srv, const struct fab_conn *conn, char *why, siz
 void srv_geom_queues(const struct srv *srv, uint16_t cid, const struct srv_chunks *c,
 		     unsigned service_recvs, struct fab_qp_attr *attr);
 
+/* Memory that a connection of a new path for the peer of @conn takes, about; for limits. */
+size_t srv_geom_con_memory(const struct srv *srv, const struct fab_conn *conn);
+
 #endif

@@ -22,6 +22,7 @@
 #include "srv-info.h"
 #include "srv-io.h"
 #include "srv-key.h"
+#include "srv-mem.h"
 #include "srv-path.h"
 #include "srv-priv.h"
 #include "srv-sess.h"
@@ -181,6 +182,8 @@ static void path_detached(struct srv_chunks *c)
 	free(path->cons);
 	free(path->reqs);
 	srv->npaths--;
+	srv->memory -= path->memory;
+	srv_mem_freed(srv, path->ncons);
 	list_del(&path->link);
 	srv_sess_put(path->sess);
 	free(path);
@@ -302,6 +305,12 @@ static int path_alloc(struct srv_path *path, struct srv *srv, struct fab_conn *c
 	return srv_chunks_init(&path->chunks, srv, conn);
 }
 
+uint64_t srv_path_memory(const struct srv *srv, unsigned ncons, const struct fab_conn *conn)
+{
+	return (uint64_t)srv->geom.queue_depth * srv->geom.chunk_size +
+	       (uint64_t)ncons * srv_geom_con_memory(srv, conn);
+}
+
 int srv_path_create(struct srv_sess *sess, const struct rtrs_conn_req *req, struct fab_conn *conn,
 		    struct srv_path **ret, char *err, size_t errlen)
 {
@@ -340,6 +349,8 @@ int srv_path_create(struct srv_sess *sess, const struct rtrs_conn_req *req, stru
 	srv_sess_get(sess);
 	list_add_tail(&sess->paths, &path->link);
 	srv->npaths++;
+	path->memory = srv_path_memory(srv, path->cid_num, conn);
+	srv->memory += path->memory;
 	path->half_open = true;
 	srv->nhalf_open++;
 	timer_set(srv_timers(srv), &path->timer, clock_now_ms() + srv->conf->setup_timeout_ms);

@@ -37,6 +37,7 @@ struct srv_path {
 	uint8_t uuid[RTRS_UUID_LEN];	/* sess_uuid of the wire: the path's identity */
 	struct fab_addr client, server;
 	uint16_t cid_num, recon_cnt;
+	uint64_t memory;		/* of its chunks and of all its connections, for limits */
 	unsigned offset;		/* of its connections over the IO threads */
 	struct srv_con **cons;		/* [cid_num] */
 	unsigned service_recvs;		/* of connection 0: as many as the protocol has, or the device */
@@ -49,6 +50,9 @@ struct srv_path {
 	char info_name[RTRS_NAME_MAX];
 	bool info_seen, named;
 };
+
+/* Memory that a path with @ncons connections for the peer of @conn takes, about. */
+uint64_t srv_path_memory(const struct srv *srv, unsigned ncons, const struct fab_conn *conn);
 
 /* A new path of @sess in CONNECTING for the peer of @conn, with memory and without connections.
  * 0, or -errno with nothing held and the reason in @err. */

@@ -80,6 +80,9 @@ struct srv {
 	struct list parked;		/* struct srv_parked */
 	struct list sessions;
 	unsigned nsessions, npaths, nhalf_open, ncons, nparked;
+	uint64_t memory;		/* of all paths: srv_path.memory */
+	unsigned freed_cons;		/* srv-mem.c: since memory was last given back */
+	struct timer mem_timer;
 	unsigned next_offset;
 	struct list open_waiters;	/* struct srv_req: OPENs that wait for a closing handle */
 	struct timer open_timer, park_timer, listen_timer;

@@ -17,6 +17,7 @@
 #include "srv-accept.h"
 #include "srv-geom.h"
 #include "srv-listen.h"
+#include "srv-mem.h"
 #include "srv-path.h"
 #include "srv-priv.h"
 #include "srv-sess.h"
@@ -79,6 +80,7 @@ void srv_shutdown(struct srv *srv, void (*done)(void *arg), void *arg)
 	srv->stopped = done;
 	srv->stopped_arg = arg;
 	srv_listen_stop(srv);
+	srv_mem_stop(srv);
 	srv_accept_refuse_parked(srv);
 	timer_set(srv_timers(srv), &srv->stop_timer, clock_now_ms() + SRV_SHUTDOWN_TIMEOUT);
 	for_each_path(srv, srv_path_finish);
@@ -122,6 +124,7 @@ static struct srv *srv_alloc(const struct srv_conf *conf, struct reactor **react
 	timer_init(&srv->stop_timer, stop_timeout);
 	srv->stopped_msg.fn = stop_tell;
 	srv_accept_init(srv);
+	srv_mem_init(srv);
 	rnbd_srv_init(srv);
 	srv_boot_id(srv->boot_id);
 	return srv;

@@ -71,6 +71,7 @@ struct fab_provider {
 		       const struct fab_addr *dst);
 	int (*query_device)(const struct fab_conn *conn, struct fab_device_attr *attr);
 	int (*create_qp)(struct fab_conn *conn, struct fab_pd *pd, const struct fab_qp_attr *attr);
+	size_t (*qp_memory)(const struct fab_qp_attr *attr);	/* NULL: nothing to speak of */
 	int (*connect)(struct fab_conn *conn, const void *private_data, size_t len);
 	int (*accept)(struct fab_conn *conn, const void *private_data, size_t len);
 	void (*reject)(struct fab_conn *conn, const void *private_data, size_t len);

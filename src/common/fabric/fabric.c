@@ -153,6 +153,11 @@ int fab_create_qp(struct fab_conn *conn, struct fab_pd *pd, const struct fab_qp_
 	return conn->ops->create_qp(conn, pd, attr);
 }
 
+size_t fab_qp_memory(const struct fab_conn *conn, const struct fab_qp_attr *attr)
+{
+	return conn->ops->qp_memory ? conn->ops->qp_memory(attr) : 0;
+}
+
 int fab_connect(struct fab_conn *conn, const void *private_data, size_t len)
 {
 	if (len > FAB_CONNECT_DATA_MAX)

@@ -185,6 +185,8 @@ int fab_resolve(struct fab_conn *conn, const struct fab_addr *src, const struct 
 int fab_query_device(const struct fab_conn *conn, struct fab_device_attr *attr);
 /* Queues for @conn in @pd.  -EINVAL when @attr is beyond the device, -ENOMEM. */
 int fab_create_qp(struct fab_conn *conn, struct fab_pd *pd, const struct fab_qp_attr *attr);
+/* How much memory @conn will take with such queues, about; for limits.  Any thread. */
+size_t fab_qp_memory(const struct fab_conn *conn, const struct fab_qp_attr *attr);
 /* -EINVAL when @len is above FAB_CONNECT_DATA_MAX. */
 int fab_connect(struct fab_conn *conn, const void *private_data, size_t len);
 /* From the return of fab_accept() on @conn may be posted to and polled, by one other thread too.

@@ -119,6 +119,11 @@ static int create_qp(struct fab_conn *conn, struct fab_pd *fpd, const struct fab
 	return 0;
 }
 
+static size_t qp_memory(const struct fab_qp_attr *attr)
+{
+	return sizeof(struct tcp_conn) + tcp_tx_memory(attr) + tcp_rx_memory(attr);
+}
+
 /* ---- failure ---- */
 
 /* Returns true if this is the first cause; the caller then says publish(). */
@@ -300,6 +305,7 @@ const struct fab_provider fab_tcp = {
 	.resolve = tcp_resolve,
 	.query_device = query_device,
 	.create_qp = create_qp,
+	.qp_memory = qp_memory,
 	.connect = tcp_connect,
 	.accept = tcp_accept,
 	.reject = tcp_reject,

@@ -181,6 +181,16 @@ struct tcp_rx {
 	bool closed;			/* post_lock */
 };
 
+/* Elements of a ring for @depth: a power of 2, so that positions need no division. */
+static inline uint32_t tcp_ring_size(uint32_t depth)
+{
+	uint32_t n = 1;
+
+	while (n < depth)
+		n *= 2;
+	return n;
+}
+
 /* Oldest posted receive, or NULL; stays until tcp_rq_pop().  rx->lock held, for both. */
 static inline const struct tcp_rqe *tcp_rq_first(struct tcp_rx *rx, const struct ibv_sge **sges)
 {
@@ -275,6 +285,9 @@ void tcp_conn_set_cause(struct tcp_conn *c, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
 int tcp_tx_init(struct tcp_conn *c, const struct fab_qp_attr *attr);
+/* What that allocates; of tcp_rx_init() below. */
+size_t tcp_tx_memory(const struct fab_qp_attr *attr);
+size_t tcp_rx_memory(const struct fab_qp_attr *attr);
 void tcp_tx_fini(struct tcp_conn *c);
 int tcp_tx_post(struct fab_conn *conn, const struct ibv_send_wr *wr);
 /* Write what waits, take up to @n completions. */

@@ -26,13 +26,19 @@
 #define RX_AHEAD 512u
 #define RX_POLL_BYTES (512u << 10)	/* of one fab_poll(), for fairness among connections */
 
+size_t tcp_rx_memory(const struct fab_qp_attr *attr)
+{
+	const struct tcp_rx *rx = NULL;
+
+	return RX_STAGING + (size_t)tcp_ring_size(attr->max_recv_wr) *
+			    (sizeof(*rx->ring) + FAB_RECV_SGE_MAX * sizeof(*rx->sges));
+}
+
 int tcp_rx_init(struct tcp_conn *c, const struct fab_qp_attr *attr)
 {
 	struct tcp_rx *rx = &c->rx;
-	uint32_t n = 1;
+	uint32_t n = tcp_ring_size(attr->max_recv_wr);
 
-	while (n < attr->max_recv_wr)
-		n *= 2;
 	rx->depth = attr->max_recv_wr;
 	rx->mask = n - 1;
 	rx->readable = true;

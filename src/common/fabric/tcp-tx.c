@@ -18,13 +18,19 @@
 
 #define TX_IOV_MAX 128
 
+size_t tcp_tx_memory(const struct fab_qp_attr *attr)
+{
+	const struct tcp_tx *tx = NULL;
+
+	return (size_t)tcp_ring_size(attr->max_send_wr) *
+	       (sizeof(*tx->ring) + (1 + attr->max_send_sge) * sizeof(*tx->iov) + sizeof(*tx->done));
+}
+
 int tcp_tx_init(struct tcp_conn *c, const struct fab_qp_attr *attr)
 {
 	struct tcp_tx *tx = &c->tx;
-	uint32_t n = 1;
+	uint32_t n = tcp_ring_size(attr->max_send_wr);
 
-	while (n < attr->max_send_wr)
-		n *= 2;
 	tx->depth = attr->max_send_wr;
 	tx->mask = n - 1;
 	tx->max_sge = attr->max_send_sge;

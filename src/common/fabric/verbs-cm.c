@@ -220,6 +220,15 @@ static void verbs_reject(struct fab_conn *conn, const void *private_data, size_t
 	verbs_conn_destroy(conn);
 }
 
+/* Of the drivers' queues only this much is known: an entry has 64 bytes for itself, for each element of a
+ * list and for its completion. */
+static size_t verbs_qp_memory(const struct fab_qp_attr *attr)
+{
+	return sizeof(struct verbs_conn) +
+	       (size_t)attr->max_send_wr * (sizeof(struct verbs_sqe) + 64 * (2 + attr->max_send_sge)) +
+	       (size_t)attr->max_recv_wr * 64 * (2 + FAB_RECV_SGE_MAX);
+}
+
 const struct fab_provider fab_verbs = {
 	.name = "rdma",
 	.cm_create = verbs_cm_create,
@@ -234,6 +243,7 @@ const struct fab_provider fab_verbs = {
 	.resolve = verbs_resolve,
 	.query_device = verbs_query_device,
 	.create_qp = verbs_create_qp,
+	.qp_memory = verbs_qp_memory,
 	.connect = verbs_connect,
 	.accept = verbs_accept,
 	.reject = verbs_reject,

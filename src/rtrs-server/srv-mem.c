@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns a timer; control thread.
+ *
+ * The C library keeps what is freed below something that is not, and most of what it lets go at the top: after
+ * 8192 connections had gone 1.1 GB stayed.  Looking for it takes as long as there is much to find, so that is
+ * done when many have gone, and once for all that go together. */
+#include <malloc.h>
+
+#include "clock.h"
+#include "srv-mem.h"
+#include "srv-priv.h"
+
+#define MEM_CONS 64u			/* some 6 MB with the default depth: less is not worth it */
+#define MEM_DELAY_MS 1000
+
+static void mem_timer(struct timer *timer)
+{
+	struct srv *srv = container_of(timer, struct srv, mem_timer);
+
+	srv->freed_cons = 0;
+	malloc_trim(0);
+}
+
+void srv_mem_init(struct srv *srv)
+{
+	timer_init(&srv->mem_timer, mem_timer);
+}
+
+void srv_mem_freed(struct srv *srv, unsigned ncons)
+{
+	bool waits = srv->freed_cons >= MEM_CONS;
+
+	srv->freed_cons += ncons;
+	if (!waits && srv->freed_cons >= MEM_CONS && !srv->stopping)
+		timer_set(srv_timers(srv), &srv->mem_timer, clock_now_ms() + MEM_DELAY_MS);
+}
+
+void srv_mem_stop(struct srv *srv)
+{
+	timer_cancel(&srv->mem_timer);
+}
