@@ -18,6 +18,7 @@ SHELL_TESTS = \
 	%D%/test-frozen.sh \
 	%D%/test-give-up-two.sh \
 	%D%/test-hangup.sh \
+	%D%/test-host-limit.sh \
 	%D%/test-idle.sh \
 	%D%/test-invalidate-always.sh \
 	%D%/test-io-timeout.sh \
@@ -73,6 +74,7 @@ check_DATA += %D%/functions.sh
 EXTRA_DIST += \
 	$(SHELL_TESTS) \
 	%D%/check-pitfalls.sh \
+	%D%/paths.py \
 	%D%/test-check-numbers.sh \
 	%D%/lsan.supp \
 	%D%/tsan.supp \

@@ -11,35 +11,10 @@ requires /usr/bin/python3 --version
 
 truncate -s 1M "$tmp/disk"
 
-# paths.py PORT NPATHS CONNECTIONS OF: for each path the first of its connections, which says how many they will
-# be; prints what becomes of them, and closes them when its input ends.
-cat >"$tmp/paths.py" <<'END'
-import resource, socket, struct, sys, uuid
-resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
-port, npaths, ncons, of = map(int, sys.argv[1:])
-ACCEPT, MAGIC = 17, 0x0070637453525452
-socks = []
-for _ in range(npaths):
-    path, session = uuid.uuid4().bytes, uuid.uuid4().bytes
-    for cid in range(ncons):
-        s = socket.create_connection(("127.0.0.1", port))
-        socks.append(s)
-        s.settimeout(30)
-        s.sendall(struct.pack("<BBHI4sIQ", 16, 0, 0, 56, bytes(4), 1, MAGIC) +
-                  struct.pack("<BBHHHHH16s16sB11s", 0, 0, 0x1BBD, 0x200, cid, of, 0, path,
-                              session, cid == 0, bytes(11)))
-        answer = s.recv(24)
-        if not answer or answer[0] != ACCEPT:
-            print("refused", flush=True)
-            sys.exit()
-print("up", flush=True)
-sys.stdin.read()
-END
-
 # Over a depth of 8192 a connection takes megabytes: nothing but memory keeps a host from 11 paths of 512, of
 # which each opens but one.
 start_server --queue-depth 8192 --max-io-size 4K "disk=$tmp/disk"
-timeout $((4 * TIMEOUT_S)) /usr/bin/python3 "$tmp/paths.py" "$server_port" 11 1 512 </dev/null >"$tmp/deep"
+timeout $((4 * TIMEOUT_S)) /usr/bin/python3 "$top_srcdir/tests/paths.py" 127.0.0.1 127.0.0.1 "$server_port" 11 1 512 </dev/null >"$tmp/deep"
 grep -q refused "$tmp/deep"
 wait_line "$server_log" 'connection refused: its paths and connections have all the memory'
 
@@ -54,7 +29,7 @@ rss_below() {
 start_server --setup-timeout 600 "disk=$tmp/disk"
 before=$(rss_kb)
 mkfifo "$tmp/stdin"
-/usr/bin/python3 "$tmp/paths.py" "$server_port" 2 512 512 <"$tmp/stdin" >"$tmp/many" &
+/usr/bin/python3 "$top_srcdir/tests/paths.py" 127.0.0.1 127.0.0.1 "$server_port" 2 512 512 <"$tmp/stdin" >"$tmp/many" &
 client=$!
 exec 8>"$tmp/stdin"
 wait_line "$tmp/many" '^(up|refused)$'

@@ -94,7 +94,7 @@ static struct host_use use_of_host(const struct srv *srv, struct fab_conn *conn)
 	fab_conn_addrs(conn, &local, &peer);
 	list_for_each(sess, &srv->sessions, link) {
 		list_for_each(path, &sess->paths, link) {
-			if (!fab_addr_same_host(&path->client, &peer))
+			if (!fab_addr_same_net(&path->client, &peer))
 				continue;
 			use.paths++;
 			use.half_open += path->half_open;

@@ -53,6 +53,17 @@ static void same_host(const struct fab_provider *tcp, const char *a, const char 
 	check_eq(fab_addr_same_host(&x, &y), same);
 }
 
+static void same_net(const struct fab_provider *tcp, const char *a, const char *b, bool same)
+{
+	struct fab_addr x, y;
+	char err[256];
+
+	check_eq(fab_addr_parse(a, tcp, 1, &x, err, sizeof(err)), 0);
+	check_eq(fab_addr_parse(b, tcp, 2, &y, err, sizeof(err)), 0);
+	check_eq(fab_addr_same_net(&x, &y), same);
+	check_eq(fab_addr_same_net(&y, &x), same);
+}
+
 int main(void)
 {
 	const struct fab_provider *tcp = fab_provider_find("tcp");
@@ -92,6 +103,15 @@ int main(void)
 	same_host(tcp, "[2001:db8::1]", "[2001:db8::2]", false);
 	same_host(tcp, "[::1]", "127.0.0.1", false);
 	check(!fab_addr_same_host(&none, &none));
+	same_net(tcp, "192.0.2.1:1", "192.0.2.1:2", true);
+	same_net(tcp, "192.0.2.1", "192.0.2.2", false);
+	same_net(tcp, "[2001:db8::1]", "[2001:db8::ffff:0:0:1]", true);
+	same_net(tcp, "[2001:db8::1]", "[2001:db8:0:1::1]", false);
+	same_net(tcp, "[2001:db8:1::1]", "[2001:db8:1:0:8000::]", true);
+	same_net(tcp, "[::ffff:192.0.2.1]", "[::ffff:192.0.2.2]", false);
+	same_net(tcp, "[::1]", "[::ffff:192.0.2.2]", false);
+	same_net(tcp, "[::1]", "127.0.0.1", false);
+	check(!fab_addr_same_net(&none, &none));
 	check_eq(fab_addr_port(&none), 0);
 	check(strcmp(fab_addr_format(&none, buf, sizeof(buf)), "none") == 0);
 	check_eq(fab_addr_parse("192.0.2.1", tcp, 7, &addr, err, sizeof(err)), 0);

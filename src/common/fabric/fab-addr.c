@@ -215,3 +215,16 @@ bool fab_addr_same_host(const struct fab_addr *a, const struct fab_addr *b)
 		       a6->sin6_scope_id == b6->sin6_scope_id;
 	return a4->sin_addr.s_addr == b4->sin_addr.s_addr;
 }
+
+bool fab_addr_same_net(const struct fab_addr *a, const struct fab_addr *b)
+{
+	const struct sockaddr_in6 *a6 = (const struct sockaddr_in6 *)&a->ss;
+	const struct sockaddr_in6 *b6 = (const struct sockaddr_in6 *)&b->ss;
+
+	/* All of IPv4 lies in one such network, written as IPv6. */
+	if (a->len == 0 || b->len == 0 || a->ss.ss_family != AF_INET6 || b->ss.ss_family != AF_INET6 ||
+	    IN6_IS_ADDR_V4MAPPED(&a6->sin6_addr) || IN6_IS_ADDR_V4MAPPED(&b6->sin6_addr))
+		return fab_addr_same_host(a, b);
+	return memcmp(&a6->sin6_addr, &b6->sin6_addr, 8) == 0 &&
+	       a6->sin6_scope_id == b6->sin6_scope_id;
+}

@@ -94,6 +94,8 @@ const char *fab_addr_format(const struct fab_addr *addr, char *buf, size_t len);
 uint16_t fab_addr_port(const struct fab_addr *addr);
 /* Same host address; ports and transports are not looked at (protocol.md 1.6). */
 bool fab_addr_same_host(const struct fab_addr *a, const struct fab_addr *b);
+/* Addresses that one host may have as it likes, for limits: as above, and those of an IPv6 network of 64 bits. */
+bool fab_addr_same_net(const struct fab_addr *a, const struct fab_addr *b);
 
 /* ---- connection manager ---- */
 
