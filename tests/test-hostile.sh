@@ -19,6 +19,7 @@ hostile() {
 }
 
 for invalidate in always copy never; do
+	begin=$SECONDS
 	start_server --queue-depth=100 --max-io-size=131072 --threads=2 --invalidate=$invalidate \
 		"disk0=$tmp/disk0" "ro0=$tmp/ro0,readonly" "good=$tmp/good"
 	# With --log each failure must be told in one line.  All cases together would reach the
@@ -27,6 +28,9 @@ for invalidate in always copy never; do
 		"req/p14 sg_cnt 2" "req/descriptor with a bad key" "req/key of another region"
 	# shellcheck disable=SC2086 # words
 	hostile ${HOSTILE_ARGS-}
+	# 500 at once and 1 a second about one host, as many about strangers, and those of the start.
+	lines=$(wc -l <"$server_log") seconds=$((SECONDS - begin))
+	[ "$lines" -le $((540 + 3 * seconds)) ] || fail "$lines lines of log in $seconds s"
 	stop_server "$server_pid"
 done
 

@@ -54,6 +54,8 @@ librtrssrv_la_SOURCES = \
 	%D%/srv-key.h \
 	%D%/srv-listen.c \
 	%D%/srv-listen.h \
+	%D%/srv-log.c \
+	%D%/srv-log.h \
 	%D%/srv-mem.c \
 	%D%/srv-mem.h \
 	%D%/srv-path.c \

@@ -155,7 +155,7 @@ static int open_try(struct srv_req *req, const struct rnbd_open *open, uint64_t 
 		*wait_ms = CLOCK_NEVER;
 	else if (dev && dev->state == RNBD_DEV_LOST && dev->mode == open->mode &&
 		 rnbd_dev_revive(dev))
-		srv_log_access(sess->name, "device %u taken up again: %s, %s", dev->id, ex->name,
+		srv_log_access(sess->srv, &sess->client, sess->name, "device %u taken up again: %s, %s", dev->id, ex->name,
 			 mode_name(dev->mode));
 	if (dev && dev->state != RNBD_DEV_OPEN)
 		return -EAGAIN;
@@ -166,7 +166,7 @@ static int open_try(struct srv_req *req, const struct rnbd_open *open, uint64_t 
 		if (rc)
 			return rc == -EPERM && closing_handle(sess->srv, ex) ? -EAGAIN : rc;
 		dev = rnbd_dev_open(&sess->devs, ex, open->mode);
-		srv_log_access(sess->name, "device %u opened: %s, %s", dev->id, ex->name,
+		srv_log_access(sess->srv, &sess->client, sess->name, "device %u opened: %s, %s", dev->id, ex->name,
 			 mode_name(open->mode));
 	}
 	open_answer(req, dev);
@@ -175,9 +175,9 @@ static int open_try(struct srv_req *req, const struct rnbd_open *open, uint64_t 
 
 static void open_failed(struct srv_req *req, const struct rnbd_open *open, int rc)
 {
-	log_limited(&open_limit, LOG_LEVEL_WARN, req->path->sess->name,
-		    "open of %s as %s refused: %s", open->name, mode_name(open->mode),
-		    strerror(-rc));
+	srv_log_limited(req->path->srv, &req->path->client, &open_limit, LOG_LEVEL_WARN, req->path->sess->name,
+			"open of %s as %s refused: %s", open->name, mode_name(open->mode),
+			strerror(-rc));
 	srv_io_finish_control(req, rnbd_errno_to_wire(rc));
 }
 
@@ -261,7 +261,8 @@ static void dev_closed(struct rnbd_dev *dev)
 	struct srv *srv = dev->sess->srv;
 	struct list *l;
 
-	srv_log_access(dev->sess->name, "device %u closed: %s", dev->id, dev->ex->name);
+	srv_log_access(srv, &dev->sess->client, dev->sess->name, "device %u closed: %s", dev->id,
+		       dev->ex->name);
 	export_release(dev->ex, dev->mode);
 	while ((l = list_pop(&dev->closers)))
 		srv_io_finish_control(list_entry(l, struct srv_req, link), 0);

@@ -54,15 +54,15 @@ void srv_accept_reject(struct fab_conn *conn, int status)
 	fab_reject(conn, &m, sizeof(m));
 }
 
-static void refuse(struct fab_conn *conn, int status, const char *why)
+static void refuse(struct srv *srv, struct fab_conn *conn, int status, const char *why)
 {
 	char text[FAB_ADDR_STRLEN];
 	struct fab_addr local, peer;
 
 	fab_conn_addrs(conn, &local, &peer);
-	log_limited(&refuse_limit, LOG_LEVEL_WARN,
-		    fab_addr_format(&peer, text, sizeof(text)), "connection refused: %s (%s)", why,
-		    strerror(-status));
+	srv_log_limited(srv, &peer, &refuse_limit, LOG_LEVEL_WARN,
+			fab_addr_format(&peer, text, sizeof(text)), "connection refused: %s (%s)", why,
+			strerror(-status));
 	srv_accept_reject(conn, status);
 }
 
@@ -179,6 +179,7 @@ static struct decision create_path(struct srv *srv, struct srv_sess *sess,
 {
 	static char error[SRV_CAUSE_LEN];	/* for the one refusal that follows */
 	struct decision d = { .verdict = ACCEPT };
+	struct fab_addr local, peer;
 	bool is_new = !sess;
 	const char *why;
 	int rc = srv_geom_client(srv, conn, error, sizeof(error));
@@ -188,8 +189,9 @@ static struct decision create_path(struct srv *srv, struct srv_sess *sess,
 	why = beyond_limits(srv, sess, req, conn);
 	if (why)
 		return refused(-ENOMEM, why);
+	fab_conn_addrs(conn, &local, &peer);
 	if (is_new)
-		sess = srv_sess_create(srv, req->paths_uuid);
+		sess = srv_sess_create(srv, req->paths_uuid, &peer);
 	if (!sess)
 		return refused(-ENOMEM, "no memory for a session");
 	rc = srv_path_create(sess, req, conn, &d.path, error, sizeof(error));
@@ -245,7 +247,7 @@ static void park(struct srv *srv, struct fab_conn *conn, const struct rtrs_conn_
 	struct srv_parked *p = srv->nparked < SRV_MAX_PARKED ? malloc(sizeof(*p)) : NULL;
 
 	if (!p) {
-		refuse(conn, -ECONNRESET, why);
+		refuse(srv, conn, -ECONNRESET, why);
 		return;
 	}
 	*p = (struct srv_parked){
@@ -268,7 +270,7 @@ static void park_timeout(struct timer *timer)
 		if (p->deadline_ms > now)
 			break;
 		list_del(&p->link);
-		refuse(p->conn, -ECONNRESET, "its former path has not closed in time");
+		refuse(srv, p->conn, -ECONNRESET, "its former path has not closed in time");
 		unpark(srv, p);
 	}
 	park_rearm(srv);
@@ -289,7 +291,7 @@ void srv_accept_retry(struct srv *srv)
 			continue;
 		}
 		if (d.verdict == REFUSE)
-			refuse(p->conn, d.status, d.why);
+			refuse(srv, p->conn, d.status, d.why);
 		else
 			srv_path_add_con(d.path, p->req.cid, p->conn);
 		unpark(srv, p);
@@ -319,7 +321,7 @@ void srv_accept_refuse_parked(struct srv *srv)
 
 	list_for_each_safe(p, tmp, &srv->parked, link) {
 		list_del(&p->link);
-		refuse(p->conn, -ECONNRESET, "server is shutting down");
+		refuse(srv, p->conn, -ECONNRESET, "server is shutting down");
 		unpark(srv, p);
 	}
 	park_rearm(srv);
@@ -339,7 +341,7 @@ void srv_accept_request(struct srv *srv, struct fab_conn *conn, const uint8_t *d
 	int rc = rtrs_conn_req_decode(data, len, &req, &why);
 
 	if (rc) {
-		refuse(conn, rc, why);
+		refuse(srv, conn, rc, why);
 		return;
 	}
 	d = decide(srv, &req, conn);
@@ -351,7 +353,7 @@ void srv_accept_request(struct srv *srv, struct fab_conn *conn, const uint8_t *d
 		park(srv, conn, &req, d.why);
 		break;
 	case REFUSE:
-		refuse(conn, d.status, d.why);
+		refuse(srv, conn, d.status, d.why);
 		break;
 	}
 }

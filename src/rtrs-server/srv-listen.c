@@ -99,13 +99,13 @@ static void listen_timer(struct timer *timer)
 /* Strangers that are not let in cost no more than this. */
 static bool cm_admit(void *arg, const struct fab_addr *peer)
 {
-	const struct srv *srv = arg;
+	struct srv *srv = arg;
 	char text[FAB_ADDR_STRLEN];
 
 	if (conf_allows(srv->conf, peer))
 		return true;
-	log_limited(&allow_limit, LOG_LEVEL_WARN, fab_addr_format(peer, text, sizeof(text)),
-		    "connection refused: no --allow contains this address");
+	srv_log_limited(srv, peer, &allow_limit, LOG_LEVEL_WARN, fab_addr_format(peer, text, sizeof(text)),
+			"connection refused: no --allow contains this address");
 	return false;
 }
 

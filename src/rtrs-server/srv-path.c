@@ -46,9 +46,9 @@ static void path_check_stuck(const struct srv_path *path)
 
 		if (ms < RTRS_HB_INTERVAL_MS)
 			continue;
-		log_limited(&stuck_limit, LOG_LEVEL_WARN, path->name, "requests wait: the file "
-			    "system has not answered one write of %s for %llu s", reactor_name(r),
-			    (unsigned long long)ms / 1000);
+		srv_log_limited(path->srv, &path->client, &stuck_limit, LOG_LEVEL_WARN, path->name,
+				"requests wait: the file system has not answered one write of %s for "
+				"%llu s", reactor_name(r), (unsigned long long)ms / 1000);
 		return;
 	}
 }
@@ -116,7 +116,7 @@ static void act_up(struct srv_path *path)
 	timer_cancel(&path->timer);
 	timer_init(&path->timer, path_hb_timer);
 	timer_set(srv_timers(path->srv), &path->timer, path->hb.next_ms);
-	srv_log_access(path->name, "path up, %u connections, session %s", path->cid_num,
+	srv_log_access(path->srv, &path->client, path->name, "path up, %u connections, session %s", path->cid_num,
 		 path->sess->name);
 	path->was_up = true;
 	srv_sess_path_up(path->sess, path->name);
@@ -232,11 +232,11 @@ void srv_path_fail(struct srv_path *path, const char *fmt, ...)
 		vsnprintf(cause, sizeof(cause), fmt, ap);
 		va_end(ap);
 		if (path->state == SRV_PATH_CONNECTED)
-			log_limited(&down_limit, LOG_LEVEL_INFO, path->name, "path down: %s",
-				    cause);
+			srv_log_limited(path->srv, &path->client, &down_limit, LOG_LEVEL_INFO, path->name,
+					"path down: %s", cause);
 		else
-			log_limited(&setup_limit, LOG_LEVEL_INFO, path->name,
-				    "path not set up: %s", cause);
+			srv_log_limited(path->srv, &path->client, &setup_limit, LOG_LEVEL_INFO, path->name,
+					"path not set up: %s", cause);
 	}
 	path_event(path, SRV_PATH_EV_FAIL);
 }

@@ -23,6 +23,7 @@
 #include "rtrs-geom.h"
 #include "rtrs-wr.h"
 #include "srv-boot.h"
+#include "srv-log.h"
 #include "srv-pool.h"
 #include "srv.h"
 
@@ -83,6 +84,7 @@ struct srv {
 	uint64_t memory;		/* of all paths: srv_path.memory */
 	unsigned freed_cons;		/* srv-mem.c: since memory was last given back */
 	struct timer mem_timer;
+	struct srv_log log;
 	unsigned next_offset;
 	struct list open_waiters;	/* struct srv_req: OPENs that wait for a closing handle */
 	struct timer open_timer, park_timer, listen_timer;
@@ -111,10 +113,6 @@ static inline void srv_post_control(const struct srv *srv, struct inbox_msg *msg
 {
 	inbox_post(reactor_inbox(srv->threads[0].reactor), msg);
 }
-
-/* Who came, went and opened what.  Limited, because a client can come and go as often as it likes. */
-extern struct log_limit srv_access_limit;
-#define srv_log_access(obj, ...) log_limited(&srv_access_limit, LOG_LEVEL_INFO, obj, __VA_ARGS__)
 
 /* A path is gone or the last parked request was refused: when stopping, see whether all is over. */
 void srv_check_stopped(struct srv *srv);

@@ -12,13 +12,15 @@
 #include "srv-priv.h"
 #include "srv-sess.h"
 
-struct srv_sess *srv_sess_create(struct srv *srv, const uint8_t uuid[RTRS_UUID_LEN])
+struct srv_sess *srv_sess_create(struct srv *srv, const uint8_t uuid[RTRS_UUID_LEN],
+				 const struct fab_addr *client)
 {
 	struct srv_sess *sess = calloc(1, sizeof(*sess));
 
 	if (!sess)
 		return NULL;
 	sess->srv = srv;
+	sess->client = *client;
 	sess->refs = 1;
 	memcpy(sess->uuid, uuid, RTRS_UUID_LEN);
 	list_init(&sess->paths);
@@ -109,7 +111,7 @@ struct srv_path *srv_sess_name_holder(const struct srv_sess *sess, const char *n
 void srv_sess_path_up(struct srv_sess *sess, const char *path_name)
 {
 	if (!sess->nup++)
-		srv_log_access(sess->name, "session opened by %s", path_name);
+		srv_log_access(sess->srv, &sess->client, sess->name, "session opened by %s", path_name);
 }
 
 void srv_sess_path_down(struct srv_sess *sess)
@@ -117,7 +119,7 @@ void srv_sess_path_down(struct srv_sess *sess)
 	assert(sess->nup);
 	if (--sess->nup)
 		return;
-	srv_log_access(sess->name, "session closed");
+	srv_log_access(sess->srv, &sess->client, sess->name, "session closed");
 	rnbd_srv_sess_lost(sess);
 }
 

@@ -28,13 +28,15 @@ struct srv_sess {
 	unsigned refs;			/* paths */
 	unsigned nup;			/* paths from CONNECTED until drained */
 	uint8_t uuid[RTRS_UUID_LEN];	/* paths_uuid of the wire */
+	struct fab_addr client;		/* that made it */
 	char name[RTRS_NAME_MAX];	/* "" until the first INFO_REQ */
 	bool resends;			/* after the loss of its last path, too, its client sends what was
 					 * not answered again under the same buf_id, or settles it */
 };
 
 /* A session without paths and one reference for the caller.  NULL: no memory. */
-struct srv_sess *srv_sess_create(struct srv *srv, const uint8_t uuid[RTRS_UUID_LEN]);
+struct srv_sess *srv_sess_create(struct srv *srv, const uint8_t uuid[RTRS_UUID_LEN],
+				 const struct fab_addr *client);
 void srv_sess_get(struct srv_sess *sess);
 void srv_sess_put(struct srv_sess *sess);
 

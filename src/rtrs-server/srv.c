@@ -22,8 +22,6 @@
 #include "srv-priv.h"
 #include "srv-sess.h"
 
-struct log_limit srv_access_limit = LOG_LIMIT_INIT(300, 10000);
-
 /* ---- stop ---- */
 
 static void stop_tell(struct inbox_msg *msg)

@@ -42,6 +42,7 @@ UNIT_TESTS += \
 	%D%/test-rnbd-check.crit \
 	%D%/test-srv-fence.crit \
 	%D%/test-srv-fsm.crit \
+	%D%/test-srv-log.crit \
 	%D%/test-srv-pool.crit \
 	$(NULL)
 endif
@@ -143,6 +144,10 @@ EXTRA_DIST += tests/check-layers.sh tests/test-check-layers.sh
 %C%_test_srv_fsm_crit_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_test_srv_fsm_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_srv_fsm_crit_LDADD = librtrssrv.la $(CRITERION_LIBS) $(ZLIB_LIBS)
+%C%_test_srv_log_crit_SOURCES = %D%/test-srv-log.c %D%/unit.h
+%C%_test_srv_log_crit_CPPFLAGS = $(SRV_CPPFLAGS)
+%C%_test_srv_log_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_srv_log_crit_LDADD = librtrssrv.la $(CRITERION_LIBS) $(ZLIB_LIBS)
 %C%_test_conf_crit_SOURCES = %D%/test-conf.c %D%/unit.h
 %C%_test_conf_crit_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_test_conf_crit_CFLAGS = $(UNIT_CFLAGS)

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Works on a table of hosts, which is its user's; control thread.  A host has a number of lines left.  It grows with time up to the burst;
+ * when it is used up the host is silent for an interval, so that what it causes then comes in one
+ * piece, with one line about what was held back. */
+#include "clock.h"
+#include "fabric.h"
+#include "srv-log.h"
+#include "util.h"
+
+struct log_limit srv_log_access_limit = LOG_LIMIT_INIT(300, 10000);
+
+static struct srv_log_host *host_of(struct srv_log *log, const struct fab_addr *peer, uint64_t now)
+{
+	struct srv_log_host *h, *oldest = log->hosts;
+
+	for (h = log->hosts; h < log->hosts + ARRAY_SIZE(log->hosts); h++) {
+		if (fab_addr_same_net(&h->addr, peer))
+			return h;
+		if (h->heard_ms < oldest->heard_ms)
+			oldest = h;
+	}
+	*oldest = (struct srv_log_host){ .addr = *peer, .left = SRV_LOG_BURST, .grown_ms = now };
+	return oldest;
+}
+
+static void host_grow(struct srv_log_host *h, uint64_t now)
+{
+	uint64_t step_ms = SRV_LOG_INTERVAL_MS / SRV_LOG_PER_INTERVAL;
+	uint64_t more = (now - h->grown_ms) / step_ms;
+
+	h->grown_ms += more * step_ms;
+	h->left = (unsigned)MIN(h->left + more, (uint64_t)SRV_LOG_BURST);
+}
+
+bool srv_log_pass(struct srv_log *log, const struct fab_addr *peer)
+{
+	uint64_t now = clock_now_ms();
+	struct srv_log_host *h = host_of(log, peer, now);
+	struct fab_addr addr = *peer;
+	char text[FAB_ADDR_STRLEN];
+
+	h->heard_ms = now;
+	host_grow(h, now);
+	if (now < h->silent_ms || !h->left) {
+		h->held_back++;
+		return false;
+	}
+	if (h->held_back)
+		log_warn(NULL, "%u lines about what %s did were held back", h->held_back,
+			 fab_addr_format(&addr, text, sizeof(text)));
+	h->held_back = 0;
+	if (!--h->left)
+		h->silent_ms = now + SRV_LOG_INTERVAL_MS;
+	return true;
+}

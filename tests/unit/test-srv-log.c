@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Lines that clients cause, with a clock that the test turns. */
+#include <netinet/in.h>
+
+#include "unit.h"
+
+#include "clock.h"
+#include "fabric.h"
+#include "srv-log.h"
+
+static uint64_t now_ms;
+static struct srv_log hosts;
+static char last[256];
+static unsigned lines;
+
+uint64_t clock_now_ms(void)
+{
+	return now_ms;
+}
+
+static void sink(enum log_level level, const char *line)
+{
+	snprintf(last, sizeof(last), "%s", line);
+	lines++;
+}
+
+static void setup(void)
+{
+	now_ms = 1000000;
+	lines = 0;
+	log_init(sink, LOG_LEVEL_INFO);
+}
+
+TestSuite(srv_log, .init = setup);
+
+static struct fab_addr host(uint32_t n)
+{
+	struct fab_addr addr = { .len = sizeof(struct sockaddr_in) };
+	struct sockaddr_in *in = (struct sockaddr_in *)&addr.ss;
+
+	in->sin_family = AF_INET;
+	in->sin_addr.s_addr = htonl(0x0a000000 + n);
+	return addr;
+}
+
+static unsigned passed(const struct fab_addr *addr, unsigned n)
+{
+	unsigned pass = 0;
+
+	while (n--)
+		pass += srv_log_pass(&hosts, addr);
+	return pass;
+}
+
+Test(srv_log, one_host_is_bounded_and_others_are_not)
+{
+	struct fab_addr a = host(1), b = host(2);
+
+	cr_assert_eq(passed(&a, 10000), SRV_LOG_BURST);
+	cr_assert_eq(passed(&b, 100), 100);
+	cr_assert_eq(lines, 0);
+	/* It comes every 10 ms for an hour. */
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < 360000; i++) {
+		now_ms += 10;
+		n += passed(&a, 1);
+	}
+	cr_assert_leq(n, 3600);
+	cr_assert_geq(n, 3500);
+	cr_assert_leq(lines, 361, "one line for each interval");
+	cr_assert_geq(lines, 350);
+}
+
+Test(srv_log, what_was_held_back_is_told)
+{
+	struct fab_addr a = host(1);
+
+	cr_assert_eq(passed(&a, SRV_LOG_BURST + 7), SRV_LOG_BURST);
+	now_ms += SRV_LOG_INTERVAL_MS - 1;
+	cr_assert_eq(passed(&a, 1), 0);
+	now_ms++;
+	cr_assert_eq(passed(&a, 1), 1);
+	cr_assert_eq(lines, 1);
+	cr_assert_str_eq(last, "8 lines about what 10.0.0.1:0 did were held back");
+	/* After a quiet time it is as new. */
+	now_ms += SRV_LOG_BURST * (SRV_LOG_INTERVAL_MS / SRV_LOG_PER_INTERVAL);
+	cr_assert_eq(passed(&a, 10000), SRV_LOG_BURST);
+	cr_assert_eq(lines, 1);
+}
+
+Test(srv_log, who_was_not_heard_of_is_forgotten)
+{
+	struct fab_addr a = host(1);
+
+	cr_assert_eq(passed(&a, 10000), SRV_LOG_BURST);
+	for (uint32_t i = 2; i < 2 + SRV_LOG_HOSTS - 1; i++) {
+		struct fab_addr other = host(i);
+
+		now_ms++;
+		cr_assert_eq(passed(&other, 1), 1);
+	}
+	cr_assert_eq(passed(&a, 1), 0, "there is room for it");
+	for (uint32_t i = 1000; i < 1000 + SRV_LOG_HOSTS; i++) {
+		struct fab_addr other = host(i);
+
+		now_ms++;
+		cr_assert_eq(passed(&other, 1), 1);
+	}
+	cr_assert_eq(passed(&a, 1), 1);
+}
