@@ -251,6 +251,59 @@ static void name_of_a_living_session(void)
 	expect_outcome(hpath_sess_info(p), 0);
 }
 
+/* From another address; over tcp any of loopback's will do. */
+static struct hpath *elsewhere_with_uuid_of(const struct hpath *p, const char *name)
+{
+	struct hpath *thief = hpath_new();
+	char err[256];
+
+	if (!over_tcp())
+		skip();
+	expect(!fab_addr_parse("127.0.0.77", hrun.server.provider, 0, &thief->src, err, sizeof(err)));
+	memcpy(thief->paths_uuid, p->paths_uuid, RTRS_UUID_LEN);
+	snprintf(thief->name, sizeof(thief->name), "%s", name);
+	return thief;
+}
+
+/* SECURITY, "Session identifiers": who has the identifier and the name is in the session, its device, opened by
+ * another for itself alone, included. */
+static void known_uuid_and_name(void)
+{
+	struct hpath *p = hpath_ready("disk0", RNBD_ACCESS_RW), *thief, *third = hpath_new();
+	struct rnbd_io io = { .device_id = p->dev.device_id, .op = RNBD_OP_READ, .flags = RNBD_F_SYNC,
+			      .bi_size = 512 };
+	uint8_t mine[512], theirs[512];
+
+	hpath_up(third);
+	expect_outcome(hpath_sess_info(third), 0);
+	expect_outcome(hpath_open(third, "disk0", RNBD_ACCESS_RW), -EPERM);
+
+	thief = elsewhere_with_uuid_of(p, p->name);
+	hpath_up(thief);
+	memset(mine, 0x31, sizeof(mine));
+	io.op = RNBD_OP_WRITE;
+	expect_outcome(hpath_io(p, 1, 1, &io, mine), 0);
+	io.op = RNBD_OP_READ;
+	expect_outcome(hpath_io(thief, 1, 1, &io, NULL), 0);
+	expect(!memcmp(thief->result, mine, sizeof(mine)));
+	memset(theirs, 0x32, sizeof(theirs));
+	io.op = RNBD_OP_WRITE;
+	expect_outcome(hpath_io(thief, 1, 2, &io, theirs), 0);
+	io.op = RNBD_OP_READ;
+	expect_outcome(hpath_io(p, 1, 2, &io, NULL), 0);
+	expect(!memcmp(p->result, theirs, sizeof(theirs)));
+}
+
+static void known_uuid_without_the_name(void)
+{
+	struct hpath *p = hpath_ready("disk0", RNBD_ACCESS_RW), *thief;
+
+	thief = elsewhere_with_uuid_of(p, "guessed");
+	hpath_connect_all(thief);
+	expect_outcome(hpath_info(thief), HCLOSED);
+	expect_outcome(hpath_sess_info(p), 0);
+}
+
 static const struct order_row {
 	const char *name;
 	void (*run)(void);
@@ -272,6 +325,8 @@ static const struct order_row {
 	{ "request before INFO_REQ", request_before_info },
 	{ "session name without an end", name_without_an_end },
 	{ "session name of a living session", name_of_a_living_session },
+	{ "known session uuid and name", known_uuid_and_name },
+	{ "known session uuid without the name", known_uuid_without_the_name },
 };
 
 static void order_run(const void *arg)

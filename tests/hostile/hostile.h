@@ -98,6 +98,7 @@ struct hpath {
 	uint8_t sess_uuid[RTRS_UUID_LEN], paths_uuid[RTRS_UUID_LEN];
 	uint16_t cid_num, recon_cnt;
 	char name[RTRS_NAME_MAX];
+	struct fab_addr src;		/* where it connects from; none: any */
 	struct hcon cons[HCONS_MAX];
 	struct fab_pd *pd;
 	struct rtrs_geom geom;		/* from connection 0 */

@@ -336,7 +336,7 @@ void hpath_connect_start(struct hpath *p, unsigned cid, const void *pdata, size_
 
 	expect(cid < HCONS_MAX && !con->conn);
 	expect(!fab_conn_create(cm, con, &con->conn));
-	expect(!fab_resolve(con->conn, NULL, &hrun.server));
+	expect(!fab_resolve(con->conn, &p->src, &hrun.server));
 	HWAIT(con->state != H_NONE);
 	if (con->state != H_RESOLVED)
 		die("the server's address cannot be resolved: %s", strerror(-con->status));
