@@ -5,14 +5,15 @@
 
 usage() {
 	cat <<'USAGE'
-usage: ./quickstart.sh [--keep] [IMAGE]
+usage: ./quickstart.sh [--keep] [--build DIR] [IMAGE]
 
 Install what is missing (Debian packages; with sudo when you are not root), build, start rtrs-server
 and nbdkit rtrs on this machine, copy IMAGE through them and back, and compare.  IMAGE is only read;
 without one a small ext4 image with real files is made.
 
-  --keep   leave the servers running at the end, with the image on the exported disk
-  --help   show this
+  --keep       leave the servers running at the end, with the image on the exported disk
+  --build DIR  take what is built in DIR: nothing is installed and nothing is built
+  --help       show this
 
 TMPDIR    where the copies are kept [/var/tmp]: needs two to three times the size of IMAGE
 USAGE
@@ -23,10 +24,11 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd) || exit 1
 # shellcheck source=build-aux/setup.sh
 . "$top/build-aux/setup.sh"
 
-keep=no image=""
+keep=no image="" built=""
 while [ $# -gt 0 ]; do
 	case $1 in
 	--keep) keep=yes ;;
+	--build) [ $# -ge 2 ] || die "--build needs a directory"; built=$2; shift ;;
 	-h | --help) usage; exit 0 ;;
 	--) shift; break ;;
 	-*) usage >&2; die "unknown option: $1" ;;
@@ -45,8 +47,22 @@ heading() {
 	printf '\n== %s\n' "$*"
 }
 
-server_pid="" nbdkit_pid="" work=""
+server_pid="" nbdkit_pid="" nbdkit_wanted=no work=""
+
+# nbdkit is a daemon: started with -f it would be sent SIGTERM at the end of the thread that started it
+# (version 1.32 asks the kernel for that, whatever its options), and --keep would keep nothing.  It writes its pid
+# some time after the command has returned, when it accepts connections.
+nbdkit_wait() {
+	local deadline=$((SECONDS + 30))
+	until [ -s "$work/nbdkit.pid" ]; do
+		[ $SECONDS -lt $deadline ] || return 1
+		sleep 0.1
+	done
+	nbdkit_pid=$(cat "$work/nbdkit.pid")
+}
+
 cleanup() {
+	[ $nbdkit_wanted = no ] || [ -n "$nbdkit_pid" ] || nbdkit_wait
 	# nbdkit first: its session closes while the server is still there.
 	for pid in $nbdkit_pid $server_pid; do
 		kill "$pid" 2>/dev/null
@@ -98,11 +114,17 @@ make_image() {
 	rm -rf "$dir"
 }
 
-heading "Build"
-# shellcheck disable=SC2086 # lists of words
-install_packages $packages_build $packages_quickstart
-# shellcheck disable=SC2119 # no options
-build_tree
+if [ -n "$built" ]; then
+	build=$(realpath -- "$built") || exit 1
+	[ -x "$build/rtrs-server" ] && [ -f "$build/.libs/nbdkit-rtrs-plugin.so" ] ||
+		die "--build: rtrs-server and .libs/nbdkit-rtrs-plugin.so are not both in $built"
+else
+	heading "Build"
+	# shellcheck disable=SC2086 # lists of words
+	install_packages $packages_build $packages_quickstart
+	# shellcheck disable=SC2119 # no options
+	build_tree
+fi
 [ "$(make_variable SANITIZERS)" = no ] || die "$build is a sanitizer build: remove it and try again"
 echo "$build/rtrs-server"
 echo "$build/.libs/nbdkit-rtrs-plugin.so"
@@ -144,17 +166,11 @@ disown
 read -r -t 20 _ <"$work/ready" || die "rtrs-server did not start: $(cat "$work/rtrs-server.log")"
 port=$(sed -n 's,^listening on tcp://127\.0\.0\.1:,,p' "$work/rtrs-server.log")
 sed 's/^/rtrs-server: /' "$work/rtrs-server.log"
-# Not as a daemon: that writes its pid some time after the command has returned.
-setsid nbdkit -f -t 32 -U "$work/nbd.sock" -P "$work/nbdkit.pid" \
+setsid --wait nbdkit -t 32 -U "$work/nbd.sock" -P "$work/nbdkit.pid" \
 	"$build/.libs/nbdkit-rtrs-plugin.so" server=127.0.0.1:"$port" export=disk0 \
-	</dev/null >"$work/nbdkit.log" 2>&1 &
-nbdkit_pid=$!
-disown
-# The pid is written when it accepts connections.
-until [ -s "$work/nbdkit.pid" ]; do
-	kill -0 "$nbdkit_pid" 2>/dev/null || die "nbdkit did not start: $(cat "$work/nbdkit.log")"
-	sleep 0.1
-done
+	</dev/null >"$work/nbdkit.log" 2>&1 || die "nbdkit did not start: $(cat "$work/nbdkit.log")"
+nbdkit_wanted=yes
+nbdkit_wait || die "nbdkit ended, or does not accept connections; the system log may say why"
 uri="nbd+unix:///?socket=$(percent_encode "$work/nbd.sock")"
 printf '$ nbdinfo "%s"\n' "$uri"
 nbdinfo "$uri" || die "nbdinfo failed"
@@ -185,8 +201,8 @@ EOT
 if [ $keep = yes ]; then
 	rm -f "$work/out.img" "$work/image" "$work/padded"
 	printf 'to stop      kill %d; sleep 1; kill %d; rm -r "%s"\n' "$nbdkit_pid" "$server_pid" "$work"
-	printf 'log          %s\n' "$work/rtrs-server.log"
-	nbdkit_pid="" server_pid="" work=""
+	printf 'log          %s   (nbdkit writes to the system log)\n' "$work/rtrs-server.log"
+	nbdkit_pid="" nbdkit_wanted=no server_pid="" work=""
 else
 	echo "to stop      nothing: it stops now.  With --keep it goes on running and says how to stop it."
 fi
