@@ -42,6 +42,7 @@ SHELL_TESTS = \
 	%D%/test-qemu-io.sh \
 	%D%/test-qemu-storage-daemon.sh \
 	%D%/test-quickstart-keep.sh \
+	%D%/test-readme.sh \
 	%D%/test-readonly.sh \
 	%D%/test-ready-fd.sh \
 	%D%/test-reboot-flush.sh \
