@@ -20,7 +20,6 @@ export file=$dir/disk
 nbdsh_run "$uri" <<'END'
 import os, random
 
-h.set_strict_mode(h.get_strict_mode() & ~nbd.STRICT_ALIGN)	# as a client that ignores block_size
 model = bytearray(open(os.environ["file"], "rb").read())
 size = len(model)
 seed = random.randrange(1 << 32)

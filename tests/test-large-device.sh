@@ -13,7 +13,6 @@ export file=$tmp/disk
 nbdsh_run "$uri" <<'END'
 import os
 
-h.set_strict_mode(h.get_strict_mode() & ~nbd.STRICT_ALIGN)	# as a client that ignores block_size
 T = 1 << 40
 assert h.get_size() == 6 * T
 places = [0, (1 << 32) - 512, (1 << 32) - 1, (1 << 41) - 100, 5 * T + 12345, 6 * T - 4096, 6 * T - 700]

@@ -1,7 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# qemu-io: odd sizes and offsets.  QEMU aligns to what block_size says; the raw cases are in
-# test-unaligned.sh.
+# qemu-io: odd sizes and offsets, which QEMU sends as they are.
 . ./tests/functions.sh
 requires_server; requires_plugin
 requires qemu-io --version

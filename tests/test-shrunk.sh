@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The server comes back with a smaller device while a client that ignores block_size is connected:
+# The server comes back with a smaller device while a client that writes bytes is connected:
 # what lies beyond the new end fails with an error, in whatever way it is unaligned, and changes
 # nothing; what lies inside works.
 . ./tests/functions.sh

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A client that ignores block_size: random byte ranges against a model, many in flight, so that
-# read-modify-write of a sector meets other writers of the same sector.
+# Clients that write bytes, which libnbd's checks let pass: random byte ranges against a model, many in flight, so that
+# read-modify-write of a sector meets other writers of the same sector.  And dd through nbdfuse, with blocks
+# that are no multiple of anything.
 . ./tests/functions.sh
 requires_server; requires_plugin
 requires nbdsh --version
@@ -14,7 +15,7 @@ export file=$tmp/disk
 nbdsh_run "$uri" <<'END'
 import os, random
 
-h.set_strict_mode(h.get_strict_mode() & ~nbd.STRICT_ALIGN)	# as a client that ignores block_size
+assert h.get_strict_mode() & nbd.STRICT_ALIGN
 SIZE = 1 << 20
 seed = random.randrange(1 << 32)
 print("seed", seed, flush=True)
@@ -64,3 +65,17 @@ h.flush()
 with open(os.environ["file"], "rb") as f:
     assert f.read() == model
 END
+
+random_file "$tmp/random" $((1 << 20))
+if can_fuse; then
+	mkdir "$tmp/mnt"
+	fuse_run "$tmp/mnt/disk" nbdfuse "$tmp/mnt/disk" "$uri"
+	dd if="$tmp/random" of="$tmp/mnt/disk" bs=1000 conv=notrunc,fsync
+	cmp "$tmp/random" "$tmp/disk"
+	dd if="$tmp/mnt/disk" of="$tmp/back" bs=777
+	cmp "$tmp/random" "$tmp/back"
+	fuse_stop "$tmp/mnt" "$fuse_pid"
+else
+	not_run_here "dd bs=1000 of=mnt/disk" "$why"
+fi
+printed_commands_end

@@ -206,10 +206,12 @@ static int rtrs_block_size(void *handle, uint32_t *minimum, uint32_t *preferred,
 {
 	const struct rnbd_dev_info *info = rnbd_dev_info(((struct handle *)handle)->dev);
 
-	*minimum = MIN((uint32_t)info->logical_block_size, 65536u);
-	*preferred = *minimum;
+	/* What is no whole block is read, changed and written (rnbd-clt.h); libnbd, and so nbdfuse, would
+	 * refuse by itself what is smaller than a minimum.  Below 4096 a page cache reads for a write. */
+	*minimum = 1;
+	*preferred = MAX(4096u, (uint32_t)info->logical_block_size);
 	if (is_pow2(info->physical_block_size))
-		*preferred = MAX(*minimum, (uint32_t)info->physical_block_size);
+		*preferred = MAX(*preferred, (uint32_t)info->physical_block_size);
 	*maximum = MAX_REQUEST;
 	return 0;
 }
