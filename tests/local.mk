@@ -30,6 +30,7 @@ SHELL_TESTS = \
 	%D%/test-multi-conn.sh \
 	%D%/test-nbdcopy.sh \
 	%D%/test-nbdinfo.sh \
+	%D%/test-nbdkit-messages.sh \
 	%D%/test-nbdkit-no-descriptors.sh \
 	%D%/test-nbdkit-sigterm.sh \
 	%D%/test-nbdkit-sigterm-away.sh \

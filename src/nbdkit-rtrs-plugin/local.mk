@@ -61,6 +61,8 @@ nbdkit_rtrs_plugin_la_SOURCES = \
 	%D%/clt-fds.h \
 	%D%/clt-start.c \
 	%D%/clt-start.h \
+	%D%/clt-tell.c \
+	%D%/clt-tell.h \
 	%D%/plugin.c \
 	$(NULL)
 nbdkit_rtrs_plugin_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared \

@@ -18,6 +18,7 @@
 #include "cleanup.h"
 #include "clock.h"
 #include "clt-start.h"
+#include "clt-tell.h"
 #include "list.h"
 #include "log.h"
 
@@ -48,9 +49,11 @@ static void handle_close(struct handle *h)
 
 static void sink(enum log_level level, const char *line)
 {
-	/* nbdkit has no warnings; the loss of a path must be seen without -v. */
-	if (level <= LOG_LEVEL_WARN)
+	/* nbdkit has no warnings; that a path was lost, or has come back, must be seen without -v. */
+	if (level == LOG_LEVEL_ERROR)
 		nbdkit_error("%s", line);
+	else if (level == LOG_LEVEL_WARN)
+		clt_tell(line);
 	else
 		nbdkit_debug("%s", line);
 }
@@ -103,6 +106,7 @@ static int rtrs_after_fork(void)
 {
 	char err[CLT_START_ERR];
 
+	clt_tell_forked();
 	if (clt_start_session(&conf, nap, err) == 0)
 		return 0;
 	nbdkit_error("%s", err);
