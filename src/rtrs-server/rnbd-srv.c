@@ -10,6 +10,7 @@
  * given up what was in flight, and writes the same sectors under other buf_ids; for it an OPEN waits until
  * the handle has closed, and so the storage is done, as long as that takes: it would not try again. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "clock.h"
@@ -173,11 +174,40 @@ static int open_try(struct srv_req *req, const struct rnbd_open *open, uint64_t 
 	return 0;
 }
 
+/* "; SESSION (CLIENT@SERVER) has it open as rw" for each writer of the file of @ex, in @buf. */
+static void name_writers(const struct srv *srv, const struct export *ex, char *buf, size_t len)
+{
+	struct srv_sess *sess;
+	size_t n = 0;
+
+	buf[0] = '\0';
+	list_for_each(sess, &srv->sessions, link) {
+		const struct srv_path *path = list_empty(&sess->paths) ? NULL :
+			list_entry(sess->paths.prev, struct srv_path, link);
+
+		for (unsigned i = 0; i < sess->devs.n && n < len; i++) {
+			const struct rnbd_dev *dev = &sess->devs.devs[i];
+
+			if (dev->state == RNBD_DEV_FREE || dev->ex->first != ex->first ||
+			    dev->mode == RNBD_ACCESS_RO)
+				continue;
+			n += (size_t)snprintf(buf + n, len - n, "; %s (%s) has it open as %s",
+					      sess->name, path ? path->name : "lost",
+					      mode_name(dev->mode));
+		}
+	}
+}
+
 static void open_failed(struct srv_req *req, const struct rnbd_open *open, int rc)
 {
-	srv_log_limited(req->path->srv, &req->path->client, &open_limit, LOG_LEVEL_WARN, req->path->sess->name,
-			"open of %s as %s refused: %s", open->name, mode_name(open->mode),
-			strerror(-rc));
+	struct srv *srv = req->path->srv;
+	char holders[512] = "";
+
+	if (rc == -EPERM)
+		name_writers(srv, exports_find(srv->exports, open->name), holders, sizeof(holders));
+	srv_log_limited(srv, &req->path->client, &open_limit, LOG_LEVEL_WARN,
+			req->path->sess->name, "open of %s as %s refused: %s%s", open->name,
+			mode_name(open->mode), strerror(-rc), holders);
 	srv_io_finish_control(req, rnbd_errno_to_wire(rc));
 }
 
