@@ -35,9 +35,35 @@ refuses_writes "$uri" "$tmp/other.before"
 start_nbdkit -r "server=127.0.0.1:$server_port" export=disk
 refuses_writes "$uri" "$tmp/other.before"
 
-# A read-only export is not opened for writing: the NBD client is refused, and the log says what to do.
-start_nbdkit "server=127.0.0.1:$server_port" export=frozen mode=rw
-must_fail timeout "$TIMEOUT_S" nbdinfo "$uri"
+# Without a mode a read-only export is read-only, and another is not; whoever names it.
+start_nbdkit "server=127.0.0.1:$server_port" export=frozen
+refuses_writes "$uri" "$tmp/disk.before"
+start_nbdkit "server=127.0.0.1:$server_port"
+refuses_writes "nbd+unix:///frozen?socket=$sock" "$tmp/disk.before"
+nbdsh_run "nbd+unix:///disk?socket=$sock" <<'END'
+assert not h.is_read_only()
+h.pwrite(h.pread(512, 0), 0)
+END
+
+# What a client chose for a name speaks to no terminal.
+SOCK=$sock nbdsh_run "nbd+unix:///disk?socket=$sock" <<'END'
+import os
+other = nbd.NBD()
+other.set_export_name("no\x1b]0;such\x07\n\u009bdisk")
+try:
+    other.connect_unix(os.environ["SOCK"])
+    raise SystemExit("opened")
+except nbd.Error as ex:
+    print(ex.errno)
+END
+wait_line "$nbdkit_log" "'no\\?]0;such\\?\\?\\?\\?disk'.*no such export"
+must_fail grep -P '[\x00-\x08\x0b-\x1f\x7f]|\xc2\x9b' "$nbdkit_log"
+
+# Who asks for writing is refused, when nbdkit starts or when the client comes, and is told what to do.
+expect_nbdkit_failure "'frozen'.*read-only.*mode=ro" "server=127.0.0.1:$server_port" export=frozen mode=rw
+expect_nbdkit_failure "'frozen'.*read-only.*mode=ro" "server=127.0.0.1:$server_port" export=frozen mode=migration
+start_nbdkit "server=127.0.0.1:$server_port" mode=rw
+must_fail timeout "$TIMEOUT_S" nbdinfo "nbd+unix:///frozen?socket=$sock"
 wait_line "$nbdkit_log" "frozen.*read-only.*mode=ro"
 
 cmp "$tmp/disk.before" "$tmp/disk"

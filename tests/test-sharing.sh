@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# One writer at a time: a second mode=rw is refused with a clear error, mode=ro and mode=migration
-# are not, and when the writer has gone the next one gets in.
+# One writer at a time: a second one is refused with a clear error, when nbdkit starts or when an NBD client comes, and
+# the server's log names the first; mode=ro and mode=migration are not refused, and when the writer has gone the next
+# one gets in.
 . ./tests/functions.sh
 requires_server; requires_plugin
 requires nbdsh --version
@@ -11,7 +12,7 @@ start_server "disk=$tmp/disk" "same=$tmp/disk"
 server=server=127.0.0.1:$server_port
 
 # The export is held while an NBD client is connected.
-start_nbdkit "$server" export=disk
+start_nbdkit "$server" export=disk sessname=holder
 first_uri=$uri
 cat >"$tmp/holder.py" <<'END'
 import nbd, sys
@@ -28,8 +29,16 @@ holder_pid=$holder_PID
 read -r -t "$TIMEOUT_S" word <&"${holder[0]}"
 [ "$word" = held ]
 
-start_nbdkit "$server" export=disk
-second_uri=$uri
+# nbdkit asks for the mode that it will use.
+for name in disk same; do
+	expect_nbdkit_failure "export '$name'.*open for writing by another session.*server's log.*mode=" \
+		"$server" export=$name sessname=second
+	wait_line "$server_log" "second-probe: open of $name as rw refused: .*; holder \\(127\\.0\\.0\\.1.*@.*\\) has it open as rw"
+done
+
+# Where clients choose the export they are refused.
+start_nbdkit "$server"
+second_uri="nbd+unix:///disk?socket=$sock"
 must_fail timeout "$TIMEOUT_S" nbdinfo --size "$second_uri"
 wait_line "$nbdkit_log" "disk.*open for writing.*mode="
 

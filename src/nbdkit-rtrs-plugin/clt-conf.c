@@ -25,7 +25,7 @@ const char conf_help[] =
 	"transport=auto|rdma|tcp     how to reach the server (default: auto)\n"
 	"sessname=NAME               name of the session, no '.' or '/' (default: unique)\n"
 	"connections=N               for IO, 1..4095 (default: 2 per CPU, at most 8)\n"
-	"mode=rw|ro|migration        how to open the export (default: rw)\n"
+	"mode=auto|rw|ro|migration   how to open the export (default: auto)\n"
 	"io-timeout=SECONDS|forever  how long requests wait for a server (default: 30)\n"
 	"poll=MICROSECONDS           look so long before sleeping (default: 0)\n"
 	"registration=auto|window|static  how long keys of reads live (default: auto)";
@@ -120,13 +120,18 @@ static int set_mode(struct conf *conf, const char *value)
 		[RNBD_ACCESS_MIGRATION] = "migration",
 	};
 
+	conf->mode_auto = !strcmp(value, "auto");
+	if (conf->mode_auto) {
+		conf->mode = RNBD_ACCESS_RW;
+		return 0;
+	}
 	for (unsigned i = 0; i < ARRAY_SIZE(modes); i++) {
 		if (!strcmp(value, modes[i])) {
 			conf->mode = (enum rnbd_access_mode)i;
 			return 0;
 		}
 	}
-	nbdkit_error("mode=%s: expected rw, ro or migration", value);
+	nbdkit_error("mode=%s: expected auto, rw, ro or migration", value);
 	return -1;
 }
 
@@ -166,6 +171,7 @@ void conf_init(struct conf *conf)
 	memset(conf, 0, sizeof(*conf));
 	conf->connections = MIN(2 * (unsigned)get_nprocs(), 8u);
 	conf->mode = RNBD_ACCESS_RW;
+	conf->mode_auto = true;
 	conf->io_timeout_ms = CONF_IO_TIMEOUT_S * UINT64_C(1000);
 }
 

@@ -23,6 +23,7 @@ struct conf {
 	const struct fab_provider *provider;	/* transport=, NULL: auto */
 	unsigned connections;
 	enum rnbd_access_mode mode;
+	bool mode_auto;			/* mode is rw, and ro where an export is read-only */
 	uint64_t io_timeout_ms;		/* CLOCK_NEVER: for ever */
 	unsigned poll_us;		/* 0: sleep at once */
 	enum clt_registration registration;

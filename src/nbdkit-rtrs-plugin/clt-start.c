@@ -11,6 +11,7 @@
 #include "clt-fds.h"
 #include "clt-start.h"
 #include "log.h"
+#include "mask.h"
 
 /* RDMA's own way to say that nobody is there takes a minute; who leaves the choice to us does not wait for
  * that before tcp is tried. */
@@ -20,11 +21,6 @@ static struct clt_svc *svc;
 static struct rnbd_clt clt;
 static pthread_t watch;			/* of a session with a nap */
 static int (*watch_nap)(void);
-
-struct rnbd_clt *clt_start_clt(void)
-{
-	return &clt;
-}
 
 /* @err is about @r, and has room for it. */
 static int name_limit(int r, char err[CLT_START_ERR])
@@ -183,6 +179,42 @@ int clt_start_admit(char err[CLT_START_ERR])
 	return name_limit(-EMFILE, err);
 }
 
+static const char *open_reason(int r)
+{
+	switch (r) {
+	case -EPERM:
+		return "open for writing by another session, which the server's log names (mode=ro or "
+		       "mode=migration would share it)";
+	case -EROFS: case -EACCES:
+		return "read-only on the server (mode=auto or mode=ro would take it)";
+	case -ENOENT:
+		return "the server has no such export";
+	case -ECONNABORTED:
+		return "the server was lost";
+	default:
+		return strerror(-r);
+	}
+}
+
+int clt_start_open(const struct conf *conf, const char *name, struct rnbd_dev **dev,
+		   char err[CLT_START_ERR])
+{
+	int r = rnbd_open(&clt, name, conf->mode, dev);
+
+	/* EACCES: the kernel's server. */
+	if (conf->mode_auto && (r == -EROFS || r == -EACCES)) {
+		log_info(name, "read-only on the server: mode=auto is ro");
+		r = rnbd_open(&clt, name, RNBD_ACCESS_RO, dev);
+	}
+	if (r < 0) {
+		/* As much of a name as RNBD has room for: an NBD client may have chosen it. */
+		snprintf(err, CLT_START_ERR, "export '%.*s' of server=%.64s: %s", RNBD_NAME_MAX - 1,
+			 name, conf->server, open_reason(r));
+		mask_control(err);
+	}
+	return r;
+}
+
 int clt_start_probe(struct conf *conf, char err[CLT_START_ERR])
 {
 	char why[CLT_START_ERR];
@@ -196,14 +228,9 @@ int clt_start_probe(struct conf *conf, char err[CLT_START_ERR])
 	}
 	r = probe_fds(err);
 	if (r == 0 && conf->export_name) {
-		/* Read-only: always allowed, so it asks for existence alone. */
-		r = rnbd_open(&clt, conf->export_name, RNBD_ACCESS_RO, &dev);
+		r = clt_start_open(conf, conf->export_name, &dev, err);
 		if (r == 0)
 			rnbd_close(dev);
-		else
-			snprintf(err, CLT_START_ERR, "export=%s: %s (server=%s)", conf->export_name,
-				 r == -ECONNABORTED ? "the server was lost" : strerror(-r),
-				 conf->server);
 	}
 	clt_start_end();
 	return r;

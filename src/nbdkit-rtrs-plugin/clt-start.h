@@ -9,7 +9,7 @@
 
 #define CLT_START_ERR 512
 
-/* Connect, look for the export when one is configured, disconnect.  With transport=auto this decides:
+/* Connect, open the export as NBD clients will when one is configured, disconnect.  With transport=auto this decides:
  * conf->dst.provider becomes "rdma" where that way works, else "tcp", and the log says why.  0, or
  * -errno with the reason in @err; -EMFILE, too, when there are descriptors for the session and none for an
  * NBD client. */
@@ -21,9 +21,10 @@ int clt_start_session(const struct conf *conf, int (*nap)(void), char err[CLT_ST
 /* An NBD client has come: may it stay?  Any thread.  0, or -EMFILE with @err: with it there would be too few
  * descriptors for the next one (clt-fds.h) or for the connections of a session that is away. */
 int clt_start_admit(char err[CLT_START_ERR]);
+/* Open @name of that session with the mode of @conf.  Blocks; any thread.  0, or -errno with the reason in @err, fit
+ * to be printed; as rnbd_open(). */
+int clt_start_open(const struct conf *conf, const char *name, struct rnbd_dev **dev,
+		   char err[CLT_START_ERR]);
 /* Close it; nothing when there is none. */
 void clt_start_end(void);
-/* It. */
-struct rnbd_clt *clt_start_clt(void);
-
 #endif

@@ -144,21 +144,10 @@ static const char *rtrs_default_export(int readonly, int is_tls)
 	return conf.export_name ? conf.export_name : "";
 }
 
-static void open_error(const char *name, int err)
-{
-	if (err == -EPERM)
-		nbdkit_error("export '%s': already open for writing by another session "
-			     "(mode=migration or mode=ro would share it)", name);
-	else if (err == -EROFS || err == -EACCES)
-		nbdkit_error("export '%s': read-only on the server (use mode=ro): %s", name,
-			     strerror(-err));
-	else
-		nbdkit_error("export '%s': %s", name, strerror(-err));
-}
-
 static void *rtrs_open(int readonly)
 {
 	const char *name = conf.export_name ? conf.export_name : nbdkit_export_name();
+	char err[CLT_START_ERR];
 	struct handle *h;
 	int r;
 
@@ -174,9 +163,10 @@ static void *rtrs_open(int readonly)
 		nbdkit_error("no memory for a connection");
 		return NULL;
 	}
-	r = rnbd_open(clt_start_clt(), name, conf.mode, &h->dev);
+	r = clt_start_open(&conf, name, &h->dev, err);
 	if (r < 0) {
-		open_error(name, r);
+		/* Whatever the errno, nbdkit 1.32 tells its client that there is no such export. */
+		nbdkit_error("%s", err);
 		free(h);
 		errno = -r;
 		return NULL;
@@ -280,8 +270,8 @@ static int rtrs_can_cache(void *handle)
 static int result(struct rnbd_dev *dev, const char *what, uint32_t count, uint64_t offset, int r)
 {
 	if (rtrs_debug_io)
-		nbdkit_debug("%s %s count=%u offset=%llu: %d", rnbd_dev_name(dev), what, count,
-			     (unsigned long long)offset, r);
+		log_dbg(rnbd_dev_name(dev), "%s count=%u offset=%llu: %d", what, count,
+			(unsigned long long)offset, r);
 	if (r == 0)
 		return 0;
 	switch (-r) {
@@ -293,8 +283,8 @@ static int result(struct rnbd_dev *dev, const char *what, uint32_t count, uint64
 		errno = EIO;
 	}
 	if (errno != EOPNOTSUPP)
-		nbdkit_error("export '%s': %s of %u bytes at %llu: %s", rnbd_dev_name(dev), what,
-			     count, (unsigned long long)offset, strerror(-r));
+		log_err(NULL, "export '%s': %s of %u bytes at %llu: %s", rnbd_dev_name(dev), what, count,
+			(unsigned long long)offset, strerror(-r));
 	return -1;
 }
 

@@ -44,6 +44,7 @@ Test(clt_conf, defaults)
 	cr_assert_eq(fab_addr_port(&conf.dst), RTRS_PORT);
 	cr_assert_eq(conf.io_timeout_ms, 30000u);
 	cr_assert_eq(conf.mode, RNBD_ACCESS_RW);
+	cr_assert(conf.mode_auto);
 	cr_assert(conf.connections >= 1 && conf.connections <= 8);
 	cr_assert_eq(conf.registration, CLT_REG_AUTO);
 	cr_assert_null(conf.export_name);
@@ -72,6 +73,11 @@ Test(clt_conf, values)
 	cr_assert_str_eq(conf.sessname, "s");
 	cr_assert_eq(conf.connections, 4095u);
 	cr_assert_eq(conf.mode, RNBD_ACCESS_MIGRATION);
+	cr_assert(!conf.mode_auto);
+	cr_assert_eq(conf_set(&conf, "mode", "ro"), 0);
+	cr_assert_eq(conf_set(&conf, "mode", "auto"), 0);
+	cr_assert_eq(conf.mode, RNBD_ACCESS_RW);
+	cr_assert(conf.mode_auto);
 	cr_assert_eq(conf.io_timeout_ms, CLOCK_NEVER);
 }
 
