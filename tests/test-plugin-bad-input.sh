@@ -18,6 +18,7 @@ bad 'server.*127\.0\.0\.1:port' server=127.0.0.1:port export=disk
 bad 'server.*\[::1' 'server=[::1' export=disk
 bad 'server' "server=$server" server=127.0.0.2 export=disk
 bad 'colour' "server=$server" export=disk colour=blue
+bad "exprot.*did you mean export=" "server=$server" exprot=disk
 bad 'mode.*rx' "server=$server" export=disk mode=rx
 bad 'mode' "server=$server" export=disk mode=
 bad 'transport.*pigeon' "server=$server" export=disk transport=pigeon
@@ -26,6 +27,7 @@ bad 'connections.*0' "server=$server" export=disk connections=0
 bad 'connections.*-1' "server=$server" export=disk connections=-1
 bad 'connections.*100000' "server=$server" export=disk connections=100000
 bad 'connections.*two' "server=$server" export=disk connections=two
+bad 'io-timeout=never.*forever' "server=$server" export=disk io-timeout=never
 bad 'io-timeout.*soon' "server=$server" export=disk io-timeout=soon
 bad 'io-timeout.*-5' "server=$server" export=disk io-timeout=-5
 bad 'io-timeout.*99999999999999999999' "server=$server" export=disk io-timeout=99999999999999999999

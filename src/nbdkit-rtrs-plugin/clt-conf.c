@@ -17,6 +17,7 @@
 #include "clock.h"
 #include "clt-conf.h"
 #include "rtrs-msg.h"
+#include "suggest.h"
 #include "util.h"
 
 const char conf_help[] =
@@ -36,8 +37,7 @@ const char *const conf_keys[] = {
 };
 
 /* Digits only, at most @max. */
-static int parse_number(const char *key, const char *value, unsigned min, unsigned max,
-			unsigned *n)
+static int read_number(const char *value, unsigned min, unsigned max, unsigned *n)
 {
 	unsigned long x = 0;
 	char *end = NULL;
@@ -45,12 +45,19 @@ static int parse_number(const char *key, const char *value, unsigned min, unsign
 	errno = 0;
 	if (isdigit((unsigned char)*value))
 		x = strtoul(value, &end, 10);
-	if (!end || *end || errno || x < min || x > max) {
-		nbdkit_error("%s=%s: expected a number from %u to %u", key, value, min, max);
+	if (!end || *end || errno || x < min || x > max)
 		return -1;
-	}
 	*n = (unsigned)x;
 	return 0;
+}
+
+static int parse_number(const char *key, const char *value, unsigned min, unsigned max,
+			unsigned *n)
+{
+	if (read_number(value, min, max, n) == 0)
+		return 0;
+	nbdkit_error("%s=%s: expected a number from %u to %u", key, value, min, max);
+	return -1;
 }
 
 static int set_server(struct conf *conf, const char *value)
@@ -143,8 +150,12 @@ static int set_io_timeout(struct conf *conf, const char *value)
 		conf->io_timeout_ms = CLOCK_NEVER;
 		return 0;
 	}
-	if (parse_number("io-timeout", value, 0, UINT_MAX, &seconds) < 0)
+	/* "never" means opposites to different people, so that no word is taken but this one. */
+	if (read_number(value, 0, UINT_MAX, &seconds) < 0) {
+		nbdkit_error("io-timeout=%s: expected a number of seconds from 0 to %u, or forever: "
+			     "io-timeout=forever lets requests wait without end", value, UINT_MAX);
 		return -1;
+	}
 	conf->io_timeout_ms = (uint64_t)seconds * 1000;
 	return 0;
 }
@@ -181,12 +192,17 @@ int conf_set(struct conf *conf, const char *key, const char *value)
 		set_server, set_export, set_transport, set_sessname, set_connections, set_mode,
 		set_io_timeout, set_poll, set_registration,
 	};
+	const char *meant;
 
 	for (unsigned i = 0; conf_keys[i]; i++) {
 		if (!strcmp(key, conf_keys[i]))
 			return set[i](conf, value);
 	}
-	nbdkit_error("unknown parameter '%s'", key);
+	meant = suggest(key, strlen(key), conf_keys, ARRAY_SIZE(set));
+	if (meant)
+		nbdkit_error("unknown parameter '%s' (did you mean %s=?)", key, meant);
+	else
+		nbdkit_error("unknown parameter '%s': see nbdkit rtrs --help", key);
 	return -1;
 }
 

@@ -151,12 +151,31 @@ Test(clt_conf, mistakes)
 	setup();
 	cr_assert_eq(conf_set(&conf, "colour", "red"), -1);
 	cr_assert(strstr(error, "colour"));
+	cr_assert_null(strstr(error, "did you mean"), "%s", error);
 	setup();
 	cr_assert_eq(conf_complete(&conf), -1);
 	cr_assert(strstr(error, "server="));
 	cr_assert_eq(conf_set(&conf, "server", "a"), 0);
 	cr_assert_eq(conf_set(&conf, "server", "b"), -1);
 	cr_assert(strstr(error, "twice"));
+}
+
+/* What somebody means who writes something else. */
+Test(clt_conf, suggestions)
+{
+	static const struct { const char *key, *value, *want; } cases[] = {
+		{ "exprot", "disk", "did you mean export=?" }, { "io_timeout", "5", "did you mean io-timeout=?" },
+		{ "connection", "5", "did you mean connections=?" }, { "Mode", "ro", "did you mean mode=?" },
+		{ "io-timeout", "never", "io-timeout=forever" }, { "io-timeout", "infinite", "io-timeout=forever" },
+		{ "io-timeout", "-1", "io-timeout=forever" }, { "io-timeout", "", "io-timeout=forever" },
+		{ "mode", "auot", "auto, rw, ro or migration" },
+	};
+
+	for_each_case(c, cases) {
+		setup();
+		cr_assert_eq(conf_set(&conf, c->key, c->value), -1, "%s=%s", c->key, c->value);
+		cr_assert(strstr(error, c->key) && strstr(error, c->want), "%s=%s: %s", c->key, c->value, error);
+	}
 }
 
 Test(clt_conf, session_names)
