@@ -34,6 +34,9 @@ while True:
     elif how == "http":
         c.sendall(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
         c.close()
+    elif how == "ssh":
+        c.sendall(b"SSH-2.0-OpenSSH_9.2p1\r\n")
+        held.append(c)
     elif how == "close":
         c.close()
     elif how == "silent":
@@ -46,13 +49,21 @@ while True:
             pass
         held.append(c)
 END
-for how in garbage http close silent echo; do
-	/usr/bin/python3 "$tmp/stranger.py" $how >"$tmp/port" &
+declare -A says=(
+	[garbage]="it does not speak RTRS \(its first bytes are 00 01 02 03 04 05 06 07\)"
+	[http]="it does not speak RTRS \(it said 'HTTP/1.1 400 Bad Request'\)"
+	[ssh]="it does not speak RTRS \(it said 'SSH-2.0-OpenSSH_9.2p1'\)"
+	[close]="it closed the connection without an answer: no rtrs-server"
+	[silent]="it accepted the connection and said nothing for 10 s: no rtrs-server"
+	[echo]="a frame that is no answer"
+)
+for how in "${!says[@]}"; do
+	/usr/bin/python3 "$tmp/stranger.py" "$how" >"$tmp/port" &
 	stranger=$!
 	cleanup_fn kill $stranger
 	wait_until "a port" test -s "$tmp/port"
 	port=$(cat "$tmp/port")
-	expect_nbdkit_failure "127\.0\.0\.1:$port" "server=127.0.0.1:$port" export=disk
+	expect_nbdkit_failure "127\.0\.0\.1:$port.*${says[$how]}" "server=127.0.0.1:$port" export=disk
 	rm "$tmp/port"
 done
 [ ! -e "$tmp/failure.sock" ]

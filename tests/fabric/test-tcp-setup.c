@@ -13,6 +13,7 @@
 
 #include "clock.h"
 #include "conformance.h"
+#include "log.h"
 #include "raw.h"
 #include "util.h"
 
@@ -50,8 +51,15 @@ static void until_closed(int fd)
 	check(closed_by_peer(fd));
 }
 
-/* What a stranger may say, and whether it is answered by REJECT. */
-static void stranger_says(const void *what, size_t len, bool rejected)
+static char last_line[1024];
+
+static void keep_line(enum log_level level, const char *line)
+{
+	snprintf(last_line, sizeof(last_line), "%s", line);
+}
+
+/* What a stranger may say, what the log says about it, and whether it is answered by REJECT. */
+static void stranger_says(const void *what, size_t len, bool rejected, const char *told)
 {
 	struct raw_frame f = raw_handshake(RAW_REJECT, 0);
 	uint8_t want[RAW_HDR], got[RAW_HDR + 1];
@@ -61,11 +69,16 @@ static void stranger_says(const void *what, size_t len, bool rejected)
 	f.flags = 1;
 	raw_encode(want, &f);
 	w.nrequests = 0;
+	last_line[0] = '\0';
 	raw_send(&w, fd, what, len);
 	n = raw_recv_all(&w, fd, got, sizeof(got));
 	check_eq(n, rejected ? RAW_HDR : 0);
 	check(!rejected || memcmp(want, got, RAW_HDR) == 0);
 	check_eq(w.nrequests, 0);
+	if (!strstr(last_line, told)) {
+		fprintf(stderr, "\"%s\" does not say \"%s\"\n", last_line, told);
+		exit(1);
+	}
 	close(fd);
 }
 
@@ -76,25 +89,29 @@ static void strangers_talk(void)
 	struct raw_frame f;
 	uint8_t hdr[RAW_HDR];
 
-	stranger_says(http, sizeof(http) - 1, false);
-	stranger_says(tls, sizeof(tls) - 1, false);
+	log_init(keep_line, LOG_LEVEL_INFO);
+	stranger_says(http, sizeof(http) - 1, false, "does not speak RTRS (it said 'GET / HTTP/1.1')");
+	/* It waits for the server's line, and sends no more. */
+	stranger_says("SSH-2.0-y\r\n", 11, false, "does not speak RTRS (it said 'SSH-2.0-y')");
+	stranger_says(tls, sizeof(tls) - 1, false, "does not speak RTRS (its first bytes are 16 03 01 02 00 01 00 01)");
 	f = raw_handshake(RAW_ACCEPT, 0);
 	raw_encode(hdr, &f);
-	stranger_says(hdr, sizeof(hdr), false);
+	stranger_says(hdr, sizeof(hdr), false, "expected CONNECT");
 	f = raw_handshake(RAW_CONNECT, 57);
 	raw_encode(hdr, &f);
-	stranger_says(hdr, sizeof(hdr), false);
+	stranger_says(hdr, sizeof(hdr), false, "private data too long");
 	f = raw_handshake(RAW_CONNECT, 0);
 	f.addr++;
 	raw_encode(hdr, &f);
-	stranger_says(hdr, sizeof(hdr), false);
+	stranger_says(hdr, sizeof(hdr), false, "bad magic");
 	f = (struct raw_frame){ .op = RAW_SEND };
 	raw_encode(hdr, &f);
-	stranger_says(hdr, sizeof(hdr), false);
+	stranger_says(hdr, sizeof(hdr), false, "its first bytes are 01 00");
 	f = raw_handshake(RAW_CONNECT, 0);
 	f.rkey = 2;
 	raw_encode(hdr, &f);
-	stranger_says(hdr, sizeof(hdr), true);
+	stranger_says(hdr, sizeof(hdr), true, "unknown version");
+	log_init(NULL, LOG_LEVEL_INFO);
 }
 
 /* More silent connections than are kept: honest ones get through at any time, silent ones go. */
@@ -208,8 +225,22 @@ static void answers(void)
 	struct end *a;
 
 	a = dial(&addr, l, &peer);
-	raw_send(&w, peer, "HTTP/1.1 400 Bad Request\r\n", 26);
-	check_unreachable(a, peer, -EPROTO, "unknown opcode");
+	raw_send(&w, peer, "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n", 45);
+	check_unreachable(a, peer, -EPROTO, "does not speak RTRS (it said 'HTTP/1.1 400 Bad Request')");
+	/* Less than a header, and then it waits. */
+	a = dial(&addr, l, &peer);
+	raw_send(&w, peer, "SSH-2.0-x\r\n", 11);
+	check_unreachable(a, peer, -EPROTO, "does not speak RTRS (it said 'SSH-2.0-x')");
+	/* What is no text is not printed as such, and not for ever. */
+	a = dial(&addr, l, &peer);
+	raw_send(&w, peer, "ab\x1b]0;x\x07 and more", 17);
+	check_unreachable(a, peer, -EPROTO, "(its first bytes are 61 62 1b 5d 30 3b 78 07)");
+	a = dial(&addr, l, &peer);
+	raw_send(&w, peer, "ab\xc2\x9b\r\n", 6);
+	check_unreachable(a, peer, -EPROTO, "(its first bytes are 61 62 c2 9b 0d 0a)");
+	a = dial(&addr, l, &peer);
+	raw_send(&w, peer, "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn", 72);
+	check_unreachable(a, peer, -EPROTO, "(it said 'nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn')");
 
 	a = dial(&addr, l, &peer);
 	f.flags = 1;
@@ -233,7 +264,12 @@ static void answers(void)
 
 	a = dial(&addr, l, &peer);
 	shutdown(peer, SHUT_WR);
-	check_unreachable(a, peer, -ECONNRESET, "peer closed");
+	check_unreachable(a, peer, -ECONNRESET, "closed the connection without an answer");
+
+	a = dial(&addr, l, &peer);
+	world_settle(&w, 1);
+	skipped_ms += HANDSHAKE_MS;
+	check_unreachable(a, peer, -ETIMEDOUT, "said nothing for 10 s");
 
 	a = dial(&addr, l, &peer);
 	raw_send(&w, peer, hdr, 5);

@@ -22,7 +22,6 @@
 #include "tcp-cm.h"
 #include "util.h"
 
-#define CM_HANDSHAKE_MS 10000u		/* either side, from connect or accept to the last byte */
 #define CM_ROUND 256			/* sources served in one call, for fairness to the caller */
 #define CM_USER_TIMEOUT_MS 30000	/* bytes unacknowledged for so long mean a dead peer */
 
@@ -124,7 +123,7 @@ static void expire(struct tcp_cm *cm)
 		c = list_entry(cm->handshakes.next, struct tcp_conn, hs_link);
 		if (c->deadline_ms > now)
 			break;
-		tcp_hs_fail(c, -ETIMEDOUT, "no handshake in time");
+		tcp_hs_expire(c);
 	}
 	list_for_each(l, &cm->listeners, link) {
 		if (l->retry_ms && l->retry_ms <= now &&

@@ -6,6 +6,8 @@
 #include "tcp-priv.h"
 #include "util.h"
 
+#define CM_HANDSHAKE_MS 10000u		/* either side, from connect or accept to the last byte */
+
 struct tcp_cm {
 	struct fab_cm base;
 	int epfd, timerfd;
@@ -69,6 +71,8 @@ int tcp_hs_send(struct tcp_conn *c, enum tcp_frame_op op, uint8_t flags, const v
 int tcp_hs_send_to(int fd, enum tcp_frame_op op, uint8_t flags, const void *data, size_t len);
 /* Set-up is over without a connection: a stranger is refused, the active side is told. */
 void tcp_hs_fail(struct tcp_conn *c, int err, const char *why);
+/* The same, because its time is over. */
+void tcp_hs_expire(struct tcp_conn *c);
 void tcp_active_fail(struct tcp_conn *c, int err, const char *why);
 /* Free a stranger, with the reason in the log or silently. */
 void tcp_stranger_refuse(struct tcp_conn *c, const char *why);

@@ -4,6 +4,7 @@
  * Owns nothing; runs under cm->lock on the cm's thread, whenever a socket that is being set up is
  * ready.  It ends with an event or, for a stranger, with the connection gone and a log line. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -12,6 +13,67 @@
 #include "tcp-cm.h"
 
 static struct log_limit garbage_limit = LOG_LIMIT_INIT(10, 10000);
+
+#define HS_SAID_MAX 60u			/* of what a peer said that is not ours */
+#define HS_WHY_LEN 128
+
+/* ---- a peer that speaks something else ---- */
+
+static bool first_byte_ok(uint8_t op)
+{
+	return op == TCP_FRAME_CONNECT || op == TCP_FRAME_ACCEPT || op == TCP_FRAME_REJECT;
+}
+
+/* What the peer of @c said, in words: its first line where that is text, as it is with HTTP, SSH, SMTP and NBD, else its
+ * first bytes.  @c is at its end, so that more than a frame may be read. */
+static void peer_said(struct tcp_conn *c, char why[HS_WHY_LEN])
+{
+	char said[HS_SAID_MAX + 1] = "";
+	uint32_t n = 0;
+
+	if (c->hs_len < HS_SAID_MAX) {
+		ssize_t more = recv(c->fd, c->hs_buf + c->hs_len, HS_SAID_MAX - c->hs_len,
+				    MSG_DONTWAIT);
+
+		c->hs_len += more > 0 ? (uint32_t)more : 0;
+	}
+	while (n < MIN(c->hs_len, HS_SAID_MAX) && c->hs_buf[n] >= ' ' && c->hs_buf[n] < 0x7f) {
+		said[n] = (char)c->hs_buf[n];
+		n++;
+	}
+	if (n == c->hs_len || n == HS_SAID_MAX || c->hs_buf[n] == '\r' || c->hs_buf[n] == '\n') {
+		snprintf(why, HS_WHY_LEN, "it does not speak RTRS (it said '%s')", said);
+		return;
+	}
+	for (uint32_t i = 0; i < MIN(c->hs_len, 8u); i++)
+		snprintf(said + 3 * i, sizeof(said) - 3 * i, " %02x", c->hs_buf[i]);
+	snprintf(why, HS_WHY_LEN, "it does not speak RTRS (its first bytes are%s)", said);
+}
+
+/* Why nothing came in time. */
+static const char *peer_silent(const struct tcp_conn *c)
+{
+	_Static_assert(CM_HANDSHAKE_MS == 10000, "in words here");
+
+	if (tcp_conn_state(c) == TCP_CONNECTING)
+		return "no TCP connection in 10 s: no machine has this address, or a firewall "
+		       "drops it";
+	if (tcp_conn_state(c) == TCP_WAIT_REPLY && !c->hs_len)
+		return "it accepted the connection and said nothing for 10 s: no rtrs-server, or "
+		       "an overloaded one";
+	return "no handshake in time";
+}
+
+/* The same when it has closed the connection. */
+static const char *peer_closed(const struct tcp_conn *c)
+{
+	if (tcp_conn_state(c) == TCP_WAIT_REPLY && !c->hs_len)
+		return "it closed the connection without an answer: no rtrs-server, or an "
+		       "overloaded one";
+	return "peer closed";
+}
+
+/* ---- the end of a handshake ---- */
 
 void tcp_stranger_drop(struct tcp_conn *c)
 {
@@ -50,6 +112,13 @@ void tcp_hs_fail(struct tcp_conn *c, int err, const char *why)
 		tcp_active_fail(c, err, why);
 }
 
+void tcp_hs_expire(struct tcp_conn *c)
+{
+	tcp_hs_fail(c, -ETIMEDOUT, peer_silent(c));
+}
+
+/* ---- frames ---- */
+
 int tcp_hs_send_to(int fd, enum tcp_frame_op op, uint8_t flags, const void *data, size_t len)
 {
 	struct tcp_frame f = { .op = (uint8_t)op, .flags = flags, .length = (uint32_t)len,
@@ -72,7 +141,7 @@ int tcp_hs_send(struct tcp_conn *c, enum tcp_frame_op op, uint8_t flags, const v
 }
 
 /* Read exactly one frame and not a byte more: what follows belongs to fab_poll().
- * Returns 1 with @f, 0 when bytes are missing, or -errno with @why. */
+ * Returns 1 with @f, 0 when bytes are missing, or -errno with @why, which is NULL when it is not ours at all. */
 static int read_frame(struct tcp_conn *c, struct tcp_frame *f, const char **why)
 {
 	uint32_t need;
@@ -80,14 +149,15 @@ static int read_frame(struct tcp_conn *c, struct tcp_frame *f, const char **why)
 
 	for (;;) {
 		need = TCP_FRAME_HDR_LEN;
+		/* Before a whole header is there: who speaks something else may say less, and wait. */
+		if (c->hs_len && !first_byte_ok(c->hs_buf[0])) {
+			*why = NULL;
+			return -EPROTO;
+		}
 		if (c->hs_len >= TCP_FRAME_HDR_LEN) {
 			*why = tcp_frame_decode(c->hs_buf, f);
 			if (*why)
 				return -EPROTO;
-			if (f->op < TCP_FRAME_CONNECT || f->op == TCP_FRAME_DISCONNECT) {
-				*why = "not a handshake frame";
-				return -EPROTO;
-			}
 			need += f->length;
 			if (c->hs_len == need)
 				return 1;
@@ -98,7 +168,7 @@ static int read_frame(struct tcp_conn *c, struct tcp_frame *f, const char **why)
 		if (n < 0 && errno == EAGAIN)
 			return 0;
 		if (n <= 0) {
-			*why = n ? strerror(errno) : "peer closed";
+			*why = n && errno != ECONNRESET ? strerror(errno) : peer_closed(c);
 			return n ? -errno : -ECONNRESET;
 		}
 		c->hs_len += (uint32_t)n;
@@ -147,9 +217,14 @@ static void reply_frame(struct tcp_conn *c, const struct tcp_frame *f)
 static void handshake_ready(struct tcp_conn *c)
 {
 	struct tcp_frame f = { 0 };
+	char said[HS_WHY_LEN];
 	const char *why;
 	int rc = read_frame(c, &f, &why);
 
+	if (rc < 0 && !why) {
+		peer_said(c, said);
+		why = said;
+	}
 	if (rc < 0)
 		tcp_hs_fail(c, rc, why);
 	else if (rc > 0 && tcp_conn_state(c) == TCP_STRANGER)
