@@ -54,8 +54,18 @@ END
 [ "$(timeout "$TIMEOUT_S" nbdinfo --size "$first_uri")" = 1048576 ]
 
 # The holder writes once more and leaves; then the next writer gets in.
+# A gateway that starts in this moment waits for that.
+late=""
+if [ "$SANITIZERS" = no ] && [ -z "${VALGRIND_TESTS-}" ]; then
+	nbdkit -f -U "$tmp/late.sock" -P "$tmp/late.pid" "$RTRS_PLUGIN" "$server" export=disk sessname=late \
+		</dev/null >"$tmp/late.log" 2>&1 &
+	late=$!
+	cleanup_fn stop_process $late
+	wait_line "$server_log" "late-probe: open of disk as rw refused"
+fi
 eval "exec ${holder[1]}>&-"
 expect_exit "$holder_pid" 0
+[ -z "$late" ] || wait_until "the late gateway" test -s "$tmp/late.pid"
 wait_until "the export to be free" timeout 5 nbdinfo --size "$second_uri"
 nbdsh_run "$second_uri" <<'END'
 assert h.pread(1024, 0) == b"f" * 512 + b"m" * 512

@@ -7,7 +7,9 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
+#include "clock.h"
 #include "clt-fds.h"
 #include "clt-start.h"
 #include "log.h"
@@ -16,6 +18,9 @@
 /* RDMA's own way to say that nobody is there takes a minute; who leaves the choice to us does not wait for
  * that before tcp is tried. */
 #define AUTO_RDMA_MS 5000
+
+/* So long the start waits for another session to let go of the export. */
+#define PROBE_HELD_MS 5000
 
 static struct clt_svc *svc;
 static struct rnbd_clt clt;
@@ -215,6 +220,19 @@ int clt_start_open(const struct conf *conf, const char *name, struct rnbd_dev **
 	return r;
 }
 
+/* The session of a process that was just killed, this one's predecessor, may be open for a moment more. */
+static int probe_export(const struct conf *conf, struct rnbd_dev **dev, char err[CLT_START_ERR])
+{
+	const struct timespec nap = { .tv_nsec = 500000000 };
+	uint64_t deadline_ms = clock_now_ms() + PROBE_HELD_MS;
+	int r;
+
+	do {
+		r = clt_start_open(conf, conf->export_name, dev, err);
+	} while (r == -EPERM && clock_now_ms() < deadline_ms && nanosleep(&nap, NULL) == 0);
+	return r;
+}
+
 int clt_start_probe(struct conf *conf, char err[CLT_START_ERR])
 {
 	char why[CLT_START_ERR];
@@ -228,7 +246,7 @@ int clt_start_probe(struct conf *conf, char err[CLT_START_ERR])
 	}
 	r = probe_fds(err);
 	if (r == 0 && conf->export_name) {
-		r = clt_start_open(conf, conf->export_name, &dev, err);
+		r = probe_export(conf, &dev, err);
 		if (r == 0)
 			rnbd_close(dev);
 	}
