@@ -172,6 +172,8 @@ void frwr_bind_wc(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_w
 
 	if (wc->status == IBV_WC_SUCCESS)
 		return;
+	if (wc->status == IBV_WC_MW_BIND_ERR || wc->status == IBV_WC_LOC_QP_OP_ERR)
+		frwr_unable(w->pool, "fails to bind them");
 	if (wc->status != IBV_WC_WR_FLUSH_ERR)
 		log_dbg("frwr", "qp %u, window %u, key 0x%x: bind failed with status %d",
 			wc->qp_num, w->index, atomic_load_explicit(&w->key, memory_order_relaxed),
@@ -216,6 +218,8 @@ static void send_posted(struct frwr_entry *e, int rc)
 		frwr_count(e->pool, post_fail);
 		if (rc != -ENOTCONN)
 			frwr_count(e->pool, partial_post);
+		if (rc == -EOPNOTSUPP)
+			frwr_unable(e->pool, "refuses to bind them");
 	}
 	/* A window that is FREE is its owner's as soon as posted() has passed it. */
 	for (struct frwr *w = e->list; w; w = next) {

@@ -32,6 +32,8 @@ struct frwr_pool {
 	unsigned n;
 	struct frwr *windows;
 	struct frwr_index *by_key;	/* MW2; sorted */
+	struct frwr_lessons *lessons;	/* or NULL */
+	char device[FAB_DEVICE_NAME];	/* with lessons */
 	struct {
 		_Atomic uint64_t mapped, bind_posted, local_inv, remote_inv, remote_inv_missing,
 			flushed_bind, flushed_inv, post_fail, partial_post, orphaned, signaled,
@@ -72,6 +74,8 @@ bool frwr_bury(struct frwr *w, enum frwr_state dead);
 /* frwr-map.c, frwr-unmap.c: completions of the requests of a window. */
 void frwr_bind_wc(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc);
 void frwr_inv_wc(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc);
+/* frwr-lesson.c: the device of @pool showed that it cannot do @what ("refuses to bind them"). */
+void frwr_unable(struct frwr_pool *pool, const char *what);
 /* REREG: nobody reaches @w any more.  Dead on error. */
 int frwr_unreg(struct frwr *w);
 /* All of @e is over; call done() unless somebody did.  @e is the caller's afterwards. */

@@ -137,6 +137,9 @@ void frwr_inv_wc(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc
 	struct frwr_entry *e = w->unmap;
 	bool ok = wc->status == IBV_WC_SUCCESS, all_ok = true;
 
+	if (w->pool->mode == FRWR_MW1 &&
+	    (wc->status == IBV_WC_MW_BIND_ERR || wc->status == IBV_WC_LOC_QP_OP_ERR))
+		frwr_unable(w->pool, "fails to take them away");
 	if (!ok && wc->status != IBV_WC_WR_FLUSH_ERR)
 		log_dbg("frwr", "qp %u, window %u, key 0x%x: invalidate failed with status %d",
 			wc->qp_num, w->index,
@@ -168,6 +171,8 @@ static void unmap_posted(struct frwr_entry *e, int rc)
 		frwr_count(pool, post_fail);
 		if (rc != -ENOTCONN)
 			frwr_count(pool, partial_post);
+		if (rc == -EOPNOTSUPP)
+			frwr_unable(pool, "refuses to take them away");
 	}
 	for (struct frwr *w = e->list; w; w = w->next) {
 		uint32_t word = frwr_word(w), next;

@@ -105,6 +105,7 @@ struct frwr_caps {
 	struct fab_device_attr dev;
 	int rc[FRWR_NMODES];		/* 0: was tried and works */
 	const char *why[FRWR_NMODES];	/* else why not, in words */
+	bool unable[FRWR_NMODES];	/* it is offered, and a lesson says that it does not work */
 	unsigned quirks;
 };
 
@@ -222,6 +223,40 @@ void frwr_pool_kill(struct frwr_pool *pool);
  * many windows the device did not take.  They are kept (and counted as orphaned) for another try,
  * at the latest when the device is closed.  May block. */
 unsigned frwr_pool_destroy(struct frwr_pool *pool);
+
+/* ---- devices that offer windows and cannot use them (frwr-lesson.c) ---- */
+
+/* A device may give a window and refuse to bind it, or to take it away, which is seen when a connection is up and
+ * fails by that: -EOPNOTSUPP of fab_post_send(), or a bind that completes with an error of its own.  That
+ * is remembered by the name of the device, and said in the log, once; so the next attempt can do without.
+ * Not from a failed LOCAL_INV: a peer can bring that about.  Nor from a bind that was flushed, which says nothing;
+ * soft-RoCE, which flushes whatever it does not like, has its quirks. */
+#define FRWR_LESSONS 16			/* more are not remembered */
+
+struct frwr_lesson {
+	char device[FAB_DEVICE_NAME];
+	enum frwr_mode mode;
+	char why[160];
+};
+
+/* Of a process.  Any thread; outlives the pools that learn and the caps that it was applied to. */
+struct frwr_lessons {
+	pthread_mutex_t lock;		/* innermost */
+	unsigned n;
+	struct frwr_lesson lesson[FRWR_LESSONS];
+};
+
+#define FRWR_LESSONS_INIT { .lock = PTHREAD_MUTEX_INITIALIZER }
+void frwr_lessons_init(struct frwr_lessons *l);
+void frwr_lessons_fini(struct frwr_lessons *l);
+/* It grows when there is a new one, and what failed may be tried again. */
+unsigned frwr_lessons_count(struct frwr_lessons *l);
+/* Take from @caps, just queried, what its device has turned out not to do. */
+void frwr_lessons_apply(struct frwr_lessons *l, struct frwr_caps *caps);
+/* What @pool shows of its device, which has @caps, goes to @l.  Before anything of it is posted. */
+void frwr_pool_learn(struct frwr_pool *pool, struct frwr_lessons *l, const struct frwr_caps *caps);
+
+/* ---- their life ---- */
 
 enum frwr_state frwr_state(const struct frwr *w);
 

@@ -3,6 +3,7 @@ noinst_LTLIBRARIES += libfrwr.la
 
 libfrwr_la_SOURCES = \
 	%D%/frwr-fence.c \
+	%D%/frwr-lesson.c \
 	%D%/frwr-map.c \
 	%D%/frwr-pool.c \
 	%D%/frwr-priv.h \

@@ -23,8 +23,10 @@ int clt_key_open(struct clt_path *path)
 		path->pool = NULL;
 		clt_path_fail(path, r, "cannot get %u memory windows from the device: %s; "
 			      "registration=static does without", path->nwindows, strerror(-r));
+		return r;
 	}
-	return r;
+	frwr_pool_learn(path->pool, path->sess->lessons, &path->caps);
+	return 0;
 }
 
 static void pool_tell(const struct clt_path *path)

@@ -79,7 +79,7 @@ struct clt_path {
 	struct fab_pd *pd;
 	struct frwr_caps caps;		/* of the device of @pd, as @mode */
 	enum frwr_mode mode;		/* of keys for READs */
-	char mode_why[192];
+	char mode_why[256];
 	bool bounce;			/* clt-mem.h; with it @pd and the regions are of this attempt */
 	bool rereg;			/* mode == FRWR_REREG, for owners of requests */
 	uint32_t dma_lkey;		/* only without @bounce */

@@ -40,6 +40,8 @@ int clt_sess_init(struct clt_sess *sess, struct clt_svc *svc, const struct clt_s
 	r = clt_path_init(&sess->path, sess, 0, &conf->src, &conf->dst, 1 + conf->connections);
 	if (r < 0)
 		return r;
+	frwr_lessons_init(&sess->own_lessons);
+	sess->lessons = conf->lessons ? conf->lessons : &sess->own_lessons;
 	pthread_mutex_init(&sess->lock, NULL);
 	return 0;
 }
@@ -49,6 +51,7 @@ void clt_sess_fini(struct clt_sess *sess)
 	clt_path_fini(&sess->path);
 	clt_arena_fini(&sess->arena);
 	clt_slots_fini(&sess->slots);
+	frwr_lessons_fini(&sess->own_lessons);
 	pthread_mutex_destroy(&sess->lock);
 }
 

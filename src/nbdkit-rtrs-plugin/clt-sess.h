@@ -18,6 +18,7 @@ struct clt_sess_conf {
 	unsigned setup_ms;		/* for an attempt; 0: RTRS_CONNECT_TIMEOUT_MS */
 	enum clt_registration registration;
 	bool once;			/* one attempt, no reconnect (the probe at start) */
+	struct frwr_lessons *lessons;	/* outlives the session; NULL: it has some of its own */
 };
 
 /* What the upper layer (rnbd-ctl*.c) hears.  Service thread. */
@@ -46,6 +47,7 @@ struct clt_sess {
 	unsigned setup_ms;
 	enum clt_registration registration;
 	bool once;
+	struct frwr_lessons own_lessons, *lessons;	/* of devices that cannot do what they offer */
 
 	struct clt_path path;		/* npaths == 1 */
 	struct clt_slots slots;

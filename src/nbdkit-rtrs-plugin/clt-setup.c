@@ -47,6 +47,7 @@ static int setup_mode(struct clt_con *con, char *why, size_t len)
 
 	if (r < 0)
 		return r;
+	frwr_lessons_apply(path->sess->lessons, &path->caps);
 	direct = path->caps.dev.rereg_mr && fab_pd_local_dma_lkey(path->pd, &path->dma_lkey);
 	r = clt_reg_pick(path->sess->registration, &path->caps, direct, why, len);
 	if (r < 0)
@@ -122,7 +123,7 @@ static void setup_resolved(struct clt_con *con)
 		.first_conn = true,
 	};
 	struct rtrs_msg_conn_req msg;
-	char why[160] = "";
+	char why[256] = "";
 	int r;
 
 	memcpy(req.sess_uuid, path->uuid, sizeof(req.sess_uuid));

@@ -22,6 +22,8 @@
 /* So long the start waits for another session to let go of the export. */
 #define PROBE_HELD_MS 5000
 
+/* What the probe learns, the session that stays knows. */
+static struct frwr_lessons lessons = FRWR_LESSONS_INIT;
 static struct clt_svc *svc;
 static struct rnbd_clt clt;
 static pthread_t watch;			/* of a session with a nap */
@@ -51,6 +53,7 @@ static int session_open(const struct conf *conf, const char *suffix, bool once, 
 		.setup_ms = setup_ms,
 		.registration = conf->registration,
 		.once = once,
+		.lessons = &lessons,
 	};
 	int r;
 
@@ -113,7 +116,7 @@ int clt_start_session(const struct conf *conf, int (*nap)(void), char err[CLT_ST
 }
 
 /* Connected: @err is untouched; else the session is closed again. */
-static int probe_connect(const struct conf *conf, unsigned setup_ms, char err[CLT_START_ERR])
+static int probe_attempt(const struct conf *conf, unsigned setup_ms, char err[CLT_START_ERR])
 {
 	int r = session_open(conf, "-probe", true, setup_ms, err);
 
@@ -124,6 +127,26 @@ static int probe_connect(const struct conf *conf, unsigned setup_ms, char err[CL
 		snprintf(err, CLT_START_ERR, "%s", clt.cause);
 		clt_start_end();
 	}
+	return r;
+}
+
+/* As probe_attempt(); again when the device has turned out not to do what it was asked to.  The server's may
+ * have, too, which is seen here as a reset. */
+static int probe_connect(const struct conf *conf, unsigned setup_ms, char err[CLT_START_ERR])
+{
+	char why[CLT_START_ERR] = "";
+	bool reset = false, again;
+	unsigned known;
+	int r;
+
+	do {
+		known = frwr_lessons_count(&lessons);
+		r = probe_attempt(conf, setup_ms, why);
+		again = frwr_lessons_count(&lessons) != known || (r == -ECONNRESET && !reset);
+		reset |= r == -ECONNRESET;
+	} while (r < 0 && again);
+	if (r < 0)
+		snprintf(err, CLT_START_ERR, "%s", why);
 	return r;
 }
 

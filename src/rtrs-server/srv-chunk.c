@@ -85,7 +85,9 @@ const char *srv_chunks_error(const struct srv_chunks *c, int rc, char *buf, size
 {
 	struct rlimit limit;
 
-	if (rc != -ENOMEM || !c->pinned || getrlimit(RLIMIT_MEMLOCK, &limit) ||
+	if (c->refused[0])
+		snprintf(buf, len, "%s", c->refused);
+	else if (rc != -ENOMEM || !c->pinned || getrlimit(RLIMIT_MEMLOCK, &limit) ||
 	    limit.rlim_cur == RLIM_INFINITY)
 		snprintf(buf, len, "%s", strerror(-rc));
 	else

@@ -36,6 +36,7 @@ struct srv_chunks {
 	struct fab_pd *pd;
 	enum srv_invalidate invalidate;	/* on this path: see srv_keys_choose() */
 	enum frwr_mode key_mode;	/* always: what has a chunk's key */
+	char refused[192];		/* why what was asked for cannot be had, or "" */
 	bool late_keys;			/* a device binds them in its own time, not in the post */
 	struct frwr_pool *keys;		/* always: one window per chunk, from set-up to drained */
 	uint8_t *base, *service;

@@ -28,11 +28,16 @@ static bool in_hardware(const struct srv_chunks *c, const struct frwr_caps *caps
 	return c->pinned && !caps->rc[FRWR_MW1] && !caps->quirks;
 }
 
-/* Returns FRWR_MW1 or FRWR_REREG; or negative: copy.  @why either way. */
+/* Returns FRWR_MW1 or FRWR_REREG; -EPERM: nothing of what was asked for; or otherwise negative: copy.  @why
+ * either way. */
 static int choose(const struct srv_chunks *c, const struct frwr_caps *caps, char *why, size_t len)
 {
 	int mode;
 
+	if (c->srv->conf->invalidate == SRV_INVALIDATE_ALWAYS && caps->unable[FRWR_MW1]) {
+		snprintf(why, len, "--invalidate=always: %s; auto and copy do without", caps->why[FRWR_MW1]);
+		return -EPERM;
+	}
 	if (c->srv->conf->invalidate == SRV_INVALIDATE_AUTO && !in_hardware(c, caps)) {
 		snprintf(why, len, "%s", caps->rc[FRWR_MW1] ? caps->why[FRWR_MW1] :
 			 "memory windows in software cost more");
@@ -89,7 +94,7 @@ int srv_keys_choose(struct srv_chunks *c, struct fab_conn *conn)
 {
 	enum srv_invalidate conf = c->srv->conf->invalidate;
 	struct frwr_caps caps;
-	char why[160];
+	char why[192];
 	int rc;
 
 	c->invalidate = conf;
@@ -98,11 +103,17 @@ int srv_keys_choose(struct srv_chunks *c, struct fab_conn *conn)
 	rc = frwr_query(conn, c->pd, &caps);
 	if (rc)
 		return rc;
+	frwr_lessons_apply(&c->srv->lessons, &caps);
 	rc = choose(c, &caps, why, sizeof(why));
+	if (rc == -EPERM) {
+		snprintf(c->refused, sizeof(c->refused), "%s", why);
+		return -EOPNOTSUPP;
+	}
 	if (rc >= 0)
 		rc = make(c, (enum frwr_mode)rc, why, sizeof(why));
 	c->invalidate = rc < 0 ? SRV_INVALIDATE_COPY : SRV_INVALIDATE_ALWAYS;
 	if (rc >= 0) {
+		frwr_pool_learn(c->keys, &c->srv->lessons, &caps);
 		c->key_mode = (enum frwr_mode)rc;
 		c->late_keys = rc == FRWR_MW1 && c->pinned;
 		c->mr_each = rc == FRWR_MW1 && (caps.quirks & FRWR_QUIRK_MR_BOUNDS);

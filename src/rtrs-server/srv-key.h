@@ -90,7 +90,8 @@ static inline bool srv_turn_break(struct srv_turn *t)
  *	auto	ALWAYS on RDMA devices that have windows in hardware, else COPY
  *	always	ALWAYS on devices that have windows or give regions another key, else COPY
  * and COPY where other paths have all of the device's windows.  ALWAYS and COPY protect alike.  The
- * reason is logged when it is news.  Control thread.  0 or -errno. */
+ * reason is logged when it is news.  A device that offers windows and has failed to use them (frwr.h): auto is
+ * COPY; always is -EOPNOTSUPP, with the reason in c->refused.  Control thread.  0 or -errno. */
 int srv_keys_choose(struct srv_chunks *c, struct fab_conn *conn);
 
 /* The windows of @path, bound to its chunks by requests on connection 0; c->regions tell their

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "fabric.h"
+#include "frwr.h"
 #include "inbox.h"
 #include "list.h"
 #include "log.h"
@@ -74,6 +75,7 @@ struct srv {
 	/* control thread */
 	struct rtrs_geom geom;		/* of every session (srv-geom.h) */
 	bool geom_fixed;
+	struct frwr_lessons lessons;	/* of devices that cannot do what they offer */
 	char told_protection[8][256];	/* srv-key.c: in the log */
 	unsigned ntold;
 	struct list cms;		/* struct srv_cm: one connection manager per provider */

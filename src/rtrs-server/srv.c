@@ -92,6 +92,7 @@ static void srv_free(struct srv *srv)
 	for (unsigned i = 0; i < srv->nthreads; i++)
 		srv_pool_fini(&srv->threads[i].pool);
 	free(srv->threads);
+	frwr_lessons_fini(&srv->lessons);
 	free(srv);
 }
 
@@ -106,6 +107,7 @@ static struct srv *srv_alloc(const struct srv_conf *conf, struct reactor **react
 		free(srv);
 		return NULL;
 	}
+	frwr_lessons_init(&srv->lessons);
 	srv->conf = conf;
 	srv->exports = conf->exports;
 	srv->nthreads = n;

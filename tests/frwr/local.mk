@@ -6,6 +6,7 @@ FRWR_LIBS = libmockhca.la libfrwr.la libfab.la libclock.la libbase.la
 
 FRWR_TESTS = \
 	%D%/test-frwr-fail.crit \
+	%D%/test-frwr-lesson.crit \
 	%D%/test-frwr-map.crit \
 	%D%/test-frwr-server.crit \
 	%D%/test-frwr-size.crit \
@@ -21,6 +22,9 @@ endif
 %C%_test_frwr_fail_crit_SOURCES = %D%/test-frwr-fail.c
 %C%_test_frwr_fail_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_frwr_fail_crit_LDADD = $(FRWR_LIBS) $(CRITERION_LIBS)
+%C%_test_frwr_lesson_crit_SOURCES = %D%/test-frwr-lesson.c
+%C%_test_frwr_lesson_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_frwr_lesson_crit_LDADD = $(FRWR_LIBS) $(CRITERION_LIBS)
 %C%_test_frwr_map_crit_SOURCES = %D%/test-frwr-map.c
 %C%_test_frwr_map_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_frwr_map_crit_LDADD = $(FRWR_LIBS) $(CRITERION_LIBS)

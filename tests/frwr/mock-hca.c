@@ -421,6 +421,18 @@ static void take(struct mock_conn *c, const struct ibv_send_wr *wr)
 	c->most = MAX(c->most, c->tail - c->head);
 }
 
+static bool bind_refused(const struct ibv_send_wr *wr)
+{
+	return wr->opcode == IBV_WR_BIND_MW &&
+	       (mock.bind_refused || (mock.unbind_refused && !wr->bind_mw.bind_info.length));
+}
+
+static enum ibv_wc_status failed_status(const struct mock_wr *m)
+{
+	return m->wr.opcode == IBV_WR_BIND_MW && mock.bind_status ? mock.bind_status :
+								   IBV_WC_WR_FLUSH_ERR;
+}
+
 static int mock_post(struct fab_conn *conn, const struct ibv_send_wr *wr)
 {
 	struct mock_conn *c = to_conn(conn);
@@ -437,6 +449,10 @@ static int mock_post(struct fab_conn *conn, const struct ibv_send_wr *wr)
 	for (; wr && !rc; wr = wr->next, n++) {
 		if (c->fail_rc && n == c->fail_at)
 			break;
+		if (bind_refused(wr)) {
+			c->fail_rc = -EOPNOTSUPP;
+			break;
+		}
 		take(c, wr);
 	}
 	if (c->fail_rc) {
@@ -475,7 +491,7 @@ static int mock_poll(struct fab_conn *conn, struct ibv_wc *wc, int n)
 			continue;
 		wc[got++] = (struct ibv_wc){
 			.wr_id = m->wr.wr_id,
-			.status = c->failed ? IBV_WC_WR_FLUSH_ERR : IBV_WC_SUCCESS,
+			.status = c->failed ? failed_status(m) : IBV_WC_SUCCESS,
 			.opcode = c->failed ? 0 : opcodes[m->wr.opcode],
 		};
 	}

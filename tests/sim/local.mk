@@ -66,7 +66,7 @@ libsim_la_SOURCES = \
 
 libsim_la_LIBADD = libclt.la librtrssrv.la libsimfab.la
 
-SIM_TESTS = test-sim-clt test-sim-dev test-sim-mem test-sim-path test-sim-peer test-sim-random test-sim-small test-sim-srv
+SIM_TESTS = test-sim-clt test-sim-dev test-sim-mem test-sim-path test-sim-peer test-sim-random test-sim-small test-sim-srv test-sim-window
 check_PROGRAMS += $(SIM_TESTS)
 SIM_NIC_TESTS = %D%/sim-nic.sh %D%/sim-registration.sh
 TESTS += $(SIM_TESTS) $(SIM_NIC_TESTS)
@@ -95,6 +95,10 @@ test_sim_small_LDADD = libsim.la
 test_sim_srv_SOURCES = %D%/test-sim-srv.c
 test_sim_srv_CPPFLAGS = $(libsim_la_CPPFLAGS)
 test_sim_srv_LDADD = libsim.la
+
+test_sim_window_SOURCES = %D%/test-sim-window.c
+test_sim_window_CPPFLAGS = $(libsim_la_CPPFLAGS)
+test_sim_window_LDADD = libsim.la
 
 # For as long as one likes, from a seed that nobody has seen yet.
 SIM_SECONDS = 60

@@ -231,6 +231,11 @@ void sim_offer_limits(const char *host, uint32_t max_qp_wr, uint32_t max_sge)
 	h->max_sge = max_sge;
 }
 
+void sim_break_windows(const char *host, enum sim_mw_fault fault)
+{
+	sim_host_find(host)->mw_fault = fault;
+}
+
 static void device_of(const struct sim_host *h, struct fab_device_attr *attr)
 {
 	*attr = (struct fab_device_attr){
@@ -242,6 +247,7 @@ static void device_of(const struct sim_host *h, struct fab_device_attr *attr)
 		.mw_type_2b = sim_windows_offered(IBV_MW_TYPE_2),
 		.max_mw = SIM_MAX_MW,
 	};
+	snprintf(attr->name, sizeof(attr->name), "%s-nic", h->name);
 }
 
 static int query_device(const struct fab_conn *conn, struct fab_device_attr *attr)

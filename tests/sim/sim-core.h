@@ -59,6 +59,7 @@ struct sim_host {
 	bool off;			/* no power: answers nothing, refuses nothing */
 	bool no_device;			/* sim_lose_device() */
 	uint32_t max_qp_wr, max_sge;	/* of its device; 0: as ever (sim_offer_limits()) */
+	unsigned mw_fault;		/* of its device: enum sim_mw_fault */
 };
 
 /* @ip: numeric.  The host lives until sim_fini(). */

@@ -158,6 +158,8 @@ const char *sim_rkey_check(const struct sim_conn *c, uint32_t rkey, uint64_t add
 struct ibv_mw *sim_alloc_mw(struct fab_pd *pd, enum ibv_mw_type type);
 int sim_dealloc_mw(struct ibv_mw *mw);
 bool sim_windows_offered(enum ibv_mw_type type);
+/* sim_break_windows(). */
+bool sim_mw_refused(const struct sim_conn *c, const struct ibv_send_wr *wr);
 const char *sim_mw_post(const struct sim_conn *c, const struct ibv_send_wr *wr);
 const char *sim_mw_bind(const struct sim_conn *c, const struct ibv_send_wr *wr);
 const char *sim_mw_invalidate(const struct sim_conn *c, uint32_t rkey);

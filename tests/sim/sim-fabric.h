@@ -37,6 +37,10 @@ bool sim_offer_rereg(bool yes);
 void sim_offer_windows(bool type_1, bool type_2b);
 /* How many windows all devices together have; returns what it was. */
 unsigned sim_limit_windows(unsigned n);
+/* What @host's device does not do in spite of what it offers: it refuses each bind, as one whose driver has no
+ * such call; or a bind of a window of type 1 to nothing, as one that keeps the key then. */
+enum sim_mw_fault { SIM_MW_WORKS, SIM_MW_NO_BIND, SIM_MW_NO_UNBIND };
+void sim_break_windows(const char *host, enum sim_mw_fault fault);
 /* @host's device is removed: what was posted to it never completes, peers hear nothing, nothing can be begun
  * until it is back. */
 void sim_lose_device(const char *host);

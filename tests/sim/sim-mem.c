@@ -332,6 +332,14 @@ bool sim_mw_bound(const struct ibv_mw *ibv)
 	return keys[to_mw(ibv)->slot].conn_id != NOT_BOUND;
 }
 
+bool sim_mw_refused(const struct sim_conn *c, const struct ibv_send_wr *wr)
+{
+	if (wr->opcode != IBV_WR_BIND_MW || c->state != SIM_UP)
+		return false;
+	return c->host->mw_fault == SIM_MW_NO_BIND ||
+	       (c->host->mw_fault == SIM_MW_NO_UNBIND && !wr->bind_mw.bind_info.length);
+}
+
 const char *sim_mw_post(const struct sim_conn *c, const struct ibv_send_wr *wr)
 {
 	struct sim_mw *mw = to_mw(wr->bind_mw.mw);

@@ -443,6 +443,10 @@ int sim_post_send(struct fab_conn *conn, const struct ibv_send_wr *wr)
 			sim_conn_fail(c, true, "post of a malformed or untimely send");
 			return -EINVAL;
 		}
+		if (sim_mw_refused(c, wr)) {
+			sim_conn_fail(c, true, "the device refused a memory window");
+			return -EOPNOTSUPP;
+		}
 		if (c->nsq == c->attr.max_send_wr) {
 			sim_conn_fail(c, true, "send queue of %u is full", c->nsq);
 			return -ENOMEM;

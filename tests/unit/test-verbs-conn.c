@@ -32,6 +32,8 @@ static uint64_t posted[ROOM];		/* in the queues */
 static unsigned nposted;
 static unsigned refuse_after;		/* posts of requests until one is refused */
 static bool mute;			/* flushes nothing */
+static int refusal;			/* of windows, by a device that offers them: errno */
+static bool keeps_key;			/* a window of type 1 has the key that it had */
 static bool broken_cq, removed, no_memory, in_error;
 static unsigned destroyed;
 static unsigned notifies, event_reads;	/* system calls of verbs_arm() */
@@ -102,6 +104,8 @@ static int post_send(struct ibv_qp *q, struct ibv_send_wr *wr, struct ibv_send_w
 		call(w->next ? "" : " ]");
 	}
 	for (*bad = wr; *bad; *bad = (*bad)->next) {
+		if (refusal && (*bad)->opcode == IBV_WR_BIND_MW)
+			return refusal;
 		if (!in_error && !post((*bad)->wr_id))
 			return ENOMEM;
 		if (in_error && !mute)
@@ -148,6 +152,10 @@ static int bind_mw(struct ibv_qp *q, struct ibv_mw *mw, struct ibv_mw_bind *bind
 {
 	cr_assert(bind->bind_info.mr);
 	call("[ bind-1 ]");
+	if (refusal)
+		return refusal;
+	if (keeps_key)
+		return 0;
 	if (!post(bind->wr_id))
 		return ENOMEM;
 	mw->rkey = ibv_inc_rkey(mw->rkey);
@@ -532,6 +540,7 @@ static int chain(struct ibv_mw **mw, const char *what)
 {
 	static struct ibv_send_wr wr[ROOM];
 	unsigned n = (unsigned)strlen(what);
+	int rc;
 
 	hw_mr.pd = pd.pd;
 	calls[0] = '\0';
@@ -558,8 +567,9 @@ static int chain(struct ibv_mw **mw, const char *what)
 			};
 		}
 	}
-	if (verbs_post_send(&c->fab, wr))
-		return -1;
+	rc = verbs_post_send(&c->fab, wr);
+	if (rc)
+		return rc;
 	for (unsigned i = 0; i < n; i++) {
 		if (wr[i].opcode == IBV_WR_BIND_MW)
 			wr[i].bind_mw.mw->rkey = wr[i].bind_mw.rkey;
@@ -653,6 +663,27 @@ Test(verbs_conn, an_invalidate_that_is_not_the_peers)
 	cr_assert_eq(verbs_dealloc_mw(mw[0]), 0);
 	cr_assert_eq(verbs_dealloc_mw(mw[1]), 0);
 }
+
+/* A device that offers windows and cannot bind them is told from other refusals. */
+static void refused_window(const char *what, int err, bool keeps, int rc)
+{
+	struct ibv_mw *mw[2];
+
+	windows(mw);
+	refusal = err;
+	keeps_key = keeps;
+	cr_assert_eq(chain(mw, what), rc);
+	cr_assert(strstr(cause(), rc == -EOPNOTSUPP ? "the device refused a memory window: " :
+						      "the device refused a send: "));
+	cr_assert_eq(verbs_dealloc_mw(mw[0]), 0);
+	cr_assert_eq(verbs_dealloc_mw(mw[1]), 0);
+}
+
+Test(verbs_conn, no_bind_of_type_1) { refused_window("s1s", EOPNOTSUPP, false, -EOPNOTSUPP); }
+Test(verbs_conn, no_bind_of_type_2) { refused_window("s2s", EINVAL, false, -EOPNOTSUPP); }
+Test(verbs_conn, keeps_the_key) { refused_window("1", 0, true, -EOPNOTSUPP); }
+Test(verbs_conn, a_bind_that_lacks_memory) { refused_window("1", ENOMEM, false, -ENOMEM); }
+Test(verbs_conn, a_bind_that_meets_the_end) { refused_window("2", EIO, false, -EINVAL); }
 
 /* Nobody can give it back, and nobody has to. */
 Test(verbs_conn, windows_of_a_removed_device)

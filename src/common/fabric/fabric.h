@@ -157,6 +157,8 @@ void fab_listener_destroy(struct fab_listener *l);
 
 /* ---- connection set-up ---- */
 
+#define FAB_DEVICE_NAME 64
+
 struct fab_device_attr {
 	uint32_t max_qp_wr;		/* per queue */
 	uint32_t max_sge;		/* of a send; of a receive, too, where it is below FAB_RECV_SGE_MAX */
@@ -166,6 +168,7 @@ struct fab_device_attr {
 	bool mw_type_1, mw_type_2b;	/* one was tried, where that is a question */
 	uint32_t max_mw;
 	uint32_t vendor_id, vendor_part_id;	/* of hardware; for tables of quirks (frwr.h) */
+	char name[FAB_DEVICE_NAME];	/* for people; "" where it is not hardware */
 };
 
 struct fab_qp_attr {
@@ -282,7 +285,8 @@ struct fab_cqe {
  * the chain: only drained tells that all of it is free again.
  *  -ENOMEM	the queue is full (more than max_send_wr or max_recv_wr not yet done)
  *  -EINVAL	malformed, a local key that does not cover its element, not yet connected
- *  -EOPNOTSUPP	an opcode the device does not have */
+ *  -EOPNOTSUPP	an opcode the device does not have; of a bind or invalidate: it refuses it, or did not
+ *		do as is said above, whatever it offers */
 int fab_post_send(struct fab_conn *conn, const struct ibv_send_wr *wr);
 int fab_post_recv(struct fab_conn *conn, const struct ibv_recv_wr *wr);
 

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <rdma/rdma_cma.h>
@@ -84,6 +85,7 @@ static int query(struct ibv_context *device, struct fab_device_attr *attr)
 	if (ibv_query_device(device, &dev))
 		return -EIO;
 	verbs_limits(&dev, attr);
+	snprintf(attr->name, sizeof(attr->name), "%s", ibv_get_device_name(device->device));
 	try_windows(device, attr);
 	return 0;
 }

@@ -196,14 +196,25 @@ static int bind_type_1(struct ibv_qp *qp, const struct ibv_send_wr *hw)
 	return rc ? rc : hw->bind_mw.mw->rkey == hw->bind_mw.rkey ? 0 : EPROTO;
 }
 
-int verbs_mw_post(struct ibv_qp *qp, struct ibv_send_wr *hw)
+/* A library that has no such call or request says one of these, whatever the device offers; bind_type_1() the
+ * last. */
+static bool cannot(int err)
 {
-	struct ibv_send_wr *bad;
+	return err == EOPNOTSUPP || err == ENOSYS || err == EINVAL || err == EPROTO;
+}
+
+int verbs_mw_post(struct ibv_qp *qp, struct ibv_send_wr *hw, bool *unable)
+{
+	struct ibv_send_wr *bad = NULL;
 	int rc;
 
-	if (hw->opcode == IBV_WR_BIND_MW && hw->bind_mw.mw->type == IBV_MW_TYPE_1)
-		return bind_type_1(qp, hw);
-	rc = ibv_post_send(qp, hw, &bad);
+	if (hw->opcode == IBV_WR_BIND_MW && hw->bind_mw.mw->type == IBV_MW_TYPE_1) {
+		rc = abs(bind_type_1(qp, hw));
+		*unable = cannot(rc);
+		return rc;
+	}
+	rc = abs(ibv_post_send(qp, hw, &bad));	/* siw's are negative */
+	*unable = cannot(rc) && bad && verbs_mw_is(bad);
 	/* ORDER: a library reads the last key while it posts the bind of the next. */
 	for (; hw && !rc; hw = hw->next) {
 		if (hw->opcode == IBV_WR_BIND_MW)

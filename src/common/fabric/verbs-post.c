@@ -84,7 +84,7 @@ static int send_batch(struct verbs_conn *c, const struct ibv_send_wr **wr)
 {
 	struct ibv_send_wr hw[SEND_BATCH];
 	const char *why = NULL;
-	bool alone = false;
+	bool alone = false, unable = false;
 	unsigned n = 0;
 	int rc;
 
@@ -102,10 +102,11 @@ static int send_batch(struct verbs_conn *c, const struct ibv_send_wr **wr)
 		if (n)
 			hw[n - 1].next = &hw[n];
 	}
-	rc = n ? abs(verbs_mw_post(c->id->qp, hw)) : 0;	/* siw's are negative */
+	rc = n ? verbs_mw_post(c->id->qp, hw, &unable) : 0;
 	if (rc) {
-		verbs_fail_locked(c, "the device refused a send: %s", strerror(rc));
-		return rc == ENOMEM ? -ENOMEM : -EINVAL;
+		verbs_fail_locked(c, "the device refused a %s: %s",
+				  unable ? "memory window" : "send", strerror(rc));
+		return rc == ENOMEM ? -ENOMEM : unable ? -EOPNOTSUPP : -EINVAL;
 	}
 	if (why)
 		verbs_fail_locked(c, "%s of %s",

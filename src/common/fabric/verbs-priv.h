@@ -205,8 +205,9 @@ static inline bool verbs_mw_is_alone(const struct ibv_send_wr *wr)
  * What it returns NULL for is posted next, or @c has failed.  Under post_lock. */
 const char *verbs_mw_fill(const struct verbs_conn *c, const struct ibv_send_wr *wr,
 			  struct ibv_send_wr *hw);
-/* Post a chain, in which there is no verbs_mw_is_alone(), or one alone.  Returns 0 or a positive errno. */
-int verbs_mw_post(struct ibv_qp *qp, struct ibv_send_wr *hw);
+/* Post a chain, in which there is no verbs_mw_is_alone(), or one alone.  Returns 0 or a positive errno; then
+ * @unable says whether it was a bind or invalidate that the device cannot do. */
+int verbs_mw_post(struct ibv_qp *qp, struct ibv_send_wr *hw, bool *unable);
 /* A SEND_WITH_INV of @rkey came on @c.  False: it is not of a window that is bound there. */
 bool verbs_mw_peer_inv(const struct verbs_conn *c, uint32_t rkey);
 

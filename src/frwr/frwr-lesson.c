@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns what was learned of devices that offer windows and cannot use them.  Any thread, in handlers and
+ * under send locks, too; a lesson is never changed or forgotten, so its words can be pointed to. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "frwr-priv.h"
+#include "log.h"
+
+void frwr_lessons_init(struct frwr_lessons *l)
+{
+	memset(l, 0, sizeof(*l));
+	pthread_mutex_init(&l->lock, NULL);
+}
+
+void frwr_lessons_fini(struct frwr_lessons *l)
+{
+	pthread_mutex_destroy(&l->lock);
+}
+
+unsigned frwr_lessons_count(struct frwr_lessons *l)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&l->lock);
+	n = l->n;
+	pthread_mutex_unlock(&l->lock);
+	return n;
+}
+
+/* Lock held. */
+static const struct frwr_lesson *find(const struct frwr_lessons *l, const char *device,
+				      enum frwr_mode mode)
+{
+	for (unsigned i = 0; i < l->n; i++) {
+		if (l->lesson[i].mode == mode && !strcmp(l->lesson[i].device, device))
+			return &l->lesson[i];
+	}
+	return NULL;
+}
+
+void frwr_lessons_apply(struct frwr_lessons *l, struct frwr_caps *caps)
+{
+	pthread_mutex_lock(&l->lock);
+	for (int mode = FRWR_MW2; mode <= FRWR_MW1; mode++) {
+		const struct frwr_lesson *lesson = find(l, caps->dev.name, (enum frwr_mode)mode);
+
+		if (!lesson || caps->rc[mode])
+			continue;
+		caps->rc[mode] = -EOPNOTSUPP;
+		caps->why[mode] = lesson->why;
+		caps->unable[mode] = true;
+	}
+	pthread_mutex_unlock(&l->lock);
+}
+
+void frwr_pool_learn(struct frwr_pool *pool, struct frwr_lessons *l, const struct frwr_caps *caps)
+{
+	snprintf(pool->device, sizeof(pool->device), "%s", caps->dev.name);
+	pool->lessons = l;
+}
+
+void frwr_unable(struct frwr_pool *pool, const char *what)
+{
+	struct frwr_lessons *l = pool->lessons;
+	struct frwr_lesson *lesson = NULL;
+
+	if (!l)
+		return;
+	pthread_mutex_lock(&l->lock);
+	if (l->n < FRWR_LESSONS && !find(l, pool->device, pool->mode)) {
+		lesson = &l->lesson[l->n];
+		lesson->mode = pool->mode;
+		memcpy(lesson->device, pool->device, sizeof(lesson->device));
+		snprintf(lesson->why, sizeof(lesson->why), "device %s offers memory windows of type %s and %s",
+			 pool->device, pool->mode == FRWR_MW2 ? "2B" : "1", what);
+		l->n++;
+	}
+	pthread_mutex_unlock(&l->lock);
+	if (lesson)
+		log_warn(NULL, "%s: they are not used any more", lesson->why);
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Devices that offer memory windows and cannot use them, at either end: who left the choice to us gets another
+ * protection after a reconnect, and one line says why; who asked for windows is told which device cannot do what. */
+#include <errno.h>
+#include <string.h>
+
+#include "srv-priv.h"
+#include "trace.h"
+#include "world.h"
+#include "world-priv.h"
+
+static struct world *w;
+static struct world_client *c;
+
+static bool is_open(void *arg)
+{
+	return world_client_opened(arg) <= 0;
+}
+
+static unsigned lines(const char *text)
+{
+	const char *s = trace_text();
+	unsigned n = 0;
+
+	while ((s = strstr(s, text))) {
+		s += strlen(text);
+		n++;
+	}
+	return n;
+}
+
+/* @type_2: the client's device has windows of both types, else only of type 1. */
+static void start(const char *broken, enum sim_mw_fault fault, bool type_2,
+		  enum srv_invalidate invalidate, enum clt_registration registration)
+{
+	struct world_server_conf srv = world_server_defaults;
+	struct world_client_conf clt = world_client_defaults;
+
+	srv.invalidate = invalidate;
+	clt.registration = registration;
+	sim_offer_windows(true, type_2);
+	w = world_create(1);
+	sim_break_windows(broken, fault);
+	world_server_start(w, &srv);
+	c = world_client_start(w, &clt);
+}
+
+static struct clt_path *path(void)
+{
+	return &world_client_rnbd(c)->sess.path;
+}
+
+/* It is opened by the one or two reconnects that it takes to learn, and is not lost any more. */
+static void works(unsigned lost)
+{
+	CHECK(sim_run_until(is_open, c, 5000));
+	CHECK(world_client_opened(c) == 0);
+	CHECK(world_write(c, 0, 65536, 0x21) == 0);
+	CHECK(world_read(c, 0, 65536, 0x21) == 0);
+	CHECK(path()->life == lost + 1);
+	world_run_ms(w, 20000);
+	CHECK(path()->life == lost + 1 && clt_path_is_up(path()));
+}
+
+static const struct {
+	enum sim_mw_fault fault;
+	bool type_2;
+	unsigned lost;
+	const char *line;
+} auto_cases[] = {
+	{ SIM_MW_NO_BIND, false, 1,
+	  "device clt-nic offers memory windows of type 1 and refuses to bind them: they are not used any more" },
+	{ SIM_MW_NO_BIND, true, 2,
+	  "device clt-nic offers memory windows of type 2B and refuses to bind them: they are not used any more" },
+	{ SIM_MW_NO_UNBIND, false, 1,
+	  "device clt-nic offers memory windows of type 1 and refuses to take them away: they are not used" },
+};
+
+static void test_client_auto(void)
+{
+	for (unsigned i = 0; i < ARRAY_SIZE(auto_cases); i++) {
+		start("clt", auto_cases[i].fault, auto_cases[i].type_2, SRV_INVALIDATE_COPY,
+		      CLT_REG_AUTO);
+		works(auto_cases[i].lost);
+		CHECK(path()->mode == FRWR_STATIC);
+		CHECK(lines(auto_cases[i].line) == 1);
+		CHECK(lines("they are not used any more") == auto_cases[i].lost);
+		world_destroy(w);
+	}
+}
+
+/* Windows of type 2 are not bound to nothing. */
+static void test_client_type_2_is_not_concerned(void)
+{
+	start("clt", SIM_MW_NO_UNBIND, true, SRV_INVALIDATE_COPY, CLT_REG_AUTO);
+	works(0);
+	CHECK(path()->mode == FRWR_MW2);
+	world_destroy(w);
+}
+
+static void test_client_window(void)
+{
+	start("clt", SIM_MW_NO_BIND, true, SRV_INVALIDATE_COPY, CLT_REG_WINDOW);
+	world_run_ms(w, 20000);
+	CHECK(world_client_opened(c) == 1);
+	CHECK(lines("cannot connect: connection 0: registration=window: device clt-nic offers memory "
+		    "windows of type 1 and refuses to bind them; use registration=static") == 1);
+	world_destroy(w);
+}
+
+static void test_server_auto(void)
+{
+	static const struct {
+		enum sim_mw_fault fault;
+		const char *line;
+	} cases[] = {
+		{ SIM_MW_NO_BIND, "device srv-nic offers memory windows of type 1 and refuses to bind them: "
+				  "they are not used any more" },
+		{ SIM_MW_NO_UNBIND, "device srv-nic offers memory windows of type 1 and refuses to take them "
+				    "away: they are not used any more" },
+	};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
+		start("srv", cases[i].fault, true, SRV_INVALIDATE_AUTO, CLT_REG_STATIC);
+		works(1);
+		CHECK(lines(cases[i].line) == 1);
+		CHECK(lines("requests over sim are copied: device srv-nic offers") == 1);
+		world_destroy(w);
+	}
+}
+
+static void test_server_always(void)
+{
+	start("srv", SIM_MW_NO_BIND, true, SRV_INVALIDATE_ALWAYS, CLT_REG_STATIC);
+	world_run_ms(w, 20000);
+	CHECK(world_client_opened(c) == 1);
+	CHECK(lines("cannot make a path: --invalidate=always: device srv-nic offers memory windows of type 1 "
+		    "and refuses to bind them; auto and copy do without") >= 1);
+	CHECK(lines("cannot connect: connection 0 was refused: Operation not supported") == 1);
+	world_destroy(w);
+}
+
+/* Both ends at once. */
+static void test_both(void)
+{
+	start("srv", SIM_MW_NO_BIND, true, SRV_INVALIDATE_AUTO, CLT_REG_AUTO);
+	sim_break_windows("clt", SIM_MW_NO_BIND);
+	works(3);
+	CHECK(path()->mode == FRWR_STATIC);
+	world_destroy(w);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct sim_test tests[] = {
+		{ "client-auto", test_client_auto },
+		{ "client-type-2-is-not-concerned", test_client_type_2_is_not_concerned },
+		{ "client-window", test_client_window },
+		{ "server-auto", test_server_auto },
+		{ "server-always", test_server_always },
+		{ "both", test_both },
+	};
+
+	sim_offer_local_dma_lkey(false);
+	sim_offer_rereg(false);
+	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
+}
