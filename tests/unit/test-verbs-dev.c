@@ -4,6 +4,8 @@
 
 #include <errno.h>
 
+#include <rdma/rdma_cma.h>
+
 #include "verbs-priv.h"
 
 static struct fab_device_attr limits(int max_qp_wr, int max_cqe, int max_sge)
@@ -129,4 +131,68 @@ Test(verbs_dev, events)
 	cr_assert(verbs_device_is_removed(&device));
 	verbs_device_works(&device);
 	cr_assert_not(verbs_device_is_removed(&device));
+}
+
+/* ---- devices that go together ---- */
+
+static struct ibv_context gone[100];
+static struct ibv_context *listed[3];
+static unsigned looks;
+
+struct ibv_context **rdma_get_devices(int *num)
+{
+	looks++;
+	return listed[0] ? listed : NULL;
+}
+
+void rdma_free_devices(struct ibv_context **list)
+{
+	cr_assert_eq(list, listed);
+}
+
+/* A connection of either completes nothing any more, and has to know it to drain. */
+Test(verbs_dev, two_that_are_removed_together)
+{
+	verbs_device_removed(&gone[0]);
+	verbs_device_removed(&gone[1]);
+	cr_assert(verbs_device_is_removed(&gone[0]) && verbs_device_is_removed(&gone[1]));
+	cr_assert_not(verbs_device_is_removed(&gone[2]));
+	verbs_device_works(&gone[1]);
+	cr_assert(verbs_device_is_removed(&gone[0]) && !verbs_device_is_removed(&gone[1]));
+}
+
+/* One that flaps takes one place. */
+Test(verbs_dev, many_that_are_removed)
+{
+	for (unsigned i = 0; i < 1000; i++)
+		verbs_device_removed(&gone[0]);
+	for (unsigned i = 1; i < 64; i++)
+		verbs_device_removed(&gone[i]);
+	for (unsigned i = 0; i < 64; i++)
+		cr_assert(verbs_device_is_removed(&gone[i]), "%u", i);
+	/* The oldest for the 65th. */
+	verbs_device_removed(&gone[64]);
+	cr_assert(verbs_device_is_removed(&gone[64]) && !verbs_device_is_removed(&gone[0]));
+	verbs_device_removed(&gone[65]);
+	cr_assert(verbs_device_is_removed(&gone[65]) && !verbs_device_is_removed(&gone[1]));
+}
+
+/* librdmacm has to look until it has seen that both are gone. */
+Test(verbs_dev, looks_for_each)
+{
+	struct ibv_context works = { 0 };
+
+	cr_assert(!verbs_devices_look() && looks == 0);
+	verbs_device_removed(&gone[0]);
+	verbs_device_removed(&gone[1]);
+	cr_assert(verbs_devices_look() && looks == 1, "no list: the only ones");
+	listed[0] = &gone[0];
+	listed[1] = &works;
+	cr_assert(verbs_devices_look() && looks == 2, "the first is still there");
+	listed[0] = &works;
+	listed[1] = &gone[1];
+	cr_assert(verbs_devices_look() && looks == 3, "the second is");
+	listed[1] = NULL;
+	cr_assert(!verbs_devices_look() && looks == 4);
+	cr_assert(!verbs_devices_look() && looks == 4);
 }

@@ -222,18 +222,37 @@ struct ibv_mr *verbs_reg_mr(struct fab_pd *fab, void *addr, size_t length, int a
 
 /* ---- removal ---- */
 
-static _Atomic(struct ibv_context *) removed;	/* the last one */
-static atomic_bool looking;			/* librdmacm has not seen that it is gone */
+/* Devices that went, several of them together perhaps.  One stays until another is at its address: how long
+ * somebody asks for it is not known.  So many more than a machine has; then the oldest is forgotten. */
+#define REMOVED_MAX 64u
 
-void verbs_device_removed(struct ibv_context *device)
-{
-	atomic_store(&removed, device);
-	atomic_store(&looking, true);
-}
+static _Atomic(struct ibv_context *) removed[REMOVED_MAX];
+static atomic_uint removed_next;
+static atomic_bool looking;		/* librdmacm may not have seen that they are gone */
 
 bool verbs_device_is_removed(const struct ibv_context *device)
 {
-	return device && atomic_load(&removed) == device;
+	for (unsigned i = 0; device && i < REMOVED_MAX; i++) {
+		if (atomic_load(&removed[i]) == device)
+			return true;
+	}
+	return false;
+}
+
+void verbs_device_removed(struct ibv_context *device)
+{
+	/* RACE: two may tell of one device, which then has two places; both go with verbs_device_works(). */
+	if (!verbs_device_is_removed(device)) {
+		unsigned i = 0;
+
+		for (struct ibv_context *none = NULL; i < REMOVED_MAX; i++, none = NULL) {
+			if (atomic_compare_exchange_strong(&removed[i], &none, device))
+				break;
+		}
+		if (i == REMOVED_MAX)
+			atomic_store(&removed[atomic_fetch_add(&removed_next, 1) % REMOVED_MAX], device);
+	}
+	atomic_store(&looking, true);
 }
 
 /* Of all connections of @device; any thread may get that of another one, which cannot go before the event is
@@ -255,27 +274,30 @@ void verbs_device_events(struct ibv_context *device)
 /* Another one, at the address of one that was closed. */
 void verbs_device_works(struct ibv_context *device)
 {
-	atomic_compare_exchange_strong(&removed, &device, NULL);
+	for (unsigned i = 0; i < REMOVED_MAX; i++) {
+		struct ibv_context *was = device;
+
+		atomic_compare_exchange_strong(&removed[i], &was, NULL);
+	}
 }
 
 /* Nothing happens when it was the only device: there is no list then, and librdmacm keeps what it has. */
 bool verbs_devices_look(void)
 {
-	const struct ibv_context *device = atomic_load(&removed);
 	struct ibv_context **list;
 	bool there = false;
 
-	if (!atomic_load(&looking))
+	/* ORDER: a device that is removed from here on is looked for the next time. */
+	if (!atomic_exchange(&looking, false))
 		return false;
 	list = rdma_get_devices(NULL);
-	if (!list)
-		return true;
-	for (int i = 0; list[i]; i++)
-		there |= list[i] == device;
-	rdma_free_devices(list);
-	if (!there)
-		atomic_store(&looking, false);
-	return there;
+	for (int i = 0; list && list[i]; i++)
+		there |= verbs_device_is_removed(list[i]);
+	if (!list || there)
+		atomic_store(&looking, true);
+	if (list)
+		rdma_free_devices(list);
+	return !list || there;
 }
 
 /* ibv_rereg_mr() cannot change the translation on rxe, and is no fast path anywhere. */
