@@ -90,6 +90,9 @@ int rnbd_dev_opened(struct rnbd_dev *dev, struct rnbd_ctl *ctl, bool first)
 			 (unsigned long long)size, (unsigned long long)atomic_load(&dev->size));
 	atomic_store(&dev->size, size);
 	atomic_store(&dev->max_zeroes, info.max_write_zeroes_sectors);
+	/* Its last user left while the OPEN was on its way: nobody is to see it open again. */
+	if (atomic_load(&dev->state) == RNBD_DEV_CLOSING)
+		return 0;
 	if (rnbd_dev_unsettled(dev))
 		return CLT_AGAIN;
 	atomic_store(&dev->state, RNBD_DEV_OPEN);

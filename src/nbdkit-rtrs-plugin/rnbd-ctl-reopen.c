@@ -200,7 +200,6 @@ static void reopen_result(struct rnbd_ctl *ctl)
 	if (r != -ECONNABORTED)
 		r = rnbd_dev_opened(dev, ctl, false);
 	if (state == RNBD_DEV_CLOSING) {
-		atomic_store(&dev->state, RNBD_DEV_CLOSING);
 		rnbd_dev_pump(dev);
 		return;
 	}

@@ -107,7 +107,7 @@ void rnbd_dev_init(struct rnbd_clt *clt);
 void rnbd_dev_pump(struct rnbd_dev *dev);
 void rnbd_dev_send_open(struct rnbd_dev *dev, enum rnbd_ctl_kind kind,
 			void (*done)(struct rnbd_ctl *ctl));
-/* The answer to an OPEN: geometry the first time, else id and size.  0: @dev is OPEN; CLT_AGAIN: it
+/* The answer to an OPEN: geometry the first time, else id and size.  0: @dev is OPEN, or stays CLOSING; CLT_AGAIN: it
  * is open on the server and has to be settled; or -errno: -EMEDIUMTYPE when it is not what it was. */
 int rnbd_dev_opened(struct rnbd_dev *dev, struct rnbd_ctl *ctl, bool first);
 

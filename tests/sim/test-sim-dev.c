@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "rnbd-priv.h"
 #include "world.h"
 
 #define NIOS 40u
@@ -524,6 +525,44 @@ static void test_given_up_and_opened_again(void)
 	given_up(REOPEN);
 }
 
+/* ---- closed while it is opened again ---- */
+
+static unsigned closing_answers;	/* to OPENs of a device that is CLOSING */
+
+int __real_rnbd_dev_opened(struct rnbd_dev *dev, struct rnbd_ctl *ctl, bool first);
+int __wrap_rnbd_dev_opened(struct rnbd_dev *dev, struct rnbd_ctl *ctl, bool first);
+int __wrap_rnbd_dev_opened(struct rnbd_dev *dev, struct rnbd_ctl *ctl, bool first)
+{
+	bool closing = atomic_load(&dev->state) == RNBD_DEV_CLOSING;
+	int r = __real_rnbd_dev_opened(dev, ctl, first);
+
+	/* Any thread can look here. */
+	CHECK(!closing || atomic_load(&dev->state) == RNBD_DEV_CLOSING);
+	closing_answers += closing;
+	return r;
+}
+
+static bool is_reopening(void *arg)
+{
+	const struct rnbd_dev *dev = world_client_dev(c);
+
+	return world_client_rnbd(c)->sess.path.state == CLT_OPENING && dev->ctl.busy;
+}
+
+/* A device that its last user has left does not look open again. */
+static void test_closed_while_it_is_opened_again(void)
+{
+	start(8, 60000);
+	sim_cut("clt", "srv");
+	CHECK(sim_run_until(is_reopening, NULL, 10000));
+	rnbd_close(world_client_dev(c));
+	world_client_open(c, RNBD_ACCESS_RW);
+	CHECK(wait_open(c, 1000) == 0);
+	CHECK(closing_answers == 1);
+	CHECK(world_write(c, 0, 4096, 0x31) == 0);
+	world_destroy(w);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct sim_test tests[] = {
@@ -543,6 +582,7 @@ int main(int argc, char **argv)
 		{ "discard-does-not-stand-for-flush", test_discard_does_not_stand_for_flush },
 		{ "given-up", test_given_up },
 		{ "given-up-and-opened-again", test_given_up_and_opened_again },
+		{ "closed-while-it-is-opened-again", test_closed_while_it_is_opened_again },
 	};
 
 	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
