@@ -11,7 +11,8 @@ the quickstart, and make check-guest, which fetches two kernels from Debian once
 with 1 when anything failed.
 
   --full   also: clang, make distcheck, ASan+UBSan, TSan, valgrind, lint, long fuzz and simulation
-           runs, each in a directory of its own below build/full
+           runs, each in a directory of its own below "build/full, all of it", so in a path with
+           a space and a comma
   --help   show this
 
 FUZZ_SECONDS   how long each fuzz target runs with --full [60]
@@ -34,6 +35,9 @@ while [ $# -gt 0 ]; do
 	esac
 	shift
 done
+
+# Whatever a path may have in it is tried by what --full builds.
+full_dir="full, all of it"
 
 passed=0 failed=0 skipped=0 results=()
 
@@ -89,7 +93,7 @@ suite() {
 # configured NAME [CONFIGURE-ARGUMENT...]: build the unpacked tarball in a directory of its own.
 configured() {
 	local name=$1
-	dir=$build/full/$1
+	dir=$build/$full_dir/$1
 	shift
 	printf '\n== %s: configure %s\n' "$name" "$*"
 	rm -rf "$dir"
@@ -119,11 +123,11 @@ if [ $full = yes ]; then
 	export SLOW_TESTS=yes
 	one distcheck "$build/distcheck.log" make -C "$build" distcheck VERBOSE=1
 	tarball=$(make_variable PACKAGE_TARNAME)-$(make_variable PACKAGE_VERSION)
-	rm -rf "$build/full"
-	mkdir "$build/full" || die "cannot create $build/full"
+	rm -rf "${build:?}/$full_dir"
+	mkdir "$build/$full_dir" || die "cannot create $build/$full_dir"
 	# From the tarball, because a source tree that was configured in place refuses other builds.
 	quietly "$build/dist.log" make -C "$build" dist || die "make dist failed"
-	tar -C "$build/full" -xJf "$build/$tarball.tar.xz" || die "cannot unpack $tarball.tar.xz"
+	tar -C "$build/$full_dir" -xJf "$build/$tarball.tar.xz" || die "cannot unpack $tarball.tar.xz"
 
 	configured clang CC=clang --enable-gcc-warnings && suite clang "$dir" check
 	configured asan --enable-gcc-warnings --enable-sanitizers=address,undefined &&
@@ -132,8 +136,8 @@ if [ $full = yes ]; then
 	configured valgrind --enable-gcc-warnings && suite valgrind "$dir" check-valgrind
 	configured fuzz CC=clang --enable-fuzzers --enable-sanitizers=address,undefined &&
 		one fuzz "$dir/fuzz.log" make -C "$dir" check-fuzz "FUZZ_SECONDS=${FUZZ_SECONDS:-60}"
-	one simulation "$build/full/sim.log" env "SIM_SEEDS=${SIM_SEEDS:-20000}" "$build/test-sim-random"
-	one lint "$build/full/lint.log" make -C "$build" lint
+	one simulation "$build/$full_dir/sim.log" env "SIM_SEEDS=${SIM_SEEDS:-20000}" "$build/test-sim-random"
+	one lint "$build/$full_dir/lint.log" make -C "$build" lint
 fi
 
 printf '\n'

@@ -13,7 +13,7 @@ kv=$(cat "$guest_kernel/kv")
 mkdir -p "$tmp/init/more"
 for module in virtio_blk ext4 crc32c_generic; do
 	modprobe -d "$guest_kernel" -S "$kv" --show-depends $module
-done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }' >"$tmp/modules"
+done | sed -n 's/^insmod \(.*\.ko\(\.xz\)\{0,1\}\).*/\1/p' | awk '!seen[$0]++' >"$tmp/modules"
 n=10
 while read -r ko; do
 	n=$((n + 1))
