@@ -11,6 +11,10 @@
 # Guest A has 10.1.0.1 and fd00:1::1 at cable a, 10.2.0.1 and fd00:2::1 at cable b, B the same with 2 at the
 # end; RDMA devices are rxe0 and rxe1.  Everything ends with the test, and an oops or a warning in
 # a guest fails it.
+#
+# Nothing here gives up after some seconds: how long a guest takes depends on what else this machine does.  What
+# waits does so while the guest is there, and the limit of the whole test (its line "guest:") ends it; the log says
+# then what was waited for, and what the guests' consoles say.
 
 # shellcheck source=tests/guest/qemu.sh
 . "$top_srcdir/tests/guest/qemu.sh"
@@ -49,7 +53,7 @@ rack_booted() {
 	rack_boots() {
 		[ -e "$rack/$1/booted" ] || process_ended "${rack_pid[$1]}"
 	}
-	TIMEOUT_S=120 wait_until "guest $1" rack_boots "$1"
+	rack_until "guest $1" rack_boots "$1"
 	guest_died_booting "$rack/$1" || return 0
 	rack_start "$1"
 }
@@ -68,11 +72,11 @@ rack_start() {
 		-mon chardev=monitor,mode=control)
 	for cable in a b; do
 		i=$((i + 1))
-		[ $server = on ] || wait_until "cable $cable" test -S "$rack/cable-$cable"
+		[ $server = on ] || rack_until "cable $cable" test -S "$rack/cable-$cable"
 		options+=(-netdev "stream,id=$cable,server=$server,addr.type=unix,addr.path=$rack/cable-$cable"
 			-device "virtio-net-pci,netdev=$cable,mac=52:54:00:00:0$i:0$id,romfile=")
 	done
-	guest_start "$dir" "$id" 600 "${options[@]}" -- "$guest_dir/agent.sh"
+	guest_start "$dir" "$id" 3600 "${options[@]}" -- "$guest_dir/agent.sh"
 	rack_pid[$guest]=$guest_pid
 	rack_monitor "$guest" '"qmp_capabilities"'
 }
@@ -82,17 +86,51 @@ rack_up() {
 	rack_wait "$1" "$rack/$1/up"
 }
 
+rack_awaited=
+
+# rack_until WHAT COMMAND...: poll until it succeeds.
+rack_until() {
+	{ local -; set +x; } 2>/dev/null
+	rack_awaited=$1
+	shift
+	until "$@" >/dev/null 2>&1; do
+		sleep 0.05
+	done
+	rack_awaited=
+}
+
+# rack_while A|B WHAT COMMAND...: poll until it succeeds, while the guest is there.
+rack_while() {
+	{ local -; set +x; } 2>/dev/null
+	local guest=$1 what=$2
+
+	shift 2
+	rack_there_or() {
+		"$@" || process_ended "${rack_pid[$guest]}"
+	}
+	rack_until "$what" rack_there_or "$@"
+	# It may have come with the guest's last breath.
+	"$@" >/dev/null 2>&1 || { rack_consoles; fail "guest $guest has ended without this: $what"; }
+}
+
 # rack_wait A|B FILE: until the file is there, while the guest is.
 rack_wait() {
-	{ local -; set +x; } 2>/dev/null
-	local deadline=$((SECONDS + 130))
+	rack_while "$1" "${2#"$rack"/}" test -e "$2"
+}
 
-	until [ -e "$2" ]; do
-		if process_ended "${rack_pid[$1]}" || [ $SECONDS -ge $deadline ]; then
-			cat "$rack/$1/console.log" "$rack/$1/qemu.log"
-			fail "guest $1 has ended, or this does not come: ${2#"$rack"/}"
-		fi
-		sleep 0.05
+# rack_line JOB REGEX: until a line of what it prints matches.
+rack_line() {
+	local guest=${1#"$rack"/}
+
+	rack_while "${guest%%/*}" "a line '$2' of ${1#"$rack"/}" grep -q -E -- "$2" "$1.out"
+}
+
+rack_consoles() {
+	local guest
+
+	for guest in A B; do
+		echo "---- guest $guest"
+		tail -n 100 "$rack/$guest/console.log" "$rack/$guest/qemu.log" || true
 	done
 }
 
@@ -103,13 +141,15 @@ rack_monitor() {
 
 	exec {in}<>"$rack/$1/monitor.in" {out}<>"$rack/$1/monitor.out"
 	printf '{"execute": %s, "arguments": %s}\n' "$2" "${3:-{\}}" >&$in
-	# Events and the greeting come in between.
-	while IFS= read -r -t 60 line <&$out; do
+	rack_awaited="the monitor of guest $1: $2"
+	# Events and the greeting come in between, and nothing at all from one that has ended.
+	while IFS= read -r -t 1 line <&$out || { line=; ! process_ended "${rack_pid[$1]}"; }; do
 		case $line in
 		'{"return"'*) break ;;
 		'{"error"'*) fail "monitor of guest $1: $2 $3: $line" ;;
 		esac
 	done
+	rack_awaited=
 	exec {in}>&- {out}>&-
 	[ -n "$line" ] || fail "monitor of guest $1 does not answer $2"
 }
@@ -195,10 +235,22 @@ rack_expect() {
 rack_end() {
 	local guest status=0 job
 
+	if [ -n "$rack_awaited" ]; then
+		echo "FAIL: was still waiting for this: $rack_awaited"
+		rack_consoles
+		for job in "$rack"/[AB]/jobs/*.out; do
+			[ ! -s "$job" ] || { echo "---- ${job#"$rack"/}"; tail -n 20 "$job"; }
+		done
+		for guest in "${!rack_pid[@]}"; do
+			rack_kill "$guest"
+		done
+		return 1
+	fi
 	for guest in "${!rack_pid[@]}"; do
 		touch "$rack/$guest/end"
 	done
 	for guest in "${!rack_pid[@]}"; do
+		rack_until "the end of guest $guest" process_ended "${rack_pid[$guest]}"
 		expect_exit "${rack_pid[$guest]}" 0 || status=1
 	done
 	for guest in A B; do
