@@ -2,7 +2,10 @@
 # Integration tests: nbdkit and rtrs-server over tcp, one behaviour each, in the top build directory.
 TEST_EXTENSIONS += .sh
 # A test has time-outs of its own; this one is for what they did not foresee.
-SH_LOG_COMPILER = timeout -k 20 400 bash
+SH_LOG_COMPILER = $(SHELL) $(top_srcdir)/tests/run-test.sh bash
+# Programs.
+LOG_COMPILER = $(SHELL) $(top_srcdir)/tests/run-test.sh
+AM_TESTS_ENVIRONMENT = SANITIZERS='$(SANITIZERS)'; export SANITIZERS;
 
 SHELL_TESTS = \
 	%D%/test-allow.sh \
@@ -72,12 +75,17 @@ TESTS += $(SHELL_TESTS)
 # Each pitfall of the protocol has a test, and the checks of numbers (check-frwr-rows.sh, too) find one that
 # has none.
 TESTS += %D%/check-pitfalls.sh %D%/test-check-numbers.sh
+# That what hangs is ended, and named.
+TESTS += %D%/test-timeouts.sh
 # Made anew when functions.sh.in has changed.
 check_DATA += %D%/functions.sh
 EXTRA_DIST += \
 	$(SHELL_TESTS) \
 	%D%/check-pitfalls.sh \
 	%D%/paths.py \
+	%D%/run-test.sh \
+	%D%/test-timeouts.sh \
+	%D%/timeout.sh \
 	%D%/test-check-numbers.sh \
 	%D%/lsan.supp \
 	%D%/tsan.supp \
@@ -110,9 +118,8 @@ TESTS_IN_VALGRIND = $(SHELL_TESTS) $(filter-out %/test-export-io.crit,$(UNIT_TES
 	$(SIM_NIC_TESTS) $(FRWR_TESTS) tests/frwr/t04-t15-random-frwr tests/frwr/frwr-device
 .PHONY: check-valgrind lint
 check-valgrind:
-	VALGRIND_TESTS="$(VALGRIND_COMMAND)" CRITERION_TIMEOUT=600 SIM_SEEDS=$${SIM_SEEDS-20} \
-		FRWR_STEPS=20000 \
-		$(MAKE) check LOG_COMPILER="$(VALGRIND_COMMAND)" TESTS="$(TESTS_IN_VALGRIND)"
+	VALGRIND_TESTS="$(VALGRIND_COMMAND)" SIM_SEEDS=$${SIM_SEEDS-20} FRWR_STEPS=20000 \
+		$(MAKE) check TESTS="$(TESTS_IN_VALGRIND)"
 
 lint:
 	bash $(top_srcdir)/build-aux/lint.sh $(top_srcdir) $(DEFS) $(DEFAULT_INCLUDES) $(AM_CPPFLAGS) \

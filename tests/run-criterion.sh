@@ -2,7 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Run one Criterion program.  Criterion's exit status does not see what a sanitizer reports from a
 # test's process (a leak is printed and the run passes), so reports go to files, and a file fails.
+# One that hangs is ended as by run-test.sh, and its log names the tests that had begun.  (--timeout of Criterion
+# 2.4.1 ends nothing.)
 set -u
+. "$(dirname "$0")/timeout.sh"
+name=$1
+limit=$(test_timeout 300)
 dir=$(mktemp -d) || exit 99
 trap 'rm -rf "$dir"' EXIT
 
@@ -17,13 +22,24 @@ export ASAN_OPTIONS LSAN_OPTIONS UBSAN_OPTIONS MALLOC_PERTURB_
 [ -z "${VALGRIND_TESTS-}" ] ||
 	set -- $VALGRIND_TESTS --trace-children=yes --log-file="$dir/report.%p" "$@"
 
-timeout "${CRITERION_TIMEOUT:-120}" "$@"
+timeout -k 30 "$limit" "$@" --verbose >"$dir/out" 2>&1
 status=$?
+cat "$dir/out"
+# "[RUN ] suite::test" of those without "[PASS] suite::test: (0.00s)" or the like, in colours or not.
+case $status in
+124 | 137)
+	awk '{ gsub(/\033\[[0-9;]*m/, ""); sub(/:$/, "", $2); sub(/:$/, "", $3) }
+		/^\[RUN *\]/ { run[$3] = 1 }
+		/^\[(PASS|FAIL|SKIP)\]/ { delete run[$2] }
+		END { for (test in run) print "has not ended: " test }' "$dir/out"
+	;;
+esac
+test_timeout_say "$name" "$limit" $status
 
 for report in "$dir"/report*; do
 	[ -s "$report" ] || continue
 	cat "$report"
-	echo "$1: a sanitizer or valgrind reported the above"
+	echo "$name: a sanitizer or valgrind reported the above"
 	status=1
 done
 exit $status

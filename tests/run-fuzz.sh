@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Run one fuzz target, FUZZ_RUNS inputs (20000), over its corpus: fuzz-X.fuzz reads tests/fuzz/corpus/X.
 set -u
+. "$(dirname "$0")/timeout.sh"
+limit=${FUZZ_TIMEOUT:-$(test_timeout 300)}
 srcdir=${srcdir:-$(dirname "$0")/..}
 name=${1##*/fuzz-}
 corpus=$srcdir/tests/fuzz/corpus/${name%.fuzz}
@@ -11,5 +13,8 @@ corpus=$srcdir/tests/fuzz/corpus/${name%.fuzz}
 found=$(mktemp -d) || exit 99
 trap 'rm -rf "$found"' EXIT
 # shellcheck disable=SC2086 # FUZZ_FLAGS is words
-timeout "${FUZZ_TIMEOUT:-300}" "$1" -runs="${FUZZ_RUNS:-20000}" -seed="${FUZZ_SEED:-1}" \
+timeout -k 30 "$limit" "$1" -runs="${FUZZ_RUNS:-20000}" -seed="${FUZZ_SEED:-1}" \
 	${FUZZ_FLAGS:-} "$found" "$corpus"
+status=$?
+test_timeout_say "$1" "$limit" $status
+exit $status

@@ -21,7 +21,6 @@
 
 #define GUARD 4096u
 #define FILL 0x11
-#define AT_MOST_S 240
 
 enum outcome { PLACED, REFUSED, EITHER };
 
@@ -225,7 +224,6 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	log_init(count_lines, LOG_LEVEL_INFO);
-	alarm(AT_MOST_S);
 	srv = hsrv_start(&addr);
 	/* tcp: regions under another key for each request; of an RDMA device auto takes one of the others */
 	if (addr.provider == tcp)

@@ -2,4 +2,4 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The promises of fabric.h, kept by the sim provider.
 # shellcheck disable=SC2086 # words
-exec timeout 120 ${VALGRIND_TESTS-} ./fab-conformance-sim sim "$@"
+exec ${VALGRIND_TESTS-} ./fab-conformance-sim sim "$@"

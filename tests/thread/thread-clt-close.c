@@ -10,8 +10,6 @@
 #include "rnbd-priv.h"
 #include "thread.h"
 
-#define HANG_S 60
-
 static struct clt_svc *svc;
 static struct rnbd_clt clt;
 static struct rnbd_dev *dev;
@@ -58,7 +56,6 @@ int main(void)
 	struct rnbd_dev *same;
 	pthread_t late;
 
-	alarm(HANG_S);
 	log_init(quiet, LOG_LEVEL_ERROR);
 	fake_start(&fake_conf);
 	fake_addr(&conf.dst);

@@ -1,0 +1,21 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: BSD-3-Clause
+# For run-*.sh, which source it: how long a test may run, and what is said of one that was not done then.
+
+# test_timeout SECONDS: printed for this build; SECONDS is for a plain one.
+test_timeout() {
+	limit=$1
+	case ${SANITIZERS:-no} in
+	no) ;;
+	*) limit=$((limit * 4)) ;;
+	esac
+	[ -z "${VALGRIND_TESTS-}" ] || limit=$((limit * 8))
+	echo "${TEST_TIMEOUT:-$limit}"
+}
+
+# test_timeout_say NAME SECONDS STATUS: of timeout(1), which had to kill if it is 137.
+test_timeout_say() {
+	case $3 in
+	124 | 137) echo "TIMED OUT: $1 was not done after $2 s" ;;
+	esac
+}
