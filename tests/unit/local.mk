@@ -34,6 +34,7 @@ if BUILD_SERVER
 UNIT_TESTS += \
 	%D%/test-conf.crit \
 	%D%/test-export.crit \
+	%D%/test-export-ask.crit \
 	%D%/test-export-io.crit \
 	%D%/test-export-state.crit \
 	%D%/test-reactor.crit \
@@ -156,6 +157,11 @@ EXTRA_DIST += tests/check-layers.sh tests/test-check-layers.sh
 %C%_test_export_crit_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_test_export_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_export_crit_LDADD = librtrssrv.la libclock.la $(CRITERION_LIBS) $(ZLIB_LIBS)
+%C%_test_export_ask_crit_SOURCES = %D%/test-export-ask.c %D%/export-io-rig.c %D%/export-io-rig.h %D%/unit.h
+%C%_test_export_ask_crit_CPPFLAGS = $(SRV_CPPFLAGS)
+%C%_test_export_ask_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_export_ask_crit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=reactor_sqe
+%C%_test_export_ask_crit_LDADD = librtrsring.la librtrssrv.la libclock.la $(CRITERION_LIBS) $(ZLIB_LIBS)
 %C%_test_export_io_crit_SOURCES = %D%/test-export-io.c %D%/export-io-rig.c %D%/export-io-rig.h %D%/unit.h
 %C%_test_export_io_crit_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_test_export_io_crit_CFLAGS = $(UNIT_CFLAGS)

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a request asks of the kernel, and in which order.  That something is durable shows in a file only when
+ * the power fails; here it shows in what went to the ring. */
+#include <config.h>
+
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <unistd.h>
+
+#include "export-io-priv.h"
+#include "export-io-rig.h"
+#include "unit.h"
+
+#define SIZE (1u << 20)
+#define ASKED_MAX 256
+#define RING 64				/* the rig's: older entries are overwritten */
+
+static struct rig rig;
+static struct io_uring_sqe *asked[ASKED_MAX];
+static unsigned nasked;
+
+struct io_uring_sqe *__real_reactor_sqe(struct reactor *r, struct reactor_op *op);
+struct io_uring_sqe *__wrap_reactor_sqe(struct reactor *r, struct reactor_op *op);
+
+struct io_uring_sqe *__wrap_reactor_sqe(struct reactor *r, struct reactor_op *op)
+{
+	struct io_uring_sqe *sqe = __real_reactor_sqe(r, op);
+
+	cr_assert_lt(nasked, ASKED_MAX);
+	asked[nasked++] = sqe;
+	return sqe;
+}
+
+static void setup(void)
+{
+	rig_init(&rig);
+}
+
+static void teardown(void)
+{
+	rig_fini(&rig);
+}
+
+TestSuite(export_ask, .init = setup, .fini = teardown, .timeout = 60);
+
+static struct export *ask_export(const char *spec, uint32_t align)
+{
+	struct export *ex;
+
+	rig_file("f", SIZE + 512, 0);
+	ex = rig_export(&rig, spec);
+	if (align)
+		rig_set_align(ex, align);
+	rig.exports.one_fs = false;	/* all through the ring, nothing by a call */
+	rig_attach(&rig);
+	nasked = 0;			/* the reactor has asked for something of its own */
+	return ex;
+}
+
+/* S: fdatasync, on the description that is for nothing else; R, W: read, write; D: write with DSYNC; P, Z: punch a
+ * hole, zero a range. */
+static char letter(const struct export *ex, const struct io_uring_sqe *sqe)
+{
+	switch (sqe->opcode) {
+	case IORING_OP_FSYNC:
+		return sqe->fsync_flags == IORING_FSYNC_DATASYNC && (sqe->flags & IOSQE_FIXED_FILE) &&
+				       sqe->fd == export_sync_slot(ex) ? 'S' : '?';
+	case IORING_OP_READ:
+		return 'R';
+	case IORING_OP_WRITE:
+		return sqe->rw_flags == RWF_DSYNC ? 'D' : sqe->rw_flags ? '?' : 'W';
+	case IORING_OP_FALLOCATE:
+		return sqe->len == (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE) ? 'P' :
+		       sqe->len == (FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE) ? 'Z' : '?';
+	default:
+		return '?';
+	}
+}
+
+static const char *asked_of(const struct export *ex)
+{
+	static char text[RING + 1];
+
+	cr_assert_leq(nasked, RING);
+	for (unsigned i = 0; i < nasked; i++)
+		text[i] = letter(ex, asked[i]);
+	text[nasked] = '\0';
+	nasked = 0;
+	return text;
+}
+
+struct ask {
+	enum rnbd_io_op op;
+	uint32_t flags;
+	uint64_t offset;
+	uint32_t len;
+	const char *want;
+};
+
+static void ask_all(struct export *ex, const struct ask *asks, unsigned n, char *buf)
+{
+	for (unsigned i = 0; i < n; i++) {
+		const struct ask *a = &asks[i];
+		const char *got;
+
+		nasked = 0;
+		cr_assert_eq(rig_do(&rig, ex, a->op, a->flags, a->offset, a->len, buf), 0);
+		got = asked_of(ex);
+		cr_assert_str_eq(got, a->want, "row %u: %s instead of %s", i, got, a->want);
+	}
+}
+
+static bool file_can(int mode)
+{
+	int fd = open("f", O_RDWR | O_CLOEXEC);
+	bool can = !fallocate(fd, mode | FALLOC_FL_KEEP_SIZE, 0, 4096);
+
+	close(fd);
+	return can;
+}
+
+Test(export_ask, buffered)
+{
+	static const struct ask asks[] = {
+		{ RNBD_OP_READ, 0, 0, 4096, "R" },
+		{ RNBD_OP_WRITE, 0, 0, 4096, "W" },
+		{ RNBD_OP_FLUSH, 0, 0, 0, "S" },
+		{ RNBD_OP_FLUSH, RNBD_F_PREFLUSH, 0, 0, "S" },
+		{ RNBD_OP_WRITE, RNBD_F_FUA, 0, 4096, "WS" },
+		{ RNBD_OP_WRITE, RNBD_F_PREFLUSH, 0, 4096, "SW" },
+		{ RNBD_OP_WRITE, RNBD_F_PREFLUSH | RNBD_F_FUA, 0, 4096, "SWS" },
+		{ RNBD_OP_READ, RNBD_F_FUA, 0, 4096, "R" },
+		{ RNBD_OP_READ, RNBD_F_PREFLUSH, 0, 4096, "SR" },
+	};
+	static char buf[4096];
+
+	ask_all(ask_export("a=f", 0), asks, ARRAY_SIZE(asks), buf);
+}
+
+Test(export_ask, direct)
+{
+	static const struct ask asks[] = {
+		{ RNBD_OP_WRITE, 0, 4096, 8192, "W" },
+		{ RNBD_OP_FLUSH, 0, 0, 0, "S" },
+		{ RNBD_OP_WRITE, RNBD_F_FUA, 4096, 8192, "D" },
+		{ RNBD_OP_WRITE, RNBD_F_PREFLUSH, 4096, 8192, "SW" },
+		{ RNBD_OP_WRITE, RNBD_F_PREFLUSH | RNBD_F_FUA, 4096, 8192, "SD" },
+		/* Part of a block at the end, which has to be read and is not written with DSYNC. */
+		{ RNBD_OP_WRITE, RNBD_F_FUA, 4096, 4096 + 512, "DRWS" },
+		/* Behind the last whole block: through the page cache. */
+		{ RNBD_OP_WRITE, RNBD_F_FUA, SIZE, 512, "WS" },
+		{ RNBD_OP_WRITE, 0, SIZE, 512, "W" },
+	};
+	static char buf[16384] __attribute__((aligned(4096)));
+
+	ask_all(ask_export("a=f,direct", 4096), asks, ARRAY_SIZE(asks), buf);
+}
+
+/* Through memory of ours, without DSYNC. */
+Test(export_ask, direct_unaligned_memory)
+{
+	static const struct ask asks[] = {
+		{ RNBD_OP_WRITE, RNBD_F_FUA, 4096, 8192, "WS" },
+	};
+	static char buf[16384] __attribute__((aligned(4096)));
+
+	ask_all(ask_export("a=f,direct", 4096), asks, ARRAY_SIZE(asks), buf + 8);
+}
+
+Test(export_ask, zeroes)
+{
+	static const struct ask asks[] = {
+		{ RNBD_OP_DISCARD, 0, 0, 4096, "P" },
+		{ RNBD_OP_DISCARD, RNBD_F_FUA, 0, 4096, "PS" },
+		{ RNBD_OP_WRITE_ZEROES, 0, 0, 4096, "P" },
+		{ RNBD_OP_WRITE_ZEROES, RNBD_F_FUA, 0, 4096, "PS" },
+		{ RNBD_OP_WRITE_ZEROES, RNBD_F_NOUNMAP | RNBD_F_PREFLUSH, 0, 4096, "SZ" },
+		{ RNBD_OP_WRITE_ZEROES, RNBD_F_NOUNMAP | RNBD_F_FUA, 0, 4096, "ZS" },
+	};
+	static const struct ask written[] = {
+		{ RNBD_OP_WRITE_ZEROES, RNBD_F_FUA, 0, 4096, "WS" },
+		{ RNBD_OP_WRITE_ZEROES, RNBD_F_NOUNMAP, 0, 4096, "W" },
+	};
+	struct export *ex = ask_export("a=f", 0);
+
+	if (!file_can(FALLOC_FL_PUNCH_HOLE) || !file_can(FALLOC_FL_ZERO_RANGE))
+		cr_skip_test("the file system of /var/tmp cannot punch holes or zero ranges");
+	ask_all(ex, asks, ARRAY_SIZE(asks), NULL);
+	atomic_store(&ex->cannot, EXPORT_CANNOT_PUNCH | EXPORT_CANNOT_ZERO_RANGE);
+	ask_all(ex, written, ARRAY_SIZE(written), NULL);
+}
+
+/* A FLUSH is covered by an fdatasync that began after it; those that wait share the next one. */
+Test(export_ask, flushes_share_the_next_sync)
+{
+	enum { N = 5 };
+	struct rig_io rio[N];
+	struct export *ex = ask_export("a=f", 0);
+
+	for (unsigned i = 0; i < N; i++) {
+		rio[i].io = (struct export_io){ .op = RNBD_OP_FLUSH, .mem = -1 };
+		rig_start(&rig, ex, &rio[i]);
+	}
+	cr_assert_eq(nasked, 1, "%u at once", nasked);
+	rig_wait(&rig);
+	cr_assert_str_eq(asked_of(ex), "SS");
+}
+
+/* So that an export whose storage stops does not hold the workers of others. */
+Test(export_ask, no_more_than_a_share_at_once)
+{
+	enum { N = 100, ZEROES = 8, WRITES = 64 };
+	static const struct {
+		enum rnbd_io_op op;
+		unsigned most;
+	} kinds[] = { { RNBD_OP_WRITE_ZEROES, ZEROES }, { RNBD_OP_DISCARD, ZEROES }, { RNBD_OP_WRITE, WRITES } };
+	static struct rig_io rio[N];
+	static char buf[512];
+	struct export *ex = ask_export("a=f", 0);
+
+	for (unsigned k = 0; k < ARRAY_SIZE(kinds); k++) {
+		nasked = 0;
+		for (unsigned i = 0; i < N; i++) {
+			rio[i].io = (struct export_io){
+				.op = kinds[k].op, .offset = i * 4096ull, .len = 512, .buf = buf, .mem = -1,
+			};
+			rig_start(&rig, ex, &rio[i]);
+		}
+		cr_assert_eq(nasked, kinds[k].most, "%u requests at once", nasked);
+		rig_wait(&rig);
+		cr_assert_geq(nasked, N);
+	}
+}
