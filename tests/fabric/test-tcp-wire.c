@@ -348,6 +348,44 @@ static void partial_writes(void)
 	free(want);
 }
 
+/* Where the peer waits for payload nothing else may come, DISCONNECT neither: it would be placed. */
+static void disconnect_inside_a_frame(void)
+{
+	struct raw_frame f = { .op = RAW_WRITE, .length = 1 << 20, .rkey = 5, .addr = 77 };
+	uint8_t want[RAW_HDR], *got = malloc(RAW_HDR + f.length);
+	struct ibv_send_wr wr;
+	struct pollfd room;
+	struct ibv_sge sge;
+	struct region src;
+	int small = 4096, fd;
+	size_t n;
+	struct end *e;
+
+	check(got != NULL);
+	fd = raw_connect(&w, &e, &default_attr);
+	check_eq(setsockopt(fab_conn_fd(e->conn), SOL_SOCKET, SO_SNDBUF, &small, sizeof(small)), 0);
+	src = region_create(e->pd, f.length, 0);
+	memset(src.mem, 0x3c, src.len);
+	sge = region_sge(&src, 0, f.length);
+	wr = wr_write(0, &sge, f.addr, f.rkey);
+	check_eq(post(e, &wr, 1), 0);
+	/* Room again, so that it is no full socket that keeps DISCONNECT back. */
+	room = (struct pollfd){ .fd = fab_conn_fd(e->conn), .events = POLLOUT };
+	for (n = 0; !poll(&room, 1, 0); n += RAW_HDR)
+		check_eq(recv(fd, got + n, RAW_HDR, MSG_WAITALL), RAW_HDR);
+	fab_disconnect(e->conn);
+	n += raw_recv_all(&w, fd, got + n, RAW_HDR + f.length - n);
+	check(n > RAW_HDR && n < RAW_HDR + f.length);
+	raw_encode(want, &f);
+	check(memcmp(want, got, RAW_HDR) == 0);
+	check(memcmp(src.mem, got + RAW_HDR, n - RAW_HDR) == 0);
+	world_until(&w, e->drained);
+	region_destroy(&src);
+	end_free(e);
+	close(fd);
+	free(got);
+}
+
 /* One recv for what came together, none where nothing can be. */
 static void system_calls(void)
 {
@@ -524,6 +562,7 @@ int main(void)
 		{ "bad_headers", bad_headers },
 		{ "half_a_frame", half_a_frame },
 		{ "partial_writes", partial_writes },
+		{ "disconnect_inside_a_frame", disconnect_inside_a_frame },
 		{ "system_calls", system_calls },
 		{ "endless", endless },
 		{ "bad_posts", bad_posts },
