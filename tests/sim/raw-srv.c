@@ -323,6 +323,22 @@ static void wc_recv(struct fab_conn *fab, struct fab_cqe *cqe, const struct ibv_
 	} else if (type == RTRS_HB_MSG_IMM) {
 		rtrs_wr_heartbeat(&ack, (uintptr_t)&con->send_cqe, RTRS_HB_ACK_IMM);
 		fab_post_send(fab, &ack);
+	} else if (type == RTRS_HB_ACK_IMM) {
+		con->srv->nhb_acks++;
+	}
+}
+
+void raw_srv_heartbeat(struct raw_srv *s)
+{
+	struct ibv_send_wr wr;
+
+	for (unsigned i = 0; i < RAW_SRV_CONS; i++) {
+		struct raw_srv_con *con = &s->cons[i];
+
+		if (!con->fab || con->failed || con->cid)
+			continue;
+		rtrs_wr_heartbeat(&wr, (uintptr_t)&con->send_cqe, RTRS_HB_MSG_IMM);
+		fab_post_send(con->fab, &wr);
 	}
 }
 

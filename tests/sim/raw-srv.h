@@ -2,7 +2,7 @@
 /* A server on host "srv" that does what a test says, by means of the project's encoders and decoders:
  * one that revokes keys (NEW_RKEY, protocol.md section 4), which ours does not offer on this
  * fabric, and one that answers wrongly.  It exports "disk0", RAW_SRV_DISK bytes, from memory, and
- * executes requests at once.  It answers heartbeats and sends none. */
+ * executes requests at once.  It answers heartbeats and sends those that a test asks for. */
 #ifndef RAW_SRV_H
 #define RAW_SRV_H
 
@@ -62,6 +62,7 @@ struct raw_srv {
 	unsigned nrequests, nrevoked;
 	unsigned ops;			/* bit op: one was asked for */
 	unsigned nopens;
+	unsigned nhb_acks;		/* answers to raw_srv_heartbeat() */
 	struct raw_srv_con cons[RAW_SRV_CONS];
 	struct ibv_mr *mrs[RAW_SRV_DEPTH], *own_mr;
 	uint8_t chunks[RAW_SRV_DEPTH][RAW_SRV_CHUNK];
@@ -71,6 +72,8 @@ struct raw_srv {
 };
 
 void raw_srv_start(struct raw_srv *s, bool new_rkey);
+/* On connection 0 of its client. */
+void raw_srv_heartbeat(struct raw_srv *s);
 /* All its clients have gone. */
 void raw_srv_stop(struct raw_srv *s);
 

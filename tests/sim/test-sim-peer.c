@@ -104,6 +104,19 @@ static void test_new_rkey_over_a_reconnect(void)
 	end();
 }
 
+/* A kernel's server takes nothing but the answer for a sign of life. */
+static void test_heartbeats_are_answered(void)
+{
+	start(false);
+	for (unsigned i = 0; i < 20; i++) {
+		raw_srv_heartbeat(&srv);
+		world_run_ms(w, 1000);
+		CHECK(srv.nhb_acks == i + 1);
+	}
+	world_expect(w, "");
+	end();
+}
+
 /* ---- wrong answers ---- */
 
 static void evil(bool new_rkey, enum raw_evil what, const char *line)
@@ -398,6 +411,7 @@ int main(int argc, char **argv)
 		{ "static-keys", test_static_keys },
 		{ "new-rkey", test_new_rkey },
 		{ "new-rkey-that-is-the-old-one", test_new_rkey_that_is_the_old_one },
+		{ "heartbeats-are-answered", test_heartbeats_are_answered },
 		{ "new-rkey-over-a-reconnect", test_new_rkey_over_a_reconnect },
 		{ "unknown-id", test_unknown_id },
 		{ "idle-id", test_idle_id },
