@@ -431,6 +431,91 @@ static void role_to_service(void)
 	check(atomic_load(&st.role_freed));
 }
 
+/* ---- a request is queued while the poller is awake, which goes to sleep then ---- */
+
+#define MANY 3				/* followers, for the poller to get the role */
+#define SLEEPS 0x1u			/* clt-wait.c: a waiter's word while it is in futex_wait() */
+
+static void let_one_go(struct fab_conn *conn)
+{
+	pthread_mutex_lock(&st.lock);
+	check(st.nheld);
+	check(!fake->post_send(conn, &st.held[0].wr));
+	st.nheld--;
+	for (unsigned i = 0; i < st.nheld; i++) {
+		st.held[i] = st.held[i + 1];
+		st.held[i].wr.sg_list = st.held[i].sge;
+	}
+	pthread_mutex_unlock(&st.lock);
+}
+
+static unsigned nheld(void)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&st.lock);
+	n = st.nheld;
+	pthread_mutex_unlock(&st.lock);
+	return n;
+}
+
+static unsigned nfollowers(struct clt_con *con)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&con->wait.lock);
+	n = con->wait.nfollowers;
+	pthread_mutex_unlock(&con->wait.lock);
+	return n;
+}
+
+static bool poller_leads(struct clt_con *con)
+{
+	bool leads;
+
+	pthread_mutex_lock(&con->wait.lock);
+	leads = con->wait.leader == &con->wait.poller;
+	pthread_mutex_unlock(&con->wait.lock);
+	return leads;
+}
+
+/* Who queues sees that the poller is awake, leaves the sending to it, and sleeps. */
+static void arm_until_queued(struct clt_con *con)
+{
+	struct clt_slot *slot;
+
+	if (!poller_leads(con)) {
+		atomic_store(&st.on_arm, arm_until_queued);
+		return;
+	}
+	check(clt_wait_con_awake(&con->wait));
+	check(!pthread_create(&queuer, NULL, read_block, NULL));
+	wait_until((slot = atomic_load(&con->sendq)));
+	wait_until(atomic_load(&slot->op->waiter.word) & SLEEPS);
+}
+
+static void sleepy_poller(void)
+{
+	struct clt_con *con = io_con();
+	pthread_t leader, many[MANY];
+
+	read_block(NULL);		/* the path is up again */
+	leader = leader_start(NULL);
+	wait_until(leader_sleeps(con));
+	for (unsigned i = 0; i < MANY; i++)
+		check(!pthread_create(&many[i], NULL, read_block, NULL));
+	wait_until(nfollowers(con) == MANY && nheld() == 1 + MANY);
+	atomic_store(&st.on_arm, arm_until_queued);
+	let_one_go(con->fab);
+	check(!pthread_join(leader, NULL));
+	/* Nothing but its own look tells the poller of what was queued. */
+	wait_until(nheld() == MANY + 1);
+	let_go(con->fab);
+	check(!pthread_join(queuer, NULL));
+	for (unsigned i = 0; i < MANY; i++)
+		check(!pthread_join(many[i], NULL));
+}
+
 /* ---- */
 
 static void quiet(enum log_level level, const char *line)
@@ -479,6 +564,8 @@ int main(void)
 	early_answer();
 	scene = "role given to the service loop";
 	role_to_service();
+	scene = "request queued while the poller is awake";
+	sleepy_poller();
 
 	scene = "end";
 	rnbd_close(dev);
