@@ -519,7 +519,8 @@ static void fence(enum sim_hold hold, unsigned cuts)
 		sim_cut("clt", "srv");
 		world_run_ms(w, 300);
 	}
-	/* Without a fence it is answered by now. */
+	/* Without a fence it is answered by now; when what is held has reached the medium nothing else shows. */
+	CHECK(!io->done || hold == SIM_HOLD_BEFORE);
 	if (!io->done)
 		sim_disk_release(d);
 	CHECK(world_io_end(io, 0, 1000) == 0);
