@@ -176,8 +176,10 @@ static void path_detached(struct srv_chunks *c)
 	log_dbg(path->name, "gone");
 	srv_chunks_fini(&path->chunks);
 	for (unsigned cid = 0; cid < path->cid_num; cid++) {
-		if (path->cons[cid])
-			srv_con_destroy(path->cons[cid]);
+		if (!path->cons[cid])
+			continue;
+		assert(path->cons[cid]->cut);	/* or the message would find it freed */
+		srv_con_destroy(path->cons[cid]);
 	}
 	free(path->cons);
 	free(path->reqs);
