@@ -12,11 +12,13 @@ with 1 when anything failed.
 
   --full   also: clang, make distcheck, ASan+UBSan, TSan, valgrind, lint, long fuzz and simulation
            runs, each in a directory of its own below "build/full, all of it", so in a path with
-           a space and a comma
+           a space and a comma, and each MUTATE_EVERYth of the mutants that the tests must notice
+           (make mutate)
   --help   show this
 
 FUZZ_SECONDS   how long each fuzz target runs with --full [60]
 SIM_SEEDS      how many random runs of the simulation --full makes [20000]
+MUTATE_EVERY   the sample of mutants with --full, 1 for all [8]
 GUEST_CACHE    where the kernels of guests are kept [tests/guest/cache]
 USAGE
 }
@@ -137,6 +139,7 @@ if [ $full = yes ]; then
 	configured fuzz CC=clang --enable-fuzzers --enable-sanitizers=address,undefined &&
 		one fuzz "$dir/fuzz.log" make -C "$dir" check-fuzz "FUZZ_SECONDS=${FUZZ_SECONDS:-60}"
 	one simulation "$build/$full_dir/sim.log" env "SIM_SEEDS=${SIM_SEEDS:-20000}" "$build/test-sim-random"
+	one mutants "$build/$full_dir/mutants.log" make -C "$build" mutate "MUTATE_EVERY=${MUTATE_EVERY:-8}"
 	one lint "$build/$full_dir/lint.log" make -C "$build" lint
 fi
 

@@ -1,0 +1,200 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Each mutant of tests/mutants still fits the code, and tests/mutate.py tells those that are killed from those
+# that are not, and lists that are wrong from those that are right: on a tree of one file.
+. ./tests/functions.sh
+requires /usr/bin/python3 --version
+
+mutate() {
+	/usr/bin/python3 "$top_srcdir/tests/mutate.py" "$@"
+}
+
+mutate --list "$top_srcdir/tests/mutants" --source "$top_srcdir" --check ||
+	fail "who changes code changes its mutants with it (tests/mutants/README)"
+
+# ---- a tree: one file of code, a test of it, and one that sees nothing ----
+
+mkdir -p "$tmp/toy/src" "$tmp/toy/tests" "$tmp/lists" "$tmp/bin"
+printf 'int two(void)\n{\n\tint n = 1;\n\n\treturn n + 1;\n}\n' > "$tmp/toy/src/two.c"
+printf 'TESTS = tests/good tests/blind tests/slow\n' > "$tmp/toy/tests/local.mk"
+cat > "$tmp/toy/Makefile.toy" <<'END'
+all:
+PROGRAMS = tests/good tests/blind tests/slow
+$(PROGRAMS): $(SRC)/src/two.c
+	mkdir -p tests && $(CC) -o $@ -D$(notdir $@) -include $(SRC)/src/two.c $(SRC)/main.c
+END
+cat > "$tmp/toy/main.c" <<'END'
+#include <stdlib.h>
+#include <unistd.h>
+int main(void)
+{
+#ifdef good
+	return two() != 2;
+#endif
+#ifdef blind
+	return getenv("SEES") && two() != 2;
+#endif
+#ifdef slow
+	while (two() != 2)
+		sleep(1);
+#endif
+	return 0;
+}
+END
+cat > "$tmp/toy/configure" <<'END'
+#!/bin/sh
+{ echo "SRC = $(dirname "$0")"; cat "$(dirname "$0")/Makefile.toy"; } > Makefile
+END
+printf '#!/bin/sh\n' > "$tmp/config.status"
+chmod +x "$tmp/toy/configure" "$tmp/config.status"
+
+# toy STATUS ARGUMENT...: with the list on stdin, in $tmp/out; what it says
+toy() {
+	local want=$1 status=0
+	shift
+	cat > "$tmp/lists/toy.list"
+	rm -rf "$tmp/mutate/new"
+	mkdir -p "$tmp/mutate"
+	cp -r "$tmp/toy" "$tmp/mutate/new"
+	( cd "$tmp" && mutate --list lists --source mutate/new "$@" ) >"$tmp/out" 2>&1 || status=$?
+	cat "$tmp/out"
+	[ "$status" -eq "$want" ] || fail "mutate.py ended with $status instead of $want"
+}
+
+says() {
+	grep -qE -- "$1" "$tmp/out" || fail "mutate.py does not say: $1"
+}
+
+# ---- the verdicts ----
+
+toy 1 --limit 2 <<'END'
+# comments, and lines with nothing
+mutant seen: it returns 1
+file src/two.c
+-	return n + 1;
++	return n;
+test tests/good
+
+mutant unseen: the same, with a test that is blind for it, too
+file src/two.c
+-	return n + 1;
++	return n;
+test tests/good tests/blind
+
+mutant seen-with-a-variable: the same, with a test that sees it then
+file src/two.c
+-	return n + 1;
++	return n;
+test SEES="a b" tests/blind tests/good
+
+mutant hangs: the same, with a test that waits for 2
+file src/two.c
+-return n + 1;
++return n;
+test tests/slow
+
+mutant wrong: no C
+file src/two.c
+ {
+-	int n = 1;
++	int n = ;
+test tests/good
+
+mutant explained: nothing changes that can be seen
+file src/two.c
+-	int n = 1;
++	int n = 2 - 1;
+test tests/good
+survives it is the same number
+
+mutant explained-too-much: it returns 1
+file src/two.c
+-	return n + 1;
++	return n;
+test tests/good
+survives nobody looks
+END
+says '^killed +seen '
+says "^killed +seen-with-a-variable .* 'SEES=a b' tests/blind, 'SEES=a b' tests/good"
+says '^survived +unseen .* tests/blind did not see it'
+says '^killed +hangs .* tests/slow \(time limit\)'
+says '^does-not-build +wrong '
+says '^survived +explained '
+says '^toy.list:[0-9]+: unseen survived: the same, with'
+says '^toy.list:[0-9]+: explained-too-much is killed, and the list says why it survives'
+says '^4 of 6 mutants killed: 66.7 %, 95 % wanted; 2 survived, 1 do not build, 0 not run'
+if grep -q ': explained survived' "$tmp/out"; then fail "an explained survivor is told as one that is not"; fi
+cmp "$tmp/toy/src/two.c" "$tmp/mutate/tree/src/two.c" || fail "a mutant was left in the tree"
+
+# Chosen ones; code that has changed since; and the rate alone is enough to fail.
+sed -i 's/int n = 1/long n = 1/' "$tmp/toy/src/two.c"
+list='mutant a: it returns 1
+file src/two.c
+-	return n + 1;
++	return n;
+test tests/good
+mutant b: nothing
+file src/two.c
+-	return n + 1;
++	return 1 + n;
+test tests/good
+survives a + b = b + a'
+toy 0 a <<< "$list"
+says '^1 of 1 mutants killed: 100.0 %'
+toy 0 --every 2 <<< "$list"
+says '^1 of 1 mutants killed: 100.0 %'
+toy 1 <<< "$list"
+says '^1 of 2 mutants killed: 50.0 %'
+toy 1 c <<< "$list"
+says 'there is no mutant c'
+
+# A test that fails by itself says nothing of a mutant.
+sed -i 's/two() != 2/two() != 3/' "$tmp/toy/main.c"
+rm -rf "$tmp/mutate"
+toy 1 a <<< "$list"
+says '^broken-test +a .*tests/good fails without the mutant'
+
+# ---- lists that are wrong ----
+
+wrong() {
+	toy 1 --check <<< "$2"
+	says "$1"
+}
+
+wrong 'a does not apply: src/two.c has its old text 0 times, expected once: "return 3;"' 'mutant a: x
+file src/two.c
+-	return 3;
+test tests/good'
+printf 'int a;\nint  a;\n' >> "$tmp/toy/src/two.c"
+wrong 'a does not apply: src/two.c has its old text 2 times, expected once: "int a;"' 'mutant a: x
+file src/two.c
+-int a;
+test tests/good'
+wrong 'a does not apply: there is no src/three.c' 'mutant a: x
+file src/three.c
+-int a;
+test tests/good'
+wrong 'a: there is no test tests/goo' 'mutant a: x
+file src/two.c
+-	return n + 1;
+test tests/goo'
+wrong 'a has no test, or no file' 'mutant a: x
+file src/two.c
+-	return n + 1;'
+wrong 'a changes nothing' 'mutant a: x
+file src/two.c
+-	return n + 1;
++	return n + 1;
+test tests/good'
+wrong 'a is there twice' 'mutant a: x
+file src/two.c
+-	return n + 1;
+test tests/good
+mutant a: x
+file src/two.c
+-	return n + 1;
+test tests/good'
+wrong 'expected "mutant NAME: WHAT IT BREAKS", got "mutant a"' 'mutant a'
+wrong '"test tests/good" belongs to no mutant' 'test tests/good'
+wrong 'toy.list:2: expected mutant, file, test' 'mutant a: x
+tset tests/good'
