@@ -17,6 +17,16 @@
 #include "srv-priv.h"
 #include "util.h"
 
+/* What clients call the first chunk, wherever it lies.  Another one for each path, so that what is meant for
+ * the chunks of one never fits those of another; all below where programs have memory. */
+#define CHUNKS_IOVA_SHIFT 29		/* the chunks of a path are 28 bits at most: their place is in immediates */
+#define CHUNKS_IOVA_PATHS 0x10000u
+
+static uint64_t chunks_iova(struct srv *srv)
+{
+	return (uint64_t)(srv->next_iova++ % CHUNKS_IOVA_PATHS + 1) << CHUNKS_IOVA_SHIFT;
+}
+
 static void *map_zeroed(size_t len)
 {
 	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE,
@@ -105,15 +115,19 @@ static int register_chunks(struct srv_chunks *c)
 		     (!always ? IBV_ACCESS_REMOTE_WRITE :
 		      c->key_mode == FRWR_MW1 ? IBV_ACCESS_MW_BIND : 0);
 	unsigned n = c->mr_each ? c->geom->queue_depth : 1;
+	bool by_addr = always && c->key_mode == FRWR_REREG;	/* which registers anew */
+	uint64_t iova = by_addr ? (uintptr_t)c->base : chunks_iova(c->srv);
 
 	for (unsigned i = 0; i < n; i++) {
-		c->mrs[i] = fab_reg_mr(c->pd, c->base + i * (c->len / n), c->len / n, access);
+		size_t off = i * (c->len / n);
+
+		c->mrs[i] = fab_reg_mr_iova(c->pd, c->base + off, c->len / n, iova + off, access);
 		if (!c->mrs[i])
 			return -errno;
 	}
 	if (!always)
 		c->regions[0] = (struct rtrs_region){
-			.addr = (uintptr_t)c->base, .key = c->mrs[0]->rkey,
+			.addr = fab_mr_iova(c->mrs[0]), .key = c->mrs[0]->rkey,
 			.len = (uint32_t)c->len,
 		};
 	return 0;

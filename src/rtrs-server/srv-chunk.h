@@ -84,4 +84,12 @@ static inline struct ibv_mr *srv_chunk_mr(const struct srv_chunks *c, uint32_t b
 	return c->mrs[c->mr_each ? buf_id : 0];
 }
 
+/* What its region calls the chunk: towards the fabric, and so the client. */
+static inline uint64_t srv_chunk_iova(const struct srv_chunks *c, uint32_t buf_id)
+{
+	size_t off = c->mr_each ? 0 : (size_t)buf_id * c->geom->chunk_size;
+
+	return fab_mr_iova(srv_chunk_mr(c, buf_id)) + off;
+}
+
 #endif

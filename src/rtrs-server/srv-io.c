@@ -193,7 +193,7 @@ static struct ibv_sge response_data(const struct srv_req *req)
 	const struct srv_chunks *c = &req->path->chunks;
 
 	return (struct ibv_sge){
-		.addr = (uintptr_t)srv_chunk(c, req->buf_id),
+		.addr = srv_chunk_iova(c, req->buf_id),
 		.length = req->rtrs.data_len,
 		.lkey = srv_chunk_mr(c, req->buf_id)->lkey,
 	};

@@ -150,7 +150,7 @@ int srv_keys_open(struct srv_path *path)
 		struct frwr *w = frwr_at(c->keys, i);
 		struct frwr_handle h;
 
-		rc = frwr_map(w, srv_chunk_mr(c, i), (uintptr_t)srv_chunk(c, i), c->geom->chunk_size,
+		rc = frwr_map(w, srv_chunk_mr(c, i), srv_chunk_iova(c, i), c->geom->chunk_size,
 			      FRWR_PEER_WRITES, &h);
 		w->next = i + 1 < n ? frwr_at(c->keys, i + 1) : NULL;
 		if (!rc)
@@ -301,7 +301,7 @@ int srv_key_rearm(struct srv_req *req, struct rtrs_rsp *rsp)
 	struct frwr *w = frwr_at(c->keys, req->buf_id);
 	struct rtrs_msg_rkey_rsp *msg = &c->rkey_rsps[req->buf_id];
 	struct frwr_handle h;
-	int rc = frwr_map(w, srv_chunk_mr(c, req->buf_id), (uintptr_t)srv_chunk(c, req->buf_id),
+	int rc = frwr_map(w, srv_chunk_mr(c, req->buf_id), srv_chunk_iova(c, req->buf_id),
 			  c->geom->chunk_size, FRWR_PEER_WRITES, &h);
 
 	if (!rc)

@@ -88,6 +88,7 @@ struct srv {
 	struct timer mem_timer;
 	struct srv_log log;
 	unsigned next_offset;
+	unsigned next_iova;		/* srv-chunk.c */
 	struct list open_waiters;	/* struct srv_req: OPENs that wait for a closing handle */
 	struct timer open_timer, park_timer, listen_timer;
 

@@ -2,6 +2,7 @@
 /* Conformance: what arrives where, and what must not. */
 #include <endian.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "conformance.h"
@@ -426,4 +427,93 @@ void promise_k_placing(struct world *w)
 	region_destroy(&dst);
 	end_free(p.a);
 	end_free(p.b);
+}
+
+/* A region whose first byte is called otherwise: by peers, in lists, in binds. */
+#define IOVA 0x7000000000ull
+
+static struct region region_iova(struct fab_pd *pd, size_t len, int access)
+{
+	struct region r = { .len = len };
+
+	r.mem = aligned_alloc(4096, len);
+	check(r.mem != NULL);
+	memset(r.mem, 0, len);
+	r.mr = fab_reg_mr_iova(pd, r.mem, len, IOVA, access);
+	check(r.mr != NULL);
+	check(fab_mr_iova(r.mr) == IOVA || fab_mr_iova(r.mr) == (uintptr_t)r.mem);
+	return r;
+}
+
+static void iova_window(struct world *w, struct pair *p, struct region *src)
+{
+	struct region dst = region_iova(p->b->pd, 8192, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+	struct ibv_mw *mw = fab_alloc_mw(p->b->pd, IBV_MW_TYPE_1);
+	struct ibv_send_wr wr = wr_bind(0, mw, &dst, 4096, 4096);
+	struct ibv_sge sge = { fab_mr_iova(src->mr), 100, src->mr->lkey };
+	unsigned nsends = p->b->nsends, nrecvs = p->b->nrecvs;
+
+	wr.bind_mw.bind_info.addr = fab_mr_iova(dst.mr) + 4096;
+	wr.send_flags = IBV_SEND_SIGNALED;
+	check_eq(post(p->b, &wr, 1), 0);
+	world_until(w, p->b->nsends > nsends);
+	check_eq(p->b->sends[nsends].wc.status, IBV_WC_SUCCESS);
+	wr = wr_write_imm(0, &sge, fab_mr_iova(dst.mr) + 5000, mw->rkey, 1);
+	check_eq(post(p->a, &wr, 1), 0);
+	world_until(w, p->b->nrecvs > nrecvs);
+	check(!memcmp(dst.mem + 5000, src->mem, 100) && all(dst.mem, 5000, 0) &&
+	      all(dst.mem + 5100, 8192 - 5100, 0));
+	check_eq(fab_dealloc_mw(mw), 0);
+	region_destroy(&dst);
+}
+
+void region_by_iova(struct world *w)
+{
+	struct region src, dst;
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct pair p;
+
+	pair_connect(w, &p, &default_attr);
+	check(!fab_reg_mr_iova(p.b->pd, &p, 8, (uintptr_t)&p + 1, 0) && errno == EINVAL);
+	check(!fab_reg_mr_iova(p.b->pd, &p, 8, UINT64_MAX - 7, 0) && errno == EINVAL);
+	src = region_iova(p.a->pd, 4096, IBV_ACCESS_LOCAL_WRITE);
+	dst = region_iova(p.b->pd, 4096, RIGHTS);
+	fill(&src);
+	check(fab_mr_covers(dst.mr, p.b->pd, fab_mr_iova(dst.mr), 4096, RIGHTS));
+	check(!fab_mr_covers(dst.mr, p.b->pd, fab_mr_iova(dst.mr) + 1, 4096, RIGHTS));
+	check_eq(post_recvs(p.b, 0, 1), 0);
+	sge = (struct ibv_sge){ fab_mr_iova(src.mr) + 10, 100, src.mr->lkey };
+	wr = wr_write_imm(0, &sge, fab_mr_iova(dst.mr) + 1000, dst.mr->rkey, 1);
+	check_eq(post(p.a, &wr, 1), 0);
+	world_until(w, p.b->nrecvs == 1);
+	check(!memcmp(dst.mem + 1000, src.mem + 10, 100));
+	/* Into a receive. */
+	sge = (struct ibv_sge){ fab_mr_iova(dst.mr) + 2000, 100, dst.mr->lkey };
+	post_buffer(p.b, 1, &sge, 1);
+	sge = (struct ibv_sge){ fab_mr_iova(src.mr), 100, src.mr->lkey };
+	wr = wr_send(1, &sge);
+	check_eq(post(p.a, &wr, 1), 0);
+	world_until(w, p.b->nrecvs == 2);
+	check(!memcmp(dst.mem + 2000, src.mem, 100));
+	check(all(dst.mem, 1000, 0) && all(dst.mem + 1100, 900, 0) && all(dst.mem + 2100, 1996, 0));
+	check_eq(post_recvs(p.b, 2, 2), 0);
+	if (has_windows(&p, IBV_MW_TYPE_1))
+		iova_window(w, &p, &src);
+	/* Its address says nothing to anybody. */
+	if (fab_mr_iova(dst.mr) != (uintptr_t)dst.mem) {
+		memset(dst.mem, 0, 4096);
+		wr = wr_write_imm(9, &sge, (uintptr_t)dst.mem, dst.mr->rkey, 1);
+		check_eq(post(p.a, &wr, 1), 0);
+		world_until(w, p.a->drained && p.b->drained);
+		check(all(dst.mem, 4096, 0));
+	}
+	region_destroy(&src);
+	region_destroy(&dst);
+	if (p.a->drained) {
+		end_free(p.a);
+		end_free(p.b);
+	} else {
+		pair_close(&p);
+	}
 }

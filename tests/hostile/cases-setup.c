@@ -265,6 +265,16 @@ static struct hpath *elsewhere_with_uuid_of(const struct hpath *p, const char *n
 	return thief;
 }
 
+/* Where the chunks lie in the server's memory, which is far above, is not the client's to know. */
+static void no_address_of_the_server(void)
+{
+	struct hpath *p = hpath_new();
+
+	hpath_up(p);
+	for (unsigned i = 0; i < p->geom.queue_depth; i++)
+		expect(p->rbufs[i].addr < 1ull << 46);
+}
+
 /* SECURITY, "Session identifiers": who has the identifier and the name is in the session, its device, opened by
  * another for itself alone, included. */
 static void known_uuid_and_name(void)
@@ -325,6 +335,7 @@ static const struct order_row {
 	{ "request before INFO_REQ", request_before_info },
 	{ "session name without an end", name_without_an_end },
 	{ "session name of a living session", name_of_a_living_session },
+	{ "no address of the server", no_address_of_the_server },
 	{ "known session uuid and name", known_uuid_and_name },
 	{ "known session uuid without the name", known_uuid_without_the_name },
 };

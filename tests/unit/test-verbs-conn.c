@@ -531,7 +531,7 @@ Test(verbs_conn, fatal_device)
 static struct ibv_mr hw_mr;
 static struct verbs_mr region = {
 	.fab = { .ibv = { .addr = (void *)0x10000, .length = 4096 }, .pd = &pd.fab,
-		 .access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND },
+		 .iova = 0x10000, .access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND },
 	.hw = &hw_mr,
 };
 

@@ -8,6 +8,8 @@
 #include "fab-provider.h"
 #include "util.h"
 
+#define IOVA_PAGE 4096u			/* the least that a device translates */
+
 /* The rule of verbs: what a peer may write must be writable here. */
 static bool access_ok(int access)
 {
@@ -32,9 +34,35 @@ struct ibv_mr *fab_reg_mr(struct fab_pd *pd, void *addr, size_t length, int acce
 		return NULL;
 	}
 	mr = pd->ops->reg_mr(pd, addr, length, access);
-	if (mr)
+	if (mr) {
 		to_mr(mr)->access = access;
+		to_mr(mr)->iova = (uintptr_t)addr;
+	}
 	return mr;
+}
+
+struct ibv_mr *fab_reg_mr_iova(struct fab_pd *pd, void *addr, size_t length, uint64_t iova,
+			       int access)
+{
+	struct ibv_mr *mr;
+
+	if (!access_ok(access) || !length || iova > UINT64_MAX - length ||
+	    (uintptr_t)addr > UINTPTR_MAX - length ||
+	    (((uintptr_t)addr ^ iova) & (IOVA_PAGE - 1))) {
+		errno = EINVAL;
+		return NULL;
+	}
+	mr = pd->ops->reg_mr_iova ? pd->ops->reg_mr_iova(pd, addr, length, iova, access) : NULL;
+	if (!mr)
+		return fab_reg_mr(pd, addr, length, access);
+	to_mr(mr)->access = access;
+	to_mr(mr)->iova = iova;
+	return mr;
+}
+
+uint64_t fab_mr_iova(const struct ibv_mr *mr)
+{
+	return container_of(mr, struct fab_mr, ibv)->iova;
 }
 
 int fab_rereg_mr(struct ibv_mr *mr, void *addr, size_t length, int access)
@@ -44,8 +72,10 @@ int fab_rereg_mr(struct ibv_mr *mr, void *addr, size_t length, int access)
 	if (!access_ok(access) || (uintptr_t)addr > UINTPTR_MAX - length)
 		return -EINVAL;
 	rc = to_mr(mr)->pd->ops->rereg_mr(mr, addr, length, access);
-	if (!rc)
+	if (!rc) {
 		to_mr(mr)->access = access;
+		to_mr(mr)->iova = (uintptr_t)addr;
+	}
 	return rc;
 }
 
@@ -60,7 +90,7 @@ bool fab_mr_covers(const struct ibv_mr *ibv, const struct fab_pd *pd, uint64_t a
 	const struct fab_mr *mr = container_of(ibv, struct fab_mr, ibv);
 
 	return mr->pd == pd && (mr->access & access) == access &&
-	       range_ok(addr - (uintptr_t)ibv->addr, len, ibv->length);
+	       range_ok(addr - mr->iova, len, ibv->length);
 }
 
 void fab_dereg_mr(struct ibv_mr *mr)

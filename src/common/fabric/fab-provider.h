@@ -41,7 +41,8 @@ struct fab_pd { const struct fab_provider *ops; };
 struct fab_mr {
 	struct ibv_mr ibv;
 	struct fab_pd *pd;
-	int access;			/* fabric.c's */
+	int access;			/* fab-mem.c's */
+	uint64_t iova;			/* likewise: what the first byte is called */
 };
 
 /* Our memory window, in the same way. */
@@ -80,6 +81,8 @@ struct fab_provider {
 	void (*pd_destroy)(struct fab_pd *pd);
 	bool (*pd_local_dma_lkey)(const struct fab_pd *pd, uint32_t *lkey);
 	struct ibv_mr *(*reg_mr)(struct fab_pd *pd, void *addr, size_t length, int access);
+	struct ibv_mr *(*reg_mr_iova)(struct fab_pd *pd, void *addr, size_t length, uint64_t iova,
+				      int access);	/* NULL where that cannot be done */
 	int (*rereg_mr)(struct ibv_mr *mr, void *addr, size_t length, int access);
 	void (*dereg_mr)(struct ibv_mr *mr);
 	/* NULL where there are no windows. */

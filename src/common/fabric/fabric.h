@@ -216,6 +216,13 @@ bool fab_pd_local_dma_lkey(const struct fab_pd *pd, uint32_t *lkey);
  * nothing that can be reached: a region to be filled by fab_rereg_mr().  Any thread.  NULL with
  * errno. */
 struct ibv_mr *fab_reg_mr(struct fab_pd *pd, void *addr, size_t length, int access);
+/* As fab_reg_mr(), and its first byte is called @iova: by peers, in lists of elements with its lkey, and in binds
+ * of windows.  So a peer need not be told where memory lies.  @iova lies in its page as @addr does in its own.
+ * Where a device cannot do that it is called @addr: fab_mr_iova() says which. */
+struct ibv_mr *fab_reg_mr_iova(struct fab_pd *pd, void *addr, size_t length, uint64_t iova,
+			       int access);
+/* What the first byte of @mr is called: without fab_reg_mr_iova() its address. */
+uint64_t fab_mr_iova(const struct ibv_mr *mr);
 /* Give @mr another range and other rights under a fresh rkey.  Promise k for the old key.  Any
  * thread, completion handlers too; one at a time for one @mr.  Costs a few atomic operations while
  * nothing is placed under the old key, else it waits for polls of the pd's connections to return.
@@ -225,7 +232,7 @@ int fab_rereg_mr(struct ibv_mr *mr, void *addr, size_t length, int access);
 int fab_revoke_mr(struct ibv_mr *mr);
 /* No window is bound in it. */
 void fab_dereg_mr(struct ibv_mr *mr);
-/* @mr is of @pd, has all of @access and covers the range. */
+/* @mr is of @pd, has all of @access and covers the range, which begins at what @mr calls @addr. */
 bool fab_mr_covers(const struct ibv_mr *mr, const struct fab_pd *pd, uint64_t addr, uint64_t len,
 		   int access);
 

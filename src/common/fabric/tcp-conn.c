@@ -313,6 +313,7 @@ const struct fab_provider fab_tcp = {
 	.pd_destroy = tcp_pd_destroy,
 	.pd_local_dma_lkey = tcp_pd_local_dma_lkey,
 	.reg_mr = tcp_reg_mr,
+	.reg_mr_iova = tcp_reg_mr_iova,
 	.rereg_mr = tcp_rereg_mr,
 	.dereg_mr = tcp_dereg_mr,
 	.alloc_mw = tcp_alloc_mw,

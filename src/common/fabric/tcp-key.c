@@ -111,13 +111,14 @@ uint32_t tcp_key_kill(struct tcp_key *key, uint8_t tag)
 /* ORDER: release stores, so that a reader which sees a new field also sees the word that was
  * changed before it (tcp_lkey_ok). */
 void tcp_key_publish(struct tcp_key *key, uint8_t tag, uint64_t owner, struct tcp_mr *region,
-		     uint64_t addr, uint64_t len, int access)
+		     uint64_t addr, uint64_t shift, uint64_t len, int access)
 {
 	assert(!(atomic_load_explicit(&key->word, memory_order_relaxed) &
 		 (KEY_ALIVE | KEY_REFS_MASK)));
 	atomic_store_explicit(&key->owner, owner, memory_order_release);
 	atomic_store_explicit(&key->region, region, memory_order_release);
 	atomic_store_explicit(&key->addr, addr, memory_order_release);
+	atomic_store_explicit(&key->shift, shift, memory_order_release);
 	atomic_store_explicit(&key->len, len, memory_order_release);
 	atomic_store_explicit(&key->access, access, memory_order_release);
 	atomic_store_explicit(&key->word, KEY_ALIVE | (uint64_t)tag << KEY_TAG_SHIFT,
@@ -170,7 +171,7 @@ void tcp_key_put(struct tcp_key *key)
 }
 
 /* Reads the fields without a reference: they are whole if the word is the same before and after. */
-bool tcp_lkey_ok(struct tcp_pd *pd, const struct ibv_sge *sge, int access)
+bool tcp_lkey_ok(struct tcp_pd *pd, const struct ibv_sge *sge, int access, uint64_t *at)
 {
 	struct tcp_key *key = key_at(pd, sge->lkey >> 8);
 	uint64_t want = key_want(sge->lkey), addr, len, owner;
@@ -181,6 +182,7 @@ bool tcp_lkey_ok(struct tcp_pd *pd, const struct ibv_sge *sge, int access)
 		return false;
 	owner = atomic_load_explicit(&key->owner, memory_order_acquire);
 	addr = atomic_load_explicit(&key->addr, memory_order_acquire);
+	*at = sge->addr + atomic_load_explicit(&key->shift, memory_order_acquire);
 	len = atomic_load_explicit(&key->len, memory_order_acquire);
 	have = atomic_load_explicit(&key->access, memory_order_acquire);
 	return (atomic_load_explicit(&key->word, memory_order_relaxed) & ~KEY_REFS_MASK) == want &&

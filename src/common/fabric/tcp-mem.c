@@ -50,15 +50,15 @@ bool tcp_pd_local_dma_lkey(const struct fab_pd *pd, uint32_t *lkey)
 	return true;
 }
 
-static void mr_set(struct tcp_mr *mr, void *addr, size_t length, int access)
+static void mr_set(struct tcp_mr *mr, void *addr, size_t length, uint64_t iova, int access)
 {
 	uint8_t tag = (uint8_t)(tcp_key_number(mr->key) + 1);
 
 	if (tcp_key_kill(mr->key, tag))
 		tcp_key_stop(to_pd(mr->base.pd), mr->key);
 	if (length)
-		tcp_key_publish(mr->key, tag, TCP_KEY_REGION, NULL, (uintptr_t)addr, length,
-				access);
+		tcp_key_publish(mr->key, tag, TCP_KEY_REGION, NULL, iova, (uintptr_t)addr - iova,
+				length, access);
 	mr->base.ibv.addr = addr;
 	mr->base.ibv.length = length;
 	mr->base.ibv.lkey = mr->base.ibv.rkey = tcp_key_number(mr->key);
@@ -70,11 +70,17 @@ int tcp_rereg_mr(struct ibv_mr *ibv, void *addr, size_t length, int access)
 
 	if (atomic_load(&mr->windows))
 		return -EBUSY;
-	mr_set(mr, addr, length, access);
+	mr_set(mr, addr, length, (uintptr_t)addr, access);
 	return 0;
 }
 
 struct ibv_mr *tcp_reg_mr(struct fab_pd *fpd, void *addr, size_t length, int access)
+{
+	return tcp_reg_mr_iova(fpd, addr, length, (uintptr_t)addr, access);
+}
+
+struct ibv_mr *tcp_reg_mr_iova(struct fab_pd *fpd, void *addr, size_t length, uint64_t iova,
+			       int access)
 {
 	struct tcp_mr *mr = calloc(1, sizeof(*mr));
 
@@ -87,7 +93,7 @@ struct ibv_mr *tcp_reg_mr(struct fab_pd *fpd, void *addr, size_t length, int acc
 		errno = ENOMEM;
 		return NULL;
 	}
-	mr_set(mr, addr, length, access);
+	mr_set(mr, addr, length, iova, access);
 	return &mr->base.ibv;
 }
 
@@ -101,7 +107,7 @@ void tcp_dereg_mr(struct ibv_mr *ibv)
 	struct tcp_mr *mr = to_mr(ibv);
 
 	assert(!atomic_load(&mr->windows));
-	mr_set(mr, NULL, 0, 0);
+	mr_set(mr, NULL, 0, 0, 0);
 	tcp_key_free(to_pd(mr->base.pd), mr->key);
 	free(mr);
 }

@@ -83,7 +83,8 @@ static const char *mw_bind(struct tcp_conn *c, const struct ibv_send_wr *wr)
 		atomic_fetch_add(&mr->windows, 1);
 		tcp_key_publish(mw->key, tag,
 				mw->base.ibv.type == IBV_MW_TYPE_2 ? c->id : TCP_KEY_ANY_CONN, mr,
-				info->addr, info->length, (int)info->mw_access_flags);
+				info->addr, (uintptr_t)mr->base.ibv.addr - mr->base.iova,
+				info->length, (int)info->mw_access_flags);
 	}
 	return NULL;
 }

@@ -55,7 +55,8 @@ struct tcp_key {
 	_Atomic uint64_t word;
 	_Atomic uint64_t owner;
 	_Atomic(struct tcp_mr *) region;	/* a window's */
-	_Atomic uint64_t addr;
+	_Atomic uint64_t addr;			/* as the peer calls it */
+	_Atomic uint64_t shift;			/* added to it: the memory */
 	_Atomic uint64_t len;
 	_Atomic int access;
 	uint32_t index;
@@ -83,7 +84,7 @@ uint32_t tcp_key_number(const struct tcp_key *key);
 bool tcp_key_alive(const struct tcp_key *key);
 /* Make a dead key alive as @tag. */
 void tcp_key_publish(struct tcp_key *key, uint8_t tag, uint64_t owner, struct tcp_mr *region,
-		     uint64_t addr, uint64_t len, int access);
+		     uint64_t addr, uint64_t shift, uint64_t len, int access);
 /* Nobody finds the key any more; it is @tag from now on.  Returns the placements still in progress,
  * for which tcp_key_stop() is needed. */
 uint32_t tcp_key_kill(struct tcp_key *key, uint8_t tag);
@@ -97,13 +98,15 @@ void tcp_key_put(struct tcp_key *key);
 /* Kill the key of a window of type 2 that is bound on @c.  Returns NULL and the key, whose placements,
  * all of @c, may go on; or what @rkey is instead. */
 const char *tcp_key_invalidate(struct tcp_conn *c, uint32_t rkey, struct tcp_key **out);
-/* True if @sge may be used locally with @access (0 or IBV_ACCESS_LOCAL_WRITE). */
-bool tcp_lkey_ok(struct tcp_pd *pd, const struct ibv_sge *sge, int access);
+/* True if @sge may be used locally with @access (0 or IBV_ACCESS_LOCAL_WRITE); @at is its memory then. */
+bool tcp_lkey_ok(struct tcp_pd *pd, const struct ibv_sge *sge, int access, uint64_t *at);
 
 int tcp_pd_create(struct fab_conn *conn, struct fab_pd **out);
 void tcp_pd_destroy(struct fab_pd *fpd);
 bool tcp_pd_local_dma_lkey(const struct fab_pd *pd, uint32_t *lkey);
 struct ibv_mr *tcp_reg_mr(struct fab_pd *fpd, void *addr, size_t length, int access);
+struct ibv_mr *tcp_reg_mr_iova(struct fab_pd *fpd, void *addr, size_t length, uint64_t iova,
+			       int access);
 int tcp_rereg_mr(struct ibv_mr *ibv, void *addr, size_t length, int access);
 void tcp_dereg_mr(struct ibv_mr *ibv);
 /* A window of @mr is not bound any more. */

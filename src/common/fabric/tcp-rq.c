@@ -19,9 +19,12 @@ static const char *rq_push(struct tcp_conn *c, const struct ibv_recv_wr *wr, int
 		return "receive queue overflow";
 	*err = -EINVAL;
 	for (int i = 0; i < wr->num_sge; i++) {
-		if (wr->sg_list[i].length && !tcp_lkey_ok(c->pd, &wr->sg_list[i], IBV_ACCESS_LOCAL_WRITE))
+		struct ibv_sge *sge =
+			&rx->sges[(size_t)(tail & rx->mask) * FAB_RECV_SGE_MAX + (unsigned)i];
+
+		*sge = wr->sg_list[i];
+		if (sge->length && !tcp_lkey_ok(c->pd, &wr->sg_list[i], IBV_ACCESS_LOCAL_WRITE, &sge->addr))
 			return "receive with a local key that does not cover its element";
-		rx->sges[(size_t)(tail & rx->mask) * FAB_RECV_SGE_MAX + (unsigned)i] = wr->sg_list[i];
 	}
 	rqe->wr_id = wr->wr_id;
 	rqe->num_sge = wr->num_sge;

@@ -138,7 +138,8 @@ static int rx_start_write(struct tcp_conn *c, struct ibv_wc *wc)
 		snprintf(what, sizeof(what), "remote access error: %s", why);
 		return rx_violation(c, wc, IBV_WC_REM_ACCESS_ERR, what);
 	}
-	rx->dst = (uint8_t *)(uintptr_t)f->addr;
+	rx->dst = (uint8_t *)(uintptr_t)(f->addr + atomic_load_explicit(&rx->key->shift,
+									memory_order_relaxed));
 	rx->dst_left = rx->left = f->length;
 	rx->in_payload = true;
 	return 0;

@@ -76,12 +76,13 @@ static const char *tx_frame(struct tcp_conn *c, const struct ibv_send_wr *wr,
 	sqe->niov = 1;
 	for (int i = 0; i < wr->num_sge; i++) {
 		const struct ibv_sge *sge = &wr->sg_list[i];
+		uint64_t at = sge->addr;
 
 		if (sge->length == 0)
 			continue;
-		if (sge->lkey != TCP_DMA_LKEY && !tcp_lkey_ok(c->pd, sge, 0))
+		if (sge->lkey != TCP_DMA_LKEY && !tcp_lkey_ok(c->pd, sge, 0, &at))
 			return "post with a local key that does not cover its element";
-		iov[sqe->niov++] = (struct iovec){ (void *)(uintptr_t)sge->addr, sge->length };
+		iov[sqe->niov++] = (struct iovec){ (void *)(uintptr_t)at, sge->length };
 		f.length += sge->length;
 	}
 	if (op->inv)

@@ -251,6 +251,7 @@ const struct fab_provider fab_verbs = {
 	.pd_destroy = verbs_pd_destroy,
 	.pd_local_dma_lkey = verbs_pd_local_dma_lkey,
 	.reg_mr = verbs_reg_mr,
+	.reg_mr_iova = verbs_reg_mr_iova,
 	.rereg_mr = verbs_rereg_mr,
 	.dereg_mr = verbs_dereg_mr,
 	.alloc_mw = verbs_alloc_mw,

@@ -195,6 +195,12 @@ bool verbs_pd_local_dma_lkey(const struct fab_pd *pd, uint32_t *lkey)
 
 struct ibv_mr *verbs_reg_mr(struct fab_pd *fab, void *addr, size_t length, int access)
 {
+	return verbs_reg_mr_iova(fab, addr, length, (uintptr_t)addr, access);
+}
+
+struct ibv_mr *verbs_reg_mr_iova(struct fab_pd *fab, void *addr, size_t length, uint64_t iova,
+				 int access)
+{
 	struct verbs_pd *pd = container_of(fab, struct verbs_pd, fab);
 	struct verbs_mr *mr;
 
@@ -207,7 +213,7 @@ struct ibv_mr *verbs_reg_mr(struct fab_pd *fab, void *addr, size_t length, int a
 		errno = ENOMEM;
 		return NULL;
 	}
-	mr->hw = ibv_reg_mr(pd->pd, addr, length, access);
+	mr->hw = ibv_reg_mr_iova(pd->pd, addr, length, iova, access);
 	if (!mr->hw) {
 		int err = errno ? errno : EIO;
 

@@ -169,6 +169,8 @@ int verbs_pd_create(struct fab_conn *conn, struct fab_pd **out);
 void verbs_pd_destroy(struct fab_pd *fab);
 bool verbs_pd_local_dma_lkey(const struct fab_pd *pd, uint32_t *lkey);
 struct ibv_mr *verbs_reg_mr(struct fab_pd *fab, void *addr, size_t length, int access);
+struct ibv_mr *verbs_reg_mr_iova(struct fab_pd *fab, void *addr, size_t length, uint64_t iova,
+				 int access);
 int verbs_rereg_mr(struct ibv_mr *mr, void *addr, size_t length, int access);
 void verbs_dereg_mr(struct ibv_mr *ibv);
 
