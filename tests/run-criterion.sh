@@ -7,7 +7,7 @@
 set -u
 . "$(dirname "$0")/timeout.sh"
 name=$1
-limit=$(test_timeout 300)
+limit=$(test_timeout 900)
 dir=$(mktemp -d) || exit 99
 trap 'rm -rf "$dir"' EXIT
 

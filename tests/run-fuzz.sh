@@ -3,7 +3,7 @@
 # Run one fuzz target, FUZZ_RUNS inputs (20000), over its corpus: fuzz-X.fuzz reads tests/fuzz/corpus/X.
 set -u
 . "$(dirname "$0")/timeout.sh"
-limit=${FUZZ_TIMEOUT:-$(test_timeout 300)}
+limit=${FUZZ_TIMEOUT:-$(test_timeout 900)}
 srcdir=${srcdir:-$(dirname "$0")/..}
 name=${1##*/fuzz-}
 corpus=$srcdir/tests/fuzz/corpus/${name%.fuzz}

@@ -12,7 +12,7 @@
 # SANITIZERS     as configured; make check sets it
 set -u
 . "$(dirname "$0")/timeout.sh"
-limit=$(test_timeout 300)
+limit=$(test_timeout 900)
 # A simulation says in which of its tests it was aborted; a script cleans up when it is terminated.
 signal=ABRT
 if [ "$1" = bash ]; then
