@@ -57,6 +57,24 @@ Test(range, whole_blocks_never_wait)
 	leave(2, "");
 }
 
+/* Who waits for two goes on when both have left, whichever is the first. */
+Test(range, waits_for_all_in_front)
+{
+	cr_assert(exclusive(0, 0, 4096));
+	cr_assert(exclusive(1, 4096, 8192));
+	cr_assert_not(exclusive(2, 0, 8192));
+	leave(0, "");
+	leave(1, "2");
+	leave(2, "");
+
+	cr_assert(exclusive(0, 0, 4096));
+	cr_assert_not(exclusive(1, 0, 4096));
+	cr_assert_not(exclusive(2, 0, 4096));
+	leave(0, "1");
+	leave(1, "2");
+	leave(2, "");
+}
+
 Test(range, a_change_excludes_writers_of_its_block_only)
 {
 	cr_assert(exclusive(0, 4096, 8192));
