@@ -7,7 +7,7 @@
 set -u
 . "$(dirname "$0")/timeout.sh"
 name=$1
-limit=$(test_timeout 900)
+limit=$(test_timeout 900) since=$(date +%s)
 dir=$(mktemp -d) || exit 99
 trap 'rm -rf "$dir"' EXIT
 
@@ -34,7 +34,7 @@ case $status in
 		END { for (test in run) print "has not ended: " test }' "$dir/out"
 	;;
 esac
-test_timeout_say "$name" "$limit" $status
+test_timeout_say "$name" "$limit" $status "$since"
 
 for report in "$dir"/report*; do
 	[ -s "$report" ] || continue

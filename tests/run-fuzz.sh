@@ -3,7 +3,7 @@
 # Run one fuzz target, FUZZ_RUNS inputs (20000), over its corpus: fuzz-X.fuzz reads tests/fuzz/corpus/X.
 set -u
 . "$(dirname "$0")/timeout.sh"
-limit=${FUZZ_TIMEOUT:-$(test_timeout 900)}
+limit=${FUZZ_TIMEOUT:-$(test_timeout 900)} since=$(date +%s)
 srcdir=${srcdir:-$(dirname "$0")/..}
 name=${1##*/fuzz-}
 corpus=$srcdir/tests/fuzz/corpus/${name%.fuzz}
@@ -16,5 +16,5 @@ trap 'rm -rf "$found"' EXIT
 timeout -k 30 "$limit" "$1" -runs="${FUZZ_RUNS:-20000}" -seed="${FUZZ_SEED:-1}" \
 	${FUZZ_FLAGS:-} "$found" "$corpus"
 status=$?
-test_timeout_say "$1" "$limit" $status
+test_timeout_say "$1" "$limit" $status "$since"
 exit $status

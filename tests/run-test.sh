@@ -12,7 +12,7 @@
 # SANITIZERS     as configured; make check sets it
 set -u
 . "$(dirname "$0")/timeout.sh"
-limit=$(test_timeout 900)
+limit=$(test_timeout 900) since=$(date +%s)
 # A simulation says in which of its tests it was aborted; a script cleans up when it is terminated.
 signal=ABRT
 if [ "$1" = bash ]; then
@@ -27,5 +27,5 @@ else
 fi
 status=0
 timeout -s $signal -k 30 "$limit" "$@" || status=$?
-test_timeout_say "$name" "$limit" $status
+test_timeout_say "$name" "$limit" $status "$since"
 exit $status

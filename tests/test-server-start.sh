@@ -32,18 +32,22 @@ grep -q -x 'rtrs-server' names
 grep -q -x 'reactor 1' names
 must_fail grep -v -E '^(rtrs-server|reactor [1-9]|iou-.*)$' names
 
+stop_server "$server_pid"
 if dd if=/dev/zero of=probe bs=4096 count=1 oflag=direct 2>dd.out; then
 	start_server "a=$tmp/big,direct"
 	told 'a: exports .*, rw, direct, '
+	stop_server "$server_pid"
 fi
 
 # Other machines can come in: said once, however many addresses.
 warning='warning: --listen tcp://0\.0\.0\.0:0 without --allow: .*--allow=ADDR'
 start_server --listen tcp://127.0.0.1:0 --listen tcp://0.0.0.0:0 --listen tcp://0.0.0.0:0 "a=$tmp/big"
 told "$warning"
+stop_server "$server_pid"
 # Asked for.
 start_server --listen tcp://0.0.0.0:0 --allow 0.0.0.0/0 "a=$tmp/big"
 must_fail grep -q 'without --allow' "$server_log"
+stop_server "$server_pid"
 
 # The journal has the time itself, and takes the level from a prefix.
 : >journal
