@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Each of the 38 pitfalls of RTRS and RNBD has a test whose name carries its number (p07), or an item in
+# Each of the 38 traps of RTRS and RNBD (doc/traps.md) has a test whose name carries its number (p07), or an item in
 # man/rtrs-protocol.pod that says why it has none.
 #
 #	check-pitfalls.sh [DIRECTORY THAT HAS tests/ AND man/]
