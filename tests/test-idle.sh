@@ -20,4 +20,5 @@ echo "$sessions sessions, $seconds s: $idle_wake_ups wake-ups, $idle_ticks ticks
 # Twice as many are too many.
 [ "$idle_wake_ups" -le $((sessions * seconds * 12 / 5)) ] || fail "$idle_wake_ups wake-ups"
 [ "$idle_wake_ups" -ge $((sessions * seconds / 5)) ] || fail "no heartbeats, no measurement"
-[ "$idle_ticks" -lt $seconds ] || fail "$idle_ticks ticks"
+# 5 % of a CPU: a slow and busy machine takes one of them for that, and who looks without end takes 100.
+[ "$idle_ticks" -lt $((5 * seconds)) ] || fail "$idle_ticks ticks"

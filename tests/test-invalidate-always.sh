@@ -93,16 +93,16 @@ done
 echo "== a server that is killed"
 port=$server_port
 start_nbdkit "server=127.0.0.1:$port" export=disk "io-timeout=$TIMEOUT_S"
-verify --name=killed --uri="$uri" --rw=randwrite --bs=4k --size=32M --iodepth=32 --verify_backlog=64 \
-	--time_based --runtime=4 &
-pid=$!
 for turn in 1 2 3; do
+	verify --name=killed --uri="$uri" --rw=randwrite --bs=4k --size=32M --iodepth=32 --verify_backlog=64 \
+		--time_based --runtime=2 &
+	pid=$!
 	wait_until "writes" moved "$(mtime)"
 	kill_process "$server_pid"
 	serve --listen "tcp://127.0.0.1:$port"
 	wait_line "$server_log" "path up"
+	expect_exit $pid 0
 done
-expect_exit $pid 0
 stop_process "$nbdkit_pid"
 stop_process "$server_pid"
 keys_were_used 100
