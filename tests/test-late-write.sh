@@ -18,10 +18,11 @@ read -r -t "$TIMEOUT_S" word <"$tmp/mounted" || true
 [ "${word-}" = ready ] || { cat "$tmp/held-fs.log"; skip "cannot mount a FUSE file system here"; }
 cleanup_fn stop_process $held_fs
 loop=$(losetup -f --show --direct-io=on "$tmp/mnt/disk") || skip "no loop device with direct IO"
+loop_is_free() { ! losetup "$loop"; }
 detach_loop() {
 	losetup -d "$loop"
 	# The driver closes its file when the last user has gone; then held-fs can be unmounted.
-	wait_until "the loop device to let go" eval '! losetup "$loop"'
+	wait_until "the loop device to let go" loop_is_free
 }
 cleanup_fn detach_loop
 
@@ -91,7 +92,7 @@ for how in kill term stop; do
 	term) invalidate=copy ;;
 	stop) invalidate=never ;;
 	esac
-	start_server --invalidate=$invalidate "disk=$loop,direct"
+	start_server "--invalidate=$invalidate" "disk=$loop,direct"
 	first_pid=$server_pid port=$server_port
 	start_nbdkit "server=127.0.0.1:$port" export=disk "io-timeout=$((4 * TIMEOUT_S))"
 	coproc client { timeout $((8 * TIMEOUT_S)) /usr/bin/python3 "$tmp/client.py" "$uri" "$tmp/held.sock"; }
@@ -102,7 +103,7 @@ for how in kill term stop; do
 	term) kill -TERM "$first_pid" ;;
 	stop) kill -STOP "$first_pid" ;;
 	esac
-	start_waiting --invalidate=$invalidate --listen "tcp://127.0.0.1:$port" "disk=$loop,direct"
+	start_waiting "--invalidate=$invalidate" --listen "tcp://127.0.0.1:$port" "disk=$loop,direct"
 	wait_line "$server_log" "'$loop' is locked by process $first_pid"
 	[ $how != stop ] || kill_process "$first_pid"
 	must_fail grep -q listening "$server_log"

@@ -52,6 +52,7 @@ stop_server "$server_pid"
 # The journal has the time itself, and takes the level from a prefix.
 : >journal
 mkfifo ready
+# shellcheck disable=SC2094 # what it is, not what is in it
 JOURNAL_STREAM=$(stat -c %d:%i journal) "$RTRS_SERVER" --listen tcp://127.0.0.1:0 --ready-fd 9 \
 	"a=$tmp/big" 2>journal >listening 9>ready &
 cleanup_fn stop_process $!

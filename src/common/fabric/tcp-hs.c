@@ -45,7 +45,7 @@ static void peer_said(struct tcp_conn *c, char why[HS_WHY_LEN])
 		snprintf(why, HS_WHY_LEN, "it does not speak RTRS (it said '%s')", said);
 		return;
 	}
-	for (uint32_t i = 0; i < MIN(c->hs_len, 8u); i++)
+	for (size_t i = 0; i < MIN(c->hs_len, 8u); i++)
 		snprintf(said + 3 * i, sizeof(said) - 3 * i, " %02x", c->hs_buf[i]);
 	snprintf(why, HS_WHY_LEN, "it does not speak RTRS (its first bytes are%s)", said);
 }
