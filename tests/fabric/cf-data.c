@@ -467,6 +467,80 @@ static void iova_window(struct world *w, struct pair *p, struct region *src)
 	region_destroy(&dst);
 }
 
+/* a writes 100 bytes of 0x42. */
+static void write_named(struct pair *p, struct region *src, uint64_t name, uint32_t key)
+{
+	struct ibv_sge sge = region_sge(src, 0, 100);
+	struct ibv_send_wr wr = wr_write_imm(0, &sge, name, key, 1);
+
+	memset(src->mem, 0x42, 100);
+	check_eq(post(p->a, &wr, 1), 0);
+}
+
+static const struct bad_name {
+	bool old;
+	size_t off;
+	bool by_address;
+} bad_names[] = {
+	{ true, 0, false }, { false, 1, false }, { false, (size_t)-1, false }, { false, 0, true },
+};
+
+static void rereg_named(struct world *w, struct pair *p, struct region *src, struct region *dst,
+			const struct bad_name *bad)
+{
+	uint64_t name = IOVA + 5;
+	uint32_t old;
+
+	check_eq(fab_rereg_mr_iova(dst->mr, dst->mem, 100, UINT64_MAX - 99, RIGHTS), -EINVAL);
+	check_eq(fab_rereg_mr_iova(dst->mr, dst->mem + 10, 100, name, RIGHTS), 0);
+	old = dst->mr->rkey;
+	check_eq(fab_rereg_mr_iova(dst->mr, dst->mem + 1001, 100, name, RIGHTS), 0);
+	check(dst->mr->rkey != old && dst->mr->length == 100 && fab_mr_iova(dst->mr) == name);
+	check(fab_mr_covers(dst->mr, p->b->pd, name, 100, RIGHTS));
+	check(!fab_mr_covers(dst->mr, p->b->pd, name, 101, RIGHTS));
+	write_named(p, src, name, dst->mr->rkey);
+	world_until(w, p->b->nrecvs == 1);
+	check(all(dst->mem, 1001, 0) && all(dst->mem + 1001, 100, 0x42) &&
+	      all(dst->mem + 1101, 8192 - 1101, 0));
+	memset(dst->mem, 0, 8192);
+	write_named(p, src, bad->by_address ? (uintptr_t)dst->mem + 1001 : name + bad->off,
+		    bad->old ? old : dst->mr->rkey);
+	world_until(w, p->a->drained && p->b->drained);
+	check(all(dst->mem, 8192, 0));
+	/* Without a name it has its address again. */
+	check_eq(fab_rereg_mr(dst->mr, dst->mem, 100, RIGHTS), 0);
+	check(fab_mr_iova(dst->mr) == (uintptr_t)dst->mem);
+}
+
+/* k, too: another range under the same name, which need not lie in a page as the range does; the last key
+ * reaches it and the one before nothing, nor the last one a byte further or the address. */
+void rereg_by_iova(struct world *w)
+{
+	for (unsigned i = 0; i < sizeof(bad_names) / sizeof(bad_names[0]); i++) {
+		struct region src, dst;
+		struct pair p;
+
+		pair_connect(w, &p, &default_attr);
+		src = region_create(p.a->pd, 100, 0);
+		dst = region_create(p.b->pd, 8192, RIGHTS);
+		check_eq(post_recvs(p.b, 0, 2), 0);
+		if (provider_rereg) {
+			rereg_named(w, &p, &src, &dst, &bad_names[i]);
+		} else {
+			check_eq(fab_rereg_mr_iova(dst.mr, dst.mem, 100, IOVA, RIGHTS), -ENOTSUP);
+			check(fab_mr_iova(dst.mr) == (uintptr_t)dst.mem);
+		}
+		region_destroy(&src);
+		region_destroy(&dst);
+		if (p.a->drained) {
+			end_free(p.a);
+			end_free(p.b);
+		} else {
+			pair_close(&p);
+		}
+	}
+}
+
 void region_by_iova(struct world *w)
 {
 	struct region src, dst;

@@ -37,6 +37,7 @@ static const struct test {
 	TEST(promise_i_edges),
 	TEST(promise_i_domains),
 	TEST(region_by_iova),
+	TEST(rereg_by_iova),
 	TEST(promise_k_rereg),
 	TEST(promise_k_placing),
 	TEST_THREADS(promise_k_threads),

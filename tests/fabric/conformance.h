@@ -37,6 +37,7 @@ void promise_i_checks(struct world *w);
 void promise_i_edges(struct world *w);
 void promise_i_domains(struct world *w);
 void region_by_iova(struct world *w);
+void rereg_by_iova(struct world *w);
 void promise_k_rereg(struct world *w);
 void promise_k_placing(struct world *w);
 

@@ -146,7 +146,9 @@ int sim_pd_create(struct fab_conn *conn, struct fab_pd **pd);
 void sim_pd_destroy(struct fab_pd *pd);
 bool sim_pd_local_dma_lkey(const struct fab_pd *pd, uint32_t *lkey);
 struct ibv_mr *sim_reg_mr(struct fab_pd *pd, void *addr, size_t length, int access);
+struct ibv_mr *sim_reg_mr_iova(struct fab_pd *pd, void *addr, size_t length, uint64_t iova, int access);
 int sim_rereg_mr(struct ibv_mr *mr, void *addr, size_t length, int access);
+int sim_rereg_mr_iova(struct ibv_mr *mr, void *addr, size_t length, uint64_t iova, int access);
 void sim_dereg_mr(struct ibv_mr *mr);
 bool sim_dma_offered(void);
 
@@ -154,6 +156,8 @@ bool sim_dma_offered(void);
 const char *sim_lkey_check(const struct sim_conn *c, const struct ibv_sge *sge, int access);
 /* The same for its peer under @rkey. */
 const char *sim_rkey_check(const struct sim_conn *c, uint32_t rkey, uint64_t addr, uint64_t len);
+/* The memory that is called @addr under @key, which was checked; SIM_DMA_LKEY calls it as we do. */
+void *sim_key_mem(uint32_t key, uint64_t addr);
 /* Windows.  Static text why not, or NULL.  A bind when it is posted, and when it is its turn. */
 struct ibv_mw *sim_alloc_mw(struct fab_pd *pd, enum ibv_mw_type type);
 int sim_dealloc_mw(struct ibv_mw *mw);

@@ -15,7 +15,8 @@ struct key {
 	enum key_kind kind;
 	uint8_t gen;
 	const struct sim_pd *pd;
-	uint64_t addr, len;
+	uint64_t addr, len;		/* as peers and lists of elements call it */
+	uint64_t shift;			/* added to it: the memory */
 	int access;
 	uint64_t conn_id;		/* window: the connection it is bound on, or one of: */
 #define NOT_BOUND 0
@@ -163,11 +164,12 @@ bool sim_pd_local_dma_lkey(const struct fab_pd *pd, uint32_t *lkey)
 	return dma_offered;
 }
 
-static void mr_set(struct sim_mr *mr, void *addr, size_t length, int access)
+static void mr_set(struct sim_mr *mr, void *addr, size_t length, uint64_t iova, int access)
 {
 	struct key *k = &keys[mr->slot];
 
-	k->addr = (uintptr_t)addr;
+	k->addr = iova;
+	k->shift = (uintptr_t)addr - iova;
 	k->len = length;
 	k->access = access;
 	mr->base.ibv.addr = addr;
@@ -176,6 +178,11 @@ static void mr_set(struct sim_mr *mr, void *addr, size_t length, int access)
 }
 
 struct ibv_mr *sim_reg_mr(struct fab_pd *pd, void *addr, size_t length, int access)
+{
+	return sim_reg_mr_iova(pd, addr, length, (uintptr_t)addr, access);
+}
+
+struct ibv_mr *sim_reg_mr_iova(struct fab_pd *pd, void *addr, size_t length, uint64_t iova, int access)
 {
 	struct sim_mr *mr;
 
@@ -190,7 +197,7 @@ struct ibv_mr *sim_reg_mr(struct fab_pd *pd, void *addr, size_t length, int acce
 	}
 	mr->base.pd = pd;
 	mr->slot = key_new(KEY_MR, container_of(pd, struct sim_pd, base));
-	mr_set(mr, addr, length, access);
+	mr_set(mr, addr, length, iova, access);
 	return &mr->base.ibv;
 }
 
@@ -206,6 +213,11 @@ static bool has_windows(const struct sim_mr *mr)
 
 int sim_rereg_mr(struct ibv_mr *ibv, void *addr, size_t length, int access)
 {
+	return sim_rereg_mr_iova(ibv, addr, length, (uintptr_t)addr, access);
+}
+
+int sim_rereg_mr_iova(struct ibv_mr *ibv, void *addr, size_t length, uint64_t iova, int access)
+{
 	struct sim_mr *mr = container_of(ibv, struct sim_mr, base.ibv);
 
 	if (!rereg_offered)
@@ -213,7 +225,7 @@ int sim_rereg_mr(struct ibv_mr *ibv, void *addr, size_t length, int access)
 	if (has_windows(mr))
 		return -EBUSY;
 	keys[mr->slot].gen++;
-	mr_set(mr, addr, length, access);
+	mr_set(mr, addr, length, iova, access);
 	return 0;
 }
 
@@ -259,6 +271,13 @@ const char *sim_rkey_check(const struct sim_conn *c, uint32_t rkey, uint64_t add
 	if (addr < k->addr || !range_ok(addr - k->addr, len, k->len))
 		return "outside the range of the remote key";
 	return NULL;
+}
+
+void *sim_key_mem(uint32_t key, uint64_t addr)
+{
+	const struct key *k = key_find(key);
+
+	return (void *)(uintptr_t)(addr + (k ? k->shift : 0));
 }
 
 /* ---- windows ---- */
@@ -361,6 +380,7 @@ const char *sim_mw_bind(const struct sim_conn *c, const struct ibv_send_wr *wr)
 		return "a window of type 2 that is bound";
 	k->gen = (uint8_t)wr->bind_mw.rkey;
 	k->addr = info->addr;
+	k->shift = keys[container_of(info->mr, struct sim_mr, base.ibv)->slot].shift;
 	k->len = info->length;
 	k->access = (int)info->mw_access_flags;
 	k->mr_slot = container_of(info->mr, struct sim_mr, base.ibv)->slot;

@@ -133,7 +133,7 @@ static const char *gather(const struct sim_conn *c, const struct sim_send *s, ui
 			continue;
 		}
 		n = MIN(len, sge->length - off);
-		memcpy(to, (void *)(uintptr_t)(sge->addr + off), n);
+		memcpy(to, sim_key_mem(sge->lkey, sge->addr + off), n);
 		to += n;
 		len -= n;
 		off = 0;
@@ -262,7 +262,7 @@ static const char *scatter(struct sim_conn *c, struct sim_recv *r, const struct 
 			continue;
 		}
 		n = MIN(len, sge->length - off);
-		memcpy((void *)(uintptr_t)(sge->addr + off), from, n);
+		memcpy(sim_key_mem(sge->lkey, sge->addr + off), from, n);
 		from += n;
 		len -= n;
 		off = 0;
@@ -300,7 +300,7 @@ static bool rx_place(struct sim_conn *c, const struct sim_wire *w)
 		rx_refuse(c, w, IBV_WC_REM_ACCESS_ERR, why);
 		return false;
 	}
-	memcpy((void *)(uintptr_t)w->raddr, w->data, w->len);
+	memcpy(sim_key_mem(w->rkey, w->raddr), w->data, w->len);
 	return true;
 }
 

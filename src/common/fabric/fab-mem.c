@@ -79,6 +79,24 @@ int fab_rereg_mr(struct ibv_mr *mr, void *addr, size_t length, int access)
 	return rc;
 }
 
+int fab_rereg_mr_iova(struct ibv_mr *mr, void *addr, size_t length, uint64_t iova, int access)
+{
+	const struct fab_provider *ops = to_mr(mr)->pd->ops;
+	int rc;
+
+	if (!ops->rereg_mr_iova)
+		return fab_rereg_mr(mr, addr, length, access);
+	if (!access_ok(access) || (uintptr_t)addr > UINTPTR_MAX - length ||
+	    iova > UINT64_MAX - length)
+		return -EINVAL;
+	rc = ops->rereg_mr_iova(mr, addr, length, iova, access);
+	if (!rc) {
+		to_mr(mr)->access = access;
+		to_mr(mr)->iova = iova;
+	}
+	return rc;
+}
+
 int fab_revoke_mr(struct ibv_mr *mr)
 {
 	return fab_rereg_mr(mr, NULL, 0, 0);

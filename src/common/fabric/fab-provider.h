@@ -84,6 +84,8 @@ struct fab_provider {
 	struct ibv_mr *(*reg_mr_iova)(struct fab_pd *pd, void *addr, size_t length, uint64_t iova,
 				      int access);	/* NULL where that cannot be done */
 	int (*rereg_mr)(struct ibv_mr *mr, void *addr, size_t length, int access);
+	int (*rereg_mr_iova)(struct ibv_mr *mr, void *addr, size_t length, uint64_t iova,
+			     int access);	/* likewise */
 	void (*dereg_mr)(struct ibv_mr *mr);
 	/* NULL where there are no windows. */
 	struct ibv_mw *(*alloc_mw)(struct fab_pd *pd, enum ibv_mw_type type);

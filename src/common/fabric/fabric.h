@@ -221,13 +221,16 @@ struct ibv_mr *fab_reg_mr(struct fab_pd *pd, void *addr, size_t length, int acce
  * Where a device cannot do that it is called @addr: fab_mr_iova() says which. */
 struct ibv_mr *fab_reg_mr_iova(struct fab_pd *pd, void *addr, size_t length, uint64_t iova,
 			       int access);
-/* What the first byte of @mr is called: without fab_reg_mr_iova() its address. */
+/* What the first byte of @mr is called: its address if nothing else was said. */
 uint64_t fab_mr_iova(const struct ibv_mr *mr);
 /* Give @mr another range and other rights under a fresh rkey.  Promise k for the old key.  Any
  * thread, completion handlers too; one at a time for one @mr.  Costs a few atomic operations while
  * nothing is placed under the old key, else it waits for polls of the pd's connections to return.
  * -ENOTSUP where a provider cannot (fab_device_attr.rereg_mr), -EBUSY while a window is bound in it. */
 int fab_rereg_mr(struct ibv_mr *mr, void *addr, size_t length, int access);
+/* As fab_rereg_mr(), and its first byte is called @iova, as with fab_reg_mr_iova().  Any @iova: where regions can
+ * be given another range nothing is translated by pages.  Where a provider cannot it is called @addr. */
+int fab_rereg_mr_iova(struct ibv_mr *mr, void *addr, size_t length, uint64_t iova, int access);
 /* As fab_rereg_mr() to length 0: nobody can reach anything through @mr; its key is dead. */
 int fab_revoke_mr(struct ibv_mr *mr);
 /* No window is bound in it. */

@@ -315,6 +315,7 @@ const struct fab_provider fab_tcp = {
 	.reg_mr = tcp_reg_mr,
 	.reg_mr_iova = tcp_reg_mr_iova,
 	.rereg_mr = tcp_rereg_mr,
+	.rereg_mr_iova = tcp_rereg_mr_iova,
 	.dereg_mr = tcp_dereg_mr,
 	.alloc_mw = tcp_alloc_mw,
 	.dealloc_mw = tcp_dealloc_mw,

@@ -66,11 +66,16 @@ static void mr_set(struct tcp_mr *mr, void *addr, size_t length, uint64_t iova, 
 
 int tcp_rereg_mr(struct ibv_mr *ibv, void *addr, size_t length, int access)
 {
+	return tcp_rereg_mr_iova(ibv, addr, length, (uintptr_t)addr, access);
+}
+
+int tcp_rereg_mr_iova(struct ibv_mr *ibv, void *addr, size_t length, uint64_t iova, int access)
+{
 	struct tcp_mr *mr = to_mr(ibv);
 
 	if (atomic_load(&mr->windows))
 		return -EBUSY;
-	mr_set(mr, addr, length, (uintptr_t)addr, access);
+	mr_set(mr, addr, length, iova, access);
 	return 0;
 }
 

@@ -108,6 +108,7 @@ struct ibv_mr *tcp_reg_mr(struct fab_pd *fpd, void *addr, size_t length, int acc
 struct ibv_mr *tcp_reg_mr_iova(struct fab_pd *fpd, void *addr, size_t length, uint64_t iova,
 			       int access);
 int tcp_rereg_mr(struct ibv_mr *ibv, void *addr, size_t length, int access);
+int tcp_rereg_mr_iova(struct ibv_mr *ibv, void *addr, size_t length, uint64_t iova, int access);
 void tcp_dereg_mr(struct ibv_mr *ibv);
 /* A window of @mr is not bound any more. */
 void tcp_mr_unbound(struct tcp_mr *mr);
