@@ -22,7 +22,7 @@ struct ibv_send_wr *frwr_fence_front(struct frwr_fence *f, struct fab_conn *conn
 	if (frwr_state(w) != FRWR_FREE && frwr_state(w) != FRWR_VALID)
 		return chain;
 	atomic_store_explicit(&w->conn, conn, memory_order_relaxed);
-	frwr_wr_bind(w, &f->bind, key, f->mr, (uintptr_t)f->mr->addr, 1, 0);
+	frwr_wr_bind(w, &f->bind, key, f->mr, fab_mr_iova(f->mr), 1, 0);
 	f->bind.wr_id = (uintptr_t)&w->bind_cqe;
 	f->bind.next = chain;
 	if (frwr_state(w) == FRWR_FREE)

@@ -103,7 +103,10 @@ int frwr_map(struct frwr *w, struct ibv_mr *mr, uint64_t addr, uint32_t len, enu
 		w->mr = mr;
 	}
 	w->access = remote_right(dir);
-	w->handle = (struct frwr_handle){ addr, key, len };
+	if (w->pool->zero_based)
+		w->access |= IBV_ACCESS_ZERO_BASED;
+	w->addr = addr;
+	w->handle = (struct frwr_handle){ w->pool->zero_based ? 0 : addr, key, len };
 	atomic_store_explicit(&w->key, key, memory_order_relaxed);
 	/* Only a kill may have come in between. */
 	do {
@@ -262,8 +265,7 @@ int frwr_fill_send(struct frwr_entry *e, struct fab_conn *conn, struct frwr *lis
 		atomic_store_explicit(&w->conn, conn, memory_order_relaxed);
 		if (w->mw) {
 			bind = &w->wr;
-			frwr_wr_bind(w, bind, w->handle.rkey, w->mr, w->handle.addr, w->handle.len,
-				     w->access);
+			frwr_wr_bind(w, bind, w->handle.rkey, w->mr, w->addr, w->handle.len, w->access);
 			bind->wr_id = (uintptr_t)&w->bind_cqe;
 			*tail = bind;
 			tail = &bind->next;

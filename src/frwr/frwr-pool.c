@@ -22,6 +22,12 @@ enum frwr_mode frwr_pool_mode(const struct frwr_pool *pool)
 	return pool->mode;
 }
 
+void frwr_pool_zero_based(struct frwr_pool *pool)
+{
+	assert(frwr_has_windows(pool->mode));
+	pool->zero_based = true;
+}
+
 enum frwr_state frwr_state(const struct frwr *w)
 {
 	return frwr_word_state(frwr_word(w));

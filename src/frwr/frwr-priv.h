@@ -28,6 +28,7 @@ struct frwr_index {
 struct frwr_pool {
 	struct fab_pd *pd;
 	enum frwr_mode mode;
+	bool zero_based;
 	atomic_bool dead;
 	unsigned n;
 	struct frwr *windows;

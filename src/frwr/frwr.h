@@ -182,6 +182,7 @@ struct frwr {
 	_Atomic(struct fab_conn *) conn;	/* that carries the bind */
 	struct ibv_mw *mw;		/* MW2, MW1 */
 	struct ibv_mr *mr;		/* bound to; REREG: its own */
+	uint64_t addr;			/* where, as @mr calls it */
 	struct frwr_handle handle;
 	int access;
 	uint32_t revoke_key;		/* MW1: of the bind to nothing */
@@ -216,6 +217,9 @@ struct frwr_entry {
 int frwr_pool_create(struct frwr_pool **out, struct fab_pd *pd, enum frwr_mode mode, unsigned n);
 struct frwr *frwr_at(struct frwr_pool *pool, unsigned i);
 enum frwr_mode frwr_pool_mode(const struct frwr_pool *pool);
+/* From now on a handle of @pool has the address 0: what a window opens begins there, so the peer is not told where
+ * memory lies.  Windows, of a device with fab_device_attr.mw_zero_based; before anything is mapped. */
+void frwr_pool_zero_based(struct frwr_pool *pool);
 /* All windows are dead; each done() that has not run runs with -ENOTCONN.  The connections have
  * drained, and what was not posted was told so (posted(-ENOTCONN)).  Idempotent. */
 void frwr_pool_kill(struct frwr_pool *pool);
@@ -260,7 +264,7 @@ void frwr_pool_learn(struct frwr_pool *pool, struct frwr_lessons *l, const struc
 
 enum frwr_state frwr_state(const struct frwr *w);
 
-/* Give @w the range [addr, addr + len) of @mr and a fresh key.  Posts nothing and, but for REREG,
+/* Give @w the range [addr, addr + len) of @mr, as that calls it (fab_mr_iova()), and a fresh key.  Posts nothing and, but for REREG,
  * opens nothing.  @mr may be NULL with REREG: memory that is registered by this.
  *  -EBUSY	not FREE
  *  -EINVAL	@mr does not cover the range, is of another pd, lacks a right (windows: MW_BIND, and

@@ -199,6 +199,48 @@ void promise_m_all_memory(struct world *w)
 	}
 }
 
+/* m, i: the peer calls what the window opens by its place there, and nothing else by anything. */
+void promise_m_zero_based(struct world *w)
+{
+	static const enum ibv_mw_type types[] = { IBV_MW_TYPE_2, IBV_MW_TYPE_1 };
+	static const uint64_t bad[] = { 1, UINT64_MAX, 100 };	/* of as many bytes as it has */
+
+	for (unsigned i = 0; i < 2 * ARRAY_SIZE(bad); i++) {
+		struct fab_device_attr attr;
+		struct ibv_send_wr wr;
+		struct ibv_sge sge;
+		struct rig r;
+
+		if (!rig_open(w, &r, types[i % 2], 4096))
+			continue;
+		check_eq(fab_query_device(r.p.b->conn, &attr), 0);
+		check_eq(attr.mw_zero_based, provider_zero_based);
+		wr = wr_bind(0, r.mw, &r.dst, 100, 1000);
+		wr.bind_mw.bind_info.mw_access_flags |= IBV_ACCESS_ZERO_BASED;
+		wr.send_flags = IBV_SEND_SIGNALED;
+		check_eq(post(r.p.b, &wr, 1), provider_zero_based ? 0 : -EINVAL);
+		if (!provider_zero_based) {
+			rig_close(&r);
+			continue;
+		}
+		world_until(w, r.p.b->nsends == 1);
+		check_eq(r.p.b->sends[0].wc.status, IBV_WC_SUCCESS);
+		sge = region_sge(&r.src, 0, 1000);
+		memset(r.src.mem, 1, 1000);
+		wr = wr_write_imm(2, &sge, 0, r.mw->rkey, 1);
+		check_eq(post(r.p.a, &wr, 1), 0);
+		wrote(&r, r.p.b, 100, 1000, 1);
+		check_bytes(&r, 0, 100, 0);
+		check_bytes(&r, 1100, 2996, 0);
+		memset(r.src.mem, 2, 1000);
+		wr = wr_write_imm(2, &sge, bad[i / 2] == 100 ? (uintptr_t)r.dst.mem + 100 : bad[i / 2],
+				  r.mw->rkey, 2);
+		check_eq(post(r.p.a, &wr, 1), 0);
+		refused(&r);
+		rig_close(&r);
+	}
+}
+
 /* d, m: what is bound in a chain is good for what the peer does on the next message of it; the old
  * key goes with LOCAL_INV in the same chain.  So often that keys wrap. */
 void promise_m_t18_chain(struct world *w)

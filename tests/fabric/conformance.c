@@ -46,6 +46,7 @@ static const struct test {
 	TEST(promise_l_buffers),
 	TEST(promise_m_bind),
 	TEST(promise_m_all_memory),
+	TEST(promise_m_zero_based),
 	TEST(promise_m_t18_chain),
 	TEST(promise_m_remote_inv),
 	TEST(promise_m_t20_type_1),

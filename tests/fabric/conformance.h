@@ -45,6 +45,7 @@ void promise_k_placing(struct world *w);
 void promise_k_windows(struct world *w);
 void promise_m_bind(struct world *w);
 void promise_m_all_memory(struct world *w);
+void promise_m_zero_based(struct world *w);
 void promise_m_t18_chain(struct world *w);
 void promise_m_remote_inv(struct world *w);
 void promise_m_t20_type_1(struct world *w);

@@ -50,6 +50,8 @@ extern const bool provider_retries_rnr;
 extern const bool provider_rereg;
 /* Its devices have windows of both types, and a test that does not find them is a failure. */
 extern const bool provider_windows;
+/* Of windows. */
+extern const bool provider_zero_based;
 /* A window ends where it was bound to end.  Not on rxe, where it ends where its region does: that is
  * tested to be so, as a known failure. */
 extern const bool provider_window_bounds;

@@ -7,6 +7,7 @@ const bool provider_threads = true;
 const bool provider_retries_rnr = true;
 const bool provider_rereg = false;
 const bool provider_windows = true;
+const bool provider_zero_based = false;
 const bool provider_window_bounds = false;
 const unsigned provider_late_bytes = 4096;	/* the largest packet of RoCE */
 const bool provider_peer_inv_checked = false;

@@ -371,7 +371,7 @@ static bool mw_bind(struct mock_conn *c, const struct mock_wr *m)
 	mw->conn = mw->fab.ibv.type == IBV_MW_TYPE_2 ? c : NULL;
 	mw->mr = mr;
 	mr->bound++;
-	mw->addr = info->addr;
+	mw->addr = info->mw_access_flags & IBV_ACCESS_ZERO_BASED ? 0 : info->addr;
 	mw->len = info->length;
 	mw->access = info->mw_access_flags;
 	return true;
@@ -552,6 +552,7 @@ static const struct fab_provider fab_mock = {
 	.reg_mr = mock_reg_mr,
 	.rereg_mr = mock_rereg_mr,
 	.dereg_mr = mock_dereg_mr,
+	.mw_zero_based = true,
 	.alloc_mw = mock_alloc_mw,
 	.dealloc_mw = mock_dealloc_mw,
 	.post_send = mock_post,

@@ -217,6 +217,30 @@ Test(frwr_map, t02_r16_access_by_direction)
 	}
 }
 
+/* The peer reaches the range from 0 on, and by its address nothing. */
+Test(frwr_map, zero_based)
+{
+	for (int mode = FRWR_MW2; mode <= FRWR_MW1; mode++) {
+		struct frwr_handle h;
+		struct frwr_entry e;
+		struct rig r;
+
+		rig_open(&r, (enum frwr_mode)mode);
+		frwr_pool_zero_based(r.pool);
+		cr_assert_eq(frwr_map(rig_at(&r, 0), r.mr[0], rig_addr(&r, 0) + 7, 64,
+				      FRWR_PEER_WRITES, &h), 0);
+		cr_assert(h.addr == 0 && h.len == 64);
+		cr_assert_eq(frwr_fill_send(&e, &r.c[0]->fab, rig_at(&r, 0), rig_req(&r, true),
+					    &r.req), 0);
+		cr_assert_eq(e.first->bind_mw.bind_info.addr, rig_addr(&r, 0) + 7);
+		cr_assert_eq(rig_post(&r, 0, &e), 0);
+		cr_assert(mock_peer_write(r.c[0], h.rkey, 0, 64));
+		cr_assert(!mock_peer_write(r.c[0], h.rkey, 1, 64));
+		cr_assert(!mock_peer_write(r.c[0], h.rkey, rig_addr(&r, 0) + 7, 64));
+		rig_close(&r);
+	}
+}
+
 /* As many as follow one another; the caller goes on with the rest. */
 Test(frwr_map, t02_r12_r02_segments)
 {

@@ -8,6 +8,7 @@ const bool provider_threads = false;
 const bool provider_retries_rnr = false;
 const bool provider_rereg = true;
 const bool provider_windows = true;
+const bool provider_zero_based = true;
 const bool provider_window_bounds = true;
 const unsigned provider_late_bytes = 0;
 const bool provider_peer_inv_checked = true;

@@ -496,6 +496,7 @@ const struct fab_provider fab_sim = {
 	.reg_mr_iova = sim_reg_mr_iova,
 	.rereg_mr = sim_rereg_mr,
 	.rereg_mr_iova = sim_rereg_mr_iova,
+	.mw_zero_based = true,
 	.dereg_mr = sim_dereg_mr,
 	.alloc_mw = sim_alloc_mw,
 	.dealloc_mw = sim_dealloc_mw,

@@ -379,11 +379,11 @@ const char *sim_mw_bind(const struct sim_conn *c, const struct ibv_send_wr *wr)
 	if (type_2 && k->conn_id != NOT_BOUND)
 		return "a window of type 2 that is bound";
 	k->gen = (uint8_t)wr->bind_mw.rkey;
-	k->addr = info->addr;
-	k->shift = keys[container_of(info->mr, struct sim_mr, base.ibv)->slot].shift;
+	k->mr_slot = container_of(info->mr, struct sim_mr, base.ibv)->slot;
+	k->addr = info->mw_access_flags & IBV_ACCESS_ZERO_BASED ? 0 : info->addr;
+	k->shift = keys[k->mr_slot].shift + info->addr - k->addr;
 	k->len = info->length;
 	k->access = (int)info->mw_access_flags;
-	k->mr_slot = container_of(info->mr, struct sim_mr, base.ibv)->slot;
 	k->conn_id = !info->length ? NOT_BOUND : type_2 ? c->id : ON_ANY_CONN;
 	return NULL;
 }

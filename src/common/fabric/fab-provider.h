@@ -87,6 +87,7 @@ struct fab_provider {
 	int (*rereg_mr_iova)(struct ibv_mr *mr, void *addr, size_t length, uint64_t iova,
 			     int access);	/* likewise */
 	void (*dereg_mr)(struct ibv_mr *mr);
+	bool mw_zero_based;		/* binds may have IBV_ACCESS_ZERO_BASED */
 	/* NULL where there are no windows. */
 	struct ibv_mw *(*alloc_mw)(struct fab_pd *pd, enum ibv_mw_type type);
 	int (*dealloc_mw)(struct ibv_mw *mw);

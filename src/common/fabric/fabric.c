@@ -90,7 +90,11 @@ void fab_listener_addr(const struct fab_listener *l, struct fab_addr *addr)
 
 int fab_listener_query_device(const struct fab_listener *l, struct fab_device_attr *attr)
 {
-	return l->ops->listener_query_device(l, attr);
+	int rc = l->ops->listener_query_device(l, attr);
+
+	if (!rc)
+		attr->mw_zero_based = l->ops->mw_zero_based;
+	return rc;
 }
 
 void fab_listener_destroy(struct fab_listener *l)
@@ -135,7 +139,11 @@ int fab_resolve(struct fab_conn *conn, const struct fab_addr *src, const struct 
 
 int fab_query_device(const struct fab_conn *conn, struct fab_device_attr *attr)
 {
-	return conn->ops->query_device(conn, attr);
+	int rc = conn->ops->query_device(conn, attr);
+
+	if (!rc)
+		attr->mw_zero_based = conn->ops->mw_zero_based;
+	return rc;
 }
 
 int fab_create_qp(struct fab_conn *conn, struct fab_pd *pd, const struct fab_qp_attr *attr)
@@ -203,16 +211,18 @@ bool fab_pd_local_dma_lkey(const struct fab_pd *pd, uint32_t *lkey)
 }
 
 /* What a device could not refuse without falling over it. */
-static bool bind_ok(const struct ibv_send_wr *wr)
+static bool bind_ok(const struct fab_provider *ops, const struct ibv_send_wr *wr)
 {
-	const unsigned known = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+	const unsigned known = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+			       (ops->mw_zero_based ? IBV_ACCESS_ZERO_BASED : 0);
 
 	return wr->num_sge == 0 && wr->bind_mw.mw && wr->bind_mw.bind_info.mr &&
 	       !(wr->bind_mw.bind_info.mw_access_flags & ~known);
 }
 
 /* Returns 0, or -errno with the reason in @why. */
-static int check_send(const struct ibv_send_wr *wr, const char **why)
+static int check_send(const struct fab_provider *ops, const struct ibv_send_wr *wr,
+		      const char **why)
 {
 	const unsigned known = IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_FENCE;
 	uint64_t total = 0;
@@ -234,7 +244,7 @@ static int check_send(const struct ibv_send_wr *wr, const char **why)
 		total += wr->sg_list[i].length;
 	if (wr->num_sge < 0 || total > FAB_MSG_MAX || (wr->send_flags & ~known) ||
 	    (wr->opcode == IBV_WR_LOCAL_INV && wr->num_sge) ||
-	    (wr->opcode == IBV_WR_BIND_MW && !bind_ok(wr))) {
+	    (wr->opcode == IBV_WR_BIND_MW && !bind_ok(ops, wr))) {
 		*why = "post of a malformed work request";
 		return -EINVAL;
 	}
@@ -247,7 +257,7 @@ int fab_post_send(struct fab_conn *conn, const struct ibv_send_wr *wr)
 	int rc;
 
 	for (const struct ibv_send_wr *w = wr; w; w = w->next) {
-		rc = check_send(w, &why);
+		rc = check_send(conn->ops, w, &why);
 		if (rc) {
 			conn->ops->disconnect(conn, why);
 			return rc;

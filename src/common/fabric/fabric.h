@@ -166,6 +166,7 @@ struct fab_device_attr {
 	bool rereg_mr;			/* fab_rereg_mr() works, and regions of length 0; and of SIZE_MAX from
 					 * NULL on: registering looks at no memory */
 	bool mw_type_1, mw_type_2b;	/* one was tried, where that is a question */
+	bool mw_zero_based;		/* IBV_ACCESS_ZERO_BASED of windows */
 	uint32_t max_mw;
 	uint32_t vendor_id, vendor_part_id;	/* of hardware; for tables of quirks (frwr.h) */
 	char name[FAB_DEVICE_NAME];	/* for people; "" where it is not hardware */
@@ -256,6 +257,9 @@ bool fab_mr_covers(const struct ibv_mr *mr, const struct fab_pd *pd, uint64_t ad
  *	IBV_MW_TYPE_1	is good on all connections of the pd, until bound anew, on whichever of them:
  *			to 0 bytes (mr then is any region of the pd, not NULL) to revoke it.  The key
  *			is ibv_inc_rkey(ibv_mw.rkey).  LOCAL_INV, SEND_WITH_INV: against the rules.
+ *
+ * The peer calls a byte of a window as the window's region calls it; with IBV_ACCESS_ZERO_BASED in mw_access_flags
+ * by its place in the window, from 0 on (fab_device_attr.mw_zero_based; elsewhere it is malformed).
  *
  * ibv_mw.rkey is the last key that was bound.  The caller stores it there when the post was taken,
  * before anybody can post the next bind of it; the fabric reads it in a post and does not change it.

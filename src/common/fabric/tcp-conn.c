@@ -317,6 +317,7 @@ const struct fab_provider fab_tcp = {
 	.rereg_mr = tcp_rereg_mr,
 	.rereg_mr_iova = tcp_rereg_mr_iova,
 	.dereg_mr = tcp_dereg_mr,
+	.mw_zero_based = true,
 	.alloc_mw = tcp_alloc_mw,
 	.dealloc_mw = tcp_dealloc_mw,
 	.post_send = tcp_tx_post,

@@ -72,6 +72,7 @@ static const char *mw_bind(struct tcp_conn *c, const struct ibv_send_wr *wr)
 	struct tcp_mw *mw = to_mw(wr->bind_mw.mw);
 	struct tcp_mr *mr = container_of(info->mr, struct tcp_mr, base.ibv);
 	uint8_t tag = (uint8_t)wr->bind_mw.rkey;
+	uint64_t name = info->mw_access_flags & IBV_ACCESS_ZERO_BASED ? 0 : info->addr;
 	const char *why = fab_bind_check(wr, &c->pd->base, tcp_key_number(mw->key));
 
 	if (why)
@@ -83,7 +84,7 @@ static const char *mw_bind(struct tcp_conn *c, const struct ibv_send_wr *wr)
 		atomic_fetch_add(&mr->windows, 1);
 		tcp_key_publish(mw->key, tag,
 				mw->base.ibv.type == IBV_MW_TYPE_2 ? c->id : TCP_KEY_ANY_CONN, mr,
-				info->addr, (uintptr_t)mr->base.ibv.addr - mr->base.iova,
+				name, (uintptr_t)mr->base.ibv.addr - mr->base.iova + info->addr - name,
 				info->length, (int)info->mw_access_flags);
 	}
 	return NULL;
