@@ -26,6 +26,9 @@ int clt_key_open(struct clt_path *path)
 		return r;
 	}
 	frwr_pool_learn(path->pool, path->sess->lessons, &path->caps);
+	/* In regions of their own slots have names. */
+	if (!path->bounce && path->caps.dev.mw_zero_based)
+		frwr_pool_zero_based(path->pool);
 	return 0;
 }
 
@@ -70,12 +73,12 @@ static struct frwr *window_of(const struct clt_slot *slot, const struct clt_path
 	return frwr_at(path->pool, slot == &path->sess->ctl ? path->nwindows - 1 : slot->id);
 }
 
-int clt_key_map(struct clt_slot *slot, struct clt_path *path, struct ibv_mr *mr, const uint8_t *addr,
-		uint32_t *key, bool *ask)
+int clt_key_map(struct clt_slot *slot, struct clt_path *path, struct ibv_mr *mr, uint64_t iova,
+		struct rtrs_desc *desc, bool *ask)
 {
 	struct frwr *w = window_of(slot, path);
 	struct frwr_handle handle;
-	int r = frwr_map(w, mr, (uintptr_t)addr, slot->len, FRWR_PEER_WRITES, &handle);
+	int r = frwr_map(w, mr, iova, slot->len, FRWR_PEER_WRITES, &handle);
 
 	if (r < 0)
 		return r;
@@ -83,7 +86,7 @@ int clt_key_map(struct clt_slot *slot, struct clt_path *path, struct ibv_mr *mr,
 	if (*ask && frwr_expect_reminv(w) < 0)
 		return -ENOTCONN;	/* RACE: its last bind was flushed since */
 	slot->window = w;
-	*key = handle.rkey;
+	*desc = (struct rtrs_desc){ handle.addr, handle.rkey, handle.len };
 	return 0;
 }
 

@@ -25,11 +25,11 @@ int clt_key_open(struct clt_path *path);
  * does not then either.  Service thread; idempotent. */
 void clt_key_close(struct clt_path *path, bool again);
 
-/* A key of @slot's window for [addr, addr + slot->len), which is in @mr; the server is to be asked to
- * invalidate it when @ask.  Under the send lock.  0 or -errno; -ENOTCONN, at any time: what an earlier
- * READ had bound was flushed, so the connection has failed. */
-int clt_key_map(struct clt_slot *slot, struct clt_path *path, struct ibv_mr *mr, const uint8_t *addr,
-		uint32_t *key, bool *ask);
+/* Open [iova, iova + slot->len) of @mr, as that calls it, with @slot's window: @desc is what the server is
+ * told, and it is to be asked to invalidate the key when @ask.  Under the send lock.  0 or -errno; -ENOTCONN,
+ * at any time: what an earlier READ had bound was flushed, so the connection has failed. */
+int clt_key_map(struct clt_slot *slot, struct clt_path *path, struct ibv_mr *mr, uint64_t iova,
+		struct rtrs_desc *desc, bool *ask);
 /* Put the bind in front of slot->w, both in slot->entry, to be posted on @con.  Under the send lock.
  * 0, or -ENOTCONN as above and the slot has no window. */
 int clt_key_chain(struct clt_slot *slot, struct clt_con *con);

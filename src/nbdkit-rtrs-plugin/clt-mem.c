@@ -13,6 +13,9 @@
 #define SLOT_RIGHTS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
 /* The peer gets in through windows only. */
 #define WINDOW_RIGHTS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND)
+/* What a slot's memory is called towards the fabric, and so the server, wherever it lies: all below where
+ * programs have memory, and each with room for the longest request, which is less than 28 bits. */
+#define SLOT_IOVA_SHIFT 29
 
 /* Of the arena and of clt_path.mrs: the control slot is the last. */
 static unsigned mem_index(const struct clt_slot *slot, const struct clt_sess *sess)
@@ -28,6 +31,11 @@ static uint8_t *arena_at(const struct clt_arena *arena, unsigned i)
 static uint8_t *slot_mem(const struct clt_slot *slot, const struct clt_path *path)
 {
 	return arena_at(&path->sess->arena, mem_index(slot, path->sess));
+}
+
+static uint64_t iova_at(unsigned i)
+{
+	return (uint64_t)(i + 1) << SLOT_IOVA_SHIFT;
 }
 
 static uint8_t *slot_buf(const struct clt_slot *slot)
@@ -64,24 +72,25 @@ int clt_mem_map(struct clt_slot *slot, struct clt_path *path, struct ibv_sge *da
 {
 	uint8_t *addr = path->bounce ? slot_mem(slot, path) : slot_buf(slot);
 	struct ibv_mr *mr = slot_mr(slot, path);
+	/* Only what has a region of its own has a name. */
+	uint64_t iova = path->bounce ? fab_mr_iova(mr) : (uintptr_t)addr;
 	int r = 0;
 
 	if (!has_data(slot, RTRS_DIR_READ)) {
-		data->addr = (uintptr_t)addr;
+		data->addr = iova;
 		data->length = slot->len;
 		data->lkey = path->bounce ? mr->lkey : path->dma_lkey;
 		return 0;
 	}
 	if (clt_reg_is_window(path->mode))
-		r = clt_key_map(slot, path, mr, addr, &req->desc.key, &req->need_inval);
+		r = clt_key_map(slot, path, mr, iova, &req->desc, &req->need_inval);
 	else if (path->mode == FRWR_REREG)
-		r = fab_rereg_mr(mr, addr, slot->len, SLOT_RIGHTS);
+		r = fab_rereg_mr_iova(mr, addr, slot->len, iova_at(mem_index(slot, path->sess)),
+				      SLOT_RIGHTS);
 	if (r < 0)
 		return r;
 	if (!clt_reg_is_window(path->mode))
-		req->desc.key = mr->rkey;
-	req->desc.addr = (uintptr_t)addr;
-	req->desc.len = slot->len;
+		req->desc = (struct rtrs_desc){ fab_mr_iova(mr), mr->rkey, slot->len };
 	req->has_desc = true;
 	return 0;
 }
@@ -150,8 +159,8 @@ static int regions_attach(struct clt_path *path)
 		r = headers_attach(path);
 	for (unsigned i = 0; r == 0 && i < n; i++) {
 		if (path->bounce)
-			path->mrs[i] = fab_reg_mr(path->pd, arena_at(&sess->arena, i),
-						  sess->arena.room, rights);
+			path->mrs[i] = fab_reg_mr_iova(path->pd, arena_at(&sess->arena, i),
+						       sess->arena.room, iova_at(i), rights);
 		else
 			path->mrs[i] = fab_reg_mr(path->pd, NULL, 0, rights);
 		if (!path->mrs[i])

@@ -48,6 +48,7 @@ struct hsrv {
 	struct hsrv_con cons[CONS];
 	/* of READs: the last, the one before it; and how the next one is answered */
 	struct rtrs_desc reads[2];
+	uint64_t highest_addr;
 	struct hsrv_con *read_con;
 	enum hsrv_answer how;
 	struct hsrv_attack attack;
@@ -74,7 +75,8 @@ static void attack_wr(struct hsrv *s, const struct hsrv_attack *a, struct ibv_se
 		.opcode = IBV_WR_RDMA_WRITE,
 		.sg_list = sge,
 		.num_sge = 1,
-		.wr.rdma = { desc->addr + (uint64_t)a->addr_add, desc->key ^ a->key_xor },
+		.wr.rdma = { (a->addr ? a->addr : desc->addr) + (uint64_t)a->addr_add,
+			     desc->key ^ a->key_xor },
 	};
 }
 
@@ -152,6 +154,8 @@ static void on_request(struct hsrv_con *con, const struct ibv_wc *wc)
 	check(!rtrs_req_extent(&s->geom, s->chunks[buf_id], off, wc->byte_len, &start, &len, &why));
 	memcpy(copy, s->chunks[buf_id] + start, len);
 	check(!rtrs_req_decode(&s->geom, copy, start, len, off, wc->byte_len, &req, &why));
+	if (req.has_desc)
+		s->highest_addr = MAX(s->highest_addr, req.desc.addr);
 	is_read = execute(&req, s->rsp_bytes[buf_id]);
 	if (is_read) {
 		s->reads[1] = s->reads[0];
@@ -391,6 +395,16 @@ void hsrv_attack_now(struct hsrv *s, const struct hsrv_attack *attack)
 	attack_wr(s, attack, &wr, &sge);
 	check(!fab_post_send(s->read_con->fab, &wr));
 	eventfd_write(s->wake_fd, 1);	/* it arms again */
+}
+
+uint64_t hsrv_highest_addr(struct hsrv *s)
+{
+	uint64_t addr;
+
+	LOCK_SCOPE(&s->lock);
+	addr = s->highest_addr;
+	s->highest_addr = 0;
+	return addr;
 }
 
 unsigned hsrv_lives(struct hsrv *s)

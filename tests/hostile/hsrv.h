@@ -22,6 +22,7 @@ struct hsrv;
 /* An RDMA_WRITE under what the descriptor of a READ said, or said but for this. */
 struct hsrv_attack {
 	bool before_last;		/* of the READ before the last one */
+	uint64_t addr;			/* not where the descriptor says; 0: there */
 	int64_t addr_add;
 	uint32_t len_add;
 	uint32_t key_xor;
@@ -45,6 +46,8 @@ void hsrv_stop(struct hsrv *s);
 void hsrv_answer_next(struct hsrv *s, enum hsrv_answer how, const struct hsrv_attack *attack);
 /* Now, on the connection of the last READ. */
 void hsrv_attack_now(struct hsrv *s, const struct hsrv_attack *attack);
+/* The highest address that a descriptor had since this was asked last. */
+uint64_t hsrv_highest_addr(struct hsrv *s);
 /* How often a client has set up a path. */
 unsigned hsrv_lives(struct hsrv *s);
 

@@ -20,6 +20,8 @@
 #include "thread.h"
 
 #define GUARD 4096u
+/* Names of memory are below it; this program, and what it has allocated, lies above. */
+#define NAMES_END (1ull << 46)
 #define FILL 0x11
 
 enum outcome { PLACED, REFUSED, EITHER };
@@ -33,6 +35,7 @@ static const struct row {
 	enum outcome want;		/* with a key that ends with its request ... */
 	enum outcome want_static;	/* ... and with one that opens a slot of the client's own memory */
 	bool of_bounds;			/* windows of some devices open all of their region: the slot */
+	bool true_addr;			/* the attack is at the address of the caller's buffer */
 } rows[] = {
 	{ "after the answer", 4096, HSRV_GOOD, true, { 0 }, REFUSED, PLACED },
 	{ "after the answer to a large one", HSRV_IO, HSRV_GOOD, true, { 0 }, REFUSED, PLACED },
@@ -46,6 +49,8 @@ static const struct row {
 	{ "far beyond the length", 4096, HSRV_ATTACK_BEFORE, false, { .len_add = HSRV_IO }, REFUSED,
 	  REFUSED },
 	{ "a byte in front", 4096, HSRV_ATTACK_BEFORE, false, { .addr_add = -1 }, REFUSED, REFUSED },
+	{ "at the address of the buffer", 4096, HSRV_ATTACK_BEFORE, false, { 0 }, REFUSED, REFUSED,
+	  .true_addr = true },
 	{ "next key", 4096, HSRV_ATTACK_BEFORE, false, { .key_xor = 1 }, REFUSED, REFUSED },
 	{ "guessed key", 4096, HSRV_ATTACK_BEFORE, false, { .key_xor = 0x5a5a5a00 }, REFUSED,
 	  REFUSED },
@@ -171,15 +176,18 @@ static void run_row(const struct row *row, enum outcome want)
 {
 	struct caller *c = caller_create(), *returned = malloc(sizeof(*returned));
 	unsigned lives = hsrv_lives(srv), lost = atomic_load(&lost_lines), n;
+	struct hsrv_attack attack = row->attack;
 
 	check(returned);
+	if (row->true_addr)
+		attack.addr = (uintptr_t)c->buf;
 	read_well(row->len);		/* the one before */
-	hsrv_answer_next(srv, row->how, &row->attack);
+	hsrv_answer_next(srv, row->how, &attack);
 	check(rnbd_read(dev, c->buf, row->len, 4096) == (row->how == HSRV_ERROR ? -EIO : 0));
 	memcpy(returned, c, sizeof(*c));
 	look_at(returned, row);
 	if (row->late)
-		hsrv_attack_now(srv, &row->attack);
+		hsrv_attack_now(srv, &attack);
 	settle();
 	if (memcmp(returned, c, sizeof(*c)))
 		failed("the buffer has changed after the request had returned", c->buf[0]);
@@ -191,6 +199,12 @@ static void run_row(const struct row *row, enum outcome want)
 	read_well(row->len);
 	free(returned);
 	free(c);
+}
+
+static void no_address_of_the_client(void)
+{
+	if (hsrv_highest_addr(srv) >= NAMES_END)
+		failed("the server was told an address of this process", 0);
 }
 
 static void run_all(enum clt_registration registration, unsigned times)
@@ -207,6 +221,7 @@ static void run_all(enum clt_registration registration, unsigned times)
 			session_open(registration);
 			run_row(&rows[i], wanted(&rows[i], registration));
 			session_close();
+			no_address_of_the_client();
 		}
 		printf("%s %s\n", failures == before ? "ok  " : "FAIL", name);
 		fflush(stdout);

@@ -63,6 +63,7 @@ static void test_region_of_a_slot(void)
 
 		CHECK(mr->addr == sess()->arena.mem + i * sess()->arena.room);
 		CHECK(mr->length == sess()->arena.room);
+		CHECK(fab_mr_iova(mr) && fab_mr_iova(mr) < (uintptr_t)mr->addr);
 	}
 	world_destroy(w);
 }
