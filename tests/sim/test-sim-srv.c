@@ -829,6 +829,65 @@ static void test_name_of_a_dead_session(void)
 
 /* ---- order under one buf_id ---- */
 
+/* A second path of the session. */
+static void open_second_path(void)
+{
+	raw_clt_init(&other, "clt2", 2, 1, 2);
+	CHECK(raw_clt_connect(&other, 0) == 0 && raw_clt_connect(&other, 1) == 0);
+	CHECK(raw_clt_info(&other, "sess") == 0);
+}
+
+/* What waits behind an older request of its buf_id is not done when its path has failed meanwhile: its client
+ * sends it again. */
+static void test_held_behind_the_fence_by_a_dead_path(void)
+{
+	struct sim_disk *d;
+
+	begin();
+	d = world_disk(w);
+	open_clt();
+	open_second_path();
+	sim_disk_hold(d, RNBD_OP_WRITE, SIM_HOLD_BEFORE, 1);
+	memset(clt.data[3], 0x33, 4096);
+	memset(other.data[3], 0x44, 4096);
+	raw_clt_io_start(&clt, 1, 3, RNBD_OP_WRITE, 0, 4096, false);
+	world_run_ms(w, 10);
+	raw_clt_io_start(&other, 1, 3, RNBD_OP_WRITE, 0, 4096, false);
+	world_run_ms(w, 10);
+	CHECK(sim_disk_inflight(d) == 1 && sim_disk_held(d) == 1);
+	raw_clt_fini(&other);
+	world_run_ms(w, 10);
+	CHECK(world_traced(w, "srv clt2@srv: drained: draining -> lingering"));
+	sim_disk_release(d);
+	CHECK(raw_clt_wait(&clt, 3, 1000) && clt.answers[3].status == 0);
+	world_run_ms(w, 10);
+	CHECK(all_bytes(sim_disk_content(d), 4096, 0x33));
+	end();
+}
+
+/* The fence is for IO: a client that is back is greeted while an older request of that buf_id is in the storage. */
+static void test_fence_lets_messages_through(void)
+{
+	struct rnbd_sess_info info = { .ver = RNBD_PROTO_VER_MAJOR };
+	struct rnbd_msg_sess_info m;
+
+	begin();
+	open_clt();
+	open_second_path();
+	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, 1);
+	raw_clt_io_start(&clt, 1, 3, RNBD_OP_WRITE, 0, 4096, false);
+	world_run_ms(w, 10);
+	CHECK(sim_disk_held(world_disk(w)) == 1);
+	rnbd_sess_info_encode(&m, RNBD_MSG_SESS_INFO, &info);
+	raw_clt_submit(&other, 0, 3, RTRS_DIR_READ, &m, sizeof(m), sizeof(m), false);
+	CHECK(raw_clt_wait(&other, 3, 1000) && other.answers[3].status == 0);
+	CHECK(sim_disk_held(world_disk(w)) == 1);
+	sim_disk_release(world_disk(w));
+	CHECK(raw_clt_wait(&clt, 3, 1000));
+	raw_clt_fini(&other);
+	end();
+}
+
 /* Against the rules: two requests in one chunk at once.  It costs the client its path. */
 static void test_chunk_used_twice(void)
 {
@@ -885,6 +944,8 @@ int main(int argc, char **argv)
 		{ "come-back-of-a-lost-machine", test_come_back_of_a_lost_machine },
 		{ "come-back-of-a-client-that-gives-up", test_come_back_of_a_client_that_gives_up },
 		{ "name-of-a-dead-session", test_name_of_a_dead_session },
+		{ "held-behind-the-fence-by-a-dead-path", test_held_behind_the_fence_by_a_dead_path },
+		{ "fence-lets-messages-through", test_fence_lets_messages_through },
 		{ "chunk-used-twice", test_chunk_used_twice },
 	};
 
