@@ -587,6 +587,51 @@ static void test_direct_reads_wait_for_private_memory(void)
 	world_destroy(w);
 }
 
+/* A READ that waits for private memory when its path fails is not done when there is some. */
+static void test_waits_for_private_memory_on_a_dead_path(void)
+{
+	static const char *const names[] = { "a", "b", "c", "d" };
+	struct world_server_conf conf = world_server_defaults;
+	struct world_client_conf cconf = world_client_defaults;
+	struct world_io *ios[SRV_POOL_BUFS / 4 * 3];	/* all that an export may have */
+	struct world_client *c[ARRAY_SIZE(names)];
+	struct sim_disk *d;
+
+	conf.direct = true;
+	conf.threads = 1;
+	cconf.connections = 1;
+	cconf.mode = RNBD_ACCESS_RO;
+	cconf.host = "clt2";
+	w = world_create(1);
+	d = world_disk(w);
+	world_server_start(w, &conf);
+	for (unsigned i = 0; i < ARRAY_SIZE(c); i++) {
+		cconf.name = names[i];
+		c[i] = world_client_start(w, &cconf);
+	}
+	open_clt();
+	world_run_ms(w, 20);
+	sim_disk_hold(d, RNBD_OP_READ, SIM_HOLD_BEFORE, 1000);
+	for (unsigned i = 0; i < ARRAY_SIZE(ios); i++)
+		ios[i] = world_io_start(c[i % ARRAY_SIZE(c)], RNBD_OP_READ, i * 4096, 4096, 0, false);
+	world_run_ms(w, 20);
+	CHECK(sim_disk_held(d) == ARRAY_SIZE(ios));
+	raw_clt_io_start(&clt, 1, 3, RNBD_OP_READ, 0, 4096, false);
+	world_run_ms(w, 20);
+	CHECK(sim_disk_inflight(d) == ARRAY_SIZE(ios));
+	raw_clt_hang_up(&clt);
+	world_run_ms(w, 20);
+	CHECK(world_traced(w, "srv clt@srv: drained: draining -> lingering"));
+	sim_disk_release(d);
+	sim_disk_hold(d, RNBD_OP_READ, SIM_HOLD_BEFORE, 1000);
+	for (unsigned i = 0; i < ARRAY_SIZE(ios); i++)
+		CHECK(world_io_end(ios[i], 0, 1000) == 0);
+	world_run_ms(w, 20);
+	CHECK(!sim_disk_inflight(d));
+	CHECK(world_traced(w, "srv clt@srv: quiet: lingering -> gone"));
+	end();
+}
+
 /* A window that is not there: the answer costs its client the path, and no more than that. */
 static void test_answer_to_a_dead_window(void)
 {
@@ -933,6 +978,7 @@ int main(int argc, char **argv)
 		{ "private-memory-is-not-registered", test_private_memory_is_not_registered },
 		{ "direct-reads-go-to-private-memory", test_direct_reads_go_to_private_memory },
 		{ "direct-reads-wait-for-private-memory", test_direct_reads_wait_for_private_memory },
+		{ "waits-for-private-memory-on-a-dead-path", test_waits_for_private_memory_on_a_dead_path },
 		{ "answer-to-a-dead-window", test_answer_to_a_dead_window },
 		{ "refusals", test_refusals },
 		{ "p16-bad-session-names", test_bad_session_names },
