@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "raw-clt.h"
+#include "rtrs-imm.h"
 #include "srv-pool.h"
 #include "world.h"
 
@@ -953,6 +954,32 @@ static void test_chunk_used_twice(void)
 	end();
 }
 
+/* An immediate has room for more numbers of chunks than there are, unless the depth is a power of two. */
+static void test_chunk_behind_the_last_one(void)
+{
+	struct world_server_conf conf = world_server_defaults;
+	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE_WITH_IMM };
+	struct ibv_sge sge = { .length = 64 };
+
+	conf.queue_depth = 15;
+	w = world_create(1);
+	world_server_start(w, &conf);
+	open_clt();
+	CHECK(raw_clt_io(&clt, 1, 14, RNBD_OP_READ, 0, 4096, false) == 0);
+	sge.addr = (uintptr_t)clt.data[3];
+	sge.lkey = clt.mr->lkey;
+	wr.wr_id = (uintptr_t)&clt.cons[1].send_cqe;
+	wr.sg_list = &sge;
+	wr.num_sge = 1;
+	wr.imm_data = rtrs_imm_io_req(&clt.geom, 15, 0);
+	wr.wr.rdma.remote_addr = clt.rbufs[3].addr;
+	wr.wr.rdma.rkey = clt.rbufs[3].rkey;
+	CHECK(fab_post_send(clt.cons[1].fab, &wr) == 0);
+	world_run_ms(w, 10);
+	CHECK(world_traced(w, "srv clt@srv: path down: connection 1: request for chunk 15 of 15\n"));
+	end();
+}
+
 int main(int argc, char **argv)
 {
 	static const struct sim_test tests[] = {
@@ -993,6 +1020,7 @@ int main(int argc, char **argv)
 		{ "held-behind-the-fence-by-a-dead-path", test_held_behind_the_fence_by_a_dead_path },
 		{ "fence-lets-messages-through", test_fence_lets_messages_through },
 		{ "chunk-used-twice", test_chunk_used_twice },
+		{ "chunk-behind-the-last-one", test_chunk_behind_the_last_one },
 	};
 
 	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
