@@ -12,6 +12,7 @@
 
 #include "export-lock.h"
 #include "export.h"
+#include "log.h"
 #include "unit.h"
 
 static struct exports exports;
@@ -291,4 +292,28 @@ Test(export_lock, another_file_is_refused)
 		next_server();
 		cr_assert_eq(system("rm -f f old"), 0);
 	}
+}
+
+static int holder = -1;
+
+static void let_go_when_told(enum log_level level, const char *line)
+{
+	if (strstr(line, "a: 'f' is locked by process ") && strstr(line, ": waiting for it since ")) {
+		close(holder);
+		holder = -1;
+	}
+}
+
+/* A lock that somebody else has is waited for, and who waits says so. */
+Test(export_lock, is_waited_for)
+{
+	char err[512] = "";
+
+	add(&exports, "a=f");
+	holder = open("f", O_RDWR | O_CLOEXEC);
+	cr_assert_eq(flock(holder, LOCK_EX), 0);
+	log_init(let_go_when_told, LOG_LEVEL_INFO);
+	cr_assert_eq(exports_lock(&exports, err, sizeof(err)), 0, "%s", err);
+	cr_assert_eq(holder, -1);
+	cr_assert_not(lockable("f", LOCK_SH));
 }
