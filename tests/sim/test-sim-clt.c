@@ -842,6 +842,32 @@ static void test_failed_sync_is_latched(void)
 	world_destroy(w);
 }
 
+/* The error is gone when the last one who writes is.  Who came after the failure, has written since, and was away
+ * then hears of a loss, too. */
+static void test_failed_sync_is_told_to_who_was_away(void)
+{
+	struct world_client_conf conf = world_client_defaults;
+	struct world_client *c2;
+
+	conf.host = "clt2";
+	conf.name = "sess2";
+	conf.mode = RNBD_ACCESS_MIGRATION;
+	start();
+	CHECK(world_write(c, 0, 4096, 0x61) == 0);
+	sim_disk_fail(world_disk(w), RNBD_OP_FLUSH, -EIO, 1);
+	CHECK(world_flush(c) == -EIO);
+	c2 = world_client_start(w, &conf);
+	CHECK(wait_open(c2, 1000) == 0);
+	CHECK(world_write(c2, 0, 512, 1) == 0);
+	sim_drop("clt2", "srv");
+	sim_cut("clt2", "srv");
+	world_client_stop(w, c);
+	sim_heal("clt2", "srv");
+	CHECK(world_flush(c2) == -EIO);
+	CHECK(world_flush(c2) == 0);
+	world_destroy(w);
+}
+
 /* ---- sessions that share a device (protocol.md 8.2, 8.7) ---- */
 
 static int open_second(const char *name, enum rnbd_access_mode mode, struct world_client **c2)
@@ -1006,6 +1032,7 @@ int main(int argc, char **argv)
 		{ "reboot-is-told-by-the-first-flush", test_reboot_is_told_by_the_first_flush },
 		{ "restart-loses-nothing", test_restart_loses_nothing },
 		{ "failed-sync-is-latched", test_failed_sync_is_latched },
+		{ "failed-sync-is-told-to-who-was-away", test_failed_sync_is_told_to_who_was_away },
 		{ "sharing-rules", test_sharing_rules },
 		{ "killed-client-frees-the-device", test_killed_client_frees_the_device },
 		{ "client-that-lost-power", test_client_that_lost_power },
