@@ -298,3 +298,31 @@ Test(clt_op, lost_path)
 	cr_assert(list_empty(&sess.up_waiters));
 	expect_all_free();
 }
+
+/* A permit that comes back belongs to who waits first, also when somebody asks for one before it was handed on. */
+Test(clt_op, nobody_overtakes_who_waits_for_a_permit)
+{
+	struct clt_op first, late;
+
+	world(4, 4096);
+	for (unsigned i = 0; i < 3; i++)
+		cr_assert_eq(bitmap_get(&sess.slots.permits), (int)i);
+	start(&first, 512);
+	cr_assert_not(clt_op_step(&first));
+	bitmap_put(&sess.slots.permits, 1);	/* as clt_slot_put(), which looks for others next */
+	start(&late, 512);
+	cr_assert_not(clt_op_step(&late));
+	cr_assert_eq(nqueued, 0u);
+	cr_assert_not(clt_op_step(&first));
+	cr_assert_eq(nqueued, 1u);
+	cr_assert_eq(queued[0]->op, &first);
+	answer(queued[0], 0);
+	cr_assert(clt_op_step(&first));
+	cr_assert_not(clt_op_step(&late));
+	cr_assert_eq(nqueued, 2u);
+	answer(queued[1], 0);
+	cr_assert(clt_op_step(&late));
+	bitmap_put(&sess.slots.permits, 0);
+	bitmap_put(&sess.slots.permits, 2);
+	expect_all_free();
+}
