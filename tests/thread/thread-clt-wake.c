@@ -44,6 +44,8 @@ static struct {
 	atomic_bool overtake;			/* WRITEs complete after on_write() */
 	atomic_bool done;			/* such a completion waits to be polled */
 	uint64_t done_id;
+	atomic_bool lose;			/* no: its connection fails before */
+	atomic_uint writes;			/* posted */
 	atomic_uint answers;			/* completions of receives that were polled */
 	void (*on_write)(struct clt_con *con);
 	_Atomic(void (*)(struct clt_con *con)) on_post;	/* once, under the send lock */
@@ -108,11 +110,15 @@ static int staged_post_send(struct fab_conn *conn, const struct ibv_send_wr *wr)
 	on_post = atomic_exchange(&st.on_post, NULL);
 	if (on_post)
 		on_post(fab_conn_context(conn));
+	if (wr->send_flags & IBV_SEND_SIGNALED)
+		atomic_fetch_add(&st.writes, 1);
 	if (atomic_load(&st.overtake) && (wr->send_flags & IBV_SEND_SIGNALED)) {
 		check(!wr->next);
 		copy.send_flags = 0;
 		r = fake->post_send(conn, &copy);
 		st.on_write(fab_conn_context(conn));
+		if (atomic_exchange(&st.lose, false))
+			return r;
 		st.done_id = wr->wr_id;
 		atomic_store(&st.done, true);
 		return r;
@@ -214,6 +220,16 @@ static void stage_build(void)
 	staged.disconnect = staged_disconnect;
 }
 
+static unsigned nheld(void)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&st.lock);
+	n = st.nheld;
+	pthread_mutex_unlock(&st.lock);
+	return n;
+}
+
 /* ---- the leader and what it waits for ---- */
 
 static void *read_block(void *arg)
@@ -306,6 +322,33 @@ static void overtaken(bool asleep)
 	check(!pthread_join(leader, NULL));
 }
 
+/* ---- an answer was there, and the connection fails before the send completion ---- */
+
+static void fail_after_answer(struct clt_con *con)
+{
+	until_leader_sleeps(con);
+	atomic_store(&st.overtake, false);
+	fab_disconnect(con->path->cons[0].fab);
+}
+
+/* That write is done, and not sent again. */
+static void answered_before_the_end(void)
+{
+	static const uint8_t buf[16384] = { 1 };
+	pthread_t leader;
+
+	atomic_store(&st.answers, 0);
+	atomic_store(&st.writes, 0);
+	leader = leader_start(NULL);
+	wait_until(leader_sleeps(io_con()));
+	st.on_write = fail_after_answer;
+	atomic_store(&st.lose, true);
+	atomic_store(&st.overtake, true);
+	check(!rnbd_write(dev, buf, sizeof(buf), 4096, false));
+	check(!pthread_join(leader, NULL));
+	check(atomic_load(&st.writes) == 1);
+}
+
 /* ---- a request is queued while somebody else sends ---- */
 
 int __real_poll(struct pollfd *fds, nfds_t nfds, int timeout);
@@ -393,6 +436,69 @@ static void early_answer(void)
 	check(!pthread_join(leader, NULL));
 }
 
+/* ---- an answer was pushed, and is not counted yet ---- */
+
+static _Atomic(struct clt_waiter *) uncounted;	/* whose */
+static atomic_bool pushed, may_count, owner_yields, owner_ended;
+static _Thread_local bool is_owner;
+
+void __real_clt_wait_count(struct clt_waiter *w);
+void __wrap_clt_wait_count(struct clt_waiter *w);
+void __wrap_clt_wait_count(struct clt_waiter *w)
+{
+	if (atomic_load(&uncounted) == w) {
+		atomic_store(&uncounted, NULL);
+		atomic_store(&pushed, true);
+		wait_until(atomic_load(&may_count));
+	}
+	__real_clt_wait_count(w);
+}
+
+int __real_sched_yield(void);
+int __wrap_sched_yield(void);
+int __wrap_sched_yield(void)
+{
+	if (is_owner)
+		atomic_store(&owner_yields, true);
+	return __real_sched_yield();
+}
+
+static void *read_as_owner(void *arg)
+{
+	is_owner = true;
+	read_block(NULL);
+	atomic_store(&owner_ended, true);
+	return NULL;
+}
+
+/* Who takes it because of something else stays until it is counted: the waiter goes with its stack. */
+static void early_look(void)
+{
+	pthread_t leader = leader_start(NULL), owner;
+	struct clt_slot *slot;
+
+	wait_until(leader_sleeps(io_con()));
+	leaders = slot_in_flight(io_con(), NULL);
+	check(leaders);
+	check(!pthread_create(&owner, NULL, read_as_owner, NULL));
+	wait_until(has_follower(io_con()) && nheld() == 2);
+	slot = slot_in_flight(io_con(), leaders);
+	check(slot);
+	atomic_store(&uncounted, &slot->op->waiter);
+	fake_answer(io_con()->fab, slot->id);
+	wait_until(atomic_load(&pushed));
+	clt_wait_look(&slot->op->waiter);
+	wait_until(atomic_load(&owner_yields) || atomic_load(&owner_ended));
+	check(!atomic_load(&owner_ended));
+	atomic_store(&may_count, true);
+	check(!pthread_join(owner, NULL));
+	pthread_mutex_lock(&st.lock);
+	st.nheld--;			/* it never comes */
+	pthread_mutex_unlock(&st.lock);
+	let_go(io_con()->fab);
+	check(!pthread_join(leader, NULL));
+}
+
 /* ---- the service loop wants the role ---- */
 
 void __real_clt_path_role_free(struct clt_con *con);
@@ -447,16 +553,6 @@ static void let_one_go(struct fab_conn *conn)
 		st.held[i].wr.sg_list = st.held[i].sge;
 	}
 	pthread_mutex_unlock(&st.lock);
-}
-
-static unsigned nheld(void)
-{
-	unsigned n;
-
-	pthread_mutex_lock(&st.lock);
-	n = st.nheld;
-	pthread_mutex_unlock(&st.lock);
-	return n;
 }
 
 static unsigned nfollowers(struct clt_con *con)
@@ -562,10 +658,14 @@ int main(void)
 	busy_sender();
 	scene = "answer to what is still being posted";
 	early_answer();
+	scene = "answer that is not counted yet";
+	early_look();
 	scene = "role given to the service loop";
 	role_to_service();
 	scene = "request queued while the poller is awake";
 	sleepy_poller();
+	scene = "connection fails after the answer and before the send completion";
+	answered_before_the_end();
 
 	scene = "end";
 	rnbd_close(dev);
