@@ -635,6 +635,49 @@ static void test_given_up_and_opened_again(void)
 	given_up(REOPEN);
 }
 
+/* What io_gave_up() does, without its last step. */
+static void give_up(void *arg)
+{
+	struct rnbd_dev *dev = arg;
+
+	atomic_store(&dev->given_up_life, dev->clt->sess.path.life);
+}
+
+static void give_up_last_step(void *arg)
+{
+	struct rnbd_dev *dev = arg;
+
+	clt_svc_post(dev->clt->sess.svc, &dev->given_up_task);
+}
+
+static void run_in_client(void (*fn)(void *arg))
+{
+	struct sim_fiber *f = world_client_fiber(c, fn, world_client_dev(c));
+
+	world_run_ms(w, 1);
+	CHECK(sim_fiber_done(f));
+	sim_fiber_free(f);
+}
+
+/* A request is given up in the moment in which its device was opened again.  The service loop has not heard of it, and
+ * nothing is to be sent that would not be kept behind it. */
+static void test_given_up_when_it_was_opened(void)
+{
+	struct world_io *io;
+
+	start(16, 60000);
+	run_in_client(give_up);
+	io = world_io_start(c, RNBD_OP_WRITE, 0, 4096, 0xCC, false);
+	world_run_ms(w, 100);
+	CHECK(!io->done && sim_disk_content(world_disk(w))[0] == 0);
+	run_in_client(give_up_last_step);
+	CHECK(world_io_end(io, 0, 10000) == 0);
+	CHECK(world_traced(w, "disk0: a request from before was given up after it was opened"));
+	CHECK(world_traced(w, "disk0: waits until the server's storage is done with what was given up"));
+	CHECK(world_read(c, 0, 4096, 0xCC) == 0);
+	world_destroy(w);
+}
+
 /* ---- closed while it is opened again ---- */
 
 static unsigned closing_answers;	/* to OPENs of a device that is CLOSING */
@@ -697,6 +740,7 @@ int main(int argc, char **argv)
 		{ "discard-does-not-stand-for-flush", test_discard_does_not_stand_for_flush },
 		{ "given-up", test_given_up },
 		{ "given-up-and-opened-again", test_given_up_and_opened_again },
+		{ "given-up-when-it-was-opened", test_given_up_when_it_was_opened },
 		{ "closed-while-it-is-opened-again", test_closed_while_it_is_opened_again },
 	};
 
