@@ -911,6 +911,43 @@ static void test_held_behind_the_fence_by_a_dead_path(void)
 	end();
 }
 
+static void scribble_on_chunk(struct raw_clt *c, unsigned buf)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)c->data[9], .length = RAW_DATA, .lkey = c->mr->lkey };
+	struct ibv_send_wr wr = {
+		.wr_id = (uintptr_t)&c->cons[1].send_cqe, .opcode = IBV_WR_RDMA_WRITE,
+		.sg_list = &sge, .num_sge = 1,
+		.wr.rdma = { .remote_addr = c->rbufs[buf].addr, .rkey = c->rbufs[buf].rkey },
+	};
+
+	memset(c->data[9], 0x99, RAW_DATA);
+	CHECK(fab_post_send(c->cons[1].fab, &wr) == 0);
+	wr.wr.rdma.remote_addr += c->geom.chunk_size - RAW_DATA;
+	CHECK(fab_post_send(c->cons[1].fab, &wr) == 0);
+}
+
+/* What was checked is what is done: a client that changes its chunk while its request waits changes nothing. */
+static void test_header_changes_behind_the_check(void)
+{
+	begin();
+	open_clt();
+	open_second_path();
+	memset(clt.data[3], 0x33, 4096);
+	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, 1);
+	raw_clt_io_start(&clt, 1, 3, RNBD_OP_WRITE, 0, 4096, false);
+	world_run_ms(w, 10);
+	raw_clt_io_start(&other, 1, 3, RNBD_OP_READ, 0, 4096, false);
+	world_run_ms(w, 10);
+	CHECK(sim_disk_inflight(world_disk(w)) == 1);
+	scribble_on_chunk(&other, 3);
+	world_run_ms(w, 10);
+	sim_disk_release(world_disk(w));
+	CHECK(raw_clt_wait(&other, 3, 1000) && other.answers[3].status == 0);
+	CHECK(all_bytes(other.data[3], 4096, 0x33));
+	raw_clt_fini(&other);
+	end();
+}
+
 /* The fence is for IO: a client that is back is greeted while an older request of that buf_id is in the storage. */
 static void test_fence_lets_messages_through(void)
 {
@@ -1018,6 +1055,7 @@ int main(int argc, char **argv)
 		{ "come-back-of-a-client-that-gives-up", test_come_back_of_a_client_that_gives_up },
 		{ "name-of-a-dead-session", test_name_of_a_dead_session },
 		{ "held-behind-the-fence-by-a-dead-path", test_held_behind_the_fence_by_a_dead_path },
+		{ "header-changes-behind-the-check", test_header_changes_behind_the_check },
 		{ "fence-lets-messages-through", test_fence_lets_messages_through },
 		{ "chunk-used-twice", test_chunk_used_twice },
 		{ "chunk-behind-the-last-one", test_chunk_behind_the_last_one },
