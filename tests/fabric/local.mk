@@ -44,4 +44,4 @@ test_tcp_setup_LDADD = libfab.la libbase.la
 
 test_tcp_wire_SOURCES = $(raw_sources) %D%/test-tcp-wire.c
 test_tcp_wire_LDADD = libfab.la libclock.la libbase.la
-test_tcp_wire_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=recvmsg,--wrap=sendmsg
+test_tcp_wire_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=recvmsg,--wrap=sendmsg,--wrap=pthread_mutex_lock

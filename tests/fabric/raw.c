@@ -86,6 +86,11 @@ size_t raw_recv_all(struct world *w, int fd, void *buf, size_t len)
 
 int raw_connect(struct world *w, struct end **e, const struct fab_qp_attr *attr)
 {
+	return raw_connect_pd(w, e, attr, NULL);
+}
+
+int raw_connect_pd(struct world *w, struct end **e, const struct fab_qp_attr *attr, struct fab_pd *pd)
+{
 	struct raw_frame f = raw_handshake(RAW_CONNECT, 0);
 	uint8_t hdr[RAW_HDR], accept[RAW_HDR];
 	int fd = raw_socket(w);
@@ -95,7 +100,7 @@ int raw_connect(struct world *w, struct end **e, const struct fab_qp_attr *attr)
 	raw_send(w, fd, hdr, sizeof(hdr));
 	world_until(w, w->request);
 	*e = w->request;
-	end_create_qp(*e, NULL, attr);
+	end_create_qp(*e, pd, attr);
 	check_eq(end_accept(*e, NULL, 0), 0);
 	world_until(w, (*e)->established);
 	f.op = RAW_ACCEPT;

@@ -5,6 +5,9 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -551,6 +554,116 @@ static void reset(void)
 	}
 }
 
+/* The header of a write into @dst and half of its bytes.  Returns the descriptor. */
+static int half_a_write(struct end **e, struct fab_pd *pd, struct region *dst)
+{
+	struct raw_frame f = { .op = RAW_WRITE_IMM, .length = 1024, .imm = 1 };
+	uint8_t stream[RAW_HDR + 512];
+	int fd = raw_connect_pd(&w, e, &default_attr, pd);
+
+	*dst = region_create((*e)->pd ? (*e)->pd : pd, f.length, RIGHTS);
+	check_eq(post_recvs(*e, 0, 1), 0);
+	f.rkey = dst->mr->rkey;
+	f.addr = (uintptr_t)dst->mem;
+	raw_encode(stream, &f);
+	memset(stream + RAW_HDR, 0x5a, 512);
+	raw_send(&w, fd, stream, sizeof(stream));
+	world_settle(&w, 0);
+	check_eq(dst->mem[511], 0x5a);
+	return fd;
+}
+
+/* A key that is taken away stops what is written under it, and nothing else. */
+static void another_key_goes(void)
+{
+	struct region dst, other;
+	uint8_t rest[512];
+	struct end *e, *stopped;
+	int fd = half_a_write(&e, NULL, &dst), stopped_fd = half_a_write(&stopped, e->pd, &other);
+
+	region_revoke(&other);
+	memset(rest, 0xa5, sizeof(rest));
+	raw_send(&w, fd, rest, sizeof(rest));
+	world_until(&w, e->nrecvs == 1 && stopped->drained);
+	check(strstr(fab_conn_cause(stopped->conn), "was revoked during a write"));
+	check_eq(e->recvs[0].wc.status, IBV_WC_SUCCESS);
+	check(dst.mem[511] == 0x5a && dst.mem[512] == 0xa5 && dst.mem[1023] == 0xa5);
+	close(fd);
+	close(stopped_fd);
+	world_until(&w, e->drained);
+	region_destroy(&dst);
+	region_destroy(&other);
+	end_free(stopped);
+	end_free(e);
+}
+
+/* Who arms while a send completion waits to be polled is not to sleep. */
+static void completion_before_arm(void)
+{
+	struct ibv_send_wr wr;
+	struct end *e;
+	short events;
+	int fd = raw_connect(&w, &e, &default_attr);
+
+	world_settle(&w, 0);
+	check_eq(fab_arm(e->conn, &events), 0);
+	wr = wr_send(1, NULL);
+	wr.send_flags |= IBV_SEND_SIGNALED;
+	check_eq(post(e, &wr, 1), 0);
+	check_eq(fab_arm(e->conn, &events), 1);
+	world_settle(&w, 0);
+	check_eq(fab_arm(e->conn, &events), 0);
+	close(fd);
+	world_until(&w, e->drained);
+	end_free(e);
+}
+
+/* ---- polled while another thread fails the connection ---- */
+
+static atomic_bool failer_waits, failer_may_go;
+static _Thread_local bool is_failer;
+
+int __real_pthread_mutex_lock(pthread_mutex_t *m);
+int __wrap_pthread_mutex_lock(pthread_mutex_t *m);
+
+/* It has said that the connection has failed, and goes on using it. */
+int __wrap_pthread_mutex_lock(pthread_mutex_t *m)
+{
+	if (is_failer) {
+		is_failer = false;
+		atomic_store(&failer_waits, true);
+		while (!atomic_load(&failer_may_go))
+			sched_yield();
+	}
+	return __real_pthread_mutex_lock(m);
+}
+
+static void *fail(void *arg)
+{
+	is_failer = true;
+	fab_disconnect(arg);
+	return NULL;
+}
+
+/* Drained means that it may be destroyed. */
+static void drained_after_the_failure(void)
+{
+	struct ibv_wc wc[8];
+	pthread_t thread;
+	struct end *e;
+	int fd = raw_connect(&w, &e, &default_attr);
+
+	check_eq(pthread_create(&thread, NULL, fail, e->conn), 0);
+	while (!atomic_load(&failer_waits))
+		sched_yield();
+	check_eq(fab_poll(e->conn, wc, ARRAY_SIZE(wc)), 0);
+	atomic_store(&failer_may_go, true);
+	check_eq(pthread_join(thread, NULL), 0);
+	world_until(&w, e->drained);
+	end_free(e);
+	close(fd);
+}
+
 int main(void)
 {
 	static const struct test {
@@ -561,6 +674,9 @@ int main(void)
 		{ "byte_at_a_time", byte_at_a_time },
 		{ "bad_headers", bad_headers },
 		{ "half_a_frame", half_a_frame },
+		{ "another_key_goes", another_key_goes },
+		{ "completion_before_arm", completion_before_arm },
+		{ "drained_after_the_failure", drained_after_the_failure },
 		{ "partial_writes", partial_writes },
 		{ "disconnect_inside_a_frame", disconnect_inside_a_frame },
 		{ "system_calls", system_calls },
