@@ -635,6 +635,31 @@ static void test_given_up_and_opened_again(void)
 	given_up(REOPEN);
 }
 
+/* A device that a READ keeps in the storage is taken up again only in the mode in which it was open. */
+static void test_opened_again_in_another_mode(void)
+{
+	struct world_io *io;
+
+	start(16, 200);
+	sim_disk_hold(world_disk(w), RNBD_OP_READ, SIM_HOLD_BEFORE, 1);
+	io = world_io_start(c, RNBD_OP_READ, 0, 4096, 0, false);
+	world_run_ms(w, 10);
+	sim_drop("clt", "srv");
+	sim_cut("clt", "srv");
+	CHECK(world_io_end(io, 0, 1000) == -EIO);
+	rnbd_close(world_client_dev(c));
+	world_run_ms(w, 10);
+	sim_heal("clt", "srv");
+	world_run_ms(w, 5000);
+	world_client_open(c, RNBD_ACCESS_RO);
+	world_run_ms(w, 1000);
+	CHECK(world_client_opened(c) == 1);
+	sim_disk_release(world_disk(w));
+	CHECK(wait_open(c, 1000) == 0);
+	CHECK(world_write(c, 0, 4096, 1) == -EPERM);
+	world_destroy(w);
+}
+
 /* What io_gave_up() does, without its last step. */
 static void give_up(void *arg)
 {
@@ -740,6 +765,7 @@ int main(int argc, char **argv)
 		{ "discard-does-not-stand-for-flush", test_discard_does_not_stand_for_flush },
 		{ "given-up", test_given_up },
 		{ "given-up-and-opened-again", test_given_up_and_opened_again },
+		{ "opened-again-in-another-mode", test_opened_again_in_another_mode },
 		{ "given-up-when-it-was-opened", test_given_up_when_it_was_opened },
 		{ "closed-while-it-is-opened-again", test_closed_while_it_is_opened_again },
 	};
