@@ -671,6 +671,46 @@ static void test_server_stops_in_good_order(void)
 	world_destroy(w);
 }
 
+static bool enough;
+
+static void write_on_and_on(void *arg)
+{
+	static const uint8_t buf[4096] = { 1 };
+
+	while (!enough)
+		CHECK(rnbd_write(arg, buf, sizeof(buf), 0, false) == 0);
+}
+
+static bool fiber_done(void *arg)
+{
+	return sim_fiber_done(arg);
+}
+
+/* Nor does a client that always has another request keep it from its end. */
+static void test_server_stops_under_load(void)
+{
+	struct sim_fiber *f[4];
+	uint64_t us;
+
+	start();
+	enough = false;
+	sim_disk_delay(world_disk(w), 20000, 0);
+	for (unsigned i = 0; i < ARRAY_SIZE(f); i++) {
+		f[i] = world_client_fiber(c, write_on_and_on, world_client_dev(c));
+		world_run_ms(w, 7);
+	}
+	us = sim_now_us();
+	world_server_stop(w);
+	CHECK(sim_now_us() - us < 200000);
+	enough = true;
+	world_server_start(w, NULL);
+	for (unsigned i = 0; i < ARRAY_SIZE(f); i++) {
+		CHECK(sim_run_until(fiber_done, f[i], 10000));
+		sim_fiber_free(f[i]);
+	}
+	world_destroy(w);
+}
+
 /* ---- what survives (design.md D13) ---- */
 
 static void test_reboot_is_told_by_the_first_flush(void)
@@ -921,6 +961,30 @@ static void test_killed_client_frees_the_device(void)
 	world_destroy(w);
 }
 
+/* Who comes while such a device is about to be free waits for it. */
+static void test_open_waits_for_a_device_that_closes(void)
+{
+	struct world_client_conf conf = world_client_defaults;
+	struct world_client *c2;
+	struct world_io *io;
+
+	conf.host = "clt2";
+	conf.name = "two";
+	start();
+	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, 1);
+	io = world_io_start(c, RNBD_OP_WRITE, 0, 4096, 1, false);
+	world_run_ms(w, 10);
+	world_client_kill(w, c, SIM_KILL_PROCESS);
+	world_run_ms(w, 10);
+	c2 = world_client_start(w, &conf);
+	world_run_ms(w, 1000);
+	CHECK(world_client_opened(c2) == 1);
+	sim_disk_release(world_disk(w));
+	CHECK(wait_open(c2, 1000) == 0);
+	CHECK(world_io_end(io, 0, 60000) == -EIO);
+	world_destroy(w);
+}
+
 /* Nobody tells the server: the device is taken until heartbeats are missed. */
 static void test_client_that_lost_power(void)
 {
@@ -1025,6 +1089,7 @@ int main(int argc, char **argv)
 		{ "p05-restart-with-less-depth", test_restart_with_less_depth },
 		{ "p05-restart-with-more-depth", test_restart_with_more_depth },
 		{ "server-stops-in-good-order", test_server_stops_in_good_order },
+		{ "server-stops-under-load", test_server_stops_under_load },
 		{ "write-of-a-dead-server", test_write_of_a_dead_server },
 		{ "sync-of-a-dead-server", test_sync_of_a_dead_server },
 		{ "failed-sync-outlives-the-server", test_failed_sync_outlives_the_server },
@@ -1035,6 +1100,7 @@ int main(int argc, char **argv)
 		{ "failed-sync-is-told-to-who-was-away", test_failed_sync_is_told_to_who_was_away },
 		{ "sharing-rules", test_sharing_rules },
 		{ "killed-client-frees-the-device", test_killed_client_frees_the_device },
+		{ "open-waits-for-a-device-that-closes", test_open_waits_for_a_device_that_closes },
 		{ "client-that-lost-power", test_client_that_lost_power },
 		{ "client-killed-at-each-step-of-connect", test_client_killed_at_each_step_of_connect },
 		{ "server-killed-at-each-step", test_server_killed_at_each_step },
