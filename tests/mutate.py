@@ -289,8 +289,17 @@ class Runner:
                 return False
         return True
 
+    @staticmethod
+    def skipped_some(log, begin):
+        """Did Criterion skip a case since @log was at @begin?  Its exit status says that all is well."""
+        log.flush()
+        with open(log.name, encoding='utf-8', errors='replace') as f:
+            f.seek(begin)
+            return any('[SKIP]' in line for line in f)
+
     def run_tests(self, tests, log):
-        """{test: PASS, FAIL, SKIP, LIMIT}: as make check runs them, and much sooner."""
+        """{test: PASS, PART, FAIL, SKIP, LIMIT}: as make check runs them, and much sooner.  PART: what was not
+        skipped passes."""
         results = {}
         for test in tests:
             program = program_of(test)
@@ -300,11 +309,14 @@ class Runner:
                 command = ['sh', '../tree/tests/run-criterion.sh', f'./{program}']
             else:
                 command = [f'./{program}']
-            begin = time.monotonic()
+            log.flush()
+            begin, at = time.monotonic(), os.fstat(log.fileno()).st_size
             status = run(['env'] + shlex.split(test)[:-1] + command, log, self.limits.get(test, self.args.limit),
                          self.build)
             self.took[test] = time.monotonic() - begin
             results[test] = {None: 'LIMIT', 0: 'PASS', 77: 'SKIP'}.get(status, 'FAIL')
+            if results[test] == 'PASS' and program.endswith('.crit') and self.skipped_some(log, at):
+                results[test] = 'PART'
             log.write(f'{results[test]} {test}: {status}\n')
         return results
 
@@ -315,14 +327,14 @@ class Runner:
             if not self.make_programs(tests, log):
                 sys.exit(f'mutate: the code does not build: {log.name}')
             results = self.run_tests(tests, log)
-            for test in [t for t in tests if results[t] not in ('PASS', 'SKIP')]:
+            for test in [t for t in tests if results[t] in ('FAIL', 'LIMIT')]:
                 results.update(self.run_tests([test], log))     # a busy machine has a second try
         self.limits = {t: min(self.args.limit, SLOWER * max(LEAST_S, s)) for t, s in self.took.items()}
         return results
 
     def mutant(self, m, baseline):
         """(verdict, details)"""
-        bad = [t for t in m.tests if baseline[t] != 'PASS']
+        bad = [t for t in m.tests if baseline[t] not in ('PASS', 'PART')]
         if bad:
             what = {'SKIP': 'is skipped here'}.get(baseline[bad[0]], 'fails without the mutant')
             return ('not-run' if baseline[bad[0]] == 'SKIP' else 'broken-test'), f'{bad[0]} {what}'
@@ -338,9 +350,12 @@ class Runner:
                 results = self.run_tests(m.tests, log)
         finally:
             self.write(originals)
-        passed = [t for t in m.tests if results[t] in ('PASS', 'SKIP')]
+        passed = [t for t in m.tests if results[t] == 'PASS']
+        skipped = [t for t in m.tests if results[t] in ('SKIP', 'PART')]
         if passed:
             return 'survived', ', '.join(passed) + ' did not see it'
+        if skipped:
+            return 'not-run', ', '.join(skipped) + ' is skipped here, or some of its cases are'
         return 'killed', ', '.join(t + (' (time limit)' if results[t] == 'LIMIT' else '') for t in m.tests)
 
     def write(self, texts):

@@ -16,12 +16,14 @@ mutate --list "$top_srcdir/tests/mutants" --source "$top_srcdir" --check ||
 
 mkdir -p "$tmp/toy/src" "$tmp/toy/tests" "$tmp/lists" "$tmp/bin"
 printf 'int two(void)\n{\n\tint n = 1;\n\n\treturn n + 1;\n}\n' > "$tmp/toy/src/two.c"
-printf 'TESTS = tests/good tests/blind tests/slow\n' > "$tmp/toy/tests/local.mk"
+printf 'TESTS = tests/good tests/blind tests/slow tests/part.crit\n' > "$tmp/toy/tests/local.mk"
+# Criterion skips cases and says that all is well.
+printf '#!/bin/sh\nexec "$@"\n' > "$tmp/toy/tests/run-criterion.sh"
 cat > "$tmp/toy/Makefile.toy" <<'END'
 all:
-PROGRAMS = tests/good tests/blind tests/slow
+PROGRAMS = tests/good tests/blind tests/slow tests/part.crit
 $(PROGRAMS): $(SRC)/src/two.c
-	mkdir -p tests && $(CC) -o $@ -D$(notdir $@) -include $(SRC)/src/two.c $(SRC)/main.c
+	mkdir -p tests && $(CC) -o $@ -D$(basename $(notdir $@)) -include $(SRC)/src/two.c $(SRC)/main.c
 END
 cat > "$tmp/toy/main.c" <<'END'
 #include <stdlib.h>
@@ -33,6 +35,11 @@ int main(void)
 #endif
 #ifdef blind
 	return getenv("SEES") && two() != 2;
+#endif
+#ifdef part
+	if (getenv("SEES"))
+		return two() != 2;
+	system("echo '[SKIP] two::two: nobody SEES'");
 #endif
 #ifdef slow
 	while (two() != 2)
@@ -87,6 +94,18 @@ file src/two.c
 +	return n;
 test SEES="a b" tests/blind tests/good
 
+mutant skipped: the same, with a test that looks elsewhere only
+file src/two.c
+-	return n + 1;
++	return n;
+test tests/good tests/part.crit
+
+mutant not-skipped: the same, with one that looks here
+file src/two.c
+-	return n + 1;
++	return n;
+test SEES=1 tests/part.crit
+
 mutant hangs: the same, with a test that waits for 2
 file src/two.c
 -return n + 1;
@@ -117,12 +136,14 @@ END
 says '^killed +seen '
 says "^killed +seen-with-a-variable .* 'SEES=a b' tests/blind, 'SEES=a b' tests/good"
 says '^survived +unseen .* tests/blind did not see it'
+says '^not-run +skipped .* tests/part.crit is skipped here, or some of its cases are'
+says '^killed +not-skipped '
 says '^killed +hangs .* tests/slow \(time limit\)'
 says '^does-not-build +wrong '
 says '^survived +explained '
 says '^toy.list:[0-9]+: unseen survived: the same, with'
 says '^toy.list:[0-9]+: explained-too-much is killed, and the list says why it survives'
-says '^4 of 6 mutants killed: 66.7 %, 95 % wanted; 2 survived, 1 do not build, 0 not run'
+says '^5 of 7 mutants killed: 71.4 %, 95 % wanted; 2 survived, 1 do not build, 1 not run'
 if grep -q ': explained survived' "$tmp/out"; then fail "an explained survivor is told as one that is not"; fi
 cmp "$tmp/toy/src/two.c" "$tmp/mutate/tree/src/two.c" || fail "a mutant was left in the tree"
 
