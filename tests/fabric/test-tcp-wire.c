@@ -582,9 +582,11 @@ static void another_key_goes(void)
 	int fd = half_a_write(&e, NULL, &dst), stopped_fd = half_a_write(&stopped, e->pd, &other);
 
 	region_revoke(&other);
+	world_settle(&w, 0);
+	check(stopped->drained);
 	memset(rest, 0xa5, sizeof(rest));
 	raw_send(&w, fd, rest, sizeof(rest));
-	world_until(&w, e->nrecvs == 1 && stopped->drained);
+	world_until(&w, e->nrecvs == 1);
 	check(strstr(fab_conn_cause(stopped->conn), "was revoked during a write"));
 	check_eq(e->recvs[0].wc.status, IBV_WC_SUCCESS);
 	check(dst.mem[511] == 0x5a && dst.mem[512] == 0xa5 && dst.mem[1023] == 0xa5);
@@ -594,6 +596,64 @@ static void another_key_goes(void)
 	region_destroy(&dst);
 	region_destroy(&other);
 	end_free(stopped);
+	end_free(e);
+}
+
+/* A byte from the peer behind @fd at the start of @dst under @key is refused, and costs @e its connection. */
+static void expect_refused_write(int fd, struct end *e, const struct region *dst, uint32_t key)
+{
+	struct raw_frame f = { .op = RAW_WRITE, .length = 1, .rkey = key, .addr = (uintptr_t)dst->mem };
+	uint8_t stream[RAW_HDR + 1] = { 0 };
+
+	raw_encode(stream, &f);
+	stream[RAW_HDR] = 0x5a;
+	raw_send(&w, fd, stream, sizeof(stream));
+	world_settle(&w, 0);
+	check(e->drained);
+	check_eq(dst->mem[0], 0);
+	close(fd);
+}
+
+/* The next region has the slot of the last one, and another key. */
+static void key_of_the_region_before(void)
+{
+	struct region before, dst;
+	struct end *e;
+	int fd = raw_connect(&w, &e, &default_attr);
+	uint32_t key;
+
+	before = region_create(e->pd, 4096, RIGHTS);
+	key = before.mr->rkey;
+	region_destroy(&before);
+	dst = region_create(e->pd, 4096, RIGHTS);
+	check(key != dst.mr->rkey);
+	check_eq(key >> 8, dst.mr->rkey >> 8);
+	expect_refused_write(fd, e, &dst, key);
+	region_destroy(&dst);
+	end_free(e);
+}
+
+/* A window of type 2 is its connection's. */
+static void window_of_another_connection(void)
+{
+	struct end *e, *other;
+	struct ibv_send_wr wr;
+	struct region dst;
+	struct ibv_mw *mw;
+	int fd = raw_connect(&w, &e, &default_attr);
+	int other_fd = raw_connect_pd(&w, &other, &default_attr, e->pd);
+
+	dst = region_create(e->pd, 4096, RIGHTS | IBV_ACCESS_MW_BIND);
+	mw = fab_alloc_mw(e->pd, IBV_MW_TYPE_2);
+	check(mw != NULL);
+	wr = wr_bind(0, mw, &dst, 0, dst.len);
+	check_eq(post(e, &wr, 1), 0);
+	expect_refused_write(other_fd, other, &dst, mw->rkey);
+	close(fd);
+	world_until(&w, e->drained);
+	check_eq(fab_dealloc_mw(mw), 0);
+	region_destroy(&dst);
+	end_free(other);
 	end_free(e);
 }
 
@@ -675,6 +735,8 @@ int main(void)
 		{ "bad_headers", bad_headers },
 		{ "half_a_frame", half_a_frame },
 		{ "another_key_goes", another_key_goes },
+		{ "key_of_the_region_before", key_of_the_region_before },
+		{ "window_of_another_connection", window_of_another_connection },
 		{ "completion_before_arm", completion_before_arm },
 		{ "drained_after_the_failure", drained_after_the_failure },
 		{ "partial_writes", partial_writes },
