@@ -89,7 +89,8 @@ int raw_connect(struct world *w, struct end **e, const struct fab_qp_attr *attr)
 	return raw_connect_pd(w, e, attr, NULL);
 }
 
-int raw_connect_pd(struct world *w, struct end **e, const struct fab_qp_attr *attr, struct fab_pd *pd)
+int raw_connect_pd(struct world *w, struct end **e, const struct fab_qp_attr *attr,
+		   struct fab_pd *pd)
 {
 	struct raw_frame f = raw_handshake(RAW_CONNECT, 0);
 	uint8_t hdr[RAW_HDR], accept[RAW_HDR];

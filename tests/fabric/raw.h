@@ -29,7 +29,8 @@ int raw_socket(struct world *w);
 /* One that has been accepted, with its other end (whose pd it made). */
 int raw_connect(struct world *w, struct end **e, const struct fab_qp_attr *attr);
 /* The same in @pd, of another end that outlives it. */
-int raw_connect_pd(struct world *w, struct end **e, const struct fab_qp_attr *attr, struct fab_pd *pd);
+int raw_connect_pd(struct world *w, struct end **e, const struct fab_qp_attr *attr,
+		   struct fab_pd *pd);
 /* The whole buffer, stepping the world while the socket is full or empty. */
 void raw_send(struct world *w, int fd, const void *buf, size_t len);
 void raw_recv(struct world *w, int fd, void *buf, size_t len);
