@@ -75,17 +75,21 @@ TESTS += $(SHELL_TESTS)
 # Each pitfall of the protocol has a test, and the checks of numbers (check-frwr-rows.sh, too) find one that
 # has none.
 TESTS += %D%/check-pitfalls.sh %D%/test-check-numbers.sh
+# What is cited stands in doc/.
+TESTS += %D%/check-citations.sh %D%/test-check-citations.sh
 # That what hangs is ended, and named.
 TESTS += %D%/test-timeouts.sh
 # Made anew when functions.sh.in has changed.
 check_DATA += %D%/functions.sh
 EXTRA_DIST += \
 	$(SHELL_TESTS) \
+	%D%/check-citations.sh \
 	%D%/check-pitfalls.sh \
 	%D%/paths.py \
 	%D%/run-test.sh \
 	%D%/test-timeouts.sh \
 	%D%/timeout.sh \
+	%D%/test-check-citations.sh \
 	%D%/test-check-numbers.sh \
 	%D%/lsan.supp \
 	%D%/tsan.supp \

@@ -81,7 +81,7 @@ void frwr_unable(struct frwr_pool *pool, const char *what);
 int frwr_unreg(struct frwr *w);
 /* All of @e is over; call done() unless somebody did.  @e is the caller's afterwards. */
 void frwr_entry_over(struct frwr_entry *e, int rc);
-/* The BIND_MW of @w as @wr, all else zero (frwr.md Q13). */
+/* The BIND_MW of @w as @wr, all else zero (doc/verbs.md Q13). */
 void frwr_wr_bind(const struct frwr *w, struct ibv_send_wr *wr, uint32_t key, struct ibv_mr *mr,
 		  uint64_t addr, uint64_t len, int access);
 void frwr_wr_inv(const struct frwr *w, struct ibv_send_wr *wr, uint32_t key);

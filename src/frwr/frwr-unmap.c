@@ -264,7 +264,7 @@ static void window_fill_unmap(struct frwr *w)
 		w->revoke_key = ibv_inc_rkey(w->mw->rkey);
 		if (!(w->revoke_key & 0xff))
 			frwr_count(w->pool, key_wraps);
-		/* A region, although nothing of it is bound: some providers look (frwr.md Q12). */
+		/* A region, although nothing of it is bound: some providers look (doc/verbs.md Q12). */
 		frwr_wr_bind(w, &w->wr, w->revoke_key, w->mr, 0, 0, 0);
 	}
 	w->wr.wr_id = (uintptr_t)&w->inv_cqe;

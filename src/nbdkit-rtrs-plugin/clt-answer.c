@@ -111,7 +111,7 @@ static void con_imm(struct clt_con *con, __be32 imm)
 		      con->cid, be32toh(imm));
 }
 
-/* A new chunk key, and the answer it came with (protocol.md section 4). */
+/* A new chunk key, and the answer it came with (doc/protocol.md 4). */
 static void con_rkey_rsp(struct clt_con *con, const struct rtrs_msg_rkey_rsp *msg,
 			 const struct ibv_wc *wc)
 {

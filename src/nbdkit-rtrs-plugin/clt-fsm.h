@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* States of a client path: a pure table (protocol.md 6.1, ours has one more for RNBD).  The shell
+/* States of a client path: a pure table (doc/protocol.md 6.1, ours has one more for RNBD).  The shell
  * is clt-path.c. */
 #ifndef CLT_FSM_H
 #define CLT_FSM_H

@@ -12,7 +12,7 @@
  *
  * FAILURE: a request in flight ends in one of two ways, by its answer (and, when its source is the
  * caller's buffer, its send completion), or when its path has drained.  So no operation is done
- * while a connection may still read or write its buffer (design.md D12). */
+ * while a connection may still read or write its buffer (doc/decisions.md D12). */
 #ifndef CLT_IO_H
 #define CLT_IO_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory of requests, as the device of a path reaches it (design.md D7).  One of two ways, for all
+/* Memory of requests, as the device of a path reaches it (doc/decisions.md D7).  One of two ways, for all
  * requests of a path:
  *
  * direct	The device has a local_dma_lkey and rereg_mr (tcp): the caller's buffer is used itself,

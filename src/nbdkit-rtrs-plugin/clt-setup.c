@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Makes the connections of a path, one after another (protocol.md 1.6), and exchanges INFO (2.4,
+/* Makes the connections of a path, one after another (doc/protocol.md 1.6), and exchanges INFO (2.4,
  * 2.5).  Service thread only.  Everything that goes wrong is clt_path_fail(); what was made until
  * then is destroyed in clt_setup_release(). */
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Slots: a slot is a permit (protocol.md 2.7), the buf_id and msg_id of the request it carries,
+/* Slots: a slot is a permit (doc/protocol.md 2.7), the buf_id and msg_id of the request it carries,
  * and that request's state and memory.  queue_depth of them for a session; they outlive paths.
  *
  * IO may wait for a user message, when its device is to be opened again, and keeps its permits

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RNBD client: devices of a session, and NBD's requests as RNBD operations (protocol.md 8).
+/* RNBD client: devices of a session, and NBD's requests as RNBD operations (doc/protocol.md 8).
  *
  * Control (session info, open, close, open again after a reconnect) runs on the service loop; IO
  * on the caller's thread.  Functions that say "blocks" wait with clt-wait.h; rnbd_op_start() with
@@ -16,7 +16,7 @@ struct rnbd_clt {
 	struct clt_sess sess;
 	atomic_uint features;		/* RNBD_EXT_* of the server */
 	atomic_uint boot_life;		/* first life of the path after the server's memory may have
-					 * been lost (design.md D13) */
+					 * been lost (doc/decisions.md D13) */
 	/* service thread */
 	bool greeted;			/* SESS_INFO was answered once */
 	bool identified;		/* boot_id is that of the last life */
@@ -120,7 +120,7 @@ struct rnbd_op {
  * Then clt_op_step(&op->clt) until true, then rnbd_op_end() once for the result. */
 void rnbd_op_start(struct rnbd_op *op, struct rnbd_dev *dev, enum rnbd_io_op what, uint32_t flags,
 		   void *buf, uint64_t len, uint64_t off, void (*fn)(struct clt_waiter *w));
-/* 0 or -errno; accounts what a FLUSH must cover (design.md D13). */
+/* 0 or -errno; accounts what a FLUSH must cover (doc/decisions.md D13). */
 int rnbd_op_end(struct rnbd_op *op);
 
 /* Any offset and length inside the device; unaligned edges are read, changed and written under a

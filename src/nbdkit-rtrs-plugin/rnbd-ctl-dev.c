@@ -194,7 +194,7 @@ static bool same_path(const char *a, const char *b)
 }
 
 /* A kernel's server takes names for paths, and one that gets a device under two names in one session locks up
- * (pitfall 37).  Ours has names of exports, which are what they are. */
+ * (doc/traps.md 37).  Ours has names of exports, which are what they are. */
 static struct rnbd_dev *dev_under_another_name(struct rnbd_clt *clt, const char *name)
 {
 	struct rnbd_dev *dev;

@@ -7,7 +7,7 @@
  * What is given up.  A write that was sent and fails with io_timeout, or begins anew because the path
  * came back too small for it, may still be in the server's storage, where its buf_id orders it before nothing any more: a later write to the same place goes
  * under another one.  So nothing is sent to its device before the server has said that its storage is
- * done with all earlier requests.  That is what the answer to CLOSE says, with every server (protocol.md
+ * done with all earlier requests.  That is what the answer to CLOSE says, with every server (doc/protocol.md
  * 8.6; those that have arrived and not begun are dropped with their path): the device is opened, closed
  * and opened again.  As with any OPEN of a device that was closed, a failed sync is not told any more by
  * the device itself, so the server's identity is asked for in between. */

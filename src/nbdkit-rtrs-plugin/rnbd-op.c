@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Operations of RNBD: how one is sent, when it may be sent, and what a FLUSH must cover (design.md D13).
+/* Operations of RNBD: how one is sent, when it may be sent, and what a FLUSH must cover (doc/decisions.md D13).
  *
  * Owns nothing; any thread, that of the operation; a device is held by the caller's reference.  Never blocks. */
 #include <errno.h>

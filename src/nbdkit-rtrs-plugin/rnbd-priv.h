@@ -44,14 +44,14 @@ struct rnbd_dev {
 	atomic_uint id;
 	atomic_ullong size;		/* bytes */
 	atomic_uint max_zeroes;		/* sectors of a WRITE_ZEROES; 0: the server has none, and Linux 6.1
-					 * would take it for a READ (pitfall 22) */
+					 * would take it for a READ (doc/traps.md 22) */
 	_Atomic(enum rnbd_dev_state) state;
 	/* Lives of the path (rnbd-ctl-reopen.c): the latest in which a write was sent that was given up,
 	 * and the one that found everything sent in earlier ones done. */
 	atomic_uint given_up_life, settled_life;
 	struct range_lock ranges;
 
-	/* What a FLUSH must cover (D13): acknowledged writes, those a FLUSH covered, and the life
+	/* What a FLUSH must cover (doc/decisions.md D13): acknowledged writes, those a FLUSH covered, and the life
 	 * of the path in which unflushed ones were found lost (0: none).  FLUSHes that told of a
 	 * loss are counted: one that began before covers the same writes. */
 	atomic_uint write_seq, flushed_seq, lost_life, losses_told;
@@ -84,7 +84,7 @@ enum rnbd_ctl_kind {
 };
 
 void rnbd_ctl_init(struct rnbd_ctl *ctl, struct rnbd_clt *clt, struct rnbd_dev *dev);
-/* A server has 512 receives on connection 0, for heartbeats, too (pitfall 38); that many messages at a time
+/* A server has 512 receives on connection 0, for heartbeats, too (doc/traps.md 38); that many messages at a time
  * and no more are sent, the others stand in line. */
 #define RNBD_CTL_MAX 64
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What OPEN_RSP tells of an export (protocol.md 8.3): block sizes, discard, zeroing, cache, from the
+/* What OPEN_RSP tells of an export (doc/protocol.md 8.3): block sizes, discard, zeroing, cache, from the
  * kernel's ioctls and sysfs.  Main thread, at start; owns nothing; what cannot be found out is told
  * in the way that is safe: no discard, a volatile cache. */
 #include <config.h>

@@ -227,7 +227,7 @@ uint64_t exports_losses(const struct exports *e)
 	return sum;
 }
 
-/* ---- sharing, protocol.md 8.2 ---- */
+/* ---- sharing, doc/protocol.md 8.2 ---- */
 
 int export_acquire(struct export *ex, enum rnbd_access_mode mode)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the server exports: files and block devices with their geometry, and who has them open.
  *
- * The list is built at start and constant afterwards.  Sharing (protocol.md 8.2: many ro, one rw, a
+ * The list is built at start and constant afterwards.  Sharing (doc/protocol.md 8.2: many ro, one rw, a
  * second rw only as migration) is counted per underlying file across sessions and used on the
  * control thread only. */
 #ifndef EXPORT_H
@@ -121,7 +121,7 @@ static inline void export_desc_add(struct export *ex, struct export_desc *desc, 
 }
 
 /* A failed fsync stays: FLUSH and FUA fail with it in every session until all who write have closed the
- * export and one opens it anew (design.md D13).  0 or -errno; the first error is kept.  Any thread. */
+ * export and one opens it anew (doc/decisions.md D13).  0 or -errno; the first error is kept.  Any thread. */
 static inline int export_sync_error(const struct export *ex)
 {
 	return atomic_load_explicit(&ex->first->sync_error, memory_order_acquire);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A thread with one io_uring through which everything comes: storage completions, readiness of the
- * fabric's descriptors, deadlines, and messages of other threads (design.md D3).
+ * fabric's descriptors, deadlines, and messages of other threads (doc/decisions.md D3).
  *
  * One pass of the loop: wait; run what completed (handlers may start IO, post messages, defer
  * work); run deferred work (this is where each connection posts its replies once); submit all new

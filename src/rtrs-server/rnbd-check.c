@@ -15,7 +15,7 @@ int rnbd_io_check(const struct export *ex, enum rnbd_access_mode mode, struct rn
 {
 	if (modifies(io->op) && (mode == RNBD_ACCESS_RO || ex->readonly))
 		return -EPERM;
-	if (io->op == RNBD_OP_FLUSH)	/* its sector means nothing (pitfall 17) */
+	if (io->op == RNBD_OP_FLUSH)	/* its sector means nothing (doc/traps.md 17) */
 		return 0;
 	if (!range_ok(io->sector, io->bi_size >> RNBD_SECTOR_SHIFT, ex->size >> RNBD_SECTOR_SHIFT))
 		return -EIO;

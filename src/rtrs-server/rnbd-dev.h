@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The device table of a session: which exports it has open, under which device id (protocol.md 8.2).
+/* The device table of a session: which exports it has open, under which device id (doc/protocol.md 8.2).
  *
  * The control thread opens and closes; IO threads look devices up for every request.  So that they
  * need no lock, slots are never freed before the session and one atomic word per slot holds both the

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* RNBD's IO message to an operation of the storage: device, mode and range checks, private memory
- * (protocol.md 8.4, 8.5; design.md D8).  Thread of the request's connection. */
+ * (doc/protocol.md 8.4, 8.5; doc/decisions.md D8).  Thread of the request's connection. */
 #ifndef RNBD_IO_H
 #define RNBD_IO_H
 

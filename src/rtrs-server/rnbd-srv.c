@@ -3,7 +3,7 @@
  * rnbd_srv_request().  A control message ends in srv_io_finish_control(), once; errors are answers.
  *
  * A handle closes when its last reference has gone: by CLOSE, or because its session lost its last
- * path.  While it closes it still counts for sharing (protocol.md 8.7), so an OPEN that only it forbids
+ * path.  While it closes it still counts for sharing (doc/protocol.md 8.7), so an OPEN that only it forbids
  * waits for it, at most SRV_OPEN_TIMEOUT; and so does one that has to wait for an export that is opened
  * anew after a failed sync.  A session that comes back while its handles are
  * closing gets them back: the fence (srv-fence.h) orders what its client sends again.  A kernel's client has

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RNBD on the server: SESS_INFO, OPEN, CLOSE and the end of sessions (protocol.md section 8).  IO is
+/* RNBD on the server: SESS_INFO, OPEN, CLOSE and the end of sessions (doc/protocol.md 8).  IO is
  * in rnbd-io.h. */
 #ifndef RNBD_SRV_H
 #define RNBD_SRV_H

@@ -2,7 +2,7 @@
 /* Owns the parked requests; control thread.
  *
  * A request that collides with a path on its way down, or that shows that a path is stale (its client
- * is back), is parked until that path has drained, at most SRV_PARK_TIMEOUT (design.md D14): a
+ * is back), is parked until that path has drained, at most SRV_PARK_TIMEOUT (doc/decisions.md D14): a
  * kernel client that is refused waits 31 s.  The stale path is failed at once.  Refusals are logged
  * with their reason, rate limited, because strangers cause them. */
 #include <assert.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What becomes of a connection request: accepted, refused, or parked.  The checks of protocol.md 1.7
+/* What becomes of a connection request: accepted, refused, or parked.  The checks of doc/protocol.md 1.7
  * in their order, with ours among them; control thread. */
 #ifndef SRV_ACCEPT_H
 #define SRV_ACCEPT_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The memory of a path: one mapping of queue_depth chunks that its client writes into, and one for the
- * messages that are not requests.  It belongs to the path, not to the session (design.md D6): a late copy of a
- * request can then never touch the chunk that its successor on another path uses.
+ * messages that are not requests.  It belongs to the path, not to the session (doc/decisions.md D6): a late copy
+ * of a request can then never touch the chunk that its successor on another path uses.
  *
  * One mapping is the target of the fabric and, unless --invalidate=copy, also a fixed buffer of the ring
  * of every thread that has a connection of the path.  A ring takes orders from its own thread only, so attaching and detaching go through

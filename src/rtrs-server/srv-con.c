@@ -7,7 +7,7 @@
  * How it fails: srv_con_fail() notes the first cause and disconnects; nothing else is special about
  * a failure.
  *
- * Replies are collected during a pass and leave with one post per connection (design.md D3).  They leave
+ * Replies are collected during a pass and leave with one post per connection (doc/decisions.md D3).  They leave
  * from the chunks, which live as long as the connection, so a post needs no completion and no second look
  * at the connection. */
 #include <assert.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The fence of a session: at most one request per buf_id is in the storage, whichever path or life
- * of a path it came from (design.md D6).
+ * of a path it came from (doc/decisions.md D6).
  *
  * A client that lost a path sends its unanswered requests again, under the same buf_id, on the next
  * path.  The older copy may still be in the storage.  Separate chunk memory per path keeps the two
@@ -8,7 +8,7 @@
  * its head runs.  A node that is not the head waits until the node before it leaves.
  *
  * Why the order of arrival is the right one:
- *  - a path's come-back is accepted only when its former connections have drained (D14), so every
+ *  - a path's come-back is accepted only when its former connections have drained (doc/decisions.md D14), so every
  *    older copy has arrived, or never will, before the newer one can be sent;
  *  - an older copy that has not started when its path dies is dropped by its owner in its turn: it
  *    leaves without running, so it cannot run behind its successor;

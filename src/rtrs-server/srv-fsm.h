@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The states of a path on the server.  Pure: the table says what happens, srv-path.c performs it.
  *
- * There is one way down for every failure (design.md D9), and a dead path keeps nobody waiting: from
+ * There is one way down for every failure (doc/decisions.md D9), and a dead path keeps nobody waiting: from
  * LINGERING on it holds no name, no uuid and no address pair, so its client is back while slow
- * storage still works on what the dead path had started (D14). */
+ * storage still works on what the dead path had started (doc/decisions.md D14). */
 #ifndef SRV_FSM_H
 #define SRV_FSM_H
 

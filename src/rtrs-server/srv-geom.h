@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The queue depth that is announced: what --queue-depth says, or less where a device has short queues.
  *
- * All paths of a session must be told one depth (pitfall 4), and the same after a reconnect (pitfalls 5,
+ * All paths of a session must be told one depth (doc/traps.md 4), and the same after a reconnect (doc/traps.md 5,
  * 6), so there is one for the whole server.  Devices that are known when the server starts to listen
  * lower it then; one behind an address that says nothing of it (a wildcard) with the first client of all,
  * and from then on it is fixed.  Control thread. */
@@ -29,7 +29,7 @@ int srv_geom_listener(struct srv *srv, const struct fab_listener *l, const char 
 /* A path is made for the peer of @conn: fixes the depth if it is the first.  0; or -errno with the reason in
  * @why: its device cannot do what others have been told. */
 int srv_geom_client(struct srv *srv, const struct fab_conn *conn, char *why, size_t len);
-/* The queues of connection @cid of a path with memory @c (protocol.md 2.1, 2.2).  @service_recvs: see
+/* The queues of connection @cid of a path with memory @c (doc/protocol.md 2.1, 2.2).  @service_recvs: see
  * struct srv_path. */
 void srv_geom_queues(const struct srv *srv, uint16_t cid, const struct srv_chunks *c,
 		     unsigned service_recvs, struct fab_qp_attr *attr);

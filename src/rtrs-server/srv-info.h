@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The INFO exchange of a path, protocol.md 2.4 and 2.5.  Control thread. */
+/* The INFO exchange of a path, doc/protocol.md 2.4 and 2.5.  Control thread. */
 #ifndef SRV_INFO_H
 #define SRV_INFO_H
 

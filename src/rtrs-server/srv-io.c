@@ -7,7 +7,7 @@
  * RNBD or of the storage is an answer.
  *
  * Headers are copied out of the chunk before they are looked at: unless --invalidate=always the
- * client can still write there (design.md D8). */
+ * client can still write there (doc/decisions.md D8). */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The IO path of the server: from an immediate to a request, through the fence to RNBD, and back to
- * an answer (protocol.md 3.3, 3.4).
+ * an answer (doc/protocol.md 3.3, 3.4).
  *
  * A request belongs to the thread of the connection it came on, from arrival to answer; only a control
  * message visits the control thread in between.  It is answered, or its connection is dead: never

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* --invalidate=always: the keys of a path's chunks, each good for one request (protocol.md 3.3, 4).
+/* --invalidate=always: the keys of a path's chunks, each good for one request (doc/protocol.md 3.3, 4).
  *
  * A request arrives; its chunk's key is taken away on the connection that it came on; only when that is
  * done the request is looked at, and nobody but us reaches the chunk until the answer, which tells the

@@ -45,7 +45,7 @@ struct srv_path {
 	bool half_open, was_up;
 	struct timer timer;		/* set-up, then heartbeat */
 	struct fab_cqe info_cqe;	/* srv-info.c: the receive of INFO_REQ */
-	struct timer info_timer;	/* INFO_REQ waits for its name (design.md D14) */
+	struct timer info_timer;	/* INFO_REQ waits for its name (doc/decisions.md D14) */
 	uint64_t info_deadline_ms;	/* 0: none is waiting */
 	char info_name[RTRS_NAME_MAX];
 	bool info_seen, named;
@@ -62,7 +62,7 @@ int srv_path_create(struct srv_sess *sess, const struct rtrs_conn_req *req, stru
 /* Accept @conn as connection @cid of @path.  On error the path has failed, and @conn is gone. */
 int srv_path_add_con(struct srv_path *path, uint16_t cid, struct fab_conn *conn);
 
-/* The one way down (design.md D9).  The first call logs @cause; later ones do nothing.  @path may be
+/* The one way down (doc/decisions.md D9).  The first call logs @cause; later ones do nothing.  @path may be
  * freed when this returns if it has no connection. */
 void srv_path_fail(struct srv_path *path, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Private buffers of one thread (design.md D8, --invalidate=copy): data that the storage depends on
+/* Private buffers of one thread (doc/decisions.md D8, --invalidate=copy): data that the storage depends on
  * lies where no peer can reach it.  They are for the storage only and never sent from, so no device has to
  * know them.
  *

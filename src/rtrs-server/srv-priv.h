@@ -33,7 +33,7 @@ struct exports;
 struct srv_req;
 
 /* Times in ms. */
-#define SRV_PARK_TIMEOUT 5000		/* a come-back waits for its former life (design.md D14) */
+#define SRV_PARK_TIMEOUT 5000		/* a come-back waits for its former life (doc/decisions.md D14) */
 #define SRV_OPEN_TIMEOUT 5000		/* OPEN waits for a handle that is closing */
 #define SRV_SHUTDOWN_TIMEOUT 10000	/* answers may take this long to leave */
 
@@ -47,7 +47,7 @@ struct srv_req;
 #define SRV_HOST_MEMORY_SHARE 4		/* one host's part of srv_conf.max_memory */
 #define SRV_MAX_PARKED 256
 
-#define SRV_HDR_SIZE 4096		/* of a chunk, behind the data (pitfall 10) */
+#define SRV_HDR_SIZE 4096		/* of a chunk, behind the data (doc/traps.md 10) */
 #define SRV_SEND_MARGIN 16u		/* heartbeats, INFO_RSP */
 #define SRV_MAX_RSP_WR 3u		/* work requests of the longest answer */
 #define SRV_KEY_WR 2u			/* to take a key away and to give one, --invalidate=always */

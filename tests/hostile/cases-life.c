@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Clients that vanish, that come back, and that say nothing (design.md D14).
+/* Clients that vanish, that come back, and that say nothing (doc/decisions.md D14).
  *
  * A case that vanishes returns at the chosen step: its process ends and the kernel closes its
  * sockets.  A case that comes back keeps the sockets of its former life open and silent. */
@@ -280,7 +280,7 @@ static void comeback_run(const void *arg)
 	expect_outcome(hpath_sess_info(again), 0);
 	expect_outcome(hpath_open(again, "disk0", RNBD_ACCESS_RW), 0);
 	good_io(again);
-	/* "well under one second", by the clock of a healthy machine (design.md D14) */
+	/* "well under one second", by the clock of a healthy machine (doc/decisions.md D14) */
 	if (hnow_ms() - start > hrun.timeout_ms / 5)
 		die("back after %llu ms", (unsigned long long)(hnow_ms() - start));
 	hpath_wait_closed(p);
@@ -396,7 +396,7 @@ static void heartbeats_unanswered(void)
 		if (!hpump(start + 60000))
 			die("a mute client lives after 60 s");
 	}
-	/* protocol.md section 5: 30 to 35 s after the last reception */
+	/* doc/protocol.md 5: 30 to 35 s after the last reception */
 	if (hnow_ms() - start < 29000)
 		die("cut after %llu ms", (unsigned long long)(hnow_ms() - start));
 }

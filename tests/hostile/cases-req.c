@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests that are wrong on the level of RTRS (protocol.md 3.1 to 3.3).  Each costs the path; the
+/* Requests that are wrong on the level of RTRS (doc/protocol.md 3.1 to 3.3).  Each costs the path; the
  * valid rows show that the others fail for what is wrong in them. */
 #include <errno.h>
 #include <stdio.h>

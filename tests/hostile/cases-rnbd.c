@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages that are wrong on the level of RNBD (protocol.md section 8): each is answered with an
+/* Messages that are wrong on the level of RNBD (doc/protocol.md 8): each is answered with an
  * errno, and the path lives on. */
 #include <errno.h>
 #include <string.h>

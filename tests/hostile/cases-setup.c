@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Wrong set-ups: connection requests (protocol.md 1.7), their order, INFO_REQ (2.4). */
+/* Wrong set-ups: connection requests (doc/protocol.md 1.7), their order, INFO_REQ (2.4). */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

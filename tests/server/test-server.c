@@ -434,7 +434,7 @@ static void case_io_errors(void)
 	rnbd_io_encode(&m, &io);
 	raw_post(r, 1, 2, RTRS_DIR_WRITE, &m, sizeof(m), 512);
 	check_eq(raw_wait(r, 2), -ENOTCONN);
-	io.bi_size = 1024;			/* pitfall 18 */
+	io.bi_size = 1024;			/* doc/traps.md 18 */
 	rnbd_io_encode(&m, &io);
 	raw_post(r, 1, 2, RTRS_DIR_WRITE, &m, sizeof(m), 512);
 	check_eq(raw_wait(r, 2), -EINVAL);

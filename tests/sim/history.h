@@ -8,7 +8,7 @@
  * A write that failed may still happen at a later time, so it stays possible until a later write to the
  * same sectors was answered: it must not come over that.  A write that was going on while the power
  * was lost may have been answered in parts: what it did before may be lost although it ends well; then
- * the next FLUSH must tell (design.md D13). */
+ * the next FLUSH must tell (doc/decisions.md D13). */
 #ifndef HISTORY_H
 #define HISTORY_H
 

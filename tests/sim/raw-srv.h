@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A server on host "srv" that does what a test says, by means of the project's encoders and decoders:
- * one that revokes keys (NEW_RKEY, protocol.md section 4), which ours does not offer on this
+ * one that revokes keys (NEW_RKEY, doc/protocol.md 4), which ours does not offer on this
  * fabric, and one that answers wrongly.  It exports "disk0", RAW_SRV_DISK bytes, from memory, and
  * executes requests at once.  It answers heartbeats and sends those that a test asks for. */
 #ifndef RAW_SRV_H
@@ -54,7 +54,7 @@ struct raw_srv {
 	struct fab_pd *pd;
 	struct rtrs_geom geom;
 	bool new_rkey;
-	bool same_key;			/* NEW_RKEY with a key that never changes: legal (section 4) */
+	bool same_key;			/* NEW_RKEY with a key that never changes: legal (doc/protocol.md 4) */
 	bool no_inval;			/* takes no keys of READs away: legal, and says so */
 	unsigned nasked;		/* READs that asked for it */
 	struct rtrs_desc last;		/* of the last READ of the disk */

@@ -321,7 +321,7 @@ static void test_cut(void)
 	world_destroy(w);
 }
 
-/* The server takes the old path for alive when the client is back (design.md D14). */
+/* The server takes the old path for alive when the client is back (doc/decisions.md D14). */
 static void test_come_back_to_a_stale_path(void)
 {
 	start_exact();
@@ -500,7 +500,7 @@ static void test_duplicate_connect(void)
 	world_destroy(w);
 }
 
-/* ---- the fence (design.md D6) ---- */
+/* ---- the fence (doc/decisions.md D6) ---- */
 
 /* A write is held in the storage and its path dies.  When its copy on the next path is answered, a
  * later write goes to the same place.  The first copy must not come last. */
@@ -711,7 +711,7 @@ static void test_server_stops_under_load(void)
 	world_destroy(w);
 }
 
-/* ---- what survives (design.md D13) ---- */
+/* ---- what survives (doc/decisions.md D13) ---- */
 
 static void test_reboot_is_told_by_the_first_flush(void)
 {
@@ -908,7 +908,7 @@ static void test_failed_sync_is_told_to_who_was_away(void)
 	world_destroy(w);
 }
 
-/* ---- sessions that share a device (protocol.md 8.2, 8.7) ---- */
+/* ---- sessions that share a device (doc/protocol.md 8.2, 8.7) ---- */
 
 static int open_second(const char *name, enum rnbd_access_mode mode, struct world_client **c2)
 {

@@ -482,7 +482,7 @@ static void test_parts_of_a_block_at_once(void)
 	}
 }
 
-/* ---- a loss is told (design.md D13) ---- */
+/* ---- a loss is told (doc/decisions.md D13) ---- */
 
 static void power_off_and_on(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The server against a client that does what the test says (raw-clt.h): who is let in and why not,
- * answers in every form of protocol.md 3.4 without NEW_RKEY, heartbeats, come-backs, the fence. */
+ * answers in every form of doc/protocol.md 3.4 without NEW_RKEY, heartbeats, come-backs, the fence. */
 #include <errno.h>
 #include <string.h>
 
@@ -92,7 +92,7 @@ static bool all_bytes(const uint8_t *p, size_t len, uint8_t want)
 	return true;
 }
 
-/* Every row of protocol.md 3.4 that this server can give, on both connections. */
+/* Every row of doc/protocol.md 3.4 that this server can give, on both connections. */
 static void answer_rows(enum srv_invalidate invalidate, bool direct)
 {
 	struct world_server_conf conf = world_server_defaults;
@@ -656,7 +656,7 @@ static void test_answer_to_a_dead_window(void)
 	end();
 }
 
-/* ---- who is let in (protocol.md 1.7) ---- */
+/* ---- who is let in (doc/protocol.md 1.7) ---- */
 
 static void expect_refused(struct raw_clt *who, unsigned cid, int status, const char *why)
 {
@@ -803,7 +803,7 @@ static void test_mute_and_busy(void)
 	end();
 }
 
-/* ---- come-backs (design.md D14) ---- */
+/* ---- come-backs (doc/decisions.md D14) ---- */
 
 /* The client's machine lost power and is back: same path, while the server believes it is up. */
 static void test_come_back_of_a_lost_machine(void)

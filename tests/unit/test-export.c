@@ -174,7 +174,7 @@ Test(export, p21_geometry_of_a_file)
 	cr_assert_eq(g.max_write_zeroes_sectors, 0);
 }
 
-/* protocol.md 8.2, as a table: modes taken one after the other, and the answer to the last. */
+/* doc/protocol.md 8.2, as a table: modes taken one after the other, and the answer to the last. */
 Test(export, sharing)
 {
 	enum { RO = RNBD_ACCESS_RO, RW = RNBD_ACCESS_RW, MIG = RNBD_ACCESS_MIGRATION };

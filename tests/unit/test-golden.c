@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Messages that two kernels exchanged (golden.h): our decoders find in them what was meant, and our
  * encoders make the same bytes of it.  Bytes that the kernel does not fill are left out, and only they:
- * padding and reserved bytes of RNBD's messages (protocol.md 8), what stands behind a name, and addresses
+ * padding and reserved bytes of RNBD's messages (doc/protocol.md 8), what stands behind a name, and addresses
  * of empty writes (3.4). */
 #include <errno.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RNBD messages: vectors of protocol.md appendix A, every check of every decoder. */
+/* RNBD messages: vectors of doc/protocol.md appendix A, every check of every decoder. */
 #include <errno.h>
 #include <zlib.h>
 

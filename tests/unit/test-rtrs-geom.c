@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Geometry and immediates: protocol.md 2.6, 3.2. */
+/* Geometry and immediates: doc/protocol.md 2.6, 3.2. */
 #include <errno.h>
 
 #include "unit.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Heartbeat: protocol.md section 5. */
+/* Heartbeat: doc/protocol.md 5. */
 #include "unit.h"
 
 #include "rtrs-hb.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Set-up messages: byte vectors of protocol.md appendix A, and every check of every decoder. */
+/* Set-up messages: byte vectors of doc/protocol.md appendix A, and every check of every decoder. */
 #include <errno.h>
 #include <signal.h>
 
@@ -475,7 +475,7 @@ Test(rtrs_msg, info_rsp_checks)
 
 Test(rtrs_msg, p03_info_rsp_bits_are_counted_with_the_queue_depth)
 {
-	/* one region would pass a check that counts regions (pitfall 3) */
+	/* one region would pass a check that counts regions (doc/traps.md 3) */
 	struct rtrs_geom g = { .queue_depth = 512, .chunk_size = 1 << 20, .max_io_size = 1 << 19,
 			       .max_hdr_size = 1 << 19 };
 	const struct rtrs_region region = { 0x1000, 7, 512u << 20 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The request in a chunk: vectors of protocol.md appendix A, every check of 3.3, and a client that
+/* The request in a chunk: vectors of doc/protocol.md appendix A, every check of 3.3, and a client that
  * changes the chunk between the server's two looks. */
 #include <errno.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Work request chains: every cell of protocol.md table 3.4 and their order. */
+/* Work request chains: every cell of doc/protocol.md 3.4 and their order. */
 #include "unit.h"
 
 #include "rtrs-imm.h"

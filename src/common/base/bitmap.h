@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A set of free numbers 0..n-1 that many threads take from and give back to without a lock.
- * Used for permits (protocol.md 2.7: lowest free bit first). */
+ * Used for permits (doc/protocol.md 2.7: lowest free bit first). */
 #ifndef BASE_BITMAP_H
 #define BASE_BITMAP_H
 

@@ -92,14 +92,14 @@ int fab_addr_parse(const char *text, const struct fab_provider *p, uint16_t defa
 /* "192.0.2.1:1234", "[::1]:1234"; no transport.  Always terminates @buf; returns @buf. */
 const char *fab_addr_format(const struct fab_addr *addr, char *buf, size_t len);
 uint16_t fab_addr_port(const struct fab_addr *addr);
-/* Same host address; ports and transports are not looked at (protocol.md 1.6). */
+/* Same host address; ports and transports are not looked at (doc/protocol.md 1.6). */
 bool fab_addr_same_host(const struct fab_addr *a, const struct fab_addr *b);
 /* Addresses that one host may have as it likes, for limits: as above, and those of an IPv6 network of 64 bits. */
 bool fab_addr_same_net(const struct fab_addr *a, const struct fab_addr *b);
 
 /* ---- connection manager ---- */
 
-/* Longest private data: of fab_connect() (with the IP port space, protocol.md 1.3), of
+/* Longest private data: of fab_connect() (with the IP port space, doc/protocol.md 1.3), of
  * fab_reject(), of fab_accept() and so of any event. */
 #define FAB_CONNECT_DATA_MAX 56
 #define FAB_REJECT_DATA_MAX 148

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns protection domains and memory regions; their keys are in tcp-key.c.  Any thread.  A region
- * is gone when nothing is placed under it: a connection in the middle of that is failed (design.md
+ * is gone when nothing is placed under it: a connection in the middle of that is failed (doc/decisions.md
  * D12).  Running out of keys is -ENOMEM. */
 #include <assert.h>
 #include <errno.h>

@@ -180,7 +180,7 @@ static int verbs_resolve(struct fab_conn *conn, const struct fab_addr *src,
 	return 0;
 }
 
-/* As the kernel's modules (protocol.md 1.2): no RDMA READ or atomics, and endless patience with a
+/* As the kernel's modules (doc/protocol.md 1.2): no RDMA READ or atomics, and endless patience with a
  * peer that has no receive posted. */
 static struct rdma_conn_param conn_param(const void *private_data, size_t len)
 {

@@ -163,8 +163,8 @@ void verbs_disconnect(struct fab_conn *conn, const char *cause)
 
 /* ---- completions, cq_lock held ---- */
 
-/* A receive that tells of an invalidate.  rxe shows the kernel's value of the flag (frwr.md Q3); on RC no
- * other is meant.  rxe also carries out what is not the peer's to ask for (Q7). */
+/* A receive that tells of an invalidate.  rxe shows the kernel's value of the flag (doc/verbs.md Q3); on RC no
+ * other is meant.  rxe also carries out what is not the peer's to ask for (doc/verbs.md Q7). */
 static void translate_inv(struct verbs_conn *c, struct ibv_wc *wc)
 {
 	const unsigned inv = IBV_WC_WITH_INV | IBV_WC_IP_CSUM_OK;
@@ -308,7 +308,7 @@ int verbs_poll(struct fab_conn *conn, struct ibv_wc *wc, int n)
 	}
 	if (atomic_load(&c->gone))
 		verbs_conn_fail(c, "the RDMA device cannot be polled any more");
-	if (broken == IBV_WC_WR_FLUSH_ERR)	/* rxe says this of local failures, too (frwr.md Q8) */
+	if (broken == IBV_WC_WR_FLUSH_ERR)	/* rxe says this of local failures, too (doc/verbs.md Q8) */
 		verbs_conn_fail(c, "the queue pair broke: the peer is gone or a request was bad");
 	else if (broken)
 		verbs_conn_fail(c, "work request failed: %s", ibv_wc_status_str(broken));

@@ -4,7 +4,7 @@
  *
  * What breaks a rule of fabric.h is refused here and never reaches the device, because devices answer in
  * ways of their own.  rxe flushes where it should say what is wrong, carries out an invalidate that comes
- * from any connection, and its kernel panics at one of a window that is not bound (frwr.md Q1, Q7,
+ * from any connection, and its kernel panics at one of a window that is not bound (doc/verbs.md Q1, Q7,
  * Q8).  What a peer does with our keys the device alone decides; we hear of it with the receive.
  *
  * A window is bound or free from the post on, in front of its turn; the device keeps to the order.  Those
@@ -142,7 +142,7 @@ static const char *fill_bind(const struct verbs_conn *c, const struct ibv_send_w
 	hw->bind_mw.mw = mw->hw;
 	hw->bind_mw.rkey = wr->bind_mw.rkey;
 	hw->bind_mw.bind_info = wr->bind_mw.bind_info;
-	/* Not NULL for a bind to nothing either (frwr.md Q12). */
+	/* Not NULL for a bind to nothing either (doc/verbs.md Q12). */
 	hw->bind_mw.bind_info.mr = container_of(wr->bind_mw.bind_info.mr, struct verbs_mr,
 						fab.ibv)->hw;
 	return NULL;
@@ -180,7 +180,7 @@ static const char *fill_inv(const struct verbs_conn *c, const struct ibv_send_wr
 const char *verbs_mw_fill(const struct verbs_conn *c, const struct ibv_send_wr *wr,
 			  struct ibv_send_wr *hw)
 {
-	/* Nothing of the caller's in fields that a library may look at (frwr.md Q13). */
+	/* Nothing of the caller's in fields that a library may look at (doc/verbs.md Q13). */
 	*hw = (struct ibv_send_wr){ .opcode = wr->opcode, .send_flags = wr->send_flags };
 	return wr->opcode == IBV_WR_BIND_MW ? fill_bind(c, wr, hw) : fill_inv(c, wr, hw);
 }

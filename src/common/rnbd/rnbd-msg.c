@@ -231,7 +231,7 @@ int rnbd_close_decode(const void *buf, size_t len, uint32_t *device_id)
 int rnbd_errno_to_wire(int err)
 {
 	static const int known[] = {
-		/* protocol.md 8.5: the kernel's block errors */
+		/* doc/protocol.md 8.5: the kernel's block errors */
 		EIO, EOPNOTSUPP, ENOSPC, ETIMEDOUT, ENOLINK, EREMOTEIO, EBADE, ENODATA, EILSEQ,
 		EBUSY, EAGAIN, ENODEV, ENOTCONN, ENOMEM, EINVAL, EPERM, EROFS,
 		/* 8.2: what an OPEN may fail with */

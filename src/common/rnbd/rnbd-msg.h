@@ -14,7 +14,7 @@
 /* Type of a user message; -EINVAL when shorter than a header. */
 int rnbd_msg_type(const void *buf, size_t len);
 
-/* ---- the extension, design.md D10 and D13 ----
+/* ---- the extension, doc/decisions.md D10 and D13 ----
  * In the 31 reserved bytes of SESS_INFO (what the client can do) and SESS_INFO_RSP (what the server
  * can do).  A server answers it only to a client that sent one.  A peer without it, the kernel, is
  * told apart by magic and CRC-32 over the whole field; then valid is false and all else zero. */
@@ -64,13 +64,13 @@ struct rnbd_dev_info {
 	uint16_t physical_block_size;
 	uint16_t logical_block_size;
 	uint16_t max_segments;
-	uint16_t secure_discard;	/* always 0 from us (pitfall 21) */
+	uint16_t secure_discard;	/* always 0 from us (doc/traps.md 21) */
 	bool rotational;
 	bool fua, writeback;		/* cache_policy */
 };
 
 void rnbd_open_rsp_encode(struct rnbd_msg_open_rsp *m, const struct rnbd_dev_info *info);
-/* -EINVAL: short, or a logical block size that is no power of two of at least 512 (pitfall 35), or a
+/* -EINVAL: short, or a logical block size that is no power of two of at least 512 (doc/traps.md 35), or a
  * capacity whose bytes do not fit 63 bits. */
 int rnbd_open_rsp_decode(const void *buf, size_t len, struct rnbd_dev_info *info);
 
@@ -85,18 +85,18 @@ struct rnbd_io {
 
 void rnbd_io_encode(struct rnbd_msg_io *m, const struct rnbd_io *io);
 /* Decode and check what needs no device: @data_len is the request's, @is_read its direction.
- *  -EINVAL	short (less than RNBD_MSG_IO_MIN); data_len not 0 and not bi_size (pitfall 18);
+ *  -EINVAL	short (less than RNBD_MSG_IO_MIN); data_len not 0 and not bi_size (doc/traps.md 18);
  *		bi_size no multiple of a sector; READ or WRITE with data_len 0 and bi_size not 0;
  *		op in the wrong direction (FLUSH may come in either); FLUSH with data
  *  -EOPNOTSUPP	SECURE_ERASE, unknown op, unknown flag bits
- * FLUSH: sector and bi_size are not looked at (pitfall 17) and told as 0. */
+ * FLUSH: sector and bi_size are not looked at (doc/traps.md 17) and told as 0. */
 int rnbd_io_decode(const void *buf, size_t len, uint32_t data_len, bool is_read,
 		   struct rnbd_io *io);
 
 void rnbd_close_encode(struct rnbd_msg_close *m, uint32_t device_id);
 int rnbd_close_decode(const void *buf, size_t len, uint32_t *device_id);
 
-/* The errno a server may put on the wire for @err (0 or negative): one of protocol.md 8.2's and
+/* The errno a server may put on the wire for @err (0 or negative): one of doc/protocol.md 8.2's and
  * 8.5's lists; -EDQUOT becomes -ENOSPC, others become -EIO. */
 int rnbd_errno_to_wire(int err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RNBD 2 on the wire, protocol.md section 8; names are those of the kernel
+/* RNBD 2 on the wire, doc/protocol.md 8; names are those of the kernel
  * (drivers/block/rnbd/rnbd-proto.h).  Each message is the user message of an RTRS request. */
 #ifndef RNBD_PROTO_H
 #define RNBD_PROTO_H
@@ -45,7 +45,7 @@ enum rnbd_io_op {			/* bits 0-7 of rw */
 #define RNBD_F_NOUNMAP 0x800u		/* minor 2.2, likewise */
 #define RNBD_F_ALL (RNBD_F_SYNC | RNBD_F_FUA | RNBD_F_PREFLUSH | RNBD_F_NOUNMAP)
 
-#define RNBD_FLUSH_SECTOR UINT64_MAX	/* what the kernel puts into a FLUSH (pitfall 17) */
+#define RNBD_FLUSH_SECTOR UINT64_MAX	/* what the kernel puts into a FLUSH (doc/traps.md 17) */
 
 #define RNBD_CACHE_FUA 0x1u		/* cache_policy */
 #define RNBD_CACHE_WRITEBACK 0x2u
@@ -55,7 +55,7 @@ struct rnbd_msg_hdr {
 	uint8_t padding[2];
 };
 
-/* Our extension in the reserved bytes (rnbd-ext.h, design.md D10). */
+/* Our extension in the reserved bytes (rnbd-ext.h, doc/decisions.md D10). */
 struct rnbd_msg_sess_info {		/* SESS_INFO and SESS_INFO_RSP */
 	struct rnbd_msg_hdr hdr;
 	uint8_t ver;
@@ -105,13 +105,13 @@ struct rnbd_msg_close {
 	le32 device_id;
 };
 
-_Static_assert(sizeof(struct rnbd_msg_sess_info) == 36, "protocol.md 8.1");
-_Static_assert(sizeof(struct rnbd_msg_open) == 264, "protocol.md 8.2");
-_Static_assert(offsetof(struct rnbd_msg_open, dev_name) == 6, "protocol.md 8.2");
-_Static_assert(sizeof(struct rnbd_msg_open_rsp) == 56, "protocol.md 8.3");
-_Static_assert(offsetof(struct rnbd_msg_open_rsp, cache_policy) == 45, "protocol.md 8.3");
-_Static_assert(sizeof(struct rnbd_msg_io) == 32, "protocol.md 8.4");
-_Static_assert(offsetof(struct rnbd_msg_io, prio) == 24, "protocol.md 8.4");
-_Static_assert(sizeof(struct rnbd_msg_close) == 8, "protocol.md 8.6");
+_Static_assert(sizeof(struct rnbd_msg_sess_info) == 36, "doc/protocol.md 8.1");
+_Static_assert(sizeof(struct rnbd_msg_open) == 264, "doc/protocol.md 8.2");
+_Static_assert(offsetof(struct rnbd_msg_open, dev_name) == 6, "doc/protocol.md 8.2");
+_Static_assert(sizeof(struct rnbd_msg_open_rsp) == 56, "doc/protocol.md 8.3");
+_Static_assert(offsetof(struct rnbd_msg_open_rsp, cache_policy) == 45, "doc/protocol.md 8.3");
+_Static_assert(sizeof(struct rnbd_msg_io) == 32, "doc/protocol.md 8.4");
+_Static_assert(offsetof(struct rnbd_msg_io, prio) == 24, "doc/protocol.md 8.4");
+_Static_assert(sizeof(struct rnbd_msg_close) == 8, "doc/protocol.md 8.6");
 
 #endif

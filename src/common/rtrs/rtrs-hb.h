@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Heartbeat of one path, protocol.md section 5.  Pure: time comes in, an action goes out.  Owner:
+/* Heartbeat of one path, doc/protocol.md 5.  Pure: time comes in, an action goes out.  Owner:
  * the thread that owns the path, except rtrs_hb_rx() (any thread). */
 #ifndef RTRS_HB_H
 #define RTRS_HB_H

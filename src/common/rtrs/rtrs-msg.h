@@ -2,8 +2,8 @@
 /* Encode and decode the set-up messages of a path.  Pure.
  *
  * Encoders fill the whole message, reserved bytes zeroed, and cannot fail.  Decoders take bytes and
- * length, copy what they need, check it, and return 0 or the negative errno of protocol.md; reserved
- * and padding bytes are never looked at (pitfall 24). */
+ * length, copy what they need, check it, and return 0 or the negative errno of doc/protocol.md 1 to 4; reserved
+ * and padding bytes are never looked at (doc/traps.md 24). */
 #ifndef RTRS_MSG_H
 #define RTRS_MSG_H
 
@@ -20,7 +20,7 @@ struct rtrs_conn_req {
 };
 
 void rtrs_conn_req_encode(struct rtrs_msg_conn_req *m, const struct rtrs_conn_req *req);
-/* Rules 1-5 of protocol.md 1.7: -ECONNRESET for each, with the broken rule in @why (static text). */
+/* Rules 1-5 of doc/protocol.md 1.7: -ECONNRESET for each, with the broken rule in @why (static text). */
 int rtrs_conn_req_decode(const void *buf, size_t len, struct rtrs_conn_req *req, const char **why);
 
 struct rtrs_conn_rsp {
@@ -63,7 +63,7 @@ struct rtrs_region {
 
 /* @m has room for rtrs_info_rsp_len(@n). */
 void rtrs_info_rsp_encode(struct rtrs_msg_info_rsp *m, const struct rtrs_region *regions, unsigned n);
-/* All of protocol.md 2.5, and the bit check with the queue depth (pitfall 3).  Fills @rbufs
+/* All of doc/protocol.md 2.5, and the bit check with the queue depth (doc/traps.md 3).  Fills @rbufs
  * [g->queue_depth].  -ECONNRESET with @why. */
 int rtrs_info_rsp_decode(const void *buf, size_t len, const struct rtrs_geom *g,
 			 struct rtrs_rbuf *rbufs, const char **why);

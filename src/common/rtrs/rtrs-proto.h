@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RTRS 2.0 on the wire: structures, constants, limits.  Facts: protocol.md sections 1-5; names are
+/* RTRS 2.0 on the wire: structures, constants, limits.  Facts: doc/protocol.md 1 to 5; names are
  * those of the kernel (drivers/infiniband/ulp/rtrs/rtrs-pri.h).  Nothing but the encoders and
  * decoders of this directory looks into these structs. */
 #ifndef RTRS_PROTO_H
@@ -50,7 +50,7 @@ enum rtrs_imm_type {
 #define RTRS_MSG_NEW_RKEY_F 0x02	/* rtrs_msg_conn_rsp.flags: always_invalidate */
 #define RTRS_MSG_NEED_INVAL_F 0x01	/* rtrs_msg_rdma_read.flags */
 
-struct rtrs_msg_conn_req {		/* private data of connect, protocol.md 1.4 */
+struct rtrs_msg_conn_req {		/* private data of connect, doc/protocol.md 1.4 */
 	uint8_t cma_version;		/* 0: overwritten by the CM on AF_IB */
 	uint8_t ip_version;		/* 0: must not look like an IP header there */
 	le16 magic;
@@ -113,16 +113,16 @@ struct rtrs_msg_rdma_read {
 	struct rtrs_sg_desc desc[];
 };
 
-_Static_assert(sizeof(struct rtrs_msg_conn_req) == 56, "protocol.md 1.4");
-_Static_assert(offsetof(struct rtrs_msg_conn_req, sess_uuid) == 12, "protocol.md 1.4");
-_Static_assert(offsetof(struct rtrs_msg_conn_req, flags) == 44, "protocol.md 1.4");
-_Static_assert(sizeof(struct rtrs_msg_conn_rsp) == 56, "protocol.md 1.5");
-_Static_assert(offsetof(struct rtrs_msg_conn_rsp, flags) == 16, "protocol.md 1.5");
-_Static_assert(sizeof(struct rtrs_msg_info_req) == 272, "protocol.md 2.4");
-_Static_assert(sizeof(struct rtrs_sg_desc) == 16, "protocol.md 2.5");
-_Static_assert(sizeof(struct rtrs_msg_info_rsp) == 8, "protocol.md 2.5");
-_Static_assert(sizeof(struct rtrs_msg_rkey_rsp) == 8, "protocol.md 4");
-_Static_assert(sizeof(struct rtrs_msg_rdma_write) == 4, "protocol.md 3.1");
-_Static_assert(sizeof(struct rtrs_msg_rdma_read) == 8, "protocol.md 3.1");
+_Static_assert(sizeof(struct rtrs_msg_conn_req) == 56, "doc/protocol.md 1.4");
+_Static_assert(offsetof(struct rtrs_msg_conn_req, sess_uuid) == 12, "doc/protocol.md 1.4");
+_Static_assert(offsetof(struct rtrs_msg_conn_req, flags) == 44, "doc/protocol.md 1.4");
+_Static_assert(sizeof(struct rtrs_msg_conn_rsp) == 56, "doc/protocol.md 1.5");
+_Static_assert(offsetof(struct rtrs_msg_conn_rsp, flags) == 16, "doc/protocol.md 1.5");
+_Static_assert(sizeof(struct rtrs_msg_info_req) == 272, "doc/protocol.md 2.4");
+_Static_assert(sizeof(struct rtrs_sg_desc) == 16, "doc/protocol.md 2.5");
+_Static_assert(sizeof(struct rtrs_msg_info_rsp) == 8, "doc/protocol.md 2.5");
+_Static_assert(sizeof(struct rtrs_msg_rkey_rsp) == 8, "doc/protocol.md 4");
+_Static_assert(sizeof(struct rtrs_msg_rdma_write) == 4, "doc/protocol.md 3.1");
+_Static_assert(sizeof(struct rtrs_msg_rdma_read) == 8, "doc/protocol.md 3.1");
 
 #endif

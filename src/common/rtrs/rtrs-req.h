@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The request in a chunk, protocol.md 3.1 and 3.3:
+/* The request in a chunk, doc/protocol.md 3.1 and 3.3:
  *
  *	WRITE  | data | user message | rtrs_msg_rdma_write |
  *	READ   | (result area) | user message | rtrs_msg_rdma_read | desc[sg_cnt] |

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Work request chains of the IO path.  These functions fill, callers post.  Pure; a unit test
- * asserts on the chain for every row of protocol.md 3.4. */
+ * asserts on the chain for every row of doc/protocol.md 3.4. */
 #ifndef RTRS_WR_H
 #define RTRS_WR_H
 
@@ -18,7 +18,7 @@ struct rtrs_wr_req {
 };
 
 /* @data: source of a WRITE's data, NULL for a READ or a WRITE without data (a zero-length SGE must
- * not be sent, protocol.md 10).  @hdr: user message and RTRS header; its length gives the rest.
+ * not be sent, doc/protocol.md 10).  @hdr: user message and RTRS header; its length gives the rest.
  * @wr_id as fab_cqe; signaled if @signaled.  next is NULL. */
 void rtrs_wr_request(struct rtrs_wr_req *w, uint64_t wr_id, bool signaled,
 		     const struct rtrs_geom *g, uint32_t buf_id, const struct rtrs_rbuf *chunk,
@@ -26,7 +26,7 @@ void rtrs_wr_request(struct rtrs_wr_req *w, uint64_t wr_id, bool signaled,
 		     const struct ibv_sge *hdr);
 
 /* One answer, server to client: at most RDMA_WRITE, SEND_WITH_INV and the final immediate, with
- * what re-arms the chunk's key in between (section 4). */
+ * what re-arms the chunk's key in between (doc/protocol.md 4). */
 struct rtrs_wr_rsp {
 	struct ibv_send_wr wr[3];
 	struct ibv_sge sge[2];
@@ -36,7 +36,7 @@ struct rtrs_wr_rsp {
 struct rtrs_rsp {
 	uint32_t msg_id;
 	int status;			/* 0 or negative errno */
-	bool new_rkey;			/* the session announced NEW_RKEY (pitfall 9) */
+	bool new_rkey;			/* the session announced NEW_RKEY (doc/traps.md 9) */
 	const struct rtrs_req *req;	/* dir, need_inval, has_desc, desc */
 	struct ibv_sge data;		/* READ with status 0: where the data is; length == desc.len */
 	struct ibv_sge rkey_rsp;	/* new_rkey: an encoded rtrs_msg_rkey_rsp */
@@ -49,7 +49,7 @@ struct rtrs_rsp {
 struct ibv_send_wr *rtrs_wr_response(struct rtrs_wr_rsp *w, uint64_t wr_id,
 				     const struct rtrs_rsp *rsp);
 
-/* Zero-length RDMA_WRITE_WITH_IMM, type HB_MSG or HB_ACK (section 5). */
+/* Zero-length RDMA_WRITE_WITH_IMM, type HB_MSG or HB_ACK (doc/protocol.md 5). */
 void rtrs_wr_heartbeat(struct ibv_send_wr *wr, uint64_t wr_id, enum rtrs_imm_type type);
 
 #endif
