@@ -25,7 +25,7 @@ sed '1,/^== Use it$/d' "$tmp/keep.log" >"$tmp/lines"
 [ -s "$tmp/lines" ]
 cat "$tmp/lines"
 
-read -r nbdkit_pid <"$(echo "$tmp"/work/*/nbdkit.pid)"
+read -r nbdkit_pid <"$(echo "$tmp"/work/nbdkit*/nbdkit.pid)"
 stop=""
 stop_what_is_left() {
 	[ -z "$stop" ] || bash -c "$stop"

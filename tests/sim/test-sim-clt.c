@@ -793,18 +793,27 @@ static void test_sync_of_a_dead_server(void)
 	world_destroy(w);
 }
 
-/* It was told to somebody else. */
-static void failed_sync_outlives_the_server(bool killed)
+/* One that has the device open beside the first. */
+static struct world_client *second_client(enum rnbd_access_mode mode)
 {
 	struct world_client_conf conf = world_client_defaults;
 	struct world_client *c2;
 
 	conf.host = "clt2";
 	conf.name = "sess2";
-	conf.mode = RNBD_ACCESS_RO;
-	start();
+	conf.mode = mode;
 	c2 = world_client_start(w, &conf);
 	CHECK(wait_open(c2, 1000) == 0);
+	return c2;
+}
+
+/* It was told to somebody else. */
+static void failed_sync_outlives_the_server(bool killed)
+{
+	struct world_client *c2;
+
+	start();
+	c2 = second_client(RNBD_ACCESS_RO);
 	CHECK(world_write(c, 0, 4096, 0x61) == 0);
 	sim_disk_fail(world_disk(w), RNBD_OP_FLUSH, -EIO, 1);
 	CHECK(world_flush(c2) == -EIO);
@@ -831,15 +840,10 @@ static void test_failed_sync_outlives_the_server(void)
 /* Who only reads does not keep the error: it goes with the one who writes. */
 static void test_readers_keep_no_failed_sync(void)
 {
-	struct world_client_conf conf = world_client_defaults;
 	struct world_client *c2;
 
-	conf.host = "clt2";
-	conf.name = "sess2";
-	conf.mode = RNBD_ACCESS_RO;
 	start();
-	c2 = world_client_start(w, &conf);
-	CHECK(wait_open(c2, 1000) == 0);
+	c2 = second_client(RNBD_ACCESS_RO);
 	CHECK(world_write(c, 0, 4096, 0x61) == 0);
 	sim_disk_fail(world_disk(w), RNBD_OP_FLUSH, -EIO, 1);
 	CHECK(world_flush(c) == -EIO);
@@ -856,15 +860,10 @@ static void test_readers_keep_no_failed_sync(void)
 
 static void test_failed_sync_is_latched(void)
 {
-	struct world_client_conf conf = world_client_defaults;
 	struct world_client *c2;
 
-	conf.host = "clt2";
-	conf.name = "sess2";
-	conf.mode = RNBD_ACCESS_MIGRATION;
 	start();
-	c2 = world_client_start(w, &conf);
-	CHECK(wait_open(c2, 1000) == 0);
+	c2 = second_client(RNBD_ACCESS_MIGRATION);
 	CHECK(world_write(c, 0, 4096, 0x61) == 0);
 	sim_disk_fail(world_disk(w), RNBD_OP_FLUSH, -EIO, 1);
 	CHECK(world_flush(c) == -EIO);
@@ -886,18 +885,13 @@ static void test_failed_sync_is_latched(void)
  * then hears of a loss, too. */
 static void test_failed_sync_is_told_to_who_was_away(void)
 {
-	struct world_client_conf conf = world_client_defaults;
 	struct world_client *c2;
 
-	conf.host = "clt2";
-	conf.name = "sess2";
-	conf.mode = RNBD_ACCESS_MIGRATION;
 	start();
 	CHECK(world_write(c, 0, 4096, 0x61) == 0);
 	sim_disk_fail(world_disk(w), RNBD_OP_FLUSH, -EIO, 1);
 	CHECK(world_flush(c) == -EIO);
-	c2 = world_client_start(w, &conf);
-	CHECK(wait_open(c2, 1000) == 0);
+	c2 = second_client(RNBD_ACCESS_MIGRATION);
 	CHECK(world_write(c2, 0, 512, 1) == 0);
 	sim_drop("clt2", "srv");
 	sim_cut("clt2", "srv");
