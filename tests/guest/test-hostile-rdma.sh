@@ -14,6 +14,8 @@ random_file "$tmp/disk0" $((8 << 20))
 random_file "$tmp/ro0" $((8 << 20))
 random_file "$tmp/good" $((1 << 20))
 cp "$tmp/ro0" "$tmp/ro0.before"
+# A server locks what it exports, and this one runs beside the others.
+cp "$tmp/good" "$tmp/good.slow"
 
 # hostile PORT PID ARGUMENT...: waits longer than the server does for a set-up to end, because a request that
 # meets no receive is only tried again (RNR), which no time-out but that one ends.
@@ -21,7 +23,7 @@ hostile() {
 	./tests/hostile/hostile --server="rdma://$ip4:$1" --pid="$2" --timeout=$((2 * TIMEOUT_S)) "${@:3}"
 }
 
-start_server --listen "rdma://$ip4:1235" "good=$tmp/good"
+start_server --listen "rdma://$ip4:1235" "good=$tmp/good.slow"
 hostile 1235 "$server_pid" --slow --log="$server_log" >"$tmp/slow.log" 2>&1 &
 slow=$!
 
@@ -31,6 +33,7 @@ hostile 1234 "$server_pid" --log="$server_log" "req/immediate type 3" "req/chunk
 	"req/p14 sg_cnt 2" "req/descriptor with a bad key" "req/key of another region"
 # shellcheck disable=SC2086 # words
 hostile 1234 "$server_pid" ${HOSTILE_ARGS-conn order info vanish comeback}
+stop_server "$server_pid"
 
 # Here keys are windows of the device, so all that is wrong with a request is tried again.
 start_server --listen "rdma://$ip4:1236" --queue-depth=100 --max-io-size=131072 --threads=2 --invalidate=always \

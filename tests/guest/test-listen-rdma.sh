@@ -10,11 +10,11 @@ requires_server
 requires setpriv --version
 requires prlimit --version
 
-truncate -s 1M "$tmp/disk"
+truncate -s 1M "$tmp/disk" "$tmp/other"
 
 # expect_listen_error REGEX ADDRESS
 expect_listen_error() {
-	expect_failure 1 "$1" "$RTRS_SERVER" --listen "$2" disk="$tmp/disk"
+	expect_failure 1 "$1" "$RTRS_SERVER" --listen "$2" disk="$tmp/other"
 }
 
 # An interface without RDMA device.

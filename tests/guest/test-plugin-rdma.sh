@@ -9,7 +9,7 @@ requires_server; requires_plugin
 "$RTRS_SERVER" --version >/dev/null
 nbdkit "$RTRS_PLUGIN" --dump-plugin | grep -q -x 'rtrs_transports=.*rdma' || skip "built without rdma-core"
 
-truncate -s 48M "$tmp/disk"
+truncate -s 48M "$tmp/disk" "$tmp/other"
 listen=(--listen "rdma://$ip4:1234" --listen "rdma://[$ip6]:1234")
 start_server "${listen[@]}" "disk=$tmp/disk"
 
@@ -34,7 +34,7 @@ ip addr add 10.9.0.1/32 dev lo
 cleanup_fn ip addr del 10.9.0.1/32 dev lo
 expect_nbdkit_failure 'no RDMA device reaches' 10.9.0.1:1234 transport=rdma export=disk
 rdma_server=$server_pid
-start_server --listen tcp://10.9.0.1:1234 --listen "tcp://$ip4:1235" "disk=$tmp/disk"
+start_server --listen tcp://10.9.0.1:1234 --listen "tcp://$ip4:1235" "disk=$tmp/other"
 takes 'transport=auto: tcp, because of rdma: no RDMA device reaches' 10.9.0.1
 takes 'transport=auto: tcp, because of rdma: nobody listens there' "$ip4:1235"
 stop_process "$server_pid"
