@@ -109,12 +109,11 @@ static const char *beyond_limits(const struct srv *srv, const struct srv_sess *s
 				 const struct rtrs_conn_req *req, struct fab_conn *conn)
 {
 	uint64_t all = srv_path_memory(srv, req->cid_num, conn);
-	uint64_t cons = all - srv_path_memory(srv, 0, conn);
 	uint64_t max = srv->conf->max_memory;
 	struct host_use host = use_of_host(srv, conn);
 
-	/* The chunks of a host's first path are let in whatever their size. */
-	if (host.memory + (host.paths ? all : cons) > max / SRV_HOST_MEMORY_SHARE)
+	/* A host's first path is let in whatever its size. */
+	if (host.paths && host.memory + all > max / SRV_HOST_MEMORY_SHARE)
 		return "its paths and connections have all the memory that one host may have, see "
 		       "--queue-depth";
 	if (host.cons + req->cid_num > SRV_MAX_HOST_CONS)
@@ -129,7 +128,7 @@ static const char *beyond_limits(const struct srv *srv, const struct srv_sess *s
 		return "too many paths in set-up";
 	if (srv->ncons + req->cid_num > SRV_MAX_CONS)
 		return "too many connections";
-	if (srv->memory + (srv->npaths ? all : cons) > max)
+	if (srv->npaths && srv->memory + all > max)
 		return "all paths and connections together have half of this machine's memory, see --queue-depth";
 	return NULL;
 }
