@@ -111,7 +111,6 @@ bool frwr_bury(struct frwr *w, enum frwr_state dead)
 
 void frwr_pool_kill(struct frwr_pool *pool)
 {
-	atomic_store(&pool->dead, true);
 	for (unsigned i = 0; i < pool->n; i++)
 		frwr_bury(&pool->windows[i], FRWR_DEAD);
 	/* Callbacks when all are dead: they may look. */

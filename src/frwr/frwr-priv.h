@@ -29,7 +29,6 @@ struct frwr_pool {
 	struct fab_pd *pd;
 	enum frwr_mode mode;
 	bool zero_based;
-	atomic_bool dead;
 	unsigned n;
 	struct frwr *windows;
 	struct frwr_index *by_key;	/* MW2; sorted */

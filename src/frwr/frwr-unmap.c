@@ -299,8 +299,9 @@ int frwr_fill_unmap(struct frwr_entry *e, struct fab_conn *conn, struct frwr *li
 		*tail = last;
 		tail = &last->next;
 	}
-	if (!last)		/* the peer was faster, or the pool was killed */
-		return atomic_load(&list->pool->dead) ? -ENOTCONN : -EALREADY;
+	/* RACE: since the check the peer was faster, or the connection or the pool died. */
+	if (!last)
+		return unmap_check(conn, list);
 	last->send_flags = IBV_SEND_SIGNALED;
 	*e = (struct frwr_entry){
 		.first = head, .last = last, .nwr = nwr, .posted = unmap_posted,

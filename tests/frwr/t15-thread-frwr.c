@@ -12,6 +12,7 @@
 
 #define ROUNDS 40
 #define PER_ROUND 400
+#define DUELS 20000u
 #define SLOTS_EACH (RIG_SLOTS / NTHREADS)
 
 enum stage { IDLE, ASKED, ANSWERED };
@@ -217,6 +218,56 @@ static void one_round(unsigned round)
 	}
 }
 
+/* ---- an invalidate that meets the end of its connection ---- */
+
+static _Atomic unsigned duel;
+
+/* Ends the connection of each duel at about the time when its window is to be taken away. */
+static void *breaker(void *arg)
+{
+	for (unsigned n = 1; n <= DUELS; n++) {
+		while (atomic_load(&duel) != n)
+			;
+		mock_conn_break(r.c[0], 0);
+		mock_dispatch(r.c[0]);
+		atomic_store(&duel, 0);
+		while (atomic_load(&duel) == 0)
+			sched_yield();
+	}
+	return NULL;
+}
+
+/* Never "the peer did it": nobody has taken the window away. */
+static void unmaps_of_dying_connections(void)
+{
+	struct frwr_entry e;
+	pthread_t other;
+	unsigned late = 0, delay = 0;
+
+	check(!pthread_create(&other, NULL, breaker, NULL));
+	for (unsigned n = 1; n <= DUELS; n++) {
+		int rc;
+
+		rig_open(&r, FRWR_MW2);
+		rig_valid(&r, 0, 0);
+		atomic_store(&duel, n);
+		for (volatile unsigned left = delay; left; left--)
+			;
+		rc = frwr_fill_unmap(&e, &r.c[0]->fab, rig_at(&r, 0), 0, rig_done, &r);
+		check(rc == 0 || rc == -ENOTCONN);
+		late += rc != 0;
+		/* Each comes first as often as the other, which is where they meet. */
+		delay = rc == 0 ? delay + 1 + n % 16 : delay > 16 ? delay - 1 - n % 16 : 0;
+		while (atomic_load(&duel) == n)
+			sched_yield();
+		check(frwr_state(rig_at(&r, 0)) == FRWR_DEAD_BIND);
+		rig_close(&r);
+	}
+	atomic_store(&duel, DUELS + 1);
+	check(!pthread_join(other, NULL));
+	printf("%u of %u came too late\n", late, DUELS);
+}
+
 int main(void)
 {
 	for (unsigned c = 0; c < 2; c++)
@@ -224,5 +275,6 @@ int main(void)
 	for (unsigned round = 0; round < ROUNDS; round++)
 		one_round(round);
 	printf("%u requests\n", atomic_load(&total));
+	unmaps_of_dying_connections();
 	return 0;
 }
