@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# make lint: clang-tidy (.clang-tidy), cppcheck (cppcheck.supp) and shellcheck, in the top build
-# directory.  usage: lint.sh TOP_SRCDIR CPPFLAGS...   Exits with 1 on any finding.
+# make lint: clang-tidy (.clang-tidy), cppcheck (cppcheck.supp), shellcheck and tests/house.py, in the top
+# build directory.  usage: lint.sh TOP_SRCDIR CPPFLAGS...   Exits with 1 on any finding.
 set -u
 top=$1
 shift
@@ -30,4 +30,7 @@ cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 \
 echo "shellcheck"
 ( cd "$top" && shellcheck --external-sources ./*.sh build-aux/setup.sh build-aux/lint.sh tests/*.sh \
 	tests/guest/*.sh tests/functions.sh.in ) || status=1
+
+echo "house"
+/usr/bin/python3 "$top/tests/house.py" . || status=1
 exit $status

@@ -125,6 +125,6 @@ check-valgrind:
 	VALGRIND_TESTS="$(VALGRIND_COMMAND)" SIM_SEEDS=$${SIM_SEEDS-20} FRWR_STEPS=20000 \
 		$(MAKE) check TESTS="$(TESTS_IN_VALGRIND)"
 
-lint:
+lint: all
 	bash $(top_srcdir)/build-aux/lint.sh $(top_srcdir) $(DEFS) $(DEFAULT_INCLUDES) $(AM_CPPFLAGS) \
 		$(NBDKIT_CFLAGS) $(LIBURING_CFLAGS) $(SYSTEMD_CFLAGS) $(ZLIB_CFLAGS)

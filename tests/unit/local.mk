@@ -127,8 +127,8 @@ UNIT_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 %C%_test_verbs_dev_crit_LDADD = libfab.la libbase.la $(CRITERION_LIBS)
 
 # The include law, and that its check finds violations.
-TESTS += tests/check-layers.sh tests/test-check-layers.sh
-EXTRA_DIST += tests/check-layers.sh tests/test-check-layers.sh
+TESTS += tests/check-layers.sh tests/test-check-layers.sh tests/test-house.sh
+EXTRA_DIST += tests/check-layers.sh tests/test-check-layers.sh tests/test-house.sh tests/house.py
 %C%_test_rnbd_dev_crit_SOURCES = %D%/test-rnbd-dev.c %D%/unit.h
 %C%_test_rnbd_dev_crit_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_test_rnbd_dev_crit_CFLAGS = $(UNIT_CFLAGS)
