@@ -80,13 +80,17 @@ TESTS += %D%/check-citations.sh %D%/test-check-citations.sh
 # That what hangs is ended, and named.
 TESTS += %D%/test-timeouts.sh
 # Made anew when functions.sh.in has changed.
-check_DATA += %D%/functions.sh
+check_DATA += %D%/functions.sh %D%/speed
+CLEANFILES += %D%/speed
+%D%/speed: $(srcdir)/%D%/speed.sh
+	bash $(srcdir)/%D%/speed.sh >$@.new && mv $@.new $@
 EXTRA_DIST += \
 	$(SHELL_TESTS) \
 	%D%/check-citations.sh \
 	%D%/check-pitfalls.sh \
 	%D%/paths.py \
 	%D%/run-test.sh \
+	%D%/speed.sh \
 	%D%/test-timeouts.sh \
 	%D%/timeout.sh \
 	%D%/test-check-citations.sh \

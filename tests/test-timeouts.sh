@@ -52,13 +52,19 @@ for status in 0 1 77 99; do
 	done
 done
 
-# More where programs are slow.
+# More where programs or the machine are slow.
 . "$tests/timeout.sh"
+echo 250 >tests/speed
+[ "$(test_timeout 10)" -eq 25 ]
+rm tests/speed
 [ "$(test_timeout 10)" -eq 10 ]
 [ "$(SANITIZERS=no test_timeout 10)" -eq 10 ]
 [ "$(SANITIZERS=thread test_timeout 10)" -gt 10 ]
 [ "$(VALGRIND_TESTS=valgrind test_timeout 10)" -gt 10 ]
 [ "$(VALGRIND_TESTS=valgrind TEST_TIMEOUT=5 test_timeout 10)" -eq 5 ]
+
+speed=$(bash "$tests/speed.sh")
+[ "$speed" -ge 100 ] && [ "$speed" -le 1600 ]
 
 # No kind of test is left out.
 for kind in '' SH_ CRIT_ FUZZ_; do

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # For run-*.sh, which source it: how long a test may run, and what is said of one that was not done then.
 
-# test_timeout SECONDS: printed for this build; SECONDS is for a plain one.
+# test_timeout SECONDS: printed for this build and machine (speed.sh); SECONDS is for a plain one on a fast one.
 test_timeout() {
-	limit=$1
+	limit=$(($1 * $(cat tests/speed 2>/dev/null || echo 100) / 100))
 	case ${SANITIZERS:-no} in
 	no) ;;
 	*) limit=$((limit * 4)) ;;

@@ -7,7 +7,8 @@
 #
 #	# guest: kernel=6.12 smp=2 mem=2G nics=1 timeout=60
 #
-# with these defaults.  timeout is the script's own limit in seconds; scripts that agree in all the rest
+# with these defaults.  timeout is the script's own limit in seconds, and more on a slow machine (tests/speed.sh);
+# scripts that agree in all the rest
 # share one guest and run there one after the other (inside.sh).  "# guest: host timeout=60" runs the
 # script here: it starts guests by itself (rack.sh).
 # GUEST_JOBS guests run at a time [1].
@@ -16,7 +17,8 @@ shopt -s extglob
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 jobs=${GUEST_JOBS:-1}
-boot_s=120
+speed=$(cat tests/speed 2>/dev/null || echo 100)
+boot_s=$((120 * speed / 100))
 work=$(mktemp -d /tmp/rtrs-guests.XXXXXX)
 
 end() {
@@ -51,6 +53,7 @@ read_line() {
 		*) die "$script: unknown word in its '# guest:' line: $word" ;;
 		esac
 	done
+	timeout=$((timeout * speed / 100))
 	shape="kernel=$kernel smp=$smp mem=$mem nics=$nics"
 	# Its logs are told from others of this script by the shape.
 	[ -z "$host" ] || shape="host $name"
