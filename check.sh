@@ -7,19 +7,20 @@ usage() {
 usage: ./check.sh [--full]
 
 Install what is missing (Debian packages; with sudo when you are not root), build, and run make check,
-the quickstart, and make check-guest, which fetches two kernels from Debian once (280 MB each).  Exits
-with 1 when anything failed.
+the quickstart, and a selection of make check-guest, which fetches two kernels from Debian once (280 MB
+each).  Prints how long each part took.  Exits with 1 when anything failed.
 
-  --full   also: clang, make distcheck, ASan+UBSan, TSan, valgrind, lint, long fuzz and simulation
-           runs, each in a directory of its own below "build/full, all of it", so in a path with
-           a space and a comma, and each MUTATE_EVERYth of the mutants that the tests must notice
-           (make mutate)
+  --full   all guests, each commit since COMMITS_SINCE by itself, clang, make distcheck,
+           ASan+UBSan, TSan, valgrind, lint, long fuzz and simulation runs, each in a directory
+           of its own below "build/full, all of it", so in a path with a space and a comma, and
+           each MUTATE_EVERYth of the mutants that the tests must notice (make mutate)
   --help   show this
 
 FUZZ_SECONDS   how long each fuzz target runs with --full [60]
 SIM_SEEDS      how many random runs of the simulation --full makes [20000]
 MUTATE_EVERY   the sample of mutants with --full, 1 for all [8]
 GUEST_CACHE    where the kernels of guests are kept [tests/guest/cache]
+COMMITS_SINCE  a revision; --full builds the commits behind it one by one [the last tag]
 USAGE
 }
 
@@ -41,12 +42,18 @@ done
 # Whatever a path may have in it is tried by what --full builds.
 full_dir="full, all of it"
 
-passed=0 failed=0 skipped=0 results=()
+passed=0 failed=0 skipped=0 results=() counted_s=0
 
-# count NAME PASSED FAILED SKIPPED
+# minutes SECONDS
+minutes() {
+	printf '%d:%02d min' $(($1 / 60)) $(($1 % 60))
+}
+
+# count NAME PASSED FAILED SKIPPED: of what was done since the last one.
 count() {
 	passed=$((passed + $2)) failed=$((failed + $3)) skipped=$((skipped + $4))
-	results+=("$(printf '%-12s %4d passed, %d failed, %d skipped' "$@")")
+	results+=("$(printf '%-12s %4d passed, %d failed, %d skipped, ' "$@")$(minutes $((SECONDS - counted_s)))")
+	counted_s=$SECONDS
 }
 
 # one NAME LOG COMMAND...: something that counts as one test.
@@ -107,6 +114,41 @@ configured() {
 	fi
 }
 
+# commits: what is committed since $COMMITS_SINCE builds by itself, commit by commit, tests included.
+commits() {
+	local since=${COMMITS_SINCE-} tree="$build/$full_dir/commits" commit log n=0 bad=0
+
+	printf '\n== commits\n'
+	[ -n "$since" ] || since=$(git -C "$top" describe --tags --abbrev=0 2>/dev/null)
+	if [ -z "$since" ] || ! git -C "$top" rev-parse -q --verify "$since^{commit}" >/dev/null; then
+		say "skipped: commits: no tag or COMMITS_SINCE to begin with, or this is no clone"
+		count commits 0 0 1
+		return
+	fi
+	git clone -q "$top" "$tree" && mkdir "$tree/build" || die "cannot clone $top"
+	for commit in $(git -C "$top" rev-list --reverse "$since..HEAD"); do
+		log="$build/$full_dir/commit-$commit.log"
+		if one_commit "$tree" "$commit" >"$log" 2>&1; then
+			n=$((n + 1))
+			rm "$log"
+		else
+			tail -n 20 "$log"
+			say "does not build: $(git -C "$top" log -1 --format='%h %s' "$commit")   (all of its output: $log)"
+			bad=$((bad + 1))
+		fi
+	done
+	count commits $n $bad 0
+}
+
+# one_commit TREE COMMIT: in the same build directory again and again, which is quick where little has changed.
+one_commit() (
+	cd "$1" && git checkout -q "$2" || exit 1
+	[ -x configure ] || autoreconf -fi || exit 1
+	cd build || exit 1
+	[ -f Makefile ] || ../configure --enable-gcc-warnings || exit 1
+	make -j"$(nproc)" && make -j"$(nproc)" check TESTS=
+)
+
 # distcheck TARBALL NAME: of what is unpacked from it, in /tmp: libtool cannot install into a path with a space,
 # and distcheck installs beside what it builds.
 distcheck() {
@@ -128,11 +170,14 @@ distcheck() {
 	install_packages $packages
 }
 build_tree --enable-gcc-warnings
+results+=("$(printf '%-12s ' build)$(minutes $SECONDS)")
+counted_s=$SECONDS
 suite check "$build" check
 one quickstart "$build/quickstart.log" "$top/quickstart.sh"
 # Where there are no guests their tests are skipped, and counted.
 # shellcheck disable=SC2086 # a list of words
 ( install_packages $packages_guest ) || say "Guests cannot be had here."
+[ $full = yes ] || export GUEST_SELECTION=yes
 suite guests "$build" check-guest
 
 if [ $full = yes ]; then
@@ -144,6 +189,7 @@ if [ $full = yes ]; then
 	quietly "$build/dist.log" make -C "$build" dist || die "make dist failed"
 	tar -C "$build/$full_dir" -xJf "$build/$tarball.tar.xz" || die "cannot unpack $tarball.tar.xz"
 
+	commits
 	one distcheck "$build/$full_dir/distcheck.log" distcheck "$build/$tarball.tar.xz" "$tarball"
 	configured clang CC=clang --enable-gcc-warnings && suite clang "$dir" check
 	configured asan --enable-gcc-warnings --enable-sanitizers=address,undefined &&
@@ -159,5 +205,5 @@ fi
 
 printf '\n'
 [ ${#results[@]} -eq 1 ] || printf '%s\n' "${results[@]}"
-printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
+printf '%d passed, %d failed, %d skipped, %s\n' "$passed" "$failed" "$skipped" "$(minutes $SECONDS)"
 [ "$failed" -eq 0 ]

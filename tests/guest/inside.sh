@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # In a guest: run the tests that run-tests.sh has put into /run/guest/tests one after the other, lines
-# of LIMIT-IN-SECONDS NAME SCRIPT.  Leaves NAME.log and, when it has ended, NAME.status in /run/guest.
+# of LIMIT-IN-SECONDS NAME SCRIPT.  Leaves NAME.log and, when it has ended, NAME.seconds and NAME.status in /run/guest.
 #
 # Beside its own status a test fails when it leaves a process, when a module that it loaded cannot be
 # unloaded, or when the kernel complained.
@@ -66,7 +66,7 @@ after() {
 # run LIMIT NAME SCRIPT
 run() {
 	local limit=$1 name=$2 script=$3 status=0 pid deadline modules_before taint_before
-	local log=$guest/$name.log
+	local log=$guest/$name.log began=$SECONDS
 
 	modules_before=$(modules) taint_before=$(taint)
 	echo "guest: $name begins" >/dev/kmsg
@@ -89,6 +89,7 @@ run() {
 	[ $status -ne 124 ] || echo "FAIL: not done after $limit s" >>"$log"
 	after "$name" $pid "$modules_before" "$taint_before" >>"$log" 2>&1 || status=1
 	{ echo "---- kernel"; messages "$name"; } >>"$log"
+	echo $((SECONDS - began)) >"$guest/$name.seconds"
 	echo $status >"$guest/$name.status"
 }
 

@@ -12,6 +12,8 @@
 # share one guest and run there one after the other (inside.sh).  "# guest: host timeout=60" runs the
 # script here: it starts guests by itself (rack.sh).
 # GUEST_JOBS guests run at a time [1].
+# With GUEST_SELECTION=yes a line with the word "full" is left out; so is a script that has no other lines, and
+# counts as skipped.
 set -eu -o pipefail
 shopt -s extglob
 
@@ -20,6 +22,7 @@ jobs=${GUEST_JOBS:-1}
 speed=$(cat tests/speed 2>/dev/null || echo 100)
 boot_s=$((120 * speed / 100))
 work=$(mktemp -d /tmp/rtrs-guests.XXXXXX)
+nleft_out=0			# runs that only check.sh --full has
 
 end() {
 	local pid
@@ -42,6 +45,7 @@ die() {
 # read_line SCRIPT WORD...: one "# guest:" line becomes a test of the group of its shape.
 read_line() {
 	local script=$1 name word shape kernel=6.12 smp=2 mem=2G nics=1 timeout=60 host=
+	local left_out=no
 
 	name=$(basename "$script" .sh)
 	shift
@@ -50,9 +54,14 @@ read_line() {
 		kernel=6.12 | kernel=6.1 | smp=[1-9] | mem=[1-9]G | nics=[0-9]) eval "$word" ;;
 		timeout=[1-9]*([0-9])) timeout=${word#*=} ;;
 		host) host=yes ;;
+		full) left_out=${GUEST_SELECTION:-no} ;;
 		*) die "$script: unknown word in its '# guest:' line: $word" ;;
 		esac
 	done
+	if [ "$left_out" = yes ]; then
+		nleft_out=$((nleft_out + 1))
+		return
+	fi
 	timeout=$((timeout * speed / 100))
 	shape="kernel=$kernel smp=$smp mem=$mem nics=$nics"
 	# Its logs are told from others of this script by the shape.
@@ -74,6 +83,7 @@ run_group() {
 	case $shape in
 	host*)
 		read -r limit name script <"$dir/tests"
+		SECONDS=0
 		timeout -k 30 "$limit" bash "$script" >"$dir/$name.log" 2>&1 &
 		;;
 	*)
@@ -85,7 +95,10 @@ run_group() {
 	pid=$!
 	wait $pid || status=$?
 	case $shape in
-	host*) echo $status >"$dir/$name.status" ;;
+	host*)
+		echo $status >"$dir/$name.status"
+		echo $SECONDS >"$dir/$name.seconds"
+		;;
 	esac
 	while read -r limit name script; do
 		one_result "$dir" "$name" $status
@@ -94,8 +107,9 @@ run_group() {
 
 # one_result DIR NAME STATUS-OF-THE-GUEST: print it and leave it in NAME.result.
 one_result() {
-	local dir=$1 name=$2 status=$3 result=FAIL
+	local dir=$1 name=$2 status=$3 result=FAIL took=
 
+	[ ! -f "$dir/$name.seconds" ] || took=", $(cat "$dir/$name.seconds") s"
 	if [ -f "$dir/$name.status" ]; then
 		status=$(cat "$dir/$name.status")
 		case $status in
@@ -112,12 +126,12 @@ one_result() {
 		} >>"$dir/$name.log"
 	fi
 	echo "$result" >"$dir/$name.result"
-	echo "$result: tests/guest/$name.sh ($(basename "$dir"))"
+	echo "$result: tests/guest/$name.sh ($(basename "$dir")$took)"
 }
 
 # leave SCRIPT: its .log and .trs out of all its groups.
 leave() {
-	local out=${1%.sh} name result dir copy=no recheck=no global=PASS
+	local out=${1%.sh} name result dir copy=no recheck=no global=
 
 	name=$(basename "$out")
 	out=tests/guest/$name
@@ -130,10 +144,17 @@ leave() {
 		echo ":test-result: $result $(basename "$dir")" >>"$out.trs"
 		{ echo "==== $(basename "$dir"): $result"; cat "$dir/$name.log" || true; } >>"$out.log"
 		case $result$global in
+		PASS) global=PASS ;;
 		PASS*) ;;
-		SKIPPASS | FAIL*) global=$result copy=yes ;;
+		SKIP | SKIPPASS | FAIL*) global=$result copy=yes ;;
 		esac
 	done
+	if [ -z "$global" ]; then
+		global=SKIP
+		echo "SKIP: in check.sh --full" >"$out.log"
+		echo ":test-result: SKIP" >"$out.trs"
+		echo "SKIP: tests/guest/$name.sh (in check.sh --full)"
+	fi
 	[ "$global" != FAIL ] || recheck=yes
 	printf ':global-test-result: %s\n:recheck: %s\n:copy-in-global-log: %s\n' \
 		"$global" $recheck $copy >>"$out.trs"
@@ -146,6 +167,7 @@ for script in "$@"; do
 		read_line "$script" $line
 	done < <(sed -n 's/^# guest://p' "$script")
 done
+[ $nleft_out -eq 0 ] || echo "$nleft_out runs of guests are left to check.sh --full"
 mkdir -p tests/guest
 for dir in "$work"/*/; do
 	while [ "$(jobs -p -r | wc -l)" -ge "$jobs" ]; do

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # guest: kernel=6.12 smp=4 timeout=400
 # guest: kernel=6.1 smp=4 timeout=400
-# --invalidate=always over RDMA, with windows of the device: the plugin's copies and checksums, a client and
-# a server that are killed (a queue pair that is destroyed with a window bound takes 50 s).
+# Keys of chunks over RDMA, with windows of the device: with --invalidate=always the plugin's copies and
+# checksums, and a client and a server that are killed (a queue pair that is destroyed with a window bound takes
+# 50 s); with each --invalidate writes at a wrong time or place, by a client (tests/test-attack.sh) and by a server.
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/lib.sh"
 requires_server; requires_plugin
@@ -68,3 +69,7 @@ wait "$load" || true	# it has lost its server
 wait_until "the end of its windows" grep -q 'keys: [0-9]* given, [0-9]* taken away' "$server_log"
 quickly stop_server "$server_pid"
 grep 'keys: ' "$server_log"
+
+echo "== writes at a wrong time or place"
+ATTACK_SERVER=rdma://$ip4:1235 bash "$top_srcdir/tests/test-attack.sh"
+./tests/hostile/test-hsrv "rdma://$ip4:1300"
