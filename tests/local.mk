@@ -91,6 +91,8 @@ EXTRA_DIST += \
 	%D%/paths.py \
 	%D%/run-test.sh \
 	%D%/speed.sh \
+	%D%/trace.c \
+	%D%/trace.py \
 	%D%/test-timeouts.sh \
 	%D%/timeout.sh \
 	%D%/test-check-citations.sh \
@@ -124,11 +126,18 @@ VALGRIND_COMMAND = valgrind --quiet --error-exitcode=119 --num-callers=30 --max-
 	--suppressions=$(top_srcdir)/tests/valgrind.supp
 TESTS_IN_VALGRIND = $(SHELL_TESTS) $(filter-out %/test-export-io.crit,$(UNIT_TESTS)) $(FABRIC_TESTS) $(SIM_FABRIC_TESTS) $(SIM_TESTS) \
 	$(SIM_NIC_TESTS) $(FRWR_TESTS) tests/frwr/t04-t15-random-frwr tests/frwr/frwr-device
-.PHONY: check-valgrind lint
+.PHONY: check-valgrind lint trace
 check-valgrind:
 	VALGRIND_TESTS="$(VALGRIND_COMMAND)" SIM_SEEDS=$${SIM_SEEDS-20} FRWR_STEPS=20000 \
 		$(MAKE) check TESTS="$(TESTS_IN_VALGRIND)"
 
-lint: all
+# In a copy, because a tree that was configured in place refuses other builds.
+trace:
+	@rm -rf trace && $(MKDIR_P) trace
+	@$(MAKE) distdir distdir=trace/source >trace/dist.log 2>&1 || { cat trace/dist.log; exit 1; }
+	@cd trace && /usr/bin/python3 source/tests/trace.py source $(TRACE)
+	@rm -rf trace
+
+lint: all trace
 	bash $(top_srcdir)/build-aux/lint.sh $(top_srcdir) $(DEFS) $(DEFAULT_INCLUDES) $(AM_CPPFLAGS) \
 		$(NBDKIT_CFLAGS) $(LIBURING_CFLAGS) $(SYSTEMD_CFLAGS) $(ZLIB_CFLAGS)

@@ -22,4 +22,4 @@ mutate:
 		--programs "$(check_PROGRAMS)" --every $(MUTATE_EVERY) $(MUTANTS)
 
 clean-local:
-	rm -rf mutate
+	rm -rf mutate trace
