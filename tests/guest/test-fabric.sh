@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# guest: kernel=6.12 timeout=240
-# guest: kernel=6.1 timeout=240
+# guest: kernel=6.12 timeout=240 full
+# guest: kernel=6.1 timeout=240 full
 # The fabric's promises over the verbs provider, on IPv4 and IPv6.
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/lib.sh"

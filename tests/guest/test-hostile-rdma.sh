@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# guest: kernel=6.12 mem=6G timeout=400
+# guest: kernel=6.12 mem=6G timeout=400 full
 # (6G: a path may announce 4096 connections, which is more than the share of a host in less)
 # Hostile cases (tests/hostile) over RDMA, those about the set-up and the life of a path and some bad
 # requests: each ends as its table says, and after each a well-behaved client is served and nothing is left

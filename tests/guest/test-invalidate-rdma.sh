@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# guest: kernel=6.12 smp=4 timeout=400
-# guest: kernel=6.1 smp=4 timeout=400
+# guest: kernel=6.12 smp=4 timeout=400 full
+# guest: kernel=6.1 smp=4 timeout=400 full
 # Keys of chunks over RDMA, with windows of the device: with --invalidate=always the plugin's copies and
 # checksums, and a client and a server that are killed (a queue pair that is destroyed with a window bound takes
 # 50 s); with each --invalidate writes at a wrong time or place, by a client (tests/test-attack.sh) and by a server.

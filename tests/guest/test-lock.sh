@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# guest: kernel=6.12 timeout=200
-# guest: kernel=6.1 timeout=200
+# guest: kernel=6.12 timeout=200 full
+# guest: kernel=6.1 timeout=200 full
 # The lock of a server that was killed is kept by this kernel until the device has ended its last request: as long
 # as nobody else can lock the device something may be in flight, and afterwards nothing is.
 . ./tests/functions.sh

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# guest: kernel=6.12 timeout=200
-# guest: kernel=6.1 timeout=200
+# guest: kernel=6.12 timeout=200 full
+# guest: kernel=6.1 timeout=200 full
 # The kernel's NBD client on the gateway: file systems made and filled over one kind of socket and RDMA are
 # whole over the other and tcp.
 . ./tests/functions.sh

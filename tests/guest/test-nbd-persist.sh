@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# guest: kernel=6.12 timeout=200
+# guest: kernel=6.12 timeout=200 full
 # nbdkit is killed and started again while a file system on the kernel's NBD client is written to.  With
 # what nbd-client -persist can, the device is as lost as with nbdkit's own file plugin; with what the kernel
 # can (nbd-keep.py) nobody notices.

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# guest: kernel=6.12 timeout=300
-# guest: kernel=6.1 timeout=300
+# guest: kernel=6.12 timeout=300 full
+# guest: kernel=6.1 timeout=300 full
 # nbdkit with registration=window over soft-RoCE: the server takes each window away with its answer, with
 # static chunk keys and with keys that end with their request; data is right, also over kills of the server
 # under load, and the device has all it gave back in the end.  auto takes no windows here and says why.

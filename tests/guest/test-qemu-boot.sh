@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# guest: host timeout=900
+# guest: host timeout=900 full
 # A virtual machine whose only disk is the gateway's socket: it boots with its root file system there, reads
 # and writes files and powers off; what it has left on the server's file is whole.
 . ./tests/functions.sh

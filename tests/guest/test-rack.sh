@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# guest: host timeout=900
+# guest: host timeout=900 full
 # The rack itself: RDMA over both cables, seen from outside; a cable pulled and plugged while a kernel
 # client has paths over both to our server; a guest that stands still and goes on; one that is lost and comes again.
 . ./tests/functions.sh

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# guest: kernel=6.12 nics=2 timeout=200
-# guest: kernel=6.1 nics=2 timeout=200
+# guest: kernel=6.12 nics=2 timeout=200 full
+# guest: kernel=6.1 nics=2 timeout=200 full
 # An RDMA device that is removed under load and comes back: the path fails once, both programs let go of
 # the device (the kernel waits for that), the server listens again, the client comes back and no request
 # fails; on an address of its own with keys that are windows of the device, and on all with copies.

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# guest: host timeout=120
+# guest: host timeout=120 full
 # run.sh itself: two guests at once, as a user, out of a directory with a space, statuses and results that
 # come back; one that dies while it boots is started again; no QEMU is left by one that is interrupted or killed.
 . ./tests/functions.sh

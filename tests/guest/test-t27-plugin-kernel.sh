@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# guest: kernel=6.12 timeout=600
-# guest: kernel=6.1 timeout=600
+# guest: kernel=6.12 timeout=600 full
+# guest: kernel=6.1 timeout=600 full
 # nbdkit against the kernel's own rnbd-server on a RAM disk, with always_invalidate=Y (its default: a new
 # chunk key with each answer) and N, with static keys for reads and with memory windows, which the server
 # takes away: information, copies, odd and large requests, trim, read-only, a device that is not there, one
