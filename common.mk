@@ -5,6 +5,8 @@ NULL =
 AM_CPPFLAGS = \
 	-I$(top_srcdir)/src/common/base \
 	-I$(top_srcdir)/src/common/fabric \
+	-I$(top_srcdir)/src/common/fabric/tcp \
+	-I$(top_srcdir)/src/common/fabric/verbs \
 	-I$(top_srcdir)/src/common/rtrs \
 	-I$(top_srcdir)/src/common/rnbd \
 	-I$(top_srcdir)/src/frwr \

@@ -21,6 +21,8 @@ BEGIN {
 	# directory -> directories whose headers it may include, besides its own
 	uses[common "base"] = ""
 	uses[common "fabric"] = common "base"
+	uses[common "fabric/tcp"] = common "base " common "fabric"
+	uses[common "fabric/verbs"] = common "base " common "fabric"
 	uses[common "rtrs"] = common "base"
 	uses[common "rnbd"] = common "base"
 	uses["src/frwr"] = common "base " common "fabric"
@@ -38,7 +40,7 @@ BEGIN {
 	# system header -> regular expression of the files that may include it
 	only["liburing.h"] = "^src/rtrs-server/((reactor|export-io)\\.c|[a-z-]+-priv\\.h)$"
 	only["nbdkit-plugin.h"] = "^src/nbdkit-rtrs-plugin/(plugin|clt-conf)\\.c$"
-	only["rdma/rdma_cma.h"] = "^src/common/fabric/verbs-[a-z]+\\.c$"
+	only["rdma/rdma_cma.h"] = "^src/common/fabric/verbs/[a-z-]+\\.c$"
 	only["infiniband/verbs.h"] = "^src/(common/(fabric|rtrs)|frwr|nbdkit-rtrs-plugin|rtrs-server)/"
 
 	for (i = 1; i < ARGC; i++) {

@@ -9,13 +9,16 @@ failed=0
 
 fresh_tree() {
 	rm -rf "$tree/src"
-	for d in common/base common/fabric common/rtrs common/rnbd frwr nbdkit-rtrs-plugin rtrs-server
+	for d in common/base common/fabric/tcp common/fabric/verbs common/rtrs common/rnbd frwr \
+		nbdkit-rtrs-plugin rtrs-server
 	do
 		mkdir -p "$tree/src/$d"
 	done
 	echo '#include <stdint.h>' > "$tree/src/common/base/le.h"
 	echo '#include <infiniband/verbs.h>' > "$tree/src/common/fabric/fabric.h"
-	echo '#include "fabric.h"' > "$tree/src/common/fabric/tcp-priv.h"
+	echo '#include "fabric.h"' > "$tree/src/common/fabric/tcp/tcp-key.h"
+	printf '#include <rdma/rdma_cma.h>\n#include "fabric.h"\n' > "$tree/src/common/fabric/verbs/verbs-cm.c"
+	echo '#include "fabric.h"' > "$tree/src/common/fabric/verbs/verbs-priv.h"
 	echo '#include "le.h"' > "$tree/src/common/rtrs/rtrs-msg.h"
 	printf '#include <string.h>\n#include <zlib.h>\n#include "le.h"\n' \
 		> "$tree/src/common/rnbd/rnbd-msg.h"
@@ -59,7 +62,11 @@ violation common/fabric/fabric.h '"rtrs-msg.h"' 'may not use'
 violation frwr/frwr.h '"rtrs-msg.h"' 'src/frwr may not use src/common/rtrs'
 violation rtrs-server/reactor.c '"clt-io.h"' 'may not use src/nbdkit-rtrs-plugin'
 violation nbdkit-rtrs-plugin/clt-io.h '"srv-fsm.h"' 'may not use src/rtrs-server'
-violation rtrs-server/reactor.c '"tcp-priv.h"' 'is private to src/common/fabric'
+violation common/fabric/fabric.h '"tcp-key.h"' 'src/common/fabric may not use src/common/fabric/tcp'
+violation common/fabric/verbs/verbs-cm.c '"tcp-key.h"' 'may not use src/common/fabric/tcp'
+violation common/fabric/tcp/tcp-key.h '<rdma/rdma_cma.h>' 'is not for this file'
+violation rtrs-server/reactor.c '"tcp-key.h"' 'may not use src/common/fabric/tcp'
+violation rtrs-server/reactor.c '"verbs-priv.h"' 'is private to src/common/fabric/verbs'
 violation rtrs-server/reactor.c '"nowhere.h"' 'is not below src/'
 violation rtrs-server/reactor.c '<le.h>' 'include it in quotes'
 violation rtrs-server/reactor.c 'MACRO' 'cannot be read'

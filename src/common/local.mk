@@ -28,32 +28,32 @@ libfab_la_SOURCES = \
 	%D%/fabric/fab-provider.h \
 	%D%/fabric/fabric.c \
 	%D%/fabric/fabric.h \
-	%D%/fabric/tcp-cm.c \
-	%D%/fabric/tcp-cm.h \
-	%D%/fabric/tcp-conn.c \
-	%D%/fabric/tcp-frame.c \
-	%D%/fabric/tcp-frame.h \
-	%D%/fabric/tcp-hs.c \
-	%D%/fabric/tcp-key.c \
-	%D%/fabric/tcp-listen.c \
-	%D%/fabric/tcp-mem.c \
-	%D%/fabric/tcp-mw.c \
-	%D%/fabric/tcp-priv.h \
-	%D%/fabric/tcp-rq.c \
-	%D%/fabric/tcp-rx.c \
-	%D%/fabric/tcp-tx.c \
+	%D%/fabric/tcp/tcp-cm.c \
+	%D%/fabric/tcp/tcp-cm.h \
+	%D%/fabric/tcp/tcp-conn.c \
+	%D%/fabric/tcp/tcp-frame.c \
+	%D%/fabric/tcp/tcp-frame.h \
+	%D%/fabric/tcp/tcp-hs.c \
+	%D%/fabric/tcp/tcp-key.c \
+	%D%/fabric/tcp/tcp-listen.c \
+	%D%/fabric/tcp/tcp-mem.c \
+	%D%/fabric/tcp/tcp-mw.c \
+	%D%/fabric/tcp/tcp-priv.h \
+	%D%/fabric/tcp/tcp-rq.c \
+	%D%/fabric/tcp/tcp-rx.c \
+	%D%/fabric/tcp/tcp-tx.c \
 	$(NULL)
 
 if HAVE_RDMA
 libfab_la_SOURCES += \
-	%D%/fabric/verbs-cm.c \
-	%D%/fabric/verbs-conn.c \
-	%D%/fabric/verbs-dev.c \
-	%D%/fabric/verbs-event.c \
-	%D%/fabric/verbs-listen.c \
-	%D%/fabric/verbs-mw.c \
-	%D%/fabric/verbs-post.c \
-	%D%/fabric/verbs-priv.h \
+	%D%/fabric/verbs/verbs-cm.c \
+	%D%/fabric/verbs/verbs-conn.c \
+	%D%/fabric/verbs/verbs-dev.c \
+	%D%/fabric/verbs/verbs-event.c \
+	%D%/fabric/verbs/verbs-listen.c \
+	%D%/fabric/verbs/verbs-mw.c \
+	%D%/fabric/verbs/verbs-post.c \
+	%D%/fabric/verbs/verbs-priv.h \
 	$(NULL)
 endif
 libfab_la_CFLAGS = $(AM_CFLAGS) $(RDMA_CFLAGS)

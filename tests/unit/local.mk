@@ -115,9 +115,9 @@ UNIT_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 	%D%/test-verbs-conn.c \
 	%D%/unit.h \
 	src/common/fabric/fab-mem.c \
-	src/common/fabric/verbs-conn.c \
-	src/common/fabric/verbs-mw.c \
-	src/common/fabric/verbs-post.c \
+	src/common/fabric/verbs/verbs-conn.c \
+	src/common/fabric/verbs/verbs-mw.c \
+	src/common/fabric/verbs/verbs-post.c \
 	$(NULL)
 %C%_test_verbs_conn_crit_CPPFLAGS = $(AM_CPPFLAGS) -Drealloc=fake_realloc
 %C%_test_verbs_conn_crit_CFLAGS = $(UNIT_CFLAGS)
