@@ -31,17 +31,25 @@ libfab_la_SOURCES = \
 	%D%/fabric/tcp/tcp-cm.c \
 	%D%/fabric/tcp/tcp-cm.h \
 	%D%/fabric/tcp/tcp-conn.c \
-	%D%/fabric/tcp/tcp-frame.c \
+	%D%/fabric/tcp/tcp-conn.h \
 	%D%/fabric/tcp/tcp-frame.h \
 	%D%/fabric/tcp/tcp-hs.c \
 	%D%/fabric/tcp/tcp-key.c \
+	%D%/fabric/tcp/tcp-key.h \
 	%D%/fabric/tcp/tcp-listen.c \
-	%D%/fabric/tcp/tcp-mem.c \
+	%D%/fabric/tcp/tcp-mr.c \
+	%D%/fabric/tcp/tcp-mr.h \
 	%D%/fabric/tcp/tcp-mw.c \
-	%D%/fabric/tcp/tcp-priv.h \
-	%D%/fabric/tcp/tcp-rq.c \
+	%D%/fabric/tcp/tcp-mw.h \
+	%D%/fabric/tcp/tcp-pd.c \
+	%D%/fabric/tcp/tcp-pd.h \
+	%D%/fabric/tcp/tcp-qp.c \
+	%D%/fabric/tcp/tcp-qp.h \
 	%D%/fabric/tcp/tcp-rx.c \
+	%D%/fabric/tcp/tcp-rx.h \
 	%D%/fabric/tcp/tcp-tx.c \
+	%D%/fabric/tcp/tcp-tx.h \
+	%D%/fabric/tcp/tcp.c \
 	$(NULL)
 
 if HAVE_RDMA

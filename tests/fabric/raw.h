@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A peer made of a plain socket, for what no well-behaved peer does.  Frames are put together here
- * byte by byte, independently of tcp-frame.c, from rtrs-protocol(7). */
+ * byte by byte, independently of tcp-frame.h, from rtrs-protocol(7). */
 #ifndef RAW_H
 #define RAW_H
 

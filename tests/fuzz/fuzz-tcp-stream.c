@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "fuzz.h"
-#include "tcp-priv.h"
+#include "tcp-conn.h"
 
 #define NREGIONS 4u		/* the first without the right, the last seen through a window */
 #define WINDOW (NREGIONS - 1)

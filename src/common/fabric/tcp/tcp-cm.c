@@ -20,7 +20,7 @@
 
 #include "clock.h"
 #include "tcp-cm.h"
-#include "util.h"
+#include "tcp-qp.h"
 
 #define CM_ROUND 256			/* sources served in one call, for fairness to the caller */
 #define CM_USER_TIMEOUT_MS 30000	/* bytes unacknowledged for so long mean a dead peer */
@@ -254,14 +254,14 @@ void tcp_cm_forget(struct tcp_conn *c)
 
 /* ---- set-up calls of the user ---- */
 
-int tcp_open_socket(const struct fab_addr *addr)
+int tcp_cm_socket(const struct fab_addr *addr)
 {
 	int fd = socket(addr->ss.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	return fd < 0 ? -errno : fd;
 }
 
-void tcp_set_options(int fd)
+void tcp_cm_set_options(int fd)
 {
 	int one = 1, timeout = CM_USER_TIMEOUT_MS;
 
@@ -269,7 +269,7 @@ void tcp_set_options(int fd)
 	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof(timeout));
 }
 
-int tcp_resolve(struct fab_conn *conn, const struct fab_addr *src, const struct fab_addr *dst)
+int tcp_cm_resolve(struct fab_conn *conn, const struct fab_addr *src, const struct fab_addr *dst)
 {
 	struct tcp_conn *c = tcp_conn(conn);
 	struct tcp_cm *cm = tcp_cm(conn->cm);
@@ -277,7 +277,7 @@ int tcp_resolve(struct fab_conn *conn, const struct fab_addr *src, const struct 
 
 	if (c->fd >= 0 || tcp_conn_state(c) != TCP_IDLE)
 		return -EINVAL;
-	c->fd = tcp_open_socket(dst);
+	c->fd = tcp_cm_socket(dst);
 	if (c->fd < 0)
 		return c->fd;
 	if (src) {
@@ -291,7 +291,7 @@ int tcp_resolve(struct fab_conn *conn, const struct fab_addr *src, const struct 
 		c->fd = -1;
 		return rc;
 	}
-	tcp_set_options(c->fd);
+	tcp_cm_set_options(c->fd);
 	c->base.peer = *dst;
 	c->base.local = src ? *src : (struct fab_addr){ .provider = &fab_tcp };
 	c->source.ready = tcp_hs_ready;
@@ -302,7 +302,7 @@ int tcp_resolve(struct fab_conn *conn, const struct fab_addr *src, const struct 
 	return 0;
 }
 
-int tcp_connect(struct fab_conn *conn, const void *private_data, size_t len)
+int tcp_cm_connect(struct fab_conn *conn, const void *private_data, size_t len)
 {
 	struct tcp_conn *c = tcp_conn(conn);
 	struct tcp_cm *cm = tcp_cm(conn->cm);
@@ -322,13 +322,13 @@ int tcp_connect(struct fab_conn *conn, const void *private_data, size_t len)
 	if (!err)
 		err = -tcp_cm_conn_watch(c, EPOLLOUT);
 	if (err)
-		tcp_active_fail(c, -err, strerror(err));
+		tcp_hs_fail_active(c, -err, strerror(err));
 	tcp_cm_update_timer(cm, false);
 	pthread_mutex_unlock(&cm->lock);
 	return 0;
 }
 
-int tcp_accept(struct fab_conn *conn, const void *private_data, size_t len)
+int tcp_cm_accept(struct fab_conn *conn, const void *private_data, size_t len)
 {
 	struct tcp_conn *c = tcp_conn(conn);
 	struct tcp_cm *cm = tcp_cm(conn->cm);
@@ -347,7 +347,7 @@ int tcp_accept(struct fab_conn *conn, const void *private_data, size_t len)
 	return 0;
 }
 
-void tcp_reject(struct fab_conn *conn, const void *private_data, size_t len)
+void tcp_cm_reject(struct fab_conn *conn, const void *private_data, size_t len)
 {
 	struct tcp_conn *c = tcp_conn(conn);
 
@@ -355,5 +355,6 @@ void tcp_reject(struct fab_conn *conn, const void *private_data, size_t len)
 	/* If it cannot be sent the peer sees the connection closed, which refuses it as well. */
 	tcp_hs_send(c, TCP_FRAME_REJECT, 0, private_data, len);
 	tcp_cm_forget(c);
+	tcp_qp_fini(c);
 	tcp_conn_free(c);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the three files of setting up share.  Unless it says otherwise, with cm->lock held. */
+/* Setting connections up: the cm and the calls of its user (tcp-cm.c), the handshake (tcp-hs.c), listeners
+ * (tcp-listen.c). */
 #ifndef TCP_CM_H
 #define TCP_CM_H
 
-#include "tcp-priv.h"
-#include "util.h"
+#include "tcp-conn.h"
 
 #define CM_HANDSHAKE_MS 10000u		/* either side, from connect or accept to the last byte */
 
@@ -33,22 +33,27 @@ static inline struct tcp_cm *tcp_cm(const struct fab_cm *cm)
 	return container_of(cm, struct tcp_cm, base);
 }
 
-static inline void tcp_conn_set_state(struct tcp_conn *c, enum tcp_state state)
-{
-	atomic_store_explicit(&c->state, (int)state, memory_order_release);
-}
+/* ---- for the provider's table: namesakes in fabric.h ---- */
 
-static inline enum tcp_state tcp_conn_state(const struct tcp_conn *c)
-{
-	return (enum tcp_state)atomic_load_explicit(&c->state, memory_order_relaxed);
-}
+int tcp_cm_create(struct fab_cm **out);
+void tcp_cm_destroy(struct fab_cm *fcm);
+int tcp_cm_fd(const struct fab_cm *cm);
+int tcp_cm_get_event(struct fab_cm *fcm, struct fab_event *ev);
+int tcp_listen(struct fab_cm *fcm, const struct fab_addr *addr, struct fab_listener **out);
+void tcp_listen_destroy(struct fab_listener *fl);
+int tcp_cm_resolve(struct fab_conn *conn, const struct fab_addr *src, const struct fab_addr *dst);
+int tcp_cm_connect(struct fab_conn *conn, const void *private_data, size_t len);
+int tcp_cm_accept(struct fab_conn *conn, const void *private_data, size_t len);
+void tcp_cm_reject(struct fab_conn *conn, const void *private_data, size_t len);
+/* The cm knows @c no longer: out of the epoll, no event.  Any thread. */
+void tcp_cm_forget(struct tcp_conn *c);
 
-/* ---- tcp-cm.c ---- */
+/* ---- among the three; unless it says otherwise with cm->lock held ---- */
 
 /* A new non-blocking socket for @addr's family, or -errno.  Any thread. */
-int tcp_open_socket(const struct fab_addr *addr);
+int tcp_cm_socket(const struct fab_addr *addr);
 /* What every connection's socket has set.  Any thread. */
-void tcp_set_options(int fd);
+void tcp_cm_set_options(int fd);
 /* epoll_ctl(@op); 0 or -errno.  Any thread. */
 int tcp_cm_watch(struct tcp_cm *cm, int op, int fd, uint32_t events, struct tcp_source *src);
 /* Make the descriptor readable at the next deadline, or at once when something waits. */
@@ -59,8 +64,6 @@ void tcp_cm_conn_unwatch(struct tcp_conn *c);
 void tcp_cm_start_deadline(struct tcp_conn *c);
 /* Queue an event; a connection has one at a time. */
 void tcp_cm_report(struct tcp_conn *c, enum fab_event_type type, int status);
-
-/* ---- tcp-hs.c ---- */
 
 /* tcp_source.ready of a connection that is being set up. */
 void tcp_hs_ready(struct tcp_source *src, uint32_t events);
@@ -73,9 +76,9 @@ int tcp_hs_send_to(int fd, enum tcp_frame_op op, uint8_t flags, const void *data
 void tcp_hs_fail(struct tcp_conn *c, int err, const char *why);
 /* The same, because its time is over. */
 void tcp_hs_expire(struct tcp_conn *c);
-void tcp_active_fail(struct tcp_conn *c, int err, const char *why);
+void tcp_hs_fail_active(struct tcp_conn *c, int err, const char *why);
 /* Free a stranger, with the reason in the log or silently. */
-void tcp_stranger_refuse(struct tcp_conn *c, const char *why);
-void tcp_stranger_drop(struct tcp_conn *c);
+void tcp_hs_refuse(struct tcp_conn *c, const char *why);
+void tcp_hs_drop(struct tcp_conn *c);
 
 #endif

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Frames of the tcp provider, as rtrs-protocol(7) defines them: a header of fixed size, then
  * payload.  Pure; any thread.  The decoder is strict: what a sender of this version never writes
- * is an error. */
+ * is an error, and costs the caller's connection. */
 #ifndef TCP_FRAME_H
 #define TCP_FRAME_H
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+
+#include "le.h"
 
 #define TCP_FRAME_HDR_LEN 24u
 
@@ -47,11 +50,98 @@ struct tcp_frame {
 	uint64_t addr;		/* RDMA_WRITE*: target; CONNECT, ACCEPT, REJECT: TCP_FRAME_MAGIC */
 };
 
+struct tcp_frame_wire {
+	uint8_t op;
+	uint8_t flags;
+	le16 reserved;
+	le32 length;
+	uint8_t imm[4];
+	le32 rkey;
+	le64 addr;
+} __attribute__((packed));
+
+_Static_assert(sizeof(struct tcp_frame_wire) == TCP_FRAME_HDR_LEN, "frame header");
+
 /* @buf: TCP_FRAME_HDR_LEN bytes.  Fields an opcode does not have must be 0 in @f. */
-void tcp_frame_encode(uint8_t *buf, const struct tcp_frame *f);
+static inline void tcp_frame_encode(uint8_t *buf, const struct tcp_frame *f)
+{
+	struct tcp_frame_wire *w = (struct tcp_frame_wire *)buf;
+
+	w->op = f->op;
+	w->flags = f->flags;
+	w->reserved = le16_put(0);
+	w->length = le32_put(f->length);
+	memcpy(w->imm, &f->imm, sizeof(w->imm));
+	w->rkey = le32_put(f->rkey);
+	w->addr = le64_put(f->addr);
+}
+
+static inline const char *tcp_frame_check_handshake(const struct tcp_frame *f, uint32_t max)
+{
+	if (f->addr != TCP_FRAME_MAGIC)
+		return "bad magic";
+	if (f->length > max)
+		return "private data too long";
+	if (f->imm)
+		return "unused field not zero";
+	return NULL;
+}
+
+static inline const char *tcp_frame_check(const struct tcp_frame *f)
+{
+	switch (f->op) {
+	case TCP_FRAME_RDMA_WRITE_WITH_IMM:
+		break;
+	case TCP_FRAME_RDMA_WRITE:
+		if (f->imm)
+			return "unused field not zero";
+		break;
+	case TCP_FRAME_SEND:
+		if (f->imm || f->rkey || f->addr)
+			return "unused field not zero";
+		break;
+	case TCP_FRAME_SEND_WITH_IMM:
+		if (f->rkey || f->addr)
+			return "unused field not zero";
+		break;
+	case TCP_FRAME_SEND_WITH_INV:
+		if (f->imm || f->addr)
+			return "unused field not zero";
+		break;
+	case TCP_FRAME_CONNECT:
+		return tcp_frame_check_handshake(f, TCP_FRAME_CONNECT_MAX);
+	case TCP_FRAME_ACCEPT:
+		return tcp_frame_check_handshake(f, TCP_FRAME_ACCEPT_MAX);
+	case TCP_FRAME_REJECT:
+		return tcp_frame_check_handshake(f, TCP_FRAME_REJECT_MAX);
+	case TCP_FRAME_DISCONNECT:
+		return f->length || f->rkey || f->addr ? "unused field not zero" : NULL;
+	default:
+		return "unknown opcode";
+	}
+	return f->length > TCP_FRAME_MSG_MAX ? "message too long" : NULL;
+}
 
 /* @buf: TCP_FRAME_HDR_LEN bytes.  Returns NULL and fills @f, or says what is wrong.  The version of
  * a handshake frame is left to the caller, who may want to answer. */
-const char *tcp_frame_decode(const uint8_t *buf, struct tcp_frame *f);
+static inline const char *tcp_frame_decode(const uint8_t *buf, struct tcp_frame *f)
+{
+	const struct tcp_frame_wire *w = (const struct tcp_frame_wire *)buf;
+	const char *why;
+
+	f->op = w->op;
+	f->flags = w->flags;
+	f->length = le32_get(w->length);
+	memcpy(&f->imm, w->imm, sizeof(f->imm));
+	f->rkey = le32_get(w->rkey);
+	f->addr = le64_get(w->addr);
+
+	why = tcp_frame_check(f);
+	if (why)
+		return why;
+	if (f->flags & ~(f->op == TCP_FRAME_REJECT ? TCP_FRAME_F_VERSION : 0u))
+		return "unknown flag";
+	return le16_get(w->reserved) ? "reserved bits not zero" : NULL;
+}
 
 #endif

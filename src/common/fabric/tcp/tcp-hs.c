@@ -75,13 +75,13 @@ static const char *peer_closed(const struct tcp_conn *c)
 
 /* ---- the end of a handshake ---- */
 
-void tcp_stranger_drop(struct tcp_conn *c)
+void tcp_hs_drop(struct tcp_conn *c)
 {
 	tcp_cm_conn_unwatch(c);
 	tcp_conn_free(c);
 }
 
-void tcp_stranger_refuse(struct tcp_conn *c, const char *why)
+void tcp_hs_refuse(struct tcp_conn *c, const char *why)
 {
 	char addr[FAB_ADDR_STRLEN];
 
@@ -92,11 +92,11 @@ void tcp_stranger_refuse(struct tcp_conn *c, const char *why)
 			    "tcp %s: closed during the handshake: %s", addr, why);
 	else
 		log_dbg(NULL, "tcp %s: closed before the handshake: %s", addr, why);
-	tcp_stranger_drop(c);
+	tcp_hs_drop(c);
 }
 
 /* The active side's set-up is over without a connection. */
-void tcp_active_fail(struct tcp_conn *c, int err, const char *why)
+void tcp_hs_fail_active(struct tcp_conn *c, int err, const char *why)
 {
 	tcp_cm_conn_unwatch(c);
 	tcp_conn_set_state(c, TCP_DEAD);
@@ -107,9 +107,9 @@ void tcp_active_fail(struct tcp_conn *c, int err, const char *why)
 void tcp_hs_fail(struct tcp_conn *c, int err, const char *why)
 {
 	if (tcp_conn_state(c) == TCP_STRANGER)
-		tcp_stranger_refuse(c, why);
+		tcp_hs_refuse(c, why);
 	else
-		tcp_active_fail(c, err, why);
+		tcp_hs_fail_active(c, err, why);
 }
 
 void tcp_hs_expire(struct tcp_conn *c)
@@ -178,12 +178,12 @@ static int read_frame(struct tcp_conn *c, struct tcp_frame *f, const char **why)
 static void stranger_frame(struct tcp_conn *c, const struct tcp_frame *f)
 {
 	if (f->op != TCP_FRAME_CONNECT) {
-		tcp_stranger_refuse(c, "expected CONNECT");
+		tcp_hs_refuse(c, "expected CONNECT");
 		return;
 	}
 	if (f->rkey != TCP_FRAME_VERSION) {
 		tcp_hs_send(c, TCP_FRAME_REJECT, TCP_FRAME_F_VERSION, NULL, 0);
-		tcp_stranger_refuse(c, "unknown version of the tcp framing");
+		tcp_hs_refuse(c, "unknown version of the tcp framing");
 		return;
 	}
 	tcp_cm_conn_unwatch(c);
@@ -195,11 +195,11 @@ static void stranger_frame(struct tcp_conn *c, const struct tcp_frame *f)
 static void reply_frame(struct tcp_conn *c, const struct tcp_frame *f)
 {
 	if (f->op == TCP_FRAME_REJECT && (f->flags & TCP_FRAME_F_VERSION)) {
-		tcp_active_fail(c, -EPROTONOSUPPORT, "peer speaks another version of the tcp framing");
+		tcp_hs_fail_active(c, -EPROTONOSUPPORT, "peer speaks another version of the tcp framing");
 		return;
 	}
 	if (f->op == TCP_FRAME_CONNECT || f->rkey != TCP_FRAME_VERSION) {
-		tcp_active_fail(c, -EPROTO, "peer answered with a frame that is no answer");
+		tcp_hs_fail_active(c, -EPROTO, "peer answered with a frame that is no answer");
 		return;
 	}
 	tcp_cm_conn_unwatch(c);
@@ -252,7 +252,7 @@ static void connect_ready(struct tcp_conn *c)
 	if (!err)
 		err = -tcp_cm_conn_watch(c, EPOLLIN);
 	if (err)
-		tcp_active_fail(c, -err, strerror(err));
+		tcp_hs_fail_active(c, -err, strerror(err));
 }
 
 void tcp_hs_ready(struct tcp_source *src, uint32_t events)

@@ -34,7 +34,7 @@ static void stranger_add(struct tcp_listener *l, int fd, const struct fab_addr *
 		close(fd);
 		return;
 	}
-	tcp_set_options(fd);
+	tcp_cm_set_options(fd);
 	c->listener = l;
 	c->source.ready = tcp_hs_ready;
 	c->base.peer = *peer;
@@ -44,7 +44,7 @@ static void stranger_add(struct tcp_listener *l, int fd, const struct fab_addr *
 	cm->strangers++;
 	tcp_cm_start_deadline(c);
 	if (tcp_cm_conn_watch(c, EPOLLIN))
-		tcp_stranger_drop(c);
+		tcp_hs_drop(c);
 }
 
 /* It hears why, although what it has to say is not read. */
@@ -64,7 +64,7 @@ static void stranger_make_room(struct tcp_cm *cm)
 		return;
 	list_for_each(c, &cm->handshakes, hs_link) {
 		if (tcp_conn_state(c) == TCP_STRANGER) {
-			tcp_stranger_refuse(c, "too many connections say nothing");
+			tcp_hs_refuse(c, "too many connections say nothing");
 			return;
 		}
 	}
@@ -128,7 +128,7 @@ int tcp_listen(struct fab_cm *fcm, const struct fab_addr *addr, struct fab_liste
 	l->base.ops = &fab_tcp;
 	l->base.cm = fcm;
 	l->source.ready = listener_ready;
-	rc = l->fd = tcp_open_socket(addr);
+	rc = l->fd = tcp_cm_socket(addr);
 	if (rc < 0)
 		goto err_free;
 	rc = bind_listener(l, addr);
@@ -150,7 +150,7 @@ err_free:
 	return rc;
 }
 
-void tcp_listener_destroy(struct fab_listener *fl)
+void tcp_listen_destroy(struct fab_listener *fl)
 {
 	struct tcp_listener *l = container_of(fl, struct tcp_listener, base);
 	struct tcp_cm *cm = tcp_cm(fl->cm);
@@ -159,7 +159,7 @@ void tcp_listener_destroy(struct fab_listener *fl)
 	pthread_mutex_lock(&cm->lock);
 	list_for_each_safe(c, tmp, &cm->handshakes, hs_link) {
 		if (c->listener == l)
-			tcp_stranger_drop(c);
+			tcp_hs_drop(c);
 	}
 	/* Requests nobody has seen yet. */
 	list_for_each_safe(c, tmp, &cm->events, ev_link) {

@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns memory windows: keys for a part of a region, given and taken by work requests.
- *
- * As strict as a NIC: what breaks a rule fails the connection it was posted on.  A window is bound
- * and invalidated when the request is posted, which is in front of its turn; nobody can tell,
- * because the peer learns a key from what is sent behind the bind, and the completion keeps its
- * place.  What is taken away is no longer written to when the post returns (promise k): a
- * connection that is in the middle of that fails.  Any thread; one at a time for one window. */
+/* Owns memory windows. */
 #include <errno.h>
 #include <stdlib.h>
 
-#include "tcp-priv.h"
-#include "util.h"
+#include "tcp-mw.h"
 
 struct tcp_mw {
 	struct fab_mw base;
@@ -22,19 +15,14 @@ static struct tcp_mw *to_mw(struct ibv_mw *mw)
 	return container_of(mw, struct tcp_mw, base.ibv);
 }
 
-static struct tcp_pd *to_pd(struct fab_pd *pd)
-{
-	return container_of(pd, struct tcp_pd, base);
-}
-
-struct ibv_mw *tcp_alloc_mw(struct fab_pd *pd, enum ibv_mw_type type)
+struct ibv_mw *tcp_mw_alloc(struct fab_pd *pd, enum ibv_mw_type type)
 {
 	struct tcp_mw *mw = calloc(1, sizeof(*mw));
 
 	if (!mw)
 		return NULL;
 	mw->base.pd = pd;
-	mw->key = tcp_key_alloc(to_pd(pd));
+	mw->key = tcp_pd_key_alloc(tcp_pd(pd));
 	if (!mw->key) {
 		free(mw);
 		errno = ENOMEM;
@@ -51,22 +39,22 @@ static void unbind(struct tcp_mw *mw, uint8_t tag)
 	bool bound = tcp_key_alive(mw->key);
 
 	if (tcp_key_kill(mw->key, tag))
-		tcp_key_stop(to_pd(mw->base.pd), mw->key);
+		tcp_pd_key_stop(tcp_pd(mw->base.pd), mw->key);
 	if (bound)
-		tcp_mr_unbound(atomic_load(&mw->key->region));
+		atomic_fetch_sub(&atomic_load(&mw->key->region)->windows, 1);
 }
 
-int tcp_dealloc_mw(struct ibv_mw *ibv)
+int tcp_mw_dealloc(struct ibv_mw *ibv)
 {
 	struct tcp_mw *mw = to_mw(ibv);
 
 	unbind(mw, (uint8_t)(tcp_key_number(mw->key) + 1));
-	tcp_key_free(to_pd(mw->base.pd), mw->key);
+	tcp_pd_key_free(tcp_pd(mw->base.pd), mw->key);
 	free(mw);
 	return 0;
 }
 
-static const char *mw_bind(struct tcp_conn *c, const struct ibv_send_wr *wr)
+const char *tcp_mw_bind(struct tcp_conn *c, const struct ibv_send_wr *wr)
 {
 	const struct ibv_mw_bind_info *info = &wr->bind_mw.bind_info;
 	struct tcp_mw *mw = to_mw(wr->bind_mw.mw);
@@ -90,8 +78,8 @@ static const char *mw_bind(struct tcp_conn *c, const struct ibv_send_wr *wr)
 	return NULL;
 }
 
-/* RACE: as in tcp_key_stop(), but only this connection can be in the middle of a write. */
-static const char *mw_invalidate(struct tcp_conn *c, uint32_t rkey)
+/* RACE: as in tcp_pd_key_stop(), but only this connection can be in the middle of a write. */
+const char *tcp_mw_invalidate(struct tcp_conn *c, uint32_t rkey)
 {
 	struct tcp_key *key;
 	const char *why = tcp_key_invalidate(c, rkey, &key);
@@ -99,28 +87,9 @@ static const char *mw_invalidate(struct tcp_conn *c, uint32_t rkey)
 	if (why)
 		return why;
 	pthread_mutex_lock(&c->rx.lock);
-	if (tcp_rx_drop(c, key))
+	if (tcp_key_drop(c, key))
 		tcp_conn_fail(c, IBV_WC_REM_ACCESS_ERR,
 			      "remote access error: key 0x%x was invalidated during a write", rkey);
 	pthread_mutex_unlock(&c->rx.lock);
-	return NULL;
-}
-
-const struct ibv_send_wr *tcp_mw_run(struct tcp_conn *c, const struct ibv_send_wr *wr,
-				     enum ibv_wc_status *status, const char **why)
-{
-	for (; wr; wr = wr->next) {
-		if (wr->opcode == IBV_WR_BIND_MW) {
-			*status = IBV_WC_MW_BIND_ERR;
-			*why = mw_bind(c, wr);
-		} else if (wr->opcode == IBV_WR_LOCAL_INV) {
-			*status = IBV_WC_LOC_QP_OP_ERR;
-			*why = mw_invalidate(c, wr->invalidate_rkey);
-		} else {
-			continue;
-		}
-		if (*why)
-			return wr;
-	}
 	return NULL;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The receive side: a byte stream to placed data and completions.
  *
- * Owns the staging buffer and the frame in progress; consumes the ring of posted receives (tcp-rq.c).
- * The machine runs on the polling thread under rx->lock: one read fills staging, frames are parsed from it, and
- * payload that is not staged yet is read straight to where it belongs.  Bytes of the peer are
- * checked at the header, before anything is placed.  Whatever a peer does wrong fails the
- * connection with the reason; nothing of it is kept but what fits in staging.  Ends in tcp_rx_drop(), when
- * the connection has failed. */
+ * Owns the staging buffer, the frame in progress and the ring of posted receives, which is filled under
+ * rx->post_lock and consumed under rx->lock.  The machine runs on the polling thread under rx->lock: one
+ * read fills staging, frames are parsed from it, and payload that is not staged yet is read straight to
+ * where it belongs.  Bytes of the peer are checked at the header, before anything is placed.  Whatever a
+ * peer does wrong fails the connection with the reason; nothing of it is kept but what fits in staging.
+ * Ends when a failed connection has flushed the ring and tcp_rx_close() finds none left. */
 #include <assert.h>
 #include <errno.h>
 #include <endian.h>
@@ -16,8 +16,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "tcp-priv.h"
-#include "util.h"
+#include "tcp-key.h"
+#include "tcp-rx.h"
 
 #define RX_STAGING (32u << 10)
 /* Behind a large payload mostly comes another: stage little more than its header, so that it is
@@ -50,10 +50,75 @@ int tcp_rx_init(struct tcp_conn *c, const struct fab_qp_attr *attr)
 
 void tcp_rx_fini(struct tcp_conn *c)
 {
-	tcp_rx_drop(c, NULL);
+	tcp_key_drop(c, NULL);
 	free(c->rx.buf);
 	free(c->rx.ring);
 	free(c->rx.sges);
+}
+
+/* ---- the ring of posted receives ---- */
+
+/* Oldest posted receive, or NULL; stays until rq_pop().  rx->lock held, for both. */
+static const struct tcp_rqe *rq_first(struct tcp_rx *rx, const struct ibv_sge **sges)
+{
+	uint32_t head = atomic_load_explicit(&rx->rq_head, memory_order_relaxed);
+
+	if (head == atomic_load_explicit(&rx->rq_tail, memory_order_acquire))
+		return NULL;
+	*sges = &rx->sges[(size_t)(head & rx->mask) * FAB_RECV_SGE_MAX];
+	return &rx->ring[head & rx->mask];
+}
+
+static void rq_pop(struct tcp_rx *rx)
+{
+	uint32_t head = atomic_load_explicit(&rx->rq_head, memory_order_relaxed);
+
+	atomic_store_explicit(&rx->rq_head, head + 1, memory_order_release);
+}
+
+static const char *rq_push(struct tcp_conn *c, const struct ibv_recv_wr *wr, int *err)
+{
+	struct tcp_rx *rx = &c->rx;
+	uint32_t tail = atomic_load_explicit(&rx->rq_tail, memory_order_relaxed);
+	struct tcp_rqe *rqe = &rx->ring[tail & rx->mask];
+
+	*err = -ENOMEM;
+	if (tail - atomic_load_explicit(&rx->rq_head, memory_order_acquire) == rx->depth)
+		return "receive queue overflow";
+	*err = -EINVAL;
+	for (int i = 0; i < wr->num_sge; i++) {
+		struct ibv_sge *sge =
+			&rx->sges[(size_t)(tail & rx->mask) * FAB_RECV_SGE_MAX + (unsigned)i];
+
+		*sge = wr->sg_list[i];
+		if (sge->length && !tcp_key_local_ok(c->pd, &wr->sg_list[i], IBV_ACCESS_LOCAL_WRITE, &sge->addr))
+			return "receive with a local key that does not cover its element";
+	}
+	rqe->wr_id = wr->wr_id;
+	rqe->num_sge = wr->num_sge;
+	atomic_store_explicit(&rx->rq_tail, tail + 1, memory_order_release);
+	return NULL;
+}
+
+int tcp_rx_post(struct fab_conn *conn, const struct ibv_recv_wr *wr)
+{
+	struct tcp_conn *c = tcp_conn(conn);
+	const char *why = NULL;
+	int rc = -ENOTCONN;
+
+	if (!c->pd)
+		return -EINVAL;
+	pthread_mutex_lock(&c->rx.post_lock);
+	if (!c->rx.closed) {
+		for (rc = 0; wr && !why; wr = wr->next)
+			why = rq_push(c, wr, &rc);
+		if (!why)
+			rc = 0;
+	}
+	pthread_mutex_unlock(&c->rx.post_lock);
+	if (why)
+		tcp_conn_fail(c, 0, "%s", why);
+	return rc;
 }
 
 /* ---- frames ---- */
@@ -71,11 +136,11 @@ static int rx_violation(struct tcp_conn *c, struct ibv_wc *wc, enum ibv_wc_statu
 	tcp_conn_fail(c, status, "%s: key 0x%x range 0x%" PRIx64 "+%u", what, f->rkey, f->addr,
 		      f->length);
 	if (f->op != TCP_FRAME_RDMA_WRITE)
-		rqe = tcp_rq_first(rx, &sges);
+		rqe = rq_first(rx, &sges);
 	if (!rqe)
 		return 0;
 	*wc = (struct ibv_wc){ .wr_id = rqe->wr_id, .status = status, .qp_num = c->qp_num };
-	tcp_rq_pop(rx);
+	rq_pop(rx);
 	return 1;
 }
 
@@ -96,7 +161,7 @@ static int rx_complete(struct tcp_conn *c, struct ibv_wc *wc)
 	rx->in_payload = false;
 	if (f->op == TCP_FRAME_RDMA_WRITE)
 		return 0;
-	rqe = tcp_rq_first(rx, &sges);
+	rqe = rq_first(rx, &sges);
 	if (!rqe) {
 		tcp_conn_fail(c, IBV_WC_RNR_RETRY_EXC_ERR,
 			      "an immediate met no posted receive");
@@ -120,7 +185,7 @@ static int rx_complete(struct tcp_conn *c, struct ibv_wc *wc)
 		wc->wc_flags = IBV_WC_WITH_IMM;
 		wc->imm_data = f->imm;
 	}
-	tcp_rq_pop(rx);
+	rq_pop(rx);
 	return 1;
 }
 
@@ -150,7 +215,7 @@ static int rx_start_send(struct tcp_conn *c, struct ibv_wc *wc)
 	struct tcp_rx *rx = &c->rx;
 	const struct tcp_frame *f = &rx->frame;
 	const struct ibv_sge *sges;
-	const struct tcp_rqe *rqe = tcp_rq_first(rx, &sges);
+	const struct tcp_rqe *rqe = rq_first(rx, &sges);
 	uint64_t room = 0;
 
 	if (!rqe) {
@@ -339,14 +404,35 @@ int tcp_rx_run(struct tcp_conn *c, struct ibv_wc *wc, int n)
 	return got;
 }
 
-bool tcp_rx_drop(struct tcp_conn *c, const struct tcp_key *key)
+/* ---- the end ---- */
+
+int tcp_rx_flush(struct tcp_conn *c, struct ibv_wc *wc, int n)
 {
 	struct tcp_rx *rx = &c->rx;
+	const struct tcp_rqe *rqe;
+	const struct ibv_sge *sges;
+	int got = 0;
 
-	if (!rx->key || (key && rx->key != key))
-		return false;
-	tcp_key_put(rx->key);
-	rx->key = NULL;
-	rx->in_payload = false;
-	return true;
+	pthread_mutex_lock(&rx->lock);
+	tcp_key_drop(c, NULL);
+	while (got < n && (rqe = rq_first(rx, &sges))) {
+		wc[got++] = (struct ibv_wc){ .wr_id = rqe->wr_id, .status = IBV_WC_WR_FLUSH_ERR,
+					     .qp_num = c->qp_num };
+		rq_pop(rx);
+	}
+	pthread_mutex_unlock(&rx->lock);
+	return got;
+}
+
+bool tcp_rx_close(struct tcp_conn *c)
+{
+	struct tcp_rx *rx = &c->rx;
+	bool empty;
+
+	pthread_mutex_lock(&rx->post_lock);
+	empty = atomic_load(&rx->rq_head) == atomic_load(&rx->rq_tail);
+	if (empty)
+		rx->closed = true;
+	pthread_mutex_unlock(&rx->post_lock);
+	return empty;
 }

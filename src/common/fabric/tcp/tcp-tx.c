@@ -7,14 +7,14 @@
  * is in the socket.  Ends drained, when tcp_tx_close() finds nothing left.  A write error is kept
  * in tx->error: the poller fails the connection after it has read what the peer still had to
  * say. */
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
-#include "tcp-priv.h"
-#include "util.h"
+#include "tcp-key.h"
+#include "tcp-mw.h"
+#include "tcp-tx.h"
 
 #define TX_IOV_MAX 128
 
@@ -80,7 +80,7 @@ static const char *tx_frame(struct tcp_conn *c, const struct ibv_send_wr *wr,
 
 		if (sge->length == 0)
 			continue;
-		if (sge->lkey != TCP_DMA_LKEY && !tcp_lkey_ok(c->pd, sge, 0, &at))
+		if (sge->lkey != TCP_DMA_LKEY && !tcp_key_local_ok(c->pd, sge, 0, &at))
 			return "post with a local key that does not cover its element";
 		iov[sqe->niov++] = (struct iovec){ (void *)(uintptr_t)at, sge->length };
 		f.length += sge->length;
@@ -218,6 +218,25 @@ static void tx_write(struct tcp_conn *c)
 	atomic_store(&tx->blocked, false);
 }
 
+/* Carry out what concerns windows.  Returns the first request that cannot be, with its @status and @why, or
+ * NULL.  Not under our lock: what is revoked may have to be stopped first. */
+static const struct ibv_send_wr *tx_windows(struct tcp_conn *c, const struct ibv_send_wr *wr,
+					    enum ibv_wc_status *status, const char **why)
+{
+	for (; wr; wr = wr->next) {
+		if (wr->opcode == IBV_WR_BIND_MW) {
+			*status = IBV_WC_MW_BIND_ERR;
+			*why = tcp_mw_bind(c, wr);
+		} else if (wr->opcode == IBV_WR_LOCAL_INV) {
+			*status = IBV_WC_LOC_QP_OP_ERR;
+			*why = tcp_mw_invalidate(c, wr->invalidate_rkey);
+		}
+		if (*why)
+			return wr;
+	}
+	return NULL;
+}
+
 int tcp_tx_post(struct fab_conn *conn, const struct ibv_send_wr *wr)
 {
 	struct tcp_conn *c = tcp_conn(conn);
@@ -227,12 +246,11 @@ int tcp_tx_post(struct fab_conn *conn, const struct ibv_send_wr *wr)
 	const char *why = NULL, *bad_why = NULL;
 	int rc = 0;
 
-	if (atomic_load_explicit(&c->state, memory_order_acquire) != TCP_UP)
+	if (tcp_conn_state(c) != TCP_UP)
 		return -EINVAL;
-	/* Of a failed connection they only flush.  Not under our lock: what is revoked may have to
-	 * be stopped first. */
+	/* Of a failed connection they only flush. */
 	if (!tcp_conn_failed(c))
-		bad = tcp_mw_run(c, wr, &status, &bad_why);
+		bad = tx_windows(c, wr, &status, &bad_why);
 	pthread_mutex_lock(&tx->lock);
 	if (tx->closed) {
 		pthread_mutex_unlock(&tx->lock);
@@ -290,9 +308,6 @@ int tcp_tx_poll(struct tcp_conn *c, struct ibv_wc *wc, int n)
 	struct tcp_tx *tx = &c->tx;
 	int got;
 
-	if (!atomic_load_explicit(&tx->blocked, memory_order_relaxed) &&
-	    !atomic_load_explicit(&tx->ndone, memory_order_relaxed))
-		return 0;
 	pthread_mutex_lock(&tx->lock);
 	if (atomic_load_explicit(&tx->blocked, memory_order_relaxed) &&
 	    !atomic_load_explicit(&tx->error, memory_order_relaxed) && !tcp_conn_failed(c))
@@ -317,22 +332,6 @@ int tcp_tx_flush(struct tcp_conn *c, struct ibv_wc *wc, int n)
 	}
 	pthread_mutex_unlock(&tx->lock);
 	return got;
-}
-
-void tcp_tx_goodbye(struct tcp_conn *c, int status)
-{
-	struct tcp_frame f = { .op = TCP_FRAME_DISCONNECT, .imm = htobe32((uint32_t)status) };
-	uint8_t hdr[TCP_FRAME_HDR_LEN];
-	uint32_t pos = c->tx.head;
-
-	while (pos != c->tx.tail && c->tx.ring[pos & c->tx.mask].left == 0)
-		pos++;
-	if (pos != c->tx.tail || atomic_load(&c->tx.error))
-		return;
-	tcp_frame_encode(hdr, &f);
-	/* If it does not fit the peer learns less; it sees the end of the stream all the same. */
-	if (send(c->fd, hdr, sizeof(hdr), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-		return;
 }
 
 bool tcp_tx_close(struct tcp_conn *c)

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A connection of the tcp provider: its record, and its one failure.
+ *
+ * A connection is a socket, a send ring (tcp-tx.h), a receive machine with its ring (tcp-rx.h) and
+ * one failure.  While it is being set up its socket sits in the epoll of its cm (tcp-cm.h); when it is
+ * up the socket belongs to fab_poll() (tcp-qp.h) and the cm knows nothing of it.  Keys belong to the pd
+ * (tcp-key.h, tcp-pd.h); regions and windows have them (tcp-mr.h, tcp-mw.h).
+ *
+ * A file calls only those before it: tcp-frame, tcp-conn, tcp-key, tcp-pd, tcp-mr, tcp-mw, tcp-tx,
+ * tcp-rx, tcp-qp; tcp-cm with tcp-hs, tcp-listen; tcp.c, the table of the provider.
+ *
+ * LOCKS, in the order they may be taken:
+ *	pd->lock	connections of the pd, allocation of keys; held while a revoke walks
+ *	rx->lock	the receive part of fab_poll(): staging, the current frame, its placement.
+ *			Only non-blocking reads happen under it
+ *	tx->lock	the send ring and writes to the socket
+ *	rx->post_lock	producers of the receive ring
+ * cm->lock (events, sockets being set up) is never held together with any of them.  No lock is
+ * held while a completion handler runs. */
+#ifndef TCP_CONN_H
+#define TCP_CONN_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/uio.h>
+
+#include "fab-provider.h"
+#include "list.h"
+#include "tcp-frame.h"
+#include "util.h"
+
+struct tcp_key;
+struct tcp_listener;
+struct tcp_pd;
+
+/* ---- send side: tcp-tx.c owns it ---- */
+
+struct tcp_sqe {
+	uint8_t hdr[TCP_FRAME_HDR_LEN];
+	uint64_t wr_id;
+	uint64_t left;			/* bytes of header and payload not yet in the socket; of
+					 * BIND_MW and LOCAL_INV, done before they are queued, 0 */
+	uint16_t niov;			/* elements left in iov, first one trimmed */
+	uint16_t iov0;			/* first of them */
+	uint8_t opcode;			/* enum ibv_wc_opcode */
+	uint8_t status;			/* of a failed connection: why it failed, or flushed */
+	bool signaled;
+};
+
+struct tcp_scqe {
+	uint64_t wr_id;
+	uint8_t opcode;
+};
+
+struct tcp_tx {
+	pthread_mutex_t lock;
+	uint32_t depth, mask, max_sge;
+	struct tcp_sqe *ring;		/* [mask + 1] */
+	struct iovec *iov;		/* [mask + 1][1 + max_sge]: header, payload */
+	uint32_t head, tail;		/* oldest not wholly in the socket; next free */
+	struct tcp_scqe *done;		/* [mask + 1] signaled and sent, not yet polled */
+	uint32_t done_head, done_tail;
+	uint32_t signaled;		/* in ring or done */
+	bool closed;			/* drained: nothing is taken any more */
+	/* Read without the lock: */
+	_Atomic bool blocked;		/* the socket is full; POLLOUT is needed */
+	_Atomic int error;		/* errno of a write; tcp_qp_poll() makes it a failure */
+	_Atomic uint32_t ndone;		/* done_tail - done_head */
+	_Atomic int armed;		/* what fab_arm() answered, or 0 when nobody sleeps */
+};
+
+/* ---- receive side: tcp-rx.c owns it ---- */
+
+struct tcp_rqe {
+	uint64_t wr_id;
+	int num_sge;
+};
+
+struct tcp_rx {
+	pthread_mutex_t lock;
+	uint8_t *buf;			/* staging */
+	uint32_t head, tail;		/* unparsed bytes in it */
+	struct tcp_frame frame;		/* whose payload is coming, when in_payload */
+	bool in_payload;
+	bool readable;			/* the socket may have something: recv is worth a call */
+	bool more;			/* the last poll stopped before it had seen everything */
+	uint32_t left;			/* payload bytes not yet placed */
+	uint8_t *dst;			/* where the next of them go */
+	uint32_t dst_left;		/* contiguous room there */
+	const struct ibv_sge *sge;	/* rest of the receive's list behind dst */
+	struct tcp_key *key;		/* held while placing a write, else NULL */
+
+	pthread_mutex_t post_lock;
+	uint32_t depth, mask;
+	struct tcp_rqe *ring;		/* [mask + 1] */
+	struct ibv_sge *sges;		/* [mask + 1][FAB_RECV_SGE_MAX] */
+	_Atomic uint32_t rq_head, rq_tail;
+	bool closed;			/* post_lock */
+};
+
+/* Elements of a ring for @depth: a power of 2, so that positions need no division. */
+static inline uint32_t tcp_ring_size(uint32_t depth)
+{
+	uint32_t n = 1;
+
+	while (n < depth)
+		n *= 2;
+	return n;
+}
+
+/* ---- connection ---- */
+
+enum tcp_state {
+	TCP_IDLE,			/* created, perhaps resolved */
+	TCP_CONNECTING,			/* connect() in progress */
+	TCP_WAIT_REPLY,			/* CONNECT sent */
+	TCP_STRANGER,			/* accepted socket without a CONNECT yet */
+	TCP_REQUESTED,			/* CONNECT_REQUEST reported */
+	TCP_UP,
+	TCP_DEAD,			/* rejected, unreachable */
+};
+
+#define TCP_CAUSE_LEN 160
+
+/* What epoll_event.data points to. */
+struct tcp_source {
+	void (*ready)(struct tcp_source *src, uint32_t events);
+};
+
+struct tcp_conn {
+	struct fab_conn base;
+	int fd;
+	_Atomic int state;		/* enum tcp_state; UP is final but for fail */
+	struct tcp_pd *pd;		/* set by tcp_qp_create() */
+	struct list pd_link;
+	bool drained;			/* polling thread */
+	uint64_t id;			/* never used again; not 0 */
+	uint32_t qp_num;
+	/* 0; 1: somebody writes cause; 2: failed */
+	_Atomic int failed;
+	char cause[TCP_CAUSE_LEN];
+
+	struct tcp_tx tx;
+	struct tcp_rx rx;
+
+	/* Under cm->lock: set-up. */
+	struct tcp_source source;
+	bool in_epoll;
+	struct tcp_listener *listener;	/* passive, until CONNECT_REQUEST was taken */
+	struct list hs_link;		/* cm->handshakes */
+	uint64_t deadline_ms;
+	struct list ev_link;		/* cm->events */
+	enum fab_event_type ev_type;
+	int ev_status;
+	uint32_t hs_len;		/* bytes of hs_buf received; bytes of private data to send */
+	uint8_t hs_buf[TCP_FRAME_HDR_LEN + FAB_PRIVATE_DATA_MAX];
+	uint32_t pdata_len;		/* of the frame received, in hs_buf behind the header */
+};
+
+static inline struct tcp_conn *tcp_conn(const struct fab_conn *conn)
+{
+	return container_of(conn, struct tcp_conn, base);
+}
+
+static inline enum tcp_state tcp_conn_state(const struct tcp_conn *c)
+{
+	return (enum tcp_state)atomic_load_explicit(&c->state, memory_order_acquire);
+}
+
+static inline void tcp_conn_set_state(struct tcp_conn *c, enum tcp_state state)
+{
+	atomic_store_explicit(&c->state, (int)state, memory_order_release);
+}
+
+static inline bool tcp_conn_failed(const struct tcp_conn *c)
+{
+	return atomic_load_explicit(&c->failed, memory_order_acquire) != 0;
+}
+
+/* A connection around @fd (or -1) for @cm.  -ENOMEM. */
+int tcp_conn_new(struct fab_cm *cm, int fd, struct tcp_conn **out);
+/* Close and free @c, of which neither the cm (tcp_cm_forget()) nor a pd (tcp_qp_fini()) knows any more. */
+void tcp_conn_free(struct tcp_conn *c);
+
+/* Fail @c with the cause in words unless it has failed already, tell the peer @status (enum
+ * ibv_wc_status, 0: none) and hang up.  Takes tx->lock. */
+void tcp_conn_fail(struct tcp_conn *c, int status, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* As above while the caller holds tx->lock. */
+void tcp_conn_fail_tx_locked(struct tcp_conn *c, int status, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* Only write the cause. */
+void tcp_conn_set_cause(struct tcp_conn *c, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* The failure is there whole: cause written, peer told.  Until then the one that fails @c is at it. */
+static inline bool tcp_conn_failure_told(const struct tcp_conn *c)
+{
+	return atomic_load_explicit(&c->failed, memory_order_acquire) == 2;
+}
+/* fab_conn_cause() */
+const char *tcp_conn_cause(const struct fab_conn *conn);
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A key: what lets a peer write to memory, or a work request name it.
+ *
+ * Keys are entries of their pd's table (tcp-pd.h), which are never freed before the pd, so a lookup
+ * needs no lock; it takes a reference that a revoke waits for (tcp_pd_key_stop()).  Any thread.  A key
+ * that is refused costs its connection, which is the caller's to do. */
+#ifndef TCP_KEY_H
+#define TCP_KEY_H
+
+#include <assert.h>
+
+#include "tcp-conn.h"
+
+/* lkey good for any memory as a send source; no key of the table has this index. */
+#define TCP_DMA_LKEY 0xffffff00u
+
+struct tcp_mr {
+	struct fab_mr base;
+	struct tcp_key *key;
+	_Atomic uint32_t windows;	/* bound in it */
+};
+
+/* Who may use a key: */
+#define TCP_KEY_REGION 0ull		/* a region's: every connection of the pd */
+#define TCP_KEY_ANY_CONN UINT64_MAX	/* a window of type 1: every connection of the pd */
+					/* else a window of type 2: the connection of this id */
+
+/* One entry of a pd's table.  A key on the wire is index << 8 | tag.
+ *
+ * word: alive, tag and the number of placements in progress, so that looking up and taking a
+ * reference is one compare-and-swap.  The other fields are written only while dead and without
+ * references. */
+struct tcp_key {
+	_Atomic uint64_t word;
+	_Atomic uint64_t owner;
+	_Atomic(struct tcp_mr *) region;	/* a window's */
+	_Atomic uint64_t addr;			/* as the peer calls it */
+	_Atomic uint64_t shift;			/* added to it: the memory */
+	_Atomic uint64_t len;
+	_Atomic int access;
+	uint32_t index;
+	struct tcp_key *next_free;
+};
+
+#define TCP_KEY_ALIVE (1ull << 63)
+#define TCP_KEY_TAG_SHIFT 32
+#define TCP_KEY_TAG_MASK (0xffull << TCP_KEY_TAG_SHIFT)
+#define TCP_KEY_REFS_MASK 0xffffffffull
+
+#define TCP_KEY_LEVELS 18	/* 64 << 0 + ... + 64 << 17 entries */
+#define TCP_KEY_MAX ((64u << TCP_KEY_LEVELS) - 64u)
+
+struct tcp_pd {
+	struct fab_pd base;
+	pthread_mutex_t lock;
+	struct list conns;			/* tcp_conn.pd_link */
+	_Atomic(struct tcp_key *) levels[TCP_KEY_LEVELS];
+	uint32_t nkeys;				/* indices handed out so far */
+	uint32_t live;				/* regions and windows that exist */
+	struct tcp_key *free;
+};
+
+/* As on the wire, of a dead one the last. */
+static inline uint32_t tcp_key_number(const struct tcp_key *key)
+{
+	uint64_t word = atomic_load_explicit(&key->word, memory_order_relaxed);
+
+	return key->index << 8 | (uint32_t)((word & TCP_KEY_TAG_MASK) >> TCP_KEY_TAG_SHIFT);
+}
+
+static inline bool tcp_key_alive(const struct tcp_key *key)
+{
+	return atomic_load_explicit(&key->word, memory_order_acquire) & TCP_KEY_ALIVE;
+}
+
+/* Nobody finds the key any more; it is @tag from now on.  Returns the placements still in progress,
+ * for which tcp_pd_key_stop() is needed. */
+static inline uint32_t tcp_key_kill(struct tcp_key *key, uint8_t tag)
+{
+	uint64_t old = atomic_load_explicit(&key->word, memory_order_relaxed), new;
+
+	do {
+		new = (old & TCP_KEY_REFS_MASK) | (uint64_t)tag << TCP_KEY_TAG_SHIFT;
+	} while (!atomic_compare_exchange_weak_explicit(&key->word, &old, new,
+							memory_order_acq_rel,
+							memory_order_relaxed));
+	return (uint32_t)(old & TCP_KEY_REFS_MASK);
+}
+
+/* Make a dead key alive as @tag.
+ * ORDER: release stores, so that a reader which sees a new field also sees the word that was
+ * changed before it (tcp_key_local_ok). */
+static inline void tcp_key_publish(struct tcp_key *key, uint8_t tag, uint64_t owner,
+				   struct tcp_mr *region, uint64_t addr, uint64_t shift,
+				   uint64_t len, int access)
+{
+	assert(!(atomic_load_explicit(&key->word, memory_order_relaxed) &
+		 (TCP_KEY_ALIVE | TCP_KEY_REFS_MASK)));
+	atomic_store_explicit(&key->owner, owner, memory_order_release);
+	atomic_store_explicit(&key->region, region, memory_order_release);
+	atomic_store_explicit(&key->addr, addr, memory_order_release);
+	atomic_store_explicit(&key->shift, shift, memory_order_release);
+	atomic_store_explicit(&key->len, len, memory_order_release);
+	atomic_store_explicit(&key->access, access, memory_order_release);
+	atomic_store_explicit(&key->word, TCP_KEY_ALIVE | (uint64_t)tag << TCP_KEY_TAG_SHIFT,
+			      memory_order_release);
+}
+
+/* ORDER: what was placed happens before the revoke that sees the count fall. */
+static inline void tcp_key_put(struct tcp_key *key)
+{
+	atomic_fetch_sub_explicit(&key->word, 1, memory_order_release);
+}
+
+/* Look up @rkey for a peer's write to [addr, addr + len) and hold it against revocation, until
+ * tcp_key_put(); NULL with the reason in @why.  Under rx->lock, which is how a revoke finds the holder. */
+struct tcp_key *tcp_key_get(struct tcp_conn *c, uint32_t rkey, uint64_t addr, uint32_t len,
+			    const char **why);
+/* Stop placing under @key (any, if NULL) on @c and forget the message.  rx->lock held.
+ * Returns true if a placement was dropped. */
+bool tcp_key_drop(struct tcp_conn *c, const struct tcp_key *key);
+/* Kill the key of a window of type 2 that is bound on @c.  Returns NULL and the key, whose placements,
+ * all of @c, may go on; or what @rkey is instead. */
+const char *tcp_key_invalidate(struct tcp_conn *c, uint32_t rkey, struct tcp_key **out);
+/* True if @sge may be used locally with @access (0 or IBV_ACCESS_LOCAL_WRITE); @at is its memory then. */
+bool tcp_key_local_ok(struct tcp_pd *pd, const struct ibv_sge *sge, int access, uint64_t *at);
+
+/* Level k of the table holds the 64 << k indices from (64 << k) - 64 on. */
+static inline unsigned tcp_key_level(uint32_t index, uint32_t *slot)
+{
+	uint32_t x = index + 64u;
+	unsigned level = 31 - (unsigned)__builtin_clz(x) - 6;
+
+	*slot = x - (64u << level);
+	return level;
+}
+
+#endif

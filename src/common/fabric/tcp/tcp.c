@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The tcp provider: its table, and what of it is too short for a file.  tcp-conn.h says how it is built. */
+#include "tcp-cm.h"
+#include "tcp-mr.h"
+#include "tcp-mw.h"
+#include "tcp-qp.h"
+#include "tcp-rx.h"
+#include "tcp-tx.h"
+
+static int conn_create(struct fab_cm *cm, struct fab_conn **conn)
+{
+	struct tcp_conn *c;
+	int rc = tcp_conn_new(cm, -1, &c);
+
+	if (!rc)
+		*conn = &c->base;
+	return rc;
+}
+
+static void conn_destroy(struct fab_conn *conn)
+{
+	struct tcp_conn *c = tcp_conn(conn);
+
+	tcp_cm_forget(c);
+	tcp_qp_fini(c);
+	tcp_conn_free(c);
+}
+
+static const struct fab_device_attr device = {
+	.max_qp_wr = TCP_QP_MAX_WR, .max_sge = TCP_QP_MAX_SGE, .local_dma_lkey = true, .rereg_mr = true,
+	.mw_type_1 = true, .mw_type_2b = true, .max_mw = TCP_KEY_MAX,
+};
+
+static int query_device(const struct fab_conn *conn, struct fab_device_attr *attr)
+{
+	*attr = device;
+	return 0;
+}
+
+static int listener_query_device(const struct fab_listener *l, struct fab_device_attr *attr)
+{
+	*attr = device;
+	return 0;
+}
+
+static void disconnect(struct fab_conn *conn, const char *cause)
+{
+	struct tcp_conn *c = tcp_conn(conn);
+
+	if (tcp_conn_state(c) == TCP_UP)
+		tcp_conn_fail(c, 0, "%s", cause);
+	else
+		tcp_conn_set_cause(c, "%s", cause);
+}
+
+static int conn_fd(const struct fab_conn *conn)
+{
+	return tcp_conn(conn)->fd;
+}
+
+const struct fab_provider fab_tcp = {
+	.name = "tcp",
+	.cm_create = tcp_cm_create,
+	.cm_destroy = tcp_cm_destroy,
+	.cm_fd = tcp_cm_fd,
+	.cm_get_event = tcp_cm_get_event,
+	.listen = tcp_listen,
+	.listener_query_device = listener_query_device,
+	.listener_destroy = tcp_listen_destroy,
+	.conn_create = conn_create,
+	.conn_destroy = conn_destroy,
+	.resolve = tcp_cm_resolve,
+	.query_device = query_device,
+	.create_qp = tcp_qp_create,
+	.qp_memory = tcp_qp_memory,
+	.connect = tcp_cm_connect,
+	.accept = tcp_cm_accept,
+	.reject = tcp_cm_reject,
+	.pd_create = tcp_pd_create,
+	.pd_destroy = tcp_pd_destroy,
+	.pd_local_dma_lkey = tcp_pd_local_dma_lkey,
+	.reg_mr = tcp_mr_reg,
+	.reg_mr_iova = tcp_mr_reg_iova,
+	.rereg_mr = tcp_mr_rereg,
+	.rereg_mr_iova = tcp_mr_rereg_iova,
+	.dereg_mr = tcp_mr_dereg,
+	.mw_zero_based = true,
+	.alloc_mw = tcp_mw_alloc,
+	.dealloc_mw = tcp_mw_dealloc,
+	.post_send = tcp_tx_post,
+	.post_recv = tcp_rx_post,
+	.poll = tcp_qp_poll,
+	.conn_fd = conn_fd,
+	.arm = tcp_qp_arm,
+	.need_rearm = tcp_qp_need_rearm,
+	.disconnect = disconnect,
+	.conn_cause = tcp_conn_cause,
+};
