@@ -59,7 +59,9 @@ libfab_la_SOURCES += \
 	%D%/fabric/verbs/verbs-dev.c \
 	%D%/fabric/verbs/verbs-event.c \
 	%D%/fabric/verbs/verbs-listen.c \
+	%D%/fabric/verbs/verbs-mr.c \
 	%D%/fabric/verbs/verbs-mw.c \
+	%D%/fabric/verbs/verbs-pd.c \
 	%D%/fabric/verbs/verbs-post.c \
 	%D%/fabric/verbs/verbs-priv.h \
 	$(NULL)

@@ -36,7 +36,7 @@ static int refusal;			/* of windows, by a device that offers them: errno */
 static bool keeps_key;			/* a window of type 1 has the key that it had */
 static bool broken_cq, removed, no_memory, in_error;
 static unsigned destroyed;
-static unsigned notifies, event_reads;	/* system calls of verbs_arm() */
+static unsigned notifies, event_reads;	/* system calls of verbs_conn_arm() */
 static int pipe_fds[2];
 
 /* What verbs-conn.c gets (the compiler is told so); it only ever doubles. */
@@ -246,30 +246,30 @@ int rdma_disconnect(struct rdma_cm_id *i)
 }
 
 /* verbs-dev.c */
-int verbs_query_device(const struct fab_conn *conn, struct fab_device_attr *attr)
+int verbs_dev_query(const struct fab_conn *conn, struct fab_device_attr *attr)
 {
 	*attr = (struct fab_device_attr){ .max_qp_wr = 128, .max_sge = 4 };
 	return 0;
 }
 
-void verbs_queues(const struct fab_qp_attr *attr, uint32_t max_sge, struct verbs_queues *q)
+void verbs_dev_queues(const struct fab_qp_attr *attr, uint32_t max_sge, struct verbs_queues *q)
 {
 	*q = (struct verbs_queues){ .signal_every = 8, .send_wr = 73, .recv_wr = 64, .cqe = 137,
 				    .recv_sge = 4 };
 }
 
-bool verbs_device_is_removed(const struct ibv_context *d)
+bool verbs_dev_is_removed(const struct ibv_context *d)
 {
 	return removed;
 }
 
-void verbs_device_works(struct ibv_context *d)
+void verbs_dev_works(struct ibv_context *d)
 {
 }
 
 static bool fatal;			/* says the device when it is asked */
 
-void verbs_device_events(struct ibv_context *d)
+void verbs_dev_events(struct ibv_context *d)
 {
 	removed |= fatal;
 }
@@ -302,7 +302,7 @@ static void setup(void)
 	memset(c, 0, sizeof(*c));
 	verbs_conn_init(c);
 	c->id = &id;
-	cr_assert_eq(verbs_create_qp(&c->fab, &pd.fab, &attr), 0);
+	cr_assert_eq(verbs_conn_create_qp(&c->fab, &pd.fab, &attr), 0);
 	atomic_store(&c->connected, true);
 }
 
@@ -346,7 +346,7 @@ static void drain(unsigned *flushed)
 
 	memset(flushed, 0, ROOM * sizeof(*flushed));
 	for (unsigned turn = 0; turn < 1000; turn++) {
-		n = verbs_poll(&c->fab, wc, (int)ARRAY_SIZE(wc));
+		n = verbs_conn_poll(&c->fab, wc, (int)ARRAY_SIZE(wc));
 		if (n < 0)
 			break;
 		for (int i = 0; i < n; i++) {
@@ -355,7 +355,7 @@ static void drain(unsigned *flushed)
 		}
 	}
 	cr_assert_eq(n, -ENOTCONN, "not drained");
-	cr_assert_eq(verbs_poll(&c->fab, wc, 1), -ENOTCONN);
+	cr_assert_eq(verbs_conn_poll(&c->fab, wc, 1), -ENOTCONN);
 	cr_assert_eq(send_some(0, 1), -ENOTCONN);
 	cr_assert_eq(receive_some(0, 1), -ENOTCONN);
 }
@@ -383,7 +383,7 @@ Test(verbs_conn, the_first_failure_is_the_cause)
 	complete(posted[1], IBV_WC_WR_FLUSH_ERR);
 	complete(posted[2], IBV_WC_WR_FLUSH_ERR);
 	nposted = 0;
-	cr_assert_eq(verbs_poll(&c->fab, wc, 8), 3);
+	cr_assert_eq(verbs_conn_poll(&c->fab, wc, 8), 3);
 	cr_assert_str_eq(cause(), "work request failed: local protection error");
 	drain(flushed);
 	expect_flushed(flushed, 0, 3, 0);
@@ -430,7 +430,7 @@ Test(verbs_conn, posts_behind_the_failure_flush)
 	static unsigned flushed[ROOM];
 
 	cr_assert_eq(send_some(0, 2), 0);
-	verbs_disconnect(&c->fab, "enough");
+	verbs_conn_disconnect(&c->fab, "enough");
 	cr_assert_eq(send_some(2, 100), 0);
 	cr_assert_eq(receive_some(102, 100), 0);
 	drain(flushed);
@@ -443,7 +443,7 @@ Test(verbs_conn, no_memory_for_posts_behind_the_failure)
 {
 	static unsigned flushed[ROOM];
 
-	verbs_disconnect(&c->fab, "enough");
+	verbs_conn_disconnect(&c->fab, "enough");
 	cr_assert_eq(send_some(0, 64), 0);
 	no_memory = true;
 	cr_assert_eq(send_some(64, 1), -ENOMEM);
@@ -461,14 +461,14 @@ Test(verbs_conn, arming_is_for_an_empty_queue)
 
 	cr_assert_eq(receive_some(0, 2), 0);
 	complete(number(0), IBV_WC_SUCCESS);
-	cr_assert_eq(verbs_arm(&c->fab, &events), 1);
+	cr_assert_eq(verbs_conn_arm(&c->fab, &events), 1);
 	cr_assert_eq(notifies + event_reads, 0);
-	cr_assert_eq(verbs_poll(&c->fab, wc, 4), 1);
+	cr_assert_eq(verbs_conn_poll(&c->fab, wc, 4), 1);
 	cr_assert_eq(wc[0].wr_id, number(0));
-	cr_assert_eq(verbs_arm(&c->fab, &events), 0);
+	cr_assert_eq(verbs_conn_arm(&c->fab, &events), 0);
 	cr_assert_eq(notifies, 1);
 	cr_assert_eq(events, POLLIN);
-	cr_assert_eq(verbs_arm(&c->fab, &events), 0);
+	cr_assert_eq(verbs_conn_arm(&c->fab, &events), 0);
 	cr_assert_eq(notifies, 1, "one stands already");
 }
 
@@ -480,9 +480,9 @@ Test(verbs_conn, broken_completion_queue)
 
 	cr_assert_eq(send_some(0, 4), 0);
 	cr_assert_eq(receive_some(4, 4), 0);
-	cr_assert_eq(verbs_arm(&c->fab, &events), 0);
+	cr_assert_eq(verbs_conn_arm(&c->fab, &events), 0);
 	broken_cq = mute = true;
-	cr_assert_eq(verbs_arm(&c->fab, &events), 1);
+	cr_assert_eq(verbs_conn_arm(&c->fab, &events), 1);
 	drain(flushed);
 	cr_assert_str_eq(cause(), "the RDMA device cannot be polled any more");
 	cr_assert_eq(destroyed, 1);
@@ -500,10 +500,10 @@ Test(verbs_conn, removed_device)
 	cr_assert_eq(send_some(0, 4), 0);
 	cr_assert_eq(receive_some(4, 4), 0);
 	verbs_conn_fail(c, "the RDMA device was removed");
-	cr_assert_eq(verbs_poll(&c->fab, &wc, 1), 0, "it may still flush");
-	cr_assert_eq(verbs_arm(&c->fab, &events), 0);
+	cr_assert_eq(verbs_conn_poll(&c->fab, &wc, 1), 0, "it may still flush");
+	cr_assert_eq(verbs_conn_arm(&c->fab, &events), 0);
 	removed = true;
-	cr_assert_eq(verbs_arm(&c->fab, &events), 1);
+	cr_assert_eq(verbs_conn_arm(&c->fab, &events), 1);
 	cr_assert_eq(send_some(8, 4), 0);
 	drain(flushed);
 	cr_assert_str_eq(cause(), "the RDMA device was removed");
@@ -520,7 +520,7 @@ Test(verbs_conn, fatal_device)
 	mute = fatal = true;
 	cr_assert_eq(send_some(0, 4), 0);
 	cr_assert_eq(receive_some(4, 4), 0);
-	verbs_disconnect(&c->fab, "no sign of life");
+	verbs_conn_disconnect(&c->fab, "no sign of life");
 	drain(flushed);
 	cr_assert_str_eq(cause(), "no sign of life");
 	cr_assert_eq(destroyed, 1);
@@ -579,8 +579,8 @@ static int chain(struct ibv_mw **mw, const char *what)
 
 static void windows(struct ibv_mw **mw)
 {
-	mw[0] = verbs_alloc_mw(&pd.fab, IBV_MW_TYPE_1);
-	mw[1] = verbs_alloc_mw(&pd.fab, IBV_MW_TYPE_2);
+	mw[0] = verbs_mw_alloc(&pd.fab, IBV_MW_TYPE_1);
+	mw[1] = verbs_mw_alloc(&pd.fab, IBV_MW_TYPE_2);
 	cr_assert(mw[0] && mw[1]);
 }
 
@@ -602,8 +602,8 @@ Test(verbs_conn, chains_with_windows)
 	cr_assert_str_eq(calls, "[ send send send send send send send send send send send send send send "
 				"send send ][ send send ][ bind-1 ]");
 	cr_assert_str_eq(cause(), "");
-	cr_assert_eq(verbs_dealloc_mw(mw[0]), 0);
-	cr_assert_eq(verbs_dealloc_mw(mw[1]), 0);
+	cr_assert_eq(verbs_mw_dealloc(mw[0]), 0);
+	cr_assert_eq(verbs_mw_dealloc(mw[1]), 0);
 }
 
 /* The end of rxe's machine.  What is in front of it goes, what is behind it flushes with it. */
@@ -618,8 +618,8 @@ Test(verbs_conn, no_second_invalidate)
 	cr_assert_str_eq(cause(), "invalidate of the key of no bound window");
 	drain(flushed);
 	expect_flushed(flushed, 0, 3, 1);
-	cr_assert_eq(verbs_dealloc_mw(mw[0]), 0);
-	cr_assert_eq(verbs_dealloc_mw(mw[1]), 0);
+	cr_assert_eq(verbs_mw_dealloc(mw[0]), 0);
+	cr_assert_eq(verbs_mw_dealloc(mw[1]), 0);
 }
 
 static void receive_inv(uint32_t rkey, unsigned flag)
@@ -642,10 +642,10 @@ Test(verbs_conn, no_second_invalidate_after_the_peer)
 	receive_inv(mw[1]->rkey, IBV_WC_IP_CSUM_OK);
 	cr_assert_eq(chain(mw, "i"), 0);
 	cr_assert_str_eq(calls, "");
-	cr_assert_eq(verbs_poll(&c->fab, &wc, 1), 1);
+	cr_assert_eq(verbs_conn_poll(&c->fab, &wc, 1), 1);
 	cr_assert(wc.status == IBV_WC_SUCCESS && wc.wc_flags == IBV_WC_WITH_INV);
-	cr_assert_eq(verbs_dealloc_mw(mw[0]), 0);
-	cr_assert_eq(verbs_dealloc_mw(mw[1]), 0);
+	cr_assert_eq(verbs_mw_dealloc(mw[0]), 0);
+	cr_assert_eq(verbs_mw_dealloc(mw[1]), 0);
 }
 
 /* A window of type 1, which no device should have taken. */
@@ -657,11 +657,11 @@ Test(verbs_conn, an_invalidate_that_is_not_the_peers)
 	windows(mw);
 	cr_assert_eq(chain(mw, "1"), 0);
 	receive_inv(mw[0]->rkey, IBV_WC_WITH_INV);
-	cr_assert_eq(verbs_poll(&c->fab, &wc, 1), 1);
+	cr_assert_eq(verbs_conn_poll(&c->fab, &wc, 1), 1);
 	cr_assert_eq(wc.status, IBV_WC_REM_INV_REQ_ERR);
 	cr_assert_neq(cause()[0], '\0');
-	cr_assert_eq(verbs_dealloc_mw(mw[0]), 0);
-	cr_assert_eq(verbs_dealloc_mw(mw[1]), 0);
+	cr_assert_eq(verbs_mw_dealloc(mw[0]), 0);
+	cr_assert_eq(verbs_mw_dealloc(mw[1]), 0);
 }
 
 /* A device that offers windows and cannot bind them is told from other refusals. */
@@ -675,8 +675,8 @@ static void refused_window(const char *what, int err, bool keeps, int rc)
 	cr_assert_eq(chain(mw, what), rc);
 	cr_assert(strstr(cause(), rc == -EOPNOTSUPP ? "the device refused a memory window: " :
 						      "the device refused a send: "));
-	cr_assert_eq(verbs_dealloc_mw(mw[0]), 0);
-	cr_assert_eq(verbs_dealloc_mw(mw[1]), 0);
+	cr_assert_eq(verbs_mw_dealloc(mw[0]), 0);
+	cr_assert_eq(verbs_mw_dealloc(mw[1]), 0);
 }
 
 Test(verbs_conn, no_bind_of_type_1) { refused_window("s1s", EOPNOTSUPP, false, -EOPNOTSUPP); }
@@ -692,6 +692,6 @@ Test(verbs_conn, windows_of_a_removed_device)
 
 	windows(mw);
 	removed = true;
-	cr_assert_eq(verbs_dealloc_mw(mw[0]), 0);
-	cr_assert_eq(verbs_dealloc_mw(mw[1]), 0);
+	cr_assert_eq(verbs_mw_dealloc(mw[0]), 0);
+	cr_assert_eq(verbs_mw_dealloc(mw[1]), 0);
 }

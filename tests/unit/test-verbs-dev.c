@@ -15,7 +15,7 @@ static struct fab_device_attr limits(int max_qp_wr, int max_cqe, int max_sge)
 	};
 	struct fab_device_attr attr;
 
-	verbs_limits(&dev, &attr);
+	verbs_dev_limits(&dev, &attr);
 	return attr;
 }
 
@@ -28,7 +28,7 @@ Test(verbs_dev, whatever_is_offered_fits)
 			struct verbs_queues q;
 
 			cr_assert(dev.max_qp_wr > 0);
-			verbs_queues(&attr, dev.max_sge, &q);
+			verbs_dev_queues(&attr, dev.max_sge, &q);
 			cr_assert(q.send_wr <= (uint32_t)wr && q.recv_wr <= (uint32_t)wr, "%d %d", wr,
 				  cqe);
 			cr_assert(q.cqe <= (uint32_t)cqe, "%d %d", wr, cqe);
@@ -80,7 +80,7 @@ Test(verbs_dev, windows)
 		};
 		struct fab_device_attr attr;
 
-		verbs_limits(&dev, &attr);
+		verbs_dev_limits(&dev, &attr);
 		cr_assert(attr.mw_type_1 == cases[i].type_1, "%u", i);
 		cr_assert(attr.mw_type_2b == cases[i].type_2b, "%u", i);
 		cr_assert(attr.max_mw == 5);
@@ -115,22 +115,22 @@ Test(verbs_dev, events)
 
 	events[nevents++] = (struct ibv_async_event){ .event_type = IBV_EVENT_COMM_EST };
 	events[nevents++] = (struct ibv_async_event){ .event_type = IBV_EVENT_PORT_ERR };
-	verbs_device_events(&device);
-	cr_assert(nacked == 2 && !verbs_device_is_removed(&device));
+	verbs_dev_events(&device);
+	cr_assert(nacked == 2 && !verbs_dev_is_removed(&device));
 	events[nevents++] = (struct ibv_async_event){ .event_type = IBV_EVENT_CQ_ERR,
 						      .element = { .cq = &cq } };
-	verbs_device_events(&device);
-	cr_assert(nacked == 3 && atomic_load(&c.gone) && !verbs_device_is_removed(&device));
+	verbs_dev_events(&device);
+	cr_assert(nacked == 3 && atomic_load(&c.gone) && !verbs_dev_is_removed(&device));
 	events[nevents++] = (struct ibv_async_event){ .event_type = IBV_EVENT_DEVICE_FATAL };
-	verbs_device_events(&device);
-	cr_assert(nacked == 4 && verbs_device_is_removed(&device));
-	cr_assert_not(verbs_device_is_removed(&other));
-	cr_assert_not(verbs_device_is_removed(NULL));
+	verbs_dev_events(&device);
+	cr_assert(nacked == 4 && verbs_dev_is_removed(&device));
+	cr_assert_not(verbs_dev_is_removed(&other));
+	cr_assert_not(verbs_dev_is_removed(NULL));
 	/* Another one, at its address. */
-	verbs_device_works(&other);
-	cr_assert(verbs_device_is_removed(&device));
-	verbs_device_works(&device);
-	cr_assert_not(verbs_device_is_removed(&device));
+	verbs_dev_works(&other);
+	cr_assert(verbs_dev_is_removed(&device));
+	verbs_dev_works(&device);
+	cr_assert_not(verbs_dev_is_removed(&device));
 }
 
 /* ---- devices that go together ---- */
@@ -153,28 +153,28 @@ void rdma_free_devices(struct ibv_context **list)
 /* A connection of either completes nothing any more, and has to know it to drain. */
 Test(verbs_dev, two_that_are_removed_together)
 {
-	verbs_device_removed(&gone[0]);
-	verbs_device_removed(&gone[1]);
-	cr_assert(verbs_device_is_removed(&gone[0]) && verbs_device_is_removed(&gone[1]));
-	cr_assert_not(verbs_device_is_removed(&gone[2]));
-	verbs_device_works(&gone[1]);
-	cr_assert(verbs_device_is_removed(&gone[0]) && !verbs_device_is_removed(&gone[1]));
+	verbs_dev_removed(&gone[0]);
+	verbs_dev_removed(&gone[1]);
+	cr_assert(verbs_dev_is_removed(&gone[0]) && verbs_dev_is_removed(&gone[1]));
+	cr_assert_not(verbs_dev_is_removed(&gone[2]));
+	verbs_dev_works(&gone[1]);
+	cr_assert(verbs_dev_is_removed(&gone[0]) && !verbs_dev_is_removed(&gone[1]));
 }
 
 /* One that flaps takes one place. */
 Test(verbs_dev, many_that_are_removed)
 {
 	for (unsigned i = 0; i < 1000; i++)
-		verbs_device_removed(&gone[0]);
+		verbs_dev_removed(&gone[0]);
 	for (unsigned i = 1; i < 64; i++)
-		verbs_device_removed(&gone[i]);
+		verbs_dev_removed(&gone[i]);
 	for (unsigned i = 0; i < 64; i++)
-		cr_assert(verbs_device_is_removed(&gone[i]), "%u", i);
+		cr_assert(verbs_dev_is_removed(&gone[i]), "%u", i);
 	/* The oldest for the 65th. */
-	verbs_device_removed(&gone[64]);
-	cr_assert(verbs_device_is_removed(&gone[64]) && !verbs_device_is_removed(&gone[0]));
-	verbs_device_removed(&gone[65]);
-	cr_assert(verbs_device_is_removed(&gone[65]) && !verbs_device_is_removed(&gone[1]));
+	verbs_dev_removed(&gone[64]);
+	cr_assert(verbs_dev_is_removed(&gone[64]) && !verbs_dev_is_removed(&gone[0]));
+	verbs_dev_removed(&gone[65]);
+	cr_assert(verbs_dev_is_removed(&gone[65]) && !verbs_dev_is_removed(&gone[1]));
 }
 
 /* librdmacm has to look until it has seen that both are gone. */
@@ -182,17 +182,17 @@ Test(verbs_dev, looks_for_each)
 {
 	struct ibv_context works = { 0 };
 
-	cr_assert(!verbs_devices_look() && looks == 0);
-	verbs_device_removed(&gone[0]);
-	verbs_device_removed(&gone[1]);
-	cr_assert(verbs_devices_look() && looks == 1, "no list: the only ones");
+	cr_assert(!verbs_dev_look() && looks == 0);
+	verbs_dev_removed(&gone[0]);
+	verbs_dev_removed(&gone[1]);
+	cr_assert(verbs_dev_look() && looks == 1, "no list: the only ones");
 	listed[0] = &gone[0];
 	listed[1] = &works;
-	cr_assert(verbs_devices_look() && looks == 2, "the first is still there");
+	cr_assert(verbs_dev_look() && looks == 2, "the first is still there");
 	listed[0] = &works;
 	listed[1] = &gone[1];
-	cr_assert(verbs_devices_look() && looks == 3, "the second is");
+	cr_assert(verbs_dev_look() && looks == 3, "the second is");
 	listed[1] = NULL;
-	cr_assert(!verbs_devices_look() && looks == 4);
-	cr_assert(!verbs_devices_look() && looks == 4);
+	cr_assert(!verbs_dev_look() && looks == 4);
+	cr_assert(!verbs_dev_look() && looks == 4);
 }

@@ -85,7 +85,7 @@ static int verbs_cm_fd(const struct fab_cm *cm)
 	return verbs_cm(cm)->fd;
 }
 
-void verbs_addr_from(struct fab_addr *addr, const struct sockaddr *sa)
+void verbs_cm_addr(struct fab_addr *addr, const struct sockaddr *sa)
 {
 	addr->provider = &fab_verbs;
 	addr->len = sa->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) :
@@ -94,19 +94,6 @@ void verbs_addr_from(struct fab_addr *addr, const struct sockaddr *sa)
 }
 
 /* ---- connections ---- */
-
-struct verbs_conn *verbs_conn_alloc(struct fab_cm *cm)
-{
-	struct verbs_conn *c = aligned_alloc(_Alignof(struct verbs_conn), sizeof(*c));
-
-	if (!c)
-		return NULL;
-	memset(c, 0, sizeof(*c));
-	c->fab.ops = &fab_verbs;
-	c->fab.cm = cm;
-	verbs_conn_init(c);
-	return c;
-}
 
 static int verbs_conn_create(struct fab_cm *cm, struct fab_conn **out)
 {
@@ -234,15 +221,15 @@ const struct fab_provider fab_verbs = {
 	.cm_create = verbs_cm_create,
 	.cm_destroy = verbs_cm_destroy,
 	.cm_fd = verbs_cm_fd,
-	.cm_get_event = verbs_cm_get_event,
+	.cm_get_event = verbs_event_get,
 	.listen = verbs_listen,
-	.listener_query_device = verbs_listener_query_device,
-	.listener_destroy = verbs_listener_destroy,
+	.listener_query_device = verbs_dev_query_listener,
+	.listener_destroy = verbs_listen_destroy,
 	.conn_create = verbs_conn_create,
 	.conn_destroy = verbs_conn_destroy,
 	.resolve = verbs_resolve,
-	.query_device = verbs_query_device,
-	.create_qp = verbs_create_qp,
+	.query_device = verbs_dev_query,
+	.create_qp = verbs_conn_create_qp,
 	.qp_memory = verbs_qp_memory,
 	.connect = verbs_connect,
 	.accept = verbs_accept,
@@ -250,19 +237,19 @@ const struct fab_provider fab_verbs = {
 	.pd_create = verbs_pd_create,
 	.pd_destroy = verbs_pd_destroy,
 	.pd_local_dma_lkey = verbs_pd_local_dma_lkey,
-	.reg_mr = verbs_reg_mr,
-	.reg_mr_iova = verbs_reg_mr_iova,
-	.rereg_mr = verbs_rereg_mr,
-	.dereg_mr = verbs_dereg_mr,
-	.alloc_mw = verbs_alloc_mw,
-	.dealloc_mw = verbs_dealloc_mw,
+	.reg_mr = verbs_mr_reg,
+	.reg_mr_iova = verbs_mr_reg_iova,
+	.rereg_mr = verbs_mr_rereg,
+	.dereg_mr = verbs_mr_dereg,
+	.alloc_mw = verbs_mw_alloc,
+	.dealloc_mw = verbs_mw_dealloc,
 	.post_send = verbs_post_send,
 	.post_recv = verbs_post_recv,
-	.poll = verbs_poll,
+	.poll = verbs_conn_poll,
 	.conn_fd = verbs_conn_fd,
 	.arm_is_dear = true,
-	.arm = verbs_arm,
-	.need_rearm = verbs_need_rearm,
-	.disconnect = verbs_disconnect,
+	.arm = verbs_conn_arm,
+	.need_rearm = verbs_conn_need_rearm,
+	.disconnect = verbs_conn_disconnect,
 	.conn_cause = verbs_conn_cause,
 };

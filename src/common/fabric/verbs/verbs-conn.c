@@ -19,6 +19,19 @@
 
 /* ---- life ---- */
 
+struct verbs_conn *verbs_conn_alloc(struct fab_cm *cm)
+{
+	struct verbs_conn *c = aligned_alloc(_Alignof(struct verbs_conn), sizeof(*c));
+
+	if (!c)
+		return NULL;
+	memset(c, 0, sizeof(*c));
+	c->fab.ops = cm->ops;
+	c->fab.cm = cm;
+	verbs_conn_init(c);
+	return c;
+}
+
 void verbs_conn_init(struct verbs_conn *c)
 {
 	pthread_mutex_init(&c->post_lock, NULL);
@@ -54,7 +67,7 @@ static int create_cq(struct verbs_conn *c, int cqe)
 }
 
 /* Objects made half are freed with the connection. */
-int verbs_create_qp(struct fab_conn *conn, struct fab_pd *fab_pd, const struct fab_qp_attr *attr)
+int verbs_conn_create_qp(struct fab_conn *conn, struct fab_pd *fab_pd, const struct fab_qp_attr *attr)
 {
 	struct verbs_conn *c = verbs_conn(conn);
 	struct verbs_pd *pd = container_of(fab_pd, struct verbs_pd, fab);
@@ -62,13 +75,13 @@ int verbs_create_qp(struct fab_conn *conn, struct fab_pd *fab_pd, const struct f
 	struct fab_device_attr dev;
 	struct verbs_queues q;
 	uint32_t n = 1;
-	int err = verbs_query_device(conn, &dev);
+	int err = verbs_dev_query(conn, &dev);
 
 	if (err)
 		return err;
 	if (c->cq || pd->pd->context != c->id->verbs)
 		return -EINVAL;
-	verbs_queues(attr, dev.max_sge, &q);
+	verbs_dev_queues(attr, dev.max_sge, &q);
 	c->pd = fab_pd;
 	c->attr = *attr;
 	c->signal_every = q.signal_every;
@@ -88,7 +101,7 @@ int verbs_create_qp(struct fab_conn *conn, struct fab_pd *fab_pd, const struct f
 	init.send_cq = init.recv_cq = c->cq;
 	if (rdma_create_qp(c->id, pd->pd, &init))
 		return -errno;
-	verbs_device_works(c->id->verbs);
+	verbs_dev_works(c->id->verbs);
 	return 0;
 }
 
@@ -134,7 +147,7 @@ static void fail_locked(struct verbs_conn *c)
 	}
 }
 
-void verbs_fail_locked(struct verbs_conn *c, const char *fmt, ...)
+void verbs_conn_fail_locked(struct verbs_conn *c, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -156,7 +169,7 @@ void verbs_conn_fail(struct verbs_conn *c, const char *fmt, ...)
 	pthread_mutex_unlock(&c->post_lock);
 }
 
-void verbs_disconnect(struct fab_conn *conn, const char *cause)
+void verbs_conn_disconnect(struct fab_conn *conn, const char *cause)
 {
 	verbs_conn_fail(verbs_conn(conn), "%s", cause);
 }
@@ -226,7 +239,7 @@ static void stash_fill(struct verbs_conn *c)
 	c->stash_n += (unsigned)take(c, c->stash + c->stash_n, (int)(VERBS_STASH - c->stash_n));
 }
 
-void verbs_look(struct verbs_conn *c)
+void verbs_conn_look(struct verbs_conn *c)
 {
 	pthread_mutex_lock(&c->cq_lock);
 	stash_fill(c);
@@ -251,7 +264,7 @@ static bool device_drained(struct verbs_conn *c)
 
 static bool conn_gone(const struct verbs_conn *c)
 {
-	return atomic_load(&c->gone) || verbs_device_is_removed(c->id->verbs);
+	return atomic_load(&c->gone) || verbs_dev_is_removed(c->id->verbs);
 }
 
 /* Nothing that the device still has will complete; without queue pair it cannot touch any of it.  post_lock
@@ -278,7 +291,7 @@ static int poll_late(struct verbs_conn *c, struct ibv_wc *wc, int n)
 	drained = device_drained(c);
 	pthread_mutex_unlock(&c->cq_lock);
 	if (!drained)
-		verbs_device_events(c->id->verbs);
+		verbs_dev_events(c->id->verbs);
 	if (!drained && !conn_gone(c))
 		return 0;
 	pthread_mutex_lock(&c->post_lock);
@@ -293,7 +306,7 @@ static int poll_late(struct verbs_conn *c, struct ibv_wc *wc, int n)
 	return got || !n ? got : -ENOTCONN;
 }
 
-int verbs_poll(struct fab_conn *conn, struct ibv_wc *wc, int n)
+int verbs_conn_poll(struct fab_conn *conn, struct ibv_wc *wc, int n)
 {
 	struct verbs_conn *c = verbs_conn(conn);
 	enum ibv_wc_status broken = IBV_WC_SUCCESS;
@@ -336,7 +349,7 @@ static bool has_work(struct verbs_conn *c)
 	return work;
 }
 
-int verbs_arm(struct fab_conn *conn, short *events)
+int verbs_conn_arm(struct fab_conn *conn, short *events)
 {
 	struct verbs_conn *c = verbs_conn(conn);
 	struct ibv_cq *cq;
@@ -359,7 +372,7 @@ int verbs_arm(struct fab_conn *conn, short *events)
 }
 
 /* A flush of the device rings by itself; that of late posts does not. */
-int verbs_need_rearm(const struct fab_conn *conn)
+int verbs_conn_need_rearm(const struct fab_conn *conn)
 {
 	return atomic_load(&verbs_conn(conn)->failed) ? FAB_REARM_EVENTS : 0;
 }

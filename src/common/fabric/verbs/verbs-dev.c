@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns protection domains and memory regions of RDMA devices.  The device itself belongs to
+/* Knows RDMA devices: what they can do, which the cm has used, which were removed.  The device itself belongs to
  * librdmacm, which opens each once and keeps it.  Any thread; errors as fabric.h says. */
 #include <config.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -22,7 +21,7 @@ static uint32_t signal_every(uint32_t max_send_wr)
 	return MAX(1u, MIN(max_send_wr / 4, SIGNAL_EVERY_MAX));
 }
 
-void verbs_queues(const struct fab_qp_attr *attr, uint32_t max_sge, struct verbs_queues *q)
+void verbs_dev_queues(const struct fab_qp_attr *attr, uint32_t max_sge, struct verbs_queues *q)
 {
 	q->signal_every = signal_every(attr->max_send_wr);
 	q->send_wr = attr->max_send_wr + q->signal_every + 1;
@@ -31,7 +30,7 @@ void verbs_queues(const struct fab_qp_attr *attr, uint32_t max_sge, struct verbs
 	q->recv_sge = MIN(max_sge, (uint32_t)FAB_RECV_SGE_MAX);
 }
 
-void verbs_limits(const struct ibv_device_attr *dev, struct fab_device_attr *attr)
+void verbs_dev_limits(const struct ibv_device_attr *dev, struct fab_device_attr *attr)
 {
 	const unsigned type_2b = IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS;
 	/* Both queues report to one CQ, which must have room for all that can be posted. */
@@ -84,20 +83,20 @@ static int query(struct ibv_context *device, struct fab_device_attr *attr)
 
 	if (ibv_query_device(device, &dev))
 		return -EIO;
-	verbs_limits(&dev, attr);
+	verbs_dev_limits(&dev, attr);
 	snprintf(attr->name, sizeof(attr->name), "%s", ibv_get_device_name(device->device));
 	try_windows(device, attr);
 	return 0;
 }
 
-int verbs_query_device(const struct fab_conn *conn, struct fab_device_attr *attr)
+int verbs_dev_query(const struct fab_conn *conn, struct fab_device_attr *attr)
 {
 	const struct verbs_conn *c = verbs_conn(conn);
 
 	return c->id->verbs ? query(c->id->verbs, attr) : -EINVAL;
 }
 
-int verbs_listener_query_device(const struct fab_listener *fab, struct fab_device_attr *attr)
+int verbs_dev_query_listener(const struct fab_listener *fab, struct fab_device_attr *attr)
 {
 	const struct verbs_listener *l = container_of(fab, struct verbs_listener, fab);
 
@@ -131,101 +130,6 @@ struct rdma_cm_id *verbs_dev_release(struct verbs_dev *dev)
 	return id;
 }
 
-static void pd_free(struct verbs_pd *pd)
-{
-	struct rdma_cm_id *id;
-
-	pthread_mutex_lock(&pd->cm->lock);
-	pd->dev->npds--;
-	id = verbs_dev_release(pd->dev);
-	pthread_mutex_unlock(&pd->cm->lock);
-	if (id)
-		rdma_destroy_id(id);
-	free(pd);
-}
-
-int verbs_pd_create(struct fab_conn *conn, struct fab_pd **out)
-{
-	struct verbs_conn *c = verbs_conn(conn);
-	struct verbs_pd *pd;
-	int flags, err;
-
-	if (!c->id->verbs)
-		return -EINVAL;
-	pd = calloc(1, sizeof(*pd));
-	if (!pd)
-		return -ENOMEM;
-	pd->fab.ops = conn->ops;
-	pd->cm = container_of(conn->cm, struct verbs_cm, fab);
-	pthread_mutex_lock(&pd->cm->lock);
-	pd->dev = verbs_dev_get(pd->cm, c->id->verbs);
-	if (pd->dev)
-		pd->dev->npds++;
-	pthread_mutex_unlock(&pd->cm->lock);
-	if (!pd->dev) {
-		free(pd);
-		return -ENOMEM;
-	}
-	flags = fcntl(c->id->verbs->async_fd, F_GETFL);
-	if (flags >= 0)			/* for verbs_device_events() */
-		fcntl(c->id->verbs->async_fd, F_SETFL, flags | O_NONBLOCK);
-	pd->pd = ibv_alloc_pd(c->id->verbs);
-	if (!pd->pd) {
-		err = errno ? -errno : -EIO;
-		pd_free(pd);
-		return err;
-	}
-	*out = &pd->fab;
-	return 0;
-}
-
-void verbs_pd_destroy(struct fab_pd *fab)
-{
-	struct verbs_pd *pd = container_of(fab, struct verbs_pd, fab);
-
-	ibv_dealloc_pd(pd->pd);
-	pd_free(pd);
-}
-
-/* User space has none. */
-bool verbs_pd_local_dma_lkey(const struct fab_pd *pd, uint32_t *lkey)
-{
-	return false;
-}
-
-struct ibv_mr *verbs_reg_mr(struct fab_pd *fab, void *addr, size_t length, int access)
-{
-	return verbs_reg_mr_iova(fab, addr, length, (uintptr_t)addr, access);
-}
-
-struct ibv_mr *verbs_reg_mr_iova(struct fab_pd *fab, void *addr, size_t length, uint64_t iova,
-				 int access)
-{
-	struct verbs_pd *pd = container_of(fab, struct verbs_pd, fab);
-	struct verbs_mr *mr;
-
-	if (!length) {		/* to be filled later: what it would be filled with is not there */
-		errno = ENOTSUP;
-		return NULL;
-	}
-	mr = calloc(1, sizeof(*mr));
-	if (!mr) {
-		errno = ENOMEM;
-		return NULL;
-	}
-	mr->hw = ibv_reg_mr_iova(pd->pd, addr, length, iova, access);
-	if (!mr->hw) {
-		int err = errno ? errno : EIO;
-
-		free(mr);
-		errno = err;
-		return NULL;
-	}
-	mr->fab.pd = fab;
-	mr->fab.ibv = *mr->hw;
-	return &mr->fab.ibv;
-}
-
 /* ---- removal ---- */
 
 /* Devices that went, several of them together perhaps.  One stays until another is at its address: how long
@@ -236,7 +140,7 @@ static _Atomic(struct ibv_context *) removed[REMOVED_MAX];
 static atomic_uint removed_next;
 static atomic_bool looking;		/* librdmacm may not have seen that they are gone */
 
-bool verbs_device_is_removed(const struct ibv_context *device)
+bool verbs_dev_is_removed(const struct ibv_context *device)
 {
 	for (unsigned i = 0; device && i < REMOVED_MAX; i++) {
 		if (atomic_load(&removed[i]) == device)
@@ -245,10 +149,10 @@ bool verbs_device_is_removed(const struct ibv_context *device)
 	return false;
 }
 
-void verbs_device_removed(struct ibv_context *device)
+void verbs_dev_removed(struct ibv_context *device)
 {
-	/* RACE: two may tell of one device, which then has two places; both go with verbs_device_works(). */
-	if (!verbs_device_is_removed(device)) {
+	/* RACE: two may tell of one device, which then has two places; both go with verbs_dev_works(). */
+	if (!verbs_dev_is_removed(device)) {
 		unsigned i = 0;
 
 		for (struct ibv_context *none = NULL; i < REMOVED_MAX; i++, none = NULL) {
@@ -263,13 +167,13 @@ void verbs_device_removed(struct ibv_context *device)
 
 /* Of all connections of @device; any thread may get that of another one, which cannot go before the event is
  * acknowledged. */
-void verbs_device_events(struct ibv_context *device)
+void verbs_dev_events(struct ibv_context *device)
 {
 	struct ibv_async_event event;
 
 	while (!ibv_get_async_event(device, &event)) {
 		if (event.event_type == IBV_EVENT_DEVICE_FATAL)
-			verbs_device_removed(device);
+			verbs_dev_removed(device);
 		else if (event.event_type == IBV_EVENT_CQ_ERR)
 			atomic_store(&((struct verbs_conn *)event.element.cq->cq_context)->gone,
 				     true);
@@ -278,7 +182,7 @@ void verbs_device_events(struct ibv_context *device)
 }
 
 /* Another one, at the address of one that was closed. */
-void verbs_device_works(struct ibv_context *device)
+void verbs_dev_works(struct ibv_context *device)
 {
 	for (unsigned i = 0; i < REMOVED_MAX; i++) {
 		struct ibv_context *was = device;
@@ -288,7 +192,7 @@ void verbs_device_works(struct ibv_context *device)
 }
 
 /* Nothing happens when it was the only device: there is no list then, and librdmacm keeps what it has. */
-bool verbs_devices_look(void)
+bool verbs_dev_look(void)
 {
 	struct ibv_context **list;
 	bool there = false;
@@ -298,24 +202,10 @@ bool verbs_devices_look(void)
 		return false;
 	list = rdma_get_devices(NULL);
 	for (int i = 0; list && list[i]; i++)
-		there |= verbs_device_is_removed(list[i]);
+		there |= verbs_dev_is_removed(list[i]);
 	if (!list || there)
 		atomic_store(&looking, true);
 	if (list)
 		rdma_free_devices(list);
 	return !list || there;
-}
-
-/* ibv_rereg_mr() cannot change the translation on rxe, and is no fast path anywhere. */
-int verbs_rereg_mr(struct ibv_mr *mr, void *addr, size_t length, int access)
-{
-	return -ENOTSUP;
-}
-
-void verbs_dereg_mr(struct ibv_mr *ibv)
-{
-	struct verbs_mr *mr = container_of(ibv, struct verbs_mr, fab.ibv);
-
-	ibv_dereg_mr(mr->hw);
-	free(mr);
 }

@@ -79,7 +79,7 @@ static int conn_event(struct verbs_conn *c, const struct rdma_cm_event *event, s
 			return conn_lost(c, ev, verbs_neg_errno(), "cannot resolve the route");
 		return 0;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-		verbs_addr_from(&c->fab.local, rdma_get_local_addr(c->id));
+		verbs_cm_addr(&c->fab.local, rdma_get_local_addr(c->id));
 		ev->type = FAB_EVENT_ROUTE_RESOLVED;
 		return 1;
 	case RDMA_CM_EVENT_ESTABLISHED:
@@ -115,7 +115,7 @@ static int connect_request(struct rdma_cm_id *id, struct verbs_listener *l, stru
 	struct verbs_conn *c;
 	struct fab_addr peer;
 
-	verbs_addr_from(&peer, rdma_get_peer_addr(id));
+	verbs_cm_addr(&peer, rdma_get_peer_addr(id));
 	if (!fab_cm_admits(cm, &peer)) {
 		rdma_reject(id, cm->refusal, (uint8_t)cm->refusal_len);
 		rdma_destroy_id(id);
@@ -130,7 +130,7 @@ static int connect_request(struct rdma_cm_id *id, struct verbs_listener *l, stru
 	c->id = id;
 	c->id->context = c;
 	c->passive = c->pending = true;
-	verbs_addr_from(&c->fab.local, rdma_get_local_addr(id));
+	verbs_cm_addr(&c->fab.local, rdma_get_local_addr(id));
 	c->fab.peer = peer;
 	ev->type = FAB_EVENT_CONNECT_REQUEST;
 	ev->conn = &c->fab;
@@ -173,7 +173,7 @@ static void look_if_due(struct verbs_cm *cm)
 {
 	uint64_t n;
 
-	if (read(cm->timer_fd, &n, sizeof(n)) == (ssize_t)sizeof(n) && verbs_devices_look())
+	if (read(cm->timer_fd, &n, sizeof(n)) == (ssize_t)sizeof(n) && verbs_dev_look())
 		look_later(cm);
 }
 
@@ -198,12 +198,12 @@ static struct rdma_cm_id *device_gone(struct verbs_cm *cm, const struct rdma_cm_
 static int id_event(struct verbs_cm *cm, const struct rdma_cm_event *event, struct fab_event *ev,
 		    struct rdma_cm_id **unused)
 {
-	struct verbs_listener *l = verbs_listener_of(cm, event->id);
+	struct verbs_listener *l = verbs_listen_of(cm, event->id);
 	struct verbs_conn *c;
 	int report;
 
 	if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
-		verbs_device_removed(event->id->verbs);
+		verbs_dev_removed(event->id->verbs);
 		look_later(cm);
 	}
 	if (l)
@@ -217,7 +217,7 @@ static int id_event(struct verbs_cm *cm, const struct rdma_cm_event *event, stru
 	return report;
 }
 
-int verbs_cm_get_event(struct fab_cm *cm, struct fab_event *ev)
+int verbs_event_get(struct fab_cm *cm, struct fab_event *ev)
 {
 	int report = 0;
 
@@ -236,7 +236,7 @@ int verbs_cm_get_event(struct fab_cm *cm, struct fab_event *ev)
 		id = event->id;
 		copy_private_data(event, ev);
 		if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
-			l = verbs_listener_of(verbs_cm(cm), event->listen_id);
+			l = verbs_listen_of(verbs_cm(cm), event->listen_id);
 		else
 			report = id_event(verbs_cm(cm), event, ev, &unused);
 		rdma_ack_cm_event(event);

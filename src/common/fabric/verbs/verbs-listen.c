@@ -28,7 +28,7 @@ int verbs_listen(struct fab_cm *cm, const struct fab_addr *addr, struct fab_list
 		rdma_set_option(l->id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &one, sizeof(one));
 	if (rdma_bind_addr(l->id, (struct sockaddr *)&ss) || rdma_listen(l->id, BACKLOG))
 		goto err_id;
-	verbs_addr_from(&l->fab.addr, rdma_get_local_addr(l->id));
+	verbs_cm_addr(&l->fab.addr, rdma_get_local_addr(l->id));
 	list_add_tail(&verbs_cm(cm)->listeners, &l->link);
 	*out = &l->fab;
 	return 0;
@@ -43,7 +43,7 @@ err_free:
 	return err;
 }
 
-void verbs_listener_destroy(struct fab_listener *fab)
+void verbs_listen_destroy(struct fab_listener *fab)
 {
 	struct verbs_listener *l = container_of(fab, struct verbs_listener, fab);
 
@@ -52,7 +52,7 @@ void verbs_listener_destroy(struct fab_listener *fab)
 	free(l);
 }
 
-struct verbs_listener *verbs_listener_of(const struct verbs_cm *cm, const struct rdma_cm_id *id)
+struct verbs_listener *verbs_listen_of(const struct verbs_cm *cm, const struct rdma_cm_id *id)
 {
 	struct verbs_listener *l;
 

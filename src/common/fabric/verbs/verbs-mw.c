@@ -61,7 +61,7 @@ static struct verbs_mw *to_mw(struct ibv_mw *mw)
 
 /* ---- life ---- */
 
-struct ibv_mw *verbs_alloc_mw(struct fab_pd *pd, enum ibv_mw_type type)
+struct ibv_mw *verbs_mw_alloc(struct fab_pd *pd, enum ibv_mw_type type)
 {
 	struct verbs_mw *mw = calloc(1, sizeof(*mw));
 	struct bucket *b;
@@ -89,14 +89,14 @@ struct ibv_mw *verbs_alloc_mw(struct fab_pd *pd, enum ibv_mw_type type)
 	return &mw->fab.ibv;
 }
 
-int verbs_dealloc_mw(struct ibv_mw *ibv)
+int verbs_mw_dealloc(struct ibv_mw *ibv)
 {
 	struct verbs_mw *mw = to_mw(ibv), **link;
 	struct bucket *b = bucket_of(mw->key);
 	int rc = ibv_dealloc_mw(mw->hw);
 
 	/* What a device had is gone with it. */
-	if (rc && !verbs_device_is_removed(mw->device))
+	if (rc && !verbs_dev_is_removed(mw->device))
 		return -abs(rc);
 	pthread_mutex_lock(&b->lock);
 	link = &b->first;

@@ -47,7 +47,7 @@ static uint32_t send_room(const struct verbs_conn *c)
 static bool send_has_room(struct verbs_conn *c)
 {
 	if (send_room(c) == 0)
-		verbs_look(c);
+		verbs_conn_look(c);
 	return send_room(c) != 0;
 }
 
@@ -60,7 +60,7 @@ static const char *send_fill(struct verbs_conn *c, const struct ibv_send_wr *wr,
 
 	/* The peer may have done it, asked or not: what nobody has polled yet makes ours the second. */
 	if (wr->opcode == IBV_WR_LOCAL_INV)
-		verbs_look(c);
+		verbs_conn_look(c);
 	if (verbs_mw_is(wr))
 		why = verbs_mw_fill(c, wr, hw);
 	else
@@ -93,7 +93,7 @@ static int send_batch(struct verbs_conn *c, const struct ibv_send_wr **wr)
 		if (alone && n)
 			break;
 		if (!send_has_room(c)) {
-			verbs_fail_locked(c, "send queue overflow");
+			verbs_conn_fail_locked(c, "send queue overflow");
 			return -ENOMEM;
 		}
 		why = send_fill(c, *wr, &hw[n]);
@@ -104,12 +104,12 @@ static int send_batch(struct verbs_conn *c, const struct ibv_send_wr **wr)
 	}
 	rc = n ? verbs_mw_post(c->id->qp, hw, &unable) : 0;
 	if (rc) {
-		verbs_fail_locked(c, "the device refused a %s: %s",
+		verbs_conn_fail_locked(c, "the device refused a %s: %s",
 				  unable ? "memory window" : "send", strerror(rc));
 		return rc == ENOMEM ? -ENOMEM : unable ? -EOPNOTSUPP : -EINVAL;
 	}
 	if (why)
-		verbs_fail_locked(c, "%s of %s",
+		verbs_conn_fail_locked(c, "%s of %s",
 				    (*wr)->opcode == IBV_WR_BIND_MW ? "bind" : "invalidate", why);
 	return 0;
 }
@@ -119,7 +119,7 @@ static int send_locked(struct verbs_conn *c, const struct ibv_send_wr *wr)
 	int rc = 0;
 
 	if (!c->failing && !atomic_load(&c->connected)) {
-		verbs_fail_locked(c, "post on a connection that is not connected");
+		verbs_conn_fail_locked(c, "post on a connection that is not connected");
 		return -EINVAL;
 	}
 	while (wr && !rc && !c->failing)
@@ -157,7 +157,7 @@ static int recv_locked(struct verbs_conn *c, const struct ibv_recv_wr *wr)
 		n++;
 	if (atomic_fetch_add(&c->nrecvs, n) + n > c->attr.max_recv_wr) {
 		atomic_fetch_sub(&c->nrecvs, n);
-		verbs_fail_locked(c, "receive queue overflow");
+		verbs_conn_fail_locked(c, "receive queue overflow");
 		return -ENOMEM;
 	}
 	rc = abs(ibv_post_recv(c->id->qp, (struct ibv_recv_wr *)(uintptr_t)wr, &bad));
@@ -165,7 +165,7 @@ static int recv_locked(struct verbs_conn *c, const struct ibv_recv_wr *wr)
 		return 0;
 	for (; bad; bad = bad->next)
 		atomic_fetch_sub(&c->nrecvs, 1);
-	verbs_fail_locked(c, "the device refused a receive: %s", strerror(rc));
+	verbs_conn_fail_locked(c, "the device refused a receive: %s", strerror(rc));
 	return rc == ENOMEM ? -ENOMEM : -EINVAL;
 }
 

@@ -15,7 +15,7 @@
  *
  * DEVICES belong to librdmacm, which opens each when it is first used.  The kernel waits for a driver without
  * hot-unplug (rxe, siw) until nobody has the device open, and librdmacm closes one that is gone when it
- * looks at the list of devices (verbs_devices_look()) and no id of it is left.  So a cm keeps an id of each
+ * looks at the list of devices (verbs_dev_look()) and no id of it is left.  So a cm keeps an id of each
  * device that it has used (struct verbs_dev): without one it would not hear of the removal of a device that nothing
  * goes over, and what belongs to a device may not outlive its ids.
  *
@@ -44,7 +44,7 @@ struct verbs_cm {
 	struct fab_cm fab;
 	struct rdma_event_channel *channel;
 	int fd;				/* epoll: of the channel, and of the timer */
-	int timer_fd;			/* runs after a device was removed, see verbs_devices_look() */
+	int timer_fd;			/* runs after a device was removed, see verbs_dev_look() */
 	struct list listeners;
 	pthread_mutex_t lock;		/* rdma_cm_id.context of connections, @devs */
 	struct list devs;
@@ -86,7 +86,7 @@ struct verbs_sqe {
 struct verbs_conn {
 	struct fab_conn fab;
 	struct rdma_cm_id *id;
-	const struct fab_pd *pd;	/* from verbs_create_qp() on */
+	const struct fab_pd *pd;	/* from verbs_conn_create_qp() on */
 	bool passive;
 	bool pending;			/* cm thread: its peer waits for us, or we for it */
 	bool removed;			/* cm->lock: its device is */
@@ -145,55 +145,54 @@ struct verbs_queues {
 };
 
 /* verbs-cm.c: channel, connections */
-/* A connection without an id, or NULL: no memory. */
-struct verbs_conn *verbs_conn_alloc(struct fab_cm *cm);
-void verbs_addr_from(struct fab_addr *addr, const struct sockaddr *sa);
+void verbs_cm_addr(struct fab_addr *addr, const struct sockaddr *sa);
 
 /* verbs-listen.c: listeners */
 int verbs_listen(struct fab_cm *cm, const struct fab_addr *addr, struct fab_listener **out);
-void verbs_listener_destroy(struct fab_listener *fab);
+void verbs_listen_destroy(struct fab_listener *fab);
 /* The one with @id, or NULL. */
-struct verbs_listener *verbs_listener_of(const struct verbs_cm *cm, const struct rdma_cm_id *id);
+struct verbs_listener *verbs_listen_of(const struct verbs_cm *cm, const struct rdma_cm_id *id);
 
 /* verbs-event.c: what librdmacm reports */
-int verbs_cm_get_event(struct fab_cm *cm, struct fab_event *ev);
+int verbs_event_get(struct fab_cm *cm, struct fab_event *ev);
 
-/* verbs-dev.c: device, protection domain, memory */
-/* What we can offer on a device: whatever is asked for within @attr fits (verbs_queues()); of windows
+/* verbs-dev.c: devices */
+/* What we can offer on a device: whatever is asked for within @attr fits (verbs_dev_queues()); of windows
  * what it says, before a trial.  Pure. */
-void verbs_limits(const struct ibv_device_attr *dev, struct fab_device_attr *attr);
-void verbs_queues(const struct fab_qp_attr *attr, uint32_t max_sge, struct verbs_queues *q);
-int verbs_listener_query_device(const struct fab_listener *fab, struct fab_device_attr *attr);
-int verbs_query_device(const struct fab_conn *conn, struct fab_device_attr *attr);
-int verbs_pd_create(struct fab_conn *conn, struct fab_pd **out);
-void verbs_pd_destroy(struct fab_pd *fab);
-bool verbs_pd_local_dma_lkey(const struct fab_pd *pd, uint32_t *lkey);
-struct ibv_mr *verbs_reg_mr(struct fab_pd *fab, void *addr, size_t length, int access);
-struct ibv_mr *verbs_reg_mr_iova(struct fab_pd *fab, void *addr, size_t length, uint64_t iova,
-				 int access);
-int verbs_rereg_mr(struct ibv_mr *mr, void *addr, size_t length, int access);
-void verbs_dereg_mr(struct ibv_mr *ibv);
-
+void verbs_dev_limits(const struct ibv_device_attr *dev, struct fab_device_attr *attr);
+void verbs_dev_queues(const struct fab_qp_attr *attr, uint32_t max_sge, struct verbs_queues *q);
+int verbs_dev_query_listener(const struct fab_listener *fab, struct fab_device_attr *attr);
+int verbs_dev_query(const struct fab_conn *conn, struct fab_device_attr *attr);
 /* What @cm has of @device, made if need be; NULL: no memory.  cm->lock held. */
 struct verbs_dev *verbs_dev_get(struct verbs_cm *cm, struct ibv_context *device);
 /* The id of @dev if that is not needed any more, for the caller to destroy without lock, and @dev is gone;
  * else NULL.  cm->lock held. */
 struct rdma_cm_id *verbs_dev_release(struct verbs_dev *dev);
 /* Any thread: @device was removed.  Its connections complete nothing from now on, and librdmacm has to look. */
-void verbs_device_removed(struct ibv_context *device);
-bool verbs_device_is_removed(const struct ibv_context *device);
+void verbs_dev_removed(struct ibv_context *device);
+bool verbs_dev_is_removed(const struct ibv_context *device);
 /* Look for what @device reports of itself and of completion queues.  Nobody waits for that: a connection that
  * has failed and does not drain asks. */
-void verbs_device_events(struct ibv_context *device);
+void verbs_dev_events(struct ibv_context *device);
 /* A queue pair was made on @device: it is there. */
-void verbs_device_works(struct ibv_context *device);
+void verbs_dev_works(struct ibv_context *device);
 /* If a device was removed, have librdmacm look at what there is.  True: to be called again in a while, because
  * at first the kernel still shows the device. */
-bool verbs_devices_look(void);
+bool verbs_dev_look(void);
+
+/* verbs-pd.c: protection domains; verbs-mr.c: memory */
+int verbs_pd_create(struct fab_conn *conn, struct fab_pd **out);
+void verbs_pd_destroy(struct fab_pd *fab);
+bool verbs_pd_local_dma_lkey(const struct fab_pd *pd, uint32_t *lkey);
+struct ibv_mr *verbs_mr_reg(struct fab_pd *fab, void *addr, size_t length, int access);
+struct ibv_mr *verbs_mr_reg_iova(struct fab_pd *fab, void *addr, size_t length, uint64_t iova,
+				 int access);
+int verbs_mr_rereg(struct ibv_mr *mr, void *addr, size_t length, int access);
+void verbs_mr_dereg(struct ibv_mr *ibv);
 
 /* verbs-mw.c: windows */
-struct ibv_mw *verbs_alloc_mw(struct fab_pd *pd, enum ibv_mw_type type);
-int verbs_dealloc_mw(struct ibv_mw *ibv);
+struct ibv_mw *verbs_mw_alloc(struct fab_pd *pd, enum ibv_mw_type type);
+int verbs_mw_dealloc(struct ibv_mw *ibv);
 static inline bool verbs_mw_is(const struct ibv_send_wr *wr)
 {
 	return wr->opcode == IBV_WR_BIND_MW || wr->opcode == IBV_WR_LOCAL_INV;
@@ -213,24 +212,27 @@ int verbs_mw_post(struct ibv_qp *qp, struct ibv_send_wr *hw, bool *unable);
 /* A SEND_WITH_INV of @rkey came on @c.  False: it is not of a window that is bound there. */
 bool verbs_mw_peer_inv(const struct verbs_conn *c, uint32_t rkey);
 
-/* verbs-conn.c: queues.  verbs_conn_init() before the id may report anything. */
+/* verbs-conn.c: queues */
+/* A connection without an id, or NULL: no memory. */
+struct verbs_conn *verbs_conn_alloc(struct fab_cm *cm);
+/* Before the id may report anything. */
 void verbs_conn_init(struct verbs_conn *c);
 /* Frees the queue pair and all that belongs to it; not the id. */
 void verbs_conn_fini(struct verbs_conn *c);
-int verbs_create_qp(struct fab_conn *conn, struct fab_pd *pd, const struct fab_qp_attr *attr);
-int verbs_poll(struct fab_conn *conn, struct ibv_wc *wc, int n);
+int verbs_conn_create_qp(struct fab_conn *conn, struct fab_pd *pd, const struct fab_qp_attr *attr);
+int verbs_conn_poll(struct fab_conn *conn, struct ibv_wc *wc, int n);
 int verbs_conn_fd(const struct fab_conn *conn);
-int verbs_arm(struct fab_conn *conn, short *events);
-int verbs_need_rearm(const struct fab_conn *conn);
-void verbs_disconnect(struct fab_conn *conn, const char *cause);
+int verbs_conn_arm(struct fab_conn *conn, short *events);
+int verbs_conn_need_rearm(const struct fab_conn *conn);
+void verbs_conn_disconnect(struct fab_conn *conn, const char *cause);
 const char *verbs_conn_cause(const struct fab_conn *conn);
 void verbs_conn_fail(struct verbs_conn *c, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 /* The same under post_lock. */
-void verbs_fail_locked(struct verbs_conn *c, const char *fmt, ...)
+void verbs_conn_fail_locked(struct verbs_conn *c, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 /* Take in what the device has completed so far. */
-void verbs_look(struct verbs_conn *c);
+void verbs_conn_look(struct verbs_conn *c);
 
 /* verbs-post.c: posting */
 int verbs_post_send(struct fab_conn *conn, const struct ibv_send_wr *wr);

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns memory regions of RDMA devices.  Any thread; errors as fabric.h says. */
+#include <config.h>
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "verbs-priv.h"
+
+struct ibv_mr *verbs_mr_reg(struct fab_pd *fab, void *addr, size_t length, int access)
+{
+	return verbs_mr_reg_iova(fab, addr, length, (uintptr_t)addr, access);
+}
+
+struct ibv_mr *verbs_mr_reg_iova(struct fab_pd *fab, void *addr, size_t length, uint64_t iova,
+				 int access)
+{
+	struct verbs_pd *pd = container_of(fab, struct verbs_pd, fab);
+	struct verbs_mr *mr;
+
+	if (!length) {		/* to be filled later: what it would be filled with is not there */
+		errno = ENOTSUP;
+		return NULL;
+	}
+	mr = calloc(1, sizeof(*mr));
+	if (!mr) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	mr->hw = ibv_reg_mr_iova(pd->pd, addr, length, iova, access);
+	if (!mr->hw) {
+		int err = errno ? errno : EIO;
+
+		free(mr);
+		errno = err;
+		return NULL;
+	}
+	mr->fab.pd = fab;
+	mr->fab.ibv = *mr->hw;
+	return &mr->fab.ibv;
+}
+
+/* ibv_rereg_mr() cannot change the translation on rxe, and is no fast path anywhere. */
+int verbs_mr_rereg(struct ibv_mr *mr, void *addr, size_t length, int access)
+{
+	return -ENOTSUP;
+}
+
+void verbs_mr_dereg(struct ibv_mr *ibv)
+{
+	struct verbs_mr *mr = container_of(ibv, struct verbs_mr, fab.ibv);
+
+	ibv_dereg_mr(mr->hw);
+	free(mr);
+}

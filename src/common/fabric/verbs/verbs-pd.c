@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns protection domains of RDMA devices, each of which keeps its device known to the cm.  Any thread; errors
+ * as fabric.h says. */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include <rdma/rdma_cma.h>
+
+#include "verbs-priv.h"
+
+static void pd_free(struct verbs_pd *pd)
+{
+	struct rdma_cm_id *id;
+
+	pthread_mutex_lock(&pd->cm->lock);
+	pd->dev->npds--;
+	id = verbs_dev_release(pd->dev);
+	pthread_mutex_unlock(&pd->cm->lock);
+	if (id)
+		rdma_destroy_id(id);
+	free(pd);
+}
+
+int verbs_pd_create(struct fab_conn *conn, struct fab_pd **out)
+{
+	struct verbs_conn *c = verbs_conn(conn);
+	struct verbs_pd *pd;
+	int flags, err;
+
+	if (!c->id->verbs)
+		return -EINVAL;
+	pd = calloc(1, sizeof(*pd));
+	if (!pd)
+		return -ENOMEM;
+	pd->fab.ops = conn->ops;
+	pd->cm = container_of(conn->cm, struct verbs_cm, fab);
+	pthread_mutex_lock(&pd->cm->lock);
+	pd->dev = verbs_dev_get(pd->cm, c->id->verbs);
+	if (pd->dev)
+		pd->dev->npds++;
+	pthread_mutex_unlock(&pd->cm->lock);
+	if (!pd->dev) {
+		free(pd);
+		return -ENOMEM;
+	}
+	flags = fcntl(c->id->verbs->async_fd, F_GETFL);
+	if (flags >= 0)			/* for verbs_dev_events() */
+		fcntl(c->id->verbs->async_fd, F_SETFL, flags | O_NONBLOCK);
+	pd->pd = ibv_alloc_pd(c->id->verbs);
+	if (!pd->pd) {
+		err = errno ? -errno : -EIO;
+		pd_free(pd);
+		return err;
+	}
+	*out = &pd->fab;
+	return 0;
+}
+
+void verbs_pd_destroy(struct fab_pd *fab)
+{
+	struct verbs_pd *pd = container_of(fab, struct verbs_pd, fab);
+
+	ibv_dealloc_pd(pd->pd);
+	pd_free(pd);
+}
+
+/* User space has none. */
+bool verbs_pd_local_dma_lkey(const struct fab_pd *pd, uint32_t *lkey)
+{
+	return false;
+}
