@@ -25,6 +25,7 @@ libclock_la_SOURCES = %D%/base/clock.c
 libfab_la_SOURCES = \
 	%D%/fabric/fab-addr.c \
 	%D%/fabric/fab-mem.c \
+	%D%/fabric/fab-provider.c \
 	%D%/fabric/fab-provider.h \
 	%D%/fabric/fabric.c \
 	%D%/fabric/fabric.h \

@@ -2,7 +2,7 @@
 # src/frwr on an HCA that does not forgive.  test-*.crit are Criterion's.
 check_LTLIBRARIES += libmockhca.la
 libmockhca_la_SOURCES = %D%/mock-hca.c %D%/mock-hca.h %D%/rig.c %D%/rig.h
-FRWR_LIBS = libmockhca.la libfrwr.la libfab.la libclock.la libbase.la
+FRWR_LIBS = libmockhca.la libfrwr.la libfab.la libbase.la libclock.la
 
 FRWR_TESTS = \
 	%D%/test-frwr-fail.crit \
@@ -57,7 +57,7 @@ TESTS += %D%/example-frwr
 	tests/fabric/main-tcp.c \
 	$(NULL)
 %C%_example_frwr_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fabric
-%C%_example_frwr_LDADD = libfrwr.la libfab.la libclock.la libbase.la
+%C%_example_frwr_LDADD = libfrwr.la libfab.la libbase.la libclock.la
 
 # Cases on real connections: over sockets here, on soft-RoCE in a guest (tests/guest/test-frwr.sh).
 frwr_device_sources = \
@@ -81,12 +81,12 @@ check_PROGRAMS += %D%/frwr-device
 TESTS += %D%/frwr-device
 %C%_frwr_device_SOURCES = $(frwr_device_sources) tests/fabric/main-tcp.c
 %C%_frwr_device_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fabric
-%C%_frwr_device_LDADD = libfrwr.la libfab.la libclock.la libbase.la
+%C%_frwr_device_LDADD = libfrwr.la libfab.la libbase.la libclock.la
 if HAVE_RDMA
 check_PROGRAMS += %D%/frwr-device-verbs
 %C%_frwr_device_verbs_SOURCES = $(frwr_device_sources) tests/fabric/main-verbs.c
 %C%_frwr_device_verbs_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fabric
-%C%_frwr_device_verbs_LDADD = libfrwr.la libfab.la libclock.la libbase.la
+%C%_frwr_device_verbs_LDADD = libfrwr.la libfab.la libbase.la libclock.la
 endif
 
 # Each row of requirements and each item of the list of tests has a test or a reason.

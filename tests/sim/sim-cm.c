@@ -86,7 +86,6 @@ static int cm_create(struct fab_cm **out)
 	cm = calloc(1, sizeof(*cm));
 	if (!cm)
 		return -ENOMEM;
-	cm->base.ops = &fab_sim;
 	cm->host = sim_host();
 	cm->epoch = sim_epoch();
 	list_init(&cm->events);

@@ -58,7 +58,7 @@ const char *fab_bind_check(const struct ibv_send_wr *wr, const struct fab_pd *pd
 struct fab_provider {
 	const char *name;
 
-	int (*cm_create)(struct fab_cm **cm);
+	int (*cm_create)(struct fab_cm **cm);	/* all but @ops, from which the others have theirs */
 	void (*cm_destroy)(struct fab_cm *cm);
 	int (*cm_fd)(const struct fab_cm *cm);
 	int (*cm_get_event)(struct fab_cm *cm, struct fab_event *ev);

@@ -1,53 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The door to the providers: finds them by name, makes the checks that are the same for all and
- * calls through.  Owns only the table of providers, which is complete before any thread starts.
+/* The door to the providers: makes the checks that are the same for all and calls through.  Owns nothing.
  * Threads and errors are those of fabric.h. */
-#include <config.h>
-
 #include <assert.h>
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "fab-provider.h"
 #include "util.h"
 
-#define FAB_PROVIDERS_MAX 4
-
-static const struct fab_provider *providers[FAB_PROVIDERS_MAX] = {
-	&fab_tcp,
-#ifdef HAVE_RDMA
-	&fab_verbs,
-#endif
-};
-
-const struct fab_provider *fab_provider_find(const char *name)
-{
-	for (unsigned i = 0; i < FAB_PROVIDERS_MAX && providers[i]; i++) {
-		if (strcmp(providers[i]->name, name) == 0)
-			return providers[i];
-	}
-	return NULL;
-}
-
-const char *fab_provider_name(const struct fab_provider *p)
-{
-	return p->name;
-}
-
-void fab_provider_register(const struct fab_provider *p)
-{
-	unsigned i = 0;
-
-	while (i < FAB_PROVIDERS_MAX && providers[i])
-		i++;
-	assert(i < FAB_PROVIDERS_MAX);
-	providers[i] = p;
-}
-
 int fab_cm_create(const struct fab_provider *p, struct fab_cm **cm)
 {
-	return p->cm_create(cm);
+	int rc = p->cm_create(cm);
+
+	if (!rc)
+		(*cm)->ops = p;
+	return rc;
 }
 
 void fab_cm_destroy(struct fab_cm *cm)

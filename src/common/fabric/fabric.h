@@ -66,7 +66,7 @@ struct fab_conn;
 struct fab_pd;
 struct fab_device_attr;
 
-/* ---- addresses (fab-addr.c) ---- */
+/* ---- providers and addresses (fab-provider.c, fab-addr.c) ---- */
 
 #define FAB_ADDR_STRLEN 128
 

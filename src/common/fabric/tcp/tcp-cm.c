@@ -141,7 +141,6 @@ int tcp_cm_create(struct fab_cm **out)
 
 	if (!cm)
 		return -ENOMEM;
-	cm->base.ops = &fab_tcp;
 	pthread_mutex_init(&cm->lock, NULL);
 	list_init(&cm->listeners);
 	list_init(&cm->handshakes);
@@ -293,7 +292,7 @@ int tcp_cm_resolve(struct fab_conn *conn, const struct fab_addr *src, const stru
 	}
 	tcp_cm_set_options(c->fd);
 	c->base.peer = *dst;
-	c->base.local = src ? *src : (struct fab_addr){ .provider = &fab_tcp };
+	c->base.local = src ? *src : (struct fab_addr){ .provider = conn->ops };
 	c->source.ready = tcp_hs_ready;
 	pthread_mutex_lock(&cm->lock);
 	tcp_cm_report(c, FAB_EVENT_ROUTE_RESOLVED, 0);

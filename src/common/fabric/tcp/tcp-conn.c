@@ -21,7 +21,7 @@ int tcp_conn_new(struct fab_cm *cm, int fd, struct tcp_conn **out)
 
 	if (!c)
 		return -ENOMEM;
-	c->base.ops = &fab_tcp;
+	c->base.ops = cm->ops;
 	c->base.cm = cm;
 	c->fd = fd;
 	c->id = atomic_fetch_add(&next_id, 1);

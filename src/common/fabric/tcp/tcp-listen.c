@@ -38,7 +38,7 @@ static void stranger_add(struct tcp_listener *l, int fd, const struct fab_addr *
 	c->listener = l;
 	c->source.ready = tcp_hs_ready;
 	c->base.peer = *peer;
-	c->base.local = (struct fab_addr){ .provider = &fab_tcp, .len = sizeof(c->base.local.ss) };
+	c->base.local = (struct fab_addr){ .provider = cm->base.ops, .len = sizeof(c->base.local.ss) };
 	getsockname(fd, (struct sockaddr *)&c->base.local.ss, &c->base.local.len);
 	tcp_conn_set_state(c, TCP_STRANGER);
 	cm->strangers++;
@@ -76,7 +76,7 @@ static void listener_ready(struct tcp_source *src, uint32_t events)
 	struct tcp_cm *cm = tcp_cm(l->base.cm);
 
 	for (int i = 0; i < CM_ACCEPT_ROUND; i++) {
-		struct fab_addr peer = { .provider = &fab_tcp, .len = sizeof(peer.ss) };
+		struct fab_addr peer = { .provider = cm->base.ops, .len = sizeof(peer.ss) };
 		int fd = accept4(l->fd, (struct sockaddr *)&peer.ss, &peer.len,
 				 SOCK_NONBLOCK | SOCK_CLOEXEC);
 
@@ -111,7 +111,7 @@ static int bind_listener(struct tcp_listener *l, const struct fab_addr *addr)
 	if (bind(l->fd, (const struct sockaddr *)&addr->ss, addr->len) ||
 	    listen(l->fd, CM_BACKLOG))
 		return -errno;
-	l->base.addr = (struct fab_addr){ .provider = &fab_tcp, .len = sizeof(addr->ss) };
+	l->base.addr = (struct fab_addr){ .provider = addr->provider, .len = sizeof(addr->ss) };
 	if (getsockname(l->fd, (struct sockaddr *)&l->base.addr.ss, &l->base.addr.len))
 		return -errno;
 	return 0;
@@ -125,7 +125,7 @@ int tcp_listen(struct fab_cm *fcm, const struct fab_addr *addr, struct fab_liste
 
 	if (!l)
 		return -ENOMEM;
-	l->base.ops = &fab_tcp;
+	l->base.ops = fcm->ops;
 	l->base.cm = fcm;
 	l->source.ready = listener_ready;
 	rc = l->fd = tcp_cm_socket(addr);

@@ -12,7 +12,7 @@ int tcp_pd_create(struct fab_conn *conn, struct fab_pd **out)
 
 	if (!pd)
 		return -ENOMEM;
-	pd->base.ops = &fab_tcp;
+	pd->base.ops = conn->ops;
 	pthread_mutex_init(&pd->lock, NULL);
 	list_init(&pd->conns);
 	*out = &pd->base;

@@ -50,7 +50,6 @@ static int verbs_cm_create(struct fab_cm **out)
 
 	if (!cm)
 		return -ENOMEM;
-	cm->fab.ops = &fab_verbs;
 	list_init(&cm->listeners);
 	list_init(&cm->devs);
 	pthread_mutex_init(&cm->lock, NULL);
@@ -83,14 +82,6 @@ static void verbs_cm_destroy(struct fab_cm *fab)
 static int verbs_cm_fd(const struct fab_cm *cm)
 {
 	return verbs_cm(cm)->fd;
-}
-
-void verbs_cm_addr(struct fab_addr *addr, const struct sockaddr *sa)
-{
-	addr->provider = &fab_verbs;
-	addr->len = sa->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) :
-						sizeof(struct sockaddr_in);
-	memcpy(&addr->ss, sa, addr->len);
 }
 
 /* ---- connections ---- */

@@ -79,7 +79,7 @@ static int conn_event(struct verbs_conn *c, const struct rdma_cm_event *event, s
 			return conn_lost(c, ev, verbs_neg_errno(), "cannot resolve the route");
 		return 0;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-		verbs_cm_addr(&c->fab.local, rdma_get_local_addr(c->id));
+		verbs_addr(c->fab.ops, rdma_get_local_addr(c->id), &c->fab.local);
 		ev->type = FAB_EVENT_ROUTE_RESOLVED;
 		return 1;
 	case RDMA_CM_EVENT_ESTABLISHED:
@@ -115,7 +115,7 @@ static int connect_request(struct rdma_cm_id *id, struct verbs_listener *l, stru
 	struct verbs_conn *c;
 	struct fab_addr peer;
 
-	verbs_cm_addr(&peer, rdma_get_peer_addr(id));
+	verbs_addr(cm->ops, rdma_get_peer_addr(id), &peer);
 	if (!fab_cm_admits(cm, &peer)) {
 		rdma_reject(id, cm->refusal, (uint8_t)cm->refusal_len);
 		rdma_destroy_id(id);
@@ -130,7 +130,7 @@ static int connect_request(struct rdma_cm_id *id, struct verbs_listener *l, stru
 	c->id = id;
 	c->id->context = c;
 	c->passive = c->pending = true;
-	verbs_cm_addr(&c->fab.local, rdma_get_local_addr(id));
+	verbs_addr(cm->ops, rdma_get_local_addr(id), &c->fab.local);
 	c->fab.peer = peer;
 	ev->type = FAB_EVENT_CONNECT_REQUEST;
 	ev->conn = &c->fab;

@@ -19,7 +19,7 @@ int verbs_listen(struct fab_cm *cm, const struct fab_addr *addr, struct fab_list
 
 	if (!l)
 		return -ENOMEM;
-	l->fab.ops = &fab_verbs;
+	l->fab.ops = cm->ops;
 	l->fab.cm = cm;
 	if (rdma_create_id(verbs_cm(cm)->channel, &l->id, l, RDMA_PS_TCP))
 		goto err_free;
@@ -28,7 +28,7 @@ int verbs_listen(struct fab_cm *cm, const struct fab_addr *addr, struct fab_list
 		rdma_set_option(l->id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &one, sizeof(one));
 	if (rdma_bind_addr(l->id, (struct sockaddr *)&ss) || rdma_listen(l->id, BACKLOG))
 		goto err_id;
-	verbs_cm_addr(&l->fab.addr, rdma_get_local_addr(l->id));
+	verbs_addr(cm->ops, rdma_get_local_addr(l->id), &l->fab.addr);
 	list_add_tail(&verbs_cm(cm)->listeners, &l->link);
 	*out = &l->fab;
 	return 0;

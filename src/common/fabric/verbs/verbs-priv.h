@@ -26,7 +26,9 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <netinet/in.h>
 #include <stdatomic.h>
+#include <string.h>
 
 #include "fab-provider.h"
 #include "list.h"
@@ -131,6 +133,15 @@ static inline struct verbs_cm *verbs_cm(const struct fab_cm *cm)
 	return container_of(cm, struct verbs_cm, fab);
 }
 
+static inline void verbs_addr(const struct fab_provider *p, const struct sockaddr *sa,
+			      struct fab_addr *addr)
+{
+	addr->provider = p;
+	addr->len = sa->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) :
+						sizeof(struct sockaddr_in);
+	memcpy(&addr->ss, sa, addr->len);
+}
+
 /* Of a call of rdma-core that has failed; some forget to say why. */
 static inline int verbs_neg_errno(void)
 {
@@ -143,9 +154,6 @@ struct verbs_queues {
 	uint32_t send_wr, recv_wr, cqe;
 	uint32_t recv_sge;
 };
-
-/* verbs-cm.c: channel, connections */
-void verbs_cm_addr(struct fab_addr *addr, const struct sockaddr *sa);
 
 /* verbs-listen.c: listeners */
 int verbs_listen(struct fab_cm *cm, const struct fab_addr *addr, struct fab_listener **out);
