@@ -43,6 +43,9 @@ BEGIN {
 	only["rdma/rdma_cma.h"] = "^src/common/fabric/verbs/[a-z-]+\\.c$"
 	only["infiniband/verbs.h"] = "^src/(common/(fabric|rtrs)|frwr|nbdkit-rtrs-plugin|rtrs-server)/"
 
+	# header of ours -> likewise
+	only["loop-impl.h"] = "^src/(common/base/loop[a-z-]*\\.c|rtrs-server/reactor-priv\\.h)$"
+
 	for (i = 1; i < ARGC; i++) {
 		dir_of(ARGV[i])
 		if (ARGV[i] ~ /\.h$/) {
@@ -71,6 +74,8 @@ function check_own(where, h,	target) {
 		complain(where, "\"" h "\" is not below src/")
 		return
 	}
+	if ((h in only) && FILENAME !~ only[h])
+		complain(where, "\"" h "\" is not for this file")
 	target = home[h]
 	if (target == dir)
 		return

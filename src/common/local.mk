@@ -10,6 +10,9 @@ libbase_la_SOURCES = \
 	%D%/base/list.h \
 	%D%/base/log.c \
 	%D%/base/log.h \
+	%D%/base/loop-impl.h \
+	%D%/base/loop.c \
+	%D%/base/loop.h \
 	%D%/base/mask.c \
 	%D%/base/mask.h \
 	%D%/base/range.c \

@@ -42,7 +42,7 @@ struct export_ring {
 	struct export_shares *shares;	/* likewise */
 	struct bitmap mems;		/* slots of fixed buffers */
 	struct list finished;		/* export_io.link: done() is due */
-	struct reactor_task finish_task;
+	struct loop_task finish_task;
 	void *zeroes;			/* EXPORT_ZEROES bytes, read only */
 	bool never_blocks;
 	/* export-io-inline.c */

@@ -76,7 +76,7 @@ static int make_tables(struct export_ring *ring, char *err, size_t errlen)
 	return rc;
 }
 
-static void run_finished(struct reactor_task *task)
+static void run_finished(struct loop_task *task)
 {
 	struct export_ring *ring = container_of(task, struct export_ring, finish_task);
 	struct list now, *l;
@@ -99,7 +99,7 @@ static struct export_ring *ring_alloc(struct reactor *r, unsigned nexports)
 	ring->reactor = r;
 	ring->nexports = nexports;
 	list_init(&ring->finished);
-	reactor_task_init(&ring->finish_task, run_finished);
+	loop_task_init(&ring->finish_task, run_finished);
 	ring->syncs = calloc(MAX(nexports, 1u), sizeof(*ring->syncs));
 	ring->shares = calloc(MAX(nexports, 1u), sizeof(*ring->shares));
 	/* Never written to, so all of it is the kernel's one page of zeroes. */
@@ -227,7 +227,7 @@ static void start_work(struct export_io *io)
 		export_zero_start(io);
 }
 
-static void range_msg(struct inbox_msg *msg)
+static void range_msg(struct loop_msg *msg)
 {
 	start_work(container_of(msg, struct export_io, range_msg));
 }
@@ -237,7 +237,7 @@ static void range_granted(struct range *r)
 {
 	struct export_io *io = container_of(r, struct export_io, range);
 
-	inbox_post(reactor_inbox(io->reactor), &io->range_msg);
+	loop_post(reactor_loop(io->reactor), &io->range_msg);
 }
 
 /* True if @io may work now; else it is started when the blocks it writes to are free. */
@@ -328,7 +328,7 @@ void export_io_next_later(struct export_io *io, int status)
 
 	io->status = status;
 	list_add_tail(&ring->finished, &io->link);
-	reactor_defer(io->reactor, &ring->finish_task);
+	loop_defer(reactor_loop(io->reactor), &ring->finish_task);
 }
 
 void export_io_start(struct reactor *r, struct export_io *io)

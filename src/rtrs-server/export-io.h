@@ -58,7 +58,7 @@ struct export_io {
 	void *bounce;
 	bool in_share, in_range;
 	struct range range;
-	struct inbox_msg range_msg;
+	struct loop_msg range_msg;
 };
 
 /* True if a WRITE of @ex that is started now takes its data inside export_io_start(), for as long as that

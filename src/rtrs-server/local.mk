@@ -20,8 +20,6 @@ librtrssrv_la_SOURCES = \
 	%D%/export-state.h \
 	%D%/export.c \
 	%D%/export.h \
-	%D%/inbox.c \
-	%D%/inbox.h \
 	%D%/reactor-op.h \
 	%D%/reactor.h \
 	%D%/rnbd-check.c \
@@ -67,8 +65,6 @@ librtrssrv_la_SOURCES = \
 	%D%/srv-sess.h \
 	%D%/srv.c \
 	%D%/srv.h \
-	%D%/timer.c \
-	%D%/timer.h \
 	$(NULL)
 librtrssrv_la_LIBADD = libfrwr.la libfab.la librtrs.la librnbd.la libbase.la
 

@@ -51,7 +51,7 @@ struct program {
 	struct thread *threads;		/* 0 is the main thread, the others are conf.threads for IO */
 	unsigned nthreads;
 	struct srv *srv;
-	struct reactor_watch signals;
+	struct loop_watch signals;
 	bool stopping;
 };
 
@@ -212,10 +212,12 @@ static void exit_at_once(int sig)
 	_exit(128 + sig);
 }
 
-static void signals_closed(struct reactor_watch *w)
+static void signals_closed(struct loop_watch *w)
 {
+	struct program *p = container_of(w, struct program, signals);
+
 	close(w->fd);
-	reactor_stop(w->reactor);
+	reactor_stop(p->threads[0].reactor);
 }
 
 static void stopped(void *arg)
@@ -223,7 +225,7 @@ static void stopped(void *arg)
 	struct program *p = arg;
 
 	threads_join(p);
-	reactor_unwatch(&p->signals);
+	loop_unwatch(&p->signals);
 }
 
 /* What would end a program that does not ask for it, and is sent to daemons out of habit. */
@@ -248,7 +250,7 @@ static void signals_stop(struct program *p, const char *name)
 	srv_shutdown(p->srv, stopped, p);
 }
 
-static bool signals_ready(struct reactor_watch *w)
+static bool signals_ready(struct loop_watch *w)
 {
 	struct program *p = container_of(w, struct program, signals);
 	struct signalfd_siginfo info;
@@ -348,7 +350,7 @@ static int serve(struct program *p)
 		log_err(NULL, "%s", err);
 		return rc;
 	}
-	rc = reactor_watch(control, &p->signals);
+	rc = loop_watch(reactor_loop(control), &p->signals);
 	if (rc) {
 		log_err(NULL, "cannot watch signals: %s", strerror(-rc));
 		exit(1);		/* the server runs already; nobody has been told so */

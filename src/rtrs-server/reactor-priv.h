@@ -6,28 +6,25 @@
 
 #include <liburing.h>
 
+#include "loop-impl.h"
 #include "reactor-op.h"
 #include "reactor.h"
 
 struct export_ring;
 
 struct reactor {
+	struct loop loop;
 	struct io_uring ring;
 	bool enabled;			/* the ring belongs to the thread that enabled it */
 	char name[32];
 	bool stopped;
 	unsigned poll_us;		/* reactor_set_poll() */
 
-	struct list tasks;		/* struct reactor_task */
-	struct list sleep_tasks;	/* likewise: before the thread sleeps */
 	struct list ready;		/* struct reactor_poll: run ready() in this pass */
 	struct list closed;		/* struct reactor_poll: run closed() in this pass */
-	struct timers timers;
 
-	struct inbox inbox;
-	struct reactor_watch inbox_watch;
-	_Atomic(bool) stop_posted;
-	struct inbox_msg stop_msg;
+	struct loop_watch inbox_watch;
+	struct loop_msg stop_msg;
 
 	struct export_ring *storage;	/* export-io's part; NULL while not attached */
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the polls behind a struct reactor_watch; thread of the reactor.
+/* Owns the polls behind a struct loop_watch; thread of the reactor.
  *
  * POLLIN is a multishot poll that stays armed as long as the descriptor is watched; it reports edges,
  * and ready()'s return value makes levels of them.  One edge can tell of data and of the end behind
@@ -29,11 +29,12 @@ static struct log_limit failed_limit = LOG_LIMIT_INIT(20, 10000);
 
 struct reactor_poll {
 	struct list link;		/* on reactor.ready or .closed */
-	struct reactor_watch *watch;
+	struct reactor *reactor;
+	struct loop_watch *watch;	/* NULL: unwatched, and nobody wants to hear of the end */
 	struct reactor_op in, out, cancel;
 	bool in_armed, out_armed;
 	bool in_failed;			/* POLLIN's last completion was an error */
-	struct timer again;		/* to arm POLLIN */
+	struct loop_timer again;	/* to arm POLLIN */
 	bool missed;			/* an edge came while POLLIN was not wanted */
 	bool ended;			/* an edge told of the end; ready() may have seen data only */
 	bool unwatched;
@@ -44,28 +45,25 @@ struct reactor_poll {
 static void poll_mark_ready(struct reactor_poll *p)
 {
 	if (!p->unwatched && list_empty(&p->link))
-		list_add_tail(&p->watch->reactor->ready, &p->link);
+		list_add_tail(&p->reactor->ready, &p->link);
 }
 
 static void poll_arm_in(struct reactor_poll *p)
 {
-	struct reactor_watch *w = p->watch;
-
-	io_uring_prep_poll_multishot(reactor_sqe(w->reactor, &p->in), w->fd, POLLIN | POLLRDHUP);
+	io_uring_prep_poll_multishot(reactor_sqe(p->reactor, &p->in), p->watch->fd,
+				     POLLIN | POLLRDHUP);
 	p->in_armed = true;
 }
 
 static void poll_arm_out(struct reactor_poll *p)
 {
-	struct reactor_watch *w = p->watch;
-
-	io_uring_prep_poll_add(reactor_sqe(w->reactor, &p->out), w->fd, POLLOUT);
+	io_uring_prep_poll_add(reactor_sqe(p->reactor, &p->out), p->watch->fd, POLLOUT);
 	p->out_armed = true;
 }
 
 static void poll_cancel(struct reactor_poll *p, struct reactor_op *op)
 {
-	io_uring_prep_cancel(reactor_sqe(p->watch->reactor, &p->cancel), op, 0);
+	io_uring_prep_cancel(reactor_sqe(p->reactor, &p->cancel), op, 0);
 	p->cancelling++;
 }
 
@@ -74,20 +72,20 @@ static void poll_check_closed(struct reactor_poll *p)
 {
 	if (p->unwatched && !p->in_armed && !p->out_armed && !p->cancelling &&
 	    list_empty(&p->link))
-		list_add_tail(&p->watch->reactor->closed, &p->link);
+		list_add_tail(&p->reactor->closed, &p->link);
 }
 
-static void poll_arm_in_again(struct timer *timer)
+static void poll_arm_in_again(struct loop_timer *timer)
 {
 	poll_arm_in(container_of(timer, struct reactor_poll, again));
 }
 
 static void poll_in_failed(struct reactor_poll *p, int err)
 {
-	struct reactor *r = p->watch->reactor;
+	struct reactor *r = p->reactor;
 
 	if (p->in_failed) {
-		timer_set(&r->timers, &p->again, clock_now_ms() + ARM_AGAIN_MS);
+		loop_timer_set(&r->loop, &p->again, clock_now_ms() + ARM_AGAIN_MS);
 		return;
 	}
 	p->in_failed = true;
@@ -111,7 +109,7 @@ static void poll_in_done(struct reactor_op *op, int res, unsigned flags)
 		poll_arm_in(p);
 	p->in_failed = res < 0;
 	p->ended = p->ended || (res >= 0 && (res & (POLLRDHUP | POLLHUP | POLLERR)));
-	if ((p->watch->events & POLLIN) || res < 0 || (res & (POLLERR | POLLHUP)))
+	if ((p->watch->events & (POLLIN | res)) || res < 0 || (res & (POLLERR | POLLHUP)))
 		poll_mark_ready(p);
 	else
 		p->missed = true;
@@ -147,20 +145,24 @@ static void poll_cancel_done(struct reactor_op *op, int res, unsigned flags)
 	poll_check_closed(p);
 }
 
-int reactor_watch(struct reactor *r, struct reactor_watch *w)
+int loop_watch(struct loop *loop, struct loop_watch *w)
 {
-	struct reactor_poll *p = calloc(1, sizeof(*p));
+	struct reactor_poll *p;
 
+	loop_check_thread(loop);
+	assert(!w->loop && !w->impl && w->fd >= 0 && w->ready);
+	assert(w->events == POLLRDHUP || !(w->events & ~(POLLIN | POLLOUT)));
+	p = calloc(1, sizeof(*p));
 	if (!p)
 		return -ENOMEM;
-	assert(w->fd >= 0 && w->ready && !(w->events & ~(POLLIN | POLLOUT)));
 	list_init(&p->link);
+	p->reactor = container_of(loop, struct reactor, loop);
 	p->watch = w;
 	p->in.done = poll_in_done;
 	p->out.done = poll_out_done;
 	p->cancel.done = poll_cancel_done;
-	timer_init(&p->again, poll_arm_in_again);
-	w->reactor = r;
+	loop_timer_init(&p->again, poll_arm_in_again);
+	w->loop = loop;
 	w->impl = p;
 	poll_arm_in(p);
 	if (w->events & POLLOUT)
@@ -168,7 +170,7 @@ int reactor_watch(struct reactor *r, struct reactor_watch *w)
 	return 0;
 }
 
-void reactor_watch_events(struct reactor_watch *w, short events)
+void loop_watch_events(struct loop_watch *w, short events)
 {
 	struct reactor_poll *p = w->impl;
 
@@ -182,14 +184,19 @@ void reactor_watch_events(struct reactor_watch *w, short events)
 		poll_arm_out(p);
 }
 
-void reactor_unwatch(struct reactor_watch *w)
+void loop_unwatch(struct loop_watch *w)
 {
 	struct reactor_poll *p = w->impl;
 
-	assert(!p->unwatched);
+	if (!w->loop)
+		return;
+	loop_check_thread(w->loop);
+	w->loop = NULL;
 	p->unwatched = true;
+	if (!w->closed)
+		p->watch = w->impl = NULL;
 	list_del(&p->link);
-	timer_cancel(&p->again);
+	loop_timer_cancel(&p->again);
 	if (p->in_armed)
 		poll_cancel(p, &p->in);
 	if (p->out_armed)
@@ -205,15 +212,16 @@ void reactor_run_ready(struct reactor *r)
 	list_splice_tail(&now, &r->ready);
 	while ((l = list_pop(&now))) {
 		struct reactor_poll *p = list_entry(l, struct reactor_poll, link);
-		struct reactor_watch *w = p->watch;
-		/* ready() may unwatch @w or others of this list; @p lives until
+		/* ready() may unwatch this or others of the list; @p lives until
 		 * reactor_run_closed(). */
-		bool again = w->ready(w);
+		bool again = p->watch->ready(p->watch);
 
+		if (p->unwatched)
+			continue;
 		if (again || p->ended)
 			poll_mark_ready(p);
 		p->ended = p->ended && again;
-		if (!p->unwatched && (w->events & POLLOUT) && !p->out_armed && list_empty(&p->link))
+		if ((p->watch->events & POLLOUT) && !p->out_armed && list_empty(&p->link))
 			poll_arm_out(p);
 	}
 }
@@ -224,11 +232,12 @@ void reactor_run_closed(struct reactor *r)
 
 	while ((l = list_pop(&r->closed))) {
 		struct reactor_poll *p = list_entry(l, struct reactor_poll, link);
-		struct reactor_watch *w = p->watch;
+		struct loop_watch *w = p->watch;
 
-		w->impl = NULL;
 		free(p);
-		if (w->closed)
-			w->closed(w);
+		if (!w)
+			continue;
+		w->impl = NULL;
+		w->closed(w);
 	}
 }

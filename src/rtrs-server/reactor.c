@@ -142,15 +142,13 @@ static int ring_init(const char *name, struct io_uring *ring, unsigned entries)
 
 /* ---- life ---- */
 
-static bool inbox_ready(struct reactor_watch *w)
+static bool inbox_ready(struct loop_watch *w)
 {
-	struct reactor *r = container_of(w, struct reactor, inbox_watch);
-
-	inbox_run(&r->inbox);
+	loop_run_inbox(w->loop);
 	return false;
 }
 
-static void stop_msg(struct inbox_msg *msg)
+static void stop_msg(struct loop_msg *msg)
 {
 	container_of(msg, struct reactor, stop_msg)->stopped = true;
 }
@@ -165,25 +163,22 @@ int reactor_create(const char *name, unsigned ring_entries, struct reactor **out
 		return -ENOMEM;
 	}
 	snprintf(r->name, sizeof(r->name), "%s", name);
-	list_init(&r->tasks);
-	list_init(&r->sleep_tasks);
 	list_init(&r->ready);
 	list_init(&r->closed);
-	timers_init(&r->timers);
-	r->stop_msg.fn = stop_msg;
-	rc = inbox_init(&r->inbox);
+	loop_msg_init(&r->stop_msg, stop_msg);
+	rc = loop_init(&r->loop);
 	if (rc) {
 		log_err(r->name, "cannot create an eventfd: %s", strerror(-rc));
 		goto err_free;
 	}
 	rc = ring_init(r->name, &r->ring, ring_entries);
 	if (rc)
-		goto err_inbox;
+		goto err_loop;
 	*out = r;
 	return 0;
 
-err_inbox:
-	inbox_fini(&r->inbox);
+err_loop:
+	loop_fini(&r->loop);
 err_free:
 	free(r);
 	return rc;
@@ -195,11 +190,12 @@ void reactor_destroy(struct reactor *r)
 		return;
 	assert(!r->storage);
 	/* A stop that came when the thread had already ended, or never ran. */
-	inbox_run(&r->inbox);
+	loop_run_inbox(&r->loop);
+	assert(loop_inbox_empty(&r->loop));
 	/* Only the inbox is watched still; closing the ring ends that. */
 	io_uring_queue_exit(&r->ring);
 	free(r->inbox_watch.impl);
-	inbox_fini(&r->inbox);
+	loop_fini(&r->loop);
 	free(r);
 }
 
@@ -216,16 +212,15 @@ int reactor_enable(struct reactor *r)
 		return rc;
 	}
 	r->enabled = true;
-	r->inbox_watch.fd = r->inbox.eventfd;
+	r->inbox_watch.fd = r->loop.eventfd;
 	r->inbox_watch.events = POLLIN;
 	r->inbox_watch.ready = inbox_ready;
-	return reactor_watch(r, &r->inbox_watch);
+	return loop_watch(&r->loop, &r->inbox_watch);
 }
 
 void reactor_stop(struct reactor *r)
 {
-	if (!atomic_exchange(&r->stop_posted, true))
-		inbox_post(&r->inbox, &r->stop_msg);
+	loop_post(&r->loop, &r->stop_msg);
 }
 
 void reactor_set_poll(struct reactor *r, unsigned us)
@@ -238,14 +233,9 @@ const char *reactor_name(const struct reactor *r)
 	return r->name;
 }
 
-struct timers *reactor_timers(struct reactor *r)
+struct loop *reactor_loop(struct reactor *r)
 {
-	return &r->timers;
-}
-
-struct inbox *reactor_inbox(struct reactor *r)
-{
-	return &r->inbox;
+	return &r->loop;
 }
 
 /* ---- the loop ---- */
@@ -288,20 +278,7 @@ static bool busy_poll(struct reactor *r)
 
 static bool has_work(const struct reactor *r)
 {
-	return !list_empty(&r->tasks) || !list_empty(&r->ready) || !list_empty(&r->closed);
-}
-
-static void run_list(struct list *tasks)
-{
-	struct list now, *l;
-
-	list_init(&now);
-	list_splice_tail(&now, tasks);
-	while ((l = list_pop(&now))) {
-		struct reactor_task *task = list_entry(l, struct reactor_task, link);
-
-		task->fn(task);
-	}
+	return !list_empty(&r->loop.tasks) || !list_empty(&r->ready) || !list_empty(&r->closed);
 }
 
 /* Getting ready to sleep costs system calls, so what the storage does at once comes first: its answers leave
@@ -311,21 +288,21 @@ static int get_ready_to_sleep(struct reactor *r)
 {
 	int rc;
 
-	if (list_empty(&r->sleep_tasks))
+	if (list_empty(&r->loop.sleep_tasks))
 		return 0;
 	if (io_uring_sq_ready(&r->ring)) {
 		rc = io_uring_submit_and_get_events(&r->ring);
 		if (rc < 0 || io_uring_cq_ready(&r->ring))
 			return rc < 0 ? rc : 1;
 	}
-	run_list(&r->sleep_tasks);
+	loop_run_sleep_tasks(&r->loop);
 	return has_work(r);
 }
 
 /* Submit all that is queued; sleep when there is nothing else to do. */
 static int submit_and_wait(struct reactor *r)
 {
-	uint64_t next = timers_next(&r->timers), now;
+	uint64_t next = loop_deadline(&r->loop), now;
 	struct __kernel_timespec ts;
 	struct io_uring_cqe *cqe;
 	int rc;
@@ -364,18 +341,11 @@ static void reap(struct reactor *r)
 	}
 }
 
-/* What a task defers in its turn (storage that was quick makes a reply) belongs to the same pass;
- * bounded, so that tasks which go on deferring each other do not starve the rest. */
-static void run_tasks(struct reactor *r)
-{
-	for (unsigned round = 0; round < 3 && !list_empty(&r->tasks); round++)
-		run_list(&r->tasks);
-}
-
 int reactor_run(struct reactor *r)
 {
 	int rc = reactor_enable(r);
 
+	loop_enter(&r->loop);
 	while (!rc && !r->stopped) {
 		rc = submit_and_wait(r);
 		if (rc < 0 && rc != -ETIME && rc != -EINTR && rc != -EAGAIN && rc != -EBUSY) {
@@ -385,35 +355,13 @@ int reactor_run(struct reactor *r)
 		rc = 0;
 		reap(r);
 		reactor_run_ready(r);
-		if (timers_next(&r->timers) != CLOCK_NEVER)
-			timers_run(&r->timers, clock_now_ms());
-		run_tasks(r);
+		if (loop_deadline(&r->loop) != CLOCK_NEVER)
+			loop_run_timers(&r->loop, clock_now_ms());
+		loop_run_tasks(&r->loop);
 		reactor_run_closed(r);
 	}
+	loop_unpost(&r->loop, &r->stop_msg);
+	loop_leave();
 	r->stopped = false;
-	atomic_store(&r->stop_posted, false);
 	return rc;
-}
-
-void reactor_task_init(struct reactor_task *task, void (*fn)(struct reactor_task *task))
-{
-	list_init(&task->link);
-	task->fn = fn;
-}
-
-void reactor_defer(struct reactor *r, struct reactor_task *task)
-{
-	if (list_empty(&task->link))
-		list_add_tail(&r->tasks, &task->link);
-}
-
-void reactor_before_sleep(struct reactor *r, struct reactor_task *task)
-{
-	if (list_empty(&task->link))
-		list_add_tail(&r->sleep_tasks, &task->link);
-}
-
-void reactor_undefer(struct reactor_task *task)
-{
-	list_del(&task->link);
 }

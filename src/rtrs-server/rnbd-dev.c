@@ -8,7 +8,7 @@
 #include "rnbd-dev.h"
 
 int rnbd_devs_init(struct rnbd_devs *t, unsigned n, struct srv_sess *sess,
-		   void (*quiet)(struct inbox_msg *msg))
+		   void (*quiet)(struct loop_msg *msg))
 {
 	t->devs = calloc(n ? n : 1, sizeof(*t->devs));
 	if (!t->devs)
@@ -19,7 +19,7 @@ int rnbd_devs_init(struct rnbd_devs *t, unsigned n, struct srv_sess *sess,
 
 		dev->id = i;
 		dev->sess = sess;
-		dev->quiet_msg.fn = quiet;
+		loop_msg_init(&dev->quiet_msg, quiet);
 		list_init(&dev->closers);
 	}
 	return 0;

@@ -15,8 +15,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "inbox.h"
 #include "list.h"
+#include "loop.h"
 #include "rnbd-proto.h"
 
 struct export;
@@ -38,7 +38,7 @@ struct rnbd_dev {
 	/* control thread */
 	enum rnbd_dev_state state;
 	struct list closers;		/* CLOSE requests to answer when the last reference is gone */
-	struct inbox_msg quiet_msg;	/* to the control thread: closing, and the last reference is gone */
+	struct loop_msg quiet_msg;	/* to the control thread: closing, and the last reference is gone */
 };
 
 #define RNBD_DEV_USABLE 0x80000000u
@@ -50,7 +50,7 @@ struct rnbd_devs {
 
 /* @quiet runs on the control thread for a device whose last reference went while it was closing. */
 int rnbd_devs_init(struct rnbd_devs *t, unsigned n, struct srv_sess *sess,
-		   void (*quiet)(struct inbox_msg *msg));
+		   void (*quiet)(struct loop_msg *msg));
 /* Every device must be free. */
 void rnbd_devs_fini(struct rnbd_devs *t);
 

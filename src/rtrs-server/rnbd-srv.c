@@ -216,11 +216,11 @@ static void open_rearm(struct srv *srv)
 	uint64_t deadline_ms = CLOCK_NEVER;
 	struct srv_req *req;
 
-	timer_cancel(&srv->open_timer);
+	loop_timer_cancel(&srv->open_timer);
 	list_for_each(req, &srv->open_waiters, link)
 		deadline_ms = MIN(deadline_ms, req->deadline_ms);
 	if (deadline_ms != CLOCK_NEVER)
-		timer_set(srv_timers(srv), &srv->open_timer, deadline_ms);
+		loop_timer_set(srv_loop(srv), &srv->open_timer, deadline_ms);
 }
 
 /* @deadline_ms: of an OPEN that has waited already, or 0. */
@@ -266,7 +266,7 @@ void rnbd_srv_retry_opens(struct srv *srv)
 	open_rearm(srv);
 }
 
-static void open_timeout(struct timer *timer)
+static void open_timeout(struct loop_timer *timer)
 {
 	rnbd_srv_retry_opens(container_of(timer, struct srv, open_timer));
 }
@@ -300,7 +300,7 @@ static void dev_closed(struct rnbd_dev *dev)
 	rnbd_srv_retry_opens(srv);
 }
 
-void rnbd_srv_dev_quiet(struct inbox_msg *msg)
+void rnbd_srv_dev_quiet(struct loop_msg *msg)
 {
 	dev_closed(container_of(msg, struct rnbd_dev, quiet_msg));
 }
@@ -338,7 +338,7 @@ void rnbd_srv_sess_lost(struct srv_sess *sess)
 
 /* ---- dispatch ---- */
 
-static void control_request(struct inbox_msg *msg)
+static void control_request(struct loop_msg *msg)
 {
 	struct srv_req *req = container_of(msg, struct srv_req, msg);
 
@@ -374,5 +374,5 @@ void rnbd_srv_request(struct srv_req *req)
 void rnbd_srv_init(struct srv *srv)
 {
 	list_init(&srv->open_waiters);
-	timer_init(&srv->open_timer, open_timeout);
+	loop_timer_init(&srv->open_timer, open_timeout);
 }

@@ -4,7 +4,7 @@
 #ifndef RNBD_SRV_H
 #define RNBD_SRV_H
 
-struct inbox_msg;
+struct loop_msg;
 struct srv;
 struct srv_path;
 struct srv_req;
@@ -17,7 +17,7 @@ void rnbd_srv_request(struct srv_req *req);
 
 void rnbd_srv_init(struct srv *srv);
 /* The last reference of a closing device is gone; the message is in a struct rnbd_dev. */
-void rnbd_srv_dev_quiet(struct inbox_msg *msg);
+void rnbd_srv_dev_quiet(struct loop_msg *msg);
 /* @path is failing: its OPENs wait no longer. */
 void rnbd_srv_path_failed(struct srv_path *path);
 /* The last path of @sess has drained: close all its devices, each when its IO has left the storage. */

@@ -226,11 +226,11 @@ static void park_rearm(struct srv *srv)
 {
 	struct srv_parked *first;
 
-	timer_cancel(&srv->park_timer);
+	loop_timer_cancel(&srv->park_timer);
 	if (list_empty(&srv->parked))
 		return;
 	first = list_entry(srv->parked.next, struct srv_parked, link);	/* the oldest */
-	timer_set(srv_timers(srv), &srv->park_timer, first->deadline_ms);
+	loop_timer_set(srv_loop(srv), &srv->park_timer, first->deadline_ms);
 }
 
 /* @p is off the list. */
@@ -259,7 +259,7 @@ static void park(struct srv *srv, struct fab_conn *conn, const struct rtrs_conn_
 	park_rearm(srv);
 }
 
-static void park_timeout(struct timer *timer)
+static void park_timeout(struct loop_timer *timer)
 {
 	struct srv *srv = container_of(timer, struct srv, park_timer);
 	uint64_t now = clock_now_ms();
@@ -329,7 +329,7 @@ void srv_accept_refuse_parked(struct srv *srv)
 void srv_accept_init(struct srv *srv)
 {
 	list_init(&srv->parked);
-	timer_init(&srv->park_timer, park_timeout);
+	loop_timer_init(&srv->park_timer, park_timeout);
 }
 
 void srv_accept_request(struct srv *srv, struct fab_conn *conn, const uint8_t *data, size_t len)

@@ -50,7 +50,7 @@ static void chunks_are_the_peers(const struct srv_chunks *c)
 #endif
 }
 
-static void ring_attached(struct inbox_msg *msg)
+static void ring_attached(struct loop_msg *msg)
 {
 	struct srv_ring_mem *ring = container_of(msg, struct srv_ring_mem, attach_msg);
 	struct srv_chunks *c = ring->chunks;
@@ -59,7 +59,7 @@ static void ring_attached(struct inbox_msg *msg)
 		c->attach_done(c);
 }
 
-static void ring_attach(struct inbox_msg *msg)
+static void ring_attach(struct loop_msg *msg)
 {
 	struct srv_ring_mem *ring = container_of(msg, struct srv_ring_mem, attach_msg);
 	struct srv_chunks *c = ring->chunks;
@@ -70,7 +70,7 @@ static void ring_attach(struct inbox_msg *msg)
 	srv_post_control(c->srv, msg);
 }
 
-static void ring_detached(struct inbox_msg *msg)
+static void ring_detached(struct loop_msg *msg)
 {
 	struct srv_ring_mem *ring = container_of(msg, struct srv_ring_mem, detach_msg);
 	struct srv_chunks *c = ring->chunks;
@@ -79,7 +79,7 @@ static void ring_detached(struct inbox_msg *msg)
 		c->detach_done(c);
 }
 
-static void ring_detach(struct inbox_msg *msg)
+static void ring_detach(struct loop_msg *msg)
 {
 	struct srv_ring_mem *ring = container_of(msg, struct srv_ring_mem, detach_msg);
 	struct srv_chunks *c = ring->chunks;
@@ -157,8 +157,8 @@ static int map_and_register(struct srv_chunks *c)
 		ring->chunks = c;
 		ring->thread = i;
 		ring->mem = -1;
-		ring->attach_msg.fn = ring_attach;
-		ring->detach_msg.fn = ring_detach;
+		loop_msg_init(&ring->attach_msg, ring_attach);
+		loop_msg_init(&ring->detach_msg, ring_detach);
 	}
 	rc = register_chunks(c);
 	if (rc)
@@ -221,7 +221,7 @@ void srv_chunks_attach(struct srv_chunks *c, void (*done)(struct srv_chunks *c))
 		if (!c->rings[i].used)
 			continue;
 		c->pending++;
-		inbox_post(reactor_inbox(c->srv->threads[i].reactor), &c->rings[i].attach_msg);
+		loop_post(reactor_loop(c->srv->threads[i].reactor), &c->rings[i].attach_msg);
 	}
 }
 
@@ -239,6 +239,6 @@ void srv_chunks_detach(struct srv_chunks *c, void (*done)(struct srv_chunks *c))
 		if (!c->rings[i].used)
 			continue;
 		c->pending++;
-		inbox_post(reactor_inbox(c->srv->threads[i].reactor), &c->rings[i].detach_msg);
+		loop_post(reactor_loop(c->srv->threads[i].reactor), &c->rings[i].detach_msg);
 	}
 }

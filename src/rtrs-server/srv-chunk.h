@@ -15,7 +15,7 @@
 #include "conf.h"
 #include "fabric.h"
 #include "frwr.h"
-#include "inbox.h"
+#include "loop.h"
 #include "rtrs-geom.h"
 #include "rtrs-msg.h"
 
@@ -27,7 +27,7 @@ struct srv_ring_mem {			/* one per thread */
 	unsigned thread;
 	bool used;			/* a connection of the path lives there */
 	int mem;			/* export-io's handle on that thread, or -1 */
-	struct inbox_msg attach_msg, detach_msg;
+	struct loop_msg attach_msg, detach_msg;
 };
 
 struct srv_chunks {

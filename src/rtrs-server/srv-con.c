@@ -31,9 +31,9 @@
 #define POLL_BUDGET 128
 #define POST_RECV_BATCH 64
 
-static struct reactor *con_reactor(const struct srv_con *con)
+static struct loop *con_loop(const struct srv_con *con)
 {
-	return con->thread->reactor;
+	return reactor_loop(con->thread->reactor);
 }
 
 /* ---- end ---- */
@@ -76,7 +76,7 @@ void srv_con_check_idle(struct srv_con *con)
 		con_finish_step(con);
 }
 
-static void con_unwatched(struct reactor_watch *watch)
+static void con_unwatched(struct loop_watch *watch)
 {
 	struct srv_con *con = container_of(watch, struct srv_con, watch);
 
@@ -89,28 +89,28 @@ static void con_unwatched(struct reactor_watch *watch)
 static void con_poll_again(struct srv_con *con);
 
 /* A device that is gone, or broken, wakes nobody. */
-static void con_drain_timer(struct timer *timer)
+static void con_drain_timer(struct loop_timer *timer)
 {
 	struct srv_con *con = container_of(timer, struct srv_con, drain_timer);
 
-	timer_set(reactor_timers(con_reactor(con)), timer, clock_now_ms() + DRAIN_AGAIN_MS);
+	loop_timer_set(con_loop(con), timer, clock_now_ms() + DRAIN_AGAIN_MS);
 	con_poll_again(con);
 }
 
 static void con_drained(struct srv_con *con)
 {
-	timer_cancel(&con->drain_timer);
+	loop_timer_cancel(&con->drain_timer);
 	con->dead = true;
 	con->ended = true;
 	if (!con->cause[0])
 		snprintf(con->cause, sizeof(con->cause), "%s", fab_conn_cause(con->fab));
-	reactor_undefer(&con->again_task);
-	reactor_undefer(&con->arm_task);
+	loop_undefer(&con->again_task);
+	loop_undefer(&con->arm_task);
 	/* ORDER: the windows of the path are gone when this has been heard of. */
-	reactor_undefer(&con->revoke_task);
+	loop_undefer(&con->revoke_task);
 	srv_key_revoke_task(&con->revoke_task);
 	if (con->started)
-		reactor_unwatch(&con->watch);
+		loop_unwatch(&con->watch);
 	else
 		con_unwatched(&con->watch);
 }
@@ -146,13 +146,13 @@ static bool con_arm(struct srv_con *con)
 	short events;
 
 	if (fab_arm_is_dear(con->fab)) {
-		reactor_before_sleep(con_reactor(con), &con->arm_task);
+		loop_before_sleep(con_loop(con), &con->arm_task);
 		return false;
 	}
 	if (fab_arm(con->fab, &events))
 		return true;
 	if (con->started)
-		reactor_watch_events(&con->watch, events);
+		loop_watch_events(&con->watch, events);
 	return false;
 }
 
@@ -165,7 +165,7 @@ static bool con_service(struct srv_con *con)
 	if (con->ended)
 		return false;
 	if (!list_empty(&con->arm_task.link)) {		/* not without it between two polls */
-		reactor_undefer(&con->arm_task);
+		loop_undefer(&con->arm_task);
 		fab_arm(con->fab, &events);
 	}
 	n = fab_dispatch(con->fab, POLL_BUDGET);
@@ -178,15 +178,15 @@ static bool con_service(struct srv_con *con)
 
 static void con_poll_again(struct srv_con *con)
 {
-	reactor_defer(con_reactor(con), &con->again_task);
+	loop_defer(con_loop(con), &con->again_task);
 }
 
-static bool con_ready(struct reactor_watch *watch)
+static bool con_ready(struct loop_watch *watch)
 {
 	return con_service(container_of(watch, struct srv_con, watch));
 }
 
-static void con_again(struct reactor_task *task)
+static void con_again(struct loop_task *task)
 {
 	struct srv_con *con = container_of(task, struct srv_con, again_task);
 
@@ -194,7 +194,7 @@ static void con_again(struct reactor_task *task)
 		con_poll_again(con);
 }
 
-static void con_arm_now(struct reactor_task *task)
+static void con_arm_now(struct loop_task *task)
 {
 	struct srv_con *con = container_of(task, struct srv_con, arm_task);
 	short events;
@@ -202,10 +202,10 @@ static void con_arm_now(struct reactor_task *task)
 	if (fab_arm(con->fab, &events))
 		con_poll_again(con);
 	else if (con->started)
-		reactor_watch_events(&con->watch, events);
+		loop_watch_events(&con->watch, events);
 }
 
-static void con_start(struct inbox_msg *msg)
+static void con_start(struct loop_msg *msg)
 {
 	struct srv_con *con = container_of(msg, struct srv_con, start_msg);
 	int rc;
@@ -214,7 +214,7 @@ static void con_start(struct inbox_msg *msg)
 	con->watch.events = POLLIN;
 	con->watch.ready = con_ready;
 	con->watch.closed = con_unwatched;
-	rc = reactor_watch(con_reactor(con), &con->watch);
+	rc = loop_watch(con_loop(con), &con->watch);
 	con->started = !rc;
 	if (rc)
 		srv_con_fail(con, "cannot watch its descriptor: %s", strerror(-rc));
@@ -222,7 +222,7 @@ static void con_start(struct inbox_msg *msg)
 		con_poll_again(con);
 }
 
-static void con_cut(struct inbox_msg *msg)
+static void con_cut(struct loop_msg *msg)
 {
 	struct srv_con *con = container_of(msg, struct srv_con, cut_msg);
 
@@ -234,11 +234,10 @@ static void con_cut(struct inbox_msg *msg)
 	con->dead = true;
 	fab_disconnect(con->fab);
 	con_poll_again(con);
-	timer_set(reactor_timers(con_reactor(con)), &con->drain_timer,
-		  clock_now_ms() + DRAIN_AGAIN_MS);
+	loop_timer_set(con_loop(con), &con->drain_timer, clock_now_ms() + DRAIN_AGAIN_MS);
 }
 
-static void con_finish(struct inbox_msg *msg)
+static void con_finish(struct loop_msg *msg)
 {
 	struct srv_con *con = container_of(msg, struct srv_con, finish_msg);
 
@@ -287,7 +286,7 @@ static struct ibv_send_wr *con_chain_replies(struct srv_con *con, unsigned *coun
 	return head;
 }
 
-static void con_reply_task(struct reactor_task *task)
+static void con_reply_task(struct loop_task *task)
 {
 	struct srv_con *con = container_of(task, struct srv_con, reply_task);
 
@@ -309,7 +308,7 @@ static void con_reply_task(struct reactor_task *task)
 void srv_con_reply(struct srv_con *con, struct srv_req *req)
 {
 	list_add_tail(&con->replies, &req->link);
-	reactor_defer(con_reactor(con), &con->reply_task);
+	loop_defer(con_loop(con), &con->reply_task);
 }
 
 static void con_wc_send(struct fab_conn *fab, struct fab_cqe *cqe, const struct ibv_wc *wc)
@@ -359,19 +358,19 @@ struct srv_con *srv_con_create(struct srv_path *path, uint16_t cid, struct srv_t
 	con->cid = cid;
 	list_init(&con->replies);
 	list_init(&con->revokes);
-	reactor_task_init(&con->revoke_task, srv_key_revoke_task);
-	reactor_task_init(&con->reply_task, con_reply_task);
-	reactor_task_init(&con->again_task, con_again);
-	reactor_task_init(&con->arm_task, con_arm_now);
-	timer_init(&con->drain_timer, con_drain_timer);
+	loop_task_init(&con->revoke_task, srv_key_revoke_task);
+	loop_task_init(&con->reply_task, con_reply_task);
+	loop_task_init(&con->again_task, con_again);
+	loop_task_init(&con->arm_task, con_arm_now);
+	loop_timer_init(&con->drain_timer, con_drain_timer);
 	con->recv_cqe.done = srv_wc_recv;
 	con->send_cqe.done = con_wc_send;
-	con->start_msg.fn = con_start;
-	con->cut_msg.fn = con_cut;
-	con->finish_msg.fn = con_finish;
-	con->drained_msg.fn = srv_path_con_drained;
-	con->quiet_msg.fn = srv_path_con_quiet;
-	con->finished_msg.fn = srv_path_con_finished;
+	loop_msg_init(&con->start_msg, con_start);
+	loop_msg_init(&con->cut_msg, con_cut);
+	loop_msg_init(&con->finish_msg, con_finish);
+	loop_msg_init(&con->drained_msg, srv_path_con_drained);
+	loop_msg_init(&con->quiet_msg, srv_path_con_quiet);
+	loop_msg_init(&con->finished_msg, srv_path_con_finished);
 	return con;
 }
 
@@ -383,15 +382,15 @@ void srv_con_destroy(struct srv_con *con)
 
 void srv_con_start(struct srv_con *con)
 {
-	inbox_post(reactor_inbox(con_reactor(con)), &con->start_msg);
+	loop_post(con_loop(con), &con->start_msg);
 }
 
 void srv_con_cut(struct srv_con *con)
 {
-	inbox_post(reactor_inbox(con_reactor(con)), &con->cut_msg);
+	loop_post(con_loop(con), &con->cut_msg);
 }
 
 void srv_con_finish(struct srv_con *con)
 {
-	inbox_post(reactor_inbox(con_reactor(con)), &con->finish_msg);
+	loop_post(con_loop(con), &con->finish_msg);
 }

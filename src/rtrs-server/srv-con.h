@@ -12,10 +12,9 @@
 #include <stdint.h>
 
 #include "fabric.h"
-#include "inbox.h"
 #include "list.h"
+#include "loop.h"
 #include "reactor.h"
-#include "timer.h"
 
 struct srv_path;
 struct srv_req;
@@ -31,14 +30,14 @@ struct srv_con {
 	uint16_t cid;
 
 	/* thread of the connection */
-	struct reactor_watch watch;
-	struct reactor_task reply_task;
-	struct reactor_task again_task;	/* poll without waiting for the descriptor */
-	struct reactor_task arm_task;	/* before the thread sleeps: fab_arm(), where it is dear */
+	struct loop_watch watch;
+	struct loop_task reply_task;
+	struct loop_task again_task;	/* poll without waiting for the descriptor */
+	struct loop_task arm_task;	/* before the thread sleeps: fab_arm(), where it is dear */
 	struct list replies;		/* struct srv_req: finished, not yet posted */
-	struct reactor_task revoke_task;
+	struct loop_task revoke_task;
 	struct list revokes;		/* struct srv_req: arrived; srv-key.h */
-	struct timer drain_timer;	/* cut, and not drained yet */
+	struct loop_timer drain_timer;	/* cut, and not drained yet */
 	unsigned inflight;		/* requests from arrival to post or drop */
 	struct fab_cqe recv_cqe, send_cqe;
 	bool started;			/* the descriptor is watched */
@@ -52,8 +51,8 @@ struct srv_con {
 	char cause[SRV_CAUSE_LEN];	/* handed to the control thread with "drained" */
 
 	/* doors: to the connection's thread, and from it to the control thread */
-	struct inbox_msg start_msg, cut_msg, finish_msg;
-	struct inbox_msg drained_msg, quiet_msg, finished_msg;
+	struct loop_msg start_msg, cut_msg, finish_msg;
+	struct loop_msg drained_msg, quiet_msg, finished_msg;
 };
 
 /* ---- control thread ---- */

@@ -29,7 +29,7 @@ static void info_try(struct srv_path *path)
 		log_dbg(path->name, "waits for session name %s of %s", path->info_name,
 			holder->name);
 		path->info_deadline_ms = clock_now_ms() + SRV_PARK_TIMEOUT;
-		timer_set(srv_timers(path->srv), &path->info_timer, path->info_deadline_ms);
+		loop_timer_set(srv_loop(path->srv), &path->info_timer, path->info_deadline_ms);
 		return;
 	}
 	srv_info_cancel(path);
@@ -48,7 +48,7 @@ static void info_try(struct srv_path *path)
 	srv_chunks_attach(&path->chunks, info_attached);
 }
 
-static void info_timeout(struct timer *timer)
+static void info_timeout(struct loop_timer *timer)
 {
 	struct srv_path *path = container_of(timer, struct srv_path, info_timer);
 
@@ -88,7 +88,7 @@ static void info_wc_recv(struct fab_conn *fab, struct fab_cqe *cqe, const struct
 void srv_info_init(struct srv_path *path)
 {
 	path->info_cqe.done = info_wc_recv;
-	timer_init(&path->info_timer, info_timeout);
+	loop_timer_init(&path->info_timer, info_timeout);
 }
 
 int srv_info_post_recv(struct srv_path *path, struct srv_con *con)
@@ -130,7 +130,7 @@ void srv_info_respond(struct srv_path *path)
 
 void srv_info_cancel(struct srv_path *path)
 {
-	timer_cancel(&path->info_timer);
+	loop_timer_cancel(&path->info_timer);
 	path->info_deadline_ms = 0;
 }
 

@@ -32,7 +32,7 @@ static void io_run(struct srv_req *req)
 		rnbd_srv_request(req);
 }
 
-static void io_released(struct inbox_msg *msg)
+static void io_released(struct loop_msg *msg)
 {
 	io_run(container_of(msg, struct srv_req, msg));
 }
@@ -166,13 +166,13 @@ void srv_io_finish(struct srv_req *req, int status)
 	if (next) {
 		struct srv_req *held = container_of(next, struct srv_req, fence);
 
-		inbox_post(reactor_inbox(held->con->thread->reactor), &held->msg);
+		loop_post(reactor_loop(held->con->thread->reactor), &held->msg);
 	}
 	req->status = status;
 	srv_con_reply(req->con, req);
 }
 
-static void io_back_from_control(struct inbox_msg *msg)
+static void io_back_from_control(struct loop_msg *msg)
 {
 	struct srv_req *req = container_of(msg, struct srv_req, msg);
 
@@ -183,7 +183,7 @@ void srv_io_finish_control(struct srv_req *req, int status)
 {
 	req->status = status;
 	req->msg.fn = io_back_from_control;
-	inbox_post(reactor_inbox(req->con->thread->reactor), &req->msg);
+	loop_post(reactor_loop(req->con->thread->reactor), &req->msg);
 }
 
 /* ---- answer ---- */

@@ -15,8 +15,8 @@
 #include "export-io.h"
 #include "fabric.h"
 #include "frwr.h"
-#include "inbox.h"
 #include "list.h"
+#include "loop.h"
 #include "rtrs-req.h"
 #include "rtrs-wr.h"
 #include "srv-fence.h"
@@ -38,7 +38,7 @@ struct srv_req {
 	struct srv_con *con;
 	struct srv_fence_node fence;
 	bool fenced;			/* it entered the fence: IO; other messages do not */
-	struct inbox_msg msg;		/* hand-over of turn and fence; to the control thread and back */
+	struct loop_msg msg;		/* hand-over of turn and fence; to the control thread and back */
 	struct list link;		/* arrivals and replies of the connection; waiters of OPEN and CLOSE */
 	uint32_t off, byte_len;		/* as it was told */
 	struct frwr_entry entry;	/* --invalidate=always: takes the chunk's key away, then gives one */

@@ -185,7 +185,7 @@ void srv_keys_close(struct srv_chunks *c, const char *name)
 
 /* ---- a request ---- */
 
-static void revoke_lost(struct inbox_msg *msg)
+static void revoke_lost(struct loop_msg *msg)
 {
 	srv_io_execute(container_of(msg, struct srv_req, msg));
 }
@@ -204,7 +204,7 @@ static void key_revoked(void *arg, int rc)
 	req->revoking = false;
 	if (req->con->ended) {
 		req->msg.fn = revoke_lost;
-		inbox_post(reactor_inbox(req->con->thread->reactor), &req->msg);
+		loop_post(reactor_loop(req->con->thread->reactor), &req->msg);
 		return;
 	}
 	if (rc)
@@ -254,7 +254,7 @@ static struct ibv_send_wr *revoke_chain(struct srv_con *con, struct list *todo, 
 	return head;
 }
 
-void srv_key_revoke_task(struct reactor_task *task)
+void srv_key_revoke_task(struct loop_task *task)
 {
 	struct srv_con *con = container_of(task, struct srv_con, revoke_task);
 	struct list todo = LIST_INIT(todo), filled = LIST_INIT(filled), *l;
@@ -280,10 +280,10 @@ static void revoke_defer(struct srv_req *req)
 	struct srv_con *con = req->con;
 
 	list_add_tail(&con->revokes, &req->link);
-	reactor_defer(con->thread->reactor, &con->revoke_task);
+	loop_defer(reactor_loop(con->thread->reactor), &con->revoke_task);
 }
 
-static void revoke_awaited(struct inbox_msg *msg)
+static void revoke_awaited(struct loop_msg *msg)
 {
 	revoke_defer(container_of(msg, struct srv_req, msg));
 }
@@ -335,7 +335,7 @@ void srv_key_answer(struct srv_req *req, struct srv_reply *reply)
 static void turn_over(struct srv_req *req)
 {
 	if (srv_turn_posted(&req->turn))
-		inbox_post(reactor_inbox(req->con->thread->reactor), &req->msg);
+		loop_post(reactor_loop(req->con->thread->reactor), &req->msg);
 }
 
 void srv_key_posted(struct srv_req *req, int rc)
@@ -365,6 +365,6 @@ void srv_keys_end_turns(struct srv_path *path)
 		struct srv_req *req = &path->reqs[i];
 
 		if (srv_turn_break(&req->turn))
-			inbox_post(reactor_inbox(req->con->thread->reactor), &req->msg);
+			loop_post(reactor_loop(req->con->thread->reactor), &req->msg);
 	}
 }

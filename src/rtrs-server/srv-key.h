@@ -106,7 +106,7 @@ void srv_keys_close(struct srv_chunks *c, const char *name);
  * or a later pass; or srv_io_finish() when its connection is dead by then.  Thread of @con. */
 void srv_key_revoke(struct srv_req *req);
 /* Revoke what has arrived: @con's task, at the end of a pass, and when it has drained. */
-void srv_key_revoke_task(struct reactor_task *task);
+void srv_key_revoke_task(struct loop_task *task);
 
 /* Give the chunk of @req its next key: fills rsp->new_rkey, rkey_rsp and rearm.  0, and
  * srv_key_posted() is to follow; or -errno: the connection is to be failed.  Thread of @req->con. */

@@ -28,7 +28,7 @@ struct srv_cm {
 	struct srv *srv;
 	const struct fab_provider *provider;
 	struct fab_cm *cm;
-	struct reactor_watch watch;
+	struct loop_watch watch;
 };
 
 struct srv_listener {
@@ -46,7 +46,7 @@ static struct log_limit allow_limit = LOG_LIMIT_INIT(20, 10000);
 
 static void listen_again_later(struct srv *srv)
 {
-	timer_set(srv_timers(srv), &srv->listen_timer, clock_now_ms() + LISTEN_AGAIN_MS);
+	loop_timer_set(srv_loop(srv), &srv->listen_timer, clock_now_ms() + LISTEN_AGAIN_MS);
 }
 
 static void listener_gone(struct srv *srv, struct fab_listener *gone)
@@ -79,7 +79,7 @@ static void listen_again(struct srv_listener *l)
 	l->told = rc;
 }
 
-static void listen_timer(struct timer *timer)
+static void listen_timer(struct loop_timer *timer)
 {
 	struct srv *srv = container_of(timer, struct srv, listen_timer);
 	struct srv_listener *l;
@@ -121,7 +121,7 @@ static void cm_disconnected(struct srv *srv, const struct fab_event *ev)
 			      ev->status ? fab_conn_cause(ev->conn) : "disconnected");
 }
 
-static bool cm_ready(struct reactor_watch *watch)
+static bool cm_ready(struct loop_watch *watch)
 {
 	struct srv_cm *cm = container_of(watch, struct srv_cm, watch);
 
@@ -149,7 +149,7 @@ static bool cm_ready(struct reactor_watch *watch)
 
 /* ---- end ---- */
 
-static void cm_unwatched(struct reactor_watch *watch)
+static void cm_unwatched(struct loop_watch *watch)
 {
 	struct srv_cm *cm = container_of(watch, struct srv_cm, watch);
 	struct srv *srv = cm->srv;
@@ -164,7 +164,7 @@ void srv_listen_stop(struct srv *srv)
 {
 	struct srv_listener *listener, *tmp;
 
-	timer_cancel(&srv->listen_timer);
+	loop_timer_cancel(&srv->listen_timer);
 	list_for_each_safe(listener, tmp, &srv->listeners, link) {
 		list_del(&listener->link);
 		fab_listener_destroy(listener->listener);
@@ -177,7 +177,7 @@ void srv_listen_close(struct srv *srv)
 	struct srv_cm *cm, *tmp;
 
 	list_for_each_safe(cm, tmp, &srv->cms, link)
-		reactor_unwatch(&cm->watch);
+		loop_unwatch(&cm->watch);
 }
 
 /* ---- start ---- */
@@ -259,7 +259,7 @@ static int cms_watch(struct srv *srv)
 		cm->watch.events = POLLIN;
 		cm->watch.ready = cm_ready;
 		cm->watch.closed = cm_unwatched;
-		rc = reactor_watch(srv_control(srv), &cm->watch);
+		rc = loop_watch(srv_loop(srv), &cm->watch);
 		if (rc)
 			return rc;
 	}
@@ -318,7 +318,7 @@ int srv_listen_start(struct srv *srv, char *err, size_t errlen)
 	char text[FAB_ADDR_STRLEN];
 	int rc;
 
-	timer_init(&srv->listen_timer, listen_timer);
+	loop_timer_init(&srv->listen_timer, listen_timer);
 	for (unsigned i = 0; i < conf->nlisteners; i++) {
 		const struct fab_addr *addr = &conf->listeners[i];
 

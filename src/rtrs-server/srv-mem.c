@@ -13,7 +13,7 @@
 #define MEM_CONS 64u			/* some 6 MB with the default depth: less is not worth it */
 #define MEM_DELAY_MS 1000
 
-static void mem_timer(struct timer *timer)
+static void mem_timer(struct loop_timer *timer)
 {
 	struct srv *srv = container_of(timer, struct srv, mem_timer);
 
@@ -23,7 +23,7 @@ static void mem_timer(struct timer *timer)
 
 void srv_mem_init(struct srv *srv)
 {
-	timer_init(&srv->mem_timer, mem_timer);
+	loop_timer_init(&srv->mem_timer, mem_timer);
 }
 
 void srv_mem_freed(struct srv *srv, unsigned ncons)
@@ -32,10 +32,10 @@ void srv_mem_freed(struct srv *srv, unsigned ncons)
 
 	srv->freed_cons += ncons;
 	if (!waits && srv->freed_cons >= MEM_CONS && !srv->stopping)
-		timer_set(srv_timers(srv), &srv->mem_timer, clock_now_ms() + MEM_DELAY_MS);
+		loop_timer_set(srv_loop(srv), &srv->mem_timer, clock_now_ms() + MEM_DELAY_MS);
 }
 
 void srv_mem_stop(struct srv *srv)
 {
-	timer_cancel(&srv->mem_timer);
+	loop_timer_cancel(&srv->mem_timer);
 }

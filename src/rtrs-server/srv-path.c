@@ -53,7 +53,7 @@ static void path_check_stuck(const struct srv_path *path)
 	}
 }
 
-static void path_hb_timer(struct timer *timer)
+static void path_hb_timer(struct loop_timer *timer)
 {
 	struct srv_path *path = container_of(timer, struct srv_path, timer);
 	struct srv_con *con = path->cons[0];
@@ -72,10 +72,10 @@ static void path_hb_timer(struct timer *timer)
 		break;
 	}
 	path_check_stuck(path);
-	timer_set(srv_timers(path->srv), &path->timer, path->hb.next_ms);
+	loop_timer_set(srv_loop(path->srv), &path->timer, path->hb.next_ms);
 }
 
-static void path_setup_timer(struct timer *timer)
+static void path_setup_timer(struct loop_timer *timer)
 {
 	struct srv_path *path = container_of(timer, struct srv_path, timer);
 
@@ -113,9 +113,9 @@ static void act_up(struct srv_path *path)
 			return;
 		}
 	}
-	timer_cancel(&path->timer);
-	timer_init(&path->timer, path_hb_timer);
-	timer_set(srv_timers(path->srv), &path->timer, path->hb.next_ms);
+	loop_timer_cancel(&path->timer);
+	loop_timer_init(&path->timer, path_hb_timer);
+	loop_timer_set(srv_loop(path->srv), &path->timer, path->hb.next_ms);
 	srv_log_access(path->srv, &path->client, path->name, "path up, %u connections, session %s", path->cid_num,
 		 path->sess->name);
 	path->was_up = true;
@@ -125,7 +125,7 @@ static void act_up(struct srv_path *path)
 
 static void act_cut(struct srv_path *path)
 {
-	timer_cancel(&path->timer);
+	loop_timer_cancel(&path->timer);
 	srv_info_cancel(path);
 	path_not_half_open(path);
 	rnbd_srv_path_failed(path);
@@ -245,7 +245,7 @@ void srv_path_fail(struct srv_path *path, const char *fmt, ...)
 
 /* ---- reports of connections ---- */
 
-void srv_path_con_drained(struct inbox_msg *msg)
+void srv_path_con_drained(struct loop_msg *msg)
 {
 	struct srv_con *con = container_of(msg, struct srv_con, drained_msg);
 	struct srv_path *path = con->path;
@@ -258,7 +258,7 @@ void srv_path_con_drained(struct inbox_msg *msg)
 		path_event(path, SRV_PATH_EV_DRAINED);
 }
 
-void srv_path_con_quiet(struct inbox_msg *msg)
+void srv_path_con_quiet(struct loop_msg *msg)
 {
 	struct srv_con *con = container_of(msg, struct srv_con, quiet_msg);
 	struct srv_path *path = con->path;
@@ -268,7 +268,7 @@ void srv_path_con_quiet(struct inbox_msg *msg)
 		path_event(path, SRV_PATH_EV_QUIET);
 }
 
-void srv_path_con_finished(struct inbox_msg *msg)
+void srv_path_con_finished(struct loop_msg *msg)
 {
 	struct srv_con *con = container_of(msg, struct srv_con, finished_msg);
 	struct srv_path *path = con->path;
@@ -335,7 +335,7 @@ int srv_path_create(struct srv_sess *sess, const struct rtrs_conn_req *req, stru
 	snprintf(path->name, sizeof(path->name), "%s@%s",
 		 fab_addr_format(&path->client, client, sizeof(client)),
 		 fab_addr_format(&path->server, server, sizeof(server)));
-	timer_init(&path->timer, path_setup_timer);
+	loop_timer_init(&path->timer, path_setup_timer);
 	srv_info_init(path);
 
 	rc = path_alloc(path, srv, conn);
@@ -355,7 +355,7 @@ int srv_path_create(struct srv_sess *sess, const struct rtrs_conn_req *req, stru
 	srv->memory += path->memory;
 	path->half_open = true;
 	srv->nhalf_open++;
-	timer_set(srv_timers(srv), &path->timer, clock_now_ms() + srv->conf->setup_timeout_ms);
+	loop_timer_set(srv_loop(srv), &path->timer, clock_now_ms() + srv->conf->setup_timeout_ms);
 	*ret = path;
 	return 0;
 }

@@ -9,13 +9,12 @@
 #include <stdint.h>
 
 #include "fabric.h"
-#include "inbox.h"
 #include "list.h"
+#include "loop.h"
 #include "rtrs-hb.h"
 #include "rtrs-msg.h"
 #include "srv-chunk.h"
 #include "srv-fsm.h"
-#include "timer.h"
 
 struct srv;
 struct srv_con;
@@ -43,9 +42,9 @@ struct srv_path {
 	unsigned service_recvs;		/* of connection 0: as many as the protocol has, or the device */
 	unsigned ncons, ndrained, nquiet, nfinished;
 	bool half_open, was_up;
-	struct timer timer;		/* set-up, then heartbeat */
+	struct loop_timer timer;		/* set-up, then heartbeat */
 	struct fab_cqe info_cqe;	/* srv-info.c: the receive of INFO_REQ */
-	struct timer info_timer;	/* INFO_REQ waits for its name (doc/decisions.md D14) */
+	struct loop_timer info_timer;	/* INFO_REQ waits for its name (doc/decisions.md D14) */
 	uint64_t info_deadline_ms;	/* 0: none is waiting */
 	char info_name[RTRS_NAME_MAX];
 	bool info_seen, named;
@@ -80,8 +79,8 @@ static inline bool srv_path_linked(const struct srv_path *path)
 }
 
 /* Reports of connections; the message is in a struct srv_con. */
-void srv_path_con_drained(struct inbox_msg *msg);
-void srv_path_con_quiet(struct inbox_msg *msg);
-void srv_path_con_finished(struct inbox_msg *msg);
+void srv_path_con_drained(struct loop_msg *msg);
+void srv_path_con_quiet(struct loop_msg *msg);
+void srv_path_con_finished(struct loop_msg *msg);
 
 #endif

@@ -6,7 +6,7 @@
  * none of it needs a lock; and it never waits for the storage.  Connection n >= 1 of a path lives on one
  * of the other threads, 1 + (offset + n) mod their number, from start to drained: it is polled, executed
  * and answered there, and the IO path never crosses threads.
- * Control and data threads talk through inboxes only.  What IO threads read of the control thread's
+ * Control and data threads talk through messages only.  What IO threads read of the control thread's
  * objects is constant while they can see it, or one of two lock-free structures: the fence
  * (srv-fence.h) and the device table (rnbd-dev.h). */
 #ifndef SRV_PRIV_H
@@ -17,9 +17,9 @@
 
 #include "fabric.h"
 #include "frwr.h"
-#include "inbox.h"
 #include "list.h"
 #include "log.h"
+#include "loop.h"
 #include "reactor.h"
 #include "rtrs-geom.h"
 #include "rtrs-wr.h"
@@ -85,19 +85,19 @@ struct srv {
 	unsigned nsessions, npaths, nhalf_open, ncons, nparked;
 	uint64_t memory;		/* of all paths: srv_path.memory */
 	unsigned freed_cons;		/* srv-mem.c: since memory was last given back */
-	struct timer mem_timer;
+	struct loop_timer mem_timer;
 	struct srv_log log;
 	unsigned next_offset;
 	unsigned next_iova;		/* srv-chunk.c */
 	struct list open_waiters;	/* struct srv_req: OPENs that wait for a closing handle */
-	struct timer open_timer, park_timer, listen_timer;
+	struct loop_timer open_timer, park_timer, listen_timer;
 
 	uint8_t boot_id[SRV_BOOT_ID_LEN];
 
 	bool stopping;
 	bool closing_cms, stop_told;
-	struct timer stop_timer;
-	struct inbox_msg stopped_msg;
+	struct loop_timer stop_timer;
+	struct loop_msg stopped_msg;
 	void (*stopped)(void *arg);
 	void *stopped_arg;
 };
@@ -107,14 +107,14 @@ static inline struct reactor *srv_control(const struct srv *srv)
 	return srv->threads[0].reactor;
 }
 
-static inline struct timers *srv_timers(const struct srv *srv)
+static inline struct loop *srv_loop(const struct srv *srv)
 {
-	return reactor_timers(srv->threads[0].reactor);
+	return reactor_loop(srv_control(srv));
 }
 
-static inline void srv_post_control(const struct srv *srv, struct inbox_msg *msg)
+static inline void srv_post_control(const struct srv *srv, struct loop_msg *msg)
 {
-	inbox_post(reactor_inbox(srv->threads[0].reactor), msg);
+	loop_post(srv_loop(srv), msg);
 }
 
 /* A path is gone or the last parked request was refused: when stopping, see whether all is over. */

@@ -24,7 +24,7 @@
 
 /* ---- stop ---- */
 
-static void stop_tell(struct inbox_msg *msg)
+static void stop_tell(struct loop_msg *msg)
 {
 	struct srv *srv = container_of(msg, struct srv, stopped_msg);
 
@@ -38,7 +38,7 @@ void srv_check_stopped(struct srv *srv)
 	if (!list_empty(&srv->cms)) {
 		if (!srv->closing_cms) {
 			srv->closing_cms = true;
-			timer_cancel(&srv->stop_timer);
+			loop_timer_cancel(&srv->stop_timer);
 			srv_listen_close(srv);
 		}
 		return;
@@ -66,7 +66,7 @@ static void stop_cut(struct srv_path *path)
 	srv_path_fail(path, "server is shutting down, answers have not left in time");
 }
 
-static void stop_timeout(struct timer *timer)
+static void stop_timeout(struct loop_timer *timer)
 {
 	for_each_path(container_of(timer, struct srv, stop_timer), stop_cut);
 }
@@ -80,7 +80,7 @@ void srv_shutdown(struct srv *srv, void (*done)(void *arg), void *arg)
 	srv_listen_stop(srv);
 	srv_mem_stop(srv);
 	srv_accept_refuse_parked(srv);
-	timer_set(srv_timers(srv), &srv->stop_timer, clock_now_ms() + SRV_SHUTDOWN_TIMEOUT);
+	loop_timer_set(srv_loop(srv), &srv->stop_timer, clock_now_ms() + SRV_SHUTDOWN_TIMEOUT);
 	for_each_path(srv, srv_path_finish);
 	srv_check_stopped(srv);
 }
@@ -121,8 +121,8 @@ static struct srv *srv_alloc(const struct srv_conf *conf, struct reactor **react
 	list_init(&srv->cms);
 	list_init(&srv->listeners);
 	list_init(&srv->sessions);
-	timer_init(&srv->stop_timer, stop_timeout);
-	srv->stopped_msg.fn = stop_tell;
+	loop_timer_init(&srv->stop_timer, stop_timeout);
+	loop_msg_init(&srv->stopped_msg, stop_tell);
 	srv_accept_init(srv);
 	srv_mem_init(srv);
 	rnbd_srv_init(srv);

@@ -49,8 +49,8 @@ libsim_la_SOURCES = \
 	%D%/raw-srv.h \
 	%D%/sim-fiber.c \
 	%D%/sim-fiber.h \
-	%D%/sim-reactor.c \
-	%D%/sim-reactor.h \
+	%D%/sim-loop.c \
+	%D%/sim-loop.h \
 	%D%/sim-storage.c \
 	%D%/sim-storage.h \
 	%D%/sim-svc.c \

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "sim-core.h"
-#include "sim-reactor.h"
+#include "sim-loop.h"
 #include "sim-storage.h"
 
 #define SECTOR RNBD_SECTOR_SIZE
@@ -233,7 +233,7 @@ static void op_complete(struct op *op)
 	if (op->left)
 		op_free(op);
 	else
-		sim_reactor_complete(op->reactor, &op->cqe);
+		sim_loop_complete(reactor_loop(op->reactor), &op->cqe);
 }
 
 static void op_hold(struct op *op)
@@ -301,7 +301,7 @@ static void op_end_for_ghost(struct op *op)
 	op->in_sync = false;
 	op->stage = OP_COMPLETED;
 	op->status = -EIO;
-	sim_reactor_complete(op->reactor, &op->cqe);
+	sim_loop_complete(reactor_loop(op->reactor), &op->cqe);
 }
 
 void export_io_start(struct reactor *r, struct export_io *io)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim-reactor.h"
+#include "sim-loop.h"
 #include "world-priv.h"
 
 const struct world_server_conf world_server_defaults = {
@@ -192,7 +192,7 @@ static bool reactors_idle(void *arg)
 	const struct world_server *s = arg;
 
 	for (unsigned i = 0; i < s->nreactors; i++) {
-		if (!sim_reactor_idle(s->reactors[i]))
+		if (!sim_loop_idle(reactor_loop(s->reactors[i])))
 			return false;
 	}
 	return true;

@@ -3,6 +3,7 @@
 THREAD_TESTS = \
 	%D%/thread-bitmap \
 	%D%/thread-log-limit \
+	%D%/thread-loop \
 	$(NULL)
 check_PROGRAMS += $(THREAD_TESTS)
 TESTS += $(THREAD_TESTS)
@@ -13,10 +14,12 @@ TESTS += $(THREAD_TESTS)
 %C%_thread_log_limit_SOURCES = %D%/thread-log-limit.c %D%/thread.h
 %C%_thread_log_limit_LDADD = libbase.la
 
+%C%_thread_loop_SOURCES = %D%/thread-loop.c %D%/thread.h
+%C%_thread_loop_LDADD = libbase.la
+
 if BUILD_SERVER
 THREAD_TESTS += \
 	%D%/thread-export-io \
-	%D%/thread-inbox \
 	%D%/thread-rnbd-dev \
 	%D%/thread-srv-fence \
 	%D%/thread-srv-turn \
@@ -26,10 +29,6 @@ endif
 %C%_thread_export_io_SOURCES = %D%/thread-export-io.c %D%/thread.h
 %C%_thread_export_io_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/rtrs-server
 %C%_thread_export_io_LDADD = librtrsring.la librtrssrv.la libclock.la $(ZLIB_LIBS)
-%C%_thread_inbox_SOURCES = %D%/thread-inbox.c %D%/thread.h
-%C%_thread_inbox_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/rtrs-server
-%C%_thread_inbox_LDADD = librtrssrv.la
-
 %C%_thread_rnbd_dev_SOURCES = %D%/thread-rnbd-dev.c %D%/thread.h
 %C%_thread_rnbd_dev_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/rtrs-server
 %C%_thread_rnbd_dev_LDADD = librtrssrv.la

@@ -28,7 +28,7 @@ struct worker {
 	pthread_t thread;
 	unsigned index;
 	struct reactor *reactor;
-	struct reactor_task start;
+	struct loop_task start;
 	struct slot slots[DEPTH];
 	unsigned next, done;		/* writes of this worker */
 	unsigned flushes;
@@ -73,7 +73,7 @@ static void write_done(struct export_io *io, int status)
 		start_next(s);
 }
 
-static void start_all(struct reactor_task *task)
+static void start_all(struct loop_task *task)
 {
 	struct worker *w = container_of(task, struct worker, start);
 
@@ -94,8 +94,8 @@ static void *worker_main(void *arg)
 		fprintf(stderr, "%s\n", err);
 		exit(1);
 	}
-	reactor_task_init(&w->start, start_all);
-	reactor_defer(w->reactor, &w->start);
+	loop_task_init(&w->start, start_all);
+	loop_defer(reactor_loop(w->reactor), &w->start);
 	check(!reactor_run(w->reactor));
 	export_io_detach(w->reactor);
 	return NULL;

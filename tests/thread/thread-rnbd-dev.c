@@ -14,7 +14,7 @@ static struct export exports[2];
 static atomic_bool stop;
 static _Atomic(unsigned long) quiet_told;
 
-static void quiet(struct inbox_msg *msg)
+static void quiet(struct loop_msg *msg)
 {
 }
 

@@ -17,6 +17,7 @@ UNIT_TESTS = \
 	%D%/test-golden.crit \
 	%D%/test-list.crit \
 	%D%/test-log.crit \
+	%D%/test-loop.crit \
 	%D%/test-mask.crit \
 	%D%/test-range.crit \
 	%D%/test-rnbd-msg.crit \
@@ -38,7 +39,6 @@ UNIT_TESTS += \
 	%D%/test-export-io.crit \
 	%D%/test-export-state.crit \
 	%D%/test-reactor.crit \
-	%D%/test-timer.crit \
 	%D%/test-rnbd-dev.crit \
 	%D%/test-rnbd-check.crit \
 	%D%/test-srv-fence.crit \
@@ -76,6 +76,9 @@ UNIT_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 %C%_test_log_crit_SOURCES = %D%/test-log.c %D%/unit.h
 %C%_test_log_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_log_crit_LDADD = libbase.la $(CRITERION_LIBS)
+%C%_test_loop_crit_SOURCES = %D%/test-loop.c %D%/unit.h
+%C%_test_loop_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_loop_crit_LDADD = libbase.la $(CRITERION_LIBS)
 %C%_test_range_crit_SOURCES = %D%/test-range.c %D%/unit.h
 %C%_test_range_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_range_crit_LDADD = libbase.la $(CRITERION_LIBS)
@@ -174,10 +177,6 @@ EXTRA_DIST += tests/check-layers.sh tests/test-check-layers.sh tests/test-house.
 %C%_test_reactor_crit_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_test_reactor_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_reactor_crit_LDADD = librtrsring.la librtrssrv.la libclock.la $(CRITERION_LIBS) $(ZLIB_LIBS)
-%C%_test_timer_crit_SOURCES = %D%/test-timer.c %D%/unit.h
-%C%_test_timer_crit_CPPFLAGS = $(SRV_CPPFLAGS)
-%C%_test_timer_crit_CFLAGS = $(UNIT_CFLAGS)
-%C%_test_timer_crit_LDADD = librtrssrv.la libclock.la $(CRITERION_LIBS) $(ZLIB_LIBS)
 %C%_test_srv_pool_crit_SOURCES = %D%/test-srv-pool.c %D%/unit.h
 %C%_test_srv_pool_crit_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_test_srv_pool_crit_CFLAGS = $(UNIT_CFLAGS)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The reactor: deferred work, watches with their level semantics, timers, inbox, stop. */
+/* The reactor: deferred work, watches with their level semantics, timers, messages, stop. */
 #include <config.h>
 
 #include <errno.h>
@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "loop-impl.h"
 #include "reactor.h"
 #include "unit.h"
 
@@ -40,17 +41,17 @@ TestSuite(reactor, .init = setup, .fini = teardown, .timeout = 30);
 
 /* ---- tasks ---- */
 
-static struct reactor_task first, second;
+static struct loop_task first, second;
 
-static void run_first(struct reactor_task *task)
+static void run_first(struct loop_task *task)
 {
 	note("first");
-	reactor_undefer(&second);
-	reactor_defer(r, &second);
-	reactor_defer(r, &second);
+	loop_undefer(&second);
+	loop_defer(reactor_loop(r), &second);
+	loop_defer(reactor_loop(r), &second);
 }
 
-static void run_second(struct reactor_task *task)
+static void run_second(struct loop_task *task)
 {
 	note("second");
 	reactor_stop(r);
@@ -58,30 +59,30 @@ static void run_second(struct reactor_task *task)
 
 Test(reactor, deferred_work)
 {
-	reactor_task_init(&first, run_first);
-	reactor_task_init(&second, run_second);
-	reactor_defer(r, &first);
-	reactor_defer(r, &first);
-	reactor_defer(r, &second);
+	loop_task_init(&first, run_first);
+	loop_task_init(&second, run_second);
+	loop_defer(reactor_loop(r), &first);
+	loop_defer(reactor_loop(r), &first);
+	loop_defer(reactor_loop(r), &second);
 	cr_assert_eq(reactor_run(r), 0);
 	cr_assert_str_eq(trace, "first second ");
 }
 
 /* ---- before a sleep ---- */
 
-static struct reactor_task late, early;
+static struct loop_task late, early;
 static unsigned early_again, late_again;
 
-static void run_early(struct reactor_task *task)
+static void run_early(struct loop_task *task)
 {
 	note("early");
 	if (early_again) {
 		early_again--;
-		reactor_defer(r, task);
+		loop_defer(reactor_loop(r), task);
 	}
 }
 
-static void run_late(struct reactor_task *task)
+static void run_late(struct loop_task *task)
 {
 	note("late");
 	if (!late_again) {
@@ -89,16 +90,16 @@ static void run_late(struct reactor_task *task)
 		return;
 	}
 	late_again--;
-	reactor_before_sleep(r, task);
-	reactor_defer(r, &early);
+	loop_before_sleep(reactor_loop(r), task);
+	loop_defer(reactor_loop(r), &early);
 }
 
 static void late_start(void)
 {
-	reactor_task_init(&early, run_early);
-	reactor_task_init(&late, run_late);
-	reactor_before_sleep(r, &late);
-	reactor_before_sleep(r, &late);
+	loop_task_init(&early, run_early);
+	loop_task_init(&late, run_late);
+	loop_before_sleep(reactor_loop(r), &late);
+	loop_before_sleep(reactor_loop(r), &late);
 }
 
 /* However many passes that takes. */
@@ -106,7 +107,7 @@ Test(reactor, before_sleep_comes_after_all_work)
 {
 	late_start();
 	early_again = 6;
-	reactor_defer(r, &early);
+	loop_defer(reactor_loop(r), &early);
 	cr_assert_eq(reactor_run(r), 0);
 	cr_assert_str_eq(trace, "early early early early early early early late ");
 }
@@ -123,20 +124,20 @@ Test(reactor, no_sleep_when_getting_ready_made_work)
 Test(reactor, before_sleep_taken_back)
 {
 	late_start();
-	reactor_undefer(&late);
-	reactor_task_init(&second, run_second);
-	reactor_defer(r, &second);
+	loop_undefer(&late);
+	loop_task_init(&second, run_second);
+	loop_defer(reactor_loop(r), &second);
 	cr_assert_eq(reactor_run(r), 0);
 	cr_assert_str_eq(trace, "second ");
 }
 
 /* ---- watches ---- */
 
-static struct reactor_watch watch;
+static struct loop_watch watch;
 static unsigned more;			/* ready() says so many times that there is more */
 static unsigned stop_after;
 
-static bool ready(struct reactor_watch *w)
+static bool ready(struct loop_watch *w)
 {
 	note("ready");
 	if (!--stop_after)
@@ -147,7 +148,7 @@ static bool ready(struct reactor_watch *w)
 	return true;
 }
 
-static void closed(struct reactor_watch *w)
+static void closed(struct loop_watch *w)
 {
 	note("closed");
 	reactor_stop(r);
@@ -155,15 +156,15 @@ static void closed(struct reactor_watch *w)
 
 static void watch_start(short events)
 {
-	watch = (struct reactor_watch){ .fd = pair[0], .events = events, .ready = ready,
+	watch = (struct loop_watch){ .fd = pair[0], .events = events, .ready = ready,
 					.closed = closed };
-	cr_assert_eq(reactor_watch(r, &watch), 0);
+	cr_assert_eq(loop_watch(reactor_loop(r), &watch), 0);
 }
 
 static void watch_end(void)
 {
-	reactor_unwatch(&watch);
-	cr_assert_null(strstr(trace, "closed"), "closed() ran inside reactor_unwatch()");
+	loop_unwatch(&watch);
+	cr_assert_null(strstr(trace, "closed"), "closed() ran inside loop_unwatch()");
 	cr_assert_eq(reactor_run(r), 0);
 	cr_assert_not_null(strstr(trace, "closed"));
 }
@@ -174,10 +175,10 @@ static void run_until(unsigned n)
 	cr_assert_eq(reactor_run(r), 0);
 }
 
-static bool writable_once(struct reactor_watch *w)
+static bool writable_once(struct loop_watch *w)
 {
 	note("writable");
-	reactor_watch_events(w, POLLIN);
+	loop_watch_events(w, POLLIN);
 	return false;
 }
 
@@ -231,9 +232,9 @@ Test(reactor, told_of_each_arrival)
 Test(reactor, pollout_fires_while_wanted)
 {
 	watch_start(POLLIN);
-	reactor_watch_events(&watch, POLLIN | POLLOUT);
+	loop_watch_events(&watch, POLLIN | POLLOUT);
 	run_until(2);			/* writable all the time */
-	reactor_watch_events(&watch, POLLIN);
+	loop_watch_events(&watch, POLLIN);
 	trace[0] = '\0';
 	watch_end();
 	cr_assert_str_eq(trace, "closed ");
@@ -249,11 +250,11 @@ Test(reactor, arrival_while_not_wanted)
 	cr_assert_eq(write(pair[1], "x", 1), 1);
 	pfd = (struct pollfd){ .fd = pair[0], .events = POLLIN };
 	cr_assert_eq(ppoll(&pfd, 1, &ts, NULL), 1);
-	reactor_task_init(&second, run_second);
-	reactor_defer(r, &second);
+	loop_task_init(&second, run_second);
+	loop_defer(reactor_loop(r), &second);
 	cr_assert_eq(reactor_run(r), 0);
 	cr_assert_str_eq(trace, "second ");
-	reactor_watch_events(&watch, POLLIN);
+	loop_watch_events(&watch, POLLIN);
 	run_until(1);
 	cr_assert_str_eq(trace, "second ready ");
 	watch_end();
@@ -268,7 +269,7 @@ Test(reactor, peer_closes)
 }
 
 /* Reads once each time it is called, and takes a short read for the end of what is there. */
-static bool ready_reads(struct reactor_watch *w)
+static bool ready_reads(struct loop_watch *w)
 {
 	char buf[8];
 	ssize_t n = read(w->fd, buf, sizeof(buf));
@@ -298,7 +299,7 @@ Test(reactor, peer_closes_behind_data)
 
 static unsigned errors_wanted;
 
-static bool ready_meets_errors(struct reactor_watch *w)
+static bool ready_meets_errors(struct loop_watch *w)
 {
 	char c;
 
@@ -316,10 +317,10 @@ static void watch_refused(unsigned times)
 {
 	int fd = dup(pair[0]);
 
-	watch = (struct reactor_watch){ .fd = fd, .events = POLLIN, .ready = ready_meets_errors,
+	watch = (struct loop_watch){ .fd = fd, .events = POLLIN, .ready = ready_meets_errors,
 					.closed = closed };
 	close(fd);
-	cr_assert_eq(reactor_watch(r, &watch), 0);
+	cr_assert_eq(loop_watch(reactor_loop(r), &watch), 0);
 	errors_wanted = times;
 	cr_assert_eq(reactor_run(r), 0);
 }
@@ -356,14 +357,14 @@ Test(reactor, unwatch_between_refused_polls)
 		watch_refused(times);
 		watch_end();
 		cr_assert_str_eq(trace, "closed ");
-		cr_assert(timers_next(reactor_timers(r)) == CLOCK_NEVER);
+		cr_assert(loop_deadline(reactor_loop(r)) == CLOCK_NEVER);
 	}
 }
 
-static bool ready_unwatches(struct reactor_watch *w)
+static bool ready_unwatches(struct loop_watch *w)
 {
 	note("ready");
-	reactor_unwatch(w);
+	loop_unwatch(w);
 	return true;
 }
 
@@ -385,16 +386,59 @@ Test(reactor, unwatch_at_once)
 	cr_assert_str_eq(trace, "closed ");
 }
 
+/* Nobody wants to hear of the end: the watch and its descriptor are the caller's at once. */
+Test(reactor, unwatch_without_closed)
+{
+	for (unsigned enabled = 0; enabled < 2; enabled++) {
+		struct loop_watch *w = calloc(1, sizeof(*w));
+
+		*w = (struct loop_watch){ .fd = dup(pair[0]), .events = POLLIN | POLLOUT,
+					  .ready = ready };
+		cr_assert_eq(loop_watch(reactor_loop(r), w), 0);
+		stop_after = 1;
+		if (enabled)
+			cr_assert_eq(reactor_run(r), 0);
+		trace[0] = '\0';
+		loop_unwatch(w);
+		loop_unwatch(w);
+		close(w->fd);
+		free(w);
+		loop_task_init(&second, run_second);
+		for (unsigned pass = 0; pass < 3; pass++) {
+			loop_defer(reactor_loop(r), &second);
+			cr_assert_eq(reactor_run(r), 0);
+		}
+		cr_assert_str_eq(trace, "second second second ");
+	}
+}
+
+/* Told of the end, and of nothing else. */
+Test(reactor, only_the_end_is_wanted)
+{
+	watch_start(POLLRDHUP);
+	cr_assert_eq(write(pair[1], "x", 1), 1);
+	loop_task_init(&second, run_second);
+	loop_defer(reactor_loop(r), &second);
+	cr_assert_eq(reactor_run(r), 0);
+	loop_defer(reactor_loop(r), &second);
+	cr_assert_eq(reactor_run(r), 0);
+	cr_assert_str_eq(trace, "second second ");
+	shutdown(pair[1], SHUT_WR);
+	run_until(1);
+	cr_assert_eq(strncmp(trace, "second second ready ", 20), 0, "%s", trace);
+	watch_end();
+}
+
 static unsigned counted;		/* so many are to come */
 
-static bool count_ready(struct reactor_watch *w)
+static bool count_ready(struct loop_watch *w)
 {
 	if (!--counted)
 		reactor_stop(r);
 	return false;
 }
 
-static void count_closed(struct reactor_watch *w)
+static void count_closed(struct loop_watch *w)
 {
 	if (!--counted)
 		reactor_stop(r);
@@ -404,23 +448,23 @@ static void count_closed(struct reactor_watch *w)
 Test(reactor, many_watches)
 {
 	enum { N = 100 };
-	static struct reactor_watch w[N];
+	static struct loop_watch w[N];
 	int fds[2];
 
 	cr_assert_eq(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
-	reactor_task_init(&second, run_second);
-	reactor_defer(r, &second);
+	loop_task_init(&second, run_second);
+	loop_defer(reactor_loop(r), &second);
 	cr_assert_eq(reactor_run(r), 0);	/* the ring is enabled now */
 	for (unsigned i = 0; i < N; i++) {
-		w[i] = (struct reactor_watch){ .fd = fds[0], .events = POLLIN,
+		w[i] = (struct loop_watch){ .fd = fds[0], .events = POLLIN,
 					       .ready = count_ready, .closed = count_closed };
-		cr_assert_eq(reactor_watch(r, &w[i]), 0);
+		cr_assert_eq(loop_watch(reactor_loop(r), &w[i]), 0);
 	}
 	cr_assert_eq(write(fds[1], "x", 1), 1);
 	counted = N;
 	cr_assert_eq(reactor_run(r), 0);
 	for (unsigned i = 0; i < N; i++)
-		reactor_unwatch(&w[i]);
+		loop_unwatch(&w[i]);
 	counted = N;
 	cr_assert_eq(reactor_run(r), 0);
 	for (unsigned i = 0; i < N; i++)
@@ -431,9 +475,9 @@ Test(reactor, many_watches)
 
 /* ---- time and messages ---- */
 
-static struct timer timer;
+static struct loop_timer timer;
 
-static void expired(struct timer *t)
+static void expired(struct loop_timer *t)
 {
 	note("timer");
 	reactor_stop(r);
@@ -443,8 +487,8 @@ Test(reactor, timer_ends_the_wait)
 {
 	uint64_t start = clock_now_ms();
 
-	timer_init(&timer, expired);
-	timer_set(reactor_timers(r), &timer, start + 30);
+	loop_timer_init(&timer, expired);
+	loop_timer_set(reactor_loop(r), &timer, start + 30);
 	cr_assert_eq(reactor_run(r), 0);
 	cr_assert_str_eq(trace, "timer ");
 	cr_assert_geq(clock_now_ms(), start + 30);
@@ -452,23 +496,23 @@ Test(reactor, timer_ends_the_wait)
 
 Test(reactor, timer_in_the_past)
 {
-	timer_init(&timer, expired);
-	timer_set(reactor_timers(r), &timer, 0);
+	loop_timer_init(&timer, expired);
+	loop_timer_set(reactor_loop(r), &timer, 0);
 	cr_assert_eq(reactor_run(r), 0);
 	cr_assert_str_eq(trace, "timer ");
 }
 
-static void message(struct inbox_msg *msg)
+static void message(struct loop_msg *msg)
 {
 	note("message");
 	reactor_stop(r);
 }
 
-Test(reactor, inbox_ends_the_wait)
+Test(reactor, message_ends_the_wait)
 {
-	struct inbox_msg msg = { .fn = message };
+	struct loop_msg msg = { .fn = message };
 
-	inbox_post(reactor_inbox(r), &msg);
+	loop_post(reactor_loop(r), &msg);
 	cr_assert_eq(reactor_run(r), 0);
 	cr_assert_str_eq(trace, "message ");
 	/* Stopped before it runs: one pass, and no more. */

@@ -10,7 +10,7 @@
 static struct rnbd_devs devs;
 static struct export ex[N];
 
-static void quiet(struct inbox_msg *msg)
+static void quiet(struct loop_msg *msg)
 {
 }
 

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The part of a loop that is the same in each: tasks, timers and the inbox.  Owns an eventfd; tasks,
+ * timers and messages are linked where they live, in their owners.  The loop's thread, but loop_post().
+ *
+ * A loop has a handful of timers (heartbeats, back-offs, time-outs), most of which are set to the latest
+ * deadline, so the place is searched from the end.
+ *
+ * The inbox is a stack that any thread pushes to and the loop takes whole.  Who finds it empty wakes the
+ * loop; while it is not empty a wake-up is on its way. */
+#include <assert.h>
+#include <errno.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "loop-impl.h"
+
+#define TASK_ROUNDS 3
+
+int loop_init(struct loop *loop)
+{
+	list_init(&loop->tasks);
+	list_init(&loop->sleep_tasks);
+	list_init(&loop->timers);
+	atomic_init(&loop->pushed, NULL);
+	loop->arrived = NULL;
+	loop->eventfd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	return loop->eventfd < 0 ? -errno : 0;
+}
+
+void loop_fini(struct loop *loop)
+{
+	close(loop->eventfd);
+}
+
+/* ---- whose pass it is ---- */
+
+static _Thread_local const struct loop *running;
+
+void loop_enter(const struct loop *loop)
+{
+	running = loop;
+}
+
+void loop_leave(void)
+{
+	running = NULL;
+}
+
+void loop_check_thread(const struct loop *loop)
+{
+	assert(!running || running == loop);
+}
+
+/* ---- tasks ---- */
+
+void loop_task_init(struct loop_task *task, void (*fn)(struct loop_task *task))
+{
+	list_init(&task->link);
+	task->fn = fn;
+}
+
+void loop_defer(struct loop *loop, struct loop_task *task)
+{
+	loop_check_thread(loop);
+	if (list_empty(&task->link))
+		list_add_tail(&loop->tasks, &task->link);
+}
+
+void loop_before_sleep(struct loop *loop, struct loop_task *task)
+{
+	loop_check_thread(loop);
+	if (list_empty(&task->link))
+		list_add_tail(&loop->sleep_tasks, &task->link);
+}
+
+void loop_undefer(struct loop_task *task)
+{
+	list_del(&task->link);
+}
+
+static void run_list(struct list *tasks)
+{
+	struct list now, *l;
+
+	list_init(&now);
+	list_splice_tail(&now, tasks);
+	while ((l = list_pop(&now))) {
+		struct loop_task *task = list_entry(l, struct loop_task, link);
+
+		task->fn(task);
+	}
+}
+
+void loop_run_tasks(struct loop *loop)
+{
+	for (unsigned round = 0; round < TASK_ROUNDS && !list_empty(&loop->tasks); round++)
+		run_list(&loop->tasks);
+}
+
+void loop_run_sleep_tasks(struct loop *loop)
+{
+	run_list(&loop->sleep_tasks);
+}
+
+/* ---- timers ---- */
+
+void loop_timer_init(struct loop_timer *timer, void (*fn)(struct loop_timer *timer))
+{
+	list_init(&timer->link);
+	timer->at_ms = CLOCK_NEVER;
+	timer->fn = fn;
+}
+
+void loop_timer_set(struct loop *loop, struct loop_timer *timer, uint64_t at_ms)
+{
+	struct list *at = &loop->timers;
+
+	loop_check_thread(loop);
+	list_del(&timer->link);
+	timer->at_ms = at_ms;
+	while (at->prev != &loop->timers &&
+	       list_entry(at->prev, struct loop_timer, link)->at_ms > at_ms)
+		at = at->prev;
+	list_insert_before(at, &timer->link);
+}
+
+void loop_timer_cancel(struct loop_timer *timer)
+{
+	list_del(&timer->link);
+}
+
+uint64_t loop_deadline(const struct loop *loop)
+{
+	if (list_empty(&loop->timers))
+		return CLOCK_NEVER;
+	return list_entry(loop->timers.next, struct loop_timer, link)->at_ms;
+}
+
+void loop_run_timers(struct loop *loop, uint64_t now_ms)
+{
+	struct list due, *l;
+
+	/* What is due now is taken off first: a handler that sets a timer for now runs in the next
+	 * pass and cannot keep this one going.  Cancelling works on either list. */
+	list_init(&due);
+	while (loop_deadline(loop) <= now_ms && !list_empty(&loop->timers))
+		list_add_tail(&due, list_pop(&loop->timers));
+	while ((l = list_pop(&due))) {
+		struct loop_timer *timer = list_entry(l, struct loop_timer, link);
+
+		timer->fn(timer);
+	}
+}
+
+/* ---- inbox ---- */
+
+void loop_msg_init(struct loop_msg *msg, void (*fn)(struct loop_msg *msg))
+{
+	atomic_init(&msg->posted, false);
+	msg->fn = fn;
+}
+
+void loop_post(struct loop *loop, struct loop_msg *msg)
+{
+	struct loop_msg *head;
+	uint64_t one = 1;
+	ssize_t n;
+
+	/* RACE: loop_run_inbox() clears the flag before the function runs.  Release: if that comes later,
+	 * the function sees what this sender wrote. */
+	if (atomic_exchange_explicit(&msg->posted, true, memory_order_acq_rel))
+		return;
+	head = atomic_load_explicit(&loop->pushed, memory_order_relaxed);
+	/* RACE: once the exchange succeeds @msg belongs to the loop; only the old head is looked at
+	 * below.  Release: what the sender wrote is seen by the handler. */
+	do {
+		msg->next = head;
+	} while (!atomic_compare_exchange_weak_explicit(&loop->pushed, &head, msg,
+							memory_order_release,
+							memory_order_relaxed));
+	if (head)
+		return;
+	do {
+		n = write(loop->eventfd, &one, sizeof(one));
+	} while (n < 0 && errno == EINTR);
+	/* EAGAIN: the counter is full, so the loop is awake. */
+	assert(n == sizeof(one) || errno == EAGAIN);
+}
+
+static struct loop_msg *oldest_first(struct loop_msg *newest)
+{
+	struct loop_msg *oldest = NULL;
+
+	while (newest) {
+		struct loop_msg *next = newest->next;
+
+		newest->next = oldest;
+		oldest = newest;
+		newest = next;
+	}
+	return oldest;
+}
+
+/* Put what was pushed behind what has arrived; returns how many that are together. */
+static unsigned take_pushed(struct loop *loop)
+{
+	struct loop_msg **end = &loop->arrived;
+	unsigned n = 0;
+
+	for (; *end; end = &(*end)->next)
+		n++;
+	*end = oldest_first(atomic_exchange_explicit(&loop->pushed, NULL, memory_order_acquire));
+	for (; *end; end = &(*end)->next)
+		n++;
+	return n;
+}
+
+unsigned loop_run_inbox(struct loop *loop)
+{
+	struct loop_msg *msg;
+	unsigned n, ran = 0;
+	uint64_t count;
+
+	/* ORDER: the eventfd before the stack, or the wake-up of a message pushed between the two
+	 * would be lost. */
+	(void)!read(loop->eventfd, &count, sizeof(count));
+	n = take_pushed(loop);
+	while (ran < n && (msg = loop->arrived)) {
+		loop->arrived = msg->next;
+		atomic_exchange_explicit(&msg->posted, false, memory_order_acq_rel);
+		msg->fn(msg);	/* may free @msg */
+		ran++;
+	}
+	return ran;
+}
+
+bool loop_inbox_empty(const struct loop *loop)
+{
+	return !loop->arrived && !atomic_load_explicit(&loop->pushed, memory_order_relaxed);
+}
+
+void loop_unpost(struct loop *loop, struct loop_msg *msg)
+{
+	struct loop_msg **at = &loop->arrived;
+
+	loop_check_thread(loop);
+	while (atomic_load_explicit(&msg->posted, memory_order_acquire)) {
+		take_pushed(loop);
+		while (*at && *at != msg)
+			at = &(*at)->next;
+		if (*at) {
+			*at = msg->next;
+			atomic_store_explicit(&msg->posted, false, memory_order_relaxed);
+			return;
+		}
+		sched_yield();	/* RACE: its sender is in the middle of loop_post() */
+	}
+}
