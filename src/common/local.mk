@@ -15,6 +15,7 @@ libbase_la_SOURCES = \
 	%D%/base/loop.h \
 	%D%/base/mask.c \
 	%D%/base/mask.h \
+	%D%/base/random.h \
 	%D%/base/range.c \
 	%D%/base/range.h \
 	%D%/base/suggest.c \
@@ -22,8 +23,8 @@ libbase_la_SOURCES = \
 	%D%/base/util.h \
 	$(NULL)
 
-# Apart from libbase so that the simulation can bring its own time.
-libclock_la_SOURCES = %D%/base/clock.c
+# Apart from libbase so that the simulation can bring its own time and chance.
+libclock_la_SOURCES = %D%/base/clock.c %D%/base/random.c
 
 libfab_la_SOURCES = \
 	%D%/fabric/fab-addr.c \

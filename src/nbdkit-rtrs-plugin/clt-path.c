@@ -18,6 +18,7 @@
 #include "clock.h"
 #include "clt-path-priv.h"
 #include "log.h"
+#include "random.h"
 
 #define DRAIN_AGAIN_MS 1000
 #define BACKOFF_FIRST_MS 100
@@ -186,7 +187,7 @@ static void act_backoff(struct clt_path *path)
 	uint64_t ms = 0;
 	uint16_t rnd;
 
-	clt_svc_random(&rnd, sizeof(rnd));
+	random_bytes(&rnd, sizeof(rnd));
 	if (was_steady(path))
 		path->tries = 0;
 	if (path->tries) {
@@ -260,7 +261,7 @@ int clt_path_init(struct clt_path *path, struct clt_sess *sess, unsigned index,
 	path->dst = *dst;
 	path->ncons = ncons;
 	snprintf(path->name, sizeof(path->name), "path %s", fab_addr_format(dst, d, sizeof(d)));
-	clt_svc_random(path->uuid, sizeof(path->uuid));
+	random_bytes(path->uuid, sizeof(path->uuid));
 	pthread_mutex_init(&path->cause_lock, NULL);
 	clt_task_init(&path->fail_task, path_fail_task);
 	clt_drain_init(path);

@@ -8,6 +8,7 @@
 #include "clock.h"
 #include "clt-path-priv.h"
 #include "log.h"
+#include "random.h"
 
 static void sess_timeout(struct clt_timer *timer)
 {
@@ -26,7 +27,7 @@ int clt_sess_init(struct clt_sess *sess, struct clt_svc *svc, const struct clt_s
 
 	memset(sess, 0, sizeof(*sess));
 	snprintf(sess->name, sizeof(sess->name), "%s", conf->name);
-	clt_svc_random(sess->uuid, sizeof(sess->uuid));
+	random_bytes(sess->uuid, sizeof(sess->uuid));
 	sess->svc = svc;
 	sess->ops = ops;
 	sess->io_timeout_ms = conf->io_timeout_ms;

@@ -11,7 +11,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "cleanup.h"
@@ -128,12 +127,6 @@ void clt_svc_unwatch(struct clt_watch *watch)
 	list_del(&watch->link);
 	this_svc->nwatches--;
 	this_svc->changes++;
-}
-
-void clt_svc_random(void *buf, size_t len)
-{
-	while (getrandom(buf, len, 0) != (ssize_t)len)
-		;
 }
 
 /* Grow in steps; a thread that serves connections cannot go on without, so running out of a few

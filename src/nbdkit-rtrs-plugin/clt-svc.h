@@ -64,9 +64,6 @@ void clt_svc_watch(struct clt_svc *svc, struct clt_watch *watch);
 /* Idempotent.  @watch->ready does not run any more. */
 void clt_svc_unwatch(struct clt_watch *watch);
 
-/* Unpredictable bytes for uuids and jitter; the simulation's are reproducible.  Any thread. */
-void clt_svc_random(void *buf, size_t len);
-
 static inline void clt_task_init(struct clt_task *task, void (*fn)(struct clt_task *task))
 {
 	list_init(&task->link);

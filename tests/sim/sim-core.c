@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "random.h"
 #include "sim-core.h"
 
 #define STEPS_AT_ONCE_MAX 1000000u	/* without time moving: somebody spins */
@@ -54,6 +55,12 @@ uint32_t sim_rand(uint32_t n)
 bool sim_chance(unsigned permille)
 {
 	return sim_rand(1000) < permille;
+}
+
+void random_bytes(void *buf, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		((uint8_t *)buf)[i] = (uint8_t)sim_rand(256);
 }
 
 /* ---- time and events ---- */

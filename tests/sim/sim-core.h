@@ -3,7 +3,8 @@
  *
  * Everything runs on one thread.  A step runs one due event or one actor that has something to do;
  * time moves only when nothing is left to do now.  With shuffling the seed chooses among what could
- * run, so a seed stands for one interleaving and replays it.  clock_now_ms() is implemented here.
+ * run, so a seed stands for one interleaving and replays it.  clock_now_ms() and random_bytes() are
+ * implemented here.
  *
  * A host is a machine with addresses; killing it begins a new epoch, and what was made in an earlier
  * epoch (a "ghost") is cut off from the world but can still be torn down in good order, so that a

@@ -152,9 +152,3 @@ void clt_svc_unwatch(struct clt_watch *watch)
 {
 	list_del(&watch->link);
 }
-
-void clt_svc_random(void *buf, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		((uint8_t *)buf)[i] = (uint8_t)sim_rand(256);
-}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <sys/random.h>
+#include <sys/types.h>
+
+#include "random.h"
+
+void random_bytes(void *buf, size_t len)
+{
+	while (getrandom(buf, len, 0) != (ssize_t)len)
+		;
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The only source of chance of what the simulation links, which brings its own: from a seed.  Any thread. */
+#ifndef BASE_RANDOM_H
+#define BASE_RANDOM_H
+
+#include <stddef.h>
+
+/* Unpredictable bytes, for uuids and jitter. */
+void random_bytes(void *buf, size_t len);
+
+#endif
