@@ -44,7 +44,7 @@ BEGIN {
 	only["infiniband/verbs.h"] = "^src/(common/(fabric|rtrs)|frwr|nbdkit-rtrs-plugin|rtrs-server)/"
 
 	# header of ours -> likewise
-	only["loop-impl.h"] = "^src/(common/base/loop[a-z-]*\\.c|rtrs-server/reactor-priv\\.h)$"
+	only["loop-impl.h"] = "^src/(common/base/loop(-poll)?\\.c|rtrs-server/reactor-priv\\.h)$"
 
 	for (i = 1; i < ARGC; i++) {
 		dir_of(ARGV[i])

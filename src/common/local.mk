@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-noinst_LTLIBRARIES += libbase.la libclock.la libfab.la librtrs.la librnbd.la
+noinst_LTLIBRARIES += libbase.la libclock.la libloop.la libfab.la librtrs.la librnbd.la
 
 libbase_la_SOURCES = \
 	%D%/base/bitmap.c \
@@ -25,6 +25,9 @@ libbase_la_SOURCES = \
 
 # Apart from libbase so that the simulation can bring its own time and chance.
 libclock_la_SOURCES = %D%/base/clock.c %D%/base/random.c
+
+# One of the loops: the server and the simulation have others.
+libloop_la_SOURCES = %D%/base/loop-poll.c %D%/base/loop-poll.h
 
 libfab_la_SOURCES = \
 	%D%/fabric/fab-addr.c \

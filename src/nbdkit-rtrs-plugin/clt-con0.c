@@ -6,43 +6,44 @@
 #include <config.h>
 
 #include <errno.h>
+#include <poll.h>
 
 #include "clock.h"
 #include "clt-path-priv.h"
 #include "rtrs-imm.h"
 #include "rtrs-wr.h"
 
-static void con0_ready(struct clt_watch *watch, short revents)
+static bool con0_ready(struct loop_watch *watch)
 {
 	struct clt_con *con = container_of(watch, struct clt_con, watch);
+	short events = watch->events;
 	int n;
 
 	do {
 		n = clt_con_poll(con, CLT_POLL_BUDGET);
 		if (n == 0)
-			n = fab_arm(con->fab, &watch->events);
+			n = fab_arm(con->fab, &events);
 	} while (n > 0 && !atomic_load(&con->path->failing));
+	loop_watch_events(watch, events);
+	return false;
 }
 
-static void path_service_task(struct clt_task *task)
+static void path_service_msg(struct loop_msg *msg)
 {
-	struct clt_path *path = container_of(task, struct clt_path, service_task);
+	struct clt_path *path = container_of(msg, struct clt_path, service_msg);
 	struct clt_con *con = &path->cons[0];
 
 	if (!con->established || con->drained || atomic_load(&path->failing) ||
 	    path->state == CLT_CLOSING)
 		return;
-	if (list_empty(&con->watch.link)) {
-		con->watch.fd = fab_conn_fd(con->fab);
-		con->watch.ready = con0_ready;
-		clt_svc_watch(path->sess->svc, &con->watch);
-	}
-	con0_ready(&con->watch, 0);
+	if (!con->watch.loop)
+		clt_path_watch(path, &con->watch, fab_conn_fd(con->fab), POLLIN, con0_ready);
+	con0_ready(&con->watch);
 }
 
 void clt_path_service(struct clt_path *path)
 {
-	clt_svc_post(path->sess->svc, &path->service_task);
+	loop_post(path->sess->loop, &path->service_msg);
 }
 
 /* ---- heartbeat ---- */
@@ -98,7 +99,7 @@ static void hb_silence(struct clt_path *path, bool silent)
 		clt_con0_lose_patience(path);
 }
 
-static void path_hb_timer(struct clt_timer *timer)
+static void path_hb_timer(struct loop_timer *timer)
 {
 	struct clt_path *path = container_of(timer, struct clt_path, hb_timer);
 
@@ -115,24 +116,24 @@ static void path_hb_timer(struct clt_timer *timer)
 			      path->hb.interval_ms * (path->hb.missed_max + 1) / 1000);
 		return;
 	}
-	clt_svc_timer_set(path->sess->svc, timer, path->hb.next_ms);
+	loop_timer_set(path->sess->loop, timer, path->hb.next_ms);
 }
 
 void clt_con0_init(struct clt_path *path)
 {
-	clt_task_init(&path->service_task, path_service_task);
-	clt_timer_init(&path->hb_timer, path_hb_timer);
+	loop_msg_init(&path->service_msg, path_service_msg);
+	loop_timer_init(&path->hb_timer, path_hb_timer);
 	path->hb_cqe.done = hb_wc;
 }
 
 void clt_con0_up(struct clt_path *path)
 {
 	rtrs_hb_start(&path->hb, clock_now_ms(), RTRS_HB_INTERVAL_MS, RTRS_HB_MISSED_MAX);
-	clt_svc_timer_set(path->sess->svc, &path->hb_timer, path->hb.next_ms);
+	loop_timer_set(path->sess->loop, &path->hb_timer, path->hb.next_ms);
 }
 
 void clt_con0_down(struct clt_path *path)
 {
-	clt_svc_timer_cancel(&path->hb_timer);
+	loop_timer_cancel(&path->hb_timer);
 	path->silent = false;
 }

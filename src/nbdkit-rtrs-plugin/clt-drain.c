@@ -29,30 +29,33 @@ static void hangup_look(struct clt_con *con)
 	clt_wait_con_release(con);
 }
 
-static void io_hangup(struct clt_watch *watch, short revents)
+static bool io_hangup(struct loop_watch *watch)
 {
 	struct clt_con *con = container_of(watch, struct clt_con, watch);
 
-	clt_svc_unwatch(watch);
+	loop_unwatch(watch);
 	con->hung_up = true;
 	hangup_look(con);
+	return false;
 }
 
 /* ---- draining ---- */
 
 static bool con_drain(struct clt_con *con);
 
-static void drain_ready(struct clt_watch *watch, short revents)
+static bool drain_ready(struct loop_watch *watch)
 {
 	struct clt_con *con = container_of(watch, struct clt_con, watch);
 
 	if (con_drain(con))
-		clt_svc_post(con->path->sess->svc, &con->path->drain_task);
+		loop_post(con->path->sess->loop, &con->path->drain_msg);
+	return false;
 }
 
 /* True when nothing of @con is in flight any more. */
 static bool con_drain(struct clt_con *con)
 {
+	short events = 0;
 	int n;
 
 	if (!con->established)
@@ -62,25 +65,21 @@ static bool con_drain(struct clt_con *con)
 	do {
 		n = con->drained ? -ENOTCONN : clt_con_poll(con, CLT_POLL_BUDGET);
 		if (n == 0)
-			n = fab_arm(con->fab, &con->watch.events);
+			n = fab_arm(con->fab, &events);
 	} while (n > 0);
 	if (n == -ENOTCONN) {
 		con->drained = true;
-		clt_svc_unwatch(&con->watch);
+		loop_unwatch(&con->watch);
 		return true;
 	}
-	con->watch.ready = drain_ready;
-	if (list_empty(&con->watch.link)) {
-		con->watch.fd = fab_conn_fd(con->fab);
-		clt_svc_watch(con->path->sess->svc, &con->watch);
-	}
+	clt_path_watch(con->path, &con->watch, fab_conn_fd(con->fab), events, drain_ready);
 	return false;
 }
 
 /* After clt_path_role_free(), too. */
-static void path_drain_task(struct clt_task *task)
+static void path_drain_msg(struct loop_msg *msg)
 {
-	struct clt_path *path = container_of(task, struct clt_path, drain_task);
+	struct clt_path *path = container_of(msg, struct clt_path, drain_msg);
 	bool all = true;
 
 	for (unsigned i = 1; i < path->ncons && path->state == CLT_UP; i++) {
@@ -97,21 +96,18 @@ static void path_drain_task(struct clt_task *task)
 
 void clt_path_role_free(struct clt_con *con)
 {
-	clt_svc_post(con->path->sess->svc, &con->path->drain_task);
+	loop_post(con->path->sess->loop, &con->path->drain_msg);
 }
 
 void clt_drain_init(struct clt_path *path)
 {
-	clt_task_init(&path->drain_task, path_drain_task);
+	loop_msg_init(&path->drain_msg, path_drain_msg);
 }
 
 void clt_drain_watch_hangup(struct clt_con *con)
 {
-	con->watch.fd = fab_conn_fd(con->fab);
-	con->watch.events = POLLRDHUP;
-	con->watch.ready = io_hangup;
 	con->hung_up = false;
-	clt_svc_watch(con->path->sess->svc, &con->watch);
+	clt_path_watch(con->path, &con->watch, fab_conn_fd(con->fab), POLLRDHUP, io_hangup);
 }
 
 void clt_drain_start(struct clt_path *path)
@@ -119,11 +115,11 @@ void clt_drain_start(struct clt_path *path)
 	for (unsigned i = 0; i < path->ncons; i++) {
 		struct clt_con *con = &path->cons[i];
 
-		clt_svc_unwatch(&con->watch);
+		loop_unwatch(&con->watch);
 		if (con->established)
 			fab_disconnect(con->fab);
 		if (i)
 			clt_wait_con_kick(con);
 	}
-	clt_svc_post(path->sess->svc, &path->drain_task);
+	loop_post(path->sess->loop, &path->drain_msg);
 }

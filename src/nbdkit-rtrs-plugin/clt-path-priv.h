@@ -12,14 +12,18 @@
 /* An event for the table; performs its actions.  Service thread, not from inside an action. */
 void clt_path_event(struct clt_path *path, enum clt_event event);
 
-/* Make connection @path->next_cid.  Failures go to clt_path_fail(), as in all below. */
+/* Watch @fd, or go on watching it.  Failures go to clt_path_fail(), as in all below. */
+void clt_path_watch(struct clt_path *path, struct loop_watch *watch, int fd, short events,
+		    bool (*ready)(struct loop_watch *watch));
+
+/* Make connection @path->next_cid. */
 void clt_setup_con(struct clt_path *path);
 /* All are established: ask for the chunks. */
 void clt_setup_info(struct clt_path *path);
 /* Destroy all connections and what belongs to this attempt.  They are drained and sealed. */
 void clt_setup_release(struct clt_path *path);
 /* @path->cm_watch. */
-void clt_setup_cm_ready(struct clt_watch *watch, short revents);
+bool clt_setup_cm_ready(struct loop_watch *watch);
 
 void clt_con0_init(struct clt_path *path);
 /* From here on heartbeats, until clt_con0_down(). */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Performs the actions of clt-fsm.h for one path.
  *
- * Service thread, except clt_path_fail(), which only notes the cause and posts a task, so that
+ * Service thread, except clt_path_fail(), which only notes the cause and posts a message, so that
  * nothing is torn down inside a handler.  A path ends its attempt in one way: failed or closed,
  * disconnected, polled until each established connection has drained, released; then it backs off
  * or is closed. */
@@ -41,7 +41,7 @@ void clt_path_fail(struct clt_path *path, int err, const char *fmt, ...)
 	vsnprintf(path->cause, sizeof(path->cause), fmt, ap);
 	va_end(ap);
 	pthread_mutex_unlock(&path->cause_lock);
-	clt_svc_post(path->sess->svc, &path->fail_task);
+	loop_post(path->sess->loop, &path->fail_msg);
 }
 
 static bool was_steady(const struct clt_path *path)
@@ -68,9 +68,9 @@ static void path_tell(struct clt_path *path, bool was_up, const char *cause)
 	snprintf(path->told, sizeof(path->told), "%s", cause);
 }
 
-static void path_fail_task(struct clt_task *task)
+static void path_fail_msg(struct loop_msg *msg)
 {
-	struct clt_path *path = container_of(task, struct clt_path, fail_task);
+	struct clt_path *path = container_of(msg, struct clt_path, fail_msg);
 	bool was_up = path->state == CLT_UP;
 	char cause[sizeof(path->cause)];
 	int err;
@@ -91,6 +91,23 @@ static void path_fail_task(struct clt_task *task)
 	clt_sess_wake_up_waiters(path->sess);
 }
 
+void clt_path_watch(struct clt_path *path, struct loop_watch *watch, int fd, short events,
+		    bool (*ready)(struct loop_watch *watch))
+{
+	int r;
+
+	watch->ready = ready;
+	if (watch->loop) {
+		loop_watch_events(watch, events);
+		return;
+	}
+	watch->fd = fd;
+	watch->events = events;
+	r = loop_watch(path->sess->loop, watch);
+	if (r < 0)
+		clt_path_fail(path, r, "cannot watch a descriptor: %s", strerror(-r));
+}
+
 /* ---- actions ---- */
 
 /* 0, or -errno after clt_path_fail(). */
@@ -106,11 +123,7 @@ static int make_cm(struct clt_path *path)
 		path->cm = NULL;
 		return r;
 	}
-	if (list_empty(&path->cm_watch.link)) {
-		path->cm_watch.fd = fab_cm_fd(path->cm);
-		path->cm_watch.events = POLLIN;
-		clt_svc_watch(path->sess->svc, &path->cm_watch);
-	}
+	clt_path_watch(path, &path->cm_watch, fab_cm_fd(path->cm), POLLIN, clt_setup_cm_ready);
 	return 0;
 }
 
@@ -120,7 +133,7 @@ static void act_connect(struct clt_path *path)
 	path->next_cid = 0;
 	path->up_since_ms = 0;
 	atomic_store(&path->failing, false);
-	clt_svc_timer_set(path->sess->svc, &path->setup_timer, clock_now_ms() + path->sess->setup_ms);
+	loop_timer_set(path->sess->loop, &path->setup_timer, clock_now_ms() + path->sess->setup_ms);
 	if (make_cm(path) == 0)
 		clt_setup_con(path);
 }
@@ -136,7 +149,7 @@ static void act_up(struct clt_path *path)
 {
 	struct clt_sess *sess = path->sess;
 
-	clt_svc_timer_cancel(&path->setup_timer);
+	loop_timer_cancel(&path->setup_timer);
 	atomic_store(&path->opening, false);
 	for (unsigned i = 1; i < path->ncons; i++) {
 		struct clt_con *con = &path->cons[i];
@@ -157,7 +170,7 @@ static void act_up(struct clt_path *path)
 /* A device that is gone, or broken, wakes nobody. */
 static void drain_again_later(struct clt_path *path)
 {
-	clt_svc_timer_set(path->sess->svc, &path->retry_timer, clock_now_ms() + DRAIN_AGAIN_MS);
+	loop_timer_set(path->sess->loop, &path->retry_timer, clock_now_ms() + DRAIN_AGAIN_MS);
 }
 
 static void act_drain(struct clt_path *path)
@@ -165,7 +178,7 @@ static void act_drain(struct clt_path *path)
 	atomic_store(&path->failing, true);
 	atomic_store(&path->up, false);
 	atomic_store(&path->opening, false);
-	clt_svc_timer_cancel(&path->setup_timer);
+	loop_timer_cancel(&path->setup_timer);
 	clt_con0_down(path);
 	clt_drain_start(path);
 	drain_again_later(path);
@@ -173,7 +186,7 @@ static void act_drain(struct clt_path *path)
 
 static void act_release(struct clt_path *path)
 {
-	clt_svc_timer_cancel(&path->retry_timer);
+	loop_timer_cancel(&path->retry_timer);
 	for (unsigned i = 0; i < path->ncons; i++)
 		clt_con_seal(&path->cons[i]);
 	clt_setup_release(path);
@@ -197,7 +210,7 @@ static void act_backoff(struct clt_path *path)
 		ms = ms * 3 / 4 + ms / 2 * rnd / UINT16_MAX;
 	}
 	path->tries++;
-	clt_svc_timer_set(path->sess->svc, &path->retry_timer, clock_now_ms() + ms);
+	loop_timer_set(path->sess->loop, &path->retry_timer, clock_now_ms() + ms);
 }
 
 void clt_path_event(struct clt_path *path, enum clt_event event)
@@ -228,7 +241,7 @@ void clt_path_event(struct clt_path *path, enum clt_event event)
 
 /* ---- timers, start and end ---- */
 
-static void path_setup_timer(struct clt_timer *timer)
+static void path_setup_timer(struct loop_timer *timer)
 {
 	struct clt_path *path = container_of(timer, struct clt_path, setup_timer);
 
@@ -236,7 +249,7 @@ static void path_setup_timer(struct clt_timer *timer)
 }
 
 /* To begin again, or, while it is draining, to look again. */
-static void path_retry_timer(struct clt_timer *timer)
+static void path_retry_timer(struct loop_timer *timer)
 {
 	struct clt_path *path = container_of(timer, struct clt_path, retry_timer);
 
@@ -244,7 +257,7 @@ static void path_retry_timer(struct clt_timer *timer)
 		clt_path_event(path, CLT_EV_RETRY);
 		return;
 	}
-	clt_svc_post(path->sess->svc, &path->drain_task);
+	loop_post(path->sess->loop, &path->drain_msg);
 	drain_again_later(path);
 }
 
@@ -263,12 +276,11 @@ int clt_path_init(struct clt_path *path, struct clt_sess *sess, unsigned index,
 	snprintf(path->name, sizeof(path->name), "path %s", fab_addr_format(dst, d, sizeof(d)));
 	random_bytes(path->uuid, sizeof(path->uuid));
 	pthread_mutex_init(&path->cause_lock, NULL);
-	clt_task_init(&path->fail_task, path_fail_task);
+	loop_msg_init(&path->fail_msg, path_fail_msg);
 	clt_drain_init(path);
 	clt_con0_init(path);
-	clt_timer_init(&path->setup_timer, path_setup_timer);
-	clt_timer_init(&path->retry_timer, path_retry_timer);
-	clt_watch_init(&path->cm_watch, clt_setup_cm_ready);
+	loop_timer_init(&path->setup_timer, path_setup_timer);
+	loop_timer_init(&path->retry_timer, path_retry_timer);
 
 	path->cons = aligned_alloc(64, align_up(ncons * sizeof(*path->cons), 64));
 	if (!path->cons)
@@ -280,7 +292,6 @@ int clt_path_init(struct clt_path *path, struct clt_sess *sess, unsigned index,
 		con->path = path;
 		con->cid = i;
 		con->key = 1 + index * RTRS_MAX_CONS + i;
-		clt_watch_init(&con->watch, NULL);
 		r = i ? clt_wait_con_init(con) : 0;
 		if (r < 0) {
 			while (--i)
@@ -319,7 +330,7 @@ void clt_path_close(struct clt_path *path)
 {
 	if (path->state == CLT_CLOSING || path->state == CLT_CLOSED)
 		return;
-	clt_svc_timer_cancel(&path->retry_timer);
+	loop_timer_cancel(&path->retry_timer);
 	clt_path_event(path, CLT_EV_CLOSE);
 	if (path->state == CLT_CLOSING)
 		drain_again_later(path);

@@ -11,9 +11,9 @@
 
 #include "clt-fsm.h"
 #include "clt-io.h"
-#include "clt-svc.h"
 #include "clt-key.h"
 #include "fabric.h"
+#include "loop.h"
 #include "rtrs-hb.h"
 #include "rtrs-msg.h"
 
@@ -41,7 +41,7 @@ struct clt_con {
 	struct ibv_mr *recvs_mr;
 	unsigned nrecvs;
 	/* service thread */
-	struct clt_watch watch;
+	struct loop_watch watch;
 	bool created, established, drained;
 	bool hung_up;			/* its peer; the poll role is awaited to look */
 };
@@ -89,9 +89,9 @@ struct clt_path {
 
 	struct rtrs_hb hb;
 	bool silent;			/* a heartbeat has been without answer for an interval */
-	struct clt_watch cm_watch;
-	struct clt_timer setup_timer, hb_timer, retry_timer;
-	struct clt_task fail_task, drain_task, service_task;
+	struct loop_watch cm_watch;
+	struct loop_timer setup_timer, hb_timer, retry_timer;
+	struct loop_msg fail_msg, drain_msg, service_msg;
 	unsigned tries;			/* since it was up for a while */
 	uint64_t up_since_ms;		/* 0: not in this attempt */
 

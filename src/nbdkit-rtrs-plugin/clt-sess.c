@@ -10,7 +10,7 @@
 #include "log.h"
 #include "random.h"
 
-static void sess_timeout(struct clt_timer *timer)
+static void sess_timeout(struct loop_timer *timer)
 {
 	struct clt_sess *sess = container_of(timer, struct clt_sess, timeout_timer);
 
@@ -20,7 +20,7 @@ static void sess_timeout(struct clt_timer *timer)
 	clt_sess_wake_up_waiters(sess);
 }
 
-int clt_sess_init(struct clt_sess *sess, struct clt_svc *svc, const struct clt_sess_conf *conf,
+int clt_sess_init(struct clt_sess *sess, struct loop *loop, const struct clt_sess_conf *conf,
 		  const struct clt_sess_ops *ops)
 {
 	int r;
@@ -28,7 +28,7 @@ int clt_sess_init(struct clt_sess *sess, struct clt_svc *svc, const struct clt_s
 	memset(sess, 0, sizeof(*sess));
 	snprintf(sess->name, sizeof(sess->name), "%s", conf->name);
 	random_bytes(sess->uuid, sizeof(sess->uuid));
-	sess->svc = svc;
+	sess->loop = loop;
 	sess->ops = ops;
 	sess->io_timeout_ms = conf->io_timeout_ms;
 	sess->poll_us = conf->poll_us;
@@ -37,7 +37,7 @@ int clt_sess_init(struct clt_sess *sess, struct clt_svc *svc, const struct clt_s
 	sess->once = conf->once;
 	list_init(&sess->permit_waiters);
 	list_init(&sess->up_waiters);
-	clt_timer_init(&sess->timeout_timer, sess_timeout);
+	loop_timer_init(&sess->timeout_timer, sess_timeout);
 	r = clt_path_init(&sess->path, sess, 0, &conf->src, &conf->dst, 1 + conf->connections);
 	if (r < 0)
 		return r;
@@ -64,7 +64,7 @@ void clt_sess_start(struct clt_sess *sess)
 void clt_sess_close(struct clt_sess *sess)
 {
 	atomic_store(&sess->closing, true);
-	clt_svc_timer_cancel(&sess->timeout_timer);
+	loop_timer_cancel(&sess->timeout_timer);
 	clt_sess_wake_up_waiters(sess);
 	clt_path_close(&sess->path);
 }
@@ -113,7 +113,7 @@ void clt_sess_down(struct clt_sess *sess)
 	if (sess->io_timeout_ms == 0)
 		atomic_store(&sess->expired, true);
 	else if (sess->io_timeout_ms != CLOCK_NEVER)
-		clt_svc_timer_set(sess->svc, &sess->timeout_timer,
+		loop_timer_set(sess->loop, &sess->timeout_timer,
 				  sess->down_since_ms + sess->io_timeout_ms);
 	if (sess->io_timeout_ms == 0)
 		clt_sess_wake_up_waiters(sess);
@@ -126,12 +126,12 @@ void clt_sess_lose_patience(struct clt_sess *sess)
 	sess->impatient = true;
 	clt_con0_lose_patience(&sess->path);
 	if (sess->down && !atomic_load(&sess->expired))
-		clt_svc_timer_set(sess->svc, &sess->timeout_timer, clock_now_ms());
+		loop_timer_set(sess->loop, &sess->timeout_timer, clock_now_ms());
 }
 
 void clt_sess_up(struct clt_sess *sess)
 {
-	clt_svc_timer_cancel(&sess->timeout_timer);
+	loop_timer_cancel(&sess->timeout_timer);
 	if (sess->was_up && sess->tell_up)
 		log_warn(sess->path.name, "connected again after %llu ms",
 			 (unsigned long long)(clock_now_ms() - sess->down_since_ms));

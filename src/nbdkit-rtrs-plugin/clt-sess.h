@@ -40,7 +40,7 @@ struct clt_sess_ops {
 struct clt_sess {
 	char name[RTRS_NAME_MAX];
 	uint8_t uuid[RTRS_UUID_LEN];
-	struct clt_svc *svc;
+	struct loop *loop;
 	const struct clt_sess_ops *ops;
 	uint64_t io_timeout_ms;
 	unsigned poll_us;
@@ -58,7 +58,7 @@ struct clt_sess {
 	pthread_mutex_t lock;		/* lists below, op->granted; taken before a waiter's */
 	struct list permit_waiters;	/* clt_op.permit_link, in order */
 	struct list up_waiters;		/* clt_op.up_link */
-	struct clt_timer timeout_timer;
+	struct loop_timer timeout_timer;
 	/* service thread */
 	bool down;			/* lost, or the first attempt failed */
 	bool was_up;			/* once */
@@ -69,8 +69,8 @@ struct clt_sess {
 	atomic_bool closing;
 };
 
-/* Nothing runs before clt_sess_start().  @svc and @ops outlive @sess.  0, or as clt_path_init(). */
-int clt_sess_init(struct clt_sess *sess, struct clt_svc *svc, const struct clt_sess_conf *conf,
+/* Nothing runs before clt_sess_start().  @loop and @ops outlive @sess.  0, or as clt_path_init(). */
+int clt_sess_init(struct clt_sess *sess, struct loop *loop, const struct clt_sess_conf *conf,
 		  const struct clt_sess_ops *ops);
 /* Never started, or ops->closed() was called and the service loop is gone. */
 void clt_sess_fini(struct clt_sess *sess);

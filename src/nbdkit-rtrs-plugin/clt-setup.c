@@ -259,7 +259,7 @@ static void setup_event(struct clt_path *path, const struct fab_event *ev)
 	}
 }
 
-void clt_setup_cm_ready(struct clt_watch *watch, short revents)
+bool clt_setup_cm_ready(struct loop_watch *watch)
 {
 	struct clt_path *path = container_of(watch, struct clt_path, cm_watch);
 	struct fab_event ev;
@@ -269,6 +269,7 @@ void clt_setup_cm_ready(struct clt_watch *watch, short revents)
 		setup_event(path, &ev);
 	if (r < 0)
 		clt_path_fail(path, r, "connection manager: %s", strerror(-r));
+	return false;
 }
 
 /* ---- INFO ---- */
@@ -357,7 +358,7 @@ void clt_setup_info(struct clt_path *path)
 
 static void release_con(struct clt_con *con)
 {
-	clt_svc_unwatch(&con->watch);
+	loop_unwatch(&con->watch);
 	if (con->created)
 		fab_conn_destroy(con->fab);
 	if (con->recvs_mr)

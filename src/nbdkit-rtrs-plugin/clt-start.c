@@ -13,6 +13,7 @@
 #include "clt-fds.h"
 #include "clt-start.h"
 #include "log.h"
+#include "loop-poll.h"
 #include "mask.h"
 
 /* RDMA's own way to say that nobody is there takes a minute; who leaves the choice to us does not wait for
@@ -24,7 +25,7 @@
 
 /* What the probe learns, the session that stays knows. */
 static struct frwr_lessons lessons = FRWR_LESSONS_INIT;
-static struct clt_svc *svc;
+static struct loop *loop;
 static struct rnbd_clt clt;
 static pthread_t watch;			/* of a session with a nap */
 static int (*watch_nap)(void);
@@ -60,13 +61,13 @@ static int session_open(const struct conf *conf, const char *suffix, bool once, 
 	conf_sessname(conf, base);
 	snprintf(name, sizeof(name), "%.*s%s", (int)(RTRS_NAME_MAX - 1 - strlen(suffix)), base,
 		 suffix);
-	r = clt_svc_create(&svc);
+	r = loop_poll_create("rtrs-service", &loop);
 	if (r == 0) {
-		r = rnbd_clt_init(&clt, svc, &sess);
+		r = rnbd_clt_init(&clt, loop, &sess);
 		if (r == 0)
 			return 0;
-		clt_svc_destroy(svc);
-		svc = NULL;
+		loop_poll_destroy(loop);
+		loop = NULL;
 	}
 	snprintf(err, CLT_START_ERR, "cannot start a session with connections=%u: %s",
 		 conf->connections, strerror(-r));
@@ -75,14 +76,14 @@ static int session_open(const struct conf *conf, const char *suffix, bool once, 
 
 void clt_start_end(void)
 {
-	if (!svc)
+	if (!loop)
 		return;
 	rnbd_clt_close(&clt);
 	if (watch_nap)
 		pthread_join(watch, NULL);
 	watch_nap = NULL;
-	clt_svc_destroy(svc);
-	svc = NULL;
+	loop_poll_destroy(loop);
+	loop = NULL;
 	rnbd_clt_fini(&clt);
 }
 

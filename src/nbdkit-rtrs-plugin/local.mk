@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The client without what needs nbdkit, a thread or a sleep: the simulation links it with its own
-# clt-wait.h and clt-svc.h.
+# clt-wait.h and loop.h.
 noinst_LTLIBRARIES += libclt.la
 libclt_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/%D%
 libclt_la_SOURCES = \
@@ -27,7 +27,6 @@ libclt_la_SOURCES = \
 	%D%/clt-setup.c \
 	%D%/clt-slot.c \
 	%D%/clt-slot.h \
-	%D%/clt-svc.h \
 	%D%/clt-wait.h \
 	%D%/rnbd-clt.c \
 	%D%/rnbd-clt.h \
@@ -44,7 +43,6 @@ libclt_la_LIBADD = libfrwr.la
 noinst_LTLIBRARIES += libcltthread.la
 libcltthread_la_CPPFLAGS = $(libclt_la_CPPFLAGS)
 libcltthread_la_SOURCES = \
-	%D%/clt-svc.c \
 	%D%/clt-wait.c \
 	$(NULL)
 
@@ -69,5 +67,5 @@ nbdkit_rtrs_plugin_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared \
 	-Wl,--version-script=$(srcdir)/%D%/plugin.syms
 nbdkit_rtrs_plugin_la_DEPENDENCIES = %D%/plugin.syms $(nbdkit_rtrs_plugin_la_LIBADD)
 nbdkit_rtrs_plugin_la_LIBADD = \
-	libclt.la libcltthread.la libfab.la librtrs.la librnbd.la libbase.la libclock.la
+	libclt.la libcltthread.la libloop.la libfab.la librtrs.la librnbd.la libbase.la libclock.la
 endif

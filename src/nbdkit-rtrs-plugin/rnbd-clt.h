@@ -29,11 +29,11 @@ struct rnbd_clt {
 	struct rnbd_ctl *handshake;	/* the message in flight while OPENING, or NULL */
 	bool closing;
 	bool path_closed;
-	struct clt_timer reopen_timer;	/* devices that could not be opened again */
-	struct clt_timer close_timer;
-	struct clt_task start_task, close_task;
-	struct clt_task drop_task;	/* references of devices were dropped */
-	struct clt_task patience_task;
+	struct loop_timer reopen_timer;	/* devices that could not be opened again */
+	struct loop_timer close_timer;
+	struct loop_msg start_msg, close_msg;
+	struct loop_msg drop_msg;	/* references of devices were dropped */
+	struct loop_msg patience_msg;
 	/* told to those that wait for the session */
 	pthread_mutex_t lock;		/* result, closed, away, cause */
 	struct clt_waiter event;
@@ -44,8 +44,8 @@ struct rnbd_clt {
 	char cause[256];		/* of a negative result */
 };
 
-/* Start a session on @svc.  Does not wait.  0, or as clt_path_init(). */
-int rnbd_clt_init(struct rnbd_clt *clt, struct clt_svc *svc, const struct clt_sess_conf *conf);
+/* Start a session on @loop.  Does not wait.  0, or as clt_path_init(). */
+int rnbd_clt_init(struct rnbd_clt *clt, struct loop *loop, const struct clt_sess_conf *conf);
 /* Blocks until the first attempt ended: 0 it is up; -errno it failed and @clt->cause tells why
  * (without conf->once it is tried again). */
 int rnbd_clt_wait_up(struct rnbd_clt *clt);
@@ -77,7 +77,7 @@ struct rnbd_open_req {
 	struct rnbd_dev *dev;		/* status 0: the caller holds a reference */
 	/* private */
 	struct rnbd_clt *clt;
-	struct clt_task task;
+	struct loop_msg msg;
 	struct list link;
 };
 

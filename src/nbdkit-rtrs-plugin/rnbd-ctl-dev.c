@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opening and closing devices.  Owns the list of devices.  Service thread; other threads post tasks.
+/* Opening and closing devices.  Owns the list of devices.  Service thread; other threads post messages.
  *
  * A device ends when its last reference was dropped and CLOSE was answered, or the path that knew it
  * is gone. */
@@ -33,7 +33,7 @@ static void dev_free(struct rnbd_dev *dev)
 	struct rnbd_clt *clt = dev->clt;
 
 	assert(!dev->ctl.busy && !dev->refs && list_empty(&dev->opens));
-	clt_svc_cancel(clt->sess.svc, &dev->given_up_task);
+	loop_unpost(clt->sess.loop, &dev->given_up_msg);
 	if (rnbd_dev_unsettled(dev))
 		clt->given_up_life = MAX(clt->given_up_life, atomic_load(&dev->given_up_life));
 	list_del(&dev->link);
@@ -208,9 +208,9 @@ static struct rnbd_dev *dev_under_another_name(struct rnbd_clt *clt, const char 
 	return NULL;
 }
 
-static void open_task(struct clt_task *task)
+static void open_msg(struct loop_msg *msg)
 {
-	struct rnbd_open_req *req = container_of(task, struct rnbd_open_req, task);
+	struct rnbd_open_req *req = container_of(msg, struct rnbd_open_req, msg);
 	struct rnbd_clt *clt = req->clt;
 	struct rnbd_dev *dev = dev_find(clt, req->name), *other;
 
@@ -246,9 +246,9 @@ static void open_task(struct clt_task *task)
 void rnbd_open_start(struct rnbd_clt *clt, struct rnbd_open_req *req)
 {
 	req->clt = clt;
-	clt_task_init(&req->task, open_task);
+	loop_msg_init(&req->msg, open_msg);
 	list_init(&req->link);
-	clt_svc_post(clt->sess.svc, &req->task);
+	loop_post(clt->sess.loop, &req->msg);
 }
 
 /* ---- close ---- */
@@ -259,7 +259,7 @@ void rnbd_close(struct rnbd_dev *dev)
 	struct rnbd_clt *clt = dev->clt;
 
 	atomic_fetch_add(&dev->dropped, 1);
-	clt_svc_post(clt->sess.svc, &clt->drop_task);
+	loop_post(clt->sess.loop, &clt->drop_msg);
 }
 
 static void dev_closed(struct rnbd_dev *dev)
@@ -294,9 +294,9 @@ static void close_send(struct rnbd_dev *dev)
 	rnbd_ctl_send(&dev->ctl, sizeof(dev->ctl.msg.close), 0, RNBD_CTL_BOUND, close_done);
 }
 
-static void drop_task(struct clt_task *task)
+static void drop_msg(struct loop_msg *msg)
 {
-	struct rnbd_clt *clt = container_of(task, struct rnbd_clt, drop_task);
+	struct rnbd_clt *clt = container_of(msg, struct rnbd_clt, drop_msg);
 	struct rnbd_dev *dev, *next;
 
 	list_for_each_safe(dev, next, &clt->devs, link) {
@@ -312,7 +312,7 @@ static void drop_task(struct clt_task *task)
 
 void rnbd_dev_init(struct rnbd_clt *clt)
 {
-	clt_task_init(&clt->drop_task, drop_task);
+	loop_msg_init(&clt->drop_msg, drop_msg);
 }
 
 void rnbd_dev_pump(struct rnbd_dev *dev)

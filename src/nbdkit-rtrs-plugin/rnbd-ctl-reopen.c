@@ -118,7 +118,7 @@ static void reopen_arm(struct rnbd_clt *clt)
 		next_ms = dev_expire(dev, now, next_ms);
 	}
 	if (any && !clt->closing)
-		clt_svc_timer_set(clt->sess.svc, &clt->reopen_timer, next_ms);
+		loop_timer_set(clt->sess.loop, &clt->reopen_timer, next_ms);
 	rnbd_clt_check_away(clt);
 }
 
@@ -161,9 +161,9 @@ void rnbd_dev_settle(struct rnbd_dev *dev, void (*settled)(struct rnbd_dev *dev,
 
 /* Given up at the moment when the device was opened again: too late for settling it, requests are in
  * flight. */
-static void given_up_task(struct clt_task *task)
+static void given_up_msg(struct loop_msg *msg)
 {
-	struct rnbd_dev *dev = container_of(task, struct rnbd_dev, given_up_task);
+	struct rnbd_dev *dev = container_of(msg, struct rnbd_dev, given_up_msg);
 	struct clt_path *path = &dev->clt->sess.path;
 
 	if (rnbd_dev_unsettled(dev) && atomic_load(&dev->state) == RNBD_DEV_OPEN &&
@@ -174,7 +174,7 @@ static void given_up_task(struct clt_task *task)
 
 void rnbd_reopen_init_dev(struct rnbd_dev *dev)
 {
-	clt_task_init(&dev->given_up_task, given_up_task);
+	loop_msg_init(&dev->given_up_msg, given_up_msg);
 }
 
 /* ---- opening again ---- */
@@ -226,7 +226,7 @@ static void reopen_done(struct rnbd_ctl *ctl)
 	clt_sess_wake_up_waiters(&clt->sess);
 }
 
-static void reopen_timer(struct clt_timer *timer)
+static void reopen_timer(struct loop_timer *timer)
 {
 	struct rnbd_clt *clt = container_of(timer, struct rnbd_clt, reopen_timer);
 	struct rnbd_dev *dev;
@@ -294,5 +294,5 @@ void rnbd_reopen_opening(struct clt_sess *sess, struct clt_path *path)
 
 void rnbd_reopen_init(struct rnbd_clt *clt)
 {
-	clt_timer_init(&clt->reopen_timer, reopen_timer);
+	loop_timer_init(&clt->reopen_timer, reopen_timer);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The session: user messages of control, start and end.
  *
- * Everything runs on the service thread; other threads post tasks.  One message is in flight per
+ * Everything runs on the service thread; other threads post messages to it.  One message is in flight per
  * device (rnbd-ctl-dev.c), one for the handshake (rnbd-ctl-reopen.c). */
 #include <assert.h>
 #include <errno.h>
@@ -46,7 +46,7 @@ static int ctl_ready(const struct clt_op *op)
 static void ctl_begin(struct rnbd_ctl *ctl)
 {
 	ctl->clt->nctl++;
-	clt_svc_post(ctl->clt->sess.svc, &ctl->task);
+	loop_post(ctl->clt->sess.loop, &ctl->step_msg);
 }
 
 /* One of the handshake is the only one at its time, so it is not counted. */
@@ -64,13 +64,13 @@ static void ctl_ended(struct rnbd_ctl *ctl)
 		ctl_begin(list_entry(next, struct rnbd_ctl, link));
 }
 
-static void ctl_step(struct clt_task *task)
+static void ctl_step(struct loop_msg *msg)
 {
-	struct rnbd_ctl *ctl = container_of(task, struct rnbd_ctl, task);
+	struct rnbd_ctl *ctl = container_of(msg, struct rnbd_ctl, step_msg);
 
 	if (!clt_op_step(&ctl->op))
 		return;
-	clt_svc_cancel(ctl->clt->sess.svc, task);
+	loop_unpost(ctl->clt->sess.loop, msg);
 	ctl_ended(ctl);
 	ctl->done(ctl);
 }
@@ -80,14 +80,14 @@ static void ctl_wake(struct clt_waiter *w)
 	struct clt_op *op = container_of(w, struct clt_op, waiter);
 	struct rnbd_ctl *ctl = container_of(op, struct rnbd_ctl, op);
 
-	clt_svc_post(ctl->clt->sess.svc, &ctl->task);
+	loop_post(ctl->clt->sess.loop, &ctl->step_msg);
 }
 
 void rnbd_ctl_init(struct rnbd_ctl *ctl, struct rnbd_clt *clt, struct rnbd_dev *dev)
 {
 	ctl->clt = clt;
 	ctl->dev = dev;
-	clt_task_init(&ctl->task, ctl_step);
+	loop_msg_init(&ctl->step_msg, ctl_step);
 }
 
 void rnbd_ctl_send(struct rnbd_ctl *ctl, size_t len, uint32_t answer, enum rnbd_ctl_kind kind,
@@ -113,7 +113,7 @@ void rnbd_ctl_send(struct rnbd_ctl *ctl, size_t len, uint32_t answer, enum rnbd_
 	op->lost = ctl_lost;
 	clt_op_start(op, ctl_wake);
 	if (op->borrow)
-		clt_svc_post(op->sess->svc, &ctl->task);
+		loop_post(op->sess->loop, &ctl->step_msg);
 	else if (ctl->clt->nctl < RNBD_CTL_MAX)
 		ctl_begin(ctl);
 	else
@@ -194,37 +194,37 @@ void rnbd_clt_check_away(struct rnbd_clt *clt)
 	clt_tell(clt);
 }
 
-static void patience_task(struct clt_task *task)
+static void patience_msg(struct loop_msg *msg)
 {
-	struct rnbd_clt *clt = container_of(task, struct rnbd_clt, patience_task);
+	struct rnbd_clt *clt = container_of(msg, struct rnbd_clt, patience_msg);
 
 	clt_sess_lose_patience(&clt->sess);
 	if (!clt->closing)
-		clt_svc_timer_set(clt->sess.svc, &clt->reopen_timer, clock_now_ms());
+		loop_timer_set(clt->sess.loop, &clt->reopen_timer, clock_now_ms());
 }
 
-static void start_task(struct clt_task *task)
+static void start_msg(struct loop_msg *msg)
 {
-	clt_sess_start(&container_of(task, struct rnbd_clt, start_task)->sess);
+	clt_sess_start(&container_of(msg, struct rnbd_clt, start_msg)->sess);
 }
 
-static void close_timer(struct clt_timer *timer)
+static void close_timer(struct loop_timer *timer)
 {
 	clt_sess_close(&container_of(timer, struct rnbd_clt, close_timer)->sess);
 }
 
-static void close_task(struct clt_task *task)
+static void close_msg(struct loop_msg *msg)
 {
-	struct rnbd_clt *clt = container_of(task, struct rnbd_clt, close_task);
+	struct rnbd_clt *clt = container_of(msg, struct rnbd_clt, close_msg);
 
 	clt->closing = true;
-	clt_svc_timer_cancel(&clt->reopen_timer);
+	loop_timer_cancel(&clt->reopen_timer);
 	rnbd_clt_check_closed(clt);
 	if (!list_empty(&clt->devs))
-		clt_svc_timer_set(clt->sess.svc, &clt->close_timer, clock_now_ms() + CLOSE_MS);
+		loop_timer_set(clt->sess.loop, &clt->close_timer, clock_now_ms() + CLOSE_MS);
 }
 
-int rnbd_clt_init(struct rnbd_clt *clt, struct clt_svc *svc, const struct clt_sess_conf *conf)
+int rnbd_clt_init(struct rnbd_clt *clt, struct loop *loop, const struct clt_sess_conf *conf)
 {
 	static const struct clt_sess_ops ops = { rnbd_reopen_opening, clt_up, clt_down, clt_silence,
 						  clt_failed, clt_closed };
@@ -238,21 +238,21 @@ int rnbd_clt_init(struct rnbd_clt *clt, struct clt_svc *svc, const struct clt_se
 	clt_waiter_init(&clt->away_event, NULL);
 	rnbd_dev_init(clt);
 	rnbd_reopen_init(clt);
-	clt_timer_init(&clt->close_timer, close_timer);
-	clt_task_init(&clt->start_task, start_task);
-	clt_task_init(&clt->close_task, close_task);
-	clt_task_init(&clt->patience_task, patience_task);
+	loop_timer_init(&clt->close_timer, close_timer);
+	loop_msg_init(&clt->start_msg, start_msg);
+	loop_msg_init(&clt->close_msg, close_msg);
+	loop_msg_init(&clt->patience_msg, patience_msg);
 	clt->greeting = calloc(1, sizeof(*clt->greeting));
 	if (!clt->greeting)
 		return -ENOMEM;
 	rnbd_ctl_init(clt->greeting, clt, NULL);
-	r = clt_sess_init(&clt->sess, svc, conf, &ops);
+	r = clt_sess_init(&clt->sess, loop, conf, &ops);
 	if (r < 0) {
 		free(clt->greeting);
 		return r;
 	}
 	pthread_mutex_init(&clt->lock, NULL);
-	clt_svc_post(svc, &clt->start_task);
+	loop_post(loop, &clt->start_msg);
 	return 0;
 }
 
@@ -272,7 +272,7 @@ int rnbd_clt_wait_up(struct rnbd_clt *clt)
 
 void rnbd_clt_close_start(struct rnbd_clt *clt)
 {
-	clt_svc_post(clt->sess.svc, &clt->close_task);
+	loop_post(clt->sess.loop, &clt->close_msg);
 }
 
 bool rnbd_clt_closed(struct rnbd_clt *clt)
@@ -305,7 +305,7 @@ bool rnbd_clt_wait_away(struct rnbd_clt *clt)
 
 void rnbd_clt_lose_patience(struct rnbd_clt *clt)
 {
-	clt_svc_post(clt->sess.svc, &clt->patience_task);
+	loop_post(clt->sess.loop, &clt->patience_msg);
 }
 
 void rnbd_clt_fini(struct rnbd_clt *clt)

@@ -67,7 +67,7 @@ static void io_gave_up(const struct clt_op *clt, unsigned life)
 	if (op->op == RNBD_OP_READ || op->op == RNBD_OP_FLUSH)
 		return;
 	advance(&dev->given_up_life, life);
-	clt_svc_post(clt->sess->svc, &dev->given_up_task);
+	loop_post(clt->sess->loop, &dev->given_up_msg);
 }
 
 static uint32_t part_max(const struct rnbd_dev *dev, enum rnbd_io_op what)

@@ -17,7 +17,7 @@ enum rnbd_dev_state {
 /* A user message and its answer. */
 struct rnbd_ctl {
 	struct clt_op op;
-	struct clt_task task;
+	struct loop_msg step_msg;
 	struct list link;		/* clt->ctl_line */
 	struct rnbd_clt *clt;
 	struct rnbd_dev *dev;		/* NULL: SESS_INFO */
@@ -60,11 +60,11 @@ struct rnbd_dev {
 	struct list link;		/* clt->devs */
 	unsigned refs;
 	struct list opens;		/* rnbd_open_req.link, waiting for the OPEN in flight */
-	atomic_uint dropped;		/* references, since clt->drop_task ran */
+	atomic_uint dropped;		/* references, since clt->drop_msg ran */
 	struct rnbd_ctl ctl;		/* its OPEN or CLOSE */
 	unsigned tried_life, open_life;	/* of the path: asked for, and got, by OPEN */
 	void (*settled)(struct rnbd_dev *dev, int status);
-	struct clt_task given_up_task;
+	struct loop_msg given_up_msg;
 	uint64_t lost_since_ms;
 };
 

@@ -176,6 +176,8 @@ void loop_watch_events(struct loop_watch *w, short events)
 
 	assert(!(events & ~(POLLIN | POLLOUT)));
 	w->events = events;
+	if (!w->loop)
+		return;
 	if ((events & POLLIN) && p->missed) {
 		p->missed = false;
 		poll_mark_ready(p);

@@ -16,6 +16,7 @@
 #include "clock.h"
 #include "hsrv.h"
 #include "log.h"
+#include "loop-poll.h"
 #include "rnbd-clt.h"
 #include "thread.h"
 
@@ -61,7 +62,7 @@ static const struct row {
 };
 
 static struct hsrv *srv;
-static struct clt_svc *svc;
+static struct loop *loop;
 static struct rnbd_clt clt;
 static struct rnbd_dev *dev;
 static atomic_uint lost_lines;
@@ -128,8 +129,8 @@ static void session_open(enum clt_registration registration)
 	};
 
 	hsrv_addr(srv, &conf.dst);
-	check(!clt_svc_create(&svc));
-	check(!rnbd_clt_init(&clt, svc, &conf));
+	check(!loop_poll_create("rtrs-service", &loop));
+	check(!rnbd_clt_init(&clt, loop, &conf));
 	if (rnbd_clt_wait_up(&clt)) {
 		fprintf(stderr, "no session: %s\n", clt.cause);
 		exit(1);
@@ -141,7 +142,7 @@ static void session_close(void)
 {
 	rnbd_close(dev);
 	rnbd_clt_close(&clt);
-	clt_svc_destroy(svc);
+	loop_poll_destroy(loop);
 	rnbd_clt_fini(&clt);
 }
 

@@ -53,7 +53,6 @@ libsim_la_SOURCES = \
 	%D%/sim-loop.h \
 	%D%/sim-storage.c \
 	%D%/sim-storage.h \
-	%D%/sim-svc.c \
 	%D%/sim-wait.c \
 	%D%/trace.c \
 	%D%/trace.h \

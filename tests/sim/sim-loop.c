@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Implements loop.h as an actor of the simulation, for reactor.h: a pass runs whenever something of
+/* Implements loop.h as an actor of the simulation, for both ends; and reactor.h, for the server: a pass runs whenever something of
  * it is ready, in virtual time.  Owns its watches and the list of what completed; tasks, timers and inbox
- * are the program's own code.  Ends when nothing may be watched any more.  There is no loop to run:
+ * are the program's own code.  Ends, for a server, when nothing may be watched any more.  There is no loop to run:
  * sim_step() is the loop. */
 #include <assert.h>
 #include <errno.h>
@@ -148,9 +148,37 @@ static int sim_loop_init(struct sim_loop *sim)
 
 static void sim_loop_fini(struct sim_loop *sim)
 {
-	assert(list_empty(&sim->watches) && list_empty(&sim->unwatched) && list_empty(&sim->cqes));
 	sim_actor_del(&sim->actor);
 	loop_fini(&sim->loop);
+}
+
+int sim_loop_create(struct loop **out)
+{
+	struct sim_loop *sim = calloc(1, sizeof(*sim));
+	int rc = sim ? sim_loop_init(sim) : -ENOMEM;
+
+	if (rc) {
+		free(sim);
+		return rc;
+	}
+	*out = &sim->loop;
+	return 0;
+}
+
+static void forget(struct list *l)
+{
+	while (list_pop(l))
+		;
+}
+
+void sim_loop_destroy(struct loop *loop)
+{
+	struct sim_loop *sim = to_sim(loop);
+
+	forget(&sim->watches);
+	forget(&loop->timers);
+	sim_loop_fini(sim);
+	free(sim);
 }
 
 void sim_loop_complete(struct loop *loop, struct sim_cqe *cqe)
@@ -215,7 +243,8 @@ void reactor_destroy(struct reactor *r)
 {
 	if (!r)
 		return;
-	assert(loop_inbox_empty(&r->sim.loop));
+	assert(loop_inbox_empty(&r->sim.loop) && list_empty(&r->sim.cqes));
+	assert(list_empty(&r->sim.watches) && list_empty(&r->sim.unwatched));
 	sim_loop_fini(&r->sim);
 	free(r);
 }

@@ -12,6 +12,11 @@ struct sim_cqe {
 	void (*fn)(struct sim_cqe *cqe);
 };
 
+/* A loop that is nothing else, as loop_poll_create() makes one.  0 or -errno. */
+int sim_loop_create(struct loop **out);
+/* What waits or is watched is forgotten. */
+void sim_loop_destroy(struct loop *loop);
+
 void sim_loop_complete(struct loop *loop, struct sim_cqe *cqe);
 /* Nothing to do now: no message, task, completion or closed watch waits. */
 bool sim_loop_idle(const struct loop *loop);

@@ -672,7 +672,7 @@ static void give_up_last_step(void *arg)
 {
 	struct rnbd_dev *dev = arg;
 
-	clt_svc_post(dev->clt->sess.svc, &dev->given_up_task);
+	loop_post(dev->clt->sess.loop, &dev->given_up_msg);
 }
 
 static void run_in_client(void (*fn)(void *arg))

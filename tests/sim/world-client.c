@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim-loop.h"
 #include "world-priv.h"
 
 const struct world_client_conf world_client_defaults = {
@@ -55,8 +56,8 @@ struct world_client *world_client_start(struct world *w, const struct world_clie
 	sess.registration = conf->registration ? conf->registration : registration_from_env();
 	sess.once = conf->once;
 	before = sim_enter(c->host, c->epoch);
-	CHECK(clt_svc_create(&c->svc) == 0);
-	CHECK(rnbd_clt_init(&c->clt, c->svc, &sess) == 0);
+	CHECK(sim_loop_create(&c->loop) == 0);
+	CHECK(rnbd_clt_init(&c->clt, c->loop, &sess) == 0);
 	sim_leave(before);
 	world_client_open(c, conf->mode);
 	return c;
@@ -107,7 +108,7 @@ static void client_close(void *arg)
 	rnbd_clt_close(&c->clt);
 	CHECK(list_empty(&c->clt.devs));
 	CHECK(bitmap_weight(&c->clt.sess.slots.permits) == 0);
-	clt_svc_destroy(c->svc);
+	sim_loop_destroy(c->loop);
 	rnbd_clt_fini(&c->clt);
 }
 
@@ -167,7 +168,7 @@ static void client_fall_apart(void *arg)
 		rnbd_close(c->open.dev);
 	sim_fiber_wait(clt_ended, c);
 	CHECK(bitmap_weight(&c->clt.sess.slots.permits) == 0);
-	clt_svc_destroy(c->svc);
+	sim_loop_destroy(c->loop);
 	rnbd_clt_fini(&c->clt);
 }
 

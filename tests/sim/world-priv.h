@@ -21,7 +21,7 @@ struct world_client {
 	struct world *w;
 	struct sim_host *host;
 	unsigned epoch;
-	struct clt_svc *svc;
+	struct loop *loop;
 	struct rnbd_clt clt;
 	char *device;
 	struct rnbd_open_req open;

@@ -7,29 +7,30 @@
 
 #include "fake-fab.h"
 #include "log.h"
+#include "loop-poll.h"
 #include "rnbd-priv.h"
 #include "thread.h"
 
-static struct clt_svc *svc;
+static struct loop *loop;
 static struct rnbd_clt clt;
 static struct rnbd_dev *dev;
 static atomic_bool hold, held, freed;
 
-void __real_clt_svc_post(struct clt_svc *svc, struct clt_task *task);
-void __wrap_clt_svc_post(struct clt_svc *svc, struct clt_task *task);
+void __real_loop_post(struct loop *loop, struct loop_msg *msg);
+void __wrap_loop_post(struct loop *loop, struct loop_msg *msg);
 void __real_range_lock_fini(struct range_lock *l);
 void __wrap_range_lock_fini(struct range_lock *l);
 
 /* The first post after @hold waits until the device is gone. */
-void __wrap_clt_svc_post(struct clt_svc *s, struct clt_task *task)
+void __wrap_loop_post(struct loop *l, struct loop_msg *msg)
 {
 	if (atomic_exchange(&hold, false)) {
 		atomic_store(&held, true);
 		while (!atomic_load(&freed))
 			sched_yield();
-		check((char *)task < (char *)dev || (char *)task >= (char *)(dev + 1));
+		check((char *)msg < (char *)dev || (char *)msg >= (char *)(dev + 1));
 	}
-	__real_clt_svc_post(s, task);
+	__real_loop_post(l, msg);
 }
 
 /* A device is freed right after this. */
@@ -59,8 +60,8 @@ int main(void)
 	log_init(quiet, LOG_LEVEL_ERROR);
 	fake_start(&fake_conf);
 	fake_addr(&conf.dst);
-	check(!clt_svc_create(&svc));
-	check(!rnbd_clt_init(&clt, svc, &conf));
+	check(!loop_poll_create("rtrs-service", &loop));
+	check(!rnbd_clt_init(&clt, loop, &conf));
 	check(!rnbd_open(&clt, "disk", RNBD_ACCESS_RW, &dev));
 	check(!rnbd_open(&clt, "disk", RNBD_ACCESS_RW, &same) && same == dev);
 
@@ -74,7 +75,7 @@ int main(void)
 	check(!rnbd_open(&clt, "disk", RNBD_ACCESS_RW, &dev));
 	close_dev(NULL);
 	rnbd_clt_close(&clt);
-	clt_svc_destroy(svc);
+	loop_poll_destroy(loop);
 	rnbd_clt_fini(&clt);
 	fake_stop();
 	return 0;

@@ -12,6 +12,7 @@
 #include "clt-sess.h"
 #include "fake-fab.h"
 #include "log.h"
+#include "loop-poll.h"
 #include "rnbd-clt.h"
 #include "thread.h"
 
@@ -50,12 +51,12 @@ static void flushed_bind(void)
 	static uint8_t data[4096], got[4096];
 	static struct rnbd_clt clt;
 	struct rnbd_dev *dev;
-	struct clt_svc *svc;
+	struct loop *loop;
 
 	fake_start(&fake);
 	fake_addr(&conf.dst);
-	check(!clt_svc_create(&svc));
-	check(!rnbd_clt_init(&clt, svc, &conf));
+	check(!loop_poll_create("rtrs-service", &loop));
+	check(!rnbd_clt_init(&clt, loop, &conf));
 	check(!rnbd_clt_wait_up(&clt));
 	check(!rnbd_open(&clt, "disk", RNBD_ACCESS_RW, &dev));
 	memset(data, 0xa5, sizeof(data));
@@ -67,7 +68,7 @@ static void flushed_bind(void)
 	check(!memcmp(got, data, sizeof(data)));
 	rnbd_close(dev);
 	rnbd_clt_close(&clt);
-	clt_svc_destroy(svc);
+	loop_poll_destroy(loop);
 	rnbd_clt_fini(&clt);
 	fake_stop();
 }

@@ -17,12 +17,13 @@
 #include "fab-provider.h"
 #include "fake-fab.h"
 #include "log.h"
+#include "loop-poll.h"
 #include "rnbd-clt.h"
 #include "thread.h"
 
 #define HELD_MAX 4
 
-static struct clt_svc *svc;
+static struct loop *loop;
 static struct rnbd_clt clt;
 static struct rnbd_dev *dev;
 
@@ -641,8 +642,8 @@ int main(void)
 	stage_build();
 	fake_addr(&conf.dst);
 	conf.dst.provider = &staged;
-	check(!clt_svc_create(&svc));
-	check(!rnbd_clt_init(&clt, svc, &conf));
+	check(!loop_poll_create("rtrs-service", &loop));
+	check(!rnbd_clt_init(&clt, loop, &conf));
 	check(!rnbd_clt_wait_up(&clt));
 	check(!rnbd_open(&clt, "disk", RNBD_ACCESS_RW, &dev));
 
@@ -670,7 +671,7 @@ int main(void)
 	scene = "end";
 	rnbd_close(dev);
 	rnbd_clt_close(&clt);
-	clt_svc_destroy(svc);
+	loop_poll_destroy(loop);
 	rnbd_clt_fini(&clt);
 	fake_stop();
 	return 0;

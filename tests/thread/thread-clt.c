@@ -9,6 +9,7 @@
 #include "clock.h"
 #include "fake-fab.h"
 #include "log.h"
+#include "loop-poll.h"
 #include "rnbd-clt.h"
 #include "thread.h"
 
@@ -19,7 +20,7 @@
 #define STRIPE (DISK / WORKERS)
 #define AREA (64u * 1024)		/* shared in stripes of 64 bytes, unaligned */
 
-static struct clt_svc *svc;
+static struct loop *loop;
 static struct rnbd_clt clt;
 static struct rnbd_dev *dev;
 static atomic_int running;
@@ -38,8 +39,8 @@ static void session_open(unsigned connections)
 	};
 
 	fake_addr(&conf.dst);
-	check(!clt_svc_create(&svc));
-	check(!rnbd_clt_init(&clt, svc, &conf));
+	check(!loop_poll_create("rtrs-service", &loop));
+	check(!rnbd_clt_init(&clt, loop, &conf));
 	check(!rnbd_clt_wait_up(&clt));
 	check(!rnbd_open(&clt, "disk", RNBD_ACCESS_RW, &dev));
 }
@@ -48,7 +49,7 @@ static void session_close(void)
 {
 	rnbd_close(dev);
 	rnbd_clt_close(&clt);
-	clt_svc_destroy(svc);
+	loop_poll_destroy(loop);
 	rnbd_clt_fini(&clt);
 }
 

@@ -91,7 +91,7 @@ struct loop_watch {
 /* @watch->fd, events, ready and closed are set, the rest is zero or what an earlier watch left.  0 or
  * -errno. */
 int loop_watch(struct loop *loop, struct loop_watch *watch);
-/* Change POLLIN and POLLOUT.  Cheap when nothing changes. */
+/* Change POLLIN and POLLOUT.  Cheap when nothing changes; an assignment while it is not watched. */
 void loop_watch_events(struct loop_watch *watch, short events);
 /* Stop watching: ready() does not run any more.  Idempotent.  With closed() the loop goes on to refer to
  * @watch and its descriptor until that has run, once: close and free there, not before.  Without it
