@@ -4,6 +4,7 @@ THREAD_TESTS = \
 	%D%/thread-bitmap \
 	%D%/thread-log-limit \
 	%D%/thread-loop \
+	%D%/thread-loop-poll \
 	$(NULL)
 check_PROGRAMS += $(THREAD_TESTS)
 TESTS += $(THREAD_TESTS)
@@ -16,6 +17,9 @@ TESTS += $(THREAD_TESTS)
 
 %C%_thread_loop_SOURCES = %D%/thread-loop.c %D%/thread.h
 %C%_thread_loop_LDADD = libbase.la
+
+%C%_thread_loop_poll_SOURCES = %D%/thread-loop-poll.c %D%/thread.h
+%C%_thread_loop_poll_LDADD = libloop.la libbase.la libclock.la
 
 if BUILD_SERVER
 THREAD_TESTS += \
