@@ -31,6 +31,7 @@ libloop_la_SOURCES = %D%/base/loop-poll.c %D%/base/loop-poll.h
 
 libfab_la_SOURCES = \
 	%D%/fabric/fab-addr.c \
+	%D%/fabric/fab-io.h \
 	%D%/fabric/fab-mem.c \
 	%D%/fabric/fab-provider.c \
 	%D%/fabric/fab-provider.h \

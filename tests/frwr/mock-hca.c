@@ -201,7 +201,7 @@ static void mr_set(struct mock_mr *mr, void *addr, size_t length, int access)
 	mr->access = access;
 }
 
-static struct ibv_mr *mock_reg_mr(struct fab_pd *pd, void *addr, size_t length, int access)
+static struct ibv_mr *mock_reg_mr(struct fab_pd *pd, void *addr, size_t length, uint64_t iova, int access)
 {
 	struct mock_mr *mr;
 
@@ -224,7 +224,7 @@ static struct ibv_mr *mock_reg_mr(struct fab_pd *pd, void *addr, size_t length, 
 	return &mr->fab.ibv;
 }
 
-static int mock_rereg_mr(struct ibv_mr *ibv, void *addr, size_t length, int access)
+static int mock_rereg_mr(struct ibv_mr *ibv, void *addr, size_t length, uint64_t iova, int access)
 {
 	if (!mock.attr.rereg_mr)
 		return -ENOTSUP;

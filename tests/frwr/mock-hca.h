@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "fab-provider.h"
+#include "fabric.h"
 
 #define MOCK_SQ 4096u
 

@@ -145,10 +145,8 @@ static inline bool sim_conn_is_ghost(const struct sim_conn *c)
 int sim_pd_create(struct fab_conn *conn, struct fab_pd **pd);
 void sim_pd_destroy(struct fab_pd *pd);
 bool sim_pd_local_dma_lkey(const struct fab_pd *pd, uint32_t *lkey);
-struct ibv_mr *sim_reg_mr(struct fab_pd *pd, void *addr, size_t length, int access);
-struct ibv_mr *sim_reg_mr_iova(struct fab_pd *pd, void *addr, size_t length, uint64_t iova, int access);
-int sim_rereg_mr(struct ibv_mr *mr, void *addr, size_t length, int access);
-int sim_rereg_mr_iova(struct ibv_mr *mr, void *addr, size_t length, uint64_t iova, int access);
+struct ibv_mr *sim_reg_mr(struct fab_pd *pd, void *addr, size_t length, uint64_t iova, int access);
+int sim_rereg_mr(struct ibv_mr *mr, void *addr, size_t length, uint64_t iova, int access);
 void sim_dereg_mr(struct ibv_mr *mr);
 bool sim_dma_offered(void);
 

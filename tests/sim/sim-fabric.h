@@ -10,7 +10,7 @@
 #ifndef SIM_FABRIC_H
 #define SIM_FABRIC_H
 
-#include "fab-provider.h"
+#include "fabric.h"
 #include "sim-net.h"
 
 extern const struct fab_provider fab_sim;

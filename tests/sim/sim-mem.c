@@ -177,12 +177,7 @@ static void mr_set(struct sim_mr *mr, void *addr, size_t length, uint64_t iova, 
 	mr->base.ibv.lkey = mr->base.ibv.rkey = key_value(mr->slot);
 }
 
-struct ibv_mr *sim_reg_mr(struct fab_pd *pd, void *addr, size_t length, int access)
-{
-	return sim_reg_mr_iova(pd, addr, length, (uintptr_t)addr, access);
-}
-
-struct ibv_mr *sim_reg_mr_iova(struct fab_pd *pd, void *addr, size_t length, uint64_t iova, int access)
+struct ibv_mr *sim_reg_mr(struct fab_pd *pd, void *addr, size_t length, uint64_t iova, int access)
 {
 	struct sim_mr *mr;
 
@@ -211,12 +206,7 @@ static bool has_windows(const struct sim_mr *mr)
 	return false;
 }
 
-int sim_rereg_mr(struct ibv_mr *ibv, void *addr, size_t length, int access)
-{
-	return sim_rereg_mr_iova(ibv, addr, length, (uintptr_t)addr, access);
-}
-
-int sim_rereg_mr_iova(struct ibv_mr *ibv, void *addr, size_t length, uint64_t iova, int access)
+int sim_rereg_mr(struct ibv_mr *ibv, void *addr, size_t length, uint64_t iova, int access)
 {
 	struct sim_mr *mr = container_of(ibv, struct sim_mr, base.ibv);
 

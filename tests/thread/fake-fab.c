@@ -6,7 +6,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "fab-provider.h"
+#include "fabric.h"
 #include "fake-fab.h"
 #include "list.h"
 #include "rnbd-msg.h"
@@ -566,7 +566,7 @@ static bool fake_dma_lkey(const struct fab_pd *pd, uint32_t *lkey)
 	return true;
 }
 
-static int fake_rereg(struct ibv_mr *ibv, void *addr, size_t len, int access)
+static int fake_rereg(struct ibv_mr *ibv, void *addr, size_t len, uint64_t iova, int access)
 {
 	struct fake_mr *mr = container_of(ibv, struct fake_mr, base.ibv);
 
@@ -582,7 +582,7 @@ static int fake_rereg(struct ibv_mr *ibv, void *addr, size_t len, int access)
 	return 0;
 }
 
-static struct ibv_mr *fake_reg(struct fab_pd *pd, void *addr, size_t len, int access)
+static struct ibv_mr *fake_reg(struct fab_pd *pd, void *addr, size_t len, uint64_t iova, int access)
 {
 	struct fake_mr *mr = calloc(1, sizeof(*mr));
 
@@ -591,7 +591,7 @@ static struct ibv_mr *fake_reg(struct fab_pd *pd, void *addr, size_t len, int ac
 	lock();
 	list_add_tail(&w.mrs, &mr->link);
 	unlock();
-	fake_rereg(&mr->base.ibv, addr, len, access);
+	fake_rereg(&mr->base.ibv, addr, len, iova, access);
 	return &mr->base.ibv;
 }
 

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "fab-provider.h"
+#include "fabric.h"
 #include "fake-fab.h"
 #include "log.h"
 #include "loop-poll.h"

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fab-provider.h"
+#include "fabric.h"
 
 #define FAB_PROVIDERS_MAX 4
 

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a provider implements.  Each function has the contract of its namesake in fabric.h; fabric.c
- * makes the checks common to all and calls through here.  A provider embeds the structs below
- * first in its own. */
+/* What a provider implements.  Each function has the contract of its namesake in fabric.h; fabric.c, fab-mem.c and
+ * fab-io.h make the checks common to all and call through here.  A provider embeds the structs below first
+ * in its own.  Part of fabric.h, for calls that are inline; its users have no business with the fields. */
 #ifndef FAB_PROVIDER_H
 #define FAB_PROVIDER_H
-
-#include "fabric.h"
 
 struct fab_cm {
 	const struct fab_provider *ops;
@@ -80,12 +78,9 @@ struct fab_provider {
 	int (*pd_create)(struct fab_conn *conn, struct fab_pd **pd);
 	void (*pd_destroy)(struct fab_pd *pd);
 	bool (*pd_local_dma_lkey)(const struct fab_pd *pd, uint32_t *lkey);
-	struct ibv_mr *(*reg_mr)(struct fab_pd *pd, void *addr, size_t length, int access);
-	struct ibv_mr *(*reg_mr_iova)(struct fab_pd *pd, void *addr, size_t length, uint64_t iova,
-				      int access);	/* NULL where that cannot be done */
-	int (*rereg_mr)(struct ibv_mr *mr, void *addr, size_t length, int access);
-	int (*rereg_mr_iova)(struct ibv_mr *mr, void *addr, size_t length, uint64_t iova,
-			     int access);	/* likewise */
+	bool mr_iova;			/* else @iova of the next two is always the address */
+	struct ibv_mr *(*reg_mr)(struct fab_pd *pd, void *addr, size_t length, uint64_t iova, int access);
+	int (*rereg_mr)(struct ibv_mr *mr, void *addr, size_t length, uint64_t iova, int access);
 	void (*dereg_mr)(struct ibv_mr *mr);
 	bool mw_zero_based;		/* binds may have IBV_ACCESS_ZERO_BASED */
 	/* NULL where there are no windows. */

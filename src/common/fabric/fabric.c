@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The door to the providers: makes the checks that are the same for all and calls through.  Owns nothing.
+/* The door to the providers: makes the checks that are the same for all and calls through, but for IO
+ * (fab-io.h).  Owns nothing.
  * Threads and errors are those of fabric.h. */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
 
-#include "fab-provider.h"
+#include "fabric.h"
 #include "util.h"
 
 int fab_cm_create(const struct fab_provider *p, struct fab_cm **cm)
@@ -82,11 +83,6 @@ int fab_conn_create(struct fab_cm *cm, void *context, struct fab_conn **conn)
 void fab_conn_set_context(struct fab_conn *conn, void *context)
 {
 	conn->context = context;
-}
-
-void *fab_conn_context(const struct fab_conn *conn)
-{
-	return conn->context;
 }
 
 void fab_conn_destroy(struct fab_conn *conn)
@@ -177,109 +173,11 @@ bool fab_pd_local_dma_lkey(const struct fab_pd *pd, uint32_t *lkey)
 	return pd->ops->pd_local_dma_lkey(pd, lkey);
 }
 
-/* What a device could not refuse without falling over it. */
-static bool bind_ok(const struct fab_provider *ops, const struct ibv_send_wr *wr)
-{
-	const unsigned known = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-			       (ops->mw_zero_based ? IBV_ACCESS_ZERO_BASED : 0);
-
-	return wr->num_sge == 0 && wr->bind_mw.mw && wr->bind_mw.bind_info.mr &&
-	       !(wr->bind_mw.bind_info.mw_access_flags & ~known);
-}
-
-/* Returns 0, or -errno with the reason in @why. */
-static int check_send(const struct fab_provider *ops, const struct ibv_send_wr *wr,
-		      const char **why)
-{
-	const unsigned known = IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_FENCE;
-	uint64_t total = 0;
-
-	switch (wr->opcode) {
-	case IBV_WR_SEND:
-	case IBV_WR_SEND_WITH_IMM:
-	case IBV_WR_SEND_WITH_INV:
-	case IBV_WR_RDMA_WRITE:
-	case IBV_WR_RDMA_WRITE_WITH_IMM:
-	case IBV_WR_LOCAL_INV:
-	case IBV_WR_BIND_MW:
-		break;
-	default:
-		*why = "post of an opcode outside the subset";
-		return -EOPNOTSUPP;
-	}
-	for (int i = 0; i < wr->num_sge; i++)
-		total += wr->sg_list[i].length;
-	if (wr->num_sge < 0 || total > FAB_MSG_MAX || (wr->send_flags & ~known) ||
-	    (wr->opcode == IBV_WR_LOCAL_INV && wr->num_sge) ||
-	    (wr->opcode == IBV_WR_BIND_MW && !bind_ok(ops, wr))) {
-		*why = "post of a malformed work request";
-		return -EINVAL;
-	}
-	return 0;
-}
-
-int fab_post_send(struct fab_conn *conn, const struct ibv_send_wr *wr)
-{
-	const char *why;
-	int rc;
-
-	for (const struct ibv_send_wr *w = wr; w; w = w->next) {
-		rc = check_send(conn->ops, w, &why);
-		if (rc) {
-			conn->ops->disconnect(conn, why);
-			return rc;
-		}
-	}
-	return conn->ops->post_send(conn, wr);
-}
-
-int fab_post_recv(struct fab_conn *conn, const struct ibv_recv_wr *wr)
-{
-	for (const struct ibv_recv_wr *w = wr; w; w = w->next) {
-		if (w->num_sge < 0 || w->num_sge > FAB_RECV_SGE_MAX) {
-			conn->ops->disconnect(conn, "post of a malformed receive");
-			return -EINVAL;
-		}
-	}
-	return conn->ops->post_recv(conn, wr);
-}
-
-int fab_poll(struct fab_conn *conn, struct ibv_wc *wc, int n)
-{
-	return conn->ops->poll(conn, wc, n);
-}
-
-/* A handler of it is on the stack of this thread. */
-static _Thread_local unsigned dispatching;
+_Thread_local unsigned fab_dispatching;
 
 bool fab_in_dispatch(void)
 {
-	return dispatching > 0;
-}
-
-int fab_dispatch(struct fab_conn *conn, int budget)
-{
-	struct ibv_wc wc[32];
-	int total = 0;
-
-	while (total < budget) {
-		int want = MIN(budget - total, (int)ARRAY_SIZE(wc));
-		int n = conn->ops->poll(conn, wc, want);
-
-		if (n < 0)
-			return total ? total : n;
-		dispatching++;
-		for (int i = 0; i < n; i++) {
-			struct fab_cqe *cqe = (struct fab_cqe *)(uintptr_t)wc[i].wr_id;
-
-			cqe->done(conn, cqe, &wc[i]);
-		}
-		dispatching--;
-		total += n;
-		if (n < want)
-			break;
-	}
-	return total;
+	return fab_dispatching > 0;
 }
 
 int fab_conn_fd(const struct fab_conn *conn)
@@ -287,19 +185,9 @@ int fab_conn_fd(const struct fab_conn *conn)
 	return conn->ops->conn_fd(conn);
 }
 
-int fab_arm(struct fab_conn *conn, short *events)
-{
-	return conn->ops->arm(conn, events);
-}
-
 bool fab_arm_is_dear(const struct fab_conn *conn)
 {
 	return conn->ops->arm_is_dear;
-}
-
-int fab_need_rearm(const struct fab_conn *conn)
-{
-	return conn->ops->need_rearm(conn);
 }
 
 void fab_disconnect(struct fab_conn *conn)

@@ -3,7 +3,8 @@
  *
  * Data is that of <infiniband/verbs.h>: ibv_send_wr, ibv_recv_wr, ibv_sge, ibv_wc, ibv_mr and the
  * opcode, status and access enums.  Handles are ours.  Providers: tcp (always), verbs (rdma-core),
- * and sim for tests.  A connection is polled, as a CQ is; no provider owns a thread or a loop.
+ * and sim for tests.  A connection is polled, as a CQ is; no provider owns a thread or a loop.  What is
+ * static inline here stands in fab-io.h.
  *
  * THE SUBSET.  Send opcodes SEND, SEND_WITH_IMM, SEND_WITH_INV, RDMA_WRITE, RDMA_WRITE_WITH_IMM,
  * and where the device has windows BIND_MW and LOCAL_INV.  No RDMA READ, no atomics: RTRS uses none.
@@ -181,7 +182,7 @@ struct fab_qp_attr {
 /* A new active connection.  @context comes back from fab_conn_context(). */
 int fab_conn_create(struct fab_cm *cm, void *context, struct fab_conn **conn);
 void fab_conn_set_context(struct fab_conn *conn, void *context);
-void *fab_conn_context(const struct fab_conn *conn);
+static inline void *fab_conn_context(const struct fab_conn *conn);
 /* Free @conn: never connected, rejected, unreachable, or drained; allowed in any set-up state (it
  * is then aborted).  No post or poll may be running.  No event for it comes afterwards. */
 void fab_conn_destroy(struct fab_conn *conn);
@@ -223,22 +224,22 @@ struct ibv_mr *fab_reg_mr(struct fab_pd *pd, void *addr, size_t length, int acce
 struct ibv_mr *fab_reg_mr_iova(struct fab_pd *pd, void *addr, size_t length, uint64_t iova,
 			       int access);
 /* What the first byte of @mr is called: its address if nothing else was said. */
-uint64_t fab_mr_iova(const struct ibv_mr *mr);
+static inline uint64_t fab_mr_iova(const struct ibv_mr *mr);
 /* Give @mr another range and other rights under a fresh rkey.  Promise k for the old key.  Any
  * thread, completion handlers too; one at a time for one @mr.  Costs a few atomic operations while
  * nothing is placed under the old key, else it waits for polls of the pd's connections to return.
  * -ENOTSUP where a provider cannot (fab_device_attr.rereg_mr), -EBUSY while a window is bound in it. */
-int fab_rereg_mr(struct ibv_mr *mr, void *addr, size_t length, int access);
+static inline int fab_rereg_mr(struct ibv_mr *mr, void *addr, size_t length, int access);
 /* As fab_rereg_mr(), and its first byte is called @iova, as with fab_reg_mr_iova().  Any @iova: where regions can
  * be given another range nothing is translated by pages.  Where a provider cannot it is called @addr. */
-int fab_rereg_mr_iova(struct ibv_mr *mr, void *addr, size_t length, uint64_t iova, int access);
+static inline int fab_rereg_mr_iova(struct ibv_mr *mr, void *addr, size_t length, uint64_t iova, int access);
 /* As fab_rereg_mr() to length 0: nobody can reach anything through @mr; its key is dead. */
-int fab_revoke_mr(struct ibv_mr *mr);
+static inline int fab_revoke_mr(struct ibv_mr *mr);
 /* No window is bound in it. */
 void fab_dereg_mr(struct ibv_mr *mr);
 /* @mr is of @pd, has all of @access and covers the range, which begins at what @mr calls @addr. */
-bool fab_mr_covers(const struct ibv_mr *mr, const struct fab_pd *pd, uint64_t addr, uint64_t len,
-		   int access);
+static inline bool fab_mr_covers(const struct ibv_mr *mr, const struct fab_pd *pd, uint64_t addr,
+				 uint64_t len, int access);
 
 /* ---- memory windows: keys that work requests give and take ---- */
 
@@ -301,17 +302,17 @@ struct fab_cqe {
  *  -EINVAL	malformed, a local key that does not cover its element, not yet connected
  *  -EOPNOTSUPP	an opcode the device does not have; of a bind or invalidate: it refuses it, or did not
  *		do as is said above, whatever it offers */
-int fab_post_send(struct fab_conn *conn, const struct ibv_send_wr *wr);
-int fab_post_recv(struct fab_conn *conn, const struct ibv_recv_wr *wr);
+static inline int fab_post_send(struct fab_conn *conn, const struct ibv_send_wr *wr);
+static inline int fab_post_recv(struct fab_conn *conn, const struct ibv_recv_wr *wr);
 
 /* Take up to @n completions.  Returns how many, or -ENOTCONN when drained.  Makes progress: reads
  * and writes the socket on tcp.  A call that returns @n may have left more behind.  After one that
  * returned less fab_arm() is to be called before the next, because tcp does not ask the kernel for
  * what cannot be there: a busy poller arms, then polls. */
-int fab_poll(struct fab_conn *conn, struct ibv_wc *wc, int n);
+static inline int fab_poll(struct fab_conn *conn, struct ibv_wc *wc, int n);
 /* Poll and call done() for each completion, at most about @budget.  As fab_poll(); -ENOTCONN only
  * when there was nothing to call. */
-int fab_dispatch(struct fab_conn *conn, int budget);
+static inline int fab_dispatch(struct fab_conn *conn, int budget);
 /* True while this thread is in a handler that fab_dispatch() called: who waits there for completions may
  * wait for itself. */
 bool fab_in_dispatch(void);
@@ -322,7 +323,7 @@ int fab_conn_fd(const struct fab_conn *conn);
  * is work already and fab_poll() is to be called again.  Events are levels: who is told of edges arms
  * and polls once more after a POLLRDHUP, because a poll may stop at the data before the end.  Polling
  * thread. */
-int fab_arm(struct fab_conn *conn, short *events);
+static inline int fab_arm(struct fab_conn *conn, short *events);
 /* Where there is nothing to poll fab_arm() makes system calls: who has other work does that first.  Constant. */
 bool fab_arm_is_dear(const struct fab_conn *conn);
 /* Not 0 when what the last fab_arm() answered has become too little because of a post.  Whoever
@@ -330,12 +331,15 @@ bool fab_arm_is_dear(const struct fab_conn *conn);
 #define FAB_REARM_EVENTS 0x1		/* tcp: the socket is full and POLLOUT is needed, or broken */
 #define FAB_REARM_DONE 0x2		/* a send completion waits to be polled; who waits for the
 					 * peer's answer anyway may leave it there until then */
-int fab_need_rearm(const struct fab_conn *conn);
+static inline int fab_need_rearm(const struct fab_conn *conn);
 
 /* Start to fail @conn: the peer is told, everything posted will flush, then drained.  Idempotent.
  * Any thread. */
 void fab_disconnect(struct fab_conn *conn);
 /* First cause of failure in words, "" while there is none; valid until destroy.  Any thread. */
 const char *fab_conn_cause(const struct fab_conn *conn);
+
+#include "fab-provider.h"
+#include "fab-io.h"
 
 #endif

@@ -24,7 +24,7 @@
 #include <stdatomic.h>
 #include <sys/uio.h>
 
-#include "fab-provider.h"
+#include "fabric.h"
 #include "list.h"
 #include "tcp-frame.h"
 #include "util.h"

@@ -24,12 +24,7 @@ static void mr_set(struct tcp_mr *mr, void *addr, size_t length, uint64_t iova, 
 	mr->base.ibv.lkey = mr->base.ibv.rkey = tcp_key_number(mr->key);
 }
 
-int tcp_mr_rereg(struct ibv_mr *ibv, void *addr, size_t length, int access)
-{
-	return tcp_mr_rereg_iova(ibv, addr, length, (uintptr_t)addr, access);
-}
-
-int tcp_mr_rereg_iova(struct ibv_mr *ibv, void *addr, size_t length, uint64_t iova, int access)
+int tcp_mr_rereg(struct ibv_mr *ibv, void *addr, size_t length, uint64_t iova, int access)
 {
 	struct tcp_mr *mr = to_mr(ibv);
 
@@ -39,13 +34,7 @@ int tcp_mr_rereg_iova(struct ibv_mr *ibv, void *addr, size_t length, uint64_t io
 	return 0;
 }
 
-struct ibv_mr *tcp_mr_reg(struct fab_pd *fpd, void *addr, size_t length, int access)
-{
-	return tcp_mr_reg_iova(fpd, addr, length, (uintptr_t)addr, access);
-}
-
-struct ibv_mr *tcp_mr_reg_iova(struct fab_pd *fpd, void *addr, size_t length, uint64_t iova,
-			       int access)
+struct ibv_mr *tcp_mr_reg(struct fab_pd *fpd, void *addr, size_t length, uint64_t iova, int access)
 {
 	struct tcp_mr *mr = calloc(1, sizeof(*mr));
 

@@ -6,11 +6,8 @@
 
 #include "tcp-pd.h"
 
-struct ibv_mr *tcp_mr_reg(struct fab_pd *fpd, void *addr, size_t length, int access);
-struct ibv_mr *tcp_mr_reg_iova(struct fab_pd *fpd, void *addr, size_t length, uint64_t iova,
-			       int access);
-int tcp_mr_rereg(struct ibv_mr *ibv, void *addr, size_t length, int access);
-int tcp_mr_rereg_iova(struct ibv_mr *ibv, void *addr, size_t length, uint64_t iova, int access);
+struct ibv_mr *tcp_mr_reg(struct fab_pd *fpd, void *addr, size_t length, uint64_t iova, int access);
+int tcp_mr_rereg(struct ibv_mr *ibv, void *addr, size_t length, uint64_t iova, int access);
 void tcp_mr_dereg(struct ibv_mr *ibv);
 
 #endif

@@ -7,13 +7,7 @@
 
 #include "verbs-priv.h"
 
-struct ibv_mr *verbs_mr_reg(struct fab_pd *fab, void *addr, size_t length, int access)
-{
-	return verbs_mr_reg_iova(fab, addr, length, (uintptr_t)addr, access);
-}
-
-struct ibv_mr *verbs_mr_reg_iova(struct fab_pd *fab, void *addr, size_t length, uint64_t iova,
-				 int access)
+struct ibv_mr *verbs_mr_reg(struct fab_pd *fab, void *addr, size_t length, uint64_t iova, int access)
 {
 	struct verbs_pd *pd = container_of(fab, struct verbs_pd, fab);
 	struct verbs_mr *mr;
@@ -41,7 +35,7 @@ struct ibv_mr *verbs_mr_reg_iova(struct fab_pd *fab, void *addr, size_t length, 
 }
 
 /* ibv_rereg_mr() cannot change the translation on rxe, and is no fast path anywhere. */
-int verbs_mr_rereg(struct ibv_mr *mr, void *addr, size_t length, int access)
+int verbs_mr_rereg(struct ibv_mr *mr, void *addr, size_t length, uint64_t iova, int access)
 {
 	return -ENOTSUP;
 }

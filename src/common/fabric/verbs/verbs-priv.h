@@ -30,7 +30,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "fab-provider.h"
+#include "fabric.h"
 #include "list.h"
 #include "util.h"
 
@@ -192,10 +192,8 @@ bool verbs_dev_look(void);
 int verbs_pd_create(struct fab_conn *conn, struct fab_pd **out);
 void verbs_pd_destroy(struct fab_pd *fab);
 bool verbs_pd_local_dma_lkey(const struct fab_pd *pd, uint32_t *lkey);
-struct ibv_mr *verbs_mr_reg(struct fab_pd *fab, void *addr, size_t length, int access);
-struct ibv_mr *verbs_mr_reg_iova(struct fab_pd *fab, void *addr, size_t length, uint64_t iova,
-				 int access);
-int verbs_mr_rereg(struct ibv_mr *mr, void *addr, size_t length, int access);
+struct ibv_mr *verbs_mr_reg(struct fab_pd *fab, void *addr, size_t length, uint64_t iova, int access);
+int verbs_mr_rereg(struct ibv_mr *mr, void *addr, size_t length, uint64_t iova, int access);
 void verbs_mr_dereg(struct ibv_mr *ibv);
 
 /* verbs-mw.c: windows */

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a request meets on its way down, and its completion on the way up: the checks that are the same for all
+ * providers, and the call.  Part of fabric.h, which has the contracts. */
+#ifndef FAB_IO_H
+#define FAB_IO_H
+
+#include <errno.h>
+
+#include "util.h"
+
+static inline void *fab_conn_context(const struct fab_conn *conn)
+{
+	return conn->context;
+}
+
+/* ---- memory ---- */
+
+/* A range that there is; and the rule of verbs, that what a peer may write is writable here. */
+static inline bool fab_access_ok(const void *addr, size_t length, int access)
+{
+	const int known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+			  IBV_ACCESS_REMOTE_READ | IBV_ACCESS_MW_BIND;
+
+	return (uintptr_t)addr <= UINTPTR_MAX - length && !(access & ~known) &&
+	       (!(access & IBV_ACCESS_REMOTE_WRITE) || (access & IBV_ACCESS_LOCAL_WRITE));
+}
+
+static inline struct fab_mr *fab_mr(const struct ibv_mr *mr)
+{
+	return container_of(mr, struct fab_mr, ibv);
+}
+
+/* What was registered is called @iova. */
+static inline void fab_mr_is(struct ibv_mr *mr, uint64_t iova, int access)
+{
+	fab_mr(mr)->access = access;
+	fab_mr(mr)->iova = iova;
+}
+
+static inline uint64_t fab_mr_iova(const struct ibv_mr *mr)
+{
+	return fab_mr(mr)->iova;
+}
+
+static inline bool fab_mr_covers(const struct ibv_mr *mr, const struct fab_pd *pd, uint64_t addr,
+				 uint64_t len, int access)
+{
+	return fab_mr(mr)->pd == pd && (fab_mr(mr)->access & access) == access &&
+	       range_ok(addr - fab_mr(mr)->iova, len, mr->length);
+}
+
+static inline int fab_rereg_mr_iova(struct ibv_mr *mr, void *addr, size_t length, uint64_t iova,
+				    int access)
+{
+	const struct fab_provider *ops = fab_mr(mr)->pd->ops;
+	int rc;
+
+	if (!ops->mr_iova)
+		iova = (uintptr_t)addr;
+	if (!fab_access_ok(addr, length, access) || iova > UINT64_MAX - length)
+		return -EINVAL;
+	rc = ops->rereg_mr(mr, addr, length, iova, access);
+	if (!rc)
+		fab_mr_is(mr, iova, access);
+	return rc;
+}
+
+static inline int fab_rereg_mr(struct ibv_mr *mr, void *addr, size_t length, int access)
+{
+	return fab_rereg_mr_iova(mr, addr, length, (uintptr_t)addr, access);
+}
+
+static inline int fab_revoke_mr(struct ibv_mr *mr)
+{
+	return fab_rereg_mr(mr, NULL, 0, 0);
+}
+
+/* ---- posting ---- */
+
+/* What a device could not refuse without falling over it. */
+static inline bool fab_bind_ok(const struct fab_provider *ops, const struct ibv_send_wr *wr)
+{
+	const unsigned known = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+			       (ops->mw_zero_based ? IBV_ACCESS_ZERO_BASED : 0);
+
+	return wr->num_sge == 0 && wr->bind_mw.mw && wr->bind_mw.bind_info.mr &&
+	       !(wr->bind_mw.bind_info.mw_access_flags & ~known);
+}
+
+/* Returns 0, or -errno with the reason in @why. */
+static inline int fab_check_send(const struct fab_provider *ops, const struct ibv_send_wr *wr,
+				 const char **why)
+{
+	const unsigned known = IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_FENCE;
+	uint64_t total = 0;
+
+	switch (wr->opcode) {
+	case IBV_WR_SEND:
+	case IBV_WR_SEND_WITH_IMM:
+	case IBV_WR_SEND_WITH_INV:
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+	case IBV_WR_LOCAL_INV:
+	case IBV_WR_BIND_MW:
+		break;
+	default:
+		*why = "post of an opcode outside the subset";
+		return -EOPNOTSUPP;
+	}
+	for (int i = 0; i < wr->num_sge; i++)
+		total += wr->sg_list[i].length;
+	if (wr->num_sge < 0 || total > FAB_MSG_MAX || (wr->send_flags & ~known) ||
+	    (wr->opcode == IBV_WR_LOCAL_INV && wr->num_sge) ||
+	    (wr->opcode == IBV_WR_BIND_MW && !fab_bind_ok(ops, wr))) {
+		*why = "post of a malformed work request";
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static inline int fab_post_send(struct fab_conn *conn, const struct ibv_send_wr *wr)
+{
+	const char *why;
+	int rc;
+
+	for (const struct ibv_send_wr *w = wr; w; w = w->next) {
+		rc = fab_check_send(conn->ops, w, &why);
+		if (rc) {
+			conn->ops->disconnect(conn, why);
+			return rc;
+		}
+	}
+	return conn->ops->post_send(conn, wr);
+}
+
+static inline int fab_post_recv(struct fab_conn *conn, const struct ibv_recv_wr *wr)
+{
+	for (const struct ibv_recv_wr *w = wr; w; w = w->next) {
+		if (w->num_sge < 0 || w->num_sge > FAB_RECV_SGE_MAX) {
+			conn->ops->disconnect(conn, "post of a malformed receive");
+			return -EINVAL;
+		}
+	}
+	return conn->ops->post_recv(conn, wr);
+}
+
+/* ---- polling ---- */
+
+static inline int fab_poll(struct fab_conn *conn, struct ibv_wc *wc, int n)
+{
+	return conn->ops->poll(conn, wc, n);
+}
+
+/* Handlers of this many calls are on the stack of this thread. */
+extern _Thread_local unsigned fab_dispatching;
+
+static inline int fab_dispatch(struct fab_conn *conn, int budget)
+{
+	struct ibv_wc wc[32];
+	int total = 0;
+
+	while (total < budget) {
+		int want = MIN(budget - total, (int)ARRAY_SIZE(wc));
+		int n = fab_poll(conn, wc, want);
+
+		if (n < 0)
+			return total ? total : n;
+		fab_dispatching++;
+		for (int i = 0; i < n; i++) {
+			struct fab_cqe *cqe = (struct fab_cqe *)(uintptr_t)wc[i].wr_id;
+
+			cqe->done(conn, cqe, &wc[i]);
+		}
+		fab_dispatching--;
+		total += n;
+		if (n < want)
+			break;
+	}
+	return total;
+}
+
+static inline int fab_arm(struct fab_conn *conn, short *events)
+{
+	return conn->ops->arm(conn, events);
+}
+
+static inline int fab_need_rearm(const struct fab_conn *conn)
+{
+	return conn->ops->need_rearm(conn);
+}
+
+#endif
