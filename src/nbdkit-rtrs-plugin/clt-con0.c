@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Connection 0 of a path: polled by the service loop, and the heartbeats on it.
  *
- * Service thread, except clt_path_service().  Fails the path when a heartbeat cannot be sent or the
+ * Service thread, except clt_con0_service().  Fails the path when a heartbeat cannot be sent or the
  * server gives no sign of life; ends with clt_con0_down(). */
 #include <config.h>
 
@@ -20,7 +20,7 @@ static bool con0_ready(struct loop_watch *watch)
 	int n;
 
 	do {
-		n = clt_con_poll(con, CLT_POLL_BUDGET);
+		n = clt_rx_poll(con, CLT_POLL_BUDGET);
 		if (n == 0)
 			n = fab_arm(con->fab, &events);
 	} while (n > 0 && !atomic_load(&con->path->failing));
@@ -41,7 +41,7 @@ static void path_service_msg(struct loop_msg *msg)
 	con0_ready(&con->watch);
 }
 
-void clt_path_service(struct clt_path *path)
+void clt_con0_service(struct clt_path *path)
 {
 	loop_post(path->sess->loop, &path->service_msg);
 }
@@ -64,10 +64,10 @@ static void hb_post(struct clt_path *path, enum rtrs_imm_type type)
 	if (fab_post_send(path->cons[0].fab, &wr) < 0)
 		clt_path_fail(path, -ECONNRESET, "connection 0: %s",
 			      fab_conn_cause(path->cons[0].fab));
-	clt_path_service(path);
+	clt_con0_service(path);
 }
 
-void clt_path_heartbeat(struct clt_con *con, unsigned type)
+void clt_con0_heartbeat(struct clt_con *con, unsigned type)
 {
 	if (con->cid)
 		return;			/* belongs on connection 0; harmless elsewhere */

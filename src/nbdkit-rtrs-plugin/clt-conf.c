@@ -20,7 +20,7 @@
 #include "suggest.h"
 #include "util.h"
 
-const char conf_help[] =
+const char clt_conf_help[] =
 	"[server=]HOST[:PORT]        (required) the rtrs-server (default port: 1234)\n"
 	"export=NAME                 export to open (default: what the client asks for)\n"
 	"transport=auto|rdma|tcp     how to reach the server (default: auto)\n"
@@ -31,7 +31,7 @@ const char conf_help[] =
 	"poll=MICROSECONDS           look so long before sleeping (default: 0)\n"
 	"registration=auto|window|static  how long keys of reads live (default: auto)";
 
-const char *const conf_keys[] = {
+const char *const clt_conf_keys[] = {
 	"server", "export", "transport", "sessname", "connections", "mode", "io-timeout",
 	"poll", "registration", NULL,
 };
@@ -60,7 +60,7 @@ static int parse_number(const char *key, const char *value, unsigned min, unsign
 	return -1;
 }
 
-static int set_server(struct conf *conf, const char *value)
+static int set_server(struct clt_conf *conf, const char *value)
 {
 	if (!*value) {
 		nbdkit_error("server=: expected HOST[:PORT], not an empty value");
@@ -74,7 +74,7 @@ static int set_server(struct conf *conf, const char *value)
 	return 0;
 }
 
-static int set_export(struct conf *conf, const char *value)
+static int set_export(struct clt_conf *conf, const char *value)
 {
 	if (!*value || strlen(value) >= RNBD_NAME_MAX) {
 		nbdkit_error("export=%s: expected a name of 1..%d characters", value,
@@ -85,7 +85,7 @@ static int set_export(struct conf *conf, const char *value)
 	return 0;
 }
 
-static int set_transport(struct conf *conf, const char *value)
+static int set_transport(struct clt_conf *conf, const char *value)
 {
 	bool rdma = !strcmp(value, "rdma");
 
@@ -103,7 +103,7 @@ static int set_transport(struct conf *conf, const char *value)
 	return -1;
 }
 
-static int set_sessname(struct conf *conf, const char *value)
+static int set_sessname(struct clt_conf *conf, const char *value)
 {
 	if (!rtrs_sessname_ok(value)) {
 		nbdkit_error("sessname=%s: expected 1..%d characters without '/' and '.'", value,
@@ -114,12 +114,12 @@ static int set_sessname(struct conf *conf, const char *value)
 	return 0;
 }
 
-static int set_connections(struct conf *conf, const char *value)
+static int set_connections(struct clt_conf *conf, const char *value)
 {
-	return parse_number("connections", value, 1, CONF_CONNECTIONS_MAX, &conf->connections);
+	return parse_number("connections", value, 1, CLT_CONF_CONNECTIONS_MAX, &conf->connections);
 }
 
-static int set_mode(struct conf *conf, const char *value)
+static int set_mode(struct clt_conf *conf, const char *value)
 {
 	static const char *const modes[] = {
 		[RNBD_ACCESS_RO] = "ro",
@@ -142,7 +142,7 @@ static int set_mode(struct conf *conf, const char *value)
 	return -1;
 }
 
-static int set_io_timeout(struct conf *conf, const char *value)
+static int set_io_timeout(struct clt_conf *conf, const char *value)
 {
 	unsigned seconds;
 
@@ -160,12 +160,12 @@ static int set_io_timeout(struct conf *conf, const char *value)
 	return 0;
 }
 
-static int set_poll(struct conf *conf, const char *value)
+static int set_poll(struct clt_conf *conf, const char *value)
 {
-	return parse_number("poll", value, 0, CONF_POLL_US_MAX, &conf->poll_us);
+	return parse_number("poll", value, 0, CLT_CONF_POLL_US_MAX, &conf->poll_us);
 }
 
-static int set_registration(struct conf *conf, const char *value)
+static int set_registration(struct clt_conf *conf, const char *value)
 {
 	for (unsigned i = 0; i < CLT_NREGS; i++) {
 		if (!strcmp(value, clt_registration_names[i])) {
@@ -177,28 +177,28 @@ static int set_registration(struct conf *conf, const char *value)
 	return -1;
 }
 
-void conf_init(struct conf *conf)
+void clt_conf_init(struct clt_conf *conf)
 {
 	memset(conf, 0, sizeof(*conf));
 	conf->connections = MIN(2 * (unsigned)get_nprocs(), 8u);
 	conf->mode = RNBD_ACCESS_RW;
 	conf->mode_auto = true;
-	conf->io_timeout_ms = CONF_IO_TIMEOUT_S * UINT64_C(1000);
+	conf->io_timeout_ms = CLT_CONF_IO_TIMEOUT_S * UINT64_C(1000);
 }
 
-int conf_set(struct conf *conf, const char *key, const char *value)
+int clt_conf_set(struct clt_conf *conf, const char *key, const char *value)
 {
-	static int (*const set[])(struct conf *conf, const char *value) = {
+	static int (*const set[])(struct clt_conf *conf, const char *value) = {
 		set_server, set_export, set_transport, set_sessname, set_connections, set_mode,
 		set_io_timeout, set_poll, set_registration,
 	};
 	const char *meant;
 
-	for (unsigned i = 0; conf_keys[i]; i++) {
-		if (!strcmp(key, conf_keys[i]))
+	for (unsigned i = 0; clt_conf_keys[i]; i++) {
+		if (!strcmp(key, clt_conf_keys[i]))
 			return set[i](conf, value);
 	}
-	meant = suggest(key, strlen(key), conf_keys, ARRAY_SIZE(set));
+	meant = suggest(key, strlen(key), clt_conf_keys, ARRAY_SIZE(set));
 	if (meant)
 		nbdkit_error("unknown parameter '%s' (did you mean %s=?)", key, meant);
 	else
@@ -207,7 +207,7 @@ int conf_set(struct conf *conf, const char *key, const char *value)
 }
 
 /* server=rdma://HOST says what transport= says: which of two that differ is meant nobody knows. */
-static int check_transports(const struct conf *conf)
+static int check_transports(const struct clt_conf *conf)
 {
 	const char *sep = strstr(conf->server, "://");
 	const char *name = conf->provider ? fab_provider_name(conf->provider) : NULL;
@@ -220,7 +220,7 @@ static int check_transports(const struct conf *conf)
 	return -1;
 }
 
-int conf_complete(struct conf *conf)
+int clt_conf_complete(struct clt_conf *conf)
 {
 	char err[256];
 
@@ -239,7 +239,7 @@ int conf_complete(struct conf *conf)
 	return 0;
 }
 
-void conf_sessname(const struct conf *conf, char name[RTRS_NAME_MAX])
+void clt_conf_sessname(const struct clt_conf *conf, char name[RTRS_NAME_MAX])
 {
 	char host[128] = "";
 	uint32_t salt = 0;

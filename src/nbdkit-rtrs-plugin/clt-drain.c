@@ -2,7 +2,7 @@
 /* The end of connections: how the service loop sees that the peer hung up on an idle one, and how all
  * of a path are emptied when it has failed or is closed.
  *
- * Service thread, except clt_path_role_free().  A connection has drained when the service loop has its
+ * Service thread, except clt_drain_role_free().  A connection has drained when the service loop has its
  * poll role and fab_poll() says so; with the last one the path gets CLT_EV_DRAINED. */
 #include <config.h>
 
@@ -20,11 +20,11 @@ static void hangup_look(struct clt_con *con)
 	short events;
 
 	if (!clt_wait_con_take(con))
-		return;			/* clt_path_role_free() comes */
+		return;			/* clt_drain_role_free() comes */
 	con->hung_up = false;
 	do {
 		fab_arm(con->fab, &events);
-	} while (clt_con_poll(con, CLT_POLL_BUDGET) > 0);
+	} while (clt_rx_poll(con, CLT_POLL_BUDGET) > 0);
 	clt_path_fail(con->path, -ECONNRESET, "connection %u: peer closed", con->cid);
 	clt_wait_con_release(con);
 }
@@ -61,9 +61,9 @@ static bool con_drain(struct clt_con *con)
 	if (!con->established)
 		return true;
 	if (con->cid && !clt_wait_con_take(con))
-		return false;		/* clt_path_role_free() comes */
+		return false;		/* clt_drain_role_free() comes */
 	do {
-		n = con->drained ? -ENOTCONN : clt_con_poll(con, CLT_POLL_BUDGET);
+		n = con->drained ? -ENOTCONN : clt_rx_poll(con, CLT_POLL_BUDGET);
 		if (n == 0)
 			n = fab_arm(con->fab, &events);
 	} while (n > 0);
@@ -76,7 +76,7 @@ static bool con_drain(struct clt_con *con)
 	return false;
 }
 
-/* After clt_path_role_free(), too. */
+/* After clt_drain_role_free(), too. */
 static void path_drain_msg(struct loop_msg *msg)
 {
 	struct clt_path *path = container_of(msg, struct clt_path, drain_msg);
@@ -94,7 +94,7 @@ static void path_drain_msg(struct loop_msg *msg)
 		clt_path_event(path, CLT_EV_DRAINED);
 }
 
-void clt_path_role_free(struct clt_con *con)
+void clt_drain_role_free(struct clt_con *con)
 {
 	loop_post(con->path->sess->loop, &con->path->drain_msg);
 }

@@ -63,7 +63,7 @@ unsigned clt_fsm_step(enum clt_state *state, enum clt_event event)
 	abort();
 }
 
-const char *clt_state_name(enum clt_state state)
+const char *clt_fsm_state_name(enum clt_state state)
 {
 	assert(state < CLT_NSTATES);
 	return names[state];

@@ -45,6 +45,6 @@ enum clt_event {
  * bug of ours: aborts. */
 unsigned clt_fsm_step(enum clt_state *state, enum clt_event event);
 /* "connecting"; "up"; ... */
-const char *clt_state_name(enum clt_state state);
+const char *clt_fsm_state_name(enum clt_state state);
 
 #endif

@@ -80,30 +80,30 @@ static inline bool clt_op_in_flight(const struct clt_op *op)
 	return op->inflight > 0;
 }
 
-/* ---- a connection's side (clt-io.c, clt-answer.c; the operation's is clt-op.c) ---- */
+/* ---- a connection's side (clt-tx.c, clt-rx.c; the operation's is clt-op.c) ---- */
 
-/* Put @slot on the list of @con; then clt_con_flush().  Any thread. */
-void clt_con_queue(struct clt_con *con, struct clt_slot *slot);
+/* Put @slot on the list of @con; then clt_tx_flush().  Any thread. */
+void clt_tx_queue(struct clt_con *con, struct clt_slot *slot);
 /* Send what is queued on @con, unless somebody does already.  Any thread. */
-void clt_con_flush(struct clt_con *con);
-/* Something is queued on @con and nobody is sending: clt_con_flush() has to be called.  Any thread. */
-bool clt_con_must_flush(struct clt_con *con);
+void clt_tx_flush(struct clt_con *con);
+/* Something is queued on @con and nobody is sending: clt_tx_flush() has to be called.  Any thread. */
+bool clt_tx_must_flush(struct clt_con *con);
 /* Dispatch completions.  Returns what fab_dispatch() does; at -ENOTCONN the path was failed and
  * @con->drained is set.  Poll role. */
-int clt_con_poll(struct clt_con *con, int budget);
+int clt_rx_poll(struct clt_con *con, int budget);
 /* A post since fab_arm() has left something that a sleeping leader would not hear of, and that is
  * not to wait for the next answer.  Send lock or poll role. */
-bool clt_con_must_poll(struct clt_con *con);
+bool clt_tx_must_poll(struct clt_con *con);
 /* No post is going on and none will be until the path comes back: what is queued goes back to its
  * owners.  Service thread. */
-void clt_con_seal(struct clt_con *con);
+void clt_tx_seal(struct clt_con *con);
 /* Posts are possible.  Service thread. */
-void clt_con_unseal(struct clt_con *con);
+void clt_tx_unseal(struct clt_con *con);
 /* Give all requests of @sess that were in flight on @path back to their owners as CLT_AGAIN.  All
  * connections are drained and sealed.  Service thread. */
-void clt_io_fail_over(struct clt_path *path);
+void clt_tx_fail_over(struct clt_path *path);
 
 /* Receives of @con: @n; with NEW_RKEY 8 bytes each, else empty.  Service thread. */
-int clt_con_post_recvs(struct clt_con *con, unsigned n);
+int clt_rx_post(struct clt_con *con, unsigned n);
 
 #endif

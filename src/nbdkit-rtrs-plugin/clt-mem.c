@@ -120,7 +120,7 @@ static int arena_init(struct clt_arena *arena, unsigned n, size_t room)
 	return 0;
 }
 
-void clt_arena_fini(struct clt_arena *arena)
+void clt_mem_arena_fini(struct clt_arena *arena)
 {
 	if (arena->mem)
 		munmap(arena->mem, arena->n * arena->room);

@@ -37,7 +37,7 @@ int clt_mem_attach(struct clt_path *path);
 void clt_mem_detach(struct clt_path *path);
 /* Fail @path because memory could not be registered, with what to do about it. */
 void clt_mem_fail(struct clt_path *path, int err);
-void clt_arena_fini(struct clt_arena *arena);
+void clt_mem_arena_fini(struct clt_arena *arena);
 
 /* @slot is about to be queued on @path: copies a WRITE's data.  Owner. */
 void clt_mem_fill(struct clt_slot *slot, struct clt_path *path);

@@ -25,7 +25,7 @@ void clt_op_start(struct clt_op *op, void (*fn)(struct clt_waiter *w))
 	op->next_off = 0;
 	op->last_issued = false;
 	op->restart = false;
-	clt_waiter_init(&op->waiter, fn);
+	clt_wait_init(&op->waiter, fn);
 }
 
 static void op_error(struct clt_op *op, int status)
@@ -188,7 +188,7 @@ static bool op_queue(struct clt_op *op, struct clt_slot *slot)
 	}
 	op->inflight++;
 	clt_mem_fill(slot, op->con->path);
-	clt_con_queue(op->con, slot);
+	clt_tx_queue(op->con, slot);
 	return true;
 }
 
@@ -214,7 +214,7 @@ static void op_send(struct clt_op *op)
 		op_queue(op, slot);
 	}
 	if (con->cid == 0 || !clt_wait_con_awake(&con->wait))
-		clt_con_flush(con);
+		clt_tx_flush(con);
 }
 
 bool clt_op_step(struct clt_op *op)

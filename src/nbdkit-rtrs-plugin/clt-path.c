@@ -141,7 +141,7 @@ static void act_connect(struct clt_path *path)
 static void act_open(struct clt_path *path)
 {
 	atomic_store(&path->opening, true);
-	clt_con_unseal(&path->cons[0]);
+	clt_tx_unseal(&path->cons[0]);
 	path->sess->ops->opening(path->sess, path);
 }
 
@@ -154,7 +154,7 @@ static void act_up(struct clt_path *path)
 	for (unsigned i = 1; i < path->ncons; i++) {
 		struct clt_con *con = &path->cons[i];
 
-		clt_con_unseal(con);
+		clt_tx_unseal(con);
 		clt_drain_watch_hangup(con);
 		clt_wait_con_release(con);
 	}
@@ -188,9 +188,9 @@ static void act_release(struct clt_path *path)
 {
 	loop_timer_cancel(&path->retry_timer);
 	for (unsigned i = 0; i < path->ncons; i++)
-		clt_con_seal(&path->cons[i]);
+		clt_tx_seal(&path->cons[i]);
 	clt_setup_release(path);
-	clt_io_fail_over(path);
+	clt_tx_fail_over(path);
 }
 
 /* The first try after a steady path follows at once; then 100 ms .. 5 s, a quarter more or less, so that clients of
@@ -228,7 +228,7 @@ void clt_path_event(struct clt_path *path, enum clt_event event)
 	unsigned todo = clt_fsm_step(&path->state, event);
 
 	if (path->state != old)
-		log_dbg(path->name, "%s -> %s", clt_state_name(old), clt_state_name(path->state));
+		log_dbg(path->name, "%s -> %s", clt_fsm_state_name(old), clt_fsm_state_name(path->state));
 	for (unsigned i = 0; i < ARRAY_SIZE(actions); i++) {
 		if (todo & actions[i].bit)
 			actions[i].perform(path);

@@ -34,7 +34,7 @@ struct clt_con {
 	/* poll side */
 	_Alignas(64) struct clt_wait_con wait;
 	atomic_uint unsent;		/* answered, and waiting for a send completion or invalidate */
-	atomic_uint inflight;		/* slots between clt_con_queue() and their owners */
+	atomic_uint inflight;		/* slots between clt_tx_queue() and their owners */
 	atomic_bool has_inv;		/* a handler queued an invalidate: flush behind it */
 	struct fab_cqe recv_cqe;	/* of all empty receives */
 	struct clt_recv *recvs;		/* NEW_RKEY: [nrecvs] */
@@ -115,11 +115,11 @@ void clt_path_close(struct clt_path *path);
 /* Upper layer: the user messages of CLT_OPENING are answered. */
 void clt_path_opened(struct clt_path *path);
 /* clt-wait.c: the role that was asked for is free. */
-void clt_path_role_free(struct clt_con *con);
+void clt_drain_role_free(struct clt_con *con);
 /* A heartbeat message or its acknowledgement came on @con.  From a handler. */
-void clt_path_heartbeat(struct clt_con *con, unsigned type);
+void clt_con0_heartbeat(struct clt_con *con, unsigned type);
 /* Something was posted on connection 0: poll and arm it soon. */
-void clt_path_service(struct clt_path *path);
+void clt_con0_service(struct clt_path *path);
 
 /* Fail @path once per attempt; the first cause is kept and logged.  Any thread, also from handlers. */
 void clt_path_fail(struct clt_path *path, int err, const char *fmt, ...)

@@ -50,8 +50,8 @@ int clt_sess_init(struct clt_sess *sess, struct loop *loop, const struct clt_ses
 void clt_sess_fini(struct clt_sess *sess)
 {
 	clt_path_fini(&sess->path);
-	clt_arena_fini(&sess->arena);
-	clt_slots_fini(&sess->slots);
+	clt_mem_arena_fini(&sess->arena);
+	clt_slot_table_fini(&sess->slots);
 	frwr_lessons_fini(&sess->own_lessons);
 	pthread_mutex_destroy(&sess->lock);
 }
@@ -87,7 +87,7 @@ int clt_sess_geometry(struct clt_sess *sess, const struct rtrs_geom *g, unsigned
 	}
 	if (sess->arena.mem)
 		max_io = MIN(max_io, (uint32_t)sess->arena.room);
-	if (!sess->slots.slot && clt_slots_init(&sess->slots, depth) < 0) {
+	if (!sess->slots.slot && clt_slot_table_init(&sess->slots, depth) < 0) {
 		*why = "no memory for the queue depth";
 		return -ENOMEM;
 	}

@@ -21,7 +21,7 @@ struct clt_sess_conf {
 	struct frwr_lessons *lessons;	/* outlives the session; NULL: it has some of its own */
 };
 
-/* What the upper layer (rnbd-ctl*.c) hears.  Service thread. */
+/* What the upper layer (dev*.c) hears.  Service thread. */
 struct clt_sess_ops {
 	/* A path is OPENING: send user messages with clt_op.borrow, then clt_path_opened(). */
 	void (*opening)(struct clt_sess *sess, struct clt_path *path);
@@ -50,7 +50,7 @@ struct clt_sess {
 	struct frwr_lessons own_lessons, *lessons;	/* of devices that cannot do what they offer */
 
 	struct clt_path path;		/* npaths == 1 */
-	struct clt_slots slots;
+	struct clt_slot_table slots;
 	struct clt_slot ctl;		/* for user messages: permit 0 */
 	struct clt_arena arena;		/* clt-mem.c */
 	atomic_uint max_io_size;	/* of the path that is or was up; 0: never was */

@@ -195,7 +195,7 @@ static void setup_established(struct clt_con *con, const struct fab_event *ev)
 		return;
 	}
 	if (con->cid == 0)
-		clt_path_service(path);
+		clt_con0_service(path);
 	if (++path->next_cid < path->ncons)
 		clt_path_event(path, CLT_EV_CON_UP);
 	else
@@ -307,7 +307,7 @@ static void info_wc_recv(struct fab_conn *conn, struct fab_cqe *cqe, const struc
 	for (unsigned i = 0; i < path->ncons; i++) {
 		unsigned n = i ? 2 * path->depth : 2 * RTRS_SERVICE_CON_DEPTH;
 
-		r = clt_con_post_recvs(&path->cons[i], MIN(n, path->max_qp_wr));
+		r = clt_rx_post(&path->cons[i], MIN(n, path->max_qp_wr));
 		if (r < 0) {
 			clt_mem_fail(path, r);
 			return;
@@ -351,7 +351,7 @@ void clt_setup_info(struct clt_path *path)
 	}
 	if (r < 0)
 		clt_path_fail(path, -ECONNRESET, "connection 0: %s", fab_conn_cause(con->fab));
-	clt_path_service(path);
+	clt_con0_service(path);
 }
 
 /* ---- the end of an attempt ---- */

@@ -8,7 +8,7 @@
 #include "cleanup.h"
 #include "clt-sess.h"
 
-int clt_slots_init(struct clt_slots *s, unsigned n)
+int clt_slot_table_init(struct clt_slot_table *s, unsigned n)
 {
 	int r;
 
@@ -28,7 +28,7 @@ int clt_slots_init(struct clt_slots *s, unsigned n)
 	return 0;
 }
 
-void clt_slots_fini(struct clt_slots *s)
+void clt_slot_table_fini(struct clt_slot_table *s)
 {
 	if (!s->slot)
 		return;
@@ -38,7 +38,7 @@ void clt_slots_fini(struct clt_slots *s)
 	s->slot = NULL;
 }
 
-static struct clt_slot *permit_take(struct clt_slots *s)
+static struct clt_slot *permit_take(struct clt_slot_table *s)
 {
 	unsigned limit = atomic_load_explicit(&s->limit, memory_order_relaxed);
 	int bit;
@@ -55,7 +55,7 @@ static struct clt_slot *permit_take(struct clt_slots *s)
 	return &s->slot[bit + 1];
 }
 
-static void permit_put(struct clt_slots *s, const struct clt_slot *slot)
+static void permit_put(struct clt_slot_table *s, const struct clt_slot *slot)
 {
 	if (slot->id)
 		bitmap_put(&s->permits, slot->id - 1);

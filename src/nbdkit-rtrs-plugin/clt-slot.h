@@ -8,7 +8,7 @@
  * then the two take turns: what is only held does not keep the other from being sent.
  *
  * A slot belongs to the operation that holds it, from clt_slot_get() to clt_slot_put().  Between
- * clt_con_queue() and its push to clt_op.finished it is in flight and only the thread that has the
+ * clt_tx_queue() and its push to clt_op.finished it is in flight and only the thread that has the
  * send lock or the poll role of its connection may touch it. */
 #ifndef CLT_SLOT_H
 #define CLT_SLOT_H
@@ -58,7 +58,7 @@ struct clt_slot {
 	uint8_t hdr[RTRS_HDR_MAX] __attribute__((aligned(8)));
 };
 
-struct clt_slots {
+struct clt_slot_table {
 	struct clt_slot *slot;		/* [n] */
 	struct bitmap permits;		/* bit i: permit i + 1 */
 	atomic_bool zero_taken;		/* permit 0, by IO: only where there is no other */
@@ -69,8 +69,8 @@ struct clt_slots {
 };
 
 /* @n permits.  Service thread, before the first request.  0 or -ENOMEM. */
-int clt_slots_init(struct clt_slots *s, unsigned n);
-void clt_slots_fini(struct clt_slots *s);
+int clt_slot_table_init(struct clt_slot_table *s, unsigned n);
+void clt_slot_table_fini(struct clt_slot_table *s);
 
 /* A permit for @op now, or NULL and @op stands in line: then it is told to look (clt-wait.h)
  * when one was laid into op->granted for it.  First come, first served, but user messages first.

@@ -26,7 +26,7 @@
 /* What the probe learns, the session that stays knows. */
 static struct frwr_lessons lessons = FRWR_LESSONS_INIT;
 static struct loop *loop;
-static struct rnbd_clt clt;
+static struct client clt;
 static pthread_t watch;			/* of a session with a nap */
 static int (*watch_nap)(void);
 
@@ -41,7 +41,7 @@ static int name_limit(int r, char err[CLT_START_ERR])
 	return r;
 }
 
-static int session_open(const struct conf *conf, const char *suffix, bool once, unsigned setup_ms,
+static int session_open(const struct clt_conf *conf, const char *suffix, bool once, unsigned setup_ms,
 			char err[CLT_START_ERR])
 {
 	char base[RTRS_NAME_MAX], name[RTRS_NAME_MAX + 8];
@@ -58,12 +58,12 @@ static int session_open(const struct conf *conf, const char *suffix, bool once, 
 	};
 	int r;
 
-	conf_sessname(conf, base);
+	clt_conf_sessname(conf, base);
 	snprintf(name, sizeof(name), "%.*s%s", (int)(RTRS_NAME_MAX - 1 - strlen(suffix)), base,
 		 suffix);
 	r = loop_poll_create("rtrs-service", &loop);
 	if (r == 0) {
-		r = rnbd_clt_init(&clt, loop, &sess);
+		r = client_init(&clt, loop, &sess);
 		if (r == 0)
 			return 0;
 		loop_poll_destroy(loop);
@@ -78,27 +78,27 @@ void clt_start_end(void)
 {
 	if (!loop)
 		return;
-	rnbd_clt_close(&clt);
+	client_close(&clt);
 	if (watch_nap)
 		pthread_join(watch, NULL);
 	watch_nap = NULL;
 	loop_poll_destroy(loop);
 	loop = NULL;
-	rnbd_clt_fini(&clt);
+	client_fini(&clt);
 }
 
 static void *watch_main(void *arg)
 {
-	while (rnbd_clt_wait_away(&clt)) {
+	while (client_wait_away(&clt)) {
 		if (watch_nap() < 0) {
-			rnbd_clt_lose_patience(&clt);
+			client_lose_patience(&clt);
 			break;
 		}
 	}
 	return NULL;
 }
 
-int clt_start_session(const struct conf *conf, int (*nap)(void), char err[CLT_START_ERR])
+int clt_start_session(const struct clt_conf *conf, int (*nap)(void), char err[CLT_START_ERR])
 {
 	int r = session_open(conf, "", false, 0, err);
 
@@ -117,13 +117,13 @@ int clt_start_session(const struct conf *conf, int (*nap)(void), char err[CLT_ST
 }
 
 /* Connected: @err is untouched; else the session is closed again. */
-static int probe_attempt(const struct conf *conf, unsigned setup_ms, char err[CLT_START_ERR])
+static int probe_attempt(const struct clt_conf *conf, unsigned setup_ms, char err[CLT_START_ERR])
 {
 	int r = session_open(conf, "-probe", true, setup_ms, err);
 
 	if (r < 0)
 		return r;
-	r = rnbd_clt_wait_up(&clt);
+	r = client_wait_up(&clt);
 	if (r < 0) {
 		snprintf(err, CLT_START_ERR, "%s", clt.cause);
 		clt_start_end();
@@ -133,7 +133,7 @@ static int probe_attempt(const struct conf *conf, unsigned setup_ms, char err[CL
 
 /* As probe_attempt(); again when the device has turned out not to do what it was asked to.  The server's may
  * have, too, which is seen here as a reset. */
-static int probe_connect(const struct conf *conf, unsigned setup_ms, char err[CLT_START_ERR])
+static int probe_connect(const struct clt_conf *conf, unsigned setup_ms, char err[CLT_START_ERR])
 {
 	char why[CLT_START_ERR] = "";
 	bool reset = false, again;
@@ -158,7 +158,7 @@ static bool no_rdma(int r)
 	       r == -ENETUNREACH || r == -EADDRNOTAVAIL;
 }
 
-static int probe_auto(struct conf *conf, char err[CLT_START_ERR])
+static int probe_auto(struct clt_conf *conf, char err[CLT_START_ERR])
 {
 	const struct fab_provider *rdma = fab_provider_find("rdma");
 	char why[CLT_START_ERR] = "built without RDMA", addr[FAB_ADDR_STRLEN];
@@ -225,15 +225,15 @@ static const char *open_reason(int r)
 	}
 }
 
-int clt_start_open(const struct conf *conf, const char *name, struct rnbd_dev **dev,
+int clt_start_open(const struct clt_conf *conf, const char *name, struct dev **dev,
 		   char err[CLT_START_ERR])
 {
-	int r = rnbd_open(&clt, name, conf->mode, dev);
+	int r = dev_open(&clt, name, conf->mode, dev);
 
 	/* EACCES: the kernel's server. */
 	if (conf->mode_auto && (r == -EROFS || r == -EACCES)) {
 		log_info(name, "read-only on the server: mode=auto is ro");
-		r = rnbd_open(&clt, name, RNBD_ACCESS_RO, dev);
+		r = dev_open(&clt, name, RNBD_ACCESS_RO, dev);
 	}
 	if (r < 0) {
 		/* As much of a name as RNBD has room for: an NBD client may have chosen it. */
@@ -245,7 +245,7 @@ int clt_start_open(const struct conf *conf, const char *name, struct rnbd_dev **
 }
 
 /* The session of a process that was just killed, this one's predecessor, may be open for a moment more. */
-static int probe_export(const struct conf *conf, struct rnbd_dev **dev, char err[CLT_START_ERR])
+static int probe_export(const struct clt_conf *conf, struct dev **dev, char err[CLT_START_ERR])
 {
 	const struct timespec nap = { .tv_nsec = 500000000 };
 	uint64_t deadline_ms = clock_now_ms() + PROBE_HELD_MS;
@@ -257,10 +257,10 @@ static int probe_export(const struct conf *conf, struct rnbd_dev **dev, char err
 	return r;
 }
 
-int clt_start_probe(struct conf *conf, char err[CLT_START_ERR])
+int clt_start_probe(struct clt_conf *conf, char err[CLT_START_ERR])
 {
 	char why[CLT_START_ERR];
-	struct rnbd_dev *dev;
+	struct dev *dev;
 	int r;
 
 	r = conf->automatic ? probe_auto(conf, why) : probe_connect(conf, 0, why);
@@ -272,7 +272,7 @@ int clt_start_probe(struct conf *conf, char err[CLT_START_ERR])
 	if (r == 0 && conf->export_name) {
 		r = probe_export(conf, &dev, err);
 		if (r == 0)
-			rnbd_close(dev);
+			dev_close(dev);
 	}
 	clt_start_end();
 	return r;

@@ -5,7 +5,7 @@
 #define CLT_START_H
 
 #include "clt-conf.h"
-#include "rnbd-clt.h"
+#include "dev.h"
 
 #define CLT_START_ERR 512
 
@@ -13,17 +13,17 @@
  * conf->dst.provider becomes "rdma" where that way works, else "tcp", and the log says why.  0, or
  * -errno with the reason in @err; -EMFILE, too, when there are descriptors for the session and none for an
  * NBD client. */
-int clt_start_probe(struct conf *conf, char err[CLT_START_ERR]);
+int clt_start_probe(struct clt_conf *conf, char err[CLT_START_ERR]);
 /* Open the session; nobody waits for it here.  While requests wait for a server that is away, or may be, @nap is
  * called, on a thread of its own, again and again: it sleeps for a while, and returns less than 0 when the
  * process is to end.  Then they fail.  0, or -errno with @err. */
-int clt_start_session(const struct conf *conf, int (*nap)(void), char err[CLT_START_ERR]);
+int clt_start_session(const struct clt_conf *conf, int (*nap)(void), char err[CLT_START_ERR]);
 /* An NBD client has come: may it stay?  Any thread.  0, or -EMFILE with @err: with it there would be too few
  * descriptors for the next one (clt-fds.h) or for the connections of a session that is away. */
 int clt_start_admit(char err[CLT_START_ERR]);
 /* Open @name of that session with the mode of @conf.  Blocks; any thread.  0, or -errno with the reason in @err, fit
- * to be printed; as rnbd_open(). */
-int clt_start_open(const struct conf *conf, const char *name, struct rnbd_dev **dev,
+ * to be printed; as dev_open(). */
+int clt_start_open(const struct clt_conf *conf, const char *name, struct dev **dev,
 		   char err[CLT_START_ERR]);
 /* Close it; nothing when there is none. */
 void clt_start_end(void);

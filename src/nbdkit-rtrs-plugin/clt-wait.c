@@ -46,7 +46,7 @@ static void futex_wake(atomic_uint *word)
 
 /* ---- waiters ---- */
 
-void clt_waiter_init(struct clt_waiter *w, void (*fn)(struct clt_waiter *w))
+void clt_wait_init(struct clt_waiter *w, void (*fn)(struct clt_waiter *w))
 {
 	atomic_init(&w->word, 0);
 	w->settled = 0;
@@ -180,7 +180,7 @@ int clt_wait_con_init(struct clt_con *con)
 	wc->svc_wants = false;
 	atomic_init(&wc->asleep, 0);
 	atomic_init(&wc->stop, false);
-	clt_waiter_init(&wc->poller, NULL);
+	clt_wait_init(&wc->poller, NULL);
 	r = -pthread_create(&wc->thread, NULL, poller_main, con);
 	if (r < 0) {
 		close(wc->kick_fd);
@@ -280,7 +280,7 @@ static void role_leave(struct clt_con *con)
 	/* ORDER: posted before the lock is let go.  The service loop may close the session, and end,
 	 * as soon as it can see that it has the role. */
 	if (svc)
-		clt_path_role_free(con);
+		clt_drain_role_free(con);
 	pthread_mutex_unlock(&wc->lock);
 	clt_wait_batch_end();
 }
@@ -304,7 +304,7 @@ static void lead_sleep(struct clt_con *con, struct clt_waiter *w, short events)
 	atomic_store(&wc->awake, false);
 	atomic_store(&wc->asleep, 1);
 	/* RACE: who posted since fab_arm() found nobody asleep to kick. */
-	if (!clt_con_must_flush(con) && clt_path_is_up(con->path) && !clt_con_must_poll(con))
+	if (!clt_tx_must_flush(con) && clt_path_is_up(con->path) && !clt_tx_must_poll(con))
 		poll(fds, 2, -1);
 	atomic_exchange(&wc->asleep, 0);
 	atomic_fetch_and(&w->word, ~WORD_POLLS);
@@ -325,8 +325,8 @@ static bool busy_poll(struct clt_con *con, struct clt_waiter *w)
 	end = clock_now_us() + us;
 	while (atomic_load(&con->inflight) && clock_now_us() < end) {
 		/* A provider may not look for what it has not been armed for (fab_poll). */
-		if (fab_arm(con->fab, &events) || clt_con_poll(con, POLL_BUDGET) ||
-		    clt_con_must_flush(con) || has_news(w) || !clt_path_is_up(con->path))
+		if (fab_arm(con->fab, &events) || clt_rx_poll(con, POLL_BUDGET) ||
+		    clt_tx_must_flush(con) || has_news(w) || !clt_path_is_up(con->path))
 			return true;
 	}
 	return false;
@@ -356,8 +356,8 @@ static void poll_for_many(struct clt_con *con)
 	atomic_store(&wc->polled, true);
 	while (n >= 0 && clt_path_is_up(con->path)) {
 		atomic_store(&wc->awake, true);
-		n = clt_con_poll(con, POLL_BUDGET);
-		clt_con_flush(con);
+		n = clt_rx_poll(con, POLL_BUDGET);
+		clt_tx_flush(con);
 		if (n > 0)
 			few = n < POLLER_MIN && atomic_load(&con->inflight) < POLLER_MIN ? few + 1 : 0;
 		else if (n == 0 && !busy_poll(con, &wc->poller) &&
@@ -368,7 +368,7 @@ static void poll_for_many(struct clt_con *con)
 	}
 	atomic_store(&wc->polled, false);
 	atomic_store(&wc->awake, false);
-	clt_con_flush(con);
+	clt_tx_flush(con);
 	role_leave(con);
 }
 
@@ -391,11 +391,11 @@ static void lead(struct clt_con *con, struct clt_waiter *w)
 	short events;
 
 	while (!has_news(w) && clt_path_is_up(con->path)) {
-		int n = clt_con_poll(con, POLL_BUDGET);
+		int n = clt_rx_poll(con, POLL_BUDGET);
 
 		if (n < 0)
 			break;
-		clt_con_flush(con);
+		clt_tx_flush(con);
 		if (n == 0 && !busy_poll(con, w) && fab_arm(con->fab, &events) == 0)
 			lead_sleep(con, w, events);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Where threads wait: the only file that blocks (clt-wait.c).  The simulation links its own
  * implementation: there is one thread, so notes are remembered, roles are always free, and its loop
- * calls clt_op_step() and clt_con_poll() itself.
+ * calls clt_op_step() and clt_rx_poll() itself.
  *
  * WAITER.  One per struct clt_op.  The owner of the operation (a thread of nbdkit) steps it and
  * sleeps between steps; others tell it that a step is worth while:
@@ -13,7 +13,7 @@
  * A waiter with @fn has no thread: @fn is called instead, and must only schedule a step; it
  * and the pushes to it must then be on one thread (service loop, simulation).
  *
- * POLL ROLE.  One per IO connection: who may call clt_con_poll() on it.  The first waiter with
+ * POLL ROLE.  One per IO connection: who may call clt_rx_poll() on it.  The first waiter with
  * something in flight takes it (leader), polls for all, sleeps in ppoll() on the descriptor, and
  * when it has its own answer hands the role to exactly one waiter that still sleeps (follower).
  * When many follow, handing over at each answer costs more than it saves: a thread of the
@@ -59,7 +59,7 @@ struct clt_wait_con {
 
 /* ---- waiters ---- */
 
-void clt_waiter_init(struct clt_waiter *w, void (*fn)(struct clt_waiter *w));
+void clt_wait_init(struct clt_waiter *w, void (*fn)(struct clt_waiter *w));
 /* Any thread; see above. */
 void clt_wait_count(struct clt_waiter *w);
 void clt_wait_look(struct clt_waiter *w);
@@ -82,7 +82,7 @@ void clt_wait_batch_end(void);
 
 int clt_wait_con_init(struct clt_con *con);
 void clt_wait_con_fini(struct clt_con *con);
-/* Service loop wants the role: true when it has it now (or had it), else clt_path_role_free(con)
+/* Service loop wants the role: true when it has it now (or had it), else clt_drain_role_free(con)
  * is called on it as soon as the leader has let go. */
 bool clt_wait_con_take(struct clt_con *con);
 /* Service loop: waiters may lead again. */
@@ -91,7 +91,7 @@ void clt_wait_con_release(struct clt_con *con);
  * does nothing when nobody sleeps there. */
 void clt_wait_con_kick(struct clt_con *con);
 
-/* The thread that polls @con is awake and will call clt_con_flush() before it sleeps. */
+/* The thread that polls @con is awake and will call clt_tx_flush() before it sleeps. */
 static inline bool clt_wait_con_awake(struct clt_wait_con *wc)
 {
 	return atomic_load(&wc->awake);

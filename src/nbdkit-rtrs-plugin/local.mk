@@ -6,8 +6,8 @@ libclt_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/%D%
 libclt_la_SOURCES = \
 	%D%/clt-fsm.c \
 	%D%/clt-fsm.h \
-	%D%/clt-answer.c \
-	%D%/clt-io.c \
+	%D%/clt-rx.c \
+	%D%/clt-tx.c \
 	%D%/clt-io-priv.h \
 	%D%/clt-io.h \
 	%D%/clt-key.c \
@@ -28,13 +28,13 @@ libclt_la_SOURCES = \
 	%D%/clt-slot.c \
 	%D%/clt-slot.h \
 	%D%/clt-wait.h \
-	%D%/rnbd-clt.c \
-	%D%/rnbd-clt.h \
-	%D%/rnbd-ctl-dev.c \
-	%D%/rnbd-ctl-reopen.c \
-	%D%/rnbd-ctl.c \
-	%D%/rnbd-op.c \
-	%D%/rnbd-priv.h \
+	%D%/dev-io.c \
+	%D%/dev.h \
+	%D%/dev.c \
+	%D%/dev-reopen.c \
+	%D%/client.c \
+	%D%/dev-op.c \
+	%D%/dev-priv.h \
 	$(NULL)
 
 libclt_la_LIBADD = libfrwr.la

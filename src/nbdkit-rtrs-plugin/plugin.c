@@ -28,11 +28,11 @@
 /* nbdkit -D rtrs.io=1: a line per request. */
 NBDKIT_DLL_PUBLIC int rtrs_debug_io = 0;
 
-static struct conf conf;
+static struct clt_conf conf;
 
 struct handle {
 	struct list link;		/* handles */
-	struct rnbd_dev *dev;
+	struct dev *dev;
 	bool readonly;
 };
 
@@ -43,7 +43,7 @@ static pthread_mutex_t handles_lock = PTHREAD_MUTEX_INITIALIZER;
 static void handle_close(struct handle *h)
 {
 	list_del(&h->link);
-	rnbd_close(h->dev);
+	dev_close(h->dev);
 	free(h);
 }
 
@@ -61,25 +61,25 @@ static void sink(enum log_level level, const char *line)
 static void rtrs_load(void)
 {
 	log_init(sink, LOG_LEVEL_DEBUG);
-	conf_init(&conf);
+	clt_conf_init(&conf);
 }
 
 static int rtrs_config(const char *key, const char *value)
 {
-	return conf_set(&conf, key, value);
+	return clt_conf_set(&conf, key, value);
 }
 
 static int rtrs_config_complete(void)
 {
-	return conf_complete(&conf);
+	return clt_conf_complete(&conf);
 }
 
 static void rtrs_dump_plugin(void)
 {
 	printf("rtrs_transports=tcp%s\n", fab_provider_find("rdma") ? ",rdma" : "");
 	printf("rtrs_parameters=");
-	for (unsigned i = 0; conf_keys[i]; i++)
-		printf("%s%s", i ? "," : "", conf_keys[i]);
+	for (unsigned i = 0; clt_conf_keys[i]; i++)
+		printf("%s%s", i ? "," : "", clt_conf_keys[i]);
 	printf("\n");
 }
 
@@ -185,22 +185,22 @@ static void rtrs_close(void *handle)
 
 static int64_t rtrs_get_size(void *handle)
 {
-	return (int64_t)rnbd_dev_size(((struct handle *)handle)->dev);
+	return (int64_t)dev_size(((struct handle *)handle)->dev);
 }
 
 static const char *rtrs_export_description(void *handle)
 {
 	struct handle *h = handle;
 
-	return nbdkit_printf_intern("RNBD export '%s' of %s", rnbd_dev_name(h->dev), conf.server);
+	return nbdkit_printf_intern("RNBD export '%s' of %s", dev_name(h->dev), conf.server);
 }
 
 static int rtrs_block_size(void *handle, uint32_t *minimum, uint32_t *preferred,
 			   uint32_t *maximum)
 {
-	const struct rnbd_dev_info *info = rnbd_dev_info(((struct handle *)handle)->dev);
+	const struct rnbd_dev_info *info = dev_info(((struct handle *)handle)->dev);
 
-	/* What is no whole block is read, changed and written (rnbd-clt.h); libnbd, and so nbdfuse, would
+	/* What is no whole block is read, changed and written (dev.h); libnbd, and so nbdfuse, would
 	 * refuse by itself what is smaller than a minimum.  Below 4096 a page cache reads for a write. */
 	*minimum = 1;
 	*preferred = MAX(4096u, (uint32_t)info->logical_block_size);
@@ -214,7 +214,7 @@ static int rtrs_can_write(void *handle)
 {
 	struct handle *h = handle;
 
-	return !h->readonly && rnbd_dev_mode(h->dev) != RNBD_ACCESS_RO;
+	return !h->readonly && dev_mode(h->dev) != RNBD_ACCESS_RO;
 }
 
 static int rtrs_can_flush(void *handle)
@@ -224,30 +224,30 @@ static int rtrs_can_flush(void *handle)
 
 static int rtrs_is_rotational(void *handle)
 {
-	return rnbd_dev_info(((struct handle *)handle)->dev)->rotational;
+	return dev_info(((struct handle *)handle)->dev)->rotational;
 }
 
 static int rtrs_can_trim(void *handle)
 {
-	return rnbd_dev_can_discard(((struct handle *)handle)->dev);
+	return dev_can_discard(((struct handle *)handle)->dev);
 }
 
 static int rtrs_can_zero(void *handle)
 {
-	return rnbd_dev_can_zero(((struct handle *)handle)->dev);	/* no: nbdkit writes zeroes */
+	return dev_can_zero(((struct handle *)handle)->dev);	/* no: nbdkit writes zeroes */
 }
 
 /* WRITE_ZEROES that may unmap is a discard there; any other may have to write. */
 static int rtrs_can_fast_zero(void *handle)
 {
-	struct rnbd_dev *dev = ((struct handle *)handle)->dev;
+	struct dev *dev = ((struct handle *)handle)->dev;
 
-	return rnbd_dev_can_nounmap(dev) && rnbd_dev_can_discard(dev);
+	return dev_can_nounmap(dev) && dev_can_discard(dev);
 }
 
 static int rtrs_can_fua(void *handle)
 {
-	const struct rnbd_dev_info *info = rnbd_dev_info(((struct handle *)handle)->dev);
+	const struct rnbd_dev_info *info = dev_info(((struct handle *)handle)->dev);
 
 	return info->writeback && !info->fua ? NBDKIT_FUA_EMULATE : NBDKIT_FUA_NATIVE;
 }
@@ -267,10 +267,10 @@ static int rtrs_can_cache(void *handle)
 /* ---- requests ---- */
 
 /* Result of a callback for @r.  nbdkit tells its client EINVAL for numbers NBD does not have. */
-static int result(struct rnbd_dev *dev, const char *what, uint32_t count, uint64_t offset, int r)
+static int result(struct dev *dev, const char *what, uint32_t count, uint64_t offset, int r)
 {
 	if (rtrs_debug_io)
-		log_dbg(rnbd_dev_name(dev), "%s count=%u offset=%llu: %d", what, count,
+		log_dbg(dev_name(dev), "%s count=%u offset=%llu: %d", what, count,
 			(unsigned long long)offset, r);
 	if (r == 0)
 		return 0;
@@ -283,50 +283,50 @@ static int result(struct rnbd_dev *dev, const char *what, uint32_t count, uint64
 		errno = EIO;
 	}
 	if (errno != EOPNOTSUPP)
-		log_err(NULL, "export '%s': %s of %u bytes at %llu: %s", rnbd_dev_name(dev), what, count,
+		log_err(NULL, "export '%s': %s of %u bytes at %llu: %s", dev_name(dev), what, count,
 			(unsigned long long)offset, strerror(-r));
 	return -1;
 }
 
 static int rtrs_pread(void *handle, void *buf, uint32_t count, uint64_t offset, uint32_t flags)
 {
-	struct rnbd_dev *dev = ((struct handle *)handle)->dev;
+	struct dev *dev = ((struct handle *)handle)->dev;
 
-	return result(dev, "read", count, offset, rnbd_read(dev, buf, count, offset));
+	return result(dev, "read", count, offset, dev_io_read(dev, buf, count, offset));
 }
 
 static int rtrs_pwrite(void *handle, const void *buf, uint32_t count, uint64_t offset,
 		       uint32_t flags)
 {
-	struct rnbd_dev *dev = ((struct handle *)handle)->dev;
+	struct dev *dev = ((struct handle *)handle)->dev;
 
 	return result(dev, "write", count, offset,
-		      rnbd_write(dev, buf, count, offset, flags & NBDKIT_FLAG_FUA));
+		      dev_io_write(dev, buf, count, offset, flags & NBDKIT_FLAG_FUA));
 }
 
 static int rtrs_flush(void *handle, uint32_t flags)
 {
-	struct rnbd_dev *dev = ((struct handle *)handle)->dev;
+	struct dev *dev = ((struct handle *)handle)->dev;
 
-	return result(dev, "flush", 0, 0, rnbd_flush(dev));
+	return result(dev, "flush", 0, 0, dev_io_flush(dev));
 }
 
 static int rtrs_trim(void *handle, uint32_t count, uint64_t offset, uint32_t flags)
 {
-	struct rnbd_dev *dev = ((struct handle *)handle)->dev;
+	struct dev *dev = ((struct handle *)handle)->dev;
 
 	return result(dev, "trim", count, offset,
-		      rnbd_discard(dev, count, offset, flags & NBDKIT_FLAG_FUA));
+		      dev_io_discard(dev, count, offset, flags & NBDKIT_FLAG_FUA));
 }
 
 static int rtrs_zero(void *handle, uint32_t count, uint64_t offset, uint32_t flags)
 {
-	struct rnbd_dev *dev = ((struct handle *)handle)->dev;
+	struct dev *dev = ((struct handle *)handle)->dev;
 	bool may_trim = flags & NBDKIT_FLAG_MAY_TRIM;
 	int r = -EOPNOTSUPP;
 
 	if (may_trim || !(flags & NBDKIT_FLAG_FAST_ZERO))
-		r = rnbd_zero(dev, count, offset, may_trim, flags & NBDKIT_FLAG_FUA);
+		r = dev_io_zero(dev, count, offset, may_trim, flags & NBDKIT_FLAG_FUA);
 	return result(dev, "zero", count, offset, r);
 }
 
@@ -338,7 +338,7 @@ static struct nbdkit_plugin plugin = {
 	.load = rtrs_load,
 	.config = rtrs_config,
 	.config_complete = rtrs_config_complete,
-	.config_help = conf_help,
+	.config_help = clt_conf_help,
 	.magic_config_key = "server",
 	.dump_plugin = rtrs_dump_plugin,
 	.get_ready = rtrs_get_ready,

@@ -17,7 +17,7 @@
 #include "hsrv.h"
 #include "log.h"
 #include "loop-poll.h"
-#include "rnbd-clt.h"
+#include "dev.h"
 #include "thread.h"
 
 #define GUARD 4096u
@@ -63,8 +63,8 @@ static const struct row {
 
 static struct hsrv *srv;
 static struct loop *loop;
-static struct rnbd_clt clt;
-static struct rnbd_dev *dev;
+static struct client clt;
+static struct dev *dev;
 static atomic_uint lost_lines;
 static const char *current = "";
 static int failures;
@@ -130,27 +130,27 @@ static void session_open(enum clt_registration registration)
 
 	hsrv_addr(srv, &conf.dst);
 	check(!loop_poll_create("rtrs-service", &loop));
-	check(!rnbd_clt_init(&clt, loop, &conf));
-	if (rnbd_clt_wait_up(&clt)) {
+	check(!client_init(&clt, loop, &conf));
+	if (client_wait_up(&clt)) {
 		fprintf(stderr, "no session: %s\n", clt.cause);
 		exit(1);
 	}
-	check(!rnbd_open(&clt, "disk", RNBD_ACCESS_RW, &dev));
+	check(!dev_open(&clt, "disk", RNBD_ACCESS_RW, &dev));
 }
 
 static void session_close(void)
 {
-	rnbd_close(dev);
-	rnbd_clt_close(&clt);
+	dev_close(dev);
+	client_close(&clt);
 	loop_poll_destroy(loop);
-	rnbd_clt_fini(&clt);
+	client_fini(&clt);
 }
 
 static void read_well(uint32_t len)
 {
 	struct caller *c = caller_create();
 
-	check(!rnbd_read(dev, c->buf, len, 0));
+	check(!dev_io_read(dev, c->buf, len, 0));
 	if (!all(c->buf, len, HSRV_DATA))
 		failed("another request has other bytes than it should", c->buf[0]);
 	free(c);
@@ -161,7 +161,7 @@ static void settle(void)
 {
 	static const uint8_t data[512];
 
-	check(!rnbd_write(dev, data, sizeof(data), 0, false));
+	check(!dev_io_write(dev, data, sizeof(data), 0, false));
 }
 
 static enum outcome wanted(const struct row *row, enum clt_registration registration)
@@ -184,7 +184,7 @@ static void run_row(const struct row *row, enum outcome want)
 		attack.addr = (uintptr_t)c->buf;
 	read_well(row->len);		/* the one before */
 	hsrv_answer_next(srv, row->how, &attack);
-	check(rnbd_read(dev, c->buf, row->len, 4096) == (row->how == HSRV_ERROR ? -EIO : 0));
+	check(dev_io_read(dev, c->buf, row->len, 4096) == (row->how == HSRV_ERROR ? -EIO : 0));
 	memcpy(returned, c, sizeof(*c));
 	look_at(returned, row);
 	if (row->late)

@@ -48,7 +48,7 @@ static bool con_is_led(const struct clt_con *con)
 
 /* ---- waiters ---- */
 
-void clt_waiter_init(struct clt_waiter *w, void (*fn)(struct clt_waiter *w))
+void clt_wait_init(struct clt_waiter *w, void (*fn)(struct clt_waiter *w))
 {
 	atomic_init(&w->word, 0);
 	w->settled = 0;
@@ -141,16 +141,16 @@ static void poller_run(struct sim_actor *a)
 	if (con->wait.svc_wants) {
 		con->wait.svc_wants = false;
 		con->wait.svc_has = true;
-		clt_path_role_free(con);
+		clt_drain_role_free(con);
 		return;
 	}
 	p->kicked = p->again = false;
 	p->fab = con->fab;
 	atomic_store(&con->wait.awake, false);
-	n = clt_con_poll(con, POLL_BUDGET);
+	n = clt_rx_poll(con, POLL_BUDGET);
 	if (n < 0)
 		return;
-	clt_con_flush(con);
+	clt_tx_flush(con);
 	p->again = n > 0 || fab_arm(con->fab, &events) == 1;
 	atomic_store(&con->wait.awake, p->again);
 }

@@ -129,8 +129,8 @@ static void test_no_connection_manager(void)
 	sim_refuse_cm(1, -ENODEV);
 	c = world_client_start(w, &conf);
 	CHECK(wait_open(c, 1000) < 0);
-	CHECK(world_client_rnbd(c)->result == -ENODEV);
-	CHECK(!strcmp(world_client_rnbd(c)->cause, "this machine has no RDMA device"));
+	CHECK(world_client_clt(c)->result == -ENODEV);
+	CHECK(!strcmp(world_client_clt(c)->cause, "this machine has no RDMA device"));
 	world_destroy(w);
 }
 
@@ -225,8 +225,8 @@ static void test_no_patience_with_a_silent_peer(void)
 		sim_drop("clt", "srv");
 		io = world_io_start(c, RNBD_OP_WRITE, 0, 512, 1, false);
 		world_run_ms(w, told_s * 1000);
-		CHECK(!io->done && world_client_rnbd(c)->away == (told_s > 10));
-		rnbd_clt_lose_patience(world_client_rnbd(c));
+		CHECK(!io->done && world_client_clt(c)->away == (told_s > 10));
+		client_lose_patience(world_client_clt(c));
 		world_run_ms(w, 9500 - MIN(told_s * 1000, 9500u));
 		CHECK(!io->done || told_s > 10);
 		CHECK(world_io_end(io, 0, 600) == -EIO);
@@ -243,13 +243,13 @@ static void test_silence_ends(void)
 		start_exact();
 		sim_drop("clt", "srv");
 		world_run_ms(w, 20000);
-		CHECK(world_client_rnbd(c)->away);
+		CHECK(world_client_clt(c)->away);
 		sim_heal("clt", "srv");
 		world_run_ms(w, told_ms);
-		CHECK(world_client_rnbd(c)->away == (told_ms < 5000));
-		rnbd_clt_lose_patience(world_client_rnbd(c));
+		CHECK(world_client_clt(c)->away == (told_ms < 5000));
+		client_lose_patience(world_client_clt(c));
 		world_run_ms(w, 60000);
-		CHECK(!world_client_rnbd(c)->away);
+		CHECK(!world_client_clt(c)->away);
 		CHECK(world_write(c, 0, 512, 1) == 0);
 		world_expect(w, "");
 		world_destroy(w);
@@ -678,7 +678,7 @@ static void write_on_and_on(void *arg)
 	static const uint8_t buf[4096] = { 1 };
 
 	while (!enough)
-		CHECK(rnbd_write(arg, buf, sizeof(buf), 0, false) == 0);
+		CHECK(dev_io_write(arg, buf, sizeof(buf), 0, false) == 0);
 }
 
 static bool fiber_done(void *arg)

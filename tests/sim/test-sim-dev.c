@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "clock.h"
-#include "rnbd-priv.h"
+#include "dev-priv.h"
 #include "world.h"
 
 #define NIOS 40u
@@ -122,34 +122,34 @@ static void test_lost_device_is_opened_again(void)
 	open_again(1);
 }
 
-static void opened(struct rnbd_open_req *req)
+static void opened(struct dev_open_req *req)
 {
 	if (!req->status)
-		rnbd_close(req->dev);
+		dev_close(req->dev);
 	req->name = NULL;
 }
 
 static bool answered(void *arg)
 {
-	return !((struct rnbd_open_req *)arg)->name;
+	return !((struct dev_open_req *)arg)->name;
 }
 
 /* Other devices of the session are opened while requests for the lost one hold all permits. */
 static void open_another(uint32_t depth)
 {
-	struct rnbd_open_req req[3];
+	struct dev_open_req req[3];
 
 	start(depth, CLOCK_NEVER);
 	start_writes();
 	restart(depth, "other");
 	world_run_ms(w, 10000);
 	for (unsigned i = 0; i < ARRAY_SIZE(req); i++) {
-		req[i] = (struct rnbd_open_req){
+		req[i] = (struct dev_open_req){
 			.name = i == 1 ? "other" : "nodisk",
 			.mode = RNBD_ACCESS_RW,
 			.done = opened,
 		};
-		rnbd_open_start(world_client_rnbd(c), &req[i]);
+		dev_open_start(world_client_clt(c), &req[i]);
 	}
 	for (unsigned i = 0; i < ARRAY_SIZE(req); i++) {
 		CHECK(sim_run_until(answered, &req[i], 1000));
@@ -173,14 +173,14 @@ static void test_other_devices_are_opened(void)
 #define NNAMES 700u
 
 struct names {
-	struct rnbd_open_req req[NNAMES];
+	struct dev_open_req req[NNAMES];
 	char name[NNAMES][16];
 	unsigned nopen;
 };
 
 static struct names names;
 
-static void name_opened(struct rnbd_open_req *req)
+static void name_opened(struct dev_open_req *req)
 {
 	names.nopen++;
 	CHECK(req->status == -ENOENT);
@@ -193,7 +193,7 @@ static bool all_named(void *arg)
 
 static unsigned inflight(unsigned cid)
 {
-	return atomic_load(&world_client_rnbd(c)->sess.path.cons[cid].inflight);
+	return atomic_load(&world_client_clt(c)->sess.path.cons[cid].inflight);
 }
 
 /* All that can be asked for at once, of a server that does not get to look at it: what is on its way never
@@ -206,10 +206,10 @@ static void never_too_many(uint32_t depth)
 	names.nopen = 0;
 	for (unsigned i = 0; i < NNAMES; i++) {
 		snprintf(names.name[i], sizeof(names.name[i]), "n%u", i);
-		names.req[i] = (struct rnbd_open_req){
+		names.req[i] = (struct dev_open_req){
 			.name = names.name[i], .mode = RNBD_ACCESS_RW, .done = name_opened,
 		};
-		rnbd_open_start(world_client_rnbd(c), &names.req[i]);
+		dev_open_start(world_client_clt(c), &names.req[i]);
 	}
 	for (unsigned i = 0; i < NIOS; i++)
 		ios[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096, (uint8_t)(i + 1), false);
@@ -438,7 +438,7 @@ static void test_sectors_of_a_disk_with_4k_blocks(void)
 	world_server_start(w, &conf);
 	c = world_client_start(w, NULL);
 	CHECK(wait_open(c, 1000) == 0);
-	CHECK(rnbd_dev_size(world_client_dev(c)) == WORLD_DISK_SIZE);
+	CHECK(dev_size(world_client_dev(c)) == WORLD_DISK_SIZE);
 	CHECK(world_write(c, 3 * 4096, 4096, 0x5a) == 0);
 	CHECK(sim_disk_content(world_disk(w))[3 * 4096 - 1] == 0);
 	CHECK(sim_disk_content(world_disk(w))[3 * 4096] == 0x5a);
@@ -600,7 +600,7 @@ static void given_up(enum between between)
 	sim_cut("clt", "srv");
 	CHECK(world_io_end(io, 0, 1000) == -EIO);
 	if (between == REOPEN) {
-		rnbd_close(world_client_dev(c));
+		dev_close(world_client_dev(c));
 		world_run_ms(w, 10);
 	}
 	sim_heal("clt", "srv");
@@ -647,7 +647,7 @@ static void test_opened_again_in_another_mode(void)
 	sim_drop("clt", "srv");
 	sim_cut("clt", "srv");
 	CHECK(world_io_end(io, 0, 1000) == -EIO);
-	rnbd_close(world_client_dev(c));
+	dev_close(world_client_dev(c));
 	world_run_ms(w, 10);
 	sim_heal("clt", "srv");
 	world_run_ms(w, 5000);
@@ -663,14 +663,14 @@ static void test_opened_again_in_another_mode(void)
 /* What io_gave_up() does, without its last step. */
 static void give_up(void *arg)
 {
-	struct rnbd_dev *dev = arg;
+	struct dev *dev = arg;
 
 	atomic_store(&dev->given_up_life, dev->clt->sess.path.life);
 }
 
 static void give_up_last_step(void *arg)
 {
-	struct rnbd_dev *dev = arg;
+	struct dev *dev = arg;
 
 	loop_post(dev->clt->sess.loop, &dev->given_up_msg);
 }
@@ -707,24 +707,24 @@ static void test_given_up_when_it_was_opened(void)
 
 static unsigned closing_answers;	/* to OPENs of a device that is CLOSING */
 
-int __real_rnbd_dev_opened(struct rnbd_dev *dev, struct rnbd_ctl *ctl, bool first);
-int __wrap_rnbd_dev_opened(struct rnbd_dev *dev, struct rnbd_ctl *ctl, bool first);
-int __wrap_rnbd_dev_opened(struct rnbd_dev *dev, struct rnbd_ctl *ctl, bool first)
+int __real_dev_opened(struct dev *dev, struct dev_ctl *ctl, bool first);
+int __wrap_dev_opened(struct dev *dev, struct dev_ctl *ctl, bool first);
+int __wrap_dev_opened(struct dev *dev, struct dev_ctl *ctl, bool first)
 {
-	bool closing = atomic_load(&dev->state) == RNBD_DEV_CLOSING;
-	int r = __real_rnbd_dev_opened(dev, ctl, first);
+	bool closing = atomic_load(&dev->state) == DEV_CLOSING;
+	int r = __real_dev_opened(dev, ctl, first);
 
 	/* Any thread can look here. */
-	CHECK(!closing || atomic_load(&dev->state) == RNBD_DEV_CLOSING);
+	CHECK(!closing || atomic_load(&dev->state) == DEV_CLOSING);
 	closing_answers += closing;
 	return r;
 }
 
 static bool is_reopening(void *arg)
 {
-	const struct rnbd_dev *dev = world_client_dev(c);
+	const struct dev *dev = world_client_dev(c);
 
-	return world_client_rnbd(c)->sess.path.state == CLT_OPENING && dev->ctl.busy;
+	return world_client_clt(c)->sess.path.state == CLT_OPENING && dev->ctl.busy;
 }
 
 /* A device that its last user has left does not look open again. */
@@ -733,7 +733,7 @@ static void test_closed_while_it_is_opened_again(void)
 	start(8, 60000);
 	sim_cut("clt", "srv");
 	CHECK(sim_run_until(is_reopening, NULL, 10000));
-	rnbd_close(world_client_dev(c));
+	dev_close(world_client_dev(c));
 	world_client_open(c, RNBD_ACCESS_RW);
 	CHECK(wait_open(c, 1000) == 0);
 	CHECK(closing_answers == 1);

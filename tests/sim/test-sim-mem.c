@@ -25,7 +25,7 @@ static void start(uint32_t depth, uint32_t max_io)
 
 static struct clt_sess *sess(void)
 {
-	return &world_client_rnbd(c)->sess;
+	return &world_client_clt(c)->sess;
 }
 
 /* @n writes and then reads at once, each of its own. */

@@ -11,14 +11,14 @@ static struct world *w;
 static struct world_client *c;
 static struct raw_srv srv;
 
-static void open_ended(struct rnbd_open_req *req)
+static void open_ended(struct dev_open_req *req)
 {
 	req->name = NULL;
 }
 
 static bool open_answered(void *arg)
 {
-	return !((struct rnbd_open_req *)arg)->name;
+	return !((struct dev_open_req *)arg)->name;
 }
 
 static bool is_open(void *arg)
@@ -302,7 +302,7 @@ static void test_late_write(void)
 		srv.evil = RAW_LATE_WRITE;
 		CHECK(world_write(c, 8192, 4096, 0x43) == 0);
 		world_run_ms(w, 50);
-		lost = world_client_rnbd(c)->sess.path.mode != FRWR_STATIC;
+		lost = world_client_clt(c)->sess.path.mode != FRWR_STATIC;
 		CHECK(world_traced(w, "lost: connection 1: ") == lost);
 		CHECK(world_read(c, 8192, 4096, 0x43) == 0);
 		end();
@@ -321,7 +321,7 @@ static void all_zeroes_are_refused(void)
 {
 	struct world_io *io = world_io_start(c, RNBD_OP_WRITE_ZEROES, 4096, 8192, 0, false);
 
-	CHECK(!rnbd_dev_can_zero(world_client_dev(c)) && !rnbd_dev_can_nounmap(world_client_dev(c)));
+	CHECK(!dev_can_zero(world_client_dev(c)) && !dev_can_nounmap(world_client_dev(c)));
 	CHECK(world_io_end(io, 0, 1000) == -EOPNOTSUPP);
 	io = world_io_start(c, RNBD_OP_WRITE_ZEROES, 4000, 8192, 0, true);
 	CHECK(world_io_end(io, 0, 1000) == -EOPNOTSUPP);
@@ -345,7 +345,7 @@ static void test_no_zeroes_from_the_next_server(void)
 	world_server_start(w, NULL);
 	c = world_client_start(w, NULL);
 	CHECK(sim_run_until(is_open, c, 1000) && world_client_opened(c) == 0);
-	CHECK(rnbd_dev_can_zero(world_client_dev(c)) && rnbd_dev_can_nounmap(world_client_dev(c)));
+	CHECK(dev_can_zero(world_client_dev(c)) && dev_can_nounmap(world_client_dev(c)));
 	CHECK(world_write(c, 0, 16384, 0x42) == 0);
 	sim_disk_hold(world_disk(w), RNBD_OP_WRITE_ZEROES, SIM_HOLD_BEFORE, 2);
 	io = world_io_start(c, RNBD_OP_WRITE_ZEROES, 0, 8192, 0, false);
@@ -366,12 +366,12 @@ static void test_no_zeroes_from_the_next_server(void)
 
 static int open_as(const char *name)
 {
-	struct rnbd_open_req req = { .name = name, .mode = RNBD_ACCESS_RW, .done = open_ended };
+	struct dev_open_req req = { .name = name, .mode = RNBD_ACCESS_RW, .done = open_ended };
 
-	rnbd_open_start(world_client_rnbd(c), &req);
+	dev_open_start(world_client_clt(c), &req);
 	CHECK(sim_run_until(open_answered, &req, 1000));
 	if (!req.status)
-		rnbd_close(req.dev);
+		dev_close(req.dev);
 	world_run_ms(w, 50);
 	return req.status;
 }

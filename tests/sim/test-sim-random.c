@@ -57,7 +57,7 @@ static void check_status(const struct worker *wk, int status)
 	}
 }
 
-static void do_write(struct worker *wk, struct rnbd_dev *dev, unsigned sector, unsigned n)
+static void do_write(struct worker *wk, struct dev *dev, unsigned sector, unsigned n)
 {
 	bool fua = sim_chance(150), zero = sim_chance(100), discard = zero && sim_chance(500);
 	struct history_op *op;
@@ -71,11 +71,11 @@ static void do_write(struct worker *wk, struct rnbd_dev *dev, unsigned sector, u
 		history_will_flush(op);
 	tell(wk, zero ? "zero" : "write", sector, n, fua, 1);
 	if (discard)
-		status = rnbd_discard(dev, n * 512, sector * 512ull, fua);
+		status = dev_io_discard(dev, n * 512, sector * 512ull, fua);
 	else if (zero)
-		status = rnbd_zero(dev, n * 512, sector * 512ull, sim_chance(500), fua);
+		status = dev_io_zero(dev, n * 512, sector * 512ull, sim_chance(500), fua);
 	else
-		status = rnbd_write(dev, wk->buf, n * 512, sector * 512ull, fua);
+		status = dev_io_write(dev, wk->buf, n * 512, sector * 512ull, fua);
 	tell(wk, zero ? "zero" : "write", sector, n, fua, status);
 	/* FUA of a discard is a FLUSH behind it. */
 	tells = status == -EIO && discard && fua && history_may_tell(op);
@@ -89,10 +89,10 @@ static void do_write(struct worker *wk, struct rnbd_dev *dev, unsigned sector, u
 		check_status(wk, status);
 }
 
-static void do_read(struct worker *wk, struct rnbd_dev *dev, unsigned sector, unsigned n)
+static void do_read(struct worker *wk, struct dev *dev, unsigned sector, unsigned n)
 {
 	struct history_op *op = history_read(wk->h, sector, n);
-	int status = rnbd_read(dev, wk->buf, n * 512, sector * 512ull);
+	int status = dev_io_read(dev, wk->buf, n * 512, sector * 512ull);
 	const char *why = history_read_end(op, status, wk->buf);
 
 	tell(wk, "read", sector, n, false, status);
@@ -101,14 +101,14 @@ static void do_read(struct worker *wk, struct rnbd_dev *dev, unsigned sector, un
 	check_status(wk, status);
 }
 
-static void do_flush(struct worker *wk, struct rnbd_dev *dev)
+static void do_flush(struct worker *wk, struct dev *dev)
 {
 	struct history_op *op = history_flush(wk->h);
 	const char *why;
 	int status;
 
 	tell(wk, "flush", 0, 0, false, 1);
-	status = rnbd_flush(dev);
+	status = dev_io_flush(dev);
 	tell(wk, "flush", 0, 0, false, status);
 	if (wk->lenient && status) {
 		history_flush_failed(op);
@@ -127,7 +127,7 @@ static bool pause_over(void *arg)
 static void work(void *arg)
 {
 	struct worker *wk = arg;
-	struct rnbd_dev *dev = world_client_dev(wk->client);
+	struct dev *dev = world_client_dev(wk->client);
 
 	while (wk->ops--) {
 		unsigned n = 1 + sim_rand(sim_chance(200) ? MAX_SECTORS : 8);

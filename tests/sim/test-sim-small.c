@@ -46,33 +46,33 @@ static void start(uint32_t depth)
 
 static unsigned depth_of(const struct world_client *client)
 {
-	return world_client_rnbd((struct world_client *)client)->sess.slots.n;
+	return world_client_clt((struct world_client *)client)->sess.slots.n;
 }
 
-static void opened(struct rnbd_open_req *req)
+static void opened(struct dev_open_req *req)
 {
 	req->name = NULL;
 }
 
 static bool answered(void *arg)
 {
-	return !((struct rnbd_open_req *)arg)->name;
+	return !((struct dev_open_req *)arg)->name;
 }
 
 /* All that can be under way at once: writes and then reads, each of its own, and user messages among
  * them; then idle for as long as heartbeats take to be missed. */
 static void work_hard(void)
 {
-	struct rnbd_open_req req[8];
+	struct dev_open_req req[8];
 	struct world_io *ios[NIOS];
 
 	for (unsigned i = 0; i < NIOS; i++)
 		ios[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096, (uint8_t)(i + 1), false);
 	for (unsigned i = 0; i < ARRAY_SIZE(req); i++) {
-		req[i] = (struct rnbd_open_req){
+		req[i] = (struct dev_open_req){
 			.name = "nodisk", .mode = RNBD_ACCESS_RW, .done = opened,
 		};
-		rnbd_open_start(world_client_rnbd(c), &req[i]);
+		dev_open_start(world_client_clt(c), &req[i]);
 	}
 	for (unsigned i = 0; i < NIOS; i++)
 		CHECK(world_io_end(ios[i], 0, 20000) == 0);
@@ -389,7 +389,7 @@ static void test_come_back_over_another_device(void)
 		/* Those that hold a permit that is gone begin anew with another one. */
 		for (unsigned k = 0; k < NIOS; k++)
 			CHECK(world_io_end(ios[k], 0, 20000) == 0);
-		CHECK(atomic_load(&world_client_rnbd(c)->sess.slots.limit) == limit);
+		CHECK(atomic_load(&world_client_clt(c)->sess.slots.limit) == limit);
 		world_forget(w);
 		work_hard();
 	}

@@ -47,7 +47,7 @@ static void start(const char *broken, enum sim_mw_fault fault, bool type_2,
 
 static struct clt_path *path(void)
 {
-	return &world_client_rnbd(c)->sess.path;
+	return &world_client_clt(c)->sess.path;
 }
 
 /* It is opened by the one or two reconnects that it takes to learn, and is not lost any more. */

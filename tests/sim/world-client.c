@@ -28,7 +28,7 @@ static enum clt_registration registration_from_env(void)
 	return (enum clt_registration)i;
 }
 
-static void open_done(struct rnbd_open_req *req)
+static void open_done(struct dev_open_req *req)
 {
 	container_of(req, struct world_client, open)->open_done = true;
 }
@@ -57,7 +57,7 @@ struct world_client *world_client_start(struct world *w, const struct world_clie
 	sess.once = conf->once;
 	before = sim_enter(c->host, c->epoch);
 	CHECK(sim_loop_create(&c->loop) == 0);
-	CHECK(rnbd_clt_init(&c->clt, c->loop, &sess) == 0);
+	CHECK(client_init(&c->clt, c->loop, &sess) == 0);
 	sim_leave(before);
 	world_client_open(c, conf->mode);
 	return c;
@@ -68,10 +68,10 @@ void world_client_open(struct world_client *c, enum rnbd_access_mode mode)
 	struct sim_place before = sim_enter(c->host, c->epoch);
 
 	c->open_done = false;
-	c->open = (struct rnbd_open_req){
+	c->open = (struct dev_open_req){
 		.name = c->device, .mode = mode, .done = open_done,
 	};
-	rnbd_open_start(&c->clt, &c->open);
+	dev_open_start(&c->clt, &c->open);
 	sim_leave(before);
 }
 
@@ -80,12 +80,12 @@ int world_client_opened(const struct world_client *c)
 	return c->open_done ? c->open.status : 1;
 }
 
-struct rnbd_clt *world_client_rnbd(struct world_client *c)
+struct client *world_client_clt(struct world_client *c)
 {
 	return &c->clt;
 }
 
-struct rnbd_dev *world_client_dev(struct world_client *c)
+struct dev *world_client_dev(struct world_client *c)
 {
 	return c->open.dev;
 }
@@ -99,17 +99,17 @@ struct sim_fiber *world_client_fiber(struct world_client *c, void (*fn)(void *ar
 	return f;
 }
 
-static void client_close(void *arg)
+static void client_end(void *arg)
 {
 	struct world_client *c = arg;
 
 	if (c->open_done && !c->open.status)
-		rnbd_close(c->open.dev);
-	rnbd_clt_close(&c->clt);
+		dev_close(c->open.dev);
+	client_close(&c->clt);
 	CHECK(list_empty(&c->clt.devs));
 	CHECK(bitmap_weight(&c->clt.sess.slots.permits) == 0);
 	sim_loop_destroy(c->loop);
-	rnbd_clt_fini(&c->clt);
+	client_fini(&c->clt);
 }
 
 static bool fiber_ended(void *arg)
@@ -122,7 +122,7 @@ void world_client_stop(struct world *w, struct world_client *c)
 	struct sim_place before = sim_enter(c->host, c->epoch);
 
 	CHECK(list_empty(&c->ios));
-	c->closer = sim_fiber_start(client_close, c);
+	c->closer = sim_fiber_start(client_end, c);
 	sim_leave(before);
 	world_client_reap(c);
 }
@@ -154,7 +154,7 @@ static bool clt_ended(void *arg)
 {
 	struct world_client *c = arg;
 
-	return rnbd_clt_closed(&c->clt) && list_empty(&c->clt.devs);
+	return client_closed(&c->clt) && list_empty(&c->clt.devs);
 }
 
 /* Cut off from the world it can only give up: requests fail when the session has closed. */
@@ -162,14 +162,14 @@ static void client_fall_apart(void *arg)
 {
 	struct world_client *c = arg;
 
-	rnbd_clt_close_start(&c->clt);
+	client_close_start(&c->clt);
 	sim_fiber_wait(ios_ended, c);
 	if (!c->open.status)
-		rnbd_close(c->open.dev);
+		dev_close(c->open.dev);
 	sim_fiber_wait(clt_ended, c);
 	CHECK(bitmap_weight(&c->clt.sess.slots.permits) == 0);
 	sim_loop_destroy(c->loop);
-	rnbd_clt_fini(&c->clt);
+	client_fini(&c->clt);
 }
 
 void world_client_kill(struct world *w, struct world_client *c, enum sim_kill how)
@@ -187,19 +187,19 @@ void world_client_kill(struct world *w, struct world_client *c, enum sim_kill ho
 
 static int io_do(struct world_io *io)
 {
-	struct rnbd_dev *dev = io->client->open.dev;
+	struct dev *dev = io->client->open.dev;
 
 	switch (io->op) {
 	case RNBD_OP_READ:
-		return rnbd_read(dev, io->buf, io->len, io->off);
+		return dev_io_read(dev, io->buf, io->len, io->off);
 	case RNBD_OP_WRITE:
-		return rnbd_write(dev, io->buf, io->len, io->off, io->fua);
+		return dev_io_write(dev, io->buf, io->len, io->off, io->fua);
 	case RNBD_OP_FLUSH:
-		return rnbd_flush(dev);
+		return dev_io_flush(dev);
 	case RNBD_OP_DISCARD:
-		return rnbd_discard(dev, io->len, io->off, io->fua);
+		return dev_io_discard(dev, io->len, io->off, io->fua);
 	default:
-		return rnbd_zero(dev, io->len, io->off, true, io->fua);
+		return dev_io_zero(dev, io->len, io->off, true, io->fua);
 	}
 }
 

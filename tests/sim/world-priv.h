@@ -22,9 +22,9 @@ struct world_client {
 	struct sim_host *host;
 	unsigned epoch;
 	struct loop *loop;
-	struct rnbd_clt clt;
+	struct client clt;
 	char *device;
-	struct rnbd_open_req open;
+	struct dev_open_req open;
 	bool open_done;
 	struct list ios;
 	struct sim_fiber *closer;	/* not NULL: killed, being taken apart */

@@ -12,7 +12,7 @@
 #ifndef WORLD_H
 #define WORLD_H
 
-#include "rnbd-clt.h"
+#include "dev.h"
 #include "sim-fabric.h"
 #include "sim-fiber.h"
 #include "sim-storage.h"
@@ -81,10 +81,10 @@ bool world_sync_was_cut(const struct world *w);
 struct world_client *world_client_start(struct world *w, const struct world_client_conf *conf);
 /* The device is open (0), is not yet (1), or could not be opened (negative). */
 int world_client_opened(const struct world_client *c);
-/* Open it again after rnbd_close(), in the background. */
+/* Open it again after dev_close(), in the background. */
 void world_client_open(struct world_client *c, enum rnbd_access_mode mode);
-struct rnbd_clt *world_client_rnbd(struct world_client *c);
-struct rnbd_dev *world_client_dev(struct world_client *c);
+struct client *world_client_clt(struct world_client *c);
+struct dev *world_client_dev(struct world_client *c);
 /* A thread of the client's program. */
 struct sim_fiber *world_client_fiber(struct world_client *c, void (*fn)(void *arg), void *arg);
 /* Close device and session; returns when all is disconnected.  No request may be in flight. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two threads give up their references of one device.  The one that is held up in rnbd_close() when the
+/* Two threads give up their references of one device.  The one that is held up in dev_close() when the
  * other's post has already closed the device touches it no more. */
 #include <sched.h>
 #include <stdatomic.h>
@@ -8,12 +8,12 @@
 #include "fake-fab.h"
 #include "log.h"
 #include "loop-poll.h"
-#include "rnbd-priv.h"
+#include "dev-priv.h"
 #include "thread.h"
 
 static struct loop *loop;
-static struct rnbd_clt clt;
-static struct rnbd_dev *dev;
+static struct client clt;
+static struct dev *dev;
 static atomic_bool hold, held, freed;
 
 void __real_loop_post(struct loop *loop, struct loop_msg *msg);
@@ -42,7 +42,7 @@ void __wrap_range_lock_fini(struct range_lock *l)
 
 static void *close_dev(void *arg)
 {
-	rnbd_close(dev);
+	dev_close(dev);
 	return NULL;
 }
 
@@ -54,16 +54,16 @@ int main(void)
 {
 	struct fake_conf fake_conf = { .queue_depth = 8, .max_io_size = 16384, .disk_size = 1 << 20 };
 	struct clt_sess_conf conf = { .name = "test", .connections = 1 };
-	struct rnbd_dev *same;
+	struct dev *same;
 	pthread_t late;
 
 	log_init(quiet, LOG_LEVEL_ERROR);
 	fake_start(&fake_conf);
 	fake_addr(&conf.dst);
 	check(!loop_poll_create("rtrs-service", &loop));
-	check(!rnbd_clt_init(&clt, loop, &conf));
-	check(!rnbd_open(&clt, "disk", RNBD_ACCESS_RW, &dev));
-	check(!rnbd_open(&clt, "disk", RNBD_ACCESS_RW, &same) && same == dev);
+	check(!client_init(&clt, loop, &conf));
+	check(!dev_open(&clt, "disk", RNBD_ACCESS_RW, &dev));
+	check(!dev_open(&clt, "disk", RNBD_ACCESS_RW, &same) && same == dev);
 
 	atomic_store(&hold, true);
 	check(!pthread_create(&late, NULL, close_dev, NULL));
@@ -72,11 +72,11 @@ int main(void)
 	close_dev(NULL);
 	check(!pthread_join(late, NULL));
 
-	check(!rnbd_open(&clt, "disk", RNBD_ACCESS_RW, &dev));
+	check(!dev_open(&clt, "disk", RNBD_ACCESS_RW, &dev));
 	close_dev(NULL);
-	rnbd_clt_close(&clt);
+	client_close(&clt);
 	loop_poll_destroy(loop);
-	rnbd_clt_fini(&clt);
+	client_fini(&clt);
 	fake_stop();
 	return 0;
 }

@@ -3,7 +3,7 @@
  *
  * The bind of a READ that was answered long ago may be flushed, where the device had not retired it: what
  * needs that window next must not fail for it.  And an invalidate that is queued when a connection is
- * sealed has been told so when clt_con_seal() returns, whoever sends: the windows are given back next. */
+ * sealed has been told so when clt_tx_seal() returns, whoever sends: the windows are given back next. */
 #include <errno.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -13,7 +13,7 @@
 #include "fake-fab.h"
 #include "log.h"
 #include "loop-poll.h"
-#include "rnbd-clt.h"
+#include "dev.h"
 #include "thread.h"
 
 #define ROUNDS 20000
@@ -49,27 +49,27 @@ static void flushed_bind(void)
 		.registration = CLT_REG_WINDOW,
 	};
 	static uint8_t data[4096], got[4096];
-	static struct rnbd_clt clt;
-	struct rnbd_dev *dev;
+	static struct client clt;
+	struct dev *dev;
 	struct loop *loop;
 
 	fake_start(&fake);
 	fake_addr(&conf.dst);
 	check(!loop_poll_create("rtrs-service", &loop));
-	check(!rnbd_clt_init(&clt, loop, &conf));
-	check(!rnbd_clt_wait_up(&clt));
-	check(!rnbd_open(&clt, "disk", RNBD_ACCESS_RW, &dev));
+	check(!client_init(&clt, loop, &conf));
+	check(!client_wait_up(&clt));
+	check(!dev_open(&clt, "disk", RNBD_ACCESS_RW, &dev));
 	memset(data, 0xa5, sizeof(data));
-	check(!rnbd_write(dev, data, sizeof(data), 0, false));
-	check(!rnbd_read(dev, got, sizeof(got), 0));
+	check(!dev_io_write(dev, data, sizeof(data), 0, false));
+	check(!dev_io_read(dev, got, sizeof(got), 0));
 	flush_binds(&clt.sess.path);
 	memset(got, 0, sizeof(got));
-	check(!rnbd_read(dev, got, sizeof(got), 0));
+	check(!dev_io_read(dev, got, sizeof(got), 0));
 	check(!memcmp(got, data, sizeof(data)));
-	rnbd_close(dev);
-	rnbd_clt_close(&clt);
+	dev_close(dev);
+	client_close(&clt);
 	loop_poll_destroy(loop);
-	rnbd_clt_fini(&clt);
+	client_fini(&clt);
 	fake_stop();
 }
 
@@ -91,7 +91,7 @@ static void inv_posted(struct frwr_entry *e, int rc)
 static void *flusher(void *arg)
 {
 	while (!atomic_load(&stop))
-		clt_con_flush(&con);
+		clt_tx_flush(&con);
 	return NULL;
 }
 
@@ -105,8 +105,8 @@ static void sealed(void)
 	check(!pthread_create(&thread, NULL, flusher, NULL));
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		atomic_store(&told, false);
-		clt_con_queue(&con, &slot);
-		clt_con_seal(&con);
+		clt_tx_queue(&con, &slot);
+		clt_tx_seal(&con);
 		check(atomic_load(&told));
 	}
 	atomic_store(&stop, true);

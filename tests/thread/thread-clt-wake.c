@@ -18,14 +18,14 @@
 #include "fake-fab.h"
 #include "log.h"
 #include "loop-poll.h"
-#include "rnbd-clt.h"
+#include "dev.h"
 #include "thread.h"
 
 #define HELD_MAX 4
 
 static struct loop *loop;
-static struct rnbd_clt clt;
-static struct rnbd_dev *dev;
+static struct client clt;
+static struct dev *dev;
 
 static const struct fab_provider *fake;
 static struct fab_provider staged;
@@ -237,7 +237,7 @@ static void *read_block(void *arg)
 {
 	uint8_t buf[512];
 
-	check(!rnbd_read(dev, buf, sizeof(buf), 0));
+	check(!dev_io_read(dev, buf, sizeof(buf), 0));
 	return NULL;
 }
 
@@ -317,7 +317,7 @@ static void overtaken(bool asleep)
 	wait_until(leader_sleeps(io_con()));
 	st.on_write = asleep ? until_leader_sleeps : until_leader_armed;
 	atomic_store(&st.overtake, true);
-	check(!rnbd_write(dev, buf, sizeof(buf), 4096, false));
+	check(!dev_io_write(dev, buf, sizeof(buf), 4096, false));
 	atomic_store(&st.overtake, false);
 	let_go(io_con()->fab);
 	check(!pthread_join(leader, NULL));
@@ -345,7 +345,7 @@ static void answered_before_the_end(void)
 	st.on_write = fail_after_answer;
 	atomic_store(&st.lose, true);
 	atomic_store(&st.overtake, true);
-	check(!rnbd_write(dev, buf, sizeof(buf), 4096, false));
+	check(!dev_io_write(dev, buf, sizeof(buf), 4096, false));
 	check(!pthread_join(leader, NULL));
 	check(atomic_load(&st.writes) == 1);
 }
@@ -395,7 +395,7 @@ static void busy_sender(void)
 /* In flight on @con, other than @not. */
 static struct clt_slot *slot_in_flight(struct clt_con *con, const struct clt_slot *not)
 {
-	struct clt_slots *slots = &clt.sess.slots;
+	struct clt_slot_table *slots = &clt.sess.slots;
 
 	for (unsigned i = 0; i < slots->n; i++) {
 		struct clt_slot *slot = &slots->slot[i];
@@ -502,14 +502,14 @@ static void early_look(void)
 
 /* ---- the service loop wants the role ---- */
 
-void __real_clt_path_role_free(struct clt_con *con);
-void __wrap_clt_path_role_free(struct clt_con *con);
+void __real_clt_drain_role_free(struct clt_con *con);
+void __wrap_clt_drain_role_free(struct clt_con *con);
 
 /* Called by the leader.  While it is on its way to the service loop, that must not get the role by
  * other means: it would close the session and end, and the message be for nobody. */
-void __wrap_clt_path_role_free(struct clt_con *con)
+void __wrap_clt_drain_role_free(struct clt_con *con)
 {
-	__real_clt_path_role_free(con);
+	__real_clt_drain_role_free(con);
 	check(pthread_mutex_trylock(&con->wait.lock) == EBUSY);
 	atomic_store(&st.role_freed, true);
 }
@@ -643,9 +643,9 @@ int main(void)
 	fake_addr(&conf.dst);
 	conf.dst.provider = &staged;
 	check(!loop_poll_create("rtrs-service", &loop));
-	check(!rnbd_clt_init(&clt, loop, &conf));
-	check(!rnbd_clt_wait_up(&clt));
-	check(!rnbd_open(&clt, "disk", RNBD_ACCESS_RW, &dev));
+	check(!client_init(&clt, loop, &conf));
+	check(!client_wait_up(&clt));
+	check(!dev_open(&clt, "disk", RNBD_ACCESS_RW, &dev));
 
 	scene = "socket full while the leader sleeps";
 	full_socket(true);
@@ -669,10 +669,10 @@ int main(void)
 	answered_before_the_end();
 
 	scene = "end";
-	rnbd_close(dev);
-	rnbd_clt_close(&clt);
+	dev_close(dev);
+	client_close(&clt);
 	loop_poll_destroy(loop);
-	rnbd_clt_fini(&clt);
+	client_fini(&clt);
 	fake_stop();
 	return 0;
 }

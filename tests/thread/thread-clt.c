@@ -10,7 +10,7 @@
 #include "fake-fab.h"
 #include "log.h"
 #include "loop-poll.h"
-#include "rnbd-clt.h"
+#include "dev.h"
 #include "thread.h"
 
 #define WORKERS 8
@@ -21,8 +21,8 @@
 #define AREA (64u * 1024)		/* shared in stripes of 64 bytes, unaligned */
 
 static struct loop *loop;
-static struct rnbd_clt clt;
-static struct rnbd_dev *dev;
+static struct client clt;
+static struct dev *dev;
 static atomic_int running;
 
 static void quiet(enum log_level level, const char *line)
@@ -40,17 +40,17 @@ static void session_open(unsigned connections)
 
 	fake_addr(&conf.dst);
 	check(!loop_poll_create("rtrs-service", &loop));
-	check(!rnbd_clt_init(&clt, loop, &conf));
-	check(!rnbd_clt_wait_up(&clt));
-	check(!rnbd_open(&clt, "disk", RNBD_ACCESS_RW, &dev));
+	check(!client_init(&clt, loop, &conf));
+	check(!client_wait_up(&clt));
+	check(!dev_open(&clt, "disk", RNBD_ACCESS_RW, &dev));
 }
 
 static void session_close(void)
 {
-	rnbd_close(dev);
-	rnbd_clt_close(&clt);
+	dev_close(dev);
+	client_close(&clt);
 	loop_poll_destroy(loop);
-	rnbd_clt_fini(&clt);
+	client_fini(&clt);
 }
 
 /* ---- whole blocks: every size up to many parts ---- */
@@ -62,7 +62,7 @@ static void *blocks(void *arg)
 	uint8_t *mine = calloc(1, STRIPE), *buf = malloc(STRIPE);
 
 	check(mine && buf);
-	check(!rnbd_write(dev, mine, STRIPE, (uint64_t)me * STRIPE, false));
+	check(!dev_io_write(dev, mine, STRIPE, (uint64_t)me * STRIPE, false));
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		uint32_t off = (uint32_t)rand_r(&seed) % (STRIPE / 512) * 512;
 		uint32_t max = rand_r(&seed) % 16 ? 8192 : STRIPE;
@@ -70,9 +70,9 @@ static void *blocks(void *arg)
 
 		if (rand_r(&seed) % 2) {
 			memset(mine + off, (int)(i + 1), len);
-			check(!rnbd_write(dev, mine + off, len, (uint64_t)me * STRIPE + off, false));
+			check(!dev_io_write(dev, mine + off, len, (uint64_t)me * STRIPE + off, false));
 		} else {
-			check(!rnbd_read(dev, buf, len, (uint64_t)me * STRIPE + off));
+			check(!dev_io_read(dev, buf, len, (uint64_t)me * STRIPE + off));
 			check(!memcmp(buf, mine + off, len));
 		}
 	}
@@ -96,10 +96,10 @@ static void *pieces(void *arg)
 		uint32_t off = (slot * WORKERS + (uint32_t)me) * 64;
 
 		memset(mine + off, (int)(i + 1), 64);
-		check(!rnbd_write(dev, mine + off, 64, off, false));
+		check(!dev_io_write(dev, mine + off, 64, off, false));
 		slot = (uint32_t)rand_r(&seed) % (AREA / (64 * WORKERS));
 		off = (slot * WORKERS + (uint32_t)me) * 64;
-		check(!rnbd_read(dev, buf, 64, off));
+		check(!dev_io_read(dev, buf, 64, off));
 		check(!memcmp(buf, mine + off, 64));
 	}
 	free(mine);
@@ -143,10 +143,10 @@ static void world(unsigned depth, int new_rkey, unsigned connections, bool cut)
 	fake_start(&conf);
 	session_open(connections);
 	run(blocks, cut);
-	check(!rnbd_zero(dev, AREA, 0, true, false));
-	check(!rnbd_read(dev, buf, sizeof(buf), 0) && !memcmp(buf, zero, sizeof(buf)));
+	check(!dev_io_zero(dev, AREA, 0, true, false));
+	check(!dev_io_read(dev, buf, sizeof(buf), 0) && !memcmp(buf, zero, sizeof(buf)));
 	run(pieces, cut);
-	check(!rnbd_flush(dev));	/* a reconnect that a late cut began is over */
+	check(!dev_io_flush(dev));	/* a reconnect that a late cut began is over */
 	check(registration == CLT_REG_STATIC || fake_live_keys() == 0);
 	session_close();
 	fake_stop();
@@ -160,23 +160,23 @@ static void lost_writes(void)
 
 	fake_start(&conf);
 	session_open(1);
-	check(!rnbd_write(dev, buf, sizeof(buf), 0, false));
-	check(!rnbd_flush(dev));
+	check(!dev_io_write(dev, buf, sizeof(buf), 0, false));
+	check(!dev_io_flush(dev));
 	fake_reboot();
 	fake_cut();
-	check(!rnbd_flush(dev));	/* all was flushed */
-	check(!rnbd_write(dev, buf, sizeof(buf), 0, true));
+	check(!dev_io_flush(dev));	/* all was flushed */
+	check(!dev_io_write(dev, buf, sizeof(buf), 0, true));
 	fake_reboot();
 	fake_cut();
-	check(!rnbd_flush(dev));	/* FUA */
-	check(!rnbd_write(dev, buf, sizeof(buf), 0, false));
+	check(!dev_io_flush(dev));	/* FUA */
+	check(!dev_io_write(dev, buf, sizeof(buf), 0, false));
 	fake_cut();
-	check(!rnbd_flush(dev));	/* the same server */
-	check(!rnbd_write(dev, buf, sizeof(buf), 0, false));
+	check(!dev_io_flush(dev));	/* the same server */
+	check(!dev_io_write(dev, buf, sizeof(buf), 0, false));
 	fake_reboot();
 	fake_cut();
-	check(rnbd_flush(dev) == -EIO);
-	check(!rnbd_flush(dev));
+	check(dev_io_flush(dev) == -EIO);
+	check(!dev_io_flush(dev));
 	session_close();
 	fake_stop();
 }

@@ -27,11 +27,11 @@ void nbdkit_debug(const char *fs, ...)
 {
 }
 
-static struct conf conf;
+static struct clt_conf conf;
 
 static void setup(void)
 {
-	conf_init(&conf);
+	clt_conf_init(&conf);
 	error[0] = '\0';
 }
 
@@ -39,8 +39,8 @@ TestSuite(clt_conf, .init = setup);
 
 Test(clt_conf, defaults)
 {
-	cr_assert_eq(conf_set(&conf, "server", "127.0.0.1"), 0);
-	cr_assert_eq(conf_complete(&conf), 0);
+	cr_assert_eq(clt_conf_set(&conf, "server", "127.0.0.1"), 0);
+	cr_assert_eq(clt_conf_complete(&conf), 0);
 	cr_assert_eq(fab_addr_port(&conf.dst), RTRS_PORT);
 	cr_assert_eq(conf.io_timeout_ms, 30000u);
 	cr_assert_eq(conf.mode, RNBD_ACCESS_RW);
@@ -52,30 +52,30 @@ Test(clt_conf, defaults)
 
 Test(clt_conf, values)
 {
-	cr_assert_eq(conf_set(&conf, "server", "127.0.0.1:7"), 0);
-	cr_assert_eq(conf_set(&conf, "export", "disk0"), 0);
-	cr_assert_eq(conf_set(&conf, "transport", "tcp"), 0);
-	cr_assert_eq(conf_set(&conf, "sessname", "s"), 0);
-	cr_assert_eq(conf_set(&conf, "connections", "4095"), 0);
-	cr_assert_eq(conf_set(&conf, "mode", "migration"), 0);
-	cr_assert_eq(conf_set(&conf, "io-timeout", "forever"), 0);
-	cr_assert_eq(conf_set(&conf, "poll", "50"), 0);
-	cr_assert_eq(conf_set(&conf, "registration", "static"), 0);
+	cr_assert_eq(clt_conf_set(&conf, "server", "127.0.0.1:7"), 0);
+	cr_assert_eq(clt_conf_set(&conf, "export", "disk0"), 0);
+	cr_assert_eq(clt_conf_set(&conf, "transport", "tcp"), 0);
+	cr_assert_eq(clt_conf_set(&conf, "sessname", "s"), 0);
+	cr_assert_eq(clt_conf_set(&conf, "connections", "4095"), 0);
+	cr_assert_eq(clt_conf_set(&conf, "mode", "migration"), 0);
+	cr_assert_eq(clt_conf_set(&conf, "io-timeout", "forever"), 0);
+	cr_assert_eq(clt_conf_set(&conf, "poll", "50"), 0);
+	cr_assert_eq(clt_conf_set(&conf, "registration", "static"), 0);
 	cr_assert_eq(conf.registration, CLT_REG_STATIC);
-	cr_assert_eq(conf_set(&conf, "registration", "auto"), 0);
+	cr_assert_eq(clt_conf_set(&conf, "registration", "auto"), 0);
 	cr_assert_eq(conf.registration, CLT_REG_AUTO);
-	cr_assert_eq(conf_set(&conf, "registration", "window"), 0);
+	cr_assert_eq(clt_conf_set(&conf, "registration", "window"), 0);
 	cr_assert_eq(conf.registration, CLT_REG_WINDOW);
 	cr_assert_eq(conf.poll_us, 50);
-	cr_assert_eq(conf_complete(&conf), 0);
+	cr_assert_eq(clt_conf_complete(&conf), 0);
 	cr_assert_eq(fab_addr_port(&conf.dst), 7);
 	cr_assert_str_eq(conf.export_name, "disk0");
 	cr_assert_str_eq(conf.sessname, "s");
 	cr_assert_eq(conf.connections, 4095u);
 	cr_assert_eq(conf.mode, RNBD_ACCESS_MIGRATION);
 	cr_assert(!conf.mode_auto);
-	cr_assert_eq(conf_set(&conf, "mode", "ro"), 0);
-	cr_assert_eq(conf_set(&conf, "mode", "auto"), 0);
+	cr_assert_eq(clt_conf_set(&conf, "mode", "ro"), 0);
+	cr_assert_eq(clt_conf_set(&conf, "mode", "auto"), 0);
 	cr_assert_eq(conf.mode, RNBD_ACCESS_RW);
 	cr_assert(conf.mode_auto);
 	cr_assert_eq(conf.io_timeout_ms, CLOCK_NEVER);
@@ -94,9 +94,9 @@ Test(clt_conf, transports)
 
 	for_each_case(c, cases) {
 		setup();
-		cr_assert_eq(conf_set(&conf, "transport", c->transport), 0);
-		cr_assert_eq(conf_set(&conf, "server", c->server), 0);
-		cr_assert_eq(conf_complete(&conf), 0);
+		cr_assert_eq(clt_conf_set(&conf, "transport", c->transport), 0);
+		cr_assert_eq(clt_conf_set(&conf, "server", c->server), 0);
+		cr_assert_eq(clt_conf_complete(&conf), 0);
 		cr_assert_eq(conf.automatic, c->automatic, "%s %s", c->transport, c->server);
 		cr_assert_str_eq(fab_provider_name(conf.dst.provider), c->provider);
 	}
@@ -122,9 +122,9 @@ Test(clt_conf, contradicting_transports)
 			setup();
 			for (unsigned i = 0; i < 2; i++) {
 				snprintf(both[i], sizeof(both[i]), "%s=%s", keys[i], values[i]);
-				cr_assert_eq(conf_set(&conf, keys[i ^ order], values[i ^ order]), 0);
+				cr_assert_eq(clt_conf_set(&conf, keys[i ^ order], values[i ^ order]), 0);
 			}
-			cr_assert_eq(conf_complete(&conf), -1, "%s %s", both[0], both[1]);
+			cr_assert_eq(clt_conf_complete(&conf), -1, "%s %s", both[0], both[1]);
 			cr_assert(strstr(error, both[0]) && strstr(error, both[1]), "%s", error);
 		}
 	}
@@ -144,19 +144,19 @@ Test(clt_conf, mistakes)
 
 	for_each_case(c, cases) {
 		setup();
-		cr_assert_eq(conf_set(&conf, c->key, c->value), -1, "%s=%s", c->key, c->value);
+		cr_assert_eq(clt_conf_set(&conf, c->key, c->value), -1, "%s=%s", c->key, c->value);
 		cr_assert(strstr(error, c->key), "%s=%s: %s", c->key, c->value, error);
 		cr_assert(strstr(error, c->value), "%s=%s: %s", c->key, c->value, error);
 	}
 	setup();
-	cr_assert_eq(conf_set(&conf, "colour", "red"), -1);
+	cr_assert_eq(clt_conf_set(&conf, "colour", "red"), -1);
 	cr_assert(strstr(error, "colour"));
 	cr_assert_null(strstr(error, "did you mean"), "%s", error);
 	setup();
-	cr_assert_eq(conf_complete(&conf), -1);
+	cr_assert_eq(clt_conf_complete(&conf), -1);
 	cr_assert(strstr(error, "server="));
-	cr_assert_eq(conf_set(&conf, "server", "a"), 0);
-	cr_assert_eq(conf_set(&conf, "server", "b"), -1);
+	cr_assert_eq(clt_conf_set(&conf, "server", "a"), 0);
+	cr_assert_eq(clt_conf_set(&conf, "server", "b"), -1);
 	cr_assert(strstr(error, "twice"));
 }
 
@@ -173,7 +173,7 @@ Test(clt_conf, suggestions)
 
 	for_each_case(c, cases) {
 		setup();
-		cr_assert_eq(conf_set(&conf, c->key, c->value), -1, "%s=%s", c->key, c->value);
+		cr_assert_eq(clt_conf_set(&conf, c->key, c->value), -1, "%s=%s", c->key, c->value);
 		cr_assert(strstr(error, c->key) && strstr(error, c->want), "%s=%s: %s", c->key, c->value, error);
 	}
 }
@@ -182,11 +182,11 @@ Test(clt_conf, session_names)
 {
 	char a[RTRS_NAME_MAX], b[RTRS_NAME_MAX];
 
-	conf_sessname(&conf, a);
-	conf_sessname(&conf, b);
+	clt_conf_sessname(&conf, a);
+	clt_conf_sessname(&conf, b);
 	cr_assert(rtrs_sessname_ok(a));
 	cr_assert(strcmp(a, b), "two made-up names are the same: %s", a);
-	cr_assert_eq(conf_set(&conf, "sessname", "mine"), 0);
-	conf_sessname(&conf, a);
+	cr_assert_eq(clt_conf_set(&conf, "sessname", "mine"), 0);
+	clt_conf_sessname(&conf, a);
 	cr_assert_str_eq(a, "mine");
 }

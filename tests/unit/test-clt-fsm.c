@@ -35,8 +35,8 @@ Test(clt_fsm, edges)
 		enum clt_state state = e->from;
 
 		cr_assert_eq(clt_fsm_step(&state, e->event), e->actions, "event %d in %s", e->event,
-			     clt_state_name(e->from));
-		cr_assert_eq(state, e->to, "event %d in %s", e->event, clt_state_name(e->from));
+			     clt_fsm_state_name(e->from));
+		cr_assert_eq(state, e->to, "event %d in %s", e->event, clt_fsm_state_name(e->from));
 	}
 }
 

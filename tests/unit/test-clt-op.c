@@ -14,13 +14,13 @@ static struct clt_slot *queued[1024];
 static unsigned nqueued, nlooks;
 static bool up, expired;
 
-void clt_con_queue(struct clt_con *to, struct clt_slot *slot)
+void clt_tx_queue(struct clt_con *to, struct clt_slot *slot)
 {
 	cr_assert_eq(to, &con);
 	queued[nqueued++] = slot;
 }
 
-void clt_con_flush(struct clt_con *to)
+void clt_tx_flush(struct clt_con *to)
 {
 }
 
@@ -34,7 +34,7 @@ bool clt_sess_expired(const struct clt_sess *s)
 	return expired;
 }
 
-void clt_waiter_init(struct clt_waiter *w, void (*fn)(struct clt_waiter *w))
+void clt_wait_init(struct clt_waiter *w, void (*fn)(struct clt_waiter *w))
 {
 }
 
@@ -78,7 +78,7 @@ static void world(unsigned permits, uint32_t max_io)
 	list_init(&sess.permit_waiters);
 	list_init(&sess.up_waiters);
 	pthread_mutex_init(&sess.lock, NULL);
-	cr_assert_eq(clt_slots_init(&sess.slots, permits), 0);
+	cr_assert_eq(clt_slot_table_init(&sess.slots, permits), 0);
 	atomic_store(&sess.max_io_size, max_io);
 	nqueued = nlooks = 0;
 	up = true;
@@ -108,7 +108,7 @@ static void answer(struct clt_slot *slot, int status)
 static void expect_all_free(void)
 {
 	cr_assert_eq(bitmap_weight(&sess.slots.permits), 0u);
-	clt_slots_fini(&sess.slots);
+	clt_slot_table_fini(&sess.slots);
 }
 
 Test(clt_op, parts_cover_the_request_once)

@@ -10,16 +10,16 @@
 #include <string.h>
 
 #include "log.h"
-#include "rnbd-priv.h"
+#include "dev-priv.h"
 
 /* ---- open ---- */
 
-static void opens_done(struct rnbd_dev *dev, int status)
+static void opens_done(struct dev *dev, int status)
 {
 	struct list *link;
 
 	while ((link = list_pop(&dev->opens))) {
-		struct rnbd_open_req *req = list_entry(link, struct rnbd_open_req, link);
+		struct dev_open_req *req = list_entry(link, struct dev_open_req, link);
 
 		req->status = status;
 		req->dev = status ? NULL : dev;
@@ -28,27 +28,27 @@ static void opens_done(struct rnbd_dev *dev, int status)
 	}
 }
 
-static void dev_free(struct rnbd_dev *dev)
+static void dev_free(struct dev *dev)
 {
-	struct rnbd_clt *clt = dev->clt;
+	struct client *clt = dev->clt;
 
 	assert(!dev->ctl.busy && !dev->refs && list_empty(&dev->opens));
 	loop_unpost(clt->sess.loop, &dev->given_up_msg);
-	if (rnbd_dev_unsettled(dev))
+	if (dev_unsettled(dev))
 		clt->given_up_life = MAX(clt->given_up_life, atomic_load(&dev->given_up_life));
 	list_del(&dev->link);
 	range_lock_fini(&dev->ranges);
 	free(dev);
-	rnbd_clt_check_closed(clt);
+	client_check_closed(clt);
 }
 
 /* What was promised to users of @dev when it was opened first must hold with @info: single blocks are
  * written as a whole, and what needs no flush, or FUA instead, goes on to need none.  0 or
  * -EMEDIUMTYPE. */
-static int dev_compare(const struct rnbd_dev *dev, const struct rnbd_dev_info *info)
+static int dev_compare(const struct dev *dev, const struct rnbd_dev_info *info)
 {
 	const struct rnbd_dev_info *was = &dev->info;
-	bool tell = atomic_load(&dev->state) == RNBD_DEV_OPEN;	/* the first time */
+	bool tell = atomic_load(&dev->state) == DEV_OPEN;	/* the first time */
 	const char *lost = NULL;
 
 	if (info->writeback && !was->writeback)
@@ -65,7 +65,7 @@ static int dev_compare(const struct rnbd_dev *dev, const struct rnbd_dev_info *i
 	return -EMEDIUMTYPE;
 }
 
-int rnbd_dev_opened(struct rnbd_dev *dev, struct rnbd_ctl *ctl, bool first)
+int dev_opened(struct dev *dev, struct dev_ctl *ctl, bool first)
 {
 	struct rnbd_dev_info info;
 	int r = ctl->op.status;
@@ -91,55 +91,55 @@ int rnbd_dev_opened(struct rnbd_dev *dev, struct rnbd_ctl *ctl, bool first)
 	atomic_store(&dev->size, size);
 	atomic_store(&dev->max_zeroes, info.max_write_zeroes_sectors);
 	/* Its last user left while the OPEN was on its way: nobody is to see it open again. */
-	if (atomic_load(&dev->state) == RNBD_DEV_CLOSING)
+	if (atomic_load(&dev->state) == DEV_CLOSING)
 		return 0;
-	if (rnbd_dev_unsettled(dev))
+	if (dev_unsettled(dev))
 		return CLT_AGAIN;
-	atomic_store(&dev->state, RNBD_DEV_OPEN);
+	atomic_store(&dev->state, DEV_OPEN);
 	return 0;
 }
 
-static void open_first_end(struct rnbd_dev *dev, int status)
+static void open_first_end(struct dev *dev, int status)
 {
 	opens_done(dev, status);
 	if (status < 0)
 		dev_free(dev);
 }
 
-static void open_first_settled(struct rnbd_dev *dev, int status)
+static void open_first_settled(struct dev *dev, int status)
 {
 	if (status == 0 || status == -ECONNABORTED)
-		rnbd_dev_pump(dev);
+		dev_pump(dev);
 	else
 		open_first_end(dev, status);
 }
 
-static void open_first_done(struct rnbd_ctl *ctl)
+static void open_first_done(struct dev_ctl *ctl)
 {
-	struct rnbd_dev *dev = ctl->dev;
+	struct dev *dev = ctl->dev;
 	int r;
 
 	if (ctl->op.status == -ECONNABORTED && !clt_sess_expired(&dev->clt->sess)) {
-		rnbd_dev_pump(dev);		/* again, on the path that comes */
+		dev_pump(dev);		/* again, on the path that comes */
 		return;
 	}
-	r = rnbd_dev_opened(dev, ctl, true);
+	r = dev_opened(dev, ctl, true);
 	if (r == CLT_AGAIN)
-		rnbd_dev_settle(dev, open_first_settled);
+		dev_reopen_settle(dev, open_first_settled);
 	else
 		open_first_end(dev, r);
 }
 
-void rnbd_dev_send_open(struct rnbd_dev *dev, enum rnbd_ctl_kind kind,
-			void (*done)(struct rnbd_ctl *ctl))
+void dev_send_open(struct dev *dev, enum dev_ctl_kind kind,
+			void (*done)(struct dev_ctl *ctl))
 {
 	rnbd_open_encode(&dev->ctl.msg.open, dev->name, dev->mode);
-	rnbd_ctl_send(&dev->ctl, sizeof(dev->ctl.msg.open), sizeof(dev->ctl.rsp.open), kind, done);
+	dev_ctl_send(&dev->ctl, sizeof(dev->ctl.msg.open), sizeof(dev->ctl.rsp.open), kind, done);
 }
 
-static struct rnbd_dev *dev_create(struct rnbd_clt *clt, const struct rnbd_open_req *req)
+static struct dev *dev_create(struct client *clt, const struct dev_open_req *req)
 {
-	struct rnbd_dev *dev;
+	struct dev *dev;
 
 	dev = calloc(1, sizeof(*dev));
 	if (!dev)
@@ -147,10 +147,10 @@ static struct rnbd_dev *dev_create(struct rnbd_clt *clt, const struct rnbd_open_
 	dev->clt = clt;
 	snprintf(dev->name, sizeof(dev->name), "%s", req->name);
 	dev->mode = req->mode;
-	atomic_store(&dev->state, RNBD_DEV_OPENING);
+	atomic_store(&dev->state, DEV_OPENING);
 	range_lock_init(&dev->ranges);
-	rnbd_ctl_init(&dev->ctl, clt, dev);
-	rnbd_reopen_init_dev(dev);
+	dev_ctl_init(&dev->ctl, clt, dev);
+	dev_reopen_init_dev(dev);
 	atomic_store(&dev->given_up_life, clt->given_up_life);
 	atomic_store(&dev->settled_life, 1);
 	list_init(&dev->opens);
@@ -158,9 +158,9 @@ static struct rnbd_dev *dev_create(struct rnbd_clt *clt, const struct rnbd_open_
 	return dev;
 }
 
-static struct rnbd_dev *dev_find(struct rnbd_clt *clt, const char *name)
+static struct dev *dev_find(struct client *clt, const char *name)
 {
-	struct rnbd_dev *dev;
+	struct dev *dev;
 
 	list_for_each(dev, &clt->devs, link) {
 		if (!strcmp(dev->name, name))
@@ -195,9 +195,9 @@ static bool same_path(const char *a, const char *b)
 
 /* A kernel's server takes names for paths, and one that gets a device under two names in one session locks up
  * (doc/traps.md 37).  Ours has names of exports, which are what they are. */
-static struct rnbd_dev *dev_under_another_name(struct rnbd_clt *clt, const char *name)
+static struct dev *dev_under_another_name(struct client *clt, const char *name)
 {
-	struct rnbd_dev *dev;
+	struct dev *dev;
 
 	if (atomic_load(&clt->features))
 		return NULL;
@@ -210,9 +210,9 @@ static struct rnbd_dev *dev_under_another_name(struct rnbd_clt *clt, const char 
 
 static void open_msg(struct loop_msg *msg)
 {
-	struct rnbd_open_req *req = container_of(msg, struct rnbd_open_req, msg);
-	struct rnbd_clt *clt = req->clt;
-	struct rnbd_dev *dev = dev_find(clt, req->name), *other;
+	struct dev_open_req *req = container_of(msg, struct dev_open_req, msg);
+	struct client *clt = req->clt;
+	struct dev *dev = dev_find(clt, req->name), *other;
 
 	req->dev = NULL;
 	req->status = 0;
@@ -231,19 +231,19 @@ static void open_msg(struct loop_msg *msg)
 	}
 	list_add_tail(&dev->opens, &req->link);
 	switch (atomic_load(&dev->state)) {
-	case RNBD_DEV_OPEN:
-	case RNBD_DEV_LOST:
-	case RNBD_DEV_FAILED:
+	case DEV_OPEN:
+	case DEV_LOST:
+	case DEV_FAILED:
 		opens_done(dev, 0);
 		return;
-	case RNBD_DEV_OPENING:
-	case RNBD_DEV_CLOSING:
-		rnbd_dev_pump(dev);
+	case DEV_OPENING:
+	case DEV_CLOSING:
+		dev_pump(dev);
 		return;
 	}
 }
 
-void rnbd_open_start(struct rnbd_clt *clt, struct rnbd_open_req *req)
+void dev_open_start(struct client *clt, struct dev_open_req *req)
 {
 	req->clt = clt;
 	loop_msg_init(&req->msg, open_msg);
@@ -254,50 +254,50 @@ void rnbd_open_start(struct rnbd_clt *clt, struct rnbd_open_req *req)
 /* ---- close ---- */
 
 /* RACE: with the count another one's post may be the one that closes and frees @dev. */
-void rnbd_close(struct rnbd_dev *dev)
+void dev_close(struct dev *dev)
 {
-	struct rnbd_clt *clt = dev->clt;
+	struct client *clt = dev->clt;
 
 	atomic_fetch_add(&dev->dropped, 1);
 	loop_post(clt->sess.loop, &clt->drop_msg);
 }
 
-static void dev_closed(struct rnbd_dev *dev)
+static void dev_closed(struct dev *dev)
 {
 	if (list_empty(&dev->opens)) {
 		dev_free(dev);
 		return;
 	}
 	/* Opened again while it was being closed: a new life for the same name. */
-	dev->mode = list_entry(dev->opens.next, struct rnbd_open_req, link)->mode;
+	dev->mode = list_entry(dev->opens.next, struct dev_open_req, link)->mode;
 	atomic_store(&dev->write_seq, 0);
 	atomic_store(&dev->flushed_seq, 0);
 	atomic_store(&dev->lost_life, 0);
-	atomic_store(&dev->state, RNBD_DEV_OPENING);
-	rnbd_dev_pump(dev);
+	atomic_store(&dev->state, DEV_OPENING);
+	dev_pump(dev);
 }
 
-static void close_done(struct rnbd_ctl *ctl)
+static void close_done(struct dev_ctl *ctl)
 {
 	if (ctl->op.status == 0)	/* the storage is done with it */
 		atomic_store(&ctl->dev->settled_life, ctl->life);
 	dev_closed(ctl->dev);
 }
 
-static void close_send(struct rnbd_dev *dev)
+static void close_send(struct dev *dev)
 {
 	if (dev->open_life != dev->clt->sess.path.life) {
 		dev_closed(dev);	/* as far as the server knows it, it is about to close it */
 		return;
 	}
 	rnbd_close_encode(&dev->ctl.msg.close, atomic_load(&dev->id));
-	rnbd_ctl_send(&dev->ctl, sizeof(dev->ctl.msg.close), 0, RNBD_CTL_BOUND, close_done);
+	dev_ctl_send(&dev->ctl, sizeof(dev->ctl.msg.close), 0, DEV_CTL_BOUND, close_done);
 }
 
 static void drop_msg(struct loop_msg *msg)
 {
-	struct rnbd_clt *clt = container_of(msg, struct rnbd_clt, drop_msg);
-	struct rnbd_dev *dev, *next;
+	struct client *clt = container_of(msg, struct client, drop_msg);
+	struct dev *dev, *next;
 
 	list_for_each_safe(dev, next, &clt->devs, link) {
 		unsigned dropped = atomic_exchange(&dev->dropped, 0);
@@ -305,22 +305,22 @@ static void drop_msg(struct loop_msg *msg)
 		dev->refs -= dropped;
 		if (!dropped || dev->refs)
 			continue;
-		atomic_store(&dev->state, RNBD_DEV_CLOSING);
-		rnbd_dev_pump(dev);
+		atomic_store(&dev->state, DEV_CLOSING);
+		dev_pump(dev);
 	}
 }
 
-void rnbd_dev_init(struct rnbd_clt *clt)
+void dev_init(struct client *clt)
 {
 	loop_msg_init(&clt->drop_msg, drop_msg);
 }
 
-void rnbd_dev_pump(struct rnbd_dev *dev)
+void dev_pump(struct dev *dev)
 {
 	if (dev->ctl.busy)
 		return;
-	if (atomic_load(&dev->state) == RNBD_DEV_OPENING)
-		rnbd_dev_send_open(dev, RNBD_CTL_FREE, open_first_done);
-	else if (atomic_load(&dev->state) == RNBD_DEV_CLOSING)
+	if (atomic_load(&dev->state) == DEV_OPENING)
+		dev_send_open(dev, DEV_CTL_FREE, open_first_done);
+	else if (atomic_load(&dev->state) == DEV_CLOSING)
 		close_send(dev);
 }

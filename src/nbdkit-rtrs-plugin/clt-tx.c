@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The connection's side of the IO path, to the server: posts slots, and takes them back.  What the
- * server answers is clt-answer.c's.  Owns nothing.
+ * server answers is clt-rx.c's.  Owns nothing.
  *
- * Threads: clt_con_flush() on anybody, serialised by the send lock.  Never blocks.  Whatever goes wrong
- * on a connection fails its path and nothing else: requests come back through clt_io_fail_over(). */
+ * Threads: clt_tx_flush() on anybody, serialised by the send lock.  Never blocks.  Whatever goes wrong
+ * on a connection fails its path and nothing else: requests come back through clt_tx_fail_over(). */
 #include <errno.h>
 #include <sched.h>
 
@@ -36,7 +36,7 @@ static struct clt_slot *slot_take_all(_Atomic(struct clt_slot *) *head)
 	return list;
 }
 
-void clt_io_finish(struct clt_con *con, struct clt_slot *slot, int status)
+void clt_tx_finish(struct clt_con *con, struct clt_slot *slot, int status)
 {
 	struct clt_op *op = slot->op;
 
@@ -97,7 +97,7 @@ static int slot_encode(struct clt_slot *slot, struct clt_con *con)
 	hdr.addr = (uintptr_t)slot->hdr;
 	hdr.length = (uint32_t)rtrs_req_encode(&req, slot->hdr);
 	hdr.lkey = clt_mem_hdr_lkey(slot, path);
-	slot->cqe.done = clt_wc_send;
+	slot->cqe.done = clt_tx_wc;
 	/* The caller's buffer goes back to him, so it must not be read any more.  Memory of ours can do
 	 * without: an answer says that the request has arrived whole, so what the device may still send
 	 * again is a duplicate that the server's device drops, whatever stands in it by now. */
@@ -120,7 +120,7 @@ static int slot_encode(struct clt_slot *slot, struct clt_con *con)
 
 /* RACE: a send completion can wait for the answer, unless that has overtaken it.  @unsent is counted
  * by the poller before it arms, which is before we are told to re-arm. */
-bool clt_con_must_poll(struct clt_con *con)
+bool clt_tx_must_poll(struct clt_con *con)
 {
 	int rearm = fab_need_rearm(con->fab);
 
@@ -140,15 +140,15 @@ static void slot_invalidated(void *arg, int rc)
 		return;
 	}
 	atomic_fetch_sub(&con->unsent, 1);
-	clt_io_finish(con, slot, slot->status);
+	clt_tx_finish(con, slot, slot->status);
 }
 
-void clt_io_invalidate(struct clt_con *con, struct clt_slot *slot)
+void clt_tx_invalidate(struct clt_con *con, struct clt_slot *slot)
 {
 	int r = clt_key_unmap(slot, con, slot_invalidated);
 
 	if (r == -EALREADY) {
-		clt_io_finish(con, slot, slot->status);
+		clt_tx_finish(con, slot, slot->status);
 	} else if (r < 0) {
 		clt_con_fail(con);		/* its bind was flushed; as above */
 	} else {
@@ -171,9 +171,9 @@ static void slot_posted(struct clt_con *con, struct clt_slot *slot, int err)
 	/* RACE: the answer may have come first; then who is last goes on. */
 	waits = atomic_fetch_and(&slot->state, ~CLT_SLOT_POST) & CLT_SLOT_WAITS & ~CLT_SLOT_POST;
 	if (!waits)
-		clt_io_finish(con, slot, slot->status);
+		clt_tx_finish(con, slot, slot->status);
 	else if (waits == CLT_SLOT_INV)
-		clt_io_invalidate(con, slot);
+		clt_tx_invalidate(con, slot);
 }
 
 /* What is queued: a request, or the invalidate of its window that was filled in already. */
@@ -188,7 +188,7 @@ static void slot_refuse(struct clt_con *con, struct clt_slot *slot, int status)
 	if (slot_is_inv(slot))
 		slot->entry.posted(&slot->entry, -ENOTCONN);
 	else
-		clt_io_finish(con, slot, status);
+		clt_tx_finish(con, slot, status);
 }
 
 /* It does not come back before slot_posted(). */
@@ -240,8 +240,8 @@ static void con_send(struct clt_con *con, struct clt_slot *list)
 	if (err < 0)
 		clt_con_fail(con);
 	else if (con->cid == 0)
-		clt_path_service(con->path);
-	else if (clt_con_must_poll(con))
+		clt_con0_service(con->path);
+	else if (clt_tx_must_poll(con))
 		clt_wait_con_kick(con);
 }
 
@@ -257,7 +257,7 @@ static void send_unlock(struct clt_con *con)
 	atomic_exchange(&con->send_lock, 0);
 }
 
-void clt_con_queue(struct clt_con *con, struct clt_slot *slot)
+void clt_tx_queue(struct clt_con *con, struct clt_slot *slot)
 {
 	atomic_fetch_add(&con->inflight, 1);
 	slot_push(&con->sendq, slot);
@@ -265,12 +265,12 @@ void clt_con_queue(struct clt_con *con, struct clt_slot *slot)
 
 /* Who holds the lock sends what is queued now, so nobody has to stay awake for that: he may be
  * preempted for long. */
-bool clt_con_must_flush(struct clt_con *con)
+bool clt_tx_must_flush(struct clt_con *con)
 {
 	return atomic_load(&con->sendq) && !atomic_load(&con->send_lock);
 }
 
-void clt_con_flush(struct clt_con *con)
+void clt_tx_flush(struct clt_con *con)
 {
 	while (atomic_load(&con->sendq) && send_trylock(con)) {
 		clt_wait_batch_begin();
@@ -280,7 +280,7 @@ void clt_con_flush(struct clt_con *con)
 	}
 }
 
-void clt_con_seal(struct clt_con *con)
+void clt_tx_seal(struct clt_con *con)
 {
 	while (!send_trylock(con))
 		sched_yield();	/* a post never blocks */
@@ -291,16 +291,16 @@ void clt_con_seal(struct clt_con *con)
 	con_send(con, slot_take_all(&con->sendq));
 	send_unlock(con);
 	clt_wait_batch_end();
-	clt_con_flush(con);
+	clt_tx_flush(con);
 }
 
-void clt_con_unseal(struct clt_con *con)
+void clt_tx_unseal(struct clt_con *con)
 {
 	while (!send_trylock(con))
 		sched_yield();
 	con->open = true;
 	send_unlock(con);
-	clt_con_flush(con);
+	clt_tx_flush(con);
 }
 
 /* ---- failure ---- */
@@ -312,10 +312,10 @@ static void slot_fail_over(struct clt_slot *slot, struct clt_path *path)
 
 	/* Answered, and only its send completion, or invalidate, was flushed: that is an answer. */
 	if (con)
-		clt_io_finish(con, slot, state & CLT_SLOT_ANSWER ? CLT_AGAIN : slot->status);
+		clt_tx_finish(con, slot, state & CLT_SLOT_ANSWER ? CLT_AGAIN : slot->status);
 }
 
-void clt_io_fail_over(struct clt_path *path)
+void clt_tx_fail_over(struct clt_path *path)
 {
 	struct clt_sess *sess = path->sess;
 

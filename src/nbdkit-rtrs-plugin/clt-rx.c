@@ -24,7 +24,7 @@ static void con_wc_fail(struct clt_con *con, const char *what, const struct ibv_
 			      con->cid, what, (int)wc->status);
 }
 
-void clt_wc_send(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc)
+void clt_tx_wc(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc)
 {
 	struct clt_slot *slot = container_of(cqe, struct clt_slot, cqe);
 	struct clt_con *con = fab_conn_context(conn);
@@ -39,7 +39,7 @@ void clt_wc_send(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc
 	assert(state & CLT_SLOT_SENT);
 	if (!(state & CLT_SLOT_ANSWER)) {
 		atomic_fetch_sub(&con->unsent, 1);
-		clt_io_finish(con, slot, slot->status);
+		clt_tx_finish(con, slot, slot->status);
 	}
 }
 
@@ -84,11 +84,11 @@ static void con_answer(struct clt_con *con, uint32_t id, int status, bool invali
 		;
 	waits = ((state & ~CLT_SLOT_ANSWER) | ours) & CLT_SLOT_WAITS;
 	if (!waits)
-		clt_io_finish(con, slot, status);
+		clt_tx_finish(con, slot, status);
 	else if (waits & CLT_SLOT_SENT)
 		atomic_fetch_add(&con->unsent, 1);
 	else if (waits == CLT_SLOT_INV)
-		clt_io_invalidate(con, slot);
+		clt_tx_invalidate(con, slot);
 }
 
 static void con_imm(struct clt_con *con, __be32 imm)
@@ -104,7 +104,7 @@ static void con_imm(struct clt_con *con, __be32 imm)
 		return;
 	case RTRS_HB_MSG_IMM:
 	case RTRS_HB_ACK_IMM:
-		clt_path_heartbeat(con, rtrs_imm_type(imm));
+		clt_con0_heartbeat(con, rtrs_imm_type(imm));
 		return;
 	}
 	clt_path_fail(con->path, -EPROTO, "connection %u: immediate 0x%08x of unknown type",
@@ -183,7 +183,7 @@ static void clt_wc_recv_rkey(struct fab_conn *conn, struct fab_cqe *cqe, const s
 	con_recv(fab_conn_context(conn), container_of(cqe, struct clt_recv, cqe), wc);
 }
 
-int clt_con_post_recvs(struct clt_con *con, unsigned n)
+int clt_rx_post(struct clt_con *con, unsigned n)
 {
 	bool sized = con->path->new_rkey;
 
@@ -206,7 +206,7 @@ int clt_con_post_recvs(struct clt_con *con, unsigned n)
 	return 0;
 }
 
-int clt_con_poll(struct clt_con *con, int budget)
+int clt_rx_poll(struct clt_con *con, int budget)
 {
 	int n;
 
@@ -219,6 +219,6 @@ int clt_con_poll(struct clt_con *con, int budget)
 	}
 	clt_wait_batch_end();
 	if (atomic_exchange(&con->has_inv, false))
-		clt_con_flush(con);
+		clt_tx_flush(con);
 	return n;
 }

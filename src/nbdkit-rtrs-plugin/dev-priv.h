@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Between rnbd-ctl*.c (control, on the service thread), rnbd-op.c and rnbd-clt.c (IO, on any thread). */
-#ifndef RNBD_PRIV_H
-#define RNBD_PRIV_H
+/* Between dev*.c (control, on the service thread), dev-op.c and dev-io.c (IO, on any thread). */
+#ifndef DEV_PRIV_H
+#define DEV_PRIV_H
 
 #include "range.h"
-#include "rnbd-clt.h"
+#include "dev.h"
 
-enum rnbd_dev_state {
-	RNBD_DEV_OPENING,		/* OPEN is on its way for the first time */
-	RNBD_DEV_OPEN,
-	RNBD_DEV_LOST,			/* the session came back and the device did not: IO waits */
-	RNBD_DEV_FAILED,		/* and io_timeout is over: IO fails */
-	RNBD_DEV_CLOSING,		/* no reference left */
+enum dev_state {
+	DEV_OPENING,		/* OPEN is on its way for the first time */
+	DEV_OPEN,
+	DEV_LOST,			/* the session came back and the device did not: IO waits */
+	DEV_FAILED,		/* and io_timeout is over: IO fails */
+	DEV_CLOSING,		/* no reference left */
 };
 
 /* A user message and its answer. */
-struct rnbd_ctl {
+struct dev_ctl {
 	struct clt_op op;
 	struct loop_msg step_msg;
 	struct list link;		/* clt->ctl_line */
-	struct rnbd_clt *clt;
-	struct rnbd_dev *dev;		/* NULL: SESS_INFO */
-	bool busy;			/* from rnbd_ctl_send() to done() */
+	struct client *clt;
+	struct dev *dev;		/* NULL: SESS_INFO */
+	bool busy;			/* from dev_ctl_send() to done() */
 	unsigned life;			/* of the path, when it was sent */
-	void (*done)(struct rnbd_ctl *ctl);
+	void (*done)(struct dev_ctl *ctl);
 	size_t len;
 	union {
 		struct rnbd_msg_sess_info info;
@@ -36,8 +36,8 @@ struct rnbd_ctl {
 	} rsp;
 };
 
-struct rnbd_dev {
-	struct rnbd_clt *clt;
+struct dev {
+	struct client *clt;
 	char name[RNBD_NAME_MAX];
 	enum rnbd_access_mode mode;
 	struct rnbd_dev_info info;	/* constant once opened, but for the next three */
@@ -45,8 +45,8 @@ struct rnbd_dev {
 	atomic_ullong size;		/* bytes */
 	atomic_uint max_zeroes;		/* sectors of a WRITE_ZEROES; 0: the server has none, and Linux 6.1
 					 * would take it for a READ (doc/traps.md 22) */
-	_Atomic(enum rnbd_dev_state) state;
-	/* Lives of the path (rnbd-ctl-reopen.c): the latest in which a write was sent that was given up,
+	_Atomic(enum dev_state) state;
+	/* Lives of the path (dev-reopen.c): the latest in which a write was sent that was given up,
 	 * and the one that found everything sent in earlier ones done. */
 	atomic_uint given_up_life, settled_life;
 	struct range_lock ranges;
@@ -59,67 +59,67 @@ struct rnbd_dev {
 	/* service thread */
 	struct list link;		/* clt->devs */
 	unsigned refs;
-	struct list opens;		/* rnbd_open_req.link, waiting for the OPEN in flight */
+	struct list opens;		/* dev_open_req.link, waiting for the OPEN in flight */
 	atomic_uint dropped;		/* references, since clt->drop_msg ran */
-	struct rnbd_ctl ctl;		/* its OPEN or CLOSE */
+	struct dev_ctl ctl;		/* its OPEN or CLOSE */
 	unsigned tried_life, open_life;	/* of the path: asked for, and got, by OPEN */
-	void (*settled)(struct rnbd_dev *dev, int status);
+	void (*settled)(struct dev *dev, int status);
 	struct loop_msg given_up_msg;
 	uint64_t lost_since_ms;
 };
 
 /* Something that was given up may still be in the server's storage: nothing is sent. */
-static inline bool rnbd_dev_unsettled(const struct rnbd_dev *dev)
+static inline bool dev_unsettled(const struct dev *dev)
 {
 	return atomic_load_explicit(&dev->given_up_life, memory_order_acquire) >=
 	       atomic_load_explicit(&dev->settled_life, memory_order_relaxed);
 }
 
-/* ---- rnbd-ctl.c: user messages ---- */
+/* ---- client.c: user messages ---- */
 
-enum rnbd_ctl_kind {
-	RNBD_CTL_HANDSHAKE,		/* while the path is OPENING */
-	RNBD_CTL_BOUND,			/* on the path that is up now, or not at all */
-	RNBD_CTL_FREE,			/* on any path, when there is one */
+enum dev_ctl_kind {
+	DEV_CTL_HANDSHAKE,		/* while the path is OPENING */
+	DEV_CTL_BOUND,			/* on the path that is up now, or not at all */
+	DEV_CTL_FREE,			/* on any path, when there is one */
 };
 
-void rnbd_ctl_init(struct rnbd_ctl *ctl, struct rnbd_clt *clt, struct rnbd_dev *dev);
+void dev_ctl_init(struct dev_ctl *ctl, struct client *clt, struct dev *dev);
 /* A server has 512 receives on connection 0, for heartbeats, too (doc/traps.md 38); that many messages at a time
  * and no more are sent, the others stand in line. */
-#define RNBD_CTL_MAX 64
+#define DEV_CTL_MAX 64
 
 /* Send the first @len bytes of @ctl->msg; @done when it ended, with @ctl->op.status.  @answer: bytes of
  * the reply, 0 for none.  A message in flight on a path that is lost ends with -ECONNABORTED. */
-void rnbd_ctl_send(struct rnbd_ctl *ctl, size_t len, uint32_t answer, enum rnbd_ctl_kind kind,
-		   void (*done)(struct rnbd_ctl *ctl));
+void dev_ctl_send(struct dev_ctl *ctl, size_t len, uint32_t answer, enum dev_ctl_kind kind,
+		   void (*done)(struct dev_ctl *ctl));
 
 /* The session is to end, and something that it waits for has: go on, or tell that it is over.  Not
  * before the last device, which may still learn that its path is closed. */
-void rnbd_clt_check_closed(struct rnbd_clt *clt);
+void client_check_closed(struct client *clt);
 
 /* The session or a device was lost or has come back, or may be lost: who waits for that is told. */
-void rnbd_clt_check_away(struct rnbd_clt *clt);
+void client_check_away(struct client *clt);
 
-/* ---- rnbd-ctl-dev.c: devices ---- */
+/* ---- dev.c: devices ---- */
 
-void rnbd_dev_init(struct rnbd_clt *clt);
+void dev_init(struct client *clt);
 /* Do what the state of @dev asks for, unless something is in flight for it. */
-void rnbd_dev_pump(struct rnbd_dev *dev);
-void rnbd_dev_send_open(struct rnbd_dev *dev, enum rnbd_ctl_kind kind,
-			void (*done)(struct rnbd_ctl *ctl));
+void dev_pump(struct dev *dev);
+void dev_send_open(struct dev *dev, enum dev_ctl_kind kind,
+			void (*done)(struct dev_ctl *ctl));
 /* The answer to an OPEN: geometry the first time, else id and size.  0: @dev is OPEN, or stays CLOSING; CLT_AGAIN: it
  * is open on the server and has to be settled; or -errno: -EMEDIUMTYPE when it is not what it was. */
-int rnbd_dev_opened(struct rnbd_dev *dev, struct rnbd_ctl *ctl, bool first);
+int dev_opened(struct dev *dev, struct dev_ctl *ctl, bool first);
 
-/* ---- rnbd-ctl-reopen.c ---- */
+/* ---- dev-reopen.c ---- */
 
-void rnbd_reopen_init(struct rnbd_clt *clt);
-void rnbd_reopen_init_dev(struct rnbd_dev *dev);
+void dev_reopen_init(struct client *clt);
+void dev_reopen_init_dev(struct dev *dev);
 /* Close @dev, just opened: the server answers when nothing of it is in the storage any more.  Then
  * @settled is called with 0, and it is to be opened again; -ECONNABORTED: the path was lost before;
  * or another error. */
-void rnbd_dev_settle(struct rnbd_dev *dev, void (*settled)(struct rnbd_dev *dev, int status));
+void dev_reopen_settle(struct dev *dev, void (*settled)(struct dev *dev, int status));
 /* clt_sess_ops.opening: session info, then every device, then clt_path_opened(). */
-void rnbd_reopen_opening(struct clt_sess *sess, struct clt_path *path);
+void dev_reopen_opening(struct clt_sess *sess, struct clt_path *path);
 
 #endif

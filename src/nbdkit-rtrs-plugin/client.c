@@ -2,7 +2,7 @@
 /* The session: user messages of control, start and end.
  *
  * Everything runs on the service thread; other threads post messages to it.  One message is in flight per
- * device (rnbd-ctl-dev.c), one for the handshake (rnbd-ctl-reopen.c). */
+ * device (dev.c), one for the handshake (dev-reopen.c). */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 #include "cleanup.h"
 #include "clock.h"
-#include "rnbd-priv.h"
+#include "dev-priv.h"
 
 #define CLOSE_MS 5000			/* for the CLOSEs when the session ends */
 
@@ -19,7 +19,7 @@
 
 static size_t ctl_encode(const struct clt_op *op, uint64_t off, uint32_t len, uint8_t *usr)
 {
-	const struct rnbd_ctl *ctl = container_of(op, struct rnbd_ctl, op);
+	const struct dev_ctl *ctl = container_of(op, struct dev_ctl, op);
 
 	memcpy(usr, &ctl->msg, ctl->len);
 	return ctl->len;
@@ -33,7 +33,7 @@ static int ctl_lost(const struct clt_op *op)
 /* A bound message is not sent to another life of the path than it was made for. */
 static int ctl_ready(const struct clt_op *op)
 {
-	const struct rnbd_ctl *ctl = container_of(op, struct rnbd_ctl, op);
+	const struct dev_ctl *ctl = container_of(op, struct dev_ctl, op);
 	struct clt_path *path = &ctl->clt->sess.path;
 
 	if (!op->bound)
@@ -43,16 +43,16 @@ static int ctl_ready(const struct clt_op *op)
 	return clt_path_is_up(path) ? 0 : CLT_AGAIN;
 }
 
-static void ctl_begin(struct rnbd_ctl *ctl)
+static void ctl_begin(struct dev_ctl *ctl)
 {
 	ctl->clt->nctl++;
 	loop_post(ctl->clt->sess.loop, &ctl->step_msg);
 }
 
 /* One of the handshake is the only one at its time, so it is not counted. */
-static void ctl_ended(struct rnbd_ctl *ctl)
+static void ctl_ended(struct dev_ctl *ctl)
 {
-	struct rnbd_clt *clt = ctl->clt;
+	struct client *clt = ctl->clt;
 	struct list *next;
 
 	ctl->busy = false;
@@ -61,12 +61,12 @@ static void ctl_ended(struct rnbd_ctl *ctl)
 	clt->nctl--;
 	next = list_pop(&clt->ctl_line);
 	if (next)
-		ctl_begin(list_entry(next, struct rnbd_ctl, link));
+		ctl_begin(list_entry(next, struct dev_ctl, link));
 }
 
 static void ctl_step(struct loop_msg *msg)
 {
-	struct rnbd_ctl *ctl = container_of(msg, struct rnbd_ctl, step_msg);
+	struct dev_ctl *ctl = container_of(msg, struct dev_ctl, step_msg);
 
 	if (!clt_op_step(&ctl->op))
 		return;
@@ -78,20 +78,20 @@ static void ctl_step(struct loop_msg *msg)
 static void ctl_wake(struct clt_waiter *w)
 {
 	struct clt_op *op = container_of(w, struct clt_op, waiter);
-	struct rnbd_ctl *ctl = container_of(op, struct rnbd_ctl, op);
+	struct dev_ctl *ctl = container_of(op, struct dev_ctl, op);
 
 	loop_post(ctl->clt->sess.loop, &ctl->step_msg);
 }
 
-void rnbd_ctl_init(struct rnbd_ctl *ctl, struct rnbd_clt *clt, struct rnbd_dev *dev)
+void dev_ctl_init(struct dev_ctl *ctl, struct client *clt, struct dev *dev)
 {
 	ctl->clt = clt;
 	ctl->dev = dev;
 	loop_msg_init(&ctl->step_msg, ctl_step);
 }
 
-void rnbd_ctl_send(struct rnbd_ctl *ctl, size_t len, uint32_t answer, enum rnbd_ctl_kind kind,
-		   void (*done)(struct rnbd_ctl *ctl))
+void dev_ctl_send(struct dev_ctl *ctl, size_t len, uint32_t answer, enum dev_ctl_kind kind,
+		   void (*done)(struct dev_ctl *ctl))
 {
 	struct clt_op *op = &ctl->op;
 
@@ -103,8 +103,8 @@ void rnbd_ctl_send(struct rnbd_ctl *ctl, size_t len, uint32_t answer, enum rnbd_
 	op->sess = &ctl->clt->sess;
 	op->dir = answer ? RTRS_DIR_READ : RTRS_DIR_WRITE;
 	op->user = true;
-	op->borrow = kind == RNBD_CTL_HANDSHAKE;
-	op->bound = kind == RNBD_CTL_BOUND;
+	op->borrow = kind == DEV_CTL_HANDSHAKE;
+	op->bound = kind == DEV_CTL_BOUND;
 	op->buf = answer ? &ctl->rsp : NULL;
 	op->len = answer;
 	op->part_max = UINT32_MAX;
@@ -114,7 +114,7 @@ void rnbd_ctl_send(struct rnbd_ctl *ctl, size_t len, uint32_t answer, enum rnbd_
 	clt_op_start(op, ctl_wake);
 	if (op->borrow)
 		loop_post(op->sess->loop, &ctl->step_msg);
-	else if (ctl->clt->nctl < RNBD_CTL_MAX)
+	else if (ctl->clt->nctl < DEV_CTL_MAX)
 		ctl_begin(ctl);
 	else
 		list_add_tail(&ctl->clt->ctl_line, &ctl->link);
@@ -123,7 +123,7 @@ void rnbd_ctl_send(struct rnbd_ctl *ctl, size_t len, uint32_t answer, enum rnbd_
 /* ---- the session ---- */
 
 /* Wake who waits for the session.  lock held. */
-static void clt_tell(struct rnbd_clt *clt)
+static void clt_tell(struct client *clt)
 {
 	clt_wait_look(&clt->event);
 	clt_wait_look(&clt->away_event);
@@ -131,9 +131,9 @@ static void clt_tell(struct rnbd_clt *clt)
 
 static void clt_up(struct clt_sess *sess)
 {
-	struct rnbd_clt *clt = container_of(sess, struct rnbd_clt, sess);
+	struct client *clt = container_of(sess, struct client, sess);
 
-	rnbd_clt_check_away(clt);
+	client_check_away(clt);
 	LOCK_SCOPE(&clt->lock);
 	clt->result = 0;
 	clt_tell(clt);
@@ -141,17 +141,17 @@ static void clt_up(struct clt_sess *sess)
 
 static void clt_down(struct clt_sess *sess)
 {
-	rnbd_clt_check_away(container_of(sess, struct rnbd_clt, sess));
+	client_check_away(container_of(sess, struct client, sess));
 }
 
 static void clt_silence(struct clt_sess *sess)
 {
-	rnbd_clt_check_away(container_of(sess, struct rnbd_clt, sess));
+	client_check_away(container_of(sess, struct client, sess));
 }
 
 static void clt_failed(struct clt_sess *sess, int err, const char *cause)
 {
-	struct rnbd_clt *clt = container_of(sess, struct rnbd_clt, sess);
+	struct client *clt = container_of(sess, struct client, sess);
 
 	LOCK_SCOPE(&clt->lock);
 	if (clt->result != CLT_AGAIN)
@@ -163,13 +163,13 @@ static void clt_failed(struct clt_sess *sess, int err, const char *cause)
 
 static void clt_closed(struct clt_sess *sess)
 {
-	struct rnbd_clt *clt = container_of(sess, struct rnbd_clt, sess);
+	struct client *clt = container_of(sess, struct client, sess);
 
 	clt->path_closed = true;
-	rnbd_clt_check_closed(clt);
+	client_check_closed(clt);
 }
 
-void rnbd_clt_check_closed(struct rnbd_clt *clt)
+void client_check_closed(struct client *clt)
 {
 	if (!clt->closing || !list_empty(&clt->devs))
 		return;
@@ -182,13 +182,13 @@ void rnbd_clt_check_closed(struct rnbd_clt *clt)
 	clt_tell(clt);
 }
 
-void rnbd_clt_check_away(struct rnbd_clt *clt)
+void client_check_away(struct client *clt)
 {
 	bool away = clt->sess.down || clt->sess.path.silent;
-	struct rnbd_dev *dev;
+	struct dev *dev;
 
 	list_for_each(dev, &clt->devs, link)
-		away |= atomic_load(&dev->state) == RNBD_DEV_LOST;
+		away |= atomic_load(&dev->state) == DEV_LOST;
 	LOCK_SCOPE(&clt->lock);
 	clt->away = away;
 	clt_tell(clt);
@@ -196,7 +196,7 @@ void rnbd_clt_check_away(struct rnbd_clt *clt)
 
 static void patience_msg(struct loop_msg *msg)
 {
-	struct rnbd_clt *clt = container_of(msg, struct rnbd_clt, patience_msg);
+	struct client *clt = container_of(msg, struct client, patience_msg);
 
 	clt_sess_lose_patience(&clt->sess);
 	if (!clt->closing)
@@ -205,28 +205,28 @@ static void patience_msg(struct loop_msg *msg)
 
 static void start_msg(struct loop_msg *msg)
 {
-	clt_sess_start(&container_of(msg, struct rnbd_clt, start_msg)->sess);
+	clt_sess_start(&container_of(msg, struct client, start_msg)->sess);
 }
 
 static void close_timer(struct loop_timer *timer)
 {
-	clt_sess_close(&container_of(timer, struct rnbd_clt, close_timer)->sess);
+	clt_sess_close(&container_of(timer, struct client, close_timer)->sess);
 }
 
 static void close_msg(struct loop_msg *msg)
 {
-	struct rnbd_clt *clt = container_of(msg, struct rnbd_clt, close_msg);
+	struct client *clt = container_of(msg, struct client, close_msg);
 
 	clt->closing = true;
 	loop_timer_cancel(&clt->reopen_timer);
-	rnbd_clt_check_closed(clt);
+	client_check_closed(clt);
 	if (!list_empty(&clt->devs))
 		loop_timer_set(clt->sess.loop, &clt->close_timer, clock_now_ms() + CLOSE_MS);
 }
 
-int rnbd_clt_init(struct rnbd_clt *clt, struct loop *loop, const struct clt_sess_conf *conf)
+int client_init(struct client *clt, struct loop *loop, const struct clt_sess_conf *conf)
 {
-	static const struct clt_sess_ops ops = { rnbd_reopen_opening, clt_up, clt_down, clt_silence,
+	static const struct clt_sess_ops ops = { dev_reopen_opening, clt_up, clt_down, clt_silence,
 						  clt_failed, clt_closed };
 	int r;
 
@@ -234,10 +234,10 @@ int rnbd_clt_init(struct rnbd_clt *clt, struct loop *loop, const struct clt_sess
 	clt->result = CLT_AGAIN;
 	list_init(&clt->devs);
 	list_init(&clt->ctl_line);
-	clt_waiter_init(&clt->event, NULL);
-	clt_waiter_init(&clt->away_event, NULL);
-	rnbd_dev_init(clt);
-	rnbd_reopen_init(clt);
+	clt_wait_init(&clt->event, NULL);
+	clt_wait_init(&clt->away_event, NULL);
+	dev_init(clt);
+	dev_reopen_init(clt);
 	loop_timer_init(&clt->close_timer, close_timer);
 	loop_msg_init(&clt->start_msg, start_msg);
 	loop_msg_init(&clt->close_msg, close_msg);
@@ -245,7 +245,7 @@ int rnbd_clt_init(struct rnbd_clt *clt, struct loop *loop, const struct clt_sess
 	clt->greeting = calloc(1, sizeof(*clt->greeting));
 	if (!clt->greeting)
 		return -ENOMEM;
-	rnbd_ctl_init(clt->greeting, clt, NULL);
+	dev_ctl_init(clt->greeting, clt, NULL);
 	r = clt_sess_init(&clt->sess, loop, conf, &ops);
 	if (r < 0) {
 		free(clt->greeting);
@@ -256,7 +256,7 @@ int rnbd_clt_init(struct rnbd_clt *clt, struct loop *loop, const struct clt_sess
 	return 0;
 }
 
-int rnbd_clt_wait_up(struct rnbd_clt *clt)
+int client_wait_up(struct client *clt)
 {
 	for (;;) {
 		int r;
@@ -270,25 +270,25 @@ int rnbd_clt_wait_up(struct rnbd_clt *clt)
 	}
 }
 
-void rnbd_clt_close_start(struct rnbd_clt *clt)
+void client_close_start(struct client *clt)
 {
 	loop_post(clt->sess.loop, &clt->close_msg);
 }
 
-bool rnbd_clt_closed(struct rnbd_clt *clt)
+bool client_closed(struct client *clt)
 {
 	LOCK_SCOPE(&clt->lock);
 	return clt->closed;
 }
 
-void rnbd_clt_close(struct rnbd_clt *clt)
+void client_close(struct client *clt)
 {
-	rnbd_clt_close_start(clt);
-	while (!rnbd_clt_closed(clt))
+	client_close_start(clt);
+	while (!client_closed(clt))
 		clt_wait_event(&clt->event);
 }
 
-bool rnbd_clt_wait_away(struct rnbd_clt *clt)
+bool client_wait_away(struct client *clt)
 {
 	for (;;) {
 		bool away, closed;
@@ -303,12 +303,12 @@ bool rnbd_clt_wait_away(struct rnbd_clt *clt)
 	}
 }
 
-void rnbd_clt_lose_patience(struct rnbd_clt *clt)
+void client_lose_patience(struct client *clt)
 {
 	loop_post(clt->sess.loop, &clt->patience_msg);
 }
 
-void rnbd_clt_fini(struct rnbd_clt *clt)
+void client_fini(struct client *clt)
 {
 	clt_sess_fini(&clt->sess);
 	free(clt->greeting);

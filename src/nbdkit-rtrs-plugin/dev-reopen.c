@@ -17,28 +17,28 @@
 
 #include "clock.h"
 #include "log.h"
-#include "rnbd-priv.h"
+#include "dev-priv.h"
 
 #define REOPEN_MS 1000
 
-static void handshake_next(struct rnbd_clt *clt);
+static void handshake_next(struct client *clt);
 
 /* ---- the handshake of a path ---- */
 
 /* Unflushed writes may be gone when the server's host is another one, or went through a reboot, or
  * cannot be told apart from one that did. */
-static void identity_check(struct rnbd_clt *clt, const struct rnbd_ext *ext, bool first)
+static void identity_check(struct client *clt, const struct rnbd_ext *ext, bool first)
 {
 	bool same = clt->identified && ext->valid &&
 		    !memcmp(clt->boot_id, ext->boot_id, sizeof(clt->boot_id));
-	struct rnbd_dev *dev;
+	struct dev *dev;
 
 	clt->identified = ext->valid;
 	memcpy(clt->boot_id, ext->boot_id, sizeof(clt->boot_id));
 	atomic_store(&clt->features, ext->valid ? ext->features : 0);
 	if (first || same)
 		return;
-	/* ORDER: boot_life before write_seq is read; rnbd_op_end() counts before it reads boot_life. */
+	/* ORDER: boot_life before write_seq is read; dev_io_end() counts before it reads boot_life. */
 	atomic_store(&clt->boot_life, clt->sess.path.life);
 	list_for_each(dev, &clt->devs, link) {
 		if (atomic_load(&dev->write_seq) == atomic_load(&dev->flushed_seq))
@@ -51,7 +51,7 @@ static void identity_check(struct rnbd_clt *clt, const struct rnbd_ext *ext, boo
 	}
 }
 
-static void greet(struct rnbd_ctl *ctl, enum rnbd_ctl_kind kind, void (*done)(struct rnbd_ctl *ctl))
+static void greet(struct dev_ctl *ctl, enum dev_ctl_kind kind, void (*done)(struct dev_ctl *ctl))
 {
 	struct rnbd_sess_info info = {
 		.ver = RNBD_PROTO_VER_MAJOR,
@@ -59,13 +59,13 @@ static void greet(struct rnbd_ctl *ctl, enum rnbd_ctl_kind kind, void (*done)(st
 	};
 
 	rnbd_sess_info_encode(&ctl->msg.info, RNBD_MSG_SESS_INFO, &info);
-	rnbd_ctl_send(ctl, sizeof(ctl->msg.info), sizeof(ctl->rsp.info), kind, done);
+	dev_ctl_send(ctl, sizeof(ctl->msg.info), sizeof(ctl->rsp.info), kind, done);
 }
 
 /* The answer; 0 or -errno. */
-static int greeted(struct rnbd_ctl *ctl)
+static int greeted(struct dev_ctl *ctl)
 {
-	struct rnbd_clt *clt = ctl->clt;
+	struct client *clt = ctl->clt;
 	struct rnbd_sess_info info;
 	int r = ctl->op.status;
 
@@ -81,146 +81,146 @@ static int greeted(struct rnbd_ctl *ctl)
 
 /* ---- devices that are lost ---- */
 
-static void dev_lost(struct rnbd_dev *dev)
+static void dev_lost(struct dev *dev)
 {
 	dev->lost_since_ms = clock_now_ms();
-	atomic_store(&dev->state, RNBD_DEV_LOST);
+	atomic_store(&dev->state, DEV_LOST);
 }
 
 /* Is the patience with a device that is LOST at its end?  Else when, at most @next_ms. */
-static uint64_t dev_expire(struct rnbd_dev *dev, uint64_t now, uint64_t next_ms)
+static uint64_t dev_expire(struct dev *dev, uint64_t now, uint64_t next_ms)
 {
 	uint64_t timeout_ms = dev->clt->sess.io_timeout_ms;
 
-	if (atomic_load(&dev->state) != RNBD_DEV_LOST || timeout_ms == CLOCK_NEVER)
+	if (atomic_load(&dev->state) != DEV_LOST || timeout_ms == CLOCK_NEVER)
 		return next_ms;
 	if (now - dev->lost_since_ms < timeout_ms)
 		return MIN(next_ms, dev->lost_since_ms + timeout_ms);
 	log_err(dev->name, "not open for %llu ms: requests fail until it is",
 		(unsigned long long)(now - dev->lost_since_ms));
-	atomic_store(&dev->state, RNBD_DEV_FAILED);
+	atomic_store(&dev->state, DEV_FAILED);
 	clt_sess_wake_up_waiters(&dev->clt->sess);
 	return next_ms;
 }
 
 /* Have a look at devices that are LOST or FAILED as long as there are any.  Not told by answers: an
  * OPEN may wait long for its own. */
-static void reopen_arm(struct rnbd_clt *clt)
+static void reopen_arm(struct client *clt)
 {
 	uint64_t now = clock_now_ms(), next_ms = now + REOPEN_MS;
-	struct rnbd_dev *dev;
+	struct dev *dev;
 	bool any = false;
 
 	list_for_each(dev, &clt->devs, link) {
-		enum rnbd_dev_state state = atomic_load(&dev->state);
+		enum dev_state state = atomic_load(&dev->state);
 
-		any |= state == RNBD_DEV_LOST || state == RNBD_DEV_FAILED;
+		any |= state == DEV_LOST || state == DEV_FAILED;
 		next_ms = dev_expire(dev, now, next_ms);
 	}
 	if (any && !clt->closing)
 		loop_timer_set(clt->sess.loop, &clt->reopen_timer, next_ms);
-	rnbd_clt_check_away(clt);
+	client_check_away(clt);
 }
 
-static bool dev_wants_reopen(const struct rnbd_dev *dev)
+static bool dev_wants_reopen(const struct dev *dev)
 {
-	enum rnbd_dev_state state = atomic_load(&dev->state);
+	enum dev_state state = atomic_load(&dev->state);
 
-	return !dev->ctl.busy && (state == RNBD_DEV_LOST || state == RNBD_DEV_FAILED);
+	return !dev->ctl.busy && (state == DEV_LOST || state == DEV_FAILED);
 }
 
 /* ---- settling ---- */
 
-static void settle_end(struct rnbd_dev *dev, int status)
+static void settle_end(struct dev *dev, int status)
 {
 	if (status == 0)
 		atomic_store(&dev->settled_life, dev->ctl.life);
 	dev->settled(dev, status);
 }
 
-static void settle_greeted(struct rnbd_ctl *ctl)
+static void settle_greeted(struct dev_ctl *ctl)
 {
 	settle_end(ctl->dev, ctl->op.status == -ECONNABORTED ? -ECONNABORTED : greeted(ctl));
 }
 
-static void settle_closed(struct rnbd_ctl *ctl)
+static void settle_closed(struct dev_ctl *ctl)
 {
 	if (ctl->op.status == 0 && ctl->clt->identified)
-		greet(ctl, RNBD_CTL_BOUND, settle_greeted);
+		greet(ctl, DEV_CTL_BOUND, settle_greeted);
 	else
 		settle_end(ctl->dev, ctl->op.status);
 }
 
-void rnbd_dev_settle(struct rnbd_dev *dev, void (*settled)(struct rnbd_dev *dev, int status))
+void dev_reopen_settle(struct dev *dev, void (*settled)(struct dev *dev, int status))
 {
 	dev->settled = settled;
 	dev->open_life = 0;
 	rnbd_close_encode(&dev->ctl.msg.close, atomic_load(&dev->id));
-	rnbd_ctl_send(&dev->ctl, sizeof(dev->ctl.msg.close), 0, RNBD_CTL_BOUND, settle_closed);
+	dev_ctl_send(&dev->ctl, sizeof(dev->ctl.msg.close), 0, DEV_CTL_BOUND, settle_closed);
 }
 
 /* Given up at the moment when the device was opened again: too late for settling it, requests are in
  * flight. */
 static void given_up_msg(struct loop_msg *msg)
 {
-	struct rnbd_dev *dev = container_of(msg, struct rnbd_dev, given_up_msg);
+	struct dev *dev = container_of(msg, struct dev, given_up_msg);
 	struct clt_path *path = &dev->clt->sess.path;
 
-	if (rnbd_dev_unsettled(dev) && atomic_load(&dev->state) == RNBD_DEV_OPEN &&
+	if (dev_unsettled(dev) && atomic_load(&dev->state) == DEV_OPEN &&
 	    dev->open_life == path->life)
 		clt_path_fail(path, -ECONNABORTED, "%s: a request from before was given up after it was opened",
 			      dev->name);
 }
 
-void rnbd_reopen_init_dev(struct rnbd_dev *dev)
+void dev_reopen_init_dev(struct dev *dev)
 {
 	loop_msg_init(&dev->given_up_msg, given_up_msg);
 }
 
 /* ---- opening again ---- */
 
-static void reopen_done(struct rnbd_ctl *ctl);
+static void reopen_done(struct dev_ctl *ctl);
 
-static void reopen_settled(struct rnbd_dev *dev, int status)
+static void reopen_settled(struct dev *dev, int status)
 {
-	if (atomic_load(&dev->state) == RNBD_DEV_CLOSING)
-		rnbd_dev_pump(dev);
+	if (atomic_load(&dev->state) == DEV_CLOSING)
+		dev_pump(dev);
 	else if (status == 0)
-		rnbd_dev_send_open(dev, RNBD_CTL_BOUND, reopen_done);
+		dev_send_open(dev, DEV_CTL_BOUND, reopen_done);
 	/* Else by the timer, or the handshake of the next path. */
 }
 
 /* An OPEN after the first, in the handshake or by the timer, was answered. */
-static void reopen_result(struct rnbd_ctl *ctl)
+static void reopen_result(struct dev_ctl *ctl)
 {
-	struct rnbd_dev *dev = ctl->dev;
-	enum rnbd_dev_state state = atomic_load(&dev->state);
+	struct dev *dev = ctl->dev;
+	enum dev_state state = atomic_load(&dev->state);
 	int r = ctl->op.status;
 
 	if (r != -ECONNABORTED)
-		r = rnbd_dev_opened(dev, ctl, false);
-	if (state == RNBD_DEV_CLOSING) {
-		rnbd_dev_pump(dev);
+		r = dev_opened(dev, ctl, false);
+	if (state == DEV_CLOSING) {
+		dev_pump(dev);
 		return;
 	}
-	if (r == 0 && state != RNBD_DEV_OPEN)
+	if (r == 0 && state != DEV_OPEN)
 		log_warn(dev->name, "open again");
 	if (r == 0 || r == -ECONNABORTED)
 		return;
-	if (r < 0 && state == RNBD_DEV_OPEN)
+	if (r < 0 && state == DEV_OPEN)
 		log_err(dev->name, "cannot be opened again: %s", strerror(-r));
-	if (state == RNBD_DEV_OPEN)
+	if (state == DEV_OPEN)
 		dev_lost(dev);
 	if (r == CLT_AGAIN) {
 		log_warn(dev->name, "waits until the server's storage is done with what was given up");
-		rnbd_dev_settle(dev, reopen_settled);
+		dev_reopen_settle(dev, reopen_settled);
 	}
 	reopen_arm(dev->clt);
 }
 
-static void reopen_done(struct rnbd_ctl *ctl)
+static void reopen_done(struct dev_ctl *ctl)
 {
-	struct rnbd_clt *clt = ctl->clt;
+	struct client *clt = ctl->clt;
 
 	reopen_result(ctl);
 	clt_sess_wake_up_waiters(&clt->sess);
@@ -228,20 +228,20 @@ static void reopen_done(struct rnbd_ctl *ctl)
 
 static void reopen_timer(struct loop_timer *timer)
 {
-	struct rnbd_clt *clt = container_of(timer, struct rnbd_clt, reopen_timer);
-	struct rnbd_dev *dev;
+	struct client *clt = container_of(timer, struct client, reopen_timer);
+	struct dev *dev;
 
 	/* Without a path the handshake comes. */
 	list_for_each(dev, &clt->devs, link) {
 		if (clt_path_is_up(&clt->sess.path) && dev_wants_reopen(dev))
-			rnbd_dev_send_open(dev, RNBD_CTL_BOUND, reopen_done);
+			dev_send_open(dev, DEV_CTL_BOUND, reopen_done);
 	}
 	reopen_arm(clt);
 }
 
-static void handshake_open_done(struct rnbd_ctl *ctl)
+static void handshake_open_done(struct dev_ctl *ctl)
 {
-	struct rnbd_clt *clt = ctl->clt;
+	struct client *clt = ctl->clt;
 	bool lost = ctl->op.status == -ECONNABORTED;
 
 	clt->handshake = NULL;
@@ -251,27 +251,27 @@ static void handshake_open_done(struct rnbd_ctl *ctl)
 }
 
 /* Open the next device that this life of the path does not know yet. */
-static void handshake_next(struct rnbd_clt *clt)
+static void handshake_next(struct client *clt)
 {
-	struct rnbd_dev *dev;
+	struct dev *dev;
 
 	list_for_each(dev, &clt->devs, link) {
-		enum rnbd_dev_state state = atomic_load(&dev->state);
+		enum dev_state state = atomic_load(&dev->state);
 
 		if (dev->ctl.busy || dev->tried_life == clt->sess.path.life ||
-		    state == RNBD_DEV_OPENING || state == RNBD_DEV_CLOSING)
+		    state == DEV_OPENING || state == DEV_CLOSING)
 			continue;
 		dev->tried_life = clt->sess.path.life;
-		rnbd_dev_send_open(dev, RNBD_CTL_HANDSHAKE, handshake_open_done);
+		dev_send_open(dev, DEV_CTL_HANDSHAKE, handshake_open_done);
 		clt->handshake = &dev->ctl;
 		return;
 	}
 	clt_path_opened(&clt->sess.path);
 }
 
-static void sess_info_done(struct rnbd_ctl *ctl)
+static void sess_info_done(struct dev_ctl *ctl)
 {
-	struct rnbd_clt *clt = ctl->clt;
+	struct client *clt = ctl->clt;
 	int r;
 
 	clt->handshake = NULL;
@@ -284,15 +284,15 @@ static void sess_info_done(struct rnbd_ctl *ctl)
 		handshake_next(clt);
 }
 
-void rnbd_reopen_opening(struct clt_sess *sess, struct clt_path *path)
+void dev_reopen_opening(struct clt_sess *sess, struct clt_path *path)
 {
-	struct rnbd_clt *clt = container_of(sess, struct rnbd_clt, sess);
+	struct client *clt = container_of(sess, struct client, sess);
 
 	clt->handshake = clt->greeting;
-	greet(clt->greeting, RNBD_CTL_HANDSHAKE, sess_info_done);
+	greet(clt->greeting, DEV_CTL_HANDSHAKE, sess_info_done);
 }
 
-void rnbd_reopen_init(struct rnbd_clt *clt)
+void dev_reopen_init(struct client *clt)
 {
 	loop_timer_init(&clt->reopen_timer, reopen_timer);
 }

@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "log.h"
-#include "rnbd-priv.h"
+#include "dev-priv.h"
 
 static void advance(atomic_uint *seq, unsigned to)
 {
@@ -17,7 +17,7 @@ static void advance(atomic_uint *seq, unsigned to)
 
 static size_t io_encode(const struct clt_op *clt, uint64_t off, uint32_t len, uint8_t *usr)
 {
-	const struct rnbd_op *op = container_of(clt, struct rnbd_op, clt);
+	const struct dev_io *op = container_of(clt, struct dev_io, clt);
 	struct rnbd_io io = {
 		.device_id = atomic_load_explicit(&op->dev->id, memory_order_relaxed),
 		.op = op->op,
@@ -33,36 +33,36 @@ static size_t io_encode(const struct clt_op *clt, uint64_t off, uint32_t len, ui
 }
 
 /* The server that is back may be another one than that for which @op was begun. */
-static bool can_do(const struct rnbd_op *op)
+static bool can_do(const struct dev_io *op)
 {
 	if (op->op != RNBD_OP_WRITE_ZEROES)
 		return true;
-	return op->flags & RNBD_F_NOUNMAP ? rnbd_dev_can_nounmap(op->dev) : rnbd_dev_can_zero(op->dev);
+	return op->flags & RNBD_F_NOUNMAP ? dev_can_nounmap(op->dev) : dev_can_zero(op->dev);
 }
 
 static int io_ready(const struct clt_op *clt)
 {
-	const struct rnbd_op *op = container_of(clt, struct rnbd_op, clt);
+	const struct dev_io *op = container_of(clt, struct dev_io, clt);
 
 	switch (atomic_load_explicit(&op->dev->state, memory_order_acquire)) {
-	case RNBD_DEV_OPEN:
+	case DEV_OPEN:
 		/* ORDER: set before the request that was given up returned, so before any that must
 		 * come behind it began. */
-		if (rnbd_dev_unsettled(op->dev))
+		if (dev_unsettled(op->dev))
 			return CLT_AGAIN;
 		return can_do(op) ? 0 : -EOPNOTSUPP;
-	case RNBD_DEV_FAILED:
+	case DEV_FAILED:
 		return -EIO;
 	default:
 		return CLT_AGAIN;
 	}
 }
 
-/* A write that may still be carried out; see rnbd-ctl-reopen.c. */
+/* A write that may still be carried out; see dev-reopen.c. */
 static void io_gave_up(const struct clt_op *clt, unsigned life)
 {
-	const struct rnbd_op *op = container_of(clt, struct rnbd_op, clt);
-	struct rnbd_dev *dev = op->dev;
+	const struct dev_io *op = container_of(clt, struct dev_io, clt);
+	struct dev *dev = op->dev;
 
 	if (op->op == RNBD_OP_READ || op->op == RNBD_OP_FLUSH)
 		return;
@@ -70,7 +70,7 @@ static void io_gave_up(const struct clt_op *clt, unsigned life)
 	loop_post(clt->sess->loop, &dev->given_up_msg);
 }
 
-static uint32_t part_max(const struct rnbd_dev *dev, enum rnbd_io_op what)
+static uint32_t part_max(const struct dev *dev, enum rnbd_io_op what)
 {
 	uint64_t sectors = UINT32_MAX;
 
@@ -84,7 +84,7 @@ static uint32_t part_max(const struct rnbd_dev *dev, enum rnbd_io_op what)
 			     (uint64_t)dev->info.logical_block_size);
 }
 
-void rnbd_op_start(struct rnbd_op *op, struct rnbd_dev *dev, enum rnbd_io_op what, uint32_t flags,
+void dev_io_start(struct dev_io *op, struct dev *dev, enum rnbd_io_op what, uint32_t flags,
 		   void *buf, uint64_t len, uint64_t off, void (*fn)(struct clt_waiter *w))
 {
 	op->dev = dev;
@@ -110,13 +110,13 @@ void rnbd_op_start(struct rnbd_op *op, struct rnbd_dev *dev, enum rnbd_io_op wha
 }
 
 /* A write that needs a FLUSH was acknowledged. */
-static void count_write(struct rnbd_op *op)
+static void count_write(struct dev_io *op)
 {
-	struct rnbd_dev *dev = op->dev;
+	struct dev *dev = op->dev;
 
 	if ((op->flags & RNBD_F_FUA) || !dev->info.writeback)
 		return;
-	/* ORDER: see identity_check() in rnbd-ctl-reopen.c. */
+	/* ORDER: see identity_check() in dev-reopen.c. */
 	atomic_fetch_add(&dev->write_seq, 1);
 	if (op->clt.life < atomic_load(&dev->clt->boot_life))
 		atomic_store(&dev->lost_life, atomic_load(&dev->clt->boot_life));
@@ -124,9 +124,9 @@ static void count_write(struct rnbd_op *op)
 
 /* A FLUSH was answered.  When the server lost what it should cover, it fails, and so do those that
  * run at the same time: they cover the same writes.  Later ones do not. */
-static int end_flush(struct rnbd_op *op)
+static int end_flush(struct dev_io *op)
 {
-	struct rnbd_dev *dev = op->dev;
+	struct dev *dev = op->dev;
 	unsigned lost = atomic_load(&dev->lost_life);
 
 	if (lost && op->clt.life >= lost && op->inner)
@@ -143,7 +143,7 @@ static int end_flush(struct rnbd_op *op)
 	return -EIO;
 }
 
-int rnbd_op_end(struct rnbd_op *op)
+int dev_io_end(struct dev_io *op)
 {
 	if (op->clt.status)
 		return op->clt.status;

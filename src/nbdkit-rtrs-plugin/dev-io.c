@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* NBD's requests, of any offset and length, as operations that are waited for (rnbd-op.c); what a device says
+/* NBD's requests, of any offset and length, as operations that are waited for (dev-op.c); what a device says
  * of itself.
  *
  * Owns nothing; any thread; a device is held by the caller's reference.  Blocks in clt-wait.h alone. */
@@ -8,62 +8,62 @@
 #include <string.h>
 
 #include "cleanup.h"
-#include "rnbd-priv.h"
+#include "dev-priv.h"
 
 /* ---- a device ---- */
 
-const char *rnbd_dev_name(const struct rnbd_dev *dev)
+const char *dev_name(const struct dev *dev)
 {
 	return dev->name;
 }
 
-const struct rnbd_dev_info *rnbd_dev_info(const struct rnbd_dev *dev)
+const struct rnbd_dev_info *dev_info(const struct dev *dev)
 {
 	return &dev->info;
 }
 
-uint64_t rnbd_dev_size(const struct rnbd_dev *dev)
+uint64_t dev_size(const struct dev *dev)
 {
 	return atomic_load(&dev->size);
 }
 
-enum rnbd_access_mode rnbd_dev_mode(const struct rnbd_dev *dev)
+enum rnbd_access_mode dev_mode(const struct dev *dev)
 {
 	return dev->mode;
 }
 
-bool rnbd_dev_can_zero(const struct rnbd_dev *dev)
+bool dev_can_zero(const struct dev *dev)
 {
 	return atomic_load(&dev->max_zeroes) > 0;
 }
 
-bool rnbd_dev_can_nounmap(const struct rnbd_dev *dev)
+bool dev_can_nounmap(const struct dev *dev)
 {
-	return rnbd_dev_can_zero(dev) && (atomic_load(&dev->clt->features) & RNBD_EXT_NOUNMAP);
+	return dev_can_zero(dev) && (atomic_load(&dev->clt->features) & RNBD_EXT_NOUNMAP);
 }
 
-bool rnbd_dev_can_discard(const struct rnbd_dev *dev)
+bool dev_can_discard(const struct dev *dev)
 {
 	return dev->info.max_discard_sectors > 0;
 }
 
 struct open_wait {
-	struct rnbd_open_req req;
+	struct dev_open_req req;
 	struct clt_waiter waiter;
 };
 
-static void open_wait_done(struct rnbd_open_req *req)
+static void open_wait_done(struct dev_open_req *req)
 {
 	clt_wait_count(&container_of(req, struct open_wait, req)->waiter);
 }
 
-int rnbd_open(struct rnbd_clt *clt, const char *name, enum rnbd_access_mode mode,
-	      struct rnbd_dev **dev)
+int dev_open(struct client *clt, const char *name, enum rnbd_access_mode mode,
+	      struct dev **dev)
 {
 	struct open_wait w = { .req = { .name = name, .mode = mode, .done = open_wait_done } };
 
-	clt_waiter_init(&w.waiter, NULL);
-	rnbd_open_start(clt, &w.req);
+	clt_wait_init(&w.waiter, NULL);
+	dev_open_start(clt, &w.req);
 	clt_wait_event(&w.waiter);
 	*dev = w.req.dev;
 	return w.req.status;
@@ -72,14 +72,14 @@ int rnbd_open(struct rnbd_clt *clt, const char *name, enum rnbd_access_mode mode
 /* ---- one operation ---- */
 
 /* Aligned. */
-static int io_run(struct rnbd_dev *dev, enum rnbd_io_op what, uint32_t flags, void *buf,
+static int io_run(struct dev *dev, enum rnbd_io_op what, uint32_t flags, void *buf,
 		  uint64_t len, uint64_t off)
 {
-	struct rnbd_op op;
+	struct dev_io op;
 
-	rnbd_op_start(&op, dev, what, flags, buf, len, off, NULL);
+	dev_io_start(&op, dev, what, flags, buf, len, off, NULL);
 	clt_wait_op(&op.clt);
-	return rnbd_op_end(&op);
+	return dev_io_end(&op);
 }
 
 /* ---- writers and their ranges ---- */
@@ -94,43 +94,43 @@ static void writer_granted(struct range *r)
 	clt_wait_look(&container_of(r, struct writer, range)->waiter);
 }
 
-static void writer_enter(struct rnbd_dev *dev, struct writer *w, uint64_t start, uint64_t end,
+static void writer_enter(struct dev *dev, struct writer *w, uint64_t start, uint64_t end,
 			 bool exclusive)
 {
 	w->range = (struct range){ .start = start, .end = end, .exclusive = exclusive,
 				   .granted = writer_granted };
-	clt_waiter_init(&w->waiter, NULL);
+	clt_wait_init(&w->waiter, NULL);
 	if (range_enter(&dev->ranges, &w->range))
 		return;
 	while (!range_is_granted(&dev->ranges, &w->range))
 		clt_wait_event(&w->waiter);
 }
 
-static void writer_leave(struct rnbd_dev *dev, struct writer *w)
+static void writer_leave(struct dev *dev, struct writer *w)
 {
 	clt_wait_batch_begin();
 	range_leave(&dev->ranges, &w->range);
 	clt_wait_batch_end();
 }
 
-static uint64_t block_size(const struct rnbd_dev *dev)
+static uint64_t block_size(const struct dev *dev)
 {
 	return dev->info.logical_block_size;
 }
 
 /* End of the last block that [.., @off) touches; a device may end inside a block. */
-static uint64_t block_end(const struct rnbd_dev *dev, uint64_t off, uint64_t size)
+static uint64_t block_end(const struct dev *dev, uint64_t off, uint64_t size)
 {
 	return MIN(align_up(off, block_size(dev)), size);
 }
 
-static bool aligned(const struct rnbd_dev *dev, uint64_t off, uint64_t len)
+static bool aligned(const struct dev *dev, uint64_t off, uint64_t len)
 {
 	return ((off | len) & (block_size(dev) - 1)) == 0;
 }
 
 /* A write of whole blocks, or of what covers them. */
-static int write_range(struct rnbd_dev *dev, enum rnbd_io_op what, uint32_t flags, const void *buf,
+static int write_range(struct dev *dev, enum rnbd_io_op what, uint32_t flags, const void *buf,
 		       uint64_t len, uint64_t off)
 {
 	struct writer writer;
@@ -154,7 +154,7 @@ struct pieces {
 };
 
 /* The next piece of @p; false at the end. */
-static bool next_piece(const struct rnbd_dev *dev, struct pieces *p)
+static bool next_piece(const struct dev *dev, struct pieces *p)
 {
 	uint64_t bs = block_size(dev);
 
@@ -173,7 +173,7 @@ static bool next_piece(const struct rnbd_dev *dev, struct pieces *p)
 	return true;
 }
 
-static int read_unaligned(struct rnbd_dev *dev, uint8_t *buf, uint32_t len, uint64_t off)
+static int read_unaligned(struct dev *dev, uint8_t *buf, uint32_t len, uint64_t off)
 {
 	_cleanup_free_ uint8_t *block = malloc(block_size(dev));
 	struct pieces p = { .size = atomic_load(&dev->size), .off = off, .len = len };
@@ -196,7 +196,7 @@ static int read_unaligned(struct rnbd_dev *dev, uint8_t *buf, uint32_t len, uint
 }
 
 /* @buf NULL: zeroes, whole blocks with @what. */
-static int write_unaligned(struct rnbd_dev *dev, enum rnbd_io_op what, uint32_t flags,
+static int write_unaligned(struct dev *dev, enum rnbd_io_op what, uint32_t flags,
 			   const uint8_t *buf, uint64_t len, uint64_t off)
 {
 	_cleanup_free_ uint8_t *block = malloc(block_size(dev));
@@ -232,14 +232,14 @@ static int write_unaligned(struct rnbd_dev *dev, enum rnbd_io_op what, uint32_t 
 
 /* ---- what NBD asks for ---- */
 
-int rnbd_read(struct rnbd_dev *dev, void *buf, uint32_t len, uint64_t off)
+int dev_io_read(struct dev *dev, void *buf, uint32_t len, uint64_t off)
 {
 	if (!aligned(dev, off, len))
 		return read_unaligned(dev, buf, len, off);
 	return io_run(dev, RNBD_OP_READ, RNBD_F_SYNC, buf, len, off);
 }
 
-int rnbd_write(struct rnbd_dev *dev, const void *buf, uint32_t len, uint64_t off, bool fua)
+int dev_io_write(struct dev *dev, const void *buf, uint32_t len, uint64_t off, bool fua)
 {
 	uint32_t flags = fua ? RNBD_F_FUA : 0;
 
@@ -248,30 +248,30 @@ int rnbd_write(struct rnbd_dev *dev, const void *buf, uint32_t len, uint64_t off
 	return write_range(dev, RNBD_OP_WRITE, flags, buf, len, off);
 }
 
-int rnbd_flush(struct rnbd_dev *dev)
+int dev_io_flush(struct dev *dev)
 {
 	return io_run(dev, RNBD_OP_FLUSH, RNBD_F_SYNC | RNBD_F_FUA, NULL, 0, 0);
 }
 
 /* FUA of a discard.  Whoever ignores errors of discards, which are only advice, must still hear of a loss:
  * a FLUSH tells it again. */
-static int flush_discard(struct rnbd_dev *dev)
+static int flush_discard(struct dev *dev)
 {
-	struct rnbd_op op;
+	struct dev_io op;
 
-	rnbd_op_start(&op, dev, RNBD_OP_FLUSH, RNBD_F_SYNC | RNBD_F_FUA, NULL, 0, 0, NULL);
+	dev_io_start(&op, dev, RNBD_OP_FLUSH, RNBD_F_SYNC | RNBD_F_FUA, NULL, 0, 0, NULL);
 	op.inner = true;
 	clt_wait_op(&op.clt);
-	return rnbd_op_end(&op);
+	return dev_io_end(&op);
 }
 
-int rnbd_discard(struct rnbd_dev *dev, uint32_t len, uint64_t off, bool fua)
+int dev_io_discard(struct dev *dev, uint32_t len, uint64_t off, bool fua)
 {
 	uint64_t start = align_up(off, block_size(dev));
 	uint64_t end = align_down(off + len, block_size(dev));
 	int r;
 
-	if (!rnbd_dev_can_discard(dev))
+	if (!dev_can_discard(dev))
 		return -EOPNOTSUPP;
 	if (start >= end)
 		return 0;
@@ -279,7 +279,7 @@ int rnbd_discard(struct rnbd_dev *dev, uint32_t len, uint64_t off, bool fua)
 	return r == 0 && fua ? flush_discard(dev) : r;
 }
 
-int rnbd_zero(struct rnbd_dev *dev, uint32_t len, uint64_t off, bool may_unmap, bool fua)
+int dev_io_zero(struct dev *dev, uint32_t len, uint64_t off, bool may_unmap, bool fua)
 {
 	uint32_t flags = (fua ? RNBD_F_FUA : 0) | (may_unmap ? 0 : RNBD_F_NOUNMAP);
 
