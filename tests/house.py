@@ -27,7 +27,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 # part: folders below src/, and the limits of circle, back, away, bools and astray
 PARTS = {
-    "plugin": (["nbdkit-rtrs-plugin"], 12, 31, 39, 42, 37),
+    "plugin": (["nbdkit-rtrs-plugin"], 12, 26, 1, 40, 0),
     "server": (["rtrs-server"], 12, 22, 27, 31, 17),
     "common": (["common"], 2, 3, 5, 4, 0),
     "frwr": (["frwr"], 3, 3, 2, 1, 0),
@@ -40,7 +40,8 @@ MODULES = {}
 # A prefix is a room: its functions are in this folder and nowhere else.
 ROOMS = {
     "rnbd": "src/common/rnbd", "rtrs": "src/common/rtrs", "fab": "src/common/fabric", "tcp": "src/common/fabric",
-    "verbs": "src/common/fabric", "frwr": "src/frwr", "clt": "src/nbdkit-rtrs-plugin", "srv": "src/rtrs-server",
+    "verbs": "src/common/fabric", "frwr": "src/frwr", "clt": "src/nbdkit-rtrs-plugin",
+    "client": "src/nbdkit-rtrs-plugin", "dev": "src/nbdkit-rtrs-plugin", "srv": "src/rtrs-server",
     "export": "src/rtrs-server",
 }
 
@@ -48,7 +49,7 @@ ROOMS = {
 PREFIX = {"src/common/fabric": "fab", "src/common/rtrs": "rtrs", "src/common/rnbd": "rnbd", "src/frwr": "frwr"}
 
 # What of their fields is state: the others are options and properties.
-STATE = re.compile(r"(^|_)(path|sess|con|slots?|op|req|wait_con|chunks|pool|io|clt|ctl|srv|dev)$")
+STATE = re.compile(r"(^|_)(path|sess|con|slots?|op|req|wait_con|chunks|pool|io|clt|client|ctl|srv|dev)$")
 
 
 def sources(top, folders):

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Between dev*.c (control, on the service thread), dev-op.c and dev-io.c (IO, on any thread). */
+/* Between client.c and dev*.c: control, on the service thread, and dev-io.c, on any thread. */
 #ifndef DEV_PRIV_H
 #define DEV_PRIV_H
 
@@ -75,7 +75,16 @@ static inline bool dev_unsettled(const struct dev *dev)
 	       atomic_load_explicit(&dev->settled_life, memory_order_relaxed);
 }
 
-/* ---- client.c: user messages ---- */
+/* ---- client.c ---- */
+
+/* The session is to end, and something that it waits for has: go on, or tell that it is over.  Not
+ * before the last device, which may still learn that its path is closed. */
+void client_check_closed(struct client *clt);
+
+/* The session or a device was lost or has come back, or may be lost: who waits for that is told. */
+void client_check_away(struct client *clt);
+
+/* ---- dev-ctl.c: user messages ---- */
 
 enum dev_ctl_kind {
 	DEV_CTL_HANDSHAKE,		/* while the path is OPENING */
@@ -92,13 +101,6 @@ void dev_ctl_init(struct dev_ctl *ctl, struct client *clt, struct dev *dev);
  * the reply, 0 for none.  A message in flight on a path that is lost ends with -ECONNABORTED. */
 void dev_ctl_send(struct dev_ctl *ctl, size_t len, uint32_t answer, enum dev_ctl_kind kind,
 		   void (*done)(struct dev_ctl *ctl));
-
-/* The session is to end, and something that it waits for has: go on, or tell that it is over.  Not
- * before the last device, which may still learn that its path is closed. */
-void client_check_closed(struct client *clt);
-
-/* The session or a device was lost or has come back, or may be lost: who waits for that is told. */
-void client_check_away(struct client *clt);
 
 /* ---- dev.c: devices ---- */
 

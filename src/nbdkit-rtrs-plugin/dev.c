@@ -12,6 +12,43 @@
 #include "log.h"
 #include "dev-priv.h"
 
+/* ---- a device says of itself ---- */
+
+const char *dev_name(const struct dev *dev)
+{
+	return dev->name;
+}
+
+const struct rnbd_dev_info *dev_info(const struct dev *dev)
+{
+	return &dev->info;
+}
+
+uint64_t dev_size(const struct dev *dev)
+{
+	return atomic_load(&dev->size);
+}
+
+enum rnbd_access_mode dev_mode(const struct dev *dev)
+{
+	return dev->mode;
+}
+
+bool dev_can_zero(const struct dev *dev)
+{
+	return atomic_load(&dev->max_zeroes) > 0;
+}
+
+bool dev_can_nounmap(const struct dev *dev)
+{
+	return dev_can_zero(dev) && (atomic_load(&dev->clt->features) & RNBD_EXT_NOUNMAP);
+}
+
+bool dev_can_discard(const struct dev *dev)
+{
+	return dev->info.max_discard_sectors > 0;
+}
+
 /* ---- open ---- */
 
 static void opens_done(struct dev *dev, int status)
@@ -249,6 +286,28 @@ void dev_open_start(struct client *clt, struct dev_open_req *req)
 	loop_msg_init(&req->msg, open_msg);
 	list_init(&req->link);
 	loop_post(clt->sess.loop, &req->msg);
+}
+
+struct open_wait {
+	struct dev_open_req req;
+	struct clt_waiter waiter;
+};
+
+static void open_wait_done(struct dev_open_req *req)
+{
+	clt_wait_count(&container_of(req, struct open_wait, req)->waiter);
+}
+
+int dev_open(struct client *clt, const char *name, enum rnbd_access_mode mode,
+	      struct dev **dev)
+{
+	struct open_wait w = { .req = { .name = name, .mode = mode, .done = open_wait_done } };
+
+	clt_wait_init(&w.waiter, NULL);
+	dev_open_start(clt, &w.req);
+	clt_wait_event(&w.waiter);
+	*dev = w.req.dev;
+	return w.req.status;
 }
 
 /* ---- close ---- */

@@ -1,67 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RNBD client: devices of a session, and NBD's requests as RNBD operations (doc/protocol.md 8).
+/* A device of a client: opened, closed, read and written.  NBD's requests become RNBD operations
+ * (doc/protocol.md 8).
  *
- * Control (session info, open, close, open again after a reconnect) runs on the service loop; IO
- * on the caller's thread.  Functions that say "blocks" wait with clt-wait.h; dev_io_start() with
- * clt_op_step() is the form that does not. */
+ * Opening and closing run on the service loop; IO on the caller's thread.  Functions that say "blocks" wait
+ * with clt-wait.h; dev_io_start() with clt_op_step() is the form that does not. */
 #ifndef DEV_H
 #define DEV_H
 
-#include "clt-sess.h"
-#include "rnbd-msg.h"
+#include "client.h"
 
 struct dev;
-
-struct client {
-	struct clt_sess sess;
-	atomic_uint features;		/* RNBD_EXT_* of the server */
-	atomic_uint boot_life;		/* first life of the path after the server's memory may have
-					 * been lost (doc/decisions.md D13) */
-	/* service thread */
-	bool greeted;			/* SESS_INFO was answered once */
-	bool identified;		/* boot_id is that of the last life */
-	unsigned given_up_life;		/* of devices that were closed without being settled */
-	uint8_t boot_id[8];
-	struct list devs;
-	unsigned nctl;			/* messages under way, without those of the handshake */
-	struct list ctl_line;		/* struct dev_ctl: of those that have to wait */
-	struct dev_ctl *greeting;	/* SESS_INFO */
-	struct dev_ctl *handshake;	/* the message in flight while OPENING, or NULL */
-	bool closing;
-	bool path_closed;
-	struct loop_timer reopen_timer;	/* devices that could not be opened again */
-	struct loop_timer close_timer;
-	struct loop_msg start_msg, close_msg;
-	struct loop_msg drop_msg;	/* references of devices were dropped */
-	struct loop_msg patience_msg;
-	/* told to those that wait for the session */
-	pthread_mutex_t lock;		/* result, closed, away, cause */
-	struct clt_waiter event;
-	struct clt_waiter away_event;
-	int result;			/* CLT_AGAIN: not known yet; 0 was up; negative errno */
-	bool closed;
-	bool away;			/* requests wait for a path or for an export, or may: it is silent */
-	char cause[256];		/* of a negative result */
-};
-
-/* Start a session on @loop.  Does not wait.  0, or as clt_path_init(). */
-int client_init(struct client *clt, struct loop *loop, const struct clt_sess_conf *conf);
-/* Blocks until the first attempt ended: 0 it is up; -errno it failed and @clt->cause tells why
- * (without conf->once it is tried again). */
-int client_wait_up(struct client *clt);
-/* Blocks until all is disconnected.  All devices are closed. */
-void client_close(struct client *clt);
-/* The same without waiting: client_closed() tells.  Any thread. */
-void client_close_start(struct client *clt);
-bool client_closed(struct client *clt);
-/* Blocks until the server, or one of the exports, is away and requests wait for it, or the server has given no
- * sign of life for a heartbeat: true; or until the session is closed: false.  One thread. */
-bool client_wait_away(struct client *clt);
-/* From now on no request waits for what is away, as with io_timeout_ms 0, and a server that stands still is
- * away after two heartbeats.  Any thread. */
-void client_lose_patience(struct client *clt);
-/* After close, with the service loop gone. */
-void client_fini(struct client *clt);
 
 /* ---- devices ---- */
 

@@ -28,13 +28,14 @@ libclt_la_SOURCES = \
 	%D%/clt-slot.c \
 	%D%/clt-slot.h \
 	%D%/clt-wait.h \
-	%D%/dev-io.c \
-	%D%/dev.h \
-	%D%/dev.c \
-	%D%/dev-reopen.c \
 	%D%/client.c \
-	%D%/dev-op.c \
+	%D%/client.h \
+	%D%/dev-ctl.c \
+	%D%/dev-io.c \
 	%D%/dev-priv.h \
+	%D%/dev-reopen.c \
+	%D%/dev.c \
+	%D%/dev.h \
 	$(NULL)
 
 libclt_la_LIBADD = libfrwr.la

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* User messages of control, and their answers.
+ *
+ * Service thread.  One message is in flight per device (dev.c), one for the handshake (dev-reopen.c). */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "dev-priv.h"
+
+static size_t ctl_encode(const struct clt_op *op, uint64_t off, uint32_t len, uint8_t *usr)
+{
+	const struct dev_ctl *ctl = container_of(op, struct dev_ctl, op);
+
+	memcpy(usr, &ctl->msg, ctl->len);
+	return ctl->len;
+}
+
+static int ctl_lost(const struct clt_op *op)
+{
+	return -ECONNABORTED;
+}
+
+/* A bound message is not sent to another life of the path than it was made for. */
+static int ctl_ready(const struct clt_op *op)
+{
+	const struct dev_ctl *ctl = container_of(op, struct dev_ctl, op);
+	struct clt_path *path = &ctl->clt->sess.path;
+
+	if (!op->bound)
+		return 0;
+	if (ctl->life != path->life || path->state < CLT_OPENING || path->state > CLT_UP)
+		return -ECONNABORTED;
+	return clt_path_is_up(path) ? 0 : CLT_AGAIN;
+}
+
+static void ctl_begin(struct dev_ctl *ctl)
+{
+	ctl->clt->nctl++;
+	loop_post(ctl->clt->sess.loop, &ctl->step_msg);
+}
+
+/* One of the handshake is the only one at its time, so it is not counted. */
+static void ctl_ended(struct dev_ctl *ctl)
+{
+	struct client *clt = ctl->clt;
+	struct list *next;
+
+	ctl->busy = false;
+	if (ctl->op.borrow)
+		return;
+	clt->nctl--;
+	next = list_pop(&clt->ctl_line);
+	if (next)
+		ctl_begin(list_entry(next, struct dev_ctl, link));
+}
+
+static void ctl_step(struct loop_msg *msg)
+{
+	struct dev_ctl *ctl = container_of(msg, struct dev_ctl, step_msg);
+
+	if (!clt_op_step(&ctl->op))
+		return;
+	loop_unpost(ctl->clt->sess.loop, msg);
+	ctl_ended(ctl);
+	ctl->done(ctl);
+}
+
+static void ctl_wake(struct clt_waiter *w)
+{
+	struct clt_op *op = container_of(w, struct clt_op, waiter);
+	struct dev_ctl *ctl = container_of(op, struct dev_ctl, op);
+
+	loop_post(ctl->clt->sess.loop, &ctl->step_msg);
+}
+
+void dev_ctl_init(struct dev_ctl *ctl, struct client *clt, struct dev *dev)
+{
+	ctl->clt = clt;
+	ctl->dev = dev;
+	loop_msg_init(&ctl->step_msg, ctl_step);
+}
+
+void dev_ctl_send(struct dev_ctl *ctl, size_t len, uint32_t answer, enum dev_ctl_kind kind,
+		   void (*done)(struct dev_ctl *ctl))
+{
+	struct clt_op *op = &ctl->op;
+
+	assert(!ctl->busy);
+	ctl->busy = true;
+	ctl->life = ctl->clt->sess.path.life;
+	ctl->done = done;
+	ctl->len = len;
+	op->sess = &ctl->clt->sess;
+	op->dir = answer ? RTRS_DIR_READ : RTRS_DIR_WRITE;
+	op->user = true;
+	op->borrow = kind == DEV_CTL_HANDSHAKE;
+	op->bound = kind == DEV_CTL_BOUND;
+	op->buf = answer ? &ctl->rsp : NULL;
+	op->len = answer;
+	op->part_max = UINT32_MAX;
+	op->encode = ctl_encode;
+	op->ready = ctl_ready;
+	op->lost = ctl_lost;
+	clt_op_start(op, ctl_wake);
+	if (op->borrow)
+		loop_post(op->sess->loop, &ctl->step_msg);
+	else if (ctl->clt->nctl < DEV_CTL_MAX)
+		ctl_begin(ctl);
+	else
+		list_add_tail(&ctl->clt->ctl_line, &ctl->link);
+}
