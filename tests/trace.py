@@ -22,7 +22,7 @@ import nbd
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # of a read: files, changes
-LIMITS = {"client": (24, 95), "server": (27, 90)}
+LIMITS = {"client": (20, 69), "server": (23, 77)}
 PATIENCE_S = 60
 
 
