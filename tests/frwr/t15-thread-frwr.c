@@ -12,7 +12,7 @@
 
 #define ROUNDS 40
 #define PER_ROUND 400
-#define DUELS 20000u
+#define DUELS 60000u
 #define SLOTS_EACH (RIG_SLOTS / NTHREADS)
 
 enum stage { IDLE, ASKED, ANSWERED };
