@@ -34,7 +34,7 @@ static int parse_bits(const char *text, unsigned max, unsigned *bits)
 	return 0;
 }
 
-int conf_prefix_parse(const char *text, struct srv_prefix *prefix)
+int conf_allow_parse(const char *text, struct srv_prefix *prefix)
 {
 	const char *slash = strchr(text, '/');
 	size_t len = slash ? (size_t)(slash - text) : strlen(text);
@@ -75,7 +75,7 @@ static bool prefix_matches(const struct srv_prefix *prefix, int family, const ui
 	return !memcmp(masked, prefix->addr, sizeof(masked));
 }
 
-bool conf_allows(const struct srv_conf *conf, const struct fab_addr *peer)
+bool conf_allow_peer(const struct srv_conf *conf, const struct fab_addr *peer)
 {
 	int family = peer->ss.ss_family;
 	uint8_t addr[16] = { 0 };

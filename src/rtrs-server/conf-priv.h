@@ -10,6 +10,6 @@
 #define CONF_POLL_US_MAX 1000000u
 
 /* "ADDR" or "ADDR/BITS"; an IPv6 address may stand in brackets.  0 or -EINVAL.  Pure. */
-int conf_prefix_parse(const char *text, struct srv_prefix *prefix);
+int conf_allow_parse(const char *text, struct srv_prefix *prefix);
 
 #endif

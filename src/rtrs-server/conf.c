@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "conf-priv.h"
+#include "export-state.h"
 #include "rtrs-proto.h"
 #include "srv-geom.h"
 #include "suggest.h"
@@ -188,7 +189,7 @@ static enum conf_result add_allow(const struct parser *p, const char *text)
 	if (!all)
 		return usage(p, "out of memory");
 	conf->allow = all;
-	if (conf_prefix_parse(text, &all[conf->nallow]))
+	if (conf_allow_parse(text, &all[conf->nallow]))
 		return usage(p, "--allow '%s': expected ADDR or ADDR/BITS with an IPv4 or IPv6 address",
 			     text);
 	conf->nallow++;

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "export.h"
+#include "exports.h"
 #include "fabric.h"
 #include "log.h"
 
@@ -79,6 +79,6 @@ void conf_fini(struct srv_conf *conf);
 
 /* True if a peer with the address of @peer may connect: no --allow given, or one that contains it.
  * IPv4 peers of an IPv6 listener (::ffff:a.b.c.d) match IPv4 prefixes.  Pure, any thread. */
-bool conf_allows(const struct srv_conf *conf, const struct fab_addr *peer);
+bool conf_allow_peer(const struct srv_conf *conf, const struct fab_addr *peer);
 
 #endif

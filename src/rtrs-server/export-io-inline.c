@@ -31,6 +31,7 @@
 
 #include "clock.h"
 #include "export-io-priv.h"
+#include "exports.h"
 
 #define INLINE_SLOW_MS 5u
 #define INLINE_PAUSE_FACTOR 4u

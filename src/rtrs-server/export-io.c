@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "export-io-priv.h"
+#include "exports.h"
 #include "log.h"
 
 #define MEM_SLOTS 4096u
@@ -253,7 +254,7 @@ static bool enter_range(struct export_io *io)
 		.exclusive = (io->offset | io->len) % align,
 		.granted = range_granted,
 	};
-	io->range_msg.fn = range_msg;
+	loop_msg_init(&io->range_msg, range_msg);
 	io->in_range = true;
 	return range_enter(&io->ex->first->ranges, &io->range);
 }

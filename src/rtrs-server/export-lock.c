@@ -14,6 +14,7 @@
 
 #include "clock.h"
 #include "export.h"
+#include "exports.h"
 #include "export-lock.h"
 #include "log.h"
 
@@ -155,7 +156,7 @@ static const struct export *find_locker(const struct exports *e, const struct ex
 	return first;
 }
 
-int exports_lock(struct exports *e, char *err, size_t errlen)
+int export_lock_all(struct exports *e, char *err, size_t errlen)
 {
 	struct export *ex;
 	int rc;

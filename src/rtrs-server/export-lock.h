@@ -18,6 +18,6 @@ struct exports;
  * has a lock, for as long as that takes, and says so with the name of the holder.  The locks end with the
  * descriptions.  Main thread; nothing else runs yet.  Returns 0, or -errno with one line in @err: a file system
  * without flock(), or a path that names another file now than when it was opened. */
-int exports_lock(struct exports *e, char *err, size_t errlen);
+int export_lock_all(struct exports *e, char *err, size_t errlen);
 
 #endif

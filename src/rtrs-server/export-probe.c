@@ -152,7 +152,7 @@ static bool is_local_fs(const struct export *ex)
 	       (st.f_type == EXT4_SUPER_MAGIC || st.f_type == TMPFS_MAGIC);
 }
 
-int export_open(struct export *ex, char *err, size_t errlen)
+int export_probe(struct export *ex, char *err, size_t errlen)
 {
 	const struct refusal to = { .ex = ex, .err = err, .errlen = errlen };
 	struct stat st;

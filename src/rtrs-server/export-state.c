@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the mappings of the state files, from exports_state_open() to exports_state_close(); main thread.
+/* Owns the mappings of the state files, from export_state_open() to export_state_close(); main thread.
  *
  * A file is NAME.state with a name made of the exported file's device and inode, so that it is found under any
  * name of the export.  It has the size of a page and belongs to the server that has the lock.  The file "id" has
@@ -23,6 +23,7 @@
 
 #include "cleanup.h"
 #include "export.h"
+#include "exports.h"
 #include "export-state.h"
 #include "log.h"
 
@@ -183,7 +184,7 @@ static void cannot_use(struct exports *e, const char *dir, int rc)
 	e->state_id = random_number();
 }
 
-void exports_state_open(struct exports *e, const char *dir)
+void export_state_open(struct exports *e, const char *dir)
 {
 	struct export *ex;
 	int rc;
@@ -208,7 +209,7 @@ void exports_state_open(struct exports *e, const char *dir)
 		cannot_use(e, dir, rc);
 }
 
-void exports_state_close(struct exports *e)
+void export_state_close(struct exports *e)
 {
 	struct export *ex;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the server exports: files and block devices with their geometry, and who has them open.
+/* What the server exports: a file or block device with its geometry, and who has it open.  The list of them is
+ * exports.h.
  *
- * The list is built at start and constant afterwards.  Sharing (doc/protocol.md 8.2: many ro, one rw, a
- * second rw only as migration) is counted per underlying file across sessions and used on the
- * control thread only. */
+ * Sharing (doc/protocol.md 8.2: many ro, one rw, a second rw only as migration) is counted per underlying
+ * file across sessions and used on the control thread only. */
 #ifndef EXPORT_H
 #define EXPORT_H
 
@@ -83,25 +83,6 @@ struct export {
 #define EXPORT_CANNOT_PUNCH 0x4u
 #define EXPORT_CANNOT_ZERO_RANGE 0x8u
 
-struct exports {
-	struct list list;
-	unsigned n;
-	bool one_fs;			/* all of them lie on one file system or are one device */
-	bool locked;			/* by exports_lock() */
-	int state_dir;			/* -1: none; exports_state_open() */
-	uint64_t state_id;		/* of the directory, or random */
-};
-
-/* Parse "NAME=PATH[,readonly][,direct]", open it, learn its geometry, append it.  Returns 0 or
- * -errno with one clear line in @err: bad syntax, name empty, too long or with "..", duplicate name,
- * missing, unreadable, not writable without "readonly", neither a file nor a block device, O_DIRECT
- * not possible, size not a multiple of 512, size 0.  A ',' or '\' in PATH is
- * written "\,", "\\". */
-int exports_add(struct exports *e, const char *spec, char *err, size_t errlen);
-void exports_init(struct exports *e);
-void exports_fini(struct exports *e);
-struct export *exports_find(const struct exports *e, const char *name);
-
 /* Sharing rules: 0, -EPERM, -EROFS (rw or migration of a read-only export).  Pairs with
  * export_release of the same mode.  -EAGAIN: it has no writer and a latched error, which is to be forgotten
  * first: run export_io_anew() unless it runs already, and try again when that is done.  Those who only read
@@ -147,11 +128,5 @@ static inline void export_sync_failed(struct export *ex, int err)
 	atomic_compare_exchange_strong(&ex->first->sync_error, &none, err);
 	atomic_fetch_add(&ex->first->state->losses, 1);
 }
-
-/* What a client compares: the losses of all exports together, since the state directory was made.  A client
- * that comes back, finds another number and has writes that it did not flush must tell its user, because neither
- * an export that is opened anew nor another server knows of the error that its FLUSH would have met.  An
- * export that has lost nothing does not count, so that one can be added or taken away.  Any thread. */
-uint64_t exports_losses(const struct exports *e);
 
 #endif

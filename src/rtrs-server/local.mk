@@ -20,16 +20,10 @@ librtrssrv_la_SOURCES = \
 	%D%/export-state.h \
 	%D%/export.c \
 	%D%/export.h \
+	%D%/exports.c \
+	%D%/exports.h \
 	%D%/reactor-op.h \
 	%D%/reactor.h \
-	%D%/rnbd-check.c \
-	%D%/rnbd-check.h \
-	%D%/rnbd-dev.c \
-	%D%/rnbd-dev.h \
-	%D%/rnbd-io.c \
-	%D%/rnbd-io.h \
-	%D%/rnbd-srv.c \
-	%D%/rnbd-srv.h \
 	%D%/srv-accept.c \
 	%D%/srv-accept.h \
 	%D%/srv-boot.c \
@@ -38,6 +32,10 @@ librtrssrv_la_SOURCES = \
 	%D%/srv-chunk.h \
 	%D%/srv-con.c \
 	%D%/srv-con.h \
+	%D%/srv-dev-io.c \
+	%D%/srv-dev-io.h \
+	%D%/srv-dev.c \
+	%D%/srv-dev.h \
 	%D%/srv-fence.c \
 	%D%/srv-fence.h \
 	%D%/srv-fsm.c \
@@ -56,6 +54,8 @@ librtrssrv_la_SOURCES = \
 	%D%/srv-log.h \
 	%D%/srv-mem.c \
 	%D%/srv-mem.h \
+	%D%/srv-open.c \
+	%D%/srv-open.h \
 	%D%/srv-path.c \
 	%D%/srv-path.h \
 	%D%/srv-pool.c \

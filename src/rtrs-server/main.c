@@ -395,12 +395,12 @@ static void raise_descriptors(void)
 static int exports_take(const struct srv_conf *conf)
 {
 	char err[512];
-	int rc = conf->no_lock ? 0 : exports_lock(conf->exports, err, sizeof(err));
+	int rc = conf->no_lock ? 0 : export_lock_all(conf->exports, err, sizeof(err));
 
 	if (rc)
 		log_err(NULL, "%s", err);
 	else
-		exports_state_open(conf->exports, conf->state_dir);
+		export_state_open(conf->exports, conf->state_dir);
 	return rc;
 }
 
@@ -421,7 +421,7 @@ static int run(struct program *p)
 	if (!rc)
 		rc = serve(p);
 	threads_destroy(p);
-	exports_state_close(p->conf.exports);
+	export_state_close(p->conf.exports);
 	return rc;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the mapping, its registrations and the protection domain of one path.  Control thread, but for
- * the two messages that run on every thread.  Ends in srv_chunks_fini() after a detach; set-up fails
+ * the two messages that run on every thread.  Ends in srv_chunk_fini() after a detach; set-up fails
  * with an errno and nothing held, and a ring that cannot take the memory is no failure: plain reads
  * and writes work on it too. */
 #include <assert.h>
@@ -91,7 +91,7 @@ static void ring_detach(struct loop_msg *msg)
 	srv_post_control(c->srv, msg);
 }
 
-const char *srv_chunks_error(const struct srv_chunks *c, int rc, char *buf, size_t len)
+const char *srv_chunk_error(const struct srv_chunks *c, int rc, char *buf, size_t len)
 {
 	struct rlimit limit;
 
@@ -167,7 +167,7 @@ static int map_and_register(struct srv_chunks *c)
 	return c->service_mr ? 0 : -errno;
 }
 
-int srv_chunks_init(struct srv_chunks *c, struct srv *srv, struct fab_conn *conn)
+int srv_chunk_init(struct srv_chunks *c, struct srv *srv, struct fab_conn *conn)
 {
 	struct fab_device_attr attr;
 	int rc = fab_query_device(conn, &attr);
@@ -182,18 +182,18 @@ int srv_chunks_init(struct srv_chunks *c, struct srv *srv, struct fab_conn *conn
 		rc = fab_pd_create(conn, &c->pd);
 	if (rc)
 		return rc;
-	rc = srv_keys_choose(c, conn);
+	rc = srv_key_choose(c, conn);
 	if (!rc)
 		rc = map_and_register(c);
 	if (rc)
-		srv_chunks_fini(c);
+		srv_chunk_fini(c);
 	return rc;
 }
 
-void srv_chunks_fini(struct srv_chunks *c)
+void srv_chunk_fini(struct srv_chunks *c)
 {
 	assert(!c->attached && !c->pending);
-	srv_keys_close(c, NULL);
+	srv_key_close(c, NULL);
 	if (c->service_mr)
 		fab_dereg_mr(c->service_mr);
 	for (unsigned i = 0; c->mrs && i < (c->mr_each ? c->geom->queue_depth : 1); i++)
@@ -208,7 +208,7 @@ void srv_chunks_fini(struct srv_chunks *c)
 	free(c->rings);
 }
 
-void srv_chunks_attach(struct srv_chunks *c, void (*done)(struct srv_chunks *c))
+void srv_chunk_attach(struct srv_chunks *c, void (*done)(struct srv_chunks *c))
 {
 	assert(!c->attached);
 	c->attach_done = done;
@@ -225,7 +225,7 @@ void srv_chunks_attach(struct srv_chunks *c, void (*done)(struct srv_chunks *c))
 	}
 }
 
-void srv_chunks_detach(struct srv_chunks *c, void (*done)(struct srv_chunks *c))
+void srv_chunk_detach(struct srv_chunks *c, void (*done)(struct srv_chunks *c))
 {
 	c->detach_done = done;
 	if (!c->attached) {

@@ -34,7 +34,7 @@ struct srv_chunks {
 	struct srv *srv;
 	const struct rtrs_geom *geom;
 	struct fab_pd *pd;
-	enum srv_invalidate invalidate;	/* on this path: see srv_keys_choose() */
+	enum srv_invalidate invalidate;	/* on this path: see srv_key_choose() */
 	enum frwr_mode key_mode;	/* always: what has a chunk's key */
 	char refused[192];		/* why what was asked for cannot be had, or "" */
 	bool late_keys;			/* a device binds them in its own time, not in the post */
@@ -60,19 +60,19 @@ struct srv_chunks {
 #define SRV_SERVICE_RSP sizeof(struct rtrs_msg_info_req)
 
 /* Map and register on the device of @conn.  Control thread.  0 or -errno; nothing is held then, and
- * srv_chunks_error() can be called. */
-int srv_chunks_init(struct srv_chunks *c, struct srv *srv, struct fab_conn *conn);
+ * srv_chunk_error() can be called. */
+int srv_chunk_init(struct srv_chunks *c, struct srv *srv, struct fab_conn *conn);
 /* @rc of what was made in this memory or beside it, in words: with the limit it has met and how to raise
  * it, where that can be the reason.  Returns @buf. */
-const char *srv_chunks_error(const struct srv_chunks *c, int rc, char *buf, size_t len);
+const char *srv_chunk_error(const struct srv_chunks *c, int rc, char *buf, size_t len);
 /* Connections gone, not attached.  Control thread. */
-void srv_chunks_fini(struct srv_chunks *c);
+void srv_chunk_fini(struct srv_chunks *c);
 
 /* Make the memory known to the rings of the path's connections where that is wanted, then call @done on the control
  * thread: from inside this call when there is nothing to do. */
-void srv_chunks_attach(struct srv_chunks *c, void (*done)(struct srv_chunks *c));
+void srv_chunk_attach(struct srv_chunks *c, void (*done)(struct srv_chunks *c));
 /* The opposite, and to be called even when never attached.  No request may be in the storage. */
-void srv_chunks_detach(struct srv_chunks *c, void (*done)(struct srv_chunks *c));
+void srv_chunk_detach(struct srv_chunks *c, void (*done)(struct srv_chunks *c));
 
 static inline uint8_t *srv_chunk(const struct srv_chunks *c, uint32_t buf_id)
 {

@@ -363,7 +363,7 @@ struct srv_con *srv_con_create(struct srv_path *path, uint16_t cid, struct srv_t
 	loop_task_init(&con->again_task, con_again);
 	loop_task_init(&con->arm_task, con_arm_now);
 	loop_timer_init(&con->drain_timer, con_drain_timer);
-	con->recv_cqe.done = srv_wc_recv;
+	con->recv_cqe.done = srv_io_wc_recv;
 	con->send_cqe.done = con_wc_send;
 	loop_msg_init(&con->start_msg, con_start);
 	loop_msg_init(&con->cut_msg, con_cut);

@@ -45,7 +45,7 @@ static void info_try(struct srv_path *path)
 	}
 	memcpy(path->sess->name, path->info_name, sizeof(path->sess->name));
 	path->named = true;
-	srv_chunks_attach(&path->chunks, info_attached);
+	srv_chunk_attach(&path->chunks, info_attached);
 }
 
 static void info_timeout(struct loop_timer *timer)

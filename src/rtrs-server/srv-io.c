@@ -14,7 +14,7 @@
 
 #include "clock.h"
 #include "log.h"
-#include "rnbd-srv.h"
+#include "srv-open.h"
 #include "rtrs-imm.h"
 #include "srv-con.h"
 #include "srv-io.h"
@@ -29,7 +29,7 @@ static void io_run(struct srv_req *req)
 	if (req->con->dead)	/* held until its path died: its client has sent it again */
 		srv_io_finish(req, -ECONNABORTED);
 	else
-		rnbd_srv_request(req);
+		srv_open_request(req);
 }
 
 static void io_released(struct loop_msg *msg)
@@ -65,7 +65,7 @@ void srv_io_execute(struct srv_req *req)
 		srv_io_finish(req, -ECONNABORTED);
 		return;
 	}
-	req->msg.fn = io_released;
+	loop_msg_init(&req->msg, io_released);
 	/* Only IO enters the storage.  A client that is back must be greeted while the storage is
 	 * still busy with what the client has under this buf_id from before. */
 	req->fenced = rnbd_msg_type(req->rtrs.usr, req->rtrs.usr_len) == RNBD_MSG_IO;
@@ -120,7 +120,7 @@ static void io_heartbeat(struct srv_con *con, enum rtrs_imm_type type)
 	srv_con_post(con, &wr);
 }
 
-void srv_wc_recv(struct fab_conn *fab, struct fab_cqe *cqe, const struct ibv_wc *wc)
+void srv_io_wc_recv(struct fab_conn *fab, struct fab_cqe *cqe, const struct ibv_wc *wc)
 {
 	struct srv_con *con = container_of(cqe, struct srv_con, recv_cqe);
 	unsigned type;
@@ -182,7 +182,7 @@ static void io_back_from_control(struct loop_msg *msg)
 void srv_io_finish_control(struct srv_req *req, int status)
 {
 	req->status = status;
-	req->msg.fn = io_back_from_control;
+	loop_msg_init(&req->msg, io_back_from_control);
 	loop_post(reactor_loop(req->con->thread->reactor), &req->msg);
 }
 

@@ -23,7 +23,7 @@
 #include "srv-key.h"
 #include "srv-pool.h"
 
-struct rnbd_dev;
+struct srv_dev;
 struct srv_con;
 struct srv_path;
 struct srv_reply;
@@ -49,7 +49,7 @@ struct srv_req {
 	struct srv_pool_waiter wait;	/* for private memory */
 	int status;
 	struct rtrs_req rtrs;
-	struct rnbd_dev *dev;		/* referenced while the storage works */
+	struct srv_dev *dev;		/* referenced while the storage works */
 	struct srv_buf *buf;		/* private memory while the storage works, or NULL: in the chunk */
 	struct export_io io;
 	uint64_t deadline_ms;		/* OPEN that waits */
@@ -60,7 +60,7 @@ struct srv_req {
 struct srv_req *srv_io_alloc_reqs(struct srv_path *path, unsigned n);
 
 /* Receive completion of any connection, after INFO. */
-void srv_wc_recv(struct fab_conn *fab, struct fab_cqe *cqe, const struct ibv_wc *wc);
+void srv_io_wc_recv(struct fab_conn *fab, struct fab_cqe *cqe, const struct ibv_wc *wc);
 
 /* @req is done, status 0 or negative errno.  A READ's data is at the start of its chunk.  Thread of
  * @req->con. */

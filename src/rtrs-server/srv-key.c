@@ -2,7 +2,7 @@
 /* Owns the windows of a path from set-up to drained, and the requests between arrival and the end of
  * their key.
  *
- * How it ends: srv_keys_close(), when no connection of the path can complete anything any more.
+ * How it ends: srv_key_close(), when no connection of the path can complete anything any more.
  * How it fails: a connection that fails flushes its revocations, and their requests are dropped:
  * their client sends them again on another path.  Windows are never repaired; they go with their path. */
 #include <assert.h>
@@ -90,7 +90,7 @@ static void tell(const struct srv_chunks *c, struct fab_conn *conn, const char *
 		log_info(NULL, "%s", text);
 }
 
-int srv_keys_choose(struct srv_chunks *c, struct fab_conn *conn)
+int srv_key_choose(struct srv_chunks *c, struct fab_conn *conn)
 {
 	enum srv_invalidate conf = c->srv->conf->invalidate;
 	struct frwr_caps caps;
@@ -138,7 +138,7 @@ static int bind_all(struct srv_path *path, struct frwr *list)
 	return rc;
 }
 
-int srv_keys_open(struct srv_path *path)
+int srv_key_open(struct srv_path *path)
 {
 	struct srv_chunks *c = &path->chunks;
 	unsigned n = c->geom->queue_depth;
@@ -163,7 +163,7 @@ int srv_keys_open(struct srv_path *path)
 	return rc;
 }
 
-void srv_keys_close(struct srv_chunks *c, const char *name)
+void srv_key_close(struct srv_chunks *c, const char *name)
 {
 	struct frwr_stats s;
 
@@ -203,7 +203,7 @@ static void key_revoked(void *arg, int rc)
 		return;
 	req->revoking = false;
 	if (req->con->ended) {
-		req->msg.fn = revoke_lost;
+		loop_msg_init(&req->msg, revoke_lost);
 		loop_post(reactor_loop(req->con->thread->reactor), &req->msg);
 		return;
 	}
@@ -290,7 +290,7 @@ static void revoke_awaited(struct loop_msg *msg)
 
 void srv_key_revoke(struct srv_req *req)
 {
-	req->msg.fn = revoke_awaited;
+	loop_msg_init(&req->msg, revoke_awaited);
 	if (req->keyed_by == req->con || srv_turn_next(&req->turn))
 		revoke_defer(req);
 }
@@ -357,7 +357,7 @@ void srv_key_wc_answered(struct fab_conn *fab, struct fab_cqe *cqe, const struct
 }
 
 /* What was not posted, or went with its device, has not completed. */
-void srv_keys_end_turns(struct srv_path *path)
+void srv_key_end_turns(struct srv_path *path)
 {
 	if (!path->chunks.late_keys)
 		return;

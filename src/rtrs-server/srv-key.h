@@ -92,15 +92,15 @@ static inline bool srv_turn_break(struct srv_turn *t)
  * and COPY where other paths have all of the device's windows.  ALWAYS and COPY protect alike.  The
  * reason is logged when it is news.  A device that offers windows and has failed to use them (frwr.h): auto is
  * COPY; always is -EOPNOTSUPP, with the reason in c->refused.  Control thread.  0 or -errno. */
-int srv_keys_choose(struct srv_chunks *c, struct fab_conn *conn);
+int srv_key_choose(struct srv_chunks *c, struct fab_conn *conn);
 
 /* The windows of @path, bound to its chunks by requests on connection 0; c->regions tell their
  * keys.  All connections are there, none has a receive yet.  Control thread.  0, or -errno and the
  * path is to be failed. */
-int srv_keys_open(struct srv_path *path);
+int srv_key_open(struct srv_path *path);
 /* All connections have drained and none is destroyed; and before the regions go.  Control thread;
  * idempotent. */
-void srv_keys_close(struct srv_chunks *c, const char *name);
+void srv_key_close(struct srv_chunks *c, const char *name);
 
 /* @req, which is busy and counted in @con->inflight, has arrived.  srv_io_execute() follows, from here
  * or a later pass; or srv_io_finish() when its connection is dead by then.  Thread of @con. */
@@ -119,6 +119,6 @@ void srv_key_posted(struct srv_req *req, int rc);
 /* The completion of an answer that srv_key_answer() has marked. */
 void srv_key_wc_answered(struct fab_conn *fab, struct fab_cqe *cqe, const struct ibv_wc *wc);
 /* All connections of @path have drained: no completion will tell a request of its turn. */
-void srv_keys_end_turns(struct srv_path *path);
+void srv_key_end_turns(struct srv_path *path);
 
 #endif

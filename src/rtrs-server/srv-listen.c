@@ -102,7 +102,7 @@ static bool cm_admit(void *arg, const struct fab_addr *peer)
 	struct srv *srv = arg;
 	char text[FAB_ADDR_STRLEN];
 
-	if (conf_allows(srv->conf, peer))
+	if (conf_allow_peer(srv->conf, peer))
 		return true;
 	srv_log_limited(srv, peer, &allow_limit, LOG_LEVEL_WARN, fab_addr_format(peer, text, sizeof(text)),
 			"connection refused: no --allow contains this address");

@@ -14,7 +14,7 @@
 
 #include "clock.h"
 #include "log.h"
-#include "rnbd-srv.h"
+#include "srv-open.h"
 #include "rtrs-wr.h"
 #include "srv-accept.h"
 #include "srv-con.h"
@@ -94,7 +94,7 @@ static void path_not_half_open(struct srv_path *path)
 
 static void act_up(struct srv_path *path)
 {
-	int rc = srv_keys_open(path);
+	int rc = srv_key_open(path);
 
 	path_not_half_open(path);
 	if (rc) {
@@ -128,7 +128,7 @@ static void act_cut(struct srv_path *path)
 	loop_timer_cancel(&path->timer);
 	srv_info_cancel(path);
 	path_not_half_open(path);
-	rnbd_srv_path_failed(path);
+	srv_open_path_failed(path);
 	for (unsigned cid = 0; cid < path->cid_num; cid++) {
 		if (path->cons[cid])
 			srv_con_cut(path->cons[cid]);
@@ -140,7 +140,7 @@ static void act_cut(struct srv_path *path)
 /* ORDER: windows first (frwr.h). */
 static void path_close_cons(struct srv_path *path)
 {
-	srv_keys_close(&path->chunks, path->name);
+	srv_key_close(&path->chunks, path->name);
 	for (unsigned cid = 0; cid < path->cid_num; cid++) {
 		struct srv_con *con = path->cons[cid];
 
@@ -155,7 +155,7 @@ static void act_unlink(struct srv_path *path)
 {
 	struct srv *srv = path->srv;
 
-	srv_keys_end_turns(path);
+	srv_key_end_turns(path);
 	path_close_cons(path);
 	srv->ncons -= path->ncons;
 	if (path->was_up)
@@ -163,7 +163,7 @@ static void act_unlink(struct srv_path *path)
 	/* ORDER: nobody may wait in the belief that this path still holds a name. */
 	srv_accept_retry(srv);
 	srv_info_retry(srv);
-	rnbd_srv_retry_opens(srv);
+	srv_open_retry(srv);
 	if (path->nquiet == path->ncons)
 		path_event(path, SRV_PATH_EV_QUIET);
 }
@@ -174,7 +174,7 @@ static void path_detached(struct srv_chunks *c)
 	struct srv *srv = path->srv;
 
 	log_dbg(path->name, "gone");
-	srv_chunks_fini(&path->chunks);
+	srv_chunk_fini(&path->chunks);
 	for (unsigned cid = 0; cid < path->cid_num; cid++) {
 		if (!path->cons[cid])
 			continue;
@@ -214,7 +214,7 @@ static void path_event(struct srv_path *path, enum srv_path_event event)
 		act_unlink(path);
 		break;
 	case SRV_PATH_ACT_FREE:
-		srv_chunks_detach(&path->chunks, path_detached);
+		srv_chunk_detach(&path->chunks, path_detached);
 		break;
 	}
 }
@@ -304,7 +304,7 @@ static int path_alloc(struct srv_path *path, struct srv *srv, struct fab_conn *c
 	path->reqs = srv_io_alloc_reqs(path, srv->geom.queue_depth);
 	if (!path->cons || !path->reqs)
 		return -ENOMEM;
-	return srv_chunks_init(&path->chunks, srv, conn);
+	return srv_chunk_init(&path->chunks, srv, conn);
 }
 
 uint64_t srv_path_memory(const struct srv *srv, unsigned ncons, const struct fab_conn *conn)
@@ -340,7 +340,7 @@ int srv_path_create(struct srv_sess *sess, const struct rtrs_conn_req *req, stru
 
 	rc = path_alloc(path, srv, conn);
 	if (rc) {
-		srv_chunks_error(&path->chunks, rc, cause, sizeof(cause));
+		srv_chunk_error(&path->chunks, rc, cause, sizeof(cause));
 		snprintf(err, errlen, "cannot make a path: %s", cause);
 		free(path->cons);
 		free(path->reqs);
@@ -409,7 +409,7 @@ int srv_path_add_con(struct srv_path *path, uint16_t cid, struct fab_conn *conn)
 			srv_con_destroy(con);
 		}
 		srv_path_fail(path, "cannot accept connection %u: %s", cid,
-			      srv_chunks_error(&path->chunks, rc, cause, sizeof(cause)));
+			      srv_chunk_error(&path->chunks, rc, cause, sizeof(cause)));
 		return rc;
 	}
 	path->cons[cid] = con;

@@ -8,7 +8,7 @@
  * and answered there, and the IO path never crosses threads.
  * Control and data threads talk through messages only.  What IO threads read of the control thread's
  * objects is constant while they can see it, or one of two lock-free structures: the fence
- * (srv-fence.h) and the device table (rnbd-dev.h). */
+ * (srv-fence.h) and the device table (srv-dev.h). */
 #ifndef SRV_PRIV_H
 #define SRV_PRIV_H
 

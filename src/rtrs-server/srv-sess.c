@@ -6,8 +6,9 @@
 #include <string.h>
 
 #include "export.h"
+#include "exports.h"
 #include "log.h"
-#include "rnbd-srv.h"
+#include "srv-open.h"
 #include "srv-path.h"
 #include "srv-priv.h"
 #include "srv-sess.h"
@@ -26,7 +27,7 @@ struct srv_sess *srv_sess_create(struct srv *srv, const uint8_t uuid[RTRS_UUID_L
 	list_init(&sess->paths);
 	if (srv_fence_init(&sess->fence, srv->geom.queue_depth))
 		goto err_free;
-	if (rnbd_devs_init(&sess->devs, srv->exports->n, sess, rnbd_srv_dev_quiet))
+	if (srv_dev_table_init(&sess->devs, srv->exports->n, sess, srv_open_dev_quiet))
 		goto err_fence;
 	list_add_tail(&srv->sessions, &sess->link);
 	srv->nsessions++;
@@ -52,7 +53,7 @@ void srv_sess_put(struct srv_sess *sess)
 	assert(list_empty(&sess->paths) && !sess->nup);
 	list_del(&sess->link);
 	sess->srv->nsessions--;
-	rnbd_devs_fini(&sess->devs);
+	srv_dev_table_fini(&sess->devs);
 	srv_fence_fini(&sess->fence);
 	free(sess);
 }
@@ -120,7 +121,7 @@ void srv_sess_path_down(struct srv_sess *sess)
 	if (--sess->nup)
 		return;
 	srv_log_access(sess->srv, &sess->client, sess->name, "session closed");
-	rnbd_srv_sess_lost(sess);
+	srv_open_sess_lost(sess);
 }
 
 bool srv_sess_dying(const struct srv_sess *sess)

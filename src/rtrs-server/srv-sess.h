@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "list.h"
-#include "rnbd-dev.h"
+#include "srv-dev.h"
 #include "rtrs-proto.h"
 #include "srv-fence.h"
 
@@ -21,7 +21,7 @@ struct srv_path;
 struct srv_sess {
 	struct srv *srv;
 	struct srv_fence fence;		/* any thread */
-	struct rnbd_devs devs;		/* see rnbd-dev.h */
+	struct srv_dev_table devs;		/* see srv-dev.h */
 	/* control thread */
 	struct list link;		/* in srv->sessions */
 	struct list paths;		/* struct srv_path, in order of creation */

@@ -13,7 +13,7 @@
 
 #include "clock.h"
 #include "log.h"
-#include "rnbd-srv.h"
+#include "srv-open.h"
 #include "srv-accept.h"
 #include "srv-geom.h"
 #include "srv-listen.h"
@@ -125,7 +125,7 @@ static struct srv *srv_alloc(const struct srv_conf *conf, struct reactor **react
 	loop_msg_init(&srv->stopped_msg, stop_tell);
 	srv_accept_init(srv);
 	srv_mem_init(srv);
-	rnbd_srv_init(srv);
+	srv_open_init(srv);
 	srv_boot_id(srv->boot_id);
 	return srv;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "export.h"
 #include "tell.h"
 #include "util.h"
 

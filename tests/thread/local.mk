@@ -24,7 +24,7 @@ TESTS += $(THREAD_TESTS)
 if BUILD_SERVER
 THREAD_TESTS += \
 	%D%/thread-export-io \
-	%D%/thread-rnbd-dev \
+	%D%/thread-srv-dev \
 	%D%/thread-srv-fence \
 	%D%/thread-srv-turn \
 	$(NULL)
@@ -33,9 +33,9 @@ endif
 %C%_thread_export_io_SOURCES = %D%/thread-export-io.c %D%/thread.h
 %C%_thread_export_io_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/rtrs-server
 %C%_thread_export_io_LDADD = librtrsring.la librtrssrv.la libclock.la $(ZLIB_LIBS)
-%C%_thread_rnbd_dev_SOURCES = %D%/thread-rnbd-dev.c %D%/thread.h
-%C%_thread_rnbd_dev_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/rtrs-server
-%C%_thread_rnbd_dev_LDADD = librtrssrv.la
+%C%_thread_srv_dev_SOURCES = %D%/thread-srv-dev.c %D%/thread.h
+%C%_thread_srv_dev_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/rtrs-server
+%C%_thread_srv_dev_LDADD = librtrssrv.la
 
 %C%_thread_srv_fence_SOURCES = %D%/thread-srv-fence.c %D%/thread.h
 %C%_thread_srv_fence_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/rtrs-server

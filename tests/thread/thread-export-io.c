@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "export-io.h"
+#include "exports.h"
 #include "thread.h"
 
 #define REACTORS 2

@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "export-io.h"
+#include "exports.h"
 
 struct rig {
 	char dir[64];			/* of its own; current directory while the rig stands */

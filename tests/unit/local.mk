@@ -39,8 +39,8 @@ UNIT_TESTS += \
 	%D%/test-export-io.crit \
 	%D%/test-export-state.crit \
 	%D%/test-reactor.crit \
-	%D%/test-rnbd-dev.crit \
-	%D%/test-rnbd-check.crit \
+	%D%/test-srv-dev.crit \
+	%D%/test-srv-dev-io.crit \
 	%D%/test-srv-fence.crit \
 	%D%/test-srv-fsm.crit \
 	%D%/test-srv-log.crit \
@@ -132,14 +132,14 @@ UNIT_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 # The include law, and that its check finds violations.
 TESTS += tests/check-layers.sh tests/test-check-layers.sh tests/test-house.sh
 EXTRA_DIST += tests/check-layers.sh tests/test-check-layers.sh tests/test-house.sh tests/house.py
-%C%_test_rnbd_dev_crit_SOURCES = %D%/test-rnbd-dev.c %D%/unit.h
-%C%_test_rnbd_dev_crit_CPPFLAGS = $(SRV_CPPFLAGS)
-%C%_test_rnbd_dev_crit_CFLAGS = $(UNIT_CFLAGS)
-%C%_test_rnbd_dev_crit_LDADD = librtrssrv.la $(CRITERION_LIBS) $(ZLIB_LIBS)
-%C%_test_rnbd_check_crit_SOURCES = %D%/test-rnbd-check.c %D%/unit.h
-%C%_test_rnbd_check_crit_CPPFLAGS = $(SRV_CPPFLAGS)
-%C%_test_rnbd_check_crit_CFLAGS = $(UNIT_CFLAGS)
-%C%_test_rnbd_check_crit_LDADD = librtrssrv.la $(CRITERION_LIBS) $(ZLIB_LIBS)
+%C%_test_srv_dev_crit_SOURCES = %D%/test-srv-dev.c %D%/unit.h
+%C%_test_srv_dev_crit_CPPFLAGS = $(SRV_CPPFLAGS)
+%C%_test_srv_dev_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_srv_dev_crit_LDADD = librtrssrv.la $(CRITERION_LIBS) $(ZLIB_LIBS)
+%C%_test_srv_dev_io_crit_SOURCES = %D%/test-srv-dev-io.c %D%/unit.h
+%C%_test_srv_dev_io_crit_CPPFLAGS = $(SRV_CPPFLAGS)
+%C%_test_srv_dev_io_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_srv_dev_io_crit_LDADD = librtrssrv.la $(CRITERION_LIBS) $(ZLIB_LIBS)
 %C%_test_srv_fence_crit_SOURCES = %D%/test-srv-fence.c %D%/unit.h
 %C%_test_srv_fence_crit_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_test_srv_fence_crit_CFLAGS = $(UNIT_CFLAGS)

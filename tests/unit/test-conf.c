@@ -230,7 +230,7 @@ Test(conf, allow)
 		struct fab_addr peer = address(c->peer);
 
 		parse_ok(&conf, c->args);
-		cr_assert_eq(conf_allows(&conf, &peer), c->allowed, "%s: %s", c->args, c->peer);
+		cr_assert_eq(conf_allow_peer(&conf, &peer), c->allowed, "%s: %s", c->args, c->peer);
 		conf_fini(&conf);
 	}
 }

@@ -12,6 +12,7 @@
 
 #include "export-lock.h"
 #include "export.h"
+#include "exports.h"
 #include "log.h"
 #include "unit.h"
 
@@ -58,14 +59,14 @@ static void take(struct exports *e, const char *state_dir)
 {
 	char err[512] = "";
 
-	cr_assert_eq(exports_lock(e, err, sizeof(err)), 0, "%s", err);
-	exports_state_open(e, state_dir);
+	cr_assert_eq(export_lock_all(e, err, sizeof(err)), 0, "%s", err);
+	export_state_open(e, state_dir);
 }
 
 /* Another process: the descriptions of this one keep their locks. */
 static void next_server(void)
 {
-	exports_state_close(&exports);
+	export_state_close(&exports);
 	exports_fini(&exports);
 	exports_init(&exports);
 }
@@ -251,7 +252,7 @@ Test(export_lock, alone_to_write_together_to_read)
 	add(&exports, "c=h,readonly");
 	add(&exports, "d=h");
 	add(&exports, "e=h");
-	cr_assert_eq(exports_lock(&exports, err, sizeof(err)), 0, "%s", err);
+	cr_assert_eq(export_lock_all(&exports, err, sizeof(err)), 0, "%s", err);
 	cr_assert_not(lockable("f", LOCK_SH));
 	cr_assert(lockable("g", LOCK_SH));
 	cr_assert_not(lockable("g", LOCK_EX));
@@ -267,7 +268,7 @@ Test(export_lock, ends_with_the_last_user_of_the_description)
 	int kept;
 
 	kept = dup(add(&exports, "a=f")->fd);
-	cr_assert_eq(exports_lock(&exports, err, sizeof(err)), 0, "%s", err);
+	cr_assert_eq(export_lock_all(&exports, err, sizeof(err)), 0, "%s", err);
 	next_server();
 	cr_assert_not(lockable("f", LOCK_EX));
 	close(kept);
@@ -287,7 +288,7 @@ Test(export_lock, another_file_is_refused)
 	for_each_case(cmd, changes) {
 		add(&exports, "a=f");
 		cr_assert_eq(system(*cmd), 0);
-		cr_assert_lt(exports_lock(&exports, err, sizeof(err)), 0);
+		cr_assert_lt(export_lock_all(&exports, err, sizeof(err)), 0);
 		cr_assert(strstr(err, "export 'a': 'f' "), "%s", err);
 		next_server();
 		cr_assert_eq(system("rm -f f old"), 0);
@@ -313,7 +314,7 @@ Test(export_lock, is_waited_for)
 	holder = open("f", O_RDWR | O_CLOEXEC);
 	cr_assert_eq(flock(holder, LOCK_EX), 0);
 	log_init(let_go_when_told, LOG_LEVEL_INFO);
-	cr_assert_eq(exports_lock(&exports, err, sizeof(err)), 0, "%s", err);
+	cr_assert_eq(export_lock_all(&exports, err, sizeof(err)), 0, "%s", err);
 	cr_assert_eq(holder, -1);
 	cr_assert_not(lockable("f", LOCK_SH));
 }

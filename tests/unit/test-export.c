@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "export.h"
+#include "exports.h"
 #include "unit.h"
 
 static char dir[64];

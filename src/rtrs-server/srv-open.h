@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* RNBD on the server: SESS_INFO, OPEN, CLOSE and the end of sessions (doc/protocol.md 8).  IO is
- * in rnbd-io.h. */
-#ifndef RNBD_SRV_H
-#define RNBD_SRV_H
+ * in srv-dev-io.h. */
+#ifndef SRV_OPEN_H
+#define SRV_OPEN_H
 
 struct loop_msg;
 struct srv;
@@ -11,18 +11,18 @@ struct srv_req;
 struct srv_sess;
 
 /* @req has passed the fence.  Ends in srv_io_finish().  Thread of @req's connection. */
-void rnbd_srv_request(struct srv_req *req);
+void srv_open_request(struct srv_req *req);
 
 /* ---- control thread ---- */
 
-void rnbd_srv_init(struct srv *srv);
-/* The last reference of a closing device is gone; the message is in a struct rnbd_dev. */
-void rnbd_srv_dev_quiet(struct loop_msg *msg);
+void srv_open_init(struct srv *srv);
+/* The last reference of a closing device is gone; the message is in a struct srv_dev. */
+void srv_open_dev_quiet(struct loop_msg *msg);
 /* @path is failing: its OPENs wait no longer. */
-void rnbd_srv_path_failed(struct srv_path *path);
+void srv_open_path_failed(struct srv_path *path);
 /* The last path of @sess has drained: close all its devices, each when its IO has left the storage. */
-void rnbd_srv_sess_lost(struct srv_sess *sess);
+void srv_open_sess_lost(struct srv_sess *sess);
 /* A handle was closed or a dying session has become visible as such: try waiting OPENs again. */
-void rnbd_srv_retry_opens(struct srv *srv);
+void srv_open_retry(struct srv *srv);
 
 #endif

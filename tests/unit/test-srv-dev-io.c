@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "export.h"
-#include "rnbd-check.h"
+#include "srv-dev-io.h"
 
 #define SECTORS 2048ull
 
@@ -53,13 +53,13 @@ static const struct {
 #undef IO
 };
 
-Test(rnbd_check, checks)
+Test(srv_dev_io, checks)
 {
 	for_each_case(c, cases) {
 		const struct export ex = { .size = SECTORS * 512, .readonly = c->readonly };
 		struct rnbd_io io = c->io;
 
-		cr_assert_eq(rnbd_io_check(&ex, c->mode, &io), c->rc, "%s", c->what);
+		cr_assert_eq(srv_dev_io_check(&ex, c->mode, &io), c->rc, "%s", c->what);
 		cr_assert_eq(io.op, c->op, "%s", c->what);
 	}
 }

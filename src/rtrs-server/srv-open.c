@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the OPENs that wait and what it takes to close a handle; control thread, but for
- * rnbd_srv_request().  A control message ends in srv_io_finish_control(), once; errors are answers.
+ * srv_open_request().  A control message ends in srv_io_finish_control(), once; errors are answers.
  *
  * A handle closes when its last reference has gone: by CLOSE, or because its session lost its last
  * path.  While it closes it still counts for sharing (doc/protocol.md 8.7), so an OPEN that only it forbids
@@ -16,8 +16,8 @@
 #include "clock.h"
 #include "export.h"
 #include "log.h"
-#include "rnbd-io.h"
-#include "rnbd-srv.h"
+#include "srv-dev-io.h"
+#include "srv-open.h"
 #include "srv-boot.h"
 #include "srv-con.h"
 #include "srv-io.h"
@@ -89,7 +89,7 @@ static void sess_info(struct srv_req *req)
 
 /* ---- OPEN ---- */
 
-static void open_answer(struct srv_req *req, const struct rnbd_dev *dev)
+static void open_answer(struct srv_req *req, const struct srv_dev *dev)
 {
 	struct rnbd_dev_info info = dev->ex->geometry;
 	struct rnbd_msg_open_rsp rsp;
@@ -109,11 +109,11 @@ static bool closing_handle(const struct srv *srv, const struct export *ex)
 		bool dying = srv_sess_dying(sess);
 
 		for (unsigned i = 0; i < sess->devs.n; i++) {
-			const struct rnbd_dev *dev = &sess->devs.devs[i];
+			const struct srv_dev *dev = &sess->devs.devs[i];
 
-			if (dev->state == RNBD_DEV_FREE || dev->ex->first != ex->first)
+			if (dev->state == SRV_DEV_FREE || dev->ex->first != ex->first)
 				continue;
-			if (dying || dev->state != RNBD_DEV_OPEN)
+			if (dying || dev->state != SRV_DEV_OPEN)
 				return true;
 		}
 	}
@@ -122,7 +122,7 @@ static bool closing_handle(const struct srv *srv, const struct export *ex)
 
 static void opened_anew(void *arg)
 {
-	rnbd_srv_retry_opens(arg);
+	srv_open_retry(arg);
 }
 
 /* As export_acquire(); begins what has to be done before. */
@@ -142,7 +142,7 @@ static int open_try(struct srv_req *req, const struct rnbd_open *open, uint64_t 
 {
 	struct srv_sess *sess = req->path->sess;
 	struct export *ex;
-	struct rnbd_dev *dev;
+	struct srv_dev *dev;
 	int rc;
 
 	*wait_ms = SRV_OPEN_TIMEOUT;
@@ -151,14 +151,14 @@ static int open_try(struct srv_req *req, const struct rnbd_open *open, uint64_t 
 	ex = exports_find(sess->srv->exports, open->name);
 	if (!ex)
 		return -ENOENT;
-	dev = rnbd_dev_find(&sess->devs, ex);
-	if (dev && dev->state == RNBD_DEV_LOST && !sess->resends)
+	dev = srv_dev_find(&sess->devs, ex);
+	if (dev && dev->state == SRV_DEV_LOST && !sess->resends)
 		*wait_ms = CLOCK_NEVER;
-	else if (dev && dev->state == RNBD_DEV_LOST && dev->mode == open->mode &&
-		 rnbd_dev_revive(dev))
+	else if (dev && dev->state == SRV_DEV_LOST && dev->mode == open->mode &&
+		 srv_dev_revive(dev))
 		srv_log_access(sess->srv, &sess->client, sess->name, "device %u taken up again: %s, %s", dev->id, ex->name,
 			 mode_name(dev->mode));
-	if (dev && dev->state != RNBD_DEV_OPEN)
+	if (dev && dev->state != SRV_DEV_OPEN)
 		return -EAGAIN;
 	if (!dev) {
 		rc = acquire(sess->srv, ex, open->mode);
@@ -166,7 +166,7 @@ static int open_try(struct srv_req *req, const struct rnbd_open *open, uint64_t 
 			return -EINPROGRESS;
 		if (rc)
 			return rc == -EPERM && closing_handle(sess->srv, ex) ? -EAGAIN : rc;
-		dev = rnbd_dev_open(&sess->devs, ex, open->mode);
+		dev = srv_dev_open(&sess->devs, ex, open->mode);
 		srv_log_access(sess->srv, &sess->client, sess->name, "device %u opened: %s, %s", dev->id, ex->name,
 			 mode_name(open->mode));
 	}
@@ -186,9 +186,9 @@ static void name_writers(const struct srv *srv, const struct export *ex, char *b
 			list_entry(sess->paths.prev, struct srv_path, link);
 
 		for (unsigned i = 0; i < sess->devs.n && n < len; i++) {
-			const struct rnbd_dev *dev = &sess->devs.devs[i];
+			const struct srv_dev *dev = &sess->devs.devs[i];
 
-			if (dev->state == RNBD_DEV_FREE || dev->ex->first != ex->first ||
+			if (dev->state == SRV_DEV_FREE || dev->ex->first != ex->first ||
 			    dev->mode == RNBD_ACCESS_RO)
 				continue;
 			n += (size_t)snprintf(buf + n, len - n, "; %s (%s) has it open as %s",
@@ -252,7 +252,7 @@ static void open_or_wait(struct srv_req *req, uint64_t deadline_ms)
 	open_rearm(srv);
 }
 
-void rnbd_srv_retry_opens(struct srv *srv)
+void srv_open_retry(struct srv *srv)
 {
 	struct list again = LIST_INIT(again);
 	struct list *l;
@@ -268,10 +268,10 @@ void rnbd_srv_retry_opens(struct srv *srv)
 
 static void open_timeout(struct loop_timer *timer)
 {
-	rnbd_srv_retry_opens(container_of(timer, struct srv, open_timer));
+	srv_open_retry(container_of(timer, struct srv, open_timer));
 }
 
-void rnbd_srv_path_failed(struct srv_path *path)
+void srv_open_path_failed(struct srv_path *path)
 {
 	struct srv_req *req, *tmp;
 
@@ -286,7 +286,7 @@ void rnbd_srv_path_failed(struct srv_path *path)
 
 /* ---- CLOSE ---- */
 
-static void dev_closed(struct rnbd_dev *dev)
+static void dev_closed(struct srv_dev *dev)
 {
 	struct srv *srv = dev->sess->srv;
 	struct list *l;
@@ -296,19 +296,19 @@ static void dev_closed(struct rnbd_dev *dev)
 	export_release(dev->ex, dev->mode);
 	while ((l = list_pop(&dev->closers)))
 		srv_io_finish_control(list_entry(l, struct srv_req, link), 0);
-	rnbd_dev_free(dev);
-	rnbd_srv_retry_opens(srv);
+	srv_dev_free(dev);
+	srv_open_retry(srv);
 }
 
-void rnbd_srv_dev_quiet(struct loop_msg *msg)
+void srv_open_dev_quiet(struct loop_msg *msg)
 {
-	dev_closed(container_of(msg, struct rnbd_dev, quiet_msg));
+	dev_closed(container_of(msg, struct srv_dev, quiet_msg));
 }
 
 static void close_dev(struct srv_req *req)
 {
-	struct rnbd_devs *devs = &req->path->sess->devs;
-	struct rnbd_dev *dev;
+	struct srv_dev_table *devs = &req->path->sess->devs;
+	struct srv_dev *dev;
 	uint32_t id;
 
 	/* An answer with data would be whatever stands in the chunk. */
@@ -316,22 +316,22 @@ static void close_dev(struct srv_req *req)
 		srv_io_finish_control(req, -EINVAL);
 		return;
 	}
-	dev = id < devs->n && devs->devs[id].state != RNBD_DEV_FREE ? &devs->devs[id] : NULL;
+	dev = id < devs->n && devs->devs[id].state != SRV_DEV_FREE ? &devs->devs[id] : NULL;
 	if (!dev) {
 		srv_io_finish_control(req, 0);
 		return;
 	}
 	list_add_tail(&dev->closers, &req->link);
-	if (rnbd_dev_begin_close(dev, RNBD_DEV_CLOSED))
+	if (srv_dev_begin_close(dev, SRV_DEV_CLOSED))
 		dev_closed(dev);
 }
 
-void rnbd_srv_sess_lost(struct srv_sess *sess)
+void srv_open_sess_lost(struct srv_sess *sess)
 {
 	for (unsigned i = 0; i < sess->devs.n; i++) {
-		struct rnbd_dev *dev = &sess->devs.devs[i];
+		struct srv_dev *dev = &sess->devs.devs[i];
 
-		if (dev->state == RNBD_DEV_OPEN && rnbd_dev_begin_close(dev, RNBD_DEV_LOST))
+		if (dev->state == SRV_DEV_OPEN && srv_dev_begin_close(dev, SRV_DEV_LOST))
 			dev_closed(dev);
 	}
 }
@@ -361,17 +361,17 @@ static void control_request(struct loop_msg *msg)
 	}
 }
 
-void rnbd_srv_request(struct srv_req *req)
+void srv_open_request(struct srv_req *req)
 {
 	if (rnbd_msg_type(req->rtrs.usr, req->rtrs.usr_len) == RNBD_MSG_IO) {
-		rnbd_io_start(req);
+		srv_dev_io_start(req);
 		return;
 	}
-	req->msg.fn = control_request;
+	loop_msg_init(&req->msg, control_request);
 	srv_post_control(req->path->srv, &req->msg);
 }
 
-void rnbd_srv_init(struct srv *srv)
+void srv_open_init(struct srv *srv)
 {
 	list_init(&srv->open_waiters);
 	loop_timer_init(&srv->open_timer, open_timeout);

@@ -8,8 +8,8 @@
  *
  * A session opens each export at most once (a second OPEN of a name gives the same handle), so the
  * table has as many slots as there are exports and the id is the slot's index. */
-#ifndef RNBD_DEV_H
-#define RNBD_DEV_H
+#ifndef SRV_DEV_H
+#define SRV_DEV_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -22,59 +22,59 @@
 struct export;
 struct srv_sess;
 
-enum rnbd_dev_state {
-	RNBD_DEV_FREE,
-	RNBD_DEV_OPEN,
-	RNBD_DEV_LOST,		/* closing: its session lost its last path; may be revived */
-	RNBD_DEV_CLOSED,	/* closing: by CLOSE */
+enum srv_dev_state {
+	SRV_DEV_FREE,
+	SRV_DEV_OPEN,
+	SRV_DEV_LOST,		/* closing: its session lost its last path; may be revived */
+	SRV_DEV_CLOSED,	/* closing: by CLOSE */
 };
 
-struct rnbd_dev {
-	_Atomic(uint32_t) word;		/* RNBD_DEV_USABLE | references */
+struct srv_dev {
+	_Atomic(uint32_t) word;		/* SRV_DEV_USABLE | references */
 	struct export *ex;		/* constant while word is not 0 */
 	enum rnbd_access_mode mode;	/* likewise */
 	uint32_t id;
 	struct srv_sess *sess;
 	/* control thread */
-	enum rnbd_dev_state state;
+	enum srv_dev_state state;
 	struct list closers;		/* CLOSE requests to answer when the last reference is gone */
 	struct loop_msg quiet_msg;	/* to the control thread: closing, and the last reference is gone */
 };
 
-#define RNBD_DEV_USABLE 0x80000000u
+#define SRV_DEV_USABLE 0x80000000u
 
-struct rnbd_devs {
+struct srv_dev_table {
 	unsigned n;
-	struct rnbd_dev *devs;
+	struct srv_dev *devs;
 };
 
 /* @quiet runs on the control thread for a device whose last reference went while it was closing. */
-int rnbd_devs_init(struct rnbd_devs *t, unsigned n, struct srv_sess *sess,
+int srv_dev_table_init(struct srv_dev_table *t, unsigned n, struct srv_sess *sess,
 		   void (*quiet)(struct loop_msg *msg));
 /* Every device must be free. */
-void rnbd_devs_fini(struct rnbd_devs *t);
+void srv_dev_table_fini(struct srv_dev_table *t);
 
 /* ---- any thread ---- */
 
 /* A reference on the open device @id, or NULL. */
-struct rnbd_dev *rnbd_dev_get(struct rnbd_devs *t, uint32_t id);
+struct srv_dev *srv_dev_get(struct srv_dev_table *t, uint32_t id);
 /* Returns true when this was the last reference of a closing device: the caller then posts
  * quiet_msg to the control thread. */
-bool rnbd_dev_put(struct rnbd_dev *dev);
+bool srv_dev_put(struct srv_dev *dev);
 
 /* ---- control thread ---- */
 
 /* The device of @ex that is not free, or NULL. */
-struct rnbd_dev *rnbd_dev_find(const struct rnbd_devs *t, const struct export *ex);
+struct srv_dev *srv_dev_find(const struct srv_dev_table *t, const struct export *ex);
 /* Open @ex under the lowest free id.  @ex must not be in the table. */
-struct rnbd_dev *rnbd_dev_open(struct rnbd_devs *t, struct export *ex, enum rnbd_access_mode mode);
+struct srv_dev *srv_dev_open(struct srv_dev_table *t, struct export *ex, enum rnbd_access_mode mode);
 /* Hand out no more references.  @state: LOST or CLOSED.  Returns true when there is none: call
- * rnbd_dev_free() now; otherwise when quiet_msg arrives.  A LOST device may become CLOSED. */
-bool rnbd_dev_begin_close(struct rnbd_dev *dev, enum rnbd_dev_state state);
+ * srv_dev_free() now; otherwise when quiet_msg arrives.  A LOST device may become CLOSED. */
+bool srv_dev_begin_close(struct srv_dev *dev, enum srv_dev_state state);
 /* Make a LOST device usable again.  False when its last reference has just gone and quiet_msg is on
  * its way. */
-bool rnbd_dev_revive(struct rnbd_dev *dev);
+bool srv_dev_revive(struct srv_dev *dev);
 /* The id is free again.  @dev->closers must be empty. */
-void rnbd_dev_free(struct rnbd_dev *dev);
+void srv_dev_free(struct srv_dev *dev);
 
 #endif

@@ -14,8 +14,7 @@
 #include <string.h>
 
 #include "export.h"
-#include "rnbd-check.h"
-#include "rnbd-io.h"
+#include "srv-dev-io.h"
 #include "srv-con.h"
 #include "srv-io.h"
 #include "srv-path.h"
@@ -29,9 +28,9 @@ static void answer_to_chunk(struct srv_req *req, const struct srv_buf *buf)
 
 static void io_end(struct srv_req *req, int status)
 {
-	struct rnbd_dev *dev = req->dev;
+	struct srv_dev *dev = req->dev;
 
-	if (dev && rnbd_dev_put(dev))
+	if (dev && srv_dev_put(dev))
 		srv_post_control(req->path->srv, &dev->quiet_msg);
 	req->dev = NULL;
 	if (req->buf) {
@@ -112,7 +111,7 @@ static void io_prepare(struct srv_req *req, const struct rnbd_io *io)
 		io_submit_private(req, buf);
 }
 
-void rnbd_io_start(struct srv_req *req)
+void srv_dev_io_start(struct srv_req *req)
 {
 	struct rnbd_io io;
 	int rc = rnbd_io_decode(req->rtrs.usr, req->rtrs.usr_len, req->rtrs.data_len,
@@ -122,12 +121,12 @@ void rnbd_io_start(struct srv_req *req)
 		io_end(req, rc);
 		return;
 	}
-	req->dev = rnbd_dev_get(&req->path->sess->devs, io.device_id);
+	req->dev = srv_dev_get(&req->path->sess->devs, io.device_id);
 	if (!req->dev) {
 		io_end(req, -ENOTCONN);
 		return;
 	}
-	rc = rnbd_io_check(req->dev->ex, req->dev->mode, &io);
+	rc = srv_dev_io_check(req->dev->ex, req->dev->mode, &io);
 	if (rc || (io.op != RNBD_OP_FLUSH && !io.bi_size)) {
 		io_end(req, rc);
 		return;

@@ -4,12 +4,12 @@
 #include <sched.h>
 
 #include "export.h"
-#include "rnbd-dev.h"
+#include "srv-dev.h"
 #include "thread.h"
 
 #define CLOSINGS 20000
 
-static struct rnbd_devs devs;
+static struct srv_dev_table devs;
 static struct export exports[2];
 static atomic_bool stop;
 static _Atomic(unsigned long) quiet_told;
@@ -20,14 +20,14 @@ static void quiet(struct loop_msg *msg)
 
 static void use(void)
 {
-	struct rnbd_dev *dev = rnbd_dev_get(&devs, 0);
+	struct srv_dev *dev = srv_dev_get(&devs, 0);
 
 	if (!dev) {
 		sched_yield();
 		return;
 	}
 	check(dev->ex == &exports[0] || dev->ex == &exports[1]);
-	if (rnbd_dev_put(dev))
+	if (srv_dev_put(dev))
 		atomic_fetch_add(&quiet_told, 1);
 }
 
@@ -41,21 +41,21 @@ static void wait_quiet(unsigned long before)
 
 static void open_close(unsigned round)
 {
-	struct rnbd_dev *dev = rnbd_dev_open(&devs, &exports[round & 1], RNBD_ACCESS_RW);
+	struct srv_dev *dev = srv_dev_open(&devs, &exports[round & 1], RNBD_ACCESS_RW);
 	unsigned long before = atomic_load(&quiet_told);
 
 	check(dev->id == 0);
 	if (round % 16 == 0)
 		sched_yield();
-	if (!rnbd_dev_begin_close(dev, RNBD_DEV_LOST)) {
-		if (round % 2 && rnbd_dev_revive(dev)) {
-			if (!rnbd_dev_begin_close(dev, RNBD_DEV_CLOSED))
+	if (!srv_dev_begin_close(dev, SRV_DEV_LOST)) {
+		if (round % 2 && srv_dev_revive(dev)) {
+			if (!srv_dev_begin_close(dev, SRV_DEV_CLOSED))
 				wait_quiet(before);
 		} else {
 			wait_quiet(before);
 		}
 	}
-	rnbd_dev_free(dev);
+	srv_dev_free(dev);
 }
 
 static void *worker(void *arg)
@@ -76,8 +76,8 @@ static void *worker(void *arg)
 
 int main(void)
 {
-	check(!rnbd_devs_init(&devs, 1, NULL, quiet));
+	check(!srv_dev_table_init(&devs, 1, NULL, quiet));
 	run_threads(worker);
-	rnbd_devs_fini(&devs);
+	srv_dev_table_fini(&devs);
 	return 0;
 }

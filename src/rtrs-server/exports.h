@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* All that the server exports.  The list is built at start and constant afterwards. */
+#ifndef EXPORTS_H
+#define EXPORTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "list.h"
+
+struct export;
+
+struct exports {
+	struct list list;
+	unsigned n;
+	bool one_fs;			/* all of them lie on one file system or are one device */
+	bool locked;			/* by export_lock_all() */
+	int state_dir;			/* -1: none; export_state_open() */
+	uint64_t state_id;		/* of the directory, or random */
+};
+
+/* Parse "NAME=PATH[,readonly][,direct]", open it, learn its geometry, append it.  Returns 0 or
+ * -errno with one clear line in @err: bad syntax, name empty, too long or with "..", duplicate name,
+ * missing, unreadable, not writable without "readonly", neither a file nor a block device, O_DIRECT
+ * not possible, size not a multiple of 512, size 0.  A ',' or '\' in PATH is
+ * written "\,", "\\". */
+int exports_add(struct exports *e, const char *spec, char *err, size_t errlen);
+void exports_init(struct exports *e);
+void exports_fini(struct exports *e);
+struct export *exports_find(const struct exports *e, const char *name);
+
+/* What a client compares: the losses of all exports together, since the state directory was made.  A client
+ * that comes back, finds another number and has writes that it did not flush must tell its user, because neither
+ * an export that is opened anew nor another server knows of the error that its FLUSH would have met.  An
+ * export that has lost nothing does not count, so that one can be added or taken away.  Any thread. */
+uint64_t exports_losses(const struct exports *e);
+
+#endif

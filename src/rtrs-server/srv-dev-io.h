@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* RNBD's IO message to an operation of the storage: device, mode and range checks, private memory
+ * (doc/protocol.md 8.4, 8.5; doc/decisions.md D8).  Thread of the request's connection. */
+#ifndef SRV_DEV_IO_H
+#define SRV_DEV_IO_H
+
+#include <errno.h>
+#include <stdbool.h>
+
+#include "export.h"
+#include "rnbd-msg.h"
+#include "util.h"
+
+struct srv_req;
+
+static inline bool srv_dev_io_modifies(enum rnbd_io_op op)
+{
+	return op == RNBD_OP_WRITE || op == RNBD_OP_DISCARD || op == RNBD_OP_WRITE_ZEROES;
+}
+
+/* May @io be done on @ex by a handle opened as @mode?  0; -EPERM: it would modify what was opened
+ * read-only; -EIO: beyond the end.  @io may become a FLUSH: an empty WRITE that asks for one.  Pure. */
+static inline int srv_dev_io_check(const struct export *ex, enum rnbd_access_mode mode, struct rnbd_io *io)
+{
+	if (srv_dev_io_modifies(io->op) && (mode == RNBD_ACCESS_RO || ex->readonly))
+		return -EPERM;
+	if (io->op == RNBD_OP_FLUSH)	/* its sector means nothing (doc/traps.md 17) */
+		return 0;
+	if (!range_ok(io->sector, io->bi_size >> RNBD_SECTOR_SHIFT, ex->size >> RNBD_SECTOR_SHIFT))
+		return -EIO;
+	if (!io->bi_size && srv_dev_io_modifies(io->op) && (io->flags & (RNBD_F_PREFLUSH | RNBD_F_FUA)))
+		io->op = RNBD_OP_FLUSH;
+	return 0;
+}
+
+/* Ends in srv_io_finish(). */
+void srv_dev_io_start(struct srv_req *req);
+
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The device table of a session: ids, references, closing and coming back. */
+#include "unit.h"
+
+#include "export.h"
+#include "srv-dev.h"
+
+#define N 3
+
+static struct srv_dev_table devs;
+static struct export ex[N];
+
+static void quiet(struct loop_msg *msg)
+{
+}
+
+static void setup(void)
+{
+	cr_assert_eq(srv_dev_table_init(&devs, N, NULL, quiet), 0);
+}
+
+static void teardown(void)
+{
+	srv_dev_table_fini(&devs);	/* asserts that all are free */
+}
+
+TestSuite(srv_dev, .init = setup, .fini = teardown);
+
+static void close_now(struct srv_dev *dev)
+{
+	cr_assert(srv_dev_begin_close(dev, SRV_DEV_CLOSED));
+	srv_dev_free(dev);
+}
+
+Test(srv_dev, lowest_free_id_from_0)
+{
+	struct srv_dev *d[N];
+
+	for (unsigned i = 0; i < N; i++) {
+		d[i] = srv_dev_open(&devs, &ex[i], RNBD_ACCESS_RW);
+		cr_assert_eq(d[i]->id, i);
+	}
+	close_now(d[1]);
+	close_now(d[0]);
+	cr_assert_null(srv_dev_find(&devs, &ex[1]));
+	cr_assert_eq(srv_dev_open(&devs, &ex[1], RNBD_ACCESS_RO)->id, 0);
+	cr_assert_eq(srv_dev_find(&devs, &ex[1])->id, 0);
+	cr_assert_eq(srv_dev_find(&devs, &ex[2])->id, 2);
+	close_now(d[0]);
+	close_now(d[2]);
+}
+
+Test(srv_dev, unknown_ids)
+{
+	struct srv_dev *dev;
+
+	cr_assert_null(srv_dev_get(&devs, 0));
+	cr_assert_null(srv_dev_get(&devs, N));
+	cr_assert_null(srv_dev_get(&devs, UINT32_MAX));
+	dev = srv_dev_open(&devs, &ex[0], RNBD_ACCESS_RW);
+	cr_assert_eq(srv_dev_get(&devs, 0), dev);
+	cr_assert_null(srv_dev_get(&devs, 1));
+	cr_assert_not(srv_dev_put(dev));
+	close_now(dev);
+	cr_assert_null(srv_dev_get(&devs, 0));
+}
+
+Test(srv_dev, the_last_reference_is_told_once)
+{
+	struct srv_dev *dev = srv_dev_open(&devs, &ex[0], RNBD_ACCESS_RW);
+
+	cr_assert_eq(srv_dev_get(&devs, 0), dev);
+	cr_assert_eq(srv_dev_get(&devs, 0), dev);
+	cr_assert_not(srv_dev_begin_close(dev, SRV_DEV_CLOSED));
+	cr_assert_null(srv_dev_get(&devs, 0), "closing: no new references");
+	cr_assert_not(srv_dev_put(dev));
+	cr_assert(srv_dev_put(dev));
+	cr_assert_not(srv_dev_begin_close(dev, SRV_DEV_CLOSED), "quiet_msg is on its way");
+	srv_dev_free(dev);
+}
+
+Test(srv_dev, revived_by_its_session)
+{
+	struct srv_dev *dev = srv_dev_open(&devs, &ex[0], RNBD_ACCESS_RW);
+
+	cr_assert_eq(srv_dev_get(&devs, 0), dev);
+	cr_assert_not(srv_dev_begin_close(dev, SRV_DEV_LOST));
+	cr_assert(srv_dev_revive(dev));
+	cr_assert_eq(dev->state, SRV_DEV_OPEN);
+	cr_assert_eq(srv_dev_get(&devs, 0), dev);
+	cr_assert_not(srv_dev_put(dev));
+	cr_assert_not(srv_dev_put(dev), "open again: nobody waits for quiet");
+	close_now(dev);
+}
+
+Test(srv_dev, too_late_to_revive)
+{
+	struct srv_dev *dev = srv_dev_open(&devs, &ex[0], RNBD_ACCESS_RW);
+
+	cr_assert_eq(srv_dev_get(&devs, 0), dev);
+	cr_assert_not(srv_dev_begin_close(dev, SRV_DEV_LOST));
+	cr_assert(srv_dev_put(dev));
+	cr_assert_not(srv_dev_revive(dev));
+	cr_assert_null(srv_dev_get(&devs, 0));
+	srv_dev_free(dev);
+}
+
+Test(srv_dev, a_lost_device_can_be_closed)
+{
+	struct srv_dev *dev = srv_dev_open(&devs, &ex[0], RNBD_ACCESS_RW);
+
+	cr_assert_eq(srv_dev_get(&devs, 0), dev);
+	cr_assert_not(srv_dev_begin_close(dev, SRV_DEV_LOST));
+	cr_assert_not(srv_dev_begin_close(dev, SRV_DEV_CLOSED));
+	cr_assert_eq(dev->state, SRV_DEV_CLOSED);
+	cr_assert(srv_dev_put(dev));
+	srv_dev_free(dev);
+}
