@@ -44,8 +44,6 @@ librtrssrv_la_SOURCES = \
 	%D%/srv-geom.h \
 	%D%/srv-info.c \
 	%D%/srv-info.h \
-	%D%/srv-io.c \
-	%D%/srv-io.h \
 	%D%/srv-key.c \
 	%D%/srv-key.h \
 	%D%/srv-listen.c \
@@ -61,6 +59,8 @@ librtrssrv_la_SOURCES = \
 	%D%/srv-pool.c \
 	%D%/srv-pool.h \
 	%D%/srv-priv.h \
+	%D%/srv-req.c \
+	%D%/srv-req.h \
 	%D%/srv-sess.c \
 	%D%/srv-sess.h \
 	%D%/srv.c \

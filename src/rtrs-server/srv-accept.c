@@ -39,21 +39,6 @@ struct decision {
 
 static struct log_limit refuse_limit = LOG_LIMIT_INIT(20, 10000);
 
-void srv_accept_refusal(struct rtrs_msg_conn_rsp *m, int status)
-{
-	const struct rtrs_conn_rsp rsp = { .status = status };
-
-	rtrs_conn_rsp_encode(m, &rsp);
-}
-
-void srv_accept_reject(struct fab_conn *conn, int status)
-{
-	struct rtrs_msg_conn_rsp m;
-
-	srv_accept_refusal(&m, status);
-	fab_reject(conn, &m, sizeof(m));
-}
-
 static void refuse(struct srv *srv, struct fab_conn *conn, int status, const char *why)
 {
 	char text[FAB_ADDR_STRLEN];
@@ -63,7 +48,7 @@ static void refuse(struct srv *srv, struct fab_conn *conn, int status, const cha
 	srv_log_limited(srv, &peer, &refuse_limit, LOG_LEVEL_WARN,
 			fab_addr_format(&peer, text, sizeof(text)), "connection refused: %s (%s)", why,
 			strerror(-status));
-	srv_accept_reject(conn, status);
+	srv_con_refuse(conn, status);
 }
 
 static struct decision refused(int status, const char *why)
@@ -97,7 +82,7 @@ static struct host_use use_of_host(const struct srv *srv, struct fab_conn *conn)
 			if (!fab_addr_same_net(&path->client, &peer))
 				continue;
 			use.paths++;
-			use.half_open += path->half_open;
+			use.half_open += path->state == SRV_PATH_CONNECTING;
 			use.cons += path->cid_num;
 			use.memory += path->memory;
 		}
@@ -206,7 +191,7 @@ static struct decision decide(struct srv *srv, const struct rtrs_conn_req *req,
 	struct srv_path *path = sess ? srv_sess_find_path(sess, req->sess_uuid) : NULL;
 	struct decision d;
 
-	if (srv->stopping)
+	if (srv->life != SRV_RUNNING)
 		return refused(-ECONNRESET, "server is shutting down");
 	if (!sess && !req->first_conn)
 		return refused(-ENXIO, "unknown session");

@@ -8,7 +8,6 @@
 #include <stdint.h>
 
 struct fab_conn;
-struct rtrs_msg_conn_rsp;
 struct srv;
 
 void srv_accept_init(struct srv *srv);
@@ -20,10 +19,5 @@ bool srv_accept_forget(struct srv *srv, struct fab_conn *conn);
 void srv_accept_retry(struct srv *srv);
 /* Shutdown: refuse all that are parked. */
 void srv_accept_refuse_parked(struct srv *srv);
-
-/* The CONN_RSP that refuses a connection with @status, a negative errno. */
-void srv_accept_refusal(struct rtrs_msg_conn_rsp *m, int status);
-/* Refuse @conn with it.  @conn is gone. */
-void srv_accept_reject(struct fab_conn *conn, int status);
 
 #endif

@@ -2,14 +2,10 @@
 /* Owns one fabric connection.  Thread: see the header.
  *
  * How it ends: fab_poll() says -ENOTCONN, whoever began it.  Then the descriptor is unwatched, "drained"
- * goes to the control thread; and when the last request has come
- * back from the storage, "quiet".
+ * goes to the control thread; and when the last request has come back from the storage, "quiet".  The table
+ * below has the whole life.
  * How it fails: srv_con_fail() notes the first cause and disconnects; nothing else is special about
- * a failure.
- *
- * Replies are collected during a pass and leave with one post per connection (doc/decisions.md D3).  They leave
- * from the chunks, which live as long as the connection, so a post needs no completion and no second look
- * at the connection. */
+ * a failure. */
 #include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -20,10 +16,9 @@
 
 #include "clock.h"
 #include "log.h"
+#include "rtrs-msg.h"
 #include "srv-con.h"
-#include "srv-io.h"
-#include "srv-key.h"
-#include "srv-path.h"
+#include "srv-fsm.h"
 #include "srv-priv.h"
 #include "util.h"
 
@@ -36,57 +31,164 @@ static struct loop *con_loop(const struct srv_con *con)
 	return reactor_loop(con->thread->reactor);
 }
 
-/* ---- end ---- */
+/* ---- life ---- */
 
-/* Nothing is in flight.  Behind the last answer a write of nothing, which no peer notices, tells when
- * all answers have left. */
-static void con_finish_step(struct srv_con *con)
+static void con_event(struct srv_con *con, enum srv_con_event event);
+
+static void con_poll_again(struct srv_con *con)
 {
+	loop_defer(con_loop(con), &con->again_task);
+}
+
+static void con_check_idle(void *object)
+{
+	srv_con_check_idle(object);
+}
+
+/* Behind the last answer a write of nothing, which no peer notices, tells when all answers have left. */
+static void con_mark(void *object)
+{
+	struct srv_con *con = object;
 	struct ibv_send_wr marker = {
 		.wr_id = (uintptr_t)&con->send_cqe,
 		.opcode = IBV_WR_RDMA_WRITE,
 		.send_flags = IBV_SEND_SIGNALED,
 	};
 
-	if (con->dead || con->finished_sent)
-		return;
-	if (!con->marked) {
-		con->marked = true;
-		srv_con_post(con, &marker);
-	} else if (con->marker_left) {
-		con->finished_sent = true;
-		srv_post_control(con->thread->srv, &con->finished_msg);
-	}
+	srv_con_post(con, &marker);
 }
 
-void srv_con_check_idle(struct srv_con *con)
+static void con_tell_finished(void *object)
 {
-	if (con->inflight)
-		return;
-	if (con->drained) {
-		/* ORDER: not before the cut has come, or it would find @con freed; and @con may be
-		 * freed from the post on. */
-		if (con->cut && !con->quiet_sent) {
-			con->quiet_sent = true;
-			srv_post_control(con->thread->srv, &con->quiet_msg);
-		}
-		return;
-	}
-	if (con->finishing)
-		con_finish_step(con);
+	struct srv_con *con = object;
+
+	srv_post_control(con->thread->srv, &con->finished_msg);
+}
+
+static void con_disconnect(void *object)
+{
+	fab_disconnect(((struct srv_con *)object)->fab);
+}
+
+static void con_cut_now(void *object)
+{
+	struct srv_con *con = object;
+
+	fab_disconnect(con->fab);
+	con_poll_again(con);
+	loop_timer_set(con_loop(con), &con->drain_timer,
+		  clock_now_ms() + DRAIN_AGAIN_MS);
 }
 
 static void con_unwatched(struct loop_watch *watch)
 {
-	struct srv_con *con = container_of(watch, struct srv_con, watch);
+	con_event(container_of(watch, struct srv_con, watch), SRV_CON_EV_UNWATCHED);
+}
+
+static void con_end(void *object)
+{
+	struct srv_con *con = object;
+
+	loop_timer_cancel(&con->drain_timer);
+	if (!con->cause[0])
+		snprintf(con->cause, sizeof(con->cause), "%s", fab_conn_cause(con->fab));
+	loop_undefer(&con->again_task);
+	loop_undefer(&con->arm_task);
+	/* ORDER: the windows of the path are gone when this has been heard of. */
+	loop_undefer(&con->revoke_task);
+	con->revoke_task.fn(&con->revoke_task);
+	if (con->watch.fd >= 0)
+		loop_unwatch(&con->watch);
+	else
+		con_unwatched(&con->watch);
+}
+
+static void con_tell_drained(void *object)
+{
+	struct srv_con *con = object;
 
 	/* ORDER: drained before quiet; both go through the same inbox. */
-	con->drained = true;
 	srv_post_control(con->thread->srv, &con->drained_msg);
 	srv_con_check_idle(con);
 }
 
-static void con_poll_again(struct srv_con *con);
+/* ORDER: not before the cut has come, or it would find @con freed; and @con may be freed from here on. */
+static void con_tell_quiet(void *object)
+{
+	struct srv_con *con = object;
+
+	srv_post_control(con->thread->srv, &con->quiet_msg);
+}
+
+#define IN(state) (1u << SRV_CON_##state)
+#define UP (IN(SERVING) | IN(FINISHING) | IN(MARKED) | IN(FINISHED))
+#define DOWN (IN(DEAD) | IN(CUT) | IN(ENDED) | IN(CUT_ENDED) | IN(DRAINED) | IN(LINGERING) | IN(QUIET))
+#define ROW(states, event, next, action) \
+	{ states, SRV_CON_EV_##event, SRV_CON_##next, action, #action }
+#define STAY(states, event) { states, SRV_CON_EV_##event, SRV_FSM_STAY, NULL, NULL }
+
+static const struct srv_fsm_row con_rows[] = {
+	/* shutdown in good order */
+	ROW(IN(SERVING), FINISH, FINISHING, con_check_idle),
+	ROW(IN(FINISHING), IDLE, MARKED, con_mark),
+	ROW(IN(MARKED), LEFT, FINISHED, con_tell_finished),
+
+	/* down, from either end */
+	ROW(UP, FAIL, DEAD, con_disconnect),
+	ROW(UP, FLUSHED, DEAD, NULL),
+	ROW(UP | IN(DEAD), CUT, CUT, con_cut_now),
+	ROW(UP | IN(DEAD), ENDED, ENDED, con_end),
+	ROW(IN(CUT), ENDED, CUT_ENDED, con_end),
+	ROW(IN(ENDED), CUT, CUT_ENDED, NULL),
+	ROW(IN(ENDED), UNWATCHED, DRAINED, con_tell_drained),
+	ROW(IN(CUT_ENDED), UNWATCHED, LINGERING, con_tell_drained),
+	ROW(IN(DRAINED), CUT, LINGERING, con_check_idle),
+	ROW(IN(LINGERING), IDLE, QUIET, con_tell_quiet),
+
+	/* too early or too late to matter */
+	STAY(IN(SERVING) | IN(MARKED) | IN(FINISHED) | (DOWN & ~IN(LINGERING)), IDLE),
+	STAY(IN(DEAD) | IN(ENDED) | IN(DRAINED), FINISH),
+	STAY(IN(SERVING) | IN(FINISHING) | IN(FINISHED) | DOWN, LEFT),
+	STAY(DOWN, FAIL),
+	STAY(DOWN, FLUSHED),
+};
+
+#undef IN
+#undef ROW
+#undef STAY
+
+static const char *const con_states[SRV_CON_NSTATES] = {
+	"serving", "finishing", "marked", "finished", "dead", "cut", "ended", "cut+ended", "drained", "lingering",
+	"quiet",
+};
+
+static const char *const con_events[SRV_CON_NEVENTS] = {
+	"finish", "idle", "left", "fail", "flushed", "cut", "ended", "unwatched",
+};
+
+const struct srv_fsm srv_con_fsm = {
+	.name = "connection",
+	.rows = con_rows, .nrows = ARRAY_SIZE(con_rows),
+	.states = con_states, .nstates = SRV_CON_NSTATES,
+	.events = con_events, .nevents = SRV_CON_NEVENTS,
+};
+
+static void con_event(struct srv_con *con, enum srv_con_event event)
+{
+	const struct srv_fsm_row *row = srv_fsm_step(&srv_con_fsm, (int)srv_con_state(con), (int)event);
+
+	assert(row);
+	if (row->next != SRV_FSM_STAY)
+		atomic_store_explicit(&con->state, (enum srv_con_state)row->next,
+				      memory_order_relaxed);
+	if (row->action)
+		row->action(con);
+}
+
+void srv_con_idle(struct srv_con *con)
+{
+	con_event(con, SRV_CON_EV_IDLE);
+}
 
 /* A device that is gone, or broken, wakes nobody. */
 static void con_drain_timer(struct loop_timer *timer)
@@ -97,35 +199,21 @@ static void con_drain_timer(struct loop_timer *timer)
 	con_poll_again(con);
 }
 
-static void con_drained(struct srv_con *con)
-{
-	loop_timer_cancel(&con->drain_timer);
-	con->dead = true;
-	con->ended = true;
-	if (!con->cause[0])
-		snprintf(con->cause, sizeof(con->cause), "%s", fab_conn_cause(con->fab));
-	loop_undefer(&con->again_task);
-	loop_undefer(&con->arm_task);
-	/* ORDER: the windows of the path are gone when this has been heard of. */
-	loop_undefer(&con->revoke_task);
-	srv_key_revoke_task(&con->revoke_task);
-	if (con->started)
-		loop_unwatch(&con->watch);
-	else
-		con_unwatched(&con->watch);
-}
-
 void srv_con_fail(struct srv_con *con, const char *fmt, ...)
 {
 	va_list ap;
 
-	if (con->dead)
+	if (srv_con_dead(con))
 		return;
-	con->dead = true;
 	va_start(ap, fmt);
 	vsnprintf(con->cause, sizeof(con->cause), fmt, ap);
 	va_end(ap);
-	fab_disconnect(con->fab);
+	con_event(con, SRV_CON_EV_FAIL);
+}
+
+void srv_con_flushed(struct srv_con *con)
+{
+	con_event(con, SRV_CON_EV_FLUSHED);	/* the cause comes with drained */
 }
 
 void srv_con_wc_failed(struct srv_con *con, const struct ibv_wc *wc, const char *what)
@@ -133,7 +221,7 @@ void srv_con_wc_failed(struct srv_con *con, const struct ibv_wc *wc, const char 
 	const char *cause = fab_conn_cause(con->fab);
 
 	if (wc->status == IBV_WC_WR_FLUSH_ERR)
-		con->dead = true;	/* the cause comes with drained */
+		srv_con_flushed(con);
 	else
 		srv_con_fail(con, "%s failed: %s", what, cause[0] ? cause : "work request error");
 }
@@ -151,7 +239,7 @@ static bool con_arm(struct srv_con *con)
 	}
 	if (fab_arm(con->fab, &events))
 		return true;
-	if (con->started)
+	if (con->watch.fd >= 0)
 		loop_watch_events(&con->watch, events);
 	return false;
 }
@@ -162,7 +250,7 @@ static bool con_service(struct srv_con *con)
 	short events;
 	int n;
 
-	if (con->ended)
+	if (srv_con_ended(con))
 		return false;
 	if (!list_empty(&con->arm_task.link)) {		/* not without it between two polls */
 		loop_undefer(&con->arm_task);
@@ -170,15 +258,10 @@ static bool con_service(struct srv_con *con)
 	}
 	n = fab_dispatch(con->fab, POLL_BUDGET);
 	if (n < 0) {
-		con_drained(con);
+		con_event(con, SRV_CON_EV_ENDED);
 		return false;
 	}
-	return n >= POLL_BUDGET || !con->started || con_arm(con);
-}
-
-static void con_poll_again(struct srv_con *con)
-{
-	loop_defer(con_loop(con), &con->again_task);
+	return n >= POLL_BUDGET || con->watch.fd < 0 || con_arm(con);
 }
 
 static bool con_ready(struct loop_watch *watch)
@@ -201,7 +284,7 @@ static void con_arm_now(struct loop_task *task)
 
 	if (fab_arm(con->fab, &events))
 		con_poll_again(con);
-	else if (con->started)
+	else if (con->watch.fd >= 0)
 		loop_watch_events(&con->watch, events);
 }
 
@@ -215,34 +298,22 @@ static void con_start(struct loop_msg *msg)
 	con->watch.ready = con_ready;
 	con->watch.closed = con_unwatched;
 	rc = loop_watch(con_loop(con), &con->watch);
-	con->started = !rc;
-	if (rc)
+	if (rc) {
+		con->watch.fd = -1;
 		srv_con_fail(con, "cannot watch its descriptor: %s", strerror(-rc));
+	}
 	if (con_service(con))
 		con_poll_again(con);
 }
 
 static void con_cut(struct loop_msg *msg)
 {
-	struct srv_con *con = container_of(msg, struct srv_con, cut_msg);
-
-	con->cut = true;
-	if (con->ended) {
-		srv_con_check_idle(con);
-		return;
-	}
-	con->dead = true;
-	fab_disconnect(con->fab);
-	con_poll_again(con);
-	loop_timer_set(con_loop(con), &con->drain_timer, clock_now_ms() + DRAIN_AGAIN_MS);
+	con_event(container_of(msg, struct srv_con, cut_msg), SRV_CON_EV_CUT);
 }
 
 static void con_finish(struct loop_msg *msg)
 {
-	struct srv_con *con = container_of(msg, struct srv_con, finish_msg);
-
-	con->finishing = true;
-	srv_con_check_idle(con);
+	con_event(container_of(msg, struct srv_con, finish_msg), SRV_CON_EV_FINISH);
 }
 
 /* ---- posting ---- */
@@ -263,54 +334,6 @@ int srv_con_post(struct srv_con *con, const struct ibv_send_wr *wr)
 	return 0;
 }
 
-/* Take the next finished requests off the list and chain their answers, @count of them; returns the
- * head, or NULL when none of them has an answer to send. */
-static struct ibv_send_wr *con_chain_replies(struct srv_con *con, unsigned *count)
-{
-	struct ibv_send_wr *head = NULL, **tail = &head, *first;
-	unsigned n = 0;
-
-	while (n < SRV_REPLY_BATCH && !list_empty(&con->replies)) {
-		struct srv_req *req = list_entry(list_pop(&con->replies), struct srv_req, link);
-		struct srv_reply *reply = &con->thread->scratch[n];
-
-		con->inflight--;
-		first = srv_io_response(req, (uintptr_t)&con->send_cqe, reply);
-		if (!first)
-			continue;
-		*tail = first;
-		tail = &reply->wr.wr[reply->wr.n - 1].next;
-		n++;
-	}
-	*count = n;
-	return head;
-}
-
-static void con_reply_task(struct loop_task *task)
-{
-	struct srv_con *con = container_of(task, struct srv_con, reply_task);
-
-	while (!list_empty(&con->replies)) {
-		unsigned n;
-		struct ibv_send_wr *head = con_chain_replies(con, &n);
-		int rc = head ? srv_con_post(con, head) : 0;
-
-		for (unsigned i = 0; i < n; i++) {
-			struct srv_req *keyed = con->thread->scratch[i].keyed;
-
-			if (keyed)
-				srv_key_posted(keyed, rc);
-		}
-	}
-	srv_con_check_idle(con);
-}
-
-void srv_con_reply(struct srv_con *con, struct srv_req *req)
-{
-	list_add_tail(&con->replies, &req->link);
-	loop_defer(con_loop(con), &con->reply_task);
-}
-
 static void con_wc_send(struct fab_conn *fab, struct fab_cqe *cqe, const struct ibv_wc *wc)
 {
 	struct srv_con *con = container_of(cqe, struct srv_con, send_cqe);
@@ -319,8 +342,7 @@ static void con_wc_send(struct fab_conn *fab, struct fab_cqe *cqe, const struct 
 		srv_con_wc_failed(con, wc, "sending");
 		return;
 	}
-	con->marker_left = true;	/* nothing else is signaled */
-	srv_con_check_idle(con);
+	con_event(con, SRV_CON_EV_LEFT);	/* nothing else is signaled */
 }
 
 int srv_con_post_empty(struct srv_con *con, unsigned n)
@@ -343,10 +365,25 @@ int srv_con_post_empty(struct srv_con *con, unsigned n)
 	return rc;
 }
 
-/* ---- life, control thread ---- */
+/* ---- control thread ---- */
+
+void srv_con_refusal(struct rtrs_msg_conn_rsp *m, int status)
+{
+	const struct rtrs_conn_rsp rsp = { .status = status };
+
+	rtrs_conn_rsp_encode(m, &rsp);
+}
+
+void srv_con_refuse(struct fab_conn *fab, int status)
+{
+	struct rtrs_msg_conn_rsp m;
+
+	srv_con_refusal(&m, status);
+	fab_reject(fab, &m, sizeof(m));
+}
 
 struct srv_con *srv_con_create(struct srv_path *path, uint16_t cid, struct srv_thread *thread,
-			       struct fab_conn *fab)
+			       struct fab_conn *fab, const struct srv_con_ops *ops)
 {
 	struct srv_con *con = calloc(1, sizeof(*con));
 
@@ -358,19 +395,20 @@ struct srv_con *srv_con_create(struct srv_path *path, uint16_t cid, struct srv_t
 	con->cid = cid;
 	list_init(&con->replies);
 	list_init(&con->revokes);
-	loop_task_init(&con->revoke_task, srv_key_revoke_task);
-	loop_task_init(&con->reply_task, con_reply_task);
+	loop_task_init(&con->revoke_task, ops->revoke);
+	loop_task_init(&con->reply_task, ops->reply);
 	loop_task_init(&con->again_task, con_again);
 	loop_task_init(&con->arm_task, con_arm_now);
 	loop_timer_init(&con->drain_timer, con_drain_timer);
-	con->recv_cqe.done = srv_io_wc_recv;
+	con->watch.fd = -1;
+	con->recv_cqe.done = ops->recv;
 	con->send_cqe.done = con_wc_send;
 	loop_msg_init(&con->start_msg, con_start);
 	loop_msg_init(&con->cut_msg, con_cut);
 	loop_msg_init(&con->finish_msg, con_finish);
-	loop_msg_init(&con->drained_msg, srv_path_con_drained);
-	loop_msg_init(&con->quiet_msg, srv_path_con_quiet);
-	loop_msg_init(&con->finished_msg, srv_path_con_finished);
+	con->drained_msg.fn = ops->drained;
+	con->quiet_msg.fn = ops->quiet;
+	con->finished_msg.fn = ops->finished;
 	return con;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns nothing that outlives a request; thread of the request's connection.  Every way through ends
- * in srv_io_finish(), errors as errnos that RNBD knows.
+ * in srv_req_finish(), errors as errnos that RNBD knows.
  *
  * Memory.  With --invalidate=copy the storage never depends on memory that a peer can write.  WRITE
  * data is copied to a private buffer before anything is done with it.  That it goes to the page cache at once
@@ -16,7 +16,7 @@
 #include "export.h"
 #include "srv-dev-io.h"
 #include "srv-con.h"
-#include "srv-io.h"
+#include "srv-req.h"
 #include "srv-path.h"
 #include "srv-priv.h"
 #include "srv-sess.h"
@@ -41,7 +41,7 @@ static void io_end(struct srv_req *req, int status)
 		req->buf = NULL;
 		srv_pool_put(buf);
 	}
-	srv_io_finish(req, rnbd_errno_to_wire(status));
+	srv_req_finish(req, rnbd_errno_to_wire(status));
 }
 
 static void io_done(struct export_io *io, int status)
@@ -62,6 +62,7 @@ static void io_submit(struct srv_req *req)
 		req->io.mem = c->rings[thread->index].mem;
 	}
 	req->io.done = io_done;
+	srv_req_enter(req, SRV_REQ_STORAGE);
 	export_io_start(thread->reactor, &req->io);
 }
 
@@ -77,7 +78,7 @@ static void io_got_buffer(struct srv_pool_waiter *waiter, struct srv_buf *buf)
 {
 	struct srv_req *req = container_of(waiter, struct srv_req, wait);
 
-	if (req->con->dead) {	/* not started yet, and sent again on another path */
+	if (srv_con_dead(req->con)) {	/* not started yet, and sent again on another path */
 		srv_pool_put(buf);
 		io_end(req, -ECONNABORTED);
 		return;
@@ -109,6 +110,8 @@ static void io_prepare(struct srv_req *req, const struct rnbd_io *io)
 	buf = srv_pool_get(&req->con->thread->pool, req->io.ex->first->index, &req->wait);
 	if (buf)
 		io_submit_private(req, buf);
+	else
+		srv_req_enter(req, SRV_REQ_BUFFER);
 }
 
 void srv_dev_io_start(struct srv_req *req)

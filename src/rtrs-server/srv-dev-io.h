@@ -33,7 +33,7 @@ static inline int srv_dev_io_check(const struct export *ex, enum rnbd_access_mod
 	return 0;
 }
 
-/* Ends in srv_io_finish(). */
+/* Ends in srv_req_finish(). */
 void srv_dev_io_start(struct srv_req *req);
 
 #endif

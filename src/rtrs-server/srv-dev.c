@@ -7,8 +7,7 @@
 
 #include "srv-dev.h"
 
-int srv_dev_table_init(struct srv_dev_table *t, unsigned n, struct srv_sess *sess,
-		   void (*quiet)(struct loop_msg *msg))
+int srv_dev_table_init(struct srv_dev_table *t, unsigned n, struct srv_sess *sess)
 {
 	t->devs = calloc(n ? n : 1, sizeof(*t->devs));
 	if (!t->devs)
@@ -19,7 +18,6 @@ int srv_dev_table_init(struct srv_dev_table *t, unsigned n, struct srv_sess *ses
 
 		dev->id = i;
 		dev->sess = sess;
-		loop_msg_init(&dev->quiet_msg, quiet);
 		list_init(&dev->closers);
 	}
 	return 0;
@@ -68,7 +66,8 @@ struct srv_dev *srv_dev_find(const struct srv_dev_table *t, const struct export 
 	return NULL;
 }
 
-struct srv_dev *srv_dev_open(struct srv_dev_table *t, struct export *ex, enum rnbd_access_mode mode)
+struct srv_dev *srv_dev_open(struct srv_dev_table *t, struct export *ex, enum rnbd_access_mode mode,
+			     void (*quiet)(struct loop_msg *msg))
 {
 	for (unsigned i = 0; i < t->n; i++) {
 		struct srv_dev *dev = &t->devs[i];
@@ -78,6 +77,7 @@ struct srv_dev *srv_dev_open(struct srv_dev_table *t, struct export *ex, enum rn
 		dev->state = SRV_DEV_OPEN;
 		dev->ex = ex;
 		dev->mode = mode;
+		loop_msg_init(&dev->quiet_msg, quiet);
 		/* ORDER: release; who sees the flag sees export and mode. */
 		atomic_store_explicit(&dev->word, SRV_DEV_USABLE, memory_order_release);
 		return dev;

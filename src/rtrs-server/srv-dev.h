@@ -15,8 +15,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "list.h"
 #include "loop.h"
+#include "list.h"
 #include "rnbd-proto.h"
 
 struct export;
@@ -48,9 +48,7 @@ struct srv_dev_table {
 	struct srv_dev *devs;
 };
 
-/* @quiet runs on the control thread for a device whose last reference went while it was closing. */
-int srv_dev_table_init(struct srv_dev_table *t, unsigned n, struct srv_sess *sess,
-		   void (*quiet)(struct loop_msg *msg));
+int srv_dev_table_init(struct srv_dev_table *t, unsigned n, struct srv_sess *sess);
 /* Every device must be free. */
 void srv_dev_table_fini(struct srv_dev_table *t);
 
@@ -66,8 +64,10 @@ bool srv_dev_put(struct srv_dev *dev);
 
 /* The device of @ex that is not free, or NULL. */
 struct srv_dev *srv_dev_find(const struct srv_dev_table *t, const struct export *ex);
-/* Open @ex under the lowest free id.  @ex must not be in the table. */
-struct srv_dev *srv_dev_open(struct srv_dev_table *t, struct export *ex, enum rnbd_access_mode mode);
+/* Open @ex under the lowest free id.  @ex must not be in the table.  @quiet runs on the control thread when
+ * the last reference goes while the device is closing. */
+struct srv_dev *srv_dev_open(struct srv_dev_table *t, struct export *ex, enum rnbd_access_mode mode,
+			     void (*quiet)(struct loop_msg *msg));
 /* Hand out no more references.  @state: LOST or CLOSED.  Returns true when there is none: call
  * srv_dev_free() now; otherwise when quiet_msg arrives.  A LOST device may become CLOSED. */
 bool srv_dev_begin_close(struct srv_dev *dev, enum srv_dev_state state);

@@ -12,11 +12,8 @@
 
 #include "frwr.h"
 #include "log.h"
-#include "srv-con.h"
-#include "srv-io.h"
 #include "srv-key.h"
-#include "srv-path.h"
-#include "srv-priv.h"
+#include "srv-req.h"
 #include "util.h"
 
 /* ---- which way ---- */
@@ -185,11 +182,6 @@ void srv_key_close(struct srv_chunks *c, const char *name)
 
 /* ---- a request ---- */
 
-static void revoke_lost(struct loop_msg *msg)
-{
-	srv_io_execute(container_of(msg, struct srv_req, msg));
-}
-
 /* frwr's done().  A request whose revocation was never posted has been dropped where that was seen;
  * frwr_pool_kill() says so once more.
  *
@@ -199,17 +191,15 @@ static void key_revoked(void *arg, int rc)
 {
 	struct srv_req *req = arg;
 
-	if (!req->revoking)
+	if (srv_req_stage(req) != SRV_REQ_REVOKING)
 		return;
-	req->revoking = false;
-	if (req->con->ended) {
-		loop_msg_init(&req->msg, revoke_lost);
-		loop_post(reactor_loop(req->con->thread->reactor), &req->msg);
+	if (srv_con_ended(req->con)) {
+		srv_req_send(req);
 		return;
 	}
 	if (rc)
-		req->con->dead = true;	/* the cause comes with drained */
-	srv_io_execute(req);
+		srv_con_flushed(req->con);
+	srv_req_execute(req);
 }
 
 static int revoke_fill(struct srv_req *req)
@@ -217,7 +207,7 @@ static int revoke_fill(struct srv_req *req)
 	struct srv_con *con = req->con;
 
 	/* ORDER: a request whose turn is told late may find that the windows have gone with the connections. */
-	if (con->dead)
+	if (srv_con_dead(con))
 		return -ENOTCONN;
 	return frwr_fill_unmap(&req->entry, con->fab, frwr_at(req->path->chunks.keys, req->buf_id), 0,
 			       key_revoked, req);
@@ -236,19 +226,19 @@ static struct ibv_send_wr *revoke_chain(struct srv_con *con, struct list *todo, 
 
 		switch (rc) {
 		case 0:
-			req->revoking = true;
+			srv_req_enter(req, SRV_REQ_REVOKING);
 			list_add_tail(filled, &req->link);
 			*tail = req->entry.first;
 			tail = &req->entry.last->next;
 			break;
 		case 1:
-			srv_io_execute(req);
+			srv_req_execute(req);
 			break;
 		default:
 			srv_con_fail(con, "request in chunk %u, whose key cannot be taken away: %s",
 				     req->buf_id, rc == -ENOTCONN ? "another connection has failed" :
 								    strerror(-rc));
-			srv_io_execute(req);
+			srv_req_execute(req);
 		}
 	}
 	return head;
@@ -268,14 +258,12 @@ void srv_key_revoke_task(struct loop_task *task)
 		struct srv_req *req = list_entry(l, struct srv_req, link);
 
 		req->entry.posted(&req->entry, rc);
-		if (rc) {
-			req->revoking = false;
-			srv_io_execute(req);
-		}
+		if (rc)
+			srv_req_execute(req);
 	}
 }
 
-static void revoke_defer(struct srv_req *req)
+void srv_key_revoke_now(struct srv_req *req)
 {
 	struct srv_con *con = req->con;
 
@@ -283,16 +271,10 @@ static void revoke_defer(struct srv_req *req)
 	loop_defer(reactor_loop(con->thread->reactor), &con->revoke_task);
 }
 
-static void revoke_awaited(struct loop_msg *msg)
-{
-	revoke_defer(container_of(msg, struct srv_req, msg));
-}
-
 void srv_key_revoke(struct srv_req *req)
 {
-	loop_msg_init(&req->msg, revoke_awaited);
 	if (req->keyed_by == req->con || srv_turn_next(&req->turn))
-		revoke_defer(req);
+		srv_key_revoke_now(req);
 }
 
 int srv_key_rearm(struct srv_req *req, struct rtrs_rsp *rsp)
@@ -335,7 +317,7 @@ void srv_key_answer(struct srv_req *req, struct srv_reply *reply)
 static void turn_over(struct srv_req *req)
 {
 	if (srv_turn_posted(&req->turn))
-		loop_post(reactor_loop(req->con->thread->reactor), &req->msg);
+		srv_req_send(req);
 }
 
 void srv_key_posted(struct srv_req *req, int rc)
@@ -365,6 +347,6 @@ void srv_key_end_turns(struct srv_path *path)
 		struct srv_req *req = &path->reqs[i];
 
 		if (srv_turn_break(&req->turn))
-			loop_post(reactor_loop(req->con->thread->reactor), &req->msg);
+			srv_req_send(req);
 	}
 }

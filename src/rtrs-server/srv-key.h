@@ -6,7 +6,7 @@
  * next key.  So the storage works in the chunk itself, and no copy is made.
  *
  * Each chunk has a window of src/frwr, good on all connections of the path, because clients use any
- * chunk on any of them.  Its owner is the thread whose connection has the request (srv_req.busy).
+ * chunk on any of them.  Its owner is the thread whose connection has the request (srv_req.stage).
  *
  * RACE: a client may have an answer, and send the next request for that chunk on another connection,
  * while the thread that posts the answer, and those of a whole pass with it, has not come to posted()
@@ -44,7 +44,7 @@ struct srv_turn {
 #define SRV_TURN_AWAITED 1u
 #define SRV_TURN_POST 2u
 
-/* An answer is about to be posted.  Before the request is given up to the next (srv_req.busy).  Earlier
+/* An answer is about to be posted.  Before the request is given up to the next (srv_req.stage).  Earlier
  * ones of the same thread may not be over yet. */
 static inline void srv_turn_post(struct srv_turn *t)
 {
@@ -102,9 +102,11 @@ int srv_key_open(struct srv_path *path);
  * idempotent. */
 void srv_key_close(struct srv_chunks *c, const char *name);
 
-/* @req, which is busy and counted in @con->inflight, has arrived.  srv_io_execute() follows, from here
- * or a later pass; or srv_io_finish() when its connection is dead by then.  Thread of @con. */
+/* @req, which has arrived and is counted in @con->inflight.  srv_req_execute() follows, from here
+ * or a later pass; or srv_req_finish() when its connection is dead by then.  Thread of @con. */
 void srv_key_revoke(struct srv_req *req);
+/* Its turn has come. */
+void srv_key_revoke_now(struct srv_req *req);
 /* Revoke what has arrived: @con's task, at the end of a pass, and when it has drained. */
 void srv_key_revoke_task(struct loop_task *task);
 

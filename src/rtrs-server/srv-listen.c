@@ -157,7 +157,7 @@ static void cm_unwatched(struct loop_watch *watch)
 	fab_cm_destroy(cm->cm);
 	list_del(&cm->link);
 	free(cm);
-	srv_check_stopped(srv);
+	srv->part_gone(srv);
 }
 
 void srv_listen_stop(struct srv *srv)
@@ -207,7 +207,7 @@ static int cm_create(struct srv *srv, const struct fab_provider *provider, struc
 		free(cm);
 		return rc;
 	}
-	srv_accept_refusal(&refusal, -ECONNRESET);
+	srv_con_refusal(&refusal, -ECONNRESET);
 	fab_cm_admit(cm->cm, cm_admit, srv, &refusal, sizeof(refusal));
 	cm->srv = srv;
 	cm->provider = provider;

@@ -12,7 +12,7 @@ struct srv;
 int srv_listen_start(struct srv *srv, char *err, size_t errlen);
 /* Accept nothing new.  Connections live on. */
 void srv_listen_stop(struct srv *srv);
-/* All connections are gone: close the connection managers, then call srv_check_stopped(). */
+/* All connections are gone: close the connection managers, then call srv->part_gone(). */
 void srv_listen_close(struct srv *srv);
 
 #endif

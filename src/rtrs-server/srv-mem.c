@@ -31,7 +31,7 @@ void srv_mem_freed(struct srv *srv, unsigned ncons)
 	bool waits = srv->freed_cons >= MEM_CONS;
 
 	srv->freed_cons += ncons;
-	if (!waits && srv->freed_cons >= MEM_CONS && !srv->stopping)
+	if (!waits && srv->freed_cons >= MEM_CONS && srv->life == SRV_RUNNING)
 		loop_timer_set(srv_loop(srv), &srv->mem_timer, clock_now_ms() + MEM_DELAY_MS);
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the OPENs that wait and what it takes to close a handle; control thread, but for
- * srv_open_request().  A control message ends in srv_io_finish_control(), once; errors are answers.
+/* Owns the OPENs that wait and what it takes to close a handle; control thread.  A control message ends in srv_req_finish_control(), once; errors are answers.
  *
  * A handle closes when its last reference has gone: by CLOSE, or because its session lost its last
  * path.  While it closes it still counts for sharing (doc/protocol.md 8.7), so an OPEN that only it forbids
@@ -16,11 +15,10 @@
 #include "clock.h"
 #include "export.h"
 #include "log.h"
-#include "srv-dev-io.h"
 #include "srv-open.h"
 #include "srv-boot.h"
 #include "srv-con.h"
-#include "srv-io.h"
+#include "srv-req.h"
 #include "srv-path.h"
 #include "srv-priv.h"
 #include "srv-sess.h"
@@ -73,7 +71,7 @@ static void sess_info(struct srv_req *req)
 	int rc = rnbd_sess_info_decode(req->rtrs.usr, req->rtrs.usr_len, &info);
 
 	if (rc || !wants_result(req, sizeof(rsp))) {
-		srv_io_finish_control(req, -EINVAL);
+		srv_req_finish_control(req, -EINVAL);
 		return;
 	}
 	req->path->sess->resends = info.ext.valid;
@@ -84,7 +82,7 @@ static void sess_info(struct srv_req *req)
 	}
 	rnbd_sess_info_encode(&rsp, RNBD_MSG_SESS_INFO_RSP, &info);
 	put_result(req, &rsp, sizeof(rsp));
-	srv_io_finish_control(req, 0);
+	srv_req_finish_control(req, 0);
 }
 
 /* ---- OPEN ---- */
@@ -97,7 +95,7 @@ static void open_answer(struct srv_req *req, const struct srv_dev *dev)
 	info.device_id = dev->id;
 	rnbd_open_rsp_encode(&rsp, &info);
 	put_result(req, &rsp, sizeof(rsp));
-	srv_io_finish_control(req, 0);
+	srv_req_finish_control(req, 0);
 }
 
 /* Is there a handle on the file of @ex that is closing, or about to be with its session? */
@@ -136,6 +134,8 @@ static int acquire(struct srv *srv, struct export *ex, enum rnbd_access_mode mod
 	return export_acquire(ex, mode);
 }
 
+static void dev_quiet(struct loop_msg *msg);
+
 /* 0: the answer is on its way.  -EAGAIN: wait for a handle that is closing, for *@wait_ms at most.
  * -EINPROGRESS: wait for the storage.  Else the answer. */
 static int open_try(struct srv_req *req, const struct rnbd_open *open, uint64_t *wait_ms)
@@ -166,7 +166,7 @@ static int open_try(struct srv_req *req, const struct rnbd_open *open, uint64_t 
 			return -EINPROGRESS;
 		if (rc)
 			return rc == -EPERM && closing_handle(sess->srv, ex) ? -EAGAIN : rc;
-		dev = srv_dev_open(&sess->devs, ex, open->mode);
+		dev = srv_dev_open(&sess->devs, ex, open->mode, dev_quiet);
 		srv_log_access(sess->srv, &sess->client, sess->name, "device %u opened: %s, %s", dev->id, ex->name,
 			 mode_name(open->mode));
 	}
@@ -208,7 +208,7 @@ static void open_failed(struct srv_req *req, const struct rnbd_open *open, int r
 	srv_log_limited(srv, &req->path->client, &open_limit, LOG_LEVEL_WARN,
 			req->path->sess->name, "open of %s as %s refused: %s%s", open->name,
 			mode_name(open->mode), strerror(-rc), holders);
-	srv_io_finish_control(req, rnbd_errno_to_wire(rc));
+	srv_req_finish_control(req, rnbd_errno_to_wire(rc));
 }
 
 static void open_rearm(struct srv *srv)
@@ -232,7 +232,7 @@ static void open_or_wait(struct srv_req *req, uint64_t deadline_ms)
 	int rc = rnbd_open_decode(req->rtrs.usr, req->rtrs.usr_len, &open);
 
 	if (rc || !wants_result(req, sizeof(struct rnbd_msg_open_rsp))) {
-		srv_io_finish_control(req, -EINVAL);
+		srv_req_finish_control(req, -EINVAL);
 		return;
 	}
 	rc = open_try(req, &open, &wait_ms);
@@ -279,7 +279,7 @@ void srv_open_path_failed(struct srv_path *path)
 		if (req->path != path)
 			continue;
 		list_del(&req->link);
-		srv_io_finish_control(req, -ECONNABORTED);
+		srv_req_finish_control(req, -ECONNABORTED);
 	}
 	open_rearm(path->srv);
 }
@@ -295,12 +295,12 @@ static void dev_closed(struct srv_dev *dev)
 		       dev->ex->name);
 	export_release(dev->ex, dev->mode);
 	while ((l = list_pop(&dev->closers)))
-		srv_io_finish_control(list_entry(l, struct srv_req, link), 0);
+		srv_req_finish_control(list_entry(l, struct srv_req, link), 0);
 	srv_dev_free(dev);
 	srv_open_retry(srv);
 }
 
-void srv_open_dev_quiet(struct loop_msg *msg)
+static void dev_quiet(struct loop_msg *msg)
 {
 	dev_closed(container_of(msg, struct srv_dev, quiet_msg));
 }
@@ -313,12 +313,12 @@ static void close_dev(struct srv_req *req)
 
 	/* An answer with data would be whatever stands in the chunk. */
 	if (rnbd_close_decode(req->rtrs.usr, req->rtrs.usr_len, &id) || req->rtrs.has_desc) {
-		srv_io_finish_control(req, -EINVAL);
+		srv_req_finish_control(req, -EINVAL);
 		return;
 	}
 	dev = id < devs->n && devs->devs[id].state != SRV_DEV_FREE ? &devs->devs[id] : NULL;
 	if (!dev) {
-		srv_io_finish_control(req, 0);
+		srv_req_finish_control(req, 0);
 		return;
 	}
 	list_add_tail(&dev->closers, &req->link);
@@ -338,10 +338,8 @@ void srv_open_sess_lost(struct srv_sess *sess)
 
 /* ---- dispatch ---- */
 
-static void control_request(struct loop_msg *msg)
+void srv_open_request(struct srv_req *req)
 {
-	struct srv_req *req = container_of(msg, struct srv_req, msg);
-
 	switch (rnbd_msg_type(req->rtrs.usr, req->rtrs.usr_len)) {
 	case RNBD_MSG_SESS_INFO:
 		sess_info(req);
@@ -351,24 +349,14 @@ static void control_request(struct loop_msg *msg)
 		if (req->path->state == SRV_PATH_CONNECTED)
 			open_or_wait(req, 0);
 		else
-			srv_io_finish_control(req, -ECONNABORTED);
+			srv_req_finish_control(req, -ECONNABORTED);
 		break;
 	case RNBD_MSG_CLOSE:
 		close_dev(req);
 		break;
 	default:
-		srv_io_finish_control(req, -EINVAL);
+		srv_req_finish_control(req, -EINVAL);
 	}
-}
-
-void srv_open_request(struct srv_req *req)
-{
-	if (rnbd_msg_type(req->rtrs.usr, req->rtrs.usr_len) == RNBD_MSG_IO) {
-		srv_dev_io_start(req);
-		return;
-	}
-	loop_msg_init(&req->msg, control_request);
-	srv_post_control(req->path->srv, &req->msg);
 }
 
 void srv_open_init(struct srv *srv)

@@ -1,23 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* RNBD on the server: SESS_INFO, OPEN, CLOSE and the end of sessions (doc/protocol.md 8).  IO is
- * in srv-dev-io.h. */
+ * in srv-dev-io.h.  Control thread. */
 #ifndef SRV_OPEN_H
 #define SRV_OPEN_H
 
-struct loop_msg;
 struct srv;
 struct srv_path;
 struct srv_req;
 struct srv_sess;
 
-/* @req has passed the fence.  Ends in srv_io_finish().  Thread of @req's connection. */
+/* A message that is not IO.  Ends in srv_req_finish_control(). */
 void srv_open_request(struct srv_req *req);
-
-/* ---- control thread ---- */
-
 void srv_open_init(struct srv *srv);
-/* The last reference of a closing device is gone; the message is in a struct srv_dev. */
-void srv_open_dev_quiet(struct loop_msg *msg);
 /* @path is failing: its OPENs wait no longer. */
 void srv_open_path_failed(struct srv_path *path);
 /* The last path of @sess has drained: close all its devices, each when its IO has left the storage. */

@@ -14,18 +14,12 @@
 
 #include "clock.h"
 #include "log.h"
-#include "srv-open.h"
 #include "rtrs-wr.h"
-#include "srv-accept.h"
-#include "srv-con.h"
+#include "srv-fsm.h"
 #include "srv-geom.h"
-#include "srv-info.h"
-#include "srv-io.h"
-#include "srv-key.h"
 #include "srv-mem.h"
-#include "srv-path.h"
-#include "srv-priv.h"
-#include "srv-sess.h"
+#include "srv-open.h"
+#include "srv-req.h"
 #include "util.h"
 
 /* Why a path ended is worth more lines than that somebody came or went. */
@@ -65,7 +59,7 @@ static void path_hb_timer(struct loop_timer *timer)
 		return;
 	case RTRS_HB_SEND:
 		rtrs_wr_heartbeat(&wr, (uintptr_t)&con->send_cqe, RTRS_HB_MSG_IMM);
-		if (!con->dead)
+		if (!srv_con_dead(con))
 			srv_con_post(con, &wr);
 		break;
 	case RTRS_HB_NONE:
@@ -81,22 +75,16 @@ static void path_setup_timer(struct loop_timer *timer)
 
 	srv_path_fail(path, "set-up not finished in %u s: %u of %u connections, %s INFO_REQ",
 		      path->srv->conf->setup_timeout_ms / 1000, path->ncons, path->cid_num,
-		      path->info_seen ? "with" : "without");
+		      path->info.state == SRV_INFO_AWAITED ? "without" : "with");
 }
 
 /* ---- actions ---- */
 
-static void path_not_half_open(struct srv_path *path)
+static void path_serve(void *object)
 {
-	path->srv->nhalf_open -= path->half_open;
-	path->half_open = false;
-}
-
-static void act_up(struct srv_path *path)
-{
+	struct srv_path *path = object;
 	int rc = srv_key_open(path);
 
-	path_not_half_open(path);
 	if (rc) {
 		srv_path_fail(path, "cannot give its chunks keys: %s", strerror(-rc));
 		return;
@@ -123,11 +111,12 @@ static void act_up(struct srv_path *path)
 	srv_info_respond(path);
 }
 
-static void act_cut(struct srv_path *path)
+static void path_cut(void *object)
 {
+	struct srv_path *path = object;
+
 	loop_timer_cancel(&path->timer);
 	srv_info_cancel(path);
-	path_not_half_open(path);
 	srv_open_path_failed(path);
 	for (unsigned cid = 0; cid < path->cid_num; cid++) {
 		if (path->cons[cid])
@@ -151,19 +140,18 @@ static void path_close_cons(struct srv_path *path)
 	}
 }
 
-static void act_unlink(struct srv_path *path)
+static void path_unlink(void *object)
 {
+	struct srv_path *path = object;
 	struct srv *srv = path->srv;
 
 	srv_key_end_turns(path);
 	path_close_cons(path);
 	srv->ncons -= path->ncons;
-	if (path->was_up)
-		srv_sess_path_down(path->sess);
+	if (path->was_up && srv_sess_path_down(path->sess))
+		srv_open_sess_lost(path->sess);
 	/* ORDER: nobody may wait in the belief that this path still holds a name. */
-	srv_accept_retry(srv);
-	srv_info_retry(srv);
-	srv_open_retry(srv);
+	srv->path_unlinked(srv);
 	if (path->nquiet == path->ncons)
 		path_event(path, SRV_PATH_EV_QUIET);
 }
@@ -178,7 +166,8 @@ static void path_detached(struct srv_chunks *c)
 	for (unsigned cid = 0; cid < path->cid_num; cid++) {
 		if (!path->cons[cid])
 			continue;
-		assert(path->cons[cid]->cut);	/* or the message would find it freed */
+		/* Or the cut would find it freed. */
+		assert(srv_con_state(path->cons[cid]) == SRV_CON_QUIET);
 		srv_con_destroy(path->cons[cid]);
 	}
 	free(path->cons);
@@ -189,39 +178,61 @@ static void path_detached(struct srv_chunks *c)
 	list_del(&path->link);
 	srv_sess_put(path->sess);
 	free(path);
-	srv_check_stopped(srv);
+	srv->part_gone(srv);
 }
+
+static void path_free(void *object)
+{
+	srv_chunk_detach(&((struct srv_path *)object)->chunks, path_detached);
+}
+
+#define IN(state) (1u << SRV_PATH_##state)
+#define DOWN (IN(DRAINING) | IN(LINGERING) | IN(GONE))
+#define ROW(states, event, next, action) \
+	{ states, SRV_PATH_EV_##event, SRV_PATH_##next, action, #action }
+#define STAY(states, event) { states, SRV_PATH_EV_##event, SRV_FSM_STAY, NULL, NULL }
+
+/* A pair that is not in the table does not happen: DRAINED and QUIET are only reported by connections that
+ * were cut, and a connection that ends by itself is a FAIL first. */
+static const struct srv_fsm_row path_rows[] = {
+	ROW(IN(CONNECTING), INFO, CONNECTED, path_serve),
+	ROW(IN(CONNECTING) | IN(CONNECTED), FAIL, DRAINING, path_cut),
+	ROW(IN(DRAINING), DRAINED, LINGERING, path_unlink),
+	ROW(IN(LINGERING), QUIET, GONE, path_free),
+	STAY(DOWN, INFO),		/* memory became ready when the path was already failing */
+	STAY(DOWN, FAIL),
+};
+
+#undef IN
+#undef ROW
+#undef STAY
+
+static const char *const path_states[SRV_PATH_NSTATES] = {
+	"connecting", "connected", "draining", "lingering", "gone",
+};
+
+static const char *const path_events[SRV_PATH_NEVENTS] = { "info", "fail", "drained", "quiet" };
+
+const struct srv_fsm srv_path_fsm = {
+	.name = "path",
+	.rows = path_rows, .nrows = ARRAY_SIZE(path_rows),
+	.states = path_states, .nstates = SRV_PATH_NSTATES,
+	.events = path_events, .nevents = SRV_PATH_NEVENTS,
+};
 
 static void path_event(struct srv_path *path, enum srv_path_event event)
 {
-	const struct srv_path_edge *edge = srv_path_fsm_step(path->state, event);
+	const struct srv_fsm_row *row = srv_fsm_step(&srv_path_fsm, (int)path->state, (int)event);
 
-	assert(edge);
-	if (edge->next != path->state)
-		log_dbg(path->name, "%s: %s -> %s", srv_path_event_name(event),
-			srv_path_state_name(path->state), srv_path_state_name(edge->next));
-	path->state = edge->next;
-	switch (edge->action) {
-	case SRV_PATH_ACT_NONE:
-		break;
-	case SRV_PATH_ACT_UP:
-		act_up(path);
-		break;
-	case SRV_PATH_ACT_CUT:
-		act_cut(path);
-		break;
-	case SRV_PATH_ACT_UNLINK:
-		act_unlink(path);
-		break;
-	case SRV_PATH_ACT_FREE:
-		srv_chunk_detach(&path->chunks, path_detached);
-		break;
+	assert(row);
+	if (row->next != SRV_FSM_STAY) {
+		log_dbg(path->name, "%s: %s -> %s", path_events[event], path_states[path->state],
+			path_states[row->next]);
+		path->srv->nhalf_open -= path->state == SRV_PATH_CONNECTING;
+		path->state = (enum srv_path_state)row->next;
 	}
-}
-
-void srv_path_up(struct srv_path *path)
-{
-	path_event(path, SRV_PATH_EV_INFO);
+	if (row->action)
+		row->action(path);
 }
 
 void srv_path_fail(struct srv_path *path, const char *fmt, ...)
@@ -245,7 +256,7 @@ void srv_path_fail(struct srv_path *path, const char *fmt, ...)
 
 /* ---- reports of connections ---- */
 
-void srv_path_con_drained(struct loop_msg *msg)
+static void con_drained(struct loop_msg *msg)
 {
 	struct srv_con *con = container_of(msg, struct srv_con, drained_msg);
 	struct srv_path *path = con->path;
@@ -258,7 +269,7 @@ void srv_path_con_drained(struct loop_msg *msg)
 		path_event(path, SRV_PATH_EV_DRAINED);
 }
 
-void srv_path_con_quiet(struct loop_msg *msg)
+static void con_quiet(struct loop_msg *msg)
 {
 	struct srv_con *con = container_of(msg, struct srv_con, quiet_msg);
 	struct srv_path *path = con->path;
@@ -268,7 +279,7 @@ void srv_path_con_quiet(struct loop_msg *msg)
 		path_event(path, SRV_PATH_EV_QUIET);
 }
 
-void srv_path_con_finished(struct loop_msg *msg)
+static void con_finished(struct loop_msg *msg)
 {
 	struct srv_con *con = container_of(msg, struct srv_con, finished_msg);
 	struct srv_path *path = con->path;
@@ -277,6 +288,15 @@ void srv_path_con_finished(struct loop_msg *msg)
 	if (path->nfinished == path->ncons)
 		srv_path_fail(path, "server is shutting down");
 }
+
+static const struct srv_con_ops con_ops = {
+	.recv = srv_req_wc_recv,
+	.reply = srv_req_reply_task,
+	.revoke = srv_key_revoke_task,
+	.drained = con_drained,
+	.quiet = con_quiet,
+	.finished = con_finished,
+};
 
 void srv_path_finish(struct srv_path *path)
 {
@@ -290,6 +310,19 @@ void srv_path_finish(struct srv_path *path)
 
 /* ---- set-up ---- */
 
+static void path_attached(struct srv_chunks *c)
+{
+	path_event(container_of(c, struct srv_path, chunks), SRV_PATH_EV_INFO);
+}
+
+static void info_done(struct srv_path *path, const char *cause)
+{
+	if (cause)
+		srv_path_fail(path, "%s", cause);
+	else
+		srv_chunk_attach(&path->chunks, path_attached);
+}
+
 static int path_alloc(struct srv_path *path, struct srv *srv, struct fab_conn *conn)
 {
 	struct fab_device_attr attr;
@@ -301,7 +334,7 @@ static int path_alloc(struct srv_path *path, struct srv *srv, struct fab_conn *c
 	 * (srv-accept.c) has room for all of them and the heartbeats. */
 	path->service_recvs = MIN((unsigned)RTRS_SERVICE_CON_DEPTH, attr.max_qp_wr - 1);
 	path->cons = calloc(path->cid_num, sizeof(*path->cons));
-	path->reqs = srv_io_alloc_reqs(path, srv->geom.queue_depth);
+	path->reqs = srv_req_alloc(path, srv->geom.queue_depth);
 	if (!path->cons || !path->reqs)
 		return -ENOMEM;
 	return srv_chunk_init(&path->chunks, srv, conn);
@@ -336,7 +369,7 @@ int srv_path_create(struct srv_sess *sess, const struct rtrs_conn_req *req, stru
 		 fab_addr_format(&path->client, client, sizeof(client)),
 		 fab_addr_format(&path->server, server, sizeof(server)));
 	loop_timer_init(&path->timer, path_setup_timer);
-	srv_info_init(path);
+	srv_info_init(path, info_done);
 
 	rc = path_alloc(path, srv, conn);
 	if (rc) {
@@ -353,7 +386,6 @@ int srv_path_create(struct srv_sess *sess, const struct rtrs_conn_req *req, stru
 	srv->npaths++;
 	path->memory = srv_path_memory(srv, path->cid_num, conn);
 	srv->memory += path->memory;
-	path->half_open = true;
 	srv->nhalf_open++;
 	loop_timer_set(srv_loop(srv), &path->timer, clock_now_ms() + srv->conf->setup_timeout_ms);
 	*ret = path;
@@ -378,7 +410,7 @@ static int con_accept(struct srv_path *path, struct srv_con *con)
 	if (!rc && !con->cid)
 		rc = srv_info_post_recv(path, con);	/* must exist before the accept (2.2) */
 	if (rc) {
-		srv_accept_reject(con->fab, rc);
+		srv_con_refuse(con->fab, rc);
 		return rc;
 	}
 	rtrs_conn_rsp_encode(&m, &rsp);
@@ -394,12 +426,12 @@ int srv_path_add_con(struct srv_path *path, uint16_t cid, struct fab_conn *conn)
 	struct srv *srv = path->srv;
 	unsigned thread = cid ? 1 + (path->offset + cid) % (srv->nthreads - 1) : 0;
 	char cause[SRV_CAUSE_LEN];
-	struct srv_con *con = srv_con_create(path, cid, &srv->threads[thread], conn);
+	struct srv_con *con = srv_con_create(path, cid, &srv->threads[thread], conn, &con_ops);
 	int rc;
 
 	if (!con) {
 		rc = -ENOMEM;
-		srv_accept_reject(conn, rc);
+		srv_con_refuse(conn, rc);
 	} else {
 		rc = con_accept(path, con);
 	}

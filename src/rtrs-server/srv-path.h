@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A path: the connections between one pair of addresses, its chunk memory and its requests.  States
- * are those of srv-fsm.h; this performs the actions.  Control thread unless a function says
- * otherwise. */
+/* A path: the connections between one pair of addresses, its chunk memory and its requests.  Control thread
+ * unless a function says otherwise.
+ *
+ * There is one way down for every failure (doc/decisions.md D9), and a dead path keeps nobody waiting: from
+ * LINGERING on it holds no name, no uuid and no address pair, so its client is back while slow storage still
+ * works on what the dead path had started (doc/decisions.md D14). */
 #ifndef SRV_PATH_H
 #define SRV_PATH_H
 
@@ -9,17 +12,34 @@
 #include <stdint.h>
 
 #include "fabric.h"
-#include "list.h"
 #include "loop.h"
+#include "list.h"
 #include "rtrs-hb.h"
 #include "rtrs-msg.h"
 #include "srv-chunk.h"
-#include "srv-fsm.h"
+#include "srv-info.h"
 
 struct srv;
 struct srv_con;
 struct srv_req;
 struct srv_sess;
+
+enum srv_path_state {
+	SRV_PATH_CONNECTING,	/* from the first CONN_REQ to a valid INFO_REQ; bounded by a timeout */
+	SRV_PATH_CONNECTED,	/* in service */
+	SRV_PATH_DRAINING,	/* every connection was told to end; their flushes are outstanding */
+	SRV_PATH_LINGERING,	/* no connection left; unlinked; requests may still be in storage */
+	SRV_PATH_GONE,		/* nothing refers to it but the memory being given back */
+	SRV_PATH_NSTATES
+};
+
+enum srv_path_event {
+	SRV_PATH_EV_INFO,	/* INFO_REQ accepted, chunk memory ready on every thread */
+	SRV_PATH_EV_FAIL,	/* any failure, time-out, come-back or shutdown */
+	SRV_PATH_EV_DRAINED,	/* the last connection has drained */
+	SRV_PATH_EV_QUIET,	/* drained, and the last request has left the storage */
+	SRV_PATH_NEVENTS
+};
 
 struct srv_path {
 	/* constant while a connection or request exists */
@@ -41,13 +61,9 @@ struct srv_path {
 	struct srv_con **cons;		/* [cid_num] */
 	unsigned service_recvs;		/* of connection 0: as many as the protocol has, or the device */
 	unsigned ncons, ndrained, nquiet, nfinished;
-	bool half_open, was_up;
+	bool was_up;			/* its session counts it */
 	struct loop_timer timer;		/* set-up, then heartbeat */
-	struct fab_cqe info_cqe;	/* srv-info.c: the receive of INFO_REQ */
-	struct loop_timer info_timer;	/* INFO_REQ waits for its name (doc/decisions.md D14) */
-	uint64_t info_deadline_ms;	/* 0: none is waiting */
-	char info_name[RTRS_NAME_MAX];
-	bool info_seen, named;
+	struct srv_info info;
 };
 
 /* Memory that a path with @ncons connections for the peer of @conn takes, about. */
@@ -66,9 +82,6 @@ int srv_path_add_con(struct srv_path *path, uint16_t cid, struct fab_conn *conn)
 void srv_path_fail(struct srv_path *path, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* INFO_REQ was accepted and the memory is attached: begin service (srv-info.c). */
-void srv_path_up(struct srv_path *path);
-
 /* Shutdown: answer what is in flight, then fail. */
 void srv_path_finish(struct srv_path *path);
 
@@ -77,10 +90,5 @@ static inline bool srv_path_linked(const struct srv_path *path)
 {
 	return path->state < SRV_PATH_LINGERING;
 }
-
-/* Reports of connections; the message is in a struct srv_con. */
-void srv_path_con_drained(struct loop_msg *msg);
-void srv_path_con_quiet(struct loop_msg *msg);
-void srv_path_con_finished(struct loop_msg *msg);
 
 #endif

@@ -17,9 +17,9 @@
 
 #include "fabric.h"
 #include "frwr.h"
+#include "loop.h"
 #include "list.h"
 #include "log.h"
-#include "loop.h"
 #include "reactor.h"
 #include "rtrs-geom.h"
 #include "rtrs-wr.h"
@@ -66,11 +66,22 @@ struct srv_thread {
 	struct srv_reply scratch[SRV_REPLY_BATCH];
 };
 
+enum srv_life {
+	SRV_RUNNING,
+	SRV_STOPPING,			/* paths finish */
+	SRV_CLOSING,			/* the last one has gone, the connection managers follow */
+	SRV_STOPPED,			/* told */
+};
+
 struct srv {
 	const struct srv_conf *conf;
 	struct exports *exports;
 	struct srv_thread *threads;
 	unsigned nthreads;		/* the control thread, and 1.. for IO */
+
+	/* What happens below and is heard of in srv.c; control thread. */
+	void (*path_unlinked)(struct srv *srv);	/* its names are free for those who wait */
+	void (*part_gone)(struct srv *srv);	/* a path, or a connection manager */
 
 	/* control thread */
 	struct rtrs_geom geom;		/* of every session (srv-geom.h) */
@@ -94,8 +105,7 @@ struct srv {
 
 	uint8_t boot_id[SRV_BOOT_ID_LEN];
 
-	bool stopping;
-	bool closing_cms, stop_told;
+	enum srv_life life;
 	struct loop_timer stop_timer;
 	struct loop_msg stopped_msg;
 	void (*stopped)(void *arg);
@@ -116,8 +126,5 @@ static inline void srv_post_control(const struct srv *srv, struct loop_msg *msg)
 {
 	loop_post(srv_loop(srv), msg);
 }
-
-/* A path is gone or the last parked request was refused: when stopping, see whether all is over. */
-void srv_check_stopped(struct srv *srv);
 
 #endif

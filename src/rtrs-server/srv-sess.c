@@ -5,10 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "export.h"
 #include "exports.h"
 #include "log.h"
-#include "srv-open.h"
 #include "srv-path.h"
 #include "srv-priv.h"
 #include "srv-sess.h"
@@ -27,7 +25,7 @@ struct srv_sess *srv_sess_create(struct srv *srv, const uint8_t uuid[RTRS_UUID_L
 	list_init(&sess->paths);
 	if (srv_fence_init(&sess->fence, srv->geom.queue_depth))
 		goto err_free;
-	if (srv_dev_table_init(&sess->devs, srv->exports->n, sess, srv_open_dev_quiet))
+	if (srv_dev_table_init(&sess->devs, srv->exports->n, sess))
 		goto err_fence;
 	list_add_tail(&srv->sessions, &sess->link);
 	srv->nsessions++;
@@ -85,7 +83,7 @@ static struct srv_path *sess_named_path(const struct srv_sess *sess)
 	struct srv_path *path, *dying = NULL;
 
 	list_for_each(path, &sess->paths, link) {
-		if (!path->named || !srv_path_linked(path))
+		if (path->info.state != SRV_INFO_NAMED || !srv_path_linked(path))
 			continue;
 		if (path->state != SRV_PATH_DRAINING)
 			return path;
@@ -115,13 +113,13 @@ void srv_sess_path_up(struct srv_sess *sess, const char *path_name)
 		srv_log_access(sess->srv, &sess->client, sess->name, "session opened by %s", path_name);
 }
 
-void srv_sess_path_down(struct srv_sess *sess)
+bool srv_sess_path_down(struct srv_sess *sess)
 {
 	assert(sess->nup);
 	if (--sess->nup)
-		return;
+		return false;
 	srv_log_access(sess->srv, &sess->client, sess->name, "session closed");
-	srv_open_sess_lost(sess);
+	return true;
 }
 
 bool srv_sess_dying(const struct srv_sess *sess)

@@ -16,6 +16,7 @@
 #include "srv-open.h"
 #include "srv-accept.h"
 #include "srv-geom.h"
+#include "srv-info.h"
 #include "srv-listen.h"
 #include "srv-mem.h"
 #include "srv-path.h"
@@ -31,20 +32,21 @@ static void stop_tell(struct loop_msg *msg)
 	srv->stopped(srv->stopped_arg);
 }
 
-void srv_check_stopped(struct srv *srv)
+/* When stopping, see whether all is over. */
+static void part_gone(struct srv *srv)
 {
-	if (!srv->stopping || srv->npaths || srv->stop_told)
+	if (srv->life == SRV_RUNNING || srv->npaths)
 		return;
 	if (!list_empty(&srv->cms)) {
-		if (!srv->closing_cms) {
-			srv->closing_cms = true;
+		if (srv->life == SRV_STOPPING) {
+			srv->life = SRV_CLOSING;
 			loop_timer_cancel(&srv->stop_timer);
 			srv_listen_close(srv);
 		}
-		return;
+	} else if (srv->life != SRV_STOPPED) {
+		srv->life = SRV_STOPPED;
+		srv_post_control(srv, &srv->stopped_msg);
 	}
-	srv->stop_told = true;
-	srv_post_control(srv, &srv->stopped_msg);
 }
 
 /* Do @what to every path; it may free the path, and with it the session. */
@@ -73,8 +75,8 @@ static void stop_timeout(struct loop_timer *timer)
 
 void srv_shutdown(struct srv *srv, void (*done)(void *arg), void *arg)
 {
-	assert(!srv->stopping);
-	srv->stopping = true;
+	assert(srv->life == SRV_RUNNING);
+	srv->life = SRV_STOPPING;
 	srv->stopped = done;
 	srv->stopped_arg = arg;
 	srv_listen_stop(srv);
@@ -82,10 +84,17 @@ void srv_shutdown(struct srv *srv, void (*done)(void *arg), void *arg)
 	srv_accept_refuse_parked(srv);
 	loop_timer_set(srv_loop(srv), &srv->stop_timer, clock_now_ms() + SRV_SHUTDOWN_TIMEOUT);
 	for_each_path(srv, srv_path_finish);
-	srv_check_stopped(srv);
+	part_gone(srv);
 }
 
 /* ---- start ---- */
+
+static void path_unlinked(struct srv *srv)
+{
+	srv_accept_retry(srv);
+	srv_info_retry(srv);
+	srv_open_retry(srv);
+}
 
 static void srv_free(struct srv *srv)
 {
@@ -108,6 +117,8 @@ static struct srv *srv_alloc(const struct srv_conf *conf, struct reactor **react
 		return NULL;
 	}
 	frwr_lessons_init(&srv->lessons);
+	srv->path_unlinked = path_unlinked;
+	srv->part_gone = part_gone;
 	srv->conf = conf;
 	srv->exports = conf->exports;
 	srv->nthreads = n;
@@ -179,6 +190,6 @@ err_free:
 
 void srv_destroy(struct srv *srv)
 {
-	assert(srv->stop_told && list_empty(&srv->sessions));
+	assert(srv->life == SRV_STOPPED && list_empty(&srv->sessions));
 	srv_free(srv);
 }

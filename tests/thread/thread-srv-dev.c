@@ -41,7 +41,7 @@ static void wait_quiet(unsigned long before)
 
 static void open_close(unsigned round)
 {
-	struct srv_dev *dev = srv_dev_open(&devs, &exports[round & 1], RNBD_ACCESS_RW);
+	struct srv_dev *dev = srv_dev_open(&devs, &exports[round & 1], RNBD_ACCESS_RW, quiet);
 	unsigned long before = atomic_load(&quiet_told);
 
 	check(dev->id == 0);
@@ -76,7 +76,7 @@ static void *worker(void *arg)
 
 int main(void)
 {
-	check(!srv_dev_table_init(&devs, 1, NULL, quiet));
+	check(!srv_dev_table_init(&devs, 1, NULL));
 	run_threads(worker);
 	srv_dev_table_fini(&devs);
 	return 0;

@@ -16,7 +16,7 @@ static void quiet(struct loop_msg *msg)
 
 static void setup(void)
 {
-	cr_assert_eq(srv_dev_table_init(&devs, N, NULL, quiet), 0);
+	cr_assert_eq(srv_dev_table_init(&devs, N, NULL), 0);
 }
 
 static void teardown(void)
@@ -37,13 +37,13 @@ Test(srv_dev, lowest_free_id_from_0)
 	struct srv_dev *d[N];
 
 	for (unsigned i = 0; i < N; i++) {
-		d[i] = srv_dev_open(&devs, &ex[i], RNBD_ACCESS_RW);
+		d[i] = srv_dev_open(&devs, &ex[i], RNBD_ACCESS_RW, quiet);
 		cr_assert_eq(d[i]->id, i);
 	}
 	close_now(d[1]);
 	close_now(d[0]);
 	cr_assert_null(srv_dev_find(&devs, &ex[1]));
-	cr_assert_eq(srv_dev_open(&devs, &ex[1], RNBD_ACCESS_RO)->id, 0);
+	cr_assert_eq(srv_dev_open(&devs, &ex[1], RNBD_ACCESS_RO, quiet)->id, 0);
 	cr_assert_eq(srv_dev_find(&devs, &ex[1])->id, 0);
 	cr_assert_eq(srv_dev_find(&devs, &ex[2])->id, 2);
 	close_now(d[0]);
@@ -57,7 +57,7 @@ Test(srv_dev, unknown_ids)
 	cr_assert_null(srv_dev_get(&devs, 0));
 	cr_assert_null(srv_dev_get(&devs, N));
 	cr_assert_null(srv_dev_get(&devs, UINT32_MAX));
-	dev = srv_dev_open(&devs, &ex[0], RNBD_ACCESS_RW);
+	dev = srv_dev_open(&devs, &ex[0], RNBD_ACCESS_RW, quiet);
 	cr_assert_eq(srv_dev_get(&devs, 0), dev);
 	cr_assert_null(srv_dev_get(&devs, 1));
 	cr_assert_not(srv_dev_put(dev));
@@ -67,7 +67,7 @@ Test(srv_dev, unknown_ids)
 
 Test(srv_dev, the_last_reference_is_told_once)
 {
-	struct srv_dev *dev = srv_dev_open(&devs, &ex[0], RNBD_ACCESS_RW);
+	struct srv_dev *dev = srv_dev_open(&devs, &ex[0], RNBD_ACCESS_RW, quiet);
 
 	cr_assert_eq(srv_dev_get(&devs, 0), dev);
 	cr_assert_eq(srv_dev_get(&devs, 0), dev);
@@ -81,7 +81,7 @@ Test(srv_dev, the_last_reference_is_told_once)
 
 Test(srv_dev, revived_by_its_session)
 {
-	struct srv_dev *dev = srv_dev_open(&devs, &ex[0], RNBD_ACCESS_RW);
+	struct srv_dev *dev = srv_dev_open(&devs, &ex[0], RNBD_ACCESS_RW, quiet);
 
 	cr_assert_eq(srv_dev_get(&devs, 0), dev);
 	cr_assert_not(srv_dev_begin_close(dev, SRV_DEV_LOST));
@@ -95,7 +95,7 @@ Test(srv_dev, revived_by_its_session)
 
 Test(srv_dev, too_late_to_revive)
 {
-	struct srv_dev *dev = srv_dev_open(&devs, &ex[0], RNBD_ACCESS_RW);
+	struct srv_dev *dev = srv_dev_open(&devs, &ex[0], RNBD_ACCESS_RW, quiet);
 
 	cr_assert_eq(srv_dev_get(&devs, 0), dev);
 	cr_assert_not(srv_dev_begin_close(dev, SRV_DEV_LOST));
@@ -107,7 +107,7 @@ Test(srv_dev, too_late_to_revive)
 
 Test(srv_dev, a_lost_device_can_be_closed)
 {
-	struct srv_dev *dev = srv_dev_open(&devs, &ex[0], RNBD_ACCESS_RW);
+	struct srv_dev *dev = srv_dev_open(&devs, &ex[0], RNBD_ACCESS_RW, quiet);
 
 	cr_assert_eq(srv_dev_get(&devs, 0), dev);
 	cr_assert_not(srv_dev_begin_close(dev, SRV_DEV_LOST));

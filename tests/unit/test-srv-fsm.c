@@ -1,77 +1,170 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of path states: complete, and only one way down. */
+/* The tables of paths and connections: what must hold of them, whatever their rows are. */
 #include "unit.h"
 
+#include "srv-con.h"
 #include "srv-fsm.h"
+#include "srv-path.h"
 
-/* Every pair of state and event with what is expected; next < 0: the pair cannot happen. */
-static const struct {
-	enum srv_path_state state;
-	enum srv_path_event event;
-	int next;
-	enum srv_path_action action;
-} pairs[] = {
-	{ SRV_PATH_CONNECTING, SRV_PATH_EV_INFO, SRV_PATH_CONNECTED, SRV_PATH_ACT_UP },
-	{ SRV_PATH_CONNECTING, SRV_PATH_EV_FAIL, SRV_PATH_DRAINING, SRV_PATH_ACT_CUT },
-	{ SRV_PATH_CONNECTING, SRV_PATH_EV_DRAINED, -1, 0 },
-	{ SRV_PATH_CONNECTING, SRV_PATH_EV_QUIET, -1, 0 },
-	{ SRV_PATH_CONNECTED, SRV_PATH_EV_INFO, -1, 0 },
-	{ SRV_PATH_CONNECTED, SRV_PATH_EV_FAIL, SRV_PATH_DRAINING, SRV_PATH_ACT_CUT },
-	{ SRV_PATH_CONNECTED, SRV_PATH_EV_DRAINED, -1, 0 },
-	{ SRV_PATH_CONNECTED, SRV_PATH_EV_QUIET, -1, 0 },
-	{ SRV_PATH_DRAINING, SRV_PATH_EV_INFO, SRV_PATH_DRAINING, SRV_PATH_ACT_NONE },
-	{ SRV_PATH_DRAINING, SRV_PATH_EV_FAIL, SRV_PATH_DRAINING, SRV_PATH_ACT_NONE },
-	{ SRV_PATH_DRAINING, SRV_PATH_EV_DRAINED, SRV_PATH_LINGERING, SRV_PATH_ACT_UNLINK },
-	{ SRV_PATH_DRAINING, SRV_PATH_EV_QUIET, -1, 0 },
-	{ SRV_PATH_LINGERING, SRV_PATH_EV_INFO, SRV_PATH_LINGERING, SRV_PATH_ACT_NONE },
-	{ SRV_PATH_LINGERING, SRV_PATH_EV_FAIL, SRV_PATH_LINGERING, SRV_PATH_ACT_NONE },
-	{ SRV_PATH_LINGERING, SRV_PATH_EV_DRAINED, -1, 0 },
-	{ SRV_PATH_LINGERING, SRV_PATH_EV_QUIET, SRV_PATH_GONE, SRV_PATH_ACT_FREE },
-	{ SRV_PATH_GONE, SRV_PATH_EV_INFO, SRV_PATH_GONE, SRV_PATH_ACT_NONE },
-	{ SRV_PATH_GONE, SRV_PATH_EV_FAIL, SRV_PATH_GONE, SRV_PATH_ACT_NONE },
-	{ SRV_PATH_GONE, SRV_PATH_EV_DRAINED, -1, 0 },
-	{ SRV_PATH_GONE, SRV_PATH_EV_QUIET, -1, 0 },
-};
+static const struct srv_fsm *const fsms[] = { &srv_path_fsm, &srv_con_fsm };
 
-Test(srv_fsm, every_pair)
+/* The state that @event leads to from @state; -1: the event cannot come there. */
+static int step(const struct srv_fsm *fsm, int state, int event)
 {
-	cr_assert_eq(ARRAY_SIZE(pairs), SRV_PATH_NSTATES * SRV_PATH_NEVENTS);
-	for_each_case(p, pairs) {
-		const struct srv_path_edge *e = srv_path_fsm_step(p->state, p->event);
-		const char *s = srv_path_state_name(p->state), *ev = srv_path_event_name(p->event);
+	const struct srv_fsm_row *row = srv_fsm_step(fsm, state, event);
 
-		if (p->next < 0) {
-			cr_assert_null(e, "%s in %s", ev, s);
-			continue;
+	if (!row)
+		return -1;
+	return row->next == SRV_FSM_STAY ? state : row->next;
+}
+
+static bool is_last(const struct srv_fsm *fsm, int state)
+{
+	for (int e = 0; e < fsm->nevents; e++) {
+		int next = step(fsm, state, e);
+
+		if (next >= 0 && next != state)
+			return false;
+	}
+	return true;
+}
+
+/* What is reached from @from, as bits, by events of @events. */
+static unsigned reach(const struct srv_fsm *fsm, int from, unsigned events)
+{
+	unsigned seen = 1u << from, before;
+
+	do {
+		before = seen;
+		for (int s = 0; s < fsm->nstates; s++) {
+			for (int e = 0; (seen & 1u << s) && e < fsm->nevents; e++) {
+				int next = events & 1u << e ? step(fsm, s, e) : -1;
+
+				if (next >= 0)
+					seen |= 1u << next;
+			}
 		}
-		cr_assert_not_null(e, "%s in %s", ev, s);
-		cr_assert_eq(e->state, p->state);
-		cr_assert_eq(e->event, p->event);
-		cr_assert_eq((int)e->next, p->next, "%s in %s", ev, s);
-		cr_assert_eq(e->action, p->action, "%s in %s", ev, s);
+	} while (seen != before);
+	return seen;
+}
+
+Test(srv_fsm, one_row_for_a_pair)
+{
+	for_each_case(f, fsms) {
+		for (int s = 0; s < (*f)->nstates; s++) {
+			for (int e = 0; e < (*f)->nevents; e++) {
+				unsigned n = 0;
+
+				for (size_t i = 0; i < (*f)->nrows; i++)
+					n += (*f)->rows[i].event == e && ((*f)->rows[i].states & 1u << s);
+				cr_assert_leq(n, 1, "%s: %s in %s", (*f)->name, (*f)->events[e], (*f)->states[s]);
+			}
+		}
 	}
 }
 
-/* From every state a FAIL is taken, and DRAINED and QUIET then lead to the end. */
+/* No row is dead, none leads out of the table, and an action has a name. */
+Test(srv_fsm, rows)
+{
+	for_each_case(f, fsms) {
+		unsigned reached = reach(*f, 0, ~0u);
+
+		cr_assert_eq(reached, (1u << (*f)->nstates) - 1, "%s: a state that is never reached", (*f)->name);
+		for (size_t i = 0; i < (*f)->nrows; i++) {
+			const struct srv_fsm_row *row = &(*f)->rows[i];
+
+			cr_assert(row->states && !(row->states & ~reached));
+			cr_assert(row->event >= 0 && row->event < (*f)->nevents);
+			cr_assert(row->next >= SRV_FSM_STAY && row->next < (*f)->nstates);
+			cr_assert(!row->action || strlen(row->what));
+		}
+	}
+}
+
+Test(srv_fsm, one_end_and_no_way_back)
+{
+	for_each_case(f, fsms) {
+		int last = (*f)->nstates - 1;
+
+		for (int s = 0; s <= last; s++) {
+			cr_assert_eq(is_last(*f, s), s == last, "%s: %s", (*f)->name, (*f)->states[s]);
+			cr_assert(reach(*f, s, ~0u) & 1u << last, "%s: no end from %s", (*f)->name, (*f)->states[s]);
+			for (int e = 0; e < (*f)->nevents; e++)
+				cr_assert(step(*f, s, e) < 0 || step(*f, s, e) >= s, "%s: %s back from %s", (*f)->name,
+					  (*f)->events[e], (*f)->states[s]);
+		}
+	}
+}
+
+/* A path can fail at any time, and what its connections tell then ends it. */
 Test(srv_fsm, failure_ends_every_path)
 {
 	for (int s = 0; s < SRV_PATH_NSTATES; s++) {
-		const struct srv_path_edge *e = srv_path_fsm_step((enum srv_path_state)s,
-								  SRV_PATH_EV_FAIL);
+		int next = step(&srv_path_fsm, s, SRV_PATH_EV_FAIL);
 
-		cr_assert_not_null(e, "%s", srv_path_state_name((enum srv_path_state)s));
-		if (e->next == SRV_PATH_DRAINING)
-			e = srv_path_fsm_step(e->next, SRV_PATH_EV_DRAINED);
-		if (e->next == SRV_PATH_LINGERING)
-			e = srv_path_fsm_step(e->next, SRV_PATH_EV_QUIET);
-		cr_assert_eq(e->next, SRV_PATH_GONE);
+		cr_assert_geq(next, SRV_PATH_DRAINING);
+		if (next == SRV_PATH_DRAINING)
+			next = step(&srv_path_fsm, next, SRV_PATH_EV_DRAINED);
+		if (next == SRV_PATH_LINGERING)
+			next = step(&srv_path_fsm, next, SRV_PATH_EV_QUIET);
+		cr_assert_eq(next, SRV_PATH_GONE);
 	}
 }
 
-Test(srv_fsm, names)
+/* What may come at any time is answered in every state, what comes once where it can come. */
+Test(srv_fsm, a_connection_answers_every_event)
 {
-	for (int s = 0; s < SRV_PATH_NSTATES; s++)
-		cr_assert_gt(strlen(srv_path_state_name((enum srv_path_state)s)), 0);
-	for (int e = 0; e < SRV_PATH_NEVENTS; e++)
-		cr_assert_gt(strlen(srv_path_event_name((enum srv_path_event)e)), 0);
+	for (int s = 0; s < SRV_CON_NSTATES; s++) {
+		bool cut = s == SRV_CON_CUT || s == SRV_CON_CUT_ENDED || s >= SRV_CON_LINGERING;
+		bool ended = s >= SRV_CON_ENDED, drained = s >= SRV_CON_DRAINED;
+		/* The path finishes its connections once, and before it cuts them. */
+		bool finishing = s > SRV_CON_SERVING && s < SRV_CON_DEAD;
+		const char *name = srv_con_fsm.states[s];
+
+		cr_assert_geq(step(&srv_con_fsm, s, SRV_CON_EV_IDLE), 0, "%s", name);
+		cr_assert_geq(step(&srv_con_fsm, s, SRV_CON_EV_LEFT), 0, "%s", name);
+		cr_assert_geq(step(&srv_con_fsm, s, SRV_CON_EV_FAIL), SRV_CON_DEAD, "%s", name);
+		cr_assert_geq(step(&srv_con_fsm, s, SRV_CON_EV_FLUSHED), SRV_CON_DEAD, "%s", name);
+		cr_assert_eq(step(&srv_con_fsm, s, SRV_CON_EV_CUT) >= 0, !cut, "%s", name);
+		cr_assert_eq(step(&srv_con_fsm, s, SRV_CON_EV_ENDED) >= 0, !ended, "%s", name);
+		cr_assert_eq(step(&srv_con_fsm, s, SRV_CON_EV_UNWATCHED) >= 0, ended && !drained, "%s", name);
+		cr_assert_eq(step(&srv_con_fsm, s, SRV_CON_EV_FINISH) >= 0, !finishing && !cut, "%s", name);
+	}
+}
+
+/* Quiet only when it has been cut, has ended, is unwatched and idle after that, in whatever order the first two
+ * came. */
+Test(srv_fsm, a_connection_is_quiet_last)
+{
+	const unsigned needed[] = { SRV_CON_EV_CUT, SRV_CON_EV_ENDED, SRV_CON_EV_UNWATCHED, SRV_CON_EV_IDLE };
+	static const int cut_first[] = { SRV_CON_EV_CUT, SRV_CON_EV_ENDED, SRV_CON_EV_UNWATCHED };
+	static const int cut_between[] = { SRV_CON_EV_ENDED, SRV_CON_EV_CUT, SRV_CON_EV_UNWATCHED };
+	static const int cut_last[] = { SRV_CON_EV_ENDED, SRV_CON_EV_UNWATCHED, SRV_CON_EV_CUT };
+	static const int *const orders[] = { cut_first, cut_between, cut_last };
+
+	for_each_case(n, needed)
+		cr_assert_not(reach(&srv_con_fsm, SRV_CON_SERVING, ~(1u << *n)) & 1u << SRV_CON_QUIET, "without %s",
+			      srv_con_fsm.events[*n]);
+	for (int s = SRV_CON_SERVING; s <= SRV_CON_DEAD; s++) {
+		for_each_case(order, orders) {
+			int at = s;
+
+			for (unsigned i = 0; i < 3; i++) {
+				cr_assert_lt(at, SRV_CON_LINGERING);
+				at = step(&srv_con_fsm, at, (*order)[i]);
+			}
+			cr_assert_eq(at, SRV_CON_LINGERING);
+			cr_assert_eq(step(&srv_con_fsm, at, SRV_CON_EV_IDLE), SRV_CON_QUIET);
+		}
+	}
+}
+
+/* From shutdown to the last answer's leaving nothing else is needed. */
+Test(srv_fsm, a_connection_finishes)
+{
+	const unsigned events = 1u << SRV_CON_EV_FINISH | 1u << SRV_CON_EV_IDLE | 1u << SRV_CON_EV_LEFT;
+
+	cr_assert_eq(reach(&srv_con_fsm, SRV_CON_SERVING, events),
+		     1u << SRV_CON_SERVING | 1u << SRV_CON_FINISHING | 1u << SRV_CON_MARKED | 1u << SRV_CON_FINISHED);
+	cr_assert_eq(step(&srv_con_fsm, SRV_CON_FINISHING, SRV_CON_EV_LEFT), SRV_CON_FINISHING, "a stray completion");
 }

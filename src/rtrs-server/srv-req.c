@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the requests of a path, each while its connection's thread works on it.
+ *
+ * How it ends: srv_req_finish(), once per request, which lets the next holder of its buf_id pass the
+ * fence and queues the answer.  Answers are collected during a pass and leave with one post per connection
+ * (doc/decisions.md D3).  They leave from the chunks, which live as long as the connection, so a post needs
+ * no completion and no second look at the connection.
+ * How it fails: a message that breaks the protocol fails the connection with one cause; an error of
+ * RNBD or of the storage is an answer.
+ *
+ * Headers are copied out of the chunk before they are looked at: unless --invalidate=always the
+ * client can still write there (doc/decisions.md D8). */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "log.h"
+#include "rtrs-imm.h"
+#include "srv-dev-io.h"
+#include "srv-open.h"
+#include "srv-req.h"
+#include "util.h"
+
+/* ---- arrival ---- */
+
+/* Copy the headers of @req and decode them.  -EINVAL with @why. */
+static int req_decode(struct srv_req *req, const char **why)
+{
+	const struct srv_chunks *c = &req->path->chunks;
+	const uint8_t *chunk = srv_chunk(c, req->buf_id);
+	uint32_t start, len;
+	int rc = rtrs_req_extent(c->geom, chunk, req->off, req->byte_len, &start, &len, why);
+
+	if (rc)
+		return rc;
+	memcpy(req->hdr, chunk + start, len);
+	return rtrs_req_decode(c->geom, req->hdr, start, len, req->off, req->byte_len, &req->rtrs,
+			       why);
+}
+
+static void req_run(struct srv_req *req)
+{
+	if (srv_con_dead(req->con))	/* held until its path died: its client has sent it again */
+		srv_req_finish(req, -ECONNABORTED);
+	else
+		srv_dev_io_start(req);
+}
+
+void srv_req_execute(struct srv_req *req)
+{
+	struct srv_con *con = req->con;
+	const char *why;
+
+	if (!srv_con_dead(con) && req_decode(req, &why))
+		srv_con_fail(con, "request in chunk %u: %s", req->buf_id, why);
+	if (srv_con_dead(con)) {
+		srv_req_finish(req, -ECONNABORTED);
+		return;
+	}
+	/* Only IO enters the storage.  A client that is back must be greeted while the storage is
+	 * still busy with what the client has under this buf_id from before. */
+	if (rnbd_msg_type(req->rtrs.usr, req->rtrs.usr_len) != RNBD_MSG_IO) {
+		srv_req_enter(req, SRV_REQ_CONTROL);
+		srv_post_control(req->path->srv, &req->msg);
+		return;
+	}
+	/* ORDER: before it enters, because from then on another thread may send it here. */
+	srv_req_enter(req, SRV_REQ_FENCED);
+	if (srv_fence_enter(&con->path->sess->fence, req->buf_id, &req->fence))
+		req_run(req);
+}
+
+/* What a request that control has finished comes home with. */
+static void req_finished(struct srv_req *req)
+{
+	srv_req_finish(req, req->status);
+}
+
+/* A message has brought a request to a thread: its own, or the control thread. */
+static void req_message(struct loop_msg *msg)
+{
+	static void (*const runs[SRV_REQ_NSTAGES])(struct srv_req *req) = {
+		[SRV_REQ_ARRIVED] = srv_key_revoke_now,	/* its turn has come */
+		[SRV_REQ_REVOKING] = srv_req_execute,	/* the device is gone, and the key with it */
+		[SRV_REQ_FENCED] = req_run,		/* the one before it has left */
+		[SRV_REQ_CONTROL] = srv_open_request,	/* control thread */
+		[SRV_REQ_REPLY] = req_finished,
+	};
+	struct srv_req *req = container_of(msg, struct srv_req, msg);
+
+	runs[srv_req_stage(req)](req);
+}
+
+static void req_arrived(struct srv_con *con, uint32_t payload, uint32_t byte_len)
+{
+	struct srv_path *path = con->path;
+	enum srv_req_stage idle = SRV_REQ_IDLE;
+	struct srv_req *req;
+	uint32_t buf_id, off;
+
+	rtrs_imm_io_req_split(path->chunks.geom, payload, &buf_id, &off);
+	if (buf_id >= path->chunks.geom->queue_depth) {
+		srv_con_fail(con, "request for chunk %u of %u", buf_id,
+			     path->chunks.geom->queue_depth);
+		return;
+	}
+	req = &path->reqs[buf_id];
+	/* ORDER: acquire pairs with the release in req_response() on another thread. */
+	if (!atomic_compare_exchange_strong_explicit(&req->stage, &idle, SRV_REQ_ARRIVED,
+						     memory_order_acquire, memory_order_relaxed)) {
+		srv_con_fail(con, "chunk %u used twice at once", buf_id);
+		return;
+	}
+	req->con = con;
+	req->dev = NULL;
+	req->buf = NULL;
+	req->off = off;
+	req->byte_len = byte_len;
+	con->inflight++;
+	if (path->chunks.invalidate == SRV_INVALIDATE_ALWAYS)
+		srv_key_revoke(req);
+	else
+		srv_req_execute(req);
+}
+
+static void req_heartbeat(struct srv_con *con, enum rtrs_imm_type type)
+{
+	struct ibv_send_wr wr;
+
+	if (con->cid) {
+		srv_con_fail(con, "heartbeat on connection %u", con->cid);
+		return;
+	}
+	if (type == RTRS_HB_ACK_IMM) {
+		rtrs_hb_ack(&con->path->hb, clock_now_ms());
+		return;
+	}
+	rtrs_wr_heartbeat(&wr, (uintptr_t)&con->send_cqe, RTRS_HB_ACK_IMM);
+	srv_con_post(con, &wr);
+}
+
+void srv_req_wc_recv(struct fab_conn *fab, struct fab_cqe *cqe, const struct ibv_wc *wc)
+{
+	struct srv_con *con = container_of(cqe, struct srv_con, recv_cqe);
+	unsigned type;
+
+	if (wc->status != IBV_WC_SUCCESS) {
+		srv_con_wc_failed(con, wc, "receiving");
+		return;
+	}
+	if (srv_con_dead(con))
+		return;
+	rtrs_hb_rx(&con->path->hb);
+	if (wc->opcode != IBV_WC_RECV_RDMA_WITH_IMM) {
+		srv_con_fail(con, "a SEND where only requests are expected");
+		return;
+	}
+	if (srv_con_post_empty(con, 1)) {
+		srv_con_fail(con, "cannot post a receive");
+		return;
+	}
+	type = rtrs_imm_type(wc->imm_data);
+	switch (type) {
+	case RTRS_IO_REQ_IMM:
+		if (srv_con_state(con) == SRV_CON_SERVING)	/* else the path is about to be closed */
+			req_arrived(con, rtrs_imm_payload(wc->imm_data), wc->byte_len);
+		break;
+	case RTRS_HB_MSG_IMM:
+	case RTRS_HB_ACK_IMM:
+		req_heartbeat(con, type);
+		break;
+	default:
+		srv_con_fail(con, "immediate of unknown type %u", type);
+	}
+}
+
+/* ---- answer ---- */
+
+static struct ibv_sge response_data(const struct srv_req *req)
+{
+	const struct srv_chunks *c = &req->path->chunks;
+
+	return (struct ibv_sge){
+		.addr = srv_chunk_iova(c, req->buf_id),
+		.length = req->rtrs.data_len,
+		.lkey = srv_chunk_mr(c, req->buf_id)->lkey,
+	};
+}
+
+static struct ibv_send_wr *req_answer(struct srv_req *req, struct srv_reply *reply)
+{
+	struct rtrs_rsp rsp = {
+		.msg_id = req->buf_id,
+		.status = req->status,
+		.req = &req->rtrs,
+	};
+	struct ibv_send_wr *first;
+	bool keys = req->path->chunks.invalidate == SRV_INVALIDATE_ALWAYS;
+	int rc;
+
+	reply->keyed = NULL;
+	if (req->rtrs.has_desc && !req->status)
+		rsp.data = response_data(req);
+	if (keys) {
+		rc = srv_key_rearm(req, &rsp);
+		if (rc) {
+			srv_con_fail(req->con, "cannot give chunk %u a key: %s", req->buf_id,
+				     rc == -ENOTCONN ? "another connection has failed" :
+						       strerror(-rc));
+			return NULL;
+		}
+	}
+	first = rtrs_wr_response(&reply->wr, (uintptr_t)&req->con->send_cqe, &rsp);
+	if (keys)
+		srv_key_answer(req, reply);
+	return first;
+}
+
+/* Fill @reply with the answer to @req and return its first work request; NULL: it is dropped, because the
+ * connection is dead or has just failed.  @req may be used by the client again from here on. */
+static struct ibv_send_wr *req_response(struct srv_req *req, struct srv_reply *reply)
+{
+	struct ibv_send_wr *first = srv_con_dead(req->con) ? NULL : req_answer(req, reply);
+
+	/* ORDER: all of @req has been read; the answer is not posted yet, so the client cannot have
+	 * begun to use the chunk again. */
+	atomic_store_explicit(&req->stage, SRV_REQ_IDLE, memory_order_release);
+	return first;
+}
+
+/* Take the next finished requests off the list and chain their answers, @count of them; returns the
+ * head, or NULL when none of them has an answer to send. */
+static struct ibv_send_wr *req_chain_replies(struct srv_con *con, unsigned *count)
+{
+	struct ibv_send_wr *head = NULL, **tail = &head, *first;
+	unsigned n = 0;
+
+	while (n < SRV_REPLY_BATCH && !list_empty(&con->replies)) {
+		struct srv_req *req = list_entry(list_pop(&con->replies), struct srv_req, link);
+		struct srv_reply *reply = &con->thread->scratch[n];
+
+		con->inflight--;
+		first = req_response(req, reply);
+		if (!first)
+			continue;
+		*tail = first;
+		tail = &reply->wr.wr[reply->wr.n - 1].next;
+		n++;
+	}
+	*count = n;
+	return head;
+}
+
+void srv_req_reply_task(struct loop_task *task)
+{
+	struct srv_con *con = container_of(task, struct srv_con, reply_task);
+
+	while (!list_empty(&con->replies)) {
+		unsigned n;
+		struct ibv_send_wr *head = req_chain_replies(con, &n);
+		int rc = head ? srv_con_post(con, head) : 0;
+
+		for (unsigned i = 0; i < n; i++) {
+			struct srv_req *keyed = con->thread->scratch[i].keyed;
+
+			if (keyed)
+				srv_key_posted(keyed, rc);
+		}
+	}
+	srv_con_check_idle(con);
+}
+
+struct srv_req *srv_req_alloc(struct srv_path *path, unsigned n)
+{
+	struct srv_req *reqs = calloc(n, sizeof(*reqs));
+
+	for (unsigned i = 0; reqs && i < n; i++) {
+		reqs[i].path = path;
+		reqs[i].buf_id = i;
+		loop_msg_init(&reqs[i].msg, req_message);
+		reqs[i].answer_cqe.done = srv_key_wc_answered;
+	}
+	return reqs;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A request on the server: from an immediate through the fence to the storage or to the control thread, and
+ * back to an answer (doc/protocol.md 3.3, 3.4).
+ *
+ * A request belongs to the thread of the connection it came on, from arrival to answer; only a control
+ * message visits the control thread in between.  It is answered, or its connection is dead: never
+ * dropped.
+ *
+ *	idle > arrived [> revoking] > fenced [> buffer] > storage > reply > idle	IO
+ *	idle > arrived [> revoking] > control > reply > idle				SESS_INFO, OPEN, CLOSE
+ *
+ * Where a request waits for another thread, that one sends it home by req->msg, and its stage says what runs
+ * there (srv-req.c). */
+#ifndef SRV_REQ_H
+#define SRV_REQ_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "export-io.h"
+#include "fabric.h"
+#include "frwr.h"
+#include "loop.h"
+#include "list.h"
+#include "rtrs-req.h"
+#include "srv-con.h"
+#include "srv-fence.h"
+#include "srv-key.h"
+#include "srv-path.h"
+#include "srv-pool.h"
+#include "srv-priv.h"
+#include "srv-sess.h"
+
+struct srv_dev;
+
+enum srv_req_stage {
+	SRV_REQ_IDLE,		/* the chunk is its client's */
+	SRV_REQ_ARRIVED,	/* --invalidate=always: waits for its turn, or on srv_con.revokes */
+	SRV_REQ_REVOKING,	/* likewise: the end of its chunk's key is posted */
+	/* in the fence */
+	SRV_REQ_FENCED,		/* an earlier request under this buf_id may be in the storage */
+	SRV_REQ_BUFFER,		/* waits for private memory */
+	SRV_REQ_STORAGE,
+	/* out of it, or never in */
+	SRV_REQ_CONTROL,	/* with the control thread */
+	SRV_REQ_REPLY,		/* finished: on its way to srv_con.replies, or there */
+	SRV_REQ_NSTAGES
+};
+
+/* One per chunk, allocated with the path. */
+struct srv_req {
+	/* RACE: a client may, against the rules, use one buf_id on two connections at once; whoever moves
+	 * this from IDLE owns the rest until it is IDLE again. */
+	_Atomic(enum srv_req_stage) stage;
+	uint32_t buf_id;
+	struct srv_path *path;		/* constant */
+	struct srv_con *con;
+	struct srv_fence_node fence;
+	struct loop_msg msg;		/* to its thread, and to the control thread and back */
+	struct list link;		/* arrivals and replies of the connection; waiters of OPEN and CLOSE */
+	uint32_t off, byte_len;		/* as it was told */
+	struct frwr_entry entry;	/* --invalidate=always: takes the chunk's key away, then gives one */
+	struct srv_turn turn;
+	const struct srv_con *keyed_by;	/* carries the chunk's key; constant unless IDLE */
+	struct fab_cqe answer_cqe;
+	struct srv_pool_waiter wait;	/* for private memory */
+	int status;
+	struct rtrs_req rtrs;
+	struct srv_dev *dev;		/* referenced while the storage works */
+	struct srv_buf *buf;		/* private memory while the storage works, or NULL: in the chunk */
+	struct export_io io;
+	uint64_t deadline_ms;		/* OPEN that waits */
+	uint8_t hdr[RTRS_HDR_MAX];	/* copy of the headers; rtrs.usr points here */
+};
+
+/* Requests for a new path; NULL: no memory. */
+struct srv_req *srv_req_alloc(struct srv_path *path, unsigned n);
+
+/* For struct srv_con_ops: a receive of any connection, after INFO, and what follows from it. */
+void srv_req_wc_recv(struct fab_conn *fab, struct fab_cqe *cqe, const struct ibv_wc *wc);
+void srv_req_reply_task(struct loop_task *task);
+
+/* The chunk of @req is its client's no more, or cannot be: look at it and begin.  Thread of @req->con. */
+void srv_req_execute(struct srv_req *req);
+
+static inline enum srv_req_stage srv_req_stage(const struct srv_req *req)
+{
+	return atomic_load_explicit(&req->stage, memory_order_relaxed);
+}
+
+static inline void srv_req_enter(struct srv_req *req, enum srv_req_stage stage)
+{
+	atomic_store_explicit(&req->stage, stage, memory_order_relaxed);
+}
+
+/* Home.  Its stage says what runs there.  Any thread. */
+static inline void srv_req_send(struct srv_req *req)
+{
+	loop_post(reactor_loop(req->con->thread->reactor), &req->msg);
+}
+
+/* @req is done, status 0 or negative errno.  A READ's data is at the start of its chunk.  The answer leaves at
+ * the end of the pass.  Thread of @req->con. */
+static inline void srv_req_finish(struct srv_req *req, int status)
+{
+	enum srv_req_stage stage = srv_req_stage(req);
+	struct srv_fence_node *next = NULL;
+
+	if (stage >= SRV_REQ_FENCED && stage <= SRV_REQ_STORAGE)
+		next = srv_fence_leave(&req->path->sess->fence, req->buf_id, &req->fence);
+	if (next)
+		srv_req_send(container_of(next, struct srv_req, fence));
+	srv_req_enter(req, SRV_REQ_REPLY);
+	req->status = status;
+	list_add_tail(&req->con->replies, &req->link);
+	loop_defer(reactor_loop(req->con->thread->reactor), &req->con->reply_task);
+}
+
+/* The same from the control thread, for a request that was handed to it. */
+static inline void srv_req_finish_control(struct srv_req *req, int status)
+{
+	req->status = status;
+	srv_req_enter(req, SRV_REQ_REPLY);
+	srv_req_send(req);
+}
+
+#endif
