@@ -8,8 +8,8 @@
  * limits of all its exports.  They are made when there is work for them, not before.
  *
  * Outside of that are: READs, which wait for a disk without a worker, but for those of a file system's own
- * data that it has to read first (WORKERS_SPARE); fdatasync, of which there is one (export-io-sync.c);
- * WRITEs that are taken at once (export-io-inline.c), which no worker does.
+ * data that it has to read first (WORKERS_SPARE); fdatasync, of which there is one (export-file-sync.c);
+ * WRITEs that are taken at once (export-file-inline.c), which no worker does.
  *
  * Owns the counts; thread of the reactor.  Cannot fail: with fewer workers, which is logged, requests wait. */
 #include <config.h>
@@ -29,9 +29,7 @@
 
 static struct export_share *share_of(const struct export_io *io)
 {
-	struct export_shares *shares = &io->reactor->storage->shares[io->ex->index];
-
-	return io->op == RNBD_OP_WRITE ? &shares->writes : &shares->zeroes;
+	return io->op == RNBD_OP_WRITE ? &io->slot->writes : &io->slot->zeroes;
 }
 
 static bool share_take(struct export_share *share, struct export_io *io)
@@ -39,33 +37,27 @@ static bool share_take(struct export_share *share, struct export_io *io)
 	if (share->used == (io->op == RNBD_OP_WRITE ? SHARE_WRITES : SHARE_ZEROES))
 		return false;
 	share->used++;
-	io->in_share = true;
+	io->share = share;
 	return true;
 }
 
-static bool needs_none(const struct export_io *io)
-{
-	return io->op == RNBD_OP_READ ||
-	       (io->op == RNBD_OP_WRITE && export_io_takes_at_once(io->reactor, io->ex, io->flags));
-}
-
-bool export_share_enter(struct export_io *io)
+bool export_io_share_enter(struct export_io *io)
 {
 	struct export_share *share = share_of(io);
 
-	if (needs_none(io) || (list_empty(&share->waiting) && share_take(share, io)))
+	if (io->op == RNBD_OP_WRITE && io->slot->ops->takes_at_once(io))
+		return true;
+	if (list_empty(&share->waiting) && share_take(share, io))
 		return true;
 	list_add_tail(&share->waiting, &io->link);
 	return false;
 }
 
-void export_share_leave(struct export_io *io, void (*start)(struct export_io *io))
+void export_io_share_leave(struct export_io *io, void (*start)(struct export_io *io))
 {
-	struct export_share *share = share_of(io);
+	struct export_share *share = io->share;
 
-	if (!io->in_share)
-		return;
-	io->in_share = false;
+	io->share = NULL;
 	share->used--;
 	while (!list_empty(&share->waiting)) {
 		struct export_io *next = list_entry(share->waiting.next, struct export_io, link);
@@ -77,13 +69,13 @@ void export_share_leave(struct export_io *io, void (*start)(struct export_io *io
 	}
 }
 
-void export_shares_init(struct export_shares *shares)
+void export_io_share_init(struct export_slot *slot)
 {
-	list_init(&shares->writes.waiting);
-	list_init(&shares->zeroes.waiting);
+	list_init(&slot->writes.waiting);
+	list_init(&slot->zeroes.waiting);
 }
 
-void export_share_allow_workers(struct reactor *r, unsigned nexports)
+void export_io_share_allow_workers(struct reactor *r, unsigned nexports)
 {
 	const unsigned each = SHARE_WRITES + SHARE_ZEROES + SHARE_SYNCS;
 	unsigned want = MIN(nexports * each + WORKERS_SPARE, WORKERS_MAX);

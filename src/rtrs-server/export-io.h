@@ -2,14 +2,14 @@
 /* Storage IO of one request on one reactor.  Asynchronous; the simulation replaces it by a storage
  * whose completions it can hold back (tests/sim).  <liburing.h> is seen only behind it and in reactor*.c.
  *
- * WRITE and READ use fixed buffers where the memory was registered (export_io_mem_add).  FLUSH is
+ * WRITE and READ use fixed buffers where the memory was registered (export_ring_mem_add).  FLUSH is
  * fdatasync; FUA is RWF_DSYNC on a direct export, else a FLUSH behind the operation; PREFLUSH is a FLUSH
  * before it.  DISCARD punches a hole in a file and discards on a block device; -EOPNOTSUPP passes
  * through.  WRITE_ZEROES is FALLOC_FL_ZERO_RANGE with NOUNMAP and punch-hole or zero-range without,
  * falling back to writing zeroes.  Short reads and writes are continued; a read past the end of a
  * truncated file gives -EIO.  direct exports: unaligned memory, offset or length is handled
  * correctly inside.  Buffered WRITEs may be done by a system call inside export_io_start(), which can
- * block for as long as the file system does (export-io-inline.c says when). */
+ * block for as long as the file system does (export-file-inline.c says when). */
 #ifndef EXPORT_IO_H
 #define EXPORT_IO_H
 
@@ -18,19 +18,8 @@
 #include "reactor.h"
 #include "rnbd-msg.h"
 
-/* Per reactor state: ring features, fixed-file table, fixed-buffer table, zero page, bounce
- * memory for direct. Called on the reactor's thread before it runs requests.  Errors in @err.
- * @never_blocks: no operation may make this thread wait for the storage, at any price in speed. */
-int export_io_attach(struct reactor *r, const struct exports *exports, bool never_blocks, char *err,
-		     size_t errlen);
-void export_io_detach(struct reactor *r);
-
-/* Make [addr, addr + len) a fixed buffer of @r's ring.  Returns its handle >= 0, or -errno when it
- * must be used as plain memory (warned once per process with the limit's name when RLIMIT_MEMLOCK
- * is the reason).  Thread of @r. */
-int export_io_mem_add(struct reactor *r, void *addr, size_t len);
-/* No IO that uses it may be in flight.  Thread of @r. */
-void export_io_mem_del(struct reactor *r, int handle);
+struct export_share;
+struct export_slot;
 
 /* One operation.  Embedded in the request; belongs to export-io from start to done. */
 struct export_io {
@@ -41,11 +30,12 @@ struct export_io {
 	uint64_t offset;		/* bytes; range already checked against ex->size */
 	uint32_t len;
 	void *buf;			/* READ, WRITE */
-	int mem;			/* handle of export_io_mem_add(), or -1 */
+	int mem;			/* handle of export_ring_mem_add(), or -1 */
 	void (*done)(struct export_io *io, int status);	/* 0 or -errno; thread of the reactor; not
 							 * from inside export_io_start() */
 	/* private to the implementation */
 	struct reactor *reactor;
+	struct export_slot *slot;
 	struct reactor_op ring_op;
 	struct list link;
 	uint32_t progress;		/* bytes of len done */
@@ -53,25 +43,18 @@ struct export_io {
 	unsigned stage;
 	unsigned how;			/* in which way the stage is being tried */
 	bool need_sync;			/* FUA is for the SYNC stage */
-	bool in_sync;			/* a DSYNC write whose result nobody knows yet */
 	int status;
 	void *bounce;
-	bool in_share, in_range;
+	struct export_share *share;	/* it holds a part of this; NULL: of none */
+	struct range_lock *ranges;	/* likewise, its range */
 	struct range range;
 	struct loop_msg range_msg;
 };
-
-/* True if a WRITE of @ex that is started now takes its data inside export_io_start(), for as long as that
- * may take, and reads the memory once.  @flags: RNBD_F_*. */
-bool export_io_takes_at_once(struct reactor *r, const struct export *ex, uint32_t flags);
 
 /* Forget the latched error of @ex's file, which nobody uses: all its descriptions are synced, so that none
  * of them tells the next user of a failure that was before its time.  The latch stays if they still fail
  * after that.  Then @done(@arg), maybe from inside this call.  Control thread, which is @r's. */
 void export_io_anew(struct reactor *r, struct export *ex, void (*done)(void *arg), void *arg);
-
-/* For how many ms @r's thread has now been inside a system call of the storage.  Any thread. */
-uint64_t export_io_stuck_ms(const struct reactor *r);
 
 /* Queue @io; what the ring does is submitted with all others at the end of the pass.  Cannot
  * fail: errors go to done(). */

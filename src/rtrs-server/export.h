@@ -9,48 +9,49 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "export-state.h"
 #include "list.h"
 #include "range.h"
-#include "reactor-op.h"
 #include "rnbd-msg.h"
 
-struct reactor;
+struct export;
 
 /* Opening anew an export whose error is latched, see export_acquire(). */
 enum export_anew { EXPORT_ANEW_NEEDED, EXPORT_ANEW_RUNS, EXPORT_ANEW_DONE };
 
-struct export_anew_io {			/* export-io-sync.c */
-	struct reactor_op op;
-	struct reactor *reactor;
-	struct export_desc *desc;	/* whose turn it is */
-	unsigned pass;
-	int status;
-	void (*done)(void *arg);
-	void *arg;
-};
+enum export_kind { EXPORT_FILE };
 
-/* An open file description of an export.  The kernel tells each of them a write-back error once. */
-struct export_desc {
-	struct export_desc *next;
-	int fd;
+/* What a kind of export can do outside of rings (export-io-priv.h has the rest).  Main thread. */
+struct export_ops {
+	enum export_kind kind;
+	/* Open what ex->path names, as its flags say; learn size, identity and geometry.  0, or -errno with one
+	 * line in @err; close() follows in any case. */
+	int (*open)(struct export *ex, char *err, size_t errlen);
+	/* @ex is in the list, with all of its names. */
+	void (*added)(struct export *ex);
+	/* One server at a time (exports_lock()), exclusive unless read-only.  Waits.  0, or -errno with one line
+	 * in @err. */
+	int (*lock)(struct export *ex, char *err, size_t errlen);
+	/* Also frees @ex. */
+	void (*close)(struct export *ex);
 };
 
 struct export {
 	struct list link;
-	unsigned index;			/* 0.. in order of the command line; fixed-file slot of each ring */
+	const struct export_ops *ops;
+	unsigned index;			/* the lowest that was free; slot of each ring */
 	char *name, *path;
-	int fd;
 	bool readonly;			/* asked for, or the file cannot be opened for writing */
 	bool direct;			/* O_DIRECT */
 	bool is_block;
-	bool local_fs;			/* a write waits for this machine only (export-io-inline.c) */
 	uint64_t size;			/* bytes, a multiple of 512: what is exported */
 	struct rnbd_dev_info geometry;	/* all but device_id; told in OPEN_RSP */
 	uint32_t dio_align;		/* direct: needed alignment of offset, length and memory */
+	struct range_lock ranges;	/* direct: of the blocks that are being written */
 
 	/* Several exports may name one file or device: users, writers, sync_error, anew, state and
 	 * ranges are those of the first of them.  Use the functions below. */
@@ -61,27 +62,11 @@ struct export {
 	unsigned writers, users;	/* control thread */
 	_Atomic(int) sync_error;	/* any thread */
 	enum export_anew anew;		/* control thread */
-	struct export_anew_io anew_io;
 	/* Its losses grow at a failed sync, and when the last writer of an export with a latched error
 	 * leaves (the error will be forgotten). */
 	struct export_state *state;
 	struct export_state own_state;	/* without a file: what is read-only, or no directory */
-	_Atomic(struct export_desc *) descs;	/* of the first: all of them, see export_acquire() */
-	struct export_desc fd_desc, tail_desc;
-	_Atomic(int) inline_kind;	/* export-io-inline.c; any thread */
-
-	/* export-io.  direct: from tail_start on, the last bytes of a file whose size is no multiple
-	 * of dio_align, data goes through the page cache (tail_fd); else tail_start is size. */
-	int tail_fd;			/* -1: none */
-	uint64_t tail_start;
-	struct range_lock ranges;
-	_Atomic(unsigned) cannot;	/* EXPORT_CANNOT_*: learnt by asking the kernel */
 };
-
-#define EXPORT_CANNOT_DISCARD 0x1u	/* block device: BLOCK_URING_CMD_DISCARD */
-#define EXPORT_CANNOT_STALE 0x2u	/* block device: FALLOC_FL_NO_HIDE_STALE */
-#define EXPORT_CANNOT_PUNCH 0x4u
-#define EXPORT_CANNOT_ZERO_RANGE 0x8u
 
 /* Sharing rules: 0, -EPERM, -EROFS (rw or migration of a read-only export).  Pairs with
  * export_release of the same mode.  -EAGAIN: it has no writer and a latched error, which is to be forgotten
@@ -89,17 +74,6 @@ struct export {
  * have no write that the error could be about, so they neither keep it nor wait to be told.  Control thread. */
 int export_acquire(struct export *ex, enum rnbd_access_mode mode);
 void export_release(struct export *ex, enum rnbd_access_mode mode);
-
-/* @desc is one more description of @ex's file; it lives as long as @ex is used.  Any thread. */
-static inline void export_desc_add(struct export *ex, struct export_desc *desc, int fd)
-{
-	_Atomic(struct export_desc *) *head = &ex->first->descs;
-
-	desc->fd = fd;
-	desc->next = atomic_load(head);
-	while (!atomic_compare_exchange_weak(head, &desc->next, desc))
-		;
-}
 
 /* A failed fsync stays: FLUSH and FUA fail with it in every session until all who write have closed the
  * export and one opens it anew (doc/decisions.md D13).  0 or -errno; the first error is kept.  Any thread. */

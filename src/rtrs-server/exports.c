@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the exports: parsed, opened and measured on the main thread at start (export-probe.c),
+/* Owns the exports: parsed, opened and measured on the main thread at start (export-file.c),
  * constant afterwards but for the user counts (control thread) and the error latch (any thread).
  * Ends with exports_fini() when no IO is in flight.  A spec that cannot be served is refused with one
  * line that names it. */
@@ -7,9 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "export-priv.h"
+#include "export-file.h"
 #include "exports.h"
 #include "suggest.h"
 #include "util.h"
@@ -17,7 +16,7 @@
 void exports_init(struct exports *e)
 {
 	list_init(&e->list);
-	e->n = 0;
+	e->n = e->nslots = 0;
 	e->one_fs = true;
 	e->locked = false;
 	e->state_dir = -1;
@@ -26,14 +25,10 @@ void exports_init(struct exports *e)
 
 static void export_free(struct export *ex)
 {
-	if (ex->tail_fd >= 0)
-		close(ex->tail_fd);
-	if (ex->fd >= 0)
-		close(ex->fd);
 	range_lock_fini(&ex->ranges);
 	free(ex->name);
 	free(ex->path);
-	free(ex);
+	ex->ops->close(ex);
 }
 
 void exports_fini(struct exports *e)
@@ -171,9 +166,29 @@ static bool same_fs(const struct export *a, const struct export *b)
 	return a->is_block == b->is_block && a->dev == b->dev;
 }
 
+static bool slot_is_free(const struct exports *e, unsigned slot)
+{
+	const struct export *ex;
+
+	list_for_each(ex, &e->list, link) {
+		if (ex->index == slot)
+			return false;
+	}
+	return true;
+}
+
+static unsigned lowest_free_slot(const struct exports *e)
+{
+	unsigned slot = 0;
+
+	while (!slot_is_free(e, slot))
+		slot++;
+	return slot;
+}
+
 int exports_add(struct exports *e, const char *spec, char *err, size_t errlen)
 {
-	struct export *ex = calloc(1, sizeof(*ex));
+	struct export *ex = export_file_create();
 	struct export *same;
 	int rc;
 
@@ -181,28 +196,54 @@ int exports_add(struct exports *e, const char *spec, char *err, size_t errlen)
 		snprintf(err, errlen, "export '%s': out of memory", spec);
 		return -ENOMEM;
 	}
-	ex->fd = -1;
-	ex->tail_fd = -1;
 	ex->state = &ex->own_state;
 	range_lock_init(&ex->ranges);
 	rc = parse_spec(ex, e, spec, err, errlen);
 	if (!rc)
-		rc = export_probe(ex, err, errlen);
+		rc = ex->ops->open(ex, err, errlen);
 	if (rc) {
 		export_free(ex);
 		return rc;
 	}
 	same = find_same_file(e, ex);
 	ex->first = same ? same : ex;
-	export_desc_add(ex, &ex->fd_desc, ex->fd);
-	if (ex->tail_fd >= 0)
-		export_desc_add(ex, &ex->tail_desc, ex->tail_fd);
+	ex->ops->added(ex);
 	ex->all = e;
 	if (e->n && !same_fs(ex, list_entry(e->list.next, struct export, link)))
 		e->one_fs = false;
-	ex->index = e->n++;
+	ex->index = lowest_free_slot(e);
+	e->nslots = MAX(e->nslots, ex->index + 1);
+	e->n++;
 	list_add_tail(&e->list, &ex->link);
 	return 0;
+}
+
+/* Of all exports of one file the one whose description is to be locked: one that can write, because NFS asks for
+ * that for an exclusive lock. */
+static struct export *find_locker(const struct exports *e, struct export *first)
+{
+	struct export *ex;
+
+	list_for_each(ex, &e->list, link) {
+		if (ex->first == first && !ex->readonly)
+			return ex;
+	}
+	return first;
+}
+
+int exports_lock(struct exports *e, char *err, size_t errlen)
+{
+	struct export *ex;
+	int rc = 0;
+
+	list_for_each(ex, &e->list, link) {
+		struct export *locker = find_locker(e, ex);
+
+		if (ex->first == ex && !rc)
+			rc = locker->ops->lock(locker, err, errlen);
+	}
+	e->locked = !rc;
+	return rc;
 }
 
 /* SplitMix64: other numbers in, unrelated numbers out. */

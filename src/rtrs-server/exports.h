@@ -14,8 +14,9 @@ struct export;
 struct exports {
 	struct list list;
 	unsigned n;
+	unsigned nslots;		/* above each export.index */
 	bool one_fs;			/* all of them lie on one file system or are one device */
-	bool locked;			/* by export_lock_all() */
+	bool locked;			/* by exports_lock() */
 	int state_dir;			/* -1: none; export_state_open() */
 	uint64_t state_id;		/* of the directory, or random */
 };
@@ -29,6 +30,12 @@ int exports_add(struct exports *e, const char *spec, char *err, size_t errlen);
 void exports_init(struct exports *e);
 void exports_fini(struct exports *e);
 struct export *exports_find(const struct exports *e, const char *name);
+/* Lock the file of each export of @e; once, after the last exports_add() and before any IO: exclusive where it is
+ * written, shared where it is only exported read-only.  Waits for whoever has a lock, for as long as that takes,
+ * and says so with the name of the holder.  The locks end with the exports.  Main thread; nothing else runs yet.
+ * Returns 0, or -errno with one line in @err: a file system without flock(), or a path that names another file
+ * now than when it was opened. */
+int exports_lock(struct exports *e, char *err, size_t errlen);
 
 /* What a client compares: the losses of all exports together, since the state directory was made.  A client
  * that comes back, finds another number and has writes that it did not flush must tell its user, because neither

@@ -10,12 +10,12 @@ librtrssrv_la_SOURCES = \
 	%D%/conf-priv.h \
 	%D%/conf.c \
 	%D%/conf.h \
-	%D%/export-geometry.c \
+	%D%/export-file-geometry.c \
+	%D%/export-file-lock.c \
+	%D%/export-file.c \
+	%D%/export-file.h \
 	%D%/export-io.h \
-	%D%/export-lock.c \
-	%D%/export-lock.h \
-	%D%/export-priv.h \
-	%D%/export-probe.c \
+	%D%/export-ring.h \
 	%D%/export-state.c \
 	%D%/export-state.h \
 	%D%/export.c \
@@ -69,13 +69,15 @@ librtrssrv_la_SOURCES = \
 librtrssrv_la_LIBADD = libfrwr.la libfab.la librtrs.la librnbd.la libbase.la
 
 librtrsring_la_SOURCES = \
-	%D%/export-io-inline.c \
+	%D%/export-file-inline.c \
+	%D%/export-file-io.h \
+	%D%/export-file-rw.c \
+	%D%/export-file-sync.c \
+	%D%/export-file-zero.c \
 	%D%/export-io-priv.h \
-	%D%/export-io-rw.c \
 	%D%/export-io-share.c \
-	%D%/export-io-sync.c \
-	%D%/export-io-zero.c \
 	%D%/export-io.c \
+	%D%/export-ring.c \
 	%D%/reactor-priv.h \
 	%D%/reactor-watch.c \
 	%D%/reactor.c \

@@ -25,8 +25,7 @@
 #include <unistd.h>
 
 #include "conf.h"
-#include "export-io.h"
-#include "export-lock.h"
+#include "export-ring.h"
 #include "export-state.h"
 #include "log.h"
 #include "reactor.h"
@@ -114,7 +113,7 @@ static void *thread_main(void *arg)
 {
 	struct thread *t = arg;
 
-	t->status = export_io_attach(t->reactor, t->program->conf.exports, false, t->err,
+	t->status = export_ring_attach(t->reactor, t->program->conf.exports, false, t->err,
 				     sizeof(t->err));
 	sem_post(&t->attached);
 	if (t->status)
@@ -124,7 +123,7 @@ static void *thread_main(void *arg)
 		log_err(reactor_name(t->reactor), "the reactor has failed: giving up");
 		_exit(1);
 	}
-	export_io_detach(t->reactor);
+	export_ring_detach(t->reactor);
 	return NULL;
 }
 
@@ -165,7 +164,7 @@ static int threads_start(struct program *p)
 		pthread_setname_np(t->id, reactor_name(t->reactor));
 		t->running = true;
 	}
-	p->threads[0].status = export_io_attach(p->threads[0].reactor, p->conf.exports, true,
+	p->threads[0].status = export_ring_attach(p->threads[0].reactor, p->conf.exports, true,
 						p->threads[0].err, sizeof(p->threads[0].err));
 	sem_post(&p->threads[0].attached);
 	for (unsigned i = 0; i < p->nthreads; i++) {
@@ -199,7 +198,7 @@ static void threads_destroy(struct program *p)
 		return;
 	threads_join(p);
 	if (p->threads[0].reactor)
-		export_io_detach(p->threads[0].reactor);
+		export_ring_detach(p->threads[0].reactor);
 	for (unsigned i = 0; i < p->nthreads; i++)
 		reactor_destroy(p->threads[i].reactor);
 	free(p->threads);
@@ -395,7 +394,7 @@ static void raise_descriptors(void)
 static int exports_take(const struct srv_conf *conf)
 {
 	char err[512];
-	int rc = conf->no_lock ? 0 : export_lock_all(conf->exports, err, sizeof(err));
+	int rc = conf->no_lock ? 0 : exports_lock(conf->exports, err, sizeof(err));
 
 	if (rc)
 		log_err(NULL, "%s", err);

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-#include "export-io.h"
+#include "export-ring.h"
 #include "srv-chunk.h"
 #include "srv-key.h"
 #include "srv-priv.h"
@@ -63,7 +63,7 @@ static void ring_attach(struct loop_msg *msg)
 {
 	struct srv_ring_mem *ring = container_of(msg, struct srv_ring_mem, attach_msg);
 	struct srv_chunks *c = ring->chunks;
-	int mem = export_io_mem_add(c->srv->threads[ring->thread].reactor, c->base, c->len);
+	int mem = export_ring_mem_add(c->srv->threads[ring->thread].reactor, c->base, c->len);
 
 	ring->mem = mem >= 0 ? mem : -1;
 	msg->fn = ring_attached;
@@ -85,7 +85,7 @@ static void ring_detach(struct loop_msg *msg)
 	struct srv_chunks *c = ring->chunks;
 
 	if (ring->mem >= 0)
-		export_io_mem_del(c->srv->threads[ring->thread].reactor, ring->mem);
+		export_ring_mem_del(c->srv->threads[ring->thread].reactor, ring->mem);
 	ring->mem = -1;
 	msg->fn = ring_detached;
 	srv_post_control(c->srv, msg);

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "export-ring.h"
 #include "log.h"
 #include "rtrs-wr.h"
 #include "srv-fsm.h"
@@ -36,7 +37,7 @@ static void path_check_stuck(const struct srv_path *path)
 {
 	for (unsigned cid = 1; cid < path->cid_num; cid++) {
 		const struct reactor *r = path->cons[cid]->thread->reactor;
-		uint64_t ms = export_io_stuck_ms(r);
+		uint64_t ms = export_ring_stuck_ms(r);
 
 		if (ms < RTRS_HB_INTERVAL_MS)
 			continue;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "export-io.h"
+#include "export-ring.h"
 #include "srv-pool.h"
 #include "util.h"
 
@@ -64,7 +64,7 @@ static void pool_grow(struct srv_pool *pool)
 
 	if (!n)
 		return;
-	mem = export_io_mem_add(pool->reactor, slab, n * pool->stride);
+	mem = export_ring_mem_add(pool->reactor, slab, n * pool->stride);
 	for (unsigned i = 0; i < n; i++) {
 		struct srv_buf *buf = &pool->bufs[pool->nready++];
 

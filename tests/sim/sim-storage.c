@@ -277,12 +277,6 @@ void sim_disk_release(struct sim_disk *d)
 	d->nheld = 0;
 }
 
-/* Never: its completions are to be held back. */
-bool export_io_takes_at_once(struct reactor *r, const struct export *ex, uint32_t flags)
-{
-	return false;
-}
-
 void export_io_anew(struct reactor *r, struct export *ex, void (*done)(void *arg), void *arg)
 {
 	atomic_store(&ex->first->sync_error, 0);
@@ -290,7 +284,7 @@ void export_io_anew(struct reactor *r, struct export *ex, void (*done)(void *arg
 	done(arg);
 }
 
-uint64_t export_io_stuck_ms(const struct reactor *r)
+uint64_t export_ring_stuck_ms(const struct reactor *r)
 {
 	return 0;
 }
@@ -441,7 +435,7 @@ static struct ring *ring_of(const struct reactor *r)
 	return NULL;
 }
 
-int export_io_attach(struct reactor *r, const struct exports *exports, bool never_blocks, char *err,
+int export_ring_attach(struct reactor *r, const struct exports *exports, bool never_blocks, char *err,
 		     size_t errlen)
 {
 	struct ring *ring = calloc(1, sizeof(*ring));
@@ -453,7 +447,7 @@ int export_io_attach(struct reactor *r, const struct exports *exports, bool neve
 }
 
 /* What is still registered goes with the ring. */
-void export_io_detach(struct reactor *r)
+void export_ring_detach(struct reactor *r)
 {
 	struct ring *ring = ring_of(r);
 
@@ -461,12 +455,12 @@ void export_io_detach(struct reactor *r)
 	free(ring);
 }
 
-int export_io_mem_add(struct reactor *r, void *addr, size_t len)
+int export_ring_mem_add(struct reactor *r, void *addr, size_t len)
 {
 	return (int)ring_of(r)->mems++;
 }
 
-void export_io_mem_del(struct reactor *r, int handle)
+void export_ring_mem_del(struct reactor *r, int handle)
 {
 	struct ring *ring = ring_of(r);
 

@@ -43,7 +43,6 @@ static void export_init(struct world_server *s, const struct world_server_conf *
 	exports_init(&s->exports);
 	ex->name = (char *)(conf->export_name ? conf->export_name : "disk0");
 	ex->path = "disk0";
-	ex->fd = ex->tail_fd = -1;
 	ex->first = ex;
 	ex->all = &s->exports;
 	ex->state = state;
@@ -62,7 +61,7 @@ static void export_init(struct world_server *s, const struct world_server_conf *
 		.writeback = !conf->write_through,
 	};
 	list_add_tail(&s->exports.list, &ex->link);
-	s->exports.n = 1;
+	s->exports.n = s->exports.nslots = 1;
 }
 
 static void conf_init(struct world_server *s, const struct world_server_conf *conf)
@@ -107,7 +106,7 @@ static struct world_server *server_make(struct world *w, const struct world_serv
 
 		snprintf(name, sizeof(name), "io%u", i);
 		CHECK(reactor_create(name, 64, &s->reactors[i]) == 0);
-		CHECK(export_io_attach(s->reactors[i], &s->exports, !i, err, sizeof(err)) == 0);
+		CHECK(export_ring_attach(s->reactors[i], &s->exports, !i, err, sizeof(err)) == 0);
 	}
 	return s;
 }
@@ -115,7 +114,7 @@ static struct world_server *server_make(struct world *w, const struct world_serv
 static void server_unmake(struct world_server *s)
 {
 	for (unsigned i = 0; i < s->nreactors; i++) {
-		export_io_detach(s->reactors[i]);
+		export_ring_detach(s->reactors[i]);
 		reactor_destroy(s->reactors[i]);
 	}
 	free(s->reactors);

@@ -62,7 +62,7 @@ struct sim_disk *world_disk(struct world *w);
 
 /* ---- the server ---- */
 
-/* Waits for the lock that requests of a dead server keep (export-lock.h), unless told not to. */
+/* Waits for the lock that requests of a dead server keep (exports_lock()), unless told not to. */
 void world_server_start(struct world *w, const struct world_server_conf *conf);
 /* The same for one that cannot start; returns its words, until the next call. */
 const char *world_server_refuses(struct world *w, const struct world_server_conf *conf);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "export-io.h"
+#include "export-ring.h"
 #include "exports.h"
 #include "thread.h"
 
@@ -91,14 +92,14 @@ static void *worker_main(void *arg)
 	struct worker *w = arg;
 	char err[256];
 
-	if (export_io_attach(w->reactor, &exports, false, err, sizeof(err))) {
+	if (export_ring_attach(w->reactor, &exports, false, err, sizeof(err))) {
 		fprintf(stderr, "%s\n", err);
 		exit(1);
 	}
 	loop_task_init(&w->start, start_all);
 	loop_defer(reactor_loop(w->reactor), &w->start);
 	check(!reactor_run(w->reactor));
-	export_io_detach(w->reactor);
+	export_ring_detach(w->reactor);
 	return NULL;
 }
 

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "export-file-io.h"
 #include "export-io-rig.h"
 #include "unit.h"
 
@@ -28,7 +29,7 @@ void rig_attach(struct rig *rig)
 {
 	char err[256] = "";
 
-	cr_assert_eq(export_io_attach(rig->reactor, &rig->exports, false, err, sizeof(err)), 0,
+	cr_assert_eq(export_ring_attach(rig->reactor, &rig->exports, false, err, sizeof(err)), 0,
 		     "%s", err);
 }
 
@@ -36,7 +37,7 @@ void rig_fini(struct rig *rig)
 {
 	char cmd[96];
 
-	export_io_detach(rig->reactor);
+	export_ring_detach(rig->reactor);
 	reactor_destroy(rig->reactor);
 	exports_fini(&rig->exports);
 	if (rig->loop) {
@@ -76,11 +77,11 @@ void rig_set_align(struct export *ex, uint32_t align)
 {
 	cr_assert(ex->direct && ex->dio_align <= align);
 	ex->dio_align = align;
-	ex->tail_start = ex->size;
-	if (ex->size % align && ex->tail_fd < 0)
-		ex->tail_fd = open(ex->path, O_RDWR | O_CLOEXEC);
+	export_file(ex)->tail_start = ex->size;
+	if (ex->size % align && export_file(ex)->tail_fd < 0)
+		export_file(ex)->tail_fd = open(ex->path, O_RDWR | O_CLOEXEC);
 	if (ex->size % align)
-		ex->tail_start = align_down(ex->size, MAX(align, 4096u));
+		export_file(ex)->tail_start = align_down(ex->size, MAX(align, 4096u));
 }
 
 static void rig_done(struct export_io *io, int status)
@@ -160,4 +161,13 @@ bool rig_loop(struct rig *rig, const char *file, char *path, size_t len)
 	if (control >= 0)
 		close(control);
 	return rig->loop;
+}
+
+bool rig_takes_at_once(struct rig *rig, struct export *ex, uint32_t flags)
+{
+	struct export_io io = {
+		.ex = ex, .slot = rig->reactor->storage->slots[ex->index], .op = RNBD_OP_WRITE, .flags = flags,
+	};
+
+	return io.slot->ops->takes_at_once(&io);
 }

@@ -5,7 +5,9 @@
 
 #include <stddef.h>
 
+#include "export-file.h"
 #include "export-io.h"
+#include "export-ring.h"
 #include "exports.h"
 
 struct rig {
@@ -49,5 +51,8 @@ void rig_read_file(const char *name, void *buf, size_t len);
 bool rig_mount_small(struct rig *rig, unsigned kib);
 /* Make a loop device of @file; its path in @path.  False: not possible here. */
 bool rig_loop(struct rig *rig, const char *file, char *path, size_t len);
+
+/* Would a WRITE with @flags that is started now take its data at once? */
+bool rig_takes_at_once(struct rig *rig, struct export *ex, uint32_t flags);
 
 #endif

@@ -89,7 +89,7 @@ static void run_way(const struct way *way)
 		rig_set_align(ex, way->align);
 	rig_attach(&rig);
 	if (way->fixed) {
-		handle = export_io_mem_add(rig.reactor, mem, 65536);
+		handle = export_ring_mem_add(rig.reactor, mem, 65536);
 		cr_assert_geq(handle, 0);
 	}
 	for (unsigned i = 0; i < 400; i++) {
@@ -105,7 +105,7 @@ static void run_way(const struct way *way)
 			expect_bytes(rio.io.buf, model + rio.io.offset, rio.io.len, way->name);
 	}
 	if (handle >= 0)
-		export_io_mem_del(rig.reactor, handle);
+		export_ring_mem_del(rig.reactor, handle);
 	rig_read_file("f", file, way->size);
 	expect_bytes(file, model, way->size, way->name);
 	cr_assert_eq(stat("f", &st), 0);
@@ -286,7 +286,7 @@ Test(export_io, zeroes_are_written_when_nothing_else_works)
 	memset(want + 1024, 0, len);
 	ex = rig_export(&rig, "a=f");
 	rig_attach(&rig);
-	atomic_store(&ex->cannot, EXPORT_CANNOT_PUNCH | EXPORT_CANNOT_ZERO_RANGE);
+	atomic_store(&export_file(ex)->cannot, EXPORT_FILE_CANNOT_PUNCH | EXPORT_FILE_CANNOT_ZERO_RANGE);
 	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_WRITE_ZEROES, 0, 1024, len, NULL), 0);
 	rig_read_file("f", file, 4 * SIZE);
 	expect_bytes(file, want, 4 * SIZE, "file");
@@ -342,13 +342,13 @@ Test(export_io, latched_error_stays_while_syncs_fail)
 	ex = rig_export(&rig, "a=f");
 	rig_attach(&rig);
 	cr_assert_eq(export_acquire(ex, RNBD_ACCESS_RW), 0);
-	export_desc_add(ex, &broken, -1);
+	export_file_desc_add(ex, &broken, -1);
 	export_sync_failed(ex, -ENOSPC);
 	export_release(ex, RNBD_ACCESS_RW);
 	open_anew(ex);
 	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), -ENOSPC);
 	export_release(ex, RNBD_ACCESS_RW);
-	broken.fd = ex->fd;
+	broken.fd = export_file(ex)->fd;
 	open_anew(ex);
 	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
 	export_release(ex, RNBD_ACCESS_RW);
@@ -545,7 +545,7 @@ Test(export_io, only_a_single_file_system_is_written_at_once)
 	cr_assert_not(rig.exports.one_fs);
 	for (unsigned i = 0; i < 2; i++) {
 		cr_assert_eq(rig_do(&rig, ex, RNBD_OP_WRITE, 0, 0, sizeof(buf), buf), 0);
-		cr_assert_not(export_io_takes_at_once(rig.reactor, ex, 0));
+		cr_assert_not(rig_takes_at_once(&rig, ex, 0));
 	}
 }
 
@@ -563,8 +563,8 @@ Test(export_io, data_taken_at_once_is_not_read_again)
 	memset(first, 0xa1, sizeof(first));
 	/* The first WRITE finds out which kind of file system this is. */
 	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_WRITE, 0, 8192, sizeof(first), first), 0);
-	cr_assert(!export_io_takes_at_once(rig.reactor, ex, RNBD_F_PREFLUSH));
-	if (!export_io_takes_at_once(rig.reactor, ex, 0))
+	cr_assert(!rig_takes_at_once(&rig, ex, RNBD_F_PREFLUSH));
+	if (!rig_takes_at_once(&rig, ex, 0))
 		cr_skip_test("buffered writes of this file system are left to the ring");
 
 	/* More than an export's share of the ring, which such a WRITE must not wait for. */
@@ -574,7 +574,7 @@ Test(export_io, data_taken_at_once_is_not_read_again)
 			.op = RNBD_OP_WRITE, .offset = i * 512u, .len = 512, .buf = scratch, .mem = -1,
 		};
 		/* A write that has slept sends the next ones to workers for a while. */
-		while (!export_io_takes_at_once(rig.reactor, ex, 0))
+		while (!rig_takes_at_once(&rig, ex, 0))
 			rig_wait(&rig);
 		rig_start(&rig, ex, &rio[i]);
 		memset(scratch, 0xc3, sizeof(scratch));

@@ -10,8 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "export-lock.h"
-#include "export.h"
+#include "export-file.h"
 #include "exports.h"
 #include "log.h"
 #include "unit.h"
@@ -59,7 +58,7 @@ static void take(struct exports *e, const char *state_dir)
 {
 	char err[512] = "";
 
-	cr_assert_eq(export_lock_all(e, err, sizeof(err)), 0, "%s", err);
+	cr_assert_eq(exports_lock(e, err, sizeof(err)), 0, "%s", err);
 	export_state_open(e, state_dir);
 }
 
@@ -252,7 +251,7 @@ Test(export_lock, alone_to_write_together_to_read)
 	add(&exports, "c=h,readonly");
 	add(&exports, "d=h");
 	add(&exports, "e=h");
-	cr_assert_eq(export_lock_all(&exports, err, sizeof(err)), 0, "%s", err);
+	cr_assert_eq(exports_lock(&exports, err, sizeof(err)), 0, "%s", err);
 	cr_assert_not(lockable("f", LOCK_SH));
 	cr_assert(lockable("g", LOCK_SH));
 	cr_assert_not(lockable("g", LOCK_EX));
@@ -267,8 +266,8 @@ Test(export_lock, ends_with_the_last_user_of_the_description)
 	char err[512] = "";
 	int kept;
 
-	kept = dup(add(&exports, "a=f")->fd);
-	cr_assert_eq(export_lock_all(&exports, err, sizeof(err)), 0, "%s", err);
+	kept = dup(export_file(add(&exports, "a=f"))->fd);
+	cr_assert_eq(exports_lock(&exports, err, sizeof(err)), 0, "%s", err);
 	next_server();
 	cr_assert_not(lockable("f", LOCK_EX));
 	close(kept);
@@ -288,7 +287,7 @@ Test(export_lock, another_file_is_refused)
 	for_each_case(cmd, changes) {
 		add(&exports, "a=f");
 		cr_assert_eq(system(*cmd), 0);
-		cr_assert_lt(export_lock_all(&exports, err, sizeof(err)), 0);
+		cr_assert_lt(exports_lock(&exports, err, sizeof(err)), 0);
 		cr_assert(strstr(err, "export 'a': 'f' "), "%s", err);
 		next_server();
 		cr_assert_eq(system("rm -f f old"), 0);
@@ -314,7 +313,7 @@ Test(export_lock, is_waited_for)
 	holder = open("f", O_RDWR | O_CLOEXEC);
 	cr_assert_eq(flock(holder, LOCK_EX), 0);
 	log_init(let_go_when_told, LOG_LEVEL_INFO);
-	cr_assert_eq(export_lock_all(&exports, err, sizeof(err)), 0, "%s", err);
+	cr_assert_eq(exports_lock(&exports, err, sizeof(err)), 0, "%s", err);
 	cr_assert_eq(holder, -1);
 	cr_assert_not(lockable("f", LOCK_SH));
 }

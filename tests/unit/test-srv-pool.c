@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "export-io.h"
+#include "export-ring.h"
 #include "srv-pool.h"
 
 #define SIZE 5000		/* rounded up to pages */
@@ -20,7 +21,7 @@ static size_t pinned;
 static int mem_result;
 
 /* The storage that the pool makes its slabs known to. */
-int export_io_mem_add(struct reactor *r, void *addr, size_t len)
+int export_ring_mem_add(struct reactor *r, void *addr, size_t len)
 {
 	cr_assert(len <= SRV_POOL_SLAB_LEN || len == pool.stride);
 	cr_assert_eq((uint8_t *)addr, pool.base + pinned);

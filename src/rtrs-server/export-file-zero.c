@@ -8,14 +8,14 @@
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 
-#include "export-io-priv.h"
+#include "export-file-io.h"
 
 /* Linux 6.12, <linux/blkdev.h>; not in the headers of older systems. */
 #ifndef BLOCK_URING_CMD_DISCARD
 #define BLOCK_URING_CMD_DISCARD _IO(0x12, 0)
 #endif
 
-/* Ways in order of preference; the bit is remembered in export.cannot. */
+/* Ways in order of preference; the bit is remembered in export_file.cannot. */
 struct way {
 	unsigned cannot;
 	bool block_only;
@@ -23,19 +23,19 @@ struct way {
 };
 
 static const struct way discard_ways[] = {
-	{ EXPORT_CANNOT_DISCARD, true, 0 },
-	{ EXPORT_CANNOT_STALE, true,
+	{ EXPORT_FILE_CANNOT_DISCARD, true, 0 },
+	{ EXPORT_FILE_CANNOT_STALE, true,
 	  FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE | FALLOC_FL_NO_HIDE_STALE },
-	{ EXPORT_CANNOT_PUNCH, false, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE },
+	{ EXPORT_FILE_CANNOT_PUNCH, false, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE },
 };
 
 static const struct way zero_ways[] = {
-	{ EXPORT_CANNOT_PUNCH, false, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE },
-	{ EXPORT_CANNOT_ZERO_RANGE, false, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE },
+	{ EXPORT_FILE_CANNOT_PUNCH, false, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE },
+	{ EXPORT_FILE_CANNOT_ZERO_RANGE, false, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE },
 };
 
 static const struct way nounmap_ways[] = {
-	{ EXPORT_CANNOT_ZERO_RANGE, false, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE },
+	{ EXPORT_FILE_CANNOT_ZERO_RANGE, false, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE },
 };
 
 static const struct way *ways_of(const struct export_io *io, unsigned *n)
@@ -71,10 +71,10 @@ static void zero_submit(struct export_io *io, const struct way *way, uint64_t st
 	struct io_uring_sqe *sqe = reactor_sqe(io->reactor, &io->ring_op);
 
 	if (way->mode) {
-		io_uring_prep_fallocate(sqe, export_slot(io->ex), way->mode, (off_t)start,
+		io_uring_prep_fallocate(sqe, export_file_fixed(io->ex), way->mode, (off_t)start,
 					(off_t)len);
 	} else {
-		io_uring_prep_rw(IORING_OP_URING_CMD, sqe, export_slot(io->ex), NULL, 0, 0);
+		io_uring_prep_rw(IORING_OP_URING_CMD, sqe, export_file_fixed(io->ex), NULL, 0, 0);
 		sqe->cmd_op = BLOCK_URING_CMD_DISCARD;
 		sqe->addr = start;
 		sqe->addr3 = len;
@@ -85,7 +85,7 @@ static void zero_submit(struct export_io *io, const struct way *way, uint64_t st
 /* Try ways from io->how on. */
 static void zero_try(struct export_io *io)
 {
-	unsigned cannot = atomic_load_explicit(&io->ex->cannot, memory_order_relaxed), n;
+	unsigned cannot = atomic_load_explicit(&export_file(io->ex)->cannot, memory_order_relaxed), n;
 	const struct way *ways = ways_of(io, &n);
 	uint64_t start, end;
 
@@ -107,7 +107,7 @@ static void zero_try(struct export_io *io)
 	if (io->op == RNBD_OP_DISCARD)
 		export_io_next_later(io, -EOPNOTSUPP);
 	else
-		export_rw_start(io);
+		export_file_rw(io);
 }
 
 static void zero_done(struct reactor_op *op, int res, unsigned flags)
@@ -119,7 +119,7 @@ static void zero_done(struct reactor_op *op, int res, unsigned flags)
 	if (res == -EINTR || res == -EAGAIN) {
 		zero_try(io);
 	} else if (res == -EOPNOTSUPP || res == -ENOSYS || res == -ENOTTY) {
-		atomic_fetch_or_explicit(&io->ex->cannot, ways[io->how].cannot,
+		atomic_fetch_or_explicit(&export_file(io->ex)->cannot, ways[io->how].cannot,
 					 memory_order_relaxed);
 		io->how++;
 		zero_try(io);
@@ -128,7 +128,7 @@ static void zero_done(struct reactor_op *op, int res, unsigned flags)
 	}
 }
 
-void export_zero_start(struct export_io *io)
+void export_file_zero(struct export_io *io)
 {
 	io->how = 0;
 	io->need_sync = true;

@@ -18,13 +18,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "export-io-priv.h"
+#include "export-file-io.h"
 
 #define BOUNCE_MAX (1u << 20)
 
 enum rw_how {
 	RW_PLAIN,
-	RW_NOT_DSYNC,			/* a write whose DSYNC failed, without it: see rw_done() */
+	RW_DSYNC,			/* a write that is to be durable, whose result nobody knows yet */
+	RW_NOT_DSYNC,			/* likewise, its DSYNC has failed, without it: see rw_done() */
 	RW_TAIL,
 	RW_BOUNCE,
 	RW_MODIFY_READ,			/* part of a block: read it ... */
@@ -47,13 +48,13 @@ static bool rw_is_read(const struct export_io *io)
 static void *rw_memory(const struct export_io *io)
 {
 	if (io->op == RNBD_OP_WRITE_ZEROES)
-		return io->reactor->storage->zeroes;
+		return io->slot->ring->zeroes;
 	return (char *)io->buf + io->progress;
 }
 
 /* FUA of a write is the kernel's to do on a direct export: a device has a cheaper way than a flush,
  * and the write has its own error.  Through the page cache it would share the file's error with
- * others (export-io-sync.c), so there the SYNC stage does it. */
+ * others (export-file-sync.c), so there the SYNC stage does it. */
 static bool rw_dsync(const struct export_io *io)
 {
 	return io->ex->direct && io->op == RNBD_OP_WRITE && (io->flags & RNBD_F_FUA);
@@ -75,21 +76,16 @@ static void rw_submit(struct export_io *io, bool read, int slot, void *buf, uint
 		io_uring_prep_write(sqe, slot, buf, len, pos);
 	sqe->flags |= IOSQE_FIXED_FILE;
 	/* Some kernels wait for a frozen file system in the ring's own attempt (before 6.12). */
-	if (!read && io->reactor->storage->never_blocks)
+	if (!read && io->slot->ring->never_blocks)
 		sqe->flags |= IOSQE_ASYNC;
-	if (!read && io->how == RW_PLAIN && rw_dsync(io)) {
+	if (io->how == RW_DSYNC)
 		sqe->rw_flags = RWF_DSYNC;
-		/* It may be the one that is told of earlier writes. */
-		export_sync_begun(io->ex);
-		io->in_sync = true;
-	}
 }
 
-static void rw_sync_ended(struct export_io *io)
+static void rw_sync_ended(const struct export_io *io)
 {
-	if (io->in_sync)
+	if (io->how == RW_DSYNC || io->how == RW_NOT_DSYNC)
 		export_sync_ended(io->ex);
-	io->in_sync = false;
 }
 
 /* The block window around the piece. */
@@ -130,11 +126,11 @@ static void rw_choose(struct export_io *io)
 		left = MIN(left, (uint64_t)EXPORT_ZEROES);
 	io->how = RW_PLAIN;
 	io->piece = (uint32_t)left;
-	if (pos >= ex->tail_start) {
+	if (pos >= export_file(ex)->tail_start) {
 		io->how = RW_TAIL;
 		return;
 	}
-	left = MIN(left, ex->tail_start - pos);
+	left = MIN(left, export_file(ex)->tail_start - pos);
 	if (head || left < align) {
 		io->how = rw_is_read(io) ? RW_BOUNCE : RW_MODIFY_READ;
 		left = MIN(left, align - head);
@@ -167,7 +163,7 @@ static void rw_bounce_start(struct export_io *io)
 	}
 	if (io->how == RW_BOUNCE && !read)
 		memcpy(io->bounce, rw_memory(io), io->piece);
-	rw_submit(io, read, export_slot(io->ex), io->bounce, len, start);
+	rw_submit(io, read, export_file_fixed(io->ex), io->bounce, len, start);
 }
 
 static void rw_next_piece(struct export_io *io)
@@ -180,14 +176,18 @@ static void rw_next_piece(struct export_io *io)
 		if (io->op == RNBD_OP_WRITE_ZEROES)
 			io->piece = MIN(io->piece, EXPORT_ZEROES);
 	}
-	/* What is not written with DSYNC needs the SYNC stage. */
-	if (io->how != RW_PLAIN || !rw_dsync(io))
-		io->need_sync = true;
+	if (io->how == RW_PLAIN && rw_dsync(io)) {
+		io->how = RW_DSYNC;
+		/* It may be the one that is told of earlier writes. */
+		export_sync_begun(io->ex);
+	} else {
+		io->need_sync = true;	/* the SYNC stage does it */
+	}
 	if (io->how >= RW_BOUNCE)
 		rw_bounce_start(io);
 	else
 		rw_submit(io, rw_is_read(io),
-			  io->how == RW_TAIL ? export_tail_slot(io->ex) : export_slot(io->ex),
+			  io->how == RW_TAIL ? export_file_fixed_tail(io->ex) : export_file_fixed(io->ex),
 			  rw_memory(io), io->piece, rw_pos(io));
 }
 
@@ -219,14 +219,14 @@ static int rw_bounce_done(struct export_io *io, int res)
 
 static void rw_submit_not_dsync(struct export_io *io)
 {
-	rw_submit(io, false, export_slot(io->ex), rw_memory(io), io->piece, rw_pos(io));
+	rw_submit(io, false, export_file_fixed(io->ex), rw_memory(io), io->piece, rw_pos(io));
 }
 
 /* A DSYNC write failed: in the write, which only this request is to know, or in making earlier
  * writes durable, which all FLUSHes are to know?  Written without DSYNC it tells. */
 static bool rw_retry_without_dsync(struct export_io *io, int res)
 {
-	if (!rw_dsync(io) || io->how != RW_PLAIN || res == -EAGAIN)
+	if (io->how != RW_DSYNC || res == -EAGAIN)
 		return false;
 	io->how = RW_NOT_DSYNC;
 	io->status = res;
@@ -276,14 +276,13 @@ static void rw_done(struct reactor_op *op, int res, unsigned flags)
 		rw_end(io, 0);
 }
 
-void export_rw_start(struct export_io *io)
+void export_file_rw(struct export_io *io)
 {
 	int status;
 
 	io->ring_op.done = rw_done;
 	io->need_sync = false;
-	io->in_sync = false;
-	if (export_inline_write(io, &status)) {
+	if (export_file_inline_write(io, &status)) {
 		io->need_sync = true;
 		export_io_next_later(io, status);
 		return;

@@ -30,7 +30,7 @@
 #include <sys/uio.h>
 
 #include "clock.h"
-#include "export-io-priv.h"
+#include "export-file-io.h"
 #include "exports.h"
 
 #define INLINE_SLOW_MS 5u
@@ -51,7 +51,7 @@ static ssize_t write_piece(struct export_io *io, int flags)
 	ssize_t n;
 
 	do {
-		n = pwritev2(io->ex->fd, &iov, 1, (off_t)(io->offset + io->progress), flags);
+		n = pwritev2(export_file(io->ex)->fd, &iov, 1, (off_t)(io->offset + io->progress), flags);
 	} while (n < 0 && errno == EINTR);
 	return n < 0 ? -errno : n;
 }
@@ -72,29 +72,22 @@ static void find_kind(struct export_io *io)
 	if (n > 0)
 		io->progress += (uint32_t)n;
 	if (n > 0 || n == -EAGAIN || n == -EOPNOTSUPP)
-		atomic_store_explicit(&io->ex->inline_kind,
+		atomic_store_explicit(&export_file(io->ex)->inline_kind,
 				      n == -EOPNOTSUPP ? INLINE_CALL : INLINE_RING,
 				      memory_order_relaxed);
 }
 
-/* May @r's thread write to @ex by itself now, if it is of the kind where that is faster? */
-static bool may_call(const struct reactor *r, const struct export *ex)
+/* May @ring's thread write to @ex by itself now, if it is of the kind where that is faster? */
+static bool may_call(const struct export_ring *ring, const struct export *ex)
 {
-	return !ex->direct && ex->all->one_fs && ex->local_fs && !r->storage->never_blocks &&
-	       clock_now_ms() >= r->storage->inline_pause_until_ms;
+	return !ex->direct && ex->all->one_fs && export_file(ex)->local_fs && !ring->never_blocks &&
+	       clock_now_ms() >= ring->inline_pause_until_ms;
 }
 
-bool export_io_takes_at_once(struct reactor *r, const struct export *ex, uint32_t flags)
+bool export_file_inline_takes(const struct export_io *io)
 {
-	return !(flags & RNBD_F_PREFLUSH) && may_call(r, ex) &&
-	       atomic_load_explicit(&ex->inline_kind, memory_order_relaxed) == INLINE_CALL;
-}
-
-uint64_t export_io_stuck_ms(const struct reactor *r)
-{
-	uint64_t since = atomic_load_explicit(&r->storage->inline_since_ms, memory_order_relaxed);
-
-	return since ? clock_now_ms() - since : 0;
+	return !(io->flags & RNBD_F_PREFLUSH) && may_call(io->slot->ring, io->ex) &&
+	       atomic_load_explicit(&export_file(io->ex)->inline_kind, memory_order_relaxed) == INLINE_CALL;
 }
 
 /* 0 or -errno; or 1: this kind of file system is better left to the ring. */
@@ -102,24 +95,24 @@ static int write_all(struct export_io *io)
 {
 	ssize_t n = 1;
 
-	if (atomic_load_explicit(&io->ex->inline_kind, memory_order_relaxed) == INLINE_UNKNOWN)
+	if (atomic_load_explicit(&export_file(io->ex)->inline_kind, memory_order_relaxed) == INLINE_UNKNOWN)
 		find_kind(io);
 	if (io->progress < io->len &&
-	    atomic_load_explicit(&io->ex->inline_kind, memory_order_relaxed) != INLINE_CALL)
+	    atomic_load_explicit(&export_file(io->ex)->inline_kind, memory_order_relaxed) != INLINE_CALL)
 		return 1;
 	while (io->progress < io->len && (n = write_piece(io, 0)) > 0)
 		io->progress += (uint32_t)n;
 	return n > 0 ? 0 : n < 0 ? (int)n : -EIO;
 }
 
-bool export_inline_write(struct export_io *io, int *status)
+bool export_file_inline_write(struct export_io *io, int *status)
 {
-	struct export_ring *ring = io->reactor->storage;
+	struct export_ring *ring = io->slot->ring;
 	uint64_t begin, end;
 	long slept;
 
-	if (io->op != RNBD_OP_WRITE || !may_call(io->reactor, io->ex) ||
-	    atomic_load_explicit(&io->ex->inline_kind, memory_order_relaxed) == INLINE_RING)
+	if (io->op != RNBD_OP_WRITE || !may_call(ring, io->ex) ||
+	    atomic_load_explicit(&export_file(io->ex)->inline_kind, memory_order_relaxed) == INLINE_RING)
 		return false;
 	begin = clock_now_ms();
 	slept = sleeps();

@@ -15,7 +15,7 @@
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 
-#include "export-priv.h"
+#include "export-file.h"
 
 /* A range in a request is 32 bits of bytes. */
 #define MAX_RANGE_SECTORS (UINT32_MAX >> RNBD_SECTOR_SHIFT)
@@ -71,7 +71,7 @@ static void geometry_common(struct export *ex)
 	g->max_write_zeroes_sectors = ex->readonly ? 0 : MAX_RANGE_SECTORS;
 }
 
-void export_geometry_file(struct export *ex, uint32_t st_blksize)
+static void geometry_file(struct export *ex, uint32_t st_blksize)
 {
 	struct rnbd_dev_info *g = &ex->geometry;
 	bool sane = is_pow2(st_blksize) && st_blksize >= RNBD_SECTOR_SIZE;
@@ -85,17 +85,17 @@ void export_geometry_file(struct export *ex, uint32_t st_blksize)
 	g->rotational = sysfs_number(ex->dev, "queue/rotational", 0);
 	/* Beyond the end there is nothing to lose. */
 	if (!ex->readonly &&
-	    !fallocate(ex->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+	    !fallocate(export_file(ex)->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 		       (off_t)align_up(ex->size, 1 << 20), PROBE_LEN)) {
 		g->max_discard_sectors = MAX_RANGE_SECTORS;
-		g->discard_granularity = !fstatfs(ex->fd, &fs) && is_pow2((uint64_t)fs.f_bsize) ?
+		g->discard_granularity = !fstatfs(export_file(ex)->fd, &fs) && is_pow2((uint64_t)fs.f_bsize) ?
 			(uint32_t)fs.f_bsize : PROBE_LEN;
 	} else {
-		atomic_fetch_or(&ex->cannot, EXPORT_CANNOT_PUNCH);
+		atomic_fetch_or(&export_file(ex)->cannot, EXPORT_FILE_CANNOT_PUNCH);
 	}
 }
 
-void export_geometry_block(struct export *ex)
+static void geometry_block(struct export *ex)
 {
 	struct rnbd_dev_info *g = &ex->geometry;
 	unsigned physical = 0;
@@ -104,10 +104,10 @@ void export_geometry_block(struct export *ex)
 	uint64_t max;
 
 	geometry_common(ex);
-	if (ioctl(ex->fd, BLKSSZGET, &logical) < 0 || !is_pow2((uint64_t)logical) ||
+	if (ioctl(export_file(ex)->fd, BLKSSZGET, &logical) < 0 || !is_pow2((uint64_t)logical) ||
 	    logical < (int)RNBD_SECTOR_SIZE || logical > (int)PHYSICAL_MAX)
 		logical = RNBD_SECTOR_SIZE;
-	if (ioctl(ex->fd, BLKPBSZGET, &physical) < 0 || !is_pow2(physical))
+	if (ioctl(export_file(ex)->fd, BLKPBSZGET, &physical) < 0 || !is_pow2(physical))
 		physical = (unsigned)logical;
 	g->logical_block_size = (uint16_t)logical;
 	g->physical_block_size = (uint16_t)MIN(MAX(physical, (unsigned)logical), PHYSICAL_MAX);
@@ -122,6 +122,14 @@ void export_geometry_block(struct export *ex)
 								(uint64_t)logical);
 		g->discard_alignment = (uint32_t)sysfs_number(ex->dev, "discard_alignment", 0);
 	} else {
-		atomic_fetch_or(&ex->cannot, EXPORT_CANNOT_DISCARD | EXPORT_CANNOT_STALE);
+		atomic_fetch_or(&export_file(ex)->cannot, EXPORT_FILE_CANNOT_DISCARD | EXPORT_FILE_CANNOT_STALE);
 	}
+}
+
+void export_file_geometry(struct export_file *f, uint32_t st_blksize)
+{
+	if (f->ex.is_block)
+		geometry_block(&f->ex);
+	else
+		geometry_file(&f->ex, st_blksize);
 }

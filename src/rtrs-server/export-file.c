@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opens what is to be exported and finds out whether and how it can be: kind, size, access,
- * O_DIRECT's alignment.  Main thread, at start; blocks; owns nothing.  Each refusal is one line with
- * the export's name, the path, what is wrong and what to do. */
+/* Owns the descriptors of an exported file; finds out whether and how it can be exported: kind, size, access,
+ * O_DIRECT's alignment.  Main thread, at start; blocks.  Each refusal is one line with the export's name, the
+ * path, what is wrong and what to do. */
 #include <config.h>
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
-#include "export-priv.h"
+#include "export-file.h"
 
 #define DIO_ALIGN_MAX 65536u
 
@@ -54,8 +54,8 @@ static int open_path(struct export *ex, const struct refusal *to)
 	int flags = O_CLOEXEC | (ex->readonly ? O_RDONLY : O_RDWR) | (ex->direct ? O_DIRECT : 0);
 	int err, read_only = 0;
 
-	ex->fd = open(ex->path, flags);
-	if (ex->fd < 0) {
+	export_file(ex)->fd = open(ex->path, flags);
+	if (export_file(ex)->fd < 0) {
 		err = errno;
 		if (ex->direct && err == EINVAL)
 			return refuse(to, -err, "cannot be opened with O_DIRECT: its file system does "
@@ -65,7 +65,7 @@ static int open_path(struct export *ex, const struct refusal *to)
 				      "read-only", strerror(err));
 		return refuse(to, -err, "cannot be opened: %s", strerror(err));
 	}
-	if (ex->is_block && !ex->readonly && !ioctl(ex->fd, BLKROGET, &read_only) && read_only)
+	if (ex->is_block && !ex->readonly && !ioctl(export_file(ex)->fd, BLKROGET, &read_only) && read_only)
 		return refuse(to, -EROFS, "is not writable (read-only device): add ',readonly' to "
 			      "export it read-only");
 	return 0;
@@ -75,7 +75,7 @@ static int learn_size(struct export *ex, const struct stat *st, const struct ref
 {
 	uint64_t size = (uint64_t)st->st_size;
 
-	if (ex->is_block && ioctl(ex->fd, BLKGETSIZE64, &size) < 0)
+	if (ex->is_block && ioctl(export_file(ex)->fd, BLKGETSIZE64, &size) < 0)
 		return refuse(to, -errno, "does not tell its size: %s", strerror(errno));
 	if (!size)
 		return refuse(to, -EINVAL, ex->is_block ?
@@ -95,7 +95,7 @@ static uint32_t dio_align_statx(const struct export *ex)
 #ifdef STATX_DIOALIGN
 	struct statx stx;
 
-	if (!statx(ex->fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &stx) &&
+	if (!statx(export_file(ex)->fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &stx) &&
 	    (stx.stx_mask & STATX_DIOALIGN))
 		return MAX(MAX(stx.stx_dio_mem_align, stx.stx_dio_offset_align), RNBD_SECTOR_SIZE);
 #endif
@@ -113,7 +113,7 @@ static uint32_t dio_align_try(const struct export *ex)
 	/* Memory that is aligned to no more than @align, at an offset likewise.  A file that ends
 	 * there gives 0, after the alignment was checked. */
 	for (uint32_t align = RNBD_SECTOR_SIZE; align < DIO_ALIGN_MAX; align *= 2) {
-		if (pread(ex->fd, mem + align, align, align) >= 0)
+		if (pread(export_file(ex)->fd, mem + align, align, align) >= 0)
 			return align;
 	}
 	return 0;
@@ -128,18 +128,18 @@ static int learn_dio_align(struct export *ex, const struct refusal *to)
 		ex->dio_align = dio_align_try(ex);
 	if (!ex->dio_align || !is_pow2(ex->dio_align) || ex->dio_align > DIO_ALIGN_MAX)
 		return refuse(to, -EINVAL, "cannot be read with O_DIRECT: leave ',direct' out");
-	ex->tail_start = ex->size;
+	export_file(ex)->tail_start = ex->size;
 	if (!(ex->size % ex->dio_align))
 		return 0;
 	/* Whole pages, so that no page of the page cache holds data that is written directly. */
-	ex->tail_start = align_down(ex->size, MAX(ex->dio_align, (uint32_t)sysconf(_SC_PAGESIZE)));
-	ex->tail_fd = open(ex->path, O_CLOEXEC | (ex->readonly ? O_RDONLY : O_RDWR));
-	if (ex->tail_fd < 0) {
+	export_file(ex)->tail_start = align_down(ex->size, MAX(ex->dio_align, (uint32_t)sysconf(_SC_PAGESIZE)));
+	export_file(ex)->tail_fd = open(ex->path, O_CLOEXEC | (ex->readonly ? O_RDONLY : O_RDWR));
+	if (export_file(ex)->tail_fd < 0) {
 		rc = -errno;
 		return refuse(to, rc, "cannot be opened: %s", strerror(-rc));
 	}
 	/* No read-ahead: nothing but the last block is to be in the page cache. */
-	posix_fadvise(ex->tail_fd, 0, 0, POSIX_FADV_RANDOM);
+	posix_fadvise(export_file(ex)->tail_fd, 0, 0, POSIX_FADV_RANDOM);
 	return 0;
 }
 
@@ -148,11 +148,11 @@ static bool is_local_fs(const struct export *ex)
 {
 	struct statfs st;
 
-	return !ex->is_block && !fstatfs(ex->fd, &st) &&
+	return !ex->is_block && !fstatfs(export_file(ex)->fd, &st) &&
 	       (st.f_type == EXT4_SUPER_MAGIC || st.f_type == TMPFS_MAGIC);
 }
 
-int export_probe(struct export *ex, char *err, size_t errlen)
+static int file_open(struct export *ex, char *err, size_t errlen)
 {
 	const struct refusal to = { .ex = ex, .err = err, .errlen = errlen };
 	struct stat st;
@@ -170,21 +170,58 @@ int export_probe(struct export *ex, char *err, size_t errlen)
 	rc = open_path(ex, &to);
 	if (rc)
 		return rc;
-	if (fstat(ex->fd, &st) < 0)
+	if (fstat(export_file(ex)->fd, &st) < 0)
 		return refuse(&to, -errno, "cannot be examined: %s", strerror(errno));
 	if (ex->is_block != !!S_ISBLK(st.st_mode))
 		return refuse(&to, -ESTALE, "was replaced while it was opened");
 	ex->dev = ex->is_block ? st.st_rdev : st.st_dev;
 	ex->ino = ex->is_block ? 0 : st.st_ino;
-	ex->local_fs = is_local_fs(ex);
+	export_file(ex)->local_fs = is_local_fs(ex);
 	rc = learn_size(ex, &st, &to);
 	if (!rc && ex->direct)
 		rc = learn_dio_align(ex, &to);
 	if (rc)
 		return rc;
-	if (ex->is_block)
-		export_geometry_block(ex);
-	else
-		export_geometry_file(ex, (uint32_t)st.st_blksize);
+	export_file_geometry(export_file(ex), (uint32_t)st.st_blksize);
 	return 0;
+}
+
+static void file_added(struct export *ex)
+{
+	struct export_file *f = export_file(ex);
+
+	export_file_desc_add(ex, &f->fd_desc, f->fd);
+	if (f->tail_fd >= 0)
+		export_file_desc_add(ex, &f->tail_desc, f->tail_fd);
+}
+
+static void file_close(struct export *ex)
+{
+	struct export_file *f = export_file(ex);
+
+	if (f->tail_fd >= 0)
+		close(f->tail_fd);
+	if (f->fd >= 0)
+		close(f->fd);
+	free(f);
+}
+
+static const struct export_ops file_ops = {
+	.kind = EXPORT_FILE,
+	.open = file_open,
+	.added = file_added,
+	.lock = export_file_lock,
+	.close = file_close,
+};
+
+struct export *export_file_create(void)
+{
+	struct export_file *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return NULL;
+	f->ex.ops = &file_ops;
+	f->fd = -1;
+	f->tail_fd = -1;
+	return &f->ex;
 }

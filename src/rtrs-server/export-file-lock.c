@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing but the time in which the server waits; main thread, at start.  A start that waits can be ended
- * with SIGTERM, because signals are not blocked yet. */
+/* One server at a time for a file that is exported.  Owns nothing but the time in which the server waits; main
+ * thread, at start.  A start that waits can be ended with SIGTERM, because signals are not blocked yet.
+ *
+ * io_uring does not wait for direct requests when its process is killed: they reach the storage later, and the
+ * next server would have answered and stored newer data by then.  So each file has a lock (flock(2)) on the
+ * open file description that is a fixed file of the rings.  A ring keeps its fixed files until its last
+ * request has ended, so the lock of a server that is dead comes free when nothing of it is in the storage any
+ * more. */
 #include <config.h>
 
 #include <errno.h>
@@ -13,9 +19,7 @@
 #include <time.h>
 
 #include "clock.h"
-#include "export.h"
-#include "exports.h"
-#include "export-lock.h"
+#include "export-file.h"
 #include "log.h"
 
 #define RETRY_MS 20
@@ -87,7 +91,7 @@ static void tell_waiting(const struct export *ex, uint64_t waited_ms)
 {
 	char name[128];
 
-	holder_name(ex->fd, name, sizeof(name));
+	holder_name(export_file(ex)->fd, name, sizeof(name));
 	log_warn(ex->name, "'%s' is locked by %s: waiting for it since %llu s (--no-lock would not "
 		 "wait, and is not safe)", ex->path, name, (unsigned long long)waited_ms / 1000);
 }
@@ -105,7 +109,7 @@ static int lock_wait(const struct export *ex, int how)
 	uint64_t since_ms = clock_now_ms(), tell_ms = since_ms + TELL_MS, now;
 	bool told = false;
 
-	while (flock(ex->fd, how | LOCK_NB)) {
+	while (flock(export_file(ex)->fd, how | LOCK_NB)) {
 		if (errno != EWOULDBLOCK && errno != EINTR)
 			return -errno;
 		now = clock_now_ms();
@@ -143,40 +147,14 @@ static int check_same(const struct export *ex, char *err, size_t errlen)
 	return -ESTALE;
 }
 
-/* Of all exports of one file the one whose description is to be locked: one that can write, because NFS asks for
- * that for an exclusive lock. */
-static const struct export *find_locker(const struct exports *e, const struct export *first)
+int export_file_lock(struct export *ex, char *err, size_t errlen)
 {
-	const struct export *ex;
+	int rc = lock_wait(ex, ex->readonly ? LOCK_SH : LOCK_EX);
 
-	list_for_each(ex, &e->list, link) {
-		if (ex->first == first && !ex->readonly)
-			return ex;
-	}
-	return first;
-}
-
-int export_lock_all(struct exports *e, char *err, size_t errlen)
-{
-	struct export *ex;
-	int rc;
-
-	list_for_each(ex, &e->list, link) {
-		const struct export *locker = find_locker(e, ex->first);
-
-		if (ex->first != ex)
-			continue;
-		rc = lock_wait(locker, locker->readonly ? LOCK_SH : LOCK_EX);
-		if (rc) {
-			snprintf(err, errlen, "export '%s': '%s' cannot be locked: %s: its file system may "
-				 "have no locks (--no-lock exports it without, see LOCKS in rtrs-server(8))",
-				 ex->name, ex->path, strerror(-rc));
-			return rc;
-		}
-		rc = check_same(ex, err, errlen);
-		if (rc)
-			return rc;
-	}
-	e->locked = true;
-	return 0;
+	if (!rc)
+		return check_same(ex, err, errlen);
+	snprintf(err, errlen, "export '%s': '%s' cannot be locked: %s: its file system may have no locks "
+		 "(--no-lock exports it without, see LOCKS in rtrs-server(8))", ex->name, ex->path,
+		 strerror(-rc));
+	return rc;
 }

@@ -12,22 +12,26 @@
 #include <config.h>
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "export-io-priv.h"
+#include "export-file-io.h"
 #include "log.h"
 
-static void sync_submit(struct export_sync *sync)
+static void sync_submit(struct export_file_sync *sync)
 {
 	struct io_uring_sqe *sqe;
 
 	list_splice_tail(&sync->running, &sync->waiting);
 	sqe = reactor_sqe(sync->reactor, &sync->op);
-	io_uring_prep_fsync(sqe, export_sync_slot(sync->ex), IORING_FSYNC_DATASYNC);
+	io_uring_prep_fsync(sqe, export_file_fixed_sync(sync->ex), IORING_FSYNC_DATASYNC);
 	sqe->flags |= IOSQE_FIXED_FILE;
 }
 
-static void sync_go(struct export_sync *sync)
+static void sync_go(struct export_file_sync *sync)
 {
 	export_sync_begun(sync->ex);
 	sync_submit(sync);
@@ -35,7 +39,7 @@ static void sync_go(struct export_sync *sync)
 
 static void sync_done(struct reactor_op *op, int res, unsigned flags)
 {
-	struct export_sync *sync = container_of(op, struct export_sync, op);
+	struct export_file_sync *sync = container_of(op, struct export_file_sync, op);
 	struct list finished, *l;
 	int status;
 
@@ -60,19 +64,68 @@ static void sync_done(struct reactor_op *op, int res, unsigned flags)
 		export_io_next(list_entry(l, struct export_io, link), status);
 }
 
-void export_sync_init(struct export_sync *sync, struct reactor *r, struct export *ex, int fd)
+/* A second open file description of @ex. */
+static int reopen(const struct export *ex)
 {
-	sync->op.done = sync_done;
-	sync->reactor = r;
-	sync->ex = ex;
-	export_desc_add(ex, &sync->desc, fd);
-	list_init(&sync->waiting);
-	list_init(&sync->running);
+	char path[32];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", export_file(ex)->fd);
+	fd = open(path, O_CLOEXEC | (ex->readonly ? O_RDONLY : O_RDWR));
+	return fd < 0 ? -errno : fd;
 }
 
-void export_sync_start(struct export_io *io)
+static int make_fixed(struct export_slot *slot, int sync_fd)
 {
-	struct export_sync *sync = &io->reactor->storage->syncs[io->ex->index];
+	const struct export_file *f = export_file(slot->ex);
+	int fds[EXPORT_FILE_NFIXED] = { f->fd, sync_fd, f->tail_fd };
+	int rc = io_uring_register_files_update(&slot->ring->reactor->ring,
+						(unsigned)export_file_fixed(slot->ex), fds,
+						EXPORT_FILE_NFIXED);
+
+	return rc == EXPORT_FILE_NFIXED ? 0 : rc < 0 ? rc : -EIO;
+}
+
+int export_file_sync_attach(struct export_slot *slot, char *err, size_t errlen)
+{
+	struct export_file_sync *sync = calloc(1, sizeof(*sync));
+	struct export *ex = slot->ex;
+	int fd = sync ? reopen(ex) : -ENOMEM;
+	int rc = fd < 0 ? fd : make_fixed(slot, fd);
+
+	if (fd < 0)
+		snprintf(err, errlen, "export '%s': '%s' cannot be opened again through /proc: %s",
+			 ex->name, ex->path, strerror(-fd));
+	else if (rc)
+		snprintf(err, errlen, "export '%s': cannot make it a fixed file of the io_uring: %s",
+			 ex->name, strerror(-rc));
+	if (rc) {
+		if (fd >= 0)
+			close(fd);
+		free(sync);
+		return rc;
+	}
+	sync->op.done = sync_done;
+	sync->reactor = slot->ring->reactor;
+	sync->ex = ex;
+	export_file_desc_add(ex, &sync->desc, fd);
+	list_init(&sync->waiting);
+	list_init(&sync->running);
+	slot->own = sync;
+	return 0;
+}
+
+void export_file_sync_detach(struct export_slot *slot)
+{
+	struct export_file_sync *sync = slot->own;
+
+	close(sync->desc.fd);
+	free(sync);
+}
+
+void export_file_sync(struct export_io *io)
+{
+	struct export_file_sync *sync = io->slot->own;
 
 	list_add_tail(&sync->waiting, &io->link);
 	if (list_empty(&sync->running))
@@ -92,7 +145,7 @@ static void anew_go(struct export_anew_io *io)
 
 static void anew_end(struct export *ex)
 {
-	int status = ex->anew_io.status;
+	int status = export_file(ex)->anew_io.status;
 
 	if (status)
 		log_err(ex->name, "opened anew, and fdatasync still fails: %s; FLUSH and FUA go on "
@@ -100,13 +153,13 @@ static void anew_end(struct export *ex)
 	else
 		atomic_store(&ex->sync_error, 0);
 	ex->anew = EXPORT_ANEW_DONE;
-	ex->anew_io.done(ex->anew_io.arg);
+	export_file(ex)->anew_io.done(export_file(ex)->anew_io.arg);
 }
 
 static void anew_done(struct reactor_op *op, int res, unsigned flags)
 {
 	struct export_anew_io *io = container_of(op, struct export_anew_io, op);
-	struct export *ex = container_of(io, struct export, anew_io);
+	struct export *ex = &container_of(io, struct export_file, anew_io)->ex;
 
 	if (res == -EINTR || res == -EAGAIN) {
 		anew_go(io);
@@ -117,7 +170,7 @@ static void anew_done(struct reactor_op *op, int res, unsigned flags)
 	io->desc = io->desc->next;
 	if (!io->desc && io->pass < ANEW_PASSES) {
 		io->pass++;
-		io->desc = atomic_load(&ex->descs);
+		io->desc = atomic_load(&export_file(ex)->descs);
 	}
 	if (io->desc)
 		anew_go(io);
@@ -125,18 +178,29 @@ static void anew_done(struct reactor_op *op, int res, unsigned flags)
 		anew_end(ex);
 }
 
-void export_io_anew(struct reactor *r, struct export *ex, void (*done)(void *arg), void *arg)
+void export_file_sync_anew(struct reactor *r, struct export *first, void (*done)(void *arg), void *arg)
 {
-	struct export *first = ex->first;
+	struct export_file *f = export_file(first);
 
-	first->anew = EXPORT_ANEW_RUNS;
-	first->anew_io = (struct export_anew_io){
+	f->anew_io = (struct export_anew_io){
 		.op.done = anew_done,
 		.reactor = r,
-		.desc = atomic_load(&first->descs),
+		.desc = atomic_load(&f->descs),
 		.pass = 1,
 		.done = done,
 		.arg = arg,
 	};
-	anew_go(&first->anew_io);	/* there is at least the one it was opened with */
+	anew_go(&f->anew_io);	/* there is at least the one it was opened with */
 }
+
+/* ---- a file on a ring ---- */
+
+const struct export_io_ops export_file_io_ops = {
+	.attach = export_file_sync_attach,
+	.detach = export_file_sync_detach,
+	.rw = export_file_rw,
+	.zero = export_file_zero,
+	.sync = export_file_sync,
+	.takes_at_once = export_file_inline_takes,
+	.anew = export_file_sync_anew,
+};

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Between the files that do a file's IO on a ring; thread of the reactor. */
+#ifndef EXPORT_FILE_IO_H
+#define EXPORT_FILE_IO_H
+
+#include "export-file.h"
+#include "export-io-priv.h"
+
+/* One file's fdatasync on one ring: at most one is in flight, and all that arrived before it started share
+ * its result. */
+struct export_file_sync {
+	struct reactor_op op;
+	struct reactor *reactor;
+	struct export *ex;
+	struct export_desc desc;	/* our own open file description: it tells us each error once */
+	struct list waiting, running;	/* export_io.link */
+};
+
+/* Fixed files: the export's descriptor, its fdatasync's, its tail's. */
+#define EXPORT_FILE_NFIXED 3u
+_Static_assert(EXPORT_FILE_NFIXED <= EXPORT_RING_NFIXED, "a slot has room for them");
+
+static inline int export_file_fixed(const struct export *ex)
+{
+	return (int)(EXPORT_RING_NFIXED * ex->index);
+}
+
+static inline int export_file_fixed_sync(const struct export *ex)
+{
+	return export_file_fixed(ex) + 1;
+}
+
+static inline int export_file_fixed_tail(const struct export *ex)
+{
+	return export_file_fixed(ex) + 2;
+}
+
+/* READ and WRITE; WRITE_ZEROES by writing them. */
+void export_file_rw(struct export_io *io);
+/* DISCARD and WRITE_ZEROES. */
+void export_file_zero(struct export_io *io);
+
+/* Do what is left of a WRITE now if that is the faster way: true with its result in @status.  False:
+ * the ring does it, from io->progress on. */
+bool export_file_inline_write(struct export_io *io, int *status);
+/* True if a WRITE like @io that is started now takes its data inside export_file_rw(), for as long as that
+ * may take. */
+bool export_file_inline_takes(const struct export_io *io);
+
+/* The ring of @slot gets a description of its own for fdatasync. */
+int export_file_sync_attach(struct export_slot *slot, char *err, size_t errlen);
+void export_file_sync_detach(struct export_slot *slot);
+void export_file_sync(struct export_io *io);
+/* export_io_anew() for the first export of a file. */
+void export_file_sync_anew(struct reactor *r, struct export *first, void (*done)(void *arg), void *arg);
+
+#endif

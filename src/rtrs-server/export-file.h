@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A file or block device as an export: what it has beside struct export.  For export-file*.c and tests only;
+ * what it does on a ring is in export-file-io.h. */
+#ifndef EXPORT_FILE_H
+#define EXPORT_FILE_H
+
+#include "export.h"
+#include "reactor-op.h"
+
+/* An open file description.  The kernel tells each of them a write-back error once. */
+struct export_desc {
+	struct export_desc *next;
+	int fd;
+};
+
+/* Opening anew, see export_acquire(); export-file-sync.c. */
+struct export_anew_io {
+	struct reactor_op op;
+	struct reactor *reactor;
+	struct export_desc *desc;	/* whose turn it is */
+	unsigned pass;
+	int status;
+	void (*done)(void *arg);
+	void *arg;
+};
+
+struct export_file {
+	struct export ex;
+	int fd;
+	bool local_fs;			/* a write waits for this machine only (export-file-inline.c) */
+	/* direct: from tail_start on, the last bytes of a file whose size is no multiple of dio_align,
+	 * data goes through the page cache (tail_fd); else tail_start is size. */
+	int tail_fd;			/* -1: none */
+	uint64_t tail_start;
+	_Atomic(unsigned) cannot;	/* EXPORT_FILE_CANNOT_*: learnt by asking the kernel */
+	_Atomic(int) inline_kind;	/* export-file-inline.c; any thread */
+
+	/* of the first export of this file */
+	_Atomic(struct export_desc *) descs;	/* all of them, see export_acquire() */
+	struct export_anew_io anew_io;
+
+	struct export_desc fd_desc, tail_desc;
+};
+
+#define EXPORT_FILE_CANNOT_DISCARD 0x1u		/* block device: BLOCK_URING_CMD_DISCARD */
+#define EXPORT_FILE_CANNOT_STALE 0x2u		/* block device: FALLOC_FL_NO_HIDE_STALE */
+#define EXPORT_FILE_CANNOT_PUNCH 0x4u
+#define EXPORT_FILE_CANNOT_ZERO_RANGE 0x8u
+
+static inline struct export_file *export_file(const struct export *ex)
+{
+	return container_of(ex, struct export_file, ex);
+}
+
+/* @desc is one more description of @ex's file; it lives as long as @ex is used.  Any thread. */
+static inline void export_file_desc_add(struct export *ex, struct export_desc *desc, int fd)
+{
+	_Atomic(struct export_desc *) *head = &export_file(ex->first)->descs;
+
+	desc->fd = fd;
+	desc->next = atomic_load(head);
+	while (!atomic_compare_exchange_weak(head, &desc->next, desc))
+		;
+}
+
+/* A file that is not opened yet; NULL: no memory.  Main thread, as all of the following. */
+struct export *export_file_create(void);
+
+/* Geometry of the opened @f, by what it is. */
+void export_file_geometry(struct export_file *f, uint32_t st_blksize);
+/* export_ops.lock */
+int export_file_lock(struct export *ex, char *err, size_t errlen);
+
+#endif

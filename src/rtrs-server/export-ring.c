@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns what a ring has for the storage: its slots for exports, the tables of fixed files and fixed buffers, a
+ * mapping of zeroes.  Thread of the reactor.  Ends with export_ring_detach(), when nothing is in flight. */
+#include <config.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "clock.h"
+#include "export-io-priv.h"
+#include "exports.h"
+#include "log.h"
+
+#define MEM_SLOTS 4096u
+
+/* What does the IO of each kind of export. */
+static const struct export_io_ops *const kinds[] = {
+	[EXPORT_FILE] = &export_file_io_ops,
+};
+
+static int make_tables(struct export_ring *ring, char *err, size_t errlen)
+{
+	struct io_uring *uring = &ring->reactor->ring;
+	unsigned nfiles = EXPORT_RING_NFIXED * ring->nslots;
+	int rc = io_uring_register_files_sparse(uring, nfiles);
+
+	if (!rc)
+		rc = io_uring_register_buffers_sparse(uring, MEM_SLOTS);
+	if (!rc)
+		return 0;
+	if (rc == -EMFILE)
+		snprintf(err, errlen, "%u fixed files are more than RLIMIT_NOFILE allows: raise it "
+			 "(ulimit -n, systemd: LimitNOFILE=)", nfiles);
+	else if (rc == -EINVAL)
+		snprintf(err, errlen, "this kernel's io_uring has no sparse tables: Linux 5.19 or "
+			 "later is needed");
+	else
+		snprintf(err, errlen, "cannot register tables with the io_uring: %s", strerror(-rc));
+	return rc;
+}
+
+static struct export_ring *ring_alloc(struct reactor *r, unsigned nslots)
+{
+	struct export_ring *ring = calloc(1, sizeof(*ring));
+
+	if (!ring)
+		return NULL;
+	ring->reactor = r;
+	ring->nslots = nslots;
+	list_init(&ring->finished);
+	loop_task_init(&ring->finish_task, export_io_finish_task);
+	ring->slots = calloc(MAX(nslots, 1u), sizeof(struct export_slot *));
+	/* Never written to, so all of it is the kernel's one page of zeroes. */
+	ring->zeroes = mmap(NULL, EXPORT_ZEROES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (!ring->slots || ring->zeroes == MAP_FAILED || bitmap_init(&ring->mems, MEM_SLOTS)) {
+		if (ring->zeroes != MAP_FAILED)
+			munmap(ring->zeroes, EXPORT_ZEROES);
+		free(ring->slots);
+		free(ring);
+		return NULL;
+	}
+	return ring;
+}
+
+int export_ring_attach(struct reactor *r, const struct exports *exports, bool never_blocks, char *err,
+		       size_t errlen)
+{
+	struct export *ex;
+	int rc = reactor_enable(r);
+
+	assert(!r->storage);
+	if (rc) {
+		snprintf(err, errlen, "cannot use io_uring: %s", strerror(-rc));
+		return rc;
+	}
+	r->storage = ring_alloc(r, exports->nslots);
+	if (!r->storage) {
+		snprintf(err, errlen, "out of memory");
+		return -ENOMEM;
+	}
+	r->storage->never_blocks = never_blocks;
+	rc = make_tables(r->storage, err, errlen);
+	list_for_each(ex, &exports->list, link) {
+		if (!rc)
+			rc = export_ring_add(r, ex, err, errlen);
+	}
+	if (rc)
+		export_ring_detach(r);
+	else
+		export_io_share_allow_workers(r, exports->nslots);
+	return rc;
+}
+
+void export_ring_detach(struct reactor *r)
+{
+	struct export_ring *ring = r->storage;
+
+	if (!ring)
+		return;
+	assert(list_empty(&ring->finished));
+	/* The ring keeps its references to files and memory until it is closed. */
+	for (unsigned i = 0; i < ring->nslots; i++) {
+		if (ring->slots[i])
+			export_ring_del(r, ring->slots[i]->ex);
+	}
+	bitmap_fini(&ring->mems);
+	munmap(ring->zeroes, EXPORT_ZEROES);
+	free(ring->slots);
+	free(ring);
+	r->storage = NULL;
+}
+
+/* ---- exports ---- */
+
+int export_ring_add(struct reactor *r, struct export *ex, char *err, size_t errlen)
+{
+	struct export_ring *ring = r->storage;
+	struct export_slot *slot = calloc(1, sizeof(*slot));
+	int rc;
+
+	assert(ex->index < ring->nslots && !ring->slots[ex->index]);
+	if (!slot) {
+		snprintf(err, errlen, "out of memory");
+		return -ENOMEM;
+	}
+	slot->ring = ring;
+	slot->ex = ex;
+	slot->ops = kinds[ex->ops->kind];
+	export_io_share_init(slot);
+	rc = slot->ops->attach(slot, err, errlen);
+	if (rc)
+		free(slot);
+	else
+		ring->slots[ex->index] = slot;
+	return rc;
+}
+
+void export_ring_del(struct reactor *r, struct export *ex)
+{
+	struct export_slot **slot = &r->storage->slots[ex->index];
+
+	(*slot)->ops->detach(*slot);
+	free(*slot);
+	*slot = NULL;
+}
+
+uint64_t export_ring_stuck_ms(const struct reactor *r)
+{
+	uint64_t since = atomic_load_explicit(&r->storage->inline_since_ms, memory_order_relaxed);
+
+	return since ? clock_now_ms() - since : 0;
+}
+
+/* ---- fixed buffers ---- */
+
+static void warn_memlock(size_t len)
+{
+	static _Atomic(bool) warned;
+	struct rlimit limit;
+
+	if (atomic_exchange(&warned, true) || getrlimit(RLIMIT_MEMLOCK, &limit) < 0)
+		return;
+	log_warn(NULL, "%zu bytes cannot be made a fixed buffer: RLIMIT_MEMLOCK is %llu bytes; IO "
+		 "goes on without, a little slower (raise it with ulimit -l, systemd: "
+		 "LimitMEMLOCK=)", len, (unsigned long long)limit.rlim_cur);
+}
+
+int export_ring_mem_add(struct reactor *r, void *addr, size_t len)
+{
+	struct export_ring *ring = r->storage;
+	struct iovec iov = { .iov_base = addr, .iov_len = len };
+	int slot = bitmap_get(&ring->mems), rc;
+
+	if (slot < 0)
+		return -ENOSPC;
+	rc = io_uring_register_buffers_update_tag(&r->ring, (unsigned)slot, &iov, NULL, 1);
+	if (rc == 1)
+		return slot;
+	bitmap_put(&ring->mems, (unsigned)slot);
+	rc = rc < 0 ? rc : -EIO;
+	if (rc == -ENOMEM)
+		warn_memlock(len);
+	return rc;
+}
+
+void export_ring_mem_del(struct reactor *r, int handle)
+{
+	struct iovec none = { 0 };
+	int rc;
+
+	rc = io_uring_register_buffers_update_tag(&r->ring, (unsigned)handle, &none, NULL, 1);
+	if (rc != 1) {
+		/* The slot is not used again; its pages stay locked until the ring is closed. */
+		log_warn(reactor_name(r), "cannot give back a fixed buffer: %s", strerror(-rc));
+		return;
+	}
+	bitmap_put(&r->storage->mems, (unsigned)handle);
+}
