@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include "clt-mem.h"
@@ -110,11 +109,11 @@ uint32_t clt_mem_hdr_lkey(const struct clt_slot *slot, const struct clt_path *pa
 
 /* ---- regions ---- */
 
-static int arena_init(struct clt_arena *arena, unsigned n, size_t room)
+static int arena_init(struct clt_arena *arena, struct fab_pd *pd, unsigned n, size_t room)
 {
-	void *mem = mmap(NULL, n * room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *mem = fab_alloc(pd, n * room);
 
-	if (mem == MAP_FAILED)
+	if (!mem)
 		return -errno;
 	*arena = (struct clt_arena){ .mem = mem, .room = room, .n = n };
 	return 0;
@@ -122,8 +121,7 @@ static int arena_init(struct clt_arena *arena, unsigned n, size_t room)
 
 void clt_mem_arena_fini(struct clt_arena *arena)
 {
-	if (arena->mem)
-		munmap(arena->mem, arena->n * arena->room);
+	fab_free(arena->mem, arena->n * arena->room);
 	arena->mem = NULL;
 }
 
@@ -154,7 +152,8 @@ static int regions_attach(struct clt_path *path)
 	if (!path->mrs)
 		return -ENOMEM;
 	if (path->bounce && !sess->arena.mem)
-		r = arena_init(&sess->arena, n, align_up(atomic_load(&sess->max_io_size), 4096));
+		r = arena_init(&sess->arena, path->pd, n,
+			       align_up(atomic_load(&sess->max_io_size), 4096));
 	if (r == 0 && path->bounce)
 		r = headers_attach(path);
 	for (unsigned i = 0; r == 0 && i < n; i++) {

@@ -113,7 +113,8 @@ void clt_path_watch(struct clt_path *path, struct loop_watch *watch, int fd, sho
 /* 0, or -errno after clt_path_fail(). */
 static int make_cm(struct clt_path *path)
 {
-	int r = path->cm ? 0 : fab_cm_create(path->dst.provider, &path->cm);
+	const struct fab_cm_conf conf = { .provider = path->dst.provider };
+	int r = path->cm ? 0 : fab_cm_create(&conf, &path->cm);
 
 	if (r == -ENODEV)
 		clt_path_fail(path, r, "this machine has no RDMA device");

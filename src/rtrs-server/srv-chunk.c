@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include "export-ring.h"
@@ -25,14 +24,6 @@
 static uint64_t chunks_iova(struct srv *srv)
 {
 	return (uint64_t)(srv->next_iova++ % CHUNKS_IOVA_PATHS + 1) << CHUNKS_IOVA_SHIFT;
-}
-
-static void *map_zeroed(size_t len)
-{
-	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	return p == MAP_FAILED ? NULL : p;
 }
 
 #ifdef __SANITIZE_THREAD__
@@ -145,8 +136,8 @@ static int map_and_register(struct srv_chunks *c)
 	c->rings = calloc(c->srv->nthreads, sizeof(*c->rings));
 	c->mrs = calloc(c->mr_each ? c->geom->queue_depth : 1, sizeof(struct ibv_mr *));
 	c->regions = calloc(c->nregions, sizeof(*c->regions));
-	c->base = map_zeroed(c->len);
-	c->service = map_zeroed(c->service_len);
+	c->base = fab_alloc(c->pd, c->len);
+	c->service = fab_alloc(c->pd, c->service_len);
 	if (!c->rings || !c->mrs || !c->regions || !c->base || !c->service)
 		return -ENOMEM;
 	chunks_are_the_peers(c);
@@ -199,10 +190,8 @@ void srv_chunk_fini(struct srv_chunks *c)
 	for (unsigned i = 0; c->mrs && i < (c->mr_each ? c->geom->queue_depth : 1); i++)
 		fab_dereg_mr(c->mrs[i]);
 	fab_pd_destroy(c->pd);
-	if (c->service)
-		munmap(c->service, c->service_len);
-	if (c->base)
-		munmap(c->base, c->len);
+	fab_free(c->service, c->service_len);
+	fab_free(c->base, c->len);
 	free(c->regions);
 	free(c->mrs);
 	free(c->rings);

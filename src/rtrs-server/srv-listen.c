@@ -198,17 +198,20 @@ static int cm_create(struct srv *srv, const struct fab_provider *provider, struc
 {
 	struct srv_cm *cm = calloc(1, sizeof(*cm));
 	struct rtrs_msg_conn_rsp refusal;
+	const struct fab_cm_conf conf = {
+		.provider = provider, .admit = cm_admit, .admit_arg = srv,
+		.refusal = &refusal, .refusal_len = sizeof(refusal),
+	};
 	int rc;
 
 	if (!cm)
 		return -ENOMEM;
-	rc = fab_cm_create(provider, &cm->cm);
+	srv_con_refusal(&refusal, -ECONNRESET);
+	rc = fab_cm_create(&conf, &cm->cm);
 	if (rc) {
 		free(cm);
 		return rc;
 	}
-	srv_con_refusal(&refusal, -ECONNRESET);
-	fab_cm_admit(cm->cm, cm_admit, srv, &refusal, sizeof(refusal));
 	cm->srv = srv;
 	cm->provider = provider;
 	list_add_tail(&srv->cms, &cm->link);

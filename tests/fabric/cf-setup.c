@@ -64,11 +64,15 @@ static bool gate_admit(void *arg, const struct fab_addr *peer)
 void setup_admit(struct world *w)
 {
 	struct gate gate = { 0 };
+	const struct fab_cm_conf conf = { w->p, gate_admit, &gate, "no entry", 8 };
 	struct fab_addr local;
 	struct pair p;
 	struct end *a;
 
-	fab_cm_admit(w->cm[0], gate_admit, &gate, "no entry", 8);
+	fab_listener_destroy(w->listener);
+	fab_cm_destroy(w->cm[0]);
+	check_eq(fab_cm_create(&conf, &w->cm[0]), 0);
+	check_eq(fab_listen(w->cm[0], &w->addr, &w->listener), 0);
 	for (unsigned i = 0; i < 3; i++) {
 		a = end_active(w, &w->addr, &default_attr);
 		check_eq(fab_connect(a->conn, "hello", 5), 0);

@@ -43,7 +43,7 @@ void world_init(struct world *w, const struct fab_provider *p)
 	if (fab_addr_parse(provider_address, p, 0, &w->addr, err, sizeof(err)))
 		check_failed(__FILE__, __LINE__, err);
 	for (int i = 0; i < 2; i++)
-		check_eq(fab_cm_create(p, &w->cm[i]), 0);
+		check_eq(fab_cm_create(&(struct fab_cm_conf){ .provider = p }, &w->cm[i]), 0);
 	check_eq(fab_listen(w->cm[0], &w->addr, &w->listener), 0);
 	fab_listener_addr(w->listener, &w->addr);
 	check(fab_addr_port(&w->addr) != 0);

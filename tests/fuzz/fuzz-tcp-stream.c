@@ -68,7 +68,7 @@ static void start(struct run *r)
 
 	memset(r, 0, sizeof(*r));
 	if (!cm)
-		must(fab_cm_create(fab_provider_find("tcp"), &cm) == 0);
+		must(fab_cm_create(&(struct fab_cm_conf){ .provider = fab_provider_find("tcp") }, &cm) == 0);
 	must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0);
 	must(tcp_conn_new(cm, fds[0], &c) == 0);
 	r->peer = fds[1];

@@ -348,7 +348,7 @@ struct hsrv *hsrv_start(const struct fab_addr *addr)
 	s->wake_fd = eventfd(0, EFD_CLOEXEC);
 	check(s->wake_fd >= 0 && !pthread_mutex_init(&s->lock, NULL));
 	check(!rtrs_geom_init(&s->geom, DEPTH, HSRV_IO, CHUNK - HSRV_IO));
-	check(!fab_cm_create(addr->provider, &s->cm));
+	check(!fab_cm_create(&(struct fab_cm_conf){ .provider = addr->provider }, &s->cm));
 	check(!fab_listen(s->cm, addr, &s->listener));
 	check(!pthread_create(&s->thread, NULL, run, s));
 	return s;

@@ -175,7 +175,7 @@ struct raw *raw_create(const char *addr, unsigned cid_num)
 		fprintf(stderr, "%s\n", err);
 		exit(1);
 	}
-	check_eq(fab_cm_create(r->addr.provider, &r->cm), 0);
+	check_eq(fab_cm_create(&(struct fab_cm_conf){ .provider = r->addr.provider }, &r->cm), 0);
 	check_eq(getrandom(&r->req.sess_uuid, RTRS_UUID_LEN, 0), RTRS_UUID_LEN);
 	check_eq(getrandom(&r->req.paths_uuid, RTRS_UUID_LEN, 0), RTRS_UUID_LEN);
 	r->req.cid_num = (uint16_t)cid_num;

@@ -183,7 +183,7 @@ void raw_clt_init(struct raw_clt *c, const char *host, uint8_t path, uint8_t ses
 
 	assert(ncons <= RAW_CONS);
 	memset(c, 0, sizeof(*c));
-	CHECK(fab_cm_create(&fab_sim, &c->cm) == 0);
+	CHECK(fab_cm_create(&(struct fab_cm_conf){ .provider = &fab_sim }, &c->cm) == 0);
 	c->req.cid_num = (uint16_t)ncons;
 	c->req.recon_cnt = 1;
 	c->req.first_conn = true;

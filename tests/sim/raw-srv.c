@@ -448,7 +448,7 @@ void raw_srv_start(struct raw_srv *s, bool new_rkey)
 	memset(s, 0, sizeof(*s));
 	s->new_rkey = new_rkey;
 	CHECK(rtrs_geom_init(&s->geom, RAW_SRV_DEPTH, RAW_SRV_IO, RAW_SRV_CHUNK - RAW_SRV_IO) == 0);
-	CHECK(fab_cm_create(&fab_sim, &s->cm) == 0);
+	CHECK(fab_cm_create(&(struct fab_cm_conf){ .provider = &fab_sim }, &s->cm) == 0);
 	CHECK(fab_listen(s->cm, &addr, &s->listener) == 0);
 	s->actor.ready = raw_ready;
 	s->actor.run = raw_run;

@@ -37,7 +37,7 @@ static void end_open(struct end *e, const char *host)
 	memset(e, 0, sizeof(*e));
 	e->host = sim_host_find(host);
 	before = sim_enter(e->host, e->host->epoch);
-	CHECK(fab_cm_create(&fab_sim, &e->cm) == 0);
+	CHECK(fab_cm_create(&(struct fab_cm_conf){ .provider = &fab_sim }, &e->cm) == 0);
 	sim_leave(before);
 }
 

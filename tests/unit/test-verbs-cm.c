@@ -130,7 +130,7 @@ static int tell(struct rdma_cm_id *id, enum rdma_cm_event_type event, int status
 static void setup(void)
 {
 	cr_assert_eq(pipe(pipe_fds), 0);
-	cr_assert_eq(fab_cm_create(fab_provider_find("rdma"), &cm), 0);
+	cr_assert_eq(fab_cm_create(&(struct fab_cm_conf){ .provider = fab_provider_find("rdma") }, &cm), 0);
 }
 
 static void teardown(void)

@@ -1,14 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory regions and windows: the checks that are the same for all providers, and the call through to
- * them.  Owns nothing.  Threads and errors are those of fabric.h. */
+ * them; and memory for regions.  Owns nothing.  Threads and errors are those of fabric.h. */
 #include <config.h>
 
 #include <errno.h>
+#include <sys/mman.h>
 
 #include "fabric.h"
 #include "util.h"
 
 #define IOVA_PAGE 4096u			/* the least that a device translates */
+
+void *fab_alloc(struct fab_pd *pd, size_t length)
+{
+	void *mem = mmap(NULL, length, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return mem == MAP_FAILED ? NULL : mem;
+}
+
+void fab_free(void *mem, size_t length)
+{
+	if (mem)
+		munmap(mem, length);
+}
 
 struct ibv_mr *fab_reg_mr(struct fab_pd *pd, void *addr, size_t length, int access)
 {

@@ -7,7 +7,7 @@
 
 struct fab_cm {
 	const struct fab_provider *ops;
-	/* fab_cm_admit() */
+	/* of its conf */
 	bool (*admit)(void *arg, const struct fab_addr *peer);
 	void *admit_arg;
 	uint8_t refusal[FAB_REJECT_DATA_MAX];

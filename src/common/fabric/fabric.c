@@ -9,13 +9,21 @@
 #include "fabric.h"
 #include "util.h"
 
-int fab_cm_create(const struct fab_provider *p, struct fab_cm **cm)
+int fab_cm_create(const struct fab_cm_conf *conf, struct fab_cm **cm)
 {
-	int rc = p->cm_create(cm);
+	int rc;
 
-	if (!rc)
-		(*cm)->ops = p;
-	return rc;
+	assert(conf->refusal_len <= sizeof((*cm)->refusal));
+	rc = conf->provider->cm_create(cm);
+	if (rc)
+		return rc;
+	(*cm)->ops = conf->provider;
+	(*cm)->admit = conf->admit;
+	(*cm)->admit_arg = conf->admit_arg;
+	if (conf->refusal_len)
+		memcpy((*cm)->refusal, conf->refusal, conf->refusal_len);
+	(*cm)->refusal_len = conf->refusal_len;
+	return 0;
 }
 
 void fab_cm_destroy(struct fab_cm *cm)
@@ -32,16 +40,6 @@ int fab_cm_fd(const struct fab_cm *cm)
 int fab_cm_get_event(struct fab_cm *cm, struct fab_event *ev)
 {
 	return cm->ops->cm_get_event(cm, ev);
-}
-
-void fab_cm_admit(struct fab_cm *cm, bool (*admit)(void *arg, const struct fab_addr *peer), void *arg,
-		  const void *private_data, size_t len)
-{
-	assert(len <= sizeof(cm->refusal));
-	cm->admit = admit;
-	cm->admit_arg = arg;
-	memcpy(cm->refusal, private_data, len);
-	cm->refusal_len = len;
 }
 
 int fab_listen(struct fab_cm *cm, const struct fab_addr *addr, struct fab_listener **l)

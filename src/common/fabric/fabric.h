@@ -131,22 +131,28 @@ struct fab_event {
 	size_t private_data_len;
 };
 
+struct fab_cm_conf {
+	const struct fab_provider *provider;
+	/* Whom to let in; NULL: everybody.  A connection from a @peer for which it returns false is
+	 * refused as soon as that address is known, as fab_reject() does with @refusal (at most
+	 * FAB_REJECT_DATA_MAX); nothing is kept for it, and it is not reported.  Runs on the cm's
+	 * thread and calls nothing of the fabric but addresses. */
+	bool (*admit)(void *arg, const struct fab_addr *peer);
+	void *admit_arg;
+	const void *refusal;
+	size_t refusal_len;
+};
+
 /* An event channel with the connections and listeners that report to it.  One thread at a time
  * calls fab_cm_*, fab_listen, fab_resolve, fab_connect, fab_accept and fab_reject of one cm.
- * Bounded: strangers that connect and say nothing are dropped by the provider itself. */
-int fab_cm_create(const struct fab_provider *p, struct fab_cm **cm);
+ * Bounded: strangers that connect and say nothing are dropped by the provider itself.  @conf is copied. */
+int fab_cm_create(const struct fab_cm_conf *conf, struct fab_cm **cm);
 /* All its connections, their protection domains and its listeners must be destroyed. */
 void fab_cm_destroy(struct fab_cm *cm);
 /* Readable (level) whenever fab_cm_get_event() may have something to do, time-outs included. */
 int fab_cm_fd(const struct fab_cm *cm);
 /* Returns 1 and fills @ev, 0 when there is nothing now, -errno when the channel is broken. */
 int fab_cm_get_event(struct fab_cm *cm, struct fab_event *ev);
-
-/* Whom to let in, from now on: a connection from a @peer for which @admit returns false is refused as soon as
- * that address is known, as fab_reject() does with the private data given here, which is copied; nothing is kept for it,
- * and it is not reported.  @admit runs on the cm's thread and calls nothing of the fabric but addresses. */
-void fab_cm_admit(struct fab_cm *cm, bool (*admit)(void *arg, const struct fab_addr *peer), void *arg,
-		  const void *private_data, size_t len);
 
 /* Listen on @addr; port 0 picks one (see fab_listener_addr).  -EADDRINUSE, -EADDRNOTAVAIL, ... */
 int fab_listen(struct fab_cm *cm, const struct fab_addr *addr, struct fab_listener **l);
@@ -213,6 +219,13 @@ void fab_pd_destroy(struct fab_pd *pd);
 /* An lkey that is good for any local memory as a send source (not to receive into).  False:
  * register instead. */
 bool fab_pd_local_dma_lkey(const struct fab_pd *pd, uint32_t *lkey);
+
+/* Zeroed memory to be registered with @pd, or another pd of its provider, for peers to reach; whole pages,
+ * which cost nothing until touched or registered.  It is the fabric's because a provider may care where it
+ * comes from.  fab_free() takes the same length, when no region has it any more; it may outlive @pd.  Any
+ * thread.  NULL with errno. */
+void *fab_alloc(struct fab_pd *pd, size_t length);
+void fab_free(void *mem, size_t length);
 
 /* @access: IBV_ACCESS_LOCAL_WRITE | _REMOTE_WRITE | _REMOTE_READ | _MW_BIND.  @length 0 registers
  * nothing that can be reached: a region to be filled by fab_rereg_mr().  Any thread.  NULL with
