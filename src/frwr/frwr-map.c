@@ -37,7 +37,7 @@ static int reg(struct frwr *w, uint64_t addr, uint32_t len, enum frwr_dir dir)
 	void *mem = (void *)(uintptr_t)addr;
 
 	if (w->mr) {
-		rc = fab_rereg_mr(w->mr, mem, len, access);
+		rc = fab_rereg_mr_iova(w->mr, mem, len, w->pool->zero_based ? 0 : addr, access);
 		if (rc != -ENOTSUP) {
 			/* Taking it away has used up one in between. */
 			if (!rc && (w->mr->rkey & 0xff) < (w->handle.rkey & 0xff))
@@ -81,7 +81,8 @@ static int map_check(const struct frwr *w, const struct ibv_mr *mr, uint64_t add
 int frwr_map(struct frwr *w, struct ibv_mr *mr, uint64_t addr, uint32_t len, enum frwr_dir dir,
 	     struct frwr_handle *handle)
 {
-	uint32_t word = frwr_word(w), key;
+	uint32_t word = frwr_word(w), key, next;
+	uint64_t name = w->pool->zero_based ? 0 : addr;
 	int rc;
 
 	if (frwr_word_state(word) >= FRWR_DEAD_BIND)
@@ -96,6 +97,7 @@ int frwr_map(struct frwr *w, struct ibv_mr *mr, uint64_t addr, uint32_t len, enu
 		if (rc)
 			return rc;
 		key = w->mr->rkey;
+		name = fab_mr_iova(w->mr);
 	} else if (w->pool->mode == FRWR_STATIC) {
 		key = mr->rkey;
 	} else {
@@ -106,53 +108,42 @@ int frwr_map(struct frwr *w, struct ibv_mr *mr, uint64_t addr, uint32_t len, enu
 	if (w->pool->zero_based)
 		w->access |= IBV_ACCESS_ZERO_BASED;
 	w->addr = addr;
-	w->handle = (struct frwr_handle){ w->pool->zero_based ? 0 : addr, key, len };
+	w->handle = (struct frwr_handle){ name, key, len };
 	atomic_store_explicit(&w->key, key, memory_order_relaxed);
 	/* Only a kill may have come in between. */
 	do {
 		if (frwr_word_state(word) != FRWR_FREE)
 			return -ENOTCONN;
-	} while (!frwr_step(w, &word, FRWR_MAPPED));
-	atomic_fetch_add_explicit(&w->state, FRWR_GENERATION, memory_order_release);
-	frwr_count(w->pool, mapped);
+		next = (word & ~(FRWR_GENERATION - 1)) + FRWR_GENERATION;
+	} while (!atomic_compare_exchange_weak_explicit(&w->state, &word, next | FRWR_MAPPED,
+							memory_order_acq_rel, memory_order_acquire));
+	frwr_count_own(&w->mapped);
 	*handle = w->handle;
 	return 0;
 }
 
-int frwr_map_segs(struct frwr *w, struct ibv_mr *mr, const struct iovec *seg, unsigned n,
-		  enum frwr_dir dir, struct frwr_handle *handle)
+int frwr_map_end(struct frwr *w)
 {
-	uintptr_t addr;
-	uint64_t len;
-	unsigned i;
-	int rc;
+	uint32_t word = frwr_word(w);
+	enum frwr_state state = frwr_word_state(word);
+	int rc = 0;
 
-	if (n == 0)
+	if (state >= FRWR_DEAD_BIND)
+		return -ENOTCONN;
+	if (word & FRWR_POSTING)
+		return -EBUSY;
+	if (state == FRWR_FREE)
+		return 0;
+	if (state != FRWR_MAPPED && frwr_has_windows(w->pool->mode))
 		return -EINVAL;
-	addr = (uintptr_t)seg[0].iov_base;
-	len = seg[0].iov_len;
-	for (i = 1; i < n; i++) {
-		if ((uintptr_t)seg[i].iov_base != addr + len ||
-		    seg[i].iov_len > FAB_MW_LEN_MAX - MIN(len, FAB_MW_LEN_MAX))
-			break;
-		len += seg[i].iov_len;
+	if (w->pool->mode == FRWR_REREG) {
+		frwr_count_own(&w->revoked);
+		rc = frwr_unreg(w);
 	}
-	rc = len > FAB_MW_LEN_MAX ? -EINVAL : frwr_map(w, mr, addr, (uint32_t)len, dir, handle);
-	return rc ? rc : (int)i;
-}
-
-void frwr_reset(struct frwr *list)
-{
-	for (struct frwr *w = list; w; w = w->next) {
-		uint32_t word = frwr_word(w);
-
-		if ((word & (FRWR_STATE | FRWR_POSTING)) != FRWR_MAPPED)
-			continue;
-		if (w->pool->mode == FRWR_REREG && frwr_unreg(w))
-			continue;
-		while (frwr_word_state(word) == FRWR_MAPPED && !frwr_step(w, &word, FRWR_FREE))
-			;
-	}
+	/* Only a kill may have come in between. */
+	while (!rc && frwr_word_state(word) == state && !frwr_step(w, &word, FRWR_FREE))
+		;
+	return rc;
 }
 
 /* ---- sending ---- */

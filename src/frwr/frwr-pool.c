@@ -11,20 +11,9 @@
 #include "log.h"
 #include "util.h"
 
-struct frwr *frwr_at(struct frwr_pool *pool, unsigned i)
-{
-	assert(i < pool->n);
-	return &pool->windows[i];
-}
-
-enum frwr_mode frwr_pool_mode(const struct frwr_pool *pool)
-{
-	return pool->mode;
-}
-
 void frwr_pool_zero_based(struct frwr_pool *pool)
 {
-	assert(frwr_has_windows(pool->mode));
+	assert(pool->mode != FRWR_STATIC);
 	pool->zero_based = true;
 }
 
@@ -160,7 +149,7 @@ void frwr_stats(const struct frwr_pool *pool, struct frwr_stats *s)
 {
 #define get(what) atomic_load_explicit(&pool->stats.what, memory_order_relaxed)
 	*s = (struct frwr_stats){
-		.mapped = get(mapped), .bind_posted = get(bind_posted),
+		.bind_posted = get(bind_posted),
 		.local_inv = get(local_inv), .remote_inv = get(remote_inv),
 		.remote_inv_missing = get(remote_inv_missing),
 		.flushed_bind = get(flushed_bind), .flushed_inv = get(flushed_inv),
@@ -169,4 +158,10 @@ void frwr_stats(const struct frwr_pool *pool, struct frwr_stats *s)
 		.key_wraps = get(key_wraps), .quirk_inv_flag = get(quirk_inv_flag),
 	};
 #undef get
+	for (unsigned i = 0; i < pool->n; i++) {
+		const struct frwr *w = &pool->windows[i];
+
+		s->mapped += atomic_load_explicit(&w->mapped, memory_order_relaxed);
+		s->local_inv += atomic_load_explicit(&w->revoked, memory_order_relaxed);
+	}
 }

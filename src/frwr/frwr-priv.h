@@ -20,29 +20,15 @@
 #define FRWR_E_FAILED 0x8u
 #define FRWR_E_CALLED 0x4u		/* done() has been called, or is being */
 
-struct frwr_index {
-	uint32_t key;			/* without the tag */
-	unsigned i;
-};
-
-struct frwr_pool {
-	struct fab_pd *pd;
-	enum frwr_mode mode;
-	bool zero_based;
-	unsigned n;
-	struct frwr *windows;
-	struct frwr_index *by_key;	/* MW2; sorted */
-	struct frwr_lessons *lessons;	/* or NULL */
-	char device[FAB_DEVICE_NAME];	/* with lessons */
-	struct {
-		_Atomic uint64_t mapped, bind_posted, local_inv, remote_inv, remote_inv_missing,
-			flushed_bind, flushed_inv, post_fail, partial_post, orphaned, signaled,
-			key_wraps, quirk_inv_flag;
-	} stats;
-};
-
 #define frwr_count(pool, what)                                                                     \
 	atomic_fetch_add_explicit(&(pool)->stats.what, 1, memory_order_relaxed)
+
+/* Of the owner of a window, without a bus lock: who else looks may see the one before. */
+static inline void frwr_count_own(_Atomic uint64_t *n)
+{
+	atomic_store_explicit(n, atomic_load_explicit(n, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
+}
 
 static inline uint32_t frwr_word(const struct frwr *w)
 {
@@ -83,6 +69,5 @@ void frwr_entry_over(struct frwr_entry *e, int rc);
 /* The BIND_MW of @w as @wr, all else zero (doc/verbs.md Q13). */
 void frwr_wr_bind(const struct frwr *w, struct ibv_send_wr *wr, uint32_t key, struct ibv_mr *mr,
 		  uint64_t addr, uint64_t len, int access);
-void frwr_wr_inv(const struct frwr *w, struct ibv_send_wr *wr, uint32_t key);
 
 #endif

@@ -5,18 +5,12 @@
 #include "frwr-priv.h"
 #include "util.h"
 
-/* Requests of connection 0 that belong to no IO: a heartbeat and its answer. */
-#define SERVICE_WR 2u
-
-static uint32_t wr_per_req(const struct frwr_caps *caps, const struct frwr_load *load)
+/* client: bind, request, invalidate; server: revoke, data, bind, SEND_WITH_INV, answer */
+static uint32_t wr_per_req(const struct frwr_load *load)
 {
 	bool windows = frwr_has_windows(load->mode);
-	/* client: bind, request, invalidate; server: revoke, data, bind, SEND_WITH_INV, answer */
-	uint32_t n = load->server ? (windows ? 5 : 3) : (windows ? 3 : 1);
 
-	if (windows && (caps->quirks & FRWR_QUIRK_RETRIED_BIND))
-		n += 2;
-	return n;
+	return load->server ? (windows ? 5 : 3) : (windows ? 3 : 1);
 }
 
 /* An invalidated read is answered with two messages. */
@@ -28,28 +22,22 @@ static uint32_t recv_per_req(const struct frwr_load *load)
 int frwr_sizing(const struct frwr_caps *caps, const struct frwr_load *load,
 		struct frwr_sizes *sizes)
 {
-	uint32_t spare = load->service ? SERVICE_WR : 0;
-	uint32_t fence = load->mode == FRWR_MW2 && (caps->quirks & FRWR_QUIRK_RETRIED_BIND) ? 1 : 0;
-	uint32_t max_wr = caps->dev.max_qp_wr, per_req = wr_per_req(caps, load);
-	uint32_t per_recv = recv_per_req(load);
-	uint64_t depth = load->queue_depth;
+	uint32_t max_wr = caps->dev.max_qp_wr, per_req = wr_per_req(load);
+	uint32_t per_recv = recv_per_req(load), depth = load->queue_depth;
 
 	if (caps->dev.max_sge < 2)
 		return -EOPNOTSUPP;
-	if (load->arena && load->max_io)
-		depth = MIN(depth, load->arena / load->max_io);
 	if (frwr_has_windows(load->mode))
-		depth = MIN(depth, (uint64_t)(caps->dev.max_mw - MIN(caps->dev.max_mw, fence)));
-	depth = MIN(depth, (uint64_t)(max_wr - MIN(max_wr, spare)) / per_req);
-	depth = MIN(depth, (uint64_t)(max_wr - MIN(max_wr, spare + 1)) / per_recv);
+		depth = MIN(depth, caps->dev.max_mw);
+	depth = MIN(depth, max_wr / per_req);
+	depth = MIN(depth, (max_wr - MIN(max_wr, 1u)) / per_recv);
 	if (depth == 0)
 		return -ENOMEM;
 	*sizes = (struct frwr_sizes){
-		.queue_depth = (uint32_t)depth,
+		.queue_depth = depth,
 		.wr_per_req = per_req,
-		.max_send_wr = (uint32_t)depth * per_req + spare,
-		.max_recv_wr = (uint32_t)depth * per_recv + spare + 1,
-		.windows = (uint32_t)depth + fence,
+		.max_send_wr = depth * per_req,
+		.max_recv_wr = depth * per_recv + 1,
 	};
 	return 0;
 }

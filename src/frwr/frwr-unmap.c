@@ -201,13 +201,6 @@ static void unmap_posted(struct frwr_entry *e, int rc)
 		entry_event(e, FRWR_E_POSTED);
 }
 
-void frwr_wr_inv(const struct frwr *w, struct ibv_send_wr *wr, uint32_t key)
-{
-	memset(wr, 0, sizeof(*wr));
-	wr->opcode = IBV_WR_LOCAL_INV;
-	wr->invalidate_rkey = key;
-}
-
 /* Returns 0 if there is something to take away, or why not. */
 static int unmap_check(struct fab_conn *conn, const struct frwr *list)
 {
@@ -239,18 +232,8 @@ static int unmap_now(struct frwr *list)
 	int rc = 0;
 
 	for (struct frwr *w = list; w; w = w->next) {
-		uint32_t word = frwr_word(w);
-		int err = 0;
+		int err = frwr_state(w) == FRWR_VALID ? frwr_map_end(w) : 0;
 
-		if (frwr_word_state(word) != FRWR_VALID)
-			continue;
-		if (w->pool->mode == FRWR_REREG) {
-			err = frwr_unreg(w);
-			frwr_count(w->pool, local_inv);
-		}
-		while (!err && frwr_word_state(word) == FRWR_VALID &&
-		       !frwr_step(w, &word, FRWR_FREE))
-			;
 		rc = rc ? rc : err;
 	}
 	return rc ? rc : 1;
@@ -259,7 +242,9 @@ static int unmap_now(struct frwr *list)
 static void window_fill_unmap(struct frwr *w)
 {
 	if (w->pool->mode == FRWR_MW2) {
-		frwr_wr_inv(w, &w->wr, w->mw->rkey);
+		memset(&w->wr, 0, sizeof(w->wr));
+		w->wr.opcode = IBV_WR_LOCAL_INV;
+		w->wr.invalidate_rkey = w->mw->rkey;
 	} else {
 		w->revoke_key = ibv_inc_rkey(w->mw->rkey);
 		if (!(w->revoke_key & 0xff))

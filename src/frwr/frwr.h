@@ -30,8 +30,11 @@
  * A WINDOW belongs to its slot and has one owner at a time:
  *
  *	FREE --map--> MAPPED --posted--> VALID --fill_unmap, posted--> INVALIDATING --wc--> FREE
- *	              MAPPED --reset---> FREE   VALID --reminv---------------------------> FREE
+ *	              MAPPED --map_end-> FREE   VALID --reminv---------------------------> FREE
  *	VALID --flush--> DEAD_BIND     INVALIDATING --flush--> DEAD_INV     any --pool_kill--> DEAD
+ *
+ * With REREG and STATIC there is nothing to post, so a client need not fill an entry: between map and map_end
+ * the peer has the key.
  *
  * There is no way back from DEAD, and nothing is repaired: the first error fails the connection and
  * with it the path, whose pool is killed when its connections have drained, and destroyed.
@@ -73,19 +76,19 @@
  * bound blocks for 50 s on rxe.  A region covers one slot, not the arena: rxe does not enforce the
  * bounds of windows, only those of regions (FRWR_QUIRK_MR_BOUNDS).
  *
- * THREADS.  A window's owner calls map, fill and reset; the handlers run on who polls; posted()
- * under the send lock.  Nothing sleeps but create, destroy, frwr_sync_wait(), and REREG on devices
- * where that is a system call.  Errors are negative errno.  See tests/frwr for each rule, and its
+ * THREADS.  A window's owner calls map, map_end and fill; the handlers run on who polls; posted()
+ * under the send lock.  Nothing sleeps but create, destroy, and REREG on devices where that is a
+ * system call.  Errors are negative errno.  See tests/frwr for each rule, and its
  * number in HACKING. */
 #ifndef FRWR_H
 #define FRWR_H
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/uio.h>
 
 #include "fabric.h"
 
@@ -98,7 +101,7 @@ const char *frwr_mode_name(enum frwr_mode mode);
 
 #define FRWR_QUIRK_MR_BOUNDS 0x1	/* a window ends where its region does */
 #define FRWR_QUIRK_INV_FATAL 0x2	/* an invalidate of what is not bound stops the machine */
-#define FRWR_QUIRK_RETRIED_BIND 0x4	/* a bind behind what is sent again fails: frwr_fence */
+#define FRWR_QUIRK_RETRIED_BIND 0x4	/* a bind behind what is sent again fails */
 #define FRWR_QUIRK_INV_FLAG 0x8		/* receives tell of an invalidate with the wrong flag */
 
 struct frwr_caps {
@@ -121,22 +124,16 @@ extern const enum frwr_mode frwr_order_server[2];
 int frwr_pick(const struct frwr_caps *caps, const enum frwr_mode *order, unsigned n, char *why,
 	      size_t len);
 
-#define FRWR_SEGMENTS 1			/* a window covers one contiguous range */
-
 struct frwr_load {
 	bool server;
-	bool service;			/* connection 0: heartbeats, too */
 	enum frwr_mode mode;
 	uint32_t queue_depth;		/* wanted */
-	uint32_t max_io;		/* bytes of a slot */
-	uint64_t arena;			/* bytes there are for slots; 0: as many as it takes */
 };
 
 struct frwr_sizes {
 	uint32_t queue_depth;		/* possible, at most what was wanted */
 	uint32_t wr_per_req;		/* longest chains of one request, together */
 	uint32_t max_send_wr, max_recv_wr;	/* for fab_create_qp() */
-	uint32_t windows;		/* of a pool: one for each request, one for a fence */
 };
 
 /* Queues for the longest chains, because nothing is throttled in the IO path; the depth gives way
@@ -189,6 +186,7 @@ struct frwr {
 	struct ibv_send_wr wr;		/* bind, then invalidate */
 	struct fab_cqe bind_cqe, inv_cqe;
 	struct frwr_entry *unmap;	/* it is invalidated by, until done() */
+	_Atomic uint64_t mapped, revoked;	/* so often; revoked: without a request */
 };
 
 /* All of @list is FREE (@rc 0), or dead with its connection (-ENOTCONN).  On the polling thread; or
@@ -212,13 +210,43 @@ struct frwr_entry {
 	_Atomic unsigned events;
 };
 
+/* Private. */
+struct frwr_index {
+	uint32_t key;			/* without the tag */
+	unsigned i;
+};
+
+struct frwr_pool {
+	struct fab_pd *pd;
+	enum frwr_mode mode;
+	bool zero_based;
+	unsigned n;
+	struct frwr *windows;
+	struct frwr_index *by_key;	/* MW2; sorted */
+	struct frwr_lessons *lessons;	/* or NULL */
+	char device[FAB_DEVICE_NAME];	/* with lessons */
+	struct {
+		_Atomic uint64_t bind_posted, local_inv, remote_inv, remote_inv_missing,
+			flushed_bind, flushed_inv, post_fail, partial_post, orphaned, signaled,
+			key_wraps, quirk_inv_flag;
+	} stats;
+};
+
 /* @n windows, FREE.  After the connections that will use them.  May block.  -ENOMEM, -EOPNOTSUPP,
  * or what the device says. */
 int frwr_pool_create(struct frwr_pool **out, struct fab_pd *pd, enum frwr_mode mode, unsigned n);
-struct frwr *frwr_at(struct frwr_pool *pool, unsigned i);
-enum frwr_mode frwr_pool_mode(const struct frwr_pool *pool);
+static inline struct frwr *frwr_at(struct frwr_pool *pool, unsigned i)
+{
+	assert(i < pool->n);
+	return &pool->windows[i];
+}
+static inline enum frwr_mode frwr_pool_mode(const struct frwr_pool *pool)
+{
+	return pool->mode;
+}
 /* From now on a handle of @pool has the address 0: what a window opens begins there, so the peer is not told where
- * memory lies.  Windows, of a device with fab_device_attr.mw_zero_based; before anything is mapped. */
+ * memory lies.  Windows of a device with fab_device_attr.mw_zero_based, REREG where regions can be called so
+ * (else nothing changes); before anything is mapped. */
 void frwr_pool_zero_based(struct frwr_pool *pool);
 /* All windows are dead; each done() that has not run runs with -ENOTCONN.  The connections have
  * drained, and what was not posted was told so (posted(-ENOTCONN)).  Idempotent. */
@@ -274,12 +302,11 @@ enum frwr_state frwr_state(const struct frwr *w);
  *  REREG: what registering said.  All errors: nothing happened */
 int frwr_map(struct frwr *w, struct ibv_mr *mr, uint64_t addr, uint32_t len, enum frwr_dir dir,
 	     struct frwr_handle *handle);
-/* The same for as many of @seg as follow one another in memory: returns how many, so that callers
- * loop with further windows, or as frwr_map(). */
-int frwr_map_segs(struct frwr *w, struct ibv_mr *mr, const struct iovec *seg, unsigned n,
-		  enum frwr_dir dir, struct frwr_handle *handle);
-/* Nothing of @list was filled in, or posted: FREE again. */
-void frwr_reset(struct frwr *list);
+/* The end of an IO for which nothing is to be posted: nobody reaches anything through @w, which is FREE.  With
+ * REREG and STATIC of what is MAPPED or VALID; with windows of what is MAPPED and was not filled in.  Owner;
+ * idempotent.  -EBUSY: filled in, and posted() has not run; -EINVAL: a window that is VALID; -ENOTCONN: dead;
+ * REREG: or what the device says, and it is dead. */
+int frwr_map_end(struct frwr *w);
 
 /* Make @e the chain of the binds of @list (MAPPED, one pool) and, behind them, @first to @last, to
  * be posted on @conn: one post, binds unsignaled.  @first NULL: the binds alone.  -EINVAL: @list is
@@ -306,7 +333,8 @@ int frwr_answered(struct frwr *w, bool invalidated);
 /* Make @e the chain that takes @list away on @conn, its last request signaled.  Those of @list that
  * the peer has invalidated are left out.
  *  0		post it; done() follows
- *  1		it is done and there is nothing to post (REREG, STATIC); no done()
+ *  1		it is done and there is nothing to post (REREG, STATIC: frwr_map_end() of each); no
+ *		done()
  *  -EALREADY	all are FREE, or somebody does it already
  *  -EBUSY	the peer was asked to, or posted() is still to run
  *  -EINVAL	not VALID; MW2: bound on another connection
@@ -328,41 +356,5 @@ struct frwr_stats {
 };
 
 void frwr_stats(const struct frwr_pool *pool, struct frwr_stats *stats);
-
-/* ---- for those who may wait: pass frwr_sync_done() and the frwr_sync as done and arg ---- */
-
-struct frwr_sync {
-	pthread_mutex_t lock;
-	pthread_cond_t cond;
-	bool done;
-	int rc;
-};
-
-void frwr_sync_init(struct frwr_sync *s);
-void frwr_sync_fini(struct frwr_sync *s);
-void frwr_sync_done(void *s, int rc);
-/* Sleep until done; somebody else polls.  Returns its rc; -ETIMEDOUT: still to come, and @s must
- * live until then (fail the path; pool_kill ends it); -EDEADLK in a completion handler, which would
- * wait for itself. */
-int frwr_sync_wait(struct frwr_sync *s, int timeout_ms);
-
-/* ---- FRWR_QUIRK_RETRIED_BIND ---- */
-
-/* A device that sends a request again carries out the binds behind it once more, and they fail.
- * LOCAL_INV waits for everything in front of it, so what is behind a [LOCAL_INV, BIND_MW] of a
- * window that nobody uses is safe, at the price of a drained pipeline.  One for each connection,
- * under its send lock; only around posts that have a bind in them. */
-struct frwr_fence {
-	struct frwr *w;
-	struct ibv_mr *mr;
-	struct ibv_send_wr inv, bind;
-};
-
-/* @w: one of an MW2 pool that is used for nothing else; @mr: any region with MW_BIND. */
-void frwr_fence_init(struct frwr_fence *f, struct frwr *w, struct ibv_mr *mr);
-/* Put the fence in front of @chain, which is posted at once; then frwr_fence_posted(). */
-struct ibv_send_wr *frwr_fence_front(struct frwr_fence *f, struct fab_conn *conn,
-				     struct ibv_send_wr *chain);
-void frwr_fence_posted(struct frwr_fence *f, int rc);
 
 #endif

@@ -2,14 +2,12 @@
 noinst_LTLIBRARIES += libfrwr.la
 
 libfrwr_la_SOURCES = \
-	%D%/frwr-fence.c \
 	%D%/frwr-lesson.c \
 	%D%/frwr-map.c \
 	%D%/frwr-pool.c \
 	%D%/frwr-priv.h \
 	%D%/frwr-query.c \
 	%D%/frwr-size.c \
-	%D%/frwr-sync.c \
 	%D%/frwr-unmap.c \
 	%D%/frwr.h \
 	$(NULL)

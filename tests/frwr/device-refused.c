@@ -137,7 +137,7 @@ static void refused_write(struct world *w, const struct row *row, bool imm)
 		end_free(b2);
 	}
 	if (row->violation == NOT_BOUND) {
-		frwr_reset(kit_list(&k, 1, 1));
+		check_eq(frwr_map_end(kit_at(&k, 1)), 0);
 		check_eq(frwr_state(kit_at(&k, 1)), FRWR_FREE);
 	}
 	kit_close(&k);

@@ -105,8 +105,7 @@ static void slot_send(struct slot *s)
 	int rc;
 
 	if (dice(8) == 0) {
-		frwr_reset(s->w);
-		must(frwr_state(s->w) == FRWR_FREE);
+		must(frwr_map_end(s->w) == 0 && frwr_state(s->w) == FRWR_FREE);
 		s->stage = IDLE;
 		return;
 	}

@@ -81,7 +81,7 @@ Test(frwr_lesson, r01_r28_bind_to_nothing_is_refused)
 	       "device mock0 offers memory windows of type 1 and refuses to take them away");
 	/* Once is enough. */
 	rig_map(&r, 1, &(struct frwr_handle){ 0 });
-	frwr_reset(rig_at(&r, 1));
+	frwr_map_end(rig_at(&r, 1));
 	expect(&r, FRWR_MW1,
 	       "device mock0 offers memory windows of type 1 and refuses to take them away");
 	close_rig(&r);

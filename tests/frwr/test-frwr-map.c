@@ -107,7 +107,7 @@ Test(frwr_map, t02_r13_r14_ranges)
 				     c->rc, "%s: %s", frwr_mode_name(*mode), c->what);
 			cr_assert_eq(frwr_state(w), c->rc ? FRWR_FREE : FRWR_MAPPED);
 			cr_assert(c->rc == 0 || h.rkey == 77);
-			frwr_reset(w);
+			cr_assert_eq(frwr_map_end(w), 0);
 			cr_assert_eq(r.c[0]->nposts, 0);
 		}
 		rig_close(&r);
@@ -241,35 +241,6 @@ Test(frwr_map, zero_based)
 	}
 }
 
-/* As many as follow one another; the caller goes on with the rest. */
-Test(frwr_map, t02_r12_r02_segments)
-{
-	struct iovec seg[5];
-	struct frwr_handle h;
-	struct rig r;
-
-	rig_open(&r, FRWR_MW2);
-	for (unsigned i = 0; i < 5; i++)
-		seg[i] = (struct iovec){ r.mem + i * 512 + (i >= 3 ? 1 : 0), 512 };
-	cr_assert_eq(frwr_map_segs(rig_at(&r, 0), r.mr[0], seg, 5, FRWR_PEER_WRITES, &h), 3);
-	cr_assert_eq(h.addr, rig_addr(&r, 0));
-	cr_assert_eq(h.len, 3 * 512);
-	cr_assert_eq(frwr_map_segs(rig_at(&r, 1), r.mr[0], seg + 3, 2, FRWR_PEER_WRITES, &h), 2);
-	cr_assert_eq(h.addr, rig_addr(&r, 0) + 3 * 512 + 1);
-	cr_assert_eq(h.len, 1024);
-	cr_assert_eq(frwr_map_segs(rig_at(&r, 2), r.mr[0], seg, 0, FRWR_PEER_WRITES, &h), -EINVAL);
-	/* Of more than a window can hold it takes a part; a segment that is too long by itself,
-	 * none. */
-	seg[0].iov_len = 1ull << 31;
-	seg[1] = (struct iovec){ (uint8_t *)seg[0].iov_base + seg[0].iov_len, 512 };
-	cr_assert_eq(frwr_map_segs(rig_at(&r, 2), r.mr[0], seg, 2, FRWR_PEER_WRITES, &h), -EINVAL);
-	seg[0].iov_len = SIZE_MAX;
-	cr_assert_eq(frwr_map_segs(rig_at(&r, 2), r.mr[0], seg, 2, FRWR_PEER_WRITES, &h), -EINVAL);
-	cr_assert_eq(frwr_state(rig_at(&r, 2)), FRWR_FREE);
-	cr_assert_eq(FRWR_SEGMENTS, 1);
-	rig_close(&r);
-}
-
 Test(frwr_send, t03_r18_r19_r20_binds_and_request_are_one_post)
 {
 	struct frwr_handle h[3];
@@ -351,8 +322,8 @@ Test(frwr_send, t03_what_cannot_be_filled)
 	cr_assert_eq(frwr_fill_send(&e, &r.c[0]->fab, rig_at(&r, 0), req, req), 0);
 	cr_assert_eq(frwr_fill_send(&e, &r.c[0]->fab, rig_at(&r, 0), req, req), -EINVAL, "again");
 	cr_assert_eq(rig_map(&r, 0, &h), -EBUSY);
-	frwr_reset(rig_at(&r, 0));
-	cr_assert_eq(frwr_state(rig_at(&r, 0)), FRWR_MAPPED, "what is filled in is not reset");
+	cr_assert_eq(frwr_map_end(rig_at(&r, 0)), -EBUSY);
+	cr_assert_eq(frwr_state(rig_at(&r, 0)), FRWR_MAPPED, "what is filled in is not ended");
 	cr_assert_eq(rig_post(&r, 0, &e), 0);
 	cr_assert_eq(rig_map(&r, 0, &h), -EBUSY, "VALID");
 	rig_close(&r);
@@ -360,7 +331,7 @@ Test(frwr_send, t03_what_cannot_be_filled)
 
 /* A request that could not be made after all: nothing was posted, and the window is there for the
  * next. */
-Test(frwr_map, r37_reset)
+Test(frwr_map, r37_end)
 {
 	static const enum frwr_mode modes[] = { FRWR_MW2, FRWR_MW1, FRWR_REREG, FRWR_STATIC };
 
@@ -373,12 +344,16 @@ Test(frwr_map, r37_reset)
 			cr_assert_eq(rig_map(&r, i, &h), 0);
 		cr_assert_eq(mock_peer_write(r.c[0], h.rkey, h.addr, 1),
 			     *mode == FRWR_REREG || *mode == FRWR_STATIC);
-		frwr_reset(rig_list(&r, 0, 2));
-		for (unsigned i = 0; i < 3; i++)
+		for (unsigned i = 0; i < 3; i++) {
+			cr_assert_eq(frwr_map_end(rig_at(&r, i)), 0);
 			cr_assert_eq(frwr_state(rig_at(&r, i)), FRWR_FREE);
+			cr_assert_eq(frwr_map_end(rig_at(&r, i)), 0, "again");
+		}
 		cr_assert_eq(mock_peer_write(r.c[0], h.rkey, h.addr, 1), *mode == FRWR_STATIC);
 		cr_assert_eq(r.c[0]->nposts, 0);
 		rig_valid(&r, 0, 1);
+		cr_assert_eq(frwr_map_end(rig_at(&r, 1)),
+			     *mode == FRWR_REREG || *mode == FRWR_STATIC ? 0 : -EINVAL);
 		rig_close(&r);
 	}
 }
