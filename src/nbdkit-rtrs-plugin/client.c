@@ -75,7 +75,7 @@ void client_check_closed(struct client *clt)
 
 void client_check_away(struct client *clt)
 {
-	bool away = clt->sess.down || clt->sess.path.silent;
+	bool away = clt_sess_is_away(&clt->sess);
 	struct dev *dev;
 
 	list_for_each(dev, &clt->devs, link)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Connection 0 of a path: polled by the service loop, and the heartbeats on it.
  *
- * Service thread, except clt_con0_service().  Fails the path when a heartbeat cannot be sent or the
+ * Service thread, except clt_con0_service().  The connection fails when a heartbeat cannot be sent or the
  * server gives no sign of life; ends with clt_con0_down(). */
 #include <config.h>
 
@@ -23,7 +23,7 @@ static bool con0_ready(struct loop_watch *watch)
 		n = clt_rx_poll(con, CLT_POLL_BUDGET);
 		if (n == 0)
 			n = fab_arm(con->fab, &events);
-	} while (n > 0 && !atomic_load(&con->path->failing));
+	} while (n > 0 && !atomic_load(&clt_path_of(con)->failing));
 	loop_watch_events(watch, events);
 	return false;
 }
@@ -31,7 +31,7 @@ static bool con0_ready(struct loop_watch *watch)
 static void path_service_msg(struct loop_msg *msg)
 {
 	struct clt_path *path = container_of(msg, struct clt_path, service_msg);
-	struct clt_con *con = &path->cons[0];
+	struct clt_con *con = &path->att.cons[0];
 
 	if (!con->established || con->drained || atomic_load(&path->failing) ||
 	    path->state == CLT_CLOSING)
@@ -43,7 +43,7 @@ static void path_service_msg(struct loop_msg *msg)
 
 void clt_con0_service(struct clt_path *path)
 {
-	loop_post(path->sess->loop, &path->service_msg);
+	loop_post(path->loop, &path->service_msg);
 }
 
 /* ---- heartbeat ---- */
@@ -53,7 +53,7 @@ static void hb_wc(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_w
 	struct clt_path *path = container_of(cqe, struct clt_path, hb_cqe);
 
 	if (wc->status != IBV_WC_SUCCESS)
-		clt_path_fail(path, -ECONNRESET, "connection 0: %s", fab_conn_cause(conn));
+		clt_tx_lost(&path->att.cons[0]);
 }
 
 static void hb_post(struct clt_path *path, enum rtrs_imm_type type)
@@ -61,9 +61,8 @@ static void hb_post(struct clt_path *path, enum rtrs_imm_type type)
 	struct ibv_send_wr wr;
 
 	rtrs_wr_heartbeat(&wr, (uintptr_t)&path->hb_cqe, type);
-	if (fab_post_send(path->cons[0].fab, &wr) < 0)
-		clt_path_fail(path, -ECONNRESET, "connection 0: %s",
-			      fab_conn_cause(path->cons[0].fab));
+	if (fab_post_send(path->att.cons[0].fab, &wr) < 0)
+		clt_tx_lost(&path->att.cons[0]);
 	clt_con0_service(path);
 }
 
@@ -72,19 +71,19 @@ void clt_con0_heartbeat(struct clt_con *con, unsigned type)
 	if (con->cid)
 		return;			/* belongs on connection 0; harmless elsewhere */
 	if (type == RTRS_HB_ACK_IMM)
-		rtrs_hb_ack(&con->path->hb, clock_now_ms());
+		rtrs_hb_ack(&con->att->hb, clock_now_ms());
 	else
-		hb_post(con->path, RTRS_HB_ACK_IMM);
+		hb_post(clt_path_of(con), RTRS_HB_ACK_IMM);
 }
 
 void clt_con0_lose_patience(struct clt_path *path)
 {
 	/* RACE: whoever receives something sets it to 0, and the next tick tells. */
-	unsigned missed = atomic_load(&path->hb.missed);
+	unsigned missed = atomic_load(&path->att.hb.missed);
 
 	if (path->silent && missed > 1)
-		clt_path_fail(path, -ETIMEDOUT, "no sign of life for %u s, and nobody waits any longer",
-			      path->hb.interval_ms * (missed - 1) / 1000);
+		clt_tx_fail(&path->att.cons[0], -ETIMEDOUT, "no sign of life for %u s, and nobody waits any longer",
+			      path->att.hb.interval_ms * (missed - 1) / 1000);
 }
 
 /* At a tick. */
@@ -94,8 +93,8 @@ static void hb_silence(struct clt_path *path, bool silent)
 
 	path->silent = silent;
 	if (changed)
-		path->sess->ops->silence(path->sess);
-	if (path->sess->impatient)
+		path->ops->silence(path);
+	if (path->impatient)
 		clt_con0_lose_patience(path);
 }
 
@@ -103,7 +102,7 @@ static void path_hb_timer(struct loop_timer *timer)
 {
 	struct clt_path *path = container_of(timer, struct clt_path, hb_timer);
 
-	switch (rtrs_hb_tick(&path->hb, clock_now_ms())) {
+	switch (rtrs_hb_tick(&path->att.hb, clock_now_ms())) {
 	case RTRS_HB_NONE:
 		hb_silence(path, true);
 		break;
@@ -112,11 +111,11 @@ static void path_hb_timer(struct loop_timer *timer)
 		hb_post(path, RTRS_HB_MSG_IMM);
 		break;
 	case RTRS_HB_DEAD:
-		clt_path_fail(path, -ETIMEDOUT, "no sign of life for %u s",
-			      path->hb.interval_ms * (path->hb.missed_max + 1) / 1000);
+		clt_tx_fail(&path->att.cons[0], -ETIMEDOUT, "no sign of life for %u s",
+			      path->att.hb.interval_ms * (path->att.hb.missed_max + 1) / 1000);
 		return;
 	}
-	loop_timer_set(path->sess->loop, timer, path->hb.next_ms);
+	loop_timer_set(path->loop, timer, path->att.hb.next_ms);
 }
 
 void clt_con0_init(struct clt_path *path)
@@ -128,8 +127,8 @@ void clt_con0_init(struct clt_path *path)
 
 void clt_con0_up(struct clt_path *path)
 {
-	rtrs_hb_start(&path->hb, clock_now_ms(), RTRS_HB_INTERVAL_MS, RTRS_HB_MISSED_MAX);
-	loop_timer_set(path->sess->loop, &path->hb_timer, path->hb.next_ms);
+	rtrs_hb_start(&path->att.hb, clock_now_ms(), RTRS_HB_INTERVAL_MS, RTRS_HB_MISSED_MAX);
+	loop_timer_set(path->loop, &path->hb_timer, path->att.hb.next_ms);
 }
 
 void clt_con0_down(struct clt_path *path)

@@ -2,8 +2,7 @@
 /* The end of connections: how the service loop sees that the peer hung up on an idle one, and how all
  * of a path are emptied when it has failed or is closed.
  *
- * Service thread, except clt_drain_role_free().  A connection has drained when the service loop has its
- * poll role and fab_poll() says so; with the last one the path gets CLT_EV_DRAINED. */
+ * Service thread.  A connection has drained when the service loop has its poll role and fab_poll() says so. */
 #include <config.h>
 
 #include <errno.h>
@@ -20,12 +19,12 @@ static void hangup_look(struct clt_con *con)
 	short events;
 
 	if (!clt_wait_con_take(con))
-		return;			/* clt_drain_role_free() comes */
+		return;			/* clt_con_ops.role_free() comes */
 	con->hung_up = false;
 	do {
 		fab_arm(con->fab, &events);
 	} while (clt_rx_poll(con, CLT_POLL_BUDGET) > 0);
-	clt_path_fail(con->path, -ECONNRESET, "connection %u: peer closed", con->cid);
+	clt_tx_fail(con, -ECONNRESET, "connection %u: peer closed", con->cid);
 	clt_wait_con_release(con);
 }
 
@@ -48,7 +47,7 @@ static bool drain_ready(struct loop_watch *watch)
 	struct clt_con *con = container_of(watch, struct clt_con, watch);
 
 	if (con_drain(con))
-		loop_post(con->path->sess->loop, &con->path->drain_msg);
+		loop_post(clt_path_of(con)->loop, &clt_path_of(con)->drain_msg);
 	return false;
 }
 
@@ -61,7 +60,7 @@ static bool con_drain(struct clt_con *con)
 	if (!con->established)
 		return true;
 	if (con->cid && !clt_wait_con_take(con))
-		return false;		/* clt_drain_role_free() comes */
+		return false;		/* clt_con_ops.role_free() comes */
 	do {
 		n = con->drained ? -ENOTCONN : clt_rx_poll(con, CLT_POLL_BUDGET);
 		if (n == 0)
@@ -72,48 +71,37 @@ static bool con_drain(struct clt_con *con)
 		loop_unwatch(&con->watch);
 		return true;
 	}
-	clt_path_watch(con->path, &con->watch, fab_conn_fd(con->fab), events, drain_ready);
+	clt_path_watch(clt_path_of(con), &con->watch, fab_conn_fd(con->fab), events, drain_ready);
 	return false;
 }
 
-/* After clt_drain_role_free(), too. */
-static void path_drain_msg(struct loop_msg *msg)
+void clt_drain_look(struct clt_path *path)
 {
-	struct clt_path *path = container_of(msg, struct clt_path, drain_msg);
+	for (unsigned i = 1; i < path->att.ncons; i++) {
+		if (path->att.cons[i].hung_up)
+			hangup_look(&path->att.cons[i]);
+	}
+}
+
+bool clt_drain_step(struct clt_path *path)
+{
 	bool all = true;
 
-	for (unsigned i = 1; i < path->ncons && path->state == CLT_UP; i++) {
-		if (path->cons[i].hung_up)
-			hangup_look(&path->cons[i]);
-	}
-	if (path->state != CLT_DRAINING && path->state != CLT_CLOSING)
-		return;
-	for (unsigned i = 0; i < path->ncons; i++)
-		all = con_drain(&path->cons[i]) && all;
-	if (all)
-		clt_path_event(path, CLT_EV_DRAINED);
-}
-
-void clt_drain_role_free(struct clt_con *con)
-{
-	loop_post(con->path->sess->loop, &con->path->drain_msg);
-}
-
-void clt_drain_init(struct clt_path *path)
-{
-	loop_msg_init(&path->drain_msg, path_drain_msg);
+	for (unsigned i = 0; i < path->att.ncons; i++)
+		all = con_drain(&path->att.cons[i]) && all;
+	return all;
 }
 
 void clt_drain_watch_hangup(struct clt_con *con)
 {
 	con->hung_up = false;
-	clt_path_watch(con->path, &con->watch, fab_conn_fd(con->fab), POLLRDHUP, io_hangup);
+	clt_path_watch(clt_path_of(con), &con->watch, fab_conn_fd(con->fab), POLLRDHUP, io_hangup);
 }
 
 void clt_drain_start(struct clt_path *path)
 {
-	for (unsigned i = 0; i < path->ncons; i++) {
-		struct clt_con *con = &path->cons[i];
+	for (unsigned i = 0; i < path->att.ncons; i++) {
+		struct clt_con *con = &path->att.cons[i];
 
 		loop_unwatch(&con->watch);
 		if (con->established)
@@ -121,5 +109,5 @@ void clt_drain_start(struct clt_path *path)
 		if (i)
 			clt_wait_con_kick(con);
 	}
-	loop_post(path->sess->loop, &path->drain_msg);
+	loop_post(path->loop, &path->drain_msg);
 }

@@ -1,32 +1,257 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The IO path: operations, and how their parts travel on a connection.  Nothing here blocks.
+/* The request engine: how requests travel from their threads to the server and back.  Nothing here blocks
+ * but what clt-wait.h says.
  *
- * An operation is what the caller wants (a read of 64 MiB); a part is what one RTRS request carries.
- * Parts of one operation go over one connection, CLT_OP_PARTS at a time, over permits as they
- * become free.  The owner of an operation calls clt_op_start() once, then clt_op_step() whenever its
- * waiter was told something, until that returns true.
+ * An operation is what the caller wants (a read of 64 MiB); a part is what one RTRS request carries.  A
+ * part travels in a slot, which is a permit of the session, the memory of the request and its state.
+ * Parts of one operation go over one connection, CLT_OP_PARTS at a time.
+ *
+ *	 caller's thread               whoever sends          whoever polls
+ *	 clt_op_run
+ *	   clt_op_step    clt-op.c
+ *	     a permit     clt-slot.c
+ *	     copy in      clt-mem.c    (bounce only)
+ *	     queue -----------------> clt-tx.c: encode,
+ *	                              map, post a chain ---> server
+ *	   sleep          clt-wait.c                         clt-rx.c: which slot is it?
+ *	     finished <------------------------------------- all that it waits for is there
+ *	   clt_op_step
+ *	     unmap, copy out, permit back
  *
  * SENDING is flat combining: a slot is pushed on its connection's list; whoever gets the send lock
  * encodes and posts the whole list as one chain; who does not get it leaves, because the holder looks
  * at the list again after it let go.
  *
+ * POLLING is a role that one thread has for each connection (clt-wait.h).
+ *
  * FAILURE: a request in flight ends in one of two ways, by its answer (and, when its source is the
  * caller's buffer, its send completion), or when its path has drained.  So no operation is done
- * while a connection may still read or write its buffer (doc/decisions.md D12). */
+ * while a connection may still read or write its buffer (doc/decisions.md D12).
+ *
+ * The engine knows neither paths nor sessions.  Of a session it has struct clt_io, of a path's attempt to
+ * connect struct clt_attempt, both parts of their owners (clt-sess.h, clt-path.h), and it tells what
+ * happens to a connection through struct clt_con_ops.  The files of the engine share clt-io-priv.h. */
 #ifndef CLT_IO_H
 #define CLT_IO_H
 
-#include "clt-slot.h"
-#include "clt-wait.h"
+#include <stdatomic.h>
 
+#include "bitmap.h"
+#include "loop.h"
+#include "clt-wait.h"
+#include "fabric.h"
+#include "frwr.h"
+#include "rtrs-hb.h"
+#include "rtrs-msg.h"
+#include "rtrs-wr.h"
+
+struct clt_attempt;
 struct clt_con;
-struct clt_sess;
+struct clt_slot;
 
 #define CLT_OP_PARTS 16			/* in flight for one operation */
+#define CLT_ARENA_SLOTS 128		/* of a session with an arena: what it costs is locked memory */
+
+/* Statuses that are no answer: the request is to be sent again (or given up), or it does not fit the
+ * path that came back, which has fewer permits or takes less in one request. */
+#define CLT_AGAIN 1
+#define CLT_TOO_LARGE 2
+
+/* ---- what the engine has of a session ---- */
+
+/* Permits (doc/protocol.md 2.7).  They outlive paths.
+ *
+ * IO may wait for a user message, when its device is to be opened again, and keeps its permits
+ * meanwhile; so there is one permit that IO does not get: 0, with a slot of its own, the control slot.  A
+ * user message takes it when the others are in use.  With a queue depth of 1 IO has to have it, too;
+ * then the two take turns: what is only held does not keep the other from being sent. */
+struct clt_slot_table {
+	struct clt_slot *slot;		/* [n + 1]: the last is the control slot */
+	struct bitmap permits;		/* bit i: permit i + 1 */
+	atomic_bool zero_taken;		/* permit 0, by IO: only where there is no other */
+	atomic_bool zero_sent;		/* buf_id 0 is in flight */
+	unsigned n;			/* queue depth the session began with */
+	atomic_uint limit;		/* ids below it may be used; a path that came back may have less */
+	atomic_uint nwaiting;		/* operations in line */
+};
+
+/* Memory of slots whose data is copied. */
+struct clt_arena {
+	uint8_t *mem;			/* NULL: none */
+	size_t room;			/* bytes of a slot */
+	unsigned n;
+};
+
+struct clt_io {
+	struct loop *loop;
+	unsigned poll_us;		/* who polls looks for answers so long before it sleeps */
+	struct clt_slot_table slots;
+	struct clt_arena arena;
+	atomic_uint max_io_size;	/* of the path that is or was up; 0: never was */
+	struct clt_attempt *att;	/* of its path (there is one) */
+	atomic_bool expired;		/* operations do not wait for a path */
+
+	pthread_mutex_t lock;		/* lists below, op->granted; taken before a waiter's */
+	struct list permit_waiters;	/* clt_op.permit_link, in order */
+	struct list up_waiters;		/* clt_op.up_link */
+};
+
+/* @io->loop and poll_us are set. */
+void clt_slot_init(struct clt_io *io);
+/* No operation is left. */
+void clt_slot_fini(struct clt_io *io);
+/* @depth permits can be used from now on: of those that there are, which the first call makes.  Returns how
+ * many could be used before, or -ENOMEM.  Service thread, not up. */
+int clt_slot_limit(struct clt_io *io, unsigned depth);
+/* Operations that wait for something of the session look again.  Any thread. */
+void clt_slot_wake(struct clt_io *io);
+
+/* ---- what it has of a path's attempt ---- */
+
+/* How the device reaches the caller's data (doc/decisions.md D7).  One of them, for all requests. */
+enum clt_mem_way {
+	/* The device has a local_dma_lkey and rereg_mr (tcp): the caller's buffer is used itself, under a key
+	 * that lives as long as the request, that of its window.  Windows are bound to one region that is
+	 * all there is, and opens nothing itself. */
+	CLT_MEM_DIRECT,
+	/* The same with the key of the slot's region, which gets another one for each READ. */
+	CLT_MEM_REREG,
+	/* It has not (verbs), or registration=static.  The caller's buffer may move or be given back while a
+	 * registration stands, and then data is lost without a word; so each slot has a piece of an
+	 * arena that is registered as long as the connections live, and data is copied on the request's
+	 * own thread.  A READ's key, the region's or its window's, opens its own slot's piece and nothing
+	 * else. */
+	CLT_MEM_BOUNCE,
+};
+
+/* What a connection tells its owner. */
+struct clt_con_ops {
+	/* It failed, or its peer broke the protocol.  Any thread, also from handlers; more than once. */
+	void (*failed)(struct clt_con *con, int err, const char *cause);
+	/* A heartbeat message or its acknowledgement came.  From a handler. */
+	void (*heartbeat)(struct clt_con *con, unsigned type);
+	/* Something was posted on connection 0, which the service loop polls.  Any thread. */
+	void (*posted)(struct clt_con *con);
+	/* The poll role that clt_wait_con_take() asked for is free.  Any thread. */
+	void (*role_free)(struct clt_con *con);
+};
+
+/* Set by the path while nothing is in flight; constant while @up. */
+struct clt_attempt {
+	struct clt_io *io;
+	const struct clt_con_ops *ops;
+	struct clt_con *cons;		/* [ncons], 0 is the service connection */
+	unsigned ncons;
+	atomic_bool up;			/* requests may be submitted */
+	atomic_bool opening;		/* user messages of the upper layer may be submitted */
+	unsigned life;			/* counts attempts; recon_cnt is its low half */
+
+	struct rtrs_geom geom;
+	unsigned depth;			/* requests in flight: of the server's, what this side can use */
+	bool new_rkey;			/* the server tells another key of a chunk with each answer */
+	struct rtrs_rbuf *rbufs;	/* [geom.queue_depth] */
+	struct rtrs_hb hb;		/* what comes is a sign of life */
+
+	enum clt_mem_way way;		/* with CLT_MEM_BOUNCE @pd and the regions are of this attempt */
+	struct fab_pd *pd;
+	struct frwr_caps caps;		/* of the device of @pd, as @mode */
+	enum frwr_mode mode;		/* of keys for READs */
+	uint32_t dma_lkey;		/* not with CLT_MEM_BOUNCE */
+	struct ibv_mr **mrs;		/* [slots.n + 1], clt-mem.c */
+	struct ibv_mr *all_mr;		/* instead of them: CLT_MEM_DIRECT */
+	struct ibv_mr *slots_mr;
+	struct frwr_pool *pool;		/* [nwindows] of them, or NULL */
+	unsigned nwindows;
+};
+
+static inline bool clt_attempt_is_up(struct clt_attempt *att)
+{
+	return atomic_load(&att->up);	/* seq_cst: clt-wait.c counts on it */
+}
+
+/* Regions for all slots, and the arena when they need one and there is none.  The arena belongs to the
+ * session, because slots do; regions belong to the attempt, because the next one may find another device, and a
+ * server that is gone should keep no key.  Service thread, not up.  0, or -errno with @why. */
+int clt_mem_attach(struct clt_attempt *att, char *why, size_t len);
+/* No connection is left.  Service thread; idempotent. */
+void clt_mem_detach(struct clt_attempt *att);
+/* Why memory could not be registered, with what to do about it. */
+void clt_mem_why(const struct clt_attempt *att, int err, char *why, size_t len);
+void clt_mem_arena_fini(struct clt_arena *arena);
+
+/* Windows for all slots, if the mode has any.  All connections are there.  @lessons outlives the attempt.
+ * Service thread.  0, or -errno with @why. */
+int clt_key_open(struct clt_attempt *att, struct frwr_lessons *lessons, char *why, size_t len);
+/* Give them back; says in the log of @name what they did.  All connections are drained and sealed and none is
+ * destroyed; then @again when all are, for windows that the device did not take: it keeps them if it
+ * does not then either.  Service thread; idempotent. */
+void clt_key_close(struct clt_attempt *att, const char *name, bool again);
+
+/* ---- connections ---- */
+
+struct clt_recv {
+	struct fab_cqe cqe;
+	struct rtrs_msg_rkey_rsp msg;
+};
+
+struct clt_con {
+	struct clt_attempt *att;
+	unsigned cid;
+	unsigned key;			/* unique in the session; not 0 */
+	struct fab_conn *fab;		/* changed under send lock and poll role */
+	/* send side */
+	_Alignas(64) _Atomic(struct clt_slot *) sendq;	/* newest first */
+	atomic_int send_lock;
+	bool open;			/* send lock: posts are possible */
+	/* poll side */
+	_Alignas(64) struct clt_wait_con wait;
+	atomic_uint unsent;		/* answered, and waiting for a send completion or invalidate */
+	atomic_uint inflight;		/* slots between clt_tx_queue() and their owners */
+	atomic_bool has_inv;		/* a handler queued an invalidate: flush behind it */
+	struct fab_cqe recv_cqe;	/* of all empty receives */
+	struct clt_recv *recvs;		/* NEW_RKEY: [nrecvs] */
+	struct ibv_mr *recvs_mr;
+	unsigned nrecvs;
+	/* the owner's, service thread */
+	struct loop_watch watch;
+	bool created, established, drained;
+	bool hung_up;			/* its peer; the poll role is awaited to look */
+};
+
+/* Tell the owner that @con has failed, for the reason that is printed.  Any thread, also from handlers. */
+void clt_tx_fail(struct clt_con *con, int err, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* The same, for the reason that the fabric gives. */
+void clt_tx_lost(struct clt_con *con);
+/* Send what is queued on @con, unless somebody does already.  Any thread. */
+void clt_tx_flush(struct clt_con *con);
+/* Something is queued on @con and nobody is sending: clt_tx_flush() has to be called.  Any thread. */
+bool clt_tx_must_flush(struct clt_con *con);
+/* A post since fab_arm() has left something that a sleeping leader would not hear of, and that is
+ * not to wait for the next answer.  Send lock or poll role. */
+bool clt_tx_must_poll(struct clt_con *con);
+/* No post is going on and none will be until the path comes back: what is queued goes back to its
+ * owners.  Service thread. */
+void clt_tx_seal(struct clt_con *con);
+/* Posts are possible.  Service thread. */
+void clt_tx_unseal(struct clt_con *con);
+/* Give all requests that were in flight back to their owners as CLT_AGAIN.  All connections are drained
+ * and sealed.  Service thread. */
+void clt_tx_fail_over(struct clt_attempt *att);
+
+/* Receives of @con: @n; with NEW_RKEY 8 bytes each, else empty.  Service thread.  0 or -errno. */
+int clt_rx_post(struct clt_con *con, unsigned n);
+/* They are given back: @con is drained and destroyed. */
+void clt_rx_free(struct clt_con *con);
+/* Dispatch completions.  Returns what fab_dispatch() does; -ENOTCONN was told as a failure.  Poll
+ * role. */
+int clt_rx_poll(struct clt_con *con, int budget);
+
+/* ---- operations ---- */
 
 struct clt_op {
 	/* set by the caller before clt_op_start() */
-	struct clt_sess *sess;
+	struct clt_io *io;
 	enum rtrs_dir dir;
 	bool user;			/* a user message of RNBD: connection 0, one part */
 	bool borrow;			/* sent while the path is OPENING, without a permit; user only */
@@ -59,9 +284,9 @@ struct clt_op {
 	struct clt_con *con;
 	_Atomic(struct clt_slot *) finished;
 	struct clt_slot *held;		/* owner: to be sent again */
-	struct clt_slot *granted;	/* sess->lock */
-	struct list permit_link;	/* sess->lock: in line for a permit */
-	struct list up_link;		/* sess->lock: waits for the path */
+	struct clt_slot *granted;	/* io->lock */
+	struct list permit_link;	/* io->lock: in line for a permit */
+	struct list up_link;		/* io->lock: waits for the path */
 	bool listed;			/* owner: may be on one of the two */
 	unsigned inflight;		/* owner: submitted, not yet taken from finished */
 	uint64_t next_off;
@@ -69,41 +294,13 @@ struct clt_op {
 	bool restart;			/* owner: a part was too large; all anew when none is in flight */
 };
 
-/* Begin @op with a waiter of @fn (NULL: the calling thread's, clt-wait.h).  Then step it. */
+/* Begin @op with a waiter of @fn (NULL: the calling thread's, clt-wait.h).  Then run it, or step it whenever
+ * its waiter was told something. */
 void clt_op_start(struct clt_op *op, void (*fn)(struct clt_waiter *w));
 /* Take what finished, send what can be sent.  True when @op is done: nothing refers to it any
  * more.  Owner. */
 bool clt_op_step(struct clt_op *op);
-/* Has parts in flight: its owner should poll. */
-static inline bool clt_op_in_flight(const struct clt_op *op)
-{
-	return op->inflight > 0;
-}
-
-/* ---- a connection's side (clt-tx.c, clt-rx.c; the operation's is clt-op.c) ---- */
-
-/* Put @slot on the list of @con; then clt_tx_flush().  Any thread. */
-void clt_tx_queue(struct clt_con *con, struct clt_slot *slot);
-/* Send what is queued on @con, unless somebody does already.  Any thread. */
-void clt_tx_flush(struct clt_con *con);
-/* Something is queued on @con and nobody is sending: clt_tx_flush() has to be called.  Any thread. */
-bool clt_tx_must_flush(struct clt_con *con);
-/* Dispatch completions.  Returns what fab_dispatch() does; at -ENOTCONN the path was failed and
- * @con->drained is set.  Poll role. */
-int clt_rx_poll(struct clt_con *con, int budget);
-/* A post since fab_arm() has left something that a sleeping leader would not hear of, and that is
- * not to wait for the next answer.  Send lock or poll role. */
-bool clt_tx_must_poll(struct clt_con *con);
-/* No post is going on and none will be until the path comes back: what is queued goes back to its
- * owners.  Service thread. */
-void clt_tx_seal(struct clt_con *con);
-/* Posts are possible.  Service thread. */
-void clt_tx_unseal(struct clt_con *con);
-/* Give all requests of @sess that were in flight on @path back to their owners as CLT_AGAIN.  All
- * connections are drained and sealed.  Service thread. */
-void clt_tx_fail_over(struct clt_path *path);
-
-/* Receives of @con: @n; with NEW_RKEY 8 bytes each, else empty.  Service thread. */
-int clt_rx_post(struct clt_con *con, unsigned n);
+/* Step @op until it is done; blocks.  Thread of nbdkit; @op was started on it. */
+void clt_op_run(struct clt_op *op);
 
 #endif

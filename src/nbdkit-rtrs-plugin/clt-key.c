@@ -1,43 +1,43 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the windows of a path; see clt-key.h for threads.  A window whose connection has failed is
+/* Owns the windows of an attempt; see clt-io-priv.h for threads.  A window whose connection has failed is
  * given back with the others, never repaired. */
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "clt-key.h"
-#include "clt-sess.h"
+#include "clt-io-priv.h"
 #include "log.h"
 
 /* ---- the pool ---- */
 
-int clt_key_open(struct clt_path *path)
+int clt_key_open(struct clt_attempt *att, struct frwr_lessons *lessons, char *why, size_t len)
 {
 	int r;
 
-	if (!clt_reg_is_window(path->mode))
+	if (!clt_reg_is_window(att->mode))
 		return 0;
-	path->nwindows = MIN(path->depth, path->sess->slots.n) + 1;
-	r = frwr_pool_create(&path->pool, path->pd, path->mode, path->nwindows);
+	att->nwindows = MIN(att->depth, att->io->slots.n) + 1;
+	r = frwr_pool_create(&att->pool, att->pd, att->mode, att->nwindows);
 	if (r < 0) {
-		path->pool = NULL;
-		clt_path_fail(path, r, "cannot get %u memory windows from the device: %s; "
-			      "registration=static does without", path->nwindows, strerror(-r));
+		att->pool = NULL;
+		snprintf(why, len, "cannot get %u memory windows from the device: %s; registration=static "
+			 "does without", att->nwindows, strerror(-r));
 		return r;
 	}
-	frwr_pool_learn(path->pool, path->sess->lessons, &path->caps);
+	frwr_pool_learn(att->pool, lessons, &att->caps);
 	/* In regions of their own slots have names. */
-	if (!path->bounce && path->caps.dev.mw_zero_based)
-		frwr_pool_zero_based(path->pool);
+	if (att->way != CLT_MEM_BOUNCE && att->caps.dev.mw_zero_based)
+		frwr_pool_zero_based(att->pool);
 	return 0;
 }
 
-static void pool_tell(const struct clt_path *path)
+static void pool_tell(const struct clt_attempt *att, const char *name)
 {
 	struct frwr_stats s;
 
-	frwr_stats(path->pool, &s);
-	log_dbg(path->name, "windows: %llu bound, %llu invalidated by the server, %llu by us, %llu "
+	frwr_stats(att->pool, &s);
+	log_dbg(name, "windows: %llu bound, %llu invalidated by the server, %llu by us, %llu "
 		"missing; %llu binds and %llu invalidates flushed, %llu posts failed, %llu of them in "
 		"part; %llu mapped, %llu invalidates signaled, %llu keys wrapped, %llu with the wrong flag",
 		(unsigned long long)s.bind_posted, (unsigned long long)s.remote_inv,
@@ -48,41 +48,41 @@ static void pool_tell(const struct clt_path *path)
 		(unsigned long long)s.key_wraps, (unsigned long long)s.quirk_inv_flag);
 }
 
-void clt_key_close(struct clt_path *path, bool again)
+void clt_key_close(struct clt_attempt *att, const char *name, bool again)
 {
 	unsigned left;
 
-	if (!path->pool)
+	if (!att->pool)
 		return;
 	if (!again) {
-		frwr_pool_kill(path->pool);
-		pool_tell(path);
+		frwr_pool_kill(att->pool);
+		pool_tell(att, name);
 	}
-	left = frwr_pool_destroy(path->pool);
+	left = frwr_pool_destroy(att->pool);
 	if (left && !again)
 		return;
 	if (left)
-		log_warn(path->name, "%u memory windows stay with the device", left);
-	path->pool = NULL;
+		log_warn(name, "%u memory windows stay with the device", left);
+	att->pool = NULL;
 }
 
 /* ---- a READ ---- */
 
-static struct frwr *window_of(const struct clt_slot *slot, const struct clt_path *path)
+static struct frwr *window_of(const struct clt_slot *slot, const struct clt_attempt *att)
 {
-	return frwr_at(path->pool, slot == &path->sess->ctl ? path->nwindows - 1 : slot->id);
+	return frwr_at(att->pool, slot == clt_slot_ctl(att->io) ? att->nwindows - 1 : slot->id);
 }
 
-int clt_key_map(struct clt_slot *slot, struct clt_path *path, struct ibv_mr *mr, uint64_t iova,
+int clt_key_map(struct clt_slot *slot, struct clt_attempt *att, struct ibv_mr *mr, uint64_t iova,
 		struct rtrs_desc *desc, bool *ask)
 {
-	struct frwr *w = window_of(slot, path);
+	struct frwr *w = window_of(slot, att);
 	struct frwr_handle handle;
 	int r = frwr_map(w, mr, iova, slot->len, FRWR_PEER_WRITES, &handle);
 
 	if (r < 0)
 		return r;
-	*ask = path->mode == FRWR_MW2;
+	*ask = att->mode == FRWR_MW2;
 	if (*ask && frwr_expect_reminv(w) < 0)
 		return -ENOTCONN;	/* RACE: its last bind was flushed since */
 	slot->window = w;
@@ -116,7 +116,7 @@ int clt_key_unmap(struct clt_slot *slot, struct clt_con *con, frwr_done_fn *done
 
 bool clt_key_reminv(struct clt_con *con, const struct ibv_wc *wc)
 {
-	struct frwr_pool *pool = con->path->pool;
+	struct frwr_pool *pool = con->att->pool;
 
 	return pool && frwr_reminv(pool, con->fab, wc);
 }

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns a path's memory regions and its session's arena; see clt-mem.h for threads and the two ways. */
+/* Owns the memory regions of an attempt and the arena of its session; clt-io.h has the ways. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
-#include "clt-mem.h"
-#include "clt-sess.h"
+#include "clt-io-priv.h"
 
 #define SLOT_RIGHTS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
 /* The peer gets in through windows only. */
@@ -16,10 +15,10 @@
  * programs have memory, and each with room for the longest request, which is less than 28 bits. */
 #define SLOT_IOVA_SHIFT 29
 
-/* Of the arena and of clt_path.mrs: the control slot is the last. */
-static unsigned mem_index(const struct clt_slot *slot, const struct clt_sess *sess)
+/* Of the arena and of clt_attempt.mrs: the control slot is the last. */
+static unsigned mem_index(const struct clt_slot *slot, const struct clt_attempt *att)
 {
-	return slot == &sess->ctl ? sess->slots.n : slot->id;
+	return (unsigned)(slot - att->io->slots.slot);
 }
 
 static uint8_t *arena_at(const struct clt_arena *arena, unsigned i)
@@ -27,9 +26,9 @@ static uint8_t *arena_at(const struct clt_arena *arena, unsigned i)
 	return arena->mem + i * arena->room;
 }
 
-static uint8_t *slot_mem(const struct clt_slot *slot, const struct clt_path *path)
+static uint8_t *slot_mem(const struct clt_slot *slot, const struct clt_attempt *att)
 {
-	return arena_at(&path->sess->arena, mem_index(slot, path->sess));
+	return arena_at(&att->io->arena, mem_index(slot, att));
 }
 
 static uint64_t iova_at(unsigned i)
@@ -42,69 +41,53 @@ static uint8_t *slot_buf(const struct clt_slot *slot)
 	return (uint8_t *)slot->op->buf + slot->off;
 }
 
-static bool has_data(const struct clt_slot *slot, enum rtrs_dir dir)
+void clt_mem_copy_in(struct clt_slot *slot, struct clt_attempt *att)
 {
-	return slot->op->dir == dir && slot->op->buf && slot->len;
+	memcpy(slot_mem(slot, att), slot_buf(slot), slot->len);
 }
 
-/* ---- requests ---- */
-
-void clt_mem_fill(struct clt_slot *slot, struct clt_path *path)
+void clt_mem_copy_out(struct clt_slot *slot, struct clt_attempt *att)
 {
-	if (path->bounce && has_data(slot, RTRS_DIR_WRITE))
-		memcpy(slot_mem(slot, path), slot_buf(slot), slot->len);
+	memcpy(slot_buf(slot), slot_mem(slot, att), slot->len);
 }
 
-void clt_mem_fetch(struct clt_slot *slot, struct clt_path *path)
+static struct ibv_mr *slot_mr(const struct clt_slot *slot, const struct clt_attempt *att)
 {
-	if (path->bounce && has_data(slot, RTRS_DIR_READ))
-		memcpy(slot_buf(slot), slot_mem(slot, path), slot->len);
+	return att->all_mr ? att->all_mr : att->mrs[mem_index(slot, att)];
 }
 
-static struct ibv_mr *slot_mr(const struct clt_slot *slot, const struct clt_path *path)
-{
-	return path->all_mr ? path->all_mr : path->mrs[mem_index(slot, path->sess)];
-}
-
-int clt_mem_map(struct clt_slot *slot, struct clt_path *path, struct ibv_sge *data,
+int clt_mem_map(struct clt_slot *slot, struct clt_attempt *att, struct ibv_sge *data,
 		struct rtrs_req *req)
 {
-	uint8_t *addr = path->bounce ? slot_mem(slot, path) : slot_buf(slot);
-	struct ibv_mr *mr = slot_mr(slot, path);
+	bool bounce = att->way == CLT_MEM_BOUNCE;
+	uint8_t *addr = bounce ? slot_mem(slot, att) : slot_buf(slot);
+	struct ibv_mr *mr = slot_mr(slot, att);
 	/* Only what has a region of its own has a name. */
-	uint64_t iova = path->bounce ? fab_mr_iova(mr) : (uintptr_t)addr;
+	uint64_t iova = bounce ? fab_mr_iova(mr) : (uintptr_t)addr;
 	int r = 0;
 
-	if (!has_data(slot, RTRS_DIR_READ)) {
+	if (!clt_mem_has_data(slot, RTRS_DIR_READ)) {
 		data->addr = iova;
 		data->length = slot->len;
-		data->lkey = path->bounce ? mr->lkey : path->dma_lkey;
+		data->lkey = bounce ? mr->lkey : att->dma_lkey;
 		return 0;
 	}
-	if (clt_reg_is_window(path->mode))
-		r = clt_key_map(slot, path, mr, iova, &req->desc, &req->need_inval);
-	else if (path->mode == FRWR_REREG)
-		r = fab_rereg_mr_iova(mr, addr, slot->len, iova_at(mem_index(slot, path->sess)),
+	if (clt_reg_is_window(att->mode))
+		r = clt_key_map(slot, att, mr, iova, &req->desc, &req->need_inval);
+	else if (att->way == CLT_MEM_REREG)
+		r = fab_rereg_mr_iova(mr, addr, slot->len, iova_at(mem_index(slot, att)),
 				      SLOT_RIGHTS);
 	if (r < 0)
 		return r;
-	if (!clt_reg_is_window(path->mode))
+	if (!clt_reg_is_window(att->mode))
 		req->desc = (struct rtrs_desc){ fab_mr_iova(mr), mr->rkey, slot->len };
 	req->has_desc = true;
 	return 0;
 }
 
-void clt_mem_unmap(struct clt_slot *slot, struct clt_path *path)
+void clt_mem_revoke(struct clt_slot *slot, struct clt_attempt *att)
 {
-	if (path->rereg && has_data(slot, RTRS_DIR_READ))
-		fab_revoke_mr(path->mrs[mem_index(slot, path->sess)]);
-}
-
-uint32_t clt_mem_hdr_lkey(const struct clt_slot *slot, const struct clt_path *path)
-{
-	if (!path->bounce)
-		return path->dma_lkey;
-	return slot == &path->sess->ctl ? path->ctl_mr->lkey : path->slots_mr->lkey;
+	fab_revoke_mr(att->mrs[mem_index(slot, att)]);
 }
 
 /* ---- regions ---- */
@@ -125,89 +108,80 @@ void clt_mem_arena_fini(struct clt_arena *arena)
 	arena->mem = NULL;
 }
 
-/* Regions for what is sent from the slots themselves. */
-static int headers_attach(struct clt_path *path)
+static int regions_attach(struct clt_attempt *att)
 {
-	struct clt_sess *sess = path->sess;
+	struct clt_io *io = att->io;
+	const struct clt_slot_table *slots = &io->slots;
+	unsigned n = slots->n + 1;
+	int rights = clt_reg_is_window(att->mode) ? WINDOW_RIGHTS : SLOT_RIGHTS, r = 0;
+	bool bounce = att->way == CLT_MEM_BOUNCE;
 
-	path->slots_mr = fab_reg_mr(path->pd, sess->slots.slot,
-				    sess->slots.n * sizeof(*sess->slots.slot), IBV_ACCESS_LOCAL_WRITE);
-	if (!path->slots_mr)
-		return -errno;
-	path->ctl_mr = fab_reg_mr(path->pd, &sess->ctl, sizeof(sess->ctl), IBV_ACCESS_LOCAL_WRITE);
-	return path->ctl_mr ? 0 : -errno;
-}
-
-static int regions_attach(struct clt_path *path)
-{
-	struct clt_sess *sess = path->sess;
-	unsigned n = sess->slots.n + 1;
-	int rights = clt_reg_is_window(path->mode) ? WINDOW_RIGHTS : SLOT_RIGHTS, r = 0;
-
-	if (!path->bounce && path->mode != FRWR_REREG) {
-		path->all_mr = fab_reg_mr(path->pd, NULL, SIZE_MAX, rights);
-		return path->all_mr ? 0 : -errno;
+	if (att->way == CLT_MEM_DIRECT) {
+		att->all_mr = fab_reg_mr(att->pd, NULL, SIZE_MAX, rights);
+		return att->all_mr ? 0 : -errno;
 	}
-	path->mrs = calloc(n, sizeof(struct ibv_mr *));
-	if (!path->mrs)
+	att->mrs = calloc(n, sizeof(struct ibv_mr *));
+	if (!att->mrs)
 		return -ENOMEM;
-	if (path->bounce && !sess->arena.mem)
-		r = arena_init(&sess->arena, path->pd, n,
-			       align_up(atomic_load(&sess->max_io_size), 4096));
-	if (r == 0 && path->bounce)
-		r = headers_attach(path);
+	if (bounce && !io->arena.mem)
+		r = arena_init(&io->arena, att->pd, n, align_up(atomic_load(&io->max_io_size), 4096));
+	if (r == 0 && bounce) {
+		/* Headers are sent from the slots themselves. */
+		att->slots_mr = fab_reg_mr(att->pd, slots->slot, n * sizeof(*slots->slot),
+					   IBV_ACCESS_LOCAL_WRITE);
+		r = att->slots_mr ? 0 : -errno;
+	}
 	for (unsigned i = 0; r == 0 && i < n; i++) {
-		if (path->bounce)
-			path->mrs[i] = fab_reg_mr_iova(path->pd, arena_at(&sess->arena, i),
-						       sess->arena.room, iova_at(i), rights);
+		if (bounce)
+			att->mrs[i] = fab_reg_mr_iova(att->pd, arena_at(&io->arena, i), io->arena.room,
+						      iova_at(i), rights);
 		else
-			path->mrs[i] = fab_reg_mr(path->pd, NULL, 0, rights);
-		if (!path->mrs[i])
+			att->mrs[i] = fab_reg_mr(att->pd, NULL, 0, rights);
+		if (!att->mrs[i])
 			r = -errno;
 	}
 	return r;
 }
 
-void clt_mem_fail(struct clt_path *path, int err)
+void clt_mem_why(const struct clt_attempt *att, int err, char *why, size_t len)
 {
-	const struct clt_arena *arena = &path->sess->arena;
+	const struct clt_arena *arena = &att->io->arena;
 	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
 
 	getrlimit(RLIMIT_MEMLOCK, &limit);
 	if (err == -ENOMEM && arena->mem && limit.rlim_cur != RLIM_INFINITY)
-		clt_path_fail(path, err, "cannot register %zu KiB of memory with the RDMA device: at "
-			      "most %llu KiB may be locked; raise that limit (RLIMIT_MEMLOCK: ulimit "
-			      "-l, systemd's LimitMEMLOCK=)", arena->n * arena->room / 1024,
-			      (unsigned long long)limit.rlim_cur / 1024);
+		snprintf(why, len, "cannot register %zu KiB of memory with the RDMA device: at most %llu KiB "
+			 "may be locked; raise that limit (RLIMIT_MEMLOCK: ulimit -l, systemd's "
+			 "LimitMEMLOCK=)", arena->n * arena->room / 1024,
+			 (unsigned long long)limit.rlim_cur / 1024);
 	else
-		clt_path_fail(path, err, "cannot register memory: %s", strerror(-err));
+		snprintf(why, len, "cannot register memory: %s", strerror(-err));
 }
 
-int clt_mem_attach(struct clt_path *path)
+int clt_mem_attach(struct clt_attempt *att, char *why, size_t len)
 {
 	int r;
 
-	if (path->mrs || path->all_mr)
+	if (att->mrs || att->all_mr)
 		return 0;
-	r = regions_attach(path);
+	r = regions_attach(att);
 	if (r < 0) {
-		clt_mem_fail(path, r);
-		clt_mem_detach(path);
+		clt_mem_why(att, r, why, len);
+		clt_mem_detach(att);
 	}
 	return r;
 }
 
-void clt_mem_detach(struct clt_path *path)
+void clt_mem_detach(struct clt_attempt *att)
 {
-	fab_dereg_mr(path->all_mr);
-	path->all_mr = NULL;
-	if (!path->mrs)
+	fab_dereg_mr(att->all_mr);
+	att->all_mr = NULL;
+	if (!att->mrs)
 		return;
-	for (unsigned i = 0; i <= path->sess->slots.n && path->mrs[i]; i++)
-		fab_dereg_mr(path->mrs[i]);
-	free(path->mrs);
-	path->mrs = NULL;
-	fab_dereg_mr(path->slots_mr);
-	fab_dereg_mr(path->ctl_mr);
-	path->slots_mr = path->ctl_mr = NULL;
+	for (unsigned i = 0; i <= att->io->slots.n && att->mrs[i]; i++)
+		fab_dereg_mr(att->mrs[i]);
+	free(att->mrs);
+	att->mrs = NULL;
+	fab_dereg_mr(att->slots_mr);
+	att->slots_mr = NULL;
 }

@@ -9,7 +9,9 @@
 #include <stdlib.h>
 
 #include "cleanup.h"
-#include "clt-sess.h"
+#include "clt-io-priv.h"
+
+#define OP_LARGE (32u << 10)		/* bytes of a request that goes over a connection for large ones */
 
 void clt_op_start(struct clt_op *op, void (*fn)(struct clt_waiter *w))
 {
@@ -39,7 +41,7 @@ static void op_put(struct clt_op *op, struct clt_slot *slot)
 {
 	if (slot->posted && op->gave_up)
 		op->gave_up(op, slot->life);
-	clt_slot_put(op->sess, slot);
+	clt_slot_put(op->io, slot);
 }
 
 static void op_take_one(struct clt_op *op, struct clt_slot *slot)
@@ -47,9 +49,9 @@ static void op_take_one(struct clt_op *op, struct clt_slot *slot)
 	int status = slot->status;
 
 	op->inflight--;
-	clt_mem_unmap(slot, op->con->path);
+	clt_mem_unmap(slot, op->con->att);
 	if (!status)
-		clt_mem_fetch(slot, op->con->path);
+		clt_mem_fetch(slot, op->con->att);
 	clt_slot_exit(op, slot);
 	if (status <= 0 && slot->life < op->life)
 		op->life = slot->life;
@@ -107,25 +109,48 @@ static void op_leave_lists(struct clt_op *op)
 {
 	if (!op->listed)
 		return;
-	pthread_mutex_lock(&op->sess->lock);
+	pthread_mutex_lock(&op->io->lock);
 	list_del(&op->up_link);
-	pthread_mutex_unlock(&op->sess->lock);
+	pthread_mutex_unlock(&op->io->lock);
 	clt_slot_leave(op);
 	op->listed = false;
+}
+
+/* Small requests share a quarter of the connections: many in one send and one receive cost least.
+ * Large ones spread over the others, in parallel and out of the way of the small. */
+static unsigned pick_cid(const struct clt_attempt *att, const struct clt_op *op)
+{
+	unsigned n = att->ncons - 1, small = MAX(n / 4, 1u);
+
+	if (n == small || !op->buf || op->len < OP_LARGE)
+		return 1 + op->hint % small;
+	return 1 + small + op->hint % (n - small);
+}
+
+/* NULL when no path is up. */
+static struct clt_con *pick(const struct clt_op *op)
+{
+	struct clt_attempt *att = op->io->att;
+
+	if (op->borrow)
+		return atomic_load(&att->opening) ? &att->cons[0] : NULL;
+	if (!clt_attempt_is_up(att))
+		return NULL;
+	return &att->cons[op->user ? 0 : pick_cid(att, op)];
 }
 
 /* Connection to send on now; NULL when @op has to wait (it is listed then) or has failed. */
 static struct clt_con *op_connection(struct clt_op *op)
 {
-	struct clt_sess *sess = op->sess;
-	struct clt_con *con = clt_sess_pick(sess, op);
+	struct clt_io *io = op->io;
+	struct clt_con *con = pick(op);
 	int ready = con && op->ready ? op->ready(op) : 0;
 
 	if (con && !ready)
 		return con;
-	LOCK_SCOPE(&sess->lock);
+	LOCK_SCOPE(&io->lock);
 	/* RACE: the path may have come up, and woken those that were listed, since. */
-	con = clt_sess_pick(sess, op);
+	con = pick(op);
 	ready = op->ready ? op->ready(op) : 0;
 	if (con && !ready)
 		return con;
@@ -134,10 +159,10 @@ static struct clt_con *op_connection(struct clt_op *op)
 		op_error(op, ready);
 	else if (op->borrow)
 		op_error(op, -ECONNABORTED);	/* the path it was meant for is gone */
-	else if (!con && !op->bound && clt_sess_expired(sess))
+	else if (!con && !op->bound && atomic_load(&io->expired))
 		op_error(op, -EIO);
 	else if (list_empty(&op->up_link))
-		list_add_tail(&sess->up_waiters, &op->up_link);
+		list_add_tail(&io->up_waiters, &op->up_link);
 	return NULL;
 }
 
@@ -146,7 +171,7 @@ static uint32_t op_part_max(const struct clt_op *op)
 	uint32_t max = op->part_max;
 
 	if (op->buf && !op->user)
-		max = MIN(max, atomic_load_explicit(&op->sess->max_io_size, memory_order_relaxed));
+		max = MIN(max, atomic_load_explicit(&op->io->max_io_size, memory_order_relaxed));
 	return max;
 }
 
@@ -163,8 +188,8 @@ static void op_cut(struct clt_op *op, struct clt_slot *slot)
 
 static struct clt_slot *op_slot(struct clt_op *op)
 {
-	struct clt_slot *ctl = &op->sess->ctl;
-	unsigned n = op->sess->slots.n;
+	struct clt_slot *ctl = clt_slot_ctl(op->io);
+	unsigned n = op->io->slots.n;
 
 	if (!op->borrow) {
 		if (op->inflight && op->inflight >= MIN((unsigned)CLT_OP_PARTS, n / 4))
@@ -174,7 +199,6 @@ static struct clt_slot *op_slot(struct clt_op *op)
 	/* Nothing else is in flight on a path that is OPENING, so buf_id 0 is free there. */
 	assert(!ctl->op);
 	ctl->op = op;
-	ctl->id = 0;
 	return ctl;
 }
 
@@ -187,7 +211,7 @@ static bool op_queue(struct clt_op *op, struct clt_slot *slot)
 		return false;
 	}
 	op->inflight++;
-	clt_mem_fill(slot, op->con->path);
+	clt_mem_fill(slot, op->con->att);
 	clt_tx_queue(op->con, slot);
 	return true;
 }
@@ -231,4 +255,10 @@ bool clt_op_step(struct clt_op *op)
 	op_give_up_held(op);
 	op_leave_lists(op);
 	return true;
+}
+
+void clt_op_run(struct clt_op *op)
+{
+	while (!clt_op_step(op))
+		clt_wait_more(&op->waiter, op->inflight ? op->con : NULL);
 }

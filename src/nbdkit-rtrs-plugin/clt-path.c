@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Performs the actions of clt-fsm.h for one path.
  *
- * Service thread, except clt_path_fail(), which only notes the cause and posts a message, so that
- * nothing is torn down inside a handler.  A path ends its attempt in one way: failed or closed,
+ * Service thread, except failures, which any thread notes: path_failed() keeps the cause and posts a message, so
+ * that nothing is torn down inside a handler.  A path ends its attempt in one way: failed or closed,
  * disconnected, polled until each established connection has drained, released; then it backs off
  * or is closed. */
 #include <config.h>
@@ -27,46 +27,56 @@
 
 /* ---- failure ---- */
 
-void clt_path_fail(struct clt_path *path, int err, const char *fmt, ...)
+static void path_failed(struct clt_path *path, int err, const char *cause)
 {
-	va_list ap;
-
 	if (atomic_exchange(&path->failing, true))
 		return;
 	/* No new leader from here on, so that the service loop gets the poll roles. */
-	atomic_store(&path->up, false);
+	atomic_store(&path->att.up, false);
 	pthread_mutex_lock(&path->cause_lock);
 	path->fail_err = err;
-	va_start(ap, fmt);
-	vsnprintf(path->cause, sizeof(path->cause), fmt, ap);
-	va_end(ap);
+	snprintf(path->cause, sizeof(path->cause), "%s", cause);
 	pthread_mutex_unlock(&path->cause_lock);
-	loop_post(path->sess->loop, &path->fail_msg);
+	loop_post(path->loop, &path->fail_msg);
 }
 
-static bool was_steady(const struct clt_path *path)
+void clt_path_fail(struct clt_path *path, int err, const char *fmt, ...)
+{
+	char cause[CLT_WHY];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(cause, sizeof(cause), fmt, ap);
+	va_end(ap);
+	path_failed(path, err, cause);
+}
+
+bool clt_path_was_steady(const struct clt_path *path)
 {
 	return path->up_since_ms && clock_now_ms() - path->up_since_ms >= CLT_STEADY_MS;
 }
 
 /* Each loss is told; a server that stays away, or is lost again at once, is told once a minute, or when
- * the reason changes. */
-static void path_tell(struct clt_path *path, bool was_up, const char *cause)
+ * the reason changes.  True when it was told now. */
+static bool path_tell(struct clt_path *path, bool was_up, const char *cause)
 {
 	uint64_t now = clock_now_ms();
 
-	if (path->sess->once)
-		return;
-	if (!was_steady(path) && !strcmp(cause, path->told) && now - path->told_ms < TELL_AGAIN_MS)
-		return;
+	if (path->conf.once)
+		return false;
+	if (!clt_path_was_steady(path) && !strcmp(cause, path->told) &&
+	    now - path->told_ms < TELL_AGAIN_MS)
+		return false;
 	if (was_up)
 		log_warn(path->name, "lost: %s; reconnecting", cause);
 	else
 		log_warn(path->name, "cannot connect: %s; trying again", cause);
-	path->sess->tell_up = true;
 	path->told_ms = now;
 	snprintf(path->told, sizeof(path->told), "%s", cause);
+	return true;
 }
+
+static void path_event(struct clt_path *path, enum clt_event event);
 
 static void path_fail_msg(struct loop_msg *msg)
 {
@@ -81,31 +91,80 @@ static void path_fail_msg(struct loop_msg *msg)
 	pthread_mutex_unlock(&path->cause_lock);
 
 	if (path->state != CLT_CLOSING && path->state != CLT_CLOSED) {
-		path_tell(path, was_up, cause);
-		clt_sess_down(path->sess);
+		path->ops->down(path, path_tell(path, was_up, cause));
 		if (!was_up)
-			path->sess->ops->failed(path->sess, err, cause);
+			path->ops->failed(path, err, cause);
 	}
-	clt_path_event(path, CLT_EV_FAIL);
+	path_event(path, CLT_EV_FAIL);
 	/* User messages that were meant for this life of the path end now. */
-	clt_sess_wake_up_waiters(path->sess);
+	clt_slot_wake(path->att.io);
 }
 
-void clt_path_watch(struct clt_path *path, struct loop_watch *watch, int fd, short events,
-		    bool (*ready)(struct loop_watch *watch))
+/* ---- what the connections tell ---- */
+
+static void con_failed(struct clt_con *con, int err, const char *cause)
 {
+	path_failed(clt_path_of(con), err, cause);
+}
+
+static void con_posted(struct clt_con *con)
+{
+	clt_con0_service(clt_path_of(con));
+}
+
+static void con_role_free(struct clt_con *con)
+{
+	loop_post(clt_path_of(con)->loop, &clt_path_of(con)->drain_msg);
+}
+
+static const struct clt_con_ops con_ops = { con_failed, clt_con0_heartbeat, con_posted, con_role_free };
+
+static void path_con_event(struct clt_path *path, const struct fab_event *ev)
+{
+	struct clt_con *con = ev->conn ? fab_conn_context(ev->conn) : NULL;
+	char why[CLT_WHY];
 	int r;
 
-	watch->ready = ready;
-	if (watch->loop) {
-		loop_watch_events(watch, events);
+	if (!con || con->att != &path->att)
+		return;
+	if (atomic_load(&path->failing) ||
+	    (path->state == CLT_CLOSING && ev->type != FAB_EVENT_DISCONNECTED)) {
+		/* Too late; but it is open and must drain like the others. */
+		if (ev->type == FAB_EVENT_ESTABLISHED) {
+			con->established = true;
+			fab_disconnect(con->fab);
+		}
 		return;
 	}
-	watch->fd = fd;
-	watch->events = events;
-	r = loop_watch(path->sess->loop, watch);
+	r = clt_setup_event(con, ev, why);
 	if (r < 0)
-		clt_path_fail(path, r, "cannot watch a descriptor: %s", strerror(-r));
+		path_failed(path, r, why);
+	else if (r)
+		path_event(path, path->next_cid < path->att.ncons ? CLT_EV_CON_UP : CLT_EV_ALL_UP);
+}
+
+static bool path_cm_ready(struct loop_watch *watch)
+{
+	struct clt_path *path = container_of(watch, struct clt_path, cm_watch);
+	struct fab_event ev;
+	int r;
+
+	while ((r = fab_cm_get_event(path->cm, &ev)) > 0)
+		path_con_event(path, &ev);
+	if (r < 0)
+		clt_path_fail(path, r, "connection manager: %s", strerror(-r));
+	return false;
+}
+
+/* After con_role_free(), too. */
+static void path_drain_msg(struct loop_msg *msg)
+{
+	struct clt_path *path = container_of(msg, struct clt_path, drain_msg);
+
+	if (path->state == CLT_UP)
+		clt_drain_look(path);
+	else if ((path->state == CLT_DRAINING || path->state == CLT_CLOSING) && clt_drain_step(path))
+		path_event(path, CLT_EV_DRAINED);
 }
 
 /* ---- actions ---- */
@@ -113,7 +172,7 @@ void clt_path_watch(struct clt_path *path, struct loop_watch *watch, int fd, sho
 /* 0, or -errno after clt_path_fail(). */
 static int make_cm(struct clt_path *path)
 {
-	const struct fab_cm_conf conf = { .provider = path->dst.provider };
+	const struct fab_cm_conf conf = { .provider = path->conf.dst.provider };
 	int r = path->cm ? 0 : fab_cm_create(&conf, &path->cm);
 
 	if (r == -ENODEV)
@@ -124,36 +183,60 @@ static int make_cm(struct clt_path *path)
 		path->cm = NULL;
 		return r;
 	}
-	clt_path_watch(path, &path->cm_watch, fab_cm_fd(path->cm), POLLIN, clt_setup_cm_ready);
+	clt_path_watch(path, &path->cm_watch, fab_cm_fd(path->cm), POLLIN, path_cm_ready);
 	return 0;
+}
+
+static void act_next_con(struct clt_path *path)
+{
+	char why[CLT_WHY];
+	int r = clt_setup_con(path, why);
+
+	if (r < 0)
+		path_failed(path, r, why);
 }
 
 static void act_connect(struct clt_path *path)
 {
-	path->life++;
+	path->att.life++;
 	path->next_cid = 0;
 	path->up_since_ms = 0;
 	atomic_store(&path->failing, false);
-	loop_timer_set(path->sess->loop, &path->setup_timer, clock_now_ms() + path->sess->setup_ms);
+	loop_timer_set(path->loop, &path->setup_timer, clock_now_ms() + path->conf.setup_ms);
 	if (make_cm(path) == 0)
-		clt_setup_con(path);
+		act_next_con(path);
+}
+
+static void info_done(struct clt_path *path, int err, const char *why)
+{
+	if (err < 0)
+		path_failed(path, err, why);
+	else
+		path_event(path, CLT_EV_INFO_RSP);
+}
+
+static void act_send_info(struct clt_path *path)
+{
+	char why[CLT_WHY];
+	int r = clt_setup_info(path, info_done, why);
+
+	if (r < 0)
+		path_failed(path, r, why);
 }
 
 static void act_open(struct clt_path *path)
 {
-	atomic_store(&path->opening, true);
-	clt_tx_unseal(&path->cons[0]);
-	path->sess->ops->opening(path->sess, path);
+	atomic_store(&path->att.opening, true);
+	clt_tx_unseal(&path->att.cons[0]);
+	path->ops->opening(path);
 }
 
 static void act_up(struct clt_path *path)
 {
-	struct clt_sess *sess = path->sess;
-
 	loop_timer_cancel(&path->setup_timer);
-	atomic_store(&path->opening, false);
-	for (unsigned i = 1; i < path->ncons; i++) {
-		struct clt_con *con = &path->cons[i];
+	atomic_store(&path->att.opening, false);
+	for (unsigned i = 1; i < path->att.ncons; i++) {
+		struct clt_con *con = &path->att.cons[i];
 
 		clt_tx_unseal(con);
 		clt_drain_watch_hangup(con);
@@ -162,23 +245,23 @@ static void act_up(struct clt_path *path)
 	clt_con0_up(path);
 	path->up_since_ms = clock_now_ms();
 	/* RACE: a failure in between must win, or nobody would take the path down again. */
-	atomic_store(&path->up, true);
+	atomic_store(&path->att.up, true);
 	if (atomic_load(&path->failing))
-		atomic_store(&path->up, false);
-	clt_sess_up(sess);
+		atomic_store(&path->att.up, false);
+	path->ops->up(path);
 }
 
 /* A device that is gone, or broken, wakes nobody. */
 static void drain_again_later(struct clt_path *path)
 {
-	loop_timer_set(path->sess->loop, &path->retry_timer, clock_now_ms() + DRAIN_AGAIN_MS);
+	loop_timer_set(path->loop, &path->retry_timer, clock_now_ms() + DRAIN_AGAIN_MS);
 }
 
 static void act_drain(struct clt_path *path)
 {
 	atomic_store(&path->failing, true);
-	atomic_store(&path->up, false);
-	atomic_store(&path->opening, false);
+	atomic_store(&path->att.up, false);
+	atomic_store(&path->att.opening, false);
 	loop_timer_cancel(&path->setup_timer);
 	clt_con0_down(path);
 	clt_drain_start(path);
@@ -188,10 +271,10 @@ static void act_drain(struct clt_path *path)
 static void act_release(struct clt_path *path)
 {
 	loop_timer_cancel(&path->retry_timer);
-	for (unsigned i = 0; i < path->ncons; i++)
-		clt_tx_seal(&path->cons[i]);
+	for (unsigned i = 0; i < path->att.ncons; i++)
+		clt_tx_seal(&path->att.cons[i]);
 	clt_setup_release(path);
-	clt_tx_fail_over(path);
+	clt_tx_fail_over(&path->att);
 }
 
 /* The first try after a steady path follows at once; then 100 ms .. 5 s, a quarter more or less, so that clients of
@@ -202,7 +285,7 @@ static void act_backoff(struct clt_path *path)
 	uint16_t rnd;
 
 	random_bytes(&rnd, sizeof(rnd));
-	if (was_steady(path))
+	if (clt_path_was_steady(path))
 		path->tries = 0;
 	if (path->tries) {
 		unsigned shift = MIN(path->tries - 1, 6u);
@@ -211,17 +294,17 @@ static void act_backoff(struct clt_path *path)
 		ms = ms * 3 / 4 + ms / 2 * rnd / UINT16_MAX;
 	}
 	path->tries++;
-	loop_timer_set(path->sess->loop, &path->retry_timer, clock_now_ms() + ms);
+	loop_timer_set(path->loop, &path->retry_timer, clock_now_ms() + ms);
 }
 
-void clt_path_event(struct clt_path *path, enum clt_event event)
+static void path_event(struct clt_path *path, enum clt_event event)
 {
 	static const struct {
 		unsigned bit;
 		void (*perform)(struct clt_path *path);
 	} actions[] = {
-		{ CLT_ACT_CONNECT, act_connect }, { CLT_ACT_NEXT_CON, clt_setup_con },
-		{ CLT_ACT_SEND_INFO, clt_setup_info }, { CLT_ACT_OPEN, act_open },
+		{ CLT_ACT_CONNECT, act_connect }, { CLT_ACT_NEXT_CON, act_next_con },
+		{ CLT_ACT_SEND_INFO, act_send_info }, { CLT_ACT_OPEN, act_open },
 		{ CLT_ACT_UP, act_up }, { CLT_ACT_DRAIN, act_drain },
 		{ CLT_ACT_RELEASE, act_release }, { CLT_ACT_BACKOFF, act_backoff },
 	};
@@ -235,9 +318,9 @@ void clt_path_event(struct clt_path *path, enum clt_event event)
 			actions[i].perform(path);
 	}
 	if (todo & CLT_ACT_CLOSED)
-		path->sess->ops->closed(path->sess);
-	else if ((todo & CLT_ACT_BACKOFF) && path->sess->once)
-		clt_sess_close(path->sess);
+		path->ops->closed(path);
+	else if (todo & CLT_ACT_BACKOFF)
+		path->ops->ended(path);
 }
 
 /* ---- timers, start and end ---- */
@@ -246,7 +329,7 @@ static void path_setup_timer(struct loop_timer *timer)
 {
 	struct clt_path *path = container_of(timer, struct clt_path, setup_timer);
 
-	clt_path_fail(path, -ETIMEDOUT, "no answer within %u s", path->sess->setup_ms / 1000);
+	clt_path_fail(path, -ETIMEDOUT, "no answer within %u s", path->conf.setup_ms / 1000);
 }
 
 /* To begin again, or, while it is draining, to look again. */
@@ -255,55 +338,58 @@ static void path_retry_timer(struct loop_timer *timer)
 	struct clt_path *path = container_of(timer, struct clt_path, retry_timer);
 
 	if (path->state == CLT_BACKOFF) {
-		clt_path_event(path, CLT_EV_RETRY);
+		path_event(path, CLT_EV_RETRY);
 		return;
 	}
-	loop_post(path->sess->loop, &path->drain_msg);
+	loop_post(path->loop, &path->drain_msg);
 	drain_again_later(path);
 }
 
-int clt_path_init(struct clt_path *path, struct clt_sess *sess, unsigned index,
-		  const struct fab_addr *src, const struct fab_addr *dst, unsigned ncons)
+int clt_path_init(struct clt_path *path, const struct clt_path_conf *conf,
+		  const struct clt_path_ops *ops)
 {
+	struct clt_attempt *att = &path->att;
 	char d[FAB_ADDR_STRLEN];
 	int r = -ENOMEM;
 
 	memset(path, 0, sizeof(*path));
-	path->sess = sess;
-	path->index = index;
-	path->src = *src;
-	path->dst = *dst;
-	path->ncons = ncons;
-	snprintf(path->name, sizeof(path->name), "path %s", fab_addr_format(dst, d, sizeof(d)));
+	path->conf = *conf;
+	path->ops = ops;
+	path->loop = conf->io->loop;
+	att->io = conf->io;
+	att->ops = &con_ops;
+	att->ncons = conf->ncons;
+	snprintf(path->name, sizeof(path->name), "path %s",
+		 fab_addr_format(&path->conf.dst, d, sizeof(d)));
 	random_bytes(path->uuid, sizeof(path->uuid));
 	pthread_mutex_init(&path->cause_lock, NULL);
 	loop_msg_init(&path->fail_msg, path_fail_msg);
-	clt_drain_init(path);
+	loop_msg_init(&path->drain_msg, path_drain_msg);
 	clt_con0_init(path);
 	loop_timer_init(&path->setup_timer, path_setup_timer);
 	loop_timer_init(&path->retry_timer, path_retry_timer);
 
-	path->cons = aligned_alloc(64, align_up(ncons * sizeof(*path->cons), 64));
-	if (!path->cons)
+	att->cons = aligned_alloc(64, align_up(att->ncons * sizeof(*att->cons), 64));
+	if (!att->cons)
 		goto err_lock;
-	memset(path->cons, 0, ncons * sizeof(*path->cons));
-	for (unsigned i = 0; i < ncons; i++) {
-		struct clt_con *con = &path->cons[i];
+	memset(att->cons, 0, att->ncons * sizeof(*att->cons));
+	for (unsigned i = 0; i < att->ncons; i++) {
+		struct clt_con *con = &att->cons[i];
 
-		con->path = path;
+		con->att = att;
 		con->cid = i;
-		con->key = 1 + index * RTRS_MAX_CONS + i;
+		con->key = 1 + conf->index * RTRS_MAX_CONS + i;
 		r = i ? clt_wait_con_init(con) : 0;
 		if (r < 0) {
 			while (--i)
-				clt_wait_con_fini(&path->cons[i]);
+				clt_wait_con_fini(&att->cons[i]);
 			goto err_cons;
 		}
 	}
 	return 0;
 
 err_cons:
-	free(path->cons);
+	free(att->cons);
 err_lock:
 	pthread_mutex_destroy(&path->cause_lock);
 	return r;
@@ -311,20 +397,20 @@ err_lock:
 
 void clt_path_fini(struct clt_path *path)
 {
-	for (unsigned i = 1; i < path->ncons; i++)
-		clt_wait_con_fini(&path->cons[i]);
-	clt_mem_detach(path);
-	if (path->pd)
-		fab_pd_destroy(path->pd);
+	for (unsigned i = 1; i < path->att.ncons; i++)
+		clt_wait_con_fini(&path->att.cons[i]);
+	clt_mem_detach(&path->att);
+	if (path->att.pd)
+		fab_pd_destroy(path->att.pd);
 	if (path->cm)
 		fab_cm_destroy(path->cm);
-	free(path->cons);
+	free(path->att.cons);
 	pthread_mutex_destroy(&path->cause_lock);
 }
 
 void clt_path_start(struct clt_path *path)
 {
-	clt_path_event(path, CLT_EV_START);
+	path_event(path, CLT_EV_START);
 }
 
 void clt_path_close(struct clt_path *path)
@@ -332,7 +418,7 @@ void clt_path_close(struct clt_path *path)
 	if (path->state == CLT_CLOSING || path->state == CLT_CLOSED)
 		return;
 	loop_timer_cancel(&path->retry_timer);
-	clt_path_event(path, CLT_EV_CLOSE);
+	path_event(path, CLT_EV_CLOSE);
 	if (path->state == CLT_CLOSING)
 		drain_again_later(path);
 }
@@ -340,5 +426,11 @@ void clt_path_close(struct clt_path *path)
 void clt_path_opened(struct clt_path *path)
 {
 	if (path->state == CLT_OPENING && !atomic_load(&path->failing))
-		clt_path_event(path, CLT_EV_OPENED);
+		path_event(path, CLT_EV_OPENED);
+}
+
+void clt_path_lose_patience(struct clt_path *path)
+{
+	path->impatient = true;
+	clt_con0_lose_patience(path);
 }

@@ -1,94 +1,75 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A path: connections between one pair of addresses, and its life (clt-fsm.h).
  *
- * Owned by the service thread.  Other threads see: @up (may I submit?), the connections' send
- * and poll sides (clt-io.h), and clt_path_fail().  The struct lives as long as the session;
- * connections of the fabric come and go with each attempt. */
+ * Owned by the service thread.  Other threads see @att, which is what requests use (clt-io.h), and
+ * clt_path_fail().  The struct lives as long as the session; connections of the fabric come and go with
+ * each attempt. */
 #ifndef CLT_PATH_H
 #define CLT_PATH_H
 
-#include <stdatomic.h>
-
 #include "clt-fsm.h"
 #include "clt-io.h"
-#include "clt-key.h"
-#include "fabric.h"
-#include "loop.h"
-#include "rtrs-hb.h"
-#include "rtrs-msg.h"
+#include "clt-reg.h"
 
-struct clt_recv {
-	struct fab_cqe cqe;
-	struct rtrs_msg_rkey_rsp msg;
+struct clt_path;
+
+/* What is the same for all attempts.  What is pointed to outlives the path. */
+struct clt_path_conf {
+	struct clt_io *io;
+	const char *sess_name;
+	const uint8_t *sess_uuid;	/* [RTRS_UUID_LEN] */
+	unsigned index;			/* of the session's paths */
+	struct fab_addr src, dst;	/* src.len 0: any */
+	unsigned ncons;
+	unsigned setup_ms;		/* for an attempt */
+	enum clt_registration registration;
+	struct frwr_lessons *lessons;
+	bool once;			/* failures are not told in the log */
 };
 
-struct clt_con {
-	struct clt_path *path;
-	unsigned cid;
-	unsigned key;			/* unique in the session; not 0 */
-	struct fab_conn *fab;		/* changed under send lock and poll role */
-	/* send side */
-	_Alignas(64) _Atomic(struct clt_slot *) sendq;	/* newest first */
-	atomic_int send_lock;
-	bool open;			/* send lock: posts are possible */
-	/* poll side */
-	_Alignas(64) struct clt_wait_con wait;
-	atomic_uint unsent;		/* answered, and waiting for a send completion or invalidate */
-	atomic_uint inflight;		/* slots between clt_tx_queue() and their owners */
-	atomic_bool has_inv;		/* a handler queued an invalidate: flush behind it */
-	struct fab_cqe recv_cqe;	/* of all empty receives */
-	struct clt_recv *recvs;		/* NEW_RKEY: [nrecvs] */
-	struct ibv_mr *recvs_mr;
-	unsigned nrecvs;
-	/* service thread */
-	struct loop_watch watch;
-	bool created, established, drained;
-	bool hung_up;			/* its peer; the poll role is awaited to look */
+/* What its owner hears.  Service thread. */
+struct clt_path_ops {
+	/* This attempt's geometry and depth are known.  0, or -errno with @why: it cannot serve the session. */
+	int (*geometry)(struct clt_path *path, char *why, size_t len);
+	/* OPENING: the control slot may be used; clt_path_opened() is awaited. */
+	void (*opening)(struct clt_path *path);
+	void (*up)(struct clt_path *path);
+	/* It was lost, or an attempt failed; @told: the log says so. */
+	void (*down)(struct clt_path *path, bool told);
+	/* The attempt failed before it was up; follows down(). */
+	void (*failed)(struct clt_path *path, int err, const char *cause);
+	/* @path->silent has changed. */
+	void (*silence)(struct clt_path *path);
+	/* An attempt has ended, nothing of it is left, and the next one waits. */
+	void (*ended)(struct clt_path *path);
+	/* CLOSED: nothing runs any more. */
+	void (*closed)(struct clt_path *path);
 };
 
 struct clt_path {
-	struct clt_sess *sess;
-	unsigned index;
+	struct clt_attempt att;
+	struct clt_path_conf conf;
+	const struct clt_path_ops *ops;
+	struct loop *loop;
 	char name[64];			/* "SRC@DST" for the log */
-	struct fab_addr src, dst;
 	uint8_t uuid[RTRS_UUID_LEN];
-	struct clt_con *cons;		/* [ncons], 0 is the service connection */
-	unsigned ncons;
-
 	enum clt_state state;
-	atomic_bool up;			/* requests may be submitted */
-	atomic_bool opening;		/* user messages of the upper layer may be submitted */
-	unsigned life;			/* counts attempts; recon_cnt is its low half */
 
 	/* of this attempt */
-	struct rtrs_geom geom;
 	uint32_t max_qp_wr;		/* of the device */
-	unsigned depth;			/* requests in flight: of the server's, what this side can use */
-	bool new_rkey;
-	struct frwr_pool *pool;		/* [nwindows] of them, or NULL (clt-key.h) */
-	unsigned nwindows;
-	uint32_t window_send_wr;	/* send queue that they need, or 0 */
-	struct rtrs_rbuf *rbufs;	/* [geom.queue_depth] */
+	uint32_t window_send_wr;	/* send queue that windows need, or 0 */
 	struct rtrs_msg_info_rsp *info_rsp;
 	struct ibv_mr *info_mr;		/* of @info_rsp and the INFO_REQ behind it */
 	struct fab_cqe info_send_cqe, info_recv_cqe, hb_cqe;
+	void (*info_done)(struct clt_path *path, int err, const char *why);
 	unsigned next_cid;
 
 	/* kept from the first attempt on */
 	struct fab_cm *cm;
-	struct fab_pd *pd;
-	struct frwr_caps caps;		/* of the device of @pd, as @mode */
-	enum frwr_mode mode;		/* of keys for READs */
-	char mode_why[256];
-	bool bounce;			/* clt-mem.h; with it @pd and the regions are of this attempt */
-	bool rereg;			/* mode == FRWR_REREG, for owners of requests */
-	uint32_t dma_lkey;		/* only without @bounce */
-	struct ibv_mr **mrs;		/* [slots.n + 1], clt-mem.c */
-	struct ibv_mr *all_mr;		/* instead of them, direct with windows */
-	struct ibv_mr *slots_mr, *ctl_mr;
+	char mode_why[256];		/* of att.mode */
 
-	struct rtrs_hb hb;
 	bool silent;			/* a heartbeat has been without answer for an interval */
+	bool impatient;			/* nobody waits for a path that is silent */
 	struct loop_watch cm_watch;
 	struct loop_timer setup_timer, hb_timer, retry_timer;
 	struct loop_msg fail_msg, drain_msg, service_msg;
@@ -103,31 +84,24 @@ struct clt_path {
 	uint64_t told_ms;
 };
 
-/* 0, -ENOMEM, or what a thread and an event for each of @ncons fail with: -EMFILE, -EAGAIN. */
-int clt_path_init(struct clt_path *path, struct clt_sess *sess, unsigned index,
-		  const struct fab_addr *src, const struct fab_addr *dst, unsigned ncons);
+/* 0, -ENOMEM, or what a thread and an event for each connection fail with: -EMFILE, -EAGAIN. */
+int clt_path_init(struct clt_path *path, const struct clt_path_conf *conf,
+		  const struct clt_path_ops *ops);
 /* IDLE or CLOSED only. */
 void clt_path_fini(struct clt_path *path);
 
 /* Service thread. */
 void clt_path_start(struct clt_path *path);
 void clt_path_close(struct clt_path *path);
-/* Upper layer: the user messages of CLT_OPENING are answered. */
+/* The user messages of CLT_OPENING are answered. */
 void clt_path_opened(struct clt_path *path);
-/* clt-wait.c: the role that was asked for is free. */
-void clt_drain_role_free(struct clt_con *con);
-/* A heartbeat message or its acknowledgement came on @con.  From a handler. */
-void clt_con0_heartbeat(struct clt_con *con, unsigned type);
-/* Something was posted on connection 0: poll and arm it soon. */
-void clt_con0_service(struct clt_path *path);
+/* From now on nobody waits for it when it stands still for two heartbeats. */
+void clt_path_lose_patience(struct clt_path *path);
+/* It was up long enough to count as one that works. */
+bool clt_path_was_steady(const struct clt_path *path);
 
 /* Fail @path once per attempt; the first cause is kept and logged.  Any thread, also from handlers. */
 void clt_path_fail(struct clt_path *path, int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-
-static inline bool clt_path_is_up(struct clt_path *path)
-{
-	return atomic_load(&path->up);	/* seq_cst: clt-wait.c counts on it */
-}
 
 #endif

@@ -1,56 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The connection's side of the IO path, from the server: what completes, and which request it answers.
- * Owns nothing.
+/* A connection, from the server: what comes, and which request it answers.  Owns the receives.
  *
  * Threads: handlers (clt_wc_*) on who has the poll role.  Never blocks.  An answer that breaks the protocol
- * fails the path. */
+ * is a failure of the connection. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
 #include "clt-io-priv.h"
-#include "clt-sess.h"
 #include "rtrs-imm.h"
-
-/* The first failure of a connection has a cause; flushes only follow it. */
-static void con_wc_fail(struct clt_con *con, const char *what, const struct ibv_wc *wc)
-{
-	const char *cause = fab_conn_cause(con->fab);
-
-	if (*cause)
-		clt_path_fail(con->path, -ECONNRESET, "connection %u: %s", con->cid, cause);
-	else
-		clt_path_fail(con->path, -ECONNRESET, "connection %u: %s completed with status %d",
-			      con->cid, what, (int)wc->status);
-}
-
-void clt_tx_wc(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc)
-{
-	struct clt_slot *slot = container_of(cqe, struct clt_slot, cqe);
-	struct clt_con *con = fab_conn_context(conn);
-	unsigned state;
-
-	/* A slot whose request was not signaled may carry another one by now. */
-	if (wc->status != IBV_WC_SUCCESS) {
-		con_wc_fail(con, "a request", wc);
-		return;
-	}
-	state = atomic_fetch_and(&slot->state, ~CLT_SLOT_SENT);
-	assert(state & CLT_SLOT_SENT);
-	if (!(state & CLT_SLOT_ANSWER)) {
-		atomic_fetch_sub(&con->unsent, 1);
-		clt_tx_finish(con, slot, slot->status);
-	}
-}
 
 static struct clt_slot *slot_by_id(struct clt_con *con, uint32_t id)
 {
-	struct clt_sess *sess = con->path->sess;
+	struct clt_io *io = con->att->io;
+	struct clt_slot *ctl = clt_slot_ctl(io);
 
-	if (con->cid == 0 && sess->ctl.id == id &&
-	    atomic_load_explicit(&sess->ctl.state, memory_order_relaxed))
-		return &sess->ctl;
-	return id < sess->slots.n ? &sess->slots.slot[id] : NULL;
+	if (con->cid == 0 && id == 0 && atomic_load_explicit(&ctl->state, memory_order_relaxed))
+		return ctl;
+	return id < io->slots.n ? &io->slots.slot[id] : NULL;
 }
 
 /* RACE: who sends may clear CLT_SLOT_POST meanwhile, and goes on with @slot when that was the last but
@@ -62,17 +29,17 @@ static void con_answer(struct clt_con *con, uint32_t id, int status, bool invali
 	unsigned ours = 0, waits;
 
 	if (!(state & CLT_SLOT_ANSWER) || state >> CLT_SLOT_KEY_SHIFT != con->key) {
-		clt_path_fail(con->path, -EPROTO,
-			      "connection %u: answer to request %u, which is not in flight",
-			      con->cid, id);
+		clt_tx_fail(con, -EPROTO,
+			    "connection %u: answer to request %u, which is not in flight",
+			    con->cid, id);
 		return;
 	}
 	if (slot->window) {
 		int r = clt_key_answered(slot, invalidated);
 
 		if (r < 0) {
-			clt_path_fail(con->path, r, "connection %u: answer to request %u, which says "
-				      "that its key was invalidated, and it was not", con->cid, id);
+			clt_tx_fail(con, r, "connection %u: answer to request %u, which says "
+				    "that its key was invalidated, and it was not", con->cid, id);
 			return;
 		}
 		ours = r ? CLT_SLOT_INV : 0;
@@ -104,18 +71,18 @@ static void con_imm(struct clt_con *con, __be32 imm)
 		return;
 	case RTRS_HB_MSG_IMM:
 	case RTRS_HB_ACK_IMM:
-		clt_con0_heartbeat(con, rtrs_imm_type(imm));
+		con->att->ops->heartbeat(con, rtrs_imm_type(imm));
 		return;
 	}
-	clt_path_fail(con->path, -EPROTO, "connection %u: immediate 0x%08x of unknown type",
-		      con->cid, be32toh(imm));
+	clt_tx_fail(con, -EPROTO, "connection %u: immediate 0x%08x of unknown type",
+		    con->cid, be32toh(imm));
 }
 
 /* A new chunk key, and the answer it came with (doc/protocol.md 4). */
 static void con_rkey_rsp(struct clt_con *con, const struct rtrs_msg_rkey_rsp *msg,
 			 const struct ibv_wc *wc)
 {
-	struct clt_path *path = con->path;
+	struct clt_attempt *att = con->att;
 	unsigned type = rtrs_imm_type(wc->imm_data);
 	const char *why = "payload with an immediate that is no answer";
 	uint32_t id = 0, rkey;
@@ -123,13 +90,13 @@ static void con_rkey_rsp(struct clt_con *con, const struct rtrs_msg_rkey_rsp *ms
 
 	if (type == RTRS_IO_RSP_IMM || type == RTRS_IO_RSP_W_INV_IMM) {
 		rtrs_imm_io_rsp_split(rtrs_imm_payload(wc->imm_data), &id, &status);
-		if (rtrs_rkey_rsp_decode(msg, wc->byte_len, &path->geom, id, &rkey, &why) == 0) {
-			path->rbufs[id].rkey = rkey;
+		if (rtrs_rkey_rsp_decode(msg, wc->byte_len, &att->geom, id, &rkey, &why) == 0) {
+			att->rbufs[id].rkey = rkey;
 			con_answer(con, id, status, type == RTRS_IO_RSP_W_INV_IMM);
 			return;
 		}
 	}
-	clt_path_fail(path, -EPROTO, "connection %u: %s", con->cid, why);
+	clt_tx_fail(con, -EPROTO, "connection %u: %s", con->cid, why);
 }
 
 static void con_repost(struct clt_con *con, struct clt_recv *recv)
@@ -146,7 +113,7 @@ static void con_repost(struct clt_con *con, struct clt_recv *recv)
 		wr.num_sge = 1;
 	}
 	if (fab_post_recv(con->fab, &wr) < 0)
-		clt_con_fail(con);
+		clt_tx_lost(con);
 }
 
 static void con_recv(struct clt_con *con, struct clt_recv *recv, const struct ibv_wc *wc)
@@ -154,10 +121,10 @@ static void con_recv(struct clt_con *con, struct clt_recv *recv, const struct ib
 	struct rtrs_msg_rkey_rsp msg;
 
 	if (wc->status != IBV_WC_SUCCESS) {
-		con_wc_fail(con, "a receive", wc);
+		clt_tx_wc_fail(con, "a receive", wc);
 		return;
 	}
-	rtrs_hb_rx(&con->path->hb);
+	rtrs_hb_rx(&con->att->hb);
 	if (recv)
 		msg = recv->msg;
 	con_repost(con, recv);
@@ -166,11 +133,11 @@ static void con_recv(struct clt_con *con, struct clt_recv *recv, const struct ib
 	else if (recv && (wc->wc_flags & IBV_WC_WITH_IMM))
 		con_rkey_rsp(con, &msg, wc);
 	else if (!frwr_wc_may_inv(wc))
-		clt_path_fail(con->path, -EPROTO, "connection %u: unexpected message of %u bytes",
-			      con->cid, wc->byte_len);
+		clt_tx_fail(con, -EPROTO, "connection %u: unexpected message of %u bytes",
+			    con->cid, wc->byte_len);
 	else if (!clt_key_reminv(con, wc))
-		clt_path_fail(con->path, -EPROTO, "connection %u: invalidate of key 0x%x, which was "
-			      "not asked for", con->cid, wc->invalidated_rkey);
+		clt_tx_fail(con, -EPROTO, "connection %u: invalidate of key 0x%x, which was "
+			    "not asked for", con->cid, wc->invalidated_rkey);
 }
 
 static void clt_wc_recv(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc)
@@ -185,7 +152,7 @@ static void clt_wc_recv_rkey(struct fab_conn *conn, struct fab_cqe *cqe, const s
 
 int clt_rx_post(struct clt_con *con, unsigned n)
 {
-	bool sized = con->path->new_rkey;
+	bool sized = con->att->new_rkey;
 
 	con->recv_cqe.done = clt_wc_recv;
 	con->nrecvs = sized ? n : 0;
@@ -193,7 +160,7 @@ int clt_rx_post(struct clt_con *con, unsigned n)
 		con->recvs = calloc(n, sizeof(*con->recvs));
 		if (!con->recvs)
 			return -ENOMEM;
-		con->recvs_mr = fab_reg_mr(con->path->pd, con->recvs, n * sizeof(*con->recvs),
+		con->recvs_mr = fab_reg_mr(con->att->pd, con->recvs, n * sizeof(*con->recvs),
 					   IBV_ACCESS_LOCAL_WRITE);
 		if (!con->recvs_mr)
 			return -errno;
@@ -206,6 +173,15 @@ int clt_rx_post(struct clt_con *con, unsigned n)
 	return 0;
 }
 
+void clt_rx_free(struct clt_con *con)
+{
+	if (con->recvs_mr)
+		fab_dereg_mr(con->recvs_mr);
+	free(con->recvs);
+	con->recvs_mr = NULL;
+	con->recvs = NULL;
+}
+
 int clt_rx_poll(struct clt_con *con, int budget)
 {
 	int n;
@@ -213,9 +189,8 @@ int clt_rx_poll(struct clt_con *con, int budget)
 	clt_wait_batch_begin();
 	n = fab_dispatch(con->fab, budget);
 	if (n == -ENOTCONN) {
-		con->drained = true;
-		clt_path_fail(con->path, -ECONNRESET, "connection %u: %s", con->cid,
-			      fab_conn_cause(con->fab));
+		clt_tx_fail(con, -ECONNRESET, "connection %u: %s", con->cid,
+			    fab_conn_cause(con->fab));
 	}
 	clt_wait_batch_end();
 	if (atomic_exchange(&con->has_inv, false))

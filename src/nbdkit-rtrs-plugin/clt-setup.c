@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Makes the connections of a path, one after another (doc/protocol.md 1.6), and exchanges INFO (2.4,
- * 2.5).  Service thread only.  Everything that goes wrong is clt_path_fail(); what was made until
- * then is destroyed in clt_setup_release(). */
+ * 2.5).  Service thread only.  What was made until something goes wrong is destroyed in clt_setup_release(). */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,66 +23,79 @@ static const char *why_not(const struct clt_con *con, int err)
 	return *cause ? cause : strerror(-err);
 }
 
-void clt_setup_con(struct clt_path *path)
+/* @why, or what @err says, is about @con.  Returns @err. */
+static int named(const struct clt_con *con, int err, char why[CLT_WHY])
 {
-	struct clt_con *con = &path->cons[path->next_cid];
+	char text[CLT_WHY];
+
+	snprintf(text, sizeof(text), "%s", *why ? why : strerror(-err));
+	snprintf(why, CLT_WHY, "connection %u: %.*s", con->cid, CLT_WHY - 32, text);
+	return err;
+}
+
+int clt_setup_con(struct clt_path *path, char why[CLT_WHY])
+{
+	struct clt_con *con = &path->att.cons[path->next_cid];
 	int r;
 
 	r = fab_conn_create(path->cm, con, &con->fab);
 	if (r == 0) {
 		con->created = true;
-		r = fab_resolve(con->fab, path->src.len ? &path->src : NULL, &path->dst);
+		r = fab_resolve(con->fab, path->conf.src.len ? &path->conf.src : NULL, &path->conf.dst);
 	}
 	if (r < 0)
-		clt_path_fail(path, r, "%s", why_not(con, r));
+		snprintf(why, CLT_WHY, "%s", why_not(con, r));
+	return r;
 }
 
 /* What the device of @con can do, and what that means for READs. */
-static int setup_mode(struct clt_con *con, char *why, size_t len)
+static int setup_mode(struct clt_con *con, char why[CLT_WHY])
 {
-	struct clt_path *path = con->path;
-	bool direct, bounce, rereg;
-	int r = frwr_query(con->fab, path->pd, &path->caps);
+	struct clt_path *path = clt_path_of(con);
+	struct clt_attempt *att = con->att;
+	enum clt_mem_way way = CLT_MEM_DIRECT;
+	bool direct;
+	int r = frwr_query(con->fab, att->pd, &att->caps);
 
 	if (r < 0)
 		return r;
-	frwr_lessons_apply(path->sess->lessons, &path->caps);
-	direct = path->caps.dev.rereg_mr && fab_pd_local_dma_lkey(path->pd, &path->dma_lkey);
-	r = clt_reg_pick(path->sess->registration, &path->caps, direct, why, len);
+	frwr_lessons_apply(path->conf.lessons, &att->caps);
+	direct = att->caps.dev.rereg_mr && fab_pd_local_dma_lkey(att->pd, &att->dma_lkey);
+	r = clt_reg_pick(path->conf.registration, &att->caps, direct, why, CLT_WHY);
 	if (r < 0)
 		return r;
-	path->mode = (enum frwr_mode)r;
+	att->mode = (enum frwr_mode)r;
 	snprintf(path->mode_why, sizeof(path->mode_why), "%s", why);
 	*why = '\0';
-	/* Written only at first: owners of requests read them. */
-	bounce = !direct || path->mode == FRWR_STATIC;
-	if (bounce != path->bounce)
-		path->bounce = bounce;
-	rereg = path->mode == FRWR_REREG;
-	if (rereg != path->rereg)
-		path->rereg = rereg;
+	if (!direct || att->mode == FRWR_STATIC)
+		way = CLT_MEM_BOUNCE;
+	else if (att->mode == FRWR_REREG)
+		way = CLT_MEM_REREG;
+	/* Written only at first: owners of requests read it. */
+	if (way != att->way)
+		att->way = way;
 	return 0;
 }
 
 /* With the first connection of an attempt, or of all where the domain is kept. */
-static int setup_pd(struct clt_con *con, char *why, size_t len)
+static int setup_pd(struct clt_con *con, char why[CLT_WHY])
 {
-	struct clt_path *path = con->path;
-	int r = fab_pd_create(con->fab, &path->pd);
+	struct clt_attempt *att = con->att;
+	int r = fab_pd_create(con->fab, &att->pd);
 
 	if (r < 0)
 		return r;
-	r = setup_mode(con, why, len);
+	r = setup_mode(con, why);
 	if (r < 0) {
-		fab_pd_destroy(path->pd);
-		path->pd = NULL;
+		fab_pd_destroy(att->pd);
+		att->pd = NULL;
 	}
 	return r;
 }
 
-static int setup_qp(struct clt_con *con, char *why, size_t len)
+static int setup_qp(struct clt_con *con, char why[CLT_WHY])
 {
-	struct clt_path *path = con->path;
+	struct clt_path *path = clt_path_of(con);
 	struct fab_device_attr dev;
 	struct fab_qp_attr qp = {
 		.max_send_wr = 2 * RTRS_SERVICE_CON_DEPTH + 2,
@@ -96,180 +108,160 @@ static int setup_qp(struct clt_con *con, char *why, size_t len)
 	if (r < 0)
 		return r;
 	if (dev.max_qp_wr < MIN_QUEUE || dev.max_sge < MIN_SGE) {
-		snprintf(why, len, "the device is too small: queues of %u requests with %u pieces, and "
+		snprintf(why, CLT_WHY, "the device is too small: queues of %u requests with %u pieces, and "
 			 "%u with %u are the least", dev.max_qp_wr, dev.max_sge, MIN_QUEUE, MIN_SGE);
 		return -EOPNOTSUPP;
 	}
-	r = path->pd ? 0 : setup_pd(con, why, len);
+	r = con->att->pd ? 0 : setup_pd(con, why);
 	if (r < 0)
 		return r;
 	path->max_qp_wr = dev.max_qp_wr;
 	if (con->cid) {
-		qp.max_send_wr = MAX(4 * path->depth + 1, path->window_send_wr);
-		qp.max_recv_wr = 3 * path->depth + 1;
+		qp.max_send_wr = MAX(4 * con->att->depth + 1, path->window_send_wr);
+		qp.max_recv_wr = 3 * con->att->depth + 1;
 	}
 	qp.max_send_wr = MIN(qp.max_send_wr, dev.max_qp_wr);
 	qp.max_recv_wr = MIN(qp.max_recv_wr, dev.max_qp_wr);
-	return fab_create_qp(con->fab, path->pd, &qp);
+	return fab_create_qp(con->fab, con->att->pd, &qp);
 }
 
-static void setup_resolved(struct clt_con *con)
+static int setup_resolved(struct clt_con *con, char why[CLT_WHY])
 {
-	struct clt_path *path = con->path;
+	struct clt_path *path = clt_path_of(con);
 	struct rtrs_conn_req req = {
 		.cid = (uint16_t)con->cid,
-		.cid_num = (uint16_t)path->ncons,
-		.recon_cnt = (uint16_t)path->life,
+		.cid_num = (uint16_t)path->att.ncons,
+		.recon_cnt = (uint16_t)path->att.life,
 		.first_conn = true,
 	};
 	struct rtrs_msg_conn_req msg;
-	char why[256] = "";
 	int r;
 
 	memcpy(req.sess_uuid, path->uuid, sizeof(req.sess_uuid));
-	memcpy(req.paths_uuid, path->sess->uuid, sizeof(req.paths_uuid));
+	memcpy(req.paths_uuid, path->conf.sess_uuid, sizeof(req.paths_uuid));
 	rtrs_conn_req_encode(&msg, &req);
-	r = setup_qp(con, why, sizeof(why));
+	r = setup_qp(con, why);
 	if (r == 0)
 		r = fab_connect(con->fab, &msg, sizeof(msg));
-	if (r < 0)
-		clt_path_fail(path, r, "connection %u: %s", con->cid, *why ? why : strerror(-r));
+	return r < 0 ? named(con, r, why) : 0;
 }
 
 /* What connection 0 told holds for the path. */
-static int setup_geometry(struct clt_con *con, const struct rtrs_conn_rsp *rsp, const char **why)
+static int setup_geometry(struct clt_con *con, const struct rtrs_conn_rsp *rsp, char why[CLT_WHY])
 {
-	struct clt_path *path = con->path;
-	struct fab_addr local, peer;
-	char l[FAB_ADDR_STRLEN], p[FAB_ADDR_STRLEN];
+	struct clt_path *path = clt_path_of(con);
+	struct clt_attempt *att = con->att;
 	int r;
 
-	r = rtrs_geom_init(&path->geom, rsp->queue_depth, rsp->max_io_size, rsp->max_hdr_size);
-	if (r < 0) {
-		*why = "impossible queue depth or sizes";
+	if (rtrs_geom_init(&att->geom, rsp->queue_depth, rsp->max_io_size, rsp->max_hdr_size) < 0) {
+		snprintf(why, CLT_WHY, "impossible queue depth or sizes");
 		return -EPROTO;
 	}
-	path->new_rkey = rsp->new_rkey;
+	att->new_rkey = rsp->new_rkey;
 	/* An answer and what invalidates a key may come for each request. */
-	path->depth = MIN(path->geom.queue_depth, MAX(path->max_qp_wr / 2, 2u) - 1);
-	if (path->bounce)
-		path->depth = MIN(path->depth, (unsigned)CLT_ARENA_SLOTS);
-	path->depth = clt_reg_depth(&path->caps, path->mode, path->depth, &path->window_send_wr);
-	if (!path->depth) {
-		*why = "the device is too small for memory windows: registration=static does without";
+	att->depth = MIN(att->geom.queue_depth, MAX(path->max_qp_wr / 2, 2u) - 1);
+	if (att->way == CLT_MEM_BOUNCE)
+		att->depth = MIN(att->depth, (unsigned)CLT_ARENA_SLOTS);
+	att->depth = clt_reg_depth(&att->caps, att->mode, att->depth, &path->window_send_wr);
+	if (!att->depth) {
+		snprintf(why, CLT_WHY, "the device is too small for memory windows: registration=static does "
+			 "without");
 		return -EOPNOTSUPP;
 	}
-	r = clt_sess_geometry(path->sess, &path->geom, path->depth, why);
+	r = path->ops->geometry(path, why, CLT_WHY);
 	if (r < 0)
 		return r;
-	*why = "no memory";
-	path->rbufs = calloc(path->geom.queue_depth, sizeof(*path->rbufs));
-	if (!path->rbufs)
+	att->rbufs = calloc(att->geom.queue_depth, sizeof(*att->rbufs));
+	if (!att->rbufs) {
+		snprintf(why, CLT_WHY, "no memory");
 		return -ENOMEM;
-	r = clt_mem_attach(path);
-	if (r < 0)
-		return r;
-	fab_conn_addrs(con->fab, &local, &peer);
-	snprintf(path->name, sizeof(path->name), "path %s@%s",
-		 fab_addr_format(&local, l, sizeof(l)), fab_addr_format(&peer, p, sizeof(p)));
+	}
 	return 0;
 }
 
-static void setup_established(struct clt_con *con, const struct fab_event *ev)
+static void name_path(struct clt_path *path)
 {
-	struct clt_path *path = con->path;
+	struct fab_addr local, peer;
+	char l[FAB_ADDR_STRLEN], p[FAB_ADDR_STRLEN];
+
+	fab_conn_addrs(path->att.cons[0].fab, &local, &peer);
+	snprintf(path->name, sizeof(path->name), "path %s@%s",
+		 fab_addr_format(&local, l, sizeof(l)), fab_addr_format(&peer, p, sizeof(p)));
+}
+
+static int setup_established(struct clt_con *con, const struct fab_event *ev, char why[CLT_WHY])
+{
+	struct clt_path *path = clt_path_of(con);
 	struct rtrs_conn_rsp rsp;
-	const char *why = "";
+	const char *text = "";
 	int r;
 
 	con->established = true;
-	r = rtrs_conn_rsp_decode(ev->private_data, ev->private_data_len, false, &rsp, &why);
+	r = rtrs_conn_rsp_decode(ev->private_data, ev->private_data_len, false, &rsp, &text);
 	if (r == 0 && rsp.status) {
 		r = rsp.status;
-		why = strerror(-r);
+		text = strerror(-r);
 	}
+	snprintf(why, CLT_WHY, "%s", text);
 	if (r == 0 && con->cid == 0)
-		r = setup_geometry(con, &rsp, &why);
-	if (r < 0) {
-		clt_path_fail(path, r, "connection %u: %s", con->cid, why);
-		return;
-	}
-	if (con->cid == 0)
+		r = setup_geometry(con, &rsp, why);
+	if (r < 0)
+		return named(con, r, why);
+	/* What is wrong with memory has nothing to do with the connection. */
+	r = con->cid ? 0 : clt_mem_attach(con->att, why, CLT_WHY);
+	if (r < 0)
+		return r;
+	if (con->cid == 0) {
+		name_path(path);
 		clt_con0_service(path);
-	if (++path->next_cid < path->ncons)
-		clt_path_event(path, CLT_EV_CON_UP);
-	else
-		clt_path_event(path, CLT_EV_ALL_UP);
+	}
+	path->next_cid++;
+	return 1;
 }
 
-static void setup_rejected(struct clt_con *con, const struct fab_event *ev)
+static int setup_rejected(struct clt_con *con, const struct fab_event *ev, char why[CLT_WHY])
 {
 	struct rtrs_conn_rsp rsp;
-	const char *why;
-	int r;
+	const char *text;
 
-	r = rtrs_conn_rsp_decode(ev->private_data, ev->private_data_len, true, &rsp, &why);
-	if (r < 0)
-		clt_path_fail(con->path, -ECONNREFUSED, "connection %u was refused (%s)", con->cid,
-			      why);
-	else
-		clt_path_fail(con->path, rsp.status, "connection %u was refused: %s", con->cid,
-			      strerror(-rsp.status));
+	if (rtrs_conn_rsp_decode(ev->private_data, ev->private_data_len, true, &rsp, &text) < 0) {
+		snprintf(why, CLT_WHY, "connection %u was refused (%s)", con->cid, text);
+		return -ECONNREFUSED;
+	}
+	snprintf(why, CLT_WHY, "connection %u was refused: %s", con->cid, strerror(-rsp.status));
+	return rsp.status;
 }
 
-static void setup_event(struct clt_path *path, const struct fab_event *ev)
+static int setup_disconnected(struct clt_con *con, const struct fab_event *ev, char why[CLT_WHY])
 {
-	struct clt_con *con = ev->conn ? fab_conn_context(ev->conn) : NULL;
-
-	if (!con || con->path != path)
-		return;
-	if (atomic_load(&path->failing) ||
-	    (path->state == CLT_CLOSING && ev->type != FAB_EVENT_DISCONNECTED)) {
-		/* Too late; but it is open and must drain like the others. */
-		if (ev->type == FAB_EVENT_ESTABLISHED) {
-			con->established = true;
-			fab_disconnect(con->fab);
-		}
-		return;
+	if (!ev->status) {
+		snprintf(why, CLT_WHY, "connection %u was closed by the server", con->cid);
+		return -ECONNRESET;
 	}
+	snprintf(why, CLT_WHY, "connection %u: %s", con->cid, why_not(con, ev->status));
+	return ev->status;
+}
+
+int clt_setup_event(struct clt_con *con, const struct fab_event *ev, char why[CLT_WHY])
+{
+	*why = '\0';
 	switch (ev->type) {
 	case FAB_EVENT_ROUTE_RESOLVED:
-		setup_resolved(con);
-		return;
+		return setup_resolved(con, why);
 	case FAB_EVENT_ESTABLISHED:
-		setup_established(con, ev);
-		return;
+		return setup_established(con, ev, why);
 	case FAB_EVENT_REJECTED:
-		setup_rejected(con, ev);
-		return;
+		return setup_rejected(con, ev, why);
 	case FAB_EVENT_UNREACHABLE:
-		clt_path_fail(path, ev->status, "%s", why_not(con, ev->status));
-		return;
+		snprintf(why, CLT_WHY, "%s", why_not(con, ev->status));
+		return ev->status;
 	case FAB_EVENT_DISCONNECTED:
-		if (ev->status)
-			clt_path_fail(path, ev->status, "connection %u: %s", con->cid,
-				      why_not(con, ev->status));
-		else
-			clt_path_fail(path, -ECONNRESET, "connection %u was closed by the server",
-				      con->cid);
-		return;
+		return setup_disconnected(con, ev, why);
 	case FAB_EVENT_CONNECT_REQUEST:
 	case FAB_EVENT_LISTENER_GONE:
-		return;			/* we do not listen */
+		return 0;		/* we do not listen */
 	}
-}
-
-bool clt_setup_cm_ready(struct loop_watch *watch)
-{
-	struct clt_path *path = container_of(watch, struct clt_path, cm_watch);
-	struct fab_event ev;
-	int r;
-
-	while ((r = fab_cm_get_event(path->cm, &ev)) > 0)
-		setup_event(path, &ev);
-	if (r < 0)
-		clt_path_fail(path, r, "connection manager: %s", strerror(-r));
-	return false;
+	return 0;
 }
 
 /* ---- INFO ---- */
@@ -279,62 +271,75 @@ static void info_wc_send(struct fab_conn *conn, struct fab_cqe *cqe, const struc
 	struct clt_path *path = container_of(cqe, struct clt_path, info_send_cqe);
 
 	if (wc->status != IBV_WC_SUCCESS)
-		clt_path_fail(path, -ECONNRESET, "connection 0: %s", fab_conn_cause(conn));
+		clt_tx_lost(&path->att.cons[0]);
+}
+
+/* From now on answers may come. */
+static int post_receives(struct clt_path *path)
+{
+	struct clt_attempt *att = &path->att;
+	int r = 0;
+
+	for (unsigned i = 0; r == 0 && i < att->ncons; i++) {
+		unsigned n = i ? 2 * att->depth : 2 * RTRS_SERVICE_CON_DEPTH;
+
+		r = clt_rx_post(&att->cons[i], MIN(n, path->max_qp_wr));
+	}
+	return r;
+}
+
+static int info_take(struct clt_path *path, const struct ibv_wc *wc, char why[CLT_WHY])
+{
+	struct clt_attempt *att = &path->att;
+	const char *text = "an immediate instead of INFO_RSP";
+	int r = wc->opcode == IBV_WC_RECV ? 0 : -EPROTO;
+
+	if (r == 0)
+		r = rtrs_info_rsp_decode(path->info_rsp, wc->byte_len, &att->geom, att->rbufs, &text);
+	if (r < 0) {
+		snprintf(why, CLT_WHY, "bad INFO_RSP: %s", text);
+		return r;
+	}
+	r = post_receives(path);
+	if (r < 0)
+		clt_mem_why(att, r, why, CLT_WHY);
+	return r;
 }
 
 static void info_wc_recv(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc)
 {
 	struct clt_path *path = container_of(cqe, struct clt_path, info_recv_cqe);
-	const char *why = "";
-	int r;
+	char why[CLT_WHY];
 
-	if (wc->status != IBV_WC_SUCCESS) {
-		clt_path_fail(path, -ECONNRESET, "connection 0: %s", fab_conn_cause(conn));
-		return;
-	}
-	if (path->state != CLT_INFO)
-		return;			/* closing */
-	r = wc->opcode == IBV_WC_RECV ? 0 : -EPROTO;
-	if (r < 0)
-		why = "an immediate instead of INFO_RSP";
-	else
-		r = rtrs_info_rsp_decode(path->info_rsp, wc->byte_len, &path->geom, path->rbufs,
-					 &why);
-	if (r < 0) {
-		clt_path_fail(path, r, "bad INFO_RSP: %s", why);
-		return;
-	}
-	for (unsigned i = 0; i < path->ncons; i++) {
-		unsigned n = i ? 2 * path->depth : 2 * RTRS_SERVICE_CON_DEPTH;
-
-		r = clt_rx_post(&path->cons[i], MIN(n, path->max_qp_wr));
-		if (r < 0) {
-			clt_mem_fail(path, r);
-			return;
-		}
-	}
-	clt_path_event(path, CLT_EV_INFO_RSP);
+	if (wc->status != IBV_WC_SUCCESS)
+		clt_tx_lost(&path->att.cons[0]);
+	else if (path->state == CLT_INFO)	/* else closing */
+		path->info_done(path, info_take(path, wc, why), why);
 }
 
-void clt_setup_info(struct clt_path *path)
+int clt_setup_info(struct clt_path *path,
+		   void (*done)(struct clt_path *path, int err, const char *why), char why[CLT_WHY])
 {
-	size_t len = rtrs_info_rsp_len(path->geom.queue_depth);
+	struct clt_attempt *att = &path->att;
+	size_t len = rtrs_info_rsp_len(att->geom.queue_depth);
 	struct rtrs_msg_info_req *req;
-	struct clt_con *con = &path->cons[0];
+	struct clt_con *con = &att->cons[0];
 	struct ibv_sge sge;
 	struct ibv_recv_wr rwr = { .sg_list = &sge, .num_sge = 1 };
 	struct ibv_send_wr swr = { .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1,
 				   .send_flags = IBV_SEND_SIGNALED };
-	int r;
+	int r = clt_key_open(att, path->conf.lessons, why, CLT_WHY);
 
-	if (clt_key_open(path) < 0)
-		return;
+	if (r < 0)
+		return r;
+	path->info_done = done;
 	path->info_rsp = calloc(1, len + sizeof(*req));
-	path->info_mr = path->info_rsp ? fab_reg_mr(path->pd, path->info_rsp, len + sizeof(*req),
+	path->info_mr = path->info_rsp ? fab_reg_mr(att->pd, path->info_rsp, len + sizeof(*req),
 						    IBV_ACCESS_LOCAL_WRITE) : NULL;
 	if (!path->info_mr) {
-		clt_mem_fail(path, -errno);
-		return;
+		r = -errno;
+		clt_mem_why(att, r, why, CLT_WHY);
+		return r;
 	}
 	path->info_recv_cqe.done = info_wc_recv;
 	path->info_send_cqe.done = info_wc_send;
@@ -345,13 +350,16 @@ void clt_setup_info(struct clt_path *path)
 	r = fab_post_recv(con->fab, &rwr);
 	if (r == 0) {
 		req = (struct rtrs_msg_info_req *)((uint8_t *)path->info_rsp + len);
-		rtrs_info_req_encode(req, path->sess->name);
+		rtrs_info_req_encode(req, path->conf.sess_name);
 		sge = (struct ibv_sge){ (uintptr_t)req, sizeof(*req), path->info_mr->lkey };
 		r = fab_post_send(con->fab, &swr);
 	}
-	if (r < 0)
-		clt_path_fail(path, -ECONNRESET, "connection 0: %s", fab_conn_cause(con->fab));
 	clt_con0_service(path);
+	if (r < 0) {
+		snprintf(why, CLT_WHY, "connection 0: %s", fab_conn_cause(con->fab));
+		return -ECONNRESET;
+	}
+	return 0;
 }
 
 /* ---- the end of an attempt ---- */
@@ -361,32 +369,30 @@ static void release_con(struct clt_con *con)
 	loop_unwatch(&con->watch);
 	if (con->created)
 		fab_conn_destroy(con->fab);
-	if (con->recvs_mr)
-		fab_dereg_mr(con->recvs_mr);
-	free(con->recvs);
 	con->fab = NULL;
-	con->recvs_mr = NULL;
-	con->recvs = NULL;
+	clt_rx_free(con);
 	con->created = con->established = con->drained = false;
 }
 
 void clt_setup_release(struct clt_path *path)
 {
+	struct clt_attempt *att = &path->att;
+
 	/* ORDER: a device may wait long for a queue pair that has a window (frwr.h). */
-	clt_key_close(path, false);
-	for (unsigned i = 0; i < path->ncons; i++)
-		release_con(&path->cons[i]);
-	clt_key_close(path, true);
+	clt_key_close(att, path->name, false);
+	for (unsigned i = 0; i < att->ncons; i++)
+		release_con(&att->cons[i]);
+	clt_key_close(att, path->name, true);
 	if (path->info_mr)
 		fab_dereg_mr(path->info_mr);
 	path->info_mr = NULL;
 	free(path->info_rsp);
 	path->info_rsp = NULL;
-	free(path->rbufs);
-	path->rbufs = NULL;
-	if (path->bounce && path->pd) {
-		clt_mem_detach(path);
-		fab_pd_destroy(path->pd);
-		path->pd = NULL;
+	free(att->rbufs);
+	att->rbufs = NULL;
+	if (att->way == CLT_MEM_BOUNCE && att->pd) {
+		clt_mem_detach(att);
+		fab_pd_destroy(att->pd);
+		att->pd = NULL;
 	}
 }

@@ -188,7 +188,7 @@ static int probe_auto(struct clt_conf *conf, char err[CLT_START_ERR])
  * before that one is up, too. */
 static int probe_fds(char err[CLT_START_ERR])
 {
-	unsigned n = CLT_FDS_NBDKIT + CLT_FDS_CLIENT + clt_fds_reserve() + clt.sess.path.ncons;
+	unsigned n = CLT_FDS_NBDKIT + CLT_FDS_CLIENT + clt_fds_reserve() + clt.sess.path.att.ncons;
 
 	if (clt_fds_free(n))
 		return 0;
@@ -198,9 +198,9 @@ static int probe_fds(char err[CLT_START_ERR])
 
 int clt_start_admit(char err[CLT_START_ERR])
 {
-	struct clt_path *path = &clt.sess.path;
+	struct clt_attempt *att = &clt.sess.path.att;
 	/* How many of its connections it has while it is not up only its own thread knows. */
-	unsigned n = clt_fds_reserve() + (clt_path_is_up(path) ? 0 : path->ncons);
+	unsigned n = clt_fds_reserve() + (clt_attempt_is_up(att) ? 0 : att->ncons);
 
 	if (clt_fds_free(n))
 		return 0;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The connection's side of the IO path, to the server: posts slots, and takes them back.  What the
- * server answers is clt-rx.c's.  Owns nothing.
+/* A connection, to the server: posts slots, and takes them back.  What the server answers is clt-rx.c's.
+ * Owns nothing.
  *
  * Threads: clt_tx_flush() on anybody, serialised by the send lock.  Never blocks.  Whatever goes wrong
- * on a connection fails its path and nothing else: requests come back through clt_tx_fail_over(). */
+ * on a connection is told to its owner, and nothing else: requests come back through clt_tx_fail_over(). */
 #include <errno.h>
 #include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
 
 #include "clt-io-priv.h"
-#include "clt-sess.h"
 
 /* ---- slots on their way ---- */
 
@@ -47,30 +48,74 @@ void clt_tx_finish(struct clt_con *con, struct clt_slot *slot, int status)
 	clt_wait_count(&op->waiter);
 }
 
-/* The connection that @slot is in flight on; NULL: none of @path. */
-static struct clt_con *slot_con(struct clt_path *path, const struct clt_slot *slot)
+/* The connection that @slot is in flight on; NULL: none of @att. */
+static struct clt_con *slot_con(struct clt_attempt *att, const struct clt_slot *slot)
 {
 	unsigned state = atomic_load_explicit(&slot->state, memory_order_acquire);
 	unsigned key = state >> CLT_SLOT_KEY_SHIFT;
 
-	if (!state || key < path->cons[0].key || key > path->cons[path->ncons - 1].key)
+	if (!state || key < att->cons[0].key || key > att->cons[att->ncons - 1].key)
 		return NULL;
-	return &path->cons[key - path->cons[0].key];
+	return &att->cons[key - att->cons[0].key];
 }
 
-void clt_con_fail(struct clt_con *con)
+/* ---- failure ---- */
+
+void clt_tx_fail(struct clt_con *con, int err, const char *fmt, ...)
+{
+	char cause[256];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(cause, sizeof(cause), fmt, ap);
+	va_end(ap);
+	con->att->ops->failed(con, err, cause);
+}
+
+void clt_tx_lost(struct clt_con *con)
 {
 	const char *cause = fab_conn_cause(con->fab);
 
-	clt_path_fail(con->path, -ECONNRESET, "connection %u: %s", con->cid,
-		      *cause ? cause : "a request was flushed");
+	clt_tx_fail(con, -ECONNRESET, "connection %u: %s", con->cid,
+		    *cause ? cause : "a request was flushed");
+}
+
+/* The first failure of a connection has a cause; flushes only follow it. */
+void clt_tx_wc_fail(struct clt_con *con, const char *what, const struct ibv_wc *wc)
+{
+	const char *cause = fab_conn_cause(con->fab);
+
+	if (*cause)
+		clt_tx_fail(con, -ECONNRESET, "connection %u: %s", con->cid, cause);
+	else
+		clt_tx_fail(con, -ECONNRESET, "connection %u: %s completed with status %d", con->cid, what,
+			    (int)wc->status);
 }
 
 /* ---- sending ---- */
 
+static void slot_sent(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc)
+{
+	struct clt_slot *slot = container_of(cqe, struct clt_slot, cqe);
+	struct clt_con *con = fab_conn_context(conn);
+	unsigned state;
+
+	/* A slot whose request was not signaled may carry another one by now. */
+	if (wc->status != IBV_WC_SUCCESS) {
+		clt_tx_wc_fail(con, "a request", wc);
+		return;
+	}
+	state = atomic_fetch_and(&slot->state, ~CLT_SLOT_SENT);
+	assert(state & CLT_SLOT_SENT);
+	if (!(state & CLT_SLOT_ANSWER)) {
+		atomic_fetch_sub(&con->unsent, 1);
+		clt_tx_finish(con, slot, slot->status);
+	}
+}
+
 static int slot_encode(struct clt_slot *slot, struct clt_con *con)
 {
-	struct clt_path *path = con->path;
+	struct clt_attempt *att = con->att;
 	struct clt_op *op = slot->op;
 	struct rtrs_req req = { .dir = op->dir, .data_len = op->buf ? slot->len : 0 };
 	struct ibv_sge data = { 0 }, hdr;
@@ -79,15 +124,15 @@ static int slot_encode(struct clt_slot *slot, struct clt_con *con)
 	int r;
 
 	slot->window = NULL;
-	if (slot->id >= path->depth || req.data_len > path->geom.max_io_size)
+	if (slot->id >= att->depth || req.data_len > att->geom.max_io_size)
 		return CLT_TOO_LARGE;
 	req.usr_len = (uint16_t)op->encode(op, slot->off, slot->len, slot->hdr);
 	if (req.data_len) {
-		r = clt_mem_map(slot, path, &data, &req);
+		r = clt_mem_map(slot, att, &data, &req);
 		/* The bind of the slot's last READ, which had long been answered, was flushed; what has
 		 * failed the connection comes behind it. */
 		if (r == -ENOTCONN) {
-			clt_con_fail(con);
+			clt_tx_lost(con);
 			return CLT_AGAIN;
 		}
 		if (r < 0)
@@ -96,19 +141,19 @@ static int slot_encode(struct clt_slot *slot, struct clt_con *con)
 	}
 	hdr.addr = (uintptr_t)slot->hdr;
 	hdr.length = (uint32_t)rtrs_req_encode(&req, slot->hdr);
-	hdr.lkey = clt_mem_hdr_lkey(slot, path);
-	slot->cqe.done = clt_tx_wc;
+	hdr.lkey = clt_mem_hdr_lkey(att);
+	slot->cqe.done = slot_sent;
 	/* The caller's buffer goes back to him, so it must not be read any more.  Memory of ours can do
 	 * without: an answer says that the request has arrived whole, so what the device may still send
 	 * again is a duplicate that the server's device drops, whatever stands in it by now. */
-	wait = source && !path->bounce;
-	rtrs_wr_request(&slot->w, (uintptr_t)&slot->cqe, wait, &path->geom, slot->id,
-			&path->rbufs[slot->id], &req, source ? &data : NULL, &hdr);
+	wait = source && att->way != CLT_MEM_BOUNCE;
+	rtrs_wr_request(&slot->w, (uintptr_t)&slot->cqe, wait, &att->geom, slot->id,
+			&att->rbufs[slot->id], &req, source ? &data : NULL, &hdr);
 	if (slot->window && clt_key_chain(slot, con) < 0) {
-		clt_con_fail(con);
+		clt_tx_lost(con);
 		return CLT_AGAIN;
 	}
-	slot->life = path->life;
+	slot->life = att->life;
 	slot->posted = true;
 	/* RACE: a server can answer what it has not been sent, and whoever gets the slot then would write what
 	 * the post still reads.  A send completion is no earlier than that. */
@@ -127,16 +172,16 @@ bool clt_tx_must_poll(struct clt_con *con)
 	return (rearm & FAB_REARM_EVENTS) || (rearm && atomic_load(&con->unsent));
 }
 
-/* ---- windows (clt-key.h) ---- */
+/* ---- windows (clt-key.c) ---- */
 
 /* From a handler, or posted() under the send lock. */
 static void slot_invalidated(void *arg, int rc)
 {
 	struct clt_slot *slot = arg;
-	struct clt_con *con = slot_con(&slot->op->sess->path, slot);
+	struct clt_con *con = slot->op->con;
 
 	if (rc) {
-		clt_con_fail(con);		/* @slot comes back when that has drained */
+		clt_tx_lost(con);		/* @slot comes back when that has drained */
 		return;
 	}
 	atomic_fetch_sub(&con->unsent, 1);
@@ -150,7 +195,7 @@ void clt_tx_invalidate(struct clt_con *con, struct clt_slot *slot)
 	if (r == -EALREADY) {
 		clt_tx_finish(con, slot, slot->status);
 	} else if (r < 0) {
-		clt_con_fail(con);		/* its bind was flushed; as above */
+		clt_tx_lost(con);		/* its bind was flushed; as above */
 	} else {
 		atomic_fetch_add(&con->unsent, 1);
 		slot_push(&con->sendq, slot);
@@ -238,9 +283,9 @@ static void con_send(struct clt_con *con, struct clt_slot *list)
 		slot_posted(con, slot, err);
 	}
 	if (err < 0)
-		clt_con_fail(con);
+		clt_tx_lost(con);
 	else if (con->cid == 0)
-		clt_con0_service(con->path);
+		con->att->ops->posted(con);
 	else if (clt_tx_must_poll(con))
 		clt_wait_con_kick(con);
 }
@@ -303,11 +348,11 @@ void clt_tx_unseal(struct clt_con *con)
 	clt_tx_flush(con);
 }
 
-/* ---- failure ---- */
+/* ---- the end of an attempt ---- */
 
-static void slot_fail_over(struct clt_slot *slot, struct clt_path *path)
+static void slot_fail_over(struct clt_slot *slot, struct clt_attempt *att)
 {
-	struct clt_con *con = slot_con(path, slot);
+	struct clt_con *con = slot_con(att, slot);
 	unsigned state = atomic_load_explicit(&slot->state, memory_order_relaxed);
 
 	/* Answered, and only its send completion, or invalidate, was flushed: that is an answer. */
@@ -315,15 +360,14 @@ static void slot_fail_over(struct clt_slot *slot, struct clt_path *path)
 		clt_tx_finish(con, slot, state & CLT_SLOT_ANSWER ? CLT_AGAIN : slot->status);
 }
 
-void clt_tx_fail_over(struct clt_path *path)
+void clt_tx_fail_over(struct clt_attempt *att)
 {
-	struct clt_sess *sess = path->sess;
+	const struct clt_slot_table *slots = &att->io->slots;
 
 	clt_wait_batch_begin();
-	for (unsigned i = 0; i < path->ncons; i++)
-		atomic_store(&path->cons[i].unsent, 0);
-	for (unsigned i = 0; i < sess->slots.n; i++)
-		slot_fail_over(&sess->slots.slot[i], path);
-	slot_fail_over(&sess->ctl, path);
+	for (unsigned i = 0; i < att->ncons; i++)
+		atomic_store(&att->cons[i].unsent, 0);
+	for (unsigned i = 0; slots->slot && i <= slots->n; i++)
+		slot_fail_over(&slots->slot[i], att);
 	clt_wait_batch_end();
 }

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "clt-sess.h"
+#include "clt-io.h"
 
 #define WORD_SLEEPS 0x1u		/* in futex_wait() */
 #define WORD_POLLS 0x2u			/* in ppoll(), which listens to kick_fd */
@@ -270,7 +270,7 @@ static void role_leave(struct clt_con *con)
 		wc->leader = NULL;
 		wc->svc_has = true;
 		wc->svc_wants = false;
-	} else if (clt_path_is_up(con->path)) {
+	} else if (clt_attempt_is_up(con->att)) {
 		next = role_pass(wc);
 		if (next)
 			waiter_tell(next, 0, WORD_LEAD);
@@ -280,7 +280,7 @@ static void role_leave(struct clt_con *con)
 	/* ORDER: posted before the lock is let go.  The service loop may close the session, and end,
 	 * as soon as it can see that it has the role. */
 	if (svc)
-		clt_drain_role_free(con);
+		con->att->ops->role_free(con);
 	pthread_mutex_unlock(&wc->lock);
 	clt_wait_batch_end();
 }
@@ -304,7 +304,7 @@ static void lead_sleep(struct clt_con *con, struct clt_waiter *w, short events)
 	atomic_store(&wc->awake, false);
 	atomic_store(&wc->asleep, 1);
 	/* RACE: who posted since fab_arm() found nobody asleep to kick. */
-	if (!clt_tx_must_flush(con) && clt_path_is_up(con->path) && !clt_tx_must_poll(con))
+	if (!clt_tx_must_flush(con) && clt_attempt_is_up(con->att) && !clt_tx_must_poll(con))
 		poll(fds, 2, -1);
 	atomic_exchange(&wc->asleep, 0);
 	atomic_fetch_and(&w->word, ~WORD_POLLS);
@@ -316,7 +316,7 @@ static void lead_sleep(struct clt_con *con, struct clt_waiter *w, short events)
  * to come (a poller may have the role without).  True when there is something to do. */
 static bool busy_poll(struct clt_con *con, struct clt_waiter *w)
 {
-	unsigned us = con->path->sess->poll_us;
+	unsigned us = con->att->io->poll_us;
 	uint64_t end;
 	short events;
 
@@ -326,7 +326,7 @@ static bool busy_poll(struct clt_con *con, struct clt_waiter *w)
 	while (atomic_load(&con->inflight) && clock_now_us() < end) {
 		/* A provider may not look for what it has not been armed for (fab_poll). */
 		if (fab_arm(con->fab, &events) || clt_rx_poll(con, POLL_BUDGET) ||
-		    clt_tx_must_flush(con) || has_news(w) || !clt_path_is_up(con->path))
+		    clt_tx_must_flush(con) || has_news(w) || !clt_attempt_is_up(con->att))
 			return true;
 	}
 	return false;
@@ -339,7 +339,7 @@ static bool poller_leave(struct clt_con *con)
 	struct clt_wait_con *wc = &con->wait;
 
 	atomic_store(&wc->polled, false);
-	if (!atomic_load(&con->inflight) || !clt_path_is_up(con->path))
+	if (!atomic_load(&con->inflight) || !clt_attempt_is_up(con->att))
 		return true;
 	atomic_store(&wc->polled, true);
 	return false;
@@ -354,7 +354,7 @@ static void poll_for_many(struct clt_con *con)
 	int n = 0;
 
 	atomic_store(&wc->polled, true);
-	while (n >= 0 && clt_path_is_up(con->path)) {
+	while (n >= 0 && clt_attempt_is_up(con->att)) {
 		atomic_store(&wc->awake, true);
 		n = clt_rx_poll(con, POLL_BUDGET);
 		clt_tx_flush(con);
@@ -390,7 +390,7 @@ static void lead(struct clt_con *con, struct clt_waiter *w)
 {
 	short events;
 
-	while (!has_news(w) && clt_path_is_up(con->path)) {
+	while (!has_news(w) && clt_attempt_is_up(con->att)) {
 		int n = clt_rx_poll(con, POLL_BUDGET);
 
 		if (n < 0)
@@ -412,7 +412,7 @@ static bool role_wait(struct clt_con *con, struct clt_waiter *w)
 		return false;
 	}
 	pthread_mutex_lock(&wc->lock);
-	if (!wc->leader && !wc->svc_has && !wc->svc_wants && clt_path_is_up(con->path)) {
+	if (!wc->leader && !wc->svc_has && !wc->svc_wants && clt_attempt_is_up(con->att)) {
 		wc->leader = w;
 		pthread_mutex_unlock(&wc->lock);
 		return true;
@@ -430,18 +430,12 @@ static bool role_wait(struct clt_con *con, struct clt_waiter *w)
 	return atomic_fetch_and(&w->word, ~WORD_LEAD) & WORD_LEAD;
 }
 
-void clt_wait_op(struct clt_op *op)
+void clt_wait_more(struct clt_waiter *w, struct clt_con *con)
 {
-	struct clt_waiter *w = &op->waiter;
-
-	while (!clt_op_step(op)) {
-		struct clt_con *con = clt_op_in_flight(op) ? op->con : NULL;
-
-		if (!con || con->cid == 0)
-			waiter_sleep(w);
-		else if (role_wait(con, w))
-			lead(con, w);
-		if (atomic_load_explicit(&w->word, memory_order_relaxed) & WORD_LOOK)
-			atomic_fetch_and(&w->word, ~WORD_LOOK);
-	}
+	if (!con || con->cid == 0)
+		waiter_sleep(w);
+	else if (role_wait(con, w))
+		lead(con, w);
+	if (atomic_load_explicit(&w->word, memory_order_relaxed) & WORD_LOOK)
+		atomic_fetch_and(&w->word, ~WORD_LOOK);
 }

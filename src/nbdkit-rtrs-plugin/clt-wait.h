@@ -32,7 +32,6 @@
 #include "list.h"
 
 struct clt_con;
-struct clt_op;
 
 struct clt_waiter {
 	atomic_uint word;		/* the futex: see clt-wait.c */
@@ -66,8 +65,9 @@ void clt_wait_look(struct clt_waiter *w);
 /* Owner: @n more slots were taken from the operation; return when their counts have come. */
 void clt_wait_settle(struct clt_waiter *w, unsigned n);
 
-/* Step @op until it is done; blocks.  Thread of nbdkit; @op was started on it. */
-void clt_wait_op(struct clt_op *op);
+/* Block until @w was told something that its owner has not seen; poll @con, on which it has something in
+ * flight (NULL: on none), or follow who does.  May return without news.  Thread of nbdkit. */
+void clt_wait_more(struct clt_waiter *w, struct clt_con *con);
 /* Block until @w was told to look or counted; for waits without an operation. */
 void clt_wait_event(struct clt_waiter *w);
 /* A number that spreads callers over connections and is the same each time for one thread. */
@@ -82,8 +82,8 @@ void clt_wait_batch_end(void);
 
 int clt_wait_con_init(struct clt_con *con);
 void clt_wait_con_fini(struct clt_con *con);
-/* Service loop wants the role: true when it has it now (or had it), else clt_drain_role_free(con)
- * is called on it as soon as the leader has let go. */
+/* Service loop wants the role: true when it has it now (or had it), else clt_con_ops.role_free()
+ * is called as soon as the leader has let go. */
 bool clt_wait_con_take(struct clt_con *con);
 /* Service loop: waiters may lead again. */
 void clt_wait_con_release(struct clt_con *con);

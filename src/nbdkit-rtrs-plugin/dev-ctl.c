@@ -25,13 +25,8 @@ static int ctl_lost(const struct clt_op *op)
 static int ctl_ready(const struct clt_op *op)
 {
 	const struct dev_ctl *ctl = container_of(op, struct dev_ctl, op);
-	struct clt_path *path = &ctl->clt->sess.path;
 
-	if (!op->bound)
-		return 0;
-	if (ctl->life != path->life || path->state < CLT_OPENING || path->state > CLT_UP)
-		return -ECONNABORTED;
-	return clt_path_is_up(path) ? 0 : CLT_AGAIN;
+	return op->bound ? clt_sess_bound(&ctl->clt->sess, ctl->life) : 0;
 }
 
 static void ctl_begin(struct dev_ctl *ctl)
@@ -88,10 +83,10 @@ void dev_ctl_send(struct dev_ctl *ctl, size_t len, uint32_t answer, enum dev_ctl
 
 	assert(!ctl->busy);
 	ctl->busy = true;
-	ctl->life = ctl->clt->sess.path.life;
+	ctl->life = clt_sess_life(&ctl->clt->sess);
 	ctl->done = done;
 	ctl->len = len;
-	op->sess = &ctl->clt->sess;
+	op->io = &ctl->clt->sess.io;
 	op->dir = answer ? RTRS_DIR_READ : RTRS_DIR_WRITE;
 	op->user = true;
 	op->borrow = kind == DEV_CTL_HANDSHAKE;
@@ -104,7 +99,7 @@ void dev_ctl_send(struct dev_ctl *ctl, size_t len, uint32_t answer, enum dev_ctl
 	op->lost = ctl_lost;
 	clt_op_start(op, ctl_wake);
 	if (op->borrow)
-		loop_post(op->sess->loop, &ctl->step_msg);
+		loop_post(ctl->clt->sess.loop, &ctl->step_msg);
 	else if (ctl->clt->nctl < DEV_CTL_MAX)
 		ctl_begin(ctl);
 	else

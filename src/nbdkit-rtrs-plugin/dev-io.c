@@ -73,7 +73,7 @@ static void io_gave_up(const struct clt_op *clt, unsigned life)
 	if (op->op == RNBD_OP_READ || op->op == RNBD_OP_FLUSH)
 		return;
 	advance(&dev->given_up_life, life);
-	loop_post(clt->sess->loop, &dev->given_up_msg);
+	loop_post(clt->io->loop, &dev->given_up_msg);
 }
 
 static uint32_t part_max(const struct dev *dev, enum rnbd_io_op what)
@@ -101,7 +101,7 @@ void dev_io_start(struct dev_io *op, struct dev *dev, enum rnbd_io_op what, uint
 	op->losses_told = atomic_load(&dev->losses_told);
 	op->flush_seq = atomic_load(&dev->write_seq);
 	op->clt = (struct clt_op){
-		.sess = &dev->clt->sess,
+		.io = &dev->clt->sess.io,
 		.dir = what == RNBD_OP_READ || what == RNBD_OP_FLUSH ? RTRS_DIR_READ :
 								      RTRS_DIR_WRITE,
 		.buf = buf,
@@ -172,7 +172,7 @@ static int io_run(struct dev *dev, enum rnbd_io_op what, uint32_t flags, void *b
 	struct dev_io op;
 
 	dev_io_start(&op, dev, what, flags, buf, len, off, NULL);
-	clt_wait_op(&op.clt);
+	clt_op_run(&op.clt);
 	return dev_io_end(&op);
 }
 
@@ -355,7 +355,7 @@ static int flush_discard(struct dev *dev)
 
 	dev_io_start(&op, dev, RNBD_OP_FLUSH, RNBD_F_SYNC | RNBD_F_FUA, NULL, 0, 0, NULL);
 	op.inner = true;
-	clt_wait_op(&op.clt);
+	clt_op_run(&op.clt);
 	return dev_io_end(&op);
 }
 

@@ -121,7 +121,7 @@ void dev_reopen_init_dev(struct dev *dev);
  * @settled is called with 0, and it is to be opened again; -ECONNABORTED: the path was lost before;
  * or another error. */
 void dev_reopen_settle(struct dev *dev, void (*settled)(struct dev *dev, int status));
-/* clt_sess_ops.opening: session info, then every device, then clt_path_opened(). */
-void dev_reopen_opening(struct clt_sess *sess, struct clt_path *path);
+/* clt_sess_ops.opening: session info, then every device, then clt_sess_opened(). */
+void dev_reopen_opening(struct clt_sess *sess);
 
 #endif

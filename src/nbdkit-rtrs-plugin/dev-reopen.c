@@ -13,6 +13,7 @@
  * the device itself, so the server's identity is asked for in between. */
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "clock.h"
@@ -39,11 +40,11 @@ static void identity_check(struct client *clt, const struct rnbd_ext *ext, bool 
 	if (first || same)
 		return;
 	/* ORDER: boot_life before write_seq is read; dev_io_end() counts before it reads boot_life. */
-	atomic_store(&clt->boot_life, clt->sess.path.life);
+	atomic_store(&clt->boot_life, clt_sess_life(&clt->sess));
 	list_for_each(dev, &clt->devs, link) {
 		if (atomic_load(&dev->write_seq) == atomic_load(&dev->flushed_seq))
 			continue;
-		if (atomic_exchange(&dev->lost_life, clt->sess.path.life))
+		if (atomic_exchange(&dev->lost_life, clt_sess_life(&clt->sess)))
 			continue;	/* told, and no flush since */
 		log_err(dev->name, "%s: writes that were not flushed may be lost",
 			ext->valid ? "the server's host was restarted, or a sync failed there" :
@@ -99,7 +100,7 @@ static uint64_t dev_expire(struct dev *dev, uint64_t now, uint64_t next_ms)
 	log_err(dev->name, "not open for %llu ms: requests fail until it is",
 		(unsigned long long)(now - dev->lost_since_ms));
 	atomic_store(&dev->state, DEV_FAILED);
-	clt_sess_wake_up_waiters(&dev->clt->sess);
+	clt_slot_wake(&dev->clt->sess.io);
 	return next_ms;
 }
 
@@ -164,12 +165,13 @@ void dev_reopen_settle(struct dev *dev, void (*settled)(struct dev *dev, int sta
 static void given_up_msg(struct loop_msg *msg)
 {
 	struct dev *dev = container_of(msg, struct dev, given_up_msg);
-	struct clt_path *path = &dev->clt->sess.path;
+	char why[RNBD_NAME_MAX + 64];
 
-	if (dev_unsettled(dev) && atomic_load(&dev->state) == DEV_OPEN &&
-	    dev->open_life == path->life)
-		clt_path_fail(path, -ECONNABORTED, "%s: a request from before was given up after it was opened",
-			      dev->name);
+	if (!dev_unsettled(dev) || atomic_load(&dev->state) != DEV_OPEN ||
+	    dev->open_life != clt_sess_life(&dev->clt->sess))
+		return;
+	snprintf(why, sizeof(why), "%s: a request from before was given up after it was opened", dev->name);
+	clt_sess_fail(&dev->clt->sess, -ECONNABORTED, why);
 }
 
 void dev_reopen_init_dev(struct dev *dev)
@@ -223,7 +225,7 @@ static void reopen_done(struct dev_ctl *ctl)
 	struct client *clt = ctl->clt;
 
 	reopen_result(ctl);
-	clt_sess_wake_up_waiters(&clt->sess);
+	clt_slot_wake(&clt->sess.io);
 }
 
 static void reopen_timer(struct loop_timer *timer)
@@ -233,7 +235,7 @@ static void reopen_timer(struct loop_timer *timer)
 
 	/* Without a path the handshake comes. */
 	list_for_each(dev, &clt->devs, link) {
-		if (clt_path_is_up(&clt->sess.path) && dev_wants_reopen(dev))
+		if (clt_sess_is_up(&clt->sess) && dev_wants_reopen(dev))
 			dev_send_open(dev, DEV_CTL_BOUND, reopen_done);
 	}
 	reopen_arm(clt);
@@ -258,33 +260,36 @@ static void handshake_next(struct client *clt)
 	list_for_each(dev, &clt->devs, link) {
 		enum dev_state state = atomic_load(&dev->state);
 
-		if (dev->ctl.busy || dev->tried_life == clt->sess.path.life ||
+		if (dev->ctl.busy || dev->tried_life == clt_sess_life(&clt->sess) ||
 		    state == DEV_OPENING || state == DEV_CLOSING)
 			continue;
-		dev->tried_life = clt->sess.path.life;
+		dev->tried_life = clt_sess_life(&clt->sess);
 		dev_send_open(dev, DEV_CTL_HANDSHAKE, handshake_open_done);
 		clt->handshake = &dev->ctl;
 		return;
 	}
-	clt_path_opened(&clt->sess.path);
+	clt_sess_opened(&clt->sess);
 }
 
 static void sess_info_done(struct dev_ctl *ctl)
 {
 	struct client *clt = ctl->clt;
+	char why[128];
 	int r;
 
 	clt->handshake = NULL;
 	if (ctl->op.status == -ECONNABORTED)
 		return;
 	r = greeted(ctl);
-	if (r < 0)
-		clt_path_fail(&clt->sess.path, r, "SESS_INFO: %s", strerror(-r));
-	else
+	if (r == 0) {
 		handshake_next(clt);
+		return;
+	}
+	snprintf(why, sizeof(why), "SESS_INFO: %s", strerror(-r));
+	clt_sess_fail(&clt->sess, r, why);
 }
 
-void dev_reopen_opening(struct clt_sess *sess, struct clt_path *path)
+void dev_reopen_opening(struct clt_sess *sess)
 {
 	struct client *clt = container_of(sess, struct client, sess);
 

@@ -115,7 +115,7 @@ int dev_opened(struct dev *dev, struct dev_ctl *ctl, bool first)
 		return r;
 	/* ORDER: the server has it open, CLOSE must find it, refused or not. */
 	atomic_store(&dev->id, info.device_id);
-	dev->open_life = dev->clt->sess.path.life;
+	dev->open_life = clt_sess_life(&dev->clt->sess);
 	r = first ? 0 : dev_compare(dev, &info);
 	if (r < 0)
 		return r;
@@ -345,7 +345,7 @@ static void close_done(struct dev_ctl *ctl)
 
 static void close_send(struct dev *dev)
 {
-	if (dev->open_life != dev->clt->sess.path.life) {
+	if (dev->open_life != clt_sess_life(&dev->clt->sess)) {
 		dev_closed(dev);	/* as far as the server knows it, it is about to close it */
 		return;
 	}

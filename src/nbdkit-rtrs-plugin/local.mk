@@ -11,11 +11,9 @@ libclt_la_SOURCES = \
 	%D%/clt-io-priv.h \
 	%D%/clt-io.h \
 	%D%/clt-key.c \
-	%D%/clt-key.h \
 	%D%/clt-reg.c \
 	%D%/clt-reg.h \
 	%D%/clt-mem.c \
-	%D%/clt-mem.h \
 	%D%/clt-op.c \
 	%D%/clt-path-priv.h \
 	%D%/clt-con0.c \
@@ -26,7 +24,6 @@ libclt_la_SOURCES = \
 	%D%/clt-sess.h \
 	%D%/clt-setup.c \
 	%D%/clt-slot.c \
-	%D%/clt-slot.h \
 	%D%/clt-wait.h \
 	%D%/client.c \
 	%D%/client.h \

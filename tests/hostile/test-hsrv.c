@@ -166,7 +166,7 @@ static void settle(void)
 
 static enum outcome wanted(const struct row *row, enum clt_registration registration)
 {
-	bool slot = clt.sess.path.caps.quirks & FRWR_QUIRK_MR_BOUNDS;
+	bool slot = clt.sess.path.att.caps.quirks & FRWR_QUIRK_MR_BOUNDS;
 
 	if (registration == CLT_REG_STATIC || (row->of_bounds && slot))
 		return row->want_static;

@@ -8,7 +8,7 @@
 #include <poll.h>
 #include <stdlib.h>
 
-#include "clt-path.h"
+#include "clt-io.h"
 #include "sim-core.h"
 #include "sim-fiber.h"
 
@@ -26,10 +26,10 @@ struct poller {
 
 static struct list pollers = LIST_INIT(pollers);
 
-/* Fibers that wait in clt_wait_op(). */
+/* Fibers that wait in clt_wait_more(), with something in flight on @con. */
 struct waiting {
 	struct list link;
-	const struct clt_op *op;
+	const struct clt_con *con;
 };
 
 static struct list waiting = LIST_INIT(waiting);
@@ -40,7 +40,7 @@ static bool con_is_led(const struct clt_con *con)
 	struct waiting *w;
 
 	list_for_each(w, &waiting, link) {
-		if (w->op->con == con && clt_op_in_flight(w->op))
+		if (w->con == con)
 			return con->cid != 0;
 	}
 	return false;
@@ -91,16 +91,14 @@ void clt_wait_event(struct clt_waiter *w)
 	w->settled = atomic_fetch_and(&w->word, ~LOOK) & ~LOOK;
 }
 
-void clt_wait_op(struct clt_op *op)
+void clt_wait_more(struct clt_waiter *w, struct clt_con *con)
 {
-	struct waiting me = { .op = op };
+	struct waiting me = { .con = con };
 
-	while (!clt_op_step(op)) {
-		list_add_tail(&waiting, &me.link);
-		sim_fiber_wait(was_told, &op->waiter);
-		list_del(&me.link);
-		atomic_fetch_and(&op->waiter.word, ~LOOK);
-	}
+	list_add_tail(&waiting, &me.link);
+	sim_fiber_wait(was_told, w);
+	list_del(&me.link);
+	atomic_fetch_and(&w->word, ~LOOK);
 }
 
 unsigned clt_wait_hint(void)
@@ -125,7 +123,7 @@ static bool poller_ready(struct sim_actor *a)
 
 	if (con->wait.svc_wants)
 		return true;
-	if (con->wait.svc_has || !clt_path_is_up(con->path) || !con_is_led(con))
+	if (con->wait.svc_has || !clt_attempt_is_up(con->att) || !con_is_led(con))
 		return false;
 	return p->kicked || p->again || p->fab != con->fab ||
 	       (sim_fd_ready(fab_conn_fd(con->fab)) & POLLIN);
@@ -141,7 +139,7 @@ static void poller_run(struct sim_actor *a)
 	if (con->wait.svc_wants) {
 		con->wait.svc_wants = false;
 		con->wait.svc_has = true;
-		clt_drain_role_free(con);
+		con->att->ops->role_free(con);
 		return;
 	}
 	p->kicked = p->again = false;

@@ -193,7 +193,7 @@ static bool all_named(void *arg)
 
 static unsigned inflight(unsigned cid)
 {
-	return atomic_load(&world_client_clt(c)->sess.path.cons[cid].inflight);
+	return atomic_load(&world_client_clt(c)->sess.path.att.cons[cid].inflight);
 }
 
 /* All that can be asked for at once, of a server that does not get to look at it: what is on its way never
@@ -665,7 +665,7 @@ static void give_up(void *arg)
 {
 	struct dev *dev = arg;
 
-	atomic_store(&dev->given_up_life, dev->clt->sess.path.life);
+	atomic_store(&dev->given_up_life, clt_sess_life(&dev->clt->sess));
 }
 
 static void give_up_last_step(void *arg)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a client does with a device that reaches registered memory alone (clt-mem.h). */
+/* What a client does with a device that reaches registered memory alone (clt-io.h). */
 #include "world.h"
 
 static struct world *w;
@@ -48,8 +48,8 @@ static void many(unsigned n)
 static void test_arena_of_128_slots(void)
 {
 	start(512, 8192);
-	CHECK(sess()->slots.n == CLT_ARENA_SLOTS && sess()->arena.n == CLT_ARENA_SLOTS + 1);
-	CHECK(sess()->arena.room == 8192);
+	CHECK(sess()->io.slots.n == CLT_ARENA_SLOTS && sess()->io.arena.n == CLT_ARENA_SLOTS + 1);
+	CHECK(sess()->io.arena.room == 8192);
 	many(250);
 	world_destroy(w);
 }
@@ -58,11 +58,11 @@ static void test_arena_of_128_slots(void)
 static void test_region_of_a_slot(void)
 {
 	start(16, 8192);
-	for (unsigned i = 0; i <= sess()->slots.n; i++) {
-		const struct ibv_mr *mr = sess()->path.mrs[i];
+	for (unsigned i = 0; i <= sess()->io.slots.n; i++) {
+		const struct ibv_mr *mr = sess()->path.att.mrs[i];
 
-		CHECK(mr->addr == sess()->arena.mem + i * sess()->arena.room);
-		CHECK(mr->length == sess()->arena.room);
+		CHECK(mr->addr == sess()->io.arena.mem + i * sess()->io.arena.room);
+		CHECK(mr->length == sess()->io.arena.room);
 		CHECK(fab_mr_iova(mr) && fab_mr_iova(mr) < (uintptr_t)mr->addr);
 	}
 	world_destroy(w);
@@ -81,7 +81,7 @@ static void test_regions_are_of_one_attempt(void)
 	world_server_kill(w, SIM_KILL_PROCESS);
 	sim_disk_release(world_disk(w));
 	world_run_ms(w, 50);
-	CHECK(!sess()->path.mrs && !sess()->path.pd && !sess()->path.slots_mr);
+	CHECK(!sess()->path.att.mrs && !sess()->path.att.pd && !sess()->path.att.slots_mr);
 	world_server_start(w, NULL);
 	CHECK(world_io_end(io, 0, 5000) == 0);
 	CHECK(world_read(c, 0, 65536 * 3, 0x11) == 0);
@@ -96,7 +96,7 @@ static void test_larger_io_after_a_restart(void)
 	world_server_start(w, NULL);
 	CHECK(world_write(c, 0, 65536 * 4, 0x21) == 0);
 	CHECK(world_read(c, 0, 65536 * 4, 0x21) == 0);
-	CHECK(atomic_load(&sess()->max_io_size) == 8192);
+	CHECK(atomic_load(&sess()->io.max_io_size) == 8192);
 	world_destroy(w);
 }
 

@@ -17,7 +17,7 @@ static bool is_open(void *arg)
 
 static bool is_up(void *arg)
 {
-	return clt_path_is_up(&world_client_clt(arg)->sess.path);
+	return clt_sess_is_up(&world_client_clt(arg)->sess);
 }
 
 static void start(uint64_t io_timeout_ms)

@@ -46,7 +46,7 @@ static void start(uint32_t depth)
 
 static unsigned depth_of(const struct world_client *client)
 {
-	return world_client_clt((struct world_client *)client)->sess.slots.n;
+	return world_client_clt((struct world_client *)client)->sess.io.slots.n;
 }
 
 static void opened(struct dev_open_req *req)
@@ -389,7 +389,7 @@ static void test_come_back_over_another_device(void)
 		/* Those that hold a permit that is gone begin anew with another one. */
 		for (unsigned k = 0; k < NIOS; k++)
 			CHECK(world_io_end(ios[k], 0, 20000) == 0);
-		CHECK(atomic_load(&world_client_clt(c)->sess.slots.limit) == limit);
+		CHECK(atomic_load(&world_client_clt(c)->sess.io.slots.limit) == limit);
 		world_forget(w);
 		work_hard();
 	}

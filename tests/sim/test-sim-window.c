@@ -45,9 +45,9 @@ static void start(const char *broken, enum sim_mw_fault fault, bool type_2,
 	c = world_client_start(w, &clt);
 }
 
-static struct clt_path *path(void)
+static struct clt_attempt *att(void)
 {
-	return &world_client_clt(c)->sess.path;
+	return &world_client_clt(c)->sess.path.att;
 }
 
 /* It is opened by the one or two reconnects that it takes to learn, and is not lost any more. */
@@ -57,9 +57,9 @@ static void works(unsigned lost)
 	CHECK(world_client_opened(c) == 0);
 	CHECK(world_write(c, 0, 65536, 0x21) == 0);
 	CHECK(world_read(c, 0, 65536, 0x21) == 0);
-	CHECK(path()->life == lost + 1);
+	CHECK(att()->life == lost + 1);
 	world_run_ms(w, 20000);
-	CHECK(path()->life == lost + 1 && clt_path_is_up(path()));
+	CHECK(att()->life == lost + 1 && clt_attempt_is_up(att()));
 }
 
 static const struct {
@@ -82,7 +82,7 @@ static void test_client_auto(void)
 		start("clt", auto_cases[i].fault, auto_cases[i].type_2, SRV_INVALIDATE_COPY,
 		      CLT_REG_AUTO);
 		works(auto_cases[i].lost);
-		CHECK(path()->mode == FRWR_STATIC);
+		CHECK(att()->mode == FRWR_STATIC);
 		CHECK(lines(auto_cases[i].line) == 1);
 		CHECK(lines("they are not used any more") == auto_cases[i].lost);
 		world_destroy(w);
@@ -94,7 +94,7 @@ static void test_client_type_2_is_not_concerned(void)
 {
 	start("clt", SIM_MW_NO_UNBIND, true, SRV_INVALIDATE_COPY, CLT_REG_AUTO);
 	works(0);
-	CHECK(path()->mode == FRWR_MW2);
+	CHECK(att()->mode == FRWR_MW2);
 	world_destroy(w);
 }
 
@@ -146,7 +146,7 @@ static void test_both(void)
 	start("srv", SIM_MW_NO_BIND, true, SRV_INVALIDATE_AUTO, CLT_REG_AUTO);
 	sim_break_windows("clt", SIM_MW_NO_BIND);
 	works(3);
-	CHECK(path()->mode == FRWR_STATIC);
+	CHECK(att()->mode == FRWR_STATIC);
 	world_destroy(w);
 }
 

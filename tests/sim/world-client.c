@@ -107,7 +107,7 @@ static void client_end(void *arg)
 		dev_close(c->open.dev);
 	client_close(&c->clt);
 	CHECK(list_empty(&c->clt.devs));
-	CHECK(bitmap_weight(&c->clt.sess.slots.permits) == 0);
+	CHECK(bitmap_weight(&c->clt.sess.io.slots.permits) == 0);
 	sim_loop_destroy(c->loop);
 	client_fini(&c->clt);
 }
@@ -167,7 +167,7 @@ static void client_fall_apart(void *arg)
 	if (!c->open.status)
 		dev_close(c->open.dev);
 	sim_fiber_wait(clt_ended, c);
-	CHECK(bitmap_weight(&c->clt.sess.slots.permits) == 0);
+	CHECK(bitmap_weight(&c->clt.sess.io.slots.permits) == 0);
 	sim_loop_destroy(c->loop);
 	client_fini(&c->clt);
 }

@@ -12,6 +12,7 @@
 #include "clt-sess.h"
 #include "fake-fab.h"
 #include "log.h"
+#include "clt-io-priv.h"
 #include "loop-poll.h"
 #include "dev.h"
 #include "thread.h"
@@ -26,16 +27,16 @@ static void quiet(enum log_level level, const char *line)
 /* ---- a flushed bind ---- */
 
 /* What a device says of binds that it had carried out and not retired. */
-static void flush_binds(struct clt_path *path)
+static void flush_binds(struct clt_attempt *att)
 {
 	const struct ibv_wc wc = { .status = IBV_WC_WR_FLUSH_ERR };
 
-	check(path->pool);
-	for (unsigned i = 0; i < path->nwindows; i++) {
-		struct frwr *w = frwr_at(path->pool, i);
+	check(att->pool);
+	for (unsigned i = 0; i < att->nwindows; i++) {
+		struct frwr *w = frwr_at(att->pool, i);
 
 		check(frwr_state(w) == FRWR_FREE);
-		w->bind_cqe.done(path->cons[1].fab, &w->bind_cqe, &wc);
+		w->bind_cqe.done(att->cons[1].fab, &w->bind_cqe, &wc);
 	}
 }
 
@@ -62,7 +63,7 @@ static void flushed_bind(void)
 	memset(data, 0xa5, sizeof(data));
 	check(!dev_io_write(dev, data, sizeof(data), 0, false));
 	check(!dev_io_read(dev, got, sizeof(got), 0));
-	flush_binds(&clt.sess.path);
+	flush_binds(&clt.sess.path.att);
 	memset(got, 0, sizeof(got));
 	check(!dev_io_read(dev, got, sizeof(got), 0));
 	check(!memcmp(got, data, sizeof(data)));
@@ -75,8 +76,8 @@ static void flushed_bind(void)
 
 /* ---- sealed with an invalidate in the queue ---- */
 
-static struct clt_path path;
-static struct clt_con con = { .path = &path, .cid = 1, .key = 1 };
+static struct clt_attempt att;
+static struct clt_con con = { .att = &att, .cid = 1, .key = 1 };
 static atomic_bool told, stop;
 
 /* Slowly: who seals must not be back before. */

@@ -17,6 +17,7 @@
 #include "fabric.h"
 #include "fake-fab.h"
 #include "log.h"
+#include "clt-io-priv.h"
 #include "loop-poll.h"
 #include "dev.h"
 #include "thread.h"
@@ -64,7 +65,7 @@ static struct {
 
 static struct clt_con *io_con(void)
 {
-	return &clt.sess.path.cons[1];
+	return &clt.sess.path.att.cons[1];
 }
 
 static bool on_stage(const struct fab_conn *conn)
@@ -164,7 +165,7 @@ static int staged_arm(struct fab_conn *conn, short *events)
 	if (atomic_load(&st.done))
 		return 1;
 	/* Once, and by a leader: the service loop arms, too, when it drains. */
-	if (clt_path_is_up(&clt.sess.path))
+	if (clt_sess_is_up(&clt.sess))
 		on_arm = atomic_exchange(&st.on_arm, NULL);
 	if (on_arm)
 		on_arm(fab_conn_context(conn));
@@ -329,7 +330,7 @@ static void fail_after_answer(struct clt_con *con)
 {
 	until_leader_sleeps(con);
 	atomic_store(&st.overtake, false);
-	fab_disconnect(con->path->cons[0].fab);
+	fab_disconnect(con->att->cons[0].fab);
 }
 
 /* That write is done, and not sent again. */
@@ -395,7 +396,7 @@ static void busy_sender(void)
 /* In flight on @con, other than @not. */
 static struct clt_slot *slot_in_flight(struct clt_con *con, const struct clt_slot *not)
 {
-	struct clt_slot_table *slots = &clt.sess.slots;
+	struct clt_slot_table *slots = &clt.sess.io.slots;
 
 	for (unsigned i = 0; i < slots->n; i++) {
 		struct clt_slot *slot = &slots->slot[i];
@@ -502,15 +503,19 @@ static void early_look(void)
 
 /* ---- the service loop wants the role ---- */
 
-void __real_clt_drain_role_free(struct clt_con *con);
-void __wrap_clt_drain_role_free(struct clt_con *con);
+void __real_loop_post(struct loop *s, struct loop_msg *msg);
+void __wrap_loop_post(struct loop *s, struct loop_msg *msg);
 
-/* Called by the leader.  While it is on its way to the service loop, that must not get the role by
- * other means: it would close the session and end, and the message be for nobody. */
-void __wrap_clt_drain_role_free(struct clt_con *con)
+static _Thread_local bool leaves;	/* the leader, when the service loop wants its role */
+
+/* The leader tells that the role is free.  While that is on its way to the service loop, it must not get the role
+ * by other means: it would close the session and end, and the message be for nobody. */
+void __wrap_loop_post(struct loop *s, struct loop_msg *msg)
 {
-	__real_clt_drain_role_free(con);
-	check(pthread_mutex_trylock(&con->wait.lock) == EBUSY);
+	__real_loop_post(s, msg);
+	if (!leaves || msg != &clt.sess.path.drain_msg)
+		return;
+	check(pthread_mutex_trylock(&io_con()->wait.lock) == EBUSY);
 	atomic_store(&st.role_freed, true);
 }
 
@@ -526,8 +531,9 @@ static bool service_wants(struct clt_con *con)
 
 static void arm_until_wanted(struct clt_con *con)
 {
-	fab_disconnect(con->path->cons[0].fab);
+	fab_disconnect(con->att->cons[0].fab);
 	wait_until(service_wants(con));
+	leaves = true;
 }
 
 static void role_to_service(void)

@@ -4,19 +4,19 @@
 
 #include "unit.h"
 
-#include "clt-sess.h"
+#include "clt-io-priv.h"
 
 /* ---- a session without a fabric: what is queued is listed here ---- */
 
-static struct clt_sess sess;
-static struct clt_con con;
+static struct clt_io sess_io;
+static struct clt_attempt att;
+static struct clt_con cons[2];
 static struct clt_slot *queued[1024];
 static unsigned nqueued, nlooks;
-static bool up, expired;
 
 void clt_tx_queue(struct clt_con *to, struct clt_slot *slot)
 {
-	cr_assert_eq(to, &con);
+	cr_assert(to == &cons[0] || to == &cons[1]);
 	queued[nqueued++] = slot;
 }
 
@@ -24,14 +24,9 @@ void clt_tx_flush(struct clt_con *to)
 {
 }
 
-struct clt_con *clt_sess_pick(struct clt_sess *s, const struct clt_op *op)
+void clt_wait_more(struct clt_waiter *w, struct clt_con *to)
 {
-	return up ? &con : NULL;
-}
-
-bool clt_sess_expired(const struct clt_sess *s)
-{
-	return expired;
+	cr_assert_fail("nobody is to wait here");
 }
 
 void clt_wait_init(struct clt_waiter *w, void (*fn)(struct clt_waiter *w))
@@ -47,11 +42,6 @@ void clt_wait_settle(struct clt_waiter *w, unsigned n)
 {
 }
 
-void clt_path_fail(struct clt_path *path, int err, const char *fmt, ...)
-{
-	cr_assert_fail("no path is to fail here: %s", fmt);
-}
-
 void clt_wait_batch_begin(void)
 {
 }
@@ -60,29 +50,28 @@ void clt_wait_batch_end(void)
 {
 }
 
-void clt_sess_wake_up_waiters(struct clt_sess *s)
+static void set_up(bool up)
 {
-	struct list *link;
-
-	while ((link = list_pop(&s->up_waiters)))
-		clt_wait_look(&list_entry(link, struct clt_op, up_link)->waiter);
+	atomic_store(&att.up, up);
 }
 
 static void world(unsigned permits, uint32_t max_io)
 {
-	memset(&sess, 0, sizeof(sess));
-	memset(&con, 0, sizeof(con));
-	con.cid = 1;
-	con.path = &sess.path;
-	sess.path.sess = &sess;
-	list_init(&sess.permit_waiters);
-	list_init(&sess.up_waiters);
-	pthread_mutex_init(&sess.lock, NULL);
-	cr_assert_eq(clt_slot_table_init(&sess.slots, permits), 0);
-	atomic_store(&sess.max_io_size, max_io);
+	memset(&sess_io, 0, sizeof(sess_io));
+	memset(&att, 0, sizeof(att));
+	memset(cons, 0, sizeof(cons));
+	cons[0].att = &att;
+	cons[1].cid = 1;
+	cons[1].att = &att;
+	att.cons = cons;
+	att.ncons = ARRAY_SIZE(cons);
+	att.io = &sess_io;
+	sess_io.att = &att;
+	clt_slot_init(&sess_io);
+	cr_assert_eq(clt_slot_limit(&sess_io, permits), (int)permits);
+	atomic_store(&sess_io.max_io_size, max_io);
 	nqueued = nlooks = 0;
-	up = true;
-	expired = false;
+	set_up(true);
 }
 
 static uint8_t buf[1 << 20];
@@ -90,7 +79,7 @@ static uint8_t buf[1 << 20];
 static void start(struct clt_op *op, uint64_t len)
 {
 	memset(op, 0, sizeof(*op));
-	op->sess = &sess;
+	op->io = &sess_io;
 	op->dir = RTRS_DIR_WRITE;
 	op->buf = buf;
 	op->len = len;
@@ -107,8 +96,8 @@ static void answer(struct clt_slot *slot, int status)
 
 static void expect_all_free(void)
 {
-	cr_assert_eq(bitmap_weight(&sess.slots.permits), 0u);
-	clt_slot_table_fini(&sess.slots);
+	cr_assert_eq(bitmap_weight(&sess_io.slots.permits), 0u);
+	clt_slot_fini(&sess_io);
 }
 
 Test(clt_op, parts_cover_the_request_once)
@@ -162,7 +151,7 @@ Test(clt_op, bounded)
 	start(&op, 512 * 100);
 	for (unsigned i = 0; i < 100; i++) {
 		cr_assert_not(clt_op_step(&op));
-		cr_assert_leq(bitmap_weight(&sess.slots.permits), 8u);
+		cr_assert_leq(bitmap_weight(&sess_io.slots.permits), 8u);
 		answer(queued[i], 0);
 	}
 	cr_assert(clt_op_step(&op));
@@ -213,7 +202,7 @@ Test(clt_op, user_message_when_permits_are_held)
 	user.user = true;
 	cr_assert_not(clt_op_step(&user));
 	cr_assert_eq(nqueued, 4u);
-	cr_assert_eq(queued[3], &sess.ctl);
+	cr_assert_eq(queued[3], clt_slot_ctl(&sess_io));
 	cr_assert_eq(queued[3]->id, 0u);
 }
 
@@ -233,11 +222,11 @@ Test(clt_op, one_permit)
 	slot = queued[0];
 	cr_assert_eq(slot->id, 0u);
 	/* The request waits for something while it keeps its permit. */
-	up = false;
+	set_up(false);
 	answer(slot, CLT_AGAIN);
 	cr_assert_not(clt_op_step(&io));
 	cr_assert_eq(nlooks, 1u);
-	up = true;
+	set_up(true);
 	cr_assert_not(clt_op_step(&user));
 	cr_assert_eq(nqueued, 2u);
 	cr_assert_eq(queued[1]->op, &user);
@@ -282,20 +271,20 @@ Test(clt_op, lost_path)
 	start(&op, 512);
 	cr_assert_not(clt_op_step(&op));
 	slot = queued[0];
-	up = false;
+	set_up(false);
 	answer(slot, CLT_AGAIN);
 	cr_assert_not(clt_op_step(&op));
-	cr_assert_not(list_empty(&sess.up_waiters));
-	up = true;
+	cr_assert_not(list_empty(&sess_io.up_waiters));
+	set_up(true);
 	cr_assert_not(clt_op_step(&op));
 	cr_assert_eq(nqueued, 2u);
 	cr_assert_eq(queued[1], slot);
-	up = false;
-	expired = true;
+	set_up(false);
+	atomic_store(&sess_io.expired, true);
 	answer(slot, CLT_AGAIN);
 	cr_assert(clt_op_step(&op));
 	cr_assert_eq(op.status, -EIO);
-	cr_assert(list_empty(&sess.up_waiters));
+	cr_assert(list_empty(&sess_io.up_waiters));
 	expect_all_free();
 }
 
@@ -306,10 +295,10 @@ Test(clt_op, nobody_overtakes_who_waits_for_a_permit)
 
 	world(4, 4096);
 	for (unsigned i = 0; i < 3; i++)
-		cr_assert_eq(bitmap_get(&sess.slots.permits), (int)i);
+		cr_assert_eq(bitmap_get(&sess_io.slots.permits), (int)i);
 	start(&first, 512);
 	cr_assert_not(clt_op_step(&first));
-	bitmap_put(&sess.slots.permits, 1);	/* as clt_slot_put(), which looks for others next */
+	bitmap_put(&sess_io.slots.permits, 1);	/* as clt_slot_put(), which looks for others next */
 	start(&late, 512);
 	cr_assert_not(clt_op_step(&late));
 	cr_assert_eq(nqueued, 0u);
@@ -322,7 +311,7 @@ Test(clt_op, nobody_overtakes_who_waits_for_a_permit)
 	cr_assert_eq(nqueued, 2u);
 	answer(queued[1], 0);
 	cr_assert(clt_op_step(&late));
-	bitmap_put(&sess.slots.permits, 0);
-	bitmap_put(&sess.slots.permits, 2);
+	bitmap_put(&sess_io.slots.permits, 0);
+	bitmap_put(&sess_io.slots.permits, 2);
 	expect_all_free();
 }
