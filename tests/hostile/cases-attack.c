@@ -166,10 +166,9 @@ static void post_io(const void *data)
 	hreq_post(s.owner, &r);
 }
 
-/* The n-th IO of a case is answered. */
-static void io_answered(unsigned n)
+static void io_answered(void)
 {
-	expect_outcome(hpath_wait_answer(s.owner, CHUNK_ID, n - 1), 0);
+	expect_outcome(hpath_wait_answer(s.owner, CHUNK_ID), 0);
 }
 
 /* What was in the file before is not what a case looks for; and the server's kernel has asked the
@@ -179,7 +178,7 @@ static void first_io(void)
 	static const uint8_t zeroes[IO_LEN];
 
 	post_io(zeroes);
-	io_answered(1);
+	io_answered();
 	expect_in_file(zeroes);
 }
 
@@ -237,7 +236,7 @@ static void attack_run(const void *arg)
 	if (row->when == DURING)
 		HWAIT(held_said('W'));
 	else
-		io_answered(2);
+		io_answered();
 	expect_outcome(attack(row), want);
 	good_io(s.bystander);
 	if (row->when == DURING)
@@ -245,7 +244,7 @@ static void attack_run(const void *arg)
 	if (want == HCLOSED)
 		hpath_wait_closed(s.attacker);
 	if (row->when == DURING && (row->others_chunk || want != HCLOSED))
-		io_answered(2);
+		io_answered();
 	if (!strcmp(hrun.invalidate, "never") && row->when == DURING && !want)
 		memset(s.data, ATTACK_BYTE, sizeof(s.data));
 	expect_in_file(s.data);

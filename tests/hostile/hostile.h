@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A client that can do every step of a path's life by hand and put any value in any field.
+/* A client that can do every step of a path's life by hand and put any value in any field.  No
+ * reconnect, no scheduling, no mercy; by itself it answers heartbeats and nothing else.
  *
  * Each case runs in a process of its own, so that what it leaves open vanishes with it; a kit
  * function that cannot go on prints the reason and ends that process with status 1.  One thread.
- * After each case a well-behaved client must be served, and the server must hold no more descriptors
- * than before (main.c). */
+ * Two programs use it: hostile (main.c), where after each case a well-behaved client must be served
+ * and the server must hold no more descriptors than before; and tests/server/test-server.c, where
+ * each case has a server of its own. */
 #ifndef HOSTILE_H
 #define HOSTILE_H
 
@@ -43,6 +45,14 @@ void die(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
 	do {                                                                                       \
 		if (!(cond))                                                                       \
 			die("%s:%d: not true: %s", __FILE__, __LINE__, #cond);                     \
+	} while (0)
+
+#define expect_eq(a, b)                                                                            \
+	do {                                                                                       \
+		long long ea_ = (long long)(a), eb_ = (long long)(b);                              \
+		if (ea_ != eb_)                                                                    \
+			die("%s:%d: %s is %lld, expected: %s = %lld", __FILE__, __LINE__, #a, ea_, \
+			    #b, eb_);                                                              \
 	} while (0)
 
 /* A group of cases: rows of @size bytes that begin with `const char *name`. */
@@ -89,6 +99,7 @@ struct hcon {
 };
 
 struct hanswer {
+	unsigned posted;		/* requests that wait for it, or have it */
 	unsigned n;
 	int status;
 	uint32_t old_rkey;		/* of the chunk, until this answer */
@@ -105,14 +116,15 @@ struct hpath {
 	bool new_rkey;			/* so is this: answers bring the key of the chunk's next request */
 	struct rtrs_rbuf *rbufs;	/* from INFO_RSP, then as keys come */
 	struct ibv_mr *mr;
-	uint8_t *mem;			/* staging of what is sent, then the result area and the keys */
-	size_t staged;
+	uint8_t *mem;			/* INFO_RSP, staging of what is sent, the result area, the keys */
+	size_t staged;			/* comes round: what is sent must be out after STAGING_LEN bytes */
 	uint8_t *result;		/* [HRESULT_LEN] */
 	struct rtrs_msg_rkey_rsp *keys;	/* [HCONS_MAX][HRECVS]: what receives are filled with */
 	uint8_t *info_buf;
 	bool info_done;
 	bool mute;			/* leave heartbeats unanswered */
-	unsigned hb_acks;
+	bool idle;			/* take nothing that comes */
+	unsigned hb_msgs, hb_acks;
 	struct hanswer answers[HANSWERS];	/* by msg_id */
 	struct rnbd_dev_info dev;	/* of hpath_open() */
 };
@@ -144,17 +156,27 @@ int hpath_wait_info(struct hpath *p);
 /* Connections and INFO. */
 void hpath_up(struct hpath *p);
 
+/* A work request that is not posted yet. */
+struct hwrite {
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+};
+
 /* RDMA_WRITE(_WITH_IMM) of any bytes to any place under any key. */
+void hwrite_fill(struct hwrite *w, struct hpath *p, unsigned cid, const void *bytes, size_t len,
+		 uint64_t addr, uint32_t rkey, bool with_imm, uint32_t imm);
 void hpath_write(struct hpath *p, unsigned cid, const void *bytes, size_t len, uint64_t addr,
 		 uint32_t rkey, bool with_imm, uint32_t imm);
 
-/* The next answer to @msg_id: its status, or HCLOSED.  @seen: how many have been waited for. */
-int hpath_wait_answer(struct hpath *p, uint32_t msg_id, unsigned seen);
+/* Every request posted with chunk @msg_id is answered: the last one's status, or HCLOSED. */
+int hpath_wait_answer(struct hpath *p, uint32_t msg_id);
 /* Every connection of the path is closed by the server. */
 void hpath_wait_closed(struct hpath *p);
 bool hpath_any_closed(const struct hpath *p);
 /* Disconnect as a good client does, and wait for the end. */
 void hpath_close(struct hpath *p);
+/* The same, and what it was is forgotten but for its identity: hpath_up() may follow. */
+void hpath_reset(struct hpath *p);
 
 /* Let things happen for at most until @deadline_ms; false when it has passed. */
 bool hpump(uint64_t deadline_ms);
@@ -207,12 +229,14 @@ struct hreq {
 	uint32_t buf_id;
 	bool is_read, no_desc, need_inval;
 	uint32_t data_len;
+	uint32_t result_at;		/* a READ's data goes so far into hpath.result */
 	const void *usr;
 	uint32_t usr_len;
 	const void *data;		/* of a WRITE; NULL: a pattern */
 	struct hedit edit;
 };
 
+void hreq_fill(struct hwrite *w, struct hpath *p, const struct hreq *r);
 void hreq_post(struct hpath *p, const struct hreq *r);
 /* Post and wait for the outcome. */
 int hreq_do(struct hpath *p, const struct hreq *r);

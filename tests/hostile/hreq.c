@@ -38,7 +38,7 @@ static size_t build_header(struct hpath *p, const struct hreq *r, uint8_t *buf)
 		.usr_len = (uint16_t)r->usr_len,
 		.need_inval = r->need_inval,
 		.has_desc = r->is_read && r->data_len && !r->no_desc,
-		.desc = { (uintptr_t)p->result, p->mr->rkey, r->data_len },
+		.desc = { (uintptr_t)p->result + r->result_at, p->mr->rkey, r->data_len },
 	};
 	size_t len;
 
@@ -49,7 +49,7 @@ static size_t build_header(struct hpath *p, const struct hreq *r, uint8_t *buf)
 	return len;
 }
 
-void hreq_post(struct hpath *p, const struct hreq *r)
+void hreq_fill(struct hwrite *w, struct hpath *p, const struct hreq *r)
 {
 	const struct hedit *e = &r->edit;
 	uint32_t lead = r->is_read ? 0 : r->data_len;
@@ -74,18 +74,25 @@ void hreq_post(struct hpath *p, const struct hreq *r)
 		addr += e->addr;
 	if (e->set & HSET_RKEY)
 		rkey ^= e->rkey;
-	hpath_write(p, r->cid, bytes, len, addr, rkey, true,
+	hwrite_fill(w, p, r->cid, bytes, len, addr, rkey, true,
 		    type << RTRS_IMM_PAYL_BITS |
 			    ((buf_id << p->geom.off_bits | off) & RTRS_IMM_PAYL_MASK));
 	free(bytes);
+	p->answers[r->buf_id].posted++;
+}
+
+void hreq_post(struct hpath *p, const struct hreq *r)
+{
+	struct hwrite w;
+
+	hreq_fill(&w, p, r);
+	fab_post_send(p->cons[r->cid].conn, &w.wr);
 }
 
 int hreq_do(struct hpath *p, const struct hreq *r)
 {
-	unsigned seen = p->answers[r->buf_id].n;
-
 	hreq_post(p, r);
-	return hpath_wait_answer(p, r->buf_id, seen);
+	return hpath_wait_answer(p, r->buf_id);
 }
 
 /* ---- what a good client says ---- */

@@ -16,9 +16,10 @@
 #include "rtrs-imm.h"
 #include "rtrs-wr.h"
 
+#define INFO_LEN (1u << 20)
 #define STAGING_LEN (8u << 20)
 #define KEYS_LEN (HCONS_MAX * HRECVS * sizeof(struct rtrs_msg_rkey_rsp))
-#define MEM_LEN (STAGING_LEN + HRESULT_LEN + KEYS_LEN)
+#define MEM_LEN (INFO_LEN + STAGING_LEN + HRESULT_LEN + KEYS_LEN)
 #define PATHS_MAX 160
 #define CON0_RECVS 1024
 
@@ -177,6 +178,7 @@ static void con_immediate(struct hpath *p, unsigned cid, __be32 imm,
 		answer_arrived(p, rtrs_imm_payload(imm), key);
 		break;
 	case RTRS_HB_MSG_IMM:
+		p->hb_msgs++;
 		heartbeat(p, cid);
 		break;
 	case RTRS_HB_ACK_IMM:
@@ -252,7 +254,7 @@ static bool work(struct pollfd *fds, unsigned *nfds)
 		struct hcon *con = &paths[i / HCONS_MAX]->cons[i % HCONS_MAX];
 		struct pollfd *pfd = &fds[*nfds];
 
-		if (con->state != H_UP)
+		if (con->state != H_UP || con->path->idle)
 			continue;
 		progress |= con_poll(con->path, i % HCONS_MAX);
 		if (con->state != H_UP)
@@ -310,7 +312,8 @@ struct hpath *hpath_new(void)
 	p->recon_cnt = 1;
 	p->mem = malloc(MEM_LEN);
 	expect(p->mem);
-	p->result = p->mem + STAGING_LEN;
+	p->info_buf = p->mem;
+	p->result = p->mem + INFO_LEN + STAGING_LEN;
 	p->keys = (void *)(p->result + HRESULT_LEN);
 	for (unsigned i = 0; i < HCONS_MAX; i++)
 		p->cons[i].path = p;
@@ -335,6 +338,7 @@ void hpath_connect_start(struct hpath *p, unsigned cid, const void *pdata, size_
 	struct hcon *con = &p->cons[cid];
 
 	expect(cid < HCONS_MAX && !con->conn);
+	con->state = H_NONE;
 	expect(!fab_conn_create(cm, con, &con->conn));
 	expect(!fab_resolve(con->conn, &p->src, &hrun.server));
 	HWAIT(con->state != H_NONE);
@@ -362,9 +366,7 @@ static void take_geometry(struct hpath *p, const struct hcon *con)
 	p->new_rkey = rsp.new_rkey;
 	expect(!rtrs_geom_init(&p->geom, rsp.queue_depth, rsp.max_io_size, rsp.max_hdr_size));
 	p->rbufs = calloc(rsp.queue_depth, sizeof(*p->rbufs));
-	p->info_buf = p->mem;
-	p->staged = MAX(p->staged, rtrs_info_rsp_len(rsp.queue_depth));
-	expect(p->rbufs);
+	expect(p->rbufs && rtrs_info_rsp_len(rsp.queue_depth) <= INFO_LEN);
 }
 
 int hpath_connect_end(struct hpath *p, unsigned cid)
@@ -374,8 +376,11 @@ int hpath_connect_end(struct hpath *p, unsigned cid)
 	HWAIT(con->state != H_RESOLVED);
 	if (con->state == H_UNREACHABLE)
 		die("no answer to a connection request: %s", strerror(-con->status));
-	if (con->state == H_REFUSED)
+	if (con->state == H_REFUSED) {
+		fab_conn_destroy(con->conn);
+		con->conn = NULL;
 		return con->status;
+	}
 	if (!p->rbufs)
 		take_geometry(p, con);
 	return 0;
@@ -405,13 +410,16 @@ void hpath_connect_all(struct hpath *p)
 
 static struct ibv_sge stage(struct hpath *p, const void *bytes, size_t len)
 {
-	struct ibv_sge sge = { (uintptr_t)p->mem + p->staged, (uint32_t)len, p->mr->lkey };
+	uint8_t *to;
 
-	expect(p->staged + len <= STAGING_LEN);
+	expect(len <= STAGING_LEN);
+	if (p->staged + len > STAGING_LEN)
+		p->staged = 0;
+	to = p->mem + INFO_LEN + p->staged;
 	if (len)
-		memcpy(p->mem + p->staged, bytes, len);
+		memcpy(to, bytes, len);
 	p->staged += len;
-	return sge;
+	return (struct ibv_sge){ (uintptr_t)to, (uint32_t)len, p->mr->lkey };
 }
 
 void hpath_send(struct hpath *p, unsigned cid, const void *bytes, size_t len)
@@ -424,21 +432,28 @@ void hpath_send(struct hpath *p, unsigned cid, const void *bytes, size_t len)
 	fab_post_send(p->cons[cid].conn, &wr);
 }
 
-void hpath_write(struct hpath *p, unsigned cid, const void *bytes, size_t len, uint64_t addr,
-		 uint32_t rkey, bool with_imm, uint32_t imm)
+void hwrite_fill(struct hwrite *w, struct hpath *p, unsigned cid, const void *bytes, size_t len,
+		 uint64_t addr, uint32_t rkey, bool with_imm, uint32_t imm)
 {
-	struct ibv_sge sge = stage(p, bytes, len);
-	struct ibv_send_wr wr = {
+	w->sge = stage(p, bytes, len);
+	w->wr = (struct ibv_send_wr){
 		.wr_id = (uintptr_t)&p->cons[cid],
 		.opcode = with_imm ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE,
-		.sg_list = &sge,
+		.sg_list = &w->sge,
 		.num_sge = len ? 1 : 0,
 		.wr.rdma = { .remote_addr = addr, .rkey = rkey },
 	};
-
 	if (with_imm)
-		wr.imm_data = htobe32(imm);
-	fab_post_send(p->cons[cid].conn, &wr);
+		w->wr.imm_data = htobe32(imm);
+}
+
+void hpath_write(struct hpath *p, unsigned cid, const void *bytes, size_t len, uint64_t addr,
+		 uint32_t rkey, bool with_imm, uint32_t imm)
+{
+	struct hwrite w;
+
+	hwrite_fill(&w, p, cid, bytes, len, addr, rkey, with_imm, imm);
+	fab_post_send(p->cons[cid].conn, &w.wr);
 }
 
 /* ---- INFO ---- */
@@ -485,12 +500,12 @@ void hpath_up(struct hpath *p)
 
 /* ---- outcomes ---- */
 
-int hpath_wait_answer(struct hpath *p, uint32_t msg_id, unsigned seen)
+int hpath_wait_answer(struct hpath *p, uint32_t msg_id)
 {
 	const struct hanswer *a = &p->answers[msg_id];
 
-	HWAIT(a->n > seen || hpath_any_closed(p));
-	return a->n > seen ? a->status : HCLOSED;
+	HWAIT(a->n >= a->posted || hpath_any_closed(p));
+	return a->n >= a->posted ? a->status : HCLOSED;
 }
 
 static bool all_closed(const struct hpath *p)
@@ -514,4 +529,17 @@ void hpath_close(struct hpath *p)
 			fab_disconnect(p->cons[cid].conn);
 	}
 	hpath_wait_closed(p);
+}
+
+void hpath_reset(struct hpath *p)
+{
+	hpath_close(p);
+	for (unsigned cid = 0; cid < HCONS_MAX; cid++) {
+		if (p->cons[cid].conn)
+			fab_conn_destroy(p->cons[cid].conn);
+		p->cons[cid] = (struct hcon){ .path = p };
+	}
+	memset(p->answers, 0, sizeof(p->answers));
+	p->info_done = false;
+	p->recon_cnt++;
 }

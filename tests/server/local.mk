@@ -7,8 +7,10 @@ endif
 EXTRA_DIST += %D%/test-server.sh
 
 %C%_test_server_SOURCES = \
-	%D%/raw.c \
-	%D%/raw.h \
 	%D%/test-server.c \
+	tests/hostile/hostile.h \
+	tests/hostile/hreq.c \
+	tests/hostile/kit.c \
 	$(NULL)
+%C%_test_server_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/hostile
 %C%_test_server_LDADD = librtrs.la librnbd.la libfab.la libbase.la libclock.la

@@ -3,4 +3,4 @@
 # The server's protocol, by a client that can do anything: the cases are in tests/server/test-server.c.
 . ./tests/functions.sh
 requires_server
-tests/server/test-server "$RTRS_SERVER"
+tests/server/test-server "$RTRS_SERVER" "$TIMEOUT_S"
