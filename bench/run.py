@@ -8,6 +8,7 @@
 
   never, copy, always        ours with this --invalidate
   static, window             ours with this registration
+  base                       ours as it stands in another build directory (--base)
 
 All of them run in every round, one after the other for each row and in an order that rotates, on
 the same preallocated and warmed file, with the same nbdkit, -t and kind of socket.  What counts is
@@ -56,9 +57,9 @@ VARIANTS = {
     "static": ([], ["registration=static"]),
     "window": ([], ["registration=window"]),
 }
-TOPOLOGIES = ["ours", "peer", "limit"] + list(VARIANTS)
+TOPOLOGIES = ["ours", "peer", "limit", "base"] + list(VARIANTS)
 # Of those that run, these are divided: the first by the second.
-RATIOS = [("ours", "peer"), ("ours", "limit"), ("copy", "never"), ("always", "never"),
+RATIOS = [("ours", "base"), ("ours", "peer"), ("ours", "limit"), ("copy", "never"), ("always", "never"),
           ("ours", "static"), ("window", "static")]
 START_TIMEOUT_S = 15
 TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
@@ -179,15 +180,28 @@ class Topology:
         self.nbdkit("nbdkit-nbd", ["-U", self.socket], "nbd", "hostname=127.0.0.1",
                     "port=%d" % port)
 
-    def start_ours(self, server_arg=(), plugin_arg=()):
+    def start_base(self):
+        self.start_ours(server_program=os.path.join(self.args.base, "rtrs-server"),
+                        plugin=os.path.join(self.args.base, ".libs/nbdkit-rtrs-plugin.so"))
+
+    def shared_file_options(self, server):
+        """All topologies run at once, on one file, and one at a time does something.  An older server has no lock."""
+        text = subprocess.run([server, "--help"], stdout=subprocess.PIPE, check=True).stdout.decode()
+        options = []
+        if "--no-lock" in text:
+            options.append("--no-lock")
+        if "--state-dir" in text:
+            options += ["--state-dir", os.path.join(self.args.workdir, "state-" + self.name)]
+        return options
+
+    def start_ours(self, server_arg=(), plugin_arg=(), server_program=None, plugin=None):
+        server_program = server_program or self.args.server
         rd, wr = os.pipe()
         try:
             server = self.spawn(
                 "rtrs-server",
-                # All topologies run at once, on one file, and one at a time does something.
-                [self.args.server, "--listen", "tcp://127.0.0.1:0", "--ready-fd", str(wr),
-                 "--no-lock", "--state-dir", os.path.join(self.args.workdir, "state-" + self.name)]
-                + self.args.server_arg + list(server_arg) + ["bench=" + self.args.file], pass_fds=(wr,))
+                [server_program, "--listen", "tcp://127.0.0.1:0", "--ready-fd", str(wr)]
+                + self.shared_file_options(server_program) + self.args.server_arg + list(server_arg) + ["bench=" + self.args.file], pass_fds=(wr,))
         finally:
             os.close(wr)
         try:
@@ -197,7 +211,7 @@ class Topology:
             os.close(rd)
         port = server.wait_for("the port it listens on",
                                lambda: re.search(r"tcp://127\.0\.0\.1:([1-9]\d*)", server.log()))
-        self.nbdkit("nbdkit-rtrs", ["-U", self.socket], self.args.plugin,
+        self.nbdkit("nbdkit-rtrs", ["-U", self.socket], plugin or self.args.plugin,
                     "server=127.0.0.1:" + port.group(1), "export=bench",
                     *self.args.plugin_arg, *plugin_arg)
 
@@ -338,6 +352,9 @@ def main():
                    help="[%(default)s]")
     p.add_argument("--plugin", default=os.path.join(top, ".libs/nbdkit-rtrs-plugin.so"),
                    metavar="PATH", help="[%(default)s]")
+    p.add_argument("--base", metavar="DIR",
+                   help="another build directory, for the topology base: what a change costs is"
+                        " --topologies=ours,base")
     p.add_argument("--server-arg", action="append", default=[], metavar="ARG",
                    help="pass on to rtrs-server; repeatable")
     p.add_argument("--plugin-arg", action="append", default=[], metavar="KEY=VALUE",
@@ -360,6 +377,10 @@ def main():
     for prog in ("fio", args.nbdkit):
         if not shutil.which(prog):
             p.error("%s is not installed" % prog)
+    if ("base" in names) != bool(args.base):
+        p.error("--base=DIR and the topology base belong together")
+    if args.base:
+        args.base = os.path.abspath(args.base)
     if "ours" in names or set(names) & set(VARIANTS):
         for path in (args.server, args.plugin):
             if not os.path.exists(path):
