@@ -37,7 +37,6 @@ struct srv_chunks {
 	enum srv_invalidate invalidate;	/* on this path: see srv_key_choose() */
 	enum frwr_mode key_mode;	/* always: what has a chunk's key */
 	char refused[192];		/* why what was asked for cannot be had, or "" */
-	bool late_keys;			/* a device binds them in its own time, not in the post */
 	struct frwr_pool *keys;		/* always: one window per chunk, from set-up to drained */
 	uint8_t *base, *service;
 	size_t len, service_len;
@@ -90,6 +89,12 @@ static inline uint64_t srv_chunk_iova(const struct srv_chunks *c, uint32_t buf_i
 	size_t off = c->mr_each ? 0 : (size_t)buf_id * c->geom->chunk_size;
 
 	return fab_mr_iova(srv_chunk_mr(c, buf_id)) + off;
+}
+
+/* Does a device bind the chunks' keys in its own time, and not in the post? */
+static inline bool srv_chunk_late_keys(const struct srv_chunks *c)
+{
+	return c->invalidate == SRV_INVALIDATE_ALWAYS && c->key_mode == FRWR_MW1 && c->pinned;
 }
 
 #endif

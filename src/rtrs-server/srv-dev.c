@@ -1,89 +1,91 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the slots, from session to session end.  References are taken and put on any thread, all
- * else happens on the control thread.  Only srv_dev_table_init() can fail. */
+/* Owns the pages, from the first device in them to session end.  References are taken and put on any thread, all
+ * else happens on the control thread.  Only srv_dev_open() can fail. */
 #include <assert.h>
-#include <errno.h>
 #include <stdlib.h>
 
 #include "srv-dev.h"
 
-int srv_dev_table_init(struct srv_dev_table *t, unsigned n, struct srv_sess *sess)
+void srv_dev_table_init(struct srv_dev_table *t, struct srv_sess *sess)
 {
-	t->devs = calloc(n ? n : 1, sizeof(*t->devs));
-	if (!t->devs)
-		return -ENOMEM;
-	t->n = n;
-	for (unsigned i = 0; i < n; i++) {
-		struct srv_dev *dev = &t->devs[i];
-
-		dev->id = i;
-		dev->sess = sess;
-		list_init(&dev->closers);
-	}
-	return 0;
+	t->sess = sess;
+	for (unsigned i = 0; i < SRV_DEV_PAGES; i++)
+		atomic_init(&t->pages[i], NULL);
 }
 
 void srv_dev_table_fini(struct srv_dev_table *t)
 {
-	for (unsigned i = 0; i < t->n; i++)
-		assert(t->devs[i].state == SRV_DEV_FREE && !atomic_load(&t->devs[i].word));
-	free(t->devs);
-	t->devs = NULL;
-	t->n = 0;
+	assert(!srv_dev_first(t));
+	for (unsigned i = 0; i < SRV_DEV_PAGES; i++)
+		free(atomic_load(&t->pages[i]));
 }
 
-struct srv_dev *srv_dev_get(struct srv_dev_table *t, uint32_t id)
+/* The first that is not free, from @id on. */
+static struct srv_dev *used_from(const struct srv_dev_table *t, uint32_t id)
 {
 	struct srv_dev *dev;
-	uint32_t w;
 
-	if (id >= t->n)
-		return NULL;
-	dev = &t->devs[id];
-	w = atomic_load_explicit(&dev->word, memory_order_relaxed);
-	do {
-		if (!(w & SRV_DEV_USABLE))
-			return NULL;
-	} while (!atomic_compare_exchange_weak_explicit(&dev->word, &w, w + 1, memory_order_acquire,
-							memory_order_relaxed));
-	return dev;
+	while ((dev = srv_dev_slot(t, id++))) {
+		if (dev->state != SRV_DEV_FREE)
+			return dev;
+	}
+	return NULL;
 }
 
-bool srv_dev_put(struct srv_dev *dev)
+struct srv_dev *srv_dev_first(const struct srv_dev_table *t)
 {
-	uint32_t w = atomic_fetch_sub_explicit(&dev->word, 1, memory_order_acq_rel);
+	return used_from(t, 0);
+}
 
-	assert(w & ~SRV_DEV_USABLE);
-	return w == 1;
+struct srv_dev *srv_dev_next(const struct srv_dev_table *t, const struct srv_dev *dev)
+{
+	return used_from(t, dev->id + 1);
 }
 
 struct srv_dev *srv_dev_find(const struct srv_dev_table *t, const struct export *ex)
 {
-	for (unsigned i = 0; i < t->n; i++) {
-		if (t->devs[i].state != SRV_DEV_FREE && t->devs[i].ex == ex)
-			return &t->devs[i];
+	struct srv_dev *dev = srv_dev_first(t);
+
+	while (dev && dev->ex != ex)
+		dev = srv_dev_next(t, dev);
+	return dev;
+}
+
+/* Room for @id and those behind it.  False: none. */
+static bool add_page(struct srv_dev_table *t, uint32_t id)
+{
+	struct srv_dev *page = id < SRV_DEV_PAGE * SRV_DEV_PAGES ? calloc(SRV_DEV_PAGE, sizeof(*page)) : NULL;
+
+	if (!page)
+		return false;
+	for (unsigned i = 0; i < SRV_DEV_PAGE; i++) {
+		page[i].id = id + i;
+		page[i].sess = t->sess;
+		list_init(&page[i].closers);
 	}
-	return NULL;
+	/* ORDER: release; who sees the page sees its devices, none of which is usable. */
+	atomic_store_explicit(&t->pages[id / SRV_DEV_PAGE], page, memory_order_release);
+	return true;
 }
 
 struct srv_dev *srv_dev_open(struct srv_dev_table *t, struct export *ex, enum rnbd_access_mode mode,
 			     void (*quiet)(struct loop_msg *msg))
 {
-	for (unsigned i = 0; i < t->n; i++) {
-		struct srv_dev *dev = &t->devs[i];
+	struct srv_dev *dev;
+	uint32_t id = 0;
 
-		if (dev->state != SRV_DEV_FREE)
-			continue;
-		dev->state = SRV_DEV_OPEN;
-		dev->ex = ex;
-		dev->mode = mode;
-		loop_msg_init(&dev->quiet_msg, quiet);
-		/* ORDER: release; who sees the flag sees export and mode. */
-		atomic_store_explicit(&dev->word, SRV_DEV_USABLE, memory_order_release);
-		return dev;
-	}
-	assert(!"more devices open than there are exports");
-	return NULL;
+	while ((dev = srv_dev_slot(t, id)) && dev->state != SRV_DEV_FREE)
+		id++;
+	if (!dev && !add_page(t, id))
+		return NULL;
+	dev = srv_dev_slot(t, id);
+	dev->state = SRV_DEV_OPEN;
+	dev->ex = ex;
+	dev->mode = mode;
+	loop_msg_init(&dev->quiet_msg, quiet);
+	/* ORDER: release; who sees the flag sees export and mode. */
+	atomic_store_explicit(&dev->word, SRV_DEV_USABLE, memory_order_release);
+	return dev;
 }
 
 bool srv_dev_begin_close(struct srv_dev *dev, enum srv_dev_state state)

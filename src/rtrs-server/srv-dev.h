@@ -6,13 +6,15 @@
  * open flag and the number of requests that use the device.  A device that is closing hands out no
  * more references, and the one who puts the last of them is told so exactly once.
  *
- * A session opens each export at most once (a second OPEN of a name gives the same handle), so the
- * table has as many slots as there are exports and the id is the slot's index. */
+ * A session opens each export at most once (a second OPEN of a name gives the same handle).  The id is the
+ * slot's index.  The table grows by pages, which do not move. */
 #ifndef SRV_DEV_H
 #define SRV_DEV_H
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "loop.h"
@@ -43,28 +45,64 @@ struct srv_dev {
 
 #define SRV_DEV_USABLE 0x80000000u
 
+#define SRV_DEV_PAGE 64u
+#define SRV_DEV_PAGES 256u
+
 struct srv_dev_table {
-	unsigned n;
-	struct srv_dev *devs;
+	struct srv_sess *sess;
+	_Atomic(struct srv_dev *) pages[SRV_DEV_PAGES];	/* [SRV_DEV_PAGE]; NULL: no device was there yet */
 };
 
-int srv_dev_table_init(struct srv_dev_table *t, unsigned n, struct srv_sess *sess);
+void srv_dev_table_init(struct srv_dev_table *t, struct srv_sess *sess);
 /* Every device must be free. */
 void srv_dev_table_fini(struct srv_dev_table *t);
 
 /* ---- any thread ---- */
 
+/* The slot @id, or NULL. */
+static inline struct srv_dev *srv_dev_slot(const struct srv_dev_table *t, uint32_t id)
+{
+	struct srv_dev *page = id < SRV_DEV_PAGE * SRV_DEV_PAGES ?
+		atomic_load_explicit(&t->pages[id / SRV_DEV_PAGE], memory_order_acquire) : NULL;
+
+	return page ? &page[id % SRV_DEV_PAGE] : NULL;
+}
+
 /* A reference on the open device @id, or NULL. */
-struct srv_dev *srv_dev_get(struct srv_dev_table *t, uint32_t id);
+static inline struct srv_dev *srv_dev_get(const struct srv_dev_table *t, uint32_t id)
+{
+	struct srv_dev *dev = srv_dev_slot(t, id);
+	uint32_t w;
+
+	if (!dev)
+		return NULL;
+	w = atomic_load_explicit(&dev->word, memory_order_relaxed);
+	do {
+		if (!(w & SRV_DEV_USABLE))
+			return NULL;
+	} while (!atomic_compare_exchange_weak_explicit(&dev->word, &w, w + 1, memory_order_acquire,
+							memory_order_relaxed));
+	return dev;
+}
+
 /* Returns true when this was the last reference of a closing device: the caller then posts
  * quiet_msg to the control thread. */
-bool srv_dev_put(struct srv_dev *dev);
+static inline bool srv_dev_put(struct srv_dev *dev)
+{
+	uint32_t w = atomic_fetch_sub_explicit(&dev->word, 1, memory_order_acq_rel);
+
+	assert(w & ~SRV_DEV_USABLE);
+	return w == 1;
+}
 
 /* ---- control thread ---- */
 
+/* The first device that is not free, and the next one behind @dev; NULL: none. */
+struct srv_dev *srv_dev_first(const struct srv_dev_table *t);
+struct srv_dev *srv_dev_next(const struct srv_dev_table *t, const struct srv_dev *dev);
 /* The device of @ex that is not free, or NULL. */
 struct srv_dev *srv_dev_find(const struct srv_dev_table *t, const struct export *ex);
-/* Open @ex under the lowest free id.  @ex must not be in the table.  @quiet runs on the control thread when
+/* Open @ex under the lowest free id; NULL: no memory, or no id.  @ex must not be in the table.  @quiet runs on the control thread when
  * the last reference goes while the device is closing. */
 struct srv_dev *srv_dev_open(struct srv_dev_table *t, struct export *ex, enum rnbd_access_mode mode,
 			     void (*quiet)(struct loop_msg *msg));

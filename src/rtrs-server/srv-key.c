@@ -112,7 +112,6 @@ int srv_key_choose(struct srv_chunks *c, struct fab_conn *conn)
 	if (rc >= 0) {
 		frwr_pool_learn(c->keys, &c->srv->lessons, &caps);
 		c->key_mode = (enum frwr_mode)rc;
-		c->late_keys = rc == FRWR_MW1 && c->pinned;
 		c->mr_each = rc == FRWR_MW1 && (caps.quirks & FRWR_QUIRK_MR_BOUNDS);
 	}
 	tell(c, conn, why);
@@ -307,7 +306,7 @@ void srv_key_answer(struct srv_req *req, struct srv_reply *reply)
 	struct ibv_send_wr *last = &reply->wr.wr[reply->wr.n - 1];
 
 	reply->keyed = req;
-	if (!req->path->chunks.late_keys)
+	if (!srv_chunk_late_keys(&req->path->chunks))
 		return;
 	last->wr_id = (uintptr_t)&req->answer_cqe;
 	last->send_flags |= IBV_SEND_SIGNALED;
@@ -322,7 +321,7 @@ static void turn_over(struct srv_req *req)
 
 void srv_key_posted(struct srv_req *req, int rc)
 {
-	bool late = req->path->chunks.late_keys;
+	bool late = srv_chunk_late_keys(&req->path->chunks);
 
 	req->entry.posted(&req->entry, rc);
 	if (!late)
@@ -341,7 +340,7 @@ void srv_key_wc_answered(struct fab_conn *fab, struct fab_cqe *cqe, const struct
 /* What was not posted, or went with its device, has not completed. */
 void srv_key_end_turns(struct srv_path *path)
 {
-	if (!path->chunks.late_keys)
+	if (!srv_chunk_late_keys(&path->chunks))
 		return;
 	for (unsigned i = 0; i < path->chunks.geom->queue_depth; i++) {
 		struct srv_req *req = &path->reqs[i];

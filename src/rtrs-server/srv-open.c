@@ -24,6 +24,9 @@
 #include "srv-sess.h"
 #include "util.h"
 
+#define for_each_dev(dev, table)                                                                   \
+	for (struct srv_dev *dev = srv_dev_first(table); dev; dev = srv_dev_next(table, dev))
+
 static struct log_limit open_limit = LOG_LIMIT_INIT(20, 10000);
 
 static const char *mode_name(enum rnbd_access_mode mode)
@@ -106,12 +109,8 @@ static bool closing_handle(const struct srv *srv, const struct export *ex)
 	list_for_each(sess, &srv->sessions, link) {
 		bool dying = srv_sess_dying(sess);
 
-		for (unsigned i = 0; i < sess->devs.n; i++) {
-			const struct srv_dev *dev = &sess->devs.devs[i];
-
-			if (dev->state == SRV_DEV_FREE || dev->ex->first != ex->first)
-				continue;
-			if (dying || dev->state != SRV_DEV_OPEN)
+		for_each_dev(dev, &sess->devs) {
+			if (dev->ex->first == ex->first && (dying || dev->state != SRV_DEV_OPEN))
 				return true;
 		}
 	}
@@ -167,6 +166,10 @@ static int open_try(struct srv_req *req, const struct rnbd_open *open, uint64_t 
 		if (rc)
 			return rc == -EPERM && closing_handle(sess->srv, ex) ? -EAGAIN : rc;
 		dev = srv_dev_open(&sess->devs, ex, open->mode, dev_quiet);
+		if (!dev) {
+			export_release(ex, open->mode);
+			return -ENOMEM;
+		}
 		srv_log_access(sess->srv, &sess->client, sess->name, "device %u opened: %s, %s", dev->id, ex->name,
 			 mode_name(open->mode));
 	}
@@ -185,11 +188,8 @@ static void name_writers(const struct srv *srv, const struct export *ex, char *b
 		const struct srv_path *path = list_empty(&sess->paths) ? NULL :
 			list_entry(sess->paths.prev, struct srv_path, link);
 
-		for (unsigned i = 0; i < sess->devs.n && n < len; i++) {
-			const struct srv_dev *dev = &sess->devs.devs[i];
-
-			if (dev->state == SRV_DEV_FREE || dev->ex->first != ex->first ||
-			    dev->mode == RNBD_ACCESS_RO)
+		for_each_dev(dev, &sess->devs) {
+			if (dev->ex->first != ex->first || dev->mode == RNBD_ACCESS_RO || n >= len)
 				continue;
 			n += (size_t)snprintf(buf + n, len - n, "; %s (%s) has it open as %s",
 					      sess->name, path ? path->name : "lost",
@@ -307,7 +307,6 @@ static void dev_quiet(struct loop_msg *msg)
 
 static void close_dev(struct srv_req *req)
 {
-	struct srv_dev_table *devs = &req->path->sess->devs;
 	struct srv_dev *dev;
 	uint32_t id;
 
@@ -316,8 +315,8 @@ static void close_dev(struct srv_req *req)
 		srv_req_finish_control(req, -EINVAL);
 		return;
 	}
-	dev = id < devs->n && devs->devs[id].state != SRV_DEV_FREE ? &devs->devs[id] : NULL;
-	if (!dev) {
+	dev = srv_dev_slot(&req->path->sess->devs, id);
+	if (!dev || dev->state == SRV_DEV_FREE) {
 		srv_req_finish_control(req, 0);
 		return;
 	}
@@ -328,9 +327,7 @@ static void close_dev(struct srv_req *req)
 
 void srv_open_sess_lost(struct srv_sess *sess)
 {
-	for (unsigned i = 0; i < sess->devs.n; i++) {
-		struct srv_dev *dev = &sess->devs.devs[i];
-
+	for_each_dev(dev, &sess->devs) {
 		if (dev->state == SRV_DEV_OPEN && srv_dev_begin_close(dev, SRV_DEV_LOST))
 			dev_closed(dev);
 	}

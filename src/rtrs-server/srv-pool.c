@@ -11,7 +11,7 @@
 #include "srv-pool.h"
 #include "util.h"
 
-int srv_pool_init(struct srv_pool *pool, struct reactor *r, size_t size, unsigned nshares)
+int srv_pool_init(struct srv_pool *pool, struct reactor *r, size_t size)
 {
 	void *base;
 
@@ -22,24 +22,26 @@ int srv_pool_init(struct srv_pool *pool, struct reactor *r, size_t size, unsigne
 	pool->nready = 0;
 	pool->ntaken = 0;
 	pool->serving = false;
+	pool->shares = NULL;
+	pool->nslots = pool->nidle = 0;
 	list_init(&pool->free);
 	list_init(&pool->hungry);
-	pool->nshares = pool->nidle = nshares;
-	pool->shares = calloc(nshares, sizeof(*pool->shares));
-	if (!pool->shares)
-		return -ENOMEM;
-	for (unsigned i = 0; i < nshares; i++) {
-		list_init(&pool->shares[i].link);
-		list_init(&pool->shares[i].waiting);
-	}
 	base = mmap(NULL, pool->len, PROT_READ | PROT_WRITE,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (base == MAP_FAILED) {
-		free(pool->shares);
+	if (base == MAP_FAILED)
 		return -ENOMEM;
-	}
 	pool->base = base;
 	return 0;
+}
+
+void srv_pool_share_del(struct srv_pool *pool, unsigned share_no)
+{
+	struct srv_pool_share *share = pool->shares[share_no];
+
+	assert(!share->held && list_empty(&share->waiting));
+	pool->shares[share_no] = NULL;
+	pool->nidle--;
+	free(share);
 }
 
 void srv_pool_fini(struct srv_pool *pool)
@@ -52,8 +54,44 @@ void srv_pool_fini(struct srv_pool *pool)
 		nfree++;
 	assert(nfree == pool->nready && list_empty(&pool->hungry));
 	munmap(pool->base, pool->len);
+	for (unsigned i = 0; i < pool->nslots; i++) {
+		if (pool->shares[i])
+			srv_pool_share_del(pool, i);
+	}
 	free(pool->shares);
 	pool->base = NULL;
+}
+
+static int make_slot(struct srv_pool *pool, unsigned slot)
+{
+	struct srv_pool_share **shares;
+
+	if (slot < pool->nslots)
+		return 0;
+	shares = realloc(pool->shares, (slot + 1) * sizeof(struct srv_pool_share *));
+	if (!shares)
+		return -ENOMEM;
+	for (unsigned i = pool->nslots; i <= slot; i++)
+		shares[i] = NULL;
+	pool->shares = shares;
+	pool->nslots = slot + 1;
+	return 0;
+}
+
+int srv_pool_share_add(struct srv_pool *pool, unsigned share_no)
+{
+	struct srv_pool_share *share = calloc(1, sizeof(*share));
+
+	if (!share || make_slot(pool, share_no)) {
+		free(share);
+		return -ENOMEM;
+	}
+	assert(!pool->shares[share_no]);
+	list_init(&share->link);
+	list_init(&share->waiting);
+	pool->shares[share_no] = share;
+	pool->nidle++;
+	return 0;
 }
 
 static void pool_grow(struct srv_pool *pool)
@@ -108,9 +146,8 @@ static bool share_may_take(const struct srv_pool *pool, const struct srv_pool_sh
 struct srv_buf *srv_pool_get(struct srv_pool *pool, unsigned share_no,
 			     struct srv_pool_waiter *waiter)
 {
-	struct srv_pool_share *share = &pool->shares[share_no];
+	struct srv_pool_share *share = pool->shares[share_no];
 
-	assert(share_no < pool->nshares);
 	if (list_empty(&share->waiting)) {
 		if (share_may_take(pool, share))
 			return pool_take(pool, share);

@@ -62,18 +62,21 @@ struct srv_pool {
 	unsigned ntaken;
 	bool serving;
 	struct list free;
-	struct srv_pool_share *shares;
-	unsigned nshares;
-	unsigned nidle;			/* of these hold none */
+	struct srv_pool_share **shares;	/* by the export's number; NULL: there is none */
+	unsigned nslots;
+	unsigned nidle;			/* shares that hold none */
 	struct list hungry;		/* struct srv_pool_share: whose turn is next */
 	struct srv_buf bufs[SRV_POOL_BUFS];
 };
 
-/* Reserve address space for buffers of @size bytes, shared by @nshares exports.  Any thread.  0 or
- * -ENOMEM. */
-int srv_pool_init(struct srv_pool *pool, struct reactor *r, size_t size, unsigned nshares);
+/* Reserve address space for buffers of @size bytes.  Any thread.  0 or -ENOMEM. */
+int srv_pool_init(struct srv_pool *pool, struct reactor *r, size_t size);
 /* Every buffer must be back.  Any thread, when @pool's reactor does not run any more. */
 void srv_pool_fini(struct srv_pool *pool);
+
+/* Export number @share comes; 0 or -ENOMEM.  It goes, and holds nothing and waits for nothing. */
+int srv_pool_share_add(struct srv_pool *pool, unsigned share);
+void srv_pool_share_del(struct srv_pool *pool, unsigned share);
 
 /* A buffer for a request of export number @share, now or later through @waiter->fn (never from inside this
  * call): returns the buffer, or NULL when @waiter was queued. */

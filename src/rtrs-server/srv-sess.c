@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exports.h"
 #include "log.h"
 #include "srv-path.h"
 #include "srv-priv.h"
@@ -23,19 +22,14 @@ struct srv_sess *srv_sess_create(struct srv *srv, const uint8_t uuid[RTRS_UUID_L
 	sess->refs = 1;
 	memcpy(sess->uuid, uuid, RTRS_UUID_LEN);
 	list_init(&sess->paths);
-	if (srv_fence_init(&sess->fence, srv->geom.queue_depth))
-		goto err_free;
-	if (srv_dev_table_init(&sess->devs, srv->exports->n, sess))
-		goto err_fence;
+	if (srv_fence_init(&sess->fence, srv->geom.queue_depth)) {
+		free(sess);
+		return NULL;
+	}
+	srv_dev_table_init(&sess->devs, sess);
 	list_add_tail(&srv->sessions, &sess->link);
 	srv->nsessions++;
 	return sess;
-
-err_fence:
-	srv_fence_fini(&sess->fence);
-err_free:
-	free(sess);
-	return NULL;
 }
 
 void srv_sess_get(struct srv_sess *sess)

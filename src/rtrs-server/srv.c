@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "export.h"
 #include "log.h"
 #include "srv-open.h"
 #include "srv-accept.h"
@@ -141,17 +142,25 @@ static struct srv *srv_alloc(const struct srv_conf *conf, struct reactor **react
 	return srv;
 }
 
+static int pool_init(struct srv_thread *t)
+{
+	struct export *ex;
+	int rc = srv_pool_init(&t->pool, t->reactor, t->srv->conf->max_io_size);
+
+	list_for_each(ex, &t->srv->exports->list, link) {
+		if (!rc)
+			rc = srv_pool_share_add(&t->pool, ex->index);
+	}
+	return rc;
+}
+
 static int pools_init(struct srv *srv)
 {
-	for (unsigned i = 0; i < srv->nthreads; i++) {
-		struct srv_thread *t = &srv->threads[i];
-		int rc = srv_pool_init(&t->pool, t->reactor, srv->conf->max_io_size,
-				       srv->exports->n);
+	int rc = 0;
 
-		if (rc)
-			return rc;
-	}
-	return 0;
+	for (unsigned i = 0; i < srv->nthreads && !rc; i++)
+		rc = pool_init(&srv->threads[i]);
+	return rc;
 }
 
 int srv_start(const struct srv_conf *conf, struct reactor **reactors, unsigned n, struct srv **out,

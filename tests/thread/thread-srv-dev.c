@@ -76,7 +76,7 @@ static void *worker(void *arg)
 
 int main(void)
 {
-	check(!srv_dev_table_init(&devs, 1, NULL));
+	srv_dev_table_init(&devs, NULL);
 	run_threads(worker);
 	srv_dev_table_fini(&devs);
 	return 0;

@@ -16,7 +16,7 @@ static void quiet(struct loop_msg *msg)
 
 static void setup(void)
 {
-	cr_assert_eq(srv_dev_table_init(&devs, N, NULL), 0);
+	srv_dev_table_init(&devs, NULL);
 }
 
 static void teardown(void)
@@ -56,6 +56,8 @@ Test(srv_dev, unknown_ids)
 
 	cr_assert_null(srv_dev_get(&devs, 0));
 	cr_assert_null(srv_dev_get(&devs, N));
+	cr_assert_null(srv_dev_get(&devs, SRV_DEV_PAGE));
+	cr_assert_null(srv_dev_get(&devs, SRV_DEV_PAGE * SRV_DEV_PAGES));
 	cr_assert_null(srv_dev_get(&devs, UINT32_MAX));
 	dev = srv_dev_open(&devs, &ex[0], RNBD_ACCESS_RW, quiet);
 	cr_assert_eq(srv_dev_get(&devs, 0), dev);
@@ -115,4 +117,27 @@ Test(srv_dev, a_lost_device_can_be_closed)
 	cr_assert_eq(dev->state, SRV_DEV_CLOSED);
 	cr_assert(srv_dev_put(dev));
 	srv_dev_free(dev);
+}
+
+/* Those that are open stay where they are, and ids that come free are used again. */
+Test(srv_dev, more_than_a_page)
+{
+	static struct export many[2 * SRV_DEV_PAGE + 1];
+	struct srv_dev *dev[ARRAY_SIZE(many)];
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(many); i++) {
+		dev[i] = srv_dev_open(&devs, &many[i], RNBD_ACCESS_RW, quiet);
+		cr_assert_eq(dev[i]->id, i);
+	}
+	for (struct srv_dev *d = srv_dev_first(&devs); d; d = srv_dev_next(&devs, d))
+		cr_assert_eq(d, dev[n++]);
+	cr_assert_eq(n, ARRAY_SIZE(many));
+	close_now(dev[SRV_DEV_PAGE]);
+	cr_assert_eq(srv_dev_open(&devs, &ex[0], RNBD_ACCESS_RO, quiet)->id, SRV_DEV_PAGE);
+	for (unsigned i = 0; i < ARRAY_SIZE(many); i++) {
+		cr_assert_eq(srv_dev_get(&devs, i), dev[i]);
+		srv_dev_put(dev[i]);
+		close_now(dev[i]);
+	}
 }

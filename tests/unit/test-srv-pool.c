@@ -71,9 +71,16 @@ static unsigned take_all(unsigned share, unsigned i, struct srv_buf **bufs)
 	return n;
 }
 
+static void pool_init(size_t size, unsigned nshares)
+{
+	cr_assert_eq(srv_pool_init(&pool, NULL, size), 0);
+	for (unsigned i = 0; i < nshares; i++)
+		cr_assert_eq(srv_pool_share_add(&pool, i), 0);
+}
+
 static void setup(void)
 {
-	cr_assert_eq(srv_pool_init(&pool, NULL, SIZE, SHARES), 0);
+	pool_init(SIZE, SHARES);
 }
 
 static void teardown(void)
@@ -106,7 +113,7 @@ Test(srv_pool, no_more_is_pinned_than_a_slab)
 	struct srv_buf *buf;
 
 	srv_pool_fini(&pool);
-	cr_assert_eq(srv_pool_init(&pool, NULL, HUGE, SHARES), 0);
+	pool_init(HUGE, SHARES);
 	buf = get(0);
 	cr_assert_eq(pinned, HUGE);
 	srv_pool_put(buf);
@@ -118,7 +125,7 @@ Test(srv_pool, slabs_that_do_not_divide_the_pool)
 	unsigned n[SHARES];
 
 	srv_pool_fini(&pool);
-	cr_assert_eq(srv_pool_init(&pool, NULL, LARGE, SHARES), 0);
+	pool_init(LARGE, SHARES);
 	for (unsigned s = 0; s < SHARES; s++)
 		n[s] = take_all(s, s, bufs[s]);
 	cr_assert_eq(n[0] + n[1] + n[2], SRV_POOL_BUFS - 1);
@@ -211,7 +218,7 @@ Test(srv_pool, many_exports_that_are_stuck_leave_one_to_each_other)
 
 	for (unsigned nshares = 2; nshares <= SRV_POOL_KEPT + 1; nshares++) {
 		teardown();
-		cr_assert_eq(srv_pool_init(&pool, NULL, SIZE, nshares), 0);
+		pool_init(SIZE, nshares);
 		pinned = norder = 0;
 		for (unsigned i = 0; i < nshares - 1; i++) {
 			n[i] = take_all(i, i, stuck[i]);
@@ -259,4 +266,28 @@ Test(srv_pool, exports_take_turns)
 		for (unsigned s = 0; s < SHARES; s++)
 			srv_pool_put(bufs[s][i]);
 	}
+}
+
+/* An export that goes leaves no share behind that others would have to spare a buffer for. */
+Test(srv_pool, shares_come_and_go)
+{
+	struct srv_buf *bufs[SRV_POOL_BUFS];
+	unsigned before = take_all(0, 0, bufs), after;
+
+	for (unsigned i = 0; i < before; i++)
+		srv_pool_put(bufs[i]);
+	while (norder)
+		srv_pool_put(waiters[order[--norder]].got);
+	for (unsigned i = SHARES; i < 10 * SHARES; i++)
+		cr_assert_eq(srv_pool_share_add(&pool, i), 0);
+	for (unsigned i = SHARES; i < 10 * SHARES; i++)
+		srv_pool_share_del(&pool, i);
+	cr_assert_eq(srv_pool_share_add(&pool, SHARES + 1), 0);
+	srv_pool_share_del(&pool, SHARES + 1);
+	after = take_all(0, 0, bufs);
+	cr_assert_eq(after, before);
+	for (unsigned i = 0; i < after; i++)
+		srv_pool_put(bufs[i]);
+	while (norder)
+		srv_pool_put(waiters[order[--norder]].got);
 }
