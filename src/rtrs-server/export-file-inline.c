@@ -111,7 +111,7 @@ bool export_file_inline_write(struct export_io *io, int *status)
 	uint64_t begin, end;
 	long slept;
 
-	if (io->op != RNBD_OP_WRITE || !may_call(ring, io->ex) ||
+	if (!may_call(ring, io->ex) ||
 	    atomic_load_explicit(&export_file(io->ex)->inline_kind, memory_order_relaxed) == INLINE_RING)
 		return false;
 	begin = clock_now_ms();

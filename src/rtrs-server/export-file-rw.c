@@ -282,7 +282,7 @@ void export_file_rw(struct export_io *io)
 
 	io->ring_op.done = rw_done;
 	io->need_sync = false;
-	if (export_file_inline_write(io, &status)) {
+	if (io->op == RNBD_OP_WRITE && export_file_inline_write(io, &status)) {
 		io->need_sync = true;
 		export_io_next_later(io, status);
 		return;

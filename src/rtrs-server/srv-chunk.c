@@ -116,9 +116,10 @@ static int register_chunks(struct srv_chunks *c)
 		if (!c->mrs[i])
 			return -errno;
 	}
+	c->iova = fab_mr_iova(c->mrs[0]);
 	if (!always)
 		c->regions[0] = (struct rtrs_region){
-			.addr = fab_mr_iova(c->mrs[0]), .key = c->mrs[0]->rkey,
+			.addr = c->iova, .key = c->mrs[0]->rkey,
 			.len = (uint32_t)c->len,
 		};
 	return 0;
@@ -210,7 +211,7 @@ void srv_chunk_attach(struct srv_chunks *c, void (*done)(struct srv_chunks *c))
 		if (!c->rings[i].used)
 			continue;
 		c->pending++;
-		loop_post(reactor_loop(c->srv->threads[i].reactor), &c->rings[i].attach_msg);
+		loop_post(c->srv->threads[i].loop, &c->rings[i].attach_msg);
 	}
 }
 
@@ -228,6 +229,6 @@ void srv_chunk_detach(struct srv_chunks *c, void (*done)(struct srv_chunks *c))
 		if (!c->rings[i].used)
 			continue;
 		c->pending++;
-		loop_post(reactor_loop(c->srv->threads[i].reactor), &c->rings[i].detach_msg);
+		loop_post(c->srv->threads[i].loop, &c->rings[i].detach_msg);
 	}
 }

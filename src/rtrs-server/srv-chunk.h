@@ -41,6 +41,7 @@ struct srv_chunks {
 	uint8_t *base, *service;
 	size_t len, service_len;
 	bool mr_each;			/* a region for each chunk */
+	uint64_t iova;			/* of the first chunk; the others follow */
 	struct ibv_mr **mrs;		/* [queue_depth] if mr_each, else [1] */
 	struct ibv_mr *service_mr;
 	struct rtrs_msg_rkey_rsp *rkey_rsps;	/* always: [queue_depth], in the service memory */
@@ -86,9 +87,7 @@ static inline struct ibv_mr *srv_chunk_mr(const struct srv_chunks *c, uint32_t b
 /* What its region calls the chunk: towards the fabric, and so the client. */
 static inline uint64_t srv_chunk_iova(const struct srv_chunks *c, uint32_t buf_id)
 {
-	size_t off = c->mr_each ? 0 : (size_t)buf_id * c->geom->chunk_size;
-
-	return fab_mr_iova(srv_chunk_mr(c, buf_id)) + off;
+	return c->iova + (uint64_t)buf_id * c->geom->chunk_size;
 }
 
 /* Does a device bind the chunks' keys in its own time, and not in the post? */

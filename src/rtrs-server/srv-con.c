@@ -28,7 +28,7 @@
 
 static struct loop *con_loop(const struct srv_con *con)
 {
-	return reactor_loop(con->thread->reactor);
+	return con->thread->loop;
 }
 
 /* ---- life ---- */

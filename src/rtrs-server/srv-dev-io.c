@@ -41,7 +41,7 @@ static void io_end(struct srv_req *req, int status)
 		req->buf = NULL;
 		srv_pool_put(buf);
 	}
-	srv_req_finish(req, rnbd_errno_to_wire(status));
+	srv_req_finish(req, status ? rnbd_errno_to_wire(status) : 0);
 }
 
 static void io_done(struct export_io *io, int status)

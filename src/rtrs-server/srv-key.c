@@ -267,7 +267,7 @@ void srv_key_revoke_now(struct srv_req *req)
 	struct srv_con *con = req->con;
 
 	list_add_tail(&con->revokes, &req->link);
-	loop_defer(reactor_loop(con->thread->reactor), &con->revoke_task);
+	loop_defer(con->thread->loop, &con->revoke_task);
 }
 
 void srv_key_revoke(struct srv_req *req)

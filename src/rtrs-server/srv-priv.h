@@ -62,6 +62,7 @@ struct srv_thread {
 	struct srv *srv;
 	unsigned index;
 	struct reactor *reactor;
+	struct loop *loop;		/* of @reactor */
 	struct srv_pool pool;		/* unless --invalidate=never */
 	struct srv_reply scratch[SRV_REPLY_BATCH];
 };
@@ -119,7 +120,7 @@ static inline struct reactor *srv_control(const struct srv *srv)
 
 static inline struct loop *srv_loop(const struct srv *srv)
 {
-	return reactor_loop(srv_control(srv));
+	return srv->threads[0].loop;
 }
 
 static inline void srv_post_control(const struct srv *srv, struct loop_msg *msg)

@@ -97,7 +97,7 @@ static inline void srv_req_enter(struct srv_req *req, enum srv_req_stage stage)
 /* Home.  Its stage says what runs there.  Any thread. */
 static inline void srv_req_send(struct srv_req *req)
 {
-	loop_post(reactor_loop(req->con->thread->reactor), &req->msg);
+	loop_post(req->con->thread->loop, &req->msg);
 }
 
 /* @req is done, status 0 or negative errno.  A READ's data is at the start of its chunk.  The answer leaves at
@@ -114,7 +114,7 @@ static inline void srv_req_finish(struct srv_req *req, int status)
 	srv_req_enter(req, SRV_REQ_REPLY);
 	req->status = status;
 	list_add_tail(&req->con->replies, &req->link);
-	loop_defer(reactor_loop(req->con->thread->reactor), &req->con->reply_task);
+	loop_defer(req->con->thread->loop, &req->con->reply_task);
 }
 
 /* The same from the control thread, for a request that was handed to it. */

@@ -129,6 +129,7 @@ static struct srv *srv_alloc(const struct srv_conf *conf, struct reactor **react
 		t->srv = srv;
 		t->index = i;
 		t->reactor = reactors[i];
+		t->loop = reactor_loop(reactors[i]);
 	}
 	list_init(&srv->cms);
 	list_init(&srv->listeners);

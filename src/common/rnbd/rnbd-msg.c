@@ -29,13 +29,6 @@ static void hdr_encode(struct rnbd_msg_hdr *hdr, enum rnbd_msg_type type)
 	memset(hdr->padding, 0, sizeof(hdr->padding));
 }
 
-int rnbd_msg_type(const void *buf, size_t len)
-{
-	const struct rnbd_msg_hdr *hdr = buf;
-
-	return len < sizeof(*hdr) ? -EINVAL : le16_get(hdr->type);
-}
-
 static uint32_t ext_crc(const struct ext_wire *w)
 {
 	return (uint32_t)crc32(0, (const Bytef *)w, offsetof(struct ext_wire, crc));

@@ -7,12 +7,18 @@
 #ifndef RNBD_MSG_H
 #define RNBD_MSG_H
 
+#include <errno.h>
 #include <stdbool.h>
 
 #include "rnbd-proto.h"
 
 /* Type of a user message; -EINVAL when shorter than a header. */
-int rnbd_msg_type(const void *buf, size_t len);
+static inline int rnbd_msg_type(const void *buf, size_t len)
+{
+	const struct rnbd_msg_hdr *hdr = buf;
+
+	return len < sizeof(*hdr) ? -EINVAL : le16_get(hdr->type);
+}
 
 /* ---- the extension, doc/decisions.md D10 and D13 ----
  * In the 31 reserved bytes of SESS_INFO (what the client can do) and SESS_INFO_RSP (what the server
