@@ -139,8 +139,11 @@ void clt_mem_copy_out(struct clt_slot *slot, struct clt_attempt *att);
  * windows clt_key_chain() is to follow.  Under the send lock of its connection.  0 or -errno. */
 int clt_mem_map(struct clt_slot *slot, struct clt_attempt *att, struct ibv_sge *data,
 		struct rtrs_req *req);
-/* Take the key of @slot's region away from the peer. */
-void clt_mem_revoke(struct clt_slot *slot, struct clt_attempt *att);
+/* With CLT_MEM_REREG: @slot's key. */
+static inline struct frwr *clt_mem_key(const struct clt_slot *slot, const struct clt_attempt *att)
+{
+	return frwr_at(att->keys, (unsigned)(slot - att->io->slots.slot));
+}
 
 static inline bool clt_mem_has_data(const struct clt_slot *slot, enum rtrs_dir dir)
 {
@@ -165,7 +168,7 @@ static inline void clt_mem_fetch(struct clt_slot *slot, struct clt_attempt *att)
 static inline void clt_mem_unmap(struct clt_slot *slot, struct clt_attempt *att)
 {
 	if (att->way == CLT_MEM_REREG && clt_mem_has_data(slot, RTRS_DIR_READ))
-		clt_mem_revoke(slot, att);
+		frwr_map_end(clt_mem_key(slot, att));
 }
 
 /* Local key of slot->hdr.  Under the send lock. */
@@ -182,11 +185,11 @@ static inline uint32_t clt_mem_hdr_lkey(const struct clt_attempt *att)
  * Windows belong to one attempt: made when all its connections are there, given back when
  * these have drained and before they are destroyed. */
 
-/* Open [iova, iova + slot->len) of @mr, as that calls it, with @slot's window: @desc is what the server is
+/* Open [iova, iova + slot->len) of @mr, as that calls it, with @slot's window: @handle is what the server is
  * told, and it is to be asked to invalidate the key when @ask.  Under the send lock.  0 or -errno; -ENOTCONN,
  * at any time: what an earlier READ had bound was flushed, so the connection has failed. */
 int clt_key_map(struct clt_slot *slot, struct clt_attempt *att, struct ibv_mr *mr, uint64_t iova,
-		struct rtrs_desc *desc, bool *ask);
+		struct frwr_handle *handle, bool *ask);
 /* Put the bind in front of slot->w, both in slot->entry, to be posted on @con.  Under the send lock.
  * 0, or -ENOTCONN as above and the slot has no window. */
 int clt_key_chain(struct clt_slot *slot, struct clt_con *con);

@@ -114,7 +114,7 @@ enum clt_mem_way {
 	 * that lives as long as the request, that of its window.  Windows are bound to one region that is
 	 * all there is, and opens nothing itself. */
 	CLT_MEM_DIRECT,
-	/* The same with the key of the slot's region, which gets another one for each READ. */
+	/* The same with the key of the slot's region, which gets another one for each READ (FRWR_REREG). */
 	CLT_MEM_REREG,
 	/* It has not (verbs), or registration=static.  The caller's buffer may move or be given back while a
 	 * registration stands, and then data is lost without a word; so each slot has a piece of an
@@ -159,6 +159,7 @@ struct clt_attempt {
 	uint32_t dma_lkey;		/* not with CLT_MEM_BOUNCE */
 	struct ibv_mr **mrs;		/* [slots.n + 1], clt-mem.c */
 	struct ibv_mr *all_mr;		/* instead of them: CLT_MEM_DIRECT */
+	struct frwr_pool *keys;		/* CLT_MEM_REREG: [slots.n + 1] regions */
 	struct ibv_mr *slots_mr;
 	struct frwr_pool *pool;		/* [nwindows] of them, or NULL */
 	unsigned nwindows;

@@ -74,11 +74,10 @@ static struct frwr *window_of(const struct clt_slot *slot, const struct clt_atte
 }
 
 int clt_key_map(struct clt_slot *slot, struct clt_attempt *att, struct ibv_mr *mr, uint64_t iova,
-		struct rtrs_desc *desc, bool *ask)
+		struct frwr_handle *handle, bool *ask)
 {
 	struct frwr *w = window_of(slot, att);
-	struct frwr_handle handle;
-	int r = frwr_map(w, mr, iova, slot->len, FRWR_PEER_WRITES, &handle);
+	int r = frwr_map(w, mr, iova, slot->len, FRWR_PEER_WRITES, handle);
 
 	if (r < 0)
 		return r;
@@ -86,7 +85,6 @@ int clt_key_map(struct clt_slot *slot, struct clt_attempt *att, struct ibv_mr *m
 	if (*ask && frwr_expect_reminv(w) < 0)
 		return -ENOTCONN;	/* RACE: its last bind was flushed since */
 	slot->window = w;
-	*desc = (struct rtrs_desc){ handle.addr, handle.rkey, handle.len };
 	return 0;
 }
 

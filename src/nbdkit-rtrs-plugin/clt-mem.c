@@ -60,10 +60,10 @@ int clt_mem_map(struct clt_slot *slot, struct clt_attempt *att, struct ibv_sge *
 		struct rtrs_req *req)
 {
 	bool bounce = att->way == CLT_MEM_BOUNCE;
-	uint8_t *addr = bounce ? slot_mem(slot, att) : slot_buf(slot);
-	struct ibv_mr *mr = slot_mr(slot, att);
+	struct ibv_mr *mr = att->way == CLT_MEM_REREG ? NULL : slot_mr(slot, att);
 	/* Only what has a region of its own has a name. */
-	uint64_t iova = bounce ? fab_mr_iova(mr) : (uintptr_t)addr;
+	uint64_t iova = bounce ? fab_mr_iova(mr) : (uintptr_t)slot_buf(slot);
+	struct frwr_handle h;
 	int r = 0;
 
 	if (!clt_mem_has_data(slot, RTRS_DIR_READ)) {
@@ -72,22 +72,17 @@ int clt_mem_map(struct clt_slot *slot, struct clt_attempt *att, struct ibv_sge *
 		data->lkey = bounce ? mr->lkey : att->dma_lkey;
 		return 0;
 	}
-	if (clt_reg_is_window(att->mode))
-		r = clt_key_map(slot, att, mr, iova, &req->desc, &req->need_inval);
-	else if (att->way == CLT_MEM_REREG)
-		r = fab_rereg_mr_iova(mr, addr, slot->len, iova_at(mem_index(slot, att)),
-				      SLOT_RIGHTS);
+	if (att->way == CLT_MEM_REREG)
+		r = frwr_map(clt_mem_key(slot, att), NULL, iova, slot->len, FRWR_PEER_WRITES, &h);
+	else if (clt_reg_is_window(att->mode))
+		r = clt_key_map(slot, att, mr, iova, &h, &req->need_inval);
+	else
+		h = (struct frwr_handle){ iova, mr->rkey, slot->len };
 	if (r < 0)
 		return r;
-	if (!clt_reg_is_window(att->mode))
-		req->desc = (struct rtrs_desc){ fab_mr_iova(mr), mr->rkey, slot->len };
+	req->desc = (struct rtrs_desc){ h.addr, h.rkey, h.len };
 	req->has_desc = true;
 	return 0;
-}
-
-void clt_mem_revoke(struct clt_slot *slot, struct clt_attempt *att)
-{
-	fab_revoke_mr(att->mrs[mem_index(slot, att)]);
 }
 
 /* ---- regions ---- */
@@ -108,14 +103,24 @@ void clt_mem_arena_fini(struct clt_arena *arena)
 	arena->mem = NULL;
 }
 
+static int keys_attach(struct clt_attempt *att, unsigned n)
+{
+	int r = frwr_pool_create(&att->keys, att->pd, FRWR_REREG, n);
+
+	if (r == 0)
+		frwr_pool_zero_based(att->keys);
+	return r;
+}
+
 static int regions_attach(struct clt_attempt *att)
 {
 	struct clt_io *io = att->io;
 	const struct clt_slot_table *slots = &io->slots;
 	unsigned n = slots->n + 1;
 	int rights = clt_reg_is_window(att->mode) ? WINDOW_RIGHTS : SLOT_RIGHTS, r = 0;
-	bool bounce = att->way == CLT_MEM_BOUNCE;
 
+	if (att->way == CLT_MEM_REREG)
+		return keys_attach(att, n);
 	if (att->way == CLT_MEM_DIRECT) {
 		att->all_mr = fab_reg_mr(att->pd, NULL, SIZE_MAX, rights);
 		return att->all_mr ? 0 : -errno;
@@ -123,20 +128,17 @@ static int regions_attach(struct clt_attempt *att)
 	att->mrs = calloc(n, sizeof(struct ibv_mr *));
 	if (!att->mrs)
 		return -ENOMEM;
-	if (bounce && !io->arena.mem)
+	if (!io->arena.mem)
 		r = arena_init(&io->arena, att->pd, n, align_up(atomic_load(&io->max_io_size), 4096));
-	if (r == 0 && bounce) {
+	if (r == 0) {
 		/* Headers are sent from the slots themselves. */
 		att->slots_mr = fab_reg_mr(att->pd, slots->slot, n * sizeof(*slots->slot),
 					   IBV_ACCESS_LOCAL_WRITE);
 		r = att->slots_mr ? 0 : -errno;
 	}
 	for (unsigned i = 0; r == 0 && i < n; i++) {
-		if (bounce)
-			att->mrs[i] = fab_reg_mr_iova(att->pd, arena_at(&io->arena, i), io->arena.room,
-						      iova_at(i), rights);
-		else
-			att->mrs[i] = fab_reg_mr(att->pd, NULL, 0, rights);
+		att->mrs[i] = fab_reg_mr_iova(att->pd, arena_at(&io->arena, i), io->arena.room,
+					      iova_at(i), rights);
 		if (!att->mrs[i])
 			r = -errno;
 	}
@@ -162,7 +164,7 @@ int clt_mem_attach(struct clt_attempt *att, char *why, size_t len)
 {
 	int r;
 
-	if (att->mrs || att->all_mr)
+	if (att->mrs || att->all_mr || att->keys)
 		return 0;
 	r = regions_attach(att);
 	if (r < 0) {
@@ -174,6 +176,8 @@ int clt_mem_attach(struct clt_attempt *att, char *why, size_t len)
 
 void clt_mem_detach(struct clt_attempt *att)
 {
+	frwr_pool_destroy(att->keys);
+	att->keys = NULL;
 	fab_dereg_mr(att->all_mr);
 	att->all_mr = NULL;
 	if (!att->mrs)

@@ -5,7 +5,7 @@
  *	FRWR_MW2	a window of type 2 for each READ: the server takes it away with the answer
  *			(SEND_WITH_INV); what it leaves is taken away by us before the READ ends
  *	FRWR_MW1	a window of type 1: always taken away by us
- *	FRWR_REREG	the region of each slot gets another key and another buffer (clt-mem.c)
+ *	FRWR_REREG	the region of each slot gets another key and another buffer
  *	FRWR_STATIC	the region of each slot keeps its key as long as the connections live
  */
 #ifndef CLT_REG_H
