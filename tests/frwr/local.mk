@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # src/frwr on an HCA that does not forgive.  test-*.crit are Criterion's.
-check_LTLIBRARIES += libmockhca.la
-libmockhca_la_SOURCES = %D%/mock-hca.c %D%/mock-hca.h %D%/rig.c %D%/rig.h
-FRWR_LIBS = libmockhca.la libfrwr.la libfab.la libbase.la libclock.la
+check_LTLIBRARIES += libfrwrrig.la
+libfrwrrig_la_SOURCES = %D%/rig.c %D%/rig.h
+FRWR_LIBS = libfrwrrig.la libmockhca.la libfrwr.la libfab.la libbase.la libclock.la
 
 FRWR_TESTS = \
 	%D%/test-frwr-fail.crit \

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "frwr.h"
-#include "mock-hca.h"
+#include "../mock/mock-hca.h"
 #include "util.h"
 
 #define RIG_SLOTS 8u

@@ -326,9 +326,12 @@ Test(frwr_fail, t13_the_mock_sees_a_wrong_order, .signal = SIGABRT)
 Test(frwr_fail, t13_the_mock_sees_windows_that_are_too_old, .signal = SIGABRT)
 {
 	struct frwr_pool *pool;
+	struct fab_pd *pd;
 
 	mock_init();
-	frwr_pool_create(&pool, mock_pd_create(), FRWR_MW2, 1);
+	pd = mock_pd_create();
+	frwr_pool_create(&pool, pd, FRWR_MW2, 1);
+	mock_conn_create(pd, 1);
 }
 
 Test(frwr_fail, t09_the_mock_panics, .signal = SIGABRT)

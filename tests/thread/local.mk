@@ -47,23 +47,23 @@ endif
 
 # The client, with its threads, against a server without sockets.
 THREAD_TESTS += %D%/thread-clt
-%C%_thread_clt_SOURCES = %D%/fake-fab.c %D%/fake-fab.h %D%/thread-clt.c %D%/thread.h
+%C%_thread_clt_SOURCES = %D%/thread-clt.c %D%/thread.h
 %C%_thread_clt_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/nbdkit-rtrs-plugin
-%C%_thread_clt_LDADD = libclt.la libcltthread.la libloop.la libfab.la librtrs.la librnbd.la libbase.la libclock.la
+%C%_thread_clt_LDADD = libmockserver.la libmockhca.la libclt.la libcltthread.la libloop.la libfab.la librtrs.la librnbd.la libbase.la libclock.la
 
 THREAD_TESTS += %D%/thread-clt-wake
-%C%_thread_clt_wake_SOURCES = %D%/fake-fab.c %D%/fake-fab.h %D%/thread-clt-wake.c %D%/thread.h
+%C%_thread_clt_wake_SOURCES = %D%/thread-clt-wake.c %D%/thread.h
 %C%_thread_clt_wake_CPPFLAGS = $(%C%_thread_clt_CPPFLAGS)
 %C%_thread_clt_wake_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=loop_post,--wrap=poll,--wrap=clt_wait_count,--wrap=sched_yield
 %C%_thread_clt_wake_LDADD = $(%C%_thread_clt_LDADD)
 
 THREAD_TESTS += %D%/thread-clt-close
-%C%_thread_clt_close_SOURCES = %D%/fake-fab.c %D%/fake-fab.h %D%/thread-clt-close.c %D%/thread.h
+%C%_thread_clt_close_SOURCES = %D%/thread-clt-close.c %D%/thread.h
 %C%_thread_clt_close_CPPFLAGS = $(%C%_thread_clt_CPPFLAGS)
 %C%_thread_clt_close_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=loop_post,--wrap=range_lock_fini
 %C%_thread_clt_close_LDADD = $(%C%_thread_clt_LDADD)
 
 THREAD_TESTS += %D%/thread-clt-key
-%C%_thread_clt_key_SOURCES = %D%/fake-fab.c %D%/fake-fab.h %D%/thread-clt-key.c %D%/thread.h
+%C%_thread_clt_key_SOURCES = %D%/thread-clt-key.c %D%/thread.h
 %C%_thread_clt_key_CPPFLAGS = $(%C%_thread_clt_CPPFLAGS)
 %C%_thread_clt_key_LDADD = $(%C%_thread_clt_LDADD)

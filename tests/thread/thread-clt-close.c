@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "fake-fab.h"
+#include "../mock/mock-server.h"
 #include "log.h"
 #include "loop-poll.h"
 #include "dev-priv.h"
@@ -52,14 +52,15 @@ static void quiet(enum log_level level, const char *line)
 
 int main(void)
 {
-	struct fake_conf fake_conf = { .queue_depth = 8, .max_io_size = 16384, .disk_size = 1 << 20 };
+	struct mock_server_conf server = { .queue_depth = 8, .max_io_size = 16384,
+					   .disk_size = 1 << 20 };
 	struct clt_sess_conf conf = { .name = "test", .connections = 1 };
 	struct dev *same;
 	pthread_t late;
 
 	log_init(quiet, LOG_LEVEL_ERROR);
-	fake_start(&fake_conf);
-	fake_addr(&conf.dst);
+	mock_server_start(&server);
+	mock_server_addr(&conf.dst);
 	check(!loop_poll_create("rtrs-service", &loop));
 	check(!client_init(&clt, loop, &conf));
 	check(!dev_open(&clt, "disk", RNBD_ACCESS_RW, &dev));
@@ -77,6 +78,6 @@ int main(void)
 	client_close(&clt);
 	loop_poll_destroy(loop);
 	client_fini(&clt);
-	fake_stop();
+	mock_server_stop();
 	return 0;
 }

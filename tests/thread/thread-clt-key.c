@@ -8,9 +8,9 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+#include "../mock/mock-server.h"
 #include "clock.h"
 #include "clt-sess.h"
-#include "fake-fab.h"
 #include "log.h"
 #include "clt-io-priv.h"
 #include "loop-poll.h"
@@ -42,7 +42,7 @@ static void flush_binds(struct clt_attempt *att)
 
 static void flushed_bind(void)
 {
-	static const struct fake_conf fake = {
+	static const struct mock_server_conf server = {
 		.queue_depth = 4, .max_io_size = DISK, .disk_size = DISK, .type_2 = true,
 	};
 	struct clt_sess_conf conf = {
@@ -54,8 +54,8 @@ static void flushed_bind(void)
 	struct dev *dev;
 	struct loop *loop;
 
-	fake_start(&fake);
-	fake_addr(&conf.dst);
+	mock_server_start(&server);
+	mock_server_addr(&conf.dst);
 	check(!loop_poll_create("rtrs-service", &loop));
 	check(!client_init(&clt, loop, &conf));
 	check(!client_wait_up(&clt));
@@ -71,7 +71,7 @@ static void flushed_bind(void)
 	client_close(&clt);
 	loop_poll_destroy(loop);
 	client_fini(&clt);
-	fake_stop();
+	mock_server_stop();
 }
 
 /* ---- sealed with an invalidate in the queue ---- */

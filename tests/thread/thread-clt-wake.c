@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The moments in which the thread that polls a connection could go to sleep and miss something.
  *
- * The provider of fake-fab.h with a stage in front: the second connection can keep requests back (a
+ * The provider of mock-hca.h with a stage in front: the second connection can keep requests back (a
  * slow link), be a full socket, and let an answer overtake the send completion of its request; and
  * it knows when the leader has armed and does not sleep yet.  One thread, the leader, has a
  * read in flight that is kept back; another one does what the leader must notice.  A missed wake-up
@@ -13,9 +13,10 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "../mock/mock-hca.h"
+#include "../mock/mock-server.h"
 #include "clock.h"
 #include "fabric.h"
-#include "fake-fab.h"
 #include "log.h"
 #include "clt-io-priv.h"
 #include "loop-poll.h"
@@ -28,7 +29,6 @@ static struct loop *loop;
 static struct client clt;
 static struct dev *dev;
 
-static const struct fab_provider *fake;
 static struct fab_provider staged;
 
 static struct {
@@ -96,7 +96,7 @@ static void let_go(struct fab_conn *conn)
 	atomic_store(&st.hold, false);
 	atomic_store(&st.blocked, false);
 	for (unsigned i = 0; i < st.nheld; i++)
-		check(!fake->post_send(conn, &st.held[i].wr));
+		check(!fab_mock.post_send(conn, &st.held[i].wr));
 	st.nheld = 0;
 	pthread_mutex_unlock(&st.lock);
 }
@@ -108,7 +108,7 @@ static int staged_post_send(struct fab_conn *conn, const struct ibv_send_wr *wr)
 	int r;
 
 	if (!on_stage(conn))
-		return fake->post_send(conn, wr);
+		return fab_mock.post_send(conn, wr);
 	on_post = atomic_exchange(&st.on_post, NULL);
 	if (on_post)
 		on_post(fab_conn_context(conn));
@@ -117,7 +117,7 @@ static int staged_post_send(struct fab_conn *conn, const struct ibv_send_wr *wr)
 	if (atomic_load(&st.overtake) && (wr->send_flags & IBV_SEND_SIGNALED)) {
 		check(!wr->next);
 		copy.send_flags = 0;
-		r = fake->post_send(conn, &copy);
+		r = fab_mock.post_send(conn, &copy);
 		st.on_write(fab_conn_context(conn));
 		if (atomic_exchange(&st.lose, false))
 			return r;
@@ -126,7 +126,7 @@ static int staged_post_send(struct fab_conn *conn, const struct ibv_send_wr *wr)
 		return r;
 	}
 	if (!atomic_load(&st.hold))
-		return fake->post_send(conn, wr);
+		return fab_mock.post_send(conn, wr);
 	keep_back(wr);
 	if (atomic_load(&st.fill))
 		atomic_store(&st.blocked, true);
@@ -138,13 +138,13 @@ static int staged_poll(struct fab_conn *conn, struct ibv_wc *wc, int n)
 	int got = 0, r;
 
 	if (!on_stage(conn))
-		return fake->poll(conn, wc, n);
+		return fab_mock.poll(conn, wc, n);
 	atomic_store(&st.armed, 0);
 	if (atomic_load(&st.blocked) && (st.events & POLLOUT))
 		let_go(conn);
 	if (atomic_exchange(&st.done, false))
 		wc[got++] = (struct ibv_wc){ .wr_id = st.done_id, .opcode = IBV_WC_RDMA_WRITE };
-	r = fake->poll(conn, wc + got, n - got);
+	r = fab_mock.poll(conn, wc + got, n - got);
 	if (r < 0)
 		return got ? got : r;
 	atomic_fetch_add(&st.answers, (unsigned)r);
@@ -155,7 +155,7 @@ static int staged_arm(struct fab_conn *conn, short *events)
 {
 	void (*on_arm)(struct clt_con *con) = NULL;
 
-	if (fake->arm(conn, events))
+	if (fab_mock.arm(conn, events))
 		return 1;
 	if (!on_stage(conn))
 		return 0;
@@ -191,27 +191,26 @@ static void staged_disconnect(struct fab_conn *conn, const char *cause)
 		st.nheld = 0;		/* reads: not signaled, so they leave no completion */
 		pthread_mutex_unlock(&st.lock);
 	}
-	fake->disconnect(conn, cause);
+	fab_mock.disconnect(conn, cause);
 }
 
 static int staged_cm_create(struct fab_cm **cm)
 {
-	check(!fake->cm_create(cm));
+	check(!fab_mock.cm_create(cm));
 	(*cm)->ops = &staged;
 	return 0;
 }
 
 static int staged_conn_create(struct fab_cm *cm, struct fab_conn **conn)
 {
-	check(!fake->conn_create(cm, conn));
+	check(!fab_mock.conn_create(cm, conn));
 	(*conn)->ops = &staged;
 	return 0;
 }
 
 static void stage_build(void)
 {
-	fake = fab_provider_find("fake");
-	staged = *fake;
+	staged = fab_mock;
 	staged.name = "staged";
 	staged.cm_create = staged_cm_create;
 	staged.conn_create = staged_conn_create;
@@ -415,7 +414,7 @@ static void answer_and_look(struct clt_con *con)
 	unsigned before = atomic_load(&st.sleeps);
 
 	check(slot);
-	fake_answer(con->fab, slot->id);
+	mock_server_answer(con->fab, slot->id);
 	wait_until(atomic_load(&st.sleeps) != before);
 	/* The answer was handled, and the slot's memory is not anybody else's. */
 	check(atomic_load(&slot->state));
@@ -487,7 +486,7 @@ static void early_look(void)
 	slot = slot_in_flight(io_con(), leaders);
 	check(slot);
 	atomic_store(&uncounted, &slot->op->waiter);
-	fake_answer(io_con()->fab, slot->id);
+	mock_server_answer(io_con()->fab, slot->id);
 	wait_until(atomic_load(&pushed));
 	clt_wait_look(&slot->op->waiter);
 	wait_until(atomic_load(&owner_yields) || atomic_load(&owner_ended));
@@ -553,7 +552,7 @@ static void let_one_go(struct fab_conn *conn)
 {
 	pthread_mutex_lock(&st.lock);
 	check(st.nheld);
-	check(!fake->post_send(conn, &st.held[0].wr));
+	check(!fab_mock.post_send(conn, &st.held[0].wr));
 	st.nheld--;
 	for (unsigned i = 0; i < st.nheld; i++) {
 		st.held[i] = st.held[i + 1];
@@ -638,15 +637,16 @@ static void hang(int sig)
 
 int main(void)
 {
-	struct fake_conf fake_conf = { .queue_depth = 8, .max_io_size = 16384, .disk_size = 1 << 20 };
+	struct mock_server_conf server = { .queue_depth = 8, .max_io_size = 16384,
+					   .disk_size = 1 << 20 };
 	struct clt_sess_conf conf = { .name = "test", .connections = 1,
 				      .io_timeout_ms = CLOCK_NEVER };
 
 	signal(SIGABRT, hang);		/* by tests/run-test.sh */
 	log_init(quiet, LOG_LEVEL_ERROR);
-	fake_start(&fake_conf);
+	mock_server_start(&server);
 	stage_build();
-	fake_addr(&conf.dst);
+	mock_server_addr(&conf.dst);
 	conf.dst.provider = &staged;
 	check(!loop_poll_create("rtrs-service", &loop));
 	check(!client_init(&clt, loop, &conf));
@@ -679,6 +679,6 @@ int main(void)
 	client_close(&clt);
 	loop_poll_destroy(loop);
 	client_fini(&clt);
-	fake_stop();
+	mock_server_stop();
 	return 0;
 }

@@ -6,8 +6,9 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+#include "../mock/mock-hca.h"
+#include "../mock/mock-server.h"
 #include "clock.h"
-#include "fake-fab.h"
 #include "log.h"
 #include "loop-poll.h"
 #include "dev.h"
@@ -38,7 +39,7 @@ static void session_open(unsigned connections)
 		.registration = registration,
 	};
 
-	fake_addr(&conf.dst);
+	mock_server_addr(&conf.dst);
 	check(!loop_poll_create("rtrs-service", &loop));
 	check(!client_init(&clt, loop, &conf));
 	check(!client_wait_up(&clt));
@@ -112,17 +113,17 @@ static void *pieces(void *arg)
 static void run(void *(*fn)(void *arg), bool cut)
 {
 	pthread_t threads[WORKERS];
-	unsigned long next = fake_answers() + 200;
+	unsigned long next = mock_server_answers() + 200;
 	unsigned cuts = cut ? CUTS : 0;
 
 	atomic_store(&running, WORKERS);
 	for (int i = 0; i < WORKERS; i++)
 		check(!pthread_create(&threads[i], NULL, fn, (void *)(intptr_t)i));
 	while (cuts && atomic_load(&running)) {
-		if (fake_answers() >= next) {
-			fake_cut();
+		if (mock_server_answers() >= next) {
+			mock_cut();
 			cuts--;
-			next = fake_answers() + 200;
+			next = mock_server_answers() + 200;
 		}
 		sched_yield();
 	}
@@ -134,51 +135,51 @@ static bool type_2;			/* else windows of type 1 */
 
 static void world(unsigned depth, int new_rkey, unsigned connections, bool cut)
 {
-	struct fake_conf conf = {
+	struct mock_server_conf conf = {
 		.queue_depth = depth, .max_io_size = 16384, .disk_size = DISK, .new_rkey = new_rkey,
 		.type_1 = true, .type_2 = type_2,
 	};
 	uint8_t zero[1024] = { 0 }, buf[1024];
 
-	fake_start(&conf);
+	mock_server_start(&conf);
 	session_open(connections);
 	run(blocks, cut);
 	check(!dev_io_zero(dev, AREA, 0, true, false));
 	check(!dev_io_read(dev, buf, sizeof(buf), 0) && !memcmp(buf, zero, sizeof(buf)));
 	run(pieces, cut);
 	check(!dev_io_flush(dev));	/* a reconnect that a late cut began is over */
-	check(registration == CLT_REG_STATIC || fake_live_keys() == 0);
+	check(registration == CLT_REG_STATIC || mock_live_keys() == 0);
 	session_close();
-	fake_stop();
+	mock_server_stop();
 }
 
 /* Acknowledged, not flushed, and the server's memory is gone: one FLUSH says so, the next is fine. */
 static void lost_writes(void)
 {
-	struct fake_conf conf = { .queue_depth = 8, .max_io_size = 16384, .disk_size = DISK };
+	struct mock_server_conf conf = { .queue_depth = 8, .max_io_size = 16384, .disk_size = DISK };
 	uint8_t buf[1024] = { 1 };
 
-	fake_start(&conf);
+	mock_server_start(&conf);
 	session_open(1);
 	check(!dev_io_write(dev, buf, sizeof(buf), 0, false));
 	check(!dev_io_flush(dev));
-	fake_reboot();
-	fake_cut();
+	mock_server_reboot();
+	mock_cut();
 	check(!dev_io_flush(dev));	/* all was flushed */
 	check(!dev_io_write(dev, buf, sizeof(buf), 0, true));
-	fake_reboot();
-	fake_cut();
+	mock_server_reboot();
+	mock_cut();
 	check(!dev_io_flush(dev));	/* FUA */
 	check(!dev_io_write(dev, buf, sizeof(buf), 0, false));
-	fake_cut();
+	mock_cut();
 	check(!dev_io_flush(dev));	/* the same server */
 	check(!dev_io_write(dev, buf, sizeof(buf), 0, false));
-	fake_reboot();
-	fake_cut();
+	mock_server_reboot();
+	mock_cut();
 	check(dev_io_flush(dev) == -EIO);
 	check(!dev_io_flush(dev));
 	session_close();
-	fake_stop();
+	mock_server_stop();
 }
 
 int main(void)

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An HCA that does not forgive: the fabric provider "mock".
+/* An HCA that does not forgive: the fabric provider "mock", without sockets, so all that TSan sees is
+ * what is tested.
  *
  * It has windows, keys, queue pairs that own windows of type 2, send queues whose places are free
  * again when their completion is polled, and the habits of hardware and of rxe that src/frwr is
  * built around: an invalidate of a window that is not bound stops the machine, ibv_mw.rkey is read
  * while posting, a request that fails surfaces as flushed.  What no provider may be asked (a range
  * outside of its region, a bound window bound again, wrong order of teardown, ...) ends the program
- * with the reason: each test is also a test that this did not happen.  Any thread; one lock. */
+ * with the reason: each test is also a test that this did not happen.  Any thread; one lock.
+ *
+ * Queue pairs come from mock_conn_create() and are connected to nothing but the test, or from a
+ * manager (fab_cm_create()): then struct mock_peer answers, and there is a descriptor to wait on. */
 #ifndef MOCK_HCA_H
 #define MOCK_HCA_H
 
@@ -15,21 +19,28 @@
 #include <stdint.h>
 
 #include "fabric.h"
+#include "list.h"
 
-#define MOCK_SQ 4096u
+#define MOCK_QUEUE 2048u		/* places of any queue */
+#define MOCK_SGE 4u
 
 /* A posted request. */
 struct mock_wr {
 	struct ibv_send_wr wr;
+	struct ibv_sge sge[MOCK_SGE];
 	uint32_t mw_rkey;		/* ibv_mw.rkey when it was posted */
 	bool executed;
-	enum ibv_wc_status status;
+};
+
+struct mock_recv {
+	uint64_t wr_id;
+	struct ibv_sge sge;
 };
 
 struct mock_conn {
 	struct fab_conn fab;
 	struct fab_pd *pd;
-	struct mock_wr sq[MOCK_SQ];
+	struct mock_wr sq[MOCK_QUEUE];
 	uint32_t head, executed, tail;
 	uint32_t depth;			/* of the send queue; more is an overflow */
 	uint32_t most;			/* places that were ever in use at once */
@@ -41,6 +52,24 @@ struct mock_conn {
 	int fail_rc;
 	struct mock_wr log[64];		/* the last requests posted, a chain after the other */
 	unsigned nlog;
+	struct mock_recv rq[MOCK_QUEUE];
+	uint32_t rq_head, rq_tail;
+	struct ibv_wc received[MOCK_QUEUE];	/* not polled yet */
+	uint32_t received_head, received_tail;
+	/* of a manager's: */
+	struct list link, event_link;
+	enum fab_event_type event;
+	int fd;				/* else -1 */
+	bool up, armed;
+};
+
+/* The other end of all connections that a manager made.  Called with the lock. */
+struct mock_peer {
+	/* It accepts; private data of it, and how much. */
+	size_t (*accept)(void *private_data);
+	/* Anything but a bind or an invalidate was carried out on @c. */
+	void (*arrived)(struct mock_conn *c, const struct ibv_send_wr *wr);
+	void (*lost)(struct mock_conn *c);
 };
 
 struct mock_hca {
@@ -54,9 +83,13 @@ struct mock_hca {
 	bool bind_refused;		/* it gives windows; a post with a bind says EOPNOTSUPP */
 	bool unbind_refused;		/* only with one to nothing */
 	enum ibv_wc_status bind_status;	/* on a broken connection, of binds in place of a flush */
+	const struct mock_peer *peer;
 };
 
 extern struct mock_hca mock;
+extern const struct fab_provider fab_mock;
+/* Who has it may take it again, by calling any of these. */
+extern pthread_mutex_t mock_lock;
 
 /* A device as new: windows of both types, region bounds as asked. */
 void mock_init(void);
@@ -73,13 +106,21 @@ void mock_conn_destroy(struct mock_conn *c);
 void mock_conn_break(struct mock_conn *c, unsigned executed);
 /* Poll until nothing comes any more, calling the handlers. */
 void mock_dispatch(struct mock_conn *c);
+/* Every connection that a manager made breaks, if it is up. */
+void mock_cut(void);
 
 /* The peer of @c: may it write (or read) there? */
 bool mock_peer_write(struct mock_conn *c, uint32_t rkey, uint64_t addr, uint64_t len);
 bool mock_peer_read(struct mock_conn *c, uint32_t rkey, uint64_t addr, uint64_t len);
+/* It writes, which it must be allowed to. */
+void mock_peer_place(struct mock_conn *c, uint32_t rkey, uint64_t addr, const void *data, size_t len);
 /* It sends with invalidate; this is the receive completion.  REM_INV_REQ_ERR fails the
  * connection. */
 struct ibv_wc mock_peer_inv(struct mock_conn *c, uint32_t rkey);
+/* A message of @wc.byte_len bytes at @data, or an immediate, takes a receive and completes as @wc. */
+void mock_peer_send(struct mock_conn *c, struct ibv_wc wc, const void *data);
+/* Keys that a peer could write with now. */
+unsigned mock_live_keys(void);
 
 /* "BIND BIND WRITE_IMM*": the @n requests of the log, signaled ones with a star. */
 const char *mock_log(const struct mock_conn *c);
