@@ -30,7 +30,7 @@ TESTS += %D%/test-hsrv
 %C%_test_hsrv_SOURCES = %D%/hsrv.c %D%/hsrv.h %D%/test-hsrv.c
 %C%_test_hsrv_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/nbdkit-rtrs-plugin -I$(top_srcdir)/tests/thread
 %C%_test_hsrv_CFLAGS = $(AM_CFLAGS) -Wno-missing-field-initializers
-%C%_test_hsrv_LDADD = libclt.la libcltthread.la libloop.la libfrwr.la libfab.la librtrs.la librnbd.la libbase.la libclock.la
+%C%_test_hsrv_LDADD = libpeer.la libclt.la libcltthread.la libloop.la libfrwr.la libfab.la librtrs.la librnbd.la libbase.la libclock.la
 
 if BUILD_SERVER
 TESTS += tests/test-attack.sh tests/test-hostile.sh tests/test-hostile-slow.sh

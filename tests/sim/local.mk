@@ -63,7 +63,7 @@ libsim_la_SOURCES = \
 	%D%/world.h \
 	$(NULL)
 
-libsim_la_LIBADD = libclt.la librtrssrv.la libsimfab.la
+libsim_la_LIBADD = libpeer.la libclt.la librtrssrv.la libsimfab.la
 
 SIM_TESTS = test-sim-clt test-sim-dev test-sim-mem test-sim-path test-sim-peer test-sim-random test-sim-small test-sim-srv test-sim-window
 check_PROGRAMS += $(SIM_TESTS)

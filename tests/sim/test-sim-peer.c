@@ -51,7 +51,7 @@ static void end(void)
 
 static void work(void)
 {
-	for (unsigned i = 0; i < 3 * RAW_SRV_DEPTH; i++)
+	for (unsigned i = 0; i < 3 * PEER_SRV_DEPTH; i++)
 		CHECK(world_write(c, i * 4096, 4096, (uint8_t)(i + 1)) == 0);
 	/* More than fits one request, and more parts than permits. */
 	CHECK(world_write(c, 0, 16 * RAW_SRV_IO, 0x77) == 0);
@@ -111,7 +111,7 @@ static void test_heartbeats_are_answered(void)
 	for (unsigned i = 0; i < 20; i++) {
 		raw_srv_heartbeat(&srv);
 		world_run_ms(w, 1000);
-		CHECK(srv.nhb_acks == i + 1);
+		CHECK(srv.peer.nhb_acks == i + 1);
 	}
 	world_expect(w, "");
 	end();
