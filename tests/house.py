@@ -27,10 +27,10 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 # part: folders below src/, and the limits of circle, back, away, bools and astray
 PARTS = {
-    "plugin": (["nbdkit-rtrs-plugin"], 3, 8, 0, 35, 0),
+    "plugin": (["nbdkit-rtrs-plugin"], 3, 8, 0, 24, 0),
     "server": (["rtrs-server"], 2, 3, 7, 9, 6),
-    "common": (["common"], 2, 3, 6, 4, 0),
-    "frwr": (["frwr"], 3, 3, 3, 1, 0),
+    "common": (["common"], 2, 3, 0, 4, 0),
+    "frwr": (["frwr"], 3, 3, 2, 1, 0),
 }
 TWICE = 0
 

@@ -6,6 +6,8 @@ libbase_la_SOURCES = \
 	%D%/base/bitmap.h \
 	%D%/base/cleanup.h \
 	%D%/base/clock.h \
+	%D%/base/fsm.c \
+	%D%/base/fsm.h \
 	%D%/base/le.h \
 	%D%/base/list.h \
 	%D%/base/log.c \

@@ -2,7 +2,7 @@
 /* Connection 0 of a path: polled by the service loop, and the heartbeats on it.
  *
  * Service thread, except clt_con0_service().  The connection fails when a heartbeat cannot be sent or the
- * server gives no sign of life; ends with clt_con0_down(). */
+ * server gives no sign of life. */
 #include <config.h>
 
 #include <errno.h>
@@ -23,7 +23,7 @@ static bool con0_ready(struct loop_watch *watch)
 		n = clt_rx_poll(con, CLT_POLL_BUDGET);
 		if (n == 0)
 			n = fab_arm(con->fab, &events);
-	} while (n > 0 && !atomic_load(&clt_path_of(con)->failing));
+	} while (n > 0 && clt_path_runs(clt_path_of(con)));
 	loop_watch_events(watch, events);
 	return false;
 }
@@ -33,8 +33,7 @@ static void path_service_msg(struct loop_msg *msg)
 	struct clt_path *path = container_of(msg, struct clt_path, service_msg);
 	struct clt_con *con = &path->att.cons[0];
 
-	if (!con->established || con->drained || atomic_load(&path->failing) ||
-	    path->state == CLT_CLOSING)
+	if (!clt_con_is_open(con) || !clt_path_runs(path))
 		return;
 	if (!con->watch.loop)
 		clt_path_watch(path, &con->watch, fab_conn_fd(con->fab), POLLIN, con0_ready);
@@ -81,58 +80,31 @@ void clt_con0_lose_patience(struct clt_path *path)
 	/* RACE: whoever receives something sets it to 0, and the next tick tells. */
 	unsigned missed = atomic_load(&path->att.hb.missed);
 
-	if (path->silent && missed > 1)
+	if (atomic_load(&path->att.state) == CLT_PATH_SILENT && missed > 1)
 		clt_tx_fail(&path->att.cons[0], -ETIMEDOUT, "no sign of life for %u s, and nobody waits any longer",
 			      path->att.hb.interval_ms * (missed - 1) / 1000);
 }
 
-/* At a tick. */
-static void hb_silence(struct clt_path *path, bool silent)
+enum rtrs_hb_action clt_con0_tick(struct clt_path *path)
 {
-	bool changed = path->silent != silent;
+	struct rtrs_hb *hb = &path->att.hb;
+	enum rtrs_hb_action action = rtrs_hb_tick(hb, clock_now_ms());
 
-	path->silent = silent;
-	if (changed)
-		path->ops->silence(path);
-	if (path->impatient)
-		clt_con0_lose_patience(path);
-}
-
-static void path_hb_timer(struct loop_timer *timer)
-{
-	struct clt_path *path = container_of(timer, struct clt_path, hb_timer);
-
-	switch (rtrs_hb_tick(&path->att.hb, clock_now_ms())) {
-	case RTRS_HB_NONE:
-		hb_silence(path, true);
-		break;
-	case RTRS_HB_SEND:
-		hb_silence(path, false);
+	if (action == RTRS_HB_SEND)
 		hb_post(path, RTRS_HB_MSG_IMM);
-		break;
-	case RTRS_HB_DEAD:
+	else if (action == RTRS_HB_DEAD)
 		clt_tx_fail(&path->att.cons[0], -ETIMEDOUT, "no sign of life for %u s",
-			      path->att.hb.interval_ms * (path->att.hb.missed_max + 1) / 1000);
-		return;
-	}
-	loop_timer_set(path->loop, timer, path->att.hb.next_ms);
+			    hb->interval_ms * (hb->missed_max + 1) / 1000);
+	return action;
 }
 
 void clt_con0_init(struct clt_path *path)
 {
 	loop_msg_init(&path->service_msg, path_service_msg);
-	loop_timer_init(&path->hb_timer, path_hb_timer);
 	path->hb_cqe.done = hb_wc;
 }
 
 void clt_con0_up(struct clt_path *path)
 {
 	rtrs_hb_start(&path->att.hb, clock_now_ms(), RTRS_HB_INTERVAL_MS, RTRS_HB_MISSED_MAX);
-	loop_timer_set(path->loop, &path->hb_timer, path->att.hb.next_ms);
-}
-
-void clt_con0_down(struct clt_path *path)
-{
-	loop_timer_cancel(&path->hb_timer);
-	path->silent = false;
 }

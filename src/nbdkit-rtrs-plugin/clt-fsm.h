@@ -1,50 +1,82 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* States of a client path: a pure table (doc/protocol.md 6.1, ours has one more for RNBD).  The shell
- * is clt-path.c. */
+/* States of a client's session, path (doc/protocol.md 6.1, ours has more) and connection, and what moves them.
+ * The tables stand in clt-sess.c, clt-path.c and clt-con.c; make doc draws them. */
 #ifndef CLT_FSM_H
 #define CLT_FSM_H
 
-enum clt_state {
-	CLT_IDLE,			/* not started */
-	CLT_CONNECTING,			/* connections are made one after another */
-	CLT_INFO,			/* INFO_REQ was sent */
-	CLT_OPENING,			/* RNBD: session info, devices opened again */
-	CLT_UP,				/* requests flow */
-	CLT_DRAINING,			/* failed: waiting until nothing is in flight */
-	CLT_BACKOFF,			/* waiting for the next try */
-	CLT_CLOSING,			/* draining, and not coming back */
-	CLT_CLOSED,			/* can only be freed */
-	CLT_NSTATES,
+#include "fsm.h"
+
+enum clt_path_state {
+	CLT_PATH_IDLE,			/* not started */
+	CLT_PATH_CONNECTING,		/* connections are made one after another */
+	CLT_PATH_INFO,			/* INFO_REQ was sent */
+	CLT_PATH_OPENING,		/* RNBD: session info, devices opened again */
+	CLT_PATH_UP,			/* requests flow */
+	CLT_PATH_SILENT,		/* the same, and a heartbeat has had no answer for an interval */
+	CLT_PATH_FAILING,		/* some thread has seen it fail, the service loop will hear of it */
+	CLT_PATH_DRAINING,		/* waiting until nothing is in flight */
+	CLT_PATH_BACKOFF,		/* waiting for the next try */
+	CLT_PATH_CLOSING,		/* draining, and not coming back */
+	CLT_PATH_CLOSED,		/* can only be freed */
+	CLT_PATH_NSTATES,
 };
 
-enum clt_event {
-	CLT_EV_START,
-	CLT_EV_CON_UP,			/* one connection established, more to come */
-	CLT_EV_ALL_UP,			/* the last one */
-	CLT_EV_INFO_RSP,
-	CLT_EV_OPENED,
-	CLT_EV_FAIL,			/* at most once between START or RETRY and DRAINED */
-	CLT_EV_DRAINED,			/* nothing of this path is in flight */
-	CLT_EV_RETRY,
-	CLT_EV_CLOSE,
-	CLT_NEVENTS,
+/* Service thread but FAIL. */
+enum clt_path_event {
+	CLT_PATH_EV_START,
+	CLT_PATH_EV_CON_UP,		/* one connection established, more to come */
+	CLT_PATH_EV_ALL_UP,		/* the last one */
+	CLT_PATH_EV_INFO_RSP,
+	CLT_PATH_EV_OPENED,
+	CLT_PATH_EV_SILENCE,		/* at a heartbeat: the last one had no answer yet */
+	CLT_PATH_EV_ANSWER,		/* it had */
+	CLT_PATH_EV_FAIL,
+	CLT_PATH_EV_LOST,		/* the service loop has heard of FAIL */
+	CLT_PATH_EV_DRAINED,		/* nothing of this path is in flight */
+	CLT_PATH_EV_RETRY,
+	CLT_PATH_EV_CLOSE,
+	CLT_PATH_NEVENTS,
 };
 
-#define CLT_ACT_CONNECT 0x001u		/* new attempt: connection 0 */
-#define CLT_ACT_NEXT_CON 0x002u
-#define CLT_ACT_SEND_INFO 0x004u
-#define CLT_ACT_OPEN 0x008u		/* the session's upper layer introduces itself */
-#define CLT_ACT_UP 0x010u		/* heartbeats; let requests through */
-#define CLT_ACT_DOWN 0x020u		/* stop heartbeats; requests wait */
-#define CLT_ACT_DRAIN 0x040u		/* disconnect, take over polling */
-#define CLT_ACT_RELEASE 0x080u		/* destroy connections, send requests back to their owners */
-#define CLT_ACT_BACKOFF 0x100u		/* arm the timer of the next try */
-#define CLT_ACT_CLOSED 0x200u
+enum clt_sess_state {
+	CLT_SESS_NEW,			/* the first attempt has not ended */
+	CLT_SESS_UP,
+	CLT_SESS_DOWN,			/* requests wait for a path */
+	CLT_SESS_EXPIRED,		/* they waited for too long: they fail */
+	CLT_SESS_CLOSING,		/* they fail */
+	CLT_SESS_CLOSED,
+	CLT_SESS_NSTATES,
+};
 
-/* Returns the actions of @event in *@state and advances it.  A pair that is not in the table is a
- * bug of ours: aborts. */
-unsigned clt_fsm_step(enum clt_state *state, enum clt_event event);
-/* "connecting"; "up"; ... */
-const char *clt_fsm_state_name(enum clt_state state);
+enum clt_sess_event {
+	CLT_SESS_EV_UP,			/* the path */
+	CLT_SESS_EV_DOWN,
+	CLT_SESS_EV_TIMEOUT,		/* io_timeout is over */
+	CLT_SESS_EV_NO_WAIT,		/* there is none */
+	CLT_SESS_EV_CLOSE,
+	CLT_SESS_EV_CLOSED,		/* the path */
+	CLT_SESS_NEVENTS,
+};
+
+enum clt_con_state {
+	CLT_CON_NONE,
+	CLT_CON_MADE,			/* on its way to the server */
+	CLT_CON_OPEN,			/* established; from here on it has to drain */
+	CLT_CON_LEFT,			/* its peer hung up; the poll role is awaited to look */
+	CLT_CON_DRAINED,		/* nothing is in flight */
+	CLT_CON_NSTATES,
+};
+
+enum clt_con_event {
+	CLT_CON_EV_MAKE,
+	CLT_CON_EV_ESTABLISHED,
+	CLT_CON_EV_HANGUP,
+	CLT_CON_EV_ROLE,		/* the poll role is the service loop's */
+	CLT_CON_EV_DRAINED,
+	CLT_CON_EV_RELEASE,
+	CLT_CON_NEVENTS,
+};
+
+extern const struct fsm clt_path_fsm, clt_sess_fsm, clt_con_fsm;
 
 #endif

@@ -37,6 +37,7 @@
 #include <stdatomic.h>
 
 #include "bitmap.h"
+#include "clt-fsm.h"
 #include "loop.h"
 #include "clt-wait.h"
 #include "fabric.h"
@@ -89,7 +90,8 @@ struct clt_io {
 	struct clt_arena arena;
 	atomic_uint max_io_size;	/* of the path that is or was up; 0: never was */
 	struct clt_attempt *att;	/* of its path (there is one) */
-	atomic_bool expired;		/* operations do not wait for a path */
+	atomic_uint state;		/* of the session, enum clt_sess_state: from EXPIRED on operations do not wait
+					 * for a path */
 
 	pthread_mutex_t lock;		/* lists below, op->granted; taken before a waiter's */
 	struct list permit_waiters;	/* clt_op.permit_link, in order */
@@ -136,14 +138,14 @@ struct clt_con_ops {
 	void (*role_free)(struct clt_con *con);
 };
 
-/* Set by the path while nothing is in flight; constant while @up. */
+/* Set by the path while nothing is in flight; constant while it is up. */
 struct clt_attempt {
 	struct clt_io *io;
 	const struct clt_con_ops *ops;
 	struct clt_con *cons;		/* [ncons], 0 is the service connection */
 	unsigned ncons;
-	atomic_bool up;			/* requests may be submitted */
-	atomic_bool opening;		/* user messages of the upper layer may be submitted */
+	atomic_uint state;		/* of the path, enum clt_path_state: requests may be submitted when it is UP
+					 * or SILENT, user messages of the upper layer in OPENING, too */
 	unsigned life;			/* counts attempts; recon_cnt is its low half */
 
 	struct rtrs_geom geom;
@@ -167,7 +169,9 @@ struct clt_attempt {
 
 static inline bool clt_attempt_is_up(struct clt_attempt *att)
 {
-	return atomic_load(&att->up);	/* seq_cst: clt-wait.c counts on it */
+	unsigned state = atomic_load(&att->state);	/* seq_cst: clt-wait.c counts on it */
+
+	return state == CLT_PATH_UP || state == CLT_PATH_SILENT;
 }
 
 /* Regions for all slots, and the arena when they need one and there is none.  The arena belongs to the
@@ -215,8 +219,7 @@ struct clt_con {
 	unsigned nrecvs;
 	/* the owner's, service thread */
 	struct loop_watch watch;
-	bool created, established, drained;
-	bool hung_up;			/* its peer; the poll role is awaited to look */
+	atomic_uint state;		/* enum clt_con_state */
 };
 
 /* Tell the owner that @con has failed, for the reason that is printed.  Any thread, also from handlers. */

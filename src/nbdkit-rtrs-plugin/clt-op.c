@@ -133,7 +133,7 @@ static struct clt_con *pick(const struct clt_op *op)
 	struct clt_attempt *att = op->io->att;
 
 	if (op->borrow)
-		return atomic_load(&att->opening) ? &att->cons[0] : NULL;
+		return atomic_load(&att->state) == CLT_PATH_OPENING ? &att->cons[0] : NULL;
 	if (!clt_attempt_is_up(att))
 		return NULL;
 	return &att->cons[op->user ? 0 : pick_cid(att, op)];
@@ -159,7 +159,7 @@ static struct clt_con *op_connection(struct clt_op *op)
 		op_error(op, ready);
 	else if (op->borrow)
 		op_error(op, -ECONNABORTED);	/* the path it was meant for is gone */
-	else if (!con && !op->bound && atomic_load(&io->expired))
+	else if (!con && !op->bound && atomic_load(&io->state) >= CLT_SESS_EXPIRED)
 		op_error(op, -EIO);
 	else if (list_empty(&op->up_link))
 		list_add_tail(&io->up_waiters, &op->up_link);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Between clt-path.c (the life of a path) and what it is made of: clt-setup.c (how its connections are
- * made), clt-con0.c (connection 0) and clt-drain.c (how they end), which do not call it.  Service thread. */
+ * made), clt-con.c (the life of one) and clt-con0.c (connection 0), which do not call it.  Service thread. */
 #ifndef CLT_PATH_PRIV_H
 #define CLT_PATH_PRIV_H
 
@@ -11,10 +11,19 @@
 #define CLT_POLL_BUDGET 64
 #define CLT_STEADY_MS RTRS_HB_INTERVAL_MS /* lost sooner than that: it was no real come-back */
 #define CLT_WHY 256
+#define CLT_PATH_RUNS                                                                              \
+	(1u << CLT_PATH_CONNECTING | 1u << CLT_PATH_INFO | 1u << CLT_PATH_OPENING |                \
+	 1u << CLT_PATH_UP | 1u << CLT_PATH_SILENT)
 
 static inline struct clt_path *clt_path_of(const struct clt_con *con)
 {
 	return container_of(con->att, struct clt_path, att);
+}
+
+/* Not failed, not closed, not waiting. */
+static inline bool clt_path_runs(struct clt_path *path)
+{
+	return 1u << atomic_load(&path->att.state) & CLT_PATH_RUNS;
 }
 
 /* Watch @fd, or go on watching it.  That it cannot be is told as a failure. */
@@ -53,23 +62,36 @@ void clt_setup_release(struct clt_path *path);
 void clt_con0_init(struct clt_path *path);
 /* Poll and arm connection 0 soon.  Any thread. */
 void clt_con0_service(struct clt_path *path);
-/* From here on heartbeats, until clt_con0_down(). */
+/* From here on heartbeats. */
 void clt_con0_up(struct clt_path *path);
-void clt_con0_down(struct clt_path *path);
+/* It is time for one: sends it, or says that the last one has no answer yet; or fails @path. */
+enum rtrs_hb_action clt_con0_tick(struct clt_path *path);
 /* A heartbeat or the answer to one has come on @con. */
 void clt_con0_heartbeat(struct clt_con *con, unsigned type);
-/* Nobody waits any longer: fail @path if it is silent. */
+/* Nobody waits any longer: fail @path if it is SILENT. */
 void clt_con0_lose_patience(struct clt_path *path);
 
-/* ---- clt-drain.c ---- */
+/* ---- clt-con.c ---- */
 
+/* Established, and not drained. */
+static inline bool clt_con_is_open(struct clt_con *con)
+{
+	unsigned state = atomic_load(&con->state);
+
+	return state == CLT_CON_OPEN || state == CLT_CON_LEFT;
+}
+
+int clt_con_make(struct clt_con *con, struct fab_cm *cm);
+void clt_con_established(struct clt_con *con);
 /* Fail the path when the peer of @con, an IO connection that is up, hangs up and nobody polls. */
-void clt_drain_watch_hangup(struct clt_con *con);
-/* Connections that hung up, and whose poll role may have become free. */
-void clt_drain_look(struct clt_path *path);
-/* Disconnect all; then @path->drain_msg is run whenever clt_drain_step() is worth while. */
-void clt_drain_start(struct clt_path *path);
+void clt_con_watch_hangup(struct clt_con *con);
+/* The poll role of @con may have become free: look, if it was awaited for that. */
+void clt_con_role_free(struct clt_con *con);
+/* Disconnect; then path->drain_msg is posted whenever clt_con_drain() is worth while. */
+void clt_con_shut(struct clt_con *con);
 /* True when nothing is in flight any more. */
-bool clt_drain_step(struct clt_path *path);
+bool clt_con_drain(struct clt_con *con);
+/* Destroy it, if there is one.  It is drained and sealed. */
+void clt_con_release(struct clt_con *con);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Performs the actions of clt-fsm.h for one path.
+/* Owns the life of a path.
  *
  * Service thread, except failures, which any thread notes: path_failed() keeps the cause and posts a message, so
  * that nothing is torn down inside a handler.  A path ends its attempt in one way: failed or closed,
@@ -25,14 +25,37 @@
 #define BACKOFF_MAX_MS 5000
 #define TELL_AGAIN_MS 60000		/* the same cause, while it does not connect */
 
+static const char *const states[CLT_PATH_NSTATES] = {
+	"idle", "connecting", "info", "opening", "up", "silent", "failing", "draining", "back-off", "closing",
+	"closed",
+};
+
+static enum clt_path_state path_state(struct clt_path *path)
+{
+	return (enum clt_path_state)atomic_load(&path->att.state);
+}
+
+static void path_event(struct clt_path *path, enum clt_path_event event)
+{
+	unsigned old;
+	const struct fsm_row *row = fsm_step(&clt_path_fsm, &path->att.state, event, &old);
+
+	if (row->next != FSM_STAY && (unsigned)row->next != old)
+		log_dbg(path->name, "%s -> %s", states[old], states[row->next]);
+	if (row->action)
+		row->action(path);
+}
+
 /* ---- failure ---- */
 
 static void path_failed(struct clt_path *path, int err, const char *cause)
 {
-	if (atomic_exchange(&path->failing, true))
+	unsigned old;
+
+	/* FAILING: no new leader from here on, so that the service loop gets the poll roles. */
+	fsm_step(&clt_path_fsm, &path->att.state, CLT_PATH_EV_FAIL, &old);
+	if (!(1u << old & CLT_PATH_RUNS))
 		return;
-	/* No new leader from here on, so that the service loop gets the poll roles. */
-	atomic_store(&path->att.up, false);
 	pthread_mutex_lock(&path->cause_lock);
 	path->fail_err = err;
 	snprintf(path->cause, sizeof(path->cause), "%s", cause);
@@ -76,12 +99,10 @@ static bool path_tell(struct clt_path *path, bool was_up, const char *cause)
 	return true;
 }
 
-static void path_event(struct clt_path *path, enum clt_event event);
-
 static void path_fail_msg(struct loop_msg *msg)
 {
 	struct clt_path *path = container_of(msg, struct clt_path, fail_msg);
-	bool was_up = path->state == CLT_UP;
+	bool was_up = path->up_since_ms;
 	char cause[sizeof(path->cause)];
 	int err;
 
@@ -90,12 +111,12 @@ static void path_fail_msg(struct loop_msg *msg)
 	err = path->fail_err;
 	pthread_mutex_unlock(&path->cause_lock);
 
-	if (path->state != CLT_CLOSING && path->state != CLT_CLOSED) {
+	if (path_state(path) == CLT_PATH_FAILING) {	/* else it is closed meanwhile */
 		path->ops->down(path, path_tell(path, was_up, cause));
 		if (!was_up)
 			path->ops->failed(path, err, cause);
 	}
-	path_event(path, CLT_EV_FAIL);
+	path_event(path, CLT_PATH_EV_LOST);
 	/* User messages that were meant for this life of the path end now. */
 	clt_slot_wake(path->att.io);
 }
@@ -127,11 +148,10 @@ static void path_con_event(struct clt_path *path, const struct fab_event *ev)
 
 	if (!con || con->att != &path->att)
 		return;
-	if (atomic_load(&path->failing) ||
-	    (path->state == CLT_CLOSING && ev->type != FAB_EVENT_DISCONNECTED)) {
+	if (!clt_path_runs(path)) {
 		/* Too late; but it is open and must drain like the others. */
 		if (ev->type == FAB_EVENT_ESTABLISHED) {
-			con->established = true;
+			clt_con_established(con);
 			fab_disconnect(con->fab);
 		}
 		return;
@@ -140,7 +160,8 @@ static void path_con_event(struct clt_path *path, const struct fab_event *ev)
 	if (r < 0)
 		path_failed(path, r, why);
 	else if (r)
-		path_event(path, path->next_cid < path->att.ncons ? CLT_EV_CON_UP : CLT_EV_ALL_UP);
+		path_event(path, path->next_cid < path->att.ncons ? CLT_PATH_EV_CON_UP :
+								    CLT_PATH_EV_ALL_UP);
 }
 
 static bool path_cm_ready(struct loop_watch *watch)
@@ -160,11 +181,17 @@ static bool path_cm_ready(struct loop_watch *watch)
 static void path_drain_msg(struct loop_msg *msg)
 {
 	struct clt_path *path = container_of(msg, struct clt_path, drain_msg);
+	enum clt_path_state state = path_state(path);
+	bool ends = state == CLT_PATH_DRAINING || state == CLT_PATH_CLOSING, all = ends;
 
-	if (path->state == CLT_UP)
-		clt_drain_look(path);
-	else if ((path->state == CLT_DRAINING || path->state == CLT_CLOSING) && clt_drain_step(path))
-		path_event(path, CLT_EV_DRAINED);
+	for (unsigned i = 0; i < path->att.ncons; i++) {
+		if (ends)
+			all = clt_con_drain(&path->att.cons[i]) && all;
+		else if (clt_attempt_is_up(&path->att))
+			clt_con_role_free(&path->att.cons[i]);
+	}
+	if (all)
+		path_event(path, CLT_PATH_EV_DRAINED);
 }
 
 /* ---- actions ---- */
@@ -187,8 +214,9 @@ static int make_cm(struct clt_path *path)
 	return 0;
 }
 
-static void act_next_con(struct clt_path *path)
+static void path_next_con(void *object)
 {
+	struct clt_path *path = object;
 	char why[CLT_WHY];
 	int r = clt_setup_con(path, why);
 
@@ -196,15 +224,16 @@ static void act_next_con(struct clt_path *path)
 		path_failed(path, r, why);
 }
 
-static void act_connect(struct clt_path *path)
+static void path_connect(void *object)
 {
+	struct clt_path *path = object;
+
 	path->att.life++;
 	path->next_cid = 0;
 	path->up_since_ms = 0;
-	atomic_store(&path->failing, false);
 	loop_timer_set(path->loop, &path->setup_timer, clock_now_ms() + path->conf.setup_ms);
 	if (make_cm(path) == 0)
-		act_next_con(path);
+		path_next_con(path);
 }
 
 static void info_done(struct clt_path *path, int err, const char *why)
@@ -212,11 +241,12 @@ static void info_done(struct clt_path *path, int err, const char *why)
 	if (err < 0)
 		path_failed(path, err, why);
 	else
-		path_event(path, CLT_EV_INFO_RSP);
+		path_event(path, CLT_PATH_EV_INFO_RSP);
 }
 
-static void act_send_info(struct clt_path *path)
+static void path_send_info(void *object)
 {
+	struct clt_path *path = object;
 	char why[CLT_WHY];
 	int r = clt_setup_info(path, info_done, why);
 
@@ -224,31 +254,30 @@ static void act_send_info(struct clt_path *path)
 		path_failed(path, r, why);
 }
 
-static void act_open(struct clt_path *path)
+static void path_open(void *object)
 {
-	atomic_store(&path->att.opening, true);
+	struct clt_path *path = object;
+
 	clt_tx_unseal(&path->att.cons[0]);
 	path->ops->opening(path);
 }
 
-static void act_up(struct clt_path *path)
+static void path_up(void *object)
 {
-	loop_timer_cancel(&path->setup_timer);
-	atomic_store(&path->att.opening, false);
-	for (unsigned i = 1; i < path->att.ncons; i++) {
-		struct clt_con *con = &path->att.cons[i];
+	struct clt_path *path = object;
 
-		clt_tx_unseal(con);
-		clt_drain_watch_hangup(con);
-		clt_wait_con_release(con);
-	}
+	loop_timer_cancel(&path->setup_timer);
 	clt_con0_up(path);
+	loop_timer_set(path->loop, &path->hb_timer, path->att.hb.next_ms);
 	path->up_since_ms = clock_now_ms();
-	/* RACE: a failure in between must win, or nobody would take the path down again. */
-	atomic_store(&path->att.up, true);
-	if (atomic_load(&path->failing))
-		atomic_store(&path->att.up, false);
 	path->ops->up(path);
+}
+
+static void path_tell_silence(void *object)
+{
+	struct clt_path *path = object;
+
+	path->ops->silence(path);
 }
 
 /* A device that is gone, or broken, wakes nobody. */
@@ -257,18 +286,19 @@ static void drain_again_later(struct clt_path *path)
 	loop_timer_set(path->loop, &path->retry_timer, clock_now_ms() + DRAIN_AGAIN_MS);
 }
 
-static void act_drain(struct clt_path *path)
+static void path_drain(void *object)
 {
-	atomic_store(&path->failing, true);
-	atomic_store(&path->att.up, false);
-	atomic_store(&path->att.opening, false);
+	struct clt_path *path = object;
+
 	loop_timer_cancel(&path->setup_timer);
-	clt_con0_down(path);
-	clt_drain_start(path);
+	loop_timer_cancel(&path->hb_timer);
+	for (unsigned i = 0; i < path->att.ncons; i++)
+		clt_con_shut(&path->att.cons[i]);
+	loop_post(path->loop, &path->drain_msg);
 	drain_again_later(path);
 }
 
-static void act_release(struct clt_path *path)
+static void path_release(struct clt_path *path)
 {
 	loop_timer_cancel(&path->retry_timer);
 	for (unsigned i = 0; i < path->att.ncons; i++)
@@ -279,11 +309,13 @@ static void act_release(struct clt_path *path)
 
 /* The first try after a steady path follows at once; then 100 ms .. 5 s, a quarter more or less, so that clients of
  * one server do not come back in step. */
-static void act_backoff(struct clt_path *path)
+static void path_back_off(void *object)
 {
+	struct clt_path *path = object;
 	uint64_t ms = 0;
 	uint16_t rnd;
 
+	path_release(path);
 	random_bytes(&rnd, sizeof(rnd));
 	if (clt_path_was_steady(path))
 		path->tries = 0;
@@ -295,33 +327,79 @@ static void act_backoff(struct clt_path *path)
 	}
 	path->tries++;
 	loop_timer_set(path->loop, &path->retry_timer, clock_now_ms() + ms);
+	path->ops->ended(path);
 }
 
-static void path_event(struct clt_path *path, enum clt_event event)
+static void path_close(void *object)
 {
-	static const struct {
-		unsigned bit;
-		void (*perform)(struct clt_path *path);
-	} actions[] = {
-		{ CLT_ACT_CONNECT, act_connect }, { CLT_ACT_NEXT_CON, act_next_con },
-		{ CLT_ACT_SEND_INFO, act_send_info }, { CLT_ACT_OPEN, act_open },
-		{ CLT_ACT_UP, act_up }, { CLT_ACT_DRAIN, act_drain },
-		{ CLT_ACT_RELEASE, act_release }, { CLT_ACT_BACKOFF, act_backoff },
-	};
-	enum clt_state old = path->state;
-	unsigned todo = clt_fsm_step(&path->state, event);
+	struct clt_path *path = object;
 
-	if (path->state != old)
-		log_dbg(path->name, "%s -> %s", clt_fsm_state_name(old), clt_fsm_state_name(path->state));
-	for (unsigned i = 0; i < ARRAY_SIZE(actions); i++) {
-		if (todo & actions[i].bit)
-			actions[i].perform(path);
-	}
-	if (todo & CLT_ACT_CLOSED)
-		path->ops->closed(path);
-	else if (todo & CLT_ACT_BACKOFF)
-		path->ops->ended(path);
+	loop_timer_cancel(&path->retry_timer);
+	path->ops->closed(path);
 }
+
+static void path_release_and_close(void *object)
+{
+	path_release(object);
+	path_close(object);
+}
+
+/* ---- the table ---- */
+
+#define IN(state) (1u << CLT_PATH_##state)
+#define ALL ((1u << CLT_PATH_NSTATES) - 1)
+#define LATE (ALL & ~CLT_PATH_RUNS)
+#define ROW(states, event, next, action) \
+	{ states, CLT_PATH_EV_##event, CLT_PATH_##next, action, #action }
+#define STAY(states, event) { states, CLT_PATH_EV_##event, FSM_STAY, NULL, "" }
+
+static const struct fsm_row rows[] = {
+	ROW(IN(IDLE), START, CONNECTING, path_connect),
+	ROW(IN(CONNECTING), CON_UP, CONNECTING, path_next_con),
+	ROW(IN(CONNECTING), ALL_UP, INFO, path_send_info),
+	ROW(IN(INFO), INFO_RSP, OPENING, path_open),
+	ROW(IN(OPENING), OPENED, UP, path_up),
+	ROW(IN(UP), SILENCE, SILENT, path_tell_silence),
+	ROW(IN(SILENT), ANSWER, UP, path_tell_silence),
+
+	ROW(CLT_PATH_RUNS, FAIL, FAILING, NULL),
+	ROW(IN(FAILING), LOST, DRAINING, path_drain),
+	ROW(IN(DRAINING), DRAINED, BACKOFF, path_back_off),
+	ROW(IN(BACKOFF), RETRY, CONNECTING, path_connect),
+
+	ROW(CLT_PATH_RUNS | IN(FAILING), CLOSE, CLOSING, path_drain),
+	ROW(IN(DRAINING), CLOSE, CLOSING, NULL),
+	ROW(IN(CLOSING), DRAINED, CLOSED, path_release_and_close),
+	ROW(IN(IDLE) | IN(BACKOFF), CLOSE, CLOSED, path_close),
+
+	/* too late: a failure, or a CLOSE, was first */
+	STAY(ALL & ~IN(IDLE), START),
+	STAY(ALL & ~IN(CONNECTING), CON_UP),
+	STAY(ALL & ~IN(CONNECTING), ALL_UP),
+	STAY(ALL & ~IN(INFO), INFO_RSP),
+	STAY(ALL & ~IN(OPENING), OPENED),
+	STAY(ALL & ~IN(UP), SILENCE),
+	STAY(ALL & ~IN(SILENT), ANSWER),
+	STAY(LATE, FAIL),
+	STAY(ALL & ~IN(FAILING), LOST),
+	STAY(ALL & ~(IN(DRAINING) | IN(CLOSING)), DRAINED),
+	STAY(ALL & ~IN(BACKOFF), RETRY),
+	STAY(IN(CLOSING) | IN(CLOSED), CLOSE),
+};
+
+#undef IN
+#undef ALL
+#undef LATE
+#undef ROW
+#undef STAY
+
+static const char *const events[CLT_PATH_NEVENTS] = {
+	"start", "one up", "all up", "INFO_RSP", "opened", "silence", "answer", "fail", "lost", "drained", "retry",
+	"close",
+};
+
+const struct fsm clt_path_fsm = { "path", rows, ARRAY_SIZE(rows), states, events, CLT_PATH_NSTATES,
+				  CLT_PATH_NEVENTS };
 
 /* ---- timers, start and end ---- */
 
@@ -332,13 +410,32 @@ static void path_setup_timer(struct loop_timer *timer)
 	clt_path_fail(path, -ETIMEDOUT, "no answer within %u s", path->conf.setup_ms / 1000);
 }
 
+static void path_hb_timer(struct loop_timer *timer)
+{
+	struct clt_path *path = container_of(timer, struct clt_path, hb_timer);
+
+	switch (clt_con0_tick(path)) {
+	case RTRS_HB_NONE:
+		path_event(path, CLT_PATH_EV_SILENCE);
+		break;
+	case RTRS_HB_SEND:
+		path_event(path, CLT_PATH_EV_ANSWER);
+		break;
+	case RTRS_HB_DEAD:
+		return;
+	}
+	if (path->impatient)
+		clt_con0_lose_patience(path);
+	loop_timer_set(path->loop, timer, path->att.hb.next_ms);
+}
+
 /* To begin again, or, while it is draining, to look again. */
 static void path_retry_timer(struct loop_timer *timer)
 {
 	struct clt_path *path = container_of(timer, struct clt_path, retry_timer);
 
-	if (path->state == CLT_BACKOFF) {
-		path_event(path, CLT_EV_RETRY);
+	if (path_state(path) == CLT_PATH_BACKOFF) {
+		path_event(path, CLT_PATH_EV_RETRY);
 		return;
 	}
 	loop_post(path->loop, &path->drain_msg);
@@ -367,6 +464,7 @@ int clt_path_init(struct clt_path *path, const struct clt_path_conf *conf,
 	loop_msg_init(&path->drain_msg, path_drain_msg);
 	clt_con0_init(path);
 	loop_timer_init(&path->setup_timer, path_setup_timer);
+	loop_timer_init(&path->hb_timer, path_hb_timer);
 	loop_timer_init(&path->retry_timer, path_retry_timer);
 
 	att->cons = aligned_alloc(64, align_up(att->ncons * sizeof(*att->cons), 64));
@@ -410,23 +508,27 @@ void clt_path_fini(struct clt_path *path)
 
 void clt_path_start(struct clt_path *path)
 {
-	path_event(path, CLT_EV_START);
+	path_event(path, CLT_PATH_EV_START);
 }
 
 void clt_path_close(struct clt_path *path)
 {
-	if (path->state == CLT_CLOSING || path->state == CLT_CLOSED)
-		return;
-	loop_timer_cancel(&path->retry_timer);
-	path_event(path, CLT_EV_CLOSE);
-	if (path->state == CLT_CLOSING)
-		drain_again_later(path);
+	path_event(path, CLT_PATH_EV_CLOSE);
 }
 
 void clt_path_opened(struct clt_path *path)
 {
-	if (path->state == CLT_OPENING && !atomic_load(&path->failing))
-		path_event(path, CLT_EV_OPENED);
+	if (path_state(path) != CLT_PATH_OPENING)
+		return;
+	/* RACE: before requests can see that it is up.  A failure in between wins: then OPENED comes too late. */
+	for (unsigned i = 1; i < path->att.ncons; i++) {
+		struct clt_con *con = &path->att.cons[i];
+
+		clt_tx_unseal(con);
+		clt_con_watch_hangup(con);
+		clt_wait_con_release(con);
+	}
+	path_event(path, CLT_PATH_EV_OPENED);
 }
 
 void clt_path_lose_patience(struct clt_path *path)

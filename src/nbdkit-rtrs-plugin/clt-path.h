@@ -7,7 +7,6 @@
 #ifndef CLT_PATH_H
 #define CLT_PATH_H
 
-#include "clt-fsm.h"
 #include "clt-io.h"
 #include "clt-reg.h"
 
@@ -38,7 +37,7 @@ struct clt_path_ops {
 	void (*down)(struct clt_path *path, bool told);
 	/* The attempt failed before it was up; follows down(). */
 	void (*failed)(struct clt_path *path, int err, const char *cause);
-	/* @path->silent has changed. */
+	/* It is SILENT, or UP again. */
 	void (*silence)(struct clt_path *path);
 	/* An attempt has ended, nothing of it is left, and the next one waits. */
 	void (*ended)(struct clt_path *path);
@@ -53,7 +52,6 @@ struct clt_path {
 	struct loop *loop;
 	char name[64];			/* "SRC@DST" for the log */
 	uint8_t uuid[RTRS_UUID_LEN];
-	enum clt_state state;
 
 	/* of this attempt */
 	uint32_t max_qp_wr;		/* of the device */
@@ -68,7 +66,6 @@ struct clt_path {
 	struct fab_cm *cm;
 	char mode_why[256];		/* of att.mode */
 
-	bool silent;			/* a heartbeat has been without answer for an interval */
 	bool impatient;			/* nobody waits for a path that is silent */
 	struct loop_watch cm_watch;
 	struct loop_timer setup_timer, hb_timer, retry_timer;
@@ -77,7 +74,6 @@ struct clt_path {
 	uint64_t up_since_ms;		/* 0: not in this attempt */
 
 	pthread_mutex_t cause_lock;
-	atomic_bool failing;		/* latched until the next attempt */
 	int fail_err;
 	char cause[256];
 	char told[256];			/* cause that was logged last */
@@ -93,7 +89,7 @@ void clt_path_fini(struct clt_path *path);
 /* Service thread. */
 void clt_path_start(struct clt_path *path);
 void clt_path_close(struct clt_path *path);
-/* The user messages of CLT_OPENING are answered. */
+/* The user messages of OPENING are answered. */
 void clt_path_opened(struct clt_path *path);
 /* From now on nobody waits for it when it stands still for two heartbeats. */
 void clt_path_lose_patience(struct clt_path *path);

@@ -15,14 +15,138 @@ static struct clt_sess *sess_of(struct clt_path *path)
 	return container_of(path, struct clt_sess, path);
 }
 
-static void sess_timeout(struct loop_timer *timer)
+static void sess_event(struct clt_sess *sess, enum clt_sess_event event)
 {
-	struct clt_sess *sess = container_of(timer, struct clt_sess, timeout_timer);
+	const struct fsm_row *row = fsm_step(&clt_sess_fsm, &sess->io.state, event, NULL);
+
+	if (row->action)
+		row->action(sess);
+}
+
+/* ---- actions ---- */
+
+static void sess_up(void *object)
+{
+	struct clt_sess *sess = object;
+	const struct clt_path *path = &sess->path;
+
+	loop_timer_cancel(&sess->timeout_timer);
+	if (sess->ups && sess->tell_up)
+		log_warn(path->name, "connected again after %llu ms",
+			 (unsigned long long)(clock_now_ms() - sess->down_since_ms));
+	else if (!sess->ups) {
+		log_info(path->name, "connected: %u connections, queue depth %u, max IO %u",
+			 path->att.ncons - 1, path->att.depth, path->att.geom.max_io_size);
+		log_dbg(path->name, "registration=%s: %s",
+			clt_registration_names[sess->registration], path->mode_why);
+	}
+	sess->tell_up = false;
+	sess->ups++;
+	sess->ops->up(sess);
+	clt_slot_wake(&sess->io);
+}
+
+static void sess_up_late(void *object)
+{
+	struct clt_sess *sess = object;
+
+	sess_up(sess);
+	sess->down_since_ms = 0;
+}
+
+static void sess_down(void *object)
+{
+	struct clt_sess *sess = object;
+
+	/* A path that is lost again at once gives requests no new time to wait. */
+	if (!sess->down_since_ms || !sess->path.up_since_ms || clt_path_was_steady(&sess->path))
+		sess->down_since_ms = clock_now_ms();
+	if (sess->io_timeout_ms == 0)
+		sess_event(sess, CLT_SESS_EV_NO_WAIT);
+	else if (sess->io_timeout_ms != CLOCK_NEVER)
+		loop_timer_set(sess->loop, &sess->timeout_timer,
+			       sess->down_since_ms + sess->io_timeout_ms);
+	sess->ops->down(sess);
+}
+
+static void sess_wake(void *object)
+{
+	struct clt_sess *sess = object;
+
+	clt_slot_wake(&sess->io);
+}
+
+static void sess_expire(void *object)
+{
+	struct clt_sess *sess = object;
 
 	log_err(sess->name, "no path for %llu ms: requests fail until it is back",
 		(unsigned long long)(clock_now_ms() - sess->down_since_ms));
-	atomic_store(&sess->io.expired, true);
-	clt_slot_wake(&sess->io);
+	sess_wake(sess);
+}
+
+static void sess_close(void *object)
+{
+	struct clt_sess *sess = object;
+
+	loop_timer_cancel(&sess->timeout_timer);
+	sess_wake(sess);
+	clt_path_close(&sess->path);
+}
+
+static void sess_tell_closed(void *object)
+{
+	struct clt_sess *sess = object;
+
+	sess->ops->closed(sess);
+}
+
+/* ---- the table ---- */
+
+#define IN(state) (1u << CLT_SESS_##state)
+#define WAITS (IN(NEW) | IN(DOWN))
+#define ENDS (IN(CLOSING) | IN(CLOSED))
+#define ALL ((1u << CLT_SESS_NSTATES) - 1)
+#define ROW(states, event, next, action) \
+	{ states, CLT_SESS_EV_##event, CLT_SESS_##next, action, #action }
+#define STAY(states, event) { states, CLT_SESS_EV_##event, FSM_STAY, NULL, "" }
+
+static const struct fsm_row rows[] = {
+	ROW(WAITS, UP, UP, sess_up),
+	ROW(IN(EXPIRED), UP, UP, sess_up_late),
+	ROW(IN(NEW) | IN(UP), DOWN, DOWN, sess_down),
+	ROW(IN(DOWN), NO_WAIT, EXPIRED, sess_wake),
+	ROW(IN(DOWN), TIMEOUT, EXPIRED, sess_expire),
+	ROW(ALL & ~ENDS, CLOSE, CLOSING, sess_close),
+	ROW(IN(CLOSING), CLOSED, CLOSED, sess_tell_closed),
+
+	STAY(IN(UP) | ENDS, UP),
+	STAY(IN(DOWN) | IN(EXPIRED) | ENDS, DOWN),
+	STAY(ALL & ~IN(DOWN), NO_WAIT),
+	STAY(ALL & ~IN(DOWN), TIMEOUT),
+	STAY(ENDS, CLOSE),
+	STAY(ALL & ~IN(CLOSING), CLOSED),
+};
+
+#undef IN
+#undef WAITS
+#undef ENDS
+#undef ALL
+#undef ROW
+#undef STAY
+
+static const char *const states[CLT_SESS_NSTATES] = { "new", "up", "down", "expired", "closing", "closed" };
+
+static const char *const events[CLT_SESS_NEVENTS] = {
+	"path up", "path down", "timeout", "no wait", "close", "path closed",
+};
+
+const struct fsm clt_sess_fsm = { "session", rows, ARRAY_SIZE(rows), states, events, CLT_SESS_NSTATES,
+				  CLT_SESS_NEVENTS };
+
+static void sess_timeout(struct loop_timer *timer)
+{
+	sess_event(container_of(timer, struct clt_sess, timeout_timer), CLT_SESS_EV_TIMEOUT);
 }
 
 /* ---- what the path tells ---- */
@@ -68,23 +192,9 @@ static void path_opening(struct clt_path *path)
 static void path_down(struct clt_path *path, bool told)
 {
 	struct clt_sess *sess = sess_of(path);
-	uint64_t now = clock_now_ms();
 
 	sess->tell_up |= told;
-	if (sess->down)
-		return;
-	sess->down = true;
-	/* A path that is lost again at once gives requests no new time to wait. */
-	if (!sess->down_since_ms || !path->up_since_ms || clt_path_was_steady(path))
-		sess->down_since_ms = now;
-	if (sess->io_timeout_ms == 0) {
-		atomic_store(&sess->io.expired, true);
-		clt_slot_wake(&sess->io);
-	} else if (sess->io_timeout_ms != CLOCK_NEVER) {
-		loop_timer_set(sess->loop, &sess->timeout_timer,
-				  sess->down_since_ms + sess->io_timeout_ms);
-	}
-	sess->ops->down(sess);
+	sess_event(sess, CLT_SESS_EV_DOWN);
 }
 
 static void path_failed(struct clt_path *path, int err, const char *cause)
@@ -96,24 +206,7 @@ static void path_failed(struct clt_path *path, int err, const char *cause)
 
 static void path_up(struct clt_path *path)
 {
-	struct clt_sess *sess = sess_of(path);
-
-	loop_timer_cancel(&sess->timeout_timer);
-	if (sess->was_up && sess->tell_up)
-		log_warn(path->name, "connected again after %llu ms",
-			 (unsigned long long)(clock_now_ms() - sess->down_since_ms));
-	else if (!sess->was_up) {
-		log_info(path->name, "connected: %u connections, queue depth %u, max IO %u",
-			 path->att.ncons - 1, path->att.depth, path->att.geom.max_io_size);
-		log_dbg(path->name, "registration=%s: %s",
-			clt_registration_names[sess->registration], path->mode_why);
-	}
-	sess->down = sess->tell_up = false;
-	sess->was_up = true;
-	if (atomic_exchange(&sess->io.expired, sess->closing))
-		sess->down_since_ms = 0;
-	sess->ops->up(sess);
-	clt_slot_wake(&sess->io);
+	sess_event(sess_of(path), CLT_SESS_EV_UP);
 }
 
 static void path_silence(struct clt_path *path)
@@ -125,15 +218,13 @@ static void path_silence(struct clt_path *path)
 
 static void path_ended(struct clt_path *path)
 {
-	if (sess_of(path)->once)
+	if (path->conf.once)
 		clt_sess_close(sess_of(path));
 }
 
 static void path_closed(struct clt_path *path)
 {
-	struct clt_sess *sess = sess_of(path);
-
-	sess->ops->closed(sess);
+	sess_event(sess_of(path), CLT_SESS_EV_CLOSED);
 }
 
 static const struct clt_path_ops path_ops = {
@@ -166,7 +257,6 @@ int clt_sess_init(struct clt_sess *sess, struct loop *loop, const struct clt_ses
 	sess->ops = ops;
 	sess->io_timeout_ms = conf->io_timeout_ms;
 	sess->registration = conf->registration;
-	sess->once = conf->once;
 	sess->io.loop = loop;
 	sess->io.poll_us = conf->poll_us;
 	sess->io.att = &sess->path.att;
@@ -194,18 +284,14 @@ void clt_sess_start(struct clt_sess *sess)
 
 void clt_sess_close(struct clt_sess *sess)
 {
-	sess->closing = true;
-	atomic_store(&sess->io.expired, true);
-	loop_timer_cancel(&sess->timeout_timer);
-	clt_slot_wake(&sess->io);
-	clt_path_close(&sess->path);
+	sess_event(sess, CLT_SESS_EV_CLOSE);
 }
 
 void clt_sess_lose_patience(struct clt_sess *sess)
 {
 	sess->io_timeout_ms = 0;
 	clt_path_lose_patience(&sess->path);
-	if (sess->down && !atomic_load(&sess->io.expired))
+	if (atomic_load(&sess->io.state) == CLT_SESS_DOWN)
 		loop_timer_set(sess->loop, &sess->timeout_timer, clock_now_ms());
 }
 
@@ -221,16 +307,26 @@ void clt_sess_fail(struct clt_sess *sess, int err, const char *cause)
 	clt_path_fail(&sess->path, err, "%s", cause);
 }
 
-bool clt_sess_is_away(const struct clt_sess *sess)
+bool clt_sess_is_away(struct clt_sess *sess)
 {
-	return sess->down || sess->path.silent;
+	unsigned state = atomic_load(&sess->io.state);
+
+	return state == CLT_SESS_DOWN || state == CLT_SESS_EXPIRED ||
+	       atomic_load(&sess->path.att.state) == CLT_PATH_SILENT;
 }
 
 int clt_sess_bound(struct clt_sess *sess, unsigned life)
 {
-	const struct clt_path *path = &sess->path;
-
-	if (life != path->att.life || path->state < CLT_OPENING || path->state > CLT_UP)
+	if (life != sess->path.att.life)
 		return -ECONNABORTED;
-	return clt_sess_is_up(sess) ? 0 : CLT_AGAIN;
+	switch ((enum clt_path_state)atomic_load(&sess->path.att.state)) {
+	case CLT_PATH_UP:
+	case CLT_PATH_SILENT:
+		return 0;
+	case CLT_PATH_OPENING:
+	case CLT_PATH_FAILING:
+		return CLT_AGAIN;
+	default:
+		return -ECONNABORTED;
+	}
 }

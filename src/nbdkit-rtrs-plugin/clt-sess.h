@@ -43,7 +43,6 @@ struct clt_sess {
 	const struct clt_sess_ops *ops;
 	uint64_t io_timeout_ms;
 	enum clt_registration registration;
-	bool once;
 	struct frwr_lessons own_lessons;	/* of devices that cannot do what they offer */
 
 	struct clt_path path;		/* there is one */
@@ -51,10 +50,8 @@ struct clt_sess {
 
 	struct loop_timer timeout_timer;
 	/* service thread */
-	bool down;			/* lost, or the first attempt failed */
-	bool was_up;			/* once */
+	unsigned ups;			/* times that it came up */
 	bool tell_up;			/* that it is not was told */
-	bool closing;
 	uint64_t down_since_ms;		/* of this or the last time; 0: requests have failed since */
 };
 
@@ -75,7 +72,7 @@ void clt_sess_opened(struct clt_sess *sess);
 /* The path that is up, or OPENING, is of no use. */
 void clt_sess_fail(struct clt_sess *sess, int err, const char *cause);
 /* No path, or one that stands still. */
-bool clt_sess_is_away(const struct clt_sess *sess);
+bool clt_sess_is_away(struct clt_sess *sess);
 /* May what was made for @life of the path be sent?  0, CLT_AGAIN: not yet, or -ECONNABORTED: that is over. */
 int clt_sess_bound(struct clt_sess *sess, unsigned life);
 
@@ -92,9 +89,9 @@ static inline bool clt_sess_is_up(struct clt_sess *sess)
 }
 
 /* No path, and waiting for one is over.  Any thread. */
-static inline bool clt_sess_expired(const struct clt_sess *sess)
+static inline bool clt_sess_expired(struct clt_sess *sess)
 {
-	return atomic_load(&sess->io.expired);
+	return atomic_load(&sess->io.state) >= CLT_SESS_EXPIRED;
 }
 
 #endif

@@ -18,7 +18,7 @@
 
 static const char *why_not(const struct clt_con *con, int err)
 {
-	const char *cause = con->created ? fab_conn_cause(con->fab) : "";
+	const char *cause = con->fab ? fab_conn_cause(con->fab) : "";
 
 	return *cause ? cause : strerror(-err);
 }
@@ -38,11 +38,9 @@ int clt_setup_con(struct clt_path *path, char why[CLT_WHY])
 	struct clt_con *con = &path->att.cons[path->next_cid];
 	int r;
 
-	r = fab_conn_create(path->cm, con, &con->fab);
-	if (r == 0) {
-		con->created = true;
+	r = clt_con_make(con, path->cm);
+	if (r == 0)
 		r = fab_resolve(con->fab, path->conf.src.len ? &path->conf.src : NULL, &path->conf.dst);
-	}
 	if (r < 0)
 		snprintf(why, CLT_WHY, "%s", why_not(con, r));
 	return r;
@@ -196,7 +194,7 @@ static int setup_established(struct clt_con *con, const struct fab_event *ev, ch
 	const char *text = "";
 	int r;
 
-	con->established = true;
+	clt_con_established(con);
 	r = rtrs_conn_rsp_decode(ev->private_data, ev->private_data_len, false, &rsp, &text);
 	if (r == 0 && rsp.status) {
 		r = rsp.status;
@@ -313,7 +311,7 @@ static void info_wc_recv(struct fab_conn *conn, struct fab_cqe *cqe, const struc
 
 	if (wc->status != IBV_WC_SUCCESS)
 		clt_tx_lost(&path->att.cons[0]);
-	else if (path->state == CLT_INFO)	/* else closing */
+	else if (atomic_load(&path->att.state) == CLT_PATH_INFO)	/* else closing */
 		path->info_done(path, info_take(path, wc, why), why);
 }
 
@@ -364,16 +362,6 @@ int clt_setup_info(struct clt_path *path,
 
 /* ---- the end of an attempt ---- */
 
-static void release_con(struct clt_con *con)
-{
-	loop_unwatch(&con->watch);
-	if (con->created)
-		fab_conn_destroy(con->fab);
-	con->fab = NULL;
-	clt_rx_free(con);
-	con->created = con->established = con->drained = false;
-}
-
 void clt_setup_release(struct clt_path *path)
 {
 	struct clt_attempt *att = &path->att;
@@ -381,7 +369,7 @@ void clt_setup_release(struct clt_path *path)
 	/* ORDER: a device may wait long for a queue pair that has a window (frwr.h). */
 	clt_key_close(att, path->name, false);
 	for (unsigned i = 0; i < att->ncons; i++)
-		release_con(&att->cons[i]);
+		clt_con_release(&att->cons[i]);
 	clt_key_close(att, path->name, true);
 	if (path->info_mr)
 		fab_dereg_mr(path->info_mr);

@@ -4,7 +4,6 @@
 noinst_LTLIBRARIES += libclt.la
 libclt_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/%D%
 libclt_la_SOURCES = \
-	%D%/clt-fsm.c \
 	%D%/clt-fsm.h \
 	%D%/clt-rx.c \
 	%D%/clt-tx.c \
@@ -16,8 +15,8 @@ libclt_la_SOURCES = \
 	%D%/clt-mem.c \
 	%D%/clt-op.c \
 	%D%/clt-path-priv.h \
+	%D%/clt-con.c \
 	%D%/clt-con0.c \
-	%D%/clt-drain.c \
 	%D%/clt-path.c \
 	%D%/clt-path.h \
 	%D%/clt-sess.c \

@@ -91,10 +91,10 @@ static void test_nobody_listens(void)
 	CHECK(wait_open(c, 1000) == 0);
 	world_expect(w, "[  0.000] clt path srv: idle -> connecting\n"
 			"[  0.002] clt path srv: cannot connect: connection refused; trying again\n"
-			"[  0.002] clt path srv: connecting -> draining\n"
+			"[  0.002] clt path srv: failing -> draining\n"
 			"[  0.002] clt path srv: draining -> back-off\n"
 			"[  0.002] clt path srv: back-off -> connecting\n"
-			"[  0.004] clt path srv: connecting -> draining\n"
+			"[  0.004] clt path srv: failing -> draining\n"
 			"[  0.004] clt path srv: draining -> back-off\n"
 			"[  0.089] clt path srv: back-off -> connecting\n"
 			"[  0.095] clt path clt@srv: connecting -> info\n"
@@ -185,18 +185,19 @@ static void test_silent_peer(void)
 	sim_heal("clt", "srv");
 	world_run_ms(w, 3000);
 	CHECK(world_write(c, 0, 512, 1) == 0);
-	world_expect(w, "[ 35.007] srv clt@srv: path down: heartbeat missed 5 times\n"
+	world_expect(w, "[ 10.010] clt path clt@srv: up -> silent\n"
+			"[ 35.007] srv clt@srv: path down: heartbeat missed 5 times\n"
 			"[ 35.007] srv clt@srv: fail: connected -> draining\n"
 			"[ 35.007] srv clt@srv: drained: draining -> lingering\n"
 			"[ 35.007] srv sess: session closed\n"
 			"[ 35.007] srv sess: device 0 closed: disk0\n"
 			"[ 35.007] srv clt@srv: quiet: lingering -> gone\n"
 			"[ 35.010] clt path clt@srv: lost: no sign of life for 30 s; reconnecting\n"
-			"[ 35.010] clt path clt@srv: up -> draining\n"
+			"[ 35.010] clt path clt@srv: failing -> draining\n"
 			"[ 35.010] clt path clt@srv: draining -> back-off\n"
 			"[ 35.010] clt path clt@srv: back-off -> connecting\n"
 			"[ 55.010] clt path clt@srv: cannot connect: no answer to the connect request in 20000 ms; trying again\n"
-			"[ 55.010] clt path clt@srv: connecting -> draining\n"
+			"[ 55.010] clt path clt@srv: failing -> draining\n"
 			"[ 55.010] clt path clt@srv: draining -> back-off\n"
 			"[ 55.105] clt path clt@srv: back-off -> connecting\n"
 			"[ 60.032] srv clt@srv: path not set up: its client has started again\n"
@@ -251,7 +252,8 @@ static void test_silence_ends(void)
 		world_run_ms(w, 60000);
 		CHECK(!world_client_clt(c)->away);
 		CHECK(world_write(c, 0, 512, 1) == 0);
-		world_expect(w, "");
+		world_expect(w, "[ 10.010] clt path clt@srv: up -> silent\n"
+				"[ 25.010] clt path clt@srv: silent -> up\n");
 		world_destroy(w);
 	}
 }
@@ -286,7 +288,7 @@ static void test_short_freeze(void)
 	world_run_ms(w, 25000);
 	sim_thaw("srv");
 	CHECK(world_write(c, 0, 512, 1) == 0);
-	world_expect(w, "");
+	world_expect(w, "[ 10.010] clt path clt@srv: up -> silent\n");
 	world_destroy(w);
 }
 
@@ -303,7 +305,7 @@ static void test_cut(void)
 			"[  0.032] srv clt@srv: path down: connection 0: disconnected\n"
 			"[  0.032] srv clt@srv: fail: connected -> draining\n"
 			"[  0.032] clt path clt@srv: lost: connection 0 was closed by the server; reconnecting\n"
-			"[  0.032] clt path clt@srv: up -> draining\n"
+			"[  0.032] clt path clt@srv: failing -> draining\n"
 			"[  0.032] clt path clt@srv: draining -> back-off\n"
 			"[  0.032] clt path clt@srv: back-off -> connecting\n"
 			"[  0.032] srv clt@srv: drained: draining -> lingering\n"
@@ -331,7 +333,7 @@ static void test_come_back_to_a_stale_path(void)
 	world_run_ms(w, 10);
 	world_expect(w, "[  0.032] --- cut, seen by clt\n"
 			"[  0.032] clt path clt@srv: lost: connection 0 was closed by the server; reconnecting\n"
-			"[  0.032] clt path clt@srv: up -> draining\n"
+			"[  0.032] clt path clt@srv: failing -> draining\n"
 			"[  0.032] clt path clt@srv: draining -> back-off\n"
 			"[  0.032] clt path clt@srv: back-off -> connecting\n"
 			"[  0.033] srv clt@srv: path down: its client has come back\n"
@@ -374,7 +376,7 @@ static void test_come_back_while_storage_is_busy(void)
 			"[  0.042] srv clt@srv: path down: connection 0: disconnected\n"
 			"[  0.042] srv clt@srv: fail: connected -> draining\n"
 			"[  0.042] clt path clt@srv: lost: connection 0 was closed by the server; reconnecting\n"
-			"[  0.042] clt path clt@srv: up -> draining\n"
+			"[  0.042] clt path clt@srv: failing -> draining\n"
 			"[  0.042] clt path clt@srv: draining -> back-off\n"
 			"[  0.042] clt path clt@srv: back-off -> connecting\n"
 			"[  0.042] srv clt@srv: drained: draining -> lingering\n"
@@ -482,7 +484,7 @@ static void test_duplicate_connect(void)
 	world_expect(w, "[  0.000] clt path srv: idle -> connecting\n"
 			"[  0.001] srv clt: connection refused: connection number is taken (Connection reset by peer)\n"
 			"[  0.002] clt path srv: cannot connect: connection 0 was refused: Connection reset by peer; trying again\n"
-			"[  0.002] clt path srv: connecting -> draining\n"
+			"[  0.002] clt path srv: failing -> draining\n"
 			"[  0.002] clt path srv: draining -> back-off\n"
 			"[  0.002] clt path srv: back-off -> connecting\n"
 			"[  0.003] srv clt@srv: path not set up: connection 0: disconnected\n"
@@ -592,14 +594,14 @@ static void test_server_restarts(void)
 	world_run_ms(w, 10);
 	world_expect(w, "[  0.034] --- srv killed\n"
 			"[  0.035] clt path clt@srv: lost: connection 0 was closed by the server; reconnecting\n"
-			"[  0.035] clt path clt@srv: up -> draining\n"
+			"[  0.035] clt path clt@srv: failing -> draining\n"
 			"[  0.035] clt path clt@srv: draining -> back-off\n"
 			"[  0.035] clt path clt@srv: back-off -> connecting\n"
 			"[  0.037] clt path clt@srv: cannot connect: connection refused; trying again\n"
-			"[  0.037] clt path clt@srv: connecting -> draining\n"
+			"[  0.037] clt path clt@srv: failing -> draining\n"
 			"[  0.037] clt path clt@srv: draining -> back-off\n"
 			"[  0.150] clt path clt@srv: back-off -> connecting\n"
-			"[  0.152] clt path clt@srv: connecting -> draining\n"
+			"[  0.152] clt path clt@srv: failing -> draining\n"
 			"[  0.152] clt path clt@srv: draining -> back-off\n"
 			"[  0.234] --- srv started\n"
 			"[  0.337] clt path clt@srv: back-off -> connecting\n"

@@ -192,7 +192,8 @@ UNIT_TESTS += \
 %C%_test_clt_fsm_crit_SOURCES = %D%/test-clt-fsm.c %D%/unit.h
 %C%_test_clt_fsm_crit_CPPFLAGS = $(CLT_CPPFLAGS)
 %C%_test_clt_fsm_crit_CFLAGS = $(UNIT_CFLAGS)
-%C%_test_clt_fsm_crit_LDADD = libclt.la $(CRITERION_LIBS)
+%C%_test_clt_fsm_crit_LDADD = \
+	libclt.la libcltthread.la libloop.la libfab.la librtrs.la librnbd.la libbase.la libclock.la $(CRITERION_LIBS)
 %C%_test_clt_op_crit_SOURCES = %D%/test-clt-op.c %D%/unit.h
 %C%_test_clt_op_crit_CPPFLAGS = $(CLT_CPPFLAGS)
 %C%_test_clt_op_crit_CFLAGS = $(UNIT_CFLAGS)

@@ -1,66 +1,139 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of the client's path states: what each event does, and that no other is taken. */
-#include <signal.h>
-
+/* The tables of a session, a path and a connection: what must hold of them, whatever their rows are. */
 #include "unit.h"
 
 #include "clt-fsm.h"
 
-static const struct {
-	enum clt_state from;
-	enum clt_event event;
-	enum clt_state to;
-	unsigned actions;
-} edges[] = {
-	{ CLT_IDLE, CLT_EV_START, CLT_CONNECTING, CLT_ACT_CONNECT },
-	{ CLT_IDLE, CLT_EV_CLOSE, CLT_CLOSED, CLT_ACT_CLOSED },
-	{ CLT_CONNECTING, CLT_EV_CON_UP, CLT_CONNECTING, CLT_ACT_NEXT_CON },
-	{ CLT_CONNECTING, CLT_EV_ALL_UP, CLT_INFO, CLT_ACT_SEND_INFO },
-	{ CLT_INFO, CLT_EV_INFO_RSP, CLT_OPENING, CLT_ACT_OPEN },
-	{ CLT_OPENING, CLT_EV_OPENED, CLT_UP, CLT_ACT_UP },
-	{ CLT_UP, CLT_EV_FAIL, CLT_DRAINING, CLT_ACT_DOWN | CLT_ACT_DRAIN },
-	{ CLT_UP, CLT_EV_CLOSE, CLT_CLOSING, CLT_ACT_DOWN | CLT_ACT_DRAIN },
-	{ CLT_DRAINING, CLT_EV_DRAINED, CLT_BACKOFF, CLT_ACT_RELEASE | CLT_ACT_BACKOFF },
-	{ CLT_DRAINING, CLT_EV_CLOSE, CLT_CLOSING, 0 },
-	{ CLT_BACKOFF, CLT_EV_RETRY, CLT_CONNECTING, CLT_ACT_CONNECT },
-	{ CLT_BACKOFF, CLT_EV_CLOSE, CLT_CLOSED, CLT_ACT_CLOSED },
-	{ CLT_CLOSING, CLT_EV_FAIL, CLT_CLOSING, 0 },
-	{ CLT_CLOSING, CLT_EV_DRAINED, CLT_CLOSED, CLT_ACT_RELEASE | CLT_ACT_CLOSED },
-	{ CLT_CLOSED, CLT_EV_FAIL, CLT_CLOSED, 0 },
-};
+static const struct fsm *const fsms[] = { &clt_sess_fsm, &clt_path_fsm, &clt_con_fsm };
 
-Test(clt_fsm, edges)
+static unsigned step(const struct fsm *fsm, unsigned state, unsigned event)
 {
-	for_each_case(e, edges) {
-		enum clt_state state = e->from;
+	const struct fsm_row *row = fsm_row(fsm, state, event);
 
-		cr_assert_eq(clt_fsm_step(&state, e->event), e->actions, "event %d in %s", e->event,
-			     clt_fsm_state_name(e->from));
-		cr_assert_eq(state, e->to, "event %d in %s", e->event, clt_fsm_state_name(e->from));
+	return row->next == FSM_STAY ? state : (unsigned)row->next;
+}
+
+/* What is reached from @from, as bits. */
+static unsigned reach(const struct fsm *fsm, unsigned from)
+{
+	unsigned seen = 1u << from, before;
+
+	do {
+		before = seen;
+		for (unsigned s = 0; s < fsm->nstates; s++) {
+			for (unsigned e = 0; (seen & 1u << s) && e < fsm->nevents; e++)
+				seen |= 1u << step(fsm, s, e);
+		}
+	} while (seen != before);
+	return seen;
+}
+
+Test(clt_fsm, every_event_has_one_answer_in_every_state)
+{
+	for_each_case(f, fsms) {
+		for (unsigned s = 0; s < (*f)->nstates; s++) {
+			for (unsigned e = 0; e < (*f)->nevents; e++) {
+				unsigned n = 0;
+
+				for (unsigned i = 0; i < (*f)->nrows; i++)
+					n += (*f)->rows[i].event == e && ((*f)->rows[i].states & 1u << s);
+				cr_assert_eq(n, 1u, "%s: %s in %s", (*f)->name, (*f)->events[e],
+					     (*f)->states[s]);
+			}
+		}
 	}
 }
 
-/* Set-up fails the same way in each of its states, and closing then does not come back. */
-Test(clt_fsm, setup_fails_and_closes)
+/* Each state is reached, each row leads somewhere or says that it stays, and what it says has a name. */
+Test(clt_fsm, no_row_is_dead)
 {
-	for (enum clt_state s = CLT_CONNECTING; s <= CLT_OPENING; s++) {
-		enum clt_state state = s;
+	for_each_case(f, fsms) {
+		unsigned all = (1u << (*f)->nstates) - 1;
 
-		cr_assert_eq(clt_fsm_step(&state, CLT_EV_FAIL), CLT_ACT_DRAIN);
-		cr_assert_eq(state, CLT_DRAINING);
-		cr_assert_eq(clt_fsm_step(&state, CLT_EV_CLOSE), 0u);
-		cr_assert_eq(clt_fsm_step(&state, CLT_EV_DRAINED),
-			     CLT_ACT_RELEASE | CLT_ACT_CLOSED);
-		cr_assert_eq(state, CLT_CLOSED);
-		state = s;
-		cr_assert_eq(clt_fsm_step(&state, CLT_EV_CLOSE), CLT_ACT_DRAIN);
-		cr_assert_eq(state, CLT_CLOSING);
+		cr_assert_eq(reach(*f, 0), all, "%s: a state that is never reached", (*f)->name);
+		for (unsigned i = 0; i < (*f)->nrows; i++) {
+			const struct fsm_row *row = &(*f)->rows[i];
+
+			cr_assert(row->states && !(row->states & ~all));
+			cr_assert(row->next >= FSM_STAY && row->next < (int)(*f)->nstates);
+			cr_assert(!row->action || strlen(row->what));
+			cr_assert(row->next != FSM_STAY || !row->action);
+		}
+		for (unsigned s = 0; s < (*f)->nstates; s++)
+			cr_assert_str_not_empty((*f)->states[s]);
+		for (unsigned e = 0; e < (*f)->nevents; e++)
+			cr_assert_str_not_empty((*f)->events[e]);
 	}
 }
 
-Test(clt_fsm, a_pair_not_in_the_table_is_a_bug, .signal = SIGABRT)
+/* A session and a path end in their last state, from wherever they are, and stay there. */
+Test(clt_fsm, every_state_reaches_closed)
 {
-	enum clt_state state = CLT_CLOSED;
+	for (unsigned i = 0; i < 2; i++) {
+		const struct fsm *f = fsms[i];
+		unsigned last = f->nstates - 1;
 
-	clt_fsm_step(&state, CLT_EV_RETRY);
+		cr_assert_str_eq(f->states[last], "closed");
+		for (unsigned s = 0; s <= last; s++)
+			cr_assert(reach(f, s) & 1u << last, "%s: no end from %s", f->name, f->states[s]);
+		cr_assert_eq(reach(f, last), 1u << last);
+	}
+}
+
+/* Once it is closed a path comes back only to its end: no event but DRAINED matters. */
+Test(clt_fsm, close_is_for_good)
+{
+	for (unsigned s = 0; s < CLT_PATH_NSTATES; s++) {
+		unsigned next = step(&clt_path_fsm, s, CLT_PATH_EV_CLOSE);
+
+		cr_assert(next == CLT_PATH_CLOSING || next == CLT_PATH_CLOSED);
+		for (unsigned e = 0; e < CLT_PATH_NEVENTS; e++) {
+			unsigned then = step(&clt_path_fsm, CLT_PATH_CLOSING, e);
+
+			cr_assert_eq(then, e == CLT_PATH_EV_DRAINED ? CLT_PATH_CLOSED : CLT_PATH_CLOSING);
+		}
+	}
+}
+
+/* Any thread may see a failure at any time: it counts once in an attempt, and the service loop then drains. */
+Test(clt_fsm, a_failure_counts_once)
+{
+	for (unsigned s = 0; s < CLT_PATH_NSTATES; s++) {
+		unsigned next = step(&clt_path_fsm, s, CLT_PATH_EV_FAIL);
+
+		cr_assert(next == s || next == CLT_PATH_FAILING);
+		cr_assert_eq(step(&clt_path_fsm, next, CLT_PATH_EV_FAIL), next);
+		if (next == CLT_PATH_FAILING)
+			cr_assert_eq(step(&clt_path_fsm, next, CLT_PATH_EV_LOST), CLT_PATH_DRAINING);
+	}
+}
+
+/* Whatever comes too late leaves it failing: requests never see a path come up that nobody takes down. */
+Test(clt_fsm, a_failure_wins)
+{
+	for (unsigned e = 0; e < CLT_PATH_NEVENTS; e++) {
+		unsigned next = step(&clt_path_fsm, CLT_PATH_FAILING, e);
+
+		cr_assert(next == CLT_PATH_FAILING || next == CLT_PATH_DRAINING || next == CLT_PATH_CLOSING);
+	}
+}
+
+/* Destroyed from wherever it is. */
+Test(clt_fsm, a_connection_is_released)
+{
+	for (unsigned s = 0; s < CLT_CON_NSTATES; s++)
+		cr_assert_eq(step(&clt_con_fsm, s, CLT_CON_EV_RELEASE), CLT_CON_NONE);
+}
+
+/* Two threads move a state at once: the later one starts where the other one left it. */
+Test(clt_fsm, step)
+{
+	atomic_uint state = CLT_PATH_OPENING;
+	unsigned old;
+
+	fsm_step(&clt_path_fsm, &state, CLT_PATH_EV_FAIL, &old);
+	cr_assert_eq(old, CLT_PATH_OPENING);
+	fsm_step(&clt_path_fsm, &state, CLT_PATH_EV_OPENED, &old);
+	cr_assert_eq(old, CLT_PATH_FAILING);
+	cr_assert_eq(atomic_load(&state), CLT_PATH_FAILING);
 }

@@ -52,7 +52,7 @@ void clt_wait_batch_end(void)
 
 static void set_up(bool up)
 {
-	atomic_store(&att.up, up);
+	atomic_store(&att.state, up ? CLT_PATH_UP : CLT_PATH_BACKOFF);
 }
 
 static void world(unsigned permits, uint32_t max_io)
@@ -280,7 +280,7 @@ Test(clt_op, lost_path)
 	cr_assert_eq(nqueued, 2u);
 	cr_assert_eq(queued[1], slot);
 	set_up(false);
-	atomic_store(&sess_io.expired, true);
+	atomic_store(&sess_io.state, CLT_SESS_EXPIRED);
 	answer(slot, CLT_AGAIN);
 	cr_assert(clt_op_step(&op));
 	cr_assert_eq(op.status, -EIO);
