@@ -27,7 +27,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 # part: folders below src/, and the limits of circle, back, away, bools and astray
 PARTS = {
-    "plugin": (["nbdkit-rtrs-plugin"], 4, 8, 5, 24, 0),
+    "plugin": (["nbdkit-rtrs-plugin"], 4, 8, 5, 10, 0),
     "server": (["rtrs-server"], 4, 8, 5, 10, 0),
     "common": (["common"], 4, 8, 5, 10, 0),
     "frwr": (["frwr"], 4, 8, 5, 10, 0),

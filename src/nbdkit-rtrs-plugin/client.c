@@ -54,22 +54,19 @@ static void path_failed(struct clt_sess *sess, int err, const char *cause)
 
 static void path_closed(struct clt_sess *sess)
 {
-	struct client *clt = container_of(sess, struct client, sess);
-
-	clt->path_closed = true;
-	client_check_closed(clt);
+	client_check_closed(container_of(sess, struct client, sess));
 }
 
 void client_check_closed(struct client *clt)
 {
-	if (!clt->closing || !list_empty(&clt->devs))
+	if (clt->state == CLIENT_OPEN || !list_empty(&clt->devs))
 		return;
-	if (!clt->path_closed) {
+	if (!clt_sess_is_closed(&clt->sess)) {
 		clt_sess_close(&clt->sess);
 		return;
 	}
 	LOCK_SCOPE(&clt->lock);
-	clt->closed = true;
+	clt->state = CLIENT_CLOSED;
 	tell_waiters(clt);
 }
 
@@ -90,7 +87,7 @@ static void patience_msg(struct loop_msg *msg)
 	struct client *clt = container_of(msg, struct client, patience_msg);
 
 	clt_sess_lose_patience(&clt->sess);
-	if (!clt->closing)
+	if (clt->state == CLIENT_OPEN)
 		loop_timer_set(clt->sess.loop, &clt->reopen_timer, clock_now_ms());
 }
 
@@ -108,7 +105,10 @@ static void close_msg(struct loop_msg *msg)
 {
 	struct client *clt = container_of(msg, struct client, close_msg);
 
-	clt->closing = true;
+	pthread_mutex_lock(&clt->lock);
+	if (clt->state == CLIENT_OPEN)
+		clt->state = CLIENT_CLOSING;
+	pthread_mutex_unlock(&clt->lock);
 	loop_timer_cancel(&clt->reopen_timer);
 	client_check_closed(clt);
 	if (!list_empty(&clt->devs))
@@ -169,7 +169,7 @@ void client_close_start(struct client *clt)
 bool client_closed(struct client *clt)
 {
 	LOCK_SCOPE(&clt->lock);
-	return clt->closed;
+	return clt->state == CLIENT_CLOSED;
 }
 
 void client_close(struct client *clt)
@@ -186,7 +186,7 @@ bool client_wait_away(struct client *clt)
 
 		pthread_mutex_lock(&clt->lock);
 		away = clt->away;
-		closed = clt->closed;
+		closed = clt->state == CLIENT_CLOSED;
 		pthread_mutex_unlock(&clt->lock);
 		if (away || closed)
 			return !closed;

@@ -15,8 +15,11 @@ struct client {
 	atomic_uint boot_life;		/* first life of the path after the server's memory may have
 					 * been lost (doc/decisions.md D13) */
 	/* service thread */
-	bool greeted;			/* SESS_INFO was answered once */
-	bool identified;		/* boot_id is that of the last life */
+	enum {
+		CLIENT_PEER_NEW,	/* SESS_INFO was not answered yet */
+		CLIENT_PEER_UNKNOWN,	/* it says not who it is */
+		CLIENT_PEER_KNOWN,	/* boot_id is that of the last life */
+	} peer;
 	unsigned given_up_life;		/* of devices that were closed without being settled */
 	uint8_t boot_id[8];
 	struct list devs;
@@ -24,19 +27,17 @@ struct client {
 	struct list ctl_line;		/* struct dev_ctl: of those that have to wait */
 	struct dev_ctl *greeting;	/* SESS_INFO */
 	struct dev_ctl *handshake;	/* the message in flight while OPENING, or NULL */
-	bool closing;
-	bool path_closed;
 	struct loop_timer reopen_timer;	/* devices that could not be opened again */
 	struct loop_timer close_timer;
 	struct loop_msg start_msg, close_msg;
 	struct loop_msg drop_msg;	/* references of devices were dropped */
 	struct loop_msg patience_msg;
 	/* told to those that wait for the session */
-	pthread_mutex_t lock;		/* result, closed, away, cause */
+	pthread_mutex_t lock;		/* result, state, away, cause */
 	struct clt_waiter event;
 	struct clt_waiter away_event;
 	int result;			/* CLT_AGAIN: not known yet; 0 was up; negative errno */
-	bool closed;
+	enum { CLIENT_OPEN, CLIENT_CLOSING, CLIENT_CLOSED } state;	/* changed on the service thread alone */
 	bool away;			/* requests wait for a path or for an export, or may: it is silent */
 	char cause[256];		/* of a negative result */
 };

@@ -83,7 +83,7 @@ static inline struct clt_slot *clt_slot_get(struct clt_op *op)
 	struct clt_slot_table *s = &op->io->slots;
 	struct clt_slot *slot = NULL;
 
-	if (!op->user && !op->listed && !atomic_load_explicit(&s->nwaiting, memory_order_relaxed))
+	if (op->kind == CLT_OP_IO && !op->listed && !atomic_load_explicit(&s->nwaiting, memory_order_relaxed))
 		slot = clt_slot_take(s);
 	if (!slot)
 		slot = clt_slot_line(op);

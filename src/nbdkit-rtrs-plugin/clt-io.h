@@ -253,14 +253,26 @@ int clt_rx_poll(struct clt_con *con, int budget);
 
 /* ---- operations ---- */
 
+enum clt_op_kind {
+	CLT_OP_IO,
+	/* User messages of RNBD: connection 0, one part. */
+	CLT_OP_FREE,			/* on any path, when there is one */
+	CLT_OP_BOUND,			/* for one life of the path: @ready tells when that is over, and
+					 * nothing else ends the wait */
+	CLT_OP_HANDSHAKE,		/* while the path is OPENING, without a permit */
+};
+
+enum clt_op_stage {
+	CLT_OP_CUTS,			/* not all of it is covered by parts */
+	CLT_OP_CUT,
+	CLT_OP_RESTARTS,		/* a part was too large: all anew when none is in flight */
+};
+
 struct clt_op {
 	/* set by the caller before clt_op_start() */
 	struct clt_io *io;
 	enum rtrs_dir dir;
-	bool user;			/* a user message of RNBD: connection 0, one part */
-	bool borrow;			/* sent while the path is OPENING, without a permit; user only */
-	bool bound;			/* for one life of the path: @ready tells when that is over, and
-					 * nothing else ends the wait */
+	enum clt_op_kind kind;
 	void *buf;			/* READ target, WRITE source; NULL: no data */
 	uint64_t len;			/* bytes covered */
 	uint32_t part_max;		/* bytes a part may cover at most; for data also bounded by the
@@ -294,9 +306,13 @@ struct clt_op {
 	bool listed;			/* owner: may be on one of the two */
 	unsigned inflight;		/* owner: submitted, not yet taken from finished */
 	uint64_t next_off;
-	bool last_issued;
-	bool restart;			/* owner: a part was too large; all anew when none is in flight */
+	enum clt_op_stage stage;	/* owner */
 };
+
+static inline bool clt_op_is_user(const struct clt_op *op)
+{
+	return op->kind != CLT_OP_IO;
+}
 
 /* Begin @op with a waiter of @fn (NULL: the calling thread's, clt-wait.h).  Then run it, or step it whenever
  * its waiter was told something. */

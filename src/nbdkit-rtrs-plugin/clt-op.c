@@ -25,8 +25,7 @@ void clt_op_start(struct clt_op *op, void (*fn)(struct clt_waiter *w))
 	op->listed = false;
 	op->inflight = 0;
 	op->next_off = 0;
-	op->last_issued = false;
-	op->restart = false;
+	op->stage = CLT_OP_CUTS;
 	clt_wait_init(&op->waiter, fn);
 }
 
@@ -63,7 +62,7 @@ static void op_take_one(struct clt_op *op, struct clt_slot *slot)
 		return;
 	}
 	if (status == CLT_TOO_LARGE)
-		op->restart = true;
+		op->stage = CLT_OP_RESTARTS;
 	else if (status)
 		op_error(op, status);
 	op_put(op, slot);
@@ -101,8 +100,7 @@ static void op_restart(struct clt_op *op)
 {
 	op_give_up_held(op);
 	op->next_off = 0;
-	op->last_issued = false;
-	op->restart = false;
+	op->stage = CLT_OP_CUTS;
 }
 
 static void op_leave_lists(struct clt_op *op)
@@ -132,11 +130,11 @@ static struct clt_con *pick(const struct clt_op *op)
 {
 	struct clt_attempt *att = op->io->att;
 
-	if (op->borrow)
+	if (op->kind == CLT_OP_HANDSHAKE)
 		return atomic_load(&att->state) == CLT_PATH_OPENING ? &att->cons[0] : NULL;
 	if (!clt_attempt_is_up(att))
 		return NULL;
-	return &att->cons[op->user ? 0 : pick_cid(att, op)];
+	return &att->cons[clt_op_is_user(op) ? 0 : pick_cid(att, op)];
 }
 
 /* Connection to send on now; NULL when @op has to wait (it is listed then) or has failed. */
@@ -157,9 +155,9 @@ static struct clt_con *op_connection(struct clt_op *op)
 	op->listed = true;
 	if (ready < 0)
 		op_error(op, ready);
-	else if (op->borrow)
+	else if (op->kind == CLT_OP_HANDSHAKE)
 		op_error(op, -ECONNABORTED);	/* the path it was meant for is gone */
-	else if (!con && !op->bound && atomic_load(&io->state) >= CLT_SESS_EXPIRED)
+	else if (!con && op->kind != CLT_OP_BOUND && atomic_load(&io->state) >= CLT_SESS_EXPIRED)
 		op_error(op, -EIO);
 	else if (list_empty(&op->up_link))
 		list_add_tail(&io->up_waiters, &op->up_link);
@@ -170,7 +168,7 @@ static uint32_t op_part_max(const struct clt_op *op)
 {
 	uint32_t max = op->part_max;
 
-	if (op->buf && !op->user)
+	if (op->buf && op->kind == CLT_OP_IO)
 		max = MIN(max, atomic_load_explicit(&op->io->max_io_size, memory_order_relaxed));
 	return max;
 }
@@ -183,7 +181,8 @@ static void op_cut(struct clt_op *op, struct clt_slot *slot)
 	slot->off = op->next_off;
 	slot->len = (uint32_t)MIN(left, (uint64_t)op_part_max(op));
 	op->next_off += slot->len;
-	op->last_issued = op->next_off == op->len;
+	if (op->next_off == op->len)
+		op->stage = CLT_OP_CUT;
 }
 
 static struct clt_slot *op_slot(struct clt_op *op)
@@ -191,7 +190,7 @@ static struct clt_slot *op_slot(struct clt_op *op)
 	struct clt_slot *ctl = clt_slot_ctl(op->io);
 	unsigned n = op->io->slots.n;
 
-	if (!op->borrow) {
+	if (op->kind != CLT_OP_HANDSHAKE) {
 		if (op->inflight && op->inflight >= MIN((unsigned)CLT_OP_PARTS, n / 4))
 			return NULL;
 		return clt_slot_get(op);
@@ -221,7 +220,7 @@ static void op_send(struct clt_op *op)
 	struct clt_con *con;
 	struct clt_slot *slot;
 
-	if (!op->held && op->last_issued)
+	if (!op->held && op->stage == CLT_OP_CUT)
 		return;
 	con = op_connection(op);
 	if (!con)
@@ -233,7 +232,7 @@ static void op_send(struct clt_op *op)
 		if (!op_queue(op, slot))
 			break;
 	}
-	while (!op->held && !op->last_issued && (slot = op_slot(op))) {
+	while (!op->held && op->stage == CLT_OP_CUTS && (slot = op_slot(op))) {
 		op_cut(op, slot);
 		op_queue(op, slot);
 	}
@@ -244,13 +243,13 @@ static void op_send(struct clt_op *op)
 bool clt_op_step(struct clt_op *op)
 {
 	op_take_finished(op);
-	if (op->restart && !op->inflight)
+	if (op->stage == CLT_OP_RESTARTS && !op->inflight)
 		op_restart(op);
-	if (!op->status && !op->restart)
+	if (!op->status && op->stage != CLT_OP_RESTARTS)
 		op_send(op);
 	if (op->inflight)
 		return false;
-	if (!op->status && (op->held || !op->last_issued))
+	if (!op->status && (op->held || op->stage != CLT_OP_CUT))
 		return false;
 	op_give_up_held(op);
 	op_leave_lists(op);

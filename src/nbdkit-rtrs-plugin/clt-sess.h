@@ -88,6 +88,11 @@ static inline bool clt_sess_is_up(struct clt_sess *sess)
 	return clt_attempt_is_up(&sess->path.att);
 }
 
+static inline bool clt_sess_is_closed(const struct clt_sess *sess)
+{
+	return atomic_load(&sess->io.state) == CLT_SESS_CLOSED;
+}
+
 /* No path, and waiting for one is over.  Any thread. */
 static inline bool clt_sess_expired(struct clt_sess *sess)
 {

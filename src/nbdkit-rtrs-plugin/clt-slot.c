@@ -106,7 +106,7 @@ void clt_slot_zero_exit(struct clt_io *io)
 		return;
 	LOCK_SCOPE(&io->lock);
 	list_for_each(op, &io->permit_waiters, permit_link) {
-		if (!op->user)
+		if (!clt_op_is_user(op))
 			break;
 		clt_wait_look(&op->waiter);
 	}
@@ -131,12 +131,12 @@ static void line_add(struct clt_io *io, struct clt_op *op)
 {
 	struct clt_op *before;
 
-	if (!op->user) {
+	if (!clt_op_is_user(op)) {
 		list_add_tail(&io->permit_waiters, &op->permit_link);
 		return;
 	}
 	list_for_each(before, &io->permit_waiters, permit_link) {
-		if (!before->user)
+		if (!clt_op_is_user(before))
 			break;
 	}
 	list_add_tail(&before->permit_link, &op->permit_link);
@@ -166,12 +166,12 @@ struct clt_slot *clt_slot_line(struct clt_op *op)
 	struct clt_slot *slot = NULL;
 
 	/* Where there is one permit, IO would keep it from the user message that it waits for. */
-	if (op->user && atomic_load(&io->slots.limit) == 1)
+	if (clt_op_is_user(op) && atomic_load(&io->slots.limit) == 1)
 		slot = user_get(op);
-	if (!slot && op->user && !op->listed &&
+	if (!slot && clt_op_is_user(op) && !op->listed &&
 	    !atomic_load_explicit(&io->slots.nwaiting, memory_order_relaxed))
 		slot = clt_slot_take(&io->slots);
-	if (!slot && op->user)
+	if (!slot && clt_op_is_user(op))
 		slot = user_get(op);
 	if (slot)
 		return slot;
@@ -190,7 +190,7 @@ struct clt_slot *clt_slot_line(struct clt_op *op)
 		return slot;
 	}
 	/* RACE: buf_id 0 may have become free since; clt_slot_zero_exit() saw nobody in line. */
-	slot = op->user ? ctl_take(io) : NULL;
+	slot = clt_op_is_user(op) ? ctl_take(io) : NULL;
 	if (slot)
 		line_leave(op);
 	return slot;
@@ -199,7 +199,7 @@ struct clt_slot *clt_slot_line(struct clt_op *op)
 void clt_slot_put_zero(struct clt_io *io, struct clt_slot *slot)
 {
 	if (slot == clt_slot_ctl(io)) {
-		bool borrowed = slot->op->borrow;
+		bool borrowed = slot->op->kind == CLT_OP_HANDSHAKE;
 
 		slot->op = NULL;
 		if (borrowed)

@@ -27,7 +27,8 @@
 #define WORD_POLLS 0x2u			/* in ppoll(), which listens to kick_fd */
 #define WORD_LOOK 0x4u
 #define WORD_LEAD 0x8u			/* was given the poll role */
-#define WORD_COUNT 0x10u
+#define WORD_END 0x10u
+#define WORD_COUNT 0x20u
 
 #define POLL_BUDGET 64
 #define BATCH 64
@@ -176,10 +177,8 @@ int clt_wait_con_init(struct clt_con *con)
 	list_init(&wc->followers);
 	wc->nfollowers = 0;
 	wc->leader = NULL;
-	wc->svc_has = true;
-	wc->svc_wants = false;
+	wc->role = CLT_ROLE_SERVICE;
 	atomic_init(&wc->asleep, 0);
-	atomic_init(&wc->stop, false);
 	clt_wait_init(&wc->poller, NULL);
 	r = -pthread_create(&wc->thread, NULL, poller_main, con);
 	if (r < 0) {
@@ -195,8 +194,7 @@ void clt_wait_con_fini(struct clt_con *con)
 {
 	struct clt_wait_con *wc = &con->wait;
 
-	atomic_store(&wc->stop, true);
-	clt_wait_look(&wc->poller);
+	waiter_tell(&wc->poller, 0, WORD_LOOK | WORD_END);
 	pthread_join(wc->thread, NULL);
 	close(wc->kick_fd);
 	pthread_mutex_destroy(&wc->lock);
@@ -225,10 +223,9 @@ bool clt_wait_con_take(struct clt_con *con)
 	bool has;
 
 	pthread_mutex_lock(&wc->lock);
-	if (!wc->svc_has && !wc->leader)
-		wc->svc_has = true;
-	has = wc->svc_has;
-	wc->svc_wants = !has;
+	if (wc->role != CLT_ROLE_SERVICE)
+		wc->role = wc->leader ? CLT_ROLE_WANTED : CLT_ROLE_SERVICE;
+	has = wc->role == CLT_ROLE_SERVICE;
 	pthread_mutex_unlock(&wc->lock);
 	if (!has)
 		clt_wait_con_kick(con);
@@ -241,7 +238,7 @@ void clt_wait_con_release(struct clt_con *con)
 	struct clt_waiter *next;
 
 	pthread_mutex_lock(&wc->lock);
-	wc->svc_has = wc->svc_wants = false;
+	wc->role = CLT_ROLE_WAITERS;
 	next = role_pass(wc);
 	if (next)
 		waiter_tell(next, 0, WORD_LEAD);
@@ -265,11 +262,10 @@ static void role_leave(struct clt_con *con)
 
 	clt_wait_batch_begin();
 	pthread_mutex_lock(&wc->lock);
-	svc = wc->svc_wants;
+	svc = wc->role == CLT_ROLE_WANTED;
 	if (svc) {
 		wc->leader = NULL;
-		wc->svc_has = true;
-		wc->svc_wants = false;
+		wc->role = CLT_ROLE_SERVICE;
 	} else if (clt_attempt_is_up(con->att)) {
 		next = role_pass(wc);
 		if (next)
@@ -377,7 +373,7 @@ static void *poller_main(void *arg)
 	struct clt_con *con = arg;
 	struct clt_wait_con *wc = &con->wait;
 
-	while (!atomic_load(&wc->stop)) {
+	while (!(atomic_load(&wc->poller.word) & WORD_END)) {
 		waiter_sleep(&wc->poller);
 		if (atomic_fetch_and(&wc->poller.word, ~WORD_LEAD) & WORD_LEAD)
 			poll_for_many(con);
@@ -412,7 +408,7 @@ static bool role_wait(struct clt_con *con, struct clt_waiter *w)
 		return false;
 	}
 	pthread_mutex_lock(&wc->lock);
-	if (!wc->leader && !wc->svc_has && !wc->svc_wants && clt_attempt_is_up(con->att)) {
+	if (!wc->leader && wc->role == CLT_ROLE_WAITERS && clt_attempt_is_up(con->att)) {
 		wc->leader = w;
 		pthread_mutex_unlock(&wc->lock);
 		return true;

@@ -41,15 +41,21 @@ struct clt_waiter {
 	struct list link;		/* wait_con.followers */
 };
 
+/* Whose the poll role is. */
+enum clt_role {
+	CLT_ROLE_WAITERS,		/* the leader's; free, when there is none */
+	CLT_ROLE_WANTED,		/* the leader's, and the service loop's next */
+	CLT_ROLE_SERVICE,		/* the service loop's */
+};
+
 struct clt_wait_con {
-	pthread_mutex_t lock;		/* leader, followers, svc_*; innermost lock */
+	pthread_mutex_t lock;		/* leader, followers, role; innermost lock */
 	struct clt_waiter *leader;
 	struct list followers;
 	unsigned nfollowers;
-	bool svc_has, svc_wants;
+	enum clt_role role;
 	struct clt_waiter poller;	/* a follower by trade */
 	pthread_t thread;
-	atomic_bool stop;
 	atomic_bool polled;		/* the poller has the role until nothing is in flight */
 	atomic_bool awake;		/* it will send what is queued before it sleeps */
 	atomic_int asleep;		/* the leader is in, or about to enter, ppoll() */

@@ -26,7 +26,7 @@ static int ctl_ready(const struct clt_op *op)
 {
 	const struct dev_ctl *ctl = container_of(op, struct dev_ctl, op);
 
-	return op->bound ? clt_sess_bound(&ctl->clt->sess, ctl->life) : 0;
+	return op->kind == CLT_OP_BOUND ? clt_sess_bound(&ctl->clt->sess, ctl->life) : 0;
 }
 
 static void ctl_begin(struct dev_ctl *ctl)
@@ -41,8 +41,7 @@ static void ctl_ended(struct dev_ctl *ctl)
 	struct client *clt = ctl->clt;
 	struct list *next;
 
-	ctl->busy = false;
-	if (ctl->op.borrow)
+	if (ctl->op.kind == CLT_OP_HANDSHAKE)
 		return;
 	clt->nctl--;
 	next = list_pop(&clt->ctl_line);
@@ -53,12 +52,14 @@ static void ctl_ended(struct dev_ctl *ctl)
 static void ctl_step(struct loop_msg *msg)
 {
 	struct dev_ctl *ctl = container_of(msg, struct dev_ctl, step_msg);
+	void (*done)(struct dev_ctl *ctl) = ctl->done;
 
 	if (!clt_op_step(&ctl->op))
 		return;
 	loop_unpost(ctl->clt->sess.loop, msg);
+	ctl->done = NULL;
 	ctl_ended(ctl);
-	ctl->done(ctl);
+	done(ctl);
 }
 
 static void ctl_wake(struct clt_waiter *w)
@@ -76,21 +77,18 @@ void dev_ctl_init(struct dev_ctl *ctl, struct client *clt, struct dev *dev)
 	loop_msg_init(&ctl->step_msg, ctl_step);
 }
 
-void dev_ctl_send(struct dev_ctl *ctl, size_t len, uint32_t answer, enum dev_ctl_kind kind,
+void dev_ctl_send(struct dev_ctl *ctl, size_t len, uint32_t answer, enum clt_op_kind kind,
 		   void (*done)(struct dev_ctl *ctl))
 {
 	struct clt_op *op = &ctl->op;
 
-	assert(!ctl->busy);
-	ctl->busy = true;
+	assert(!ctl->done);
 	ctl->life = clt_sess_life(&ctl->clt->sess);
 	ctl->done = done;
 	ctl->len = len;
 	op->io = &ctl->clt->sess.io;
 	op->dir = answer ? RTRS_DIR_READ : RTRS_DIR_WRITE;
-	op->user = true;
-	op->borrow = kind == DEV_CTL_HANDSHAKE;
-	op->bound = kind == DEV_CTL_BOUND;
+	op->kind = kind;
 	op->buf = answer ? &ctl->rsp : NULL;
 	op->len = answer;
 	op->part_max = UINT32_MAX;
@@ -98,7 +96,7 @@ void dev_ctl_send(struct dev_ctl *ctl, size_t len, uint32_t answer, enum dev_ctl
 	op->ready = ctl_ready;
 	op->lost = ctl_lost;
 	clt_op_start(op, ctl_wake);
-	if (op->borrow)
+	if (kind == CLT_OP_HANDSHAKE)
 		loop_post(ctl->clt->sess.loop, &ctl->step_msg);
 	else if (ctl->clt->nctl < DEV_CTL_MAX)
 		ctl_begin(ctl);

@@ -97,7 +97,6 @@ void dev_io_start(struct dev_io *op, struct dev *dev, enum rnbd_io_op what, uint
 	op->op = what;
 	op->flags = flags;
 	op->off = off;
-	op->inner = false;
 	op->losses_told = atomic_load(&dev->losses_told);
 	op->flush_seq = atomic_load(&dev->write_seq);
 	op->clt = (struct clt_op){
@@ -129,13 +128,14 @@ static void count_write(struct dev_io *op)
 }
 
 /* A FLUSH was answered.  When the server lost what it should cover, it fails, and so do those that
- * run at the same time: they cover the same writes.  Later ones do not. */
-static int end_flush(struct dev_io *op)
+ * run at the same time: they cover the same writes.  Later ones do not.  One that is a part of another request, @inner,
+ * leaves it to the next to tell. */
+static int end_flush(struct dev_io *op, bool inner)
 {
 	struct dev *dev = op->dev;
 	unsigned lost = atomic_load(&dev->lost_life);
 
-	if (lost && op->clt.life >= lost && op->inner)
+	if (lost && op->clt.life >= lost && inner)
 		return -EIO;
 	if (lost && op->clt.life >= lost) {
 		/* ORDER: counted before it is cleared, so that nobody sees neither. */
@@ -159,7 +159,7 @@ int dev_io_end(struct dev_io *op)
 		count_write(op);
 		return 0;
 	case RNBD_OP_FLUSH:
-		return end_flush(op);
+		return end_flush(op, false);
 	default:
 		return 0;
 	}
@@ -354,9 +354,8 @@ static int flush_discard(struct dev *dev)
 	struct dev_io op;
 
 	dev_io_start(&op, dev, RNBD_OP_FLUSH, RNBD_F_SYNC | RNBD_F_FUA, NULL, 0, 0, NULL);
-	op.inner = true;
 	clt_op_run(&op.clt);
-	return dev_io_end(&op);
+	return op.clt.status ? op.clt.status : end_flush(&op, true);
 }
 
 int dev_io_discard(struct dev *dev, uint32_t len, uint64_t off, bool fua)

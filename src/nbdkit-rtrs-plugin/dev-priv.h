@@ -21,9 +21,8 @@ struct dev_ctl {
 	struct list link;		/* clt->ctl_line */
 	struct client *clt;
 	struct dev *dev;		/* NULL: SESS_INFO */
-	bool busy;			/* from dev_ctl_send() to done() */
 	unsigned life;			/* of the path, when it was sent */
-	void (*done)(struct dev_ctl *ctl);
+	void (*done)(struct dev_ctl *ctl);	/* NULL: it is not under way */
 	size_t len;
 	union {
 		struct rnbd_msg_sess_info info;
@@ -86,12 +85,6 @@ void client_check_away(struct client *clt);
 
 /* ---- dev-ctl.c: user messages ---- */
 
-enum dev_ctl_kind {
-	DEV_CTL_HANDSHAKE,		/* while the path is OPENING */
-	DEV_CTL_BOUND,			/* on the path that is up now, or not at all */
-	DEV_CTL_FREE,			/* on any path, when there is one */
-};
-
 void dev_ctl_init(struct dev_ctl *ctl, struct client *clt, struct dev *dev);
 /* A server has 512 receives on connection 0, for heartbeats, too (doc/traps.md 38); that many messages at a time
  * and no more are sent, the others stand in line. */
@@ -99,7 +92,7 @@ void dev_ctl_init(struct dev_ctl *ctl, struct client *clt, struct dev *dev);
 
 /* Send the first @len bytes of @ctl->msg; @done when it ended, with @ctl->op.status.  @answer: bytes of
  * the reply, 0 for none.  A message in flight on a path that is lost ends with -ECONNABORTED. */
-void dev_ctl_send(struct dev_ctl *ctl, size_t len, uint32_t answer, enum dev_ctl_kind kind,
+void dev_ctl_send(struct dev_ctl *ctl, size_t len, uint32_t answer, enum clt_op_kind kind,
 		   void (*done)(struct dev_ctl *ctl));
 
 /* ---- dev.c: devices ---- */
@@ -107,7 +100,7 @@ void dev_ctl_send(struct dev_ctl *ctl, size_t len, uint32_t answer, enum dev_ctl
 void dev_init(struct client *clt);
 /* Do what the state of @dev asks for, unless something is in flight for it. */
 void dev_pump(struct dev *dev);
-void dev_send_open(struct dev *dev, enum dev_ctl_kind kind,
+void dev_send_open(struct dev *dev, enum clt_op_kind kind,
 			void (*done)(struct dev_ctl *ctl));
 /* The answer to an OPEN: geometry the first time, else id and size.  0: @dev is OPEN, or stays CLOSING; CLT_AGAIN: it
  * is open on the server and has to be settled; or -errno: -EMEDIUMTYPE when it is not what it was. */

@@ -28,13 +28,14 @@ static void handshake_next(struct client *clt);
 
 /* Unflushed writes may be gone when the server's host is another one, or went through a reboot, or
  * cannot be told apart from one that did. */
-static void identity_check(struct client *clt, const struct rnbd_ext *ext, bool first)
+static void identity_check(struct client *clt, const struct rnbd_ext *ext)
 {
-	bool same = clt->identified && ext->valid &&
+	bool first = clt->peer == CLIENT_PEER_NEW;
+	bool same = clt->peer == CLIENT_PEER_KNOWN && ext->valid &&
 		    !memcmp(clt->boot_id, ext->boot_id, sizeof(clt->boot_id));
 	struct dev *dev;
 
-	clt->identified = ext->valid;
+	clt->peer = ext->valid ? CLIENT_PEER_KNOWN : CLIENT_PEER_UNKNOWN;
 	memcpy(clt->boot_id, ext->boot_id, sizeof(clt->boot_id));
 	atomic_store(&clt->features, ext->valid ? ext->features : 0);
 	if (first || same)
@@ -52,7 +53,7 @@ static void identity_check(struct client *clt, const struct rnbd_ext *ext, bool 
 	}
 }
 
-static void greet(struct dev_ctl *ctl, enum dev_ctl_kind kind, void (*done)(struct dev_ctl *ctl))
+static void greet(struct dev_ctl *ctl, enum clt_op_kind kind, void (*done)(struct dev_ctl *ctl))
 {
 	struct rnbd_sess_info info = {
 		.ver = RNBD_PROTO_VER_MAJOR,
@@ -75,8 +76,7 @@ static int greeted(struct dev_ctl *ctl)
 		r = rnbd_sess_info_decode(&ctl->rsp.info, sizeof(ctl->rsp.info), &info);
 	if (r < 0)
 		return r;
-	identity_check(clt, &info.ext, !clt->greeted);
-	clt->greeted = true;
+	identity_check(clt, &info.ext);
 	return 0;
 }
 
@@ -118,7 +118,7 @@ static void reopen_arm(struct client *clt)
 		any |= state == DEV_LOST || state == DEV_FAILED;
 		next_ms = dev_expire(dev, now, next_ms);
 	}
-	if (any && !clt->closing)
+	if (any && clt->state == CLIENT_OPEN)
 		loop_timer_set(clt->sess.loop, &clt->reopen_timer, next_ms);
 	client_check_away(clt);
 }
@@ -127,7 +127,7 @@ static bool dev_wants_reopen(const struct dev *dev)
 {
 	enum dev_state state = atomic_load(&dev->state);
 
-	return !dev->ctl.busy && (state == DEV_LOST || state == DEV_FAILED);
+	return !dev->ctl.done && (state == DEV_LOST || state == DEV_FAILED);
 }
 
 /* ---- settling ---- */
@@ -146,8 +146,8 @@ static void settle_greeted(struct dev_ctl *ctl)
 
 static void settle_closed(struct dev_ctl *ctl)
 {
-	if (ctl->op.status == 0 && ctl->clt->identified)
-		greet(ctl, DEV_CTL_BOUND, settle_greeted);
+	if (ctl->op.status == 0 && ctl->clt->peer == CLIENT_PEER_KNOWN)
+		greet(ctl, CLT_OP_BOUND, settle_greeted);
 	else
 		settle_end(ctl->dev, ctl->op.status);
 }
@@ -157,7 +157,7 @@ void dev_reopen_settle(struct dev *dev, void (*settled)(struct dev *dev, int sta
 	dev->settled = settled;
 	dev->open_life = 0;
 	rnbd_close_encode(&dev->ctl.msg.close, atomic_load(&dev->id));
-	dev_ctl_send(&dev->ctl, sizeof(dev->ctl.msg.close), 0, DEV_CTL_BOUND, settle_closed);
+	dev_ctl_send(&dev->ctl, sizeof(dev->ctl.msg.close), 0, CLT_OP_BOUND, settle_closed);
 }
 
 /* Given up at the moment when the device was opened again: too late for settling it, requests are in
@@ -188,7 +188,7 @@ static void reopen_settled(struct dev *dev, int status)
 	if (atomic_load(&dev->state) == DEV_CLOSING)
 		dev_pump(dev);
 	else if (status == 0)
-		dev_send_open(dev, DEV_CTL_BOUND, reopen_done);
+		dev_send_open(dev, CLT_OP_BOUND, reopen_done);
 	/* Else by the timer, or the handshake of the next path. */
 }
 
@@ -236,7 +236,7 @@ static void reopen_timer(struct loop_timer *timer)
 	/* Without a path the handshake comes. */
 	list_for_each(dev, &clt->devs, link) {
 		if (clt_sess_is_up(&clt->sess) && dev_wants_reopen(dev))
-			dev_send_open(dev, DEV_CTL_BOUND, reopen_done);
+			dev_send_open(dev, CLT_OP_BOUND, reopen_done);
 	}
 	reopen_arm(clt);
 }
@@ -260,11 +260,11 @@ static void handshake_next(struct client *clt)
 	list_for_each(dev, &clt->devs, link) {
 		enum dev_state state = atomic_load(&dev->state);
 
-		if (dev->ctl.busy || dev->tried_life == clt_sess_life(&clt->sess) ||
+		if (dev->ctl.done || dev->tried_life == clt_sess_life(&clt->sess) ||
 		    state == DEV_OPENING || state == DEV_CLOSING)
 			continue;
 		dev->tried_life = clt_sess_life(&clt->sess);
-		dev_send_open(dev, DEV_CTL_HANDSHAKE, handshake_open_done);
+		dev_send_open(dev, CLT_OP_HANDSHAKE, handshake_open_done);
 		clt->handshake = &dev->ctl;
 		return;
 	}
@@ -294,7 +294,7 @@ void dev_reopen_opening(struct clt_sess *sess)
 	struct client *clt = container_of(sess, struct client, sess);
 
 	clt->handshake = clt->greeting;
-	greet(clt->greeting, DEV_CTL_HANDSHAKE, sess_info_done);
+	greet(clt->greeting, CLT_OP_HANDSHAKE, sess_info_done);
 }
 
 void dev_reopen_init(struct client *clt)

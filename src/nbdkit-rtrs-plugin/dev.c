@@ -69,7 +69,7 @@ static void dev_free(struct dev *dev)
 {
 	struct client *clt = dev->clt;
 
-	assert(!dev->ctl.busy && !dev->refs && list_empty(&dev->opens));
+	assert(!dev->ctl.done && !dev->refs && list_empty(&dev->opens));
 	loop_unpost(clt->sess.loop, &dev->given_up_msg);
 	if (dev_unsettled(dev))
 		clt->given_up_life = MAX(clt->given_up_life, atomic_load(&dev->given_up_life));
@@ -167,7 +167,7 @@ static void open_first_done(struct dev_ctl *ctl)
 		open_first_end(dev, r);
 }
 
-void dev_send_open(struct dev *dev, enum dev_ctl_kind kind,
+void dev_send_open(struct dev *dev, enum clt_op_kind kind,
 			void (*done)(struct dev_ctl *ctl))
 {
 	rnbd_open_encode(&dev->ctl.msg.open, dev->name, dev->mode);
@@ -255,7 +255,7 @@ static void open_msg(struct loop_msg *msg)
 	req->status = 0;
 	if (strlen(req->name) >= RNBD_NAME_MAX)
 		req->status = -ENAMETOOLONG;
-	else if (clt->closing)
+	else if (clt->state != CLIENT_OPEN)
 		req->status = -ESHUTDOWN;
 	else if (!dev && (other = dev_under_another_name(clt, req->name))) {
 		log_err(req->name, "already open under the name %s", other->name);
@@ -350,7 +350,7 @@ static void close_send(struct dev *dev)
 		return;
 	}
 	rnbd_close_encode(&dev->ctl.msg.close, atomic_load(&dev->id));
-	dev_ctl_send(&dev->ctl, sizeof(dev->ctl.msg.close), 0, DEV_CTL_BOUND, close_done);
+	dev_ctl_send(&dev->ctl, sizeof(dev->ctl.msg.close), 0, CLT_OP_BOUND, close_done);
 }
 
 static void drop_msg(struct loop_msg *msg)
@@ -376,10 +376,10 @@ void dev_init(struct client *clt)
 
 void dev_pump(struct dev *dev)
 {
-	if (dev->ctl.busy)
+	if (dev->ctl.done)
 		return;
 	if (atomic_load(&dev->state) == DEV_OPENING)
-		dev_send_open(dev, DEV_CTL_FREE, open_first_done);
+		dev_send_open(dev, CLT_OP_FREE, open_first_done);
 	else if (atomic_load(&dev->state) == DEV_CLOSING)
 		close_send(dev);
 }

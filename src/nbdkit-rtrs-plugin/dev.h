@@ -61,7 +61,6 @@ struct dev_io {
 	uint64_t off;			/* bytes; multiple of RNBD_SECTOR_SIZE, and so the length */
 	unsigned flush_seq;		/* private: the writes a FLUSH covers */
 	unsigned losses_told;		/* private: when it began */
-	bool inner;			/* private: a FLUSH that is part of another request */
 };
 
 /* Start an aligned operation (see dev_info()->logical_block_size).  @fn as clt_op_start().

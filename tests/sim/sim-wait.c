@@ -121,9 +121,9 @@ static bool poller_ready(struct sim_actor *a)
 	struct poller *p = container_of(a, struct poller, actor);
 	struct clt_con *con = p->con;
 
-	if (con->wait.svc_wants)
+	if (con->wait.role == CLT_ROLE_WANTED)
 		return true;
-	if (con->wait.svc_has || !clt_attempt_is_up(con->att) || !con_is_led(con))
+	if (con->wait.role == CLT_ROLE_SERVICE || !clt_attempt_is_up(con->att) || !con_is_led(con))
 		return false;
 	return p->kicked || p->again || p->fab != con->fab ||
 	       (sim_fd_ready(fab_conn_fd(con->fab)) & POLLIN);
@@ -136,9 +136,8 @@ static void poller_run(struct sim_actor *a)
 	short events;
 	int n;
 
-	if (con->wait.svc_wants) {
-		con->wait.svc_wants = false;
-		con->wait.svc_has = true;
+	if (con->wait.role == CLT_ROLE_WANTED) {
+		con->wait.role = CLT_ROLE_SERVICE;
 		con->att->ops->role_free(con);
 		return;
 	}
@@ -175,8 +174,7 @@ int clt_wait_con_init(struct clt_con *con)
 	p->actor.run = poller_run;
 	list_add_tail(&pollers, &p->link);
 	sim_actor_add(&p->actor);
-	con->wait.svc_has = true;
-	con->wait.svc_wants = false;
+	con->wait.role = CLT_ROLE_SERVICE;
 	atomic_init(&con->wait.awake, false);
 	return 0;
 }
@@ -192,18 +190,16 @@ void clt_wait_con_fini(struct clt_con *con)
 
 bool clt_wait_con_take(struct clt_con *con)
 {
-	if (con->wait.svc_has)
-		return true;
-	con->wait.svc_wants = con_is_led(con);
-	con->wait.svc_has = !con->wait.svc_wants;
-	return con->wait.svc_has;
+	if (con->wait.role != CLT_ROLE_SERVICE)
+		con->wait.role = con_is_led(con) ? CLT_ROLE_WANTED : CLT_ROLE_SERVICE;
+	return con->wait.role == CLT_ROLE_SERVICE;
 }
 
 void clt_wait_con_release(struct clt_con *con)
 {
 	struct poller *p = poller_of(con);
 
-	con->wait.svc_has = con->wait.svc_wants = false;
+	con->wait.role = CLT_ROLE_WAITERS;
 	p->kicked = true;
 }
 

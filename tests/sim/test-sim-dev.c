@@ -724,7 +724,7 @@ static bool is_reopening(void *arg)
 {
 	const struct dev *dev = world_client_dev(c);
 
-	return atomic_load(&world_client_clt(c)->sess.path.att.state) == CLT_PATH_OPENING && dev->ctl.busy;
+	return atomic_load(&world_client_clt(c)->sess.path.att.state) == CLT_PATH_OPENING && dev->ctl.done;
 }
 
 /* A device that its last user has left does not look open again. */

@@ -523,7 +523,7 @@ static bool service_wants(struct clt_con *con)
 	bool wants;
 
 	pthread_mutex_lock(&con->wait.lock);
-	wants = con->wait.svc_wants;
+	wants = con->wait.role == CLT_ROLE_WANTED;
 	pthread_mutex_unlock(&con->wait.lock);
 	return wants;
 }

@@ -199,7 +199,7 @@ Test(clt_op, user_message_when_permits_are_held)
 	}
 	cr_assert_eq(nqueued, 3u);
 	start(&user, 0);
-	user.user = true;
+	user.kind = CLT_OP_FREE;
 	cr_assert_not(clt_op_step(&user));
 	cr_assert_eq(nqueued, 4u);
 	cr_assert_eq(queued[3], clt_slot_ctl(&sess_io));
@@ -216,7 +216,7 @@ Test(clt_op, one_permit)
 	start(&io, 512);
 	cr_assert_not(clt_op_step(&io));
 	start(&user, 0);
-	user.user = true;
+	user.kind = CLT_OP_FREE;
 	cr_assert_not(clt_op_step(&user));
 	cr_assert_eq(nqueued, 1u);
 	slot = queued[0];
