@@ -128,6 +128,8 @@ struct frwr_load {
 	bool server;
 	enum frwr_mode mode;
 	uint32_t queue_depth;		/* wanted */
+	uint32_t spare_wr;		/* sends that are no request's: heartbeats, ... */
+	uint32_t spare_windows;		/* client: beside one for each request */
 };
 
 struct frwr_sizes {
@@ -139,10 +141,12 @@ struct frwr_sizes {
 /* Queues for the longest chains, because nothing is throttled in the IO path; the depth gives way
  * to the device.  What the fabric adds for its own requests is not counted here, nor requests whose answer has
  * been polled and whose completion has not: who uses a slot again then adds some (the plugin has 4
- * for each).
- * -ENOMEM: not even one request; -EOPNOTSUPP: the device cannot send two elements. */
-int frwr_sizing(const struct frwr_caps *caps, const struct frwr_load *load,
+ * for each).  A server whose device has too few windows for its depth is not lowered: it can do without them.
+ * -ENOMEM: not even one request; -EOPNOTSUPP: the device cannot send a client's two elements. */
+int frwr_sizing(const struct fab_device_attr *dev, const struct frwr_load *load,
 		struct frwr_sizes *sizes);
+/* What @load takes of a send queue for one request. */
+uint32_t frwr_wr_per_req(const struct frwr_load *load);
 
 /* ---- windows ---- */
 

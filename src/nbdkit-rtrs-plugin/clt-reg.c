@@ -77,15 +77,15 @@ int clt_reg_pick(enum clt_registration want, const struct frwr_caps *caps, bool 
 unsigned clt_reg_depth(const struct frwr_caps *caps, enum frwr_mode mode, unsigned depth,
 		       uint32_t *send_wr)
 {
-	const struct frwr_load load = { .mode = mode, .queue_depth = depth };
+	/* One more window is the control slot's. */
+	const struct frwr_load load = { .mode = mode, .queue_depth = depth, .spare_windows = 1 };
 	struct frwr_sizes sizes;
 
 	*send_wr = 0;
 	if (!clt_reg_is_window(mode))
 		return depth;
-	if (frwr_sizing(caps, &load, &sizes) < 0)
+	if (frwr_sizing(&caps->dev, &load, &sizes) < 0)
 		return 0;
 	*send_wr = sizes.max_send_wr;
-	/* One more is the control slot's. */
-	return MIN(sizes.queue_depth, caps->dev.max_mw - 1);
+	return sizes.queue_depth;
 }

@@ -30,32 +30,36 @@ int srv_geom_init(struct srv *srv)
 			      SRV_HDR_SIZE);
 }
 
-/* Work requests of ours for each of the client's. */
-static unsigned wr_per_req(const struct srv *srv, const struct fab_device_attr *attr)
+/* What is asked of a device, before it is known whether a path gets its windows. */
+static struct frwr_load load_of(const struct srv *srv, const struct fab_device_attr *attr)
 {
 	enum srv_invalidate conf = srv->conf->invalidate;
 	bool windows = attr->mw_type_1 &&
 		       (conf == SRV_INVALIDATE_ALWAYS ||
 			(conf == SRV_INVALIDATE_AUTO && !attr->local_dma_lkey));
 
-	return SRV_MAX_RSP_WR + (windows ? SRV_KEY_WR : 0);
+	return (struct frwr_load){
+		.server = true, .mode = windows ? FRWR_MW1 : FRWR_STATIC,
+		.queue_depth = srv->geom.queue_depth, .spare_wr = SRV_SEND_MARGIN,
+	};
 }
 
 /* How many chunks a device has queue room for.  Their answers are more than what is received for them, on
  * connection 0 too (srv_path.service_recvs). */
 static unsigned depth_for(const struct srv *srv, const struct fab_device_attr *attr)
 {
-	unsigned per_req = wr_per_req(srv, attr);
+	const struct frwr_load load = load_of(srv, attr);
+	struct frwr_sizes sizes;
 
-	if (attr->max_qp_wr < per_req + SRV_SEND_MARGIN)
-		return 0;
-	return MIN(srv->geom.queue_depth, (attr->max_qp_wr - SRV_SEND_MARGIN) / per_req);
+	return frwr_sizing(attr, &load, &sizes) ? 0 : sizes.queue_depth;
 }
 
 static int too_small(const struct srv *srv, const struct fab_device_attr *attr, char *why, size_t len)
 {
+	const struct frwr_load load = load_of(srv, attr);
+
 	snprintf(why, len, "the device's queues are too small: %u requests, and %u are the least",
-		 attr->max_qp_wr, wr_per_req(srv, attr) + SRV_SEND_MARGIN);
+		 attr->max_qp_wr, frwr_wr_per_req(&load) + load.spare_wr);
 	return -ENOMEM;
 }
 
@@ -120,8 +124,8 @@ void srv_geom_queues(const struct srv *srv, uint16_t cid, const struct srv_chunk
 		     unsigned service_recvs, struct fab_qp_attr *attr)
 {
 	bool windows = c->invalidate == SRV_INVALIDATE_ALWAYS && c->key_mode == FRWR_MW1;
-	unsigned depth = srv->geom.queue_depth;
-	unsigned per_req = SRV_MAX_RSP_WR + (windows ? SRV_KEY_WR : 0);
+	const struct frwr_load load = { .server = true, .mode = windows ? FRWR_MW1 : FRWR_STATIC };
+	unsigned depth = srv->geom.queue_depth, per_req = frwr_wr_per_req(&load);
 
 	attr->max_recv_wr = (cid ? depth : service_recvs) + 1;
 	attr->max_send_wr = per_req * (cid ? depth : MIN(depth, (unsigned)RTRS_SERVICE_CON_DEPTH));
@@ -135,10 +139,12 @@ size_t srv_geom_con_memory(const struct srv *srv, const struct fab_conn *conn)
 {
 	struct fab_device_attr device;
 	struct fab_qp_attr queues = { .max_send_sge = 1 };
+	struct frwr_load load;
 
 	if (fab_query_device(conn, &device))
 		return 0;
+	load = load_of(srv, &device);
 	queues.max_recv_wr = srv->geom.queue_depth + 1;
-	queues.max_send_wr = wr_per_req(srv, &device) * srv->geom.queue_depth + SRV_SEND_MARGIN;
+	queues.max_send_wr = frwr_wr_per_req(&load) * load.queue_depth + load.spare_wr;
 	return sizeof(struct srv_con) + fab_qp_memory(conn, &queues);
 }

@@ -49,8 +49,6 @@ struct srv_req;
 
 #define SRV_HDR_SIZE 4096		/* of a chunk, behind the data (doc/traps.md 10) */
 #define SRV_SEND_MARGIN 16u		/* heartbeats, INFO_RSP */
-#define SRV_MAX_RSP_WR 3u		/* work requests of the longest answer */
-#define SRV_KEY_WR 2u			/* to take a key away and to give one, --invalidate=always */
 #define SRV_REPLY_BATCH 32		/* answers in one post; a longer pass posts more than once */
 
 struct srv_reply {

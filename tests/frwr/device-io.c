@@ -21,7 +21,7 @@ struct fab_qp_attr rw_attr(struct world *w, bool server, enum frwr_mode mode)
 	check_eq(frwr_query(p.a->conn, p.a->pd, &caps), 0);
 	check_eq(caps.rc[mode], 0);
 	pair_close(&p);
-	check_eq(frwr_sizing(&caps, &load, &sizes), 0);
+	check_eq(frwr_sizing(&caps.dev, &load, &sizes), 0);
 	check_eq(sizes.queue_depth, RW_DEPTH);
 	/* An answer may be polled before its request has completed, and its slot be used again: there is more in
 	 * the queue than in flight.  So the plugin has these, as the kernel's client has. */

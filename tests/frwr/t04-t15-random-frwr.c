@@ -54,7 +54,7 @@ static void start(void)
 
 	rig_open(&r, mode);
 	must(frwr_query(&r.c[0]->fab, r.pd, &caps) == 0);
-	must(frwr_sizing(&caps, &load, &sizes) == 0 && sizes.queue_depth == RIG_SLOTS);
+	must(frwr_sizing(&caps.dev, &load, &sizes) == 0 && sizes.queue_depth == RIG_SLOTS);
 	for (unsigned i = 0; i < ARRAY_SIZE(r.c); i++)
 		r.c[i]->depth = sizes.max_send_wr;
 	for (unsigned i = 0; i < RIG_SLOTS; i++)

@@ -118,26 +118,35 @@ static const struct size_case {
 	{ "client, type 1", 1024, 1024, { .mode = FRWR_MW1, .queue_depth = 128 }, { 128, 3, 384, 129 }, 0 },
 	{ "client, no windows", 1024, 0, { .mode = FRWR_REREG, .queue_depth = 512 }, { 512, 1, 512, 513 }, 0 },
 	{ "server", 4096, 1024, { .server = true, .mode = FRWR_MW1, .queue_depth = 512 }, { 512, 5, 2560, 513 }, 0 },
-	{ "server, static keys", 4096, 0, { .server = true, .mode = FRWR_STATIC, .queue_depth = 512 }, { 512, 3, 1536, 513 }, 0 },
+	{ "server, heartbeats", 4096, 0, { .server = true, .mode = FRWR_MW1, .queue_depth = 512, .spare_wr = 16 },
+	  { 512, 5, 2576, 513 }, 0 },
+	{ "server, static keys", 4096, 0, { .server = true, .mode = FRWR_STATIC, .queue_depth = 512 },
+	  { 512, 3, 1536, 513 }, 0 },
 	/* r06: the depth gives way */
 	{ "short send queue", 100, 1024, { .mode = FRWR_MW2, .queue_depth = 128 }, { 33, 3, 99, 67 }, 0 },
 	{ "short send queue, server", 100, 1024, { .server = true, .mode = FRWR_MW1, .queue_depth = 512 }, { 20, 5, 100, 21 }, 0 },
 	{ "short receive queue", 100, 1024, { .mode = FRWR_REREG, .queue_depth = 128 }, { 99, 1, 99, 100 }, 0 },
 	{ "few windows", 1024, 16, { .mode = FRWR_MW2, .queue_depth = 128 }, { 16, 3, 48, 33 }, 0 },
+	{ "few windows, one beside", 1024, 16, { .mode = FRWR_MW1, .queue_depth = 128, .spare_windows = 1 },
+	  { 15, 3, 45, 16 }, 0 },
+	{ "few windows, server", 1024, 16, { .server = true, .mode = FRWR_MW1, .queue_depth = 128 },
+	  { 128, 5, 640, 129 }, 0 },
 	{ "just one", 3, 1024, { .mode = FRWR_MW2, .queue_depth = 128 }, { 1, 3, 3, 3 }, 0 },
 	{ "not one", 2, 1024, { .mode = FRWR_MW2, .queue_depth = 128 }, { 0 }, -ENOMEM },
+	{ "not one beside what is no request's", 6, 0, { .mode = FRWR_STATIC, .queue_depth = 1, .spare_wr = 6 },
+	  { 0 }, -ENOMEM },
 	{ "no queue", 0, 1024, { .mode = FRWR_STATIC, .queue_depth = 1 }, { 0 }, -ENOMEM },
 	{ "no window", 1024, 0, { .mode = FRWR_MW1, .queue_depth = 1 }, { 0 }, -ENOMEM },
 };
 
-Test(frwr_size, t05_r05_r06_r08_r08a_table)
+Test(frwr_size, t05_r05_r06_r07_r08_r08a_table)
 {
 	for_each_case(c, sizes) {
-		struct frwr_caps caps = { .dev = { .max_qp_wr = c->max_wr, .max_sge = 2,
-						   .max_mw = c->max_mw } };
+		struct fab_device_attr dev = { .max_qp_wr = c->max_wr, .max_sge = 2,
+					       .max_mw = c->max_mw };
 		struct frwr_sizes s = { 0 };
 
-		cr_assert_eq(frwr_sizing(&caps, &c->load, &s), c->rc, "%s", c->what);
+		cr_assert_eq(frwr_sizing(&dev, &c->load, &s), c->rc, "%s", c->what);
 		cr_assert_eq(memcmp(&s, &c->want, sizeof(s)), 0, "%s: %u %u %u %u", c->what,
 			     s.queue_depth, s.wr_per_req, s.max_send_wr, s.max_recv_wr);
 		cr_assert(c->rc || (s.max_send_wr <= c->max_wr && s.max_recv_wr <= c->max_wr));
@@ -151,10 +160,10 @@ Test(frwr_size, t05_every_answer_fits)
 		for (uint32_t n = 0; n < 4 * 2 * 20; n++) {
 			struct frwr_load load = { .mode = (enum frwr_mode)(n % 4),
 						  .server = n / 4 % 2, .queue_depth = n / 8 + 1 };
-			struct frwr_caps caps = { .dev = { .max_qp_wr = max_wr, .max_sge = 2,
-							   .max_mw = 12 } };
+			struct fab_device_attr dev = { .max_qp_wr = max_wr, .max_sge = 2,
+						       .max_mw = 12 };
 			struct frwr_sizes s;
-			int rc = frwr_sizing(&caps, &load, &s);
+			int rc = frwr_sizing(&dev, &load, &s);
 
 			cr_assert(rc == 0 || rc == -ENOMEM);
 			if (rc)
@@ -163,16 +172,16 @@ Test(frwr_size, t05_every_answer_fits)
 			cr_assert_leq(s.queue_depth * s.wr_per_req, s.max_send_wr);
 			cr_assert_leq(s.max_send_wr, max_wr);
 			cr_assert_leq(s.max_recv_wr, max_wr);
-			cr_assert(load.mode > FRWR_MW1 || s.queue_depth <= 12);
+			cr_assert(load.mode > FRWR_MW1 || load.server || s.queue_depth <= 12);
 		}
 	}
 }
 
 Test(frwr_size, r08_a_device_that_sends_one_element)
 {
-	struct frwr_caps caps = { .dev = { .max_qp_wr = 100, .max_sge = 1, .max_mw = 100 } };
+	struct fab_device_attr dev = { .max_qp_wr = 100, .max_sge = 1, .max_mw = 100 };
 	struct frwr_load load = { .mode = FRWR_MW2, .queue_depth = 1 };
 	struct frwr_sizes s;
 
-	cr_assert_eq(frwr_sizing(&caps, &load, &s), -EOPNOTSUPP);
+	cr_assert_eq(frwr_sizing(&dev, &load, &s), -EOPNOTSUPP);
 }
