@@ -77,6 +77,8 @@ TESTS += $(SHELL_TESTS)
 TESTS += %D%/check-pitfalls.sh %D%/test-check-numbers.sh
 # What is cited stands in doc/.
 TESTS += %D%/check-citations.sh %D%/test-check-citations.sh
+# And what the walks name stands in src/.
+TESTS += %D%/check-walks.sh %D%/test-check-walks.sh
 # That what hangs is ended, and named.
 TESTS += %D%/test-timeouts.sh
 # Made anew when functions.sh.in has changed.
@@ -88,6 +90,8 @@ EXTRA_DIST += \
 	$(SHELL_TESTS) \
 	%D%/check-citations.sh \
 	%D%/check-pitfalls.sh \
+	%D%/check-walks.sh \
+	%D%/test-check-walks.sh \
 	%D%/paths.py \
 	%D%/run-test.sh \
 	%D%/speed.sh \
