@@ -341,6 +341,22 @@ static void reap(struct reactor *r)
 	}
 }
 
+static void run_pass(struct reactor *r)
+{
+	uint64_t next, now;
+
+	if (!list_empty(&r->ready))
+		reactor_run_ready(r);
+	next = loop_deadline(&r->loop);
+	now = next == CLOCK_NEVER ? 0 : clock_now_ms();
+	if (next <= now)
+		loop_run_timers(&r->loop, now);
+	if (!list_empty(&r->loop.tasks))
+		loop_run_tasks(&r->loop);
+	if (!list_empty(&r->closed))
+		reactor_run_closed(r);
+}
+
 int reactor_run(struct reactor *r)
 {
 	int rc = reactor_enable(r);
@@ -354,11 +370,7 @@ int reactor_run(struct reactor *r)
 		}
 		rc = 0;
 		reap(r);
-		reactor_run_ready(r);
-		if (loop_deadline(&r->loop) != CLOCK_NEVER)
-			loop_run_timers(&r->loop, clock_now_ms());
-		loop_run_tasks(&r->loop);
-		reactor_run_closed(r);
+		run_pass(r);
 	}
 	loop_unpost(&r->loop, &r->stop_msg);
 	loop_leave();

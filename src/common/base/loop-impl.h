@@ -5,6 +5,7 @@
 #ifndef BASE_LOOP_IMPL_H
 #define BASE_LOOP_IMPL_H
 
+#include "clock.h"
 #include "loop.h"
 
 struct loop {
@@ -33,7 +34,13 @@ void loop_run_sleep_tasks(struct loop *loop);
 /* What is due at @now_ms, in order. */
 void loop_run_timers(struct loop *loop, uint64_t now_ms);
 /* The earliest deadline, or CLOCK_NEVER. */
-uint64_t loop_deadline(const struct loop *loop);
+static inline uint64_t loop_deadline(const struct loop *loop)
+{
+	if (list_empty(&loop->timers))
+		return CLOCK_NEVER;
+	return list_entry(loop->timers.next, struct loop_timer, link)->at_ms;
+}
+
 /* What has been posted; returns how many ran.  What they post runs in the next call. */
 unsigned loop_run_inbox(struct loop *loop);
 bool loop_inbox_empty(const struct loop *loop);

@@ -131,13 +131,6 @@ void loop_timer_cancel(struct loop_timer *timer)
 	list_del(&timer->link);
 }
 
-uint64_t loop_deadline(const struct loop *loop)
-{
-	if (list_empty(&loop->timers))
-		return CLOCK_NEVER;
-	return list_entry(loop->timers.next, struct loop_timer, link)->at_ms;
-}
-
 void loop_run_timers(struct loop *loop, uint64_t now_ms)
 {
 	struct list due, *l;

@@ -184,6 +184,11 @@ static inline int fab_arm(struct fab_conn *conn, short *events)
 	return conn->ops->arm(conn, events);
 }
 
+static inline bool fab_arm_is_dear(const struct fab_conn *conn)
+{
+	return conn->ops->arm_is_dear;
+}
+
 static inline int fab_need_rearm(const struct fab_conn *conn)
 {
 	return conn->ops->need_rearm(conn);

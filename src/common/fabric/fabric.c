@@ -183,11 +183,6 @@ int fab_conn_fd(const struct fab_conn *conn)
 	return conn->ops->conn_fd(conn);
 }
 
-bool fab_arm_is_dear(const struct fab_conn *conn)
-{
-	return conn->ops->arm_is_dear;
-}
-
 void fab_disconnect(struct fab_conn *conn)
 {
 	conn->ops->disconnect(conn, "disconnected");

@@ -338,7 +338,7 @@ int fab_conn_fd(const struct fab_conn *conn);
  * thread. */
 static inline int fab_arm(struct fab_conn *conn, short *events);
 /* Where there is nothing to poll fab_arm() makes system calls: who has other work does that first.  Constant. */
-bool fab_arm_is_dear(const struct fab_conn *conn);
+static inline bool fab_arm_is_dear(const struct fab_conn *conn);
 /* Not 0 when what the last fab_arm() answered has become too little because of a post.  Whoever
  * posted then wakes the sleeper to arm again.  Any thread. */
 #define FAB_REARM_EVENTS 0x1		/* tcp: the socket is full and POLLOUT is needed, or broken */
