@@ -38,8 +38,6 @@ librtrssrv_la_SOURCES = \
 	%D%/srv-dev.h \
 	%D%/srv-fence.c \
 	%D%/srv-fence.h \
-	%D%/srv-fsm.c \
-	%D%/srv-fsm.h \
 	%D%/srv-geom.c \
 	%D%/srv-geom.h \
 	%D%/srv-info.c \

@@ -18,7 +18,6 @@
 #include "log.h"
 #include "rtrs-msg.h"
 #include "srv-con.h"
-#include "srv-fsm.h"
 #include "srv-priv.h"
 #include "util.h"
 
@@ -125,9 +124,9 @@ static void con_tell_quiet(void *object)
 #define DOWN (IN(DEAD) | IN(CUT) | IN(ENDED) | IN(CUT_ENDED) | IN(DRAINED) | IN(LINGERING) | IN(QUIET))
 #define ROW(states, event, next, action) \
 	{ states, SRV_CON_EV_##event, SRV_CON_##next, action, #action }
-#define STAY(states, event) { states, SRV_CON_EV_##event, SRV_FSM_STAY, NULL, NULL }
+#define STAY(states, event) { states, SRV_CON_EV_##event, FSM_STAY, NULL, NULL }
 
-static const struct srv_fsm_row con_rows[] = {
+static const struct fsm_row con_rows[] = {
 	/* shutdown in good order */
 	ROW(IN(SERVING), FINISH, FINISHING, con_check_idle),
 	ROW(IN(FINISHING), IDLE, MARKED, con_mark),
@@ -166,7 +165,7 @@ static const char *const con_events[SRV_CON_NEVENTS] = {
 	"finish", "idle", "left", "fail", "flushed", "cut", "ended", "unwatched",
 };
 
-const struct srv_fsm srv_con_fsm = {
+const struct fsm srv_con_fsm = {
 	.name = "connection",
 	.rows = con_rows, .nrows = ARRAY_SIZE(con_rows),
 	.states = con_states, .nstates = SRV_CON_NSTATES,
@@ -175,10 +174,10 @@ const struct srv_fsm srv_con_fsm = {
 
 static void con_event(struct srv_con *con, enum srv_con_event event)
 {
-	const struct srv_fsm_row *row = srv_fsm_step(&srv_con_fsm, (int)srv_con_state(con), (int)event);
+	const struct fsm_row *row = fsm_row(&srv_con_fsm, srv_con_state(con), event);
 
 	assert(row);
-	if (row->next != SRV_FSM_STAY)
+	if (row->next != FSM_STAY)
 		atomic_store_explicit(&con->state, (enum srv_con_state)row->next,
 				      memory_order_relaxed);
 	if (row->action)

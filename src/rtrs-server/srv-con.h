@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "fabric.h"
+#include "fsm.h"
 #include "loop.h"
 #include "list.h"
 #include "reactor.h"
@@ -150,5 +151,8 @@ static inline void srv_con_check_idle(struct srv_con *con)
 	if (!con->inflight && srv_con_state(con) != SRV_CON_SERVING)
 		srv_con_idle(con);
 }
+
+/* The table, for those who draw or test it. */
+extern const struct fsm srv_con_fsm;
 
 #endif

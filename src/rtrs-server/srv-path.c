@@ -16,7 +16,6 @@
 #include "export-ring.h"
 #include "log.h"
 #include "rtrs-wr.h"
-#include "srv-fsm.h"
 #include "srv-geom.h"
 #include "srv-mem.h"
 #include "srv-open.h"
@@ -191,11 +190,11 @@ static void path_free(void *object)
 #define DOWN (IN(DRAINING) | IN(LINGERING) | IN(GONE))
 #define ROW(states, event, next, action) \
 	{ states, SRV_PATH_EV_##event, SRV_PATH_##next, action, #action }
-#define STAY(states, event) { states, SRV_PATH_EV_##event, SRV_FSM_STAY, NULL, NULL }
+#define STAY(states, event) { states, SRV_PATH_EV_##event, FSM_STAY, NULL, NULL }
 
 /* A pair that is not in the table does not happen: DRAINED and QUIET are only reported by connections that
  * were cut, and a connection that ends by itself is a FAIL first. */
-static const struct srv_fsm_row path_rows[] = {
+static const struct fsm_row path_rows[] = {
 	ROW(IN(CONNECTING), INFO, CONNECTED, path_serve),
 	ROW(IN(CONNECTING) | IN(CONNECTED), FAIL, DRAINING, path_cut),
 	ROW(IN(DRAINING), DRAINED, LINGERING, path_unlink),
@@ -214,7 +213,7 @@ static const char *const path_states[SRV_PATH_NSTATES] = {
 
 static const char *const path_events[SRV_PATH_NEVENTS] = { "info", "fail", "drained", "quiet" };
 
-const struct srv_fsm srv_path_fsm = {
+const struct fsm srv_path_fsm = {
 	.name = "path",
 	.rows = path_rows, .nrows = ARRAY_SIZE(path_rows),
 	.states = path_states, .nstates = SRV_PATH_NSTATES,
@@ -223,10 +222,10 @@ const struct srv_fsm srv_path_fsm = {
 
 static void path_event(struct srv_path *path, enum srv_path_event event)
 {
-	const struct srv_fsm_row *row = srv_fsm_step(&srv_path_fsm, (int)path->state, (int)event);
+	const struct fsm_row *row = fsm_row(&srv_path_fsm, path->state, event);
 
 	assert(row);
-	if (row->next != SRV_FSM_STAY) {
+	if (row->next != FSM_STAY) {
 		log_dbg(path->name, "%s: %s -> %s", path_events[event], path_states[path->state],
 			path_states[row->next]);
 		path->srv->nhalf_open -= path->state == SRV_PATH_CONNECTING;

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "fabric.h"
+#include "fsm.h"
 #include "loop.h"
 #include "list.h"
 #include "rtrs-hb.h"
@@ -90,5 +91,8 @@ static inline bool srv_path_linked(const struct srv_path *path)
 {
 	return path->state < SRV_PATH_LINGERING;
 }
+
+/* The table, for those who draw or test it. */
+extern const struct fsm srv_path_fsm;
 
 #endif

@@ -3,41 +3,40 @@
 #include "unit.h"
 
 #include "srv-con.h"
-#include "srv-fsm.h"
 #include "srv-path.h"
 
-static const struct srv_fsm *const fsms[] = { &srv_path_fsm, &srv_con_fsm };
+static const struct fsm *const fsms[] = { &srv_path_fsm, &srv_con_fsm };
 
 /* The state that @event leads to from @state; -1: the event cannot come there. */
-static int step(const struct srv_fsm *fsm, int state, int event)
+static int step(const struct fsm *fsm, unsigned state, unsigned event)
 {
-	const struct srv_fsm_row *row = srv_fsm_step(fsm, state, event);
+	const struct fsm_row *row = fsm_row(fsm, state, event);
 
 	if (!row)
 		return -1;
-	return row->next == SRV_FSM_STAY ? state : row->next;
+	return row->next == FSM_STAY ? (int)state : row->next;
 }
 
-static bool is_last(const struct srv_fsm *fsm, int state)
+static bool is_last(const struct fsm *fsm, unsigned state)
 {
-	for (int e = 0; e < fsm->nevents; e++) {
+	for (unsigned e = 0; e < fsm->nevents; e++) {
 		int next = step(fsm, state, e);
 
-		if (next >= 0 && next != state)
+		if (next >= 0 && next != (int)state)
 			return false;
 	}
 	return true;
 }
 
 /* What is reached from @from, as bits, by events of @events. */
-static unsigned reach(const struct srv_fsm *fsm, int from, unsigned events)
+static unsigned reach(const struct fsm *fsm, unsigned from, unsigned events)
 {
 	unsigned seen = 1u << from, before;
 
 	do {
 		before = seen;
-		for (int s = 0; s < fsm->nstates; s++) {
-			for (int e = 0; (seen & 1u << s) && e < fsm->nevents; e++) {
+		for (unsigned s = 0; s < fsm->nstates; s++) {
+			for (unsigned e = 0; (seen & 1u << s) && e < fsm->nevents; e++) {
 				int next = events & 1u << e ? step(fsm, s, e) : -1;
 
 				if (next >= 0)
@@ -51,8 +50,8 @@ static unsigned reach(const struct srv_fsm *fsm, int from, unsigned events)
 Test(srv_fsm, one_row_for_a_pair)
 {
 	for_each_case(f, fsms) {
-		for (int s = 0; s < (*f)->nstates; s++) {
-			for (int e = 0; e < (*f)->nevents; e++) {
+		for (unsigned s = 0; s < (*f)->nstates; s++) {
+			for (unsigned e = 0; e < (*f)->nevents; e++) {
 				unsigned n = 0;
 
 				for (size_t i = 0; i < (*f)->nrows; i++)
@@ -71,11 +70,11 @@ Test(srv_fsm, rows)
 
 		cr_assert_eq(reached, (1u << (*f)->nstates) - 1, "%s: a state that is never reached", (*f)->name);
 		for (size_t i = 0; i < (*f)->nrows; i++) {
-			const struct srv_fsm_row *row = &(*f)->rows[i];
+			const struct fsm_row *row = &(*f)->rows[i];
 
 			cr_assert(row->states && !(row->states & ~reached));
-			cr_assert(row->event >= 0 && row->event < (*f)->nevents);
-			cr_assert(row->next >= SRV_FSM_STAY && row->next < (*f)->nstates);
+			cr_assert_lt(row->event, (*f)->nevents);
+			cr_assert(row->next >= FSM_STAY && row->next < (int)(*f)->nstates);
 			cr_assert(!row->action || strlen(row->what));
 		}
 	}
@@ -84,13 +83,13 @@ Test(srv_fsm, rows)
 Test(srv_fsm, one_end_and_no_way_back)
 {
 	for_each_case(f, fsms) {
-		int last = (*f)->nstates - 1;
+		unsigned last = (*f)->nstates - 1;
 
-		for (int s = 0; s <= last; s++) {
+		for (unsigned s = 0; s <= last; s++) {
 			cr_assert_eq(is_last(*f, s), s == last, "%s: %s", (*f)->name, (*f)->states[s]);
 			cr_assert(reach(*f, s, ~0u) & 1u << last, "%s: no end from %s", (*f)->name, (*f)->states[s]);
-			for (int e = 0; e < (*f)->nevents; e++)
-				cr_assert(step(*f, s, e) < 0 || step(*f, s, e) >= s, "%s: %s back from %s", (*f)->name,
+			for (unsigned e = 0; e < (*f)->nevents; e++)
+				cr_assert(step(*f, s, e) < 0 || step(*f, s, e) >= (int)s, "%s: %s back from %s", (*f)->name,
 					  (*f)->events[e], (*f)->states[s]);
 		}
 	}
@@ -99,14 +98,14 @@ Test(srv_fsm, one_end_and_no_way_back)
 /* A path can fail at any time, and what its connections tell then ends it. */
 Test(srv_fsm, failure_ends_every_path)
 {
-	for (int s = 0; s < SRV_PATH_NSTATES; s++) {
+	for (unsigned s = 0; s < SRV_PATH_NSTATES; s++) {
 		int next = step(&srv_path_fsm, s, SRV_PATH_EV_FAIL);
 
 		cr_assert_geq(next, SRV_PATH_DRAINING);
 		if (next == SRV_PATH_DRAINING)
-			next = step(&srv_path_fsm, next, SRV_PATH_EV_DRAINED);
+			next = step(&srv_path_fsm, (unsigned)next, SRV_PATH_EV_DRAINED);
 		if (next == SRV_PATH_LINGERING)
-			next = step(&srv_path_fsm, next, SRV_PATH_EV_QUIET);
+			next = step(&srv_path_fsm, (unsigned)next, SRV_PATH_EV_QUIET);
 		cr_assert_eq(next, SRV_PATH_GONE);
 	}
 }
@@ -114,7 +113,7 @@ Test(srv_fsm, failure_ends_every_path)
 /* What may come at any time is answered in every state, what comes once where it can come. */
 Test(srv_fsm, a_connection_answers_every_event)
 {
-	for (int s = 0; s < SRV_CON_NSTATES; s++) {
+	for (unsigned s = 0; s < SRV_CON_NSTATES; s++) {
 		bool cut = s == SRV_CON_CUT || s == SRV_CON_CUT_ENDED || s >= SRV_CON_LINGERING;
 		bool ended = s >= SRV_CON_ENDED, drained = s >= SRV_CON_DRAINED;
 		/* The path finishes its connections once, and before it cuts them. */
@@ -137,24 +136,24 @@ Test(srv_fsm, a_connection_answers_every_event)
 Test(srv_fsm, a_connection_is_quiet_last)
 {
 	const unsigned needed[] = { SRV_CON_EV_CUT, SRV_CON_EV_ENDED, SRV_CON_EV_UNWATCHED, SRV_CON_EV_IDLE };
-	static const int cut_first[] = { SRV_CON_EV_CUT, SRV_CON_EV_ENDED, SRV_CON_EV_UNWATCHED };
-	static const int cut_between[] = { SRV_CON_EV_ENDED, SRV_CON_EV_CUT, SRV_CON_EV_UNWATCHED };
-	static const int cut_last[] = { SRV_CON_EV_ENDED, SRV_CON_EV_UNWATCHED, SRV_CON_EV_CUT };
-	static const int *const orders[] = { cut_first, cut_between, cut_last };
+	static const unsigned cut_first[] = { SRV_CON_EV_CUT, SRV_CON_EV_ENDED, SRV_CON_EV_UNWATCHED };
+	static const unsigned cut_between[] = { SRV_CON_EV_ENDED, SRV_CON_EV_CUT, SRV_CON_EV_UNWATCHED };
+	static const unsigned cut_last[] = { SRV_CON_EV_ENDED, SRV_CON_EV_UNWATCHED, SRV_CON_EV_CUT };
+	static const unsigned *const orders[] = { cut_first, cut_between, cut_last };
 
 	for_each_case(n, needed)
 		cr_assert_not(reach(&srv_con_fsm, SRV_CON_SERVING, ~(1u << *n)) & 1u << SRV_CON_QUIET, "without %s",
 			      srv_con_fsm.events[*n]);
-	for (int s = SRV_CON_SERVING; s <= SRV_CON_DEAD; s++) {
+	for (unsigned s = SRV_CON_SERVING; s <= SRV_CON_DEAD; s++) {
 		for_each_case(order, orders) {
-			int at = s;
+			int at = (int)s;
 
 			for (unsigned i = 0; i < 3; i++) {
 				cr_assert_lt(at, SRV_CON_LINGERING);
-				at = step(&srv_con_fsm, at, (*order)[i]);
+				at = step(&srv_con_fsm, (unsigned)at, (*order)[i]);
 			}
 			cr_assert_eq(at, SRV_CON_LINGERING);
-			cr_assert_eq(step(&srv_con_fsm, at, SRV_CON_EV_IDLE), SRV_CON_QUIET);
+			cr_assert_eq(step(&srv_con_fsm, (unsigned)at, SRV_CON_EV_IDLE), SRV_CON_QUIET);
 		}
 	}
 }
