@@ -257,7 +257,8 @@ static enum conf_result one_option(const struct parser *p, int opt, const char *
 	return CONF_USAGE;
 }
 
-/* " (did you mean --NAME?)" for @word, an option with its dashes and perhaps a value, or nothing. */
+/* " (did you mean --NAME?)" for @word, an option with its dashes and perhaps a value, or
+ * nothing. */
 static const char *did_you_mean(const char *word, char *buf, size_t len)
 {
 	const char *names[ARRAY_SIZE(options)], *name = word + strspn(word, "-"), *meant;

@@ -13,7 +13,8 @@
 #include "fabric.h"
 #include "log.h"
 
-/* What protects a request that is being worked on (doc/decisions.md D8); one for the whole server. */
+/* What protects a request that is being worked on (doc/decisions.md D8); one for the whole
+ * server. */
 enum srv_invalidate {
 	SRV_INVALIDATE_AUTO,		/* one of the next two, for each path by its device */
 	SRV_INVALIDATE_ALWAYS,		/* nobody else reaches the data: keys end with their request */

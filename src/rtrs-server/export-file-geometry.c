@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What OPEN_RSP tells of an export (doc/protocol.md 8.3): block sizes, discard, zeroing, cache, from the
- * kernel's ioctls and sysfs.  Main thread, at start; owns nothing; what cannot be found out is told
- * in the way that is safe: no discard, a volatile cache. */
+/* What OPEN_RSP tells of an export (doc/protocol.md 8.3): block sizes, discard, zeroing, cache,
+ * from the kernel's ioctls and sysfs.  Main thread, at start; owns nothing; what cannot be found
+ * out is told in the way that is safe: no discard, a volatile cache. */
 #include <config.h>
 
 #include <errno.h>

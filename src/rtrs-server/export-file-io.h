@@ -6,8 +6,8 @@
 #include "export-file.h"
 #include "export-io-priv.h"
 
-/* One file's fdatasync on one ring: at most one is in flight, and all that arrived before it started share
- * its result. */
+/* One file's fdatasync on one ring: at most one is in flight, and all that arrived before it
+ * started share its result. */
 struct export_file_sync {
 	struct reactor_op op;
 	struct reactor *reactor;
@@ -40,11 +40,11 @@ void export_file_rw(struct export_io *io);
 /* DISCARD and WRITE_ZEROES. */
 void export_file_zero(struct export_io *io);
 
-/* Do what is left of a WRITE now if that is the faster way: true with its result in @status.  False:
- * the ring does it, from io->progress on. */
+/* Do what is left of a WRITE now if that is the faster way: true with its result in @status.
+ * False: the ring does it, from io->progress on. */
 bool export_file_inline_write(struct export_io *io, int *status);
-/* True if a WRITE like @io that is started now takes its data inside export_file_rw(), for as long as that
- * may take. */
+/* True if a WRITE like @io that is started now takes its data inside export_file_rw(), for as long
+ * as that may take. */
 bool export_file_inline_takes(const struct export_io *io);
 
 /* The ring of @slot gets a description of its own for fdatasync. */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One server at a time for a file that is exported.  Owns nothing but the time in which the server waits; main
- * thread, at start.  A start that waits can be ended with SIGTERM, because signals are not blocked yet.
+/* One server at a time for a file that is exported.  Owns nothing but the time in which the server
+ * waits; main thread, at start.  A start that waits can be ended with SIGTERM, because signals are
+ * not blocked yet.
  *
- * io_uring does not wait for direct requests when its process is killed: they reach the storage later, and the
- * next server would have answered and stored newer data by then.  So each file has a lock (flock(2)) on the
- * open file description that is a fixed file of the rings.  A ring keeps its fixed files until its last
- * request has ended, so the lock of a server that is dead comes free when nothing of it is in the storage any
- * more. */
+ * io_uring does not wait for direct requests when its process is killed: they reach the storage
+ * later, and the next server would have answered and stored newer data by then.  So each file has a
+ * lock (flock(2)) on the open file description that is a fixed file of the rings.  A ring keeps its
+ * fixed files until its last request has ended, so the lock of a server that is dead comes free
+ * when nothing of it is in the storage any more. */
 #include <config.h>
 
 #include <errno.h>
@@ -29,8 +30,8 @@
 
 /* ---- who has it ---- */
 
-/* The process in a line of /proc/locks like "1: FLOCK  ADVISORY  WRITE 123 08:01:99 0 EOF", if that is a lock on
- * @st's file; else 0.  One who waits has "->" in front of the kind. */
+/* The process in a line of /proc/locks like "1: FLOCK ADVISORY WRITE 123 08:01:99 0 EOF", if that
+ * is a lock on @st's file; else 0.  One who waits has "->" in front of the kind. */
 static int lock_line_holder(const char *line, const struct stat *st)
 {
 	unsigned maj, min;

@@ -2,15 +2,16 @@
 /* READ and WRITE, and WRITE_ZEROES where zeroes have to be written.  Owns the bounce buffer of a
  * request while a piece of it is in flight; thread of the reactor.
  *
- * A request is done in pieces; a short transfer just makes for one more.  Buffered exports need one.
- * On a direct export a piece is, from where the request is now:
+ * A request is done in pieces; a short transfer just makes for one more.  Buffered exports need
+ * one.  On a direct export a piece is, from where the request is now:
  *   - as much as is aligned: straight from or to the caller's memory;
  *   - aligned in the file but not in memory: the same through a bounce buffer;
  *   - part of a block, at the head or the end of the request: a read goes through the bounce buffer; a
  *     write reads the block, changes it and writes it back, while range.c keeps all other
  *     writes of that block out;
  *   - behind tail_start: through the page cache, which has no blocks to a caller.
- * A piece fails the request.  0 bytes from a read or write mean that the file was truncated: -EIO. */
+ * A piece fails the request.  0 bytes from a read or write mean that the file was truncated:
+ * -EIO. */
 #include <config.h>
 
 #include <assert.h>

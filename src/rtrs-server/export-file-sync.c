@@ -4,11 +4,13 @@
  * The kernel tells a write-back error once per open file description.  So that no success is told
  * where another caller got the error: the description is used for nothing else, one fdatasync is in
  * flight at a time, and its failure is latched (export_sync_failed) before the next one starts.
- * Waiting together also makes one fdatasync of many FLUSHes.  Cannot fail to start.  From its start until its
- * result is latched it is marked in the export's state (export-state.h), for a server that comes after this one.
+ * Waiting together also makes one fdatasync of many FLUSHes.  Cannot fail to start.  From its start
+ * until its result is latched it is marked in the export's state (export-state.h), for a server
+ * that comes after this one.
  *
- * Opening anew syncs every description of a file twice: the first time each may tell of what is known, or
- * of data that nobody can be told of any more; what fails in the second pass fails for the next user too. */
+ * Opening anew syncs every description of a file twice: the first time each may tell of what is
+ * known, or of data that nobody can be told of any more; what fails in the second pass fails for
+ * the next user too. */
 #include <config.h>
 
 #include <errno.h>

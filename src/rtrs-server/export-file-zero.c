@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* DISCARD and WRITE_ZEROES: asks the kernel in the order of preference, remembers per export what
- * it cannot do, and writes zeroes when nothing else is left.  Owns nothing; thread of the reactor. */
+ * it cannot do, and writes zeroes when nothing else is left.  Owns nothing; thread of the
+ * reactor. */
 #include <config.h>
 
 #include <errno.h>
@@ -52,8 +53,8 @@ static const struct way *ways_of(const struct export_io *io, unsigned *n)
 	return zero_ways;
 }
 
-/* The range the kernel is asked for.  Block devices take whole logical blocks only: a discard leaves
- * the rest alone, since it promises nothing; for zeroes see below. */
+/* The range the kernel is asked for.  Block devices take whole logical blocks only: a discard
+ * leaves the rest alone, since it promises nothing; for zeroes see below. */
 static void zero_range(const struct export_io *io, uint64_t *start, uint64_t *end)
 {
 	uint32_t block = io->ex->geometry.logical_block_size;

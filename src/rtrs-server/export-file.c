@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the descriptors of an exported file; finds out whether and how it can be exported: kind, size, access,
- * O_DIRECT's alignment.  Main thread, at start; blocks.  Each refusal is one line with the export's name, the
- * path, what is wrong and what to do. */
+/* Owns the descriptors of an exported file; finds out whether and how it can be exported: kind,
+ * size, access, O_DIRECT's alignment.  Main thread, at start; blocks.  Each refusal is one line
+ * with the export's name, the path, what is wrong and what to do. */
 #include <config.h>
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A file or block device as an export: what it has beside struct export.  For export-file*.c and tests only;
- * what it does on a ring is in export-file-io.h. */
+/* A file or block device as an export: what it has beside struct export.  For export-file*.c and
+ * tests only; what it does on a ring is in export-file-io.h. */
 #ifndef EXPORT_FILE_H
 #define EXPORT_FILE_H
 
@@ -28,8 +28,8 @@ struct export_file {
 	struct export ex;
 	int fd;
 	bool local_fs;			/* a write waits for this machine only (export-file-inline.c) */
-	/* direct: from tail_start on, the last bytes of a file whose size is no multiple of dio_align,
-	 * data goes through the page cache (tail_fd); else tail_start is size. */
+	/* direct: from tail_start on, the last bytes of a file whose size is no multiple of
+	 * dio_align, data goes through the page cache (tail_fd); else tail_start is size. */
 	int tail_fd;			/* -1: none */
 	uint64_t tail_start;
 	_Atomic(unsigned) cannot;	/* EXPORT_FILE_CANNOT_*: learnt by asking the kernel */

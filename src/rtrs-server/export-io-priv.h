@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An operation at work: its stages (export-io.c), and what a kind of export does for them.  Everything: thread
- * of the reactor.
+/* An operation at work: its stages (export-io.c), and what a kind of export does for them.
+ * Everything: thread of the reactor.
  *
  * One operation goes through stages, each of them one or several submissions:
  *	PREFLUSH	sync(), with RNBD_F_PREFLUSH
@@ -74,8 +74,8 @@ void export_io_next_later(struct export_io *io, int status);
 void export_io_finish_task(struct loop_task *task);
 
 void export_io_share_init(struct export_slot *slot);
-/* True if @io, which is no READ, may go to work now; false: some export_io_share_leave() starts it in its
- * turn. */
+/* True if @io, which is no READ, may go to work now; false: some export_io_share_leave() starts it
+ * in its turn. */
 bool export_io_share_enter(struct export_io *io);
 /* @io has left the WORK stage with io->share.  Calls @start for those whose turn it is. */
 void export_io_share_leave(struct export_io *io, void (*start)(struct export_io *io));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Leads each operation through its stages (export-io-priv.h); owns those that have ended and wait for the next
- * pass.  Thread of the reactor.  An operation fails with the first error of its stages; FLUSH and FUA also with
- * the latched one of the export. */
+/* Leads each operation through its stages (export-io-priv.h); owns those that have ended and wait
+ * for the next pass.  Thread of the reactor.  An operation fails with the first error of its
+ * stages; FLUSH and FUA also with the latched one of the export. */
 #include <config.h>
 
 #include "export-io-priv.h"

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Storage IO of one request on one reactor.  Asynchronous; the simulation replaces it by a storage
- * whose completions it can hold back (tests/sim).  <liburing.h> is seen only behind it and in reactor*.c.
+ * whose completions it can hold back (tests/sim).  <liburing.h> is seen only behind it and in
+ * reactor*.c.
  *
  * WRITE and READ use fixed buffers where the memory was registered (export_ring_mem_add).  FLUSH is
- * fdatasync; FUA is RWF_DSYNC on a direct export, else a FLUSH behind the operation; PREFLUSH is a FLUSH
- * before it.  DISCARD punches a hole in a file and discards on a block device; -EOPNOTSUPP passes
- * through.  WRITE_ZEROES is FALLOC_FL_ZERO_RANGE with NOUNMAP and punch-hole or zero-range without,
- * falling back to writing zeroes.  Short reads and writes are continued; a read past the end of a
- * truncated file gives -EIO.  direct exports: unaligned memory, offset or length is handled
- * correctly inside.  Buffered WRITEs may be done by a system call inside export_io_start(), which can
- * block for as long as the file system does (export-file-inline.c says when). */
+ * fdatasync; FUA is RWF_DSYNC on a direct export, else a FLUSH behind the operation; PREFLUSH is a
+ * FLUSH before it.  DISCARD punches a hole in a file and discards on a block device; -EOPNOTSUPP
+ * passes through.  WRITE_ZEROES is FALLOC_FL_ZERO_RANGE with NOUNMAP and punch-hole or zero-range
+ * without, falling back to writing zeroes.  Short reads and writes are continued; a read past the
+ * end of a truncated file gives -EIO.  direct exports: unaligned memory, offset or length is
+ * handled correctly inside.  Buffered WRITEs may be done by a system call inside export_io_start(),
+ * which can block for as long as the file system does (export-file-inline.c says when). */
 #ifndef EXPORT_IO_H
 #define EXPORT_IO_H
 
@@ -51,9 +52,10 @@ struct export_io {
 	struct loop_msg range_msg;
 };
 
-/* Forget the latched error of @ex's file, which nobody uses: all its descriptions are synced, so that none
- * of them tells the next user of a failure that was before its time.  The latch stays if they still fail
- * after that.  Then @done(@arg), maybe from inside this call.  Control thread, which is @r's. */
+/* Forget the latched error of @ex's file, which nobody uses: all its descriptions are synced, so
+ * that none of them tells the next user of a failure that was before its time.  The latch stays if
+ * they still fail after that.  Then @done(@arg), maybe from inside this call.  Control thread,
+ * which is @r's. */
 void export_io_anew(struct reactor *r, struct export *ex, void (*done)(void *arg), void *arg);
 
 /* Queue @io; what the ring does is submitted with all others at the end of the pass.  Cannot

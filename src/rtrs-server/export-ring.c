@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns what a ring has for the storage: its slots for exports, the tables of fixed files and fixed buffers, a
- * mapping of zeroes.  Thread of the reactor.  Ends with export_ring_detach(), when nothing is in flight. */
+/* Owns what a ring has for the storage: its slots for exports, the tables of fixed files and fixed
+ * buffers, a mapping of zeroes.  Thread of the reactor.  Ends with export_ring_detach(), when
+ * nothing is in flight. */
 #include <config.h>
 
 #include <assert.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a reactor has for the storage: its exports and its fixed buffers.  The simulation replaces it together
- * with export-io.h (tests/sim).  Thread of the reactor. */
+/* What a reactor has for the storage: its exports and its fixed buffers.  The simulation replaces
+ * it together with export-io.h (tests/sim).  Thread of the reactor. */
 #ifndef EXPORT_RING_H
 #define EXPORT_RING_H
 
@@ -18,8 +18,8 @@ int export_ring_attach(struct reactor *r, const struct exports *exports, bool ne
 		       size_t errlen);
 void export_ring_detach(struct reactor *r);
 
-/* One export more, whose slot is below exports.nslots at the time of attaching; and one less, which nobody
- * uses.  0, or -errno with one line in @err. */
+/* One export more, whose slot is below exports.nslots at the time of attaching; and one less, which
+ * nobody uses.  0, or -errno with one line in @err. */
 int export_ring_add(struct reactor *r, struct export *ex, char *err, size_t errlen);
 void export_ring_del(struct reactor *r, struct export *ex);
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the mappings of the state files, from export_state_open() to export_state_close(); main thread.
+/* Owns the mappings of the state files, from export_state_open() to export_state_close(); main
+ * thread.
  *
- * A file is NAME.state with a name made of the exported file's device and inode, so that it is found under any
- * name of the export.  It has the size of a page and belongs to the server that has the lock.  The file "id" has
- * a random number of the directory: who was told it and finds another one cannot know what the servers in between
- * have seen.
- * A file that tells nothing, because nothing was lost, goes with its server.  What fails is logged once, and
- * costs a clean restart its silence, not its safety. */
+ * A file is NAME.state with a name made of the exported file's device and inode, so that it is
+ * found under any name of the export.  It has the size of a page and belongs to the server that has
+ * the lock.  The file "id" has a random number of the directory: who was told it and finds another
+ * one cannot know what the servers in between have seen.  A file that tells nothing, because
+ * nothing was lost, goes with its server.  What fails is logged once, and costs a clean restart its
+ * silence, not its safety. */
 #include <config.h>
 
 #include <errno.h>

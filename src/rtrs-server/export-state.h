@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What is known of the syncs of a file and must outlive the process that knows it.
  *
- * The kernel tells a write-back error once.  When the server that was told ends, or is killed before it was told,
- * a FLUSH of the next one would succeed without the data.  So the knowledge is in memory that is shared with
- * a small file, one for each exported file that is written, in a directory that lives as long as the boot of the host
- * (/run/nbdkit-rtrs).  A server that finds a sync that was begun and has no end counts it as a loss. */
+ * The kernel tells a write-back error once.  When the server that was told ends, or is killed
+ * before it was told, a FLUSH of the next one would succeed without the data.  So the knowledge is
+ * in memory that is shared with a small file, one for each exported file that is written, in a
+ * directory that lives as long as the boot of the host (/run/nbdkit-rtrs).  A server that finds a
+ * sync that was begun and has no end counts it as a loss. */
 #ifndef EXPORT_STATE_H
 #define EXPORT_STATE_H
 
@@ -22,17 +23,19 @@ struct export_state {
 	_Atomic(uint64_t) syncing;
 };
 
-/* A server takes over @state from one that has ended: a sync without an end is a loss.  Returns true if there
- * was one. */
+/* A server takes over @state from one that has ended: a sync without an end is a loss.  Returns
+ * true if there was one. */
 bool export_state_adopt(struct export_state *state);
 
-/* The state directory of this server unless one was asked for, or NULL when there is none: systemd's
- * $RUNTIME_DIRECTORY; /run/nbdkit-rtrs for root; nbdkit-rtrs in $XDG_RUNTIME_DIR. In static memory.  Main thread. */
+/* The state directory of this server unless one was asked for, or NULL when there is none:
+ * systemd's $RUNTIME_DIRECTORY; /run/nbdkit-rtrs for root; nbdkit-rtrs in $XDG_RUNTIME_DIR. In
+ * static memory.  Main thread. */
 const char *export_state_default_dir(void);
 
-/* Give each file of @e its state, from @dir, which is made when it is missing; after exports_lock().  Without @dir
- * (NULL), or where it cannot be used, which is logged, clients take this server for one after a reboot of its
- * host: then the first FLUSH of those that have unflushed writes fails.  Main thread. */
+/* Give each file of @e its state, from @dir, which is made when it is missing; after
+ * exports_lock().  Without @dir (NULL), or where it cannot be used, which is logged, clients take
+ * this server for one after a reboot of its host: then the first FLUSH of those that have unflushed
+ * writes fails.  Main thread. */
 void export_state_open(struct exports *e, const char *dir);
 /* The server is about to end in good order and nothing is in flight.  Main thread. */
 void export_state_close(struct exports *e);

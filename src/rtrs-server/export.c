@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the counts of who uses a file; control thread.  The rules of sharing are doc/protocol.md 8.2. */
+/* Owns the counts of who uses a file; control thread.  The rules of sharing are doc/protocol.md
+ * 8.2. */
 #include <assert.h>
 #include <errno.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the server exports: a file or block device with its geometry, and who has it open.  The list of them is
- * exports.h.
+/* What the server exports: a file or block device with its geometry, and who has it open.  The list
+ * of them is exports.h.
  *
- * Sharing (doc/protocol.md 8.2: many ro, one rw, a second rw only as migration) is counted per underlying
- * file across sessions and used on the control thread only. */
+ * Sharing (doc/protocol.md 8.2: many ro, one rw, a second rw only as migration) is counted per
+ * underlying file across sessions and used on the control thread only. */
 #ifndef EXPORT_H
 #define EXPORT_H
 
@@ -28,13 +28,13 @@ enum export_kind { EXPORT_FILE };
 /* What a kind of export can do outside of rings (export-io-priv.h has the rest).  Main thread. */
 struct export_ops {
 	enum export_kind kind;
-	/* Open what ex->path names, as its flags say; learn size, identity and geometry.  0, or -errno with one
-	 * line in @err; close() follows in any case. */
+	/* Open what ex->path names, as its flags say; learn size, identity and geometry.  0, or
+	 * -errno with one line in @err; close() follows in any case. */
 	int (*open)(struct export *ex, char *err, size_t errlen);
 	/* @ex is in the list, with all of its names. */
 	void (*added)(struct export *ex);
-	/* One server at a time (exports_lock()), exclusive unless read-only.  Waits.  0, or -errno with one line
-	 * in @err. */
+	/* One server at a time (exports_lock()), exclusive unless read-only.  Waits.  0, or -errno
+	 * with one line in @err. */
 	int (*lock)(struct export *ex, char *err, size_t errlen);
 	/* Also frees @ex. */
 	void (*close)(struct export *ex);
@@ -62,28 +62,31 @@ struct export {
 	unsigned writers, users;	/* control thread */
 	_Atomic(int) sync_error;	/* any thread */
 	enum export_anew anew;		/* control thread */
-	/* Its losses grow at a failed sync, and when the last writer of an export with a latched error
-	 * leaves (the error will be forgotten). */
+	/* Its losses grow at a failed sync, and when the last writer of an export with a latched
+	 * error leaves (the error will be forgotten). */
 	struct export_state *state;
 	struct export_state own_state;	/* without a file: what is read-only, or no directory */
 };
 
 /* Sharing rules: 0, -EPERM, -EROFS (rw or migration of a read-only export).  Pairs with
- * export_release of the same mode.  -EAGAIN: it has no writer and a latched error, which is to be forgotten
- * first: run export_io_anew() unless it runs already, and try again when that is done.  Those who only read
- * have no write that the error could be about, so they neither keep it nor wait to be told.  Control thread. */
+ * export_release of the same mode.  -EAGAIN: it has no writer and a latched error, which is to be
+ * forgotten first: run export_io_anew() unless it runs already, and try again when that is done.
+ * Those who only read have no write that the error could be about, so they neither keep it nor wait
+ * to be told.  Control thread. */
 int export_acquire(struct export *ex, enum rnbd_access_mode mode);
 void export_release(struct export *ex, enum rnbd_access_mode mode);
 
-/* A failed fsync stays: FLUSH and FUA fail with it in every session until all who write have closed the
- * export and one opens it anew (doc/decisions.md D13).  0 or -errno; the first error is kept.  Any thread. */
+/* A failed fsync stays: FLUSH and FUA fail with it in every session until all who write have closed
+ * the export and one opens it anew (doc/decisions.md D13).  0 or -errno; the first error is kept.
+ * Any thread. */
 static inline int export_sync_error(const struct export *ex)
 {
 	return atomic_load_explicit(&ex->first->sync_error, memory_order_acquire);
 }
 
-/* Something begins whose failure may be the only word of lost writes, and has ended: its result is known to
- * whoever must know it.  A server that is killed in between leaves that to the next one.  Any thread. */
+/* Something begins whose failure may be the only word of lost writes, and has ended: its result is
+ * known to whoever must know it.  A server that is killed in between leaves that to the next one.
+ * Any thread. */
 static inline void export_sync_begun(struct export *ex)
 {
 	atomic_fetch_add(&ex->first->state->syncing, 1);

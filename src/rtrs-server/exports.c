@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the exports: parsed, opened and measured on the main thread at start (export-file.c),
  * constant afterwards but for the user counts (control thread) and the error latch (any thread).
- * Ends with exports_fini() when no IO is in flight.  A spec that cannot be served is refused with one
- * line that names it. */
+ * Ends with exports_fini() when no IO is in flight.  A spec that cannot be served is refused with
+ * one line that names it. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -218,8 +218,8 @@ int exports_add(struct exports *e, const char *spec, char *err, size_t errlen)
 	return 0;
 }
 
-/* Of all exports of one file the one whose description is to be locked: one that can write, because NFS asks for
- * that for an exclusive lock. */
+/* Of all exports of one file the one whose description is to be locked: one that can write, because
+ * NFS asks for that for an exclusive lock. */
 static struct export *find_locker(const struct exports *e, struct export *first)
 {
 	struct export *ex;

@@ -22,25 +22,26 @@ struct exports {
 };
 
 /* Parse "NAME=PATH[,readonly][,direct]", open it, learn its geometry, append it.  Returns 0 or
- * -errno with one clear line in @err: bad syntax, name empty, too long or with "..", duplicate name,
- * missing, unreadable, not writable without "readonly", neither a file nor a block device, O_DIRECT
- * not possible, size not a multiple of 512, size 0.  A ',' or '\' in PATH is
- * written "\,", "\\". */
+ * -errno with one clear line in @err: bad syntax, name empty, too long or with "..", duplicate
+ * name, missing, unreadable, not writable without "readonly", neither a file nor a block device,
+ * O_DIRECT not possible, size not a multiple of 512, size 0.  A ',' or '\' in PATH is written "\,",
+ * "\\". */
 int exports_add(struct exports *e, const char *spec, char *err, size_t errlen);
 void exports_init(struct exports *e);
 void exports_fini(struct exports *e);
 struct export *exports_find(const struct exports *e, const char *name);
-/* Lock the file of each export of @e; once, after the last exports_add() and before any IO: exclusive where it is
- * written, shared where it is only exported read-only.  Waits for whoever has a lock, for as long as that takes,
- * and says so with the name of the holder.  The locks end with the exports.  Main thread; nothing else runs yet.
- * Returns 0, or -errno with one line in @err: a file system without flock(), or a path that names another file
- * now than when it was opened. */
+/* Lock the file of each export of @e; once, after the last exports_add() and before any IO:
+ * exclusive where it is written, shared where it is only exported read-only.  Waits for whoever has
+ * a lock, for as long as that takes, and says so with the name of the holder.  The locks end with
+ * the exports.  Main thread; nothing else runs yet.  Returns 0, or -errno with one line in @err: a
+ * file system without flock(), or a path that names another file now than when it was opened. */
 int exports_lock(struct exports *e, char *err, size_t errlen);
 
-/* What a client compares: the losses of all exports together, since the state directory was made.  A client
- * that comes back, finds another number and has writes that it did not flush must tell its user, because neither
- * an export that is opened anew nor another server knows of the error that its FLUSH would have met.  An
- * export that has lost nothing does not count, so that one can be added or taken away.  Any thread. */
+/* What a client compares: the losses of all exports together, since the state directory was made.
+ * A client that comes back, finds another number and has writes that it did not flush must tell its
+ * user, because neither an export that is opened anew nor another server knows of the error that
+ * its FLUSH would have met.  An export that has lost nothing does not count, so that one can be
+ * added or taken away.  Any thread. */
 uint64_t exports_losses(const struct exports *e);
 
 #endif

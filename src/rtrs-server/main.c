@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The program: reads the command line, makes the reactors and their threads, starts the server, says
- * that it is ready, and stops all on SIGTERM or SIGINT.
+/* The program: reads the command line, makes the reactors and their threads, starts the server,
+ * says that it is ready, and stops all on SIGTERM or SIGINT.
  *
- * Reactor 0 is the main thread's and the control thread; it never waits for the storage, so that signals,
- * heartbeats and new connections are served whatever the storage does.  The stop goes: srv_shutdown(); when it is
- * done stop and join the other threads; unwatch the signals; stop reactor 0; srv_destroy().  A start
- * that fails undoes what was done, in reverse, with one line on stderr. */
+ * Reactor 0 is the main thread's and the control thread; it never waits for the storage, so that
+ * signals, heartbeats and new connections are served whatever the storage does.  The stop goes:
+ * srv_shutdown(); when it is done stop and join the other threads; unwatch the signals; stop
+ * reactor 0; srv_destroy().  A start that fails undoes what was done, in reverse, with one line on
+ * stderr. */
 #include <config.h>
 
 #include <errno.h>
@@ -365,8 +366,8 @@ static int serve(struct program *p)
 	return rc;
 }
 
-/* What is opened first would take the place of a standard descriptor that is closed, and an export that
- * is descriptor 2 has the log written into it.  0 or -errno. */
+/* What is opened first would take the place of a standard descriptor that is closed, and an export
+ * that is descriptor 2 has the log written into it.  0 or -errno. */
 static int open_standard_descriptors(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
@@ -377,7 +378,8 @@ static int open_standard_descriptors(void)
 	return 0;
 }
 
-/* An export, a thread and a connection are descriptors.  What is to be had without asking is taken. */
+/* An export, a thread and a connection are descriptors.  What is to be had without asking is
+ * taken. */
 static void raise_descriptors(void)
 {
 	struct rlimit limit;

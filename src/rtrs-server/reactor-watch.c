@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the polls behind a struct loop_watch; thread of the reactor.
  *
- * POLLIN is a multishot poll that stays armed as long as the descriptor is watched; it reports edges,
- * and ready()'s return value makes levels of them.  One edge can tell of data and of the end behind
- * it, which takes two reads to see; so after an end ready() runs once more than it asks for.  POLLOUT is wanted rarely, when a socket is full,
- * so it is a poll of its own that fires once and is armed again while wanted.  Ends when unwatched:
- * both polls are cancelled, and closed() runs when the last completion of them and of their
- * cancellations has come.
+ * POLLIN is a multishot poll that stays armed as long as the descriptor is watched; it reports
+ * edges, and ready()'s return value makes levels of them.  One edge can tell of data and of the end
+ * behind it, which takes two reads to see; so after an end ready() runs once more than it asks for.
+ * POLLOUT is wanted rarely, when a socket is full, so it is a poll of its own that fires once and
+ * is armed again while wanted.  Ends when unwatched: both polls are cancelled, and closed() runs
+ * when the last completion of them and of their cancellations has come.
  *
- * A poll that fails (no kernel memory; Linux 6.1 ends it when completions overflow) makes the descriptor ready,
- * so that its owner meets what there is to meet, and is armed again: at once, and, if that fails as well, after
- * a while, again and again. */
+ * A poll that fails (no kernel memory; Linux 6.1 ends it when completions overflow) makes the
+ * descriptor ready, so that its owner meets what there is to meet, and is armed again: at once,
+ * and, if that fails as well, after a while, again and again. */
 #include <config.h>
 
 #include <assert.h>

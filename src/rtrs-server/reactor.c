@@ -4,8 +4,8 @@
  * Made by the main thread with the ring disabled, so that a host that forbids io_uring is found out
  * before any thread starts; enabled by the thread that runs it, which from then on is the only one
  * that may submit.  Ends by reactor_stop(): what is still in flight then is the caller's to know;
- * the ring is closed by reactor_destroy() after its thread has ended.  A ring that fails in the loop
- * ends reactor_run() with the error. */
+ * the ring is closed by reactor_destroy() after its thread has ended.  A ring that fails in the
+ * loop ends reactor_run() with the error. */
 #include <config.h>
 
 #include <assert.h>
@@ -281,9 +281,9 @@ static bool has_work(const struct reactor *r)
 	return !list_empty(&r->loop.tasks) || !list_empty(&r->ready) || !list_empty(&r->closed);
 }
 
-/* Getting ready to sleep costs system calls, so what the storage does at once comes first: its answers leave
- * before, and the peer works on them meanwhile.  Returns 0 when the thread may sleep, 1 when there is work,
- * or -errno. */
+/* Getting ready to sleep costs system calls, so what the storage does at once comes first: its
+ * answers leave before, and the peer works on them meanwhile.  Returns 0 when the thread may sleep,
+ * 1 when there is work, or -errno. */
 static int get_ready_to_sleep(struct reactor *r)
 {
 	int rc;

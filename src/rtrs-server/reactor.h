@@ -4,9 +4,9 @@
  *
  * One pass of the loop: wait; run what completed (handlers may start IO, post messages, defer
  * work); run deferred work (this is where each connection posts its replies once); submit all new
- * IO with one io_uring_enter; get ready to sleep when there is nothing else to do.  Unless a function says
- * otherwise it is called on the reactor's own thread.  The simulation
- * implements this header with virtual time (tests/sim/sim-loop.c). */
+ * IO with one io_uring_enter; get ready to sleep when there is nothing else to do.  Unless a
+ * function says otherwise it is called on the reactor's own thread.  The simulation implements this
+ * header with virtual time (tests/sim/sim-loop.c). */
 #ifndef REACTOR_H
 #define REACTOR_H
 
@@ -23,8 +23,8 @@ void reactor_destroy(struct reactor *r);
 /* Before the thread sleeps it looks for @us microseconds whether something completes.  Before
  * reactor_run(); 0, the default, is to sleep at once. */
 void reactor_set_poll(struct reactor *r, unsigned us);
-/* Run the loop on the calling thread until reactor_stop(); returns 0 or -errno.  May be run again by
- * the same thread. */
+/* Run the loop on the calling thread until reactor_stop(); returns 0 or -errno.  May be run again
+ * by the same thread. */
 int reactor_run(struct reactor *r);
 /* Any thread. */
 void reactor_stop(struct reactor *r);

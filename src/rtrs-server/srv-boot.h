@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which boot of this host is running, for RNBD's extension (doc/decisions.md D13).  Apart from srv.c so that
- * the simulation can reboot its hosts. */
+/* Which boot of this host is running, for RNBD's extension (doc/decisions.md D13).  Apart from
+ * srv.c so that the simulation can reboot its hosts. */
 #ifndef SRV_BOOT_H
 #define SRV_BOOT_H
 

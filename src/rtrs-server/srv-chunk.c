@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the mapping, its registrations and the protection domain of one path.  Control thread, but for
- * the two messages that run on every thread.  Ends in srv_chunk_fini() after a detach; set-up fails
- * with an errno and nothing held, and a ring that cannot take the memory is no failure: plain reads
- * and writes work on it too. */
+/* Owns the mapping, its registrations and the protection domain of one path.  Control thread, but
+ * for the two messages that run on every thread.  Ends in srv_chunk_fini() after a detach; set-up
+ * fails with an errno and nothing held, and a ring that cannot take the memory is no failure: plain
+ * reads and writes work on it too. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -16,8 +16,8 @@
 #include "srv-priv.h"
 #include "util.h"
 
-/* What clients call the first chunk, wherever it lies.  Another one for each path, so that what is meant for
- * the chunks of one never fits those of another; all below where programs have memory. */
+/* What clients call the first chunk, wherever it lies.  Another one for each path, so that what is
+ * meant for the chunks of one never fits those of another; all below where programs have memory. */
 #define CHUNKS_IOVA_SHIFT 29		/* the chunks of a path are 28 bits at most: their place is in immediates */
 #define CHUNKS_IOVA_PATHS 0x10000u
 
@@ -31,9 +31,10 @@ void AnnotateBenignRaceSized(const char *file, int line, const volatile void *me
 			     const char *what);
 #endif
 
-/* Chunks are written by the peer, in the order that requests and answers give it: one thread sends an
- * answer from a chunk, the client sees that and sends the next request, another thread places it.
- * Nothing in this process shows that order to TSan, which looks at each word of a chunk for minutes. */
+/* Chunks are written by the peer, in the order that requests and answers give it: one thread sends
+ * an answer from a chunk, the client sees that and sends the next request, another thread places
+ * it.  Nothing in this process shows that order to TSan, which looks at each word of a chunk for
+ * minutes. */
 static void chunks_are_the_peers(const struct srv_chunks *c)
 {
 #ifdef __SANITIZE_THREAD__
@@ -98,7 +99,8 @@ const char *srv_chunk_error(const struct srv_chunks *c, int rc, char *buf, size_
 	return buf;
 }
 
-/* A region's key is for the client; or with --invalidate=always for nobody, and windows in it have those. */
+/* A region's key is for the client; or with --invalidate=always for nobody, and windows in it have
+ * those. */
 static int register_chunks(struct srv_chunks *c)
 {
 	bool always = c->invalidate == SRV_INVALIDATE_ALWAYS;

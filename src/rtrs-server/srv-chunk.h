@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The memory of a path: one mapping of queue_depth chunks that its client writes into, and one for the
- * messages that are not requests.  It belongs to the path, not to the session (doc/decisions.md D6): a late copy
- * of a request can then never touch the chunk that its successor on another path uses.
+/* The memory of a path: one mapping of queue_depth chunks that its client writes into, and one for
+ * the messages that are not requests.  It belongs to the path, not to the session (doc/decisions.md
+ * D6): a late copy of a request can then never touch the chunk that its successor on another path
+ * uses.
  *
- * One mapping is the target of the fabric and, unless --invalidate=copy, also a fixed buffer of the ring
- * of every thread that has a connection of the path.  A ring takes orders from its own thread only, so attaching and detaching go through
- * the threads' inboxes and end in a call on the control thread. */
+ * One mapping is the target of the fabric and, unless --invalidate=copy, also a fixed buffer of the
+ * ring of every thread that has a connection of the path.  A ring takes orders from its own thread
+ * only, so attaching and detaching go through the threads' inboxes and end in a call on the control
+ * thread. */
 #ifndef SRV_CHUNK_H
 #define SRV_CHUNK_H
 
@@ -62,14 +64,14 @@ struct srv_chunks {
 /* Map and register on the device of @conn.  Control thread.  0 or -errno; nothing is held then, and
  * srv_chunk_error() can be called. */
 int srv_chunk_init(struct srv_chunks *c, struct srv *srv, struct fab_conn *conn);
-/* @rc of what was made in this memory or beside it, in words: with the limit it has met and how to raise
- * it, where that can be the reason.  Returns @buf. */
+/* @rc of what was made in this memory or beside it, in words: with the limit it has met and how to
+ * raise it, where that can be the reason.  Returns @buf. */
 const char *srv_chunk_error(const struct srv_chunks *c, int rc, char *buf, size_t len);
 /* Connections gone, not attached.  Control thread. */
 void srv_chunk_fini(struct srv_chunks *c);
 
-/* Make the memory known to the rings of the path's connections where that is wanted, then call @done on the control
- * thread: from inside this call when there is nothing to do. */
+/* Make the memory known to the rings of the path's connections where that is wanted, then call
+ * @done on the control thread: from inside this call when there is nothing to do. */
 void srv_chunk_attach(struct srv_chunks *c, void (*done)(struct srv_chunks *c));
 /* The opposite, and to be called even when never attached.  No request may be in the storage. */
 void srv_chunk_detach(struct srv_chunks *c, void (*done)(struct srv_chunks *c));

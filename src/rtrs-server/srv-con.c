@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns one fabric connection.  Thread: see the header.
  *
- * How it ends: fab_poll() says -ENOTCONN, whoever began it.  Then the descriptor is unwatched, "drained"
- * goes to the control thread; and when the last request has come back from the storage, "quiet".  The table
- * below has the whole life.
+ * How it ends: fab_poll() says -ENOTCONN, whoever began it.  Then the descriptor is unwatched,
+ * "drained" goes to the control thread; and when the last request has come back from the storage,
+ * "quiet".  The table below has the whole life.
  * How it fails: srv_con_fail() notes the first cause and disconnects; nothing else is special about
  * a failure. */
 #include <assert.h>
@@ -44,7 +44,8 @@ static void con_check_idle(void *object)
 	srv_con_check_idle(object);
 }
 
-/* Behind the last answer a write of nothing, which no peer notices, tells when all answers have left. */
+/* Behind the last answer a write of nothing, which no peer notices, tells when all answers have
+ * left. */
 static void con_mark(void *object)
 {
 	struct srv_con *con = object;
@@ -111,7 +112,8 @@ static void con_tell_drained(void *object)
 	srv_con_check_idle(con);
 }
 
-/* ORDER: not before the cut has come, or it would find @con freed; and @con may be freed from here on. */
+/* ORDER: not before the cut has come, or it would find @con freed; and @con may be freed from here
+ * on. */
 static void con_tell_quiet(void *object)
 {
 	struct srv_con *con = object;

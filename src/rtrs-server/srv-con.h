@@ -3,9 +3,9 @@
  *
  * Created and destroyed on the control thread; everything between srv_con_start() and "drained" is
  * done by the thread the connection belongs to.  It reports to the control thread twice, in this
- * order: drained (no completion will come any more; carries the cause), and quiet (drained, cut, and no
- * request of it is with us any more: nothing refers to it).  It knows nothing of paths and requests but
- * their numbers: what it does for them is in struct srv_con_ops. */
+ * order: drained (no completion will come any more; carries the cause), and quiet (drained, cut,
+ * and no request of it is with us any more: nothing refers to it).  It knows nothing of paths and
+ * requests but their numbers: what it does for them is in struct srv_con_ops. */
 #ifndef SRV_CON_H
 #define SRV_CON_H
 
@@ -26,7 +26,8 @@ struct srv_thread;
 
 #define SRV_CAUSE_LEN 240
 
-/* From SRV_CON_DEAD on answers can go nowhere and are dropped; from SRV_CON_ENDED on nothing completes. */
+/* From SRV_CON_DEAD on answers can go nowhere and are dropped; from SRV_CON_ENDED on nothing
+ * completes. */
 enum srv_con_state {
 	SRV_CON_SERVING,	/* in set-up or in service */
 	SRV_CON_FINISHING,	/* shutdown: executes nothing new, and answers what is in flight */

@@ -3,13 +3,14 @@
  * in srv_req_finish(), errors as errnos that RNBD knows.
  *
  * Memory.  With --invalidate=copy the storage never depends on memory that a peer can write.  WRITE
- * data is copied to a private buffer before anything is done with it.  That it goes to the page cache at once
- * is not enough: a file system may stop in front of it, and another connection of the client goes on.  A READ
- * from the page cache goes into the request's own chunk: that is the client's alone, and all it could do by writing
- * there is to spoil its own answer.  A READ of a direct export gets a private buffer, because devices
- * and file systems may check what they have put into it, and is copied to the chunk then: answers leave
- * from chunks only.  So private buffers are held by the storage and never by a client that does not take
- * its answers, no device has to know them, and posts need no completion. */
+ * data is copied to a private buffer before anything is done with it.  That it goes to the page
+ * cache at once is not enough: a file system may stop in front of it, and another connection of the
+ * client goes on.  A READ from the page cache goes into the request's own chunk: that is the
+ * client's alone, and all it could do by writing there is to spoil its own answer.  A READ of a
+ * direct export gets a private buffer, because devices and file systems may check what they have
+ * put into it, and is copied to the chunk then: answers leave from chunks only.  So private buffers
+ * are held by the storage and never by a client that does not take its answers, no device has to
+ * know them, and posts need no completion. */
 #include <errno.h>
 #include <string.h>
 

@@ -19,7 +19,8 @@ static inline bool srv_dev_io_modifies(enum rnbd_io_op op)
 }
 
 /* May @io be done on @ex by a handle opened as @mode?  0; -EPERM: it would modify what was opened
- * read-only; -EIO: beyond the end.  @io may become a FLUSH: an empty WRITE that asks for one.  Pure. */
+ * read-only; -EIO: beyond the end.  @io may become a FLUSH: an empty WRITE that asks for one.
+ * Pure. */
 static inline int srv_dev_io_check(const struct export *ex, enum rnbd_access_mode mode, struct rnbd_io *io)
 {
 	if (srv_dev_io_modifies(io->op) && (mode == RNBD_ACCESS_RO || ex->readonly))

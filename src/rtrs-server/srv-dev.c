@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the pages, from the first device in them to session end.  References are taken and put on any thread, all
- * else happens on the control thread.  Only srv_dev_open() can fail. */
+/* Owns the pages, from the first device in them to session end.  References are taken and put on
+ * any thread, all else happens on the control thread.  Only srv_dev_open() can fail. */
 #include <assert.h>
 #include <stdlib.h>
 

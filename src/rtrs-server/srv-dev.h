@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The device table of a session: which exports it has open, under which device id (doc/protocol.md 8.2).
+/* The device table of a session: which exports it has open, under which device id (doc/protocol.md
+ * 8.2).
  *
  * The control thread opens and closes; IO threads look devices up for every request.  So that they
- * need no lock, slots are never freed before the session and one atomic word per slot holds both the
- * open flag and the number of requests that use the device.  A device that is closing hands out no
- * more references, and the one who puts the last of them is told so exactly once.
+ * need no lock, slots are never freed before the session and one atomic word per slot holds both
+ * the open flag and the number of requests that use the device.  A device that is closing hands out
+ * no more references, and the one who puts the last of them is told so exactly once.
  *
- * A session opens each export at most once (a second OPEN of a name gives the same handle).  The id is the
- * slot's index.  The table grows by pages, which do not move. */
+ * A session opens each export at most once (a second OPEN of a name gives the same handle).  The id
+ * is the slot's index.  The table grows by pages, which do not move. */
 #ifndef SRV_DEV_H
 #define SRV_DEV_H
 
@@ -102,8 +103,8 @@ struct srv_dev *srv_dev_first(const struct srv_dev_table *t);
 struct srv_dev *srv_dev_next(const struct srv_dev_table *t, const struct srv_dev *dev);
 /* The device of @ex that is not free, or NULL. */
 struct srv_dev *srv_dev_find(const struct srv_dev_table *t, const struct export *ex);
-/* Open @ex under the lowest free id; NULL: no memory, or no id.  @ex must not be in the table.  @quiet runs on the control thread when
- * the last reference goes while the device is closing. */
+/* Open @ex under the lowest free id; NULL: no memory, or no id.  @ex must not be in the table.
+ * @quiet runs on the control thread when the last reference goes while the device is closing. */
 struct srv_dev *srv_dev_open(struct srv_dev_table *t, struct export *ex, enum rnbd_access_mode mode,
 			     void (*quiet)(struct loop_msg *msg));
 /* Hand out no more references.  @state: LOST or CLOSED.  Returns true when there is none: call

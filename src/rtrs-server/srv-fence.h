@@ -8,17 +8,19 @@
  * its head runs.  A node that is not the head waits until the node before it leaves.
  *
  * Why the order of arrival is the right one:
- *  - a path's come-back is accepted only when its former connections have drained (doc/decisions.md D14), so every
+ * - a path's come-back is accepted only when its former connections have drained (doc/decisions.md
+ * D14), so every
  *    older copy has arrived, or never will, before the newer one can be sent;
- *  - an older copy that has not started when its path dies is dropped by its owner in its turn: it
+ * - an older copy that has not started when its path dies is dropped by its owner in its turn: it
  *    leaves without running, so it cannot run behind its successor;
- *  - an older copy that has started is waited for: until it has left the storage, not until it was
+ * - an older copy that has started is waited for: until it has left the storage, not until it was
  *    answered (its answer may have nowhere to go).
  *
  * An MCS queue: who enters swaps itself in as the tail and links itself behind the former tail.
  * Lock-free, one atomic exchange to enter and one compare-exchange to leave when nobody waits; any
- * thread.  In leave() the loser of a race with an entering thread waits for that thread's next store:
- * nodes are reused, so leave() must not return while somebody is still about to link to @node. */
+ * thread.  In leave() the loser of a race with an entering thread waits for that thread's next
+ * store: nodes are reused, so leave() must not return while somebody is still about to link to
+ * @node. */
 #ifndef SRV_FENCE_H
 #define SRV_FENCE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns srv->geom until the first path; control thread.  Lowering is logged once for each step; a device
- * that is too small is refused in words, at start or with its client. */
+/* Owns srv->geom until the first path; control thread.  Lowering is logged once for each step; a
+ * device that is too small is refused in words, at start or with its client. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -44,8 +44,8 @@ static struct frwr_load load_of(const struct srv *srv, const struct fab_device_a
 	};
 }
 
-/* How many chunks a device has queue room for.  Their answers are more than what is received for them, on
- * connection 0 too (srv_path.service_recvs). */
+/* How many chunks a device has queue room for.  Their answers are more than what is received for
+ * them, on connection 0 too (srv_path.service_recvs). */
 static unsigned depth_for(const struct srv *srv, const struct fab_device_attr *attr)
 {
 	const struct frwr_load load = load_of(srv, attr);

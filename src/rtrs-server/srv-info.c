@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the set-up messages in a path's service memory and the wait for a session name; control thread.
- * Ends with done() or with the path.  An INFO_REQ that breaks a rule fails the path: there is
- * no negative answer (doc/protocol.md 2.4). */
+/* Owns the set-up messages in a path's service memory and the wait for a session name; control
+ * thread.  Ends with done() or with the path.  An INFO_REQ that breaks a rule fails the path: there
+ * is no negative answer (doc/protocol.md 2.4). */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

@@ -26,7 +26,8 @@ struct srv_info {
 	void (*done)(struct srv_path *path, const char *cause);
 };
 
-/* @done runs once INFO_REQ has a valid name, with @cause NULL, or cannot have it, with the reason. */
+/* @done runs once INFO_REQ has a valid name, with @cause NULL, or cannot have it, with the
+ * reason. */
 void srv_info_init(struct srv_path *path, void (*done)(struct srv_path *path, const char *cause));
 /* The one receive that INFO_REQ goes into; before connection 0 is accepted.  0 or -errno. */
 int srv_info_post_recv(struct srv_path *path, struct srv_con *con);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the windows of a path from set-up to drained, and the requests between arrival and the end of
- * their key.
+/* Owns the windows of a path from set-up to drained, and the requests between arrival and the end
+ * of their key.
  *
  * How it ends: srv_key_close(), when no connection of the path can complete anything any more.
  * How it fails: a connection that fails flushes its revocations, and their requests are dropped:
- * their client sends them again on another path.  Windows are never repaired; they go with their path. */
+ * their client sends them again on another path.  Windows are never repaired; they go with their
+ * path. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -18,15 +19,15 @@
 
 /* ---- which way ---- */
 
-/* What auto takes over devices that do windows by themselves.  Those that a kernel plays have quirks, and cost
- * more there than a copy. */
+/* What auto takes over devices that do windows by themselves.  Those that a kernel plays have
+ * quirks, and cost more there than a copy. */
 static bool in_hardware(const struct srv_chunks *c, const struct frwr_caps *caps)
 {
 	return c->pinned && !caps->rc[FRWR_MW1] && !caps->quirks;
 }
 
-/* Returns FRWR_MW1 or FRWR_REREG; -EPERM: nothing of what was asked for; or otherwise negative: copy.  @why
- * either way. */
+/* Returns FRWR_MW1 or FRWR_REREG; -EPERM: nothing of what was asked for; or otherwise negative:
+ * copy.  @why either way. */
 static int choose(const struct srv_chunks *c, const struct frwr_caps *caps, char *why, size_t len)
 {
 	int mode;
@@ -63,8 +64,8 @@ static int make(struct srv_chunks *c, enum frwr_mode mode, char *why, size_t len
 	return rc;
 }
 
-/* Clients come as often as they like, and by turns through devices of different kinds, of which there are a
- * few: each is news once. */
+/* Clients come as often as they like, and by turns through devices of different kinds, of which
+ * there are a few: each is news once. */
 static void tell(const struct srv_chunks *c, struct fab_conn *conn, const char *why)
 {
 	bool copies = c->invalidate == SRV_INVALIDATE_COPY;
@@ -173,8 +174,8 @@ void srv_key_close(struct srv_chunks *c, const char *name)
 		(unsigned long long)s.key_wraps, frwr_mode_name(c->key_mode),
 		(unsigned long long)s.bind_posted, (unsigned long long)s.signaled,
 		(unsigned long long)s.post_fail, (unsigned long long)s.partial_post);
-	/* What the device does not take back is tried once more without connections, and then left to it:
-	 * nobody can reach anything through it any more. */
+	/* What the device does not take back is tried once more without connections, and then left
+	 * to it: nobody can reach anything through it any more. */
 	if (!frwr_pool_destroy(c->keys))
 		c->keys = NULL;
 }
@@ -184,8 +185,8 @@ void srv_key_close(struct srv_chunks *c, const char *name)
 /* frwr's done().  A request whose revocation was never posted has been dropped where that was seen;
  * frwr_pool_kill() says so once more.
  *
- * RACE: a device that is gone completes nothing.  Then it is the control thread that says so, when all
- * connections have drained, and the request goes home. */
+ * RACE: a device that is gone completes nothing.  Then it is the control thread that says so, when
+ * all connections have drained, and the request goes home. */
 static void key_revoked(void *arg, int rc)
 {
 	struct srv_req *req = arg;
@@ -205,7 +206,8 @@ static int revoke_fill(struct srv_req *req)
 {
 	struct srv_con *con = req->con;
 
-	/* ORDER: a request whose turn is told late may find that the windows have gone with the connections. */
+	/* ORDER: a request whose turn is told late may find that the windows have gone with the
+	 * connections. */
 	if (srv_con_dead(con))
 		return -ENOTCONN;
 	return frwr_fill_unmap(&req->entry, con->fab, frwr_at(req->path->chunks.keys, req->buf_id), 0,

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* --invalidate=always: the keys of a path's chunks, each good for one request (doc/protocol.md 3.3, 4).
+/* --invalidate=always: the keys of a path's chunks, each good for one request (doc/protocol.md 3.3,
+ * 4).
  *
- * A request arrives; its chunk's key is taken away on the connection that it came on; only when that is
- * done the request is looked at, and nobody but us reaches the chunk until the answer, which tells the
- * next key.  So the storage works in the chunk itself, and no copy is made.
+ * A request arrives; its chunk's key is taken away on the connection that it came on; only when
+ * that is done the request is looked at, and nobody but us reaches the chunk until the answer,
+ * which tells the next key.  So the storage works in the chunk itself, and no copy is made.
  *
  * Each chunk has a window of src/frwr, good on all connections of the path, because clients use any
  * chunk on any of them.  Its owner is the thread whose connection has the request (srv_req.stage).
  *
- * RACE: a client may have an answer, and send the next request for that chunk on another connection,
- * while the thread that posts the answer, and those of a whole pass with it, has not come to posted()
- * yet.  The key cannot be taken away before that, so such a request waits its turn (struct srv_turn): it
- * is sent to its own thread when the post is over.
- * A client against the rules may send it without having the answer.  There is no order between the queues
- * of an RDMA device, and a key that waits in one, because the client does not take what is in front of it, would
- * open the chunk again when another one has taken the key away.  So there the post is over when the
- * answer, which is behind the key, has completed.  On one connection no request has to wait. */
+ * RACE: a client may have an answer, and send the next request for that chunk on another
+ * connection, while the thread that posts the answer, and those of a whole pass with it, has not
+ * come to posted() yet.  The key cannot be taken away before that, so such a request waits its turn
+ * (struct srv_turn): it is sent to its own thread when the post is over.  A client against the
+ * rules may send it without having the answer.  There is no order between the queues of an RDMA
+ * device, and a key that waits in one, because the client does not take what is in front of it,
+ * would open the chunk again when another one has taken the key away.  So there the post is over
+ * when the answer, which is behind the key, has completed.  On one connection no request has to
+ * wait. */
 #ifndef SRV_KEY_H
 #define SRV_KEY_H
 
@@ -44,8 +46,8 @@ struct srv_turn {
 #define SRV_TURN_AWAITED 1u
 #define SRV_TURN_POST 2u
 
-/* An answer is about to be posted.  Before the request is given up to the next (srv_req.stage).  Earlier
- * ones of the same thread may not be over yet. */
+/* An answer is about to be posted.  Before the request is given up to the next (srv_req.stage).
+ * Earlier ones of the same thread may not be over yet. */
 static inline void srv_turn_post(struct srv_turn *t)
 {
 	atomic_fetch_add_explicit(&t->state, SRV_TURN_POST, memory_order_relaxed);
@@ -54,7 +56,8 @@ static inline void srv_turn_post(struct srv_turn *t)
 /* One is over.  True: somebody awaits that, all are over, and he is to be told. */
 static inline bool srv_turn_posted(struct srv_turn *t)
 {
-	/* ORDER: the post happens before whatever the next one does; what he has stored is seen here. */
+	/* ORDER: the post happens before whatever the next one does; what he has stored is seen
+	 * here. */
 	if (atomic_fetch_sub_explicit(&t->state, SRV_TURN_POST, memory_order_acq_rel) !=
 	    (SRV_TURN_POST | SRV_TURN_AWAITED))
 		return false;
@@ -84,14 +87,15 @@ static inline bool srv_turn_break(struct srv_turn *t)
 	return atomic_exchange_explicit(&t->state, 0, memory_order_acq_rel) & SRV_TURN_AWAITED;
 }
 
-/* Decide what protects the requests of a path on the device of @conn, whose protection domain exists:
- * c->invalidate, which becomes ALWAYS, COPY or NEVER, and c->key_mode; and make what that needs of the device,
- * before the client is told.
+/* Decide what protects the requests of a path on the device of @conn, whose protection domain
+ * exists: c->invalidate, which becomes ALWAYS, COPY or NEVER, and c->key_mode; and make what that
+ * needs of the device, before the client is told.
  *	auto	ALWAYS on RDMA devices that have windows in hardware, else COPY
  *	always	ALWAYS on devices that have windows or give regions another key, else COPY
  * and COPY where other paths have all of the device's windows.  ALWAYS and COPY protect alike.  The
- * reason is logged when it is news.  A device that offers windows and has failed to use them (frwr.h): auto is
- * COPY; always is -EOPNOTSUPP, with the reason in c->refused.  Control thread.  0 or -errno. */
+ * reason is logged when it is news.  A device that offers windows and has failed to use them
+ * (frwr.h): auto is COPY; always is -EOPNOTSUPP, with the reason in c->refused.  Control thread.  0
+ * or -errno. */
 int srv_key_choose(struct srv_chunks *c, struct fab_conn *conn);
 
 /* The windows of @path, bound to its chunks by requests on connection 0; c->regions tell their
@@ -111,7 +115,8 @@ void srv_key_revoke_now(struct srv_req *req);
 void srv_key_revoke_task(struct loop_task *task);
 
 /* Give the chunk of @req its next key: fills rsp->new_rkey, rkey_rsp and rearm.  0, and
- * srv_key_posted() is to follow; or -errno: the connection is to be failed.  Thread of @req->con. */
+ * srv_key_posted() is to follow; or -errno: the connection is to be failed.  Thread of
+ * @req->con. */
 int srv_key_rearm(struct srv_req *req, struct rtrs_rsp *rsp);
 /* @reply is its answer, filled with that: have its end told where it takes that. */
 void srv_key_answer(struct srv_req *req, struct srv_reply *reply);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns one connection manager per transport and the listeners; control thread.  Ends in two steps:
  * listeners go when the server stops accepting, the managers when their last connection has gone.
- * A manager that breaks is logged and serves no more events; what is connected lives on.  A listener whose
- * device is removed is opened again when the device is back. */
+ * A manager that breaks is logged and serves no more events; what is connected lives on.  A
+ * listener whose device is removed is opened again when the device is back. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Log lines that a client causes: bounded for each host, so that a hostile one neither fills the disk nor hides
- * what others do.  Control thread. */
+/* Log lines that a client causes: bounded for each host, so that a hostile one neither fills the
+ * disk nor hides what others do.  Control thread. */
 #ifndef SRV_LOG_H
 #define SRV_LOG_H
 
@@ -10,11 +10,13 @@
 #include "fabric.h"
 #include "log.h"
 
-/* Lines of one host: so many at once, and then a few in each interval until it is quiet for a while. */
+/* Lines of one host: so many at once, and then a few in each interval until it is quiet for a
+ * while. */
 #define SRV_LOG_BURST 500u
 #define SRV_LOG_INTERVAL_MS 10000u
 #define SRV_LOG_PER_INTERVAL 10u
-/* Hosts that are remembered; of more than that the one that was not heard of for longest is forgotten. */
+/* Hosts that are remembered; of more than that the one that was not heard of for longest is
+ * forgotten. */
 #define SRV_LOG_HOSTS 64u
 
 struct srv_log {			/* all 0: nobody was heard of */
@@ -27,7 +29,8 @@ struct srv_log {			/* all 0: nobody was heard of */
 	} hosts[SRV_LOG_HOSTS];
 };
 
-/* True if a line about @peer may be written now.  What was held back is told in front of the next that may. */
+/* True if a line about @peer may be written now.  What was held back is told in front of the next
+ * that may. */
 bool srv_log_pass(struct srv_log *log, const struct fab_addr *peer);
 
 /* One that @limit, which is for all hosts together, passes as well. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns a timer; control thread.
  *
- * The C library keeps what is freed below something that is not, and most of what it lets go at the top: after
- * 8192 connections had gone 1.1 GB stayed.  Looking for it takes as long as there is much to find, so that is
- * done when many have gone, and once for all that go together. */
+ * The C library keeps what is freed below something that is not, and most of what it lets go at the
+ * top: after 8192 connections had gone 1.1 GB stayed.  Looking for it takes as long as there is
+ * much to find, so that is done when many have gone, and once for all that go together. */
 #include <malloc.h>
 
 #include "clock.h"

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the OPENs that wait and what it takes to close a handle; control thread.  A control message ends in srv_req_finish_control(), once; errors are answers.
+/* Owns the OPENs that wait and what it takes to close a handle; control thread.  A control message
+ * ends in srv_req_finish_control(), once; errors are answers.
  *
  * A handle closes when its last reference has gone: by CLOSE, or because its session lost its last
- * path.  While it closes it still counts for sharing (doc/protocol.md 8.7), so an OPEN that only it forbids
- * waits for it, at most SRV_OPEN_TIMEOUT; and so does one that has to wait for an export that is opened
- * anew after a failed sync.  A session that comes back while its handles are
- * closing gets them back: the fence (srv-fence.h) orders what its client sends again.  A kernel's client has
- * given up what was in flight, and writes the same sectors under other buf_ids; for it an OPEN waits until
- * the handle has closed, and so the storage is done, as long as that takes: it would not try again. */
+ * path.  While it closes it still counts for sharing (doc/protocol.md 8.7), so an OPEN that only it
+ * forbids waits for it, at most SRV_OPEN_TIMEOUT; and so does one that has to wait for an export
+ * that is opened anew after a failed sync.  A session that comes back while its handles are closing
+ * gets them back: the fence (srv-fence.h) orders what its client sends again.  A kernel's client
+ * has given up what was in flight, and writes the same sectors under other buf_ids; for it an OPEN
+ * waits until the handle has closed, and so the storage is done, as long as that takes: it would
+ * not try again. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -342,7 +344,8 @@ void srv_open_request(struct srv_req *req)
 		sess_info(req);
 		break;
 	case RNBD_MSG_OPEN:
-		/* ORDER: a path that failed before has had its waiters cancelled; do not add one. */
+		/* ORDER: a path that failed before has had its waiters cancelled; do not add
+		 * one. */
 		if (req->path->state == SRV_PATH_CONNECTED)
 			open_or_wait(req, 0);
 		else

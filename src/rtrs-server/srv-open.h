@@ -14,7 +14,8 @@ void srv_open_request(struct srv_req *req);
 void srv_open_init(struct srv *srv);
 /* @path is failing: its OPENs wait no longer. */
 void srv_open_path_failed(struct srv_path *path);
-/* The last path of @sess has drained: close all its devices, each when its IO has left the storage. */
+/* The last path of @sess has drained: close all its devices, each when its IO has left the
+ * storage. */
 void srv_open_sess_lost(struct srv_sess *sess);
 /* A handle was closed or a dying session has become visible as such: try waiting OPENs again. */
 void srv_open_retry(struct srv *srv);

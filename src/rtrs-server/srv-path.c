@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the path, its connections' structs, its memory and its timers; control thread.
  *
- * How it ends: FAIL cuts every connection; when all have drained the path is unlinked and its client
- * may come back; when the last request has left the storage the memory is detached from the rings
- * and freed, and with the last path of a session the session.
+ * How it ends: FAIL cuts every connection; when all have drained the path is unlinked and its
+ * client may come back; when the last request has left the storage the memory is detached from the
+ * rings and freed, and with the last path of a session the session.
  * How it fails: srv_path_fail(), from wherever the cause is seen, with one line in the log. */
 #include <assert.h>
 #include <errno.h>
@@ -192,8 +192,8 @@ static void path_free(void *object)
 	{ states, SRV_PATH_EV_##event, SRV_PATH_##next, action, #action }
 #define STAY(states, event) { states, SRV_PATH_EV_##event, FSM_STAY, NULL, NULL }
 
-/* A pair that is not in the table does not happen: DRAINED and QUIET are only reported by connections that
- * were cut, and a connection that ends by itself is a FAIL first. */
+/* A pair that is not in the table does not happen: DRAINED and QUIET are only reported by
+ * connections that were cut, and a connection that ends by itself is a FAIL first. */
 static const struct fsm_row path_rows[] = {
 	ROW(IN(CONNECTING), INFO, CONNECTED, path_serve),
 	ROW(IN(CONNECTING) | IN(CONNECTED), FAIL, DRAINING, path_cut),

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A path: the connections between one pair of addresses, its chunk memory and its requests.  Control thread
- * unless a function says otherwise.
+/* A path: the connections between one pair of addresses, its chunk memory and its requests.
+ * Control thread unless a function says otherwise.
  *
- * There is one way down for every failure (doc/decisions.md D9), and a dead path keeps nobody waiting: from
- * LINGERING on it holds no name, no uuid and no address pair, so its client is back while slow storage still
- * works on what the dead path had started (doc/decisions.md D14). */
+ * There is one way down for every failure (doc/decisions.md D9), and a dead path keeps nobody
+ * waiting: from LINGERING on it holds no name, no uuid and no address pair, so its client is back
+ * while slow storage still works on what the dead path had started (doc/decisions.md D14). */
 #ifndef SRV_PATH_H
 #define SRV_PATH_H
 
@@ -78,8 +78,8 @@ int srv_path_create(struct srv_sess *sess, const struct rtrs_conn_req *req, stru
 /* Accept @conn as connection @cid of @path.  On error the path has failed, and @conn is gone. */
 int srv_path_add_con(struct srv_path *path, uint16_t cid, struct fab_conn *conn);
 
-/* The one way down (doc/decisions.md D9).  The first call logs @cause; later ones do nothing.  @path may be
- * freed when this returns if it has no connection. */
+/* The one way down (doc/decisions.md D9).  The first call logs @cause; later ones do nothing.
+ * @path may be freed when this returns if it has no connection. */
 void srv_path_fail(struct srv_path *path, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 

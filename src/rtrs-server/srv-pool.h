@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Private buffers of one thread (doc/decisions.md D8, --invalidate=copy): data that the storage depends on
- * lies where no peer can reach it.  They are for the storage only and never sent from, so no device has to
- * know them.
+/* Private buffers of one thread (doc/decisions.md D8, --invalidate=copy): data that the storage
+ * depends on lies where no peer can reach it.  They are for the storage only and never sent from,
+ * so no device has to know them.
  *
- * One reserved range of address space, filled in slabs as buffers are first needed and made known to
- * the thread's ring; the most recently used buffer is handed out first, so that a light load stays
- * in the cache.  A buffer is held while the storage works, which may be for ever: storage can
- * stop, and must not take the buffers of what other storage could do.  So each export has a share: it may
- * hold as many buffers as SRV_POOL_SHARE times those that are free, three quarters of the pool when it is
- * alone, a fair part when many want some; and one is kept for each export that has none, but no more
- * than SRV_POOL_KEPT in all: so many exports can stop, and one more finds a buffer.
- * Beyond its share an export's requests wait in order of arrival, and exports take turns.
+ * One reserved range of address space, filled in slabs as buffers are first needed and made known
+ * to the thread's ring; the most recently used buffer is handed out first, so that a light load
+ * stays in the cache.  A buffer is held while the storage works, which may be for ever: storage can
+ * stop, and must not take the buffers of what other storage could do.  So each export has a share:
+ * it may hold as many buffers as SRV_POOL_SHARE times those that are free, three quarters of the
+ * pool when it is alone, a fair part when many want some; and one is kept for each export that has
+ * none, but no more than SRV_POOL_KEPT in all: so many exports can stop, and one more finds a
+ * buffer.  Beyond its share an export's requests wait in order of arrival, and exports take turns.
  *
  * All functions: thread of the pool, unless they say otherwise. */
 #ifndef SRV_POOL_H
@@ -78,8 +78,8 @@ void srv_pool_fini(struct srv_pool *pool);
 int srv_pool_share_add(struct srv_pool *pool, unsigned share);
 void srv_pool_share_del(struct srv_pool *pool, unsigned share);
 
-/* A buffer for a request of export number @share, now or later through @waiter->fn (never from inside this
- * call): returns the buffer, or NULL when @waiter was queued. */
+/* A buffer for a request of export number @share, now or later through @waiter->fn (never from
+ * inside this call): returns the buffer, or NULL when @waiter was queued. */
 struct srv_buf *srv_pool_get(struct srv_pool *pool, unsigned share, struct srv_pool_waiter *waiter);
 /* Give @buf back; waiters are served before this returns. */
 void srv_pool_put(struct srv_buf *buf);

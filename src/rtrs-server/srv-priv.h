@@ -3,12 +3,12 @@
  *
  * THREADS.  Reactor 0 is the control thread.  Listeners, the connection manager, sessions, paths,
  * their states and timers, OPEN and CLOSE, heartbeats and connection 0 of every path live there, so
- * none of it needs a lock; and it never waits for the storage.  Connection n >= 1 of a path lives on one
- * of the other threads, 1 + (offset + n) mod their number, from start to drained: it is polled, executed
- * and answered there, and the IO path never crosses threads.
- * Control and data threads talk through messages only.  What IO threads read of the control thread's
- * objects is constant while they can see it, or one of two lock-free structures: the fence
- * (srv-fence.h) and the device table (srv-dev.h). */
+ * none of it needs a lock; and it never waits for the storage.  Connection n >= 1 of a path lives
+ * on one of the other threads, 1 + (offset + n) mod their number, from start to drained: it is
+ * polled, executed and answered there, and the IO path never crosses threads.  Control and data
+ * threads talk through messages only.  What IO threads read of the control thread's objects is
+ * constant while they can see it, or one of two lock-free structures: the fence (srv-fence.h) and
+ * the device table (srv-dev.h). */
 #ifndef SRV_PRIV_H
 #define SRV_PRIV_H
 
@@ -41,8 +41,8 @@ struct srv_req;
 #define SRV_MAX_HALF_OPEN 128		/* paths without INFO_REQ */
 #define SRV_MAX_HOST_HALF_OPEN 64
 #define SRV_MAX_CONS 8192		/* of all paths */
-/* Of one client host, promised ones and lingering paths included: room for one path with as many as the
- * protocol allows. */
+/* Of one client host, promised ones and lingering paths included: room for one path with as many as
+ * the protocol allows. */
 #define SRV_MAX_HOST_CONS 6144
 #define SRV_HOST_MEMORY_SHARE 4		/* one host's part of srv_conf.max_memory */
 #define SRV_MAX_PARKED 256

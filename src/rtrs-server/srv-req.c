@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the requests of a path, each while its connection's thread works on it.
  *
- * How it ends: srv_req_finish(), once per request, which lets the next holder of its buf_id pass the
- * fence and queues the answer.  Answers are collected during a pass and leave with one post per connection
- * (doc/decisions.md D3).  They leave from the chunks, which live as long as the connection, so a post needs
- * no completion and no second look at the connection.
+ * How it ends: srv_req_finish(), once per request, which lets the next holder of its buf_id pass
+ * the fence and queues the answer.  Answers are collected during a pass and leave with one post per
+ * connection (doc/decisions.md D3).  They leave from the chunks, which live as long as the
+ * connection, so a post needs no completion and no second look at the connection.
  * How it fails: a message that breaks the protocol fails the connection with one cause; an error of
  * RNBD or of the storage is an answer.
  *
@@ -217,8 +217,9 @@ static struct ibv_send_wr *req_answer(struct srv_req *req, struct srv_reply *rep
 	return first;
 }
 
-/* Fill @reply with the answer to @req and return its first work request; NULL: it is dropped, because the
- * connection is dead or has just failed.  @req may be used by the client again from here on. */
+/* Fill @reply with the answer to @req and return its first work request; NULL: it is dropped,
+ * because the connection is dead or has just failed.  @req may be used by the client again from
+ * here on. */
 static struct ibv_send_wr *req_response(struct srv_req *req, struct srv_reply *reply)
 {
 	struct ibv_send_wr *first = srv_con_dead(req->con) ? NULL : req_answer(req, reply);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A request on the server: from an immediate through the fence to the storage or to the control thread, and
- * back to an answer (doc/protocol.md 3.3, 3.4).
+/* A request on the server: from an immediate through the fence to the storage or to the control
+ * thread, and back to an answer (doc/protocol.md 3.3, 3.4).
  *
- * A request belongs to the thread of the connection it came on, from arrival to answer; only a control
- * message visits the control thread in between.  It is answered, or its connection is dead: never
- * dropped.
+ * A request belongs to the thread of the connection it came on, from arrival to answer; only a
+ * control message visits the control thread in between.  It is answered, or its connection is dead:
+ * never dropped.
  *
  *	idle > arrived [> revoking] > fenced [> buffer] > storage > reply > idle	IO
  *	idle > arrived [> revoking] > control > reply > idle				SESS_INFO, OPEN, CLOSE
  *
- * Where a request waits for another thread, that one sends it home by req->msg, and its stage says what runs
- * there (srv-req.c). */
+ * Where a request waits for another thread, that one sends it home by req->msg, and its stage says
+ * what runs there (srv-req.c). */
 #ifndef SRV_REQ_H
 #define SRV_REQ_H
 
@@ -50,8 +50,8 @@ enum srv_req_stage {
 
 /* One per chunk, allocated with the path. */
 struct srv_req {
-	/* RACE: a client may, against the rules, use one buf_id on two connections at once; whoever moves
-	 * this from IDLE owns the rest until it is IDLE again. */
+	/* RACE: a client may, against the rules, use one buf_id on two connections at once; whoever
+	 * moves this from IDLE owns the rest until it is IDLE again. */
 	_Atomic(enum srv_req_stage) stage;
 	uint32_t buf_id;
 	struct srv_path *path;		/* constant */
@@ -81,7 +81,8 @@ struct srv_req *srv_req_alloc(struct srv_path *path, unsigned n);
 void srv_req_wc_recv(struct fab_conn *fab, struct fab_cqe *cqe, const struct ibv_wc *wc);
 void srv_req_reply_task(struct loop_task *task);
 
-/* The chunk of @req is its client's no more, or cannot be: look at it and begin.  Thread of @req->con. */
+/* The chunk of @req is its client's no more, or cannot be: look at it and begin.  Thread of
+ * @req->con. */
 void srv_req_execute(struct srv_req *req);
 
 static inline enum srv_req_stage srv_req_stage(const struct srv_req *req)
@@ -100,8 +101,8 @@ static inline void srv_req_send(struct srv_req *req)
 	loop_post(req->con->thread->loop, &req->msg);
 }
 
-/* @req is done, status 0 or negative errno.  A READ's data is at the start of its chunk.  The answer leaves at
- * the end of the pass.  Thread of @req->con. */
+/* @req is done, status 0 or negative errno.  A READ's data is at the start of its chunk.  The
+ * answer leaves at the end of the pass.  Thread of @req->con. */
 static inline void srv_req_finish(struct srv_req *req, int status)
 {
 	enum srv_req_stage stage = srv_req_stage(req);

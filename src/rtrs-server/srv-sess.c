@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns a session's fence and device table; control thread.  Ends with its last path, when no request
- * is left in the storage and so every device is closed.  Only srv_sess_create() can fail. */
+/* Owns a session's fence and device table; control thread.  Ends with its last path, when no
+ * request is left in the storage and so every device is closed.  Only srv_sess_create() can
+ * fail. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

@@ -46,8 +46,8 @@ struct srv_path *srv_sess_find_path(const struct srv_sess *sess, const uint8_t u
 /* A path of a session other than @sess that holds @name, one in service if there is one. */
 struct srv_path *srv_sess_name_holder(const struct srv_sess *sess, const char *name);
 
-/* The first path up begins the RNBD session, the last one drained ends it (doc/protocol.md 8.7): true, and
- * its devices are to be closed. */
+/* The first path up begins the RNBD session, the last one drained ends it (doc/protocol.md 8.7):
+ * true, and its devices are to be closed. */
 void srv_sess_path_up(struct srv_sess *sess, const char *path_name);
 bool srv_sess_path_down(struct srv_sess *sess);
 /* No path is in service, but one is draining: its handles are about to be closed. */

@@ -2,8 +2,8 @@
 /* Owns the server's shared state and its start and stop; control thread.
  *
  * How it ends: srv_shutdown() stops accepting, lets every path answer what is in flight, then fails
- * the paths; answers that have not left after SRV_SHUTDOWN_TIMEOUT are given up.  When the last path
- * is gone the connection managers are closed, and done() is called from the inbox.
+ * the paths; answers that have not left after SRV_SHUTDOWN_TIMEOUT are given up.  When the last
+ * path is gone the connection managers are closed, and done() is called from the inbox.
  * How it fails: only srv_start() can; nothing is left behind then. */
 #include <assert.h>
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What whoever starts the server should know of it, in the log: what is exported, and who can reach it. */
+/* What whoever starts the server should know of it, in the log: what is exported, and who can reach
+ * it. */
 #ifndef TELL_H
 #define TELL_H
 
