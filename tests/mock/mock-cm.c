@@ -136,6 +136,7 @@ static int mock_create_qp(struct fab_conn *conn, struct fab_pd *pd, const struct
 {
 	LOCK_SCOPE(&mock_lock);
 	mock_qp_init(to_conn(conn), pd, attr->max_send_wr);
+	conn->fd = to_conn(conn)->fd;
 	return 0;
 }
 
@@ -144,11 +145,6 @@ static int cm_pd_create(struct fab_conn *conn, struct fab_pd **pd)
 	*pd = mock_pd_create();
 	(*pd)->ops = conn->ops;
 	return 0;
-}
-
-static int mock_conn_fd(const struct fab_conn *conn)
-{
-	return to_conn(conn)->fd;
 }
 
 /* The queue pair is the same one for all that post. */
@@ -206,7 +202,6 @@ const struct fab_provider fab_mock = {
 	.post_send = mock_post_send,
 	.post_recv = mock_post_recv,
 	.poll = mock_poll,
-	.conn_fd = mock_conn_fd,
 	.arm = mock_arm,
 	.need_rearm = mock_need_rearm,
 	.disconnect = mock_disconnect,

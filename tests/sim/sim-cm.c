@@ -501,7 +501,6 @@ const struct fab_provider fab_sim = {
 	.post_send = sim_post_send,
 	.post_recv = sim_post_recv,
 	.poll = sim_poll,
-	.conn_fd = sim_conn_fd,
 	.arm_is_dear = true,
 	.arm = sim_arm,
 	.need_rearm = sim_need_rearm,

@@ -93,7 +93,6 @@ struct sim_conn {
 	bool flushed;
 	bool armed, readable;		/* as a completion channel: one event per arm */
 	bool exhausted;			/* fab_poll() finds nothing before fab_arm() */
-	int fd;
 	char cause[160];
 };
 
@@ -173,7 +172,6 @@ int sim_create_qp(struct fab_conn *conn, struct fab_pd *pd, const struct fab_qp_
 int sim_post_send(struct fab_conn *conn, const struct ibv_send_wr *wr);
 int sim_post_recv(struct fab_conn *conn, const struct ibv_recv_wr *wr);
 int sim_poll(struct fab_conn *conn, struct ibv_wc *wc, int n);
-int sim_conn_fd(const struct fab_conn *conn);
 int sim_arm(struct fab_conn *conn, short *events);
 int sim_need_rearm(const struct fab_conn *conn);
 void sim_qp_init(struct sim_conn *c);

@@ -508,11 +508,6 @@ int sim_poll(struct fab_conn *conn, struct ibv_wc *wc, int n)
 	return got;
 }
 
-int sim_conn_fd(const struct fab_conn *conn)
-{
-	return to_conn(conn)->fd;
-}
-
 int sim_arm(struct fab_conn *conn, short *events)
 {
 	struct sim_conn *c = to_conn(conn);
@@ -546,7 +541,7 @@ void sim_qp_init(struct sim_conn *c)
 	list_init(&c->cq);
 	sim_event_init(&c->tx, qp_tx);
 	sim_event_init(&c->flush, qp_flush);
-	c->fd = sim_fd_open(qp_fd_ready, c);
+	c->base.fd = sim_fd_open(qp_fd_ready, c);
 }
 
 void sim_qp_vanish(struct sim_conn *c)
@@ -571,5 +566,5 @@ void sim_qp_fini(struct sim_conn *c)
 	sim_qp_vanish(c);
 	while ((l = list_pop(&c->cq)))
 		free(list_entry(l, struct sim_cq_entry, link));
-	sim_fd_close(c->fd);
+	sim_fd_close(c->base.fd);
 }

@@ -179,6 +179,11 @@ static inline int fab_dispatch(struct fab_conn *conn, int budget)
 	return total;
 }
 
+static inline int fab_conn_fd(const struct fab_conn *conn)
+{
+	return conn->fd;
+}
+
 static inline int fab_arm(struct fab_conn *conn, short *events)
 {
 	return conn->ops->arm(conn, events);

@@ -30,6 +30,7 @@ struct fab_conn {
 	const struct fab_provider *ops;
 	struct fab_cm *cm;
 	void *context;
+	int fd;				/* to wait on, from create_qp() on */
 	struct fab_addr local, peer;
 };
 
@@ -90,7 +91,6 @@ struct fab_provider {
 	int (*post_send)(struct fab_conn *conn, const struct ibv_send_wr *wr);
 	int (*post_recv)(struct fab_conn *conn, const struct ibv_recv_wr *wr);
 	int (*poll)(struct fab_conn *conn, struct ibv_wc *wc, int n);
-	int (*conn_fd)(const struct fab_conn *conn);
 	bool arm_is_dear;
 	int (*arm)(struct fab_conn *conn, short *events);
 	int (*need_rearm)(const struct fab_conn *conn);

@@ -178,11 +178,6 @@ bool fab_in_dispatch(void)
 	return fab_dispatching > 0;
 }
 
-int fab_conn_fd(const struct fab_conn *conn)
-{
-	return conn->ops->conn_fd(conn);
-}
-
 void fab_disconnect(struct fab_conn *conn)
 {
 	conn->ops->disconnect(conn, "disconnected");

@@ -331,7 +331,7 @@ static inline int fab_dispatch(struct fab_conn *conn, int budget);
 bool fab_in_dispatch(void);
 
 /* Descriptor to wait on; constant from fab_create_qp() on. */
-int fab_conn_fd(const struct fab_conn *conn);
+static inline int fab_conn_fd(const struct fab_conn *conn);
 /* Before sleeping: returns 0 with the poll(2) events to wait for on the descriptor, or 1 when there
  * is work already and fab_poll() is to be called again.  Events are levels: who is told of edges arms
  * and polls once more after a POLLRDHUP, because a poll may stop at the data before the end.  Polling

@@ -26,6 +26,7 @@ int tcp_qp_create(struct fab_conn *conn, struct fab_pd *fpd, const struct fab_qp
 		tcp_rx_fini(c);
 		return rc;
 	}
+	c->base.fd = c->fd;
 	c->pd = pd;
 	pthread_mutex_lock(&pd->lock);
 	list_add_tail(&pd->conns, &c->pd_link);

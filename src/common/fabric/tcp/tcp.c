@@ -53,11 +53,6 @@ static void disconnect(struct fab_conn *conn, const char *cause)
 		tcp_conn_set_cause(c, "%s", cause);
 }
 
-static int conn_fd(const struct fab_conn *conn)
-{
-	return tcp_conn(conn)->fd;
-}
-
 const struct fab_provider fab_tcp = {
 	.name = "tcp",
 	.cm_create = tcp_cm_create,
@@ -89,7 +84,6 @@ const struct fab_provider fab_tcp = {
 	.post_send = tcp_tx_post,
 	.post_recv = tcp_rx_post,
 	.poll = tcp_qp_poll,
-	.conn_fd = conn_fd,
 	.arm = tcp_qp_arm,
 	.need_rearm = tcp_qp_need_rearm,
 	.disconnect = disconnect,

@@ -237,7 +237,6 @@ const struct fab_provider fab_verbs = {
 	.post_send = verbs_post_send,
 	.post_recv = verbs_post_recv,
 	.poll = verbs_conn_poll,
-	.conn_fd = verbs_conn_fd,
 	.arm_is_dear = true,
 	.arm = verbs_conn_arm,
 	.need_rearm = verbs_conn_need_rearm,

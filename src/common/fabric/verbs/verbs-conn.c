@@ -102,6 +102,7 @@ int verbs_conn_create_qp(struct fab_conn *conn, struct fab_pd *fab_pd, const str
 	if (rdma_create_qp(c->id, pd->pd, &init))
 		return -errno;
 	verbs_dev_works(c->id->verbs);
+	conn->fd = c->channel->fd;
 	return 0;
 }
 
@@ -329,11 +330,6 @@ int verbs_conn_poll(struct fab_conn *conn, struct ibv_wc *wc, int n)
 		return got;
 	late = poll_late(c, wc + got, n - got);
 	return got && late < 0 ? got : got + late;
-}
-
-int verbs_conn_fd(const struct fab_conn *conn)
-{
-	return verbs_conn(conn)->channel->fd;
 }
 
 /* There is something for the poll. */

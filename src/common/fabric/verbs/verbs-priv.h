@@ -227,7 +227,6 @@ void verbs_conn_init(struct verbs_conn *c);
 void verbs_conn_fini(struct verbs_conn *c);
 int verbs_conn_create_qp(struct fab_conn *conn, struct fab_pd *pd, const struct fab_qp_attr *attr);
 int verbs_conn_poll(struct fab_conn *conn, struct ibv_wc *wc, int n);
-int verbs_conn_fd(const struct fab_conn *conn);
 int verbs_conn_arm(struct fab_conn *conn, short *events);
 int verbs_conn_need_rearm(const struct fab_conn *conn);
 void verbs_conn_disconnect(struct fab_conn *conn, const char *cause);
