@@ -151,9 +151,6 @@ static inline int fab_poll(struct fab_conn *conn, struct ibv_wc *wc, int n)
 	return conn->ops->poll(conn, wc, n);
 }
 
-/* Handlers of this many calls are on the stack of this thread. */
-extern _Thread_local unsigned fab_dispatching;
-
 static inline int fab_dispatch(struct fab_conn *conn, int budget)
 {
 	struct ibv_wc wc[32];
@@ -165,13 +162,11 @@ static inline int fab_dispatch(struct fab_conn *conn, int budget)
 
 		if (n < 0)
 			return total ? total : n;
-		fab_dispatching++;
 		for (int i = 0; i < n; i++) {
 			struct fab_cqe *cqe = (struct fab_cqe *)(uintptr_t)wc[i].wr_id;
 
 			cqe->done(conn, cqe, &wc[i]);
 		}
-		fab_dispatching--;
 		total += n;
 		if (n < want)
 			break;

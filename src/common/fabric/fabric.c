@@ -171,13 +171,6 @@ bool fab_pd_local_dma_lkey(const struct fab_pd *pd, uint32_t *lkey)
 	return pd->ops->pd_local_dma_lkey(pd, lkey);
 }
 
-_Thread_local unsigned fab_dispatching;
-
-bool fab_in_dispatch(void)
-{
-	return fab_dispatching > 0;
-}
-
 void fab_disconnect(struct fab_conn *conn)
 {
 	conn->ops->disconnect(conn, "disconnected");

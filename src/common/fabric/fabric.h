@@ -326,9 +326,6 @@ static inline int fab_poll(struct fab_conn *conn, struct ibv_wc *wc, int n);
 /* Poll and call done() for each completion, at most about @budget.  As fab_poll(); -ENOTCONN only
  * when there was nothing to call. */
 static inline int fab_dispatch(struct fab_conn *conn, int budget);
-/* True while this thread is in a handler that fab_dispatch() called: who waits there for completions may
- * wait for itself. */
-bool fab_in_dispatch(void);
 
 /* Descriptor to wait on; constant from fab_create_qp() on. */
 static inline int fab_conn_fd(const struct fab_conn *conn);
