@@ -2,17 +2,12 @@
 /* What a device can do, found out by doing it: a capability flag describes the kernel and not the
  * user library that has to carry it out.  Owns nothing that outlives the call; may block. */
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "frwr-priv.h"
 #include "util.h"
 
 #define TRIAL_LEN 4096
-
-const enum frwr_mode frwr_order_client[3] = { FRWR_MW2, FRWR_MW1, FRWR_REREG };
-const enum frwr_mode frwr_order_server[2] = { FRWR_MW1, FRWR_REREG };
 
 /* Devices whose windows have their own ideas, by vendor and part. */
 static const struct quirk {
@@ -23,13 +18,6 @@ static const struct quirk {
 	{ 0xffffff, 0, FRWR_QUIRK_MR_BOUNDS | FRWR_QUIRK_INV_FATAL | FRWR_QUIRK_RETRIED_BIND |
 		       FRWR_QUIRK_INV_FLAG },
 };
-
-const char *frwr_mode_name(enum frwr_mode mode)
-{
-	static const char *const names[FRWR_NMODES] = { "MW2", "MW1", "REREG", "STATIC" };
-
-	return names[mode];
-}
 
 static void try_mw(struct fab_pd *pd, struct frwr_caps *caps, enum frwr_mode mode)
 {
@@ -93,38 +81,4 @@ int frwr_query(struct fab_conn *conn, struct fab_pd *pd, struct frwr_caps *caps)
 			caps->quirks |= quirks[i].quirks;
 	}
 	return 0;
-}
-
-__attribute__((format(printf, 4, 5)))
-static void append(char *buf, size_t len, size_t *at, const char *fmt, ...)
-{
-	va_list ap;
-	int n;
-
-	if (*at >= len)
-		return;
-	va_start(ap, fmt);
-	n = vsnprintf(buf + *at, len - *at, fmt, ap);
-	va_end(ap);
-	*at += (size_t)MAX(n, 0);
-}
-
-int frwr_pick(const struct frwr_caps *caps, const enum frwr_mode *order, unsigned n, char *why,
-	      size_t len)
-{
-	unsigned pick = 0;
-	size_t at = 0;
-
-	while (pick < n && caps->rc[order[pick]])
-		pick++;
-	append(why, len, &at, "%s", pick < n ? frwr_mode_name(order[pick]) : "none");
-	for (unsigned i = 0; i < pick; i++)
-		append(why, len, &at, "%snot %s: %s", i ? "; " : " (", frwr_mode_name(order[i]),
-		       caps->why[order[i]]);
-	if (pick < n && order[pick] == FRWR_REREG && !caps->dev.rereg_mr)
-		append(why, len, &at, "%ssystem calls for each request", pick ? "; " : " (");
-	else if (pick == 0)
-		return pick < n ? (int)order[pick] : -EOPNOTSUPP;
-	append(why, len, &at, ")");
-	return pick < n ? (int)order[pick] : -EOPNOTSUPP;
 }

@@ -97,7 +97,7 @@ enum frwr_mode { FRWR_MW2, FRWR_MW1, FRWR_REREG, FRWR_STATIC };
 /* "MW2", ... */
 const char *frwr_mode_name(enum frwr_mode mode);
 
-/* ---- what a device can do, and how much of it (frwr-query.c, frwr-size.c) ---- */
+/* ---- what a device can do, and how much of it (frwr-query.c, frwr-pick.c, frwr-size.c) ---- */
 
 #define FRWR_QUIRK_MR_BOUNDS 0x1	/* a window ends where its region does */
 #define FRWR_QUIRK_INV_FATAL 0x2	/* an invalidate of what is not bound stops the machine */

@@ -12,15 +12,14 @@ const char *const clt_registration_names[CLT_NREGS] = {
 
 static int pick_window(const struct frwr_caps *caps, char *why, size_t len)
 {
-	if (!caps->rc[FRWR_MW2]) {
+	char order[192];
+	int mode = frwr_pick(caps, frwr_order_client, 2, order, sizeof(order));
+
+	if (mode == FRWR_MW2)
 		snprintf(why, len, "a window of type 2 for each read");
-		return FRWR_MW2;
-	}
-	if (!caps->rc[FRWR_MW1]) {
+	if (mode == FRWR_MW1)
 		snprintf(why, len, "a window of type 1 for each read (%s)", caps->why[FRWR_MW2]);
-		return FRWR_MW1;
-	}
-	return -EOPNOTSUPP;
+	return mode;
 }
 
 static int pick_auto(const struct frwr_caps *caps, bool direct, char *why, size_t len)
