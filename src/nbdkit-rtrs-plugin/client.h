@@ -12,15 +12,15 @@
 struct client {
 	struct clt_sess sess;
 	atomic_uint features;		/* RNBD_EXT_* of the server */
-	atomic_uint boot_life;		/* first life of the path after the server's memory may have
+	atomic_uint boot_epoch;		/* first epoch of the session after the server's memory may have
 					 * been lost (doc/decisions.md D13) */
 	/* service thread */
 	enum {
 		CLIENT_PEER_NEW,	/* SESS_INFO was not answered yet */
 		CLIENT_PEER_UNKNOWN,	/* it says not who it is */
-		CLIENT_PEER_KNOWN,	/* boot_id is that of the last life */
+		CLIENT_PEER_KNOWN,	/* boot_id is that of the last epoch */
 	} peer;
-	unsigned given_up_life;		/* of devices that were closed without being settled */
+	unsigned given_up_epoch;		/* of devices that were closed without being settled */
 	uint8_t boot_id[8];
 	struct list devs;
 	unsigned nctl;			/* messages under way, without those of the handshake */

@@ -28,7 +28,7 @@ struct clt_slot {
 	struct clt_slot *next;		/* send list, then op->finished, then op->held */
 	atomic_uint state;		/* 0: not in flight */
 	int status;			/* 0, negative errno of the server, CLT_AGAIN, CLT_TOO_LARGE */
-	unsigned life;			/* of the path when it was posted */
+	unsigned epoch;			/* of the session when it was posted */
 	bool posted;			/* and not answered since, on that or an earlier path */
 	/* the part of the operation it carries */
 	uint64_t off;

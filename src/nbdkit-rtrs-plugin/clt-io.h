@@ -88,6 +88,9 @@ struct clt_io {
 	unsigned poll_us;		/* who polls looks for answers so long before it sleeps */
 	struct clt_slot_table slots;
 	struct clt_arena arena;
+	/* Counts the times that the session began anew on the server: no request of an earlier epoch is answered any
+	 * more.  Changed by the service thread while no path is open. */
+	unsigned epoch;
 	atomic_uint max_io_size;	/* of the path that is or was up; 0: never was */
 	struct clt_attempt *att;	/* of its path (there is one) */
 	atomic_uint state;		/* of the session, enum clt_sess_state: from EXPIRED on operations do not wait
@@ -146,7 +149,6 @@ struct clt_attempt {
 	unsigned ncons;
 	atomic_uint state;		/* of the path, enum clt_path_state: requests may be submitted when it is UP
 					 * or SILENT, user messages of the upper layer in OPENING, too */
-	unsigned life;			/* counts attempts; recon_cnt is its low half */
 
 	struct rtrs_geom geom;
 	unsigned depth;			/* requests in flight: of the server's, what this side can use */
@@ -257,7 +259,7 @@ enum clt_op_kind {
 	CLT_OP_IO,
 	/* User messages of RNBD: connection 0, one part. */
 	CLT_OP_FREE,			/* on any path, when there is one */
-	CLT_OP_BOUND,			/* for one life of the path: @ready tells when that is over, and
+	CLT_OP_BOUND,			/* for one epoch: @ready tells when that is over, and
 					 * nothing else ends the wait */
 	CLT_OP_HANDSHAKE,		/* while the path is OPENING, without a permit */
 };
@@ -287,13 +289,13 @@ struct clt_op {
 	/* The path was lost with the part in flight: CLT_AGAIN (and NULL) sends it again, anything
 	 * else ends it with that status. */
 	int (*lost)(const struct clt_op *op);
-	/* A part that was sent, last in @life of the path, and not answered will not be sent again with
+	/* A part that was sent, last in @epoch, and not answered will not be sent again with
 	 * its permit, which goes to others: the server may still carry it out.  NULL: no matter.  Owner. */
-	void (*gave_up)(const struct clt_op *op, unsigned life);
+	void (*gave_up)(const struct clt_op *op, unsigned epoch);
 
 	/* result, when clt_op_step() returned true */
 	int status;			/* 0 or the first error */
-	unsigned life;			/* oldest life of the path that answered a part */
+	unsigned epoch;			/* oldest in which a part was answered */
 
 	/* private */
 	struct clt_waiter waiter;

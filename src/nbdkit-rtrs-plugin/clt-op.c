@@ -16,7 +16,7 @@
 void clt_op_start(struct clt_op *op, void (*fn)(struct clt_waiter *w))
 {
 	op->status = 0;
-	op->life = UINT32_MAX;
+	op->epoch = UINT32_MAX;
 	op->con = NULL;
 	atomic_init(&op->finished, NULL);
 	op->held = op->granted = NULL;
@@ -39,7 +39,7 @@ static void op_error(struct clt_op *op, int status)
 static void op_put(struct clt_op *op, struct clt_slot *slot)
 {
 	if (slot->posted && op->gave_up)
-		op->gave_up(op, slot->life);
+		op->gave_up(op, slot->epoch);
 	clt_slot_put(op->io, slot);
 }
 
@@ -52,8 +52,8 @@ static void op_take_one(struct clt_op *op, struct clt_slot *slot)
 	if (!status)
 		clt_mem_fetch(slot, op->con->att);
 	clt_slot_exit(op, slot);
-	if (status <= 0 && slot->life < op->life)
-		op->life = slot->life;
+	if (status <= 0 && slot->epoch < op->epoch)
+		op->epoch = slot->epoch;
 	if (status > 0 && op->lost)
 		status = op->lost(op);
 	if (status == CLT_AGAIN) {

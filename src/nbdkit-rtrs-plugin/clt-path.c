@@ -117,7 +117,7 @@ static void path_fail_msg(struct loop_msg *msg)
 			path->ops->failed(path, err, cause);
 	}
 	path_event(path, CLT_PATH_EV_LOST);
-	/* User messages that were meant for this life of the path end now. */
+	/* User messages that were meant for this epoch end now. */
 	clt_slot_wake(path->att.io);
 }
 
@@ -228,7 +228,8 @@ static void path_connect(void *object)
 {
 	struct clt_path *path = object;
 
-	path->att.life++;
+	path->attempts++;
+	path->ops->begins(path);
 	path->next_cid = 0;
 	path->up_since_ms = 0;
 	loop_timer_set(path->loop, &path->setup_timer, clock_now_ms() + path->conf.setup_ms);

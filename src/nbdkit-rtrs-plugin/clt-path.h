@@ -28,6 +28,8 @@ struct clt_path_conf {
 
 /* What its owner hears.  Service thread. */
 struct clt_path_ops {
+	/* An attempt begins. */
+	void (*begins)(struct clt_path *path);
 	/* This attempt's geometry and depth are known.  0, or -errno with @why: it cannot serve the session. */
 	int (*geometry)(struct clt_path *path, char *why, size_t len);
 	/* OPENING: the control slot may be used; clt_path_opened() is awaited. */
@@ -52,6 +54,8 @@ struct clt_path {
 	struct loop *loop;
 	char name[64];			/* "SRC@DST" for the log */
 	uint8_t uuid[RTRS_UUID_LEN];
+
+	unsigned attempts;		/* recon_cnt is its low half */
 
 	/* of this attempt */
 	uint32_t max_qp_wr;		/* of the device */

@@ -151,6 +151,12 @@ static void sess_timeout(struct loop_timer *timer)
 
 /* ---- what the path tells ---- */
 
+/* With one path: nothing of the last epoch is left on the server when that connects again. */
+static void path_begins(struct clt_path *path)
+{
+	sess_of(path)->io.epoch++;
+}
+
 static int path_geometry(struct clt_path *path, char *why, size_t len)
 {
 	struct clt_sess *sess = sess_of(path);
@@ -228,7 +234,8 @@ static void path_closed(struct clt_path *path)
 }
 
 static const struct clt_path_ops path_ops = {
-	path_geometry, path_opening, path_up, path_down, path_failed, path_silence, path_ended, path_closed,
+	path_begins, path_geometry, path_opening, path_up, path_down, path_failed, path_silence, path_ended,
+	path_closed,
 };
 
 /* ---- start and end ---- */
@@ -315,9 +322,9 @@ bool clt_sess_is_away(struct clt_sess *sess)
 	       atomic_load(&sess->path.att.state) == CLT_PATH_SILENT;
 }
 
-int clt_sess_bound(struct clt_sess *sess, unsigned life)
+int clt_sess_bound(struct clt_sess *sess, unsigned epoch)
 {
-	if (life != sess->path.att.life)
+	if (epoch != sess->io.epoch)
 		return -ECONNABORTED;
 	switch ((enum clt_path_state)atomic_load(&sess->path.att.state)) {
 	case CLT_PATH_UP:

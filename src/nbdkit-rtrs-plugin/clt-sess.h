@@ -73,13 +73,13 @@ void clt_sess_opened(struct clt_sess *sess);
 void clt_sess_fail(struct clt_sess *sess, int err, const char *cause);
 /* No path, or one that stands still. */
 bool clt_sess_is_away(struct clt_sess *sess);
-/* May what was made for @life of the path be sent?  0, CLT_AGAIN: not yet, or -ECONNABORTED: that is over. */
-int clt_sess_bound(struct clt_sess *sess, unsigned life);
+/* May what was made for @epoch be sent?  0, CLT_AGAIN: not yet, or -ECONNABORTED: that is over. */
+int clt_sess_bound(struct clt_sess *sess, unsigned epoch);
 
-/* The life of the path that is, or was last. */
-static inline unsigned clt_sess_life(const struct clt_sess *sess)
+/* The epoch that is, or was last. */
+static inline unsigned clt_sess_epoch(const struct clt_sess *sess)
 {
-	return sess->path.att.life;
+	return sess->io.epoch;
 }
 
 /* Any thread. */

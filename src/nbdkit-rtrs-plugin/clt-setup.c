@@ -129,7 +129,7 @@ static int setup_resolved(struct clt_con *con, char why[CLT_WHY])
 	struct rtrs_conn_req req = {
 		.cid = (uint16_t)con->cid,
 		.cid_num = (uint16_t)path->att.ncons,
-		.recon_cnt = (uint16_t)path->att.life,
+		.recon_cnt = (uint16_t)path->attempts,
 		.first_conn = true,
 	};
 	struct rtrs_msg_conn_req msg;

@@ -153,7 +153,7 @@ static int slot_encode(struct clt_slot *slot, struct clt_con *con)
 		clt_tx_lost(con);
 		return CLT_AGAIN;
 	}
-	slot->life = att->life;
+	slot->epoch = att->io->epoch;
 	slot->posted = true;
 	/* RACE: a server can answer what it has not been sent, and whoever gets the slot then would write what
 	 * the post still reads.  A send completion is no earlier than that. */

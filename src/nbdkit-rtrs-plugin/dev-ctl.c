@@ -21,12 +21,12 @@ static int ctl_lost(const struct clt_op *op)
 	return -ECONNABORTED;
 }
 
-/* A bound message is not sent to another life of the path than it was made for. */
+/* A bound message is not sent in another epoch than it was made for. */
 static int ctl_ready(const struct clt_op *op)
 {
 	const struct dev_ctl *ctl = container_of(op, struct dev_ctl, op);
 
-	return op->kind == CLT_OP_BOUND ? clt_sess_bound(&ctl->clt->sess, ctl->life) : 0;
+	return op->kind == CLT_OP_BOUND ? clt_sess_bound(&ctl->clt->sess, ctl->epoch) : 0;
 }
 
 static void ctl_begin(struct dev_ctl *ctl)
@@ -83,7 +83,7 @@ void dev_ctl_send(struct dev_ctl *ctl, size_t len, uint32_t answer, enum clt_op_
 	struct clt_op *op = &ctl->op;
 
 	assert(!ctl->done);
-	ctl->life = clt_sess_life(&ctl->clt->sess);
+	ctl->epoch = clt_sess_epoch(&ctl->clt->sess);
 	ctl->done = done;
 	ctl->len = len;
 	op->io = &ctl->clt->sess.io;

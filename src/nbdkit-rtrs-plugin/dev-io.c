@@ -65,14 +65,14 @@ static int io_ready(const struct clt_op *clt)
 }
 
 /* A write that may still be carried out; see dev-reopen.c. */
-static void io_gave_up(const struct clt_op *clt, unsigned life)
+static void io_gave_up(const struct clt_op *clt, unsigned epoch)
 {
 	const struct dev_io *op = container_of(clt, struct dev_io, clt);
 	struct dev *dev = op->dev;
 
 	if (op->op == RNBD_OP_READ || op->op == RNBD_OP_FLUSH)
 		return;
-	advance(&dev->given_up_life, life);
+	advance(&dev->given_up_epoch, epoch);
 	loop_post(clt->io->loop, &dev->given_up_msg);
 }
 
@@ -123,8 +123,8 @@ static void count_write(struct dev_io *op)
 		return;
 	/* ORDER: see identity_check() in dev-reopen.c. */
 	atomic_fetch_add(&dev->write_seq, 1);
-	if (op->clt.life < atomic_load(&dev->clt->boot_life))
-		atomic_store(&dev->lost_life, atomic_load(&dev->clt->boot_life));
+	if (op->clt.epoch < atomic_load(&dev->clt->boot_epoch))
+		atomic_store(&dev->lost_epoch, atomic_load(&dev->clt->boot_epoch));
 }
 
 /* A FLUSH was answered.  When the server lost what it should cover, it fails, and so do those that
@@ -133,14 +133,14 @@ static void count_write(struct dev_io *op)
 static int end_flush(struct dev_io *op, bool inner)
 {
 	struct dev *dev = op->dev;
-	unsigned lost = atomic_load(&dev->lost_life);
+	unsigned lost = atomic_load(&dev->lost_epoch);
 
-	if (lost && op->clt.life >= lost && inner)
+	if (lost && op->clt.epoch >= lost && inner)
 		return -EIO;
-	if (lost && op->clt.life >= lost) {
+	if (lost && op->clt.epoch >= lost) {
 		/* ORDER: counted before it is cleared, so that nobody sees neither. */
 		atomic_fetch_add(&dev->losses_told, 1);
-		atomic_compare_exchange_strong(&dev->lost_life, &lost, 0);
+		atomic_compare_exchange_strong(&dev->lost_epoch, &lost, 0);
 	}
 	advance(&dev->flushed_seq, op->flush_seq);
 	if (op->losses_told == atomic_load(&dev->losses_told))

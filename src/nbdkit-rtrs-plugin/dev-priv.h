@@ -21,7 +21,7 @@ struct dev_ctl {
 	struct list link;		/* clt->ctl_line */
 	struct client *clt;
 	struct dev *dev;		/* NULL: SESS_INFO */
-	unsigned life;			/* of the path, when it was sent */
+	unsigned epoch;			/* of the session, when it was sent */
 	void (*done)(struct dev_ctl *ctl);	/* NULL: it is not under way */
 	size_t len;
 	union {
@@ -45,15 +45,15 @@ struct dev {
 	atomic_uint max_zeroes;		/* sectors of a WRITE_ZEROES; 0: the server has none, and Linux 6.1
 					 * would take it for a READ (doc/traps.md 22) */
 	_Atomic(enum dev_state) state;
-	/* Lives of the path (dev-reopen.c): the latest in which a write was sent that was given up,
+	/* Epochs of the session (dev-reopen.c): the latest in which a write was sent that was given up,
 	 * and the one that found everything sent in earlier ones done. */
-	atomic_uint given_up_life, settled_life;
+	atomic_uint given_up_epoch, settled_epoch;
 	struct range_lock ranges;
 
-	/* What a FLUSH must cover (doc/decisions.md D13): acknowledged writes, those a FLUSH covered, and the life
-	 * of the path in which unflushed ones were found lost (0: none).  FLUSHes that told of a
+	/* What a FLUSH must cover (doc/decisions.md D13): acknowledged writes, those a FLUSH covered, and the epoch
+	 * of the session in which unflushed ones were found lost (0: none).  FLUSHes that told of a
 	 * loss are counted: one that began before covers the same writes. */
-	atomic_uint write_seq, flushed_seq, lost_life, losses_told;
+	atomic_uint write_seq, flushed_seq, lost_epoch, losses_told;
 
 	/* service thread */
 	struct list link;		/* clt->devs */
@@ -61,7 +61,7 @@ struct dev {
 	struct list opens;		/* dev_open_req.link, waiting for the OPEN in flight */
 	atomic_uint dropped;		/* references, since clt->drop_msg ran */
 	struct dev_ctl ctl;		/* its OPEN or CLOSE */
-	unsigned tried_life, open_life;	/* of the path: asked for, and got, by OPEN */
+	unsigned tried_epoch, open_epoch;	/* of the session: asked for, and got, by OPEN */
 	void (*settled)(struct dev *dev, int status);
 	struct loop_msg given_up_msg;
 	uint64_t lost_since_ms;
@@ -70,8 +70,8 @@ struct dev {
 /* Something that was given up may still be in the server's storage: nothing is sent. */
 static inline bool dev_unsettled(const struct dev *dev)
 {
-	return atomic_load_explicit(&dev->given_up_life, memory_order_acquire) >=
-	       atomic_load_explicit(&dev->settled_life, memory_order_relaxed);
+	return atomic_load_explicit(&dev->given_up_epoch, memory_order_acquire) >=
+	       atomic_load_explicit(&dev->settled_epoch, memory_order_relaxed);
 }
 
 /* ---- client.c ---- */

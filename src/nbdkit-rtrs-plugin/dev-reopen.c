@@ -40,12 +40,12 @@ static void identity_check(struct client *clt, const struct rnbd_ext *ext)
 	atomic_store(&clt->features, ext->valid ? ext->features : 0);
 	if (first || same)
 		return;
-	/* ORDER: boot_life before write_seq is read; dev_io_end() counts before it reads boot_life. */
-	atomic_store(&clt->boot_life, clt_sess_life(&clt->sess));
+	/* ORDER: boot_epoch before write_seq is read; dev_io_end() counts before it reads boot_epoch. */
+	atomic_store(&clt->boot_epoch, clt_sess_epoch(&clt->sess));
 	list_for_each(dev, &clt->devs, link) {
 		if (atomic_load(&dev->write_seq) == atomic_load(&dev->flushed_seq))
 			continue;
-		if (atomic_exchange(&dev->lost_life, clt_sess_life(&clt->sess)))
+		if (atomic_exchange(&dev->lost_epoch, clt_sess_epoch(&clt->sess)))
 			continue;	/* told, and no flush since */
 		log_err(dev->name, "%s: writes that were not flushed may be lost",
 			ext->valid ? "the server's host was restarted, or a sync failed there" :
@@ -135,7 +135,7 @@ static bool dev_wants_reopen(const struct dev *dev)
 static void settle_end(struct dev *dev, int status)
 {
 	if (status == 0)
-		atomic_store(&dev->settled_life, dev->ctl.life);
+		atomic_store(&dev->settled_epoch, dev->ctl.epoch);
 	dev->settled(dev, status);
 }
 
@@ -155,7 +155,7 @@ static void settle_closed(struct dev_ctl *ctl)
 void dev_reopen_settle(struct dev *dev, void (*settled)(struct dev *dev, int status))
 {
 	dev->settled = settled;
-	dev->open_life = 0;
+	dev->open_epoch = 0;
 	rnbd_close_encode(&dev->ctl.msg.close, atomic_load(&dev->id));
 	dev_ctl_send(&dev->ctl, sizeof(dev->ctl.msg.close), 0, CLT_OP_BOUND, settle_closed);
 }
@@ -168,7 +168,7 @@ static void given_up_msg(struct loop_msg *msg)
 	char why[RNBD_NAME_MAX + 64];
 
 	if (!dev_unsettled(dev) || atomic_load(&dev->state) != DEV_OPEN ||
-	    dev->open_life != clt_sess_life(&dev->clt->sess))
+	    dev->open_epoch != clt_sess_epoch(&dev->clt->sess))
 		return;
 	snprintf(why, sizeof(why), "%s: a request from before was given up after it was opened", dev->name);
 	clt_sess_fail(&dev->clt->sess, -ECONNABORTED, why);
@@ -252,7 +252,7 @@ static void handshake_open_done(struct dev_ctl *ctl)
 		handshake_next(clt);
 }
 
-/* Open the next device that this life of the path does not know yet. */
+/* Open the next device that this epoch does not know yet. */
 static void handshake_next(struct client *clt)
 {
 	struct dev *dev;
@@ -260,10 +260,10 @@ static void handshake_next(struct client *clt)
 	list_for_each(dev, &clt->devs, link) {
 		enum dev_state state = atomic_load(&dev->state);
 
-		if (dev->ctl.done || dev->tried_life == clt_sess_life(&clt->sess) ||
+		if (dev->ctl.done || dev->tried_epoch == clt_sess_epoch(&clt->sess) ||
 		    state == DEV_OPENING || state == DEV_CLOSING)
 			continue;
-		dev->tried_life = clt_sess_life(&clt->sess);
+		dev->tried_epoch = clt_sess_epoch(&clt->sess);
 		dev_send_open(dev, CLT_OP_HANDSHAKE, handshake_open_done);
 		clt->handshake = &dev->ctl;
 		return;

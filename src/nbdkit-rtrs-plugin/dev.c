@@ -72,7 +72,7 @@ static void dev_free(struct dev *dev)
 	assert(!dev->ctl.done && !dev->refs && list_empty(&dev->opens));
 	loop_unpost(clt->sess.loop, &dev->given_up_msg);
 	if (dev_unsettled(dev))
-		clt->given_up_life = MAX(clt->given_up_life, atomic_load(&dev->given_up_life));
+		clt->given_up_epoch = MAX(clt->given_up_epoch, atomic_load(&dev->given_up_epoch));
 	list_del(&dev->link);
 	range_lock_fini(&dev->ranges);
 	free(dev);
@@ -115,7 +115,7 @@ int dev_opened(struct dev *dev, struct dev_ctl *ctl, bool first)
 		return r;
 	/* ORDER: the server has it open, CLOSE must find it, refused or not. */
 	atomic_store(&dev->id, info.device_id);
-	dev->open_life = clt_sess_life(&dev->clt->sess);
+	dev->open_epoch = clt_sess_epoch(&dev->clt->sess);
 	r = first ? 0 : dev_compare(dev, &info);
 	if (r < 0)
 		return r;
@@ -188,8 +188,8 @@ static struct dev *dev_create(struct client *clt, const struct dev_open_req *req
 	range_lock_init(&dev->ranges);
 	dev_ctl_init(&dev->ctl, clt, dev);
 	dev_reopen_init_dev(dev);
-	atomic_store(&dev->given_up_life, clt->given_up_life);
-	atomic_store(&dev->settled_life, 1);
+	atomic_store(&dev->given_up_epoch, clt->given_up_epoch);
+	atomic_store(&dev->settled_epoch, 1);
 	list_init(&dev->opens);
 	list_add_tail(&clt->devs, &dev->link);
 	return dev;
@@ -331,7 +331,7 @@ static void dev_closed(struct dev *dev)
 	dev->mode = list_entry(dev->opens.next, struct dev_open_req, link)->mode;
 	atomic_store(&dev->write_seq, 0);
 	atomic_store(&dev->flushed_seq, 0);
-	atomic_store(&dev->lost_life, 0);
+	atomic_store(&dev->lost_epoch, 0);
 	atomic_store(&dev->state, DEV_OPENING);
 	dev_pump(dev);
 }
@@ -339,13 +339,13 @@ static void dev_closed(struct dev *dev)
 static void close_done(struct dev_ctl *ctl)
 {
 	if (ctl->op.status == 0)	/* the storage is done with it */
-		atomic_store(&ctl->dev->settled_life, ctl->life);
+		atomic_store(&ctl->dev->settled_epoch, ctl->epoch);
 	dev_closed(ctl->dev);
 }
 
 static void close_send(struct dev *dev)
 {
-	if (dev->open_life != clt_sess_life(&dev->clt->sess)) {
+	if (dev->open_epoch != clt_sess_epoch(&dev->clt->sess)) {
 		dev_closed(dev);	/* as far as the server knows it, it is about to close it */
 		return;
 	}

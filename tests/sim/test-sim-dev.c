@@ -665,7 +665,7 @@ static void give_up(void *arg)
 {
 	struct dev *dev = arg;
 
-	atomic_store(&dev->given_up_life, clt_sess_life(&dev->clt->sess));
+	atomic_store(&dev->given_up_epoch, clt_sess_epoch(&dev->clt->sess));
 }
 
 static void give_up_last_step(void *arg)

@@ -57,9 +57,9 @@ static void works(unsigned lost)
 	CHECK(world_client_opened(c) == 0);
 	CHECK(world_write(c, 0, 65536, 0x21) == 0);
 	CHECK(world_read(c, 0, 65536, 0x21) == 0);
-	CHECK(att()->life == lost + 1);
+	CHECK(att()->io->epoch == lost + 1);
 	world_run_ms(w, 20000);
-	CHECK(att()->life == lost + 1 && clt_attempt_is_up(att()));
+	CHECK(att()->io->epoch == lost + 1 && clt_attempt_is_up(att()));
 }
 
 static const struct {
