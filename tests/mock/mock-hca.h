@@ -40,8 +40,7 @@ struct mock_recv {
 struct mock_conn {
 	struct fab_conn fab;
 	struct fab_pd *pd;
-	struct mock_wr sq[MOCK_QUEUE];
-	uint32_t head, executed, tail;
+	uint32_t head, executed, tail;	/* of sq */
 	uint32_t depth;			/* of the send queue; more is an overflow */
 	uint32_t most;			/* places that were ever in use at once */
 	bool hold;			/* do not execute for now */
@@ -50,17 +49,18 @@ struct mock_conn {
 	/* The next post takes so many requests and returns fail_rc, if that is not 0. */
 	unsigned fail_at;
 	int fail_rc;
-	struct mock_wr log[64];		/* the last requests posted, a chain after the other */
-	unsigned nlog;
-	struct mock_recv rq[MOCK_QUEUE];
-	uint32_t rq_head, rq_tail;
-	struct ibv_wc received[MOCK_QUEUE];	/* not polled yet */
-	uint32_t received_head, received_tail;
+	uint32_t rq_head, rq_tail, received_head, received_tail;
 	/* of a manager's: */
 	struct list link, event_link;
 	enum fab_event_type event;
 	int fd;				/* else -1 */
 	bool up, armed;
+
+	unsigned nlog;
+	struct mock_wr log[64];		/* the last requests posted, a chain after the other */
+	struct mock_wr sq[MOCK_QUEUE];
+	struct mock_recv rq[MOCK_QUEUE];
+	struct ibv_wc received[MOCK_QUEUE];	/* not polled yet */
 };
 
 /* The other end of all connections that a manager made.  Called with the lock. */
