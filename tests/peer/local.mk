@@ -1,4 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# What servers made by hand have in common; see peer-srv.h.
+# A client made by hand (hpath.h), and what servers made by hand have in common (peer-srv.h).
 check_LTLIBRARIES += libpeer.la
-libpeer_la_SOURCES = %D%/peer-srv.c %D%/peer-srv.h
+libpeer_la_SOURCES = \
+	%D%/hpath.c \
+	%D%/hpath.h \
+	%D%/hreq.c \
+	%D%/peer-srv.c \
+	%D%/peer-srv.h \
+	$(NULL)

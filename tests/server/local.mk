@@ -9,8 +9,7 @@ EXTRA_DIST += %D%/test-server.sh
 %C%_test_server_SOURCES = \
 	%D%/test-server.c \
 	tests/hostile/hostile.h \
-	tests/hostile/hreq.c \
 	tests/hostile/kit.c \
 	$(NULL)
 %C%_test_server_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/hostile
-%C%_test_server_LDADD = librtrs.la librnbd.la libfab.la libbase.la libclock.la
+%C%_test_server_LDADD = libpeer.la librtrs.la librnbd.la libfab.la libbase.la libclock.la

@@ -169,6 +169,13 @@ static struct hpath *twin(const struct hpath *of)
 	return p;
 }
 
+/* The end of a life; hpath_up() begins the next. */
+static void go_away(struct hpath *p)
+{
+	hpath_reset(p);
+	p->recon_cnt++;
+}
+
 static void open_a(struct hpath *p)
 {
 	expect_eq(hpath_open(p, "a", RNBD_ACCESS_RW), 0);
@@ -255,11 +262,10 @@ static int do_close(struct hpath *p, uint32_t device_id)
 static void case_refused(void)
 {
 	struct hpath *p = client(3), *other;
-	struct rtrs_msg_conn_req m;
 
-	hpath_conn_req(p, 0, &m);
-	m.flags = 0;				/* no first_conn, and nobody knows the session */
-	expect_eq(hpath_connect_with(p, 0, &m, sizeof(m)), -ENXIO);
+	p->first_conn = false;			/* and nobody knows the session */
+	expect_eq(hpath_connect(p, 0), -ENXIO);
+	p->first_conn = true;
 	p->cid_num = 0;
 	expect_eq(hpath_connect(p, 0), -ECONNRESET);
 	p->cid_num = RTRS_MAX_CONS + 1;
@@ -289,12 +295,12 @@ static void case_info(void)
 	hpath_up(first);
 	expect_eq(hpath_connect(p, 0), 0);
 	expect_eq(hpath_info(p), HCLOSED);	/* not all connections */
-	hpath_reset(p);
+	go_away(p);
 	for (unsigned i = 0; i < ARRAY_SIZE(bad); i++) {
 		rename_to(p, bad[i]);
 		hpath_connect_all(p);
 		expect_eq(hpath_info(p), HCLOSED);
-		hpath_reset(p);
+		go_away(p);
 	}
 	hpath_close(first);
 	hpath_up(p);				/* "name" is dying, or gone by now */
@@ -318,7 +324,7 @@ static void case_come_back(void)
 
 	for (unsigned i = 0; i < 5; i++) {
 		post_io(p, 1, 1, RNBD_OP_READ, 0, 0, 4096);
-		hpath_reset(p);
+		go_away(p);
 		hpath_up(p);
 		open_a(p);
 	}
@@ -339,8 +345,8 @@ static void case_half_open(void)
 			expect_eq(hpath_connect(p, cid), 0);
 		again->recon_cnt = p->recon_cnt + 1;
 		hpath_up(again);
-		hpath_reset(p);
-		hpath_reset(again);
+		go_away(p);
+		go_away(again);
 		p->recon_cnt = again->recon_cnt + 1;
 	}
 }
@@ -568,7 +574,7 @@ static void case_churn(void)
 			answer(p, life % depth);
 		if (life == lives)
 			break;
-		hpath_reset(p);
+		go_away(p);
 		hpath_up(p);
 		open_a(p);
 	}
@@ -645,12 +651,12 @@ static void case_violations(void)
 		hpath_up(p);
 		post_imm(p, imms[i].cid, imms[i].imm);
 		hpath_wait_closed(p);
-		hpath_reset(p);
+		go_away(p);
 	}
 	hpath_up(p);
 	same_chunk_twice(p);
 	hpath_wait_closed(p);
-	hpath_reset(p);
+	go_away(p);
 	hpath_up(p);
 	post(p, 1, 0, false, &m, sizeof(m), 0);
 	expect_eq(answer(p, 0), -EINVAL);	/* type SESS_INFO, too short: an answer, no violation */

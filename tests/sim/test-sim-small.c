@@ -211,7 +211,7 @@ static void test_small_server_and_user_messages(void)
 		world_server_start(w, &conf);
 		raw_clt_init(&raw, "clt", 1, 1, 2);
 		CHECK(raw_clt_open(&raw, "sess", RNBD_ACCESS_RW) == 0);
-		depth = raw.geom.queue_depth;
+		depth = raw.path.geom.queue_depth;
 		CHECK(depth == (n - SRV_LEAST) / 3 + 1);
 		for (unsigned turn = 0; turn < 3; turn++) {
 			for (unsigned i = 0; i < depth; i++)
@@ -219,7 +219,7 @@ static void test_small_server_and_user_messages(void)
 					       sizeof(struct rnbd_msg_open_rsp), false);
 			for (unsigned i = 0; i < depth; i++)
 				CHECK(raw_clt_wait(&raw, i, 10000) &&
-				      raw.answers[i].status == -ENOENT);
+				      raw.path.answers[i].status == -ENOENT);
 		}
 		raw_clt_fini(&raw);
 		world_destroy(w);

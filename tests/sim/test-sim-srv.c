@@ -34,7 +34,7 @@ static void test_set_up(void)
 {
 	begin();
 	open_clt();
-	CHECK(!clt.rsp.new_rkey && clt.geom.queue_depth == 16 && clt.geom.max_io_size == 65536);
+	CHECK(!clt.path.rsp.new_rkey && clt.path.geom.queue_depth == 16 && clt.path.geom.max_io_size == 65536);
 	world_expect(w, "[  0.005] srv clt@srv: info: connecting -> connected\n"
 			"[  0.005] srv clt@srv: path up, 2 connections, session sess\n"
 			"[  0.005] srv sess: session opened by clt@srv\n"
@@ -58,8 +58,8 @@ static void test_every_path_has_the_same_geometry(void)
 	raw_clt_init(&other, "clt2", 2, 1, 2);
 	CHECK(raw_clt_connect(&other, 0) == 0 && raw_clt_connect(&other, 1) == 0);
 	CHECK(raw_clt_info(&other, "sess") == 0);
-	CHECK(!memcmp(&other.geom, &clt.geom, sizeof(clt.geom)));
-	CHECK(other.rsp.new_rkey == clt.rsp.new_rkey);
+	CHECK(!memcmp(&other.path.geom, &clt.path.geom, sizeof(clt.path.geom)));
+	CHECK(other.path.rsp.new_rkey == clt.path.rsp.new_rkey);
 	raw_clt_fini(&other);
 	end();
 }
@@ -69,7 +69,7 @@ static void test_room_for_a_header_as_the_kernel_counts_it(void)
 {
 	begin();
 	open_clt();
-	CHECK(clt.rsp.max_hdr_size >= 8 + 128 * 16 + 32);
+	CHECK(clt.path.rsp.max_hdr_size >= 8 + 128 * 16 + 32);
 	end();
 }
 
@@ -77,9 +77,9 @@ static void test_room_for_a_header_as_the_kernel_counts_it(void)
 
 static void expect_answer(unsigned buf, unsigned cid, unsigned type, int status, bool after_inv)
 {
-	const struct raw_rsp *rsp = &clt.answers[buf];
+	const struct hanswer *rsp = &clt.path.answers[buf];
 
-	CHECK(rsp->done && rsp->cid == cid && rsp->type == type && rsp->status == status);
+	CHECK(rsp->n && rsp->cid == cid && rsp->type == type && rsp->status == status);
 	CHECK(rsp->after_inv == after_inv);
 }
 
@@ -127,9 +127,9 @@ static void answer_rows(enum srv_invalidate invalidate, bool direct)
 		raw_clt_io(&clt, cid, 8, RNBD_OP_FLUSH, 0, 0, false);
 		expect_answer(8, cid, RTRS_IO_RSP_IMM, 0, false);
 	}
-	CHECK(clt.rsp.new_rkey == (invalidate == SRV_INVALIDATE_ALWAYS));
+	CHECK(clt.path.rsp.new_rkey == (invalidate == SRV_INVALIDATE_ALWAYS));
 	for (unsigned buf = 3; buf <= 8; buf++)
-		CHECK((clt.rbufs[buf].rkey != clt.answers[buf].old_rkey) == clt.rsp.new_rkey);
+		CHECK((clt.path.rbufs[buf].rkey != clt.path.answers[buf].old_rkey) == clt.path.rsp.new_rkey);
 	end();
 }
 
@@ -225,14 +225,14 @@ static uint8_t read_and_scribble(enum srv_invalidate invalidate, bool direct)
 	CHECK(sim_disk_held(world_disk(w)) == 1);
 	memset(clt.data[4], 0x44, 4096);
 	sge.addr = (uintptr_t)clt.data[4];
-	sge.lkey = clt.mr->lkey;
-	wr.wr_id = (uintptr_t)&clt.cons[1].send_cqe;
-	wr.wr.rdma.remote_addr = clt.rbufs[3].addr;
-	wr.wr.rdma.rkey = clt.rbufs[3].rkey;
-	CHECK(fab_post_send(clt.cons[1].fab, &wr) == 0);
+	sge.lkey = clt.path.mr->lkey;
+	wr.wr_id = (uintptr_t)&clt.path.cons[1];
+	wr.wr.rdma.remote_addr = clt.path.rbufs[3].addr;
+	wr.wr.rdma.rkey = clt.path.rbufs[3].rkey;
+	CHECK(fab_post_send(clt.path.cons[1].conn, &wr) == 0);
 	world_run_ms(w, 10);
 	sim_disk_release(world_disk(w));
-	CHECK(raw_clt_wait(&clt, 3, 1000) && clt.answers[3].status == 0);
+	CHECK(raw_clt_wait(&clt, 3, 1000) && clt.path.answers[3].status == 0);
 	got = clt.data[3][0];
 	CHECK(all_bytes(clt.data[3], 4096, got));
 	end();
@@ -263,14 +263,14 @@ static void open_always(void)
 /* Four bytes to chunk @buf under @rkey; the client lives on if they were let in. */
 static bool scribble(unsigned cid, unsigned buf, uint32_t rkey)
 {
-	struct ibv_sge sge = { .addr = (uintptr_t)clt.data[9], .length = 4, .lkey = clt.mr->lkey };
+	struct ibv_sge sge = { .addr = (uintptr_t)clt.data[9], .length = 4, .lkey = clt.path.mr->lkey };
 	struct ibv_send_wr wr = {
-		.wr_id = (uintptr_t)&clt.cons[cid].send_cqe, .opcode = IBV_WR_RDMA_WRITE,
+		.wr_id = (uintptr_t)&clt.path.cons[cid], .opcode = IBV_WR_RDMA_WRITE,
 		.sg_list = &sge, .num_sge = 1,
-		.wr.rdma = { .remote_addr = clt.rbufs[buf].addr, .rkey = rkey },
+		.wr.rdma = { .remote_addr = clt.path.rbufs[buf].addr, .rkey = rkey },
 	};
 
-	CHECK(fab_post_send(clt.cons[cid].fab, &wr) == 0);
+	CHECK(fab_post_send(clt.path.cons[cid].conn, &wr) == 0);
 	world_run_ms(w, 10);
 	return !raw_clt_lost(&clt);
 }
@@ -281,7 +281,7 @@ static void key_is_dead_in_flight(uint32_t ahead)
 	uint32_t rkey;
 
 	open_always();
-	rkey = clt.rbufs[3].rkey;
+	rkey = clt.path.rbufs[3].rkey;
 	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, 1);
 	memset(clt.data[3], 0x33, 4096);
 	memset(clt.data[9], 0x99, 4096);
@@ -305,8 +305,8 @@ static void test_old_key_after_the_answer(void)
 {
 	open_always();
 	CHECK(raw_clt_io(&clt, 1, 3, RNBD_OP_WRITE, 0, 4096, false) == 0);
-	CHECK(scribble(0, 3, clt.rbufs[3].rkey));
-	CHECK(!scribble(0, 3, clt.answers[3].old_rkey));
+	CHECK(scribble(0, 3, clt.path.rbufs[3].rkey));
+	CHECK(!scribble(0, 3, clt.path.answers[3].old_rkey));
 	end();
 }
 
@@ -314,11 +314,11 @@ static void test_old_key_after_the_answer(void)
 static void test_key_of_another_chunk(void)
 {
 	open_always();
-	CHECK(scribble(1, 3, clt.rbufs[3].rkey));
-	clt.rbufs[3].addr += clt.geom.chunk_size - 4;
-	CHECK(scribble(1, 3, clt.rbufs[3].rkey));
-	clt.rbufs[3].addr += 1;
-	CHECK(!scribble(1, 3, clt.rbufs[3].rkey));
+	CHECK(scribble(1, 3, clt.path.rbufs[3].rkey));
+	clt.path.rbufs[3].addr += clt.path.geom.chunk_size - 4;
+	CHECK(scribble(1, 3, clt.path.rbufs[3].rkey));
+	clt.path.rbufs[3].addr += 1;
+	CHECK(!scribble(1, 3, clt.path.rbufs[3].rkey));
 	end();
 }
 
@@ -361,7 +361,7 @@ static void test_come_back_among_revocations(void)
 		raw_clt_io_start(&clt, buf & 1, buf, RNBD_OP_READ, 0, 4096, false);
 	raw_clt_hang_up(&clt);
 	raw_clt_init(&other, "clt", 1, 1, 2);
-	other.req.recon_cnt = 2;
+	other.path.recon_cnt = 2;
 	CHECK(raw_clt_connect(&other, 0) == 0 && raw_clt_connect(&other, 1) == 0);
 	CHECK(raw_clt_info(&other, "sess") == 0);
 	sim_disk_release(world_disk(w));
@@ -376,7 +376,7 @@ static bool key_comes_late(uint32_t us)
 {
 	struct rnbd_io io = { .op = RNBD_OP_WRITE, .bi_size = 4096 };
 	struct world_server_conf conf = world_server_defaults;
-	struct rtrs_rbuf *rbuf = &clt.rbufs[3], own;
+	struct rtrs_rbuf *rbuf = &clt.path.rbufs[3], own;
 	struct rnbd_msg_io m;
 	uint64_t until;
 	bool kept;
@@ -398,7 +398,7 @@ static bool key_comes_late(uint32_t us)
 	CHECK(sim_disk_held(world_disk(w)) == 5);
 	/* The next request for it, whose bytes go where the client may write. */
 	own = *rbuf;
-	*rbuf = clt.rbufs[10];
+	*rbuf = clt.path.rbufs[10];
 	rnbd_io_encode(&m, &io);
 	raw_clt_submit(&clt, 2, 3, RTRS_DIR_WRITE, &m, sizeof(m), 4096, false);
 	*rbuf = own;
@@ -412,7 +412,7 @@ static bool key_comes_late(uint32_t us)
 	/* The answer has told the key. */
 	if (kept)
 		CHECK(!scribble(0, 3, rbuf->rkey));
-	memset(&clt.answers[3], 0, sizeof(clt.answers[3]));
+	memset(&clt.path.answers[3], 0, sizeof(clt.path.answers[3]));
 	sim_disk_release(world_disk(w));
 	world_run_ms(w, 10);
 	end();
@@ -468,7 +468,7 @@ static void expect_protection(enum srv_invalidate invalidate, bool by_keys, cons
 	w = world_create(1);
 	world_server_start(w, &conf);
 	open_clt();
-	CHECK(clt.rsp.new_rkey == by_keys);
+	CHECK(clt.path.rsp.new_rkey == by_keys);
 	if (!world_traced(w, line))
 		world_expect(w, line);
 	CHECK(raw_clt_io(&clt, 1, 3, RNBD_OP_WRITE, 0, 4096, false) == 0);
@@ -517,7 +517,7 @@ static void test_protection_is_told_once(void)
 		sim_offer_windows(i % 2, true);
 		raw_clt_init(&clt, "clt", 1, 1, 1);
 		CHECK(raw_clt_connect(&clt, 0) == 0);
-		CHECK(clt.rsp.new_rkey == i % 2);
+		CHECK(clt.path.rsp.new_rkey == i % 2);
 		CHECK(world_traced(w, "requests over sim ") == (i < 2));
 		world_forget(w);
 		raw_clt_fini(&clt);
@@ -541,7 +541,7 @@ static void test_no_windows_left(void)
 	open_clt();
 	raw_clt_init(&other, "clt2", 2, 2, 1);
 	CHECK(raw_clt_open(&other, "sess2", RNBD_ACCESS_RO) == 0);
-	CHECK(clt.rsp.new_rkey && !other.rsp.new_rkey);
+	CHECK(clt.path.rsp.new_rkey && !other.path.rsp.new_rkey);
 	CHECK(world_traced(w, "requests over sim are copied: a path needs 16 keys of the device, and it "
 			      "has no more: Cannot allocate memory\n"));
 	for (unsigned i = 0; i < 2; i++) {
@@ -554,7 +554,7 @@ static void test_no_windows_left(void)
 
 	/* They are back. */
 	open_clt();
-	CHECK(clt.rsp.new_rkey);
+	CHECK(clt.path.rsp.new_rkey);
 	end();
 	sim_limit_windows(was);
 }
@@ -670,22 +670,22 @@ static void test_refusals(void)
 {
 	begin();
 	raw_clt_init(&clt, "clt", 1, 1, 2);
-	clt.req.cid_num = 4097;
+	clt.path.cid_num = 4097;
 	expect_refused(&clt, 0, -ECONNRESET, "more than 4096 connections");
-	clt.req.cid_num = 2;
+	clt.path.cid_num = 2;
 	expect_refused(&clt, 2, -ECONNRESET, "connection number not below their count");
-	clt.req.first_conn = false;
+	clt.path.first_conn = false;
 	expect_refused(&clt, 0, -ENXIO, "unknown session");
-	clt.req.first_conn = true;
+	clt.path.first_conn = true;
 	CHECK(raw_clt_connect(&clt, 0) == 0);
 
 	/* The same path again, in the same attempt. */
 	raw_clt_init(&other, "clt", 1, 1, 2);
 	expect_refused(&other, 0, -ECONNRESET, "connection number is taken");
-	other.req.cid_num = 3;
+	other.path.cid_num = 3;
 	expect_refused(&other, 1, -ECONNRESET, "cid_num differs");
 	/* Another path of that session between the same addresses. */
-	memset(other.req.sess_uuid, 9, RTRS_UUID_LEN);
+	memset(other.path.sess_uuid, 9, RTRS_UUID_LEN);
 	expect_refused(&other, 0, -EEXIST, "has a path between these addresses");
 	raw_clt_fini(&other);
 	CHECK(raw_clt_connect(&clt, 1) == 0);
@@ -767,7 +767,7 @@ static void test_answered_heartbeats(void)
 	begin();
 	open_clt();
 	world_run_ms(w, 100000);
-	CHECK(!raw_clt_lost(&clt) && clt.nhb == 20);
+	CHECK(!raw_clt_lost(&clt) && clt.path.hb_msgs == 20);
 	end();
 }
 
@@ -776,7 +776,7 @@ static void test_mute_and_idle(void)
 	begin();
 	open_clt();
 	world_forget(w);
-	clt.mute = true;
+	clt.path.mute = true;
 	world_run_ms(w, 34000);
 	CHECK(!raw_clt_lost(&clt));
 	world_run_ms(w, 2000);
@@ -794,7 +794,7 @@ static void test_mute_and_busy(void)
 {
 	begin();
 	open_clt();
-	clt.mute = true;
+	clt.path.mute = true;
 	for (unsigned i = 0; i < 40; i++) {
 		world_run_ms(w, 4000);
 		CHECK(raw_clt_io(&clt, 1, 2, RNBD_OP_READ, 0, 512, false) == 0);
@@ -817,7 +817,7 @@ static void test_come_back_of_a_lost_machine(void)
 	world_run_ms(w, 3000);
 	sim_power_on("clt");
 	raw_clt_init(&other, "clt", 1, 1, 2);
-	other.req.recon_cnt = 2;
+	other.path.recon_cnt = 2;
 	us = sim_now_us();
 	CHECK(raw_clt_open(&other, "sess", RNBD_ACCESS_RW) == 0);
 	CHECK(sim_now_us() - us < 100000);
@@ -848,12 +848,12 @@ static void test_come_back_of_a_client_that_gives_up(void)
 	CHECK(sim_disk_held(world_disk(w)) == 1);
 	raw_clt_hang_up(&clt);
 	raw_clt_init(&other, "clt", 1, 1, 2);
-	other.req.recon_cnt = 2;
+	other.path.recon_cnt = 2;
 	CHECK(raw_clt_open(&other, "sess", RNBD_ACCESS_RW) == -ECONNRESET);
 	world_run_ms(w, 20000);
-	CHECK(!raw_clt_lost(&other) && !other.answers[0].done);
+	CHECK(!raw_clt_lost(&other) && !other.path.answers[0].n);
 	sim_disk_release(world_disk(w));
-	CHECK(raw_clt_wait(&other, 0, 100) && other.answers[0].status == 0);
+	CHECK(raw_clt_wait(&other, 0, 100) && other.path.answers[0].status == 0);
 	CHECK(raw_clt_io(&other, 1, 0, RNBD_OP_WRITE, 0, 4096, false) == 0);
 	raw_clt_fini(&other);
 	end();
@@ -919,7 +919,7 @@ static void test_held_behind_the_fence_by_a_dead_path(void)
 	world_run_ms(w, 10);
 	CHECK(world_traced(w, "srv clt2@srv: drained: draining -> lingering"));
 	sim_disk_release(d);
-	CHECK(raw_clt_wait(&clt, 3, 1000) && clt.answers[3].status == 0);
+	CHECK(raw_clt_wait(&clt, 3, 1000) && clt.path.answers[3].status == 0);
 	world_run_ms(w, 10);
 	CHECK(all_bytes(sim_disk_content(d), 4096, 0x33));
 	end();
@@ -927,17 +927,17 @@ static void test_held_behind_the_fence_by_a_dead_path(void)
 
 static void scribble_on_chunk(struct raw_clt *c, unsigned buf)
 {
-	struct ibv_sge sge = { .addr = (uintptr_t)c->data[9], .length = RAW_DATA, .lkey = c->mr->lkey };
+	struct ibv_sge sge = { .addr = (uintptr_t)c->data[9], .length = RAW_DATA, .lkey = c->path.mr->lkey };
 	struct ibv_send_wr wr = {
-		.wr_id = (uintptr_t)&c->cons[1].send_cqe, .opcode = IBV_WR_RDMA_WRITE,
+		.wr_id = (uintptr_t)&c->path.cons[1], .opcode = IBV_WR_RDMA_WRITE,
 		.sg_list = &sge, .num_sge = 1,
-		.wr.rdma = { .remote_addr = c->rbufs[buf].addr, .rkey = c->rbufs[buf].rkey },
+		.wr.rdma = { .remote_addr = c->path.rbufs[buf].addr, .rkey = c->path.rbufs[buf].rkey },
 	};
 
 	memset(c->data[9], 0x99, RAW_DATA);
-	CHECK(fab_post_send(c->cons[1].fab, &wr) == 0);
-	wr.wr.rdma.remote_addr += c->geom.chunk_size - RAW_DATA;
-	CHECK(fab_post_send(c->cons[1].fab, &wr) == 0);
+	CHECK(fab_post_send(c->path.cons[1].conn, &wr) == 0);
+	wr.wr.rdma.remote_addr += c->path.geom.chunk_size - RAW_DATA;
+	CHECK(fab_post_send(c->path.cons[1].conn, &wr) == 0);
 }
 
 /* What was checked is what is done: a client that changes its chunk while its request waits changes nothing. */
@@ -956,7 +956,7 @@ static void test_header_changes_behind_the_check(void)
 	scribble_on_chunk(&other, 3);
 	world_run_ms(w, 10);
 	sim_disk_release(world_disk(w));
-	CHECK(raw_clt_wait(&other, 3, 1000) && other.answers[3].status == 0);
+	CHECK(raw_clt_wait(&other, 3, 1000) && other.path.answers[3].status == 0);
 	CHECK(all_bytes(other.data[3], 4096, 0x33));
 	raw_clt_fini(&other);
 	end();
@@ -977,7 +977,7 @@ static void test_fence_lets_messages_through(void)
 	CHECK(sim_disk_held(world_disk(w)) == 1);
 	rnbd_sess_info_encode(&m, RNBD_MSG_SESS_INFO, &info);
 	raw_clt_submit(&other, 0, 3, RTRS_DIR_READ, &m, sizeof(m), sizeof(m), false);
-	CHECK(raw_clt_wait(&other, 3, 1000) && other.answers[3].status == 0);
+	CHECK(raw_clt_wait(&other, 3, 1000) && other.path.answers[3].status == 0);
 	CHECK(sim_disk_held(world_disk(w)) == 1);
 	sim_disk_release(world_disk(w));
 	CHECK(raw_clt_wait(&clt, 3, 1000));
@@ -1018,14 +1018,14 @@ static void test_chunk_behind_the_last_one(void)
 	open_clt();
 	CHECK(raw_clt_io(&clt, 1, 14, RNBD_OP_READ, 0, 4096, false) == 0);
 	sge.addr = (uintptr_t)clt.data[3];
-	sge.lkey = clt.mr->lkey;
-	wr.wr_id = (uintptr_t)&clt.cons[1].send_cqe;
+	sge.lkey = clt.path.mr->lkey;
+	wr.wr_id = (uintptr_t)&clt.path.cons[1];
 	wr.sg_list = &sge;
 	wr.num_sge = 1;
-	wr.imm_data = rtrs_imm_io_req(&clt.geom, 15, 0);
-	wr.wr.rdma.remote_addr = clt.rbufs[3].addr;
-	wr.wr.rdma.rkey = clt.rbufs[3].rkey;
-	CHECK(fab_post_send(clt.cons[1].fab, &wr) == 0);
+	wr.imm_data = rtrs_imm_io_req(&clt.path.geom, 15, 0);
+	wr.wr.rdma.remote_addr = clt.path.rbufs[3].addr;
+	wr.wr.rdma.rkey = clt.path.rbufs[3].rkey;
+	CHECK(fab_post_send(clt.path.cons[1].conn, &wr) == 0);
 	world_run_ms(w, 10);
 	CHECK(world_traced(w, "srv clt@srv: path down: connection 1: request for chunk 15 of 15\n"));
 	end();

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests with any value in any field, and the valid ones of RNBD.  Owns nothing; part of a case's
- * process. */
+/* Requests with any value in any field, and the valid ones of RNBD.  Owns nothing. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "hostile.h"
+#include "hpath.h"
 #include "rtrs-imm.h"
 
 /* One field of the header in place of the right one. */
@@ -145,14 +144,4 @@ int hpath_io(struct hpath *p, unsigned cid, uint32_t buf_id, const struct rnbd_i
 
 	rnbd_io_encode(&m, io);
 	return hreq_do(p, &r);
-}
-
-struct hpath *hpath_ready(const char *export_name, enum rnbd_access_mode mode)
-{
-	struct hpath *p = hpath_new();
-
-	hpath_up(p);
-	expect_outcome(hpath_sess_info(p), 0);
-	expect_outcome(hpath_open(p, export_name, mode), 0);
-	return p;
 }
