@@ -227,7 +227,7 @@ static enum conf_result one_option(const struct parser *p, int opt, const char *
 			conf->setup_timeout_ms = value * 1000;
 		return rc;
 	case OPT_READY_FD:
-		/* It will be closed: not one of the standard descriptors. */
+		/* The server closes this descriptor, so a standard one is refused. */
 		rc = number(p, "--ready-fd", arg, STDERR_FILENO + 1, 65535, &value);
 		if (rc == CONF_RUN && fcntl((int)value, F_GETFD) < 0)
 			return usage(p, "--ready-fd '%s': expected an open file descriptor", arg);
@@ -276,7 +276,7 @@ static const char *did_you_mean(const char *word, char *buf, size_t len)
 /* getopt_long() could not use an option. */
 static enum conf_result bad_option(const struct parser *p, int opt, char **argv)
 {
-	/* It has moved on from what it names here, but not from a group of letters. */
+	/* optind is behind an option that is a word, but still at a group of letters. */
 	char letter[] = { '-', (char)optopt, '\0' };
 	bool is_letter = opt == '?' && optopt && optopt < 256 && optopt != 'h' && optopt != 'V';
 	const char *text = is_letter ? letter : argv[optind - 1], *word = text;

@@ -17,7 +17,7 @@
  * server. */
 enum srv_invalidate {
 	SRV_INVALIDATE_AUTO,		/* one of the next two, for each path by its device */
-	SRV_INVALIDATE_ALWAYS,		/* nobody else reaches the data: keys end with their request */
+	SRV_INVALIDATE_ALWAYS,		/* keys of the data end with their request */
 	SRV_INVALIDATE_COPY,		/* a private copy of the data */
 	SRV_INVALIDATE_NEVER,		/* nothing: trusted clients only */
 };
@@ -32,15 +32,14 @@ struct srv_prefix {
 struct srv_conf {
 	struct fab_addr *listeners;	/* each with its provider; port 0: any */
 	unsigned nlisteners;
-	bool listen_default;		/* no --listen: loopback; the second one, ::1, may be missing on
-					 * a host without IPv6 */
+	bool listen_default;		/* no --listen: loopback, and ::1 where there is IPv6 */
 	struct exports *exports;	/* at least one */
 
 	enum srv_invalidate invalidate;
 	struct srv_prefix *allow;
 	unsigned nallow;		/* 0: everybody */
 
-	uint32_t queue_depth;		/* 1..RTRS_MAX_QUEUE_DEPTH; fits max_io_size (rtrs-geom.h) */
+	uint32_t queue_depth;		/* 1..RTRS_MAX_QUEUE_DEPTH; fits max_io_size */
 	uint32_t max_io_size;		/* bytes, a multiple of 4096 */
 	unsigned threads;		/* for IO, 1..; the control thread is one more */
 	unsigned poll_us;		/* of each for IO; 0: they sleep at once */

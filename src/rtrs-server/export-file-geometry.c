@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What OPEN_RSP tells of an export (doc/protocol.md 8.3): block sizes, discard, zeroing, cache,
- * from the kernel's ioctls and sysfs.  Main thread, at start; owns nothing; what cannot be found
- * out is told in the way that is safe: no discard, a volatile cache. */
+/* The geometry of an export, as OPEN_RSP tells it (doc/protocol.md 8.3): block sizes, discard,
+ * zeroing, cache, from the kernel's ioctls and sysfs.  Main thread, at start; owns nothing.  A
+ * property that cannot be found out is told in the safe way: no discard, a volatile cache. */
 #include <config.h>
 
 #include <errno.h>
@@ -76,6 +76,7 @@ static void geometry_file(struct export *ex, uint32_t st_blksize)
 	struct rnbd_dev_info *g = &ex->geometry;
 	bool sane = is_pow2(st_blksize) && st_blksize >= RNBD_SECTOR_SIZE;
 	struct statfs fs;
+	bool known;
 
 	geometry_common(ex);
 	g->logical_block_size = RNBD_SECTOR_SIZE;
@@ -88,8 +89,8 @@ static void geometry_file(struct export *ex, uint32_t st_blksize)
 	    !fallocate(export_file(ex)->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 		       (off_t)align_up(ex->size, 1 << 20), PROBE_LEN)) {
 		g->max_discard_sectors = MAX_RANGE_SECTORS;
-		g->discard_granularity = !fstatfs(export_file(ex)->fd, &fs) && is_pow2((uint64_t)fs.f_bsize) ?
-			(uint32_t)fs.f_bsize : PROBE_LEN;
+		known = !fstatfs(export_file(ex)->fd, &fs) && is_pow2((uint64_t)fs.f_bsize);
+		g->discard_granularity = known ? (uint32_t)fs.f_bsize : PROBE_LEN;
 	} else {
 		atomic_fetch_or(&export_file(ex)->cannot, EXPORT_FILE_CANNOT_PUNCH);
 	}
@@ -122,7 +123,8 @@ static void geometry_block(struct export *ex)
 								(uint64_t)logical);
 		g->discard_alignment = (uint32_t)sysfs_number(ex->dev, "discard_alignment", 0);
 	} else {
-		atomic_fetch_or(&export_file(ex)->cannot, EXPORT_FILE_CANNOT_DISCARD | EXPORT_FILE_CANNOT_STALE);
+		atomic_fetch_or(&export_file(ex)->cannot,
+				EXPORT_FILE_CANNOT_DISCARD | EXPORT_FILE_CANNOT_STALE);
 	}
 }
 

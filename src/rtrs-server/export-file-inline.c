@@ -14,9 +14,10 @@
  * A file system may also stop altogether (fsfreeze, a disk that does not answer), and the kernel
  * gives no way to see that in advance or to bring a thread back from it.  So that this stops no
  * more than what is stopped anyway, writes are done here only
- *   - where all exports of the server lie on one file system (exports.one_fs): a thread that is caught
- *     has no connection that could go on without it;
- *   - on file systems that wait for nothing outside this machine (export.local_fs), not NFS or FUSE;
+ *   - where all exports of the server lie on one file system (exports.one_fs): a thread that is
+ *     caught has no connection that could go on without it;
+ *   - on file systems that wait for nothing outside this machine (export_file.local_fs), not on
+ *     NFS or FUSE;
  *   - on the threads for IO: the control thread (never_blocks) leaves all writes to workers.
  *
  * A file system that takes RWF_NOWAIT never sleeps in the ring's own attempt and is left to it; the
@@ -42,6 +43,12 @@ enum inline_kind {
 	INLINE_CALL,
 };
 
+static enum inline_kind kind_of(const struct export *ex)
+{
+	return (enum inline_kind)atomic_load_explicit(&export_file(ex)->inline_kind,
+						      memory_order_relaxed);
+}
+
 static ssize_t write_piece(struct export_io *io, int flags)
 {
 	struct iovec iov = {
@@ -51,7 +58,8 @@ static ssize_t write_piece(struct export_io *io, int flags)
 	ssize_t n;
 
 	do {
-		n = pwritev2(export_file(io->ex)->fd, &iov, 1, (off_t)(io->offset + io->progress), flags);
+		n = pwritev2(export_file(io->ex)->fd, &iov, 1,
+			     (off_t)(io->offset + io->progress), flags);
 	} while (n < 0 && errno == EINTR);
 	return n < 0 ? -errno : n;
 }
@@ -87,7 +95,7 @@ static bool may_call(const struct export_ring *ring, const struct export *ex)
 bool export_file_inline_takes(const struct export_io *io)
 {
 	return !(io->flags & RNBD_F_PREFLUSH) && may_call(io->slot->ring, io->ex) &&
-	       atomic_load_explicit(&export_file(io->ex)->inline_kind, memory_order_relaxed) == INLINE_CALL;
+	       kind_of(io->ex) == INLINE_CALL;
 }
 
 /* 0 or -errno; or 1: this kind of file system is better left to the ring. */
@@ -95,10 +103,9 @@ static int write_all(struct export_io *io)
 {
 	ssize_t n = 1;
 
-	if (atomic_load_explicit(&export_file(io->ex)->inline_kind, memory_order_relaxed) == INLINE_UNKNOWN)
+	if (kind_of(io->ex) == INLINE_UNKNOWN)
 		find_kind(io);
-	if (io->progress < io->len &&
-	    atomic_load_explicit(&export_file(io->ex)->inline_kind, memory_order_relaxed) != INLINE_CALL)
+	if (io->progress < io->len && kind_of(io->ex) != INLINE_CALL)
 		return 1;
 	while (io->progress < io->len && (n = write_piece(io, 0)) > 0)
 		io->progress += (uint32_t)n;
@@ -111,8 +118,7 @@ bool export_file_inline_write(struct export_io *io, int *status)
 	uint64_t begin, end;
 	long slept;
 
-	if (!may_call(ring, io->ex) ||
-	    atomic_load_explicit(&export_file(io->ex)->inline_kind, memory_order_relaxed) == INLINE_RING)
+	if (!may_call(ring, io->ex) || kind_of(io->ex) == INLINE_RING)
 		return false;
 	begin = clock_now_ms();
 	slept = sleeps();

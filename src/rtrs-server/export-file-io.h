@@ -12,7 +12,7 @@ struct export_file_sync {
 	struct reactor_op op;
 	struct reactor *reactor;
 	struct export *ex;
-	struct export_desc desc;	/* our own open file description: it tells us each error once */
+	struct export_desc desc;	/* for nothing else: tells us each error once */
 	struct list waiting, running;	/* export_io.link */
 };
 
@@ -52,6 +52,7 @@ int export_file_sync_attach(struct export_slot *slot, char *err, size_t errlen);
 void export_file_sync_detach(struct export_slot *slot);
 void export_file_sync(struct export_io *io);
 /* export_io_anew() for the first export of a file. */
-void export_file_sync_anew(struct reactor *r, struct export *first, void (*done)(void *arg), void *arg);
+void export_file_sync_anew(struct reactor *r, struct export *first, void (*done)(void *arg),
+			   void *arg);
 
 #endif

@@ -140,7 +140,8 @@ static int check_same(const struct export *ex, char *err, size_t errlen)
 	if (ex->is_block)
 		same = S_ISBLK(st.st_mode) && st.st_rdev == ex->dev;
 	else
-		same = st.st_dev == ex->dev && st.st_ino == ex->ino && (uint64_t)st.st_size == ex->size;
+		same = st.st_dev == ex->dev && st.st_ino == ex->ino &&
+		       (uint64_t)st.st_size == ex->size;
 	if (same)
 		return 0;
 	snprintf(err, errlen, "export '%s': '%s' is another file or has another size than when it was "

@@ -6,9 +6,9 @@
  * one.  On a direct export a piece is, from where the request is now:
  *   - as much as is aligned: straight from or to the caller's memory;
  *   - aligned in the file but not in memory: the same through a bounce buffer;
- *   - part of a block, at the head or the end of the request: a read goes through the bounce buffer; a
- *     write reads the block, changes it and writes it back, while range.c keeps all other
- *     writes of that block out;
+ *   - part of a block, at the head or the end of the request: a read goes through the bounce
+ *     buffer; a write reads the block, changes it and writes it back, while range.c keeps all
+ *     other writes of that block out;
  *   - behind tail_start: through the page cache, which has no blocks to a caller.
  * A piece fails the request.  0 bytes from a read or write mean that the file was truncated:
  * -EIO. */
@@ -25,8 +25,8 @@
 
 enum rw_how {
 	RW_PLAIN,
-	RW_DSYNC,			/* a write that is to be durable, whose result nobody knows yet */
-	RW_NOT_DSYNC,			/* likewise, its DSYNC has failed, without it: see rw_done() */
+	RW_DSYNC,			/* a durable write without a result yet */
+	RW_NOT_DSYNC,			/* the same write again, plain: see rw_done() */
 	RW_TAIL,
 	RW_BOUNCE,
 	RW_MODIFY_READ,			/* part of a block: read it ... */
@@ -167,6 +167,11 @@ static void rw_bounce_start(struct export_io *io)
 	rw_submit(io, read, export_file_fixed(io->ex), io->bounce, len, start);
 }
 
+static int rw_fixed(const struct export_io *io)
+{
+	return io->how == RW_TAIL ? export_file_fixed_tail(io->ex) : export_file_fixed(io->ex);
+}
+
 static void rw_next_piece(struct export_io *io)
 {
 	if (io->ex->direct) {
@@ -187,9 +192,7 @@ static void rw_next_piece(struct export_io *io)
 	if (io->how >= RW_BOUNCE)
 		rw_bounce_start(io);
 	else
-		rw_submit(io, rw_is_read(io),
-			  io->how == RW_TAIL ? export_file_fixed_tail(io->ex) : export_file_fixed(io->ex),
-			  rw_memory(io), io->piece, rw_pos(io));
+		rw_submit(io, rw_is_read(io), rw_fixed(io), rw_memory(io), io->piece, rw_pos(io));
 }
 
 /* @res bytes of the window came or went: what does it mean for the piece?  Returns its length,

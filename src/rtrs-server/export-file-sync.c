@@ -180,7 +180,8 @@ static void anew_done(struct reactor_op *op, int res, unsigned flags)
 		anew_end(ex);
 }
 
-void export_file_sync_anew(struct reactor *r, struct export *first, void (*done)(void *arg), void *arg)
+void export_file_sync_anew(struct reactor *r, struct export *first, void (*done)(void *arg),
+			   void *arg)
 {
 	struct export_file *f = export_file(first);
 

@@ -86,7 +86,8 @@ static void zero_submit(struct export_io *io, const struct way *way, uint64_t st
 /* Try ways from io->how on. */
 static void zero_try(struct export_io *io)
 {
-	unsigned cannot = atomic_load_explicit(&export_file(io->ex)->cannot, memory_order_relaxed), n;
+	const struct export_file *f = export_file(io->ex);
+	unsigned cannot = atomic_load_explicit(&f->cannot, memory_order_relaxed), n;
 	const struct way *ways = ways_of(io, &n);
 	uint64_t start, end;
 

@@ -65,7 +65,8 @@ static int open_path(struct export *ex, const struct refusal *to)
 				      "read-only", strerror(err));
 		return refuse(to, -err, "cannot be opened: %s", strerror(err));
 	}
-	if (ex->is_block && !ex->readonly && !ioctl(export_file(ex)->fd, BLKROGET, &read_only) && read_only)
+	if (ex->is_block && !ex->readonly && !ioctl(export_file(ex)->fd, BLKROGET, &read_only) &&
+	    read_only)
 		return refuse(to, -EROFS, "is not writable (read-only device): add ',readonly' to "
 			      "export it read-only");
 	return 0;
@@ -121,6 +122,7 @@ static uint32_t dio_align_try(const struct export *ex)
 
 static int learn_dio_align(struct export *ex, const struct refusal *to)
 {
+	uint32_t page;
 	int rc;
 
 	ex->dio_align = dio_align_statx(ex);
@@ -132,7 +134,8 @@ static int learn_dio_align(struct export *ex, const struct refusal *to)
 	if (!(ex->size % ex->dio_align))
 		return 0;
 	/* Whole pages, so that no page of the page cache holds data that is written directly. */
-	export_file(ex)->tail_start = align_down(ex->size, MAX(ex->dio_align, (uint32_t)sysconf(_SC_PAGESIZE)));
+	page = MAX(ex->dio_align, (uint32_t)sysconf(_SC_PAGESIZE));
+	export_file(ex)->tail_start = align_down(ex->size, page);
 	export_file(ex)->tail_fd = open(ex->path, O_CLOEXEC | (ex->readonly ? O_RDONLY : O_RDWR));
 	if (export_file(ex)->tail_fd < 0) {
 		rc = -errno;

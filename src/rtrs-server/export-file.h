@@ -27,7 +27,7 @@ struct export_anew_io {
 struct export_file {
 	struct export ex;
 	int fd;
-	bool local_fs;			/* a write waits for this machine only (export-file-inline.c) */
+	bool local_fs;			/* a write waits for this machine only */
 	/* direct: from tail_start on, the last bytes of a file whose size is no multiple of
 	 * dio_align, data goes through the page cache (tail_fd); else tail_start is size. */
 	int tail_fd;			/* -1: none */

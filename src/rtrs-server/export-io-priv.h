@@ -19,7 +19,7 @@
 
 enum export_stage { EXPORT_PREFLUSH, EXPORT_WORK, EXPORT_SYNC, EXPORT_END };
 
-/* What a kind of export does with its operations on a ring. */
+/* The operations of a kind of export on a ring. */
 struct export_io_ops {
 	/* Make ready what slot->ex needs on this ring.  0, or -errno with one line in @err. */
 	int (*attach)(struct export_slot *slot, char *err, size_t errlen);
@@ -60,7 +60,7 @@ struct export_ring {
 	bool never_blocks;
 	/* export-file-inline.c */
 	uint64_t inline_pause_until_ms;
-	_Atomic(uint64_t) inline_since_ms;	/* inside a call since; 0: not.  Read by any thread */
+	_Atomic(uint64_t) inline_since_ms;	/* inside a call since; 0: not; any thread */
 };
 
 #define EXPORT_ZEROES (1u << 20)

@@ -47,7 +47,7 @@ static bool enter_range(struct export_io *io)
 	return range_enter(io->ranges, &io->range);
 }
 
-/* It has its share. */
+/* @io has its share. */
 static void enter_work(struct export_io *io)
 {
 	if (enter_range(io))

@@ -19,7 +19,7 @@
 
 #define MEM_SLOTS 4096u
 
-/* What does the IO of each kind of export. */
+/* The IO of each kind of export. */
 static const struct export_io_ops *const kinds[] = {
 	[EXPORT_FILE] = &export_file_io_ops,
 };
@@ -68,8 +68,8 @@ static struct export_ring *ring_alloc(struct reactor *r, unsigned nslots)
 	return ring;
 }
 
-int export_ring_attach(struct reactor *r, const struct exports *exports, bool never_blocks, char *err,
-		       size_t errlen)
+int export_ring_attach(struct reactor *r, const struct exports *exports, bool never_blocks,
+		       char *err, size_t errlen)
 {
 	struct export *ex;
 	int rc = reactor_enable(r);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a reactor has for the storage: its exports and its fixed buffers.  The simulation replaces
- * it together with export-io.h (tests/sim).  Thread of the reactor. */
+/* The storage's part of a reactor: slots of exports, and fixed buffers.  The simulation replaces
+ * this together with export-io.h (tests/sim).  Thread of the reactor. */
 #ifndef EXPORT_RING_H
 #define EXPORT_RING_H
 
@@ -14,8 +14,8 @@ struct reactor;
 
 /* Before the reactor runs requests.  0, or -errno with one line in @err.
  * @never_blocks: no operation may make this thread wait for the storage, at any price in speed. */
-int export_ring_attach(struct reactor *r, const struct exports *exports, bool never_blocks, char *err,
-		       size_t errlen);
+int export_ring_attach(struct reactor *r, const struct exports *exports, bool never_blocks,
+		       char *err, size_t errlen);
 void export_ring_detach(struct reactor *r);
 
 /* One export more, whose slot is below exports.nslots at the time of attaching; and one less, which

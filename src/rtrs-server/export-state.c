@@ -39,7 +39,7 @@ static uint64_t random_number(void)
 	uint64_t n;
 
 	if (getrandom(&n, sizeof(n), 0) != sizeof(n))
-		abort();	/* cannot happen with less than 256 bytes once the host has booted */
+		abort();	/* does not happen with less than 256 bytes after boot */
 	return n;
 }
 
@@ -87,7 +87,8 @@ static int open_dir(const char *path)
 /* The number of the directory @dirfd, a new one when it has none.  0 or -errno. */
 static int read_id(int dirfd, uint64_t *id)
 {
-	_cleanup_close_ int fd = openat(dirfd, ID_FILE, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	_cleanup_close_ int fd = openat(dirfd, ID_FILE,
+					O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	ssize_t n;
 
 	/* Several servers may use one directory. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is known of the syncs of a file and must outlive the process that knows it.
+/* What a server knows of the syncs of its files, kept for the servers after it.
  *
- * The kernel tells a write-back error once.  When the server that was told ends, or is killed
- * before it was told, a FLUSH of the next one would succeed without the data.  So the knowledge is
- * in memory that is shared with a small file, one for each exported file that is written, in a
- * directory that lives as long as the boot of the host (/run/nbdkit-rtrs).  A server that finds a
- * sync that was begun and has no end counts it as a loss. */
+ * The kernel tells a write-back error once.  The server that was told may end, or may be killed
+ * before it was told.  Then a FLUSH of the next server would succeed without the data.  So this
+ * knowledge lies in memory that is shared with a small file: one for each exported file that is
+ * written, in a directory that lives as long as the boot of the host (/run/nbdkit-rtrs).  A server
+ * that finds a sync with a begin and without an end counts a loss. */
 #ifndef EXPORT_STATE_H
 #define EXPORT_STATE_H
 

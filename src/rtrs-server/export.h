@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the server exports: a file or block device with its geometry, and who has it open.  The list
- * of them is exports.h.
+/* One export: a file or block device with its geometry, and who has it open.  exports.h has the
+ * list of all.
  *
  * Sharing (doc/protocol.md 8.2: many ro, one rw, a second rw only as migration) is counted per
- * underlying file across sessions and used on the control thread only. */
+ * underlying file across sessions, on the control thread. */
 #ifndef EXPORT_H
 #define EXPORT_H
 
@@ -25,7 +25,8 @@ enum export_anew { EXPORT_ANEW_NEEDED, EXPORT_ANEW_RUNS, EXPORT_ANEW_DONE };
 
 enum export_kind { EXPORT_FILE };
 
-/* What a kind of export can do outside of rings (export-io-priv.h has the rest).  Main thread. */
+/* The operations of a kind of export outside of rings (those on a ring: export-io-priv.h).  Main
+ * thread. */
 struct export_ops {
 	enum export_kind kind;
 	/* Open what ex->path names, as its flags say; learn size, identity and geometry.  0, or

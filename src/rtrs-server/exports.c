@@ -73,7 +73,8 @@ static char *unescape(const char *text, const char **rest)
 
 static const char *const flag_names[] = { "readonly", "direct" };
 
-static int unknown_flag(const struct export *ex, const char *flag, size_t len, char *err, size_t errlen)
+static int unknown_flag(const struct export *ex, const char *flag, size_t len, char *err,
+			size_t errlen)
 {
 	const char *meant = suggest(flag, len, flag_names, ARRAY_SIZE(flag_names));
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* All that the server exports.  The list is built at start and constant afterwards. */
+/* The list of exports.  Built at start and constant afterwards. */
 #ifndef EXPORTS_H
 #define EXPORTS_H
 
@@ -37,11 +37,11 @@ struct export *exports_find(const struct exports *e, const char *name);
  * file system without flock(), or a path that names another file now than when it was opened. */
 int exports_lock(struct exports *e, char *err, size_t errlen);
 
-/* What a client compares: the losses of all exports together, since the state directory was made.
- * A client that comes back, finds another number and has writes that it did not flush must tell its
- * user, because neither an export that is opened anew nor another server knows of the error that
- * its FLUSH would have met.  An export that has lost nothing does not count, so that one can be
- * added or taken away.  Any thread. */
+/* The losses of all exports together, since the state directory was made.  A client compares this
+ * number when it comes back.  If the number differs and the client has writes that it did not
+ * flush, it must tell its user: neither an export that is opened anew nor another server knows of
+ * the error that its FLUSH would have met.  An export without a loss does not count, so exports
+ * can be added or taken away.  Any thread. */
 uint64_t exports_losses(const struct exports *e);
 
 #endif

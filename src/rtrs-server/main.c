@@ -48,7 +48,7 @@ struct thread {
 
 struct program {
 	struct srv_conf conf;
-	struct thread *threads;		/* 0 is the main thread, the others are conf.threads for IO */
+	struct thread *threads;		/* 0: the main thread; 1.. conf.threads: for IO */
 	unsigned nthreads;
 	struct srv *srv;
 	struct loop_watch signals;
@@ -67,7 +67,7 @@ static void journal_sink(enum log_level level, const char *line)
 	fprintf(stderr, "%s%s\n", prefix[level], line);
 }
 
-/* What whoever typed the command line reads. */
+/* For the person who typed the command line. */
 static void stderr_sink(enum log_level level, const char *line)
 {
 	fprintf(stderr, "rtrs-server: %s: %s\n", log_level_name(level), line);
@@ -228,7 +228,7 @@ static void stopped(void *arg)
 	loop_unwatch(&p->signals);
 }
 
-/* What would end a program that does not ask for it, and is sent to daemons out of habit. */
+/* Signals that end a program by default and that daemons get out of habit. */
 static const int ignored_signals[] = { SIGHUP, SIGUSR1, SIGUSR2 };
 
 static struct log_limit ignored_limit = LOG_LIMIT_INIT(4, 10000);
@@ -317,7 +317,7 @@ static void tell_ready(struct program *p)
 	close(fd);
 }
 
-/* What depends on the device of a client is told with the first of them (srv-key.c). */
+/* The part that depends on a client's device is told with the first client (srv-key.c). */
 static void tell_protection(const struct srv_conf *conf)
 {
 	static const char *const what[] = {
@@ -366,8 +366,8 @@ static int serve(struct program *p)
 	return rc;
 }
 
-/* What is opened first would take the place of a standard descriptor that is closed, and an export
- * that is descriptor 2 has the log written into it.  0 or -errno. */
+/* The first open() of a program takes the place of a standard descriptor that is closed; an export
+ * that became descriptor 2 would have the log written into it.  0 or -errno. */
 static int open_standard_descriptors(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {

@@ -36,7 +36,7 @@ struct reactor_poll {
 	bool in_failed;			/* POLLIN's last completion was an error */
 	struct loop_timer again;	/* to arm POLLIN */
 	bool missed;			/* an edge came while POLLIN was not wanted */
-	bool ended;			/* an edge told of the end; ready() may have seen data only */
+	bool ended;			/* an edge told of the end; perhaps ready() saw only data */
 	bool unwatched;
 	bool cancel_again;
 	unsigned cancelling;		/* cancellations without completion */

@@ -324,7 +324,7 @@ static int submit_and_wait(struct reactor *r)
 	return io_uring_submit_and_wait_timeout(&r->ring, &cqe, 1, &ts, NULL);
 }
 
-/* What is there now and no more, so that the rest of the pass gets its turn. */
+/* Only completions that are there now, so that the rest of the pass gets its turn. */
 static void reap(struct reactor *r)
 {
 	unsigned n = io_uring_cq_ready(&r->ring);

@@ -68,7 +68,7 @@ struct host_use {
 	uint64_t memory;
 };
 
-/* What the host that @conn comes from has. */
+/* The paths, connections and memory of the host that @conn comes from. */
 static struct host_use use_of_host(const struct srv *srv, struct fab_conn *conn)
 {
 	struct host_use use = { 0 };
@@ -114,7 +114,8 @@ static const char *beyond_limits(const struct srv *srv, const struct srv_sess *s
 	if (srv->ncons + req->cid_num > SRV_MAX_CONS)
 		return "too many connections";
 	if (srv->npaths && srv->memory + all > max)
-		return "all paths and connections together have half of this machine's memory, see --queue-depth";
+		return "all paths and connections together have half of this machine's memory, "
+		       "see --queue-depth";
 	return NULL;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What becomes of a connection request: accepted, refused, or parked.  The checks of
- * doc/protocol.md 1.7 in their order, with ours among them; control thread. */
+/* A connection request is accepted, refused, or parked.  The checks are those of doc/protocol.md
+ * 1.7 in their order, with ours among them.  Control thread. */
 #ifndef SRV_ACCEPT_H
 #define SRV_ACCEPT_H
 

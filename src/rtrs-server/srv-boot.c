@@ -16,7 +16,7 @@ void srv_boot_id(uint8_t id[SRV_BOOT_ID_LEN])
 {
 	_cleanup_close_ int fd = open(BOOT_ID_PATH, O_RDONLY | O_CLOEXEC);
 	uint8_t text[UUID_TEXT_LEN];
-	uint64_t hash = 0xcbf29ce484222325u;	/* FNV-1a: the host's own id is not told to clients */
+	uint64_t hash = 0xcbf29ce484222325u;	/* FNV-1a: clients are not told the id itself */
 
 	if (fd < 0 || read(fd, text, sizeof(text)) != sizeof(text)) {
 		log_warn(NULL, "cannot read " BOOT_ID_PATH

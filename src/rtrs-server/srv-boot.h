@@ -8,8 +8,9 @@
 
 #define SRV_BOOT_ID_LEN 8
 
-/* The same until the host's memory is lost, and no other host's.  Where the kernel does not tell, a
- * random number: then a restart of the server counts as a reboot.  Main thread, at start. */
+/* An id that stays the same until the host's memory is lost, and that no other host has.  Where the
+ * kernel does not tell one, the id is random: then a restart of the server counts as a reboot.
+ * Main thread, at start. */
 void srv_boot_id(uint8_t id[SRV_BOOT_ID_LEN]);
 
 #endif

@@ -16,9 +16,10 @@
 #include "srv-priv.h"
 #include "util.h"
 
-/* What clients call the first chunk, wherever it lies.  Another one for each path, so that what is
- * meant for the chunks of one never fits those of another; all below where programs have memory. */
-#define CHUNKS_IOVA_SHIFT 29		/* the chunks of a path are 28 bits at most: their place is in immediates */
+/* The name of a path's first chunk towards clients.  Paths have different names, so a request for
+ * the chunks of one path never fits those of another.  All names are below where programs have
+ * memory. */
+#define CHUNKS_IOVA_SHIFT 29		/* chunks are 28 bits at most, as in immediates */
 #define CHUNKS_IOVA_PATHS 0x10000u
 
 static uint64_t chunks_iova(struct srv *srv)

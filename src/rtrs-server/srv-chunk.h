@@ -86,7 +86,7 @@ static inline struct ibv_mr *srv_chunk_mr(const struct srv_chunks *c, uint32_t b
 	return c->mrs[c->mr_each ? buf_id : 0];
 }
 
-/* What its region calls the chunk: towards the fabric, and so the client. */
+/* The name of the chunk towards the fabric, and so the client. */
 static inline uint64_t srv_chunk_iova(const struct srv_chunks *c, uint32_t buf_id)
 {
 	return c->iova + (uint64_t)buf_id * c->geom->chunk_size;

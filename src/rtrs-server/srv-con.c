@@ -44,8 +44,8 @@ static void con_check_idle(void *object)
 	srv_con_check_idle(object);
 }
 
-/* Behind the last answer a write of nothing, which no peer notices, tells when all answers have
- * left. */
+/* A write of nothing behind the last answer, which no peer notices: its completion tells that all
+ * answers have left. */
 static void con_mark(void *object)
 {
 	struct srv_con *con = object;
@@ -94,7 +94,8 @@ static void con_end(void *object)
 		snprintf(con->cause, sizeof(con->cause), "%s", fab_conn_cause(con->fab));
 	loop_undefer(&con->again_task);
 	loop_undefer(&con->arm_task);
-	/* ORDER: the windows of the path are gone when this has been heard of. */
+	/* ORDER: before the control thread hears of the end, because it takes the path's windows away
+		 * then. */
 	loop_undefer(&con->revoke_task);
 	con->revoke_task.fn(&con->revoke_task);
 	if (con->watch.fd >= 0)
@@ -123,7 +124,8 @@ static void con_tell_quiet(void *object)
 
 #define IN(state) (1u << SRV_CON_##state)
 #define UP (IN(SERVING) | IN(FINISHING) | IN(MARKED) | IN(FINISHED))
-#define DOWN (IN(DEAD) | IN(CUT) | IN(ENDED) | IN(CUT_ENDED) | IN(DRAINED) | IN(LINGERING) | IN(QUIET))
+#define DOWN (IN(DEAD) | IN(CUT) | IN(ENDED) | IN(CUT_ENDED) | IN(DRAINED) | IN(LINGERING) |       \
+	      IN(QUIET))
 #define ROW(states, event, next, action) \
 	{ states, SRV_CON_EV_##event, SRV_CON_##next, action, #action }
 #define STAY(states, event) { states, SRV_CON_EV_##event, FSM_STAY, NULL, NULL }
@@ -159,8 +161,8 @@ static const struct fsm_row con_rows[] = {
 #undef STAY
 
 static const char *const con_states[SRV_CON_NSTATES] = {
-	"serving", "finishing", "marked", "finished", "dead", "cut", "ended", "cut+ended", "drained", "lingering",
-	"quiet",
+	"serving", "finishing", "marked", "finished", "dead", "cut", "ended", "cut+ended",
+	"drained", "lingering", "quiet",
 };
 
 static const char *const con_events[SRV_CON_NEVENTS] = {
@@ -191,7 +193,7 @@ void srv_con_idle(struct srv_con *con)
 	con_event(con, SRV_CON_EV_IDLE);
 }
 
-/* A device that is gone, or broken, wakes nobody. */
+/* Of a device that is gone, or broken, no event comes. */
 static void con_drain_timer(struct loop_timer *timer)
 {
 	struct srv_con *con = container_of(timer, struct srv_con, drain_timer);

@@ -31,7 +31,7 @@ struct srv_thread;
 enum srv_con_state {
 	SRV_CON_SERVING,	/* in set-up or in service */
 	SRV_CON_FINISHING,	/* shutdown: executes nothing new, and answers what is in flight */
-	SRV_CON_MARKED,		/* all has been answered: a marker is posted behind the last answer */
+	SRV_CON_MARKED,		/* a marker is posted behind the last answer */
 	SRV_CON_FINISHED,	/* the marker has left, and so has every answer */
 	SRV_CON_DEAD,		/* has failed; its end is awaited */
 	SRV_CON_CUT,		/* its path has failed; likewise */
@@ -60,7 +60,7 @@ struct srv_con_ops {
 	/* thread of the connection */
 	void (*recv)(struct fab_conn *fab, struct fab_cqe *cqe, const struct ibv_wc *wc);
 	void (*reply)(struct loop_task *task);	/* what is on srv_con.replies */
-	void (*revoke)(struct loop_task *task);	/* what is on srv_con.revokes; also when it has ended */
+	void (*revoke)(struct loop_task *task);	/* srv_con.revokes; also at the end */
 	/* control thread; the message is in a struct srv_con */
 	void (*drained)(struct loop_msg *msg);
 	void (*quiet)(struct loop_msg *msg);
@@ -125,7 +125,7 @@ void srv_con_wc_failed(struct srv_con *con, const struct ibv_wc *wc, const char 
 /* Post a chain, and see to it that the socket gets drained.  As fab_post_send(); on error @con has
  * failed. */
 int srv_con_post(struct srv_con *con, const struct ibv_send_wr *wr);
-/* What it had posted was flushed. */
+/* A work request of @con was flushed: the fabric knows the cause. */
 void srv_con_flushed(struct srv_con *con);
 
 static inline enum srv_con_state srv_con_state(const struct srv_con *con)

@@ -1,26 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing that outlives a request; thread of the request's connection.  Every way through ends
- * in srv_req_finish(), errors as errnos that RNBD knows.
+/* Owns nothing that outlives a request; thread of the request's connection.  Every way ends in
+ * srv_req_finish(), errors as errnos that RNBD knows.
  *
- * Memory.  With --invalidate=copy the storage never depends on memory that a peer can write.  WRITE
- * data is copied to a private buffer before anything is done with it.  That it goes to the page
- * cache at once is not enough: a file system may stop in front of it, and another connection of the
- * client goes on.  A READ from the page cache goes into the request's own chunk: that is the
- * client's alone, and all it could do by writing there is to spoil its own answer.  A READ of a
- * direct export gets a private buffer, because devices and file systems may check what they have
- * put into it, and is copied to the chunk then: answers leave from chunks only.  So private buffers
- * are held by the storage and never by a client that does not take its answers, no device has to
- * know them, and posts need no completion. */
+ * Private buffers (--invalidate=copy).  The storage never depends on memory that a peer can write:
+ *   - WRITE data is copied to a private buffer first.  A copy to the page cache would not do: a
+ *     file system may stop in front of it, while other connections of the client go on.
+ *   - A READ from the page cache goes into the request's own chunk.  The client could write there,
+ *     and spoil its own answer only.
+ *   - A READ of a direct export goes into a private buffer, because devices and file systems may
+ *     check what they put there, and is copied to the chunk then.
+ * Answers leave from chunks only.  So private buffers are held by the storage and never by a client
+ * that does not take its answers, no device has to know them, and posts need no completion. */
 #include <errno.h>
 #include <string.h>
 
 #include "export.h"
 #include "srv-dev-io.h"
-#include "srv-con.h"
 #include "srv-req.h"
-#include "srv-path.h"
-#include "srv-priv.h"
-#include "srv-sess.h"
 
 static void answer_to_chunk(struct srv_req *req, const struct srv_buf *buf)
 {

@@ -21,7 +21,8 @@ static inline bool srv_dev_io_modifies(enum rnbd_io_op op)
 /* May @io be done on @ex by a handle opened as @mode?  0; -EPERM: it would modify what was opened
  * read-only; -EIO: beyond the end.  @io may become a FLUSH: an empty WRITE that asks for one.
  * Pure. */
-static inline int srv_dev_io_check(const struct export *ex, enum rnbd_access_mode mode, struct rnbd_io *io)
+static inline int srv_dev_io_check(const struct export *ex, enum rnbd_access_mode mode,
+				   struct rnbd_io *io)
 {
 	if (srv_dev_io_modifies(io->op) && (mode == RNBD_ACCESS_RO || ex->readonly))
 		return -EPERM;
@@ -29,7 +30,8 @@ static inline int srv_dev_io_check(const struct export *ex, enum rnbd_access_mod
 		return 0;
 	if (!range_ok(io->sector, io->bi_size >> RNBD_SECTOR_SHIFT, ex->size >> RNBD_SECTOR_SHIFT))
 		return -EIO;
-	if (!io->bi_size && srv_dev_io_modifies(io->op) && (io->flags & (RNBD_F_PREFLUSH | RNBD_F_FUA)))
+	if (!io->bi_size && srv_dev_io_modifies(io->op) &&
+	    (io->flags & (RNBD_F_PREFLUSH | RNBD_F_FUA)))
 		io->op = RNBD_OP_FLUSH;
 	return 0;
 }

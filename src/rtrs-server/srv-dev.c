@@ -54,8 +54,10 @@ struct srv_dev *srv_dev_find(const struct srv_dev_table *t, const struct export 
 /* Room for @id and those behind it.  False: none. */
 static bool add_page(struct srv_dev_table *t, uint32_t id)
 {
-	struct srv_dev *page = id < SRV_DEV_PAGE * SRV_DEV_PAGES ? calloc(SRV_DEV_PAGE, sizeof(*page)) : NULL;
+	struct srv_dev *page = NULL;
 
+	if (id < SRV_DEV_PAGE * SRV_DEV_PAGES)
+		page = calloc(SRV_DEV_PAGE, sizeof(*page));
 	if (!page)
 		return false;
 	for (unsigned i = 0; i < SRV_DEV_PAGE; i++) {

@@ -40,8 +40,8 @@ struct srv_dev {
 	struct srv_sess *sess;
 	/* control thread */
 	enum srv_dev_state state;
-	struct list closers;		/* CLOSE requests to answer when the last reference is gone */
-	struct loop_msg quiet_msg;	/* to the control thread: closing, and the last reference is gone */
+	struct list closers;		/* CLOSEs that wait for the last reference to go */
+	struct loop_msg quiet_msg;	/* to the control thread: closing, and no reference */
 };
 
 #define SRV_DEV_USABLE 0x80000000u
@@ -51,7 +51,8 @@ struct srv_dev {
 
 struct srv_dev_table {
 	struct srv_sess *sess;
-	_Atomic(struct srv_dev *) pages[SRV_DEV_PAGES];	/* [SRV_DEV_PAGE]; NULL: no device was there yet */
+	/* each [SRV_DEV_PAGE]; NULL: no device was there yet */
+	_Atomic(struct srv_dev *) pages[SRV_DEV_PAGES];
 };
 
 void srv_dev_table_init(struct srv_dev_table *t, struct srv_sess *sess);

@@ -30,7 +30,7 @@ int srv_geom_init(struct srv *srv)
 			      SRV_HDR_SIZE);
 }
 
-/* What is asked of a device, before it is known whether a path gets its windows. */
+/* The load that a path puts on a device, before it is known whether the path gets windows. */
 static struct frwr_load load_of(const struct srv *srv, const struct fab_device_attr *attr)
 {
 	enum srv_invalidate conf = srv->conf->invalidate;
@@ -54,7 +54,8 @@ static unsigned depth_for(const struct srv *srv, const struct fab_device_attr *a
 	return frwr_sizing(attr, &load, &sizes) ? 0 : sizes.queue_depth;
 }
 
-static int too_small(const struct srv *srv, const struct fab_device_attr *attr, char *why, size_t len)
+static int too_small(const struct srv *srv, const struct fab_device_attr *attr, char *why,
+		     size_t len)
 {
 	const struct frwr_load load = load_of(srv, attr);
 

@@ -22,7 +22,8 @@ struct srv_chunks;
  * Pure. */
 unsigned srv_geom_depth_max(uint32_t max_io_size);
 
-/* What the configuration says.  -EINVAL, -EOVERFLOW: queue depth and size do not fit together. */
+/* The depth that the configuration asks for.  -EINVAL, -EOVERFLOW: queue depth and size do not fit
+ * together. */
 int srv_geom_init(struct srv *srv);
 /* The server listens at @l, which @name says in words.  0; or -errno with the reason in @why: its
  * device is too small for any depth. */

@@ -40,7 +40,8 @@ static void info_try(struct srv_path *path)
 			return;
 		log_dbg(path->name, "waits for session name %s of %s", info->name, holder->name);
 		info->state = SRV_INFO_WAITS;
-		loop_timer_set(srv_loop(path->srv), &info->timer, clock_now_ms() + SRV_PARK_TIMEOUT);
+		loop_timer_set(srv_loop(path->srv), &info->timer,
+			       clock_now_ms() + SRV_PARK_TIMEOUT);
 		return;
 	}
 	srv_info_cancel(path);

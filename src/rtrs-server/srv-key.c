@@ -19,8 +19,8 @@
 
 /* ---- which way ---- */
 
-/* What auto takes over devices that do windows by themselves.  Those that a kernel plays have
- * quirks, and cost more there than a copy. */
+/* auto takes windows over devices that have them in hardware.  Where a kernel plays the device,
+ * windows have quirks and cost more than a copy. */
 static bool in_hardware(const struct srv_chunks *c, const struct frwr_caps *caps)
 {
 	return c->pinned && !caps->rc[FRWR_MW1] && !caps->quirks;
@@ -33,7 +33,8 @@ static int choose(const struct srv_chunks *c, const struct frwr_caps *caps, char
 	int mode;
 
 	if (c->srv->conf->invalidate == SRV_INVALIDATE_ALWAYS && caps->unable[FRWR_MW1]) {
-		snprintf(why, len, "--invalidate=always: %s; auto and copy do without", caps->why[FRWR_MW1]);
+		snprintf(why, len, "--invalidate=always: %s; auto and copy do without",
+			 caps->why[FRWR_MW1]);
 		return -EPERM;
 	}
 	if (c->srv->conf->invalidate == SRV_INVALIDATE_AUTO && !in_hardware(c, caps)) {
@@ -174,8 +175,8 @@ void srv_key_close(struct srv_chunks *c, const char *name)
 		(unsigned long long)s.key_wraps, frwr_mode_name(c->key_mode),
 		(unsigned long long)s.bind_posted, (unsigned long long)s.signaled,
 		(unsigned long long)s.post_fail, (unsigned long long)s.partial_post);
-	/* What the device does not take back is tried once more without connections, and then left
-	 * to it: nobody can reach anything through it any more. */
+	/* Windows that the device does not take back are tried once more without connections, and
+	 * then left to the device: nobody reaches memory through them any more. */
 	if (!frwr_pool_destroy(c->keys))
 		c->keys = NULL;
 }
@@ -210,8 +211,8 @@ static int revoke_fill(struct srv_req *req)
 	 * connections. */
 	if (srv_con_dead(con))
 		return -ENOTCONN;
-	return frwr_fill_unmap(&req->entry, con->fab, frwr_at(req->path->chunks.keys, req->buf_id), 0,
-			       key_revoked, req);
+	return frwr_fill_unmap(&req->entry, con->fab,
+			       frwr_at(req->path->chunks.keys, req->buf_id), 0, key_revoked, req);
 }
 
 /* Take away what is in @todo; those that have been filled into a chain go to @filled.  Returns the
@@ -339,7 +340,7 @@ void srv_key_wc_answered(struct fab_conn *fab, struct fab_cqe *cqe, const struct
 	turn_over(req);
 }
 
-/* What was not posted, or went with its device, has not completed. */
+/* An answer that was not posted, or went with its device, does not complete. */
 void srv_key_end_turns(struct srv_path *path)
 {
 	if (!srv_chunk_late_keys(&path->chunks))

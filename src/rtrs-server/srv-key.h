@@ -2,22 +2,23 @@
 /* --invalidate=always: the keys of a path's chunks, each good for one request (doc/protocol.md 3.3,
  * 4).
  *
- * A request arrives; its chunk's key is taken away on the connection that it came on; only when
- * that is done the request is looked at, and nobody but us reaches the chunk until the answer,
- * which tells the next key.  So the storage works in the chunk itself, and no copy is made.
+ * When a request arrives, its chunk's key is taken away on the connection that it came on.  Only
+ * then the request is looked at.  Nobody but us reaches the chunk until the answer, which tells the
+ * next key.  So the storage works in the chunk itself, without a copy.
  *
- * Each chunk has a window of src/frwr, good on all connections of the path, because clients use any
- * chunk on any of them.  Its owner is the thread whose connection has the request (srv_req.stage).
+ * Each chunk has a window of src/frwr.  The window is good on all connections of the path, because
+ * clients use any chunk on any of them.  Its owner is the thread whose connection has the request
+ * (srv_req.stage).
  *
  * RACE: a client may have an answer, and send the next request for that chunk on another
- * connection, while the thread that posts the answer, and those of a whole pass with it, has not
- * come to posted() yet.  The key cannot be taken away before that, so such a request waits its turn
- * (struct srv_turn): it is sent to its own thread when the post is over.  A client against the
- * rules may send it without having the answer.  There is no order between the queues of an RDMA
- * device, and a key that waits in one, because the client does not take what is in front of it,
- * would open the chunk again when another one has taken the key away.  So there the post is over
- * when the answer, which is behind the key, has completed.  On one connection no request has to
- * wait. */
+ * connection, while the thread that posts the answer, together with others of the pass, has not
+ * come to posted() yet.  The key cannot be taken away before that.  So such a request waits its
+ * turn (struct srv_turn), and is sent to its own thread when the post is over.
+ * A client against the rules may send that request without having the answer.  The queues of an
+ * RDMA device have no order between them.  A key may wait in one of them behind work that the
+ * client does not take, and would open the chunk again after another queue has taken the key away.
+ * So there the post is over when the answer, which is behind the key, has completed.
+ * On one connection no request has to wait. */
 #ifndef SRV_KEY_H
 #define SRV_KEY_H
 

@@ -104,7 +104,8 @@ static bool cm_admit(void *arg, const struct fab_addr *peer)
 
 	if (conf_allow_peer(srv->conf, peer))
 		return true;
-	srv_log_limited(srv, peer, &allow_limit, LOG_LEVEL_WARN, fab_addr_format(peer, text, sizeof(text)),
+	srv_log_limited(srv, peer, &allow_limit, LOG_LEVEL_WARN,
+			fab_addr_format(peer, text, sizeof(text)),
 			"connection refused: no --allow contains this address");
 	return false;
 }
@@ -281,7 +282,7 @@ static void listen_abort(struct srv *srv)
 	}
 }
 
-/* What an error says to whoever has to mend it, behind its own words. */
+/* A hint, behind the error's own words, for the person who has to mend the host. */
 static const char *listen_hint(const struct fab_addr *addr, int rc)
 {
 	if (rc == -EADDRINUSE)

@@ -40,7 +40,7 @@ bool srv_log_pass(struct srv_log *log, const struct fab_addr *peer);
 			log_limited(limit, level, obj, __VA_ARGS__);                               \
 	} while (0)
 
-/* Who came, went and opened what. */
+/* Lines that tell which client came, went, or opened an export. */
 extern struct log_limit srv_log_access_limit;
 #define srv_log_access(srv, peer, obj, ...)                                                        \
 	srv_log_limited(srv, peer, &srv_log_access_limit, LOG_LEVEL_INFO, obj, __VA_ARGS__)

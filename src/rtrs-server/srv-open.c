@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the OPENs that wait and what it takes to close a handle; control thread.  A control message
- * ends in srv_req_finish_control(), once; errors are answers.
+/* Owns the OPENs that wait, and the end of handles; control thread.  A control message ends in
+ * srv_req_finish_control(), once; errors are answers.
  *
- * A handle closes when its last reference has gone: by CLOSE, or because its session lost its last
- * path.  While it closes it still counts for sharing (doc/protocol.md 8.7), so an OPEN that only it
- * forbids waits for it, at most SRV_OPEN_TIMEOUT; and so does one that has to wait for an export
- * that is opened anew after a failed sync.  A session that comes back while its handles are closing
- * gets them back: the fence (srv-fence.h) orders what its client sends again.  A kernel's client
- * has given up what was in flight, and writes the same sectors under other buf_ids; for it an OPEN
- * waits until the handle has closed, and so the storage is done, as long as that takes: it would
- * not try again. */
+ * A handle closes when its last reference has gone, after a CLOSE or after its session lost its
+ * last path.  A closing handle still counts for sharing (doc/protocol.md 8.7).
+ *   - An OPEN that only a closing handle forbids waits for it, at most SRV_OPEN_TIMEOUT.
+ *   - So does an OPEN of an export that is opened anew after a failed sync.
+ *   - A session that comes back takes its closing handles up again: the fence (srv-fence.h) orders
+ *     the requests that its client sends again.
+ *   - A kernel's client does not send them again, and writes the same sectors under other buf_ids.
+ *     So its OPEN waits until the handle has closed, and the storage is done, as long as that
+ *     takes: a kernel would not try again. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,13 +18,9 @@
 #include "clock.h"
 #include "export.h"
 #include "log.h"
-#include "srv-open.h"
 #include "srv-boot.h"
-#include "srv-con.h"
+#include "srv-open.h"
 #include "srv-req.h"
-#include "srv-path.h"
-#include "srv-priv.h"
-#include "srv-sess.h"
 #include "util.h"
 
 #define for_each_dev(dev, table)                                                                   \
@@ -59,7 +56,8 @@ static void put_result(struct srv_req *req, const void *rsp, size_t len)
 
 /* ---- SESS_INFO ---- */
 
-/* What a client compares when it comes back: another boot of the host, or a loss since. */
+/* The id that a client compares when it comes back: another boot of the host, or a loss since,
+ * makes another id. */
 static void put_boot_id(const struct srv *srv, uint8_t id[SRV_BOOT_ID_LEN])
 {
 	uint64_t losses = exports_losses(srv->conf->exports);
@@ -157,8 +155,9 @@ static int open_try(struct srv_req *req, const struct rnbd_open *open, uint64_t 
 		*wait_ms = CLOCK_NEVER;
 	else if (dev && dev->state == SRV_DEV_LOST && dev->mode == open->mode &&
 		 srv_dev_revive(dev))
-		srv_log_access(sess->srv, &sess->client, sess->name, "device %u taken up again: %s, %s", dev->id, ex->name,
-			 mode_name(dev->mode));
+		srv_log_access(sess->srv, &sess->client, sess->name,
+			       "device %u taken up again: %s, %s", dev->id, ex->name,
+			       mode_name(dev->mode));
 	if (dev && dev->state != SRV_DEV_OPEN)
 		return -EAGAIN;
 	if (!dev) {
@@ -172,8 +171,8 @@ static int open_try(struct srv_req *req, const struct rnbd_open *open, uint64_t 
 			export_release(ex, open->mode);
 			return -ENOMEM;
 		}
-		srv_log_access(sess->srv, &sess->client, sess->name, "device %u opened: %s, %s", dev->id, ex->name,
-			 mode_name(open->mode));
+		srv_log_access(sess->srv, &sess->client, sess->name, "device %u opened: %s, %s",
+			       dev->id, ex->name, mode_name(open->mode));
 	}
 	open_answer(req, dev);
 	return 0;

@@ -104,8 +104,8 @@ static void path_serve(void *object)
 	loop_timer_cancel(&path->timer);
 	loop_timer_init(&path->timer, path_hb_timer);
 	loop_timer_set(srv_loop(path->srv), &path->timer, path->hb.next_ms);
-	srv_log_access(path->srv, &path->client, path->name, "path up, %u connections, session %s", path->cid_num,
-		 path->sess->name);
+	srv_log_access(path->srv, &path->client, path->name,
+		       "path up, %u connections, session %s", path->cid_num, path->sess->name);
 	path->was_up = true;
 	srv_sess_path_up(path->sess, path->name);
 	srv_info_respond(path);
@@ -245,11 +245,11 @@ void srv_path_fail(struct srv_path *path, const char *fmt, ...)
 		vsnprintf(cause, sizeof(cause), fmt, ap);
 		va_end(ap);
 		if (path->state == SRV_PATH_CONNECTED)
-			srv_log_limited(path->srv, &path->client, &down_limit, LOG_LEVEL_INFO, path->name,
-					"path down: %s", cause);
+			srv_log_limited(path->srv, &path->client, &down_limit, LOG_LEVEL_INFO,
+					path->name, "path down: %s", cause);
 		else
-			srv_log_limited(path->srv, &path->client, &setup_limit, LOG_LEVEL_INFO, path->name,
-					"path not set up: %s", cause);
+			srv_log_limited(path->srv, &path->client, &setup_limit, LOG_LEVEL_INFO,
+					path->name, "path not set up: %s", cause);
 	}
 	path_event(path, SRV_PATH_EV_FAIL);
 }

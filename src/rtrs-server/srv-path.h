@@ -26,9 +26,9 @@ struct srv_req;
 struct srv_sess;
 
 enum srv_path_state {
-	SRV_PATH_CONNECTING,	/* from the first CONN_REQ to a valid INFO_REQ; bounded by a timeout */
+	SRV_PATH_CONNECTING,	/* from the first CONN_REQ to a valid INFO_REQ; has a time limit */
 	SRV_PATH_CONNECTED,	/* in service */
-	SRV_PATH_DRAINING,	/* every connection was told to end; their flushes are outstanding */
+	SRV_PATH_DRAINING,	/* every connection was told to end; flushes are outstanding */
 	SRV_PATH_LINGERING,	/* no connection left; unlinked; requests may still be in storage */
 	SRV_PATH_GONE,		/* nothing refers to it but the memory being given back */
 	SRV_PATH_NSTATES
@@ -47,7 +47,7 @@ struct srv_path {
 	struct srv *srv;
 	struct srv_sess *sess;
 	struct srv_chunks chunks;
-	struct srv_req *reqs;		/* [queue_depth], by buf_id; each with the thread it came on */
+	struct srv_req *reqs;		/* [queue_depth], by buf_id */
 	char name[2 * FAB_ADDR_STRLEN];	/* "client@server" */
 	struct rtrs_hb hb;		/* rtrs_hb_rx(): any thread */
 
@@ -60,7 +60,7 @@ struct srv_path {
 	uint64_t memory;		/* of its chunks and of all its connections, for limits */
 	unsigned offset;		/* of its connections over the IO threads */
 	struct srv_con **cons;		/* [cid_num] */
-	unsigned service_recvs;		/* of connection 0: as many as the protocol has, or the device */
+	unsigned service_recvs;		/* of connection 0: the protocol's, or what fits */
 	unsigned ncons, ndrained, nquiet, nfinished;
 	bool was_up;			/* its session counts it */
 	struct loop_timer timer;		/* set-up, then heartbeat */

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Private buffers of one thread (doc/decisions.md D8, --invalidate=copy): data that the storage
- * depends on lies where no peer can reach it.  They are for the storage only and never sent from,
- * so no device has to know them.
+ * depends on lies where no peer can reach it.  Buffers are for the storage only and never sent
+ * from, so no device has to know them.
  *
- * One reserved range of address space, filled in slabs as buffers are first needed and made known
- * to the thread's ring; the most recently used buffer is handed out first, so that a light load
- * stays in the cache.  A buffer is held while the storage works, which may be for ever: storage can
- * stop, and must not take the buffers of what other storage could do.  So each export has a share:
- * it may hold as many buffers as SRV_POOL_SHARE times those that are free, three quarters of the
- * pool when it is alone, a fair part when many want some; and one is kept for each export that has
- * none, but no more than SRV_POOL_KEPT in all: so many exports can stop, and one more finds a
- * buffer.  Beyond its share an export's requests wait in order of arrival, and exports take turns.
+ * They lie in one reserved range of address space, which is filled in slabs when buffers are first
+ * needed; each slab is made known to the thread's ring.  The most recently used buffer is handed
+ * out first, so that a light load stays in the cache.
+ *
+ * The storage may hold a buffer for ever, and must not take the buffers of other storage with it.
+ * So each export has a share: at most SRV_POOL_SHARE times as many buffers as are free.  That is
+ * three quarters of the pool for one export alone, and a fair part when many want some.  One
+ * buffer is kept for each export that has none, at most SRV_POOL_KEPT in all: so many exports
+ * can stop, and one more finds a buffer.  Beyond its share an export's requests wait in order of
+ * arrival, and exports take turns.
  *
  * All functions: thread of the pool, unless they say otherwise. */
 #ifndef SRV_POOL_H
@@ -57,7 +59,7 @@ struct srv_pool {
 	struct reactor *reactor;
 	uint8_t *base;
 	size_t len, stride;
-	unsigned slab;			/* buffers made known to the ring at once, which pins them */
+	unsigned slab;			/* buffers that the ring learns of, and pins, at once */
 	unsigned nready;		/* buffers that have been filled in */
 	unsigned ntaken;
 	bool serving;

@@ -33,11 +33,11 @@ struct exports;
 struct srv_req;
 
 /* Times in ms. */
-#define SRV_PARK_TIMEOUT 5000		/* a come-back waits for its former life (doc/decisions.md D14) */
+#define SRV_PARK_TIMEOUT 5000		/* for the former life to go (doc/decisions.md D14) */
 #define SRV_OPEN_TIMEOUT 5000		/* OPEN waits for a handle that is closing */
 #define SRV_SHUTDOWN_TIMEOUT 10000	/* answers may take this long to leave */
 
-/* What strangers can make us hold, apart from what struct srv_conf bounds. */
+/* Limits of what strangers can make the server hold, beside those of struct srv_conf. */
 #define SRV_MAX_HALF_OPEN 128		/* paths without INFO_REQ */
 #define SRV_MAX_HOST_HALF_OPEN 64
 #define SRV_MAX_CONS 8192		/* of all paths */
@@ -49,7 +49,7 @@ struct srv_req;
 
 #define SRV_HDR_SIZE 4096		/* of a chunk, behind the data (doc/traps.md 10) */
 #define SRV_SEND_MARGIN 16u		/* heartbeats, INFO_RSP */
-#define SRV_REPLY_BATCH 32		/* answers in one post; a longer pass posts more than once */
+#define SRV_REPLY_BATCH 32		/* answers in one post; a long pass has several */
 
 struct srv_reply {
 	struct rtrs_wr_rsp wr;
@@ -78,7 +78,7 @@ struct srv {
 	struct srv_thread *threads;
 	unsigned nthreads;		/* the control thread, and 1.. for IO */
 
-	/* What happens below and is heard of in srv.c; control thread. */
+	/* Calls from below into srv.c; control thread. */
 	void (*path_unlinked)(struct srv *srv);	/* its names are free for those who wait */
 	void (*part_gone)(struct srv *srv);	/* a path, or a connection manager */
 

@@ -71,7 +71,7 @@ void srv_req_execute(struct srv_req *req)
 		req_run(req);
 }
 
-/* What a request that control has finished comes home with. */
+/* The control thread has finished this request. */
 static void req_finished(struct srv_req *req)
 {
 	srv_req_finish(req, req->status);
@@ -82,7 +82,7 @@ static void req_message(struct loop_msg *msg)
 {
 	static void (*const runs[SRV_REQ_NSTAGES])(struct srv_req *req) = {
 		[SRV_REQ_ARRIVED] = srv_key_revoke_now,	/* its turn has come */
-		[SRV_REQ_REVOKING] = srv_req_execute,	/* the device is gone, and the key with it */
+		[SRV_REQ_REVOKING] = srv_req_execute,	/* the key has gone with its device */
 		[SRV_REQ_FENCED] = req_run,		/* the one before it has left */
 		[SRV_REQ_CONTROL] = srv_open_request,	/* control thread */
 		[SRV_REQ_REPLY] = req_finished,
@@ -163,7 +163,7 @@ void srv_req_wc_recv(struct fab_conn *fab, struct fab_cqe *cqe, const struct ibv
 	type = rtrs_imm_type(wc->imm_data);
 	switch (type) {
 	case RTRS_IO_REQ_IMM:
-		if (srv_con_state(con) == SRV_CON_SERVING)	/* else the path is about to be closed */
+		if (srv_con_state(con) == SRV_CON_SERVING) /* else the path closes soon */
 			req_arrived(con, rtrs_imm_payload(wc->imm_data), wc->byte_len);
 		break;
 	case RTRS_HB_MSG_IMM:

@@ -7,7 +7,7 @@
  * never dropped.
  *
  *	idle > arrived [> revoking] > fenced [> buffer] > storage > reply > idle	IO
- *	idle > arrived [> revoking] > control > reply > idle				SESS_INFO, OPEN, CLOSE
+ *	idle > arrived [> revoking] > control > reply > idle		SESS_INFO, OPEN, CLOSE
  *
  * Where a request waits for another thread, that one sends it home by req->msg, and its stage says
  * what runs there (srv-req.c). */
@@ -58,9 +58,9 @@ struct srv_req {
 	struct srv_con *con;
 	struct srv_fence_node fence;
 	struct loop_msg msg;		/* to its thread, and to the control thread and back */
-	struct list link;		/* arrivals and replies of the connection; waiters of OPEN and CLOSE */
+	struct list link;		/* revokes, replies; waiters of OPEN and CLOSE */
 	uint32_t off, byte_len;		/* as it was told */
-	struct frwr_entry entry;	/* --invalidate=always: takes the chunk's key away, then gives one */
+	struct frwr_entry entry;	/* --invalidate=always: to take a key, to give one */
 	struct srv_turn turn;
 	const struct srv_con *keyed_by;	/* carries the chunk's key; constant unless IDLE */
 	struct fab_cqe answer_cqe;
@@ -68,7 +68,7 @@ struct srv_req {
 	int status;
 	struct rtrs_req rtrs;
 	struct srv_dev *dev;		/* referenced while the storage works */
-	struct srv_buf *buf;		/* private memory while the storage works, or NULL: in the chunk */
+	struct srv_buf *buf;		/* private memory; NULL: the chunk */
 	struct export_io io;
 	uint64_t deadline_ms;		/* OPEN that waits */
 	uint8_t hdr[RTRS_HDR_MAX];	/* copy of the headers; rtrs.usr points here */

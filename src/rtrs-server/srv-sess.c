@@ -105,7 +105,8 @@ struct srv_path *srv_sess_name_holder(const struct srv_sess *sess, const char *n
 void srv_sess_path_up(struct srv_sess *sess, const char *path_name)
 {
 	if (!sess->nup++)
-		srv_log_access(sess->srv, &sess->client, sess->name, "session opened by %s", path_name);
+		srv_log_access(sess->srv, &sess->client, sess->name, "session opened by %s",
+			       path_name);
 }
 
 bool srv_sess_path_down(struct srv_sess *sess)

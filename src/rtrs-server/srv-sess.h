@@ -30,8 +30,9 @@ struct srv_sess {
 	uint8_t uuid[RTRS_UUID_LEN];	/* paths_uuid of the wire */
 	struct fab_addr client;		/* that made it */
 	char name[RTRS_NAME_MAX];	/* "" until the first INFO_REQ */
-	bool resends;			/* after the loss of its last path, too, its client sends what was
-					 * not answered again under the same buf_id, or settles it */
+	/* Its client sends what was not answered again under the same buf_id, or settles it,
+	 * after the loss of the last path, too. */
+	bool resends;
 };
 
 /* A session without paths and one reference for the caller.  NULL: no memory. */

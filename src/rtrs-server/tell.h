@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What whoever starts the server should know of it, in the log: what is exported, and who can reach
- * it. */
+/* The log's lines for the person who starts the server: what is exported, who can reach it. */
 #ifndef TELL_H
 #define TELL_H
 
