@@ -75,8 +75,8 @@ void mock_init(void)
 void mock_fini(void)
 {
 	if (mock.npd || mock.nqp || mock.nmr || mock.nmw)
-		mock_die("left over: %u pds, %u queue pairs, %u regions, %u windows", mock.npd, mock.nqp,
-			 mock.nmr, mock.nmw);
+		mock_die("left over: %u pds, %u queue pairs, %u regions, %u windows", mock.npd,
+			 mock.nqp, mock.nmr, mock.nmw);
 	if (mock.mw_allocs != mock.mw_deallocs)
 		mock_die("%u windows were made and %u given back", mock.mw_allocs, mock.mw_deallocs);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A client's path made by hand, on any fabric and in any time: every step of its life, and any value in
- * any field.  No reconnect, no scheduling, no mercy; by itself it answers heartbeats and keeps its
+/* A client's path made by hand, on any fabric and in any time: every step of its life, and any value
+ * in any field.  No reconnect, no scheduling, no mercy; by itself it answers heartbeats and keeps its
  * receives posted, nothing else.
  *
  * One thread.  What waits calls hpump(), which is the program's: tests/hostile/kit.c polls sockets,
- * tests/sim/raw-clt.c steps virtual time.  A function that cannot go on calls die(), the program's, too. */
+ * tests/sim/raw-clt.c steps virtual time.  A function that cannot go on calls die(), which is the
+ * program's, too. */
 #ifndef HPATH_H
 #define HPATH_H
 
@@ -61,6 +62,7 @@ void expect_outcome(int got, int want);
 #define HANSWERS 65536
 #define HRECVS 4096			/* of a connection */
 #define HRESULT_LEN (1u << 20)
+#define HINFO_LEN (1u << 20)
 
 enum hstate { H_NONE, H_RESOLVED, H_UP, H_REFUSED, H_UNREACHABLE, H_CLOSED };
 
@@ -94,16 +96,16 @@ struct hpath {
 	struct fab_addr src, dst;	/* @src: where it connects from; none: any */
 	struct hcon cons[HCONS_MAX];
 	struct fab_pd *pd;
-	struct rtrs_conn_rsp rsp;	/* new_rkey: answers bring the key of the chunk's next request */
+	struct rtrs_conn_rsp rsp;	/* new_rkey: answers bring the key of the next request */
 	struct rtrs_geom geom;		/* from the same */
 	struct rtrs_rbuf *rbufs;	/* from INFO_RSP, then as keys come */
 	int access;			/* of @mr, beside what it needs */
 	struct ibv_mr *mr;
-	uint8_t *mem;			/* INFO_RSP, staging of what is sent, the result area, the keys */
-	size_t staged;			/* comes round: what is sent must be out after STAGING_LEN bytes */
+	uint8_t *mem;			/* INFO_RSP, staging of what is sent, result area, keys */
+	size_t staged;			/* comes round: what is sent must be out by then */
 	uint8_t *result;		/* [HRESULT_LEN] */
 	struct rtrs_msg_rkey_rsp *keys;	/* [HCONS_MAX][HRECVS]: what receives are filled with */
-	uint8_t *info_buf;
+	uint8_t *info_buf;		/* [HINFO_LEN] */
 	bool info_done;
 	bool mute;			/* leave heartbeats unanswered */
 	bool idle;			/* take nothing that comes */
@@ -114,6 +116,7 @@ struct hpath {
 
 /* To @dst, with fresh memory; two connections.  uuids and name are the caller's to set. */
 void hpath_init(struct hpath *p, struct fab_cm *cm, const struct fab_addr *dst);
+/* An event of one of its connections (hpath-wc.c). */
 void hpath_event(const struct fab_event *ev);
 /* Take some of what is there on a connection that is up; true when there was something. */
 bool hpath_poll(struct hcon *con);
@@ -169,7 +172,7 @@ void hpath_fini(struct hpath *p);
 /* What to put in place of the right value. */
 enum hset {
 	HSET_IMM_TYPE = 1 << 0,
-	HSET_BUF_ID = 1 << 1,		/* in the immediate only; the bytes go to buf_id of the request */
+	HSET_BUF_ID = 1 << 1,		/* in the immediate; the bytes go to the request's buf_id */
 	HSET_OFF = 1 << 2,		/* in the immediate */
 	HSET_TYPE = 1 << 3,
 	HSET_USR_LEN = 1 << 4,

@@ -2,6 +2,7 @@
 # A client made by hand (hpath.h), and what servers made by hand have in common (peer-srv.h).
 check_LTLIBRARIES += libpeer.la
 libpeer_la_SOURCES = \
+	%D%/hpath-wc.c \
 	%D%/hpath.c \
 	%D%/hpath.h \
 	%D%/hreq.c \

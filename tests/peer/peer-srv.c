@@ -18,13 +18,15 @@ int peer_srv_control(const struct rtrs_req *req, const struct rnbd_dev_info *dis
 	int type = rnbd_msg_type(req->usr, req->usr_len);
 
 	if (type == RNBD_MSG_SESS_INFO)
-		rnbd_sess_info_encode((struct rnbd_msg_sess_info *)data, RNBD_MSG_SESS_INFO_RSP, &info);
+		rnbd_sess_info_encode((struct rnbd_msg_sess_info *)data, RNBD_MSG_SESS_INFO_RSP,
+				      &info);
 	else if (type == RNBD_MSG_OPEN)
 		rnbd_open_rsp_encode((struct rnbd_msg_open_rsp *)data, disk);
 	return type;
 }
 
-struct rtrs_rsp peer_srv_rsp(struct peer_srv *s, const struct rtrs_req *req, unsigned buf, int status)
+struct rtrs_rsp peer_srv_rsp(struct peer_srv *s, const struct rtrs_req *req, unsigned buf,
+			     int status)
 {
 	return (struct rtrs_rsp){
 		.msg_id = buf,
@@ -67,14 +69,15 @@ static void on_request(struct peer_srv_con *con, const struct ibv_wc *wc)
 {
 	struct peer_srv *s = con->srv;
 	uint32_t buf, off, start, len;
-	uint8_t copy[RTRS_HDR_MAX];
+	uint8_t copy[RTRS_HDR_MAX], *chunk;
 	struct rtrs_req req;
 	const char *why;
 
 	rtrs_imm_io_req_split(&s->geom, rtrs_imm_payload(wc->imm_data), &buf, &off);
 	check(buf < PEER_SRV_DEPTH);
-	check(!rtrs_req_extent(&s->geom, peer_srv_chunk(s, buf), off, wc->byte_len, &start, &len, &why));
-	memcpy(copy, peer_srv_chunk(s, buf) + start, len);
+	chunk = peer_srv_chunk(s, buf);
+	check(!rtrs_req_extent(&s->geom, chunk, off, wc->byte_len, &start, &len, &why));
+	memcpy(copy, chunk + start, len);
 	check(!rtrs_req_decode(&s->geom, copy, start, len, off, wc->byte_len, &req, &why));
 	s->ops->request(con, &req, buf);
 }

@@ -61,7 +61,7 @@ void peer_srv_stop(struct peer_srv *s);
 
 /* Connections come and go. */
 void peer_srv_events(struct peer_srv *s);
-/* All that is there; then @events is what to wait for.  False when it has drained, and is free now. */
+/* All that is there; then @events is what to wait for.  False when it has drained: it is free. */
 bool peer_srv_poll(struct peer_srv_con *con, short *events);
 
 static inline uint8_t *peer_srv_chunk(struct peer_srv *s, unsigned buf)
@@ -72,6 +72,7 @@ static inline uint8_t *peer_srv_chunk(struct peer_srv *s, unsigned buf)
 /* The RNBD type of @req, or negative; SESS_INFO and OPEN are answered in @data. */
 int peer_srv_control(const struct rtrs_req *req, const struct rnbd_dev_info *disk, uint8_t *data);
 /* The answer with what is in the chunk, for rtrs_wr_response(). */
-struct rtrs_rsp peer_srv_rsp(struct peer_srv *s, const struct rtrs_req *req, unsigned buf, int status);
+struct rtrs_rsp peer_srv_rsp(struct peer_srv *s, const struct rtrs_req *req, unsigned buf,
+			     int status);
 
 #endif

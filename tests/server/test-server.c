@@ -110,8 +110,8 @@ static void server_start(const char *const *options)
 	expect(f && fgets(line, sizeof(line), f));
 	expect(!strncmp(line, prefix, strlen(prefix)));
 	line[strcspn(line, "\n")] = 0;
-	expect_eq(fab_addr_parse(line + strlen(prefix), fab_provider_find("tcp"), RTRS_PORT, &hrun.server,
-				err, sizeof(err)), 0);
+	expect_eq(fab_addr_parse(line + strlen(prefix), fab_provider_find("tcp"), RTRS_PORT,
+				 &hrun.server, err, sizeof(err)), 0);
 	fclose(f);
 }
 
@@ -220,8 +220,8 @@ static void post(struct hpath *p, unsigned cid, uint32_t buf_id, bool is_read, c
 }
 
 /* @io of device 0, its bytes at @off. */
-static void post_io(struct hpath *p, unsigned cid, uint32_t buf_id, enum rnbd_io_op op, uint32_t flags,
-		    uint64_t off, uint32_t len)
+static void post_io(struct hpath *p, unsigned cid, uint32_t buf_id, enum rnbd_io_op op,
+		    uint32_t flags, uint64_t off, uint32_t len)
 {
 	const struct rnbd_io io = { .op = op, .flags = flags, .sector = off >> RNBD_SECTOR_SHIFT,
 				    .bi_size = len };
@@ -316,8 +316,8 @@ static void case_info_twice(void)
 	hpath_wait_closed(p);
 }
 
-/* A client is back with the same identities and not refused: a server that did not end its former life would let it
- * wait for that, and refuse it then. */
+/* A client is back with the same identities and not refused: a server that did not end its former
+ * life would let it wait for that, and refuse it then. */
 static void case_come_back(void)
 {
 	struct hpath *p = client_rw(3), *again;

@@ -34,7 +34,8 @@ static void test_set_up(void)
 {
 	begin();
 	open_clt();
-	CHECK(!clt.path.rsp.new_rkey && clt.path.geom.queue_depth == 16 && clt.path.geom.max_io_size == 65536);
+	CHECK(!clt.path.rsp.new_rkey && clt.path.geom.queue_depth == 16 &&
+	      clt.path.geom.max_io_size == 65536);
 	world_expect(w, "[  0.005] srv clt@srv: info: connecting -> connected\n"
 			"[  0.005] srv clt@srv: path up, 2 connections, session sess\n"
 			"[  0.005] srv sess: session opened by clt@srv\n"
@@ -129,7 +130,8 @@ static void answer_rows(enum srv_invalidate invalidate, bool direct)
 	}
 	CHECK(clt.path.rsp.new_rkey == (invalidate == SRV_INVALIDATE_ALWAYS));
 	for (unsigned buf = 3; buf <= 8; buf++)
-		CHECK((clt.path.rbufs[buf].rkey != clt.path.answers[buf].old_rkey) == clt.path.rsp.new_rkey);
+		CHECK((clt.path.rbufs[buf].rkey != clt.path.answers[buf].old_rkey) ==
+		      clt.path.rsp.new_rkey);
 	end();
 }
 
@@ -263,7 +265,7 @@ static void open_always(void)
 /* Four bytes to chunk @buf under @rkey; the client lives on if they were let in. */
 static bool scribble(unsigned cid, unsigned buf, uint32_t rkey)
 {
-	struct ibv_sge sge = { .addr = (uintptr_t)clt.data[9], .length = 4, .lkey = clt.path.mr->lkey };
+	struct ibv_sge sge = { (uintptr_t)clt.data[9], 4, clt.path.mr->lkey };
 	struct ibv_send_wr wr = {
 		.wr_id = (uintptr_t)&clt.path.cons[cid], .opcode = IBV_WR_RDMA_WRITE,
 		.sg_list = &sge, .num_sge = 1,
@@ -927,7 +929,7 @@ static void test_held_behind_the_fence_by_a_dead_path(void)
 
 static void scribble_on_chunk(struct raw_clt *c, unsigned buf)
 {
-	struct ibv_sge sge = { .addr = (uintptr_t)c->data[9], .length = RAW_DATA, .lkey = c->path.mr->lkey };
+	struct ibv_sge sge = { (uintptr_t)c->data[9], RAW_DATA, c->path.mr->lkey };
 	struct ibv_send_wr wr = {
 		.wr_id = (uintptr_t)&c->path.cons[1], .opcode = IBV_WR_RDMA_WRITE,
 		.sg_list = &sge, .num_sge = 1,
