@@ -231,11 +231,22 @@ void clt_tx_fail(struct clt_con *con, int err, const char *fmt, ...)
 void clt_tx_lost(struct clt_con *con);
 /* Send what is queued on @con, unless somebody does already.  Any thread. */
 void clt_tx_flush(struct clt_con *con);
-/* Something is queued on @con and nobody is sending: clt_tx_flush() has to be called.  Any thread. */
-bool clt_tx_must_flush(struct clt_con *con);
+/* Something is queued on @con and nobody is sending: clt_tx_flush() has to be called.  Who holds the lock sends
+ * what is queued now, so nobody has to stay awake for that: he may be preempted for long.  Any thread. */
+static inline bool clt_tx_must_flush(struct clt_con *con)
+{
+	return atomic_load(&con->sendq) && !atomic_load(&con->send_lock);
+}
 /* A post since fab_arm() has left something that a sleeping leader would not hear of, and that is
- * not to wait for the next answer.  Send lock or poll role. */
-bool clt_tx_must_poll(struct clt_con *con);
+ * not to wait for the next answer.  Send lock or poll role.
+ * RACE: a send completion can wait for the answer, unless that has overtaken it.  @unsent is counted
+ * by the poller before it arms, which is before we are told to re-arm. */
+static inline bool clt_tx_must_poll(struct clt_con *con)
+{
+	int rearm = fab_need_rearm(con->fab);
+
+	return (rearm & FAB_REARM_EVENTS) || (rearm && atomic_load(&con->unsent));
+}
 /* No post is going on and none will be until the path comes back: what is queued goes back to its
  * owners.  Service thread. */
 void clt_tx_seal(struct clt_con *con);

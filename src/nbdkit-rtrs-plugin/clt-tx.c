@@ -163,15 +163,6 @@ static int slot_encode(struct clt_slot *slot, struct clt_con *con)
 	return 0;
 }
 
-/* RACE: a send completion can wait for the answer, unless that has overtaken it.  @unsent is counted
- * by the poller before it arms, which is before we are told to re-arm. */
-bool clt_tx_must_poll(struct clt_con *con)
-{
-	int rearm = fab_need_rearm(con->fab);
-
-	return (rearm & FAB_REARM_EVENTS) || (rearm && atomic_load(&con->unsent));
-}
-
 /* ---- windows (clt-key.c) ---- */
 
 /* From a handler, or posted() under the send lock. */
@@ -306,13 +297,6 @@ void clt_tx_queue(struct clt_con *con, struct clt_slot *slot)
 {
 	atomic_fetch_add(&con->inflight, 1);
 	slot_push(&con->sendq, slot);
-}
-
-/* Who holds the lock sends what is queued now, so nobody has to stay awake for that: he may be
- * preempted for long. */
-bool clt_tx_must_flush(struct clt_con *con)
-{
-	return atomic_load(&con->sendq) && !atomic_load(&con->send_lock);
 }
 
 void clt_tx_flush(struct clt_con *con)

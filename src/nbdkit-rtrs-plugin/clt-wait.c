@@ -47,15 +47,6 @@ static void futex_wake(atomic_uint *word)
 
 /* ---- waiters ---- */
 
-void clt_wait_init(struct clt_waiter *w, void (*fn)(struct clt_waiter *w))
-{
-	atomic_init(&w->word, 0);
-	w->settled = 0;
-	atomic_init(&w->kick_fd, -1);
-	w->fn = fn;
-	list_init(&w->link);
-}
-
 static bool word_has_news(unsigned word, const struct clt_waiter *w)
 {
 	return (word & WORD_LOOK) || word / WORD_COUNT != w->settled;
@@ -353,7 +344,8 @@ static void poll_for_many(struct clt_con *con)
 	while (n >= 0 && clt_attempt_is_up(con->att)) {
 		atomic_store(&wc->awake, true);
 		n = clt_rx_poll(con, POLL_BUDGET);
-		clt_tx_flush(con);
+		if (clt_tx_must_flush(con))
+			clt_tx_flush(con);
 		if (n > 0)
 			few = n < POLLER_MIN && atomic_load(&con->inflight) < POLLER_MIN ? few + 1 : 0;
 		else if (n == 0 && !busy_poll(con, &wc->poller) &&
@@ -391,7 +383,8 @@ static void lead(struct clt_con *con, struct clt_waiter *w)
 
 		if (n < 0)
 			break;
-		clt_tx_flush(con);
+		if (clt_tx_must_flush(con))
+			clt_tx_flush(con);
 		if (n == 0 && !busy_poll(con, w) && fab_arm(con->fab, &events) == 0)
 			lead_sleep(con, w, events);
 	}

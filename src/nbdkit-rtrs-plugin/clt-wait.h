@@ -64,7 +64,15 @@ struct clt_wait_con {
 
 /* ---- waiters ---- */
 
-void clt_wait_init(struct clt_waiter *w, void (*fn)(struct clt_waiter *w));
+static inline void clt_wait_init(struct clt_waiter *w, void (*fn)(struct clt_waiter *w))
+{
+	atomic_init(&w->word, 0);
+	w->settled = 0;
+	atomic_init(&w->kick_fd, -1);
+	w->fn = fn;
+	list_init(&w->link);
+}
+
 /* Any thread; see above. */
 void clt_wait_count(struct clt_waiter *w);
 void clt_wait_look(struct clt_waiter *w);

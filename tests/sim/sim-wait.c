@@ -48,14 +48,6 @@ static bool con_is_led(const struct clt_con *con)
 
 /* ---- waiters ---- */
 
-void clt_wait_init(struct clt_waiter *w, void (*fn)(struct clt_waiter *w))
-{
-	atomic_init(&w->word, 0);
-	w->settled = 0;
-	w->fn = fn;
-	list_init(&w->link);
-}
-
 void clt_wait_count(struct clt_waiter *w)
 {
 	atomic_fetch_add(&w->word, 1);

@@ -29,10 +29,6 @@ void clt_wait_more(struct clt_waiter *w, struct clt_con *to)
 	cr_assert_fail("nobody is to wait here");
 }
 
-void clt_wait_init(struct clt_waiter *w, void (*fn)(struct clt_waiter *w))
-{
-}
-
 void clt_wait_look(struct clt_waiter *w)
 {
 	nlooks++;

@@ -4,13 +4,22 @@
 #ifndef BASE_BITMAP_H
 #define BASE_BITMAP_H
 
+#include <assert.h>
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdint.h>
+
+#define BITMAP_WORD 64u
 
 struct bitmap {
 	_Atomic(uint64_t) *words;	/* bit set = taken */
 	unsigned nbits;
 };
+
+static inline unsigned bitmap_nwords(const struct bitmap *b)
+{
+	return (b->nbits + BITMAP_WORD - 1) / BITMAP_WORD;
+}
 
 /* All @nbits numbers free.  Returns 0 or -ENOMEM. */
 int bitmap_init(struct bitmap *b, unsigned nbits);
@@ -18,9 +27,35 @@ void bitmap_fini(struct bitmap *b);
 
 /* Take the lowest free number (lowest at some moment of the call).  Returns it, or -EAGAIN when
  * all are taken.  Acquire. */
-int bitmap_get(struct bitmap *b);
+static inline int bitmap_get(struct bitmap *b)
+{
+	for (unsigned i = 0; i < bitmap_nwords(b); i++) {
+		uint64_t w = atomic_load_explicit(&b->words[i], memory_order_relaxed);
+
+		while (~w) {
+			unsigned bit = (unsigned)__builtin_ctzll(~w);
+
+			if (atomic_compare_exchange_weak_explicit(&b->words[i], &w, w | 1ull << bit,
+								  memory_order_acquire,
+								  memory_order_relaxed))
+				return (int)(i * BITMAP_WORD + bit);
+		}
+	}
+	return -EAGAIN;
+}
+
 /* Give @bit back.  It must be taken.  Release. */
-void bitmap_put(struct bitmap *b, unsigned bit);
+static inline void bitmap_put(struct bitmap *b, unsigned bit)
+{
+	uint64_t mask = 1ull << bit % BITMAP_WORD;
+	uint64_t old;
+
+	assert(bit < b->nbits);
+	old = atomic_fetch_and_explicit(&b->words[bit / BITMAP_WORD], ~mask, memory_order_release);
+	assert(old & mask);
+	(void)old;
+}
+
 /* How many are taken; exact only when nobody else is working on @b. */
 unsigned bitmap_weight(const struct bitmap *b);
 
