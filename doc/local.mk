@@ -2,8 +2,10 @@
 # make doc draws the tables of states: DOT files, which are in the tree, and SVG where Graphviz is.
 EXTRA_DIST += %D%/fsm-session.dot %D%/fsm-path.dot %D%/fsm-connection.dot
 EXTRA_DIST += %D%/fsm-server-path.dot %D%/fsm-server-connection.dot
-EXTRA_PROGRAMS += %D%/fsm-dot %D%/fsm-dot-server
-CLEANFILES += %D%/fsm-dot %D%/fsm-dot-server
+if BUILD_SERVER
+check_PROGRAMS += %D%/fsm-dot %D%/fsm-dot-server
+# They show the tables as they are.
+TESTS += tests/check-pictures.sh
 %C%_fsm_dot_SOURCES = %D%/fsm-dot.c %D%/fsm-dot.h
 %C%_fsm_dot_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/nbdkit-rtrs-plugin
 %C%_fsm_dot_LDADD = \
@@ -11,6 +13,8 @@ CLEANFILES += %D%/fsm-dot %D%/fsm-dot-server
 %C%_fsm_dot_server_SOURCES = %D%/fsm-dot-server.c %D%/fsm-dot.h
 %C%_fsm_dot_server_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/rtrs-server
 %C%_fsm_dot_server_LDADD = librtrssrv.la librtrsring.la libbase.la libclock.la
+endif
+EXTRA_DIST += tests/check-pictures.sh
 
 .PHONY: doc
 doc: %D%/fsm-dot$(EXEEXT) %D%/fsm-dot-server$(EXEEXT)

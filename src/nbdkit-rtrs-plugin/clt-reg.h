@@ -24,7 +24,7 @@ enum clt_registration { CLT_REG_AUTO, CLT_REG_WINDOW, CLT_REG_STATIC };
 extern const char *const clt_registration_names[CLT_NREGS];
 
 /* The kind for a device with @caps.  @direct: registering is no work there, and requests can be sent from
- * any memory (clt-mem.h).  Returns an enum frwr_mode, or -EOPNOTSUPP when what was asked for is not
+ * any memory (clt-io.h).  Returns an enum frwr_mode, or -EOPNOTSUPP when what was asked for is not
  * possible.  @why: in words what was taken or what to do, and the reason. */
 int clt_reg_pick(enum clt_registration want, const struct frwr_caps *caps, bool direct, char *why,
 		 size_t len);
