@@ -39,7 +39,7 @@ requires_plain_build
 mkdir "$tmp/dev"
 mount --rbind /dev "$tmp/dev" && mount -t tmpfs none /dev || skip "cannot mount over /dev: the system log was not tried"
 cleanup_fn umount --lazy "$tmp/dev"
-cleanup_fn umount /dev
+cleanup_fn umount --lazy /dev
 ln -s "$tmp"/dev/* /dev/
 rm -f /dev/log
 cat >"$tmp/syslogd.py" <<'END'
