@@ -126,8 +126,7 @@ static int lock_wait(const struct export *ex, int how)
 	return 0;
 }
 
-/* While it was waited for, the file may have been replaced, or been given another size. */
-static int check_same(const struct export *ex, char *err, size_t errlen)
+int export_file_lock_check_same(const struct export *ex, char *err, size_t errlen)
 {
 	struct stat st;
 	bool same;
@@ -154,7 +153,7 @@ int export_file_lock(struct export *ex, char *err, size_t errlen)
 	int rc = lock_wait(ex, ex->readonly ? LOCK_SH : LOCK_EX);
 
 	if (!rc)
-		return check_same(ex, err, errlen);
+		return 0;
 	snprintf(err, errlen, "export '%s': '%s' cannot be locked: %s: its file system may have no locks "
 		 "(--no-lock exports it without, see LOCKS in rtrs-server(8))", ex->name, ex->path,
 		 strerror(-rc));

@@ -214,6 +214,7 @@ static const struct export_ops file_ops = {
 	.open = file_open,
 	.added = file_added,
 	.lock = export_file_lock,
+	.check_same = export_file_lock_check_same,
 	.close = file_close,
 };
 

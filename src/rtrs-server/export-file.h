@@ -70,5 +70,6 @@ struct export *export_file_create(void);
 void export_file_geometry(struct export_file *f, uint32_t st_blksize);
 /* export_ops.lock */
 int export_file_lock(struct export *ex, char *err, size_t errlen);
+int export_file_lock_check_same(const struct export *ex, char *err, size_t errlen);
 
 #endif

@@ -68,57 +68,7 @@ static struct export_ring *ring_alloc(struct reactor *r, unsigned nslots)
 	return ring;
 }
 
-int export_ring_attach(struct reactor *r, const struct exports *exports, bool never_blocks,
-		       char *err, size_t errlen)
-{
-	struct export *ex;
-	int rc = reactor_enable(r);
-
-	assert(!r->storage);
-	if (rc) {
-		snprintf(err, errlen, "cannot use io_uring: %s", strerror(-rc));
-		return rc;
-	}
-	r->storage = ring_alloc(r, exports->nslots);
-	if (!r->storage) {
-		snprintf(err, errlen, "out of memory");
-		return -ENOMEM;
-	}
-	r->storage->never_blocks = never_blocks;
-	rc = make_tables(r->storage, err, errlen);
-	list_for_each(ex, &exports->list, link) {
-		if (!rc)
-			rc = export_ring_add(r, ex, err, errlen);
-	}
-	if (rc)
-		export_ring_detach(r);
-	else
-		export_io_share_allow_workers(r, exports->nslots);
-	return rc;
-}
-
-void export_ring_detach(struct reactor *r)
-{
-	struct export_ring *ring = r->storage;
-
-	if (!ring)
-		return;
-	assert(list_empty(&ring->finished));
-	/* The ring keeps its references to files and memory until it is closed. */
-	for (unsigned i = 0; i < ring->nslots; i++) {
-		if (ring->slots[i])
-			export_ring_del(r, ring->slots[i]->ex);
-	}
-	bitmap_fini(&ring->mems);
-	munmap(ring->zeroes, EXPORT_ZEROES);
-	free(ring->slots);
-	free(ring);
-	r->storage = NULL;
-}
-
-/* ---- exports ---- */
-
-int export_ring_add(struct reactor *r, struct export *ex, char *err, size_t errlen)
+static int ring_add(struct reactor *r, struct export *ex, char *err, size_t errlen)
 {
 	struct export_ring *ring = r->storage;
 	struct export_slot *slot = calloc(1, sizeof(*slot));
@@ -141,13 +91,61 @@ int export_ring_add(struct reactor *r, struct export *ex, char *err, size_t errl
 	return rc;
 }
 
-void export_ring_del(struct reactor *r, struct export *ex)
+static void ring_del(struct reactor *r, struct export *ex)
 {
 	struct export_slot **slot = &r->storage->slots[ex->index];
 
 	(*slot)->ops->detach(*slot);
 	free(*slot);
 	*slot = NULL;
+}
+
+int export_ring_attach(struct reactor *r, const struct exports *exports, bool never_blocks,
+		       char *err, size_t errlen)
+{
+	struct export *ex;
+	int rc = reactor_enable(r);
+
+	assert(!r->storage);
+	if (rc) {
+		snprintf(err, errlen, "cannot use io_uring: %s", strerror(-rc));
+		return rc;
+	}
+	r->storage = ring_alloc(r, exports->nslots);
+	if (!r->storage) {
+		snprintf(err, errlen, "out of memory");
+		return -ENOMEM;
+	}
+	r->storage->never_blocks = never_blocks;
+	rc = make_tables(r->storage, err, errlen);
+	list_for_each(ex, &exports->list, link) {
+		if (!rc)
+			rc = ring_add(r, ex, err, errlen);
+	}
+	if (rc)
+		export_ring_detach(r);
+	else
+		export_io_share_allow_workers(r, exports->nslots);
+	return rc;
+}
+
+void export_ring_detach(struct reactor *r)
+{
+	struct export_ring *ring = r->storage;
+
+	if (!ring)
+		return;
+	assert(list_empty(&ring->finished));
+	/* The ring keeps its references to files and memory until it is closed. */
+	for (unsigned i = 0; i < ring->nslots; i++) {
+		if (ring->slots[i])
+			ring_del(r, ring->slots[i]->ex);
+	}
+	bitmap_fini(&ring->mems);
+	munmap(ring->zeroes, EXPORT_ZEROES);
+	free(ring->slots);
+	free(ring);
+	r->storage = NULL;
 }
 
 uint64_t export_ring_stuck_ms(const struct reactor *r)

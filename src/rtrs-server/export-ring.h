@@ -16,12 +16,8 @@ struct reactor;
  * @never_blocks: no operation may make this thread wait for the storage, at any price in speed. */
 int export_ring_attach(struct reactor *r, const struct exports *exports, bool never_blocks,
 		       char *err, size_t errlen);
+/* No thread runs @r, nor any other ring that has the same exports; does nothing when nothing is attached. */
 void export_ring_detach(struct reactor *r);
-
-/* One export more, whose slot is below exports.nslots at the time of attaching; and one less, which
- * nobody uses.  0, or -errno with one line in @err. */
-int export_ring_add(struct reactor *r, struct export *ex, char *err, size_t errlen);
-void export_ring_del(struct reactor *r, struct export *ex);
 
 /* Make [addr, addr + len) a fixed buffer of @r's ring.  Returns its handle >= 0, or -errno when it
  * must be used as plain memory (warned once per process with the limit's name when RLIMIT_MEMLOCK

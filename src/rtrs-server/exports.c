@@ -243,6 +243,11 @@ int exports_lock(struct exports *e, char *err, size_t errlen)
 		if (ex->first == ex && !rc)
 			rc = locker->ops->lock(locker, err, errlen);
 	}
+	/* While one lock was waited for, any of the files may have been replaced, or been given another size. */
+	list_for_each(ex, &e->list, link) {
+		if (!rc)
+			rc = ex->ops->check_same(ex, err, errlen);
+	}
 	e->locked = !rc;
 	return rc;
 }

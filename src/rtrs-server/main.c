@@ -124,7 +124,6 @@ static void *thread_main(void *arg)
 		log_err(reactor_name(t->reactor), "the reactor has failed: giving up");
 		_exit(1);
 	}
-	export_ring_detach(t->reactor);
 	return NULL;
 }
 
@@ -198,8 +197,12 @@ static void threads_destroy(struct program *p)
 	if (!p->threads)
 		return;
 	threads_join(p);
-	if (p->threads[0].reactor)
-		export_ring_detach(p->threads[0].reactor);
+	/* ORDER: an export that is being opened anew has the control thread look at the descriptions of all rings,
+	 * until that thread, too, has ended. */
+	for (unsigned i = 0; i < p->nthreads; i++) {
+		if (p->threads[i].reactor)
+			export_ring_detach(p->threads[i].reactor);
+	}
 	for (unsigned i = 0; i < p->nthreads; i++)
 		reactor_destroy(p->threads[i].reactor);
 	free(p->threads);

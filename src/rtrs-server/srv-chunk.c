@@ -118,8 +118,12 @@ static int register_chunks(struct srv_chunks *c)
 		c->mrs[i] = fab_reg_mr_iova(c->pd, c->base + off, c->len / n, iova + off, access);
 		if (!c->mrs[i])
 			return -errno;
+		/* Where a name of our own cannot be had for one, none has it. */
+		if (i == 0)
+			c->iova = iova = fab_mr_iova(c->mrs[0]);
+		else if (fab_mr_iova(c->mrs[i]) != iova + off)
+			return -EIO;
 	}
-	c->iova = fab_mr_iova(c->mrs[0]);
 	if (!always)
 		c->regions[0] = (struct rtrs_region){
 			.addr = c->iova, .key = c->mrs[0]->rkey,

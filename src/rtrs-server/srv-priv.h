@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The server's shared state and limits, for the srv-* and rnbd-* files only.
+/* The server's shared state and limits, for the srv-* files only.
  *
  * THREADS.  Reactor 0 is the control thread.  Listeners, the connection manager, sessions, paths,
  * their states and timers, OPEN and CLOSE, heartbeats and connection 0 of every path live there, so
