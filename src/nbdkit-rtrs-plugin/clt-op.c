@@ -226,7 +226,9 @@ static void op_send(struct clt_op *op)
 	if (!con)
 		return;
 	assert(!op->inflight || con == op->con);
-	op->con = con;
+	/* RACE: slot_invalidated() reads it while parts are in flight. */
+	if (op->con != con)
+		op->con = con;
 	while ((slot = op->held)) {
 		op->held = slot->next;
 		if (!op_queue(op, slot))

@@ -268,7 +268,6 @@ static void path_up(void *object)
 	struct clt_path *path = object;
 
 	loop_timer_cancel(&path->setup_timer);
-	clt_con0_up(path);
 	loop_timer_set(path->loop, &path->hb_timer, path->att.hb.next_ms);
 	path->up_since_ms = clock_now_ms();
 	path->ops->up(path);
@@ -529,6 +528,7 @@ void clt_path_opened(struct clt_path *path)
 		clt_con_watch_hangup(con);
 		clt_wait_con_release(con);
 	}
+	clt_con0_up(path);
 	path_event(path, CLT_PATH_EV_OPENED);
 }
 

@@ -19,6 +19,7 @@
 
 #define ROUNDS 20000
 #define DISK 65536u
+#define PARTS_DISK (1u << 20)
 
 static void quiet(enum log_level level, const char *line)
 {
@@ -74,6 +75,57 @@ static void flushed_bind(void)
 	mock_server_stop();
 }
 
+/* ---- reads of many parts, whose windows we take away ---- */
+
+static struct dev *parts_dev;
+
+static void *parts_reader(void *arg)
+{
+	uint8_t *got = malloc(PARTS_DISK);
+
+	for (unsigned i = 0; i < 20; i++) {
+		memset(got, 0, PARTS_DISK);
+		check(!dev_io_read(parts_dev, got, PARTS_DISK, 0));
+		check(got[0] == 0xa5 && got[PARTS_DISK - 1] == 0xa5);
+	}
+	free(got);
+	return NULL;
+}
+
+/* One part ends by its invalidate while the owner sends the next. */
+static void parts(void)
+{
+	static const struct mock_server_conf server = {
+		.queue_depth = 16, .max_io_size = 4096, .disk_size = PARTS_DISK, .type_2 = true,
+	};
+	struct clt_sess_conf conf = {
+		.name = "test", .connections = 1, .io_timeout_ms = CLOCK_NEVER,
+		.registration = CLT_REG_WINDOW,
+	};
+	static uint8_t data[PARTS_DISK];
+	static struct client clt;
+	pthread_t threads[NTHREADS];
+	struct loop *loop;
+
+	mock_server_start(&server);
+	mock_server_addr(&conf.dst);
+	check(!loop_poll_create("rtrs-service", &loop));
+	check(!client_init(&clt, loop, &conf));
+	check(!client_wait_up(&clt));
+	check(!dev_open(&clt, "disk", RNBD_ACCESS_RW, &parts_dev));
+	memset(data, 0xa5, sizeof(data));
+	check(!dev_io_write(parts_dev, data, sizeof(data), 0, false));
+	for (int i = 0; i < NTHREADS; i++)
+		check(!pthread_create(&threads[i], NULL, parts_reader, NULL));
+	for (int i = 0; i < NTHREADS; i++)
+		check(!pthread_join(threads[i], NULL));
+	dev_close(parts_dev);
+	client_close(&clt);
+	loop_poll_destroy(loop);
+	client_fini(&clt);
+	mock_server_stop();
+}
+
 /* ---- sealed with an invalidate in the queue ---- */
 
 static struct clt_attempt att;
@@ -118,6 +170,7 @@ int main(void)
 {
 	log_init(quiet, LOG_LEVEL_ERROR);
 	flushed_bind();
+	parts();
 	sealed();
 	return 0;
 }
