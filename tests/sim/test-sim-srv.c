@@ -378,7 +378,7 @@ static bool key_comes_late(uint32_t us)
 {
 	struct rnbd_io io = { .op = RNBD_OP_WRITE, .bi_size = 4096 };
 	struct world_server_conf conf = world_server_defaults;
-	struct rtrs_rbuf *rbuf = &clt.path.rbufs[3], own;
+	struct rtrs_rbuf *rbuf, own;
 	struct rnbd_msg_io m;
 	uint64_t until;
 	bool kept;
@@ -388,6 +388,7 @@ static bool key_comes_late(uint32_t us)
 	world_server_start(w, &conf);
 	raw_clt_init(&clt, "clt", 1, 1, 3);
 	CHECK(raw_clt_open(&clt, "sess", RNBD_ACCESS_RW) == 0);
+	rbuf = &clt.path.rbufs[3];
 	memset(clt.data[3], 0x33, 4096);
 	memset(clt.data[9], 0x99, 4096);
 	/* Answers that leave together, the one of chunk 3 last. */
