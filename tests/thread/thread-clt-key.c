@@ -25,6 +25,32 @@ static void quiet(enum log_level level, const char *line)
 {
 }
 
+static struct client clt;
+static struct loop *loop;
+
+/* A client with windows, connected to @server. */
+static void client_begin(const struct mock_server_conf *server)
+{
+	struct clt_sess_conf conf = {
+		.name = "test", .connections = 1, .io_timeout_ms = CLOCK_NEVER,
+		.registration = CLT_REG_WINDOW,
+	};
+
+	mock_server_start(server);
+	mock_server_addr(&conf.dst);
+	check(!loop_poll_create("rtrs-service", &loop));
+	check(!client_init(&clt, loop, &conf));
+	check(!client_wait_up(&clt));
+}
+
+static void client_end(void)
+{
+	client_close(&clt);
+	loop_poll_destroy(loop);
+	client_fini(&clt);
+	mock_server_stop();
+}
+
 /* ---- a flushed bind ---- */
 
 /* What a device says of binds that it had carried out and not retired. */
@@ -46,20 +72,10 @@ static void flushed_bind(void)
 	static const struct mock_server_conf server = {
 		.queue_depth = 4, .max_io_size = DISK, .disk_size = DISK, .type_2 = true,
 	};
-	struct clt_sess_conf conf = {
-		.name = "test", .connections = 1, .io_timeout_ms = CLOCK_NEVER,
-		.registration = CLT_REG_WINDOW,
-	};
 	static uint8_t data[4096], got[4096];
-	static struct client clt;
 	struct dev *dev;
-	struct loop *loop;
 
-	mock_server_start(&server);
-	mock_server_addr(&conf.dst);
-	check(!loop_poll_create("rtrs-service", &loop));
-	check(!client_init(&clt, loop, &conf));
-	check(!client_wait_up(&clt));
+	client_begin(&server);
 	check(!dev_open(&clt, "disk", RNBD_ACCESS_RW, &dev));
 	memset(data, 0xa5, sizeof(data));
 	check(!dev_io_write(dev, data, sizeof(data), 0, false));
@@ -69,10 +85,7 @@ static void flushed_bind(void)
 	check(!dev_io_read(dev, got, sizeof(got), 0));
 	check(!memcmp(got, data, sizeof(data)));
 	dev_close(dev);
-	client_close(&clt);
-	loop_poll_destroy(loop);
-	client_fini(&clt);
-	mock_server_stop();
+	client_end();
 }
 
 /* ---- reads of many parts, whose windows we take away ---- */
@@ -98,20 +111,10 @@ static void parts(void)
 	static const struct mock_server_conf server = {
 		.queue_depth = 16, .max_io_size = 4096, .disk_size = PARTS_DISK, .type_2 = true,
 	};
-	struct clt_sess_conf conf = {
-		.name = "test", .connections = 1, .io_timeout_ms = CLOCK_NEVER,
-		.registration = CLT_REG_WINDOW,
-	};
 	static uint8_t data[PARTS_DISK];
-	static struct client clt;
 	pthread_t threads[NTHREADS];
-	struct loop *loop;
 
-	mock_server_start(&server);
-	mock_server_addr(&conf.dst);
-	check(!loop_poll_create("rtrs-service", &loop));
-	check(!client_init(&clt, loop, &conf));
-	check(!client_wait_up(&clt));
+	client_begin(&server);
 	check(!dev_open(&clt, "disk", RNBD_ACCESS_RW, &parts_dev));
 	memset(data, 0xa5, sizeof(data));
 	check(!dev_io_write(parts_dev, data, sizeof(data), 0, false));
@@ -120,10 +123,7 @@ static void parts(void)
 	for (int i = 0; i < NTHREADS; i++)
 		check(!pthread_join(threads[i], NULL));
 	dev_close(parts_dev);
-	client_close(&clt);
-	loop_poll_destroy(loop);
-	client_fini(&clt);
-	mock_server_stop();
+	client_end();
 }
 
 /* ---- sealed with an invalidate in the queue ---- */
