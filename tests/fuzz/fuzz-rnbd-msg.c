@@ -13,12 +13,13 @@ static void sess_info(const uint8_t *buf, size_t len, enum rnbd_msg_type type)
 
 	if (rnbd_sess_info_decode(buf, len, &info))
 		return;
-	must(info.ext.valid || !info.ext.features);
+	must(info.ext.valid || (!info.ext.features && !info.ext.instance));
 	rnbd_sess_info_encode(&m, type, &info);
 	must(!rnbd_sess_info_decode(&m, sizeof(m), &again));
 	must(info.ver == again.ver && info.ext.valid == again.ext.valid);
 	must(info.ext.features == again.ext.features);
 	must(!memcmp(info.ext.boot_id, again.ext.boot_id, sizeof(info.ext.boot_id)));
+	must(info.ext.instance == again.ext.instance);
 }
 
 static void open_msg(const uint8_t *buf, size_t len)
@@ -61,7 +62,8 @@ static void io(const uint8_t *buf, size_t len, uint32_t data_len, bool is_read)
 	rnbd_io_encode(&m, &io);
 	must(!rnbd_io_decode(&m, sizeof(m), data_len, is_read, &again));
 	must(io.op == again.op && io.flags == again.flags && io.sector == again.sector &&
-	     io.bi_size == again.bi_size && io.device_id == again.device_id);
+	     io.bi_size == again.bi_size && io.device_id == again.device_id &&
+	     io.tag == again.tag && io.tag == rnbd_io_tag(buf, len));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -206,7 +206,7 @@ static size_t recode_io(const char *name, const struct rtrs_req *req, uint8_t *o
 			io.sector = RNBD_FLUSH_SECTOR;
 	}
 	rnbd_io_encode((struct rnbd_msg_io *)out, &io);
-	memset(mask + offsetof(struct rnbd_msg_io, padding), 1, 6);
+	memset(mask + offsetof(struct rnbd_msg_io, tag), 1, 6);	/* padding of the kernel */
 	return sizeof(struct rnbd_msg_io);
 }
 

@@ -30,7 +30,7 @@ Test(rnbd_msg, sess_info_without_extension)
 }
 
 static const struct rnbd_sess_info with_ext = { .ver = 2, .ext = { .valid = true,
-	.features = RNBD_EXT_ALL, .boot_id = { 1, 2, 3, 4, 5, 6, 7, 8 } } };
+	.features = RNBD_EXT_ALL, .boot_id = { 1, 2, 3, 4, 5, 6, 7, 8 }, .instance = 0x3c2b1a09 } };
 
 Test(rnbd_msg, sess_info_extension_bytes)
 {
@@ -42,8 +42,8 @@ Test(rnbd_msg, sess_info_extension_bytes)
 	memset(&m, 0xa5, sizeof(m));
 	rnbd_sess_info_encode(&m, RNBD_MSG_SESS_INFO, &with_ext);
 	memcpy(bytes, m.reserved, sizeof(bytes));
-	expect_bytes(bytes, "nbdkrtrs\x03\x00\x00\x00\x01\x02\x03\x04\x05\x06\x07\x08"
-			    "\x00\x00\x00\x00\x00\x00\x00", 27, "extension");
+	expect_bytes(bytes, "nbdkrtrs\x0f\x00\x00\x00\x01\x02\x03\x04\x05\x06\x07\x08"
+			    "\x09\x1a\x2b\x3c\x00\x00\x00", 27, "extension");
 	crc = (uint32_t)crc32(0, bytes, 27);
 	cr_assert_eq(bytes[27] | bytes[28] << 8 | bytes[29] << 16 | (uint32_t)bytes[30] << 24, crc);
 
@@ -52,6 +52,7 @@ Test(rnbd_msg, sess_info_extension_bytes)
 	cr_assert_eq(got.ver, 2);
 	cr_assert_eq(got.ext.features, RNBD_EXT_ALL);
 	expect_bytes(got.ext.boot_id, with_ext.ext.boot_id, 8, "boot id");
+	cr_assert_eq(got.ext.instance, 0x3c2b1a09);
 }
 
 Test(rnbd_msg, sess_info_any_flipped_bit_makes_it_a_kernel)
@@ -65,6 +66,7 @@ Test(rnbd_msg, sess_info_any_flipped_bit_makes_it_a_kernel)
 		cr_assert_eq(rnbd_sess_info_decode(&m, sizeof(m), &got), 0);
 		cr_assert_not(got.ext.valid, "bit %u", bit);
 		cr_assert_eq(got.ext.features, 0);
+		cr_assert_eq(got.ext.instance, 0);
 	}
 	/* what a kernel sends: zeroes, or its stack */
 	memset(m.reserved, 0, sizeof(m.reserved));
@@ -188,6 +190,7 @@ static const struct rnbd_dev_info dev = {
 	.max_discard_sectors = 0x41424344, .discard_granularity = 0x51525354,
 	.discard_alignment = 0x61626364, .physical_block_size = 4096, .logical_block_size = 512,
 	.max_segments = 0x7172, .secure_discard = 0, .rotational = true, .fua = true,
+	.export_id = { 0x81, 0x82, 0x83, 0x84, 0x85, 0x86, 0x87, 0x88 },
 };
 
 Test(rnbd_msg, open_rsp_round_trip)
@@ -200,7 +203,7 @@ Test(rnbd_msg, open_rsp_round_trip)
 	expect_bytes(&m, "\x03\x00\x00\x00\x04\x03\x02\x01", 8, "OPEN_RSP");
 	expect_bytes((uint8_t *)&m + 16, "\x24\x23\x22\x21\x34\x33\x32\x31\x44\x43\x42\x41"
 		     "\x54\x53\x52\x51\x64\x63\x62\x61\x00\x10\x00\x02\x72\x71\x00\x00\x01\x01"
-		     "\0\0\0\0\0\0\0\0\0\0", 40, "OPEN_RSP from 16");
+		     "\x81\x82\x83\x84\x85\x86\x87\x88\0\0", 40, "OPEN_RSP from 16");
 	memset(&got, 0xa5, sizeof(got));
 	cr_assert_eq(rnbd_open_rsp_decode(&m, sizeof(m), &got), 0);
 	cr_assert_eq(got.device_id, dev.device_id);
@@ -217,6 +220,7 @@ Test(rnbd_msg, open_rsp_round_trip)
 	cr_assert(got.rotational);
 	cr_assert(got.fua);
 	cr_assert_not(got.writeback);
+	expect_bytes(got.export_id, dev.export_id, 8, "export id");
 }
 
 Test(rnbd_msg, open_rsp_cache_policy)
@@ -410,6 +414,39 @@ Test(rnbd_msg, io_lengths)
 			cr_assert_eq(io.prio, c->prio, "%zu", c->len);
 		free(buf);
 	}
+}
+
+/* Where the kernel has padding.  A message that is too short for a tag has none. */
+Test(rnbd_msg, io_tag)
+{
+	struct rnbd_io io = { .op = RNBD_OP_WRITE, .bi_size = 512, .tag = 0xa1b2c3d4 };
+	struct rnbd_msg_io m;
+
+	memset(&m, 0xa5, sizeof(m));
+	rnbd_io_encode(&m, &io);
+	expect_bytes((uint8_t *)&m + 26, "\xd4\xc3\xb2\xa1\0\0", 6, "tag");
+	cr_assert_eq(rnbd_io_decode(&m, sizeof(m), 512, false, &io), 0);
+	cr_assert_eq(io.tag, 0xa1b2c3d4);
+	cr_assert_eq(rnbd_io_tag(&m, sizeof(m)), 0xa1b2c3d4);
+	for (size_t len = 0; len < sizeof(m); len++) {
+		uint8_t *buf = tight_copy(&m, len);
+
+		cr_assert_eq(rnbd_io_tag(buf, len), 0, "%zu", len);
+		free(buf);
+	}
+	cr_assert_eq(rnbd_io_decode(&m, 28, 512, false, &io), 0);
+	cr_assert_eq(io.tag, 0);
+}
+
+Test(rnbd_msg, tag_newer)
+{
+	cr_assert(rnbd_tag_newer(2, 1));
+	cr_assert_not(rnbd_tag_newer(1, 2));
+	cr_assert_not(rnbd_tag_newer(1, 1));
+	cr_assert(rnbd_tag_newer(1, UINT32_MAX));	/* they wrap */
+	cr_assert_not(rnbd_tag_newer(UINT32_MAX, 1));
+	cr_assert(rnbd_tag_newer(0x80000000, 1));
+	cr_assert_not(rnbd_tag_newer(0x80000002, 1));
 }
 
 Test(rnbd_msg, close)

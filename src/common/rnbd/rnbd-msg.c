@@ -16,7 +16,8 @@ struct ext_wire {			/* in rnbd_msg_sess_info.reserved */
 	uint8_t magic[EXT_MAGIC_LEN];
 	le32 features;
 	uint8_t boot_id[8];
-	uint8_t zero[7];
+	le32 instance;
+	uint8_t zero[3];
 	le32 crc;			/* CRC-32 of all in front of it */
 };
 
@@ -47,6 +48,7 @@ void rnbd_sess_info_encode(struct rnbd_msg_sess_info *m, enum rnbd_msg_type type
 	memcpy(w->magic, EXT_MAGIC, EXT_MAGIC_LEN);
 	w->features = le32_put(info->ext.features);
 	memcpy(w->boot_id, info->ext.boot_id, sizeof(w->boot_id));
+	w->instance = le32_put(info->ext.instance);
 	w->crc = le32_put(ext_crc(w));
 }
 
@@ -64,6 +66,7 @@ int rnbd_sess_info_decode(const void *buf, size_t len, struct rnbd_sess_info *in
 	info->ext.valid = true;
 	info->ext.features = le32_get(w->features);
 	memcpy(info->ext.boot_id, w->boot_id, sizeof(w->boot_id));
+	info->ext.instance = le32_get(w->instance);
 	return 0;
 }
 
@@ -111,6 +114,7 @@ void rnbd_open_rsp_encode(struct rnbd_msg_open_rsp *m, const struct rnbd_dev_inf
 	m->obsolete_rotational = info->rotational;
 	m->cache_policy = (info->fua ? RNBD_CACHE_FUA : 0) |
 			  (info->writeback ? RNBD_CACHE_WRITEBACK : 0);
+	memcpy(m->export_id, info->export_id, sizeof(m->export_id));
 }
 
 int rnbd_open_rsp_decode(const void *buf, size_t len, struct rnbd_dev_info *info)
@@ -141,6 +145,7 @@ int rnbd_open_rsp_decode(const void *buf, size_t len, struct rnbd_dev_info *info
 		.fua = m->cache_policy & RNBD_CACHE_FUA,
 		.writeback = m->cache_policy & RNBD_CACHE_WRITEBACK,
 	};
+	memcpy(info->export_id, m->export_id, sizeof(info->export_id));
 	return 0;
 }
 
@@ -153,6 +158,14 @@ void rnbd_io_encode(struct rnbd_msg_io *m, const struct rnbd_io *io)
 	m->rw = le32_put(io->op | io->flags);
 	m->bi_size = le32_put(io->bi_size);
 	m->prio = le16_put(io->prio);
+	m->tag = le32_put(io->tag);
+}
+
+uint32_t rnbd_io_tag(const void *buf, size_t len)
+{
+	const struct rnbd_msg_io *m = buf;
+
+	return len >= sizeof(*m) ? le32_get(m->tag) : 0;
 }
 
 /* Sizes of @io against the request that carries it: 0 or -EINVAL. */
@@ -179,6 +192,7 @@ int rnbd_io_decode(const void *buf, size_t len, uint32_t data_len, bool is_read,
 		.op = (enum rnbd_io_op)(rw & RNBD_OP_MASK),
 		.flags = rw & ~RNBD_OP_MASK,
 		.prio = len >= sizeof(*m) ? le16_get(m->prio) : 0,
+		.tag = rnbd_io_tag(buf, len),
 	};
 	if (io->flags & ~RNBD_F_ALL)
 		return -EOPNOTSUPP;

@@ -2,8 +2,9 @@
 /* Encode and decode RNBD messages.  Pure.
  *
  * Encoders fill the whole message with reserved bytes zeroed.  Decoders take bytes and length, copy
- * what they need and check it; reserved bytes are garbage from a kernel peer and are looked at only
- * for our extension, which guards itself with a magic and a CRC. */
+ * what they need and check it.  Reserved bytes are garbage from a kernel peer.  The extension of
+ * SESS_INFO guards itself with a magic and a CRC; what else lies in reserved bytes (export_id, tag)
+ * counts only from a peer whose extension has the feature. */
 #ifndef RNBD_MSG_H
 #define RNBD_MSG_H
 
@@ -26,7 +27,10 @@ static inline int rnbd_msg_type(const void *buf, size_t len)
  * told apart by magic and CRC-32 over the whole field; then valid is false and all else zero. */
 #define RNBD_EXT_NOUNMAP 0x01u		/* honours RNBD_F_NOUNMAP */
 #define RNBD_EXT_PREFLUSH 0x02u		/* honours RNBD_F_PREFLUSH */
-#define RNBD_EXT_ALL (RNBD_EXT_NOUNMAP | RNBD_EXT_PREFLUSH)
+#define RNBD_EXT_TAG 0x04u		/* client: IOs may have tags; server: looks at them */
+#define RNBD_EXT_EXPORT_ID 0x08u	/* server: OPEN_RSP has an export_id */
+#define RNBD_EXT_ALL                                                                               \
+	(RNBD_EXT_NOUNMAP | RNBD_EXT_PREFLUSH | RNBD_EXT_TAG | RNBD_EXT_EXPORT_ID)
 
 struct rnbd_ext {
 	bool valid;
@@ -34,6 +38,7 @@ struct rnbd_ext {
 	uint8_t boot_id[8];		/* server: changes when unflushed writes may have been lost, with
 					 * its host's memory or in a failed sync (derived from the host's
 					 * boot id and a count of failures) */
+	uint32_t instance;		/* server: of its process, never 0; 0: not told */
 };
 
 struct rnbd_sess_info {
@@ -73,6 +78,7 @@ struct rnbd_dev_info {
 	uint16_t secure_discard;	/* always 0 from us (doc/traps.md 21) */
 	bool rotational;
 	bool fua, writeback;		/* cache_policy */
+	uint8_t export_id[8];		/* which file of which host this is (RNBD_EXT_EXPORT_ID) */
 };
 
 void rnbd_open_rsp_encode(struct rnbd_msg_open_rsp *m, const struct rnbd_dev_info *info);
@@ -87,7 +93,16 @@ struct rnbd_io {
 	uint64_t sector;
 	uint32_t bi_size;		/* bytes covered */
 	uint16_t prio;
+	uint32_t tag;			/* RNBD_EXT_TAG; 0: none */
 };
+
+/* A tag says which of two IOs of a session that came under one buf_id, over different paths, was
+ * sent later.  Tags of a buf_id grow with each sending, skip 0 and wrap; two that are compared are
+ * less than 2^31 sendings apart. */
+static inline bool rnbd_tag_newer(uint32_t tag, uint32_t than)
+{
+	return (int32_t)(tag - than) > 0;
+}
 
 void rnbd_io_encode(struct rnbd_msg_io *m, const struct rnbd_io *io);
 /* Decode and check what needs no device: @data_len is the request's, @is_read its direction.
@@ -98,6 +113,9 @@ void rnbd_io_encode(struct rnbd_msg_io *m, const struct rnbd_io *io);
  * FLUSH: sector and bi_size are not looked at (doc/traps.md 17) and told as 0. */
 int rnbd_io_decode(const void *buf, size_t len, uint32_t data_len, bool is_read,
 		   struct rnbd_io *io);
+
+/* The tag of an IO message that need not be valid: 0 when it is too short for one. */
+uint32_t rnbd_io_tag(const void *buf, size_t len);
 
 void rnbd_close_encode(struct rnbd_msg_close *m, uint32_t device_id);
 int rnbd_close_decode(const void *buf, size_t len, uint32_t *device_id);

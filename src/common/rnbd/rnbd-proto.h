@@ -55,7 +55,7 @@ struct rnbd_msg_hdr {
 	uint8_t padding[2];
 };
 
-/* Our extension in the reserved bytes (rnbd-ext.h, doc/decisions.md D10). */
+/* Our extension in the reserved bytes (rnbd-msg.h, doc/decisions.md D10). */
 struct rnbd_msg_sess_info {		/* SESS_INFO and SESS_INFO_RSP */
 	struct rnbd_msg_hdr hdr;
 	uint8_t ver;
@@ -85,7 +85,8 @@ struct rnbd_msg_open_rsp {
 	le16 secure_discard;
 	uint8_t obsolete_rotational;
 	uint8_t cache_policy;
-	uint8_t reserved[10];
+	uint8_t export_id[8];		/* ours, with RNBD_EXT_EXPORT_ID; reserved for the kernel */
+	uint8_t reserved[2];
 };
 
 struct rnbd_msg_io {
@@ -95,7 +96,8 @@ struct rnbd_msg_io {
 	le32 rw;
 	le32 bi_size;
 	le16 prio;
-	uint8_t padding[6];
+	le32 tag;			/* ours, with RNBD_EXT_TAG; padding for the kernel */
+	uint8_t padding[2];
 };
 
 #define RNBD_MSG_IO_MIN 24u		/* a peer without prio */
@@ -110,8 +112,10 @@ _Static_assert(sizeof(struct rnbd_msg_open) == 264, "doc/protocol.md 8.2");
 _Static_assert(offsetof(struct rnbd_msg_open, dev_name) == 6, "doc/protocol.md 8.2");
 _Static_assert(sizeof(struct rnbd_msg_open_rsp) == 56, "doc/protocol.md 8.3");
 _Static_assert(offsetof(struct rnbd_msg_open_rsp, cache_policy) == 45, "doc/protocol.md 8.3");
+_Static_assert(offsetof(struct rnbd_msg_open_rsp, export_id) == 46, "man/rtrs-protocol.pod");
 _Static_assert(sizeof(struct rnbd_msg_io) == 32, "doc/protocol.md 8.4");
 _Static_assert(offsetof(struct rnbd_msg_io, prio) == 24, "doc/protocol.md 8.4");
+_Static_assert(offsetof(struct rnbd_msg_io, tag) == 26, "man/rtrs-protocol.pod");
 _Static_assert(sizeof(struct rnbd_msg_close) == 8, "doc/protocol.md 8.6");
 
 #endif
