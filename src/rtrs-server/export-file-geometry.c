@@ -9,10 +9,8 @@
 #include <limits.h>
 #include <linux/falloc.h>
 #include <linux/fs.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 
 #include "export-file.h"
@@ -21,41 +19,6 @@
 #define MAX_RANGE_SECTORS (UINT32_MAX >> RNBD_SECTOR_SHIFT)
 #define PHYSICAL_MAX 32768u
 #define PROBE_LEN 4096
-
-/* First line of @attr of block device @dev into @buf; a partition's queue is its disk's. */
-static bool sysfs_read(dev_t dev, const char *attr, char *buf, int len)
-{
-	static const char *const up[] = { "", "../" };
-
-	for (unsigned i = 0; i < ARRAY_SIZE(up); i++) {
-		char path[128];
-		FILE *f;
-		bool ok;
-
-		snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/%s%s", major(dev), minor(dev),
-			 up[i], attr);
-		f = fopen(path, "re");
-		if (!f)
-			continue;
-		ok = fgets(buf, len, f);
-		fclose(f);
-		if (ok) {
-			buf[strcspn(buf, "\n")] = '\0';
-			return true;
-		}
-	}
-	return false;
-}
-
-static uint64_t sysfs_number(dev_t dev, const char *attr, uint64_t otherwise)
-{
-	unsigned long long value;
-	char buf[64];
-
-	if (!sysfs_read(dev, attr, buf, sizeof(buf)) || sscanf(buf, "%llu", &value) != 1)
-		return otherwise;
-	return value;
-}
 
 static void geometry_common(struct export *ex)
 {
@@ -83,7 +46,7 @@ static void geometry_file(struct export *ex, uint32_t st_blksize)
 	g->physical_block_size = (uint16_t)(sane ? MIN(st_blksize, PHYSICAL_MAX) : PROBE_LEN);
 	if (ex->direct)
 		g->physical_block_size = (uint16_t)MAX(g->physical_block_size, ex->dio_align);
-	g->rotational = sysfs_number(ex->dev, "queue/rotational", 0);
+	g->rotational = export_file_sysfs_number(ex->dev, "queue/rotational", 0);
 	/* Beyond the end there is nothing to lose. */
 	if (!ex->readonly &&
 	    !fallocate(export_file(ex)->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
@@ -112,16 +75,16 @@ static void geometry_block(struct export *ex)
 		physical = (unsigned)logical;
 	g->logical_block_size = (uint16_t)logical;
 	g->physical_block_size = (uint16_t)MIN(MAX(physical, (unsigned)logical), PHYSICAL_MAX);
-	g->rotational = sysfs_number(ex->dev, "queue/rotational", 0);
+	g->rotational = export_file_sysfs_number(ex->dev, "queue/rotational", 0);
 	/* With O_DIRECT data is in the device when a write is answered. */
-	if (ex->direct && sysfs_read(ex->dev, "queue/write_cache", cache, sizeof(cache)))
+	if (ex->direct && export_file_sysfs(ex->dev, "queue/write_cache", cache, sizeof(cache)))
 		g->writeback = strcmp(cache, "write through") != 0;
-	max = sysfs_number(ex->dev, "queue/discard_max_bytes", 0) >> RNBD_SECTOR_SHIFT;
+	max = export_file_sysfs_number(ex->dev, "queue/discard_max_bytes", 0) >> RNBD_SECTOR_SHIFT;
 	if (!ex->readonly && max) {
 		g->max_discard_sectors = (uint32_t)MIN(max, (uint64_t)MAX_RANGE_SECTORS);
-		g->discard_granularity = (uint32_t)sysfs_number(ex->dev, "queue/discard_granularity",
+		g->discard_granularity = (uint32_t)export_file_sysfs_number(ex->dev, "queue/discard_granularity",
 								(uint64_t)logical);
-		g->discard_alignment = (uint32_t)sysfs_number(ex->dev, "discard_alignment", 0);
+		g->discard_alignment = (uint32_t)export_file_sysfs_number(ex->dev, "discard_alignment", 0);
 	} else {
 		atomic_fetch_or(&export_file(ex)->cannot,
 				EXPORT_FILE_CANNOT_DISCARD | EXPORT_FILE_CANNOT_STALE);

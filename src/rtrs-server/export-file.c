@@ -179,6 +179,7 @@ static int file_open(struct export *ex, char *err, size_t errlen)
 		return refuse(&to, -ESTALE, "was replaced while it was opened");
 	ex->dev = ex->is_block ? st.st_rdev : st.st_dev;
 	ex->ino = ex->is_block ? 0 : st.st_ino;
+	ex->ident = export_file_ident(export_file(ex));
 	export_file(ex)->local_fs = is_local_fs(ex);
 	rc = learn_size(ex, &st, &to);
 	if (!rc && ex->direct)

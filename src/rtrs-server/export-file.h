@@ -68,6 +68,12 @@ struct export *export_file_create(void);
 
 /* Geometry of the opened @f, by what it is. */
 void export_file_geometry(struct export_file *f, uint32_t st_blksize);
+/* Of @f, learned by open(): for struct export.ident. */
+uint64_t export_file_ident(const struct export_file *f);
+/* First line of @attr of block device @dev into @buf; a partition that does not have it is asked
+ * for that of its disk.  False: there is none. */
+bool export_file_sysfs(dev_t dev, const char *attr, char *buf, int len);
+uint64_t export_file_sysfs_number(dev_t dev, const char *attr, uint64_t otherwise);
 /* export_ops.lock */
 int export_file_lock(struct export *ex, char *err, size_t errlen);
 int export_file_lock_check_same(const struct export *ex, char *err, size_t errlen);

@@ -62,6 +62,7 @@ struct export {
 	struct exports *all;
 	dev_t dev;			/* file: st_dev, st_ino; block device: st_rdev, 0 */
 	ino_t ino;
+	uint64_t ident;			/* the same for one file, over reboots, too */
 	unsigned writers, users;	/* control thread */
 	_Atomic(int) sync_error;	/* any thread */
 	enum export_anew anew;		/* control thread */

@@ -11,7 +11,9 @@ librtrssrv_la_SOURCES = \
 	%D%/conf.c \
 	%D%/conf.h \
 	%D%/export-file-geometry.c \
+	%D%/export-file-ident.c \
 	%D%/export-file-lock.c \
+	%D%/export-file-sysfs.c \
 	%D%/export-file.c \
 	%D%/export-file.h \
 	%D%/export-io.h \
@@ -26,8 +28,6 @@ librtrssrv_la_SOURCES = \
 	%D%/reactor.h \
 	%D%/srv-accept.c \
 	%D%/srv-accept.h \
-	%D%/srv-boot.c \
-	%D%/srv-boot.h \
 	%D%/srv-chunk.c \
 	%D%/srv-chunk.h \
 	%D%/srv-con.c \
@@ -40,6 +40,8 @@ librtrssrv_la_SOURCES = \
 	%D%/srv-fence.h \
 	%D%/srv-geom.c \
 	%D%/srv-geom.h \
+	%D%/srv-ident.c \
+	%D%/srv-ident.h \
 	%D%/srv-info.c \
 	%D%/srv-info.h \
 	%D%/srv-key.c \

@@ -18,7 +18,6 @@
 #include "clock.h"
 #include "export.h"
 #include "log.h"
-#include "srv-boot.h"
 #include "srv-open.h"
 #include "srv-req.h"
 #include "util.h"
@@ -58,12 +57,12 @@ static void put_result(struct srv_req *req, const void *rsp, size_t len)
 
 /* The id that a client compares when it comes back: another boot of the host, or a loss since,
  * makes another id. */
-static void put_boot_id(const struct srv *srv, uint8_t id[SRV_BOOT_ID_LEN])
+static void put_boot_id(const struct srv *srv, uint8_t id[SRV_IDENT_BOOT_LEN])
 {
 	uint64_t losses = exports_losses(srv->conf->exports);
 
-	memcpy(id, srv->boot_id, SRV_BOOT_ID_LEN);
-	for (unsigned i = 0; i < SRV_BOOT_ID_LEN; i++)
+	memcpy(id, srv->boot_id, SRV_IDENT_BOOT_LEN);
+	for (unsigned i = 0; i < SRV_IDENT_BOOT_LEN; i++)
 		id[i] ^= (uint8_t)(losses >> 8 * i);
 }
 
@@ -81,6 +80,7 @@ static void sess_info(struct srv_req *req)
 	info.ver = MIN(info.ver, (uint8_t)RNBD_PROTO_VER_MAJOR);
 	if (info.ext.valid) {
 		info.ext.features = RNBD_EXT_ALL;
+		info.ext.instance = req->path->srv->instance;
 		put_boot_id(req->path->srv, info.ext.boot_id);
 	}
 	rnbd_sess_info_encode(&rsp, RNBD_MSG_SESS_INFO_RSP, &info);
@@ -90,12 +90,21 @@ static void sess_info(struct srv_req *req)
 
 /* ---- OPEN ---- */
 
+static void put_export_id(const struct srv *srv, const struct export *ex, uint8_t id[8])
+{
+	uint64_t hash = fnv1a(srv->host_id, &ex->ident, sizeof(ex->ident));
+
+	for (unsigned i = 0; i < 8; i++)
+		id[i] = (uint8_t)(hash >> 8 * i);
+}
+
 static void open_answer(struct srv_req *req, const struct srv_dev *dev)
 {
 	struct rnbd_dev_info info = dev->ex->geometry;
 	struct rnbd_msg_open_rsp rsp;
 
 	info.device_id = dev->id;
+	put_export_id(req->path->srv, dev->ex, info.export_id);
 	rnbd_open_rsp_encode(&rsp, &info);
 	put_result(req, &rsp, sizeof(rsp));
 	srv_req_finish_control(req, 0);

@@ -23,7 +23,7 @@
 #include "reactor.h"
 #include "rtrs-geom.h"
 #include "rtrs-wr.h"
-#include "srv-boot.h"
+#include "srv-ident.h"
 #include "srv-log.h"
 #include "srv-pool.h"
 #include "srv.h"
@@ -102,7 +102,9 @@ struct srv {
 	struct list open_waiters;	/* struct srv_req: OPENs that wait for a closing handle */
 	struct loop_timer open_timer, park_timer, listen_timer;
 
-	uint8_t boot_id[SRV_BOOT_ID_LEN];
+	uint8_t boot_id[SRV_IDENT_BOOT_LEN];	/* srv-ident.h, as the next two */
+	uint64_t host_id;
+	uint32_t instance;
 
 	enum srv_life life;
 	struct loop_timer stop_timer;

@@ -139,7 +139,9 @@ static struct srv *srv_alloc(const struct srv_conf *conf, struct reactor **react
 	srv_accept_init(srv);
 	srv_mem_init(srv);
 	srv_open_init(srv);
-	srv_boot_id(srv->boot_id);
+	srv_ident_boot(srv->boot_id);
+	srv->host_id = srv_ident_host();
+	srv->instance = srv_ident_instance();
 	return srv;
 }
 

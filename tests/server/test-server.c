@@ -385,19 +385,23 @@ static void case_not_allowed(void)
 static void case_open(void)
 {
 	struct hpath *p = client_rw(2), *s = client(2);
+	uint8_t id[sizeof(p->dev.export_id)];
 	int status;
 
 	hpath_up(s);
 	expect_eq(hpath_open(p, "a", RNBD_ACCESS_RO), 0);	/* the same handle again */
 	expect_eq(p->dev.device_id, 0);
+	memcpy(id, p->dev.export_id, sizeof(id));
 	expect_eq(hpath_open(p, "ro", RNBD_ACCESS_RO), 0);
 	expect_eq(p->dev.device_id, 1);
 	expect_eq(p->dev.nsectors, RO_SIZE / 512);
+	expect(memcmp(id, p->dev.export_id, sizeof(id)));
 	expect_eq(hpath_open(s, "ro", RNBD_ACCESS_RW), -EROFS);
 	expect_eq(hpath_open(s, "none", RNBD_ACCESS_RO), -ENOENT);
 	expect_eq(hpath_open(s, "../a", RNBD_ACCESS_RO), -EINVAL);
 	expect_eq(hpath_open(s, "a", RNBD_ACCESS_RW), -EPERM);
 	expect_eq(hpath_open(s, "a", RNBD_ACCESS_MIGRATION), 0);
+	expect(!memcmp(id, s->dev.export_id, sizeof(id)));
 	expect_eq(do_close(s, 0), 0);
 	expect_eq(do_close(s, 77), 0);
 	expect_eq(do_io(s, 1, 1, RNBD_OP_READ, 0, 0, 512), -ENOTCONN);
@@ -426,20 +430,25 @@ static void case_sess_info(void)
 	struct hpath *p = client(2);
 	struct rnbd_sess_info info = { .ver = 9 };
 	uint8_t boot_id[8];
+	uint32_t instance;
 
 	hpath_up(p);
 	sess_info(p, &info);
 	expect_eq(info.ver, RNBD_PROTO_VER_MAJOR);
 	expect(!info.ext.valid);			/* not asked for */
+	expect_eq(info.ext.instance, 0);
 	info = (struct rnbd_sess_info){ .ver = 1, .ext = { .valid = true } };
 	sess_info(p, &info);
 	expect_eq(info.ver, 1);
 	expect(info.ext.valid);
 	expect_eq(info.ext.features, RNBD_EXT_ALL);
 	memcpy(boot_id, info.ext.boot_id, sizeof(boot_id));
+	instance = info.ext.instance;
+	expect(instance);
 	info.ext = (struct rnbd_ext){ .valid = true };
 	sess_info(p, &info);
 	expect(!memcmp(boot_id, info.ext.boot_id, sizeof(boot_id)));
+	expect_eq(info.ext.instance, instance);
 }
 
 /* An answer carries nothing but itself, however much room the client gives it. */

@@ -32,7 +32,7 @@ fab_conformance_sim_LDADD = libsimfab.la libfab.la libbase.la
 
 # libsim: both programs without what touches the machine, what they stand on instead, in virtual time,
 # and the world of the scenarios.  One archive, because the parts call each other both ways.
-# world.o has srv-boot.o's function and is wanted first, so that one stays out.
+# world.o has srv-ident.o's functions and is wanted first, so that one stays out.
 # Not with TSan: fibers change stacks in a way that it does not know, and there is one thread.
 if BUILD_SERVER
 if !SANITIZE_THREAD

@@ -46,6 +46,7 @@ static void export_init(struct world_server *s, const struct world_server_conf *
 	ex->first = ex;
 	ex->all = &s->exports;
 	ex->state = state;
+	ex->ident = 1;
 	ex->size = sim_disk_size(d);
 	ex->direct = conf->direct;
 	ex->geometry = (struct rnbd_dev_info){

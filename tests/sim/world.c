@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "srv-boot.h"
+#include "srv-ident.h"
 #include "trace.h"
 #include "world-priv.h"
 
@@ -13,10 +13,20 @@
 
 static struct world world;
 
-/* In place of srv-boot.c: a host is another one after losing its memory. */
-void srv_boot_id(uint8_t id[SRV_BOOT_ID_LEN])
+/* In place of srv-ident.c: it is another boot after losing its memory. */
+void srv_ident_boot(uint8_t id[SRV_IDENT_BOOT_LEN])
 {
-	memset(id, world.boot, SRV_BOOT_ID_LEN);
+	memset(id, world.boot, SRV_IDENT_BOOT_LEN);
+}
+
+uint64_t srv_ident_host(void)
+{
+	return 1;
+}
+
+uint32_t srv_ident_instance(void)
+{
+	return ++world.instances;
 }
 
 struct world *world_create(uint64_t seed)

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "export.h"
+#include "export-file.h"
 #include "exports.h"
 #include "unit.h"
 
@@ -87,6 +87,33 @@ Test(export, spec)
 	cr_assert_str_eq(add_ok("e=equals=sign")->path, "equals=sign");
 	cr_assert_null(exports_find(&exports, "f"));
 	cr_assert_eq(exports.n, 5);
+}
+
+/* However it is named and opened; and no other file has it. */
+Test(export, ident)
+{
+	struct export *ex;
+	uint64_t ident;
+
+	make_file("a", 1024);
+	make_file("b", 1024);
+	cr_assert_eq(link("a", "hard"), 0);
+	cr_assert_eq(symlink("a", "soft"), 0);
+	ident = add_ok("a=a")->ident;
+	cr_assert_neq(ident, 0);
+	cr_assert_eq(add_ok("hard=hard,readonly")->ident, ident);
+	cr_assert_eq(add_ok("soft=soft")->ident, ident);
+	ex = add_ok("b=b");
+	cr_assert_neq(ex->ident, ident);
+}
+
+/* A device that does not have the attribute. */
+Test(export, sysfs)
+{
+	char buf[64];
+
+	cr_assert_not(export_file_sysfs(0, "size", buf, sizeof(buf)));
+	cr_assert_eq(export_file_sysfs_number(0, "size", 7), 7);
 }
 
 Test(export, refused)

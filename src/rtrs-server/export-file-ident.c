@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which file or device an export is, so that a client that comes back can tell it from another one
+ * (man/rtrs-protocol.pod, "export id").  Main thread, at start; owns nothing; cannot fail.
+ *
+ * Numbers of devices are given in the order in which devices are found, so a reboot may change
+ * them, and a client would take the same file for another one.  File systems and disks have ids
+ * that stay; the number stands in for those that have none. */
+#include <config.h>
+
+#include <linux/fs.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/vfs.h>
+
+#include "export-file.h"
+
+static uint64_t hash_number(uint64_t hash, uint64_t number)
+{
+	return fnv1a(hash, &number, sizeof(number));
+}
+
+static uint64_t ident_block(const struct export *ex)
+{
+	static const char *const attrs[] = { "dm/uuid", "wwid", "device/wwid", "serial" };
+	char id[256];
+
+	for (unsigned i = 0; i < ARRAY_SIZE(attrs); i++) {
+		uint64_t hash;
+
+		if (!export_file_sysfs(ex->dev, attrs[i], id, sizeof(id)) || !id[0])
+			continue;
+		hash = fnv1a(FNV1A_INIT, id, strlen(id));
+		return hash_number(hash, export_file_sysfs_number(ex->dev, "partition", 0));
+	}
+	return hash_number(FNV1A_INIT, ex->dev);
+}
+
+static uint64_t ident_regular(const struct export_file *f)
+{
+	uint64_t hash = FNV1A_INIT, fsid = 0;
+	int generation = 0;
+	struct statfs fs;
+
+	if (!fstatfs(f->fd, &fs))
+		memcpy(&fsid, &fs.f_fsid, sizeof(fsid));
+	/* The next file with this inode's number has another generation. */
+	if (ioctl(f->fd, FS_IOC_GETVERSION, &generation) < 0)
+		generation = 0;
+	hash = hash_number(hash, fsid ? fsid : f->ex.dev);
+	hash = hash_number(hash, f->ex.ino);
+	return hash_number(hash, (unsigned)generation);
+}
+
+uint64_t export_file_ident(const struct export_file *f)
+{
+	return f->ex.is_block ? ident_block(&f->ex) : ident_regular(f);
+}

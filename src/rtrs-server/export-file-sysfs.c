@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Attributes of block devices below /sys/dev/block.  Main thread, at start; owns nothing. */
+#include <config.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include "export-file.h"
+
+bool export_file_sysfs(dev_t dev, const char *attr, char *buf, int len)
+{
+	static const char *const up[] = { "", "../" };
+
+	for (unsigned i = 0; i < ARRAY_SIZE(up); i++) {
+		char path[128];
+		FILE *f;
+		bool ok;
+
+		snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/%s%s", major(dev), minor(dev),
+			 up[i], attr);
+		f = fopen(path, "re");
+		if (!f)
+			continue;
+		ok = fgets(buf, len, f);
+		fclose(f);
+		if (ok) {
+			buf[strcspn(buf, "\n")] = '\0';
+			return true;
+		}
+	}
+	return false;
+}
+
+uint64_t export_file_sysfs_number(dev_t dev, const char *attr, uint64_t otherwise)
+{
+	unsigned long long value;
+	char buf[64];
+
+	if (!export_file_sysfs(dev, attr, buf, sizeof(buf)) || sscanf(buf, "%llu", &value) != 1)
+		return otherwise;
+	return value;
+}
