@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the tails of the queues; the nodes are the requests'. */
+/* Owns the slots; the nodes are the requests'. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 
 int srv_fence_init(struct srv_fence *f, unsigned depth)
 {
-	f->tails = calloc(depth, sizeof(*f->tails));
-	if (!f->tails)
+	f->slots = calloc(depth, sizeof(*f->slots));
+	if (!f->slots)
 		return -ENOMEM;
 	f->depth = depth;
 	return 0;
@@ -18,8 +18,8 @@ int srv_fence_init(struct srv_fence *f, unsigned depth)
 void srv_fence_fini(struct srv_fence *f)
 {
 	for (unsigned i = 0; i < f->depth; i++)
-		assert(!atomic_load(&f->tails[i]));
-	free((void *)f->tails);
-	f->tails = NULL;
+		assert(!atomic_load(&f->slots[i].tail));
+	free(f->slots);
+	f->slots = NULL;
 	f->depth = 0;
 }

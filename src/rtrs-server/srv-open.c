@@ -77,6 +77,7 @@ static void sess_info(struct srv_req *req)
 		return;
 	}
 	req->path->sess->resends = info.ext.valid;
+	atomic_store(&req->path->sess->features, info.ext.valid ? info.ext.features : 0);
 	info.ver = MIN(info.ver, (uint8_t)RNBD_PROTO_VER_MAJOR);
 	if (info.ext.valid) {
 		info.ext.features = RNBD_EXT_ALL;

@@ -254,6 +254,19 @@ void srv_path_fail(struct srv_path *path, const char *fmt, ...)
 	path_event(path, SRV_PATH_EV_FAIL);
 }
 
+static void path_given_up(struct loop_msg *msg)
+{
+	srv_path_fail(container_of(msg, struct srv_path, given_up_msg),
+		      "its client has sent a request of it again over another path");
+}
+
+/* ORDER: the message is posted before the request can leave, so before the path's last connection is
+ * told as quiet; both go through one inbox. */
+void srv_path_given_up(struct srv_path *path)
+{
+	srv_post_control(path->srv, &path->given_up_msg);
+}
+
 /* ---- reports of connections ---- */
 
 static void con_drained(struct loop_msg *msg)
@@ -369,6 +382,7 @@ int srv_path_create(struct srv_sess *sess, const struct rtrs_conn_req *req, stru
 		 fab_addr_format(&path->client, client, sizeof(client)),
 		 fab_addr_format(&path->server, server, sizeof(server)));
 	loop_timer_init(&path->timer, path_setup_timer);
+	loop_msg_init(&path->given_up_msg, path_given_up);
 	srv_info_init(path, info_done);
 
 	rc = path_alloc(path, srv, conn);

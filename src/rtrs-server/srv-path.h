@@ -50,6 +50,7 @@ struct srv_path {
 	struct srv_req *reqs;		/* [queue_depth], by buf_id */
 	char name[2 * FAB_ADDR_STRLEN];	/* "client@server" */
 	struct rtrs_hb hb;		/* rtrs_hb_rx(): any thread */
+	struct loop_msg given_up_msg;
 
 	/* control thread */
 	struct list link;		/* in sess->paths */
@@ -82,6 +83,10 @@ int srv_path_add_con(struct srv_path *path, uint16_t cid, struct fab_conn *conn)
  * @path may be freed when this returns if it has no connection. */
 void srv_path_fail(struct srv_path *path, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* Its client uses another path in its place: fail it.  Any thread, while a request of @path is
+ * held from leaving the fence. */
+void srv_path_given_up(struct srv_path *path);
 
 /* Shutdown: answer what is in flight, then fail. */
 void srv_path_finish(struct srv_path *path);

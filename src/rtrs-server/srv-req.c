@@ -39,12 +39,49 @@ static int req_decode(struct srv_req *req, const char **why)
 			       why);
 }
 
+/* Its turn at the fence has come. */
 static void req_run(struct srv_req *req)
 {
-	if (srv_con_dead(req->con))	/* held until its path died: its client has sent it again */
+	if (srv_con_dead(req->con)) {	/* held until its path died: its client has sent it again */
 		srv_req_finish(req, -ECONNABORTED);
-	else
+	} else if (srv_fence_turn(&req->path->sess->fence, req->buf_id, &req->fence)) {
 		srv_dev_io_start(req);
+	} else {
+		srv_con_fail(req->con, "request in chunk %u is older than one of another path: "
+			     "the client has given this path up", req->buf_id);
+		srv_req_finish(req, -ECONNABORTED);
+	}
+}
+
+void srv_req_pass_on(struct srv_req *req, struct srv_req *next)
+{
+	/* ORDER: before the turn is passed on.  Its client must not take @req for done and use the
+	 * chunk for something else, while what is perhaps an older copy runs. */
+	if (srv_fence_newer(&next->fence.order, &req->fence.order))
+		srv_con_fail(req->con, "request in chunk %u has come again over another path: "
+			     "the client has given this one up", req->buf_id);
+	srv_req_send(next);
+}
+
+/* Enter the fence.  Only IO enters the storage. */
+static void req_enter_fence(struct srv_req *req)
+{
+	struct srv_sess *sess = req->path->sess;
+	struct srv_fence_node *front;
+
+	if (srv_sess_tagged(sess))
+		req->fence.order.tag = rnbd_io_tag(req->rtrs.usr, req->rtrs.usr_len);
+	/* ORDER: before it enters, because from then on another thread may send it here. */
+	srv_req_enter(req, SRV_REQ_FENCED);
+	front = srv_fence_enter(&sess->fence, req->buf_id, &req->fence);
+	if (!front) {
+		req_run(req);
+		return;
+	}
+	/* At once, so that nothing more is read from a path that its client has given up. */
+	if (srv_fence_newer(&req->fence.order, &front->order))
+		srv_path_given_up(container_of(front, struct srv_req, fence)->path);
+	srv_fence_follow(front, &req->fence);
 }
 
 void srv_req_execute(struct srv_req *req)
@@ -58,17 +95,14 @@ void srv_req_execute(struct srv_req *req)
 		srv_req_finish(req, -ECONNABORTED);
 		return;
 	}
-	/* Only IO enters the storage.  A client that is back must be greeted while the storage is
-	 * still busy with what the client has under this buf_id from before. */
+	/* A client that is back must be greeted while the storage is still busy with what the client
+	 * has under this buf_id from before. */
 	if (rnbd_msg_type(req->rtrs.usr, req->rtrs.usr_len) != RNBD_MSG_IO) {
 		srv_req_enter(req, SRV_REQ_CONTROL);
 		srv_post_control(req->path->srv, &req->msg);
 		return;
 	}
-	/* ORDER: before it enters, because from then on another thread may send it here. */
-	srv_req_enter(req, SRV_REQ_FENCED);
-	if (srv_fence_enter(&con->path->sess->fence, req->buf_id, &req->fence))
-		req_run(req);
+	req_enter_fence(req);
 }
 
 /* The control thread has finished this request. */
@@ -117,6 +151,9 @@ static void req_arrived(struct srv_con *con, uint32_t payload, uint32_t byte_len
 	req->buf = NULL;
 	req->off = off;
 	req->byte_len = byte_len;
+	req->fence.order = (struct srv_fence_order){
+		.arrival = srv_fence_arrive(&path->sess->fence, buf_id),
+	};
 	con->inflight++;
 	if (path->chunks.invalidate == SRV_INVALIDATE_ALWAYS)
 		srv_key_revoke(req);

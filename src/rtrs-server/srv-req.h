@@ -101,17 +101,22 @@ static inline void srv_req_send(struct srv_req *req)
 	loop_post(req->con->thread->loop, &req->msg);
 }
 
+/* @req has left the fence, and it is the turn of @next.  Thread of @req->con. */
+void srv_req_pass_on(struct srv_req *req, struct srv_req *next);
+
 /* @req is done, status 0 or negative errno.  A READ's data is at the start of its chunk.  The
  * answer leaves at the end of the pass.  Thread of @req->con. */
 static inline void srv_req_finish(struct srv_req *req, int status)
 {
 	enum srv_req_stage stage = srv_req_stage(req);
-	struct srv_fence_node *next = NULL;
 
-	if (stage >= SRV_REQ_FENCED && stage <= SRV_REQ_STORAGE)
-		next = srv_fence_leave(&req->path->sess->fence, req->buf_id, &req->fence);
-	if (next)
-		srv_req_send(container_of(next, struct srv_req, fence));
+	if (stage >= SRV_REQ_FENCED && stage <= SRV_REQ_STORAGE) {
+		struct srv_fence_node *next = srv_fence_leave(&req->path->sess->fence, req->buf_id,
+							      &req->fence);
+
+		if (next)
+			srv_req_pass_on(req, container_of(next, struct srv_req, fence));
+	}
 	srv_req_enter(req, SRV_REQ_REPLY);
 	req->status = status;
 	list_add_tail(&req->con->replies, &req->link);

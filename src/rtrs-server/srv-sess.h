@@ -7,12 +7,14 @@
 #ifndef SRV_SESS_H
 #define SRV_SESS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "list.h"
-#include "srv-dev.h"
+#include "rnbd-msg.h"
 #include "rtrs-proto.h"
+#include "srv-dev.h"
 #include "srv-fence.h"
 
 struct srv;
@@ -22,6 +24,7 @@ struct srv_sess {
 	struct srv *srv;
 	struct srv_fence fence;		/* any thread */
 	struct srv_dev_table devs;		/* see srv-dev.h */
+	atomic_uint features;		/* RNBD_EXT_* of its client; set on the control thread */
 	/* control thread */
 	struct list link;		/* in srv->sessions */
 	struct list paths;		/* struct srv_path, in order of creation */
@@ -30,10 +33,16 @@ struct srv_sess {
 	uint8_t uuid[RTRS_UUID_LEN];	/* paths_uuid of the wire */
 	struct fab_addr client;		/* that made it */
 	char name[RTRS_NAME_MAX];	/* "" until the first INFO_REQ */
-	/* Its client sends what was not answered again under the same buf_id, or settles it,
-	 * after the loss of the last path, too. */
+	/* Its client has our extension: it sends again, under the same buf_id, what was not
+	 * answered, or settles it, after the loss of the last path, too. */
 	bool resends;
 };
+
+/* Do its client's IOs have tags?  Any thread. */
+static inline bool srv_sess_tagged(struct srv_sess *sess)
+{
+	return atomic_load_explicit(&sess->features, memory_order_relaxed) & RNBD_EXT_TAG;
+}
 
 /* A session without paths and one reference for the caller.  NULL: no memory. */
 struct srv_sess *srv_sess_create(struct srv *srv, const uint8_t uuid[RTRS_UUID_LEN],
