@@ -266,6 +266,7 @@ static int do_connect(struct fab_conn *conn, const void *private_data, size_t le
 	}
 	c->state = SIM_CONNECTING;
 	c->peer_host = sim_host_by_addr(&conn->peer);
+	c->wire = c->peer_host ? sim_host_addr_index(c->peer_host, &conn->peer) : 0;
 	sim_event_at(&c->timer, sim_now_us() + SIM_CONNECT_TIMEOUT_MS * 1000ull);
 	if (!c->peer_host)
 		return 0;	/* no such machine: nobody will answer */
@@ -316,7 +317,7 @@ static const char *conn_cause(const struct fab_conn *conn)
 
 struct fab_addr sim_addr(const char *host, uint16_t port)
 {
-	struct fab_addr addr = sim_host_find(host)->addrs[0];
+	struct fab_addr addr = sim_host_find(host)->addrs[sim_host_addr_named(host)];
 
 	addr.provider = &fab_sim;
 	((struct sockaddr_in *)&addr.ss)->sin_port = htons(port);

@@ -70,6 +70,11 @@ uint64_t clock_now_ms(void)
 	return sim.now_us / 1000;
 }
 
+uint64_t clock_now_ns(void)
+{
+	return sim.now_us * 1000;
+}
+
 uint64_t sim_now_us(void)
 {
 	return sim.now_us;
@@ -107,13 +112,32 @@ void sim_event_cancel(struct sim_event *ev)
 
 struct sim_host *sim_host_find(const char *name)
 {
+	size_t len = strcspn(name, "/");
 	struct sim_host *h;
 
 	list_for_each(h, &sim.hosts, link) {
-		if (!strcmp(h->name, name))
+		if (strlen(h->name) == len && !strncmp(h->name, name, len))
 			return h;
 	}
 	return NULL;
+}
+
+unsigned sim_host_addr_named(const char *name)
+{
+	const char *sep = strchr(name, '/');
+	unsigned n = sep ? (unsigned)atoi(sep + 1) : 0;
+
+	assert(n < sim_host_find(name)->naddrs);
+	return n;
+}
+
+unsigned sim_host_addr_index(const struct sim_host *h, const struct fab_addr *addr)
+{
+	for (unsigned i = 0; i < h->naddrs; i++) {
+		if (fab_addr_same_host(&h->addrs[i], addr))
+			return i;
+	}
+	return 0;
 }
 
 struct sim_host *sim_host_by_addr(const struct fab_addr *addr)

@@ -66,8 +66,12 @@ struct sim_host {
 /* @ip: numeric.  The host lives until sim_fini(). */
 struct sim_host *sim_host_add(const char *name, const char *ip);
 void sim_host_add_addr(struct sim_host *h, const char *ip);
+/* "NAME", or "NAME/N" for its Nth address, from 0 on. */
 struct sim_host *sim_host_find(const char *name);
+unsigned sim_host_addr_named(const char *name);
 struct sim_host *sim_host_by_addr(const struct fab_addr *addr);
+/* Which of @h's addresses @addr is; 0 if none. */
+unsigned sim_host_addr_index(const struct sim_host *h, const struct fab_addr *addr);
 
 /* On whose behalf code runs now; what it creates belongs to this host and epoch. */
 struct sim_host *sim_host(void);

@@ -74,6 +74,7 @@ struct sim_conn {
 	struct list all;
 	uint64_t id, peer_id;		/* peer_id 0: not known (yet) */
 	struct sim_host *host, *peer_host;
+	unsigned wire;			/* which address of the server's */
 	unsigned epoch;
 	enum sim_conn_state state;
 	bool must_drain;		/* the user may have posted to an open connection */

@@ -18,7 +18,7 @@ extern const struct fab_provider fab_sim;
 #define SIM_MTU 4096u			/* larger messages are placed piece by piece */
 #define SIM_CONNECT_TIMEOUT_MS 20000u	/* of an unanswered connect request */
 
-/* The first address of @host with @port, on this provider. */
+/* An address of @host (sim_host_find()) with @port, on this provider. */
 struct fab_addr sim_addr(const char *host, uint16_t port);
 
 /* Can a peer still reach anything through @mw? */

@@ -10,6 +10,7 @@
 struct link_dir {
 	struct list link;
 	struct sim_host *from, *to;
+	unsigned wire;			/* which address of the server's */
 	uint32_t delay_us, jitter_us;
 	bool hole;
 	struct list held;		/* sim_msg, in order */
@@ -20,18 +21,19 @@ struct link_dir {
 
 static struct list links = LIST_INIT(links);
 
-static struct link_dir *link_get(struct sim_host *from, struct sim_host *to)
+static struct link_dir *link_get(struct sim_host *from, struct sim_host *to, unsigned wire)
 {
 	struct link_dir *l;
 
 	list_for_each(l, &links, link) {
-		if (l->from == from && l->to == to)
+		if (l->from == from && l->to == to && l->wire == wire)
 			return l;
 	}
 	l = calloc(1, sizeof(*l));
 	assert(l);
 	l->from = from;
 	l->to = to;
+	l->wire = wire;
 	l->delay_us = from == to ? 10 : 1000;
 	list_init(&l->held);
 	list_add_tail(&links, &l->link);
@@ -43,13 +45,14 @@ static struct link_dir *link_named(const char *from, const char *to)
 	struct sim_host *a = sim_host_find(from), *b = sim_host_find(to);
 
 	assert(a && b);
-	return link_get(a, b);
+	return link_get(a, b, MAX(sim_host_addr_named(from), sim_host_addr_named(to)));
 }
 
 static void msg_arrives(struct sim_event *ev)
 {
 	struct sim_msg *msg = container_of(ev, struct sim_msg, ev);
-	struct link_dir *l = link_get(msg->from, msg->to), *back = link_get(msg->to, msg->from);
+	struct link_dir *l = link_get(msg->from, msg->to, msg->wire);
+	struct link_dir *back = link_get(msg->to, msg->from, msg->wire);
 
 	if (l->hole || msg->to->frozen) {
 		list_add_tail(&l->held, &msg->held);
@@ -63,7 +66,7 @@ static void msg_arrives(struct sim_event *ev)
 	if (l->cut_at && l->messages + back->messages >= l->cut_at) {
 		l->cut_at = back->cut_at = 0;
 		msg->discard(msg);
-		sim_fabric_cut(l->from, l->to);
+		sim_fabric_cut(l->from, l->to, l->wire);
 		return;
 	}
 	msg->deliver(msg);
@@ -71,7 +74,7 @@ static void msg_arrives(struct sim_event *ev)
 
 void sim_msg_send(struct sim_msg *msg, struct sim_flow *flow)
 {
-	struct link_dir *l = link_get(msg->from, msg->to);
+	struct link_dir *l = link_get(msg->from, msg->to, msg->wire);
 	uint64_t at = sim_now_us() + l->delay_us + sim_rand(l->jitter_us + 1);
 
 	list_init(&msg->held);
@@ -127,12 +130,16 @@ void sim_heal(const char *a, const char *b)
 
 void sim_cut(const char *a, const char *b)
 {
-	sim_fabric_cut(link_named(a, b)->from, link_named(a, b)->to);
+	struct link_dir *l = link_named(a, b);
+
+	sim_fabric_cut(l->from, l->to, l->wire);
 }
 
 void sim_cut_seen_by(const char *sees, const char *blind)
 {
-	sim_fabric_cut_end(sim_host_find(sees), sim_host_find(blind));
+	struct link_dir *l = link_named(sees, blind);
+
+	sim_fabric_cut_end(l->from, l->to, l->wire);
 }
 
 void sim_cut_at_message(const char *a, const char *b, unsigned nth)
@@ -154,7 +161,7 @@ void sim_duplicate_connect(const char *clt, const char *srv)
 
 bool sim_net_duplicates(struct sim_host *clt, struct sim_host *srv)
 {
-	struct link_dir *l = link_get(clt, srv);
+	struct link_dir *l = link_get(clt, srv, 0);
 
 	if (!l->duplicates)
 		return false;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What lies between the hosts: links with delay, and the faults a test can put on them.
+/* What lies between the hosts: links with delay, and the faults a test can put on them.  There is a link for each
+ * address of a server: "srv/1" is the second.
  *
  * Messages of one flow (one direction of a connection) arrive in order, as TCP and RC promise; flows
  * overtake each other within the jitter.  A black-holed link keeps what was sent and delivers
@@ -50,6 +51,7 @@ struct sim_msg {
 	struct sim_event ev;
 	struct list held;
 	struct sim_host *from, *to;
+	unsigned wire;			/* which address of the server's */
 	void (*deliver)(struct sim_msg *msg);	/* frees it */
 	void (*discard)(struct sim_msg *msg);	/* frees it, never delivered */
 };
@@ -66,8 +68,8 @@ bool sim_net_duplicates(struct sim_host *clt, struct sim_host *srv);
 void sim_net_fini(void);
 
 /* Implemented by the provider: break all connections between two hosts; fail all of a host's epoch. */
-void sim_fabric_cut(struct sim_host *a, struct sim_host *b);
-void sim_fabric_cut_end(struct sim_host *sees, struct sim_host *blind);
+void sim_fabric_cut(struct sim_host *a, struct sim_host *b, unsigned wire);
+void sim_fabric_cut_end(struct sim_host *sees, struct sim_host *blind, unsigned wire);
 void sim_fabric_kill(struct sim_host *h, enum sim_kill how);
 
 #endif

@@ -34,6 +34,7 @@ static void wire_reply(const struct sim_wire *w, enum sim_wire_type type)
 	r->dst = w->src;
 	r->msg.from = w->msg.to;
 	r->msg.to = w->msg.from;
+	r->msg.wire = w->msg.wire;
 	r->msg.deliver = w->msg.deliver;
 	r->msg.discard = w->msg.discard;
 	sim_msg_send(&r->msg, &flow);
@@ -55,6 +56,7 @@ static void on_request(const struct sim_wire *w)
 	c->listener = l;
 	c->peer_id = w->src;
 	c->peer_host = w->msg.from;
+	c->wire = w->msg.wire;
 	c->base.local = w->dst_addr;
 	c->base.peer = w->src_addr;
 	if (!fab_cm_admits(&l->cm->base, &c->base.peer)) {
@@ -172,6 +174,7 @@ struct sim_wire *sim_wire_new(const struct sim_conn *c, enum sim_wire_type type,
 	w->len = len;
 	w->msg.from = c->host;
 	w->msg.to = c->peer_host;
+	w->msg.wire = c->wire;
 	w->msg.deliver = wire_deliver;
 	w->msg.discard = wire_discard;
 	return w;
@@ -205,21 +208,21 @@ void sim_wire_disconnect(struct sim_conn *c)
 
 /* ---- faults ---- */
 
-void sim_fabric_cut_end(struct sim_host *sees, struct sim_host *blind)
+void sim_fabric_cut_end(struct sim_host *sees, struct sim_host *blind, unsigned wire)
 {
 	struct sim_conn *c;
 
 	list_for_each(c, &sim_all_conns, all) {
-		if (c->host == sees && c->peer_host == blind)
+		if (c->host == sees && c->peer_host == blind && c->wire == wire)
 			conn_lost(c, "connection cut");
 	}
 }
 
-void sim_fabric_cut(struct sim_host *a, struct sim_host *b)
+void sim_fabric_cut(struct sim_host *a, struct sim_host *b, unsigned wire)
 {
-	sim_fabric_cut_end(a, b);
+	sim_fabric_cut_end(a, b, wire);
 	if (a != b)
-		sim_fabric_cut_end(b, a);
+		sim_fabric_cut_end(b, a, wire);
 }
 
 void sim_fabric_kill(struct sim_host *h, enum sim_kill how)

@@ -37,8 +37,8 @@ static void append(const char *s)
 	len += n;
 }
 
-/* Length of the address "10.0.0.N[:PORT]" at @s and the host's name, or 0. */
-static size_t address_at(const char *s, const char **name)
+/* Length of the address "10.0.N.N[:PORT]" at @s and the host's name, or 0. */
+static size_t address_at(const char *s, char name[32])
 {
 	size_t n = strspn(s, "0123456789."), port;
 	char ip[64];
@@ -46,7 +46,7 @@ static size_t address_at(const char *s, const char **name)
 	struct fab_addr addr;
 	char err[128];
 
-	if (strncmp(s, "10.0.0.", 7) || n >= sizeof(ip))
+	if (strncmp(s, "10.0.", 5) || n >= sizeof(ip))
 		return 0;
 	memcpy(ip, s, n);
 	ip[n] = '\0';
@@ -55,7 +55,8 @@ static size_t address_at(const char *s, const char **name)
 	h = sim_host_by_addr(&addr);
 	if (!h)
 		return 0;
-	*name = h->name;
+	port = sim_host_addr_index(h, &addr);
+	snprintf(name, 32, port ? "%s/%zu" : "%s", h->name, port);
 	port = s[n] == ':' ? 1 + strspn(s + n + 1, "0123456789") : 0;
 	return n + (port > 1 ? port : 0);
 }
@@ -65,8 +66,8 @@ static void rename_hosts(const char *in, char *out, size_t size)
 	size_t o = 0;
 
 	while (*in && o + 1 < size) {
-		const char *name;
-		size_t n = address_at(in, &name);
+		char name[32];
+		size_t n = address_at(in, name);
 
 		if (!n) {
 			out[o++] = *in++;

@@ -32,10 +32,14 @@ uint32_t srv_ident_instance(void)
 struct world *world_create(uint64_t seed)
 {
 	struct world *w = &world;
+	struct sim_host *srv;
 
 	sim_init(seed);
 	sim_fiber_forget_ids();
-	sim_host_add("srv", "10.0.0.2");
+	srv = sim_host_add("srv", "10.0.0.2");
+	sim_host_add_addr(srv, "10.0.1.2");
+	sim_host_add_addr(srv, "10.0.2.2");
+	sim_host_add_addr(srv, "10.0.3.2");
 	sim_host_add("clt", "10.0.0.1");
 	sim_host_add("clt2", "10.0.0.3");
 	if (!fab_provider_find("sim"))
