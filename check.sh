@@ -17,7 +17,7 @@ each).  Prints how long each part took.  Exits with 1 when anything failed.
   --help   show this
 
 FUZZ_SECONDS   how long each fuzz target runs with --full [60]
-SIM_SEEDS      how many random runs of the simulation --full makes [20000]
+SIM_SEEDS      how many random runs of the simulation --full makes [100000]
 MUTATE_EVERY   the sample of mutants with --full, 1 for all [8]
 GUEST_CACHE    where the kernels of guests are kept [tests/guest/cache]
 COMMITS_SINCE  a revision; --full builds the commits behind it one by one [the last tag]
@@ -193,12 +193,12 @@ if [ $full = yes ]; then
 	one distcheck "$build/$full_dir/distcheck.log" distcheck "$build/$tarball.tar.xz" "$tarball"
 	configured clang CC=clang --enable-gcc-warnings && suite clang "$dir" check
 	configured asan --enable-gcc-warnings --enable-sanitizers=address,undefined &&
-		suite asan "$dir" check
+		SIM_SEEDS=1000 suite asan "$dir" check
 	configured tsan --enable-gcc-warnings --enable-sanitizers=thread && suite tsan "$dir" check
 	configured valgrind --enable-gcc-warnings && suite valgrind "$dir" check-valgrind
 	configured fuzz CC=clang --enable-fuzzers --enable-sanitizers=address,undefined &&
 		one fuzz "$dir/fuzz.log" make -C "$dir" check-fuzz "FUZZ_SECONDS=${FUZZ_SECONDS:-60}"
-	one simulation "$build/$full_dir/sim.log" env "SIM_SEEDS=${SIM_SEEDS:-20000}" "$build/test-sim-random"
+	one simulation "$build/$full_dir/sim.log" env "SIM_SEEDS=${SIM_SEEDS:-100000}" "$build/test-sim-random"
 	one mutants "$build/$full_dir/mutants.log" make -C "$build" mutate "MUTATE_EVERY=${MUTATE_EVERY:-8}"
 	one lint "$build/$full_dir/lint.log" make -C "$build" lint
 fi

@@ -22,6 +22,7 @@ struct client {
 	} peer;
 	unsigned given_up_epoch;		/* of devices that were closed without being settled */
 	uint8_t boot_id[8];
+	uint32_t instance;		/* of the server's process in this epoch; 0: it says not which */
 	struct list devs;
 	unsigned nctl;			/* messages under way, without those of the handshake */
 	struct list ctl_line;		/* struct dev_ctl: of those that have to wait */

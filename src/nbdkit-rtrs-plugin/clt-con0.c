@@ -59,6 +59,8 @@ static void hb_post(struct clt_path *path, enum rtrs_imm_type type)
 {
 	struct ibv_send_wr wr;
 
+	if (type == RTRS_HB_MSG_IMM)
+		rtrs_hb_sent(&path->att.hb, clock_now_ns());
 	rtrs_wr_heartbeat(&wr, (uintptr_t)&path->hb_cqe, type);
 	if (fab_post_send(path->att.cons[0].fab, &wr) < 0)
 		clt_tx_lost(&path->att.cons[0]);
@@ -69,10 +71,18 @@ void clt_con0_heartbeat(struct clt_con *con, unsigned type)
 {
 	if (con->cid)
 		return;			/* belongs on connection 0; harmless elsewhere */
-	if (type == RTRS_HB_ACK_IMM)
-		rtrs_hb_ack(&con->att->hb, clock_now_ms());
-	else
+	if (type != RTRS_HB_ACK_IMM) {
 		hb_post(clt_path_of(con), RTRS_HB_ACK_IMM);
+		return;
+	}
+	rtrs_hb_ack(&con->att->hb, clock_now_ns());
+	clt_path_of(con)->ops->alive(clt_path_of(con));
+}
+
+unsigned clt_con0_ask(struct clt_path *path)
+{
+	hb_post(path, RTRS_HB_MSG_IMM);
+	return path->att.hb.sent;
 }
 
 void clt_con0_lose_patience(struct clt_path *path)
@@ -81,8 +91,8 @@ void clt_con0_lose_patience(struct clt_path *path)
 	unsigned missed = atomic_load(&path->att.hb.missed);
 
 	if (atomic_load(&path->att.state) == CLT_PATH_SILENT && missed > 1)
-		clt_tx_fail(&path->att.cons[0], -ETIMEDOUT, "no sign of life for %u s, and nobody waits any longer",
-			      path->att.hb.interval_ms * (missed - 1) / 1000);
+		clt_tx_fail(&path->att.cons[0], -ETIMEDOUT, "no sign of life for %g s, and nobody waits any longer",
+			    path->att.hb.interval_ms * (missed - 1) / 1e3);
 }
 
 enum rtrs_hb_action clt_con0_tick(struct clt_path *path)
@@ -93,8 +103,8 @@ enum rtrs_hb_action clt_con0_tick(struct clt_path *path)
 	if (action == RTRS_HB_SEND)
 		hb_post(path, RTRS_HB_MSG_IMM);
 	else if (action == RTRS_HB_DEAD)
-		clt_tx_fail(&path->att.cons[0], -ETIMEDOUT, "no sign of life for %u s",
-			    hb->interval_ms * (hb->missed_max + 1) / 1000);
+		clt_tx_fail(&path->att.cons[0], -ETIMEDOUT, "no sign of life for %g s",
+			    hb->interval_ms * (hb->missed_max + 1) / 1e3);
 	return action;
 }
 
@@ -106,5 +116,5 @@ void clt_con0_init(struct clt_path *path)
 
 void clt_con0_up(struct clt_path *path)
 {
-	rtrs_hb_start(&path->att.hb, clock_now_ms(), RTRS_HB_INTERVAL_MS, RTRS_HB_MISSED_MAX);
+	rtrs_hb_start(&path->att.hb, clock_now_ms(), path->conf.hb_interval_ms, path->conf.hb_misses);
 }

@@ -22,18 +22,25 @@
 
 const char clt_conf_help[] =
 	"[server=]HOST[:PORT]        (required) the rtrs-server (default port: 1234)\n"
+	"path=[SRC@]DST[:PORT]       one more path to it, as often as there are\n"
+	"policy=min-inflight|round-robin|min-latency  which path a request takes\n"
 	"export=NAME                 export to open (default: what the client asks for)\n"
 	"transport=auto|rdma|tcp     how to reach the server (default: auto)\n"
 	"sessname=NAME               name of the session, no '.' or '/' (default: unique)\n"
 	"connections=N               for IO, 1..4095 (default: 2 per CPU, at most 8)\n"
 	"mode=auto|rw|ro|migration   how to open the export (default: auto)\n"
-	"io-timeout=SECONDS|forever  how long requests wait for a server (default: 30)\n"
+	"io-timeout=SECONDS|forever  how long requests wait for a server (default: 120)\n"
+	"connect-timeout=SECONDS|forever  how long the start waits for it (default: 0)\n"
+	"heartbeat=MILLISECONDS      ask a silent server so often (default: 5000)\n"
+	"heartbeat-misses=N          without an answer a path is lost (default: 5)\n"
+	"max-reconnect-attempts=N    then a path is given up (default: -1, never)\n"
 	"poll=MICROSECONDS           look so long before sleeping (default: 0)\n"
 	"registration=auto|window|static  how long keys of reads live (default: auto)";
 
 const char *const clt_conf_keys[] = {
-	"server", "export", "transport", "sessname", "connections", "mode", "io-timeout",
-	"poll", "registration", NULL,
+	"server", "path", "export", "transport", "sessname", "connections", "mode", "policy", "io-timeout",
+	"connect-timeout", "heartbeat", "heartbeat-misses", "max-reconnect-attempts", "poll",
+	"registration", NULL,
 };
 
 /* Digits only, at most @max. */
@@ -60,6 +67,16 @@ static int parse_number(const char *key, const char *value, unsigned min, unsign
 	return -1;
 }
 
+static int add_path(struct clt_conf *conf, const char *value)
+{
+	if (conf->npaths == CLT_PATHS_MAX) {
+		nbdkit_error("path=%s: a session has at most %d paths", value, CLT_PATHS_MAX);
+		return -1;
+	}
+	conf->path_texts[conf->npaths++] = value;
+	return 0;
+}
+
 static int set_server(struct clt_conf *conf, const char *value)
 {
 	if (!*value) {
@@ -67,11 +84,20 @@ static int set_server(struct clt_conf *conf, const char *value)
 		return -1;
 	}
 	if (conf->server) {
-		nbdkit_error("server=%s: given twice, the first is server=%s", value, conf->server);
+		nbdkit_error("server=%s: given twice, the first is server=%s (path=%s is one more path)", value,
+			     conf->server, value);
 		return -1;
 	}
 	conf->server = value;
-	return 0;
+	return add_path(conf, value);
+}
+
+static int set_path(struct clt_conf *conf, const char *value)
+{
+	if (*value)
+		return add_path(conf, value);
+	nbdkit_error("path=: expected [SRC@]DST[:PORT], not an empty value");
+	return -1;
 }
 
 static int set_export(struct clt_conf *conf, const char *value)
@@ -142,22 +168,74 @@ static int set_mode(struct clt_conf *conf, const char *value)
 	return -1;
 }
 
-static int set_io_timeout(struct clt_conf *conf, const char *value)
+static int parse_timeout(const char *key, const char *what, const char *value, uint64_t *ms)
 {
 	unsigned seconds;
 
 	if (!strcmp(value, "forever")) {
-		conf->io_timeout_ms = CLOCK_NEVER;
+		*ms = CLOCK_NEVER;
 		return 0;
 	}
 	/* "never" means opposites to different people, so that no word is taken but this one. */
 	if (read_number(value, 0, UINT_MAX, &seconds) < 0) {
-		nbdkit_error("io-timeout=%s: expected a number of seconds from 0 to %u, or forever: "
-			     "io-timeout=forever lets requests wait without end", value, UINT_MAX);
+		nbdkit_error("%s=%s: expected a number of seconds from 0 to %u, or forever: "
+			     "%s=forever %s", key, value, UINT_MAX, key, what);
 		return -1;
 	}
-	conf->io_timeout_ms = (uint64_t)seconds * 1000;
+	*ms = (uint64_t)seconds * 1000;
 	return 0;
+}
+
+static int set_io_timeout(struct clt_conf *conf, const char *value)
+{
+	return parse_timeout("io-timeout", "lets requests wait without end", value, &conf->io_timeout_ms);
+}
+
+static int set_connect_timeout(struct clt_conf *conf, const char *value)
+{
+	return parse_timeout("connect-timeout", "starts without the server", value,
+			     &conf->connect_timeout_ms);
+}
+
+static int set_heartbeat(struct clt_conf *conf, const char *value)
+{
+	return parse_number("heartbeat", value, CLT_CONF_HEARTBEAT_MS_MIN, CLT_CONF_HEARTBEAT_MS_MAX,
+			    &conf->heartbeat_ms);
+}
+
+static int set_heartbeat_misses(struct clt_conf *conf, const char *value)
+{
+	return parse_number("heartbeat-misses", value, 1, CLT_CONF_HEARTBEAT_MISSES_MAX,
+			    &conf->heartbeat_misses);
+}
+
+static int set_reconnects(struct clt_conf *conf, const char *value)
+{
+	unsigned n;
+
+	if (!strcmp(value, "-1")) {
+		conf->max_reconnect_attempts = -1;
+		return 0;
+	}
+	if (read_number(value, 0, CLT_CONF_RECONNECTS_MAX, &n) < 0) {
+		nbdkit_error("max-reconnect-attempts=%s: expected a number from 0 to %u, or -1 for no end", value,
+			     CLT_CONF_RECONNECTS_MAX);
+		return -1;
+	}
+	conf->max_reconnect_attempts = (int)n;
+	return 0;
+}
+
+static int set_policy(struct clt_conf *conf, const char *value)
+{
+	for (unsigned i = 0; i < CLT_NPOLICIES; i++) {
+		if (!strcmp(value, clt_pick_policies[i])) {
+			conf->policy = (enum clt_policy)i;
+			return 0;
+		}
+	}
+	nbdkit_error("policy=%s: expected round-robin, min-inflight or min-latency", value);
+	return -1;
 }
 
 static int set_poll(struct clt_conf *conf, const char *value)
@@ -184,13 +262,18 @@ void clt_conf_init(struct clt_conf *conf)
 	conf->mode = RNBD_ACCESS_RW;
 	conf->mode_auto = true;
 	conf->io_timeout_ms = CLT_CONF_IO_TIMEOUT_S * UINT64_C(1000);
+	conf->policy = CLT_POLICY_MIN_INFLIGHT;
+	conf->heartbeat_ms = RTRS_HB_INTERVAL_MS;
+	conf->heartbeat_misses = RTRS_HB_MISSED_MAX;
+	conf->max_reconnect_attempts = -1;
 }
 
 int clt_conf_set(struct clt_conf *conf, const char *key, const char *value)
 {
 	static int (*const set[])(struct clt_conf *conf, const char *value) = {
-		set_server, set_export, set_transport, set_sessname, set_connections, set_mode,
-		set_io_timeout, set_poll, set_registration,
+		set_server, set_path, set_export, set_transport, set_sessname, set_connections, set_mode, set_policy,
+		set_io_timeout, set_connect_timeout, set_heartbeat, set_heartbeat_misses, set_reconnects, set_poll,
+		set_registration,
 	};
 	const char *meant;
 
@@ -206,37 +289,78 @@ int clt_conf_set(struct clt_conf *conf, const char *key, const char *value)
 	return -1;
 }
 
-/* server=rdma://HOST says what transport= says: which of two that differ is meant nobody knows. */
-static int check_transports(const struct clt_conf *conf)
-{
-	const char *sep = strstr(conf->server, "://");
-	const char *name = conf->provider ? fab_provider_name(conf->provider) : NULL;
-	size_t len = name ? strlen(name) : 0;
+/* ---- paths ---- */
 
-	if (!sep || !name || ((size_t)(sep - conf->server) == len && !strncmp(conf->server, name, len)))
+static size_t scheme_len(const char *text)
+{
+	const char *sep = strstr(text, "://");
+
+	return sep ? (size_t)(sep - text) + 3 : 0;
+}
+
+/* rdma://HOST says what transport= says: which of two that differ is meant nobody knows. */
+static int check_transports(const struct clt_conf *conf, const char *text)
+{
+	size_t len = scheme_len(text);
+	const char *name = conf->provider ? fab_provider_name(conf->provider) : NULL;
+
+	if (!len || !name || (len == strlen(name) + 3 && !strncmp(text, name, len - 3)))
 		return 0;
-	nbdkit_error("transport=%s contradicts server=%s: give one of them, or the same twice", name,
-		     conf->server);
+	nbdkit_error("transport=%s contradicts %s=%s: give one of them, or the same twice", name,
+		     text == conf->server ? "server" : "path", text);
 	return -1;
+}
+
+/* Path @i from its text, [SCHEME://][SRC@|SRC,]DST[:PORT]. */
+static int complete_path(struct clt_conf *conf, unsigned i)
+{
+	const char *text = conf->path_texts[i], *sep = strpbrk(text, "@,");
+	const struct fab_provider *provider = conf->provider ? conf->provider : fab_provider_find("tcp");
+	size_t scheme = scheme_len(text);
+	char src[256], dst[512], err[256];
+	int r = 0;
+
+	if (check_transports(conf, text) < 0)
+		return -1;
+	if (sep && (size_t)(sep - text) < scheme)
+		sep = NULL;
+	if (sep) {
+		snprintf(src, sizeof(src), "%.*s", (int)(sep - text), text);
+		snprintf(dst, sizeof(dst), "%.*s%s", (int)scheme, text, sep + 1);
+		r = fab_addr_parse(src, provider, 0, &conf->paths[i].src, err, sizeof(err));
+	}
+	if (r == 0)
+		r = fab_addr_parse(sep ? dst : text, provider, RTRS_PORT, &conf->paths[i].dst, err, sizeof(err));
+	if (r < 0)
+		nbdkit_error("%s: %s", text == conf->server ? "server" : "path", err);
+	conf->chooses[i] = !conf->provider && !scheme;
+	conf->automatic |= conf->chooses[i];
+	return r < 0 ? -1 : 0;
 }
 
 int clt_conf_complete(struct clt_conf *conf)
 {
-	char err[256];
-
-	if (!conf->server) {
+	if (!conf->npaths) {
 		nbdkit_error("server= is missing: give the address of an rtrs-server, HOST[:PORT]");
 		return -1;
 	}
-	if (check_transports(conf) < 0)
-		return -1;
-	conf->automatic = !conf->provider && !strstr(conf->server, "://");
-	if (fab_addr_parse(conf->server, conf->provider ? conf->provider : fab_provider_find("tcp"),
-			   RTRS_PORT, &conf->dst, err, sizeof(err)) < 0) {
-		nbdkit_error("server: %s", err);
-		return -1;
+	for (unsigned i = 0; i < conf->npaths; i++) {
+		if (complete_path(conf, i) < 0)
+			return -1;
 	}
+	if (!conf->server)
+		conf->server = conf->path_texts[0];
 	return 0;
+}
+
+void clt_conf_choose(struct clt_conf *conf, const struct fab_provider *provider)
+{
+	for (unsigned i = 0; i < conf->npaths; i++) {
+		if (!conf->chooses[i])
+			continue;
+		conf->paths[i].src.provider = provider;
+		conf->paths[i].dst.provider = provider;
+	}
 }
 
 void clt_conf_sessname(const struct clt_conf *conf, char name[RTRS_NAME_MAX])

@@ -7,17 +7,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "clt-reg.h"
-#include "fabric.h"
+#include "clt-sess.h"
 #include "rnbd-proto.h"
 #include "rtrs-proto.h"
 
-#define CLT_CONF_IO_TIMEOUT_S 30
+#define CLT_CONF_IO_TIMEOUT_S 120
+#define CLT_CONF_HEARTBEAT_MS_MIN 100u
+#define CLT_CONF_HEARTBEAT_MS_MAX 60000u
+#define CLT_CONF_HEARTBEAT_MISSES_MAX 100u
+#define CLT_CONF_RECONNECTS_MAX 9999u	/* as the kernel's client */
 #define CLT_CONF_POLL_US_MAX 1000000u
 #define CLT_CONF_CONNECTIONS_MAX (RTRS_MAX_CONS - 1)
 
 struct clt_conf {
-	const char *server;		/* values belong to nbdkit and live as long as the process */
+	const char *server;		/* of the first path; values belong to nbdkit and live as long as the
+					 * process */
+	const char *path_texts[CLT_PATHS_MAX];	/* server= and path= */
 	const char *export_name;	/* NULL: what the NBD client asks for */
 	char sessname[RTRS_NAME_MAX];	/* empty: made up by clt_conf_sessname() */
 	const struct fab_provider *provider;	/* transport=, NULL: auto */
@@ -27,8 +32,15 @@ struct clt_conf {
 	uint64_t io_timeout_ms;		/* CLOCK_NEVER: for ever */
 	unsigned poll_us;		/* 0: sleep at once */
 	enum clt_registration registration;
-	struct fab_addr dst;		/* clt_conf_complete() */
-	bool automatic;			/* the same: dst.provider is still to be chosen */
+	enum clt_policy policy;
+	unsigned heartbeat_ms, heartbeat_misses;
+	int max_reconnect_attempts;	/* -1: no end */
+	uint64_t connect_timeout_ms;	/* CLOCK_NEVER: start without a server */
+	/* clt_conf_complete() */
+	struct clt_sess_addr paths[CLT_PATHS_MAX];
+	unsigned npaths;
+	bool chooses[CLT_PATHS_MAX];	/* the path's provider is still to be chosen */
+	bool automatic;			/* that of some path is */
 };
 
 extern const char clt_conf_help[];
@@ -39,6 +51,8 @@ void clt_conf_init(struct clt_conf *conf);
 int clt_conf_set(struct clt_conf *conf, const char *key, const char *value);
 /* Checks what belongs together, resolves the server's name.  0, or -1 after nbdkit_error(). */
 int clt_conf_complete(struct clt_conf *conf);
+/* The paths whose provider was left open are over @provider. */
+void clt_conf_choose(struct clt_conf *conf, const struct fab_provider *provider);
 /* The session's name: as given, or one that no other call gets, here or elsewhere.  Says which process
  * it is for, so that of the session that stays is made after the fork. */
 void clt_conf_sessname(const struct clt_conf *conf, char name[RTRS_NAME_MAX]);

@@ -29,6 +29,10 @@ struct clt_slot {
 	atomic_uint state;		/* 0: not in flight */
 	int status;			/* 0, negative errno of the server, CLT_AGAIN, CLT_TOO_LARGE */
 	unsigned epoch;			/* of the session when it was posted */
+	unsigned nsent;			/* of its connection when it was posted */
+	/* Grows with each time that something is sent under this buf_id, in serial number arithmetic and without 0: the
+	 * server tells by it which of two copies, from two paths, is the older (doc/decisions.md D6). */
+	uint32_t tag;
 	bool posted;			/* and not answered since, on that or an earlier path */
 	/* the part of the operation it carries */
 	uint64_t off;

@@ -52,6 +52,7 @@ struct clt_slot;
 
 #define CLT_OP_PARTS 16			/* in flight for one operation */
 #define CLT_ARENA_SLOTS 128		/* of a session with an arena: what it costs is locked memory */
+#define CLT_PATHS_MAX 16		/* of a session */
 
 /* Statuses that are no answer: the request is to be sent again (or given up), or it does not fit the
  * path that came back, which has fewer permits or takes less in one request. */
@@ -68,6 +69,7 @@ struct clt_slot;
  * then the two take turns: what is only held does not keep the other from being sent. */
 struct clt_slot_table {
 	struct clt_slot *slot;		/* [n + 1]: the last is the control slot */
+	struct clt_slot **order;	/* [n + 1]: clt_tx_fail_over()'s */
 	struct bitmap permits;		/* bit i: permit i + 1 */
 	atomic_bool zero_taken;		/* permit 0, by IO: only where there is no other */
 	atomic_bool zero_sent;		/* buf_id 0 is in flight */
@@ -83,6 +85,14 @@ struct clt_arena {
 	unsigned n;
 };
 
+/* Which of the paths that are up an operation goes over (clt-pick.c). */
+enum clt_policy {
+	CLT_POLICY_ROUND_ROBIN,		/* in turns */
+	CLT_POLICY_MIN_INFLIGHT,	/* the one with the fewest requests in flight */
+	CLT_POLICY_MIN_LATENCY,		/* the one whose heartbeats are answered fastest */
+	CLT_NPOLICIES
+};
+
 struct clt_io {
 	struct loop *loop;
 	unsigned poll_us;		/* who polls looks for answers so long before it sleeps */
@@ -91,8 +101,10 @@ struct clt_io {
 	/* Counts the times that the session began anew on the server: no request of an earlier epoch is answered any
 	 * more.  Changed by the service thread while no path is open. */
 	unsigned epoch;
-	atomic_uint max_io_size;	/* of the path that is or was up; 0: never was */
-	struct clt_attempt *att;	/* of its path (there is one) */
+	atomic_uint max_io_size;	/* of the paths that are or were up, the least; 0: never was */
+	struct clt_attempt *atts[CLT_PATHS_MAX];	/* [natts], of its paths, in order of creation */
+	atomic_uint natts;		/* grows only; paths that were removed are CLOSED */
+	atomic_uint policy;		/* enum clt_policy */
 	atomic_uint state;		/* of the session, enum clt_sess_state: from EXPIRED on operations do not wait
 					 * for a path */
 
@@ -145,6 +157,7 @@ struct clt_con_ops {
 struct clt_attempt {
 	struct clt_io *io;
 	const struct clt_con_ops *ops;
+	unsigned index;			/* in io->atts */
 	struct clt_con *cons;		/* [ncons], 0 is the service connection */
 	unsigned ncons;
 	atomic_uint state;		/* of the path, enum clt_path_state: requests may be submitted when it is UP
@@ -152,6 +165,7 @@ struct clt_attempt {
 
 	struct rtrs_geom geom;
 	unsigned depth;			/* requests in flight: of the server's, what this side can use */
+	uint32_t max_io;		/* bytes of data in one: likewise */
 	bool new_rkey;			/* the server tells another key of a chunk with each answer */
 	struct rtrs_rbuf *rbufs;	/* [geom.queue_depth] */
 	struct rtrs_hb hb;		/* what comes is a sign of life */
@@ -175,6 +189,12 @@ static inline bool clt_attempt_is_up(struct clt_attempt *att)
 
 	return state == CLT_PATH_UP || state == CLT_PATH_SILENT;
 }
+
+/* ---- which path ---- */
+
+extern const char *const clt_pick_policies[CLT_NPOLICIES];
+/* The path for a request that has a choice, or NULL: none is up.  @hint: clt_op.hint.  Any thread. */
+struct clt_attempt *clt_pick(struct clt_io *io, unsigned hint);
 
 /* Regions for all slots, and the arena when they need one and there is none.  The arena belongs to the
  * session, because slots do; regions belong to the attempt, because the next one may find another device, and a
@@ -210,6 +230,7 @@ struct clt_con {
 	_Alignas(64) _Atomic(struct clt_slot *) sendq;	/* newest first */
 	atomic_int send_lock;
 	bool open;			/* send lock: posts are possible */
+	unsigned nsent;			/* send lock: numbers requests in order of submission */
 	/* poll side */
 	_Alignas(64) struct clt_wait_con wait;
 	atomic_uint unsent;		/* answered, and waiting for a send completion or invalidate */
@@ -252,8 +273,8 @@ static inline bool clt_tx_must_poll(struct clt_con *con)
 void clt_tx_seal(struct clt_con *con);
 /* Posts are possible.  Service thread. */
 void clt_tx_unseal(struct clt_con *con);
-/* Give all requests that were in flight back to their owners as CLT_AGAIN.  All connections are drained
- * and sealed.  Service thread. */
+/* Give all requests that were in flight back to their owners as CLT_AGAIN, those of a connection in the order in
+ * which they were sent.  All connections are drained and sealed.  Service thread. */
 void clt_tx_fail_over(struct clt_attempt *att);
 
 /* Receives of @con: @n; with NEW_RKEY 8 bytes each, else empty.  Service thread.  0 or -errno. */
@@ -272,7 +293,8 @@ enum clt_op_kind {
 	CLT_OP_FREE,			/* on any path, when there is one */
 	CLT_OP_BOUND,			/* for one epoch: @ready tells when that is over, and
 					 * nothing else ends the wait */
-	CLT_OP_HANDSHAKE,		/* while the path is OPENING, without a permit */
+	CLT_OP_JOIN,			/* over @via while that is OPENING, and others are up */
+	CLT_OP_HANDSHAKE,		/* the same where no other is up: without a permit */
 };
 
 enum clt_op_stage {
@@ -286,19 +308,21 @@ struct clt_op {
 	struct clt_io *io;
 	enum rtrs_dir dir;
 	enum clt_op_kind kind;
+	struct clt_attempt *via;	/* JOIN, HANDSHAKE: the path that is OPENING */
 	void *buf;			/* READ target, WRITE source; NULL: no data */
 	uint64_t len;			/* bytes covered */
 	uint32_t part_max;		/* bytes a part may cover at most; for data also bounded by the
 					 * session's max_io_size */
 	unsigned hint;			/* spreads over connections */
 	/* Write the user message for the part [off, off + len) to @usr[RTRS_USR_MAX]; returns its
-	 * length.  Under the send lock, each time the part is sent. */
-	size_t (*encode)(const struct clt_op *op, uint64_t off, uint32_t len, uint8_t *usr);
+	 * length.  Under the send lock, each time the part is sent, with a @tag that is newer then. */
+	size_t (*encode)(const struct clt_op *op, uint64_t off, uint32_t len, uint32_t tag,
+			 uint8_t *usr);
 	/* May parts be sent now, apart from the path's state?  0 yes, CLT_AGAIN not yet, negative:
 	 * fails the operation.  NULL: yes.  Owner. */
 	int (*ready)(const struct clt_op *op);
-	/* The path was lost with the part in flight: CLT_AGAIN (and NULL) sends it again, anything
-	 * else ends it with that status. */
+	/* The path was lost with the part in flight: CLT_AGAIN (and NULL) sends it again, over whichever
+	 * path is up, anything else ends it with that status. */
 	int (*lost)(const struct clt_op *op);
 	/* A part that was sent, last in @epoch, and not answered will not be sent again with
 	 * its permit, which goes to others: the server may still carry it out.  NULL: no matter.  Owner. */

@@ -125,14 +125,22 @@ static unsigned pick_cid(const struct clt_attempt *att, const struct clt_op *op)
 	return 1 + small + op->hint % (n - small);
 }
 
-/* NULL when no path is up. */
+static bool is_handshake(const struct clt_op *op)
+{
+	return op->kind == CLT_OP_JOIN || op->kind == CLT_OP_HANDSHAKE;
+}
+
+/* NULL when no path is up; or when what is in flight has to come back first, because its path is not. */
 static struct clt_con *pick(const struct clt_op *op)
 {
-	struct clt_attempt *att = op->io->att;
+	struct clt_attempt *att;
 
-	if (op->kind == CLT_OP_HANDSHAKE)
-		return atomic_load(&att->state) == CLT_PATH_OPENING ? &att->cons[0] : NULL;
-	if (!clt_attempt_is_up(att))
+	if (is_handshake(op))
+		return atomic_load(&op->via->state) == CLT_PATH_OPENING ? &op->via->cons[0] : NULL;
+	if (op->inflight)
+		return clt_attempt_is_up(op->con->att) ? op->con : NULL;
+	att = clt_pick(op->io, op->hint);
+	if (!att)
 		return NULL;
 	return &att->cons[clt_op_is_user(op) ? 0 : pick_cid(att, op)];
 }
@@ -155,7 +163,7 @@ static struct clt_con *op_connection(struct clt_op *op)
 	op->listed = true;
 	if (ready < 0)
 		op_error(op, ready);
-	else if (op->kind == CLT_OP_HANDSHAKE)
+	else if (is_handshake(op))
 		op_error(op, -ECONNABORTED);	/* the path it was meant for is gone */
 	else if (!con && op->kind != CLT_OP_BOUND && atomic_load(&io->state) >= CLT_SESS_EXPIRED)
 		op_error(op, -EIO);
@@ -195,7 +203,7 @@ static struct clt_slot *op_slot(struct clt_op *op)
 			return NULL;
 		return clt_slot_get(op);
 	}
-	/* Nothing else is in flight on a path that is OPENING, so buf_id 0 is free there. */
+	/* Nothing else is in flight where the only path is OPENING, so buf_id 0 is free. */
 	assert(!ctl->op);
 	ctl->op = op;
 	return ctl;

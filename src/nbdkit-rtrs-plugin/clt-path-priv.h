@@ -68,6 +68,8 @@ void clt_con0_up(struct clt_path *path);
 enum rtrs_hb_action clt_con0_tick(struct clt_path *path);
 /* A heartbeat or the answer to one has come on @con. */
 void clt_con0_heartbeat(struct clt_con *con, unsigned type);
+/* Send a heartbeat now.  Returns what rtrs_hb_acked() takes. */
+unsigned clt_con0_ask(struct clt_path *path);
 /* Nobody waits any longer: fail @path if it is SILENT. */
 void clt_con0_lose_patience(struct clt_path *path);
 

@@ -112,7 +112,11 @@ static void path_fail_msg(struct loop_msg *msg)
 	pthread_mutex_unlock(&path->cause_lock);
 
 	if (path_state(path) == CLT_PATH_FAILING) {	/* else it is closed meanwhile */
-		path->ops->down(path, path_tell(path, was_up, cause));
+		if (was_up || !path->lost_ms)
+			path->lost_ms = clock_now_ms();
+		path->fails = was_up ? 0 : path->fails + 1;
+		path->tell_up |= path_tell(path, was_up, cause);
+		path->ops->down(path);
 		if (!was_up)
 			path->ops->failed(path, err, cause);
 	}
@@ -228,8 +232,8 @@ static void path_connect(void *object)
 {
 	struct clt_path *path = object;
 
+	loop_timer_cancel(&path->retry_timer);
 	path->attempts++;
-	path->ops->begins(path);
 	path->next_cid = 0;
 	path->up_since_ms = 0;
 	loop_timer_set(path->loop, &path->setup_timer, clock_now_ms() + path->conf.setup_ms);
@@ -270,7 +274,9 @@ static void path_up(void *object)
 	loop_timer_cancel(&path->setup_timer);
 	loop_timer_set(path->loop, &path->hb_timer, path->att.hb.next_ms);
 	path->up_since_ms = clock_now_ms();
+	path->fails = 0;
 	path->ops->up(path);
+	path->tell_up = false;
 }
 
 static void path_tell_silence(void *object)
@@ -354,7 +360,7 @@ static void path_release_and_close(void *object)
 #define STAY(states, event) { states, CLT_PATH_EV_##event, FSM_STAY, NULL, "" }
 
 static const struct fsm_row rows[] = {
-	ROW(IN(IDLE), START, CONNECTING, path_connect),
+	ROW(IN(IDLE) | IN(CLOSED), START, CONNECTING, path_connect),
 	ROW(IN(CONNECTING), CON_UP, CONNECTING, path_next_con),
 	ROW(IN(CONNECTING), ALL_UP, INFO, path_send_info),
 	ROW(IN(INFO), INFO_RSP, OPENING, path_open),
@@ -373,7 +379,7 @@ static const struct fsm_row rows[] = {
 	ROW(IN(IDLE) | IN(BACKOFF), CLOSE, CLOSED, path_close),
 
 	/* too late: a failure, or a CLOSE, was first */
-	STAY(ALL & ~IN(IDLE), START),
+	STAY(ALL & ~(IN(IDLE) | IN(CLOSED)), START),
 	STAY(ALL & ~IN(CONNECTING), CON_UP),
 	STAY(ALL & ~IN(CONNECTING), ALL_UP),
 	STAY(ALL & ~IN(INFO), INFO_RSP),
@@ -407,7 +413,7 @@ static void path_setup_timer(struct loop_timer *timer)
 {
 	struct clt_path *path = container_of(timer, struct clt_path, setup_timer);
 
-	clt_path_fail(path, -ETIMEDOUT, "no answer within %u s", path->conf.setup_ms / 1000);
+	clt_path_fail(path, -ETIMEDOUT, "no answer within %g s", path->conf.setup_ms / 1e3);
 }
 
 static void path_hb_timer(struct loop_timer *timer)
@@ -455,6 +461,7 @@ int clt_path_init(struct clt_path *path, const struct clt_path_conf *conf,
 	path->loop = conf->io->loop;
 	att->io = conf->io;
 	att->ops = &con_ops;
+	att->index = conf->index;
 	att->ncons = conf->ncons;
 	snprintf(path->name, sizeof(path->name), "path %s",
 		 fab_addr_format(&path->conf.dst, d, sizeof(d)));
@@ -508,7 +515,8 @@ void clt_path_fini(struct clt_path *path)
 
 void clt_path_start(struct clt_path *path)
 {
-	path_event(path, CLT_PATH_EV_START);
+	path->fails = path->tries = 0;
+	path_event(path, path_state(path) == CLT_PATH_BACKOFF ? CLT_PATH_EV_RETRY : CLT_PATH_EV_START);
 }
 
 void clt_path_close(struct clt_path *path)
@@ -530,6 +538,31 @@ void clt_path_opened(struct clt_path *path)
 	}
 	clt_con0_up(path);
 	path_event(path, CLT_PATH_EV_OPENED);
+}
+
+unsigned clt_path_ask(struct clt_path *path)
+{
+	return clt_con0_ask(path);
+}
+
+bool clt_path_answered(const struct clt_path *path, unsigned asked)
+{
+	return rtrs_hb_acked(&path->att.hb, asked);
+}
+
+bool clt_path_holds(struct clt_path *path)
+{
+	enum clt_path_state state = path_state(path);
+
+	return path->up_since_ms && state >= CLT_PATH_UP && state != CLT_PATH_BACKOFF &&
+	       state != CLT_PATH_CLOSED;
+}
+
+bool clt_path_tries(struct clt_path *path)
+{
+	enum clt_path_state state = path_state(path);
+
+	return state >= CLT_PATH_CONNECTING && state <= CLT_PATH_OPENING;
 }
 
 void clt_path_lose_patience(struct clt_path *path)

@@ -18,6 +18,7 @@ struct clt_path_conf {
 	const char *sess_name;
 	const uint8_t *sess_uuid;	/* [RTRS_UUID_LEN] */
 	unsigned index;			/* of the session's paths */
+	unsigned hb_interval_ms, hb_misses;
 	struct fab_addr src, dst;	/* src.len 0: any */
 	unsigned ncons;
 	unsigned setup_ms;		/* for an attempt */
@@ -28,19 +29,19 @@ struct clt_path_conf {
 
 /* What its owner hears.  Service thread. */
 struct clt_path_ops {
-	/* An attempt begins. */
-	void (*begins)(struct clt_path *path);
 	/* This attempt's geometry and depth are known.  0, or -errno with @why: it cannot serve the session. */
 	int (*geometry)(struct clt_path *path, char *why, size_t len);
 	/* OPENING: the control slot may be used; clt_path_opened() is awaited. */
 	void (*opening)(struct clt_path *path);
 	void (*up)(struct clt_path *path);
-	/* It was lost, or an attempt failed; @told: the log says so. */
-	void (*down)(struct clt_path *path, bool told);
+	/* It was lost, or an attempt failed. */
+	void (*down)(struct clt_path *path);
 	/* The attempt failed before it was up; follows down(). */
 	void (*failed)(struct clt_path *path, int err, const char *cause);
 	/* It is SILENT, or UP again. */
 	void (*silence)(struct clt_path *path);
+	/* A heartbeat was answered. */
+	void (*alive)(struct clt_path *path);
 	/* An attempt has ended, nothing of it is left, and the next one waits. */
 	void (*ended)(struct clt_path *path);
 	/* CLOSED: nothing runs any more. */
@@ -75,7 +76,11 @@ struct clt_path {
 	struct loop_timer setup_timer, hb_timer, retry_timer;
 	struct loop_msg fail_msg, drain_msg, service_msg;
 	unsigned tries;			/* since it was up for a while */
+	unsigned fails;			/* attempts that failed since it was up */
 	uint64_t up_since_ms;		/* 0: not in this attempt */
+	uint64_t lost_ms;		/* when it was; 0: never */
+	bool tell_up;			/* that it was lost, or cannot connect, was told */
+	unsigned ups;			/* times that it came up */
 
 	pthread_mutex_t cause_lock;
 	int fail_err;
@@ -91,12 +96,21 @@ int clt_path_init(struct clt_path *path, const struct clt_path_conf *conf,
 void clt_path_fini(struct clt_path *path);
 
 /* Service thread. */
+/* IDLE or CLOSED: the first attempt.  BACKOFF: the next one at once.  Else nothing. */
 void clt_path_start(struct clt_path *path);
 void clt_path_close(struct clt_path *path);
 /* The user messages of OPENING are answered. */
 void clt_path_opened(struct clt_path *path);
 /* From now on nobody waits for it when it stands still for two heartbeats. */
 void clt_path_lose_patience(struct clt_path *path);
+/* Send a heartbeat now; @ops->alive is called with each answer.  True when what was asked here before, for @asked,
+ * has been answered. */
+unsigned clt_path_ask(struct clt_path *path);
+bool clt_path_answered(const struct clt_path *path, unsigned asked);
+/* It was up in this attempt, and requests of it may not have come back yet. */
+bool clt_path_holds(struct clt_path *path);
+/* It is on its way up. */
+bool clt_path_tries(struct clt_path *path);
 /* It was up long enough to count as one that works. */
 bool clt_path_was_steady(const struct clt_path *path);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns a session: its path, what requests have of it, and how long they wait for a path.  Service thread
+/* Owns a session: its paths, what requests have of it, and how long they wait for a path.  Service thread
  * where clt-sess.h does not say otherwise.  Ends with ops->closed(). */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "clock.h"
@@ -10,9 +11,12 @@
 #include "log.h"
 #include "random.h"
 
+#define for_each_path(path, sess)                                                                  \
+	for (unsigned i_ = 0; i_ < (sess)->io.natts && ((path) = (sess)->paths[i_], true); i_++)
+
 static struct clt_sess *sess_of(struct clt_path *path)
 {
-	return container_of(path, struct clt_sess, path);
+	return container_of(path->conf.io, struct clt_sess, io);
 }
 
 static void sess_event(struct clt_sess *sess, enum clt_sess_event event)
@@ -25,25 +29,21 @@ static void sess_event(struct clt_sess *sess, enum clt_sess_event event)
 
 /* ---- actions ---- */
 
+static void sess_check_closed(struct clt_sess *sess);
+
 static void sess_up(void *object)
 {
 	struct clt_sess *sess = object;
-	const struct clt_path *path = &sess->path;
+	struct clt_path *path;
 
 	loop_timer_cancel(&sess->timeout_timer);
-	if (sess->ups && sess->tell_up)
-		log_warn(path->name, "connected again after %llu ms",
-			 (unsigned long long)(clock_now_ms() - sess->down_since_ms));
-	else if (!sess->ups) {
-		log_info(path->name, "connected: %u connections, queue depth %u, max IO %u",
-			 path->att.ncons - 1, path->att.depth, path->att.geom.max_io_size);
-		log_dbg(path->name, "registration=%s: %s",
-			clt_registration_names[sess->registration], path->mode_why);
-	}
-	sess->tell_up = false;
 	sess->ups++;
 	sess->ops->up(sess);
-	clt_slot_wake(&sess->io);
+	/* Who lets one in may let in the others. */
+	for_each_path(path, sess) {
+		if (atomic_load(&path->att.state) == CLT_PATH_BACKOFF)
+			clt_path_start(path);
+	}
 }
 
 static void sess_up_late(void *object)
@@ -59,7 +59,7 @@ static void sess_down(void *object)
 	struct clt_sess *sess = object;
 
 	/* A path that is lost again at once gives requests no new time to wait. */
-	if (!sess->down_since_ms || !sess->path.up_since_ms || clt_path_was_steady(&sess->path))
+	if (!sess->down_since_ms || !sess->last->up_since_ms || clt_path_was_steady(sess->last))
 		sess->down_since_ms = clock_now_ms();
 	if (sess->io_timeout_ms == 0)
 		sess_event(sess, CLT_SESS_EV_NO_WAIT);
@@ -89,9 +89,13 @@ static void sess_close(void *object)
 {
 	struct clt_sess *sess = object;
 
+	struct clt_path *path;
+
 	loop_timer_cancel(&sess->timeout_timer);
 	sess_wake(sess);
-	clt_path_close(&sess->path);
+	for_each_path(path, sess)
+		clt_path_close(path);
+	sess_check_closed(sess);	/* they may have been closed before */
 }
 
 static void sess_tell_closed(void *object)
@@ -149,21 +153,125 @@ static void sess_timeout(struct loop_timer *timer)
 	sess_event(container_of(timer, struct clt_sess, timeout_timer), CLT_SESS_EV_TIMEOUT);
 }
 
-/* ---- what the path tells ---- */
+/* ---- a path that is OPENING ---- */
 
-/* With one path: nothing of the last epoch is left on the server when that connects again. */
-static void path_begins(struct clt_path *path)
+/* What the paths that are up, and the one that becomes so, can carry. */
+static void sess_adopt(struct clt_sess *sess, const struct clt_attempt *att, bool begins)
 {
-	sess_of(path)->io.epoch++;
+	unsigned limit = atomic_load(&sess->io.slots.limit), depth = MIN(att->depth, sess->io.slots.n);
+	uint32_t max_io = atomic_load(&sess->io.max_io_size);
+
+	if (begins || att->max_io < max_io)
+		atomic_store(&sess->io.max_io_size, att->max_io);
+	if (begins && limit > depth)
+		log_warn(sess->name, "the path came back with queue depth %u instead of %u", depth, limit);
+	if (begins || depth < limit)
+		clt_slot_limit(&sess->io, depth);
 }
+
+static void opening_begin(struct clt_sess *sess)
+{
+	sess->stage = CLT_OPENING_BEGINS;
+	/* Nothing of the last epoch is left on the server: its last path had drained before this one connected, or
+	 * while it did; then a server that has not noticed yet keeps the session, which does no harm. */
+	sess->io.epoch++;
+	sess_adopt(sess, &sess->opening->att, true);
+	sess->ops->opening(sess);
+}
+
+static void opening_ask(struct clt_sess *sess)
+{
+	struct clt_path *path;
+
+	sess->stage = CLT_OPENING_PROVES;
+	for_each_path(path, sess) {
+		if (clt_attempt_is_up(&path->att))
+			sess->asked[path->att.index] = clt_path_ask(path);
+	}
+}
+
+/* Some path has answered what was asked? */
+static bool opening_proved(struct clt_sess *sess)
+{
+	struct clt_path *path;
+
+	for_each_path(path, sess) {
+		if (clt_attempt_is_up(&path->att) && clt_path_answered(path, sess->asked[path->att.index]))
+			return true;
+	}
+	return false;
+}
+
+static struct clt_path *opening_next(struct clt_sess *sess)
+{
+	struct clt_path *path;
+
+	for_each_path(path, sess) {
+		if (atomic_load(&path->att.state) == CLT_PATH_OPENING)
+			return path;
+	}
+	return NULL;
+}
+
+static bool sess_any(struct clt_sess *sess, bool (*is)(struct clt_path *path))
+{
+	struct clt_path *path;
+
+	for_each_path(path, sess) {
+		if (is(path))
+			return true;
+	}
+	return false;
+}
+
+/* A path is OPENING, or another one has gone. */
+static void opening_go_on(struct clt_sess *sess)
+{
+	bool holds = sess_any(sess, clt_path_holds);
+
+	if (sess->stage == CLT_OPENING_PROVES && !holds &&
+	    atomic_load(&sess->opening->att.state) == CLT_PATH_OPENING)
+		opening_begin(sess);
+	if (sess->stage != CLT_OPENING_NONE)
+		return;
+	/* While the last path is on its way down there is nothing to join, and an epoch that has not ended. */
+	if (holds && !clt_sess_is_up(sess))
+		return;
+	sess->opening = opening_next(sess);
+	if (!sess->opening)
+		return;
+	if (!holds) {
+		opening_begin(sess);
+		return;
+	}
+	sess->stage = CLT_OPENING_JOINS;
+	sess->ops->joining(sess);
+}
+
+static void next_msg(struct loop_msg *msg)
+{
+	opening_go_on(container_of(msg, struct clt_sess, next_msg));
+}
+
+/* @path is OPENING no more.  Not from inside what it has called: its messages are to come back first. */
+static void opening_end(struct clt_sess *sess, const struct clt_path *path)
+{
+	if (path == sess->opening) {
+		sess->opening = NULL;
+		sess->stage = CLT_OPENING_NONE;
+	}
+	if (atomic_load(&sess->io.state) < CLT_SESS_CLOSING)
+		loop_post(sess->loop, &sess->next_msg);
+}
+
+/* ---- what a path tells ---- */
 
 static int path_geometry(struct clt_path *path, char *why, size_t len)
 {
 	struct clt_sess *sess = sess_of(path);
 	const struct rtrs_geom *g = &path->att.geom;
-	unsigned depth = path->att.depth;
 	uint32_t max_io = g->max_io_size;
-	int old;
+	int r;
 
 	if (g->max_hdr_size < RTRS_HDR_MAX) {
 		snprintf(why, len, "room for headers too small");
@@ -177,42 +285,67 @@ static int path_geometry(struct clt_path *path, char *why, size_t len)
 	}
 	if (sess->io.arena.mem)
 		max_io = MIN(max_io, (uint32_t)sess->io.arena.room);
+	path->att.max_io = max_io;
+	if (sess->io.slots.slot)
+		return 0;
 	atomic_store(&sess->io.max_io_size, max_io);
-	old = clt_slot_limit(&sess->io, depth);
-	if (old < 0) {
+	r = clt_slot_limit(&sess->io, path->att.depth);
+	if (r < 0)
 		snprintf(why, len, "no memory for the queue depth");
-		return old;
-	}
-	if ((unsigned)old > depth)
-		log_warn(sess->name, "the path came back with queue depth %u instead of %d", depth, old);
-	return 0;
+	return MIN(r, 0);
 }
 
 static void path_opening(struct clt_path *path)
 {
-	struct clt_sess *sess = sess_of(path);
-
-	sess->ops->opening(sess);
+	opening_go_on(sess_of(path));
 }
 
-static void path_down(struct clt_path *path, bool told)
+static void path_down(struct clt_path *path)
 {
 	struct clt_sess *sess = sess_of(path);
 
-	sess->tell_up |= told;
-	sess_event(sess, CLT_SESS_EV_DOWN);
+	sess->last = path;
+	if (!clt_sess_is_up(sess))
+		sess_event(sess, CLT_SESS_EV_DOWN);
+}
+
+static bool path_counts(struct clt_path *path)
+{
+	return clt_path_tries(path) || clt_attempt_is_up(&path->att);
 }
 
 static void path_failed(struct clt_path *path, int err, const char *cause)
 {
 	struct clt_sess *sess = sess_of(path);
 
-	sess->ops->failed(sess, err, cause);
+	if (!sess_any(sess, path_counts))
+		sess->ops->failed(sess, err, cause);
+}
+
+static void path_tell_up(struct clt_path *path)
+{
+	const struct clt_sess *sess = sess_of(path);
+
+	if (path->tell_up && sess->ups)
+		log_warn(path->name, "connected%s after %llu ms", path->ups ? " again" : "",
+			 (unsigned long long)(clock_now_ms() - path->lost_ms));
+	else if (!path->ups)
+		log_info(path->name, "connected: %u connections, queue depth %u, max IO %u",
+			 path->att.ncons - 1, path->att.depth, path->att.geom.max_io_size);
+	if (!path->ups++)
+		log_dbg(path->name, "registration=%s: %s",
+			clt_registration_names[path->conf.registration], path->mode_why);
 }
 
 static void path_up(struct clt_path *path)
 {
-	sess_event(sess_of(path), CLT_SESS_EV_UP);
+	struct clt_sess *sess = sess_of(path);
+
+	path_tell_up(path);
+	sess->last = path;
+	opening_end(sess, path);
+	sess_event(sess, CLT_SESS_EV_UP);
+	clt_slot_wake(&sess->io);
 }
 
 static void path_silence(struct clt_path *path)
@@ -222,40 +355,99 @@ static void path_silence(struct clt_path *path)
 	sess->ops->silence(sess);
 }
 
+static void path_alive(struct clt_path *path)
+{
+	struct clt_sess *sess = sess_of(path);
+
+	if (sess->stage == CLT_OPENING_PROVES && opening_proved(sess))
+		clt_path_opened(sess->opening);
+}
+
 static void path_ended(struct clt_path *path)
 {
-	if (path->conf.once)
-		clt_sess_close(sess_of(path));
+	struct clt_sess *sess = sess_of(path);
+
+	opening_end(sess, path);
+	if (path->conf.once && !sess_any(sess, path_counts)) {
+		clt_sess_close(sess);
+	} else if (path->conf.once) {
+		clt_path_close(path);
+	} else if (sess->max_reconnect_attempts >= 0 &&
+		   path->fails > (unsigned)sess->max_reconnect_attempts) {
+		log_err(path->name, "given up after %u attempts", path->fails);
+		clt_path_close(path);
+	}
+}
+
+static bool path_is_open(struct clt_path *path)
+{
+	return atomic_load(&path->att.state) != CLT_PATH_CLOSED;
+}
+
+static void sess_check_closed(struct clt_sess *sess)
+{
+	if (!sess_any(sess, path_is_open))
+		sess_event(sess, CLT_SESS_EV_CLOSED);
 }
 
 static void path_closed(struct clt_path *path)
 {
-	sess_event(sess_of(path), CLT_SESS_EV_CLOSED);
+	struct clt_sess *sess = sess_of(path);
+
+	opening_end(sess, path);
+	sess->last = path;
+	if (!clt_sess_is_up(sess))
+		sess_event(sess, CLT_SESS_EV_DOWN);
+	sess_check_closed(sess);
 }
 
 static const struct clt_path_ops path_ops = {
-	path_begins, path_geometry, path_opening, path_up, path_down, path_failed, path_silence, path_ended,
+	path_geometry, path_opening, path_up, path_down, path_failed, path_silence, path_alive, path_ended,
 	path_closed,
 };
 
 /* ---- start and end ---- */
 
+/* One more, IDLE.  0, or -errno. */
+static int sess_add_path(struct clt_sess *sess, const struct clt_sess_addr *addr)
+{
+	struct clt_path_conf conf = sess->path_conf;
+	struct clt_path *path = calloc(1, sizeof(*path));
+	unsigned n = sess->io.natts;
+	int r;
+
+	if (!path)
+		return -ENOMEM;
+	conf.index = n;
+	conf.src = addr->src;
+	conf.dst = addr->dst;
+	r = clt_path_init(path, &conf, &path_ops);
+	if (r < 0) {
+		free(path);
+		return r;
+	}
+	sess->paths[n] = path;
+	sess->io.atts[n] = &path->att;
+	/* ORDER: there before others can see it. */
+	atomic_store_explicit(&sess->io.natts, n + 1, memory_order_release);
+	return 0;
+}
+
+static void sess_free_paths(struct clt_sess *sess)
+{
+	struct clt_path *path;
+
+	for_each_path(path, sess) {
+		clt_path_fini(path);
+		free(path);
+	}
+	sess->io.natts = 0;
+}
+
 int clt_sess_init(struct clt_sess *sess, struct loop *loop, const struct clt_sess_conf *conf,
 		  const struct clt_sess_ops *ops)
 {
-	struct clt_path_conf path = {
-		.io = &sess->io,
-		.sess_name = sess->name,
-		.sess_uuid = sess->uuid,
-		.src = conf->src,
-		.dst = conf->dst,
-		.ncons = 1 + conf->connections,
-		.setup_ms = conf->setup_ms ? conf->setup_ms : RTRS_CONNECT_TIMEOUT_MS,
-		.registration = conf->registration,
-		.lessons = conf->lessons ? conf->lessons : &sess->own_lessons,
-		.once = conf->once,
-	};
-	int r;
+	int r = 0;
 
 	memset(sess, 0, sizeof(*sess));
 	snprintf(sess->name, sizeof(sess->name), "%s", conf->name);
@@ -263,22 +455,36 @@ int clt_sess_init(struct clt_sess *sess, struct loop *loop, const struct clt_ses
 	sess->loop = loop;
 	sess->ops = ops;
 	sess->io_timeout_ms = conf->io_timeout_ms;
-	sess->registration = conf->registration;
+	sess->max_reconnect_attempts = conf->max_reconnect_attempts;
+	sess->path_conf = (struct clt_path_conf){
+		.io = &sess->io,
+		.sess_name = sess->name,
+		.sess_uuid = sess->uuid,
+		.hb_interval_ms = conf->hb_interval_ms ? conf->hb_interval_ms : RTRS_HB_INTERVAL_MS,
+		.hb_misses = conf->hb_interval_ms ? conf->hb_misses : RTRS_HB_MISSED_MAX,
+		.ncons = 1 + conf->connections,
+		.setup_ms = conf->setup_ms ? conf->setup_ms : RTRS_CONNECT_TIMEOUT_MS,
+		.registration = conf->registration,
+		.lessons = conf->lessons ? conf->lessons : &sess->own_lessons,
+		.once = conf->once,
+	};
 	sess->io.loop = loop;
 	sess->io.poll_us = conf->poll_us;
-	sess->io.att = &sess->path.att;
+	atomic_init(&sess->io.policy, conf->policy);
 	loop_timer_init(&sess->timeout_timer, sess_timeout);
-	r = clt_path_init(&sess->path, &path, &path_ops);
-	if (r < 0)
-		return r;
+	loop_msg_init(&sess->next_msg, next_msg);
 	frwr_lessons_init(&sess->own_lessons);
 	clt_slot_init(&sess->io);
-	return 0;
+	for (unsigned i = 0; r == 0 && i < conf->npaths; i++)
+		r = sess_add_path(sess, &conf->paths[i]);
+	if (r < 0)
+		clt_sess_fini(sess);
+	return r;
 }
 
 void clt_sess_fini(struct clt_sess *sess)
 {
-	clt_path_fini(&sess->path);
+	sess_free_paths(sess);
 	clt_mem_arena_fini(&sess->io.arena);
 	clt_slot_fini(&sess->io);
 	frwr_lessons_fini(&sess->own_lessons);
@@ -286,7 +492,10 @@ void clt_sess_fini(struct clt_sess *sess)
 
 void clt_sess_start(struct clt_sess *sess)
 {
-	clt_path_start(&sess->path);
+	struct clt_path *path;
+
+	for_each_path(path, sess)
+		clt_path_start(path);
 }
 
 void clt_sess_close(struct clt_sess *sess)
@@ -296,8 +505,11 @@ void clt_sess_close(struct clt_sess *sess)
 
 void clt_sess_lose_patience(struct clt_sess *sess)
 {
+	struct clt_path *path;
+
 	sess->io_timeout_ms = 0;
-	clt_path_lose_patience(&sess->path);
+	for_each_path(path, sess)
+		clt_path_lose_patience(path);
 	if (atomic_load(&sess->io.state) == CLT_SESS_DOWN)
 		loop_timer_set(sess->loop, &sess->timeout_timer, clock_now_ms());
 }
@@ -306,34 +518,55 @@ void clt_sess_lose_patience(struct clt_sess *sess)
 
 void clt_sess_opened(struct clt_sess *sess)
 {
-	clt_path_opened(&sess->path);
+	if (sess->stage == CLT_OPENING_BEGINS) {
+		clt_path_opened(sess->opening);
+	} else if (sess->stage == CLT_OPENING_JOINS) {
+		sess_adopt(sess, &sess->opening->att, false);
+		opening_ask(sess);
+		opening_go_on(sess);	/* there may be nobody left to ask */
+	}
+}
+
+void clt_sess_refuse(struct clt_sess *sess, int err, const char *cause)
+{
+	if (sess->opening)
+		clt_path_fail(sess->opening, err, "%s", cause);
 }
 
 void clt_sess_fail(struct clt_sess *sess, int err, const char *cause)
 {
-	clt_path_fail(&sess->path, err, "%s", cause);
+	struct clt_path *path;
+
+	for_each_path(path, sess) {
+		if (clt_attempt_is_up(&path->att))
+			clt_path_fail(path, err, "%s", cause);
+	}
 }
 
 bool clt_sess_is_away(struct clt_sess *sess)
 {
-	unsigned state = atomic_load(&sess->io.state);
+	struct clt_path *path;
 
-	return state == CLT_SESS_DOWN || state == CLT_SESS_EXPIRED ||
-	       atomic_load(&sess->path.att.state) == CLT_PATH_SILENT;
+	if (atomic_load(&sess->io.state) != CLT_SESS_UP)
+		return atomic_load(&sess->io.state) == CLT_SESS_DOWN || clt_sess_expired(sess);
+	for_each_path(path, sess) {
+		if (atomic_load(&path->att.state) == CLT_PATH_UP)
+			return false;
+	}
+	return true;
+}
+
+static bool path_is_failing(struct clt_path *path)
+{
+	return atomic_load(&path->att.state) == CLT_PATH_FAILING;
 }
 
 int clt_sess_bound(struct clt_sess *sess, unsigned epoch)
 {
 	if (epoch != sess->io.epoch)
 		return -ECONNABORTED;
-	switch ((enum clt_path_state)atomic_load(&sess->path.att.state)) {
-	case CLT_PATH_UP:
-	case CLT_PATH_SILENT:
+	if (clt_sess_is_up(sess))
 		return 0;
-	case CLT_PATH_OPENING:
-	case CLT_PATH_FAILING:
-		return CLT_AGAIN;
-	default:
-		return -ECONNABORTED;
-	}
+	/* The epoch begins, or the loss of its last path is not told yet. */
+	return sess->stage == CLT_OPENING_BEGINS || sess_any(sess, path_is_failing) ? CLT_AGAIN : -ECONNABORTED;
 }

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A session: permits and devices shared by all its paths (one now), and what happens to requests
- * while no path is up: they wait until io_timeout_ms after the loss, then fail with EIO. */
+/* A session: permits and devices shared by all its paths, and what happens to requests while none is up: they
+ * wait until io_timeout_ms after the loss of the last one, then fail with EIO.
+ *
+ * EPOCHS.  The server keeps a session as long as it has a path; so the first path that is up begins an epoch, in
+ * which devices are opened (again), and the last one that is gone ends it.  A path that comes up meanwhile joins
+ * the epoch, and devices stay as they are.  Whether the server sees that in the same way has to be found out: it
+ * may have lost all paths, or be another process by now, and the path that is still up here may be a dead one
+ * that nobody has noticed.  So a path joins when a heartbeat that was sent after its own connections were made has been
+ * answered on another one: then the server had both at once (doc/decisions.md D15). */
 #ifndef CLT_SESS_H
 #define CLT_SESS_H
 
@@ -8,32 +15,52 @@
 
 struct clt_sess;
 
+struct clt_sess_addr {
+	struct fab_addr src, dst;	/* src.len 0: any */
+};
+
 struct clt_sess_conf {
 	const char *name;		/* rtrs_sessname_ok() */
-	struct fab_addr src, dst;	/* src.len 0: any */
-	unsigned connections;		/* IO connections: 1 .. RTRS_MAX_CONS - 1 */
+	const struct clt_sess_addr *paths;	/* [npaths], of the caller */
+	unsigned npaths;		/* 1 .. CLT_PATHS_MAX */
+	enum clt_policy policy;
+	unsigned connections;		/* IO connections of a path: 1 .. RTRS_MAX_CONS - 1 */
 	uint64_t io_timeout_ms;		/* CLOCK_NEVER: for ever; 0: fail at once */
+	unsigned hb_interval_ms, hb_misses;	/* both 0: the protocol's */
+	int max_reconnect_attempts;	/* of a path, one after another; -1: no end */
 	unsigned poll_us;		/* who polls looks for answers so long before it sleeps */
 	unsigned setup_ms;		/* for an attempt; 0: RTRS_CONNECT_TIMEOUT_MS */
 	enum clt_registration registration;
-	bool once;			/* one attempt, no reconnect (the probe at start) */
+	bool once;			/* one attempt of each path, no reconnect (the probe at start) */
 	struct frwr_lessons *lessons;	/* outlives the session; NULL: it has some of its own */
 };
 
 /* What the upper layer (client.c, dev-reopen.c) hears.  Service thread. */
 struct clt_sess_ops {
-	/* A path is OPENING: send user messages with clt_op.borrow, then clt_sess_opened(). */
+	/* A path is OPENING and begins an epoch: send user messages with CLT_OP_HANDSHAKE, then clt_sess_opened().  It
+	 * is told again when what it was to join has ended. */
 	void (*opening)(struct clt_sess *sess);
-	/* It is up. */
+	/* A path is OPENING and others are up: find out with CLT_OP_JOIN who the server is, then clt_sess_opened(). */
+	void (*joining)(struct clt_sess *sess);
+	/* The first path is up. */
 	void (*up)(struct clt_sess *sess);
-	/* It was lost, or the first attempt failed: requests wait. */
+	/* The last one was lost, or the first attempt failed: requests wait. */
 	void (*down)(struct clt_sess *sess);
 	/* clt_sess_is_away() may have changed: the server, or what lies between, stands still, or does so no longer. */
 	void (*silence)(struct clt_sess *sess);
-	/* An attempt failed before it was up.  With conf.once the session closes by itself. */
+	/* An attempt failed before it was up, and no path is up or on its way.  With conf.once the session closes by
+	 * itself. */
 	void (*failed)(struct clt_sess *sess, int err, const char *cause);
-	/* The path is CLOSED: nothing runs any more. */
+	/* All paths are CLOSED: nothing runs any more. */
 	void (*closed)(struct clt_sess *sess);
+};
+
+/* How far the path is that is OPENING; one at a time. */
+enum clt_opening {
+	CLT_OPENING_NONE,
+	CLT_OPENING_BEGINS,		/* ops->opening() is answered by clt_sess_opened() */
+	CLT_OPENING_JOINS,		/* ops->joining() is */
+	CLT_OPENING_PROVES,		/* a heartbeat on another path is awaited, or that they have all gone */
 };
 
 struct clt_sess {
@@ -42,20 +69,24 @@ struct clt_sess {
 	struct loop *loop;
 	const struct clt_sess_ops *ops;
 	uint64_t io_timeout_ms;
-	enum clt_registration registration;
 	struct frwr_lessons own_lessons;	/* of devices that cannot do what they offer */
-
-	struct clt_path path;		/* there is one */
+	struct clt_path_conf path_conf;	/* of all paths, but for addresses and index */
+	struct clt_path *paths[CLT_PATHS_MAX];	/* [io.natts] */
 	struct clt_io io;		/* what requests have of the session */
 
 	struct loop_timer timeout_timer;
+	struct loop_msg next_msg;	/* what is OPENING may go on */
 	/* service thread */
+	struct clt_path *opening;
+	enum clt_opening stage;
+	unsigned asked[CLT_PATHS_MAX];	/* PROVES: clt_path_ask() */
+	struct clt_path *last;		/* that went up or down */
 	unsigned ups;			/* times that it came up */
-	bool tell_up;			/* that it is not was told */
+	int max_reconnect_attempts;
 	uint64_t down_since_ms;		/* of this or the last time; 0: requests have failed since */
 };
 
-/* Nothing runs before clt_sess_start().  @loop and @ops outlive @sess.  0, or as clt_path_init(). */
+/* Nothing runs before clt_sess_start().  @loop and @ops outlive @sess.  0, -ENOMEM, or as clt_path_init(). */
 int clt_sess_init(struct clt_sess *sess, struct loop *loop, const struct clt_sess_conf *conf,
 		  const struct clt_sess_ops *ops);
 /* Never started, or ops->closed() was called and the service loop is gone. */
@@ -67,11 +98,13 @@ void clt_sess_start(struct clt_sess *sess);
 void clt_sess_close(struct clt_sess *sess);
 /* From now on requests do not wait for a path, nor longer than two heartbeats for one that stands still. */
 void clt_sess_lose_patience(struct clt_sess *sess);
-/* Answer to ops->opening(): the path may come up. */
+/* Answer to ops->opening() and ops->joining(): the path may come up. */
 void clt_sess_opened(struct clt_sess *sess);
-/* The path that is up, or OPENING, is of no use. */
+/* The same: it may not. */
+void clt_sess_refuse(struct clt_sess *sess, int err, const char *cause);
+/* The paths that are up are of no use: this epoch is to end. */
 void clt_sess_fail(struct clt_sess *sess, int err, const char *cause);
-/* No path, or one that stands still. */
+/* No path, or all stand still. */
 bool clt_sess_is_away(struct clt_sess *sess);
 /* May what was made for @epoch be sent?  0, CLT_AGAIN: not yet, or -ECONNABORTED: that is over. */
 int clt_sess_bound(struct clt_sess *sess, unsigned epoch);
@@ -85,7 +118,7 @@ static inline unsigned clt_sess_epoch(const struct clt_sess *sess)
 /* Any thread. */
 static inline bool clt_sess_is_up(struct clt_sess *sess)
 {
-	return clt_attempt_is_up(&sess->path.att);
+	return clt_pick(&sess->io, 0);
 }
 
 static inline bool clt_sess_is_closed(const struct clt_sess *sess)

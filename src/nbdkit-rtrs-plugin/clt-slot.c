@@ -13,11 +13,11 @@ static int table_make(struct clt_slot_table *s, unsigned n)
 	int r;
 
 	s->slot = calloc(n + 1, sizeof(*s->slot));
-	if (!s->slot)
-		return -ENOMEM;
-	r = bitmap_init(&s->permits, n - 1);
+	s->order = calloc(n + 1, sizeof(struct clt_slot *));
+	r = s->slot && s->order ? bitmap_init(&s->permits, n - 1) : -ENOMEM;
 	if (r < 0) {
 		free(s->slot);
+		free(s->order);
 		s->slot = NULL;
 		return r;
 	}
@@ -45,6 +45,7 @@ void clt_slot_fini(struct clt_io *io)
 	assert(bitmap_weight(&s->permits) == 0 && !atomic_load(&s->zero_taken));
 	bitmap_fini(&s->permits);
 	free(s->slot);
+	free(s->order);
 	s->slot = NULL;
 }
 
@@ -60,6 +61,18 @@ int clt_slot_limit(struct clt_io *io, unsigned depth)
 	return r;
 }
 
+/* User messages stand in front of the line.  io->lock held. */
+static void users_look(struct clt_io *io)
+{
+	struct clt_op *op;
+
+	list_for_each(op, &io->permit_waiters, permit_link) {
+		if (!clt_op_is_user(op))
+			break;
+		clt_wait_look(&op->waiter);
+	}
+}
+
 void clt_slot_wake(struct clt_io *io)
 {
 	struct list *link;
@@ -68,6 +81,8 @@ void clt_slot_wake(struct clt_io *io)
 	pthread_mutex_lock(&io->lock);
 	while ((link = list_pop(&io->up_waiters)))
 		clt_wait_look(&list_entry(link, struct clt_op, up_link)->waiter);
+	/* The path that they wait to be sent over may be gone. */
+	users_look(io);
 	pthread_mutex_unlock(&io->lock);
 	clt_wait_batch_end();
 }
@@ -99,17 +114,11 @@ static struct clt_slot *ctl_take(struct clt_io *io)
 /* buf_id 0 is not in flight any more: user messages look again. */
 void clt_slot_zero_exit(struct clt_io *io)
 {
-	struct clt_op *op;
-
 	atomic_store(&io->slots.zero_sent, false);
 	if (!atomic_load(&io->slots.nwaiting))
 		return;
 	LOCK_SCOPE(&io->lock);
-	list_for_each(op, &io->permit_waiters, permit_link) {
-		if (!clt_op_is_user(op))
-			break;
-		clt_wait_look(&op->waiter);
-	}
+	users_look(io);
 }
 
 bool clt_slot_zero_enter(struct clt_op *op)

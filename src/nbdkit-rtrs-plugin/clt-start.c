@@ -47,7 +47,12 @@ static int session_open(const struct clt_conf *conf, const char *suffix, bool on
 	char base[RTRS_NAME_MAX], name[RTRS_NAME_MAX + 8];
 	struct clt_sess_conf sess = {
 		.name = name,
-		.dst = conf->dst,
+		.paths = conf->paths,
+		.npaths = conf->npaths,
+		.policy = conf->policy,
+		.hb_interval_ms = conf->heartbeat_ms,
+		.hb_misses = conf->heartbeat_misses,
+		.max_reconnect_attempts = conf->max_reconnect_attempts,
 		.connections = conf->connections,
 		.io_timeout_ms = conf->io_timeout_ms,
 		.poll_us = conf->poll_us,
@@ -164,16 +169,16 @@ static int probe_auto(struct clt_conf *conf, char err[CLT_START_ERR])
 	char why[CLT_START_ERR] = "built without RDMA", addr[FAB_ADDR_STRLEN];
 	int r, rdma_r = -ENODEV;
 
-	fab_addr_format(&conf->dst, addr, sizeof(addr));
+	fab_addr_format(&conf->paths[0].dst, addr, sizeof(addr));
 	if (rdma) {
-		conf->dst.provider = rdma;
+		clt_conf_choose(conf, rdma);
 		rdma_r = probe_connect(conf, AUTO_RDMA_MS, why);
 		if (rdma_r == 0) {
 			log_info(addr, "transport=auto: rdma, because an RDMA device reaches the server");
 			return 0;
 		}
 	}
-	conf->dst.provider = fab_provider_find("tcp");
+	clt_conf_choose(conf, fab_provider_find("tcp"));
 	if (no_rdma(rdma_r))
 		log_info(addr, "transport=auto: tcp, because of rdma: %s", why);
 	else
@@ -184,11 +189,25 @@ static int probe_auto(struct clt_conf *conf, char err[CLT_START_ERR])
 	return r;
 }
 
+/* Connections that the session has, or, with @missing, may still open: how many a path has while it is not up only
+ * its own thread knows. */
+static unsigned sess_cons(bool missing)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < atomic_load(&clt.sess.io.natts); i++) {
+		struct clt_attempt *att = clt.sess.io.atts[i];
+
+		n += missing && clt_attempt_is_up(att) ? 0 : att->ncons;
+	}
+	return n;
+}
+
 /* With the probe's session open, which needs as many as the one that stays.  Room for a client that comes
  * before that one is up, too. */
 static int probe_fds(char err[CLT_START_ERR])
 {
-	unsigned n = CLT_FDS_NBDKIT + CLT_FDS_CLIENT + clt_fds_reserve() + clt.sess.path.att.ncons;
+	unsigned n = CLT_FDS_NBDKIT + CLT_FDS_CLIENT + clt_fds_reserve() + sess_cons(false);
 
 	if (clt_fds_free(n))
 		return 0;
@@ -198,9 +217,7 @@ static int probe_fds(char err[CLT_START_ERR])
 
 int clt_start_admit(char err[CLT_START_ERR])
 {
-	struct clt_attempt *att = &clt.sess.path.att;
-	/* How many of its connections it has while it is not up only its own thread knows. */
-	unsigned n = clt_fds_reserve() + (clt_attempt_is_up(att) ? 0 : att->ncons);
+	unsigned n = clt_fds_reserve() + sess_cons(true);
 
 	if (clt_fds_free(n))
 		return 0;
@@ -257,13 +274,37 @@ static int probe_export(const struct clt_conf *conf, struct dev **dev, char err[
 	return r;
 }
 
+/* Nobody is there, or not yet. */
+static bool is_away(int r)
+{
+	return no_rdma(r) || r == -ECONNRESET;
+}
+
+/* Until it answers, or connect-timeout is over. */
+static int probe_server(struct clt_conf *conf, char why[CLT_START_ERR])
+{
+	const struct timespec nap = { .tv_sec = 1 };
+	uint64_t start_ms = clock_now_ms();
+	int r;
+
+	do {
+		r = conf->automatic ? probe_auto(conf, why) : probe_connect(conf, 0, why);
+	} while (r < 0 && is_away(r) && conf->connect_timeout_ms != CLOCK_NEVER &&
+		 clock_now_ms() - start_ms < conf->connect_timeout_ms && nanosleep(&nap, NULL) == 0);
+	return r;
+}
+
 int clt_start_probe(struct clt_conf *conf, char err[CLT_START_ERR])
 {
 	char why[CLT_START_ERR];
 	struct dev *dev;
 	int r;
 
-	r = conf->automatic ? probe_auto(conf, why) : probe_connect(conf, 0, why);
+	r = probe_server(conf, why);
+	if (r < 0 && conf->connect_timeout_ms == CLOCK_NEVER && is_away(r)) {
+		log_warn(NULL, "server=%s: %s; starting without", conf->server, why);
+		return 0;
+	}
 	if (r < 0) {
 		snprintf(err, CLT_START_ERR, "server=%s: %.*s", conf->server, CLT_START_ERR - 128, why);
 		return name_limit(r, err);

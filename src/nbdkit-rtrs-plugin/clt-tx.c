@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "clt-io-priv.h"
 
@@ -126,7 +127,8 @@ static int slot_encode(struct clt_slot *slot, struct clt_con *con)
 	slot->window = NULL;
 	if (slot->id >= att->depth || req.data_len > att->geom.max_io_size)
 		return CLT_TOO_LARGE;
-	req.usr_len = (uint16_t)op->encode(op, slot->off, slot->len, slot->hdr);
+	slot->tag += slot->tag == UINT32_MAX ? 2 : 1;
+	req.usr_len = (uint16_t)op->encode(op, slot->off, slot->len, slot->tag, slot->hdr);
 	if (req.data_len) {
 		r = clt_mem_map(slot, att, &data, &req);
 		/* The bind of the slot's last READ, which had long been answered, was flushed; what has
@@ -154,6 +156,7 @@ static int slot_encode(struct clt_slot *slot, struct clt_con *con)
 		return CLT_AGAIN;
 	}
 	slot->epoch = att->io->epoch;
+	slot->nsent = con->nsent++;
 	slot->posted = true;
 	/* RACE: a server can answer what it has not been sent, and whoever gets the slot then would write what
 	 * the post still reads.  A send completion is no earlier than that. */
@@ -336,22 +339,35 @@ void clt_tx_unseal(struct clt_con *con)
 
 static void slot_fail_over(struct clt_slot *slot, struct clt_attempt *att)
 {
-	struct clt_con *con = slot_con(att, slot);
 	unsigned state = atomic_load_explicit(&slot->state, memory_order_relaxed);
 
 	/* Answered, and only its send completion, or invalidate, was flushed: that is an answer. */
-	if (con)
-		clt_tx_finish(con, slot, state & CLT_SLOT_ANSWER ? CLT_AGAIN : slot->status);
+	clt_tx_finish(slot_con(att, slot), slot, state & CLT_SLOT_ANSWER ? CLT_AGAIN : slot->status);
+}
+
+/* Earlier on its connection first; both have one. */
+static int sent_before(const void *a, const void *b)
+{
+	const struct clt_slot *x = *(struct clt_slot *const *)a, *y = *(struct clt_slot *const *)b;
+
+	return (int)(x->nsent - y->nsent);
 }
 
 void clt_tx_fail_over(struct clt_attempt *att)
 {
 	const struct clt_slot_table *slots = &att->io->slots;
+	unsigned n = 0;
 
 	clt_wait_batch_begin();
 	for (unsigned i = 0; i < att->ncons; i++)
 		atomic_store(&att->cons[i].unsent, 0);
-	for (unsigned i = 0; slots->slot && i <= slots->n; i++)
-		slot_fail_over(&slots->slot[i], att);
+	for (unsigned i = 0; slots->slot && i <= slots->n; i++) {
+		if (slot_con(att, &slots->slot[i]))
+			slots->order[n++] = &slots->slot[i];
+	}
+	if (n)
+		qsort(slots->order, n, sizeof(struct clt_slot *), sent_before);
+	for (unsigned i = 0; i < n; i++)
+		slot_fail_over(slots->order[i], att);
 	clt_wait_batch_end();
 }

@@ -8,7 +8,8 @@
 
 #include "dev-priv.h"
 
-static size_t ctl_encode(const struct clt_op *op, uint64_t off, uint32_t len, uint8_t *usr)
+static size_t ctl_encode(const struct clt_op *op, uint64_t off, uint32_t len, uint32_t tag,
+			 uint8_t *usr)
 {
 	const struct dev_ctl *ctl = container_of(op, struct dev_ctl, op);
 
@@ -16,9 +17,18 @@ static size_t ctl_encode(const struct clt_op *op, uint64_t off, uint32_t len, ui
 	return ctl->len;
 }
 
+static bool is_handshake(const struct clt_op *op)
+{
+	return op->kind == CLT_OP_HANDSHAKE || op->kind == CLT_OP_JOIN;
+}
+
+/* While the session has another path the server knows what was asked, or can be asked again; all messages may be
+ * carried out twice. */
 static int ctl_lost(const struct clt_op *op)
 {
-	return -ECONNABORTED;
+	const struct dev_ctl *ctl = container_of(op, struct dev_ctl, op);
+
+	return !is_handshake(op) && clt_sess_is_up(&ctl->clt->sess) ? CLT_AGAIN : -ECONNABORTED;
 }
 
 /* A bound message is not sent in another epoch than it was made for. */
@@ -35,13 +45,13 @@ static void ctl_begin(struct dev_ctl *ctl)
 	loop_post(ctl->clt->sess.loop, &ctl->step_msg);
 }
 
-/* One of the handshake is the only one at its time, so it is not counted. */
+/* One of a handshake is the only one at its time, so it is not counted. */
 static void ctl_ended(struct dev_ctl *ctl)
 {
 	struct client *clt = ctl->clt;
 	struct list *next;
 
-	if (ctl->op.kind == CLT_OP_HANDSHAKE)
+	if (is_handshake(&ctl->op))
 		return;
 	clt->nctl--;
 	next = list_pop(&clt->ctl_line);
@@ -89,6 +99,7 @@ void dev_ctl_send(struct dev_ctl *ctl, size_t len, uint32_t answer, enum clt_op_
 	op->io = &ctl->clt->sess.io;
 	op->dir = answer ? RTRS_DIR_READ : RTRS_DIR_WRITE;
 	op->kind = kind;
+	op->via = ctl->clt->sess.opening ? &ctl->clt->sess.opening->att : NULL;
 	op->buf = answer ? &ctl->rsp : NULL;
 	op->len = answer;
 	op->part_max = UINT32_MAX;
@@ -96,7 +107,7 @@ void dev_ctl_send(struct dev_ctl *ctl, size_t len, uint32_t answer, enum clt_op_
 	op->ready = ctl_ready;
 	op->lost = ctl_lost;
 	clt_op_start(op, ctl_wake);
-	if (kind == CLT_OP_HANDSHAKE)
+	if (is_handshake(op))
 		loop_post(ctl->clt->sess.loop, &ctl->step_msg);
 	else if (ctl->clt->nctl < DEV_CTL_MAX)
 		ctl_begin(ctl);

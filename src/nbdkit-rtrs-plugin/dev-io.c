@@ -21,7 +21,8 @@ static void advance(atomic_uint *seq, unsigned to)
 		;
 }
 
-static size_t io_encode(const struct clt_op *clt, uint64_t off, uint32_t len, uint8_t *usr)
+static size_t io_encode(const struct clt_op *clt, uint64_t off, uint32_t len, uint32_t tag,
+			uint8_t *usr)
 {
 	const struct dev_io *op = container_of(clt, struct dev_io, clt);
 	struct rnbd_io io = {
@@ -30,6 +31,7 @@ static size_t io_encode(const struct clt_op *clt, uint64_t off, uint32_t len, ui
 		.flags = op->flags,
 		.sector = (op->off + off) / RNBD_SECTOR_SIZE,
 		.bi_size = len,
+		.tag = tag,
 	};
 
 	if (op->op == RNBD_OP_FLUSH)

@@ -116,5 +116,7 @@ void dev_reopen_init_dev(struct dev *dev);
 void dev_reopen_settle(struct dev *dev, void (*settled)(struct dev *dev, int status));
 /* clt_sess_ops.opening: session info, then every device, then clt_sess_opened(). */
 void dev_reopen_opening(struct clt_sess *sess);
+/* clt_sess_ops.joining: session info, which has to be that of the server that the session is up with. */
+void dev_reopen_joining(struct clt_sess *sess);
 
 #endif

@@ -36,6 +36,7 @@ static void identity_check(struct client *clt, const struct rnbd_ext *ext)
 	struct dev *dev;
 
 	clt->peer = ext->valid ? CLIENT_PEER_KNOWN : CLIENT_PEER_UNKNOWN;
+	clt->instance = ext->instance;
 	memcpy(clt->boot_id, ext->boot_id, sizeof(clt->boot_id));
 	atomic_store(&clt->features, ext->valid ? ext->features : 0);
 	if (first || same)
@@ -271,22 +272,63 @@ static void handshake_next(struct client *clt)
 	clt_sess_opened(&clt->sess);
 }
 
+/* SESS_INFO has ended: because its path has? */
+static bool handshake_lost(struct dev_ctl *ctl)
+{
+	ctl->clt->handshake = NULL;
+	if (ctl->op.status != -ECONNABORTED)
+		return false;
+	client_check_closed(ctl->clt);
+	return true;
+}
+
+static void refuse(struct client *clt, int r)
+{
+	char why[128];
+
+	snprintf(why, sizeof(why), "SESS_INFO: %s", strerror(-r));
+	clt_sess_refuse(&clt->sess, r, why);
+}
+
 static void sess_info_done(struct dev_ctl *ctl)
 {
 	struct client *clt = ctl->clt;
-	char why[128];
 	int r;
 
-	clt->handshake = NULL;
-	if (ctl->op.status == -ECONNABORTED)
+	if (handshake_lost(ctl))
 		return;
 	r = greeted(ctl);
-	if (r == 0) {
+	if (r == 0)
 		handshake_next(clt);
+	else
+		refuse(clt, r);
+}
+
+/* Two addresses may be those of two servers, or of one that was started again.  Kernels do not say who they are. */
+static void join_done(struct dev_ctl *ctl)
+{
+	struct client *clt = ctl->clt;
+	struct rnbd_sess_info info;
+	int r = ctl->op.status;
+
+	if (handshake_lost(ctl))
 		return;
-	}
-	snprintf(why, sizeof(why), "SESS_INFO: %s", strerror(-r));
-	clt_sess_fail(&clt->sess, r, why);
+	if (r == 0)
+		r = rnbd_sess_info_decode(&ctl->rsp.info, sizeof(ctl->rsp.info), &info);
+	if (r < 0)
+		refuse(clt, r);
+	else if (info.ext.instance != clt->instance)
+		clt_sess_refuse(&clt->sess, -ESTALE, "not the server that the other paths lead to");
+	else
+		clt_sess_opened(&clt->sess);
+}
+
+void dev_reopen_joining(struct clt_sess *sess)
+{
+	struct client *clt = container_of(sess, struct client, sess);
+
+	clt->handshake = clt->greeting;
+	greet(clt->greeting, CLT_OP_JOIN, join_done);
 }
 
 void dev_reopen_opening(struct clt_sess *sess)

@@ -18,6 +18,7 @@ libclt_la_SOURCES = \
 	%D%/clt-con.c \
 	%D%/clt-con0.c \
 	%D%/clt-path.c \
+	%D%/clt-pick.c \
 	%D%/clt-path.h \
 	%D%/clt-sess.c \
 	%D%/clt-sess.h \

@@ -59,6 +59,7 @@ static void path_hb_timer(struct loop_timer *timer)
 		return;
 	case RTRS_HB_SEND:
 		rtrs_wr_heartbeat(&wr, (uintptr_t)&con->send_cqe, RTRS_HB_MSG_IMM);
+		rtrs_hb_sent(&path->hb, clock_now_ns());
 		if (!srv_con_dead(con))
 			srv_con_post(con, &wr);
 		break;

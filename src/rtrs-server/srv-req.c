@@ -170,7 +170,7 @@ static void req_heartbeat(struct srv_con *con, enum rtrs_imm_type type)
 		return;
 	}
 	if (type == RTRS_HB_ACK_IMM) {
-		rtrs_hb_ack(&con->path->hb, clock_now_ms());
+		rtrs_hb_ack(&con->path->hb, clock_now_ns());
 		return;
 	}
 	rtrs_wr_heartbeat(&wr, (uintptr_t)&con->send_cqe, RTRS_HB_ACK_IMM);

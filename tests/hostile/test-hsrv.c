@@ -123,12 +123,13 @@ static void look_at(const struct caller *c, const struct row *row)
 
 static void session_open(enum clt_registration registration)
 {
+	struct clt_sess_addr addr = { 0 };
 	struct clt_sess_conf conf = {
-		.name = "test-hsrv", .connections = 1, .io_timeout_ms = CLOCK_NEVER,
-		.registration = registration,
+		.name = "test-hsrv", .paths = &addr, .npaths = 1, .connections = 1,
+		.io_timeout_ms = CLOCK_NEVER, .max_reconnect_attempts = -1, .registration = registration,
 	};
 
-	hsrv_addr(srv, &conf.dst);
+	hsrv_addr(srv, &addr.dst);
 	check(!loop_poll_create("rtrs-service", &loop));
 	check(!client_init(&clt, loop, &conf));
 	if (client_wait_up(&clt)) {
@@ -166,7 +167,7 @@ static void settle(void)
 
 static enum outcome wanted(const struct row *row, enum clt_registration registration)
 {
-	bool slot = clt.sess.path.att.caps.quirks & FRWR_QUIRK_MR_BOUNDS;
+	bool slot = clt.sess.paths[0]->att.caps.quirks & FRWR_QUIRK_MR_BOUNDS;
 
 	if (registration == CLT_REG_STATIC || (row->of_bounds && slot))
 		return row->want_static;

@@ -65,10 +65,12 @@ libsim_la_SOURCES = \
 
 libsim_la_LIBADD = libpeer.la libclt.la librtrssrv.la libsimfab.la
 
-SIM_TESTS = test-sim-clt test-sim-dev test-sim-mem test-sim-path test-sim-peer test-sim-random test-sim-small test-sim-srv test-sim-window
+SIM_PLAIN_TESTS = test-sim-clt test-sim-dev test-sim-mem test-sim-multi test-sim-path test-sim-peer test-sim-small test-sim-srv test-sim-window
+SIM_TESTS = $(SIM_PLAIN_TESTS) test-sim-random
 check_PROGRAMS += $(SIM_TESTS)
 SIM_NIC_TESTS = %D%/sim-nic.sh %D%/sim-registration.sh
-TESTS += $(SIM_TESTS) $(SIM_NIC_TESTS)
+dist_check_SCRIPTS += %D%/sim-random.sh
+TESTS += $(SIM_PLAIN_TESTS) %D%/sim-random.sh $(SIM_NIC_TESTS)
 
 test_sim_clt_SOURCES = %D%/test-sim-clt.c
 test_sim_clt_CPPFLAGS = $(libsim_la_CPPFLAGS)
@@ -80,6 +82,9 @@ test_sim_dev_LDADD = libsim.la
 test_sim_mem_SOURCES = %D%/test-sim-mem.c
 test_sim_mem_CPPFLAGS = $(libsim_la_CPPFLAGS)
 test_sim_mem_LDADD = libsim.la
+test_sim_multi_SOURCES = %D%/test-sim-multi.c
+test_sim_multi_CPPFLAGS = $(libsim_la_CPPFLAGS)
+test_sim_multi_LDADD = libsim.la
 test_sim_path_SOURCES = %D%/test-sim-path.c
 test_sim_path_CPPFLAGS = $(libsim_la_CPPFLAGS)
 test_sim_path_LDADD = libsim.la

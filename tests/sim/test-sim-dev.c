@@ -193,7 +193,7 @@ static bool all_named(void *arg)
 
 static unsigned inflight(unsigned cid)
 {
-	return atomic_load(&world_client_clt(c)->sess.path.att.cons[cid].inflight);
+	return atomic_load(&world_client_clt(c)->sess.paths[0]->att.cons[cid].inflight);
 }
 
 /* All that can be asked for at once, of a server that does not get to look at it: what is on its way never
@@ -724,7 +724,7 @@ static bool is_reopening(void *arg)
 {
 	const struct dev *dev = world_client_dev(c);
 
-	return atomic_load(&world_client_clt(c)->sess.path.att.state) == CLT_PATH_OPENING && dev->ctl.done;
+	return atomic_load(&world_client_clt(c)->sess.paths[0]->att.state) == CLT_PATH_OPENING && dev->ctl.done;
 }
 
 /* A device that its last user has left does not look open again. */

@@ -59,7 +59,7 @@ static void test_region_of_a_slot(void)
 {
 	start(16, 8192);
 	for (unsigned i = 0; i <= sess()->io.slots.n; i++) {
-		const struct ibv_mr *mr = sess()->path.att.mrs[i];
+		const struct ibv_mr *mr = sess()->paths[0]->att.mrs[i];
 
 		CHECK(mr->addr == sess()->io.arena.mem + i * sess()->io.arena.room);
 		CHECK(mr->length == sess()->io.arena.room);
@@ -81,7 +81,7 @@ static void test_regions_are_of_one_attempt(void)
 	world_server_kill(w, SIM_KILL_PROCESS);
 	sim_disk_release(world_disk(w));
 	world_run_ms(w, 50);
-	CHECK(!sess()->path.att.mrs && !sess()->path.att.pd && !sess()->path.att.slots_mr);
+	CHECK(!sess()->paths[0]->att.mrs && !sess()->paths[0]->att.pd && !sess()->paths[0]->att.slots_mr);
 	world_server_start(w, NULL);
 	CHECK(world_io_end(io, 0, 5000) == 0);
 	CHECK(world_read(c, 0, 65536 * 3, 0x11) == 0);

@@ -302,7 +302,7 @@ static void test_late_write(void)
 		srv.evil = RAW_LATE_WRITE;
 		CHECK(world_write(c, 8192, 4096, 0x43) == 0);
 		world_run_ms(w, 50);
-		lost = world_client_clt(c)->sess.path.att.mode != FRWR_STATIC;
+		lost = world_client_clt(c)->sess.paths[0]->att.mode != FRWR_STATIC;
 		CHECK(world_traced(w, "lost: connection 1: ") == lost);
 		CHECK(world_read(c, 8192, 4096, 0x43) == 0);
 		end();

@@ -189,6 +189,15 @@ static void left_behind(struct history *h, const struct world_server_conf *conf)
 	world_run_ms(w, 3000);
 }
 
+/* One of the ways to the server; faults of the network are of one. */
+static const char *const wires[WORLD_PATHS] = { "srv", "srv/1", "srv/2", "srv/3" };
+static unsigned npaths;
+
+static const char *wire(void)
+{
+	return wires[npaths > 1 ? sim_rand(npaths) : 0];
+}
+
 static void slow_storage(void)
 {
 	static const enum rnbd_io_op ops[] = { RNBD_OP_READ, RNBD_OP_WRITE, RNBD_OP_FLUSH };
@@ -197,7 +206,7 @@ static void slow_storage(void)
 		      sim_chance(500) ? SIM_HOLD_BEFORE : SIM_HOLD_AFTER, 1 + sim_rand(5));
 	world_run_ms(w, sim_rand(50));
 	if (sim_chance(500)) {
-		sim_cut("clt", "srv");
+		sim_cut("clt", wire());
 		world_run_ms(w, sim_rand(300));
 	}
 	sim_disk_release(world_disk(w));
@@ -206,12 +215,14 @@ static void slow_storage(void)
 /* Writes stay in the storage while their client is away, may lose its patience, and is back. */
 static void stuck_writes(void)
 {
+	const char *to = wire();
+
 	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, 1 + sim_rand(4));
 	world_run_ms(w, sim_rand(30));
-	sim_drop("clt", "srv");
-	sim_cut("clt", "srv");
+	sim_drop("clt", to);
+	sim_cut("clt", to);
 	world_run_ms(w, sim_rand(4000));
-	sim_heal("clt", "srv");
+	sim_heal("clt", to);
 	world_run_ms(w, sim_rand(3000));
 	sim_disk_release(world_disk(w));
 }
@@ -219,31 +230,35 @@ static void stuck_writes(void)
 static void fault(struct history *h, const struct world_server_conf *conf)
 {
 	struct world_server_conf other;
-	unsigned what = sim_rand(15);
+	unsigned what = sim_rand(npaths > 1 ? 17 : 15);
+	const char *to = wire(), *other_way = wire();
 
 	world_note(w, "fault %u", what);
 	switch (what) {
 	case 0:
-		sim_cut("clt", "srv");
+		sim_cut("clt", to);
 		break;
 	case 1:
-		sim_cut_seen_by("clt", "srv");
+		sim_cut_seen_by("clt", to);
 		break;
 	case 2:
-		sim_cut_seen_by("srv", "clt");
+		sim_cut_seen_by(to, "clt");
 		break;
 	case 3:
-		sim_cut_at_message("clt", "srv", 1 + sim_rand(100));
+		sim_cut_at_message("clt", to, 1 + sim_rand(100));
 		break;
 	case 4:
-		sim_drop("clt", "srv");
+		sim_drop("clt", to);
 		world_run_ms(w, sim_chance(100) ? 40000 : sim_rand(3000));
-		sim_heal("clt", "srv");
+		sim_heal("clt", to);
 		break;
 	case 5:
-		sim_drop_oneway(sim_chance(500) ? "clt" : "srv", sim_chance(500) ? "srv" : "clt");
+		if (sim_chance(500))
+			sim_drop_oneway("clt", to);
+		else
+			sim_drop_oneway(to, "clt");
 		world_run_ms(w, sim_rand(3000));
-		sim_heal("clt", "srv");
+		sim_heal("clt", to);
 		break;
 	case 6:
 		sim_freeze(sim_chance(500) ? "clt" : "srv");
@@ -258,11 +273,11 @@ static void fault(struct history *h, const struct world_server_conf *conf)
 		slow_storage();
 		break;
 	case 9:
-		sim_delay("clt", "srv", 10 + sim_rand(3000), sim_rand(5000));
+		sim_delay("clt", to, 10 + sim_rand(3000), sim_rand(5000));
 		break;
 	case 10:
 		sim_duplicate_connect("clt", "srv");
-		sim_cut("clt", "srv");
+		sim_cut("clt", to);
 		break;
 	case 13:
 		what = sim_rand(2);
@@ -282,6 +297,21 @@ static void fault(struct history *h, const struct world_server_conf *conf)
 		break;
 	case 14:
 		left_behind(h, conf);
+		break;
+	case 15:	/* the last way out goes some time after the first, and is back before it */
+		sim_drop("clt", to);
+		world_run_ms(w, sim_rand(3000));
+		sim_drop("clt", other_way);
+		world_run_ms(w, sim_rand(3000));
+		sim_heal("clt", other_way);
+		world_run_ms(w, sim_rand(3000));
+		sim_heal("clt", to);
+		break;
+	case 16:	/* the old server's last client connection is not known to be dead */
+		sim_drop("clt", to);
+		server_restart(h, conf);
+		world_run_ms(w, sim_rand(3000));
+		sim_heal("clt", to);
 		break;
 	}
 }
@@ -313,7 +343,24 @@ static void random_server(struct world_server_conf *conf)
 		.max_io_size = 4096 * (1 + sim_rand(16)),
 		.threads = 1 + sim_rand(3),
 		.invalidate = all[sim_rand(ARRAY_SIZE(all))],
+		.any_address = npaths > 1,
 	};
+}
+
+/* A client with one path to the server is half of the runs. */
+static void random_client(struct world_client_conf *conf, bool lenient)
+{
+	*conf = world_client_defaults;
+	conf->connections = 1 + sim_rand(4);
+	conf->io_timeout_ms = lenient ? sim_rand(3000) : CLOCK_NEVER;
+	if (npaths == 1)
+		return;
+	conf->npaths = npaths;
+	conf->policy = (enum clt_policy)sim_rand(CLT_NPOLICIES);
+	if (sim_chance(300))
+		return;
+	conf->hb_interval_ms = 100 + sim_rand(900);
+	conf->hb_misses = 1 + sim_rand(3);
 }
 
 static void start_workers(struct world_client *c, struct history *h, unsigned n, bool lenient)
@@ -331,8 +378,10 @@ static void finish(struct world_client *c, struct history *h, unsigned n)
 {
 	const char *why;
 
-	sim_heal("clt", "srv");
-	sim_cut_at_message("clt", "srv", 0);
+	for (unsigned i = 0; i < npaths; i++) {
+		sim_heal("clt", wires[i]);
+		sim_cut_at_message("clt", wires[i], 0);
+	}
 	if (!sim_run_until(workers_done, &n, PATIENCE_MS))
 		fail("requests that never end");
 	for (unsigned i = 0; i < n; i++)
@@ -347,7 +396,7 @@ static void finish(struct world_client *c, struct history *h, unsigned n)
 static void run_seed(uint64_t seed)
 {
 	unsigned nworkers, nfaults;
-	struct world_client_conf cconf = world_client_defaults;
+	struct world_client_conf cconf;
 	struct world_server_conf sconf;
 	struct world_client *c;
 	struct history *h;
@@ -355,14 +404,15 @@ static void run_seed(uint64_t seed)
 
 	w = world_create(seed);
 	sim_shuffle(true);
+	npaths = sim_chance(500) ? 1 : 2 + sim_rand(WORLD_PATHS - 1);
 	random_server(&sconf);
-	sim_delay("clt", "srv", 10 + sim_rand(2000), sim_rand(3000));
+	for (unsigned i = 0; i < npaths; i++)
+		sim_delay("clt", wires[i], 10 + sim_rand(2000), sim_rand(3000));
 	sim_disk_delay(world_disk(w), sim_rand(2000), sim_rand(5000));
 	lenient = sim_chance(200);
 	nworkers = 1 + sim_rand(MAX_WORKERS);
 	nfaults = sim_rand(12);
-	cconf.connections = 1 + sim_rand(4);
-	cconf.io_timeout_ms = lenient ? sim_rand(3000) : CLOCK_NEVER;
+	random_client(&cconf, lenient);
 	h = history_create(SECTORS);
 	world_server_start(w, &sconf);
 	c = world_client_start(w, &cconf);

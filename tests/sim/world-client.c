@@ -36,7 +36,9 @@ static void open_done(struct dev_open_req *req)
 struct world_client *world_client_start(struct world *w, const struct world_client_conf *conf)
 {
 	struct world_client *c = calloc(1, sizeof(*c));
-	struct clt_sess_conf sess = { 0 };
+	static const char *const addrs[WORLD_PATHS] = { "srv", "srv/1", "srv/2", "srv/3" };
+	struct clt_sess_addr paths[WORLD_PATHS] = { 0 };
+	struct clt_sess_conf sess = { .paths = paths, .npaths = MAX(conf ? conf->npaths : 1, 1u) };
 	struct sim_place before;
 
 	conf = conf ? conf : &world_client_defaults;
@@ -50,7 +52,12 @@ struct world_client *world_client_start(struct world *w, const struct world_clie
 	list_add_tail(&w->clients, &c->link);
 
 	sess.name = conf->name;
-	sess.dst = sim_addr("srv", RTRS_PORT);
+	for (unsigned i = 0; i < sess.npaths; i++)
+		paths[i].dst = sim_addr(addrs[i], RTRS_PORT);
+	sess.policy = conf->policy;
+	sess.hb_interval_ms = conf->hb_interval_ms;
+	sess.hb_misses = conf->hb_misses;
+	sess.max_reconnect_attempts = conf->max_reconnect_attempts - 1;
 	sess.connections = conf->connections;
 	sess.io_timeout_ms = conf->io_timeout_ms;
 	sess.registration = conf->registration ? conf->registration : registration_from_env();

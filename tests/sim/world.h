@@ -20,6 +20,7 @@
 #include "srv.h"
 
 #define WORLD_DISK_SIZE (1u << 20)
+#define WORLD_PATHS 4			/* most of a client: to as many addresses of the server */
 
 struct world_server_conf {
 	uint32_t queue_depth, max_io_size;
@@ -45,6 +46,10 @@ struct world_client_conf {
 	uint64_t io_timeout_ms;
 	enum clt_registration registration;	/* auto: SIM_REGISTRATION of the environment, if set */
 	bool once;			/* as the probe at start: one attempt */
+	unsigned npaths;		/* 0: 1 */
+	enum clt_policy policy;
+	unsigned hb_interval_ms, hb_misses;	/* both 0: the protocol's */
+	unsigned max_reconnect_attempts;	/* 0: no end; else one less */
 };
 
 extern const struct world_client_conf world_client_defaults;

@@ -54,13 +54,15 @@ int main(void)
 {
 	struct mock_server_conf server = { .queue_depth = 8, .max_io_size = 16384,
 					   .disk_size = 1 << 20 };
-	struct clt_sess_conf conf = { .name = "test", .connections = 1 };
+	struct clt_sess_addr addr = { 0 };
+	struct clt_sess_conf conf = { .name = "test", .paths = &addr, .npaths = 1, .connections = 1,
+				      .max_reconnect_attempts = -1 };
 	struct dev *same;
 	pthread_t late;
 
 	log_init(quiet, LOG_LEVEL_ERROR);
 	mock_server_start(&server);
-	mock_server_addr(&conf.dst);
+	mock_server_addr(&addr.dst);
 	check(!loop_poll_create("rtrs-service", &loop));
 	check(!client_init(&clt, loop, &conf));
 	check(!dev_open(&clt, "disk", RNBD_ACCESS_RW, &dev));

@@ -31,13 +31,14 @@ static struct loop *loop;
 /* A client with windows, connected to @server. */
 static void client_begin(const struct mock_server_conf *server)
 {
+	struct clt_sess_addr addr = { 0 };
 	struct clt_sess_conf conf = {
-		.name = "test", .connections = 1, .io_timeout_ms = CLOCK_NEVER,
-		.registration = CLT_REG_WINDOW,
+		.name = "test", .paths = &addr, .npaths = 1, .connections = 1,
+		.io_timeout_ms = CLOCK_NEVER, .max_reconnect_attempts = -1, .registration = CLT_REG_WINDOW,
 	};
 
 	mock_server_start(server);
-	mock_server_addr(&conf.dst);
+	mock_server_addr(&addr.dst);
 	check(!loop_poll_create("rtrs-service", &loop));
 	check(!client_init(&clt, loop, &conf));
 	check(!client_wait_up(&clt));
@@ -80,7 +81,7 @@ static void flushed_bind(void)
 	memset(data, 0xa5, sizeof(data));
 	check(!dev_io_write(dev, data, sizeof(data), 0, false));
 	check(!dev_io_read(dev, got, sizeof(got), 0));
-	flush_binds(&clt.sess.path.att);
+	flush_binds(&clt.sess.paths[0]->att);
 	memset(got, 0, sizeof(got));
 	check(!dev_io_read(dev, got, sizeof(got), 0));
 	check(!memcmp(got, data, sizeof(data)));

@@ -65,7 +65,7 @@ static struct {
 
 static struct clt_con *io_con(void)
 {
-	return &clt.sess.path.att.cons[1];
+	return &clt.sess.paths[0]->att.cons[1];
 }
 
 static bool on_stage(const struct fab_conn *conn)
@@ -512,7 +512,7 @@ static _Thread_local bool leaves;	/* the leader, when the service loop wants its
 void __wrap_loop_post(struct loop *s, struct loop_msg *msg)
 {
 	__real_loop_post(s, msg);
-	if (!leaves || msg != &clt.sess.path.drain_msg)
+	if (!leaves || msg != &clt.sess.paths[0]->drain_msg)
 		return;
 	check(pthread_mutex_trylock(&io_con()->wait.lock) == EBUSY);
 	atomic_store(&st.role_freed, true);
@@ -639,15 +639,16 @@ int main(void)
 {
 	struct mock_server_conf server = { .queue_depth = 8, .max_io_size = 16384,
 					   .disk_size = 1 << 20 };
-	struct clt_sess_conf conf = { .name = "test", .connections = 1,
-				      .io_timeout_ms = CLOCK_NEVER };
+	struct clt_sess_addr addr = { 0 };
+	struct clt_sess_conf conf = { .name = "test", .paths = &addr, .npaths = 1, .connections = 1,
+				      .io_timeout_ms = CLOCK_NEVER, .max_reconnect_attempts = -1 };
 
 	signal(SIGABRT, hang);		/* by tests/run-test.sh */
 	log_init(quiet, LOG_LEVEL_ERROR);
 	mock_server_start(&server);
 	stage_build();
-	mock_server_addr(&conf.dst);
-	conf.dst.provider = &staged;
+	mock_server_addr(&addr.dst);
+	addr.dst.provider = &staged;
 	check(!loop_poll_create("rtrs-service", &loop));
 	check(!client_init(&clt, loop, &conf));
 	check(!client_wait_up(&clt));

@@ -34,12 +34,13 @@ static enum clt_registration registration;
 
 static void session_open(unsigned connections)
 {
+	struct clt_sess_addr addr = { 0 };
 	struct clt_sess_conf conf = {
-		.name = "test", .connections = connections, .io_timeout_ms = CLOCK_NEVER,
-		.registration = registration,
+		.name = "test", .paths = &addr, .npaths = 1, .connections = connections,
+		.io_timeout_ms = CLOCK_NEVER, .max_reconnect_attempts = -1, .registration = registration,
 	};
 
-	mock_server_addr(&conf.dst);
+	mock_server_addr(&addr.dst);
 	check(!loop_poll_create("rtrs-service", &loop));
 	check(!client_init(&clt, loop, &conf));
 	check(!client_wait_up(&clt));

@@ -187,6 +187,7 @@ CLT_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/nbdkit-rtrs-plugin
 UNIT_TESTS += \
 	%D%/test-clt-fsm.crit \
 	%D%/test-clt-op.crit \
+	%D%/test-clt-pick.crit \
 	%D%/test-clt-reg.crit \
 	$(NULL)
 %C%_test_clt_fsm_crit_SOURCES = %D%/test-clt-fsm.c %D%/unit.h
@@ -198,6 +199,10 @@ UNIT_TESTS += \
 %C%_test_clt_op_crit_CPPFLAGS = $(CLT_CPPFLAGS)
 %C%_test_clt_op_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_clt_op_crit_LDADD = libclt.la libfab.la libbase.la libclock.la $(CRITERION_LIBS)
+%C%_test_clt_pick_crit_SOURCES = %D%/test-clt-pick.c %D%/unit.h
+%C%_test_clt_pick_crit_CPPFLAGS = $(CLT_CPPFLAGS)
+%C%_test_clt_pick_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_clt_pick_crit_LDADD = libclt.la $(CRITERION_LIBS)
 %C%_test_clt_reg_crit_SOURCES = %D%/test-clt-reg.c %D%/unit.h
 %C%_test_clt_reg_crit_CPPFLAGS = $(CLT_CPPFLAGS)
 %C%_test_clt_reg_crit_CFLAGS = $(UNIT_CFLAGS)

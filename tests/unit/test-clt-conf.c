@@ -41,8 +41,8 @@ Test(clt_conf, defaults)
 {
 	cr_assert_eq(clt_conf_set(&conf, "server", "127.0.0.1"), 0);
 	cr_assert_eq(clt_conf_complete(&conf), 0);
-	cr_assert_eq(fab_addr_port(&conf.dst), RTRS_PORT);
-	cr_assert_eq(conf.io_timeout_ms, 30000u);
+	cr_assert_eq(fab_addr_port(&conf.paths[0].dst), RTRS_PORT);
+	cr_assert_eq(conf.io_timeout_ms, 120000u);
 	cr_assert_eq(conf.mode, RNBD_ACCESS_RW);
 	cr_assert(conf.mode_auto);
 	cr_assert(conf.connections >= 1 && conf.connections <= 8);
@@ -68,7 +68,7 @@ Test(clt_conf, values)
 	cr_assert_eq(conf.registration, CLT_REG_WINDOW);
 	cr_assert_eq(conf.poll_us, 50);
 	cr_assert_eq(clt_conf_complete(&conf), 0);
-	cr_assert_eq(fab_addr_port(&conf.dst), 7);
+	cr_assert_eq(fab_addr_port(&conf.paths[0].dst), 7);
 	cr_assert_str_eq(conf.export_name, "disk0");
 	cr_assert_str_eq(conf.sessname, "s");
 	cr_assert_eq(conf.connections, 4095u);
@@ -98,8 +98,42 @@ Test(clt_conf, transports)
 		cr_assert_eq(clt_conf_set(&conf, "server", c->server), 0);
 		cr_assert_eq(clt_conf_complete(&conf), 0);
 		cr_assert_eq(conf.automatic, c->automatic, "%s %s", c->transport, c->server);
-		cr_assert_str_eq(fab_provider_name(conf.dst.provider), c->provider);
+		cr_assert_str_eq(fab_provider_name(conf.paths[0].dst.provider), c->provider);
 	}
+}
+
+/* server= is the first path; SRC stands in front of DST, behind the transport. */
+Test(clt_conf, paths)
+{
+	static const struct { const char *text, *src, *dst; } cases[] = {
+		{ "127.0.0.1", NULL, "127.0.0.1:1234" }, { "127.0.0.2:7", NULL, "127.0.0.2:7" },
+		{ "127.0.0.9@127.0.0.2", "127.0.0.9:0", "127.0.0.2:1234" },
+		{ "127.0.0.9,127.0.0.2:7", "127.0.0.9:0", "127.0.0.2:7" },
+		{ "tcp://127.0.0.9@127.0.0.2", "127.0.0.9:0", "127.0.0.2:1234" },
+		{ "[::1]@[::1]:7", "[::1]:0", "[::1]:7" },
+	};
+	char text[FAB_ADDR_STRLEN];
+	unsigned n = 0;
+
+	for_each_case(c, cases)
+		cr_assert_eq(clt_conf_set(&conf, n++ ? "path" : "server", c->text), 0);
+	cr_assert_eq(clt_conf_complete(&conf), 0, "%s", error);
+	cr_assert_eq(conf.npaths, n);
+	n = 0;
+	for_each_case(c, cases) {
+		cr_assert_str_eq(fab_addr_format(&conf.paths[n].dst, text, sizeof(text)), c->dst);
+		cr_assert_eq(!c->src, !conf.paths[n].src.len);
+		if (c->src)
+			cr_assert_str_eq(fab_addr_format(&conf.paths[n].src, text, sizeof(text)), c->src);
+		n++;
+	}
+	setup();
+	cr_assert_eq(clt_conf_set(&conf, "path", "127.0.0.1"), 0);
+	cr_assert_eq(clt_conf_complete(&conf), 0, "one path without server=: %s", error);
+	for (n = 1; n < CLT_PATHS_MAX; n++)
+		cr_assert_eq(clt_conf_set(&conf, "path", "127.0.0.1"), 0);
+	cr_assert_eq(clt_conf_set(&conf, "path", "127.0.0.77"), -1);
+	cr_assert(strstr(error, "127.0.0.77") && strstr(error, "16"), "%s", error);
 }
 
 /* In whatever order they come; a part of a name is not the name. */
@@ -140,6 +174,10 @@ Test(clt_conf, mistakes)
 		{ "connections", "99999999999999999999" }, { "mode", "RW" }, { "mode", "" },
 		{ "registration", "windows" }, { "registration", "" }, { "poll", "-1" }, { "poll", "1000001" }, { "poll", "" },
 		{ "io-timeout", "-1" }, { "io-timeout", "4294967296" }, { "io-timeout", "1s" },
+		{ "connect-timeout", "soon" }, { "connect-timeout", "" }, { "path", "" }, { "policy", "fastest" },
+		{ "policy", "" }, { "heartbeat", "99" }, { "heartbeat", "60001" }, { "heartbeat-misses", "0" },
+		{ "heartbeat-misses", "101" }, { "max-reconnect-attempts", "-2" },
+		{ "max-reconnect-attempts", "10000" }, { "max-reconnect-attempts", "" },
 	};
 
 	for_each_case(c, cases) {

@@ -66,7 +66,8 @@ Test(clt_fsm, no_row_is_dead)
 	}
 }
 
-/* A session and a path end in their last state, from wherever they are, and stay there. */
+/* A session and a path end in their last state, from wherever they are, and stay there; but that a path may be
+ * started anew. */
 Test(clt_fsm, every_state_reaches_closed)
 {
 	for (unsigned i = 0; i < 2; i++) {
@@ -76,7 +77,8 @@ Test(clt_fsm, every_state_reaches_closed)
 		cr_assert_str_eq(f->states[last], "closed");
 		for (unsigned s = 0; s <= last; s++)
 			cr_assert(reach(f, s) & 1u << last, "%s: no end from %s", f->name, f->states[s]);
-		cr_assert_eq(reach(f, last), 1u << last);
+		for (unsigned e = 0; e < f->nevents; e++)
+			cr_assert(step(f, last, e) == last || (f == &clt_path_fsm && e == CLT_PATH_EV_START));
 	}
 }
 

@@ -62,7 +62,8 @@ static void world(unsigned permits, uint32_t max_io)
 	att.cons = cons;
 	att.ncons = ARRAY_SIZE(cons);
 	att.io = &sess_io;
-	sess_io.att = &att;
+	sess_io.atts[0] = &att;
+	atomic_store(&sess_io.natts, 1);
 	clt_slot_init(&sess_io);
 	cr_assert_eq(clt_slot_limit(&sess_io, permits), (int)permits);
 	atomic_store(&sess_io.max_io_size, max_io);

@@ -56,15 +56,56 @@ Test(rtrs_hb, missed_max)
 Test(rtrs_hb, latency)
 {
 	struct rtrs_hb hb;
+	unsigned n;
 
 	rtrs_hb_start(&hb, 0, 5000, 5);
 	rtrs_hb_ack(&hb, 100);
-	cr_assert_eq(hb.latency_ms, 0, "an answer that nobody asked for tells nothing");
-	cr_assert_eq(rtrs_hb_tick(&hb, 5000), RTRS_HB_SEND);
+	cr_assert_eq(atomic_load(&hb.latency_ns), 0, "an answer that nobody asked for tells nothing");
+	n = rtrs_hb_sent(&hb, 5000);
+	cr_assert_not(rtrs_hb_acked(&hb, n));
 	rtrs_hb_ack(&hb, 5007);
-	cr_assert_eq(hb.latency_ms, 7);
+	cr_assert(rtrs_hb_acked(&hb, n));
+	cr_assert_eq(atomic_load(&hb.latency_ns), 7);
 	rtrs_hb_ack(&hb, 9000);
-	cr_assert_eq(hb.latency_ms, 7, "the second answer to one question");
+	cr_assert_eq(atomic_load(&hb.latency_ns), 7, "the second answer to one question");
+}
+
+Test(rtrs_hb, an_answer_belongs_to_the_oldest_question)
+{
+	struct rtrs_hb hb;
+	unsigned first, second;
+
+	rtrs_hb_start(&hb, 0, 5000, 5);
+	first = rtrs_hb_sent(&hb, 1000);
+	second = rtrs_hb_sent(&hb, 2000);
+	rtrs_hb_ack(&hb, 2001);
+	cr_assert(rtrs_hb_acked(&hb, first));
+	cr_assert_not(rtrs_hb_acked(&hb, second));
+	cr_assert_eq(atomic_load(&hb.latency_ns), 0, "not that of the second");
+	rtrs_hb_ack(&hb, 2500);
+	cr_assert(rtrs_hb_acked(&hb, second));
+	cr_assert_eq(atomic_load(&hb.latency_ns), 500);
+}
+
+/* The thread that takes the time may have had no CPU. */
+Test(rtrs_hb, one_late_look_is_no_latency)
+{
+	static const uint64_t took[] = { 300, 900000, 280, 310, 500, 800000, 450 };
+	struct rtrs_hb hb;
+	uint64_t now = 0;
+
+	rtrs_hb_start(&hb, 0, 5000, 5);
+	for_each_case(ns, took) {
+		rtrs_hb_sent(&hb, now);
+		rtrs_hb_ack(&hb, now += *ns);
+		cr_assert_leq(atomic_load(&hb.latency_ns), 500);
+		cr_assert_geq(atomic_load(&hb.latency_ns), 280);
+	}
+	for (unsigned i = 0; i < RTRS_HB_SAMPLES; i++) {
+		rtrs_hb_sent(&hb, now);
+		rtrs_hb_ack(&hb, now += 70000);
+	}
+	cr_assert_eq(atomic_load(&hb.latency_ns), 70000, "it did become slower");
 }
 
 Test(rtrs_hb, a_late_tick_counts_once)

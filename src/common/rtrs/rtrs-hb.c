@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Heartbeat counters of one path.  Owned by the path's thread; only the missed counter is reset
  * from others.  Ends with its path; fails by answering RTRS_HB_DEAD. */
+#include <string.h>
+
 #include "rtrs-hb.h"
+#include "util.h"
 
 void rtrs_hb_start(struct rtrs_hb *hb, uint64_t now_ms, uint32_t interval_ms, uint32_t missed_max)
 {
@@ -9,8 +12,9 @@ void rtrs_hb_start(struct rtrs_hb *hb, uint64_t now_ms, uint32_t interval_ms, ui
 	hb->interval_ms = interval_ms;
 	hb->missed_max = missed_max;
 	hb->next_ms = now_ms + interval_ms;
-	hb->sent_ms = 0;
-	hb->latency_ms = 0;
+	hb->sent = hb->acked = 0;
+	memset(hb->samples, 0, sizeof(hb->samples));
+	atomic_init(&hb->latency_ns, 0);
 }
 
 enum rtrs_hb_action rtrs_hb_tick(struct rtrs_hb *hb, uint64_t now_ms)
@@ -25,14 +29,26 @@ enum rtrs_hb_action rtrs_hb_tick(struct rtrs_hb *hb, uint64_t now_ms)
 		return RTRS_HB_DEAD;
 	if (atomic_fetch_add_explicit(&hb->missed, 1, memory_order_relaxed))
 		return RTRS_HB_NONE;
-	hb->sent_ms = now_ms;
 	return RTRS_HB_SEND;
 }
 
-void rtrs_hb_ack(struct rtrs_hb *hb, uint64_t now_ms)
+unsigned rtrs_hb_sent(struct rtrs_hb *hb, uint64_t now_ns)
 {
-	if (!hb->sent_ms)	/* nobody asked */
+	hb->sent_ns = now_ns;
+	return ++hb->sent;
+}
+
+void rtrs_hb_ack(struct rtrs_hb *hb, uint64_t now_ns)
+{
+	uint64_t least = UINT64_MAX;
+
+	if (hb->acked == hb->sent)
 		return;
-	hb->latency_ms = now_ms - hb->sent_ms;
-	hb->sent_ms = 0;
+	hb->acked++;
+	if (hb->acked != hb->sent)	/* when that one was sent is forgotten */
+		return;
+	hb->samples[hb->acked % RTRS_HB_SAMPLES] = MAX(now_ns - hb->sent_ns, UINT64_C(1));
+	for (unsigned i = 0; i < RTRS_HB_SAMPLES; i++)
+		least = MIN(least, hb->samples[i] - 1);	/* none: the most */
+	atomic_store_explicit(&hb->latency_ns, least + 1, memory_order_relaxed);
 }

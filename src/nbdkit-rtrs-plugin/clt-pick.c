@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which path a request goes over.  Any thread; owns nothing.
+ *
+ * The rules are the kernel's (doc/protocol.md 6.5) but for two: in turns means in turns of the thread, not of the
+ * CPU, and a path whose latency is not known yet is no path of latency 0. */
+#include "clt-io-priv.h"
+
+const char *const clt_pick_policies[CLT_NPOLICIES] = { "round-robin", "min-inflight", "min-latency" };
+
+static unsigned inflight(const struct clt_attempt *att)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < att->ncons; i++)
+		n += atomic_load_explicit(&att->cons[i].inflight, memory_order_relaxed);
+	return n;
+}
+
+/* The next one behind that which the calling thread took last, so that threads do not share a counter.  NULL: all
+ * that are up are silent. */
+static struct clt_attempt *in_turn(struct clt_io *io, unsigned n, unsigned hint)
+{
+	static _Thread_local unsigned last;
+	static _Thread_local bool began;
+
+	if (!began)
+		last = hint;
+	began = true;
+	for (unsigned i = 0; i < n; i++) {
+		struct clt_attempt *att = io->atts[++last % n];
+
+		if (atomic_load(&att->state) == CLT_PATH_UP)
+			return att;
+	}
+	return NULL;
+}
+
+/* What is to be small; UINT64_MAX: not known. */
+static uint64_t load(const struct clt_attempt *att, enum clt_policy policy)
+{
+	uint64_t ns;
+
+	if (policy != CLT_POLICY_MIN_LATENCY)
+		return inflight(att);
+	ns = atomic_load_explicit(&att->hb.latency_ns, memory_order_relaxed);
+	return ns ? ns : UINT64_MAX;
+}
+
+/* The first of those with the smallest load; one that is silent only when no other is up. */
+static struct clt_attempt *least(struct clt_io *io, unsigned n, enum clt_policy policy)
+{
+	struct clt_attempt *best = NULL;
+	unsigned best_state = 0;
+	uint64_t min = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		struct clt_attempt *att = io->atts[i];
+		unsigned state = atomic_load(&att->state);
+		uint64_t its;
+
+		if (state != CLT_PATH_UP && state != CLT_PATH_SILENT)
+			continue;
+		its = load(att, policy);
+		if (!best || state < best_state || (state == best_state && its < min)) {
+			best = att;
+			best_state = state;
+			min = its;
+		}
+	}
+	return best;
+}
+
+struct clt_attempt *clt_pick(struct clt_io *io, unsigned hint)
+{
+	unsigned n = atomic_load_explicit(&io->natts, memory_order_acquire);
+	enum clt_policy policy = atomic_load_explicit(&io->policy, memory_order_relaxed);
+	struct clt_attempt *att = NULL;
+
+	if (n == 1)
+		return clt_attempt_is_up(io->atts[0]) ? io->atts[0] : NULL;
+	if (policy == CLT_POLICY_ROUND_ROBIN)
+		att = in_turn(io, n, hint);
+	return att ? att : least(io, n, policy);
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A session with several paths: who begins and who joins, what happens to requests when one is lost, and that an
+ * older copy of a request never does what its successor has undone. */
+#include <errno.h>
+#include <string.h>
+
+#include "world.h"
+
+#define HB_MS 500u			/* detection: (HB_MISSES + 1) intervals without an answer, begun at a tick */
+#define HB_MISSES 2u
+#define DETECT_MS ((HB_MISSES + 2) * HB_MS)
+
+static struct world *w;
+static struct world_client *c;
+static const char *const wires[WORLD_PATHS] = { "srv", "srv/1", "srv/2", "srv/3" };
+
+static bool is_open(void *arg)
+{
+	return world_client_opened(arg) <= 0;
+}
+
+static struct clt_path *path(unsigned i)
+{
+	return world_client_clt(c)->sess.paths[i];
+}
+
+static bool all_up(void *arg)
+{
+	struct clt_sess *sess = &world_client_clt(c)->sess;
+
+	for (unsigned i = 0; i < atomic_load(&sess->io.natts); i++) {
+		if (!clt_attempt_is_up(sess->io.atts[i]))
+			return false;
+	}
+	return true;
+}
+
+static struct world_server_conf server_conf(void)
+{
+	struct world_server_conf conf = world_server_defaults;
+
+	conf.any_address = true;
+	return conf;
+}
+
+static void server_start(void)
+{
+	struct world_server_conf conf = server_conf();
+
+	world_server_start(w, &conf);
+}
+
+static void begin(unsigned npaths, enum clt_policy policy)
+{
+	struct world_client_conf conf = world_client_defaults;
+
+	conf.npaths = npaths;
+	conf.policy = policy;
+	conf.hb_interval_ms = HB_MS;
+	conf.hb_misses = HB_MISSES;
+	w = world_create(1);
+	server_start();
+	c = world_client_start(w, &conf);
+	CHECK(sim_run_until(is_open, c, 2000) && world_client_opened(c) == 0);
+	CHECK(sim_run_until(all_up, NULL, 2000));
+	world_run_ms(w, 20);
+	world_forget(w);
+}
+
+/* ---- who begins and who joins ---- */
+
+/* The device is opened once, by the path that comes first; the other one proves that the server has both. */
+static void test_connect(void)
+{
+	begin(2, CLT_POLICY_ROUND_ROBIN);
+	world_expect(w, "");
+	world_destroy(w);
+}
+
+/* Requests take turns; each policy moves data over whatever is up. */
+static void test_policies(void)
+{
+	for (unsigned policy = 0; policy < CLT_NPOLICIES; policy++) {
+		begin(WORLD_PATHS, (enum clt_policy)policy);
+		for (unsigned i = 0; i < 64; i++) {
+			CHECK(world_write(c, i * 4096, 4096, (uint8_t)(i + 1)) == 0);
+			CHECK(world_read(c, i * 4096, 4096, (uint8_t)(i + 1)) == 0);
+		}
+		CHECK(world_flush(c) == 0);
+		world_destroy(w);
+	}
+}
+
+/* ---- one path is lost ---- */
+
+/* In flight there, with the storage at work for some: all come back over the other path, and none twice. */
+static void test_cut_under_load(void)
+{
+	struct world_io *io[8];
+
+	begin(2, CLT_POLICY_ROUND_ROBIN);
+	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, ARRAY_SIZE(io));
+	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
+		io[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096, (uint8_t)(i + 1), false);
+	world_run_ms(w, 20);
+	sim_cut("clt", "srv");
+	world_run_ms(w, 5);
+	CHECK(clt_attempt_is_up(&path(1)->att));
+	sim_disk_release(world_disk(w));
+	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
+		CHECK(world_io_end(io[i], 0, 100) == 0);
+	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
+		CHECK(world_read(c, i * 4096, 4096, (uint8_t)(i + 1)) == 0);
+	CHECK(sim_run_until(all_up, NULL, 1000));
+	CHECK(world_client_clt(c)->sess.io.epoch == 1);	/* no device was opened again */
+	world_destroy(w);
+}
+
+/* Nobody says that a cable was pulled: heartbeats find out in time, whatever was in flight. */
+static void test_pulled_cable(void)
+{
+	for (unsigned lost = 0; lost < 2; lost++) {
+		struct world_io *io[8];
+		uint64_t start_us;
+
+		begin(2, CLT_POLICY_ROUND_ROBIN);
+		sim_drop("clt", wires[lost]);
+		start_us = sim_now_us();
+		for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
+			io[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096, (uint8_t)(i + 1), false);
+		for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
+			CHECK(world_io_end(io[i], 0, DETECT_MS + 100) == 0);
+		CHECK(sim_now_us() - start_us > HB_MS * 1000);
+		CHECK(world_client_clt(c)->sess.io.epoch == 1);
+		CHECK(world_traced(w, "lost: connection 0: no sign of life") ||
+		      world_traced(w, "lost: no sign of life"));
+		sim_heal("clt", wires[lost]);
+		CHECK(sim_run_until(all_up, NULL, 10000));
+		for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
+			CHECK(world_read(c, i * 4096, 4096, (uint8_t)(i + 1)) == 0);
+		world_destroy(w);
+	}
+}
+
+/* ---- all paths are lost ---- */
+
+static void test_both_cut(void)
+{
+	struct world_io *io;
+
+	begin(2, CLT_POLICY_MIN_INFLIGHT);
+	CHECK(world_write(c, 0, 4096, 0x11) == 0);
+	sim_drop("clt", "srv");
+	sim_drop("clt", "srv/1");
+	io = world_io_start(c, RNBD_OP_WRITE, 4096, 4096, 0x22, false);
+	world_run_ms(w, 10000);
+	CHECK(!io->done);
+	sim_heal("clt", "srv/1");
+	CHECK(world_io_end(io, 0, 10000) == 0);
+	CHECK(clt_attempt_is_up(&path(1)->att) && !clt_attempt_is_up(&path(0)->att));
+	CHECK(world_client_clt(c)->sess.io.epoch == 2);
+	sim_heal("clt", "srv");
+	CHECK(sim_run_until(all_up, NULL, 10000));
+	CHECK(world_client_clt(c)->sess.io.epoch == 2);
+	CHECK(world_read(c, 0, 4096, 0x11) == 0);
+	CHECK(world_flush(c) == 0);
+	world_destroy(w);
+}
+
+/* One path is back with the new process while the other one is thought to be up with the old: it is not joined with
+ * a session that is gone, and no request is lost for it. */
+static void test_restart_behind_a_dead_path(void)
+{
+	struct world_io *io;
+
+	begin(2, CLT_POLICY_ROUND_ROBIN);
+	CHECK(world_write(c, 0, 4096, 0x11) == 0);
+	sim_drop("clt", "srv");
+	world_server_kill(w, SIM_KILL_PROCESS);
+	server_start();
+	world_run_ms(w, HB_MS);
+	CHECK(clt_attempt_is_up(&path(0)->att) && !clt_attempt_is_up(&path(1)->att));
+	CHECK(world_client_clt(c)->sess.io.epoch == 1);
+	io = world_io_start(c, RNBD_OP_WRITE, 4096, 4096, 0x22, false);
+	CHECK(world_io_end(io, 0, DETECT_MS + 1000) == 0);
+	CHECK(world_client_clt(c)->sess.io.epoch == 2);
+	CHECK(world_read(c, 0, 4096, 0x11) == 0);
+	sim_heal("clt", "srv");
+	CHECK(sim_run_until(all_up, NULL, 10000));
+	world_destroy(w);
+}
+
+static void test_restart(void)
+{
+	struct world_io *io[8];
+
+	begin(WORLD_PATHS, CLT_POLICY_MIN_LATENCY);
+	for (unsigned round = 0; round < 5; round++) {
+		for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
+			io[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096, (uint8_t)(round + i), false);
+		world_run_ms(w, round);
+		world_server_kill(w, SIM_KILL_PROCESS);
+		world_run_ms(w, 300);
+		server_start();
+		for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
+			CHECK(world_io_end(io[i], 0, 5000) == 0);
+		CHECK(sim_run_until(all_up, NULL, 5000));
+		CHECK(world_client_clt(c)->sess.io.epoch == round + 2);
+	}
+	world_destroy(w);
+}
+
+/* ---- an older copy ---- */
+
+/* What was sent over the first path lies in a hole, is sent again over the second, answered, and undone by a later write;
+ * then the hole gives back what it kept.  The server hears of the end of the first path behind that. */
+static void test_late_copy(void)
+{
+	struct world_io *io;
+	unsigned turn;
+
+	for (turn = 0; turn < 2; turn++) {
+		begin(2, CLT_POLICY_ROUND_ROBIN);
+		if (turn)
+			CHECK(world_read(c, 0, 512, 0) == 0);	/* the other one's turn */
+		sim_drop_oneway("clt", "srv");
+		io = world_io_start(c, RNBD_OP_WRITE, 0, 4096, 0x11, false);
+		CHECK(world_io_end(io, 0, DETECT_MS + 100) == 0);
+		for (unsigned i = 0; i < 20; i++)
+			CHECK(world_write(c, 0, 4096, (uint8_t)(0x22 + i)) == 0);
+		sim_heal("clt", "srv");
+		world_run_ms(w, 1000);
+		CHECK(world_read(c, 0, 4096, 0x22 + 19) == 0);
+		world_destroy(w);
+	}
+}
+
+static const struct sim_test tests[] = {
+	{ "connect", test_connect },
+	{ "policies", test_policies },
+	{ "cut-under-load", test_cut_under_load },
+	{ "pulled-cable", test_pulled_cable },
+	{ "both-cut", test_both_cut },
+	{ "restart-behind-a-dead-path", test_restart_behind_a_dead_path },
+	{ "restart", test_restart },
+	{ "late-copy", test_late_copy },
+};
+
+int main(int argc, char **argv)
+{
+	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
+}
