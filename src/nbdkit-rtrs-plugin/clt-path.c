@@ -448,11 +448,19 @@ static void path_retry_timer(struct loop_timer *timer)
 	drain_again_later(path);
 }
 
+static void path_name_it(struct clt_path *path)
+{
+	char d[FAB_ADDR_STRLEN];
+
+	snprintf(path->name, sizeof(path->name), "path %s",
+		 fab_addr_format(&path->conf.dst, d, sizeof(d)));
+	random_bytes(path->uuid, sizeof(path->uuid));
+}
+
 int clt_path_init(struct clt_path *path, const struct clt_path_conf *conf,
 		  const struct clt_path_ops *ops)
 {
 	struct clt_attempt *att = &path->att;
-	char d[FAB_ADDR_STRLEN];
 	int r = -ENOMEM;
 
 	memset(path, 0, sizeof(*path));
@@ -463,9 +471,7 @@ int clt_path_init(struct clt_path *path, const struct clt_path_conf *conf,
 	att->ops = &con_ops;
 	att->index = conf->index;
 	att->ncons = conf->ncons;
-	snprintf(path->name, sizeof(path->name), "path %s",
-		 fab_addr_format(&path->conf.dst, d, sizeof(d)));
-	random_bytes(path->uuid, sizeof(path->uuid));
+	path_name_it(path);
 	pthread_mutex_init(&path->cause_lock, NULL);
 	loop_msg_init(&path->fail_msg, path_fail_msg);
 	loop_msg_init(&path->drain_msg, path_drain_msg);
@@ -500,15 +506,36 @@ err_lock:
 	return r;
 }
 
+/* What was kept for the next attempt. */
+static void path_forget(struct clt_path *path)
+{
+	clt_mem_detach(&path->att);
+	if (path->att.pd)
+		fab_pd_destroy(path->att.pd);
+	path->att.pd = NULL;
+	if (path->cm)
+		fab_cm_destroy(path->cm);
+	path->cm = NULL;
+}
+
+void clt_path_readdress(struct clt_path *path, const struct fab_addr *src, const struct fab_addr *dst)
+{
+	loop_unwatch(&path->cm_watch);
+	path_forget(path);
+	path->conf.src = *src;
+	path->conf.dst = *dst;
+	path->attempts = path->ups = 0;
+	path->lost_ms = path->told_ms = 0;
+	path->told[0] = '\0';
+	path->tell_up = false;
+	path_name_it(path);
+}
+
 void clt_path_fini(struct clt_path *path)
 {
 	for (unsigned i = 1; i < path->att.ncons; i++)
 		clt_wait_con_fini(&path->att.cons[i]);
-	clt_mem_detach(&path->att);
-	if (path->att.pd)
-		fab_pd_destroy(path->att.pd);
-	if (path->cm)
-		fab_cm_destroy(path->cm);
+	path_forget(path);
 	free(path->att.cons);
 	pthread_mutex_destroy(&path->cause_lock);
 }
@@ -516,7 +543,12 @@ void clt_path_fini(struct clt_path *path)
 void clt_path_start(struct clt_path *path)
 {
 	path->fails = path->tries = 0;
-	path_event(path, path_state(path) == CLT_PATH_BACKOFF ? CLT_PATH_EV_RETRY : CLT_PATH_EV_START);
+	path_event(path, CLT_PATH_EV_START);
+}
+
+void clt_path_retry(struct clt_path *path)
+{
+	path_event(path, CLT_PATH_EV_RETRY);
 }
 
 void clt_path_close(struct clt_path *path)

@@ -79,6 +79,7 @@ struct clt_path {
 	unsigned fails;			/* attempts that failed since it was up */
 	uint64_t up_since_ms;		/* 0: not in this attempt */
 	uint64_t lost_ms;		/* when it was; 0: never */
+	bool removed;			/* the session has it no more (clt-paths.h) */
 	bool tell_up;			/* that it was lost, or cannot connect, was told */
 	unsigned ups;			/* times that it came up */
 
@@ -94,10 +95,14 @@ int clt_path_init(struct clt_path *path, const struct clt_path_conf *conf,
 		  const struct clt_path_ops *ops);
 /* IDLE or CLOSED only. */
 void clt_path_fini(struct clt_path *path);
+/* CLOSED: it becomes another path. */
+void clt_path_readdress(struct clt_path *path, const struct fab_addr *src, const struct fab_addr *dst);
 
 /* Service thread. */
-/* IDLE or CLOSED: the first attempt.  BACKOFF: the next one at once.  Else nothing. */
+/* IDLE or CLOSED: the first attempt. */
 void clt_path_start(struct clt_path *path);
+/* BACKOFF: the next attempt at once. */
+void clt_path_retry(struct clt_path *path);
 void clt_path_close(struct clt_path *path);
 /* The user messages of OPENING are answered. */
 void clt_path_opened(struct clt_path *path);

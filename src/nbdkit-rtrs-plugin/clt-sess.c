@@ -7,12 +7,10 @@
 #include <string.h>
 
 #include "clock.h"
-#include "clt-sess.h"
+#include "clt-epoch.h"
+#include "clt-paths.h"
 #include "log.h"
 #include "random.h"
-
-#define for_each_path(path, sess)                                                                  \
-	for (unsigned i_ = 0; i_ < (sess)->io.natts && ((path) = (sess)->paths[i_], true); i_++)
 
 static struct clt_sess *sess_of(struct clt_path *path)
 {
@@ -40,10 +38,8 @@ static void sess_up(void *object)
 	sess->ups++;
 	sess->ops->up(sess);
 	/* Who lets one in may let in the others. */
-	for_each_path(path, sess) {
-		if (atomic_load(&path->att.state) == CLT_PATH_BACKOFF)
-			clt_path_start(path);
-	}
+	clt_sess_for_each(path, sess)
+		clt_path_retry(path);
 }
 
 static void sess_up_late(void *object)
@@ -93,7 +89,7 @@ static void sess_close(void *object)
 
 	loop_timer_cancel(&sess->timeout_timer);
 	sess_wake(sess);
-	for_each_path(path, sess)
+	clt_sess_for_each(path, sess)
 		clt_path_close(path);
 	sess_check_closed(sess);	/* they may have been closed before */
 }
@@ -153,117 +149,6 @@ static void sess_timeout(struct loop_timer *timer)
 	sess_event(container_of(timer, struct clt_sess, timeout_timer), CLT_SESS_EV_TIMEOUT);
 }
 
-/* ---- a path that is OPENING ---- */
-
-/* What the paths that are up, and the one that becomes so, can carry. */
-static void sess_adopt(struct clt_sess *sess, const struct clt_attempt *att, bool begins)
-{
-	unsigned limit = atomic_load(&sess->io.slots.limit), depth = MIN(att->depth, sess->io.slots.n);
-	uint32_t max_io = atomic_load(&sess->io.max_io_size);
-
-	if (begins || att->max_io < max_io)
-		atomic_store(&sess->io.max_io_size, att->max_io);
-	if (begins && limit > depth)
-		log_warn(sess->name, "the path came back with queue depth %u instead of %u", depth, limit);
-	if (begins || depth < limit)
-		clt_slot_limit(&sess->io, depth);
-}
-
-static void opening_begin(struct clt_sess *sess)
-{
-	sess->stage = CLT_OPENING_BEGINS;
-	/* Nothing of the last epoch is left on the server: its last path had drained before this one connected, or
-	 * while it did; then a server that has not noticed yet keeps the session, which does no harm. */
-	sess->io.epoch++;
-	sess_adopt(sess, &sess->opening->att, true);
-	sess->ops->opening(sess);
-}
-
-static void opening_ask(struct clt_sess *sess)
-{
-	struct clt_path *path;
-
-	sess->stage = CLT_OPENING_PROVES;
-	for_each_path(path, sess) {
-		if (clt_attempt_is_up(&path->att))
-			sess->asked[path->att.index] = clt_path_ask(path);
-	}
-}
-
-/* Some path has answered what was asked? */
-static bool opening_proved(struct clt_sess *sess)
-{
-	struct clt_path *path;
-
-	for_each_path(path, sess) {
-		if (clt_attempt_is_up(&path->att) && clt_path_answered(path, sess->asked[path->att.index]))
-			return true;
-	}
-	return false;
-}
-
-static struct clt_path *opening_next(struct clt_sess *sess)
-{
-	struct clt_path *path;
-
-	for_each_path(path, sess) {
-		if (atomic_load(&path->att.state) == CLT_PATH_OPENING)
-			return path;
-	}
-	return NULL;
-}
-
-static bool sess_any(struct clt_sess *sess, bool (*is)(struct clt_path *path))
-{
-	struct clt_path *path;
-
-	for_each_path(path, sess) {
-		if (is(path))
-			return true;
-	}
-	return false;
-}
-
-/* A path is OPENING, or another one has gone. */
-static void opening_go_on(struct clt_sess *sess)
-{
-	bool holds = sess_any(sess, clt_path_holds);
-
-	if (sess->stage == CLT_OPENING_PROVES && !holds &&
-	    atomic_load(&sess->opening->att.state) == CLT_PATH_OPENING)
-		opening_begin(sess);
-	if (sess->stage != CLT_OPENING_NONE)
-		return;
-	/* While the last path is on its way down there is nothing to join, and an epoch that has not ended. */
-	if (holds && !clt_sess_is_up(sess))
-		return;
-	sess->opening = opening_next(sess);
-	if (!sess->opening)
-		return;
-	if (!holds) {
-		opening_begin(sess);
-		return;
-	}
-	sess->stage = CLT_OPENING_JOINS;
-	sess->ops->joining(sess);
-}
-
-static void next_msg(struct loop_msg *msg)
-{
-	opening_go_on(container_of(msg, struct clt_sess, next_msg));
-}
-
-/* @path is OPENING no more.  Not from inside what it has called: its messages are to come back first. */
-static void opening_end(struct clt_sess *sess, const struct clt_path *path)
-{
-	if (path == sess->opening) {
-		sess->opening = NULL;
-		sess->stage = CLT_OPENING_NONE;
-	}
-	if (atomic_load(&sess->io.state) < CLT_SESS_CLOSING)
-		loop_post(sess->loop, &sess->next_msg);
-}
-
 /* ---- what a path tells ---- */
 
 static int path_geometry(struct clt_path *path, char *why, size_t len)
@@ -297,7 +182,7 @@ static int path_geometry(struct clt_path *path, char *why, size_t len)
 
 static void path_opening(struct clt_path *path)
 {
-	opening_go_on(sess_of(path));
+	clt_epoch_go_on(sess_of(path));
 }
 
 static void path_down(struct clt_path *path)
@@ -318,7 +203,7 @@ static void path_failed(struct clt_path *path, int err, const char *cause)
 {
 	struct clt_sess *sess = sess_of(path);
 
-	if (!sess_any(sess, path_counts))
+	if (!clt_sess_any(sess, path_counts))
 		sess->ops->failed(sess, err, cause);
 }
 
@@ -343,7 +228,7 @@ static void path_up(struct clt_path *path)
 
 	path_tell_up(path);
 	sess->last = path;
-	opening_end(sess, path);
+	clt_epoch_left(sess, path);
 	sess_event(sess, CLT_SESS_EV_UP);
 	clt_slot_wake(&sess->io);
 }
@@ -359,16 +244,15 @@ static void path_alive(struct clt_path *path)
 {
 	struct clt_sess *sess = sess_of(path);
 
-	if (sess->stage == CLT_OPENING_PROVES && opening_proved(sess))
-		clt_path_opened(sess->opening);
+	clt_epoch_alive(sess);
 }
 
 static void path_ended(struct clt_path *path)
 {
 	struct clt_sess *sess = sess_of(path);
 
-	opening_end(sess, path);
-	if (path->conf.once && !sess_any(sess, path_counts)) {
+	clt_epoch_left(sess, path);
+	if (path->conf.once && !clt_sess_any(sess, path_counts)) {
 		clt_sess_close(sess);
 	} else if (path->conf.once) {
 		clt_path_close(path);
@@ -386,7 +270,7 @@ static bool path_is_open(struct clt_path *path)
 
 static void sess_check_closed(struct clt_sess *sess)
 {
-	if (!sess_any(sess, path_is_open))
+	if (!clt_sess_any(sess, path_is_open))
 		sess_event(sess, CLT_SESS_EV_CLOSED);
 }
 
@@ -394,7 +278,7 @@ static void path_closed(struct clt_path *path)
 {
 	struct clt_sess *sess = sess_of(path);
 
-	opening_end(sess, path);
+	clt_epoch_left(sess, path);
 	sess->last = path;
 	if (!clt_sess_is_up(sess))
 		sess_event(sess, CLT_SESS_EV_DOWN);
@@ -408,42 +292,6 @@ static const struct clt_path_ops path_ops = {
 
 /* ---- start and end ---- */
 
-/* One more, IDLE.  0, or -errno. */
-static int sess_add_path(struct clt_sess *sess, const struct clt_sess_addr *addr)
-{
-	struct clt_path_conf conf = sess->path_conf;
-	struct clt_path *path = calloc(1, sizeof(*path));
-	unsigned n = sess->io.natts;
-	int r;
-
-	if (!path)
-		return -ENOMEM;
-	conf.index = n;
-	conf.src = addr->src;
-	conf.dst = addr->dst;
-	r = clt_path_init(path, &conf, &path_ops);
-	if (r < 0) {
-		free(path);
-		return r;
-	}
-	sess->paths[n] = path;
-	sess->io.atts[n] = &path->att;
-	/* ORDER: there before others can see it. */
-	atomic_store_explicit(&sess->io.natts, n + 1, memory_order_release);
-	return 0;
-}
-
-static void sess_free_paths(struct clt_sess *sess)
-{
-	struct clt_path *path;
-
-	for_each_path(path, sess) {
-		clt_path_fini(path);
-		free(path);
-	}
-	sess->io.natts = 0;
-}
-
 int clt_sess_init(struct clt_sess *sess, struct loop *loop, const struct clt_sess_conf *conf,
 		  const struct clt_sess_ops *ops)
 {
@@ -454,6 +302,7 @@ int clt_sess_init(struct clt_sess *sess, struct loop *loop, const struct clt_ses
 	random_bytes(sess->uuid, sizeof(sess->uuid));
 	sess->loop = loop;
 	sess->ops = ops;
+	sess->path_ops = &path_ops;
 	sess->io_timeout_ms = conf->io_timeout_ms;
 	sess->max_reconnect_attempts = conf->max_reconnect_attempts;
 	sess->path_conf = (struct clt_path_conf){
@@ -472,11 +321,11 @@ int clt_sess_init(struct clt_sess *sess, struct loop *loop, const struct clt_ses
 	sess->io.poll_us = conf->poll_us;
 	atomic_init(&sess->io.policy, conf->policy);
 	loop_timer_init(&sess->timeout_timer, sess_timeout);
-	loop_msg_init(&sess->next_msg, next_msg);
+	clt_epoch_init(sess);
 	frwr_lessons_init(&sess->own_lessons);
 	clt_slot_init(&sess->io);
 	for (unsigned i = 0; r == 0 && i < conf->npaths; i++)
-		r = sess_add_path(sess, &conf->paths[i]);
+		r = clt_paths_add(sess, &conf->paths[i], NULL);
 	if (r < 0)
 		clt_sess_fini(sess);
 	return r;
@@ -484,7 +333,7 @@ int clt_sess_init(struct clt_sess *sess, struct loop *loop, const struct clt_ses
 
 void clt_sess_fini(struct clt_sess *sess)
 {
-	sess_free_paths(sess);
+	clt_paths_fini(sess);
 	clt_mem_arena_fini(&sess->io.arena);
 	clt_slot_fini(&sess->io);
 	frwr_lessons_fini(&sess->own_lessons);
@@ -494,7 +343,7 @@ void clt_sess_start(struct clt_sess *sess)
 {
 	struct clt_path *path;
 
-	for_each_path(path, sess)
+	clt_sess_for_each(path, sess)
 		clt_path_start(path);
 }
 
@@ -508,36 +357,17 @@ void clt_sess_lose_patience(struct clt_sess *sess)
 	struct clt_path *path;
 
 	sess->io_timeout_ms = 0;
-	for_each_path(path, sess)
+	clt_sess_for_each(path, sess)
 		clt_path_lose_patience(path);
 	if (atomic_load(&sess->io.state) == CLT_SESS_DOWN)
 		loop_timer_set(sess->loop, &sess->timeout_timer, clock_now_ms());
-}
-
-/* ---- for the upper layer ---- */
-
-void clt_sess_opened(struct clt_sess *sess)
-{
-	if (sess->stage == CLT_OPENING_BEGINS) {
-		clt_path_opened(sess->opening);
-	} else if (sess->stage == CLT_OPENING_JOINS) {
-		sess_adopt(sess, &sess->opening->att, false);
-		opening_ask(sess);
-		opening_go_on(sess);	/* there may be nobody left to ask */
-	}
-}
-
-void clt_sess_refuse(struct clt_sess *sess, int err, const char *cause)
-{
-	if (sess->opening)
-		clt_path_fail(sess->opening, err, "%s", cause);
 }
 
 void clt_sess_fail(struct clt_sess *sess, int err, const char *cause)
 {
 	struct clt_path *path;
 
-	for_each_path(path, sess) {
+	clt_sess_for_each(path, sess) {
 		if (clt_attempt_is_up(&path->att))
 			clt_path_fail(path, err, "%s", cause);
 	}
@@ -549,24 +379,9 @@ bool clt_sess_is_away(struct clt_sess *sess)
 
 	if (atomic_load(&sess->io.state) != CLT_SESS_UP)
 		return atomic_load(&sess->io.state) == CLT_SESS_DOWN || clt_sess_expired(sess);
-	for_each_path(path, sess) {
+	clt_sess_for_each(path, sess) {
 		if (atomic_load(&path->att.state) == CLT_PATH_UP)
 			return false;
 	}
 	return true;
-}
-
-static bool path_is_failing(struct clt_path *path)
-{
-	return atomic_load(&path->att.state) == CLT_PATH_FAILING;
-}
-
-int clt_sess_bound(struct clt_sess *sess, unsigned epoch)
-{
-	if (epoch != sess->io.epoch)
-		return -ECONNABORTED;
-	if (clt_sess_is_up(sess))
-		return 0;
-	/* The epoch begins, or the loss of its last path is not told yet. */
-	return sess->stage == CLT_OPENING_BEGINS || sess_any(sess, path_is_failing) ? CLT_AGAIN : -ECONNABORTED;
 }

@@ -37,10 +37,10 @@ struct clt_sess_conf {
 
 /* What the upper layer (client.c, dev-reopen.c) hears.  Service thread. */
 struct clt_sess_ops {
-	/* A path is OPENING and begins an epoch: send user messages with CLT_OP_HANDSHAKE, then clt_sess_opened().  It
+	/* A path is OPENING and begins an epoch: send user messages with CLT_OP_HANDSHAKE, then clt_epoch_opened().  It
 	 * is told again when what it was to join has ended. */
 	void (*opening)(struct clt_sess *sess);
-	/* A path is OPENING and others are up: find out with CLT_OP_JOIN who the server is, then clt_sess_opened(). */
+	/* A path is OPENING and others are up: find out with CLT_OP_JOIN who the server is, then clt_epoch_opened(). */
 	void (*joining)(struct clt_sess *sess);
 	/* The first path is up. */
 	void (*up)(struct clt_sess *sess);
@@ -58,7 +58,7 @@ struct clt_sess_ops {
 /* How far the path is that is OPENING; one at a time. */
 enum clt_opening {
 	CLT_OPENING_NONE,
-	CLT_OPENING_BEGINS,		/* ops->opening() is answered by clt_sess_opened() */
+	CLT_OPENING_BEGINS,		/* ops->opening() is answered by clt_epoch_opened() */
 	CLT_OPENING_JOINS,		/* ops->joining() is */
 	CLT_OPENING_PROVES,		/* a heartbeat on another path is awaited, or that they have all gone */
 };
@@ -71,6 +71,7 @@ struct clt_sess {
 	uint64_t io_timeout_ms;
 	struct frwr_lessons own_lessons;	/* of devices that cannot do what they offer */
 	struct clt_path_conf path_conf;	/* of all paths, but for addresses and index */
+	const struct clt_path_ops *path_ops;
 	struct clt_path *paths[CLT_PATHS_MAX];	/* [io.natts] */
 	struct clt_io io;		/* what requests have of the session */
 
@@ -98,16 +99,25 @@ void clt_sess_start(struct clt_sess *sess);
 void clt_sess_close(struct clt_sess *sess);
 /* From now on requests do not wait for a path, nor longer than two heartbeats for one that stands still. */
 void clt_sess_lose_patience(struct clt_sess *sess);
-/* Answer to ops->opening() and ops->joining(): the path may come up. */
-void clt_sess_opened(struct clt_sess *sess);
-/* The same: it may not. */
-void clt_sess_refuse(struct clt_sess *sess, int err, const char *cause);
 /* The paths that are up are of no use: this epoch is to end. */
 void clt_sess_fail(struct clt_sess *sess, int err, const char *cause);
 /* No path, or all stand still. */
 bool clt_sess_is_away(struct clt_sess *sess);
-/* May what was made for @epoch be sent?  0, CLT_AGAIN: not yet, or -ECONNABORTED: that is over. */
-int clt_sess_bound(struct clt_sess *sess, unsigned epoch);
+
+#define clt_sess_for_each(path, sess)                                                                  \
+	for (unsigned i_ = 0; i_ < (sess)->io.natts && ((path) = (sess)->paths[i_], true); i_++)
+
+/* Is any of its paths so? */
+static inline bool clt_sess_any(struct clt_sess *sess, bool (*is)(struct clt_path *path))
+{
+	struct clt_path *path;
+
+	clt_sess_for_each(path, sess) {
+		if (is(path))
+			return true;
+	}
+	return false;
+}
 
 /* The epoch that is, or was last. */
 static inline unsigned clt_sess_epoch(const struct clt_sess *sess)

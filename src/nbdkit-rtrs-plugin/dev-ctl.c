@@ -36,7 +36,7 @@ static int ctl_ready(const struct clt_op *op)
 {
 	const struct dev_ctl *ctl = container_of(op, struct dev_ctl, op);
 
-	return op->kind == CLT_OP_BOUND ? clt_sess_bound(&ctl->clt->sess, ctl->epoch) : 0;
+	return op->kind == CLT_OP_BOUND ? clt_epoch_bound(&ctl->clt->sess, ctl->epoch) : 0;
 }
 
 static void ctl_begin(struct dev_ctl *ctl)

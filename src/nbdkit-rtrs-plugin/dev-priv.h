@@ -3,6 +3,7 @@
 #ifndef DEV_PRIV_H
 #define DEV_PRIV_H
 
+#include "clt-epoch.h"
 #include "range.h"
 #include "dev.h"
 
@@ -114,7 +115,7 @@ void dev_reopen_init_dev(struct dev *dev);
  * @settled is called with 0, and it is to be opened again; -ECONNABORTED: the path was lost before;
  * or another error. */
 void dev_reopen_settle(struct dev *dev, void (*settled)(struct dev *dev, int status));
-/* clt_sess_ops.opening: session info, then every device, then clt_sess_opened(). */
+/* clt_sess_ops.opening: session info, then every device, then clt_epoch_opened(). */
 void dev_reopen_opening(struct clt_sess *sess);
 /* clt_sess_ops.joining: session info, which has to be that of the server that the session is up with. */
 void dev_reopen_joining(struct clt_sess *sess);

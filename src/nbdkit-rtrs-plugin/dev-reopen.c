@@ -269,7 +269,7 @@ static void handshake_next(struct client *clt)
 		clt->handshake = &dev->ctl;
 		return;
 	}
-	clt_sess_opened(&clt->sess);
+	clt_epoch_opened(&clt->sess);
 }
 
 /* SESS_INFO has ended: because its path has? */
@@ -287,7 +287,7 @@ static void refuse(struct client *clt, int r)
 	char why[128];
 
 	snprintf(why, sizeof(why), "SESS_INFO: %s", strerror(-r));
-	clt_sess_refuse(&clt->sess, r, why);
+	clt_epoch_refuse(&clt->sess, r, why);
 }
 
 static void sess_info_done(struct dev_ctl *ctl)
@@ -318,9 +318,9 @@ static void join_done(struct dev_ctl *ctl)
 	if (r < 0)
 		refuse(clt, r);
 	else if (info.ext.instance != clt->instance)
-		clt_sess_refuse(&clt->sess, -ESTALE, "not the server that the other paths lead to");
+		clt_epoch_refuse(&clt->sess, -ESTALE, "not the server that the other paths lead to");
 	else
-		clt_sess_opened(&clt->sess);
+		clt_epoch_opened(&clt->sess);
 }
 
 void dev_reopen_joining(struct clt_sess *sess)

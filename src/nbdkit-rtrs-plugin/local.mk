@@ -17,7 +17,11 @@ libclt_la_SOURCES = \
 	%D%/clt-path-priv.h \
 	%D%/clt-con.c \
 	%D%/clt-con0.c \
+	%D%/clt-epoch.c \
+	%D%/clt-epoch.h \
 	%D%/clt-path.c \
+	%D%/clt-paths.c \
+	%D%/clt-paths.h \
 	%D%/clt-pick.c \
 	%D%/clt-path.h \
 	%D%/clt-sess.c \

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "clt-paths.h"
 #include "world.h"
 
 #define HB_MS 500u			/* detection: (HB_MISSES + 1) intervals without an answer, begun at a tick */
@@ -210,6 +211,95 @@ static void test_restart(void)
 	world_destroy(w);
 }
 
+/* ---- by hand ---- */
+
+struct by_hand {
+	unsigned wire;
+	int result;
+	struct clt_path *path;
+};
+
+static void add_path(void *arg)
+{
+	struct by_hand *h = arg;
+	struct clt_sess_addr addr = { .dst = sim_addr(wires[h->wire], RTRS_PORT) };
+
+	h->result = clt_paths_add(&world_client_clt(c)->sess, &addr, &h->path);
+	if (h->result == 0)
+		clt_path_start(h->path);
+}
+
+static void remove_path(void *arg)
+{
+	struct by_hand *h = arg;
+
+	h->result = clt_paths_remove(&world_client_clt(c)->sess, path(h->wire));
+}
+
+static int by_hand(void (*fn)(void *arg), unsigned wire)
+{
+	struct by_hand h = { .wire = wire };
+	struct sim_fiber *f = world_client_fiber(c, fn, &h);
+
+	world_run_ms(w, 1);
+	CHECK(sim_fiber_done(f));
+	sim_fiber_free(f);
+	return h.result;
+}
+
+static bool removed_is_closed(void *arg)
+{
+	return atomic_load(&path(0)->att.state) == CLT_PATH_CLOSED;
+}
+
+/* The first path is removed while it carries requests, and comes back as another one. */
+static void test_added_and_removed(void)
+{
+	struct world_io *io[8];
+
+	begin(1, CLT_POLICY_ROUND_ROBIN);
+	CHECK(by_hand(remove_path, 0) == -EBUSY);
+	CHECK(by_hand(add_path, 0) == -EEXIST);
+	CHECK(by_hand(add_path, 1) == 0);
+	CHECK(sim_run_until(all_up, NULL, 1000));
+	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, ARRAY_SIZE(io));
+	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
+		io[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096, (uint8_t)(i + 1), false);
+	world_run_ms(w, 20);
+	CHECK(by_hand(remove_path, 0) == 0);
+	sim_disk_release(world_disk(w));
+	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
+		CHECK(world_io_end(io[i], 0, 100) == 0);
+	CHECK(sim_run_until(removed_is_closed, NULL, 1000));
+	CHECK(by_hand(remove_path, 1) == -EBUSY);
+	CHECK(by_hand(add_path, 2) == 0);
+	CHECK(world_client_clt(c)->sess.io.natts == 2);
+	CHECK(sim_run_until(all_up, NULL, 1000));
+	CHECK(world_client_clt(c)->sess.io.epoch == 1);
+	sim_cut("clt", "srv/1");
+	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
+		CHECK(world_read(c, i * 4096, 4096, (uint8_t)(i + 1)) == 0);
+	world_destroy(w);
+}
+
+/* After so many attempts a path is left alone, until somebody asks for it. */
+static void test_given_up(void)
+{
+	struct world_client_conf conf = world_client_defaults;
+
+	conf.npaths = 2;
+	conf.max_reconnect_attempts = 1 + 3;
+	w = world_create(1);
+	world_server_start(w, NULL);		/* its first address alone */
+	c = world_client_start(w, &conf);
+	CHECK(sim_run_until(is_open, c, 2000));
+	world_run_ms(w, 10000);
+	CHECK(atomic_load(&path(1)->att.state) == CLT_PATH_CLOSED && path(1)->attempts == 4);
+	CHECK(world_traced(w, "given up after 4 attempts"));
+	CHECK(world_write(c, 0, 4096, 1) == 0);
+	world_destroy(w);
+}
+
 /* ---- an older copy ---- */
 
 /* What was sent over the first path lies in a hole, is sent again over the second, answered, and undone by a later write;
@@ -243,6 +333,8 @@ static const struct sim_test tests[] = {
 	{ "both-cut", test_both_cut },
 	{ "restart-behind-a-dead-path", test_restart_behind_a_dead_path },
 	{ "restart", test_restart },
+	{ "added-and-removed", test_added_and_removed },
+	{ "given-up", test_given_up },
 	{ "late-copy", test_late_copy },
 };
 

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The paths of a session that are OPENING, one at a time: which one begins an epoch, which joins, and what has to
+ * be proved before (clt-sess.h).  Service thread.  Owns clt_sess.opening and clt_sess.stage. */
+#include <errno.h>
+
+#include "clt-epoch.h"
+#include "log.h"
+
+/* What the paths that are up, and the one that becomes so, can carry. */
+static void epoch_adopt(struct clt_sess *sess, const struct clt_attempt *att, bool begins)
+{
+	unsigned limit = atomic_load(&sess->io.slots.limit), depth = MIN(att->depth, sess->io.slots.n);
+	uint32_t max_io = atomic_load(&sess->io.max_io_size);
+
+	if (begins || att->max_io < max_io)
+		atomic_store(&sess->io.max_io_size, att->max_io);
+	if (begins && limit > depth)
+		log_warn(sess->name, "the path came back with queue depth %u instead of %u", depth, limit);
+	if (begins || depth < limit)
+		clt_slot_limit(&sess->io, depth);
+}
+
+static void epoch_begin(struct clt_sess *sess)
+{
+	sess->stage = CLT_OPENING_BEGINS;
+	/* Nothing of the last epoch is left on the server: its last path had drained before this one connected, or
+	 * while it did; then a server that has not noticed yet keeps the session, which does no harm. */
+	sess->io.epoch++;
+	epoch_adopt(sess, &sess->opening->att, true);
+	sess->ops->opening(sess);
+}
+
+static void epoch_ask(struct clt_sess *sess)
+{
+	struct clt_path *path;
+
+	sess->stage = CLT_OPENING_PROVES;
+	clt_sess_for_each(path, sess) {
+		if (clt_attempt_is_up(&path->att))
+			sess->asked[path->att.index] = clt_path_ask(path);
+	}
+}
+
+/* Some path has answered what was asked? */
+static bool epoch_proved(struct clt_sess *sess)
+{
+	struct clt_path *path;
+
+	clt_sess_for_each(path, sess) {
+		if (clt_attempt_is_up(&path->att) && clt_path_answered(path, sess->asked[path->att.index]))
+			return true;
+	}
+	return false;
+}
+
+static struct clt_path *epoch_next_path(struct clt_sess *sess)
+{
+	struct clt_path *path;
+
+	clt_sess_for_each(path, sess) {
+		if (atomic_load(&path->att.state) == CLT_PATH_OPENING)
+			return path;
+	}
+	return NULL;
+}
+
+/* A path is OPENING, or another one has gone. */
+void clt_epoch_go_on(struct clt_sess *sess)
+{
+	bool holds = clt_sess_any(sess, clt_path_holds);
+
+	if (sess->stage == CLT_OPENING_PROVES && !holds &&
+	    atomic_load(&sess->opening->att.state) == CLT_PATH_OPENING)
+		epoch_begin(sess);
+	if (sess->stage != CLT_OPENING_NONE)
+		return;
+	/* While the last path is on its way down there is nothing to join, and an epoch that has not ended. */
+	if (holds && !clt_sess_is_up(sess))
+		return;
+	sess->opening = epoch_next_path(sess);
+	if (!sess->opening)
+		return;
+	if (!holds) {
+		epoch_begin(sess);
+		return;
+	}
+	sess->stage = CLT_OPENING_JOINS;
+	sess->ops->joining(sess);
+}
+
+static void next_msg(struct loop_msg *msg)
+{
+	clt_epoch_go_on(container_of(msg, struct clt_sess, next_msg));
+}
+
+/* @path is OPENING no more.  Not from inside what it has called: its messages are to come back first. */
+void clt_epoch_left(struct clt_sess *sess, const struct clt_path *path)
+{
+	if (path == sess->opening) {
+		sess->opening = NULL;
+		sess->stage = CLT_OPENING_NONE;
+	}
+	if (atomic_load(&sess->io.state) < CLT_SESS_CLOSING)
+		loop_post(sess->loop, &sess->next_msg);
+}
+
+void clt_epoch_alive(struct clt_sess *sess)
+{
+	if (sess->stage == CLT_OPENING_PROVES && epoch_proved(sess))
+		clt_path_opened(sess->opening);
+}
+
+void clt_epoch_init(struct clt_sess *sess)
+{
+	loop_msg_init(&sess->next_msg, next_msg);
+}
+
+/* ---- for the upper layer ---- */
+
+void clt_epoch_opened(struct clt_sess *sess)
+{
+	if (sess->stage == CLT_OPENING_BEGINS) {
+		clt_path_opened(sess->opening);
+	} else if (sess->stage == CLT_OPENING_JOINS) {
+		epoch_adopt(sess, &sess->opening->att, false);
+		epoch_ask(sess);
+		clt_epoch_go_on(sess);	/* there may be nobody left to ask */
+	}
+}
+
+void clt_epoch_refuse(struct clt_sess *sess, int err, const char *cause)
+{
+	if (sess->opening)
+		clt_path_fail(sess->opening, err, "%s", cause);
+}
+
+static bool path_is_failing(struct clt_path *path)
+{
+	return atomic_load(&path->att.state) == CLT_PATH_FAILING;
+}
+
+int clt_epoch_bound(struct clt_sess *sess, unsigned epoch)
+{
+	if (epoch != sess->io.epoch)
+		return -ECONNABORTED;
+	if (clt_sess_is_up(sess))
+		return 0;
+	/* The epoch begins, or the loss of its last path is not told yet. */
+	return sess->stage == CLT_OPENING_BEGINS || clt_sess_any(sess, path_is_failing) ? CLT_AGAIN : -ECONNABORTED;
+}

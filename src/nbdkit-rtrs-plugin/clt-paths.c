@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the paths of a session: made, given another address, freed. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clt-paths.h"
+
+static bool same_addr(const struct fab_addr *a, const struct fab_addr *b)
+{
+	return a->len == b->len && (!a->len || (a->provider == b->provider && !memcmp(&a->ss, &b->ss, a->len)));
+}
+
+static struct clt_path *paths_find(struct clt_sess *sess, const struct clt_sess_addr *addr)
+{
+	struct clt_path *path;
+
+	clt_sess_for_each(path, sess) {
+		if (!path->removed && same_addr(&path->conf.src, &addr->src) &&
+		    same_addr(&path->conf.dst, &addr->dst))
+			return path;
+	}
+	return NULL;
+}
+
+/* One that was removed, and is closed. */
+static int paths_reuse(struct clt_sess *sess, const struct clt_sess_addr *addr, struct clt_path **ret)
+{
+	struct clt_path *path;
+	int r = -ENOSPC;
+
+	clt_sess_for_each(path, sess) {
+		if (!path->removed)
+			continue;
+		if (atomic_load(&path->att.state) == CLT_PATH_CLOSED) {
+			clt_path_readdress(path, &addr->src, &addr->dst);
+			path->removed = false;
+			*ret = path;
+			return 0;
+		}
+		r = -EAGAIN;
+	}
+	return r;
+}
+
+static int paths_make(struct clt_sess *sess, const struct clt_sess_addr *addr, struct clt_path **ret)
+{
+	struct clt_path_conf conf = sess->path_conf;
+	struct clt_path *path = calloc(1, sizeof(*path));
+	unsigned n = sess->io.natts;
+	int r;
+
+	if (!path)
+		return -ENOMEM;
+	conf.index = n;
+	conf.src = addr->src;
+	conf.dst = addr->dst;
+	r = clt_path_init(path, &conf, sess->path_ops);
+	if (r < 0) {
+		free(path);
+		return r;
+	}
+	sess->paths[n] = path;
+	sess->io.atts[n] = &path->att;
+	/* ORDER: there before others can see it. */
+	atomic_store_explicit(&sess->io.natts, n + 1, memory_order_release);
+	*ret = path;
+	return 0;
+}
+
+int clt_paths_add(struct clt_sess *sess, const struct clt_sess_addr *addr, struct clt_path **ret)
+{
+	struct clt_path *path;
+	int r;
+
+	if (paths_find(sess, addr))
+		return -EEXIST;
+	r = paths_reuse(sess, addr, &path);
+	if (r < 0 && sess->io.natts < CLT_PATHS_MAX)
+		r = paths_make(sess, addr, &path);
+	if (r == 0 && ret)
+		*ret = path;
+	return r;
+}
+
+int clt_paths_remove(struct clt_sess *sess, struct clt_path *path)
+{
+	struct clt_path *other;
+	unsigned n = 0;
+
+	clt_sess_for_each(other, sess)
+		n += !other->removed;
+	if (n == 1)
+		return -EBUSY;
+	path->removed = true;
+	clt_path_close(path);
+	return 0;
+}
+
+void clt_paths_fini(struct clt_sess *sess)
+{
+	struct clt_path *path;
+
+	clt_sess_for_each(path, sess) {
+		clt_path_fini(path);
+		free(path);
+	}
+	sess->io.natts = 0;
+}
