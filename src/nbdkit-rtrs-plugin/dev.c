@@ -79,26 +79,39 @@ static void dev_free(struct dev *dev)
 	client_check_closed(clt);
 }
 
-/* What was promised to users of @dev when it was opened first must hold with @info: single blocks are
- * written as a whole, and what needs no flush, or FUA instead, goes on to need none.  0 or
- * -EMEDIUMTYPE. */
+/* Both servers say which file theirs is. */
+static bool is_another_file(const struct rnbd_dev_info *a, const struct rnbd_dev_info *b)
+{
+	static const uint8_t unknown[sizeof(a->export_id)];
+
+	return memcmp(a->export_id, b->export_id, sizeof(unknown)) &&
+	       memcmp(a->export_id, unknown, sizeof(unknown)) && memcmp(b->export_id, unknown, sizeof(unknown));
+}
+
+/* What was promised to users of @dev when it was opened first must hold with @info: their data is there, single blocks
+ * are written as a whole, and what needs no flush, or FUA instead, goes on to need none.  0 or -EMEDIUMTYPE. */
 static int dev_compare(const struct dev *dev, const struct rnbd_dev_info *info)
 {
 	const struct rnbd_dev_info *was = &dev->info;
-	bool tell = atomic_load(&dev->state) == DEV_OPEN;	/* the first time */
-	const char *lost = NULL;
+	uint64_t size = info->nsectors * RNBD_SECTOR_SIZE, old_size = atomic_load(&dev->size);
+	char how[96] = "";
 
-	if (info->writeback && !was->writeback)
-		lost = "with a write cache, which it did not have";
+	if (is_another_file(was, info))
+		snprintf(how, sizeof(how), "as another file, or on another host");
+	else if (size < old_size)
+		snprintf(how, sizeof(how), "with %llu bytes instead of %llu", (unsigned long long)size,
+			 (unsigned long long)old_size);
+	else if (info->logical_block_size > was->logical_block_size)
+		snprintf(how, sizeof(how), "with blocks of %u bytes instead of %u", info->logical_block_size,
+			 was->logical_block_size);
+	else if (info->writeback && !was->writeback)
+		snprintf(how, sizeof(how), "with a write cache, which it did not have");
 	else if (info->writeback && !info->fua && was->fua)
-		lost = "without FUA";
-	if (!lost && info->logical_block_size <= was->logical_block_size)
+		snprintf(how, sizeof(how), "without FUA");
+	if (!*how)
 		return 0;
-	if (lost && tell)
-		log_err(dev->name, "export came back %s", lost);
-	else if (tell)
-		log_err(dev->name, "export came back with blocks of %u bytes instead of %u",
-			info->logical_block_size, was->logical_block_size);
+	if (atomic_load(&dev->state) == DEV_OPEN)	/* the first time */
+		log_err(dev->name, "export came back %s: it is not used", how);
 	return -EMEDIUMTYPE;
 }
 
@@ -113,6 +126,8 @@ int dev_opened(struct dev *dev, struct dev_ctl *ctl, bool first)
 		r = rnbd_open_rsp_decode(&ctl->rsp.open, sizeof(ctl->rsp.open), &info);
 	if (r < 0)
 		return r;
+	if (!(atomic_load(&dev->clt->features) & RNBD_EXT_EXPORT_ID))
+		memset(info.export_id, 0, sizeof(info.export_id));
 	/* ORDER: the server has it open, CLOSE must find it, refused or not. */
 	atomic_store(&dev->id, info.device_id);
 	dev->open_epoch = clt_sess_epoch(&dev->clt->sess);
@@ -123,7 +138,7 @@ int dev_opened(struct dev *dev, struct dev_ctl *ctl, bool first)
 	if (first)
 		dev->info = info;
 	else if (size != atomic_load(&dev->size))
-		log_warn(dev->name, "export came back with %llu bytes instead of %llu",
+		log_warn(dev->name, "export has grown: %llu bytes instead of %llu",
 			 (unsigned long long)size, (unsigned long long)atomic_load(&dev->size));
 	atomic_store(&dev->size, size);
 	atomic_store(&dev->max_zeroes, info.max_write_zeroes_sectors);

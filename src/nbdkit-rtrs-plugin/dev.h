@@ -40,8 +40,8 @@ int dev_open(struct client *clt, const char *name, enum rnbd_access_mode mode,
 void dev_close(struct dev *dev);
 
 const char *dev_name(const struct dev *dev);
-/* As told when it was opened first; the size follows reconnects.  One that comes back with larger blocks,
- * with a write cache it did not have or without FUA is not used. */
+/* As told when it was opened first; the size follows reconnects.  One that comes back as another file, smaller, with
+ * larger blocks, with a write cache it did not have or without FUA is not used. */
 const struct rnbd_dev_info *dev_info(const struct dev *dev);
 uint64_t dev_size(const struct dev *dev);
 enum rnbd_access_mode dev_mode(const struct dev *dev);
