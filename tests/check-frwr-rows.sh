@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Each requirement of src/frwr (r01 to r43 and r08a, src/frwr/README) and each item of the list of its
+# Each requirement of src/frwr (r01 to r43 and r08a, tests/frwr/README) and each item of the list of its
 # tests (t01 to t28) has a test whose name carries its number, or a line in HACKING that says why not.
 #
 #	check-frwr-rows.sh [DIRECTORY THAT HAS tests/ AND HACKING]

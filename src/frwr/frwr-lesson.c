@@ -81,3 +81,12 @@ void frwr_unable(struct frwr_pool *pool, const char *what)
 	if (lesson)
 		log_warn(NULL, "%s: they are not used any more", lesson->why);
 }
+
+void frwr_post_failed(struct frwr_pool *pool, int rc, const char *what)
+{
+	frwr_count(pool, post_fail);
+	if (rc != -ENOTCONN)
+		frwr_count(pool, partial_post);
+	if (rc == -EOPNOTSUPP)
+		frwr_unable(pool, what);
+}

@@ -22,7 +22,7 @@ static int local_right(enum frwr_dir dir)
 	return dir == FRWR_PEER_WRITES ? IBV_ACCESS_LOCAL_WRITE : 0;
 }
 
-static uint32_t next_key(struct frwr *w, uint32_t key)
+uint32_t frwr_next_key(const struct frwr *w, uint32_t key)
 {
 	key = ibv_inc_rkey(key);
 	if (!(key & 0xff))
@@ -60,7 +60,7 @@ int frwr_unreg(struct frwr *w)
 		return 0;
 	}
 	if (rc)
-		frwr_bury(w, FRWR_DEAD);
+		frwr_bury(w);
 	return rc;
 }
 
@@ -85,7 +85,7 @@ int frwr_map(struct frwr *w, struct ibv_mr *mr, uint64_t addr, uint32_t len, enu
 	uint64_t name = w->pool->zero_based ? 0 : addr;
 	int rc;
 
-	if (frwr_word_state(word) >= FRWR_DEAD_BIND)
+	if (frwr_word_state(word) == FRWR_DEAD)
 		return -ENOTCONN;
 	if (word & (FRWR_STATE | FRWR_POSTING))
 		return -EBUSY;
@@ -101,7 +101,7 @@ int frwr_map(struct frwr *w, struct ibv_mr *mr, uint64_t addr, uint32_t len, enu
 	} else if (w->pool->mode == FRWR_STATIC) {
 		key = mr->rkey;
 	} else {
-		key = next_key(w, w->mw->rkey);
+		key = frwr_next_key(w, w->mw->rkey);
 		w->mr = mr;
 	}
 	w->access = remote_right(dir);
@@ -128,7 +128,7 @@ int frwr_map_end(struct frwr *w)
 	enum frwr_state state = frwr_word_state(word);
 	int rc = 0;
 
-	if (state >= FRWR_DEAD_BIND)
+	if (state == FRWR_DEAD)
 		return -ENOTCONN;
 	if (word & FRWR_POSTING)
 		return -EBUSY;
@@ -172,7 +172,7 @@ void frwr_bind_wc(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_w
 		log_dbg("frwr", "qp %u, window %u, key 0x%x: bind failed with status %d",
 			wc->qp_num, w->index, atomic_load_explicit(&w->key, memory_order_relaxed),
 			(int)wc->status);
-	if (frwr_bury(w, FRWR_DEAD_BIND))
+	if (frwr_bury(w))
 		frwr_count(w->pool, flushed_bind);
 }
 
@@ -208,13 +208,8 @@ static void send_posted(struct frwr_entry *e, int rc)
 {
 	struct frwr *next;
 
-	if (rc) {
-		frwr_count(e->pool, post_fail);
-		if (rc != -ENOTCONN)
-			frwr_count(e->pool, partial_post);
-		if (rc == -EOPNOTSUPP)
-			frwr_unable(e->pool, "refuses to bind them");
-	}
+	if (rc)
+		frwr_post_failed(e->pool, rc, "refuses to bind them");
 	/* A window that is FREE is its owner's as soon as posted() has passed it. */
 	for (struct frwr *w = e->list; w; w = next) {
 		next = w->next;
@@ -223,27 +218,14 @@ static void send_posted(struct frwr_entry *e, int rc)
 		else if (rc == -ENOTCONN)
 			window_not_posted(w);
 		else
-			frwr_bury(w, FRWR_DEAD);
+			frwr_bury(w);
 	}
-}
-
-static unsigned chain_length(const struct ibv_send_wr *first, const struct ibv_send_wr *last)
-{
-	unsigned n = 0;
-
-	for (; first; first = first->next) {
-		n++;
-		if (first == last)
-			break;
-	}
-	return n;
 }
 
 int frwr_fill_send(struct frwr_entry *e, struct fab_conn *conn, struct frwr *list,
 		   struct ibv_send_wr *first, struct ibv_send_wr *last)
 {
 	struct ibv_send_wr *head = NULL, **tail = &head, *bind = NULL;
-	unsigned nbinds = 0;
 
 	for (const struct frwr *w = list; w; w = w->next) {
 		if ((frwr_word(w) & (FRWR_STATE | FRWR_POSTING)) != FRWR_MAPPED ||
@@ -260,14 +242,12 @@ int frwr_fill_send(struct frwr_entry *e, struct fab_conn *conn, struct frwr *lis
 			bind->wr_id = (uintptr_t)&w->bind_cqe;
 			*tail = bind;
 			tail = &bind->next;
-			nbinds++;
 		}
 		atomic_fetch_or_explicit(&w->state, FRWR_POSTING, memory_order_release);
 	}
 	*tail = first;
 	*e = (struct frwr_entry){
 		.first = head, .last = last ? last : bind,
-		.nwr = nbinds + chain_length(first, last),
 		.posted = send_posted, .pool = list->pool, .list = list,
 	};
 	return 0;

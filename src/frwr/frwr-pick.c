@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which mode, and why, in words.  Pure. */
+/* Which mode, and why, in words; and how long queues must be, so that the IO path never has to look.  Pure. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -49,4 +49,43 @@ int frwr_pick(const struct frwr_caps *caps, const enum frwr_mode *order, unsigne
 		return pick < n ? (int)order[pick] : -EOPNOTSUPP;
 	append(why, len, &at, ")");
 	return pick < n ? (int)order[pick] : -EOPNOTSUPP;
+}
+
+/* ---- sizes ---- */
+
+/* client: bind, request, invalidate; server: revoke, data, bind, SEND_WITH_INV, answer */
+uint32_t frwr_wr_per_req(const struct frwr_load *load)
+{
+	bool windows = frwr_has_windows(load->mode);
+
+	return load->server ? (windows ? 5 : 3) : (windows ? 3 : 1);
+}
+
+/* An invalidated read is answered with two messages. */
+static uint32_t recv_per_req(const struct frwr_load *load)
+{
+	return !load->server && load->mode == FRWR_MW2 ? 2 : 1;
+}
+
+int frwr_sizing(const struct fab_device_attr *dev, const struct frwr_load *load,
+		struct frwr_sizes *sizes)
+{
+	uint32_t max_wr = dev->max_qp_wr, per_req = frwr_wr_per_req(load);
+	uint32_t per_recv = recv_per_req(load), depth = load->queue_depth;
+
+	if (dev->max_sge < (load->server ? 1 : 2))
+		return -EOPNOTSUPP;
+	if (frwr_has_windows(load->mode) && !load->server)
+		depth = MIN(depth, dev->max_mw - MIN(dev->max_mw, load->spare_windows));
+	depth = MIN(depth, (max_wr - MIN(max_wr, load->spare_wr)) / per_req);
+	depth = MIN(depth, (max_wr - MIN(max_wr, 1u)) / per_recv);
+	if (depth == 0)
+		return -ENOMEM;
+	*sizes = (struct frwr_sizes){
+		.queue_depth = depth,
+		.wr_per_req = per_req,
+		.max_send_wr = depth * per_req + load->spare_wr,
+		.max_recv_wr = depth * per_recv + 1,
+	};
+	return 0;
 }

@@ -51,6 +51,14 @@ static int by_key_cmp(const void *a, const void *b)
 	return (x->key > y->key) - (x->key < y->key);
 }
 
+struct frwr *frwr_pool_find(struct frwr_pool *pool, uint32_t rkey)
+{
+	const struct frwr_index key = { .key = rkey >> 8 };
+	const struct frwr_index *hit = bsearch(&key, pool->by_key, pool->n, sizeof(key), by_key_cmp);
+
+	return hit ? &pool->windows[hit->i] : NULL;
+}
+
 int frwr_pool_create(struct frwr_pool **out, struct fab_pd *pd, enum frwr_mode mode, unsigned n)
 {
 	struct frwr_pool *pool = calloc(1, sizeof(*pool));
@@ -87,21 +95,21 @@ fail:
 	return rc;
 }
 
-bool frwr_bury(struct frwr *w, enum frwr_state dead)
+bool frwr_bury(struct frwr *w)
 {
 	uint32_t word = frwr_word(w);
 
 	do {
-		if (frwr_word_state(word) >= FRWR_DEAD_BIND)
+		if (frwr_word_state(word) == FRWR_DEAD)
 			return false;
-	} while (!frwr_step(w, &word, dead));
+	} while (!frwr_step(w, &word, FRWR_DEAD));
 	return true;
 }
 
 void frwr_pool_kill(struct frwr_pool *pool)
 {
 	for (unsigned i = 0; i < pool->n; i++)
-		frwr_bury(&pool->windows[i], FRWR_DEAD);
+		frwr_bury(&pool->windows[i]);
 	/* Callbacks when all are dead: they may look. */
 	for (unsigned i = 0; i < pool->n; i++) {
 		if (pool->windows[i].unmap)
@@ -147,17 +155,11 @@ unsigned frwr_pool_destroy(struct frwr_pool *pool)
 
 void frwr_stats(const struct frwr_pool *pool, struct frwr_stats *s)
 {
-#define get(what) atomic_load_explicit(&pool->stats.what, memory_order_relaxed)
-	*s = (struct frwr_stats){
-		.bind_posted = get(bind_posted),
-		.local_inv = get(local_inv), .remote_inv = get(remote_inv),
-		.remote_inv_missing = get(remote_inv_missing),
-		.flushed_bind = get(flushed_bind), .flushed_inv = get(flushed_inv),
-		.post_fail = get(post_fail), .partial_post = get(partial_post),
-		.orphaned = get(orphaned), .signaled = get(signaled),
-		.key_wraps = get(key_wraps), .quirk_inv_flag = get(quirk_inv_flag),
-	};
-#undef get
+	const _Atomic uint64_t *from = (const void *)&pool->stats;
+	_Atomic uint64_t *to = (void *)s;
+
+	for (unsigned i = 0; i < sizeof(*s) / sizeof(*to); i++)
+		to[i] = atomic_load_explicit(&from[i], memory_order_relaxed);
 	for (unsigned i = 0; i < pool->n; i++) {
 		const struct frwr *w = &pool->windows[i];
 

@@ -17,8 +17,8 @@
 /* struct frwr_entry.events */
 #define FRWR_E_POSTED 0x1u
 #define FRWR_E_COMPLETED 0x2u
-#define FRWR_E_FAILED 0x8u
-#define FRWR_E_CALLED 0x4u		/* done() has been called, or is being */
+#define FRWR_E_FAILED 0x4u
+#define FRWR_E_CALLED 0x8u		/* done() has been called, or is being */
 
 #define frwr_count(pool, what)                                                                     \
 	atomic_fetch_add_explicit(&(pool)->stats.what, 1, memory_order_relaxed)
@@ -54,14 +54,19 @@ static inline bool frwr_has_windows(enum frwr_mode mode)
 	return mode == FRWR_MW2 || mode == FRWR_MW1;
 }
 
-/* It is @dead now, whatever it was, unless it was dead already; flags are gone.  True if it was
- * not. */
-bool frwr_bury(struct frwr *w, enum frwr_state dead);
+/* @w is dead from now on, without flags.  True if it was not before. */
+bool frwr_bury(struct frwr *w);
+/* The window with the number of @rkey, or NULL.  FRWR_MW2. */
+struct frwr *frwr_pool_find(struct frwr_pool *pool, uint32_t rkey);
 /* frwr-map.c, frwr-unmap.c: completions of the requests of a window. */
 void frwr_bind_wc(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc);
 void frwr_inv_wc(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc);
 /* frwr-lesson.c: the device of @pool showed that it cannot do @what ("refuses to bind them"). */
 void frwr_unable(struct frwr_pool *pool, const char *what);
+/* Count the post of an entry that failed with @rc; @what is as above, for a device that does not do it. */
+void frwr_post_failed(struct frwr_pool *pool, int rc, const char *what);
+/* The key behind @key of the window of @w. */
+uint32_t frwr_next_key(const struct frwr *w, uint32_t key);
 /* REREG: nobody reaches @w any more.  Dead on error. */
 int frwr_unreg(struct frwr *w);
 /* All of @e is over; call done() unless somebody did.  @e is the caller's afterwards. */

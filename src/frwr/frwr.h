@@ -31,7 +31,7 @@
  *
  *	FREE --map--> MAPPED --posted--> VALID --fill_unmap, posted--> INVALIDATING --wc--> FREE
  *	              MAPPED --map_end-> FREE   VALID --reminv---------------------------> FREE
- *	VALID --flush--> DEAD_BIND     INVALIDATING --flush--> DEAD_INV     any --pool_kill--> DEAD
+ *	any --flush, pool_kill--> DEAD
  *
  * With REREG and STATIC there is nothing to post, so a client need not fill an entry: between map and map_end
  * the peer has the key.
@@ -54,7 +54,7 @@
  *		...
  *	frwr_reminv(pool, conn, wc);			// each receive with IBV_WC_WITH_INV
  *	rc = frwr_answered(w, response_type_says_invalidated);	// -EPROTO: fail the path
- *	rc = frwr_fill_unmap(&slot->entry, conn, w, 0, done, slot);
+ *	rc = frwr_fill_unmap(&slot->entry, conn, w, done, slot);
  *							// -EALREADY: the peer did it
  *		...					// 0: post the entry; done() when it is FREE
  *
@@ -97,7 +97,7 @@ enum frwr_mode { FRWR_MW2, FRWR_MW1, FRWR_REREG, FRWR_STATIC };
 /* "MW2", ... */
 const char *frwr_mode_name(enum frwr_mode mode);
 
-/* ---- what a device can do, and how much of it (frwr-query.c, frwr-pick.c, frwr-size.c) ---- */
+/* ---- what a device can do, and how much of it (frwr-query.c, frwr-pick.c) ---- */
 
 #define FRWR_QUIRK_MR_BOUNDS 0x1	/* a window ends where its region does */
 #define FRWR_QUIRK_INV_FATAL 0x2	/* an invalidate of what is not bound stops the machine */
@@ -157,8 +157,6 @@ enum frwr_state {
 	FRWR_MAPPED,			/* has a range and a key; nothing known to be posted */
 	FRWR_VALID,			/* the peer may write */
 	FRWR_INVALIDATING,
-	FRWR_DEAD_BIND,			/* its bind was flushed */
-	FRWR_DEAD_INV,			/* its invalidate was flushed */
 	FRWR_DEAD,
 };
 
@@ -193,7 +191,7 @@ struct frwr {
 	_Atomic uint64_t mapped, revoked;	/* so often; revoked: without a request */
 };
 
-/* All of @list is FREE (@rc 0), or dead with its connection (-ENOTCONN).  On the polling thread; or
+/* The window is FREE (@rc 0), or dead with its connection (-ENOTCONN).  On the polling thread; or
  * under the send lock, when the completion was faster than posted(); or in frwr_pool_kill().  May
  * post, or rather fill and queue. */
 typedef void frwr_done_fn(void *arg, int rc);
@@ -201,14 +199,13 @@ typedef void frwr_done_fn(void *arg, int rc);
 /* Lives, with what it names, until posted() has run; of an unmap also until done(). */
 struct frwr_entry {
 	struct ibv_send_wr *first, *last;	/* a chain; NULL: nothing to post */
-	unsigned nwr;
 	/* @rc is what fab_post_send() returned for a chain with this one in it; -ENOTCONN as well
 	 * when it was never posted.  Exactly once, serialised with the posts of the connection. */
 	void (*posted)(struct frwr_entry *e, int rc);
 
 	/* private */
 	struct frwr_pool *pool;
-	struct frwr *list;
+	struct frwr *list;		/* of an unmap: one */
 	frwr_done_fn *done;
 	void *arg;
 	_Atomic unsigned events;
@@ -220,6 +217,18 @@ struct frwr_index {
 	unsigned i;
 };
 
+struct frwr_stats {
+	_Atomic uint64_t mapped, bind_posted;
+	_Atomic uint64_t local_inv, remote_inv;
+	_Atomic uint64_t remote_inv_missing;	/* the answer said done, and it was not */
+	_Atomic uint64_t flushed_bind, flushed_inv;
+	_Atomic uint64_t post_fail;		/* entries whose post failed */
+	_Atomic uint64_t partial_post;		/* of these: nobody knows how far it went */
+	_Atomic uint64_t orphaned;		/* windows that could not be given back */
+	_Atomic uint64_t key_wraps;
+	_Atomic uint64_t quirk_inv_flag;	/* FRWR_QUIRK_INV_FLAG was met */
+};
+
 struct frwr_pool {
 	struct fab_pd *pd;
 	enum frwr_mode mode;
@@ -229,11 +238,7 @@ struct frwr_pool {
 	struct frwr_index *by_key;	/* MW2; sorted */
 	struct frwr_lessons *lessons;	/* or NULL */
 	char device[FAB_DEVICE_NAME];	/* with lessons */
-	struct {
-		_Atomic uint64_t bind_posted, local_inv, remote_inv, remote_inv_missing,
-			flushed_bind, flushed_inv, post_fail, partial_post, orphaned, signaled,
-			key_wraps, quirk_inv_flag;
-	} stats;
+	struct frwr_stats stats;	/* without what windows count themselves */
 };
 
 /* @n windows, FREE.  After the connections that will use them.  May block.  -ENOMEM, -EOPNOTSUPP,
@@ -332,32 +337,15 @@ bool frwr_wc_may_inv(const struct ibv_wc *wc);
  * done. */
 int frwr_answered(struct frwr *w, bool invalidated);
 
-#define FRWR_SIGNAL_ALL 0x1		/* each is FREE with its own completion */
-
-/* Make @e the chain that takes @list away on @conn, its last request signaled.  Those of @list that
- * the peer has invalidated are left out.
+/* Make @e the request that takes @w away on @conn, signaled.
  *  0		post it; done() follows
- *  1		it is done and there is nothing to post (REREG, STATIC: frwr_map_end() of each); no
- *		done()
- *  -EALREADY	all are FREE, or somebody does it already
+ *  1		it is done and there is nothing to post (REREG, STATIC: frwr_map_end()); no done()
+ *  -EALREADY	it is FREE, or somebody does it already
  *  -EBUSY	the peer was asked to, or posted() is still to run
  *  -EINVAL	not VALID; MW2: bound on another connection
  *  -ENOTCONN	dead.  All errors: nothing happened */
-int frwr_fill_unmap(struct frwr_entry *e, struct fab_conn *conn, struct frwr *list, unsigned flags,
+int frwr_fill_unmap(struct frwr_entry *e, struct fab_conn *conn, struct frwr *w,
 		    frwr_done_fn *done, void *arg);
-
-struct frwr_stats {
-	uint64_t mapped, bind_posted;
-	uint64_t local_inv, remote_inv;
-	uint64_t remote_inv_missing;	/* the answer said done, and it was not */
-	uint64_t flushed_bind, flushed_inv;
-	uint64_t post_fail;		/* entries whose post failed */
-	uint64_t partial_post;		/* of these: nobody knows how far it went */
-	uint64_t orphaned;		/* windows that could not be given back */
-	uint64_t signaled;		/* invalidates */
-	uint64_t key_wraps;
-	uint64_t quirk_inv_flag;	/* FRWR_QUIRK_INV_FLAG was met */
-};
 
 void frwr_stats(const struct frwr_pool *pool, struct frwr_stats *stats);
 

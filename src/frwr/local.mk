@@ -8,7 +8,6 @@ libfrwr_la_SOURCES = \
 	%D%/frwr-pool.c \
 	%D%/frwr-priv.h \
 	%D%/frwr-query.c \
-	%D%/frwr-size.c \
 	%D%/frwr-unmap.c \
 	%D%/frwr.h \
 	$(NULL)

@@ -39,13 +39,13 @@ static void pool_tell(const struct clt_attempt *att, const char *name)
 	frwr_stats(att->pool, &s);
 	log_dbg(name, "windows: %llu bound, %llu invalidated by the server, %llu by us, %llu "
 		"missing; %llu binds and %llu invalidates flushed, %llu posts failed, %llu of them in "
-		"part; %llu mapped, %llu invalidates signaled, %llu keys wrapped, %llu with the wrong flag",
+		"part; %llu mapped, %llu keys wrapped, %llu with the wrong flag",
 		(unsigned long long)s.bind_posted, (unsigned long long)s.remote_inv,
 		(unsigned long long)s.local_inv, (unsigned long long)s.remote_inv_missing,
 		(unsigned long long)s.flushed_bind, (unsigned long long)s.flushed_inv,
 		(unsigned long long)s.post_fail, (unsigned long long)s.partial_post,
-		(unsigned long long)s.mapped, (unsigned long long)s.signaled,
-		(unsigned long long)s.key_wraps, (unsigned long long)s.quirk_inv_flag);
+		(unsigned long long)s.mapped, (unsigned long long)s.key_wraps,
+		(unsigned long long)s.quirk_inv_flag);
 }
 
 void clt_key_close(struct clt_attempt *att, const char *name, bool again)
@@ -106,7 +106,7 @@ int clt_key_answered(struct clt_slot *slot, bool invalidated)
 
 int clt_key_unmap(struct clt_slot *slot, struct clt_con *con, frwr_done_fn *done)
 {
-	int r = frwr_fill_unmap(&slot->entry, con->fab, slot->window, 0, done, slot);
+	int r = frwr_fill_unmap(&slot->entry, con->fab, slot->window, done, slot);
 
 	assert(r == 0 || r == -EALREADY || r == -ENOTCONN);
 	return r;

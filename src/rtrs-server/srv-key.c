@@ -169,12 +169,12 @@ void srv_key_close(struct srv_chunks *c, const char *name)
 		return;
 	frwr_stats(c->keys, &s);
 	log_dbg(name, "keys: %llu given, %llu taken away, %llu flushed, %llu wraps, mode %s; %llu bound, %llu "
-		"revocations signaled, %llu posts failed, %llu of them in part",
+		"posts failed, %llu of them in part",
 		(unsigned long long)s.mapped, (unsigned long long)s.local_inv,
 		(unsigned long long)(s.flushed_bind + s.flushed_inv),
 		(unsigned long long)s.key_wraps, frwr_mode_name(c->key_mode),
-		(unsigned long long)s.bind_posted, (unsigned long long)s.signaled,
-		(unsigned long long)s.post_fail, (unsigned long long)s.partial_post);
+		(unsigned long long)s.bind_posted, (unsigned long long)s.post_fail,
+		(unsigned long long)s.partial_post);
 	/* Windows that the device does not take back are tried once more without connections, and
 	 * then left to the device: nobody reaches memory through them any more. */
 	if (!frwr_pool_destroy(c->keys))
@@ -212,7 +212,7 @@ static int revoke_fill(struct srv_req *req)
 	if (srv_con_dead(con))
 		return -ENOTCONN;
 	return frwr_fill_unmap(&req->entry, con->fab,
-			       frwr_at(req->path->chunks.keys, req->buf_id), 0, key_revoked, req);
+			       frwr_at(req->path->chunks.keys, req->buf_id), key_revoked, req);
 }
 
 /* Take away what is in @todo; those that have been filled into a chain go to @filled.  Returns the

@@ -133,7 +133,7 @@ static void invalidates_in_flight(struct kit *k)
 	for (unsigned i = 0; i < SLOTS; i++)
 		check_eq(kit_recv(k, k->peer).status, IBV_WC_SUCCESS);
 	for (unsigned i = 0; i < SLOTS; i++) {
-		check_eq(frwr_fill_unmap(&k->entry[i], k->us->conn, kit_list(k, i, i), 0, kit_done,
+		check_eq(frwr_fill_unmap(&k->entry[i], k->us->conn, kit_list(k, i, i), kit_done,
 					 k), 0);
 		check_eq(kit_post(k->us, &k->entry[i]), 0);
 	}

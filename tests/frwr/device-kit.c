@@ -79,7 +79,7 @@ void kit_close(struct kit *k)
 	/* ORDER: drained, windows, regions, connections. */
 	frwr_pool_kill(k->pool);
 	for (unsigned i = 0; i < SLOTS; i++)
-		check(frwr_state(kit_at(k, i)) >= FRWR_DEAD_BIND);
+		check(frwr_state(kit_at(k, i)) == FRWR_DEAD);
 	check_eq(frwr_pool_destroy(k->pool), 0);
 	for (unsigned i = 0; i < SLOTS; i++)
 		fab_dereg_mr(k->mr[i]);
@@ -177,7 +177,7 @@ int kit_unmap(struct kit *k, unsigned i)
 	int rc;
 
 	kit_at(k, i)->next = NULL;
-	rc = frwr_fill_unmap(&k->entry[i], k->us->conn, kit_at(k, i), 0, kit_done, k);
+	rc = frwr_fill_unmap(&k->entry[i], k->us->conn, kit_at(k, i), kit_done, k);
 	if (rc)
 		return rc;
 	check_eq(kit_post(k->us, &k->entry[i]), 0);

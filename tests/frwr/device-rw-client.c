@@ -81,7 +81,7 @@ static void slot_answered(struct rw_slot *s, const struct rw_answer *a)
 	}
 	rc = frwr_answered(w, a->invalidated);
 	if (rc == 0)
-		rc = frwr_fill_unmap(&s->entry, s->on->conn, w, 0, slot_unmapped, s);
+		rc = frwr_fill_unmap(&s->entry, s->on->conn, w, slot_unmapped, s);
 	if (rc == 0)
 		slot_post(s, NULL);
 	else if (rc == 1 || rc == -EALREADY)

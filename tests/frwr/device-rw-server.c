@@ -106,7 +106,7 @@ static void server_wc_recv(struct fab_conn *conn, struct fab_cqe *cqe, const str
 	c = &s->chunk[be32toh(wc->imm_data)];
 	post_recv(r);
 	c->on = r->e;
-	rc = frwr_fill_unmap(&c->entry, conn, frwr_at(s->pool, c->i), 0, chunk_revoked, c);
+	rc = frwr_fill_unmap(&c->entry, conn, frwr_at(s->pool, c->i), chunk_revoked, c);
 	if (rc == 0)
 		chunk_post(c);
 	else if (rc == 1)

@@ -84,7 +84,7 @@ extern struct watch watch;
 /* From now on, all connections of the device of @conn.  Nothing is seen over sockets. */
 void watch_device(struct fab_conn *conn);
 
-/* ---- the cases; numbers: src/frwr/README ---- */
+/* ---- the cases; numbers: tests/frwr/README ---- */
 
 /* device-basic.c */
 void t16_bind_write_invalidate(struct world *w);

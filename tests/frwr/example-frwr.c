@@ -141,7 +141,7 @@ static void client_answer(const struct answer *a)
 	check_eq(a->number, clt.number);
 	/* -EPROTO: the server says what is not so; fail the path. */
 	check_eq(frwr_answered(clt.w, a->invalidated), 0);
-	rc = frwr_fill_unmap(&clt.entry, conn, clt.w, 0, client_done, NULL);
+	rc = frwr_fill_unmap(&clt.entry, conn, clt.w, client_done, NULL);
 	if (rc == 0)
 		post_entry(conn, &clt.entry);
 	else if (rc == 1 || rc == -EALREADY)	/* done, by us without a request, or by the peer */

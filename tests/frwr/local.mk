@@ -91,4 +91,4 @@ endif
 
 # Each row of requirements and each item of the list of tests has a test or a reason.
 TESTS += tests/check-frwr-rows.sh
-EXTRA_DIST += tests/check-frwr-rows.sh src/frwr/README
+EXTRA_DIST += tests/check-frwr-rows.sh tests/frwr/README

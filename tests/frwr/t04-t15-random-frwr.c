@@ -132,11 +132,11 @@ static void slot_answered(struct slot *s)
 		wc = mock_peer_inv(r.c[s->c], s->h.rkey);
 		must(frwr_reminv(r.pool, &r.c[s->c]->fab, &wc) == s->w);
 	} else if (s->asked) {
-		must(frwr_fill_unmap(&s->entry, &r.c[s->c]->fab, s->w, 0, done, s) == -EBUSY);
+		must(frwr_fill_unmap(&s->entry, &r.c[s->c]->fab, s->w, done, s) == -EBUSY);
 	}
 	must(frwr_answered(s->w, inv) == 0);
 	s->ndone = 0;
-	rc = frwr_fill_unmap(&s->entry, &r.c[s->c]->fab, s->w, 0, done, s);
+	rc = frwr_fill_unmap(&s->entry, &r.c[s->c]->fab, s->w, done, s);
 	must(inv ? rc == -EALREADY : rc == (frwr_pool_mode(r.pool) >= FRWR_REREG));
 	s->stage = IDLE;
 	if (rc == 0) {
@@ -144,7 +144,7 @@ static void slot_answered(struct slot *s)
 		r.c[s->c]->hold = dice(4) == 0;
 		must(rig_post(&r, s->c, &s->entry) == 0);
 		must(s->ndone == 0 && frwr_state(s->w) == FRWR_INVALIDATING);
-		must(frwr_fill_unmap(&s->entry, &r.c[s->c]->fab, s->w, 0, done, s) == -EALREADY);
+		must(frwr_fill_unmap(&s->entry, &r.c[s->c]->fab, s->w, done, s) == -EALREADY);
 	} else {
 		must(frwr_state(s->w) == FRWR_FREE);
 		must(frwr_pool_mode(r.pool) == FRWR_STATIC || !reachable(s));

@@ -125,7 +125,7 @@ static bool request(struct slot *s, unsigned k)
 	if (rc == -ENOTCONN)
 		return false;
 	check(rc == 0);
-	rc = frwr_fill_unmap(&s->entry, &r.c[s->c]->fab, s->w, 0, released, s);
+	rc = frwr_fill_unmap(&s->entry, &r.c[s->c]->fab, s->w, released, s);
 	if (rc == -ENOTCONN)
 		return false;
 	check(rc == (s->ask ? -EALREADY : 0));
@@ -258,14 +258,14 @@ static void unmaps_of_dying_connections(void)
 		atomic_store(&duel, n);
 		for (volatile unsigned left = delay; left; left--)
 			;
-		rc = frwr_fill_unmap(&e, &r.c[0]->fab, rig_at(&r, 0), 0, rig_done, &r);
+		rc = frwr_fill_unmap(&e, &r.c[0]->fab, rig_at(&r, 0), rig_done, &r);
 		check(rc == 0 || rc == -ENOTCONN);
 		late += rc != 0;
 		/* Each comes first as often as the other, which is where they meet. */
 		delay = rc == 0 ? delay + 1 + n % 16 : delay > 16 ? delay - 1 - n % 16 : 0;
 		while (atomic_load(&duel) == n)
 			sched_yield();
-		check(frwr_state(rig_at(&r, 0)) == FRWR_DEAD_BIND);
+		check(frwr_state(rig_at(&r, 0)) == FRWR_DEAD);
 		rig_close(&r);
 	}
 	atomic_store(&duel, DUELS + 1);

@@ -57,19 +57,16 @@ static void fail_unmap(enum frwr_mode mode, unsigned taken, int rc)
 	struct rig r;
 
 	rig_open(&r, mode);
-	for (unsigned i = 0; i < CHAIN; i++)
-		rig_valid(&r, 0, i);
-	cr_assert_eq(frwr_fill_unmap(&e, &r.c[0]->fab, rig_list(&r, 0, CHAIN - 1), 0, rig_done, &r),
-		     0);
+	rig_valid(&r, 0, 0);
+	cr_assert_eq(frwr_fill_unmap(&e, &r.c[0]->fab, rig_at(&r, 0), rig_done, &r), 0);
 	r.c[0]->fail_at = taken;
 	r.c[0]->fail_rc = rc;
 	cr_assert_eq(rig_post(&r, 0, &e), rc);
 	cr_assert_eq(r.ndone, 0, "never from inside");
-	for (unsigned i = 0; i < CHAIN; i++)
-		cr_assert_eq(frwr_state(rig_at(&r, i)), rc == -ENOTCONN ? FRWR_VALID : FRWR_DEAD);
+	cr_assert_eq(frwr_state(rig_at(&r, 0)), rc == -ENOTCONN ? FRWR_VALID : FRWR_DEAD);
 	/* No invalidate after an error. */
 	if (rc != -ENOTCONN)
-		cr_assert_eq(frwr_fill_unmap(&f, &r.c[0]->fab, rig_at(&r, 0), 0, rig_done, &r),
+		cr_assert_eq(frwr_fill_unmap(&f, &r.c[0]->fab, rig_at(&r, 0), rig_done, &r),
 			     -ENOTCONN);
 	mock_conn_break(r.c[0], 0);
 	mock_dispatch(r.c[0]);
@@ -83,9 +80,9 @@ static void fail_unmap(enum frwr_mode mode, unsigned taken, int rc)
 	cr_assert_eq(r.ndone, 1);
 }
 
-Test(frwr_fail, t10_r28_r29_post_of_invalidates_fails_at_each_request)
+Test(frwr_fail, t10_r28_r29_post_of_an_invalidate_fails)
 {
-	for (unsigned taken = 0; taken <= CHAIN; taken++) {
+	for (unsigned taken = 0; taken <= 1; taken++) {
 		fail_unmap(FRWR_MW2, taken, -ENOMEM);
 		fail_unmap(FRWR_MW1, taken, -EINVAL);
 	}
@@ -112,7 +109,7 @@ Test(frwr_fail, t10_r35_closed_path)
 	cr_assert_eq(frwr_fill_send(&e, &r.c[0]->fab, rig_at(&r, 0), req, req), 0);
 	cr_assert_eq(rig_post(&r, 0, &e), -ENOTCONN);
 	cr_assert_eq(frwr_state(rig_at(&r, 0)), FRWR_FREE);
-	cr_assert_eq(frwr_fill_unmap(&e, &r.c[0]->fab, rig_at(&r, 1), 0, rig_done, &r), -ENOTCONN,
+	cr_assert_eq(frwr_fill_unmap(&e, &r.c[0]->fab, rig_at(&r, 1), rig_done, &r), -ENOTCONN,
 		     "flushed with its bind, whatever it was");
 	frwr_pool_kill(r.pool);
 	cr_assert_eq(rig_map(&r, 2, &h), -ENOTCONN);
@@ -141,9 +138,8 @@ Test(frwr_fail, t11_r31_r32_flushed_binds)
 		mock_dispatch(r.c[0]);
 		cr_assert_eq(r.nreq_failed, 1);
 		for (unsigned i = 0; i < 2; i++) {
-			cr_assert_eq(frwr_state(rig_at(&r, i)), FRWR_DEAD_BIND);
-			rig_at(&r, i)->next = NULL;
-			cr_assert_eq(frwr_fill_unmap(&e, &r.c[0]->fab, rig_at(&r, i), 0, rig_done,
+			cr_assert_eq(frwr_state(rig_at(&r, i)), FRWR_DEAD);
+			cr_assert_eq(frwr_fill_unmap(&e, &r.c[0]->fab, rig_at(&r, i), rig_done,
 						     &r), -ENOTCONN);
 			cr_assert_eq(frwr_map_end(rig_at(&r, i)), -ENOTCONN);
 			cr_assert_eq(rig_map(&r, i, &h), -ENOTCONN, "no way back");
@@ -160,27 +156,24 @@ Test(frwr_fail, t11_r31_flushed_invalidates)
 	static const enum frwr_mode modes[] = { FRWR_MW2, FRWR_MW1 };
 
 	for_each_case(mode, modes) {
-		for (unsigned executed = 0; executed <= 3; executed++) {
+		for (unsigned executed = 0; executed <= 1; executed++) {
 			struct frwr_entry e;
 			struct frwr_stats s;
 			struct rig r;
 
 			rig_open(&r, *mode);
-			for (unsigned i = 0; i < 3; i++)
-				rig_valid(&r, 0, i);
+			rig_valid(&r, 0, 0);
 			mock_dispatch(r.c[0]);
-			cr_assert_eq(frwr_fill_unmap(&e, &r.c[0]->fab, rig_list(&r, 0, 2), 0,
-						     rig_done, &r), 0);
+			cr_assert_eq(frwr_fill_unmap(&e, &r.c[0]->fab, rig_at(&r, 0), rig_done, &r), 0);
 			r.c[0]->hold = true;
 			cr_assert_eq(rig_post(&r, 0, &e), 0);
 			mock_conn_break(r.c[0], executed);
 			mock_dispatch(r.c[0]);
 			cr_assert_eq(r.ndone, 1);
 			cr_assert_eq(r.done_rc, -ENOTCONN);
-			for (unsigned i = 0; i < 3; i++)
-				cr_assert_eq(frwr_state(rig_at(&r, i)), FRWR_DEAD_INV);
+			cr_assert_eq(frwr_state(rig_at(&r, 0)), FRWR_DEAD);
 			frwr_stats(r.pool, &s);
-			cr_assert_eq(s.flushed_inv, 3);
+			cr_assert_eq(s.flushed_inv, 1);
 			cr_assert_eq(s.flushed_bind, 0);
 			rig_close(&r);
 			cr_assert_eq(r.ndone, 1);
@@ -226,7 +219,7 @@ Test(frwr_fail, t11_r34_r35_kill_and_destroy)
 		rig_valid(&r, 0, 1);
 		rig_valid(&r, 0, 2);
 		r.c[0]->hold = true;
-		cr_assert_eq(frwr_fill_unmap(&e, &r.c[0]->fab, rig_at(&r, 2), 0, rig_done, &r),
+		cr_assert_eq(frwr_fill_unmap(&e, &r.c[0]->fab, rig_at(&r, 2), rig_done, &r),
 			     windows ? 0 : 1);
 		if (windows)
 			cr_assert_eq(rig_post(&r, 0, &e), 0);
@@ -361,7 +354,7 @@ Test(frwr_fail, r43_garbage_in_failed_completions)
 	cr_assert_eq(frwr_state(rig_at(&r, 0)), FRWR_VALID);
 	wc.opcode = (enum ibv_wc_opcode)0x5a5a;
 	rig_at(&r, 0)->bind_cqe.done(&r.c[0]->fab, &rig_at(&r, 0)->bind_cqe, &wc);
-	cr_assert_eq(frwr_state(rig_at(&r, 0)), FRWR_DEAD_BIND);
+	cr_assert_eq(frwr_state(rig_at(&r, 0)), FRWR_DEAD);
 	rig_close(&r);
 }
 
@@ -412,16 +405,17 @@ Test(frwr_fail, r39_everything_is_counted)
 		h = rig_valid(&r, 0, i);
 	wc = mock_peer_inv(r.c[0], h.rkey);
 	frwr_reminv(r.pool, &r.c[0]->fab, &wc);
-	cr_assert_eq(frwr_fill_unmap(&e, &r.c[0]->fab, rig_list(&r, 0, 2), 0, rig_done, &r), 0);
-	cr_assert_eq(rig_post(&r, 0, &e), 0);
-	mock_dispatch(r.c[0]);
+	for (unsigned i = 0; i < 3; i++) {
+		cr_assert_eq(frwr_fill_unmap(&e, &r.c[0]->fab, rig_at(&r, i), rig_done, &r), 0);
+		cr_assert_eq(rig_post(&r, 0, &e), 0);
+		mock_dispatch(r.c[0]);
+	}
 	cr_assert_eq(rig_map(&r, 0, &h), 0);
 	frwr_stats(r.pool, &s);
 	cr_assert_eq(s.mapped, 5);
 	cr_assert_eq(s.bind_posted, 4);
 	cr_assert_eq(s.local_inv, 3);
 	cr_assert_eq(s.remote_inv, 1);
-	cr_assert_eq(s.signaled, 1);
 	cr_assert_eq(s.flushed_bind + s.flushed_inv + s.post_fail + s.partial_post + s.orphaned +
 		     s.remote_inv_missing + s.quirk_inv_flag + s.key_wraps, 0);
 	rig_close(&r);

@@ -75,7 +75,7 @@ Test(frwr_lesson, r01_r28_bind_to_nothing_is_refused)
 	open_rig(&r, FRWR_MW1);
 	mock.unbind_refused = true;
 	rig_valid(&r, 0, 0);
-	cr_assert_eq(frwr_fill_unmap(&e, &r.c[0]->fab, rig_at(&r, 0), 0, rig_done, &r), 0);
+	cr_assert_eq(frwr_fill_unmap(&e, &r.c[0]->fab, rig_at(&r, 0), rig_done, &r), 0);
 	cr_assert_eq(rig_post(&r, 0, &e), -EOPNOTSUPP);
 	expect(&r, FRWR_MW1,
 	       "device mock0 offers memory windows of type 1 and refuses to take them away");
@@ -98,7 +98,7 @@ static void complete_with(enum frwr_mode mode, enum ibv_wc_status status)
 	r.c[0]->hold = false;
 	mock_conn_break(r.c[0], 0);
 	mock_dispatch(r.c[0]);
-	cr_assert_eq(frwr_state(rig_at(&r, 0)), FRWR_DEAD_BIND);
+	cr_assert_eq(frwr_state(rig_at(&r, 0)), FRWR_DEAD);
 	if (status == IBV_WC_WR_FLUSH_ERR)
 		cr_assert_eq(frwr_lessons_count(&lessons), 0);
 	else

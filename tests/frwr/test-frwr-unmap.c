@@ -7,67 +7,44 @@
 #include "log.h"
 #include "rig.h"
 
-static int unmap(struct rig *r, unsigned c, struct frwr *list, unsigned flags, struct frwr_entry *e)
+static int unmap(struct rig *r, unsigned c, struct frwr *w, struct frwr_entry *e)
 {
-	return frwr_fill_unmap(e, &r->c[c]->fab, list, flags, rig_done, r);
+	return frwr_fill_unmap(e, &r->c[c]->fab, w, rig_done, r);
 }
 
-Test(frwr_unmap, t06_r24_r25_r26_r29_the_last_tells_for_all)
+Test(frwr_unmap, t06_r24_r25_r26_r29_each_tells_for_itself)
 {
 	struct frwr_handle h;
-	struct frwr_entry e;
-	struct frwr *list;
+	struct frwr_entry e[3];
+	struct ibv_wc wc;
 	struct rig r;
 
 	rig_open(&r, FRWR_MW2);
 	for (unsigned i = 0; i < 3; i++)
 		h = rig_valid(&r, 0, i);
-	list = rig_list(&r, 0, 2);
 	r.c[0]->nlog = 0;
-	cr_assert_eq(unmap(&r, 0, list, 0, &e), 0);
-	cr_assert_eq(e.nwr, 3);
-	cr_assert_eq(rig_post(&r, 0, &e), 0);
-	cr_assert_str_eq(mock_log(r.c[0]), "LINV LINV LINV*");
+	for (unsigned i = 0; i < 3; i++) {
+		cr_assert_eq(unmap(&r, 0, rig_at(&r, i), &e[i]), 0);
+		cr_assert_eq(rig_post(&r, 0, &e[i]), 0);
+	}
+	cr_assert_str_eq(mock_log(r.c[0]), "LINV* LINV* LINV*");
 	cr_assert(!mock_peer_write(r.c[0], h.rkey, h.addr, 1));
 	/* The device has done it, and nobody has told us: no reuse. */
 	cr_assert_eq(r.ndone, 0, "not from inside the post");
 	for (unsigned i = 0; i < 3; i++) {
-		cr_assert_eq(frwr_state(rig_at(&r, i)), FRWR_INVALIDATING);
-		cr_assert_eq(rig_map(&r, i, &h), -EBUSY);
-	}
-	mock_dispatch(r.c[0]);
-	cr_assert_eq(r.ndone, 1);
-	cr_assert_eq(r.done_rc, 0);
-	for (unsigned i = 0; i < 3; i++)
-		cr_assert_eq(rig_map(&r, i, &h), 0);
-	rig_close(&r);
-	cr_assert_eq(r.ndone, 1);
-}
-
-Test(frwr_unmap, t06_r24_all_signaled)
-{
-	struct frwr_entry e;
-	struct ibv_wc wc[4];
-	struct rig r;
-
-	rig_open(&r, FRWR_MW2);
-	for (unsigned i = 0; i < 3; i++)
-		rig_valid(&r, 0, i);
-	r.c[0]->nlog = 0;
-	cr_assert_eq(unmap(&r, 0, rig_list(&r, 0, 2), FRWR_SIGNAL_ALL, &e), 0);
-	cr_assert_eq(rig_post(&r, 0, &e), 0);
-	cr_assert_str_eq(mock_log(r.c[0]), "LINV* LINV* LINV*");
-	for (unsigned i = 0; i < 3; i++) {
 		struct fab_cqe *cqe;
 
-		cr_assert_eq(fab_poll(&r.c[0]->fab, wc, 1), 1);
+		cr_assert_eq(fab_poll(&r.c[0]->fab, &wc, 1), 1);
 		cr_assert_eq(frwr_state(rig_at(&r, i)), FRWR_INVALIDATING);
-		cqe = (struct fab_cqe *)(uintptr_t)wc[0].wr_id;
-		cqe->done(&r.c[0]->fab, cqe, &wc[0]);
-		cr_assert_eq(frwr_state(rig_at(&r, i)), FRWR_FREE);
-		cr_assert_eq(r.ndone, i == 2);
+		cr_assert_eq(rig_map(&r, i, &h), -EBUSY);
+		cqe = (struct fab_cqe *)(uintptr_t)wc.wr_id;
+		cqe->done(&r.c[0]->fab, cqe, &wc);
+		cr_assert_eq(r.ndone, i + 1);
+		cr_assert_eq(r.done_rc, 0);
+		cr_assert_eq(rig_map(&r, i, &h), 0);
 	}
 	rig_close(&r);
+	cr_assert_eq(r.ndone, 3);
 }
 
 Test(frwr_unmap, t06_r41_twice_is_already)
@@ -79,18 +56,14 @@ Test(frwr_unmap, t06_r41_twice_is_already)
 		struct rig r;
 
 		rig_open(&r, *mode);
-		cr_assert_eq(unmap(&r, 0, rig_at(&r, 0), 0, &e), -EALREADY, "never mapped");
+		cr_assert_eq(unmap(&r, 0, rig_at(&r, 0), &e), -EALREADY, "never mapped");
 		rig_valid(&r, 0, 0);
-		cr_assert_eq(unmap(&r, 0, rig_at(&r, 0), 0, &e), 0);
-		cr_assert_eq(unmap(&r, 0, rig_at(&r, 0), 0, &f), -EALREADY, "filled in");
+		cr_assert_eq(unmap(&r, 0, rig_at(&r, 0), &e), 0);
+		cr_assert_eq(unmap(&r, 0, rig_at(&r, 0), &f), -EALREADY, "filled in");
 		cr_assert_eq(rig_post(&r, 0, &e), 0);
-		cr_assert_eq(unmap(&r, 0, rig_at(&r, 0), 0, &f), -EALREADY, "posted");
-		rig_valid(&r, 0, 1);
-		cr_assert_eq(unmap(&r, 0, rig_list(&r, 0, 1), 0, &f), -EALREADY, "one of two");
-		cr_assert_eq(frwr_state(rig_at(&r, 1)), FRWR_VALID);
-		rig_at(&r, 0)->next = NULL;
+		cr_assert_eq(unmap(&r, 0, rig_at(&r, 0), &f), -EALREADY, "posted");
 		mock_dispatch(r.c[0]);
-		cr_assert_eq(unmap(&r, 0, rig_at(&r, 0), 0, &f), -EALREADY, "done");
+		cr_assert_eq(unmap(&r, 0, rig_at(&r, 0), &f), -EALREADY, "done");
 		cr_assert_eq(r.ndone, 1);
 		rig_close(&r);
 	}
@@ -106,19 +79,14 @@ Test(frwr_unmap, r30_states_that_cannot_be_unmapped)
 	rig_open(&r, FRWR_MW2);
 	req = rig_req(&r, false);
 	cr_assert_eq(rig_map(&r, 0, &h), 0);
-	cr_assert_eq(unmap(&r, 0, rig_at(&r, 0), 0, &e), -EINVAL, "MAPPED: reset");
+	cr_assert_eq(unmap(&r, 0, rig_at(&r, 0), &e), -EINVAL, "MAPPED: reset");
 	cr_assert_eq(frwr_fill_send(&e, &r.c[0]->fab, rig_at(&r, 0), req, req), 0);
-	cr_assert_eq(unmap(&r, 0, rig_at(&r, 0), 0, &f), -EBUSY, "posted() has not run");
+	cr_assert_eq(unmap(&r, 0, rig_at(&r, 0), &f), -EBUSY, "posted() has not run");
 	cr_assert_eq(rig_post(&r, 0, &e), 0);
-	cr_assert_eq(unmap(&r, 1, rig_at(&r, 0), 0, &f), -EINVAL, "on another connection");
-	/* One that cannot keeps the others from it. */
-	rig_valid(&r, 1, 1);
-	cr_assert_eq(unmap(&r, 0, rig_list(&r, 0, 1), 0, &f), -EINVAL);
+	cr_assert_eq(unmap(&r, 1, rig_at(&r, 0), &f), -EINVAL, "on another connection");
 	cr_assert_eq(frwr_state(rig_at(&r, 0)), FRWR_VALID);
-	cr_assert_eq(frwr_state(rig_at(&r, 1)), FRWR_VALID);
 	frwr_pool_kill(r.pool);
-	rig_at(&r, 0)->next = NULL;
-	cr_assert_eq(unmap(&r, 0, rig_at(&r, 0), 0, &f), -ENOTCONN);
+	cr_assert_eq(unmap(&r, 0, rig_at(&r, 0), &f), -ENOTCONN);
 	cr_assert_eq(rig_map(&r, 0, &h), -ENOTCONN);
 	cr_assert_eq(rig_map(&r, 5, &h), -ENOTCONN);
 	rig_close(&r);
@@ -142,7 +110,7 @@ Test(frwr_reminv, t08_r27_hit)
 		cr_assert_eq(frwr_reminv(r.pool, &r.c[0]->fab, &wc), rig_at(&r, i));
 		cr_assert_eq(frwr_state(rig_at(&r, i)), FRWR_FREE);
 		cr_assert_eq(frwr_reminv(r.pool, &r.c[0]->fab, &wc), NULL, "twice");
-		cr_assert_eq(unmap(&r, 0, rig_at(&r, i), 0, &e), -EALREADY);
+		cr_assert_eq(unmap(&r, 0, rig_at(&r, i), &e), -EALREADY);
 	}
 	frwr_stats(r.pool, &s);
 	cr_assert_eq(s.remote_inv, RIG_SLOTS);
@@ -153,11 +121,11 @@ Test(frwr_reminv, t08_r27_hit)
 	rig_close(&r);
 }
 
-/* What the peer did is left out of our chain. */
+/* What the peer did is not done again. */
 Test(frwr_reminv, r27_the_rest_is_ours)
 {
 	struct frwr_handle h;
-	struct frwr_entry e;
+	struct frwr_entry e[3];
 	struct ibv_wc wc;
 	struct rig r;
 
@@ -168,12 +136,14 @@ Test(frwr_reminv, r27_the_rest_is_ours)
 	wc = mock_peer_inv(r.c[0], h.rkey);
 	cr_assert_eq(frwr_reminv(r.pool, &r.c[0]->fab, &wc), rig_at(&r, 1));
 	r.c[0]->nlog = 0;
-	cr_assert_eq(unmap(&r, 0, rig_list(&r, 0, 2), 0, &e), 0);
-	cr_assert_eq(e.nwr, 2);
-	cr_assert_eq(rig_post(&r, 0, &e), 0);
-	cr_assert_str_eq(mock_log(r.c[0]), "LINV LINV*");
+	for (unsigned i = 0; i < 3; i++) {
+		cr_assert_eq(unmap(&r, 0, rig_at(&r, i), &e[i]), i == 1 ? -EALREADY : 0);
+		if (i != 1)
+			cr_assert_eq(rig_post(&r, 0, &e[i]), 0);
+	}
+	cr_assert_str_eq(mock_log(r.c[0]), "LINV* LINV*");
 	mock_dispatch(r.c[0]);
-	cr_assert_eq(r.ndone, 1);
+	cr_assert_eq(r.ndone, 2);
 	for (unsigned i = 0; i < 3; i++)
 		cr_assert_eq(frwr_state(rig_at(&r, i)), FRWR_FREE);
 	rig_close(&r);
@@ -269,21 +239,21 @@ static void asked(enum peer how)
 	cr_assert_eq(rig_post(&r, 0, &e), 0);
 	cr_assert_eq(frwr_state(w), FRWR_VALID);
 	/* Both of us now would be the end of the machine. */
-	cr_assert_eq(unmap(&r, 0, w, 0, &e), -EBUSY);
+	cr_assert_eq(unmap(&r, 0, w, &e), -EBUSY);
 	if (how == PEER_DOES) {
 		wc = mock_peer_inv(r.c[0], h.rkey);
 		cr_assert_eq(frwr_reminv(r.pool, &r.c[0]->fab, &wc), w);
-		cr_assert_eq(unmap(&r, 0, w, 0, &e), -EALREADY);
+		cr_assert_eq(unmap(&r, 0, w, &e), -EALREADY);
 	}
 	cr_assert_eq(frwr_answered(w, how != PEER_DOES_NOT), how == PEER_LIES ? -EPROTO : 0);
 	if (how == PEER_DOES_NOT) {
-		cr_assert_eq(unmap(&r, 0, w, 0, &e), 0);
+		cr_assert_eq(unmap(&r, 0, w, &e), 0);
 		cr_assert_eq(rig_post(&r, 0, &e), 0);
 		mock_dispatch(r.c[0]);
 		cr_assert_eq(r.ndone, 1);
 	}
 	if (how == PEER_LIES)
-		cr_assert_eq(unmap(&r, 0, w, 0, &e), -EBUSY, "it may still come");
+		cr_assert_eq(unmap(&r, 0, w, &e), -EBUSY, "it may still come");
 	else
 		cr_assert_eq(rig_map(&r, 0, &h), 0);
 	frwr_stats(r.pool, &s);
@@ -377,7 +347,7 @@ Test(frwr_unmap, r29_completion_before_posted)
 			rig_open(&r, *mode);
 			rig_valid(&r, 0, 0);
 			mock_dispatch(r.c[0]);
-			cr_assert_eq(unmap(&r, 0, rig_at(&r, 0), 0, &e), 0);
+			cr_assert_eq(unmap(&r, 0, rig_at(&r, 0), &e), 0);
 			r.c[0]->hold = flushed;
 			rc = fab_post_send(&r.c[0]->fab, e.first);
 			cr_assert_eq(rc, 0);
@@ -390,7 +360,7 @@ Test(frwr_unmap, r29_completion_before_posted)
 			cr_assert_eq(r.ndone, 1);
 			cr_assert_eq(r.done_rc, flushed ? -ENOTCONN : 0);
 			cr_assert_eq(frwr_state(rig_at(&r, 0)),
-				     flushed ? FRWR_DEAD_INV : FRWR_FREE);
+				     flushed ? FRWR_DEAD : FRWR_FREE);
 			if (!flushed)
 				rig_valid(&r, 0, 0);
 			rig_close(&r);
@@ -408,7 +378,7 @@ Test(frwr_unmap, r29_kill_before_posted)
 
 	rig_open(&r, FRWR_MW2);
 	rig_valid(&r, 0, 0);
-	cr_assert_eq(unmap(&r, 0, rig_at(&r, 0), 0, &e), 0);
+	cr_assert_eq(unmap(&r, 0, rig_at(&r, 0), &e), 0);
 	rc = fab_post_send(&r.c[0]->fab, e.first);
 	mock_dispatch(r.c[0]);
 	cr_assert_eq(r.ndone, 0);
