@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cleanup.h"
 #include "frwr-priv.h"
 #include "log.h"
 
@@ -21,12 +22,8 @@ void frwr_lessons_fini(struct frwr_lessons *l)
 
 unsigned frwr_lessons_count(struct frwr_lessons *l)
 {
-	unsigned n;
-
-	pthread_mutex_lock(&l->lock);
-	n = l->n;
-	pthread_mutex_unlock(&l->lock);
-	return n;
+	LOCK_SCOPE(&l->lock);
+	return l->n;
 }
 
 /* Lock held. */
@@ -42,7 +39,7 @@ static const struct frwr_lesson *find(const struct frwr_lessons *l, const char *
 
 void frwr_lessons_apply(struct frwr_lessons *l, struct frwr_caps *caps)
 {
-	pthread_mutex_lock(&l->lock);
+	LOCK_SCOPE(&l->lock);
 	for (int mode = FRWR_MW2; mode <= FRWR_MW1; mode++) {
 		const struct frwr_lesson *lesson = find(l, caps->dev.name, (enum frwr_mode)mode);
 
@@ -52,7 +49,6 @@ void frwr_lessons_apply(struct frwr_lessons *l, struct frwr_caps *caps)
 		caps->why[mode] = lesson->why;
 		caps->unable[mode] = true;
 	}
-	pthread_mutex_unlock(&l->lock);
 }
 
 void frwr_pool_learn(struct frwr_pool *pool, struct frwr_lessons *l, const struct frwr_caps *caps)
@@ -64,22 +60,19 @@ void frwr_pool_learn(struct frwr_pool *pool, struct frwr_lessons *l, const struc
 void frwr_unable(struct frwr_pool *pool, const char *what)
 {
 	struct frwr_lessons *l = pool->lessons;
-	struct frwr_lesson *lesson = NULL;
+	struct frwr_lesson *lesson;
 
 	if (!l)
 		return;
-	pthread_mutex_lock(&l->lock);
-	if (l->n < FRWR_LESSONS && !find(l, pool->device, pool->mode)) {
-		lesson = &l->lesson[l->n];
-		lesson->mode = pool->mode;
-		memcpy(lesson->device, pool->device, sizeof(lesson->device));
-		snprintf(lesson->why, sizeof(lesson->why), "device %s offers memory windows of type %s and %s",
-			 pool->device, pool->mode == FRWR_MW2 ? "2B" : "1", what);
-		l->n++;
-	}
-	pthread_mutex_unlock(&l->lock);
-	if (lesson)
-		log_warn(NULL, "%s: they are not used any more", lesson->why);
+	LOCK_SCOPE(&l->lock);
+	if (l->n == FRWR_LESSONS || find(l, pool->device, pool->mode))
+		return;
+	lesson = &l->lesson[l->n++];
+	lesson->mode = pool->mode;
+	memcpy(lesson->device, pool->device, sizeof(lesson->device));
+	snprintf(lesson->why, sizeof(lesson->why), "device %s offers memory windows of type %s and %s",
+		 pool->device, pool->mode == FRWR_MW2 ? "2B" : "1", what);
+	log_warn(NULL, "%s: they are not used any more", lesson->why);
 }
 
 void frwr_post_failed(struct frwr_pool *pool, int rc, const char *what)

@@ -42,7 +42,8 @@ static void sync_go(struct export_file_sync *sync)
 static void sync_done(struct reactor_op *op, int res, unsigned flags)
 {
 	struct export_file_sync *sync = container_of(op, struct export_file_sync, op);
-	struct list finished, *l;
+	struct export_io *io;
+	struct list finished;
 	int status;
 
 	if (res == -EINTR || res == -EAGAIN) {
@@ -57,13 +58,12 @@ static void sync_done(struct reactor_op *op, int res, unsigned flags)
 	}
 	export_sync_ended(sync->ex);
 	status = export_sync_error(sync->ex);
-	list_init(&finished);
-	list_splice_tail(&finished, &sync->running);
+	list_take(&finished, &sync->running);
 	/* ORDER: the next one on its way before the answers to this one. */
 	if (!list_empty(&sync->waiting))
 		sync_go(sync);
-	while ((l = list_pop(&finished)))
-		export_io_next(list_entry(l, struct export_io, link), status);
+	while ((io = list_pop_entry(&finished, struct export_io, link)))
+		export_io_next(io, status);
 }
 
 /* A second open file description of @ex. */

@@ -145,15 +145,12 @@ void export_io_start(struct reactor *r, struct export_io *io)
 void export_io_finish_task(struct loop_task *task)
 {
 	struct export_ring *ring = container_of(task, struct export_ring, finish_task);
-	struct list now, *l;
+	struct export_io *io;
+	struct list now;
 
-	list_init(&now);
-	list_splice_tail(&now, &ring->finished);
-	while ((l = list_pop(&now))) {
-		struct export_io *io = list_entry(l, struct export_io, link);
-
+	list_take(&now, &ring->finished);
+	while ((io = list_pop_entry(&now, struct export_io, link)))
 		export_io_next(io, io->status);
-	}
 }
 
 void export_io_anew(struct reactor *r, struct export *ex, void (*done)(void *arg), void *arg)

@@ -33,10 +33,10 @@ static void export_free(struct export *ex)
 
 void exports_fini(struct exports *e)
 {
-	struct list *l;
+	struct export *ex;
 
-	while ((l = list_pop(&e->list)))
-		export_free(list_entry(l, struct export, link));
+	while ((ex = list_pop_entry(&e->list, struct export, link)))
+		export_free(ex);
 	e->n = 0;
 }
 

@@ -208,12 +208,11 @@ void loop_unwatch(struct loop_watch *w)
 
 void reactor_run_ready(struct reactor *r)
 {
-	struct list now, *l;
+	struct reactor_poll *p;
+	struct list now;
 
-	list_init(&now);
-	list_splice_tail(&now, &r->ready);
-	while ((l = list_pop(&now))) {
-		struct reactor_poll *p = list_entry(l, struct reactor_poll, link);
+	list_take(&now, &r->ready);
+	while ((p = list_pop_entry(&now, struct reactor_poll, link))) {
 		/* ready() may unwatch this or others of the list; @p lives until
 		 * reactor_run_closed(). */
 		bool again = p->watch->ready(p->watch);
@@ -230,10 +229,9 @@ void reactor_run_ready(struct reactor *r)
 
 void reactor_run_closed(struct reactor *r)
 {
-	struct list *l;
+	struct reactor_poll *p;
 
-	while ((l = list_pop(&r->closed))) {
-		struct reactor_poll *p = list_entry(l, struct reactor_poll, link);
+	while ((p = list_pop_entry(&r->closed, struct reactor_poll, link))) {
 		struct loop_watch *w = p->watch;
 
 		free(p);

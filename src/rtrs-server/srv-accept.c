@@ -263,12 +263,12 @@ static void park_timeout(struct loop_timer *timer)
 
 void srv_accept_retry(struct srv *srv)
 {
-	struct list again = LIST_INIT(again), *l;
+	struct srv_parked *p;
+	struct list again;
 
 	/* Taken off first: what follows from an accept may come back here. */
-	list_splice_tail(&again, &srv->parked);
-	while ((l = list_pop(&again))) {
-		struct srv_parked *p = list_entry(l, struct srv_parked, link);
+	list_take(&again, &srv->parked);
+	while ((p = list_pop_entry(&again, struct srv_parked, link))) {
 		struct decision d = decide(srv, &p->req, p->conn);
 
 		if (d.verdict == PARK) {

@@ -220,10 +220,9 @@ static int revoke_fill(struct srv_req *req)
 static struct ibv_send_wr *revoke_chain(struct srv_con *con, struct list *todo, struct list *filled)
 {
 	struct ibv_send_wr *head = NULL, **tail = &head;
-	struct list *l;
+	struct srv_req *req;
 
-	while ((l = list_pop(todo))) {
-		struct srv_req *req = list_entry(l, struct srv_req, link);
+	while ((req = list_pop_entry(todo, struct srv_req, link))) {
 		int rc = revoke_fill(req);
 
 		switch (rc) {
@@ -249,16 +248,15 @@ static struct ibv_send_wr *revoke_chain(struct srv_con *con, struct list *todo, 
 void srv_key_revoke_task(struct loop_task *task)
 {
 	struct srv_con *con = container_of(task, struct srv_con, revoke_task);
-	struct list todo = LIST_INIT(todo), filled = LIST_INIT(filled), *l;
+	struct list todo, filled = LIST_INIT(filled);
 	struct ibv_send_wr *head;
+	struct srv_req *req;
 	int rc;
 
-	list_splice_tail(&todo, &con->revokes);
+	list_take(&todo, &con->revokes);
 	head = revoke_chain(con, &todo, &filled);
 	rc = head ? srv_con_post(con, head) : 0;
-	while ((l = list_pop(&filled))) {
-		struct srv_req *req = list_entry(l, struct srv_req, link);
-
+	while ((req = list_pop_entry(&filled, struct srv_req, link))) {
 		req->entry.posted(&req->entry, rc);
 		if (rc)
 			srv_req_execute(req);

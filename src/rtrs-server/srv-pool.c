@@ -125,7 +125,7 @@ static struct srv_buf *pool_take(struct srv_pool *pool, struct srv_pool_share *s
 
 	if (list_empty(&pool->free))
 		pool_grow(pool);
-	buf = list_entry(list_pop(&pool->free), struct srv_buf, link);
+	buf = list_pop_entry(&pool->free, struct srv_buf, link);
 	buf->share = share;
 	pool->ntaken++;
 	if (!share->held++)
@@ -167,7 +167,7 @@ static bool serve_one(struct srv_pool *pool)
 		if (!share_may_take(pool, share))
 			continue;
 		list_del(&share->link);
-		waiter = list_entry(list_pop(&share->waiting), struct srv_pool_waiter, link);
+		waiter = list_pop_entry(&share->waiting, struct srv_pool_waiter, link);
 		if (!list_empty(&share->waiting))
 			list_add_tail(&pool->hungry, &share->link);
 		waiter->fn(waiter, pool_take(pool, share));

@@ -71,7 +71,21 @@ static inline void list_splice_tail(struct list *to, struct list *from)
 	list_init(from);
 }
 
+/* @to, which need not be initialised, becomes what @from was, and @from empty. */
+static inline void list_take(struct list *to, struct list *from)
+{
+	list_init(to);
+	list_splice_tail(to, from);
+}
+
 #define list_entry(ptr, type, member) container_of(ptr, type, member)
+
+/* The first entry, off the list, as the struct it is in; or NULL. */
+#define list_pop_entry(l, type, member)                                                            \
+	({                                                                                         \
+		struct list *popped_ = list_pop(l);                                                \
+		popped_ ? list_entry(popped_, type, member) : NULL;                                \
+	})
 
 #define list_for_each(pos, l, member)                                                              \
 	for (pos = list_entry((l)->next, __typeof__(*pos), member); &pos->member != (l);           \

@@ -159,13 +159,10 @@ static void run_ready(struct loop_poll *lp, unsigned n)
 
 static void run_closed(struct loop_poll *lp)
 {
-	struct list *l;
+	struct loop_watch *w;
 
-	while ((l = list_pop(&lp->closed))) {
-		struct loop_watch *w = list_entry(l, struct loop_watch, link);
-
+	while ((w = list_pop_entry(&lp->closed, struct loop_watch, link)))
 		w->closed(w);
-	}
 }
 
 static void poll_pass(struct loop_poll *lp)

@@ -82,15 +82,12 @@ void loop_undefer(struct loop_task *task)
 
 static void run_list(struct list *tasks)
 {
-	struct list now, *l;
+	struct loop_task *task;
+	struct list now;
 
-	list_init(&now);
-	list_splice_tail(&now, tasks);
-	while ((l = list_pop(&now))) {
-		struct loop_task *task = list_entry(l, struct loop_task, link);
-
+	list_take(&now, tasks);
+	while ((task = list_pop_entry(&now, struct loop_task, link)))
 		task->fn(task);
-	}
 }
 
 void loop_run_tasks(struct loop *loop)
@@ -133,18 +130,16 @@ void loop_timer_cancel(struct loop_timer *timer)
 
 void loop_run_timers(struct loop *loop, uint64_t now_ms)
 {
-	struct list due, *l;
+	struct loop_timer *timer;
+	struct list due;
 
 	/* What is due now is taken off first: a handler that sets a timer for now runs in the next
 	 * pass and cannot keep this one going.  Cancelling works on either list. */
 	list_init(&due);
 	while (loop_deadline(loop) <= now_ms && !list_empty(&loop->timers))
 		list_add_tail(&due, list_pop(&loop->timers));
-	while ((l = list_pop(&due))) {
-		struct loop_timer *timer = list_entry(l, struct loop_timer, link);
-
+	while ((timer = list_pop_entry(&due, struct loop_timer, link)))
 		timer->fn(timer);
-	}
 }
 
 /* ---- inbox ---- */

@@ -18,6 +18,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "cleanup.h"
 #include "clock.h"
 #include "tcp-cm.h"
 #include "tcp-qp.h"
@@ -42,7 +43,6 @@ static void set_timer(struct tcp_cm *cm, uint64_t when_ms)
 	timerfd_settime(cm->timerfd, 0, &it, NULL);
 }
 
-/* Make the descriptor readable at the next deadline, or at once when something waits. */
 void tcp_cm_update_timer(struct tcp_cm *cm, bool at_once)
 {
 	uint64_t when = CLOCK_NEVER;
@@ -84,7 +84,6 @@ int tcp_cm_conn_watch(struct tcp_conn *c, uint32_t events)
 	return rc;
 }
 
-/* Out of epoll and deadlines. */
 void tcp_cm_conn_unwatch(struct tcp_conn *c)
 {
 	struct tcp_cm *cm = tcp_cm(c->base.cm);
@@ -192,12 +191,10 @@ int tcp_cm_fd(const struct fab_cm *cm)
 
 static int take_event(struct tcp_cm *cm, struct fab_event *ev)
 {
-	struct list *e = list_pop(&cm->events);
-	struct tcp_conn *c;
+	struct tcp_conn *c = list_pop_entry(&cm->events, struct tcp_conn, ev_link);
 
-	if (!e)
+	if (!c)
 		return 0;
-	c = list_entry(e, struct tcp_conn, ev_link);
 	ev->type = c->ev_type;
 	ev->status = c->ev_status;
 	ev->conn = &c->base;
@@ -230,14 +227,13 @@ int tcp_cm_get_event(struct fab_cm *fcm, struct fab_event *ev)
 	struct tcp_cm *cm = tcp_cm(fcm);
 	int round = 0, n = 1, rc;
 
-	pthread_mutex_lock(&cm->lock);
+	LOCK_SCOPE(&cm->lock);
 	expire(cm);
 	while (!(rc = take_event(cm, ev)) && n > 0 && round++ < CM_ROUND)
 		n = serve(cm);
 	if (n < 0)
 		rc = n;
 	tcp_cm_update_timer(cm, round > CM_ROUND);
-	pthread_mutex_unlock(&cm->lock);
 	return rc;
 }
 
@@ -245,10 +241,9 @@ void tcp_cm_forget(struct tcp_conn *c)
 {
 	struct tcp_cm *cm = tcp_cm(c->base.cm);
 
-	pthread_mutex_lock(&cm->lock);
+	LOCK_SCOPE(&cm->lock);
 	tcp_cm_conn_unwatch(c);
 	list_del(&c->ev_link);
-	pthread_mutex_unlock(&cm->lock);
 }
 
 /* ---- set-up calls of the user ---- */
@@ -272,7 +267,7 @@ int tcp_cm_resolve(struct fab_conn *conn, const struct fab_addr *src, const stru
 {
 	struct tcp_conn *c = tcp_conn(conn);
 	struct tcp_cm *cm = tcp_cm(conn->cm);
-	int one = 1, rc = 0;
+	int one = 1, rc;
 
 	if (c->fd >= 0 || tcp_conn_state(c) != TCP_IDLE)
 		return -EINVAL;
@@ -282,22 +277,20 @@ int tcp_cm_resolve(struct fab_conn *conn, const struct fab_addr *src, const stru
 	if (src) {
 		/* The port is chosen by connect(), where it need not be free towards everybody. */
 		setsockopt(c->fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof(one));
-		if (bind(c->fd, (const struct sockaddr *)&src->ss, src->len))
+		if (bind(c->fd, (const struct sockaddr *)&src->ss, src->len)) {
 			rc = -errno;
-	}
-	if (rc) {
-		close(c->fd);
-		c->fd = -1;
-		return rc;
+			close(c->fd);
+			c->fd = -1;
+			return rc;
+		}
 	}
 	tcp_cm_set_options(c->fd);
 	c->base.peer = *dst;
 	c->base.local = src ? *src : (struct fab_addr){ .provider = conn->ops };
 	c->source.ready = tcp_hs_ready;
-	pthread_mutex_lock(&cm->lock);
+	LOCK_SCOPE(&cm->lock);
 	tcp_cm_report(c, FAB_EVENT_ROUTE_RESOLVED, 0);
 	tcp_cm_update_timer(cm, false);
-	pthread_mutex_unlock(&cm->lock);
 	return 0;
 }
 
@@ -315,7 +308,7 @@ int tcp_cm_connect(struct fab_conn *conn, const void *private_data, size_t len)
 	if (connect(c->fd, (const struct sockaddr *)&c->base.peer.ss, c->base.peer.len) &&
 	    errno != EINPROGRESS)
 		err = errno;
-	pthread_mutex_lock(&cm->lock);
+	LOCK_SCOPE(&cm->lock);
 	tcp_conn_set_state(c, TCP_CONNECTING);
 	tcp_cm_start_deadline(c);
 	if (!err)
@@ -323,7 +316,6 @@ int tcp_cm_connect(struct fab_conn *conn, const void *private_data, size_t len)
 	if (err)
 		tcp_hs_fail_active(c, -err, strerror(err));
 	tcp_cm_update_timer(cm, false);
-	pthread_mutex_unlock(&cm->lock);
 	return 0;
 }
 
@@ -338,11 +330,10 @@ int tcp_cm_accept(struct fab_conn *conn, const void *private_data, size_t len)
 	rc = tcp_hs_send(c, TCP_FRAME_ACCEPT, 0, private_data, len);
 	if (rc)
 		return rc;
-	pthread_mutex_lock(&cm->lock);
+	LOCK_SCOPE(&cm->lock);
 	tcp_conn_set_state(c, TCP_UP);
 	tcp_cm_report(c, FAB_EVENT_ESTABLISHED, 0);
 	tcp_cm_update_timer(cm, false);
-	pthread_mutex_unlock(&cm->lock);
 	return 0;
 }
 

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "cleanup.h"
 #include "tcp-conn.h"
 
 int tcp_conn_new(struct fab_cm *cm, int fd, struct tcp_conn **out)
@@ -89,8 +90,7 @@ static void goodbye(struct tcp_conn *c, int status)
 		return;
 	tcp_frame_encode(hdr, &f);
 	/* If it does not fit the peer learns less; it sees the end of the stream all the same. */
-	if (send(c->fd, hdr, sizeof(hdr), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-		return;
+	(void)!send(c->fd, hdr, sizeof(hdr), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 /* tx->lock held.
@@ -119,9 +119,8 @@ void tcp_conn_fail(struct tcp_conn *c, int status, const char *fmt, ...)
 
 	va_start(ap, fmt);
 	if (claim(c, fmt, ap)) {
-		pthread_mutex_lock(&c->tx.lock);
+		LOCK_SCOPE(&c->tx.lock);
 		hang_up(c, status);
-		pthread_mutex_unlock(&c->tx.lock);
 	}
 	va_end(ap);
 }

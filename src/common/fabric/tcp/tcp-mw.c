@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "cleanup.h"
 #include "tcp-mw.h"
 
 struct tcp_mw {
@@ -86,10 +87,9 @@ const char *tcp_mw_invalidate(struct tcp_conn *c, uint32_t rkey)
 
 	if (why)
 		return why;
-	pthread_mutex_lock(&c->rx.lock);
+	LOCK_SCOPE(&c->rx.lock);
 	if (tcp_key_drop(c, key))
 		tcp_conn_fail(c, IBV_WC_REM_ACCESS_ERR,
 			      "remote access error: key 0x%x was invalidated during a write", rkey);
-	pthread_mutex_unlock(&c->rx.lock);
 	return NULL;
 }

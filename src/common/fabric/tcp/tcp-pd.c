@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "cleanup.h"
 #include "tcp-pd.h"
 
 int tcp_pd_create(struct fab_conn *conn, struct fab_pd **out)
@@ -67,21 +68,19 @@ struct tcp_key *tcp_pd_key_alloc(struct tcp_pd *pd)
 {
 	struct tcp_key *key;
 
-	pthread_mutex_lock(&pd->lock);
+	LOCK_SCOPE(&pd->lock);
 	key = key_new(pd);
 	if (key)
 		pd->live++;
-	pthread_mutex_unlock(&pd->lock);
 	return key;
 }
 
 void tcp_pd_key_free(struct tcp_pd *pd, struct tcp_key *key)
 {
-	pthread_mutex_lock(&pd->lock);
+	LOCK_SCOPE(&pd->lock);
 	key->next_free = pd->free;
 	pd->free = key;
 	pd->live--;
-	pthread_mutex_unlock(&pd->lock);
 }
 
 /* RACE: the key is dead, so no new placement begins under it.  One in progress is held by a
@@ -91,15 +90,13 @@ void tcp_pd_key_stop(struct tcp_pd *pd, struct tcp_key *key)
 {
 	struct tcp_conn *c;
 
-	pthread_mutex_lock(&pd->lock);
+	LOCK_SCOPE(&pd->lock);
 	list_for_each(c, &pd->conns, pd_link) {
-		pthread_mutex_lock(&c->rx.lock);
+		LOCK_SCOPE(&c->rx.lock);
 		if (tcp_key_drop(c, key))
 			tcp_conn_fail(c, IBV_WC_REM_ACCESS_ERR,
 				      "remote access error: key 0x%x was revoked during a write",
 				      c->rx.frame.rkey);
-		pthread_mutex_unlock(&c->rx.lock);
 	}
-	pthread_mutex_unlock(&pd->lock);
 	assert(!(atomic_load_explicit(&key->word, memory_order_acquire) & TCP_KEY_REFS_MASK));
 }

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <string.h>
 
+#include "cleanup.h"
 #include "tcp-pd.h"
 #include "tcp-qp.h"
 #include "tcp-rx.h"
@@ -28,9 +29,8 @@ int tcp_qp_create(struct fab_conn *conn, struct fab_pd *fpd, const struct fab_qp
 	}
 	c->base.fd = c->fd;
 	c->pd = pd;
-	pthread_mutex_lock(&pd->lock);
+	LOCK_SCOPE(&pd->lock);
 	list_add_tail(&pd->conns, &c->pd_link);
-	pthread_mutex_unlock(&pd->lock);
 	return 0;
 }
 

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "cleanup.h"
 #include "tcp-key.h"
 #include "tcp-rx.h"
 
@@ -413,26 +414,22 @@ int tcp_rx_flush(struct tcp_conn *c, struct ibv_wc *wc, int n)
 	const struct ibv_sge *sges;
 	int got = 0;
 
-	pthread_mutex_lock(&rx->lock);
+	LOCK_SCOPE(&rx->lock);
 	tcp_key_drop(c, NULL);
 	while (got < n && (rqe = rq_first(rx, &sges))) {
 		wc[got++] = (struct ibv_wc){ .wr_id = rqe->wr_id, .status = IBV_WC_WR_FLUSH_ERR,
 					     .qp_num = c->qp_num };
 		rq_pop(rx);
 	}
-	pthread_mutex_unlock(&rx->lock);
 	return got;
 }
 
 bool tcp_rx_close(struct tcp_conn *c)
 {
 	struct tcp_rx *rx = &c->rx;
-	bool empty;
 
-	pthread_mutex_lock(&rx->post_lock);
-	empty = atomic_load(&rx->rq_head) == atomic_load(&rx->rq_tail);
-	if (empty)
+	LOCK_SCOPE(&rx->post_lock);
+	if (atomic_load(&rx->rq_head) == atomic_load(&rx->rq_tail))
 		rx->closed = true;
-	pthread_mutex_unlock(&rx->post_lock);
-	return empty;
+	return rx->closed;
 }

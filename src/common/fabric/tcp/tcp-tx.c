@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "cleanup.h"
 #include "tcp-key.h"
 #include "tcp-mw.h"
 #include "tcp-tx.h"
@@ -184,6 +185,11 @@ static unsigned tx_gather(struct tcp_tx *tx, struct iovec *iov, size_t *bytes)
 	return n;
 }
 
+static bool tx_can_write(const struct tcp_conn *c)
+{
+	return !atomic_load_explicit(&c->tx.error, memory_order_relaxed) && !tcp_conn_failed(c);
+}
+
 /* Write until the ring is empty or the socket full.  tx->lock held. */
 static void tx_write(struct tcp_conn *c)
 {
@@ -251,11 +257,9 @@ int tcp_tx_post(struct fab_conn *conn, const struct ibv_send_wr *wr)
 	/* Of a failed connection they only flush. */
 	if (!tcp_conn_failed(c))
 		bad = tx_windows(c, wr, &status, &bad_why);
-	pthread_mutex_lock(&tx->lock);
-	if (tx->closed) {
-		pthread_mutex_unlock(&tx->lock);
+	LOCK_SCOPE(&tx->lock);
+	if (tx->closed)
 		return -ENOTCONN;
-	}
 	for (; wr && !why; wr = wr->next) {
 		why = tx_enqueue(c, wr, &rc);
 		if (wr == bad && !why)
@@ -263,18 +267,14 @@ int tcp_tx_post(struct fab_conn *conn, const struct ibv_send_wr *wr)
 	}
 	if (why) {
 		tcp_conn_fail_tx_locked(c, 0, "%s", why);
-	} else {
-		rc = 0;
-		if (bad)
-			tcp_conn_fail_tx_locked(
-				c, 0, "%s of %s",
-				bad->opcode == IBV_WR_BIND_MW ? "bind" : "invalidate", bad_why);
-		if (!atomic_load_explicit(&tx->blocked, memory_order_relaxed) &&
-		    !atomic_load_explicit(&tx->error, memory_order_relaxed) && !tcp_conn_failed(c))
-			tx_write(c);
+		return rc;
 	}
-	pthread_mutex_unlock(&tx->lock);
-	return rc;
+	if (bad)
+		tcp_conn_fail_tx_locked(c, 0, "%s of %s",
+					bad->opcode == IBV_WR_BIND_MW ? "bind" : "invalidate", bad_why);
+	if (!atomic_load_explicit(&tx->blocked, memory_order_relaxed) && tx_can_write(c))
+		tx_write(c);
+	return 0;
 }
 
 static void tx_wc(struct tcp_conn *c, struct ibv_wc *wc, uint64_t wr_id, enum ibv_wc_opcode opcode,
@@ -306,15 +306,11 @@ static int tx_reap(struct tcp_conn *c, struct ibv_wc *wc, int n)
 int tcp_tx_poll(struct tcp_conn *c, struct ibv_wc *wc, int n)
 {
 	struct tcp_tx *tx = &c->tx;
-	int got;
 
-	pthread_mutex_lock(&tx->lock);
-	if (atomic_load_explicit(&tx->blocked, memory_order_relaxed) &&
-	    !atomic_load_explicit(&tx->error, memory_order_relaxed) && !tcp_conn_failed(c))
+	LOCK_SCOPE(&tx->lock);
+	if (atomic_load_explicit(&tx->blocked, memory_order_relaxed) && tx_can_write(c))
 		tx_write(c);
-	got = tx_reap(c, wc, n);
-	pthread_mutex_unlock(&tx->lock);
-	return got;
+	return tx_reap(c, wc, n);
 }
 
 int tcp_tx_flush(struct tcp_conn *c, struct ibv_wc *wc, int n)
@@ -322,7 +318,7 @@ int tcp_tx_flush(struct tcp_conn *c, struct ibv_wc *wc, int n)
 	struct tcp_tx *tx = &c->tx;
 	int got;
 
-	pthread_mutex_lock(&tx->lock);
+	LOCK_SCOPE(&tx->lock);
 	got = tx_reap(c, wc, n);
 	while (got < n && tx->head != tx->tail) {
 		const struct tcp_sqe *sqe = &tx->ring[tx->head++ & tx->mask];
@@ -330,19 +326,15 @@ int tcp_tx_flush(struct tcp_conn *c, struct ibv_wc *wc, int n)
 		tx->signaled -= sqe->signaled;
 		tx_wc(c, &wc[got++], sqe->wr_id, sqe->opcode, sqe->status);
 	}
-	pthread_mutex_unlock(&tx->lock);
 	return got;
 }
 
 bool tcp_tx_close(struct tcp_conn *c)
 {
 	struct tcp_tx *tx = &c->tx;
-	bool empty;
 
-	pthread_mutex_lock(&tx->lock);
-	empty = tx->head == tx->tail && tx->done_head == tx->done_tail;
-	if (empty)
+	LOCK_SCOPE(&tx->lock);
+	if (tx->head == tx->tail && tx->done_head == tx->done_tail)
 		tx->closed = true;
-	pthread_mutex_unlock(&tx->lock);
-	return empty;
+	return tx->closed;
 }

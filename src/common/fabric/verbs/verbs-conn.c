@@ -13,6 +13,7 @@
 
 #include <rdma/rdma_cma.h>
 
+#include "cleanup.h"
 #include "verbs-priv.h"
 
 #define MARKER_ID UINT64_MAX
@@ -142,9 +143,8 @@ static void fail_locked(struct verbs_conn *c)
 	ibv_modify_qp(c->id->qp, &attr, IBV_QP_STATE);
 	rdma_disconnect(c->id);		/* fails when there is no connection: nobody to tell */
 	if (ibv_post_send(c->id->qp, &marker, &bad)) {
-		pthread_mutex_lock(&c->cq_lock);
+		LOCK_SCOPE(&c->cq_lock);
 		c->marker_back = true;
-		pthread_mutex_unlock(&c->cq_lock);
 	}
 }
 
@@ -165,9 +165,8 @@ void verbs_conn_fail(struct verbs_conn *c, const char *fmt, ...)
 	va_start(ap, fmt);
 	note_cause(c, fmt, ap);
 	va_end(ap);
-	pthread_mutex_lock(&c->post_lock);
+	LOCK_SCOPE(&c->post_lock);
 	fail_locked(c);
-	pthread_mutex_unlock(&c->post_lock);
 }
 
 void verbs_conn_disconnect(struct fab_conn *conn, const char *cause)
@@ -242,9 +241,8 @@ static void stash_fill(struct verbs_conn *c)
 
 void verbs_conn_look(struct verbs_conn *c)
 {
-	pthread_mutex_lock(&c->cq_lock);
+	LOCK_SCOPE(&c->cq_lock);
 	stash_fill(c);
-	pthread_mutex_unlock(&c->cq_lock);
 }
 
 static int stash_take(struct verbs_conn *c, struct ibv_wc *wc, int n)
@@ -274,10 +272,9 @@ static void give_up_device(struct verbs_conn *c)
 {
 	if (c->id->qp)
 		rdma_destroy_qp(c->id);
-	pthread_mutex_lock(&c->cq_lock);
+	LOCK_SCOPE(&c->cq_lock);
 	c->marker_back = true;
 	atomic_store(&c->nrecvs, 0);
-	pthread_mutex_unlock(&c->cq_lock);
 }
 
 /* ---- polling ---- */
@@ -295,7 +292,7 @@ static int poll_late(struct verbs_conn *c, struct ibv_wc *wc, int n)
 		verbs_dev_events(c->id->verbs);
 	if (!drained && !conn_gone(c))
 		return 0;
-	pthread_mutex_lock(&c->post_lock);
+	LOCK_SCOPE(&c->post_lock);
 	if (!drained)
 		give_up_device(c);
 	while (got < n && c->late_taken < c->nlate)
@@ -303,7 +300,6 @@ static int poll_late(struct verbs_conn *c, struct ibv_wc *wc, int n)
 					     .status = IBV_WC_WR_FLUSH_ERR };
 	if (!got && n)
 		c->drained = true;
-	pthread_mutex_unlock(&c->post_lock);
 	return got || !n ? got : -ENOTCONN;
 }
 
@@ -335,14 +331,10 @@ int verbs_conn_poll(struct fab_conn *conn, struct ibv_wc *wc, int n)
 /* There is something for the poll. */
 static bool has_work(struct verbs_conn *c)
 {
-	bool work;
-
-	pthread_mutex_lock(&c->cq_lock);
+	LOCK_SCOPE(&c->cq_lock);
 	stash_fill(c);
-	work = c->stash_n || c->broken || atomic_load(&c->gone) ||
+	return c->stash_n || c->broken || atomic_load(&c->gone) ||
 	       (atomic_load(&c->failed) && (device_drained(c) || conn_gone(c)));
-	pthread_mutex_unlock(&c->cq_lock);
-	return work;
 }
 
 int verbs_conn_arm(struct fab_conn *conn, short *events)

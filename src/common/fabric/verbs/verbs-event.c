@@ -14,6 +14,7 @@
 
 #include <rdma/rdma_cma.h>
 
+#include "cleanup.h"
 #include "verbs-priv.h"
 
 #define LOOK_S 1
@@ -200,7 +201,6 @@ static int id_event(struct verbs_cm *cm, const struct rdma_cm_event *event, stru
 {
 	struct verbs_listener *l = verbs_listen_of(cm, event->id);
 	struct verbs_conn *c;
-	int report;
 
 	if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
 		verbs_dev_removed(event->id->verbs);
@@ -208,13 +208,11 @@ static int id_event(struct verbs_cm *cm, const struct rdma_cm_event *event, stru
 	}
 	if (l)
 		return listener_event(l, event, ev);
-	pthread_mutex_lock(&cm->lock);
+	LOCK_SCOPE(&cm->lock);
 	if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
 		*unused = device_gone(cm, event->id);
 	c = event->id->context;		/* NULL: kept for its device only */
-	report = c ? conn_event(c, event, ev) : 0;
-	pthread_mutex_unlock(&cm->lock);
-	return report;
+	return c ? conn_event(c, event, ev) : 0;
 }
 
 int verbs_event_get(struct fab_cm *cm, struct fab_event *ev)

@@ -18,6 +18,7 @@
 
 #include <rdma/rdma_cma.h>
 
+#include "cleanup.h"
 #include "verbs-priv.h"
 
 #define BUCKETS 64u
@@ -82,10 +83,9 @@ struct ibv_mw *verbs_mw_alloc(struct fab_pd *pd, enum ibv_mw_type type)
 	mw->fab.ibv.rkey = mw->key = mw->hw->rkey;
 	mw->fab.pd = pd;
 	b = bucket_of(mw->key);
-	pthread_mutex_lock(&b->lock);
+	LOCK_SCOPE(&b->lock);
 	mw->next = b->first;
 	b->first = mw;
-	pthread_mutex_unlock(&b->lock);
 	return &mw->fab.ibv;
 }
 
@@ -98,34 +98,16 @@ int verbs_mw_dealloc(struct ibv_mw *ibv)
 	/* What a device had is gone with it. */
 	if (rc && !verbs_dev_is_removed(mw->device))
 		return -abs(rc);
-	pthread_mutex_lock(&b->lock);
+	LOCK_SCOPE(&b->lock);
 	link = &b->first;
 	while (*link != mw)
 		link = &(*link)->next;
 	*link = mw->next;
-	pthread_mutex_unlock(&b->lock);
 	free(mw);
 	return 0;
 }
 
 /* ---- requests ---- */
-
-/* Bucket locked. */
-static const char *note_bind(const struct verbs_conn *c, struct verbs_mw *mw,
-			     const struct ibv_send_wr *wr)
-{
-	const char *why = fab_bind_check(wr, c->pd, mw->key);
-
-	if (why)
-		return why;
-	if (mw->fab.ibv.type == IBV_MW_TYPE_2) {
-		if (mw->conn)
-			return "a window of type 2 that is bound";
-		mw->conn = c;
-	}
-	mw->key = wr->bind_mw.rkey;
-	return NULL;
-}
 
 static const char *fill_bind(const struct verbs_conn *c, const struct ibv_send_wr *wr,
 			     struct ibv_send_wr *hw)
@@ -134,11 +116,16 @@ static const char *fill_bind(const struct verbs_conn *c, const struct ibv_send_w
 	struct bucket *b = bucket_of(mw->key);
 	const char *why;
 
-	pthread_mutex_lock(&b->lock);
-	why = note_bind(c, mw, wr);
-	pthread_mutex_unlock(&b->lock);
+	LOCK_SCOPE(&b->lock);
+	why = fab_bind_check(wr, c->pd, mw->key);
 	if (why)
 		return why;
+	if (mw->fab.ibv.type == IBV_MW_TYPE_2) {
+		if (mw->conn)
+			return "a window of type 2 that is bound";
+		mw->conn = c;
+	}
+	mw->key = wr->bind_mw.rkey;
 	hw->bind_mw.mw = mw->hw;
 	hw->bind_mw.rkey = wr->bind_mw.rkey;
 	hw->bind_mw.bind_info = wr->bind_mw.bind_info;
@@ -168,13 +155,10 @@ static const char *fill_inv(const struct verbs_conn *c, const struct ibv_send_wr
 {
 	uint32_t rkey = wr->invalidate_rkey;
 	struct bucket *b = bucket_of(rkey);
-	const char *why;
 
-	pthread_mutex_lock(&b->lock);
-	why = note_inv(c, find(b, c->id->verbs, rkey), rkey);
-	pthread_mutex_unlock(&b->lock);
+	LOCK_SCOPE(&b->lock);
 	hw->invalidate_rkey = rkey;
-	return why;
+	return note_inv(c, find(b, c->id->verbs, rkey), rkey);
 }
 
 const char *verbs_mw_fill(const struct verbs_conn *c, const struct ibv_send_wr *wr,
@@ -230,11 +214,10 @@ bool verbs_mw_peer_inv(const struct verbs_conn *c, uint32_t rkey)
 	struct verbs_mw *mw;
 	bool ours;
 
-	pthread_mutex_lock(&b->lock);
+	LOCK_SCOPE(&b->lock);
 	mw = find(b, c->id->verbs, rkey);
 	ours = mw && mw->conn == c && mw->key == rkey;
 	if (mw && mw->key == rkey)
 		mw->conn = NULL;
-	pthread_mutex_unlock(&b->lock);
 	return ours;
 }

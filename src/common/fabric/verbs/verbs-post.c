@@ -10,6 +10,7 @@
 
 #include <rdma/rdma_cma.h>
 
+#include "cleanup.h"
 #include "verbs-priv.h"
 
 #define SEND_BATCH 16
@@ -132,14 +133,11 @@ static int send_locked(struct verbs_conn *c, const struct ibv_send_wr *wr)
 int verbs_post_send(struct fab_conn *conn, const struct ibv_send_wr *wr)
 {
 	struct verbs_conn *c = verbs_conn(conn);
-	int rc;
 
 	if (!c->cq)
 		return -EINVAL;
-	pthread_mutex_lock(&c->post_lock);
-	rc = send_locked(c, wr);
-	pthread_mutex_unlock(&c->post_lock);
-	return rc;
+	LOCK_SCOPE(&c->post_lock);
+	return send_locked(c, wr);
 }
 
 static int recv_locked(struct verbs_conn *c, const struct ibv_recv_wr *wr)
@@ -172,12 +170,9 @@ static int recv_locked(struct verbs_conn *c, const struct ibv_recv_wr *wr)
 int verbs_post_recv(struct fab_conn *conn, const struct ibv_recv_wr *wr)
 {
 	struct verbs_conn *c = verbs_conn(conn);
-	int rc;
 
 	if (!c->cq)
 		return -EINVAL;
-	pthread_mutex_lock(&c->post_lock);
-	rc = recv_locked(c, wr);
-	pthread_mutex_unlock(&c->post_lock);
-	return rc;
+	LOCK_SCOPE(&c->post_lock);
+	return recv_locked(c, wr);
 }
