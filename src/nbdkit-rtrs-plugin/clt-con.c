@@ -3,6 +3,8 @@
  * the service loop sees that the peer hung up on an idle one.
  *
  * Service thread.  A connection has drained when the service loop has its poll role and fab_poll() says so. */
+#define FSM_PREFIX CLT_CON_
+
 #include <config.h>
 
 #include <errno.h>
@@ -12,10 +14,7 @@
 
 static void con_event(struct clt_con *con, enum clt_con_event event)
 {
-	const struct fsm_row *row = fsm_step(&clt_con_fsm, &con->state, event, NULL);
-
-	if (row->action)
-		row->action(con);
+	fsm_run(&clt_con_fsm, &con->state, event, con);
 }
 
 /* ---- actions ---- */
@@ -61,11 +60,6 @@ static void con_destroy(void *object)
 
 /* ---- the table ---- */
 
-#define IN(state) (1u << CLT_CON_##state)
-#define ALL ((1u << CLT_CON_NSTATES) - 1)
-#define ROW(states, event, next, action) \
-	{ states, CLT_CON_EV_##event, CLT_CON_##next, action, #action }
-#define STAY(states, event) { states, CLT_CON_EV_##event, FSM_STAY, NULL, "" }
 
 static const struct fsm_row rows[] = {
 	ROW(IN(NONE), MAKE, MADE, NULL),
@@ -83,19 +77,13 @@ static const struct fsm_row rows[] = {
 	STAY(IN(NONE), RELEASE),
 };
 
-#undef IN
-#undef ALL
-#undef ROW
-#undef STAY
-
 static const char *const con_states[CLT_CON_NSTATES] = { "none", "made", "open", "left", "drained" };
 
 static const char *const con_events[CLT_CON_NEVENTS] = {
 	"make", "established", "hang-up", "role", "drained", "release",
 };
 
-const struct fsm clt_con_fsm = { "connection", rows, ARRAY_SIZE(rows), con_states, con_events,
-				 CLT_CON_NSTATES, CLT_CON_NEVENTS };
+const struct fsm clt_con_fsm = FSM("connection", rows, con_states, con_events);
 
 /* ---- up ---- */
 

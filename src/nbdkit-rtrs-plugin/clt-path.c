@@ -5,6 +5,8 @@
  * that nothing is torn down inside a handler.  A path ends its attempt in one way: failed or closed,
  * disconnected, polled until each established connection has drained, released; then it backs off
  * or is closed. */
+#define FSM_PREFIX CLT_PATH_
+
 #include <config.h>
 
 #include <errno.h>
@@ -352,12 +354,7 @@ static void path_release_and_close(void *object)
 
 /* ---- the table ---- */
 
-#define IN(state) (1u << CLT_PATH_##state)
-#define ALL ((1u << CLT_PATH_NSTATES) - 1)
 #define LATE (ALL & ~CLT_PATH_RUNS)
-#define ROW(states, event, next, action) \
-	{ states, CLT_PATH_EV_##event, CLT_PATH_##next, action, #action }
-#define STAY(states, event) { states, CLT_PATH_EV_##event, FSM_STAY, NULL, "" }
 
 static const struct fsm_row rows[] = {
 	ROW(IN(IDLE) | IN(CLOSED), START, CONNECTING, path_connect),
@@ -393,19 +390,12 @@ static const struct fsm_row rows[] = {
 	STAY(IN(CLOSING) | IN(CLOSED), CLOSE),
 };
 
-#undef IN
-#undef ALL
-#undef LATE
-#undef ROW
-#undef STAY
-
 static const char *const events[CLT_PATH_NEVENTS] = {
 	"start", "one up", "all up", "INFO_RSP", "opened", "silence", "answer", "fail", "lost", "drained", "retry",
 	"close",
 };
 
-const struct fsm clt_path_fsm = { "path", rows, ARRAY_SIZE(rows), states, events, CLT_PATH_NSTATES,
-				  CLT_PATH_NEVENTS };
+const struct fsm clt_path_fsm = FSM("path", rows, states, events);
 
 /* ---- timers, start and end ---- */
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns a session: its paths, what requests have of it, and how long they wait for a path.  Service thread
  * where clt-sess.h does not say otherwise.  Ends with ops->closed(). */
+#define FSM_PREFIX CLT_SESS_
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,10 +21,7 @@ static struct clt_sess *sess_of(struct clt_path *path)
 
 static void sess_event(struct clt_sess *sess, enum clt_sess_event event)
 {
-	const struct fsm_row *row = fsm_step(&clt_sess_fsm, &sess->io.state, event, NULL);
-
-	if (row->action)
-		row->action(sess);
+	fsm_run(&clt_sess_fsm, &sess->io.state, event, sess);
 }
 
 /* ---- actions ---- */
@@ -103,13 +102,8 @@ static void sess_tell_closed(void *object)
 
 /* ---- the table ---- */
 
-#define IN(state) (1u << CLT_SESS_##state)
 #define WAITS (IN(NEW) | IN(DOWN))
 #define ENDS (IN(CLOSING) | IN(CLOSED))
-#define ALL ((1u << CLT_SESS_NSTATES) - 1)
-#define ROW(states, event, next, action) \
-	{ states, CLT_SESS_EV_##event, CLT_SESS_##next, action, #action }
-#define STAY(states, event) { states, CLT_SESS_EV_##event, FSM_STAY, NULL, "" }
 
 static const struct fsm_row rows[] = {
 	ROW(WAITS, UP, UP, sess_up),
@@ -128,21 +122,13 @@ static const struct fsm_row rows[] = {
 	STAY(ALL & ~IN(CLOSING), CLOSED),
 };
 
-#undef IN
-#undef WAITS
-#undef ENDS
-#undef ALL
-#undef ROW
-#undef STAY
-
 static const char *const states[CLT_SESS_NSTATES] = { "new", "up", "down", "expired", "closing", "closed" };
 
 static const char *const events[CLT_SESS_NEVENTS] = {
 	"path up", "path down", "timeout", "no wait", "close", "path closed",
 };
 
-const struct fsm clt_sess_fsm = { "session", rows, ARRAY_SIZE(rows), states, events, CLT_SESS_NSTATES,
-				  CLT_SESS_NEVENTS };
+const struct fsm clt_sess_fsm = FSM("session", rows, states, events);
 
 static void sess_timeout(struct loop_timer *timer)
 {

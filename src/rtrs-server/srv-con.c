@@ -6,6 +6,8 @@
  * "quiet".  The table below has the whole life.
  * How it fails: srv_con_fail() notes the first cause and disconnects; nothing else is special about
  * a failure. */
+#define FSM_PREFIX SRV_CON_
+
 #include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -122,13 +124,9 @@ static void con_tell_quiet(void *object)
 	srv_post_control(con->thread->srv, &con->quiet_msg);
 }
 
-#define IN(state) (1u << SRV_CON_##state)
 #define UP (IN(SERVING) | IN(FINISHING) | IN(MARKED) | IN(FINISHED))
 #define DOWN (IN(DEAD) | IN(CUT) | IN(ENDED) | IN(CUT_ENDED) | IN(DRAINED) | IN(LINGERING) |       \
 	      IN(QUIET))
-#define ROW(states, event, next, action) \
-	{ states, SRV_CON_EV_##event, SRV_CON_##next, action, #action }
-#define STAY(states, event) { states, SRV_CON_EV_##event, FSM_STAY, NULL, NULL }
 
 static const struct fsm_row con_rows[] = {
 	/* shutdown in good order */
@@ -156,10 +154,6 @@ static const struct fsm_row con_rows[] = {
 	STAY(DOWN, FLUSHED),
 };
 
-#undef IN
-#undef ROW
-#undef STAY
-
 static const char *const con_states[SRV_CON_NSTATES] = {
 	"serving", "finishing", "marked", "finished", "dead", "cut", "ended", "cut+ended",
 	"drained", "lingering", "quiet",
@@ -169,23 +163,11 @@ static const char *const con_events[SRV_CON_NEVENTS] = {
 	"finish", "idle", "left", "fail", "flushed", "cut", "ended", "unwatched",
 };
 
-const struct fsm srv_con_fsm = {
-	.name = "connection",
-	.rows = con_rows, .nrows = ARRAY_SIZE(con_rows),
-	.states = con_states, .nstates = SRV_CON_NSTATES,
-	.events = con_events, .nevents = SRV_CON_NEVENTS,
-};
+const struct fsm srv_con_fsm = FSM("connection", con_rows, con_states, con_events);
 
 static void con_event(struct srv_con *con, enum srv_con_event event)
 {
-	const struct fsm_row *row = fsm_row(&srv_con_fsm, srv_con_state(con), event);
-
-	assert(row);
-	if (row->next != FSM_STAY)
-		atomic_store_explicit(&con->state, (enum srv_con_state)row->next,
-				      memory_order_relaxed);
-	if (row->action)
-		row->action(con);
+	fsm_run(&srv_con_fsm, &con->state, event, con);
 }
 
 void srv_con_idle(struct srv_con *con)

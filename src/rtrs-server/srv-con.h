@@ -85,7 +85,7 @@ struct srv_con {
 	struct loop_timer drain_timer;	/* cut, and not drained yet */
 	unsigned inflight;		/* requests from arrival to post or drop */
 	struct fab_cqe recv_cqe, send_cqe;
-	_Atomic(enum srv_con_state) state;	/* written by its thread */
+	atomic_uint state;		/* enum srv_con_state; written by its thread */
 	char cause[SRV_CAUSE_LEN];	/* handed to the control thread with "drained" */
 
 	/* doors: to the connection's thread, and from it to the control thread */
@@ -130,7 +130,7 @@ void srv_con_flushed(struct srv_con *con);
 
 static inline enum srv_con_state srv_con_state(const struct srv_con *con)
 {
-	return atomic_load_explicit(&con->state, memory_order_relaxed);
+	return (enum srv_con_state)atomic_load_explicit(&con->state, memory_order_relaxed);
 }
 
 static inline bool srv_con_dead(const struct srv_con *con)

@@ -5,6 +5,8 @@
  * client may come back; when the last request has left the storage the memory is detached from the
  * rings and freed, and with the last path of a session the session.
  * How it fails: srv_path_fail(), from wherever the cause is seen, with one line in the log. */
+#define FSM_PREFIX SRV_PATH_
+
 #include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -187,11 +189,7 @@ static void path_free(void *object)
 	srv_chunk_detach(&((struct srv_path *)object)->chunks, path_detached);
 }
 
-#define IN(state) (1u << SRV_PATH_##state)
 #define DOWN (IN(DRAINING) | IN(LINGERING) | IN(GONE))
-#define ROW(states, event, next, action) \
-	{ states, SRV_PATH_EV_##event, SRV_PATH_##next, action, #action }
-#define STAY(states, event) { states, SRV_PATH_EV_##event, FSM_STAY, NULL, NULL }
 
 /* A pair that is not in the table does not happen: DRAINED and QUIET are only reported by
  * connections that were cut, and a connection that ends by itself is a FAIL first. */
@@ -204,22 +202,13 @@ static const struct fsm_row path_rows[] = {
 	STAY(DOWN, FAIL),
 };
 
-#undef IN
-#undef ROW
-#undef STAY
-
 static const char *const path_states[SRV_PATH_NSTATES] = {
 	"connecting", "connected", "draining", "lingering", "gone",
 };
 
 static const char *const path_events[SRV_PATH_NEVENTS] = { "info", "fail", "drained", "quiet" };
 
-const struct fsm srv_path_fsm = {
-	.name = "path",
-	.rows = path_rows, .nrows = ARRAY_SIZE(path_rows),
-	.states = path_states, .nstates = SRV_PATH_NSTATES,
-	.events = path_events, .nevents = SRV_PATH_NEVENTS,
-};
+const struct fsm srv_path_fsm = FSM("path", path_rows, path_states, path_events);
 
 static void path_event(struct srv_path *path, enum srv_path_event event)
 {

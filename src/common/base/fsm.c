@@ -31,3 +31,11 @@ const struct fsm_row *fsm_step(const struct fsm *fsm, atomic_uint *state, unsign
 		*old = was;
 	return row;
 }
+
+void fsm_run(const struct fsm *fsm, atomic_uint *state, unsigned event, void *object)
+{
+	const struct fsm_row *row = fsm_step(fsm, state, event, NULL);
+
+	if (row->action)
+		row->action(object);
+}

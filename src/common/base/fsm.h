@@ -6,6 +6,8 @@
 
 #include <stdatomic.h>
 
+#include "util.h"
+
 #define FSM_STAY (-1)
 
 /* In each of @states @event leads to @next.  The action runs in the new state, and may cause the next event. */
@@ -25,6 +27,21 @@ struct fsm {
 	unsigned nstates, nevents;
 };
 
+#define FSM(name_, rows_, states_, events_)                                                        \
+	{ name_, rows_, ARRAY_SIZE(rows_), states_, events_, ARRAY_SIZE(states_), ARRAY_SIZE(events_) }
+
+/* What the file of a table writes rows with.  It defines FSM_PREFIX, with which the names of its states begin, before it
+ * includes anything; names of events have EV_ behind that. */
+#ifdef FSM_PREFIX
+#define FSM_CAT_(a, b) a##b
+#define FSM_CAT(a, b) FSM_CAT_(a, b)
+#define IN(state) (1u << FSM_CAT(FSM_PREFIX, state))
+#define ALL ((1u << FSM_CAT(FSM_PREFIX, NSTATES)) - 1)
+#define ROW(states, event, next, action) \
+	{ states, FSM_CAT(FSM_PREFIX, EV_##event), FSM_CAT(FSM_PREFIX, next), action, #action }
+#define STAY(states, event) { states, FSM_CAT(FSM_PREFIX, EV_##event), FSM_STAY, NULL, "" }
+#endif
+
 /* The row for @event in @state, or NULL when the event cannot come there. */
 const struct fsm_row *fsm_row(const struct fsm *fsm, unsigned state, unsigned event);
 
@@ -32,5 +49,7 @@ const struct fsm_row *fsm_row(const struct fsm *fsm, unsigned state, unsigned ev
  * Returns the row, whose action is the caller's to run.  An event that cannot come is a bug of ours: aborts. */
 const struct fsm_row *fsm_step(const struct fsm *fsm, atomic_uint *state, unsigned event,
 			       unsigned *old);
+/* The same, and the action is run. */
+void fsm_run(const struct fsm *fsm, atomic_uint *state, unsigned event, void *object);
 
 #endif
