@@ -166,18 +166,6 @@ static void close_state(struct export *ex, int dirfd)
 
 /* ---- all of them ---- */
 
-/* Is the file of @first written under any of its names? */
-static bool is_written(const struct exports *e, const struct export *first)
-{
-	const struct export *ex;
-
-	list_for_each(ex, &e->list, link) {
-		if (ex->first == first && !ex->readonly)
-			return true;
-	}
-	return false;
-}
-
 static void cannot_use(struct exports *e, const char *dir, int rc)
 {
 	log_warn(NULL, "state directory '%s' cannot be used: %s: what this server learns of failed syncs "
@@ -200,7 +188,7 @@ void export_state_open(struct exports *e, const char *dir)
 	e->state_dir = open_dir(dir);
 	rc = e->state_dir < 0 ? e->state_dir : read_id(e->state_dir, &e->state_id);
 	list_for_each(ex, &e->list, link) {
-		if (rc || ex->first != ex || !is_written(e, ex))
+		if (rc || ex->first != ex || !exports_writer(e, ex))
 			continue;
 		rc = map_state(ex, e->state_dir);
 		if (!rc && export_state_adopt(ex->state))

@@ -219,9 +219,7 @@ int exports_add(struct exports *e, const char *spec, char *err, size_t errlen)
 	return 0;
 }
 
-/* Of all exports of one file the one whose description is to be locked: one that can write, because
- * NFS asks for that for an exclusive lock. */
-static struct export *find_locker(const struct exports *e, struct export *first)
+struct export *exports_writer(const struct exports *e, const struct export *first)
 {
 	struct export *ex;
 
@@ -229,7 +227,7 @@ static struct export *find_locker(const struct exports *e, struct export *first)
 		if (ex->first == first && !ex->readonly)
 			return ex;
 	}
-	return first;
+	return NULL;
 }
 
 int exports_lock(struct exports *e, char *err, size_t errlen)
@@ -238,10 +236,11 @@ int exports_lock(struct exports *e, char *err, size_t errlen)
 	int rc = 0;
 
 	list_for_each(ex, &e->list, link) {
-		struct export *locker = find_locker(e, ex);
+		/* NFS asks for a description that can write for an exclusive lock. */
+		struct export *writer = exports_writer(e, ex);
 
 		if (ex->first == ex && !rc)
-			rc = locker->ops->lock(locker, err, errlen);
+			rc = ex->ops->lock(writer ? writer : ex, err, errlen);
 	}
 	/* While one lock was waited for, any of the files may have been replaced, or been given another size. */
 	list_for_each(ex, &e->list, link) {

@@ -30,6 +30,8 @@ int exports_add(struct exports *e, const char *spec, char *err, size_t errlen);
 void exports_init(struct exports *e);
 void exports_fini(struct exports *e);
 struct export *exports_find(const struct exports *e, const char *name);
+/* The first export through which the file of @first is written, or NULL. */
+struct export *exports_writer(const struct exports *e, const struct export *first);
 /* Lock the file of each export of @e; once, after the last exports_add() and before any IO:
  * exclusive where it is written, shared where it is only exported read-only.  Waits for whoever has
  * a lock, for as long as that takes, and says so with the name of the holder.  The locks end with

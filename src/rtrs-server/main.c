@@ -110,13 +110,18 @@ static bool stderr_is_journal(void)
 
 /* ---- threads ---- */
 
+static void thread_attach(struct thread *t, bool control)
+{
+	t->status = export_ring_attach(t->reactor, t->program->conf.exports, control, t->err,
+				       sizeof(t->err));
+	sem_post(&t->attached);
+}
+
 static void *thread_main(void *arg)
 {
 	struct thread *t = arg;
 
-	t->status = export_ring_attach(t->reactor, t->program->conf.exports, false, t->err,
-				     sizeof(t->err));
-	sem_post(&t->attached);
+	thread_attach(t, false);
 	if (t->status)
 		return NULL;
 	if (reactor_run(t->reactor)) {
@@ -164,9 +169,7 @@ static int threads_start(struct program *p)
 		pthread_setname_np(t->id, reactor_name(t->reactor));
 		t->running = true;
 	}
-	p->threads[0].status = export_ring_attach(p->threads[0].reactor, p->conf.exports, true,
-						p->threads[0].err, sizeof(p->threads[0].err));
-	sem_post(&p->threads[0].attached);
+	thread_attach(&p->threads[0], true);
 	for (unsigned i = 0; i < p->nthreads; i++) {
 		struct thread *t = &p->threads[i];
 
@@ -431,11 +434,12 @@ static int run(struct program *p)
 
 int main(int argc, char **argv)
 {
-	struct program p = { 0 };
+	static const int status[] = { [CONF_EXIT] = 0, [CONF_USAGE] = 2, [CONF_FAILED] = 1 };
 	bool journal = stderr_is_journal();
+	struct program p = { 0 };
 	enum conf_result result;
 	char err[512];
-	int status = 0;
+	int rc;
 
 	/* ORDER: before anything else is opened. */
 	if (open_standard_descriptors())
@@ -447,19 +451,7 @@ int main(int argc, char **argv)
 	if (result == CONF_USAGE || result == CONF_FAILED)
 		log_err(NULL, "%s", err);
 	log_init(journal ? journal_sink : stamped_sink, p.conf.log_level);
-	switch (result) {
-	case CONF_RUN:
-		status = run(&p) ? 1 : 0;
-		break;
-	case CONF_EXIT:
-		break;
-	case CONF_USAGE:
-		status = 2;
-		break;
-	case CONF_FAILED:
-		status = 1;
-		break;
-	}
+	rc = result == CONF_RUN ? run(&p) != 0 : status[result];
 	conf_fini(&p.conf);
-	return status;
+	return rc;
 }

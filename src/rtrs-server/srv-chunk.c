@@ -43,13 +43,15 @@ static void chunks_are_the_peers(const struct srv_chunks *c)
 #endif
 }
 
+static void ring_answered(struct srv_chunks *c)
+{
+	if (!--c->pending)
+		c->done(c);
+}
+
 static void ring_attached(struct loop_msg *msg)
 {
-	struct srv_ring_mem *ring = container_of(msg, struct srv_ring_mem, attach_msg);
-	struct srv_chunks *c = ring->chunks;
-
-	if (!--c->pending)
-		c->attach_done(c);
+	ring_answered(container_of(msg, struct srv_ring_mem, attach_msg)->chunks);
 }
 
 static void ring_attach(struct loop_msg *msg)
@@ -65,11 +67,7 @@ static void ring_attach(struct loop_msg *msg)
 
 static void ring_detached(struct loop_msg *msg)
 {
-	struct srv_ring_mem *ring = container_of(msg, struct srv_ring_mem, detach_msg);
-	struct srv_chunks *c = ring->chunks;
-
-	if (!--c->pending)
-		c->detach_done(c);
+	ring_answered(container_of(msg, struct srv_ring_mem, detach_msg)->chunks);
 }
 
 static void ring_detach(struct loop_msg *msg)
@@ -205,37 +203,38 @@ void srv_chunk_fini(struct srv_chunks *c)
 	free(c->rings);
 }
 
+static void post_rings(struct srv_chunks *c, bool attach)
+{
+	for (unsigned i = 0; i < c->srv->nthreads; i++) {
+		struct srv_ring_mem *ring = &c->rings[i];
+
+		if (!ring->used)
+			continue;
+		c->pending++;
+		loop_post(c->srv->threads[i].loop, attach ? &ring->attach_msg : &ring->detach_msg);
+	}
+	c->attached = attach;
+}
+
 void srv_chunk_attach(struct srv_chunks *c, void (*done)(struct srv_chunks *c))
 {
 	assert(!c->attached);
-	c->attach_done = done;
+	c->done = done;
 	if (c->invalidate == SRV_INVALIDATE_COPY) {	/* the storage never sees the chunks */
 		done(c);
 		return;
 	}
-	c->attached = true;
-	for (unsigned i = 0; i < c->srv->nthreads; i++) {
-		if (!c->rings[i].used)
-			continue;
-		c->pending++;
-		loop_post(c->srv->threads[i].loop, &c->rings[i].attach_msg);
-	}
+	post_rings(c, true);
 }
 
 void srv_chunk_detach(struct srv_chunks *c, void (*done)(struct srv_chunks *c))
 {
-	c->detach_done = done;
+	c->done = done;
 	if (!c->attached) {
 		done(c);
 		return;
 	}
 	/* ORDER: a thread runs attach before detach, and the control thread hears of it in the same
 	 * order, so an attach that is still under way is counted out before the last detach. */
-	c->attached = false;
-	for (unsigned i = 0; i < c->srv->nthreads; i++) {
-		if (!c->rings[i].used)
-			continue;
-		c->pending++;
-		loop_post(c->srv->threads[i].loop, &c->rings[i].detach_msg);
-	}
+	post_rings(c, false);
 }

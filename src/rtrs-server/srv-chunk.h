@@ -53,8 +53,7 @@ struct srv_chunks {
 	struct srv_ring_mem *rings;
 	unsigned pending;		/* threads that have not answered yet */
 	bool attached;
-	void (*attach_done)(struct srv_chunks *c);
-	void (*detach_done)(struct srv_chunks *c);
+	void (*done)(struct srv_chunks *c);	/* when none is pending */
 };
 
 /* The service memory: INFO_REQ, INFO_RSP, and with --invalidate=always what answers carry. */

@@ -252,7 +252,7 @@ static void listen_tell(const struct srv *srv)
 	fflush(stdout);
 }
 
-static int cms_watch(struct srv *srv)
+static int cms_watch(struct srv *srv, char *err, size_t errlen)
 {
 	struct srv_cm *cm;
 
@@ -264,8 +264,10 @@ static int cms_watch(struct srv *srv)
 		cm->watch.ready = cm_ready;
 		cm->watch.closed = cm_unwatched;
 		rc = loop_watch(srv_loop(srv), &cm->watch);
-		if (rc)
+		if (rc) {
+			snprintf(err, errlen, "cannot watch the listeners: %s", strerror(-rc));
 			return rc;
+		}
 	}
 	return 0;
 }
@@ -316,41 +318,42 @@ static int listen_fit_devices(struct srv *srv, char *err, size_t errlen)
 	return 0;
 }
 
-int srv_listen_start(struct srv *srv, char *err, size_t errlen)
+static int listen_all(struct srv *srv, char *err, size_t errlen)
 {
 	const struct srv_conf *conf = srv->conf;
 	char text[FAB_ADDR_STRLEN];
 	int rc;
 
-	loop_timer_init(&srv->listen_timer, listen_timer);
 	for (unsigned i = 0; i < conf->nlisteners; i++) {
 		const struct fab_addr *addr = &conf->listeners[i];
 
 		rc = listen_one(srv, addr);
 		if (conf->listen_default && i && (rc == -EADDRNOTAVAIL || rc == -EAFNOSUPPORT)) {
 			log_dbg(NULL, "no IPv6 loopback: not listening there");
-			continue;
-		}
-		if (rc) {
+		} else if (rc) {
 			snprintf(err, errlen, "cannot listen on %s://%s: %s%s",
 				 fab_provider_name(addr->provider),
 				 fab_addr_format(addr, text, sizeof(text)), strerror(-rc),
 				 listen_hint(addr, rc));
-			listen_abort(srv);
 			return rc;
 		}
 	}
-	rc = listen_fit_devices(srv, err, errlen);
-	if (rc) {
-		listen_abort(srv);
-		return rc;
-	}
-	rc = cms_watch(srv);
-	if (rc) {
-		snprintf(err, errlen, "cannot watch the listeners: %s", strerror(-rc));
-		listen_abort(srv);
-		return rc;
-	}
-	listen_tell(srv);
 	return 0;
+}
+
+int srv_listen_start(struct srv *srv, char *err, size_t errlen)
+{
+	int rc;
+
+	loop_timer_init(&srv->listen_timer, listen_timer);
+	rc = listen_all(srv, err, errlen);
+	if (!rc)
+		rc = listen_fit_devices(srv, err, errlen);
+	if (!rc)
+		rc = cms_watch(srv, err, errlen);
+	if (rc)
+		listen_abort(srv);
+	else
+		listen_tell(srv);
+	return rc;
 }
