@@ -35,7 +35,6 @@ libfab_la_SOURCES = \
 	%D%/fabric/fab-addr.c \
 	%D%/fabric/fab-io.h \
 	%D%/fabric/fab-mem.c \
-	%D%/fabric/fab-provider.c \
 	%D%/fabric/fab-provider.h \
 	%D%/fabric/fabric.c \
 	%D%/fabric/fabric.h \
@@ -49,17 +48,12 @@ libfab_la_SOURCES = \
 	%D%/fabric/tcp/tcp-key.h \
 	%D%/fabric/tcp/tcp-listen.c \
 	%D%/fabric/tcp/tcp-mr.c \
-	%D%/fabric/tcp/tcp-mr.h \
 	%D%/fabric/tcp/tcp-mw.c \
-	%D%/fabric/tcp/tcp-mw.h \
 	%D%/fabric/tcp/tcp-pd.c \
-	%D%/fabric/tcp/tcp-pd.h \
 	%D%/fabric/tcp/tcp-qp.c \
 	%D%/fabric/tcp/tcp-qp.h \
 	%D%/fabric/tcp/tcp-rx.c \
-	%D%/fabric/tcp/tcp-rx.h \
 	%D%/fabric/tcp/tcp-tx.c \
-	%D%/fabric/tcp/tcp-tx.h \
 	%D%/fabric/tcp/tcp.c \
 	$(NULL)
 

@@ -9,7 +9,6 @@
 
 struct mock_cm {
 	struct fab_cm fab;
-	int fd;
 	struct list events;		/* mock_conn.event_link */
 };
 
@@ -27,7 +26,7 @@ static int mock_cm_create(struct fab_cm **out)
 	struct mock_cm *cm = calloc(1, sizeof(*cm));
 
 	cm->fab.ops = &fab_mock;
-	cm->fd = eventfd(0, EFD_NONBLOCK);
+	cm->fab.fd = eventfd(0, EFD_NONBLOCK);
 	list_init(&cm->events);
 	*out = &cm->fab;
 	return 0;
@@ -39,13 +38,8 @@ static void mock_cm_destroy(struct fab_cm *fab)
 
 	if (!list_empty(&cm->events))
 		mock_die("manager destroyed with events that nobody took");
-	close(cm->fd);
+	close(cm->fab.fd);
 	free(cm);
-}
-
-static int mock_cm_fd(const struct fab_cm *cm)
-{
-	return to_cm(cm)->fd;
 }
 
 static void event(struct mock_conn *c, enum fab_event_type type)
@@ -55,7 +49,7 @@ static void event(struct mock_conn *c, enum fab_event_type type)
 	LOCK_SCOPE(&mock_lock);
 	c->event = type;
 	list_add_tail(&cm->events, &c->event_link);
-	eventfd_write(cm->fd, 1);
+	eventfd_write(cm->fab.fd, 1);
 }
 
 static void take_event(struct mock_conn *c, struct fab_event *ev)
@@ -75,7 +69,7 @@ static int mock_cm_get_event(struct fab_cm *fab, struct fab_event *ev)
 
 	LOCK_SCOPE(&mock_lock);
 	if (list_empty(&cm->events)) {
-		eventfd_read(cm->fd, &ignored);
+		eventfd_read(cm->fab.fd, &ignored);
 		return 0;
 	}
 	take_event(list_entry(cm->events.next, struct mock_conn, event_link), ev);
@@ -164,11 +158,6 @@ static void mock_disconnect(struct fab_conn *conn, const char *cause)
 		mock_conn_fail(c);
 }
 
-static const char *mock_conn_cause(const struct fab_conn *conn)
-{
-	return "cut";
-}
-
 void mock_cut(void)
 {
 	struct mock_conn *c;
@@ -182,7 +171,6 @@ const struct fab_provider fab_mock = {
 	.name = "mock",
 	.cm_create = mock_cm_create,
 	.cm_destroy = mock_cm_destroy,
-	.cm_fd = mock_cm_fd,
 	.cm_get_event = mock_cm_get_event,
 	.conn_create = cm_conn_create,
 	.conn_destroy = cm_conn_destroy,
@@ -192,7 +180,6 @@ const struct fab_provider fab_mock = {
 	.connect = mock_connect,
 	.pd_create = cm_pd_create,
 	.pd_destroy = mock_pd_destroy,
-	.pd_local_dma_lkey = mock_pd_local_dma_lkey,
 	.reg_mr = mock_reg_mr,
 	.rereg_mr = mock_rereg_mr,
 	.dereg_mr = mock_dereg_mr,
@@ -205,5 +192,4 @@ const struct fab_provider fab_mock = {
 	.arm = mock_arm,
 	.need_rearm = mock_need_rearm,
 	.disconnect = mock_disconnect,
-	.conn_cause = mock_conn_cause,
 };

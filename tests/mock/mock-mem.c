@@ -86,6 +86,7 @@ struct fab_pd *mock_pd_create(void)
 	struct fab_pd *pd = calloc(1, sizeof(*pd));
 
 	pd->ops = &fab_mock;
+	pd->dma_lkey = mock.attr.local_dma_lkey ? MOCK_DMA_LKEY : 0;
 	LOCK_SCOPE(&mock_lock);
 	mock.npd++;
 	return pd;
@@ -99,12 +100,6 @@ void mock_pd_destroy(struct fab_pd *pd)
 			 mock.nmw);
 	mock.npd--;
 	free(pd);
-}
-
-bool mock_pd_local_dma_lkey(const struct fab_pd *pd, uint32_t *lkey)
-{
-	*lkey = MOCK_DMA_LKEY;
-	return mock.attr.local_dma_lkey;
 }
 
 static uint32_t free_index(void *const *table)

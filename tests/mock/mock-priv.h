@@ -25,7 +25,6 @@ int mock_rereg_mr(struct ibv_mr *ibv, void *addr, size_t length, uint64_t iova, 
 void mock_dereg_mr(struct ibv_mr *ibv);
 struct ibv_mw *mock_alloc_mw(struct fab_pd *pd, enum ibv_mw_type type);
 int mock_dealloc_mw(struct ibv_mw *ibv);
-bool mock_pd_local_dma_lkey(const struct fab_pd *pd, uint32_t *lkey);
 
 /* How many there are. */
 unsigned mock_windows_of(const struct fab_pd *pd);

@@ -90,14 +90,9 @@ static int cm_create(struct fab_cm **out)
 	cm->epoch = sim_epoch();
 	list_init(&cm->events);
 	list_init(&cm->listeners);
-	cm->fd = sim_fd_open(cm_fd_ready, cm);
+	cm->base.fd = sim_fd_open(cm_fd_ready, cm);
 	*out = &cm->base;
 	return 0;
-}
-
-static int cm_fd(const struct fab_cm *cm)
-{
-	return to_cm(cm)->fd;
 }
 
 static int cm_get_event(struct fab_cm *base, struct fab_event *ev)
@@ -179,7 +174,7 @@ void sim_conn_fail(struct sim_conn *c, bool tell, const char *fmt, ...)
 	if (c->state == SIM_FAILED)
 		return;
 	va_start(ap, fmt);
-	vsnprintf(c->cause, sizeof(c->cause), fmt, ap);
+	fab_conn_note_cause(&c->base, fmt, ap);
 	va_end(ap);
 	c->state = SIM_FAILED;
 	sim_event_cancel(&c->tx);
@@ -306,11 +301,6 @@ static void do_reject(struct fab_conn *conn, const void *private_data, size_t le
 static void disconnect(struct fab_conn *conn, const char *cause)
 {
 	sim_conn_fail(to_conn(conn), true, "%s", cause);
-}
-
-static const char *conn_cause(const struct fab_conn *conn)
-{
-	return to_conn(conn)->cause;
 }
 
 /* ---- listeners ---- */
@@ -468,7 +458,7 @@ static void cm_destroy(struct fab_cm *base)
 
 	drop_unfetched(cm, NULL);
 	assert(!cm->nconns && list_empty(&cm->listeners) && list_empty(&cm->events));
-	sim_fd_close(cm->fd);
+	sim_fd_close(cm->base.fd);
 	free(cm);
 }
 
@@ -476,7 +466,6 @@ const struct fab_provider fab_sim = {
 	.name = "sim",
 	.cm_create = cm_create,
 	.cm_destroy = cm_destroy,
-	.cm_fd = cm_fd,
 	.cm_get_event = cm_get_event,
 	.listen = do_listen,
 	.listener_query_device = listener_query_device,
@@ -491,7 +480,6 @@ const struct fab_provider fab_sim = {
 	.reject = do_reject,
 	.pd_create = sim_pd_create,
 	.pd_destroy = sim_pd_destroy,
-	.pd_local_dma_lkey = sim_pd_local_dma_lkey,
 	.mr_iova = true,
 	.reg_mr = sim_reg_mr,
 	.rereg_mr = sim_rereg_mr,
@@ -506,5 +494,4 @@ const struct fab_provider fab_sim = {
 	.arm = sim_arm,
 	.need_rearm = sim_need_rearm,
 	.disconnect = disconnect,
-	.conn_cause = conn_cause,
 };

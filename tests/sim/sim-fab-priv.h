@@ -22,7 +22,6 @@ struct sim_cm {
 	struct list events;		/* struct sim_cm_event */
 	struct list listeners;
 	unsigned nconns;
-	int fd;
 };
 
 struct sim_cm_event {
@@ -94,7 +93,6 @@ struct sim_conn {
 	bool flushed;
 	bool armed, readable;		/* as a completion channel: one event per arm */
 	bool exhausted;			/* fab_poll() finds nothing before fab_arm() */
-	char cause[160];
 };
 
 enum sim_wire_type {
@@ -144,7 +142,6 @@ static inline bool sim_conn_is_ghost(const struct sim_conn *c)
 /* ---- sim-mem.c ---- */
 int sim_pd_create(struct fab_conn *conn, struct fab_pd **pd);
 void sim_pd_destroy(struct fab_pd *pd);
-bool sim_pd_local_dma_lkey(const struct fab_pd *pd, uint32_t *lkey);
 struct ibv_mr *sim_reg_mr(struct fab_pd *pd, void *addr, size_t length, uint64_t iova, int access);
 int sim_rereg_mr(struct ibv_mr *mr, void *addr, size_t length, uint64_t iova, int access);
 void sim_dereg_mr(struct ibv_mr *mr);

@@ -144,6 +144,7 @@ int sim_pd_create(struct fab_conn *conn, struct fab_pd **pd)
 	if (!p)
 		return -ENOMEM;
 	p->base.ops = &fab_sim;
+	p->base.dma_lkey = dma_offered ? SIM_DMA_LKEY : 0;
 	p->host = to_conn(conn)->host;
 	*pd = &p->base;
 	return 0;
@@ -156,12 +157,6 @@ void sim_pd_destroy(struct fab_pd *pd)
 	for (uint32_t i = 0; i < nslots; i++)
 		assert(keys[i].kind == KEY_FREE || keys[i].pd != p);
 	free(p);
-}
-
-bool sim_pd_local_dma_lkey(const struct fab_pd *pd, uint32_t *lkey)
-{
-	*lkey = SIM_DMA_LKEY;
-	return dma_offered;
 }
 
 static void mr_set(struct sim_mr *mr, void *addr, size_t length, uint64_t iova, int access)

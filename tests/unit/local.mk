@@ -118,6 +118,7 @@ UNIT_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 	%D%/test-verbs-conn.c \
 	%D%/unit.h \
 	src/common/fabric/fab-mem.c \
+	src/common/fabric/fabric.c \
 	src/common/fabric/verbs/verbs-conn.c \
 	src/common/fabric/verbs/verbs-mw.c \
 	src/common/fabric/verbs/verbs-post.c \

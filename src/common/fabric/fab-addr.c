@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Addresses as values: written and compared.  Owns nothing; any thread. */
+/* Addresses: as users write them, who may name a provider in front, and as values.  Owns nothing; any thread; name
+ * resolution may block.  An address that is refused comes with a sentence that names the text. */
+#include <config.h>
+
 #include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "fabric.h"
@@ -62,4 +68,165 @@ bool fab_addr_same_net(const struct fab_addr *a, const struct fab_addr *b)
 		return fab_addr_same_host(a, b);
 	return memcmp(&a6->sin6_addr, &b6->sin6_addr, 8) == 0 &&
 	       a6->sin6_scope_id == b6->sin6_scope_id;
+}
+
+/* ---- text ---- */
+
+/* One address split in place: where host and port lie within the text. */
+struct split {
+	char host[256];
+	const char *port;	/* NULL: none given */
+	const char *why;	/* what is malformed */
+};
+
+static int split_host(const char *text, size_t len, struct split *s)
+{
+	if (len == 0) {
+		s->why = "the host is empty";
+		return -EINVAL;
+	}
+	if (len >= sizeof(s->host)) {
+		s->why = "the host name is too long";
+		return -EINVAL;
+	}
+	memcpy(s->host, text, len);
+	s->host[len] = '\0';
+	return 0;
+}
+
+static int split_text(const char *text, struct split *s)
+{
+	const char *end, *colon;
+
+	s->port = NULL;
+	if (text[0] == '[') {
+		end = strchr(text, ']');
+		if (!end || (end[1] != '\0' && end[1] != ':')) {
+			s->why = "expected [IPV6] or [IPV6]:PORT";
+			return -EINVAL;
+		}
+		if (end[1] == ':')
+			s->port = end + 2;
+		return split_host(text + 1, (size_t)(end - text) - 1, s);
+	}
+	colon = strchr(text, ':');
+	if (colon && strchr(colon + 1, ':')) {
+		s->why = "an IPv6 address is written in brackets: [IPV6]:PORT";
+		return -EINVAL;
+	}
+	if (!colon)
+		return split_host(text, strlen(text), s);
+	s->port = colon + 1;
+	return split_host(text, (size_t)(colon - text), s);
+}
+
+static int parse_port(struct split *s, uint16_t *port)
+{
+	char *end;
+	unsigned long v;
+
+	if (!s->port)
+		return 0;
+	v = strtoul(s->port, &end, 10);
+	if (s->port[0] < '0' || s->port[0] > '9' || *end || v > UINT16_MAX) {
+		s->why = "the port must be a number from 0 to 65535";
+		return -EINVAL;
+	}
+	*port = (uint16_t)v;
+	return 0;
+}
+
+static int resolve(const char *host, uint16_t port, struct fab_addr *addr, const char **why)
+{
+	struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM,
+				  .ai_flags = AI_ADDRCONFIG };
+	struct addrinfo *list;
+	int rc;
+
+	rc = getaddrinfo(host, NULL, &hints, &list);
+	if (rc == EAI_ADDRFAMILY) {
+		/* A numeric address of a family that no interface has configured. */
+		hints.ai_flags = AI_NUMERICHOST;
+		rc = getaddrinfo(host, NULL, &hints, &list);
+	}
+	if (rc) {
+		*why = rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc);
+		return -ENOENT;
+	}
+	memset(&addr->ss, 0, sizeof(addr->ss));
+	memcpy(&addr->ss, list->ai_addr, list->ai_addrlen);
+	addr->len = list->ai_addrlen;
+	freeaddrinfo(list);
+	if (addr->ss.ss_family == AF_INET6)
+		((struct sockaddr_in6 *)&addr->ss)->sin6_port = htons(port);
+	else
+		((struct sockaddr_in *)&addr->ss)->sin_port = htons(port);
+	return 0;
+}
+
+/* The kernel's modules write the addresses of InfiniBand ports so.  librdmacm binds and resolves them on
+ * InfiniBand links only, with another port space than IP addresses have: we do not serve them. */
+static int refuse_gid(const char *text, const char *gid, char *err, size_t errlen)
+{
+	struct in6_addr in6;
+
+	if (inet_pton(AF_INET6, gid, &in6) != 1) {
+		snprintf(err, errlen, "%s: \"%s\" is no GID: expected 8 groups as in an IPv6 address, "
+			 "and no port", text, gid);
+		return -EINVAL;
+	}
+	snprintf(err, errlen, "%s: GIDs are not served: give the IP address of the port's interface",
+		 text);
+	return -EPROTONOSUPPORT;
+}
+
+static bool is_unbuilt(const char *transport)
+{
+#ifndef HAVE_RDMA
+	if (strcmp(transport, "rdma") == 0)
+		return true;
+#endif
+	return false;
+}
+
+int fab_addr_parse(const char *text, const struct fab_provider *p, uint16_t default_port,
+		   struct fab_addr *addr, char *err, size_t errlen)
+{
+	const char *sep = strstr(text, "://"), *rest = text, *why;
+	uint16_t port = default_port;
+	struct split s;
+	char name[32];
+	int rc;
+
+	if (sep) {
+		snprintf(name, sizeof(name), "%.*s", (int)(sep - text), text);
+		p = fab_provider_find(name);
+		rest = sep + 3;
+		if (!p) {
+			snprintf(err, errlen, is_unbuilt(name) ?
+				 "%s: transport \"%s\" is not in this build (--without-rdma)" :
+				 "%s: unknown transport \"%s\"", text, name);
+			return -EPROTONOSUPPORT;
+		}
+	}
+	if (strncmp(rest, "gid:", 4) == 0)
+		return refuse_gid(text, rest + 4, err, errlen);
+	if (!p) {
+		snprintf(err, errlen, "%s: no transport given", text);
+		return -EPROTONOSUPPORT;
+	}
+	rc = split_text(rest, &s);
+	if (!rc)
+		rc = parse_port(&s, &port);
+	if (rc) {
+		snprintf(err, errlen, "%s: %s", text, s.why);
+		return rc;
+	}
+	rc = resolve(s.host, port, addr, &why);
+	if (rc) {
+		snprintf(err, errlen, "%s: cannot resolve \"%s\": %s", text, s.host, why);
+		return rc;
+	}
+	addr->provider = p;
+	return 0;
 }

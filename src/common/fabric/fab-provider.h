@@ -7,6 +7,7 @@
 
 struct fab_cm {
 	const struct fab_provider *ops;
+	int fd;				/* the provider's, from cm_create() on */
 	/* of its conf */
 	bool (*admit)(void *arg, const struct fab_addr *peer);
 	void *admit_arg;
@@ -32,9 +33,23 @@ struct fab_conn {
 	void *context;
 	int fd;				/* to wait on, from create_qp() on */
 	struct fab_addr local, peer;
+	_Atomic int cause_state;	/* 0: no failure; 1: its cause is being written; 2: there */
+	char cause[160];
 };
 
-struct fab_pd { const struct fab_provider *ops; };
+/* Write the cause of a failure of @conn, if that is the first; true: it was, and fab_conn_tell_cause() follows.  Any
+ * thread. */
+__attribute__((format(printf, 2, 0)))
+bool fab_conn_claim_cause(struct fab_conn *conn, const char *fmt, va_list ap);
+void fab_conn_tell_cause(struct fab_conn *conn);
+/* Both at once. */
+__attribute__((format(printf, 2, 0)))
+void fab_conn_note_cause(struct fab_conn *conn, const char *fmt, va_list ap);
+
+struct fab_pd {
+	const struct fab_provider *ops;
+	uint32_t dma_lkey;		/* fab_pd_local_dma_lkey(); 0: there is none */
+};
 
 /* Our memory region: struct ibv_mr is first, so one converts to the other. */
 struct fab_mr {
@@ -59,7 +74,6 @@ struct fab_provider {
 
 	int (*cm_create)(struct fab_cm **cm);	/* all but @ops, from which the others have theirs */
 	void (*cm_destroy)(struct fab_cm *cm);
-	int (*cm_fd)(const struct fab_cm *cm);
 	int (*cm_get_event)(struct fab_cm *cm, struct fab_event *ev);
 	int (*listen)(struct fab_cm *cm, const struct fab_addr *addr, struct fab_listener **l);
 	int (*listener_query_device)(const struct fab_listener *l, struct fab_device_attr *attr);
@@ -78,7 +92,6 @@ struct fab_provider {
 
 	int (*pd_create)(struct fab_conn *conn, struct fab_pd **pd);
 	void (*pd_destroy)(struct fab_pd *pd);
-	bool (*pd_local_dma_lkey)(const struct fab_pd *pd, uint32_t *lkey);
 	bool mr_iova;			/* else @iova of the next two is always the address */
 	struct ibv_mr *(*reg_mr)(struct fab_pd *pd, void *addr, size_t length, uint64_t iova, int access);
 	int (*rereg_mr)(struct ibv_mr *mr, void *addr, size_t length, uint64_t iova, int access);
@@ -96,7 +109,6 @@ struct fab_provider {
 	int (*need_rearm)(const struct fab_conn *conn);
 	/* @cause: becomes fab_conn_cause() if it is the first; copied. */
 	void (*disconnect)(struct fab_conn *conn, const char *cause);
-	const char *(*conn_cause)(const struct fab_conn *conn);
 };
 
 extern const struct fab_provider fab_tcp;

@@ -1,13 +1,49 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The door to the providers: makes the checks that are the same for all and calls through, but for IO
- * (fab-io.h).  Owns nothing.
- * Threads and errors are those of fabric.h. */
+ * (fab-io.h).  Owns the table of providers, which is complete before any thread starts.  Threads and errors are
+ * those of fabric.h. */
+#include <config.h>
+
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "fabric.h"
 #include "util.h"
+
+#define FAB_PROVIDERS_MAX 4
+
+static const struct fab_provider *providers[FAB_PROVIDERS_MAX] = {
+	&fab_tcp,
+#ifdef HAVE_RDMA
+	&fab_verbs,
+#endif
+};
+
+const struct fab_provider *fab_provider_find(const char *name)
+{
+	for (unsigned i = 0; i < FAB_PROVIDERS_MAX && providers[i]; i++) {
+		if (strcmp(providers[i]->name, name) == 0)
+			return providers[i];
+	}
+	return NULL;
+}
+
+const char *fab_provider_name(const struct fab_provider *p)
+{
+	return p->name;
+}
+
+void fab_provider_register(const struct fab_provider *p)
+{
+	unsigned i = 0;
+
+	while (i < FAB_PROVIDERS_MAX && providers[i])
+		i++;
+	assert(i < FAB_PROVIDERS_MAX);
+	providers[i] = p;
+}
 
 int fab_cm_create(const struct fab_cm_conf *conf, struct fab_cm **cm)
 {
@@ -34,7 +70,7 @@ void fab_cm_destroy(struct fab_cm *cm)
 
 int fab_cm_fd(const struct fab_cm *cm)
 {
-	return cm->ops->cm_fd(cm);
+	return cm->fd;
 }
 
 int fab_cm_get_event(struct fab_cm *cm, struct fab_event *ev)
@@ -168,7 +204,8 @@ void fab_pd_destroy(struct fab_pd *pd)
 
 bool fab_pd_local_dma_lkey(const struct fab_pd *pd, uint32_t *lkey)
 {
-	return pd->ops->pd_local_dma_lkey(pd, lkey);
+	*lkey = pd->dma_lkey;
+	return pd->dma_lkey != 0;
 }
 
 void fab_disconnect(struct fab_conn *conn)
@@ -178,5 +215,26 @@ void fab_disconnect(struct fab_conn *conn)
 
 const char *fab_conn_cause(const struct fab_conn *conn)
 {
-	return conn->ops->conn_cause(conn);
+	return atomic_load_explicit(&conn->cause_state, memory_order_acquire) == 2 ? conn->cause : "";
+}
+
+bool fab_conn_claim_cause(struct fab_conn *conn, const char *fmt, va_list ap)
+{
+	int none = 0;
+
+	if (!atomic_compare_exchange_strong(&conn->cause_state, &none, 1))
+		return false;
+	vsnprintf(conn->cause, sizeof(conn->cause), fmt, ap);
+	return true;
+}
+
+void fab_conn_tell_cause(struct fab_conn *conn)
+{
+	atomic_store_explicit(&conn->cause_state, 2, memory_order_release);
+}
+
+void fab_conn_note_cause(struct fab_conn *conn, const char *fmt, va_list ap)
+{
+	if (fab_conn_claim_cause(conn, fmt, ap))
+		fab_conn_tell_cause(conn);
 }

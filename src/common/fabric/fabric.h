@@ -53,6 +53,8 @@
 #ifndef FABRIC_H
 #define FABRIC_H
 
+#include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -67,7 +69,7 @@ struct fab_conn;
 struct fab_pd;
 struct fab_device_attr;
 
-/* ---- providers and addresses (fab-provider.c, fab-addr.c) ---- */
+/* ---- providers and addresses (fab-addr.c) ---- */
 
 #define FAB_ADDR_STRLEN 128
 

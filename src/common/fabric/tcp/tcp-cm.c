@@ -70,7 +70,7 @@ int tcp_cm_watch(struct tcp_cm *cm, int op, int fd, uint32_t events, struct tcp_
 {
 	struct epoll_event ev = { .events = events, .data.ptr = src };
 
-	return epoll_ctl(cm->epfd, op, fd, &ev) ? -errno : 0;
+	return epoll_ctl(cm->base.fd, op, fd, &ev) ? -errno : 0;
 }
 
 /* ---- a connection in the cm; all with cm->lock held ---- */
@@ -89,7 +89,7 @@ void tcp_cm_conn_unwatch(struct tcp_conn *c)
 	struct tcp_cm *cm = tcp_cm(c->base.cm);
 
 	if (c->in_epoll)
-		epoll_ctl(cm->epfd, EPOLL_CTL_DEL, c->fd, NULL);
+		epoll_ctl(cm->base.fd, EPOLL_CTL_DEL, c->fd, NULL);
 	c->in_epoll = false;
 	list_del(&c->hs_link);
 	if (tcp_conn_state(c) == TCP_STRANGER)
@@ -146,8 +146,8 @@ int tcp_cm_create(struct fab_cm **out)
 	list_init(&cm->events);
 	cm->timer.ready = timer_ready;
 	cm->timer_ms = CLOCK_NEVER;
-	cm->epfd = epoll_create1(EPOLL_CLOEXEC);
-	if (cm->epfd < 0) {
+	cm->base.fd = epoll_create1(EPOLL_CLOEXEC);
+	if (cm->base.fd < 0) {
 		rc = -errno;
 		goto err_free;
 	}
@@ -165,7 +165,7 @@ int tcp_cm_create(struct fab_cm **out)
 err_timer:
 	close(cm->timerfd);
 err_epoll:
-	close(cm->epfd);
+	close(cm->base.fd);
 err_free:
 	pthread_mutex_destroy(&cm->lock);
 	free(cm);
@@ -179,14 +179,9 @@ void tcp_cm_destroy(struct fab_cm *fcm)
 	assert(list_empty(&cm->listeners) && list_empty(&cm->handshakes) &&
 	       list_empty(&cm->events));
 	close(cm->timerfd);
-	close(cm->epfd);
+	close(cm->base.fd);
 	pthread_mutex_destroy(&cm->lock);
 	free(cm);
-}
-
-int tcp_cm_fd(const struct fab_cm *cm)
-{
-	return tcp_cm(cm)->epfd;
 }
 
 static int take_event(struct tcp_cm *cm, struct fab_event *ev)
@@ -213,7 +208,7 @@ static int serve(struct tcp_cm *cm)
 	int n;
 
 	do {
-		n = epoll_wait(cm->epfd, &e, 1, 0);
+		n = epoll_wait(cm->base.fd, &e, 1, 0);
 	} while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return -errno;
@@ -327,7 +322,7 @@ int tcp_cm_accept(struct fab_conn *conn, const void *private_data, size_t len)
 
 	if (!c->pd || tcp_conn_state(c) != TCP_REQUESTED)
 		return -EINVAL;
-	rc = tcp_hs_send(c, TCP_FRAME_ACCEPT, 0, private_data, len);
+	rc = tcp_hs_send(c->fd, TCP_FRAME_ACCEPT, 0, private_data, len);
 	if (rc)
 		return rc;
 	LOCK_SCOPE(&cm->lock);
@@ -343,7 +338,7 @@ void tcp_cm_reject(struct fab_conn *conn, const void *private_data, size_t len)
 
 	assert(tcp_conn_state(c) == TCP_REQUESTED);
 	/* If it cannot be sent the peer sees the connection closed, which refuses it as well. */
-	tcp_hs_send(c, TCP_FRAME_REJECT, 0, private_data, len);
+	tcp_hs_send(c->fd, TCP_FRAME_REJECT, 0, private_data, len);
 	tcp_cm_forget(c);
 	tcp_qp_fini(c);
 	tcp_conn_free(c);

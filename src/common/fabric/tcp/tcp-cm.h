@@ -10,7 +10,7 @@
 
 struct tcp_cm {
 	struct fab_cm base;
-	int epfd, timerfd;
+	int timerfd;
 	pthread_mutex_t lock;
 	struct list listeners;		/* tcp_listener.link */
 	struct list handshakes;		/* tcp_conn.hs_link, earliest deadline first */
@@ -37,7 +37,6 @@ static inline struct tcp_cm *tcp_cm(const struct fab_cm *cm)
 
 int tcp_cm_create(struct fab_cm **out);
 void tcp_cm_destroy(struct fab_cm *fcm);
-int tcp_cm_fd(const struct fab_cm *cm);
 int tcp_cm_get_event(struct fab_cm *fcm, struct fab_event *ev);
 int tcp_listen(struct fab_cm *fcm, const struct fab_addr *addr, struct fab_listener **out);
 void tcp_listen_destroy(struct fab_listener *fl);
@@ -67,11 +66,9 @@ void tcp_cm_report(struct tcp_conn *c, enum fab_event_type type, int status);
 
 /* tcp_source.ready of a connection that is being set up. */
 void tcp_hs_ready(struct tcp_source *src, uint32_t events);
-/* One handshake frame with @len bytes of private data, which a fresh socket takes whole.  0 or
+/* One handshake frame on socket @fd, with @len bytes of private data, which a fresh socket takes whole.  0 or
  * -errno.  Without cm->lock too. */
-int tcp_hs_send(struct tcp_conn *c, enum tcp_frame_op op, uint8_t flags, const void *data,
-		size_t len);
-int tcp_hs_send_to(int fd, enum tcp_frame_op op, uint8_t flags, const void *data, size_t len);
+int tcp_hs_send(int fd, enum tcp_frame_op op, uint8_t flags, const void *data, size_t len);
 /* Set-up is over without a connection: a stranger is refused, the active side is told. */
 void tcp_hs_fail(struct tcp_conn *c, int err, const char *why);
 /* The same, because its time is over. */

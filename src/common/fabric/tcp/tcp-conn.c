@@ -7,7 +7,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -50,30 +49,12 @@ void tcp_conn_free(struct tcp_conn *c)
 
 /* ---- failure ---- */
 
-/* Returns true if this is the first cause; the caller then says publish(). */
-__attribute__((format(printf, 2, 0)))
-static bool claim(struct tcp_conn *c, const char *fmt, va_list ap)
-{
-	int none = 0;
-
-	if (!atomic_compare_exchange_strong(&c->failed, &none, 1))
-		return false;
-	vsnprintf(c->cause, sizeof(c->cause), fmt, ap);
-	return true;
-}
-
-static void publish(struct tcp_conn *c)
-{
-	atomic_store_explicit(&c->failed, 2, memory_order_release);
-}
-
 void tcp_conn_set_cause(struct tcp_conn *c, const char *fmt, ...)
 {
 	va_list ap;
 
 	va_start(ap, fmt);
-	if (claim(c, fmt, ap))
-		publish(c);
+	fab_conn_note_cause(&c->base, fmt, ap);
 	va_end(ap);
 }
 
@@ -100,7 +81,7 @@ static void hang_up(struct tcp_conn *c, int status)
 {
 	goodbye(c, status);
 	shutdown(c->fd, SHUT_RDWR);
-	publish(c);
+	fab_conn_tell_cause(&c->base);
 }
 
 void tcp_conn_fail_tx_locked(struct tcp_conn *c, int status, const char *fmt, ...)
@@ -108,7 +89,7 @@ void tcp_conn_fail_tx_locked(struct tcp_conn *c, int status, const char *fmt, ..
 	va_list ap;
 
 	va_start(ap, fmt);
-	if (claim(c, fmt, ap))
+	if (fab_conn_claim_cause(&c->base, fmt, ap))
 		hang_up(c, status);
 	va_end(ap);
 }
@@ -118,16 +99,9 @@ void tcp_conn_fail(struct tcp_conn *c, int status, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	if (claim(c, fmt, ap)) {
+	if (fab_conn_claim_cause(&c->base, fmt, ap)) {
 		LOCK_SCOPE(&c->tx.lock);
 		hang_up(c, status);
 	}
 	va_end(ap);
-}
-
-const char *tcp_conn_cause(const struct fab_conn *conn)
-{
-	const struct tcp_conn *c = tcp_conn(conn);
-
-	return tcp_conn_failure_told(c) ? c->cause : "";
 }

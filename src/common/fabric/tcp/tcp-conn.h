@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A connection of the tcp provider: its record, and its one failure.
  *
- * A connection is a socket, a send ring (tcp-tx.h), a receive machine with its ring (tcp-rx.h) and
+ * A connection is a socket, a send ring, a receive machine with its ring (tcp-qp.h) and
  * one failure.  While it is being set up its socket sits in the epoll of its cm (tcp-cm.h); when it is
- * up the socket belongs to fab_poll() (tcp-qp.h) and the cm knows nothing of it.  Keys belong to the pd
- * (tcp-key.h, tcp-pd.h); regions and windows have them (tcp-mr.h, tcp-mw.h).
+ * up the socket belongs to fab_poll() and the cm knows nothing of it.  Keys belong to the pd; regions
+ * and windows have them (tcp-key.h).
  *
  * A file calls only those before it: tcp-frame, tcp-conn, tcp-key, tcp-pd, tcp-mr, tcp-mw, tcp-tx,
  * tcp-rx, tcp-qp; tcp-cm with tcp-hs, tcp-listen; tcp.c, the table of the provider.
@@ -120,8 +120,6 @@ enum tcp_state {
 	TCP_DEAD,			/* rejected, unreachable */
 };
 
-#define TCP_CAUSE_LEN 160
-
 /* What epoll_event.data points to. */
 struct tcp_source {
 	void (*ready)(struct tcp_source *src, uint32_t events);
@@ -136,9 +134,6 @@ struct tcp_conn {
 	bool drained;			/* polling thread */
 	uint64_t id;			/* never used again; not 0 */
 	uint32_t qp_num;
-	/* 0; 1: somebody writes cause; 2: failed */
-	_Atomic int failed;
-	char cause[TCP_CAUSE_LEN];
 
 	struct tcp_tx tx;
 	struct tcp_rx rx;
@@ -174,7 +169,7 @@ static inline void tcp_conn_set_state(struct tcp_conn *c, enum tcp_state state)
 
 static inline bool tcp_conn_failed(const struct tcp_conn *c)
 {
-	return atomic_load_explicit(&c->failed, memory_order_acquire) != 0;
+	return atomic_load_explicit(&c->base.cause_state, memory_order_acquire) != 0;
 }
 
 /* A connection around @fd (or -1) for @cm.  -ENOMEM. */
@@ -196,9 +191,7 @@ void tcp_conn_set_cause(struct tcp_conn *c, const char *fmt, ...)
 /* The failure is there whole: cause written, peer told.  Until then the one that fails @c is at it. */
 static inline bool tcp_conn_failure_told(const struct tcp_conn *c)
 {
-	return atomic_load_explicit(&c->failed, memory_order_acquire) == 2;
+	return atomic_load_explicit(&c->base.cause_state, memory_order_acquire) == 2;
 }
-/* fab_conn_cause() */
-const char *tcp_conn_cause(const struct fab_conn *conn);
 
 #endif

@@ -119,7 +119,7 @@ void tcp_hs_expire(struct tcp_conn *c)
 
 /* ---- frames ---- */
 
-int tcp_hs_send_to(int fd, enum tcp_frame_op op, uint8_t flags, const void *data, size_t len)
+int tcp_hs_send(int fd, enum tcp_frame_op op, uint8_t flags, const void *data, size_t len)
 {
 	struct tcp_frame f = { .op = (uint8_t)op, .flags = flags, .length = (uint32_t)len,
 			       .rkey = TCP_FRAME_VERSION, .addr = TCP_FRAME_MAGIC };
@@ -133,11 +133,6 @@ int tcp_hs_send_to(int fd, enum tcp_frame_op op, uint8_t flags, const void *data
 	if (n < 0)
 		return -errno;
 	return (size_t)n == TCP_FRAME_HDR_LEN + len ? 0 : -ENOBUFS;
-}
-
-int tcp_hs_send(struct tcp_conn *c, enum tcp_frame_op op, uint8_t flags, const void *data, size_t len)
-{
-	return tcp_hs_send_to(c->fd, op, flags, data, len);
 }
 
 /* Read exactly one frame and not a byte more: what follows belongs to fab_poll().
@@ -182,7 +177,7 @@ static void stranger_frame(struct tcp_conn *c, const struct tcp_frame *f)
 		return;
 	}
 	if (f->rkey != TCP_FRAME_VERSION) {
-		tcp_hs_send(c, TCP_FRAME_REJECT, TCP_FRAME_F_VERSION, NULL, 0);
+		tcp_hs_send(c->fd, TCP_FRAME_REJECT, TCP_FRAME_F_VERSION, NULL, 0);
 		tcp_hs_refuse(c, "unknown version of the tcp framing");
 		return;
 	}
@@ -241,7 +236,7 @@ static void connect_ready(struct tcp_conn *c)
 	if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &err, &len))
 		err = errno;
 	if (!err)
-		err = -tcp_hs_send(c, TCP_FRAME_CONNECT, 0, c->hs_buf, c->hs_len);
+		err = -tcp_hs_send(c->fd, TCP_FRAME_CONNECT, 0, c->hs_buf, c->hs_len);
 	c->hs_len = 0;
 	if (!err) {
 		c->base.local.len = sizeof(c->base.local.ss);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A key: what lets a peer write to memory, or a work request name it.
+/* Keys, which let a peer write to memory, or a work request name it (tcp-key.c); and what has them: protection domains
+ * (tcp-pd.c), regions (tcp-mr.c), windows (tcp-mw.c).
  *
- * Keys are entries of their pd's table (tcp-pd.h), which are never freed before the pd, so a lookup
+ * Keys are entries of their pd's table, which are never freed before the pd, so a lookup
  * needs no lock; it takes a reference that a revoke waits for (tcp_pd_key_stop()).  Any thread.  A key
  * that is refused costs its connection, which is the caller's to do. */
 #ifndef TCP_KEY_H
@@ -134,5 +135,39 @@ static inline unsigned tcp_key_level(uint32_t index, uint32_t *slot)
 	*slot = x - (64u << level);
 	return level;
 }
+
+/* ---- domains: their table of keys, and the connections that may hold one ---- */
+
+int tcp_pd_create(struct fab_conn *conn, struct fab_pd **out);
+void tcp_pd_destroy(struct fab_pd *fpd);
+
+static inline struct tcp_pd *tcp_pd(struct fab_pd *pd)
+{
+	return container_of(pd, struct tcp_pd, base);
+}
+
+/* A dead key, or NULL.  Takes pd->lock, as tcp_pd_key_free() of a key that is dead again. */
+struct tcp_key *tcp_pd_key_alloc(struct tcp_pd *pd);
+void tcp_pd_key_free(struct tcp_pd *pd, struct tcp_key *key);
+/* Wait for the placements under a dead key to stop and fail the connections they are of.  No lock held. */
+void tcp_pd_key_stop(struct tcp_pd *pd, struct tcp_key *key);
+
+/* ---- regions, as fab-provider.h has them ---- */
+
+/* Nothing is placed under the old key when these return: a connection in the middle of that is failed
+ * (doc/decisions.md D12). */
+struct ibv_mr *tcp_mr_reg(struct fab_pd *fpd, void *addr, size_t length, uint64_t iova, int access);
+int tcp_mr_rereg(struct ibv_mr *ibv, void *addr, size_t length, uint64_t iova, int access);
+void tcp_mr_dereg(struct ibv_mr *ibv);
+
+/* ---- windows; one thread at a time for one of them ---- */
+
+struct ibv_mw *tcp_mw_alloc(struct fab_pd *pd, enum ibv_mw_type type);
+int tcp_mw_dealloc(struct ibv_mw *ibv);
+/* Carry out a BIND_MW, a LOCAL_INV of @rkey, that is about to be queued on @c (doc/decisions.md D1).  A connection in
+ * the middle of a write under what is taken away fails.  Returns NULL, or what is wrong with the request.  No
+ * lock held. */
+const char *tcp_mw_bind(struct tcp_conn *c, const struct ibv_send_wr *wr);
+const char *tcp_mw_invalidate(struct tcp_conn *c, uint32_t rkey);
 
 #endif

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "tcp-mr.h"
+#include "tcp-key.h"
 
 static struct tcp_mr *to_mr(struct ibv_mr *mr)
 {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "cleanup.h"
-#include "tcp-mw.h"
+#include "tcp-key.h"
 
 struct tcp_mw {
 	struct fab_mw base;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "cleanup.h"
-#include "tcp-pd.h"
+#include "tcp-key.h"
 
 int tcp_pd_create(struct fab_conn *conn, struct fab_pd **out)
 {
@@ -14,6 +14,7 @@ int tcp_pd_create(struct fab_conn *conn, struct fab_pd **out)
 	if (!pd)
 		return -ENOMEM;
 	pd->base.ops = conn->ops;
+	pd->base.dma_lkey = TCP_DMA_LKEY;
 	pthread_mutex_init(&pd->lock, NULL);
 	list_init(&pd->conns);
 	*out = &pd->base;
@@ -30,12 +31,6 @@ void tcp_pd_destroy(struct fab_pd *fpd)
 		free(atomic_load_explicit(&pd->levels[i], memory_order_relaxed));
 	pthread_mutex_destroy(&pd->lock);
 	free(pd);
-}
-
-bool tcp_pd_local_dma_lkey(const struct fab_pd *pd, uint32_t *lkey)
-{
-	*lkey = TCP_DMA_LKEY;
-	return true;
 }
 
 /* pd->lock held. */

@@ -6,10 +6,8 @@
 #include <string.h>
 
 #include "cleanup.h"
-#include "tcp-pd.h"
+#include "tcp-key.h"
 #include "tcp-qp.h"
-#include "tcp-rx.h"
-#include "tcp-tx.h"
 
 int tcp_qp_create(struct fab_conn *conn, struct fab_pd *fpd, const struct fab_qp_attr *attr)
 {

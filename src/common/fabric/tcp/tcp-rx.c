@@ -18,7 +18,7 @@
 
 #include "cleanup.h"
 #include "tcp-key.h"
-#include "tcp-rx.h"
+#include "tcp-qp.h"
 
 #define RX_STAGING (32u << 10)
 /* Behind a large payload mostly comes another: stage little more than its header, so that it is

@@ -14,8 +14,7 @@
 
 #include "cleanup.h"
 #include "tcp-key.h"
-#include "tcp-mw.h"
-#include "tcp-tx.h"
+#include "tcp-qp.h"
 
 #define TX_IOV_MAX 128
 

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The tcp provider: its table, and what of it is too short for a file.  tcp-conn.h says how it is built. */
 #include "tcp-cm.h"
-#include "tcp-mr.h"
-#include "tcp-mw.h"
+#include "tcp-key.h"
 #include "tcp-qp.h"
-#include "tcp-rx.h"
-#include "tcp-tx.h"
 
 static int conn_create(struct fab_cm *cm, struct fab_conn **conn)
 {
@@ -57,7 +54,6 @@ const struct fab_provider fab_tcp = {
 	.name = "tcp",
 	.cm_create = tcp_cm_create,
 	.cm_destroy = tcp_cm_destroy,
-	.cm_fd = tcp_cm_fd,
 	.cm_get_event = tcp_cm_get_event,
 	.listen = tcp_listen,
 	.listener_query_device = listener_query_device,
@@ -73,7 +69,6 @@ const struct fab_provider fab_tcp = {
 	.reject = tcp_cm_reject,
 	.pd_create = tcp_pd_create,
 	.pd_destroy = tcp_pd_destroy,
-	.pd_local_dma_lkey = tcp_pd_local_dma_lkey,
 	.mr_iova = true,
 	.reg_mr = tcp_mr_reg,
 	.rereg_mr = tcp_mr_rereg,
@@ -87,5 +82,4 @@ const struct fab_provider fab_tcp = {
 	.arm = tcp_qp_arm,
 	.need_rearm = tcp_qp_need_rearm,
 	.disconnect = disconnect,
-	.conn_cause = tcp_conn_cause,
 };

@@ -33,8 +33,8 @@ static void cm_free(struct verbs_cm *cm)
 			rdma_destroy_id(dev->id);
 		free(dev);
 	}
-	if (cm->fd >= 0)
-		close(cm->fd);
+	if (cm->fab.fd >= 0)
+		close(cm->fab.fd);
 	if (cm->timer_fd >= 0)
 		close(cm->timer_fd);
 	if (cm->channel)
@@ -53,17 +53,17 @@ static int verbs_cm_create(struct fab_cm **out)
 	list_init(&cm->listeners);
 	list_init(&cm->devs);
 	pthread_mutex_init(&cm->lock, NULL);
-	cm->fd = cm->timer_fd = -1;
+	cm->fab.fd = cm->timer_fd = -1;
 	cm->channel = rdma_create_event_channel();
 	if (!cm->channel)
 		goto err_free;
 	flags = fcntl(cm->channel->fd, F_GETFL);
 	if (flags < 0 || fcntl(cm->channel->fd, F_SETFL, flags | O_NONBLOCK) < 0)
 		goto err_free;
-	cm->fd = epoll_create1(EPOLL_CLOEXEC);
+	cm->fab.fd = epoll_create1(EPOLL_CLOEXEC);
 	cm->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-	if (cm->fd < 0 || cm->timer_fd < 0 || epoll_add(cm->fd, cm->channel->fd) ||
-	    epoll_add(cm->fd, cm->timer_fd))
+	if (cm->fab.fd < 0 || cm->timer_fd < 0 || epoll_add(cm->fab.fd, cm->channel->fd) ||
+	    epoll_add(cm->fab.fd, cm->timer_fd))
 		goto err_free;
 	*out = &cm->fab;
 	return 0;
@@ -77,11 +77,6 @@ err_free:
 static void verbs_cm_destroy(struct fab_cm *fab)
 {
 	cm_free(verbs_cm(fab));
-}
-
-static int verbs_cm_fd(const struct fab_cm *cm)
-{
-	return verbs_cm(cm)->fd;
 }
 
 /* ---- connections ---- */
@@ -211,7 +206,6 @@ const struct fab_provider fab_verbs = {
 	.name = "rdma",
 	.cm_create = verbs_cm_create,
 	.cm_destroy = verbs_cm_destroy,
-	.cm_fd = verbs_cm_fd,
 	.cm_get_event = verbs_event_get,
 	.listen = verbs_listen,
 	.listener_query_device = verbs_dev_query_listener,
@@ -227,7 +221,6 @@ const struct fab_provider fab_verbs = {
 	.reject = verbs_reject,
 	.pd_create = verbs_pd_create,
 	.pd_destroy = verbs_pd_destroy,
-	.pd_local_dma_lkey = verbs_pd_local_dma_lkey,
 	.mr_iova = true,
 	.reg_mr = verbs_mr_reg,
 	.rereg_mr = verbs_mr_rereg,
@@ -241,5 +234,4 @@ const struct fab_provider fab_verbs = {
 	.arm = verbs_conn_arm,
 	.need_rearm = verbs_conn_need_rearm,
 	.disconnect = verbs_conn_disconnect,
-	.conn_cause = verbs_conn_cause,
 };

@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,14 +28,9 @@ struct verbs_conn *verbs_conn_alloc(struct fab_cm *cm)
 	memset(c, 0, sizeof(*c));
 	c->fab.ops = cm->ops;
 	c->fab.cm = cm;
-	verbs_conn_init(c);
-	return c;
-}
-
-void verbs_conn_init(struct verbs_conn *c)
-{
 	pthread_mutex_init(&c->post_lock, NULL);
 	pthread_mutex_init(&c->cq_lock, NULL);
+	return c;
 }
 
 void verbs_conn_fini(struct verbs_conn *c)
@@ -109,24 +103,6 @@ int verbs_conn_create_qp(struct fab_conn *conn, struct fab_pd *fab_pd, const str
 
 /* ---- failure ---- */
 
-const char *verbs_conn_cause(const struct fab_conn *conn)
-{
-	const struct verbs_conn *c = verbs_conn(conn);
-
-	return atomic_load_explicit(&c->cause_state, memory_order_acquire) == 2 ? c->cause : "";
-}
-
-__attribute__((format(printf, 2, 0)))
-static void note_cause(struct verbs_conn *c, const char *fmt, va_list ap)
-{
-	int none = 0;
-
-	if (!atomic_compare_exchange_strong(&c->cause_state, &none, 1))
-		return;
-	vsnprintf(c->cause, sizeof(c->cause), fmt, ap);
-	atomic_store_explicit(&c->cause_state, 2, memory_order_release);
-}
-
 /* post_lock held. */
 static void fail_locked(struct verbs_conn *c)
 {
@@ -153,7 +129,7 @@ void verbs_conn_fail_locked(struct verbs_conn *c, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	note_cause(c, fmt, ap);
+	fab_conn_note_cause(&c->fab, fmt, ap);
 	va_end(ap);
 	fail_locked(c);
 }
@@ -163,7 +139,7 @@ void verbs_conn_fail(struct verbs_conn *c, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	note_cause(c, fmt, ap);
+	fab_conn_note_cause(&c->fab, fmt, ap);
 	va_end(ap);
 	LOCK_SCOPE(&c->post_lock);
 	fail_locked(c);

@@ -66,9 +66,3 @@ void verbs_pd_destroy(struct fab_pd *fab)
 	ibv_dealloc_pd(pd->pd);
 	pd_free(pd);
 }
-
-/* User space has none. */
-bool verbs_pd_local_dma_lkey(const struct fab_pd *pd, uint32_t *lkey)
-{
-	return false;
-}

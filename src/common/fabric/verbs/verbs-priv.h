@@ -37,15 +37,13 @@
 struct rdma_cm_id;
 struct rdma_event_channel;
 
-#define VERBS_CAUSE_LEN 160
 #define VERBS_STASH 64
 #define VERBS_RESOLVE_MS 5000
 #define VERBS_SEND_BIT 1u		/* wr_ids of receives are addresses, and even */
 
 struct verbs_cm {
-	struct fab_cm fab;
+	struct fab_cm fab;		/* fd: an epoll of the channel and of the timer */
 	struct rdma_event_channel *channel;
-	int fd;				/* epoll: of the channel, and of the timer */
 	int timer_fd;			/* runs after a device was removed, see verbs_dev_look() */
 	struct list listeners;
 	pthread_mutex_t lock;		/* rdma_cm_id.context of connections, @devs */
@@ -119,8 +117,6 @@ struct verbs_conn {
 
 	atomic_bool failed;		/* @failing for those without the lock */
 	atomic_bool gone;		/* its CQ is broken */
-	atomic_int cause_state;		/* 0 none, 1 being written, 2 there */
-	char cause[VERBS_CAUSE_LEN];
 };
 
 static inline struct verbs_conn *verbs_conn(const struct fab_conn *conn)
@@ -191,7 +187,6 @@ bool verbs_dev_look(void);
 /* verbs-pd.c: protection domains; verbs-mr.c: memory */
 int verbs_pd_create(struct fab_conn *conn, struct fab_pd **out);
 void verbs_pd_destroy(struct fab_pd *fab);
-bool verbs_pd_local_dma_lkey(const struct fab_pd *pd, uint32_t *lkey);
 struct ibv_mr *verbs_mr_reg(struct fab_pd *fab, void *addr, size_t length, uint64_t iova, int access);
 int verbs_mr_rereg(struct ibv_mr *mr, void *addr, size_t length, uint64_t iova, int access);
 void verbs_mr_dereg(struct ibv_mr *ibv);
@@ -221,8 +216,6 @@ bool verbs_mw_peer_inv(const struct verbs_conn *c, uint32_t rkey);
 /* verbs-conn.c: queues */
 /* A connection without an id, or NULL: no memory. */
 struct verbs_conn *verbs_conn_alloc(struct fab_cm *cm);
-/* Before the id may report anything. */
-void verbs_conn_init(struct verbs_conn *c);
 /* Frees the queue pair and all that belongs to it; not the id. */
 void verbs_conn_fini(struct verbs_conn *c);
 int verbs_conn_create_qp(struct fab_conn *conn, struct fab_pd *pd, const struct fab_qp_attr *attr);
@@ -230,7 +223,6 @@ int verbs_conn_poll(struct fab_conn *conn, struct ibv_wc *wc, int n);
 int verbs_conn_arm(struct fab_conn *conn, short *events);
 int verbs_conn_need_rearm(const struct fab_conn *conn);
 void verbs_conn_disconnect(struct fab_conn *conn, const char *cause);
-const char *verbs_conn_cause(const struct fab_conn *conn);
 void verbs_conn_fail(struct verbs_conn *c, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 /* The same under post_lock. */
