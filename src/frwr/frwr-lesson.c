@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns what was learned of devices that offer windows and cannot use them.  Any thread, in handlers and
- * under send locks, too; a lesson is never changed or forgotten, so its words can be pointed to. */
+/* Owns what was learned of devices that offer windows and cannot use them.  Any thread, in handlers
+ * and under send locks, too.  A lesson is never changed or forgotten, so its words can be pointed
+ * to. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

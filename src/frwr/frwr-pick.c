@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which mode, and why, in words; and how long queues must be, so that the IO path never has to look.  Pure. */
+/* Which mode, and why, in words; and queues so long that the IO path never has to look.  Pure. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -63,7 +63,7 @@ void frwr_bind_wc(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_w
 void frwr_inv_wc(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc);
 /* frwr-lesson.c: the device of @pool showed that it cannot do @what ("refuses to bind them"). */
 void frwr_unable(struct frwr_pool *pool, const char *what);
-/* Count the post of an entry that failed with @rc; @what is as above, for a device that does not do it. */
+/* Count the post of an entry that failed with @rc.  @what: as above. */
 void frwr_post_failed(struct frwr_pool *pool, int rc, const char *what);
 /* The key behind @key of the window of @w. */
 uint32_t frwr_next_key(const struct frwr *w, uint32_t key);

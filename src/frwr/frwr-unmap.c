@@ -172,7 +172,7 @@ static void window_fill_unmap(struct frwr *w)
 		w->wr.invalidate_rkey = w->mw->rkey;
 	} else {
 		w->revoke_key = frwr_next_key(w, w->mw->rkey);
-		/* A region, although nothing of it is bound: some providers look (doc/verbs.md Q12). */
+		/* A region, although nothing of it is bound (doc/verbs.md Q12). */
 		frwr_wr_bind(w, &w->wr, w->revoke_key, w->mr, 0, 0, 0);
 	}
 	w->wr.wr_id = (uintptr_t)&w->inv_cqe;

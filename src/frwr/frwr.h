@@ -2,15 +2,13 @@
 /* FRWR in user space: keys that live as long as their IO.
  *
  * WHY.  To let a peer write into our memory it gets a key (an rkey).  A key that stays good after
- * the answer is a hole: a late, a lost or a hostile write lands in memory that is by then somebody
- * else's. The kernel registers memory with a work request for each IO and invalidates it behind the
- * answer ("fast registration work requests").  libibverbs has no such request.  What it has are
- * memory windows: a window opens a range of a registered region under a key of its own, and is
- * bound and taken away by work requests, so in order with the sends around it and without a system
- * call.
+ * the answer is a hole: a late or a hostile write lands in memory that is by then somebody else's.
+ * The kernel registers memory with a work request for each IO and invalidates it behind the answer
+ * ("fast registration work requests").  libibverbs has memory windows instead: a window opens a
+ * range of a registered region under a key of its own, and is bound and taken away by work
+ * requests, so in order with the sends around it and without a system call.
  *
- * MODES, tried on the device by frwr_query(); frwr_pick() takes the first of an order that works
- * and says why:
+ * MODES, tried on the device by frwr_query(); frwr_pick() takes the first of an order that works:
  *
  *	FRWR_MW2	window of type 2B: good on one connection; taken away by the peer with the
  *			answer (SEND_WITH_INV), or by us (LOCAL_INV).  For clients.
@@ -24,8 +22,8 @@
  *			devices without windows.
  *	FRWR_STATIC	the key of the region, for good.  Nothing is taken away.
  *
- * All but MW2 reach the whole pd, so there is one pd for each path.  What a mode cannot do is the
- * caller's to avoid: ask a peer to invalidate only with MW2 (frwr_expect_reminv() says so).
+ * All but MW2 reach the whole pd, so there is one pd for each path.  The caller asks a peer to
+ * invalidate only with MW2 (frwr_expect_reminv() says so).
  *
  * A WINDOW belongs to its slot and has one owner at a time:
  *
@@ -33,16 +31,14 @@
  *	              MAPPED --map_end-> FREE   VALID --reminv---------------------------> FREE
  *	any --flush, pool_kill--> DEAD
  *
- * With REREG and STATIC there is nothing to post, so a client need not fill an entry: between map and map_end
- * the peer has the key.
+ * With REREG and STATIC a client need not fill an entry: between map and map_end the peer has the
+ * key.  There is no way back from DEAD: the first error fails the connection and with it the path,
+ * whose pool is killed when its connections have drained, and destroyed.
  *
- * There is no way back from DEAD, and nothing is repaired: the first error fails the connection and
- * with it the path, whose pool is killed when its connections have drained, and destroyed.
- *
- * THIS LIBRARY FILLS WORK REQUESTS AND NEVER POSTS.  What it fills is an entry: a chain, and a
- * function posted() that whoever posts the chain calls right after fab_post_send(), before anybody
- * else can post on this connection (under its send lock).  A client's read, an answer's arrival,
- * all there is to it:
+ * THIS LIBRARY FILLS WORK REQUESTS AND NEVER POSTS (doc/decisions.md D11).  What it fills is an
+ * entry: a chain, and a function posted() that whoever posts the chain calls right after
+ * fab_post_send(), under the connection's send lock.  A client's read and its answer
+ * (tests/frwr/example-frwr.c is a program):
  *
  *	frwr_map(w, slot->mr, slot->addr, len, FRWR_PEER_WRITES, &h);	// h goes into the request
  *	if (mode == FRWR_MW2)
@@ -58,9 +54,8 @@
  *							// -EALREADY: the peer did it
  *		...					// 0: post the entry; done() when it is FREE
  *
- * RACE: the answer may be polled by another thread before posted() has run.  Nothing here minds,
- * but a window is not used again, nor its entry, before both have happened: frwr_map() and
- * frwr_fill_unmap() say -EBUSY until then.  Where one thread posts and polls it cannot be seen.
+ * RACE: the answer may be polled by another thread before posted() has run.  Neither a window nor
+ * its entry is used again before both have happened: frwr_map() and frwr_fill_unmap() say -EBUSY.
  *
  * A server that revokes (always_invalidate): frwr_map() of each chunk and one frwr_fill_send()
  * without a request for all of them, before the keys are told.  A request: frwr_fill_unmap(); the
@@ -78,8 +73,7 @@
  *
  * THREADS.  A window's owner calls map, map_end and fill; the handlers run on who polls; posted()
  * under the send lock.  Nothing sleeps but create, destroy, and REREG on devices where that is a
- * system call.  Errors are negative errno.  See tests/frwr for each rule, and its
- * number in HACKING. */
+ * system call.  Errors are negative errno.  tests/frwr/README has the requirements. */
 #ifndef FRWR_H
 #define FRWR_H
 
@@ -139,9 +133,9 @@ struct frwr_sizes {
 };
 
 /* Queues for the longest chains, because nothing is throttled in the IO path; the depth gives way
- * to the device.  What the fabric adds for its own requests is not counted here, nor requests whose answer has
- * been polled and whose completion has not: who uses a slot again then adds some (the plugin has 4
- * for each).  A server whose device has too few windows for its depth is not lowered: it can do without them.
+ * to the device.  Not counted: requests of the fabric's own, and those whose answer was polled
+ * before their completion (the plugin, which uses a slot again then, adds 4 for each).  A server
+ * whose device has too few windows for its depth is not lowered: it can do without them.
  * -ENOMEM: not even one request; -EOPNOTSUPP: the device cannot send a client's two elements. */
 int frwr_sizing(const struct fab_device_attr *dev, const struct frwr_load *load,
 		struct frwr_sizes *sizes);
@@ -253,9 +247,9 @@ static inline enum frwr_mode frwr_pool_mode(const struct frwr_pool *pool)
 {
 	return pool->mode;
 }
-/* From now on a handle of @pool has the address 0: what a window opens begins there, so the peer is not told where
- * memory lies.  Windows of a device with fab_device_attr.mw_zero_based, REREG where regions can be called so
- * (else nothing changes); before anything is mapped. */
+/* From now on a handle of @pool has the address 0, so the peer is not told where memory lies.  With
+ * windows: fab_device_attr.mw_zero_based; REREG: where regions can be called so, else nothing
+ * changes.  Before anything is mapped. */
 void frwr_pool_zero_based(struct frwr_pool *pool);
 /* All windows are dead; each done() that has not run runs with -ENOTCONN.  The connections have
  * drained, and what was not posted was told so (posted(-ENOTCONN)).  Idempotent. */
@@ -267,11 +261,11 @@ unsigned frwr_pool_destroy(struct frwr_pool *pool);
 
 /* ---- devices that offer windows and cannot use them (frwr-lesson.c) ---- */
 
-/* A device may give a window and refuse to bind it, or to take it away, which is seen when a connection is up and
- * fails by that: -EOPNOTSUPP of fab_post_send(), or a bind that completes with an error of its own.  That
- * is remembered by the name of the device, and said in the log, once; so the next attempt can do without.
- * Not from a failed LOCAL_INV: a peer can bring that about.  Nor from a bind that was flushed, which says nothing;
- * soft-RoCE, which flushes whatever it does not like, has its quirks. */
+/* A device may give a window and refuse to bind it, or to take it away.  That is seen when a
+ * connection is up, and fails it: -EOPNOTSUPP of fab_post_send(), or a bind that completes with an
+ * error of its own.  The name of the device is remembered, and logged once, so the next attempt
+ * does without windows.  Nothing is learned from a failed LOCAL_INV, which a peer can bring about,
+ * nor from a flushed bind: soft-RoCE flushes whatever it does not like, and has its quirks. */
 #define FRWR_LESSONS 16			/* more are not remembered */
 
 struct frwr_lesson {
@@ -301,8 +295,8 @@ void frwr_pool_learn(struct frwr_pool *pool, struct frwr_lessons *l, const struc
 
 enum frwr_state frwr_state(const struct frwr *w);
 
-/* Give @w the range [addr, addr + len) of @mr, as that calls it (fab_mr_iova()), and a fresh key.  Posts nothing and, but for REREG,
- * opens nothing.  @mr may be NULL with REREG: memory that is registered by this.
+/* Give @w the range [addr, addr + len) of @mr, as fab_mr_iova() counts, and a fresh key.  Posts
+ * nothing and, but for REREG, opens nothing.  @mr may be NULL with REREG: this registers memory.
  *  -EBUSY	not FREE
  *  -EINVAL	@mr does not cover the range, is of another pd, lacks a right (windows: MW_BIND, and
  *		LOCAL_WRITE for FRWR_PEER_WRITES; STATIC: the remote right), or len is 0 or above
@@ -311,10 +305,10 @@ enum frwr_state frwr_state(const struct frwr *w);
  *  REREG: what registering said.  All errors: nothing happened */
 int frwr_map(struct frwr *w, struct ibv_mr *mr, uint64_t addr, uint32_t len, enum frwr_dir dir,
 	     struct frwr_handle *handle);
-/* The end of an IO for which nothing is to be posted: nobody reaches anything through @w, which is FREE.  With
- * REREG and STATIC of what is MAPPED or VALID; with windows of what is MAPPED and was not filled in.  Owner;
- * idempotent.  -EBUSY: filled in, and posted() has not run; -EINVAL: a window that is VALID; -ENOTCONN: dead;
- * REREG: or what the device says, and it is dead. */
+/* The end of an IO for which nothing is to be posted: @w is FREE.  REREG, STATIC: MAPPED or VALID;
+ * windows: MAPPED and not filled in.  Owner; idempotent.  -EBUSY: filled in, and posted() has not
+ * run; -EINVAL: a window that is VALID; -ENOTCONN: dead; REREG: what the device says, and it is
+ * dead. */
 int frwr_map_end(struct frwr *w);
 
 /* Make @e the chain of the binds of @list (MAPPED, one pool) and, behind them, @first to @last, to

@@ -1,24 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Buffered WRITEs by a plain system call on the reactor's own thread, where that is the faster way.
- *
- * A file system that cannot tell in advance whether a buffered write would block (ext4, and all
- * that refuse RWF_NOWAIT there) makes io_uring hand each such write to a worker thread: two
- * wake-ups for a copy into the page cache.  Measured with fio on ext4, 4k, depth 1: 12 k writes a
- * second through the ring, 390 k by system call.  What a worker would protect from is a write that
- * sleeps, because the kernel throttles a writer of dirty pages or waits for its journal.  So writes
- * are done here as long as they do not sleep; one that does for long sends this ring's writes of
- * INLINE_PAUSE_FACTOR times as long to workers, so that such sleeps take a fifth of the thread's
- * time at most and its other connections go on.  A write that only ends late, because the host is
- * busy and another thread had the processor, changes nothing.
- *
- * A file system may also stop altogether (fsfreeze, a disk that does not answer), and the kernel
- * gives no way to see that in advance or to bring a thread back from it.  So that this stops no
- * more than what is stopped anyway, writes are done here only
- *   - where all exports of the server lie on one file system (exports.one_fs): a thread that is
- *     caught has no connection that could go on without it;
- *   - on file systems that wait for nothing outside this machine (export_file.local_fs), not on
- *     NFS or FUSE;
- *   - on the threads for IO: the control thread (never_blocks) leaves all writes to workers.
+/* Buffered WRITEs by a plain system call on the reactor's own thread, where that is the faster way
+ * and stops no more than what is stopped anyway (doc/decisions.md D3):
+ *   - where all exports of the server lie on one file system (exports.one_fs);
+ *   - on file systems that wait for nothing outside this machine (export_file.local_fs);
+ *   - on the threads for IO: the control thread (never_blocks) leaves all writes to workers;
+ *   - not for a while after a write that slept: for INLINE_PAUSE_FACTOR times as long workers do the
+ *     ring's writes, so such sleeps take a fifth of the thread's time at most.  A write that only
+ *     ends late, because another thread had the processor, changes nothing.
  *
  * A file system that takes RWF_NOWAIT never sleeps in the ring's own attempt and is left to it; the
  * first WRITE of an export finds out which kind it is.

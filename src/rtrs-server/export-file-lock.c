@@ -3,11 +3,8 @@
  * waits; main thread, at start.  A start that waits can be ended with SIGTERM, because signals are
  * not blocked yet.
  *
- * io_uring does not wait for direct requests when its process is killed: they reach the storage
- * later, and the next server would have answered and stored newer data by then.  So each file has a
- * lock (flock(2)) on the open file description that is a fixed file of the rings.  A ring keeps its
- * fixed files until its last request has ended, so the lock of a server that is dead comes free
- * when nothing of it is in the storage any more. */
+ * The lock (flock(2)) is on the file description that is a fixed file of the rings: it comes free
+ * when no request of a dead server is in the storage any more (doc/decisions.md D6). */
 #include <config.h>
 
 #include <errno.h>

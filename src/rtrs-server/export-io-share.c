@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How much of a ring one export may hold.
- *
- * io_uring gives what may block to worker threads, by default 4 of a ring for each CPU.  A file
- * system that stops (fsfreeze, a disk that does not answer) holds every worker that has a request
- * for it, and with eight zeroings of one export no other export of the ring could write or flush
- * any more.  So what an export has at work on a ring is limited, the rest waits in order of
- * arrival, and a ring may have workers for the limits of all its exports.  They are made when there
- * is work for them, not before.
+/* How much of a ring one export may hold, so that a file system that stops does not hold all
+ * workers of io_uring (doc/decisions.md D3).  The work of an export on a ring is limited, the rest
+ * waits in order of arrival, and a ring may have workers for the limits of all its exports, which
+ * are made when there is work for them.
  *
  * Outside of that are: READs, which wait for a disk without a worker, but for those of a file
- * system's own data that it has to read first (WORKERS_SPARE); fdatasync, of which there is one
- * (export-file-sync.c); WRITEs that are taken at once (export-file-inline.c), which no worker does.
+ * system's own data (WORKERS_SPARE); fdatasync, of which there is one (export-file-sync.c); WRITEs
+ * that are taken at once (export-file-inline.c).
  *
  * Owns the counts; thread of the reactor.  Cannot fail: with fewer workers, which is logged,
  * requests wait. */

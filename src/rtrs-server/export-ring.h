@@ -16,7 +16,7 @@ struct reactor;
  * @never_blocks: no operation may make this thread wait for the storage, at any price in speed. */
 int export_ring_attach(struct reactor *r, const struct exports *exports, bool never_blocks,
 		       char *err, size_t errlen);
-/* No thread runs @r, nor any other ring that has the same exports; does nothing when nothing is attached. */
+/* No thread runs @r, nor any other ring with these exports.  Idempotent. */
 void export_ring_detach(struct reactor *r);
 
 /* Make [addr, addr + len) a fixed buffer of @r's ring.  Returns its handle >= 0, or -errno when it

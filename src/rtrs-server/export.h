@@ -37,7 +37,7 @@ struct export_ops {
 	/* One server at a time (exports_lock()), exclusive unless read-only.  Waits.  0, or -errno
 	 * with one line in @err. */
 	int (*lock)(struct export *ex, char *err, size_t errlen);
-	/* Afterwards: ex->path still names what was opened, with its size.  0, or -errno as above. */
+	/* Afterwards: ex->path still names what was opened, with its size.  As lock(). */
 	int (*check_same)(const struct export *ex, char *err, size_t errlen);
 	/* Also frees @ex. */
 	void (*close)(struct export *ex);

@@ -242,7 +242,7 @@ int exports_lock(struct exports *e, char *err, size_t errlen)
 		if (ex->first == ex && !rc)
 			rc = ex->ops->lock(writer ? writer : ex, err, errlen);
 	}
-	/* While one lock was waited for, any of the files may have been replaced, or been given another size. */
+	/* During the wait any of the files may have been replaced, or be of another size. */
 	list_for_each(ex, &e->list, link) {
 		if (!rc)
 			rc = ex->ops->check_same(ex, err, errlen);

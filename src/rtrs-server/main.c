@@ -200,8 +200,8 @@ static void threads_destroy(struct program *p)
 	if (!p->threads)
 		return;
 	threads_join(p);
-	/* ORDER: an export that is being opened anew has the control thread look at the descriptions of all rings,
-	 * until that thread, too, has ended. */
+	/* ORDER: the control thread opens exports anew, and looks at the descriptions of all rings
+	 * then: none is detached until that thread, too, has ended. */
 	for (unsigned i = 0; i < p->nthreads; i++) {
 		if (p->threads[i].reactor)
 			export_ring_detach(p->threads[i].reactor);

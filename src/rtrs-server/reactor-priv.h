@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The inside of a reactor, for reactor*.c, export-ring.c, export-io*.c and export-file*.c only.  All
- * functions: thread of the reactor. */
+/* The inside of a reactor, for reactor*.c, export-ring.c, export-io*.c and export-file*.c.  Thread
+ * of the reactor. */
 #ifndef REACTOR_PRIV_H
 #define REACTOR_PRIV_H
 

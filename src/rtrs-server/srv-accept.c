@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the parked requests; control thread.
  *
- * A request that collides with a path on its way down, or that shows that a path is stale (its
- * client is back), is parked until that path has drained, at most SRV_PARK_TIMEOUT
- * (doc/decisions.md D14): a kernel client that is refused waits 31 s.  The stale path is failed at
- * once.  Refusals are logged with their reason, rate limited, because strangers cause them. */
+ * A request that collides with a path on its way down, or whose client is back, so that a path is
+ * stale, is parked until that path has drained, at most SRV_PARK_TIMEOUT (doc/decisions.md D14).
+ * The stale path is failed at once.  Refusals are logged with their reason, rate limited, because
+ * strangers cause them. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The memory of a path: one mapping of queue_depth chunks that its client writes into, and one for
- * the messages that are not requests.  It belongs to the path, not to the session (doc/decisions.md
- * D6): a late copy of a request can then never touch the chunk that its successor on another path
- * uses.
+/* The memory of a path (doc/decisions.md D6): one mapping of queue_depth chunks that its client
+ * writes into, and one for the messages that are not requests.
  *
- * One mapping is the target of the fabric and, unless --invalidate=copy, also a fixed buffer of the
+ * The chunks are the target of the fabric and, unless --invalidate=copy, also a fixed buffer of the
  * ring of every thread that has a connection of the path.  A ring takes orders from its own thread
  * only, so attaching and detaching go through the threads' inboxes and end in a call on the control
  * thread. */

@@ -96,8 +96,7 @@ static void con_end(void *object)
 		snprintf(con->cause, sizeof(con->cause), "%s", fab_conn_cause(con->fab));
 	loop_undefer(&con->again_task);
 	loop_undefer(&con->arm_task);
-	/* ORDER: before the control thread hears of the end, because it takes the path's windows away
-		 * then. */
+	/* ORDER: before the control thread hears of the end, and takes the windows away. */
 	loop_undefer(&con->revoke_task);
 	con->revoke_task.fn(&con->revoke_task);
 	if (con->watch.fd >= 0)

@@ -1,24 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* --invalidate=always: the keys of a path's chunks, each good for one request (doc/protocol.md 3.3,
- * 4).
+ * 4; doc/decisions.md D8).
  *
  * When a request arrives, its chunk's key is taken away on the connection that it came on.  Only
  * then the request is looked at.  Nobody but us reaches the chunk until the answer, which tells the
- * next key.  So the storage works in the chunk itself, without a copy.
- *
- * Each chunk has a window of src/frwr.  The window is good on all connections of the path, because
- * clients use any chunk on any of them.  Its owner is the thread whose connection has the request
- * (srv_req.stage).
+ * next key.  Each chunk has a window of src/frwr, whose owner is the thread whose connection has
+ * the request (srv_req.stage).
  *
  * RACE: a client may have an answer, and send the next request for that chunk on another
- * connection, while the thread that posts the answer, together with others of the pass, has not
- * come to posted() yet.  The key cannot be taken away before that.  So such a request waits its
- * turn (struct srv_turn), and is sent to its own thread when the post is over.
- * A client against the rules may send that request without having the answer.  The queues of an
- * RDMA device have no order between them.  A key may wait in one of them behind work that the
- * client does not take, and would open the chunk again after another queue has taken the key away.
- * So there the post is over when the answer, which is behind the key, has completed.
- * On one connection no request has to wait. */
+ * connection, while the thread that posts the answer has not come to posted() yet.  The key cannot
+ * be taken away before that.  So such a request waits its turn (struct srv_turn), and is sent to
+ * its own thread when the post is over.  On an RDMA device, whose queues have no order between
+ * them, the post is over when the answer, which is behind the key, has completed.  On one
+ * connection no request has to wait. */
 #ifndef SRV_KEY_H
 #define SRV_KEY_H
 

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Private buffers of one thread (doc/decisions.md D8, --invalidate=copy): data that the storage
- * depends on lies where no peer can reach it.  Buffers are for the storage only and never sent
- * from, so no device has to know them.
+/* Private buffers of one thread (doc/decisions.md D8, --invalidate=copy), for the storage only: no
+ * device has to know them.
  *
- * They lie in one reserved range of address space, which is filled in slabs when buffers are first
- * needed; each slab is made known to the thread's ring.  The most recently used buffer is handed
- * out first, so that a light load stays in the cache.
+ * The buffers lie in one reserved range of address space, which is filled in slabs when buffers are
+ * first needed; each slab is made known to the thread's ring.  The most recently used buffer is
+ * handed out first, so that a light load stays in the cache.
  *
  * The storage may hold a buffer for ever, and must not take the buffers of other storage with it.
  * So each export has a share: at most SRV_POOL_SHARE times as many buffers as are free.  That is
- * three quarters of the pool for one export alone, and a fair part when many want some.  One
- * buffer is kept for each export that has none, at most SRV_POOL_KEPT in all: so many exports
- * can stop, and one more finds a buffer.  Beyond its share an export's requests wait in order of
- * arrival, and exports take turns.
+ * three quarters of the pool for one export alone, and a fair part when many want some.  One buffer
+ * is kept for each export that has none, at most SRV_POOL_KEPT in all.  Beyond its share an
+ * export's requests wait in order of arrival, and exports take turns.
  *
  * All functions: thread of the pool, unless they say otherwise. */
 #ifndef SRV_POOL_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tables of states: what an event does in a state.  A table stands in the file whose object it moves, and its
- * actions are functions of that file.  Pure; any thread. */
+/* Tables of states: what an event does in a state.  A table stands in the file whose object it
+ * moves; its actions are functions of that file.  Pure; any thread. */
 #ifndef BASE_FSM_H
 #define BASE_FSM_H
 
@@ -10,7 +10,8 @@
 
 #define FSM_STAY (-1)
 
-/* In each of @states @event leads to @next.  The action runs in the new state, and may cause the next event. */
+/* In each of @states @event leads to @next.  The action runs in the new state, and may cause the
+ * next event. */
 struct fsm_row {
 	unsigned states;		/* bits, 1u << state */
 	unsigned event;
@@ -30,8 +31,8 @@ struct fsm {
 #define FSM(name_, rows_, states_, events_)                                                        \
 	{ name_, rows_, ARRAY_SIZE(rows_), states_, events_, ARRAY_SIZE(states_), ARRAY_SIZE(events_) }
 
-/* What the file of a table writes rows with.  It defines FSM_PREFIX, with which the names of its states begin, before it
- * includes anything; names of events have EV_ behind that. */
+/* Rows are written with these words.  The file of a table defines FSM_PREFIX, with which the names
+ * of its states begin, before it includes anything; names of events have EV_ behind that. */
 #ifdef FSM_PREFIX
 #define FSM_CAT_(a, b) a##b
 #define FSM_CAT(a, b) FSM_CAT_(a, b)
@@ -45,8 +46,9 @@ struct fsm {
 /* The row for @event in @state, or NULL when the event cannot come there. */
 const struct fsm_row *fsm_row(const struct fsm *fsm, unsigned state, unsigned event);
 
-/* Take @event: *@state goes on, also when other threads move it meanwhile, and *@old (may be NULL) is the one before.
- * Returns the row, whose action is the caller's to run.  An event that cannot come is a bug of ours: aborts. */
+/* Take @event: *@state goes on, also when other threads move it meanwhile; *@old (may be NULL) is
+ * the one before.  Returns the row, whose action is the caller's to run.  An event that cannot
+ * come is a bug of ours: aborts. */
 const struct fsm_row *fsm_step(const struct fsm *fsm, atomic_uint *state, unsigned event,
 			       unsigned *old);
 /* The same, and the action is run. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What all loops have in common, for those who implement one: tasks, timers and the inbox.  An
- * implementation embeds a struct loop, brings loop_watch() and its kin, and calls the functions below in
- * its passes, on its thread. */
+/* For those who implement a loop: tasks, timers and the inbox, which all have.  An implementation
+ * embeds a struct loop, brings loop_watch() and its kin, and calls the functions below in its
+ * passes, on its thread. */
 #ifndef BASE_LOOP_IMPL_H
 #define BASE_LOOP_IMPL_H
 
@@ -27,8 +27,8 @@ void loop_enter(const struct loop *loop);
 void loop_leave(void);
 void loop_check_thread(const struct loop *loop);
 
-/* What they defer in their turn belongs to the same pass; bounded, so that tasks which go on deferring each
- * other do not starve the rest. */
+/* Tasks that a task defers belong to the same pass, up to a limit: tasks which go on deferring
+ * each other do not starve the rest. */
 void loop_run_tasks(struct loop *loop);
 void loop_run_sleep_tasks(struct loop *loop);
 /* What is due at @now_ms, in order. */

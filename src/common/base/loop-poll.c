@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A loop as a thread around poll().  Owns the thread and the table that poll() takes; all of it is used
- * by that thread alone.  Ends by a message to itself.  The thread cannot fail; creating it can, and
+/* A loop as a thread around poll().  Owns the thread and the table of poll(), which that thread
+ * alone uses.  Ends by a message to itself.  The thread cannot fail; creating it can, and
  * loop_watch() when there is no memory. */
 #include <config.h>
 

@@ -7,7 +7,7 @@
 
 /* Start the thread @name.  0 or -errno. */
 int loop_poll_create(const char *name, struct loop **out);
-/* End the thread when what was posted before has run, and free the loop.  What still waits or is watched is
+/* End the thread when what was posted before has run, and free the loop.  What still waits is
  * forgotten.  Not on the loop's thread. */
 void loop_poll_destroy(struct loop *loop);
 

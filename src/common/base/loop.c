@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The part of a loop that is the same in each: tasks, timers and the inbox.  Owns an eventfd; tasks,
- * timers and messages are linked where they live, in their owners.  The loop's thread, but loop_post().
+/* Tasks, timers and the inbox of any loop.  Owns an eventfd; tasks, timers and messages are linked
+ * where they live, in their owners.  The loop's thread, but loop_post().
  *
- * A loop has a handful of timers (heartbeats, back-offs, time-outs), most of which are set to the latest
- * deadline, so the place is searched from the end.
+ * A loop has a handful of timers, most of which are set to the latest deadline, so the place is
+ * searched from the end.
  *
- * The inbox is a stack that any thread pushes to and the loop takes whole.  Who finds it empty wakes the
- * loop; while it is not empty a wake-up is on its way. */
+ * The inbox is a stack: any thread pushes, the loop takes all.  Who finds the stack empty wakes
+ * the loop; while it is not empty a wake-up is on its way. */
 #include <assert.h>
 #include <errno.h>
 #include <sched.h>
@@ -156,8 +156,8 @@ void loop_post(struct loop *loop, struct loop_msg *msg)
 	uint64_t one = 1;
 	ssize_t n;
 
-	/* RACE: loop_run_inbox() clears the flag before the function runs.  Release: if that comes later,
-	 * the function sees what this sender wrote. */
+	/* RACE: loop_run_inbox() clears the flag before the function runs.  Release: if that comes
+	 * later, the function sees what this sender wrote. */
 	if (atomic_exchange_explicit(&msg->posted, true, memory_order_acq_rel))
 		return;
 	head = atomic_load_explicit(&loop->pushed, memory_order_relaxed);

@@ -2,13 +2,12 @@
 /* A loop: one thread to which everything comes that is not asked for: work put off, deadlines,
  * descriptors that are ready, messages of other threads.  What belongs to one loop needs no lock.
  *
- * All of it is embedded in its owners and nothing is allocated but by loop_watch().  Unless a function
- * says "any thread" it is called on the loop's own thread, which means inside one of the functions
- * below, or before that thread runs.  None of them runs inside a call of this header.
+ * All of it is embedded in its owners; only loop_watch() allocates.  Unless a function says "any
+ * thread" it is called on the loop's own thread, which means inside one of the functions below, or
+ * before that thread runs.  None of them runs inside a call of this header.
  *
- * Three loops implement this: loop-poll.h (poll(2)), src/rtrs-server/reactor.h (io_uring) and
- * tests/sim/sim-loop.h (virtual time).  Each also says how it is made and ended.  What they share is
- * loop.c. */
+ * Implementations: loop-poll.h (poll(2)), src/rtrs-server/reactor.h (io_uring) and
+ * tests/sim/sim-loop.h (virtual time).  They say how a loop is made and ended, and share loop.c. */
 #ifndef BASE_LOOP_H
 #define BASE_LOOP_H
 
@@ -28,11 +27,11 @@ struct loop_task {
 };
 
 void loop_task_init(struct loop_task *task, void (*fn)(struct loop_task *task));
-/* @task runs once, at the end of the current pass.  One that waits already, for this or for a sleep, is
- * not queued twice. */
+/* @task runs once, at the end of the current pass.  A task that waits already, for this or for a
+ * sleep, is not queued twice. */
 void loop_defer(struct loop *loop, struct loop_task *task);
-/* @task runs once when nothing else is left to do, right before the thread would sleep.  It may make
- * work; then the thread does not sleep. */
+/* @task runs once, when nothing else is left to do, right before the thread would sleep.  If the
+ * task makes work the thread does not sleep. */
 void loop_before_sleep(struct loop *loop, struct loop_task *task);
 /* Take @task back if it waits. */
 void loop_undefer(struct loop_task *task);
@@ -53,7 +52,7 @@ void loop_timer_cancel(struct loop_timer *timer);
 
 /* ---- messages of other threads ---- */
 
-/* Belongs to the loop from loop_post() until its function runs.  All zero but @fn is a message, too. */
+/* Belongs to the loop from loop_post() until its function runs.  All zero but @fn is a message. */
 struct loop_msg {
 	struct loop_msg *next;
 	void (*fn)(struct loop_msg *msg);
@@ -61,9 +60,9 @@ struct loop_msg {
 };
 
 void loop_msg_init(struct loop_msg *msg, void (*fn)(struct loop_msg *msg));
-/* Run @msg->fn on the loop's thread.  Any thread, the loop's too.  Nothing changes when @msg is posted
- * and does not run yet; its function then sees what the second sender wrote before.  Lock-free; the loop
- * is woken once per batch.  Messages of one sender run in order. */
+/* Run @msg->fn on the loop's thread.  Any thread, the loop's too.  A message that waits already
+ * stays as it is; its function then sees what the second sender wrote before.
+ * Lock-free; the loop is woken once per batch.  Messages of one sender run in order. */
 void loop_post(struct loop *loop, struct loop_msg *msg);
 /* Take @msg back if it is posted and does not run yet.  The loop's thread. */
 void loop_unpost(struct loop *loop, struct loop_msg *msg);
@@ -71,10 +70,10 @@ void loop_unpost(struct loop *loop, struct loop_msg *msg);
 /* ---- descriptors ---- */
 
 /* A descriptor watched for readiness, with level semantics: @ready runs as long as it returns true
- * ("there may be more"), and otherwise when one of @events holds anew.  So it takes what there is, or
- * returns true; and it may find nothing, because somebody took it before.  An end and an error
- * (POLLHUP, POLLERR) are told whatever @events; so is, with nothing to see, that the kernel does not poll
- * the descriptor now, which is tried again until unwatched. */
+ * ("there may be more"), and otherwise when one of @events holds anew.  So @ready takes what there
+ * is, or returns true; and may find nothing, because somebody took it before.  An end and an error
+ * (POLLHUP, POLLERR) are told whatever @events.  @ready also runs when the kernel does not poll the
+ * descriptor now, which is tried again until unwatched. */
 struct loop_watch {
 	int fd;
 	short events;			/* POLLIN, POLLOUT, both or none; or POLLRDHUP alone */
@@ -88,14 +87,14 @@ struct loop_watch {
 	void *impl;
 };
 
-/* @watch->fd, events, ready and closed are set, the rest is zero or what an earlier watch left.  0 or
- * -errno. */
+/* @watch->fd, events, ready and closed are set; the rest is zero, or left by an earlier watch.  0
+ * or -errno. */
 int loop_watch(struct loop *loop, struct loop_watch *watch);
 /* Change POLLIN and POLLOUT.  Cheap when nothing changes; an assignment while it is not watched. */
 void loop_watch_events(struct loop_watch *watch, short events);
-/* Stop watching: ready() does not run any more.  Idempotent.  With closed() the loop goes on to refer to
- * @watch and its descriptor until that has run, once: close and free there, not before.  Without it
- * both are the caller's again at once (the kernel may keep the file open for a moment longer). */
+/* Stop watching: ready() does not run any more.  Idempotent.  With closed() the loop refers to
+ * @watch and its descriptor until that has run, once: close and free there, not before.  Without
+ * closed() both are the caller's at once (the kernel may keep the file open a moment longer). */
 void loop_unwatch(struct loop_watch *watch);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing.  Strict UTF-8: what is longer than it need be, half of a surrogate pair or beyond U+10FFFF
- * is not printed, because terminals differ in what they make of it. */
+/* Owns nothing.  Strict UTF-8: overlong forms, halves of surrogates and what is beyond U+10FFFF
+ * are not printed, because terminals differ in what they make of them. */
 #include <stddef.h>
 #include <stdint.h>
 

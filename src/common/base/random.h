@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The only source of chance of what the simulation links, which brings its own: from a seed.  Any thread. */
+/* The only source of chance; the simulation brings its own, from a seed.  Any thread. */
 #ifndef BASE_RANDOM_H
 #define BASE_RANDOM_H
 

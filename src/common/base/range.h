@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Ranges of a device that are being written.
  *
- * A write of a part of a block reads that block, changes it and writes it back; in between nobody else
- * may write the block, or old bytes would overwrite an acknowledged write.  So every writer enters
- * its range here: writers of whole blocks share, one that changes a part excludes all that overlap.
- * Order of arrival: nobody waits for one that came later.
+ * A write of a part of a block reads that block, changes it and writes it back.  If somebody else
+ * wrote the block in between, old bytes would overwrite an acknowledged write.  So every writer
+ * enters its range here: writers of whole blocks share, one that changes a part excludes all that
+ * overlap.  Order of arrival: nobody waits for one that came later.
  *
  * Never blocks, cannot fail; who must wait is told.  Any thread. */
 #ifndef RANGE_H

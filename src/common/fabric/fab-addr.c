@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Addresses: as users write them, who may name a provider in front, and as values.  Owns nothing; any thread; name
- * resolution may block.  An address that is refused comes with a sentence that names the text. */
+/* Addresses: as users write them, perhaps with a provider in front, and as values.  Owns nothing.
+ * Any thread; name resolution may block.  A refusal is a sentence that names the text. */
 #include <config.h>
 
 #include <arpa/inet.h>
@@ -164,8 +164,8 @@ static int resolve(const char *host, uint16_t port, struct fab_addr *addr, const
 	return 0;
 }
 
-/* The kernel's modules write the addresses of InfiniBand ports so.  librdmacm binds and resolves them on
- * InfiniBand links only, with another port space than IP addresses have: we do not serve them. */
+/* The kernel's modules write addresses of InfiniBand ports so.  librdmacm takes them on InfiniBand
+ * links only, in another port space than IP addresses have: we do not serve them. */
 static int refuse_gid(const char *text, const char *gid, char *err, size_t errlen)
 {
 	struct in6_addr in6;

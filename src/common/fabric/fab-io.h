@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a request meets on its way down, and its completion on the way up: the checks that are the same for all
- * providers, and the call.  Part of fabric.h, which has the contracts. */
+/* The way of a request down and of its completion up: checks that are the same for all providers,
+ * and the call.  Part of fabric.h, which has the contracts. */
 #ifndef FAB_IO_H
 #define FAB_IO_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory regions and windows: the checks that are the same for all providers, and the call through to
- * them; and memory for regions.  Owns nothing.  Threads and errors are those of fabric.h. */
+/* Memory regions and windows: checks that are the same for all providers, and the call through;
+ * memory for regions.  Owns nothing.  Threads and errors are those of fabric.h. */
 #include <config.h>
 
 #include <errno.h>

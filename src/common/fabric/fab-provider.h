@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a provider implements.  Each function has the contract of its namesake in fabric.h; fabric.c, fab-mem.c and
- * fab-io.h make the checks common to all and call through here.  A provider embeds the structs below first
- * in its own.  Part of fabric.h, for calls that are inline; its users have no business with the fields. */
+/* What a provider implements.  Each function has the contract of its namesake in fabric.h, whose
+ * files make the checks common to all and call through here.  A provider embeds the structs
+ * below first in its own.  Part of fabric.h, for inline calls; users leave the fields alone. */
 #ifndef FAB_PROVIDER_H
 #define FAB_PROVIDER_H
 
@@ -37,8 +37,8 @@ struct fab_conn {
 	char cause[160];
 };
 
-/* Write the cause of a failure of @conn, if that is the first; true: it was, and fab_conn_tell_cause() follows.  Any
- * thread. */
+/* Write the cause of a failure of @conn.  True if it is the first; fab_conn_tell_cause() is to
+ * follow.  Any thread. */
 __attribute__((format(printf, 2, 0)))
 bool fab_conn_claim_cause(struct fab_conn *conn, const char *fmt, va_list ap);
 void fab_conn_tell_cause(struct fab_conn *conn);
@@ -65,14 +65,15 @@ struct fab_mw {
 	struct fab_pd *pd;
 };
 
-/* What is wrong with a bind on a connection of @pd of a window whose last key is @last, or NULL; that one
- * of type 2 is not bound is the provider's to see to.  When it is posted: ibv_mw.rkey moves on. */
+/* What is wrong with a bind on a connection of @pd of a window whose last key is @last, or NULL.
+ * Whether a window of type 2 is bound is the provider's to see.  When it is posted: ibv_mw.rkey
+ * moves on. */
 const char *fab_bind_check(const struct ibv_send_wr *wr, const struct fab_pd *pd, uint32_t last);
 
 struct fab_provider {
 	const char *name;
 
-	int (*cm_create)(struct fab_cm **cm);	/* all but @ops, from which the others have theirs */
+	int (*cm_create)(struct fab_cm **cm);	/* all but what is of the conf */
 	void (*cm_destroy)(struct fab_cm *cm);
 	int (*cm_get_event)(struct fab_cm *cm, struct fab_event *ev);
 	int (*listen)(struct fab_cm *cm, const struct fab_addr *addr, struct fab_listener **l);

@@ -3,11 +3,12 @@
  *
  * Data is that of <infiniband/verbs.h>: ibv_send_wr, ibv_recv_wr, ibv_sge, ibv_wc, ibv_mr and the
  * opcode, status and access enums.  Handles are ours.  Providers: tcp (always), verbs (rdma-core),
- * and sim for tests.  A connection is polled, as a CQ is; no provider owns a thread or a loop.  What is
- * static inline here stands in fab-io.h.
+ * and sim for tests.  A connection is polled, as a CQ is; no provider owns a thread or a loop.
+ * What is static inline here stands in fab-io.h.
  *
  * THE SUBSET.  Send opcodes SEND, SEND_WITH_IMM, SEND_WITH_INV, RDMA_WRITE, RDMA_WRITE_WITH_IMM,
- * and where the device has windows BIND_MW and LOCAL_INV.  No RDMA READ, no atomics: RTRS uses none.
+ * and where the device has windows BIND_MW and LOCAL_INV.  No RDMA READ, no atomics: RTRS uses
+ * none.
  *
  * THE PROMISES.  Each has a test in the conformance suite (tests/fabric), named by its letter.
  *  a. Send completions come in posting order, receive completions in arrival order; there is no
@@ -16,7 +17,7 @@
  *     hear of and never to make room: the fabric reclaims its queue by itself.
  *  c. After the first failure everything posted completes with IBV_WC_WR_FLUSH_ERR (the failing
  *     one may tell its own status), signaled or not; then, once, fab_poll() returns -ENOTCONN
- *     ("drained") and goes on to.  A partial post is a failed connection.  A device that is gone, or
+ *     ("drained") and goes on to.  A partial post fails the connection.  A device that is gone, or
  *     broken, takes completions with it: then drained stands for those, too.
  *  d. The bytes of an RDMA_WRITE are visible before the completion of an immediate or send posted
  *     behind it.  What is bound in a chain is usable by the next request of that chain.
@@ -30,10 +31,9 @@
  *     fails the connection and changes nothing outside the range the key gives.  A zero-length
  *     RDMA_WRITE is not checked (as on a NIC).
  *  k. When fab_rereg_mr() or fab_dereg_mr() returns, no peer's byte is placed under the old key any
- *     more; as well when the completion of a LOCAL_INV or of a BIND_MW that takes a window of type 1
- *     away from where it was is polled, or of the receive that a SEND_WITH_INV met.  (A window of rxe:
- *     but for a packet that was checked before.)  A connection in the middle of such a placement
- *     fails.
+ *     more; as well when the completion is polled of a LOCAL_INV, of a BIND_MW that takes a window
+ *     of type 1 away, or of the receive that a SEND_WITH_INV met.  (A window of rxe: but for a packet
+ *     that was checked before.)  A connection in the middle of such a placement fails.
  *  l. A send completion (or flush) of a request says that its local buffers are no longer read.
  *  m. A window opens its range under its key from its bind on, to the connections it is good for,
  *     until it is invalidated, bound anew or deallocated (see fab_alloc_mw() below).  A bind or
@@ -97,7 +97,7 @@ const char *fab_addr_format(const struct fab_addr *addr, char *buf, size_t len);
 uint16_t fab_addr_port(const struct fab_addr *addr);
 /* Same host address; ports and transports are not looked at (doc/protocol.md 1.6). */
 bool fab_addr_same_host(const struct fab_addr *a, const struct fab_addr *b);
-/* Addresses that one host may have as it likes, for limits: as above, and those of an IPv6 network of 64 bits. */
+/* What one host may have at will, for limits: as above, or one IPv6 network of 64 bits. */
 bool fab_addr_same_net(const struct fab_addr *a, const struct fab_addr *b);
 
 /* ---- connection manager ---- */
@@ -109,7 +109,7 @@ bool fab_addr_same_net(const struct fab_addr *a, const struct fab_addr *b);
 #define FAB_PRIVATE_DATA_MAX 196
 
 enum fab_event_type {
-	FAB_EVENT_ROUTE_RESOLVED,	/* active: fab_pd_create and fab_create_qp are possible now */
+	FAB_EVENT_ROUTE_RESOLVED,	/* active: now fab_pd_create, fab_create_qp */
 	FAB_EVENT_CONNECT_REQUEST,	/* passive: private data of the peer's fab_connect */
 	FAB_EVENT_ESTABLISHED,		/* active: private data of the peer's fab_accept;
 					 * passive: none, and nothing that must be waited for */
@@ -118,8 +118,9 @@ enum fab_event_type {
 					 * -EPROTO: not our protocol, -EPROTONOSUPPORT: not our
 					 * version of it, ...), fab_conn_cause() in words */
 	FAB_EVENT_DISCONNECTED,		/* after ESTABLISHED, where the provider sees it outside of
-					 * fab_poll; answer with fab_disconnect.  status -ENODEV: the
-					 * device is gone; poll then, nothing else may wake the poller */
+					 * fab_poll; answer with fab_disconnect.  status -ENODEV:
+					 * the device is gone; poll then, nothing else may wake the
+					 * poller */
 	FAB_EVENT_LISTENER_GONE,	/* the device of listener is: destroy it.  fab_listen() may
 					 * succeed again when the device is back */
 };
@@ -146,8 +147,8 @@ struct fab_cm_conf {
 };
 
 /* An event channel with the connections and listeners that report to it.  One thread at a time
- * calls fab_cm_*, fab_listen, fab_resolve, fab_connect, fab_accept and fab_reject of one cm.
- * Bounded: strangers that connect and say nothing are dropped by the provider itself.  @conf is copied. */
+ * calls fab_cm_*, fab_listen, fab_resolve, fab_connect, fab_accept and fab_reject of one cm.  The
+ * provider drops strangers that connect and say nothing.  @conf is copied. */
 int fab_cm_create(const struct fab_cm_conf *conf, struct fab_cm **cm);
 /* All its connections, their protection domains and its listeners must be destroyed. */
 void fab_cm_destroy(struct fab_cm *cm);
@@ -170,10 +171,10 @@ void fab_listener_destroy(struct fab_listener *l);
 
 struct fab_device_attr {
 	uint32_t max_qp_wr;		/* per queue */
-	uint32_t max_sge;		/* of a send; of a receive, too, where it is below FAB_RECV_SGE_MAX */
-	bool local_dma_lkey;		/* fab_pd_local_dma_lkey() works: no registration to send from */
-	bool rereg_mr;			/* fab_rereg_mr() works, and regions of length 0; and of SIZE_MAX from
-					 * NULL on: registering looks at no memory */
+	uint32_t max_sge;		/* of a send; of a receive at most FAB_RECV_SGE_MAX */
+	bool local_dma_lkey;		/* fab_pd_local_dma_lkey() works */
+	bool rereg_mr;			/* fab_rereg_mr() works, and regions of length 0, and
+					 * of SIZE_MAX from NULL on: memory is not looked at */
 	bool mw_type_1, mw_type_2b;	/* one was tried, where that is a question */
 	bool mw_zero_based;		/* IBV_ACCESS_ZERO_BASED of windows */
 	uint32_t max_mw;
@@ -222,10 +223,9 @@ void fab_pd_destroy(struct fab_pd *pd);
  * register instead. */
 bool fab_pd_local_dma_lkey(const struct fab_pd *pd, uint32_t *lkey);
 
-/* Zeroed memory to be registered with @pd, or another pd of its provider, for peers to reach; whole pages,
- * which cost nothing until touched or registered.  It is the fabric's because a provider may care where it
- * comes from.  fab_free() takes the same length, when no region has it any more; it may outlive @pd.  Any
- * thread.  NULL with errno. */
+/* Zeroed memory for regions of @pd, or of another pd of its provider; whole pages, which cost
+ * nothing until touched or registered.  fab_free() takes the same length, when no region has the
+ * memory any more, which may outlive @pd.  Any thread.  NULL with errno. */
 void *fab_alloc(struct fab_pd *pd, size_t length);
 void fab_free(void *mem, size_t length);
 
@@ -233,9 +233,9 @@ void fab_free(void *mem, size_t length);
  * nothing that can be reached: a region to be filled by fab_rereg_mr().  Any thread.  NULL with
  * errno. */
 struct ibv_mr *fab_reg_mr(struct fab_pd *pd, void *addr, size_t length, int access);
-/* As fab_reg_mr(), and its first byte is called @iova: by peers, in lists of elements with its lkey, and in binds
- * of windows.  So a peer need not be told where memory lies.  @iova lies in its page as @addr does in its own.
- * Where a device cannot do that it is called @addr: fab_mr_iova() says which. */
+/* As fab_reg_mr(), and the first byte is called @iova: by peers, in elements with the lkey, and in
+ * binds of windows.  So a peer need not be told where memory lies.  @iova lies in its page as @addr
+ * does in its own.  A device that cannot do that calls the byte @addr: see fab_mr_iova(). */
 struct ibv_mr *fab_reg_mr_iova(struct fab_pd *pd, void *addr, size_t length, uint64_t iova,
 			       int access);
 /* What the first byte of @mr is called: its address if nothing else was said. */
@@ -243,10 +243,10 @@ static inline uint64_t fab_mr_iova(const struct ibv_mr *mr);
 /* Give @mr another range and other rights under a fresh rkey.  Promise k for the old key.  Any
  * thread, completion handlers too; one at a time for one @mr.  Costs a few atomic operations while
  * nothing is placed under the old key, else it waits for polls of the pd's connections to return.
- * -ENOTSUP where a provider cannot (fab_device_attr.rereg_mr), -EBUSY while a window is bound in it. */
+ * -ENOTSUP without fab_device_attr.rereg_mr, -EBUSY while a window is bound in @mr. */
 static inline int fab_rereg_mr(struct ibv_mr *mr, void *addr, size_t length, int access);
-/* As fab_rereg_mr(), and its first byte is called @iova, as with fab_reg_mr_iova().  Any @iova: where regions can
- * be given another range nothing is translated by pages.  Where a provider cannot it is called @addr. */
+/* As fab_rereg_mr(), and the first byte is called @iova: any, because pages translate nothing here.
+ *  A provider that cannot do that calls the byte @addr. */
 static inline int fab_rereg_mr_iova(struct ibv_mr *mr, void *addr, size_t length, uint64_t iova, int access);
 /* As fab_rereg_mr() to length 0: nobody can reach anything through @mr; its key is dead. */
 static inline int fab_revoke_mr(struct ibv_mr *mr);
@@ -260,36 +260,35 @@ static inline bool fab_mr_covers(const struct ibv_mr *mr, const struct fab_pd *p
 
 #define FAB_MW_LEN_MAX (1ull << 31)
 
-/* A window, bound to nothing.  Any thread.  NULL with errno, EOPNOTSUPP where there are none of @type.
+/* A window, bound to nothing.  Any thread.  NULL with errno; EOPNOTSUPP: there are none of @type.
  *
  * IBV_WR_BIND_MW binds it to bind_info.length bytes at bind_info.addr of bind_info.mr, which has
- * IBV_ACCESS_MW_BIND, and LOCAL_WRITE if mw_access_flags has REMOTE_WRITE.  It needs no remote right
- * itself: its memory is then reached through windows only.  bind_mw.rkey is the key from then on.
+ * IBV_ACCESS_MW_BIND, and LOCAL_WRITE if mw_access_flags has REMOTE_WRITE.  The region needs no
+ * remote right: its memory is then reached through windows only.  bind_mw.rkey becomes the key.
  *
  *	IBV_MW_TYPE_2	is good on the connection that carried the bind, until LOCAL_INV there or
- *			SEND_WITH_INV of its peer.  Bound when it is bound, bound to 0 bytes,
- *			invalidated when it is not bound: against the rules.  Any key with the upper
- *			24 bits of ibv_mw.rkey; one that differs from the last, that is.
- *	IBV_MW_TYPE_1	is good on all connections of the pd, until bound anew, on whichever of them:
- *			to 0 bytes (mr then is any region of the pd, not NULL) to revoke it.  The key
- *			is ibv_inc_rkey(ibv_mw.rkey).  LOCAL_INV, SEND_WITH_INV: against the rules.
+ *			SEND_WITH_INV of its peer.  Against the rules: a bind of a bound one, or
+ *			to 0 bytes; an invalidate of a free one.  Any key with the upper 24 bits
+ *			of ibv_mw.rkey that differs from the last.
+ *	IBV_MW_TYPE_1	is good on all connections of the pd, until bound anew on any of them: to
+ *			0 bytes (mr is any region of the pd, not NULL) to revoke it.  The key is
+ *			ibv_inc_rkey(ibv_mw.rkey).  LOCAL_INV, SEND_WITH_INV: against the rules.
  *
- * The peer calls a byte of a window as the window's region calls it; with IBV_ACCESS_ZERO_BASED in mw_access_flags
- * by its place in the window, from 0 on (fab_device_attr.mw_zero_based; elsewhere it is malformed).
+ * The peer calls a byte of a window as the window's region calls it; with IBV_ACCESS_ZERO_BASED in
+ * mw_access_flags by its place in the window (fab_device_attr.mw_zero_based; else malformed).
  *
  * ibv_mw.rkey is the last key that was bound.  The caller stores it there when the post was taken,
- * before anybody can post the next bind of it; the fabric reads it in a post and does not change it.
- * Whether a bind or invalidate that was flushed has been done is not known: deallocate the window.
+ * before anybody can post the next bind; the fabric reads it in a post and does not change it.
+ * Whether a flushed bind or invalidate has been done is not known: deallocate the window.
  *
- * No LOCAL_INV of what the peer may be invalidating now (it was asked to and has not answered): the fabric
- * refuses an invalidate of what it knows to be free, but such a race only the device sees, and rxe's
- * kernel panics.  Allocate windows after the queues of the connections that will use them: the kernel
- * takes the objects of a killed process away newest first, and rxe waits 50 s for a queue pair that
- * has a window. */
+ * No LOCAL_INV of what the peer may be invalidating now (it was asked to and has not answered).
+ * Such a race only the device sees, and rxe's kernel panics.  Allocate windows after the queues of
+ * the connections that will use them: the kernel takes the objects of a killed process away newest
+ * first, and rxe waits 50 s for a queue pair that has a window. */
 struct ibv_mw *fab_alloc_mw(struct fab_pd *pd, enum ibv_mw_type type);
 /* Bound or not; no request with it is posted, or its connection has drained.  Before the connection
- * it is bound on is destroyed.  Returns 0 or -errno: then it still exists.  Of a bound one nobody begins to
- * write under its key any more, but what has arrived may still be placed (a packet, on rxe), until its
+ * it is bound on is destroyed.  Returns 0 or -errno: then it still exists.  Nobody begins to write
+ * under its key any more, but what has arrived may still be placed (a packet, on rxe), until its
  * region is deregistered or the connections that it was good on have drained. */
 int fab_dealloc_mw(struct ibv_mw *mw);
 
@@ -315,8 +314,8 @@ struct fab_cqe {
  * the chain: only drained tells that all of it is free again.
  *  -ENOMEM	the queue is full (more than max_send_wr or max_recv_wr not yet done)
  *  -EINVAL	malformed, a local key that does not cover its element, not yet connected
- *  -EOPNOTSUPP	an opcode the device does not have; of a bind or invalidate: it refuses it, or did not
- *		do as is said above, whatever it offers */
+ *  -EOPNOTSUPP	an opcode the device does not have; or a bind or invalidate that it refuses or
+ *		does not do as is said above, whatever it offers */
 static inline int fab_post_send(struct fab_conn *conn, const struct ibv_send_wr *wr);
 static inline int fab_post_recv(struct fab_conn *conn, const struct ibv_recv_wr *wr);
 
@@ -331,16 +330,16 @@ static inline int fab_dispatch(struct fab_conn *conn, int budget);
 
 /* Descriptor to wait on; constant from fab_create_qp() on. */
 static inline int fab_conn_fd(const struct fab_conn *conn);
-/* Before sleeping: returns 0 with the poll(2) events to wait for on the descriptor, or 1 when there
- * is work already and fab_poll() is to be called again.  Events are levels: who is told of edges arms
- * and polls once more after a POLLRDHUP, because a poll may stop at the data before the end.  Polling
- * thread. */
+/* Before sleeping: returns 0 with the poll(2) events to wait for on the descriptor, or 1 when
+ * there is work already and fab_poll() is to be called again.  Events are levels: who takes
+ * edges arms and polls once more after a POLLRDHUP, because a poll may stop before the end.
+ * Polling thread. */
 static inline int fab_arm(struct fab_conn *conn, short *events);
-/* Where there is nothing to poll fab_arm() makes system calls: who has other work does that first.  Constant. */
+/* fab_arm() makes system calls if there is nothing to poll: other work comes first.  Constant. */
 static inline bool fab_arm_is_dear(const struct fab_conn *conn);
 /* Not 0 when what the last fab_arm() answered has become too little because of a post.  Whoever
  * posted then wakes the sleeper to arm again.  Any thread. */
-#define FAB_REARM_EVENTS 0x1		/* tcp: the socket is full and POLLOUT is needed, or broken */
+#define FAB_REARM_EVENTS 0x1		/* tcp: POLLOUT is needed, or the socket is broken */
 #define FAB_REARM_DONE 0x2		/* a send completion waits to be polled; who waits for the
 					 * peer's answer anyway may leave it there until then */
 static inline int fab_need_rearm(const struct fab_conn *conn);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Geometry of a session's chunks: how queue depth and chunk size share the 28 payload bits of an
- * immediate.  Computed once, the same way on both sides.  doc/protocol.md 2.6, 3.2; doc/traps.md 3. */
+ * immediate, the same way on both sides.  doc/protocol.md 2.6, 3.2; doc/traps.md 3. */
 #ifndef RTRS_GEOM_H
 #define RTRS_GEOM_H
 

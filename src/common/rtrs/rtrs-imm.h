@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Immediate data, doc/protocol.md 3.2.  Host values here; __be32 in work requests (doc/traps.md 1). */
+/* Immediate data, doc/protocol.md 3.2.  Host values here; __be32 in requests (doc/traps.md 1). */
 #ifndef RTRS_IMM_H
 #define RTRS_IMM_H
 

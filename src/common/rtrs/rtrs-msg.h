@@ -2,7 +2,7 @@
 /* Encode and decode the set-up messages of a path.  Pure.
  *
  * Encoders fill the whole message, reserved bytes zeroed, and cannot fail.  Decoders take bytes and
- * length, copy what they need, check it, and return 0 or the negative errno of doc/protocol.md 1 to 4; reserved
+ * length, copy and check, and return 0 or the negative errno of doc/protocol.md 1 to 4; reserved
  * and padding bytes are never looked at (doc/traps.md 24). */
 #ifndef RTRS_MSG_H
 #define RTRS_MSG_H
@@ -20,7 +20,7 @@ struct rtrs_conn_req {
 };
 
 void rtrs_conn_req_encode(struct rtrs_msg_conn_req *m, const struct rtrs_conn_req *req);
-/* Rules 1-5 of doc/protocol.md 1.7: -ECONNRESET for each, with the broken rule in @why (static text). */
+/* Rules 1-5 of doc/protocol.md 1.7: -ECONNRESET, with the broken rule in @why (static text). */
 int rtrs_conn_req_decode(const void *buf, size_t len, struct rtrs_conn_req *req, const char **why);
 
 struct rtrs_conn_rsp {
@@ -34,7 +34,7 @@ struct rtrs_conn_rsp {
 void rtrs_conn_rsp_encode(struct rtrs_msg_conn_rsp *m, const struct rtrs_conn_rsp *rsp);
 /* -ECONNRESET: too short, wrong magic or major version, with @why.  Otherwise 0 and @rsp, whose
  * status may be an error (a positive errno on the wire is told as -ECONNABORTED, 0 in a reject as
- * -ECONNRESET; @rejected says which message it was).  Sizes are not checked here: rtrs_geom_init. */
+ * -ECONNRESET; @rejected: it was one).  Sizes are not checked here: rtrs_geom_init. */
 int rtrs_conn_rsp_decode(const void *buf, size_t len, bool rejected, struct rtrs_conn_rsp *rsp,
 			 const char **why);
 
@@ -63,8 +63,8 @@ struct rtrs_region {
 
 /* @m has room for rtrs_info_rsp_len(@n). */
 void rtrs_info_rsp_encode(struct rtrs_msg_info_rsp *m, const struct rtrs_region *regions, unsigned n);
-/* All of doc/protocol.md 2.5, and the bit check with the queue depth (doc/traps.md 3).  Fills @rbufs
- * [g->queue_depth].  -ECONNRESET with @why. */
+/* All of doc/protocol.md 2.5, and the bit check with the queue depth (doc/traps.md 3).  Fills
+ * @rbufs[g->queue_depth].  -ECONNRESET with @why. */
 int rtrs_info_rsp_decode(const void *buf, size_t len, const struct rtrs_geom *g,
 			 struct rtrs_rbuf *rbufs, const char **why);
 

@@ -104,8 +104,8 @@ struct ibv_send_wr *rtrs_wr_response(struct rtrs_wr_rsp *w, uint64_t wr_id,
 	struct ibv_send_wr *rearm = rsp->new_rkey ? rsp->rearm : NULL;
 	struct chain c = { .tail = &c.head };
 
-	/* ORDER: the rows of doc/protocol.md 3.4.  A key is re-armed behind the data that is read from
-	 * its chunk; without data the client's own key is given back first. */
+	/* ORDER: the rows of doc/protocol.md 3.4.  A key is re-armed behind the data that is read
+	 * from its chunk; without data the client's own key is given back first. */
 	w->n = 0;
 	if (data)
 		chain_add(&c, rsp_data(w, wr_id, rsp));

@@ -38,10 +38,10 @@ struct rtrs_rsp {
 	int status;			/* 0 or negative errno */
 	bool new_rkey;			/* the session announced NEW_RKEY (doc/traps.md 9) */
 	const struct rtrs_req *req;	/* dir, need_inval, has_desc, desc */
-	struct ibv_sge data;		/* READ with status 0: where the data is; length == desc.len */
+	struct ibv_sge data;		/* READ with status 0; length == desc.len */
 	struct ibv_sge rkey_rsp;	/* new_rkey: an encoded rtrs_msg_rkey_rsp */
-	struct ibv_send_wr *rearm;	/* new_rkey: chain to post between data and answer, or NULL when
-					 * it was posted by other means (type-1 ibv_bind_mw) */
+	struct ibv_send_wr *rearm;	/* new_rkey: chain between data and answer; NULL: posted
+					 * by other means (type-1 ibv_bind_mw) */
 	bool signaled;			/* of the final request */
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Setting connections up: the cm and the calls of its user (tcp-cm.c), the handshake (tcp-hs.c), listeners
- * (tcp-listen.c). */
+/* Setting connections up: the cm and the calls of its user (tcp-cm.c), the handshake (tcp-hs.c),
+ * listeners (tcp-listen.c). */
 #ifndef TCP_CM_H
 #define TCP_CM_H
 
@@ -66,8 +66,7 @@ void tcp_cm_report(struct tcp_conn *c, enum fab_event_type type, int status);
 
 /* tcp_source.ready of a connection that is being set up. */
 void tcp_hs_ready(struct tcp_source *src, uint32_t events);
-/* One handshake frame on socket @fd, with @len bytes of private data, which a fresh socket takes whole.  0 or
- * -errno.  Without cm->lock too. */
+/* One handshake frame, which a fresh socket takes whole.  0 or -errno.  Without cm->lock too. */
 int tcp_hs_send(int fd, enum tcp_frame_op op, uint8_t flags, const void *data, size_t len);
 /* Set-up is over without a connection: a stranger is refused, the active side is told. */
 void tcp_hs_fail(struct tcp_conn *c, int err, const char *why);

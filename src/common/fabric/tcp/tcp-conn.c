@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns a connection's socket and its failure.
  *
- * It ends in one way: something fails it (the first cause is kept), the socket is shut down so that a
- * sleeper wakes up, the poller (tcp-qp.c) flushes what is posted and says -ENOTCONN from then on.
- * Errors of the socket are causes, never return values of a post.  Any thread. */
+ * A connection ends in one way: something fails it (the first cause is kept), the socket is shut
+ * down so that a sleeper wakes up, the poller (tcp-qp.c) flushes what is posted and says -ENOTCONN
+ * from then on.  Errors of the socket are causes, never return values of a post.  Any thread. */
 #include <assert.h>
 #include <errno.h>
 #include <stdarg.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A connection of the tcp provider: its record, and its one failure.
  *
- * A connection is a socket, a send ring, a receive machine with its ring (tcp-qp.h) and
- * one failure.  While it is being set up its socket sits in the epoll of its cm (tcp-cm.h); when it is
- * up the socket belongs to fab_poll() and the cm knows nothing of it.  Keys belong to the pd; regions
- * and windows have them (tcp-key.h).
+ * A connection is a socket, a send ring, a receive machine with its ring (tcp-qp.h) and one
+ * failure.  While it is being set up its socket sits in the epoll of its cm (tcp-cm.h); when it is
+ * up the socket belongs to fab_poll() and the cm knows nothing of it.  Keys belong to the pd;
+ * regions and windows have them (tcp-key.h).
  *
  * A file calls only those before it: tcp-frame, tcp-conn, tcp-key, tcp-pd, tcp-mr, tcp-mw, tcp-tx,
  * tcp-rx, tcp-qp; tcp-cm with tcp-hs, tcp-listen; tcp.c, the table of the provider.
@@ -147,7 +147,7 @@ struct tcp_conn {
 	struct list ev_link;		/* cm->events */
 	enum fab_event_type ev_type;
 	int ev_status;
-	uint32_t hs_len;		/* bytes of hs_buf received; bytes of private data to send */
+	uint32_t hs_len;		/* bytes in hs_buf: received, or to send */
 	uint8_t hs_buf[TCP_FRAME_HDR_LEN + FAB_PRIVATE_DATA_MAX];
 	uint32_t pdata_len;		/* of the frame received, in hs_buf behind the header */
 };
@@ -174,7 +174,7 @@ static inline bool tcp_conn_failed(const struct tcp_conn *c)
 
 /* A connection around @fd (or -1) for @cm.  -ENOMEM. */
 int tcp_conn_new(struct fab_cm *cm, int fd, struct tcp_conn **out);
-/* Close and free @c, of which neither the cm (tcp_cm_forget()) nor a pd (tcp_qp_fini()) knows any more. */
+/* Close and free @c, which is of no cm (tcp_cm_forget()) and no pd (tcp_qp_fini()) any more. */
 void tcp_conn_free(struct tcp_conn *c);
 
 /* Fail @c with the cause in words unless it has failed already, tell the peer @status (enum
@@ -188,7 +188,7 @@ void tcp_conn_fail_tx_locked(struct tcp_conn *c, int status, const char *fmt, ..
 void tcp_conn_set_cause(struct tcp_conn *c, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* The failure is there whole: cause written, peer told.  Until then the one that fails @c is at it. */
+/* The cause is written and the peer told.  Until then the one that fails @c is at it. */
 static inline bool tcp_conn_failure_told(const struct tcp_conn *c)
 {
 	return atomic_load_explicit(&c->base.cause_state, memory_order_acquire) == 2;

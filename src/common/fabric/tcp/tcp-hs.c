@@ -24,8 +24,8 @@ static bool first_byte_ok(uint8_t op)
 	return op == TCP_FRAME_CONNECT || op == TCP_FRAME_ACCEPT || op == TCP_FRAME_REJECT;
 }
 
-/* What the peer of @c said, in words: its first line where that is text, as it is with HTTP, SSH, SMTP and NBD, else its
- * first bytes.  @c is at its end, so that more than a frame may be read. */
+/* What the peer of @c said, in words: its first line if that is text, as with HTTP, SSH, SMTP and
+ * NBD, else its first bytes.  @c is at its end, so more than a frame may be read. */
 static void peer_said(struct tcp_conn *c, char why[HS_WHY_LEN])
 {
 	char said[HS_SAID_MAX + 1] = "";
@@ -135,8 +135,8 @@ int tcp_hs_send(int fd, enum tcp_frame_op op, uint8_t flags, const void *data, s
 	return (size_t)n == TCP_FRAME_HDR_LEN + len ? 0 : -ENOBUFS;
 }
 
-/* Read exactly one frame and not a byte more: what follows belongs to fab_poll().
- * Returns 1 with @f, 0 when bytes are missing, or -errno with @why, which is NULL when it is not ours at all. */
+/* Read exactly one frame and not a byte more: what follows belongs to fab_poll().  Returns 1 with
+ * @f, 0 when bytes are missing, or -errno with @why; NULL: it is not ours at all. */
 static int read_frame(struct tcp_conn *c, struct tcp_frame *f, const char **why)
 {
 	uint32_t need;
@@ -144,7 +144,7 @@ static int read_frame(struct tcp_conn *c, struct tcp_frame *f, const char **why)
 
 	for (;;) {
 		need = TCP_FRAME_HDR_LEN;
-		/* Before a whole header is there: who speaks something else may say less, and wait. */
+		/* Before a whole header: who speaks something else may say less, and wait. */
 		if (c->hs_len && !first_byte_ok(c->hs_buf[0])) {
 			*why = NULL;
 			return -EPROTO;

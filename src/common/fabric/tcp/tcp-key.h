@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Keys, which let a peer write to memory, or a work request name it (tcp-key.c); and what has them: protection domains
- * (tcp-pd.c), regions (tcp-mr.c), windows (tcp-mw.c).
+/* Keys (tcp-key.c), and what has them: protection domains (tcp-pd.c), regions (tcp-mr.c), windows
+ * (tcp-mw.c).
  *
- * Keys are entries of their pd's table, which are never freed before the pd, so a lookup
- * needs no lock; it takes a reference that a revoke waits for (tcp_pd_key_stop()).  Any thread.  A key
- * that is refused costs its connection, which is the caller's to do. */
+ * A key lets a peer write to memory, or a work request name it.  Keys are entries of their pd's
+ * table, which are never freed before the pd, so a lookup needs no lock; it takes a reference that
+ * a revoke waits for (tcp_pd_key_stop()).  Any thread.  A key that is refused costs its
+ * connection, which is the caller's to do. */
 #ifndef TCP_KEY_H
 #define TCP_KEY_H
 
@@ -114,16 +115,16 @@ static inline void tcp_key_put(struct tcp_key *key)
 }
 
 /* Look up @rkey for a peer's write to [addr, addr + len) and hold it against revocation, until
- * tcp_key_put(); NULL with the reason in @why.  Under rx->lock, which is how a revoke finds the holder. */
+ * tcp_key_put(); NULL with the reason in @why.  Under rx->lock: so a revoke finds the holder. */
 struct tcp_key *tcp_key_get(struct tcp_conn *c, uint32_t rkey, uint64_t addr, uint32_t len,
 			    const char **why);
 /* Stop placing under @key (any, if NULL) on @c and forget the message.  rx->lock held.
  * Returns true if a placement was dropped. */
 bool tcp_key_drop(struct tcp_conn *c, const struct tcp_key *key);
-/* Kill the key of a window of type 2 that is bound on @c.  Returns NULL and the key, whose placements,
- * all of @c, may go on; or what @rkey is instead. */
+/* Kill the key of a window of type 2 that is bound on @c.  Returns NULL and the key, whose
+ * placements, all of @c, may go on; or what @rkey is instead. */
 const char *tcp_key_invalidate(struct tcp_conn *c, uint32_t rkey, struct tcp_key **out);
-/* True if @sge may be used locally with @access (0 or IBV_ACCESS_LOCAL_WRITE); @at is its memory then. */
+/* True if @sge may be used locally with @access (0 or IBV_ACCESS_LOCAL_WRITE); @at: its memory. */
 bool tcp_key_local_ok(struct tcp_pd *pd, const struct ibv_sge *sge, int access, uint64_t *at);
 
 /* Level k of the table holds the 64 << k indices from (64 << k) - 64 on. */
@@ -149,12 +150,12 @@ static inline struct tcp_pd *tcp_pd(struct fab_pd *pd)
 /* A dead key, or NULL.  Takes pd->lock, as tcp_pd_key_free() of a key that is dead again. */
 struct tcp_key *tcp_pd_key_alloc(struct tcp_pd *pd);
 void tcp_pd_key_free(struct tcp_pd *pd, struct tcp_key *key);
-/* Wait for the placements under a dead key to stop and fail the connections they are of.  No lock held. */
+/* Wait for the placements under a dead key to stop, and fail their connections.  No lock held. */
 void tcp_pd_key_stop(struct tcp_pd *pd, struct tcp_key *key);
 
 /* ---- regions, as fab-provider.h has them ---- */
 
-/* Nothing is placed under the old key when these return: a connection in the middle of that is failed
+/* Nothing is placed under the old key when these return: a connection in the middle of that fails
  * (doc/decisions.md D12). */
 struct ibv_mr *tcp_mr_reg(struct fab_pd *fpd, void *addr, size_t length, uint64_t iova, int access);
 int tcp_mr_rereg(struct ibv_mr *ibv, void *addr, size_t length, uint64_t iova, int access);
@@ -164,9 +165,9 @@ void tcp_mr_dereg(struct ibv_mr *ibv);
 
 struct ibv_mw *tcp_mw_alloc(struct fab_pd *pd, enum ibv_mw_type type);
 int tcp_mw_dealloc(struct ibv_mw *ibv);
-/* Carry out a BIND_MW, a LOCAL_INV of @rkey, that is about to be queued on @c (doc/decisions.md D1).  A connection in
- * the middle of a write under what is taken away fails.  Returns NULL, or what is wrong with the request.  No
- * lock held. */
+/* Carry out a BIND_MW or a LOCAL_INV that is about to be queued on @c (doc/decisions.md D1).  A
+ * connection in the middle of a write under what is taken away fails.  Returns NULL, or what is
+ * wrong with the request.  No lock held. */
 const char *tcp_mw_bind(struct tcp_conn *c, const struct ibv_send_wr *wr);
 const char *tcp_mw_invalidate(struct tcp_conn *c, uint32_t rkey);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the queues of a connection as a whole: one poll drives both directions, and drains them when the
+/* Owns the queues of a connection: one poll drives both directions, and drains them when the
  * connection has failed.  One thread at a time polls and arms; any asks whether to arm again. */
 #include <errno.h>
 #include <poll.h>

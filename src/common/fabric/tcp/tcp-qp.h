@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The queues of a connection (tcp-qp.c), as fabric.h has them: the send side, from work requests to frames (tcp-tx.c), and
- * the receive side, from a byte stream to placed data and completions (tcp-rx.c).  Posts come from any
- * thread, the rest from the polling one. */
+/* The queues of a connection (tcp-qp.c), as fabric.h has them: the send side, from work requests to
+ * frames (tcp-tx.c), and the receive side, from a byte stream to placed data and completions
+ * (tcp-rx.c).  Posts come from any thread, the rest from the polling one. */
 #ifndef TCP_QP_H
 #define TCP_QP_H
 
@@ -48,7 +48,7 @@ size_t tcp_rx_memory(const struct fab_qp_attr *attr);
 
 /* A receive that cannot be taken fails the connection. */
 int tcp_rx_post(struct fab_conn *conn, const struct ibv_recv_wr *wr);
-/* Read and parse; up to @n completions.  tcp_conn_failed() says whether @c has failed.  rx->lock held. */
+/* Read and parse; up to @n completions.  tcp_conn_failed() tells of a failure.  rx->lock held. */
 int tcp_rx_run(struct tcp_conn *c, struct ibv_wc *wc, int n);
 /* After a failure: up to @n receives as flushed. */
 int tcp_rx_flush(struct tcp_conn *c, struct ibv_wc *wc, int n);

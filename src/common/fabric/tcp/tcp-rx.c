@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The receive side: a byte stream to placed data and completions.
  *
- * Owns the staging buffer, the frame in progress and the ring of posted receives, which is filled under
- * rx->post_lock and consumed under rx->lock.  The machine runs on the polling thread under rx->lock: one
- * read fills staging, frames are parsed from it, and payload that is not staged yet is read straight to
- * where it belongs.  Bytes of the peer are checked at the header, before anything is placed.  Whatever a
- * peer does wrong fails the connection with the reason; nothing of it is kept but what fits in staging.
- * Ends when a failed connection has flushed the ring and tcp_rx_close() finds none left. */
+ * Owns the staging buffer, the frame in progress and the ring of posted receives, which is filled
+ * under rx->post_lock and consumed under rx->lock.  The polling thread runs the machine under
+ * rx->lock: one read fills staging, frames are parsed from it, and payload that is not staged is
+ * read straight to its place.  Bytes of the peer are checked at the header, before anything is
+ * placed.  What a peer does wrong fails the connection with the reason.  Ends when a failed
+ * connection has flushed the ring and tcp_rx_close() finds none left. */
 #include <assert.h>
 #include <errno.h>
 #include <endian.h>

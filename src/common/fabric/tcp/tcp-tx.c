@@ -223,8 +223,8 @@ static void tx_write(struct tcp_conn *c)
 	atomic_store(&tx->blocked, false);
 }
 
-/* Carry out what concerns windows.  Returns the first request that cannot be, with its @status and @why, or
- * NULL.  Not under our lock: what is revoked may have to be stopped first. */
+/* Carry out what concerns windows.  Returns the first request that cannot be, with its @status and
+ * @why, or NULL.  Not under our lock: what is revoked may have to be stopped first. */
 static const struct ibv_send_wr *tx_windows(struct tcp_conn *c, const struct ibv_send_wr *wr,
 					    enum ibv_wc_status *status, const char **why)
 {

@@ -152,8 +152,8 @@ void verbs_conn_disconnect(struct fab_conn *conn, const char *cause)
 
 /* ---- completions, cq_lock held ---- */
 
-/* A receive that tells of an invalidate.  rxe shows the kernel's value of the flag (doc/verbs.md Q3); on RC no
- * other is meant.  rxe also carries out what is not the peer's to ask for (doc/verbs.md Q7). */
+/* A receive that tells of an invalidate.  rxe shows the kernel's value of the flag (doc/verbs.md
+ * Q3), and carries out what is not the peer's to ask for (doc/verbs.md Q7). */
 static void translate_inv(struct verbs_conn *c, struct ibv_wc *wc)
 {
 	const unsigned inv = IBV_WC_WITH_INV | IBV_WC_IP_CSUM_OK;
@@ -242,8 +242,8 @@ static bool conn_gone(const struct verbs_conn *c)
 	return atomic_load(&c->gone) || verbs_dev_is_removed(c->id->verbs);
 }
 
-/* Nothing that the device still has will complete; without queue pair it cannot touch any of it.  post_lock
- * held, for @id->qp. */
+/* Nothing that the device has will complete; without queue pair it cannot touch any of it.
+ * post_lock held, for @id->qp. */
 static void give_up_device(struct verbs_conn *c)
 {
 	if (c->id->qp)
@@ -255,7 +255,7 @@ static void give_up_device(struct verbs_conn *c)
 
 /* ---- polling ---- */
 
-/* Completions for what was posted after the failure; -ENOTCONN when there is nothing left at all. */
+/* Completions for late posts; -ENOTCONN when nothing is left at all. */
 static int poll_late(struct verbs_conn *c, struct ibv_wc *wc, int n)
 {
 	int got = 0;
@@ -294,7 +294,7 @@ int verbs_conn_poll(struct fab_conn *conn, struct ibv_wc *wc, int n)
 	}
 	if (atomic_load(&c->gone))
 		verbs_conn_fail(c, "the RDMA device cannot be polled any more");
-	if (broken == IBV_WC_WR_FLUSH_ERR)	/* rxe says this of local failures, too (doc/verbs.md Q8) */
+	if (broken == IBV_WC_WR_FLUSH_ERR)	/* rxe: of local failures, too (doc/verbs.md Q8) */
 		verbs_conn_fail(c, "the queue pair broke: the peer is gone or a request was bad");
 	else if (broken)
 		verbs_conn_fail(c, "work request failed: %s", ibv_wc_status_str(broken));

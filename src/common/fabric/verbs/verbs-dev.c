@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows RDMA devices: what they can do, which the cm has used, which were removed.  The device itself belongs to
- * librdmacm, which opens each once and keeps it.  Any thread; errors as fabric.h says. */
+/* Knows RDMA devices: what they can do, which the cm has used, which were removed.  A device
+ * belongs to librdmacm, which opens each once and keeps it.  Any thread; errors as fabric.h
+ * says. */
 #include <config.h>
 
 #include <errno.h>
@@ -11,9 +12,8 @@
 
 #include "verbs-priv.h"
 
-/* A request is signaled at least so often that the ring of verbs-post.c is never blocked by silent ones;
- * there are as many more entries in the device's queue, and one for the marker.  Each that is wakes a thread
- * that had nothing else to do. */
+/* At least one request of so many is signaled, so that silent ones never block the ring of
+ * verbs-post.c.  The device's queue has as many more entries, and one for the marker. */
 #define SIGNAL_EVERY_MAX 128u
 
 static uint32_t signal_every(uint32_t max_send_wr)
@@ -132,8 +132,9 @@ struct rdma_cm_id *verbs_dev_release(struct verbs_dev *dev)
 
 /* ---- removal ---- */
 
-/* Devices that went, several of them together perhaps.  One stays until another is at its address: how long
- * somebody asks for it is not known.  So many more than a machine has; then the oldest is forgotten. */
+/* Devices that went, several together perhaps.  One stays until another is at its address,
+ * because nobody knows how long somebody asks for it.  Of more than a machine has the oldest is
+ * forgotten. */
 #define REMOVED_MAX 64u
 
 static _Atomic(struct ibv_context *) removed[REMOVED_MAX];
@@ -151,7 +152,7 @@ bool verbs_dev_is_removed(const struct ibv_context *device)
 
 void verbs_dev_removed(struct ibv_context *device)
 {
-	/* RACE: two may tell of one device, which then has two places; both go with verbs_dev_works(). */
+	/* RACE: two that tell of one device give it two places; verbs_dev_works() clears both. */
 	if (!verbs_dev_is_removed(device)) {
 		unsigned i = 0;
 
@@ -165,8 +166,8 @@ void verbs_dev_removed(struct ibv_context *device)
 	atomic_store(&looking, true);
 }
 
-/* Of all connections of @device; any thread may get that of another one, which cannot go before the event is
- * acknowledged. */
+/* Of all connections of @device.  Another one's event may be ours to take; its connection cannot go
+ * before we acknowledge that. */
 void verbs_dev_events(struct ibv_context *device)
 {
 	struct ibv_async_event event;
@@ -191,7 +192,7 @@ void verbs_dev_works(struct ibv_context *device)
 	}
 }
 
-/* Nothing happens when it was the only device: there is no list then, and librdmacm keeps what it has. */
+/* Without any device there is no list, and librdmacm keeps what it has. */
 bool verbs_dev_look(void)
 {
 	struct ibv_context **list;

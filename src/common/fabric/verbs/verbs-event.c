@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What librdmacm reports, as events of fabric.h.
  *
- * Thread of the cm.  An event is copied and acknowledged before it is acted on or handed on, because
- * rdma_destroy_id() waits for unacknowledged ones; what happens to a connection that another thread
- * may destroy happens before that, while the destroyer still waits.  A connection that fails while
- * it is set up is told as UNREACHABLE, once; later its queues fail (verbs-conn.c) and no event says so. */
+ * Thread of the cm.  An event is copied and acknowledged before it is acted on or handed on,
+ * because rdma_destroy_id() waits for unacknowledged ones.  Another thread may destroy a
+ * connection: what happens to one comes before that, while the destroyer still waits.  A connection
+ * that fails while it is set up is told as UNREACHABLE, once; later its queues fail (verbs-conn.c)
+ * without an event. */
 #include <config.h>
 
 #include <errno.h>
@@ -26,7 +27,7 @@ static int status_errno(int status)
 	return status < 0 ? status : status > 0 ? -status : -EIO;
 }
 
-/* @c will not be used, or not any longer.  Tells so while it is set up by us; else its queues do. */
+/* @c is lost.  Tells so while it is set up by us; else its queues do. */
 static int conn_lost(struct verbs_conn *c, struct fab_event *ev, int err, const char *what)
 {
 	if (err)
@@ -178,8 +179,8 @@ static void look_if_due(struct verbs_cm *cm)
 		look_later(cm);
 }
 
-/* cm->lock held.  Returns the id that is not needed any more: that of the event, so not before it is
- * acknowledged. */
+/* cm->lock held.  Returns the id that is not needed any more: the event's, so it is to be destroyed
+ * when that is acknowledged. */
 static struct rdma_cm_id *device_gone(struct verbs_cm *cm, const struct rdma_cm_id *id)
 {
 	struct verbs_dev *dev;

@@ -2,13 +2,12 @@
 /* Owns memory windows of RDMA devices, and what is known of each: its last key and, of type 2, the
  * connection it is bound on.
  *
- * What breaks a rule of fabric.h is refused here and never reaches the device, because devices answer in
- * ways of their own.  rxe flushes where it should say what is wrong, carries out an invalidate that comes
- * from any connection, and its kernel panics at one of a window that is not bound (doc/verbs.md Q1, Q7,
- * Q8).  What a peer does with our keys the device alone decides; we hear of it with the receive.
+ * What breaks a rule of fabric.h is refused here and never reaches the device: rxe's answers are
+ * wrong, or the end of the machine (doc/decisions.md D1; doc/verbs.md Q1, Q7, Q8).  What a peer
+ * does with our keys the device alone decides; we hear of it with the receive.
  *
- * A window is bound or free from the post on, in front of its turn; the device keeps to the order.  Those
- * of all domains are in one table, because a device knows windows by their number alone.
+ * A window is bound or free from the post on, in front of its turn; the device keeps the order.
+ * The windows of all domains are in one table, because a device knows them by their number alone.
  *
  * LOCKS.  A bucket's lock is innermost: taken under post_lock and under cq_lock. */
 #include <config.h>
@@ -180,8 +179,8 @@ static int bind_type_1(struct ibv_qp *qp, const struct ibv_send_wr *hw)
 	return rc ? rc : hw->bind_mw.mw->rkey == hw->bind_mw.rkey ? 0 : EPROTO;
 }
 
-/* A library that has no such call or request says one of these, whatever the device offers; bind_type_1() the
- * last. */
+/* What a library says that has no such call or request, whatever the device offers; EPROTO is
+ * bind_type_1()'s. */
 static bool cannot(int err)
 {
 	return err == EOPNOTSUPP || err == ENOSYS || err == EINVAL || err == EPROTO;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns protection domains of RDMA devices, each of which keeps its device known to the cm.  Any thread; errors
- * as fabric.h says. */
+/* Owns protection domains of RDMA devices.  Each keeps its device known to the cm.  Any thread;
+ * errors as fabric.h says. */
 #include <config.h>
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns what is posted to a connection's queue pair: the ring that mirrors the send queue, and what was
- * posted after the failure.  Any thread, under post_lock.  A post that the device or the rules refuse fails
- * the connection (verbs-conn.c); errors as fabric.h says. */
+/* Owns what is posted to a connection's queue pair: the ring that mirrors the send queue, and late
+ * posts.  Any thread, under post_lock.  A post that the device or the rules refuse fails the
+ * connection (verbs-conn.c); errors as fabric.h says. */
 #include <config.h>
 
 #include <errno.h>
@@ -59,7 +59,7 @@ static const char *send_fill(struct verbs_conn *c, const struct ibv_send_wr *wr,
 	bool signaled = wr->send_flags & IBV_SEND_SIGNALED;
 	const char *why = NULL;
 
-	/* The peer may have done it, asked or not: what nobody has polled yet makes ours the second. */
+	/* The peer may have done it, asked or not: what nobody polled yet makes ours the second. */
 	if (wr->opcode == IBV_WR_LOCAL_INV)
 		verbs_conn_look(c);
 	if (verbs_mw_is(wr))
@@ -79,8 +79,8 @@ static const char *send_fill(struct verbs_conn *c, const struct ibv_send_wr *wr,
 	return NULL;
 }
 
-/* Post the next of @wr, at most SEND_BATCH; advances it.  At one that breaks the rules of windows it
- * stops, with those before it posted and @c failed. */
+/* Post the next of @wr, at most SEND_BATCH; advances it.  Stops at one that breaks the rules of
+ * windows, with those before it posted and @c failed. */
 static int send_batch(struct verbs_conn *c, const struct ibv_send_wr **wr)
 {
 	struct ibv_send_wr hw[SEND_BATCH];

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Inside of the verbs provider: rdma-core's devices under the contract of fabric.h.
  *
- * A connection owns an rdma_cm_id, a completion channel, a CQ and an RC queue pair.  Its send queue is
- * mirrored in a ring, because a completion names one work request and stands for all before it.
+ * A connection owns an rdma_cm_id, a completion channel, a CQ and an RC queue pair.  A ring mirrors
+ * its send queue, because a completion names one work request and stands for all before it.
  *
  * FAILURE.  The first of: a completion that is no success, the peer's disconnect, a refused post,
  * fab_disconnect().  verbs_conn_fail() notes the cause, moves the queue pair to ERR and tells the
- * peer; then, behind everything that was posted, a marker that will flush as well.  Posts from then
- * on never reach the device: they are kept in @late and flushed by the poll when the device's own
- * flushes are in.  Drained: the marker and all receives are back and @late is empty.  (A receive that
- * is posted to a queue pair in ERR may never flush on rxe; the marker, a send, makes it.)
- * A device that was removed, or whose CQ is broken, flushes nothing (conn_gone()): the poll destroys the queue
- * pair, and nothing touches memory any more.
+ * peer; then, behind everything that was posted, posts a marker that will flush as well.  Later
+ * posts never reach the device: they are kept in @late and flushed by the poll when the device's
+ * own flushes are in.  Drained: the marker and all receives are back and @late is empty.  (A
+ * receive posted to a queue pair in ERR may never flush on rxe; the marker, a send, makes it.)  A
+ * device that was removed, or whose CQ is broken, flushes nothing (conn_gone()): the poll destroys
+ * the queue pair, and nothing touches memory any more.
  *
- * DEVICES belong to librdmacm, which opens each when it is first used.  The kernel waits for a driver without
- * hot-unplug (rxe, siw) until nobody has the device open, and librdmacm closes one that is gone when it
- * looks at the list of devices (verbs_dev_look()) and no id of it is left.  So a cm keeps an id of each
- * device that it has used (struct verbs_dev): without one it would not hear of the removal of a device that nothing
- * goes over, and what belongs to a device may not outlive its ids.
+ * DEVICES belong to librdmacm, which opens each when it is first used.  The kernel waits for a
+ * driver without hot-unplug (rxe, siw) until nobody has the device open.  librdmacm closes one that
+ * is gone when it looks at the list of devices (verbs_dev_look()) and no id of it is left.  So a cm
+ * keeps an id of each device that it has used (struct verbs_dev), to hear of the removal of an idle
+ * one.
  *
- * LOCKS, in this order: cm->lock (which connection an id belongs to), post_lock (what is posted, @late,
- * @failing), cq_lock (the CQ, @stash), those of the table of windows (verbs-mw.c). */
+ * LOCKS, in this order: cm->lock (which connection an id belongs to), post_lock (what is posted,
+ * @late, @failing), cq_lock (the CQ, @stash), those of the table of windows (verbs-mw.c). */
 #ifndef VERBS_PRIV_H
 #define VERBS_PRIV_H
 
@@ -54,7 +54,7 @@ struct verbs_cm {
 struct verbs_dev {
 	struct list link;
 	struct ibv_context *verbs;
-	struct rdma_cm_id *id;		/* of a connection that is no more; NULL: of those that are */
+	struct rdma_cm_id *id;		/* of a connection that has gone, or NULL */
 	unsigned npds;
 	bool gone;			/* removed */
 };
@@ -161,27 +161,27 @@ struct verbs_listener *verbs_listen_of(const struct verbs_cm *cm, const struct r
 int verbs_event_get(struct fab_cm *cm, struct fab_event *ev);
 
 /* verbs-dev.c: devices */
-/* What we can offer on a device: whatever is asked for within @attr fits (verbs_dev_queues()); of windows
- * what it says, before a trial.  Pure. */
+/* What we can offer on a device: whatever is asked for within @attr fits (verbs_dev_queues()).
+ * Windows: as the device says, before a trial.  Pure. */
 void verbs_dev_limits(const struct ibv_device_attr *dev, struct fab_device_attr *attr);
 void verbs_dev_queues(const struct fab_qp_attr *attr, uint32_t max_sge, struct verbs_queues *q);
 int verbs_dev_query_listener(const struct fab_listener *fab, struct fab_device_attr *attr);
 int verbs_dev_query(const struct fab_conn *conn, struct fab_device_attr *attr);
 /* What @cm has of @device, made if need be; NULL: no memory.  cm->lock held. */
 struct verbs_dev *verbs_dev_get(struct verbs_cm *cm, struct ibv_context *device);
-/* The id of @dev if that is not needed any more, for the caller to destroy without lock, and @dev is gone;
- * else NULL.  cm->lock held. */
+/* When @dev is not needed any more it is gone; returns its id, for the caller to destroy without
+ * lock, or NULL.  cm->lock held. */
 struct rdma_cm_id *verbs_dev_release(struct verbs_dev *dev);
-/* Any thread: @device was removed.  Its connections complete nothing from now on, and librdmacm has to look. */
+/* @device was removed: its connections complete nothing, and librdmacm has to look.  Any thread. */
 void verbs_dev_removed(struct ibv_context *device);
 bool verbs_dev_is_removed(const struct ibv_context *device);
-/* Look for what @device reports of itself and of completion queues.  Nobody waits for that: a connection that
- * has failed and does not drain asks. */
+/* Look for what @device reports of itself and of completion queues: a connection asks that has
+ * failed and does not drain. */
 void verbs_dev_events(struct ibv_context *device);
 /* A queue pair was made on @device: it is there. */
 void verbs_dev_works(struct ibv_context *device);
-/* If a device was removed, have librdmacm look at what there is.  True: to be called again in a while, because
- * at first the kernel still shows the device. */
+/* If a device was removed, have librdmacm look at what there is.  True: call again in a while,
+ * because at first the kernel still shows the device. */
 bool verbs_dev_look(void);
 
 /* verbs-pd.c: protection domains; verbs-mr.c: memory */
@@ -203,12 +203,12 @@ static inline bool verbs_mw_is_alone(const struct ibv_send_wr *wr)
 {
 	return wr->opcode == IBV_WR_BIND_MW && wr->bind_mw.mw->type == IBV_MW_TYPE_1;
 }
-/* A bind or invalidate as the device gets it, but for its wr_id, and as done; or what is wrong with it.
- * What it returns NULL for is posted next, or @c has failed.  Under post_lock. */
+/* A bind or invalidate as the device gets it, but for its wr_id, and as done; or what is wrong with
+ * it.  NULL: it is posted next, or @c has failed.  Under post_lock. */
 const char *verbs_mw_fill(const struct verbs_conn *c, const struct ibv_send_wr *wr,
 			  struct ibv_send_wr *hw);
-/* Post a chain, in which there is no verbs_mw_is_alone(), or one alone.  Returns 0 or a positive errno; then
- * @unable says whether it was a bind or invalidate that the device cannot do. */
+/* Post a chain without any verbs_mw_is_alone(), or one alone.  Returns 0 or a positive errno; then
+ * @unable: it was a bind or invalidate that the device cannot do. */
 int verbs_mw_post(struct ibv_qp *qp, struct ibv_send_wr *hw, bool *unable);
 /* A SEND_WITH_INV of @rkey came on @c.  False: it is not of a window that is bound there. */
 bool verbs_mw_peer_inv(const struct verbs_conn *c, uint32_t rkey);
