@@ -92,18 +92,13 @@ static inline int fab_check_send(const struct fab_provider *ops, const struct ib
 				 const char **why)
 {
 	const unsigned known = IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_FENCE;
+	const unsigned subset = 1u << IBV_WR_SEND | 1u << IBV_WR_SEND_WITH_IMM |
+				1u << IBV_WR_SEND_WITH_INV | 1u << IBV_WR_RDMA_WRITE |
+				1u << IBV_WR_RDMA_WRITE_WITH_IMM | 1u << IBV_WR_LOCAL_INV |
+				1u << IBV_WR_BIND_MW;
 	uint64_t total = 0;
 
-	switch (wr->opcode) {
-	case IBV_WR_SEND:
-	case IBV_WR_SEND_WITH_IMM:
-	case IBV_WR_SEND_WITH_INV:
-	case IBV_WR_RDMA_WRITE:
-	case IBV_WR_RDMA_WRITE_WITH_IMM:
-	case IBV_WR_LOCAL_INV:
-	case IBV_WR_BIND_MW:
-		break;
-	default:
+	if ((unsigned)wr->opcode > 31 || !(subset & 1u << wr->opcode)) {
 		*why = "post of an opcode outside the subset";
 		return -EOPNOTSUPP;
 	}

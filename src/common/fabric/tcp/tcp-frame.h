@@ -5,6 +5,7 @@
 #ifndef TCP_FRAME_H
 #define TCP_FRAME_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -76,50 +77,33 @@ static inline void tcp_frame_encode(uint8_t *buf, const struct tcp_frame *f)
 	w->addr = le64_put(f->addr);
 }
 
-static inline const char *tcp_frame_check_handshake(const struct tcp_frame *f, uint32_t max)
-{
-	if (f->addr != TCP_FRAME_MAGIC)
-		return "bad magic";
-	if (f->length > max)
-		return "private data too long";
-	if (f->imm)
-		return "unused field not zero";
-	return NULL;
-}
-
 static inline const char *tcp_frame_check(const struct tcp_frame *f)
 {
-	switch (f->op) {
-	case TCP_FRAME_RDMA_WRITE_WITH_IMM:
-		break;
-	case TCP_FRAME_RDMA_WRITE:
-		if (f->imm)
-			return "unused field not zero";
-		break;
-	case TCP_FRAME_SEND:
-		if (f->imm || f->rkey || f->addr)
-			return "unused field not zero";
-		break;
-	case TCP_FRAME_SEND_WITH_IMM:
-		if (f->rkey || f->addr)
-			return "unused field not zero";
-		break;
-	case TCP_FRAME_SEND_WITH_INV:
-		if (f->imm || f->addr)
-			return "unused field not zero";
-		break;
-	case TCP_FRAME_CONNECT:
-		return tcp_frame_check_handshake(f, TCP_FRAME_CONNECT_MAX);
-	case TCP_FRAME_ACCEPT:
-		return tcp_frame_check_handshake(f, TCP_FRAME_ACCEPT_MAX);
-	case TCP_FRAME_REJECT:
-		return tcp_frame_check_handshake(f, TCP_FRAME_REJECT_MAX);
-	case TCP_FRAME_DISCONNECT:
-		return f->length || f->rkey || f->addr ? "unused field not zero" : NULL;
-	default:
+	static const struct {
+		uint32_t length_max;
+		bool known, handshake, imm, rkey, addr;	/* the fields that it has */
+	} ops[] = {
+		[TCP_FRAME_SEND] = { TCP_FRAME_MSG_MAX, true },
+		[TCP_FRAME_SEND_WITH_IMM] = { TCP_FRAME_MSG_MAX, true, .imm = true },
+		[TCP_FRAME_SEND_WITH_INV] = { TCP_FRAME_MSG_MAX, true, .rkey = true },
+		[TCP_FRAME_RDMA_WRITE] = { TCP_FRAME_MSG_MAX, true, .rkey = true, .addr = true },
+		[TCP_FRAME_RDMA_WRITE_WITH_IMM] = { TCP_FRAME_MSG_MAX, true, false, true, true, true },
+		[TCP_FRAME_CONNECT] = { TCP_FRAME_CONNECT_MAX, true, true, false, true, true },
+		[TCP_FRAME_ACCEPT] = { TCP_FRAME_ACCEPT_MAX, true, true, false, true, true },
+		[TCP_FRAME_REJECT] = { TCP_FRAME_REJECT_MAX, true, true, false, true, true },
+		[TCP_FRAME_DISCONNECT] = { 0, true, .imm = true },
+	};
+
+	if (f->op >= sizeof(ops) / sizeof(ops[0]) || !ops[f->op].known)
 		return "unknown opcode";
-	}
-	return f->length > TCP_FRAME_MSG_MAX ? "message too long" : NULL;
+	if (ops[f->op].handshake && f->addr != TCP_FRAME_MAGIC)
+		return "bad magic";
+	if ((f->imm && !ops[f->op].imm) || (f->rkey && !ops[f->op].rkey) ||
+	    (f->addr && !ops[f->op].addr) || (f->length && !ops[f->op].length_max))
+		return "unused field not zero";
+	if (f->length <= ops[f->op].length_max)
+		return NULL;
+	return ops[f->op].handshake ? "private data too long" : "message too long";
 }
 
 /* @buf: TCP_FRAME_HDR_LEN bytes.  Returns NULL and fills @f, or says what is wrong.  The version of

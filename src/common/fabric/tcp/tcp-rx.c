@@ -236,25 +236,22 @@ static int rx_start_send(struct tcp_conn *c, struct ibv_wc *wc)
 	return 0;
 }
 
-/* What the peer's DISCONNECT says. */
-static const char *status_text(uint32_t status)
+/* The peer's DISCONNECT tells why. */
+static void rx_disconnected(struct tcp_conn *c, uint32_t status)
 {
-	switch (status) {
-	case IBV_WC_SUCCESS:
-		return "peer disconnected";
-	case IBV_WC_LOC_LEN_ERR:
-		return "peer failed the connection: a send was longer than its receive";
-	case IBV_WC_BAD_RESP_ERR:
-		return "peer failed the connection: bad frame";
-	case IBV_WC_REM_INV_REQ_ERR:
-		return "peer failed the connection: invalidate of a key that is no bound window";
-	case IBV_WC_REM_ACCESS_ERR:
-		return "peer failed the connection: remote access error";
-	case IBV_WC_RNR_RETRY_EXC_ERR:
-		return "peer failed the connection: it had no receive posted";
-	default:
-		return "peer failed the connection";
-	}
+	static const char *const reasons[] = {
+		[IBV_WC_LOC_LEN_ERR] = ": a send was longer than its receive",
+		[IBV_WC_BAD_RESP_ERR] = ": bad frame",
+		[IBV_WC_REM_INV_REQ_ERR] = ": invalidate of a key that is no bound window",
+		[IBV_WC_REM_ACCESS_ERR] = ": remote access error",
+		[IBV_WC_RNR_RETRY_EXC_ERR] = ": it had no receive posted",
+	};
+	const char *reason = status < ARRAY_SIZE(reasons) ? reasons[status] : NULL;
+
+	if (status == IBV_WC_SUCCESS)
+		tcp_conn_fail(c, 0, "peer disconnected");
+	else
+		tcp_conn_fail(c, 0, "peer failed the connection%s", reason ? reason : "");
 }
 
 /* A whole header is staged. */
@@ -278,7 +275,7 @@ static int rx_header(struct tcp_conn *c, struct ibv_wc *wc)
 	case TCP_FRAME_SEND_WITH_INV:
 		return rx_start_send(c, wc);
 	case TCP_FRAME_DISCONNECT:
-		tcp_conn_fail(c, 0, "%s", status_text(be32toh(rx->frame.imm)));
+		rx_disconnected(c, be32toh(rx->frame.imm));
 		return 0;
 	default:
 		tcp_conn_fail(c, IBV_WC_BAD_RESP_ERR, "bad frame: handshake opcode %u after setup",
