@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "conf-priv.h"
+#include "conf.h"
 
 /* Clear what is behind the first @bits of @addr. */
 static void mask(uint8_t addr[16], unsigned bits)

@@ -12,12 +12,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "conf-priv.h"
+#include "conf.h"
 #include "export-state.h"
 #include "rtrs-proto.h"
 #include "srv-geom.h"
 #include "suggest.h"
 #include "util.h"
+
+#define CONF_THREADS_DEFAULT 4
+#define CONF_THREADS_MAX 256
+#define CONF_POLL_US_MAX 1000000u
 
 enum {
 	OPT_LISTEN = 256, OPT_ALLOW, OPT_INVALIDATE, OPT_QUEUE_DEPTH, OPT_MAX_IO_SIZE, OPT_THREADS,

@@ -77,6 +77,8 @@ enum conf_result conf_parse(struct srv_conf *conf, int argc, char **argv, char *
 			    size_t errlen);
 void conf_fini(struct srv_conf *conf);
 
+/* "ADDR" or "ADDR/BITS"; an IPv6 address may stand in brackets.  0 or -EINVAL.  Pure. */
+int conf_allow_parse(const char *text, struct srv_prefix *prefix);
 /* True if a peer with the address of @peer may connect: no --allow given, or one that contains it.
  * IPv4 peers of an IPv6 listener (::ffff:a.b.c.d) match IPv4 prefixes.  Pure, any thread. */
 bool conf_allow_peer(const struct srv_conf *conf, const struct fab_addr *peer);

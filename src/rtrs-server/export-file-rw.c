@@ -33,8 +33,6 @@ enum rw_how {
 	RW_MODIFY_WRITE,		/* ... and write it back */
 };
 
-static void rw_next_piece(struct export_io *io);
-
 static uint64_t rw_pos(const struct export_io *io)
 {
 	return io->offset + io->progress;
@@ -98,18 +96,6 @@ static uint64_t rw_window(const struct export_io *io, uint32_t *len)
 	return start;
 }
 
-static int rw_bounce_get(struct export_io *io)
-{
-	uint32_t len;
-	void *p;
-
-	rw_window(io, &len);
-	if (posix_memalign(&p, io->ex->dio_align, len))
-		return -ENOMEM;
-	io->bounce = p;
-	return 0;
-}
-
 static void rw_bounce_put(struct export_io *io)
 {
 	free(io->bounce);
@@ -158,18 +144,14 @@ static void rw_bounce_start(struct export_io *io)
 	uint32_t len;
 
 	start = rw_window(io, &len);
-	if (!io->bounce && rw_bounce_get(io)) {
+	if (!io->bounce && posix_memalign(&io->bounce, io->ex->dio_align, len)) {
+		io->bounce = NULL;
 		export_io_next_later(io, -ENOMEM);
 		return;
 	}
 	if (io->how == RW_BOUNCE && !read)
 		memcpy(io->bounce, rw_memory(io), io->piece);
 	rw_submit(io, read, export_file_fixed(io->ex), io->bounce, len, start);
-}
-
-static int rw_fixed(const struct export_io *io)
-{
-	return io->how == RW_TAIL ? export_file_fixed_tail(io->ex) : export_file_fixed(io->ex);
 }
 
 static void rw_next_piece(struct export_io *io)
@@ -192,7 +174,8 @@ static void rw_next_piece(struct export_io *io)
 	if (io->how >= RW_BOUNCE)
 		rw_bounce_start(io);
 	else
-		rw_submit(io, rw_is_read(io), rw_fixed(io), rw_memory(io), io->piece, rw_pos(io));
+		rw_submit(io, rw_is_read(io), io->how == RW_TAIL ? export_file_fixed_tail(io->ex) :
+			  export_file_fixed(io->ex), rw_memory(io), io->piece, rw_pos(io));
 }
 
 /* @res bytes of the window came or went: what does it mean for the piece?  Returns its length,

@@ -5,7 +5,7 @@
 #define EXPORT_FILE_H
 
 #include "export.h"
-#include "reactor-op.h"
+#include "reactor.h"
 
 /* An open file description.  The kernel tells each of them a write-back error once. */
 struct export_desc {

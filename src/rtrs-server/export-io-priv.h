@@ -14,7 +14,6 @@
 
 #include "bitmap.h"
 #include "export-io.h"
-#include "export-ring.h"
 #include "reactor-priv.h"
 
 enum export_stage { EXPORT_PREFLUSH, EXPORT_WORK, EXPORT_SYNC, EXPORT_END };

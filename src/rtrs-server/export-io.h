@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Storage IO of one request on one reactor.  Asynchronous; the simulation replaces it by a storage
+/* Storage IO of one request on one reactor, and what a reactor has for it.  Thread of the reactor,
+ * unless a function says otherwise.  Asynchronous; the simulation replaces it by a storage
  * whose completions it can hold back (tests/sim).  <liburing.h> is seen only behind it and in
  * reactor*.c.
  *
@@ -15,12 +16,12 @@
 #define EXPORT_IO_H
 
 #include "export.h"
-#include "reactor-op.h"
 #include "reactor.h"
 #include "rnbd-msg.h"
 
 struct export_share;
 struct export_slot;
+struct exports;
 
 /* One operation.  Embedded in the request; belongs to export-io from start to done. */
 struct export_io {
@@ -61,5 +62,24 @@ void export_io_anew(struct reactor *r, struct export *ex, void (*done)(void *arg
 /* Queue @io; what the ring does is submitted with all others at the end of the pass.  Cannot
  * fail: errors go to done(). */
 void export_io_start(struct reactor *r, struct export_io *io);
+
+/* ---- the storage's part of a reactor: slots of exports, and fixed buffers (export-ring.c) ---- */
+
+/* Before the reactor runs requests.  0, or -errno with one line in @err.
+ * @never_blocks: no operation may make this thread wait for the storage, at any price in speed. */
+int export_ring_attach(struct reactor *r, const struct exports *exports, bool never_blocks,
+		       char *err, size_t errlen);
+/* No thread runs @r, nor any other ring with these exports.  Idempotent. */
+void export_ring_detach(struct reactor *r);
+
+/* Make [addr, addr + len) a fixed buffer of @r's ring.  Returns its handle >= 0, or -errno when it
+ * must be used as plain memory (warned once per process with the limit's name when RLIMIT_MEMLOCK
+ * is the reason). */
+int export_ring_mem_add(struct reactor *r, void *addr, size_t len);
+/* No IO that uses it may be in flight. */
+void export_ring_mem_del(struct reactor *r, int handle);
+
+/* For how many ms @r's thread has now been inside a system call of the storage.  Any thread. */
+uint64_t export_ring_stuck_ms(const struct reactor *r);
 
 #endif

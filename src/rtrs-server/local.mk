@@ -7,7 +7,6 @@ noinst_LTLIBRARIES += librtrssrv.la librtrsring.la
 
 librtrssrv_la_SOURCES = \
 	%D%/conf-allow.c \
-	%D%/conf-priv.h \
 	%D%/conf.c \
 	%D%/conf.h \
 	%D%/export-file-geometry.c \
@@ -17,14 +16,12 @@ librtrssrv_la_SOURCES = \
 	%D%/export-file.c \
 	%D%/export-file.h \
 	%D%/export-io.h \
-	%D%/export-ring.h \
 	%D%/export-state.c \
 	%D%/export-state.h \
 	%D%/export.c \
 	%D%/export.h \
 	%D%/exports.c \
 	%D%/exports.h \
-	%D%/reactor-op.h \
 	%D%/reactor.h \
 	%D%/srv-accept.c \
 	%D%/srv-accept.h \

@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 #include "conf.h"
-#include "export-ring.h"
+#include "export-io.h"
 #include "export-state.h"
 #include "log.h"
 #include "reactor.h"
@@ -235,24 +235,37 @@ static void stopped(void *arg)
 }
 
 /* Signals that end a program by default and that daemons get out of habit. */
-static const int ignored_signals[] = { SIGHUP, SIGUSR1, SIGUSR2 };
+static const int ignored_signals[] = { SIGHUP, SIGUSR1, SIGUSR2, 0 };
+static const int stop_signals[] = { SIGTERM, SIGINT, 0 };
+
+static void signals_add(sigset_t *set, const int *signals)
+{
+	while (*signals)
+		sigaddset(set, *signals++);
+}
+
+/* @how: as with pthread_sigmask(). */
+static void signals_mask(int how, const int *signals)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	signals_add(&set, signals);
+	pthread_sigmask(how, &set, NULL);
+}
 
 static struct log_limit ignored_limit = LOG_LIMIT_INIT(4, 10000);
 
 static void signals_stop(struct program *p, const char *name)
 {
 	struct sigaction at_once = { .sa_handler = exit_at_once };
-	sigset_t set;
 
 	p->stopping = true;
 	log_info(NULL, "SIG%s: stopping; a second signal exits at once", name);
 	sd_notify(0, "STOPPING=1");
 	sigaction(SIGTERM, &at_once, NULL);
 	sigaction(SIGINT, &at_once, NULL);
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	signals_mask(SIG_UNBLOCK, stop_signals);
 	srv_shutdown(p->srv, stopped, p);
 }
 
@@ -276,29 +289,16 @@ static bool signals_ready(struct loop_watch *w)
 	return false;
 }
 
-/* Before exports are opened, which may take a while. */
-static void signals_ignore(void)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	for (unsigned i = 0; i < ARRAY_SIZE(ignored_signals); i++)
-		sigaddset(&set, ignored_signals[i]);
-	pthread_sigmask(SIG_BLOCK, &set, NULL);
-}
-
 /* Before any thread starts: they inherit the mask. */
 static int signals_open(struct program *p)
 {
 	sigset_t set;
 
 	signal(SIGPIPE, SIG_IGN);
+	signals_mask(SIG_BLOCK, stop_signals);
 	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	pthread_sigmask(SIG_BLOCK, &set, NULL);
-	for (unsigned i = 0; i < ARRAY_SIZE(ignored_signals); i++)
-		sigaddset(&set, ignored_signals[i]);
+	signals_add(&set, stop_signals);
+	signals_add(&set, ignored_signals);
 	p->signals.fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	p->signals.events = POLLIN;
 	p->signals.ready = signals_ready;
@@ -444,7 +444,8 @@ int main(int argc, char **argv)
 	/* ORDER: before anything else is opened. */
 	if (open_standard_descriptors())
 		return 1;
-	signals_ignore();
+	/* Before exports are opened, which may take a while. */
+	signals_mask(SIG_BLOCK, ignored_signals);
 	log_init(journal ? journal_sink : stderr_sink, LOG_LEVEL_INFO);
 	raise_descriptors();
 	result = conf_parse(&p.conf, argc, argv, err, sizeof(err));

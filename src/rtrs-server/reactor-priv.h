@@ -7,7 +7,6 @@
 #include <liburing.h>
 
 #include "loop-impl.h"
-#include "reactor-op.h"
 #include "reactor.h"
 
 struct export_ring;

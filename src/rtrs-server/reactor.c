@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cleanup.h"
 #include "clock.h"
 #include "log.h"
 #include "reactor-priv.h"
@@ -65,50 +64,23 @@ static void log_setup_error(const char *name, int err)
 		log_err(name, "cannot create an io_uring: %s", strerror(-err));
 }
 
-static const uint8_t needed_ops[] = {
-	IORING_OP_READV, IORING_OP_WRITEV, IORING_OP_READ, IORING_OP_WRITE, IORING_OP_READ_FIXED,
-	IORING_OP_WRITE_FIXED, IORING_OP_FSYNC, IORING_OP_FALLOCATE, IORING_OP_POLL_ADD,
-	IORING_OP_ASYNC_CANCEL,
-};
-
-/* May be forbidden although making a ring is not. */
-static int check_ops(const char *name, struct io_uring *ring)
-{
-	const unsigned nops = UINT8_MAX + 1;
-	_cleanup_free_ struct io_uring_probe *probe = NULL;
-	int rc;
-
-	probe = calloc(1, sizeof(*probe) + nops * sizeof(probe->ops[0]));
-	if (!probe) {
-		log_err(name, "out of memory");
-		return -ENOMEM;
-	}
-	rc = io_uring_register_probe(ring, probe, nops);
-	if (rc) {
-		log_setup_error(name, rc);
-		return rc;
-	}
-	for (unsigned i = 0; i < ARRAY_SIZE(needed_ops); i++) {
-		if (!io_uring_opcode_supported(probe, needed_ops[i])) {
-			log_err(name, "this kernel's io_uring has no operation %u: Linux 5.19 or "
-				"later is needed", needed_ops[i]);
-			return -ENOSYS;
-		}
-	}
-	return 0;
-}
-
 static int check_features(const char *name, struct io_uring *ring)
 {
 	const unsigned needed = IORING_FEAT_NODROP | IORING_FEAT_EXT_ARG | IORING_FEAT_RSRC_TAGS |
-				IORING_FEAT_SUBMIT_STABLE;
+				IORING_FEAT_SUBMIT_STABLE | IORING_FEAT_LINKED_FILE;
+	unsigned workers[2] = { 0 };	/* 0: only ask */
+	int rc;
 
 	if ((ring->features & needed) != needed) {
 		log_err(name, "this kernel's io_uring is too old (features 0x%x, needed 0x%x): "
 			"Linux 5.19 or later is needed", ring->features, needed);
 		return -ENOSYS;
 	}
-	return check_ops(name, ring);
+	/* May be forbidden although making a ring is not. */
+	rc = io_uring_register_iowq_max_workers(ring, workers);
+	if (rc)
+		log_setup_error(name, rc);
+	return rc;
 }
 
 static int ring_init(const char *name, struct io_uring *ring, unsigned entries)

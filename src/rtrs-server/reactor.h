@@ -17,6 +17,14 @@
 
 struct reactor;
 
+/* One operation in a reactor's ring: its user_data.  Embedded in its owner, which is not freed before
+ * done() has run for the last time. */
+struct reactor_op {
+	/* On the reactor's thread, between submissions.  @res and @flags are those of the CQE: @res
+	 * negative errno on failure. */
+	void (*done)(struct reactor_op *op, int res, unsigned flags);
+};
+
 /* Any thread (before the threads run: the main thread).  Why it failed has been logged. */
 int reactor_create(const char *name, unsigned ring_entries, struct reactor **out);
 void reactor_destroy(struct reactor *r);

@@ -206,6 +206,15 @@ static struct decision decide(struct srv *srv, const struct rtrs_conn_req *req,
 	return create_path(srv, sess, req, conn);
 }
 
+/* @d is no PARK. */
+static void carry_out(struct srv *srv, const struct decision *d, struct fab_conn *conn, uint16_t cid)
+{
+	if (d->verdict == REFUSE)
+		refuse(srv, conn, d->status, d->why);
+	else
+		srv_path_add_con(d->path, cid, conn);
+}
+
 /* ---- parking ---- */
 
 static void park_rearm(struct srv *srv)
@@ -275,10 +284,7 @@ void srv_accept_retry(struct srv *srv)
 			list_add_tail(&srv->parked, &p->link);
 			continue;
 		}
-		if (d.verdict == REFUSE)
-			refuse(srv, p->conn, d.status, d.why);
-		else
-			srv_path_add_con(d.path, p->req.cid, p->conn);
+		carry_out(srv, &d, p->conn, p->req.cid);
 		unpark(srv, p);
 	}
 	park_rearm(srv);
@@ -330,15 +336,8 @@ void srv_accept_request(struct srv *srv, struct fab_conn *conn, const uint8_t *d
 		return;
 	}
 	d = decide(srv, &req, conn);
-	switch (d.verdict) {
-	case ACCEPT:
-		srv_path_add_con(d.path, req.cid, conn);
-		break;
-	case PARK:
+	if (d.verdict == PARK)
 		park(srv, conn, &req, d.why);
-		break;
-	case REFUSE:
-		refuse(srv, conn, d.status, d.why);
-		break;
-	}
+	else
+		carry_out(srv, &d, conn, req.cid);
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "export-ring.h"
+#include "export-io.h"
 #include "srv-chunk.h"
 #include "srv-key.h"
 #include "srv-priv.h"

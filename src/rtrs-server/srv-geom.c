@@ -45,23 +45,26 @@ static struct frwr_load load_of(const struct srv *srv, const struct fab_device_a
 }
 
 /* How many chunks a device has queue room for.  Their answers are more than what is received for
- * them, on connection 0 too (srv_path.service_recvs). */
-static unsigned depth_for(const struct srv *srv, const struct fab_device_attr *attr)
+ * them, on connection 0 too (srv_path.service_recvs).  @rc: of the query of the device.  0, or -errno
+ * and @why. */
+static int depth_for(const struct srv *srv, int rc, const struct fab_device_attr *attr,
+		     unsigned *depth, char *why, size_t len)
 {
-	const struct frwr_load load = load_of(srv, attr);
 	struct frwr_sizes sizes;
+	struct frwr_load load;
 
-	return frwr_sizing(attr, &load, &sizes) ? 0 : sizes.queue_depth;
-}
-
-static int too_small(const struct srv *srv, const struct fab_device_attr *attr, char *why,
-		     size_t len)
-{
-	const struct frwr_load load = load_of(srv, attr);
-
-	snprintf(why, len, "the device's queues are too small: %u requests, and %u are the least",
-		 attr->max_qp_wr, frwr_wr_per_req(&load) + load.spare_wr);
-	return -ENOMEM;
+	if (rc) {
+		snprintf(why, len, "cannot query the device: %s", strerror(-rc));
+		return rc;
+	}
+	load = load_of(srv, attr);
+	if (frwr_sizing(attr, &load, &sizes)) {
+		snprintf(why, len, "the device's queues are too small: %u requests, and %u are the least",
+			 attr->max_qp_wr, frwr_wr_per_req(&load) + load.spare_wr);
+		return -ENOMEM;
+	}
+	*depth = sizes.queue_depth;
+	return 0;
 }
 
 static void lower(struct srv *srv, unsigned depth, const struct fab_device_attr *attr,
@@ -86,30 +89,20 @@ int srv_geom_listener(struct srv *srv, const struct fab_listener *l, const char 
 
 	if (rc == -ENODEV)
 		return 0;
-	if (rc) {
-		snprintf(why, len, "cannot query the device: %s", strerror(-rc));
-		return rc;
-	}
-	depth = depth_for(srv, &attr);
-	if (!depth)
-		return too_small(srv, &attr, why, len);
-	lower(srv, depth, &attr, name);
-	return 0;
+	rc = depth_for(srv, rc, &attr, &depth, why, len);
+	if (!rc)
+		lower(srv, depth, &attr, name);
+	return rc;
 }
 
 int srv_geom_client(struct srv *srv, const struct fab_conn *conn, char *why, size_t len)
 {
 	struct fab_device_attr attr;
 	unsigned depth;
-	int rc = fab_query_device(conn, &attr);
+	int rc = depth_for(srv, fab_query_device(conn, &attr), &attr, &depth, why, len);
 
-	if (rc) {
-		snprintf(why, len, "cannot query the device");
+	if (rc)
 		return rc;
-	}
-	depth = depth_for(srv, &attr);
-	if (!depth)
-		return too_small(srv, &attr, why, len);
 	if (srv->geom_fixed && depth < srv->geom.queue_depth) {
 		snprintf(why, len, "the device's queues are good for a depth of %u, but %u was told to an "
 			 "earlier client: set --queue-depth=%u", depth, srv->geom.queue_depth, depth);

@@ -53,18 +53,6 @@ static int choose(const struct srv_chunks *c, const struct frwr_caps *caps, char
 	return mode;
 }
 
-/* Other paths may have what the device has.  As choose(). */
-static int make(struct srv_chunks *c, enum frwr_mode mode, char *why, size_t len)
-{
-	int rc = frwr_pool_create(&c->keys, c->pd, mode, c->geom->queue_depth);
-
-	if (!rc)
-		return (int)mode;
-	snprintf(why, len, "a path needs %u keys of the device, and it has no more: %s",
-		 c->geom->queue_depth, strerror(-rc));
-	return rc;
-}
-
 /* Clients come as often as they like, and by turns through devices of different kinds, of which
  * there are a few: each is news once. */
 static void tell(const struct srv_chunks *c, struct fab_conn *conn, const char *why)
@@ -94,7 +82,7 @@ int srv_key_choose(struct srv_chunks *c, struct fab_conn *conn)
 	enum srv_invalidate conf = c->srv->conf->invalidate;
 	struct frwr_caps caps;
 	char why[192];
-	int rc;
+	int rc, mode;
 
 	c->invalidate = conf;
 	if (conf == SRV_INVALIDATE_COPY || conf == SRV_INVALIDATE_NEVER)
@@ -103,18 +91,22 @@ int srv_key_choose(struct srv_chunks *c, struct fab_conn *conn)
 	if (rc)
 		return rc;
 	frwr_lessons_apply(&c->srv->lessons, &caps);
-	rc = choose(c, &caps, why, sizeof(why));
-	if (rc == -EPERM) {
+	mode = choose(c, &caps, why, sizeof(why));
+	if (mode == -EPERM) {
 		snprintf(c->refused, sizeof(c->refused), "%s", why);
 		return -EOPNOTSUPP;
 	}
-	if (rc >= 0)
-		rc = make(c, (enum frwr_mode)rc, why, sizeof(why));
-	c->invalidate = rc < 0 ? SRV_INVALIDATE_COPY : SRV_INVALIDATE_ALWAYS;
-	if (rc >= 0) {
+	c->invalidate = SRV_INVALIDATE_COPY;
+	if (mode >= 0)
+		rc = frwr_pool_create(&c->keys, c->pd, (enum frwr_mode)mode, c->geom->queue_depth);
+	if (rc) {	/* other paths may have what the device has */
+		snprintf(why, sizeof(why), "a path needs %u keys of the device, and it has no more: %s",
+			 c->geom->queue_depth, strerror(-rc));
+	} else if (mode >= 0) {
 		frwr_pool_learn(c->keys, &c->srv->lessons, &caps);
-		c->key_mode = (enum frwr_mode)rc;
-		c->mr_each = rc == FRWR_MW1 && (caps.quirks & FRWR_QUIRK_MR_BOUNDS);
+		c->invalidate = SRV_INVALIDATE_ALWAYS;
+		c->key_mode = (enum frwr_mode)mode;
+		c->mr_each = mode == FRWR_MW1 && (caps.quirks & FRWR_QUIRK_MR_BOUNDS);
 	}
 	tell(c, conn, why);
 	return 0;

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "clock.h"
-#include "export-ring.h"
+#include "export-io.h"
 #include "log.h"
 #include "rtrs-wr.h"
 #include "srv-geom.h"

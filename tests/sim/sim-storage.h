@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Storage in memory behind export-io.h and export-ring.h, with the honesty of a disk that has a volatile cache: what a
+/* Storage in memory behind export-io.h, with the honesty of a disk that has a volatile cache: what a
  * completed FLUSH or FUA covers survives a power cut, of the rest each sector on its own may be
  * there or not.  Operations take time, reach the medium at any moment in between, and can be held
  * back or made to fail.
@@ -13,7 +13,6 @@
 #include <stdint.h>
 
 #include "export-io.h"
-#include "export-ring.h"
 
 struct sim_disk;
 

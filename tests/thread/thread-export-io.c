@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "export-io.h"
-#include "export-ring.h"
 #include "exports.h"
 #include "thread.h"
 

@@ -7,7 +7,6 @@
 
 #include "export-file.h"
 #include "export-io.h"
-#include "export-ring.h"
 #include "exports.h"
 
 struct rig {

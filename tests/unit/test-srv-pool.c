@@ -5,7 +5,6 @@
 #include <errno.h>
 
 #include "export-io.h"
-#include "export-ring.h"
 #include "srv-pool.h"
 
 #define SIZE 5000		/* rounded up to pages */
