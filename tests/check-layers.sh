@@ -20,15 +20,17 @@ BEGIN {
 	common = "src/common/"
 	# directory -> directories whose headers it may include, besides its own
 	uses[common "base"] = ""
+	uses[common "ctl"] = common "base"
 	uses[common "fabric"] = common "base"
 	uses[common "fabric/tcp"] = common "base " common "fabric"
 	uses[common "fabric/verbs"] = common "base " common "fabric"
 	uses[common "rtrs"] = common "base"
 	uses[common "rnbd"] = common "base"
 	uses["src/frwr"] = common "base " common "fabric"
-	all = common "base " common "fabric " common "rtrs " common "rnbd src/frwr"
+	all = common "base " common "ctl " common "fabric " common "rtrs " common "rnbd src/frwr"
 	uses["src/nbdkit-rtrs-plugin"] = all
 	uses["src/rtrs-server"] = all
+	uses["src/rtrsctl"] = common "base"
 
 	# what code without IO, sockets, threads and time may see
 	n = split("assert.h endian.h errno.h infiniband/verbs.h inttypes.h limits.h " \
@@ -40,6 +42,7 @@ BEGIN {
 	# system header -> regular expression of the files that may include it
 	only["liburing.h"] = "^src/rtrs-server/((reactor|export-io)\\.c|[a-z-]+-priv\\.h)$"
 	only["nbdkit-plugin.h"] = "^src/nbdkit-rtrs-plugin/(plugin|clt-conf)\\.c$"
+	only["jansson.h"] = "^src/(common/ctl|rtrsctl)/|^src/rtrs-server/srv-ctl[a-z-]*\\.[ch]$"
 	only["rdma/rdma_cma.h"] = "^src/common/fabric/verbs/[a-z-]+\\.c$"
 	only["infiniband/verbs.h"] = "^src/(common/(fabric|rtrs)|frwr|nbdkit-rtrs-plugin|rtrs-server)/"
 

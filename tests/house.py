@@ -39,7 +39,7 @@ MODULES = {}
 
 # A prefix is a room: its functions are in this folder and nowhere else.
 ROOMS = {
-    "rnbd": "src/common/rnbd", "rtrs": "src/common/rtrs", "fab": "src/common/fabric", "tcp": "src/common/fabric",
+    "ctl": "src/common/ctl", "rnbd": "src/common/rnbd", "rtrs": "src/common/rtrs", "fab": "src/common/fabric", "tcp": "src/common/fabric",
     "verbs": "src/common/fabric", "frwr": "src/frwr", "clt": "src/nbdkit-rtrs-plugin",
     "client": "src/nbdkit-rtrs-plugin", "dev": "src/nbdkit-rtrs-plugin", "srv": "src/rtrs-server",
     "export": "src/rtrs-server",

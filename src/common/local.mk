@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-noinst_LTLIBRARIES += libbase.la libclock.la libloop.la libfab.la librtrs.la librnbd.la
+noinst_LTLIBRARIES += libbase.la libclock.la libloop.la libfab.la librtrs.la librnbd.la libctl.la
 
 libbase_la_SOURCES = \
 	%D%/base/bitmap.c \
@@ -96,3 +96,14 @@ librnbd_la_SOURCES = \
 	$(NULL)
 librnbd_la_CFLAGS = $(AM_CFLAGS) $(ZLIB_CFLAGS)
 librnbd_la_LIBADD = $(ZLIB_LIBS)
+
+libctl_la_SOURCES = \
+	%D%/ctl/ctl-client.c \
+	%D%/ctl/ctl-client.h \
+	%D%/ctl/ctl-sock.c \
+	%D%/ctl/ctl-sock.h \
+	%D%/ctl/ctl.c \
+	%D%/ctl/ctl.h \
+	$(NULL)
+libctl_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+libctl_la_LIBADD = $(JANSSON_LIBS)

@@ -14,6 +14,7 @@ CRIT_LOG_COMPILER = $(SHELL) $(top_srcdir)/tests/run-criterion.sh
 
 UNIT_TESTS = \
 	%D%/test-bitmap.crit \
+	%D%/test-ctl.crit \
 	%D%/test-golden.crit \
 	%D%/test-list.crit \
 	%D%/test-log.crit \
@@ -67,6 +68,9 @@ UNIT_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 %C%_test_bitmap_crit_SOURCES = %D%/test-bitmap.c %D%/unit.h
 %C%_test_bitmap_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_bitmap_crit_LDADD = libbase.la $(CRITERION_LIBS)
+%C%_test_ctl_crit_SOURCES = %D%/test-ctl.c %D%/unit.h
+%C%_test_ctl_crit_CFLAGS = $(UNIT_CFLAGS) $(JANSSON_CFLAGS)
+%C%_test_ctl_crit_LDADD = libctl.la libloop.la libbase.la $(CRITERION_LIBS) $(JANSSON_LIBS)
 %C%_test_golden_crit_SOURCES = %D%/test-golden.c %D%/golden.h %D%/unit.h
 %C%_test_golden_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_golden_crit_LDADD = librtrs.la librnbd.la $(CRITERION_LIBS) $(ZLIB_LIBS)

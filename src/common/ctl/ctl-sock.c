@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the name of a listening socket.  A socket outlives a process that was killed; nobody listens
+ * there then, and the next one takes the name. */
+#include <config.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "cleanup.h"
+#include "ctl-sock.h"
+
+#define BACKLOG 16
+
+/* The process that listens at @addr: its pid, 0 when it cannot be told; or -errno. */
+static int sock_holder(const struct sockaddr_un *addr)
+{
+	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	if (fd < 0)
+		return -errno;
+	/* EAGAIN: its backlog is full. */
+	if (connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) && errno != EAGAIN)
+		return -errno;
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) || cred.pid < 0 ? 0 : cred.pid;
+}
+
+/* Something has the name.  0: it was a socket of a dead process, and is removed. */
+static int sock_take(const struct sockaddr_un *addr, char *err, size_t errlen)
+{
+	struct stat st;
+	int pid;
+
+	if (lstat(addr->sun_path, &st) || !S_ISSOCK(st.st_mode)) {
+		snprintf(err, errlen, "%s: exists and is no socket", addr->sun_path);
+		return -EEXIST;
+	}
+	pid = sock_holder(addr);
+	if (pid >= 0) {
+		snprintf(err, errlen, "%s: process %d listens there", addr->sun_path, pid);
+		return -EADDRINUSE;
+	}
+	if (pid == -ECONNREFUSED && !unlink(addr->sun_path))
+		return 0;
+	if (pid == -ECONNREFUSED)
+		pid = -errno;
+	snprintf(err, errlen, "%s: %s", addr->sun_path, strerror(-pid));
+	return pid;
+}
+
+static int sock_bind(int fd, const struct sockaddr_un *addr, char *err, size_t errlen)
+{
+	int rc;
+
+	/* ORDER: before the bind, which gives the file the mode of the socket. */
+	if (!fchmod(fd, 0600)) {
+		for (int i = 0; i < 2; i++) {
+			if (!bind(fd, (const struct sockaddr *)addr, sizeof(*addr)))
+				return 0;
+			if (errno != EADDRINUSE)
+				break;
+			rc = sock_take(addr, err, errlen);
+			if (rc)
+				return rc;
+			errno = EADDRINUSE;
+		}
+	}
+	rc = -errno;
+	snprintf(err, errlen, "%s: %s", addr->sun_path, strerror(-rc));
+	return rc;
+}
+
+int ctl_sock_listen(struct ctl_sock *sock, const char *path, char *err, size_t errlen)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	struct stat st;
+	int rc;
+
+	if (!*path || strlen(path) >= sizeof(addr.sun_path)) {
+		snprintf(err, errlen, "'%s': expected a path of 1 to %zu bytes", path,
+			 sizeof(addr.sun_path) - 1);
+		return -ENAMETOOLONG;
+	}
+	memcpy(addr.sun_path, path, strlen(path));
+	sock->path = strdup(path);
+	sock->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (!sock->path || sock->fd < 0) {
+		rc = sock->path ? -errno : -ENOMEM;
+		snprintf(err, errlen, "%s: %s", path, strerror(-rc));
+		goto err_close;
+	}
+	rc = sock_bind(sock->fd, &addr, err, errlen);
+	if (rc)
+		goto err_close;
+	if (listen(sock->fd, BACKLOG) || lstat(path, &st)) {
+		rc = -errno;
+		snprintf(err, errlen, "%s: %s", path, strerror(-rc));
+		unlink(path);
+		goto err_close;
+	}
+	sock->dev = st.st_dev;
+	sock->ino = st.st_ino;
+	return 0;
+
+err_close:
+	if (sock->fd >= 0)
+		close(sock->fd);
+	free(sock->path);
+	return rc;
+}
+
+void ctl_sock_remove(struct ctl_sock *sock)
+{
+	struct stat st;
+
+	if (!lstat(sock->path, &st) && st.st_dev == sock->dev && st.st_ino == sock->ino)
+		unlink(sock->path);
+	free(sock->path);
+	sock->path = NULL;
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the listening socket and the list of clients; thread of the loop.
+ *
+ * How it ends: ctl_close(); the last client or the listener that the loop lets go of frees it.
+ * How it fails: ctl_open() only.  Where no descriptor is left for a client the socket rests for a while. */
+#include <config.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "ctl-client.h"
+#include "ctl-sock.h"
+#include "mask.h"
+#include "util.h"
+
+#define ACCEPT_AGAIN_MS 1000
+
+static const char too_many[] = "{\"ok\":false,\"error\":\"too many clients\"}\n";
+
+struct ctl {
+	struct loop *loop;
+	struct ctl_sock sock;
+	struct loop_watch watch;
+	struct loop_timer again;
+	struct list clients;		/* struct ctl_client */
+	unsigned nclients;
+	ctl_serve_fn *serve;
+	void *arg;
+	void (*done)(void *arg);	/* closing; NULL: open */
+	void *done_arg;
+};
+
+/* ---- answers ---- */
+
+json_t *ctl_text(const char *text)
+{
+	json_t *string = json_string(text);
+	char *copy;
+
+	if (string)
+		return string;
+	copy = strdup(text);
+	if (!copy)
+		return NULL;
+	mask_control(copy);
+	string = json_string(copy);
+	free(copy);
+	return string;
+}
+
+void ctl_answer(struct ctl_client *c, json_t *answer)
+{
+	if (answer && !json_object_get(answer, "ok") &&
+	    json_object_set_new(answer, "ok", json_true())) {
+		json_decref(answer);
+		answer = NULL;
+	}
+	ctl_client_answer(c, answer, CTL_CLIENT_WRITING);
+}
+
+void ctl_refuse(struct ctl_client *c, const char *fmt, ...)
+{
+	char why[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, sizeof(why), fmt, ap);
+	va_end(ap);
+	ctl_answer(c, json_pack("{s:b,s:o}", "ok", 0, "error", ctl_text(why)));
+}
+
+/* ---- clients ---- */
+
+static void ctl_check_done(struct ctl *ctl)
+{
+	void (*done)(void *arg) = ctl->done;
+	void *arg = ctl->done_arg;
+
+	if (!done || ctl->nclients || ctl->watch.fd >= 0)
+		return;
+	free(ctl);
+	done(arg);
+}
+
+static void ctl_serve(struct ctl_client *client, const json_t *command, void *arg)
+{
+	struct ctl *ctl = arg;
+
+	ctl->serve(client, command, ctl->arg);
+}
+
+static void ctl_gone(struct ctl_client *c)
+{
+	struct ctl *ctl = c->arg;
+
+	list_del(&c->link);
+	free(c->out);
+	free(c);
+	ctl->nclients--;
+	ctl_check_done(ctl);
+}
+
+static void ctl_add(struct ctl *ctl, int fd)
+{
+	struct ctl_client *c;
+
+	if (ctl->nclients == CTL_CLIENTS_MAX) {
+		send(fd, too_many, sizeof(too_many) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+		close(fd);
+	} else if (ctl_client_create(ctl->loop, fd, ctl_serve, ctl, ctl_gone, &c)) {
+		close(fd);
+	} else {
+		list_add_tail(&ctl->clients, &c->link);
+		ctl->nclients++;
+	}
+}
+
+static bool ctl_ready(struct loop_watch *w)
+{
+	struct ctl *ctl = container_of(w, struct ctl, watch);
+	int fd = accept4(w->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+	if (fd >= 0) {
+		ctl_add(ctl, fd);
+		return true;
+	}
+	if (errno == ECONNABORTED || errno == EINTR)
+		return true;
+	if (errno != EAGAIN) {
+		/* No descriptor, no memory. */
+		loop_watch_events(w, 0);
+		loop_timer_set(ctl->loop, &ctl->again, clock_now_ms() + ACCEPT_AGAIN_MS);
+	}
+	return false;
+}
+
+static void ctl_again(struct loop_timer *timer)
+{
+	struct ctl *ctl = container_of(timer, struct ctl, again);
+
+	loop_watch_events(&ctl->watch, POLLIN);
+	while (ctl_ready(&ctl->watch))
+		;
+}
+
+static void ctl_closed(struct loop_watch *w)
+{
+	struct ctl *ctl = container_of(w, struct ctl, watch);
+
+	close(w->fd);
+	w->fd = -1;
+	ctl_check_done(ctl);
+}
+
+/* ---- life ---- */
+
+int ctl_open(struct loop *loop, const char *path, ctl_serve_fn *serve, void *arg, struct ctl **out,
+	     char *err, size_t errlen)
+{
+	struct ctl *ctl = calloc(1, sizeof(*ctl));
+	int rc;
+
+	if (!ctl) {
+		snprintf(err, errlen, "%s: no memory", path);
+		return -ENOMEM;
+	}
+	rc = ctl_sock_listen(&ctl->sock, path, err, errlen);
+	if (rc) {
+		free(ctl);
+		return rc;
+	}
+	ctl->loop = loop;
+	ctl->serve = serve;
+	ctl->arg = arg;
+	list_init(&ctl->clients);
+	loop_timer_init(&ctl->again, ctl_again);
+	ctl->watch.fd = ctl->sock.fd;
+	ctl->watch.events = POLLIN;
+	ctl->watch.ready = ctl_ready;
+	ctl->watch.closed = ctl_closed;
+	rc = loop_watch(loop, &ctl->watch);
+	if (rc) {
+		snprintf(err, errlen, "%s: cannot watch it: %s", path, strerror(-rc));
+		ctl_sock_remove(&ctl->sock);
+		close(ctl->sock.fd);
+		free(ctl);
+		return rc;
+	}
+	*out = ctl;
+	return 0;
+}
+
+void ctl_close(struct ctl *ctl, void (*done)(void *arg), void *arg)
+{
+	struct ctl_client *c, *next;
+
+	ctl->done = done;
+	ctl->done_arg = arg;
+	ctl_sock_remove(&ctl->sock);
+	loop_timer_cancel(&ctl->again);
+	list_for_each_safe(c, next, &ctl->clients, link)
+		ctl_client_cut(c);
+	loop_unwatch(&ctl->watch);
+}

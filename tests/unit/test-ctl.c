@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A control socket: lines and answers, limits, the name in the file system.  The loop runs on its thread, the
+ * clients are plain sockets of the test, and time stands still unless the test moves it. */
+#include "unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <semaphore.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "ctl-client.h"
+#include "loop-poll.h"
+
+static struct loop *loop;
+static struct ctl *ctl;
+static char dir[] = "/tmp/rtrs-ctl.XXXXXX", path[64];
+static _Atomic(uint64_t) now_ms = 1000;
+static struct ctl_client *late;		/* its command waits for answer_late() */
+static sem_t late_came;
+
+uint64_t clock_now_ms(void)
+{
+	return now_ms;
+}
+
+/* ---- on the loop's thread ---- */
+
+struct call {
+	struct loop_msg msg;
+	void (*fn)(void);
+	sem_t done;
+};
+
+static void run_call(struct loop_msg *msg)
+{
+	struct call *call = container_of(msg, struct call, msg);
+
+	call->fn();
+	sem_post(&call->done);
+}
+
+static void on_loop(void (*fn)(void))
+{
+	struct call call = { .fn = fn };
+
+	sem_init(&call.done, 0, 0);
+	loop_msg_init(&call.msg, run_call);
+	loop_post(loop, &call.msg);
+	sem_wait(&call.done);
+}
+
+static void nothing(void)
+{
+}
+
+/* Time has passed, and the loop has seen that. */
+static void pass_time(uint64_t ms)
+{
+	now_ms += ms;
+	on_loop(nothing);
+	on_loop(nothing);
+}
+
+static void serve(struct ctl_client *client, const json_t *command, void *arg)
+{
+	const char *word = json_string_value(json_object_get(command, "command"));
+
+	cr_assert_str_eq(arg, "arg");
+	if (!word) {
+		ctl_refuse(client, "no %s", "command");
+	} else if (!strcmp(word, "late")) {
+		late = client;
+		sem_post(&late_came);
+	} else if (!strcmp(word, "big")) {
+		char *text = malloc(8 << 20);
+
+		memset(text, 'x', (8 << 20) - 1);
+		text[(8 << 20) - 1] = '\0';
+		ctl_answer(client, json_pack("{s:s}", "text", text));
+		free(text);
+	} else {
+		ctl_answer(client, json_pack("{s:s}", "echo", word));
+	}
+}
+
+static void answer_late(void)
+{
+	ctl_answer(late, json_pack("{s:s}", "was", "late"));
+	late = NULL;
+}
+
+static char open_err[256];
+static int open_rc;
+
+static void open_ctl(void)
+{
+	open_rc = ctl_open(loop, path, serve, "arg", &ctl, open_err, sizeof(open_err));
+}
+
+static sem_t closed;
+
+static void was_closed(void *arg)
+{
+	cr_assert_str_eq(arg, "done");
+	sem_post(&closed);
+}
+
+static void close_ctl(void)
+{
+	ctl_close(ctl, was_closed, "done");
+}
+
+static void begin(void)
+{
+	cr_assert_not_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/sock", dir);
+	sem_init(&late_came, 0, 0);
+	sem_init(&closed, 0, 0);
+	cr_assert_eq(loop_poll_create("test", &loop), 0);
+	on_loop(open_ctl);
+	cr_assert_eq(open_rc, 0, "%s", open_err);
+}
+
+static void end(void)
+{
+	on_loop(close_ctl);
+	if (late)				/* a test that failed */
+		on_loop(answer_late);
+	sem_wait(&closed);
+	loop_poll_destroy(loop);
+	cr_assert_eq(rmdir(dir), 0);		/* the name has gone */
+}
+
+TestSuite(ctl, .init = begin, .fini = end);
+
+/* ---- clients ---- */
+
+static int client(void)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
+	cr_assert_eq(connect(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	return fd;
+}
+
+static void say(int fd, const char *text)
+{
+	cr_assert_eq(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
+}
+
+/* All that comes until @text is there is @text. */
+static void hear(int fd, const char *text)
+{
+	char got[1024];
+	size_t len = strlen(text);
+
+	cr_assert_eq(recv(fd, got, len, MSG_WAITALL), (ssize_t)len);
+	expect_bytes(got, text, len, text);
+}
+
+static void hear_end(int fd)
+{
+	char c;
+
+	cr_assert_leq(recv(fd, &c, 1, 0), 0);
+	close(fd);
+}
+
+Test(ctl, one_answer_for_each_line)
+{
+	int fd = client(), other = client();
+
+	say(fd, "{\"command\":\"a\"}\n");
+	hear(fd, "{\"echo\":\"a\",\"ok\":true}\n");
+	say(fd, "{\"command\":\"b\"}\n{\"command\":\"c\"}\n{\"comm");
+	hear(fd, "{\"echo\":\"b\",\"ok\":true}\n{\"echo\":\"c\",\"ok\":true}\n");
+	say(other, "{}\n");
+	hear(other, "{\"ok\":false,\"error\":\"no command\"}\n");
+	say(fd, "and\":\"d\"}\n");
+	hear(fd, "{\"echo\":\"d\",\"ok\":true}\n");
+	close(fd);
+	close(other);
+}
+
+Test(ctl, one_who_has_nothing_more_to_say_is_answered)
+{
+	int fd = client();
+
+	say(fd, "{\"command\":\"a\"}\n");
+	shutdown(fd, SHUT_WR);
+	hear(fd, "{\"echo\":\"a\",\"ok\":true}\n");
+	hear_end(fd);
+}
+
+Test(ctl, garbage_is_told_and_cut_off)
+{
+	static const char *const lines[] = {
+		"\n", "x\n", "[]\n", "1\n", "{\"a\":1,\"a\":2}\n", "{}{}\n", "{\"\xff\":1}\n",
+		"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\n",
+	};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(lines); i++) {
+		int fd = client();
+
+		say(fd, lines[i]);
+		hear(fd, "{\"ok\":false,\"error\":\"expected one JSON object per line\"}\n");
+		hear_end(fd);
+	}
+}
+
+Test(ctl, line_that_is_too_long)
+{
+	static char line[CTL_LINE_MAX + 1];
+	int fd = client();
+
+	/* The longest. */
+	memset(line, ' ', sizeof(line));
+	memcpy(line, "{\"command\":\"a\"}", 15);
+	line[CTL_LINE_MAX - 1] = '\n';
+	line[CTL_LINE_MAX] = '\0';
+	say(fd, line);
+	hear(fd, "{\"echo\":\"a\",\"ok\":true}\n");
+	line[CTL_LINE_MAX - 1] = ' ';
+	say(fd, line);
+	hear(fd, "{\"ok\":false,\"error\":\"the line is too long\"}\n");
+	hear_end(fd);
+}
+
+Test(ctl, answer_that_comes_late)
+{
+	int fd = client(), other = client();
+
+	say(fd, "{\"command\":\"late\"}\n{\"command\":\"a\"}\n");
+	sem_wait(&late_came);
+	pass_time(10 * CTL_IDLE_MS);		/* not its fault */
+	hear_end(other);			/* asked for nothing */
+	on_loop(answer_late);
+	hear(fd, "{\"was\":\"late\",\"ok\":true}\n{\"echo\":\"a\",\"ok\":true}\n");
+	close(fd);
+}
+
+Test(ctl, answer_to_one_who_has_gone)
+{
+	int fd = client();
+
+	say(fd, "{\"command\":\"late\"}\n");
+	sem_wait(&late_came);
+	close(fd);
+	fd = client();
+	say(fd, "{\"command\":\"a\"}\n");
+	hear(fd, "{\"echo\":\"a\",\"ok\":true}\n");
+	on_loop(answer_late);
+	close(fd);
+}
+
+Test(ctl, closing_waits_for_answers)
+{
+	int fd = client();
+
+	say(fd, "{\"command\":\"late\"}\n");
+	sem_wait(&late_came);
+	on_loop(close_ctl);
+	hear_end(fd);
+	on_loop(nothing);
+	cr_assert_eq(sem_trywait(&closed), -1);
+	on_loop(answer_late);
+	sem_wait(&closed);
+	on_loop(open_ctl);			/* for end() */
+	cr_assert_eq(open_rc, 0);
+}
+
+Test(ctl, idle_ones_are_cut_off)
+{
+	int fd = client(), half = client(), deaf = client();
+
+	say(half, "{\"command\"");
+	say(deaf, "{\"command\":\"big\"}\n");
+	hear(deaf, "{\"text\":\"");
+	say(fd, "{\"command\":\"a\"}\n");
+	hear(fd, "{\"echo\":\"a\",\"ok\":true}\n");
+	pass_time(CTL_IDLE_MS - 1);
+	say(fd, "{\"command\":\"a\"}\n");
+	hear(fd, "{\"echo\":\"a\",\"ok\":true}\n");
+	pass_time(1);
+	hear_end(half);
+	for (char buf[1024]; recv(deaf, buf, sizeof(buf), 0) > 0;)
+		;
+	close(deaf);
+	say(fd, "{\"command\":\"a\"}\n");
+	hear(fd, "{\"echo\":\"a\",\"ok\":true}\n");
+	close(fd);
+}
+
+Test(ctl, big_answer_is_whole)
+{
+	size_t n = 0;
+	int fd = client();
+	char c = 0;
+
+	say(fd, "{\"command\":\"big\"}\n");
+	while (c != '\n') {
+		static char buf[65536];
+		ssize_t got = recv(fd, buf, sizeof(buf), 0);
+
+		cr_assert_gt(got, 0);
+		n += (size_t)got;
+		c = buf[got - 1];
+	}
+	cr_assert_eq(n, (8u << 20) - 1 + strlen("{\"text\":\"\",\"ok\":true}\n"));
+	close(fd);
+}
+
+Test(ctl, so_many_clients_and_no_more)
+{
+	int fds[CTL_CLIENTS_MAX], fd;
+
+	for (unsigned i = 0; i < CTL_CLIENTS_MAX; i++)
+		fds[i] = client();
+	fd = client();
+	hear(fd, "{\"ok\":false,\"error\":\"too many clients\"}\n");
+	hear_end(fd);
+	for (unsigned i = 0; i < CTL_CLIENTS_MAX; i++) {
+		say(fds[i], "{\"command\":\"a\"}\n");
+		hear(fds[i], "{\"echo\":\"a\",\"ok\":true}\n");
+		shutdown(fds[i], SHUT_WR);
+		hear_end(fds[i]);
+	}
+	fd = client();
+	say(fd, "{\"command\":\"a\"}\n");
+	hear(fd, "{\"echo\":\"a\",\"ok\":true}\n");
+	close(fd);
+}
+
+/* ---- the name ---- */
+
+Test(ctl, nobody_else_may_connect)
+{
+	struct stat st;
+
+	cr_assert_eq(stat(path, &st), 0);
+	cr_assert_eq(st.st_mode, S_IFSOCK | 0600);
+}
+
+Test(ctl, a_live_one_is_not_replaced)
+{
+	struct ctl *first = ctl;
+	char want[128];
+
+	on_loop(open_ctl);
+	cr_assert_eq(open_rc, -EADDRINUSE);
+	snprintf(want, sizeof(want), "%s: process %d listens there", path, getpid());
+	cr_assert_str_eq(open_err, want);
+	ctl = first;
+}
+
+/* Leave a socket whose process is dead at the path. */
+static void leave_stale(void)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
+	cr_assert_eq(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	cr_assert_eq(listen(fd, 1), 0);
+	close(fd);
+}
+
+Test(ctl, a_dead_one_is_replaced)
+{
+	int fd;
+
+	on_loop(close_ctl);
+	sem_wait(&closed);
+	leave_stale();
+	on_loop(open_ctl);
+	cr_assert_eq(open_rc, 0, "%s", open_err);
+	fd = client();
+	say(fd, "{\"command\":\"a\"}\n");
+	hear(fd, "{\"echo\":\"a\",\"ok\":true}\n");
+	close(fd);
+}
+
+Test(ctl, what_is_no_socket_stays)
+{
+	on_loop(close_ctl);
+	sem_wait(&closed);
+	close(open(path, O_CREAT | O_WRONLY, 0600));
+	on_loop(open_ctl);
+	cr_assert_eq(open_rc, -EEXIST);
+	cr_assert_not_null(strstr(open_err, "is no socket"));
+	cr_assert_eq(unlink(path), 0);
+	snprintf(path, sizeof(path), "%s/no/sock", dir);
+	on_loop(open_ctl);
+	cr_assert_eq(open_rc, -ENOENT);
+	cr_assert_not_null(strstr(open_err, path));
+	snprintf(path, sizeof(path), "%s/sock", dir);
+	on_loop(open_ctl);
+	cr_assert_eq(open_rc, 0);
+}
+
+Test(ctl, a_name_that_is_anothers_by_now_stays)
+{
+	struct stat st;
+
+	cr_assert_eq(unlink(path), 0);
+	leave_stale();
+	on_loop(close_ctl);
+	sem_wait(&closed);
+	cr_assert_eq(stat(path, &st), 0);
+	on_loop(open_ctl);
+	cr_assert_eq(open_rc, 0);
+}
+
+Test(ctl_text, is_always_a_string)
+{
+	json_t *s = ctl_text("a\xffz\xc3\xa9");
+
+	cr_assert_str_eq(json_string_value(s), "a?z\xc3\xa9");
+	json_decref(s);
+	s = ctl_text("\x01");			/* JSON can say it */
+	cr_assert_str_eq(json_string_value(s), "\x01");
+	json_decref(s);
+}
