@@ -20,6 +20,8 @@ libbase_la_SOURCES = \
 	%D%/base/random.h \
 	%D%/base/range.c \
 	%D%/base/range.h \
+	%D%/base/rundir.c \
+	%D%/base/rundir.h \
 	%D%/base/suggest.c \
 	%D%/base/suggest.h \
 	%D%/base/util.h \

@@ -15,6 +15,7 @@
 #include "conf.h"
 #include "export-state.h"
 #include "rtrs-proto.h"
+#include "rundir.h"
 #include "srv-geom.h"
 #include "suggest.h"
 #include "util.h"
@@ -26,7 +27,7 @@
 enum {
 	OPT_LISTEN = 256, OPT_ALLOW, OPT_INVALIDATE, OPT_QUEUE_DEPTH, OPT_MAX_IO_SIZE, OPT_THREADS,
 	OPT_MAX_SESSIONS, OPT_MAX_PATHS, OPT_SETUP_TIMEOUT, OPT_POLL, OPT_READY_FD, OPT_LOG_LEVEL,
-	OPT_NO_LOCK, OPT_STATE_DIR,
+	OPT_NO_LOCK, OPT_STATE_DIR, OPT_CONTROL,
 };
 
 static const struct option options[] = {
@@ -42,6 +43,7 @@ static const struct option options[] = {
 	{ "setup-timeout", required_argument, NULL, OPT_SETUP_TIMEOUT },
 	{ "no-lock", no_argument, NULL, OPT_NO_LOCK },
 	{ "state-dir", required_argument, NULL, OPT_STATE_DIR },
+	{ "control", required_argument, NULL, OPT_CONTROL },
 	{ "ready-fd", required_argument, NULL, OPT_READY_FD },
 	{ "log-level", required_argument, NULL, OPT_LOG_LEVEL },
 	{ "help", no_argument, NULL, 'h' },
@@ -70,6 +72,7 @@ static const char help[] =
 "      --max-paths=N               paths of all sessions (default 512)\n"
 "      --setup-timeout=SECONDS     until a new path must be set up (default 30)\n"
 "      --state-dir=DIR             what outlives the server (/run/nbdkit-rtrs)\n"
+"      --control=PATH|none         socket for rtrsctl (in the state directory)\n"
 "      --no-lock                   do not lock what is exported\n"
 "      --ready-fd=FD               write a line to FD when ready, and close it\n"
 "      --log-level=LEVEL           error, warning, info or debug (default info)\n"
@@ -246,6 +249,12 @@ static enum conf_result one_option(const struct parser *p, int opt, const char *
 			return usage(p, "--state-dir '': expected a directory");
 		conf->state_dir = arg;
 		return CONF_RUN;
+	case OPT_CONTROL:
+		if (!*arg)
+			return usage(p, "--control '': expected a path, or none");
+		conf->control = strcmp(arg, "none") ? arg : NULL;
+		conf->control_asked = true;
+		return CONF_RUN;
 	case OPT_LOG_LEVEL:
 		if (log_level_parse(arg, &conf->log_level))
 			return usage(p, "--log-level '%s': expected error, warning, info or debug",
@@ -332,6 +341,18 @@ static enum conf_result default_listeners(const struct parser *p)
 	return rc == CONF_RUN ? add_listener(p, "tcp://[::1]") : rc;
 }
 
+/* NULL: this user has no place for it. */
+static const char *default_control(void)
+{
+	static char path[4096];
+	const char *dir = rundir_default();
+
+	if (!dir)
+		return NULL;
+	snprintf(path, sizeof(path), "%s/server-%d.sock", dir, getpid());
+	return path;
+}
+
 static void set_defaults(struct srv_conf *conf)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN), pages = sysconf(_SC_PHYS_PAGES);
@@ -347,7 +368,8 @@ static void set_defaults(struct srv_conf *conf)
 		.max_memory = MIN(memory / 2, (uint64_t)CONF_MAX_MEMORY),
 		.setup_timeout_ms = CONF_SETUP_TIMEOUT_MS,
 		.ready_fd = -1,
-		.state_dir = export_state_default_dir(),
+		.state_dir = rundir_default(),
+		.control = default_control(),
 		.log_level = LOG_LEVEL_INFO,
 	};
 }

@@ -53,6 +53,8 @@ struct srv_conf {
 	/* main.c only */
 	bool no_lock;
 	const char *state_dir;		/* NULL: none */
+	const char *control;		/* path of the control socket; NULL: none */
+	bool control_asked;		/* no default: not to have it is an error */
 	int ready_fd;			/* -1: none */
 	enum log_level log_level;
 };

@@ -55,25 +55,6 @@ bool export_state_adopt(struct export_state *state)
 
 /* ---- the directory ---- */
 
-const char *export_state_default_dir(void)
-{
-	static char path[4096];
-	const char *dir = getenv("RUNTIME_DIRECTORY");
-
-	if (dir && *dir) {
-		/* One or more, separated by colons: systemd.exec(5). */
-		snprintf(path, sizeof(path), "%.*s", (int)strcspn(dir, ":"), dir);
-		return path;
-	}
-	if (!geteuid())
-		return "/run/nbdkit-rtrs";
-	dir = getenv("XDG_RUNTIME_DIR");
-	if (!dir || !*dir)
-		return NULL;
-	snprintf(path, sizeof(path), "%s/nbdkit-rtrs", dir);
-	return path;
-}
-
 static int open_dir(const char *path)
 {
 	int fd;

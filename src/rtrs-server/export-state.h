@@ -27,11 +27,6 @@ struct export_state {
  * true if there was one. */
 bool export_state_adopt(struct export_state *state);
 
-/* The state directory of this server unless one was asked for, or NULL when there is none:
- * systemd's $RUNTIME_DIRECTORY; /run/nbdkit-rtrs for root; nbdkit-rtrs in $XDG_RUNTIME_DIR. In
- * static memory.  Main thread. */
-const char *export_state_default_dir(void);
-
 /* Give each file of @e its state, from @dir, which is made when it is missing; after
  * exports_lock().  Without @dir (NULL), or where it cannot be used, which is logged, clients take
  * this server for one after a reboot of its host: then the first FLUSH of those that have unflushed

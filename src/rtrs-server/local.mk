@@ -84,9 +84,13 @@ librtrsring_la_LIBADD = $(LIBURING_LIBS)
 
 rtrs_server_SOURCES = \
 	%D%/main.c \
+	%D%/srv-ctl-json.c \
+	%D%/srv-ctl-json.h \
+	%D%/srv-ctl.c \
+	%D%/srv-ctl.h \
 	%D%/tell.c \
 	%D%/tell.h \
 	$(NULL)
-rtrs_server_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
-rtrs_server_LDADD = librtrsring.la librtrssrv.la libclock.la $(SYSTEMD_LIBS)
+rtrs_server_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JANSSON_CFLAGS)
+rtrs_server_LDADD = librtrsring.la librtrssrv.la libctl.la libclock.la $(SYSTEMD_LIBS) $(JANSSON_LIBS)
 endif

@@ -4,8 +4,8 @@
  *
  * Reactor 0 is the main thread's and the control thread; it never waits for the storage, so that
  * signals, heartbeats and new connections are served whatever the storage does.  The stop goes:
- * srv_shutdown(); when it is done stop and join the other threads; unwatch the signals; stop
- * reactor 0; srv_destroy().  A start that fails undoes what was done, in reverse, with one line on
+ * srv_shutdown(); when it is done stop and join the other threads; close the control socket; unwatch
+ * the signals; stop reactor 0; srv_destroy().  A start that fails undoes what was done, in reverse, with one line on
  * stderr. */
 #include <config.h>
 
@@ -26,10 +26,12 @@
 #include <unistd.h>
 
 #include "conf.h"
+#include "ctl.h"
 #include "export-io.h"
 #include "export-state.h"
 #include "log.h"
 #include "reactor.h"
+#include "srv-ctl.h"
 #include "srv.h"
 #include "tell.h"
 #include "util.h"
@@ -51,6 +53,7 @@ struct program {
 	struct thread *threads;		/* 0: the main thread; 1.. conf.threads: for IO */
 	unsigned nthreads;
 	struct srv *srv;
+	struct ctl *ctl;		/* NULL: no control socket */
 	struct loop_watch signals;
 	bool stopping;
 };
@@ -226,12 +229,22 @@ static void signals_closed(struct loop_watch *w)
 	reactor_stop(p->threads[0].reactor);
 }
 
+static void ctl_stopped(void *arg)
+{
+	struct program *p = arg;
+
+	loop_unwatch(&p->signals);
+}
+
 static void stopped(void *arg)
 {
 	struct program *p = arg;
 
 	threads_join(p);
-	loop_unwatch(&p->signals);
+	if (p->ctl)
+		ctl_close(p->ctl, ctl_stopped, p);
+	else
+		ctl_stopped(p);
 }
 
 /* Signals that end a program by default and that daemons get out of habit. */
@@ -355,6 +368,11 @@ static int serve(struct program *p)
 	if (rc) {
 		log_err(NULL, "%s", err);
 		return rc;
+	}
+	rc = srv_ctl_open(p->srv, &p->ctl, err, sizeof(err));
+	if (rc) {
+		log_err(NULL, "--control %s", err);
+		exit(1);		/* the server runs already; nobody has been told so */
 	}
 	rc = loop_watch(reactor_loop(control), &p->signals);
 	if (rc) {

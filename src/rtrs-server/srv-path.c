@@ -333,6 +333,8 @@ static int path_alloc(struct srv_path *path, struct srv *srv, struct fab_conn *c
 
 	if (rc)
 		return rc;
+	snprintf(path->device, sizeof(path->device), "%s", attr.name);
+	path->device_port = attr.port;
 	/* Each user message has a chunk, so a short queue that is longer than three times the depth
 	 * (srv-accept.c) has room for all of them and the heartbeats. */
 	path->service_recvs = MIN((unsigned)RTRS_SERVICE_CON_DEPTH, attr.max_qp_wr - 1);

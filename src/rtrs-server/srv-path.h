@@ -57,6 +57,8 @@ struct srv_path {
 	enum srv_path_state state;
 	uint8_t uuid[RTRS_UUID_LEN];	/* sess_uuid of the wire: the path's identity */
 	struct fab_addr client, server;
+	char device[FAB_DEVICE_NAME];	/* of the RDMA device, and its port; "": none */
+	uint8_t device_port;
 	uint16_t cid_num, recon_cnt;
 	uint64_t memory;		/* of its chunks and of all its connections, for limits */
 	unsigned offset;		/* of its connections over the IO threads */

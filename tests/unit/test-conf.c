@@ -102,6 +102,26 @@ Test(conf, options)
 	conf_fini(&conf);
 }
 
+Test(conf, control_socket)
+{
+	struct srv_conf conf;
+	char want[64];
+
+	setenv("RUNTIME_DIRECTORY", "/run/a:/run/b", 1);
+	snprintf(want, sizeof(want), "/run/a/server-%d.sock", getpid());
+	parse_ok(&conf, "");
+	cr_assert_str_eq(conf.control, want);
+	cr_assert_not(conf.control_asked);
+	conf_fini(&conf);
+	parse_ok(&conf, "--control none");
+	cr_assert_null(conf.control);
+	conf_fini(&conf);
+	parse_ok(&conf, "--control=/x/y");
+	cr_assert_str_eq(conf.control, "/x/y");
+	cr_assert(conf.control_asked);
+	conf_fini(&conf);
+}
+
 Test(conf, mistakes)
 {
 	static const struct {
@@ -115,6 +135,7 @@ Test(conf, mistakes)
 		{ "--nonsense", true, CONF_USAGE,
 		  "option '--nonsense' is unknown, ambiguous or takes no value: see rtrs-server "
 		  "--help" },
+		{ "--control=", true, CONF_USAGE, "--control '': expected a path, or none" },
 		{ "--thread=2", true, CONF_RUN, "" },
 		{ "--treads=2", true, CONF_USAGE, "option '--treads=2' is unknown, ambiguous or takes "
 		  "no value (did you mean --threads?): see rtrs-server --help" },

@@ -64,6 +64,11 @@ Test(log, level)
 	cr_assert_eq(lines, 2);
 	cr_assert(log_wants(LOG_LEVEL_ERROR));
 	cr_assert_not(log_wants(LOG_LEVEL_WARN));
+	cr_assert_eq(log_level(), LOG_LEVEL_ERROR);
+	log_set_level(LOG_LEVEL_WARN);
+	cr_assert_eq(log_level(), LOG_LEVEL_WARN);
+	cr_assert(log_wants(LOG_LEVEL_WARN));
+	log_set_level(LOG_LEVEL_ERROR);
 }
 
 Test(log, level_names)

@@ -2,6 +2,7 @@
 /* Owns the process-wide sink and level.  Set once before threads start, read by all after. */
 #include <errno.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,17 +19,27 @@ static void stderr_sink(enum log_level level, const char *line)
 }
 
 static log_sink_fn *log_sink = stderr_sink;
-static enum log_level log_max = LOG_LEVEL_INFO;
+static _Atomic(enum log_level) log_max = LOG_LEVEL_INFO;
 
 void log_init(log_sink_fn *sink, enum log_level level)
 {
 	log_sink = sink ? sink : stderr_sink;
-	log_max = level;
+	log_set_level(level);
+}
+
+enum log_level log_level(void)
+{
+	return atomic_load_explicit(&log_max, memory_order_relaxed);
+}
+
+void log_set_level(enum log_level level)
+{
+	atomic_store_explicit(&log_max, level, memory_order_relaxed);
 }
 
 bool log_wants(enum log_level level)
 {
-	return level <= log_max;
+	return level <= log_level();
 }
 
 const char *log_level_name(enum log_level level)

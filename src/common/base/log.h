@@ -27,6 +27,9 @@ typedef void log_sink_fn(enum log_level level, const char *line);
 void log_init(log_sink_fn *sink, enum log_level level);
 
 bool log_wants(enum log_level level);
+/* The least important level that is passed on; another one from now on.  Any thread. */
+enum log_level log_level(void);
+void log_set_level(enum log_level level);
 
 /* "error", "warning", "info", "debug". */
 const char *log_level_name(enum log_level level);

@@ -179,7 +179,8 @@ struct fab_device_attr {
 	bool mw_zero_based;		/* IBV_ACCESS_ZERO_BASED of windows */
 	uint32_t max_mw;
 	uint32_t vendor_id, vendor_part_id;	/* of hardware; for tables of quirks (frwr.h) */
-	char name[FAB_DEVICE_NAME];	/* for people; "" where it is not hardware */
+	char name[FAB_DEVICE_NAME];	/* for people; "" where it is no RDMA device */
+	uint8_t port;			/* of the device; 0: not known */
 };
 
 struct fab_qp_attr {

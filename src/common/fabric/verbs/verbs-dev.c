@@ -93,7 +93,10 @@ int verbs_dev_query(const struct fab_conn *conn, struct fab_device_attr *attr)
 {
 	const struct verbs_conn *c = verbs_conn(conn);
 
-	return c->id->verbs ? query(c->id->verbs, attr) : -EINVAL;
+	int rc = c->id->verbs ? query(c->id->verbs, attr) : -EINVAL;
+
+	attr->port = c->id->port_num;
+	return rc;
 }
 
 int verbs_dev_query_listener(const struct fab_listener *fab, struct fab_device_attr *attr)

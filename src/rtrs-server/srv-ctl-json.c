@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns nothing; control thread, to which all of it belongs but the counters (srv-stat.h).
+ *
+ * An object or array that misses a member for want of memory is given up as a whole: a reader never
+ * takes half of it for all. */
+#include <config.h>
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "ctl.h"
+#include "export.h"
+#include "exports.h"
+#include "srv-ctl-json.h"
+#include "srv-path.h"
+#include "srv-priv.h"
+#include "srv-sess.h"
+
+/* Append @item, whose reference is taken; false: no memory. */
+static bool add_to(json_t *array, json_t *item)
+{
+	return array && !json_array_append_new(array, item);
+}
+
+/* @array if @complete, else nothing. */
+static json_t *whole(json_t *array, bool complete)
+{
+	if (complete)
+		return array;
+	json_decref(array);
+	return NULL;
+}
+
+/* Put the members of @more, whose reference is taken, into @object, whose reference is taken. */
+static json_t *with(json_t *object, json_t *more)
+{
+	int rc = object && more ? json_object_update(object, more) : -1;
+
+	json_decref(more);
+	return whole(object, !rc);
+}
+
+static json_t *address(const struct fab_addr *addr)
+{
+	char text[FAB_ADDR_STRLEN];
+
+	return json_string(fab_addr_format(addr, text, sizeof(text)));
+}
+
+static json_t *uuid(const uint8_t id[RTRS_UUID_LEN])
+{
+	char text[2 * RTRS_UUID_LEN + 5], *to = text;
+
+	for (unsigned i = 0; i < RTRS_UUID_LEN; i++)
+		to += sprintf(to, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", id[i]);
+	return json_string(text);
+}
+
+/* ---- exports ---- */
+
+static json_t *export_show(const struct export *ex)
+{
+	int error = export_sync_error(ex);
+
+	return json_pack("{s:o,s:I,s:s,s:s,s:b,s:b,s:i,s:i,s:i}",
+			 "path", ctl_text(ex->path),
+			 "size", (json_int_t)ex->size,
+			 "mode", ex->readonly ? "ro" : "rw",
+			 "kind", ex->is_block ? "block" : "file",
+			 "direct", ex->direct,
+			 "sync_failed", error != 0,
+			 "block_size", (int)ex->geometry.logical_block_size,
+			 "users", (int)ex->first->users,
+			 "writers", (int)ex->first->writers);
+}
+
+static json_t *export_json(const struct export *ex, enum srv_ctl_depth depth)
+{
+	json_t *object = json_pack("{s:o}", "name", ctl_text(ex->name));
+
+	if (depth >= SRV_CTL_SHOW)
+		object = with(object, export_show(ex));
+	return object;
+}
+
+static json_t *exports_json(const struct srv *srv, enum srv_ctl_depth depth)
+{
+	json_t *array = json_array();
+	const struct export *ex;
+	bool ok = true;
+
+	list_for_each(ex, &srv->exports->list, link)
+		ok = ok && add_to(array, export_json(ex, depth));
+	return whole(array, ok);
+}
+
+/* ---- sessions ---- */
+
+static const char *invalidate_name(enum srv_invalidate how)
+{
+	static const char *const names[] = {
+		[SRV_INVALIDATE_AUTO] = "auto",
+		[SRV_INVALIDATE_ALWAYS] = "always",
+		[SRV_INVALIDATE_COPY] = "copy",
+		[SRV_INVALIDATE_NEVER] = "never",
+	};
+
+	return names[how];
+}
+
+static json_t *path_show(const struct srv_path *path)
+{
+	return json_pack("{s:s,s:s,s:o,s:o,s:s,s:i,s:i,s:I,s:s,s:I}",
+			 "state", srv_path_fsm.states[path->state],
+			 "transport", fab_provider_name(path->client.provider),
+			 "src_addr", address(&path->client),
+			 "dst_addr", address(&path->server),
+			 "hca_name", path->device,
+			 "hca_port", (int)path->device_port,
+			 "connections", (int)(path->ncons - path->ndrained),
+			 "latency_ns", (json_int_t)atomic_load(&path->hb.latency_ns),
+			 "invalidate", invalidate_name(path->chunks.invalidate),
+			 "memory", (json_int_t)path->memory);
+}
+
+static json_t *path_json(const struct srv_path *path, enum srv_ctl_depth depth)
+{
+	json_t *object = json_pack("{s:s}", "name", path->name);
+
+	if (depth >= SRV_CTL_SHOW)
+		object = with(object, path_show(path));
+	return object;
+}
+
+static json_t *dev_json(const struct srv_dev *dev)
+{
+	static const char *const states[] = {
+		[SRV_DEV_OPEN] = "open", [SRV_DEV_LOST] = "lost", [SRV_DEV_CLOSED] = "closing",
+	};
+	static const char *const modes[] = {
+		[RNBD_ACCESS_RO] = "ro", [RNBD_ACCESS_RW] = "rw", [RNBD_ACCESS_MIGRATION] = "migration",
+	};
+
+	return json_pack("{s:i,s:o,s:s,s:b,s:s}",
+			 "id", (int)dev->id,
+			 "export", ctl_text(dev->ex->name),
+			 "access_mode", modes[dev->mode],
+			 "read_only", dev->mode == RNBD_ACCESS_RO || dev->ex->readonly,
+			 "state", states[dev->state]);
+}
+
+static json_t *paths_json(const struct srv_sess *sess, enum srv_ctl_depth depth)
+{
+	json_t *array = json_array();
+	const struct srv_path *path;
+	bool ok = true;
+
+	list_for_each(path, &sess->paths, link)
+		ok = ok && add_to(array, path_json(path, depth));
+	return whole(array, ok);
+}
+
+static json_t *devs_json(const struct srv_sess *sess)
+{
+	json_t *array = json_array();
+	struct srv_dev *dev;
+	bool ok = true;
+
+	for (dev = srv_dev_first(&sess->devs); dev && ok; dev = srv_dev_next(&sess->devs, dev))
+		ok = add_to(array, dev_json(dev));
+	return whole(array, ok);
+}
+
+static json_t *sess_json(const struct srv_sess *sess, enum srv_ctl_depth depth)
+{
+	json_t *object = json_pack("{s:o,s:o}", "name", ctl_text(sess->name),
+				   "paths", paths_json(sess, depth));
+
+	if (depth >= SRV_CTL_SHOW)
+		object = with(object, json_pack("{s:o,s:o,s:b,s:o}",
+						"uuid", uuid(sess->uuid),
+						"client", address(&sess->client),
+						"resends", sess->resends,
+						"devices", devs_json(sess)));
+	return object;
+}
+
+static json_t *sessions_json(const struct srv *srv, enum srv_ctl_depth depth)
+{
+	json_t *array = json_array();
+	const struct srv_sess *sess;
+	bool ok = true;
+
+	list_for_each(sess, &srv->sessions, link)
+		ok = ok && add_to(array, sess_json(sess, depth));
+	return whole(array, ok);
+}
+
+json_t *srv_ctl_json(const struct srv *srv, enum srv_ctl_depth depth)
+{
+	json_t *object = json_pack("{s:s,s:i,s:o,s:o}", "program", "rtrs-server", "pid", (int)getpid(),
+				   "exports", exports_json(srv, depth),
+				   "sessions", sessions_json(srv, depth));
+
+	if (depth >= SRV_CTL_SHOW)
+		object = with(object, json_pack("{s:s,s:s,s:i,s:i,s:I}",
+						"version", PACKAGE_VERSION,
+						"log_level", log_level_name(log_level()),
+						"threads", (int)srv->nthreads - 1,
+						"queue_depth", (int)srv->geom.queue_depth,
+						"max_io_size", (json_int_t)srv->geom.max_io_size));
+	return object;
+}
