@@ -6,8 +6,11 @@ libbase_la_SOURCES = \
 	%D%/base/bitmap.h \
 	%D%/base/cleanup.h \
 	%D%/base/clock.h \
+	%D%/base/counter.h \
 	%D%/base/fsm.c \
 	%D%/base/fsm.h \
+	%D%/base/hist.c \
+	%D%/base/hist.h \
 	%D%/base/le.h \
 	%D%/base/list.h \
 	%D%/base/log.c \

@@ -60,6 +60,8 @@ librtrssrv_la_SOURCES = \
 	%D%/srv-req.h \
 	%D%/srv-sess.c \
 	%D%/srv-sess.h \
+	%D%/srv-stat.c \
+	%D%/srv-stat.h \
 	%D%/srv.c \
 	%D%/srv.h \
 	$(NULL)

@@ -240,6 +240,7 @@ static bool con_service(struct srv_con *con)
 		loop_undefer(&con->arm_task);
 		fab_arm(con->fab, &events);
 	}
+	con->now_ns = 0;
 	n = fab_dispatch(con->fab, POLL_BUDGET);
 	if (n < 0) {
 		con_event(con, SRV_CON_EV_ENDED);
@@ -398,7 +399,7 @@ struct srv_con *srv_con_create(struct srv_path *path, uint16_t cid, struct srv_t
 
 void srv_con_destroy(struct srv_con *con)
 {
-	assert(!con->inflight && !con->fab);
+	assert(!counter_get(&con->inflight) && !con->fab);
 	free(con);
 }
 

@@ -13,11 +13,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "counter.h"
 #include "fabric.h"
 #include "fsm.h"
 #include "loop.h"
 #include "list.h"
 #include "reactor.h"
+#include "srv-stat.h"
 
 struct rtrs_msg_conn_rsp;
 struct srv_path;
@@ -83,7 +85,9 @@ struct srv_con {
 	struct loop_task revoke_task;
 	struct list revokes;		/* struct srv_req: arrived; srv-key.h */
 	struct loop_timer drain_timer;	/* cut, and not drained yet */
-	unsigned inflight;		/* requests from arrival to post or drop */
+	struct counter inflight;	/* requests from arrival to post or drop */
+	uint64_t now_ns;		/* of the poll that runs; 0: not asked yet */
+	struct srv_stat stat;
 	struct fab_cqe recv_cqe, send_cqe;
 	atomic_uint state;		/* enum srv_con_state; written by its thread */
 	char cause[SRV_CAUSE_LEN];	/* handed to the control thread with "drained" */
@@ -149,7 +153,7 @@ void srv_con_idle(struct srv_con *con);
 /* @con->inflight became less. */
 static inline void srv_con_check_idle(struct srv_con *con)
 {
-	if (!con->inflight && srv_con_state(con) != SRV_CON_SERVING)
+	if (!counter_get(&con->inflight) && srv_con_state(con) != SRV_CON_SERVING)
 		srv_con_idle(con);
 }
 

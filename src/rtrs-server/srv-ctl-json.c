@@ -8,13 +8,16 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "ctl.h"
 #include "export.h"
 #include "exports.h"
+#include "srv-con.h"
 #include "srv-ctl-json.h"
 #include "srv-path.h"
 #include "srv-priv.h"
 #include "srv-sess.h"
+#include "srv-stat.h"
 
 /* Append @item, whose reference is taken; false: no memory. */
 static bool add_to(json_t *array, json_t *item)
@@ -56,6 +59,64 @@ static json_t *uuid(const uint8_t id[RTRS_UUID_LEN])
 	return json_string(text);
 }
 
+/* ---- counters ---- */
+
+/* How many took from 2^i to 2^(i+1) ns, for each i up to the last that is not 0. */
+static json_t *buckets(const struct hist *h)
+{
+	json_t *array = json_array();
+	unsigned n = HIST_BUCKETS;
+	bool ok = true;
+
+	while (n && !counter_get(&h->n[n - 1]))
+		n--;
+	for (unsigned i = 0; i < n; i++)
+		ok = ok && add_to(array, json_integer((json_int_t)counter_get(&h->n[i])));
+	return whole(array, ok);
+}
+
+static json_t *op_stat(const struct srv_stat_count *c)
+{
+	return json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:o}",
+			 "count", (json_int_t)counter_get(&c->count),
+			 "bytes", (json_int_t)counter_get(&c->bytes),
+			 "errors", (json_int_t)counter_get(&c->errors),
+			 "p50_ns", (json_int_t)hist_quantile(&c->latency, 500),
+			 "p99_ns", (json_int_t)hist_quantile(&c->latency, 990),
+			 "p999_ns", (json_int_t)hist_quantile(&c->latency, 999),
+			 "log2_ns", buckets(&c->latency));
+}
+
+/* {"stats": one member for each operation}. */
+static json_t *stat_json(const struct srv_stat *stat)
+{
+	json_t *ops = json_object();
+	bool ok = ops;
+
+	for (unsigned op = 0; op < SRV_STAT_NOPS && ok; op++)
+		ok = !json_object_set_new(ops, srv_stat_name(op), op_stat(&stat->op[op]));
+	return json_pack("{s:o}", "stats", whole(ops, ok));
+}
+
+static json_t *path_stat(const struct srv_path *path)
+{
+	struct srv_stat sum;
+	uint64_t inflight = 0;
+
+	srv_stat_path(path, &sum);
+	for (unsigned cid = 0; cid < path->cid_num; cid++)
+		inflight += path->cons[cid] ? counter_get(&path->cons[cid]->inflight) : 0;
+	return with(stat_json(&sum), json_pack("{s:I}", "inflight", (json_int_t)inflight));
+}
+
+static json_t *export_stat(const struct srv *srv, const struct export *ex)
+{
+	struct srv_stat sum;
+
+	srv_stat_export(srv, ex, &sum);
+	return stat_json(&sum);
+}
+
 /* ---- exports ---- */
 
 static json_t *export_show(const struct export *ex)
@@ -74,12 +135,15 @@ static json_t *export_show(const struct export *ex)
 			 "writers", (int)ex->first->writers);
 }
 
-static json_t *export_json(const struct export *ex, enum srv_ctl_depth depth)
+static json_t *export_json(const struct srv *srv, const struct export *ex,
+			   enum srv_ctl_depth depth)
 {
 	json_t *object = json_pack("{s:o}", "name", ctl_text(ex->name));
 
 	if (depth >= SRV_CTL_SHOW)
 		object = with(object, export_show(ex));
+	if (depth >= SRV_CTL_STATS)
+		object = with(object, export_stat(srv, ex));
 	return object;
 }
 
@@ -90,7 +154,7 @@ static json_t *exports_json(const struct srv *srv, enum srv_ctl_depth depth)
 	bool ok = true;
 
 	list_for_each(ex, &srv->exports->list, link)
-		ok = ok && add_to(array, export_json(ex, depth));
+		ok = ok && add_to(array, export_json(srv, ex, depth));
 	return whole(array, ok);
 }
 
@@ -129,6 +193,8 @@ static json_t *path_json(const struct srv_path *path, enum srv_ctl_depth depth)
 
 	if (depth >= SRV_CTL_SHOW)
 		object = with(object, path_show(path));
+	if (depth >= SRV_CTL_STATS)
+		object = with(object, path_stat(path));
 	return object;
 }
 
@@ -203,11 +269,12 @@ json_t *srv_ctl_json(const struct srv *srv, enum srv_ctl_depth depth)
 				   "sessions", sessions_json(srv, depth));
 
 	if (depth >= SRV_CTL_SHOW)
-		object = with(object, json_pack("{s:s,s:s,s:i,s:i,s:I}",
+		object = with(object, json_pack("{s:s,s:s,s:i,s:i,s:I,s:I}",
 						"version", PACKAGE_VERSION,
 						"log_level", log_level_name(log_level()),
 						"threads", (int)srv->nthreads - 1,
 						"queue_depth", (int)srv->geom.queue_depth,
-						"max_io_size", (json_int_t)srv->geom.max_io_size));
+						"max_io_size", (json_int_t)srv->geom.max_io_size,
+						"now_ns", (json_int_t)clock_now_ns()));
 	return object;
 }

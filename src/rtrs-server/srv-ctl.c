@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 
 #include "ctl.h"
+#include "export.h"
+#include "exports.h"
 #include "log.h"
 #include "rundir.h"
 #include "srv-ctl-json.h"
@@ -16,6 +18,7 @@
 #include "srv-path.h"
 #include "srv-priv.h"
 #include "srv-sess.h"
+#include "srv-stat.h"
 #include "util.h"
 
 struct ctl_call {
@@ -45,6 +48,31 @@ static void call_list(const struct ctl_call *call)
 static void call_show(const struct ctl_call *call)
 {
 	ctl_answer(call->client, srv_ctl_json(call->srv, SRV_CTL_SHOW));
+}
+
+static void call_stats(const struct ctl_call *call)
+{
+	ctl_answer(call->client, srv_ctl_json(call->srv, SRV_CTL_STATS));
+}
+
+static void call_stats_reset(const struct ctl_call *call)
+{
+	struct srv *srv = call->srv;
+	struct srv_sess *sess;
+	struct srv_path *path;
+	struct export *ex;
+	int rc = 0;
+
+	list_for_each(ex, &srv->exports->list, link)
+		rc = rc ? rc : srv_stat_reset_export(srv, ex);
+	list_for_each(sess, &srv->sessions, link) {
+		list_for_each(path, &sess->paths, link)
+			rc = rc ? rc : srv_stat_reset_path(path);
+	}
+	if (rc)
+		ctl_refuse(call->client, "out of memory: not all were reset");
+	else
+		done(call);
 }
 
 /* ---- sessions and paths ---- */
@@ -140,6 +168,8 @@ static const struct call {
 } calls[] = {
 	{ .name = "list", .fn = call_list },
 	{ .name = "show", .fn = call_show },
+	{ .name = "stats", .fn = call_stats },
+	{ .name = "stats reset", .fn = call_stats_reset },
 	{ "session disconnect", call_sess_disconnect, { "session" } },
 	{ "path disconnect", call_path_disconnect, { "path" } },
 	{ "log-level", call_log_level, { "level" } },

@@ -94,7 +94,6 @@ static void io_prepare(struct srv_req *req, const struct rnbd_io *io)
 {
 	struct srv_buf *buf;
 
-	req->io.ex = req->dev->ex;
 	req->io.op = io->op;
 	req->io.flags = io->flags;
 	req->io.offset = io->op == RNBD_OP_FLUSH ? 0 : io->sector << RNBD_SECTOR_SHIFT;
@@ -121,11 +120,15 @@ void srv_dev_io_start(struct srv_req *req)
 		io_end(req, rc);
 		return;
 	}
+	req->op = srv_stat_op(io.op);
+	req->io.ex = NULL;
+	req->io.len = 0;
 	req->dev = srv_dev_get(&req->path->sess->devs, io.device_id);
 	if (!req->dev) {
 		io_end(req, -ENOTCONN);
 		return;
 	}
+	req->io.ex = req->dev->ex;
 	rc = srv_dev_io_check(req->dev->ex, req->dev->mode, &io);
 	if (rc || (io.op != RNBD_OP_FLUSH && !io.bi_size)) {
 		io_end(req, rc);

@@ -175,6 +175,7 @@ static void path_detached(struct srv_chunks *c)
 	}
 	free(path->cons);
 	free(path->reqs);
+	free(path->stat_base);
 	srv->npaths--;
 	srv->memory -= path->memory;
 	srv_mem_freed(srv, path->ncons);

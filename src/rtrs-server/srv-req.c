@@ -154,7 +154,11 @@ static void req_arrived(struct srv_con *con, uint32_t payload, uint32_t byte_len
 	req->fence.order = (struct srv_fence_order){
 		.arrival = srv_fence_arrive(&path->sess->fence, buf_id),
 	};
-	con->inflight++;
+	req->op = SRV_STAT_NOPS;
+	if (!con->now_ns)
+		con->now_ns = clock_now_ns();
+	req->arrived_ns = con->now_ns;
+	counter_add(&con->inflight, 1);
 	if (path->chunks.invalidate == SRV_INVALIDATE_ALWAYS)
 		srv_key_revoke(req);
 	else
@@ -267,9 +271,22 @@ static struct ibv_send_wr *req_response(struct srv_req *req, struct srv_reply *r
 	return first;
 }
 
+/* Count @req, which is answered at @now_ns.  Not what never was known to be IO. */
+static void req_count(const struct srv_req *req, uint64_t now_ns)
+{
+	uint64_t ns = now_ns - req->arrived_ns;
+	const struct export *ex = req->io.ex;
+
+	if (req->op == SRV_STAT_NOPS)
+		return;
+	srv_stat_count(&req->con->stat.op[req->op], req->status, req->io.len, ns);
+	if (ex)
+		srv_stat_count(&req->con->thread->stat[ex->index].op[req->op], req->status, req->io.len, ns);
+}
+
 /* Take the next finished requests off the list and chain their answers, @count of them; returns the
  * head, or NULL when none of them has an answer to send. */
-static struct ibv_send_wr *req_chain_replies(struct srv_con *con, unsigned *count)
+static struct ibv_send_wr *req_chain_replies(struct srv_con *con, uint64_t now_ns, unsigned *count)
 {
 	struct ibv_send_wr *head = NULL, **tail = &head, *first;
 	unsigned n = 0;
@@ -278,7 +295,8 @@ static struct ibv_send_wr *req_chain_replies(struct srv_con *con, unsigned *coun
 		struct srv_req *req = list_entry(list_pop(&con->replies), struct srv_req, link);
 		struct srv_reply *reply = &con->thread->scratch[n];
 
-		con->inflight--;
+		req_count(req, now_ns);
+		counter_add(&con->inflight, -1);
 		first = req_response(req, reply);
 		if (!first)
 			continue;
@@ -293,10 +311,11 @@ static struct ibv_send_wr *req_chain_replies(struct srv_con *con, unsigned *coun
 void srv_req_reply_task(struct loop_task *task)
 {
 	struct srv_con *con = container_of(task, struct srv_con, reply_task);
+	uint64_t now_ns = clock_now_ns();
 
 	while (!list_empty(&con->replies)) {
 		unsigned n;
-		struct ibv_send_wr *head = req_chain_replies(con, &n);
+		struct ibv_send_wr *head = req_chain_replies(con, now_ns, &n);
 		int rc = head ? srv_con_post(con, head) : 0;
 
 		for (unsigned i = 0; i < n; i++) {

@@ -23,6 +23,7 @@
 #include "srv-path.h"
 #include "srv-priv.h"
 #include "srv-sess.h"
+#include "srv-stat.h"
 
 /* ---- stop ---- */
 
@@ -101,6 +102,7 @@ static void srv_free(struct srv *srv)
 {
 	for (unsigned i = 0; i < srv->nthreads; i++)
 		srv_pool_fini(&srv->threads[i].pool);
+	srv_stat_fini(srv);
 	free(srv->threads);
 	frwr_lessons_fini(&srv->lessons);
 	free(srv);
@@ -175,6 +177,11 @@ int srv_start(const struct srv_conf *conf, struct reactor **reactors, unsigned n
 	if (!srv) {
 		snprintf(err, errlen, "no memory");
 		return -ENOMEM;
+	}
+	rc = srv_stat_init(srv);
+	if (rc) {
+		snprintf(err, errlen, "no memory");
+		goto err_free;
 	}
 	rc = srv_geom_init(srv);
 	if (rc) {

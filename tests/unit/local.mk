@@ -16,6 +16,7 @@ UNIT_TESTS = \
 	%D%/test-bitmap.crit \
 	%D%/test-ctl.crit \
 	%D%/test-golden.crit \
+	%D%/test-hist.crit \
 	%D%/test-list.crit \
 	%D%/test-log.crit \
 	%D%/test-loop.crit \
@@ -74,6 +75,9 @@ UNIT_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 %C%_test_golden_crit_SOURCES = %D%/test-golden.c %D%/golden.h %D%/unit.h
 %C%_test_golden_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_golden_crit_LDADD = librtrs.la librnbd.la $(CRITERION_LIBS) $(ZLIB_LIBS)
+%C%_test_hist_crit_SOURCES = %D%/test-hist.c %D%/unit.h
+%C%_test_hist_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_hist_crit_LDADD = libbase.la $(CRITERION_LIBS)
 %C%_test_list_crit_SOURCES = %D%/test-list.c %D%/unit.h
 %C%_test_list_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_list_crit_LDADD = $(CRITERION_LIBS)

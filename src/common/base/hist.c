@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "hist.h"
+
+void hist_add(struct hist *sum, const struct hist *h)
+{
+	for (unsigned b = 0; b < HIST_BUCKETS; b++)
+		counter_add(&sum->n[b], counter_get(&h->n[b]));
+}
+
+void hist_sub(struct hist *sum, const struct hist *h)
+{
+	for (unsigned b = 0; b < HIST_BUCKETS; b++)
+		counter_add(&sum->n[b], -counter_get(&h->n[b]));
+}
+
+uint64_t hist_total(const struct hist *h)
+{
+	uint64_t total = 0;
+
+	for (unsigned b = 0; b < HIST_BUCKETS; b++)
+		total += counter_get(&h->n[b]);
+	return total;
+}
+
+uint64_t hist_quantile(const struct hist *h, unsigned permille)
+{
+	double rank = (double)hist_total(h) * permille / 1000, below = 0;
+
+	for (unsigned b = 0; b < HIST_BUCKETS; b++) {
+		double n = (double)counter_get(&h->n[b]);
+
+		if (n > 0 && below + n >= rank) {
+			double start = b ? (double)(1ull << b) : 0, end = (double)(2ull << b);
+
+			return (uint64_t)(start + (end - start) * (rank - below) / n);
+		}
+		below += n;
+	}
+	return 0;
+}

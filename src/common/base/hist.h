@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A histogram of times: bucket b counts those from 2^b to below 2^(b+1) ns, the first and the last also all
+ * that are shorter and longer.  One thread counts, any thread reads. */
+#ifndef BASE_HIST_H
+#define BASE_HIST_H
+
+#include "counter.h"
+
+#define HIST_BUCKETS 40			/* the last: 9 minutes and more */
+
+struct hist {				/* all 0: empty */
+	struct counter n[HIST_BUCKETS];
+};
+
+static inline unsigned hist_bucket(uint64_t ns)
+{
+	unsigned b = ns ? 63 - (unsigned)__builtin_clzll(ns) : 0;
+
+	return b < HIST_BUCKETS ? b : HIST_BUCKETS - 1;
+}
+
+/* The thread of @h. */
+static inline void hist_count(struct hist *h, uint64_t ns)
+{
+	counter_add(&h->n[hist_bucket(ns)], 1);
+}
+
+/* Add @h to @sum, or take it away again.  The thread of @sum; @h may be counted meanwhile. */
+void hist_add(struct hist *sum, const struct hist *h);
+void hist_sub(struct hist *sum, const struct hist *h);
+
+uint64_t hist_total(const struct hist *h);
+/* The time that @permille of 1000 are not above, as if those of a bucket lay evenly in it; 0: empty. */
+uint64_t hist_quantile(const struct hist *h, unsigned permille);
+
+#endif
