@@ -4,11 +4,13 @@ MANUALS = \
 	%D%/nbdkit-rtrs-plugin.1 \
 	%D%/rtrs-protocol.7 \
 	%D%/rtrs-server.8 \
+	%D%/rtrsctl.8 \
 	$(NULL)
 EXTRA_DIST += \
 	%D%/nbdkit-rtrs-plugin.pod \
 	%D%/rtrs-protocol.pod \
 	%D%/rtrs-server.pod \
+	%D%/rtrsctl.pod \
 	$(NULL)
 
 if HAVE_POD2MAN

@@ -31,6 +31,7 @@ PARTS = {
     "server": (["rtrs-server"], 4, 8, 5, 10, 0),
     "common": (["common"], 4, 8, 5, 10, 0),
     "frwr": (["frwr"], 4, 8, 5, 10, 0),
+    "rtrsctl": (["rtrsctl"], 0, 0, 10, 0, 0),
 }
 TWICE = 0
 
@@ -78,7 +79,7 @@ def objects(build, folder_of):
                 continue
             base = name[:-2]
             if base not in folder_of:
-                base = re.sub(r"^\w*_\w*-", "", base)
+                base = re.sub(r"^(\w*_\w*|rtrsctl)-", "", base)
             if folder_of.get(base) == folder:
                 found.setdefault(base, os.path.join(top, name))
     missing = sorted(set(folder_of) - set(found))

@@ -52,6 +52,7 @@ SHELL_TESTS = \
 	%D%/test-ready-fd.sh \
 	%D%/test-reboot-flush.sh \
 	%D%/test-registration.sh \
+	%D%/test-rtrsctl.sh \
 	%D%/test-sd-notify.sh \
 	%D%/test-server-bad-input.sh \
 	%D%/test-server-closed-descriptors.sh \

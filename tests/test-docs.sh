@@ -57,6 +57,21 @@ for block in re.split(r"\n(?= +(?:-., )?--)", help_text):
 assert checked >= 5, checked
 END
 
+# ---- rtrsctl ----
+"$top_builddir/rtrsctl" --help >"$tmp/rtrsctl.help"
+fits_terminal "$tmp/rtrsctl.help"
+grep -o -E -- '^ +(-., )?--[a-z-]+' "$tmp/rtrsctl.help" | grep -o -E -- '--.*' | sort -u >"$tmp/help.options"
+grep '^=item' "$man/rtrsctl.pod" | grep -o -E 'B<--[a-z-]+' | cut -c 3- | sort -u >"$tmp/man.options"
+diff -u "$tmp/help.options" "$tmp/man.options"
+# Each command: in --help, in the manual, and completed.
+sed -n -E 's/^  ([a-z][a-z| -]*[a-z])( \[?[A-Z]+\]?)?(  .*|$)/\1/p' "$tmp/rtrsctl.help" >"$tmp/commands"
+[ "$(wc -l <"$tmp/commands")" -ge 10 ]
+while read -r first rest; do
+	grep -q "^=item B<$first${rest:+ ${rest%%|*}}>" "$man/rtrsctl.pod" || fail "not in the manual: $first $rest"
+	grep -q -w -e "$first" "$top_srcdir/src/rtrsctl/completion/rtrsctl" || fail "not completed: $first"
+done <"$tmp/commands"
+grep -q -F "nbdkit-rtrs $("$top_builddir/rtrsctl" --version | grep -o -E '[0-9]+\.[0-9]+\.[0-9]+')." "$man/rtrsctl.pod"
+
 # ---- the plugin ----
 preload=$(nbdkit_preload)
 kit() { env ${preload:+LD_PRELOAD=$preload} nbdkit "$RTRS_PLUGIN" "$@"; }

@@ -148,6 +148,10 @@ static void call_log_level(const struct ctl_call *call)
 	const char *name = member(call, "level");
 	enum log_level level;
 
+	if (!name) {
+		ctl_answer(call->client, json_pack("{s:s}", "log_level", log_level_name(log_level())));
+		return;
+	}
 	if (log_level_parse(name, &level)) {
 		ctl_refuse(call->client, "log level '%s': expected error, warning, info or debug", name);
 		return;
@@ -159,47 +163,35 @@ static void call_log_level(const struct ctl_call *call)
 
 /* ---- dispatch ---- */
 
-#define ARGS_MAX 2
-
 static const struct call {
 	const char *name;
 	void (*fn)(const struct ctl_call *call);
-	const char *needs[ARGS_MAX];
+	const char *arg;		/* the member that it takes; NULL: none */
+	bool needs_arg;
 } calls[] = {
 	{ .name = "list", .fn = call_list },
 	{ .name = "show", .fn = call_show },
 	{ .name = "stats", .fn = call_stats },
 	{ .name = "stats reset", .fn = call_stats_reset },
-	{ "session disconnect", call_sess_disconnect, { "session" } },
-	{ "path disconnect", call_path_disconnect, { "path" } },
-	{ "log-level", call_log_level, { "level" } },
+	{ .name = "session disconnect", .fn = call_sess_disconnect, .arg = "session", .needs_arg = true },
+	{ .name = "path disconnect", .fn = call_path_disconnect, .arg = "path", .needs_arg = true },
+	{ .name = "log-level", .fn = call_log_level, .arg = "level" },
 };
-
-static bool takes(const struct call *c, const char *name)
-{
-	bool found = !strcmp(name, "command");
-
-	for (unsigned i = 0; i < ARGS_MAX && c->needs[i]; i++)
-		found |= !strcmp(name, c->needs[i]);
-	return found;
-}
 
 static bool check(const struct ctl_call *call, const struct call *c)
 {
 	const char *name;
 	json_t *value;
 
-	for (unsigned i = 0; i < ARGS_MAX && c->needs[i]; i++) {
-		if (!member(call, c->needs[i])) {
-			ctl_refuse(call->client, "%s: needs a string \"%s\"", c->name, c->needs[i]);
-			return false;
-		}
+	if (c->needs_arg && !member(call, c->arg)) {
+		ctl_refuse(call->client, "%s: needs a string \"%s\"", c->name, c->arg);
+		return false;
 	}
 	json_object_foreach((json_t *)call->command, name, value) {
-		if (!takes(c, name)) {
-			ctl_refuse(call->client, "%s: takes no \"%s\"", c->name, name);
-			return false;
-		}
+		if (!strcmp(name, "command") || (c->arg && !strcmp(name, c->arg) && json_is_string(value)))
+			continue;
+		ctl_refuse(call->client, "%s: takes no \"%s\"", c->name, name);
+		return false;
 	}
 	return true;
 }

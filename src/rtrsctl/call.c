@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns a connection for as long as one answer takes; blocks, and gives up after a while. */
+#include <config.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "call.h"
+#include "cleanup.h"
+
+/* A path that is added is connected first. */
+#define PATIENCE_S 60
+
+/* A descriptor or -errno. */
+static int call_connect(const char *path)
+{
+	const struct timeval patience = { .tv_sec = PATIENCE_S };
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd, rc;
+
+	if (strlen(path) >= sizeof(addr.sun_path))
+		return -ENAMETOOLONG;
+	memcpy(addr.sun_path, path, strlen(path));
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	if (!setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) &&
+	    !setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) &&
+	    !connect(fd, (struct sockaddr *)&addr, sizeof(addr)))
+		return fd;
+	rc = -errno;
+	close(fd);
+	return rc;
+}
+
+int call_try(const char *path)
+{
+	int fd = call_connect(path);
+
+	if (fd >= 0)
+		close(fd);
+	return fd < 0 ? fd : 0;
+}
+
+/* 0 or -errno. */
+static int send_line(int fd, const json_t *command)
+{
+	_cleanup_free_ char *line = json_dumps(command, JSON_COMPACT);
+	size_t len = line ? strlen(line) : 0;
+
+	if (!line)
+		return -ENOMEM;
+	line[len++] = '\n';
+	for (size_t sent = 0; sent < len;) {
+		ssize_t n = send(fd, line + sent, len - sent, MSG_NOSIGNAL);
+
+		if (n < 0)
+			return -errno;
+		sent += (size_t)n;
+	}
+	return 0;
+}
+
+/* What comes until the program ends the line, or NULL with errno. */
+static json_t *read_line(int fd)
+{
+	_cleanup_free_ char *line = NULL;
+	size_t size = 0, len = 0;
+	json_t *answer;
+
+	do {
+		ssize_t n;
+
+		if (len == size) {
+			char *more = realloc(line, size += 65536);
+
+			if (!more)
+				return NULL;
+			line = more;
+		}
+		n = recv(fd, line + len, size - len, 0);
+		if (n < 0)
+			return NULL;
+		if (!n) {
+			errno = ECONNRESET;
+			return NULL;
+		}
+		len += (size_t)n;
+	} while (line[len - 1] != '\n');
+	answer = json_loadb(line, len, 0, NULL);
+	if (!answer)
+		errno = EPROTO;
+	return answer;
+}
+
+json_t *call_ask(const char *path, const json_t *command, char *err, size_t errlen)
+{
+	_cleanup_close_ int fd = call_connect(path);
+	json_t *answer = NULL;
+	int rc = fd < 0 ? fd : send_line(fd, command);
+
+	if (!rc) {
+		answer = read_line(fd);
+		rc = -errno;
+	}
+	if (!answer) {
+		snprintf(err, errlen, "%s: %s", path, strerror(-rc));
+	} else if (!json_is_true(json_object_get(answer, "ok"))) {
+		const char *why = json_string_value(json_object_get(answer, "error"));
+
+		snprintf(err, errlen, "%s", why ? why : "refused, without a reason");
+		json_decref(answer);
+		answer = NULL;
+	}
+	return answer;
+}

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: BSD-3-Clause
+sbin_PROGRAMS += rtrsctl
+
+rtrsctl_SOURCES = \
+	%D%/call.c \
+	%D%/call.h \
+	%D%/find.c \
+	%D%/find.h \
+	%D%/rtrsctl.c \
+	%D%/status.c \
+	%D%/status.h \
+	%D%/text.c \
+	%D%/text.h \
+	$(NULL)
+rtrsctl_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+rtrsctl_LDADD = libbase.la $(JANSSON_LIBS)
+
+# As far as bash-completion says; below the prefix where it does not, and in make distcheck.
+bashcompdir = $(datadir)/bash-completion/completions
+dist_bashcomp_DATA = %D%/completion/rtrsctl

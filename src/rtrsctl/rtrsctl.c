@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The program: a command line to one command of a control socket, and its answer to text.  It knows the
+ * words of all programs; which of them a program has, the program says. */
+#include <config.h>
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "call.h"
+#include "find.h"
+#include "rundir.h"
+#include "status.h"
+#include "suggest.h"
+#include "text.h"
+#include "util.h"
+
+enum { EXIT_DONE, EXIT_REFUSED, EXIT_USAGE };
+
+enum { OPT_SOCKET = 256, OPT_SESSION, OPT_JSON, OPT_WATCH, OPT_DUMP };
+
+static const struct option options[] = {
+	{ "socket", required_argument, NULL, OPT_SOCKET },
+	{ "session", required_argument, NULL, OPT_SESSION },
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "watch", optional_argument, NULL, OPT_WATCH },
+	{ "dump", no_argument, NULL, OPT_DUMP },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'V' },
+	{ NULL, 0, NULL, 0 },
+};
+
+static const char help[] =
+"Usage: rtrsctl [OPTIONS] COMMAND\n"
+"Ask and command an rtrs-server or nbdkit-rtrs-plugin that runs.\n"
+"\n"
+"  list                            names of exports, sessions and paths\n"
+"  status                          what each export does now\n"
+"  show                            states and properties of all of them\n"
+"  stats                           counters, too\n"
+"  stats reset                     count from 0\n"
+"  session disconnect SESSION      its client comes back by itself\n"
+"  path add PATH                   PATH: [SRC@]DST[:PORT]\n"
+"  path remove|disconnect|reconnect PATH\n"
+"  policy [POLICY]                 round-robin, min-inflight, min-latency\n"
+"  max-reconnect-attempts [N]      -1: for ever\n"
+"  export kick EXPORT              close it for all who have it open\n"
+"  log-level [LEVEL]               error, warning, info or debug\n"
+"\n"
+"      --socket=PATH               the program's control socket\n"
+"      --session=NAME              of several sessions, this one\n"
+"      --json                      the answer as it is, on one line\n"
+"      --watch[=SECONDS]           again and again (default 1)\n"
+"      --dump                      all of all programs, once\n"
+"  -h, --help                      print this and exit\n"
+"  -V, --version                   print the version and exit\n"
+"\n"
+"Exit status: 0 done, 1 refused or not to be reached, 2 a mistake above.\n";
+
+/* What is done with an answer. */
+enum answer { ANSWER_TEXT, ANSWER_STATUS };
+
+static const struct command {
+	const char *name, *sends;	/* sends: NULL: its name */
+	const char *arg;		/* the member that its argument becomes; NULL: it has none */
+	bool needs_arg;
+	enum answer answer;
+} commands[] = {
+	{ .name = "list" },
+	{ .name = "show" },
+	{ .name = "stats" },
+	{ .name = "status", .sends = "stats", .answer = ANSWER_STATUS },
+	{ .name = "stats reset" },
+	{ .name = "session disconnect", .arg = "session", .needs_arg = true },
+	{ .name = "path add", .arg = "path", .needs_arg = true },
+	{ .name = "path remove", .arg = "path", .needs_arg = true },
+	{ .name = "path disconnect", .arg = "path", .needs_arg = true },
+	{ .name = "path reconnect", .arg = "path", .needs_arg = true },
+	{ .name = "policy", .arg = "policy" },
+	{ .name = "max-reconnect-attempts", .arg = "attempts" },
+	{ .name = "export kick", .arg = "export", .needs_arg = true },
+	{ .name = "log-level", .arg = "level" },
+};
+
+struct ctx {
+	const char *socket, *session;	/* NULL: not given */
+	bool json, dump;
+	unsigned watch_s;		/* 0: once */
+	const struct command *command;
+	const char *arg;
+};
+
+/* One line for people, without what a peer may have put into it. */
+static int complain(int status, const char *text)
+{
+	char line[1024];
+
+	fprintf(stderr, "rtrsctl: %s\n", text_safe(text, line, sizeof(line)));
+	return status;
+}
+
+/* ---- command line ---- */
+
+/* Find the command in @argv, which may be two words.  NULL: there is none. */
+static const struct command *find_command(char **argv, int argc, int *used)
+{
+	for (unsigned i = 0; i < ARRAY_SIZE(commands); i++) {
+		const char *name = commands[i].name, *second = strchr(name, ' ');
+		size_t len = second ? (size_t)(second - name) : strlen(name);
+
+		if (strlen(argv[0]) != len || strncmp(argv[0], name, len))
+			continue;
+		if (second && (argc < 2 || strcmp(argv[1], second + 1)))
+			continue;
+		/* "stats" is the beginning of another one. */
+		if (!second && argc > 1 && !commands[i].arg)
+			continue;
+		*used = second ? 2 : 1;
+		return &commands[i];
+	}
+	return NULL;
+}
+
+static int unknown_command(char **argv, int argc)
+{
+	const char *names[ARRAY_SIZE(commands)], *meant;
+	char words[256], line[1024];
+
+	for (unsigned i = 0; i < ARRAY_SIZE(commands); i++)
+		names[i] = commands[i].name;
+	snprintf(words, sizeof(words), "%s%s%s", argv[0], argc > 1 ? " " : "", argc > 1 ? argv[1] : "");
+	meant = suggest(words, strlen(words), names, ARRAY_SIZE(names));
+	snprintf(line, sizeof(line), "no command '%s'%s%s%s: see rtrsctl --help", words,
+		 meant ? " (did you mean " : "", meant ? meant : "", meant ? "?)" : "");
+	return complain(EXIT_USAGE, line);
+}
+
+static int parse_command(struct ctx *ctx, int argc, char **argv)
+{
+	int used = 0;
+
+	if (!argc)
+		return complain(EXIT_USAGE, "no command: see rtrsctl --help");
+	ctx->command = find_command(argv, argc, &used);
+	if (!ctx->command)
+		return unknown_command(argv, argc);
+	argc -= used;
+	argv += used;
+	if (argc > (ctx->command->arg ? 1 : 0))
+		return complain(EXIT_USAGE, "too many words: see rtrsctl --help");
+	ctx->arg = argc ? argv[0] : NULL;
+	if (ctx->command->needs_arg && !ctx->arg) {
+		char line[128];
+
+		snprintf(line, sizeof(line), "%s: which %s?", ctx->command->name, ctx->command->arg);
+		return complain(EXIT_USAGE, line);
+	}
+	return EXIT_DONE;
+}
+
+static int watch_seconds(struct ctx *ctx, const char *text)
+{
+	char *end;
+	unsigned long s = text ? strtoul(text, &end, 10) : 1;
+
+	if (text && (*end || *text < '0' || *text > '9' || !s || s > 3600))
+		return complain(EXIT_USAGE, "--watch: expected seconds from 1 to 3600");
+	ctx->watch_s = (unsigned)s;
+	return EXIT_DONE;
+}
+
+/* -1: go on; else the program ends with it. */
+static int parse(struct ctx *ctx, int argc, char **argv)
+{
+	int opt, rc;
+
+	while ((opt = getopt_long(argc, argv, "hV", options, NULL)) != -1) {
+		switch (opt) {
+		case OPT_SOCKET:
+			ctx->socket = optarg;
+			break;
+		case OPT_SESSION:
+			ctx->session = optarg;
+			break;
+		case OPT_JSON:
+			ctx->json = true;
+			break;
+		case OPT_WATCH:
+			rc = watch_seconds(ctx, optarg);
+			if (rc)
+				return rc;
+			break;
+		case OPT_DUMP:
+			ctx->dump = true;
+			break;
+		case 'h':
+			fputs(help, stdout);
+			return EXIT_DONE;
+		case 'V':
+			printf("rtrsctl %s\n", PACKAGE_VERSION);
+			return EXIT_DONE;
+		default:
+			return EXIT_USAGE;	/* getopt has said why */
+		}
+	}
+	if (ctx->dump)
+		return argc > optind ? complain(EXIT_USAGE, "--dump takes no command") : -1;
+	rc = parse_command(ctx, argc - optind, argv + optind);
+	return rc ? rc : -1;
+}
+
+/* ---- asking ---- */
+
+/* NULL: it has been said why. */
+static json_t *ask(const struct ctx *ctx, const char *command, const char *member)
+{
+	json_t *request = json_pack("{s:s}", "command", command), *answer;
+	char err[1024];
+
+	if (member && ctx->arg)
+		json_object_set_new(request, member, json_string(ctx->arg));
+	if (ctx->session && !json_object_get(request, "session"))
+		json_object_set_new(request, "session", json_string(ctx->session));
+	answer = call_ask(ctx->socket, request, err, sizeof(err));
+	json_decref(request);
+	if (!answer)
+		complain(EXIT_REFUSED, err);
+	return answer;
+}
+
+static void print(const struct ctx *ctx, const json_t *answer)
+{
+	if (ctx->json) {
+		json_dumpf(answer, stdout, JSON_COMPACT);
+		putchar('\n');
+	} else {
+		text_object(answer);
+	}
+	fflush(stdout);
+}
+
+static void clear(const struct ctx *ctx)
+{
+	if (ctx->watch_s && !ctx->json && isatty(STDOUT_FILENO))
+		fputs("\033[H\033[J", stdout);
+}
+
+/* Rates need two answers. */
+static int run_status(const struct ctx *ctx)
+{
+	json_t *before = ask(ctx, "stats", NULL), *after;
+
+	while (before) {
+		sleep(ctx->watch_s ? ctx->watch_s : 1);
+		after = ask(ctx, "stats", NULL);
+		if (after) {
+			clear(ctx);
+			status_print(before, after);
+			fflush(stdout);
+		}
+		json_decref(before);
+		before = after;
+		if (!ctx->watch_s && after) {
+			json_decref(after);
+			return EXIT_DONE;
+		}
+	}
+	return EXIT_REFUSED;
+}
+
+static int run(const struct ctx *ctx)
+{
+	const struct command *c = ctx->command;
+
+	if (c->answer == ANSWER_STATUS && !ctx->json)
+		return run_status(ctx);
+	for (;;) {
+		json_t *answer = ask(ctx, c->sends ? c->sends : c->name, c->arg);
+
+		if (!answer)
+			return EXIT_REFUSED;
+		clear(ctx);
+		print(ctx, answer);
+		json_decref(answer);
+		if (!ctx->watch_s)
+			return EXIT_DONE;
+		sleep(ctx->watch_s);
+	}
+}
+
+/* ---- which program ---- */
+
+static int none_found(void)
+{
+	const char *dir = rundir_default();
+	static char line[4200];
+
+	snprintf(line, sizeof(line), "no program with a control socket in %s: see --socket",
+		 dir ? dir : "a directory of this user");
+	return complain(EXIT_REFUSED, line);
+}
+
+static int several_found(const struct found *found)
+{
+	complain(EXIT_USAGE, "several programs run: choose one");
+	for (size_t i = 0; i < found->n; i++)
+		fprintf(stderr, "  --socket=%s\n", found->path[i]);
+	return EXIT_USAGE;
+}
+
+static int dump(struct ctx *ctx, const struct found *found)
+{
+	int status = EXIT_DONE;
+
+	ctx->command = &commands[2];	/* stats */
+	for (size_t i = 0; i < found->n; i++) {
+		int rc;
+
+		ctx->socket = found->path[i];
+		rc = run(ctx);
+		status = rc ? rc : status;
+	}
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	struct ctx ctx = { 0 };
+	struct found found = { .n = 0 };
+	int status = parse(&ctx, argc, argv);
+
+	if (status >= 0)
+		return status;
+	if (!ctx.socket)
+		find_sockets(&found);
+	else
+		found.path[found.n++] = strdup(ctx.socket);
+	if (!found.n) {
+		status = none_found();
+	} else if (ctx.dump) {
+		status = dump(&ctx, &found);
+	} else if (found.n > 1) {
+		status = several_found(&found);
+	} else {
+		ctx.socket = found.path[0];
+		status = run(&ctx);
+	}
+	find_free(&found);
+	return status;
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns nothing.  Knows no program: members are printed in the order of the answer, and their units follow
+ * from their names. */
+#include <config.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "mask.h"
+#include "text.h"
+#include "util.h"
+
+#define INDENT 2u
+#define OP_COLUMNS 7u
+#define OPS_MAX 16u
+
+/* ---- values ---- */
+
+/* Two figures, or whole units. */
+static void scaled(double value, const char *unit, char *buf, size_t len)
+{
+	snprintf(buf, len, "%.*f %s", value < 10 && value != (double)(int)value ? 1 : 0, value, unit);
+}
+
+const char *text_bytes(uint64_t bytes, char *buf, size_t len)
+{
+	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+	double value = (double)bytes;
+	unsigned u = 0;
+
+	while (value >= 1024 && u + 1 < ARRAY_SIZE(units)) {
+		value /= 1024;
+		u++;
+	}
+	scaled(value, units[u], buf, len);
+	return buf;
+}
+
+const char *text_time(uint64_t ns, char *buf, size_t len)
+{
+	static const char *const units[] = { "ns", "us", "ms", "s" };
+	double value = (double)ns;
+	unsigned u = 0;
+
+	while (value >= 1000 && u + 1 < ARRAY_SIZE(units)) {
+		value /= 1000;
+		u++;
+	}
+	if (ns)
+		scaled(value, units[u], buf, len);
+	else
+		snprintf(buf, len, "-");
+	return buf;
+}
+
+const char *text_safe(const char *text, char *buf, size_t len)
+{
+	snprintf(buf, len, "%s", text);
+	mask_control(buf);
+	return buf;
+}
+
+static bool ends_with(const char *name, const char *end)
+{
+	size_t n = strlen(name), m = strlen(end);
+
+	return n >= m && !strcmp(name + n - m, end);
+}
+
+/* A value that is no object and no array. */
+static const char *scalar(const char *name, const json_t *value, char *buf, size_t len)
+{
+	uint64_t n = (uint64_t)json_integer_value(value);
+
+	switch (json_typeof(value)) {
+	case JSON_STRING:
+		return text_safe(*json_string_value(value) ? json_string_value(value) : "-", buf, len);
+	case JSON_INTEGER:
+		if (ends_with(name, "_ns"))
+			return text_time(n, buf, len);
+		if (ends_with(name, "size") || ends_with(name, "bytes") || !strcmp(name, "memory"))
+			return text_bytes(n, buf, len);
+		snprintf(buf, len, "%lld", (long long)n);
+		return buf;
+	case JSON_TRUE:
+		return "yes";
+	case JSON_FALSE:
+		return "no";
+	default:
+		return "-";
+	}
+}
+
+/* ---- tables ---- */
+
+void text_table(const char (*cells)[TEXT_CELL], unsigned nrows, unsigned ncols, unsigned right,
+		unsigned indent)
+{
+	for (unsigned row = 0; row < nrows; row++) {
+		printf("%*s", (int)indent, "");
+		for (unsigned col = 0; col < ncols; col++) {
+			const char *cell = cells[row * ncols + col];
+			int width = 0;
+
+			for (unsigned i = 0; i < nrows; i++)
+				width = MAX(width, (int)strlen(cells[i * ncols + col]));
+			if (col + 1 == ncols && col < right)
+				width = 0;
+			printf("%*s%s", col < right ? -width : width, cell,
+			       col + 1 < ncols ? "  " : "\n");
+		}
+	}
+}
+
+/* {"read": {"count": ...}, ...}: those that were done. */
+static void print_ops(json_t *ops, unsigned indent)
+{
+	static const char *const heads[OP_COLUMNS] = {
+		"OP", "COUNT", "BYTES", "ERRORS", "p50", "p99", "p99.9",
+	};
+	static const char *const members[OP_COLUMNS] = {
+		NULL, "count", "bytes", "errors", "p50_ns", "p99_ns", "p999_ns",
+	};
+	static char cells[OP_COLUMNS * (OPS_MAX + 1)][TEXT_CELL];
+	unsigned nrows = 1;
+	const char *name;
+	json_t *op;
+
+	for (unsigned col = 0; col < OP_COLUMNS; col++)
+		snprintf(cells[col], TEXT_CELL, "%s", heads[col]);
+	json_object_foreach(ops, name, op) {
+		if (nrows > OPS_MAX || !json_integer_value(json_object_get(op, "count")))
+			continue;
+		text_safe(name, cells[nrows * OP_COLUMNS], TEXT_CELL);
+		for (unsigned col = 1; col < OP_COLUMNS; col++) {
+			const json_t *value = json_object_get(op, members[col]);
+			char buf[TEXT_CELL];
+
+			snprintf(cells[nrows * OP_COLUMNS + col], TEXT_CELL, "%s",
+				 value ? scalar(members[col], value, buf, sizeof(buf)) : "-");
+		}
+		nrows++;
+	}
+	if (nrows > 1)
+		text_table((const char (*)[TEXT_CELL])cells, nrows, OP_COLUMNS, 1, indent);
+}
+
+/* ---- objects ---- */
+
+/* Told by a heading, or nothing to a person. */
+static bool is_hidden(const char *name)
+{
+	return !strcmp(name, "name") || !strcmp(name, "program") || !strcmp(name, "ok") ||
+	       !strcmp(name, "now_ns");
+}
+
+/* The value has the unit. */
+static const char *key(const char *name, char *buf, size_t len)
+{
+	text_safe(name, buf, len);
+	if (ends_with(buf, "_ns"))
+		buf[strlen(buf) - 3] = '\0';
+	return buf;
+}
+
+static void print_scalars(json_t *object, unsigned indent)
+{
+	const char *name;
+	json_t *value;
+	int width = 0;
+
+	json_object_foreach(object, name, value) {
+		char text[TEXT_CELL];
+
+		if (!json_is_object(value) && !json_is_array(value) && !is_hidden(name))
+			width = MAX(width, (int)strlen(key(name, text, sizeof(text))));
+	}
+	json_object_foreach(object, name, value) {
+		char text[TEXT_CELL], buf[1024];
+
+		if (json_is_object(value) || json_is_array(value) || is_hidden(name))
+			continue;
+		printf("%*s%-*s  %s\n", (int)indent, "", width, key(name, text, sizeof(text)),
+		       scalar(name, value, buf, sizeof(buf)));
+	}
+}
+
+static void print_object(json_t *object, unsigned indent);
+
+/* The objects of the array @name, "paths", each as "path NAME". */
+static void print_array(const char *name, const json_t *array, unsigned indent)
+{
+	char what[TEXT_CELL], who[1024];
+	json_t *item;
+	size_t i;
+
+	text_safe(name, what, sizeof(what));
+	if (ends_with(what, "s"))
+		what[strlen(what) - 1] = '\0';
+	json_array_foreach(array, i, item) {
+		const json_t *title = json_object_get(item, "name");
+
+		if (!title)
+			title = json_object_get(item, "export");
+		printf("%*s%s %s\n", (int)indent, "", what,
+		       title ? scalar("name", title, who, sizeof(who)) : "");
+		if (json_is_object(item))
+			print_object(item, indent + INDENT);
+	}
+}
+
+static void print_object(json_t *object, unsigned indent)
+{
+	const char *name;
+	json_t *value;
+
+	print_scalars(object, indent);
+	json_object_foreach(object, name, value) {
+		if (json_is_object(value))
+			print_ops(value, indent);
+		else if (json_is_array(value))
+			print_array(name, value, indent);
+	}
+}
+
+void text_object(const json_t *object)
+{
+	const json_t *program = json_object_get(object, "program");
+	char buf[TEXT_CELL];
+
+	if (program)
+		printf("%s\n", scalar("program", program, buf, sizeof(buf)));
+	print_object((json_t *)object, program ? INDENT : 0);
+}

@@ -1,0 +1,140 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# rtrsctl and a server: what it tells is so, counters count exactly, commands do what they say, and the exit
+# status says whether they did.
+. ./tests/functions.sh
+requires_server; requires_plugin
+requires nbdsh --version
+
+rtrsctl=$top_builddir/rtrsctl
+
+# json EXPRESSION [COMMAND...]: a Python expression of the answer, a
+json() {
+	local expression=$1
+	shift
+	$rtrsctl --json "${@:-stats}" | /usr/bin/python3 -c "
+import json, sys
+a = json.load(sys.stdin)
+ex = a['exports'][0]
+sessions = [s for s in a['sessions'] if s['devices']]
+sess = sessions[0] if sessions else None
+print($expression)"
+}
+
+is() {
+	[ "$2" = "$3" ] || fail "$1: '$2' instead of '$3'"
+}
+
+# Nobody is there.
+expect_failure 1 "no program with a control socket in $RUNTIME_DIRECTORY" $rtrsctl list
+
+truncate -s 8M "$tmp/disk" "$tmp/other"
+start_server --queue-depth 64 "disk=$tmp/disk" "other=$tmp/other,readonly"
+socket=$RUNTIME_DIRECTORY/server-$server_pid.sock
+is "mode of the socket" "$(stat -c %a "$socket")" 600
+is list "$($rtrsctl list)" "rtrs-server
+  pid  $server_pid
+  export disk
+  export other"
+is "size" "$(json "ex['size']")" 8388608
+is "modes" "$(json "[e['mode'] for e in a['exports']]")" "['rw', 'ro']"
+is "queue depth" "$(json "a['queue_depth']")" 64
+is "users" "$(json "ex['users']" show)" 0
+
+start_nbdkit "127.0.0.1:$server_port" export=disk
+nbdsh_run "$uri" <<'END'
+import json, os, subprocess
+
+def ask(*args):
+    out = subprocess.run(["./rtrsctl", "--json", *args], stdout=subprocess.PIPE, check=True).stdout
+    return json.loads(out)
+
+def stats():
+    a = ask("stats")
+    # Not what is still going.
+    [(sess, path)] = [(s, p) for s in a["sessions"] for p in s["paths"] if p["state"] == "connected"]
+    return a, sess, path, a["exports"][0], a["exports"][1]
+
+a, sess, path, ex, other = stats()
+assert path["state"] == "connected" and path["transport"] == "tcp", path
+assert path["name"] == path["src_addr"] + "@" + path["dst_addr"], path
+assert sess["devices"][0]["export"] == "disk" and sess["devices"][0]["access_mode"] == "rw", sess
+assert ex["users"] == 1 and ex["writers"] == 1 and other["users"] == 0
+
+ask("stats", "reset")
+for i in range(100):
+    h.pread(4096, i * 4096)
+for i in range(10):
+    h.pwrite(bytes(8192), i * 8192)
+h.flush()
+h.zero(65536, 0)
+h.trim(65536, 65536)
+a, sess, path, ex, other = stats()
+for stats_of in path["stats"], ex["stats"]:
+    counted = {op: (s["count"], s["bytes"], s["errors"]) for op, s in stats_of.items()}
+    assert counted == {"read": (100, 409600, 0), "write": (10, 81920, 0), "flush": (1, 0, 0),
+                       "write_zeroes": (1, 65536, 0), "discard": (1, 65536, 0)}, counted
+    for s in stats_of.values():
+        assert sum(s["log2_ns"]) == s["count"], s
+        assert 0 < s["p50_ns"] <= s["p99_ns"] <= s["p999_ns"], s
+assert not any(s["count"] for s in other["stats"].values())
+assert path["inflight"] == 0
+ask("stats", "reset")
+a, sess, path, ex, other = stats()
+assert not any(s["count"] or s["log2_ns"] for s in path["stats"].values()), path
+assert not any(s["count"] or s["log2_ns"] for s in ex["stats"].values()), ex
+
+# Cut, and the client is back by itself; no request notices.
+for kind, name in ("path", path["name"]), ("session", sess["name"]):
+    before = stats()[2]["name"]
+    assert ask(kind, "disconnect", stats()[2]["name"] if kind == "path" else name) == {"ok": True}
+    h.pwrite(b"x" * 4096, 4096)
+    assert h.pread(4096, 4096) == b"x" * 4096
+    h.flush()
+    assert stats()[2]["name"] != before
+END
+wait_line "$server_log" 'path down: disconnected by rtrsctl'
+
+# Text for people.
+$rtrsctl status >"$tmp/status"
+grep -E '^EXPORT +SIZE +MODE +SESSION +PEER +TRANSPORT +IOPS +MB/s +p50 +p99 +ERR$' "$tmp/status"
+grep -E '^disk +8 MiB +rw +' "$tmp/status"
+grep -E '^other +8 MiB +ro +- +- +- +0 +0\.0 +- +- +0$' "$tmp/status"
+$rtrsctl stats | grep -E '^    OP +COUNT +BYTES +ERRORS +p50 +p99 +p99.9$'
+
+$rtrsctl log-level debug
+is "log level" "$($rtrsctl log-level)" "log_level  debug"
+
+# Refused, with the program's reason; and mistakes.
+expect_failure 1 "session 'nobody' is not connected" $rtrsctl session disconnect nobody
+expect_failure 1 "rtrs-server has no command 'policy'" $rtrsctl policy
+expect_failure 1 "log level 'loud': expected" $rtrsctl log-level loud
+expect_failure 1 "$tmp/none: No such file" $rtrsctl --socket "$tmp/none" list
+expect_failure 2 "did you mean status" $rtrsctl statuss
+expect_failure 2 "which path" $rtrsctl path disconnect
+expect_failure 2 "see rtrsctl --help" $rtrsctl
+expect_failure 2 "too many words" $rtrsctl log-level info debug
+expect_failure 2 "expected seconds" $rtrsctl --watch=0 list
+
+# Two programs: nothing is done until one is chosen; --dump is of both.
+first=$socket
+start_server --control "$tmp/here.sock" "x=$tmp/other,readonly"
+is list "$($rtrsctl --socket "$tmp/here.sock" list | tail -n 1)" "  export x"
+start_server "y=$tmp/other,readonly"
+status=0
+$rtrsctl list 2>"$tmp/several" || status=$?
+is "status" $status 2
+grep -x -F -e "  --socket=$first" "$tmp/several"
+is "programs" "$($rtrsctl --dump | grep -c -x rtrs-server)" 2
+# One that was killed leaves its socket, which is no program.
+kill_process "$server_pid"
+[ -S "$RUNTIME_DIRECTORY/server-$server_pid.sock" ]
+$rtrsctl list >/dev/null
+# A live one's socket is not taken.
+status=0
+"$RTRS_SERVER" --listen tcp://127.0.0.1:0 --control "$first" "x=$tmp/other,readonly" 2>"$tmp/taken" || status=$?
+is "status" $status 1
+grep -E "error: --control $first: process [0-9]+ listens there\$" "$tmp/taken"
+[ -S "$first" ]
+start_server --control none "x=$tmp/other,readonly"
+must_fail ls "$RUNTIME_DIRECTORY/server-$server_pid.sock"
