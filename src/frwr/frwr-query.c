@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a device can do, found out by doing it: a capability flag describes the kernel and not the
+/* Finds out by trying what a device can do: a capability flag describes the kernel and not the
  * user library that has to carry it out.  Owns nothing that outlives the call; may block. */
 #include <errno.h>
 #include <stdlib.h>

@@ -139,7 +139,7 @@ struct frwr_sizes {
  * -ENOMEM: not even one request; -EOPNOTSUPP: the device cannot send a client's two elements. */
 int frwr_sizing(const struct fab_device_attr *dev, const struct frwr_load *load,
 		struct frwr_sizes *sizes);
-/* What @load takes of a send queue for one request. */
+/* Entries of a send queue that one request takes under @load. */
 uint32_t frwr_wr_per_req(const struct frwr_load *load);
 
 /* ---- windows ---- */
@@ -156,7 +156,7 @@ enum frwr_state {
 
 enum frwr_dir { FRWR_PEER_WRITES, FRWR_PEER_READS };
 
-/* What goes over the wire. */
+/* Goes over the wire. */
 struct frwr_handle {
 	uint64_t addr;
 	uint32_t rkey, len;
@@ -284,11 +284,11 @@ struct frwr_lessons {
 #define FRWR_LESSONS_INIT { .lock = PTHREAD_MUTEX_INITIALIZER }
 void frwr_lessons_init(struct frwr_lessons *l);
 void frwr_lessons_fini(struct frwr_lessons *l);
-/* It grows when there is a new one, and what failed may be tried again. */
+/* A larger count: there is a new lesson, and a set-up that failed may be tried again. */
 unsigned frwr_lessons_count(struct frwr_lessons *l);
 /* Take from @caps, just queried, what its device has turned out not to do. */
 void frwr_lessons_apply(struct frwr_lessons *l, struct frwr_caps *caps);
-/* What @pool shows of its device, which has @caps, goes to @l.  Before anything of it is posted. */
+/* @l learns from @pool, whose device has @caps.  Before anything of @pool is posted. */
 void frwr_pool_learn(struct frwr_pool *pool, struct frwr_lessons *l, const struct frwr_caps *caps);
 
 /* ---- their life ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What rtrs-server was asked to do: the command line as a struct.
+/* The command line of rtrs-server as a struct.
  *
  * Filled once on the main thread before any other starts; constant afterwards. */
 #ifndef CONF_H
@@ -13,7 +13,7 @@
 #include "fabric.h"
 #include "log.h"
 
-/* What protects a request that is being worked on (doc/decisions.md D8); one for the whole
+/* The protection of a request that is being worked on (doc/decisions.md D8); one for the whole
  * server. */
 enum srv_invalidate {
 	SRV_INVALIDATE_AUTO,		/* one of the next two, for each path by its device */

@@ -166,7 +166,7 @@ static void rw_next_piece(struct export_io *io)
 	}
 	if (io->how == RW_PLAIN && rw_dsync(io)) {
 		io->how = RW_DSYNC;
-		/* It may be the one that is told of earlier writes. */
+		/* This write may be the one that is told of earlier ones. */
 		export_sync_begun(io->ex);
 	} else {
 		io->need_sync = true;	/* the SYNC stage does it */

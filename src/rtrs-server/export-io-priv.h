@@ -67,7 +67,7 @@ struct export_ring {
 
 /* The current stage of @io has ended with @status; goes on or finishes.  done() may have run. */
 void export_io_next(struct export_io *io, int status);
-/* As above, in the next pass: for what ends without a completion. */
+/* export_io_next() in the next pass: for what ends without a completion. */
 void export_io_next_later(struct export_io *io, int status);
 /* export_ring.finish_task */
 void export_io_finish_task(struct loop_task *task);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a server knows of the syncs of its files, kept for the servers after it.
+/* A server's knowledge of the syncs of its files, kept for the servers after it.
  *
  * The kernel tells a write-back error once.  The server that was told may end, or may be killed
  * before it was told.  Then a FLUSH of the next server would succeed without the data.  So this

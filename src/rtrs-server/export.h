@@ -66,7 +66,7 @@ struct export {
 	unsigned writers, users;	/* control thread */
 	_Atomic(int) sync_error;	/* any thread */
 	enum export_anew anew;		/* control thread */
-	/* Its losses grow at a failed sync, and when the last writer of an export with a latched
+	/* The losses grow at a failed sync, and when the last writer of an export with a latched
 	 * error leaves (the error will be forgotten). */
 	struct export_state *state;
 	struct export_state own_state;	/* without a file: what is read-only, or no directory */

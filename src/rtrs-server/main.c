@@ -128,7 +128,8 @@ static void *thread_main(void *arg)
 	if (t->status)
 		return NULL;
 	if (reactor_run(t->reactor)) {
-		/* Its requests will never be answered and the rest cannot do without it. */
+		/* The requests of this thread are never answered, and the rest cannot do without
+		 * it. */
 		log_err(reactor_name(t->reactor), "the reactor has failed: giving up");
 		_exit(1);
 	}

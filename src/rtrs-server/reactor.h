@@ -17,8 +17,8 @@
 
 struct reactor;
 
-/* One operation in a reactor's ring: its user_data.  Embedded in its owner, which is not freed before
- * done() has run for the last time. */
+/* One operation in a reactor's ring: its user_data.  Embedded in its owner, which is not freed
+ * before done() has run for the last time. */
 struct reactor_op {
 	/* On the reactor's thread, between submissions.  @res and @flags are those of the CQE: @res
 	 * negative errno on failure. */

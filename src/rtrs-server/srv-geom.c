@@ -45,8 +45,8 @@ static struct frwr_load load_of(const struct srv *srv, const struct fab_device_a
 }
 
 /* How many chunks a device has queue room for.  Their answers are more than what is received for
- * them, on connection 0 too (srv_path.service_recvs).  @rc: of the query of the device.  0, or -errno
- * and @why. */
+ * them, on connection 0 too (srv_path.service_recvs).  @rc: of the query of the device.  0, or
+ * -errno and @why. */
 static int depth_for(const struct srv *srv, int rc, const struct fab_device_attr *attr,
 		     unsigned *depth, char *why, size_t len)
 {

@@ -104,7 +104,7 @@ void srv_key_close(struct srv_chunks *c, const char *name);
 /* @req, which has arrived and is counted in @con->inflight.  srv_req_execute() follows, from here
  * or a later pass; or srv_req_finish() when its connection is dead by then.  Thread of @con. */
 void srv_key_revoke(struct srv_req *req);
-/* Its turn has come. */
+/* srv_key_revoke() of a request whose turn has come. */
 void srv_key_revoke_now(struct srv_req *req);
 /* Revoke what has arrived: @con's task, at the end of a pass, and when it has drained. */
 void srv_key_revoke_task(struct loop_task *task);

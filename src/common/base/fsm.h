@@ -51,7 +51,7 @@ const struct fsm_row *fsm_row(const struct fsm *fsm, unsigned state, unsigned ev
  * come is a bug of ours: aborts. */
 const struct fsm_row *fsm_step(const struct fsm *fsm, atomic_uint *state, unsigned event,
 			       unsigned *old);
-/* The same, and the action is run. */
+/* fsm_step(), and the action is run. */
 void fsm_run(const struct fsm *fsm, atomic_uint *state, unsigned event, void *object);
 
 #endif

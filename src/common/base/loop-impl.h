@@ -31,7 +31,7 @@ void loop_check_thread(const struct loop *loop);
  * each other do not starve the rest. */
 void loop_run_tasks(struct loop *loop);
 void loop_run_sleep_tasks(struct loop *loop);
-/* What is due at @now_ms, in order. */
+/* Run the timers that are due at @now_ms, in order. */
 void loop_run_timers(struct loop *loop, uint64_t now_ms);
 /* The earliest deadline, or CLOCK_NEVER. */
 static inline uint64_t loop_deadline(const struct loop *loop)
@@ -41,7 +41,7 @@ static inline uint64_t loop_deadline(const struct loop *loop)
 	return list_entry(loop->timers.next, struct loop_timer, link)->at_ms;
 }
 
-/* What has been posted; returns how many ran.  What they post runs in the next call. */
+/* Run the messages that are posted; returns how many.  Later ones run in the next call. */
 unsigned loop_run_inbox(struct loop *loop);
 bool loop_inbox_empty(const struct loop *loop);
 

@@ -133,8 +133,8 @@ void loop_run_timers(struct loop *loop, uint64_t now_ms)
 	struct loop_timer *timer;
 	struct list due;
 
-	/* What is due now is taken off first: a handler that sets a timer for now runs in the next
-	 * pass and cannot keep this one going.  Cancelling works on either list. */
+	/* Timers that are due are taken off first: a handler that sets a timer for now runs in the
+	 * next pass and cannot keep this one going.  Cancelling works on either list. */
 	list_init(&due);
 	while (loop_deadline(loop) <= now_ms && !list_empty(&loop->timers))
 		list_add_tail(&due, list_pop(&loop->timers));

@@ -27,7 +27,8 @@ struct range {
 	/* set by the caller before range_enter() */
 	uint64_t start, end;		/* [start, end) */
 	bool exclusive;
-	/* It may go on.  On the thread of the one that left, with the lock held: only wake. */
+	/* The range may go on.  On the thread of the one that left, with the lock held: only
+	 * wake. */
 	void (*granted)(struct range *r);
 	/* private */
 	struct list link;		/* lock */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What somebody meant who wrote a name that does not exist.  Pure. */
+/* A guess which name was meant by one that does not exist.  Pure. */
 #ifndef BASE_SUGGEST_H
 #define BASE_SUGGEST_H
 

@@ -50,8 +50,8 @@ static inline bool range_ok(uint64_t off, uint64_t len, uint64_t size)
 	return len <= size && off <= size - len;
 }
 
-/* A hash of bytes that is the same on every machine and in every version (FNV-1a); for more than one
- * piece pass the hash of those in front of it. */
+/* A hash of bytes that is the same on every machine and in every version (FNV-1a); for more than
+ * one piece pass the hash of those in front of it. */
 #define FNV1A_INIT 0xcbf29ce484222325u
 
 static inline uint64_t fnv1a(uint64_t hash, const void *buf, size_t len)

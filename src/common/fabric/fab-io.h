@@ -30,7 +30,7 @@ static inline struct fab_mr *fab_mr(const struct ibv_mr *mr)
 	return container_of(mr, struct fab_mr, ibv);
 }
 
-/* What was registered is called @iova. */
+/* @mr was registered with these. */
 static inline void fab_mr_is(struct ibv_mr *mr, uint64_t iova, int access)
 {
 	fab_mr(mr)->access = access;
@@ -77,7 +77,7 @@ static inline int fab_revoke_mr(struct ibv_mr *mr)
 
 /* ---- posting ---- */
 
-/* What a device could not refuse without falling over it. */
+/* A bind that a device can refuse without falling over it. */
 static inline bool fab_bind_ok(const struct fab_provider *ops, const struct ibv_send_wr *wr)
 {
 	const unsigned known = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a provider implements.  Each function has the contract of its namesake in fabric.h, whose
+/* The operations of a provider.  Each function has the contract of its namesake in fabric.h, whose
  * files make the checks common to all and call through here.  A provider embeds the structs
  * below first in its own.  Part of fabric.h, for inline calls; users leave the fields alone. */
 #ifndef FAB_PROVIDER_H
@@ -65,7 +65,7 @@ struct fab_mw {
 	struct fab_pd *pd;
 };
 
-/* What is wrong with a bind on a connection of @pd of a window whose last key is @last, or NULL.
+/* The fault of a bind on a connection of @pd of a window whose last key is @last, or NULL.
  * Whether a window of type 2 is bound is the provider's to see.  When it is posted: ibv_mw.rkey
  * moves on. */
 const char *fab_bind_check(const struct ibv_send_wr *wr, const struct fab_pd *pd, uint32_t last);

@@ -97,7 +97,7 @@ const char *fab_addr_format(const struct fab_addr *addr, char *buf, size_t len);
 uint16_t fab_addr_port(const struct fab_addr *addr);
 /* Same host address; ports and transports are not looked at (doc/protocol.md 1.6). */
 bool fab_addr_same_host(const struct fab_addr *a, const struct fab_addr *b);
-/* What one host may have at will, for limits: as above, or one IPv6 network of 64 bits. */
+/* Addresses that one host may have at will: as above, or of one IPv6 network of 64 bits. */
 bool fab_addr_same_net(const struct fab_addr *a, const struct fab_addr *b);
 
 /* ---- connection manager ---- */
@@ -239,7 +239,7 @@ struct ibv_mr *fab_reg_mr(struct fab_pd *pd, void *addr, size_t length, int acce
  * does in its own.  A device that cannot do that calls the byte @addr: see fab_mr_iova(). */
 struct ibv_mr *fab_reg_mr_iova(struct fab_pd *pd, void *addr, size_t length, uint64_t iova,
 			       int access);
-/* What the first byte of @mr is called: its address if nothing else was said. */
+/* The name of the first byte of @mr: its address if nothing else was said. */
 static inline uint64_t fab_mr_iova(const struct ibv_mr *mr);
 /* Give @mr another range and other rights under a fresh rkey.  Promise k for the old key.  Any
  * thread, completion handlers too; one at a time for one @mr.  Costs a few atomic operations while

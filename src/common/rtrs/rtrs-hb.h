@@ -18,8 +18,8 @@ struct rtrs_hb {
 	uint64_t next_ms;		/* next tick */
 	unsigned sent, acked;		/* HB_MSGs; a peer acknowledges each, in order */
 	uint64_t sent_ns;		/* the last one */
-	/* The least of the last few: what a thread that got no CPU adds to a sample is no latency of the path.  0: no
-	 * sample yet. */
+	/* The least of the last few: what a thread that got no CPU adds to a sample is no latency
+	 * of the path.  0: no sample yet. */
 	uint64_t samples[RTRS_HB_SAMPLES];
 	atomic_ullong latency_ns;
 };
@@ -33,8 +33,8 @@ enum rtrs_hb_action {
 void rtrs_hb_start(struct rtrs_hb *hb, uint64_t now_ms, uint32_t interval_ms, uint32_t missed_max);
 /* To be called at or after hb->next_ms; advances it. */
 enum rtrs_hb_action rtrs_hb_tick(struct rtrs_hb *hb, uint64_t now_ms);
-/* HB_MSG was sent: with RTRS_HB_SEND, or for its own sake.  Returns what @acked is at least when that one was
- * acknowledged (rtrs_hb_acked()). */
+/* HB_MSG was sent: with RTRS_HB_SEND, or for its own sake.  Returns what @acked is at least when
+ * that one was acknowledged (rtrs_hb_acked()). */
 unsigned rtrs_hb_sent(struct rtrs_hb *hb, uint64_t now_ns);
 /* HB_ACK has come.  One that nobody asked for tells nothing. */
 void rtrs_hb_ack(struct rtrs_hb *hb, uint64_t now_ns);

@@ -32,7 +32,7 @@ void rtrs_wr_request(struct rtrs_wr_req *w, uint64_t wr_id, bool signaled,
 	w->wr.wr.rdma.rkey = chunk->rkey;
 }
 
-/* What is being chained: the head, and where the next request is to be linked. */
+/* A chain in the making: the head, and where the next request is to be linked. */
 struct chain {
 	struct ibv_send_wr *head, **tail;
 };

@@ -51,7 +51,7 @@ void tcp_cm_forget(struct tcp_conn *c);
 
 /* A new non-blocking socket for @addr's family, or -errno.  Any thread. */
 int tcp_cm_socket(const struct fab_addr *addr);
-/* What every connection's socket has set.  Any thread. */
+/* The options of every connection's socket.  Any thread. */
 void tcp_cm_set_options(int fd);
 /* epoll_ctl(@op); 0 or -errno.  Any thread. */
 int tcp_cm_watch(struct tcp_cm *cm, int op, int fd, uint32_t events, struct tcp_source *src);
@@ -70,7 +70,7 @@ void tcp_hs_ready(struct tcp_source *src, uint32_t events);
 int tcp_hs_send(int fd, enum tcp_frame_op op, uint8_t flags, const void *data, size_t len);
 /* Set-up is over without a connection: a stranger is refused, the active side is told. */
 void tcp_hs_fail(struct tcp_conn *c, int err, const char *why);
-/* The same, because its time is over. */
+/* Fail a set-up whose time is over. */
 void tcp_hs_expire(struct tcp_conn *c);
 void tcp_hs_fail_active(struct tcp_conn *c, int err, const char *why);
 /* Free a stranger, with the reason in the log or silently. */

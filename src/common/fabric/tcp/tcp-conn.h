@@ -120,7 +120,7 @@ enum tcp_state {
 	TCP_DEAD,			/* rejected, unreachable */
 };
 
-/* What epoll_event.data points to. */
+/* epoll_event.data points to one of these. */
 struct tcp_source {
 	void (*ready)(struct tcp_source *src, uint32_t events);
 };
@@ -181,7 +181,7 @@ void tcp_conn_free(struct tcp_conn *c);
  * ibv_wc_status, 0: none) and hang up.  Takes tx->lock. */
 void tcp_conn_fail(struct tcp_conn *c, int status, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* As above while the caller holds tx->lock. */
+/* tcp_conn_fail() while the caller holds tx->lock. */
 void tcp_conn_fail_tx_locked(struct tcp_conn *c, int status, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Only write the cause. */

@@ -20,7 +20,7 @@
 
 #define TCP_FRAME_MSG_MAX 0x40000000u	/* payload of one data frame */
 
-/* What the IP port space leaves to the user in the CM messages (doc/protocol.md 1.3). */
+/* Bytes of CM messages that the IP port space leaves to the user (doc/protocol.md 1.3). */
 #define TCP_FRAME_CONNECT_MAX 56u
 #define TCP_FRAME_ACCEPT_MAX 196u
 #define TCP_FRAME_REJECT_MAX 148u

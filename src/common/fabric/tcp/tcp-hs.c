@@ -24,7 +24,7 @@ static bool first_byte_ok(uint8_t op)
 	return op == TCP_FRAME_CONNECT || op == TCP_FRAME_ACCEPT || op == TCP_FRAME_REJECT;
 }
 
-/* What the peer of @c said, in words: its first line if that is text, as with HTTP, SSH, SMTP and
+/* The words of the peer of @c: its first line if that is text, as with HTTP, SSH, SMTP and
  * NBD, else its first bytes.  @c is at its end, so more than a frame may be read. */
 static void peer_said(struct tcp_conn *c, char why[HS_WHY_LEN])
 {
@@ -64,7 +64,7 @@ static const char *peer_silent(const struct tcp_conn *c)
 	return "no handshake in time";
 }
 
-/* The same when it has closed the connection. */
+/* Why the peer has closed the connection. */
 static const char *peer_closed(const struct tcp_conn *c)
 {
 	if (tcp_conn_state(c) == TCP_WAIT_REPLY && !c->hs_len)

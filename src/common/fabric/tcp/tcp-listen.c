@@ -47,7 +47,7 @@ static void stranger_add(struct tcp_listener *l, int fd, const struct fab_addr *
 		tcp_hs_drop(c);
 }
 
-/* It hears why, although what it has to say is not read. */
+/* The peer hears why, although nothing of its own is read. */
 static void stranger_refuse_at_once(const struct tcp_cm *cm, int fd)
 {
 	tcp_hs_send(fd, TCP_FRAME_REJECT, 0, cm->base.refusal, cm->base.refusal_len);

@@ -89,7 +89,7 @@ int tcp_qp_poll(struct fab_conn *conn, struct ibv_wc *wc, int n)
 			c->rx.readable = true;
 		got += tcp_rx_run(c, wc + got, n - got);
 		pthread_mutex_unlock(&c->rx.lock);
-		/* What the peer still had to say may name the cause better than our write error. */
+		/* The peer's last words may name the cause better than our write error. */
 		if (err && !c->rx.more)
 			tcp_conn_fail(c, 0, "%s", strerror(err));
 	}

@@ -22,7 +22,7 @@ int tcp_qp_need_rearm(const struct fab_conn *conn);
 
 int tcp_tx_init(struct tcp_conn *c, const struct fab_qp_attr *attr);
 void tcp_tx_fini(struct tcp_conn *c);
-/* What tcp_tx_init() allocates. */
+/* Bytes that tcp_tx_init() allocates. */
 size_t tcp_tx_memory(const struct fab_qp_attr *attr);
 
 int tcp_tx_post(struct fab_conn *conn, const struct ibv_send_wr *wr);
@@ -43,7 +43,7 @@ bool tcp_tx_close(struct tcp_conn *c);
 
 int tcp_rx_init(struct tcp_conn *c, const struct fab_qp_attr *attr);
 void tcp_rx_fini(struct tcp_conn *c);
-/* What tcp_rx_init() allocates. */
+/* Bytes that tcp_rx_init() allocates. */
 size_t tcp_rx_memory(const struct fab_qp_attr *attr);
 
 /* A receive that cannot be taken fails the connection. */

@@ -159,7 +159,7 @@ static void tx_advance(struct tcp_tx *tx, size_t n)
 	}
 }
 
-/* What sends nothing is done when it is its turn. */
+/* Requests that send nothing are done when it is their turn. */
 static void tx_skip_local(struct tcp_tx *tx)
 {
 	while (tx->head != tx->tail && tx->ring[tx->head & tx->mask].left == 0)

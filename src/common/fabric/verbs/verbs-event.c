@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What librdmacm reports, as events of fabric.h.
+/* Reports of librdmacm, as events of fabric.h.
  *
  * Thread of the cm.  An event is copied and acknowledged before it is acted on or handed on,
  * because rdma_destroy_id() waits for unacknowledged ones.  Another thread may destroy a
@@ -55,7 +55,7 @@ static int conn_rejected(struct verbs_conn *c, const struct rdma_cm_event *event
 	return 1;
 }
 
-/* Its queues will not say so by themselves. */
+/* The queues of a device that is gone say nothing by themselves. */
 static int conn_device_gone(struct verbs_conn *c, struct fab_event *ev)
 {
 	static const char what[] = "the RDMA device was removed";

@@ -94,7 +94,7 @@ int verbs_mw_dealloc(struct ibv_mw *ibv)
 	struct bucket *b = bucket_of(mw->key);
 	int rc = ibv_dealloc_mw(mw->hw);
 
-	/* What a device had is gone with it. */
+	/* A device that is gone has taken its windows along. */
 	if (rc && !verbs_dev_is_removed(mw->device))
 		return -abs(rc);
 	LOCK_SCOPE(&b->lock);
@@ -179,7 +179,7 @@ static int bind_type_1(struct ibv_qp *qp, const struct ibv_send_wr *hw)
 	return rc ? rc : hw->bind_mw.mw->rkey == hw->bind_mw.rkey ? 0 : EPROTO;
 }
 
-/* What a library says that has no such call or request, whatever the device offers; EPROTO is
+/* Errors of a library without the call or request, whatever the device offers; EPROTO is
  * bind_type_1()'s. */
 static bool cannot(int err)
 {

@@ -144,7 +144,7 @@ static inline int verbs_neg_errno(void)
 	return errno ? -errno : -EIO;
 }
 
-/* What a queue pair asks of the device for what its user asks of us. */
+/* The queues of the device behind those that the user asks of us. */
 struct verbs_queues {
 	uint32_t signal_every;
 	uint32_t send_wr, recv_wr, cqe;
@@ -161,13 +161,13 @@ struct verbs_listener *verbs_listen_of(const struct verbs_cm *cm, const struct r
 int verbs_event_get(struct fab_cm *cm, struct fab_event *ev);
 
 /* verbs-dev.c: devices */
-/* What we can offer on a device: whatever is asked for within @attr fits (verbs_dev_queues()).
- * Windows: as the device says, before a trial.  Pure. */
+/* The limits of a device as we offer them: whatever is asked for within @attr fits
+ * (verbs_dev_queues()). Windows: as the device says, before a trial.  Pure. */
 void verbs_dev_limits(const struct ibv_device_attr *dev, struct fab_device_attr *attr);
 void verbs_dev_queues(const struct fab_qp_attr *attr, uint32_t max_sge, struct verbs_queues *q);
 int verbs_dev_query_listener(const struct fab_listener *fab, struct fab_device_attr *attr);
 int verbs_dev_query(const struct fab_conn *conn, struct fab_device_attr *attr);
-/* What @cm has of @device, made if need be; NULL: no memory.  cm->lock held. */
+/* @cm's record of @device, made if need be; NULL: no memory.  cm->lock held. */
 struct verbs_dev *verbs_dev_get(struct verbs_cm *cm, struct ibv_context *device);
 /* When @dev is not needed any more it is gone; returns its id, for the caller to destroy without
  * lock, or NULL.  cm->lock held. */
@@ -225,7 +225,7 @@ int verbs_conn_need_rearm(const struct fab_conn *conn);
 void verbs_conn_disconnect(struct fab_conn *conn, const char *cause);
 void verbs_conn_fail(struct verbs_conn *c, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-/* The same under post_lock. */
+/* verbs_conn_fail() under post_lock. */
 void verbs_conn_fail_locked(struct verbs_conn *c, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 /* Take in what the device has completed so far. */
