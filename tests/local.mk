@@ -43,6 +43,7 @@ SHELL_TESTS = \
 	%D%/test-plugin-bad-input.sh \
 	%D%/test-plugin-killed.sh \
 	%D%/test-poll.sh \
+	%D%/test-probes.sh \
 	%D%/test-qemu-img.sh \
 	%D%/test-qemu-io.sh \
 	%D%/test-qemu-storage-daemon.sh \

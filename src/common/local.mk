@@ -20,6 +20,7 @@ libbase_la_SOURCES = \
 	%D%/base/loop.h \
 	%D%/base/mask.c \
 	%D%/base/mask.h \
+	%D%/base/probe.h \
 	%D%/base/random.h \
 	%D%/base/range.c \
 	%D%/base/range.h \

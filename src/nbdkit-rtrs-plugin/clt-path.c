@@ -20,6 +20,7 @@
 #include "clock.h"
 #include "clt-path-priv.h"
 #include "log.h"
+#include "probe.h"
 #include "random.h"
 
 #define DRAIN_AGAIN_MS 1000
@@ -42,8 +43,10 @@ static void path_event(struct clt_path *path, enum clt_path_event event)
 	unsigned old;
 	const struct fsm_row *row = fsm_step(&clt_path_fsm, &path->att.state, event, &old);
 
-	if (row->next != FSM_STAY && (unsigned)row->next != old)
+	if (row->next != FSM_STAY && (unsigned)row->next != old) {
+		PROBE3(path__state, path->att.index, old, (unsigned)row->next);
 		log_dbg(path->name, "%s -> %s", states[old], states[row->next]);
+	}
 	if (row->action)
 		row->action(path);
 }

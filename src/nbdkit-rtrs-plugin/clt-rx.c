@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "clt-io-priv.h"
+#include "probe.h"
 #include "rtrs-imm.h"
 
 static struct clt_slot *slot_by_id(struct clt_con *con, uint32_t id)
@@ -44,6 +45,7 @@ static void con_answer(struct clt_con *con, uint32_t id, int status, bool invali
 		}
 		ours = r ? CLT_SLOT_INV : 0;
 	}
+	PROBE3(request__answered, con->key, id, status);
 	slot->posted = false;
 	slot->status = status;
 	while (!atomic_compare_exchange_weak(&slot->state, &state,

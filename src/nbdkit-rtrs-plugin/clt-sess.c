@@ -268,6 +268,8 @@ static void path_closed(struct clt_path *path)
 	sess->last = path;
 	if (!clt_sess_is_up(sess))
 		sess_event(sess, CLT_SESS_EV_DOWN);
+	/* What was to go over it, and nothing else, ends. */
+	clt_slot_wake(&sess->io);
 	sess_check_closed(sess);
 }
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "clt-io-priv.h"
+#include "probe.h"
 
 /* ---- slots on their way ---- */
 
@@ -42,6 +43,7 @@ void clt_tx_finish(struct clt_con *con, struct clt_slot *slot, int status)
 {
 	struct clt_op *op = slot->op;
 
+	PROBE3(request__finished, con->key, slot->id, status);
 	atomic_store_explicit(&slot->state, 0, memory_order_relaxed);
 	slot->status = status;
 	atomic_fetch_sub(&con->inflight, 1);
@@ -161,6 +163,7 @@ static int slot_encode(struct clt_slot *slot, struct clt_con *con)
 	/* RACE: a server can answer what it has not been sent, and whoever gets the slot then would write what
 	 * the post still reads.  A send completion is no earlier than that. */
 	waits |= wait ? CLT_SLOT_SENT : CLT_SLOT_POST;
+	PROBE3(request__sent, con->key, slot->id, req.data_len);
 	atomic_store_explicit(&slot->state, con->key << CLT_SLOT_KEY_SHIFT | waits,
 			      memory_order_release);
 	return 0;
@@ -298,6 +301,7 @@ static void send_unlock(struct clt_con *con)
 
 void clt_tx_queue(struct clt_con *con, struct clt_slot *slot)
 {
+	PROBE3(request__queued, con->key, slot->id, slot->len);
 	atomic_fetch_add(&con->inflight, 1);
 	slot_push(&con->sendq, slot);
 }

@@ -146,6 +146,7 @@ static void req_arrived(struct srv_con *con, uint32_t payload, uint32_t byte_len
 		srv_con_fail(con, "chunk %u used twice at once", buf_id);
 		return;
 	}
+	PROBE3(request__stage, req, buf_id, SRV_REQ_ARRIVED);
 	req->con = con;
 	req->dev = NULL;
 	req->buf = NULL;
@@ -265,6 +266,7 @@ static struct ibv_send_wr *req_response(struct srv_req *req, struct srv_reply *r
 {
 	struct ibv_send_wr *first = srv_con_dead(req->con) ? NULL : req_answer(req, reply);
 
+	PROBE3(request__stage, req, req->buf_id, SRV_REQ_IDLE);
 	/* ORDER: all of @req has been read; the answer is not posted yet, so the client cannot have
 	 * begun to use the chunk again. */
 	atomic_store_explicit(&req->stage, SRV_REQ_IDLE, memory_order_release);

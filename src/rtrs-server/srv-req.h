@@ -23,6 +23,7 @@
 #include "frwr.h"
 #include "loop.h"
 #include "list.h"
+#include "probe.h"
 #include "rtrs-req.h"
 #include "srv-con.h"
 #include "srv-fence.h"
@@ -94,6 +95,7 @@ static inline enum srv_req_stage srv_req_stage(const struct srv_req *req)
 
 static inline void srv_req_enter(struct srv_req *req, enum srv_req_stage stage)
 {
+	PROBE3(request__stage, req, req->buf_id, stage);
 	atomic_store_explicit(&req->stage, stage, memory_order_relaxed);
 }
 

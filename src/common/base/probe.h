@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* USDT probes, which bpftrace, perf and SystemTap attach to: a no-op instruction each until somebody does.  The
+ * provider is "rtrs".  man/rtrsctl.pod lists them; contrib/ has scripts.  Without sys/sdt.h at build time there
+ * are none. */
+#ifndef BASE_PROBE_H
+#define BASE_PROBE_H
+
+#include <config.h>
+
+#ifdef HAVE_SYS_SDT_H
+#include <sys/sdt.h>
+#define PROBE3(name, a, b, c) DTRACE_PROBE3(rtrs, name, a, b, c)
+#else
+#define PROBE3(name, a, b, c) ((void)(a), (void)(b), (void)(c))
+#endif
+
+#endif

@@ -1,0 +1,54 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The USDT probes are there, the manual and the scripts of contrib/ name those that are, and the scripts see requests.
+. ./tests/functions.sh
+requires_server; requires_plugin
+requires readelf --version
+requires nbdsh --version
+[ -e /usr/include/sys/sdt.h ] || [ -e "/usr/include/$(gcc -dumpmachine)/sys/sdt.h" ] || skip "no sys/sdt.h: built without probes"
+
+server=$RTRS_SERVER
+[ -e "${server%/*}/.libs/${server##*/}" ] && server=${server%/*}/.libs/${server##*/}
+probes() {
+	readelf -n "$1" | awk '$1 == "Provider:" && $2 == "rtrs" { p = 1 } $1 == "Name:" && p { print $2; p = 0 }' | sort -u
+}
+probes "$server" >"$tmp/server"
+probes "$RTRS_PLUGIN" >"$tmp/plugin"
+named() {
+	sed -n 's/^usdt:.*:rtrs:\([a-z_]*\)$/\1/p' "$top_srcdir/contrib/$1" | sort -u
+}
+diff "$tmp/server" <(named rtrs-server-stages.bt)
+diff "$tmp/plugin" <(named rtrs-plugin-requests.bt)
+for probe in $(cat "$tmp/server" "$tmp/plugin"); do
+	grep -q "C<$probe>" "$top_srcdir/man/rtrsctl.pod"
+done
+
+requires bpftrace --version
+[ -e /sys/kernel/tracing/uprobe_events ] && bpftrace -e 'BEGIN { exit(); }' ||
+	skip "this kernel has no uprobes, or not for us: the probes are there, and nobody looked at them"
+truncate -s 1M "$tmp/disk"
+start_server "disk=$tmp/disk"
+start_nbdkit "server=127.0.0.1:$server_port" export=disk
+
+# sees SCRIPT FILE PID MAP...: with IO under way it prints each MAP.
+sees() {
+	local script=$1 file=$2 pid=$3 map tracer
+	shift 3
+	sed "s|^usdt:[^:]*:|usdt:$file:|" "$top_srcdir/contrib/$script" >"$tmp/$script"
+	bpftrace -p "$pid" "$tmp/$script" >"$tmp/out" 2>"$tmp/err" &
+	tracer=$!
+	wait_line "$tmp/out" "Attaching"
+	nbdsh_run "$uri" <<'END'
+for i in range(2000):
+    h.pwrite(b"x" * 512, 512 * (i % 1000))
+END
+	kill -INT $tracer
+	expect_exit $tracer 0
+	for map in "$@"; do
+		grep -qF "$map" "$tmp/out" || return 1
+	done
+}
+
+# A tracer may need longer to attach than the requests take.
+wait_until "a view of the server" sees rtrs-server-stages.bt "$server" "$server_pid" "@us[1]" "@us[5]"
+wait_until "a view of the plugin" sees rtrs-plugin-requests.bt "$RTRS_PLUGIN" "$nbdkit_pid" "@queued" "@server" "@ends"
