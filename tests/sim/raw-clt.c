@@ -85,6 +85,8 @@ void raw_clt_init(struct raw_clt *c, const char *host, uint8_t path, uint8_t ses
 
 	assert(ncons <= RAW_CONS);
 	memset(c->windows, 0, sizeof(c->windows));
+	c->features = 0;
+	c->tag = 0;
 	CHECK(fab_cm_create(&(struct fab_cm_conf){ .provider = &fab_sim }, &cm) == 0);
 	hpath_init(&c->path, cm, &to);
 	c->path.cid_num = (uint16_t)ncons;
@@ -202,7 +204,7 @@ bool raw_clt_wait(struct raw_clt *c, unsigned buf, uint64_t ms)
 void raw_clt_io_start(struct raw_clt *c, unsigned cid, unsigned buf, enum rnbd_io_op op,
 		      uint64_t sector, uint32_t len, bool need_inval)
 {
-	struct rnbd_io io = { .op = op, .sector = sector, .bi_size = len };
+	struct rnbd_io io = { .op = op, .sector = sector, .bi_size = len, .tag = c->tag };
 	enum rtrs_dir dir = op == RNBD_OP_READ || op == RNBD_OP_FLUSH ? RTRS_DIR_READ :
 									RTRS_DIR_WRITE;
 	struct rnbd_msg_io m;
@@ -223,7 +225,10 @@ int raw_clt_io(struct raw_clt *c, unsigned cid, unsigned buf, enum rnbd_io_op op
 
 int raw_clt_open(struct raw_clt *c, const char *name, enum rnbd_access_mode mode)
 {
-	struct rnbd_sess_info info = { .ver = RNBD_PROTO_VER_MAJOR };
+	struct rnbd_sess_info info = {
+		.ver = RNBD_PROTO_VER_MAJOR,
+		.ext = { .valid = c->features, .features = c->features },
+	};
 	struct rnbd_msg_sess_info sess;
 	struct rnbd_msg_open open;
 	int status = 0;

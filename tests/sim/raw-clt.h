@@ -17,9 +17,12 @@ struct raw_clt {
 	struct sim_actor actor;
 	struct ibv_mw *windows[RAW_BUFS];
 	uint8_t (*data)[RAW_DATA];	/* [RAW_BUFS], in path.result */
+	uint32_t features;		/* of our extension; 0: without, as a kernel's */
+	uint32_t tag;			/* of the next IO */
 };
 
-/* On @host; path uuid all @path, session uuid all @sess; nothing connects yet. */
+/* On @host; path uuid all @path, session uuid all @sess; nothing connects yet.  Without extension
+ * and tag. */
 void raw_clt_init(struct raw_clt *c, const char *host, uint8_t path, uint8_t sess, unsigned ncons);
 void raw_clt_fini(struct raw_clt *c);
 /* Connect @cid; returns when it is up (0) or refused. */
