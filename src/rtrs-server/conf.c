@@ -26,8 +26,9 @@
 
 enum {
 	OPT_LISTEN = 256, OPT_ALLOW, OPT_INVALIDATE, OPT_QUEUE_DEPTH, OPT_MAX_IO_SIZE, OPT_THREADS,
-	OPT_MAX_SESSIONS, OPT_MAX_PATHS, OPT_SETUP_TIMEOUT, OPT_POLL, OPT_READY_FD, OPT_LOG_LEVEL,
-	OPT_NO_LOCK, OPT_STATE_DIR, OPT_CONTROL,
+	OPT_MAX_SESSIONS, OPT_MAX_PATHS, OPT_SETUP_TIMEOUT, OPT_HEARTBEAT,
+	OPT_HEARTBEAT_MISSES, OPT_POLL, OPT_READY_FD, OPT_LOG_LEVEL, OPT_NO_LOCK, OPT_STATE_DIR,
+	OPT_CONTROL,
 };
 
 static const struct option options[] = {
@@ -41,6 +42,8 @@ static const struct option options[] = {
 	{ "max-sessions", required_argument, NULL, OPT_MAX_SESSIONS },
 	{ "max-paths", required_argument, NULL, OPT_MAX_PATHS },
 	{ "setup-timeout", required_argument, NULL, OPT_SETUP_TIMEOUT },
+	{ "heartbeat", required_argument, NULL, OPT_HEARTBEAT },
+	{ "heartbeat-misses", required_argument, NULL, OPT_HEARTBEAT_MISSES },
 	{ "no-lock", no_argument, NULL, OPT_NO_LOCK },
 	{ "state-dir", required_argument, NULL, OPT_STATE_DIR },
 	{ "control", required_argument, NULL, OPT_CONTROL },
@@ -71,6 +74,8 @@ static const char help[] =
 "      --max-sessions=N            sessions of all clients (default 256)\n"
 "      --max-paths=N               paths of all sessions (default 512)\n"
 "      --setup-timeout=SECONDS     until a new path must be set up (default 30)\n"
+"      --heartbeat=MILLISECONDS    find silent clients (default 5000)\n"
+"      --heartbeat-misses=N        that a path may have in a row (default 5)\n"
 "      --state-dir=DIR             what outlives the server (/run/nbdkit-rtrs)\n"
 "      --control=PATH|none         socket for rtrsctl (in the state directory)\n"
 "      --no-lock                   do not lock what is exported\n"
@@ -233,6 +238,12 @@ static enum conf_result one_option(const struct parser *p, int opt, const char *
 		if (rc == CONF_RUN)
 			conf->setup_timeout_ms = value * 1000;
 		return rc;
+	case OPT_HEARTBEAT:
+		return number(p, "--heartbeat", arg, CONF_HB_INTERVAL_MS_MIN,
+			      CONF_HB_INTERVAL_MS_MAX, &conf->hb_interval_ms);
+	case OPT_HEARTBEAT_MISSES:
+		return number(p, "--heartbeat-misses", arg, 1, CONF_HB_MISSED_MAX,
+			      &conf->hb_missed_max);
 	case OPT_READY_FD:
 		/* The server closes this descriptor, so a standard one is refused. */
 		rc = number(p, "--ready-fd", arg, STDERR_FILENO + 1, 65535, &value);
@@ -367,6 +378,8 @@ static void set_defaults(struct srv_conf *conf)
 		.max_paths = CONF_MAX_PATHS,
 		.max_memory = MIN(memory / 2, (uint64_t)CONF_MAX_MEMORY),
 		.setup_timeout_ms = CONF_SETUP_TIMEOUT_MS,
+		.hb_interval_ms = RTRS_HB_INTERVAL_MS,
+		.hb_missed_max = RTRS_HB_MISSED_MAX,
 		.ready_fd = -1,
 		.state_dir = rundir_default(),
 		.control = default_control(),

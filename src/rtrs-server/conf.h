@@ -49,6 +49,8 @@ struct srv_conf {
 	unsigned max_paths;		/* of all sessions */
 	uint64_t max_memory;		/* bytes, for the requests and connections of all paths */
 	unsigned setup_timeout_ms;	/* from the first connection of a path to its INFO_REQ */
+	unsigned hb_interval_ms;
+	unsigned hb_missed_max;		/* heartbeats that a path may miss */
 
 	/* main.c only */
 	bool no_lock;
@@ -65,6 +67,9 @@ struct srv_conf {
 #define CONF_MAX_SESSIONS 256
 #define CONF_MAX_PATHS 512
 #define CONF_SETUP_TIMEOUT_MS 30000
+#define CONF_HB_INTERVAL_MS_MIN 100
+#define CONF_HB_INTERVAL_MS_MAX 60000
+#define CONF_HB_MISSED_MAX 100		/* of hb_missed_max */
 
 enum conf_result {
 	CONF_RUN,

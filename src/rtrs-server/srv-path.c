@@ -27,6 +27,8 @@
 /* Why a path ended is worth more lines than that somebody came or went. */
 static struct log_limit down_limit = LOG_LIMIT_INIT(1000, 10000);
 static struct log_limit setup_limit = LOG_LIMIT_INIT(20, 10000);
+#define STUCK_MS 5000			/* of a thread: it is worth telling */
+
 static struct log_limit stuck_limit = LOG_LIMIT_INIT(4, 60000);
 
 static void path_event(struct srv_path *path, enum srv_path_event event);
@@ -40,7 +42,7 @@ static void path_check_stuck(const struct srv_path *path)
 		const struct reactor *r = path->cons[cid]->thread->reactor;
 		uint64_t ms = export_ring_stuck_ms(r);
 
-		if (ms < RTRS_HB_INTERVAL_MS)
+		if (ms < STUCK_MS)
 			continue;
 		srv_log_limited(path->srv, &path->client, &stuck_limit, LOG_LEVEL_WARN, path->name,
 				"requests wait: the file system has not answered one write of %s for "
@@ -93,7 +95,8 @@ static void path_serve(void *object)
 		return;
 	}
 	/* ORDER: a receive may complete from the moment it is posted. */
-	rtrs_hb_start(&path->hb, clock_now_ms(), RTRS_HB_INTERVAL_MS, RTRS_HB_MISSED_MAX);
+	rtrs_hb_start(&path->hb, clock_now_ms(), path->srv->conf->hb_interval_ms,
+		      path->srv->conf->hb_missed_max);
 	for (unsigned cid = 0; cid < path->cid_num; cid++) {
 		unsigned n = cid ? path->srv->geom.queue_depth : path->service_recvs;
 

@@ -763,6 +763,53 @@ static void test_stuck_in_set_up(void)
 	end();
 }
 
+/* Back with the uuids of @clt, which the server may still have: at once, and fit for use. */
+static void expect_back_at_once(void)
+{
+	uint64_t us = sim_now_us();
+
+	raw_clt_init(&other, "clt", 1, 1, 2);
+	other.path.recon_cnt = (uint16_t)(clt.path.recon_cnt + 1);
+	CHECK(raw_clt_open(&other, "sess", RNBD_ACCESS_RW) == 0);
+	CHECK(sim_now_us() - us < 100000);
+	CHECK(raw_clt_io(&other, 1, 3, RNBD_OP_WRITE, 0, 4096, false) == 0);
+	raw_clt_fini(&other);
+}
+
+/* All connections are up, and then nothing comes. */
+static void test_no_info_req(void)
+{
+	begin();
+	raw_clt_init(&clt, "clt", 1, 1, 2);
+	CHECK(raw_clt_connect(&clt, 0) == 0 && raw_clt_connect(&clt, 1) == 0);
+	world_run_ms(w, 29000);
+	CHECK(!raw_clt_lost(&clt));
+	world_run_ms(w, 2000);
+	CHECK(raw_clt_lost(&clt));
+	CHECK(world_traced(w, "set-up not finished in 30 s: 2 of 2 connections, without INFO_REQ"));
+	CHECK(world_traced(w, "srv clt@srv: quiet: lingering -> gone"));
+	expect_back_at_once();
+	end();
+}
+
+/* The client of a path in set-up starts again, while the server has not given the path up: the machine has lost
+ * power, with one connection or with all of them. */
+static void test_come_back_in_set_up(void)
+{
+	for (unsigned n = 1; n <= 2; n++) {
+		begin();
+		raw_clt_init(&clt, "clt", 1, 1, 2);
+		for (unsigned cid = 0; cid < n; cid++)
+			CHECK(raw_clt_connect(&clt, cid) == 0);
+		sim_kill("clt", SIM_KILL_POWER);
+		world_run_ms(w, 100);
+		sim_power_on("clt");
+		expect_back_at_once();
+		CHECK(world_traced(w, "path not set up: its client has started again"));
+		end();
+	}
+}
+
 /* ---- heartbeats ---- */
 
 static void test_answered_heartbeats(void)
@@ -790,6 +837,31 @@ static void test_mute_and_idle(void)
 			"[ 35.005] srv sess: session closed\n"
 			"[ 35.005] srv sess: device 0 closed: disk0\n"
 			"[ 35.005] srv clt@srv: quiet: lingering -> gone\n");
+	end();
+}
+
+/* As often as the server is told; the silence of a cable that was pulled is found, and its client is back at
+ * once. */
+static void test_heartbeat_settings(void)
+{
+	struct world_server_conf conf = world_server_defaults;
+
+	conf.hb_interval_ms = 100;
+	conf.hb_missed_max = 2;
+	w = world_create(1);
+	world_server_start(w, &conf);
+	open_clt();
+	world_run_ms(w, 10000);
+	CHECK(!raw_clt_lost(&clt));
+	CHECK(clt.path.hb_msgs >= 40 && clt.path.hb_msgs <= 100);
+	sim_drop("clt", "srv");
+	world_run_ms(w, 250);
+	CHECK(!world_traced(w, "path down"));
+	world_run_ms(w, 200);
+	CHECK(world_traced(w, "srv clt@srv: path down: heartbeat missed 2 times"));
+	CHECK(world_traced(w, "srv clt@srv: drained: draining -> lingering"));
+	sim_heal("clt", "srv");
+	expect_back_at_once();
 	end();
 }
 
@@ -1071,8 +1143,11 @@ int main(int argc, char **argv)
 		{ "p16-bad-session-names", test_bad_session_names },
 		{ "p29-info-with-a-connection-missing", test_info_with_a_connection_missing },
 		{ "stuck-in-set-up", test_stuck_in_set_up },
+		{ "no-info-req", test_no_info_req },
+		{ "come-back-in-set-up", test_come_back_in_set_up },
 		{ "p34-answered-heartbeats", test_answered_heartbeats },
 		{ "p34-mute-and-idle", test_mute_and_idle },
+		{ "heartbeat-settings", test_heartbeat_settings },
 		{ "mute-and-busy", test_mute_and_busy },
 		{ "come-back-of-a-lost-machine", test_come_back_of_a_lost_machine },
 		{ "come-back-of-a-client-that-gives-up", test_come_back_of_a_client_that_gives_up },

@@ -82,6 +82,8 @@ static void conf_init(struct world_server *s, const struct world_server_conf *co
 		.max_paths = conf->max_paths ? conf->max_paths : CONF_MAX_PATHS,
 		.max_memory = CONF_MAX_MEMORY,
 		.setup_timeout_ms = CONF_SETUP_TIMEOUT_MS,
+		.hb_interval_ms = conf->hb_interval_ms ? conf->hb_interval_ms : RTRS_HB_INTERVAL_MS,
+		.hb_missed_max = conf->hb_missed_max ? conf->hb_missed_max : RTRS_HB_MISSED_MAX,
 		.ready_fd = -1,
 		.log_level = LOG_LEVEL_DEBUG,
 	};

@@ -73,6 +73,8 @@ Test(conf, defaults)
 	cr_assert_eq(conf.queue_depth, 128);
 	cr_assert_eq(conf.max_io_size, 131072);
 	cr_assert_geq(conf.threads, 1);
+	cr_assert_eq(conf.hb_interval_ms, 5000);	/* as the kernel's */
+	cr_assert_eq(conf.hb_missed_max, 5);
 	cr_assert_eq(conf.ready_fd, -1);
 	cr_assert_eq(conf.log_level, LOG_LEVEL_INFO);
 	conf_fini(&conf);
@@ -84,7 +86,8 @@ Test(conf, options)
 
 	parse_ok(&conf, "--listen tcp://127.0.0.1:0 --listen=tcp://[::1]:99 --allow 10.0.0.0/8 "
 		 "--allow ::1 --invalidate never --queue-depth 7 --max-io-size 1M --threads 3 "
-		 "--max-sessions 4 --max-paths 5 --setup-timeout 6 --ready-fd 8 --log-level debug");
+		 "--max-sessions 4 --max-paths 5 --setup-timeout 6 --heartbeat 100 "
+		 "--heartbeat-misses 2 --ready-fd 8 --log-level debug");
 	cr_assert_eq(conf.nlisteners, 2);
 	cr_assert(!conf.listen_default);
 	cr_assert_eq(fab_addr_port(&conf.listeners[0]), 0);
@@ -97,6 +100,8 @@ Test(conf, options)
 	cr_assert_eq(conf.max_sessions, 4);
 	cr_assert_eq(conf.max_paths, 5);
 	cr_assert_eq(conf.setup_timeout_ms, 6000);
+	cr_assert_eq(conf.hb_interval_ms, 100);
+	cr_assert_eq(conf.hb_missed_max, 2);
 	cr_assert_eq(conf.ready_fd, 8);
 	cr_assert_eq(conf.log_level, LOG_LEVEL_DEBUG);
 	conf_fini(&conf);
@@ -172,6 +177,12 @@ Test(conf, mistakes)
 		{ "--listen [::1]:0 --listen [::1]:0", true, CONF_RUN, "" },
 		{ "--invalidate sometimes", true, CONF_USAGE,
 		  "--invalidate 'sometimes': expected auto, always, copy or never" },
+		{ "--heartbeat 99", true, CONF_USAGE,
+		  "--heartbeat '99': expected a number from 100 to 60000" },
+		{ "--heartbeat 5s", true, CONF_USAGE,
+		  "--heartbeat '5s': expected a number from 100 to 60000" },
+		{ "--heartbeat-misses 0", true, CONF_USAGE,
+		  "--heartbeat-misses '0': expected a number from 1 to 100" },
 		{ "--log-level loud", true, CONF_USAGE,
 		  "--log-level 'loud': expected error, warning, info or debug" },
 		{ "--allow 10.0.0.0/33", true, CONF_USAGE, "--allow '10.0.0.0/33': expected ADDR or "
