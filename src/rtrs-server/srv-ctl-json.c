@@ -208,7 +208,7 @@ static json_t *dev_json(const struct srv_dev *dev)
 	};
 
 	return json_pack("{s:i,s:o,s:s,s:b,s:s}",
-			 "id", (int)dev->id,
+			 "id", (int)srv_dev_number(dev),
 			 "export", ctl_text(dev->ex->name),
 			 "access_mode", modes[dev->mode],
 			 "read_only", dev->mode == RNBD_ACCESS_RO || dev->ex->readonly,

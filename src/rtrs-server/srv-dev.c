@@ -20,12 +20,12 @@ void srv_dev_table_fini(struct srv_dev_table *t)
 		free(atomic_load(&t->pages[i]));
 }
 
-/* The first that is not free, from @id on. */
-static struct srv_dev *used_from(const struct srv_dev_table *t, uint32_t id)
+/* The first that is not free, from @slot on. */
+static struct srv_dev *used_from(const struct srv_dev_table *t, uint32_t slot)
 {
 	struct srv_dev *dev;
 
-	while ((dev = srv_dev_slot(t, id++))) {
+	for (; slot < SRV_DEV_SLOTS && (dev = srv_dev_slot(t, slot)); slot++) {
 		if (dev->state != SRV_DEV_FREE)
 			return dev;
 	}
@@ -39,7 +39,7 @@ struct srv_dev *srv_dev_first(const struct srv_dev_table *t)
 
 struct srv_dev *srv_dev_next(const struct srv_dev_table *t, const struct srv_dev *dev)
 {
-	return used_from(t, dev->id + 1);
+	return used_from(t, srv_dev_number(dev) + 1);
 }
 
 struct srv_dev *srv_dev_find(const struct srv_dev_table *t, const struct export *ex)
@@ -51,48 +51,54 @@ struct srv_dev *srv_dev_find(const struct srv_dev_table *t, const struct export 
 	return dev;
 }
 
-/* Room for @id and those behind it.  False: none. */
-static bool add_page(struct srv_dev_table *t, uint32_t id)
+struct srv_dev *srv_dev_by_id(const struct srv_dev_table *t, uint32_t id)
 {
-	struct srv_dev *page = NULL;
+	struct srv_dev *dev = srv_dev_slot(t, id);
 
-	if (id < SRV_DEV_PAGE * SRV_DEV_PAGES)
-		page = calloc(SRV_DEV_PAGE, sizeof(*page));
+	return dev && dev->state != SRV_DEV_FREE && dev->id == id ? dev : NULL;
+}
+
+/* Room for @slot and those behind it.  False: none. */
+static bool add_page(struct srv_dev_table *t, uint32_t slot)
+{
+	struct srv_dev *page = calloc(SRV_DEV_PAGE, sizeof(*page));
+
 	if (!page)
 		return false;
 	for (unsigned i = 0; i < SRV_DEV_PAGE; i++) {
-		page[i].id = id + i;
+		page[i].id = slot + i;
 		page[i].sess = t->sess;
 		list_init(&page[i].closers);
 	}
 	/* ORDER: release; who sees the page sees its devices, none of which is usable. */
-	atomic_store_explicit(&t->pages[id / SRV_DEV_PAGE], page, memory_order_release);
+	atomic_store_explicit(&t->pages[slot / SRV_DEV_PAGE], page, memory_order_release);
 	return true;
 }
 
 struct srv_dev *srv_dev_open(struct srv_dev_table *t, struct export *ex, enum rnbd_access_mode mode,
 			     void (*quiet)(struct loop_msg *msg))
 {
-	struct srv_dev *dev;
-	uint32_t id = 0;
+	struct srv_dev *dev = NULL;
+	uint32_t slot = 0;
 
-	while ((dev = srv_dev_slot(t, id)) && dev->state != SRV_DEV_FREE)
-		id++;
-	if (!dev && !add_page(t, id))
+	while (slot < SRV_DEV_SLOTS && (dev = srv_dev_slot(t, slot)) && dev->state != SRV_DEV_FREE)
+		slot++;
+	if (slot == SRV_DEV_SLOTS || (!dev && !add_page(t, slot)))
 		return NULL;
-	dev = srv_dev_slot(t, id);
+	dev = srv_dev_slot(t, slot);
 	dev->state = SRV_DEV_OPEN;
 	dev->ex = ex;
 	dev->mode = mode;
 	loop_msg_init(&dev->quiet_msg, quiet);
 	/* ORDER: release; who sees the flag sees export and mode. */
-	atomic_store_explicit(&dev->word, SRV_DEV_USABLE, memory_order_release);
+	atomic_store_explicit(&dev->word, (uint64_t)dev->id << 32 | SRV_DEV_USABLE,
+			      memory_order_release);
 	return dev;
 }
 
 bool srv_dev_begin_close(struct srv_dev *dev, enum srv_dev_state state)
 {
-	uint32_t w;
+	uint64_t w;
 
 	assert(state == SRV_DEV_LOST || state == SRV_DEV_CLOSED);
 	if (dev->state != SRV_DEV_OPEN) {
@@ -101,17 +107,17 @@ bool srv_dev_begin_close(struct srv_dev *dev, enum srv_dev_state state)
 		return false;	/* its quiet_msg is still to come */
 	}
 	dev->state = state;
-	w = atomic_fetch_and_explicit(&dev->word, ~SRV_DEV_USABLE, memory_order_acq_rel);
-	return w == SRV_DEV_USABLE;
+	w = atomic_fetch_and_explicit(&dev->word, ~(uint64_t)SRV_DEV_USABLE, memory_order_acq_rel);
+	return (uint32_t)w == SRV_DEV_USABLE;
 }
 
 bool srv_dev_revive(struct srv_dev *dev)
 {
-	uint32_t w = atomic_load_explicit(&dev->word, memory_order_relaxed);
+	uint64_t w = atomic_load_explicit(&dev->word, memory_order_relaxed);
 
 	assert(dev->state == SRV_DEV_LOST);
 	do {
-		if (!w)
+		if (!(uint32_t)w)
 			return false;
 	} while (!atomic_compare_exchange_weak_explicit(&dev->word, &w, w | SRV_DEV_USABLE,
 							memory_order_acq_rel,
@@ -123,7 +129,8 @@ bool srv_dev_revive(struct srv_dev *dev)
 void srv_dev_free(struct srv_dev *dev)
 {
 	assert(dev->state == SRV_DEV_LOST || dev->state == SRV_DEV_CLOSED);
-	assert(!atomic_load(&dev->word) && list_empty(&dev->closers));
+	assert(!(uint32_t)atomic_load(&dev->word) && list_empty(&dev->closers));
 	dev->state = SRV_DEV_FREE;
 	dev->ex = NULL;
+	dev->id += SRV_DEV_SLOTS;
 }

@@ -166,7 +166,7 @@ static int open_try(struct srv_req *req, const struct rnbd_open *open, uint64_t 
 	else if (dev && dev->state == SRV_DEV_LOST && dev->mode == open->mode &&
 		 srv_dev_revive(dev))
 		srv_log_access(sess->srv, &sess->client, sess->name,
-			       "device %u taken up again: %s, %s", dev->id, ex->name,
+			       "device %u taken up again: %s, %s", srv_dev_number(dev), ex->name,
 			       mode_name(dev->mode));
 	if (dev && dev->state != SRV_DEV_OPEN)
 		return -EAGAIN;
@@ -182,7 +182,7 @@ static int open_try(struct srv_req *req, const struct rnbd_open *open, uint64_t 
 			return -ENOMEM;
 		}
 		srv_log_access(sess->srv, &sess->client, sess->name, "device %u opened: %s, %s",
-			       dev->id, ex->name, mode_name(open->mode));
+			       srv_dev_number(dev), ex->name, mode_name(open->mode));
 	}
 	open_answer(req, dev);
 	return 0;
@@ -302,8 +302,8 @@ static void dev_closed(struct srv_dev *dev)
 	struct srv *srv = dev->sess->srv;
 	struct list *l;
 
-	srv_log_access(srv, &dev->sess->client, dev->sess->name, "device %u closed: %s", dev->id,
-		       dev->ex->name);
+	srv_log_access(srv, &dev->sess->client, dev->sess->name, "device %u closed: %s",
+		       srv_dev_number(dev), dev->ex->name);
 	export_release(dev->ex, dev->mode);
 	while ((l = list_pop(&dev->closers)))
 		srv_req_finish_control(list_entry(l, struct srv_req, link), 0);
@@ -326,8 +326,8 @@ static void close_dev(struct srv_req *req)
 		srv_req_finish_control(req, -EINVAL);
 		return;
 	}
-	dev = srv_dev_slot(&req->path->sess->devs, id);
-	if (!dev || dev->state == SRV_DEV_FREE) {
+	dev = srv_dev_by_id(&req->path->sess->devs, id);
+	if (!dev) {
 		srv_req_finish_control(req, 0);
 		return;
 	}

@@ -179,11 +179,10 @@ static void go_away(struct hpath *p)
 static void open_a(struct hpath *p)
 {
 	expect_eq(hpath_open(p, "a", RNBD_ACCESS_RW), 0);
-	expect_eq(p->dev.device_id, 0);
 	expect_eq(p->dev.nsectors, A_SIZE / 512);
 }
 
-/* A client in service with "a" open for writing as device 0. */
+/* A client in service with "a" open for writing. */
 static struct hpath *client_rw(unsigned cid_num)
 {
 	struct hpath *p = client(cid_num);
@@ -219,12 +218,12 @@ static void post(struct hpath *p, unsigned cid, uint32_t buf_id, bool is_read, c
 	hreq_post(p, &r);
 }
 
-/* @io of device 0, its bytes at @off. */
+/* @io of the device that was opened last, its bytes at @off. */
 static void post_io(struct hpath *p, unsigned cid, uint32_t buf_id, enum rnbd_io_op op,
 		    uint32_t flags, uint64_t off, uint32_t len)
 {
-	const struct rnbd_io io = { .op = op, .flags = flags, .sector = off >> RNBD_SECTOR_SHIFT,
-				    .bi_size = len };
+	const struct rnbd_io io = { .device_id = p->dev.device_id, .op = op, .flags = flags,
+				    .sector = off >> RNBD_SECTOR_SHIFT, .bi_size = len };
 	struct rnbd_msg_io m;
 
 	rnbd_io_encode(&m, &io);
@@ -407,6 +406,7 @@ static void case_open(void)
 	expect_eq(do_io(s, 1, 1, RNBD_OP_READ, 0, 0, 512), -ENOTCONN);
 	expect_eq(do_close(p, 0), 0);
 	open_a(s);
+	expect(s->dev.device_id);			/* not the one that was closed */
 	/* Its holder is dying: as soon as the server knows, the other one's OPEN waits for the end of
 	 * that instead of failing. */
 	hpath_close(s);
@@ -510,6 +510,7 @@ static void case_io_errors(void)
 	uint8_t before[512];
 
 	expect_eq(hpath_open(p, "ro", RNBD_ACCESS_RO), 0);
+	open_a(p);				/* again the same handle */
 	memset(data_of(p, 2), 0xab, 4096);
 	expect_eq(do_io(p, 1, 2, RNBD_OP_READ, 0, A_SIZE - 512, 1024), -EIO);
 	for (unsigned i = 0; i < 4096; i++)	/* a failed READ sends no data */

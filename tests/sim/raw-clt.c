@@ -87,6 +87,7 @@ void raw_clt_init(struct raw_clt *c, const char *host, uint8_t path, uint8_t ses
 	memset(c->windows, 0, sizeof(c->windows));
 	c->features = 0;
 	c->tag = 0;
+	c->device_id = 0;
 	CHECK(fab_cm_create(&(struct fab_cm_conf){ .provider = &fab_sim }, &cm) == 0);
 	hpath_init(&c->path, cm, &to);
 	c->path.cid_num = (uint16_t)ncons;
@@ -204,7 +205,8 @@ bool raw_clt_wait(struct raw_clt *c, unsigned buf, uint64_t ms)
 void raw_clt_io_start(struct raw_clt *c, unsigned cid, unsigned buf, enum rnbd_io_op op,
 		      uint64_t sector, uint32_t len, bool need_inval)
 {
-	struct rnbd_io io = { .op = op, .sector = sector, .bi_size = len, .tag = c->tag };
+	struct rnbd_io io = { .device_id = c->device_id, .op = op, .sector = sector,
+			      .bi_size = len, .tag = c->tag };
 	enum rtrs_dir dir = op == RNBD_OP_READ || op == RNBD_OP_FLUSH ? RTRS_DIR_READ :
 									RTRS_DIR_WRITE;
 	struct rnbd_msg_io m;
@@ -221,6 +223,19 @@ int raw_clt_io(struct raw_clt *c, unsigned cid, unsigned buf, enum rnbd_io_op op
 	if (!raw_clt_wait(c, buf, WAIT_MS))
 		return -ECONNRESET;
 	return c->path.answers[buf].status;
+}
+
+int raw_clt_opened(struct raw_clt *c, uint64_t ms)
+{
+	struct rnbd_dev_info dev;
+
+	if (!raw_clt_wait(c, 0, ms))
+		return -ECONNRESET;
+	if (c->path.answers[0].status)
+		return c->path.answers[0].status;
+	CHECK(rnbd_open_rsp_decode(c->data[0], sizeof(struct rnbd_msg_open_rsp), &dev) == 0);
+	c->device_id = dev.device_id;
+	return 0;
 }
 
 int raw_clt_open(struct raw_clt *c, const char *name, enum rnbd_access_mode mode)
@@ -246,7 +261,5 @@ int raw_clt_open(struct raw_clt *c, const char *name, enum rnbd_access_mode mode
 	CHECK(rnbd_open_encode(&open, "disk0", mode) == 0);
 	raw_clt_submit(c, 0, 0, RTRS_DIR_READ, &open, sizeof(open),
 		       sizeof(struct rnbd_msg_open_rsp), false);
-	if (!raw_clt_wait(c, 0, WAIT_MS))
-		return -ECONNRESET;
-	return c->path.answers[0].status;
+	return raw_clt_opened(c, WAIT_MS);
 }

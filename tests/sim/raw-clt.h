@@ -19,6 +19,7 @@ struct raw_clt {
 	uint8_t (*data)[RAW_DATA];	/* [RAW_BUFS], in path.result */
 	uint32_t features;		/* of our extension; 0: without, as a kernel's */
 	uint32_t tag;			/* of the next IO */
+	uint32_t device_id;		/* likewise: that of raw_clt_open(), or 0 */
 };
 
 /* On @host; path uuid all @path, session uuid all @sess; nothing connects yet.  Without extension
@@ -31,6 +32,9 @@ int raw_clt_connect(struct raw_clt *c, unsigned cid);
 int raw_clt_info(struct raw_clt *c, const char *name);
 /* All of that, and SESS_INFO and OPEN of "disk0"; 0 or the first error. */
 int raw_clt_open(struct raw_clt *c, const char *name, enum rnbd_access_mode mode);
+/* Wait at most @ms for the answer to that OPEN, when it returned -ECONNRESET without having lost a
+ * connection. */
+int raw_clt_opened(struct raw_clt *c, uint64_t ms);
 /* Break off all connections. */
 void raw_clt_hang_up(struct raw_clt *c);
 
@@ -40,7 +44,7 @@ void raw_clt_submit(struct raw_clt *c, unsigned cid, unsigned buf, enum rtrs_dir
 		    const void *usr, uint16_t usr_len, uint32_t data_len, bool need_inval);
 /* Wait at most @ms for its answer; true if it came (path.answers[buf]). */
 bool raw_clt_wait(struct raw_clt *c, unsigned buf, uint64_t ms);
-/* An IO request on device 0, to its answer; returns the status, or -ECONNRESET without answer. */
+/* An IO request on the device, to its answer; returns the status, or -ECONNRESET without answer. */
 int raw_clt_io(struct raw_clt *c, unsigned cid, unsigned buf, enum rnbd_io_op op, uint64_t sector,
 	       uint32_t len, bool need_inval);
 /* Only the submission. */

@@ -2,6 +2,7 @@
 /* Two paths of one session (doc/decisions.md D6): a request that was given up on one and sent again
  * over the other, with both copies on their way.  The client is made by hand (raw-clt.h): it gives a
  * path up and leaves it as it is, so that the server has nothing but the requests to judge by. */
+#include <errno.h>
 #include <string.h>
 
 #include "history.h"
@@ -143,6 +144,63 @@ static void test_late_copy_behind_its_successor(void)
 	CHECK(raw_clt_lost(&a) && !a.path.answers[BUF].n && !raw_clt_lost(&b));
 	CHECK(!world_traced(w, given_up));
 	expect_content(0x22);
+	end();
+}
+
+static uint32_t open_device(struct raw_clt *c, uint32_t close_first)
+{
+	struct rnbd_dev_info dev;
+	struct rnbd_msg_close m;
+	struct rnbd_msg_open o;
+
+	rnbd_close_encode(&m, close_first);
+	raw_clt_submit(c, 0, 0, RTRS_DIR_WRITE, &m, sizeof(m), 0, false);
+	CHECK(raw_clt_wait(c, 0, 1000) && c->path.answers[0].status == 0);
+	CHECK(rnbd_open_encode(&o, "disk0", RNBD_ACCESS_RW) == 0);
+	raw_clt_submit(c, 0, 0, RTRS_DIR_READ, &o, sizeof(o), sizeof(struct rnbd_msg_open_rsp),
+		       false);
+	CHECK(raw_clt_wait(c, 0, 1000) && c->path.answers[0].status == 0);
+	CHECK(rnbd_open_rsp_decode(c->data[0], sizeof(struct rnbd_msg_open_rsp), &dev) == 0);
+	return dev.device_id;
+}
+
+static int write_device(struct raw_clt *c, uint32_t id, uint8_t fill)
+{
+	struct rnbd_io io = {
+		.device_id = id, .op = RNBD_OP_WRITE, .bi_size = LEN, .tag = ++c->tag,
+	};
+	struct rnbd_msg_io m;
+
+	memset(c->data[4], fill, LEN);
+	rnbd_io_encode(&m, &io);
+	raw_clt_submit(c, 1, 4, RTRS_DIR_WRITE, &m, sizeof(m), LEN, false);
+	CHECK(raw_clt_wait(c, 4, 1000));
+	return c->path.answers[4].status;
+}
+
+/* A write and a CLOSE that were given up for good, not sent again: their client has closed the device
+ * over another path and opened it again, and they come then. */
+static void test_late_for_a_device_that_was_closed(void)
+{
+	struct rnbd_msg_close m;
+	uint32_t id;
+
+	begin(RNBD_EXT_TAG);
+	sim_drop("clt", "srv");
+	write_start(&a, 1, 0x11);
+	rnbd_close_encode(&m, 0);
+	raw_clt_submit(&a, 0, 0, RTRS_DIR_WRITE, &m, sizeof(m), 0, false);
+	world_run_ms(w, 10);
+	id = open_device(&b, 0);
+	CHECK(write_device(&b, id, 0x22) == 0);
+	sim_heal("clt", "srv");
+	world_run_ms(w, 100);
+	CHECK(a.path.answers[BUF].n && a.path.answers[BUF].status == -ENOTCONN);
+	CHECK(a.path.answers[0].n && a.path.answers[0].status == 0);
+	expect_content(0x22);
+	CHECK(write_device(&b, id, 0x33) == 0);
+	CHECK(write_device(&b, 0, 0x44) == -ENOTCONN);
+	expect_content(0x33);
 	end();
 }
 
@@ -416,6 +474,7 @@ int main(int argc, char **argv)
 		{ "failover", test_failover },
 		{ "late-copy", test_late_copy },
 		{ "late-copy-behind-its-successor", test_late_copy_behind_its_successor },
+		{ "late-for-a-device-that-was-closed", test_late_for_a_device_that_was_closed },
 		{ "failover-of-a-kernel", test_failover_of_a_kernel },
 		{ "padding-of-a-kernel", test_padding_of_a_kernel },
 		{ "extension-without-tags", test_extension_without_tags },

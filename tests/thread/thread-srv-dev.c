@@ -11,6 +11,7 @@
 
 static struct srv_dev_table devs;
 static struct export exports[2];
+static atomic_uint id;			/* of the last one opened */
 static atomic_bool stop;
 static _Atomic(unsigned long) quiet_told;
 
@@ -20,7 +21,7 @@ static void quiet(struct loop_msg *msg)
 
 static void use(void)
 {
-	struct srv_dev *dev = srv_dev_get(&devs, 0);
+	struct srv_dev *dev = srv_dev_get(&devs, atomic_load(&id));
 
 	if (!dev) {
 		sched_yield();
@@ -44,7 +45,8 @@ static void open_close(unsigned round)
 	struct srv_dev *dev = srv_dev_open(&devs, &exports[round & 1], RNBD_ACCESS_RW, quiet);
 	unsigned long before = atomic_load(&quiet_told);
 
-	check(dev->id == 0);
+	check(dev->id % SRV_DEV_SLOTS == 0 && dev->id / SRV_DEV_SLOTS == round);
+	atomic_store(&id, dev->id);
 	if (round % 16 == 0)
 		sched_yield();
 	if (!srv_dev_begin_close(dev, SRV_DEV_LOST)) {

@@ -32,7 +32,7 @@ static void close_now(struct srv_dev *dev)
 	srv_dev_free(dev);
 }
 
-Test(srv_dev, lowest_free_id_from_0)
+Test(srv_dev, lowest_free_slot_from_0)
 {
 	struct srv_dev *d[N];
 
@@ -43,11 +43,32 @@ Test(srv_dev, lowest_free_id_from_0)
 	close_now(d[1]);
 	close_now(d[0]);
 	cr_assert_null(srv_dev_find(&devs, &ex[1]));
-	cr_assert_eq(srv_dev_open(&devs, &ex[1], RNBD_ACCESS_RO, quiet)->id, 0);
-	cr_assert_eq(srv_dev_find(&devs, &ex[1])->id, 0);
+	cr_assert_eq(srv_dev_open(&devs, &ex[1], RNBD_ACCESS_RO, quiet), d[0]);
+	cr_assert_eq(srv_dev_find(&devs, &ex[1]), d[0]);
 	cr_assert_eq(srv_dev_find(&devs, &ex[2])->id, 2);
 	close_now(d[0]);
 	close_now(d[2]);
+}
+
+/* What was sent to a device that is closed does not meet the next one. */
+Test(srv_dev, an_id_is_not_used_again)
+{
+	struct srv_dev *dev = srv_dev_open(&devs, &ex[0], RNBD_ACCESS_RW, quiet);
+	uint32_t id = dev->id;
+
+	close_now(dev);
+	cr_assert_null(srv_dev_by_id(&devs, id));
+	cr_assert_eq(srv_dev_open(&devs, &ex[0], RNBD_ACCESS_RW, quiet), dev);
+	cr_assert_neq(dev->id, id);
+	cr_assert_null(srv_dev_get(&devs, id));
+	cr_assert_null(srv_dev_by_id(&devs, id));
+	cr_assert_eq(srv_dev_by_id(&devs, dev->id), dev);
+	cr_assert_eq(srv_dev_get(&devs, dev->id), dev);
+	cr_assert_not(srv_dev_put(dev));
+	/* They wrap, and the slot stays. */
+	dev->id = 0u - SRV_DEV_SLOTS;
+	close_now(dev);
+	cr_assert_eq(dev->id, 0);
 }
 
 Test(srv_dev, unknown_ids)
@@ -134,9 +155,9 @@ Test(srv_dev, more_than_a_page)
 		cr_assert_eq(d, dev[n++]);
 	cr_assert_eq(n, ARRAY_SIZE(many));
 	close_now(dev[SRV_DEV_PAGE]);
-	cr_assert_eq(srv_dev_open(&devs, &ex[0], RNBD_ACCESS_RO, quiet)->id, SRV_DEV_PAGE);
+	cr_assert_eq(srv_dev_open(&devs, &ex[0], RNBD_ACCESS_RO, quiet), dev[SRV_DEV_PAGE]);
 	for (unsigned i = 0; i < ARRAY_SIZE(many); i++) {
-		cr_assert_eq(srv_dev_get(&devs, i), dev[i]);
+		cr_assert_eq(srv_dev_get(&devs, dev[i]->id), dev[i]);
 		srv_dev_put(dev[i]);
 		close_now(dev[i]);
 	}
