@@ -272,13 +272,15 @@ static void handshake_next(struct client *clt)
 	clt_epoch_opened(&clt->sess);
 }
 
-/* SESS_INFO has ended: because its path has? */
+/* SESS_INFO has ended: because its path has, or when the session had? */
 static bool handshake_lost(struct dev_ctl *ctl)
 {
-	ctl->clt->handshake = NULL;
-	if (ctl->op.status != -ECONNABORTED)
+	struct client *clt = ctl->clt;
+
+	clt->handshake = NULL;
+	if (ctl->op.status != -ECONNABORTED && !clt_sess_is_closed(&clt->sess))
 		return false;
-	client_check_closed(ctl->clt);
+	client_check_closed(clt);
 	return true;
 }
 
