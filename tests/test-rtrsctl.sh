@@ -95,6 +95,27 @@ for kind, name in ("path", path["name"]), ("session", sess["name"]):
 END
 wait_line "$server_log" 'path down: disconnected by rtrsctl'
 
+# Taken away from one who has it open: its requests fail, and who opens it anew has it.
+nbdsh_run "$uri" <<'END'
+import subprocess
+
+h.pread(4096, 0)
+subprocess.run(["./rtrsctl", "export", "kick", "disk"], check=True)
+for attempt in range(2):
+    try:
+        h.pread(4096, 0)
+        assert False, "a request of one who was kicked did not fail"
+    except nbd.Error:
+        pass
+END
+nbdsh_run "$uri" <<<'h.pread(4096, 0)'
+nobody_has_it() {
+	[ "$(json "ex['users']" show)" = 0 ]
+}
+wait_until "the close of the export" nobody_has_it
+expect_failure 1 "nobody has export 'other' open" $rtrsctl export kick other
+expect_failure 1 "there is no export 'none'" $rtrsctl export kick none
+
 # Text for people.
 $rtrsctl status >"$tmp/status"
 grep -E '^EXPORT +SIZE +MODE +SESSION +PEER +TRANSPORT +IOPS +MB/s +p50 +p99 +ERR$' "$tmp/status"

@@ -201,7 +201,9 @@ static json_t *path_json(const struct srv_path *path, enum srv_ctl_depth depth)
 static json_t *dev_json(const struct srv_dev *dev)
 {
 	static const char *const states[] = {
-		[SRV_DEV_OPEN] = "open", [SRV_DEV_LOST] = "lost", [SRV_DEV_CLOSED] = "closing",
+		[SRV_DEV_OPEN] = "open", [SRV_DEV_LOST] = "lost",
+		[SRV_DEV_CLOSED] = "closing",
+		[SRV_DEV_KICKED] = "kicked",
 	};
 	static const char *const modes[] = {
 		[RNBD_ACCESS_RO] = "ro", [RNBD_ACCESS_RW] = "rw", [RNBD_ACCESS_MIGRATION] = "migration",

@@ -15,6 +15,7 @@
 #include "rundir.h"
 #include "srv-ctl-json.h"
 #include "srv-ctl.h"
+#include "srv-open.h"
 #include "srv-path.h"
 #include "srv-priv.h"
 #include "srv-sess.h"
@@ -141,6 +142,19 @@ static void call_path_disconnect(const struct ctl_call *call)
 		ctl_refuse(call->client, "path '%s' is not connected", name);
 }
 
+static void call_export_kick(const struct ctl_call *call)
+{
+	const char *name = member(call, "export");
+	const struct export *ex = exports_find(call->srv->exports, name);
+
+	if (!ex)
+		ctl_refuse(call->client, "there is no export '%s'", name);
+	else if (!srv_open_kick(call->srv, ex))
+		ctl_refuse(call->client, "nobody has export '%s' open", name);
+	else
+		done(call);
+}
+
 /* ---- the program ---- */
 
 static void call_log_level(const struct ctl_call *call)
@@ -175,6 +189,7 @@ static const struct call {
 	{ .name = "stats reset", .fn = call_stats_reset },
 	{ .name = "session disconnect", .fn = call_sess_disconnect, .arg = "session", .needs_arg = true },
 	{ .name = "path disconnect", .fn = call_path_disconnect, .arg = "path", .needs_arg = true },
+	{ .name = "export kick", .fn = call_export_kick, .arg = "export", .needs_arg = true },
 	{ .name = "log-level", .fn = call_log_level, .arg = "level" },
 };
 

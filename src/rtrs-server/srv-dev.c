@@ -100,7 +100,7 @@ bool srv_dev_begin_close(struct srv_dev *dev, enum srv_dev_state state)
 {
 	uint64_t w;
 
-	assert(state == SRV_DEV_LOST || state == SRV_DEV_CLOSED);
+	assert(state == SRV_DEV_LOST || state == SRV_DEV_CLOSED || state == SRV_DEV_KICKED);
 	if (dev->state != SRV_DEV_OPEN) {
 		assert(dev->state != SRV_DEV_FREE);
 		dev->state = state;
@@ -128,7 +128,8 @@ bool srv_dev_revive(struct srv_dev *dev)
 
 void srv_dev_free(struct srv_dev *dev)
 {
-	assert(dev->state == SRV_DEV_LOST || dev->state == SRV_DEV_CLOSED);
+	assert(dev->state == SRV_DEV_LOST || dev->state == SRV_DEV_CLOSED ||
+	       dev->state == SRV_DEV_KICKED);
 	assert(!(uint32_t)atomic_load(&dev->word) && list_empty(&dev->closers));
 	dev->state = SRV_DEV_FREE;
 	dev->ex = NULL;

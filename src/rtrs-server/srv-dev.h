@@ -35,6 +35,7 @@ enum srv_dev_state {
 	SRV_DEV_OPEN,
 	SRV_DEV_LOST,		/* closing: its session lost its last path; may be revived */
 	SRV_DEV_CLOSED,	/* closing: by CLOSE */
+	SRV_DEV_KICKED,		/* closing: by us; its client does not know */
 };
 
 struct srv_dev {
@@ -123,8 +124,8 @@ struct srv_dev *srv_dev_by_id(const struct srv_dev_table *t, uint32_t id);
  * @quiet runs on the control thread when the last reference goes while the device is closing. */
 struct srv_dev *srv_dev_open(struct srv_dev_table *t, struct export *ex, enum rnbd_access_mode mode,
 			     void (*quiet)(struct loop_msg *msg));
-/* Hand out no more references.  @state: LOST or CLOSED.  Returns true when there is none: call
- * srv_dev_free() now; otherwise when quiet_msg arrives.  A LOST device may become CLOSED. */
+/* Hand out no more references.  @state: LOST, CLOSED or KICKED.  Returns true when there is none: call
+ * srv_dev_free() now; otherwise when quiet_msg arrives.  A device that is closing may change @state. */
 bool srv_dev_begin_close(struct srv_dev *dev, enum srv_dev_state state);
 /* Make a LOST device usable again.  False when its last reference has just gone and quiet_msg is on
  * its way. */

@@ -339,9 +339,28 @@ static void close_dev(struct srv_req *req)
 void srv_open_sess_lost(struct srv_sess *sess)
 {
 	for_each_dev(dev, &sess->devs) {
-		if (dev->state == SRV_DEV_OPEN && srv_dev_begin_close(dev, SRV_DEV_LOST))
+		if ((dev->state == SRV_DEV_OPEN || dev->state == SRV_DEV_KICKED) &&
+		    srv_dev_begin_close(dev, SRV_DEV_LOST))
 			dev_closed(dev);
 	}
+}
+
+unsigned srv_open_kick(struct srv *srv, const struct export *ex)
+{
+	struct srv_sess *sess;
+	unsigned n = 0;
+
+	list_for_each(sess, &srv->sessions, link) {
+		struct srv_dev *dev = srv_dev_find(&sess->devs, ex);
+
+		if (!dev || dev->state != SRV_DEV_OPEN)
+			continue;
+		log_warn(sess->name, "device %u of %s is taken away", dev->id, ex->name);
+		n++;
+		if (srv_dev_begin_close(dev, SRV_DEV_KICKED))
+			dev_closed(dev);
+	}
+	return n;
 }
 
 /* ---- dispatch ---- */

@@ -162,3 +162,35 @@ Test(srv_dev, more_than_a_page)
 		close_now(dev[i]);
 	}
 }
+
+/* Its client goes on to send to it, and another export under that id would get the writes. */
+Test(srv_dev, id_of_one_that_was_kicked_is_nobody_elses)
+{
+	struct srv_dev *d = srv_dev_open(&devs, &ex[0], RNBD_ACCESS_RW, quiet);
+	uint32_t id = d->id;
+
+	cr_assert_eq(srv_dev_get(&devs, id), d);
+	cr_assert_not(srv_dev_begin_close(d, SRV_DEV_KICKED));
+	cr_assert_null(srv_dev_get(&devs, id));
+	cr_assert_eq(srv_dev_find(&devs, &ex[0]), d);	/* an OPEN waits for it */
+	cr_assert(srv_dev_put(d));
+	srv_dev_free(d);
+	cr_assert_null(srv_dev_first(&devs));
+	cr_assert_null(srv_dev_find(&devs, &ex[0]));
+	d = srv_dev_open(&devs, &ex[1], RNBD_ACCESS_RW, quiet);
+	cr_assert_neq(d->id, id);
+	cr_assert_null(srv_dev_get(&devs, id));
+	close_now(d);
+}
+
+Test(srv_dev, kicked_and_closed_meanwhile)
+{
+	struct srv_dev *d = srv_dev_open(&devs, &ex[0], RNBD_ACCESS_RW, quiet);
+
+	cr_assert_not_null(srv_dev_get(&devs, d->id));
+	cr_assert_not(srv_dev_begin_close(d, SRV_DEV_KICKED));
+	cr_assert_not(srv_dev_begin_close(d, SRV_DEV_CLOSED));
+	cr_assert(srv_dev_put(d));
+	srv_dev_free(d);
+	cr_assert_eq(d->state, SRV_DEV_FREE);
+}
