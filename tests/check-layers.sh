@@ -42,7 +42,7 @@ BEGIN {
 	# system header -> regular expression of the files that may include it
 	only["liburing.h"] = "^src/rtrs-server/((reactor|export-io)\\.c|[a-z-]+-priv\\.h)$"
 	only["nbdkit-plugin.h"] = "^src/nbdkit-rtrs-plugin/(plugin|clt-conf)\\.c$"
-	only["jansson.h"] = "^src/(common/ctl|rtrsctl)/|^src/rtrs-server/srv-ctl[a-z-]*\\.[ch]$"
+	only["jansson.h"] = "^src/(common/ctl|rtrsctl)/|^src/(rtrs-server/srv|nbdkit-rtrs-plugin/clt)-ctl[a-z-]*\\.[ch]$"
 	only["rdma/rdma_cma.h"] = "^src/common/fabric/verbs/[a-z-]+\\.c$"
 	only["infiniband/verbs.h"] = "^src/(common/(fabric|rtrs)|frwr|nbdkit-rtrs-plugin|rtrs-server)/"
 

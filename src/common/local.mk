@@ -104,8 +104,12 @@ librnbd_la_CFLAGS = $(AM_CFLAGS) $(ZLIB_CFLAGS)
 librnbd_la_LIBADD = $(ZLIB_LIBS)
 
 libctl_la_SOURCES = \
+	%D%/ctl/ctl-call.c \
+	%D%/ctl/ctl-call.h \
 	%D%/ctl/ctl-client.c \
 	%D%/ctl/ctl-client.h \
+	%D%/ctl/ctl-json.c \
+	%D%/ctl/ctl-json.h \
 	%D%/ctl/ctl-sock.c \
 	%D%/ctl/ctl-sock.h \
 	%D%/ctl/ctl.c \

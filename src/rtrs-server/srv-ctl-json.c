@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing; control thread, to which all of it belongs but the counters (srv-stat.h).
- *
- * An object or array that misses a member for want of memory is given up as a whole: a reader never
- * takes half of it for all. */
+/* Owns nothing; control thread, to which all of it belongs but the counters (srv-stat.h). */
 #include <config.h>
 
 #include <stdio.h>
 #include <unistd.h>
 
 #include "clock.h"
-#include "ctl.h"
+#include "ctl-json.h"
 #include "export.h"
 #include "exports.h"
 #include "srv-con.h"
@@ -18,30 +15,6 @@
 #include "srv-priv.h"
 #include "srv-sess.h"
 #include "srv-stat.h"
-
-/* Append @item, whose reference is taken; false: no memory. */
-static bool add_to(json_t *array, json_t *item)
-{
-	return array && !json_array_append_new(array, item);
-}
-
-/* @array if @complete, else nothing. */
-static json_t *whole(json_t *array, bool complete)
-{
-	if (complete)
-		return array;
-	json_decref(array);
-	return NULL;
-}
-
-/* Put the members of @more, whose reference is taken, into @object, whose reference is taken. */
-static json_t *with(json_t *object, json_t *more)
-{
-	int rc = object && more ? json_object_update(object, more) : -1;
-
-	json_decref(more);
-	return whole(object, !rc);
-}
 
 static json_t *address(const struct fab_addr *addr)
 {
@@ -71,8 +44,8 @@ static json_t *buckets(const struct hist *h)
 	while (n && !counter_get(&h->n[n - 1]))
 		n--;
 	for (unsigned i = 0; i < n; i++)
-		ok = ok && add_to(array, json_integer((json_int_t)counter_get(&h->n[i])));
-	return whole(array, ok);
+		ok = ok && ctl_json_add(array, json_integer((json_int_t)counter_get(&h->n[i])));
+	return ctl_json_whole(array, ok);
 }
 
 static json_t *op_stat(const struct srv_stat_count *c)
@@ -95,7 +68,7 @@ static json_t *stat_json(const struct srv_stat *stat)
 
 	for (unsigned op = 0; op < SRV_STAT_NOPS && ok; op++)
 		ok = !json_object_set_new(ops, srv_stat_name(op), op_stat(&stat->op[op]));
-	return json_pack("{s:o}", "stats", whole(ops, ok));
+	return json_pack("{s:o}", "stats", ctl_json_whole(ops, ok));
 }
 
 static json_t *path_stat(const struct srv_path *path)
@@ -106,7 +79,7 @@ static json_t *path_stat(const struct srv_path *path)
 	srv_stat_path(path, &sum);
 	for (unsigned cid = 0; cid < path->cid_num; cid++)
 		inflight += path->cons[cid] ? counter_get(&path->cons[cid]->inflight) : 0;
-	return with(stat_json(&sum), json_pack("{s:I}", "inflight", (json_int_t)inflight));
+	return ctl_json_with(stat_json(&sum), json_pack("{s:I}", "inflight", (json_int_t)inflight));
 }
 
 static json_t *export_stat(const struct srv *srv, const struct export *ex)
@@ -124,7 +97,7 @@ static json_t *export_show(const struct export *ex)
 	int error = export_sync_error(ex);
 
 	return json_pack("{s:o,s:I,s:s,s:s,s:b,s:b,s:i,s:i,s:i}",
-			 "path", ctl_text(ex->path),
+			 "path", ctl_json_text(ex->path),
 			 "size", (json_int_t)ex->size,
 			 "mode", ex->readonly ? "ro" : "rw",
 			 "kind", ex->is_block ? "block" : "file",
@@ -138,12 +111,12 @@ static json_t *export_show(const struct export *ex)
 static json_t *export_json(const struct srv *srv, const struct export *ex,
 			   enum srv_ctl_depth depth)
 {
-	json_t *object = json_pack("{s:o}", "name", ctl_text(ex->name));
+	json_t *object = json_pack("{s:o}", "name", ctl_json_text(ex->name));
 
 	if (depth >= SRV_CTL_SHOW)
-		object = with(object, export_show(ex));
+		object = ctl_json_with(object, export_show(ex));
 	if (depth >= SRV_CTL_STATS)
-		object = with(object, export_stat(srv, ex));
+		object = ctl_json_with(object, export_stat(srv, ex));
 	return object;
 }
 
@@ -154,8 +127,8 @@ static json_t *exports_json(const struct srv *srv, enum srv_ctl_depth depth)
 	bool ok = true;
 
 	list_for_each(ex, &srv->exports->list, link)
-		ok = ok && add_to(array, export_json(srv, ex, depth));
-	return whole(array, ok);
+		ok = ok && ctl_json_add(array, export_json(srv, ex, depth));
+	return ctl_json_whole(array, ok);
 }
 
 /* ---- sessions ---- */
@@ -192,9 +165,9 @@ static json_t *path_json(const struct srv_path *path, enum srv_ctl_depth depth)
 	json_t *object = json_pack("{s:s}", "name", path->name);
 
 	if (depth >= SRV_CTL_SHOW)
-		object = with(object, path_show(path));
+		object = ctl_json_with(object, path_show(path));
 	if (depth >= SRV_CTL_STATS)
-		object = with(object, path_stat(path));
+		object = ctl_json_with(object, path_stat(path));
 	return object;
 }
 
@@ -211,7 +184,7 @@ static json_t *dev_json(const struct srv_dev *dev)
 
 	return json_pack("{s:i,s:o,s:s,s:b,s:s}",
 			 "id", (int)srv_dev_number(dev),
-			 "export", ctl_text(dev->ex->name),
+			 "export", ctl_json_text(dev->ex->name),
 			 "access_mode", modes[dev->mode],
 			 "read_only", dev->mode == RNBD_ACCESS_RO || dev->ex->readonly,
 			 "state", states[dev->state]);
@@ -224,8 +197,8 @@ static json_t *paths_json(const struct srv_sess *sess, enum srv_ctl_depth depth)
 	bool ok = true;
 
 	list_for_each(path, &sess->paths, link)
-		ok = ok && add_to(array, path_json(path, depth));
-	return whole(array, ok);
+		ok = ok && ctl_json_add(array, path_json(path, depth));
+	return ctl_json_whole(array, ok);
 }
 
 static json_t *devs_json(const struct srv_sess *sess)
@@ -235,17 +208,17 @@ static json_t *devs_json(const struct srv_sess *sess)
 	bool ok = true;
 
 	for (dev = srv_dev_first(&sess->devs); dev && ok; dev = srv_dev_next(&sess->devs, dev))
-		ok = add_to(array, dev_json(dev));
-	return whole(array, ok);
+		ok = ctl_json_add(array, dev_json(dev));
+	return ctl_json_whole(array, ok);
 }
 
 static json_t *sess_json(const struct srv_sess *sess, enum srv_ctl_depth depth)
 {
-	json_t *object = json_pack("{s:o,s:o}", "name", ctl_text(sess->name),
+	json_t *object = json_pack("{s:o,s:o}", "name", ctl_json_text(sess->name),
 				   "paths", paths_json(sess, depth));
 
 	if (depth >= SRV_CTL_SHOW)
-		object = with(object, json_pack("{s:o,s:o,s:b,s:o}",
+		object = ctl_json_with(object, json_pack("{s:o,s:o,s:b,s:o}",
 						"uuid", uuid(sess->uuid),
 						"client", address(&sess->client),
 						"resends", sess->resends,
@@ -260,8 +233,8 @@ static json_t *sessions_json(const struct srv *srv, enum srv_ctl_depth depth)
 	bool ok = true;
 
 	list_for_each(sess, &srv->sessions, link)
-		ok = ok && add_to(array, sess_json(sess, depth));
-	return whole(array, ok);
+		ok = ok && ctl_json_add(array, sess_json(sess, depth));
+	return ctl_json_whole(array, ok);
 }
 
 json_t *srv_ctl_json(const struct srv *srv, enum srv_ctl_depth depth)
@@ -271,7 +244,7 @@ json_t *srv_ctl_json(const struct srv *srv, enum srv_ctl_depth depth)
 				   "sessions", sessions_json(srv, depth));
 
 	if (depth >= SRV_CTL_SHOW)
-		object = with(object, json_pack("{s:s,s:s,s:i,s:i,s:I,s:I}",
+		object = ctl_json_with(object, json_pack("{s:s,s:s,s:i,s:i,s:I,s:I}",
 						"version", PACKAGE_VERSION,
 						"log_level", log_level_name(log_level()),
 						"threads", (int)srv->nthreads - 1,

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing: looks up what a command names, on the control thread, and does it or says why not.  A
- * command with a member that it does not know is refused, because it may have meant less than all. */
+/* Owns nothing: looks up what a command names, on the control thread, and does it or says why not. */
 #include <config.h>
 
 #include <errno.h>
@@ -8,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "ctl.h"
+#include "ctl-call.h"
 #include "export.h"
 #include "exports.h"
 #include "log.h"
@@ -22,43 +21,26 @@
 #include "srv-stat.h"
 #include "util.h"
 
-struct ctl_call {
-	struct srv *srv;
-	struct ctl_client *client;
-	const json_t *command;
-};
-
-/* The member @name, or NULL: it is not there, or it is no string. */
-static const char *member(const struct ctl_call *call, const char *name)
-{
-	return json_string_value(json_object_get(call->command, name));
-}
-
-static void done(const struct ctl_call *call)
-{
-	ctl_answer(call->client, json_object());
-}
-
 /* ---- look ---- */
 
-static void call_list(const struct ctl_call *call)
+static void call_list(struct ctl_client *client, const char *name, void *arg)
 {
-	ctl_answer(call->client, srv_ctl_json(call->srv, SRV_CTL_NAMES));
+	ctl_answer(client, srv_ctl_json(arg, SRV_CTL_NAMES));
 }
 
-static void call_show(const struct ctl_call *call)
+static void call_show(struct ctl_client *client, const char *name, void *arg)
 {
-	ctl_answer(call->client, srv_ctl_json(call->srv, SRV_CTL_SHOW));
+	ctl_answer(client, srv_ctl_json(arg, SRV_CTL_SHOW));
 }
 
-static void call_stats(const struct ctl_call *call)
+static void call_stats(struct ctl_client *client, const char *name, void *arg)
 {
-	ctl_answer(call->client, srv_ctl_json(call->srv, SRV_CTL_STATS));
+	ctl_answer(client, srv_ctl_json(arg, SRV_CTL_STATS));
 }
 
-static void call_stats_reset(const struct ctl_call *call)
+static void call_stats_reset(struct ctl_client *client, const char *name, void *arg)
 {
-	struct srv *srv = call->srv;
+	struct srv *srv = arg;
 	struct srv_sess *sess;
 	struct srv_path *path;
 	struct export *ex;
@@ -71,9 +53,9 @@ static void call_stats_reset(const struct ctl_call *call)
 			rc = rc ? rc : srv_stat_reset_path(path);
 	}
 	if (rc)
-		ctl_refuse(call->client, "out of memory: not all were reset");
+		ctl_refuse(client, "out of memory: not all were reset");
 	else
-		done(call);
+		ctl_call_done(client);
 }
 
 /* ---- sessions and paths ---- */
@@ -100,21 +82,21 @@ static unsigned sess_disconnect(struct srv_sess *sess)
 	return n;
 }
 
-static void call_sess_disconnect(const struct ctl_call *call)
+static void call_sess_disconnect(struct ctl_client *client, const char *name, void *arg)
 {
-	const char *name = member(call, "session");
+	struct srv *srv = arg;
 	struct srv_sess *sess, *next;
 	unsigned n = 0;
 
 	/* The name may be that of a session that is going, too. */
-	list_for_each_safe(sess, next, &call->srv->sessions, link) {
+	list_for_each_safe(sess, next, &srv->sessions, link) {
 		if (!strcmp(sess->name, name))
 			n += sess_disconnect(sess);
 	}
 	if (n)
-		done(call);
+		ctl_call_done(client);
 	else
-		ctl_refuse(call->client, "session '%s' is not connected", name);
+		ctl_refuse(client, "session '%s' is not connected", name);
 }
 
 static struct srv_path *find_path(const struct srv *srv, const char *name)
@@ -131,99 +113,64 @@ static struct srv_path *find_path(const struct srv *srv, const char *name)
 	return NULL;
 }
 
-static void call_path_disconnect(const struct ctl_call *call)
+static void call_path_disconnect(struct ctl_client *client, const char *name, void *arg)
 {
-	const char *name = member(call, "path");
-	struct srv_path *path = find_path(call->srv, name);
+	struct srv_path *path = find_path(arg, name);
 
 	if (path && disconnect(path))
-		done(call);
+		ctl_call_done(client);
 	else
-		ctl_refuse(call->client, "path '%s' is not connected", name);
+		ctl_refuse(client, "path '%s' is not connected", name);
 }
 
-static void call_export_kick(const struct ctl_call *call)
+static void call_export_kick(struct ctl_client *client, const char *name, void *arg)
 {
-	const char *name = member(call, "export");
-	const struct export *ex = exports_find(call->srv->exports, name);
+	struct srv *srv = arg;
+	const struct export *ex = exports_find(srv->exports, name);
 
 	if (!ex)
-		ctl_refuse(call->client, "there is no export '%s'", name);
-	else if (!srv_open_kick(call->srv, ex))
-		ctl_refuse(call->client, "nobody has export '%s' open", name);
+		ctl_refuse(client, "there is no export '%s'", name);
+	else if (!srv_open_kick(srv, ex))
+		ctl_refuse(client, "nobody has export '%s' open", name);
 	else
-		done(call);
+		ctl_call_done(client);
 }
 
 /* ---- the program ---- */
 
-static void call_log_level(const struct ctl_call *call)
+static void call_log_level(struct ctl_client *client, const char *name, void *arg)
 {
-	const char *name = member(call, "level");
 	enum log_level level;
 
 	if (!name) {
-		ctl_answer(call->client, json_pack("{s:s}", "log_level", log_level_name(log_level())));
+		ctl_answer(client, json_pack("{s:s}", "log_level", log_level_name(log_level())));
 		return;
 	}
 	if (log_level_parse(name, &level)) {
-		ctl_refuse(call->client, "log level '%s': expected error, warning, info or debug", name);
+		ctl_refuse(client, "log level '%s': expected error, warning, info or debug", name);
 		return;
 	}
 	log_info(NULL, "log level is %s from now on", name);
 	log_set_level(level);
-	done(call);
+	ctl_call_done(client);
 }
 
 /* ---- dispatch ---- */
 
-static const struct call {
-	const char *name;
-	void (*fn)(const struct ctl_call *call);
-	const char *arg;		/* the member that it takes; NULL: none */
-	bool needs_arg;
-} calls[] = {
+static const struct ctl_call calls[] = {
 	{ .name = "list", .fn = call_list },
 	{ .name = "show", .fn = call_show },
 	{ .name = "stats", .fn = call_stats },
 	{ .name = "stats reset", .fn = call_stats_reset },
-	{ .name = "session disconnect", .fn = call_sess_disconnect, .arg = "session", .needs_arg = true },
-	{ .name = "path disconnect", .fn = call_path_disconnect, .arg = "path", .needs_arg = true },
-	{ .name = "export kick", .fn = call_export_kick, .arg = "export", .needs_arg = true },
-	{ .name = "log-level", .fn = call_log_level, .arg = "level" },
+	{ .name = "session disconnect", .fn = call_sess_disconnect, .member = "session", .needed = true },
+	{ .name = "path disconnect", .fn = call_path_disconnect, .member = "path", .needed = true },
+	{ .name = "export kick", .fn = call_export_kick, .member = "export", .needed = true },
+	{ .name = "log-level", .fn = call_log_level, .member = "level" },
 };
-
-static bool check(const struct ctl_call *call, const struct call *c)
-{
-	const char *name;
-	json_t *value;
-
-	if (c->needs_arg && !member(call, c->arg)) {
-		ctl_refuse(call->client, "%s: needs a string \"%s\"", c->name, c->arg);
-		return false;
-	}
-	json_object_foreach((json_t *)call->command, name, value) {
-		if (!strcmp(name, "command") || (c->arg && !strcmp(name, c->arg) && json_is_string(value)))
-			continue;
-		ctl_refuse(call->client, "%s: takes no \"%s\"", c->name, name);
-		return false;
-	}
-	return true;
-}
 
 static void serve(struct ctl_client *client, const json_t *command, void *arg)
 {
-	const struct ctl_call call = { .srv = arg, .client = client, .command = command };
-	const char *name = member(&call, "command");
-
-	for (unsigned i = 0; name && i < ARRAY_SIZE(calls); i++) {
-		if (strcmp(name, calls[i].name))
-			continue;
-		if (check(&call, &calls[i]))
-			calls[i].fn(&call);
-		return;
-	}
-	ctl_refuse(client, "rtrs-server has no command '%s'", name ? name : "");
+	ctl_call(client, command, "rtrs-server", calls, ARRAY_SIZE(calls), arg);
 }
 
 int srv_ctl_open(struct srv *srv, struct ctl **out, char *err, size_t errlen)

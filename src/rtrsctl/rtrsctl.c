@@ -20,11 +20,10 @@
 
 enum { EXIT_DONE, EXIT_REFUSED, EXIT_USAGE };
 
-enum { OPT_SOCKET = 256, OPT_SESSION, OPT_JSON, OPT_WATCH, OPT_DUMP };
+enum { OPT_SOCKET = 256, OPT_JSON, OPT_WATCH, OPT_DUMP };
 
 static const struct option options[] = {
 	{ "socket", required_argument, NULL, OPT_SOCKET },
-	{ "session", required_argument, NULL, OPT_SESSION },
 	{ "json", no_argument, NULL, OPT_JSON },
 	{ "watch", optional_argument, NULL, OPT_WATCH },
 	{ "dump", no_argument, NULL, OPT_DUMP },
@@ -51,7 +50,6 @@ static const char help[] =
 "  log-level [LEVEL]               error, warning, info or debug\n"
 "\n"
 "      --socket=PATH               the program's control socket\n"
-"      --session=NAME              of several sessions, this one\n"
 "      --json                      the answer as it is, on one line\n"
 "      --watch[=SECONDS]           again and again (default 1)\n"
 "      --dump                      all of all programs, once\n"
@@ -86,7 +84,7 @@ static const struct command {
 };
 
 struct ctx {
-	const char *socket, *session;	/* NULL: not given */
+	const char *socket;		/* NULL: not given */
 	bool json, dump;
 	unsigned watch_s;		/* 0: once */
 	const struct command *command;
@@ -182,9 +180,6 @@ static int parse(struct ctx *ctx, int argc, char **argv)
 		case OPT_SOCKET:
 			ctx->socket = optarg;
 			break;
-		case OPT_SESSION:
-			ctx->session = optarg;
-			break;
 		case OPT_JSON:
 			ctx->json = true;
 			break;
@@ -222,8 +217,6 @@ static json_t *ask(const struct ctx *ctx, const char *command, const char *membe
 
 	if (member && ctx->arg)
 		json_object_set_new(request, member, json_string(ctx->arg));
-	if (ctx->session && !json_object_get(request, "session"))
-		json_object_set_new(request, "session", json_string(ctx->session));
 	answer = call_ask(ctx->socket, request, err, sizeof(err));
 	json_decref(request);
 	if (!answer)

@@ -14,6 +14,7 @@
 
 #include "clock.h"
 #include "ctl-client.h"
+#include "ctl-json.h"
 #include "loop-poll.h"
 
 static struct loop *loop;
@@ -418,13 +419,13 @@ Test(ctl, a_name_that_is_anothers_by_now_stays)
 	cr_assert_eq(open_rc, 0);
 }
 
-Test(ctl_text, is_always_a_string)
+Test(ctl_json, text_is_always_a_string)
 {
-	json_t *s = ctl_text("a\xffz\xc3\xa9");
+	json_t *s = ctl_json_text("a\xffz\xc3\xa9");
 
 	cr_assert_str_eq(json_string_value(s), "a?z\xc3\xa9");
 	json_decref(s);
-	s = ctl_text("\x01");			/* JSON can say it */
+	s = ctl_json_text("\x01");			/* JSON can say it */
 	cr_assert_str_eq(json_string_value(s), "\x01");
 	json_decref(s);
 }

@@ -16,8 +16,8 @@
 
 #include "clock.h"
 #include "ctl-client.h"
+#include "ctl-json.h"
 #include "ctl-sock.h"
-#include "mask.h"
 #include "util.h"
 
 #define ACCEPT_AGAIN_MS 1000
@@ -39,22 +39,6 @@ struct ctl {
 
 /* ---- answers ---- */
 
-json_t *ctl_text(const char *text)
-{
-	json_t *string = json_string(text);
-	char *copy;
-
-	if (string)
-		return string;
-	copy = strdup(text);
-	if (!copy)
-		return NULL;
-	mask_control(copy);
-	string = json_string(copy);
-	free(copy);
-	return string;
-}
-
 void ctl_answer(struct ctl_client *c, json_t *answer)
 {
 	if (answer && !json_object_get(answer, "ok") &&
@@ -73,7 +57,7 @@ void ctl_refuse(struct ctl_client *c, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(why, sizeof(why), fmt, ap);
 	va_end(ap);
-	ctl_answer(c, json_pack("{s:b,s:o}", "ok", 0, "error", ctl_text(why)));
+	ctl_answer(c, json_pack("{s:b,s:o}", "ok", 0, "error", ctl_json_text(why)));
 }
 
 /* ---- clients ---- */

@@ -42,7 +42,4 @@ int ctl_open(struct loop *loop, const char *path, ctl_serve_fn *serve, void *arg
  * Commands that are not answered yet are waited for.  The loop's thread. */
 void ctl_close(struct ctl *ctl, void (*done)(void *arg), void *arg);
 
-/* A JSON string of @text, which a peer may have chosen: with '?' where it is no UTF-8. */
-json_t *ctl_text(const char *text);
-
 #endif
