@@ -54,6 +54,7 @@ SHELL_TESTS = \
 	%D%/test-reboot-flush.sh \
 	%D%/test-registration.sh \
 	%D%/test-rtrsctl.sh \
+	%D%/test-rtrsctl-client.sh \
 	%D%/test-sd-notify.sh \
 	%D%/test-server-bad-input.sh \
 	%D%/test-server-closed-descriptors.sh \

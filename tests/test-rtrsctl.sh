@@ -26,7 +26,7 @@ is() {
 }
 
 # Nobody is there.
-expect_failure 1 "no program with a control socket in $RUNTIME_DIRECTORY" $rtrsctl list
+expect_failure 1 "no program with a control socket in $RUNTIME_DIRECTORY" "$rtrsctl" list
 
 truncate -s 8M "$tmp/disk" "$tmp/other"
 start_server --queue-depth 64 "disk=$tmp/disk" "other=$tmp/other,readonly"
@@ -41,7 +41,8 @@ is "modes" "$(json "[e['mode'] for e in a['exports']]")" "['rw', 'ro']"
 is "queue depth" "$(json "a['queue_depth']")" 64
 is "users" "$(json "ex['users']" show)" 0
 
-start_nbdkit "127.0.0.1:$server_port" export=disk
+# So that there is one program.
+start_nbdkit "127.0.0.1:$server_port" export=disk control=none
 nbdsh_run "$uri" <<'END'
 import json, os, subprocess
 
@@ -113,8 +114,8 @@ nobody_has_it() {
 	[ "$(json "ex['users']" show)" = 0 ]
 }
 wait_until "the close of the export" nobody_has_it
-expect_failure 1 "nobody has export 'other' open" $rtrsctl export kick other
-expect_failure 1 "there is no export 'none'" $rtrsctl export kick none
+expect_failure 1 "nobody has export 'other' open" "$rtrsctl" export kick other
+expect_failure 1 "there is no export 'none'" "$rtrsctl" export kick none
 
 # Text for people.
 $rtrsctl status >"$tmp/status"
@@ -127,15 +128,15 @@ $rtrsctl log-level debug
 is "log level" "$($rtrsctl log-level)" "log_level  debug"
 
 # Refused, with the program's reason; and mistakes.
-expect_failure 1 "session 'nobody' is not connected" $rtrsctl session disconnect nobody
-expect_failure 1 "rtrs-server has no command 'policy'" $rtrsctl policy
-expect_failure 1 "log level 'loud': expected" $rtrsctl log-level loud
-expect_failure 1 "$tmp/none: No such file" $rtrsctl --socket "$tmp/none" list
-expect_failure 2 "did you mean status" $rtrsctl statuss
-expect_failure 2 "which path" $rtrsctl path disconnect
-expect_failure 2 "see rtrsctl --help" $rtrsctl
-expect_failure 2 "too many words" $rtrsctl log-level info debug
-expect_failure 2 "expected seconds" $rtrsctl --watch=0 list
+expect_failure 1 "session 'nobody' is not connected" "$rtrsctl" session disconnect nobody
+expect_failure 1 "rtrs-server has no command 'policy'" "$rtrsctl" policy
+expect_failure 1 "log level 'loud': expected" "$rtrsctl" log-level loud
+expect_failure 1 "$tmp/none: No such file" "$rtrsctl" --socket "$tmp/none" list
+expect_failure 2 "did you mean status" "$rtrsctl" statuss
+expect_failure 2 "which path" "$rtrsctl" path disconnect
+expect_failure 2 "see rtrsctl --help" "$rtrsctl"
+expect_failure 2 "too many words" "$rtrsctl" log-level info debug
+expect_failure 2 "expected seconds" "$rtrsctl" --watch=0 list
 
 # Two programs: nothing is done until one is chosen; --dump is of both.
 first=$socket

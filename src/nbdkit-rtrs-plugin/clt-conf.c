@@ -35,12 +35,13 @@ const char clt_conf_help[] =
 	"heartbeat-misses=N          without an answer a path is lost (default: 5)\n"
 	"max-reconnect-attempts=N    then a path is given up (default: -1, never)\n"
 	"poll=MICROSECONDS           look so long before sleeping (default: 0)\n"
-	"registration=auto|window|static  how long keys of reads live (default: auto)";
+	"registration=auto|window|static  how long keys of reads live (default: auto)\n"
+	"control=PATH|none           socket for rtrsctl (default: below /run/nbdkit-rtrs)";
 
 const char *const clt_conf_keys[] = {
 	"server", "path", "export", "transport", "sessname", "connections", "mode", "policy", "io-timeout",
 	"connect-timeout", "heartbeat", "heartbeat-misses", "max-reconnect-attempts", "poll",
-	"registration", NULL,
+	"registration", "control", NULL,
 };
 
 /* Digits only, at most @max. */
@@ -255,6 +256,17 @@ static int set_registration(struct clt_conf *conf, const char *value)
 	return -1;
 }
 
+static int set_control(struct clt_conf *conf, const char *value)
+{
+	/* nbdkit goes to the root directory when it goes to the background. */
+	if (*value != '/' && strcmp(value, "none")) {
+		nbdkit_error("control=%s: expected an absolute path, or none", value);
+		return -1;
+	}
+	conf->control = value;
+	return 0;
+}
+
 void clt_conf_init(struct clt_conf *conf)
 {
 	memset(conf, 0, sizeof(*conf));
@@ -273,7 +285,7 @@ int clt_conf_set(struct clt_conf *conf, const char *key, const char *value)
 	static int (*const set[])(struct clt_conf *conf, const char *value) = {
 		set_server, set_path, set_export, set_transport, set_sessname, set_connections, set_mode, set_policy,
 		set_io_timeout, set_connect_timeout, set_heartbeat, set_heartbeat_misses, set_reconnects, set_poll,
-		set_registration,
+		set_registration, set_control,
 	};
 	const char *meant;
 
@@ -312,30 +324,55 @@ static int check_transports(const struct clt_conf *conf, const char *text)
 }
 
 /* Path @i from its text, [SCHEME://][SRC@|SRC,]DST[:PORT]. */
+/* No name that somebody else would have to be asked for. */
+static bool is_number(const char *host)
+{
+	size_t len = strlen(host);
+
+	return *host == '[' ? strchr(host, ':') && strspn(host, "[]0123456789abcdefABCDEF:.%") == len :
+			      strspn(host, "0123456789.:") == len;
+}
+
+int clt_conf_path(const char *text, const struct fab_provider *provider, bool numbers,
+		  struct clt_sess_addr *addr, char *err, size_t errlen)
+{
+	const char *sep = strpbrk(text, "@,");
+	size_t scheme = scheme_len(text);
+	char src[256] = "", dst[512];
+	int r = 0;
+
+	memset(addr, 0, sizeof(*addr));
+	if (sep && (size_t)(sep - text) < scheme)
+		sep = NULL;
+	if (sep)
+		snprintf(src, sizeof(src), "%.*s", (int)(sep - text), text);
+	snprintf(dst, sizeof(dst), "%.*s%s", (int)(sep ? scheme : 0), text, sep ? sep + 1 : text);
+	if (numbers && ((sep && !is_number(src + scheme)) || !is_number(dst + scheme))) {
+		snprintf(err, errlen, "expected addresses, no names");
+		return -1;
+	}
+	if (sep)
+		r = fab_addr_parse(src, provider, 0, &addr->src, err, errlen);
+	if (r == 0)
+		r = fab_addr_parse(dst, provider, RTRS_PORT, &addr->dst, err, errlen);
+	return r < 0 ? -1 : 0;
+}
+
 static int complete_path(struct clt_conf *conf, unsigned i)
 {
-	const char *text = conf->path_texts[i], *sep = strpbrk(text, "@,");
 	const struct fab_provider *provider = conf->provider ? conf->provider : fab_provider_find("tcp");
-	size_t scheme = scheme_len(text);
-	char src[256], dst[512], err[256];
-	int r = 0;
+	const char *text = conf->path_texts[i];
+	char err[256];
+	int r;
 
 	if (check_transports(conf, text) < 0)
 		return -1;
-	if (sep && (size_t)(sep - text) < scheme)
-		sep = NULL;
-	if (sep) {
-		snprintf(src, sizeof(src), "%.*s", (int)(sep - text), text);
-		snprintf(dst, sizeof(dst), "%.*s%s", (int)scheme, text, sep + 1);
-		r = fab_addr_parse(src, provider, 0, &conf->paths[i].src, err, sizeof(err));
-	}
-	if (r == 0)
-		r = fab_addr_parse(sep ? dst : text, provider, RTRS_PORT, &conf->paths[i].dst, err, sizeof(err));
+	r = clt_conf_path(text, provider, false, &conf->paths[i], err, sizeof(err));
 	if (r < 0)
 		nbdkit_error("%s: %s", text == conf->server ? "server" : "path", err);
-	conf->chooses[i] = !conf->provider && !scheme;
+	conf->chooses[i] = !conf->provider && !scheme_len(text);
 	conf->automatic |= conf->chooses[i];
-	return r < 0 ? -1 : 0;
+	return r;
 }
 
 int clt_conf_complete(struct clt_conf *conf)

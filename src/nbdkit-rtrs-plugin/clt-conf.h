@@ -35,6 +35,7 @@ struct clt_conf {
 	enum clt_policy policy;
 	unsigned heartbeat_ms, heartbeat_misses;
 	int max_reconnect_attempts;	/* -1: no end */
+	const char *control;		/* clt_ctl_open() */
 	uint64_t connect_timeout_ms;	/* CLOCK_NEVER: start without a server */
 	/* clt_conf_complete() */
 	struct clt_sess_addr paths[CLT_PATHS_MAX];
@@ -51,6 +52,10 @@ void clt_conf_init(struct clt_conf *conf);
 int clt_conf_set(struct clt_conf *conf, const char *key, const char *value);
 /* Checks what belongs together, resolves the server's name.  0, or -1 after nbdkit_error(). */
 int clt_conf_complete(struct clt_conf *conf);
+/* "[SRC@]DST[:PORT]" of @text, over @provider unless @text says another one.  With @numbers no name is
+ * resolved.  0, or -1 with the reason in @err. */
+int clt_conf_path(const char *text, const struct fab_provider *provider, bool numbers,
+		  struct clt_sess_addr *addr, char *err, size_t errlen);
 /* The paths whose provider was left open are over @provider. */
 void clt_conf_choose(struct clt_conf *conf, const struct fab_provider *provider);
 /* The session's name: as given, or one that no other call gets, here or elsewhere.  Says which process

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "clock.h"
+#include "clt-ctl.h"
 #include "clt-fds.h"
 #include "clt-start.h"
 #include "log.h"
@@ -29,6 +30,7 @@ static struct loop *loop;
 static struct client clt;
 static pthread_t watch;			/* of a session with a nap */
 static int (*watch_nap)(void);
+static struct clt_ctl *ctl;
 
 /* @err is about @r, and has room for it. */
 static int name_limit(int r, char err[CLT_START_ERR])
@@ -83,6 +85,8 @@ void clt_start_end(void)
 {
 	if (!loop)
 		return;
+	clt_ctl_close(ctl);
+	ctl = NULL;
 	client_close(&clt);
 	if (watch_nap)
 		pthread_join(watch, NULL);
@@ -106,6 +110,7 @@ static void *watch_main(void *arg)
 int clt_start_session(const struct clt_conf *conf, int (*nap)(void), char err[CLT_START_ERR])
 {
 	int r = session_open(conf, "", false, 0, err);
+	char why[CLT_START_ERR - 16];
 
 	if (r < 0)
 		return name_limit(r, err);
@@ -118,7 +123,12 @@ int clt_start_session(const struct clt_conf *conf, int (*nap)(void), char err[CL
 		return r;
 	}
 	pthread_setname_np(watch, "rtrs-watch");
-	return 0;
+	r = clt_ctl_open(&clt, loop, conf->control, &ctl, why, sizeof(why));
+	if (r < 0) {
+		snprintf(err, CLT_START_ERR, "control=%s", why);
+		clt_start_end();
+	}
+	return r;
 }
 
 /* Connected: @err is untouched; else the session is closed again. */

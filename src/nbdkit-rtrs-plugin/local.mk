@@ -53,10 +53,14 @@ EXTRA_DIST += %D%/plugin.syms
 if BUILD_PLUGIN
 plugin_LTLIBRARIES += nbdkit-rtrs-plugin.la
 nbdkit_rtrs_plugin_la_CPPFLAGS = $(libclt_la_CPPFLAGS)
-nbdkit_rtrs_plugin_la_CFLAGS = $(AM_CFLAGS) $(NBDKIT_CFLAGS)
+nbdkit_rtrs_plugin_la_CFLAGS = $(AM_CFLAGS) $(NBDKIT_CFLAGS) $(JANSSON_CFLAGS)
 nbdkit_rtrs_plugin_la_SOURCES = \
 	%D%/clt-conf.c \
 	%D%/clt-conf.h \
+	%D%/clt-ctl-json.c \
+	%D%/clt-ctl-json.h \
+	%D%/clt-ctl.c \
+	%D%/clt-ctl.h \
 	%D%/clt-fds.c \
 	%D%/clt-fds.h \
 	%D%/clt-start.c \
@@ -69,5 +73,6 @@ nbdkit_rtrs_plugin_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared \
 	-Wl,--version-script=$(srcdir)/%D%/plugin.syms
 nbdkit_rtrs_plugin_la_DEPENDENCIES = %D%/plugin.syms $(nbdkit_rtrs_plugin_la_LIBADD)
 nbdkit_rtrs_plugin_la_LIBADD = \
-	libclt.la libcltthread.la libloop.la libfab.la librtrs.la librnbd.la libbase.la libclock.la
+	libclt.la libcltthread.la libctl.la libloop.la libfab.la librtrs.la librnbd.la libbase.la libclock.la \
+	$(JANSSON_LIBS)
 endif

@@ -60,6 +60,10 @@ Test(clt_conf, values)
 	cr_assert_eq(clt_conf_set(&conf, "mode", "migration"), 0);
 	cr_assert_eq(clt_conf_set(&conf, "io-timeout", "forever"), 0);
 	cr_assert_eq(clt_conf_set(&conf, "poll", "50"), 0);
+	cr_assert_null(conf.control);
+	cr_assert_eq(clt_conf_set(&conf, "control", "none"), 0);
+	cr_assert_eq(clt_conf_set(&conf, "control", "/run/x"), 0);
+	cr_assert_str_eq(conf.control, "/run/x");
 	cr_assert_eq(clt_conf_set(&conf, "registration", "static"), 0);
 	cr_assert_eq(conf.registration, CLT_REG_STATIC);
 	cr_assert_eq(clt_conf_set(&conf, "registration", "auto"), 0);
@@ -172,7 +176,7 @@ Test(clt_conf, mistakes)
 		{ "connections", "0" }, { "connections", "4096" }, { "connections", "-1" },
 		{ "connections", "1x" }, { "connections", "" }, { "connections", " 1" },
 		{ "connections", "99999999999999999999" }, { "mode", "RW" }, { "mode", "" },
-		{ "registration", "windows" }, { "registration", "" }, { "poll", "-1" }, { "poll", "1000001" }, { "poll", "" },
+		{ "registration", "windows" }, { "registration", "" }, { "control", "" }, { "control", "here" }, { "poll", "-1" }, { "poll", "1000001" }, { "poll", "" },
 		{ "io-timeout", "-1" }, { "io-timeout", "4294967296" }, { "io-timeout", "1s" },
 		{ "connect-timeout", "soon" }, { "connect-timeout", "" }, { "path", "" }, { "policy", "fastest" },
 		{ "policy", "" }, { "heartbeat", "99" }, { "heartbeat", "60001" }, { "heartbeat-misses", "0" },
@@ -227,4 +231,27 @@ Test(clt_conf, session_names)
 	cr_assert_eq(clt_conf_set(&conf, "sessname", "mine"), 0);
 	clt_conf_sessname(&conf, a);
 	cr_assert_str_eq(a, "mine");
+}
+
+Test(clt_conf, path_of_numbers)
+{
+	static const struct {
+		const char *text;
+		int r;
+	} cases[] = {
+		{ "192.0.2.1", 0 }, { "192.0.2.1:99", 0 }, { "[::1]:99", 0 }, { "tcp://192.0.2.1", 0 },
+		{ "192.0.2.9@192.0.2.1:99", 0 }, { "tcp://192.0.2.9@192.0.2.1", 0 }, { "[fe80::1%1]", 0 },
+		{ "localhost", -1 }, { "localhost:99", -1 }, { "localhost@192.0.2.1", -1 },
+		{ "192.0.2.1@localhost", -1 }, { "tcp://localhost", -1 }, { "[localhost]", -1 },
+		{ "[face]", -1 }, { "", -1 },
+	};
+
+	for_each_case(c, cases) {
+		struct clt_sess_addr addr;
+		char err[256];
+
+		cr_assert_eq(clt_conf_path(c->text, fab_provider_find("tcp"), true, &addr, err, sizeof(err)),
+			     c->r, "%s", c->text);
+		cr_assert(c->r || fab_addr_port(&addr.dst) == RTRS_PORT || fab_addr_port(&addr.dst) == 99);
+	}
 }

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns nothing; service thread, to which sessions, paths and devices belong.  Counts that threads of requests
+ * change are read as they are. */
+#include <config.h>
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "clt-ctl-json.h"
+#include "ctl-json.h"
+#include "dev-priv.h"
+
+static const char *const modes[] = {
+	[RNBD_ACCESS_RO] = "ro", [RNBD_ACCESS_RW] = "rw", [RNBD_ACCESS_MIGRATION] = "migration",
+};
+
+static json_t *address(const struct fab_addr *addr)
+{
+	char text[FAB_ADDR_STRLEN];
+
+	return json_string(addr->len ? fab_addr_format(addr, text, sizeof(text)) : "");
+}
+
+static json_t *uuid(const uint8_t id[RTRS_UUID_LEN])
+{
+	char text[2 * RTRS_UUID_LEN + 5], *to = text;
+
+	for (unsigned i = 0; i < RTRS_UUID_LEN; i++)
+		to += sprintf(to, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", id[i]);
+	return json_string(text);
+}
+
+/* ---- paths ---- */
+
+/* A port that is any is not told. */
+static void format_src(const struct fab_addr *src, char *buf, size_t len)
+{
+	char *port;
+
+	fab_addr_format(src, buf, len);
+	port = strrchr(buf, ':');
+	if (port && !fab_addr_port(src))
+		*port = '\0';
+}
+
+const char *clt_ctl_json_path_name(const struct clt_path *path, char *buf, size_t len)
+{
+	char src[FAB_ADDR_STRLEN] = "", dst[FAB_ADDR_STRLEN];
+
+	if (path->conf.src.len)
+		format_src(&path->conf.src, src, sizeof(src));
+	snprintf(buf, len, "%s%s%s", src, *src ? "@" : "",
+		 fab_addr_format(&path->conf.dst, dst, sizeof(dst)));
+	return buf;
+}
+
+static const char *path_state(struct clt_path *path)
+{
+	enum clt_path_state state = (enum clt_path_state)atomic_load(&path->att.state);
+
+	/* The kernel's word. */
+	return state == CLT_PATH_UP ? "connected" : clt_path_fsm.states[state];
+}
+
+static json_t *path_show(struct clt_path *path)
+{
+	const struct clt_attempt *att = &path->att;
+	bool up = clt_attempt_is_up(&path->att);
+	struct fab_addr src = path->conf.src;
+	uint64_t inflight = 0;
+
+	for (unsigned i = 0; i < att->ncons; i++)
+		inflight += atomic_load_explicit(&att->cons[i].inflight, memory_order_relaxed);
+	if (up)
+		fab_conn_addrs(att->cons[0].fab, &src, NULL);
+	return json_pack("{s:s,s:s,s:o,s:o,s:s,s:i,s:i,s:I,s:I,s:I,s:I,s:I,s:I,s:s}",
+			 "state", path_state(path),
+			 "transport", fab_provider_name(path->conf.dst.provider),
+			 "src_addr", address(&src),
+			 "dst_addr", address(&path->conf.dst),
+			 "hca_name", up ? att->caps.dev.name : "",
+			 "hca_port", up ? (int)att->caps.dev.port : 0,
+			 "connections", up ? (int)att->ncons : 0,
+			 "latency_ns", (json_int_t)atomic_load(&path->att.hb.latency_ns),
+			 "inflight", (json_int_t)inflight,
+			 "reconnects", (json_int_t)(path->ups ? path->ups - 1 : 0),
+			 "failed_attempts", (json_int_t)path->fails,
+			 "queue_depth", up ? (json_int_t)att->depth : 0,
+			 "max_io_size", up ? (json_int_t)att->max_io : 0,
+			 "cause", up ? "" : path->told);
+}
+
+static json_t *path_json(struct clt_path *path, enum clt_ctl_depth depth)
+{
+	char name[2 * FAB_ADDR_STRLEN];
+	json_t *object = json_pack("{s:s}", "name", clt_ctl_json_path_name(path, name, sizeof(name)));
+
+	if (depth >= CLT_CTL_SHOW)
+		object = ctl_json_with(object, path_show(path));
+	return object;
+}
+
+static json_t *paths_json(struct clt_sess *sess, enum clt_ctl_depth depth)
+{
+	json_t *array = json_array();
+	bool ok = true;
+
+	for (unsigned i = 0; i < sess->io.natts; i++) {
+		if (!sess->paths[i]->removed)
+			ok = ok && ctl_json_add(array, path_json(sess->paths[i], depth));
+	}
+	return ctl_json_whole(array, ok);
+}
+
+/* ---- devices ---- */
+
+static const char *dev_state(struct dev *dev)
+{
+	static const char *const states[] = {
+		[DEV_OPENING] = "opening", [DEV_OPEN] = "open", [DEV_LOST] = "lost", [DEV_FAILED] = "failed",
+		[DEV_CLOSING] = "closing",
+	};
+
+	return states[atomic_load(&dev->state)];
+}
+
+static json_t *devs_json(struct client *clt)
+{
+	json_t *array = json_array();
+	struct dev *dev;
+	bool ok = true;
+
+	list_for_each(dev, &clt->devs, link)
+		ok = ok && ctl_json_add(array, json_pack("{s:i,s:o,s:s,s:b,s:s}",
+							 "id", (int)atomic_load(&dev->id),
+							 "export", ctl_json_text(dev->name),
+							 "access_mode", modes[dev->mode],
+							 "read_only", dev->mode == RNBD_ACCESS_RO,
+							 "state", dev_state(dev)));
+	return ctl_json_whole(array, ok);
+}
+
+/* The same devices as what this end exports. */
+static json_t *exports_json(struct client *clt, enum clt_ctl_depth depth)
+{
+	json_t *array = json_array();
+	struct dev *dev;
+	bool ok = true;
+
+	list_for_each(dev, &clt->devs, link) {
+		json_t *object = json_pack("{s:o}", "name", ctl_json_text(dev->name));
+
+		if (depth >= CLT_CTL_SHOW)
+			object = ctl_json_with(object, json_pack("{s:I,s:s,s:i}",
+								 "size", (json_int_t)dev_size(dev),
+								 "mode", dev->mode == RNBD_ACCESS_RO ? "ro" : "rw",
+								 "users", (int)dev->refs));
+		ok = ok && ctl_json_add(array, object);
+	}
+	return ctl_json_whole(array, ok);
+}
+
+/* ---- the program ---- */
+
+static json_t *sess_json(struct client *clt, enum clt_ctl_depth depth)
+{
+	struct clt_sess *sess = &clt->sess;
+	json_t *object = json_pack("{s:s,s:o}", "name", sess->name, "paths", paths_json(sess, depth));
+
+	if (depth >= CLT_CTL_SHOW)
+		object = ctl_json_with(object, json_pack("{s:o,s:s,s:s,s:i,s:I,s:o}",
+							 "uuid", uuid(sess->uuid),
+							 "state", clt_sess_fsm.states[atomic_load(&sess->io.state)],
+							 "policy", clt_pick_policies[atomic_load(&sess->io.policy)],
+							 "max_reconnect_attempts", sess->max_reconnect_attempts,
+							 "poll_us", (json_int_t)sess->io.poll_us,
+							 "devices", devs_json(clt)));
+	return object;
+}
+
+json_t *clt_ctl_json(struct client *clt, enum clt_ctl_depth depth)
+{
+	json_t *object = json_pack("{s:s,s:i,s:o,s:[o]}", "program", "nbdkit-rtrs-plugin", "pid", (int)getpid(),
+				   "exports", exports_json(clt, depth), "sessions", sess_json(clt, depth));
+
+	if (depth >= CLT_CTL_SHOW)
+		object = ctl_json_with(object, json_pack("{s:s,s:I}", "version", PACKAGE_VERSION,
+							 "now_ns", (json_int_t)clock_now_ns()));
+	return object;
+}

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the control socket of the session that stays; its commands run on the service thread, between the
+ * other things of that, and change what it alone changes.
+ *
+ * An address is a number here: to ask for a name would make heartbeats wait. */
+#include <config.h>
+
+#include <errno.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "clt-conf.h"
+#include "clt-ctl-json.h"
+#include "clt-ctl.h"
+#include "clt-paths.h"
+#include "ctl-call.h"
+#include "log.h"
+#include "rundir.h"
+
+struct clt_ctl {
+	struct client *clt;
+	struct loop *loop;
+	struct ctl *ctl;
+	const char *path;		/* until it is open */
+	struct loop_msg msg;
+	sem_t done;
+	int rc;
+	char err[512];
+};
+
+/* ---- look ---- */
+
+static void call_list(struct ctl_client *client, const char *value, void *arg)
+{
+	ctl_answer(client, clt_ctl_json(arg, CLT_CTL_NAMES));
+}
+
+static void call_show(struct ctl_client *client, const char *value, void *arg)
+{
+	ctl_answer(client, clt_ctl_json(arg, CLT_CTL_SHOW));
+}
+
+/* ---- the session ---- */
+
+static void call_policy(struct ctl_client *client, const char *value, void *arg)
+{
+	struct clt_io *io = &((struct client *)arg)->sess.io;
+
+	if (!value) {
+		ctl_answer(client, json_pack("{s:s}", "policy", clt_pick_policies[atomic_load(&io->policy)]));
+		return;
+	}
+	for (unsigned i = 0; i < CLT_NPOLICIES; i++) {
+		if (strcmp(value, clt_pick_policies[i]))
+			continue;
+		atomic_store(&io->policy, i);
+		ctl_call_done(client);
+		return;
+	}
+	ctl_refuse(client, "policy '%s': expected round-robin, min-inflight or min-latency", value);
+}
+
+static void call_attempts(struct ctl_client *client, const char *value, void *arg)
+{
+	struct clt_sess *sess = &((struct client *)arg)->sess;
+	char *end;
+	long n;
+
+	if (!value) {
+		ctl_answer(client, json_pack("{s:i}", "max_reconnect_attempts", sess->max_reconnect_attempts));
+		return;
+	}
+	errno = 0;
+	n = strtol(value, &end, 10);
+	if (errno || end == value || *end || n < -1 || n > (long)CLT_CONF_RECONNECTS_MAX) {
+		ctl_refuse(client, "max-reconnect-attempts '%s': expected a number from -1 to %u", value,
+			   CLT_CONF_RECONNECTS_MAX);
+		return;
+	}
+	sess->max_reconnect_attempts = (int)n;
+	ctl_call_done(client);
+}
+
+/* ---- paths ---- */
+
+static struct clt_path *find_path(const struct clt_sess *sess, const char *name)
+{
+	char its[2 * FAB_ADDR_STRLEN];
+
+	for (unsigned i = 0; i < sess->io.natts; i++) {
+		struct clt_path *path = sess->paths[i];
+
+		if (!path->removed && !strcmp(clt_ctl_json_path_name(path, its, sizeof(its)), name))
+			return path;
+	}
+	return NULL;
+}
+
+/* NULL: that has been answered. */
+static struct clt_path *path_of(struct ctl_client *client, const char *name, void *arg)
+{
+	struct clt_path *path = find_path(&((struct client *)arg)->sess, name);
+
+	if (!path)
+		ctl_refuse(client, "there is no path '%s'", name);
+	return path;
+}
+
+static enum clt_path_state path_state(struct clt_path *path)
+{
+	return (enum clt_path_state)atomic_load(&path->att.state);
+}
+
+static void call_path_disconnect(struct ctl_client *client, const char *value, void *arg)
+{
+	struct clt_path *path = path_of(client, value, arg);
+
+	if (!path)
+		return;
+	if (path_state(path) >= CLT_PATH_CLOSING) {
+		ctl_refuse(client, "path '%s' is not connected", value);
+		return;
+	}
+	log_warn(path->name, "disconnected by rtrsctl");
+	clt_path_close(path);
+	ctl_call_done(client);
+}
+
+static void call_path_reconnect(struct ctl_client *client, const char *value, void *arg)
+{
+	struct clt_path *path = path_of(client, value, arg);
+
+	if (!path)
+		return;
+	if (clt_attempt_is_up(&path->att)) {
+		clt_path_fail(path, -ECONNRESET, "told to by rtrsctl");
+	} else if (path_state(path) == CLT_PATH_CLOSED) {
+		clt_path_start(path);
+	} else if (path_state(path) == CLT_PATH_BACKOFF) {
+		clt_path_retry(path);
+	} else {
+		ctl_refuse(client, "path '%s' is %s", value, clt_path_fsm.states[path_state(path)]);
+		return;
+	}
+	ctl_call_done(client);
+}
+
+static void call_path_remove(struct ctl_client *client, const char *value, void *arg)
+{
+	struct clt_sess *sess = &((struct client *)arg)->sess;
+	struct clt_path *path = path_of(client, value, arg);
+
+	if (!path)
+		return;
+	if (clt_paths_remove(sess, path)) {
+		ctl_refuse(client, "path '%s' is the last one", value);
+		return;
+	}
+	log_warn(path->name, "removed by rtrsctl");
+	ctl_call_done(client);
+}
+
+static void call_path_add(struct ctl_client *client, const char *value, void *arg)
+{
+	struct clt_sess *sess = &((struct client *)arg)->sess;
+	struct clt_sess_addr addr;
+	struct clt_path *path;
+	char why[256];
+	int r;
+
+	if (clt_conf_path(value, sess->paths[0]->conf.dst.provider, true, &addr, why, sizeof(why))) {
+		ctl_refuse(client, "path '%s': %s", value, why);
+		return;
+	}
+	if (atomic_load(&sess->io.state) >= CLT_SESS_CLOSING) {
+		ctl_refuse(client, "the session ends");
+		return;
+	}
+	r = clt_paths_add(sess, &addr, &path);
+	switch (r) {
+	case 0:
+		log_warn(path->name, "added by rtrsctl");
+		clt_path_start(path);
+		ctl_call_done(client);
+		break;
+	case -EEXIST:
+		ctl_refuse(client, "there is a path '%s' already", value);
+		break;
+	case -EAGAIN:
+		ctl_refuse(client, "a path that was removed has not ended yet: try again");
+		break;
+	case -ENOSPC:
+		ctl_refuse(client, "a session has at most %d paths", CLT_PATHS_MAX);
+		break;
+	default:
+		ctl_refuse(client, "path '%s': %s", value, strerror(-r));
+	}
+}
+
+static const struct ctl_call calls[] = {
+	{ .name = "list", .fn = call_list },
+	{ .name = "show", .fn = call_show },
+	{ .name = "stats", .fn = call_show },
+	{ .name = "path add", .fn = call_path_add, .member = "path", .needed = true },
+	{ .name = "path remove", .fn = call_path_remove, .member = "path", .needed = true },
+	{ .name = "path disconnect", .fn = call_path_disconnect, .member = "path", .needed = true },
+	{ .name = "path reconnect", .fn = call_path_reconnect, .member = "path", .needed = true },
+	{ .name = "policy", .fn = call_policy, .member = "policy" },
+	{ .name = "max-reconnect-attempts", .fn = call_attempts, .member = "attempts" },
+};
+
+static void serve(struct ctl_client *client, const json_t *command, void *arg)
+{
+	ctl_call(client, command, "nbdkit-rtrs-plugin", calls, ARRAY_SIZE(calls), arg);
+}
+
+/* ---- start and end ---- */
+
+static void ctl_begin(struct loop_msg *msg)
+{
+	struct clt_ctl *ctl = container_of(msg, struct clt_ctl, msg);
+
+	ctl->rc = ctl_open(ctl->loop, ctl->path, serve, ctl->clt, &ctl->ctl, ctl->err, sizeof(ctl->err));
+	sem_post(&ctl->done);
+}
+
+static void ctl_ended(void *arg)
+{
+	sem_post(&((struct clt_ctl *)arg)->done);
+}
+
+static void ctl_end(struct loop_msg *msg)
+{
+	struct clt_ctl *ctl = container_of(msg, struct clt_ctl, msg);
+
+	ctl_close(ctl->ctl, ctl_ended, ctl);
+}
+
+static void on_loop(struct clt_ctl *ctl, void (*fn)(struct loop_msg *msg))
+{
+	loop_msg_init(&ctl->msg, fn);
+	loop_post(ctl->loop, &ctl->msg);
+	while (sem_wait(&ctl->done))
+		;
+}
+
+static void ctl_free(struct clt_ctl *ctl)
+{
+	sem_destroy(&ctl->done);
+	free(ctl);
+}
+
+int clt_ctl_open(struct client *clt, struct loop *loop, const char *path, struct clt_ctl **out, char *err,
+		 size_t errlen)
+{
+	const char *dir = rundir_default();
+	static char by_default[4200];
+	struct clt_ctl *ctl;
+	int rc;
+
+	*out = NULL;
+	if (path ? !strcmp(path, "none") : !dir)
+		return 0;
+	ctl = calloc(1, sizeof(*ctl));
+	if (!ctl) {
+		snprintf(err, errlen, "no memory");
+		return -ENOMEM;
+	}
+	ctl->clt = clt;
+	ctl->loop = loop;
+	ctl->path = path;
+	sem_init(&ctl->done, 0, 0);
+	if (!path) {
+		mkdir(dir, 0755);		/* ctl_open() says what is wrong */
+		snprintf(by_default, sizeof(by_default), "%s/nbdkit-%d.sock", dir, getpid());
+		ctl->path = by_default;
+	}
+	on_loop(ctl, ctl_begin);
+	rc = ctl->rc;
+	if (rc)
+		snprintf(err, errlen, "%s", ctl->err);
+	else
+		*out = ctl;
+	log_info(NULL, "%scontrol socket: %s", rc ? "no " : "", rc ? err : ctl->path);
+	if (rc)
+		ctl_free(ctl);
+	return path ? rc : 0;
+}
+
+void clt_ctl_close(struct clt_ctl *ctl)
+{
+	if (!ctl)
+		return;
+	on_loop(ctl, ctl_end);
+	ctl_free(ctl);
+}
