@@ -43,7 +43,7 @@ is "users" "$(json "ex['users']" show)" 0
 
 # So that there is one program.
 start_nbdkit "127.0.0.1:$server_port" export=disk control=none
-nbdsh_run "$uri" <<'END'
+nbdsh_run "$uri" <<END
 import json, os, subprocess
 
 def ask(*args):
@@ -84,6 +84,17 @@ ask("stats", "reset")
 a, sess, path, ex, other = stats()
 assert not any(s["count"] or s["log2_ns"] for s in path["stats"].values()), path
 assert not any(s["count"] or s["log2_ns"] for s in ex["stats"].values()), ex
+
+# Beyond the end of a file that was made shorter: an error, and no bytes.
+os.truncate("$tmp/disk", 4 << 20)
+try:
+    h.pread(4096, 6 << 20)
+    assert False
+except nbd.Error:
+    pass
+counted = stats()[3]["stats"]["read"]
+assert (counted["count"], counted["bytes"], counted["errors"]) == (1, 0, 1), counted
+os.truncate("$tmp/disk", 8 << 20)
 
 # Cut, and the client is back by itself; no request notices.
 for kind, name in ("path", path["name"]), ("session", sess["name"]):

@@ -2,6 +2,7 @@
 # make mutate: see README.  In a copy of the tree below mutate/, which is kept: a second run builds less.
 MUTANT_LISTS = \
 	%D%/client.list \
+	%D%/control.list \
 	%D%/fabric.list \
 	%D%/keys.list \
 	%D%/protocol.list \
