@@ -119,7 +119,7 @@ static void path_fail_msg(struct loop_msg *msg)
 	if (path_state(path) == CLT_PATH_FAILING) {	/* else it is closed meanwhile */
 		if (was_up || !path->lost_ms)
 			path->lost_ms = clock_now_ms();
-		path->fails = was_up ? 0 : path->fails + 1;
+		path->fails++;
 		path->tell_up |= path_tell(path, was_up, cause);
 		path->ops->down(path);
 		if (!was_up)

@@ -76,7 +76,7 @@ struct clt_path {
 	struct loop_timer setup_timer, hb_timer, retry_timer;
 	struct loop_msg fail_msg, drain_msg, service_msg;
 	unsigned tries;			/* since it was up for a while */
-	unsigned fails;			/* attempts that failed since it was up */
+	unsigned fails;			/* attempts that ended, one after another: one that was up begins anew */
 	uint64_t up_since_ms;		/* 0: not in this attempt */
 	uint64_t lost_ms;		/* when it was; 0: never */
 	bool removed;			/* the session has it no more (clt-paths.h) */

@@ -244,7 +244,7 @@ static void path_ended(struct clt_path *path)
 		clt_path_close(path);
 	} else if (sess->max_reconnect_attempts >= 0 &&
 		   path->fails > (unsigned)sess->max_reconnect_attempts) {
-		log_err(path->name, "given up after %u attempts", path->fails);
+		log_err(path->name, "given up after %u attempts to reconnect", path->fails - 1);
 		clt_path_close(path);
 	}
 }

@@ -295,7 +295,7 @@ static void test_given_up(void)
 	CHECK(sim_run_until(is_open, c, 2000));
 	world_run_ms(w, 10000);
 	CHECK(atomic_load(&path(1)->att.state) == CLT_PATH_CLOSED && path(1)->attempts == 4);
-	CHECK(world_traced(w, "given up after 4 attempts"));
+	CHECK(world_traced(w, "given up after 3 attempts to reconnect"));
 	CHECK(world_write(c, 0, 4096, 1) == 0);
 	world_destroy(w);
 }
