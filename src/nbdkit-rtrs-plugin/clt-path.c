@@ -26,6 +26,7 @@
 #define DRAIN_AGAIN_MS 1000
 #define BACKOFF_FIRST_MS 100
 #define BACKOFF_MAX_MS 5000
+#define BACKOFF_ALONE_MS 1000		/* while requests wait, because no other path is up */
 #define TELL_AGAIN_MS 60000		/* the same cause, while it does not connect */
 
 static const char *const states[CLT_PATH_NSTATES] = {
@@ -332,8 +333,10 @@ static void path_back_off(void *object)
 		path->tries = 0;
 	if (path->tries) {
 		unsigned shift = MIN(path->tries - 1, 6u);
+		bool alone = atomic_load(&path->att.io->state) != CLT_SESS_UP;
 
-		ms = MIN((uint64_t)BACKOFF_FIRST_MS << shift, (uint64_t)BACKOFF_MAX_MS);
+		ms = MIN((uint64_t)BACKOFF_FIRST_MS << shift,
+			 (uint64_t)(alone ? BACKOFF_ALONE_MS : BACKOFF_MAX_MS));
 		ms = ms * 3 / 4 + ms / 2 * rnd / UINT16_MAX;
 	}
 	path->tries++;

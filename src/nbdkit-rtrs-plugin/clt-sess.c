@@ -52,7 +52,11 @@ static void sess_up_late(void *object)
 static void sess_down(void *object)
 {
 	struct clt_sess *sess = object;
+	struct clt_path *path;
 
+	/* A way that was closed when it was tried last may be open by now. */
+	clt_sess_for_each(path, sess)
+		clt_path_retry(path);
 	/* A path that is lost again at once gives requests no new time to wait. */
 	if (!sess->down_since_ms || !sess->last->up_since_ms || clt_path_was_steady(sess->last))
 		sess->down_since_ms = clock_now_ms();

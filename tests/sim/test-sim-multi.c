@@ -168,6 +168,26 @@ static void test_both_cut(void)
 	world_destroy(w);
 }
 
+/* A path that was lost again and again is tried rarely, but not when it is the last hope. */
+static void test_last_hope(void)
+{
+	struct world_io *io;
+
+	begin(2, CLT_POLICY_MIN_INFLIGHT);
+	for (unsigned i = 0; i < 8; i++) {
+		CHECK(sim_run_until(all_up, NULL, 10000));
+		sim_cut("clt", "srv");
+		world_run_ms(w, 1);
+	}
+	sim_drop("clt", "srv/1");
+	io = world_io_start(c, RNBD_OP_WRITE, 0, 4096, 0x11, false);
+	CHECK(world_io_end(io, 0, DETECT_MS + 100) == 0);
+	CHECK(clt_attempt_is_up(&path(0)->att));
+	sim_heal("clt", "srv/1");
+	CHECK(sim_run_until(all_up, NULL, 10000));
+	world_destroy(w);
+}
+
 /* One path is back with the new process while the other one is thought to be up with the old: it is not joined with
  * a session that is gone, and no request is lost for it. */
 static void test_restart_behind_a_dead_path(void)
@@ -331,6 +351,7 @@ static const struct sim_test tests[] = {
 	{ "cut-under-load", test_cut_under_load },
 	{ "pulled-cable", test_pulled_cable },
 	{ "both-cut", test_both_cut },
+	{ "last-hope", test_last_hope },
 	{ "restart-behind-a-dead-path", test_restart_behind_a_dead_path },
 	{ "restart", test_restart },
 	{ "added-and-removed", test_added_and_removed },
