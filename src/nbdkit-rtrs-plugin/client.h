@@ -23,6 +23,11 @@ struct client {
 	unsigned given_up_epoch;		/* of devices that were closed without being settled */
 	uint8_t boot_id[8];
 	uint32_t instance;		/* of the server's process in this epoch; 0: it says not which */
+	enum {
+		CLIENT_FILES_UNSEEN,	/* none is open again yet */
+		CLIENT_FILES_OTHER,	/* all that were asked for are others than before */
+		CLIENT_FILES_SAME,
+	} files;			/* of exports in this epoch */
 	struct list devs;
 	unsigned nctl;			/* messages under way, without those of the handshake */
 	struct list ctl_line;		/* struct dev_ctl: of those that have to wait */

@@ -202,6 +202,10 @@ static void reopen_result(struct dev_ctl *ctl)
 
 	if (r != -ECONNABORTED)
 		r = dev_opened(dev, ctl, false);
+	if (r == 0 || r == CLT_AGAIN)
+		dev->clt->files = CLIENT_FILES_SAME;
+	else if (r == -ESTALE && dev->clt->files == CLIENT_FILES_UNSEEN)
+		dev->clt->files = CLIENT_FILES_OTHER;
 	if (state == DEV_CLOSING) {
 		dev_pump(dev);
 		return;
@@ -253,6 +257,16 @@ static void handshake_open_done(struct dev_ctl *ctl)
 		handshake_next(clt);
 }
 
+/* The devices are asked for.  A server that has none of their files, while there are paths that may lead elsewhere,
+ * is not the one that was lost: it does not keep that one's paths out. */
+static void handshake_end(struct client *clt)
+{
+	if (clt->files == CLIENT_FILES_OTHER && clt->sess.io.natts > 1)
+		clt_epoch_refuse(&clt->sess, -ESTALE, "not the server that had the exports");
+	else
+		clt_epoch_opened(&clt->sess);
+}
+
 /* Open the next device that this epoch does not know yet. */
 static void handshake_next(struct client *clt)
 {
@@ -269,7 +283,7 @@ static void handshake_next(struct client *clt)
 		clt->handshake = &dev->ctl;
 		return;
 	}
-	clt_epoch_opened(&clt->sess);
+	handshake_end(clt);
 }
 
 /* SESS_INFO has ended: because its path has, or when the session had? */
@@ -337,6 +351,7 @@ void dev_reopen_opening(struct clt_sess *sess)
 {
 	struct client *clt = container_of(sess, struct client, sess);
 
+	clt->files = CLIENT_FILES_UNSEEN;
 	clt->handshake = clt->greeting;
 	greet(clt->greeting, CLT_OP_HANDSHAKE, sess_info_done);
 }

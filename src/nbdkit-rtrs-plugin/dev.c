@@ -89,7 +89,8 @@ static bool is_another_file(const struct rnbd_dev_info *a, const struct rnbd_dev
 }
 
 /* What was promised to users of @dev when it was opened first must hold with @info: their data is there, single blocks
- * are written as a whole, and what needs no flush, or FUA instead, goes on to need none.  0 or -EMEDIUMTYPE. */
+ * are written as a whole, and what needs no flush, or FUA instead, goes on to need none.  0, -ESTALE for another
+ * file, or -EMEDIUMTYPE. */
 static int dev_compare(const struct dev *dev, const struct rnbd_dev_info *info)
 {
 	const struct rnbd_dev_info *was = &dev->info;
@@ -112,7 +113,7 @@ static int dev_compare(const struct dev *dev, const struct rnbd_dev_info *info)
 		return 0;
 	if (atomic_load(&dev->state) == DEV_OPEN)	/* the first time */
 		log_err(dev->name, "export came back %s: it is not used", how);
-	return -EMEDIUMTYPE;
+	return is_another_file(was, info) ? -ESTALE : -EMEDIUMTYPE;
 }
 
 int dev_opened(struct dev *dev, struct dev_ctl *ctl, bool first)
