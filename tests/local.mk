@@ -40,6 +40,8 @@ SHELL_TESTS = \
 	%D%/test-nbdkit-sigterm-away.sh \
 	%D%/test-nbdkit-sigterm-silent.sh \
 	%D%/test-past-end.sh \
+	%D%/test-paths.sh \
+	%D%/test-paths-slow.sh \
 	%D%/test-plugin-bad-input.sh \
 	%D%/test-plugin-killed.sh \
 	%D%/test-poll.sh \
@@ -96,6 +98,7 @@ EXTRA_DIST += \
 	%D%/check-pitfalls.sh \
 	%D%/check-walks.sh \
 	%D%/test-check-walks.sh \
+	%D%/paths-faults.sh \
 	%D%/paths.py \
 	%D%/run-test.sh \
 	%D%/speed.sh \
@@ -108,6 +111,7 @@ EXTRA_DIST += \
 	%D%/lsan.supp \
 	%D%/tsan.supp \
 	%D%/valgrind.supp \
+	%D%/wires.sh \
 	$(NULL)
 
 # See there.  -rpath makes it a shared object.
