@@ -42,6 +42,7 @@ SHELL_TESTS = \
 	%D%/test-past-end.sh \
 	%D%/test-paths.sh \
 	%D%/test-paths-slow.sh \
+	%D%/test-paths-start.sh \
 	%D%/test-plugin-bad-input.sh \
 	%D%/test-plugin-killed.sh \
 	%D%/test-poll.sh \
