@@ -41,6 +41,8 @@ SHELL_TESTS = \
 	%D%/test-nbdkit-sigterm-silent.sh \
 	%D%/test-past-end.sh \
 	%D%/test-paths.sh \
+	%D%/test-paths-leak.sh \
+	%D%/test-paths-leak-slow.sh \
 	%D%/test-paths-slow.sh \
 	%D%/test-paths-start.sh \
 	%D%/test-plugin-bad-input.sh \
@@ -100,6 +102,7 @@ EXTRA_DIST += \
 	%D%/check-walks.sh \
 	%D%/test-check-walks.sh \
 	%D%/paths-faults.sh \
+	%D%/paths-leak.sh \
 	%D%/paths.py \
 	%D%/run-test.sh \
 	%D%/speed.sh \
