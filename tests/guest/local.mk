@@ -15,10 +15,13 @@ GUEST_TESTS = \
 	%D%/test-plugin-window.sh \
 	%D%/test-qemu-boot.sh \
 	%D%/test-listen-rdma.sh \
+	%D%/test-late-copy.sh \
 	%D%/test-lock.sh \
 	%D%/test-nbd-device.sh \
 	%D%/test-nbd-fs.sh \
 	%D%/test-nbd-persist.sh \
+	%D%/test-paths-rack.sh \
+	%D%/test-paths-rdma.sh \
 	%D%/test-rack.sh \
 	%D%/test-rdma-device.sh \
 	%D%/test-run.sh \
