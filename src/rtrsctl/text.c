@@ -99,11 +99,11 @@ void text_table(const char (*cells)[TEXT_CELL], unsigned nrows, unsigned ncols, 
 	for (unsigned row = 0; row < nrows; row++) {
 		printf("%*s", (int)indent, "");
 		for (unsigned col = 0; col < ncols; col++) {
-			const char *cell = cells[row * ncols + col];
+			const char *cell = cells[(size_t)row * ncols + col];
 			int width = 0;
 
 			for (unsigned i = 0; i < nrows; i++)
-				width = MAX(width, (int)strlen(cells[i * ncols + col]));
+				width = MAX(width, (int)strlen(cells[(size_t)i * ncols + col]));
 			if (col + 1 == ncols && col < right)
 				width = 0;
 			printf("%*s%s", col < right ? -width : width, cell,
@@ -131,12 +131,12 @@ static void print_ops(json_t *ops, unsigned indent)
 	json_object_foreach(ops, name, op) {
 		if (nrows > OPS_MAX || !json_integer_value(json_object_get(op, "count")))
 			continue;
-		text_safe(name, cells[nrows * OP_COLUMNS], TEXT_CELL);
+		text_safe(name, cells[(size_t)nrows * OP_COLUMNS], TEXT_CELL);
 		for (unsigned col = 1; col < OP_COLUMNS; col++) {
 			const json_t *value = json_object_get(op, members[col]);
 			char buf[TEXT_CELL];
 
-			snprintf(cells[nrows * OP_COLUMNS + col], TEXT_CELL, "%s",
+			snprintf(cells[(size_t)nrows * OP_COLUMNS + col], TEXT_CELL, "%s",
 				 value ? scalar(members[col], value, buf, sizeof(buf)) : "-");
 		}
 		nrows++;
