@@ -193,8 +193,16 @@ static inline bool clt_attempt_is_up(struct clt_attempt *att)
 /* ---- which path ---- */
 
 extern const char *const clt_pick_policies[CLT_NPOLICIES];
+/* clt_pick() where there are several. */
+struct clt_attempt *clt_pick_one(struct clt_io *io, unsigned hint);
+
 /* The path for a request that has a choice, or NULL: none is up.  @hint: clt_op.hint.  Any thread. */
-struct clt_attempt *clt_pick(struct clt_io *io, unsigned hint);
+static inline struct clt_attempt *clt_pick(struct clt_io *io, unsigned hint)
+{
+	if (atomic_load_explicit(&io->natts, memory_order_acquire) != 1)
+		return clt_pick_one(io, hint);
+	return clt_attempt_is_up(io->atts[0]) ? io->atts[0] : NULL;
+}
 
 /* Regions for all slots, and the arena when they need one and there is none.  The arena belongs to the
  * session, because slots do; regions belong to the attempt, because the next one may find another device, and a

@@ -70,14 +70,12 @@ static struct clt_attempt *least(struct clt_io *io, unsigned n, enum clt_policy 
 	return best;
 }
 
-struct clt_attempt *clt_pick(struct clt_io *io, unsigned hint)
+struct clt_attempt *clt_pick_one(struct clt_io *io, unsigned hint)
 {
 	unsigned n = atomic_load_explicit(&io->natts, memory_order_acquire);
 	enum clt_policy policy = atomic_load_explicit(&io->policy, memory_order_relaxed);
 	struct clt_attempt *att = NULL;
 
-	if (n == 1)
-		return clt_attempt_is_up(io->atts[0]) ? io->atts[0] : NULL;
 	if (policy == CLT_POLICY_ROUND_ROBIN)
 		att = in_turn(io, n, hint);
 	return att ? att : least(io, n, policy);

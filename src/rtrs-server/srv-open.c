@@ -355,7 +355,8 @@ unsigned srv_open_kick(struct srv *srv, const struct export *ex)
 
 		if (!dev || dev->state != SRV_DEV_OPEN)
 			continue;
-		log_warn(sess->name, "device %u of %s is taken away", dev->id, ex->name);
+		log_warn(sess->name, "device %u of %s is taken away", srv_dev_number(dev),
+			 ex->name);
 		n++;
 		if (srv_dev_begin_close(dev, SRV_DEV_KICKED))
 			dev_closed(dev);

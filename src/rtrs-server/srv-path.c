@@ -254,13 +254,6 @@ static void path_given_up(struct loop_msg *msg)
 		      "its client has sent a request of it again over another path");
 }
 
-/* ORDER: the message is posted before the request can leave, so before the path's last connection
- * is told as quiet; both go through one inbox. */
-void srv_path_given_up(struct srv_path *path)
-{
-	srv_post_control(path->srv, &path->given_up_msg);
-}
-
 /* ---- reports of connections ---- */
 
 static void con_drained(struct loop_msg *msg)

@@ -88,10 +88,6 @@ int srv_path_add_con(struct srv_path *path, uint16_t cid, struct fab_conn *conn)
 void srv_path_fail(struct srv_path *path, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Its client uses another path in its place: fail it.  Any thread, while a request of @path is
- * held from leaving the fence. */
-void srv_path_given_up(struct srv_path *path);
-
 /* Shutdown: answer what is in flight, then fail. */
 void srv_path_finish(struct srv_path *path);
 

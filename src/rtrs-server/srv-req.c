@@ -78,9 +78,14 @@ static void req_enter_fence(struct srv_req *req)
 		req_run(req);
 		return;
 	}
-	/* At once, so that nothing more is read from a path that its client has given up. */
-	if (srv_fence_newer(&req->fence.order, &front->order))
-		srv_path_given_up(container_of(front, struct srv_req, fence)->path);
+	/* At once, so that nothing more is read from a path that its client has given up.
+	 * ORDER: posted before the request in front can leave, so before the last connection of its path is told as
+	 * quiet; both go through one inbox. */
+	if (srv_fence_newer(&req->fence.order, &front->order)) {
+		struct srv_path *path = container_of(front, struct srv_req, fence)->path;
+
+		srv_post_control(path->srv, &path->given_up_msg);
+	}
 	srv_fence_follow(front, &req->fence);
 }
 
