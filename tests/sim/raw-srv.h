@@ -11,7 +11,7 @@
 
 #define RAW_SRV_IO 8192u
 #define RAW_SRV_CHUNK (RAW_SRV_IO + PEER_SRV_HDR)
-#define RAW_SRV_DISK (1u << 20)		/* as the world's */
+#define RAW_SRV_DISK (1u << 20)		/* as WORLD_DISK_SIZE: a smaller one is not used any more */
 
 /* What it does wrong instead of the answer to an IO request, once. */
 enum raw_evil {
