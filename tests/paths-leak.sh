@@ -56,14 +56,29 @@ END
 	wait_until "the end of the client" descriptors_are "$nbdkit_pid" "$alone"
 }
 
+# forget PID: it has ended, and among so many its number comes again.
+forget() {
+	local i
+
+	for i in "${!cleanups[@]}"; do
+		case ${cleanups[$i]} in
+		"stop_server $1 " | "stop_process $1 ") unset "cleanups[$i]" ;;
+		esac
+	done
+	cleanups=("${cleanups[@]}")
+	stopped=${stopped/ $1 / }
+}
+
 session() {
 	connect export=disk
 	stop_process "$nbdkit_pid"
+	forget "$nbdkit_pid"
 	wait_until "the end of the session" all_gone
 }
 
 come_back() {
 	kill_process "$server_pid"
+	forget "$server_pid"
 	serve --queue-depth=4 "disk=$tmp/disk"
 	wait_until "both paths" paths_up 2
 }
