@@ -516,8 +516,6 @@ static void path_forget(struct clt_path *path)
 
 void clt_path_readdress(struct clt_path *path, const struct fab_addr *src, const struct fab_addr *dst)
 {
-	loop_unwatch(&path->cm_watch);
-	path_forget(path);
 	path->conf.src = *src;
 	path->conf.dst = *dst;
 	path->attempts = path->ups = 0;

@@ -95,7 +95,8 @@ int clt_path_init(struct clt_path *path, const struct clt_path_conf *conf,
 		  const struct clt_path_ops *ops);
 /* IDLE or CLOSED only. */
 void clt_path_fini(struct clt_path *path);
-/* CLOSED: it becomes another path. */
+/* CLOSED: it becomes another path, of the same provider.  Keys stay: owners of requests that it carried may yet have to
+ * end theirs. */
 void clt_path_readdress(struct clt_path *path, const struct fab_addr *src, const struct fab_addr *dst);
 
 /* Service thread. */

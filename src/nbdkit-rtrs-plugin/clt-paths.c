@@ -23,14 +23,14 @@ static struct clt_path *paths_find(struct clt_sess *sess, const struct clt_sess_
 	return NULL;
 }
 
-/* One that was removed, and is closed. */
+/* One that was removed, and is closed, of the same provider. */
 static int paths_reuse(struct clt_sess *sess, const struct clt_sess_addr *addr, struct clt_path **ret)
 {
 	struct clt_path *path;
 	int r = -ENOSPC;
 
 	clt_sess_for_each(path, sess) {
-		if (!path->removed)
+		if (!path->removed || path->conf.dst.provider != addr->dst.provider)
 			continue;
 		if (atomic_load(&path->att.state) == CLT_PATH_CLOSED) {
 			clt_path_readdress(path, &addr->src, &addr->dst);

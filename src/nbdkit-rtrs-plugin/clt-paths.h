@@ -9,8 +9,8 @@
 #include "clt-sess.h"
 
 /* One more, IDLE: clt_path_start() connects it.  @ret may be NULL.  0; -EEXIST: there is one between these addresses;
- * -ENOSPC: there are CLT_PATHS_MAX; -EAGAIN: and the one whose place it would have is not closed yet; -ENOMEM;
- * or as clt_path_init(). */
+ * -ENOSPC: there are CLT_PATHS_MAX, some of which may have been removed and had another provider; -EAGAIN: and the one
+ * whose place it would have is not closed yet; -ENOMEM; or as clt_path_init(). */
 int clt_paths_add(struct clt_sess *sess, const struct clt_sess_addr *addr, struct clt_path **ret);
 /* Disconnect @path, and forget it.  What is in flight there goes over the others.  0, or -EBUSY: it is the last. */
 int clt_paths_remove(struct clt_sess *sess, struct clt_path *path);

@@ -302,6 +302,41 @@ static void test_added_and_removed(void)
 	world_destroy(w);
 }
 
+static bool removed_is_closing(void *arg)
+{
+	return atomic_load(&path(0)->att.state) == CLT_PATH_CLOSING;
+}
+
+/* It has another address before those whose requests it carried have run again. */
+static void test_readdressed_at_once(void)
+{
+	struct by_hand h = { .wire = 0 }, again = { .wire = 2 };
+	struct sim_place before;
+	struct sim_host *host;
+	struct world_io *io[8];
+	struct sim_fiber *f;
+
+	begin(2, CLT_POLICY_ROUND_ROBIN);
+	sim_disk_hold(world_disk(w), RNBD_OP_READ, SIM_HOLD_BEFORE, ARRAY_SIZE(io));
+	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
+		io[i] = world_io_start(c, RNBD_OP_READ, i * 4096, 4096, 0, false);
+	world_run_ms(w, 20);
+	f = world_client_fiber(c, remove_path, &h);
+	host = sim_host_find("clt");
+	CHECK(sim_run_until(removed_is_closing, NULL, 1000));
+	CHECK(sim_run_until(removed_is_closed, NULL, 1000));
+	before = sim_enter(host, host->epoch);
+	add_path(&again);
+	sim_leave(before);
+	CHECK(again.result == 0);
+	sim_disk_release(world_disk(w));
+	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
+		CHECK(world_io_end(io[i], 0, 100) == 0);
+	sim_fiber_free(f);
+	CHECK(sim_run_until(all_up, NULL, 1000));
+	world_destroy(w);
+}
+
 /* After so many attempts a path is left alone, until somebody asks for it. */
 static void test_given_up(void)
 {
@@ -355,6 +390,7 @@ static const struct sim_test tests[] = {
 	{ "restart-behind-a-dead-path", test_restart_behind_a_dead_path },
 	{ "restart", test_restart },
 	{ "added-and-removed", test_added_and_removed },
+	{ "readdressed-at-once", test_readdressed_at_once },
 	{ "given-up", test_given_up },
 	{ "late-copy", test_late_copy },
 };
