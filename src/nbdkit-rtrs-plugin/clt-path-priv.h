@@ -9,7 +9,6 @@
 #include "clt-path.h"
 
 #define CLT_POLL_BUDGET 64
-#define CLT_STEADY_MS RTRS_HB_INTERVAL_MS /* lost sooner than that: it was no real come-back */
 #define CLT_WHY 256
 #define CLT_PATH_RUNS                                                                              \
 	(1u << CLT_PATH_CONNECTING | 1u << CLT_PATH_INFO | 1u << CLT_PATH_OPENING |                \

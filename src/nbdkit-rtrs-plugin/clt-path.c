@@ -80,7 +80,8 @@ void clt_path_fail(struct clt_path *path, int err, const char *fmt, ...)
 	path_failed(path, err, cause);
 }
 
-bool clt_path_was_steady(const struct clt_path *path)
+/* It was up long enough to count as one that works. */
+static bool path_was_steady(const struct clt_path *path)
 {
 	return path->up_since_ms && clock_now_ms() - path->up_since_ms >= CLT_STEADY_MS;
 }
@@ -93,7 +94,7 @@ static bool path_tell(struct clt_path *path, bool was_up, const char *cause)
 
 	if (path->conf.once)
 		return false;
-	if (!clt_path_was_steady(path) && !strcmp(cause, path->told) &&
+	if (!path_was_steady(path) && !strcmp(cause, path->told) &&
 	    now - path->told_ms < TELL_AGAIN_MS)
 		return false;
 	if (was_up)
@@ -329,7 +330,7 @@ static void path_back_off(void *object)
 
 	path_release(path);
 	random_bytes(&rnd, sizeof(rnd));
-	if (clt_path_was_steady(path))
+	if (path_was_steady(path))
 		path->tries = 0;
 	if (path->tries) {
 		unsigned shift = MIN(path->tries - 1, 6u);
@@ -543,6 +544,13 @@ void clt_path_start(struct clt_path *path)
 void clt_path_retry(struct clt_path *path)
 {
 	path_event(path, CLT_PATH_EV_RETRY);
+}
+
+void clt_path_hurry(struct clt_path *path)
+{
+	if (path_state(path) == CLT_PATH_BACKOFF)
+		loop_timer_set(path->loop, &path->retry_timer,
+			       MIN(path->retry_timer.at_ms, clock_now_ms() + BACKOFF_ALONE_MS));
 }
 
 void clt_path_close(struct clt_path *path)

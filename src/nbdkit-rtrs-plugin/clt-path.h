@@ -12,6 +12,8 @@
 
 struct clt_path;
 
+#define CLT_STEADY_MS RTRS_HB_INTERVAL_MS /* lost sooner than that: it was no real come-back */
+
 /* What is the same for all attempts.  What is pointed to outlives the path. */
 struct clt_path_conf {
 	struct clt_io *io;
@@ -104,6 +106,8 @@ void clt_path_readdress(struct clt_path *path, const struct fab_addr *src, const
 void clt_path_start(struct clt_path *path);
 /* BACKOFF: the next attempt at once. */
 void clt_path_retry(struct clt_path *path);
+/* BACKOFF: the next attempt as soon as that of a path that is alone. */
+void clt_path_hurry(struct clt_path *path);
 void clt_path_close(struct clt_path *path);
 /* The user messages of OPENING are answered. */
 void clt_path_opened(struct clt_path *path);
@@ -117,8 +121,6 @@ bool clt_path_answered(const struct clt_path *path, unsigned asked);
 bool clt_path_holds(struct clt_path *path);
 /* It is on its way up. */
 bool clt_path_tries(struct clt_path *path);
-/* It was up long enough to count as one that works. */
-bool clt_path_was_steady(const struct clt_path *path);
 
 /* Fail @path once per attempt; the first cause is kept and logged.  Any thread, also from handlers. */
 void clt_path_fail(struct clt_path *path, int err, const char *fmt, ...)

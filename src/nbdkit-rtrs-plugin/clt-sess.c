@@ -35,10 +35,13 @@ static void sess_up(void *object)
 
 	loop_timer_cancel(&sess->timeout_timer);
 	sess->ups++;
+	sess->up_since_ms = clock_now_ms();
 	sess->ops->up(sess);
 	/* Who lets one in may let in the others. */
-	clt_sess_for_each(path, sess)
-		clt_path_retry(path);
+	if (!sess->flaps) {
+		clt_sess_for_each(path, sess)
+			clt_path_retry(path);
+	}
 }
 
 static void sess_up_late(void *object)
@@ -52,14 +55,21 @@ static void sess_up_late(void *object)
 static void sess_down(void *object)
 {
 	struct clt_sess *sess = object;
+	uint64_t now = clock_now_ms();
 	struct clt_path *path;
 
-	/* A way that was closed when it was tried last may be open by now. */
-	clt_sess_for_each(path, sess)
-		clt_path_retry(path);
-	/* A path that is lost again at once gives requests no new time to wait. */
-	if (!sess->down_since_ms || !sess->last->up_since_ms || clt_path_was_steady(sess->last))
-		sess->down_since_ms = clock_now_ms();
+	sess->flaps = sess->up_since_ms && now - sess->up_since_ms < CLT_STEADY_MS;
+	/* A way that was closed when it was tried last may be open by now.  Paths that are all lost again at once do not
+	 * drive each other on. */
+	clt_sess_for_each(path, sess) {
+		if (sess->flaps)
+			clt_path_hurry(path);
+		else
+			clt_path_retry(path);
+	}
+	/* A session that is lost again at once gives requests no new time to wait. */
+	if (!sess->down_since_ms || !sess->flaps)
+		sess->down_since_ms = now;
 	if (sess->io_timeout_ms == 0)
 		sess_event(sess, CLT_SESS_EV_NO_WAIT);
 	else if (sess->io_timeout_ms != CLOCK_NEVER)
@@ -179,7 +189,6 @@ static void path_down(struct clt_path *path)
 {
 	struct clt_sess *sess = sess_of(path);
 
-	sess->last = path;
 	if (!clt_sess_is_up(sess))
 		sess_event(sess, CLT_SESS_EV_DOWN);
 }
@@ -217,7 +226,6 @@ static void path_up(struct clt_path *path)
 	struct clt_sess *sess = sess_of(path);
 
 	path_tell_up(path);
-	sess->last = path;
 	clt_epoch_left(sess, path);
 	sess_event(sess, CLT_SESS_EV_UP);
 	clt_slot_wake(&sess->io);
@@ -269,7 +277,6 @@ static void path_closed(struct clt_path *path)
 	struct clt_sess *sess = sess_of(path);
 
 	clt_epoch_left(sess, path);
-	sess->last = path;
 	if (!clt_sess_is_up(sess))
 		sess_event(sess, CLT_SESS_EV_DOWN);
 	/* What was to go over it, and nothing else, ends. */

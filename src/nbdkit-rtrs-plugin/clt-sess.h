@@ -81,8 +81,9 @@ struct clt_sess {
 	struct clt_path *opening;
 	enum clt_opening stage;
 	unsigned asked[CLT_PATHS_MAX];	/* PROVES: clt_path_ask() */
-	struct clt_path *last;		/* that went up or down */
 	unsigned ups;			/* times that it came up */
+	uint64_t up_since_ms;		/* of this or the last time; 0: never was */
+	bool flaps;			/* the last time was short */
 	int max_reconnect_attempts;
 	uint64_t down_since_ms;		/* of this or the last time; 0: requests have failed since */
 };

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "clock.h"
 #include "clt-paths.h"
 #include "world.h"
 
@@ -355,6 +356,72 @@ static void test_given_up(void)
 	world_destroy(w);
 }
 
+/* ---- how long requests wait ---- */
+
+static void begin_impatient(uint64_t io_timeout_ms)
+{
+	struct world_client_conf conf = world_client_defaults;
+
+	conf.npaths = 2;
+	conf.io_timeout_ms = io_timeout_ms;
+	w = world_create(1);
+	server_start();
+	c = world_client_start(w, &conf);
+	CHECK(sim_run_until(is_open, c, 2000) && world_client_opened(c) == 0);
+	CHECK(sim_run_until(all_up, NULL, 2000));
+}
+
+static void server_is_away(uint64_t ms)
+{
+	world_server_kill(w, SIM_KILL_PROCESS);
+	world_run_ms(w, ms);
+	server_start();
+}
+
+/* A session that had worked for long has all its patience again, also when the path that goes last had just come back. */
+static void test_patience(void)
+{
+	for (unsigned young = 0; young < 2; young++) {
+		struct world_io *io;
+
+		begin_impatient(3000);
+		server_is_away(300);
+		CHECK(sim_run_until(all_up, NULL, 5000));
+		world_run_ms(w, 60000);
+		sim_cut("clt", wires[young]);
+		world_run_ms(w, 1);
+		CHECK(sim_run_until(all_up, NULL, 5000));
+		sim_cut("clt", wires[!young]);
+		world_server_kill(w, SIM_KILL_PROCESS);
+		io = world_io_start(c, RNBD_OP_WRITE, 0, 4096, 0x11, false);
+		world_run_ms(w, 1000);
+		CHECK(!io->done);
+		server_start();
+		CHECK(world_io_end(io, 0, 5000) == 0);
+		world_destroy(w);
+	}
+}
+
+/* Both paths are lost as soon as they are up, again and again: nobody is asked more often than with one path. */
+static void test_never_up_for_long(void)
+{
+	unsigned before, attempts;
+
+	begin_impatient(CLOCK_NEVER);
+	before = path(0)->attempts + path(1)->attempts;
+	for (unsigned i = 0; i < 20000; i++) {
+		for (unsigned n = 0; n < 2; n++) {
+			if (clt_attempt_is_up(&path(n)->att))
+				sim_cut("clt", wires[n]);
+		}
+		world_run_ms(w, 1);
+	}
+	attempts = path(0)->attempts + path(1)->attempts - before;
+	world_note(w, "%u attempts", attempts);
+	CHECK(attempts < 80);
+	world_destroy(w);
+}
+
 /* ---- an older copy ---- */
 
 /* What was sent over the first path lies in a hole, is sent again over the second, answered, and undone by a later write;
@@ -392,6 +459,8 @@ static const struct sim_test tests[] = {
 	{ "added-and-removed", test_added_and_removed },
 	{ "readdressed-at-once", test_readdressed_at_once },
 	{ "given-up", test_given_up },
+	{ "patience", test_patience },
+	{ "never-up-for-long", test_never_up_for_long },
 	{ "late-copy", test_late_copy },
 };
 
