@@ -276,11 +276,12 @@ static void path_closed(struct clt_path *path)
 {
 	struct clt_sess *sess = sess_of(path);
 
+	/* What was to go over it, and nothing else, ends.
+	 * ORDER: before the next path is greeted, with the message that may have waited for this one. */
+	clt_slot_wake(&sess->io);
 	clt_epoch_left(sess, path);
 	if (!clt_sess_is_up(sess))
 		sess_event(sess, CLT_SESS_EV_DOWN);
-	/* What was to go over it, and nothing else, ends. */
-	clt_slot_wake(&sess->io);
 	sess_check_closed(sess);
 }
 
