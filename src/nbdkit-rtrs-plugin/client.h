@@ -21,6 +21,7 @@ struct client {
 		CLIENT_PEER_KNOWN,	/* boot_id is that of the last epoch */
 	} peer;
 	unsigned given_up_epoch;		/* of devices that were closed without being settled */
+	struct rnbd_ext met;		/* who has answered this handshake's SESS_INFO, until it is let in */
 	uint8_t boot_id[8];
 	uint32_t instance;		/* of the server's process in this epoch; 0: it says not which */
 	enum {

@@ -38,7 +38,6 @@ static void identity_check(struct client *clt, const struct rnbd_ext *ext)
 	clt->peer = ext->valid ? CLIENT_PEER_KNOWN : CLIENT_PEER_UNKNOWN;
 	clt->instance = ext->instance;
 	memcpy(clt->boot_id, ext->boot_id, sizeof(clt->boot_id));
-	atomic_store(&clt->features, ext->valid ? ext->features : 0);
 	if (first || same)
 		return;
 	/* ORDER: boot_epoch before write_seq is read; dev_io_end() counts before it reads boot_epoch. */
@@ -65,10 +64,9 @@ static void greet(struct dev_ctl *ctl, enum clt_op_kind kind, void (*done)(struc
 	dev_ctl_send(ctl, sizeof(ctl->msg.info), sizeof(ctl->rsp.info), kind, done);
 }
 
-/* The answer; 0 or -errno. */
-static int greeted(struct dev_ctl *ctl)
+/* The answer: what the server is able to do, and who it is, in @ext.  0 or -errno. */
+static int greeted(struct dev_ctl *ctl, struct rnbd_ext *ext)
 {
-	struct client *clt = ctl->clt;
 	struct rnbd_sess_info info;
 	int r = ctl->op.status;
 
@@ -77,7 +75,8 @@ static int greeted(struct dev_ctl *ctl)
 		r = rnbd_sess_info_decode(&ctl->rsp.info, sizeof(ctl->rsp.info), &info);
 	if (r < 0)
 		return r;
-	identity_check(clt, &info.ext);
+	*ext = info.ext;
+	atomic_store(&ctl->clt->features, ext->valid ? ext->features : 0);
 	return 0;
 }
 
@@ -142,7 +141,12 @@ static void settle_end(struct dev *dev, int status)
 
 static void settle_greeted(struct dev_ctl *ctl)
 {
-	settle_end(ctl->dev, ctl->op.status == -ECONNABORTED ? -ECONNABORTED : greeted(ctl));
+	struct rnbd_ext ext;
+	int r = ctl->op.status == -ECONNABORTED ? -ECONNABORTED : greeted(ctl, &ext);
+
+	if (r == 0)
+		identity_check(ctl->clt, &ext);
+	settle_end(ctl->dev, r);
 }
 
 static void settle_closed(struct dev_ctl *ctl)
@@ -204,7 +208,7 @@ static void reopen_result(struct dev_ctl *ctl)
 		r = dev_opened(dev, ctl, false);
 	if (r == 0 || r == CLT_AGAIN)
 		dev->clt->files = CLIENT_FILES_SAME;
-	else if (r == -ESTALE && dev->clt->files == CLIENT_FILES_UNSEEN)
+	else if ((r == -ESTALE || r == -ENOENT) && dev->clt->files == CLIENT_FILES_UNSEEN)
 		dev->clt->files = CLIENT_FILES_OTHER;
 	if (state == DEV_CLOSING) {
 		dev_pump(dev);
@@ -258,13 +262,15 @@ static void handshake_open_done(struct dev_ctl *ctl)
 }
 
 /* The devices are asked for.  A server that has none of their files, while there are paths that may lead elsewhere,
- * is not the one that was lost: it does not keep that one's paths out. */
+ * is not the one that was lost: it does not keep that one's paths out, and that it has another memory loses nothing. */
 static void handshake_end(struct client *clt)
 {
-	if (clt->files == CLIENT_FILES_OTHER && clt->sess.io.natts > 1)
+	if (clt->files == CLIENT_FILES_OTHER && clt->sess.io.natts > 1) {
 		clt_epoch_refuse(&clt->sess, -ESTALE, "not the server that had the exports");
-	else
+	} else {
+		identity_check(clt, &clt->met);
 		clt_epoch_opened(&clt->sess);
+	}
 }
 
 /* Open the next device that this epoch does not know yet. */
@@ -313,7 +319,7 @@ static void sess_info_done(struct dev_ctl *ctl)
 
 	if (handshake_lost(ctl))
 		return;
-	r = greeted(ctl);
+	r = greeted(ctl, &clt->met);
 	if (r == 0)
 		handshake_next(clt);
 	else

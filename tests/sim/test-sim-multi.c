@@ -232,6 +232,33 @@ static void test_restart(void)
 	world_destroy(w);
 }
 
+/* While the server is away the address of a path leads to another machine, which has another file of that name, or none.
+ * It is not let in, and that its memory is another one is no loss: a FLUSH covers what was written before. */
+static void test_another_machine(void)
+{
+	for (unsigned none = 0; none < 2; none++) {
+		struct world_server_conf other = server_conf();
+
+		other.other_host = true;
+		other.export_name = none ? "other" : NULL;
+		begin(2, CLT_POLICY_ROUND_ROBIN);
+		CHECK(world_write(c, 0, 4096, 0x11) == 0);
+		world_server_kill(w, SIM_KILL_PROCESS);
+		world_server_start(w, &other);
+		for (unsigned i = 0; i < 3000; i++) {
+			world_run_ms(w, 1);
+			CHECK(!clt_attempt_is_up(&path(0)->att) && !clt_attempt_is_up(&path(1)->att));
+		}
+		CHECK(world_traced(w, "not the server that had the exports"));
+		world_server_kill(w, SIM_KILL_PROCESS);
+		server_start();
+		CHECK(sim_run_until(all_up, NULL, 5000));
+		CHECK(world_flush(c) == 0);
+		CHECK(world_read(c, 0, 4096, 0x11) == 0);
+		world_destroy(w);
+	}
+}
+
 /* ---- by hand ---- */
 
 struct by_hand {
@@ -456,6 +483,7 @@ static const struct sim_test tests[] = {
 	{ "last-hope", test_last_hope },
 	{ "restart-behind-a-dead-path", test_restart_behind_a_dead_path },
 	{ "restart", test_restart },
+	{ "another-machine", test_another_machine },
 	{ "added-and-removed", test_added_and_removed },
 	{ "readdressed-at-once", test_readdressed_at_once },
 	{ "given-up", test_given_up },

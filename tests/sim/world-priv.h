@@ -13,6 +13,7 @@ struct world {
 	struct list servers;		/* also those that are being taken apart */
 	struct list clients;
 	uint8_t boot;			/* of srv; part of its identity */
+	bool other_host;		/* of the server that runs */
 	uint32_t instances;		/* servers that were started */
 	struct export_state state;	/* of the disk, what state files are in: lost with the power */
 };

@@ -149,6 +149,7 @@ void world_server_start(struct world *w, const struct world_server_conf *conf)
 	char err[256] = "";
 
 	take_export(w, conf);
+	w->other_host = conf && conf->other_host;
 	s = server_make(w, conf);
 	if (srv_start(&s->conf, s->reactors, s->nreactors, &s->srv, err, sizeof(err)))
 		sim_test_failed(__FILE__, __LINE__, err);

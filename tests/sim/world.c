@@ -16,12 +16,12 @@ static struct world world;
 /* In place of srv-ident.c: it is another boot after losing its memory. */
 void srv_ident_boot(uint8_t id[SRV_IDENT_BOOT_LEN])
 {
-	memset(id, world.boot, SRV_IDENT_BOOT_LEN);
+	memset(id, world.other_host ? 0xff : world.boot, SRV_IDENT_BOOT_LEN);
 }
 
 uint64_t srv_ident_host(void)
 {
-	return 1;
+	return world.other_host ? 0x22222222 : 0x11111111;
 }
 
 uint32_t srv_ident_instance(void)

@@ -32,6 +32,7 @@ struct world_server_conf {
 	uint16_t block_size;		/* 0: 512 */
 	bool write_through, no_fua, direct;
 	bool any_address;		/* listens on 0.0.0.0 */
+	bool other_host;		/* is another machine, as far as it says who it is */
 	bool no_lock;			/* starts while requests of a dead server are on their way */
 };
 
