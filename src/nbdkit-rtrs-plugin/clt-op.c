@@ -150,7 +150,7 @@ static struct clt_con *op_connection(struct clt_op *op)
 {
 	struct clt_io *io = op->io;
 	struct clt_con *con = pick(op);
-	int ready = con && op->ready ? op->ready(op) : 0;
+	int ready = con && op->ready ? op->ready(op) : 0, lost;
 
 	if (con && !ready)
 		return con;
@@ -160,11 +160,14 @@ static struct clt_con *op_connection(struct clt_op *op)
 	ready = op->ready ? op->ready(op) : 0;
 	if (con && !ready)
 		return con;
+	lost = !con && op->held && op->lost ? op->lost(op) : 0;
 	op->listed = true;
 	if (ready < 0)
 		op_error(op, ready);
 	else if (is_handshake(op))
 		op_error(op, -ECONNABORTED);	/* the path it was meant for is gone */
+	else if (lost < 0)
+		op_error(op, lost);		/* the path it was to be sent again over is gone, too */
 	else if (!con && op->kind != CLT_OP_BOUND && atomic_load(&io->state) >= CLT_SESS_EXPIRED)
 		op_error(op, -EIO);
 	else if (list_empty(&op->up_link))

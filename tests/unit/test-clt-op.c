@@ -258,6 +258,38 @@ Test(clt_op, error)
 	expect_all_free();
 }
 
+static int lost_status;
+
+static int lost(const struct clt_op *op)
+{
+	int status = lost_status;
+
+	lost_status = -ECONNABORTED;
+	return status;
+}
+
+/* Another path was up when it came back, and is not any more: it must not wait, because the path that comes next is
+ * greeted with the control slot. */
+Test(clt_op, user_message_that_lost_both_paths)
+{
+	struct clt_op user;
+
+	world(1, 4096);
+	start(&user, 512);
+	user.kind = CLT_OP_FREE;
+	user.lost = lost;
+	cr_assert_not(clt_op_step(&user));
+	cr_assert_eq(nqueued, 1u);
+	cr_assert_eq(queued[0], clt_slot_ctl(&sess_io));
+	lost_status = CLT_AGAIN;
+	set_up(false);
+	answer(queued[0], CLT_AGAIN);
+	cr_assert(clt_op_step(&user));
+	cr_assert_eq(user.status, -ECONNABORTED);
+	cr_assert_null(clt_slot_ctl(&sess_io)->op);
+	expect_all_free();
+}
+
 /* A lost path: the same permit carries the same part again; without a path in time it is EIO. */
 Test(clt_op, lost_path)
 {
