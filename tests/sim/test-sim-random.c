@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "clock.h"
+#include "clt-paths.h"
 #include "history.h"
 #include "world.h"
 
@@ -146,6 +147,39 @@ static void work(void *arg)
 	}
 }
 
+/* Control messages are under way beside the load: exports that are not there, and the one that is, once more. */
+static struct opener {
+	struct world_client *client;
+	struct sim_fiber *fiber;
+	unsigned opens;
+	bool lenient;
+} opener;
+
+static bool may_end_so(const struct opener *o, int status)
+{
+	return o->lenient && (status == -EIO || status == -ECONNABORTED);
+}
+
+static void open_and_close(void *arg)
+{
+	struct opener *o = arg;
+	struct client *clt = world_client_clt(o->client);
+	struct dev *dev;
+
+	while (o->opens--) {
+		uint64_t until_us = sim_now_us() + sim_rand(100000);
+		int status = dev_open(clt, "nothing", RNBD_ACCESS_RO, &dev);
+
+		if (status != -ENOENT && !may_end_so(o, status))
+			fail("an export that is not there");
+		status = dev_open(clt, "disk0", RNBD_ACCESS_RW, &dev);
+		if (status)
+			fail("a device that is open cannot be shared");
+		dev_close(dev);
+		sim_fiber_wait(pause_over, &until_us);
+	}
+}
+
 /* ---- faults ---- */
 
 static void server_restart(struct history *h, const struct world_server_conf *conf)
@@ -227,10 +261,35 @@ static void stuck_writes(void)
 	sim_disk_release(world_disk(w));
 }
 
-static void fault(struct history *h, const struct world_server_conf *conf)
+/* Some path is removed, and another between these addresses takes its place at once or later. */
+static void path_by_hand(struct world_client *c)
+{
+	struct clt_sess *sess = &world_client_clt(c)->sess;
+	struct sim_host *host = sim_host_find("clt");
+	struct sim_place before = sim_enter(host, host->epoch);
+	struct clt_path *path = sess->paths[sim_rand(sess->io.natts)];
+	const struct clt_sess_addr addr = { .src = path->conf.src, .dst = path->conf.dst };
+	int r = path->removed ? -EBUSY : clt_paths_remove(sess, path);
+
+	sim_leave(before);
+	if (r)
+		return;
+	world_run_ms(w, sim_chance(500) ? 0 : sim_rand(1000));
+	before = sim_enter(host, host->epoch);
+	while ((r = clt_paths_add(sess, &addr, &path)) == -EAGAIN) {
+		sim_leave(before);
+		world_run_ms(w, 1);
+		before = sim_enter(host, host->epoch);
+	}
+	CHECK(r == 0);
+	clt_path_start(path);
+	sim_leave(before);
+}
+
+static void fault(struct world_client *c, struct history *h, const struct world_server_conf *conf)
 {
 	struct world_server_conf other;
-	unsigned what = sim_rand(npaths > 1 ? 17 : 15);
+	unsigned what = sim_rand(npaths > 1 ? 18 : 15);
 	const char *to = wire(), *other_way = wire();
 
 	world_note(w, "fault %u", what);
@@ -313,6 +372,9 @@ static void fault(struct history *h, const struct world_server_conf *conf)
 		world_run_ms(w, sim_rand(3000));
 		sim_heal("clt", to);
 		break;
+	case 17:
+		path_by_hand(c);
+		break;
 	}
 }
 
@@ -330,6 +392,11 @@ static bool workers_done(void *arg)
 			return false;
 	}
 	return true;
+}
+
+static bool opener_done(void *arg)
+{
+	return sim_fiber_done(opener.fiber);
 }
 
 static void random_server(struct world_server_conf *conf)
@@ -384,6 +451,9 @@ static void finish(struct world_client *c, struct history *h, unsigned n)
 	}
 	if (!sim_run_until(workers_done, &n, PATIENCE_MS))
 		fail("requests that never end");
+	if (!sim_run_until(opener_done, NULL, PATIENCE_MS))
+		fail("opens that never end");
+	sim_fiber_free(opener.fiber);
 	for (unsigned i = 0; i < n; i++)
 		sim_fiber_free(workers[i].fiber);
 	world_client_stop(w, c);
@@ -418,9 +488,11 @@ static void run_seed(uint64_t seed)
 	c = world_client_start(w, &cconf);
 	CHECK(sim_run_until(client_open, c, 60000) && world_client_opened(c) == 0);
 	start_workers(c, h, nworkers, lenient);
+	opener = (struct opener){ .client = c, .opens = sim_rand(20), .lenient = lenient };
+	opener.fiber = world_client_fiber(c, open_and_close, &opener);
 	while (nfaults-- && !workers_done(&nworkers)) {
 		world_run_ms(w, sim_rand(100));
-		fault(h, &sconf);
+		fault(c, h, &sconf);
 	}
 	finish(c, h, nworkers);
 	history_destroy(h);
