@@ -28,6 +28,12 @@ static void sess_event(struct clt_sess *sess, enum clt_sess_event event)
 
 static void sess_check_closed(struct clt_sess *sess);
 
+/* It was lost as soon as it was up. */
+static bool flaps(const struct clt_sess *sess)
+{
+	return sess->lasted_ms < CLT_STEADY_MS;
+}
+
 static void sess_up(void *object)
 {
 	struct clt_sess *sess = object;
@@ -38,7 +44,7 @@ static void sess_up(void *object)
 	sess->up_since_ms = clock_now_ms();
 	sess->ops->up(sess);
 	/* Who lets one in may let in the others. */
-	if (!sess->flaps) {
+	if (!flaps(sess)) {
 		clt_sess_for_each(path, sess)
 			clt_path_retry(path);
 	}
@@ -58,17 +64,18 @@ static void sess_down(void *object)
 	uint64_t now = clock_now_ms();
 	struct clt_path *path;
 
-	sess->flaps = sess->up_since_ms && now - sess->up_since_ms < CLT_STEADY_MS;
+	if (sess->up_since_ms)
+		sess->lasted_ms = now - sess->up_since_ms;
 	/* A way that was closed when it was tried last may be open by now.  Paths that are all lost again at once do not
 	 * drive each other on. */
 	clt_sess_for_each(path, sess) {
-		if (sess->flaps)
+		if (flaps(sess))
 			clt_path_hurry(path);
 		else
 			clt_path_retry(path);
 	}
 	/* A session that is lost again at once gives requests no new time to wait. */
-	if (!sess->down_since_ms || !sess->flaps)
+	if (!sess->down_since_ms || !flaps(sess))
 		sess->down_since_ms = now;
 	if (sess->io_timeout_ms == 0)
 		sess_event(sess, CLT_SESS_EV_NO_WAIT);
@@ -304,6 +311,7 @@ int clt_sess_init(struct clt_sess *sess, struct loop *loop, const struct clt_ses
 	sess->ops = ops;
 	sess->path_ops = &path_ops;
 	sess->io_timeout_ms = conf->io_timeout_ms;
+	sess->lasted_ms = CLT_STEADY_MS;
 	sess->max_reconnect_attempts = conf->max_reconnect_attempts;
 	sess->path_conf = (struct clt_path_conf){
 		.io = &sess->io,

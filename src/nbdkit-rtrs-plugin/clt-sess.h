@@ -83,7 +83,7 @@ struct clt_sess {
 	unsigned asked[CLT_PATHS_MAX];	/* PROVES: clt_path_ask() */
 	unsigned ups;			/* times that it came up */
 	uint64_t up_since_ms;		/* of this or the last time; 0: never was */
-	bool flaps;			/* the last time was short */
+	uint64_t lasted_ms;		/* the last time that it was up */
 	int max_reconnect_attempts;
 	uint64_t down_since_ms;		/* of this or the last time; 0: requests have failed since */
 };
