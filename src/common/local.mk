@@ -11,6 +11,8 @@ libbase_la_SOURCES = \
 	%D%/base/fsm.h \
 	%D%/base/hist.c \
 	%D%/base/hist.h \
+	%D%/base/io-stat.c \
+	%D%/base/io-stat.h \
 	%D%/base/le.h \
 	%D%/base/list.h \
 	%D%/base/log.c \
@@ -112,6 +114,8 @@ libctl_la_SOURCES = \
 	%D%/ctl/ctl-json.h \
 	%D%/ctl/ctl-sock.c \
 	%D%/ctl/ctl-sock.h \
+	%D%/ctl/ctl-stat.c \
+	%D%/ctl/ctl-stat.h \
 	%D%/ctl/ctl.c \
 	%D%/ctl/ctl.h \
 	$(NULL)

@@ -87,7 +87,7 @@ struct srv_con {
 	struct loop_timer drain_timer;	/* cut, and not drained yet */
 	struct counter inflight;	/* requests from arrival to post or drop */
 	uint64_t now_ns;		/* of the poll that runs; 0: not asked yet */
-	struct srv_stat stat;
+	struct io_stat stat;
 	struct fab_cqe recv_cqe, send_cqe;
 	atomic_uint state;		/* enum srv_con_state; written by its thread */
 	char cause[SRV_CAUSE_LEN];	/* handed to the control thread with "drained" */

@@ -7,6 +7,7 @@
 
 #include "clock.h"
 #include "ctl-json.h"
+#include "ctl-stat.h"
 #include "export.h"
 #include "exports.h"
 #include "srv-con.h"
@@ -34,60 +35,23 @@ static json_t *uuid(const uint8_t id[RTRS_UUID_LEN])
 
 /* ---- counters ---- */
 
-/* How many took from 2^i to 2^(i+1) ns, for each i up to the last that is not 0. */
-static json_t *buckets(const struct hist *h)
-{
-	json_t *array = json_array();
-	unsigned n = HIST_BUCKETS;
-	bool ok = true;
-
-	while (n && !counter_get(&h->n[n - 1]))
-		n--;
-	for (unsigned i = 0; i < n; i++)
-		ok = ok && ctl_json_add(array, json_integer((json_int_t)counter_get(&h->n[i])));
-	return ctl_json_whole(array, ok);
-}
-
-static json_t *op_stat(const struct srv_stat_count *c)
-{
-	return json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:o}",
-			 "count", (json_int_t)counter_get(&c->count),
-			 "bytes", (json_int_t)counter_get(&c->bytes),
-			 "errors", (json_int_t)counter_get(&c->errors),
-			 "p50_ns", (json_int_t)hist_quantile(&c->latency, 500),
-			 "p99_ns", (json_int_t)hist_quantile(&c->latency, 990),
-			 "p999_ns", (json_int_t)hist_quantile(&c->latency, 999),
-			 "log2_ns", buckets(&c->latency));
-}
-
-/* {"stats": one member for each operation}. */
-static json_t *stat_json(const struct srv_stat *stat)
-{
-	json_t *ops = json_object();
-	bool ok = ops;
-
-	for (unsigned op = 0; op < SRV_STAT_NOPS && ok; op++)
-		ok = !json_object_set_new(ops, srv_stat_name(op), op_stat(&stat->op[op]));
-	return json_pack("{s:o}", "stats", ctl_json_whole(ops, ok));
-}
-
 static json_t *path_stat(const struct srv_path *path)
 {
-	struct srv_stat sum;
+	struct io_stat sum;
 	uint64_t inflight = 0;
 
 	srv_stat_path(path, &sum);
 	for (unsigned cid = 0; cid < path->cid_num; cid++)
 		inflight += path->cons[cid] ? counter_get(&path->cons[cid]->inflight) : 0;
-	return ctl_json_with(stat_json(&sum), json_pack("{s:I}", "inflight", (json_int_t)inflight));
+	return ctl_json_with(ctl_stat_io(&sum), json_pack("{s:I}", "inflight", (json_int_t)inflight));
 }
 
 static json_t *export_stat(const struct srv *srv, const struct export *ex)
 {
-	struct srv_stat sum;
+	struct io_stat sum;
 
 	srv_stat_export(srv, ex, &sum);
-	return stat_json(&sum);
+	return ctl_stat_io(&sum);
 }
 
 /* ---- exports ---- */

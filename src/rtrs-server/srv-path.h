@@ -20,11 +20,11 @@
 #include "srv-chunk.h"
 #include "srv-info.h"
 
+struct io_stat;
 struct srv;
 struct srv_con;
 struct srv_req;
 struct srv_sess;
-struct srv_stat;
 
 enum srv_path_state {
 	SRV_PATH_CONNECTING,	/* from the first CONN_REQ to a valid INFO_REQ; has a time limit */
@@ -64,7 +64,7 @@ struct srv_path {
 	uint64_t memory;		/* of its chunks and of all its connections, for limits */
 	unsigned offset;		/* of its connections over the IO threads */
 	struct srv_con **cons;		/* [cid_num] */
-	struct srv_stat *stat_base;	/* srv-stat.c; NULL: never reset */
+	struct io_stat *stat_base;	/* srv-stat.c; NULL: never reset */
 	unsigned service_recvs;		/* of connection 0: the protocol's, or what fits */
 	unsigned ncons, ndrained, nquiet, nfinished;
 	bool was_up;			/* its session counts it */

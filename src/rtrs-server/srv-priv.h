@@ -30,8 +30,8 @@
 
 struct export;
 struct exports;
+struct io_stat;
 struct srv_req;
-struct srv_stat;
 
 /* Times in ms. */
 #define SRV_PARK_TIMEOUT 5000		/* for the former life to go (doc/decisions.md D14) */
@@ -63,7 +63,7 @@ struct srv_thread {
 	struct reactor *reactor;
 	struct loop *loop;		/* of @reactor */
 	struct srv_pool pool;		/* unless --invalidate=never */
-	struct srv_stat *stat;		/* [exports->nslots]; srv-stat.h */
+	struct io_stat *stat;		/* [exports->nslots]; srv-stat.h */
 	struct srv_reply scratch[SRV_REPLY_BATCH];
 };
 
@@ -85,7 +85,7 @@ struct srv {
 	void (*part_gone)(struct srv *srv);	/* a path, or a connection manager */
 
 	/* control thread */
-	struct srv_stat **stat_base;	/* [exports->nslots]: at the last reset; NULL: none yet */
+	struct io_stat **stat_base;	/* [exports->nslots]: at the last reset; NULL: none yet */
 	struct rtrs_geom geom;		/* of every session (srv-geom.h) */
 	bool geom_fixed;
 	struct frwr_lessons lessons;	/* of devices that cannot do what they offer */

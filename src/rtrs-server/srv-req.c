@@ -160,7 +160,7 @@ static void req_arrived(struct srv_con *con, uint32_t payload, uint32_t byte_len
 	req->fence.order = (struct srv_fence_order){
 		.arrival = srv_fence_arrive(&path->sess->fence, buf_id),
 	};
-	req->op = SRV_STAT_NOPS;
+	req->op = IO_STAT_NOPS;
 	if (!con->now_ns)
 		con->now_ns = clock_now_ns();
 	req->arrived_ns = con->now_ns;
@@ -284,11 +284,11 @@ static void req_count(const struct srv_req *req, uint64_t now_ns)
 	uint64_t ns = now_ns - req->arrived_ns;
 	const struct export *ex = req->io.ex;
 
-	if (req->op == SRV_STAT_NOPS)
+	if (req->op == IO_STAT_NOPS)
 		return;
-	srv_stat_count(&req->con->stat.op[req->op], req->status, req->io.len, ns);
+	io_stat_count(&req->con->stat.op[req->op], req->status, req->io.len, ns);
 	if (ex)
-		srv_stat_count(&req->con->thread->stat[ex->index].op[req->op], req->status, req->io.len, ns);
+		io_stat_count(&req->con->thread->stat[ex->index].op[req->op], req->status, req->io.len, ns);
 }
 
 /* Take the next finished requests off the list and chain their answers, @count of them; returns the

@@ -67,7 +67,7 @@ struct srv_req {
 	struct fab_cqe answer_cqe;
 	struct srv_pool_waiter wait;	/* for private memory */
 	int status;
-	enum srv_stat_op op;
+	enum io_stat_op op;
 	uint64_t arrived_ns;
 	struct rtrs_req rtrs;
 	struct srv_dev *dev;		/* referenced while the storage works */
