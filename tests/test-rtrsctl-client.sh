@@ -14,7 +14,7 @@ is() {
 
 # json EXPRESSION: of the session s, and of its paths p by name
 json() {
-	ask --json show | /usr/bin/python3 -c "
+	ask --json stats | /usr/bin/python3 -c "
 import json, sys
 a = json.load(sys.stdin)
 [s] = a['sessions']
@@ -37,6 +37,8 @@ second=$(sed -n 's,.*tcp://\(127\.0\.0\.2:[0-9]*\)$,\1,p' "$server_log" | head -
 
 start_nbdkit "$first" export=disk transport=tcp
 socket=$RUNTIME_DIRECTORY/nbdkit-$nbdkit_pid.sock
+# nbdkit says that it runs before it lets a plugin start its threads.
+wait_until "the control socket" test -S "$socket"
 is "mode of the socket" "$(stat -c %a "$socket")" 600
 wait_until "the path" state_is "$first" connected
 is "list" "$(ask list | tail -n 1)" "    path $first"
@@ -108,11 +110,171 @@ stop_server "$server_pid"
 wait_until "the loss" state_is "$second" back-off
 is "cause" "$(json "p['$second']['cause'] != ''")" True
 
+# Counters, each of what is done here.  A device is forgotten when its last client has left.
+stop_process "$nbdkit_pid"
+start_server --listen tcp://127.0.0.1:0 --listen tcp://127.0.0.2:0 "disk=$tmp/disk"
+first=127.0.0.1:$server_port
+second=$(sed -n 's,.*tcp://\(127\.0\.0\.2:[0-9]*\)$,\1,p' "$server_log" | head -n 1)
+start_nbdkit "$first" path="$second" export=disk transport=tcp control="$tmp/count.sock"
+nbdsh_run "$uri" <<END
+import glob, json, os, signal, subprocess, time
+
+def ask(*args):
+    out = subprocess.run(["$rtrsctl", "--json", "--socket", "$tmp/count.sock", *args],
+                         stdout=subprocess.PIPE, check=True).stdout
+    return json.loads(out)
+
+def stats():
+    a = ask("stats")
+    return a["exports"][0], {p["name"]: p for p in a["sessions"][0]["paths"]}
+
+def path(name):
+    return stats()[1][name]
+
+def wait_until(true):
+    while not true():
+        time.sleep(0.05)
+
+def cut(name):
+    ask("path", "disconnect", name)
+    wait_until(lambda: path(name)["state"] == "closed")
+
+def connect(name):
+    if path(name)["state"] == "closed":
+        ask("path", "reconnect", name)
+    wait_until(lambda: path(name)["state"] == "connected")
+
+# A thread that runs may go on for a while after the signal.
+def freeze():
+    os.kill($server_pid, signal.SIGSTOP)
+    wait_until(lambda: all(open(f).read().rsplit(")", 1)[1].split()[0] == "T"
+                           for f in glob.glob("/proc/$server_pid/task/*/stat")))
+
+def some_reads(n):
+    return [h.aio_pread(nbd.Buffer(4096), i * 4096) for i in range(n)]
+
+def finish(cookies):
+    for c in cookies:
+        while not h.aio_command_completed(c):
+            h.poll(-1)
+
+connect("$second")
+cut("$second")
+ask("stats", "reset")
+
+# Operations, as their user sees them: one that is not aligned is a read and a write of the server.
+for i in range(20):
+    h.pread(4096, i * 4096)
+for i in range(10):
+    h.pwrite(bytes(8192), i * 8192)
+h.flush()
+h.zero(65536, 0)
+h.trim(65536, 65536)
+h.pwrite(bytes(10), 100)
+os.truncate("$tmp/disk", 4 << 20)
+try:
+    h.pread(4096, 6 << 20)
+    assert False
+except nbd.Error:
+    pass
+os.truncate("$tmp/disk", 8 << 20)
+ex, paths = stats()
+counted = {op: (s["count"], s["bytes"], s["errors"]) for op, s in ex["stats"].items()}
+assert counted == {"read": (21, 81920, 1), "write": (11, 81930, 0), "flush": (1, 0, 0),
+                   "write_zeroes": (1, 65536, 0), "discard": (1, 65536, 0)}, counted
+for s in ex["stats"].values():
+    assert sum(s["log2_ns"]) == s["count"] and 0 < s["p50_ns"] <= s["p99_ns"] <= s["p999_ns"], s
+assert ex["queueing"]["wait"]["count"] == 0, ex
+p = paths["$first"]
+assert (p["reads"], p["read_bytes"], p["writes"], p["write_bytes"]) == (22, 86528, 11, 82432), p
+assert p["keys_mapped"] == p["local_invalidates"] == 22 and p["failovers"] == 0, p
+assert p["wakeups"] > 0, p
+assert not any(paths["$second"][n] for n in ("reads", "writes", "keys_mapped", "wakeups")), paths
+
+# Many that wait for answers at the same time hand on who polls.
+wait_until(lambda: (finish(some_reads(32)), path("$first")["poll_handovers"])[1])
+
+# What one path loses another one takes over: when nothing is answered.
+connect("$second")
+ask("stats", "reset")
+freeze()
+cookies = some_reads(8)
+wait_until(lambda: sum(p["inflight"] for p in stats()[1].values()) == 8)
+lost = path("$first")["inflight"]
+assert lost > 0
+cut("$first")
+wait_until(lambda: path("$second")["inflight"] == 8)
+os.kill($server_pid, signal.SIGCONT)
+finish(cookies)
+ex, paths = stats()
+assert paths["$second"]["failovers"] == lost and paths["$first"]["failovers"] == 0, (lost, paths)
+assert ex["stats"]["read"]["count"] == 8 and ex["stats"]["read"]["errors"] == 0, ex
+assert paths["$first"]["reconnects"] == 0, paths
+
+# Without a path they wait, and nothing of that is a failover.
+def wait_for_a_path():
+    freeze()
+    cookies = some_reads(1)
+    wait_until(lambda: path("$second")["inflight"] == 1)
+    cut("$second")
+    os.kill($server_pid, signal.SIGCONT)
+    connect("$second")
+    finish(cookies)
+    return stats()[0]["queueing"]["wait"]
+
+wait_until(lambda: wait_for_a_path()["count"])
+wait = stats()[0]["queueing"]["wait"]
+assert sum(wait["log2_ns"]) == wait["count"] and wait["p50_ns"] > 0, wait
+p = path("$second")
+assert p["failovers"] == lost and p["reconnects"] > 0 and p["reconnects_failed"] == 0, p
+
+ask("stats", "reset")
+ex, paths = stats()
+numbers = [n for n in paths["$second"] if n in """reads read_bytes writes write_bytes failovers reconnects
+           reconnects_failed poll_handovers wakeups keys_mapped keys_bound remote_invalidates
+           local_invalidates missing_invalidates""".split()]
+assert len(numbers) == 14, paths
+assert not any(p[n] for p in paths.values() for n in numbers), paths
+assert not any(s["count"] or s["bytes"] or s["errors"] or s["log2_ns"] for s in ex["stats"].values()), ex
+assert ex["queueing"]["wait"]["count"] == 0, ex
+END
+socket=$tmp/count.sock
+kill_process "$server_pid"
+failed_again() {
+	[ "$(json "p['$second']['reconnects_failed'] > 0")" = True ]
+}
+wait_until "an attempt that fails" failed_again
+stop_process "$nbdkit_pid"
+
+# Keys where they are windows: each is bound, and taken away by one of both.
+start_server "disk=$tmp/disk"
+start_nbdkit "127.0.0.1:$server_port" export=disk transport=tcp registration=window control="$tmp/window.sock"
+socket=$tmp/window.sock
+nbdsh_run "$uri" <<'END'
+for i in range(10):
+    h.pread(4096, i * 4096)
+END
+name=127.0.0.1:$server_port
+is "keys" "$(json "p['$name']['keys_mapped'] == p['$name']['keys_bound'] > 10")" True
+is "keys taken away" "$(json "p['$name']['remote_invalidates'] + p['$name']['local_invalidates'] == \
+	p['$name']['keys_bound']")" True
+is "keys not taken away" "$(json "p['$name']['missing_invalidates']")" 0
+ask path disconnect "$name"
+wait_until "its end" state_is "$name" closed
+is "keys of what is gone" "$(json "p['$name']['keys_bound'] > 10")" True
+ask path reconnect "$name"
+wait_until "the path" state_is "$name" connected
+is "keys of what is gone" "$(json "p['$name']['keys_bound'] > 10")" True
+stop_process "$nbdkit_pid"
+stop_server "$server_pid"
+
+# Where to.
 # Where to.
 stop_process "$nbdkit_pid"
 [ ! -e "$socket" ] || fail "$socket was left behind"
 start_server "disk=$tmp/disk"
 start_nbdkit "127.0.0.1:$server_port" export=disk control="$tmp/here.sock"
+wait_until "the control socket" test -S "$tmp/here.sock"
 is "path" "$("$rtrsctl" --socket "$tmp/here.sock" list | grep -c path)" 1
 expect_nbdkit_failure "control=$tmp/here.sock: process [0-9]+ listens there" "127.0.0.1:$server_port" \
 	export=disk mode=ro control="$tmp/here.sock"

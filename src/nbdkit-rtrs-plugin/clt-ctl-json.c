@@ -9,6 +9,7 @@
 #include "clock.h"
 #include "clt-ctl-json.h"
 #include "ctl-json.h"
+#include "ctl-stat.h"
 #include "dev-priv.h"
 
 static const char *const modes[] = {
@@ -74,7 +75,7 @@ static json_t *path_show(struct clt_path *path)
 		inflight += atomic_load_explicit(&att->cons[i].inflight, memory_order_relaxed);
 	if (up)
 		fab_conn_addrs(att->cons[0].fab, &src, NULL);
-	return json_pack("{s:s,s:s,s:o,s:o,s:s,s:i,s:i,s:I,s:I,s:I,s:I,s:I,s:I,s:s}",
+	return json_pack("{s:s,s:s,s:o,s:o,s:s,s:i,s:i,s:I,s:I,s:I,s:I,s:I,s:s}",
 			 "state", path_state(path),
 			 "transport", fab_provider_name(path->conf.dst.provider),
 			 "src_addr", address(&src),
@@ -84,11 +85,22 @@ static json_t *path_show(struct clt_path *path)
 			 "connections", up ? (int)att->ncons : 0,
 			 "latency_ns", (json_int_t)atomic_load(&path->att.hb.latency_ns),
 			 "inflight", (json_int_t)inflight,
-			 "reconnects", (json_int_t)(path->ups ? path->ups - 1 : 0),
 			 "failed_attempts", (json_int_t)path->fails,
 			 "queue_depth", up ? (json_int_t)att->depth : 0,
 			 "max_io_size", up ? (json_int_t)att->max_io : 0,
 			 "cause", up ? "" : path->told);
+}
+
+static json_t *path_stat(const struct clt_path *path)
+{
+	json_t *object = json_object();
+	struct clt_stat stat;
+	bool ok = object;
+
+	clt_stat_get(path, &stat);
+	for (unsigned i = 0; i < CLT_STAT_N && ok; i++)
+		ok = !json_object_set_new(object, clt_stat_name(i), json_integer((json_int_t)stat.n[i]));
+	return ctl_json_whole(object, ok);
 }
 
 static json_t *path_json(struct clt_path *path, enum clt_ctl_depth depth)
@@ -98,6 +110,8 @@ static json_t *path_json(struct clt_path *path, enum clt_ctl_depth depth)
 
 	if (depth >= CLT_CTL_SHOW)
 		object = ctl_json_with(object, path_show(path));
+	if (depth >= CLT_CTL_STATS)
+		object = ctl_json_with(object, path_stat(path));
 	return object;
 }
 
@@ -141,6 +155,17 @@ static json_t *devs_json(struct client *clt)
 	return ctl_json_whole(array, ok);
 }
 
+static json_t *export_stat(const struct dev *dev)
+{
+	struct dev_stat sum;
+	json_t *wait;
+
+	dev_stat_get(dev, &sum);
+	wait = ctl_json_with(json_pack("{s:I}", "count", (json_int_t)hist_total(&sum.queued)),
+			     ctl_stat_hist(&sum.queued));
+	return ctl_json_with(ctl_stat_io(&sum.io), json_pack("{s:{s:o}}", "queueing", "wait", wait));
+}
+
 /* The same devices as what this end exports. */
 static json_t *exports_json(struct client *clt, enum clt_ctl_depth depth)
 {
@@ -156,6 +181,8 @@ static json_t *exports_json(struct client *clt, enum clt_ctl_depth depth)
 								 "size", (json_int_t)dev_size(dev),
 								 "mode", dev->mode == RNBD_ACCESS_RO ? "ro" : "rw",
 								 "users", (int)dev->refs));
+		if (depth >= CLT_CTL_STATS)
+			object = ctl_json_with(object, export_stat(dev));
 		ok = ok && ctl_json_add(array, object);
 	}
 	return ctl_json_whole(array, ok);

@@ -9,7 +9,8 @@
 
 enum clt_ctl_depth {
 	CLT_CTL_NAMES,			/* list */
-	CLT_CTL_SHOW,			/* properties, states and counters, too */
+	CLT_CTL_SHOW,			/* properties and states, too */
+	CLT_CTL_STATS,			/* counters, too */
 };
 
 json_t *clt_ctl_json(struct client *clt, enum clt_ctl_depth depth);

@@ -18,6 +18,7 @@
 #include "clt-ctl.h"
 #include "clt-paths.h"
 #include "ctl-call.h"
+#include "dev-priv.h"
 #include "log.h"
 #include "rundir.h"
 
@@ -42,6 +43,24 @@ static void call_list(struct ctl_client *client, const char *value, void *arg)
 static void call_show(struct ctl_client *client, const char *value, void *arg)
 {
 	ctl_answer(client, clt_ctl_json(arg, CLT_CTL_SHOW));
+}
+
+static void call_stats(struct ctl_client *client, const char *value, void *arg)
+{
+	ctl_answer(client, clt_ctl_json(arg, CLT_CTL_STATS));
+}
+
+static void call_stats_reset(struct ctl_client *client, const char *value, void *arg)
+{
+	struct client *clt = arg;
+	struct clt_path *path;
+	struct dev *dev;
+
+	list_for_each(dev, &clt->devs, link)
+		dev_stat_reset(dev);
+	clt_sess_for_each(path, &clt->sess)
+		clt_stat_reset(path);
+	ctl_call_done(client);
 }
 
 /* ---- the session ---- */
@@ -204,7 +223,8 @@ static void call_path_add(struct ctl_client *client, const char *value, void *ar
 static const struct ctl_call calls[] = {
 	{ .name = "list", .fn = call_list },
 	{ .name = "show", .fn = call_show },
-	{ .name = "stats", .fn = call_show },
+	{ .name = "stats", .fn = call_stats },
+	{ .name = "stats reset", .fn = call_stats_reset },
 	{ .name = "path add", .fn = call_path_add, .member = "path", .needed = true },
 	{ .name = "path remove", .fn = call_path_remove, .member = "path", .needed = true },
 	{ .name = "path disconnect", .fn = call_path_disconnect, .member = "path", .needed = true },

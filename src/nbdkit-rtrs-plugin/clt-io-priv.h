@@ -34,6 +34,7 @@ struct clt_slot {
 	 * server tells by it which of two copies, from two paths, is the older (doc/decisions.md D6). */
 	uint32_t tag;
 	bool posted;			/* and not answered since, on that or an earlier path */
+	unsigned path;			/* clt_attempt.index of where it was posted last */
 	/* the part of the operation it carries */
 	uint64_t off;
 	uint32_t len;
@@ -207,6 +208,19 @@ int clt_key_unmap(struct clt_slot *slot, struct clt_con *con, frwr_done_fn *done
 bool clt_key_reminv(struct clt_con *con, const struct ibv_wc *wc);
 
 /* ---- a connection, to the server (clt-tx.c) ---- */
+
+/* @slot is about to be posted on @con, with @len bytes of data.  Send lock. */
+static inline void clt_tx_count(struct clt_con *con, const struct clt_slot *slot, enum rtrs_dir dir, uint32_t len)
+{
+	if (slot->op->kind != CLT_OP_IO)
+		return;
+	if (len) {
+		counter_add(&con->sent[dir], 1);
+		counter_add(&con->sent_bytes[dir], len);
+	}
+	if (slot->posted && slot->path != con->att->index)
+		counter_add(&con->failovers, 1);
+}
 
 /* Put @slot on the list of @con; then clt_tx_flush().  Any thread. */
 void clt_tx_queue(struct clt_con *con, struct clt_slot *slot);

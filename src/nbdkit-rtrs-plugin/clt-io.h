@@ -40,6 +40,7 @@
 #include "clt-fsm.h"
 #include "loop.h"
 #include "clt-wait.h"
+#include "counter.h"
 #include "fabric.h"
 #include "frwr.h"
 #include "rtrs-hb.h"
@@ -180,6 +181,7 @@ struct clt_attempt {
 	struct frwr_pool *keys;		/* CLT_MEM_REREG: [slots.n + 1] regions */
 	struct ibv_mr *slots_mr;
 	struct frwr_pool *pool;		/* [nwindows] of them, or NULL */
+	struct frwr_stats key_stats;	/* service thread: of pools that are gone */
 	unsigned nwindows;
 };
 
@@ -222,6 +224,11 @@ int clt_key_open(struct clt_attempt *att, struct frwr_lessons *lessons, char *wh
  * does not then either.  Service thread; idempotent. */
 void clt_key_close(struct clt_attempt *att, const char *name, bool again);
 
+/* What keys did for all attempts of this path, added up.  Service thread. */
+void clt_key_stats(const struct clt_attempt *att, struct frwr_stats *sum);
+/* @pool is about to go. */
+void clt_key_keep_stats(struct clt_attempt *att, const struct frwr_pool *pool);
+
 /* ---- connections ---- */
 
 struct clt_recv {
@@ -239,6 +246,8 @@ struct clt_con {
 	atomic_int send_lock;
 	bool open;			/* send lock: posts are possible */
 	unsigned nsent;			/* send lock: numbers requests in order of submission */
+	/* send lock: requests of IO with data, by enum rtrs_dir, and those that another path had and lost */
+	struct counter sent[2], sent_bytes[2], failovers;
 	/* poll side */
 	_Alignas(64) struct clt_wait_con wait;
 	atomic_uint unsent;		/* answered, and waiting for a send completion or invalidate */
@@ -339,6 +348,7 @@ struct clt_op {
 	/* result, when clt_op_step() returned true */
 	int status;			/* 0 or the first error */
 	unsigned epoch;			/* oldest in which a part was answered */
+	uint64_t waited_ns;		/* with nothing in flight: for a path, a permit, or @ready */
 
 	/* private */
 	struct clt_waiter waiter;
@@ -349,6 +359,7 @@ struct clt_op {
 	struct list permit_link;	/* io->lock: in line for a permit */
 	struct list up_link;		/* io->lock: waits for the path */
 	bool listed;			/* owner: may be on one of the two */
+	uint64_t waits_since_ns;	/* owner; 0: it does not */
 	unsigned inflight;		/* owner: submitted, not yet taken from finished */
 	uint64_t next_off;
 	enum clt_op_stage stage;	/* owner */

@@ -48,6 +48,29 @@ static void pool_tell(const struct clt_attempt *att, const char *name)
 		(unsigned long long)s.quirk_inv_flag);
 }
 
+void clt_key_keep_stats(struct clt_attempt *att, const struct frwr_pool *pool)
+{
+	struct frwr_stats s;
+
+	if (!pool)
+		return;
+	frwr_stats(pool, &s);
+	att->key_stats.mapped += s.mapped;
+	att->key_stats.bind_posted += s.bind_posted;
+	att->key_stats.remote_inv += s.remote_inv;
+	att->key_stats.local_inv += s.local_inv;
+	att->key_stats.remote_inv_missing += s.remote_inv_missing;
+}
+
+void clt_key_stats(const struct clt_attempt *att, struct frwr_stats *sum)
+{
+	struct clt_attempt all = { .key_stats = att->key_stats };
+
+	clt_key_keep_stats(&all, att->pool);
+	clt_key_keep_stats(&all, att->keys);
+	*sum = all.key_stats;
+}
+
 void clt_key_close(struct clt_attempt *att, const char *name, bool again)
 {
 	unsigned left;
@@ -57,6 +80,7 @@ void clt_key_close(struct clt_attempt *att, const char *name, bool again)
 	if (!again) {
 		frwr_pool_kill(att->pool);
 		pool_tell(att, name);
+		clt_key_keep_stats(att, att->pool);
 	}
 	left = frwr_pool_destroy(att->pool);
 	if (left && !again)

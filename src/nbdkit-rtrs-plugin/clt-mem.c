@@ -176,6 +176,7 @@ int clt_mem_attach(struct clt_attempt *att, char *why, size_t len)
 
 void clt_mem_detach(struct clt_attempt *att)
 {
+	clt_key_keep_stats(att, att->keys);
 	frwr_pool_destroy(att->keys);
 	att->keys = NULL;
 	fab_dereg_mr(att->all_mr);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "cleanup.h"
+#include "clock.h"
 #include "clt-io-priv.h"
 
 #define OP_LARGE (32u << 10)		/* bytes of a request that goes over a connection for large ones */
@@ -17,6 +18,7 @@ void clt_op_start(struct clt_op *op, void (*fn)(struct clt_waiter *w))
 {
 	op->status = 0;
 	op->epoch = UINT32_MAX;
+	op->waited_ns = op->waits_since_ns = 0;
 	op->con = NULL;
 	atomic_init(&op->finished, NULL);
 	op->held = op->granted = NULL;
@@ -253,16 +255,30 @@ static void op_send(struct clt_op *op)
 		clt_tx_flush(con);
 }
 
+static void op_waits(struct clt_op *op, bool waits)
+{
+	uint64_t now;
+
+	if (waits == !!op->waits_since_ns)
+		return;
+	now = clock_now_ns();
+	if (!waits)
+		op->waited_ns += now - op->waits_since_ns;
+	op->waits_since_ns = waits ? now : 0;
+}
+
 bool clt_op_step(struct clt_op *op)
 {
+	bool waits;
+
 	op_take_finished(op);
 	if (op->stage == CLT_OP_RESTARTS && !op->inflight)
 		op_restart(op);
 	if (!op->status && op->stage != CLT_OP_RESTARTS)
 		op_send(op);
-	if (op->inflight)
-		return false;
-	if (!op->status && (op->held || op->stage != CLT_OP_CUT))
+	waits = !op->inflight && !op->status && (op->held || op->stage != CLT_OP_CUT);
+	op_waits(op, waits);
+	if (waits || op->inflight)
 		return false;
 	op_give_up_held(op);
 	op_leave_lists(op);

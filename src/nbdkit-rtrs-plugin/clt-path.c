@@ -122,6 +122,7 @@ static void path_fail_msg(struct loop_msg *msg)
 		if (was_up || !path->lost_ms)
 			path->lost_ms = clock_now_ms();
 		path->fails++;
+		path->failed += !was_up;
 		path->tell_up |= path_tell(path, was_up, cause);
 		path->ops->down(path);
 		if (!was_up)
@@ -519,10 +520,11 @@ void clt_path_readdress(struct clt_path *path, const struct fab_addr *src, const
 {
 	path->conf.src = *src;
 	path->conf.dst = *dst;
-	path->attempts = path->ups = 0;
+	path->attempts = path->ups = path->failed = 0;
 	path->lost_ms = path->told_ms = 0;
 	path->told[0] = '\0';
 	path->tell_up = false;
+	clt_stat_reset(path);
 	path_name_it(path);
 }
 

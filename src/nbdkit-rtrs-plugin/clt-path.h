@@ -9,6 +9,7 @@
 
 #include "clt-io.h"
 #include "clt-reg.h"
+#include "clt-stat.h"
 
 struct clt_path;
 
@@ -84,6 +85,8 @@ struct clt_path {
 	bool removed;			/* the session has it no more (clt-paths.h) */
 	bool tell_up;			/* that it was lost, or cannot connect, was told */
 	unsigned ups;			/* times that it came up */
+	unsigned failed;		/* attempts that did not */
+	struct clt_stat stat_base;	/* at the last reset */
 
 	pthread_mutex_t cause_lock;
 	int fail_err;

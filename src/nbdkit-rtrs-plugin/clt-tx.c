@@ -159,6 +159,8 @@ static int slot_encode(struct clt_slot *slot, struct clt_con *con)
 	}
 	slot->epoch = att->io->epoch;
 	slot->nsent = con->nsent++;
+	clt_tx_count(con, slot, op->dir, req.data_len);
+	slot->path = att->index;
 	slot->posted = true;
 	/* RACE: a server can answer what it has not been sent, and whoever gets the slot then would write what
 	 * the post still reads.  A send completion is no earlier than that. */

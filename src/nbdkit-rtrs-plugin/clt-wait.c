@@ -121,18 +121,19 @@ void clt_wait_settle(struct clt_waiter *w, unsigned n)
 		sched_yield();
 }
 
-/* Sleep until there is news or the poll role. */
-static void waiter_sleep(struct clt_waiter *w)
+/* Sleep until there is news or the poll role; false: there was some already. */
+static bool waiter_sleep(struct clt_waiter *w)
 {
 	unsigned word = atomic_load(&w->word);
 
 	do {
 		if (word_has_news(word, w) || (word & WORD_LEAD))
-			return;
+			return false;
 	} while (!atomic_compare_exchange_weak(&w->word, &word, word | WORD_SLEEPS));
 	word |= WORD_SLEEPS;
 	while (atomic_load(&w->word) == word)
 		syscall(SYS_futex, &w->word, FUTEX_WAIT_PRIVATE, word, NULL, NULL, 0);
+	return true;
 }
 
 void clt_wait_event(struct clt_waiter *w)
@@ -189,6 +190,12 @@ void clt_wait_con_fini(struct clt_con *con)
 	pthread_join(wc->thread, NULL);
 	close(wc->kick_fd);
 	pthread_mutex_destroy(&wc->lock);
+}
+
+static void con_sleep(struct clt_con *con, struct clt_waiter *w)
+{
+	if (waiter_sleep(w))
+		counter_add_shared(&con->wait.wakeups, 1);
 }
 
 /* Give the role to the first follower that still sleeps, or leave it free.  Lock held; returns
@@ -259,8 +266,10 @@ static void role_leave(struct clt_con *con)
 		wc->role = CLT_ROLE_SERVICE;
 	} else if (clt_attempt_is_up(con->att)) {
 		next = role_pass(wc);
-		if (next)
+		if (next) {
+			counter_add(&wc->handovers, 1);
 			waiter_tell(next, 0, WORD_LEAD);
+		}
 	} else {
 		wc->leader = NULL;	/* the service loop will ask */
 	}
@@ -291,8 +300,10 @@ static void lead_sleep(struct clt_con *con, struct clt_waiter *w, short events)
 	atomic_store(&wc->awake, false);
 	atomic_store(&wc->asleep, 1);
 	/* RACE: who posted since fab_arm() found nobody asleep to kick. */
-	if (!clt_tx_must_flush(con) && clt_attempt_is_up(con->att) && !clt_tx_must_poll(con))
+	if (!clt_tx_must_flush(con) && clt_attempt_is_up(con->att) && !clt_tx_must_poll(con)) {
 		poll(fds, 2, -1);
+		counter_add_shared(&wc->wakeups, 1);
+	}
 	atomic_exchange(&wc->asleep, 0);
 	atomic_fetch_and(&w->word, ~WORD_POLLS);
 	if (fds[1].revents & POLLIN)
@@ -366,7 +377,7 @@ static void *poller_main(void *arg)
 	struct clt_wait_con *wc = &con->wait;
 
 	while (!(atomic_load(&wc->poller.word) & WORD_END)) {
-		waiter_sleep(&wc->poller);
+		con_sleep(con, &wc->poller);
 		if (atomic_fetch_and(&wc->poller.word, ~WORD_LEAD) & WORD_LEAD)
 			poll_for_many(con);
 	}
@@ -397,7 +408,7 @@ static bool role_wait(struct clt_con *con, struct clt_waiter *w)
 	struct clt_wait_con *wc = &con->wait;
 
 	if (atomic_load(&wc->polled)) {
-		waiter_sleep(w);
+		con_sleep(con, w);
 		return false;
 	}
 	pthread_mutex_lock(&wc->lock);
@@ -410,7 +421,7 @@ static bool role_wait(struct clt_con *con, struct clt_waiter *w)
 	wc->nfollowers++;
 	pthread_mutex_unlock(&wc->lock);
 
-	waiter_sleep(w);
+	con_sleep(con, w);
 
 	pthread_mutex_lock(&wc->lock);
 	list_del(&w->link);

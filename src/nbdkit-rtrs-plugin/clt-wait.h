@@ -29,6 +29,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "counter.h"
 #include "list.h"
 
 struct clt_con;
@@ -60,6 +61,8 @@ struct clt_wait_con {
 	atomic_bool awake;		/* it will send what is queued before it sleeps */
 	atomic_int asleep;		/* the leader is in, or about to enter, ppoll() */
 	int kick_fd;			/* wakes it there */
+	struct counter handovers;	/* lock: of the role, from one thread to another */
+	struct counter wakeups;		/* of threads that slept here, each for an answer or for the role */
 };
 
 /* ---- waiters ---- */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cleanup.h"
+#include "clock.h"
 #include "dev-priv.h"
 #include "log.h"
 
@@ -175,6 +176,7 @@ static int io_run(struct dev *dev, enum rnbd_io_op what, uint32_t flags, void *b
 
 	dev_io_start(&op, dev, what, flags, buf, len, off, NULL);
 	clt_op_run(&op.clt);
+	dev_stat_queued(dev->stat, op.clt.hint, op.clt.waited_ns);
 	return dev_io_end(&op);
 }
 
@@ -328,25 +330,54 @@ static int write_unaligned(struct dev *dev, enum rnbd_io_op what, uint32_t flags
 
 /* ---- what NBD asks for ---- */
 
+/* clt_wait_hint(), asked once by each thread. */
+static unsigned stat_hint(void)
+{
+	static _Thread_local unsigned mine;	/* + 1 */
+
+	if (!mine)
+		mine = 1 + clt_wait_hint();
+	return mine - 1;
+}
+
+/* A request for @len bytes that began at @began_ns ends with @r. */
+static int counted(struct dev *dev, enum io_stat_op op, uint64_t began_ns, uint64_t len, int r)
+{
+	dev_stat_count(dev->stat, stat_hint(), op, r, len, clock_measure_ns() - began_ns);
+	return r;
+}
+
 int dev_io_read(struct dev *dev, void *buf, uint32_t len, uint64_t off)
 {
-	if (!aligned(dev, off, len))
-		return read_unaligned(dev, buf, len, off);
-	return io_run(dev, RNBD_OP_READ, RNBD_F_SYNC, buf, len, off);
+	uint64_t began_ns = clock_measure_ns();
+	int r;
+
+	if (aligned(dev, off, len))
+		r = io_run(dev, RNBD_OP_READ, RNBD_F_SYNC, buf, len, off);
+	else
+		r = read_unaligned(dev, buf, len, off);
+	return counted(dev, IO_STAT_READ, began_ns, len, r);
 }
 
 int dev_io_write(struct dev *dev, const void *buf, uint32_t len, uint64_t off, bool fua)
 {
 	uint32_t flags = fua ? RNBD_F_FUA : 0;
+	uint64_t began_ns = clock_measure_ns();
+	int r;
 
-	if (!aligned(dev, off, len))
-		return write_unaligned(dev, RNBD_OP_WRITE, flags, buf, len, off);
-	return write_range(dev, RNBD_OP_WRITE, flags, buf, len, off);
+	if (aligned(dev, off, len))
+		r = write_range(dev, RNBD_OP_WRITE, flags, buf, len, off);
+	else
+		r = write_unaligned(dev, RNBD_OP_WRITE, flags, buf, len, off);
+	return counted(dev, IO_STAT_WRITE, began_ns, len, r);
 }
 
 int dev_io_flush(struct dev *dev)
 {
-	return io_run(dev, RNBD_OP_FLUSH, RNBD_F_SYNC | RNBD_F_FUA, NULL, 0, 0);
+	uint64_t began_ns = clock_measure_ns();
+	int r = io_run(dev, RNBD_OP_FLUSH, RNBD_F_SYNC | RNBD_F_FUA, NULL, 0, 0);
+
+	return counted(dev, IO_STAT_FLUSH, began_ns, 0, r);
 }
 
 /* FUA of a discard.  Whoever ignores errors of discards, which are only advice, must still hear of a loss:
@@ -357,28 +388,40 @@ static int flush_discard(struct dev *dev)
 
 	dev_io_start(&op, dev, RNBD_OP_FLUSH, RNBD_F_SYNC | RNBD_F_FUA, NULL, 0, 0, NULL);
 	clt_op_run(&op.clt);
+	dev_stat_queued(dev->stat, op.clt.hint, op.clt.waited_ns);
 	return op.clt.status ? op.clt.status : end_flush(&op, true);
 }
 
-int dev_io_discard(struct dev *dev, uint32_t len, uint64_t off, bool fua)
+static int discard_blocks(struct dev *dev, uint32_t len, uint64_t off, bool fua)
 {
 	uint64_t start = align_up(off, block_size(dev));
 	uint64_t end = align_down(off + len, block_size(dev));
 	int r;
 
-	if (!dev_can_discard(dev))
-		return -EOPNOTSUPP;
 	if (start >= end)
 		return 0;
 	r = write_range(dev, RNBD_OP_DISCARD, 0, NULL, end - start, start);
 	return r == 0 && fua ? flush_discard(dev) : r;
 }
 
+int dev_io_discard(struct dev *dev, uint32_t len, uint64_t off, bool fua)
+{
+	uint64_t began_ns = clock_measure_ns();
+
+	if (!dev_can_discard(dev))
+		return -EOPNOTSUPP;
+	return counted(dev, IO_STAT_DISCARD, began_ns, len, discard_blocks(dev, len, off, fua));
+}
+
 int dev_io_zero(struct dev *dev, uint32_t len, uint64_t off, bool may_unmap, bool fua)
 {
 	uint32_t flags = (fua ? RNBD_F_FUA : 0) | (may_unmap ? 0 : RNBD_F_NOUNMAP);
+	uint64_t began_ns = clock_measure_ns();
+	int r;
 
-	if (!aligned(dev, off, len))
-		return write_unaligned(dev, RNBD_OP_WRITE_ZEROES, flags, NULL, len, off);
-	return write_range(dev, RNBD_OP_WRITE_ZEROES, flags, NULL, len, off);
+	if (aligned(dev, off, len))
+		r = write_range(dev, RNBD_OP_WRITE_ZEROES, flags, NULL, len, off);
+	else
+		r = write_unaligned(dev, RNBD_OP_WRITE_ZEROES, flags, NULL, len, off);
+	return counted(dev, IO_STAT_ZEROES, began_ns, len, r);
 }

@@ -5,6 +5,7 @@
 
 #include "clt-epoch.h"
 #include "range.h"
+#include "dev-stat.h"
 #include "dev.h"
 
 enum dev_state {
@@ -66,6 +67,9 @@ struct dev {
 	void (*settled)(struct dev *dev, int status);
 	struct loop_msg given_up_msg;
 	uint64_t lost_since_ms;
+	struct dev_stat stat_base;	/* at the last reset */
+
+	struct dev_stat_shard stat[DEV_STAT_SHARDS];
 };
 
 /* Something that was given up may still be in the server's storage: nothing is sent. */

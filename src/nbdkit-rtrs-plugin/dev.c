@@ -194,9 +194,10 @@ static struct dev *dev_create(struct client *clt, const struct dev_open_req *req
 {
 	struct dev *dev;
 
-	dev = calloc(1, sizeof(*dev));
+	dev = aligned_alloc(_Alignof(struct dev), sizeof(*dev));
 	if (!dev)
 		return NULL;
+	memset(dev, 0, sizeof(*dev));
 	dev->clt = clt;
 	snprintf(dev->name, sizeof(dev->name), "%s", req->name);
 	dev->mode = req->mode;

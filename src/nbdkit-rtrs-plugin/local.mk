@@ -28,6 +28,8 @@ libclt_la_SOURCES = \
 	%D%/clt-sess.h \
 	%D%/clt-setup.c \
 	%D%/clt-slot.c \
+	%D%/clt-stat.c \
+	%D%/clt-stat.h \
 	%D%/clt-wait.h \
 	%D%/client.c \
 	%D%/client.h \
@@ -35,6 +37,8 @@ libclt_la_SOURCES = \
 	%D%/dev-io.c \
 	%D%/dev-priv.h \
 	%D%/dev-reopen.c \
+	%D%/dev-stat.c \
+	%D%/dev-stat.h \
 	%D%/dev.c \
 	%D%/dev.h \
 	$(NULL)

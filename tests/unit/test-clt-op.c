@@ -176,6 +176,7 @@ Test(clt_op, line_for_permits)
 	cr_assert_eq(nqueued, 1u);		/* the permit is b's */
 	cr_assert_not(clt_op_step(&b));
 	cr_assert_eq(queued[1]->op, &b);
+	cr_assert(!a.waited_ns && b.waited_ns);
 	answer(queued[1], 0);
 	cr_assert(clt_op_step(&b));
 	cr_assert_not(clt_op_step(&c));
@@ -304,8 +305,10 @@ Test(clt_op, lost_path)
 	answer(slot, CLT_AGAIN);
 	cr_assert_not(clt_op_step(&op));
 	cr_assert_not(list_empty(&sess_io.up_waiters));
+	cr_assert_eq(op.waited_ns, 0u);
 	set_up(true);
 	cr_assert_not(clt_op_step(&op));
+	cr_assert_gt(op.waited_ns, 0u);
 	cr_assert_eq(nqueued, 2u);
 	cr_assert_eq(queued[1], slot);
 	set_up(false);

@@ -23,4 +23,10 @@ static inline void counter_add(struct counter *c, uint64_t n)
 	atomic_store_explicit(&c->value, counter_get(c) + n, memory_order_relaxed);
 }
 
+/* Where other threads may write @c, too, though they seldom do. */
+static inline void counter_add_shared(struct counter *c, uint64_t n)
+{
+	atomic_fetch_add_explicit(&c->value, n, memory_order_relaxed);
+}
+
 #endif

@@ -25,6 +25,12 @@ static inline void hist_count(struct hist *h, uint64_t ns)
 	counter_add(&h->n[hist_bucket(ns)], 1);
 }
 
+/* Where other threads may count in @h, too, though they seldom do. */
+static inline void hist_count_shared(struct hist *h, uint64_t ns)
+{
+	counter_add_shared(&h->n[hist_bucket(ns)], 1);
+}
+
 /* Add @h to @sum, or take it away again.  The thread of @sum; @h may be counted meanwhile. */
 void hist_add(struct hist *sum, const struct hist *h);
 void hist_sub(struct hist *sum, const struct hist *h);

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Counters of a path, of all its attempts.
+ *
+ * Each stands where it is counted, under a lock or role that is held there anyway (struct clt_con, struct
+ * clt_wait_con), in frwr's pools, or in struct clt_path.  The service thread reads them where they are, so it may
+ * miss requests that are being counted.  A reset remembers what was there and takes it away from what is read
+ * later. */
+#ifndef CLT_STAT_H
+#define CLT_STAT_H
+
+#include <stdint.h>
+
+struct clt_path;
+
+enum clt_stat_what {
+	CLT_STAT_READS, CLT_STAT_READ_BYTES,	/* requests with data, when they are sent */
+	CLT_STAT_WRITES, CLT_STAT_WRITE_BYTES,
+	CLT_STAT_FAILOVERS,		/* requests that another path had been sent, and lost */
+	CLT_STAT_RECONNECTS, CLT_STAT_RECONNECTS_FAILED,
+	CLT_STAT_POLL_HANDOVERS,	/* of the poll role, from one thread to another */
+	CLT_STAT_WAKEUPS,		/* of threads that slept for an answer, or for the role */
+	CLT_STAT_KEYS_MAPPED, CLT_STAT_KEYS_BOUND,
+	CLT_STAT_REMOTE_INVALIDATES, CLT_STAT_LOCAL_INVALIDATES, CLT_STAT_MISSING_INVALIDATES,
+	CLT_STAT_N
+};
+
+struct clt_stat {
+	uint64_t n[CLT_STAT_N];
+};
+
+/* As rtrsctl says it: "failovers", ... */
+const char *clt_stat_name(enum clt_stat_what what);
+/* What was counted since the last reset.  Service thread. */
+void clt_stat_get(const struct clt_path *path, struct clt_stat *stat);
+void clt_stat_reset(struct clt_path *path);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Adds shards up.  Owns nothing. */
+#include <string.h>
+
+#include "dev-priv.h"
+
+static void count_add(struct io_stat_count *to, const struct dev_stat_count *from)
+{
+	counter_add(&to->bytes, counter_get(&from->bytes));
+	counter_add(&to->errors, counter_get(&from->errors));
+	hist_add(&to->latency, &from->latency);
+}
+
+static void stat_sum(const struct dev *dev, struct dev_stat *sum)
+{
+	memset(sum, 0, sizeof(*sum));
+	for (unsigned i = 0; i < DEV_STAT_SHARDS; i++) {
+		for (unsigned op = 0; op < IO_STAT_NOPS; op++)
+			count_add(&sum->io.op[op], &dev->stat[i].op[op]);
+		hist_add(&sum->queued, &dev->stat[i].queued);
+	}
+	for (unsigned op = 0; op < IO_STAT_NOPS; op++)
+		counter_add(&sum->io.op[op].count, hist_total(&sum->io.op[op].latency));
+}
+
+void dev_stat_get(const struct dev *dev, struct dev_stat *sum)
+{
+	stat_sum(dev, sum);
+	io_stat_sub(&sum->io, &dev->stat_base.io);
+	hist_sub(&sum->queued, &dev->stat_base.queued);
+}
+
+void dev_stat_reset(struct dev *dev)
+{
+	stat_sum(dev, &dev->stat_base);
+}
