@@ -255,13 +255,11 @@ static void op_send(struct clt_op *op)
 		clt_tx_flush(con);
 }
 
+/* @op begins to wait, or does so no longer. */
 static void op_waits(struct clt_op *op, bool waits)
 {
-	uint64_t now;
+	uint64_t now = clock_now_ns();
 
-	if (waits == !!op->waits_since_ns)
-		return;
-	now = clock_now_ns();
 	if (!waits)
 		op->waited_ns += now - op->waits_since_ns;
 	op->waits_since_ns = waits ? now : 0;
@@ -277,7 +275,8 @@ bool clt_op_step(struct clt_op *op)
 	if (!op->status && op->stage != CLT_OP_RESTARTS)
 		op_send(op);
 	waits = !op->inflight && !op->status && (op->held || op->stage != CLT_OP_CUT);
-	op_waits(op, waits);
+	if (waits != !!op->waits_since_ns)
+		op_waits(op, waits);
 	if (waits || op->inflight)
 		return false;
 	op_give_up_held(op);
