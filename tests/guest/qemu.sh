@@ -49,10 +49,11 @@ guest_start() {
 	} >"$dir/initrd"
 	rm -r "${dir:?}/boot"
 	# A comma ends an option's value unless it stands twice.  no_timer_check: on a busy machine a kernel that
-	# measures the timer while it boots finds it broken.
+	# measures the timer while it boots finds it broken.  rdrand: else the kernel has its random numbers
+	# some seconds after the boot, patches its code then, and emulated processors may stumble over that.
 	setpriv --pdeathsig TERM timeout --kill-after=5 "$timeout" \
 		setpriv --pdeathsig KILL qemu-system-x86_64 \
-		-accel tcg,thread=multi -cpu qemu64 -nographic -nodefaults -no-reboot \
+		-accel tcg,thread=multi -cpu qemu64,+rdrand -nographic -nodefaults -no-reboot \
 		-serial "file:$dir/console.log" -kernel "$guest_kernel/vmlinuz" -initrd "$dir/initrd" \
 		-append "console=ttyS0 quiet panic=-1 no_timer_check" \
 		-virtfs local,path=/,mount_tag=rootfs,security_model=none,readonly=on,multidevs=remap \
