@@ -19,9 +19,9 @@ named() {
 }
 diff "$tmp/server" <(named rtrs-server-stages.bt)
 diff "$tmp/plugin" <(named rtrs-plugin-requests.bt)
-for probe in $(cat "$tmp/server" "$tmp/plugin"); do
+while IFS= read -r probe; do
 	grep -q "C<$probe>" "$top_srcdir/man/rtrsctl.pod"
-done
+done < <(cat "$tmp/server" "$tmp/plugin")
 
 requires bpftrace --version
 [ -e /sys/kernel/tracing/uprobe_events ] && bpftrace -e 'BEGIN { exit(); }' ||

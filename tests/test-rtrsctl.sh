@@ -163,7 +163,7 @@ is "programs" "$($rtrsctl --dump | grep -c -x rtrs-server)" 2
 kill_process "$server_pid"
 [ -S "$RUNTIME_DIRECTORY/server-$server_pid.sock" ]
 # The kernel closes what a ring of the dead had in hand some time after the process has ended.
-wait_until "the end of its socket" $rtrsctl list
+wait_until "the end of its socket" "$rtrsctl" list
 # A live one's socket is not taken.
 status=0
 "$RTRS_SERVER" --listen tcp://127.0.0.1:0 --control "$first" "x=$tmp/other,readonly" 2>"$tmp/taken" || status=$?

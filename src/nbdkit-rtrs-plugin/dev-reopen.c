@@ -337,7 +337,7 @@ static void join_done(struct dev_ctl *ctl)
 		return;
 	if (r == 0)
 		r = rnbd_sess_info_decode(&ctl->rsp.info, sizeof(ctl->rsp.info), &info);
-	if (r < 0)
+	if (r != 0)
 		refuse(clt, r);
 	else if (info.ext.instance != clt->instance)
 		clt_epoch_refuse(&clt->sess, -ESTALE, "not the server that the other paths lead to");
