@@ -15,6 +15,7 @@ TESTS += tests/check-pictures.sh
 %C%_fsm_dot_server_LDADD = librtrssrv.la librtrsring.la libbase.la libclock.la
 endif
 EXTRA_DIST += tests/check-pictures.sh
+EXTRA_DIST += %D%/demo-record.sh %D%/demo-svg.py %D%/demo.csv %D%/demo.svg
 
 .PHONY: doc
 doc: %D%/fsm-dot$(EXEEXT) %D%/fsm-dot-server$(EXEEXT)
@@ -24,3 +25,9 @@ doc: %D%/fsm-dot$(EXEEXT) %D%/fsm-dot-server$(EXEEXT)
 	}; \
 	for t in session path connection; do draw ./%D%/fsm-dot $$t $$t; done; \
 	for t in path connection; do draw ./%D%/fsm-dot-server $$t server-$$t; done
+
+# make demo records two paths anew while one is cut and while the server is killed, and draws that: doc/demo.svg.
+.PHONY: demo
+demo: all
+	$(srcdir)/%D%/demo-record.sh $(srcdir)/%D%/demo.csv
+	$(srcdir)/%D%/demo-svg.py $(srcdir)/%D%/demo.csv >$(srcdir)/%D%/demo.svg

@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# The pictures of the state machines in doc/ are those of the tables in the code.
+# The pictures in doc/ show what they say: state machines the tables in the code, the demo its recording.
 set -u
 bad=0
+doc=${srcdir:-.}/doc
 # same FILE COMMAND...
 same() {
-	picture=${srcdir:-.}/doc/$1.dot
+	picture=$doc/$1.dot
 	shift
 	"$@" | cmp - "$picture" || { echo "$picture is not what the table says: make doc"; bad=1; }
 }
@@ -15,4 +16,5 @@ done
 for t in path connection; do
 	same fsm-server-$t ./doc/fsm-dot-server $t
 done
+"$doc/demo-svg.py" "$doc/demo.csv" | cmp - "$doc/demo.svg" || { echo "demo.svg is not of demo.csv: make demo"; bad=1; }
 exit $bad

@@ -12,6 +12,7 @@ SHELL_TESTS = \
 	%D%/test-allow-flood.sh \
 	%D%/test-block-device.sh \
 	%D%/test-come-back.sh \
+	%D%/test-demo.sh \
 	%D%/test-direct.sh \
 	%D%/test-docs.sh \
 	%D%/test-durability.sh \

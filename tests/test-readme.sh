@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # The commands that README.md prints, as it prints them: on a machine of their own as far as the network goes,
-# which has the address of the examples.  A command that this test does not know is a failure.
+# which has the addresses of the examples.  A command that this test does not know is a failure.
 if [ -z "${IN_NAMESPACE-}" ]; then
 	export IN_NAMESPACE=yes
 	[ "$(id -u)" -eq 0 ] && user=() || user=(--map-root-user)
@@ -21,6 +21,7 @@ readme=$top_srcdir/README.md
 [ -f "$readme" ] || skip "README.md is not part of this source"
 ip link set lo up
 ip addr add 192.0.2.10/24 dev lo
+ip addr add 198.51.100.10/24 dev lo
 
 # What is installed in the examples, and what stays behind, is here.
 mkdir "$tmp/bin" "$tmp/run"
@@ -30,6 +31,8 @@ exec "$RTRS_SERVER" --ready-fd 9 "\$@"
 END
 cat >"$tmp/bin/nbdkit" <<END
 #!/bin/bash
+# The machine of the client.
+export RUNTIME_DIRECTORY=$tmp/client
 args=()
 for arg; do
 	[ "\$arg" != rtrs ] || arg=$(printf %q "$RTRS_PLUGIN")
@@ -37,6 +40,7 @@ for arg; do
 done
 exec $(command -v nbdkit) -P "$tmp/nbdkit.pid" "\${args[@]}"
 END
+cp "$top_builddir/rtrsctl" "$tmp/bin/rtrsctl"
 chmod +x "$tmp/bin/rtrs-server" "$tmp/bin/nbdkit"
 PATH=$tmp/bin:$PATH
 
@@ -59,11 +63,14 @@ cat "$tmp/commands"
 sed -i "s,/run/,$tmp/run/,g" "$tmp/commands"
 
 stop_daemon() {
-	[ -s "$tmp/nbdkit.pid" ] || return 0
-	local pid
-	pid=$(cat "$tmp/nbdkit.pid")
-	kill -TERM "$pid"
-	wait_until "the end of nbdkit" process_ended "$pid"
+	kill -TERM "$1"
+	wait_until "the end of nbdkit" process_ended "$1"
+}
+
+# shows_two_paths DIRECTORY
+shows_two_paths() {
+	RUNTIME_DIRECTORY=$1 rtrsctl show >"$tmp/shown"
+	[ "$(grep -c -E '^ +state +connected$' "$tmp/shown")" -eq 2 ]
 }
 
 export uri=""
@@ -92,6 +99,9 @@ while IFS= read -r command <&3; do
 		;;
 	"truncate -s 10G disk0.img") bash -c "$command" ;;
 	"rtrs-server "*)
+		# Each section has its server.
+		run_cleanups
+		rm -f "$tmp/ready"
 		mkfifo "$tmp/ready"
 		bash -c "exec $command" >"$tmp/server.log" 2>&1 9>"$tmp/ready" </dev/null &
 		server_pid=$!
@@ -100,9 +110,15 @@ while IFS= read -r command <&3; do
 		[ -n "$word" ]
 		;;
 	"nbdkit "*)
+		rm -f "$tmp/nbdkit.pid"
 		bash -c "$command" >"$tmp/nbdkit.log" 2>&1 </dev/null
-		cleanup_fn stop_daemon
 		wait_until "nbdkit" test -s "$tmp/nbdkit.pid"
+		# What is started later by others writes that file, too.
+		cleanup_fn stop_daemon "$(cat "$tmp/nbdkit.pid")"
+		;;
+	"rtrsctl show")
+		wait_until "two paths, on the server" shows_two_paths "$RUNTIME_DIRECTORY"
+		wait_until "two paths, on the client" shows_two_paths "$tmp/client"
 		;;
 	uri=*)
 		eval "$command"
@@ -143,7 +159,7 @@ while IFS= read -r command <&3; do
 	known=$((known + 1))
 done 3<"$tmp/commands"
 [ $known -eq "$(wc -l <"$tmp/commands")" ]
-[ $known -ge 16 ]
+[ $known -ge 19 ]
 
 # Targets that the text names.
 { grep -o -E '`make [a-z][a-z-]*' "$readme" | tr -d '\140' | sort -u; } >"$tmp/targets"
