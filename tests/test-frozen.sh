@@ -21,7 +21,9 @@ mount -t ext4 "$loop" "$tmp/mnt" || skip "cannot mount ext4 from $loop"
 cleanup_umount "$tmp/mnt"
 fallocate -l 16M "$tmp/mnt/disk"
 truncate -s 8M "$tmp/mnt/other"
-truncate -s 16M "$tmp/elsewhere"
+for other in 1 2 3; do
+	truncate -s 16M "$tmp/elsewhere$other"
+done
 
 thaw() { fsfreeze --unfreeze "$tmp/mnt" 2>/dev/null || true; }
 cleanup_fn thaw
@@ -57,7 +59,7 @@ start_stuck() {
 
 # Another client, which was there before or comes now.
 goes_on() {
-	nbdsh_run "$1" <<-'END'
+	timeout "${2:-$((4 * TIMEOUT_S))}" nbdsh -u "$1" -c - <<-'END'
 	h.pwrite(b"c" * 4096, 4096)
 	h.zero(4096, 8192)
 	h.flush()
@@ -65,29 +67,50 @@ goes_on() {
 	END
 }
 
+# The client that was there before, and one that comes now.
+disk_goes_on() {
+	goes_on "${uris[$1]}" $TIMEOUT_S || return 1
+	stop_process "${nbdkit_of[$1]}"
+	start_nbdkit "server=127.0.0.1:$server_port" export="disk$1"
+	uris[$1]=$uri nbdkit_of[$1]=$nbdkit_pid
+	timeout "$TIMEOUT_S" nbdinfo "$uri" || fail "no new client is let in"
+	goes_on "$uri" $TIMEOUT_S
+}
+
+# One file in 64 shares its lock in io_uring with the frozen one (doc/decisions.md D3), so others are tried.
+one_goes_on() {
+	for other in 1 2 3; do
+		! disk_goes_on $other || return 0
+		echo "elsewhere$other waits for the frozen file, which happens to one file in 64"
+	done
+	fail "three files on another file system wait for the frozen one"
+}
+
 for threads in 1 2; do
 	for kind in copy never copy,direct; do
 		invalidate=${kind%,direct} direct=${kind#"$invalidate"}
-		start_server --threads $threads --invalidate "$invalidate" \
-			"frozen=$tmp/mnt/disk$direct" "disk=$tmp/elsewhere"
+		start_server --threads $threads --invalidate "$invalidate" "frozen=$tmp/mnt/disk$direct" \
+			"disk1=$tmp/elsewhere1" "disk2=$tmp/elsewhere2" "disk3=$tmp/elsewhere3"
 		start_nbdkit "server=127.0.0.1:$server_port" export=frozen connections=2
 		frozen=$nbdkit_pid frozen_uri=$uri
 		write_one "$frozen_uri"
-		start_nbdkit "server=127.0.0.1:$server_port" export=disk connections=2
-		write_one "$uri"
+		uris=() nbdkit_of=()
+		for other in 1 2 3; do
+			start_nbdkit "server=127.0.0.1:$server_port" export=disk$other connections=2
+			uris[other]=$uri nbdkit_of[other]=$nbdkit_pid
+			write_one "$uri"
+		done
 		cleanup_fn thaw
 		fsfreeze --freeze "$tmp/mnt"
 		start_stuck "$frozen_uri"
-		goes_on "$uri"
-		stop_process "$nbdkit_pid"
-		start_nbdkit "server=127.0.0.1:$server_port" export=disk
-		timeout "$TIMEOUT_S" nbdinfo "$uri"
-		goes_on "$uri"
+		one_goes_on
 		thaw
 		expect_exit $stuck 0
 		write_one "$frozen_uri"
-		goes_on "$uri"
-		stop_process "$nbdkit_pid"
+		for other in 1 2 3; do
+			goes_on "${uris[$other]}"
+			stop_process "${nbdkit_of[$other]}"
+		done
 		stop_process "$frozen"
 		stop_process "$server_pid"
 	done
