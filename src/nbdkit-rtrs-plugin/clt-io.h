@@ -250,6 +250,7 @@ struct clt_con {
 	struct counter sent[2], sent_bytes[2], failovers;
 	/* poll side */
 	_Alignas(64) struct clt_wait_con wait;
+	struct counter answered;	/* poll role: requests of IO */
 	atomic_uint unsent;		/* answered, and waiting for a send completion or invalidate */
 	atomic_uint inflight;		/* slots between clt_tx_queue() and their owners */
 	atomic_bool has_inv;		/* a handler queued an invalidate: flush behind it */

@@ -46,6 +46,8 @@ static void con_answer(struct clt_con *con, uint32_t id, int status, bool invali
 		ours = r ? CLT_SLOT_INV : 0;
 	}
 	PROBE3(request__answered, con->key, id, status);
+	if (slot->op->kind == CLT_OP_IO)
+		counter_add(&con->answered, 1);
 	slot->posted = false;
 	slot->status = status;
 	while (!atomic_compare_exchange_weak(&slot->state, &state,

@@ -34,6 +34,17 @@ static bool flaps(const struct clt_sess *sess)
 	return sess->lasted_ms < CLT_STEADY_MS;
 }
 
+/* A path that was removed takes its number with it. */
+static uint64_t answered(struct clt_sess *sess)
+{
+	struct clt_path *path;
+	uint64_t n = 0;
+
+	clt_sess_for_each(path, sess)
+		n += clt_stat_answered(path);
+	return n;
+}
+
 static void sess_up(void *object)
 {
 	struct clt_sess *sess = object;
@@ -42,6 +53,7 @@ static void sess_up(void *object)
 	loop_timer_cancel(&sess->timeout_timer);
 	sess->ups++;
 	sess->up_since_ms = clock_now_ms();
+	sess->answered = answered(sess);
 	sess->ops->up(sess);
 	/* Who lets one in may let in the others. */
 	if (!flaps(sess)) {
@@ -74,8 +86,8 @@ static void sess_down(void *object)
 		else
 			clt_path_retry(path);
 	}
-	/* A session that is lost again at once gives requests no new time to wait. */
-	if (!sess->down_since_ms || !flaps(sess))
+	/* A session that is lost again before anything was answered gives requests no new time to wait. */
+	if (!sess->down_since_ms || !flaps(sess) || answered(sess) != sess->answered)
 		sess->down_since_ms = now;
 	if (sess->io_timeout_ms == 0)
 		sess_event(sess, CLT_SESS_EV_NO_WAIT);

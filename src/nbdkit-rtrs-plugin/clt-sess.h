@@ -84,6 +84,7 @@ struct clt_sess {
 	unsigned ups;			/* times that it came up */
 	uint64_t up_since_ms;		/* of this or the last time; 0: never was */
 	uint64_t lasted_ms;		/* the last time that it was up */
+	uint64_t answered;		/* requests of IO, until it came up */
 	int max_reconnect_attempts;
 	uint64_t down_since_ms;		/* of this or the last time; 0: requests have failed since */
 };

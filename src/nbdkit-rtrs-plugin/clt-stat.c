@@ -61,6 +61,15 @@ void clt_stat_get(const struct clt_path *path, struct clt_stat *stat)
 		stat->n[i] -= path->stat_base.n[i];
 }
 
+uint64_t clt_stat_answered(const struct clt_path *path)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < path->att.ncons; i++)
+		n += counter_get(&path->att.cons[i].answered);
+	return n;
+}
+
 void clt_stat_reset(struct clt_path *path)
 {
 	stat_sum(path, &path->stat_base);

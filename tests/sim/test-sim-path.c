@@ -97,6 +97,24 @@ static void test_gives_no_new_time(void)
 	world_destroy(w);
 }
 
+/* But they do for one that answers, whenever it is there. */
+static void test_gives_time_for_answers(void)
+{
+	uint64_t end_us;
+
+	start(8000);
+	end_us = sim_now_us() + 30000000;
+	while (sim_now_us() < end_us) {
+		CHECK(sim_run_until(is_up, c, 10000));
+		CHECK(world_read(c, 0, 4096, 0) == 0);
+		sim_cut("clt", "srv");
+		CHECK(world_read(c, 4096, 4096, 0) == 0);
+		CHECK(is_up(c));
+	}
+	CHECK(!lines("requests fail until it is back"));
+	world_destroy(w);
+}
+
 static void cut_now(void *arg)
 {
 	sim_cut("clt", "srv");
@@ -137,6 +155,7 @@ int main(int argc, char **argv)
 	static const struct sim_test tests[] = {
 		{ "backs-off", test_backs_off },
 		{ "gives-no-new-time", test_gives_no_new_time },
+		{ "gives-time-for-answers", test_gives_time_for_answers },
 		{ "probe-is-cut-at-each-step", test_probe_is_cut_at_each_step },
 	};
 
