@@ -24,6 +24,7 @@ struct client {
 	struct rnbd_ext met;		/* who has answered this handshake's SESS_INFO, until it is let in */
 	uint8_t boot_id[8];
 	uint32_t instance;		/* of the server's process in this epoch; 0: it says not which */
+	uint32_t host;			/* of the server, as far as one has said it; 0: none has */
 	enum {
 		CLIENT_FILES_UNSEEN,	/* none is open again yet */
 		CLIENT_FILES_OTHER,	/* all that were asked for are others than before */

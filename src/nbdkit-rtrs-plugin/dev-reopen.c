@@ -37,6 +37,7 @@ static void identity_check(struct client *clt, const struct rnbd_ext *ext)
 
 	clt->peer = ext->valid ? CLIENT_PEER_KNOWN : CLIENT_PEER_UNKNOWN;
 	clt->instance = ext->instance;
+	clt->host = ext->host ? ext->host : clt->host;
 	memcpy(clt->boot_id, ext->boot_id, sizeof(clt->boot_id));
 	if (first || same)
 		return;
@@ -312,6 +313,13 @@ static void refuse(struct client *clt, int r)
 	clt_epoch_refuse(&clt->sess, r, why);
 }
 
+/* One address may lead to the server as well as another one does.  With several paths, one that leads to another machine
+ * is a mistake in a cable or a name, and whoever opens a device there finds other data under its name. */
+static bool is_another_machine(const struct client *clt, const struct rnbd_ext *ext)
+{
+	return clt->sess.io.natts > 1 && clt->host && ext->host && clt->host != ext->host;
+}
+
 static void sess_info_done(struct dev_ctl *ctl)
 {
 	struct client *clt = ctl->clt;
@@ -320,10 +328,12 @@ static void sess_info_done(struct dev_ctl *ctl)
 	if (handshake_lost(ctl))
 		return;
 	r = greeted(ctl, &clt->met);
-	if (r == 0)
-		handshake_next(clt);
-	else
+	if (r < 0)
 		refuse(clt, r);
+	else if (is_another_machine(clt, &clt->met))
+		clt_epoch_refuse(&clt->sess, -ESTALE, "another machine than the paths led to before");
+	else
+		handshake_next(clt);
 }
 
 /* Two addresses may be those of two servers, or of one that was started again.  Kernels do not say who they are. */

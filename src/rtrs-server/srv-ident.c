@@ -2,7 +2,6 @@
 /* Owns nothing; main thread, at start.  Cannot fail: see the header for what happens instead.
  * Clients are told hashes and not the ids themselves. */
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -49,12 +48,12 @@ void srv_ident_boot(uint8_t id[SRV_IDENT_BOOT_LEN])
 		id[i] = (uint8_t)(hash >> 8 * i);
 }
 
-uint64_t srv_ident_host(void)
+uint64_t srv_ident_host(bool *lasts)
 {
 	uint64_t hash;
 
-	if (hash_file(MACHINE_ID_PATH, MACHINE_ID_LEN, &hash) ||
-	    hash_file(BOOT_ID_PATH, BOOT_ID_LEN, &hash))
+	*lasts = hash_file(MACHINE_ID_PATH, MACHINE_ID_LEN, &hash);
+	if (*lasts || hash_file(BOOT_ID_PATH, BOOT_ID_LEN, &hash))
 		return hash;
 	random_bytes(&hash, sizeof(hash));
 	return hash;

@@ -6,6 +6,7 @@
 #ifndef SRV_IDENT_H
 #define SRV_IDENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define SRV_IDENT_BOOT_LEN 8
@@ -14,8 +15,8 @@
  * kernel does not tell one, the id is random: then a restart of the server counts as a reboot. */
 void srv_ident_boot(uint8_t id[SRV_IDENT_BOOT_LEN]);
 
-/* Of this host, over reboots (/etc/machine-id).  Without one, of its boot. */
-uint64_t srv_ident_host(void);
+/* Of this host, over reboots (/etc/machine-id).  Without one, of its boot, and @lasts is false. */
+uint64_t srv_ident_host(bool *lasts);
 
 /* Random, never 0. */
 uint32_t srv_ident_instance(void);

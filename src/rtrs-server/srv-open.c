@@ -66,6 +66,14 @@ static void put_boot_id(const struct srv *srv, uint8_t id[SRV_IDENT_BOOT_LEN])
 		id[i] ^= (uint8_t)(losses >> 8 * i);
 }
 
+/* 24 bits of the host's hash, not 0.  A host that is another one after a reboot does not say which it is. */
+static uint32_t host_told(const struct srv *srv)
+{
+	uint32_t host = (uint32_t)(srv->host_id ^ srv->host_id >> 24 ^ srv->host_id >> 48) & 0xffffff;
+
+	return !srv->host_lasts ? 0 : host ? host : 1;
+}
+
 static void sess_info(struct srv_req *req)
 {
 	struct rnbd_sess_info info;
@@ -82,6 +90,7 @@ static void sess_info(struct srv_req *req)
 	if (info.ext.valid) {
 		info.ext.features = RNBD_EXT_ALL;
 		info.ext.instance = req->path->srv->instance;
+		info.ext.host = host_told(req->path->srv);
 		put_boot_id(req->path->srv, info.ext.boot_id);
 	}
 	rnbd_sess_info_encode(&rsp, RNBD_MSG_SESS_INFO_RSP, &info);

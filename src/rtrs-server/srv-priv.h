@@ -107,6 +107,7 @@ struct srv {
 
 	uint8_t boot_id[SRV_IDENT_BOOT_LEN];	/* srv-ident.h, as the next two */
 	uint64_t host_id;
+	bool host_lasts;		/* over reboots */
 	uint32_t instance;
 
 	enum srv_life life;

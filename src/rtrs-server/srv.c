@@ -142,7 +142,7 @@ static struct srv *srv_alloc(const struct srv_conf *conf, struct reactor **react
 	srv_mem_init(srv);
 	srv_open_init(srv);
 	srv_ident_boot(srv->boot_id);
-	srv->host_id = srv_ident_host();
+	srv->host_id = srv_ident_host(&srv->host_lasts);
 	srv->instance = srv_ident_instance();
 	return srv;
 }

@@ -13,13 +13,13 @@ static void sess_info(const uint8_t *buf, size_t len, enum rnbd_msg_type type)
 
 	if (rnbd_sess_info_decode(buf, len, &info))
 		return;
-	must(info.ext.valid || (!info.ext.features && !info.ext.instance));
+	must(info.ext.valid || (!info.ext.features && !info.ext.instance && !info.ext.host));
 	rnbd_sess_info_encode(&m, type, &info);
 	must(!rnbd_sess_info_decode(&m, sizeof(m), &again));
 	must(info.ver == again.ver && info.ext.valid == again.ext.valid);
 	must(info.ext.features == again.ext.features);
 	must(!memcmp(info.ext.boot_id, again.ext.boot_id, sizeof(info.ext.boot_id)));
-	must(info.ext.instance == again.ext.instance);
+	must(info.ext.instance == again.ext.instance && info.ext.host == again.ext.host);
 }
 
 static void open_msg(const uint8_t *buf, size_t len)

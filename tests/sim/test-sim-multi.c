@@ -232,14 +232,14 @@ static void test_restart(void)
 	world_destroy(w);
 }
 
-/* While the server is away the address of a path leads to another machine, which has another file of that name, or none.
- * It is not let in, and that its memory is another one is no loss: a FLUSH covers what was written before. */
+/* While the server is away the address of a path leads to another machine, which has another file of that name, or to
+ * a server there that has none.  It is not let in, and that its memory is another one is no loss: a FLUSH covers what was written before. */
 static void test_another_machine(void)
 {
 	for (unsigned none = 0; none < 2; none++) {
 		struct world_server_conf other = server_conf();
 
-		other.other_host = true;
+		other.other_host = !none;
 		other.export_name = none ? "other" : NULL;
 		begin(2, CLT_POLICY_ROUND_ROBIN);
 		CHECK(world_write(c, 0, 4096, 0x11) == 0);
@@ -249,7 +249,7 @@ static void test_another_machine(void)
 			world_run_ms(w, 1);
 			CHECK(!clt_attempt_is_up(&path(0)->att) && !clt_attempt_is_up(&path(1)->att));
 		}
-		CHECK(world_traced(w, "not the server that had the exports"));
+		CHECK(world_traced(w, none ? "not the server that had the exports" : "another machine than the paths led"));
 		world_server_kill(w, SIM_KILL_PROCESS);
 		server_start();
 		CHECK(sim_run_until(all_up, NULL, 5000));
@@ -257,6 +257,33 @@ static void test_another_machine(void)
 		CHECK(world_read(c, 0, 4096, 0x11) == 0);
 		world_destroy(w);
 	}
+}
+
+/* The same while nobody has the export open: who opens it next finds the data of the machine that it had. */
+static void test_another_machine_for_nobody(void)
+{
+	struct world_server_conf other = server_conf();
+
+	other.other_host = true;
+	begin(2, CLT_POLICY_ROUND_ROBIN);
+	CHECK(world_write(c, 0, 4096, 0x11) == 0);
+	CHECK(world_flush(c) == 0);
+	dev_close(world_client_dev(c));
+	world_run_ms(w, 20);
+	world_server_kill(w, SIM_KILL_PROCESS);
+	world_server_start(w, &other);
+	for (unsigned i = 0; i < 3000; i++) {
+		world_run_ms(w, 1);
+		CHECK(!clt_attempt_is_up(&path(0)->att) && !clt_attempt_is_up(&path(1)->att));
+	}
+	CHECK(world_traced(w, "another machine than the paths led to before"));
+	world_server_kill(w, SIM_KILL_PROCESS);
+	server_start();
+	CHECK(sim_run_until(all_up, NULL, 5000));
+	world_client_open(c, RNBD_ACCESS_RW);
+	CHECK(sim_run_until(is_open, c, 1000) && world_client_opened(c) == 0);
+	CHECK(world_read(c, 0, 4096, 0x11) == 0);
+	world_destroy(w);
 }
 
 /* ---- by hand ---- */
@@ -484,6 +511,7 @@ static const struct sim_test tests[] = {
 	{ "restart-behind-a-dead-path", test_restart_behind_a_dead_path },
 	{ "restart", test_restart },
 	{ "another-machine", test_another_machine },
+	{ "another-machine-for-nobody", test_another_machine_for_nobody },
 	{ "added-and-removed", test_added_and_removed },
 	{ "readdressed-at-once", test_readdressed_at_once },
 	{ "given-up", test_given_up },

@@ -30,7 +30,8 @@ Test(rnbd_msg, sess_info_without_extension)
 }
 
 static const struct rnbd_sess_info with_ext = { .ver = 2, .ext = { .valid = true,
-	.features = RNBD_EXT_ALL, .boot_id = { 1, 2, 3, 4, 5, 6, 7, 8 }, .instance = 0x3c2b1a09 } };
+	.features = RNBD_EXT_ALL, .boot_id = { 1, 2, 3, 4, 5, 6, 7, 8 }, .instance = 0x3c2b1a09,
+	.host = 0x6f5e4d } };
 
 Test(rnbd_msg, sess_info_extension_bytes)
 {
@@ -43,7 +44,7 @@ Test(rnbd_msg, sess_info_extension_bytes)
 	rnbd_sess_info_encode(&m, RNBD_MSG_SESS_INFO, &with_ext);
 	memcpy(bytes, m.reserved, sizeof(bytes));
 	expect_bytes(bytes, "nbdkrtrs\x0f\x00\x00\x00\x01\x02\x03\x04\x05\x06\x07\x08"
-			    "\x09\x1a\x2b\x3c\x00\x00\x00", 27, "extension");
+			    "\x09\x1a\x2b\x3c\x4d\x5e\x6f", 27, "extension");
 	crc = (uint32_t)crc32(0, bytes, 27);
 	cr_assert_eq(bytes[27] | bytes[28] << 8 | bytes[29] << 16 | (uint32_t)bytes[30] << 24, crc);
 
@@ -53,6 +54,7 @@ Test(rnbd_msg, sess_info_extension_bytes)
 	cr_assert_eq(got.ext.features, RNBD_EXT_ALL);
 	expect_bytes(got.ext.boot_id, with_ext.ext.boot_id, 8, "boot id");
 	cr_assert_eq(got.ext.instance, 0x3c2b1a09);
+	cr_assert_eq(got.ext.host, 0x6f5e4d);
 }
 
 Test(rnbd_msg, sess_info_any_flipped_bit_makes_it_a_kernel)
@@ -67,6 +69,7 @@ Test(rnbd_msg, sess_info_any_flipped_bit_makes_it_a_kernel)
 		cr_assert_not(got.ext.valid, "bit %u", bit);
 		cr_assert_eq(got.ext.features, 0);
 		cr_assert_eq(got.ext.instance, 0);
+		cr_assert_eq(got.ext.host, 0);
 	}
 	/* what a kernel sends: zeroes, or its stack */
 	memset(m.reserved, 0, sizeof(m.reserved));

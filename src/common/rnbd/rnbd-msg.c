@@ -17,7 +17,7 @@ struct ext_wire {			/* in rnbd_msg_sess_info.reserved */
 	le32 features;
 	uint8_t boot_id[8];
 	le32 instance;
-	uint8_t zero[3];
+	uint8_t host[3];
 	le32 crc;			/* CRC-32 of all in front of it */
 };
 
@@ -49,6 +49,8 @@ void rnbd_sess_info_encode(struct rnbd_msg_sess_info *m, enum rnbd_msg_type type
 	w->features = le32_put(info->ext.features);
 	memcpy(w->boot_id, info->ext.boot_id, sizeof(w->boot_id));
 	w->instance = le32_put(info->ext.instance);
+	for (unsigned i = 0; i < sizeof(w->host); i++)
+		w->host[i] = (uint8_t)(info->ext.host >> 8 * i);
 	w->crc = le32_put(ext_crc(w));
 }
 
@@ -67,6 +69,8 @@ int rnbd_sess_info_decode(const void *buf, size_t len, struct rnbd_sess_info *in
 	info->ext.features = le32_get(w->features);
 	memcpy(info->ext.boot_id, w->boot_id, sizeof(w->boot_id));
 	info->ext.instance = le32_get(w->instance);
+	for (unsigned i = 0; i < sizeof(w->host); i++)
+		info->ext.host |= (uint32_t)w->host[i] << 8 * i;
 	return 0;
 }
 

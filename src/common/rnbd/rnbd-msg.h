@@ -39,6 +39,7 @@ struct rnbd_ext {
 					 * its host's memory or in a failed sync (derived from the host's
 					 * boot id and a count of failures) */
 	uint32_t instance;		/* server: of its process, never 0; 0: not told */
+	uint32_t host;			/* server: 24 bits of what its host is over reboots; 0: not told */
 };
 
 struct rnbd_sess_info {
