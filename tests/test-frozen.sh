@@ -69,18 +69,18 @@ goes_on() {
 
 # The client that was there before, and one that comes now.
 disk_goes_on() {
-	goes_on "${uris[$1]}" $TIMEOUT_S || return 1
+	goes_on "${uris[$1]}" "$TIMEOUT_S" || return 1
 	stop_process "${nbdkit_of[$1]}"
 	start_nbdkit "server=127.0.0.1:$server_port" export="disk$1"
 	uris[$1]=$uri nbdkit_of[$1]=$nbdkit_pid
 	timeout "$TIMEOUT_S" nbdinfo "$uri" || fail "no new client is let in"
-	goes_on "$uri" $TIMEOUT_S
+	goes_on "$uri" "$TIMEOUT_S"
 }
 
 # One file in 64 shares its lock in io_uring with the frozen one (doc/decisions.md D3), so others are tried.
 one_goes_on() {
 	for other in 1 2 3; do
-		! disk_goes_on $other || return 0
+		! disk_goes_on "$other" || return 0
 		echo "elsewhere$other waits for the frozen file, which happens to one file in 64"
 	done
 	fail "three files on another file system wait for the frozen one"
