@@ -74,6 +74,7 @@ static void rw_submit(struct export_io *io, bool read, int slot, void *buf, uint
 	else
 		io_uring_prep_write(sqe, slot, buf, len, pos);
 	sqe->flags |= IOSQE_FIXED_FILE;
+	sqe->ioprio = io->prio;
 	/* Some kernels wait for a frozen file system in the ring's own attempt (before 6.12). */
 	if (!read && io->slot->ring->never_blocks)
 		sqe->flags |= IOSQE_ASYNC;

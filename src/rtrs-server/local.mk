@@ -39,6 +39,8 @@ librtrssrv_la_SOURCES = \
 	%D%/srv-geom.h \
 	%D%/srv-ident.c \
 	%D%/srv-ident.h \
+	%D%/srv-prio.c \
+	%D%/srv-prio.h \
 	%D%/srv-info.c \
 	%D%/srv-info.h \
 	%D%/srv-key.c \

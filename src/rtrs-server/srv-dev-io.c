@@ -16,6 +16,7 @@
 
 #include "export.h"
 #include "srv-dev-io.h"
+#include "srv-prio.h"
 #include "srv-req.h"
 
 static void answer_to_chunk(struct srv_req *req, const struct srv_buf *buf)
@@ -90,12 +91,21 @@ static bool io_needs_private(const struct srv_req *req, const struct rnbd_io *io
 	return io->op == RNBD_OP_WRITE || (io->op == RNBD_OP_READ && req->io.ex->direct);
 }
 
+/* Clients of the first version leave garbage there. */
+static uint16_t io_prio(const struct srv_req *req, const struct rnbd_io *io)
+{
+	if (atomic_load_explicit(&req->path->sess->ver, memory_order_relaxed) < RNBD_VER_PRIO)
+		return 0;
+	return srv_prio(io->prio, req->path->srv->may_realtime);
+}
+
 static void io_prepare(struct srv_req *req, const struct rnbd_io *io)
 {
 	struct srv_buf *buf;
 
 	req->io.op = io->op;
 	req->io.flags = io->flags;
+	req->io.prio = io_prio(req, io);
 	req->io.offset = io->op == RNBD_OP_FLUSH ? 0 : io->sector << RNBD_SECTOR_SHIFT;
 	req->io.len = io->op == RNBD_OP_FLUSH ? 0 : io->bi_size;
 	if (!io_needs_private(req, io)) {

@@ -87,6 +87,7 @@ static void sess_info(struct srv_req *req)
 	req->path->sess->resends = info.ext.valid;
 	atomic_store(&req->path->sess->features, info.ext.valid ? info.ext.features : 0);
 	info.ver = MIN(info.ver, (uint8_t)RNBD_PROTO_VER_MAJOR);
+	atomic_store(&req->path->sess->ver, info.ver);
 	if (info.ext.valid) {
 		info.ext.features = RNBD_EXT_ALL;
 		info.ext.instance = req->path->srv->instance;

@@ -109,6 +109,7 @@ struct srv {
 	uint64_t host_id;
 	bool host_lasts;		/* over reboots */
 	uint32_t instance;
+	bool may_realtime;		/* srv_prio_may_realtime() */
 
 	enum srv_life life;
 	struct loop_timer stop_timer;

@@ -21,6 +21,7 @@
 #include "srv-listen.h"
 #include "srv-mem.h"
 #include "srv-path.h"
+#include "srv-prio.h"
 #include "srv-priv.h"
 #include "srv-sess.h"
 #include "srv-stat.h"
@@ -144,6 +145,7 @@ static struct srv *srv_alloc(const struct srv_conf *conf, struct reactor **react
 	srv_ident_boot(srv->boot_id);
 	srv->host_id = srv_ident_host(&srv->host_lasts);
 	srv->instance = srv_ident_instance();
+	srv->may_realtime = srv_prio_may_realtime();
 	return srv;
 }
 

@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "export-io-rig.h"
+#include "reactor-priv.h"
+#include "srv-prio.h"
 #include "unit.h"
 
 #define SIZE (1u << 20)
@@ -296,6 +298,30 @@ Test(export_io, zeroes_are_written_when_nothing_else_works)
 }
 
 /* ---- failures ---- */
+
+/* The ring refuses what is no priority, or is not for this process; and what it takes is what it was told. */
+Test(export_io, priorities)
+{
+	bool realtime = srv_prio_may_realtime();
+	struct export *ex;
+	uint8_t *buf;
+
+	cr_assert(!posix_memalign((void **)&buf, 4096, 4096));
+	rig_file("f", SIZE, 0);
+	ex = rig_export(&rig, "a=f,direct");
+	rig_attach(&rig);
+	for (unsigned wire = 0; wire <= UINT16_MAX; wire += wire % 16 ? 1 : 13) {
+		struct rig_io rio = { .io = { .op = wire % 2 ? RNBD_OP_READ : RNBD_OP_WRITE, .len = 4096, .buf = buf,
+					      .mem = -1, .prio = srv_prio((uint16_t)wire, realtime) } };
+		struct io_uring *ring = &rig.reactor->ring;
+
+		rig_start(&rig, ex, &rio);
+		cr_assert_eq(ring->sq.sqes[(ring->sq.sqe_tail - 1) & *ring->sq.kring_mask].ioprio, rio.io.prio);
+		rig_wait(&rig);
+		cr_assert_eq(rio.status, 0, "0x%x: %s", wire, strerror(-rio.status));
+	}
+	free(buf);
+}
 
 Test(export_io, truncated_file)
 {

@@ -354,15 +354,15 @@ static const struct io_case {
 	{ "WRITE bi_size more", 1, 1024, 512, WR, -EINVAL },
 	{ "WRITE 1000", 1, 1000, 1000, WR, -EINVAL },
 	{ "WRITE with every flag", 1 | RNBD_F_ALL, 512, 512, WR, 0 },
-	{ "unknown flag 12", 1 | 1u << 12, 512, 512, WR, -EOPNOTSUPP },
-	{ "unknown flag 31", 1 | 1u << 31, 512, 512, WR, -EOPNOTSUPP },
-	{ "unknown flag on READ", 1u << 16, 512, 512, RD, -EOPNOTSUPP },
+	{ "unknown flag 12", 1 | 1u << 12, 512, 512, WR, 0 },
+	{ "unknown flag 31", 1 | 1u << 31, 512, 512, WR, 0 },
+	{ "unknown flag on READ", 1u << 16, 512, 512, RD, 0 },
 	{ "FLUSH as READ", 0x302, 0, 0, RD, 0 },
 	{ "FLUSH as WRITE", 0x2, 0, 0, WR, 0 },
 	{ "FLUSH bi_size garbage", 0x2, 12345, 0, RD, 0 },
 	{ "FLUSH with data as READ", 0x2, 512, 512, RD, -EINVAL },
 	{ "FLUSH with data as WRITE", 0x2, 512, 512, WR, -EINVAL },
-	{ "FLUSH unknown flag", 0x2 | 1u << 13, 0, 0, RD, -EOPNOTSUPP },
+	{ "FLUSH unknown flag", 0x2 | 1u << 13, 0, 0, RD, 0 },
 	{ "DISCARD", 3, 1u << 30, 0, WR, 0 },
 	{ "DISCARD the other way", 3, 512, 0, RD, -EINVAL },
 	{ "DISCARD of nothing", 3, 0, 0, WR, 0 },
@@ -391,7 +391,8 @@ Test(rnbd_msg, io_checks)
 		cr_assert_eq(ret, c->ret, "%s: %d", c->name, ret);
 		if (ret)
 			continue;
-		cr_assert_eq(io.op | io.flags, c->rw, "%s", c->name);
+		/* flags of later versions are for those that know them */
+		cr_assert_eq(io.op | io.flags, c->rw & (RNBD_OP_MASK | RNBD_F_ALL), "%s", c->name);
 		cr_assert_eq(io.device_id, 3);
 		cr_assert_eq(io.sector, io.op == RNBD_OP_FLUSH ? 0 : 77, "%s", c->name);
 	}

@@ -3,9 +3,11 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <linux/ioprio.h>
 
 #include "export.h"
 #include "srv-dev-io.h"
+#include "srv-prio.h"
 
 #define SECTORS 2048ull
 
@@ -61,5 +63,24 @@ Test(srv_dev_io, checks)
 
 		cr_assert_eq(srv_dev_io_check(&ex, c->mode, &io), c->rc, "%s", c->what);
 		cr_assert_eq(io.op, c->op, "%s", c->what);
+	}
+}
+
+Test(srv_dev_io, priorities)
+{
+	const unsigned rt = IOPRIO_CLASS_RT << IOPRIO_CLASS_SHIFT, be = IOPRIO_CLASS_BE << IOPRIO_CLASS_SHIFT,
+		       idle = IOPRIO_CLASS_IDLE << IOPRIO_CLASS_SHIFT;
+
+	cr_assert_eq(srv_prio(0, true), 0);
+	for (unsigned wire = 0; wire <= UINT16_MAX; wire++) {
+		unsigned class = wire & ~((1u << IOPRIO_CLASS_SHIFT) - 1);
+		unsigned user = srv_prio((uint16_t)wire, false), root = srv_prio((uint16_t)wire, true);
+
+		if (class == be)
+			cr_assert(user == be + wire % 8 && root == user);
+		else if (class == rt)
+			cr_assert(user == be && root == rt + wire % 8);
+		else
+			cr_assert(user == (class == idle ? idle : 0) && root == user);
 	}
 }

@@ -194,13 +194,10 @@ int rnbd_io_decode(const void *buf, size_t len, uint32_t data_len, bool is_read,
 	*io = (struct rnbd_io){
 		.device_id = le32_get(m->device_id),
 		.op = (enum rnbd_io_op)(rw & RNBD_OP_MASK),
-		.flags = rw & ~RNBD_OP_MASK,
+		.flags = rw & RNBD_F_ALL,
 		.prio = len >= sizeof(*m) ? le16_get(m->prio) : 0,
 		.tag = rnbd_io_tag(buf, len),
 	};
-	if (io->flags & ~RNBD_F_ALL)
-		return -EOPNOTSUPP;
-
 	switch (io->op) {
 	case RNBD_OP_FLUSH:
 		/* an answer with data would be whatever stands in the chunk */

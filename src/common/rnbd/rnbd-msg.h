@@ -110,7 +110,8 @@ void rnbd_io_encode(struct rnbd_msg_io *m, const struct rnbd_io *io);
  *  -EINVAL	short (less than RNBD_MSG_IO_MIN); data_len not 0 and not bi_size (doc/traps.md 18);
  *		bi_size no multiple of a sector; READ or WRITE with data_len 0 and bi_size not 0;
  *		op in the wrong direction (FLUSH may come in either); FLUSH with data
- *  -EOPNOTSUPP	SECURE_ERASE, unknown op, unknown flag bits
+ *  -EOPNOTSUPP	SECURE_ERASE, unknown op
+ * Flags that nobody here knows are left out, as by the kernel's server: later versions do not negotiate theirs.
  * FLUSH: sector and bi_size are not looked at (doc/traps.md 17) and told as 0. */
 int rnbd_io_decode(const void *buf, size_t len, uint32_t data_len, bool is_read,
 		   struct rnbd_io *io);

@@ -100,6 +100,7 @@ struct rnbd_msg_io {
 	uint8_t padding[2];
 };
 
+#define RNBD_VER_PRIO 2u		/* major version from which prio counts */
 #define RNBD_MSG_IO_MIN 24u		/* a peer without prio */
 
 struct rnbd_msg_close {

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <linux/capability.h>
+#include <linux/ioprio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "srv-prio.h"
+
+/* Levels of the classes that have some.  The bits between them and the class are hints of newer kernels, which older
+ * ones refuse. */
+#define LEVELS 8u
+
+static bool has(const struct __user_cap_data_struct *data, unsigned cap)
+{
+	return data[cap / 32].effective & (1u << cap % 32);
+}
+
+bool srv_prio_may_realtime(void)
+{
+	struct __user_cap_header_struct hdr = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
+
+	return syscall(SYS_capget, &hdr, data) == 0 && (has(data, CAP_SYS_ADMIN) || has(data, CAP_SYS_NICE));
+}
+
+uint16_t srv_prio(uint16_t wire, bool may_realtime)
+{
+	unsigned class = wire >> IOPRIO_CLASS_SHIFT, level = wire % LEVELS;
+
+	switch (class) {
+	case IOPRIO_CLASS_RT:
+		if (!may_realtime)
+			return IOPRIO_CLASS_BE << IOPRIO_CLASS_SHIFT;
+		/* fall through */
+	case IOPRIO_CLASS_BE:
+		return (uint16_t)(class << IOPRIO_CLASS_SHIFT | level);
+	case IOPRIO_CLASS_IDLE:
+		return IOPRIO_CLASS_IDLE << IOPRIO_CLASS_SHIFT;
+	default:
+		return 0;
+	}
+}
