@@ -25,7 +25,7 @@ done < <(cat "$tmp/server" "$tmp/plugin")
 
 requires bpftrace --version
 [ -e /sys/kernel/tracing/uprobe_events ] && bpftrace -e 'BEGIN { exit(); }' ||
-	skip "this kernel has no uprobes, or not for us: the probes are there, and nobody looked at them"
+	skip "no uprobes here: the probes are there, and tests/guest/test-probes-seen.sh looks at them"
 truncate -s 1M "$tmp/disk"
 start_server "disk=$tmp/disk"
 start_nbdkit "server=127.0.0.1:$server_port" export=disk

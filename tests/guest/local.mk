@@ -13,6 +13,7 @@ GUEST_TESTS = \
 	%D%/test-t27-plugin-kernel.sh \
 	%D%/test-plugin-rdma.sh \
 	%D%/test-plugin-window.sh \
+	%D%/test-probes-seen.sh \
 	%D%/test-qemu-boot.sh \
 	%D%/test-listen-rdma.sh \
 	%D%/test-late-copy.sh \
