@@ -1,12 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
-EXTRA_DIST += %D%/kernel.py %D%/kernel.sh %D%/run.py
+EXTRA_DIST += %D%/kernel.py %D%/kernel.sh %D%/run.py %D%/targets.py %D%/topologies.py
+
+# What nbdkit lets any remote disk be.
+EXTRA_LTLIBRARIES = ceiling.la
+ceiling_la_SOURCES = %D%/ceiling.c
+ceiling_la_CFLAGS = $(AM_CFLAGS) $(NBDKIT_CFLAGS)
+ceiling_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath /nowhere
+CLEANFILES += ceiling.la
 
 # Options for the script: make bench BENCH='--rounds=1 --rows=4k-*'.  Not part of make check: numbers
 # of a busy machine are no pass or fail.
 BENCH =
 BENCH_KERNEL = 6.12
 .PHONY: bench bench-kernel
-bench: all
+bench: all ceiling.la
 	top_builddir=$(top_builddir) /usr/bin/python3 $(srcdir)/%D%/run.py $(BENCH)
 
 # The kernel's rnbd-client with our server and with the kernel's, in a guest.

@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compare ways to reach a file over NBD, with fio's nbd engine.
+"""Compare ways to reach a file over NBD, with fio's nbd engine and nbdcopy.
 
-  ours   fio -> unix socket -> nbdkit rtrs  == tcp loopback ==> rtrs-server -> file
-  peer   fio -> unix socket -> nbdkit nbd   == tcp loopback ==> nbdkit file -> file
-  limit  fio -> unix socket -> nbdkit file -> file
+  ours     fio -> unix socket -> nbdkit rtrs  == tcp loopback ==> rtrs-server -> file
+  peer     fio -> unix socket -> nbdkit nbd   == tcp loopback ==> nbdkit file -> file
+  ceiling  fio -> unix socket -> nbdkit ceiling.so, where a second thread answers -> file
+  limit    fio -> unix socket -> nbdkit file -> file
 
   never, copy, always        ours with this --invalidate
   static, window             ours with this registration
@@ -13,12 +14,12 @@
 All of them run in every round, one after the other for each row and in an order that rotates, on
 the same preallocated and warmed file, with the same nbdkit, -t and kind of socket.  What counts is
 the ratio within one round, so that a slow minute of the machine hits both sides of a ratio: the
-table shows the median of these ratios and their spread, which is the smallest and the largest, or
-with 6 rounds and more the interval that has the true median with a probability of 95 % or more
-(of the order statistics; nothing is assumed about how the noise is distributed).
+tables show the median of these ratios and, in brackets, its interval (targets.py).  There are rounds until
+each target is met or missed for sure, or --rounds are done.
 
 CPU per IO is the user and system time of all processes of the topology (not of fio) during one
-fio run, divided by the number of IOs of that run.
+run, divided by the number of IOs of that run.  What others have of the machine's CPUs is looked at before each
+round, while all is still: a machine that is busy tells nothing, and the verdict says so.
 """
 
 import argparse
@@ -26,208 +27,92 @@ import csv
 import datetime
 import fnmatch
 import json
-import math
 import os
 import platform
 import re
-import select
 import shutil
 import signal
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
-ROWS = [
-    ("4k-randread-qd1", "randread", "4k", 1),
-    ("4k-randread-qd16", "randread", "4k", 16),
-    ("4k-randread-qd32", "randread", "4k", 32),
-    ("4k-randwrite-qd1", "randwrite", "4k", 1),
-    ("4k-randwrite-qd16", "randwrite", "4k", 16),
-    ("4k-randwrite-qd32", "randwrite", "4k", 32),
-    ("128k-read-qd16", "read", "128k", 16),
-    ("128k-write-qd16", "write", "128k", 16),
-]
-VARIANTS = {
-    "never": (["--invalidate=never"], []),
-    "copy": (["--invalidate=copy"], []),
-    "always": (["--invalidate=always"], []),
-    "static": ([], ["registration=static"]),
-    "window": ([], ["registration=window"]),
-}
-TOPOLOGIES = ["ours", "peer", "limit", "base"] + list(VARIANTS)
+from targets import CONNECTIONS, ENOUGH_ROUNDS, TARGETS, Results, interval
+from topologies import TOPOLOGIES, VARIANTS, Failed, Topology
+
+# name, how fio reads or writes, size, depth, NBD connections
+FIO_ROWS = [
+    ("4k-randread-qd1", "randread", "4k", 1, 1),
+    ("4k-randread-qd2", "randread", "4k", 2, 1),
+    ("4k-randread-qd4", "randread", "4k", 4, 1),
+    ("4k-randread-qd16", "randread", "4k", 16, 1),
+    ("4k-randread-qd32", "randread", "4k", 32, 1),
+    ("4k-randwrite-qd1", "randwrite", "4k", 1, 1),
+    ("4k-randwrite-qd16", "randwrite", "4k", 16, 1),
+    ("4k-randwrite-qd32", "randwrite", "4k", 32, 1),
+    ("128k-read-qd16", "read", "128k", 16, 1),
+    ("128k-write-qd16", "write", "128k", 16, 1),
+] + [(row, "randread", "4k", 4, n) for row, n in CONNECTIONS[1:]]
+COPY_ROWS = ["nbdcopy-in", "nbdcopy-out"]
+ROWS = [row[0] for row in FIO_ROWS] + COPY_ROWS
 # Of those that run, these are divided: the first by the second.
-RATIOS = [("ours", "base"), ("ours", "peer"), ("ours", "limit"), ("copy", "never"), ("always", "never"),
-          ("ours", "static"), ("window", "static")]
-START_TIMEOUT_S = 15
-TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
+RATIOS = [("ours", "base"), ("ours", "peer"), ("ours", "ceiling"), ("ours", "limit"), ("copy", "never"),
+          ("always", "never"), ("ours", "static"), ("window", "static")]
+LOOK_S = 0.5			# at what others do
+BUSY = 0.10			# of the CPUs: a machine that tells nothing
+STOLEN = 0.05
 
 
-class Failed(Exception):
-    """The run cannot go on; the text says why."""
+def cpu_times():
+    """(all, idle, stolen) ticks of all CPUs."""
+    with open("/proc/stat") as f:
+        ticks = [int(word) for word in f.readline().split()[1:9]]
+    return sum(ticks), ticks[3] + ticks[4], ticks[7]
 
 
-class Process:
-    """A server in the foreground with its output in a log file."""
+class Machine:
+    """What others have of the CPUs, by round: busy while the bench stands still, stolen all the time."""
 
-    def __init__(self, workdir, name, argv, pass_fds=(), env=None):
-        self.name = name
-        self.argv = argv
-        self.logpath = os.path.join(workdir, name + ".log")
-        with open(self.logpath, "wb") as log:
-            self.popen = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                          pass_fds=pass_fds, env=env)
+    def __init__(self):
+        self.busy, self.stolen = [], []
+        self.since = cpu_times()
 
-    def log(self):
-        with open(self.logpath, errors="replace") as f:
-            return f.read()
+    def look(self):
+        total, _, stolen = (now - then for now, then in zip(cpu_times(), self.since))
+        if total:
+            self.stolen.append(stolen / total)
+        begin = cpu_times()
+        time.sleep(LOOK_S)
+        total, idle, _ = (now - then for now, then in zip(cpu_times(), begin))
+        self.busy.append(1 - idle / max(total, 1))
+        self.since = cpu_times()
 
-    def fail(self, what):
-        raise Failed("%s %s\n  command: %s\n  output:\n%s" %
-                     (self.name, what, " ".join(self.argv), self.log() or "    (none)"))
+    def too_busy(self):
+        return statistics.median(self.busy) > BUSY or statistics.median(self.stolen) > STOLEN
 
-    def wait_for(self, what, ready):
-        """Return what ready() gives, once it is true; Failed if the process ends or time is up."""
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while True:
-            answer = ready()
-            if answer:
-                return answer
-            if self.popen.poll() is not None:
-                self.fail("ended with status %d before: %s" % (self.popen.returncode, what))
-            if time.monotonic() > deadline:
-                self.fail("took more than %d s: %s" % (START_TIMEOUT_S, what))
-            time.sleep(0.01)
-
-    def cpu_s(self):
-        """CPU time of all its threads, ended ones included."""
-        with open("/proc/%d/stat" % self.popen.pid) as f:
-            fields = f.read().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) * TICK_S
-
-    def stop(self):
-        if self.popen.poll() is None:
-            self.popen.terminate()
-            try:
-                self.popen.wait(20)
-            except subprocess.TimeoutExpired:
-                self.popen.kill()
-                self.popen.wait()
-                self.fail("did not end within 20 s of SIGTERM")
-        if self.popen.returncode not in (0, -signal.SIGTERM):
-            self.fail("ended with status %d" % self.popen.returncode)
+    def words(self):
+        return "others had %.0f %% of the CPUs (median of %d looks), %.1f %% were stolen" % (
+            100 * statistics.median(self.busy), len(self.busy), 100 * statistics.median(self.stolen))
 
 
-class Topology:
-    """The running servers of one topology and the NBD URI of its near end."""
-
-    def __init__(self, name, args, workdir):
-        self.name = name
-        self.args = args
-        self.workdir = tempfile.mkdtemp(prefix=name + ".", dir=workdir)
-        self.processes = []
-        self.socket = os.path.join(self.workdir, "nbd.sock")
-        self.uri = "nbd+unix:///?socket=" + self.socket
-
-    def start(self):
-        if self.name in VARIANTS:
-            self.start_ours(*VARIANTS[self.name])
-        else:
-            getattr(self, "start_" + self.name)()
-
-    def stop(self):
-        while self.processes:
-            self.processes.pop().stop()
-
-    def kill(self):
-        for p in self.processes:
-            if p.popen.poll() is None:
-                p.popen.kill()
-                p.popen.wait()
-        self.processes = []
-
-    def cpu_s(self):
-        return sum(p.cpu_s() for p in self.processes)
-
-    def spawn(self, *args, **kwargs):
-        p = Process(self.workdir, *args, **kwargs)
-        self.processes.append(p)
-        return p
-
-    def nbdkit(self, name, where, *plugin_and_args, **kwargs):
-        """nbdkit with the options all topologies share; returns when it accepts connections."""
-        pidfile = os.path.join(self.workdir, name + ".pid")
-        argv = [self.args.nbdkit, "-f", "-t", str(self.args.threads), "-P", pidfile]
-        p = self.spawn(name, kwargs.pop("wrap", []) + argv + where + list(plugin_and_args),
-                       **kwargs)
-        # nbdkit writes its pid when it is ready; the file may exist a moment before its content.
-        p.wait_for("its pid file", lambda: os.path.exists(pidfile) and os.path.getsize(pidfile))
-
-    def start_limit(self):
-        self.nbdkit("nbdkit-file", ["-U", self.socket], "file", self.args.file)
-
-    def start_peer(self):
-        # The listening socket is ours and handed over, so that no port has to be guessed.
-        with socket.create_server(("127.0.0.1", 0), backlog=128) as listener:
-            port = listener.getsockname()[1]
-            fd = listener.fileno()
-            # Socket activation: descriptor 3, and the pid of the process that gets it.
-            wrap = ["/bin/sh", "-c",
-                    'exec 3<&%d; export LISTEN_FDS=1 LISTEN_PID=$$; exec "$@"' % fd, "sh"]
-            self.nbdkit("nbdkit-file", [], "file", self.args.file, pass_fds=(fd,), wrap=wrap)
-        self.nbdkit("nbdkit-nbd", ["-U", self.socket], "nbd", "hostname=127.0.0.1",
-                    "port=%d" % port)
-
-    def start_base(self):
-        self.start_ours(server_program=os.path.join(self.args.base, "rtrs-server"),
-                        plugin=os.path.join(self.args.base, ".libs/nbdkit-rtrs-plugin.so"))
-
-    def shared_file_options(self, server):
-        """All topologies run at once, on one file, and one at a time does something.  An older server has no lock."""
-        text = subprocess.run([server, "--help"], stdout=subprocess.PIPE, check=True).stdout.decode()
-        options = []
-        if "--no-lock" in text:
-            options.append("--no-lock")
-        if "--state-dir" in text:
-            options += ["--state-dir", os.path.join(self.args.workdir, "state-" + self.name)]
-        return options
-
-    def start_ours(self, server_arg=(), plugin_arg=(), server_program=None, plugin=None):
-        server_program = server_program or self.args.server
-        rd, wr = os.pipe()
-        try:
-            server = self.spawn(
-                "rtrs-server",
-                [server_program, "--listen", "tcp://127.0.0.1:0", "--ready-fd", str(wr)]
-                + self.shared_file_options(server_program) + self.args.server_arg + list(server_arg) + ["bench=" + self.args.file], pass_fds=(wr,))
-        finally:
-            os.close(wr)
-        try:
-            server.wait_for("readiness on --ready-fd",
-                            lambda: select.select([rd], [], [], 0)[0] and os.read(rd, 64))
-        finally:
-            os.close(rd)
-        port = server.wait_for("the port it listens on",
-                               lambda: re.search(r"tcp://127\.0\.0\.1:([1-9]\d*)", server.log()))
-        self.nbdkit("nbdkit-rtrs", ["-U", self.socket], plugin or self.args.plugin,
-                    "server=127.0.0.1:" + port.group(1), "export=bench",
-                    *self.args.plugin_arg, *plugin_arg)
+def run(argv, args, timeout_s):
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          timeout=timeout_s, cwd=args.workdir)
+    text = done.stdout.decode(errors="replace")
+    if done.returncode != 0:
+        raise Failed("%s\nfailed with status %d\n%s%s" % (" ".join(argv), done.returncode, text,
+                                                         done.stderr.decode(errors="replace")))
+    return text
 
 
 def fio(args, row, uri):
-    """Run fio once; returns (total IOs, IOs per second, median and 99th percentile in us)."""
-    name, rw, bs, depth = row
-    argv = ["fio", "--name=" + name, "--ioengine=nbd", "--uri=" + uri, "--rw=" + rw, "--bs=" + bs,
-            "--iodepth=%d" % depth, "--time_based", "--runtime=%d" % args.runtime,
-            "--norandommap", "--output-format=json"]
-    done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, timeout=args.runtime + 60, cwd=args.workdir)
-    text = done.stdout.decode(errors="replace")
-    if done.returncode != 0:
-        raise Failed("fio failed with status %d on %s\n%s%s" %
-                     (done.returncode, uri, text, done.stderr.decode(errors="replace")))
+    """One run: IOs, IOs per second, percentiles of the time that one takes."""
+    name, rw, bs, depth, connections = row
+    text = run(["fio", "--name=" + name, "--ioengine=nbd", "--uri=" + uri, "--rw=" + rw, "--bs=" + bs,
+                "--iodepth=%d" % depth, "--numjobs=%d" % connections, "--group_reporting", "--time_based",
+                "--runtime=%d" % args.runtime, "--norandommap", "--percentile_list=50:99:99.9",
+                "--output-format=json"], args, args.runtime + 60)
     # fio may print notes before the JSON.
     job = json.loads(text[text.index("{"):])["jobs"][0]
     if job["error"]:
@@ -235,88 +120,108 @@ def fio(args, row, uri):
     side = job["read" if "read" in rw else "write"]
     if side["total_ios"] == 0:
         raise Failed("fio did no IO on " + uri)
-    percentile = side["clat_ns"]["percentile"]
-    return (side["total_ios"], side["iops"],
-            percentile["50.000000"] / 1000, percentile["99.000000"] / 1000)
+    p50, p99, p999 = (side["clat_ns"]["percentile"]["%.6f" % p] / 1000 for p in (50, 99, 99.9))
+    return side["total_ios"], dict(rate=round(side["iops"], 1), p50_us=round(p50, 1), p99_us=round(p99, 1),
+                                   p999_us=round(p999, 1))
 
 
-def measure(args, topologies, rows, note):
-    """One round: all rows against all running topologies.  Yields a dict for each fio run."""
+def copy(args, row, uri):
+    """One copy of the whole disk; an IO is a MiB."""
+    argv = ["nbdcopy", args.source, uri] if row == "nbdcopy-in" else ["nbdcopy", uri, "null:"]
+    begin = time.monotonic()
+    run(argv, args, 600)
+    return args.size_mib, dict(rate=round(args.size_mib / (time.monotonic() - begin), 1), p50_us=0, p99_us=0, p999_us=0)
+
+
+def measure(args, topologies, rows, number):
+    """One round: all rows against all running topologies.  Yields a dict for each run."""
+    by_name = {row[0]: row for row in FIO_ROWS}
     for i, row in enumerate(rows):
-        turn = (note["round"] + i) % len(topologies)
+        turn = (number + i) % len(topologies)
         for topology in topologies[turn:] + topologies[:turn]:
             os.sync()		# what an earlier run left dirty is not this run's work
             before = topology.cpu_s()
-            ios, iops, p50, p99 = fio(args, row, topology.uri)
+            ios, numbers = copy(args, row, topology.uri) if row in COPY_ROWS else fio(args, by_name[row], topology.uri)
             cpu_us = (topology.cpu_s() - before) * 1e6 / ios
-            yield dict(note, row=row[0], topology=topology.name, ios=ios, iops=round(iops, 1),
-                       p50_us=round(p50, 1), p99_us=round(p99, 1), cpu_us_per_io=round(cpu_us, 2))
+            yield dict(round=number, row=row, topology=topology.name, ios=ios, cpu_us_per_io=round(cpu_us, 2),
+                       **numbers)
 
 
-def prepare_file(args):
+def prepare_file(path, size_mib):
     """Preallocate the file with data that is not zero, and read it into the page cache."""
-    args.size = args.size_mib << 20
     block = os.urandom(1 << 20)
-    with open(args.file, "wb") as f:
-        os.posix_fallocate(f.fileno(), 0, args.size)
-        for _ in range(args.size_mib):
+    with open(path, "wb") as f:
+        os.posix_fallocate(f.fileno(), 0, size_mib << 20)
+        for _ in range(size_mib):
             f.write(block)
         f.flush()
         os.fsync(f.fileno())
-    with open(args.file, "rb") as f:
+    with open(path, "rb") as f:
         while f.read(1 << 20):
             pass
 
 
 def number(value):
+    if value is None:
+        return "-"
     if value >= 9950:
         return "%.1fk" % (value / 1000)
     return "%.0f" % value if value >= 100 else "%.1f" % value
 
 
-def spread(values):
-    """What stands in brackets behind a median; the head of this file says what it is."""
-    values = sorted(values)
-    n, k = len(values), 0
-    # Ranks k + 1 and n - k from both ends: the median is outside with 2 P(Binomial(n, 1/2) <= k).
-    while n >= 6 and 2 * sum(math.comb(n, i) for i in range(k + 2)) <= 0.05 * 2 ** n:
-        k += 1
-    return "%.2f-%.2f" % (values[k], values[n - 1 - k])
-
-
-def table(results, topologies, rows):
-    """The results as a markdown table."""
-    def values(row, topology, key):
-        return {r["round"]: r[key] for r in results
-                if r["row"] == row and r["topology"] == topology}
-
-    def median(row, topology, key):
-        return statistics.median(values(row, topology, key).values())
-
-    def ratio(row, key, above, below):
-        a, b = values(row, above, key), values(row, below, key)
-        each = [a[n] / b[n] for n in a if n in b and b[n]]
-        if not each:
-            return "-"
-        return "%.2f (%s)" % (statistics.median(each), spread(each))
-
-    pairs = [(a, b) for a, b in RATIOS if a in topologies and b in topologies]
-    head = ["row"] + [t + " IOPS" for t in topologies]
-    head += ["%s/%s" % p for p in pairs]
-    head += [t + " CPU µs/IO" for t in topologies]
-    head += ["CPU %s/%s" % p for p in pairs[:1]]
-    lines = [head, ["---"] + ["---:"] * (len(head) - 1)]
-    for row in rows:
-        name = row[0]
-        line = [name] + [number(median(name, t, "iops")) for t in topologies]
-        line += [ratio(name, "iops", a, b) for a, b in pairs]
-        line += [number(median(name, t, "cpu_us_per_io")) for t in topologies]
-        line += [ratio(name, "cpu_us_per_io", a, b) for a, b in pairs[:1]]
-        lines.append(line)
+def markdown(lines):
+    lines = [lines[0], ["---"] + ["---:"] * (len(lines[0]) - 1)] + lines[1:]
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
-def machine(args):
+def with_interval(ratios):
+    return "%.2f (%.2f-%.2f)" % (statistics.median(ratios), *interval(ratios)) if ratios else "-"
+
+
+def ratio_table(results, topologies, rows):
+    pairs = [(a, b) for a, b in RATIOS if a in topologies and b in topologies]
+    lines = [["row"] + [t + " IOPS" for t in topologies] + ["%s/%s" % p for p in pairs] +
+             [t + " CPU µs/IO" for t in topologies] + ["CPU %s/%s" % p for p in pairs[:1]]]
+    for row in rows:
+        def ratio(key, a, b):
+            return with_interval(results.ratios(key, (row, a), (row, b)))
+        lines.append([row] + [number(results.median(row, t, "rate")) for t in topologies] +
+                     [ratio("rate", a, b) for a, b in pairs] +
+                     [number(results.median(row, t, "cpu_us_per_io")) for t in topologies] +
+                     [ratio("cpu_us_per_io", a, b) for a, b in pairs[:1]])
+    return markdown(lines)
+
+
+def latency_table(results, topologies, rows):
+    columns = [(t, words, key) for t in topologies for words, key in
+               (("p50", "p50_us"), ("p99", "p99_us"), ("p99.9", "p999_us"))]
+    return markdown([["row, µs"] + ["%s %s" % (t, words) for t, words, _ in columns]] +
+                    [[row] + [number(results.median(row, t, key)) for t, _, key in columns]
+                     for row in rows if row not in COPY_ROWS])
+
+
+def target_table(results, machine):
+    lines = [["", "wanted", "measured", "verdict"]]
+    for target in TARGETS:
+        verdict = target.verdict(results)
+        if not verdict:
+            continue
+        median, low, high, word = verdict
+        if machine.too_busy():
+            word = "the machine is too busy to tell"
+        elif word == "open":
+            word = "too close to tell"
+        lines.append(["%s %s" % (target.number, target.what), target.wanted(),
+                      "%.2f (%.2f-%.2f)" % (median, low, high), word])
+    return markdown(lines) if len(lines) > 1 else ""
+
+
+def all_decided(results):
+    verdicts = [verdict for verdict in (target.verdict(results) for target in TARGETS) if verdict]
+    return bool(verdicts) and all(word != "open" for *_, word in verdicts)
+
+
+def words_of_machine(args):
     model = ""
     with open("/proc/cpuinfo") as f:
         found = re.search(r"^model name\s*:\s*(.*)$", f.read(), re.M)
@@ -328,13 +233,14 @@ def machine(args):
         version.stdout.decode().strip())
 
 
-def main():
+def arguments():
     top = os.environ.get("top_builddir", ".")
     p = argparse.ArgumentParser(
         description="Compare nbdkit rtrs and rtrs-server with nbdkit nbd and nbdkit file.",
-        epilog="Rows: " + ", ".join(r[0] for r in ROWS))
-    p.add_argument("--rounds", type=int, default=3, metavar="N", help="rounds [%(default)s]")
-    p.add_argument("--runtime", type=int, default=5, metavar="S",
+        epilog="Rows: " + ", ".join(ROWS))
+    p.add_argument("--rounds", type=int, default=15, metavar="N",
+                   help="at most so many; no more than needed to tell, and %d for that [%%(default)s]" % ENOUGH_ROUNDS)
+    p.add_argument("--runtime", type=int, default=2, metavar="S",
                    help="seconds of each fio run [%(default)s]")
     p.add_argument("--rows", default="*", metavar="GLOB[,GLOB]",
                    help="only these rows, e.g. '4k-*-qd32'")
@@ -352,6 +258,7 @@ def main():
                    help="[%(default)s]")
     p.add_argument("--plugin", default=os.path.join(top, ".libs/nbdkit-rtrs-plugin.so"),
                    metavar="PATH", help="[%(default)s]")
+    p.add_argument("--ceiling", default=os.path.join(top, ".libs/ceiling.so"), metavar="PATH", help="[%(default)s]")
     p.add_argument("--base", metavar="DIR",
                    help="another build directory, for the topology base: what a change costs is"
                         " --topologies=ours,base")
@@ -361,63 +268,79 @@ def main():
                    help="pass on to nbdkit rtrs; repeatable")
     p.add_argument("--csv", default="bench.csv", metavar="PATH",
                    help="every round as CSV [%(default)s]")
-    p.add_argument("--md", metavar="PATH", help="write the table to a file as well")
+    p.add_argument("--md", metavar="PATH", help="write the tables to a file as well")
     args = p.parse_args()
 
-    rows = [r for r in ROWS if any(fnmatch.fnmatch(r[0], g) for g in args.rows.split(","))]
-    if not rows:
-        p.error("--rows=%s matches no row of: %s" % (args.rows, ", ".join(r[0] for r in ROWS)))
-    names = args.topologies.split(",")
-    for name in names:
+    args.rows = [row for row in ROWS if any(fnmatch.fnmatch(row, g) for g in args.rows.split(","))]
+    if not args.rows:
+        p.error("--rows matches no row of: %s" % ", ".join(ROWS))
+    args.topologies = args.topologies.split(",")
+    for name in args.topologies:
         if name not in TOPOLOGIES:
             p.error("--topologies: %r is none of %s" % (name, ", ".join(TOPOLOGIES)))
     for option in ("rounds", "runtime", "size_mib", "threads"):
         if getattr(args, option) < 1:
             p.error("--%s must be at least 1" % option.replace("_", "-"))
-    for prog in ("fio", args.nbdkit):
+    for prog in ["fio", args.nbdkit] + ["nbdcopy"] * bool(set(args.rows) & set(COPY_ROWS)):
         if not shutil.which(prog):
             p.error("%s is not installed" % prog)
-    if ("base" in names) != bool(args.base):
+    if ("base" in args.topologies) != bool(args.base):
         p.error("--base=DIR and the topology base belong together")
     if args.base:
         args.base = os.path.abspath(args.base)
-    if "ours" in names or set(names) & set(VARIANTS):
-        for path in (args.server, args.plugin):
-            if not os.path.exists(path):
-                p.error("%s does not exist: run make first" % path)
-        args.plugin = os.path.abspath(args.plugin)	# nbdkit takes a word without / as a name
-
+    ours = "ours" in args.topologies or set(args.topologies) & set(VARIANTS)
+    for path in [args.server, args.plugin] * bool(ours) + [args.ceiling] * ("ceiling" in args.topologies):
+        if not os.path.exists(path):
+            p.error("%s does not exist: run make first" % path)
+    # nbdkit takes a word without / as a name
+    args.plugin, args.ceiling = os.path.abspath(args.plugin), os.path.abspath(args.ceiling)
     if args.file and os.path.lexists(args.file):
         p.error("--file: %s exists, and the file is overwritten" % args.file)
+    return args
 
-    base = os.environ.get("TMPDIR", "/var/tmp")
-    args.workdir = tempfile.mkdtemp(prefix="nbdkit-rtrs-bench.", dir=base)
+
+def rounds(args, results, machine, topologies):
+    """Until there are enough; each is written to the CSV when it is there."""
+    with open(args.csv, "w", newline="") as out:
+        writer = None
+        for n in range(args.rounds):
+            machine.look()
+            topologies[:] = [Topology(name, args, args.workdir) for name in args.topologies]
+            for t in topologies:
+                t.start()
+            for r in measure(args, topologies, args.rows, n):
+                if writer is None:
+                    writer = csv.DictWriter(out, r.keys())
+                    writer.writeheader()
+                writer.writerow(r)
+                out.flush()
+                results.add(r)
+                print("round %d  %-19s %-7s %9.0f /s  p99 %8.0f us  CPU %7.1f us/IO" %
+                      (n, r["row"], r["topology"], r["rate"], r["p99_us"], r["cpu_us_per_io"]), file=sys.stderr)
+            for t in topologies:
+                t.stop()
+            if all_decided(results):
+                return n + 1
+    return args.rounds
+
+
+def main():
+    args = arguments()
+    args.workdir = tempfile.mkdtemp(prefix="nbdkit-rtrs-bench.", dir=os.environ.get("TMPDIR", "/var/tmp"))
     args.file = os.path.abspath(args.file or os.path.join(args.workdir, "disk.img"))
+    args.source = os.path.join(args.workdir, "source.img")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    topologies, results = [], []
+    topologies, results, machine = [], Results(), Machine()
     try:
-        prepare_file(args)
-        with open(args.csv, "w", newline="") as out:
-            writer = None
-            for n in range(args.rounds):
-                topologies = [Topology(name, args, args.workdir) for name in names]
-                for t in topologies:
-                    t.start()
-                for r in measure(args, topologies, rows, {"round": n}):
-                    if writer is None:
-                        writer = csv.DictWriter(out, r.keys())
-                        writer.writeheader()
-                    writer.writerow(r)
-                    out.flush()
-                    results.append(r)
-                    print("round %d  %-18s %-6s %9.0f IOPS  p99 %8.0f us  CPU %7.1f us/IO" %
-                          (n, r["row"], r["topology"], r["iops"], r["p99_us"],
-                           r["cpu_us_per_io"]), file=sys.stderr)
-                for t in topologies:
-                    t.stop()
-        text = "%s; nbdkit -t %d, %d rounds of %d s, file of %d MiB in the page cache\n\n%s" % (
-            machine(args), args.threads, args.rounds, args.runtime, args.size_mib,
-            table(results, names, rows))
+        prepare_file(args.file, args.size_mib)
+        if "nbdcopy-in" in args.rows:
+            prepare_file(args.source, args.size_mib)
+        done = rounds(args, results, machine, topologies)
+        tables = [target_table(results, machine), ratio_table(results, args.topologies, args.rows),
+                  latency_table(results, args.topologies, args.rows)]
+        text = "%s; nbdkit -t %d, %d rounds of %d s, file of %d MiB in the page cache; %s\n\n%s" % (
+            words_of_machine(args), args.threads, done, args.runtime, args.size_mib, machine.words(),
+            "\n".join(table for table in tables if table))
         print(text, end="")
         if args.md:
             with open(args.md, "w") as f:
@@ -430,10 +353,8 @@ def main():
     finally:
         for t in topologies:
             t.kill()
-        try:
+        if os.path.exists(args.file):
             os.unlink(args.file)
-        except FileNotFoundError:
-            pass
         shutil.rmtree(args.workdir, ignore_errors=True)
     return 0
 

@@ -10,6 +10,7 @@ AM_TESTS_ENVIRONMENT = SANITIZERS='$(SANITIZERS)'; export SANITIZERS;
 SHELL_TESTS = \
 	%D%/test-allow.sh \
 	%D%/test-allow-flood.sh \
+	%D%/test-bench.sh \
 	%D%/test-block-device.sh \
 	%D%/test-come-back.sh \
 	%D%/test-demo.sh \

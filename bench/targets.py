@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is wanted, and whether the rounds say that it is so.
+
+A round gives one ratio for each target, of things that ran one after the other.  What the rounds say is the median of
+these ratios and an interval that has the true median with a probability of 95 % or more (order statistics: nothing is
+assumed about how the noise is distributed).  A target is met, or missed, when the whole interval is on one side of it.
+"""
+
+import math
+import statistics
+
+ENOUGH_ROUNDS = 6		# the least that have an interval of 95 %
+
+
+def interval(values):
+    """Of the median: what lies between the ranks k + 1 and n - k; with few values all of them."""
+    values = sorted(values)
+    n, k = len(values), 0
+    # The median is outside with 2 P(Binomial(n, 1/2) <= k).
+    while n >= ENOUGH_ROUNDS and 2 * sum(math.comb(n, i) for i in range(k + 2)) <= 0.05 * 2 ** n:
+        k += 1
+    return values[k], values[n - 1 - k]
+
+
+class Results:
+    """Of all rounds: a number for each row, topology and kind ("rate", "cpu_us_per_io", "p50_us", ...)."""
+
+    def __init__(self):
+        self.runs = []
+
+    def add(self, run):
+        self.runs.append(run)
+
+    def values(self, row, topology, key):
+        """By round."""
+        return {r["round"]: r[key] for r in self.runs
+                if r["row"] == row and r["topology"] == topology and key in r}
+
+    def median(self, row, topology, key):
+        values = self.values(row, topology, key).values()
+        return statistics.median(values) if values else None
+
+    def ratios(self, key, above, below):
+        """Of two (row, topology), within each round that has both."""
+        a, b = self.values(*above, key), self.values(*below, key)
+        return [a[n] / b[n] for n in sorted(a) if b.get(n)]
+
+
+class Target:
+    """One line of the table: NUMBER is at least LEAST, or at most MOST."""
+
+    def __init__(self, number, what, rows, ratios, least=None, most=None):
+        self.number, self.what = number, what
+        self.rows = rows		# that it needs
+        self.ratios = ratios		# (results) -> one for each round
+        self.least, self.most = least, most
+
+    def wanted(self):
+        return "≥ %.2f" % self.least if self.most is None else "≤ %.2f" % self.most
+
+    def verdict(self, results):
+        """(median, low, high, "met", "missed" or "open"), or None when it was not measured."""
+        ratios = self.ratios(results)
+        if not ratios:
+            return None
+        low, high = interval(ratios)
+        good, bad = (low >= self.least, high < self.least) if self.most is None else (high <= self.most,
+                                                                                      low > self.most)
+        decided = len(ratios) >= ENOUGH_ROUNDS
+        return statistics.median(ratios), low, high, "met" if good and decided else "missed" if bad and decided else "open"
+
+
+def ours_to(other, row, number, wanted, key="rate", what=None):
+    words = {"rate": "IOPS", "cpu_us_per_io": "CPU per IO"}[key]
+    side = {"most" if key == "cpu_us_per_io" else "least": wanted}
+    return Target(number, "%s, %s ours/%s" % (what or row, words, other), [row],
+                  lambda results: results.ratios(key, (row, "ours"), (row, other)), **side)
+
+
+CONNECTIONS = [("4k-randread-qd4", 1)] + [("4k-randread-qd4-c%d" % n, n) for n in (2, 4, 8, 16)]
+
+
+def most_connections_to_best(results):
+    rates = [results.values(row, "ours", "rate") for row, _ in CONNECTIONS]
+    return [rates[-1][n] / max(of_row[n] for of_row in rates)
+            for n in sorted(rates[-1]) if all(n in of_row for of_row in rates)]
+
+
+TARGETS = [
+    ours_to("peer", "4k-randread-qd16", "S1", 1.8),
+    ours_to("peer", "4k-randread-qd32", "S1", 2.2),
+    ours_to("ceiling", "4k-randread-qd16", "S2", 0.75),
+    ours_to("ceiling", "4k-randread-qd32", "S2", 0.75),
+    ours_to("peer", "4k-randread-qd1", "S3", 1.7),
+    ours_to("peer", "4k-randwrite-qd1", "S3", 1.7),
+    ours_to("peer", "4k-randread-qd2", "S4", 1.35),
+    ours_to("peer", "4k-randread-qd4", "S4", 1.35),
+    ours_to("peer", "4k-randread-qd16", "S5", 0.5, "cpu_us_per_io"),
+    ours_to("peer", "4k-randread-qd32", "S5", 0.5, "cpu_us_per_io"),
+    ours_to("peer", "4k-randwrite-qd16", "S6", 1.6),
+    ours_to("peer", "4k-randwrite-qd32", "S6", 2.0),
+    ours_to("peer", "128k-read-qd16", "S7", 1.5),
+    ours_to("peer", "128k-write-qd16", "S7", 1.35),
+    Target("S9", "16 NBD connections, IOPS to the best of 1, 2, 4, 8, 16", [row for row, _ in CONNECTIONS],
+           most_connections_to_best, least=0.92),
+    ours_to("peer", "nbdcopy-in", "S13", 1.3, what="1 GiB by nbdcopy, in"),
+    ours_to("peer", "nbdcopy-out", "S13", 1.3, what="1 GiB by nbdcopy, out"),
+]

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the bench compares: the programs of a topology, started and stopped, and the CPU time that they use."""
+
+import os
+import re
+import select
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+VARIANTS = {
+    "never": (["--invalidate=never"], []),
+    "copy": (["--invalidate=copy"], []),
+    "always": (["--invalidate=always"], []),
+    "static": ([], ["registration=static"]),
+    "window": ([], ["registration=window"]),
+}
+TOPOLOGIES = ["ours", "peer", "ceiling", "limit", "base"] + list(VARIANTS)
+START_TIMEOUT_S = 15
+TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
+
+
+class Failed(Exception):
+    """The run cannot go on; the text says why."""
+
+
+class Process:
+    """A server in the foreground with its output in a log file."""
+
+    def __init__(self, workdir, name, argv, pass_fds=(), env=None):
+        self.name = name
+        self.argv = argv
+        self.logpath = os.path.join(workdir, name + ".log")
+        with open(self.logpath, "wb") as log:
+            self.popen = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                          pass_fds=pass_fds, env=env)
+
+    def log(self):
+        with open(self.logpath, errors="replace") as f:
+            return f.read()
+
+    def fail(self, what):
+        raise Failed("%s %s\n  command: %s\n  output:\n%s" %
+                     (self.name, what, " ".join(self.argv), self.log() or "    (none)"))
+
+    def wait_for(self, what, ready):
+        """Return what ready() gives, once it is true; Failed if the process ends or time is up."""
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while True:
+            answer = ready()
+            if answer:
+                return answer
+            if self.popen.poll() is not None:
+                self.fail("ended with status %d before: %s" % (self.popen.returncode, what))
+            if time.monotonic() > deadline:
+                self.fail("took more than %d s: %s" % (START_TIMEOUT_S, what))
+            time.sleep(0.01)
+
+    def cpu_s(self):
+        """CPU time of all its threads, ended ones included."""
+        with open("/proc/%d/stat" % self.popen.pid) as f:
+            fields = f.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) * TICK_S
+
+    def stop(self):
+        if self.popen.poll() is None:
+            self.popen.terminate()
+            try:
+                self.popen.wait(20)
+            except subprocess.TimeoutExpired:
+                self.popen.kill()
+                self.popen.wait()
+                self.fail("did not end within 20 s of SIGTERM")
+        if self.popen.returncode not in (0, -signal.SIGTERM):
+            self.fail("ended with status %d" % self.popen.returncode)
+
+
+class Topology:
+    """The running servers of one topology and the NBD URI of its near end."""
+
+    def __init__(self, name, args, workdir):
+        self.name = name
+        self.args = args
+        self.workdir = tempfile.mkdtemp(prefix=name + ".", dir=workdir)
+        self.processes = []
+        self.socket = os.path.join(self.workdir, "nbd.sock")
+        self.uri = "nbd+unix:///?socket=" + self.socket
+
+    def start(self):
+        if self.name in VARIANTS:
+            self.start_ours(*VARIANTS[self.name])
+        else:
+            getattr(self, "start_" + self.name)()
+
+    def stop(self):
+        while self.processes:
+            self.processes.pop().stop()
+
+    def kill(self):
+        for p in self.processes:
+            if p.popen.poll() is None:
+                p.popen.kill()
+                p.popen.wait()
+        self.processes = []
+
+    def cpu_s(self):
+        return sum(p.cpu_s() for p in self.processes)
+
+    def spawn(self, *args, **kwargs):
+        p = Process(self.workdir, *args, **kwargs)
+        self.processes.append(p)
+        return p
+
+    def nbdkit(self, name, where, *plugin_and_args, **kwargs):
+        """nbdkit with the options all topologies share; returns when it accepts connections."""
+        pidfile = os.path.join(self.workdir, name + ".pid")
+        argv = [self.args.nbdkit, "-f", "-t", str(self.args.threads), "-P", pidfile]
+        p = self.spawn(name, kwargs.pop("wrap", []) + argv + where + list(plugin_and_args),
+                       **kwargs)
+        # nbdkit writes its pid when it is ready; the file may exist a moment before its content.
+        p.wait_for("its pid file", lambda: os.path.exists(pidfile) and os.path.getsize(pidfile))
+
+    def start_ceiling(self):
+        self.nbdkit("nbdkit-ceiling", ["-U", self.socket], self.args.ceiling, "file=" + self.args.file)
+
+    def start_limit(self):
+        self.nbdkit("nbdkit-file", ["-U", self.socket], "file", self.args.file)
+
+    def start_peer(self):
+        # The listening socket is ours and handed over, so that no port has to be guessed.
+        with socket.create_server(("127.0.0.1", 0), backlog=128) as listener:
+            port = listener.getsockname()[1]
+            fd = listener.fileno()
+            # Socket activation: descriptor 3, and the pid of the process that gets it.
+            wrap = ["/bin/sh", "-c",
+                    'exec 3<&%d; export LISTEN_FDS=1 LISTEN_PID=$$; exec "$@"' % fd, "sh"]
+            self.nbdkit("nbdkit-file", [], "file", self.args.file, pass_fds=(fd,), wrap=wrap)
+        self.nbdkit("nbdkit-nbd", ["-U", self.socket], "nbd", "hostname=127.0.0.1",
+                    "port=%d" % port)
+
+    def start_base(self):
+        self.start_ours(server_program=os.path.join(self.args.base, "rtrs-server"),
+                        plugin=os.path.join(self.args.base, ".libs/nbdkit-rtrs-plugin.so"))
+
+    def shared_file_options(self, server):
+        """All topologies run at once, on one file, and one at a time does something.  An older server has no lock."""
+        text = subprocess.run([server, "--help"], stdout=subprocess.PIPE, check=True).stdout.decode()
+        options = []
+        if "--no-lock" in text:
+            options.append("--no-lock")
+        if "--state-dir" in text:
+            options += ["--state-dir", os.path.join(self.args.workdir, "state-" + self.name)]
+        return options
+
+    def start_ours(self, server_arg=(), plugin_arg=(), server_program=None, plugin=None):
+        server_program = server_program or self.args.server
+        rd, wr = os.pipe()
+        try:
+            server = self.spawn(
+                "rtrs-server",
+                [server_program, "--listen", "tcp://127.0.0.1:0", "--ready-fd", str(wr)]
+                + self.shared_file_options(server_program) + self.args.server_arg + list(server_arg) + ["bench=" + self.args.file], pass_fds=(wr,))
+        finally:
+            os.close(wr)
+        try:
+            server.wait_for("readiness on --ready-fd",
+                            lambda: select.select([rd], [], [], 0)[0] and os.read(rd, 64))
+        finally:
+            os.close(rd)
+        port = server.wait_for("the port it listens on",
+                               lambda: re.search(r"tcp://127\.0\.0\.1:([1-9]\d*)", server.log()))
+        self.nbdkit("nbdkit-rtrs", ["-U", self.socket], plugin or self.args.plugin,
+                    "server=127.0.0.1:" + port.group(1), "export=bench",
+                    *self.args.plugin_arg, *plugin_arg)

@@ -1,0 +1,79 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# What the bench says of its rounds: an interval has the median as often as it says, a verdict needs enough rounds and
+# all of the interval, and a busy machine is said to be one.  How fast anything is, is no test.
+. ./tests/functions.sh
+cat >"$tmp/test.py" <<'END'
+import random
+import sys
+sys.dont_write_bytecode = True
+sys.path.insert(0, sys.argv[1])
+import run
+import targets
+
+chance = random.Random(1)
+for n in range(targets.ENOUGH_ROUNDS, 20):
+    hits = 0
+    for _ in range(2000):
+        # Skewed, with a median of 1.
+        low, high = targets.interval([chance.expovariate(0.6931471805599453) for _ in range(n)])
+        assert low <= high
+        hits += low <= 1 <= high
+    assert hits >= 0.935 * 2000, (n, hits)
+
+def results(ratios, key="rate", row="4k-randread-qd16"):
+    r = targets.Results()
+    for n, ratio in enumerate(ratios):
+        for topology, value in (("ours", 1000 * ratio), ("peer", 1000)):
+            r.add({"round": n, "row": row, "topology": topology, key: value})
+    return r
+
+def word(target, ratios, **kwargs):
+    return target.verdict(results(ratios, **kwargs))[3]
+
+fast = targets.ours_to("peer", "4k-randread-qd16", "S", 1.8)
+cheap = targets.ours_to("peer", "4k-randread-qd16", "S", 0.5, "cpu_us_per_io")
+assert fast.verdict(targets.Results()) is None
+for n in range(1, 20):
+    enough = n >= targets.ENOUGH_ROUNDS
+    assert word(fast, [1.9] * n) == ("met" if enough else "open")
+    assert word(fast, [1.7] * n) == ("missed" if enough else "open")
+    assert word(cheap, [0.4] * n, key="cpu_us_per_io") == ("met" if enough else "open")
+    assert word(cheap, [0.6] * n, key="cpu_us_per_io") == ("missed" if enough else "open")
+    assert word(fast, [1.7, 1.9] * n) == "open"
+    # Rounds go on as long as a target is open.
+    assert run.all_decided(results([1.9] * n, row="4k-randread-qd4")) == enough
+    assert not run.all_decided(results([1.3, 1.4] * n, row="4k-randread-qd4"))
+assert run.all_decided(targets.Results()) is False
+
+# A round that lacks one side does not count, nor does one of another row.
+r = results([1.9] * 8)
+r.add({"round": 8, "row": "4k-randread-qd16", "topology": "ours", "rate": 1})
+assert fast.verdict(r)[:3] == (1.9, 1.9, 1.9)
+
+# Each target is of rows that there are, and each row of connections is there.
+for target in targets.TARGETS:
+    assert target.rows and set(target.rows) <= set(run.ROWS), target.what
+    assert (target.least is None) != (target.most is None)
+many = targets.Results()
+for row, n in targets.CONNECTIONS:
+    for number in range(8):
+        many.add({"round": number, "row": row, "topology": "ours", "rate": 90 if n == 16 else 100 if n == 4 else 50})
+nine = [target for target in targets.TARGETS if target.number == "S9"]
+assert nine[0].verdict(many)[0] == 0.9
+
+machine = run.Machine()
+machine.busy, machine.stolen = [0.01] * 5, [0.0] * 5
+assert not machine.too_busy()
+assert "| met |" in run.target_table(results([1.9] * 8), machine)
+machine.busy = [0.5] * 5
+assert machine.too_busy()
+assert "too busy" in run.target_table(results([1.9] * 8), machine)
+machine.busy, machine.stolen = [0.01] * 5, [0.2] * 5
+assert machine.too_busy()
+END
+/usr/bin/python3 "$tmp/test.py" "$top_srcdir/bench"
+status=0
+/usr/bin/python3 "$top_srcdir/bench/run.py" --rows=nothing 2>"$tmp/refused" || status=$?
+[ $status -eq 2 ]
+grep "error: --rows matches no row of: 4k-randread-qd1, " "$tmp/refused"
