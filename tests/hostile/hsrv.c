@@ -120,9 +120,9 @@ static void on_request(struct peer_srv_con *con, struct rtrs_req *req, unsigned 
 
 /* ---- memory ---- */
 
-static unsigned regions(struct peer_srv *peer, struct rtrs_region *regions)
+static unsigned regions(struct peer_srv_con *con, struct rtrs_region *regions)
 {
-	struct hsrv *s = srv_of(peer);
+	struct hsrv *s = srv_of(con->srv);
 
 	*regions = (struct rtrs_region){ (uintptr_t)s->chunks, s->chunks_mr->rkey,
 					 sizeof(s->chunks) };

@@ -50,7 +50,7 @@ static void on_info(struct peer_srv_con *con)
 {
 	struct peer_srv *s = con->srv;
 	struct rtrs_region regions[PEER_SRV_DEPTH];
-	unsigned n = s->ops->regions(s, regions);
+	unsigned n = s->ops->regions(con, regions);
 	struct ibv_sge sge = { (uintptr_t)s->info_rsp, (uint32_t)rtrs_info_rsp_len(n),
 			       s->own_mr->lkey };
 	const struct ibv_send_wr wr = { .wr_id = (uintptr_t)&con->send_cqe, .sg_list = &sge,
@@ -59,7 +59,7 @@ static void on_info(struct peer_srv_con *con)
 	con->info_seen = true;
 	rtrs_info_rsp_encode((struct rtrs_msg_info_rsp *)s->info_rsp, regions, n);
 	for (unsigned i = 0; i < PEER_SRV_CONS; i++) {
-		if (s->cons[i].fab && !s->cons[i].failed)
+		if (s->cons[i].fab && s->cons[i].path == con->path && !s->cons[i].failed)
 			post_empty(&s->cons[i], 2 * PEER_SRV_DEPTH);
 	}
 	fab_post_send(con->fab, &wr);
@@ -114,6 +114,60 @@ static void wc_send(struct fab_conn *fab, struct fab_cqe *cqe, const struct ibv_
 		container_of(cqe, struct peer_srv_con, send_cqe)->failed = true;
 }
 
+/* ---- sessions and paths ---- */
+
+static struct peer_srv_sess *sess_get(struct peer_srv *s, const struct rtrs_conn_req *req)
+{
+	struct peer_srv_sess *unused = NULL;
+
+	for (unsigned i = 0; i < PEER_SRV_SESSIONS; i++) {
+		struct peer_srv_sess *sess = &s->sessions[i];
+
+		if (!sess->ncons)
+			unused = sess;
+		else if (!memcmp(sess->uuid, req->paths_uuid, sizeof(sess->uuid)))
+			return sess;
+	}
+	check(unused && req->first_conn);
+	*unused = (struct peer_srv_sess){ 0 };
+	memcpy(unused->uuid, req->paths_uuid, sizeof(unused->uuid));
+	return unused;
+}
+
+static struct peer_srv_path *path_get(struct peer_srv *s, const struct rtrs_conn_req *req)
+{
+	struct peer_srv_path *unused = NULL;
+
+	for (unsigned i = 0; i < PEER_SRV_PATHS; i++) {
+		struct peer_srv_path *path = &s->paths[i];
+
+		if (!path->ncons)
+			unused = path;
+		else if (path->recon_cnt == req->recon_cnt &&
+			 !memcmp(path->uuid, req->sess_uuid, sizeof(path->uuid)))
+			return path;
+	}
+	check(unused);
+	*unused = (struct peer_srv_path){ .recon_cnt = req->recon_cnt, .sess = sess_get(s, req) };
+	memcpy(unused->uuid, req->sess_uuid, sizeof(unused->uuid));
+	return unused;
+}
+
+static void con_add(struct peer_srv_con *con, const struct rtrs_conn_req *req)
+{
+	con->path = path_get(con->srv, req);
+	con->path->ncons++;
+	con->path->sess->ncons++;
+}
+
+static void con_free(struct peer_srv_con *con)
+{
+	fab_conn_destroy(con->fab);
+	con->fab = NULL;
+	con->path->sess->ncons--;
+	con->path->ncons--;
+}
+
 /* ---- connections ---- */
 
 static void make_memory(struct peer_srv *s, struct fab_conn *fab)
@@ -155,16 +209,15 @@ static void on_connect(struct peer_srv *s, const struct fab_event *ev)
 	con->recv_cqe.done = wc_recv;
 	con->send_cqe.done = wc_send;
 	fab_conn_set_context(con->fab, con);
+	con_add(con, &req);
 	check(!fab_create_qp(con->fab, s->pd, &attr));
 	if (!con->cid) {
 		s->lives++;
 		post_info_recv(con);
 	}
 	rtrs_conn_rsp_encode(&m, &rsp);
-	if (fab_accept(con->fab, &m, sizeof(m))) {
-		fab_conn_destroy(con->fab);
-		con->fab = NULL;
-	}
+	if (fab_accept(con->fab, &m, sizeof(m)))
+		con_free(con);
 }
 
 void peer_srv_events(struct peer_srv *s)
@@ -185,8 +238,7 @@ bool peer_srv_poll(struct peer_srv_con *con, short *events)
 		int n = fab_dispatch(con->fab, QUEUE);
 
 		if (n == -ENOTCONN) {
-			fab_conn_destroy(con->fab);
-			con->fab = NULL;
+			con_free(con);
 			return false;
 		}
 		if (!n && !fab_arm(con->fab, events))

@@ -4,6 +4,9 @@
  * request does, and how it is answered, is its owner's (tests/sim/raw-srv.h, tests/hostile/hsrv.h), who
  * embeds it and calls it from one thread at a time.
  *
+ * Sessions and paths are told apart as the kernel's server does, by their uuids: a session lasts as long as it has a
+ * connection.  A path that comes back is not refused while its last life drains.
+ *
  * A failed connection drains and is forgotten; what a good client does not do ends the program. */
 #ifndef PEER_SRV_H
 #define PEER_SRV_H
@@ -16,11 +19,29 @@
 #define PEER_SRV_DEPTH 8u
 #define PEER_SRV_HDR 4096u		/* of a chunk, behind the data */
 #define PEER_SRV_CONS 32
+#define PEER_SRV_PATHS 8		/* lives of paths that have connections at one time */
+#define PEER_SRV_SESSIONS 4
+#define PEER_SRV_DEVS 4
 
 struct peer_srv;
 
+struct peer_srv_sess {
+	uint8_t uuid[RTRS_UUID_LEN];
+	unsigned ncons;			/* 0: free */
+	char devs[PEER_SRV_DEVS][RNBD_NAME_MAX];	/* the owner's; empty when it begins */
+};
+
+/* One life of a path. */
+struct peer_srv_path {
+	uint8_t uuid[RTRS_UUID_LEN];
+	uint16_t recon_cnt;
+	unsigned ncons;			/* 0: free */
+	struct peer_srv_sess *sess;
+};
+
 struct peer_srv_con {
 	struct peer_srv *srv;
+	struct peer_srv_path *path;
 	struct fab_conn *fab;		/* NULL: free */
 	uint16_t cid;
 	bool info_seen, failed;
@@ -31,8 +52,8 @@ struct peer_srv_con {
 struct peer_srv_ops {
 	/* There is a domain now.  Returns the region of all of the owner's memory. */
 	struct ibv_mr *(*memory)(struct peer_srv *s);
-	/* A path begins: where its chunks are.  Returns how many @regions that takes. */
-	unsigned (*regions)(struct peer_srv *s, struct rtrs_region *regions);
+	/* The path of @con begins: where its chunks are.  Returns how many @regions that takes. */
+	unsigned (*regions)(struct peer_srv_con *con, struct rtrs_region *regions);
 	/* @req came in chunk @buf, and its header was copied.  To be answered. */
 	void (*request)(struct peer_srv_con *con, struct rtrs_req *req, unsigned buf);
 };
@@ -49,6 +70,8 @@ struct peer_srv {
 	unsigned lives;			/* how often a client began to set up a path */
 	unsigned nhb_acks;		/* answers to heartbeats */
 	struct peer_srv_con cons[PEER_SRV_CONS];
+	struct peer_srv_path paths[PEER_SRV_PATHS];
+	struct peer_srv_sess sessions[PEER_SRV_SESSIONS];
 	uint8_t info_rsp[sizeof(struct rtrs_msg_info_rsp) +
 			 PEER_SRV_DEPTH * sizeof(struct rtrs_sg_desc)];
 };

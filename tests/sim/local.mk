@@ -65,7 +65,7 @@ libsim_la_SOURCES = \
 
 libsim_la_LIBADD = libpeer.la libclt.la librtrssrv.la libsimfab.la
 
-SIM_PLAIN_TESTS = test-sim-clt test-sim-dev test-sim-fence test-sim-mem test-sim-multi test-sim-path test-sim-peer test-sim-small test-sim-srv test-sim-window
+SIM_PLAIN_TESTS = test-sim-clt test-sim-dev test-sim-fence test-sim-mem test-sim-multi test-sim-multi-peer test-sim-path test-sim-peer test-sim-small test-sim-srv test-sim-window
 SIM_TESTS = $(SIM_PLAIN_TESTS) test-sim-random
 check_PROGRAMS += $(SIM_TESTS)
 SIM_NIC_TESTS = %D%/sim-nic.sh %D%/sim-registration.sh
@@ -88,6 +88,9 @@ test_sim_mem_LDADD = libsim.la
 test_sim_multi_SOURCES = %D%/test-sim-multi.c
 test_sim_multi_CPPFLAGS = $(libsim_la_CPPFLAGS)
 test_sim_multi_LDADD = libsim.la
+test_sim_multi_peer_SOURCES = %D%/test-sim-multi-peer.c
+test_sim_multi_peer_CPPFLAGS = $(libsim_la_CPPFLAGS)
+test_sim_multi_peer_LDADD = libsim.la
 test_sim_path_SOURCES = %D%/test-sim-path.c
 test_sim_path_CPPFLAGS = $(libsim_la_CPPFLAGS)
 test_sim_path_LDADD = libsim.la

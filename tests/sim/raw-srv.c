@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns chunks with a region each, and the disk.  One thread; an actor of its host. */
+/* Owns chunks with a region each for each path, and the disk.  One thread; an actor of its host. */
 #include <errno.h>
+#include <netinet/in.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "raw-srv.h"
@@ -22,13 +24,63 @@ static const struct rnbd_dev_info disk = {
 	.writeback = true,
 };
 
-static int do_io(struct raw_srv *s, const struct rtrs_req *req, uint8_t *chunk)
+/* The number of @name, which gets one if it has none. */
+static int dev_open(struct peer_srv_sess *sess, const char *name)
+{
+	int id = -ENOMEM;
+
+	for (int i = PEER_SRV_DEVS - 1; i >= 0; i--) {
+		if (!strcmp(sess->devs[i], name))
+			return i;
+		if (!sess->devs[i][0])
+			id = i;
+	}
+	if (id >= 0)
+		strcpy(sess->devs[id], name);
+	return id;
+}
+
+static bool dev_is_open(const struct peer_srv_sess *sess, uint32_t id)
+{
+	return id < PEER_SRV_DEVS && sess->devs[id][0];
+}
+
+/* OPEN, whose answer is to be in @info, and CLOSE. */
+static int do_control(struct raw_srv *s, struct peer_srv_sess *sess, const struct rtrs_req *req,
+		      struct rnbd_dev_info *info)
+{
+	struct rnbd_open open;
+	uint32_t id;
+	int rc;
+
+	switch (rnbd_msg_type(req->usr, req->usr_len)) {
+	case RNBD_MSG_OPEN:
+		s->nopens++;
+		CHECK(rnbd_open_decode(req->usr, req->usr_len, &open) == 0);
+		rc = dev_open(sess, open.name);
+		info->device_id = (uint32_t)rc;
+		return MIN(rc, 0);
+	case RNBD_MSG_CLOSE:
+		CHECK(rnbd_close_decode(req->usr, req->usr_len, &id) == 0);
+		if (dev_is_open(sess, id))
+			sess->devs[id][0] = '\0';
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+static int do_io(struct raw_srv *s, const struct peer_srv_sess *sess, const struct rtrs_req *req, uint8_t *chunk)
 {
 	struct rnbd_io io;
 	int rc = rnbd_io_decode(req->usr, req->usr_len, req->data_len, req->dir == RTRS_DIR_READ, &io);
 
 	if (rc)
 		return rc;
+	if (!dev_is_open(sess, io.device_id)) {
+		s->nstrays++;
+		return -ENOTCONN;
+	}
 	s->nrequests++;
 	s->ops |= 1u << io.op;
 	if (!range_ok(io.sector * RNBD_SECTOR_SIZE, io.bi_size, RAW_SRV_DISK))
@@ -191,37 +243,45 @@ static void answer_badly(struct peer_srv_con *con, const struct rtrs_req *req, u
 	CHECK(!"no such thing to do");
 }
 
-/* The chunk under a fresh key. */
-static void chunk_open(struct raw_srv *s, unsigned buf)
+/* The region of the chunk on the path of @con. */
+static struct ibv_mr **chunk_mr(const struct peer_srv_con *con, unsigned buf)
 {
-	fab_dereg_mr(s->mrs[buf]);
-	s->mrs[buf] = fab_reg_mr(s->peer.pd, s->chunks[buf], RAW_SRV_CHUNK, CHUNK_RIGHTS);
-	CHECK(s->mrs[buf]);
+	struct raw_srv *s = srv_of(con->srv);
+
+	return &s->mrs[con->path - s->peer.paths][buf];
 }
 
-static void rearm_key(struct raw_srv *s, unsigned buf)
+/* The chunk under a fresh key. */
+static void chunk_open(const struct peer_srv_con *con, unsigned buf)
 {
+	struct raw_srv *s = srv_of(con->srv);
+	struct ibv_mr **mr = chunk_mr(con, buf);
+
+	fab_dereg_mr(*mr);
+	*mr = fab_reg_mr(s->peer.pd, s->chunks[buf], RAW_SRV_CHUNK, CHUNK_RIGHTS);
+	CHECK(*mr);
+}
+
+static void rearm_key(const struct peer_srv_con *con, unsigned buf)
+{
+	struct raw_srv *s = srv_of(con->srv);
+
 	if (!s->peer.new_rkey)
 		return;
 	if (!s->same_key)
-		chunk_open(s, buf);
-	rtrs_rkey_rsp_encode(&s->key_rsp[buf], (uint16_t)buf, s->mrs[buf]->rkey);
-}
-
-static int execute(struct raw_srv *s, const struct rtrs_req *req, int type, uint8_t *chunk)
-{
-	s->nopens += type == RNBD_MSG_OPEN;
-	return type == RNBD_MSG_IO ? do_io(s, req, chunk) : 0;
+		chunk_open(con, buf);
+	rtrs_rkey_rsp_encode(&s->key_rsp[buf], (uint16_t)buf, (*chunk_mr(con, buf))->rkey);
 }
 
 static void on_request(struct peer_srv_con *con, struct rtrs_req *req, unsigned buf)
 {
 	struct raw_srv *s = srv_of(con->srv);
+	struct rnbd_dev_info info = disk;
 	int type, status;
 
 	if (s->peer.new_rkey && !s->same_key) {
-		fab_dereg_mr(s->mrs[buf]);
-		s->mrs[buf] = NULL;
+		fab_dereg_mr(*chunk_mr(con, buf));
+		*chunk_mr(con, buf) = NULL;
 		s->nrevoked++;
 	}
 	s->nasked += req->need_inval;
@@ -229,9 +289,11 @@ static void on_request(struct peer_srv_con *con, struct rtrs_req *req, unsigned 
 		s->last = req->desc;
 	if (s->no_inval)
 		req->need_inval = false;
-	type = peer_srv_control(req, &disk, s->chunks[buf]);
-	status = execute(s, req, type, s->chunks[buf]);
-	rearm_key(s, buf);
+	status = do_control(s, con->path->sess, req, &info);
+	type = peer_srv_control(req, &info, s->chunks[buf]);
+	if (type == RNBD_MSG_IO)
+		status = do_io(s, con->path->sess, req, s->chunks[buf]);
+	rearm_key(con, buf);
 	if (type == RNBD_MSG_IO && s->evil)
 		answer_badly(con, req, buf, status);
 	else
@@ -240,13 +302,13 @@ static void on_request(struct peer_srv_con *con, struct rtrs_req *req, unsigned 
 
 /* ---- set-up ---- */
 
-static unsigned regions(struct peer_srv *peer, struct rtrs_region *regions)
+static unsigned regions(struct peer_srv_con *con, struct rtrs_region *regions)
 {
-	struct raw_srv *s = srv_of(peer);
+	struct raw_srv *s = srv_of(con->srv);
 
 	for (unsigned i = 0; i < PEER_SRV_DEPTH; i++) {
-		chunk_open(s, i);
-		regions[i] = (struct rtrs_region){ (uintptr_t)s->chunks[i], s->mrs[i]->rkey,
+		chunk_open(con, i);
+		regions[i] = (struct rtrs_region){ (uintptr_t)s->chunks[i], (*chunk_mr(con, i))->rkey,
 						   RAW_SRV_CHUNK };
 	}
 	return PEER_SRV_DEPTH;
@@ -303,13 +365,14 @@ static bool raw_ready(struct sim_actor *a)
 	return false;
 }
 
-void raw_srv_start(struct raw_srv *s, bool new_rkey)
+static void start(struct raw_srv *s, bool new_rkey)
 {
 	struct fab_addr addr = sim_addr("srv", RTRS_PORT);
 	struct sim_host *h = sim_host_find("srv");
 	struct sim_place before = sim_enter(h, h->epoch);
 
-	memset(s, 0, sizeof(*s));
+	((struct sockaddr_in *)&addr.ss)->sin_addr.s_addr = INADDR_ANY;
+	memset(s, 0, offsetof(struct raw_srv, disk));
 	peer_srv_start(&s->peer, &ops, &addr, s->chunks[0], RAW_SRV_IO);
 	s->peer.new_rkey = new_rkey;
 	s->actor.ready = raw_ready;
@@ -318,10 +381,44 @@ void raw_srv_start(struct raw_srv *s, bool new_rkey)
 	sim_leave(before);
 }
 
+void raw_srv_start(struct raw_srv *s, bool new_rkey)
+{
+	memset(s->disk, 0, sizeof(s->disk));
+	start(s, new_rkey);
+}
+
+void raw_srv_start_again(struct raw_srv *s)
+{
+	start(s, s->peer.new_rkey);
+}
+
+unsigned raw_srv_sessions(const struct raw_srv *s)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < PEER_SRV_SESSIONS; i++)
+		n += s->peer.sessions[i].ncons > 0;
+	return n;
+}
+
+static bool raw_gone(void *arg)
+{
+	return !raw_srv_sessions(arg);
+}
+
+void raw_srv_kill(struct raw_srv *s)
+{
+	sim_kill("srv", SIM_KILL_PROCESS);
+	CHECK(sim_run_until(raw_gone, s, 1000));
+	raw_srv_stop(s);
+}
+
 void raw_srv_stop(struct raw_srv *s)
 {
-	for (unsigned i = 0; i < PEER_SRV_DEPTH; i++)
-		fab_dereg_mr(s->mrs[i]);
+	for (unsigned path = 0; path < PEER_SRV_PATHS; path++) {
+		for (unsigned i = 0; i < PEER_SRV_DEPTH; i++)
+			fab_dereg_mr(s->mrs[path][i]);
+	}
 	peer_srv_stop(&s->peer);
 	sim_actor_del(&s->actor);
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A server on host "srv" that does what a test says, made by hand (tests/peer/peer-srv.h): one that revokes
  * keys (NEW_RKEY, doc/protocol.md 4), which ours does not offer on this
- * fabric, and one that answers wrongly.  It exports "disk0", RAW_SRV_DISK bytes, from memory, and
- * executes requests at once.  It answers heartbeats and sends those that a test asks for. */
+ * fabric, one that answers wrongly, and one that knows no extension and keeps sessions as the kernel's does: several
+ * paths share chunks and devices, a device has the lowest free number of its session, and whoever asks for one that is not
+ * open gets ENOTCONN.  It exports one disk, RAW_SRV_DISK bytes, under any name, from memory, and executes requests at once.
+ * It listens on all addresses, answers heartbeats and sends those that a test asks for. */
 #ifndef RAW_SRV_H
 #define RAW_SRV_H
 
@@ -44,13 +46,21 @@ struct raw_srv {
 	unsigned nrequests, nrevoked;
 	unsigned ops;			/* bit op: one was asked for */
 	unsigned nopens;
-	struct ibv_mr *mrs[PEER_SRV_DEPTH];
+	unsigned nstrays;		/* requests for a device that is not open */
+	struct ibv_mr *mrs[PEER_SRV_PATHS][PEER_SRV_DEPTH];
 	uint8_t chunks[PEER_SRV_DEPTH][RAW_SRV_CHUNK];
-	uint8_t disk[RAW_SRV_DISK];
 	struct rtrs_msg_rkey_rsp key_rsp[PEER_SRV_DEPTH];
+	uint8_t disk[RAW_SRV_DISK];	/* the last member: outlives the process */
 };
 
+/* With an empty disk. */
 void raw_srv_start(struct raw_srv *s, bool new_rkey);
+/* As SIGKILL; nothing of it is left but its disk. */
+void raw_srv_kill(struct raw_srv *s);
+/* The next process after that, with the same disk. */
+void raw_srv_start_again(struct raw_srv *s);
+/* Sessions that have a connection. */
+unsigned raw_srv_sessions(const struct raw_srv *s);
 /* On connection 0 of its client. */
 void raw_srv_heartbeat(struct raw_srv *s);
 /* All its clients have gone. */

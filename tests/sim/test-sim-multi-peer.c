@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A session with several paths to a server that is like the kernel's (raw-srv.h): it does not say which process it is,
+ * and has no tags.  All that a path can prove before it joins is that the server had it and another one at one
+ * moment (doc/decisions.md D15).  A path that joined without would send requests for a device that the server has
+ * not opened: raw_srv.nstrays counts them. */
+#include <errno.h>
+
+#include "clt-paths.h"
+#include "raw-srv.h"
+#include "world.h"
+
+#define HB_MS 500u			/* detection: (HB_MISSES + 1) intervals without an answer, begun at a tick */
+#define HB_MISSES 2u
+#define DETECT_MS ((HB_MISSES + 2) * HB_MS)
+#define NIO PEER_SRV_DEPTH
+
+static struct world *w;
+static struct world_client *c;
+static struct raw_srv srv;
+static const char *const wires[WORLD_PATHS] = { "srv", "srv/1", "srv/2", "srv/3" };
+
+static bool is_open(void *arg)
+{
+	return world_client_opened(arg) <= 0;
+}
+
+static struct clt_sess *sess(void)
+{
+	return &world_client_clt(c)->sess;
+}
+
+static bool is_up(unsigned i)
+{
+	return clt_attempt_is_up(&sess()->paths[i]->att);
+}
+
+static bool all_up(void *arg)
+{
+	for (unsigned i = 0; i < sess()->io.natts; i++) {
+		if (!is_up(i))
+			return false;
+	}
+	return true;
+}
+
+static void begin_as(unsigned npaths, bool new_rkey)
+{
+	struct world_client_conf conf = world_client_defaults;
+
+	conf.npaths = npaths;
+	conf.hb_interval_ms = HB_MS;
+	conf.hb_misses = HB_MISSES;
+	w = world_create(1);
+	raw_srv_start(&srv, new_rkey);
+	c = world_client_start(w, &conf);
+	CHECK(sim_run_until(is_open, c, 2000) && world_client_opened(c) == 0);
+	CHECK(sim_run_until(all_up, NULL, 2000));
+	world_run_ms(w, 20);
+	world_forget(w);
+}
+
+static void begin(unsigned npaths)
+{
+	begin_as(npaths, false);
+}
+
+static void end(void)
+{
+	CHECK(srv.nstrays == 0);
+	world_client_stop(w, c);
+	world_run_ms(w, 100);
+	CHECK(raw_srv_sessions(&srv) == 0);
+	raw_srv_stop(&srv);
+	world_destroy(w);
+}
+
+static void start_writes(struct world_io *io[NIO], unsigned round)
+{
+	for (unsigned i = 0; i < NIO; i++)
+		io[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096, (uint8_t)(round + i + 1), false);
+}
+
+/* Within @ms each has ended without an error, and done what it was to do. */
+static void end_writes(struct world_io *io[NIO], unsigned round, uint64_t ms)
+{
+	for (unsigned i = 0; i < NIO; i++)
+		CHECK(world_io_end(io[i], 0, ms) == 0);
+	for (unsigned i = 0; i < NIO; i++)
+		CHECK(world_read(c, i * 4096, 4096, (uint8_t)(round + i + 1)) == 0);
+}
+
+/* ---- up ---- */
+
+/* One session at the server, in which the device is opened once; both paths carry requests, and FLUSH covers both. */
+static void test_connect(void)
+{
+	struct world_io *io[NIO];
+
+	for (unsigned new_rkey = 0; new_rkey < 2; new_rkey++) {
+		begin_as(2, new_rkey);
+		CHECK(raw_srv_sessions(&srv) == 1 && srv.peer.lives == 2);
+		CHECK(srv.nopens == 1 && sess()->io.epoch == 1);
+		for (unsigned round = 0; round < 4; round++) {
+			start_writes(io, round);
+			end_writes(io, round, 100);
+		}
+		for (unsigned i = 0; i < 2; i++)
+			CHECK(clt_stat_answered(sess()->paths[i]) >= 4);
+		CHECK(world_flush(c) == 0);
+		world_expect(w, "");
+		end();
+	}
+}
+
+/* ---- one path is lost ---- */
+
+/* At each message of 8 requests: what was in flight there goes over the other one, which keeps session and device. */
+static void test_cut_under_requests(void)
+{
+	struct world_io *io[NIO];
+
+	for (unsigned lost = 0; lost < 2; lost++) {
+		for (unsigned k = 1; k < 12; k++) {
+			begin_as(2, k & 1);
+			sim_cut_at_message("clt", wires[lost], k);
+			start_writes(io, k);
+			end_writes(io, k, 100);
+			sim_cut_at_message("clt", wires[lost], 0);
+			CHECK(sim_run_until(all_up, NULL, 10000));
+			CHECK(sess()->io.epoch == 1 && srv.nopens == 1 && raw_srv_sessions(&srv) == 1);
+			CHECK(world_flush(c) == 0);	/* nothing was lost */
+			end();
+		}
+	}
+}
+
+/* Nobody says that a cable was pulled. */
+static void test_pulled_cable(void)
+{
+	struct world_io *io[NIO];
+
+	for (unsigned lost = 0; lost < 2; lost++) {
+		begin(2);
+		sim_drop("clt", wires[lost]);
+		start_writes(io, 0);
+		end_writes(io, 0, DETECT_MS + 100);
+		CHECK(sess()->io.epoch == 1 && srv.nopens == 1 && !is_up(lost));
+		sim_heal("clt", wires[lost]);
+		CHECK(sim_run_until(all_up, NULL, 10000));
+		CHECK(sess()->io.epoch == 1 && srv.nopens == 1);
+		end();
+	}
+}
+
+/* ---- the server is another process ---- */
+
+/* It knows neither session nor device.  That unflushed writes are still there is more than the client can know. */
+static void test_restart(void)
+{
+	struct world_io *io[NIO];
+
+	begin(WORLD_PATHS);
+	for (unsigned round = 0; round < 5; round++) {
+		start_writes(io, round);
+		world_run_ms(w, round);
+		raw_srv_kill(&srv);
+		world_run_ms(w, 300);
+		raw_srv_start_again(&srv);
+		end_writes(io, round, 5000);
+		CHECK(sim_run_until(all_up, NULL, 5000));
+		CHECK(sess()->io.epoch == round + 2 && srv.nopens == 1 && srv.nstrays == 0);
+		CHECK(raw_srv_sessions(&srv) == 1);
+	}
+	CHECK(world_flush(c) == -EIO);
+	CHECK(world_flush(c) == 0);
+	end();
+}
+
+/* The new process lets one path in while the other one, to the process that is gone, is not missed yet.  The server does
+ * not tell the two apart: the path waits, sends nothing for a device that is not open, and begins the next epoch. */
+static void test_restart_behind_a_dead_path(void)
+{
+	struct world_io *io[NIO];
+
+	for (unsigned lost = 0; lost < 2; lost++) {
+		begin(2);
+		sim_drop("clt", wires[lost]);
+		raw_srv_kill(&srv);
+		raw_srv_start_again(&srv);
+		start_writes(io, 0);
+		world_run_ms(w, HB_MS);
+		CHECK(raw_srv_sessions(&srv) == 1);	/* the path is let in */
+		CHECK(is_up(lost) && !is_up(!lost));
+		CHECK(sess()->io.epoch == 1 && srv.nopens == 0);
+		end_writes(io, 0, DETECT_MS + 1000);
+		CHECK(sess()->io.epoch == 2 && srv.nopens == 1);
+		CHECK(is_up(!lost) && !is_up(lost));
+		sim_heal("clt", wires[lost]);
+		CHECK(sim_run_until(all_up, NULL, 10000));
+		CHECK(sess()->io.epoch == 2 && srv.nopens == 1);
+		end();
+	}
+}
+
+/* The answer to a heartbeat from before the new connections is still on its way from the process that is gone, and
+ * behind it the news of its end.  It proves nothing about the process that they lead to. */
+static void test_answer_from_before(void)
+{
+	for (unsigned ms = 0; ms < HB_MS; ms += HB_MS / 50) {
+		struct world_io *io[NIO];
+
+		begin(2);
+		sim_delay("clt", "srv", 2 * HB_MS / 5 * 1000, 0);
+		world_run_ms(w, 4 * HB_MS + ms);
+		raw_srv_kill(&srv);
+		raw_srv_start_again(&srv);
+		start_writes(io, 0);
+		world_run_ms(w, 2);
+		while (sess()->io.epoch == 1) {
+			CHECK(!is_up(1));
+			world_run_ms(w, 1);
+		}
+		end_writes(io, 0, DETECT_MS);
+		CHECK(sess()->io.epoch == 2 && srv.nopens == 1);
+		end();
+	}
+}
+
+/* ---- by hand ---- */
+
+struct by_hand {
+	unsigned wire;
+	int result;
+};
+
+static void add_path(void *arg)
+{
+	struct by_hand *h = arg;
+	struct clt_sess_addr addr = { .dst = sim_addr(wires[h->wire], RTRS_PORT) };
+	struct clt_path *path;
+
+	h->result = clt_paths_add(sess(), &addr, &path);
+	if (h->result == 0)
+		clt_path_start(path);
+}
+
+static void remove_path(void *arg)
+{
+	struct by_hand *h = arg;
+
+	h->result = clt_paths_remove(sess(), sess()->paths[h->wire]);
+}
+
+static int by_hand(void (*fn)(void *arg), unsigned wire)
+{
+	struct by_hand h = { .wire = wire };
+	struct sim_fiber *f = world_client_fiber(c, fn, &h);
+
+	world_run_ms(w, 1);
+	CHECK(sim_fiber_done(f));
+	sim_fiber_free(f);
+	return h.result;
+}
+
+static bool removed_is_closed(void *arg)
+{
+	return atomic_load(&sess()->paths[0]->att.state) == CLT_PATH_CLOSED;
+}
+
+/* The path that opened the device is removed under requests: the session stays with the one that joined it. */
+static void test_added_and_removed(void)
+{
+	struct world_io *io[NIO];
+
+	begin(1);
+	CHECK(by_hand(add_path, 1) == 0);
+	CHECK(sim_run_until(all_up, NULL, 1000));
+	CHECK(raw_srv_sessions(&srv) == 1 && srv.nopens == 1);
+	start_writes(io, 0);
+	CHECK(by_hand(remove_path, 0) == 0);
+	end_writes(io, 0, 100);
+	CHECK(sim_run_until(removed_is_closed, NULL, 1000));
+	CHECK(by_hand(remove_path, 1) == -EBUSY);
+	start_writes(io, 1);
+	CHECK(by_hand(add_path, 2) == 0);
+	end_writes(io, 1, 100);
+	CHECK(sim_run_until(all_up, NULL, 1000));
+	sim_cut("clt", "srv/1");
+	start_writes(io, 2);
+	end_writes(io, 2, 100);
+	CHECK(sess()->io.epoch == 1 && srv.nopens == 1 && raw_srv_sessions(&srv) == 1);
+	CHECK(world_flush(c) == 0);
+	end();
+}
+
+int main(int argc, char **argv)
+{
+	static const struct sim_test tests[] = {
+		{ "connect", test_connect },
+		{ "cut-under-requests", test_cut_under_requests },
+		{ "pulled-cable", test_pulled_cable },
+		{ "restart", test_restart },
+		{ "restart-behind-a-dead-path", test_restart_behind_a_dead_path },
+		{ "answer-from-before", test_answer_from_before },
+		{ "added-and-removed", test_added_and_removed },
+	};
+
+	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
+}
