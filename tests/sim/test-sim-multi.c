@@ -212,6 +212,42 @@ static void test_restart_behind_a_dead_path(void)
 	world_destroy(w);
 }
 
+static void cut_first(void *arg)
+{
+	sim_cut("clt", "srv");
+}
+
+/* The last path is lost at any moment until the other one, to the next process, has its first answer.  One that is on its
+ * way down is not joined: it says no more which server is the right one. */
+static void test_restart_beside_a_dying_path(void)
+{
+	unsigned dying = 0;
+	bool up = false;
+
+	for (unsigned step = 0; !up; step++) {
+		bool holds;
+
+		begin(2, CLT_POLICY_ROUND_ROBIN);
+		sim_drop("clt", "srv");
+		world_server_kill(w, SIM_KILL_PROCESS);
+		server_start();
+		sim_at_step(sim_steps() + step, cut_first, NULL);
+		while (atomic_load(&path(1)->att.state) != CLT_PATH_OPENING)
+			CHECK(sim_step(sim_now_us() + 1000000));
+		up = clt_sess_is_up(&world_client_clt(c)->sess);
+		holds = clt_path_holds(path(0));
+		dying += !up && holds;
+		sim_at_step(0, NULL, NULL);
+		if (up)
+			sim_cut("clt", "srv");
+		sim_heal("clt", "srv");
+		CHECK(sim_run_until(all_up, NULL, 5000));
+		CHECK(up || !world_traced(w, "not the server that the other paths lead to"));
+		world_destroy(w);
+	}
+	CHECK(dying);				/* and not only one that had gone */
+}
+
 static void test_restart(void)
 {
 	struct world_io *io[8];
@@ -509,6 +545,7 @@ static const struct sim_test tests[] = {
 	{ "both-cut", test_both_cut },
 	{ "last-hope", test_last_hope },
 	{ "restart-behind-a-dead-path", test_restart_behind_a_dead_path },
+	{ "restart-beside-a-dying-path", test_restart_beside_a_dying_path },
 	{ "restart", test_restart },
 	{ "another-machine", test_another_machine },
 	{ "another-machine-for-nobody", test_another_machine_for_nobody },
