@@ -240,7 +240,8 @@ void loop_unpost(struct loop *loop, struct loop_msg *msg)
 			at = &(*at)->next;
 		if (*at) {
 			*at = msg->next;
-			atomic_store_explicit(&msg->posted, false, memory_order_relaxed);
+			/* Release: the next sender writes msg->next, which was read and written here. */
+			atomic_store_explicit(&msg->posted, false, memory_order_release);
 			return;
 		}
 		sched_yield();	/* RACE: its sender is in the middle of loop_post() */
