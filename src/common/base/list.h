@@ -88,14 +88,18 @@ static inline void list_take(struct list *to, struct list *from)
 	})
 
 #define list_for_each(pos, l, member)                                                              \
-	for (pos = list_entry((l)->next, __typeof__(*pos), member); &pos->member != (l);           \
-	     pos = list_entry(pos->member.next, __typeof__(*pos), member))
+	for (pos = list_entry((l)->next, __typeof__(*pos), member);                                \
+	     LIST_LINK_(pos, member) != (l);                                                       \
+	     pos = list_entry(LIST_LINK_(pos, member)->next, __typeof__(*pos), member))
 
 /* As list_for_each, and @pos may be removed or freed in the body. */
 #define list_for_each_safe(pos, tmp, l, member)                                                    \
 	for (pos = list_entry((l)->next, __typeof__(*pos), member),                                \
-	    tmp = list_entry(pos->member.next, __typeof__(*pos), member);                          \
-	     &pos->member != (l);                                                                  \
-	     pos = tmp, tmp = list_entry(tmp->member.next, __typeof__(*tmp), member))
+	    tmp = list_entry(LIST_LINK_(pos, member)->next, __typeof__(*pos), member);             \
+	     LIST_LINK_(pos, member) != (l);                                                       \
+	     pos = tmp, tmp = list_entry(LIST_LINK_(tmp, member)->next, __typeof__(*tmp), member))
+
+/* At the end of a walk @pos is made of the head, and is no object; so it is not looked into. */
+#define LIST_LINK_(pos, member) ((struct list *)((char *)(pos) + offsetof(__typeof__(*(pos)), member)))
 
 #endif
