@@ -29,6 +29,9 @@ static void con_answer(struct clt_con *con, uint32_t id, int status, bool invali
 	unsigned state = slot ? atomic_load_explicit(&slot->state, memory_order_acquire) : 0;
 	unsigned ours = 0, waits;
 
+	/* Who sent the request would take that for the end of its path, and send it again without end. */
+	if (status == -ECONNABORTED)
+		status = -EIO;
 	if (!(state & CLT_SLOT_ANSWER) || state >> CLT_SLOT_KEY_SHIFT != con->key) {
 		clt_tx_fail(con, -EPROTO,
 			    "connection %u: answer to request %u, which is not in flight",

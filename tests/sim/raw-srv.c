@@ -57,6 +57,8 @@ static int do_control(struct raw_srv *s, struct peer_srv_sess *sess, const struc
 	case RNBD_MSG_OPEN:
 		s->nopens++;
 		CHECK(rnbd_open_decode(req->usr, req->usr_len, &open) == 0);
+		if (s->no_open)
+			return s->no_open;
 		rc = dev_open(sess, open.name);
 		info->device_id = (uint32_t)rc;
 		return MIN(rc, 0);

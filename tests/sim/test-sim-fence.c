@@ -329,10 +329,13 @@ static bool permit_begin(struct permit *p, struct raw_clt *c)
 static void permit_take_answer(struct permit *p)
 {
 	unsigned buf = (unsigned)(p - permits);
-	const struct hanswer *rsp = &p->path->path.answers[buf];
+	const struct hanswer *rsp;
 	const char *why;
 
-	if (!p->op || !rsp->n)
+	if (!p->op)
+		return;
+	rsp = &p->path->path.answers[buf];
+	if (!rsp->n)
 		return;
 	CHECK(rsp->status == 0);
 	if (p->read) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "raw-srv.h"
+#include "rtrs-imm.h"
 #include "world.h"
 
 static struct world *w;
@@ -405,6 +406,20 @@ static void test_one_device_under_two_names(void)
 	world_destroy(w);
 }
 
+/* Any errno that a server may answer an OPEN with is an answer, also one that means something else in here. */
+static void test_open_is_refused(void)
+{
+	for (int err = 1; err <= (int)RTRS_IMM_ERRNO_MASK; err++) {
+		w = world_create(1);
+		raw_srv_start(&srv, false);
+		srv.no_open = -err;
+		c = world_client_start(w, NULL);
+		CHECK(sim_run_until(is_open, c, 1000) && world_client_opened(c) < 0);
+		CHECK(srv.nopens == 1);
+		end();
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static const struct sim_test tests[] = {
@@ -432,6 +447,7 @@ int main(int argc, char **argv)
 		{ "p09-key-missing", test_key_missing },
 		{ "p22-no-zeroes-where-none-are-offered", test_no_zeroes_where_none_are_offered },
 		{ "p22-no-zeroes-from-the-next-server", test_no_zeroes_from_the_next_server },
+		{ "open-is-refused", test_open_is_refused },
 		{ "p37-one-device-under-two-names", test_one_device_under_two_names },
 	};
 
