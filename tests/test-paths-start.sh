@@ -100,9 +100,7 @@ pattern 7
 stop_process "$nbdkit_pid"
 stop_process "$server_pid"
 # And not for ever.
-NBDKIT_PREFIX="" must_fail timeout $((4 * TIMEOUT_S)) nbdkit -f -U "$tmp/failure.sock" "$RTRS_PLUGIN" \
-	server=127.0.0.1:1 connect-timeout=1 >"$tmp/failure.out" 2>&1
-grep -q 'server=127\.0\.0\.1:1: .*refused' "$tmp/failure.out" || fail "says not why"
+expect_nbdkit_failure 'server=127\.0\.0\.1:1: .*refused' server=127.0.0.1:1 connect-timeout=1
 
 for attempts in 0 2; do
 	echo "== paths that do not come back are given up after $attempts attempts"

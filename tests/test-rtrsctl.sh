@@ -12,7 +12,7 @@ rtrsctl=$top_builddir/rtrsctl
 json() {
 	local expression=$1
 	shift
-	$rtrsctl --json "${@:-stats}" | /usr/bin/python3 -c "
+	"$rtrsctl" --json "${@:-stats}" | /usr/bin/python3 -c "
 import json, sys
 a = json.load(sys.stdin)
 ex = a['exports'][0]
@@ -32,7 +32,7 @@ truncate -s 8M "$tmp/disk" "$tmp/other"
 start_server --queue-depth 64 "disk=$tmp/disk" "other=$tmp/other,readonly"
 socket=$RUNTIME_DIRECTORY/server-$server_pid.sock
 is "mode of the socket" "$(stat -c %a "$socket")" 600
-is list "$($rtrsctl list)" "rtrs-server
+is list "$("$rtrsctl" list)" "rtrs-server
   pid  $server_pid
   export disk
   export other"
@@ -129,14 +129,14 @@ expect_failure 1 "nobody has export 'other' open" "$rtrsctl" export kick other
 expect_failure 1 "there is no export 'none'" "$rtrsctl" export kick none
 
 # Text for people.
-$rtrsctl status >"$tmp/status"
+"$rtrsctl" status >"$tmp/status"
 grep -E '^EXPORT +SIZE +MODE +SESSION +PEER +TRANSPORT +IOPS +MB/s +p50 +p99 +ERR$' "$tmp/status"
 grep -E '^disk +8 MiB +rw +' "$tmp/status"
 grep -E '^other +8 MiB +ro +- +- +- +0 +0\.0 +- +- +0$' "$tmp/status"
-$rtrsctl stats | grep -E '^    OP +COUNT +BYTES +ERRORS +p50 +p99 +p99.9$'
+"$rtrsctl" stats | grep -E '^    OP +COUNT +BYTES +ERRORS +p50 +p99 +p99.9$'
 
-$rtrsctl log-level debug
-is "log level" "$($rtrsctl log-level)" "log_level  debug"
+"$rtrsctl" log-level debug
+is "log level" "$("$rtrsctl" log-level)" "log_level  debug"
 
 # Refused, with the program's reason; and mistakes.
 expect_failure 1 "session 'nobody' is not connected" "$rtrsctl" session disconnect nobody
@@ -152,13 +152,13 @@ expect_failure 2 "expected seconds" "$rtrsctl" --watch=0 list
 # Two programs: nothing is done until one is chosen; --dump is of both.
 first=$socket
 start_server --control "$tmp/here.sock" "x=$tmp/other,readonly"
-is list "$($rtrsctl --socket "$tmp/here.sock" list | tail -n 1)" "  export x"
+is list "$("$rtrsctl" --socket "$tmp/here.sock" list | tail -n 1)" "  export x"
 start_server "y=$tmp/other,readonly"
 status=0
-$rtrsctl list 2>"$tmp/several" || status=$?
+"$rtrsctl" list 2>"$tmp/several" || status=$?
 is "status" $status 2
 grep -x -F -e "  --socket=$first" "$tmp/several"
-is "programs" "$($rtrsctl --dump | grep -c -x rtrs-server)" 2
+is "programs" "$("$rtrsctl" --dump | grep -c -x rtrs-server)" 2
 # One that was killed leaves its socket, which is no program.
 kill_process "$server_pid"
 [ -S "$RUNTIME_DIRECTORY/server-$server_pid.sock" ]
