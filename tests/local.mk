@@ -138,14 +138,17 @@ endif
 # Integration tests with server and nbdkit in valgrind, unit tests, and what has one thread.
 # nbdkit has 33 threads for each connection.  test-export-io reads through a ring into fresh memory,
 # and valgrind does not see what a ring writes there.
-# Words, so without a space in them: configure sees to it that this path has none, which is not so for the absolute.
+# Words, so without a space in them; and tests change their directory.  So the suppressions are put where the path is
+# absolute and has no space.
 VALGRIND_COMMAND = valgrind --quiet --error-exitcode=119 --num-callers=30 --max-threads=2000 \
 	--leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite \
-	--suppressions=$(top_srcdir)/tests/valgrind.supp
+	--suppressions=$$supp
 TESTS_IN_VALGRIND = $(SHELL_TESTS) $(filter-out %/test-export-io.crit,$(UNIT_TESTS)) $(FABRIC_TESTS) $(SIM_FABRIC_TESTS) $(SIM_TESTS) \
 	$(SIM_NIC_TESTS) $(FRWR_TESTS) tests/frwr/t04-t15-random-frwr tests/frwr/frwr-device
 .PHONY: check-valgrind lint trace
 check-valgrind:
+	@supp=$$(mktemp /tmp/rtrs-valgrind.XXXXXX) && cp $(srcdir)/tests/valgrind.supp "$$supp" || exit 1; \
+	trap 'rm -f "$$supp"' EXIT; \
 	VALGRIND_TESTS="$(VALGRIND_COMMAND)" SIM_SEEDS=$${SIM_SEEDS-20} FRWR_STEPS=20000 \
 		$(MAKE) check TESTS="$(TESTS_IN_VALGRIND)"
 

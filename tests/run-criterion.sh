@@ -17,11 +17,10 @@ UBSAN_OPTIONS=${UBSAN_OPTIONS:+$UBSAN_OPTIONS:}print_stacktrace=1:log_path=$dir/
 MALLOC_PERTURB_=${MALLOC_PERTURB_:-165}
 export ASAN_OPTIONS LSAN_OPTIONS UBSAN_OPTIONS MALLOC_PERTURB_
 
-# make check-valgrind: one empty file for each process that has nothing to report.  Not of commands that a test runs in a
-# directory of its own, where a relative path to the suppressions leads nowhere.
+# make check-valgrind: one empty file for each process that has nothing to report.
 # shellcheck disable=SC2086 # words
 [ -z "${VALGRIND_TESTS-}" ] ||
-	set -- $VALGRIND_TESTS --trace-children=yes "--trace-children-skip=/bin/*,/usr/bin/*" --log-file="$dir/report.%p" "$@"
+	set -- $VALGRIND_TESTS --trace-children=yes --log-file="$dir/report.%p" "$@"
 
 timeout -k 30 "$limit" "$@" --verbose >"$dir/out" 2>&1
 status=$?
