@@ -9,9 +9,11 @@ TEST_EXTENSIONS += .fuzz
 FUZZ_LOG_COMPILER = $(SHELL) $(top_srcdir)/tests/run-fuzz.sh
 
 FUZZ_TARGETS = \
+	%D%/fuzz-ctl.fuzz \
 	%D%/fuzz-rnbd-msg.fuzz \
 	%D%/fuzz-rtrs-msg.fuzz \
 	%D%/fuzz-rtrs-req.fuzz \
+	%D%/fuzz-rtrsctl.fuzz \
 	%D%/fuzz-tcp-stream.fuzz \
 	$(NULL)
 check_PROGRAMS += $(FUZZ_TARGETS)
@@ -27,6 +29,11 @@ FUZZ_MAIN = libreplay.la
 FUZZ_LINK = $(AM_LDFLAGS)
 endif
 
+%C%_fuzz_ctl_fuzz_SOURCES = %D%/fuzz-ctl.c %D%/fuzz.h
+%C%_fuzz_ctl_fuzz_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+%C%_fuzz_ctl_fuzz_LDADD = libctl.la libbase.la $(JANSSON_LIBS) $(FUZZ_MAIN)
+%C%_fuzz_ctl_fuzz_LDFLAGS = $(FUZZ_LINK)
+
 %C%_fuzz_rnbd_msg_fuzz_SOURCES = %D%/fuzz-rnbd-msg.c %D%/fuzz.h
 %C%_fuzz_rnbd_msg_fuzz_LDADD = librnbd.la $(FUZZ_MAIN)
 %C%_fuzz_rnbd_msg_fuzz_LDFLAGS = $(FUZZ_LINK)
@@ -38,6 +45,19 @@ endif
 %C%_fuzz_rtrs_req_fuzz_SOURCES = %D%/fuzz-rtrs-req.c %D%/fuzz.h
 %C%_fuzz_rtrs_req_fuzz_LDADD = librtrs.la $(FUZZ_MAIN)
 %C%_fuzz_rtrs_req_fuzz_LDFLAGS = $(FUZZ_LINK)
+
+# What rtrsctl is, but for its command line.
+%C%_fuzz_rtrsctl_fuzz_SOURCES = \
+	%D%/fuzz-rtrsctl.c \
+	%D%/fuzz.h \
+	src/rtrsctl/call.c \
+	src/rtrsctl/status.c \
+	src/rtrsctl/text.c \
+	$(NULL)
+%C%_fuzz_rtrsctl_fuzz_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/rtrsctl
+%C%_fuzz_rtrsctl_fuzz_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+%C%_fuzz_rtrsctl_fuzz_LDADD = libbase.la $(JANSSON_LIBS) $(FUZZ_MAIN)
+%C%_fuzz_rtrsctl_fuzz_LDFLAGS = $(FUZZ_LINK)
 
 %C%_fuzz_tcp_stream_fuzz_SOURCES = %D%/fuzz-tcp-stream.c %D%/fuzz.h
 %C%_fuzz_tcp_stream_fuzz_LDADD = libfab.la libclock.la libbase.la $(FUZZ_MAIN)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Writes the corpora: valid messages for fuzz-rtrs-msg, fuzz-rtrs-req and fuzz-rnbd-msg, scripts for
- * fuzz-tcp-stream, one a file.
+ * fuzz-tcp-stream and fuzz-ctl, answers for fuzz-rtrsctl, one a file.
  * `make fuzz-corpus` runs it on the source tree after a change of a message or of a target's input. */
 #include <errno.h>
 #include <sys/stat.h>
@@ -128,14 +128,16 @@ static void rnbd_messages(void)
 		struct rnbd_io io;
 		bool is_read, data;
 	} ios[] = {
-		{ "io-read", { 0, RNBD_OP_READ, RNBD_F_SYNC, 2048, 4096, 0 }, true, true },
-		{ "io-write", { 0, RNBD_OP_WRITE, RNBD_F_FUA, 2048, 4096, 0 }, false, true },
-		{ "io-flush", { 0, RNBD_OP_FLUSH, 0x300, RNBD_FLUSH_SECTOR, 0, 0 }, true, false },
-		{ "io-discard", { 1, RNBD_OP_DISCARD, 0, 8, 65536, 0 }, false, false },
-		{ "io-zeroes", { 1, RNBD_OP_WRITE_ZEROES, RNBD_F_NOUNMAP, 8, 512, 0 }, false, false },
-		{ "io-preflush", { 1, RNBD_OP_WRITE, RNBD_F_PREFLUSH, 8, 512, 4 }, false, true },
+		{ "io-read", { 0, RNBD_OP_READ, RNBD_F_SYNC, 2048, 4096, 0, 0 }, true, true },
+		{ "io-write", { 0, RNBD_OP_WRITE, RNBD_F_FUA, 2048, 4096, 0, 0 }, false, true },
+		{ "io-flush", { 0, RNBD_OP_FLUSH, 0x300, RNBD_FLUSH_SECTOR, 0, 0, 0 }, true, false },
+		{ "io-discard", { 1, RNBD_OP_DISCARD, 0, 8, 65536, 0, 0 }, false, false },
+		{ "io-zeroes", { 1, RNBD_OP_WRITE_ZEROES, RNBD_F_NOUNMAP, 8, 512, 0, 0 }, false, false },
+		{ "io-tagged", { 1, RNBD_OP_WRITE, 0, 8, 512, 0, 0x80000001 }, false, true },
+		{ "io-preflush", { 1, RNBD_OP_WRITE, RNBD_F_PREFLUSH, 8, 512, 4, 0 }, false, true },
 	};
-	struct rnbd_sess_info info = { .ver = 2, .ext = { .valid = true, .features = 3 } };
+	struct rnbd_sess_info info = { .ver = 2, .ext = { .valid = true, .features = RNBD_EXT_ALL,
+		.instance = 7, .host = 0x123456 } };
 	struct rnbd_dev_info dev = { .nsectors = 2048, .logical_block_size = 512,
 		.physical_block_size = 4096, .max_hw_sectors = 248, .writeback = true };
 	struct rnbd_msg_sess_info sess;
@@ -209,6 +211,74 @@ static void tcp_streams(void)
 	     sizeof(window_inv_midway));
 }
 
+/* Scripts as fuzz-ctl.c reads them. */
+static void ctl_scripts(void)
+{
+	static const uint8_t echo[] = { 1, 0, 0, 3, 0, 3, 0, 4, 0, 1, 1, 1, 0, 3, 0 };
+	static const uint8_t two_lines_in_pieces[] = "\0\0\x15{\"command\":\"echo\",\"t\3\0\0\0\x0e" "ext\":\"\xc3\xa9\"}\n{}\n\3\0";
+	static const uint8_t late[] = { 1, 0, 1, 1, 0, 0, 3, 0, 3, 0, 1, 1, 0, 3, 1, 7, 0, 3, 0, 5, 0 };
+	static const uint8_t late_and_gone[] = { 1, 0, 1, 3, 0, 3, 0, 6, 0, 3, 0, 3, 0, 7, 0, 3, 0 };
+	static const uint8_t big[] = { 1, 0, 2, 1, 0, 0, 3, 0, 3, 0, 4, 0, 99, 3, 0, 4, 0, 200, 3, 0 };
+	static const uint8_t too_long[] = { 1, 0, 4, 2, 0, 14, 3, 0, 2, 0, 14, 3, 0, 3, 0 };
+	static const uint8_t longest[] = { 2, 0, 14, 0, 0, 225, [6 ... 230] = ' ', 1, 0, 0, 3, 0, 3, 0 };
+	static const uint8_t refused[] = { 1, 0, 5, 1, 0, 6, 1, 0, 7, 1, 0, 8, 1, 0, 9, 1, 0, 10, 1, 0, 11 };
+	static const uint8_t no_json[] = { 1, 0, 3, 1, 0, 12, 1, 0, 0, 1, 1, 13, 3, 0, 3, 0 };
+	static const uint8_t idle[] = { 1, 0, 0, 3, 0, 3, 0, 2, 1, 0, 3, 1, 8, 0, 120, 3, 0, 3, 0, 1, 0, 0 };
+	static const uint8_t ends[] = { 1, 0, 1, 1, 1, 0, 1, 2, 2, 3, 0, 3, 0, 9, 0, 3, 0, 7, 0 };
+	uint8_t many[2 * 18 + 2];
+
+	for (unsigned i = 0; i < sizeof(many); i += 2) {
+		many[i] = i % 12 ? 5 : 3;
+		many[i + 1] = (uint8_t)(i / 2);
+	}
+	save("ctl", "echo", "", 0, echo, sizeof(echo));
+	save("ctl", "two-lines-in-pieces", "", 0, two_lines_in_pieces, sizeof(two_lines_in_pieces) - 1);
+	save("ctl", "late", "", 0, late, sizeof(late));
+	save("ctl", "late-and-gone", "", 0, late_and_gone, sizeof(late_and_gone));
+	save("ctl", "big", "", 0, big, sizeof(big));
+	save("ctl", "too-long", "", 0, too_long, sizeof(too_long));
+	save("ctl", "longest", "", 0, longest, sizeof(longest));
+	save("ctl", "refused", "", 0, refused, sizeof(refused));
+	save("ctl", "no-json", "", 0, no_json, sizeof(no_json));
+	save("ctl", "idle", "", 0, idle, sizeof(idle));
+	save("ctl", "ends", "", 0, ends, sizeof(ends));
+	save("ctl", "many", "", 0, many, sizeof(many));
+}
+
+/* What programs answer, twice. */
+static void ctl_answers(void)
+{
+	static const char stats[] =
+		"{\"program\":\"rtrs-server\",\"now_ns\":1,\"memory\":4096,\"exports\":[{\"name\":\"disk0\",\"size\":1048576,"
+		"\"mode\":\"rw\",\"stats\":{\"read\":{\"count\":3,\"bytes\":12288,\"errors\":0,\"p50_ns\":1000,"
+		"\"p99_ns\":90000,\"log2_ns\":[0,1,2]}}}],\"sessions\":[{\"name\":\"a\",\"devices\":[{\"export\":\"disk0\"}],"
+		"\"paths\":[{\"name\":\"p\",\"state\":\"up\",\"src_addr\":\"10.0.0.1\",\"transport\":\"tcp\"}]}],\"ok\":true}\n";
+	static const char hostile[] =
+		"{\"ok\":true,\"program\":[],\"exports\":[1,{\"name\":\"\\u001b[2J\",\"size\":-1,\"stats\":[]},[{}]],"
+		"\"\\u001bx_ns\":1e99,\"sessions\":{\"a\":[null,[]]},\"s\":[{\"s\":[{\"name\":{}}]}]}\n";
+	static const char refused[] = "{\"ok\":false,\"error\":\"no such path\"}\n";
+	static const char no_object[] = "[true]\n";
+	const struct {
+		const char *name, *first, *second;
+	} pairs[] = {
+		{ "stats", stats, stats },
+		{ "hostile", hostile, stats },
+		{ "hostile-later", stats, hostile },
+		{ "refused", refused, no_object },
+		{ "cut-off", "{\"ok\":true", "" },
+	};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(pairs); i++) {
+		size_t n = strlen(pairs[i].first), m = strlen(pairs[i].second);
+		uint8_t buf[2048] = { (uint8_t)n, (uint8_t)(n >> 8) };
+
+		must(2 + n + m <= sizeof(buf));
+		memcpy(buf + 2, pairs[i].first, n);
+		memcpy(buf + 2 + n, pairs[i].second, m);
+		save("rtrsctl", pairs[i].name, "", 0, buf, 2 + n + m);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 2) {
@@ -220,5 +290,7 @@ int main(int argc, char **argv)
 	requests();
 	rnbd_messages();
 	tcp_streams();
+	ctl_scripts();
+	ctl_answers();
 	return 0;
 }
