@@ -199,6 +199,7 @@ if [ $full = yes ]; then
 	configured fuzz CC=clang --enable-fuzzers --enable-sanitizers=address,undefined &&
 		one fuzz "$dir/fuzz.log" make -C "$dir" check-fuzz "FUZZ_SECONDS=${FUZZ_SECONDS:-60}"
 	one simulation "$build/$full_dir/sim.log" env "SIM_SEEDS=${SIM_SEEDS:-100000}" "$build/test-sim-random"
+	one fence "$build/$full_dir/sim-fence.log" env "SIM_SEEDS=${SIM_SEEDS:-100000}" "$build/test-sim-fence" random
 	one mutants "$build/$full_dir/mutants.log" make -C "$build" mutate "MUTATE_EVERY=${MUTATE_EVERY:-8}"
 	one lint "$build/$full_dir/lint.log" make -C "$build" lint
 fi

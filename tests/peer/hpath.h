@@ -110,7 +110,7 @@ struct hpath {
 	bool mute;			/* leave heartbeats unanswered */
 	bool idle;			/* take nothing that comes */
 	unsigned hb_msgs, hb_acks;
-	struct hanswer answers[HANSWERS];	/* by msg_id */
+	struct hanswer *answers;	/* [HANSWERS], by msg_id */
 	struct rnbd_dev_info dev;	/* of hpath_open() */
 };
 

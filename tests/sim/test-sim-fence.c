@@ -281,6 +281,7 @@ static void test_kernels_late_copy(void)
 #define AREA 12u			/* sectors in use, so that operations meet */
 #define MAX_SECTORS 4u
 #define OPS 60u
+#define RELEASE_US 200000u
 
 /* A permit: one request at a time. */
 struct permit {
@@ -293,6 +294,8 @@ struct permit {
 };
 
 static struct permit permits[RAW_BUFS];
+static struct world_server_conf server;
+static struct sim_event release_event;
 static struct history *h;
 
 static struct raw_clt *other_path(const struct raw_clt *c)
@@ -329,13 +332,10 @@ static bool permit_begin(struct permit *p, struct raw_clt *c)
 static void permit_take_answer(struct permit *p)
 {
 	unsigned buf = (unsigned)(p - permits);
-	const struct hanswer *rsp;
+	const struct hanswer *rsp = p->op ? &p->path->path.answers[buf] : NULL;
 	const char *why;
 
-	if (!p->op)
-		return;
-	rsp = &p->path->path.answers[buf];
-	if (!rsp->n)
+	if (!rsp || !rsp->n)
 		return;
 	CHECK(rsp->status == 0);
 	if (p->read) {
@@ -348,15 +348,47 @@ static void permit_take_answer(struct permit *p)
 	p->op = NULL;
 }
 
+/* What was sent over @c, again. */
+static void send_again(struct raw_clt *c, struct raw_clt *to)
+{
+	for (unsigned i = 1; i < RAW_BUFS; i++) {
+		if (permits[i].op && permits[i].path == c)
+			permit_send(&permits[i], to);
+	}
+}
+
 /* All of it again over the other path; nobody hangs up. */
 static struct raw_clt *give_up(struct raw_clt *c)
 {
 	struct raw_clt *to = other_path(c);
 
-	for (unsigned i = 1; i < RAW_BUFS; i++) {
-		if (permits[i].op && permits[i].path == c)
-			permit_send(&permits[i], to);
-	}
+	send_again(c, to);
+	return to;
+}
+
+static void release(struct sim_event *ev)
+{
+	sim_disk_release(world_disk(w));
+}
+
+/* All of it again, over either path, to the next process of the server, while what the last one had begun may be in the
+ * storage for some time. */
+static struct raw_clt *give_up_server(struct raw_clt *c)
+{
+	struct raw_clt *to = sim_chance(500) ? c : other_path(c);
+
+	world_server_kill(w, SIM_KILL_PROCESS);
+	sim_event_at(&release_event, sim_now_us() + sim_rand(RELEASE_US));
+	sim_heal(c == &a ? "clt" : "clt2", "srv");
+	raw_clt_hang_up(&a);
+	raw_clt_hang_up(&b);
+	world_server_start(w, &server);
+	a.path.recon_cnt++;
+	b.path.recon_cnt++;
+	CHECK(raw_clt_open(&a, "sess", RNBD_ACCESS_RW) == 0);
+	CHECK(raw_clt_connect(&b, 0) == 0 && raw_clt_connect(&b, 1) == 0);
+	CHECK(raw_clt_info(&b, "sess") == 0);
+	send_again(c, to);
 	return to;
 }
 
@@ -401,7 +433,7 @@ static struct raw_clt *random_round(struct raw_clt *c)
 			permit_begin(p, c);
 		sim_run_until(all_answered, NULL, sim_rand(3));
 	}
-	c = give_up(c);
+	c = sim_chance(300) ? give_up_server(c) : give_up(c);
 	for (unsigned i = 0; i < OPS; i++) {
 		struct permit *p = &permits[1 + sim_rand(RAW_BUFS - 1)];
 
@@ -424,18 +456,19 @@ static void random_seed(uint64_t seed)
 	static const enum srv_invalidate all[] = {
 		SRV_INVALIDATE_ALWAYS, SRV_INVALIDATE_COPY, SRV_INVALIDATE_NEVER,
 	};
-	struct world_server_conf conf = world_server_defaults;
 	struct raw_clt *c = &a;
 	const char *why;
 
 	w = world_create(seed);
 	sim_shuffle(true);
-	conf.invalidate = all[sim_rand(ARRAY_SIZE(all))];
-	conf.threads = 1 + sim_rand(3);
+	sim_event_init(&release_event, release);
+	server = world_server_defaults;
+	server.invalidate = all[sim_rand(ARRAY_SIZE(all))];
+	server.threads = 1 + sim_rand(3);
 	sim_delay("clt", "srv", 10 + sim_rand(500), sim_rand(1000));
 	sim_delay("clt2", "srv", 10 + sim_rand(500), sim_rand(1000));
 	sim_disk_delay(world_disk(w), sim_rand(500), sim_rand(2000));
-	world_server_start(w, &conf);
+	world_server_start(w, &server);
 	raw_clt_init(&a, "clt", 1, 1, 2);
 	a.features = RNBD_EXT_TAG;
 	CHECK(raw_clt_open(&a, "sess", RNBD_ACCESS_RW) == 0);
@@ -456,7 +489,7 @@ static void random_seed(uint64_t seed)
 	world_destroy(w);
 }
 
-/* SIM_SEEDS=N runs N seeds (100), from SIM_SEED on (1). */
+/* SIM_SEEDS=N runs N seeds (100), from SIM_SEED on (1); sim-random.sh runs as many as of test-sim-random. */
 static void test_random(void)
 {
 	const char *seed = getenv("SIM_SEED"), *seeds = getenv("SIM_SEEDS");
