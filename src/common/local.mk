@@ -98,6 +98,8 @@ librtrs_la_SOURCES = \
 	$(NULL)
 
 librnbd_la_SOURCES = \
+	%D%/rnbd/rnbd-list.c \
+	%D%/rnbd/rnbd-list.h \
 	%D%/rnbd/rnbd-msg.c \
 	%D%/rnbd/rnbd-msg.h \
 	%D%/rnbd/rnbd-proto.h \

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "fuzz.h"
+#include "rnbd-list.h"
 #include "rnbd-msg.h"
 
 static void sess_info(const uint8_t *buf, size_t len, enum rnbd_msg_type type)
@@ -45,6 +46,27 @@ static void open_rsp(const uint8_t *buf, size_t len)
 	must(info.nsectors <= INT64_MAX / RNBD_SECTOR_SIZE);
 }
 
+/* A server's answer comes out of the client as it went in, name for name. */
+static void list_rsp(const uint8_t *buf, size_t len)
+{
+	char name[RNBD_NAME_MAX], again[RNBD_NAME_MAX];
+	uint8_t room[RNBD_LIST_ROOM_MIN];
+	struct rnbd_list_reader r, r2;
+	struct rnbd_list_writer w;
+
+	if (rnbd_list_rsp_decode(buf, len, &r))
+		return;
+	must(r.n || !r.left);
+	for (uint32_t i = 0; i < r.n && !rnbd_list_rsp_name(&r, name); i++) {
+		must(*name && memchr(name, '\0', sizeof(name)) && r.at <= r.end);
+		rnbd_list_begin(&w, room, sizeof(room));
+		must(rnbd_list_add(&w, name));
+		rnbd_list_end(&w, r.left);
+		must(!rnbd_list_rsp_decode(room, sizeof(room), &r2) && r2.n == 1 && r2.left == r.left);
+		must(!rnbd_list_rsp_name(&r2, again) && !strcmp(name, again));
+	}
+}
+
 static void io(const uint8_t *buf, size_t len, uint32_t data_len, bool is_read)
 {
 	struct rnbd_io io, again;
@@ -72,12 +94,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	bool is_read = fuzz_take(&in, 1) & 1;
 	uint32_t data_len = (uint32_t)fuzz_take(&in, 4);
 	bool answer = fuzz_take(&in, 1) & 1;
-	uint32_t device_id;
+	uint32_t device_id, first;
 	uint8_t *buf = fuzz_rest(&in);
 
 	if (answer) {
 		sess_info(buf, in.left, RNBD_MSG_SESS_INFO_RSP);
 		open_rsp(buf, in.left);
+		list_rsp(buf, in.left);
 	}
 	switch (rnbd_msg_type(buf, in.left)) {
 	case RNBD_MSG_SESS_INFO:
@@ -91,6 +114,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	case RNBD_MSG_CLOSE:
 		must(!rnbd_close_decode(buf, in.left, &device_id) == (in.left >= 8));
+		break;
+	case RNBD_MSG_LIST:
+		must(!rnbd_list_decode(buf, in.left, &first) == (in.left >= 8));
 		break;
 	default:
 		break;

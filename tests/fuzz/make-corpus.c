@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "fuzz.h"
+#include "rnbd-list.h"
 #include "rnbd-msg.h"
 #include "rtrs-msg.h"
 #include "rtrs-req.h"
@@ -144,6 +145,9 @@ static void rnbd_messages(void)
 	struct rnbd_msg_open_rsp open_rsp;
 	struct rnbd_msg_close close_msg;
 	struct rnbd_msg_open open;
+	struct rnbd_msg_list list;
+	struct rnbd_list_writer names;
+	uint8_t list_rsp[RNBD_LIST_ROOM_MIN];
 	struct rnbd_msg_io io;
 
 	rnbd_sess_info_encode(&sess, RNBD_MSG_SESS_INFO, &info);
@@ -156,6 +160,13 @@ static void rnbd_messages(void)
 	save_rnbd("open-rsp", true, 56, true, &open_rsp, sizeof(open_rsp));
 	rnbd_close_encode(&close_msg, 1);
 	save_rnbd("close", false, 0, false, &close_msg, sizeof(close_msg));
+	rnbd_list_encode(&list, 2);
+	save_rnbd("list", true, RNBD_LIST_ROOM, false, &list, sizeof(list));
+	rnbd_list_begin(&names, list_rsp, sizeof(list_rsp));
+	rnbd_list_add(&names, "disk0");
+	rnbd_list_add(&names, "disk1");
+	rnbd_list_end(&names, 7);
+	save_rnbd("list-rsp", true, RNBD_LIST_ROOM, true, list_rsp, names.used);
 	for (unsigned i = 0; i < ARRAY_SIZE(ios); i++) {
 		rnbd_io_encode(&io, &ios[i].io);
 		save_rnbd(ios[i].name, ios[i].is_read, ios[i].data ? ios[i].io.bi_size : 0, false,

@@ -22,6 +22,7 @@ UNIT_TESTS = \
 	%D%/test-loop.crit \
 	%D%/test-mask.crit \
 	%D%/test-range.crit \
+	%D%/test-rnbd-list.crit \
 	%D%/test-rnbd-msg.crit \
 	%D%/test-rtrs-geom.crit \
 	%D%/test-rtrs-hb.crit \
@@ -90,6 +91,10 @@ UNIT_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 %C%_test_range_crit_SOURCES = %D%/test-range.c %D%/unit.h
 %C%_test_range_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_range_crit_LDADD = libbase.la $(CRITERION_LIBS)
+%C%_test_rnbd_list_crit_SOURCES = %D%/test-rnbd-list.c %D%/unit.h
+%C%_test_rnbd_list_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_rnbd_list_crit_LDADD = librnbd.la $(CRITERION_LIBS)
+
 %C%_test_rnbd_msg_crit_SOURCES = %D%/test-rnbd-msg.c %D%/unit.h
 %C%_test_rnbd_msg_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_rnbd_msg_crit_LDADD = librnbd.la $(CRITERION_LIBS) $(ZLIB_LIBS)

@@ -29,6 +29,7 @@ static inline int rnbd_msg_type(const void *buf, size_t len)
 #define RNBD_EXT_PREFLUSH 0x02u		/* honours RNBD_F_PREFLUSH */
 #define RNBD_EXT_TAG 0x04u		/* client: IOs may have tags; server: looks at them */
 #define RNBD_EXT_EXPORT_ID 0x08u	/* server: OPEN_RSP has an export_id */
+#define RNBD_EXT_LIST 0x10u		/* server: tells the names of its exports; client: may ask */
 #define RNBD_EXT_ALL                                                                               \
 	(RNBD_EXT_NOUNMAP | RNBD_EXT_PREFLUSH | RNBD_EXT_TAG | RNBD_EXT_EXPORT_ID)
 

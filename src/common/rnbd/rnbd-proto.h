@@ -21,6 +21,9 @@ enum rnbd_msg_type {
 	RNBD_MSG_OPEN_RSP = 3,
 	RNBD_MSG_IO = 4,
 	RNBD_MSG_CLOSE = 5,
+	/* ours, with RNBD_EXT_LIST: rnbd-list.h */
+	RNBD_MSG_LIST = 0x8000,
+	RNBD_MSG_LIST_RSP = 0x8001,
 };
 
 enum rnbd_access_mode {
@@ -108,6 +111,18 @@ struct rnbd_msg_close {
 	le32 device_id;
 };
 
+/* Ours: which exports are there? */
+struct rnbd_msg_list {
+	struct rnbd_msg_hdr hdr;
+	le32 first;			/* number of the first name that is asked for */
+};
+
+struct rnbd_msg_list_rsp {
+	struct rnbd_msg_hdr hdr;
+	le32 n;				/* names that follow, each behind a byte with its length */
+	le32 left;			/* names behind these */
+};
+
 _Static_assert(sizeof(struct rnbd_msg_sess_info) == 36, "doc/protocol.md 8.1");
 _Static_assert(sizeof(struct rnbd_msg_open) == 264, "doc/protocol.md 8.2");
 _Static_assert(offsetof(struct rnbd_msg_open, dev_name) == 6, "doc/protocol.md 8.2");
@@ -118,5 +133,7 @@ _Static_assert(sizeof(struct rnbd_msg_io) == 32, "doc/protocol.md 8.4");
 _Static_assert(offsetof(struct rnbd_msg_io, prio) == 24, "doc/protocol.md 8.4");
 _Static_assert(offsetof(struct rnbd_msg_io, tag) == 26, "man/rtrs-protocol.pod");
 _Static_assert(sizeof(struct rnbd_msg_close) == 8, "doc/protocol.md 8.6");
+_Static_assert(sizeof(struct rnbd_msg_list) == 8, "man/rtrs-protocol.pod");
+_Static_assert(sizeof(struct rnbd_msg_list_rsp) == 12, "man/rtrs-protocol.pod");
 
 #endif
