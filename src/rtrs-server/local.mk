@@ -45,6 +45,8 @@ librtrssrv_la_SOURCES = \
 	%D%/srv-info.h \
 	%D%/srv-key.c \
 	%D%/srv-key.h \
+	%D%/srv-list.c \
+	%D%/srv-list.h \
 	%D%/srv-listen.c \
 	%D%/srv-listen.h \
 	%D%/srv-log.c \

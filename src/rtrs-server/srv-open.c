@@ -18,6 +18,7 @@
 #include "clock.h"
 #include "export.h"
 #include "log.h"
+#include "srv-list.h"
 #include "srv-open.h"
 #include "srv-req.h"
 #include "util.h"
@@ -392,6 +393,9 @@ void srv_open_request(struct srv_req *req)
 		break;
 	case RNBD_MSG_CLOSE:
 		close_dev(req);
+		break;
+	case RNBD_MSG_LIST:
+		srv_list_request(req);
 		break;
 	default:
 		srv_req_finish_control(req, -EINVAL);

@@ -39,10 +39,16 @@ struct srv_sess {
 	bool resends;
 };
 
+/* Has its client's extension @feature, one of RNBD_EXT_*?  Any thread. */
+static inline bool srv_sess_has(struct srv_sess *sess, uint32_t feature)
+{
+	return atomic_load_explicit(&sess->features, memory_order_relaxed) & feature;
+}
+
 /* Do its client's IOs have tags?  Any thread. */
 static inline bool srv_sess_tagged(struct srv_sess *sess)
 {
-	return atomic_load_explicit(&sess->features, memory_order_relaxed) & RNBD_EXT_TAG;
+	return srv_sess_has(sess, RNBD_EXT_TAG);
 }
 
 /* A session without paths and one reference for the caller.  NULL: no memory. */

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "hostile.h"
+#include "rnbd-list.h"
 #include "rtrs-imm.h"
 #include "tcp-frame.h"
 #include "util.h"
@@ -474,6 +475,60 @@ static void case_no_stale_bytes(void)
 	expect_eq(answer(p, 3), -EINVAL);
 }
 
+/* Ask for the names from @first on. */
+static int list_names(struct hpath *p, uint32_t first, uint32_t room)
+{
+	struct rnbd_msg_list m;
+
+	rnbd_list_encode(&m, first);
+	post(p, 0, 0, true, &m, sizeof(m), room);
+	return answer(p, 0);
+}
+
+static void expect_names(struct hpath *p, uint32_t room, const char *const *names, unsigned n, uint32_t left)
+{
+	struct rnbd_list_reader r;
+	char name[RNBD_NAME_MAX];
+
+	expect_eq(rnbd_list_rsp_decode(data_of(p, 0), room, &r), 0);
+	expect_eq(r.n, n);
+	expect_eq(r.left, left);
+	for (unsigned i = 0; i < n; i++) {
+		expect_eq(rnbd_list_rsp_name(&r, name), 0);
+		expect(!strcmp(name, names[i]));
+	}
+	for (; r.at < r.end; r.at++)
+		expect_eq(*r.at, 0);
+}
+
+static void case_list(void)
+{
+	static const char *const names[] = { "a", "ro" };
+	struct rnbd_sess_info info = { .ver = 2, .ext = { .valid = true, .features = RNBD_EXT_LIST } };
+	struct hpath *p = client(2);
+	struct rnbd_msg_list m;
+
+	hpath_up(p);
+	fill(data_of(p, 0), 4096, 1);
+	expect_eq(list_names(p, 0, 4096), -EINVAL);	/* it has not said that it can */
+	sess_info(p, &info);
+	expect_eq(list_names(p, 0, 4096), 0);
+	expect_names(p, 4096, names, 2, 0);
+	expect_eq(list_names(p, 1, RNBD_LIST_ROOM_MIN), 0);
+	expect_names(p, RNBD_LIST_ROOM_MIN, names + 1, 1, 0);
+	expect_eq(list_names(p, 2, 4096), 0);
+	expect_names(p, 4096, NULL, 0, 0);
+	expect_eq(list_names(p, UINT32_MAX, 4096), 0);
+	expect_names(p, 4096, NULL, 0, 0);
+	/* too little room, or none; cut off */
+	expect_eq(list_names(p, 0, RNBD_LIST_ROOM_MIN - 1), -EINVAL);
+	rnbd_list_encode(&m, 0);
+	post(p, 0, 0, false, &m, sizeof(m), 0);
+	expect_eq(answer(p, 0), -EINVAL);
+	post(p, 0, 0, true, &m, sizeof(m) - 1, 4096);
+	expect_eq(answer(p, 0), -EINVAL);
+}
+
 /* ---- IO ---- */
 
 static void case_io(void)
@@ -743,6 +798,7 @@ static const struct {
 	{ "host-connections", case_host_connections, SMALL },
 	{ "open", case_open, NONE },
 	{ "sess-info", case_sess_info, NONE },
+	{ "list", case_list, NONE },
 	{ "no-stale-bytes", case_no_stale_bytes, NONE },
 	{ "no-stale-bytes-never", case_no_stale_bytes, NEVER },
 	{ "io", case_io, NONE },

@@ -31,7 +31,7 @@ static inline int rnbd_msg_type(const void *buf, size_t len)
 #define RNBD_EXT_EXPORT_ID 0x08u	/* server: OPEN_RSP has an export_id */
 #define RNBD_EXT_LIST 0x10u		/* server: tells the names of its exports; client: may ask */
 #define RNBD_EXT_ALL                                                                               \
-	(RNBD_EXT_NOUNMAP | RNBD_EXT_PREFLUSH | RNBD_EXT_TAG | RNBD_EXT_EXPORT_ID)
+	(RNBD_EXT_NOUNMAP | RNBD_EXT_PREFLUSH | RNBD_EXT_TAG | RNBD_EXT_EXPORT_ID | RNBD_EXT_LIST)
 
 struct rnbd_ext {
 	bool valid;
@@ -80,7 +80,7 @@ struct rnbd_dev_info {
 	uint16_t secure_discard;	/* always 0 from us (doc/traps.md 21) */
 	bool rotational;
 	bool fua, writeback;		/* cache_policy */
-	uint8_t export_id[8];		/* which file of which host this is (RNBD_EXT_EXPORT_ID) */
+	uint8_t export_id[8];		/* which file of which host this is (RNBD_EXT_EXPORT_ID | RNBD_EXT_LIST) */
 };
 
 void rnbd_open_rsp_encode(struct rnbd_msg_open_rsp *m, const struct rnbd_dev_info *info);

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Lists exports, all of them: whom --allow lets in may open each.  Owns nothing; control thread; errors are
+ * answers.  The answer is made in the request's chunk, which is written and never read, because its client can write
+ * there, too. */
+#include <errno.h>
+
+#include "export.h"
+#include "exports.h"
+#include "rnbd-list.h"
+#include "srv-list.h"
+#include "srv-req.h"
+
+static void list_from(const struct exports *exports, uint32_t first, struct rnbd_list_writer *w)
+{
+	struct export *ex;
+	uint32_t i = 0;
+
+	list_for_each(ex, &exports->list, link) {
+		if (i++ < first)
+			continue;
+		if (!rnbd_list_add(w, ex->name))
+			break;
+	}
+	rnbd_list_end(w, first < exports->n ? exports->n - first - w->n : 0);
+}
+
+void srv_list_request(struct srv_req *req)
+{
+	struct rnbd_list_writer w;
+	uint32_t first;
+
+	if (!srv_sess_has(req->path->sess, RNBD_EXT_LIST) || !req->rtrs.has_desc ||
+	    req->rtrs.data_len < RNBD_LIST_ROOM_MIN ||
+	    rnbd_list_decode(req->rtrs.usr, req->rtrs.usr_len, &first)) {
+		srv_req_finish_control(req, -EINVAL);
+		return;
+	}
+	rnbd_list_begin(&w, srv_chunk(&req->path->chunks, req->buf_id), req->rtrs.data_len);
+	list_from(req->path->srv->exports, first, &w);
+	srv_req_finish_control(req, 0);
+}
