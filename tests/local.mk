@@ -29,6 +29,7 @@ SHELL_TESTS = \
 	%D%/test-io-timeout.sh \
 	%D%/test-ipv6.sh \
 	%D%/test-large-device.sh \
+	%D%/test-list-exports.sh \
 	%D%/test-lock-replaced.sh \
 	%D%/test-large.sh \
 	%D%/test-late-write.sh \

@@ -252,6 +252,39 @@ static const char *open_reason(int r)
 	}
 }
 
+/* Append to @err which exports there are, as many as there is room for. */
+static void name_exports(char err[CLT_START_ERR])
+{
+	static const char more[] = " and 10000 more";
+	size_t len = strlen(err), end = CLT_START_ERR - sizeof(more);
+	struct dev_list list;
+	unsigned i = 0;
+
+	if (dev_list(&clt, &list) == 0 && list.n) {
+		for (; i < list.n; i++) {
+			const char *sep = i ? ", " : "; it has ";
+
+			if (len + strlen(sep) + strlen(list.names[i]) > end)
+				break;
+			len += (size_t)snprintf(err + len, CLT_START_ERR - len, "%s%s", sep, list.names[i]);
+		}
+		if (i && i < list.n)
+			snprintf(err + len, CLT_START_ERR - len, " and %u more", list.n - i);
+	}
+	dev_list_fini(&list);
+}
+
+int clt_start_list(struct dev_list *list, char err[CLT_START_ERR])
+{
+	int r = dev_list(&clt, list);
+
+	if (r == -EOPNOTSUPP)
+		return 0;
+	if (r < 0)
+		snprintf(err, CLT_START_ERR, "the server's exports cannot be listed: %s", strerror(-r));
+	return r;
+}
+
 int clt_start_open(const struct clt_conf *conf, const char *name, struct dev **dev,
 		   char err[CLT_START_ERR])
 {
@@ -266,6 +299,8 @@ int clt_start_open(const struct clt_conf *conf, const char *name, struct dev **d
 		/* As much of a name as RNBD has room for: an NBD client may have chosen it. */
 		snprintf(err, CLT_START_ERR, "export '%.*s' of server=%.64s: %s", RNBD_NAME_MAX - 1,
 			 name, conf->server, open_reason(r));
+		if (r == -ENOENT)
+			name_exports(err);
 		mask_control(err);
 	}
 	return r;

@@ -6,6 +6,7 @@
 
 #include "clt-conf.h"
 #include "dev.h"
+#include "dev-list.h"
 
 #define CLT_START_ERR 512
 
@@ -22,9 +23,12 @@ int clt_start_session(const struct clt_conf *conf, int (*nap)(void), char err[CL
  * descriptors for the next one (clt-fds.h) or for the connections of a session that is away. */
 int clt_start_admit(char err[CLT_START_ERR]);
 /* Open @name of that session with the mode of @conf.  Blocks; any thread.  0, or -errno with the reason in @err, fit
- * to be printed; as dev_open(). */
+ * to be printed; as dev_open().  For an export that does not exist the reason names those that do. */
 int clt_start_open(const struct clt_conf *conf, const char *name, struct dev **dev,
 		   char err[CLT_START_ERR]);
+/* The names of the server's exports; none when it does not tell them.  Blocks; any thread.  As dev_list(), with the
+ * reason in @err. */
+int clt_start_list(struct dev_list *list, char err[CLT_START_ERR]);
 /* Close it; nothing when there is none. */
 void clt_start_end(void);
 #endif

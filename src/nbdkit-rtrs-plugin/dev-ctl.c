@@ -36,6 +36,10 @@ static int ctl_ready(const struct clt_op *op)
 {
 	const struct dev_ctl *ctl = container_of(op, struct dev_ctl, op);
 
+	if (ctl->feature && ctl->clt->peer == CLIENT_PEER_NEW)
+		return CLT_AGAIN;	/* nobody has said yet what the server has */
+	if (ctl->feature && !(atomic_load(&ctl->clt->features) & ctl->feature))
+		return -EOPNOTSUPP;
 	return op->kind == CLT_OP_BOUND ? clt_epoch_bound(&ctl->clt->sess, ctl->epoch) : 0;
 }
 
@@ -100,7 +104,7 @@ void dev_ctl_send(struct dev_ctl *ctl, size_t len, uint32_t answer, enum clt_op_
 	op->dir = answer ? RTRS_DIR_READ : RTRS_DIR_WRITE;
 	op->kind = kind;
 	op->via = ctl->clt->sess.opening ? &ctl->clt->sess.opening->att : NULL;
-	op->buf = answer ? &ctl->rsp : NULL;
+	op->buf = !answer ? NULL : ctl->into ? ctl->into : &ctl->rsp;
 	op->len = answer;
 	op->part_max = UINT32_MAX;
 	op->encode = ctl_encode;

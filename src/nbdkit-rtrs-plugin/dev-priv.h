@@ -7,6 +7,7 @@
 #include "range.h"
 #include "dev-stat.h"
 #include "dev.h"
+#include "rnbd-proto.h"
 
 enum dev_state {
 	DEV_OPENING,		/* OPEN is on its way for the first time */
@@ -22,7 +23,9 @@ struct dev_ctl {
 	struct loop_msg step_msg;
 	struct list link;		/* clt->ctl_line */
 	struct client *clt;
-	struct dev *dev;		/* NULL: SESS_INFO */
+	struct dev *dev;		/* NULL: SESS_INFO, LIST */
+	uint32_t feature;		/* RNBD_EXT_*: the server is only asked if it has it, else -EOPNOTSUPP; 0: none */
+	void *into;			/* where the answer goes; NULL: rsp */
 	unsigned epoch;			/* of the session, when it was sent */
 	void (*done)(struct dev_ctl *ctl);	/* NULL: it is not under way */
 	size_t len;
@@ -30,6 +33,7 @@ struct dev_ctl {
 		struct rnbd_msg_sess_info info;
 		struct rnbd_msg_open open;
 		struct rnbd_msg_close close;
+		struct rnbd_msg_list list;
 	} msg;
 	union {
 		struct rnbd_msg_sess_info info;

@@ -35,6 +35,8 @@ libclt_la_SOURCES = \
 	%D%/client.h \
 	%D%/dev-ctl.c \
 	%D%/dev-io.c \
+	%D%/dev-list.c \
+	%D%/dev-list.h \
 	%D%/dev-priv.h \
 	%D%/dev-reopen.c \
 	%D%/dev-stat.c \

@@ -135,8 +135,19 @@ static int rtrs_preconnect(int readonly)
 
 static int rtrs_list_exports(int readonly, int is_tls, struct nbdkit_exports *exports)
 {
-	/* RNBD has no way to ask for the names. */
-	return conf.export_name ? nbdkit_add_export(exports, conf.export_name, NULL) : 0;
+	char err[CLT_START_ERR];
+	struct dev_list list;
+	int r;
+
+	if (conf.export_name)
+		return nbdkit_add_export(exports, conf.export_name, NULL);
+	r = clt_start_list(&list, err);
+	if (r < 0)
+		nbdkit_error("%s", err);
+	for (unsigned i = 0; r == 0 && i < list.n; i++)
+		r = nbdkit_add_export(exports, list.names[i], NULL);
+	dev_list_fini(&list);
+	return r < 0 ? -1 : 0;
 }
 
 static const char *rtrs_default_export(int readonly, int is_tls)

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The names of the server's exports, as far as it tells them (doc/decisions.md D16). */
+#ifndef DEV_LIST_H
+#define DEV_LIST_H
+
+#include "client.h"
+
+/* More names are not taken from a server; nbdkit does not give more to its client either. */
+#define DEV_LIST_MAX 10000u
+
+struct dev_list {
+	unsigned n;
+	char (*names)[RNBD_NAME_MAX];	/* [n] */
+};
+
+/* Ask for all names, one message after the other, into @list, which dev_list_fini() frees in any case.  Blocks, any
+ * thread; the session is not closed meanwhile.  0; -EOPNOTSUPP: the server, a kernel or an older one, has no list;
+ * -EBADMSG: what it answers is none; -ENOMEM; or as dev_open_req.status. */
+int dev_list(struct client *clt, struct dev_list *list);
+void dev_list_fini(struct dev_list *list);
+
+#endif
