@@ -65,13 +65,16 @@ libsim_la_SOURCES = \
 
 libsim_la_LIBADD = libpeer.la libclt.la librtrssrv.la libsimfab.la
 
-SIM_PLAIN_TESTS = test-sim-clt test-sim-dev test-sim-fence test-sim-mem test-sim-multi test-sim-multi-peer test-sim-path test-sim-peer test-sim-small test-sim-srv test-sim-window
+SIM_PLAIN_TESTS = test-sim-ask test-sim-clt test-sim-dev test-sim-fence test-sim-mem test-sim-multi test-sim-multi-peer test-sim-path test-sim-peer test-sim-small test-sim-srv test-sim-window
 SIM_TESTS = $(SIM_PLAIN_TESTS) test-sim-random
 check_PROGRAMS += $(SIM_TESTS)
 SIM_NIC_TESTS = %D%/sim-nic.sh %D%/sim-registration.sh
 dist_check_SCRIPTS += %D%/sim-random.sh
 TESTS += $(SIM_PLAIN_TESTS) %D%/sim-random.sh $(SIM_NIC_TESTS)
 
+test_sim_ask_SOURCES = %D%/test-sim-ask.c
+test_sim_ask_CPPFLAGS = $(libsim_la_CPPFLAGS)
+test_sim_ask_LDADD = libsim.la
 test_sim_clt_SOURCES = %D%/test-sim-clt.c
 test_sim_clt_CPPFLAGS = $(libsim_la_CPPFLAGS)
 test_sim_clt_LDADD = libsim.la

@@ -275,6 +275,21 @@ static void rearm_key(const struct peer_srv_con *con, unsigned buf)
 	rtrs_rkey_rsp_encode(&s->key_rsp[buf], (uint16_t)buf, (*chunk_mr(con, buf))->rkey);
 }
 
+static void say_features(const struct raw_srv *s, uint8_t *chunk)
+{
+	const struct rnbd_sess_info info = { .ver = RNBD_PROTO_VER_MAJOR,
+					     .ext = { .valid = true, .features = s->features } };
+
+	rnbd_sess_info_encode((struct rnbd_msg_sess_info *)chunk, RNBD_MSG_SESS_INFO_RSP, &info);
+}
+
+static void say_something(struct raw_srv *s, uint8_t *chunk)
+{
+	s->nquestions++;
+	memset(chunk, 0, RAW_SRV_IO);
+	memcpy(chunk, s->says, sizeof(s->says));
+}
+
 static void on_request(struct peer_srv_con *con, struct rtrs_req *req, unsigned buf)
 {
 	struct raw_srv *s = srv_of(con->srv);
@@ -293,6 +308,10 @@ static void on_request(struct peer_srv_con *con, struct rtrs_req *req, unsigned 
 		req->need_inval = false;
 	status = do_control(s, con->path->sess, req, &info);
 	type = peer_srv_control(req, &info, s->chunks[buf]);
+	if (type == RNBD_MSG_SESS_INFO && s->features)
+		say_features(s, s->chunks[buf]);
+	if (type == RNBD_MSG_LIST)
+		say_something(s, s->chunks[buf]);
 	if (type == RNBD_MSG_IO)
 		status = do_io(s, con->path->sess, req, s->chunks[buf]);
 	rearm_key(con, buf);

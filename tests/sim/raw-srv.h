@@ -42,6 +42,9 @@ struct raw_srv {
 	bool no_inval;			/* takes no keys of READs away: legal, and says so */
 	unsigned nasked;		/* READs that asked for it */
 	struct rtrs_desc last;		/* of the last READ of the disk */
+	uint32_t features;		/* RNBD_EXT_*, set before a client comes; 0: it is a kernel */
+	uint8_t says[64];		/* what it answers to questions (doc/decisions.md D16) */
+	unsigned nquestions;
 	enum raw_evil evil;		/* set to RAW_GOOD when done */
 	unsigned nrequests, nrevoked;
 	unsigned ops;			/* bit op: one was asked for */

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What our client asks servers that have more than a kernel (doc/decisions.md D16): ours, one without the feature, which
+ * is not asked, and one whose answers are garbage. */
+#include <errno.h>
+#include <string.h>
+
+#include "dev-list.h"
+#include "raw-srv.h"
+#include "rnbd-list.h"
+#include "world.h"
+
+static struct world *w;
+static struct world_client *c;
+static struct raw_srv srv;
+
+static bool is_open(void *arg)
+{
+	return world_client_opened(arg) <= 0;
+}
+
+static void start_client(void)
+{
+	c = world_client_start(w, NULL);
+	CHECK(sim_run_until(is_open, c, 1000) && world_client_opened(c) == 0);
+	world_run_ms(w, 20);
+}
+
+/* Ours. */
+static void start(void)
+{
+	w = world_create(1);
+	world_server_start(w, NULL);
+	start_client();
+}
+
+/* One made by hand, which has @features and answers questions with @says. */
+static void start_raw(uint32_t features, const void *says, size_t len)
+{
+	w = world_create(1);
+	raw_srv_start(&srv, false);
+	srv.features = features;
+	memcpy(srv.says, says, len);
+	start_client();
+}
+
+static void end_raw(void)
+{
+	world_client_stop(w, c);
+	world_run_ms(w, 100);
+	raw_srv_stop(&srv);
+	world_destroy(w);
+}
+
+/* ---- in a thread of its own ---- */
+
+struct asked {
+	struct dev_list list;
+	int status;
+	struct sim_fiber *fiber;
+};
+
+static void list_fiber(void *arg)
+{
+	struct asked *a = arg;
+
+	a->status = dev_list(world_client_clt(c), &a->list);
+}
+
+static bool has_ended(void *arg)
+{
+	return sim_fiber_done(((struct asked *)arg)->fiber);
+}
+
+static void list_start(struct asked *a)
+{
+	a->fiber = world_client_fiber(c, list_fiber, a);
+}
+
+static int list_end(struct asked *a, uint64_t ms)
+{
+	CHECK(sim_run_until(has_ended, a, ms));
+	sim_fiber_free(a->fiber);
+	return a->status;
+}
+
+static int list(struct asked *a)
+{
+	list_start(a);
+	return list_end(a, 1000);
+}
+
+/* ---- listing ---- */
+
+static void test_list(void)
+{
+	struct asked a;
+
+	start();
+	CHECK(list(&a) == 0);
+	CHECK(a.list.n == 1 && !strcmp(a.list.names[0], "disk0"));
+	dev_list_fini(&a.list);
+	world_destroy(w);
+}
+
+/* It is asked on the path that comes. */
+static void test_list_waits_for_a_path(void)
+{
+	struct asked a;
+
+	start();
+	world_server_stop(w);
+	world_run_ms(w, 10);
+	list_start(&a);
+	world_run_ms(w, 100);
+	CHECK(!has_ended(&a));
+	world_server_start(w, NULL);
+	CHECK(list_end(&a, 10000) == 0 && a.list.n == 1);
+	dev_list_fini(&a.list);
+	world_destroy(w);
+}
+
+/* The first, too. */
+static void test_list_waits_for_the_first_path(void)
+{
+	struct asked a;
+
+	w = world_create(1);
+	c = world_client_start(w, NULL);
+	list_start(&a);
+	world_run_ms(w, 100);
+	CHECK(!has_ended(&a));
+	world_server_start(w, NULL);
+	CHECK(list_end(&a, 10000) == 0 && a.list.n == 1);
+	dev_list_fini(&a.list);
+	world_destroy(w);
+}
+
+static void test_list_of_a_kernel(void)
+{
+	struct asked a;
+
+	start_raw(0, "", 0);
+	CHECK(list(&a) == -EOPNOTSUPP && a.list.n == 0);
+	CHECK(srv.nquestions == 0);
+	dev_list_fini(&a.list);
+	end_raw();
+}
+
+static void garbage(const char *what, const void *says, size_t len, int status)
+{
+	struct asked a;
+
+	start_raw(RNBD_EXT_LIST, says, len);
+	if (list(&a) != status)
+		sim_test_failed(__FILE__, __LINE__, what);
+	CHECK(srv.nquestions == 1);
+	dev_list_fini(&a.list);
+	end_raw();
+}
+
+static void test_list_garbage(void)
+{
+	static const uint8_t other[12] = { 3, 0 };
+	static const uint8_t nothing_and_more[12] = { 1, 0x80, 0, 0, 0, 0, 0, 0, 1 };
+	static const uint8_t empty_name[16] = { 1, 0x80, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 1, 'a', 0 };
+	static const uint8_t too_many[12] = { 1, 0x80, 0, 0, 0xff, 0xff, 0xff, 0xff };
+	static const uint8_t none[12] = { 1, 0x80 };
+
+	garbage("another message", other, sizeof(other), -EBADMSG);
+	garbage("nothing, and more to come", nothing_and_more, sizeof(nothing_and_more), -EBADMSG);
+	garbage("a name of no bytes", empty_name, sizeof(empty_name), -EBADMSG);
+	garbage("more than there is room for", too_many, sizeof(too_many), -EBADMSG);
+	garbage("no exports", none, sizeof(none), 0);
+}
+
+/* A server that has always one more. */
+static void test_list_without_end(void)
+{
+	static const uint8_t says[14] = { 1, 0x80, 0, 0, 1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 1, 'a' };
+	struct asked a;
+
+	start_raw(RNBD_EXT_LIST, says, sizeof(says));
+	list_start(&a);
+	CHECK(list_end(&a, 60000) == 0);
+	CHECK(a.list.n == DEV_LIST_MAX && srv.nquestions == DEV_LIST_MAX);
+	dev_list_fini(&a.list);
+	end_raw();
+}
+
+int main(int argc, char **argv)
+{
+	static const struct sim_test tests[] = {
+		{ "list", test_list },
+		{ "list-waits-for-a-path", test_list_waits_for_a_path },
+		{ "list-waits-for-the-first-path", test_list_waits_for_the_first_path },
+		{ "list-of-a-kernel", test_list_of_a_kernel },
+		{ "list-garbage", test_list_garbage },
+		{ "list-without-end", test_list_without_end },
+	};
+
+	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
+}
