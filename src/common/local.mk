@@ -98,6 +98,8 @@ librtrs_la_SOURCES = \
 	$(NULL)
 
 librnbd_la_SOURCES = \
+	%D%/rnbd/rnbd-extents.c \
+	%D%/rnbd/rnbd-extents.h \
 	%D%/rnbd/rnbd-list.c \
 	%D%/rnbd/rnbd-list.h \
 	%D%/rnbd/rnbd-msg.c \

@@ -47,6 +47,11 @@ bool export_file_inline_write(struct export_io *io, int *status);
  * as that may take. */
 bool export_file_inline_takes(const struct export_io *io);
 
+/* EXTENTS. */
+void export_file_extents(struct export_io *io);
+/* No ring asks for extents of @slot's file any more; or one that does begins anew. */
+void export_file_extents_detach(struct export_slot *slot);
+
 /* The ring of @slot gets a description of its own for fdatasync. */
 int export_file_sync_attach(struct export_slot *slot, char *err, size_t errlen);
 void export_file_sync_detach(struct export_slot *slot);

@@ -198,11 +198,18 @@ void export_file_sync_anew(struct reactor *r, struct export *first, void (*done)
 
 /* ---- a file on a ring ---- */
 
+static void file_detach(struct export_slot *slot)
+{
+	export_file_extents_detach(slot);
+	export_file_sync_detach(slot);
+}
+
 const struct export_io_ops export_file_io_ops = {
 	.attach = export_file_sync_attach,
-	.detach = export_file_sync_detach,
+	.detach = file_detach,
 	.rw = export_file_rw,
 	.zero = export_file_zero,
+	.extents = export_file_extents,
 	.sync = export_file_sync,
 	.takes_at_once = export_file_inline_takes,
 	.anew = export_file_sync_anew,

@@ -207,6 +207,8 @@ static void file_close(struct export *ex)
 		close(f->tail_fd);
 	if (f->fd >= 0)
 		close(f->fd);
+	pthread_cond_destroy(&f->seeker.cond);
+	pthread_mutex_destroy(&f->seeker.lock);
 	free(f);
 }
 
@@ -226,6 +228,9 @@ struct export *export_file_create(void)
 	if (!f)
 		return NULL;
 	f->ex.ops = &file_ops;
+	pthread_mutex_init(&f->seeker.lock, NULL);
+	pthread_cond_init(&f->seeker.cond, NULL);
+	list_init(&f->seeker.waiting);
 	f->fd = -1;
 	f->tail_fd = -1;
 	return &f->ex;

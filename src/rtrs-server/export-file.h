@@ -4,6 +4,8 @@
 #ifndef EXPORT_FILE_H
 #define EXPORT_FILE_H
 
+#include <pthread.h>
+
 #include "export.h"
 #include "reactor.h"
 
@@ -24,6 +26,16 @@ struct export_anew_io {
 	void *arg;
 };
 
+/* The thread that looks for holes in a file; export-file-extents.c. */
+struct export_seeker {
+	pthread_mutex_t lock;		/* waiting, stop; to start the thread */
+	pthread_cond_t cond;
+	struct list waiting;		/* export_io.link */
+	pthread_t thread;
+	bool running;
+	bool stop;
+};
+
 struct export_file {
 	struct export ex;
 	int fd;
@@ -34,6 +46,7 @@ struct export_file {
 	uint64_t tail_start;
 	_Atomic(unsigned) cannot;	/* EXPORT_FILE_CANNOT_*: learnt by asking the kernel */
 	_Atomic(int) inline_kind;	/* export-file-inline.c; any thread */
+	struct export_seeker seeker;
 
 	/* of the first export of this file */
 	_Atomic(struct export_desc *) descs;	/* all of them, see export_acquire() */

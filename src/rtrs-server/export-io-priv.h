@@ -4,7 +4,7 @@
  *
  * One operation goes through stages, each of them one or several submissions:
  *	PREFLUSH	sync(), with RNBD_F_PREFLUSH
- *	WORK		rw() or zero()
+ *	WORK		rw(), zero() or extents()
  *	SYNC		sync(): FLUSH, and what of FUA the WORK stage has not done itself
  * A stage ends in export_io_next(). */
 #ifndef EXPORT_IO_PRIV_H
@@ -25,6 +25,7 @@ struct export_io_ops {
 	void (*detach)(struct export_slot *slot);
 	void (*rw)(struct export_io *io);	/* READ, WRITE */
 	void (*zero)(struct export_io *io);	/* DISCARD, WRITE_ZEROES */
+	void (*extents)(struct export_io *io);
 	void (*sync)(struct export_io *io);
 	/* Would rw() of this WRITE take the data at once, and no worker of the ring? */
 	bool (*takes_at_once)(const struct export_io *io);

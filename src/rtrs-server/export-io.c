@@ -6,19 +6,27 @@
 
 #include "export-io-priv.h"
 
+/* It changes nothing. */
+static bool only_reads(const struct export_io *io)
+{
+	return io->op == RNBD_OP_READ || io->op == RNBD_OP_EXTENTS;
+}
+
 static void start_work(struct export_io *io)
 {
 	if (!io->len)
 		export_io_next_later(io, 0);
 	else if (io->op == RNBD_OP_READ || io->op == RNBD_OP_WRITE)
 		io->slot->ops->rw(io);
+	else if (io->op == RNBD_OP_EXTENTS)
+		io->slot->ops->extents(io);
 	else
 		io->slot->ops->zero(io);
 }
 
 static void range_msg(struct loop_msg *msg)
 {
-	start_work(container_of(msg, struct export_io, range_msg));
+	start_work(container_of(msg, struct export_io, msg));
 }
 
 /* Thread of the one that left. */
@@ -26,7 +34,7 @@ static void range_granted(struct range *r)
 {
 	struct export_io *io = container_of(r, struct export_io, range);
 
-	loop_post(reactor_loop(io->reactor), &io->range_msg);
+	loop_post(reactor_loop(io->reactor), &io->msg);
 }
 
 /* True if @io may work now; else it is started when the blocks it writes to are free. */
@@ -34,7 +42,7 @@ static bool enter_range(struct export_io *io)
 {
 	uint32_t align = io->ex->dio_align;
 
-	if (!io->ex->direct || align <= RNBD_SECTOR_SIZE || io->op == RNBD_OP_READ || !io->len)
+	if (!io->ex->direct || align <= RNBD_SECTOR_SIZE || only_reads(io) || !io->len)
 		return true;
 	io->range = (struct range){
 		.start = align_down(io->offset, align),
@@ -42,7 +50,7 @@ static bool enter_range(struct export_io *io)
 		.exclusive = (io->offset | io->len) % align,
 		.granted = range_granted,
 	};
-	loop_msg_init(&io->range_msg, range_msg);
+	loop_msg_init(&io->msg, range_msg);
 	io->ranges = &io->ex->first->ranges;
 	return range_enter(io->ranges, &io->range);
 }
@@ -58,7 +66,7 @@ static bool needs_sync(const struct export_io *io)
 {
 	if (io->op == RNBD_OP_FLUSH)
 		return true;
-	return (io->flags & RNBD_F_FUA) && io->op != RNBD_OP_READ && io->need_sync;
+	return (io->flags & RNBD_F_FUA) && !only_reads(io) && io->need_sync;
 }
 
 /* Start the stage that @io is in, or a later one if it is not asked for. */
@@ -74,7 +82,7 @@ static void start_stage(struct export_io *io)
 	if (io->stage == EXPORT_WORK) {
 		if (io->op != RNBD_OP_FLUSH) {
 			/* ORDER: who has a range is not one who waits for a share. */
-			if (io->op == RNBD_OP_READ || export_io_share_enter(io))
+			if (only_reads(io) || export_io_share_enter(io))
 				enter_work(io);
 			return;
 		}
@@ -90,7 +98,7 @@ static void start_stage(struct export_io *io)
 static bool promises_sync(const struct export_io *io)
 {
 	return io->op == RNBD_OP_FLUSH || (io->flags & RNBD_F_PREFLUSH) ||
-	       ((io->flags & RNBD_F_FUA) && io->op != RNBD_OP_READ);
+	       ((io->flags & RNBD_F_FUA) && !only_reads(io));
 }
 
 void export_io_next(struct export_io *io, int status)

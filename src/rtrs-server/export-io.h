@@ -10,7 +10,8 @@
  * passes through.  WRITE_ZEROES is FALLOC_FL_ZERO_RANGE with NOUNMAP and punch-hole or zero-range
  * without, falling back to writing zeroes.  Short reads and writes are continued; a read past the
  * end of a truncated file gives -EIO.  direct exports: unaligned memory, offset or length is
- * handled correctly inside.  Buffered WRITEs may be done by a system call inside export_io_start(),
+ * handled correctly inside.  EXTENTS is SEEK_DATA and SEEK_HOLE on a thread of the file: what was written before it
+ * began is data, what is a hole has been one at some time since then; it does not fail.  Buffered WRITEs may be done by a system call inside export_io_start(),
  * which can block for as long as the file system does (export-file-inline.c says when). */
 #ifndef EXPORT_IO_H
 #define EXPORT_IO_H
@@ -32,7 +33,8 @@ struct export_io {
 	uint16_t prio;			/* of READ and WRITE, as srv_prio() makes it; 0: the thread's */
 	uint64_t offset;		/* bytes; range already checked against ex->size */
 	uint32_t len;
-	void *buf;			/* READ, WRITE */
+	void *buf;			/* READ, WRITE; EXTENTS: for the answer, rnbd-extents.h */
+	uint32_t room;			/* EXTENTS: bytes there, at least RNBD_EXTENTS_ROOM_MIN */
 	int mem;			/* handle of export_ring_mem_add(), or -1 */
 	void (*done)(struct export_io *io, int status);	/* 0 or -errno; thread of the reactor; not
 							 * from inside export_io_start() */
@@ -51,7 +53,7 @@ struct export_io {
 	struct export_share *share;	/* it holds a part of this; NULL: of none */
 	struct range_lock *ranges;	/* likewise, its range */
 	struct range range;
-	struct loop_msg range_msg;
+	struct loop_msg msg;		/* to the reactor: it has its range, or its extents */
 };
 
 /* Forget the latched error of @ex's file, which nobody uses: all its descriptions are synced, so

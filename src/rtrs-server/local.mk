@@ -72,6 +72,7 @@ librtrssrv_la_SOURCES = \
 librtrssrv_la_LIBADD = libfrwr.la libfab.la librtrs.la librnbd.la libbase.la
 
 librtrsring_la_SOURCES = \
+	%D%/export-file-extents.c \
 	%D%/export-file-inline.c \
 	%D%/export-file-io.h \
 	%D%/export-file-rw.c \

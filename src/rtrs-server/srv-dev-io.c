@@ -9,6 +9,7 @@
  *     and spoil its own answer only.
  *   - A READ of a direct export goes into a private buffer, because devices and file systems may
  *     check what they put there, and is copied to the chunk then.
+ *   - The answer to EXTENTS is made in the chunk, which is written and never read.
  * Answers leave from chunks only.  So private buffers are held by the storage and never by a client
  * that does not take its answers, no device has to know them, and posts need no completion. */
 #include <errno.h>
@@ -108,6 +109,7 @@ static void io_prepare(struct srv_req *req, const struct rnbd_io *io)
 	req->io.prio = io_prio(req, io);
 	req->io.offset = io->op == RNBD_OP_FLUSH ? 0 : io->sector << RNBD_SECTOR_SHIFT;
 	req->io.len = io->op == RNBD_OP_FLUSH ? 0 : io->bi_size;
+	req->io.room = req->rtrs.data_len;
 	if (!io_needs_private(req, io)) {
 		io_submit(req);
 		return;
@@ -126,6 +128,8 @@ void srv_dev_io_start(struct srv_req *req)
 	int rc = rnbd_io_decode(req->rtrs.usr, req->rtrs.usr_len, req->rtrs.data_len,
 				req->rtrs.dir == RTRS_DIR_READ, &io);
 
+	if (!rc && io.op == RNBD_OP_EXTENTS && !srv_sess_has(req->path->sess, RNBD_EXT_EXTENTS))
+		rc = -EOPNOTSUPP;
 	if (rc) {
 		io_end(req, rc);
 		return;

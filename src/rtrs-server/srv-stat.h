@@ -29,6 +29,8 @@ static inline enum io_stat_op srv_stat_op(enum rnbd_io_op op)
 		return IO_STAT_FLUSH;
 	case RNBD_OP_WRITE_ZEROES:
 		return IO_STAT_ZEROES;
+	case RNBD_OP_EXTENTS:
+		return IO_STAT_NOPS;	/* no IO */
 	default:
 		return IO_STAT_DISCARD;
 	}

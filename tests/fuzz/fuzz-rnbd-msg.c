@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "fuzz.h"
+#include "rnbd-extents.h"
 #include "rnbd-list.h"
 #include "rnbd-msg.h"
 
@@ -67,6 +68,29 @@ static void list_rsp(const uint8_t *buf, size_t len)
 	}
 }
 
+/* What a server answers about @asked bytes comes out as it went in. */
+static void extents(const uint8_t *buf, size_t len, uint32_t asked)
+{
+	uint8_t room[RNBD_EXTENTS_ROOM_MIN];
+	struct rnbd_extents_writer w;
+	int n = rnbd_extents_decode(buf, len, asked);
+	uint64_t sum = 0;
+
+	must(n == -EINVAL || n > 0);
+	for (int i = 0; i < n; i++) {
+		struct rnbd_extent e = rnbd_extents_get(buf, (unsigned)i), again;
+
+		sum += e.len;
+		rnbd_extents_begin(&w, room, sizeof(room));
+		must(rnbd_extents_add(&w, e.len, e.what));
+		rnbd_extents_end(&w);
+		must(rnbd_extents_decode(room, sizeof(room), e.len) == 1);
+		again = rnbd_extents_get(room, 0);
+		must(again.len == e.len && again.what == e.what);
+	}
+	must(sum <= asked);
+}
+
 static void io(const uint8_t *buf, size_t len, uint32_t data_len, bool is_read)
 {
 	struct rnbd_io io, again;
@@ -76,9 +100,10 @@ static void io(const uint8_t *buf, size_t len, uint32_t data_len, bool is_read)
 	must(!ret || ret == -EINVAL || ret == -EOPNOTSUPP);
 	if (ret)
 		return;
-	must(io.op != RNBD_OP_SECURE_ERASE && io.op <= RNBD_OP_WRITE_ZEROES);
+	must(io.op != RNBD_OP_SECURE_ERASE && (io.op <= RNBD_OP_WRITE_ZEROES || io.op == RNBD_OP_EXTENTS));
 	must(!(io.flags & ~RNBD_F_ALL) && io.bi_size % RNBD_SECTOR_SIZE == 0);
-	must(!data_len || data_len == io.bi_size);
+	must(!data_len || data_len == io.bi_size || io.op == RNBD_OP_EXTENTS);
+	must(io.op != RNBD_OP_EXTENTS || (io.bi_size && data_len >= RNBD_EXTENTS_ROOM_MIN));
 	must(io.op != RNBD_OP_FLUSH || (!io.sector && !io.bi_size));
 	must(io.op != RNBD_OP_READ || is_read);
 	rnbd_io_encode(&m, &io);
@@ -101,6 +126,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		sess_info(buf, in.left, RNBD_MSG_SESS_INFO_RSP);
 		open_rsp(buf, in.left);
 		list_rsp(buf, in.left);
+		extents(buf, in.left, data_len);
 	}
 	switch (rnbd_msg_type(buf, in.left)) {
 	case RNBD_MSG_SESS_INFO:

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "fuzz.h"
+#include "rnbd-extents.h"
 #include "rnbd-list.h"
 #include "rnbd-msg.h"
 #include "rtrs-msg.h"
@@ -148,6 +149,8 @@ static void rnbd_messages(void)
 	struct rnbd_msg_list list;
 	struct rnbd_list_writer names;
 	uint8_t list_rsp[RNBD_LIST_ROOM_MIN];
+	struct rnbd_extents_writer extents;
+	uint8_t extents_rsp[64];
 	struct rnbd_msg_io io;
 
 	rnbd_sess_info_encode(&sess, RNBD_MSG_SESS_INFO, &info);
@@ -167,6 +170,14 @@ static void rnbd_messages(void)
 	rnbd_list_add(&names, "disk1");
 	rnbd_list_end(&names, 7);
 	save_rnbd("list-rsp", true, RNBD_LIST_ROOM, true, list_rsp, names.used);
+	rnbd_io_encode(&io, &(struct rnbd_io){ .op = RNBD_OP_EXTENTS, .sector = 8, .bi_size = 1 << 20 });
+	save_rnbd("io-extents", true, RNBD_EXTENTS_ROOM, false, &io, sizeof(io));
+	rnbd_extents_begin(&extents, extents_rsp, sizeof(extents_rsp));
+	rnbd_extents_add(&extents, 65536, 0);
+	rnbd_extents_add(&extents, 512, RNBD_EXTENT_HOLE | RNBD_EXTENT_ZERO);
+	rnbd_extents_add(&extents, 4096, RNBD_EXTENT_ZERO);
+	rnbd_extents_end(&extents);
+	save_rnbd("extents", true, 1 << 20, true, extents_rsp, sizeof(extents_rsp));
 	for (unsigned i = 0; i < ARRAY_SIZE(ios); i++) {
 		rnbd_io_encode(&io, &ios[i].io);
 		save_rnbd(ios[i].name, ios[i].is_read, ios[i].data ? ios[i].io.bi_size : 0, false,

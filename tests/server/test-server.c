@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "hostile.h"
+#include "rnbd-extents.h"
 #include "rnbd-list.h"
 #include "rtrs-imm.h"
 #include "tcp-frame.h"
@@ -557,6 +558,48 @@ static void case_io(void)
 	expect_eq(do_io(p, 1, 0, RNBD_OP_READ, 0, A_SIZE, 0), 0);
 }
 
+/* Ask what @len bytes from @off on are. */
+static int extents(struct hpath *p, uint32_t device_id, uint64_t off, uint32_t len, uint32_t room)
+{
+	const struct rnbd_io io = { .device_id = device_id, .op = RNBD_OP_EXTENTS, .sector = off / 512,
+				    .bi_size = len };
+	struct rnbd_msg_io m;
+
+	rnbd_io_encode(&m, &io);
+	post(p, 1, 0, true, &m, sizeof(m), room);
+	return answer(p, 0);
+}
+
+static void case_extents(void)
+{
+	struct rnbd_sess_info info = { .ver = 2, .ext = { .valid = true, .features = RNBD_EXT_EXTENTS } };
+	struct hpath *p = client_rw(2);
+	uint8_t *data = data_of(p, 0);
+
+	fill(data, 4096, 1);
+	expect_eq(extents(p, p->dev.device_id, 0, A_SIZE, 4096), -EOPNOTSUPP);	/* it has not said that it can */
+	sess_info(p, &info);
+	expect_eq(do_io(p, 1, 0, RNBD_OP_WRITE, 0, 65536, 4096), 0);
+	expect_eq(extents(p, p->dev.device_id, 0, A_SIZE, 4096), 0);
+	expect_eq(rnbd_extents_decode(data, 4096, A_SIZE), 3);
+	expect_eq(rnbd_extents_get(data, 0).len, 65536);
+	expect_eq(rnbd_extents_get(data, 0).what, RNBD_EXTENT_HOLE | RNBD_EXTENT_ZERO);
+	expect_eq(rnbd_extents_get(data, 1).len, 4096);
+	expect_eq(rnbd_extents_get(data, 1).what, 0);
+	expect_eq(rnbd_extents_get(data, 2).what, RNBD_EXTENT_HOLE | RNBD_EXTENT_ZERO);
+	for (unsigned i = 32; i < 4096; i++)	/* nothing of what was there */
+		expect_eq(data[i], 0);
+	expect_eq(extents(p, p->dev.device_id, 0, A_SIZE, RNBD_EXTENTS_ROOM_MIN), 0);
+	expect_eq(rnbd_extents_decode(data, RNBD_EXTENTS_ROOM_MIN, A_SIZE), 1);
+	/* beyond the end; of nothing; without room; not open */
+	expect_eq(extents(p, p->dev.device_id, A_SIZE - 512, 1024, 4096), -EIO);
+	expect_eq(extents(p, p->dev.device_id, 0, 0, 4096), -EINVAL);
+	expect_eq(extents(p, p->dev.device_id, 0, 512, RNBD_EXTENTS_ROOM_MIN - 1), -EINVAL);
+	expect_eq(extents(p, p->dev.device_id + 1, 0, 512, 4096), -ENOTCONN);
+	file_read("a", data, 4096, 65536);	/* nothing was done to it */
+	expect(data[0] || data[1]);
+}
+
 static void case_io_errors(void)
 {
 	struct hpath *p = client_rw(2);
@@ -799,6 +842,8 @@ static const struct {
 	{ "open", case_open, NONE },
 	{ "sess-info", case_sess_info, NONE },
 	{ "list", case_list, NONE },
+	{ "extents", case_extents, NONE },
+	{ "extents-never", case_extents, NEVER },
 	{ "no-stale-bytes", case_no_stale_bytes, NONE },
 	{ "no-stale-bytes-never", case_no_stale_bytes, NEVER },
 	{ "io", case_io, NONE },

@@ -8,12 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rnbd-extents.h"
 #include "sim-core.h"
 #include "sim-loop.h"
 #include "sim-storage.h"
 
 #define SECTOR RNBD_SECTOR_SIZE
-#define NOPS (RNBD_OP_WRITE_ZEROES + 1)
+#define NRULES (RNBD_OP_WRITE_ZEROES + 2)
 
 struct rule {
 	enum sim_hold hold;
@@ -31,7 +32,7 @@ struct sim_disk {
 				 * completed, as a count; 0: none */
 	uint64_t count;
 	uint32_t delay_us, jitter_us;
-	struct rule rules[NOPS];
+	struct rule rules[NRULES];
 	unsigned nheld;
 };
 
@@ -130,16 +131,22 @@ void sim_disk_delay(struct sim_disk *d, uint32_t us, uint32_t jitter_us)
 	d->jitter_us = jitter_us;
 }
 
+static struct rule *rule_of(struct sim_disk *d, enum rnbd_io_op op)
+{
+	assert(op <= RNBD_OP_WRITE_ZEROES || op == RNBD_OP_EXTENTS);
+	return &d->rules[MIN((unsigned)op, NRULES - 1u)];
+}
+
 void sim_disk_hold(struct sim_disk *d, enum rnbd_io_op op, enum sim_hold hold, unsigned n)
 {
-	d->rules[op].hold = hold;
-	d->rules[op].nhold = n;
+	rule_of(d, op)->hold = hold;
+	rule_of(d, op)->nhold = n;
 }
 
 void sim_disk_fail(struct sim_disk *d, enum rnbd_io_op op, int err, unsigned n)
 {
-	d->rules[op].err = err;
-	d->rules[op].nfail = n;
+	rule_of(d, op)->err = err;
+	rule_of(d, op)->nfail = n;
 }
 
 /* ---- the medium ---- */
@@ -167,11 +174,32 @@ static void medium_change(struct sim_disk *d, const struct export_io *io)
 		memset(d->now + io->offset, 0, io->len);
 }
 
+static bool only_reads(const struct export_io *io)
+{
+	return io->op == RNBD_OP_READ || io->op == RNBD_OP_EXTENTS;
+}
+
+/* A sector of zeroes is a hole. */
+static void medium_extents(const struct sim_disk *d, const struct export_io *io)
+{
+	static const uint8_t zeroes[SECTOR];
+	struct rnbd_extents_writer w;
+
+	rnbd_extents_begin(&w, io->buf, io->room);
+	for (uint64_t at = io->offset; at < io->offset + io->len; at += SECTOR) {
+		bool hole = !memcmp(d->now + at, zeroes, SECTOR);
+
+		if (!rnbd_extents_add(&w, SECTOR, hole ? RNBD_EXTENT_HOLE | RNBD_EXTENT_ZERO : 0))
+			break;
+	}
+	rnbd_extents_end(&w);
+}
+
 /* Does @io promise that something is on stable storage? */
 static bool op_syncs(const struct export_io *io)
 {
 	return io->op == RNBD_OP_FLUSH ||
-	       (io->op != RNBD_OP_READ && (io->flags & (RNBD_F_FUA | RNBD_F_PREFLUSH)));
+	       (!only_reads(io) && (io->flags & (RNBD_F_FUA | RNBD_F_PREFLUSH)));
 }
 
 static void op_apply(struct op *op)
@@ -191,9 +219,11 @@ static void op_apply(struct op *op)
 		medium_flush(d, op->started);
 	if (io->op == RNBD_OP_READ)
 		memcpy(io->buf, d->now + io->offset, io->len);
+	else if (io->op == RNBD_OP_EXTENTS)
+		medium_extents(d, io);
 	else if (io->op != RNBD_OP_FLUSH)
 		medium_change(d, io);
-	if ((io->flags & RNBD_F_FUA) && io->op != RNBD_OP_READ && io->op != RNBD_OP_FLUSH)
+	if ((io->flags & RNBD_F_FUA) && !only_reads(io) && io->op != RNBD_OP_FLUSH)
 		memcpy(d->durable + io->offset, d->now + io->offset, io->len);
 }
 
@@ -226,7 +256,7 @@ static void op_complete(struct op *op)
 
 	op->stage = OP_COMPLETED;
 	d->count++;
-	if (!op->status && io->op != RNBD_OP_READ && io->op != RNBD_OP_FLUSH) {
+	if (!op->status && !only_reads(io) && io->op != RNBD_OP_FLUSH) {
 		for (uint64_t s = io->offset / SECTOR; s < (io->offset + io->len) / SECTOR; s++)
 			d->dirty[s] = d->dirty[s] ? d->dirty[s] : d->count;
 	}
@@ -266,7 +296,7 @@ void sim_disk_release(struct sim_disk *d)
 {
 	struct op *op;
 
-	for (unsigned i = 0; i < NOPS; i++)
+	for (unsigned i = 0; i < NRULES; i++)
 		d->rules[i].nhold = 0;
 	list_for_each(op, &d->ops, link) {
 		op->hold = SIM_HOLD_NOTHING;
@@ -302,9 +332,9 @@ void export_io_start(struct reactor *r, struct export_io *io)
 {
 	struct sim_disk *d = sim_disk_find(io->ex->path);
 	struct op *op = calloc(1, sizeof(*op));
-	struct rule *rule = &d->rules[io->op];
+	struct rule *rule = rule_of(d, io->op);
 
-	assert(op && io->op <= RNBD_OP_WRITE_ZEROES && io->op != RNBD_OP_SECURE_ERASE);
+	assert(op && io->op != RNBD_OP_SECURE_ERASE);
 	assert(io->op == RNBD_OP_FLUSH || range_ok(io->offset, io->len, d->size));
 	assert(io->offset % SECTOR == 0 && io->len % SECTOR == 0);
 	op->disk = d;
@@ -365,7 +395,7 @@ void sim_disk_process_killed(struct sim_disk *d)
 		list_add_tail(&d->ops, &op->link);
 		if (op->stage == OP_COMPLETED || op->left)
 			continue;
-		if (op->io->op != RNBD_OP_READ)
+		if (!only_reads(op->io))
 			op_leave(op);
 		else
 			d->nheld -= op->held;

@@ -22,6 +22,7 @@ UNIT_TESTS = \
 	%D%/test-loop.crit \
 	%D%/test-mask.crit \
 	%D%/test-range.crit \
+	%D%/test-rnbd-extents.crit \
 	%D%/test-rnbd-list.crit \
 	%D%/test-rnbd-msg.crit \
 	%D%/test-rtrs-geom.crit \
@@ -39,6 +40,7 @@ UNIT_TESTS += \
 	%D%/test-conf.crit \
 	%D%/test-export.crit \
 	%D%/test-export-ask.crit \
+	%D%/test-export-extents.crit \
 	%D%/test-export-io.crit \
 	%D%/test-export-state.crit \
 	%D%/test-reactor.crit \
@@ -91,6 +93,10 @@ UNIT_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 %C%_test_range_crit_SOURCES = %D%/test-range.c %D%/unit.h
 %C%_test_range_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_range_crit_LDADD = libbase.la $(CRITERION_LIBS)
+%C%_test_rnbd_extents_crit_SOURCES = %D%/test-rnbd-extents.c %D%/unit.h
+%C%_test_rnbd_extents_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_rnbd_extents_crit_LDADD = librnbd.la $(CRITERION_LIBS)
+
 %C%_test_rnbd_list_crit_SOURCES = %D%/test-rnbd-list.c %D%/unit.h
 %C%_test_rnbd_list_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_rnbd_list_crit_LDADD = librnbd.la $(CRITERION_LIBS)
@@ -179,6 +185,12 @@ EXTRA_DIST += tests/check-layers.sh tests/test-check-layers.sh tests/test-house.
 %C%_test_export_ask_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_export_ask_crit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=reactor_sqe
 %C%_test_export_ask_crit_LDADD = librtrsring.la librtrssrv.la libclock.la $(CRITERION_LIBS) $(ZLIB_LIBS)
+%C%_test_export_extents_crit_SOURCES = %D%/test-export-extents.c %D%/export-io-rig.c %D%/export-io-rig.h %D%/unit.h
+%C%_test_export_extents_crit_CPPFLAGS = $(SRV_CPPFLAGS)
+%C%_test_export_extents_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_export_extents_crit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=lseek
+%C%_test_export_extents_crit_LDADD = librtrsring.la librtrssrv.la libclock.la $(CRITERION_LIBS) $(ZLIB_LIBS)
+
 %C%_test_export_io_crit_SOURCES = %D%/test-export-io.c %D%/export-io-rig.c %D%/export-io-rig.h %D%/unit.h
 %C%_test_export_io_crit_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_test_export_io_crit_CFLAGS = $(UNIT_CFLAGS)

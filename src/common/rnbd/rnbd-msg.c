@@ -6,6 +6,7 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "rnbd-extents.h"
 #include "rnbd-msg.h"
 #include "util.h"
 
@@ -172,6 +173,14 @@ uint32_t rnbd_io_tag(const void *buf, size_t len)
 	return len >= sizeof(*m) ? le32_get(m->tag) : 0;
 }
 
+/* The data of its request is the answer, not what it is about. */
+static int extents_check_size(const struct rnbd_io *io, uint32_t data_len)
+{
+	if (data_len < RNBD_EXTENTS_ROOM_MIN || (io->flags & ~RNBD_F_SYNC))
+		return -EINVAL;
+	return !io->bi_size || io->bi_size % RNBD_SECTOR_SIZE ? -EINVAL : 0;
+}
+
 /* Sizes of @io against the request that carries it: 0 or -EINVAL. */
 static int io_check_size(const struct rnbd_io *io, uint32_t data_len)
 {
@@ -203,6 +212,7 @@ int rnbd_io_decode(const void *buf, size_t len, uint32_t data_len, bool is_read,
 		/* an answer with data would be whatever stands in the chunk */
 		return data_len ? -EINVAL : 0;
 	case RNBD_OP_READ:
+	case RNBD_OP_EXTENTS:
 		if (!is_read)
 			return -EINVAL;
 		break;
@@ -217,7 +227,7 @@ int rnbd_io_decode(const void *buf, size_t len, uint32_t data_len, bool is_read,
 	}
 	io->sector = le64_get(m->sector);
 	io->bi_size = le32_get(m->bi_size);
-	return io_check_size(io, data_len);
+	return io->op == RNBD_OP_EXTENTS ? extents_check_size(io, data_len) : io_check_size(io, data_len);
 }
 
 void rnbd_close_encode(struct rnbd_msg_close *m, uint32_t device_id)

@@ -30,8 +30,10 @@ static inline int rnbd_msg_type(const void *buf, size_t len)
 #define RNBD_EXT_TAG 0x04u		/* client: IOs may have tags; server: looks at them */
 #define RNBD_EXT_EXPORT_ID 0x08u	/* server: OPEN_RSP has an export_id */
 #define RNBD_EXT_LIST 0x10u		/* server: tells the names of its exports; client: may ask */
+#define RNBD_EXT_EXTENTS 0x20u		/* server: answers RNBD_OP_EXTENTS; client: may ask */
 #define RNBD_EXT_ALL                                                                               \
-	(RNBD_EXT_NOUNMAP | RNBD_EXT_PREFLUSH | RNBD_EXT_TAG | RNBD_EXT_EXPORT_ID | RNBD_EXT_LIST)
+	(RNBD_EXT_NOUNMAP | RNBD_EXT_PREFLUSH | RNBD_EXT_TAG | RNBD_EXT_EXPORT_ID | RNBD_EXT_LIST | \
+	 RNBD_EXT_EXTENTS)
 
 struct rnbd_ext {
 	bool valid;
@@ -93,7 +95,7 @@ struct rnbd_io {
 	enum rnbd_io_op op;
 	uint32_t flags;			/* RNBD_F_* */
 	uint64_t sector;
-	uint32_t bi_size;		/* bytes covered */
+	uint32_t bi_size;		/* bytes covered; EXTENTS: that are asked about */
 	uint16_t prio;
 	uint32_t tag;			/* RNBD_EXT_TAG; 0: none */
 };
@@ -110,7 +112,8 @@ void rnbd_io_encode(struct rnbd_msg_io *m, const struct rnbd_io *io);
 /* Decode and check what needs no device: @data_len is the request's, @is_read its direction.
  *  -EINVAL	short (less than RNBD_MSG_IO_MIN); data_len not 0 and not bi_size (doc/traps.md 18);
  *		bi_size no multiple of a sector; READ or WRITE with data_len 0 and bi_size not 0;
- *		op in the wrong direction (FLUSH may come in either); FLUSH with data
+ *		op in the wrong direction (FLUSH may come in either); FLUSH with data;
+ *		EXTENTS of nothing, with flags, or without room for one extent
  *  -EOPNOTSUPP	SECURE_ERASE, unknown op
  * Flags that nobody here knows are left out, as by the kernel's server: later versions do not negotiate theirs.
  * FLUSH: sector and bi_size are not looked at (doc/traps.md 17) and told as 0. */

@@ -24,6 +24,7 @@ enum rnbd_msg_type {
 	/* ours, with RNBD_EXT_LIST: rnbd-list.h */
 	RNBD_MSG_LIST = 0x8000,
 	RNBD_MSG_LIST_RSP = 0x8001,
+	RNBD_MSG_EXTENTS = 0x8002,	/* the data of an RNBD_OP_EXTENTS: rnbd-extents.h */
 };
 
 enum rnbd_access_mode {
@@ -39,6 +40,7 @@ enum rnbd_io_op {			/* bits 0-7 of rw */
 	RNBD_OP_DISCARD = 3,
 	RNBD_OP_SECURE_ERASE = 4,
 	RNBD_OP_WRITE_ZEROES = 5,
+	RNBD_OP_EXTENTS = 0x80,		/* ours, with RNBD_EXT_EXTENTS */
 };
 
 #define RNBD_OP_MASK 0xFFu
@@ -123,6 +125,17 @@ struct rnbd_msg_list_rsp {
 	le32 left;			/* names behind these */
 };
 
+/* Ours: which parts of a range hold data?  Behind it n extents. */
+struct rnbd_msg_extents {
+	struct rnbd_msg_hdr hdr;
+	le32 n;
+};
+
+struct rnbd_msg_extent {
+	le32 nsectors;
+	le32 what;			/* RNBD_EXTENT_* */
+};
+
 _Static_assert(sizeof(struct rnbd_msg_sess_info) == 36, "doc/protocol.md 8.1");
 _Static_assert(sizeof(struct rnbd_msg_open) == 264, "doc/protocol.md 8.2");
 _Static_assert(offsetof(struct rnbd_msg_open, dev_name) == 6, "doc/protocol.md 8.2");
@@ -135,5 +148,7 @@ _Static_assert(offsetof(struct rnbd_msg_io, tag) == 26, "man/rtrs-protocol.pod")
 _Static_assert(sizeof(struct rnbd_msg_close) == 8, "doc/protocol.md 8.6");
 _Static_assert(sizeof(struct rnbd_msg_list) == 8, "man/rtrs-protocol.pod");
 _Static_assert(sizeof(struct rnbd_msg_list_rsp) == 12, "man/rtrs-protocol.pod");
+_Static_assert(sizeof(struct rnbd_msg_extents) == 8, "man/rtrs-protocol.pod");
+_Static_assert(sizeof(struct rnbd_msg_extent) == 8, "man/rtrs-protocol.pod");
 
 #endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* EXTENTS: which parts of a file hold data, by SEEK_DATA and SEEK_HOLE.
+ *
+ * Owns a thread for each file that was asked about, because the ring has no lseek, and because one waits for the file
+ * system, which may have stopped (doc/decisions.md D16).  It begins with the first question and ends when a ring is
+ * detached, with nothing waiting.  All but seek_main() and below: thread of the reactor.
+ *
+ * Cannot fail: what is not known is data.  That is all of
+ *   - a block device,
+ *   - a file on a file system that is not known to find what was written and not written back yet: FUSE with its
+ *     write-back cache does not, and NFS writes it back first, whose errors belong to a FLUSH,
+ *   - what lies behind the end of a file that was truncated: a hole would hide what a READ tells. */
+#include <config.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <linux/magic.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "cleanup.h"
+#include "export-file-io.h"
+#include "rnbd-extents.h"
+
+#ifndef XFS_SUPER_MAGIC
+#define XFS_SUPER_MAGIC 0x58465342
+#endif
+
+/* ---- on the thread of the file ---- */
+
+static bool knows_holes(int fd)
+{
+	struct statfs st;
+
+	return !fstatfs(fd, &st) && (st.f_type == EXT4_SUPER_MAGIC || st.f_type == XFS_SUPER_MAGIC ||
+				     st.f_type == BTRFS_SUPER_MAGIC || st.f_type == TMPFS_MAGIC);
+}
+
+/* The first byte of data in [@pos, @end), or @end; -1: cannot tell. */
+static int64_t seek_data(int fd, uint64_t pos, uint64_t end)
+{
+	off_t at = lseek(fd, (off_t)pos, SEEK_DATA);
+
+	if (at < 0)
+		return errno == ENXIO ? (int64_t)end : -1;
+	return (uint64_t)at < pos ? -1 : (int64_t)MIN((uint64_t)at, end);
+}
+
+/* Where the data ends that begins at @data; @end: not before. */
+static uint64_t seek_hole(int fd, uint64_t data, uint64_t end)
+{
+	off_t at = lseek(fd, (off_t)data, SEEK_HOLE);
+
+	return at <= (off_t)data ? end : MIN((uint64_t)at, end);
+}
+
+/* Holes in [*@pos, @end), and the data in front of each, into @w.  *@pos is how far they are known then.  False: there
+ * is no room for more. */
+static bool seek_all(int fd, uint64_t *pos, uint64_t end, struct rnbd_extents_writer *w)
+{
+	while (*pos < end) {
+		int64_t data = seek_data(fd, *pos, end);
+		uint64_t begin, hole;
+
+		if (data < 0)
+			return true;
+		/* A sector with one byte of data is data. */
+		begin = align_down((uint64_t)data, RNBD_SECTOR_SIZE);
+		if (begin > *pos && !rnbd_extents_add(w, begin - *pos, RNBD_EXTENT_HOLE | RNBD_EXTENT_ZERO))
+			return false;
+		*pos = begin;
+		if (begin == end)
+			return true;
+		hole = MIN(align_up(seek_hole(fd, (uint64_t)data, end), RNBD_SECTOR_SIZE), end);
+		if (!rnbd_extents_add(w, hole - begin, 0))
+			return false;
+		*pos = hole;
+	}
+	return true;
+}
+
+static void seek(struct export_io *io)
+{
+	int fd = export_file(io->ex)->fd;
+	uint64_t pos = io->offset, end = io->offset + io->len, file_end;
+	struct rnbd_extents_writer w;
+	bool room = true;
+	struct stat st;
+
+	rnbd_extents_begin(&w, io->buf, io->room);
+	if (knows_holes(fd) && !fstat(fd, &st)) {
+		file_end = align_down((uint64_t)st.st_size, RNBD_SECTOR_SIZE);
+		room = seek_all(fd, &pos, MIN(end, file_end), &w);
+	}
+	if (room && pos < end)
+		rnbd_extents_add(&w, end - pos, 0);
+	rnbd_extents_end(&w);
+}
+
+static void *seek_main(void *arg)
+{
+	struct export_seeker *s = arg;
+	struct export_io *io;
+
+	pthread_mutex_lock(&s->lock);
+	while (!s->stop) {
+		io = list_pop_entry(&s->waiting, struct export_io, link);
+		if (!io) {
+			pthread_cond_wait(&s->cond, &s->lock);
+			continue;
+		}
+		pthread_mutex_unlock(&s->lock);
+		seek(io);
+		loop_post(reactor_loop(io->reactor), &io->msg);
+		pthread_mutex_lock(&s->lock);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return NULL;
+}
+
+/* ---- on the reactor's ---- */
+
+static void extents_msg(struct loop_msg *msg)
+{
+	export_io_next(container_of(msg, struct export_io, msg), 0);
+}
+
+/* True: the thread of the file has it. */
+static bool give_to_seeker(struct export_seeker *s, struct export_io *io)
+{
+	LOCK_SCOPE(&s->lock);
+	if (!s->running) {
+		s->running = !pthread_create(&s->thread, NULL, seek_main, s);
+		if (s->running)
+			pthread_setname_np(s->thread, "extents");
+	}
+	if (!s->running)
+		return false;
+	list_add_tail(&s->waiting, &io->link);
+	pthread_cond_signal(&s->cond);
+	return true;
+}
+
+void export_file_extents(struct export_io *io)
+{
+	struct rnbd_extents_writer w;
+
+	loop_msg_init(&io->msg, extents_msg);
+	if (!io->ex->is_block && give_to_seeker(&export_file(io->ex)->seeker, io))
+		return;
+	rnbd_extents_begin(&w, io->buf, io->room);
+	rnbd_extents_add(&w, io->len, 0);
+	rnbd_extents_end(&w);
+	export_io_next_later(io, 0);
+}
+
+void export_file_extents_detach(struct export_slot *slot)
+{
+	struct export_seeker *s = &export_file(slot->ex)->seeker;
+
+	pthread_mutex_lock(&s->lock);
+	assert(list_empty(&s->waiting));
+	s->stop = true;
+	pthread_cond_signal(&s->cond);
+	pthread_mutex_unlock(&s->lock);
+	if (s->running)
+		pthread_join(s->thread, NULL);
+	s->running = s->stop = false;
+}
