@@ -18,6 +18,7 @@ SHELL_TESTS = \
 	%D%/test-docs.sh \
 	%D%/test-durability.sh \
 	%D%/test-enospc.sh \
+	%D%/test-extents.sh \
 	%D%/test-fio-verify.sh \
 	%D%/test-flags.sh \
 	%D%/test-frozen.sh \

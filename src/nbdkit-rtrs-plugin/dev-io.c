@@ -37,6 +37,10 @@ static size_t io_encode(const struct clt_op *clt, uint64_t off, uint32_t len, ui
 
 	if (op->op == RNBD_OP_FLUSH)
 		io.sector = RNBD_FLUSH_SECTOR;
+	if (op->op == RNBD_OP_EXTENTS) {	/* what is cut into parts is the answer */
+		io.sector = op->off / RNBD_SECTOR_SIZE;
+		io.bi_size = op->span;
+	}
 	rnbd_io_encode((struct rnbd_msg_io *)usr, &io);
 	return sizeof(struct rnbd_msg_io);
 }
@@ -44,6 +48,8 @@ static size_t io_encode(const struct clt_op *clt, uint64_t off, uint32_t len, ui
 /* The server that is back may be another one than that for which @op was begun. */
 static bool can_do(const struct dev_io *op)
 {
+	if (op->op == RNBD_OP_EXTENTS)
+		return atomic_load(&op->dev->clt->features) & RNBD_EXT_EXTENTS;
 	if (op->op != RNBD_OP_WRITE_ZEROES)
 		return true;
 	return op->flags & RNBD_F_NOUNMAP ? dev_can_nounmap(op->dev) : dev_can_zero(op->dev);
@@ -67,13 +73,18 @@ static int io_ready(const struct clt_op *clt)
 	}
 }
 
+static bool only_reads(enum rnbd_io_op op)
+{
+	return op == RNBD_OP_READ || op == RNBD_OP_FLUSH || op == RNBD_OP_EXTENTS;
+}
+
 /* A write that may still be carried out; see dev-reopen.c. */
 static void io_gave_up(const struct clt_op *clt, unsigned epoch)
 {
 	const struct dev_io *op = container_of(clt, struct dev_io, clt);
 	struct dev *dev = op->dev;
 
-	if (op->op == RNBD_OP_READ || op->op == RNBD_OP_FLUSH)
+	if (only_reads(op->op))
 		return;
 	advance(&dev->given_up_epoch, epoch);
 	loop_post(clt->io->loop, &dev->given_up_msg);
@@ -104,8 +115,7 @@ void dev_io_start(struct dev_io *op, struct dev *dev, enum rnbd_io_op what, uint
 	op->flush_seq = atomic_load(&dev->write_seq);
 	op->clt = (struct clt_op){
 		.io = &dev->clt->sess.io,
-		.dir = what == RNBD_OP_READ || what == RNBD_OP_FLUSH ? RTRS_DIR_READ :
-								      RTRS_DIR_WRITE,
+		.dir = only_reads(what) ? RTRS_DIR_READ : RTRS_DIR_WRITE,
 		.buf = buf,
 		.len = len,
 		.part_max = part_max(dev, what),
@@ -177,6 +187,15 @@ static int io_run(struct dev *dev, enum rnbd_io_op what, uint32_t flags, void *b
 	dev_io_start(&op, dev, what, flags, buf, len, off, NULL);
 	clt_op_run(&op.clt);
 	dev_stat_queued(dev->stat, op.clt.hint, op.clt.waited_ns);
+	return dev_io_end(&op);
+}
+
+int dev_io_extents(struct dev *dev, void *answer, uint32_t room, uint32_t span, uint64_t off)
+{
+	struct dev_io op = { .span = span };
+
+	dev_io_start(&op, dev, RNBD_OP_EXTENTS, RNBD_F_SYNC, answer, room, off, NULL);
+	clt_op_run(&op.clt);
 	return dev_io_end(&op);
 }
 

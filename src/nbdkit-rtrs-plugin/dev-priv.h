@@ -104,6 +104,12 @@ void dev_ctl_init(struct dev_ctl *ctl, struct client *clt, struct dev *dev);
 void dev_ctl_send(struct dev_ctl *ctl, size_t len, uint32_t answer, enum clt_op_kind kind,
 		   void (*done)(struct dev_ctl *ctl));
 
+/* ---- dev-io.c ---- */
+
+/* Ask what @span bytes from @off on are, whole sectors; the answer comes to @answer, @room bytes.  Blocks; any
+ * thread.  0; -EOPNOTSUPP: the server does not know; or -errno. */
+int dev_io_extents(struct dev *dev, void *answer, uint32_t room, uint32_t span, uint64_t off);
+
 /* ---- dev.c: devices ---- */
 
 void dev_init(struct client *clt);

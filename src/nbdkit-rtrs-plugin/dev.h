@@ -59,6 +59,7 @@ struct dev_io {
 	enum rnbd_io_op op;
 	uint32_t flags;			/* RNBD_F_* */
 	uint64_t off;			/* bytes; multiple of RNBD_SECTOR_SIZE, and so the length */
+	uint32_t span;			/* EXTENTS: bytes from off on that are asked about; set before dev_io_start() */
 	unsigned flush_seq;		/* private: the writes a FLUSH covers */
 	unsigned losses_told;		/* private: when it began */
 };

@@ -34,6 +34,8 @@ libclt_la_SOURCES = \
 	%D%/client.c \
 	%D%/client.h \
 	%D%/dev-ctl.c \
+	%D%/dev-extents.c \
+	%D%/dev-extents.h \
 	%D%/dev-io.c \
 	%D%/dev-list.c \
 	%D%/dev-list.h \

@@ -19,6 +19,7 @@
 #include "clock.h"
 #include "clt-start.h"
 #include "clt-tell.h"
+#include "dev-extents.h"
 #include "list.h"
 #include "log.h"
 
@@ -275,6 +276,12 @@ static int rtrs_can_cache(void *handle)
 	return NBDKIT_CACHE_EMULATE;
 }
 
+/* Without, nbdkit takes all for data. */
+static int rtrs_can_extents(void *handle)
+{
+	return dev_extents_known(((struct handle *)handle)->dev);
+}
+
 /* ---- requests ---- */
 
 /* Result of a callback for @r.  nbdkit tells its client EINVAL for numbers NBD does not have. */
@@ -341,6 +348,23 @@ static int rtrs_zero(void *handle, uint32_t count, uint64_t offset, uint32_t fla
 	return result(dev, "zero", count, offset, r);
 }
 
+static int add_extent(void *arg, uint64_t off, const struct rnbd_extent *e)
+{
+	uint32_t type = (e->what & RNBD_EXTENT_HOLE ? NBDKIT_EXTENT_HOLE : 0) |
+			(e->what & RNBD_EXTENT_ZERO ? NBDKIT_EXTENT_ZERO : 0);
+
+	return nbdkit_add_extent(arg, off, e->len, type) < 0 ? -errno : 0;
+}
+
+static int rtrs_extents(void *handle, uint32_t count, uint64_t offset, uint32_t flags,
+			struct nbdkit_extents *extents)
+{
+	struct dev *dev = ((struct handle *)handle)->dev;
+
+	return result(dev, "extents", count, offset,
+		      dev_extents(dev, count, offset, flags & NBDKIT_FLAG_REQ_ONE, add_extent, extents));
+}
+
 static struct nbdkit_plugin plugin = {
 	.name = "rtrs",
 	.longname = "nbdkit RTRS/RNBD client",
@@ -372,11 +396,13 @@ static struct nbdkit_plugin plugin = {
 	.can_fua = rtrs_can_fua,
 	.can_multi_conn = rtrs_can_multi_conn,
 	.can_cache = rtrs_can_cache,
+	.can_extents = rtrs_can_extents,
 	.pread = rtrs_pread,
 	.pwrite = rtrs_pwrite,
 	.flush = rtrs_flush,
 	.trim = rtrs_trim,
 	.zero = rtrs_zero,
+	.extents = rtrs_extents,
 	.errno_is_preserved = 1,
 };
 

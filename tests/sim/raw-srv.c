@@ -72,6 +72,13 @@ static int do_control(struct raw_srv *s, struct peer_srv_sess *sess, const struc
 	}
 }
 
+static void say_something(struct raw_srv *s, uint8_t *chunk)
+{
+	s->nquestions++;
+	memset(chunk, 0, RAW_SRV_IO);
+	memcpy(chunk, s->says, sizeof(s->says));
+}
+
 static int do_io(struct raw_srv *s, const struct peer_srv_sess *sess, const struct rtrs_req *req, uint8_t *chunk)
 {
 	struct rnbd_io io;
@@ -79,6 +86,10 @@ static int do_io(struct raw_srv *s, const struct peer_srv_sess *sess, const stru
 
 	if (rc)
 		return rc;
+	if (io.op == RNBD_OP_EXTENTS) {
+		say_something(s, chunk);
+		return 0;
+	}
 	if (!dev_is_open(sess, io.device_id)) {
 		s->nstrays++;
 		return -ENOTCONN;
@@ -281,13 +292,6 @@ static void say_features(const struct raw_srv *s, uint8_t *chunk)
 					     .ext = { .valid = true, .features = s->features } };
 
 	rnbd_sess_info_encode((struct rnbd_msg_sess_info *)chunk, RNBD_MSG_SESS_INFO_RSP, &info);
-}
-
-static void say_something(struct raw_srv *s, uint8_t *chunk)
-{
-	s->nquestions++;
-	memset(chunk, 0, RAW_SRV_IO);
-	memcpy(chunk, s->says, sizeof(s->says));
 }
 
 static void on_request(struct peer_srv_con *con, struct rtrs_req *req, unsigned buf)

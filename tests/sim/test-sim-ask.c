@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "dev-extents.h"
 #include "dev-list.h"
 #include "raw-srv.h"
 #include "rnbd-list.h"
@@ -55,6 +56,10 @@ static void end_raw(void)
 
 struct asked {
 	struct dev_list list;
+	struct rnbd_extent got[8];	/* [n], from off on */
+	uint64_t off, len;
+	unsigned n;
+	bool one;
 	int status;
 	struct sim_fiber *fiber;
 };
@@ -187,6 +192,147 @@ static void test_list_without_end(void)
 	end_raw();
 }
 
+/* ---- extents ---- */
+
+#define SPARSE (RNBD_EXTENT_HOLE | RNBD_EXTENT_ZERO)
+
+static int take_extent(void *arg, uint64_t off, const struct rnbd_extent *e)
+{
+	struct asked *a = arg;
+	uint64_t at = off;
+
+	if (a->n == ARRAY_SIZE(a->got))
+		return -E2BIG;
+	for (unsigned i = a->n; i--; )
+		at -= a->got[i].len;
+	if (!a->n)
+		a->off = off;
+	CHECK(at == a->off);
+	a->got[a->n++] = *e;
+	return 0;
+}
+
+static void extents_fiber(void *arg)
+{
+	struct asked *a = arg;
+	uint64_t off = a->off;
+
+	a->status = dev_extents(world_client_dev(c), (uint32_t)a->len, off, a->one, take_extent, a);
+}
+
+static void extents_start(struct asked *a, uint64_t off, uint32_t len, bool one)
+{
+	*a = (struct asked){ .off = off, .len = len, .one = one };
+	a->fiber = world_client_fiber(c, extents_fiber, a);
+}
+
+static int extents(struct asked *a, uint64_t off, uint32_t len, bool one)
+{
+	extents_start(a, off, len, one);
+	return list_end(a, 1000);
+}
+
+static void expect_extents(const struct asked *a, uint64_t off, uint64_t len0, uint32_t what0, uint64_t len1, uint32_t what1)
+{
+	CHECK(a->n == 1 + !!len1 && a->off == off);
+	CHECK(a->got[0].len == len0 && a->got[0].what == what0);
+	CHECK(!len1 || (a->got[1].len == len1 && a->got[1].what == what1));
+}
+
+static void test_extents(void)
+{
+	struct asked a;
+
+	start();
+	CHECK(dev_extents_known(world_client_dev(c)));
+	CHECK(world_write(c, 8192, 4096, 1) == 0);
+	CHECK(extents(&a, 4096, 8192, false) == 0);
+	expect_extents(&a, 4096, 4096, SPARSE, 4096, 0);
+	CHECK(extents(&a, 0, WORLD_DISK_SIZE, false) == 0 && a.n == 3);
+	CHECK(extents(&a, 0, WORLD_DISK_SIZE, true) == 0);
+	expect_extents(&a, 0, 8192, SPARSE, 0, 0);
+	/* any byte */
+	CHECK(extents(&a, 8191, 2, false) == 0);
+	expect_extents(&a, 7680, 512, SPARSE, 512, 0);
+	/* more than there is room for in one answer; what the caller says is passed on */
+	for (unsigned i = 0; i < 20; i++)
+		CHECK(world_write(c, 65536 + i * 1024, 512, 1) == 0);
+	CHECK(extents(&a, 0, WORLD_DISK_SIZE, false) == -E2BIG && a.n == 8);
+	world_destroy(w);
+}
+
+/* It is asked again over the path that comes, and has the answer of that time. */
+static void test_extents_wait_for_a_path(void)
+{
+	struct asked a;
+
+	start();
+	sim_disk_hold(world_disk(w), RNBD_OP_EXTENTS, SIM_HOLD_BEFORE, 1);
+	extents_start(&a, 0, WORLD_DISK_SIZE, false);
+	world_run_ms(w, 100);
+	CHECK(sim_disk_held(world_disk(w)) == 1 && !has_ended(&a));
+	world_server_kill(w, SIM_KILL_PROCESS);
+	sim_disk_release(world_disk(w));
+	world_run_ms(w, 100);
+	CHECK(!has_ended(&a));
+	world_server_start(w, NULL);
+	CHECK(list_end(&a, 10000) == 0);
+	expect_extents(&a, 0, WORLD_DISK_SIZE, SPARSE, 0, 0);
+	CHECK(world_write(c, 0, 4096, 1) == 0);
+	world_destroy(w);
+}
+
+/* A chunk has room for less than an answer of the usual size. */
+static void test_extents_of_a_small_server(void)
+{
+	struct world_server_conf conf = world_server_defaults;
+	struct asked a;
+
+	conf.max_io_size = 1024;
+	w = world_create(1);
+	world_server_start(w, &conf);
+	start_client();
+	CHECK(world_write(c, 8192, 4096, 1) == 0);
+	CHECK(extents(&a, 4096, 8192, false) == 0);
+	expect_extents(&a, 4096, 4096, SPARSE, 4096, 0);
+	world_destroy(w);
+}
+
+static void test_extents_of_a_kernel(void)
+{
+	struct asked a;
+
+	start_raw(0, "", 0);
+	CHECK(!dev_extents_known(world_client_dev(c)));
+	CHECK(extents(&a, 1000, 10000, false) == 0);
+	expect_extents(&a, 512, 10752, 0, 0, 0);
+	CHECK(srv.nquestions == 0);
+	end_raw();
+}
+
+static void extents_garbage(const char *what, const void *says, size_t len)
+{
+	struct asked a;
+
+	start_raw(RNBD_EXT_EXTENTS, says, len);
+	if (extents(&a, 0, 1024, false) != -EBADMSG || a.n)
+		sim_test_failed(__FILE__, __LINE__, what);
+	CHECK(srv.nquestions == 1);
+	end_raw();
+}
+
+static void test_extents_garbage(void)
+{
+	static const uint8_t beyond[16] = { 2, 0x80, 0, 0, 1, 0, 0, 0, 3 };
+	static const uint8_t second[32] = { 2, 0x80, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0, 2 };
+	static const uint8_t endless[16] = { 2, 0x80, 0, 0, 0xff, 0xff, 0xff, 0xff, 1 };
+
+	extents_garbage("zeroes", "", 0);
+	extents_garbage("beyond what was asked for", beyond, sizeof(beyond));
+	extents_garbage("the second is", second, sizeof(second));
+	extents_garbage("more than there is room for", endless, sizeof(endless));
+}
+
 int main(int argc, char **argv)
 {
 	static const struct sim_test tests[] = {
@@ -196,6 +342,11 @@ int main(int argc, char **argv)
 		{ "list-of-a-kernel", test_list_of_a_kernel },
 		{ "list-garbage", test_list_garbage },
 		{ "list-without-end", test_list_without_end },
+		{ "extents", test_extents },
+		{ "extents-wait-for-a-path", test_extents_wait_for_a_path },
+		{ "extents-of-a-small-server", test_extents_of_a_small_server },
+		{ "extents-of-a-kernel", test_extents_of_a_kernel },
+		{ "extents-garbage", test_extents_garbage },
 	};
 
 	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
