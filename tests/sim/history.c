@@ -358,6 +358,19 @@ const char *history_read_end(struct history_op *op, int status, const uint8_t *b
 	return why;
 }
 
+const char *history_extents_end(struct history_op *op, int status, const bool *hole)
+{
+	static const uint8_t zeroes[SECTOR];
+	const char *why = NULL;
+
+	for (unsigned i = 0; i < op->n && !status && !why; i++) {
+		if (hole[i])
+			why = match(&op->legal[i], zeroes, op->sector + i);
+	}
+	op_free(op);
+	return why;
+}
+
 /* ---- flushes, loss of power ---- */
 
 /* Answered writes may be lost, and no FLUSH has told. */

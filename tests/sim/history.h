@@ -40,6 +40,9 @@ struct history_op *history_read(struct history *h, unsigned sector, unsigned n);
 /* NULL, or in static text what is wrong with what was read. */
 const char *history_read_end(struct history_op *op, int status, const uint8_t *buf);
 
+/* The same for one that asked which sectors are holes: these read as zeroes. */
+const char *history_extents_end(struct history_op *op, int status, const bool *hole);
+
 struct history_op *history_flush(struct history *h);
 /* NULL, or what is wrong with that answer. */
 const char *history_flush_end(struct history_op *op, int status);

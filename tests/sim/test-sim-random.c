@@ -13,6 +13,7 @@
 
 #include "clock.h"
 #include "clt-paths.h"
+#include "dev-extents.h"
 #include "history.h"
 #include "world.h"
 
@@ -102,6 +103,35 @@ static void do_read(struct worker *wk, struct dev *dev, unsigned sector, unsigne
 	check_status(wk, status);
 }
 
+struct holes {
+	uint64_t off;
+	bool sector[MAX_SECTORS];	/* from off on */
+};
+
+static int take_extent(void *arg, uint64_t off, const struct rnbd_extent *e)
+{
+	struct holes *holes = arg;
+
+	CHECK(off >= holes->off && off + e->len <= holes->off + sizeof(holes->sector) * 512);
+	for (uint64_t at = off; e->what && at < off + e->len; at += 512)
+		holes->sector[(at - holes->off) / 512] = true;
+	return 0;
+}
+
+/* Nothing that is there is called a hole. */
+static void do_extents(struct worker *wk, struct dev *dev, unsigned sector, unsigned n)
+{
+	struct history_op *op = history_read(wk->h, sector, n);
+	struct holes holes = { .off = sector * 512ull };
+	int status = dev_extents(dev, n * 512, holes.off, sim_chance(100), take_extent, &holes);
+	const char *why = history_extents_end(op, status, holes.sector);
+
+	tell(wk, "extents", sector, n, false, status);
+	if (why)
+		fail(why);
+	check_status(wk, status);
+}
+
 static void do_flush(struct worker *wk, struct dev *dev)
 {
 	struct history_op *op = history_flush(wk->h);
@@ -138,8 +168,10 @@ static void work(void *arg)
 
 		if (what < 50)
 			do_write(wk, dev, sector, n);
-		else if (what < 90)
+		else if (what < 80)
 			do_read(wk, dev, sector, n);
+		else if (what < 90)
+			do_extents(wk, dev, sector, n);
 		else
 			do_flush(wk, dev);
 		if (sim_chance(300))
@@ -234,7 +266,7 @@ static const char *wire(void)
 
 static void slow_storage(void)
 {
-	static const enum rnbd_io_op ops[] = { RNBD_OP_READ, RNBD_OP_WRITE, RNBD_OP_FLUSH };
+	static const enum rnbd_io_op ops[] = { RNBD_OP_READ, RNBD_OP_WRITE, RNBD_OP_FLUSH, RNBD_OP_EXTENTS };
 
 	sim_disk_hold(world_disk(w), ops[sim_rand(ARRAY_SIZE(ops))],
 		      sim_chance(500) ? SIM_HOLD_BEFORE : SIM_HOLD_AFTER, 1 + sim_rand(5));
