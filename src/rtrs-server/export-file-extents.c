@@ -2,8 +2,8 @@
 /* EXTENTS: which parts of a file hold data, by SEEK_DATA and SEEK_HOLE.
  *
  * Owns a thread for each file that was asked about, because the ring has no lseek, and because one waits for the file
- * system, which may have stopped (doc/decisions.md D16).  It begins with the first question and ends when a ring is
- * detached, with nothing waiting.  All but seek_main() and below: thread of the reactor.
+ * system, which may have stopped (doc/decisions.md D16).  It begins with the first question and ends when the file is
+ * closed (export-file.c).  All but seek_main() and below: thread of the reactor.
  *
  * Cannot fail: what is not known is data.  That is all of
  *   - a block device,
@@ -12,7 +12,6 @@
  *   - what lies behind the end of a file that was truncated: a hole would hide what a READ tells. */
 #include <config.h>
 
-#include <assert.h>
 #include <errno.h>
 #include <linux/magic.h>
 #include <pthread.h>
@@ -111,10 +110,14 @@ static void *seek_main(void *arg)
 			pthread_cond_wait(&s->cond, &s->lock);
 			continue;
 		}
+		s->serves = io->reactor;
 		pthread_mutex_unlock(&s->lock);
 		seek(io);
-		loop_post(reactor_loop(io->reactor), &io->msg);
+		/* RACE: with the message the request may end, and its reactor with it. */
+		loop_post(reactor_loop(s->serves), &io->msg);
 		pthread_mutex_lock(&s->lock);
+		s->serves = NULL;
+		pthread_cond_broadcast(&s->cond);
 	}
 	pthread_mutex_unlock(&s->lock);
 	return NULL;
@@ -139,7 +142,7 @@ static bool give_to_seeker(struct export_seeker *s, struct export_io *io)
 	if (!s->running)
 		return false;
 	list_add_tail(&s->waiting, &io->link);
-	pthread_cond_signal(&s->cond);
+	pthread_cond_broadcast(&s->cond);
 	return true;
 }
 
@@ -160,12 +163,7 @@ void export_file_extents_detach(struct export_slot *slot)
 {
 	struct export_seeker *s = &export_file(slot->ex)->seeker;
 
-	pthread_mutex_lock(&s->lock);
-	assert(list_empty(&s->waiting));
-	s->stop = true;
-	pthread_cond_signal(&s->cond);
-	pthread_mutex_unlock(&s->lock);
-	if (s->running)
-		pthread_join(s->thread, NULL);
-	s->running = s->stop = false;
+	LOCK_SCOPE(&s->lock);
+	while (s->serves == slot->ring->reactor)
+		pthread_cond_wait(&s->cond, &s->lock);
 }

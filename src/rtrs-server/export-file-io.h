@@ -49,7 +49,7 @@ bool export_file_inline_takes(const struct export_io *io);
 
 /* EXTENTS. */
 void export_file_extents(struct export_io *io);
-/* No ring asks for extents of @slot's file any more; or one that does begins anew. */
+/* The thread of the file has left @slot's reactor, which asks for nothing any more. */
 void export_file_extents_detach(struct export_slot *slot);
 
 /* The ring of @slot gets a description of its own for fdatasync. */

@@ -4,6 +4,7 @@
  * with the export's name, the path, what is wrong and what to do. */
 #include <config.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -199,16 +200,29 @@ static void file_added(struct export *ex)
 		export_file_desc_add(ex, &f->tail_desc, f->tail_fd);
 }
 
+/* No ring has the file any more, so nothing waits. */
+static void seeker_end(struct export_seeker *s)
+{
+	pthread_mutex_lock(&s->lock);
+	assert(list_empty(&s->waiting));
+	s->stop = true;
+	pthread_cond_broadcast(&s->cond);
+	pthread_mutex_unlock(&s->lock);
+	if (s->running)
+		pthread_join(s->thread, NULL);
+	pthread_cond_destroy(&s->cond);
+	pthread_mutex_destroy(&s->lock);
+}
+
 static void file_close(struct export *ex)
 {
 	struct export_file *f = export_file(ex);
 
+	seeker_end(&f->seeker);
 	if (f->tail_fd >= 0)
 		close(f->tail_fd);
 	if (f->fd >= 0)
 		close(f->fd);
-	pthread_cond_destroy(&f->seeker.cond);
-	pthread_mutex_destroy(&f->seeker.lock);
 	free(f);
 }
 

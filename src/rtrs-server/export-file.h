@@ -28,9 +28,10 @@ struct export_anew_io {
 
 /* The thread that looks for holes in a file; export-file-extents.c. */
 struct export_seeker {
-	pthread_mutex_t lock;		/* waiting, stop; to start the thread */
+	pthread_mutex_t lock;		/* waiting, serves, stop; to start the thread */
 	pthread_cond_t cond;
 	struct list waiting;		/* export_io.link */
+	struct reactor *serves;	/* whose question it is at; NULL: none's */
 	pthread_t thread;
 	bool running;
 	bool stop;

@@ -2,7 +2,7 @@
 /* Two reactors on one direct export with blocks of 8K: each writes its own sectors of every block, many at
  * once, so that nearly all writes are read-modify-writes that have to keep each other out across
  * threads.  In the end every sector holds what was last written to it, and FLUSHes of both threads
- * were answered.  Without O_DIRECT or io_uring the program says so and exits 77. */
+ * were answered.  Meanwhile each asks for the file's extents, which one thread finds for both.  Without O_DIRECT or io_uring the program says so and exits 77. */
 #include <config.h>
 
 #include <errno.h>
@@ -11,6 +11,7 @@
 
 #include "export-io.h"
 #include "exports.h"
+#include "rnbd-extents.h"
 #include "thread.h"
 
 #define REACTORS 2
@@ -33,6 +34,9 @@ struct worker {
 	struct slot slots[DEPTH];
 	unsigned next, done;		/* writes of this worker */
 	unsigned flushes;
+	struct export_io ask;
+	bool asking;
+	uint8_t answer[RNBD_EXTENTS_ROOM];
 };
 
 static struct exports exports;
@@ -62,6 +66,34 @@ static void start_next(struct slot *s)
 	export_io_start(w->reactor, &s->io);
 }
 
+static void stop_at_end(struct worker *w)
+{
+	if (w->done == writes_each && !w->asking)
+		reactor_stop(w->reactor);
+}
+
+static void ask(struct worker *w);
+
+static void ask_done(struct export_io *io, int status)
+{
+	struct worker *w = container_of(io, struct worker, ask);
+
+	check(!status && rnbd_extents_decode(w->answer, sizeof(w->answer), SECTORS * 512) > 0);
+	w->asking = false;
+	if (w->done < writes_each)
+		ask(w);
+	else
+		stop_at_end(w);
+}
+
+static void ask(struct worker *w)
+{
+	w->asking = true;
+	w->ask = (struct export_io){ .ex = ex, .op = RNBD_OP_EXTENTS, .len = SECTORS * 512, .buf = w->answer,
+				     .room = sizeof(w->answer), .mem = -1, .done = ask_done };
+	export_io_start(w->reactor, &w->ask);
+}
+
 static void write_done(struct export_io *io, int status)
 {
 	struct slot *s = container_of(io, struct slot, io);
@@ -69,7 +101,7 @@ static void write_done(struct export_io *io, int status)
 
 	check(!status);
 	if (++w->done == writes_each)
-		reactor_stop(w->reactor);
+		stop_at_end(w);
 	else if (w->next < writes_each)
 		start_next(s);
 }
@@ -84,6 +116,7 @@ static void start_all(struct loop_task *task)
 		check(!posix_memalign((void **)&w->slots[i].buf, BLOCK, 512));
 		start_next(&w->slots[i]);
 	}
+	ask(w);
 }
 
 static void *worker_main(void *arg)
