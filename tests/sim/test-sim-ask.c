@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What our client asks servers that have more than a kernel (doc/decisions.md D16): ours, one without the feature, which
- * is not asked, and one whose answers are garbage. */
+/* What our client asks servers that have more than a kernel (doc/decisions.md D16): ours, one without the
+ * feature, which is not asked, and one whose answers are garbage. */
 #include <errno.h>
 #include <string.h>
 
@@ -232,7 +232,9 @@ static int extents(struct asked *a, uint64_t off, uint32_t len, bool one)
 	return list_end(a, 1000);
 }
 
-static void expect_extents(const struct asked *a, uint64_t off, uint64_t len0, uint32_t what0, uint64_t len1, uint32_t what1)
+/* One extent, or two. */
+static void expect_extents(const struct asked *a, uint64_t off, uint64_t len0, uint32_t what0, uint64_t len1,
+			   uint32_t what1)
 {
 	CHECK(a->n == 1 + !!len1 && a->off == off);
 	CHECK(a->got[0].len == len0 && a->got[0].what == what0);

@@ -119,7 +119,7 @@ Test(rnbd_list, answer_names)
 		{ "nothing", { 0 }, 0, -EINVAL },
 		{ "empty", { 0, 'a' }, 2, -EINVAL },
 		{ "only its length", { 2 }, 1, -EINVAL },
-		{ "cut off", { 3, 'a', 'b' }, 3, -EINVAL },
+		{ "cut off", { 3, 'a', 'b', 'c' }, 3, -EINVAL },
 		{ "a zero byte", { 3, 'a', 0, 'b' }, 4, -EINVAL },
 		{ "a zero byte at its end", { 2, 'a', 0 }, 3, -EINVAL },
 	};
@@ -129,7 +129,10 @@ Test(rnbd_list, answer_names)
 		struct rnbd_list_reader r;
 		char name[RNBD_NAME_MAX];
 
-		memcpy(head + 12, c->bytes, c->len);
+		/* with what a larger buffer has behind it, and with nothing */
+		memcpy(head + 12, c->bytes, sizeof(c->bytes));
+		cr_assert_eq(rnbd_list_rsp_decode(head, 12 + c->len, &r), 0, "%s", c->why);
+		cr_assert_eq(rnbd_list_rsp_name(&r, name), c->result, "%s", c->why);
 		buf = tight_copy(head, 12 + c->len);
 		cr_assert_eq(rnbd_list_rsp_decode(buf, 12 + c->len, &r), 0, "%s", c->why);
 		cr_assert_eq(rnbd_list_rsp_name(&r, name), c->result, "%s", c->why);

@@ -43,8 +43,8 @@ struct rnbd_extent {
 };
 
 /* Check all of an answer about @len bytes.  Returns how many extents there are, at least 1, each of which
- * rnbd_extents_get() gives; or -EINVAL: short, another message, none, more than there are bytes for, empty ones, unknown
- * kinds, or more than @len bytes altogether. */
+ * rnbd_extents_get() gives; or -EINVAL: short, another message, none, more than there are bytes for, empty
+ * ones, unknown kinds, or more than @len bytes altogether. */
 int rnbd_extents_decode(const void *buf, size_t buf_len, uint64_t len);
 /* The extent @i of those that were checked. */
 struct rnbd_extent rnbd_extents_get(const void *buf, unsigned i);
