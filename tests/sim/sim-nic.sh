@@ -6,6 +6,6 @@
 set -e
 SIM_DEVICE=nic
 export SIM_DEVICE
-for test in ${SIM_NIC_TESTS-clt dev fence mem multi multi-peer path peer random small srv}; do
+for test in ${SIM_NIC_TESTS-ask clt dev fence mem multi multi-peer path peer random small srv}; do
 	${VALGRIND_TESTS-} ./test-sim-$test
 done
