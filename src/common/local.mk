@@ -30,6 +30,8 @@ libbase_la_SOURCES = \
 	%D%/base/rundir.h \
 	%D%/base/suggest.c \
 	%D%/base/suggest.h \
+	%D%/base/spin.c \
+	%D%/base/spin.h \
 	%D%/base/util.h \
 	$(NULL)
 

@@ -34,7 +34,7 @@ const char clt_conf_help[] =
 	"heartbeat=MILLISECONDS      ask a silent server so often (default: 5000)\n"
 	"heartbeat-misses=N          without an answer a path is lost (default: 5)\n"
 	"max-reconnect-attempts=N    then a path is given up (default: -1, never)\n"
-	"poll=MICROSECONDS           look so long before sleeping (default: 0)\n"
+	"poll=MICROSECONDS           look for at most so long before sleeping (100)\n"
 	"registration=auto|window|static  how long keys of reads live (default: auto)\n"
 	"control=PATH|none           socket for rtrsctl (default: below /run/nbdkit-rtrs)";
 
@@ -278,6 +278,7 @@ void clt_conf_init(struct clt_conf *conf)
 	conf->heartbeat_ms = RTRS_HB_INTERVAL_MS;
 	conf->heartbeat_misses = RTRS_HB_MISSED_MAX;
 	conf->max_reconnect_attempts = -1;
+	conf->poll_us = CLT_CONF_POLL_US;
 }
 
 int clt_conf_set(struct clt_conf *conf, const char *key, const char *value)

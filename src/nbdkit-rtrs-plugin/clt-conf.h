@@ -16,6 +16,7 @@
 #define CLT_CONF_HEARTBEAT_MS_MAX 60000u
 #define CLT_CONF_HEARTBEAT_MISSES_MAX 100u
 #define CLT_CONF_RECONNECTS_MAX 9999u	/* as the kernel's client */
+#define CLT_CONF_POLL_US 100u		/* default */
 #define CLT_CONF_POLL_US_MAX 1000000u
 #define CLT_CONF_CONNECTIONS_MAX (RTRS_MAX_CONS - 1)
 

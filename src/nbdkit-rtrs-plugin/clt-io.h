@@ -96,7 +96,7 @@ enum clt_policy {
 
 struct clt_io {
 	struct loop *loop;
-	unsigned poll_us;		/* who polls looks for answers so long before it sleeps */
+	unsigned poll_us;		/* who polls looks for answers for at most so long before it sleeps (spin.h) */
 	struct clt_slot_table slots;
 	struct clt_arena arena;
 	/* Counts the times that the session began anew on the server: no request of an earlier epoch is answered any

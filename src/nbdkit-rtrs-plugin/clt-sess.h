@@ -28,7 +28,7 @@ struct clt_sess_conf {
 	uint64_t io_timeout_ms;		/* CLOCK_NEVER: for ever; 0: fail at once */
 	unsigned hb_interval_ms, hb_misses;	/* both 0: the protocol's */
 	int max_reconnect_attempts;	/* of a path, one after another; -1: no end */
-	unsigned poll_us;		/* who polls looks for answers so long before it sleeps */
+	unsigned poll_us;		/* who polls looks for answers for at most so long before it sleeps */
 	unsigned setup_ms;		/* for an attempt; 0: RTRS_CONNECT_TIMEOUT_MS */
 	enum clt_registration registration;
 	bool once;			/* one attempt of each path, no reconnect (the probe at start) */

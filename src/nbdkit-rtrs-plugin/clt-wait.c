@@ -20,7 +20,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "clock.h"
 #include "clt-io.h"
 
 #define WORD_SLEEPS 0x1u		/* in futex_wait() */
@@ -32,6 +31,7 @@
 
 #define POLL_BUDGET 64
 #define BATCH 64
+#define SPIN_INFLIGHT 2
 #define POLLER_MIN 3			/* followers, for the poller to get the role */
 #define POLLER_ROUNDS 16		/* with few waiters, for it to give it away */
 
@@ -172,6 +172,7 @@ int clt_wait_con_init(struct clt_con *con)
 	wc->role = CLT_ROLE_SERVICE;
 	atomic_init(&wc->asleep, 0);
 	clt_wait_init(&wc->poller, NULL);
+	spin_init(&wc->spin, con->att->io->poll_us);
 	r = -pthread_create(&wc->thread, NULL, poller_main, con);
 	if (r < 0) {
 		close(wc->kick_fd);
@@ -310,23 +311,36 @@ static void lead_sleep(struct clt_con *con, struct clt_waiter *w, short events)
 		eventfd_read(wc->kick_fd, &n);
 }
 
-/* poll=MICROSECONDS: spend them on looking instead of on a sleep and a wake-up, while there is an answer
- * to come (a poller may have the role without).  True when there is something to do. */
+/* One request in flight on this path, or two.  With more of them somebody has something better to do with the CPU
+ * than to look for answers. */
+static bool few_in_flight(const struct clt_con *con)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 1; i < con->att->ncons && n <= SPIN_INFLIGHT; i++)
+		n += atomic_load_explicit(&con->att->cons[i].inflight, memory_order_relaxed);
+	return n && n <= SPIN_INFLIGHT;
+}
+
+/* Look for answers instead of a sleep and a wake-up.  True when there is something to do. */
 static bool busy_poll(struct clt_con *con, struct clt_waiter *w)
 {
-	unsigned us = con->att->io->poll_us;
-	uint64_t end;
+	struct spin *spin = &con->wait.spin;
 	short events;
+	int n;
 
-	if (!us)
+	if (!few_in_flight(con) || !spin_begin(spin))
 		return false;
-	end = clock_now_us() + us;
-	while (atomic_load(&con->inflight) && clock_now_us() < end) {
+	do {
 		/* A provider may not look for what it has not been armed for (fab_poll). */
-		if (fab_arm(con->fab, &events) || clt_rx_poll(con, POLL_BUDGET) ||
-		    clt_tx_must_flush(con) || has_news(w) || !clt_attempt_is_up(con->att))
+		if (fab_arm(con->fab, &events))
 			return true;
-	}
+		n = clt_rx_poll(con, POLL_BUDGET);
+		if (n > 0)
+			spin_end(spin);
+		if (n || clt_tx_must_flush(con) || has_news(w) || !clt_attempt_is_up(con->att))
+			return true;
+	} while (few_in_flight(con) && spin_more(spin));
 	return false;
 }
 
@@ -357,6 +371,8 @@ static void poll_for_many(struct clt_con *con)
 		n = clt_rx_poll(con, POLL_BUDGET);
 		if (clt_tx_must_flush(con))
 			clt_tx_flush(con);
+		if (n > 0)
+			spin_end(&wc->spin);
 		if (n > 0)
 			few = n < POLLER_MIN && atomic_load(&con->inflight) < POLLER_MIN ? few + 1 : 0;
 		else if (n == 0 && !busy_poll(con, &wc->poller) &&
@@ -394,6 +410,8 @@ static void lead(struct clt_con *con, struct clt_waiter *w)
 
 		if (n < 0)
 			break;
+		if (n > 0)
+			spin_end(&con->wait.spin);
 		if (clt_tx_must_flush(con))
 			clt_tx_flush(con);
 		if (n == 0 && !busy_poll(con, w) && fab_arm(con->fab, &events) == 0)

@@ -31,6 +31,7 @@
 
 #include "counter.h"
 #include "list.h"
+#include "spin.h"
 
 struct clt_con;
 
@@ -61,6 +62,7 @@ struct clt_wait_con {
 	atomic_bool awake;		/* it will send what is queued before it sleeps */
 	atomic_int asleep;		/* the leader is in, or about to enter, ppoll() */
 	int kick_fd;			/* wakes it there */
+	struct spin spin;		/* poll role: before it sleeps */
 	struct counter handovers;	/* lock: of the role, from one thread to another */
 	struct counter wakeups;		/* of threads that slept here, each for an answer or for the role */
 };

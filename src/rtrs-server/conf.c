@@ -23,6 +23,7 @@
 #define CONF_THREADS_DEFAULT 4
 #define CONF_THREADS_MAX 256
 #define CONF_POLL_US_MAX 1000000u
+#define CONF_POLL_US 100u
 
 enum {
 	OPT_LISTEN = 256, OPT_ALLOW, OPT_INVALIDATE, OPT_QUEUE_DEPTH, OPT_MAX_IO_SIZE, OPT_THREADS,
@@ -70,7 +71,7 @@ static const char help[] =
 "      --queue-depth=N             requests in flight per path (default 128)\n"
 "      --max-io-size=SIZE          largest request, N times 4K (default 128K)\n"
 "      --threads=N                 threads that serve (default: CPUs, at most 4)\n"
-"      --poll=MICROSECONDS         look so long before sleeping (default 0)\n"
+"      --poll=MICROSECONDS         look for at most so long before sleeping (100)\n"
 "      --max-sessions=N            sessions of all clients (default 256)\n"
 "      --max-paths=N               paths of all sessions (default 512)\n"
 "      --setup-timeout=SECONDS     until a new path must be set up (default 30)\n"
@@ -373,6 +374,7 @@ static void set_defaults(struct srv_conf *conf)
 		.queue_depth = CONF_QUEUE_DEPTH,
 		.max_io_size = CONF_MAX_IO_SIZE,
 		.invalidate = SRV_INVALIDATE_AUTO,
+		.poll_us = CONF_POLL_US,
 		.threads = cpus < 1 ? 1 : (unsigned)MIN(cpus, (long)CONF_THREADS_DEFAULT),
 		.max_sessions = CONF_MAX_SESSIONS,
 		.max_paths = CONF_MAX_PATHS,

@@ -8,6 +8,7 @@
 
 #include "loop-impl.h"
 #include "reactor.h"
+#include "spin.h"
 
 struct export_ring;
 
@@ -17,7 +18,8 @@ struct reactor {
 	bool enabled;			/* the ring belongs to the thread that enabled it */
 	char name[32];
 	bool stopped;
-	unsigned poll_us;		/* reactor_set_poll() */
+	struct spin spin;		/* reactor_set_poll() */
+	unsigned burst;			/* the most completions of a pass since it had nothing to do */
 
 	struct list ready;		/* struct reactor_poll: run ready() in this pass */
 	struct list closed;		/* struct reactor_poll: run closed() in this pass */

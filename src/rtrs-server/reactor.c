@@ -22,6 +22,8 @@
 
 /* Room for several completions per submission entry: multishot polls post without one. */
 #define CQ_PER_SQ 8
+/* Completions of one pass, up to which it served one request or two. */
+#define SPIN_BURST 3u
 
 /* ---- making the ring ---- */
 
@@ -197,7 +199,7 @@ void reactor_stop(struct reactor *r)
 
 void reactor_set_poll(struct reactor *r, unsigned us)
 {
-	r->poll_us = us;
+	spin_init(&r->spin, us);
 }
 
 const char *reactor_name(const struct reactor *r)
@@ -232,19 +234,19 @@ struct io_uring_sqe *reactor_sqe(struct reactor *r, struct reactor_op *op)
 	return sqe;
 }
 
-/* True when something completed within poll_us. */
+/* True when something completed while this thread looked for it. */
 static bool busy_poll(struct reactor *r)
 {
-	uint64_t end;
+	bool few = r->burst <= SPIN_BURST;
 
-	if (!r->poll_us)
+	r->burst = 0;
+	if (!few || !spin_begin(&r->spin))
 		return false;
-	end = clock_now_us() + r->poll_us;
 	do {
 		io_uring_submit_and_get_events(&r->ring);
 		if (io_uring_cq_ready(&r->ring))
 			return true;
-	} while (clock_now_us() < end);
+	} while (spin_more(&r->spin));
 	return false;
 }
 
@@ -302,6 +304,9 @@ static void reap(struct reactor *r)
 	unsigned n = io_uring_cq_ready(&r->ring);
 	struct io_uring_cqe *cqe;
 
+	if (n)
+		spin_end(&r->spin);
+	r->burst = MAX(r->burst, n);
 	while (n-- && !io_uring_peek_cqe(&r->ring, &cqe)) {
 		struct reactor_op *op = io_uring_cqe_get_data(cqe);
 		int res = cqe->res;

@@ -17,6 +17,7 @@ UNIT_TESTS = \
 	%D%/test-ctl.crit \
 	%D%/test-golden.crit \
 	%D%/test-hist.crit \
+	%D%/test-spin.crit \
 	%D%/test-list.crit \
 	%D%/test-log.crit \
 	%D%/test-loop.crit \
@@ -81,6 +82,9 @@ UNIT_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 %C%_test_hist_crit_SOURCES = %D%/test-hist.c %D%/unit.h
 %C%_test_hist_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_hist_crit_LDADD = libbase.la $(CRITERION_LIBS)
+%C%_test_spin_crit_SOURCES = %D%/test-spin.c %D%/unit.h
+%C%_test_spin_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_spin_crit_LDADD = libbase.la $(CRITERION_LIBS)
 %C%_test_list_crit_SOURCES = %D%/test-list.c %D%/unit.h
 %C%_test_list_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_list_crit_LDADD = $(CRITERION_LIBS)
