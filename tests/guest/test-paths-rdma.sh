@@ -23,6 +23,20 @@ lines_above() {
 	[ "$(count "$1" "$2")" -gt "$3" ]
 }
 
+# reconnects ADDRESS: how often the path to it has come back.  The log does not tell again what a path does again within
+# seconds.
+reconnects() {
+	"$top_builddir/rtrsctl" --socket "$RUNTIME_DIRECTORY/nbdkit-$nbdkit_pid.sock" --json stats |
+		/usr/bin/python3 -c "
+import json, sys
+[session] = json.load(sys.stdin)['sessions']
+print(next(p['reconnects'] for p in session['paths'] if p['dst_addr'] == '$1:1234'))"
+}
+
+came_back() {
+	[ "$(reconnects "$1")" -gt "$2" ]
+}
+
 # begin_load: turns of $uri are counted in $tmp/stop.turns.
 begin_load() {
 	rm -f "$tmp/stop"
@@ -46,14 +60,14 @@ delete_rxe() {
 device_goes() {
 	local back listens
 
-	back=$(count "path .*$2:1234: connected again" "$nbdkit_log")
+	back=$(reconnects "$2")
 	listens=$(count "rdma://$2:1234: listening again" "$server_log")
 	load_goes_on "IO before rxe$1 goes" "$tmp/stop"
 	delete_rxe "$1"
 	load_goes_on "IO without rxe$1" "$tmp/stop"
 	rdma link add "rxe$1" type rxe netdev "eth$1"
 	wait_until "the listener" lines_above "rdma://$2:1234: listening again" "$server_log" "$listens"
-	wait_until "the path" lines_above "path .*$2:1234: connected again" "$nbdkit_log" "$back"
+	wait_until "the path" came_back "$2" "$back"
 	load_goes_on "IO with rxe$1 again" "$tmp/stop"
 }
 
@@ -137,11 +151,11 @@ start_nbdkit "$ip4" "path=$other4" transport=rdma export=ram0 connections=2
 begin_load
 for path in "$other4" "$ip4"; do
 	wait_until "the path to $path" server_path_is_up "$path"
-	back=$(count "path .*$path:1234: connected again" "$nbdkit_log")
+	back=$(reconnects "$path")
 	load_goes_on "IO over both" "$tmp/stop"
 	echo 1 >"$(server_path "$path")/disconnect"
 	load_goes_on "IO after the loss of the path to $path" "$tmp/stop"
-	wait_until "the path" lines_above "path .*$path:1234: connected again" "$nbdkit_log" "$back"
+	wait_until "the path" came_back "$path" "$back"
 done
 load_goes_on "IO over both" "$tmp/stop"
 end_load
