@@ -52,7 +52,9 @@ def until(what, condition):
 
 
 class Programs:
-    """rtrs-server with one IO thread and nbdkit with the plugin, and an NBD client of them."""
+    """rtrs-server with one IO thread and nbdkit with the plugin, and an NBD client of them.
+
+    Who waits sleeps at once: how often somebody looks meanwhile (spin.h) is no part of a request's way."""
 
     def __init__(self, top, recorder):
         # Short, for a socket, and without what a server's argument must escape.
@@ -66,7 +68,7 @@ class Programs:
         self.server_binary = libs if os.path.exists(libs) else os.path.join(top, "rtrs-server")
         self.plugin = os.path.join(top, ".libs", "nbdkit-rtrs-plugin.so")
         ready, ready_in = os.pipe()
-        self.server = subprocess.Popen([self.server_binary, "--listen", "tcp://127.0.0.1:0", "--threads=1",
+        self.server = subprocess.Popen([self.server_binary, "--listen", "tcp://127.0.0.1:0", "--threads=1", "--poll=0",
                                         "--ready-fd", str(ready_in), "disk=" + disk],
                                        env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                                        pass_fds=[ready_in])
@@ -82,7 +84,7 @@ class Programs:
                 port = line.split("127.0.0.1:")[1].split()[0].strip(".,")
         socket = os.path.join(self.tmp, "sock")
         self.nbdkit = subprocess.Popen(["nbdkit", "-f", "-t", "4", "-U", socket, self.plugin, "127.0.0.1:" + port,
-                                        "transport=tcp", "export=disk", "connections=2"],
+                                        "transport=tcp", "export=disk", "connections=2", "poll=0"],
                                        env=env, stderr=subprocess.DEVNULL)
         until("nbdkit", lambda: os.path.exists(socket))
         self.nbd = nbd.NBD()

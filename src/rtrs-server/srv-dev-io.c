@@ -95,7 +95,7 @@ static bool io_needs_private(const struct srv_req *req, const struct rnbd_io *io
 /* Clients of the first version leave garbage there. */
 static uint16_t io_prio(const struct srv_req *req, const struct rnbd_io *io)
 {
-	if (atomic_load_explicit(&req->path->sess->ver, memory_order_relaxed) < RNBD_VER_PRIO)
+	if (!io->prio || atomic_load_explicit(&req->path->sess->ver, memory_order_relaxed) < RNBD_VER_PRIO)
 		return 0;
 	return srv_prio(io->prio, req->path->srv->may_realtime);
 }

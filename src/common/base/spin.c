@@ -28,13 +28,10 @@ static void spin_pause(struct spin *s, uint64_t now)
 	s->late = s->found = 0;
 }
 
-bool spin_begin(struct spin *s)
+bool spin_try(struct spin *s)
 {
-	uint64_t limit = s->limit_us * UINT64_C(1000), now;
+	uint64_t limit = s->limit_us * UINT64_C(1000), now = clock_now_ns();
 
-	if (!limit)
-		return false;
-	now = clock_now_ns();
 	s->begin_ns = s->last_ns = now;
 	s->end_ns = 0;
 	if (s->mean_ns > limit || now < s->pause_until_ns)
@@ -62,13 +59,10 @@ bool spin_more(struct spin *s)
 	return false;
 }
 
-void spin_end(struct spin *s)
+void spin_learn(struct spin *s)
 {
-	uint64_t took;
+	uint64_t took = clock_now_ns() - s->begin_ns;
 
-	if (!s->begin_ns)
-		return;
-	took = clock_now_ns() - s->begin_ns;
 	/* One wait that took a second tells nothing of the next. */
 	took = MIN(took, 4 * s->limit_us * UINT64_C(1000));
 	s->mean_ns = s->mean_ns ? (s->mean_ns * (WEIGHT - 1) + took) / WEIGHT : took;

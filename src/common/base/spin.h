@@ -27,12 +27,24 @@ struct spin {
 };
 
 void spin_init(struct spin *s, unsigned limit_us);
+/* spin_begin() and spin_end() for those with a limit, and with a wait. */
+bool spin_try(struct spin *s);
+void spin_learn(struct spin *s);
+
 /* A wait begins.  True: look, and go on as long as spin_more() says; false: sleep. */
-bool spin_begin(struct spin *s);
+static inline bool spin_begin(struct spin *s)
+{
+	return s->limit_us && spin_try(s);
+}
+
 /* Yields. */
 bool spin_more(struct spin *s);
 /* What was waited for has come, by looking or by sleep.  Without a wait nothing happens; a wait that ends for another
  * reason is not told of, and forgotten when the next one begins. */
-void spin_end(struct spin *s);
+static inline void spin_end(struct spin *s)
+{
+	if (s->begin_ns)
+		spin_learn(s);
+}
 
 #endif
