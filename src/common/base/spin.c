@@ -64,7 +64,7 @@ void spin_learn(struct spin *s)
 	uint64_t took = clock_now_ns() - s->begin_ns;
 
 	/* One wait that took a second tells nothing of the next. */
-	took = MIN(took, 4 * s->limit_us * UINT64_C(1000));
+	took = MIN(took, s->limit_us * UINT64_C(4000));
 	s->mean_ns = s->mean_ns ? (s->mean_ns * (WEIGHT - 1) + took) / WEIGHT : took;
 	if (s->end_ns && s->begin_ns + took < s->end_ns) {
 		s->late = 0;
