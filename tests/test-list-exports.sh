@@ -26,8 +26,7 @@ start_nbdkit "server=127.0.0.1:$server_port" mode=ro export=disk1
 [ "$(listed)" = disk1 ]
 stop_process "$nbdkit_pid"
 # And nbdkit does not start with one that is not there.
-must_fail nbdkit -f -U "$tmp/none" "$RTRS_PLUGIN" "server=127.0.0.1:$server_port" export=disk9 2>"$tmp/none.log"
-grep "'disk9'.*; it has disk0, disk1, new.line\$" "$tmp/none.log"
+expect_nbdkit_failure "'disk9'.*; it has disk0, disk1, new.line\$" "server=127.0.0.1:$server_port" export=disk9
 stop_process "$server_pid"
 
 # Many long names are many messages, and a text that says how many it leaves out.
