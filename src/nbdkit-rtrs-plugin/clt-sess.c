@@ -264,12 +264,18 @@ static void path_alive(struct clt_path *path)
 	clt_epoch_alive(sess);
 }
 
+/* One that is failing has not told of it yet, and would not in a session that is closed. */
+static bool path_has_to_tell(struct clt_path *path)
+{
+	return path_counts(path) || atomic_load(&path->att.state) == CLT_PATH_FAILING;
+}
+
 static void path_ended(struct clt_path *path)
 {
 	struct clt_sess *sess = sess_of(path);
 
 	clt_epoch_left(sess, path);
-	if (path->conf.once && !clt_sess_any(sess, path_counts)) {
+	if (path->conf.once && !clt_sess_any(sess, path_has_to_tell)) {
 		clt_sess_close(sess);
 	} else if (path->conf.once) {
 		clt_path_close(path);

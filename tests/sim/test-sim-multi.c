@@ -322,6 +322,24 @@ static void test_another_machine_for_nobody(void)
 	world_destroy(w);
 }
 
+/* The probe at start hears that no path comes up, in whatever order they fail. */
+static void test_probe_of_two(void)
+{
+	struct world_client_conf conf = world_client_defaults;
+
+	conf.npaths = 2;
+	conf.once = true;
+	for (uint64_t seed = 1; seed <= 300; seed++) {
+		w = world_create(seed);
+		sim_shuffle(true);
+		c = world_client_start(w, &conf);
+		CHECK(sim_run_until(is_open, c, 20000) && world_client_opened(c) < 0);
+		world_run_ms(w, 100);
+		CHECK(world_client_clt(c)->result < 0 && world_client_clt(c)->result != -EAGAIN);
+		world_destroy(w);
+	}
+}
+
 /* ---- by hand ---- */
 
 struct by_hand {
@@ -548,6 +566,7 @@ static const struct sim_test tests[] = {
 	{ "restart-beside-a-dying-path", test_restart_beside_a_dying_path },
 	{ "restart", test_restart },
 	{ "another-machine", test_another_machine },
+	{ "probe-of-two", test_probe_of_two },
 	{ "another-machine-for-nobody", test_another_machine_for_nobody },
 	{ "added-and-removed", test_added_and_removed },
 	{ "readdressed-at-once", test_readdressed_at_once },
