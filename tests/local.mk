@@ -79,6 +79,7 @@ SHELL_TESTS = \
 	%D%/test-sigterm-inflight.sh \
 	%D%/test-two-exports.sh \
 	%D%/test-unaligned.sh \
+	%D%/test-unix.sh \
 	%D%/test-unreachable.sh \
 	%D%/test-zero-length.sh \
 	$(NULL)

@@ -30,6 +30,8 @@ libbase_la_SOURCES = \
 	%D%/base/rundir.h \
 	%D%/base/suggest.c \
 	%D%/base/suggest.h \
+	%D%/base/unix-sock.c \
+	%D%/base/unix-sock.h \
 	%D%/base/spin.c \
 	%D%/base/spin.h \
 	%D%/base/util.h \
@@ -118,8 +120,6 @@ libctl_la_SOURCES = \
 	%D%/ctl/ctl-client.h \
 	%D%/ctl/ctl-json.c \
 	%D%/ctl/ctl-json.h \
-	%D%/ctl/ctl-sock.c \
-	%D%/ctl/ctl-sock.h \
 	%D%/ctl/ctl-stat.c \
 	%D%/ctl/ctl-stat.h \
 	%D%/ctl/ctl.c \

@@ -21,7 +21,8 @@
 #include "util.h"
 
 const char clt_conf_help[] =
-	"[server=]HOST[:PORT]        (required) the rtrs-server (default port: 1234)\n"
+	"[server=]HOST[:PORT]        (required) the rtrs-server (default port: 1234);\n"
+	"                            or unix:PATH, on this machine\n"
 	"path=[SRC@]DST[:PORT]       one more path to it, as often as there are\n"
 	"policy=min-inflight|round-robin|min-latency  which path a request takes\n"
 	"export=NAME                 export to open (default: what the client asks for)\n"
@@ -81,7 +82,7 @@ static int add_path(struct clt_conf *conf, const char *value)
 static int set_server(struct clt_conf *conf, const char *value)
 {
 	if (!*value) {
-		nbdkit_error("server=: expected HOST[:PORT], not an empty value");
+		nbdkit_error("server=: expected HOST[:PORT] or unix:PATH, not an empty value");
 		return -1;
 	}
 	if (conf->server) {
@@ -97,7 +98,7 @@ static int set_path(struct clt_conf *conf, const char *value)
 {
 	if (*value)
 		return add_path(conf, value);
-	nbdkit_error("path=: expected [SRC@]DST[:PORT], not an empty value");
+	nbdkit_error("path=: expected [SRC@]DST[:PORT] or unix:PATH, not an empty value");
 	return -1;
 }
 
@@ -317,14 +318,15 @@ static int check_transports(const struct clt_conf *conf, const char *text)
 	size_t len = scheme_len(text);
 	const char *name = conf->provider ? fab_provider_name(conf->provider) : NULL;
 
-	if (!len || !name || (len == strlen(name) + 3 && !strncmp(text, name, len - 3)))
+	if (!name || (!len && !fab_addr_text_is_unix(text)) ||
+	    (len == strlen(name) + 3 && !strncmp(text, name, len - 3)) ||
+	    (fab_addr_text_is_unix(text) && !strcmp(name, "tcp")))
 		return 0;
 	nbdkit_error("transport=%s contradicts %s=%s: give one of them, or the same twice", name,
 		     text == conf->server ? "server" : "path", text);
 	return -1;
 }
 
-/* Path @i from its text, [SCHEME://][SRC@|SRC,]DST[:PORT]. */
 /* No name that somebody else would have to be asked for. */
 static bool is_number(const char *host)
 {
@@ -343,6 +345,9 @@ int clt_conf_path(const char *text, const struct fab_provider *provider, bool nu
 	int r = 0;
 
 	memset(addr, 0, sizeof(*addr));
+	/* A path in the file system may have any character in it, and no source. */
+	if (fab_addr_text_is_unix(text))
+		return fab_addr_parse(text, provider, 0, &addr->dst, err, errlen) < 0 ? -1 : 0;
 	if (sep && (size_t)(sep - text) < scheme)
 		sep = NULL;
 	if (sep)
@@ -371,7 +376,7 @@ static int complete_path(struct clt_conf *conf, unsigned i)
 	r = clt_conf_path(text, provider, false, &conf->paths[i], err, sizeof(err));
 	if (r < 0)
 		nbdkit_error("%s: %s", text == conf->server ? "server" : "path", err);
-	conf->chooses[i] = !conf->provider && !scheme_len(text);
+	conf->chooses[i] = !conf->provider && !scheme_len(text) && !fab_addr_text_is_unix(text);
 	conf->automatic |= conf->chooses[i];
 	return r;
 }

@@ -40,7 +40,7 @@ static void format_src(const struct fab_addr *src, char *buf, size_t len)
 	char *port;
 
 	fab_addr_format(src, buf, len);
-	port = strrchr(buf, ':');
+	port = fab_addr_is_unix(src) ? NULL : strrchr(buf, ':');
 	if (port && !fab_addr_port(src))
 		*port = '\0';
 }

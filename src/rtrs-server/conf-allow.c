@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* --allow: prefixes of addresses, and whether a peer is in one.  Pure; owns nothing. */
+/* --allow: prefixes of addresses and users, and whether a peer is in one.  Owns nothing. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,7 @@ static void mask(uint8_t addr[16], unsigned bits)
 	}
 }
 
-static int parse_bits(const char *text, unsigned max, unsigned *bits)
+static int parse_decimal(const char *text, unsigned max, unsigned *n)
 {
 	char *end;
 	unsigned long value;
@@ -30,16 +31,33 @@ static int parse_bits(const char *text, unsigned max, unsigned *bits)
 	value = strtoul(text, &end, 10);
 	if (*end || value > max)
 		return -EINVAL;
-	*bits = (unsigned)value;
+	*n = (unsigned)value;
 	return 0;
 }
 
-int conf_allow_parse(const char *text, struct srv_prefix *prefix)
+static int parse_user(const char *text, struct srv_allow *allow)
+{
+	const struct passwd *pw = getpwnam(text);
+	unsigned uid;
+
+	if (pw)
+		uid = pw->pw_uid;
+	else if (parse_decimal(text, UINT32_MAX - 1, &uid))	/* (uid_t)-1 is nobody's */
+		return -EINVAL;
+	allow->family = AF_UNIX;
+	allow->uid = (uid_t)uid;
+	return 0;
+}
+
+int conf_allow_parse(const char *text, struct srv_allow *allow)
 {
 	const char *slash = strchr(text, '/');
 	size_t len = slash ? (size_t)(slash - text) : strlen(text);
 	char addr[INET6_ADDRSTRLEN];
 
+	memset(allow, 0, sizeof(*allow));
+	if (!strncmp(text, "uid:", 4))
+		return parse_user(text + 4, allow);
 	if (len > 2 && text[0] == '[' && text[len - 1] == ']') {
 		text++;
 		len -= 2;
@@ -48,31 +66,44 @@ int conf_allow_parse(const char *text, struct srv_prefix *prefix)
 		return -EINVAL;
 	memcpy(addr, text, len);
 	addr[len] = '\0';
-	memset(prefix, 0, sizeof(*prefix));
-	if (inet_pton(AF_INET, addr, prefix->addr) == 1) {
-		prefix->family = AF_INET;
-		prefix->bits = 32;
-	} else if (inet_pton(AF_INET6, addr, prefix->addr) == 1) {
-		prefix->family = AF_INET6;
-		prefix->bits = 128;
+	if (inet_pton(AF_INET, addr, allow->addr) == 1) {
+		allow->family = AF_INET;
+		allow->bits = 32;
+	} else if (inet_pton(AF_INET6, addr, allow->addr) == 1) {
+		allow->family = AF_INET6;
+		allow->bits = 128;
 	} else {
 		return -EINVAL;
 	}
-	if (slash && parse_bits(slash + 1, prefix->bits, &prefix->bits))
+	if (slash && parse_decimal(slash + 1, allow->bits, &allow->bits))
 		return -EINVAL;
-	mask(prefix->addr, prefix->bits);
+	mask(allow->addr, allow->bits);
 	return 0;
 }
 
-static bool prefix_matches(const struct srv_prefix *prefix, int family, const uint8_t addr[16])
+static bool address_matches(const struct srv_allow *allow, int family, const uint8_t addr[16])
 {
 	uint8_t masked[16];
 
-	if (prefix->family != family)
+	if (allow->family != family)
 		return false;
 	memcpy(masked, addr, sizeof(masked));
-	mask(masked, prefix->bits);
-	return !memcmp(masked, prefix->addr, sizeof(masked));
+	mask(masked, allow->bits);
+	return !memcmp(masked, allow->addr, sizeof(masked));
+}
+
+static bool user_allowed(const struct srv_conf *conf, uid_t uid)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < conf->nallow; i++) {
+		if (conf->allow[i].family != AF_UNIX)
+			continue;
+		if (conf->allow[i].uid == uid)
+			return true;
+		any = true;
+	}
+	return !any;
 }
 
 bool conf_allow_peer(const struct srv_conf *conf, const struct fab_addr *peer)
@@ -82,6 +113,8 @@ bool conf_allow_peer(const struct srv_conf *conf, const struct fab_addr *peer)
 
 	if (!conf->nallow)
 		return true;
+	if (fab_addr_is_unix(peer))
+		return user_allowed(conf, peer->uid);
 	if (family == AF_INET) {
 		memcpy(addr, &((const struct sockaddr_in *)&peer->ss)->sin_addr, 4);
 	} else if (family == AF_INET6) {
@@ -95,7 +128,7 @@ bool conf_allow_peer(const struct srv_conf *conf, const struct fab_addr *peer)
 		}
 	}
 	for (unsigned i = 0; i < conf->nallow; i++) {
-		if (prefix_matches(&conf->allow[i], family, addr))
+		if (address_matches(&conf->allow[i], family, addr))
 			return true;
 	}
 	return false;

@@ -62,15 +62,16 @@ static const char help[] =
 "  NAME=PATH[,readonly][,direct]   export the file or block device PATH as NAME;\n"
 "                                  direct: O_DIRECT; a ',' in PATH is '\\,'\n"
 "\n"
-"      --listen=tcp://ADDR:PORT    where to listen, repeatable; or rdma://...\n"
+"      --listen=tcp://ADDR:PORT    where to listen, repeatable; also rdma://...,\n"
+"                                  unix:PATH\n"
 "                                  (default tcp://127.0.0.1:1234 and [::1]:1234)\n"
-"      --allow=ADDR[/BITS]         let only these clients in, repeatable\n"
+"      --allow=ADDR[/BITS]|uid:USER let only these clients in, repeatable\n"
 "      --invalidate=auto|always|copy|never\n"
 "                                  protect requests by keys that end, by a copy,\n"
 "                                  or not at all (default auto: keys or a copy)\n"
 "      --queue-depth=N             requests in flight per path (default 128)\n"
 "      --max-io-size=SIZE          largest request, N times 4K (default 128K)\n"
-"      --threads=N                 threads that serve (default: CPUs, at most 4)\n"
+"      --threads=N                 threads that serve (1 per 2 CPUs, at most 4)\n"
 "      --poll=MICROSECONDS         look for at most so long before sleeping (100)\n"
 "      --max-sessions=N            sessions of all clients (default 256)\n"
 "      --max-paths=N               paths of all sessions (default 512)\n"
@@ -168,8 +169,8 @@ static enum conf_result invalidate(const struct parser *p, const char *text)
 /* Port 0 is another one each time. */
 static bool same_listener(const struct fab_addr *a, const struct fab_addr *b)
 {
-	return a->provider == b->provider && fab_addr_same_host(a, b) && fab_addr_port(a) &&
-	       fab_addr_port(a) == fab_addr_port(b);
+	return a->provider == b->provider && fab_addr_same_host(a, b) &&
+	       (fab_addr_is_unix(a) || (fab_addr_port(a) && fab_addr_port(a) == fab_addr_port(b)));
 }
 
 static enum conf_result add_listener(const struct parser *p, const char *text)
@@ -196,15 +197,15 @@ static enum conf_result add_listener(const struct parser *p, const char *text)
 static enum conf_result add_allow(const struct parser *p, const char *text)
 {
 	struct srv_conf *conf = p->conf;
-	struct srv_prefix *all;
+	struct srv_allow *all;
 
 	all = realloc(conf->allow, (conf->nallow + 1) * sizeof(*all));
 	if (!all)
 		return usage(p, "out of memory");
 	conf->allow = all;
 	if (conf_allow_parse(text, &all[conf->nallow]))
-		return usage(p, "--allow '%s': expected ADDR or ADDR/BITS with an IPv4 or IPv6 address",
-			     text);
+		return usage(p, "--allow '%s': expected ADDR or ADDR/BITS with an IPv4 or IPv6 address, "
+			     "or uid:USER", text);
 	conf->nallow++;
 	return CONF_RUN;
 }
@@ -375,7 +376,7 @@ static void set_defaults(struct srv_conf *conf)
 		.max_io_size = CONF_MAX_IO_SIZE,
 		.invalidate = SRV_INVALIDATE_AUTO,
 		.poll_us = CONF_POLL_US,
-		.threads = cpus < 1 ? 1 : (unsigned)MIN(cpus, (long)CONF_THREADS_DEFAULT),
+		.threads = (unsigned)MIN(MAX(cpus / 2, 1L), (long)CONF_THREADS_DEFAULT),
 		.max_sessions = CONF_MAX_SESSIONS,
 		.max_paths = CONF_MAX_PATHS,
 		.max_memory = MIN(memory / 2, (uint64_t)CONF_MAX_MEMORY),

@@ -22,11 +22,12 @@ enum srv_invalidate {
 	SRV_INVALIDATE_NEVER,		/* nothing: trusted clients only */
 };
 
-/* --allow ADDR[/BITS] */
-struct srv_prefix {
-	int family;			/* AF_INET, AF_INET6 */
+/* --allow ADDR[/BITS], --allow uid:USER */
+struct srv_allow {
+	int family;			/* AF_INET, AF_INET6; AF_UNIX: a user */
 	unsigned bits;			/* 0..32, 0..128 */
 	uint8_t addr[16];		/* network order; bits beyond the prefix are 0 */
+	uid_t uid;
 };
 
 struct srv_conf {
@@ -36,7 +37,7 @@ struct srv_conf {
 	struct exports *exports;	/* at least one */
 
 	enum srv_invalidate invalidate;
-	struct srv_prefix *allow;
+	struct srv_allow *allow;
 	unsigned nallow;		/* 0: everybody */
 
 	uint32_t queue_depth;		/* 1..RTRS_MAX_QUEUE_DEPTH; fits max_io_size */
@@ -84,10 +85,12 @@ enum conf_result conf_parse(struct srv_conf *conf, int argc, char **argv, char *
 			    size_t errlen);
 void conf_fini(struct srv_conf *conf);
 
-/* "ADDR" or "ADDR/BITS"; an IPv6 address may stand in brackets.  0 or -EINVAL.  Pure. */
-int conf_allow_parse(const char *text, struct srv_prefix *prefix);
+/* "ADDR" or "ADDR/BITS", an IPv6 address may stand in brackets; "uid:NUMBER", "uid:NAME".  0 or -EINVAL.
+ * May ask the user database. */
+int conf_allow_parse(const char *text, struct srv_allow *allow);
 /* True if a peer with the address of @peer may connect: no --allow given, or one that contains it.
- * IPv4 peers of an IPv6 listener (::ffff:a.b.c.d) match IPv4 prefixes.  Pure, any thread. */
+ * IPv4 peers of an IPv6 listener (::ffff:a.b.c.d) match IPv4 prefixes.  Who comes by a socket in the
+ * file system had the right to write to it: addresses do not refuse it, users do.  Pure, any thread. */
 bool conf_allow_peer(const struct srv_conf *conf, const struct fab_addr *peer);
 
 #endif

@@ -36,7 +36,7 @@ struct srv_listener {
 	struct srv_cm *cm;
 	struct fab_listener *listener;	/* NULL: its device is gone */
 	struct fab_addr addr;		/* with the port it got */
-	char name[FAB_ADDR_STRLEN + 16];
+	char name[FAB_ADDR_STRLEN];
 	int told;			/* why it could not listen again, when last logged */
 };
 
@@ -106,7 +106,8 @@ static bool cm_admit(void *arg, const struct fab_addr *peer)
 		return true;
 	srv_log_limited(srv, peer, &allow_limit, LOG_LEVEL_WARN,
 			fab_addr_format(peer, text, sizeof(text)),
-			"connection refused: no --allow contains this address");
+			"connection refused: no --allow contains this %s",
+			fab_addr_is_unix(peer) ? "user" : "address");
 	return false;
 }
 
@@ -224,7 +225,6 @@ static int listen_one(struct srv *srv, const struct fab_addr *addr)
 {
 	struct srv_cm *cm = cm_find(srv, addr->provider);
 	struct srv_listener *l = calloc(1, sizeof(*l));
-	char text[FAB_ADDR_STRLEN];
 	int rc = l ? 0 : -ENOMEM;
 
 	if (!rc && !cm)
@@ -237,8 +237,7 @@ static int listen_one(struct srv *srv, const struct fab_addr *addr)
 	}
 	l->cm = cm;
 	fab_listener_addr(l->listener, &l->addr);
-	snprintf(l->name, sizeof(l->name), "%s://%s", fab_provider_name(addr->provider),
-		 fab_addr_format(&l->addr, text, sizeof(text)));
+	fab_addr_url(&l->addr, l->name, sizeof(l->name));
 	list_add_tail(&srv->listeners, &l->link);
 	return 0;
 }
@@ -291,6 +290,8 @@ static const char *listen_hint(const struct fab_addr *addr, int rc)
 		return ": another program listens there";
 	if (rc == -EADDRNOTAVAIL)
 		return ": no interface of this machine has the address";
+	if (rc == -EEXIST)
+		return ": what is there is no socket";
 	if (strcmp(fab_provider_name(addr->provider), "rdma"))
 		return "";
 	if (rc == -ENODEV)
@@ -331,9 +332,8 @@ static int listen_all(struct srv *srv, char *err, size_t errlen)
 		if (conf->listen_default && i && (rc == -EADDRNOTAVAIL || rc == -EAFNOSUPPORT)) {
 			log_dbg(NULL, "no IPv6 loopback: not listening there");
 		} else if (rc) {
-			snprintf(err, errlen, "cannot listen on %s://%s: %s%s",
-				 fab_provider_name(addr->provider),
-				 fab_addr_format(addr, text, sizeof(text)), strerror(-rc),
+			snprintf(err, errlen, "cannot listen on %s: %s%s",
+				 fab_addr_url(addr, text, sizeof(text)), strerror(-rc),
 				 listen_hint(addr, rc));
 			return rc;
 		}

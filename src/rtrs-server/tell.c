@@ -49,6 +49,8 @@ static bool is_loopback(const struct fab_addr *addr)
 	const struct in6_addr *v6 = &((const struct sockaddr_in6 *)&addr->ss)->sin6_addr;
 	const uint8_t *v4 = (const uint8_t *)&((const struct sockaddr_in *)&addr->ss)->sin_addr;
 
+	if (fab_addr_is_unix(addr))
+		return true;
 	if (addr->ss.ss_family == AF_INET)
 		return v4[0] == 127;
 	return IN6_IS_ADDR_LOOPBACK(v6) || (IN6_IS_ADDR_V4MAPPED(v6) && v6->s6_addr[12] == 127);
@@ -65,10 +67,9 @@ void tell_reach(const struct srv_conf *conf)
 
 		if (is_loopback(addr))
 			continue;
-		log_warn(NULL, "--listen %s://%s without --allow: whoever reaches that address can read "
+		log_warn(NULL, "--listen %s without --allow: whoever reaches that address can read "
 			 "and write what is exported; say who may with --allow=ADDR[/BITS]",
-			 fab_provider_name(addr->provider),
-			 fab_addr_format(addr, text, sizeof(text)));
+			 fab_addr_url(addr, text, sizeof(text)));
 		return;
 	}
 }

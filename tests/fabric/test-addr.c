@@ -15,6 +15,8 @@ static const struct good {
 	{ "tcp://192.0.2.1:5", "192.0.2.1:5" },
 	{ "tcp://[2001:db8::1]:5", "[2001:db8::1]:5" },
 	{ "[::1]", "[::1]:1234" },
+	{ "unix:/run/a.sock", "unix:/run/a.sock" },
+	{ "unix:/a b,c@d:1", "unix:/a b,c@d:1" },
 };
 
 static const struct bad {
@@ -39,6 +41,8 @@ static const struct bad {
 	{ "gid:fe80:0000:0000:0000:0000:0000:0000:0001", -EPROTONOSUPPORT, "the IP address" },
 	{ "tcp://gid:fe80::1", -EPROTONOSUPPORT, "the IP address" },
 	{ "gid:fe80::1:x", -EINVAL, "no GID" },
+	{ "unix:", -EINVAL, "absolute path" },
+	{ "unix:a.sock", -EINVAL, "absolute path" },
 	{ "no-such-host.invalid", -ENOENT, "no-such-host.invalid" },
 	{ "192.0.2.256.1", -ENOENT, "192.0.2.256.1" },
 };
@@ -64,6 +68,40 @@ static void same_net(const struct fab_provider *tcp, const char *a, const char *
 	check_eq(fab_addr_same_net(&y, &x), same);
 }
 
+/* Ends without a name are told apart by their user: processes are too cheap. */
+static void unnamed(void)
+{
+	struct fab_addr a = { .provider = &fab_tcp, .ss.ss_family = AF_UNIX, .len = sizeof(sa_family_t),
+			      .pid = 42, .uid = 1000 };
+	struct fab_addr b = a, named;
+	char buf[FAB_ADDR_STRLEN], err[256];
+
+	check(strcmp(fab_addr_format(&a, buf, sizeof(buf)), "unix:pid=42,uid=1000") == 0);
+	check(fab_addr_is_unix(&a));
+	check_eq(fab_addr_port(&a), 0);
+	b.pid = 43;
+	check(fab_addr_same_host(&a, &b) && fab_addr_same_net(&a, &b));
+	b.uid = 1001;
+	check(!fab_addr_same_host(&a, &b) && !fab_addr_same_net(&a, &b));
+	check_eq(fab_addr_parse("unix:/a", NULL, 1, &named, err, sizeof(err)), 0);
+	check(!fab_addr_same_host(&a, &named));
+	check_eq(fab_addr_parse("127.0.0.1", &fab_tcp, 1, &b, err, sizeof(err)), 0);
+	check(!fab_addr_is_unix(&b) && !fab_addr_same_host(&a, &b));
+}
+
+static void urls(const struct fab_provider *tcp)
+{
+	static const char *const texts[] = { "tcp://192.0.2.1:5", "tcp://[2001:db8::1]:5", "unix:/run/a.sock" };
+	struct fab_addr addr;
+	char buf[FAB_ADDR_STRLEN], err[256];
+
+	for (unsigned i = 0; i < ARRAY_SIZE(texts); i++) {
+		check_eq(fab_addr_parse(texts[i], tcp, 1, &addr, err, sizeof(err)), 0);
+		check(strcmp(fab_addr_url(&addr, buf, sizeof(buf)), texts[i]) == 0);
+		check_eq(strlen(fab_addr_url(&addr, buf, 5)), 4);
+	}
+}
+
 int main(void)
 {
 	const struct fab_provider *tcp = fab_provider_find("tcp");
@@ -86,9 +124,18 @@ int main(void)
 		check(strstr(err, bad[i].says) != NULL);
 		check(strstr(err, bad[i].text) != NULL);
 	}
+	unnamed();
+	urls(tcp);
 	memset(longname, 'a', sizeof(longname) - 1);
 	longname[sizeof(longname) - 1] = '\0';
 	check_eq(fab_addr_parse(longname, tcp, 1, &addr, err, sizeof(err)), -EINVAL);
+	/* What sun_path holds with its end. */
+	memcpy(longname, "unix:/", 6);
+	longname[5 + 108] = '\0';
+	check_eq(fab_addr_parse(longname, tcp, 1, &addr, err, sizeof(err)), -EINVAL);
+	longname[5 + 107] = '\0';
+	check_eq(fab_addr_parse(longname, tcp, 1, &addr, err, sizeof(err)), 0);
+	check(strcmp(fab_addr_url(&addr, buf, sizeof(buf)), longname) == 0);
 	check_eq(fab_addr_parse("192.0.2.1", NULL, 1, &addr, err, sizeof(err)), -EPROTONOSUPPORT);
 	check(err[0] != '\0');
 	if (!fab_provider_find("rdma")) {
@@ -102,6 +149,9 @@ int main(void)
 	same_host(tcp, "[2001:db8::1]", "[2001:db8::1]:7", true);
 	same_host(tcp, "[2001:db8::1]", "[2001:db8::2]", false);
 	same_host(tcp, "[::1]", "127.0.0.1", false);
+	same_host(tcp, "unix:/a", "unix:/a", true);
+	same_host(tcp, "unix:/a", "unix:/b", false);
+	same_host(tcp, "unix:/a", "127.0.0.1", false);
 	check(!fab_addr_same_host(&none, &none));
 	same_net(tcp, "192.0.2.1:1", "192.0.2.1:2", true);
 	same_net(tcp, "192.0.2.1", "192.0.2.2", false);

@@ -89,6 +89,7 @@ Test(clt_conf, transports)
 {
 	static const struct { const char *transport, *server; bool automatic; const char *provider; } cases[] = {
 		{ "auto", "127.0.0.1", true, "tcp" }, { "tcp", "127.0.0.1", false, "tcp" },
+		{ "auto", "unix:/a", false, "tcp" }, { "tcp", "unix:/a", false, "tcp" },
 		{ "auto", "tcp://127.0.0.1", false, "tcp" }, { "tcp", "tcp://127.0.0.1", false, "tcp" },
 #ifdef HAVE_RDMA
 		{ "rdma", "127.0.0.1", false, "rdma" }, { "auto", "rdma://127.0.0.1", false, "rdma" },
@@ -115,6 +116,7 @@ Test(clt_conf, paths)
 		{ "127.0.0.9,127.0.0.2:7", "127.0.0.9:0", "127.0.0.2:7" },
 		{ "tcp://127.0.0.9@127.0.0.2", "127.0.0.9:0", "127.0.0.2:1234" },
 		{ "[::1]@[::1]:7", "[::1]:0", "[::1]:7" },
+		{ "unix:/a@b,c:7", NULL, "unix:/a@b,c:7" },
 	};
 	char text[FAB_ADDR_STRLEN];
 	unsigned n = 0;
@@ -147,7 +149,7 @@ Test(clt_conf, contradicting_transports)
 		{ "tcp", "rdma://127.0.0.1" }, { "tcp", "tc://127.0.0.1" }, { "tcp", "tcpx://127.0.0.1" },
 		{ "tcp", "://127.0.0.1" }, { "tcp", "rdma://no.such.host.invalid" },
 #ifdef HAVE_RDMA
-		{ "rdma", "tcp://127.0.0.1" },
+		{ "rdma", "tcp://127.0.0.1" }, { "rdma", "unix:/a" },
 #endif
 	};
 

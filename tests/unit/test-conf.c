@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "conf.h"
+#include <sys/sysinfo.h>
+
 #include "unit.h"
 
 static char path[64], spec[80];
@@ -72,7 +74,7 @@ Test(conf, defaults)
 	cr_assert_eq(conf.nallow, 0);
 	cr_assert_eq(conf.queue_depth, 128);
 	cr_assert_eq(conf.max_io_size, 131072);
-	cr_assert_geq(conf.threads, 1);
+	cr_assert(conf.threads == 1 || (conf.threads <= 4 && 2 * conf.threads <= (unsigned)get_nprocs()));
 	cr_assert_eq(conf.hb_interval_ms, 5000);	/* as the kernel's */
 	cr_assert_eq(conf.hb_missed_max, 5);
 	cr_assert_eq(conf.ready_fd, -1);
@@ -186,9 +188,16 @@ Test(conf, mistakes)
 		{ "--log-level loud", true, CONF_USAGE,
 		  "--log-level 'loud': expected error, warning, info or debug" },
 		{ "--allow 10.0.0.0/33", true, CONF_USAGE, "--allow '10.0.0.0/33': expected ADDR or "
-		  "ADDR/BITS with an IPv4 or IPv6 address" },
+		  "ADDR/BITS with an IPv4 or IPv6 address, or uid:USER" },
 		{ "--allow example.org", true, CONF_USAGE, "--allow 'example.org': expected ADDR or "
-		  "ADDR/BITS with an IPv4 or IPv6 address" },
+		  "ADDR/BITS with an IPv4 or IPv6 address, or uid:USER" },
+		{ "--allow uid:", true, CONF_USAGE, "--allow 'uid:': expected ADDR or "
+		  "ADDR/BITS with an IPv4 or IPv6 address, or uid:USER" },
+		{ "--allow uid:4294967295", true, CONF_USAGE, "--allow 'uid:4294967295': expected ADDR or "
+		  "ADDR/BITS with an IPv4 or IPv6 address, or uid:USER" },
+		{ "--listen unix:/a --listen unix:/a", true, CONF_USAGE,
+		  "--listen 'unix:/a': this address is given twice" },
+		{ "--listen unix:/a --listen unix:/b", true, CONF_RUN, "" },
 		{ "disk", false, CONF_FAILED, "'disk': expected NAME=PATH[,readonly][,direct]" },
 	};
 
@@ -220,7 +229,11 @@ static struct fab_addr address(const char *text)
 	struct sockaddr_in *in = (struct sockaddr_in *)&addr.ss;
 	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&addr.ss;
 
-	if (inet_pton(AF_INET, text, &in->sin_addr) == 1) {
+	addr.len = sizeof(addr.ss);
+	if (!strncmp(text, "uid ", 4)) {
+		addr.ss.ss_family = AF_UNIX;
+		addr.uid = (uid_t)atoi(text + 4);
+	} else if (inet_pton(AF_INET, text, &in->sin_addr) == 1) {
 		in->sin_family = AF_INET;
 	} else {
 		cr_assert_eq(inet_pton(AF_INET6, text, &in6->sin6_addr), 1);
@@ -255,6 +268,14 @@ Test(conf, allow)
 		{ "--allow 2001:db8::/127", "2001:db8::2", false },
 		{ "--allow ::/0", "2001:db8::2", true },
 		{ "--allow 10.0.0.1 --allow 192.0.2.0/24", "192.0.2.9", true },
+		{ "", "uid 5", true },
+		{ "--allow 10.0.0.1", "uid 5", true },
+		{ "--allow uid:5", "uid 5", true },
+		{ "--allow uid:5", "uid 6", false },
+		{ "--allow uid:5 --allow uid:root", "uid 0", true },
+		{ "--allow uid:5 --allow 10.0.0.1", "uid 6", false },
+		{ "--allow uid:5", "192.0.2.1", false },
+		{ "--allow uid:5", "0.0.0.0", false },
 	};
 
 	for_each_case(c, cases) {

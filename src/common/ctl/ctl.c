@@ -17,16 +17,17 @@
 #include "clock.h"
 #include "ctl-client.h"
 #include "ctl-json.h"
-#include "ctl-sock.h"
+#include "unix-sock.h"
 #include "util.h"
 
 #define ACCEPT_AGAIN_MS 1000
+#define CTL_BACKLOG 16
 
 static const char too_many[] = "{\"ok\":false,\"error\":\"too many clients\"}\n";
 
 struct ctl {
 	struct loop *loop;
-	struct ctl_sock sock;
+	struct unix_sock sock;
 	struct loop_watch watch;
 	struct loop_timer again;
 	struct list clients;		/* struct ctl_client */
@@ -155,7 +156,7 @@ int ctl_open(struct loop *loop, const char *path, ctl_serve_fn *serve, void *arg
 		snprintf(err, errlen, "%s: no memory", path);
 		return -ENOMEM;
 	}
-	rc = ctl_sock_listen(&ctl->sock, path, err, errlen);
+	rc = unix_sock_listen(&ctl->sock, path, 0600, CTL_BACKLOG, err, errlen);
 	if (rc) {
 		free(ctl);
 		return rc;
@@ -172,7 +173,7 @@ int ctl_open(struct loop *loop, const char *path, ctl_serve_fn *serve, void *arg
 	rc = loop_watch(loop, &ctl->watch);
 	if (rc) {
 		snprintf(err, errlen, "%s: cannot watch it: %s", path, strerror(-rc));
-		ctl_sock_remove(&ctl->sock);
+		unix_sock_remove(&ctl->sock);
 		close(ctl->sock.fd);
 		free(ctl);
 		return rc;
@@ -187,7 +188,7 @@ void ctl_close(struct ctl *ctl, void (*done)(void *arg), void *arg)
 
 	ctl->done = done;
 	ctl->done_arg = arg;
-	ctl_sock_remove(&ctl->sock);
+	unix_sock_remove(&ctl->sock);
 	loop_timer_cancel(&ctl->again);
 	list_for_each_safe(c, next, &ctl->clients, link)
 		ctl_client_cut(c);

@@ -10,8 +10,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/un.h>
 
 #include "fabric.h"
+
+#define UNIX_SCHEME "unix:"
+
+/* "" of an end that has none. */
+static const char *unix_path(const struct fab_addr *addr)
+{
+	return ((const struct sockaddr_un *)&addr->ss)->sun_path;
+}
+
+static void format_unix(const struct fab_addr *addr, char *buf, size_t len)
+{
+	if (*unix_path(addr))
+		snprintf(buf, len, UNIX_SCHEME "%s", unix_path(addr));
+	else
+		snprintf(buf, len, UNIX_SCHEME "pid=%d,uid=%u", (int)addr->pid, (unsigned)addr->uid);
+}
 
 const char *fab_addr_format(const struct fab_addr *addr, char *buf, size_t len)
 {
@@ -21,6 +38,8 @@ const char *fab_addr_format(const struct fab_addr *addr, char *buf, size_t len)
 
 	if (addr->len == 0) {
 		snprintf(buf, len, "none");
+	} else if (addr->ss.ss_family == AF_UNIX) {
+		format_unix(addr, buf, len);
 	} else if (addr->ss.ss_family == AF_INET6) {
 		inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof(host));
 		if (v6->sin6_scope_id)
@@ -33,9 +52,25 @@ const char *fab_addr_format(const struct fab_addr *addr, char *buf, size_t len)
 	return buf;
 }
 
+const char *fab_addr_url(const struct fab_addr *addr, char *buf, size_t len)
+{
+	size_t scheme = 0;
+
+	if (addr->len && addr->ss.ss_family != AF_UNIX)
+		scheme = (size_t)snprintf(buf, len, "%s://", fab_provider_name(addr->provider));
+	if (scheme < len)
+		fab_addr_format(addr, buf + scheme, len - scheme);
+	return buf;
+}
+
+bool fab_addr_text_is_unix(const char *text)
+{
+	return strncmp(text, UNIX_SCHEME, strlen(UNIX_SCHEME)) == 0;
+}
+
 uint16_t fab_addr_port(const struct fab_addr *addr)
 {
-	if (addr->len == 0)
+	if (addr->len == 0 || addr->ss.ss_family == AF_UNIX)
 		return 0;
 	if (addr->ss.ss_family == AF_INET6)
 		return ntohs(((const struct sockaddr_in6 *)&addr->ss)->sin6_port);
@@ -51,6 +86,8 @@ bool fab_addr_same_host(const struct fab_addr *a, const struct fab_addr *b)
 
 	if (a->len == 0 || b->len == 0 || a->ss.ss_family != b->ss.ss_family)
 		return false;
+	if (a->ss.ss_family == AF_UNIX)
+		return strcmp(unix_path(a), unix_path(b)) == 0 && a->uid == b->uid;
 	if (a->ss.ss_family == AF_INET6)
 		return memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof(a6->sin6_addr)) == 0 &&
 		       a6->sin6_scope_id == b6->sin6_scope_id;
@@ -153,7 +190,7 @@ static int resolve(const char *host, uint16_t port, struct fab_addr *addr, const
 		*why = rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc);
 		return -ENOENT;
 	}
-	memset(&addr->ss, 0, sizeof(addr->ss));
+	memset(addr, 0, sizeof(*addr));
 	memcpy(&addr->ss, list->ai_addr, list->ai_addrlen);
 	addr->len = list->ai_addrlen;
 	freeaddrinfo(list);
@@ -189,6 +226,23 @@ static bool is_unbuilt(const char *transport)
 	return false;
 }
 
+/* Absolute, because programs that use it go to other directories (as daemons do). */
+static int parse_unix(const char *text, struct fab_addr *addr, char *err, size_t errlen)
+{
+	struct sockaddr_un *un = (struct sockaddr_un *)&addr->ss;
+	const char *path = text + strlen(UNIX_SCHEME);
+
+	if (*path != '/' || strlen(path) >= sizeof(un->sun_path)) {
+		snprintf(err, errlen, "%s: expected an absolute path of at most %zu bytes", text,
+			 sizeof(un->sun_path) - 1);
+		return -EINVAL;
+	}
+	*addr = (struct fab_addr){ .provider = &fab_tcp, .len = sizeof(*un) };
+	un->sun_family = AF_UNIX;
+	memcpy(un->sun_path, path, strlen(path));
+	return 0;
+}
+
 int fab_addr_parse(const char *text, const struct fab_provider *p, uint16_t default_port,
 		   struct fab_addr *addr, char *err, size_t errlen)
 {
@@ -198,6 +252,8 @@ int fab_addr_parse(const char *text, const struct fab_provider *p, uint16_t defa
 	char name[32];
 	int rc;
 
+	if (fab_addr_text_is_unix(text))
+		return parse_unix(text, addr, err, errlen);
 	if (sep) {
 		snprintf(name, sizeof(name), "%.*s", (int)(sep - text), text);
 		p = fab_provider_find(name);

@@ -71,12 +71,15 @@ struct fab_device_attr;
 
 /* ---- providers and addresses (fab-addr.c) ---- */
 
-#define FAB_ADDR_STRLEN 128
+#define FAB_ADDR_STRLEN 128		/* of fab_addr_format() and fab_addr_url() */
 
 struct fab_addr {
 	const struct fab_provider *provider;
 	struct sockaddr_storage ss;
 	socklen_t len;			/* 0: none given */
+	/* Of the end of an AF_UNIX connection that has no name: whose it is (SO_PEERCRED). */
+	pid_t pid;
+	uid_t uid;
 };
 
 /* Provider by name ("tcp"), or NULL.  Any thread. */
@@ -87,15 +90,27 @@ const char *fab_provider_name(const struct fab_provider *p);
 void fab_provider_register(const struct fab_provider *p);
 
 /* Split and resolve "HOST", "HOST:PORT", "[V6]", "[V6]:PORT", optionally with "NAME://" in front
- * (then @p is ignored, else it is the provider).  May block in name resolution.
+ * (then @p is ignored, else it is the provider); or "unix:PATH", which is tcp's and absolute.
+ * May block in name resolution.
  * Returns 0 with the first usable address, or -errno with the reason in @err (never empty):
  * -EINVAL malformed, -EPROTONOSUPPORT unknown or unbuilt transport, -ENOENT unknown host. */
 int fab_addr_parse(const char *text, const struct fab_provider *p, uint16_t default_port,
 		   struct fab_addr *addr, char *err, size_t errlen);
-/* "192.0.2.1:1234", "[::1]:1234"; no transport.  Always terminates @buf; returns @buf. */
+/* "192.0.2.1:1234", "[::1]:1234", "unix:/run/a.sock", "unix:pid=42,uid=0"; no transport.  Always
+ * terminates @buf; returns @buf. */
 const char *fab_addr_format(const struct fab_addr *addr, char *buf, size_t len);
+/* As fab_addr_parse() takes it: "tcp://192.0.2.1:1234", "unix:/run/a.sock". */
+const char *fab_addr_url(const struct fab_addr *addr, char *buf, size_t len);
+/* Has @text, for fab_addr_parse(), the form "unix:PATH"? */
+bool fab_addr_text_is_unix(const char *text);
+static inline bool fab_addr_is_unix(const struct fab_addr *addr)
+{
+	return addr->len && addr->ss.ss_family == AF_UNIX;
+}
+/* 0 where there is none. */
 uint16_t fab_addr_port(const struct fab_addr *addr);
-/* Same host address; ports and transports are not looked at (doc/protocol.md 1.6). */
+/* Same host address; ports and transports are not looked at (doc/protocol.md 1.6).  Of AF_UNIX: the
+ * same path, or, of ends without a name, the same user. */
 bool fab_addr_same_host(const struct fab_addr *a, const struct fab_addr *b);
 /* Addresses that one host may have at will: as above, or of one IPv6 network of 64 bits. */
 bool fab_addr_same_net(const struct fab_addr *a, const struct fab_addr *b);

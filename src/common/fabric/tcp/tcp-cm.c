@@ -250,10 +250,12 @@ int tcp_cm_socket(const struct fab_addr *addr)
 	return fd < 0 ? -errno : fd;
 }
 
-void tcp_cm_set_options(int fd)
+void tcp_cm_set_options(int fd, const struct fab_addr *peer)
 {
 	int one = 1, timeout = CM_USER_TIMEOUT_MS;
 
+	if (fab_addr_is_unix(peer))
+		return;
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof(timeout));
 }
@@ -279,7 +281,7 @@ int tcp_cm_resolve(struct fab_conn *conn, const struct fab_addr *src, const stru
 			return rc;
 		}
 	}
-	tcp_cm_set_options(c->fd);
+	tcp_cm_set_options(c->fd, dst);
 	c->base.peer = *dst;
 	c->base.local = src ? *src : (struct fab_addr){ .provider = conn->ops };
 	c->source.ready = tcp_hs_ready;

@@ -5,6 +5,7 @@
 #define TCP_CM_H
 
 #include "tcp-conn.h"
+#include "unix-sock.h"
 
 #define CM_HANDSHAKE_MS 10000u		/* either side, from connect or accept to the last byte */
 
@@ -25,6 +26,7 @@ struct tcp_listener {
 	struct tcp_source source;
 	struct list link;
 	int fd;
+	struct unix_sock name;		/* of an AF_UNIX listener; path NULL: none */
 	uint64_t retry_ms;		/* deaf until then; 0: not deaf */
 };
 
@@ -51,8 +53,8 @@ void tcp_cm_forget(struct tcp_conn *c);
 
 /* A new non-blocking socket for @addr's family, or -errno.  Any thread. */
 int tcp_cm_socket(const struct fab_addr *addr);
-/* The options of every connection's socket.  Any thread. */
-void tcp_cm_set_options(int fd);
+/* The options of every connection's socket, to or from @peer.  Any thread. */
+void tcp_cm_set_options(int fd, const struct fab_addr *peer);
 /* epoll_ctl(@op); 0 or -errno.  Any thread. */
 int tcp_cm_watch(struct tcp_cm *cm, int op, int fd, uint32_t events, struct tcp_source *src);
 /* Make the descriptor readable at the next deadline, or at once when something waits. */

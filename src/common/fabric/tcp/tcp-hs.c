@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "log.h"
 #include "tcp-cm.h"
@@ -237,11 +238,16 @@ static void connect_ready(struct tcp_conn *c)
 		err = errno;
 	if (!err)
 		err = -tcp_hs_send(c->fd, TCP_FRAME_CONNECT, 0, c->hs_buf, c->hs_len);
+	/* Who refuses an address does so without reading: that answer is here, to be read. */
+	if (err == EPIPE)
+		err = 0;
 	c->hs_len = 0;
 	if (!err) {
 		c->base.local.len = sizeof(c->base.local.ss);
 		if (getsockname(c->fd, (struct sockaddr *)&c->base.local.ss, &c->base.local.len))
 			err = errno;
+		c->base.local.pid = getpid();
+		c->base.local.uid = geteuid();
 	}
 	tcp_conn_set_state(c, TCP_WAIT_REPLY);
 	if (!err)

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -22,8 +23,24 @@
 #define CM_ACCEPT_RETRY_MS 100u		/* after accept() ran out of descriptors or memory */
 #define CM_ACCEPT_ROUND 16		/* connections taken from a listener in one turn */
 #define CM_BACKLOG 512
+#define CM_WHY_LEN 256
 
 static struct log_limit accept_limit = LOG_LIMIT_INIT(1, 10000);
+
+/* The other end of an AF_UNIX socket is known by its user and its process, whatever name it has
+ * given to itself. */
+static void stranger_name(int fd, struct fab_addr *peer)
+{
+	struct ucred cred = { .uid = (uid_t)-1 };
+	socklen_t len = sizeof(cred);
+
+	if (!fab_addr_is_unix(peer))
+		return;
+	memset(((struct sockaddr_un *)&peer->ss)->sun_path, 0, sizeof(struct sockaddr_un) - offsetof(struct sockaddr_un, sun_path));
+	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len);
+	peer->pid = cred.pid;
+	peer->uid = cred.uid;
+}
 
 static void stranger_add(struct tcp_listener *l, int fd, const struct fab_addr *peer)
 {
@@ -34,7 +51,7 @@ static void stranger_add(struct tcp_listener *l, int fd, const struct fab_addr *
 		close(fd);
 		return;
 	}
-	tcp_cm_set_options(fd);
+	tcp_cm_set_options(fd, peer);
 	c->listener = l;
 	c->source.ready = tcp_hs_ready;
 	c->base.peer = *peer;
@@ -80,6 +97,8 @@ static void listener_ready(struct tcp_source *src, uint32_t events)
 		int fd = accept4(l->fd, (struct sockaddr *)&peer.ss, &peer.len,
 				 SOCK_NONBLOCK | SOCK_CLOEXEC);
 
+		if (fd >= 0)
+			stranger_name(fd, &peer);
 		if (fd >= 0 && !fab_cm_admits(&cm->base, &peer)) {
 			stranger_refuse_at_once(cm, fd);
 			continue;
@@ -100,10 +119,27 @@ static void listener_ready(struct tcp_source *src, uint32_t events)
 	}
 }
 
-static int bind_listener(struct tcp_listener *l, const struct fab_addr *addr)
+/* The umask says who may connect (unix(7)), as with NBD servers. */
+static int listen_unix(struct tcp_listener *l, const struct fab_addr *addr)
+{
+	const struct sockaddr_un *un = (const struct sockaddr_un *)&addr->ss;
+	char why[CM_WHY_LEN];
+	int rc = unix_sock_listen(&l->name, un->sun_path, 0777, CM_BACKLOG, why, sizeof(why));
+
+	if (rc)
+		log_dbg(NULL, "tcp: %s", why);
+	else
+		l->fd = l->name.fd;
+	return rc;
+}
+
+static int listen_inet(struct tcp_listener *l, const struct fab_addr *addr)
 {
 	int one = 1;
 
+	l->fd = tcp_cm_socket(addr);
+	if (l->fd < 0)
+		return l->fd;
 	setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	/* So that [::]:PORT and 0.0.0.0:PORT are two addresses, as they are written. */
 	if (addr->ss.ss_family == AF_INET6)
@@ -111,10 +147,15 @@ static int bind_listener(struct tcp_listener *l, const struct fab_addr *addr)
 	if (bind(l->fd, (const struct sockaddr *)&addr->ss, addr->len) ||
 	    listen(l->fd, CM_BACKLOG))
 		return -errno;
-	l->base.addr = (struct fab_addr){ .provider = addr->provider, .len = sizeof(addr->ss) };
-	if (getsockname(l->fd, (struct sockaddr *)&l->base.addr.ss, &l->base.addr.len))
-		return -errno;
 	return 0;
+}
+
+static void listener_close(struct tcp_listener *l)
+{
+	if (l->name.path)
+		unix_sock_remove(&l->name);
+	if (l->fd >= 0)
+		close(l->fd);
 }
 
 int tcp_listen(struct fab_cm *fcm, const struct fab_addr *addr, struct fab_listener **out)
@@ -128,12 +169,15 @@ int tcp_listen(struct fab_cm *fcm, const struct fab_addr *addr, struct fab_liste
 	l->base.ops = fcm->ops;
 	l->base.cm = fcm;
 	l->source.ready = listener_ready;
-	rc = l->fd = tcp_cm_socket(addr);
-	if (rc < 0)
-		goto err_free;
-	rc = bind_listener(l, addr);
+	l->fd = -1;
+	rc = fab_addr_is_unix(addr) ? listen_unix(l, addr) : listen_inet(l, addr);
 	if (rc)
 		goto err_close;
+	l->base.addr = (struct fab_addr){ .provider = addr->provider, .len = sizeof(addr->ss) };
+	if (getsockname(l->fd, (struct sockaddr *)&l->base.addr.ss, &l->base.addr.len)) {
+		rc = -errno;
+		goto err_close;
+	}
 	rc = tcp_cm_watch(cm, EPOLL_CTL_ADD, l->fd, EPOLLIN, &l->source);
 	if (rc)
 		goto err_close;
@@ -144,8 +188,7 @@ int tcp_listen(struct fab_cm *fcm, const struct fab_addr *addr, struct fab_liste
 	return 0;
 
 err_close:
-	close(l->fd);
-err_free:
+	listener_close(l);
 	free(l);
 	return rc;
 }
@@ -170,6 +213,6 @@ void tcp_listen_destroy(struct fab_listener *fl)
 	}
 	list_del(&l->link);
 	pthread_mutex_unlock(&cm->lock);
-	close(l->fd);
+	listener_close(l);
 	free(l);
 }

@@ -13,9 +13,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
-#include "ctl-sock.h"
-
-#define BACKLOG 16
+#include "unix-sock.h"
 
 /* The process that listens at @addr: its pid, 0 when it cannot be told; or -errno. */
 static int sock_holder(const struct sockaddr_un *addr)
@@ -55,12 +53,12 @@ static int sock_take(const struct sockaddr_un *addr, char *err, size_t errlen)
 	return pid;
 }
 
-static int sock_bind(int fd, const struct sockaddr_un *addr, char *err, size_t errlen)
+static int sock_bind(int fd, const struct sockaddr_un *addr, mode_t mode, char *err, size_t errlen)
 {
 	int rc;
 
-	/* ORDER: before the bind, which gives the file the mode of the socket. */
-	if (!fchmod(fd, 0600)) {
+	/* ORDER: before the bind, which gives the file the mode of the socket less the umask. */
+	if (!fchmod(fd, mode)) {
 		for (int i = 0; i < 2; i++) {
 			if (!bind(fd, (const struct sockaddr *)addr, sizeof(*addr)))
 				return 0;
@@ -77,7 +75,8 @@ static int sock_bind(int fd, const struct sockaddr_un *addr, char *err, size_t e
 	return rc;
 }
 
-int ctl_sock_listen(struct ctl_sock *sock, const char *path, char *err, size_t errlen)
+int unix_sock_listen(struct unix_sock *sock, const char *path, mode_t mode, int backlog, char *err,
+		     size_t errlen)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	struct stat st;
@@ -96,10 +95,10 @@ int ctl_sock_listen(struct ctl_sock *sock, const char *path, char *err, size_t e
 		snprintf(err, errlen, "%s: %s", path, strerror(-rc));
 		goto err_close;
 	}
-	rc = sock_bind(sock->fd, &addr, err, errlen);
+	rc = sock_bind(sock->fd, &addr, mode, err, errlen);
 	if (rc)
 		goto err_close;
-	if (listen(sock->fd, BACKLOG) || lstat(path, &st)) {
+	if (listen(sock->fd, backlog) || lstat(path, &st)) {
 		rc = -errno;
 		snprintf(err, errlen, "%s: %s", path, strerror(-rc));
 		unlink(path);
@@ -113,10 +112,11 @@ err_close:
 	if (sock->fd >= 0)
 		close(sock->fd);
 	free(sock->path);
+	sock->path = NULL;
 	return rc;
 }
 
-void ctl_sock_remove(struct ctl_sock *sock)
+void unix_sock_remove(struct unix_sock *sock)
 {
 	struct stat st;
 

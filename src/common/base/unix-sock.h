@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A listening socket with a name in the file system.  Any thread, one at a time per socket. */
+#ifndef UNIX_SOCK_H
+#define UNIX_SOCK_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+struct unix_sock {
+	int fd;				/* listens; non-blocking */
+	char *path;
+	dev_t dev;			/* of what was made there */
+	ino_t ino;
+};
+
+/* Listen at @path, with @mode less the umask (connect(2) needs the right to write).  A socket there that
+ * nobody listens on any more is replaced.  0: @sock is to be given to unix_sock_remove(), and its
+ * descriptor to be closed; or -errno with the reason in @err: -ENAMETOOLONG, -EEXIST no socket,
+ * -EADDRINUSE somebody listens there, ... */
+int unix_sock_listen(struct unix_sock *sock, const char *path, mode_t mode, int backlog, char *err,
+		     size_t errlen);
+/* Remove the name, unless something else has it now. */
+void unix_sock_remove(struct unix_sock *sock);
+
+#endif

@@ -1,0 +1,96 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# A socket in the file system instead of a port: IO, whose it is, what a dead server leaves, a server that is
+# killed under load and started again, a second path over it.
+. ./tests/functions.sh
+requires_server; requires_plugin
+requires fio --enghelp=nbd
+requires nbdcopy --version
+requires python3 -c 'import socket'
+
+at=unix:$tmp/a.sock
+serve() {
+	start_server --listen "$at" --control none "$@"
+}
+
+# ---- IO, names, and the end ----
+
+random_file "$tmp/disk" $((8 << 20))
+serve "disk=$tmp/disk"
+grep -q -x -F "listening on $at" "$server_log"
+[ "$(stat -c %F "$tmp/a.sock")" = socket ]
+start_nbdkit "server=$at" export=disk control=none
+cmp "$tmp/disk" <(timeout "$TIMEOUT_S" nbdcopy "$uri" -)
+# Both ends know it by the same name.
+grep -q -F "unix:pid=$nbdkit_pid,uid=$(id -u)@$at: path up" "$server_log"
+grep -q -F "disk' of $at" <(timeout "$TIMEOUT_S" nbdinfo "$uri")
+stop_process "$nbdkit_pid"
+
+# ---- who has the name ----
+
+expect_failure 1 "cannot listen on $at:.*another program listens" \
+	"$RTRS_SERVER" --listen "$at" --control none --no-lock "disk=$tmp/disk"
+[ -S "$tmp/a.sock" ]
+stop_process "$server_pid"
+[ ! -e "$tmp/a.sock" ] || fail "the socket outlives its server"
+echo x >"$tmp/a.sock"
+expect_failure 1 "cannot listen on $at:.*no socket" "$RTRS_SERVER" --listen "$at" --control none "disk=$tmp/disk"
+[ "$(cat "$tmp/a.sock")" = x ]
+rm "$tmp/a.sock"
+expect_failure 2 "absolute path" "$RTRS_SERVER" --listen unix:a.sock "disk=$tmp/disk"
+
+# ---- who may connect: the umask, and --allow ----
+
+mask=$(umask)
+umask 077
+serve --allow "uid:$(id -u)" --allow 192.0.2.1 "disk=$tmp/disk"
+umask "$mask"
+[ "$(stat -c %a "$tmp/a.sock")" = 700 ]
+start_nbdkit "server=$at" export=disk control=none
+timeout "$TIMEOUT_S" nbdinfo --size "$uri"
+stop_process "$nbdkit_pid"
+stop_process "$server_pid"
+serve --allow "uid:$(($(id -u) + 1))" "disk=$tmp/disk"
+# As in test-allow.sh: it hears it whichever comes first, the refusal or its own request.
+for _ in {1..20}; do
+	expect_nbdkit_failure "$at.*refused" "server=$at" export=disk control=none
+done
+wait_line "$server_log" "unix:pid=[0-9]+,uid=$(id -u): connection refused: no --allow contains this user"
+stop_process "$server_pid"
+
+# ---- killed under load, twice; the socket that is left is taken over ----
+
+truncate -s 32M "$tmp/disk2"
+start_server --listen "$at" --listen tcp://127.0.0.1:0 --control none "disk=$tmp/disk2"
+start_nbdkit "server=$at" export=disk "io-timeout=$TIMEOUT_S" control="$tmp/control"
+cd "$tmp" || exit
+timeout $((4 * TIMEOUT_S)) fio --name=load --ioengine=nbd --uri="$uri" --rw=randwrite --bs=4k --size=32M \
+	--iodepth=16 --verify=crc32c --verify_state_save=0 --verify_fatal=1 --verify_dump=0 --verify_backlog=256 \
+	--time_based --runtime=6 --randrepeat=0 --eta=never >"$tmp/fio.log" 2>&1 &
+fio=$!
+mtime() { stat -c %y "$tmp/disk2"; }
+moved() { [ "$(mtime)" != "$1" ]; }
+for turn in 1 2; do
+	wait_until "writes before kill $turn" moved "$(mtime)"
+	kill_process "$server_pid"
+	[ -S "$tmp/a.sock" ]
+	start_server --listen "$at" --listen tcp://127.0.0.1:0 --control none "disk=$tmp/disk2"
+done
+wait_until "writes after the last restart" moved "$(mtime)"
+
+# ---- beside a path over tcp ----
+
+ctl() { timeout "$TIMEOUT_S" "$top_builddir/rtrsctl" --socket "$tmp/control" "$@"; }
+path_up() {
+	ctl --json show | python3 -c "
+import json, sys
+paths = json.load(sys.stdin)['sessions'][0]['paths']
+sys.exit({p['name']: p['state'] for p in paths}.get('$1') != 'connected')"
+}
+ctl path add "127.0.0.1:$server_port"
+wait_until "the path over tcp" path_up "127.0.0.1:$server_port"
+ctl path remove "$at"
+expect_exit $fio 0
+grep -q 'err= 0' "$tmp/fio.log"
+ctl path add "$at"
+wait_until "the path to the socket" path_up "$at"
