@@ -28,7 +28,8 @@ read -r -t "$TIMEOUT_S" word <"$tmp/ready" || true
 [ "${word-}" = ready ] || { cat "$tmp/held-fs.log"; fail "no storage that can be held"; }
 cleanup_fn stop_process $held_fs
 
-for invalidate in always copy never; do
+# Over soft-RoCE auto is copy.
+for invalidate in always $(case ${ATTACK_SERVER-} in rdma*) ;; *) echo auto ;; esac) copy never; do
 	start_server ${ATTACK_SERVER:+--listen "$ATTACK_SERVER"} --threads=2 --queue-depth=32 \
 		--max-io-size=131072 --invalidate=$invalidate \
 		"held=$tmp/mnt/disk" "good=$tmp/good"

@@ -30,6 +30,11 @@ uint32_t frwr_next_key(const struct frwr *w, uint32_t key)
 	return key;
 }
 
+static bool has_region(const struct frwr *w)
+{
+	return w->pool->mode == FRWR_REREG || w->pool->mode == FRWR_SUSPEND;
+}
+
 /* The region of @w is these bytes now, under another key than before. */
 static int reg(struct frwr *w, uint64_t addr, uint32_t len, enum frwr_dir dir)
 {
@@ -50,9 +55,22 @@ static int reg(struct frwr *w, uint64_t addr, uint32_t len, enum frwr_dir dir)
 	return w->mr ? 0 : errno ? -errno : -ENOMEM;
 }
 
-int frwr_unreg(struct frwr *w)
+/* The region of @w, made the first time, is open. */
+static int open_again(struct frwr *w, const struct ibv_mr *mr, uint64_t addr, uint32_t len, enum frwr_dir dir)
 {
-	int rc = fab_revoke_mr(w->mr);
+	uint8_t *mem = (uint8_t *)mr->addr + (addr - fab_mr_iova(mr));
+
+	if (w->mr)
+		return w->mr->addr == mem && w->mr->length == len && w->access == remote_right(dir) ?
+		       fab_resume_mr(w->mr) : -EINVAL;
+	w->mr = fab_reg_mr_iova(w->pool->pd, mem, len, addr, local_right(dir) | remote_right(dir));
+	return w->mr ? 0 : errno ? -errno : -ENOMEM;
+}
+
+/* REREG, SUSPEND: nobody reaches @w any more.  Dead on error. */
+static int close_region(struct frwr *w)
+{
+	int rc = w->pool->mode == FRWR_SUSPEND ? fab_suspend_mr(w->mr) : fab_revoke_mr(w->mr);
 
 	if (rc == -ENOTSUP) {
 		fab_dereg_mr(w->mr);
@@ -69,7 +87,8 @@ static int map_check(const struct frwr *w, const struct ibv_mr *mr, uint64_t add
 {
 	enum frwr_mode mode = w->pool->mode;
 	int need = mode == FRWR_STATIC ? remote_right(dir) :
-		   mode == FRWR_REREG ? 0 : IBV_ACCESS_MW_BIND | local_right(dir);
+		   mode == FRWR_REREG ? 0 : mode == FRWR_SUSPEND ? local_right(dir) :
+		   IBV_ACCESS_MW_BIND | local_right(dir);
 
 	if (len == 0 || len > FAB_MW_LEN_MAX)
 		return -EINVAL;
@@ -94,6 +113,12 @@ int frwr_map(struct frwr *w, struct ibv_mr *mr, uint64_t addr, uint32_t len, enu
 		return rc;
 	if (w->pool->mode == FRWR_REREG) {
 		rc = reg(w, addr, len, dir);
+		if (rc)
+			return rc;
+		key = w->mr->rkey;
+		name = fab_mr_iova(w->mr);
+	} else if (w->pool->mode == FRWR_SUSPEND) {
+		rc = open_again(w, mr, addr, len, dir);
 		if (rc)
 			return rc;
 		key = w->mr->rkey;
@@ -136,9 +161,9 @@ int frwr_map_end(struct frwr *w)
 		return 0;
 	if (state != FRWR_MAPPED && frwr_has_windows(w->pool->mode))
 		return -EINVAL;
-	if (w->pool->mode == FRWR_REREG) {
+	if (has_region(w)) {
 		frwr_count_own(&w->revoked);
-		rc = frwr_unreg(w);
+		rc = close_region(w);
 	}
 	/* Only a kill may have come in between. */
 	while (!rc && frwr_word_state(word) == state && !frwr_step(w, &word, FRWR_FREE))
@@ -198,7 +223,7 @@ static void window_not_posted(struct frwr *w)
 {
 	uint32_t word = frwr_word(w);
 
-	if (w->pool->mode == FRWR_REREG && frwr_unreg(w))
+	if (has_region(w) && close_region(w))
 		return;
 	while (frwr_word_state(word) <= FRWR_MAPPED && !frwr_step(w, &word, FRWR_FREE))
 		;

@@ -8,11 +8,11 @@
 #include "util.h"
 
 const enum frwr_mode frwr_order_client[3] = { FRWR_MW2, FRWR_MW1, FRWR_REREG };
-const enum frwr_mode frwr_order_server[2] = { FRWR_MW1, FRWR_REREG };
+const enum frwr_mode frwr_order_server[2] = { FRWR_MW1, FRWR_SUSPEND };
 
 const char *frwr_mode_name(enum frwr_mode mode)
 {
-	static const char *const names[FRWR_NMODES] = { "MW2", "MW1", "REREG", "STATIC" };
+	static const char *const names[FRWR_NMODES] = { "MW2", "MW1", "REREG", "SUSPEND", "STATIC" };
 
 	return names[mode];
 }

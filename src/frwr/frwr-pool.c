@@ -13,7 +13,7 @@
 
 void frwr_pool_zero_based(struct frwr_pool *pool)
 {
-	assert(pool->mode != FRWR_STATIC);
+	assert(pool->mode != FRWR_STATIC && pool->mode != FRWR_SUSPEND);
 	pool->zero_based = true;
 }
 
@@ -35,7 +35,7 @@ static int window_init(struct frwr_pool *pool, unsigned i)
 		w->mr = fab_reg_mr(pool->pd, NULL, 0, 0);
 		return w->mr || errno == ENOTSUP ? 0 : -errno;
 	}
-	if (pool->mode == FRWR_STATIC)
+	if (!frwr_has_windows(pool->mode))
 		return 0;
 	w->mw = fab_alloc_mw(pool->pd, pool->mode == FRWR_MW2 ? IBV_MW_TYPE_2 : IBV_MW_TYPE_1);
 	if (!w->mw)
@@ -140,7 +140,7 @@ unsigned frwr_pool_destroy(struct frwr_pool *pool)
 			}
 			w->mw = NULL;
 		}
-		if (pool->mode == FRWR_REREG && w->mr) {
+		if (!frwr_has_windows(pool->mode) && w->mr) {
 			fab_dereg_mr(w->mr);
 			w->mr = NULL;
 		}

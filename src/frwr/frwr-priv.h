@@ -67,8 +67,6 @@ void frwr_unable(struct frwr_pool *pool, const char *what);
 void frwr_post_failed(struct frwr_pool *pool, int rc, const char *what);
 /* The key behind @key of the window of @w. */
 uint32_t frwr_next_key(const struct frwr *w, uint32_t key);
-/* REREG: nobody reaches @w any more.  Dead on error. */
-int frwr_unreg(struct frwr *w);
 /* All of @e is over; call done() unless somebody did.  @e is the caller's afterwards. */
 void frwr_entry_over(struct frwr_entry *e, int rc);
 /* The BIND_MW of @w as @wr, all else zero (doc/verbs.md Q13). */

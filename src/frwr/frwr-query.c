@@ -47,11 +47,15 @@ static void try_mr(struct fab_pd *pd, struct frwr_caps *caps)
 	uint32_t old;
 
 	if (!mr) {
-		caps->rc[FRWR_STATIC] = caps->rc[FRWR_REREG] = errno ? -errno : -ENOMEM;
-		caps->why[FRWR_STATIC] = caps->why[FRWR_REREG] =
+		caps->rc[FRWR_STATIC] = caps->rc[FRWR_SUSPEND] = caps->rc[FRWR_REREG] = errno ? -errno : -ENOMEM;
+		caps->why[FRWR_STATIC] = caps->why[FRWR_SUSPEND] = caps->why[FRWR_REREG] =
 			"the device did not register memory for a peer to write";
 		free(mem);
 		return;
+	}
+	if (!caps->dev.suspend_mr) {
+		caps->rc[FRWR_SUSPEND] = -EOPNOTSUPP;
+		caps->why[FRWR_SUSPEND] = "keys of the device cannot be closed for a while";
 	}
 	old = mr->rkey;
 	if (caps->dev.rereg_mr) {

@@ -20,6 +20,10 @@
  *	FRWR_REREG	the region itself gets another key for each IO: a table entry on tcp,
  *			system calls elsewhere.  No requests; done when the call returns.  For
  *			devices without windows.
+ *	FRWR_SUSPEND	the region's key is closed and opened again: the same key, so nothing new has to be
+ *			told, of the same bytes each time.  A table entry on tcp; RDMA devices
+ *			have nothing like it.  No requests; done when the call returns.  For
+ *			servers, whose chunks stay where they are.
  *	FRWR_STATIC	the key of the region, for good.  Nothing is taken away.
  *
  * All but MW2 reach the whole pd, so there is one pd for each path.  The caller asks a peer to
@@ -31,7 +35,7 @@
  *	              MAPPED --map_end-> FREE   VALID --reminv---------------------------> FREE
  *	any --flush, pool_kill--> DEAD
  *
- * With REREG and STATIC a client need not fill an entry: between map and map_end the peer has the
+ * With REREG, SUSPEND and STATIC nobody need fill an entry: between map and map_end the peer has the
  * key.  There is no way back from DEAD: the first error fails the connection and with it the path,
  * whose pool is killed when its connections have drained, and destroyed.
  *
@@ -86,8 +90,8 @@
 
 #include "fabric.h"
 
-enum frwr_mode { FRWR_MW2, FRWR_MW1, FRWR_REREG, FRWR_STATIC };
-#define FRWR_NMODES 4
+enum frwr_mode { FRWR_MW2, FRWR_MW1, FRWR_REREG, FRWR_SUSPEND, FRWR_STATIC };
+#define FRWR_NMODES 5
 /* "MW2", ... */
 const char *frwr_mode_name(enum frwr_mode mode);
 
@@ -109,7 +113,7 @@ struct frwr_caps {
 /* Ask and try what the device of @conn can do, in @pd; leaves nothing behind.  May block. */
 int frwr_query(struct fab_conn *conn, struct fab_pd *pd, struct frwr_caps *caps);
 
-/* MW2, MW1, REREG; and MW1, REREG.  STATIC is a choice of users. */
+/* MW2, MW1, REREG; and MW1, SUSPEND.  STATIC is a choice of users. */
 extern const enum frwr_mode frwr_order_client[3];
 extern const enum frwr_mode frwr_order_server[2];
 
@@ -296,19 +300,20 @@ void frwr_pool_learn(struct frwr_pool *pool, struct frwr_lessons *l, const struc
 enum frwr_state frwr_state(const struct frwr *w);
 
 /* Give @w the range [addr, addr + len) of @mr, as fab_mr_iova() counts, and a fresh key.  Posts
- * nothing and, but for REREG, opens nothing.  @mr may be NULL with REREG: this registers memory.
+ * nothing and, but for REREG and SUSPEND, opens nothing.  @mr may be NULL with REREG: this registers memory.
  *  -EBUSY	not FREE
  *  -EINVAL	@mr does not cover the range, is of another pd, lacks a right (windows: MW_BIND, and
  *		LOCAL_WRITE for FRWR_PEER_WRITES; STATIC: the remote right), or len is 0 or above
  *		2 GiB
  *  -ENOTCONN	the pool was killed
- *  REREG: what registering said.  All errors: nothing happened */
+ *  SUSPEND: -EINVAL for another range than the first, which stays.
+ *  REREG, SUSPEND: what registering said.  All errors: nothing happened */
 int frwr_map(struct frwr *w, struct ibv_mr *mr, uint64_t addr, uint32_t len, enum frwr_dir dir,
 	     struct frwr_handle *handle);
-/* The end of an IO for which nothing is to be posted: @w is FREE.  REREG, STATIC: MAPPED or VALID;
- * windows: MAPPED and not filled in.  Owner; idempotent.  -EBUSY: filled in, and posted() has not
- * run; -EINVAL: a window that is VALID; -ENOTCONN: dead; REREG: what the device says, and it is
- * dead. */
+/* The end of an IO for which nothing is to be posted: @w is FREE.  MAPPED or VALID; windows: MAPPED
+ * and not filled in.  Owner; idempotent.  -EBUSY: filled in, and posted() has not
+ * run; -EINVAL: a window that is VALID; -ENOTCONN: dead; REREG, SUSPEND: what the device says,
+ * and it is dead. */
 int frwr_map_end(struct frwr *w);
 
 /* Make @e the chain of the binds of @list (MAPPED, one pool) and, behind them, @first to @last, to
@@ -333,7 +338,7 @@ int frwr_answered(struct frwr *w, bool invalidated);
 
 /* Make @e the request that takes @w away on @conn, signaled.
  *  0		post it; done() follows
- *  1		it is done and there is nothing to post (REREG, STATIC: frwr_map_end()); no done()
+ *  1		it is done and there is nothing to post (not windows: frwr_map_end()); no done()
  *  -EALREADY	it is FREE, or somebody does it already
  *  -EBUSY	the peer was asked to, or posted() is still to run
  *  -EINVAL	not VALID; MW2: bound on another connection

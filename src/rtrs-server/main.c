@@ -341,7 +341,7 @@ static void tell_ready(struct program *p)
 static void tell_protection(const struct srv_conf *conf)
 {
 	static const char *const what[] = {
-		[SRV_INVALIDATE_AUTO] = "over rdma as the device can, else by copies",
+		[SRV_INVALIDATE_AUTO] = "by keys or by copies, as their device can",
 		[SRV_INVALIDATE_ALWAYS] = "by keys that end with them",
 		[SRV_INVALIDATE_COPY] = "by copies",
 		[SRV_INVALIDATE_NEVER] = "not at all: clients must be trusted",

@@ -107,8 +107,7 @@ static int register_chunks(struct srv_chunks *c)
 		     (!always ? IBV_ACCESS_REMOTE_WRITE :
 		      c->key_mode == FRWR_MW1 ? IBV_ACCESS_MW_BIND : 0);
 	unsigned n = c->mr_each ? c->geom->queue_depth : 1;
-	bool by_addr = always && c->key_mode == FRWR_REREG;	/* which registers anew */
-	uint64_t iova = by_addr ? (uintptr_t)c->base : chunks_iova(c->srv);
+	uint64_t iova = chunks_iova(c->srv);
 
 	for (unsigned i = 0; i < n; i++) {
 		size_t off = i * (c->len / n);
@@ -138,7 +137,7 @@ static int map_and_register(struct srv_chunks *c)
 
 	c->nregions = always ? c->geom->queue_depth : 1;
 	rsps = align_up(SRV_SERVICE_RSP + rtrs_info_rsp_len(c->nregions), 8);
-	c->service_len = align_up(rsps + (always ? c->nregions * sizeof(*c->rkey_rsps) : 0), 4096);
+	c->service_len = align_up(rsps + (srv_chunk_new_keys(c) ? c->nregions * sizeof(*c->rkey_rsps) : 0), 4096);
 	c->rings = calloc(c->srv->nthreads, sizeof(*c->rings));
 	c->mrs = calloc(c->mr_each ? c->geom->queue_depth : 1, sizeof(struct ibv_mr *));
 	c->regions = calloc(c->nregions, sizeof(*c->regions));
@@ -220,7 +219,8 @@ void srv_chunk_attach(struct srv_chunks *c, void (*done)(struct srv_chunks *c))
 {
 	assert(!c->attached);
 	c->done = done;
-	if (c->invalidate == SRV_INVALIDATE_COPY) {	/* the storage never sees the chunks */
+	/* The storage does not see the chunks; or to know them in advance is not worth what is pinned. */
+	if (c->invalidate == SRV_INVALIDATE_COPY || !c->pinned) {
 		done(c);
 		return;
 	}

@@ -2,8 +2,8 @@
 /* The memory of a path (doc/decisions.md D6): one mapping of queue_depth chunks that its client
  * writes into, and one for the messages that are not requests.
  *
- * The chunks are the target of the fabric and, unless --invalidate=copy, also a fixed buffer of the
- * ring of every thread that has a connection of the path.  A ring takes orders from its own thread
+ * The chunks are the target of the fabric and, where a device pins them anyway and the storage works on
+ * them, also a fixed buffer of the ring of every thread that has a connection of the path.  A ring takes orders from its own thread
  * only, so attaching and detaching go through the threads' inboxes and end in a call on the control
  * thread. */
 #ifndef SRV_CHUNK_H
@@ -87,6 +87,12 @@ static inline struct ibv_mr *srv_chunk_mr(const struct srv_chunks *c, uint32_t b
 static inline uint64_t srv_chunk_iova(const struct srv_chunks *c, uint32_t buf_id)
 {
 	return c->iova + (uint64_t)buf_id * c->geom->chunk_size;
+}
+
+/* Does each answer tell the next key of its chunk?  Else the keys that were told at first stay. */
+static inline bool srv_chunk_new_keys(const struct srv_chunks *c)
+{
+	return c->invalidate == SRV_INVALIDATE_ALWAYS && c->key_mode != FRWR_SUSPEND;
 }
 
 /* Does a device bind the chunks' keys in its own time, and not in the post? */

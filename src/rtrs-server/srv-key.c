@@ -26,7 +26,7 @@ static bool in_hardware(const struct srv_chunks *c, const struct frwr_caps *caps
 	return c->pinned && !caps->rc[FRWR_MW1] && !caps->quirks;
 }
 
-/* Returns FRWR_MW1 or FRWR_REREG; -EPERM: nothing of what was asked for; or otherwise negative:
+/* Returns FRWR_SUSPEND or FRWR_MW1; -EPERM: nothing of what was asked for; or otherwise negative:
  * copy.  @why either way. */
 static int choose(const struct srv_chunks *c, const struct frwr_caps *caps, char *why, size_t len)
 {
@@ -37,14 +37,15 @@ static int choose(const struct srv_chunks *c, const struct frwr_caps *caps, char
 			 caps->why[FRWR_MW1]);
 		return -EPERM;
 	}
+	/* A word in memory costs less than a copy and less than a window. */
+	if (c->srv->conf->invalidate == SRV_INVALIDATE_AUTO && !caps->rc[FRWR_SUSPEND])
+		return frwr_pick(caps, &frwr_order_server[1], 1, why, len);
 	if (c->srv->conf->invalidate == SRV_INVALIDATE_AUTO && !in_hardware(c, caps)) {
 		snprintf(why, len, "%s", caps->rc[FRWR_MW1] ? caps->why[FRWR_MW1] :
 			 "memory windows in software cost more");
 		return -EOPNOTSUPP;
 	}
 	mode = frwr_pick(caps, frwr_order_server, ARRAY_SIZE(frwr_order_server), why, len);
-	if (mode == FRWR_REREG && !caps->dev.rereg_mr)
-		return -EOPNOTSUPP;
 	if (mode == FRWR_MW1 && caps->dev.max_mw < c->geom->queue_depth) {
 		snprintf(why, len, "a path needs %u memory windows, the device has %u",
 			 c->geom->queue_depth, caps->dev.max_mw);
@@ -146,7 +147,7 @@ int srv_key_open(struct srv_path *path)
 		if (!rc)
 			c->regions[i] = (struct rtrs_region){ h.addr, h.rkey, h.len };
 	}
-	if (!rc)
+	if (!rc && srv_chunk_new_keys(c))
 		rc = bind_all(path, frwr_at(c->keys, 0));
 	for (unsigned i = 0; !rc && i < n; i++)
 		frwr_at(c->keys, i)->next = NULL;
@@ -263,9 +264,22 @@ void srv_key_revoke_now(struct srv_req *req)
 	loop_defer(con->thread->loop, &con->revoke_task);
 }
 
+/* FRWR_SUSPEND: nothing is posted, so nothing is awaited. */
+static void revoke_at_once(struct srv_req *req)
+{
+	int rc = frwr_map_end(frwr_at(req->path->chunks.keys, req->buf_id));
+
+	if (rc)
+		srv_con_fail(req->con, "request in chunk %u, whose key cannot be closed: %s", req->buf_id,
+			     strerror(-rc));
+	srv_req_execute(req);
+}
+
 void srv_key_revoke(struct srv_req *req)
 {
-	if (req->keyed_by == req->con || srv_turn_next(&req->turn))
+	if (!srv_chunk_new_keys(&req->path->chunks))
+		revoke_at_once(req);
+	else if (req->keyed_by == req->con || srv_turn_next(&req->turn))
 		srv_key_revoke_now(req);
 }
 
@@ -278,8 +292,9 @@ int srv_key_rearm(struct srv_req *req, struct rtrs_rsp *rsp)
 	int rc = frwr_map(w, srv_chunk_mr(c, req->buf_id), srv_chunk_iova(c, req->buf_id),
 			  c->geom->chunk_size, FRWR_PEER_WRITES, &h);
 
-	if (!rc)
-		rc = frwr_fill_send(&req->entry, req->con->fab, w, NULL, NULL);
+	if (rc || !srv_chunk_new_keys(c))
+		return rc;
+	rc = frwr_fill_send(&req->entry, req->con->fab, w, NULL, NULL);
 	if (rc)
 		return rc;
 	rtrs_rkey_rsp_encode(msg, (uint16_t)req->buf_id, h.rkey);

@@ -402,7 +402,7 @@ static int con_accept(struct srv_path *path, struct srv_con *con)
 		.queue_depth = (uint16_t)path->srv->geom.queue_depth,
 		.max_io_size = path->srv->geom.max_io_size,
 		.max_hdr_size = path->srv->geom.max_hdr_size,
-		.new_rkey = path->chunks.invalidate == SRV_INVALIDATE_ALWAYS,
+		.new_rkey = srv_chunk_new_keys(&path->chunks),
 	};
 	struct rtrs_msg_conn_rsp m;
 	struct fab_qp_attr attr;

@@ -243,13 +243,12 @@ static struct ibv_send_wr *req_answer(struct srv_req *req, struct srv_reply *rep
 		.req = &req->rtrs,
 	};
 	struct ibv_send_wr *first;
-	bool keys = req->path->chunks.invalidate == SRV_INVALIDATE_ALWAYS;
 	int rc;
 
 	reply->keyed = NULL;
 	if (req->rtrs.has_desc && !req->status)
 		rsp.data = response_data(req);
-	if (keys) {
+	if (req->path->chunks.invalidate == SRV_INVALIDATE_ALWAYS) {
 		rc = srv_key_rearm(req, &rsp);
 		if (rc) {
 			srv_con_fail(req->con, "cannot give chunk %u a key: %s", req->buf_id,
@@ -259,7 +258,7 @@ static struct ibv_send_wr *req_answer(struct srv_req *req, struct srv_reply *rep
 		}
 	}
 	first = rtrs_wr_response(&reply->wr, (uintptr_t)&req->con->send_cqe, &rsp);
-	if (keys)
+	if (rsp.new_rkey)
 		srv_key_answer(req, reply);
 	return first;
 }

@@ -393,8 +393,60 @@ void promise_k_rereg(struct world *w)
 	end_free(p.b);
 }
 
-/* k: revoked in the middle of a large write: not a byte changes afterwards. */
-void promise_k_placing(struct world *w)
+/* k: closed, a key is as a dead one; opened again it is what it was. */
+void promise_k_suspend(struct world *w)
+{
+	struct region src, dst;
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct pair p;
+	uint32_t key;
+
+	pair_connect(w, &p, &default_attr);
+	src = region_create(p.a->pd, 64, 0);
+	dst = region_create(p.b->pd, 64, RIGHTS);
+	key = dst.mr->rkey;
+	if (!provider_rereg) {
+		check_eq(fab_suspend_mr(dst.mr), -ENOTSUP);
+		check_eq(fab_resume_mr(dst.mr), -ENOTSUP);
+		region_destroy(&src);
+		region_destroy(&dst);
+		pair_close(&p);
+		return;
+	}
+	sge = region_sge(&src, 0, 64);
+	for (unsigned i = 0; i < 300; i++) {
+		check_eq(fab_suspend_mr(dst.mr), 0);
+		if (i % 2)
+			check_eq(fab_suspend_mr(dst.mr), 0);
+		check_eq(fab_resume_mr(dst.mr), 0);
+		if (i % 2)
+			check_eq(fab_resume_mr(dst.mr), 0);
+		check_eq(dst.mr->rkey, key);
+		memset(src.mem, (int)i, 64);
+		check_eq(post_recvs(p.b, i % 8, 1), 0);
+		wr = wr_write_imm(0, &sge, target(&dst, 0), i);
+		check_eq(post(p.a, &wr, 1), 0);
+		world_until(w, p.b->nrecvs == i + 1);
+		check_eq(p.b->recvs[i].wc.status, IBV_WC_SUCCESS);
+		check(all(dst.mem, 64, (uint8_t)i));
+	}
+	p.b->nrecvs = 0;
+	memset(dst.mem, 0, 64);
+	check_eq(fab_suspend_mr(dst.mr), 0);
+	check_eq(post_recvs(p.b, 0, 1), 0);
+	memset(src.mem, 0x99, 64);
+	wr = wr_write_imm(0, &sge, target(&dst, 0), 1);
+	check_eq(post(p.a, &wr, 1), 0);
+	check_refused(w, &p);
+	check(all(dst.mem, 64, 0));
+	region_destroy(&src);
+	region_destroy(&dst);
+	end_free(p.a);
+	end_free(p.b);
+}
+
+static void placing_ends(struct world *w, void (*end)(struct region *dst))
 {
 	enum { SIZE = 16 << 20 };
 	struct region src, dst;
@@ -417,7 +469,7 @@ void promise_k_placing(struct world *w)
 		world_step(w, 1);
 	check(dst.mem[0] == 0xff);
 	check(dst.mem[SIZE - 1] == 0);
-	region_revoke(&dst);
+	end(&dst);
 	memcpy(seen, dst.mem, SIZE);
 	world_until(w, p.a->drained && p.b->drained);
 	check(memcmp(seen, dst.mem, SIZE) == 0);
@@ -427,6 +479,25 @@ void promise_k_placing(struct world *w)
 	region_destroy(&dst);
 	end_free(p.a);
 	end_free(p.b);
+}
+
+/* k: revoked in the middle of a large write: not a byte changes afterwards. */
+void promise_k_placing(struct world *w)
+{
+	placing_ends(w, region_revoke);
+}
+
+static void close_and_open(struct region *r)
+{
+	check_eq(fab_suspend_mr(r->mr), 0);
+	check_eq(fab_resume_mr(r->mr), 0);
+}
+
+/* k: what is open again does not go on with what was closed. */
+void promise_k_suspend_placing(struct world *w)
+{
+	if (provider_rereg)
+		placing_ends(w, close_and_open);
 }
 
 /* A region whose first byte is called otherwise: by peers, in lists, in binds. */

@@ -40,6 +40,8 @@ static const struct test {
 	TEST(rereg_by_iova),
 	TEST(promise_k_rereg),
 	TEST(promise_k_placing),
+	TEST(promise_k_suspend),
+	TEST(promise_k_suspend_placing),
 	TEST_THREADS(promise_k_threads),
 	TEST(promise_k_windows),
 	TEST_THREADS(promise_k_window_threads),

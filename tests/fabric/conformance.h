@@ -39,6 +39,8 @@ void promise_i_domains(struct world *w);
 void region_by_iova(struct world *w);
 void rereg_by_iova(struct world *w);
 void promise_k_rereg(struct world *w);
+void promise_k_suspend(struct world *w);
+void promise_k_suspend_placing(struct world *w);
 void promise_k_placing(struct world *w);
 
 /* cf-mw.c: windows; where a device has none they say so */

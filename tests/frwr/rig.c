@@ -37,6 +37,7 @@ void rig_open(struct rig *r, enum frwr_mode mode)
 {
 	mock_init();
 	mock.attr.rereg_mr = mode == FRWR_REREG;
+	mock.attr.suspend_mr = mode == FRWR_SUSPEND;
 	rig_open_access(r, mode, mode == FRWR_STATIC ?
 				 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE :
 				 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);

@@ -93,6 +93,11 @@ static void slot_map(struct slot *s)
 	unsigned i = s->w->index;
 	uint32_t off = dice(RIG_SLOT), len = 1 + dice(RIG_SLOT - off);
 
+	/* The same each time. */
+	if (frwr_pool_mode(r.pool) == FRWR_SUSPEND) {
+		off = i;
+		len = RIG_SLOT - i;
+	}
 	must(frwr_map(s->w, r.mr[i], rig_addr(&r, i) + off, len, FRWR_PEER_WRITES, &s->h) == 0);
 	s->stage = MAPPED;
 	s->asked = frwr_pool_mode(r.pool) == FRWR_MW2 && dice(2);

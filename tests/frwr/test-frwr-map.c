@@ -357,6 +357,48 @@ Test(frwr_map, r37_end)
 	}
 }
 
+/* One key for good, which works between map and map_end: of the range that it had first. */
+Test(frwr_map, suspend)
+{
+	struct frwr_handle h, first;
+	struct frwr_entry e;
+	struct rig r;
+
+	rig_open(&r, FRWR_SUSPEND);
+	cr_assert_eq(rig_map(&r, 0, &first), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		cr_assert(mock_peer_write(r.c[i % 2], first.rkey, first.addr, first.len));
+		cr_assert_eq(rig_map(&r, 0, &h), -EBUSY);
+		cr_assert_eq(frwr_map_end(rig_at(&r, 0)), 0);
+		cr_assert(!mock_peer_write(r.c[i % 2], first.rkey, first.addr, 1));
+		cr_assert_eq(frwr_map_end(rig_at(&r, 0)), 0, "again");
+		cr_assert_eq(frwr_map(rig_at(&r, 0), r.mr[0], rig_addr(&r, 0), first.len - 1, FRWR_PEER_WRITES,
+				      &h), -EINVAL);
+		cr_assert_eq(frwr_map(rig_at(&r, 0), r.mr[0], rig_addr(&r, 0), first.len, FRWR_PEER_READS, &h),
+			     -EINVAL);
+		cr_assert(!mock_peer_write(r.c[0], first.rkey, first.addr, 1));
+		cr_assert_eq(rig_map(&r, 0, &h), 0);
+		cr_assert(h.rkey == first.rkey && h.addr == first.addr && h.len == first.len);
+	}
+	cr_assert_eq(r.c[0]->nposts + r.c[1]->nposts, 0);
+	/* Posted or not, what is filled in ends in the same way. */
+	for (int rc = 0; rc >= -ENOTCONN; rc -= ENOTCONN) {
+		cr_assert_eq(frwr_fill_send(&e, &r.c[0]->fab, rig_at(&r, 0), NULL, NULL), 0);
+		cr_assert_null(e.first);
+		e.posted(&e, rc);
+		if (!rc)
+			cr_assert_eq(frwr_fill_unmap(&e, &r.c[0]->fab, rig_at(&r, 0), rig_done, &r), 1);
+		cr_assert_eq(frwr_state(rig_at(&r, 0)), FRWR_FREE);
+		cr_assert(!mock_peer_write(r.c[0], first.rkey, first.addr, 1));
+		cr_assert_eq(rig_map(&r, 0, &h), 0);
+	}
+	mock.suspend_fails = 1;
+	cr_assert_eq(frwr_map_end(rig_at(&r, 0)), -EIO);
+	cr_assert_eq(frwr_state(rig_at(&r, 0)), FRWR_DEAD, "nobody knows whether it is closed");
+	cr_assert_eq(frwr_map_end(rig_at(&r, 0)), -ENOTCONN);
+	rig_close(&r);
+}
+
 /* A bind that succeeded is not worth a call; if somebody signaled it all the same, nothing
  * happens. */
 Test(frwr_send, r22_a_bind_is_silent_on_success)

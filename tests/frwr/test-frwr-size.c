@@ -36,7 +36,7 @@ Test(frwr_query, r01_everything)
 	struct dev d;
 
 	mock_init();
-	mock.attr.rereg_mr = true;
+	mock.attr.suspend_mr = mock.attr.rereg_mr = true;
 	query(&d);
 	for (int i = 0; i < FRWR_NMODES; i++)
 		cr_assert_eq(d.caps.rc[i], 0);
@@ -66,13 +66,16 @@ Test(frwr_query, r01_flags_are_tried)
 	mock.windows_refused = true;
 	query(&d);
 	cr_assert_eq(d.caps.rc[FRWR_MW2], -EOPNOTSUPP);
-	expect_pick(&d.caps, frwr_order_server, 2, FRWR_REREG,
+	expect_pick(&d.caps, frwr_order_server, 2, -EOPNOTSUPP,
+		    "none (not MW1: the device offers windows and did not give one; not SUSPEND: keys of the "
+		    "device cannot be closed for a while)");
+	expect_pick(&d.caps, &frwr_order_client[1], 2, FRWR_REREG,
 		    "REREG (not MW1: the device offers windows and did not give one; "
 		    "system calls for each request)");
-	mock.attr.rereg_mr = true;
+	mock.attr.suspend_mr = mock.attr.rereg_mr = true;
 	query(&d);
-	expect_pick(&d.caps, frwr_order_server, 2, FRWR_REREG,
-		    "REREG (not MW1: the device offers windows and did not give one)");
+	expect_pick(&d.caps, frwr_order_server, 2, FRWR_SUSPEND,
+		    "SUSPEND (not MW1: the device offers windows and did not give one)");
 }
 
 Test(frwr_query, r01_nothing)

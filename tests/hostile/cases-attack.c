@@ -41,7 +41,7 @@ static const struct attack_row {
 	uint32_t key_xor;
 	/* ... over which connection. */
 	unsigned cid;			/* 0: that of the IO */
-	int want, want_always;		/* 0: placed */
+	int want, want_always;		/* 0: placed; over tcp auto is as always */
 	const char *why;		/* over tcp, in the log, where there is one reason */
 } attack_rows[] = {
 	{ "own chunk during its IO", DURING, .want_always = HCLOSED, .why = "stale key" },
@@ -219,14 +219,19 @@ static void attack_run(const void *arg)
 	const struct attack_row *row = arg;
 	char why[128];
 	unsigned before, before_why;
+	bool keys;
 	int want;
 
 	if (!hrun.held_fs)
 		skip();
 	expect(hrun.invalidate && hrun.held_file);
-	want = strcmp(hrun.invalidate, "always") ? row->want : row->want_always;
+	keys = !strcmp(hrun.invalidate, "always") || !strcmp(hrun.invalidate, "auto");
+	want = keys ? row->want_always : row->want;
 	snprintf(why, sizeof(why), "remote access error: %s", row->why ? row->why : "");
 	gather(row);
+	/* A key that was closed is the same again. */
+	if (row->old_key && !s.attacker->rsp.new_rkey)
+		want = 0;
 	first_io();
 	before = hlog_count(down);
 	before_why = hlog_count(why);

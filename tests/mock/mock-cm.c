@@ -183,6 +183,7 @@ const struct fab_provider fab_mock = {
 	.reg_mr = mock_reg_mr,
 	.rereg_mr = mock_rereg_mr,
 	.dereg_mr = mock_dereg_mr,
+	.suspend_mr = mock_suspend_mr,
 	.mw_zero_based = true,
 	.alloc_mw = mock_alloc_mw,
 	.dealloc_mw = mock_dealloc_mw,

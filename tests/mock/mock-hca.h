@@ -77,6 +77,7 @@ struct mock_hca {
 	int alloc_mw_fails_after;	/* so many succeed; negative: all */
 	unsigned dealloc_mw_fails;	/* so many */
 	unsigned reg_mr_fails;
+	unsigned suspend_fails;		/* so many calls of fab_suspend_mr() and fab_resume_mr() */
 	unsigned npd, nqp, nmr, nmw;	/* that exist */
 	unsigned mw_allocs, mw_deallocs, deallocs_failed;
 	bool windows_refused;		/* alloc_mw says EOPNOTSUPP in spite of attr */

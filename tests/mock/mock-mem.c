@@ -17,6 +17,7 @@ struct mock_mr {
 	struct fab_mr fab;
 	uint32_t index;
 	int access;
+	bool closed;
 	unsigned bound;
 };
 
@@ -158,6 +159,19 @@ int mock_rereg_mr(struct ibv_mr *ibv, void *addr, size_t length, uint64_t iova, 
 	return 0;
 }
 
+int mock_suspend_mr(struct ibv_mr *ibv, bool closed)
+{
+	if (!mock.attr.suspend_mr)
+		return -ENOTSUP;
+	LOCK_SCOPE(&mock_lock);
+	if (mock.suspend_fails) {
+		mock.suspend_fails--;
+		return -EIO;
+	}
+	to_mr(ibv)->closed = closed;
+	return 0;
+}
+
 void mock_dereg_mr(struct ibv_mr *ibv)
 {
 	struct mock_mr *mr = to_mr(ibv);
@@ -173,7 +187,7 @@ void mock_dereg_mr(struct ibv_mr *ibv)
 static struct mock_mr *mr_find(uint32_t rkey)
 {
 	for (unsigned i = 1; i < keys_end; i++) {
-		if (mrs[i] && mrs[i]->fab.ibv.rkey == rkey)
+		if (mrs[i] && mrs[i]->fab.ibv.rkey == rkey && !mrs[i]->closed)
 			return mrs[i];
 	}
 	return NULL;

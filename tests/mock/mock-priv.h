@@ -22,6 +22,7 @@ static inline struct mock_conn *to_conn(const struct fab_conn *conn)
 
 struct ibv_mr *mock_reg_mr(struct fab_pd *pd, void *addr, size_t length, uint64_t iova, int access);
 int mock_rereg_mr(struct ibv_mr *ibv, void *addr, size_t length, uint64_t iova, int access);
+int mock_suspend_mr(struct ibv_mr *ibv, bool closed);
 void mock_dereg_mr(struct ibv_mr *ibv);
 struct ibv_mw *mock_alloc_mw(struct fab_pd *pd, enum ibv_mw_type type);
 int mock_dealloc_mw(struct ibv_mw *ibv);

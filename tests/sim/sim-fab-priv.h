@@ -90,6 +90,7 @@ struct sim_conn {
 	uint64_t seq;
 	struct sim_flow flow;
 	struct sim_recv *rx;		/* a SEND is being placed here */
+	unsigned rx_closings;		/* of its key, when a write began */
 	bool flushed;
 	bool armed, readable;		/* as a completion channel: one event per arm */
 	bool exhausted;			/* fab_poll() finds nothing before fab_arm() */
@@ -144,6 +145,7 @@ int sim_pd_create(struct fab_conn *conn, struct fab_pd **pd);
 void sim_pd_destroy(struct fab_pd *pd);
 struct ibv_mr *sim_reg_mr(struct fab_pd *pd, void *addr, size_t length, uint64_t iova, int access);
 int sim_rereg_mr(struct ibv_mr *mr, void *addr, size_t length, uint64_t iova, int access);
+int sim_suspend_mr(struct ibv_mr *mr, bool closed);
 void sim_dereg_mr(struct ibv_mr *mr);
 bool sim_dma_offered(void);
 
@@ -151,6 +153,8 @@ bool sim_dma_offered(void);
 const char *sim_lkey_check(const struct sim_conn *c, const struct ibv_sge *sge, int access);
 /* The same for its peer under @rkey. */
 const char *sim_rkey_check(const struct sim_conn *c, uint32_t rkey, uint64_t addr, uint64_t len);
+/* How often the region of a key was suspended. */
+unsigned sim_key_closings(uint32_t rkey);
 /* The memory that is called @addr under @key, which was checked; SIM_DMA_LKEY calls it as we do. */
 void *sim_key_mem(uint32_t key, uint64_t addr);
 /* Windows.  Static text why not, or NULL.  A bind when it is posted, and when it is its turn. */

@@ -31,7 +31,7 @@ unsigned sim_conns(void);
 /* Whether fab_query_device() offers a local key good for all memory (as tcp).  At first true; returns
  * what it was. */
 bool sim_offer_local_dma_lkey(bool yes);
-/* The same for fab_rereg_mr() and regions of length 0. */
+/* The same for fab_rereg_mr(), fab_suspend_mr() and regions of length 0. */
 bool sim_offer_rereg(bool yes);
 /* Which windows devices have; at first both. */
 void sim_offer_windows(bool type_1, bool type_2b);

@@ -18,6 +18,8 @@ struct key {
 	uint64_t addr, len;		/* as peers and lists of elements call it */
 	uint64_t shift;			/* added to it: the memory */
 	int access;
+	bool closed;			/* region: suspended */
+	unsigned closings;		/* so often */
 	uint64_t conn_id;		/* window: the connection it is bound on, or one of: */
 #define NOT_BOUND 0
 #define ON_ANY_CONN UINT64_MAX		/* type 1 */
@@ -167,6 +169,7 @@ static void mr_set(struct sim_mr *mr, void *addr, size_t length, uint64_t iova, 
 	k->shift = (uintptr_t)addr - iova;
 	k->len = length;
 	k->access = access;
+	k->closed = false;
 	mr->base.ibv.addr = addr;
 	mr->base.ibv.length = length;
 	mr->base.ibv.lkey = mr->base.ibv.rkey = key_value(mr->slot);
@@ -214,6 +217,19 @@ int sim_rereg_mr(struct ibv_mr *ibv, void *addr, size_t length, uint64_t iova, i
 	return 0;
 }
 
+int sim_suspend_mr(struct ibv_mr *ibv, bool closed)
+{
+	struct sim_mr *mr = container_of(ibv, struct sim_mr, base.ibv);
+
+	if (!rereg_offered)
+		return -ENOTSUP;
+	if (has_windows(mr))
+		return -EBUSY;
+	keys[mr->slot].closed = closed;
+	keys[mr->slot].closings += closed;
+	return 0;
+}
+
 void sim_dereg_mr(struct ibv_mr *ibv)
 {
 	struct sim_mr *mr = container_of(ibv, struct sim_mr, base.ibv);
@@ -232,6 +248,8 @@ const char *sim_lkey_check(const struct sim_conn *c, const struct ibv_sge *sge, 
 	k = key_find(sge->lkey);
 	if (!k || k->kind != KEY_MR)
 		return "unknown local key";
+	if (k->closed)
+		return "a local key that is closed";
 	if (k->pd != c->pd)
 		return "local key of another protection domain";
 	if ((k->access & access) != access)
@@ -249,6 +267,8 @@ const char *sim_rkey_check(const struct sim_conn *c, uint32_t rkey, uint64_t add
 		return "unknown or dead remote key";
 	if (k->pd != c->pd)
 		return "remote key of another protection domain";
+	if (k->closed)
+		return "a remote key that is closed";
 	if (k->kind == KEY_MW && k->conn_id != c->id && k->conn_id != ON_ANY_CONN)
 		return "window not bound on this connection";
 	if (!(k->access & IBV_ACCESS_REMOTE_WRITE))
@@ -256,6 +276,13 @@ const char *sim_rkey_check(const struct sim_conn *c, uint32_t rkey, uint64_t add
 	if (addr < k->addr || !range_ok(addr - k->addr, len, k->len))
 		return "outside the range of the remote key";
 	return NULL;
+}
+
+unsigned sim_key_closings(uint32_t rkey)
+{
+	const struct key *k = key_find(rkey);
+
+	return k ? k->closings : 0;
 }
 
 void *sim_key_mem(uint32_t key, uint64_t addr)

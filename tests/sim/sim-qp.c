@@ -296,6 +296,10 @@ static bool rx_place(struct sim_conn *c, const struct sim_wire *w)
 		return true;
 	/* The whole range with the first piece, and each piece again: the key may be dead now. */
 	why = sim_rkey_check(c, w->rkey, w->raddr, w->off ? w->len : w->total);
+	if (!w->off)
+		c->rx_closings = sim_key_closings(w->rkey);
+	else if (!why && c->rx_closings != sim_key_closings(w->rkey))
+		why = "a remote key that was closed meanwhile";
 	if (why) {
 		rx_refuse(c, w, IBV_WC_REM_ACCESS_ERR, why);
 		return false;

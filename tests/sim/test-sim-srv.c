@@ -94,7 +94,7 @@ static bool all_bytes(const uint8_t *p, size_t len, uint8_t want)
 }
 
 /* Every row of doc/protocol.md 3.4 that this server can give, on both connections. */
-static void answer_rows(enum srv_invalidate invalidate, bool direct)
+static void answer_rows_of(enum srv_invalidate invalidate, bool direct, bool new_rkey)
 {
 	struct world_server_conf conf = world_server_defaults;
 
@@ -128,11 +128,26 @@ static void answer_rows(enum srv_invalidate invalidate, bool direct)
 		raw_clt_io(&clt, cid, 8, RNBD_OP_FLUSH, 0, 0, false);
 		expect_answer(8, cid, RTRS_IO_RSP_IMM, 0, false);
 	}
-	CHECK(clt.path.rsp.new_rkey == (invalidate == SRV_INVALIDATE_ALWAYS));
+	CHECK(clt.path.rsp.new_rkey == new_rkey);
 	for (unsigned buf = 3; buf <= 8; buf++)
 		CHECK((clt.path.rbufs[buf].rkey != clt.path.answers[buf].old_rkey) ==
 		      clt.path.rsp.new_rkey);
 	end();
+}
+
+static void answer_rows(enum srv_invalidate invalidate, bool direct)
+{
+	answer_rows_of(invalidate, direct, invalidate == SRV_INVALIDATE_ALWAYS);
+}
+
+/* Keys that are closed and opened again, for each answer the same. */
+static void test_answer_rows_auto(void)
+{
+	bool rereg = sim_offer_rereg(true);
+
+	answer_rows_of(SRV_INVALIDATE_AUTO, false, false);
+	answer_rows_of(SRV_INVALIDATE_AUTO, true, false);
+	sim_offer_rereg(rereg);
 }
 
 static void test_answer_rows_copy(void)
@@ -163,13 +178,13 @@ static void test_answer_rows_always(void)
 	answer_rows(SRV_INVALIDATE_ALWAYS, true);
 }
 
-/* Where a region can be given another key and there are no windows for servers. */
+/* Where keys can be closed and there are no windows for servers. */
 static void test_answer_rows_always_without_windows(void)
 {
 	bool old = sim_offer_rereg(true);
 
 	sim_offer_windows(false, true);
-	answer_rows(SRV_INVALIDATE_ALWAYS, true);
+	answer_rows_of(SRV_INVALIDATE_ALWAYS, true, false);
 	sim_offer_windows(true, true);
 	sim_offer_rereg(old);
 }
@@ -295,6 +310,31 @@ static void key_is_dead_in_flight(uint32_t ahead)
 	world_run_ms(w, 10);
 	CHECK(all_bytes(sim_disk_content(world_disk(w)), 4096, 0x33));
 	end();
+}
+
+/* The same by keys that are closed, and are open before. */
+static void test_key_is_closed_in_flight(void)
+{
+	struct world_server_conf conf = world_server_defaults;
+	bool rereg = sim_offer_rereg(true);
+
+	conf.invalidate = SRV_INVALIDATE_AUTO;
+	w = world_create(1);
+	world_server_start(w, &conf);
+	open_clt();
+	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, 1);
+	memset(clt.data[3], 0x33, 4096);
+	memset(clt.data[9], 0x99, 4096);
+	CHECK(scribble(0, 3, clt.path.rbufs[3].rkey));
+	raw_clt_io_start(&clt, 1, 3, RNBD_OP_WRITE, 0, 4096, false);
+	world_run_ms(w, 10);
+	CHECK(sim_disk_held(world_disk(w)) == 1);
+	CHECK(!scribble(0, 3, clt.path.rbufs[3].rkey));
+	sim_disk_release(world_disk(w));
+	world_run_ms(w, 10);
+	CHECK(all_bytes(sim_disk_content(world_disk(w)), 4096, 0x33));
+	end();
+	sim_offer_rereg(rereg);
 }
 
 static void test_keys_are_dead_in_flight(void)
@@ -494,13 +534,13 @@ static void test_protection_by_device(void)
 	expect_protection(SRV_INVALIDATE_AUTO, false,
 			  "requests over sim are copied: the device has no windows of type 1\n");
 	expect_protection(SRV_INVALIDATE_ALWAYS, false,
-			  "requests over sim are copied: REREG (not MW1: the device has no windows "
-			  "of type 1; system calls for each request)\n");
+			  "requests over sim are copied: none (not MW1: the device has no windows of type 1; not "
+			  "SUSPEND: keys of the device cannot be closed for a while)\n");
 	sim_offer_rereg(true);
 	expect_protection(SRV_INVALIDATE_AUTO, false,
-			  "requests over sim are copied: the device has no windows of type 1\n");
-	expect_protection(SRV_INVALIDATE_ALWAYS, true,
-			  "requests over sim have keys that end with them: REREG (not MW1: the device "
+			  "requests over sim have keys that end with them: SUSPEND\n");
+	expect_protection(SRV_INVALIDATE_ALWAYS, false,
+			  "requests over sim have keys that end with them: SUSPEND (not MW1: the device "
 			  "has no windows of type 1)\n");
 	sim_offer_windows(true, true);
 	sim_offer_rereg(rereg);
@@ -511,7 +551,7 @@ static void test_protection_by_device(void)
 static void test_protection_is_told_once(void)
 {
 	struct world_server_conf conf = world_server_defaults;
-	bool dma = sim_offer_local_dma_lkey(false);
+	bool dma = sim_offer_local_dma_lkey(false), rereg = sim_offer_rereg(false);
 
 	conf.invalidate = SRV_INVALIDATE_AUTO;
 	w = world_create(1);
@@ -528,6 +568,7 @@ static void test_protection_is_told_once(void)
 		world_forget(w);
 	}
 	sim_offer_windows(true, true);
+	sim_offer_rereg(rereg);
 	sim_offer_local_dma_lkey(dma);
 	world_destroy(w);
 }
@@ -1121,8 +1162,10 @@ int main(int argc, char **argv)
 		{ "p07-p08-answer-rows-copy", test_answer_rows_copy },
 		{ "p07-p08-answer-rows-never", test_answer_rows_never },
 		{ "p09-answer-rows-always", test_answer_rows_always },
+		{ "answer-rows-auto", test_answer_rows_auto },
 		{ "answer-rows-always-without-windows", test_answer_rows_always_without_windows },
 		{ "keys-are-dead-in-flight", test_keys_are_dead_in_flight },
+		{ "key-is-closed-in-flight", test_key_is_closed_in_flight },
 		{ "old-key-after-the-answer", test_old_key_after_the_answer },
 		{ "key-of-another-chunk", test_key_of_another_chunk },
 		{ "keys-on-every-connection", test_keys_on_every_connection },

@@ -75,6 +75,20 @@ static inline int fab_revoke_mr(struct ibv_mr *mr)
 	return fab_rereg_mr(mr, NULL, 0, 0);
 }
 
+static inline int fab_suspend_mr(struct ibv_mr *mr)
+{
+	const struct fab_provider *ops = fab_mr(mr)->pd->ops;
+
+	return ops->suspend_mr ? ops->suspend_mr(mr, true) : -ENOTSUP;
+}
+
+static inline int fab_resume_mr(struct ibv_mr *mr)
+{
+	const struct fab_provider *ops = fab_mr(mr)->pd->ops;
+
+	return ops->suspend_mr ? ops->suspend_mr(mr, false) : -ENOTSUP;
+}
+
 /* ---- posting ---- */
 
 /* A bind that a device can refuse without falling over it. */

@@ -190,6 +190,7 @@ struct fab_device_attr {
 	bool local_dma_lkey;		/* fab_pd_local_dma_lkey() works */
 	bool rereg_mr;			/* fab_rereg_mr() works, and regions of length 0, and
 					 * of SIZE_MAX from NULL on: memory is not looked at */
+	bool suspend_mr;		/* fab_suspend_mr() works */
 	bool mw_type_1, mw_type_2b;	/* one was tried, where that is a question */
 	bool mw_zero_based;		/* IBV_ACCESS_ZERO_BASED of windows */
 	uint32_t max_mw;
@@ -266,6 +267,12 @@ static inline int fab_rereg_mr(struct ibv_mr *mr, void *addr, size_t length, int
 static inline int fab_rereg_mr_iova(struct ibv_mr *mr, void *addr, size_t length, uint64_t iova, int access);
 /* As fab_rereg_mr() to length 0: nobody can reach anything through @mr; its key is dead. */
 static inline int fab_revoke_mr(struct ibv_mr *mr);
+/* Close the key of @mr to peers, and open the same key again.  While it is closed a peer's write is one under
+ * a dead key, and promise k holds when fab_suspend_mr() returns; locally @mr may not be used either.  One at a time
+ * for one @mr; a suspend of a closed one, a resume of an open one do nothing.  Costs as fab_rereg_mr().
+ * -ENOTSUP without fab_device_attr.suspend_mr, -EBUSY while a window is bound in @mr. */
+static inline int fab_suspend_mr(struct ibv_mr *mr);
+static inline int fab_resume_mr(struct ibv_mr *mr);
 /* No window is bound in it. */
 void fab_dereg_mr(struct ibv_mr *mr);
 /* @mr is of @pd, has all of @access and covers the range, which begins at what @mr calls @addr. */

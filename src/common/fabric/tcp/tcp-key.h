@@ -108,6 +108,13 @@ static inline void tcp_key_publish(struct tcp_key *key, uint8_t tag, uint64_t ow
 			      memory_order_release);
 }
 
+/* Make a dead key alive again, as what it was. */
+static inline void tcp_key_revive(struct tcp_key *key)
+{
+	assert(!(atomic_load_explicit(&key->word, memory_order_relaxed) & TCP_KEY_REFS_MASK));
+	atomic_fetch_or_explicit(&key->word, TCP_KEY_ALIVE, memory_order_release);
+}
+
 /* ORDER: what was placed happens before the revoke that sees the count fall. */
 static inline void tcp_key_put(struct tcp_key *key)
 {
@@ -160,6 +167,7 @@ void tcp_pd_key_stop(struct tcp_pd *pd, struct tcp_key *key);
 struct ibv_mr *tcp_mr_reg(struct fab_pd *fpd, void *addr, size_t length, uint64_t iova, int access);
 int tcp_mr_rereg(struct ibv_mr *ibv, void *addr, size_t length, uint64_t iova, int access);
 void tcp_mr_dereg(struct ibv_mr *ibv);
+int tcp_mr_suspend(struct ibv_mr *ibv, bool closed);
 
 /* ---- windows; one thread at a time for one of them ---- */
 

@@ -34,6 +34,19 @@ int tcp_mr_rereg(struct ibv_mr *ibv, void *addr, size_t length, uint64_t iova, i
 	return 0;
 }
 
+int tcp_mr_suspend(struct ibv_mr *ibv, bool closed)
+{
+	struct tcp_mr *mr = to_mr(ibv);
+
+	if (atomic_load(&mr->windows))
+		return -EBUSY;
+	if (!closed)
+		tcp_key_revive(mr->key);
+	else if (tcp_key_kill(mr->key, (uint8_t)tcp_key_number(mr->key)))
+		tcp_pd_key_stop(tcp_pd(mr->base.pd), mr->key);
+	return 0;
+}
+
 struct ibv_mr *tcp_mr_reg(struct fab_pd *fpd, void *addr, size_t length, uint64_t iova, int access)
 {
 	struct tcp_mr *mr = calloc(1, sizeof(*mr));

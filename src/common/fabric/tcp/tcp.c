@@ -25,7 +25,7 @@ static void conn_destroy(struct fab_conn *conn)
 
 static const struct fab_device_attr device = {
 	.max_qp_wr = TCP_QP_MAX_WR, .max_sge = TCP_QP_MAX_SGE, .local_dma_lkey = true, .rereg_mr = true,
-	.mw_type_1 = true, .mw_type_2b = true, .max_mw = TCP_KEY_MAX,
+	.suspend_mr = true, .mw_type_1 = true, .mw_type_2b = true, .max_mw = TCP_KEY_MAX,
 };
 
 static int query_device(const struct fab_conn *conn, struct fab_device_attr *attr)
@@ -73,6 +73,7 @@ const struct fab_provider fab_tcp = {
 	.reg_mr = tcp_mr_reg,
 	.rereg_mr = tcp_mr_rereg,
 	.dereg_mr = tcp_mr_dereg,
+	.suspend_mr = tcp_mr_suspend,
 	.mw_zero_based = true,
 	.alloc_mw = tcp_mw_alloc,
 	.dealloc_mw = tcp_mw_dealloc,
