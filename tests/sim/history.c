@@ -432,12 +432,13 @@ bool history_may_tell(const struct history_op *op)
 	return op->h->may_tell || op->told != op->h->told;
 }
 
-/* Those that run at the same time as one that tells, tell, too. */
+/* Those that run at the same time as one that tells, tell, too.  One that began before the last cut may have told of an
+ * earlier one: its answer can be older than the cut, and its thread late to hear of it. */
 bool history_tells(struct history_op *op)
 {
 	bool may = history_may_tell(op);
 
-	op->h->may_tell = false;
+	op->h->may_tell = op->cuts != op->h->cuts;
 	loss_told(op->h);
 	return may;
 }
