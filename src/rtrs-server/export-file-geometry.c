@@ -24,7 +24,6 @@ static void geometry_common(struct export *ex)
 {
 	struct rnbd_dev_info *g = &ex->geometry;
 
-	g->nsectors = ex->size >> RNBD_SECTOR_SHIFT;
 	/* Larger requests are the session's to limit; the kernel splits them as it needs to. */
 	g->max_hw_sectors = MAX_RANGE_SECTORS;
 	g->max_segments = UINT16_MAX;
@@ -50,7 +49,7 @@ static void geometry_file(struct export *ex, uint32_t st_blksize)
 	/* Beyond the end there is nothing to lose. */
 	if (!ex->readonly &&
 	    !fallocate(export_file(ex)->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-		       (off_t)align_up(ex->size, 1 << 20), PROBE_LEN)) {
+		       (off_t)align_up(export_size(ex), 1 << 20), PROBE_LEN)) {
 		g->max_discard_sectors = MAX_RANGE_SECTORS;
 		known = !fstatfs(export_file(ex)->fd, &fs) && is_pow2((uint64_t)fs.f_bsize);
 		g->discard_granularity = known ? (uint32_t)fs.f_bsize : PROBE_LEN;

@@ -52,6 +52,10 @@ void export_file_extents(struct export_io *io);
 /* The thread of the file has left @slot's reactor, which asks for nothing any more. */
 void export_file_extents_detach(struct export_slot *slot);
 
+/* export_io_size() */
+bool export_file_size(struct reactor *r, struct export *ex, int64_t *size,
+		      void (*done)(struct export *ex, int64_t size, void *arg), void *arg);
+
 /* The ring of @slot gets a description of its own for fdatasync. */
 int export_file_sync_attach(struct export_slot *slot, char *err, size_t errlen);
 void export_file_sync_detach(struct export_slot *slot);

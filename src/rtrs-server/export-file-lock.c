@@ -137,7 +137,7 @@ int export_file_lock_check_same(const struct export *ex, char *err, size_t errle
 		same = S_ISBLK(st.st_mode) && st.st_rdev == ex->dev;
 	else
 		same = st.st_dev == ex->dev && st.st_ino == ex->ino &&
-		       (uint64_t)st.st_size == ex->size;
+		       (uint64_t)st.st_size == export_size(ex);
 	if (same)
 		return 0;
 	snprintf(err, errlen, "export '%s': '%s' is another file or has another size than when it was "

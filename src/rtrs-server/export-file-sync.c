@@ -213,4 +213,5 @@ const struct export_io_ops export_file_io_ops = {
 	.sync = export_file_sync,
 	.takes_at_once = export_file_inline_takes,
 	.anew = export_file_sync_anew,
+	.size = export_file_size,
 };

@@ -87,7 +87,7 @@ static int learn_size(struct export *ex, const struct stat *st, const struct ref
 		return refuse(to, -EINVAL, "has %llu bytes, which is no multiple of 512, and RNBD "
 			      "counts in sectors of 512: round it up with: truncate -s %%512 '%s'",
 			      (unsigned long long)size, ex->path);
-	ex->size = size;
+	atomic_store(&ex->size, size);
 	return 0;
 }
 
@@ -131,12 +131,12 @@ static int learn_dio_align(struct export *ex, const struct refusal *to)
 		ex->dio_align = dio_align_try(ex);
 	if (!ex->dio_align || !is_pow2(ex->dio_align) || ex->dio_align > DIO_ALIGN_MAX)
 		return refuse(to, -EINVAL, "cannot be read with O_DIRECT: leave ',direct' out");
-	export_file(ex)->tail_start = ex->size;
-	if (!(ex->size % ex->dio_align))
+	export_file(ex)->tail_start = UINT64_MAX;
+	if (!(export_size(ex) % ex->dio_align))
 		return 0;
 	/* Whole pages, so that no page of the page cache holds data that is written directly. */
 	page = MAX(ex->dio_align, (uint32_t)sysconf(_SC_PAGESIZE));
-	export_file(ex)->tail_start = align_down(ex->size, page);
+	export_file(ex)->tail_start = align_down(export_size(ex), page);
 	export_file(ex)->tail_fd = open(ex->path, O_CLOEXEC | (ex->readonly ? O_RDONLY : O_RDWR));
 	if (export_file(ex)->tail_fd < 0) {
 		rc = -errno;
@@ -219,6 +219,8 @@ static void file_close(struct export *ex)
 	struct export_file *f = export_file(ex);
 
 	seeker_end(&f->seeker);
+	if (!f->asking)
+		free(f->ask);
 	if (f->tail_fd >= 0)
 		close(f->tail_fd);
 	if (f->fd >= 0)

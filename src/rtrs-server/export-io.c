@@ -166,3 +166,9 @@ void export_io_anew(struct reactor *r, struct export *ex, void (*done)(void *arg
 	ex->first->anew = EXPORT_ANEW_RUNS;
 	r->storage->slots[ex->first->index]->ops->anew(r, ex->first, done, arg);
 }
+
+bool export_io_size(struct reactor *r, struct export *ex, int64_t *size,
+		    void (*done)(struct export *ex, int64_t size, void *arg), void *arg)
+{
+	return r->storage->slots[ex->index]->ops->size(r, ex, size, done, arg);
+}

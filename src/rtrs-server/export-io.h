@@ -31,7 +31,7 @@ struct export_io {
 	enum rnbd_io_op op;		/* not SECURE_ERASE */
 	uint32_t flags;			/* RNBD_F_FUA, _PREFLUSH, _NOUNMAP matter */
 	uint16_t prio;			/* of READ and WRITE, as srv_prio() makes it; 0: the thread's */
-	uint64_t offset;		/* bytes; range already checked against ex->size */
+	uint64_t offset;		/* bytes; range already checked against export_size() */
 	uint32_t len;
 	void *buf;			/* READ, WRITE; EXTENTS: for the answer, rnbd-extents.h */
 	uint32_t room;			/* EXTENTS: bytes there, at least RNBD_EXTENTS_ROOM_MIN */
@@ -61,6 +61,12 @@ struct export_io {
  * they still fail after that.  Then @done(@arg), maybe from inside this call.  Control thread,
  * which is @r's. */
 void export_io_anew(struct reactor *r, struct export *ex, void (*done)(void *arg), void *arg);
+
+/* Find out how much of @ex can be exported now: bytes, a multiple of 512, or -errno.  True: *@size is it.  False: the
+ * storage is asked, and @done(@ex, the same, @arg) follows, not from inside this call.  One at a time for each export.
+ * What the server knows already, ex->size, is left to the caller.  Control thread, which is @r's. */
+bool export_io_size(struct reactor *r, struct export *ex, int64_t *size,
+		    void (*done)(struct export *ex, int64_t size, void *arg), void *arg);
 
 /* Queue @io; what the ring does is submitted with all others at the end of the pass.  Cannot
  * fail: errors go to done(). */

@@ -25,6 +25,13 @@ enum export_anew { EXPORT_ANEW_NEEDED, EXPORT_ANEW_RUNS, EXPORT_ANEW_DONE };
 
 enum export_kind { EXPORT_FILE };
 
+/* How often the storage was asked how large an export is; srv-size.c, control thread. */
+struct export_sizing {
+	bool asked;			/* it is being asked */
+	unsigned known, wanted;		/* answers that have come, and that somebody waits for */
+	uint64_t since_ms;		/* asked: when it began */
+};
+
 /* The operations of a kind of export outside of rings (those on a ring: export-io-priv.h).  Main
  * thread. */
 struct export_ops {
@@ -51,8 +58,10 @@ struct export {
 	bool readonly;			/* asked for, or the file cannot be opened for writing */
 	bool direct;			/* O_DIRECT */
 	bool is_block;
-	uint64_t size;			/* bytes, a multiple of 512: what is exported */
-	struct rnbd_dev_info geometry;	/* all but device_id; told in OPEN_RSP */
+	/* Bytes, a multiple of 512: what is exported, as far as it is known.  Changed by the control thread. */
+	_Atomic(uint64_t) size;
+	struct export_sizing sizing;
+	struct rnbd_dev_info geometry;	/* all but device_id and nsectors; told in OPEN_RSP */
 	uint32_t dio_align;		/* direct: needed alignment of offset, length and memory */
 	struct range_lock ranges;	/* direct: of the blocks that are being written */
 
@@ -71,6 +80,12 @@ struct export {
 	struct export_state *state;
 	struct export_state own_state;	/* without a file: what is read-only, or no directory */
 };
+
+/* Any thread.  Who was told of a size in an OPEN_RSP has it, or a newer one, in all requests that follow. */
+static inline uint64_t export_size(const struct export *ex)
+{
+	return atomic_load_explicit(&ex->size, memory_order_acquire);
+}
 
 /* Sharing rules: 0, -EPERM, -EROFS (rw or migration of a read-only export).  Pairs with
  * export_release of the same mode.  -EAGAIN: it has no writer and a latched error, which is to be

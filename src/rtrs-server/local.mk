@@ -64,6 +64,8 @@ librtrssrv_la_SOURCES = \
 	%D%/srv-req.h \
 	%D%/srv-sess.c \
 	%D%/srv-sess.h \
+	%D%/srv-size.c \
+	%D%/srv-size.h \
 	%D%/srv-stat.c \
 	%D%/srv-stat.h \
 	%D%/srv.c \
@@ -76,6 +78,7 @@ librtrsring_la_SOURCES = \
 	%D%/export-file-inline.c \
 	%D%/export-file-io.h \
 	%D%/export-file-rw.c \
+	%D%/export-file-size.c \
 	%D%/export-file-sync.c \
 	%D%/export-file-zero.c \
 	%D%/export-io-priv.h \

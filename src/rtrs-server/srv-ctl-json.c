@@ -62,7 +62,7 @@ static json_t *export_show(const struct export *ex)
 
 	return json_pack("{s:o,s:I,s:s,s:s,s:b,s:b,s:i,s:i,s:i}",
 			 "path", ctl_json_text(ex->path),
-			 "size", (json_int_t)ex->size,
+			 "size", (json_int_t)export_size(ex),
 			 "mode", ex->readonly ? "ro" : "rw",
 			 "kind", ex->is_block ? "block" : "file",
 			 "direct", ex->direct,

@@ -4,6 +4,7 @@
  *
  * A handle closes when its last reference has gone, after a CLOSE or after its session lost its
  * last path.  A closing handle still counts for sharing (doc/protocol.md 8.7).
+ *   - An OPEN first waits for the size that its export has now (srv-size.h).
  *   - An OPEN that only a closing handle forbids waits for it, at most SRV_OPEN_TIMEOUT.
  *   - So does an OPEN of an export that is opened anew after a failed sync.
  *   - A session that comes back takes its closing handles up again: the fence (srv-fence.h) orders
@@ -21,6 +22,7 @@
 #include "srv-list.h"
 #include "srv-open.h"
 #include "srv-req.h"
+#include "srv-size.h"
 #include "util.h"
 
 #define for_each_dev(dev, table)                                                                   \
@@ -116,6 +118,7 @@ static void open_answer(struct srv_req *req, const struct srv_dev *dev)
 	struct rnbd_msg_open_rsp rsp;
 
 	info.device_id = dev->id;
+	info.nsectors = export_size(dev->ex) >> RNBD_SECTOR_SHIFT;
 	put_export_id(req->path->srv, dev->ex, info.export_id);
 	rnbd_open_rsp_encode(&rsp, &info);
 	put_result(req, &rsp, sizeof(rsp));
@@ -304,6 +307,24 @@ void srv_open_path_failed(struct srv_path *path)
 		srv_req_finish_control(req, -ECONNABORTED);
 	}
 	open_rearm(path->srv);
+	srv_size_path_failed(path);
+}
+
+static void open_sized(struct srv_req *req)
+{
+	open_or_wait(req, 0);
+}
+
+/* What is wrong with it is told by open_or_wait(). */
+static void open_begin(struct srv_req *req)
+{
+	struct rnbd_open open;
+	struct export *ex = NULL;
+
+	if (!rnbd_open_decode(req->rtrs.usr, req->rtrs.usr_len, &open))
+		ex = exports_find(req->path->srv->exports, open.name);
+	if (!ex || srv_size_ask(req, ex, open_sized))
+		open_or_wait(req, 0);
 }
 
 /* ---- CLOSE ---- */
@@ -387,7 +408,7 @@ void srv_open_request(struct srv_req *req)
 		/* ORDER: a path that failed before has had its waiters cancelled; do not add
 		 * one. */
 		if (req->path->state == SRV_PATH_CONNECTED)
-			open_or_wait(req, 0);
+			open_begin(req);
 		else
 			srv_req_finish_control(req, -ECONNABORTED);
 		break;

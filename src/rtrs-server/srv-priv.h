@@ -36,6 +36,7 @@ struct srv_req;
 /* Times in ms. */
 #define SRV_PARK_TIMEOUT 5000		/* for the former life to go (doc/decisions.md D14) */
 #define SRV_OPEN_TIMEOUT 5000		/* OPEN waits for a handle that is closing */
+#define SRV_SIZE_TIMEOUT 1000		/* it waits for the storage to tell a size */
 #define SRV_SHUTDOWN_TIMEOUT 10000	/* answers may take this long to leave */
 
 /* Limits of what strangers can make the server hold, beside those of struct srv_conf. */
@@ -103,7 +104,8 @@ struct srv {
 	unsigned next_offset;
 	unsigned next_iova;		/* srv-chunk.c */
 	struct list open_waiters;	/* struct srv_req: OPENs that wait for a closing handle */
-	struct loop_timer open_timer, park_timer, listen_timer;
+	struct list size_waiters;	/* struct srv_req: srv-size.c */
+	struct loop_timer open_timer, size_timer, park_timer, listen_timer;
 
 	uint8_t boot_id[SRV_IDENT_BOOT_LEN];	/* srv-ident.h, as the next two */
 	uint64_t host_id;

@@ -59,7 +59,7 @@ struct srv_req {
 	struct srv_con *con;
 	struct srv_fence_node fence;
 	struct loop_msg msg;		/* to its thread, and to the control thread and back */
-	struct list link;		/* revokes, replies; waiters of OPEN and CLOSE */
+	struct list link;		/* revokes, replies; waiters of OPEN, CLOSE and sizes */
 	uint32_t off, byte_len;		/* as it was told */
 	struct frwr_entry entry;	/* --invalidate=always: to take a key, to give one */
 	struct srv_turn turn;
@@ -74,6 +74,10 @@ struct srv_req {
 	struct srv_buf *buf;		/* private memory; NULL: the chunk */
 	struct export_io io;
 	uint64_t deadline_ms;		/* OPEN that waits */
+	/* OPEN that waits for a size: */
+	struct export *sized;
+	unsigned size_turn;
+	void (*size_then)(struct srv_req *req);
 	uint8_t hdr[RTRS_HDR_MAX];	/* copy of the headers; rtrs.usr points here */
 };
 

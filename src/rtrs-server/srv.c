@@ -24,6 +24,7 @@
 #include "srv-prio.h"
 #include "srv-priv.h"
 #include "srv-sess.h"
+#include "srv-size.h"
 #include "srv-stat.h"
 
 /* ---- stop ---- */
@@ -142,6 +143,7 @@ static struct srv *srv_alloc(const struct srv_conf *conf, struct reactor **react
 	srv_accept_init(srv);
 	srv_mem_init(srv);
 	srv_open_init(srv);
+	srv_size_init(srv);
 	srv_ident_boot(srv->boot_id);
 	srv->host_id = srv_ident_host(&srv->host_lasts);
 	srv->instance = srv_ident_instance();

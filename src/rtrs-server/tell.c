@@ -38,7 +38,7 @@ void tell_exports(const struct srv_conf *conf)
 
 		log_info(ex->name, "exports %s '%s', %llu bytes (%s), %s, %s, block size %u (logical) "
 			 "and %u (physical)", ex->is_block ? "block device" : "file", ex->path,
-			 (unsigned long long)ex->size, human(ex->size, size, sizeof(size)),
+			 (unsigned long long)export_size(ex), human(export_size(ex), size, sizeof(size)),
 			 ex->readonly ? "readonly" : "rw", ex->direct ? "direct" : "buffered",
 			 g->logical_block_size, g->physical_block_size);
 	}

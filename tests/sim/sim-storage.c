@@ -34,6 +34,18 @@ struct sim_disk {
 	uint32_t delay_us, jitter_us;
 	struct rule rules[NRULES];
 	unsigned nheld;
+	bool size_held;
+	struct list asks;	/* struct ask: who waits for the size */
+};
+
+struct ask {
+	struct list link;
+	struct sim_cqe cqe;
+	struct reactor *reactor;
+	struct export *ex;
+	int64_t size;		/* when it was asked for */
+	void (*done)(struct export *ex, int64_t size, void *arg);
+	void *arg;
 };
 
 enum stage {
@@ -74,13 +86,14 @@ struct sim_disk *sim_disk_create(const char *path, uint64_t size)
 	assert(d->path && d->now && d->durable && d->dirty);
 	d->delay_us = 100;
 	list_init(&d->ops);
+	list_init(&d->asks);
 	list_add_tail(&disks, &d->link);
 	return d;
 }
 
 void sim_disk_destroy(struct sim_disk *d)
 {
-	assert(list_empty(&d->ops));
+	assert(list_empty(&d->ops) && list_empty(&d->asks));
 	list_del(&d->link);
 	free(d->path);
 	free(d->now);
@@ -98,6 +111,25 @@ struct sim_disk *sim_disk_find(const char *path)
 			return d;
 	}
 	return NULL;
+}
+
+static void *resized(void *mem, size_t from, size_t to)
+{
+	char *p = realloc(mem, to);
+
+	assert(p);
+	if (to > from)
+		memset(p + from, 0, to - from);
+	return p;
+}
+
+void sim_disk_resize(struct sim_disk *d, uint64_t size)
+{
+	assert(size % SECTOR == 0);
+	d->now = resized(d->now, d->size, size);
+	d->durable = resized(d->durable, d->size, size);
+	d->dirty = resized(d->dirty, d->size / SECTOR * sizeof(*d->dirty), size / SECTOR * sizeof(*d->dirty));
+	d->size = size;
 }
 
 const uint8_t *sim_disk_content(const struct sim_disk *d)
@@ -208,6 +240,9 @@ static void op_apply(struct op *op)
 	const struct export_io *io = op->io;
 
 	op->stage = OP_APPLIED;
+	/* Behind the end of a file that was cut, which a READ meets; here a WRITE does, too. */
+	if (!op->status && io->op != RNBD_OP_FLUSH && !range_ok(io->offset, io->len, d->size))
+		op->status = -EIO;
 	if (!op->status && !op->left && op_syncs(io))
 		op->status = export_sync_error(io->ex);
 	if (op->status) {
@@ -292,6 +327,54 @@ static void op_event(struct sim_event *ev)
 		op_complete(op);
 }
 
+/* ---- sizes ---- */
+
+static void ask_done(struct sim_cqe *cqe)
+{
+	struct ask *a = container_of(cqe, struct ask, cqe);
+	struct ask copy = *a;
+
+	free(a);
+	copy.done(copy.ex, copy.size, copy.arg);
+}
+
+static void ask_answer(struct ask *a)
+{
+	list_del(&a->link);
+	sim_loop_complete(reactor_loop(a->reactor), &a->cqe);
+}
+
+void sim_disk_hold_size(struct sim_disk *d)
+{
+	d->size_held = true;
+}
+
+static void release_asks(struct sim_disk *d)
+{
+	struct ask *a, *tmp;
+
+	d->size_held = false;
+	list_for_each_safe(a, tmp, &d->asks, link)
+		ask_answer(a);
+}
+
+bool export_io_size(struct reactor *r, struct export *ex, int64_t *size,
+		    void (*done)(struct export *ex, int64_t size, void *arg), void *arg)
+{
+	struct sim_disk *d = sim_disk_find(ex->path);
+	struct ask *a;
+
+	*size = (int64_t)d->size;
+	if (!d->size_held || sim_is_ghost(sim_host(), sim_epoch()))
+		return true;
+	a = calloc(1, sizeof(*a));
+	assert(a);
+	*a = (struct ask){ .size = *size, .reactor = r, .ex = ex, .done = done, .arg = arg, .cqe.fn = ask_done };
+	list_init(&a->cqe.link);
+	list_add_tail(&d->asks, &a->link);
+	return false;
+}
+
 void sim_disk_release(struct sim_disk *d)
 {
 	struct op *op;
@@ -305,6 +388,7 @@ void sim_disk_release(struct sim_disk *d)
 		op->held = false;
 	}
 	d->nheld = 0;
+	release_asks(d);
 }
 
 void export_io_anew(struct reactor *r, struct export *ex, void (*done)(void *arg), void *arg)
@@ -335,7 +419,7 @@ void export_io_start(struct reactor *r, struct export_io *io)
 	struct rule *rule = rule_of(d, io->op);
 
 	assert(op && io->op != RNBD_OP_SECURE_ERASE);
-	assert(io->op == RNBD_OP_FLUSH || range_ok(io->offset, io->len, d->size));
+	assert(io->op == RNBD_OP_FLUSH || range_ok(io->offset, io->len, export_size(io->ex)));
 	assert(io->offset % SECTOR == 0 && io->len % SECTOR == 0);
 	op->disk = d;
 	op->io = io;
@@ -389,6 +473,7 @@ void sim_disk_process_killed(struct sim_disk *d)
 	struct op *op, *tmp;
 	struct list ops = LIST_INIT(ops);
 
+	release_asks(d);
 	list_splice_tail(&ops, &d->ops);
 	list_for_each_safe(op, tmp, &ops, link) {
 		list_del(&op->link);

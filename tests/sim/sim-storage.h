@@ -23,6 +23,10 @@ struct sim_disk *sim_disk_find(const char *path);
 /* What a read would see now. */
 const uint8_t *sim_disk_content(const struct sim_disk *d);
 uint64_t sim_disk_size(const struct sim_disk *d);
+/* As truncate(1): what is cut off is gone, what is new is zeroes.  The server does not know until it asks. */
+void sim_disk_resize(struct sim_disk *d, uint64_t size);
+/* Who asks for the size gets no answer until sim_disk_release(); at first at once. */
+void sim_disk_hold_size(struct sim_disk *d);
 /* Operations started and not completed. */
 unsigned sim_disk_inflight(const struct sim_disk *d);
 unsigned sim_disk_held(const struct sim_disk *d);

@@ -47,10 +47,9 @@ static void export_init(struct world_server *s, const struct world_server_conf *
 	ex->all = &s->exports;
 	ex->state = state;
 	ex->ident = 1;
-	ex->size = sim_disk_size(d);
+	atomic_store(&ex->size, sim_disk_size(d));
 	ex->direct = conf->direct;
 	ex->geometry = (struct rnbd_dev_info){
-		.nsectors = nsectors,
 		.max_hw_sectors = s->conf.max_io_size / RNBD_SECTOR_SIZE,
 		.max_write_zeroes_sectors = nsectors,
 		.max_discard_sectors = nsectors,

@@ -77,7 +77,7 @@ void rig_set_align(struct export *ex, uint32_t align)
 {
 	cr_assert(ex->direct && ex->dio_align <= align);
 	ex->dio_align = align;
-	export_file(ex)->tail_start = ex->size;
+	export_file(ex)->tail_start = UINT64_MAX;
 	if (ex->size % align && export_file(ex)->tail_fd < 0)
 		export_file(ex)->tail_fd = open(ex->path, O_RDWR | O_CLOEXEC);
 	if (ex->size % align)
