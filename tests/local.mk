@@ -62,6 +62,7 @@ SHELL_TESTS = \
 	%D%/test-ready-fd.sh \
 	%D%/test-reboot-flush.sh \
 	%D%/test-registration.sh \
+	%D%/test-resize.sh \
 	%D%/test-rtrsctl.sh \
 	%D%/test-rtrsctl-client.sh \
 	%D%/test-sd-notify.sh \

@@ -245,6 +245,8 @@ static const char *open_reason(int r)
 		return "read-only on the server (mode=auto or mode=ro would take it)";
 	case -ENOENT:
 		return "the server has no such export";
+	case -EMEDIUMTYPE:
+		return "smaller now than those know it who have it open";
 	case -ECONNABORTED:
 		return "the server was lost";
 	default:

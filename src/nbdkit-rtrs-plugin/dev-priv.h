@@ -67,6 +67,8 @@ struct dev {
 	struct list opens;		/* dev_open_req.link, waiting for the OPEN in flight */
 	atomic_uint dropped;		/* references, since clt->drop_msg ran */
 	struct dev_ctl ctl;		/* its OPEN or CLOSE */
+	struct dev_ctl look;			/* dev-look.c, as the next two */
+	struct list lookers, looking;	/* dev_open_req.link: for the look to come, and for that in flight */
 	unsigned tried_epoch, open_epoch;	/* of the session: asked for, and got, by OPEN */
 	void (*settled)(struct dev *dev, int status);
 	struct loop_msg given_up_msg;
@@ -120,6 +122,16 @@ void dev_send_open(struct dev *dev, enum clt_op_kind kind,
 /* The answer to an OPEN: geometry the first time, else id and size.  0: @dev is OPEN, or stays CLOSING; CLT_AGAIN: it
  * is open on the server and has to be settled; or -errno: -EMEDIUMTYPE when it is not what it was. */
 int dev_opened(struct dev *dev, struct dev_ctl *ctl, bool first);
+
+/* ---- dev-look.c ---- */
+
+void dev_look_init(struct dev *dev);
+/* The server says that @dev, which is open, has @size bytes now.  0; -EMEDIUMTYPE: it had more, and goes on with as
+ * many for those who have it open (doc/decisions.md D17). */
+int dev_look_size(struct dev *dev, uint64_t size);
+/* @req wants @dev, which is open.  True: it gets it when the server has told its size: 0, or as dev_look_size().  False: it
+ * cannot be asked now. */
+bool dev_look(struct dev *dev, struct dev_open_req *req);
 
 /* ---- dev-reopen.c ---- */
 

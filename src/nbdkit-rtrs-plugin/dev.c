@@ -69,7 +69,7 @@ static void dev_free(struct dev *dev)
 {
 	struct client *clt = dev->clt;
 
-	assert(!dev->ctl.done && !dev->refs && list_empty(&dev->opens));
+	assert(!dev->ctl.done && !dev->look.done && !dev->refs && list_empty(&dev->opens));
 	loop_unpost(clt->sess.loop, &dev->given_up_msg);
 	if (dev_unsettled(dev))
 		clt->given_up_epoch = MAX(clt->given_up_epoch, atomic_load(&dev->given_up_epoch));
@@ -136,12 +136,12 @@ int dev_opened(struct dev *dev, struct dev_ctl *ctl, bool first)
 	if (r < 0)
 		return r;
 	size = info.nsectors * RNBD_SECTOR_SIZE;
-	if (first)
+	if (first) {
 		dev->info = info;
-	else if (size != atomic_load(&dev->size))
-		log_warn(dev->name, "export has grown: %llu bytes instead of %llu",
-			 (unsigned long long)size, (unsigned long long)atomic_load(&dev->size));
-	atomic_store(&dev->size, size);
+		atomic_store(&dev->size, size);
+	} else {
+		dev_look_size(dev, size);
+	}
 	atomic_store(&dev->max_zeroes, info.max_write_zeroes_sectors);
 	/* Its last user left while the OPEN was on its way: nobody is to see it open again. */
 	if (atomic_load(&dev->state) == DEV_CLOSING)
@@ -205,6 +205,7 @@ static struct dev *dev_create(struct client *clt, const struct dev_open_req *req
 	range_lock_init(&dev->ranges);
 	dev_ctl_init(&dev->ctl, clt, dev);
 	dev_reopen_init_dev(dev);
+	dev_look_init(dev);
 	atomic_store(&dev->given_up_epoch, clt->given_up_epoch);
 	atomic_store(&dev->settled_epoch, 1);
 	list_init(&dev->opens);
@@ -283,6 +284,8 @@ static void open_msg(struct loop_msg *msg)
 		req->done(req);
 		return;
 	}
+	if (dev_look(dev, req))
+		return;
 	list_add_tail(&dev->opens, &req->link);
 	switch (atomic_load(&dev->state)) {
 	case DEV_OPEN:

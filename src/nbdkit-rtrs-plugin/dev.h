@@ -20,6 +20,7 @@ struct dev_open_req {
 	void (*done)(struct dev_open_req *req);	/* service thread */
 	int status;			/* 0; the server's errno; -ENAMETOOLONG; -EINVAL bad geometry;
 					 * -EEXIST open under another name, and a kernel is the peer;
+					 * -EMEDIUMTYPE open, and smaller now than when it was opened;
 					 * -EIO, -ECONNABORTED: waiting for the server is over;
 					 * -ESHUTDOWN: the session is to end; -ENOMEM */
 	struct dev *dev;		/* status 0: the caller holds a reference */
@@ -29,8 +30,8 @@ struct dev_open_req {
 	struct list link;
 };
 
-/* Open @req->name, or share it when this session has it open (the mode is then the first one's).
- * Any thread. */
+/* Open @req->name, or share it when this session has it open (the mode is then the first one's; the size is that
+ * of now).  Any thread. */
 void dev_open_start(struct client *clt, struct dev_open_req *req);
 /* The same, blocking. */
 int dev_open(struct client *clt, const char *name, enum rnbd_access_mode mode,
@@ -40,7 +41,7 @@ int dev_open(struct client *clt, const char *name, enum rnbd_access_mode mode,
 void dev_close(struct dev *dev);
 
 const char *dev_name(const struct dev *dev);
-/* As told when it was opened first; the size follows reconnects.  One that comes back as another file, smaller, with
+/* As told when it was opened first; the size grows with reconnects, and whenever it is opened again.  One that comes back as another file, smaller, with
  * larger blocks, with a write cache it did not have or without FUA is not used. */
 const struct rnbd_dev_info *dev_info(const struct dev *dev);
 uint64_t dev_size(const struct dev *dev);

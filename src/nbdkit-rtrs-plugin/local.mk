@@ -39,6 +39,7 @@ libclt_la_SOURCES = \
 	%D%/dev-io.c \
 	%D%/dev-list.c \
 	%D%/dev-list.h \
+	%D%/dev-look.c \
 	%D%/dev-priv.h \
 	%D%/dev-reopen.c \
 	%D%/dev-stat.c \

@@ -65,7 +65,7 @@ libsim_la_SOURCES = \
 
 libsim_la_LIBADD = libpeer.la libclt.la librtrssrv.la libsimfab.la
 
-SIM_PLAIN_TESTS = test-sim-ask test-sim-clt test-sim-dev test-sim-fence test-sim-mem test-sim-multi test-sim-multi-peer test-sim-path test-sim-peer test-sim-small test-sim-srv test-sim-window
+SIM_PLAIN_TESTS = test-sim-ask test-sim-clt test-sim-dev test-sim-fence test-sim-mem test-sim-multi test-sim-multi-peer test-sim-path test-sim-peer test-sim-size test-sim-small test-sim-srv test-sim-window
 SIM_TESTS = $(SIM_PLAIN_TESTS) test-sim-random
 check_PROGRAMS += $(SIM_TESTS)
 SIM_NIC_TESTS = %D%/sim-nic.sh %D%/sim-registration.sh
@@ -103,6 +103,9 @@ test_sim_peer_LDADD = libsim.la
 test_sim_random_SOURCES = %D%/history.c %D%/history.h %D%/test-sim-random.c
 test_sim_random_CPPFLAGS = $(libsim_la_CPPFLAGS)
 test_sim_random_LDADD = libsim.la
+test_sim_size_SOURCES = %D%/test-sim-size.c
+test_sim_size_CPPFLAGS = $(libsim_la_CPPFLAGS)
+test_sim_size_LDADD = libsim.la
 test_sim_small_SOURCES = %D%/test-sim-small.c
 test_sim_small_CPPFLAGS = $(libsim_la_CPPFLAGS)
 test_sim_small_LDADD = libsim.la

@@ -61,6 +61,8 @@ static int do_control(struct raw_srv *s, struct peer_srv_sess *sess, const struc
 			return s->no_open;
 		rc = dev_open(sess, open.name);
 		info->device_id = (uint32_t)rc;
+		if (s->told_size)
+			info->nsectors = s->told_size / RNBD_SECTOR_SIZE;
 		return MIN(rc, 0);
 	case RNBD_MSG_CLOSE:
 		CHECK(rnbd_close_decode(req->usr, req->usr_len, &id) == 0);

@@ -49,6 +49,7 @@ struct raw_srv {
 	unsigned nrequests, nrevoked;
 	unsigned ops;			/* bit op: one was asked for */
 	unsigned nopens;
+	uint64_t told_size;		/* in the answer to OPEN; 0: as it is */
 	int no_open;			/* not 0: the errno that each OPEN is answered with, negative */
 	unsigned nstrays;		/* requests for a device that is not open */
 	struct ibv_mr *mrs[PEER_SRV_PATHS][PEER_SRV_DEPTH];
