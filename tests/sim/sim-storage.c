@@ -35,6 +35,7 @@ struct sim_disk {
 	struct rule rules[NRULES];
 	unsigned nheld;
 	bool size_held;
+	int size_err;
 	struct list asks;	/* struct ask: who waits for the size */
 };
 
@@ -349,6 +350,11 @@ void sim_disk_hold_size(struct sim_disk *d)
 	d->size_held = true;
 }
 
+void sim_disk_fail_size(struct sim_disk *d, int err)
+{
+	d->size_err = err;
+}
+
 static void release_asks(struct sim_disk *d)
 {
 	struct ask *a, *tmp;
@@ -364,7 +370,7 @@ bool export_io_size(struct reactor *r, struct export *ex, int64_t *size,
 	struct sim_disk *d = sim_disk_find(ex->path);
 	struct ask *a;
 
-	*size = (int64_t)d->size;
+	*size = d->size_err ? d->size_err : (int64_t)d->size;
 	if (!d->size_held || sim_is_ghost(sim_host(), sim_epoch()))
 		return true;
 	a = calloc(1, sizeof(*a));

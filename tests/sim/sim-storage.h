@@ -27,6 +27,8 @@ uint64_t sim_disk_size(const struct sim_disk *d);
 void sim_disk_resize(struct sim_disk *d, uint64_t size);
 /* Who asks for the size gets no answer until sim_disk_release(); at first at once. */
 void sim_disk_hold_size(struct sim_disk *d);
+/* Who asks is answered with @err, negative; 0: with the size. */
+void sim_disk_fail_size(struct sim_disk *d, int err);
 /* Operations started and not completed. */
 unsigned sim_disk_inflight(const struct sim_disk *d);
 unsigned sim_disk_held(const struct sim_disk *d);

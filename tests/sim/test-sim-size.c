@@ -187,6 +187,20 @@ static void test_storage_does_not_answer(void)
 	world_destroy(w);
 }
 
+static void test_storage_refuses_to_tell(void)
+{
+	start(1);
+	sim_disk_fail_size(world_disk(w), -EIO);
+	CHECK(open_again() == 0 && size() == WORLD_DISK_SIZE);
+	CHECK(world_traced(w, "disk0: 'disk0' does not tell its size: Input/output error"));
+	CHECK(world_write(c, WORLD_DISK_SIZE - 512, 512, 1) == 0);
+	CHECK(world_write(c, WORLD_DISK_SIZE, 512, 1) == -EIO);
+	sim_disk_fail_size(world_disk(w), 0);
+	sim_disk_resize(world_disk(w), LARGE);
+	CHECK(open_again() == 0 && size() == LARGE);
+	world_destroy(w);
+}
+
 /* ---- looks that are lost ---- */
 
 static void test_path_is_lost_meanwhile(void)
@@ -202,6 +216,9 @@ static void test_path_is_lost_meanwhile(void)
 	sim_disk_resize(world_disk(w), LARGE);
 	CHECK(open_end(&a, 500) == 0 && open_end(&b, 500) == 0);
 	CHECK(size() == WORLD_DISK_SIZE);
+	/* The dead path is not kept by what it waits for. */
+	world_run_ms(w, 100);
+	CHECK(world_traced(w, "lingering -> gone"));
 	sim_disk_release(world_disk(w));
 	sim_heal("clt", "srv");
 	CHECK(world_write(c, 0, 4096, 1) == 0);
@@ -384,6 +401,7 @@ int main(int argc, char **argv)
 		{ "asked-before", test_asked_before },
 		{ "asked-before-by-another", test_asked_before_by_another },
 		{ "storage-does-not-answer", test_storage_does_not_answer },
+		{ "storage-refuses-to-tell", test_storage_refuses_to_tell },
 		{ "path-is-lost-meanwhile", test_path_is_lost_meanwhile },
 		{ "one-of-two-paths-is-lost-meanwhile", test_one_of_two_paths_is_lost_meanwhile },
 		{ "server-is-away", test_server_is_away },
