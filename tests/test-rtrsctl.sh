@@ -166,8 +166,9 @@ kill_process "$server_pid"
 wait_until "the end of its socket" "$rtrsctl" list
 # A live one's socket is not taken.
 status=0
-"$RTRS_SERVER" --listen tcp://127.0.0.1:0 --control "$first" "x=$tmp/other,readonly" 2>"$tmp/taken" || status=$?
+"$RTRS_SERVER" --listen tcp://127.0.0.1:0 --control "$first" "x=$tmp/other,readonly" >"$tmp/said" 2>"$tmp/taken" || status=$?
 is "status" $status 1
+is "what it said" "$(cat "$tmp/said")" ""
 grep -E "error: --control $first: process [0-9]+ listens there\$" "$tmp/taken"
 [ -S "$first" ]
 start_server --control none "x=$tmp/other,readonly"

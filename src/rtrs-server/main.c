@@ -380,6 +380,7 @@ static int serve(struct program *p)
 		log_err(NULL, "cannot watch signals: %s", strerror(-rc));
 		exit(1);		/* the server runs already; nobody has been told so */
 	}
+	srv_tell(p->srv);
 	tell_exports(&p->conf);
 	tell_protection(&p->conf);
 	tell_reach(&p->conf);

@@ -242,7 +242,7 @@ static int listen_one(struct srv *srv, const struct fab_addr *addr)
 	return 0;
 }
 
-static void listen_tell(const struct srv *srv)
+void srv_listen_tell(const struct srv *srv)
 {
 	struct srv_listener *l;
 
@@ -353,7 +353,5 @@ int srv_listen_start(struct srv *srv, char *err, size_t errlen)
 		rc = cms_watch(srv, err, errlen);
 	if (rc)
 		listen_abort(srv);
-	else
-		listen_tell(srv);
 	return rc;
 }
