@@ -34,6 +34,7 @@ struct sim_disk {
 	uint32_t delay_us, jitter_us;
 	struct rule rules[NRULES];
 	unsigned nheld;
+	uint16_t prio;		/* of the operation that was started last */
 	bool size_held;
 	int size_err;
 	struct list asks;	/* struct ask: who waits for the size */
@@ -156,6 +157,11 @@ unsigned sim_disk_inflight(const struct sim_disk *d)
 unsigned sim_disk_held(const struct sim_disk *d)
 {
 	return d->nheld;
+}
+
+uint16_t sim_disk_prio(const struct sim_disk *d)
+{
+	return d->prio;
 }
 
 void sim_disk_delay(struct sim_disk *d, uint32_t us, uint32_t jitter_us)
@@ -427,6 +433,7 @@ void export_io_start(struct reactor *r, struct export_io *io)
 	assert(op && io->op != RNBD_OP_SECURE_ERASE);
 	assert(io->op == RNBD_OP_FLUSH || range_ok(io->offset, io->len, export_size(io->ex)));
 	assert(io->offset % SECTOR == 0 && io->len % SECTOR == 0);
+	d->prio = io->prio;
 	op->disk = d;
 	op->io = io;
 	op->reactor = r;

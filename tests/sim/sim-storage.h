@@ -32,6 +32,8 @@ void sim_disk_fail_size(struct sim_disk *d, int err);
 /* Operations started and not completed. */
 unsigned sim_disk_inflight(const struct sim_disk *d);
 unsigned sim_disk_held(const struct sim_disk *d);
+/* Of the operation that was started last: export_io.prio. */
+uint16_t sim_disk_prio(const struct sim_disk *d);
 
 /* Each operation takes @us and up to @jitter_us more.  At first 100 and 0. */
 void sim_disk_delay(struct sim_disk *d, uint32_t us, uint32_t jitter_us);

@@ -2,6 +2,7 @@
 /* The server against a client that does what the test says (raw-clt.h): who is let in and why not,
  * answers in every form of doc/protocol.md 3.4 without NEW_RKEY, heartbeats, come-backs, the fence. */
 #include <errno.h>
+#include <linux/ioprio.h>
 #include <string.h>
 
 #include "raw-clt.h"
@@ -1106,6 +1107,49 @@ static void test_fence_lets_messages_through(void)
 	end();
 }
 
+static void greet_as(uint8_t ver)
+{
+	struct rnbd_sess_info info = { .ver = ver };
+	struct rnbd_msg_sess_info m;
+
+	rnbd_sess_info_encode(&m, RNBD_MSG_SESS_INFO, &info);
+	raw_clt_submit(&clt, 0, 3, RTRS_DIR_READ, &m, sizeof(m), sizeof(m), false);
+	CHECK(raw_clt_wait(&clt, 3, 1000) && clt.path.answers[3].status == 0);
+}
+
+/* What the storage is told of a READ that carries @prio in @len bytes of message. */
+static uint16_t prio_told(uint16_t prio, uint16_t len)
+{
+	struct rnbd_io io = { .device_id = clt.device_id, .op = RNBD_OP_READ, .bi_size = 512, .prio = prio };
+	struct rnbd_msg_io m;
+
+	rnbd_io_encode(&m, &io);
+	m.prio = le16_put(prio);
+	raw_clt_submit(&clt, 1, 4, RTRS_DIR_READ, &m, len, 512, false);
+	CHECK(raw_clt_wait(&clt, 4, 1000) && clt.path.answers[4].status == 0);
+	return sim_disk_prio(world_disk(w));
+}
+
+/* Before version 2 of RNBD there is garbage in its place. */
+static void test_priority_counts_from_version_2(void)
+{
+	const uint16_t prio = IOPRIO_CLASS_BE << IOPRIO_CLASS_SHIFT | 5;
+
+	begin();
+	open_clt();
+	greet_as(2);
+	CHECK(prio_told(prio, sizeof(struct rnbd_msg_io)) == prio);
+	CHECK(prio_told(0, sizeof(struct rnbd_msg_io)) == 0);
+	greet_as(1);
+	CHECK(prio_told(prio, sizeof(struct rnbd_msg_io)) == 0);
+	greet_as(0);
+	CHECK(prio_told(prio, sizeof(struct rnbd_msg_io)) == 0);
+	greet_as(3);
+	CHECK(prio_told(prio, sizeof(struct rnbd_msg_io)) == prio);
+	CHECK(prio_told(prio, RNBD_MSG_IO_MIN) == 0);
+	end();
+}
+
 /* Against the rules: two requests in one chunk at once.  It costs the client its path. */
 static void test_chunk_used_twice(void)
 {
@@ -1156,6 +1200,7 @@ int main(int argc, char **argv)
 {
 	static const struct sim_test tests[] = {
 		{ "p11-set-up", test_set_up },
+		{ "priority-counts-from-version-2", test_priority_counts_from_version_2 },
 		{ "p04-every-path-has-the-same-geometry", test_every_path_has_the_same_geometry },
 		{ "p10-room-for-a-header-as-the-kernel-counts-it",
 		  test_room_for_a_header_as_the_kernel_counts_it },
