@@ -12,6 +12,7 @@
  *   - The answer to EXTENTS is made in the chunk, which is written and never read.
  * Answers leave from chunks only.  So private buffers are held by the storage and never by a client
  * that does not take its answers, no device has to know them, and posts need no completion. */
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -19,6 +20,7 @@
 #include "srv-dev-io.h"
 #include "srv-prio.h"
 #include "srv-req.h"
+#include "srv-size.h"
 
 static void answer_to_chunk(struct srv_req *req, const struct srv_buf *buf)
 {
@@ -122,11 +124,25 @@ static void io_prepare(struct srv_req *req, const struct rnbd_io *io)
 		srv_req_enter(req, SRV_REQ_BUFFER);
 }
 
+/* @io is for req->io.ex, and srv_dev_io_check() has said @rc. */
+static void io_go(struct srv_req *req, const struct rnbd_io *io, int rc)
+{
+	if (rc || (io->op != RNBD_OP_FLUSH && !io->bi_size))
+		io_end(req, rc);
+	else
+		io_prepare(req, io);
+}
+
+static int io_decode(const struct srv_req *req, struct rnbd_io *io)
+{
+	return rnbd_io_decode(req->rtrs.usr, req->rtrs.usr_len, req->rtrs.data_len,
+			      req->rtrs.dir == RTRS_DIR_READ, io);
+}
+
 void srv_dev_io_start(struct srv_req *req)
 {
 	struct rnbd_io io;
-	int rc = rnbd_io_decode(req->rtrs.usr, req->rtrs.usr_len, req->rtrs.data_len,
-				req->rtrs.dir == RTRS_DIR_READ, &io);
+	int rc = io_decode(req, &io);
 
 	if (!rc && io.op == RNBD_OP_EXTENTS && !srv_sess_has(req->path->sess, RNBD_EXT_EXTENTS))
 		rc = -EOPNOTSUPP;
@@ -144,9 +160,36 @@ void srv_dev_io_start(struct srv_req *req)
 	}
 	req->io.ex = req->dev->ex;
 	rc = srv_dev_io_check(req->dev->ex, req->dev->mode, &io);
-	if (rc || (io.op != RNBD_OP_FLUSH && !io.bi_size)) {
-		io_end(req, rc);
+	if (rc != -EIO) {
+		io_go(req, &io, rc);
 		return;
 	}
-	io_prepare(req, &io);
+	/* Who has not opened it since it has grown may have been told otherwise (rnbd's sysfs has "resize"). */
+	srv_req_enter(req, SRV_REQ_SIZE);
+	srv_post_control(req->path->srv, &req->msg);
+}
+
+static void io_send_home(struct srv_req *req)
+{
+	srv_req_enter(req, SRV_REQ_SIZED);
+	srv_req_send(req);
+}
+
+void srv_dev_io_ask(struct srv_req *req)
+{
+	/* ORDER: a path that failed before has had its waiters ended; do not add one. */
+	if (req->path->state != SRV_PATH_CONNECTED || srv_size_ask(req, req->io.ex, io_send_home))
+		io_send_home(req);
+}
+
+void srv_dev_io_sized(struct srv_req *req)
+{
+	struct rnbd_io io;
+	int rc = io_decode(req, &io);
+
+	assert(!rc);
+	if (srv_con_dead(req->con))	/* not started yet, and sent again on another path */
+		io_end(req, -ECONNABORTED);
+	else
+		io_go(req, &io, srv_dev_io_check(req->dev->ex, req->dev->mode, &io));
 }

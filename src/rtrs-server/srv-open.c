@@ -312,7 +312,10 @@ void srv_open_path_failed(struct srv_path *path)
 
 static void open_sized(struct srv_req *req)
 {
-	open_or_wait(req, 0);
+	if (req->path->state == SRV_PATH_CONNECTED)
+		open_or_wait(req, 0);
+	else
+		srv_req_finish_control(req, -ECONNABORTED);
 }
 
 /* What is wrong with it is told by open_or_wait(). */

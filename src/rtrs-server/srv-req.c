@@ -123,6 +123,8 @@ static void req_message(struct loop_msg *msg)
 		[SRV_REQ_ARRIVED] = srv_key_revoke_now,	/* its turn has come */
 		[SRV_REQ_REVOKING] = srv_req_execute,	/* the key has gone with its device */
 		[SRV_REQ_FENCED] = req_run,		/* the one before it has left */
+		[SRV_REQ_SIZE] = srv_dev_io_ask,	/* control thread */
+		[SRV_REQ_SIZED] = srv_dev_io_sized,
 		[SRV_REQ_CONTROL] = srv_open_request,	/* control thread */
 		[SRV_REQ_REPLY] = req_finished,
 	};

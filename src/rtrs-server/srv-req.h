@@ -3,10 +3,10 @@
  * thread, and back to an answer (doc/protocol.md 3.3, 3.4).
  *
  * A request belongs to the thread of the connection it came on, from arrival to answer; only a
- * control message visits the control thread in between.  It is answered, or its connection is dead:
+ * control message, and IO behind the end of its export, visit the control thread in between.  It is answered, or its connection is dead:
  * never dropped.
  *
- *	idle > arrived [> revoking] > fenced [> buffer] > storage > reply > idle	IO
+ *	idle > arrived [> revoking] > fenced [> size > sized] [> buffer] > storage > reply > idle	IO
  *	idle > arrived [> revoking] > control > reply > idle		SESS_INFO, OPEN, CLOSE
  *
  * Where a request waits for another thread, that one sends it home by req->msg, and its stage says
@@ -41,6 +41,8 @@ enum srv_req_stage {
 	SRV_REQ_REVOKING,	/* likewise: the end of its chunk's key is posted */
 	/* in the fence */
 	SRV_REQ_FENCED,		/* an earlier request under this buf_id may be in the storage */
+	SRV_REQ_SIZE,		/* behind the end: with the control thread, which asks whether that has moved */
+	SRV_REQ_SIZED,		/* it is known */
 	SRV_REQ_BUFFER,		/* waits for private memory */
 	SRV_REQ_STORAGE,
 	/* out of it, or never in */
@@ -73,8 +75,7 @@ struct srv_req {
 	struct srv_dev *dev;		/* referenced while the storage works */
 	struct srv_buf *buf;		/* private memory; NULL: the chunk */
 	struct export_io io;
-	uint64_t deadline_ms;		/* OPEN that waits */
-	/* OPEN that waits for a size: */
+	uint64_t deadline_ms;		/* OPEN that waits, and who waits for a size: */
 	struct export *sized;
 	unsigned size_turn;
 	void (*size_then)(struct srv_req *req);

@@ -4,7 +4,6 @@
  * The storage is asked once at a time for each export, for all that had come before it was asked.  A storage that does
  * not answer holds requests up for SRV_SIZE_TIMEOUT, and later ones not at all: they go by what is known.  What it
  * refuses to tell stays as it was. */
-#include <errno.h>
 #include <string.h>
 
 #include "clock.h"
@@ -13,6 +12,8 @@
 #include "srv-req.h"
 #include "srv-size.h"
 
+static struct log_limit size_limit = LOG_LIMIT_INIT(4, 10000);
+
 static void learned(struct export *ex, int64_t size)
 {
 	uint64_t was = export_size(ex), is = (uint64_t)size;
@@ -20,7 +21,8 @@ static void learned(struct export *ex, int64_t size)
 	ex->sizing.asked = false;
 	ex->sizing.known++;
 	if (size < 0) {
-		log_warn(ex->name, "'%s' does not tell its size: %s", ex->path, strerror((int)-size));
+		log_limited(&size_limit, LOG_LEVEL_WARN, ex->name, "'%s' does not tell its size: %s", ex->path,
+			    strerror((int)-size));
 		return;
 	}
 	if (is > was)
@@ -49,15 +51,15 @@ static void rearm(struct srv *srv)
 		loop_timer_set(srv_loop(srv), &srv->size_timer, deadline_ms);
 }
 
-/* Those that have waited long enough go on. */
-static void go_on(struct srv *srv)
+/* Those that have waited long enough go on, and those of @failed. */
+static void go_on(struct srv *srv, const struct srv_path *failed)
 {
 	uint64_t now = clock_now_ms();
 	struct srv_req *req, *tmp;
 	struct list ready = LIST_INIT(ready);
 
 	list_for_each_safe(req, tmp, &srv->size_waiters, link) {
-		if (!is_known(req) && req->deadline_ms > now)
+		if (!is_known(req) && req->deadline_ms > now && req->path != failed)
 			continue;
 		list_del(&req->link);
 		list_add_tail(&ready, &req->link);
@@ -88,12 +90,12 @@ static void answered(struct export *ex, int64_t size, void *arg)
 	/* They came while it was asked: what it said may be older than they are. */
 	if (ex->sizing.wanted != ex->sizing.known)
 		ask(arg, ex);
-	go_on(arg);
+	go_on(arg, NULL);
 }
 
 static void timeout(struct loop_timer *timer)
 {
-	go_on(container_of(timer, struct srv, size_timer));
+	go_on(container_of(timer, struct srv, size_timer), NULL);
 }
 
 bool srv_size_ask(struct srv_req *req, struct export *ex, void (*then)(struct srv_req *req))
@@ -118,15 +120,7 @@ bool srv_size_ask(struct srv_req *req, struct export *ex, void (*then)(struct sr
 
 void srv_size_path_failed(struct srv_path *path)
 {
-	struct srv_req *req, *tmp;
-
-	list_for_each_safe(req, tmp, &path->srv->size_waiters, link) {
-		if (req->path != path)
-			continue;
-		list_del(&req->link);
-		srv_req_finish_control(req, -ECONNABORTED);
-	}
-	rearm(path->srv);
+	go_on(path->srv, path);
 }
 
 void srv_size_init(struct srv *srv)

@@ -1107,6 +1107,65 @@ static void test_fence_lets_messages_through(void)
 	end();
 }
 
+/* A client that was told by hand that its device has grown: a kernel's has "resize" for that. */
+static void test_io_behind_the_end(void)
+{
+	const uint64_t sectors = WORLD_DISK_SIZE / 512;
+
+	begin();
+	open_clt();
+	CHECK(raw_clt_io(&clt, 1, 3, RNBD_OP_READ, sectors, 4096, false) == -EIO);
+	sim_disk_resize(world_disk(w), 2 * WORLD_DISK_SIZE);
+	CHECK(raw_clt_io(&clt, 1, 3, RNBD_OP_READ, 2 * sectors - 7, 4096, false) == -EIO);
+	sim_disk_resize(world_disk(w), 3 * WORLD_DISK_SIZE);
+	memset(clt.data[3], 0x44, 4096);
+	CHECK(raw_clt_io(&clt, 1, 3, RNBD_OP_WRITE, 3 * sectors - 8, 4096, false) == 0);
+	CHECK(raw_clt_io(&clt, 1, 4, RNBD_OP_READ, 3 * sectors - 8, 4096, false) == 0);
+	CHECK(all_bytes(clt.data[4], 4096, 0x44));
+	/* The storage does not answer: it goes by what is known. */
+	sim_disk_resize(world_disk(w), 4 * WORLD_DISK_SIZE);
+	sim_disk_hold_size(world_disk(w));
+	raw_clt_io_start(&clt, 1, 3, RNBD_OP_READ, 3 * sectors, 4096, false);
+	/* A request for what is there does not wait for that one. */
+	CHECK(raw_clt_io(&clt, 1, 4, RNBD_OP_READ, 3 * sectors - 8, 4096, false) == 0);
+	CHECK(raw_clt_wait(&clt, 3, 2000) && clt.path.answers[3].status == -EIO);
+	CHECK(raw_clt_io(&clt, 1, 3, RNBD_OP_READ, 3 * sectors, 4096, false) == -EIO);
+	sim_disk_release(world_disk(w));
+	world_run_ms(w, 10);
+	CHECK(raw_clt_io(&clt, 1, 3, RNBD_OP_READ, 3 * sectors, 4096, false) == 0);
+	end();
+}
+
+static void hang_up(void *arg)
+{
+	raw_clt_hang_up(&clt);
+	*(bool *)arg = true;
+}
+
+/* The same of a path that is lost at any step of it: it is not kept by what it waits for. */
+static void test_io_behind_the_end_of_a_lost_path(void)
+{
+	unsigned step = 0;
+	bool hung_up;
+
+	do {
+		begin();
+		open_clt();
+		sim_disk_hold_size(world_disk(w));
+		raw_clt_io_start(&clt, 1, 3, RNBD_OP_READ, WORLD_DISK_SIZE / 512, 4096, false);
+		raw_clt_io_start(&clt, 1, 4, RNBD_OP_READ, WORLD_DISK_SIZE / 512, 4096, false);
+		hung_up = false;
+		sim_at_step(sim_steps() + ++step, hang_up, &hung_up);
+		world_run_ms(w, 200);
+		sim_at_step(0, NULL, NULL);
+		CHECK(!hung_up || world_traced(w, "session closed"));
+		CHECK(!hung_up || world_traced(w, "device 0 closed"));
+		sim_disk_release(world_disk(w));
+		end();
+	} while (hung_up);
+	CHECK(step > 5);
+}
+
 static void greet_as(uint8_t ver)
 {
 	struct rnbd_sess_info info = { .ver = ver };
@@ -1200,6 +1259,8 @@ int main(int argc, char **argv)
 {
 	static const struct sim_test tests[] = {
 		{ "p11-set-up", test_set_up },
+		{ "io-behind-the-end", test_io_behind_the_end },
+		{ "io-behind-the-end-of-a-lost-path", test_io_behind_the_end_of_a_lost_path },
 		{ "priority-counts-from-version-2", test_priority_counts_from_version_2 },
 		{ "p04-every-path-has-the-same-geometry", test_every_path_has_the_same_geometry },
 		{ "p10-room-for-a-header-as-the-kernel-counts-it",
