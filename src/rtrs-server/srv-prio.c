@@ -27,11 +27,10 @@ uint16_t srv_prio(uint16_t wire, bool may_realtime)
 {
 	unsigned class = wire >> IOPRIO_CLASS_SHIFT, level = wire % LEVELS;
 
+	if (class == IOPRIO_CLASS_RT && !may_realtime)
+		return IOPRIO_CLASS_BE << IOPRIO_CLASS_SHIFT;
 	switch (class) {
 	case IOPRIO_CLASS_RT:
-		if (!may_realtime)
-			return IOPRIO_CLASS_BE << IOPRIO_CLASS_SHIFT;
-		/* fall through */
 	case IOPRIO_CLASS_BE:
 		return (uint16_t)(class << IOPRIO_CLASS_SHIFT | level);
 	case IOPRIO_CLASS_IDLE:

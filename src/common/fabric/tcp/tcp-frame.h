@@ -83,7 +83,7 @@ static inline const char *tcp_frame_check(const struct tcp_frame *f)
 		uint32_t length_max;
 		bool known, handshake, imm, rkey, addr;	/* the fields that it has */
 	} ops[] = {
-		[TCP_FRAME_SEND] = { TCP_FRAME_MSG_MAX, true },
+		[TCP_FRAME_SEND] = { TCP_FRAME_MSG_MAX, true, .imm = false },
 		[TCP_FRAME_SEND_WITH_IMM] = { TCP_FRAME_MSG_MAX, true, .imm = true },
 		[TCP_FRAME_SEND_WITH_INV] = { TCP_FRAME_MSG_MAX, true, .rkey = true },
 		[TCP_FRAME_RDMA_WRITE] = { TCP_FRAME_MSG_MAX, true, .rkey = true, .addr = true },
