@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-EXTRA_DIST += %D%/kernel.py %D%/kernel.sh %D%/run.py %D%/targets.py %D%/topologies.py
+EXTRA_DIST += %D%/kernel.py %D%/kernel.sh %D%/loads.py %D%/run.py %D%/targets.py %D%/topologies.py
 
 # What nbdkit lets any remote disk be.
 EXTRA_LTLIBRARIES = ceiling.la

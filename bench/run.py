@@ -4,6 +4,7 @@
 
   ours     fio -> unix socket -> nbdkit rtrs  == tcp loopback ==> rtrs-server -> file
   peer     fio -> unix socket -> nbdkit nbd   == tcp loopback ==> nbdkit file -> file
+  unix, peer-unix            the two with a unix socket in place of tcp
   ceiling  fio -> unix socket -> nbdkit ceiling.so, where a second thread answers -> file
   limit    fio -> unix socket -> nbdkit file -> file
 
@@ -26,7 +27,6 @@ import argparse
 import csv
 import datetime
 import fnmatch
-import json
 import os
 import platform
 import re
@@ -38,26 +38,14 @@ import sys
 import tempfile
 import time
 
-from targets import CONNECTIONS, ENOUGH_ROUNDS, TARGETS, Results, interval
+import loads
+from loads import COPY_ROWS, ROWS
+from targets import ENOUGH_ROUNDS, TARGETS, Results, interval
 from topologies import TOPOLOGIES, VARIANTS, Failed, Topology
 
-# name, how fio reads or writes, size, depth, NBD connections
-FIO_ROWS = [
-    ("4k-randread-qd1", "randread", "4k", 1, 1),
-    ("4k-randread-qd2", "randread", "4k", 2, 1),
-    ("4k-randread-qd4", "randread", "4k", 4, 1),
-    ("4k-randread-qd16", "randread", "4k", 16, 1),
-    ("4k-randread-qd32", "randread", "4k", 32, 1),
-    ("4k-randwrite-qd1", "randwrite", "4k", 1, 1),
-    ("4k-randwrite-qd16", "randwrite", "4k", 16, 1),
-    ("4k-randwrite-qd32", "randwrite", "4k", 32, 1),
-    ("128k-read-qd16", "read", "128k", 16, 1),
-    ("128k-write-qd16", "write", "128k", 16, 1),
-] + [(row, "randread", "4k", 4, n) for row, n in CONNECTIONS[1:]]
-COPY_ROWS = ["nbdcopy-in", "nbdcopy-out"]
-ROWS = [row[0] for row in FIO_ROWS] + COPY_ROWS
 # Of those that run, these are divided: the first by the second.
-RATIOS = [("ours", "base"), ("ours", "peer"), ("ours", "ceiling"), ("ours", "limit"), ("copy", "never"),
+RATIOS = [("ours", "base"), ("ours", "peer"), ("ours", "ceiling"), ("ours", "limit"), ("unix", "peer"),
+          ("unix", "peer-unix"), ("copy", "never"),
           ("always", "never"), ("ours", "static"), ("window", "static")]
 LOOK_S = 0.5			# at what others do
 BUSY = 0.10			# of the CPUs: a machine that tells nothing
@@ -96,69 +84,22 @@ class Machine:
             100 * statistics.median(self.busy), len(self.busy), 100 * statistics.median(self.stolen))
 
 
-def run(argv, args, timeout_s):
-    done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          timeout=timeout_s, cwd=args.workdir)
-    text = done.stdout.decode(errors="replace")
-    if done.returncode != 0:
-        raise Failed("%s\nfailed with status %d\n%s%s" % (" ".join(argv), done.returncode, text,
-                                                         done.stderr.decode(errors="replace")))
-    return text
-
-
-def fio(args, row, uri):
-    """One run: IOs, IOs per second, percentiles of the time that one takes."""
-    name, rw, bs, depth, connections = row
-    text = run(["fio", "--name=" + name, "--ioengine=nbd", "--uri=" + uri, "--rw=" + rw, "--bs=" + bs,
-                "--iodepth=%d" % depth, "--numjobs=%d" % connections, "--group_reporting", "--time_based",
-                "--runtime=%d" % args.runtime, "--norandommap", "--percentile_list=50:99:99.9",
-                "--output-format=json"], args, args.runtime + 60)
-    # fio may print notes before the JSON.
-    job = json.loads(text[text.index("{"):])["jobs"][0]
-    if job["error"]:
-        raise Failed("fio reports error %d on %s" % (job["error"], uri))
-    side = job["read" if "read" in rw else "write"]
-    if side["total_ios"] == 0:
-        raise Failed("fio did no IO on " + uri)
-    p50, p99, p999 = (side["clat_ns"]["percentile"]["%.6f" % p] / 1000 for p in (50, 99, 99.9))
-    return side["total_ios"], dict(rate=round(side["iops"], 1), p50_us=round(p50, 1), p99_us=round(p99, 1),
-                                   p999_us=round(p999, 1))
-
-
-def copy(args, row, uri):
-    """One copy of the whole disk; an IO is a MiB."""
-    argv = ["nbdcopy", args.source, uri] if row == "nbdcopy-in" else ["nbdcopy", uri, "null:"]
-    begin = time.monotonic()
-    run(argv, args, 600)
-    return args.size_mib, dict(rate=round(args.size_mib / (time.monotonic() - begin), 1), p50_us=0, p99_us=0, p999_us=0)
+def file_of(args, row):
+    return args.sparse if row in loads.SPARSE_COPIES else args.file
 
 
 def measure(args, topologies, rows, number):
     """One round: all rows against all running topologies.  Yields a dict for each run."""
-    by_name = {row[0]: row for row in FIO_ROWS}
     for i, row in enumerate(rows):
-        turn = (number + i) % len(topologies)
-        for topology in topologies[turn:] + topologies[:turn]:
+        of_row = [t for t in topologies if t.file == file_of(args, row)]
+        turn = (number + i) % len(of_row)
+        for topology in of_row[turn:] + of_row[:turn]:
             os.sync()		# what an earlier run left dirty is not this run's work
             before = topology.cpu_s()
-            ios, numbers = copy(args, row, topology.uri) if row in COPY_ROWS else fio(args, by_name[row], topology.uri)
+            ios, numbers = loads.do(args, row, topology.uri)
             cpu_us = (topology.cpu_s() - before) * 1e6 / ios
             yield dict(round=number, row=row, topology=topology.name, ios=ios, cpu_us_per_io=round(cpu_us, 2),
                        **numbers)
-
-
-def prepare_file(path, size_mib):
-    """Preallocate the file with data that is not zero, and read it into the page cache."""
-    block = os.urandom(1 << 20)
-    with open(path, "wb") as f:
-        os.posix_fallocate(f.fileno(), 0, size_mib << 20)
-        for _ in range(size_mib):
-            f.write(block)
-        f.flush()
-        os.fsync(f.fileno())
-    with open(path, "rb") as f:
-        while f.read(1 << 20):
-            pass
 
 
 def number(value):
@@ -281,14 +222,15 @@ def arguments():
     for option in ("rounds", "runtime", "size_mib", "threads"):
         if getattr(args, option) < 1:
             p.error("--%s must be at least 1" % option.replace("_", "-"))
-    for prog in ["fio", args.nbdkit] + ["nbdcopy"] * bool(set(args.rows) & set(COPY_ROWS)):
+    for prog in (["fio", args.nbdkit] + ["nbdcopy"] * bool(set(args.rows) & set(COPY_ROWS)) +
+                 ["qemu-img"] * ("sparse-convert" in args.rows)):
         if not shutil.which(prog):
             p.error("%s is not installed" % prog)
     if ("base" in args.topologies) != bool(args.base):
         p.error("--base=DIR and the topology base belong together")
     if args.base:
         args.base = os.path.abspath(args.base)
-    ours = "ours" in args.topologies or set(args.topologies) & set(VARIANTS)
+    ours = set(args.topologies) & {"ours", "unix"} or set(args.topologies) & set(VARIANTS)
     for path in [args.server, args.plugin] * bool(ours) + [args.ceiling] * ("ceiling" in args.topologies):
         if not os.path.exists(path):
             p.error("%s does not exist: run make first" % path)
@@ -305,7 +247,8 @@ def rounds(args, results, machine, topologies):
         writer = None
         for n in range(args.rounds):
             machine.look()
-            topologies[:] = [Topology(name, args, args.workdir) for name in args.topologies]
+            topologies[:] = [Topology(name, args, args.workdir, path) for name in args.topologies
+                             for path in sorted({file_of(args, row) for row in args.rows})]
             for t in topologies:
                 t.start()
             for r in measure(args, topologies, args.rows, n):
@@ -328,13 +271,16 @@ def main():
     args = arguments()
     args.workdir = tempfile.mkdtemp(prefix="nbdkit-rtrs-bench.", dir=os.environ.get("TMPDIR", "/var/tmp"))
     args.file = os.path.abspath(args.file or os.path.join(args.workdir, "disk.img"))
-    args.source = os.path.join(args.workdir, "source.img")
+    args.source, args.sparse, args.copied = (os.path.join(args.workdir, name + ".img")
+                                             for name in ("source", "sparse", "copied"))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     topologies, results, machine = [], Results(), Machine()
     try:
-        prepare_file(args.file, args.size_mib)
+        loads.prepare_file(args.file, args.size_mib)
         if "nbdcopy-in" in args.rows:
-            prepare_file(args.source, args.size_mib)
+            loads.prepare_file(args.source, args.size_mib)
+        if set(args.rows) & set(loads.SPARSE_COPIES):
+            loads.prepare_sparse_file(args.sparse, args.size_mib)
         done = rounds(args, results, machine, topologies)
         tables = [target_table(results, machine), ratio_table(results, args.topologies, args.rows),
                   latency_table(results, args.topologies, args.rows)]

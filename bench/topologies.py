@@ -17,7 +17,7 @@ VARIANTS = {
     "static": ([], ["registration=static"]),
     "window": ([], ["registration=window"]),
 }
-TOPOLOGIES = ["ours", "peer", "ceiling", "limit", "base"] + list(VARIANTS)
+TOPOLOGIES = ["ours", "peer", "ceiling", "unix", "peer-unix", "limit", "base"] + list(VARIANTS)
 START_TIMEOUT_S = 15
 TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 
@@ -80,9 +80,10 @@ class Process:
 class Topology:
     """The running servers of one topology and the NBD URI of its near end."""
 
-    def __init__(self, name, args, workdir):
+    def __init__(self, name, args, workdir, path):
         self.name = name
         self.args = args
+        self.file = path
         self.workdir = tempfile.mkdtemp(prefix=name + ".", dir=workdir)
         self.processes = []
         self.socket = os.path.join(self.workdir, "nbd.sock")
@@ -92,7 +93,7 @@ class Topology:
         if self.name in VARIANTS:
             self.start_ours(*VARIANTS[self.name])
         else:
-            getattr(self, "start_" + self.name)()
+            getattr(self, "start_" + self.name.replace("-", "_"))()
 
     def stop(self):
         while self.processes:
@@ -123,10 +124,10 @@ class Topology:
         p.wait_for("its pid file", lambda: os.path.exists(pidfile) and os.path.getsize(pidfile))
 
     def start_ceiling(self):
-        self.nbdkit("nbdkit-ceiling", ["-U", self.socket], self.args.ceiling, "file=" + self.args.file)
+        self.nbdkit("nbdkit-ceiling", ["-U", self.socket], self.args.ceiling, "file=" + self.file)
 
     def start_limit(self):
-        self.nbdkit("nbdkit-file", ["-U", self.socket], "file", self.args.file)
+        self.nbdkit("nbdkit-file", ["-U", self.socket], "file", self.file)
 
     def start_peer(self):
         # The listening socket is ours and handed over, so that no port has to be guessed.
@@ -136,9 +137,17 @@ class Topology:
             # Socket activation: descriptor 3, and the pid of the process that gets it.
             wrap = ["/bin/sh", "-c",
                     'exec 3<&%d; export LISTEN_FDS=1 LISTEN_PID=$$; exec "$@"' % fd, "sh"]
-            self.nbdkit("nbdkit-file", [], "file", self.args.file, pass_fds=(fd,), wrap=wrap)
+            self.nbdkit("nbdkit-file", [], "file", self.file, pass_fds=(fd,), wrap=wrap)
         self.nbdkit("nbdkit-nbd", ["-U", self.socket], "nbd", "hostname=127.0.0.1",
                     "port=%d" % port)
+
+    def start_peer_unix(self):
+        between = os.path.join(self.workdir, "between.sock")
+        self.nbdkit("nbdkit-file", ["-U", between], "file", self.file)
+        self.nbdkit("nbdkit-nbd", ["-U", self.socket], "nbd", "socket=" + between)
+
+    def start_unix(self):
+        self.start_ours(listen="unix:" + os.path.join(self.workdir, "between.sock"))
 
     def start_base(self):
         self.start_ours(server_program=os.path.join(self.args.base, "rtrs-server"),
@@ -151,17 +160,17 @@ class Topology:
         if "--no-lock" in text:
             options.append("--no-lock")
         if "--state-dir" in text:
-            options += ["--state-dir", os.path.join(self.args.workdir, "state-" + self.name)]
+            options += ["--state-dir", os.path.join(self.args.workdir, "state-" + self.name + "-" + os.path.basename(self.file))]
         return options
 
-    def start_ours(self, server_arg=(), plugin_arg=(), server_program=None, plugin=None):
+    def start_ours(self, server_arg=(), plugin_arg=(), server_program=None, plugin=None, listen="tcp://127.0.0.1:0"):
         server_program = server_program or self.args.server
         rd, wr = os.pipe()
         try:
             server = self.spawn(
                 "rtrs-server",
-                [server_program, "--listen", "tcp://127.0.0.1:0", "--ready-fd", str(wr)]
-                + self.shared_file_options(server_program) + self.args.server_arg + list(server_arg) + ["bench=" + self.args.file], pass_fds=(wr,))
+                [server_program, "--listen", listen, "--ready-fd", str(wr)]
+                + self.shared_file_options(server_program) + self.args.server_arg + list(server_arg) + ["bench=" + self.file], pass_fds=(wr,))
         finally:
             os.close(wr)
         try:
@@ -169,8 +178,7 @@ class Topology:
                             lambda: select.select([rd], [], [], 0)[0] and os.read(rd, 64))
         finally:
             os.close(rd)
-        port = server.wait_for("the port it listens on",
-                               lambda: re.search(r"tcp://127\.0\.0\.1:([1-9]\d*)", server.log()))
+        where = server.wait_for("where it listens", lambda: re.search(r"^listening on (\S+)$", server.log(), re.M))
         self.nbdkit("nbdkit-rtrs", ["-U", self.socket], plugin or self.args.plugin,
-                    "server=127.0.0.1:" + port.group(1), "export=bench",
+                    "server=" + where.group(1), "export=bench",
                     *self.args.plugin_arg, *plugin_arg)

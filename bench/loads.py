@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a row of the bench does, and the files that it does it on.
+
+A row is a run of fio, or the copy of a whole disk by nbdcopy or qemu-img.  All are given the NBD URI of a topology and
+return how many IOs there were (of a copy: MiB) and a dict: IOs per second, percentiles of the time that one takes.
+"""
+
+import json
+import os
+import subprocess
+import time
+
+from targets import CONNECTIONS
+from topologies import Failed
+
+# name, how fio reads or writes, size, depth, NBD connections
+FIO_ROWS = [
+    ("4k-randread-qd1", "randread", "4k", 1, 1),
+    ("4k-randread-qd2", "randread", "4k", 2, 1),
+    ("4k-randread-qd4", "randread", "4k", 4, 1),
+    ("4k-randread-qd8", "randread", "4k", 8, 1),
+    ("4k-randread-qd16", "randread", "4k", 16, 1),
+    ("4k-randread-qd32", "randread", "4k", 32, 1),
+    ("4k-randread-qd64", "randread", "4k", 64, 1),
+    ("4k-randwrite-qd1", "randwrite", "4k", 1, 1),
+    ("4k-randwrite-qd16", "randwrite", "4k", 16, 1),
+    ("4k-randwrite-qd32", "randwrite", "4k", 32, 1),
+    ("128k-read-qd16", "read", "128k", 16, 1),
+    ("128k-write-qd16", "write", "128k", 16, 1),
+] + [(row, "randread", "4k", 4, n) for row, n in CONNECTIONS[1:]]
+# Of a disk with data, and of one whose data are a piece of SPARSE_PIECE in each SPARSE_STEP.
+FULL_COPIES = ["nbdcopy-in", "nbdcopy-out"]
+SPARSE_COPIES = ["sparse-nbdcopy", "sparse-convert"]
+COPY_ROWS = FULL_COPIES + SPARSE_COPIES
+ROWS = [row[0] for row in FIO_ROWS] + COPY_ROWS
+SPARSE_PIECE, SPARSE_STEP = 64 << 10, 2 << 20
+
+
+def run(argv, args, timeout_s):
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          timeout=timeout_s, cwd=args.workdir)
+    text = done.stdout.decode(errors="replace")
+    if done.returncode != 0:
+        raise Failed("%s\nfailed with status %d\n%s%s" % (" ".join(argv), done.returncode, text,
+                                                         done.stderr.decode(errors="replace")))
+    return text
+
+
+def fio(args, row, uri):
+    """One run: IOs, IOs per second, percentiles of the time that one takes."""
+    name, rw, bs, depth, connections = row
+    text = run(["fio", "--name=" + name, "--ioengine=nbd", "--uri=" + uri, "--rw=" + rw, "--bs=" + bs,
+                "--iodepth=%d" % depth, "--numjobs=%d" % connections, "--group_reporting", "--time_based",
+                "--runtime=%d" % args.runtime, "--norandommap", "--percentile_list=50:99:99.9",
+                "--output-format=json"], args, args.runtime + 60)
+    # fio may print notes before the JSON.
+    job = json.loads(text[text.index("{"):])["jobs"][0]
+    if job["error"]:
+        raise Failed("fio reports error %d on %s" % (job["error"], uri))
+    side = job["read" if "read" in rw else "write"]
+    if side["total_ios"] == 0:
+        raise Failed("fio did no IO on " + uri)
+    p50, p99, p999 = (side["clat_ns"]["percentile"]["%.6f" % p] / 1000 for p in (50, 99, 99.9))
+    return side["total_ios"], dict(rate=round(side["iops"], 1), p50_us=round(p50, 1), p99_us=round(p99, 1),
+                                   p999_us=round(p999, 1))
+
+
+def copy(args, row, uri):
+    """One copy of the whole disk; an IO is a MiB."""
+    if row == "sparse-convert":
+        argv = ["qemu-img", "convert", "-f", "raw", "-O", "raw", uri, args.copied]
+    else:
+        argv = {"nbdcopy-in": ["nbdcopy", args.source, uri], "nbdcopy-out": ["nbdcopy", uri, "null:"],
+                "sparse-nbdcopy": ["nbdcopy", uri, args.copied]}[row]
+    begin = time.monotonic()
+    run(argv, args, 600)
+    took = time.monotonic() - begin
+    if os.path.exists(args.copied):
+        os.unlink(args.copied)
+    return args.size_mib, dict(rate=round(args.size_mib / took, 1), p50_us=0, p99_us=0, p999_us=0)
+
+
+def do(args, row, uri):
+    by_name = {row[0]: row for row in FIO_ROWS}
+    return copy(args, row, uri) if row in COPY_ROWS else fio(args, by_name[row], uri)
+
+
+def prepare_file(path, size_mib):
+    """Preallocate the file with data that is not zero, and read it into the page cache."""
+    block = os.urandom(1 << 20)
+    with open(path, "wb") as f:
+        os.posix_fallocate(f.fileno(), 0, size_mib << 20)
+        for _ in range(size_mib):
+            f.write(block)
+        f.flush()
+        os.fsync(f.fileno())
+    with open(path, "rb") as f:
+        while f.read(1 << 20):
+            pass
+
+
+def prepare_sparse_file(path, size_mib):
+    with open(path, "wb") as f:
+        f.truncate(size_mib << 20)
+        for at in range(0, size_mib << 20, SPARSE_STEP):
+            f.seek(at)
+            f.write(os.urandom(SPARSE_PIECE))
+        f.flush()
+        os.fsync(f.fileno())
