@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-EXTRA_DIST += %D%/kernel.py %D%/kernel.sh %D%/loads.py %D%/run.py %D%/targets.py %D%/topologies.py
+EXTRA_DIST += %D%/budget.py %D%/plots.py %D%/kernel.py %D%/kernel.sh %D%/loads.py %D%/run.py %D%/targets.py %D%/topologies.py
 
 # What nbdkit lets any remote disk be.
 EXTRA_LTLIBRARIES = ceiling.la
@@ -12,9 +12,18 @@ CLEANFILES += ceiling.la
 # of a busy machine are no pass or fail.
 BENCH =
 BENCH_KERNEL = 6.12
-.PHONY: bench bench-kernel
+.PHONY: bench bench-kernel budget plots
 bench: all ceiling.la
 	top_builddir=$(top_builddir) /usr/bin/python3 $(srcdir)/%D%/run.py $(BENCH)
+
+# What one read costs, in system calls.
+budget: all
+	top_builddir=$(top_builddir) /usr/bin/python3 $(srcdir)/%D%/budget.py
+
+# make bench BENCH='--topologies=ours,peer,ceiling,unix --rows=4k-randread-qd[0-9],4k-randread-qd[0-9][0-9]
+# --csv=doc/speed.csv' records anew what this draws.
+plots:
+	$(srcdir)/%D%/plots.py $(srcdir)/doc/speed.csv >$(srcdir)/doc/speed.svg
 
 # The kernel's rnbd-client with our server and with the kernel's, in a guest.
 bench-kernel: all

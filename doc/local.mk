@@ -15,7 +15,7 @@ TESTS += tests/check-pictures.sh
 %C%_fsm_dot_server_LDADD = librtrssrv.la librtrsring.la librnbd.la libbase.la libclock.la
 endif
 EXTRA_DIST += tests/check-pictures.sh
-EXTRA_DIST += %D%/demo-record.sh %D%/demo-svg.py %D%/demo.csv %D%/demo.svg
+EXTRA_DIST += %D%/demo-record.sh %D%/demo-svg.py %D%/demo.csv %D%/demo.svg %D%/speed.csv %D%/speed.svg
 
 .PHONY: doc
 doc: %D%/fsm-dot$(EXEEXT) %D%/fsm-dot-server$(EXEEXT)

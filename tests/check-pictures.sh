@@ -17,4 +17,5 @@ for t in path connection; do
 	same fsm-server-$t ./doc/fsm-dot-server $t
 done
 "$doc/demo-svg.py" "$doc/demo.csv" | cmp - "$doc/demo.svg" || { echo "demo.svg is not of demo.csv: make demo"; bad=1; }
+"$doc/../bench/plots.py" "$doc/speed.csv" | cmp - "$doc/speed.svg" || { echo "speed.svg is not of speed.csv: make plots"; bad=1; }
 exit $bad

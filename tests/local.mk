@@ -12,6 +12,7 @@ SHELL_TESTS = \
 	%D%/test-allow-flood.sh \
 	%D%/test-bench.sh \
 	%D%/test-block-device.sh \
+	%D%/test-budget.sh \
 	%D%/test-come-back.sh \
 	%D%/test-demo.sh \
 	%D%/test-direct.sh \

@@ -1,0 +1,110 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Count the system calls of one 4k read: in nbdkit with the plugin, and in rtrs-server.
+
+Reads go one after the other, so each call belongs to one of them; strace counts the calls of all threads between the
+first and the last.  Nobody looks before a sleep (poll=0), because under strace a look is no look.  What the calls are for
+is in doc/speed.md.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+import loads
+from topologies import START_TIMEOUT_S, Failed, Topology
+
+CLIENT = """
+import sys
+h.pread(4096, 0)
+for n in (int(line) for line in sys.stdin):
+    for i in range(n):
+        h.pread(4096, i * 4096 % (1 << 20))
+    print("done", flush=True)
+"""
+
+
+class Counter:
+    """strace of all threads of one process, from here to counts()."""
+
+    def __init__(self, process, workdir):
+        self.name, self.path = process.name, os.path.join(workdir, process.name + ".strace")
+        self.popen = subprocess.Popen(["strace", "-f", "-c", "-o", self.path, "-p", str(process.popen.pid)],
+                                      stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        # It says of the process, and of its threads if there are some, that they are attached.
+        line = self.popen.stdout.readline().decode()
+        if "attached" not in line:
+            self.popen.kill()
+            raise Failed("strace cannot attach to %s: %s" % (self.name, line.strip()))
+
+    def counts(self):
+        self.popen.send_signal(signal.SIGINT)
+        self.popen.communicate(timeout=START_TIMEOUT_S)
+        with open(self.path) as f:
+            found = re.findall(r"^\s*[\d.]+\s+[\d.]+\s+\d+\s+(\d+)\s+(?:\d+\s+)?(\w+)$", f.read(), re.M)
+        return {name: int(calls) for calls, name in found if name != "total"}
+
+
+def count(topology, reads, workdir):
+    """{process: {system call: how many for each read}}, of calls that at least one read in ten has."""
+    client = subprocess.Popen(["/usr/bin/python3", "-m", "nbd", "-u", topology.uri, "-c", CLIENT], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, text=True)
+
+    def read(n):
+        client.stdin.write("%d\n" % n)
+        client.stdin.flush()
+        if client.stdout.readline() != "done\n":
+            raise Failed("the NBD client failed")
+
+    try:
+        read(10)
+        counters = [Counter(process, workdir) for process in topology.processes]
+        read(reads)
+        return {c.name: {name: calls / reads for name, calls in c.counts().items() if calls * 10 >= reads}
+                for c in counters}
+    finally:
+        client.stdin.close()
+        client.wait()
+
+
+def main():
+    top = os.environ.get("top_builddir", ".")
+    p = argparse.ArgumentParser(description="Count the system calls of one 4k read.")
+    p.add_argument("--reads", type=int, default=1000, metavar="N", help="[%(default)s]")
+    p.add_argument("--topology", choices=("ours", "unix", "peer"), default="ours", help="[%(default)s]")
+    args = p.parse_args(namespace=argparse.Namespace(
+        nbdkit="nbdkit", threads=32, server=os.path.join(top, "rtrs-server"),
+        plugin=os.path.abspath(os.path.join(top, ".libs/nbdkit-rtrs-plugin.so")),
+        server_arg=["--poll=0"], plugin_arg=["poll=0"]))
+    for program in ("strace", "nbdsh"):
+        if not shutil.which(program):
+            p.error("%s is not installed" % program)
+    args.workdir = tempfile.mkdtemp(prefix="nbdkit-rtrs-budget.")
+    disk = os.path.join(args.workdir, "disk.img")
+    topology = Topology(args.topology, args, args.workdir, disk)
+    try:
+        loads.prepare_file(disk, 1)
+        topology.start()
+        counts = count(topology, args.reads, args.workdir)
+        topology.stop()
+    except Failed as e:
+        print("budget: " + str(e), file=sys.stderr)
+        return 1
+    finally:
+        topology.kill()
+        shutil.rmtree(args.workdir, ignore_errors=True)
+    print("| process | system call | for each read |\n| --- | --- | ---: |")
+    for name, calls in counts.items():
+        for call, n in sorted(calls.items(), key=lambda item: -item[1]):
+            print("| %s | %s | %.1f |" % (name, call, n))
+        print("| %s | all | %.1f |" % (name, sum(calls.values())))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
