@@ -50,5 +50,5 @@ END
 }
 
 # A tracer may need longer to attach than the requests take.
-wait_until "a view of the server" sees rtrs-server-stages.bt "$server" "$server_pid" "@us[1]" "@us[5]"
+wait_until "a view of the server" sees rtrs-server-stages.bt "$server" "$server_pid" "@us[1]" "@us[7]"
 wait_until "a view of the plugin" sees rtrs-plugin-requests.bt "$RTRS_PLUGIN" "$nbdkit_pid" "@queued" "@server" "@ends"
