@@ -31,6 +31,7 @@ BEGIN {
 	uses["src/nbdkit-rtrs-plugin"] = all
 	uses["src/rtrs-server"] = all
 	uses["src/rtrsctl"] = common "base"
+	uses["src/rtrs-bench"] = all " src/nbdkit-rtrs-plugin"
 
 	# what code without IO, sockets, threads and time may see
 	n = split("assert.h endian.h errno.h infiniband/verbs.h inttypes.h limits.h " \
@@ -42,7 +43,7 @@ BEGIN {
 	# system header -> regular expression of the files that may include it
 	only["liburing.h"] = "^src/rtrs-server/((reactor|export-io)\\.c|[a-z-]+-priv\\.h)$"
 	only["nbdkit-plugin.h"] = "^src/nbdkit-rtrs-plugin/(plugin|clt-conf)\\.c$"
-	only["jansson.h"] = "^src/(common/ctl|rtrsctl)/|^src/(rtrs-server/srv|nbdkit-rtrs-plugin/clt)-ctl[a-z-]*\\.[ch]$"
+	only["jansson.h"] = "^src/(common/ctl|rtrsctl)/|^src/rtrs-bench/report\\.c$|^src/(rtrs-server/srv|nbdkit-rtrs-plugin/clt)-ctl[a-z-]*\\.[ch]$"
 	only["rdma/rdma_cma.h"] = "^src/common/fabric/verbs/[a-z-]+\\.c$"
 	only["infiniband/verbs.h"] = "^src/(common/(fabric|rtrs)|frwr|nbdkit-rtrs-plugin|rtrs-server)/"
 

@@ -32,6 +32,7 @@ PARTS = {
     "common": (["common"], 4, 8, 5, 10, 0),
     "frwr": (["frwr"], 4, 8, 5, 10, 0),
     "rtrsctl": (["rtrsctl"], 0, 0, 10, 0, 0),
+    "bench": (["rtrs-bench"], 0, 0, 10, 0, 0),
 }
 TWICE = 0
 
@@ -49,8 +50,8 @@ ROOMS = {
 # A folder that is one module to those outside: its prefix is enough, unless the name says another file.
 PREFIX = {"src/common/fabric": "fab", "src/common/rtrs": "rtrs", "src/common/rnbd": "rnbd", "src/frwr": "frwr"}
 
-# A contract whose functions each implementation has.
-CONTRACT = "loop_"
+# Contracts whose functions each implementation has.
+CONTRACT = ("loop_", "clt_wait_")
 
 # What of their fields is state: the others are options and properties.
 STATE = re.compile(r"(^|_)(path|sess|con|slots?|op|req|wait_con|chunks|pool|io|clt|client|ctl|srv|dev)$")
@@ -202,7 +203,7 @@ class Part:
 
     def astray(self):
         return [(s, name) for s in self.stems for name in self.exported[s]
-                if not self.folder[s].startswith(ROOMS.get(name.split("_")[0], self.folder[s]))]
+                if not name.startswith(CONTRACT) and not self.folder[s].startswith(ROOMS.get(name.split("_")[0], self.folder[s]))]
 
 
 def twice(top):

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where threads wait: the only file that blocks (clt-wait.c).  The simulation links its own
- * implementation: there is one thread, so notes are remembered, roles are always free, and its loop
+/* Where threads wait: the only file that blocks (clt-wait.c).  A program whose IO all runs on the service loop has
+ * another implementation (src/rtrs-bench/wait.c), and so has the simulation: there is one thread, so notes are remembered, roles are always free, and its loop
  * calls clt_op_step() and clt_rx_poll() itself.
  *
  * WAITER.  One per struct clt_op.  The owner of the operation (a thread of nbdkit) steps it and
@@ -65,6 +65,7 @@ struct clt_wait_con {
 	struct spin spin;		/* poll role: before it sleeps */
 	struct counter handovers;	/* lock: of the role, from one thread to another */
 	struct counter wakeups;		/* of threads that slept here, each for an answer or for the role */
+	void *impl;			/* of an implementation without these threads */
 };
 
 /* ---- waiters ---- */

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the IOs and their memory.  The loop's thread: an IO that has news is put on a list, and stepped when what
+ * brought it is done with; in its place the next one begins at once.  The first error ends the load, blocks that
+ * differ are counted and told. */
+#include <config.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "load.h"
+#include "log.h"
+#include "random.h"
+#include "rnbd-proto.h"
+
+#define BUSY 0x80000000u		/* load.written: an IO of the block is in flight */
+#define TOLD_MAX 10			/* of blocks that differ */
+#define ALIGN 4096
+
+struct load_io {
+	struct dev_io op;
+	struct load *load;
+	struct list ready;
+	uint8_t *buf;
+	uint64_t block;
+	uint64_t began_ns;
+	unsigned dir;
+	uint32_t seq;			/* verify: of a write */
+};
+
+/* ---- which block ---- */
+
+/* xorshift64*: the state is never 0. */
+static uint64_t random_word(struct load *l)
+{
+	l->random ^= l->random >> 12;
+	l->random ^= l->random << 25;
+	l->random ^= l->random >> 27;
+	return l->random * UINT64_C(0x2545f4914f6cdd1d);
+}
+
+static uint64_t pick_block(struct load *l)
+{
+	uint64_t block = l->conf.random ? random_word(l) % l->nblocks : l->next;
+
+	/* What is in flight together is in no order: one IO of a block at a time.  There are more blocks than IOs. */
+	while (l->written && (l->written[block] & BUSY))
+		block = (block + 1) % l->nblocks;
+	if (!l->conf.random)
+		l->next = (block + 1) % l->nblocks;
+	return block;
+}
+
+static unsigned pick_dir(struct load *l)
+{
+	if (l->conf.read_percent == 0 || l->conf.read_percent == 100)
+		return l->conf.read_percent ? LOAD_READ : LOAD_WRITE;
+	return random_word(l) % 100 < l->conf.read_percent ? LOAD_READ : LOAD_WRITE;
+}
+
+/* The next block that this run wrote, from l->next on; false: there is none. */
+static bool next_written(struct load *l, uint64_t *block)
+{
+	while (l->next < l->nblocks && !l->written[l->next])
+		l->next++;
+	*block = l->next++;
+	return *block < l->nblocks;
+}
+
+/* ---- an IO ---- */
+
+static uint64_t io_off(const struct load_io *io)
+{
+	return io->load->conf.off + io->block * io->load->conf.block;
+}
+
+/* The waiter's function: only schedules. */
+static void io_news(struct clt_waiter *w)
+{
+	struct clt_op *op = container_of(w, struct clt_op, waiter);
+	struct load_io *io = container_of(container_of(op, struct dev_io, clt), struct load_io, op);
+
+	if (list_empty(&io->ready))
+		list_add_tail(&io->load->ready, &io->ready);
+	loop_defer(io->load->loop, &io->load->step);
+}
+
+/* False: there is nothing to do any more. */
+static bool io_choose(struct load_io *io)
+{
+	struct load *l = io->load;
+
+	switch (l->phase) {
+	case LOAD_RUNS:
+		if (l->conf.ios && l->begun == l->conf.ios)
+			return false;
+		io->dir = pick_dir(l);
+		io->block = pick_block(l);
+		return true;
+	case LOAD_READS_BACK:
+		io->dir = LOAD_READ;
+		return next_written(l, &io->block);
+	case LOAD_ENDS:
+	case LOAD_ENDED:
+		break;
+	}
+	return false;
+}
+
+static bool io_begin(struct load_io *io, uint64_t now_ns)
+{
+	struct load *l = io->load;
+	uint32_t flags = RNBD_F_SYNC;
+
+	if (!io_choose(io))
+		return false;
+	l->begun++;
+	l->inflight++;
+	if (io->dir == LOAD_WRITE) {
+		flags = l->conf.fua ? RNBD_F_FUA : 0;
+		io->seq = (uint32_t)l->begun & ~BUSY;
+	}
+	if (l->written) {
+		l->written[io->block] |= BUSY;
+		if (io->dir == LOAD_WRITE)
+			verify_fill(io->buf, l->conf.block, io_off(io),
+				    &(struct verify_id){ .writer = l->id.writer, .seq = io->seq });
+	}
+	io->began_ns = now_ns;
+	dev_io_start(&io->op, l->dev, io->dir == LOAD_READ ? RNBD_OP_READ : RNBD_OP_WRITE, flags, io->buf,
+		     l->conf.block, io_off(io), io_news);
+	return true;
+}
+
+static void io_verify(struct load_io *io)
+{
+	struct load *l = io->load;
+	struct verify_id id = { .writer = l->id.writer, .seq = l->written[io->block] };
+	char why[160];
+
+	/* What a mixed load has not written yet may be anything. */
+	if (!id.seq && l->conf.read_percent != 100)
+		return;
+	l->verified++;
+	if (verify_check(io->buf, l->conf.block, io_off(io), id.seq ? &id : NULL, why, sizeof(why)) == 0)
+		return;
+	if (l->differing++ < TOLD_MAX)
+		log_err(dev_name(l->dev), "verify: block at offset %" PRIu64 ": %s", io_off(io), why);
+}
+
+static void io_end(struct load_io *io, uint64_t now_ns)
+{
+	struct load *l = io->load;
+	int r = dev_io_end(&io->op);
+
+	list_del(&io->ready);
+	l->inflight--;
+	if (l->written)
+		l->written[io->block] &= ~BUSY;
+	if (r < 0) {
+		if (!l->status)
+			snprintf(l->error, sizeof(l->error), "%s of %" PRIu32 " bytes at offset %" PRIu64 ": %s",
+				 io->dir == LOAD_READ ? "read" : "write", l->conf.block, io_off(io), strerror(-r));
+		l->status = l->status ? l->status : r;
+		l->phase = LOAD_ENDS;
+		return;
+	}
+	if (l->phase != LOAD_READS_BACK) {
+		l->side[io->dir].ios++;
+		lat_count(&l->side[io->dir].lat, now_ns - io->began_ns);
+	}
+	if (!l->written)
+		return;
+	if (io->dir == LOAD_WRITE)
+		l->written[io->block] = io->seq;
+	else
+		io_verify(io);
+}
+
+/* Go on with @io, and with what comes in its place. */
+static void io_step(struct load_io *io)
+{
+	while (clt_op_step(&io->op.clt)) {
+		uint64_t now_ns = clock_measure_ns();
+
+		io_end(io, now_ns);
+		if (!io_begin(io, now_ns))
+			break;
+	}
+}
+
+/* ---- the whole ---- */
+
+static void begin_all(struct load *l)
+{
+	uint64_t now_ns = clock_measure_ns();
+
+	for (unsigned i = 0; i < l->conf.depth; i++) {
+		if (io_begin(&l->ios[i], now_ns))
+			io_step(&l->ios[i]);
+	}
+}
+
+/* Nothing is in flight: the next phase, or the end. */
+static void next_phase(struct load *l)
+{
+	bool wrote = l->side[LOAD_WRITE].ios > 0, ran = !l->elapsed_ns;
+
+	loop_timer_cancel(&l->timer);
+	if (ran)
+		l->elapsed_ns = clock_measure_ns() - l->began_ns;
+	if (ran && l->written && wrote && !l->status) {
+		l->phase = LOAD_READS_BACK;
+		l->next = 0;
+		begin_all(l);
+		if (l->inflight)
+			return;
+	}
+	l->phase = LOAD_ENDED;
+	sem_post(&l->ended);
+}
+
+static void step_all(struct loop_task *task)
+{
+	struct load *l = container_of(task, struct load, step);
+	struct load_io *io;
+
+	while ((io = list_pop_entry(&l->ready, struct load_io, ready)))
+		io_step(io);
+	if (!l->inflight && l->phase != LOAD_ENDED)
+		next_phase(l);
+}
+
+static void time_is_over(struct loop_timer *timer)
+{
+	struct load *l = container_of(timer, struct load, timer);
+
+	if (l->phase == LOAD_RUNS)
+		l->phase = LOAD_ENDS;
+}
+
+static void stop_msg(struct loop_msg *msg)
+{
+	struct load *l = container_of(msg, struct load, stop_msg);
+
+	if (l->phase != LOAD_ENDED)
+		l->phase = LOAD_ENDS;
+}
+
+static void start_msg(struct loop_msg *msg)
+{
+	struct load *l = container_of(msg, struct load, start_msg);
+
+	if (l->conf.runtime_s)
+		loop_timer_set(l->loop, &l->timer, clock_now_ms() + l->conf.runtime_s * 1000);
+	l->began_ns = clock_measure_ns();
+	begin_all(l);
+	loop_defer(l->loop, &l->step);
+}
+
+int load_check(struct load_conf *conf, const struct dev *dev, char *why, size_t len)
+{
+	const struct rnbd_dev_info *info = dev_info(dev);
+	uint64_t size = dev_size(dev);
+
+	if (conf->block % info->logical_block_size || conf->off % info->logical_block_size) {
+		snprintf(why, len, "--bs=%" PRIu32 " --offset=%" PRIu64 ": expected multiples of the export's blocks of %u bytes",
+			 conf->block, conf->off, info->logical_block_size);
+		return -EINVAL;
+	}
+	if (!conf->size && conf->off < size)
+		conf->size = size - conf->off;
+	if (!range_ok(conf->off, conf->size, size)) {
+		snprintf(why, len, "--offset=%" PRIu64 " --size=%" PRIu64 ": the export has %" PRIu64 " bytes", conf->off,
+			 conf->size, size);
+		return -EINVAL;
+	}
+	if (conf->size / conf->block <= (conf->verify ? conf->depth : 0)) {
+		snprintf(why, len, "--size=%" PRIu64 ": expected more than %u blocks of %" PRIu32 " bytes", conf->size,
+			 conf->verify ? conf->depth : 0, conf->block);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int load_init(struct load *l, struct loop *loop, struct dev *dev, const struct load_conf *conf)
+{
+	memset(l, 0, sizeof(*l));
+	l->conf = *conf;
+	l->dev = dev;
+	l->loop = loop;
+	l->nblocks = conf->size / conf->block;
+	l->random = conf->seed * 2 + 1;
+	random_bytes(&l->id.writer, sizeof(l->id.writer));
+	list_init(&l->ready);
+	loop_task_init(&l->step, step_all);
+	loop_timer_init(&l->timer, time_is_over);
+	loop_msg_init(&l->start_msg, start_msg);
+	loop_msg_init(&l->stop_msg, stop_msg);
+	sem_init(&l->ended, 0, 0);
+	l->ios = calloc(conf->depth, sizeof(*l->ios));
+	l->mem = aligned_alloc(ALIGN, align_up((uint64_t)conf->depth * conf->block, ALIGN));
+	l->written = conf->verify ? calloc(l->nblocks, sizeof(*l->written)) : NULL;
+	if (!l->ios || !l->mem || (conf->verify && !l->written)) {
+		load_fini(l);
+		return -ENOMEM;
+	}
+	for (unsigned i = 0; i < conf->depth; i++) {
+		struct load_io *io = &l->ios[i];
+
+		io->load = l;
+		list_init(&io->ready);
+		io->buf = l->mem + (size_t)i * conf->block;
+		/* No zeroes, which a storage might treat in another way. */
+		verify_fill(io->buf, conf->block, i, &l->id);
+	}
+	return 0;
+}
+
+void load_fini(struct load *l)
+{
+	free(l->ios);
+	free(l->mem);
+	free(l->written);
+	sem_destroy(&l->ended);
+}
+
+void load_run(struct load *l)
+{
+	loop_post(l->loop, &l->start_msg);
+	while (sem_wait(&l->ended) < 0)
+		;			/* a signal, that of load_stop() */
+}
+
+void load_stop(struct load *l)
+{
+	loop_post(l->loop, &l->stop_msg);
+}

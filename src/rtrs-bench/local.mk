@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: BSD-3-Clause
+bin_PROGRAMS += rtrs-bench
+
+rtrs_bench_SOURCES = \
+	%D%/lat.c \
+	%D%/lat.h \
+	%D%/load.c \
+	%D%/load.h \
+	%D%/options.c \
+	%D%/options.h \
+	%D%/report.c \
+	%D%/report.h \
+	%D%/rtrs-bench.c \
+	%D%/target.c \
+	%D%/target.h \
+	%D%/verify.c \
+	%D%/verify.h \
+	%D%/wait.c \
+	$(NULL)
+rtrs_bench_CPPFLAGS = $(libclt_la_CPPFLAGS) -I$(top_srcdir)/%D%
+rtrs_bench_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+rtrs_bench_LDADD = \
+	libclt.la libloop.la libfab.la librtrs.la librnbd.la libbase.la libclock.la $(JANSSON_LIBS)
+
+dist_bashcomp_DATA += %D%/completion/rtrs-bench

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The command line.  Main thread; errors are told on stderr and name the option, the value and what was expected. */
+#ifndef OPTIONS_H
+#define OPTIONS_H
+
+#include <stdbool.h>
+
+#include "clt-sess.h"
+#include "load.h"
+
+#define OPTIONS_USAGE 2			/* exit status */
+
+struct options {
+	const char *server, *export;
+	const char *sessname;		/* NULL: made up */
+	const struct fab_provider *provider;	/* NULL: auto */
+	unsigned connections;
+	unsigned poll_us;
+	enum clt_registration registration;
+	bool json;
+	struct load_conf load;		/* size 0: to the end */
+};
+
+/* -1: go on; else the program's exit status. */
+int options_parse(struct options *o, int argc, char **argv);
+
+#endif

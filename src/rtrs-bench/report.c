@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Prints.  Owns nothing. */
+#include <config.h>
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+
+#include "report.h"
+
+static const char *const sides[LOAD_NDIRS] = { [LOAD_READ] = "read", [LOAD_WRITE] = "write" };
+
+static double seconds(const struct load *l)
+{
+	return l->elapsed_ns ? (double)l->elapsed_ns / 1e9 : 1;
+}
+
+static uint64_t all_ios(const struct load *l)
+{
+	return l->side[LOAD_READ].ios + l->side[LOAD_WRITE].ios;
+}
+
+/* Of an IO. */
+static double cpu_us(const struct load *l, uint64_t cpu_ns)
+{
+	return all_ios(l) ? (double)cpu_ns / 1e3 / (double)all_ios(l) : 0;
+}
+
+/* "8.12 us", right-aligned in 9 columns. */
+static void print_time(uint64_t ns)
+{
+	static const char *const units[] = { "us", "ms", "s " };
+	double value = (double)ns / 1e3;
+	unsigned unit = 0;
+
+	for (; value >= 9999.5 && unit < 2; unit++)
+		value /= 1000;
+	printf("  %6.*f %s", value < 100 ? 1 : 0, value, units[unit]);
+}
+
+static void print_side(const struct load *l, unsigned dir)
+{
+	const struct load_side *side = &l->side[dir];
+	double rate = (double)side->ios / seconds(l);
+
+	printf("%-5s %11" PRIu64 " %9.0f %9.1f", sides[dir], side->ios, rate, rate * l->conf.block / 1e6);
+	print_time(lat_mean(&side->lat));
+	print_time(lat_quantile(&side->lat, 500));
+	print_time(lat_quantile(&side->lat, 990));
+	print_time(lat_quantile(&side->lat, 999));
+	print_time(side->lat.max_ns);
+	putchar('\n');
+}
+
+void report_text(const struct options *o, const struct load *l, uint64_t cpu_ns)
+{
+	printf("%s of %s: %s, %" PRIu32 " bytes, %u in flight, %.2f s, CPU %.2f us/IO here\n", o->export, o->server,
+	       l->conf.random ? "random" : "sequential", l->conf.block, l->conf.depth, seconds(l), cpu_us(l, cpu_ns));
+	printf("%-5s %11s %9s %9s  %9s  %9s  %9s  %9s  %9s\n", "", "IOs", "IOPS", "MB/s", "mean", "p50", "p99", "p99.9",
+	       "max");
+	for (unsigned dir = 0; dir < LOAD_NDIRS; dir++) {
+		if (l->side[dir].ios)
+			print_side(l, dir);
+	}
+	if (l->conf.verify)
+		printf("verified %" PRIu64 " blocks: %" PRIu64 " differ\n", l->verified, l->differing);
+}
+
+static json_t *json_side(const struct load *l, unsigned dir)
+{
+	const struct load_side *side = &l->side[dir];
+	double rate = (double)side->ios / seconds(l);
+
+	return json_pack("{s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:I, s:I}", "ios", (json_int_t)side->ios, "bytes",
+			 (json_int_t)(side->ios * l->conf.block), "iops", rate, "bytes_per_s", rate * l->conf.block,
+			 "mean_ns", (json_int_t)lat_mean(&side->lat), "p50_ns",
+			 (json_int_t)lat_quantile(&side->lat, 500), "p99_ns",
+			 (json_int_t)lat_quantile(&side->lat, 990), "p999_ns",
+			 (json_int_t)lat_quantile(&side->lat, 999), "max_ns", (json_int_t)side->lat.max_ns);
+}
+
+void report_json(const struct options *o, const struct load *l, uint64_t cpu_ns)
+{
+	json_t *root = json_pack("{s:s, s:s, s:b, s:i, s:I, s:i, s:f, s:f, s:o, s:o, s:I, s:I}", "server", o->server,
+				 "export", o->export, "random", (int)l->conf.random, "read_percent",
+				 (int)l->conf.read_percent, "block", (json_int_t)l->conf.block, "iodepth",
+				 (int)l->conf.depth, "elapsed_s", seconds(l), "cpu_us_per_io", cpu_us(l, cpu_ns), "read",
+				 json_side(l, LOAD_READ), "write", json_side(l, LOAD_WRITE), "verified",
+				 (json_int_t)l->verified, "differing", (json_int_t)l->differing);
+
+	if (!root) {
+		fputs("rtrs-bench: the result is no JSON: a name that is no UTF-8, or no memory\n", stderr);
+		return;
+	}
+	json_dumpf(root, stdout, JSON_INDENT(1));
+	putchar('\n');
+	json_decref(root);
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the session, its loop and its thread. */
+#include <config.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "dev-list.h"
+#include "frwr.h"
+#include "loop-poll.h"
+#include "mask.h"
+#include "random.h"
+#include "rtrs-proto.h"
+#include "target.h"
+
+#define AUTO_RDMA_MS 5000		/* then tcp is tried */
+
+/* Of devices, by all attempts. */
+static struct frwr_lessons lessons = FRWR_LESSONS_INIT;
+
+static int session_open(struct target *t, const struct options *o, const struct clt_sess_addr *addr, unsigned setup_ms,
+			char *why, size_t len)
+{
+	char name[RTRS_NAME_MAX];
+	struct clt_sess_conf conf = {
+		.name = o->sessname ? o->sessname : name,
+		.paths = addr,
+		.npaths = 1,
+		.connections = o->connections,
+		.poll_us = o->poll_us,
+		.setup_ms = setup_ms,
+		.registration = o->registration,
+		.once = true,
+		.lessons = &lessons,
+	};
+	uint32_t salt;
+	int r;
+
+	random_bytes(&salt, sizeof(salt));
+	snprintf(name, sizeof(name), "rtrs-bench-%d-%08x", (int)getpid(), salt);
+	r = loop_poll_create("rtrs-load", &t->loop);
+	if (r == 0) {
+		r = client_init(&t->clt, t->loop, &conf);
+		if (r < 0)
+			loop_poll_destroy(t->loop);
+	}
+	if (r < 0) {
+		snprintf(why, len, "no session: %s", strerror(-r));
+		return r;
+	}
+	r = client_wait_up(&t->clt);
+	if (r < 0) {
+		snprintf(why, len, "%s", t->clt.cause);
+		target_close(t);
+	}
+	return r;
+}
+
+/* Again when a device has turned out not to do what it was asked to. */
+static int connect_over(struct target *t, const struct options *o, const struct fab_provider *provider,
+			unsigned setup_ms, char *why, size_t len)
+{
+	struct clt_sess_addr addr = { .dst = { .len = 0 } };
+	unsigned known;
+	int r = fab_addr_parse(o->server, provider, RTRS_PORT, &addr.dst, why, len);
+
+	if (r < 0)
+		return r;
+	do {
+		known = frwr_lessons_count(&lessons);
+		r = session_open(t, o, &addr, setup_ms, why, len);
+	} while (r < 0 && frwr_lessons_count(&lessons) != known);
+	return r;
+}
+
+static int connect_any(struct target *t, const struct options *o, char *why, size_t len)
+{
+	const struct fab_provider *rdma = fab_provider_find("rdma"), *tcp = fab_provider_find("tcp");
+
+	if (o->provider)
+		return connect_over(t, o, o->provider, 0, why, len);
+	/* What says its transport itself is tried once. */
+	if (!strstr(o->server, "://") && !fab_addr_text_is_unix(o->server) && rdma &&
+	    connect_over(t, o, rdma, AUTO_RDMA_MS, why, len) == 0)
+		return 0;
+	return connect_over(t, o, tcp, 0, why, len);
+}
+
+/* Which exports there are, as far as there is room. */
+static void name_exports(struct target *t, char *why, size_t len)
+{
+	struct dev_list list;
+	size_t at = strlen(why);
+
+	if (dev_list(&t->clt, &list) == 0) {
+		for (unsigned i = 0; i < list.n && at < len; i++)
+			at += (size_t)snprintf(why + at, len - at, "%s%s", i ? ", " : "; it has ", list.names[i]);
+	}
+	dev_list_fini(&list);
+	mask_control(why);
+}
+
+int target_open(struct target *t, const struct options *o, char *why, size_t len)
+{
+	enum rnbd_access_mode mode = o->load.read_percent == 100 ? RNBD_ACCESS_RO : RNBD_ACCESS_RW;
+	int r;
+
+	memset(t, 0, sizeof(*t));
+	r = connect_any(t, o, why, len);
+	if (r < 0)
+		return r;
+	r = dev_open(&t->clt, o->export, mode, &t->dev);
+	if (r == 0)
+		return 0;
+	t->dev = NULL;
+	snprintf(why, len, "export '%s': %s", o->export,
+		 r == -ENOENT ? "the server has no such export" :
+		 r == -EPERM  ? "open for writing by another session" :
+		 r == -EROFS  ? "read-only on the server" : strerror(-r));
+	if (r == -ENOENT)
+		name_exports(t, why, len);
+	target_close(t);
+	return r;
+}
+
+void target_close(struct target *t)
+{
+	if (t->dev)
+		dev_close(t->dev);
+	client_close(&t->clt);
+	loop_poll_destroy(t->loop);
+	client_fini(&t->clt);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The server and the export that are measured: a session of one attempt, that does not come back when it is lost.
+ * Main thread; functions block. */
+#ifndef TARGET_H
+#define TARGET_H
+
+#include "dev.h"
+#include "options.h"
+
+struct target {
+	struct loop *loop;		/* all IO is started on it */
+	struct client clt;
+	struct dev *dev;
+};
+
+/* 0, or -errno with @why. */
+int target_open(struct target *t, const struct options *o, char *why, size_t len);
+/* No IO is in flight. */
+void target_close(struct target *t);
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The layout of blocks that are verified: a head, and words of a generator that begins with it. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "le.h"
+#include "verify.h"
+
+#define MAGIC UINT64_C(0x68636e6562737472)	/* "rtsbench" */
+
+struct head {
+	le64 magic, off, writer, seq;
+};
+
+/* splitmix64 */
+static uint64_t next_word(uint64_t *state)
+{
+	uint64_t x = *state += UINT64_C(0x9e3779b97f4a7c15);
+
+	x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return x ^ (x >> 31);
+}
+
+static uint64_t first_state(uint64_t off, const struct verify_id *id)
+{
+	uint64_t state = off;
+
+	state = next_word(&state) ^ id->writer;
+	return next_word(&state) ^ id->seq;
+}
+
+void verify_fill(void *buf, size_t len, uint64_t off, const struct verify_id *id)
+{
+	struct head head = { le64_put(MAGIC), le64_put(off), le64_put(id->writer), le64_put(id->seq) };
+	uint64_t state = first_state(off, id);
+
+	memcpy(buf, &head, sizeof(head));
+	for (size_t at = sizeof(head); at < len; at += sizeof(uint64_t)) {
+		le64 word = le64_put(next_word(&state));
+
+		memcpy((char *)buf + at, &word, sizeof(word));
+	}
+}
+
+int verify_check(const void *buf, size_t len, uint64_t off, const struct verify_id *id, char *why, size_t whylen)
+{
+	struct verify_id is;
+	struct head head;
+	uint64_t state;
+
+	memcpy(&head, buf, sizeof(head));
+	is = (struct verify_id){ le64_get(head.writer), le64_get(head.seq) };
+	if (le64_get(head.magic) != MAGIC) {
+		snprintf(why, whylen, "no block that was written with --verify");
+		return -EBADMSG;
+	}
+	if (le64_get(head.off) != off) {
+		snprintf(why, whylen, "the block of offset %" PRIu64, le64_get(head.off));
+		return -EBADMSG;
+	}
+	if (id && (id->writer != is.writer || id->seq != is.seq)) {
+		snprintf(why, whylen, "write %" PRIu64 " of writer %016" PRIx64 " instead of write %" PRIu64
+			 " of writer %016" PRIx64, is.seq, is.writer, id->seq, id->writer);
+		return -EBADMSG;
+	}
+	state = first_state(off, &is);
+	for (size_t at = sizeof(head); at < len; at += sizeof(uint64_t)) {
+		le64 word = le64_put(next_word(&state));
+
+		if (memcmp((const char *)buf + at, &word, sizeof(word))) {
+			snprintf(why, whylen, "other bytes from byte %zu of the block on", at);
+			return -EBADMSG;
+		}
+	}
+	return 0;
+}
