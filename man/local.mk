@@ -2,12 +2,14 @@
 # Manuals: NAME.pod becomes NAME.SECTION.
 MANUALS = \
 	%D%/nbdkit-rtrs-plugin.1 \
+	%D%/rtrs-bench.1 \
 	%D%/rtrs-protocol.7 \
 	%D%/rtrs-server.8 \
 	%D%/rtrsctl.8 \
 	$(NULL)
 EXTRA_DIST += \
 	%D%/nbdkit-rtrs-plugin.pod \
+	%D%/rtrs-bench.pod \
 	%D%/rtrs-protocol.pod \
 	%D%/rtrs-server.pod \
 	%D%/rtrsctl.pod \

@@ -64,6 +64,7 @@ SHELL_TESTS = \
 	%D%/test-reboot-flush.sh \
 	%D%/test-registration.sh \
 	%D%/test-resize.sh \
+	%D%/test-rtrs-bench.sh \
 	%D%/test-rtrsctl.sh \
 	%D%/test-rtrsctl-client.sh \
 	%D%/test-sd-notify.sh \

@@ -72,6 +72,17 @@ while read -r first rest; do
 done <"$tmp/commands"
 grep -q -F "nbdkit-rtrs $("$top_builddir/rtrsctl" --version | grep -o -E '[0-9]+\.[0-9]+\.[0-9]+')." "$man/rtrsctl.pod"
 
+# ---- rtrs-bench ----
+"$top_builddir/rtrs-bench" --help >"$tmp/bench.help"
+fits_terminal "$tmp/bench.help"
+grep -o -E -- '(^ +(-., )?| )--[a-z-]+' "$tmp/bench.help" | grep -o -E -- '--.*' | sort -u >"$tmp/help.options"
+grep '^=item' "$man/rtrs-bench.pod" | grep -o -E 'B<--[a-z-]+' | cut -c 3- | sort -u >"$tmp/man.options"
+diff -u "$tmp/help.options" "$tmp/man.options"
+while IFS= read -r option; do
+	grep -q -w -e "$option" "$top_srcdir/src/rtrs-bench/completion/rtrs-bench" || fail "not completed: $option"
+done <"$tmp/help.options"
+grep -q -F "nbdkit-rtrs $("$top_builddir/rtrs-bench" --version | grep -o -E '[0-9]+\.[0-9]+\.[0-9]+')." "$man/rtrs-bench.pod"
+
 # ---- the plugin ----
 preload=$(nbdkit_preload)
 kit() { env ${preload:+LD_PRELOAD=$preload} nbdkit "$RTRS_PLUGIN" "$@"; }

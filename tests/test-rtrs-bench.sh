@@ -1,0 +1,111 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# rtrs-bench: does as many IOs as it says, finds a wrong byte, writes only when it is told to, ends when the server is
+# lost or it is asked to, says what is wrong with its options; and it has no thread for an IO.
+. ./tests/functions.sh
+requires_server
+
+# Sparse and of zeroes: what is there was written.
+truncate -s 4M "$tmp/disk"
+start_server "disk=$tmp/disk"
+server=127.0.0.1:$server_port
+# is WHAT VALUE WANTED
+is() {
+	[ "$2" = "$3" ] || fail "$1: $2, not $3"
+}
+bench=$top_builddir/rtrs-bench
+bench() {
+	$(wrapper) "$bench" "$@"
+}
+# differs REGEX OPTION...: blocks do, and it says so.
+differs() {
+	local regex=$1 status=0
+	shift
+	bench "$@" "$server" disk 2>"$tmp/differs.err" || status=$?
+	is "status" $status 1
+	grep -E "$regex" "$tmp/differs.err"
+}
+# value JSON-FILE PYTHON: of the object d.
+value() {
+	/usr/bin/python3 -c "import json, sys; d = json.load(open(sys.argv[1])); print($2)" "$1"
+}
+
+# ---- reads ----
+bench --number-ios=3000 --iodepth=32 --json "$server" disk >"$tmp/read.json"
+is "IOs" "$(value "$tmp/read.json" "d['read']['ios'], d['read']['bytes'], d['write']['ios']")" "3000 12288000 0"
+is "times" "$(value "$tmp/read.json" \
+	"0 < d['read']['p50_ns'] <= d['read']['p99_ns'] <= d['read']['p999_ns'] <= d['read']['max_ns']")" True
+is "rate" "$(value "$tmp/read.json" "abs(d['read']['iops'] * d['elapsed_s'] - 3000) < 1")" True
+# More than the server takes in one request, over several connections.
+bench --rw=read --bs=1m --number-ios=20 --iodepth=4 --connections=4 "$server" disk >"$tmp/read.text"
+grep -E '^read +20 ' "$tmp/read.text"
+grep -E '^ +IOs +IOPS +MB/s +mean +p50 +p99 +p99.9 +max$' "$tmp/read.text"
+# Nothing was written, and nothing can be: others may be writing.
+cmp -n 4194304 "$tmp/disk" /dev/zero
+grep -q 'opened: disk, ro' "$server_log"
+
+# ---- writes and verify ----
+# Never written with --verify.
+differs 'offset 0: no block that was written with --verify' --rw=read --verify --number-ios=1
+bench --rw=write --verify --number-ios=1024 --iodepth=16 --json "$server" disk >"$tmp/write.json"
+is "read back" "$(value "$tmp/write.json" "d['write']['ios'], d['verified'], d['differing']")" "1024 1024 0"
+bench --rw=randrw --rwmixread=70 --verify --fua --number-ios=4000 --iodepth=16 --json "$server" disk >"$tmp/mix.json"
+is "mix" "$(value "$tmp/mix.json" \
+	"d['read']['ios'] + d['write']['ios'] == 4000, d['read']['ios'] > d['write']['ios'] > 0, d['differing']")" \
+	"True True 0"
+bench --rw=read --verify --number-ios=1024 --iodepth=16 "$server" disk | grep -x 'verified 1024 blocks: 0 differ'
+# A byte, and a block that is at another place.
+cp "$tmp/disk" "$tmp/good"
+printf '\xff' | dd of="$tmp/disk" bs=1 seek=$((77 * 4096 + 1000)) conv=notrunc
+cmp -s "$tmp/disk" "$tmp/good" && printf '\x0f' | dd of="$tmp/disk" bs=1 seek=$((77 * 4096 + 1000)) conv=notrunc
+differs 'offset 315392: other bytes from byte 1000 of the block on' --rw=read --verify --number-ios=1024
+dd if="$tmp/good" of="$tmp/disk" bs=4096 skip=3 seek=77 count=1 conv=notrunc
+differs 'offset 315392: the block of offset 12288' --rw=read --verify --number-ios=1024
+
+# ---- a part of the export ----
+truncate -s 0 "$tmp/disk"
+truncate -s 4M "$tmp/disk"
+bench --rw=write --offset=1m --size=64k --number-ios=100 "$server" disk
+is "first byte" "$(cmp "$tmp/disk" /dev/zero | grep -o -E "[0-9]+,")" 1048577,
+cmp -i $((1048576 + 65536)):0 -n $((4194304 - 1048576 - 65536)) "$tmp/disk" /dev/zero
+
+# ---- what is wrong ----
+expect_failure 2 '--bs=1000: expected a multiple of 512' "$bench" --bs=1000 "$server" disk
+expect_failure 2 '--iodepth=0: expected a number from 1 to 4096' "$bench" --iodepth=0 "$server" disk
+expect_failure 2 '--rw=trim: expected read, randread,' "$bench" --rw=trim "$server" disk
+expect_failure 2 '--transport=ib: expected auto, rdma or tcp' "$bench" --transport=ib "$server" disk
+expect_failure 2 '--rwmixread=30: expected with --rw=rw' "$bench" --rwmixread=30 "$server" disk
+expect_failure 2 'expected HOST\[:PORT\] and EXPORT, not 1 arguments' "$bench" "$server"
+expect_failure 2 '--size=8388608: the export has 4194304 bytes' "$bench" --size=8m "$server" disk
+expect_failure 2 'expected more than 16 blocks' "$bench" --verify --size=64k --iodepth=16 "$server" disk
+expect_failure 1 "export 'none': the server has no such export; it has disk" "$bench" "$server" none
+expect_failure 1 "server unix:$tmp/none: " "$bench" "unix:$tmp/none" disk
+
+# ---- the end ----
+# $1: wait until rtrs-bench, $bench_pid, has its session and reads.
+bench_reads() {
+	"$top_builddir/rtrs-bench" --runtime=1000 --iodepth=4 --sessname="$1" "$server" disk >"$tmp/$1.text" 2>"$tmp/$1.err" &
+	bench_pid=$!
+	wait_line "$server_log" "$1.*opened: disk"
+}
+bench_reads early
+# The main thread and the loop, for four IOs: no thread polls.
+tasks=("/proc/$bench_pid/task"/*)
+is "threads" ${#tasks[@]} 2
+kill -TERM "$bench_pid"
+expect_exit "$bench_pid" 0
+grep -E '^read +[0-9]+ ' "$tmp/early.text"
+
+# While the server stands still nothing looks for answers.
+bench_reads idle
+kill -STOP "$server_pid"
+idle_for 4 "$bench_pid"
+kill -CONT "$server_pid"
+[ "$idle_ticks" -lt 100 ] || fail "$idle_ticks ticks in 4 s"
+kill -INT "$bench_pid"
+expect_exit "$bench_pid" 0
+
+bench_reads lost
+kill_process "$server_pid"
+expect_exit "$bench_pid" 1
+grep -E 'read of 4096 bytes at offset [0-9]+: Input/output error' "$tmp/lost.err"
