@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a row of the bench does, and the files that it does it on.
 
-A row is a run of fio, or the copy of a whole disk by nbdcopy or qemu-img.  All are given the NBD URI of a topology and
-return how many IOs there were (of a copy: MiB) and a dict: IOs per second, percentiles of the time that one takes.
+A row is a run of fio, or the copy of a whole disk by nbdcopy or qemu-img, of the NBD URI of a topology; or a server alone
+under rtrs-bench, beside a file alone under fio, both of one thread.  All return how many IOs there were (of a copy: MiB) and a dict: IOs per second, percentiles of the time that one takes.
 """
 
 import json
@@ -32,7 +32,10 @@ FIO_ROWS = [
 FULL_COPIES = ["nbdcopy-in", "nbdcopy-out"]
 SPARSE_COPIES = ["sparse-nbdcopy", "sparse-convert"]
 COPY_ROWS = FULL_COPIES + SPARSE_COPIES
-ROWS = [row[0] for row in FIO_ROWS] + COPY_ROWS
+# Servers, and the file, without nbdkit.
+ALONE_ROWS = ["alone-4k-randread-qd32"]
+ALONE_BLOCK, ALONE_DEPTH = "4k", 32
+ROWS = [row[0] for row in FIO_ROWS] + ALONE_ROWS + COPY_ROWS
 SPARSE_PIECE, SPARSE_STEP = 64 << 10, 2 << 20
 
 
@@ -49,7 +52,9 @@ def run(argv, args, timeout_s):
 def fio(args, row, uri):
     """One run: IOs, IOs per second, percentiles of the time that one takes."""
     name, rw, bs, depth, connections = row
-    text = run(["fio", "--name=" + name, "--ioengine=nbd", "--uri=" + uri, "--rw=" + rw, "--bs=" + bs,
+    where = ["--ioengine=nbd", "--uri=" + uri] if uri.startswith("nbd+") else [
+        "--ioengine=io_uring", "--filename=" + uri]
+    text = run(["fio", "--name=" + name] + where + ["--rw=" + rw, "--bs=" + bs,
                 "--iodepth=%d" % depth, "--numjobs=%d" % connections, "--group_reporting", "--time_based",
                 "--runtime=%d" % args.runtime, "--norandommap", "--percentile_list=50:99:99.9",
                 "--output-format=json"], args, args.runtime + 60)
@@ -80,8 +85,25 @@ def copy(args, row, uri):
     return args.size_mib, dict(rate=round(args.size_mib / took, 1), p50_us=0, p99_us=0, p999_us=0)
 
 
-def do(args, row, uri):
-    by_name = {row[0]: row for row in FIO_ROWS}
+def alone(args, row, topology):
+    if not topology.server:
+        return fio(args, (row, "randread", ALONE_BLOCK, ALONE_DEPTH, 1), topology.file)
+    result = json.loads(run([args.rtrs_bench, "--json", "--bs=" + ALONE_BLOCK, "--iodepth=%d" % ALONE_DEPTH,
+                             "--runtime=%d" % args.runtime, topology.server, "bench"], args, args.runtime + 60))
+    side = result["read"]
+    p50, p99, p999 = (round(side[key] / 1000, 1) for key in ("p50_ns", "p99_ns", "p999_ns"))
+    return side["ios"], dict(rate=round(side["iops"], 1), p50_us=p50, p99_us=p99, p999_us=p999)
+
+
+def fits(row, topology):
+    """Has @topology what @row is done on?"""
+    return bool(topology.server or topology.name == "file") if row in ALONE_ROWS else topology.name != "file"
+
+
+def do(args, row, topology):
+    if row in ALONE_ROWS:
+        return alone(args, row, topology)
+    by_name, uri = {row[0]: row for row in FIO_ROWS}, topology.uri
     return copy(args, row, uri) if row in COPY_ROWS else fio(args, by_name[row], uri)
 
 

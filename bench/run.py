@@ -91,12 +91,12 @@ def file_of(args, row):
 def measure(args, topologies, rows, number):
     """One round: all rows against all running topologies.  Yields a dict for each run."""
     for i, row in enumerate(rows):
-        of_row = [t for t in topologies if t.file == file_of(args, row)]
-        turn = (number + i) % len(of_row)
+        of_row = [t for t in topologies if t.file == file_of(args, row) and loads.fits(row, t)]
+        turn = (number + i) % max(len(of_row), 1)
         for topology in of_row[turn:] + of_row[:turn]:
             os.sync()		# what an earlier run left dirty is not this run's work
             before = topology.cpu_s()
-            ios, numbers = loads.do(args, row, topology.uri)
+            ios, numbers = loads.do(args, row, topology)
             cpu_us = (topology.cpu_s() - before) * 1e6 / ios
             yield dict(round=number, row=row, topology=topology.name, ios=ios, cpu_us_per_io=round(cpu_us, 2),
                        **numbers)
@@ -185,7 +185,7 @@ def arguments():
                    help="seconds of each fio run [%(default)s]")
     p.add_argument("--rows", default="*", metavar="GLOB[,GLOB]",
                    help="only these rows, e.g. '4k-*-qd32'")
-    p.add_argument("--topologies", default=",".join(TOPOLOGIES[:3]), metavar="NAME[,NAME]",
+    p.add_argument("--topologies", default=",".join(TOPOLOGIES[:4]), metavar="NAME[,NAME]",
                    help="of %s [%%(default)s]" % ", ".join(TOPOLOGIES))
     p.add_argument("--file", metavar="PATH",
                    help="the file to export, created and removed; must not exist [in a new"
@@ -196,6 +196,8 @@ def arguments():
                    help="nbdkit -t of all topologies [%(default)s]")
     p.add_argument("--nbdkit", default="nbdkit", metavar="PROG", help="[%(default)s]")
     p.add_argument("--server", default=os.path.join(top, "rtrs-server"), metavar="PROG",
+                   help="[%(default)s]")
+    p.add_argument("--rtrs-bench", default=os.path.join(top, "rtrs-bench"), metavar="PROG",
                    help="[%(default)s]")
     p.add_argument("--plugin", default=os.path.join(top, ".libs/nbdkit-rtrs-plugin.so"),
                    metavar="PATH", help="[%(default)s]")
@@ -231,10 +233,11 @@ def arguments():
     if args.base:
         args.base = os.path.abspath(args.base)
     ours = set(args.topologies) & {"ours", "unix"} or set(args.topologies) & set(VARIANTS)
-    for path in [args.server, args.plugin] * bool(ours) + [args.ceiling] * ("ceiling" in args.topologies):
+    for path in [args.server, args.plugin, args.rtrs_bench] * bool(ours) + [args.ceiling] * ("ceiling" in args.topologies):
         if not os.path.exists(path):
             p.error("%s does not exist: run make first" % path)
-    # nbdkit takes a word without / as a name
+    # nbdkit takes a word without / as a name, and what runs in the directory of the files needs a whole path
+    args.rtrs_bench = os.path.abspath(args.rtrs_bench)
     args.plugin, args.ceiling = os.path.abspath(args.plugin), os.path.abspath(args.ceiling)
     if args.file and os.path.lexists(args.file):
         p.error("--file: %s exists, and the file is overwritten" % args.file)

@@ -106,6 +106,7 @@ TARGETS = [
     ours_to("peer", "128k-write-qd16", "S8", 1.6, ours="unix"),
     Target("S9", "16 NBD connections, IOPS to the best of 1, 2, 4, 8, 16", [row for row, _ in CONNECTIONS],
            most_connections_to_best, least=0.92),
+    ours_to("file", "alone-4k-randread-qd32", "S10", 0.5, what="server alone, 4k randread QD32, 1 thread"),
     ours_to("peer", "nbdcopy-in", "S13", 1.3, what="1 GiB by nbdcopy, in"),
     ours_to("peer", "nbdcopy-out", "S13", 1.3, what="1 GiB by nbdcopy, out"),
     ours_to("peer", "sparse-nbdcopy", "S14", 0.83, what="1 GiB, 97 % holes, by nbdcopy"),

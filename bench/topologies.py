@@ -17,7 +17,7 @@ VARIANTS = {
     "static": ([], ["registration=static"]),
     "window": ([], ["registration=window"]),
 }
-TOPOLOGIES = ["ours", "peer", "ceiling", "unix", "peer-unix", "limit", "base"] + list(VARIANTS)
+TOPOLOGIES = ["ours", "peer", "ceiling", "file", "unix", "peer-unix", "limit", "base"] + list(VARIANTS)
 START_TIMEOUT_S = 15
 TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 
@@ -86,6 +86,7 @@ class Topology:
         self.file = path
         self.workdir = tempfile.mkdtemp(prefix=name + ".", dir=workdir)
         self.processes = []
+        self.server = None		# address of an rtrs-server
         self.socket = os.path.join(self.workdir, "nbd.sock")
         self.uri = "nbd+unix:///?socket=" + self.socket
 
@@ -125,6 +126,9 @@ class Topology:
 
     def start_ceiling(self):
         self.nbdkit("nbdkit-ceiling", ["-U", self.socket], self.args.ceiling, "file=" + self.file)
+
+    def start_file(self):
+        """Nothing: the file as it is."""
 
     def start_limit(self):
         self.nbdkit("nbdkit-file", ["-U", self.socket], "file", self.file)
@@ -179,6 +183,7 @@ class Topology:
         finally:
             os.close(rd)
         where = server.wait_for("where it listens", lambda: re.search(r"^listening on (\S+)$", server.log(), re.M))
+        self.server = where.group(1)
         self.nbdkit("nbdkit-rtrs", ["-U", self.socket], plugin or self.args.plugin,
-                    "server=" + where.group(1), "export=bench",
+                    "server=" + self.server, "export=bench",
                     *self.args.plugin_arg, *plugin_arg)
