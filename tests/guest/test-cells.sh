@@ -43,6 +43,13 @@ block_both_ways() {
 		<(dd if="$2" bs=64k skip=64 count=64 status=none)
 }
 
+# load EXPORT: rtrs-bench writes, reads and verifies; nobody else has it open.
+load() {
+	timeout $((4 * TIMEOUT_S)) "$top_builddir/rtrs-bench" --transport=rdma --rw=randrw --verify --number-ios=400 --iodepth=8 \
+		--bs=8k "$ip4" "$1" | tee "$tmp/load"
+	grep -q '^verified [1-9][0-9]* blocks: 0 differ$' "$tmp/load"
+}
+
 case $(uname -r) in
 6.1.*) ours='never/window copy/static always/window' kernels='Y/static N/window' ;;
 *) ours='never/static copy/window always/static' kernels='Y/window N/static' ;;
@@ -54,6 +61,7 @@ for keys in $ours; do
 	start_nbdkit -- "$ip4" transport=rdma export=disk registration="${keys#*/}" "io-timeout=$TIMEOUT_S"
 	both_ways "$tmp/disk"
 	stop_process "$nbdkit_pid"
+	load disk
 	[ "${keys%/*}" = always ] || stop_server "$server_pid"
 done
 
@@ -79,6 +87,7 @@ for keys in $kernels; do
 	start_nbdkit -- "$ip4" transport=rdma export=ram0 registration="${keys#*/}" "io-timeout=$TIMEOUT_S"
 	both_ways /dev/ram0
 	stop_process "$nbdkit_pid"
+	load ram0
 	modprobe -r rnbd-server
 	modprobe -r rtrs-server
 done
