@@ -22,6 +22,14 @@ def interval(values):
     return values[k], values[n - 1 - k]
 
 
+def judge(ratios, least=None, most=None):
+    """"met", "missed" or "open": at least @least, or at most @most, is wanted of the median of @ratios."""
+    low, high = interval(ratios)
+    good, bad = (low >= least, high < least) if most is None else (high <= most, low > most)
+    decided = len(ratios) >= ENOUGH_ROUNDS
+    return "met" if good and decided else "missed" if bad and decided else "open"
+
+
 class Results:
     """Of all rounds: a number for each row, topology and kind ("rate", "cpu_us_per_io", "p50_us", ...)."""
 
@@ -63,11 +71,7 @@ class Target:
         ratios = self.ratios(results)
         if not ratios:
             return None
-        low, high = interval(ratios)
-        good, bad = (low >= self.least, high < self.least) if self.most is None else (high <= self.most,
-                                                                                      low > self.most)
-        decided = len(ratios) >= ENOUGH_ROUNDS
-        return statistics.median(ratios), low, high, "met" if good and decided else "missed" if bad and decided else "open"
+        return statistics.median(ratios), *interval(ratios), judge(ratios, self.least, self.most)
 
 
 def ours_to(other, row, number, wanted, key="rate", what=None, ours="ours"):

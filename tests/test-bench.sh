@@ -62,6 +62,9 @@ for row, n in targets.CONNECTIONS:
 nine = [target for target in targets.TARGETS if target.number == "S9"]
 assert nine[0].verdict(many)[0] == 0.9
 
+assert targets.judge([1.9] * 6, least=1.8) == "met" and targets.judge([1.9] * 5, least=1.8) == "open"
+assert targets.judge([0.4] * 6, most=0.3) == "missed" and targets.judge([0.2] * 6, most=0.3) == "met"
+
 machine = run.Machine()
 machine.busy, machine.stolen = [0.01] * 5, [0.0] * 5
 assert not machine.too_busy()
