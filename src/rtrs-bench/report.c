@@ -72,7 +72,7 @@ static json_t *json_side(const struct load *l, unsigned dir)
 	double rate = (double)side->ios / seconds(l);
 
 	return json_pack("{s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:I, s:I}", "ios", (json_int_t)side->ios, "bytes",
-			 (json_int_t)(side->ios * l->conf.block), "iops", rate, "bytes_per_s", rate * l->conf.block,
+			 (json_int_t)side->ios * (json_int_t)l->conf.block, "iops", rate, "bytes_per_s", rate * l->conf.block,
 			 "mean_ns", (json_int_t)lat_mean(&side->lat), "p50_ns",
 			 (json_int_t)lat_quantile(&side->lat, 500), "p99_ns",
 			 (json_int_t)lat_quantile(&side->lat, 990), "p999_ns",
