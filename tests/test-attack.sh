@@ -29,9 +29,13 @@ read -r -t "$TIMEOUT_S" word <"$tmp/ready" || true
 cleanup_fn stop_process $held_fs
 
 # Over soft-RoCE auto is copy.
-for invalidate in always $(case ${ATTACK_SERVER-} in rdma*) ;; *) echo auto ;; esac) copy never; do
+case ${ATTACK_SERVER-} in
+rdma*) modes=(always copy never) ;;
+*) modes=(always auto copy never) ;;
+esac
+for invalidate in "${modes[@]}"; do
 	start_server ${ATTACK_SERVER:+--listen "$ATTACK_SERVER"} --threads=2 --queue-depth=32 \
-		--max-io-size=131072 --invalidate=$invalidate \
+		--max-io-size=131072 --invalidate="$invalidate" \
 		"held=$tmp/mnt/disk" "good=$tmp/good"
 	# shellcheck disable=SC2086 # words
 	ASAN_OPTIONS=detect_leaks=0 ./tests/hostile/hostile \
