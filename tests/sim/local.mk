@@ -65,7 +65,7 @@ libsim_la_SOURCES = \
 
 libsim_la_LIBADD = libpeer.la libclt.la librtrssrv.la libsimfab.la
 
-SIM_PLAIN_TESTS = test-sim-ask test-sim-clt test-sim-dev test-sim-fence test-sim-mem test-sim-multi test-sim-multi-peer test-sim-path test-sim-peer test-sim-size test-sim-small test-sim-srv test-sim-window
+SIM_PLAIN_TESTS = test-sim-ask test-sim-clt test-sim-dev test-sim-fair test-sim-fence test-sim-mem test-sim-multi test-sim-multi-peer test-sim-path test-sim-peer test-sim-size test-sim-small test-sim-srv test-sim-window
 SIM_TESTS = $(SIM_PLAIN_TESTS) test-sim-random
 check_PROGRAMS += $(SIM_TESTS)
 SIM_NIC_TESTS = %D%/sim-nic.sh %D%/sim-registration.sh
@@ -82,6 +82,9 @@ test_sim_dev_SOURCES = %D%/test-sim-dev.c
 test_sim_dev_CPPFLAGS = $(libsim_la_CPPFLAGS)
 test_sim_dev_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=dev_opened
 test_sim_dev_LDADD = libsim.la
+test_sim_fair_SOURCES = %D%/test-sim-fair.c
+test_sim_fair_CPPFLAGS = $(libsim_la_CPPFLAGS)
+test_sim_fair_LDADD = libsim.la
 test_sim_fence_SOURCES = %D%/history.c %D%/history.h %D%/test-sim-fence.c
 test_sim_fence_CPPFLAGS = $(libsim_la_CPPFLAGS)
 test_sim_fence_LDADD = libsim.la

@@ -213,6 +213,35 @@ Test(reactor, ready_again_while_there_is_more)
 	watch_end();
 }
 
+static bool has_always_more(struct loop_watch *w)
+{
+	note(w == &watch ? "a" : "b");
+	if (!--stop_after)
+		reactor_stop(r);
+	return true;
+}
+
+/* Who always has more keeps nobody waiting. */
+Test(reactor, those_with_more_take_turns)
+{
+	struct loop_watch other = { .events = POLLIN, .ready = has_always_more };
+	int other_pair[2];
+
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, other_pair), 0);
+	cr_assert_eq(write(pair[1], "x", 1), 1);
+	cr_assert_eq(write(other_pair[1], "x", 1), 1);
+	watch_start(POLLIN);
+	watch.ready = has_always_more;
+	other.fd = other_pair[0];
+	cr_assert_eq(loop_watch(reactor_loop(r), &other), 0);
+	run_until(10);
+	cr_assert_not_null(strstr(trace, "a b a b a b a b "), "%s", trace);
+	loop_unwatch(&other);
+	watch_end();
+	close(other_pair[0]);
+	close(other_pair[1]);
+}
+
 /* Each new arrival is told, many times over one poll. */
 Test(reactor, told_of_each_arrival)
 {
