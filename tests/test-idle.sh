@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # 64 sessions that do nothing cost less than a hundredth of a CPU: their two ends wake up for heartbeats, one
-# of each end's in 5 s, and for nothing else.  Over RDMA: tests/guest/test-idle-rdma.sh.
+# of each end's in 5 s, and for nothing else.  Over RDMA: tests/guest/test-idle-rdma.sh.  And each of them takes
+# less than half a megabyte of the server's memory.
 . ./tests/functions.sh
 requires_server; requires_plugin
 requires_plain_build
@@ -9,11 +10,18 @@ requires_plain_build
 sessions=64 seconds=20
 truncate -s 16M "$tmp/disk"
 start_server --queue-depth=16 "disk=$tmp/disk"
+rss_kb() {
+	awk '$1 == "Rss:" { print $2 }' "/proc/$server_pid/smaps_rollup"
+}
+before=$(rss_kb)
 pids=()
 for ((i = 0; i < sessions; i++)); do
 	start_nbdkit "server=127.0.0.1:$server_port" export=disk mode=ro
 	pids+=("$nbdkit_pid")
 done
+each=$((($(rss_kb) - before) / sessions))
+echo "$each KB for each session"
+[ "$each" -gt 0 ] && [ "$each" -lt 512 ] || fail "$each KB for each session"
 idle_for $seconds "$server_pid" "${pids[@]}"
 echo "$sessions sessions, $seconds s: $idle_wake_ups wake-ups, $idle_ticks ticks"
 # Each end sends a heartbeat, is answered, and answers: six wake-ups in 5 s, or fewer when some coincide.
