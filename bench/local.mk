@@ -20,8 +20,7 @@ bench: all ceiling.la
 budget: all
 	top_builddir=$(top_builddir) /usr/bin/python3 $(srcdir)/%D%/budget.py
 
-# make bench BENCH='--topologies=ours,peer,ceiling,unix --rows=4k-randread-qd[0-9],4k-randread-qd[0-9][0-9]
-# --csv=doc/speed.csv' records anew what this draws.
+# make bench BENCH=--plots records anew what this draws.
 plots:
 	$(srcdir)/%D%/plots.py $(srcdir)/doc/speed.csv >$(srcdir)/doc/speed.svg
 

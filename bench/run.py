@@ -47,6 +47,10 @@ from topologies import TOPOLOGIES, VARIANTS, Failed, Topology
 RATIOS = [("ours", "base"), ("ours", "peer"), ("ours", "ceiling"), ("ours", "limit"), ("unix", "peer"),
           ("unix", "peer-unix"), ("copy", "never"),
           ("always", "never"), ("ours", "static"), ("window", "static")]
+# The picture of speed over depth.
+PLOTS = dict(topologies="ours,peer,ceiling,unix",
+             rows=",".join(row[0] for row in loads.FIO_ROWS if row[0].startswith("4k-randread-") and row[4] == 1),
+             csv=os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "doc", "speed.csv")))
 LOOK_S = 0.5			# at what others do
 BUSY = 0.10			# of the CPUs: a machine that tells nothing
 STOLEN = 0.05
@@ -183,6 +187,8 @@ def arguments():
                    help="at most so many; no more than needed to tell, and %d for that [%%(default)s]" % ENOUGH_ROUNDS)
     p.add_argument("--runtime", type=int, default=2, metavar="S",
                    help="seconds of each fio run [%(default)s]")
+    p.add_argument("--plots", action="store_true",
+                   help="what make plots draws: 4k reads at all depths, %s, into doc/speed.csv" % PLOTS["topologies"])
     p.add_argument("--rows", default="*", metavar="GLOB[,GLOB]",
                    help="only these rows, e.g. '4k-*-qd32'")
     p.add_argument("--topologies", default=",".join(TOPOLOGIES[:4]), metavar="NAME[,NAME]",
@@ -212,6 +218,8 @@ def arguments():
     p.add_argument("--csv", default="bench.csv", metavar="PATH",
                    help="every round as CSV [%(default)s]")
     p.add_argument("--md", metavar="PATH", help="write the tables to a file as well")
+    if p.parse_known_args()[0].plots:
+        p.set_defaults(**PLOTS)
     args = p.parse_args()
 
     args.rows = [row for row in ROWS if any(fnmatch.fnmatch(row, g) for g in args.rows.split(","))]

@@ -65,6 +65,11 @@ assert nine[0].verdict(many)[0] == 0.9
 assert targets.judge([1.9] * 6, least=1.8) == "met" and targets.judge([1.9] * 5, least=1.8) == "open"
 assert targets.judge([0.4] * 6, most=0.3) == "missed" and targets.judge([0.2] * 6, most=0.3) == "met"
 
+# What is drawn is measured: all depths, of all lines that the picture can have.
+import plots
+assert set(run.PLOTS["topologies"].split(",")) == set(plots.NAMES) <= set(run.TOPOLOGIES)
+assert set(run.PLOTS["rows"].split(",")) == {"4k-randread-qd%d" % 2 ** n for n in range(7)} <= set(run.ROWS)
+
 machine = run.Machine()
 machine.busy, machine.stolen = [0.01] * 5, [0.0] * 5
 assert not machine.too_busy()
