@@ -121,7 +121,8 @@ static void actor_pass(struct sim_actor *a)
 	loop_enter(&sim->loop);
 	run_closed(sim);
 	run_cqes(sim);
-	loop_run_inbox(&sim->loop);
+	if (!loop_inbox_empty(&sim->loop))
+		loop_run_inbox(&sim->loop);
 	run_watches(sim);
 	loop_run_timers(&sim->loop, clock_now_ms());
 	loop_run_tasks(&sim->loop);

@@ -176,14 +176,14 @@ static int parse_port(struct split *s, uint16_t *port)
 static int resolve(const char *host, uint16_t port, struct fab_addr *addr, const char **why)
 {
 	struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM,
-				  .ai_flags = AI_ADDRCONFIG };
+				  .ai_flags = AI_NUMERICHOST };
 	struct addrinfo *list;
 	int rc;
 
+	/* A numeric address needs no question to anybody, and no interface of its family. */
 	rc = getaddrinfo(host, NULL, &hints, &list);
-	if (rc == EAI_ADDRFAMILY) {
-		/* A numeric address of a family that no interface has configured. */
-		hints.ai_flags = AI_NUMERICHOST;
+	if (rc == EAI_NONAME) {
+		hints.ai_flags = AI_ADDRCONFIG;
 		rc = getaddrinfo(host, NULL, &hints, &list);
 	}
 	if (rc) {
