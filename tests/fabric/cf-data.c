@@ -40,7 +40,8 @@ void promise_d_visibility(struct world *w)
 	check_eq(post_recvs(p.b, 0, 2), 0);
 	wr[0] = wr_write(0, &sge[0], target(&dst, 0));
 	wr[1] = wr_write_imm(1, &sge[1], target(&dst, 4096), 0xabcdef01);
-	wr[1].send_flags = IBV_SEND_SIGNALED;
+	/* A wish that no device can fulfil. */
+	wr[1].send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE;
 	check_eq(post(p.a, wr, 2), 0);
 	world_until(w, p.b->nrecvs == 1);
 	check(memcmp(src.mem, dst.mem, 8192) == 0);
@@ -91,6 +92,7 @@ void send_kinds(struct world *w)
 	from.length = 60;
 	wr = wr_send(1, &from);
 	wr.opcode = IBV_WR_SEND_WITH_IMM;
+	wr.send_flags = IBV_SEND_INLINE;
 	wr.imm_data = htobe32(0x01020304);
 	check_eq(post(p.a, &wr, 1), 0);
 	/* Nothing at all, into a receive that would take something. */
@@ -149,6 +151,17 @@ void send_lists(struct world *w)
 	check(all(dst.mem + 2001, 999, 0));
 	check(memcmp(dst.mem + 3000, src.mem + 500, 500) == 0);
 	check(memcmp(dst.mem + 3500, src.mem, 500) == 0);
+	/* So few bytes that a device copies them. */
+	check_eq(post_recvs(p.b, 2, 1), 0);
+	from[0].length = from[1].length = 40;
+	wr.wr_id = send_id(2);
+	wr.send_flags = IBV_SEND_INLINE;
+	wr.wr.rdma.remote_addr += 100;
+	check_eq(post(p.a, &wr, 1), 0);
+	world_until(w, p.b->nrecvs == 3);
+	check(memcmp(dst.mem + 3100, src.mem + 500, 40) == 0);
+	check(memcmp(dst.mem + 3140, src.mem, 40) == 0);
+	check(memcmp(dst.mem + 3180, src.mem + 680, 320) == 0);
 	region_destroy(&src);
 	region_destroy(&dst);
 	pair_close(&p);

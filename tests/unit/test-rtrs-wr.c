@@ -105,8 +105,9 @@ static void check_each(const struct cell *c, const struct ibv_send_wr *wr)
 		if (wr->opcode == IBV_WR_BIND_MW || wr->opcode == IBV_WR_LOCAL_INV)
 			continue;
 		cr_assert_eq(wr->wr_id, WR_ID, "%s: %s", c->name, op_name(wr));
-		cr_assert_eq(wr->send_flags, last ? IBV_SEND_SIGNALED : 0, "%s: %s", c->name,
-			     op_name(wr));
+		/* The new key goes inline; data and what has no bytes do not. */
+		cr_assert_eq(wr->send_flags, last ? IBV_SEND_SIGNALED | (wr->num_sge ? IBV_SEND_INLINE : 0) : 0,
+			     "%s: %s", c->name, op_name(wr));
 		if (wr->opcode == IBV_WR_RDMA_WRITE) {
 			cr_assert_eq(wr->num_sge, 1, "%s", c->name);
 			cr_assert_eq(wr->sg_list->addr, CHUNK_ADDR, "%s", c->name);
@@ -204,7 +205,8 @@ Test(rtrs_wr, request)
 		cr_assert_null(w.wr.next, "%s", c->name);
 		cr_assert_eq(w.wr.wr_id, WR_ID, "%s", c->name);
 		cr_assert_eq(w.wr.opcode, IBV_WR_RDMA_WRITE_WITH_IMM, "%s", c->name);
-		cr_assert_eq(w.wr.send_flags, IBV_SEND_SIGNALED, "%s", c->name);
+		cr_assert_eq(w.wr.send_flags, IBV_SEND_SIGNALED | (c->data_len ? 0 : IBV_SEND_INLINE), "%s",
+			     c->name);
 		cr_assert_eq(be32toh(w.wr.imm_data), c->imm, "%s", c->name);
 		cr_assert_eq(w.wr.wr.rdma.remote_addr, c->remote_addr, "%s", c->name);
 		cr_assert_eq(w.wr.wr.rdma.rkey, 0x1234, "%s", c->name);
@@ -224,7 +226,7 @@ Test(rtrs_wr, request_unsignaled)
 
 	cr_assert_eq(rtrs_geom_init(&g, 512, 126976, 4096), 0);
 	rtrs_wr_request(&w, WR_ID, false, &g, 0, &chunk, &flush_req, NULL, &hdr);
-	cr_assert_eq(w.wr.send_flags, 0);
+	cr_assert_eq(w.wr.send_flags, IBV_SEND_INLINE);
 }
 
 Test(rtrs_wr, heartbeat)

@@ -75,6 +75,8 @@ static bool post(uint64_t wr_id)
 	return true;
 }
 
+static uint32_t inline_room = 256;	/* the device has so much, and refuses more */
+static unsigned flags_of[ROOM], nflags;	/* of the requests that it was given */
 static char calls[400];			/* what it was asked to do, a bracket for each call */
 
 static void call(const char *word)
@@ -99,6 +101,8 @@ static const char *word_of(const struct ibv_send_wr *wr)
 static int post_send(struct ibv_qp *q, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	for (struct ibv_send_wr *w = in_error ? NULL : wr; w; w = w->next) {
+		cr_assert_lt(nflags, ROOM);
+		flags_of[nflags++] = w->send_flags;
 		call(w == wr ? "[" : "");
 		call(word_of(w));
 		call(w->next ? "" : " ]");
@@ -230,6 +234,10 @@ const char *ibv_wc_status_str(enum ibv_wc_status status)
 
 int rdma_create_qp(struct rdma_cm_id *i, struct ibv_pd *p, struct ibv_qp_init_attr *attr)
 {
+	if (attr->cap.max_inline_data > inline_room) {
+		errno = EINVAL;
+		return -1;
+	}
 	i->qp = &qp;
 	return 0;
 }
@@ -373,6 +381,47 @@ static const char *cause(void)
 }
 
 /* ---- tests ---- */
+
+/* Messages of one and of two elements that wish to be copied, and the flags with which they reached the device. */
+static void send_inline(const uint32_t (*lengths)[2], unsigned n, const bool *copied)
+{
+	for (unsigned i = 0; i < n; i++) {
+		struct ibv_sge sge[2] = { { .length = lengths[i][0] }, { .length = lengths[i][1] } };
+		struct ibv_send_wr wr = { .wr_id = number(i), .opcode = IBV_WR_SEND, .sg_list = sge, .num_sge = 2,
+					  .send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE };
+
+		nflags = 0;
+		cr_assert_eq(verbs_post_send(&c->fab, &wr), 0);
+		cr_assert_eq(nflags, 1);
+		cr_assert_eq(flags_of[0], IBV_SEND_SIGNALED | (copied[i] ? IBV_SEND_INLINE : 0), "%u + %u bytes",
+			     lengths[i][0], lengths[i][1]);
+	}
+}
+
+Test(verbs_conn, what_fits_is_copied)
+{
+	static const uint32_t lengths[][2] = { { 1, 0 }, { 64, 64 }, { 65, 64 }, { 0, 0 }, { UINT32_MAX, 2 } };
+	static const bool copied[] = { true, true, false, false, false };
+
+	send_inline(lengths, ARRAY_SIZE(copied), copied);
+}
+
+/* A device that refuses a queue pair with room for inline data gives one without. */
+Test(verbs_conn, device_without_inline)
+{
+	static const uint32_t lengths[][2] = { { 1, 0 } };
+	static const bool copied[] = { false };
+	const struct fab_qp_attr attr = { 64, 64, 2 };
+
+	teardown();
+	inline_room = 0;
+	c = verbs_conn_alloc(&(struct fab_cm){ 0 });
+	c->id = &id;
+	cr_assert_eq(pipe(pipe_fds), 0);
+	cr_assert_eq(verbs_conn_create_qp(&c->fab, &pd.fab, &attr), 0);
+	atomic_store(&c->connected, true);
+	send_inline(lengths, 1, copied);
+}
 
 Test(verbs_conn, the_first_failure_is_the_cause)
 {

@@ -105,7 +105,8 @@ static inline bool fab_bind_ok(const struct fab_provider *ops, const struct ibv_
 static inline int fab_check_send(const struct fab_provider *ops, const struct ibv_send_wr *wr,
 				 const char **why)
 {
-	const unsigned known = IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_FENCE;
+	const unsigned known = IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_FENCE |
+			       (wr->num_sge > 0 ? IBV_SEND_INLINE : 0);
 	const unsigned subset = 1u << IBV_WR_SEND | 1u << IBV_WR_SEND_WITH_IMM |
 				1u << IBV_WR_SEND_WITH_INV | 1u << IBV_WR_RDMA_WRITE |
 				1u << IBV_WR_RDMA_WRITE_WITH_IMM | 1u << IBV_WR_LOCAL_INV |

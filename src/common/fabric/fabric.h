@@ -324,13 +324,18 @@ struct fab_cqe {
 	void (*done)(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc);
 };
 
-/* Largest message, most elements of a posted receive's list.  IBV_SEND_INLINE is not offered. */
+/* Largest message, most elements of a posted receive's list. */
 #define FAB_MSG_MAX (1u << 30)
 #define FAB_RECV_SGE_MAX 4
 
 /* Post a chain.  Any thread.  Work requests and SGE lists may live on the stack, are not changed;
  * buffers, and every fab_cqe named by wr_id, live until their completion or flush. A buffer of an
  * unsignaled request lives until promise l is known from a later signaled one, or drained.
+ *
+ * IBV_SEND_INLINE is a wish, for a message of some hundred bytes at most, whose elements name
+ * addresses of this process: verbs copies the bytes in the post if there is room for them in the
+ * device's queue, and does not look at their lkeys then.  Elsewhere it changes nothing, and nowhere
+ * how long buffers live.
  *
  * On a failed connection posts return 0 and flush until it is drained; from then on they return
  * -ENOTCONN and take nothing.  Any other error fails the connection and may have taken a part of

@@ -25,7 +25,8 @@ void rtrs_wr_request(struct rtrs_wr_req *w, uint64_t wr_id, bool signaled,
 	w->wr.sg_list = w->sge;
 	w->wr.num_sge = n;
 	w->wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-	w->wr.send_flags = signaled ? IBV_SEND_SIGNALED : 0;
+	/* What is only messages is small, and sent from where it stands. */
+	w->wr.send_flags = (signaled ? IBV_SEND_SIGNALED : 0) | (data ? 0 : IBV_SEND_INLINE);
 	w->wr.imm_data = rtrs_imm_io_req(g, buf_id, req->data_len + req->usr_len);
 	/* a READ leaves its result area alone */
 	w->wr.wr.rdma.remote_addr = chunk->addr + (is_write ? 0 : req->data_len);
@@ -91,7 +92,7 @@ static struct ibv_send_wr *rsp_imm(struct rtrs_wr_rsp *w, uint64_t wr_id,
 		wr->num_sge = 1;
 	}
 	wr->imm_data = rtrs_imm_io_rsp(rsp->msg_id, rsp->status, inval);
-	wr->send_flags = rsp->signaled ? IBV_SEND_SIGNALED : 0;
+	wr->send_flags = (rsp->signaled ? IBV_SEND_SIGNALED : 0) | (wr->num_sge ? IBV_SEND_INLINE : 0);
 	return wr;
 }
 

@@ -18,7 +18,8 @@ struct rtrs_wr_req {
 };
 
 /* @data: source of a WRITE's data, NULL for a READ or a WRITE without data (a zero-length SGE must
- * not be sent, doc/protocol.md 10).  @hdr: user message and RTRS header; its length gives the rest.
+ * not be sent, doc/protocol.md 10).  @hdr: user message and RTRS header, at its address (it goes
+ * inline where there is no data); its length gives the rest.
  * @wr_id as fab_cqe; signaled if @signaled.  next is NULL. */
 void rtrs_wr_request(struct rtrs_wr_req *w, uint64_t wr_id, bool signaled,
 		     const struct rtrs_geom *g, uint32_t buf_id, const struct rtrs_rbuf *chunk,
@@ -39,7 +40,8 @@ struct rtrs_rsp {
 	bool new_rkey;			/* the session announced NEW_RKEY (doc/traps.md 9) */
 	const struct rtrs_req *req;	/* dir, need_inval, has_desc, desc */
 	struct ibv_sge data;		/* READ with status 0; length == desc.len */
-	struct ibv_sge rkey_rsp;	/* new_rkey: an encoded rtrs_msg_rkey_rsp */
+	struct ibv_sge rkey_rsp;	/* new_rkey: an encoded rtrs_msg_rkey_rsp, at its address:
+					 * it goes inline */
 	struct ibv_send_wr *rearm;	/* new_rkey: chain between data and answer; NULL: posted
 					 * by other means (type-1 ibv_bind_mw) */
 	bool signaled;			/* of the final request */

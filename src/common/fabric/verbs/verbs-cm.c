@@ -198,7 +198,8 @@ static void verbs_reject(struct fab_conn *conn, const void *private_data, size_t
 static size_t verbs_qp_memory(const struct fab_qp_attr *attr)
 {
 	return sizeof(struct verbs_conn) +
-	       (size_t)attr->max_send_wr * (sizeof(struct verbs_sqe) + (size_t)64 * (2 + attr->max_send_sge)) +
+	       (size_t)attr->max_send_wr * (sizeof(struct verbs_sqe) + (size_t)128 +
+		MAX((size_t)16 * attr->max_send_sge, (size_t)VERBS_INLINE)) +
 	       (size_t)attr->max_recv_wr * 64 * (2 + FAB_RECV_SGE_MAX);
 }
 

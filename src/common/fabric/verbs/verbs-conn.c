@@ -61,6 +61,21 @@ static int create_cq(struct verbs_conn *c, int cqe)
 	return c->cq ? 0 : errno ? -errno : -ENOMEM;
 }
 
+/* A device that has no room for inline data, or for so much, refuses the queue pair. */
+static int create_qp(struct verbs_conn *c, struct ibv_pd *pd, const struct ibv_qp_init_attr *wanted)
+{
+	struct ibv_qp_init_attr init = *wanted;
+
+	init.cap.max_inline_data = VERBS_INLINE;
+	if (rdma_create_qp(c->id, pd, &init)) {
+		init = *wanted;
+		if (rdma_create_qp(c->id, pd, &init))
+			return -errno;
+	}
+	c->max_inline = init.cap.max_inline_data;
+	return 0;
+}
+
 /* Objects made half are freed with the connection. */
 int verbs_conn_create_qp(struct fab_conn *conn, struct fab_pd *fab_pd, const struct fab_qp_attr *attr)
 {
@@ -94,8 +109,9 @@ int verbs_conn_create_qp(struct fab_conn *conn, struct fab_pd *fab_pd, const str
 	if (err)
 		return err;
 	init.send_cq = init.recv_cq = c->cq;
-	if (rdma_create_qp(c->id, pd->pd, &init))
-		return -errno;
+	err = create_qp(c, pd->pd, &init);
+	if (err)
+		return err;
 	verbs_dev_works(c->id->verbs);
 	conn->fd = c->channel->fd;
 	return 0;

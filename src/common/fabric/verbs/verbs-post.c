@@ -52,6 +52,16 @@ static bool send_has_room(struct verbs_conn *c)
 	return send_room(c) != 0;
 }
 
+/* @wr says that it may be copied; the device has room for that. */
+static bool send_fits_inline(const struct verbs_conn *c, const struct ibv_send_wr *wr)
+{
+	uint64_t total = 0;
+
+	for (int i = 0; i < wr->num_sge; i++)
+		total += wr->sg_list[i].length;
+	return total && total <= c->max_inline;
+}
+
 /* One of ours as the device gets it.  Returns NULL, or what is wrong with it. */
 static const char *send_fill(struct verbs_conn *c, const struct ibv_send_wr *wr,
 			     struct ibv_send_wr *hw)
@@ -68,6 +78,8 @@ static const char *send_fill(struct verbs_conn *c, const struct ibv_send_wr *wr,
 		*hw = *wr;
 	if (why)
 		return why;
+	if ((hw->send_flags & IBV_SEND_INLINE) && !send_fits_inline(c, wr))
+		hw->send_flags &= ~(unsigned)IBV_SEND_INLINE;
 	hw->next = NULL;
 	hw->wr_id = send_wr_id(c->sq_head);
 	c->sq[c->sq_head & c->sq_mask] = (struct verbs_sqe){ wr->wr_id, signaled };

@@ -38,6 +38,9 @@ struct rdma_cm_id;
 struct rdma_event_channel;
 
 #define VERBS_STASH 64
+/* Bytes that the device is asked to take into its queue (IBV_SEND_INLINE): the message of a read with its descriptor
+ * has less than 100. */
+#define VERBS_INLINE 128
 #define VERBS_RESOLVE_MS 5000
 #define VERBS_SEND_BIT 1u		/* wr_ids of receives are addresses, and even */
 
@@ -96,6 +99,7 @@ struct verbs_conn {
 	struct ibv_cq *cq;
 	bool armed;			/* polling thread: an event will come */
 	struct fab_qp_attr attr;
+	uint32_t max_inline;		/* bytes; 0: the device copies nothing */
 
 	pthread_mutex_t post_lock;
 	struct verbs_sqe *sq;		/* [sq_mask + 1] */
