@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Build and run all tests.  The last line counts them.  See HACKING, "Tests".
 
+# Of --full, in their order.
+all_parts="check quickstart guests commits distcheck clang asan tsan valgrind fuzz simulation fence mutants lint"
+
 usage() {
-	cat <<'USAGE'
-usage: ./check.sh [--full]
+	cat <<USAGE
+usage: ./check.sh [--full[=PART,...]]
 
 Install what is missing (Debian packages; with sudo when you are not root), build, and run make check,
 the quickstart, and a selection of make check-guest, which fetches two kernels from Debian once (280 MB
@@ -14,6 +17,9 @@ each).  Prints how long each part took.  Exits with 1 when anything failed.
            ASan+UBSan, TSan, valgrind, lint, long fuzz and simulation runs, each in a directory
            of its own below "build/full, all of it", so in a path with a space and a comma, and
            each MUTATE_EVERYth of the mutants that the tests must notice (make mutate)
+  --full=PART,...
+           only these parts of it:
+$(fold -s -w 76 <<<"$all_parts" | sed 's/^/           /')
   --help   show this
 
 FUZZ_SECONDS   how long each fuzz target runs with --full [60]
@@ -29,14 +35,33 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd) || exit 1
 # shellcheck source=build-aux/setup.sh
 . "$top/build-aux/setup.sh"
 
-full=no
+full=no parts=$all_parts
 while [ $# -gt 0 ]; do
 	case $1 in
 	--full) full=yes ;;
+	--full=*) full=yes parts=${1#*=} parts=${parts//,/ } ;;
 	-h | --help) usage; exit 0 ;;
 	*) usage >&2; die "unknown argument: $1" ;;
 	esac
 	shift
+done
+
+# among WORD LIST
+among() {
+	case " $2 " in
+	*" $1 "*) return 0 ;;
+	esac
+	return 1
+}
+
+# wants PART
+wants() {
+	among "$1" "$parts"
+}
+
+[ -n "${parts// /}" ] || die "--full=: expected some of: $all_parts"
+for part in $parts; do
+	among "$part" "$all_parts" || die "--full=$part: no such part; expected some of: $all_parts"
 done
 
 # Whatever a path may have in it is tried by what --full builds.
@@ -172,13 +197,17 @@ distcheck() {
 build_tree --enable-gcc-warnings
 results+=("$(printf '%-12s ' build)$(minutes $SECONDS)")
 counted_s=$SECONDS
-suite check "$build" check
-one quickstart "$build/quickstart.log" "$top/quickstart.sh"
-# Where there are no guests their tests are skipped, and counted.
-# shellcheck disable=SC2086 # a list of words
-( install_packages $packages_guest ) || say "Guests cannot be had here."
+# Other parts run what this one builds.
+wants check || quietly "$build/programs.log" make -C "$build" -j"$(nproc)" check TESTS= || die "the tests do not build"
+wants check && suite check "$build" check
+wants quickstart && one quickstart "$build/quickstart.log" "$top/quickstart.sh"
 [ $full = yes ] || export GUEST_SELECTION=yes
-suite guests "$build" check-guest
+if wants guests; then
+	# Where there are no guests their tests are skipped, and counted.
+	# shellcheck disable=SC2086 # a list of words
+	( install_packages $packages_guest ) || say "Guests cannot be had here."
+	suite guests "$build" check-guest
+fi
 
 if [ $full = yes ]; then
 	export SLOW_TESTS=yes
@@ -189,19 +218,24 @@ if [ $full = yes ]; then
 	quietly "$build/dist.log" make -C "$build" dist || die "make dist failed"
 	tar -C "$build/$full_dir" -xJf "$build/$tarball.tar.xz" || die "cannot unpack $tarball.tar.xz"
 
-	commits
-	one distcheck "$build/$full_dir/distcheck.log" distcheck "$build/$tarball.tar.xz" "$tarball"
-	configured clang CC=clang --enable-gcc-warnings && suite clang "$dir" check
-	configured asan --enable-gcc-warnings --enable-sanitizers=address,undefined &&
+	wants commits && commits
+	wants distcheck &&
+		one distcheck "$build/$full_dir/distcheck.log" distcheck "$build/$tarball.tar.xz" "$tarball"
+	wants clang && configured clang CC=clang --enable-gcc-warnings && suite clang "$dir" check
+	wants asan && configured asan --enable-gcc-warnings --enable-sanitizers=address,undefined &&
 		SIM_SEEDS=1000 suite asan "$dir" check
-	configured tsan --enable-gcc-warnings --enable-sanitizers=thread && suite tsan "$dir" check
-	configured valgrind --enable-gcc-warnings && suite valgrind "$dir" check-valgrind
-	configured fuzz CC=clang --enable-fuzzers --enable-sanitizers=address,undefined &&
+	wants tsan && configured tsan --enable-gcc-warnings --enable-sanitizers=thread && suite tsan "$dir" check
+	wants valgrind && configured valgrind --enable-gcc-warnings && suite valgrind "$dir" check-valgrind
+	wants fuzz && configured fuzz CC=clang --enable-fuzzers --enable-sanitizers=address,undefined &&
 		one fuzz "$dir/fuzz.log" make -C "$dir" check-fuzz "FUZZ_SECONDS=${FUZZ_SECONDS:-60}"
-	one simulation "$build/$full_dir/sim.log" env "SIM_SEEDS=${SIM_SEEDS:-100000}" "$build/test-sim-random"
-	one fence "$build/$full_dir/sim-fence.log" env "SIM_SEEDS=${SIM_SEEDS:-100000}" "$build/test-sim-fence" random
-	one mutants "$build/$full_dir/mutants.log" make -C "$build" mutate "MUTATE_EVERY=${MUTATE_EVERY:-8}"
-	one lint "$build/$full_dir/lint.log" make -C "$build" lint
+	wants simulation &&
+		one simulation "$build/$full_dir/sim.log" env "SIM_SEEDS=${SIM_SEEDS:-100000}" "$build/test-sim-random"
+	wants fence &&
+		one fence "$build/$full_dir/sim-fence.log" env "SIM_SEEDS=${SIM_SEEDS:-100000}" \
+			"$build/test-sim-fence" random
+	wants mutants &&
+		one mutants "$build/$full_dir/mutants.log" make -C "$build" mutate "MUTATE_EVERY=${MUTATE_EVERY:-8}"
+	wants lint && one lint "$build/$full_dir/lint.log" make -C "$build" lint
 fi
 
 printf '\n'
