@@ -69,6 +69,28 @@ bench --rw=write --offset=1m --size=64k --number-ios=100 "$server" disk
 is "first byte" "$(cmp "$tmp/disk" /dev/zero | grep -o -E "[0-9]+,")" 1048577,
 cmp -i $((1048576 + 65536)):0 -n $((4194304 - 1048576 - 65536)) "$tmp/disk" /dev/zero
 
+# ---- which blocks, by --seed ----
+# written_by SEED FILE: the blocks that random writes touched.
+written_by() {
+	truncate -s 0 "$tmp/disk"
+	truncate -s 4M "$tmp/disk"
+	bench --rw=randwrite --number-ios=40 --seed="$1" "$server" disk >"$tmp/seed.text"
+	od -A d -t x8 -w4096 -v "$tmp/disk" | grep -v -E '^[0-9]+( 0{16})*$' | cut -d ' ' -f 1 >"$2"
+}
+written_by 1 "$tmp/seed1"
+written_by 1 "$tmp/seed1.again"
+written_by 2 "$tmp/seed2"
+[ "$(wc -l <"$tmp/seed1")" -gt 20 ] || fail "40 random writes have touched $(wc -l <"$tmp/seed1") blocks"
+cmp "$tmp/seed1" "$tmp/seed1.again"
+! cmp -s "$tmp/seed1" "$tmp/seed2" || fail "another seed, and the same blocks"
+
+# ---- keys and looking ----
+for registration in auto window static; do
+	bench --registration=$registration --poll=0 --number-ios=100 "$server" disk | grep -E '^read +100 '
+done
+expect_failure 2 '--registration=mw: expected auto, window or static' "$bench" --registration=mw "$server" disk
+expect_failure 2 '--poll=x: expected a number from 0 to 1000000' "$bench" --poll=x "$server" disk
+
 # ---- what is wrong ----
 expect_failure 2 '--bs=1000: expected a multiple of 512' "$bench" --bs=1000 "$server" disk
 expect_failure 2 '--iodepth=0: expected a number from 1 to 4096' "$bench" --iodepth=0 "$server" disk

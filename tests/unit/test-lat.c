@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The times of rtrs-bench: a quantile is that of the times themselves, but for a 64th. */
+#include <stdlib.h>
+
+#include "lat.h"
+#include "unit.h"
+
+enum { N = 1999 };
+
+static int by_size(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+Test(lat, nothing_counted)
+{
+	static struct lat l;
+
+	cr_assert_eq(lat_quantile(&l, 500), 0);
+	cr_assert_eq(lat_mean(&l), 0);
+}
+
+Test(lat, one_time_is_all_of_them)
+{
+	static const uint64_t times[] = { 0, 1, 63, 64, 65, 127, 128, 999999, 86400ull * 1000000000 };
+
+	for (unsigned i = 0; i < ARRAY_SIZE(times); i++) {
+		static struct lat l;
+
+		l = (struct lat){ 0 };
+		lat_count(&l, times[i]);
+		cr_assert_eq(lat_quantile(&l, 0), times[i]);
+		cr_assert_eq(lat_quantile(&l, 1000), times[i]);
+		cr_assert_eq(lat_mean(&l), times[i]);
+	}
+}
+
+/* Of the time that has the rank; never less, and at most a 64th more. */
+Test(lat, quantiles_are_right_but_for_a_64th)
+{
+	static const unsigned permilles[] = { 0, 1, 250, 500, 900, 990, 999, 1000 };
+
+	srandom(1);
+	for (unsigned round = 0; round < 30; round++) {
+		static uint64_t times[N];
+		static struct lat l;
+		uint64_t sum = 0;
+
+		l = (struct lat){ 0 };
+		for (unsigned i = 0; i < N; i++) {
+			/* From nanoseconds to minutes. */
+			times[i] = (uint64_t)random() << (random() % 8) >> (random() % 32);
+			lat_count(&l, times[i]);
+			sum += times[i];
+		}
+		qsort(times, N, sizeof(*times), by_size);
+		for (unsigned i = 0; i < ARRAY_SIZE(permilles); i++) {
+			unsigned rank = (N * permilles[i] + 999) / 1000;
+			uint64_t is = times[rank ? rank - 1 : 0], told = lat_quantile(&l, permilles[i]);
+
+			cr_assert(told >= is && told - is <= is / 64, "%u of 1000: %llu is told as %llu", permilles[i],
+				  (unsigned long long)is, (unsigned long long)told);
+		}
+		cr_assert_eq(lat_mean(&l), sum / N);
+		cr_assert_eq(l.count, N);
+	}
+}
