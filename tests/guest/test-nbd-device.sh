@@ -82,11 +82,13 @@ taken_away() {
 	aborts=0 slowest=0
 	begin=${EPOCHREALTIME/./}
 	"$@"
-	held=$(descriptors "$nbdkit_pid")
 	nbd_attach
 	read_some
 	first=$(since "$begin")
 	nbd_detach
+	# Not before: nbdkit says that it is ready, and makes the session then.
+	wait_until "nbdkit to be done with the first" nbdkit_idle "$nbdkit_pid"
+	held=$(descriptors "$nbdkit_pid")
 	for turn in 1 2 3; do
 		nbd_attach
 		fio --name=busy --filename=/dev/nbd0 --direct=1 --ioengine=libaio --rw=randwrite --bs=4k \
