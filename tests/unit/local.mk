@@ -18,6 +18,7 @@ UNIT_TESTS = \
 	%D%/test-golden.crit \
 	%D%/test-hist.crit \
 	%D%/test-lat.crit \
+	%D%/test-unix-sock.crit \
 	%D%/test-spin.crit \
 	%D%/test-list.crit \
 	%D%/test-log.crit \
@@ -81,6 +82,9 @@ UNIT_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 %C%_test_golden_crit_SOURCES = %D%/test-golden.c %D%/golden.h %D%/unit.h
 %C%_test_golden_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_golden_crit_LDADD = librtrs.la librnbd.la $(CRITERION_LIBS) $(ZLIB_LIBS)
+%C%_test_unix_sock_crit_SOURCES = %D%/test-unix-sock.c %D%/unit.h
+%C%_test_unix_sock_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_unix_sock_crit_LDADD = libbase.la $(CRITERION_LIBS)
 %C%_test_lat_crit_SOURCES = %D%/test-lat.c %D%/unit.h src/rtrs-bench/lat.c src/rtrs-bench/lat.h
 %C%_test_lat_crit_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/rtrs-bench
 %C%_test_lat_crit_CFLAGS = $(UNIT_CFLAGS)

@@ -4,16 +4,46 @@
 #include <config.h>
 
 #include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cleanup.h"
 #include "unix-sock.h"
+
+#define LOCK_TRIES 200			/* of 10 ms */
+
+/* Lock the directory of @path, so that no other process finds a name there that is bound and not listened on yet, or
+ * takes one that another has just taken.  A descriptor that holds the lock; or -errno. */
+static int dir_lock(const char *path)
+{
+	const struct timespec pause = { .tv_nsec = 10000000 };
+	_cleanup_free_ char *copy = strdup(path);
+	int fd, rc;
+
+	if (!copy)
+		return -ENOMEM;
+	fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	for (unsigned i = 0; flock(fd, LOCK_EX | LOCK_NB); i++) {
+		rc = -errno;
+		if (rc != -EWOULDBLOCK || i == LOCK_TRIES) {
+			close(fd);
+			return rc;
+		}
+		nanosleep(&pause, NULL);
+	}
+	return fd;
+}
 
 /* The process that listens at @addr: its pid, 0 when it cannot be told; or -errno. */
 static int sock_holder(const struct sockaddr_un *addr)
@@ -30,13 +60,20 @@ static int sock_holder(const struct sockaddr_un *addr)
 	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) || cred.pid < 0 ? 0 : cred.pid;
 }
 
-/* Something has the name.  0: it was a socket of a dead process, and is removed. */
+/* Something has the name.  0: not any more; if it was a socket of a dead process, it is removed. */
 static int sock_take(const struct sockaddr_un *addr, char *err, size_t errlen)
 {
 	struct stat st;
 	int pid;
 
-	if (lstat(addr->sun_path, &st) || !S_ISSOCK(st.st_mode)) {
+	if (lstat(addr->sun_path, &st)) {
+		if (errno == ENOENT)	/* removed meanwhile by who leaves */
+			return 0;
+		pid = -errno;
+		snprintf(err, errlen, "%s: %s", addr->sun_path, strerror(-pid));
+		return pid;
+	}
+	if (!S_ISSOCK(st.st_mode)) {
 		snprintf(err, errlen, "%s: exists and is no socket", addr->sun_path);
 		return -EEXIST;
 	}
@@ -45,7 +82,7 @@ static int sock_take(const struct sockaddr_un *addr, char *err, size_t errlen)
 		snprintf(err, errlen, "%s: process %d listens there", addr->sun_path, pid);
 		return -EADDRINUSE;
 	}
-	if (pid == -ECONNREFUSED && !unlink(addr->sun_path))
+	if (pid == -ENOENT || (pid == -ECONNREFUSED && (!unlink(addr->sun_path) || errno == ENOENT)))
 		return 0;
 	if (pid == -ECONNREFUSED)
 		pid = -errno;
@@ -75,7 +112,7 @@ static int sock_bind(int fd, const struct sockaddr_un *addr, mode_t mode, char *
 	return rc;
 }
 
-int unix_sock_listen(struct unix_sock *sock, const char *path, mode_t mode, int backlog, char *err,
+static int sock_listen(struct unix_sock *sock, const char *path, mode_t mode, int backlog, char *err,
 		     size_t errlen)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -114,6 +151,19 @@ err_close:
 	free(sock->path);
 	sock->path = NULL;
 	return rc;
+}
+
+int unix_sock_listen(struct unix_sock *sock, const char *path, mode_t mode, int backlog, char *err,
+		     size_t errlen)
+{
+	_cleanup_close_ int lock = dir_lock(path);
+
+	if (lock == -EWOULDBLOCK) {
+		snprintf(err, errlen, "%s: another process has locked the directory", path);
+		return -EBUSY;
+	}
+	/* A directory that cannot be read cannot be locked; names in it can be made all the same. */
+	return sock_listen(sock, path, mode, backlog, err, errlen);
 }
 
 void unix_sock_remove(struct unix_sock *sock)
