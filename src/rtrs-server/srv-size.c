@@ -39,16 +39,13 @@ static bool is_known(const struct srv_req *req)
 	return (int)(req->sized->sizing.known - req->size_turn) >= 0;
 }
 
+/* All wait equally long, so the first one is the next whose time is over. */
 static void rearm(struct srv *srv)
 {
-	uint64_t deadline_ms = CLOCK_NEVER;
-	struct srv_req *req;
-
 	loop_timer_cancel(&srv->size_timer);
-	list_for_each(req, &srv->size_waiters, link)
-		deadline_ms = MIN(deadline_ms, req->deadline_ms);
-	if (deadline_ms != CLOCK_NEVER)
-		loop_timer_set(srv_loop(srv), &srv->size_timer, deadline_ms);
+	if (!list_empty(&srv->size_waiters))
+		loop_timer_set(srv_loop(srv), &srv->size_timer,
+			       list_entry(srv->size_waiters.next, struct srv_req, link)->deadline_ms);
 }
 
 /* Those that have waited long enough go on, and those of @failed. */
