@@ -315,14 +315,9 @@ static size_t scheme_len(const char *text)
 /* rdma://HOST says what transport= says: which of two that differ is meant nobody knows. */
 static int check_transports(const struct clt_conf *conf, const char *text)
 {
-	size_t len = scheme_len(text);
-	const char *name = conf->provider ? fab_provider_name(conf->provider) : NULL;
-
-	if (!name || (!len && !fab_addr_text_is_unix(text)) ||
-	    (len == strlen(name) + 3 && !strncmp(text, name, len - 3)) ||
-	    (fab_addr_text_is_unix(text) && !strcmp(name, "tcp")))
+	if (!conf->provider || fab_addr_text_agrees(text, conf->provider))
 		return 0;
-	nbdkit_error("transport=%s contradicts %s=%s: give one of them, or the same twice", name,
+	nbdkit_error("transport=%s contradicts %s=%s: give one of them, or the same twice", fab_provider_name(conf->provider),
 		     text == conf->server ? "server" : "path", text);
 	return -1;
 }

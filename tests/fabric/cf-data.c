@@ -427,6 +427,11 @@ void promise_k_suspend(struct world *w)
 		pair_close(&p);
 		return;
 	}
+	/* What was revoked has nothing to open. */
+	check_eq(fab_revoke_mr(dst.mr), 0);
+	check_eq(fab_resume_mr(dst.mr), -EINVAL);
+	check_eq(fab_rereg_mr(dst.mr, dst.mem, 64, RIGHTS), 0);
+	key = dst.mr->rkey;
 	sge = region_sge(&src, 0, 64);
 	for (unsigned i = 0; i < 300; i++) {
 		check_eq(fab_suspend_mr(dst.mr), 0);

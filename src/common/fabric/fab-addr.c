@@ -68,6 +68,16 @@ bool fab_addr_text_is_unix(const char *text)
 	return strncmp(text, UNIX_SCHEME, strlen(UNIX_SCHEME)) == 0;
 }
 
+bool fab_addr_text_agrees(const char *text, const struct fab_provider *p)
+{
+	const char *sep = strstr(text, "://");
+	size_t len = strlen(p->name);
+
+	if (fab_addr_text_is_unix(text))
+		return p == &fab_tcp;
+	return !sep || ((size_t)(sep - text) == len && !strncmp(text, p->name, len));
+}
+
 uint16_t fab_addr_port(const struct fab_addr *addr)
 {
 	if (addr->len == 0 || addr->ss.ss_family == AF_UNIX)

@@ -86,7 +86,9 @@ static inline int fab_resume_mr(struct ibv_mr *mr)
 {
 	const struct fab_provider *ops = fab_mr(mr)->pd->ops;
 
-	return ops->suspend_mr ? ops->suspend_mr(mr, false) : -ENOTSUP;
+	if (!ops->suspend_mr)
+		return -ENOTSUP;
+	return mr->length ? ops->suspend_mr(mr, false) : -EINVAL;
 }
 
 /* ---- posting ---- */

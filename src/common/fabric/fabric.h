@@ -103,6 +103,8 @@ const char *fab_addr_format(const struct fab_addr *addr, char *buf, size_t len);
 const char *fab_addr_url(const struct fab_addr *addr, char *buf, size_t len);
 /* Has @text, for fab_addr_parse(), the form "unix:PATH"? */
 bool fab_addr_text_is_unix(const char *text);
+/* Does @text, for fab_addr_parse(), name no transport, or that of @p? */
+bool fab_addr_text_agrees(const char *text, const struct fab_provider *p);
 static inline bool fab_addr_is_unix(const struct fab_addr *addr)
 {
 	return addr->len && addr->ss.ss_family == AF_UNIX;
@@ -270,7 +272,8 @@ static inline int fab_revoke_mr(struct ibv_mr *mr);
 /* Close the key of @mr to peers, and open the same key again.  While it is closed a peer's write is one under
  * a dead key, and promise k holds when fab_suspend_mr() returns; locally @mr may not be used either.  One at a time
  * for one @mr; a suspend of a closed one, a resume of an open one do nothing.  Costs as fab_rereg_mr().
- * -ENOTSUP without fab_device_attr.suspend_mr, -EBUSY while a window is bound in @mr. */
+ * -ENOTSUP without fab_device_attr.suspend_mr, -EBUSY while a window is bound in @mr; and of a resume -EINVAL
+ * when @mr has length 0. */
 static inline int fab_suspend_mr(struct ibv_mr *mr);
 static inline int fab_resume_mr(struct ibv_mr *mr);
 /* No window is bound in it. */

@@ -40,9 +40,9 @@ int tcp_mr_suspend(struct ibv_mr *ibv, bool closed)
 
 	if (atomic_load(&mr->windows))
 		return -EBUSY;
-	if (!closed)
+	if (!closed && !tcp_key_alive(mr->key))
 		tcp_key_revive(mr->key);
-	else if (tcp_key_kill(mr->key, (uint8_t)tcp_key_number(mr->key)))
+	else if (closed && tcp_key_kill(mr->key, (uint8_t)tcp_key_number(mr->key)))
 		tcp_pd_key_stop(tcp_pd(mr->base.pd), mr->key);
 	return 0;
 }
