@@ -96,6 +96,8 @@ expect_failure 2 '--bs=1000: expected a multiple of 512' "$bench" --bs=1000 "$se
 expect_failure 2 '--iodepth=0: expected a number from 1 to 4096' "$bench" --iodepth=0 "$server" disk
 expect_failure 2 '--rw=trim: expected read, randread,' "$bench" --rw=trim "$server" disk
 expect_failure 2 '--transport=ib: expected auto, rdma or tcp' "$bench" --transport=ib "$server" disk
+expect_failure 2 '--transport=tcp contradicts rdma://' "$bench" --transport=tcp "rdma://$server" disk
+bench --transport=tcp --number-ios=1 "tcp://$server" disk >/dev/null
 expect_failure 2 '--rwmixread=30: expected with --rw=rw' "$bench" --rwmixread=30 "$server" disk
 expect_failure 2 'expected HOST\[:PORT\] and EXPORT, not 1 arguments' "$bench" "$server"
 expect_failure 2 '--size=8388608: the export has 4194304 bytes' "$bench" --size=8m "$server" disk

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "clock.h"
 #include "load.h"
@@ -205,13 +206,24 @@ static void begin_all(struct load *l)
 }
 
 /* Nothing is in flight: the next phase, or the end. */
+static uint64_t cpu_ns(void)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_SELF, &u);
+	return (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000000 +
+	       (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000;
+}
+
 static void next_phase(struct load *l)
 {
 	bool wrote = l->side[LOAD_WRITE].ios > 0, ran = !l->elapsed_ns;
 
 	loop_timer_cancel(&l->timer);
-	if (ran)
+	if (ran) {
 		l->elapsed_ns = clock_measure_ns() - l->began_ns;
+		l->cpu_ns = cpu_ns() - l->began_cpu_ns;
+	}
 	if (ran && l->written && wrote && !l->status) {
 		l->phase = LOAD_READS_BACK;
 		l->next = 0;
@@ -257,6 +269,7 @@ static void start_msg(struct loop_msg *msg)
 	if (l->conf.runtime_s)
 		loop_timer_set(l->loop, &l->timer, clock_now_ms() + l->conf.runtime_s * 1000);
 	l->began_ns = clock_measure_ns();
+	l->began_cpu_ns = cpu_ns();
 	begin_all(l);
 	loop_defer(l->loop, &l->step);
 }

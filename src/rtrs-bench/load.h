@@ -44,7 +44,7 @@ enum load_phase {
 struct load {
 	/* result, when @ended was posted */
 	struct load_side side[LOAD_NDIRS];
-	uint64_t elapsed_ns;
+	uint64_t elapsed_ns, cpu_ns;	/* without reading back; CPU time is that of this process */
 	uint64_t verified, differing;	/* blocks */
 	int status;			/* 0, or the first error: -errno, with @error */
 	char error[256];
@@ -60,7 +60,7 @@ struct load {
 	uint64_t nblocks;
 	enum load_phase phase;
 	unsigned inflight;
-	uint64_t begun, next, random, began_ns;
+	uint64_t begun, next, random, began_ns, began_cpu_ns;
 	struct list ready;		/* IOs to be stepped */
 	struct loop_task step;
 	struct loop_timer timer;

@@ -239,6 +239,11 @@ static int set_places(struct options *o, int argc, char **argv)
 	}
 	o->server = argv[0];
 	o->export = argv[1];
+	if (o->provider && !fab_addr_text_agrees(o->server, o->provider)) {
+		fprintf(stderr, "rtrs-bench: --transport=%s contradicts %s: give one of them, or the same twice\n",
+			fab_provider_name(o->provider), o->server);
+		return OPTIONS_USAGE;
+	}
 	if (*o->export && strlen(o->export) < RNBD_NAME_MAX)
 		return -1;
 	fprintf(stderr, "rtrs-bench: EXPORT '%s': expected a name of 1..%d characters\n", o->export,

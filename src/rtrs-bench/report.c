@@ -2,6 +2,7 @@
 /* Prints.  Owns nothing. */
 #include <config.h>
 
+#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -21,9 +22,9 @@ static uint64_t all_ios(const struct load *l)
 }
 
 /* Of an IO. */
-static double cpu_us(const struct load *l, uint64_t cpu_ns)
+static double cpu_us(const struct load *l)
 {
-	return all_ios(l) ? (double)cpu_ns / 1e3 / (double)all_ios(l) : 0;
+	return all_ios(l) ? (double)l->cpu_ns / 1e3 / (double)all_ios(l) : 0;
 }
 
 /* "8.12 us", right-aligned in 9 columns. */
@@ -52,10 +53,10 @@ static void print_side(const struct load *l, unsigned dir)
 	putchar('\n');
 }
 
-void report_text(const struct options *o, const struct load *l, uint64_t cpu_ns)
+void report_text(const struct options *o, const struct load *l)
 {
 	printf("%s of %s: %s, %" PRIu32 " bytes, %u in flight, %.2f s, CPU %.2f us/IO here\n", o->export, o->server,
-	       l->conf.random ? "random" : "sequential", l->conf.block, l->conf.depth, seconds(l), cpu_us(l, cpu_ns));
+	       l->conf.random ? "random" : "sequential", l->conf.block, l->conf.depth, seconds(l), cpu_us(l));
 	printf("%-5s %11s %9s %9s  %9s  %9s  %9s  %9s  %9s\n", "", "IOs", "IOPS", "MB/s", "mean", "p50", "p99", "p99.9",
 	       "max");
 	for (unsigned dir = 0; dir < LOAD_NDIRS; dir++) {
@@ -79,20 +80,21 @@ static json_t *json_side(const struct load *l, unsigned dir)
 			 (json_int_t)lat_quantile(&side->lat, 999), "max_ns", (json_int_t)side->lat.max_ns);
 }
 
-void report_json(const struct options *o, const struct load *l, uint64_t cpu_ns)
+int report_json(const struct options *o, const struct load *l)
 {
 	json_t *root = json_pack("{s:s, s:s, s:b, s:i, s:I, s:i, s:f, s:f, s:o, s:o, s:I, s:I}", "server", o->server,
 				 "export", o->export, "random", (int)l->conf.random, "read_percent",
 				 (int)l->conf.read_percent, "block", (json_int_t)l->conf.block, "iodepth",
-				 (int)l->conf.depth, "elapsed_s", seconds(l), "cpu_us_per_io", cpu_us(l, cpu_ns), "read",
+				 (int)l->conf.depth, "elapsed_s", seconds(l), "cpu_us_per_io", cpu_us(l), "read",
 				 json_side(l, LOAD_READ), "write", json_side(l, LOAD_WRITE), "verified",
 				 (json_int_t)l->verified, "differing", (json_int_t)l->differing);
 
 	if (!root) {
 		fputs("rtrs-bench: the result is no JSON: a name that is no UTF-8, or no memory\n", stderr);
-		return;
+		return -EINVAL;
 	}
 	json_dumpf(root, stdout, JSON_INDENT(1));
 	putchar('\n');
 	json_decref(root);
+	return 0;
 }

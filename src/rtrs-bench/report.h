@@ -5,8 +5,9 @@
 
 #include "options.h"
 
-/* @cpu_ns: of this process, in the load.  To stdout. */
-void report_text(const struct options *o, const struct load *l, uint64_t cpu_ns);
-void report_json(const struct options *o, const struct load *l, uint64_t cpu_ns);
+/* To stdout. */
+void report_text(const struct options *o, const struct load *l);
+/* -EINVAL: there is no JSON for it, as stderr has been told. */
+int report_json(const struct options *o, const struct load *l);
 
 #endif

@@ -5,7 +5,6 @@
 
 #include <signal.h>
 #include <stdio.h>
-#include <sys/resource.h>
 
 #include "log.h"
 #include "options.h"
@@ -34,19 +33,11 @@ static void on_signal(int sig)
 	load_stop(&load);
 }
 
-static uint64_t cpu_ns(void)
-{
-	struct rusage u;
-
-	getrusage(RUSAGE_SELF, &u);
-	return (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000000 +
-	       (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000;
-}
-
-static void run(const struct options *o)
+/* Returns the exit status. */
+static int run(const struct options *o)
 {
 	struct sigaction act = { .sa_handler = on_signal };
-	uint64_t begin_ns = cpu_ns();
+	int r = 0;
 
 	sigaction(SIGINT, &act, NULL);
 	sigaction(SIGTERM, &act, NULL);
@@ -54,9 +45,10 @@ static void run(const struct options *o)
 	signal(SIGINT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
 	if (o->json)
-		report_json(o, &load, cpu_ns() - begin_ns);
+		r = report_json(o, &load);
 	else
-		report_text(o, &load, cpu_ns() - begin_ns);
+		report_text(o, &load);
+	return r || load.status || load.differing ? EXIT_FAILED : EXIT_DONE;
 }
 
 int main(int argc, char **argv)
@@ -79,8 +71,7 @@ int main(int argc, char **argv)
 		target_close(&target);
 		return complain(o.server, "no memory for the load");
 	}
-	run(&o);
-	status = load.status || load.differing ? EXIT_FAILED : EXIT_DONE;
+	status = run(&o);
 	if (load.status)
 		complain(o.server, load.error);
 	target_close(&target);
