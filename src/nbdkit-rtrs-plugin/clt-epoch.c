@@ -90,15 +90,22 @@ void clt_epoch_go_on(struct clt_sess *sess)
 
 static void next_msg(struct loop_msg *msg)
 {
-	clt_epoch_go_on(container_of(msg, struct clt_sess, next_msg));
+	struct clt_sess *sess = container_of(msg, struct clt_sess, next_msg);
+
+	if (sess->stage == CLT_OPENING_LEAVES)
+		sess->stage = CLT_OPENING_NONE;
+	clt_epoch_go_on(sess);
 }
 
-/* @path is OPENING no more.  Not from inside what it has called: its messages are to come back first. */
+/* @path is OPENING no more. */
 void clt_epoch_left(struct clt_sess *sess, const struct clt_path *path)
 {
 	if (path == sess->opening) {
 		sess->opening = NULL;
-		sess->stage = CLT_OPENING_NONE;
+		sess->stage = CLT_OPENING_LEAVES;
+		/* ORDER: behind the messages of what was called for @path, which have been given back by now.  For another
+		 * path it may have been posted before them. */
+		loop_unpost(sess->loop, &sess->next_msg);
 	}
 	if (atomic_load(&sess->io.state) < CLT_SESS_CLOSING)
 		loop_post(sess->loop, &sess->next_msg);

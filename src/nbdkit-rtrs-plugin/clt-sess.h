@@ -61,6 +61,7 @@ enum clt_opening {
 	CLT_OPENING_BEGINS,		/* ops->opening() is answered by clt_epoch_opened() */
 	CLT_OPENING_JOINS,		/* ops->joining() is */
 	CLT_OPENING_PROVES,		/* a heartbeat on another path is awaited, or that they have all gone */
+	CLT_OPENING_LEAVES,		/* it is OPENING no more, and messages of what it had called are to come */
 };
 
 struct clt_sess {

@@ -340,6 +340,54 @@ static void test_probe_of_two(void)
 	}
 }
 
+static unsigned nopening(void)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < 4; i++)
+		n += atomic_load(&path(i)->att.state) == CLT_PATH_OPENING;
+	return n;
+}
+
+/* One asks the server who it is, and two others wait for that. */
+static bool three_open(void *arg)
+{
+	return world_client_clt(c)->sess.stage == CLT_OPENING_BEGINS && nopening() >= 3;
+}
+
+/* What was asked over a path comes back before another one is greeted, also when a third has failed right before. */
+static void test_lost_while_opening(void)
+{
+	unsigned hits = 0;
+
+	for (uint64_t seed = 1; seed <= 200; seed++) {
+		struct world_client_conf conf = world_client_defaults;
+		struct clt_path *opening;
+
+		conf.npaths = 4;
+		w = world_create(seed);
+		sim_shuffle(true);
+		server_start();
+		c = world_client_start(w, &conf);
+		if (sim_run_until(three_open, NULL, 1000)) {
+			opening = world_client_clt(c)->sess.opening;
+			for (unsigned i = 0; i < 4; i++) {
+				if (path(i) != opening && atomic_load(&path(i)->att.state) == CLT_PATH_OPENING) {
+					clt_path_fail(path(i), -EIO, "by the test");
+					break;
+				}
+			}
+			clt_path_fail(opening, -EIO, "by the test");
+			hits++;
+		}
+		CHECK(sim_run_until(is_open, c, 5000) && world_client_opened(c) == 0);
+		CHECK(sim_run_until(all_up, NULL, 5000));
+		CHECK(world_read(c, 0, 4096, 0) == 0);
+		world_destroy(w);
+	}
+	CHECK(hits > 20);
+}
+
 /* ---- by hand ---- */
 
 struct by_hand {
@@ -567,6 +615,7 @@ static const struct sim_test tests[] = {
 	{ "restart", test_restart },
 	{ "another-machine", test_another_machine },
 	{ "probe-of-two", test_probe_of_two },
+	{ "lost-while-opening", test_lost_while_opening },
 	{ "another-machine-for-nobody", test_another_machine_for_nobody },
 	{ "added-and-removed", test_added_and_removed },
 	{ "readdressed-at-once", test_readdressed_at_once },
