@@ -34,7 +34,9 @@ start_nbdkit "server=127.0.0.1:$server_port" export=disk
 sees() {
 	local script=$1 file=$2 pid=$3 map tracer
 	shift 3
-	sed "s|^usdt:[^:]*:|usdt:$file:|" "$top_srcdir/contrib/$script" >"$tmp/$script"
+	# bpftrace knows no way to write a path with a space.
+	ln -sf "$file" "$tmp/traced"
+	sed "s|^usdt:[^:]*:|usdt:$tmp/traced:|" "$top_srcdir/contrib/$script" >"$tmp/$script"
 	bpftrace -p "$pid" "$tmp/$script" >"$tmp/out" 2>"$tmp/err" &
 	tracer=$!
 	wait_line "$tmp/out" "Attaching"
