@@ -58,7 +58,7 @@ const char *clt_ctl_json_path_name(const struct clt_path *path, char *buf, size_
 
 static const char *path_state(struct clt_path *path)
 {
-	enum clt_path_state state = (enum clt_path_state)atomic_load(&path->att.state);
+	enum clt_path_state state = clt_path_state(path);
 
 	/* The kernel's word. */
 	return state == CLT_PATH_UP ? "connected" : clt_path_fsm.states[state];
@@ -88,7 +88,7 @@ static json_t *path_show(struct clt_path *path)
 			 "failed_attempts", (json_int_t)path->fails,
 			 "queue_depth", up ? (json_int_t)att->depth : 0,
 			 "max_io_size", up ? (json_int_t)att->max_io : 0,
-			 "cause", up ? "" : path->told);
+			 "cause", up ? "" : path->cause.told);
 }
 
 static json_t *path_stat(const struct clt_path *path)

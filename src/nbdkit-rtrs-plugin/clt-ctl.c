@@ -129,18 +129,13 @@ static struct clt_path *path_of(struct ctl_client *client, const char *name, voi
 	return path;
 }
 
-static enum clt_path_state path_state(struct clt_path *path)
-{
-	return (enum clt_path_state)atomic_load(&path->att.state);
-}
-
 static void call_path_disconnect(struct ctl_client *client, const char *value, void *arg)
 {
 	struct clt_path *path = path_of(client, value, arg);
 
 	if (!path)
 		return;
-	if (path_state(path) >= CLT_PATH_CLOSING) {
+	if (clt_path_state(path) >= CLT_PATH_CLOSING) {
 		ctl_refuse(client, "path '%s' is not connected", value);
 		return;
 	}
@@ -157,12 +152,12 @@ static void call_path_reconnect(struct ctl_client *client, const char *value, vo
 		return;
 	if (clt_attempt_is_up(&path->att)) {
 		clt_path_fail(path, -ECONNRESET, "told to by rtrsctl");
-	} else if (path_state(path) == CLT_PATH_CLOSED) {
+	} else if (clt_path_state(path) == CLT_PATH_CLOSED) {
 		clt_path_start(path);
-	} else if (path_state(path) == CLT_PATH_BACKOFF) {
+	} else if (clt_path_state(path) == CLT_PATH_BACKOFF) {
 		clt_path_retry(path);
 	} else {
-		ctl_refuse(client, "path '%s' is %s", value, clt_path_fsm.states[path_state(path)]);
+		ctl_refuse(client, "path '%s' is %s", value, clt_path_fsm.states[clt_path_state(path)]);
 		return;
 	}
 	ctl_call_done(client);

@@ -58,7 +58,7 @@ static struct clt_path *epoch_next_path(struct clt_sess *sess)
 	struct clt_path *path;
 
 	clt_sess_for_each(path, sess) {
-		if (atomic_load(&path->att.state) == CLT_PATH_OPENING)
+		if (clt_path_state(path) == CLT_PATH_OPENING)
 			return path;
 	}
 	return NULL;
@@ -143,7 +143,7 @@ void clt_epoch_refuse(struct clt_sess *sess, int err, const char *cause)
 
 static bool path_is_failing(struct clt_path *path)
 {
-	return atomic_load(&path->att.state) == CLT_PATH_FAILING;
+	return clt_path_state(path) == CLT_PATH_FAILING;
 }
 
 int clt_epoch_bound(struct clt_sess *sess, unsigned epoch)

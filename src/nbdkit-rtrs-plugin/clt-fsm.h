@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* States of a client's session, path (doc/protocol.md 6.1, ours has more) and connection, and what moves them.
- * The tables stand in clt-sess.c, clt-path.c and clt-con.c; make doc draws them. */
+ * The tables stand in clt-sess.c, clt-path-life.c and clt-con.c; make doc draws them. */
 #ifndef CLT_FSM_H
 #define CLT_FSM_H
 

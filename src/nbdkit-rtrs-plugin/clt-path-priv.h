@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Between clt-path.c (the life of a path) and what it is made of: clt-setup.c (how its connections are
- * made), clt-con.c (the life of one) and clt-con0.c (connection 0), which do not call it.  Service thread. */
+/* Between clt-path.c (what a path is made of), clt-path-life.c (its life), and what the life is made of: clt-setup.c
+ * (how connections are made), clt-con.c (the life of one) and clt-con0.c (connection 0), which call neither.
+ * Service thread. */
 #ifndef CLT_PATH_PRIV_H
 #define CLT_PATH_PRIV_H
 
@@ -9,7 +10,7 @@
 #include "clt-path.h"
 
 #define CLT_POLL_BUDGET 64
-#define CLT_WHY 256
+#define CLT_BACKOFF_ALONE_MS 1000	/* while requests wait, because no other path is up */
 #define CLT_PATH_RUNS                                                                              \
 	(1u << CLT_PATH_CONNECTING | 1u << CLT_PATH_INFO | 1u << CLT_PATH_OPENING |                \
 	 1u << CLT_PATH_UP | 1u << CLT_PATH_SILENT)
@@ -22,7 +23,7 @@ static inline struct clt_path *clt_path_of(const struct clt_con *con)
 /* Not failed, not closed, not waiting. */
 static inline bool clt_path_runs(struct clt_path *path)
 {
-	return 1u << atomic_load(&path->att.state) & CLT_PATH_RUNS;
+	return 1u << clt_path_state(path) & CLT_PATH_RUNS;
 }
 
 /* Watch @fd, or go on watching it.  That it cannot be is told as a failure. */
@@ -42,6 +43,15 @@ static inline void clt_path_watch(struct clt_path *path, struct loop_watch *watc
 	if (r < 0)
 		clt_tx_fail(&path->att.cons[0], r, "cannot watch a descriptor: %s", strerror(-r));
 }
+
+/* ---- clt-path-life.c ---- */
+
+/* Messages, timers, and what connections tell. */
+void clt_path_life_init(struct clt_path *path);
+/* Take the row of @event. */
+void clt_path_life_event(struct clt_path *path, enum clt_path_event event);
+/* FAIL, with its cause; the first one of an attempt counts.  Any thread. */
+void clt_path_life_fail(struct clt_path *path, int err, const char *cause);
 
 /* ---- clt-setup.c: 0, or -errno with @why ---- */
 

@@ -1,16 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the life of a path.
- *
- * Service thread, except failures, which any thread notes: path_failed() keeps the cause and posts a message, so
- * that nothing is torn down inside a handler.  A path ends its attempt in one way: failed or closed,
- * disconnected, polled until each established connection has drained, released; then it backs off
- * or is closed. */
-#define FSM_PREFIX CLT_PATH_
-
-#include <config.h>
-
+/* Owns what a path is made of, from clt_path_init() to clt_path_fini(), and hands what others say to its life
+ * (clt-path-life.c).  Service thread but for clt_path_fail(). */
 #include <errno.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,432 +10,9 @@
 #include "cleanup.h"
 #include "clock.h"
 #include "clt-path-priv.h"
-#include "log.h"
-#include "probe.h"
 #include "random.h"
 
-#define DRAIN_AGAIN_MS 1000
-#define BACKOFF_FIRST_MS 100
-#define BACKOFF_MAX_MS 5000
-#define BACKOFF_ALONE_MS 1000		/* while requests wait, because no other path is up */
-#define TELL_AGAIN_MS 60000		/* the same cause, while it does not connect */
-
-static const char *const states[CLT_PATH_NSTATES] = {
-	"idle", "connecting", "info", "opening", "up", "silent", "failing", "draining", "back-off", "closing",
-	"closed",
-};
-
-static enum clt_path_state path_state(struct clt_path *path)
-{
-	return (enum clt_path_state)atomic_load(&path->att.state);
-}
-
-static void path_event(struct clt_path *path, enum clt_path_event event)
-{
-	unsigned old;
-	const struct fsm_row *row = fsm_step(&clt_path_fsm, &path->att.state, event, &old);
-
-	if (row->next != FSM_STAY && (unsigned)row->next != old) {
-		PROBE3(path__state, path->att.index, old, (unsigned)row->next);
-		log_dbg(path->name, "%s -> %s", states[old], states[row->next]);
-	}
-	if (row->action)
-		row->action(path);
-}
-
-/* ---- failure ---- */
-
-static void path_failed(struct clt_path *path, int err, const char *cause)
-{
-	unsigned old;
-
-	/* FAILING: no new leader from here on, so that the service loop gets the poll roles. */
-	fsm_step(&clt_path_fsm, &path->att.state, CLT_PATH_EV_FAIL, &old);
-	if (!(1u << old & CLT_PATH_RUNS))
-		return;
-	pthread_mutex_lock(&path->cause_lock);
-	path->fail_err = err;
-	snprintf(path->cause, sizeof(path->cause), "%s", cause);
-	pthread_mutex_unlock(&path->cause_lock);
-	loop_post(path->loop, &path->fail_msg);
-}
-
-void clt_path_fail(struct clt_path *path, int err, const char *fmt, ...)
-{
-	char cause[CLT_WHY];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(cause, sizeof(cause), fmt, ap);
-	va_end(ap);
-	path_failed(path, err, cause);
-}
-
-/* It was up long enough to count as one that works. */
-static bool path_was_steady(const struct clt_path *path)
-{
-	return path->up_since_ms && clock_now_ms() - path->up_since_ms >= CLT_STEADY_MS;
-}
-
-/* Each loss is told; a server that stays away, or is lost again at once, is told once a minute, or when
- * the reason changes.  True when it was told now. */
-static bool path_tell(struct clt_path *path, bool was_up, const char *cause)
-{
-	uint64_t now = clock_now_ms();
-
-	if (path->conf.once)
-		return false;
-	if (!path_was_steady(path) && !strcmp(cause, path->told) &&
-	    now - path->told_ms < TELL_AGAIN_MS)
-		return false;
-	if (was_up)
-		log_warn(path->name, "lost: %s; reconnecting", cause);
-	else
-		log_warn(path->name, "cannot connect: %s; trying again", cause);
-	path->told_ms = now;
-	snprintf(path->told, sizeof(path->told), "%s", cause);
-	return true;
-}
-
-static void path_fail_msg(struct loop_msg *msg)
-{
-	struct clt_path *path = container_of(msg, struct clt_path, fail_msg);
-	bool was_up = path->up_since_ms;
-	char cause[sizeof(path->cause)];
-	int err;
-
-	pthread_mutex_lock(&path->cause_lock);
-	memcpy(cause, path->cause, sizeof(cause));
-	err = path->fail_err;
-	pthread_mutex_unlock(&path->cause_lock);
-
-	if (path_state(path) == CLT_PATH_FAILING) {	/* else it is closed meanwhile */
-		if (was_up || !path->lost_ms)
-			path->lost_ms = clock_now_ms();
-		path->fails++;
-		path->failed += !was_up;
-		path->tell_up |= path_tell(path, was_up, cause);
-		path->ops->down(path);
-		if (!was_up)
-			path->ops->failed(path, err, cause);
-	}
-	path_event(path, CLT_PATH_EV_LOST);
-	/* User messages that were meant for this epoch end now. */
-	clt_slot_wake(path->att.io);
-}
-
-/* ---- what the connections tell ---- */
-
-static void con_failed(struct clt_con *con, int err, const char *cause)
-{
-	path_failed(clt_path_of(con), err, cause);
-}
-
-static void con_posted(struct clt_con *con)
-{
-	clt_con0_service(clt_path_of(con));
-}
-
-static void con_role_free(struct clt_con *con)
-{
-	loop_post(clt_path_of(con)->loop, &clt_path_of(con)->drain_msg);
-}
-
-static const struct clt_con_ops con_ops = { con_failed, clt_con0_heartbeat, con_posted, con_role_free };
-
-static void path_con_event(struct clt_path *path, const struct fab_event *ev)
-{
-	struct clt_con *con = ev->conn ? fab_conn_context(ev->conn) : NULL;
-	char why[CLT_WHY];
-	int r;
-
-	if (!con || con->att != &path->att)
-		return;
-	if (!clt_path_runs(path)) {
-		/* Too late; but it is open and must drain like the others. */
-		if (ev->type == FAB_EVENT_ESTABLISHED) {
-			clt_con_established(con);
-			fab_disconnect(con->fab);
-		}
-		return;
-	}
-	r = clt_setup_event(con, ev, why);
-	if (r < 0)
-		path_failed(path, r, why);
-	else if (r)
-		path_event(path, path->next_cid < path->att.ncons ? CLT_PATH_EV_CON_UP :
-								    CLT_PATH_EV_ALL_UP);
-}
-
-static bool path_cm_ready(struct loop_watch *watch)
-{
-	struct clt_path *path = container_of(watch, struct clt_path, cm_watch);
-	struct fab_event ev;
-	int r;
-
-	while ((r = fab_cm_get_event(path->cm, &ev)) > 0)
-		path_con_event(path, &ev);
-	if (r < 0)
-		clt_path_fail(path, r, "connection manager: %s", strerror(-r));
-	return false;
-}
-
-/* After con_role_free(), too. */
-static void path_drain_msg(struct loop_msg *msg)
-{
-	struct clt_path *path = container_of(msg, struct clt_path, drain_msg);
-	enum clt_path_state state = path_state(path);
-	bool ends = state == CLT_PATH_DRAINING || state == CLT_PATH_CLOSING, all = ends;
-
-	for (unsigned i = 0; i < path->att.ncons; i++) {
-		if (ends)
-			all = clt_con_drain(&path->att.cons[i]) && all;
-		else if (clt_attempt_is_up(&path->att))
-			clt_con_role_free(&path->att.cons[i]);
-	}
-	if (all)
-		path_event(path, CLT_PATH_EV_DRAINED);
-}
-
-/* ---- actions ---- */
-
-/* 0, or -errno after clt_path_fail(). */
-static int make_cm(struct clt_path *path)
-{
-	const struct fab_cm_conf conf = { .provider = path->conf.dst.provider };
-	int r = path->cm ? 0 : fab_cm_create(&conf, &path->cm);
-
-	if (r == -ENODEV)
-		clt_path_fail(path, r, "this machine has no RDMA device");
-	else if (r < 0)
-		clt_path_fail(path, r, "cannot create a connection manager: %s", strerror(-r));
-	if (r < 0) {
-		path->cm = NULL;
-		return r;
-	}
-	clt_path_watch(path, &path->cm_watch, fab_cm_fd(path->cm), POLLIN, path_cm_ready);
-	return 0;
-}
-
-static void path_next_con(void *object)
-{
-	struct clt_path *path = object;
-	char why[CLT_WHY];
-	int r = clt_setup_con(path, why);
-
-	if (r < 0)
-		path_failed(path, r, why);
-}
-
-static void path_connect(void *object)
-{
-	struct clt_path *path = object;
-
-	loop_timer_cancel(&path->retry_timer);
-	path->attempts++;
-	path->next_cid = 0;
-	path->up_since_ms = 0;
-	loop_timer_set(path->loop, &path->setup_timer, clock_now_ms() + path->conf.setup_ms);
-	if (make_cm(path) == 0)
-		path_next_con(path);
-}
-
-static void info_done(struct clt_path *path, int err, const char *why)
-{
-	if (err < 0)
-		path_failed(path, err, why);
-	else
-		path_event(path, CLT_PATH_EV_INFO_RSP);
-}
-
-static void path_send_info(void *object)
-{
-	struct clt_path *path = object;
-	char why[CLT_WHY];
-	int r = clt_setup_info(path, info_done, why);
-
-	if (r < 0)
-		path_failed(path, r, why);
-}
-
-static void path_open(void *object)
-{
-	struct clt_path *path = object;
-
-	clt_tx_unseal(&path->att.cons[0]);
-	path->ops->opening(path);
-}
-
-static void path_up(void *object)
-{
-	struct clt_path *path = object;
-
-	loop_timer_cancel(&path->setup_timer);
-	loop_timer_set(path->loop, &path->hb_timer, path->att.hb.next_ms);
-	path->up_since_ms = clock_now_ms();
-	path->fails = 0;
-	path->ops->up(path);
-	path->tell_up = false;
-}
-
-static void path_tell_silence(void *object)
-{
-	struct clt_path *path = object;
-
-	path->ops->silence(path);
-}
-
-/* A device that is gone, or broken, wakes nobody. */
-static void drain_again_later(struct clt_path *path)
-{
-	loop_timer_set(path->loop, &path->retry_timer, clock_now_ms() + DRAIN_AGAIN_MS);
-}
-
-static void path_drain(void *object)
-{
-	struct clt_path *path = object;
-
-	loop_timer_cancel(&path->setup_timer);
-	loop_timer_cancel(&path->hb_timer);
-	for (unsigned i = 0; i < path->att.ncons; i++)
-		clt_con_shut(&path->att.cons[i]);
-	loop_post(path->loop, &path->drain_msg);
-	drain_again_later(path);
-}
-
-static void path_release(struct clt_path *path)
-{
-	loop_timer_cancel(&path->retry_timer);
-	for (unsigned i = 0; i < path->att.ncons; i++)
-		clt_tx_seal(&path->att.cons[i]);
-	clt_setup_release(path);
-	clt_tx_fail_over(&path->att);
-}
-
-/* The first try after a steady path follows at once; then 100 ms .. 5 s, a quarter more or less, so that clients of
- * one server do not come back in step. */
-static void path_back_off(void *object)
-{
-	struct clt_path *path = object;
-	uint64_t ms = 0;
-	uint16_t rnd;
-
-	path_release(path);
-	random_bytes(&rnd, sizeof(rnd));
-	if (path_was_steady(path))
-		path->tries = 0;
-	if (path->tries) {
-		unsigned shift = MIN(path->tries - 1, 6u);
-		bool alone = atomic_load(&path->att.io->state) != CLT_SESS_UP;
-
-		ms = MIN((uint64_t)BACKOFF_FIRST_MS << shift,
-			 (uint64_t)(alone ? BACKOFF_ALONE_MS : BACKOFF_MAX_MS));
-		ms = ms * 3 / 4 + ms / 2 * rnd / UINT16_MAX;
-	}
-	path->tries++;
-	loop_timer_set(path->loop, &path->retry_timer, clock_now_ms() + ms);
-	path->ops->ended(path);
-}
-
-static void path_close(void *object)
-{
-	struct clt_path *path = object;
-
-	loop_timer_cancel(&path->retry_timer);
-	path->ops->closed(path);
-}
-
-static void path_release_and_close(void *object)
-{
-	path_release(object);
-	path_close(object);
-}
-
-/* ---- the table ---- */
-
-#define LATE (ALL & ~CLT_PATH_RUNS)
-
-static const struct fsm_row rows[] = {
-	ROW(IN(IDLE) | IN(CLOSED), START, CONNECTING, path_connect),
-	ROW(IN(CONNECTING), CON_UP, CONNECTING, path_next_con),
-	ROW(IN(CONNECTING), ALL_UP, INFO, path_send_info),
-	ROW(IN(INFO), INFO_RSP, OPENING, path_open),
-	ROW(IN(OPENING), OPENED, UP, path_up),
-	ROW(IN(UP), SILENCE, SILENT, path_tell_silence),
-	ROW(IN(SILENT), ANSWER, UP, path_tell_silence),
-
-	ROW(CLT_PATH_RUNS, FAIL, FAILING, NULL),
-	ROW(IN(FAILING), LOST, DRAINING, path_drain),
-	ROW(IN(DRAINING), DRAINED, BACKOFF, path_back_off),
-	ROW(IN(BACKOFF), RETRY, CONNECTING, path_connect),
-
-	ROW(CLT_PATH_RUNS | IN(FAILING), CLOSE, CLOSING, path_drain),
-	ROW(IN(DRAINING), CLOSE, CLOSING, NULL),
-	ROW(IN(CLOSING), DRAINED, CLOSED, path_release_and_close),
-	ROW(IN(IDLE) | IN(BACKOFF), CLOSE, CLOSED, path_close),
-
-	/* too late: a failure, or a CLOSE, was first */
-	STAY(ALL & ~(IN(IDLE) | IN(CLOSED)), START),
-	STAY(ALL & ~IN(CONNECTING), CON_UP),
-	STAY(ALL & ~IN(CONNECTING), ALL_UP),
-	STAY(ALL & ~IN(INFO), INFO_RSP),
-	STAY(ALL & ~IN(OPENING), OPENED),
-	STAY(ALL & ~IN(UP), SILENCE),
-	STAY(ALL & ~IN(SILENT), ANSWER),
-	STAY(LATE, FAIL),
-	STAY(ALL & ~IN(FAILING), LOST),
-	STAY(ALL & ~(IN(DRAINING) | IN(CLOSING)), DRAINED),
-	STAY(ALL & ~IN(BACKOFF), RETRY),
-	STAY(IN(CLOSING) | IN(CLOSED), CLOSE),
-};
-
-static const char *const events[CLT_PATH_NEVENTS] = {
-	"start", "one up", "all up", "INFO_RSP", "opened", "silence", "answer", "fail", "lost", "drained", "retry",
-	"close",
-};
-
-const struct fsm clt_path_fsm = FSM("path", rows, states, events);
-
-/* ---- timers, start and end ---- */
-
-static void path_setup_timer(struct loop_timer *timer)
-{
-	struct clt_path *path = container_of(timer, struct clt_path, setup_timer);
-
-	clt_path_fail(path, -ETIMEDOUT, "no answer within %g s", path->conf.setup_ms / 1e3);
-}
-
-static void path_hb_timer(struct loop_timer *timer)
-{
-	struct clt_path *path = container_of(timer, struct clt_path, hb_timer);
-
-	switch (clt_con0_tick(path)) {
-	case RTRS_HB_NONE:
-		path_event(path, CLT_PATH_EV_SILENCE);
-		break;
-	case RTRS_HB_SEND:
-		path_event(path, CLT_PATH_EV_ANSWER);
-		break;
-	case RTRS_HB_DEAD:
-		return;
-	}
-	if (path->impatient)
-		clt_con0_lose_patience(path);
-	loop_timer_set(path->loop, timer, path->att.hb.next_ms);
-}
-
-/* To begin again, or, while it is draining, to look again. */
-static void path_retry_timer(struct loop_timer *timer)
-{
-	struct clt_path *path = container_of(timer, struct clt_path, retry_timer);
-
-	if (path_state(path) == CLT_PATH_BACKOFF) {
-		path_event(path, CLT_PATH_EV_RETRY);
-		return;
-	}
-	loop_post(path->loop, &path->drain_msg);
-	drain_again_later(path);
-}
+/* ---- start and end ---- */
 
 static void path_name_it(struct clt_path *path)
 {
@@ -466,21 +34,16 @@ int clt_path_init(struct clt_path *path, const struct clt_path_conf *conf,
 	path->ops = ops;
 	path->loop = conf->io->loop;
 	att->io = conf->io;
-	att->ops = &con_ops;
 	att->index = conf->index;
 	att->ncons = conf->ncons;
 	path_name_it(path);
-	pthread_mutex_init(&path->cause_lock, NULL);
-	loop_msg_init(&path->fail_msg, path_fail_msg);
-	loop_msg_init(&path->drain_msg, path_drain_msg);
+	clt_cause_init(&path->cause);
+	clt_path_life_init(path);
 	clt_con0_init(path);
-	loop_timer_init(&path->setup_timer, path_setup_timer);
-	loop_timer_init(&path->hb_timer, path_hb_timer);
-	loop_timer_init(&path->retry_timer, path_retry_timer);
 
 	att->cons = aligned_alloc(64, align_up(att->ncons * sizeof(*att->cons), 64));
 	if (!att->cons)
-		goto err_lock;
+		goto err_cause;
 	memset(att->cons, 0, att->ncons * sizeof(*att->cons));
 	for (unsigned i = 0; i < att->ncons; i++) {
 		struct clt_con *con = &att->cons[i];
@@ -499,8 +62,8 @@ int clt_path_init(struct clt_path *path, const struct clt_path_conf *conf,
 
 err_cons:
 	free(att->cons);
-err_lock:
-	pthread_mutex_destroy(&path->cause_lock);
+err_cause:
+	clt_cause_fini(&path->cause);
 	return r;
 }
 
@@ -521,8 +84,8 @@ void clt_path_readdress(struct clt_path *path, const struct fab_addr *src, const
 	path->conf.src = *src;
 	path->conf.dst = *dst;
 	path->attempts = path->ups = path->failed = 0;
-	path->lost_ms = path->told_ms = 0;
-	path->told[0] = '\0';
+	path->lost_ms = 0;
+	clt_cause_forget(&path->cause);
 	path->tell_up = false;
 	clt_stat_reset(path);
 	path_name_it(path);
@@ -534,35 +97,48 @@ void clt_path_fini(struct clt_path *path)
 		clt_wait_con_fini(&path->att.cons[i]);
 	path_forget(path);
 	free(path->att.cons);
-	pthread_mutex_destroy(&path->cause_lock);
+	clt_cause_fini(&path->cause);
+}
+
+/* ---- what its owner and others say ---- */
+
+void clt_path_fail(struct clt_path *path, int err, const char *fmt, ...)
+{
+	char cause[CLT_WHY];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(cause, sizeof(cause), fmt, ap);
+	va_end(ap);
+	clt_path_life_fail(path, err, cause);
 }
 
 void clt_path_start(struct clt_path *path)
 {
 	path->fails = path->tries = 0;
-	path_event(path, CLT_PATH_EV_START);
+	clt_path_life_event(path, CLT_PATH_EV_START);
 }
 
 void clt_path_retry(struct clt_path *path)
 {
-	path_event(path, CLT_PATH_EV_RETRY);
+	clt_path_life_event(path, CLT_PATH_EV_RETRY);
 }
 
 void clt_path_hurry(struct clt_path *path)
 {
-	if (path_state(path) == CLT_PATH_BACKOFF)
+	if (clt_path_state(path) == CLT_PATH_BACKOFF)
 		loop_timer_set(path->loop, &path->retry_timer,
-			       MIN(path->retry_timer.at_ms, clock_now_ms() + BACKOFF_ALONE_MS));
+			       MIN(path->retry_timer.at_ms, clock_now_ms() + CLT_BACKOFF_ALONE_MS));
 }
 
 void clt_path_close(struct clt_path *path)
 {
-	path_event(path, CLT_PATH_EV_CLOSE);
+	clt_path_life_event(path, CLT_PATH_EV_CLOSE);
 }
 
 void clt_path_opened(struct clt_path *path)
 {
-	if (path_state(path) != CLT_PATH_OPENING)
+	if (clt_path_state(path) != CLT_PATH_OPENING)
 		return;
 	/* RACE: before requests can see that it is up.  A failure in between wins: then OPENED comes too late. */
 	for (unsigned i = 1; i < path->att.ncons; i++) {
@@ -573,7 +149,7 @@ void clt_path_opened(struct clt_path *path)
 		clt_wait_con_release(con);
 	}
 	clt_con0_up(path);
-	path_event(path, CLT_PATH_EV_OPENED);
+	clt_path_life_event(path, CLT_PATH_EV_OPENED);
 }
 
 unsigned clt_path_ask(struct clt_path *path)
@@ -588,7 +164,7 @@ bool clt_path_answered(const struct clt_path *path, unsigned asked)
 
 bool clt_path_holds(struct clt_path *path)
 {
-	enum clt_path_state state = path_state(path);
+	enum clt_path_state state = clt_path_state(path);
 
 	return path->up_since_ms && state >= CLT_PATH_UP && state != CLT_PATH_BACKOFF &&
 	       state != CLT_PATH_CLOSED;
@@ -596,7 +172,7 @@ bool clt_path_holds(struct clt_path *path)
 
 bool clt_path_tries(struct clt_path *path)
 {
-	enum clt_path_state state = path_state(path);
+	enum clt_path_state state = clt_path_state(path);
 
 	return state >= CLT_PATH_CONNECTING && state <= CLT_PATH_OPENING;
 }

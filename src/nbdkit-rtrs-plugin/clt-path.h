@@ -7,6 +7,7 @@
 #ifndef CLT_PATH_H
 #define CLT_PATH_H
 
+#include "clt-cause.h"
 #include "clt-io.h"
 #include "clt-reg.h"
 #include "clt-stat.h"
@@ -88,12 +89,14 @@ struct clt_path {
 	unsigned failed;		/* attempts that did not */
 	struct clt_stat stat_base;	/* at the last reset */
 
-	pthread_mutex_t cause_lock;
-	int fail_err;
-	char cause[256];
-	char told[256];			/* cause that was logged last */
-	uint64_t told_ms;
+	struct clt_cause cause;
 };
+
+/* Any thread; it may be another one at once. */
+static inline enum clt_path_state clt_path_state(struct clt_path *path)
+{
+	return (enum clt_path_state)atomic_load(&path->att.state);
+}
 
 /* 0, -ENOMEM, or what a thread and an event for each connection fail with: -EMFILE, -EAGAIN. */
 int clt_path_init(struct clt_path *path, const struct clt_path_conf *conf,

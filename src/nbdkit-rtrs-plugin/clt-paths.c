@@ -32,7 +32,7 @@ static int paths_reuse(struct clt_sess *sess, const struct clt_sess_addr *addr, 
 	clt_sess_for_each(path, sess) {
 		if (!path->removed || path->conf.dst.provider != addr->dst.provider)
 			continue;
-		if (atomic_load(&path->att.state) == CLT_PATH_CLOSED) {
+		if (clt_path_state(path) == CLT_PATH_CLOSED) {
 			clt_path_readdress(path, &addr->src, &addr->dst);
 			path->removed = false;
 			*ret = path;

@@ -267,7 +267,7 @@ static void path_alive(struct clt_path *path)
 /* One that is failing has not told of it yet, and would not in a session that is closed. */
 static bool path_has_to_tell(struct clt_path *path)
 {
-	return path_counts(path) || atomic_load(&path->att.state) == CLT_PATH_FAILING;
+	return path_counts(path) || clt_path_state(path) == CLT_PATH_FAILING;
 }
 
 static void path_ended(struct clt_path *path)
@@ -288,7 +288,7 @@ static void path_ended(struct clt_path *path)
 
 static bool path_is_open(struct clt_path *path)
 {
-	return atomic_load(&path->att.state) != CLT_PATH_CLOSED;
+	return clt_path_state(path) != CLT_PATH_CLOSED;
 }
 
 static void sess_check_closed(struct clt_sess *sess)
@@ -406,7 +406,7 @@ bool clt_sess_is_away(struct clt_sess *sess)
 	if (atomic_load(&sess->io.state) != CLT_SESS_UP)
 		return atomic_load(&sess->io.state) == CLT_SESS_DOWN || clt_sess_expired(sess);
 	clt_sess_for_each(path, sess) {
-		if (atomic_load(&path->att.state) == CLT_PATH_UP)
+		if (clt_path_state(path) == CLT_PATH_UP)
 			return false;
 	}
 	return true;

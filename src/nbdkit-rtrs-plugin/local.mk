@@ -4,6 +4,8 @@
 noinst_LTLIBRARIES += libclt.la
 libclt_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/%D%
 libclt_la_SOURCES = \
+	%D%/clt-cause.c \
+	%D%/clt-cause.h \
 	%D%/clt-fsm.h \
 	%D%/clt-rx.c \
 	%D%/clt-tx.c \
@@ -19,6 +21,7 @@ libclt_la_SOURCES = \
 	%D%/clt-con0.c \
 	%D%/clt-epoch.c \
 	%D%/clt-epoch.h \
+	%D%/clt-path-life.c \
 	%D%/clt-path.c \
 	%D%/clt-paths.c \
 	%D%/clt-paths.h \

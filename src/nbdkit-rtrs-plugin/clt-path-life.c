@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the life of a path: the table of its states, and what its rows do.
+ *
+ * Service thread, except failures, which any thread notes: clt_path_life_fail() keeps the cause and posts a message, so
+ * that nothing is torn down inside a handler.  A path ends its attempt in one way: failed or closed,
+ * disconnected, polled until each established connection has drained, released; then it backs off
+ * or is closed. */
+#define FSM_PREFIX CLT_PATH_
+
+#include <config.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+
+#include "clock.h"
+#include "clt-path-priv.h"
+#include "log.h"
+#include "probe.h"
+#include "random.h"
+
+#define DRAIN_AGAIN_MS 1000
+#define BACKOFF_FIRST_MS 100
+#define BACKOFF_MAX_MS 5000
+
+static const char *const states[CLT_PATH_NSTATES] = {
+	"idle", "connecting", "info", "opening", "up", "silent", "failing", "draining", "back-off", "closing",
+	"closed",
+};
+
+void clt_path_life_event(struct clt_path *path, enum clt_path_event event)
+{
+	unsigned old;
+	const struct fsm_row *row = fsm_step(&clt_path_fsm, &path->att.state, event, &old);
+
+	if (row->next != FSM_STAY && (unsigned)row->next != old) {
+		PROBE3(path__state, path->att.index, old, (unsigned)row->next);
+		log_dbg(path->name, "%s -> %s", states[old], states[row->next]);
+	}
+	if (row->action)
+		row->action(path);
+}
+
+/* ---- failure ---- */
+
+void clt_path_life_fail(struct clt_path *path, int err, const char *cause)
+{
+	unsigned old;
+
+	/* FAILING: no new leader from here on, so that the service loop gets the poll roles. */
+	fsm_step(&clt_path_fsm, &path->att.state, CLT_PATH_EV_FAIL, &old);
+	if (!(1u << old & CLT_PATH_RUNS))
+		return;
+	clt_cause_keep(&path->cause, err, cause);
+	loop_post(path->loop, &path->fail_msg);
+}
+
+/* It was up long enough to count as one that works. */
+static bool path_was_steady(const struct clt_path *path)
+{
+	return path->up_since_ms && clock_now_ms() - path->up_since_ms >= CLT_STEADY_MS;
+}
+
+/* Each loss is told; a server that stays away, or is lost again at once, as clt_cause_tell() does. */
+static bool path_tell(struct clt_path *path, bool was_up, const char *cause)
+{
+	if (path->conf.once || !clt_cause_tell(&path->cause, cause, path_was_steady(path)))
+		return false;
+	if (was_up)
+		log_warn(path->name, "lost: %s; reconnecting", cause);
+	else
+		log_warn(path->name, "cannot connect: %s; trying again", cause);
+	return true;
+}
+
+static void path_fail_msg(struct loop_msg *msg)
+{
+	struct clt_path *path = container_of(msg, struct clt_path, fail_msg);
+	bool was_up = path->up_since_ms;
+	char cause[CLT_WHY];
+	int err = clt_cause_get(&path->cause, cause);
+
+	if (clt_path_state(path) == CLT_PATH_FAILING) {	/* else it is closed meanwhile */
+		if (was_up || !path->lost_ms)
+			path->lost_ms = clock_now_ms();
+		path->fails++;
+		path->failed += !was_up;
+		path->tell_up |= path_tell(path, was_up, cause);
+		path->ops->down(path);
+		if (!was_up)
+			path->ops->failed(path, err, cause);
+	}
+	clt_path_life_event(path, CLT_PATH_EV_LOST);
+	/* User messages that were meant for this epoch end now. */
+	clt_slot_wake(path->att.io);
+}
+
+/* ---- what the connections tell ---- */
+
+static void con_failed(struct clt_con *con, int err, const char *cause)
+{
+	clt_path_life_fail(clt_path_of(con), err, cause);
+}
+
+static void con_posted(struct clt_con *con)
+{
+	clt_con0_service(clt_path_of(con));
+}
+
+static void con_role_free(struct clt_con *con)
+{
+	loop_post(clt_path_of(con)->loop, &clt_path_of(con)->drain_msg);
+}
+
+static const struct clt_con_ops con_ops = { con_failed, clt_con0_heartbeat, con_posted, con_role_free };
+
+static void path_con_event(struct clt_path *path, const struct fab_event *ev)
+{
+	struct clt_con *con = ev->conn ? fab_conn_context(ev->conn) : NULL;
+	char why[CLT_WHY];
+	int r;
+
+	if (!con || con->att != &path->att)
+		return;
+	if (!clt_path_runs(path)) {
+		/* Too late; but it is open and must drain like the others. */
+		if (ev->type == FAB_EVENT_ESTABLISHED) {
+			clt_con_established(con);
+			fab_disconnect(con->fab);
+		}
+		return;
+	}
+	r = clt_setup_event(con, ev, why);
+	if (r < 0)
+		clt_path_life_fail(path, r, why);
+	else if (r)
+		clt_path_life_event(path, path->next_cid < path->att.ncons ? CLT_PATH_EV_CON_UP :
+								    CLT_PATH_EV_ALL_UP);
+}
+
+static bool path_cm_ready(struct loop_watch *watch)
+{
+	struct clt_path *path = container_of(watch, struct clt_path, cm_watch);
+	struct fab_event ev;
+	int r;
+
+	while ((r = fab_cm_get_event(path->cm, &ev)) > 0)
+		path_con_event(path, &ev);
+	if (r < 0)
+		clt_path_fail(path, r, "connection manager: %s", strerror(-r));
+	return false;
+}
+
+/* After con_role_free(), too. */
+static void path_drain_msg(struct loop_msg *msg)
+{
+	struct clt_path *path = container_of(msg, struct clt_path, drain_msg);
+	enum clt_path_state state = clt_path_state(path);
+	bool ends = state == CLT_PATH_DRAINING || state == CLT_PATH_CLOSING, all = ends;
+
+	for (unsigned i = 0; i < path->att.ncons; i++) {
+		if (ends)
+			all = clt_con_drain(&path->att.cons[i]) && all;
+		else if (clt_attempt_is_up(&path->att))
+			clt_con_role_free(&path->att.cons[i]);
+	}
+	if (all)
+		clt_path_life_event(path, CLT_PATH_EV_DRAINED);
+}
+
+/* ---- actions ---- */
+
+/* 0, or -errno after clt_path_fail(). */
+static int make_cm(struct clt_path *path)
+{
+	const struct fab_cm_conf conf = { .provider = path->conf.dst.provider };
+	int r = path->cm ? 0 : fab_cm_create(&conf, &path->cm);
+
+	if (r == -ENODEV)
+		clt_path_fail(path, r, "this machine has no RDMA device");
+	else if (r < 0)
+		clt_path_fail(path, r, "cannot create a connection manager: %s", strerror(-r));
+	if (r < 0) {
+		path->cm = NULL;
+		return r;
+	}
+	clt_path_watch(path, &path->cm_watch, fab_cm_fd(path->cm), POLLIN, path_cm_ready);
+	return 0;
+}
+
+static void path_next_con(void *object)
+{
+	struct clt_path *path = object;
+	char why[CLT_WHY];
+	int r = clt_setup_con(path, why);
+
+	if (r < 0)
+		clt_path_life_fail(path, r, why);
+}
+
+static void path_connect(void *object)
+{
+	struct clt_path *path = object;
+
+	loop_timer_cancel(&path->retry_timer);
+	path->attempts++;
+	path->next_cid = 0;
+	path->up_since_ms = 0;
+	loop_timer_set(path->loop, &path->setup_timer, clock_now_ms() + path->conf.setup_ms);
+	if (make_cm(path) == 0)
+		path_next_con(path);
+}
+
+static void info_done(struct clt_path *path, int err, const char *why)
+{
+	if (err < 0)
+		clt_path_life_fail(path, err, why);
+	else
+		clt_path_life_event(path, CLT_PATH_EV_INFO_RSP);
+}
+
+static void path_send_info(void *object)
+{
+	struct clt_path *path = object;
+	char why[CLT_WHY];
+	int r = clt_setup_info(path, info_done, why);
+
+	if (r < 0)
+		clt_path_life_fail(path, r, why);
+}
+
+static void path_open(void *object)
+{
+	struct clt_path *path = object;
+
+	clt_tx_unseal(&path->att.cons[0]);
+	path->ops->opening(path);
+}
+
+static void path_up(void *object)
+{
+	struct clt_path *path = object;
+
+	loop_timer_cancel(&path->setup_timer);
+	loop_timer_set(path->loop, &path->hb_timer, path->att.hb.next_ms);
+	path->up_since_ms = clock_now_ms();
+	path->fails = 0;
+	path->ops->up(path);
+	path->tell_up = false;
+}
+
+static void path_tell_silence(void *object)
+{
+	struct clt_path *path = object;
+
+	path->ops->silence(path);
+}
+
+/* A device that is gone, or broken, wakes nobody. */
+static void drain_again_later(struct clt_path *path)
+{
+	loop_timer_set(path->loop, &path->retry_timer, clock_now_ms() + DRAIN_AGAIN_MS);
+}
+
+static void path_drain(void *object)
+{
+	struct clt_path *path = object;
+
+	loop_timer_cancel(&path->setup_timer);
+	loop_timer_cancel(&path->hb_timer);
+	for (unsigned i = 0; i < path->att.ncons; i++)
+		clt_con_shut(&path->att.cons[i]);
+	loop_post(path->loop, &path->drain_msg);
+	drain_again_later(path);
+}
+
+static void path_release(struct clt_path *path)
+{
+	loop_timer_cancel(&path->retry_timer);
+	for (unsigned i = 0; i < path->att.ncons; i++)
+		clt_tx_seal(&path->att.cons[i]);
+	clt_setup_release(path);
+	clt_tx_fail_over(&path->att);
+}
+
+/* The first try after a steady path follows at once; then 100 ms .. 5 s, a quarter more or less, so that clients of
+ * one server do not come back in step. */
+static void path_back_off(void *object)
+{
+	struct clt_path *path = object;
+	uint64_t ms = 0;
+	uint16_t rnd;
+
+	path_release(path);
+	random_bytes(&rnd, sizeof(rnd));
+	if (path_was_steady(path))
+		path->tries = 0;
+	if (path->tries) {
+		unsigned shift = MIN(path->tries - 1, 6u);
+		bool alone = atomic_load(&path->att.io->state) != CLT_SESS_UP;
+
+		ms = MIN((uint64_t)BACKOFF_FIRST_MS << shift,
+			 (uint64_t)(alone ? CLT_BACKOFF_ALONE_MS : BACKOFF_MAX_MS));
+		ms = ms * 3 / 4 + ms / 2 * rnd / UINT16_MAX;
+	}
+	path->tries++;
+	loop_timer_set(path->loop, &path->retry_timer, clock_now_ms() + ms);
+	path->ops->ended(path);
+}
+
+static void path_close(void *object)
+{
+	struct clt_path *path = object;
+
+	loop_timer_cancel(&path->retry_timer);
+	path->ops->closed(path);
+}
+
+static void path_release_and_close(void *object)
+{
+	path_release(object);
+	path_close(object);
+}
+
+/* ---- the table ---- */
+
+#define LATE (ALL & ~CLT_PATH_RUNS)
+
+static const struct fsm_row rows[] = {
+	ROW(IN(IDLE) | IN(CLOSED), START, CONNECTING, path_connect),
+	ROW(IN(CONNECTING), CON_UP, CONNECTING, path_next_con),
+	ROW(IN(CONNECTING), ALL_UP, INFO, path_send_info),
+	ROW(IN(INFO), INFO_RSP, OPENING, path_open),
+	ROW(IN(OPENING), OPENED, UP, path_up),
+	ROW(IN(UP), SILENCE, SILENT, path_tell_silence),
+	ROW(IN(SILENT), ANSWER, UP, path_tell_silence),
+
+	ROW(CLT_PATH_RUNS, FAIL, FAILING, NULL),
+	ROW(IN(FAILING), LOST, DRAINING, path_drain),
+	ROW(IN(DRAINING), DRAINED, BACKOFF, path_back_off),
+	ROW(IN(BACKOFF), RETRY, CONNECTING, path_connect),
+
+	ROW(CLT_PATH_RUNS | IN(FAILING), CLOSE, CLOSING, path_drain),
+	ROW(IN(DRAINING), CLOSE, CLOSING, NULL),
+	ROW(IN(CLOSING), DRAINED, CLOSED, path_release_and_close),
+	ROW(IN(IDLE) | IN(BACKOFF), CLOSE, CLOSED, path_close),
+
+	/* too late: a failure, or a CLOSE, was first */
+	STAY(ALL & ~(IN(IDLE) | IN(CLOSED)), START),
+	STAY(ALL & ~IN(CONNECTING), CON_UP),
+	STAY(ALL & ~IN(CONNECTING), ALL_UP),
+	STAY(ALL & ~IN(INFO), INFO_RSP),
+	STAY(ALL & ~IN(OPENING), OPENED),
+	STAY(ALL & ~IN(UP), SILENCE),
+	STAY(ALL & ~IN(SILENT), ANSWER),
+	STAY(LATE, FAIL),
+	STAY(ALL & ~IN(FAILING), LOST),
+	STAY(ALL & ~(IN(DRAINING) | IN(CLOSING)), DRAINED),
+	STAY(ALL & ~IN(BACKOFF), RETRY),
+	STAY(IN(CLOSING) | IN(CLOSED), CLOSE),
+};
+
+static const char *const events[CLT_PATH_NEVENTS] = {
+	"start", "one up", "all up", "INFO_RSP", "opened", "silence", "answer", "fail", "lost", "drained", "retry",
+	"close",
+};
+
+const struct fsm clt_path_fsm = FSM("path", rows, states, events);
+
+/* ---- timers ---- */
+
+static void path_setup_timer(struct loop_timer *timer)
+{
+	struct clt_path *path = container_of(timer, struct clt_path, setup_timer);
+
+	clt_path_fail(path, -ETIMEDOUT, "no answer within %g s", path->conf.setup_ms / 1e3);
+}
+
+static void path_hb_timer(struct loop_timer *timer)
+{
+	struct clt_path *path = container_of(timer, struct clt_path, hb_timer);
+
+	switch (clt_con0_tick(path)) {
+	case RTRS_HB_NONE:
+		clt_path_life_event(path, CLT_PATH_EV_SILENCE);
+		break;
+	case RTRS_HB_SEND:
+		clt_path_life_event(path, CLT_PATH_EV_ANSWER);
+		break;
+	case RTRS_HB_DEAD:
+		return;
+	}
+	if (path->impatient)
+		clt_con0_lose_patience(path);
+	loop_timer_set(path->loop, timer, path->att.hb.next_ms);
+}
+
+/* To begin again, or, while it is draining, to look again. */
+static void path_retry_timer(struct loop_timer *timer)
+{
+	struct clt_path *path = container_of(timer, struct clt_path, retry_timer);
+
+	if (clt_path_state(path) == CLT_PATH_BACKOFF) {
+		clt_path_life_event(path, CLT_PATH_EV_RETRY);
+		return;
+	}
+	loop_post(path->loop, &path->drain_msg);
+	drain_again_later(path);
+}
+
+void clt_path_life_init(struct clt_path *path)
+{
+	path->att.ops = &con_ops;
+	loop_msg_init(&path->fail_msg, path_fail_msg);
+	loop_msg_init(&path->drain_msg, path_drain_msg);
+	loop_timer_init(&path->setup_timer, path_setup_timer);
+	loop_timer_init(&path->hb_timer, path_hb_timer);
+	loop_timer_init(&path->retry_timer, path_retry_timer);
+}
