@@ -110,8 +110,9 @@ paths_up() {
 
 # bytes N: that the client has sent and received over cable N.
 bytes() {
+	# Some awks print what has more than 31 bits as 4.2e+09.
 	# shellcheck disable=SC2016 # awk's
-	in_client awk -v "name=net$1:" '$1 == name { print $2 + $10 }' /proc/net/dev
+	in_client awk -v "name=net$1:" '$1 == name { printf "%.0f\n", $2 + $10 }' /proc/net/dev
 }
 
 bytes_above() {
