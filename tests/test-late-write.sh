@@ -79,9 +79,12 @@ ask() {
 
 # start_waiting OPTION...: a server that cannot be ready yet.
 start_waiting() {
+	local preload
+
+	preload=$(server_preload)
 	server_log=$tmp/waiting$((++started)).log
 	# shellcheck disable=SC2046 # words
-	$(wrapper) "$RTRS_SERVER" "$@" </dev/null >"$server_log" 2>&1 &
+	${preload:+env LD_PRELOAD=$preload} $(wrapper) "$RTRS_SERVER" "$@" </dev/null >"$server_log" 2>&1 &
 	server_pid=$!
 	cleanup_fn stop_server "$server_pid"
 }

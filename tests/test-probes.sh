@@ -23,6 +23,7 @@ while IFS= read -r probe; do
 	grep -q "C<$probe>" "$top_srcdir/man/rtrsctl.pod"
 done < <(cat "$tmp/server" "$tmp/plugin")
 
+[ -z "${VALGRIND_TESTS-}" ] || skip "a probe that is on ends a program in valgrind"
 requires bpftrace --version
 [ -e /sys/kernel/tracing/uprobe_events ] && bpftrace -e 'BEGIN { exit(); }' ||
 	skip "no uprobes here: the probes are there, and tests/guest/test-probes-seen.sh looks at them"

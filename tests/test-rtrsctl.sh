@@ -120,6 +120,7 @@ for attempt in range(2):
     except nbd.Error:
         pass
 END
+wait_until "the end of its connection" nbdkit_idle "$nbdkit_pid"
 nbdsh_run "$uri" <<<'h.pread(4096, 0)'
 nobody_has_it() {
 	[ "$(json "ex['users']" show)" = 0 ]

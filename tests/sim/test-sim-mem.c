@@ -63,7 +63,8 @@ static void test_region_of_a_slot(void)
 
 		CHECK(mr->addr == sess()->io.arena.mem + i * sess()->io.arena.room);
 		CHECK(mr->length == sess()->io.arena.room);
-		CHECK(fab_mr_iova(mr) && fab_mr_iova(mr) < (uintptr_t)mr->addr);
+		/* The peer hears a name, and not where the memory lies. */
+		CHECK(fab_mr_iova(mr) && fab_mr_iova(mr) != (uintptr_t)mr->addr);
 	}
 	world_destroy(w);
 }
