@@ -138,7 +138,7 @@ void clt_epoch_opened(struct clt_sess *sess)
 void clt_epoch_refuse(struct clt_sess *sess, int err, const char *cause)
 {
 	if (sess->opening)
-		clt_path_fail(sess->opening, err, "%s", cause);
+		clt_path_fail(sess->opening, err, cause);
 }
 
 static bool path_is_failing(struct clt_path *path)

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "clock.h"
@@ -142,12 +143,15 @@ static bool path_cm_ready(struct loop_watch *watch)
 {
 	struct clt_path *path = container_of(watch, struct clt_path, cm_watch);
 	struct fab_event ev;
+	char why[CLT_WHY];
 	int r;
 
 	while ((r = fab_cm_get_event(path->cm, &ev)) > 0)
 		path_con_event(path, &ev);
-	if (r < 0)
-		clt_path_fail(path, r, "connection manager: %s", strerror(-r));
+	if (r < 0) {
+		snprintf(why, sizeof(why), "connection manager: %s", strerror(-r));
+		clt_path_life_fail(path, r, why);
+	}
 	return false;
 }
 
@@ -170,17 +174,17 @@ static void path_drain_msg(struct loop_msg *msg)
 
 /* ---- actions ---- */
 
-/* 0, or -errno after clt_path_fail(). */
-static int make_cm(struct clt_path *path)
+/* 0, or -errno with @why. */
+static int make_cm(struct clt_path *path, char why[CLT_WHY])
 {
 	const struct fab_cm_conf conf = { .provider = path->conf.dst.provider };
 	int r = path->cm ? 0 : fab_cm_create(&conf, &path->cm);
 
-	if (r == -ENODEV)
-		clt_path_fail(path, r, "this machine has no RDMA device");
-	else if (r < 0)
-		clt_path_fail(path, r, "cannot create a connection manager: %s", strerror(-r));
 	if (r < 0) {
+		if (r == -ENODEV)
+			snprintf(why, CLT_WHY, "this machine has no RDMA device");
+		else
+			snprintf(why, CLT_WHY, "cannot create a connection manager: %s", strerror(-r));
 		path->cm = NULL;
 		return r;
 	}
@@ -201,13 +205,18 @@ static void path_next_con(void *object)
 static void path_connect(void *object)
 {
 	struct clt_path *path = object;
+	char why[CLT_WHY];
+	int r;
 
 	loop_timer_cancel(&path->retry_timer);
 	path->attempts++;
 	path->next_cid = 0;
 	path->up_since_ms = 0;
 	loop_timer_set(path->loop, &path->setup_timer, clock_now_ms() + path->conf.setup_ms);
-	if (make_cm(path) == 0)
+	r = make_cm(path, why);
+	if (r < 0)
+		clt_path_life_fail(path, r, why);
+	else
 		path_next_con(path);
 }
 
@@ -372,8 +381,10 @@ const struct fsm clt_path_fsm = FSM("path", rows, states, events);
 static void path_setup_timer(struct loop_timer *timer)
 {
 	struct clt_path *path = container_of(timer, struct clt_path, setup_timer);
+	char why[CLT_WHY];
 
-	clt_path_fail(path, -ETIMEDOUT, "no answer within %g s", path->conf.setup_ms / 1e3);
+	snprintf(why, sizeof(why), "no answer within %g s", path->conf.setup_ms / 1e3);
+	clt_path_life_fail(path, -ETIMEDOUT, why);
 }
 
 static void path_hb_timer(struct loop_timer *timer)

@@ -2,7 +2,6 @@
 /* Owns what a path is made of, from clt_path_init() to clt_path_fini(), and hands what others say to its life
  * (clt-path-life.c).  Service thread but for clt_path_fail(). */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,14 +101,8 @@ void clt_path_fini(struct clt_path *path)
 
 /* ---- what its owner and others say ---- */
 
-void clt_path_fail(struct clt_path *path, int err, const char *fmt, ...)
+void clt_path_fail(struct clt_path *path, int err, const char *cause)
 {
-	char cause[CLT_WHY];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(cause, sizeof(cause), fmt, ap);
-	va_end(ap);
 	clt_path_life_fail(path, err, cause);
 }
 

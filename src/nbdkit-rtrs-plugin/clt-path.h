@@ -129,7 +129,6 @@ bool clt_path_holds(struct clt_path *path);
 bool clt_path_tries(struct clt_path *path);
 
 /* Fail @path once per attempt; the first cause is kept and logged.  Any thread, also from handlers. */
-void clt_path_fail(struct clt_path *path, int err, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+void clt_path_fail(struct clt_path *path, int err, const char *cause);
 
 #endif

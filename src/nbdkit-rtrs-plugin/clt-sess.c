@@ -395,7 +395,7 @@ void clt_sess_fail(struct clt_sess *sess, int err, const char *cause)
 
 	clt_sess_for_each(path, sess) {
 		if (clt_attempt_is_up(&path->att))
-			clt_path_fail(path, err, "%s", cause);
+			clt_path_fail(path, err, cause);
 	}
 }
 
