@@ -7,7 +7,7 @@ check_PROGRAMS += %D%/fsm-dot %D%/fsm-dot-server
 # They show the tables as they are.
 TESTS += tests/check-pictures.sh
 %C%_fsm_dot_SOURCES = %D%/fsm-dot.c %D%/fsm-dot.h
-%C%_fsm_dot_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/nbdkit-rtrs-plugin
+%C%_fsm_dot_CPPFLAGS = $(CLT_CPPFLAGS)
 %C%_fsm_dot_LDADD = \
 	libclt.la libcltthread.la libloop.la libfab.la librtrs.la librnbd.la libbase.la libclock.la
 %C%_fsm_dot_server_SOURCES = %D%/fsm-dot-server.c %D%/fsm-dot.h

@@ -28,10 +28,15 @@ BEGIN {
 	uses[common "rnbd"] = common "base"
 	uses["src/frwr"] = common "base " common "fabric"
 	all = common "base " common "ctl " common "fabric " common "rtrs " common "rnbd src/frwr"
-	uses["src/nbdkit-rtrs-plugin"] = all
+	client = "src/rtrs-client/"
+	uses[client "io"] = common "base " common "fabric " common "rtrs src/frwr"
+	uses[client "path"] = uses[client "io"] " " client "io"
+	uses[client "sess"] = uses[client "path"] " " client "path"
+	uses[client "dev"] = uses[client "sess"] " " client "sess " common "rnbd"
+	uses["src/nbdkit-rtrs-plugin"] = uses[client "dev"] " " client "dev " common "ctl"
 	uses["src/rtrs-server"] = all
 	uses["src/rtrsctl"] = common "base"
-	uses["src/rtrs-bench"] = all " src/nbdkit-rtrs-plugin"
+	uses["src/rtrs-bench"] = uses[client "dev"] " " client "dev"
 
 	# what code without IO, sockets, threads and time may see
 	n = split("assert.h endian.h errno.h infiniband/verbs.h inttypes.h limits.h " \
@@ -42,10 +47,10 @@ BEGIN {
 
 	# system header -> regular expression of the files that may include it
 	only["liburing.h"] = "^src/rtrs-server/((reactor|export-io)\\.c|[a-z-]+-priv\\.h)$"
-	only["nbdkit-plugin.h"] = "^src/nbdkit-rtrs-plugin/(plugin|clt-conf)\\.c$"
-	only["jansson.h"] = "^src/(common/ctl|rtrsctl)/|^src/rtrs-bench/report\\.c$|^src/(rtrs-server/srv|nbdkit-rtrs-plugin/clt)-ctl[a-z-]*\\.[ch]$"
+	only["nbdkit-plugin.h"] = "^src/nbdkit-rtrs-plugin/(plugin|plugin-conf)\\.c$"
+	only["jansson.h"] = "^src/(common/ctl|rtrsctl)/|^src/rtrs-bench/report\\.c$|^src/(rtrs-server/srv|nbdkit-rtrs-plugin/plugin)-ctl[a-z-]*\\.[ch]$"
 	only["rdma/rdma_cma.h"] = "^src/common/fabric/verbs/[a-z-]+\\.c$"
-	only["infiniband/verbs.h"] = "^src/(common/(fabric|rtrs)|frwr|nbdkit-rtrs-plugin|rtrs-server)/"
+	only["infiniband/verbs.h"] = "^src/(common/(fabric|rtrs)|frwr|rtrs-client/[a-z]+|rtrs-server)/"
 
 	# header of ours -> likewise
 	only["loop-impl.h"] = "^src/(common/base/loop(-poll)?\\.c|rtrs-server/reactor-priv\\.h)$"

@@ -27,7 +27,8 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 # part: folders below src/, and the limits of circle, back, away, bools and astray
 PARTS = {
-    "plugin": (["nbdkit-rtrs-plugin"], 4, 8, 5, 10, 0),
+    "plugin": (["nbdkit-rtrs-plugin"], 0, 0, 5, 0, 0),
+    "client": (["rtrs-client"], 4, 8, 5, 10, 0),
     "server": (["rtrs-server"], 4, 8, 5, 10, 0),
     "common": (["common"], 4, 8, 5, 10, 0),
     "frwr": (["frwr"], 4, 8, 5, 10, 0),
@@ -42,8 +43,8 @@ MODULES = {}
 # A prefix is a room: its functions are in this folder and nowhere else.
 ROOMS = {
     "ctl": "src/common/ctl", "rnbd": "src/common/rnbd", "rtrs": "src/common/rtrs", "fab": "src/common/fabric", "tcp": "src/common/fabric",
-    "verbs": "src/common/fabric", "frwr": "src/frwr", "clt": "src/nbdkit-rtrs-plugin",
-    "client": "src/nbdkit-rtrs-plugin", "dev": "src/nbdkit-rtrs-plugin", "srv": "src/rtrs-server",
+    "verbs": "src/common/fabric", "frwr": "src/frwr", "clt": "src/rtrs-client",
+    "client": "src/rtrs-client", "dev": "src/rtrs-client", "plugin": "src/nbdkit-rtrs-plugin", "srv": "src/rtrs-server",
     "export": "src/rtrs-server",
 }
 

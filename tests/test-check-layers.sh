@@ -10,7 +10,7 @@ failed=0
 fresh_tree() {
 	rm -rf "$tree/src"
 	for d in common/base common/fabric/tcp common/fabric/verbs common/rtrs common/rnbd frwr \
-		nbdkit-rtrs-plugin rtrs-server
+		rtrs-client/io rtrs-client/path rtrs-client/sess rtrs-client/dev nbdkit-rtrs-plugin rtrs-server
 	do
 		mkdir -p "$tree/src/$d"
 	done
@@ -24,7 +24,11 @@ fresh_tree() {
 	printf '#include <string.h>\n#include <zlib.h>\n#include "le.h"\n' \
 		> "$tree/src/common/rnbd/rnbd-msg.h"
 	echo '#include "fabric.h"' > "$tree/src/frwr/frwr.h"
-	echo '#include <pthread.h>' > "$tree/src/nbdkit-rtrs-plugin/clt-io.h"
+	echo '#include <pthread.h>' > "$tree/src/rtrs-client/io/clt-io.h"
+	echo '#include "clt-io.h"' > "$tree/src/rtrs-client/path/clt-path.h"
+	echo '#include "clt-path.h"' > "$tree/src/rtrs-client/sess/clt-sess.h"
+	printf '#include "clt-sess.h"\n#include "rnbd-msg.h"\n' > "$tree/src/rtrs-client/dev/dev.h"
+	echo '#include "dev.h"' > "$tree/src/rtrs-client/dev/dev-priv.h"
 	printf '#include <nbdkit-plugin.h>\n#include "config.h"\n#include "frwr.h"\n' \
 		> "$tree/src/nbdkit-rtrs-plugin/plugin.c"
 	printf '#include <liburing.h>\n#include "rnbd-msg.h"\n' > "$tree/src/rtrs-server/reactor.c"
@@ -61,8 +65,13 @@ violation common/rtrs/rtrs-msg.h '"fabric.h"' 'src/common/rtrs may not use src/c
 violation common/rnbd/rnbd-msg.h '"rtrs-msg.h"' 'may not use'
 violation common/fabric/fabric.h '"rtrs-msg.h"' 'may not use'
 violation frwr/frwr.h '"rtrs-msg.h"' 'src/frwr may not use src/common/rtrs'
-violation rtrs-server/reactor.c '"clt-io.h"' 'may not use src/nbdkit-rtrs-plugin'
-violation nbdkit-rtrs-plugin/clt-io.h '"srv-fsm.h"' 'may not use src/rtrs-server'
+violation rtrs-server/reactor.c '"clt-io.h"' 'may not use src/rtrs-client/io'
+violation rtrs-client/io/clt-io.h '"srv-fsm.h"' 'may not use src/rtrs-server'
+violation rtrs-client/io/clt-io.h '"clt-path.h"' 'src/rtrs-client/io may not use src/rtrs-client/path'
+violation rtrs-client/io/clt-io.h '"rnbd-msg.h"' 'may not use src/common/rnbd'
+violation rtrs-client/path/clt-path.h '"clt-sess.h"' 'may not use src/rtrs-client/sess'
+violation rtrs-client/sess/clt-sess.h '"dev.h"' 'may not use src/rtrs-client/dev'
+violation nbdkit-rtrs-plugin/plugin.c '"dev-priv.h"' 'is private to src/rtrs-client/dev'
 violation common/fabric/fabric.h '"tcp-key.h"' 'src/common/fabric may not use src/common/fabric/tcp'
 violation common/fabric/verbs/verbs-cm.c '"tcp-key.h"' 'may not use src/common/fabric/tcp'
 violation common/fabric/tcp/tcp-key.h '<rdma/rdma_cma.h>' 'is not for this file'
@@ -79,7 +88,7 @@ violation common/rnbd/rnbd-msg.h '<pthread.h>' 'in pure code'
 violation common/rnbd/rnbd-msg.h '<infiniband/verbs.h>' 'is not for this file'
 violation rtrs-server/srv-fsm.h '<unistd.h>' 'in pure code'
 violation rtrs-server/srv-fsm.h '<liburing.h>' 'is not for this file'
-violation nbdkit-rtrs-plugin/clt-io.h '<nbdkit-plugin.h>' 'is not for this file'
+violation rtrs-client/io/clt-io.h '<nbdkit-plugin.h>' 'is not for this file'
 violation nbdkit-rtrs-plugin/plugin.c '<liburing.h>' 'is not for this file'
 violation common/fabric/fabric.h '<rdma/rdma_cma.h>' 'is not for this file'
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The callbacks of nbdkit, and nothing else.  All NBD connections share one session.
  *
- * Any thread of nbdkit.  The session (clt-start.h) is probed in .get_ready, where a failure is still an exit
+ * Any thread of nbdkit.  The session (plugin-start.h) is probed in .get_ready, where a failure is still an exit
  * status, and lives from .after_fork to .cleanup.  Errors of the server go to the NBD client; what
  * NBD has no number for becomes EIO. */
 #include <config.h>
@@ -17,11 +17,11 @@
 
 #include "cleanup.h"
 #include "clock.h"
-#include "clt-start.h"
-#include "clt-tell.h"
 #include "dev-extents.h"
 #include "list.h"
 #include "log.h"
+#include "plugin-start.h"
+#include "plugin-tell.h"
 
 #define THREAD_MODEL NBDKIT_THREAD_MODEL_PARALLEL
 #define MAX_REQUEST (64u << 20)		/* what nbdkit takes in one request */
@@ -29,7 +29,7 @@
 /* nbdkit -D rtrs.io=1: a line per request. */
 NBDKIT_DLL_PUBLIC int rtrs_debug_io = 0;
 
-static struct clt_conf conf;
+static struct plugin_conf conf;
 
 struct handle {
 	struct list link;		/* handles */
@@ -54,7 +54,7 @@ static void sink(enum log_level level, const char *line)
 	if (level == LOG_LEVEL_ERROR)
 		nbdkit_error("%s", line);
 	else if (level == LOG_LEVEL_WARN)
-		clt_tell(line);
+		plugin_tell(line);
 	else
 		nbdkit_debug("%s", line);
 }
@@ -62,25 +62,25 @@ static void sink(enum log_level level, const char *line)
 static void rtrs_load(void)
 {
 	log_init(sink, LOG_LEVEL_DEBUG);
-	clt_conf_init(&conf);
+	plugin_conf_init(&conf);
 }
 
 static int rtrs_config(const char *key, const char *value)
 {
-	return clt_conf_set(&conf, key, value);
+	return plugin_conf_set(&conf, key, value);
 }
 
 static int rtrs_config_complete(void)
 {
-	return clt_conf_complete(&conf);
+	return plugin_conf_complete(&conf);
 }
 
 static void rtrs_dump_plugin(void)
 {
 	printf("rtrs_transports=tcp%s\n", fab_provider_find("rdma") ? ",rdma" : "");
 	printf("rtrs_parameters=");
-	for (unsigned i = 0; clt_conf_keys[i]; i++)
-		printf("%s%s", i ? "," : "", clt_conf_keys[i]);
+	for (unsigned i = 0; plugin_conf_keys[i]; i++)
+		printf("%s%s", i ? "," : "", plugin_conf_keys[i]);
 	printf("\n");
 }
 
@@ -89,9 +89,9 @@ static void rtrs_dump_plugin(void)
 /* All that can be wrong with the server's address, or the export's name, is found here. */
 static int rtrs_get_ready(void)
 {
-	char err[CLT_START_ERR];
+	char err[PLUGIN_START_ERR];
 
-	if (clt_start_probe(&conf, err) == 0)
+	if (plugin_start_probe(&conf, err) == 0)
 		return 0;
 	nbdkit_error("%s", err);
 	return -1;
@@ -105,10 +105,10 @@ static int nap(void)
 
 static int rtrs_after_fork(void)
 {
-	char err[CLT_START_ERR];
+	char err[PLUGIN_START_ERR];
 
-	clt_tell_forked();
-	if (clt_start_session(&conf, nap, err) == 0)
+	plugin_tell_forked();
+	if (plugin_start_session(&conf, nap, err) == 0)
 		return 0;
 	nbdkit_error("%s", err);
 	return -1;
@@ -119,16 +119,16 @@ static void rtrs_cleanup(void)
 {
 	while (!list_empty(&handles))
 		handle_close(list_entry(handles.next, struct handle, link));
-	clt_start_end();
+	plugin_start_end();
 }
 
 /* ---- connections of NBD ---- */
 
 static int rtrs_preconnect(int readonly)
 {
-	char err[CLT_START_ERR];
+	char err[PLUGIN_START_ERR];
 
-	if (clt_start_admit(err) == 0)
+	if (plugin_start_admit(err) == 0)
 		return 0;
 	nbdkit_error("connection refused: %s", err);
 	return -1;
@@ -136,13 +136,13 @@ static int rtrs_preconnect(int readonly)
 
 static int rtrs_list_exports(int readonly, int is_tls, struct nbdkit_exports *exports)
 {
-	char err[CLT_START_ERR];
+	char err[PLUGIN_START_ERR];
 	struct dev_list list;
 	int r;
 
 	if (conf.export_name)
 		return nbdkit_add_export(exports, conf.export_name, NULL);
-	r = clt_start_list(&list, err);
+	r = plugin_start_list(&list, err);
 	if (r < 0)
 		nbdkit_error("%s", err);
 	for (unsigned i = 0; r == 0 && i < list.n; i++)
@@ -159,7 +159,7 @@ static const char *rtrs_default_export(int readonly, int is_tls)
 static void *rtrs_open(int readonly)
 {
 	const char *name = conf.export_name ? conf.export_name : nbdkit_export_name();
-	char err[CLT_START_ERR];
+	char err[PLUGIN_START_ERR];
 	struct handle *h;
 	int r;
 
@@ -175,7 +175,7 @@ static void *rtrs_open(int readonly)
 		nbdkit_error("no memory for a connection");
 		return NULL;
 	}
-	r = clt_start_open(&conf, name, &h->dev, err);
+	r = plugin_start_open(&conf, name, &h->dev, err);
 	if (r < 0) {
 		/* Whatever the errno, nbdkit 1.32 tells its client that there is no such export. */
 		nbdkit_error("%s", err);
@@ -373,7 +373,7 @@ static struct nbdkit_plugin plugin = {
 	.load = rtrs_load,
 	.config = rtrs_config,
 	.config_complete = rtrs_config_complete,
-	.config_help = clt_conf_help,
+	.config_help = plugin_conf_help,
 	.magic_config_key = "server",
 	.dump_plugin = rtrs_dump_plugin,
 	.get_ready = rtrs_get_ready,

@@ -17,7 +17,7 @@ rtrs_bench_SOURCES = \
 	%D%/verify.h \
 	%D%/wait.c \
 	$(NULL)
-rtrs_bench_CPPFLAGS = $(libclt_la_CPPFLAGS) -I$(top_srcdir)/%D%
+rtrs_bench_CPPFLAGS = $(CLT_CPPFLAGS) -I$(top_srcdir)/%D%
 rtrs_bench_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 rtrs_bench_LDADD = \
 	libclt.la libloop.la libfab.la librtrs.la librnbd.la libbase.la libclock.la $(JANSSON_LIBS)

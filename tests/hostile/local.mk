@@ -27,7 +27,7 @@ check_PROGRAMS += %D%/held-fs %D%/hostile
 check_PROGRAMS += %D%/test-hsrv
 TESTS += %D%/test-hsrv
 %C%_test_hsrv_SOURCES = %D%/hsrv.c %D%/hsrv.h %D%/test-hsrv.c
-%C%_test_hsrv_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/nbdkit-rtrs-plugin -I$(top_srcdir)/tests/thread
+%C%_test_hsrv_CPPFLAGS = $(CLT_CPPFLAGS) -I$(top_srcdir)/tests/thread
 %C%_test_hsrv_CFLAGS = $(AM_CFLAGS) -Wno-missing-field-initializers
 %C%_test_hsrv_LDADD = libpeer.la libclt.la libcltthread.la libloop.la libfrwr.la libfab.la librtrs.la librnbd.la libbase.la libclock.la
 

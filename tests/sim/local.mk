@@ -38,9 +38,8 @@ if BUILD_SERVER
 if !SANITIZE_THREAD
 check_LTLIBRARIES += libsim.la
 libsim_la_CPPFLAGS = \
-	$(AM_CPPFLAGS) \
+	$(CLT_CPPFLAGS) \
 	-I$(top_srcdir)/src/rtrs-server \
-	-I$(top_srcdir)/src/nbdkit-rtrs-plugin \
 	$(NULL)
 libsim_la_SOURCES = \
 	%D%/raw-clt.c \

@@ -48,7 +48,7 @@ endif
 # The client, with its threads, against a server without sockets.
 THREAD_TESTS += %D%/thread-clt
 %C%_thread_clt_SOURCES = %D%/thread-clt.c %D%/thread.h
-%C%_thread_clt_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/nbdkit-rtrs-plugin
+%C%_thread_clt_CPPFLAGS = $(CLT_CPPFLAGS)
 %C%_thread_clt_LDADD = libmockserver.la libmockhca.la libclt.la libcltthread.la libloop.la libfab.la librtrs.la librnbd.la libbase.la libclock.la
 
 THREAD_TESTS += %D%/thread-clt-wake

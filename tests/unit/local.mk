@@ -227,7 +227,6 @@ EXTRA_DIST += tests/check-layers.sh tests/test-check-layers.sh tests/test-house.
 %C%_test_srv_pool_crit_LDADD = librtrssrv.la $(CRITERION_LIBS) $(ZLIB_LIBS)
 
 # The client's parts; what they need of clt-wait.h and the fabric stands in the test.
-CLT_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/nbdkit-rtrs-plugin
 UNIT_TESTS += \
 	%D%/test-clt-fsm.crit \
 	%D%/test-clt-op.crit \
@@ -253,13 +252,13 @@ UNIT_TESTS += \
 %C%_test_clt_reg_crit_LDADD = libclt.la $(CRITERION_LIBS)
 
 if BUILD_PLUGIN
-UNIT_TESTS += %D%/test-clt-conf.crit
+UNIT_TESTS += %D%/test-plugin-conf.crit
 endif
-%C%_test_clt_conf_crit_SOURCES = \
-	%D%/test-clt-conf.c \
+%C%_test_plugin_conf_crit_SOURCES = \
+	%D%/test-plugin-conf.c \
 	%D%/unit.h \
-	src/nbdkit-rtrs-plugin/clt-conf.c \
+	src/nbdkit-rtrs-plugin/plugin-conf.c \
 	$(NULL)
-%C%_test_clt_conf_crit_CPPFLAGS = $(CLT_CPPFLAGS)
-%C%_test_clt_conf_crit_CFLAGS = $(UNIT_CFLAGS) $(NBDKIT_CFLAGS)
-%C%_test_clt_conf_crit_LDADD = libclt.la libfab.la librtrs.la libbase.la libclock.la $(CRITERION_LIBS)
+%C%_test_plugin_conf_crit_CPPFLAGS = $(CLT_CPPFLAGS) -I$(top_srcdir)/src/nbdkit-rtrs-plugin
+%C%_test_plugin_conf_crit_CFLAGS = $(UNIT_CFLAGS) $(NBDKIT_CFLAGS)
+%C%_test_plugin_conf_crit_LDADD = libclt.la libfab.la librtrs.la libbase.la libclock.la $(CRITERION_LIBS)

@@ -49,6 +49,33 @@ bool dev_can_discard(const struct dev *dev)
 	return dev->info.max_discard_sectors > 0;
 }
 
+struct dev *dev_next(struct client *clt, struct dev *dev)
+{
+	struct list *next = dev ? dev->link.next : clt->devs.next;
+
+	return next == &clt->devs ? NULL : list_entry(next, struct dev, link);
+}
+
+unsigned dev_id(const struct dev *dev)
+{
+	return atomic_load(&dev->id);
+}
+
+unsigned dev_users(const struct dev *dev)
+{
+	return dev->refs;
+}
+
+const char *dev_state_name(const struct dev *dev)
+{
+	static const char *const names[] = {
+		[DEV_OPENING] = "opening", [DEV_OPEN] = "open", [DEV_LOST] = "lost", [DEV_FAILED] = "failed",
+		[DEV_CLOSING] = "closing",
+	};
+
+	return names[atomic_load(&dev->state)];
+}
+
 /* ---- open ---- */
 
 static void opens_done(struct dev *dev, int status)

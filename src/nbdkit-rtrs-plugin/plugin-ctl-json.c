@@ -7,10 +7,11 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "clt-ctl-json.h"
 #include "ctl-json.h"
 #include "ctl-stat.h"
-#include "dev-priv.h"
+#include "dev-stat.h"
+#include "dev.h"
+#include "plugin-ctl-json.h"
 
 static const char *const modes[] = {
 	[RNBD_ACCESS_RO] = "ro", [RNBD_ACCESS_RW] = "rw", [RNBD_ACCESS_MIGRATION] = "migration",
@@ -45,7 +46,7 @@ static void format_src(const struct fab_addr *src, char *buf, size_t len)
 		*port = '\0';
 }
 
-const char *clt_ctl_json_path_name(const struct clt_path *path, char *buf, size_t len)
+const char *plugin_ctl_json_path_name(const struct clt_path *path, char *buf, size_t len)
 {
 	char src[FAB_ADDR_STRLEN] = "", dst[FAB_ADDR_STRLEN];
 
@@ -103,19 +104,19 @@ static json_t *path_stat(const struct clt_path *path)
 	return ctl_json_whole(object, ok);
 }
 
-static json_t *path_json(struct clt_path *path, enum clt_ctl_depth depth)
+static json_t *path_json(struct clt_path *path, enum plugin_ctl_depth depth)
 {
 	char name[2 * FAB_ADDR_STRLEN];
-	json_t *object = json_pack("{s:s}", "name", clt_ctl_json_path_name(path, name, sizeof(name)));
+	json_t *object = json_pack("{s:s}", "name", plugin_ctl_json_path_name(path, name, sizeof(name)));
 
-	if (depth >= CLT_CTL_SHOW)
+	if (depth >= PLUGIN_CTL_SHOW)
 		object = ctl_json_with(object, path_show(path));
-	if (depth >= CLT_CTL_STATS)
+	if (depth >= PLUGIN_CTL_STATS)
 		object = ctl_json_with(object, path_stat(path));
 	return object;
 }
 
-static json_t *paths_json(struct clt_sess *sess, enum clt_ctl_depth depth)
+static json_t *paths_json(struct clt_sess *sess, enum plugin_ctl_depth depth)
 {
 	json_t *array = json_array();
 	bool ok = true;
@@ -129,29 +130,19 @@ static json_t *paths_json(struct clt_sess *sess, enum clt_ctl_depth depth)
 
 /* ---- devices ---- */
 
-static const char *dev_state(struct dev *dev)
-{
-	static const char *const states[] = {
-		[DEV_OPENING] = "opening", [DEV_OPEN] = "open", [DEV_LOST] = "lost", [DEV_FAILED] = "failed",
-		[DEV_CLOSING] = "closing",
-	};
-
-	return states[atomic_load(&dev->state)];
-}
-
 static json_t *devs_json(struct client *clt)
 {
 	json_t *array = json_array();
 	struct dev *dev;
 	bool ok = true;
 
-	list_for_each(dev, &clt->devs, link)
+	dev_for_each(dev, clt)
 		ok = ok && ctl_json_add(array, json_pack("{s:i,s:o,s:s,s:b,s:s}",
-							 "id", (int)atomic_load(&dev->id),
-							 "export", ctl_json_text(dev->name),
-							 "access_mode", modes[dev->mode],
-							 "read_only", dev->mode == RNBD_ACCESS_RO,
-							 "state", dev_state(dev)));
+							 "id", (int)dev_id(dev),
+							 "export", ctl_json_text(dev_name(dev)),
+							 "access_mode", modes[dev_mode(dev)],
+							 "read_only", dev_mode(dev) == RNBD_ACCESS_RO,
+							 "state", dev_state_name(dev)));
 	return ctl_json_whole(array, ok);
 }
 
@@ -167,21 +158,21 @@ static json_t *export_stat(const struct dev *dev)
 }
 
 /* The same devices as what this end exports. */
-static json_t *exports_json(struct client *clt, enum clt_ctl_depth depth)
+static json_t *exports_json(struct client *clt, enum plugin_ctl_depth depth)
 {
 	json_t *array = json_array();
 	struct dev *dev;
 	bool ok = true;
 
-	list_for_each(dev, &clt->devs, link) {
-		json_t *object = json_pack("{s:o}", "name", ctl_json_text(dev->name));
+	dev_for_each(dev, clt) {
+		json_t *object = json_pack("{s:o}", "name", ctl_json_text(dev_name(dev)));
 
-		if (depth >= CLT_CTL_SHOW)
+		if (depth >= PLUGIN_CTL_SHOW)
 			object = ctl_json_with(object, json_pack("{s:I,s:s,s:i}",
 								 "size", (json_int_t)dev_size(dev),
-								 "mode", dev->mode == RNBD_ACCESS_RO ? "ro" : "rw",
-								 "users", (int)dev->refs));
-		if (depth >= CLT_CTL_STATS)
+								 "mode", dev_mode(dev) == RNBD_ACCESS_RO ? "ro" : "rw",
+								 "users", (int)dev_users(dev)));
+		if (depth >= PLUGIN_CTL_STATS)
 			object = ctl_json_with(object, export_stat(dev));
 		ok = ok && ctl_json_add(array, object);
 	}
@@ -190,12 +181,12 @@ static json_t *exports_json(struct client *clt, enum clt_ctl_depth depth)
 
 /* ---- the program ---- */
 
-static json_t *sess_json(struct client *clt, enum clt_ctl_depth depth)
+static json_t *sess_json(struct client *clt, enum plugin_ctl_depth depth)
 {
 	struct clt_sess *sess = &clt->sess;
 	json_t *object = json_pack("{s:s,s:o}", "name", sess->name, "paths", paths_json(sess, depth));
 
-	if (depth >= CLT_CTL_SHOW)
+	if (depth >= PLUGIN_CTL_SHOW)
 		object = ctl_json_with(object, json_pack("{s:o,s:s,s:s,s:i,s:I,s:o}",
 							 "uuid", uuid(sess->uuid),
 							 "state", clt_sess_fsm.states[atomic_load(&sess->io.state)],
@@ -206,12 +197,12 @@ static json_t *sess_json(struct client *clt, enum clt_ctl_depth depth)
 	return object;
 }
 
-json_t *clt_ctl_json(struct client *clt, enum clt_ctl_depth depth)
+json_t *plugin_ctl_json(struct client *clt, enum plugin_ctl_depth depth)
 {
 	json_t *object = json_pack("{s:s,s:i,s:o,s:[o]}", "program", "nbdkit-rtrs-plugin", "pid", (int)getpid(),
 				   "exports", exports_json(clt, depth), "sessions", sess_json(clt, depth));
 
-	if (depth >= CLT_CTL_SHOW)
+	if (depth >= PLUGIN_CTL_SHOW)
 		object = ctl_json_with(object, json_pack("{s:s,s:I}", "version", PACKAGE_VERSION,
 							 "now_ns", (json_int_t)clock_now_ns()));
 	return object;

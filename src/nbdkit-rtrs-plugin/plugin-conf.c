@@ -15,12 +15,12 @@
 #include <nbdkit-plugin.h>
 
 #include "clock.h"
-#include "clt-conf.h"
+#include "plugin-conf.h"
 #include "rtrs-msg.h"
 #include "suggest.h"
 #include "util.h"
 
-const char clt_conf_help[] =
+const char plugin_conf_help[] =
 	"[server=]HOST[:PORT]        (required) the rtrs-server (default port: 1234);\n"
 	"                            or unix:PATH, on this machine\n"
 	"path=[SRC@]DST[:PORT]       one more path to it, as often as there are\n"
@@ -39,7 +39,7 @@ const char clt_conf_help[] =
 	"registration=auto|window|static  how long keys of reads live (default: auto)\n"
 	"control=PATH|none           socket for rtrsctl (default: below /run/nbdkit-rtrs)";
 
-const char *const clt_conf_keys[] = {
+const char *const plugin_conf_keys[] = {
 	"server", "path", "export", "transport", "sessname", "connections", "mode", "policy", "io-timeout",
 	"connect-timeout", "heartbeat", "heartbeat-misses", "max-reconnect-attempts", "poll",
 	"registration", "control", NULL,
@@ -69,7 +69,7 @@ static int parse_number(const char *key, const char *value, unsigned min, unsign
 	return -1;
 }
 
-static int add_path(struct clt_conf *conf, const char *value)
+static int add_path(struct plugin_conf *conf, const char *value)
 {
 	if (conf->npaths == CLT_PATHS_MAX) {
 		nbdkit_error("path=%s: a session has at most %d paths", value, CLT_PATHS_MAX);
@@ -79,7 +79,7 @@ static int add_path(struct clt_conf *conf, const char *value)
 	return 0;
 }
 
-static int set_server(struct clt_conf *conf, const char *value)
+static int set_server(struct plugin_conf *conf, const char *value)
 {
 	if (!*value) {
 		nbdkit_error("server=: expected HOST[:PORT] or unix:PATH, not an empty value");
@@ -94,7 +94,7 @@ static int set_server(struct clt_conf *conf, const char *value)
 	return add_path(conf, value);
 }
 
-static int set_path(struct clt_conf *conf, const char *value)
+static int set_path(struct plugin_conf *conf, const char *value)
 {
 	if (*value)
 		return add_path(conf, value);
@@ -102,7 +102,7 @@ static int set_path(struct clt_conf *conf, const char *value)
 	return -1;
 }
 
-static int set_export(struct clt_conf *conf, const char *value)
+static int set_export(struct plugin_conf *conf, const char *value)
 {
 	if (!*value || strlen(value) >= RNBD_NAME_MAX) {
 		nbdkit_error("export=%s: expected a name of 1..%d characters", value,
@@ -113,7 +113,7 @@ static int set_export(struct clt_conf *conf, const char *value)
 	return 0;
 }
 
-static int set_transport(struct clt_conf *conf, const char *value)
+static int set_transport(struct plugin_conf *conf, const char *value)
 {
 	bool rdma = !strcmp(value, "rdma");
 
@@ -131,7 +131,7 @@ static int set_transport(struct clt_conf *conf, const char *value)
 	return -1;
 }
 
-static int set_sessname(struct clt_conf *conf, const char *value)
+static int set_sessname(struct plugin_conf *conf, const char *value)
 {
 	if (!rtrs_sessname_ok(value)) {
 		nbdkit_error("sessname=%s: expected 1..%d characters without '/' and '.'", value,
@@ -142,12 +142,12 @@ static int set_sessname(struct clt_conf *conf, const char *value)
 	return 0;
 }
 
-static int set_connections(struct clt_conf *conf, const char *value)
+static int set_connections(struct plugin_conf *conf, const char *value)
 {
-	return parse_number("connections", value, 1, CLT_CONF_CONNECTIONS_MAX, &conf->connections);
+	return parse_number("connections", value, 1, PLUGIN_CONF_CONNECTIONS_MAX, &conf->connections);
 }
 
-static int set_mode(struct clt_conf *conf, const char *value)
+static int set_mode(struct plugin_conf *conf, const char *value)
 {
 	static const char *const modes[] = {
 		[RNBD_ACCESS_RO] = "ro",
@@ -188,30 +188,30 @@ static int parse_timeout(const char *key, const char *what, const char *value, u
 	return 0;
 }
 
-static int set_io_timeout(struct clt_conf *conf, const char *value)
+static int set_io_timeout(struct plugin_conf *conf, const char *value)
 {
 	return parse_timeout("io-timeout", "lets requests wait without end", value, &conf->io_timeout_ms);
 }
 
-static int set_connect_timeout(struct clt_conf *conf, const char *value)
+static int set_connect_timeout(struct plugin_conf *conf, const char *value)
 {
 	return parse_timeout("connect-timeout", "starts without the server", value,
 			     &conf->connect_timeout_ms);
 }
 
-static int set_heartbeat(struct clt_conf *conf, const char *value)
+static int set_heartbeat(struct plugin_conf *conf, const char *value)
 {
-	return parse_number("heartbeat", value, CLT_CONF_HEARTBEAT_MS_MIN, CLT_CONF_HEARTBEAT_MS_MAX,
+	return parse_number("heartbeat", value, PLUGIN_CONF_HEARTBEAT_MS_MIN, PLUGIN_CONF_HEARTBEAT_MS_MAX,
 			    &conf->heartbeat_ms);
 }
 
-static int set_heartbeat_misses(struct clt_conf *conf, const char *value)
+static int set_heartbeat_misses(struct plugin_conf *conf, const char *value)
 {
-	return parse_number("heartbeat-misses", value, 1, CLT_CONF_HEARTBEAT_MISSES_MAX,
+	return parse_number("heartbeat-misses", value, 1, PLUGIN_CONF_HEARTBEAT_MISSES_MAX,
 			    &conf->heartbeat_misses);
 }
 
-static int set_reconnects(struct clt_conf *conf, const char *value)
+static int set_reconnects(struct plugin_conf *conf, const char *value)
 {
 	unsigned n;
 
@@ -219,16 +219,16 @@ static int set_reconnects(struct clt_conf *conf, const char *value)
 		conf->max_reconnect_attempts = -1;
 		return 0;
 	}
-	if (read_number(value, 0, CLT_CONF_RECONNECTS_MAX, &n) < 0) {
+	if (read_number(value, 0, PLUGIN_CONF_RECONNECTS_MAX, &n) < 0) {
 		nbdkit_error("max-reconnect-attempts=%s: expected a number from 0 to %u, or -1 for no end", value,
-			     CLT_CONF_RECONNECTS_MAX);
+			     PLUGIN_CONF_RECONNECTS_MAX);
 		return -1;
 	}
 	conf->max_reconnect_attempts = (int)n;
 	return 0;
 }
 
-static int set_policy(struct clt_conf *conf, const char *value)
+static int set_policy(struct plugin_conf *conf, const char *value)
 {
 	for (unsigned i = 0; i < CLT_NPOLICIES; i++) {
 		if (!strcmp(value, clt_pick_policies[i])) {
@@ -240,12 +240,12 @@ static int set_policy(struct clt_conf *conf, const char *value)
 	return -1;
 }
 
-static int set_poll(struct clt_conf *conf, const char *value)
+static int set_poll(struct plugin_conf *conf, const char *value)
 {
-	return parse_number("poll", value, 0, CLT_CONF_POLL_US_MAX, &conf->poll_us);
+	return parse_number("poll", value, 0, PLUGIN_CONF_POLL_US_MAX, &conf->poll_us);
 }
 
-static int set_registration(struct clt_conf *conf, const char *value)
+static int set_registration(struct plugin_conf *conf, const char *value)
 {
 	for (unsigned i = 0; i < CLT_NREGS; i++) {
 		if (!strcmp(value, clt_registration_names[i])) {
@@ -257,7 +257,7 @@ static int set_registration(struct clt_conf *conf, const char *value)
 	return -1;
 }
 
-static int set_control(struct clt_conf *conf, const char *value)
+static int set_control(struct plugin_conf *conf, const char *value)
 {
 	/* nbdkit goes to the root directory when it goes to the background. */
 	if (*value != '/' && strcmp(value, "none")) {
@@ -268,34 +268,34 @@ static int set_control(struct clt_conf *conf, const char *value)
 	return 0;
 }
 
-void clt_conf_init(struct clt_conf *conf)
+void plugin_conf_init(struct plugin_conf *conf)
 {
 	memset(conf, 0, sizeof(*conf));
 	conf->connections = MIN(2 * (unsigned)get_nprocs(), 8u);
 	conf->mode = RNBD_ACCESS_RW;
 	conf->mode_auto = true;
-	conf->io_timeout_ms = CLT_CONF_IO_TIMEOUT_S * UINT64_C(1000);
+	conf->io_timeout_ms = PLUGIN_CONF_IO_TIMEOUT_S * UINT64_C(1000);
 	conf->policy = CLT_POLICY_MIN_INFLIGHT;
 	conf->heartbeat_ms = RTRS_HB_INTERVAL_MS;
 	conf->heartbeat_misses = RTRS_HB_MISSED_MAX;
 	conf->max_reconnect_attempts = -1;
-	conf->poll_us = CLT_CONF_POLL_US;
+	conf->poll_us = PLUGIN_CONF_POLL_US;
 }
 
-int clt_conf_set(struct clt_conf *conf, const char *key, const char *value)
+int plugin_conf_set(struct plugin_conf *conf, const char *key, const char *value)
 {
-	static int (*const set[])(struct clt_conf *conf, const char *value) = {
+	static int (*const set[])(struct plugin_conf *conf, const char *value) = {
 		set_server, set_path, set_export, set_transport, set_sessname, set_connections, set_mode, set_policy,
 		set_io_timeout, set_connect_timeout, set_heartbeat, set_heartbeat_misses, set_reconnects, set_poll,
 		set_registration, set_control,
 	};
 	const char *meant;
 
-	for (unsigned i = 0; clt_conf_keys[i]; i++) {
-		if (!strcmp(key, clt_conf_keys[i]))
+	for (unsigned i = 0; plugin_conf_keys[i]; i++) {
+		if (!strcmp(key, plugin_conf_keys[i]))
 			return set[i](conf, value);
 	}
-	meant = suggest(key, strlen(key), clt_conf_keys, ARRAY_SIZE(set));
+	meant = suggest(key, strlen(key), plugin_conf_keys, ARRAY_SIZE(set));
 	if (meant)
 		nbdkit_error("unknown parameter '%s' (did you mean %s=?)", key, meant);
 	else
@@ -313,7 +313,7 @@ static size_t scheme_len(const char *text)
 }
 
 /* rdma://HOST says what transport= says: which of two that differ is meant nobody knows. */
-static int check_transports(const struct clt_conf *conf, const char *text)
+static int check_transports(const struct plugin_conf *conf, const char *text)
 {
 	if (!conf->provider || fab_addr_text_agrees(text, conf->provider))
 		return 0;
@@ -331,7 +331,7 @@ static bool is_number(const char *host)
 			      strspn(host, "0123456789.:") == len;
 }
 
-int clt_conf_path(const char *text, const struct fab_provider *provider, bool numbers,
+int plugin_conf_path(const char *text, const struct fab_provider *provider, bool numbers,
 		  struct clt_sess_addr *addr, char *err, size_t errlen)
 {
 	const char *sep = strpbrk(text, "@,");
@@ -359,7 +359,7 @@ int clt_conf_path(const char *text, const struct fab_provider *provider, bool nu
 	return r < 0 ? -1 : 0;
 }
 
-static int complete_path(struct clt_conf *conf, unsigned i)
+static int complete_path(struct plugin_conf *conf, unsigned i)
 {
 	const struct fab_provider *provider = conf->provider ? conf->provider : fab_provider_find("tcp");
 	const char *text = conf->path_texts[i];
@@ -368,7 +368,7 @@ static int complete_path(struct clt_conf *conf, unsigned i)
 
 	if (check_transports(conf, text) < 0)
 		return -1;
-	r = clt_conf_path(text, provider, false, &conf->paths[i], err, sizeof(err));
+	r = plugin_conf_path(text, provider, false, &conf->paths[i], err, sizeof(err));
 	if (r < 0)
 		nbdkit_error("%s: %s", text == conf->server ? "server" : "path", err);
 	conf->chooses[i] = !conf->provider && !scheme_len(text) && !fab_addr_text_is_unix(text);
@@ -376,7 +376,7 @@ static int complete_path(struct clt_conf *conf, unsigned i)
 	return r;
 }
 
-int clt_conf_complete(struct clt_conf *conf)
+int plugin_conf_complete(struct plugin_conf *conf)
 {
 	if (!conf->npaths) {
 		nbdkit_error("server= is missing: give the address of an rtrs-server, HOST[:PORT]");
@@ -391,7 +391,7 @@ int clt_conf_complete(struct clt_conf *conf)
 	return 0;
 }
 
-void clt_conf_choose(struct clt_conf *conf, const struct fab_provider *provider)
+void plugin_conf_choose(struct plugin_conf *conf, const struct fab_provider *provider)
 {
 	for (unsigned i = 0; i < conf->npaths; i++) {
 		if (!conf->chooses[i])
@@ -401,7 +401,7 @@ void clt_conf_choose(struct clt_conf *conf, const struct fab_provider *provider)
 	}
 }
 
-void clt_conf_sessname(const struct clt_conf *conf, char name[RTRS_NAME_MAX])
+void plugin_conf_sessname(const struct plugin_conf *conf, char name[RTRS_NAME_MAX])
 {
 	char host[128] = "";
 	uint32_t salt = 0;

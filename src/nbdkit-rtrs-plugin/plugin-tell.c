@@ -9,18 +9,18 @@
 #include <syslog.h>
 #include <unistd.h>
 
-#include "clt-tell.h"
+#include "plugin-tell.h"
 
 static bool to_syslog;
 
-void clt_tell_forked(void)
+void plugin_tell_forked(void)
 {
 	struct stat st;
 
 	to_syslog = fstat(STDERR_FILENO, &st) || (S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3));
 }
 
-void clt_tell(const char *line)
+void plugin_tell(const char *line)
 {
 	if (to_syslog)
 		syslog(LOG_DAEMON | LOG_NOTICE, "rtrs: %s", line);	/* nbdkit has opened it */

@@ -10,12 +10,12 @@
 #include <time.h>
 
 #include "clock.h"
-#include "clt-ctl.h"
-#include "clt-fds.h"
-#include "clt-start.h"
 #include "log.h"
 #include "loop-poll.h"
 #include "mask.h"
+#include "plugin-ctl.h"
+#include "plugin-fds.h"
+#include "plugin-start.h"
 
 /* RDMA's own way to say that nobody is there takes a minute; who leaves the choice to us does not wait for
  * that before tcp is tried. */
@@ -30,21 +30,21 @@ static struct loop *loop;
 static struct client clt;
 static pthread_t watch;			/* of a session with a nap */
 static int (*watch_nap)(void);
-static struct clt_ctl *ctl;
+static struct plugin_ctl *ctl;
 
 /* @err is about @r, and has room for it. */
-static int name_limit(int r, char err[CLT_START_ERR])
+static int name_limit(int r, char err[PLUGIN_START_ERR])
 {
 	size_t len = strlen(err);
 
 	if (r == -EMFILE)
-		snprintf(err + len, CLT_START_ERR - len, " (RLIMIT_NOFILE is %llu: raise it)",
-			 clt_fds_limit());
+		snprintf(err + len, PLUGIN_START_ERR - len, " (RLIMIT_NOFILE is %llu: raise it)",
+			 plugin_fds_limit());
 	return r;
 }
 
-static int session_open(const struct clt_conf *conf, const char *suffix, bool once, unsigned setup_ms,
-			char err[CLT_START_ERR])
+static int session_open(const struct plugin_conf *conf, const char *suffix, bool once, unsigned setup_ms,
+			char err[PLUGIN_START_ERR])
 {
 	char base[RTRS_NAME_MAX], name[RTRS_NAME_MAX + 8];
 	struct clt_sess_conf sess = {
@@ -65,7 +65,7 @@ static int session_open(const struct clt_conf *conf, const char *suffix, bool on
 	};
 	int r;
 
-	clt_conf_sessname(conf, base);
+	plugin_conf_sessname(conf, base);
 	snprintf(name, sizeof(name), "%.*s%s", (int)(RTRS_NAME_MAX - 1 - strlen(suffix)), base,
 		 suffix);
 	r = loop_poll_create("rtrs-service", &loop);
@@ -76,16 +76,16 @@ static int session_open(const struct clt_conf *conf, const char *suffix, bool on
 		loop_poll_destroy(loop);
 		loop = NULL;
 	}
-	snprintf(err, CLT_START_ERR, "cannot start a session with connections=%u: %s",
+	snprintf(err, PLUGIN_START_ERR, "cannot start a session with connections=%u: %s",
 		 conf->connections, strerror(-r));
 	return r;
 }
 
-void clt_start_end(void)
+void plugin_start_end(void)
 {
 	if (!loop)
 		return;
-	clt_ctl_close(ctl);
+	plugin_ctl_close(ctl);
 	ctl = NULL;
 	client_close(&clt);
 	if (watch_nap)
@@ -107,10 +107,10 @@ static void *watch_main(void *arg)
 	return NULL;
 }
 
-int clt_start_session(const struct clt_conf *conf, int (*nap)(void), char err[CLT_START_ERR])
+int plugin_start_session(const struct plugin_conf *conf, int (*nap)(void), char err[PLUGIN_START_ERR])
 {
 	int r = session_open(conf, "", false, 0, err);
-	char why[CLT_START_ERR - 16];
+	char why[PLUGIN_START_ERR - 16];
 
 	if (r < 0)
 		return name_limit(r, err);
@@ -118,21 +118,21 @@ int clt_start_session(const struct clt_conf *conf, int (*nap)(void), char err[CL
 	r = -pthread_create(&watch, NULL, watch_main, NULL);
 	if (r < 0) {
 		watch_nap = NULL;
-		clt_start_end();
-		snprintf(err, CLT_START_ERR, "cannot start a thread: %s", strerror(-r));
+		plugin_start_end();
+		snprintf(err, PLUGIN_START_ERR, "cannot start a thread: %s", strerror(-r));
 		return r;
 	}
 	pthread_setname_np(watch, "rtrs-watch");
-	r = clt_ctl_open(&clt, loop, conf->control, &ctl, why, sizeof(why));
+	r = plugin_ctl_open(&clt, loop, conf->control, &ctl, why, sizeof(why));
 	if (r < 0) {
-		snprintf(err, CLT_START_ERR, "control=%s", why);
-		clt_start_end();
+		snprintf(err, PLUGIN_START_ERR, "control=%s", why);
+		plugin_start_end();
 	}
 	return r;
 }
 
 /* Connected: @err is untouched; else the session is closed again. */
-static int probe_attempt(const struct clt_conf *conf, unsigned setup_ms, char err[CLT_START_ERR])
+static int probe_attempt(const struct plugin_conf *conf, unsigned setup_ms, char err[PLUGIN_START_ERR])
 {
 	int r = session_open(conf, "-probe", true, setup_ms, err);
 
@@ -140,17 +140,17 @@ static int probe_attempt(const struct clt_conf *conf, unsigned setup_ms, char er
 		return r;
 	r = client_wait_up(&clt);
 	if (r < 0) {
-		snprintf(err, CLT_START_ERR, "%s", clt.cause);
-		clt_start_end();
+		snprintf(err, PLUGIN_START_ERR, "%s", clt.cause);
+		plugin_start_end();
 	}
 	return r;
 }
 
 /* As probe_attempt(); again when the device has turned out not to do what it was asked to.  The server's may
  * have, too, which is seen here as a reset. */
-static int probe_connect(const struct clt_conf *conf, unsigned setup_ms, char err[CLT_START_ERR])
+static int probe_connect(const struct plugin_conf *conf, unsigned setup_ms, char err[PLUGIN_START_ERR])
 {
-	char why[CLT_START_ERR] = "";
+	char why[PLUGIN_START_ERR] = "";
 	bool reset = false, again;
 	unsigned known;
 	int r;
@@ -162,7 +162,7 @@ static int probe_connect(const struct clt_conf *conf, unsigned setup_ms, char er
 		reset |= r == -ECONNRESET;
 	} while (r < 0 && again);
 	if (r < 0)
-		snprintf(err, CLT_START_ERR, "%s", why);
+		snprintf(err, PLUGIN_START_ERR, "%s", why);
 	return r;
 }
 
@@ -173,29 +173,29 @@ static bool no_rdma(int r)
 	       r == -ENETUNREACH || r == -EADDRNOTAVAIL;
 }
 
-static int probe_auto(struct clt_conf *conf, char err[CLT_START_ERR])
+static int probe_auto(struct plugin_conf *conf, char err[PLUGIN_START_ERR])
 {
 	const struct fab_provider *rdma = fab_provider_find("rdma");
-	char why[CLT_START_ERR] = "built without RDMA", addr[FAB_ADDR_STRLEN];
+	char why[PLUGIN_START_ERR] = "built without RDMA", addr[FAB_ADDR_STRLEN];
 	int r, rdma_r = -ENODEV;
 
 	fab_addr_format(&conf->paths[0].dst, addr, sizeof(addr));
 	if (rdma) {
-		clt_conf_choose(conf, rdma);
+		plugin_conf_choose(conf, rdma);
 		rdma_r = probe_connect(conf, AUTO_RDMA_MS, why);
 		if (rdma_r == 0) {
 			log_info(addr, "transport=auto: rdma, because an RDMA device reaches the server");
 			return 0;
 		}
 	}
-	clt_conf_choose(conf, fab_provider_find("tcp"));
+	plugin_conf_choose(conf, fab_provider_find("tcp"));
 	if (no_rdma(rdma_r))
 		log_info(addr, "transport=auto: tcp, because of rdma: %s", why);
 	else
 		log_warn(addr, "transport=auto: tcp, because rdma fails: %s", why);
 	r = probe_connect(conf, 0, err);
 	if (r < 0 && rdma_r != -ENODEV)
-		snprintf(err + strlen(err), CLT_START_ERR - strlen(err), " (over rdma: %s)", why);
+		snprintf(err + strlen(err), PLUGIN_START_ERR - strlen(err), " (over rdma: %s)", why);
 	return r;
 }
 
@@ -215,23 +215,23 @@ static unsigned sess_cons(bool missing)
 
 /* With the probe's session open, which needs as many as the one that stays.  Room for a client that comes
  * before that one is up, too. */
-static int probe_fds(char err[CLT_START_ERR])
+static int probe_fds(char err[PLUGIN_START_ERR])
 {
-	unsigned n = CLT_FDS_NBDKIT + CLT_FDS_CLIENT + clt_fds_reserve() + sess_cons(false);
+	unsigned n = PLUGIN_FDS_NBDKIT + PLUGIN_FDS_CLIENT + plugin_fds_reserve() + sess_cons(false);
 
-	if (clt_fds_free(n))
+	if (plugin_fds_free(n))
 		return 0;
-	snprintf(err, CLT_START_ERR, "too few descriptors: nbdkit and the session need %u more", n);
+	snprintf(err, PLUGIN_START_ERR, "too few descriptors: nbdkit and the session need %u more", n);
 	return name_limit(-EMFILE, err);
 }
 
-int clt_start_admit(char err[CLT_START_ERR])
+int plugin_start_admit(char err[PLUGIN_START_ERR])
 {
-	unsigned n = clt_fds_reserve() + sess_cons(true);
+	unsigned n = plugin_fds_reserve() + sess_cons(true);
 
-	if (clt_fds_free(n))
+	if (plugin_fds_free(n))
 		return 0;
-	snprintf(err, CLT_START_ERR, "too few descriptors for another client");
+	snprintf(err, PLUGIN_START_ERR, "too few descriptors for another client");
 	return name_limit(-EMFILE, err);
 }
 
@@ -255,10 +255,10 @@ static const char *open_reason(int r)
 }
 
 /* Append to @err which exports there are, as many as there is room for. */
-static void name_exports(char err[CLT_START_ERR])
+static void name_exports(char err[PLUGIN_START_ERR])
 {
 	static const char more[] = " and 10000 more";
-	size_t len = strlen(err), end = CLT_START_ERR - sizeof(more);
+	size_t len = strlen(err), end = PLUGIN_START_ERR - sizeof(more);
 	struct dev_list list;
 	unsigned i = 0;
 
@@ -268,27 +268,27 @@ static void name_exports(char err[CLT_START_ERR])
 
 			if (len + strlen(sep) + strlen(list.names[i]) > end)
 				break;
-			len += (size_t)snprintf(err + len, CLT_START_ERR - len, "%s%s", sep, list.names[i]);
+			len += (size_t)snprintf(err + len, PLUGIN_START_ERR - len, "%s%s", sep, list.names[i]);
 		}
 		if (i && i < list.n)
-			snprintf(err + len, CLT_START_ERR - len, " and %u more", list.n - i);
+			snprintf(err + len, PLUGIN_START_ERR - len, " and %u more", list.n - i);
 	}
 	dev_list_fini(&list);
 }
 
-int clt_start_list(struct dev_list *list, char err[CLT_START_ERR])
+int plugin_start_list(struct dev_list *list, char err[PLUGIN_START_ERR])
 {
 	int r = dev_list(&clt, list);
 
 	if (r == -EOPNOTSUPP)
 		return 0;
 	if (r < 0)
-		snprintf(err, CLT_START_ERR, "the server's exports cannot be listed: %s", strerror(-r));
+		snprintf(err, PLUGIN_START_ERR, "the server's exports cannot be listed: %s", strerror(-r));
 	return r;
 }
 
-int clt_start_open(const struct clt_conf *conf, const char *name, struct dev **dev,
-		   char err[CLT_START_ERR])
+int plugin_start_open(const struct plugin_conf *conf, const char *name, struct dev **dev,
+		   char err[PLUGIN_START_ERR])
 {
 	int r = dev_open(&clt, name, conf->mode, dev);
 
@@ -299,7 +299,7 @@ int clt_start_open(const struct clt_conf *conf, const char *name, struct dev **d
 	}
 	if (r < 0) {
 		/* As much of a name as RNBD has room for: an NBD client may have chosen it. */
-		snprintf(err, CLT_START_ERR, "export '%.*s' of server=%.64s: %s", RNBD_NAME_MAX - 1,
+		snprintf(err, PLUGIN_START_ERR, "export '%.*s' of server=%.64s: %s", RNBD_NAME_MAX - 1,
 			 name, conf->server, open_reason(r));
 		if (r == -ENOENT)
 			name_exports(err);
@@ -309,14 +309,14 @@ int clt_start_open(const struct clt_conf *conf, const char *name, struct dev **d
 }
 
 /* The session of a process that was just killed, this one's predecessor, may be open for a moment more. */
-static int probe_export(const struct clt_conf *conf, struct dev **dev, char err[CLT_START_ERR])
+static int probe_export(const struct plugin_conf *conf, struct dev **dev, char err[PLUGIN_START_ERR])
 {
 	const struct timespec nap = { .tv_nsec = 500000000 };
 	uint64_t deadline_ms = clock_now_ms() + PROBE_HELD_MS;
 	int r;
 
 	do {
-		r = clt_start_open(conf, conf->export_name, dev, err);
+		r = plugin_start_open(conf, conf->export_name, dev, err);
 	} while (r == -EPERM && clock_now_ms() < deadline_ms && nanosleep(&nap, NULL) == 0);
 	return r;
 }
@@ -328,7 +328,7 @@ static bool is_away(int r)
 }
 
 /* Until it answers, or connect-timeout is over. */
-static int probe_server(struct clt_conf *conf, char why[CLT_START_ERR])
+static int probe_server(struct plugin_conf *conf, char why[PLUGIN_START_ERR])
 {
 	const struct timespec nap = { .tv_sec = 1 };
 	uint64_t start_ms = clock_now_ms();
@@ -341,9 +341,9 @@ static int probe_server(struct clt_conf *conf, char why[CLT_START_ERR])
 	return r;
 }
 
-int clt_start_probe(struct clt_conf *conf, char err[CLT_START_ERR])
+int plugin_start_probe(struct plugin_conf *conf, char err[PLUGIN_START_ERR])
 {
-	char why[CLT_START_ERR];
+	char why[PLUGIN_START_ERR];
 	struct dev *dev;
 	int r;
 
@@ -353,7 +353,7 @@ int clt_start_probe(struct clt_conf *conf, char err[CLT_START_ERR])
 		return 0;
 	}
 	if (r < 0) {
-		snprintf(err, CLT_START_ERR, "server=%s: %.*s", conf->server, CLT_START_ERR - 128, why);
+		snprintf(err, PLUGIN_START_ERR, "server=%s: %.*s", conf->server, PLUGIN_START_ERR - 128, why);
 		return name_limit(r, err);
 	}
 	r = probe_fds(err);
@@ -362,6 +362,6 @@ int clt_start_probe(struct clt_conf *conf, char err[CLT_START_ERR])
 		if (r == 0)
 			dev_close(dev);
 	}
-	clt_start_end();
+	plugin_start_end();
 	return r;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Parameters of the plugin: key=value to struct.  Filled before nbdkit forks, constant after
- * clt_conf_complete() but for the transport that clt-start.c chooses.  Errors are told with nbdkit_error() and name the key and the value. */
-#ifndef CLT_CONF_H
-#define CLT_CONF_H
+ * plugin_conf_complete() but for the transport that plugin-start.c chooses.  Errors are told with nbdkit_error() and name the key and the value. */
+#ifndef PLUGIN_CONF_H
+#define PLUGIN_CONF_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,21 +11,21 @@
 #include "rnbd-proto.h"
 #include "rtrs-proto.h"
 
-#define CLT_CONF_IO_TIMEOUT_S 120
-#define CLT_CONF_HEARTBEAT_MS_MIN 100u
-#define CLT_CONF_HEARTBEAT_MS_MAX 60000u
-#define CLT_CONF_HEARTBEAT_MISSES_MAX 100u
-#define CLT_CONF_RECONNECTS_MAX 9999u	/* as the kernel's client */
-#define CLT_CONF_POLL_US 100u		/* default */
-#define CLT_CONF_POLL_US_MAX 1000000u
-#define CLT_CONF_CONNECTIONS_MAX (RTRS_MAX_CONS - 1)
+#define PLUGIN_CONF_IO_TIMEOUT_S 120
+#define PLUGIN_CONF_HEARTBEAT_MS_MIN 100u
+#define PLUGIN_CONF_HEARTBEAT_MS_MAX 60000u
+#define PLUGIN_CONF_HEARTBEAT_MISSES_MAX 100u
+#define PLUGIN_CONF_RECONNECTS_MAX 9999u	/* as the kernel's client */
+#define PLUGIN_CONF_POLL_US 100u		/* default */
+#define PLUGIN_CONF_POLL_US_MAX 1000000u
+#define PLUGIN_CONF_CONNECTIONS_MAX (RTRS_MAX_CONS - 1)
 
-struct clt_conf {
+struct plugin_conf {
 	const char *server;		/* of the first path; values belong to nbdkit and live as long as the
 					 * process */
 	const char *path_texts[CLT_PATHS_MAX];	/* server= and path= */
 	const char *export_name;	/* NULL: what the NBD client asks for */
-	char sessname[RTRS_NAME_MAX];	/* empty: made up by clt_conf_sessname() */
+	char sessname[RTRS_NAME_MAX];	/* empty: made up by plugin_conf_sessname() */
 	const struct fab_provider *provider;	/* transport=, NULL: auto */
 	unsigned connections;
 	enum rnbd_access_mode mode;
@@ -36,31 +36,31 @@ struct clt_conf {
 	enum clt_policy policy;
 	unsigned heartbeat_ms, heartbeat_misses;
 	int max_reconnect_attempts;	/* -1: no end */
-	const char *control;		/* clt_ctl_open() */
+	const char *control;		/* plugin_ctl_open() */
 	uint64_t connect_timeout_ms;	/* CLOCK_NEVER: start without a server */
-	/* clt_conf_complete() */
+	/* plugin_conf_complete() */
 	struct clt_sess_addr paths[CLT_PATHS_MAX];
 	unsigned npaths;
 	bool chooses[CLT_PATHS_MAX];	/* the path's provider is still to be chosen */
 	bool automatic;			/* that of some path is */
 };
 
-extern const char clt_conf_help[];
-extern const char *const clt_conf_keys[];	/* NULL at the end */
+extern const char plugin_conf_help[];
+extern const char *const plugin_conf_keys[];	/* NULL at the end */
 
-void clt_conf_init(struct clt_conf *conf);
+void plugin_conf_init(struct plugin_conf *conf);
 /* 0, or -1 after nbdkit_error(). */
-int clt_conf_set(struct clt_conf *conf, const char *key, const char *value);
+int plugin_conf_set(struct plugin_conf *conf, const char *key, const char *value);
 /* Checks what belongs together, resolves the server's name.  0, or -1 after nbdkit_error(). */
-int clt_conf_complete(struct clt_conf *conf);
+int plugin_conf_complete(struct plugin_conf *conf);
 /* "[SRC@]DST[:PORT]" of @text, over @provider unless @text says another one.  With @numbers no name is
  * resolved.  0, or -1 with the reason in @err. */
-int clt_conf_path(const char *text, const struct fab_provider *provider, bool numbers,
+int plugin_conf_path(const char *text, const struct fab_provider *provider, bool numbers,
 		  struct clt_sess_addr *addr, char *err, size_t errlen);
 /* The paths whose provider was left open are over @provider. */
-void clt_conf_choose(struct clt_conf *conf, const struct fab_provider *provider);
+void plugin_conf_choose(struct plugin_conf *conf, const struct fab_provider *provider);
 /* The session's name: as given, or one that no other call gets, here or elsewhere.  Says which process
  * it is for, so that of the session that stays is made after the fork. */
-void clt_conf_sessname(const struct clt_conf *conf, char name[RTRS_NAME_MAX]);
+void plugin_conf_sessname(const struct plugin_conf *conf, char name[RTRS_NAME_MAX]);
 
 #endif

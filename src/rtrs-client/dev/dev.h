@@ -52,6 +52,15 @@ bool dev_can_zero(const struct dev *dev);
 bool dev_can_nounmap(const struct dev *dev);
 bool dev_can_discard(const struct dev *dev);
 
+/* What an operator asks for.  Service thread. */
+/* The device of @clt behind @dev, the first one for NULL, or NULL: there is none. */
+struct dev *dev_next(struct client *clt, struct dev *dev);
+#define dev_for_each(dev, clt) for ((dev) = NULL; ((dev) = dev_next(clt, dev));)
+/* The server's, in this epoch. */
+unsigned dev_id(const struct dev *dev);
+unsigned dev_users(const struct dev *dev);
+const char *dev_state_name(const struct dev *dev);
+
 /* ---- IO ---- */
 
 struct dev_io {

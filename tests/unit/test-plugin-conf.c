@@ -5,7 +5,7 @@
 #include "unit.h"
 
 #include "clock.h"
-#include "clt-conf.h"
+#include "plugin-conf.h"
 #include "rtrs-msg.h"
 
 /* nbdkit's side. */
@@ -27,20 +27,20 @@ void nbdkit_debug(const char *fs, ...)
 {
 }
 
-static struct clt_conf conf;
+static struct plugin_conf conf;
 
 static void setup(void)
 {
-	clt_conf_init(&conf);
+	plugin_conf_init(&conf);
 	error[0] = '\0';
 }
 
-TestSuite(clt_conf, .init = setup);
+TestSuite(plugin_conf, .init = setup);
 
-Test(clt_conf, defaults)
+Test(plugin_conf, defaults)
 {
-	cr_assert_eq(clt_conf_set(&conf, "server", "127.0.0.1"), 0);
-	cr_assert_eq(clt_conf_complete(&conf), 0);
+	cr_assert_eq(plugin_conf_set(&conf, "server", "127.0.0.1"), 0);
+	cr_assert_eq(plugin_conf_complete(&conf), 0);
 	cr_assert_eq(fab_addr_port(&conf.paths[0].dst), RTRS_PORT);
 	cr_assert_eq(conf.io_timeout_ms, 120000u);
 	cr_assert_eq(conf.mode, RNBD_ACCESS_RW);
@@ -50,42 +50,42 @@ Test(clt_conf, defaults)
 	cr_assert_null(conf.export_name);
 }
 
-Test(clt_conf, values)
+Test(plugin_conf, values)
 {
-	cr_assert_eq(clt_conf_set(&conf, "server", "127.0.0.1:7"), 0);
-	cr_assert_eq(clt_conf_set(&conf, "export", "disk0"), 0);
-	cr_assert_eq(clt_conf_set(&conf, "transport", "tcp"), 0);
-	cr_assert_eq(clt_conf_set(&conf, "sessname", "s"), 0);
-	cr_assert_eq(clt_conf_set(&conf, "connections", "4095"), 0);
-	cr_assert_eq(clt_conf_set(&conf, "mode", "migration"), 0);
-	cr_assert_eq(clt_conf_set(&conf, "io-timeout", "forever"), 0);
-	cr_assert_eq(clt_conf_set(&conf, "poll", "50"), 0);
+	cr_assert_eq(plugin_conf_set(&conf, "server", "127.0.0.1:7"), 0);
+	cr_assert_eq(plugin_conf_set(&conf, "export", "disk0"), 0);
+	cr_assert_eq(plugin_conf_set(&conf, "transport", "tcp"), 0);
+	cr_assert_eq(plugin_conf_set(&conf, "sessname", "s"), 0);
+	cr_assert_eq(plugin_conf_set(&conf, "connections", "4095"), 0);
+	cr_assert_eq(plugin_conf_set(&conf, "mode", "migration"), 0);
+	cr_assert_eq(plugin_conf_set(&conf, "io-timeout", "forever"), 0);
+	cr_assert_eq(plugin_conf_set(&conf, "poll", "50"), 0);
 	cr_assert_null(conf.control);
-	cr_assert_eq(clt_conf_set(&conf, "control", "none"), 0);
-	cr_assert_eq(clt_conf_set(&conf, "control", "/run/x"), 0);
+	cr_assert_eq(plugin_conf_set(&conf, "control", "none"), 0);
+	cr_assert_eq(plugin_conf_set(&conf, "control", "/run/x"), 0);
 	cr_assert_str_eq(conf.control, "/run/x");
-	cr_assert_eq(clt_conf_set(&conf, "registration", "static"), 0);
+	cr_assert_eq(plugin_conf_set(&conf, "registration", "static"), 0);
 	cr_assert_eq(conf.registration, CLT_REG_STATIC);
-	cr_assert_eq(clt_conf_set(&conf, "registration", "auto"), 0);
+	cr_assert_eq(plugin_conf_set(&conf, "registration", "auto"), 0);
 	cr_assert_eq(conf.registration, CLT_REG_AUTO);
-	cr_assert_eq(clt_conf_set(&conf, "registration", "window"), 0);
+	cr_assert_eq(plugin_conf_set(&conf, "registration", "window"), 0);
 	cr_assert_eq(conf.registration, CLT_REG_WINDOW);
 	cr_assert_eq(conf.poll_us, 50);
-	cr_assert_eq(clt_conf_complete(&conf), 0);
+	cr_assert_eq(plugin_conf_complete(&conf), 0);
 	cr_assert_eq(fab_addr_port(&conf.paths[0].dst), 7);
 	cr_assert_str_eq(conf.export_name, "disk0");
 	cr_assert_str_eq(conf.sessname, "s");
 	cr_assert_eq(conf.connections, 4095u);
 	cr_assert_eq(conf.mode, RNBD_ACCESS_MIGRATION);
 	cr_assert(!conf.mode_auto);
-	cr_assert_eq(clt_conf_set(&conf, "mode", "ro"), 0);
-	cr_assert_eq(clt_conf_set(&conf, "mode", "auto"), 0);
+	cr_assert_eq(plugin_conf_set(&conf, "mode", "ro"), 0);
+	cr_assert_eq(plugin_conf_set(&conf, "mode", "auto"), 0);
 	cr_assert_eq(conf.mode, RNBD_ACCESS_RW);
 	cr_assert(conf.mode_auto);
 	cr_assert_eq(conf.io_timeout_ms, CLOCK_NEVER);
 }
 
-Test(clt_conf, transports)
+Test(plugin_conf, transports)
 {
 	static const struct { const char *transport, *server; bool automatic; const char *provider; } cases[] = {
 		{ "auto", "127.0.0.1", true, "tcp" }, { "tcp", "127.0.0.1", false, "tcp" },
@@ -99,16 +99,16 @@ Test(clt_conf, transports)
 
 	for_each_case(c, cases) {
 		setup();
-		cr_assert_eq(clt_conf_set(&conf, "transport", c->transport), 0);
-		cr_assert_eq(clt_conf_set(&conf, "server", c->server), 0);
-		cr_assert_eq(clt_conf_complete(&conf), 0);
+		cr_assert_eq(plugin_conf_set(&conf, "transport", c->transport), 0);
+		cr_assert_eq(plugin_conf_set(&conf, "server", c->server), 0);
+		cr_assert_eq(plugin_conf_complete(&conf), 0);
 		cr_assert_eq(conf.automatic, c->automatic, "%s %s", c->transport, c->server);
 		cr_assert_str_eq(fab_provider_name(conf.paths[0].dst.provider), c->provider);
 	}
 }
 
 /* server= is the first path; SRC stands in front of DST, behind the transport. */
-Test(clt_conf, paths)
+Test(plugin_conf, paths)
 {
 	static const struct { const char *text, *src, *dst; } cases[] = {
 		{ "127.0.0.1", NULL, "127.0.0.1:1234" }, { "127.0.0.2:7", NULL, "127.0.0.2:7" },
@@ -122,8 +122,8 @@ Test(clt_conf, paths)
 	unsigned n = 0;
 
 	for_each_case(c, cases)
-		cr_assert_eq(clt_conf_set(&conf, n++ ? "path" : "server", c->text), 0);
-	cr_assert_eq(clt_conf_complete(&conf), 0, "%s", error);
+		cr_assert_eq(plugin_conf_set(&conf, n++ ? "path" : "server", c->text), 0);
+	cr_assert_eq(plugin_conf_complete(&conf), 0, "%s", error);
 	cr_assert_eq(conf.npaths, n);
 	n = 0;
 	for_each_case(c, cases) {
@@ -134,16 +134,16 @@ Test(clt_conf, paths)
 		n++;
 	}
 	setup();
-	cr_assert_eq(clt_conf_set(&conf, "path", "127.0.0.1"), 0);
-	cr_assert_eq(clt_conf_complete(&conf), 0, "one path without server=: %s", error);
+	cr_assert_eq(plugin_conf_set(&conf, "path", "127.0.0.1"), 0);
+	cr_assert_eq(plugin_conf_complete(&conf), 0, "one path without server=: %s", error);
 	for (n = 1; n < CLT_PATHS_MAX; n++)
-		cr_assert_eq(clt_conf_set(&conf, "path", "127.0.0.1"), 0);
-	cr_assert_eq(clt_conf_set(&conf, "path", "127.0.0.77"), -1);
+		cr_assert_eq(plugin_conf_set(&conf, "path", "127.0.0.1"), 0);
+	cr_assert_eq(plugin_conf_set(&conf, "path", "127.0.0.77"), -1);
 	cr_assert(strstr(error, "127.0.0.77") && strstr(error, "16"), "%s", error);
 }
 
 /* In whatever order they come; a part of a name is not the name. */
-Test(clt_conf, contradicting_transports)
+Test(plugin_conf, contradicting_transports)
 {
 	static const struct { const char *transport, *server; } cases[] = {
 		{ "tcp", "rdma://127.0.0.1" }, { "tcp", "tc://127.0.0.1" }, { "tcp", "tcpx://127.0.0.1" },
@@ -162,15 +162,15 @@ Test(clt_conf, contradicting_transports)
 			setup();
 			for (unsigned i = 0; i < 2; i++) {
 				snprintf(both[i], sizeof(both[i]), "%s=%s", keys[i], values[i]);
-				cr_assert_eq(clt_conf_set(&conf, keys[i ^ order], values[i ^ order]), 0);
+				cr_assert_eq(plugin_conf_set(&conf, keys[i ^ order], values[i ^ order]), 0);
 			}
-			cr_assert_eq(clt_conf_complete(&conf), -1, "%s %s", both[0], both[1]);
+			cr_assert_eq(plugin_conf_complete(&conf), -1, "%s %s", both[0], both[1]);
 			cr_assert(strstr(error, both[0]) && strstr(error, both[1]), "%s", error);
 		}
 	}
 }
 
-Test(clt_conf, mistakes)
+Test(plugin_conf, mistakes)
 {
 	static const struct { const char *key, *value; } cases[] = {
 		{ "server", "" }, { "export", "" }, { "transport", "x" },
@@ -188,24 +188,24 @@ Test(clt_conf, mistakes)
 
 	for_each_case(c, cases) {
 		setup();
-		cr_assert_eq(clt_conf_set(&conf, c->key, c->value), -1, "%s=%s", c->key, c->value);
+		cr_assert_eq(plugin_conf_set(&conf, c->key, c->value), -1, "%s=%s", c->key, c->value);
 		cr_assert(strstr(error, c->key), "%s=%s: %s", c->key, c->value, error);
 		cr_assert(strstr(error, c->value), "%s=%s: %s", c->key, c->value, error);
 	}
 	setup();
-	cr_assert_eq(clt_conf_set(&conf, "colour", "red"), -1);
+	cr_assert_eq(plugin_conf_set(&conf, "colour", "red"), -1);
 	cr_assert(strstr(error, "colour"));
 	cr_assert_null(strstr(error, "did you mean"), "%s", error);
 	setup();
-	cr_assert_eq(clt_conf_complete(&conf), -1);
+	cr_assert_eq(plugin_conf_complete(&conf), -1);
 	cr_assert(strstr(error, "server="));
-	cr_assert_eq(clt_conf_set(&conf, "server", "a"), 0);
-	cr_assert_eq(clt_conf_set(&conf, "server", "b"), -1);
+	cr_assert_eq(plugin_conf_set(&conf, "server", "a"), 0);
+	cr_assert_eq(plugin_conf_set(&conf, "server", "b"), -1);
 	cr_assert(strstr(error, "twice"));
 }
 
 /* What somebody means who writes something else. */
-Test(clt_conf, suggestions)
+Test(plugin_conf, suggestions)
 {
 	static const struct { const char *key, *value, *want; } cases[] = {
 		{ "exprot", "disk", "did you mean export=?" }, { "io_timeout", "5", "did you mean io-timeout=?" },
@@ -217,25 +217,25 @@ Test(clt_conf, suggestions)
 
 	for_each_case(c, cases) {
 		setup();
-		cr_assert_eq(clt_conf_set(&conf, c->key, c->value), -1, "%s=%s", c->key, c->value);
+		cr_assert_eq(plugin_conf_set(&conf, c->key, c->value), -1, "%s=%s", c->key, c->value);
 		cr_assert(strstr(error, c->key) && strstr(error, c->want), "%s=%s: %s", c->key, c->value, error);
 	}
 }
 
-Test(clt_conf, session_names)
+Test(plugin_conf, session_names)
 {
 	char a[RTRS_NAME_MAX], b[RTRS_NAME_MAX];
 
-	clt_conf_sessname(&conf, a);
-	clt_conf_sessname(&conf, b);
+	plugin_conf_sessname(&conf, a);
+	plugin_conf_sessname(&conf, b);
 	cr_assert(rtrs_sessname_ok(a));
 	cr_assert(strcmp(a, b), "two made-up names are the same: %s", a);
-	cr_assert_eq(clt_conf_set(&conf, "sessname", "mine"), 0);
-	clt_conf_sessname(&conf, a);
+	cr_assert_eq(plugin_conf_set(&conf, "sessname", "mine"), 0);
+	plugin_conf_sessname(&conf, a);
 	cr_assert_str_eq(a, "mine");
 }
 
-Test(clt_conf, path_of_numbers)
+Test(plugin_conf, path_of_numbers)
 {
 	static const struct {
 		const char *text;
@@ -252,7 +252,7 @@ Test(clt_conf, path_of_numbers)
 		struct clt_sess_addr addr;
 		char err[256];
 
-		cr_assert_eq(clt_conf_path(c->text, fab_provider_find("tcp"), true, &addr, err, sizeof(err)),
+		cr_assert_eq(plugin_conf_path(c->text, fab_provider_find("tcp"), true, &addr, err, sizeof(err)),
 			     c->r, "%s", c->text);
 		cr_assert(c->r || fab_addr_port(&addr.dst) == RTRS_PORT || fab_addr_port(&addr.dst) == 99);
 	}

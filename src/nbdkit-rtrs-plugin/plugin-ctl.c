@@ -13,16 +13,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "clt-conf.h"
-#include "clt-ctl-json.h"
-#include "clt-ctl.h"
 #include "clt-paths.h"
 #include "ctl-call.h"
-#include "dev-priv.h"
+#include "dev-stat.h"
+#include "dev.h"
 #include "log.h"
+#include "plugin-conf.h"
+#include "plugin-ctl-json.h"
+#include "plugin-ctl.h"
 #include "rundir.h"
 
-struct clt_ctl {
+struct plugin_ctl {
 	struct client *clt;
 	struct loop *loop;
 	struct ctl *ctl;
@@ -37,17 +38,17 @@ struct clt_ctl {
 
 static void call_list(struct ctl_client *client, const char *value, void *arg)
 {
-	ctl_answer(client, clt_ctl_json(arg, CLT_CTL_NAMES));
+	ctl_answer(client, plugin_ctl_json(arg, PLUGIN_CTL_NAMES));
 }
 
 static void call_show(struct ctl_client *client, const char *value, void *arg)
 {
-	ctl_answer(client, clt_ctl_json(arg, CLT_CTL_SHOW));
+	ctl_answer(client, plugin_ctl_json(arg, PLUGIN_CTL_SHOW));
 }
 
 static void call_stats(struct ctl_client *client, const char *value, void *arg)
 {
-	ctl_answer(client, clt_ctl_json(arg, CLT_CTL_STATS));
+	ctl_answer(client, plugin_ctl_json(arg, PLUGIN_CTL_STATS));
 }
 
 static void call_stats_reset(struct ctl_client *client, const char *value, void *arg)
@@ -56,7 +57,7 @@ static void call_stats_reset(struct ctl_client *client, const char *value, void 
 	struct clt_path *path;
 	struct dev *dev;
 
-	list_for_each(dev, &clt->devs, link)
+	dev_for_each(dev, clt)
 		dev_stat_reset(dev);
 	clt_sess_for_each(path, &clt->sess)
 		clt_stat_reset(path);
@@ -95,9 +96,9 @@ static void call_attempts(struct ctl_client *client, const char *value, void *ar
 	}
 	errno = 0;
 	n = strtol(value, &end, 10);
-	if (errno || end == value || *end || n < -1 || n > (long)CLT_CONF_RECONNECTS_MAX) {
+	if (errno || end == value || *end || n < -1 || n > (long)PLUGIN_CONF_RECONNECTS_MAX) {
 		ctl_refuse(client, "max-reconnect-attempts '%s': expected a number from -1 to %u", value,
-			   CLT_CONF_RECONNECTS_MAX);
+			   PLUGIN_CONF_RECONNECTS_MAX);
 		return;
 	}
 	sess->max_reconnect_attempts = (int)n;
@@ -113,7 +114,7 @@ static struct clt_path *find_path(const struct clt_sess *sess, const char *name)
 	for (unsigned i = 0; i < sess->io.natts; i++) {
 		struct clt_path *path = sess->paths[i];
 
-		if (!path->removed && !strcmp(clt_ctl_json_path_name(path, its, sizeof(its)), name))
+		if (!path->removed && !strcmp(plugin_ctl_json_path_name(path, its, sizeof(its)), name))
 			return path;
 	}
 	return NULL;
@@ -186,7 +187,7 @@ static void call_path_add(struct ctl_client *client, const char *value, void *ar
 	char why[256];
 	int r;
 
-	if (clt_conf_path(value, sess->paths[0]->conf.dst.provider, true, &addr, why, sizeof(why))) {
+	if (plugin_conf_path(value, sess->paths[0]->conf.dst.provider, true, &addr, why, sizeof(why))) {
 		ctl_refuse(client, "path '%s': %s", value, why);
 		return;
 	}
@@ -237,7 +238,7 @@ static void serve(struct ctl_client *client, const json_t *command, void *arg)
 
 static void ctl_begin(struct loop_msg *msg)
 {
-	struct clt_ctl *ctl = container_of(msg, struct clt_ctl, msg);
+	struct plugin_ctl *ctl = container_of(msg, struct plugin_ctl, msg);
 
 	ctl->rc = ctl_open(ctl->loop, ctl->path, serve, ctl->clt, &ctl->ctl, ctl->err, sizeof(ctl->err));
 	sem_post(&ctl->done);
@@ -245,17 +246,17 @@ static void ctl_begin(struct loop_msg *msg)
 
 static void ctl_ended(void *arg)
 {
-	sem_post(&((struct clt_ctl *)arg)->done);
+	sem_post(&((struct plugin_ctl *)arg)->done);
 }
 
 static void ctl_end(struct loop_msg *msg)
 {
-	struct clt_ctl *ctl = container_of(msg, struct clt_ctl, msg);
+	struct plugin_ctl *ctl = container_of(msg, struct plugin_ctl, msg);
 
 	ctl_close(ctl->ctl, ctl_ended, ctl);
 }
 
-static void on_loop(struct clt_ctl *ctl, void (*fn)(struct loop_msg *msg))
+static void on_loop(struct plugin_ctl *ctl, void (*fn)(struct loop_msg *msg))
 {
 	loop_msg_init(&ctl->msg, fn);
 	loop_post(ctl->loop, &ctl->msg);
@@ -263,18 +264,18 @@ static void on_loop(struct clt_ctl *ctl, void (*fn)(struct loop_msg *msg))
 		;
 }
 
-static void ctl_free(struct clt_ctl *ctl)
+static void ctl_free(struct plugin_ctl *ctl)
 {
 	sem_destroy(&ctl->done);
 	free(ctl);
 }
 
-int clt_ctl_open(struct client *clt, struct loop *loop, const char *path, struct clt_ctl **out, char *err,
+int plugin_ctl_open(struct client *clt, struct loop *loop, const char *path, struct plugin_ctl **out, char *err,
 		 size_t errlen)
 {
 	const char *dir = rundir_default();
 	static char by_default[4200];
-	struct clt_ctl *ctl;
+	struct plugin_ctl *ctl;
 	int rc;
 
 	*out = NULL;
@@ -306,7 +307,7 @@ int clt_ctl_open(struct client *clt, struct loop *loop, const char *path, struct
 	return path ? rc : 0;
 }
 
-void clt_ctl_close(struct clt_ctl *ctl)
+void plugin_ctl_close(struct plugin_ctl *ctl)
 {
 	if (!ctl)
 		return;

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The plugin behind its control socket: what rtrsctl asks for (man/rtrsctl.pod), on the service loop. */
-#ifndef CLT_CTL_H
-#define CLT_CTL_H
+#ifndef PLUGIN_CTL_H
+#define PLUGIN_CTL_H
 
 #include <stddef.h>
 
 #include "client.h"
 
-struct clt_ctl;
+struct plugin_ctl;
 
 /* Listen at @path for @clt, which runs on @loop; NULL: at the place of this process by default, or nowhere if
  * that cannot be, which is logged; "none": nowhere.  Blocks; not on the service thread.  0, with *@out NULL for
  * nowhere, or -errno with one line in @err. */
-int clt_ctl_open(struct client *clt, struct loop *loop, const char *path, struct clt_ctl **out, char *err,
+int plugin_ctl_open(struct client *clt, struct loop *loop, const char *path, struct plugin_ctl **out, char *err,
 		 size_t errlen);
 /* Remove the socket.  Blocks likewise.  NULL: nothing. */
-void clt_ctl_close(struct clt_ctl *ctl);
+void plugin_ctl_close(struct plugin_ctl *ctl);
 
 #endif

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The client without what needs nbdkit, a thread or a sleep: the simulation links it with its own
+# clt-wait.h and loop.h.
+CLT_CPPFLAGS = \
+	$(AM_CPPFLAGS) \
+	-I$(top_srcdir)/%D%/io \
+	-I$(top_srcdir)/%D%/path \
+	-I$(top_srcdir)/%D%/sess \
+	-I$(top_srcdir)/%D%/dev \
+	$(NULL)
+
+noinst_LTLIBRARIES += libclt.la
+libclt_la_CPPFLAGS = $(CLT_CPPFLAGS)
+libclt_la_SOURCES = \
+	%D%/io/clt-fsm.h \
+	%D%/io/clt-io-priv.h \
+	%D%/io/clt-io.h \
+	%D%/io/clt-key.c \
+	%D%/io/clt-mem.c \
+	%D%/io/clt-op.c \
+	%D%/io/clt-pick.c \
+	%D%/io/clt-reg.c \
+	%D%/io/clt-reg.h \
+	%D%/io/clt-rx.c \
+	%D%/io/clt-slot.c \
+	%D%/io/clt-tx.c \
+	%D%/io/clt-wait.h \
+	%D%/path/clt-cause.c \
+	%D%/path/clt-cause.h \
+	%D%/path/clt-con.c \
+	%D%/path/clt-con0.c \
+	%D%/path/clt-path-life.c \
+	%D%/path/clt-path-priv.h \
+	%D%/path/clt-path.c \
+	%D%/path/clt-path.h \
+	%D%/path/clt-setup.c \
+	%D%/path/clt-stat.c \
+	%D%/path/clt-stat.h \
+	%D%/sess/clt-epoch.c \
+	%D%/sess/clt-epoch.h \
+	%D%/sess/clt-paths.c \
+	%D%/sess/clt-paths.h \
+	%D%/sess/clt-sess.c \
+	%D%/sess/clt-sess.h \
+	%D%/dev/client.c \
+	%D%/dev/client.h \
+	%D%/dev/dev-ctl.c \
+	%D%/dev/dev-extents.c \
+	%D%/dev/dev-extents.h \
+	%D%/dev/dev-io.c \
+	%D%/dev/dev-list.c \
+	%D%/dev/dev-list.h \
+	%D%/dev/dev-look.c \
+	%D%/dev/dev-priv.h \
+	%D%/dev/dev-reopen.c \
+	%D%/dev/dev-stat.c \
+	%D%/dev/dev-stat.h \
+	%D%/dev/dev.c \
+	%D%/dev/dev.h \
+	$(NULL)
+libclt_la_LIBADD = libfrwr.la
+
+# Its threads.
+noinst_LTLIBRARIES += libcltthread.la
+libcltthread_la_CPPFLAGS = $(CLT_CPPFLAGS)
+libcltthread_la_SOURCES = %D%/io/clt-wait.c
