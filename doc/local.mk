@@ -11,7 +11,7 @@ TESTS += tests/check-pictures.sh
 %C%_fsm_dot_LDADD = \
 	libclt.la libcltthread.la libloop.la libfab.la librtrs.la librnbd.la libbase.la libclock.la
 %C%_fsm_dot_server_SOURCES = %D%/fsm-dot-server.c %D%/fsm-dot.h
-%C%_fsm_dot_server_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/rtrs-server
+%C%_fsm_dot_server_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_fsm_dot_server_LDADD = librtrssrv.la librtrsring.la librnbd.la libbase.la libclock.la
 endif
 EXTRA_DIST += tests/check-pictures.sh

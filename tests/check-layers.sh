@@ -34,7 +34,10 @@ BEGIN {
 	uses[client "sess"] = uses[client "path"] " " client "path"
 	uses[client "dev"] = uses[client "sess"] " " client "sess " common "rnbd"
 	uses["src/nbdkit-rtrs-plugin"] = uses[client "dev"] " " client "dev " common "ctl"
-	uses["src/rtrs-server"] = all
+	server = "src/rtrs-server/"
+	uses[server "reactor"] = common "base"
+	uses[server "export"] = common "base " common "rnbd " server "reactor"
+	uses["src/rtrs-server"] = all " " server "reactor " server "export"
 	uses["src/rtrsctl"] = common "base"
 	uses["src/rtrs-bench"] = uses[client "dev"] " " client "dev"
 
@@ -46,14 +49,15 @@ BEGIN {
 		pure_ok[a[i]] = 1
 
 	# system header -> regular expression of the files that may include it
-	only["liburing.h"] = "^src/rtrs-server/((reactor|export-io)\\.c|[a-z-]+-priv\\.h)$"
+	only["liburing.h"] = "^src/rtrs-server/reactor/"
 	only["nbdkit-plugin.h"] = "^src/nbdkit-rtrs-plugin/(plugin|plugin-conf)\\.c$"
 	only["jansson.h"] = "^src/(common/ctl|rtrsctl)/|^src/rtrs-bench/report\\.c$|^src/(rtrs-server/srv|nbdkit-rtrs-plugin/plugin)-ctl[a-z-]*\\.[ch]$"
 	only["rdma/rdma_cma.h"] = "^src/common/fabric/verbs/[a-z-]+\\.c$"
 	only["infiniband/verbs.h"] = "^src/(common/(fabric|rtrs)|frwr|rtrs-client/[a-z]+|rtrs-server)/"
 
 	# header of ours -> likewise
-	only["loop-impl.h"] = "^src/(common/base/loop(-poll)?\\.c|rtrs-server/reactor-priv\\.h)$"
+	only["loop-impl.h"] = "^src/(common/base/loop(-poll)?\\.c|rtrs-server/reactor/reactor-ring\\.h)$"
+	only["reactor-ring.h"] = "^src/rtrs-server/(reactor/|export/export-io-priv\\.h$)"
 
 	for (i = 1; i < ARGC; i++) {
 		dir_of(ARGV[i])

@@ -45,7 +45,7 @@ ROOMS = {
     "ctl": "src/common/ctl", "rnbd": "src/common/rnbd", "rtrs": "src/common/rtrs", "fab": "src/common/fabric", "tcp": "src/common/fabric",
     "verbs": "src/common/fabric", "frwr": "src/frwr", "clt": "src/rtrs-client",
     "client": "src/rtrs-client", "dev": "src/rtrs-client", "plugin": "src/nbdkit-rtrs-plugin", "srv": "src/rtrs-server",
-    "export": "src/rtrs-server",
+    "export": "src/rtrs-server/export", "exports": "src/rtrs-server/export", "reactor": "src/rtrs-server/reactor",
 }
 
 # A folder that is one module to those outside: its prefix is enough, unless the name says another file.

@@ -10,7 +10,8 @@ failed=0
 fresh_tree() {
 	rm -rf "$tree/src"
 	for d in common/base common/fabric/tcp common/fabric/verbs common/rtrs common/rnbd frwr \
-		rtrs-client/io rtrs-client/path rtrs-client/sess rtrs-client/dev nbdkit-rtrs-plugin rtrs-server
+		rtrs-client/io rtrs-client/path rtrs-client/sess rtrs-client/dev nbdkit-rtrs-plugin \
+		rtrs-server/reactor rtrs-server/export
 	do
 		mkdir -p "$tree/src/$d"
 	done
@@ -31,8 +32,9 @@ fresh_tree() {
 	echo '#include "dev.h"' > "$tree/src/rtrs-client/dev/dev-priv.h"
 	printf '#include <nbdkit-plugin.h>\n#include "config.h"\n#include "frwr.h"\n' \
 		> "$tree/src/nbdkit-rtrs-plugin/plugin.c"
-	printf '#include <liburing.h>\n#include "rnbd-msg.h"\n' > "$tree/src/rtrs-server/reactor.c"
-	printf '#include <liburing.h>\n#include "loop-impl.h"\n' > "$tree/src/rtrs-server/reactor-priv.h"
+	printf '#include "reactor-ring.h"\n' > "$tree/src/rtrs-server/reactor/reactor.c"
+	printf '#include <liburing.h>\n#include "loop-impl.h"\n' > "$tree/src/rtrs-server/reactor/reactor-ring.h"
+	printf '#include "reactor-ring.h"\n#include "rnbd-msg.h"\n' > "$tree/src/rtrs-server/export/export-io-priv.h"
 	echo '#include "rtrs-msg.h"' > "$tree/src/rtrs-server/srv-fsm.h"
 }
 
@@ -65,7 +67,7 @@ violation common/rtrs/rtrs-msg.h '"fabric.h"' 'src/common/rtrs may not use src/c
 violation common/rnbd/rnbd-msg.h '"rtrs-msg.h"' 'may not use'
 violation common/fabric/fabric.h '"rtrs-msg.h"' 'may not use'
 violation frwr/frwr.h '"rtrs-msg.h"' 'src/frwr may not use src/common/rtrs'
-violation rtrs-server/reactor.c '"clt-io.h"' 'may not use src/rtrs-client/io'
+violation rtrs-server/srv-fsm.h '"clt-io.h"' 'may not use src/rtrs-client/io'
 violation rtrs-client/io/clt-io.h '"srv-fsm.h"' 'may not use src/rtrs-server'
 violation rtrs-client/io/clt-io.h '"clt-path.h"' 'src/rtrs-client/io may not use src/rtrs-client/path'
 violation rtrs-client/io/clt-io.h '"rnbd-msg.h"' 'may not use src/common/rnbd'
@@ -75,12 +77,12 @@ violation nbdkit-rtrs-plugin/plugin.c '"dev-priv.h"' 'is private to src/rtrs-cli
 violation common/fabric/fabric.h '"tcp-key.h"' 'src/common/fabric may not use src/common/fabric/tcp'
 violation common/fabric/verbs/verbs-cm.c '"tcp-key.h"' 'may not use src/common/fabric/tcp'
 violation common/fabric/tcp/tcp-key.h '<rdma/rdma_cma.h>' 'is not for this file'
-violation rtrs-server/reactor.c '"tcp-key.h"' 'may not use src/common/fabric/tcp'
-violation rtrs-server/reactor.c '"verbs-priv.h"' 'is private to src/common/fabric/verbs'
+violation rtrs-server/reactor/reactor.c '"tcp-key.h"' 'may not use src/common/fabric/tcp'
+violation rtrs-server/reactor/reactor.c '"verbs-priv.h"' 'is private to src/common/fabric/verbs'
 violation rtrs-server/srv-fsm.h '"loop-impl.h"' 'is not for this file'
-violation rtrs-server/reactor.c '"nowhere.h"' 'is not below src/'
-violation rtrs-server/reactor.c '<le.h>' 'include it in quotes'
-violation rtrs-server/reactor.c 'MACRO' 'cannot be read'
+violation rtrs-server/reactor/reactor.c '"nowhere.h"' 'is not below src/'
+violation rtrs-server/reactor/reactor.c '<le.h>' 'include it in quotes'
+violation rtrs-server/reactor/reactor.c 'MACRO' 'cannot be read'
 violation common/rtrs/rtrs-msg.h '<time.h>' '<time.h> in pure code'
 violation common/rtrs/rtrs-msg.h '<sys/socket.h>' 'in pure code'
 violation common/rnbd/rnbd-msg.h '<stdio.h>' 'in pure code'
@@ -90,6 +92,9 @@ violation rtrs-server/srv-fsm.h '<unistd.h>' 'in pure code'
 violation rtrs-server/srv-fsm.h '<liburing.h>' 'is not for this file'
 violation rtrs-client/io/clt-io.h '<nbdkit-plugin.h>' 'is not for this file'
 violation nbdkit-rtrs-plugin/plugin.c '<liburing.h>' 'is not for this file'
+violation rtrs-server/export/export-io-priv.h '"srv-fsm.h"' 'src/rtrs-server/export may not use src/rtrs-server'
+violation rtrs-server/reactor/reactor.c '"rnbd-msg.h"' 'src/rtrs-server/reactor may not use src/common/rnbd'
+violation rtrs-server/srv-fsm.h '"reactor-ring.h"' 'is not for this file'
 violation common/fabric/fabric.h '<rdma/rdma_cma.h>' 'is not for this file'
 
 fresh_tree

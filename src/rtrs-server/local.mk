@@ -1,28 +1,36 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # librtrssrv: the server without its ring.  The simulation links it with a reactor and a storage of
 # its own; the program links librtrsring.
+SRV_CPPFLAGS = \
+	$(AM_CPPFLAGS) \
+	-I$(top_srcdir)/%D%/reactor \
+	-I$(top_srcdir)/%D%/export \
+	-I$(top_srcdir)/%D% \
+	$(NULL)
+
 if BUILD_SERVER
 sbin_PROGRAMS += rtrs-server
 noinst_LTLIBRARIES += librtrssrv.la librtrsring.la
 
+librtrssrv_la_CPPFLAGS = $(SRV_CPPFLAGS)
 librtrssrv_la_SOURCES = \
 	%D%/conf-allow.c \
 	%D%/conf.c \
 	%D%/conf.h \
-	%D%/export-file-geometry.c \
-	%D%/export-file-ident.c \
-	%D%/export-file-lock.c \
-	%D%/export-file-sysfs.c \
-	%D%/export-file.c \
-	%D%/export-file.h \
-	%D%/export-io.h \
-	%D%/export-state.c \
-	%D%/export-state.h \
-	%D%/export.c \
-	%D%/export.h \
-	%D%/exports.c \
-	%D%/exports.h \
-	%D%/reactor.h \
+	%D%/export/export-file-geometry.c \
+	%D%/export/export-file-ident.c \
+	%D%/export/export-file-lock.c \
+	%D%/export/export-file-sysfs.c \
+	%D%/export/export-file.c \
+	%D%/export/export-file.h \
+	%D%/export/export-io.h \
+	%D%/export/export-state.c \
+	%D%/export/export-state.h \
+	%D%/export/export.c \
+	%D%/export/export.h \
+	%D%/export/exports.c \
+	%D%/export/exports.h \
+	%D%/reactor/reactor.h \
 	%D%/srv-accept.c \
 	%D%/srv-accept.h \
 	%D%/srv-chunk.c \
@@ -73,25 +81,28 @@ librtrssrv_la_SOURCES = \
 	$(NULL)
 librtrssrv_la_LIBADD = libfrwr.la libfab.la librtrs.la librnbd.la libbase.la
 
+librtrsring_la_CPPFLAGS = $(SRV_CPPFLAGS)
 librtrsring_la_SOURCES = \
-	%D%/export-file-extents.c \
-	%D%/export-file-inline.c \
-	%D%/export-file-io.h \
-	%D%/export-file-rw.c \
-	%D%/export-file-size.c \
-	%D%/export-file-sync.c \
-	%D%/export-file-zero.c \
-	%D%/export-io-priv.h \
-	%D%/export-io-share.c \
-	%D%/export-io.c \
-	%D%/export-ring.c \
-	%D%/reactor-priv.h \
-	%D%/reactor-watch.c \
-	%D%/reactor.c \
+	%D%/export/export-file-extents.c \
+	%D%/export/export-file-inline.c \
+	%D%/export/export-file-io.h \
+	%D%/export/export-file-rw.c \
+	%D%/export/export-file-size.c \
+	%D%/export/export-file-sync.c \
+	%D%/export/export-file-zero.c \
+	%D%/export/export-io-priv.h \
+	%D%/export/export-io-share.c \
+	%D%/export/export-io.c \
+	%D%/export/export-ring.c \
+	%D%/reactor/reactor-ring.h \
+	%D%/reactor/reactor-watch.c \
+	%D%/reactor/reactor-watch.h \
+	%D%/reactor/reactor.c \
 	$(NULL)
 librtrsring_la_CFLAGS = $(AM_CFLAGS) $(LIBURING_CFLAGS)
 librtrsring_la_LIBADD = $(LIBURING_LIBS)
 
+rtrs_server_CPPFLAGS = $(SRV_CPPFLAGS)
 rtrs_server_SOURCES = \
 	%D%/main.c \
 	%D%/srv-ctl-json.c \

@@ -39,7 +39,7 @@ if !SANITIZE_THREAD
 check_LTLIBRARIES += libsim.la
 libsim_la_CPPFLAGS = \
 	$(CLT_CPPFLAGS) \
-	-I$(top_srcdir)/src/rtrs-server \
+	$(SRV_CPPFLAGS) \
 	$(NULL)
 libsim_la_SOURCES = \
 	%D%/raw-clt.c \

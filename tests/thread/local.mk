@@ -31,18 +31,18 @@ THREAD_TESTS += \
 endif
 
 %C%_thread_export_io_SOURCES = %D%/thread-export-io.c %D%/thread.h
-%C%_thread_export_io_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/rtrs-server
+%C%_thread_export_io_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_thread_export_io_LDADD = librtrsring.la librtrssrv.la libclock.la $(ZLIB_LIBS)
 %C%_thread_srv_dev_SOURCES = %D%/thread-srv-dev.c %D%/thread.h
-%C%_thread_srv_dev_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/rtrs-server
+%C%_thread_srv_dev_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_thread_srv_dev_LDADD = librtrssrv.la
 
 %C%_thread_srv_fence_SOURCES = %D%/thread-srv-fence.c %D%/thread.h
-%C%_thread_srv_fence_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/rtrs-server
+%C%_thread_srv_fence_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_thread_srv_fence_LDADD = librtrssrv.la
 
 %C%_thread_srv_turn_SOURCES = %D%/thread-srv-turn.c %D%/thread.h
-%C%_thread_srv_turn_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/rtrs-server
+%C%_thread_srv_turn_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_thread_srv_turn_LDADD = libclock.la
 
 # The client, with its threads, against a server without sockets.

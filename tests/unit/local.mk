@@ -61,7 +61,6 @@ if HAVE_RDMA
 UNIT_TESTS += %D%/test-verbs-cm.crit %D%/test-verbs-conn.crit %D%/test-verbs-dev.crit
 endif
 
-SRV_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/rtrs-server
 
 # Criterion programs abort at start under TSan; those jobs run tests/thread.
 if HAVE_CRITERION

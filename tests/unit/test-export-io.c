@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "export-io-rig.h"
-#include "reactor-priv.h"
+#include "reactor-ring.h"
 #include "srv-prio.h"
 #include "unit.h"
 

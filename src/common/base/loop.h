@@ -6,7 +6,7 @@
  * thread" it is called on the loop's own thread, which means inside one of the functions below, or
  * before that thread runs.  None of them runs inside a call of this header.
  *
- * Implementations: loop-poll.h (poll(2)), src/rtrs-server/reactor.h (io_uring) and
+ * Implementations: loop-poll.h (poll(2)), src/rtrs-server/reactor/reactor.h (io_uring) and
  * tests/sim/sim-loop.h (virtual time).  They say how a loop is made and ended, and share loop.c. */
 #ifndef BASE_LOOP_H
 #define BASE_LOOP_H

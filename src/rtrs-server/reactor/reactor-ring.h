@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The inside of a reactor, for reactor*.c, export-ring.c, export-io*.c and export-file*.c.  Thread
- * of the reactor. */
-#ifndef REACTOR_PRIV_H
-#define REACTOR_PRIV_H
+/* The ring of a reactor, for those who put something into it: the reactor itself, and the storage
+ * (export-io-priv.h).  Thread of the reactor. */
+#ifndef REACTOR_RING_H
+#define REACTOR_RING_H
 
 #include <liburing.h>
 
@@ -27,7 +27,7 @@ struct reactor {
 	struct loop_watch inbox_watch;
 	struct loop_msg stop_msg;
 
-	struct export_ring *storage;	/* export-io's part; NULL while not attached */
+	struct export_ring *storage;	/* the storage's own; NULL while not attached */
 };
 
 /* Make the calling thread the one that submits.  Idempotent.  0 or -errno. */
@@ -37,9 +37,5 @@ int reactor_enable(struct reactor *r);
  * first.  It leaves with the end of the pass; to be filled by an io_uring_prep_*() before anything
  * else is asked of the ring. */
 struct io_uring_sqe *reactor_sqe(struct reactor *r, struct reactor_op *op);
-
-/* reactor-watch.c: run what is ready, and what is closed. */
-void reactor_run_ready(struct reactor *r);
-void reactor_run_closed(struct reactor *r);
 
 #endif

@@ -18,7 +18,8 @@
 
 #include "clock.h"
 #include "log.h"
-#include "reactor-priv.h"
+#include "reactor-ring.h"
+#include "reactor-watch.h"
 
 /* Room for several completions per submission entry: multishot polls post without one. */
 #define CQ_PER_SQ 8
@@ -323,7 +324,7 @@ static void run_pass(struct reactor *r)
 	uint64_t next, now;
 
 	if (!list_empty(&r->ready))
-		reactor_run_ready(r);
+		reactor_watch_run_ready(r);
 	next = loop_deadline(&r->loop);
 	now = next == CLOCK_NEVER ? 0 : clock_now_ms();
 	if (next <= now)
@@ -331,7 +332,7 @@ static void run_pass(struct reactor *r)
 	if (!list_empty(&r->loop.tasks))
 		loop_run_tasks(&r->loop);
 	if (!list_empty(&r->closed))
-		reactor_run_closed(r);
+		reactor_watch_run_closed(r);
 }
 
 int reactor_run(struct reactor *r)

@@ -2,7 +2,7 @@
 /* Storage IO of one request on one reactor, and what a reactor has for it.  Thread of the reactor,
  * unless a function says otherwise.  Asynchronous; the simulation replaces it by a storage
  * whose completions it can hold back (tests/sim).  <liburing.h> is seen only behind it and in
- * reactor*.c.
+ * src/rtrs-server/reactor.
  *
  * WRITE and READ use fixed buffers where the memory was registered (export_ring_mem_add).  FLUSH is
  * fdatasync; FUA is RWF_DSYNC on a direct export, else a FLUSH behind the operation; PREFLUSH is a

@@ -21,7 +21,8 @@
 
 #include "clock.h"
 #include "log.h"
-#include "reactor-priv.h"
+#include "reactor-ring.h"
+#include "reactor-watch.h"
 
 #define ARM_AGAIN_MS 100
 
@@ -206,7 +207,7 @@ void loop_unwatch(struct loop_watch *w)
 	poll_check_closed(p);
 }
 
-void reactor_run_ready(struct reactor *r)
+void reactor_watch_run_ready(struct reactor *r)
 {
 	struct reactor_poll *p;
 	struct list now;
@@ -214,7 +215,7 @@ void reactor_run_ready(struct reactor *r)
 	list_take(&now, &r->ready);
 	while ((p = list_pop_entry(&now, struct reactor_poll, link))) {
 		/* ready() may unwatch this or others of the list; @p lives until
-		 * reactor_run_closed(). */
+		 * reactor_watch_run_closed(). */
 		bool again = p->watch->ready(p->watch);
 
 		if (p->unwatched)
@@ -227,7 +228,7 @@ void reactor_run_ready(struct reactor *r)
 	}
 }
 
-void reactor_run_closed(struct reactor *r)
+void reactor_watch_run_closed(struct reactor *r)
 {
 	struct reactor_poll *p;
 
