@@ -36,7 +36,7 @@ static struct clt_attempt *in_turn(struct clt_io *io, unsigned n, unsigned hint)
 }
 
 /* What is to be small; UINT64_MAX: not known. */
-static uint64_t load(const struct clt_attempt *att, enum clt_policy policy)
+static uint64_t load_of(const struct clt_attempt *att, enum clt_policy policy)
 {
 	uint64_t ns;
 
@@ -60,7 +60,7 @@ static struct clt_attempt *least(struct clt_io *io, unsigned n, enum clt_policy 
 
 		if (state != CLT_PATH_UP && state != CLT_PATH_SILENT)
 			continue;
-		its = load(att, policy);
+		its = load_of(att, policy);
 		if (!best || state < best_state || (state == best_state && its < min)) {
 			best = att;
 			best_state = state;
