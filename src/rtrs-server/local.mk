@@ -105,6 +105,10 @@ librtrsring_la_LIBADD = $(LIBURING_LIBS)
 rtrs_server_CPPFLAGS = $(SRV_CPPFLAGS)
 rtrs_server_SOURCES = \
 	%D%/main.c \
+	%D%/reactors.c \
+	%D%/reactors.h \
+	%D%/sink.c \
+	%D%/sink.h \
 	%D%/srv-ctl-json.c \
 	%D%/srv-ctl-json.h \
 	%D%/srv-ctl.c \

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The program: reads the command line, makes the reactors and their threads, starts the server,
- * says that it is ready, and stops all on SIGTERM or SIGINT.
+/* The program: reads the command line, starts the threads and the server, says that it is ready, and
+ * stops all on SIGTERM or SIGINT.
  *
- * Reactor 0 is the main thread's and the control thread; it never waits for the storage, so that
- * signals, heartbeats and new connections are served whatever the storage does.  The stop goes:
+ * The main thread is the control thread, and runs reactor 0.  The stop goes:
  * srv_shutdown(); when it is done stop and join the other threads; close the control socket; unwatch
  * the signals; stop reactor 0; srv_destroy().  A start that fails undoes what was done, in reverse, with one line on
  * stderr. */
@@ -13,207 +12,35 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <systemd/sd-daemon.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "conf.h"
 #include "ctl.h"
-#include "export-io.h"
 #include "export-state.h"
 #include "log.h"
 #include "reactor.h"
+#include "reactors.h"
+#include "sink.h"
 #include "srv-ctl.h"
 #include "srv.h"
 #include "tell.h"
 #include "util.h"
 
-#define RING_ENTRIES 256
-
-struct thread {
-	struct program *program;
-	struct reactor *reactor;
-	pthread_t id;
-	bool running;
-	sem_t attached;
-	int status;			/* of attaching; before @attached */
-	char err[256];
-};
-
 struct program {
 	struct srv_conf conf;
-	struct thread *threads;		/* 0: the main thread; 1.. conf.threads: for IO */
-	unsigned nthreads;
+	struct reactors reactors;
 	struct srv *srv;
 	struct ctl *ctl;		/* NULL: no control socket */
 	struct loop_watch signals;
 	bool stopping;
 };
-
-/* ---- log ---- */
-
-#define STAMP_LEN sizeof("2026-01-31T23:59:59.999+00:00")
-
-/* The journal takes the level from a prefix. */
-static void journal_sink(enum log_level level, const char *line)
-{
-	static const char *const prefix[] = { SD_ERR, SD_WARNING, SD_INFO, SD_DEBUG };
-
-	fprintf(stderr, "%s%s\n", prefix[level], line);
-}
-
-/* For the person who typed the command line. */
-static void stderr_sink(enum log_level level, const char *line)
-{
-	fprintf(stderr, "rtrs-server: %s: %s\n", log_level_name(level), line);
-}
-
-/* Local time as in RFC 3339. */
-static void stamp_now(char stamp[STAMP_LEN])
-{
-	char second[32], zone[8];
-	struct timespec now;
-	struct tm tm;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	localtime_r(&now.tv_sec, &tm);
-	strftime(second, sizeof(second), "%FT%T", &tm);
-	strftime(zone, sizeof(zone), "%z", &tm);
-	snprintf(stamp, STAMP_LEN, "%.19s.%03u%.3s:%.2s", second,
-		 (unsigned)(now.tv_nsec / 1000000) % 1000, zone, zone + 3);
-}
-
-/* Of a server that runs, where nobody else writes down when a line came. */
-static void stamped_sink(enum log_level level, const char *line)
-{
-	char stamp[STAMP_LEN];
-
-	stamp_now(stamp);
-	fprintf(stderr, "%s rtrs-server: %s: %s\n", stamp, log_level_name(level), line);
-}
-
-/* The variable is inherited by all that a service starts, wherever their stderr goes. */
-static bool stderr_is_journal(void)
-{
-	const char *stream = getenv("JOURNAL_STREAM");
-	unsigned long long dev, ino;
-	struct stat st;
-
-	return stream && sscanf(stream, "%llu:%llu", &dev, &ino) == 2 &&
-	       !fstat(STDERR_FILENO, &st) && st.st_dev == dev && st.st_ino == ino;
-}
-
-/* ---- threads ---- */
-
-static void thread_attach(struct thread *t, bool control)
-{
-	t->status = export_ring_attach(t->reactor, t->program->conf.exports, control, t->err,
-				       sizeof(t->err));
-	sem_post(&t->attached);
-}
-
-static void *thread_main(void *arg)
-{
-	struct thread *t = arg;
-
-	thread_attach(t, false);
-	if (t->status)
-		return NULL;
-	if (reactor_run(t->reactor)) {
-		/* The requests of this thread are never answered, and the rest cannot do without
-		 * it. */
-		log_err(reactor_name(t->reactor), "the reactor has failed: giving up");
-		_exit(1);
-	}
-	return NULL;
-}
-
-static int threads_create(struct program *p)
-{
-	p->nthreads = p->conf.threads + 1;
-	p->threads = calloc(p->nthreads, sizeof(*p->threads));
-	if (!p->threads) {
-		log_err(NULL, "out of memory");
-		return -ENOMEM;
-	}
-	for (unsigned i = 0; i < p->nthreads; i++) {
-		char name[32];
-		int rc;
-
-		snprintf(name, sizeof(name), "reactor %u", i);
-		p->threads[i].program = p;
-		rc = reactor_create(name, RING_ENTRIES, &p->threads[i].reactor);
-		if (rc)
-			return rc;
-		if (i)			/* the control thread has no need to be quick */
-			reactor_set_poll(p->threads[i].reactor, p->conf.poll_us);
-		sem_init(&p->threads[i].attached, 0, 0);
-	}
-	return 0;
-}
-
-static int threads_start(struct program *p)
-{
-	for (unsigned i = 1; i < p->nthreads; i++) {
-		struct thread *t = &p->threads[i];
-		int rc = pthread_create(&t->id, NULL, thread_main, t);
-
-		if (rc) {
-			log_err(NULL, "cannot start thread %u: %s", i, strerror(rc));
-			return -rc;
-		}
-		pthread_setname_np(t->id, reactor_name(t->reactor));
-		t->running = true;
-	}
-	thread_attach(&p->threads[0], true);
-	for (unsigned i = 0; i < p->nthreads; i++) {
-		struct thread *t = &p->threads[i];
-
-		sem_wait(&t->attached);
-		if (t->status) {
-			log_err(NULL, "%s", t->err);
-			return t->status;
-		}
-	}
-	return 0;
-}
-
-static void threads_join(struct program *p)
-{
-	for (unsigned i = 1; i < p->nthreads; i++) {
-		if (p->threads[i].running)
-			reactor_stop(p->threads[i].reactor);
-	}
-	for (unsigned i = 1; i < p->nthreads; i++) {
-		if (p->threads[i].running)
-			pthread_join(p->threads[i].id, NULL);
-		p->threads[i].running = false;
-	}
-}
-
-static void threads_destroy(struct program *p)
-{
-	if (!p->threads)
-		return;
-	threads_join(p);
-	/* ORDER: the control thread opens exports anew, and looks at the descriptions of all rings
-	 * then: none is detached until that thread, too, has ended. */
-	for (unsigned i = 0; i < p->nthreads; i++) {
-		if (p->threads[i].reactor)
-			export_ring_detach(p->threads[i].reactor);
-	}
-	for (unsigned i = 0; i < p->nthreads; i++)
-		reactor_destroy(p->threads[i].reactor);
-	free(p->threads);
-}
 
 /* ---- stop ---- */
 
@@ -227,7 +54,7 @@ static void signals_closed(struct loop_watch *w)
 	struct program *p = container_of(w, struct program, signals);
 
 	close(w->fd);
-	reactor_stop(p->threads[0].reactor);
+	reactor_stop(p->reactors.all[0]);
 }
 
 static void ctl_stopped(void *arg)
@@ -241,7 +68,7 @@ static void stopped(void *arg)
 {
 	struct program *p = arg;
 
-	threads_join(p);
+	reactors_join(&p->reactors);
 	if (p->ctl)
 		ctl_close(p->ctl, ctl_stopped, p);
 	else
@@ -337,35 +164,13 @@ static void tell_ready(struct program *p)
 	close(fd);
 }
 
-/* The part that depends on a client's device is told with the first client (srv-key.c). */
-static void tell_protection(const struct srv_conf *conf)
-{
-	static const char *const what[] = {
-		[SRV_INVALIDATE_AUTO] = "by keys or by copies, as their device can",
-		[SRV_INVALIDATE_ALWAYS] = "by keys that end with them",
-		[SRV_INVALIDATE_COPY] = "by copies",
-		[SRV_INVALIDATE_NEVER] = "not at all: clients must be trusted",
-	};
-
-	log_info(NULL, "requests are protected from their clients %s (--invalidate)",
-		 what[conf->invalidate]);
-}
-
 static int serve(struct program *p)
 {
-	struct reactor **reactors = calloc(p->nthreads, sizeof(struct reactor *));
-	struct reactor *control = p->threads[0].reactor;
+	struct reactor *control = p->reactors.all[0];
 	char err[512];
 	int rc;
 
-	if (!reactors) {
-		log_err(NULL, "out of memory");
-		return -ENOMEM;
-	}
-	for (unsigned i = 0; i < p->nthreads; i++)
-		reactors[i] = p->threads[i].reactor;
-	rc = srv_start(&p->conf, reactors, p->nthreads, &p->srv, err, sizeof(err));
-	free(reactors);
+	rc = srv_start(&p->conf, p->reactors.all, p->reactors.n, &p->srv, err, sizeof(err));
 	if (rc) {
 		log_err(NULL, "%s", err);
 		return rc;
@@ -442,12 +247,12 @@ static int run(struct program *p)
 	if (rc)
 		log_err(NULL, "cannot open a signalfd: %s", strerror(-rc));
 	if (!rc)
-		rc = threads_create(p);
+		rc = reactors_create(&p->reactors, &p->conf);
 	if (!rc)
-		rc = threads_start(p);
+		rc = reactors_start(&p->reactors);
 	if (!rc)
 		rc = serve(p);
-	threads_destroy(p);
+	reactors_destroy(&p->reactors);
 	export_state_close(p->conf.exports);
 	return rc;
 }
@@ -455,7 +260,6 @@ static int run(struct program *p)
 int main(int argc, char **argv)
 {
 	static const int status[] = { [CONF_EXIT] = 0, [CONF_USAGE] = 2, [CONF_FAILED] = 1 };
-	bool journal = stderr_is_journal();
 	struct program p = { 0 };
 	enum conf_result result;
 	char err[512];
@@ -466,12 +270,12 @@ int main(int argc, char **argv)
 		return 1;
 	/* Before exports are opened, which may take a while. */
 	signals_mask(SIG_BLOCK, ignored_signals);
-	log_init(journal ? journal_sink : stderr_sink, LOG_LEVEL_INFO);
+	log_init(sink_for(false), LOG_LEVEL_INFO);
 	raise_descriptors();
 	result = conf_parse(&p.conf, argc, argv, err, sizeof(err));
 	if (result == CONF_USAGE || result == CONF_FAILED)
 		log_err(NULL, "%s", err);
-	log_init(journal ? journal_sink : stamped_sink, p.conf.log_level);
+	log_init(sink_for(true), p.conf.log_level);
 	rc = result == CONF_RUN ? run(&p) != 0 : status[result];
 	conf_fini(&p.conf);
 	return rc;

@@ -73,3 +73,16 @@ void tell_reach(const struct srv_conf *conf)
 		return;
 	}
 }
+
+void tell_protection(const struct srv_conf *conf)
+{
+	static const char *const what[] = {
+		[SRV_INVALIDATE_AUTO] = "by keys or by copies, as their device can",
+		[SRV_INVALIDATE_ALWAYS] = "by keys that end with them",
+		[SRV_INVALIDATE_COPY] = "by copies",
+		[SRV_INVALIDATE_NEVER] = "not at all: clients must be trusted",
+	};
+
+	log_info(NULL, "requests are protected from their clients %s (--invalidate)",
+		 what[conf->invalidate]);
+}

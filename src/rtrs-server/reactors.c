@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the reactors and the threads.  Reactors are made before any thread starts, so that a host that forbids
+ * io_uring is found out first; each thread takes its own, because a ring belongs to who enabled it. */
+#include <config.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "export-io.h"
+#include "log.h"
+#include "reactors.h"
+
+#define RING_ENTRIES 256
+
+struct thread {
+	const struct srv_conf *conf;
+	struct reactor *reactor;
+	pthread_t id;
+	bool running;
+	sem_t attached;
+	int status;			/* of attaching; before @attached */
+	char err[256];
+};
+
+static void thread_attach(struct thread *t, bool control)
+{
+	t->status = export_ring_attach(t->reactor, t->conf->exports, control, t->err, sizeof(t->err));
+	sem_post(&t->attached);
+}
+
+static void *thread_main(void *arg)
+{
+	struct thread *t = arg;
+
+	thread_attach(t, false);
+	if (t->status)
+		return NULL;
+	if (reactor_run(t->reactor)) {
+		/* The requests of this thread are never answered, and the rest cannot do without
+		 * it. */
+		log_err(reactor_name(t->reactor), "the reactor has failed: giving up");
+		_exit(1);
+	}
+	return NULL;
+}
+
+int reactors_create(struct reactors *r, const struct srv_conf *conf)
+{
+	unsigned n = conf->threads + 1;
+
+	r->all = calloc(n, sizeof(*r->all));
+	r->threads = calloc(n, sizeof(*r->threads));
+	if (!r->all || !r->threads) {
+		log_err(NULL, "out of memory");
+		return -ENOMEM;
+	}
+	r->n = n;
+	for (unsigned i = 0; i < r->n; i++) {
+		char name[32];
+		int rc;
+
+		snprintf(name, sizeof(name), "reactor %u", i);
+		rc = reactor_create(name, RING_ENTRIES, &r->all[i]);
+		if (rc)
+			return rc;
+		if (i)			/* the control thread has no need to be quick */
+			reactor_set_poll(r->all[i], conf->poll_us);
+		r->threads[i].conf = conf;
+		r->threads[i].reactor = r->all[i];
+		sem_init(&r->threads[i].attached, 0, 0);
+	}
+	return 0;
+}
+
+int reactors_start(struct reactors *r)
+{
+	for (unsigned i = 1; i < r->n; i++) {
+		struct thread *th = &r->threads[i];
+		int rc = pthread_create(&th->id, NULL, thread_main, th);
+
+		if (rc) {
+			log_err(NULL, "cannot start thread %u: %s", i, strerror(rc));
+			return -rc;
+		}
+		pthread_setname_np(th->id, reactor_name(th->reactor));
+		th->running = true;
+	}
+	thread_attach(&r->threads[0], true);
+	for (unsigned i = 0; i < r->n; i++) {
+		struct thread *th = &r->threads[i];
+
+		sem_wait(&th->attached);
+		if (th->status) {
+			log_err(NULL, "%s", th->err);
+			return th->status;
+		}
+	}
+	return 0;
+}
+
+void reactors_join(struct reactors *r)
+{
+	for (unsigned i = 1; i < r->n; i++) {
+		if (r->threads[i].running)
+			reactor_stop(r->all[i]);
+	}
+	for (unsigned i = 1; i < r->n; i++) {
+		if (r->threads[i].running)
+			pthread_join(r->threads[i].id, NULL);
+		r->threads[i].running = false;
+	}
+}
+
+void reactors_destroy(struct reactors *r)
+{
+	reactors_join(r);
+	/* ORDER: the control thread opens exports anew, and looks at the descriptions of all rings
+	 * then: none is detached until that thread, too, has ended. */
+	for (unsigned i = 0; i < r->n; i++) {
+		if (r->all[i])
+			export_ring_detach(r->all[i]);
+	}
+	for (unsigned i = 0; i < r->n; i++)
+		reactor_destroy(r->all[i]);
+	free(r->all);
+	free(r->threads);
+}

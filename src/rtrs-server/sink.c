@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Any thread.  Owns nothing. */
+#include <config.h>
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <systemd/sd-daemon.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sink.h"
+
+#define STAMP_LEN sizeof("2026-01-31T23:59:59.999+00:00")
+
+/* The journal takes the level from a prefix. */
+static void journal_sink(enum log_level level, const char *line)
+{
+	static const char *const prefix[] = { SD_ERR, SD_WARNING, SD_INFO, SD_DEBUG };
+
+	fprintf(stderr, "%s%s\n", prefix[level], line);
+}
+
+static void typed_sink(enum log_level level, const char *line)
+{
+	fprintf(stderr, "rtrs-server: %s: %s\n", log_level_name(level), line);
+}
+
+/* Local time as in RFC 3339. */
+static void stamp_now(char stamp[STAMP_LEN])
+{
+	char second[32], zone[8];
+	struct timespec now;
+	struct tm tm;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	localtime_r(&now.tv_sec, &tm);
+	strftime(second, sizeof(second), "%FT%T", &tm);
+	strftime(zone, sizeof(zone), "%z", &tm);
+	snprintf(stamp, STAMP_LEN, "%.19s.%03u%.3s:%.2s", second,
+		 (unsigned)(now.tv_nsec / 1000000) % 1000, zone, zone + 3);
+}
+
+static void stamped_sink(enum log_level level, const char *line)
+{
+	char stamp[STAMP_LEN];
+
+	stamp_now(stamp);
+	fprintf(stderr, "%s rtrs-server: %s: %s\n", stamp, log_level_name(level), line);
+}
+
+/* The variable is inherited by all that a service starts, wherever their stderr goes. */
+static bool stderr_is_journal(void)
+{
+	const char *stream = getenv("JOURNAL_STREAM");
+	unsigned long long dev, ino;
+	struct stat st;
+
+	return stream && sscanf(stream, "%llu:%llu", &dev, &ino) == 2 &&
+	       !fstat(STDERR_FILENO, &st) && st.st_dev == dev && st.st_ino == ino;
+}
+
+log_sink_fn *sink_for(bool runs)
+{
+	if (stderr_is_journal())
+		return journal_sink;
+	return runs ? stamped_sink : typed_sink;
+}
