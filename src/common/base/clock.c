@@ -18,8 +18,3 @@ uint64_t clock_now_ns(void)
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
-
-uint64_t clock_now_us(void)
-{
-	return clock_now_ns() / 1000;
-}

@@ -11,8 +11,6 @@
 uint64_t clock_now_ms(void);
 /* The same in nanoseconds. */
 uint64_t clock_now_ns(void);
-/* The same in microseconds; for those who wait without sleeping, and not in the simulation. */
-uint64_t clock_now_us(void);
 
 #define CLOCK_NEVER UINT64_MAX
 

@@ -43,7 +43,8 @@ static void set_timer(struct tcp_cm *cm, uint64_t when_ms)
 	timerfd_settime(cm->timerfd, 0, &it, NULL);
 }
 
-void tcp_cm_update_timer(struct tcp_cm *cm, bool at_once)
+/* Make the descriptor readable at the next deadline, or at once when something waits. */
+static void update_timer(struct tcp_cm *cm, bool at_once)
 {
 	uint64_t when = CLOCK_NEVER;
 	struct tcp_listener *l;
@@ -228,7 +229,7 @@ int tcp_cm_get_event(struct fab_cm *fcm, struct fab_event *ev)
 		n = serve(cm);
 	if (n < 0)
 		rc = n;
-	tcp_cm_update_timer(cm, round > CM_ROUND);
+	update_timer(cm, round > CM_ROUND);
 	return rc;
 }
 
@@ -287,7 +288,7 @@ int tcp_cm_resolve(struct fab_conn *conn, const struct fab_addr *src, const stru
 	c->source.ready = tcp_hs_ready;
 	LOCK_SCOPE(&cm->lock);
 	tcp_cm_report(c, FAB_EVENT_ROUTE_RESOLVED, 0);
-	tcp_cm_update_timer(cm, false);
+	update_timer(cm, false);
 	return 0;
 }
 
@@ -312,7 +313,7 @@ int tcp_cm_connect(struct fab_conn *conn, const void *private_data, size_t len)
 		err = -tcp_cm_conn_watch(c, EPOLLOUT);
 	if (err)
 		tcp_hs_fail_active(c, -err, strerror(err));
-	tcp_cm_update_timer(cm, false);
+	update_timer(cm, false);
 	return 0;
 }
 
@@ -330,7 +331,7 @@ int tcp_cm_accept(struct fab_conn *conn, const void *private_data, size_t len)
 	LOCK_SCOPE(&cm->lock);
 	tcp_conn_set_state(c, TCP_UP);
 	tcp_cm_report(c, FAB_EVENT_ESTABLISHED, 0);
-	tcp_cm_update_timer(cm, false);
+	update_timer(cm, false);
 	return 0;
 }
 

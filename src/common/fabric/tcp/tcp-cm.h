@@ -57,8 +57,6 @@ int tcp_cm_socket(const struct fab_addr *addr);
 void tcp_cm_set_options(int fd, const struct fab_addr *peer);
 /* epoll_ctl(@op); 0 or -errno.  Any thread. */
 int tcp_cm_watch(struct tcp_cm *cm, int op, int fd, uint32_t events, struct tcp_source *src);
-/* Make the descriptor readable at the next deadline, or at once when something waits. */
-void tcp_cm_update_timer(struct tcp_cm *cm, bool at_once);
 int tcp_cm_conn_watch(struct tcp_conn *c, uint32_t events);
 /* Out of epoll and deadlines; a stranger is counted no longer.  Before its state changes. */
 void tcp_cm_conn_unwatch(struct tcp_conn *c);
@@ -70,8 +68,6 @@ void tcp_cm_report(struct tcp_conn *c, enum fab_event_type type, int status);
 void tcp_hs_ready(struct tcp_source *src, uint32_t events);
 /* One handshake frame, which a fresh socket takes whole.  0 or -errno.  Without cm->lock too. */
 int tcp_hs_send(int fd, enum tcp_frame_op op, uint8_t flags, const void *data, size_t len);
-/* Set-up is over without a connection: a stranger is refused, the active side is told. */
-void tcp_hs_fail(struct tcp_conn *c, int err, const char *why);
 /* Fail a set-up whose time is over. */
 void tcp_hs_expire(struct tcp_conn *c);
 void tcp_hs_fail_active(struct tcp_conn *c, int err, const char *why);

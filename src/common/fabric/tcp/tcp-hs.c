@@ -105,7 +105,8 @@ void tcp_hs_fail_active(struct tcp_conn *c, int err, const char *why)
 	tcp_cm_report(c, FAB_EVENT_UNREACHABLE, err);
 }
 
-void tcp_hs_fail(struct tcp_conn *c, int err, const char *why)
+/* Set-up is over without a connection: a stranger is refused, the active side is told. */
+static void setup_failed(struct tcp_conn *c, int err, const char *why)
 {
 	if (tcp_conn_state(c) == TCP_STRANGER)
 		tcp_hs_refuse(c, why);
@@ -115,7 +116,7 @@ void tcp_hs_fail(struct tcp_conn *c, int err, const char *why)
 
 void tcp_hs_expire(struct tcp_conn *c)
 {
-	tcp_hs_fail(c, -ETIMEDOUT, peer_silent(c));
+	setup_failed(c, -ETIMEDOUT, peer_silent(c));
 }
 
 /* ---- frames ---- */
@@ -222,7 +223,7 @@ static void handshake_ready(struct tcp_conn *c)
 		why = said;
 	}
 	if (rc < 0)
-		tcp_hs_fail(c, rc, why);
+		setup_failed(c, rc, why);
 	else if (rc > 0 && tcp_conn_state(c) == TCP_STRANGER)
 		stranger_frame(c, &f);
 	else if (rc > 0)
