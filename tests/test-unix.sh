@@ -94,3 +94,11 @@ expect_exit $fio 0
 grep -q 'err= 0' "$tmp/fio.log"
 ctl path add "$at"
 wait_until "the path to the socket" path_up "$at"
+
+# ---- with both from the start: the transport of the second is still to be chosen ----
+
+# Where an RDMA device reaches the server it may be rdma.  The path to the socket, which is up, says nothing of that.
+stop_process "$nbdkit_pid"
+start_nbdkit "server=$at" "path=127.0.0.1:$server_port" export=disk control="$tmp/control"
+wait_until "the path whose transport was chosen" path_up "127.0.0.1:$server_port"
+wait_until "the path whose transport was named" path_up "$at"

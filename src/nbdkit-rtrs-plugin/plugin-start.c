@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the session of the process and its service thread, one after the other that of the probe and the
- * one that stays; decides what transport=auto is. */
+/* Owns the session of the process and its service thread, one after the other that of the probe and
+ * the one that stays; decides what transport=auto is. */
 #include <config.h>
 
 #include <errno.h>
@@ -17,8 +17,8 @@
 #include "plugin-fds.h"
 #include "plugin-start.h"
 
-/* RDMA's own way to say that nobody is there takes a minute; who leaves the choice to us does not wait for
- * that before tcp is tried. */
+/* RDMA's own way to say that nobody is there takes a minute; who leaves the choice to us does not
+ * wait for that before tcp is tried. */
 #define AUTO_RDMA_MS 5000
 
 /* So long the start waits for another session to let go of the export. */
@@ -146,8 +146,8 @@ static int probe_attempt(const struct plugin_conf *conf, unsigned setup_ms, char
 	return r;
 }
 
-/* As probe_attempt(); again when the device has turned out not to do what it was asked to.  The server's may
- * have, too, which is seen here as a reset. */
+/* As probe_attempt(); again when the device has turned out not to do what it was asked to.  The
+ * server's may have, too, which is seen here as a reset. */
 static int probe_connect(const struct plugin_conf *conf, unsigned setup_ms, char err[PLUGIN_START_ERR])
 {
 	char why[PLUGIN_START_ERR] = "";
@@ -173,16 +173,31 @@ static bool no_rdma(int r)
 	       r == -ENETUNREACH || r == -EADDRNOTAVAIL;
 }
 
+/* @conf with those paths only whose transport is to be chosen: another one that is up says nothing
+ * of them. */
+static void choosing_paths(const struct plugin_conf *conf, struct plugin_conf *choosing)
+{
+	*choosing = *conf;
+	choosing->npaths = 0;
+	for (unsigned i = 0; i < conf->npaths; i++) {
+		if (conf->chooses[i])
+			choosing->paths[choosing->npaths++] = conf->paths[i];
+	}
+}
+
 static int probe_auto(struct plugin_conf *conf, char err[PLUGIN_START_ERR])
 {
 	const struct fab_provider *rdma = fab_provider_find("rdma");
 	char why[PLUGIN_START_ERR] = "built without RDMA", addr[FAB_ADDR_STRLEN];
+	static struct plugin_conf choosing;	/* large for a stack */
 	int r, rdma_r = -ENODEV;
 
-	fab_addr_format(&conf->paths[0].dst, addr, sizeof(addr));
+	choosing_paths(conf, &choosing);
+	fab_addr_format(&choosing.paths[0].dst, addr, sizeof(addr));
 	if (rdma) {
 		plugin_conf_choose(conf, rdma);
-		rdma_r = probe_connect(conf, AUTO_RDMA_MS, why);
+		choosing_paths(conf, &choosing);
+		rdma_r = probe_connect(&choosing, AUTO_RDMA_MS, why);
 		if (rdma_r == 0) {
 			log_info(addr, "transport=auto: rdma, because an RDMA device reaches the server");
 			return 0;
@@ -199,8 +214,8 @@ static int probe_auto(struct plugin_conf *conf, char err[PLUGIN_START_ERR])
 	return r;
 }
 
-/* Connections that the session has, or, with @missing, may still open: how many a path has while it is not up only
- * its own thread knows. */
+/* Connections that the session has, or, with @missing, may still open: how many a path has while it
+ * is not up only its own thread knows. */
 static unsigned sess_cons(bool missing)
 {
 	unsigned n = 0;
@@ -213,8 +228,8 @@ static unsigned sess_cons(bool missing)
 	return n;
 }
 
-/* With the probe's session open, which needs as many as the one that stays.  Room for a client that comes
- * before that one is up, too. */
+/* With the probe's session open, which needs as many as the one that stays.  Room for a client that
+ * comes before that one is up, too. */
 static int probe_fds(char err[PLUGIN_START_ERR])
 {
 	unsigned n = PLUGIN_FDS_NBDKIT + PLUGIN_FDS_CLIENT + plugin_fds_reserve() + sess_cons(false);
@@ -308,7 +323,8 @@ int plugin_start_open(const struct plugin_conf *conf, const char *name, struct d
 	return r;
 }
 
-/* The session of a process that was just killed, this one's predecessor, may be open for a moment more. */
+/* The session of a process that was just killed, this one's predecessor, may be open for a moment
+ * more. */
 static int probe_export(const struct plugin_conf *conf, struct dev **dev, char err[PLUGIN_START_ERR])
 {
 	const struct timespec nap = { .tv_nsec = 500000000 };
