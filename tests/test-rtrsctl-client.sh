@@ -94,12 +94,15 @@ expect_exit $io 0
 is "attempts" "$(ask max-reconnect-attempts)" "max_reconnect_attempts  -1"
 ask max-reconnect-attempts 7
 is "attempts" "$(ask max-reconnect-attempts)" "max_reconnect_attempts  7"
+ask max-reconnect-attempts -1
+is "attempts" "$(ask max-reconnect-attempts)" "max_reconnect_attempts  -1"
+ask max-reconnect-attempts 7
 is "exports" "$(ask --json show | grep -o '"exports":\[[^]]*\]')" '"exports":[]'
 
 expect_failure 1 "expected addresses, no names" "$rtrsctl" --socket "$socket" path add localhost:1
 expect_failure 1 "there is no path 'x'" "$rtrsctl" --socket "$socket" path remove x
 expect_failure 1 "policy 'best': expected" "$rtrsctl" --socket "$socket" policy best
-expect_failure 1 "expected a number from -1 to 9999" "$rtrsctl" --socket "$socket" max-reconnect-attempts -- -2
+expect_failure 1 "expected a number from -1 to 9999" "$rtrsctl" --socket "$socket" max-reconnect-attempts -2
 expect_failure 1 "nbdkit-rtrs-plugin has no command 'export kick'" "$rtrsctl" --socket "$socket" export kick disk
 
 # It answers while the server stands still, and without a server.

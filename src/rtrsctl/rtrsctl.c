@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The program: a command line to one command of a control socket, and its answer to text.  It knows the
- * words of all programs; which of them a program has, the program says. */
+/* The program: a command line to one command of a control socket, and its answer to text.  It knows
+ * the words of all programs; which of them a program has, the program says. */
 #include <config.h>
 
 #include <errno.h>
@@ -63,7 +63,8 @@ enum answer { ANSWER_TEXT, ANSWER_STATUS };
 
 static const struct command {
 	const char *name, *sends;	/* sends: NULL: its name */
-	const char *arg;		/* the member that its argument becomes; NULL: it has none */
+	const char *arg;		/* the member that its argument becomes; NULL: it has
+					 * none */
 	bool needs_arg;
 	enum answer answer;
 } commands[] = {
@@ -170,11 +171,19 @@ static int watch_seconds(struct ctx *ctx, const char *text)
 	return EXIT_DONE;
 }
 
+static bool is_negative(const char *word)
+{
+	return word[0] == '-' && word[1] >= '0' && word[1] <= '9';
+}
+
 /* -1: go on; else the program ends with it. */
 static int parse(struct ctx *ctx, int argc, char **argv)
 {
+	/* To getopt() a number below 0 would be an option. */
+	bool negative = argc > 1 && is_negative(argv[argc - 1]);
 	int opt, rc;
 
+	argc -= negative;
 	while ((opt = getopt_long(argc, argv, "hV", options, NULL)) != -1) {
 		switch (opt) {
 		case OPT_SOCKET:
@@ -201,6 +210,7 @@ static int parse(struct ctx *ctx, int argc, char **argv)
 			return EXIT_USAGE;	/* getopt has said why */
 		}
 	}
+	argc += negative;
 	if (ctx->dump)
 		return argc > optind ? complain(EXIT_USAGE, "--dump takes no command") : -1;
 	rc = parse_command(ctx, argc - optind, argv + optind);

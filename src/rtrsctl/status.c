@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing.  Rates and latencies are those of the time between the two answers; sizes, users and errors
- * those of the later one. */
+/* Owns nothing.  Rates and latencies are those of the time between the two answers; sizes, users
+ * and errors those of the later one. */
 #include <config.h>
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing.  Knows no program: members are printed in the order of the answer, and their units follow
- * from their names. */
+/* Owns nothing.  Knows no program: members are printed in the order of the answer, and their units
+ * follow from their names. */
 #include <config.h>
 
 #include <stdio.h>
