@@ -151,8 +151,8 @@ NOT_IN_VALGRIND = %/test-export-io.crit %/test-export-size.crit %/test-export-ex
 VALGRIND_COMMAND = valgrind --quiet --error-exitcode=119 --num-callers=30 --max-threads=2000 \
 	--leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite \
 	--suppressions=$$supp
-TESTS_IN_VALGRIND = $(SHELL_TESTS) $(filter-out $(NOT_IN_VALGRIND),$(UNIT_TESTS)) $(FABRIC_TESTS) $(SIM_FABRIC_TESTS) $(SIM_TESTS) \
-	$(SIM_NIC_TESTS) $(FRWR_TESTS) tests/frwr/t04-t15-random-frwr tests/frwr/frwr-device
+TESTS_IN_VALGRIND = $(SHELL_TESTS) $(filter-out $(NOT_IN_VALGRIND),$(UNIT_TESTS)) $(FABRIC_TESTS) $(SIM_FABRIC_TESTS) \
+	$(SIM_PLAIN_TESTS) tests/sim/sim-random.sh $(SIM_NIC_TESTS) $(FRWR_TESTS) tests/frwr/t04-t15-random-frwr tests/frwr/frwr-device
 .PHONY: check-valgrind lint trace
 check-valgrind:
 	@supp=$$(mktemp /tmp/rtrs-valgrind.XXXXXX) && cp $(srcdir)/tests/valgrind.supp "$$supp" || exit 1; \

@@ -4,5 +4,5 @@
 # others.
 set -e
 export SIM_SEEDS="${SIM_SEEDS-10000}"
-./test-sim-random
-exec ./test-sim-fence random
+${VALGRIND_TESTS-} ./test-sim-random
+exec ${VALGRIND_TESTS-} ./test-sim-fence random
