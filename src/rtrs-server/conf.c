@@ -79,7 +79,7 @@ static const char help[] =
 "      --heartbeat=MILLISECONDS    find silent clients (default 5000)\n"
 "      --heartbeat-misses=N        that a path may have in a row (default 5)\n"
 "      --state-dir=DIR             what outlives the server (/run/nbdkit-rtrs)\n"
-"      --control=PATH|none         socket for rtrsctl (in the state directory)\n"
+"      --control=PATH|none         socket for rtrsctl (below /run/nbdkit-rtrs)\n"
 "      --no-lock                   do not lock what is exported\n"
 "      --ready-fd=FD               write a line to FD when ready, and close it\n"
 "      --log-level=LEVEL           error, warning, info or debug (default info)\n"

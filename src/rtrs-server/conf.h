@@ -53,7 +53,7 @@ struct srv_conf {
 	unsigned hb_interval_ms;
 	unsigned hb_missed_max;		/* heartbeats that a path may miss */
 
-	/* main.c only */
+	/* the program only: main.c, srv-ctl.c */
 	bool no_lock;
 	const char *state_dir;		/* NULL: none */
 	const char *control;		/* path of the control socket; NULL: none */
@@ -85,12 +85,13 @@ enum conf_result conf_parse(struct srv_conf *conf, int argc, char **argv, char *
 			    size_t errlen);
 void conf_fini(struct srv_conf *conf);
 
-/* "ADDR" or "ADDR/BITS", an IPv6 address may stand in brackets; "uid:NUMBER", "uid:NAME".  0 or -EINVAL.
- * May ask the user database. */
+/* "ADDR" or "ADDR/BITS", an IPv6 address may stand in brackets; "uid:NUMBER", "uid:NAME".  0 or
+ * -EINVAL.  May ask the user database. */
 int conf_allow_parse(const char *text, struct srv_allow *allow);
 /* True if a peer with the address of @peer may connect: no --allow given, or one that contains it.
- * IPv4 peers of an IPv6 listener (::ffff:a.b.c.d) match IPv4 prefixes.  Who comes by a socket in the
- * file system had the right to write to it: addresses do not refuse it, users do.  Pure, any thread. */
+ * IPv4 peers of an IPv6 listener (::ffff:a.b.c.d) match IPv4 prefixes.  Who comes by a socket in
+ * the file system had the right to write to it: addresses do not refuse it, users do.  Pure, any
+ * thread. */
 bool conf_allow_peer(const struct srv_conf *conf, const struct fab_addr *peer);
 
 #endif

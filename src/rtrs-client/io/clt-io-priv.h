@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Between the files of the request engine (clt-io.h): clt-op.c, clt-slot.c, clt-mem.c, clt-key.c, clt-tx.c,
- * clt-rx.c, clt-wait.c. */
+/* Between the files of the request engine (clt-io.h): clt-op.c, clt-slot.c, clt-mem.c, clt-key.c,
+ * clt-pick.c, clt-tx.c, clt-rx.c, clt-wait.c. */
 #ifndef CLT_IO_PRIV_H
 #define CLT_IO_PRIV_H
 
@@ -17,7 +17,8 @@
 /* clt_slot.state: what the request still waits for, and clt_con.key of where it is in flight. */
 #define CLT_SLOT_ANSWER 0x1u
 #define CLT_SLOT_SENT 0x2u		/* a send completion: its source is the caller's buffer */
-#define CLT_SLOT_POST 0x4u		/* the post it is in, which reads its memory; with posted() (below) */
+#define CLT_SLOT_POST 0x4u		/* the post it is in, which reads its memory; with posted()
+					 * (below) */
 #define CLT_SLOT_INV 0x8u		/* our invalidate of its window */
 #define CLT_SLOT_WAITS 0xfu
 #define CLT_SLOT_KEY_SHIFT 4
@@ -27,11 +28,13 @@ struct clt_slot {
 	struct clt_op *op;
 	struct clt_slot *next;		/* send list, then op->finished, then op->held */
 	atomic_uint state;		/* 0: not in flight */
-	int status;			/* 0, negative errno of the server, CLT_AGAIN, CLT_TOO_LARGE */
+	int status;			/* 0, negative errno of the server, CLT_AGAIN,
+					 * CLT_TOO_LARGE */
 	unsigned epoch;			/* of the session when it was posted */
 	unsigned nsent;			/* of its connection when it was posted */
-	/* Grows with each time that something is sent under this buf_id, in serial number arithmetic and without 0: the
-	 * server tells by it which of two copies, from two paths, is the older (doc/decisions.md D6). */
+	/* Grows with each time that something is sent under this buf_id, in serial number
+	 * arithmetic and without 0: the server tells by it which of two copies, from two paths, is
+	 * the older (doc/decisions.md D6). */
 	uint32_t tag;
 	bool posted;			/* and not answered since, on that or an earlier path */
 	unsigned path;			/* clt_attempt.index of where it was posted last */
@@ -110,12 +113,14 @@ static inline void clt_slot_put(struct clt_io *io, struct clt_slot *slot)
 	}
 	slot->op = NULL;
 	bitmap_put(&io->slots.permits, slot->id - 1);
-	/* ORDER: the bit is free before the count is read; clt_slot_line() counts before it looks again. */
+	/* ORDER: the bit is free before the count is read; clt_slot_line() counts before it looks
+	 * again. */
 	if (atomic_fetch_add(&io->slots.nwaiting, 0))
 		clt_slot_regrant(io);
 }
 
-/* Is @slot that of a request of IO with permit 0, which has its buf_id in turns with user messages? */
+/* Is @slot that of a request of IO with permit 0, which has its buf_id in turns with user
+ * messages? */
 static inline bool clt_slot_is_zero(struct clt_io *io, const struct clt_slot *slot)
 {
 	return !slot->id && slot != clt_slot_ctl(io);
@@ -140,8 +145,9 @@ static inline void clt_slot_exit(struct clt_op *op, const struct clt_slot *slot)
 /* Copy a WRITE's data to where the device reads it, a READ's from where it wrote.  Owner. */
 void clt_mem_copy_in(struct clt_slot *slot, struct clt_attempt *att);
 void clt_mem_copy_out(struct clt_slot *slot, struct clt_attempt *att);
-/* Make @slot's part of the buffer reachable: fills @data for a WRITE, @req's descriptor for a READ.  With
- * windows clt_key_chain() is to follow.  Under the send lock of its connection.  0 or -errno. */
+/* Make @slot's part of the buffer reachable: fills @data for a WRITE, @req's descriptor for a READ.
+ * With windows clt_key_chain() is to follow.  Under the send lock of its connection.  0 or
+ * -errno. */
 int clt_mem_map(struct clt_slot *slot, struct clt_attempt *att, struct ibv_sge *data,
 		struct rtrs_req *req);
 /* With CLT_MEM_REREG: @slot's key. */
@@ -169,7 +175,8 @@ static inline void clt_mem_fetch(struct clt_slot *slot, struct clt_attempt *att)
 		clt_mem_copy_out(slot, att);
 }
 
-/* No peer reaches the caller's buffer any more when this returns.  Owner, not in flight; idempotent. */
+/* No peer reaches the caller's buffer any more when this returns.  Owner, not in flight;
+ * idempotent. */
 static inline void clt_mem_unmap(struct clt_slot *slot, struct clt_attempt *att)
 {
 	if (att->way == CLT_MEM_REREG && clt_mem_has_data(slot, RTRS_DIR_READ))
@@ -190,19 +197,20 @@ static inline uint32_t clt_mem_hdr_lkey(const struct clt_attempt *att)
  * Windows belong to one attempt: made when all its connections are there, given back when
  * these have drained and before they are destroyed. */
 
-/* Open [iova, iova + slot->len) of @mr, as that calls it, with @slot's window: @handle is what the server is
- * told, and it is to be asked to invalidate the key when @ask.  Under the send lock.  0 or -errno; -ENOTCONN,
- * at any time: what an earlier READ had bound was flushed, so the connection has failed. */
+/* Open [iova, iova + slot->len) of @mr, as that calls it, with @slot's window: @handle is what the
+ * server is told, and it is to be asked to invalidate the key when @ask.  Under the send lock.  0
+ * or -errno; -ENOTCONN, at any time: what an earlier READ had bound was flushed, so the connection
+ * has failed. */
 int clt_key_map(struct clt_slot *slot, struct clt_attempt *att, struct ibv_mr *mr, uint64_t iova,
 		struct frwr_handle *handle, bool *ask);
-/* Put the bind in front of slot->w, both in slot->entry, to be posted on @con.  Under the send lock.
- * 0, or -ENOTCONN as above and the slot has no window. */
+/* Put the bind in front of slot->w, both in slot->entry, to be posted on @con.  Under the send
+ * lock.  0, or -ENOTCONN as above and the slot has no window. */
 int clt_key_chain(struct clt_slot *slot, struct clt_con *con);
-/* The answer came, and says whether its window was taken away: -EPROTO if it says so and it was not, 0 if
- * it was, 1 when that is left to us.  Poll role. */
+/* The answer came, and says whether its window was taken away: -EPROTO if it says so and it was
+ * not, 0 if it was, 1 when that is left to us.  Poll role. */
 int clt_key_answered(struct clt_slot *slot, bool invalidated);
-/* Fill slot->entry with what takes its window away; @done as in frwr_fill_unmap(), with @slot.  0, or
- * -EALREADY: it is away, or -ENOTCONN: the connection has failed.  Send lock or poll role. */
+/* Fill slot->entry with what takes its window away; @done as in frwr_fill_unmap(), with @slot.  0,
+ * or -EALREADY: it is away, or -ENOTCONN: the connection has failed.  Send lock or poll role. */
 int clt_key_unmap(struct clt_slot *slot, struct clt_con *con, frwr_done_fn *done);
 /* A receive with an invalidate.  False: it was not what we asked for.  Poll role. */
 bool clt_key_reminv(struct clt_con *con, const struct ibv_wc *wc);

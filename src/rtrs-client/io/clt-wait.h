@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where threads wait: the only file that blocks (clt-wait.c).  A program whose IO all runs on the service loop has
- * another implementation (src/rtrs-bench/wait.c), and so has the simulation: there is one thread, so notes are remembered, roles are always free, and its loop
- * calls clt_op_step() and clt_rx_poll() itself.
+/* Where threads wait: the only file that blocks (clt-wait.c).  A program whose IO all runs on the
+ * service loop has another implementation (src/rtrs-bench/wait.c), and so has the simulation: there
+ * is one thread, so notes are remembered, roles are always free, and its loop calls clt_op_step()
+ * and clt_rx_poll() itself.
  *
  * WAITER.  One per struct clt_op.  The owner of the operation (a thread of nbdkit) steps it and
  * sleeps between steps; others tell it that a step is worth while:
@@ -64,7 +65,8 @@ struct clt_wait_con {
 	int kick_fd;			/* wakes it there */
 	struct spin spin;		/* poll role: before it sleeps */
 	struct counter handovers;	/* lock: of the role, from one thread to another */
-	struct counter wakeups;		/* of threads that slept here, each for an answer or for the role */
+	struct counter wakeups;		/* of threads that slept here, each for an answer or for the
+					 * role */
 	void *impl;			/* of an implementation without these threads */
 };
 
@@ -85,8 +87,9 @@ void clt_wait_look(struct clt_waiter *w);
 /* Owner: @n more slots were taken from the operation; return when their counts have come. */
 void clt_wait_settle(struct clt_waiter *w, unsigned n);
 
-/* Block until @w was told something that its owner has not seen; poll @con, on which it has something in
- * flight (NULL: on none), or follow who does.  May return without news.  Thread of nbdkit. */
+/* Block until @w was told something that its owner has not seen; poll @con, on which it has
+ * something in flight (NULL: on none), or follow who does.  May return without news.  Thread of
+ * nbdkit. */
 void clt_wait_more(struct clt_waiter *w, struct clt_con *con);
 /* Block until @w was told to look or counted; for waits without an operation. */
 void clt_wait_event(struct clt_waiter *w);
@@ -111,7 +114,7 @@ void clt_wait_con_release(struct clt_con *con);
  * does nothing when nobody sleeps there. */
 void clt_wait_con_kick(struct clt_con *con);
 
-/* The thread that polls @con is awake and will call clt_tx_flush() before it sleeps. */
+/* The thread that polls @wc's connection is awake and will call clt_tx_flush() before it sleeps. */
 static inline bool clt_wait_con_awake(struct clt_wait_con *wc)
 {
 	return atomic_load(&wc->awake);
