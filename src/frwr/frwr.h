@@ -35,9 +35,9 @@
  *	              MAPPED --map_end-> FREE   VALID --reminv---------------------------> FREE
  *	any --flush, pool_kill--> DEAD
  *
- * With REREG, SUSPEND and STATIC nobody need fill an entry: between map and map_end the peer has the
- * key.  There is no way back from DEAD: the first error fails the connection and with it the path,
- * whose pool is killed when its connections have drained, and destroyed.
+ * With REREG, SUSPEND and STATIC nobody need fill an entry: between map and map_end the peer has
+ * the key.  There is no way back from DEAD: the first error fails the connection and with it the
+ * path, whose pool is killed when its connections have drained, and destroyed.
  *
  * THIS LIBRARY FILLS WORK REQUESTS AND NEVER POSTS (doc/decisions.md D11).  What it fills is an
  * entry: a chain, and a function posted() that whoever posts the chain calls right after
@@ -300,7 +300,8 @@ void frwr_pool_learn(struct frwr_pool *pool, struct frwr_lessons *l, const struc
 enum frwr_state frwr_state(const struct frwr *w);
 
 /* Give @w the range [addr, addr + len) of @mr, as fab_mr_iova() counts, and a fresh key.  Posts
- * nothing and, but for REREG and SUSPEND, opens nothing.  @mr may be NULL with REREG: this registers memory.
+ * nothing and, but for REREG and SUSPEND, opens nothing.  @mr may be NULL with REREG: this
+ * registers memory.
  *  -EBUSY	not FREE
  *  -EINVAL	@mr does not cover the range, is of another pd, lacks a right (windows: MW_BIND, and
  *		LOCAL_WRITE for FRWR_PEER_WRITES; STATIC: the remote right), or len is 0 or above

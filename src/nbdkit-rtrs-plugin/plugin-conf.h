@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Parameters of the plugin: key=value to struct.  Filled before nbdkit forks, constant after
- * plugin_conf_complete() but for the transport that plugin-start.c chooses.  Errors are told with nbdkit_error() and name the key and the value. */
+ * plugin_conf_complete() but for the transport that plugin-start.c chooses.  Errors are told with
+ * nbdkit_error() and name the key and the value. */
 #ifndef PLUGIN_CONF_H
 #define PLUGIN_CONF_H
 
@@ -21,8 +22,8 @@
 #define PLUGIN_CONF_CONNECTIONS_MAX (RTRS_MAX_CONS - 1)
 
 struct plugin_conf {
-	const char *server;		/* of the first path; values belong to nbdkit and live as long as the
-					 * process */
+	const char *server;		/* of the first path; values belong to nbdkit and live as
+					 * long as the process */
 	const char *path_texts[CLT_PATHS_MAX];	/* server= and path= */
 	const char *export_name;	/* NULL: what the NBD client asks for */
 	char sessname[RTRS_NAME_MAX];	/* empty: made up by plugin_conf_sessname() */
@@ -53,14 +54,14 @@ void plugin_conf_init(struct plugin_conf *conf);
 int plugin_conf_set(struct plugin_conf *conf, const char *key, const char *value);
 /* Checks what belongs together, resolves the server's name.  0, or -1 after nbdkit_error(). */
 int plugin_conf_complete(struct plugin_conf *conf);
-/* "[SRC@]DST[:PORT]" of @text, over @provider unless @text says another one.  With @numbers no name is
- * resolved.  0, or -1 with the reason in @err. */
+/* "[SRC@]DST[:PORT]" of @text, over @provider unless @text says another one.  With @numbers no name
+ * is resolved.  0, or -1 with the reason in @err. */
 int plugin_conf_path(const char *text, const struct fab_provider *provider, bool numbers,
 		  struct clt_sess_addr *addr, char *err, size_t errlen);
 /* The paths whose provider was left open are over @provider. */
 void plugin_conf_choose(struct plugin_conf *conf, const struct fab_provider *provider);
-/* The session's name: as given, or one that no other call gets, here or elsewhere.  Says which process
- * it is for, so that of the session that stays is made after the fork. */
+/* The session's name: as given, or one that no other call gets, here or elsewhere.  Says which
+ * process it is for, so that of the session that stays is made after the fork. */
 void plugin_conf_sessname(const struct plugin_conf *conf, char name[RTRS_NAME_MAX]);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing; service thread, to which sessions, paths and devices belong.  Counts that threads of requests
- * change are read as they are. */
+/* Owns nothing; service thread, to which sessions, paths and devices belong.  Counts that threads
+ * of requests change are read as they are. */
 #include <config.h>
 
 #include <stdio.h>

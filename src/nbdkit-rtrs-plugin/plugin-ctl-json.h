@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a session is and has, as JSON (man/rtrsctl.pod has the schema).  Service thread.  NULL: no memory. */
+/* What a session is and has, as JSON (man/rtrsctl.pod has the schema).  Service thread.  NULL: no
+ * memory. */
 #ifndef PLUGIN_CTL_JSON_H
 #define PLUGIN_CTL_JSON_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the control socket of the session that stays; its commands run on the service thread, between the
- * other things of that, and change what it alone changes.
+/* Owns the control socket of the session that stays; its commands run on the service thread,
+ * between the other things of that, and change what it alone changes.
  *
  * An address is a number here: to ask for a name would make heartbeats wait. */
 #include <config.h>

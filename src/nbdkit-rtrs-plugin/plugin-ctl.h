@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The plugin behind its control socket: what rtrsctl asks for (man/rtrsctl.pod), on the service loop. */
+/* The plugin behind its control socket: what rtrsctl asks for (man/rtrsctl.pod), on the service
+ * loop. */
 #ifndef PLUGIN_CTL_H
 #define PLUGIN_CTL_H
 
@@ -9,9 +10,9 @@
 
 struct plugin_ctl;
 
-/* Listen at @path for @clt, which runs on @loop; NULL: at the place of this process by default, or nowhere if
- * that cannot be, which is logged; "none": nowhere.  Blocks; not on the service thread.  0, with *@out NULL for
- * nowhere, or -errno with one line in @err. */
+/* Listen at @path for @clt, which runs on @loop; NULL: at the place of this process by default, or
+ * nowhere if that cannot be, which is logged; "none": nowhere.  Blocks; not on the service thread.
+ * 0, with *@out NULL for nowhere, or -errno with one line in @err. */
 int plugin_ctl_open(struct client *clt, struct loop *loop, const char *path, struct plugin_ctl **out, char *err,
 		 size_t errlen);
 /* Remove the socket.  Blocks likewise.  NULL: nothing. */

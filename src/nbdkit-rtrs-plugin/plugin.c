@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The callbacks of nbdkit, and nothing else.  All NBD connections share one session.
  *
- * Any thread of nbdkit.  The session (plugin-start.h) is probed in .get_ready, where a failure is still an exit
- * status, and lives from .after_fork to .cleanup.  Errors of the server go to the NBD client; what
- * NBD has no number for becomes EIO. */
+ * Any thread of nbdkit.  The session (plugin-start.h) is probed in .get_ready, where a failure is
+ * still an exit status, and lives from .after_fork to .cleanup.  Errors of the server go to the NBD
+ * client; what NBD has no number for becomes EIO. */
 #include <config.h>
 
 #include <errno.h>
@@ -37,7 +37,8 @@ struct handle {
 	bool readonly;
 };
 
-/* Once it was told to end, nbdkit closes no connection any more: what is open then is ours to close. */
+/* Once it was told to end, nbdkit closes no connection any more: what is open then is ours to
+ * close. */
 static struct list handles = LIST_INIT(handles);
 static pthread_mutex_t handles_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -50,7 +51,8 @@ static void handle_close(struct handle *h)
 
 static void sink(enum log_level level, const char *line)
 {
-	/* nbdkit has no warnings; that a path was lost, or has come back, must be seen without -v. */
+	/* nbdkit has no warnings; that a path was lost, or has come back, must be seen without
+	 * -v. */
 	if (level == LOG_LEVEL_ERROR)
 		nbdkit_error("%s", line);
 	else if (level == LOG_LEVEL_WARN)
@@ -97,7 +99,8 @@ static int rtrs_get_ready(void)
 	return -1;
 }
 
-/* The only way to hear that nbdkit is to end; it prints an error then, so it is for those who wait. */
+/* The only way to hear that nbdkit is to end; it prints an error then, so it is for those who
+ * wait. */
 static int nap(void)
 {
 	return nbdkit_nanosleep(1, 0);
@@ -212,8 +215,9 @@ static int rtrs_block_size(void *handle, uint32_t *minimum, uint32_t *preferred,
 {
 	const struct rnbd_dev_info *info = dev_info(((struct handle *)handle)->dev);
 
-	/* What is no whole block is read, changed and written (dev.h); libnbd, and so nbdfuse, would
-	 * refuse by itself what is smaller than a minimum.  Below 4096 a page cache reads for a write. */
+	/* What is no whole block is read, changed and written (dev.h); libnbd, and so nbdfuse,
+	 * would refuse by itself what is smaller than a minimum.  Below 4096 a page cache reads for
+	 * a write. */
 	*minimum = 1;
 	*preferred = MAX(4096u, (uint32_t)info->logical_block_size);
 	if (is_pow2(info->physical_block_size))

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Times of IOs, counted in buckets that are 1/64 of their value wide: finer than hist.h, for one thread that keeps
- * a few of them. */
+/* Times of IOs, counted in buckets that are 1/64 of their value wide: finer than hist.h, for one
+ * thread that keeps a few of them. */
 #ifndef LAT_H
 #define LAT_H
 
 #include <stdint.h>
 
-#define LAT_SUB 64			/* buckets of a power of two; all below that have one each */
+#define LAT_SUB 64			/* buckets of a power of two; all below that have one
+					 * each */
 #define LAT_BUCKETS (LAT_SUB * 42)	/* the last: a day and more */
 
 struct lat {				/* all 0: empty */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the IOs and their memory.  The loop's thread: an IO that has news is put on a list, and stepped when what
- * brought it is done with; in its place the next one begins at once.  The first error ends the load, blocks that
- * differ are counted and told. */
+/* Owns the IOs and their memory.  The loop's thread: an IO that has news is put on a list, and
+ * stepped when what brought it is done with; in its place the next one begins at once.  The first
+ * error ends the load, blocks that differ are counted and told. */
 #include <config.h>
 
 #include <errno.h>
@@ -47,7 +47,8 @@ static uint64_t pick_block(struct load *l)
 {
 	uint64_t block = l->conf.random ? random_word(l) % l->nblocks : l->next;
 
-	/* What is in flight together is in no order: one IO of a block at a time.  There are more blocks than IOs. */
+	/* What is in flight together is in no order: one IO of a block at a time.  There are more
+	 * blocks than IOs. */
 	while (l->written && (l->written[block] & BUSY))
 		block = (block + 1) % l->nblocks;
 	if (!l->conf.random)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The generator: keeps a number of IOs of one device in flight, on the loop of its session, and counts how long they
- * take. */
+/* The generator: keeps a number of IOs of one device in flight, on the loop of its session, and
+ * counts how long they take. */
 #ifndef LOAD_H
 #define LOAD_H
 
@@ -75,7 +75,8 @@ void load_fini(struct load *l);
 int load_check(struct load_conf *conf, const struct dev *dev, char *why, size_t len);
 /* Run it; any thread but the loop's.  Blocks until nothing is in flight. */
 void load_run(struct load *l);
-/* End it early, or its reading back; what is in flight is waited for.  From a signal handler, too. */
+/* End it early, or its reading back; what is in flight is waited for.  From a signal handler,
+ * too. */
 void load_stop(struct load *l);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Words to struct options.  The words for a load are those of fio, those for a session the plugin's. */
+/* Words to struct options.  The words for a load are those of fio, those for a session the
+ * plugin's. */
 #include <config.h>
 
 #include <ctype.h>

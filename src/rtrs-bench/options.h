@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command line.  Main thread; errors are told on stderr and name the option, the value and what was expected. */
+/* The command line.  Main thread; errors are told on stderr and name the option, the value and what
+ * was expected. */
 #ifndef OPTIONS_H
 #define OPTIONS_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The program: options, a session, a load, its report.  The main thread waits; all that is measured runs on the
- * session's loop. */
+/* The program: options, a session, a load, its report.  The main thread waits; all that is measured
+ * runs on the session's loop. */
 #include <config.h>
 
 #include <signal.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The server and the export that are measured: a session of one attempt, that does not come back when it is lost.
- * Main thread; functions block. */
+/* The server and the export that are measured: a session of one attempt, that does not come back
+ * when it is lost.  Main thread; functions block. */
 #ifndef TARGET_H
 #define TARGET_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Blocks that say what they are: where, by whom and as which of his writes; the rest of a block follows from that, so
- * that any other byte is found.  Pure. */
+/* Blocks that say what they are: where, by whom and as which of his writes; the rest of a block
+ * follows from that, so that any other byte is found.  Pure. */
 #ifndef VERIFY_H
 #define VERIFY_H
 
@@ -16,7 +16,8 @@ struct verify_id {
 };
 
 void verify_fill(void *buf, size_t len, uint64_t off, const struct verify_id *id);
-/* Is @buf what was written at @off, by whom ever (@id NULL), or as @id?  0, or -EBADMSG with @why. */
+/* Is @buf what was written at @off, by whom ever (@id NULL), or as @id?  0, or -EBADMSG with
+ * @why. */
 int verify_check(const void *buf, size_t len, uint64_t off, const struct verify_id *id, char *why, size_t whylen);
 
 #endif

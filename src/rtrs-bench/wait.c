@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Implements the client's clt-wait.h for a program whose IO all runs on the loop of its session: the loop is the
- * leader of every connection for ever, and so there is nobody to wake for an answer.
+/* Implements the client's clt-wait.h for a program whose IO all runs on the loop of its session:
+ * the loop is the leader of every connection for ever, and so there is nobody to wake for an
+ * answer.
  *
- * What a pass finds is dispatched at once; what is sent because of that is queued, and goes out together right
- * before the thread would sleep.  Operations have a function that schedules a step (clt_op_start), never a thread;
- * other threads wait for events of the session alone.  Loop's thread, but for clt_wait_event(). */
+ * What a pass finds is dispatched at once; what is sent because of that is queued, and goes out
+ * together right before the thread would sleep.  Operations have a function that schedules a step
+ * (clt_op_start), never a thread; other threads wait for events of the session alone.  Loop's
+ * thread, but for clt_wait_event(). */
 #include <config.h>
 
 #include <errno.h>
@@ -109,7 +111,8 @@ static void leader_rest(struct leader *l)
 	atomic_store(&l->con->wait.awake, false);
 }
 
-/* Dispatch what there is.  Negative: the connection has failed, and the service side will take the role. */
+/* Dispatch what there is.  Negative: the connection has failed, and the service side will take the
+ * role. */
 static int leader_poll(struct leader *l)
 {
 	int n = clt_rx_poll(l->con, POLL_BUDGET);
@@ -149,7 +152,8 @@ static int leader_spin(struct leader *l)
 	if (!few_in_flight(con) || !spin_begin(&con->wait.spin))
 		return 0;
 	do {
-		fab_arm(con->fab, &events);	/* a provider may not look for what it has not been armed for */
+		fab_arm(con->fab, &events);	/* a provider may not look for what it has not been
+						 * armed for */
 		n = leader_poll(l);
 	} while (n == 0 && spin_more(&con->wait.spin));
 	return n;

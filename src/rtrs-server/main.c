@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The program: reads the command line, starts the threads and the server, says that it is ready, and
- * stops all on SIGTERM or SIGINT.
+/* The program: reads the command line, starts the threads and the server, says that it is ready,
+ * and stops all on SIGTERM or SIGINT.
  *
  * The main thread is the control thread, and runs reactor 0.  The stop goes:
- * srv_shutdown(); when it is done stop and join the other threads; close the control socket; unwatch
- * the signals; stop reactor 0; srv_destroy().  A start that fails undoes what was done, in reverse, with one line on
- * stderr. */
+ * srv_shutdown(); when it is done stop and join the other threads; close the control socket;
+ * unwatch the signals; stop reactor 0; srv_destroy().  A start that fails undoes what was done, in
+ * reverse, with one line on stderr. */
 #include <config.h>
 
 #include <errno.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the reactors and the threads.  Reactors are made before any thread starts, so that a host that forbids
- * io_uring is found out first; each thread takes its own, because a ring belongs to who enabled it. */
+/* Owns the reactors and the threads.  Reactors are made before any thread starts, so that a host
+ * that forbids io_uring is found out first; each thread takes its own, because a ring belongs to
+ * who enabled it. */
 #include <config.h>
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The threads of the server, each with a reactor and the storage on its ring.  Number 0 is the caller's, the main
- * thread: it never waits for the storage, so that signals, heartbeats and new connections are served whatever the
- * storage does.  The others are for IO.
+/* The threads of the server, each with a reactor and the storage on its ring.  Number 0 is the
+ * caller's, the main thread: it never waits for the storage, so that signals, heartbeats and new
+ * connections are served whatever the storage does.  The others are for IO.
  *
  * Main thread.  What fails is told in the log. */
 #ifndef REACTORS_H
@@ -18,8 +18,8 @@ struct reactors {
 	struct thread *threads;		/* [n] */
 };
 
-/* Make the reactors: none runs yet.  @r is all 0, @conf outlives it.  0 or -errno; reactors_destroy() follows in any
- * case. */
+/* Make the reactors: none runs yet.  @r is all 0, @conf outlives it.  0 or -errno;
+ * reactors_destroy() follows in any case. */
 int reactors_create(struct reactors *r, const struct srv_conf *conf);
 /* The storage is on the ring of each then, and all but the main thread run.  0 or -errno. */
 int reactors_start(struct reactors *r);

@@ -7,8 +7,9 @@
 
 #include "log.h"
 
-/* For log_init().  The journal, if stderr is one, takes the level from a prefix and writes down the time.  Else it is
- * the person who typed the command line, until the server runs (@runs): then nobody else writes down when a line came. */
+/* For log_init().  The journal, if stderr is one, takes the level from a prefix and writes down the
+ * time.  Else it is the person who typed the command line, until the server runs (@runs): then
+ * nobody else writes down when a line came. */
 log_sink_fn *sink_for(bool runs);
 
 #endif

@@ -219,7 +219,8 @@ void srv_chunk_attach(struct srv_chunks *c, void (*done)(struct srv_chunks *c))
 {
 	assert(!c->attached);
 	c->done = done;
-	/* The storage does not see the chunks; or to know them in advance is not worth what is pinned. */
+	/* The storage does not see the chunks; or to know them in advance is not worth what is
+	 * pinned. */
 	if (c->invalidate == SRV_INVALIDATE_COPY || !c->pinned) {
 		done(c);
 		return;

@@ -2,10 +2,10 @@
 /* The memory of a path (doc/decisions.md D6): one mapping of queue_depth chunks that its client
  * writes into, and one for the messages that are not requests.
  *
- * The chunks are the target of the fabric and, where a device pins them anyway and the storage works on
- * them, also a fixed buffer of the ring of every thread that has a connection of the path.  A ring takes orders from its own thread
- * only, so attaching and detaching go through the threads' inboxes and end in a call on the control
- * thread. */
+ * The chunks are the target of the fabric and, where a device pins them anyway and the storage
+ * works on them, also a fixed buffer of the ring of every thread that has a connection of the path.
+ * A ring takes orders from its own thread only, so attaching and detaching go through the threads'
+ * inboxes and end in a call on the control thread. */
 #ifndef SRV_CHUNK_H
 #define SRV_CHUNK_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing: looks up what a command names, on the control thread, and does it or says why not. */
+/* Owns nothing: looks up what a command names, on the control thread, and does it or says why
+ * not. */
 #include <config.h>
 
 #include <errno.h>

@@ -164,7 +164,8 @@ void srv_dev_io_start(struct srv_req *req)
 		io_go(req, &io, rc);
 		return;
 	}
-	/* Who has not opened it since it has grown may have been told otherwise (rnbd's sysfs has "resize"). */
+	/* Who has not opened it since it has grown may have been told otherwise (rnbd's sysfs has
+	 * "resize"). */
 	srv_req_enter(req, SRV_REQ_SIZE);
 	srv_post_control(req->path->srv, &req->msg);
 }

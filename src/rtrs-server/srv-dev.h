@@ -124,8 +124,9 @@ struct srv_dev *srv_dev_by_id(const struct srv_dev_table *t, uint32_t id);
  * @quiet runs on the control thread when the last reference goes while the device is closing. */
 struct srv_dev *srv_dev_open(struct srv_dev_table *t, struct export *ex, enum rnbd_access_mode mode,
 			     void (*quiet)(struct loop_msg *msg));
-/* Hand out no more references.  @state: LOST, CLOSED or KICKED.  Returns true when there is none: call
- * srv_dev_free() now; otherwise when quiet_msg arrives.  A device that is closing may change @state. */
+/* Hand out no more references.  @state: LOST, CLOSED or KICKED.  Returns true when there is none:
+ * call srv_dev_free() now; otherwise when quiet_msg arrives.  A device that is closing may change
+ * @state. */
 bool srv_dev_begin_close(struct srv_dev *dev, enum srv_dev_state state);
 /* Make a LOST device usable again.  False when its last reference has just gone and quiet_msg is on
  * its way. */

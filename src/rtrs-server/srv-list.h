@@ -5,8 +5,8 @@
 
 struct srv_req;
 
-/* A LIST.  Ends in srv_req_finish_control(): -EINVAL for a client whose extension does not have it, as for any
- * unknown message; also with room for less than any one name. */
+/* A LIST.  Ends in srv_req_finish_control(): -EINVAL for a client whose extension does not have it,
+ * as for any unknown message; also with room for less than any one name. */
 void srv_list_request(struct srv_req *req);
 
 #endif

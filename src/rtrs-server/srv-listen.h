@@ -7,7 +7,8 @@
 
 struct srv;
 
-/* Open every listener of the configuration.  0, or -errno with one line in @err and nothing left behind. */
+/* Open every listener of the configuration.  0, or -errno with one line in @err and nothing left
+ * behind. */
 int srv_listen_start(struct srv *srv, char *err, size_t errlen);
 /* Each of them on stdout: "listening on tcp://ADDR:PORT", with the port it got. */
 void srv_listen_tell(const struct srv *srv);

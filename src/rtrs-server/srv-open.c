@@ -69,7 +69,8 @@ static void put_boot_id(const struct srv *srv, uint8_t id[SRV_IDENT_BOOT_LEN])
 		id[i] ^= (uint8_t)(losses >> 8 * i);
 }
 
-/* 24 bits of the host's hash, not 0.  A host that is another one after a reboot does not say which it is. */
+/* 24 bits of the host's hash, not 0.  A host that is another one after a reboot does not say which
+ * it is. */
 static uint32_t host_told(const struct srv *srv)
 {
 	uint32_t host = (uint32_t)(srv->host_id ^ srv->host_id >> 24 ^ srv->host_id >> 48) & 0xffffff;

@@ -18,8 +18,8 @@ void srv_open_path_failed(struct srv_path *path);
 /* The last path of @sess has drained: close all its devices, each when its IO has left the
  * storage. */
 void srv_open_sess_lost(struct srv_sess *sess);
-/* Close all handles of @ex, each when its IO has left the storage, and tell how many.  What their clients
- * send to them from now on fails with -ENOTCONN, until they open @ex anew. */
+/* Close all handles of @ex, each when its IO has left the storage, and tell how many.  What their
+ * clients send to them from now on fails with -ENOTCONN, until they open @ex anew. */
 unsigned srv_open_kick(struct srv *srv, const struct export *ex);
 /* A handle was closed or a dying session has become visible as such: try waiting OPENs again. */
 void srv_open_retry(struct srv *srv);

@@ -79,8 +79,8 @@ static void req_enter_fence(struct srv_req *req)
 		return;
 	}
 	/* At once, so that nothing more is read from a path that its client has given up.
-	 * ORDER: posted before the request in front can leave, so before the last connection of its path is told as
-	 * quiet; both go through one inbox. */
+	 * ORDER: posted before the request in front can leave, so before the last connection of its
+	 * path is told as quiet; both go through one inbox. */
 	if (srv_fence_newer(&req->fence.order, &front->order)) {
 		struct srv_path *path = container_of(front, struct srv_req, fence)->path;
 
@@ -100,8 +100,8 @@ void srv_req_execute(struct srv_req *req)
 		srv_req_finish(req, -ECONNABORTED);
 		return;
 	}
-	/* A client that is back must be greeted while the storage is still busy with what the client
-	 * has under this buf_id from before. */
+	/* A client that is back must be greeted while the storage is still busy with what the
+	 * client has under this buf_id from before. */
 	if (rnbd_msg_type(req->rtrs.usr, req->rtrs.usr_len) != RNBD_MSG_IO) {
 		srv_req_enter(req, SRV_REQ_CONTROL);
 		srv_post_control(req->path->srv, &req->msg);

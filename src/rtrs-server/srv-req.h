@@ -3,8 +3,8 @@
  * thread, and back to an answer (doc/protocol.md 3.3, 3.4).
  *
  * A request belongs to the thread of the connection it came on, from arrival to answer; only a
- * control message, and IO behind the end of its export, visit the control thread in between.  It is answered, or its connection is dead:
- * never dropped.
+ * control message, and IO behind the end of its export, visit the control thread in between.  It is
+ * answered, or its connection is dead: never dropped.
  *
  *	idle > arrived [> revoking] > fenced [> size > sized] [> buffer] > storage > reply > idle	IO
  *	idle > arrived [> revoking] > control > reply > idle		SESS_INFO, OPEN, CLOSE
@@ -41,7 +41,8 @@ enum srv_req_stage {
 	SRV_REQ_REVOKING,	/* likewise: the end of its chunk's key is posted */
 	/* in the fence */
 	SRV_REQ_FENCED,		/* an earlier request under this buf_id may be in the storage */
-	SRV_REQ_SIZE,		/* behind the end: with the control thread, which asks whether that has moved */
+	SRV_REQ_SIZE,		/* behind the end: with the control thread, which asks whether that
+				 * has moved */
 	SRV_REQ_SIZED,		/* it is known */
 	SRV_REQ_BUFFER,		/* waits for private memory */
 	SRV_REQ_STORAGE,

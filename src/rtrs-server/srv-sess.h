@@ -24,7 +24,8 @@ struct srv_sess {
 	struct srv *srv;
 	struct srv_fence fence;		/* any thread */
 	struct srv_dev_table devs;		/* see srv-dev.h */
-	atomic_uint features;		/* RNBD_EXT_* of its client; set on the control thread, as the next one */
+	atomic_uint features;		/* RNBD_EXT_* of its client; set on the control thread, as
+					 * the next one */
 	atomic_uint ver;		/* of RNBD, major, between the two; 0: not told */
 	/* control thread */
 	struct list link;		/* in srv->sessions */

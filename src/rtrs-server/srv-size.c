@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the sizes of exports, and the requests that wait for one; control thread.
  *
- * The storage is asked once at a time for each export, for all that had come before it was asked.  A storage that does
- * not answer holds requests up for SRV_SIZE_TIMEOUT, and later ones not at all: they go by what is known.  What it
- * refuses to tell stays as it was. */
+ * The storage is asked once at a time for each export, for all that had come before it was asked.
+ * A storage that does not answer holds requests up for SRV_SIZE_TIMEOUT, and later ones not at all:
+ * they go by what is known.  What it refuses to tell stays as it was. */
 #include <string.h>
 
 #include "clock.h"

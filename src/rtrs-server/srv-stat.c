@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the counters of exports, and what resets remember; a connection's counters are part of it. */
+/* Owns the counters of exports, and what resets remember; a connection's counters are part of
+ * it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

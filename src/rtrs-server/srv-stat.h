@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Counters of IO: for each connection, whose path adds them up, and for each export on each thread.
  *
- * A request is counted by the thread that answers it, in memory that no other thread writes; its time is that
- * from arrival to answer, and the clock is read once for all requests of a poll and once for all answers of a
- * pass.  The control thread reads the counters where they are, without a message to anybody: a thread that the storage holds would not
- * answer one, and then it is that one asks.  So what is read may miss requests that are being counted.
- * A reset remembers what was there and takes it away from what is read later. */
+ * A request is counted by the thread that answers it, in memory that no other thread writes; its
+ * time is that from arrival to answer, and the clock is read once for all requests of a poll and
+ * once for all answers of a pass.  The control thread reads the counters where they are, without a
+ * message to anybody: a thread that the storage holds would not answer one, and then it is that one
+ * asks.  So what is read may miss requests that are being counted.  A reset remembers what was
+ * there and takes it away from what is read later. */
 #ifndef SRV_STAT_H
 #define SRV_STAT_H
 

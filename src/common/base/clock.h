@@ -14,7 +14,8 @@ uint64_t clock_now_ns(void);
 
 #define CLOCK_NEVER UINT64_MAX
 
-/* The same, but for the simulation, where it is still the machine's: for a measurement that decides nothing. */
+/* The same, but for the simulation, where it is still the machine's: for a measurement that decides
+ * nothing. */
 static inline uint64_t clock_measure_ns(void)
 {
 	struct timespec ts;

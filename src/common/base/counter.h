@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A number that one thread makes grow and any thread may read: on the writer's side no lock, no atomic
- * read-modify-write, and no cache line that another thread writes. */
+/* A number that one thread makes grow and any thread may read: on the writer's side no lock, no
+ * atomic read-modify-write, and no cache line that another thread writes. */
 #ifndef BASE_COUNTER_H
 #define BASE_COUNTER_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A histogram of times: bucket b counts those from 2^b to below 2^(b+1) ns, the first and the last also all
- * that are shorter and longer.  One thread counts, any thread reads. */
+/* A histogram of times: bucket b counts those from 2^b to below 2^(b+1) ns, the first and the last
+ * also all that are shorter and longer.  One thread counts, any thread reads. */
 #ifndef BASE_HIST_H
 #define BASE_HIST_H
 
@@ -36,7 +36,8 @@ void hist_add(struct hist *sum, const struct hist *h);
 void hist_sub(struct hist *sum, const struct hist *h);
 
 uint64_t hist_total(const struct hist *h);
-/* The time that @permille of 1000 are not above, as if those of a bucket lay evenly in it; 0: empty. */
+/* The time that @permille of 1000 are not above, as if those of a bucket lay evenly in it; 0:
+ * empty. */
 uint64_t hist_quantile(const struct hist *h, unsigned permille);
 
 #endif

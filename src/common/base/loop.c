@@ -240,7 +240,8 @@ void loop_unpost(struct loop *loop, struct loop_msg *msg)
 			at = &(*at)->next;
 		if (*at) {
 			*at = msg->next;
-			/* Release: the next sender writes msg->next, which was read and written here. */
+			/* Release: the next sender writes msg->next, which was read and written
+			 * here. */
 			atomic_store_explicit(&msg->posted, false, memory_order_release);
 			return;
 		}

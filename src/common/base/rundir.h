@@ -4,8 +4,8 @@
 #define BASE_RUNDIR_H
 
 /* The directory, which may not exist yet, or NULL when this user has none: systemd's
- * $RUNTIME_DIRECTORY; /run/nbdkit-rtrs for root; nbdkit-rtrs in $XDG_RUNTIME_DIR.  In static memory.
- * Main thread. */
+ * $RUNTIME_DIRECTORY; /run/nbdkit-rtrs for root; nbdkit-rtrs in $XDG_RUNTIME_DIR.  In static
+ * memory.  Main thread. */
 const char *rundir_default(void);
 
 #endif

@@ -9,7 +9,8 @@
 #define WEIGHT 8			/* of the past, against one wait */
 #define LATE_MAX 4			/* in vain, for a pause */
 #define FOUND_MIN 64			/* for pauses to become shorter */
-/* A yield that takes so long was a time slice of another process.  Those that are to answer need less. */
+/* A yield that takes so long was a time slice of another process.  Those that are to answer need
+ * less. */
 #define SLICE_NS 500000
 #define PAUSE_MIN_NS 5000000
 #define PAUSE_MAX_NS 640000000

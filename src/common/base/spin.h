@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Look again for a while, instead of a sleep and a wake-up, where the answer is about to come.
  *
- * To wake a thread on another CPU takes longer than many an answer.  So whoever waits looks, and yields between
- * looks, for twice as long as answers took lately, and never longer than a limit.  Where answers take longer than
- * the limit nobody looks.  Where another process got the CPU for a time slice instead, or several answers in a row
- * came late, nobody looks for a pause, which doubles as long as that goes on, and shrinks slowly when it does not.
+ * To wake a thread on another CPU takes longer than many an answer.  So whoever waits looks, and
+ * yields between looks, for twice as long as answers took lately, and never longer than a limit.
+ * Where answers take longer than the limit nobody looks.  Where another process got the CPU for a
+ * time slice instead, or several answers in a row came late, nobody looks for a pause, which
+ * doubles as long as that goes on, and shrinks slowly when it does not.
  *
- * One struct spin for each place where one thread at a time waits; that thread, or a lock around it.  No call
- * fails, allocates or sleeps. */
+ * One struct spin for each place where one thread at a time waits; that thread, or a lock around
+ * it.  No call fails, allocates or sleeps. */
 #ifndef BASE_SPIN_H
 #define BASE_SPIN_H
 
@@ -39,8 +40,8 @@ static inline bool spin_begin(struct spin *s)
 
 /* Yields. */
 bool spin_more(struct spin *s);
-/* What was waited for has come, by looking or by sleep.  Without a wait nothing happens; a wait that ends for another
- * reason is not told of, and forgotten when the next one begins. */
+/* What was waited for has come, by looking or by sleep.  Without a wait nothing happens; a wait
+ * that ends for another reason is not told of, and forgotten when the next one begins. */
 static inline void spin_end(struct spin *s)
 {
 	if (s->begin_ns)

@@ -21,8 +21,9 @@
 
 #define LOCK_TRIES 200			/* of 10 ms */
 
-/* Lock the directory of @path, so that no other process finds a name there that is bound and not listened on yet, or
- * takes one that another has just taken.  A descriptor that holds the lock; or -errno. */
+/* Lock the directory of @path, so that no other process finds a name there that is bound and not
+ * listened on yet, or takes one that another has just taken.  A descriptor that holds the lock; or
+ * -errno. */
 static int dir_lock(const char *path)
 {
 	const struct timespec pause = { .tv_nsec = 10000000 };
@@ -162,7 +163,8 @@ int unix_sock_listen(struct unix_sock *sock, const char *path, mode_t mode, int 
 		snprintf(err, errlen, "%s: another process has locked the directory", path);
 		return -EBUSY;
 	}
-	/* A directory that cannot be read cannot be locked; names in it can be made all the same. */
+	/* A directory that cannot be read cannot be locked; names in it can be made all the
+	 * same. */
 	return sock_listen(sock, path, mode, backlog, err, errlen);
 }
 

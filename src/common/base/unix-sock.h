@@ -13,11 +13,11 @@ struct unix_sock {
 	ino_t ino;
 };
 
-/* Listen at @path, with @mode less the umask (connect(2) needs the right to write).  A socket there that
- * nobody listens on any more is replaced.  0: @sock is to be given to unix_sock_remove(), and its
- * descriptor to be closed; or -errno with the reason in @err: -ENAMETOOLONG, -EEXIST no socket,
- * -EADDRINUSE somebody listens there, -EBUSY the directory is locked (flock(2)), ...  Waits for such a lock,
- * 2 s at most: of several processes that want one name one gets it. */
+/* Listen at @path, with @mode less the umask (connect(2) needs the right to write).  A socket there
+ * that nobody listens on any more is replaced.  0: @sock is to be given to unix_sock_remove(), and
+ * its descriptor to be closed; or -errno with the reason in @err: -ENAMETOOLONG, -EEXIST no socket,
+ * -EADDRINUSE somebody listens there, -EBUSY the directory is locked (flock(2)), ...  Waits for
+ * such a lock, 2 s at most: of several processes that want one name one gets it. */
 int unix_sock_listen(struct unix_sock *sock, const char *path, mode_t mode, int backlog, char *err,
 		     size_t errlen);
 /* Remove the name, unless something else has it now. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns a client's descriptor, its line and its answer; thread of the loop.
  *
- * How it ends: the client closes, breaks a rule, or is idle for too long: cut off, and gone() runs when the
- * loop has let go of the descriptor and the program has answered.
+ * How it ends: the client closes, breaks a rule, or is idle for too long: cut off, and gone() runs
+ * when the loop has let go of the descriptor and the program has answered.
  * How it fails: a client is cut off; nobody else notices. */
 #include <config.h>
 
@@ -161,7 +161,8 @@ static bool client_read(struct ctl_client *c)
 	return true;
 }
 
-/* While its command is with the program: it may have gone, which a poll() would tell again and again. */
+/* While its command is with the program: it may have gone, which a poll() would tell again and
+ * again. */
 static void client_check_gone(struct ctl_client *c)
 {
 	struct pollfd p = { .fd = c->watch.fd };

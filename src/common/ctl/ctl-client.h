@@ -31,8 +31,8 @@ struct ctl_client {
 	char in[CTL_LINE_MAX];
 };
 
-/* A client at @fd, which is taken, on the loop.  @gone(client), at last, from a pass of the loop: it is off
- * its list and is to be freed.  0 or -errno; @fd is the caller's then. */
+/* A client at @fd, which is taken, on the loop.  @gone(client), at last, from a pass of the loop:
+ * it is off its list and is to be freed.  0 or -errno; @fd is the caller's then. */
 int ctl_client_create(struct loop *loop, int fd, ctl_serve_fn *serve, void *arg,
 		      void (*gone)(struct ctl_client *client), struct ctl_client **out);
 /* Cut @client off.  Idempotent. */

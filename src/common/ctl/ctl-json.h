@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Answers put together, in the hope that there is memory: what misses a part for want of it is given up as a
- * whole, so a reader never takes half of it for all.  NULL stands for that everywhere.  Any thread. */
+/* Answers put together, in the hope that there is memory: what misses a part for want of it is
+ * given up as a whole, so a reader never takes half of it for all.  NULL stands for that
+ * everywhere.  Any thread. */
 #ifndef CTL_JSON_H
 #define CTL_JSON_H
 

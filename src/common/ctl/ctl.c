@@ -2,7 +2,8 @@
 /* Owns the listening socket and the list of clients; thread of the loop.
  *
  * How it ends: ctl_close(); the last client or the listener that the loop lets go of frees it.
- * How it fails: ctl_open() only.  Where no descriptor is left for a client the socket rests for a while. */
+ * How it fails: ctl_open() only.  Where no descriptor is left for a client the socket rests for a
+ * while. */
 #include <config.h>
 
 #include <errno.h>

@@ -4,10 +4,10 @@
  * "error":TEXT}.  man/rtrsctl.pod has the commands.
  *
  * Nothing here blocks and nothing runs on another thread than the loop's.  What a client can make a
- * program hold is bounded: so many clients, one line and one answer of each.  One that sends what is
- * no JSON object is told so and cut off; one that is silent in the middle of a line, that does not read,
- * or that asks for nothing for CTL_IDLE_MS, is cut off.  Only the user who runs the program and root
- * can connect: the mode of the socket is 0600. */
+ * program hold is bounded: so many clients, one line and one answer of each.  One that sends what
+ * is no JSON object is told so and cut off; one that is silent in the middle of a line, that does
+ * not read, or that asks for nothing for CTL_IDLE_MS, is cut off.  Only the user who runs the
+ * program and root can connect: the mode of the socket is 0600. */
 #ifndef CTL_H
 #define CTL_H
 
@@ -24,8 +24,9 @@
 struct ctl;
 struct ctl_client;
 
-/* A command of @client, which the program answers with one of the two functions below: from inside this
- * call or later, once.  @command is an object and goes when this returns.  Thread of the loop. */
+/* A command of @client, which the program answers with one of the two functions below: from inside
+ * this call or later, once.  @command is an object and goes when this returns.  Thread of the
+ * loop. */
 typedef void ctl_serve_fn(struct ctl_client *client, const json_t *command, void *arg);
 
 /* Answer with @answer, an object whose reference is taken; NULL: there was no memory for it. */
@@ -34,8 +35,8 @@ void ctl_answer(struct ctl_client *client, json_t *answer);
 void ctl_refuse(struct ctl_client *client, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Listen at @path; a socket there that nobody listens at any more is replaced.  The loop's thread.  0,
- * or -errno with the path and the reason in @err: -EADDRINUSE, and by which process. */
+/* Listen at @path; a socket there that nobody listens at any more is replaced.  The loop's thread.
+ * 0, or -errno with the path and the reason in @err: -EADDRINUSE, and by which process. */
 int ctl_open(struct loop *loop, const char *path, ctl_serve_fn *serve, void *arg, struct ctl **out,
 	     char *err, size_t errlen);
 /* Remove the socket and cut all clients off, then run @done(@arg), once, not from inside this call.

@@ -97,7 +97,8 @@ struct fab_provider {
 	struct ibv_mr *(*reg_mr)(struct fab_pd *pd, void *addr, size_t length, uint64_t iova, int access);
 	int (*rereg_mr)(struct ibv_mr *mr, void *addr, size_t length, uint64_t iova, int access);
 	void (*dereg_mr)(struct ibv_mr *mr);
-	int (*suspend_mr)(struct ibv_mr *mr, bool closed);	/* and resume; NULL where there is none */
+	int (*suspend_mr)(struct ibv_mr *mr, bool closed);	/* and resume; NULL where there is
+								 * none */
 	bool mw_zero_based;		/* binds may have IBV_ACCESS_ZERO_BASED */
 	/* NULL where there are no windows. */
 	struct ibv_mw *(*alloc_mw)(struct fab_pd *pd, enum ibv_mw_type type);

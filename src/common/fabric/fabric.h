@@ -269,11 +269,11 @@ static inline int fab_rereg_mr(struct ibv_mr *mr, void *addr, size_t length, int
 static inline int fab_rereg_mr_iova(struct ibv_mr *mr, void *addr, size_t length, uint64_t iova, int access);
 /* As fab_rereg_mr() to length 0: nobody can reach anything through @mr; its key is dead. */
 static inline int fab_revoke_mr(struct ibv_mr *mr);
-/* Close the key of @mr to peers, and open the same key again.  While it is closed a peer's write is one under
- * a dead key, and promise k holds when fab_suspend_mr() returns; locally @mr may not be used either.  One at a time
- * for one @mr; a suspend of a closed one, a resume of an open one do nothing.  Costs as fab_rereg_mr().
- * -ENOTSUP without fab_device_attr.suspend_mr, -EBUSY while a window is bound in @mr; and of a resume -EINVAL
- * when @mr has length 0. */
+/* Close the key of @mr to peers, and open the same key again.  While it is closed a peer's write is
+ * one under a dead key, and promise k holds when fab_suspend_mr() returns; locally @mr may not be
+ * used either.  One at a time for one @mr; a suspend of a closed one, a resume of an open one do
+ * nothing.  Costs as fab_rereg_mr().  -ENOTSUP without fab_device_attr.suspend_mr, -EBUSY while a
+ * window is bound in @mr; and of a resume -EINVAL when @mr has length 0. */
 static inline int fab_suspend_mr(struct ibv_mr *mr);
 static inline int fab_resume_mr(struct ibv_mr *mr);
 /* No window is bound in it. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* LIST and LIST_RSP, both directions.  Owns nothing; runs on the caller's thread; decoders fail with a negative
- * errno. */
+/* LIST and LIST_RSP, both directions.  Owns nothing; runs on the caller's thread; decoders fail
+ * with a negative errno. */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The names of a server's exports: our messages LIST and its answer LIST_RSP (man/rtrs-protocol.pod,
- * doc/decisions.md D16).  Pure.
+/* The names of a server's exports: our messages LIST and its answer LIST_RSP
+ * (man/rtrs-protocol.pod, doc/decisions.md D16).  Pure.
  *
- * A list comes in parts: a client asks for the names from a number on, and each answer has as many as it has
- * room for, and says how many are left.  Both sides' extension has RNBD_EXT_LIST. */
+ * A list comes in parts: a client asks for the names from a number on, and each answer has as many
+ * as it has room for, and says how many are left.  Both sides' extension has RNBD_EXT_LIST. */
 #ifndef RNBD_LIST_H
 #define RNBD_LIST_H
 
@@ -27,8 +27,8 @@ struct rnbd_list_writer {
 };
 
 /* Begin an answer in @buf, all @room bytes of which are written; room for one name of any length
- * (RNBD_LIST_ROOM_MIN).  Each byte is written before rnbd_list_end() returns and none is read, because the
- * peer can write there. */
+ * (RNBD_LIST_ROOM_MIN).  Each byte is written before rnbd_list_end() returns and none is read,
+ * because the peer can write there. */
 #define RNBD_LIST_ROOM_MIN (sizeof(struct rnbd_msg_list_rsp) + RNBD_NAME_MAX)
 void rnbd_list_begin(struct rnbd_list_writer *w, void *buf, size_t room);
 /* False: no room is left for @name, which is that of an OPEN. */
@@ -43,10 +43,11 @@ struct rnbd_list_reader {
 	uint32_t n, left;
 };
 
-/* The head of an answer: @r->n names are in it and @r->left are behind them.  -EINVAL: short, no LIST_RSP, or none
- * here and some left, so that asking would never end. */
+/* The head of an answer: @r->n names are in it and @r->left are behind them.  -EINVAL: short, no
+ * LIST_RSP, or none here and some left, so that asking would never end. */
 int rnbd_list_rsp_decode(const void *buf, size_t len, struct rnbd_list_reader *r);
-/* The next of the n names.  -EINVAL: cut off, empty, with a zero byte, or longer than a name may be. */
+/* The next of the n names.  -EINVAL: cut off, empty, with a zero byte, or longer than a name may
+ * be. */
 int rnbd_list_rsp_name(struct rnbd_list_reader *r, char name[RNBD_NAME_MAX]);
 
 #endif

@@ -29,7 +29,8 @@ static inline int rnbd_msg_type(const void *buf, size_t len)
 #define RNBD_EXT_PREFLUSH 0x02u		/* honours RNBD_F_PREFLUSH */
 #define RNBD_EXT_TAG 0x04u		/* client: IOs may have tags; server: looks at them */
 #define RNBD_EXT_EXPORT_ID 0x08u	/* server: OPEN_RSP has an export_id */
-#define RNBD_EXT_LIST 0x10u		/* server: tells the names of its exports; client: may ask */
+#define RNBD_EXT_LIST 0x10u		/* server: tells the names of its exports; client: may
+					 * ask */
 #define RNBD_EXT_EXTENTS 0x20u		/* server: answers RNBD_OP_EXTENTS; client: may ask */
 #define RNBD_EXT_ALL                                                                               \
 	(RNBD_EXT_NOUNMAP | RNBD_EXT_PREFLUSH | RNBD_EXT_TAG | RNBD_EXT_EXPORT_ID | RNBD_EXT_LIST | \
@@ -38,11 +39,12 @@ static inline int rnbd_msg_type(const void *buf, size_t len)
 struct rnbd_ext {
 	bool valid;
 	uint32_t features;
-	uint8_t boot_id[8];		/* server: changes when unflushed writes may have been lost, with
-					 * its host's memory or in a failed sync (derived from the host's
-					 * boot id and a count of failures) */
+	uint8_t boot_id[8];		/* server: changes when unflushed writes may have been lost,
+					 * with its host's memory or in a failed sync (derived from
+					 * the host's boot id and a count of failures) */
 	uint32_t instance;		/* server: of its process, never 0; 0: not told */
-	uint32_t host;			/* server: 24 bits of what its host is over reboots; 0: not told */
+	uint32_t host;			/* server: 24 bits of what its host is over reboots; 0: not
+					 * told */
 };
 
 struct rnbd_sess_info {
@@ -82,12 +84,13 @@ struct rnbd_dev_info {
 	uint16_t secure_discard;	/* always 0 from us (doc/traps.md 21) */
 	bool rotational;
 	bool fua, writeback;		/* cache_policy */
-	uint8_t export_id[8];		/* which file of which host this is (RNBD_EXT_EXPORT_ID | RNBD_EXT_LIST) */
+	uint8_t export_id[8];		/* which file of which host this is (RNBD_EXT_EXPORT_ID |
+					 * RNBD_EXT_LIST) */
 };
 
 void rnbd_open_rsp_encode(struct rnbd_msg_open_rsp *m, const struct rnbd_dev_info *info);
-/* -EINVAL: short, or a logical block size that is no power of two of at least 512 (doc/traps.md 35), or a
- * capacity whose bytes do not fit 63 bits. */
+/* -EINVAL: short, or a logical block size that is no power of two of at least 512 (doc/traps.md
+ * 35), or a capacity whose bytes do not fit 63 bits. */
 int rnbd_open_rsp_decode(const void *buf, size_t len, struct rnbd_dev_info *info);
 
 struct rnbd_io {
@@ -115,8 +118,9 @@ void rnbd_io_encode(struct rnbd_msg_io *m, const struct rnbd_io *io);
  *		op in the wrong direction (FLUSH may come in either); FLUSH with data;
  *		EXTENTS of nothing, with flags, or without room for one extent
  *  -EOPNOTSUPP	SECURE_ERASE, unknown op
- * Flags that nobody here knows are left out, as by the kernel's server: later versions do not negotiate theirs.
- * FLUSH: sector and bi_size are not looked at (doc/traps.md 17) and told as 0. */
+ * Flags that nobody here knows are left out, as by the kernel's server: later versions do not
+ * negotiate theirs.  FLUSH: sector and bi_size are not looked at (doc/traps.md 17) and told as
+ * 0. */
 int rnbd_io_decode(const void *buf, size_t len, uint32_t data_len, bool is_read,
 		   struct rnbd_io *io);
 

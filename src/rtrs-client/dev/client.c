@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the start and the end of a client, and tells those that wait for either.
  *
- * Everything runs on the service thread; other threads post messages to it, or wait under the lock. */
+ * Everything runs on the service thread; other threads post messages to it, or wait under the
+ * lock. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

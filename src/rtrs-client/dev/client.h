@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RNBD client: a session with the devices that are open in it (doc/protocol.md 8), its start and its end.
+/* RNBD client: a session with the devices that are open in it (doc/protocol.md 8), its start and
+ * its end.
  *
- * Control (session info, open, close, open again after a reconnect) runs on the service loop.  Functions
- * that say "blocks" wait with clt-wait.h. */
+ * Control (session info, open, close, open again after a reconnect) runs on the service loop.
+ * Functions that say "blocks" wait with clt-wait.h. */
 #ifndef CLIENT_H
 #define CLIENT_H
 
@@ -12,18 +13,21 @@
 struct client {
 	struct clt_sess sess;
 	atomic_uint features;		/* RNBD_EXT_* of the server */
-	atomic_uint boot_epoch;		/* first epoch of the session after the server's memory may have
-					 * been lost (doc/decisions.md D13) */
+	atomic_uint boot_epoch;		/* first epoch of the session after the server's memory may
+					 * have been lost (doc/decisions.md D13) */
 	/* service thread */
 	enum {
 		CLIENT_PEER_NEW,	/* SESS_INFO was not answered yet */
 		CLIENT_PEER_UNKNOWN,	/* it says not who it is */
 		CLIENT_PEER_KNOWN,	/* boot_id is that of the last epoch */
 	} peer;
-	unsigned given_up_epoch;		/* of devices that were closed without being settled */
-	struct rnbd_ext met;		/* who has answered this handshake's SESS_INFO, until it is let in */
+	unsigned given_up_epoch;		/* of devices that were closed without being
+						 * settled */
+	struct rnbd_ext met;		/* who has answered this handshake's SESS_INFO, until it is
+					 * let in */
 	uint8_t boot_id[8];
-	uint32_t instance;		/* of the server's process in this epoch; 0: it says not which */
+	uint32_t instance;		/* of the server's process in this epoch; 0: it says not
+					 * which */
 	uint32_t host;			/* of the server, as far as one has said it; 0: none has */
 	enum {
 		CLIENT_FILES_UNSEEN,	/* none is open again yet */
@@ -45,8 +49,10 @@ struct client {
 	struct clt_waiter event;
 	struct clt_waiter away_event;
 	int result;			/* CLT_AGAIN: not known yet; 0 was up; negative errno */
-	enum { CLIENT_OPEN, CLIENT_CLOSING, CLIENT_CLOSED } state;	/* changed on the service thread alone */
-	bool away;			/* requests wait for a path or for an export, or may: it is silent */
+	enum { CLIENT_OPEN, CLIENT_CLOSING, CLIENT_CLOSED } state;	/* changed on the service
+									 * thread alone */
+	bool away;			/* requests wait for a path or for an export, or may: it is
+					 * silent */
 	char cause[256];		/* of a negative result */
 };
 
@@ -60,11 +66,12 @@ void client_close(struct client *clt);
 /* The same without waiting: client_closed() tells.  Any thread. */
 void client_close_start(struct client *clt);
 bool client_closed(struct client *clt);
-/* Blocks until the server, or one of the exports, is away and requests wait for it, or the server has given no
- * sign of life for a heartbeat: true; or until the session is closed: false.  One thread. */
+/* Blocks until the server, or one of the exports, is away and requests wait for it, or the server
+ * has given no sign of life for a heartbeat: true; or until the session is closed: false.  One
+ * thread. */
 bool client_wait_away(struct client *clt);
-/* From now on no request waits for what is away, as with io_timeout_ms 0, and a server that stands still is
- * away after two heartbeats.  Any thread. */
+/* From now on no request waits for what is away, as with io_timeout_ms 0, and a server that stands
+ * still is away after two heartbeats.  Any thread. */
 void client_lose_patience(struct client *clt);
 /* After close, with the service loop gone. */
 void client_fini(struct client *clt);

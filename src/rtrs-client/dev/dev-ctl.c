@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* User messages of control, and their answers.
  *
- * Service thread.  One message is in flight per device (dev.c), one for the handshake (dev-reopen.c). */
+ * Service thread.  One message is in flight per device (dev.c), one for the handshake
+ * (dev-reopen.c). */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -22,8 +23,8 @@ static bool is_handshake(const struct clt_op *op)
 	return op->kind == CLT_OP_HANDSHAKE || op->kind == CLT_OP_JOIN;
 }
 
-/* While the session has another path the server knows what was asked, or can be asked again; all messages may be
- * carried out twice. */
+/* While the session has another path the server knows what was asked, or can be asked again; all
+ * messages may be carried out twice. */
 static int ctl_lost(const struct clt_op *op)
 {
 	const struct dev_ctl *ctl = container_of(op, struct dev_ctl, op);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* NBD's requests, of any offset and length: how one is cut at blocks, when an IO may be sent and how it
- * is waited for, and what a FLUSH must cover (doc/decisions.md D13).
+/* NBD's requests, of any offset and length: how one is cut at blocks, when an IO may be sent and
+ * how it is waited for, and what a FLUSH must cover (doc/decisions.md D13).
  *
- * Owns nothing; any thread; a device is held by the caller's reference.  Blocks in clt-wait.h alone. */
+ * Owns nothing; any thread; a device is held by the caller's reference.  Blocks in clt-wait.h
+ * alone. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,8 +142,8 @@ static void count_write(struct dev_io *op)
 }
 
 /* A FLUSH was answered.  When the server lost what it should cover, it fails, and so do those that
- * run at the same time: they cover the same writes.  Later ones do not.  One that is a part of another request, @inner,
- * leaves it to the next to tell. */
+ * run at the same time: they cover the same writes.  Later ones do not.  One that is a part of
+ * another request, @inner, leaves it to the next to tell. */
 static int end_flush(struct dev_io *op, bool inner)
 {
 	struct dev *dev = op->dev;
@@ -399,8 +400,8 @@ int dev_io_flush(struct dev *dev)
 	return counted(dev, IO_STAT_FLUSH, began_ns, 0, r);
 }
 
-/* FUA of a discard.  Whoever ignores errors of discards, which are only advice, must still hear of a loss:
- * a FLUSH tells it again. */
+/* FUA of a discard.  Whoever ignores errors of discards, which are only advice, must still hear of
+ * a loss: a FLUSH tells it again. */
 static int flush_discard(struct dev *dev)
 {
 	struct dev_io op;

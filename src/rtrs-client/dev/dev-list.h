@@ -13,9 +13,10 @@ struct dev_list {
 	char (*names)[RNBD_NAME_MAX];	/* [n] */
 };
 
-/* Ask for all names, one message after the other, into @list, which dev_list_fini() frees in any case.  Blocks, any
- * thread; the session is not closed meanwhile.  0; -EOPNOTSUPP: the server, a kernel or an older one, has no list;
- * -EBADMSG: what it answers is none; -ENOMEM; or as dev_open_req.status. */
+/* Ask for all names, one message after the other, into @list, which dev_list_fini() frees in any
+ * case.  Blocks, any thread; the session is not closed meanwhile.  0; -EOPNOTSUPP: the server, a
+ * kernel or an older one, has no list; -EBADMSG: what it answers is none; -ENOMEM; or as
+ * dev_open_req.status. */
 int dev_list(struct client *clt, struct dev_list *list);
 void dev_list_fini(struct dev_list *list);
 

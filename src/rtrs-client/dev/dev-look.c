@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who opens a device that is open already is told the size that its export has now (doc/decisions.md D17).
+/* Who opens a device that is open already is told the size that its export has now
+ * (doc/decisions.md D17).
  *
- * Service thread.  Owns those who wait for a look at the server, which is one OPEN more: every server answers that with
- * the handle that the session has, and its size (doc/protocol.md 8.2).  Each of them holds a reference, so that no CLOSE is
- * on its way meanwhile.  A look that fails changes nothing: the device is what it was, and its size follows when the
- * session comes back (dev_opened()). */
+ * Service thread.  Owns those who wait for a look at the server, which is one OPEN more: every
+ * server answers that with the handle that the session has, and its size (doc/protocol.md 8.2).
+ * Each of them holds a reference, so that no CLOSE is on its way meanwhile.  A look that fails
+ * changes nothing: the device is what it was, and its size follows when the session comes back
+ * (dev_opened()). */
 #include <errno.h>
 #include <string.h>
 
@@ -36,8 +38,8 @@ static void look_send(struct dev *dev)
 	dev_ctl_send(&dev->look, sizeof(dev->look.msg.open), sizeof(dev->look.rsp.open), CLT_OP_BOUND, look_done);
 }
 
-/* What is known of the server is of now, or nothing has told yet that it is not.  A look that comes too late ends at once,
- * because it is bound to the epoch. */
+/* What is known of the server is of now, or nothing has told yet that it is not.  A look that comes
+ * too late ends at once, because it is bound to the epoch. */
 static bool is_current(const struct dev *dev)
 {
 	return atomic_load(&dev->state) == DEV_OPEN && dev->open_epoch == clt_sess_epoch(&dev->clt->sess);
@@ -68,8 +70,9 @@ static void stray_closed(struct dev_ctl *ctl)
 	look_end(ctl->dev, 0);
 }
 
-/* The server had closed the device, and has opened it anew for the look.  To take that for the one that was open would
- * hide from those who have it open that it was taken away, and a failed sync with it (doc/decisions.md D13). */
+/* The server had closed the device, and has opened it anew for the look.  To take that for the one
+ * that was open would hide from those who have it open that it was taken away, and a failed sync
+ * with it (doc/decisions.md D13). */
 static void close_stray(struct dev *dev, uint32_t id)
 {
 	log_warn(dev->name, "is not open on the server any more: requests fail until all clients have closed it");

@@ -24,7 +24,8 @@ struct dev_ctl {
 	struct list link;		/* clt->ctl_line */
 	struct client *clt;
 	struct dev *dev;		/* NULL: SESS_INFO, LIST */
-	uint32_t feature;		/* RNBD_EXT_*: the server is only asked if it has it, else -EOPNOTSUPP; 0: none */
+	uint32_t feature;		/* RNBD_EXT_*: the server is only asked if it has it, else
+					 * -EOPNOTSUPP; 0: none */
 	void *into;			/* where the answer goes; NULL: rsp */
 	unsigned epoch;			/* of the session, when it was sent */
 	void (*done)(struct dev_ctl *ctl);	/* NULL: it is not under way */
@@ -48,17 +49,17 @@ struct dev {
 	struct rnbd_dev_info info;	/* constant once opened, but for the next three */
 	atomic_uint id;
 	atomic_ullong size;		/* bytes */
-	atomic_uint max_zeroes;		/* sectors of a WRITE_ZEROES; 0: the server has none, and Linux 6.1
-					 * would take it for a READ (doc/traps.md 22) */
+	atomic_uint max_zeroes;		/* sectors of a WRITE_ZEROES; 0: the server has none, and
+					 * Linux 6.1 would take it for a READ (doc/traps.md 22) */
 	_Atomic(enum dev_state) state;
-	/* Epochs of the session (dev-reopen.c): the latest in which a write was sent that was given up,
-	 * and the one that found everything sent in earlier ones done. */
+	/* Epochs of the session (dev-reopen.c): the latest in which a write was sent that was given
+	 * up, and the one that found everything sent in earlier ones done. */
 	atomic_uint given_up_epoch, settled_epoch;
 	struct range_lock ranges;
 
-	/* What a FLUSH must cover (doc/decisions.md D13): acknowledged writes, those a FLUSH covered, and the epoch
-	 * of the session in which unflushed ones were found lost (0: none).  FLUSHes that told of a
-	 * loss are counted: one that began before covers the same writes. */
+	/* What a FLUSH must cover (doc/decisions.md D13): acknowledged writes, those a FLUSH
+	 * covered, and the epoch of the session in which unflushed ones were found lost (0: none).
+	 * FLUSHes that told of a loss are counted: one that began before covers the same writes. */
 	atomic_uint write_seq, flushed_seq, lost_epoch, losses_told;
 
 	/* service thread */
@@ -68,7 +69,8 @@ struct dev {
 	atomic_uint dropped;		/* references, since clt->drop_msg ran */
 	struct dev_ctl ctl;		/* its OPEN or CLOSE */
 	struct dev_ctl look;			/* dev-look.c, as the next two */
-	struct list lookers, looking;	/* dev_open_req.link: for the look to come, and for that in flight */
+	struct list lookers, looking;	/* dev_open_req.link: for the look to come, and for that in
+					 * flight */
 	unsigned tried_epoch, open_epoch;	/* of the session: asked for, and got, by OPEN */
 	void (*settled)(struct dev *dev, int status);
 	struct loop_msg given_up_msg;
@@ -97,19 +99,20 @@ void client_check_away(struct client *clt);
 /* ---- dev-ctl.c: user messages ---- */
 
 void dev_ctl_init(struct dev_ctl *ctl, struct client *clt, struct dev *dev);
-/* A server has 512 receives on connection 0, for heartbeats, too (doc/traps.md 38); that many messages at a time
- * and no more are sent, the others stand in line. */
+/* A server has 512 receives on connection 0, for heartbeats, too (doc/traps.md 38); that many
+ * messages at a time and no more are sent, the others stand in line. */
 #define DEV_CTL_MAX 64
 
-/* Send the first @len bytes of @ctl->msg; @done when it ended, with @ctl->op.status.  @answer: bytes of
- * the reply, 0 for none.  A message in flight on a path that is lost ends with -ECONNABORTED. */
+/* Send the first @len bytes of @ctl->msg; @done when it ended, with @ctl->op.status.  @answer:
+ * bytes of the reply, 0 for none.  A message in flight on a path that is lost ends with
+ * -ECONNABORTED. */
 void dev_ctl_send(struct dev_ctl *ctl, size_t len, uint32_t answer, enum clt_op_kind kind,
 		   void (*done)(struct dev_ctl *ctl));
 
 /* ---- dev-io.c ---- */
 
-/* Ask what @span bytes from @off on are, whole sectors; the answer comes to @answer, @room bytes.  Blocks; any
- * thread.  0; -EOPNOTSUPP: the server does not know; or -errno. */
+/* Ask what @span bytes from @off on are, whole sectors; the answer comes to @answer, @room bytes.
+ * Blocks; any thread.  0; -EOPNOTSUPP: the server does not know; or -errno. */
 int dev_io_extents(struct dev *dev, void *answer, uint32_t room, uint32_t span, uint64_t off);
 
 /* ---- dev.c: devices ---- */
@@ -119,18 +122,19 @@ void dev_init(struct client *clt);
 void dev_pump(struct dev *dev);
 void dev_send_open(struct dev *dev, enum clt_op_kind kind,
 			void (*done)(struct dev_ctl *ctl));
-/* The answer to an OPEN: geometry the first time, else id and size.  0: @dev is OPEN, or stays CLOSING; CLT_AGAIN: it
- * is open on the server and has to be settled; or -errno: -EMEDIUMTYPE when it is not what it was. */
+/* The answer to an OPEN: geometry the first time, else id and size.  0: @dev is OPEN, or stays
+ * CLOSING; CLT_AGAIN: it is open on the server and has to be settled; or -errno: -EMEDIUMTYPE when
+ * it is not what it was. */
 int dev_opened(struct dev *dev, struct dev_ctl *ctl, bool first);
 
 /* ---- dev-look.c ---- */
 
 void dev_look_init(struct dev *dev);
-/* The server says that @dev, which is open, has @size bytes now.  0; -EMEDIUMTYPE: it had more, and goes on with as
- * many for those who have it open (doc/decisions.md D17). */
+/* The server says that @dev, which is open, has @size bytes now.  0; -EMEDIUMTYPE: it had more, and
+ * goes on with as many for those who have it open (doc/decisions.md D17). */
 int dev_look_size(struct dev *dev, uint64_t size);
-/* @req wants @dev, which is open.  True: it gets it when the server has told its size: 0, or as dev_look_size().  False: it
- * cannot be asked now. */
+/* @req wants @dev, which is open.  True: it gets it when the server has told its size: 0, or as
+ * dev_look_size().  False: it cannot be asked now. */
 bool dev_look(struct dev *dev, struct dev_open_req *req);
 
 /* ---- dev-reopen.c ---- */
@@ -143,7 +147,8 @@ void dev_reopen_init_dev(struct dev *dev);
 void dev_reopen_settle(struct dev *dev, void (*settled)(struct dev *dev, int status));
 /* clt_sess_ops.opening: session info, then every device, then clt_epoch_opened(). */
 void dev_reopen_opening(struct clt_sess *sess);
-/* clt_sess_ops.joining: session info, which has to be that of the server that the session is up with. */
+/* clt_sess_ops.joining: session info, which has to be that of the server that the session is up
+ * with. */
 void dev_reopen_joining(struct clt_sess *sess);
 
 #endif

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What follows each time a path comes up: session info, then the devices are opened again.
  *
- * Service thread.  A device that cannot be opened again is LOST: it is tried once a second, and fails
- * IO when io_timeout is over.
+ * Service thread.  A device that cannot be opened again is LOST: it is tried once a second, and
+ * fails IO when io_timeout is over.
  *
- * What is given up.  A write that was sent and fails with io_timeout, or begins anew because the path
- * came back too small for it, may still be in the server's storage, where its buf_id orders it before nothing any more: a later write to the same place goes
- * under another one.  So nothing is sent to its device before the server has said that its storage is
- * done with all earlier requests.  That is what the answer to CLOSE says, with every server (doc/protocol.md
- * 8.6; those that have arrived and not begun are dropped with their path): the device is opened, closed
- * and opened again.  As with any OPEN of a device that was closed, a failed sync is not told any more by
- * the device itself, so the server's identity is asked for in between. */
+ * What is given up.  A write that was sent and fails with io_timeout, or begins anew because the
+ * path came back too small for it, may still be in the server's storage, where its buf_id orders it
+ * before nothing any more: a later write to the same place goes under another one.  So nothing is
+ * sent to its device before the server has said that its storage is done with all earlier requests.
+ * That is what the answer to CLOSE says, with every server (doc/protocol.md 8.6; those that have
+ * arrived and not begun are dropped with their path): the device is opened, closed and opened
+ * again.  As with any OPEN of a device that was closed, a failed sync is not told any more by the
+ * device itself, so the server's identity is asked for in between. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -41,7 +42,8 @@ static void identity_check(struct client *clt, const struct rnbd_ext *ext)
 	memcpy(clt->boot_id, ext->boot_id, sizeof(clt->boot_id));
 	if (first || same)
 		return;
-	/* ORDER: boot_epoch before write_seq is read; dev_io_end() counts before it reads boot_epoch. */
+	/* ORDER: boot_epoch before write_seq is read; dev_io_end() counts before it reads
+	 * boot_epoch. */
 	atomic_store(&clt->boot_epoch, clt_sess_epoch(&clt->sess));
 	list_for_each(dev, &clt->devs, link) {
 		if (atomic_load(&dev->write_seq) == atomic_load(&dev->flushed_seq))
@@ -166,8 +168,8 @@ void dev_reopen_settle(struct dev *dev, void (*settled)(struct dev *dev, int sta
 	dev_ctl_send(&dev->ctl, sizeof(dev->ctl.msg.close), 0, CLT_OP_BOUND, settle_closed);
 }
 
-/* Given up at the moment when the device was opened again: too late for settling it, requests are in
- * flight. */
+/* Given up at the moment when the device was opened again: too late for settling it, requests are
+ * in flight. */
 static void given_up_msg(struct loop_msg *msg)
 {
 	struct dev *dev = container_of(msg, struct dev, given_up_msg);
@@ -262,8 +264,9 @@ static void handshake_open_done(struct dev_ctl *ctl)
 		handshake_next(clt);
 }
 
-/* The devices are asked for.  A server that has none of their files, while there are paths that may lead elsewhere,
- * is not the one that was lost: it does not keep that one's paths out, and that it has another memory loses nothing. */
+/* The devices are asked for.  A server that has none of their files, while there are paths that may
+ * lead elsewhere, is not the one that was lost: it does not keep that one's paths out, and that it
+ * has another memory loses nothing. */
 static void handshake_end(struct client *clt)
 {
 	if (clt->files == CLIENT_FILES_OTHER && clt->sess.io.natts > 1) {
@@ -313,8 +316,9 @@ static void refuse(struct client *clt, int r)
 	clt_epoch_refuse(&clt->sess, r, why);
 }
 
-/* One address may lead to the server as well as another one does.  With several paths, one that leads to another machine
- * is a mistake in a cable or a name, and whoever opens a device there finds other data under its name. */
+/* One address may lead to the server as well as another one does.  With several paths, one that
+ * leads to another machine is a mistake in a cable or a name, and whoever opens a device there
+ * finds other data under its name. */
 static bool is_another_machine(const struct client *clt, const struct rnbd_ext *ext)
 {
 	return clt->sess.io.natts > 1 && clt->host && ext->host && clt->host != ext->host;
@@ -336,7 +340,8 @@ static void sess_info_done(struct dev_ctl *ctl)
 		handshake_next(clt);
 }
 
-/* Two addresses may be those of two servers, or of one that was started again.  Kernels do not say who they are. */
+/* Two addresses may be those of two servers, or of one that was started again.  Kernels do not say
+ * who they are. */
 static void join_done(struct dev_ctl *ctl)
 {
 	struct client *clt = ctl->clt;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opening and closing devices.  Owns the list of devices.  Service thread; other threads post messages.
+/* Opening and closing devices.  Owns the list of devices.  Service thread; other threads post
+ * messages.
  *
- * A device ends when its last reference was dropped and CLOSE was answered, or the path that knew it
- * is gone. */
+ * A device ends when its last reference was dropped and CLOSE was answered, or the path that knew
+ * it is gone. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -115,9 +116,9 @@ static bool is_another_file(const struct rnbd_dev_info *a, const struct rnbd_dev
 	       memcmp(a->export_id, unknown, sizeof(unknown)) && memcmp(b->export_id, unknown, sizeof(unknown));
 }
 
-/* What was promised to users of @dev when it was opened first must hold with @info: their data is there, single blocks
- * are written as a whole, and what needs no flush, or FUA instead, goes on to need none.  0, -ESTALE for another
- * file, or -EMEDIUMTYPE. */
+/* What was promised to users of @dev when it was opened first must hold with @info: their data is
+ * there, single blocks are written as a whole, and what needs no flush, or FUA instead, goes on to
+ * need none.  0, -ESTALE for another file, or -EMEDIUMTYPE. */
 static int dev_compare(const struct dev *dev, const struct rnbd_dev_info *info)
 {
 	const struct rnbd_dev_info *was = &dev->info;
@@ -275,8 +276,8 @@ static bool same_path(const char *a, const char *b)
 	return true;
 }
 
-/* A kernel's server takes names for paths, and one that gets a device under two names in one session locks up
- * (doc/traps.md 37).  Ours has names of exports, which are what they are. */
+/* A kernel's server takes names for paths, and one that gets a device under two names in one
+ * session locks up (doc/traps.md 37).  Ours has names of exports, which are what they are. */
 static struct dev *dev_under_another_name(struct client *clt, const char *name)
 {
 	struct dev *dev;

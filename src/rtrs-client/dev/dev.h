@@ -2,8 +2,8 @@
 /* A device of a client: opened, closed, read and written.  NBD's requests become RNBD operations
  * (doc/protocol.md 8).
  *
- * Opening and closing run on the service loop; IO on the caller's thread.  Functions that say "blocks" wait
- * with clt-wait.h; dev_io_start() with clt_op_step() is the form that does not. */
+ * Opening and closing run on the service loop; IO on the caller's thread.  Functions that say
+ * "blocks" wait with clt-wait.h; dev_io_start() with clt_op_step() is the form that does not. */
 #ifndef DEV_H
 #define DEV_H
 
@@ -18,11 +18,12 @@ struct dev_open_req {
 	const char *name;
 	enum rnbd_access_mode mode;
 	void (*done)(struct dev_open_req *req);	/* service thread */
-	int status;			/* 0; the server's errno; -ENAMETOOLONG; -EINVAL bad geometry;
-					 * -EEXIST open under another name, and a kernel is the peer;
-					 * -EMEDIUMTYPE open, and smaller now than when it was opened;
-					 * -EIO, -ECONNABORTED: waiting for the server is over;
-					 * -ESHUTDOWN: the session is to end; -ENOMEM */
+	int status;			/* 0; the server's errno; -ENAMETOOLONG; -EINVAL bad
+					 * geometry; -EEXIST open under another name, and a kernel
+					 * is the peer; -EMEDIUMTYPE open, and smaller now than when
+					 * it was opened; -EIO, -ECONNABORTED: waiting for the
+					 * server is over; -ESHUTDOWN: the session is to end;
+					 * -ENOMEM */
 	struct dev *dev;		/* status 0: the caller holds a reference */
 	/* private */
 	struct client *clt;
@@ -30,8 +31,8 @@ struct dev_open_req {
 	struct list link;
 };
 
-/* Open @req->name, or share it when this session has it open (the mode is then the first one's; the size is that
- * of now).  Any thread. */
+/* Open @req->name, or share it when this session has it open (the mode is then the first one's; the
+ * size is that of now).  Any thread. */
 void dev_open_start(struct client *clt, struct dev_open_req *req);
 /* The same, blocking. */
 int dev_open(struct client *clt, const char *name, enum rnbd_access_mode mode,
@@ -41,8 +42,9 @@ int dev_open(struct client *clt, const char *name, enum rnbd_access_mode mode,
 void dev_close(struct dev *dev);
 
 const char *dev_name(const struct dev *dev);
-/* As told when it was opened first; the size grows with reconnects, and whenever it is opened again.  One that comes back as another file, smaller, with
- * larger blocks, with a write cache it did not have or without FUA is not used. */
+/* As told when it was opened first; the size grows with reconnects, and whenever it is opened
+ * again.  One that comes back as another file, smaller, with larger blocks, with a write cache it
+ * did not have or without FUA is not used. */
 const struct rnbd_dev_info *dev_info(const struct dev *dev);
 uint64_t dev_size(const struct dev *dev);
 enum rnbd_access_mode dev_mode(const struct dev *dev);
@@ -69,7 +71,8 @@ struct dev_io {
 	enum rnbd_io_op op;
 	uint32_t flags;			/* RNBD_F_* */
 	uint64_t off;			/* bytes; multiple of RNBD_SECTOR_SIZE, and so the length */
-	uint32_t span;			/* EXTENTS: bytes from off on that are asked about; set before dev_io_start() */
+	uint32_t span;			/* EXTENTS: bytes from off on that are asked about; set
+					 * before dev_io_start() */
 	unsigned flush_seq;		/* private: the writes a FLUSH covers */
 	unsigned losses_told;		/* private: when it began */
 };

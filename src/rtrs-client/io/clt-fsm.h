@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* States of a client's session, path (doc/protocol.md 6.1, ours has more) and connection, and what moves them.
- * The tables stand in clt-sess.c, clt-path-life.c and clt-con.c; make doc draws them. */
+/* States of a client's session, path (doc/protocol.md 6.1, ours has more) and connection, and what
+ * moves them.  The tables stand in clt-sess.c, clt-path-life.c and clt-con.c; make doc draws
+ * them. */
 #ifndef CLT_FSM_H
 #define CLT_FSM_H
 
@@ -12,8 +13,10 @@ enum clt_path_state {
 	CLT_PATH_INFO,			/* INFO_REQ was sent */
 	CLT_PATH_OPENING,		/* RNBD: session info, devices opened again */
 	CLT_PATH_UP,			/* requests flow */
-	CLT_PATH_SILENT,		/* the same, and a heartbeat has had no answer for an interval */
-	CLT_PATH_FAILING,		/* some thread has seen it fail, the service loop will hear of it */
+	CLT_PATH_SILENT,		/* the same, and a heartbeat has had no answer for an
+					 * interval */
+	CLT_PATH_FAILING,		/* some thread has seen it fail, the service loop will hear
+					 * of it */
 	CLT_PATH_DRAINING,		/* waiting until nothing is in flight */
 	CLT_PATH_BACKOFF,		/* waiting for the next try */
 	CLT_PATH_CLOSING,		/* draining, and not coming back */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The request engine: how requests travel from their threads to the server and back.  Nothing here blocks
- * but what clt-wait.h says.
+/* The request engine: how requests travel from their threads to the server and back.  Nothing here
+ * blocks but what clt-wait.h says.
  *
- * An operation is what the caller wants (a read of 64 MiB); a part is what one RTRS request carries.  A
- * part travels in a slot, which is a permit of the session, the memory of the request and its state.
- * Parts of one operation go over one connection, CLT_OP_PARTS at a time.
+ * An operation is what the caller wants (a read of 64 MiB); a part is what one RTRS request
+ * carries.  A part travels in a slot, which is a permit of the session, the memory of the request
+ * and its state.  Parts of one operation go over one connection, CLT_OP_PARTS at a time.
  *
  *	 caller's thread               whoever sends          whoever polls
  *	 clt_op_run
@@ -19,8 +19,8 @@
  *	     unmap, copy out, permit back
  *
  * SENDING is flat combining: a slot is pushed on its connection's list; whoever gets the send lock
- * encodes and posts the whole list as one chain; who does not get it leaves, because the holder looks
- * at the list again after it let go.
+ * encodes and posts the whole list as one chain; who does not get it leaves, because the holder
+ * looks at the list again after it let go.
  *
  * POLLING is a role that one thread has for each connection (clt-wait.h).
  *
@@ -28,9 +28,10 @@
  * caller's buffer, its send completion), or when its path has drained.  So no operation is done
  * while a connection may still read or write its buffer (doc/decisions.md D12).
  *
- * The engine knows neither paths nor sessions.  Of a session it has struct clt_io, of a path's attempt to
- * connect struct clt_attempt, both parts of their owners (clt-sess.h, clt-path.h), and it tells what
- * happens to a connection through struct clt_con_ops.  The files of the engine share clt-io-priv.h. */
+ * The engine knows neither paths nor sessions.  Of a session it has struct clt_io, of a path's
+ * attempt to connect struct clt_attempt, both parts of their owners (clt-sess.h, clt-path.h), and
+ * it tells what happens to a connection through struct clt_con_ops.  The files of the engine share
+ * clt-io-priv.h. */
 #ifndef CLT_IO_H
 #define CLT_IO_H
 
@@ -52,11 +53,12 @@ struct clt_con;
 struct clt_slot;
 
 #define CLT_OP_PARTS 16			/* in flight for one operation */
-#define CLT_ARENA_SLOTS 128		/* of a session with an arena: what it costs is locked memory */
+#define CLT_ARENA_SLOTS 128		/* of a session with an arena: what it costs is locked
+					 * memory */
 #define CLT_PATHS_MAX 16		/* of a session */
 
-/* Statuses that are no answer: the request is to be sent again (or given up), or it does not fit the
- * path that came back, which has fewer permits or takes less in one request. */
+/* Statuses that are no answer: the request is to be sent again (or given up), or it does not fit
+ * the path that came back, which has fewer permits or takes less in one request. */
 #define CLT_AGAIN 1
 #define CLT_TOO_LARGE 2
 
@@ -65,9 +67,10 @@ struct clt_slot;
 /* Permits (doc/protocol.md 2.7).  They outlive paths.
  *
  * IO may wait for a user message, when its device is to be opened again, and keeps its permits
- * meanwhile; so there is one permit that IO does not get: 0, with a slot of its own, the control slot.  A
- * user message takes it when the others are in use.  With a queue depth of 1 IO has to have it, too;
- * then the two take turns: what is only held does not keep the other from being sent. */
+ * meanwhile; so there is one permit that IO does not get: 0, with a slot of its own, the control
+ * slot.  A user message takes it when the others are in use.  With a queue depth of 1 IO has to
+ * have it, too; then the two take turns: what is only held does not keep the other from being
+ * sent. */
 struct clt_slot_table {
 	struct clt_slot *slot;		/* [n + 1]: the last is the control slot */
 	struct clt_slot **order;	/* [n + 1]: clt_tx_fail_over()'s */
@@ -75,7 +78,8 @@ struct clt_slot_table {
 	atomic_bool zero_taken;		/* permit 0, by IO: only where there is no other */
 	atomic_bool zero_sent;		/* buf_id 0 is in flight */
 	unsigned n;			/* queue depth the session began with */
-	atomic_uint limit;		/* ids below it may be used; a path that came back may have less */
+	atomic_uint limit;		/* ids below it may be used; a path that came back may have
+					 * less */
 	atomic_uint nwaiting;		/* operations in line */
 };
 
@@ -96,18 +100,21 @@ enum clt_policy {
 
 struct clt_io {
 	struct loop *loop;
-	unsigned poll_us;		/* who polls looks for answers for at most so long before it sleeps (spin.h) */
+	unsigned poll_us;		/* who polls looks for answers for at most so long before it
+					 * sleeps (spin.h) */
 	struct clt_slot_table slots;
 	struct clt_arena arena;
-	/* Counts the times that the session began anew on the server: no request of an earlier epoch is answered any
-	 * more.  Changed by the service thread while no path is open. */
+	/* Counts the times that the session began anew on the server: no request of an earlier
+	 * epoch is answered any more.  Changed by the service thread while no path is open. */
 	unsigned epoch;
-	atomic_uint max_io_size;	/* of the paths that are or were up, the least; 0: never was */
-	struct clt_attempt *atts[CLT_PATHS_MAX];	/* [natts], of its paths, in order of creation */
+	atomic_uint max_io_size;	/* of the paths that are or were up, the least; 0: never
+					 * was */
+	struct clt_attempt *atts[CLT_PATHS_MAX];	/* [natts], of its paths, in order of
+							 * creation */
 	atomic_uint natts;		/* grows only; paths that were removed are CLOSED */
 	atomic_uint policy;		/* enum clt_policy */
-	atomic_uint state;		/* of the session, enum clt_sess_state: from EXPIRED on operations do not wait
-					 * for a path */
+	atomic_uint state;		/* of the session, enum clt_sess_state: from EXPIRED on
+					 * operations do not wait for a path */
 
 	pthread_mutex_t lock;		/* lists below, op->granted; taken before a waiter's */
 	struct list permit_waiters;	/* clt_op.permit_link, in order */
@@ -118,33 +125,36 @@ struct clt_io {
 void clt_slot_init(struct clt_io *io);
 /* No operation is left. */
 void clt_slot_fini(struct clt_io *io);
-/* @depth permits can be used from now on: of those that there are, which the first call makes.  Returns how
- * many could be used before, or -ENOMEM.  Service thread, not up. */
+/* @depth permits can be used from now on: of those that there are, which the first call makes.
+ * Returns how many could be used before, or -ENOMEM.  Service thread, not up. */
 int clt_slot_limit(struct clt_io *io, unsigned depth);
 /* Operations that wait for something of the session look again.  Any thread. */
 void clt_slot_wake(struct clt_io *io);
 
 /* ---- what it has of a path's attempt ---- */
 
-/* How the device reaches the caller's data (doc/decisions.md D7).  One of them, for all requests. */
+/* How the device reaches the caller's data (doc/decisions.md D7).  One of them, for all
+ * requests. */
 enum clt_mem_way {
-	/* The device has a local_dma_lkey and rereg_mr (tcp): the caller's buffer is used itself, under a key
-	 * that lives as long as the request, that of its window.  Windows are bound to one region that is
-	 * all there is, and opens nothing itself. */
+	/* The device has a local_dma_lkey and rereg_mr (tcp): the caller's buffer is used itself,
+	 * under a key that lives as long as the request, that of its window.  Windows are bound to
+	 * one region that is all there is, and opens nothing itself. */
 	CLT_MEM_DIRECT,
-	/* The same with the key of the slot's region, which gets another one for each READ (FRWR_REREG). */
+	/* The same with the key of the slot's region, which gets another one for each READ
+	 * (FRWR_REREG). */
 	CLT_MEM_REREG,
-	/* It has not (verbs), or registration=static.  The caller's buffer may move or be given back while a
-	 * registration stands, and then data is lost without a word; so each slot has a piece of an
-	 * arena that is registered as long as the connections live, and data is copied on the request's
-	 * own thread.  A READ's key, the region's or its window's, opens its own slot's piece and nothing
-	 * else. */
+	/* It has not (verbs), or registration=static.  The caller's buffer may move or be given
+	 * back while a registration stands, and then data is lost without a word; so each slot has
+	 * a piece of an arena that is registered as long as the connections live, and data is
+	 * copied on the request's own thread.  A READ's key, the region's or its window's, opens
+	 * its own slot's piece and nothing else. */
 	CLT_MEM_BOUNCE,
 };
 
 /* What a connection tells its owner. */
 struct clt_con_ops {
-	/* It failed, or its peer broke the protocol.  Any thread, also from handlers; more than once. */
+	/* It failed, or its peer broke the protocol.  Any thread, also from handlers; more than
+	 * once. */
 	void (*failed)(struct clt_con *con, int err, const char *cause);
 	/* A heartbeat message or its acknowledgement came.  From a handler. */
 	void (*heartbeat)(struct clt_con *con, unsigned type);
@@ -161,17 +171,21 @@ struct clt_attempt {
 	unsigned index;			/* in io->atts */
 	struct clt_con *cons;		/* [ncons], 0 is the service connection */
 	unsigned ncons;
-	atomic_uint state;		/* of the path, enum clt_path_state: requests may be submitted when it is UP
-					 * or SILENT, user messages of the upper layer in OPENING, too */
+	atomic_uint state;		/* of the path, enum clt_path_state: requests may be
+					 * submitted when it is UP or SILENT, user messages of the
+					 * upper layer in OPENING, too */
 
 	struct rtrs_geom geom;
-	unsigned depth;			/* requests in flight: of the server's, what this side can use */
+	unsigned depth;			/* requests in flight: of the server's, what this side can
+					 * use */
 	uint32_t max_io;		/* bytes of data in one: likewise */
-	bool new_rkey;			/* the server tells another key of a chunk with each answer */
+	bool new_rkey;			/* the server tells another key of a chunk with each
+					 * answer */
 	struct rtrs_rbuf *rbufs;	/* [geom.queue_depth] */
 	struct rtrs_hb hb;		/* what comes is a sign of life */
 
-	enum clt_mem_way way;		/* with CLT_MEM_BOUNCE @pd and the regions are of this attempt */
+	enum clt_mem_way way;		/* with CLT_MEM_BOUNCE @pd and the regions are of this
+					 * attempt */
 	struct fab_pd *pd;
 	struct frwr_caps caps;		/* of the device of @pd, as @mode */
 	enum frwr_mode mode;		/* of keys for READs */
@@ -198,7 +212,8 @@ extern const char *const clt_pick_policies[CLT_NPOLICIES];
 /* clt_pick() where there are several. */
 struct clt_attempt *clt_pick_one(struct clt_io *io, unsigned hint);
 
-/* The path for a request that has a choice, or NULL: none is up.  @hint: clt_op.hint.  Any thread. */
+/* The path for a request that has a choice, or NULL: none is up.  @hint: clt_op.hint.  Any
+ * thread. */
 static inline struct clt_attempt *clt_pick(struct clt_io *io, unsigned hint)
 {
 	if (atomic_load_explicit(&io->natts, memory_order_acquire) != 1)
@@ -206,9 +221,10 @@ static inline struct clt_attempt *clt_pick(struct clt_io *io, unsigned hint)
 	return clt_attempt_is_up(io->atts[0]) ? io->atts[0] : NULL;
 }
 
-/* Regions for all slots, and the arena when they need one and there is none.  The arena belongs to the
- * session, because slots do; regions belong to the attempt, because the next one may find another device, and a
- * server that is gone should keep no key.  Service thread, not up.  0, or -errno with @why. */
+/* Regions for all slots, and the arena when they need one and there is none.  The arena belongs to
+ * the session, because slots do; regions belong to the attempt, because the next one may find
+ * another device, and a server that is gone should keep no key.  Service thread, not up.  0, or
+ * -errno with @why. */
 int clt_mem_attach(struct clt_attempt *att, char *why, size_t len);
 /* No connection is left.  Service thread; idempotent. */
 void clt_mem_detach(struct clt_attempt *att);
@@ -216,12 +232,12 @@ void clt_mem_detach(struct clt_attempt *att);
 void clt_mem_why(const struct clt_attempt *att, int err, char *why, size_t len);
 void clt_mem_arena_fini(struct clt_arena *arena);
 
-/* Windows for all slots, if the mode has any.  All connections are there.  @lessons outlives the attempt.
- * Service thread.  0, or -errno with @why. */
+/* Windows for all slots, if the mode has any.  All connections are there.  @lessons outlives the
+ * attempt.  Service thread.  0, or -errno with @why. */
 int clt_key_open(struct clt_attempt *att, struct frwr_lessons *lessons, char *why, size_t len);
-/* Give them back; says in the log of @name what they did.  All connections are drained and sealed and none is
- * destroyed; then @again when all are, for windows that the device did not take: it keeps them if it
- * does not then either.  Service thread; idempotent. */
+/* Give them back; says in the log of @name what they did.  All connections are drained and sealed
+ * and none is destroyed; then @again when all are, for windows that the device did not take: it
+ * keeps them if it does not then either.  Service thread; idempotent. */
 void clt_key_close(struct clt_attempt *att, const char *name, bool again);
 
 /* What keys did for all attempts of this path, added up.  Service thread. */
@@ -246,12 +262,14 @@ struct clt_con {
 	atomic_int send_lock;
 	bool open;			/* send lock: posts are possible */
 	unsigned nsent;			/* send lock: numbers requests in order of submission */
-	/* send lock: requests of IO with data, by enum rtrs_dir, and those that another path had and lost */
+	/* send lock: requests of IO with data, by enum rtrs_dir, and those that another path had
+	 * and lost */
 	struct counter sent[2], sent_bytes[2], failovers;
 	/* poll side */
 	_Alignas(64) struct clt_wait_con wait;
 	struct counter answered;	/* poll role: requests of IO */
-	atomic_uint unsent;		/* answered, and waiting for a send completion or invalidate */
+	atomic_uint unsent;		/* answered, and waiting for a send completion or
+					 * invalidate */
 	atomic_uint inflight;		/* slots between clt_tx_queue() and their owners */
 	atomic_bool has_inv;		/* a handler queued an invalidate: flush behind it */
 	struct fab_cqe recv_cqe;	/* of all empty receives */
@@ -263,23 +281,25 @@ struct clt_con {
 	atomic_uint state;		/* enum clt_con_state */
 };
 
-/* Tell the owner that @con has failed, for the reason that is printed.  Any thread, also from handlers. */
+/* Tell the owner that @con has failed, for the reason that is printed.  Any thread, also from
+ * handlers. */
 void clt_tx_fail(struct clt_con *con, int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* The same, for the reason that the fabric gives. */
 void clt_tx_lost(struct clt_con *con);
 /* Send what is queued on @con, unless somebody does already.  Any thread. */
 void clt_tx_flush(struct clt_con *con);
-/* Something is queued on @con and nobody is sending: clt_tx_flush() has to be called.  Who holds the lock sends
- * what is queued now, so nobody has to stay awake for that: he may be preempted for long.  Any thread. */
+/* Something is queued on @con and nobody is sending: clt_tx_flush() has to be called.  Who holds
+ * the lock sends what is queued now, so nobody has to stay awake for that: he may be preempted for
+ * long.  Any thread. */
 static inline bool clt_tx_must_flush(struct clt_con *con)
 {
 	return atomic_load(&con->sendq) && !atomic_load(&con->send_lock);
 }
 /* A post since fab_arm() has left something that a sleeping leader would not hear of, and that is
  * not to wait for the next answer.  Send lock or poll role.
- * RACE: a send completion can wait for the answer, unless that has overtaken it.  @unsent is counted
- * by the poller before it arms, which is before we are told to re-arm. */
+ * RACE: a send completion can wait for the answer, unless that has overtaken it.  @unsent is
+ * counted by the poller before it arms, which is before we are told to re-arm. */
 static inline bool clt_tx_must_poll(struct clt_con *con)
 {
 	int rearm = fab_need_rearm(con->fab);
@@ -291,8 +311,8 @@ static inline bool clt_tx_must_poll(struct clt_con *con)
 void clt_tx_seal(struct clt_con *con);
 /* Posts are possible.  Service thread. */
 void clt_tx_unseal(struct clt_con *con);
-/* Give all requests that were in flight back to their owners as CLT_AGAIN, those of a connection in the order in
- * which they were sent.  All connections are drained and sealed.  Service thread. */
+/* Give all requests that were in flight back to their owners as CLT_AGAIN, those of a connection in
+ * the order in which they were sent.  All connections are drained and sealed.  Service thread. */
 void clt_tx_fail_over(struct clt_attempt *att);
 
 /* Receives of @con: @n; with NEW_RKEY 8 bytes each, else empty.  Service thread.  0 or -errno. */
@@ -329,27 +349,30 @@ struct clt_op {
 	struct clt_attempt *via;	/* JOIN, HANDSHAKE: the path that is OPENING */
 	void *buf;			/* READ target, WRITE source; NULL: no data */
 	uint64_t len;			/* bytes covered */
-	uint32_t part_max;		/* bytes a part may cover at most; for data also bounded by the
-					 * session's max_io_size */
+	uint32_t part_max;		/* bytes a part may cover at most; for data also bounded by
+					 * the session's max_io_size */
 	unsigned hint;			/* spreads over connections */
 	/* Write the user message for the part [off, off + len) to @usr[RTRS_USR_MAX]; returns its
-	 * length.  Under the send lock, each time the part is sent, with a @tag that is newer then. */
+	 * length.  Under the send lock, each time the part is sent, with a @tag that is newer
+	 * then. */
 	size_t (*encode)(const struct clt_op *op, uint64_t off, uint32_t len, uint32_t tag,
 			 uint8_t *usr);
 	/* May parts be sent now, apart from the path's state?  0 yes, CLT_AGAIN not yet, negative:
 	 * fails the operation.  NULL: yes.  Owner. */
 	int (*ready)(const struct clt_op *op);
-	/* The path was lost with the part in flight: CLT_AGAIN (and NULL) sends it again, over whichever
-	 * path is up, anything else ends it with that status. */
+	/* The path was lost with the part in flight: CLT_AGAIN (and NULL) sends it again, over
+	 * whichever path is up, anything else ends it with that status. */
 	int (*lost)(const struct clt_op *op);
 	/* A part that was sent, last in @epoch, and not answered will not be sent again with
-	 * its permit, which goes to others: the server may still carry it out.  NULL: no matter.  Owner. */
+	 * its permit, which goes to others: the server may still carry it out.  NULL: no matter.
+	 * Owner. */
 	void (*gave_up)(const struct clt_op *op, unsigned epoch);
 
 	/* result, when clt_op_step() returned true */
 	int status;			/* 0 or the first error */
 	unsigned epoch;			/* oldest in which a part was answered */
-	uint64_t waited_ns;		/* with nothing in flight: for a path, a permit, or @ready */
+	uint64_t waited_ns;		/* with nothing in flight: for a path, a permit, or
+					 * @ready */
 
 	/* private */
 	struct clt_waiter waiter;
@@ -371,8 +394,8 @@ static inline bool clt_op_is_user(const struct clt_op *op)
 	return op->kind != CLT_OP_IO;
 }
 
-/* Begin @op with a waiter of @fn (NULL: the calling thread's, clt-wait.h).  Then run it, or step it whenever
- * its waiter was told something. */
+/* Begin @op with a waiter of @fn (NULL: the calling thread's, clt-wait.h).  Then run it, or step it
+ * whenever its waiter was told something. */
 void clt_op_start(struct clt_op *op, void (*fn)(struct clt_waiter *w));
 /* Take what finished, send what can be sent.  True when @op is done: nothing refers to it any
  * more.  Owner. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the windows of an attempt; see clt-io-priv.h for threads.  A window whose connection has failed is
- * given back with the others, never repaired. */
+/* Owns the windows of an attempt; see clt-io-priv.h for threads.  A window whose connection has
+ * failed is given back with the others, never repaired. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Operations: splits them into parts, gets permits, collects answers.  One with a part that does not fit
- * the path any more begins anew: all of it can be done twice.
+/* Operations: splits them into parts, gets permits, collects answers.  One with a part that does
+ * not fit the path any more begins anew: all of it can be done twice.
  *
  * Runs on the owner of the operation only.  An operation ends when each of its parts was answered
  * or given up; a part that is in flight is never given up (clt-io.h, FAILURE). */
@@ -12,7 +12,8 @@
 #include "clock.h"
 #include "clt-io-priv.h"
 
-#define OP_LARGE (32u << 10)		/* bytes of a request that goes over a connection for large ones */
+#define OP_LARGE (32u << 10)		/* bytes of a request that goes over a connection for large
+					 * ones */
 
 void clt_op_start(struct clt_op *op, void (*fn)(struct clt_waiter *w))
 {
@@ -96,8 +97,8 @@ static void op_give_up_held(struct clt_op *op)
 	}
 }
 
-/* What was answered is asked for again.  Where a write was sent before, @gave_up sees to it that the server
- * is done with that first. */
+/* What was answered is asked for again.  Where a write was sent before, @gave_up sees to it that
+ * the server is done with that first. */
 static void op_restart(struct clt_op *op)
 {
 	op_give_up_held(op);
@@ -132,7 +133,8 @@ static bool is_handshake(const struct clt_op *op)
 	return op->kind == CLT_OP_JOIN || op->kind == CLT_OP_HANDSHAKE;
 }
 
-/* NULL when no path is up; or when what is in flight has to come back first, because its path is not. */
+/* NULL when no path is up; or when what is in flight has to come back first, because its path is
+ * not. */
 static struct clt_con *pick(const struct clt_op *op)
 {
 	struct clt_attempt *att;
@@ -169,7 +171,8 @@ static struct clt_con *op_connection(struct clt_op *op)
 	else if (is_handshake(op))
 		op_error(op, -ECONNABORTED);	/* the path it was meant for is gone */
 	else if (lost < 0)
-		op_error(op, lost);		/* the path it was to be sent again over is gone, too */
+		op_error(op, lost);		/* the path it was to be sent again over is gone,
+						 * too */
 	else if (!con && op->kind != CLT_OP_BOUND && atomic_load(&io->state) >= CLT_SESS_EXPIRED)
 		op_error(op, -EIO);
 	else if (list_empty(&op->up_link))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which path a request goes over.  Any thread; owns nothing.
  *
- * The rules are the kernel's (doc/protocol.md 6.5) but for two: in turns means in turns of the thread, not of the
- * CPU, and a path whose latency is not known yet is no path of latency 0. */
+ * The rules are the kernel's (doc/protocol.md 6.5) but for two: in turns means in turns of the
+ * thread, not of the CPU, and a path whose latency is not known yet is no path of latency 0. */
 #include "clt-io-priv.h"
 
 const char *const clt_pick_policies[CLT_NPOLICIES] = { "round-robin", "min-inflight", "min-latency" };
@@ -16,8 +16,8 @@ static unsigned inflight(const struct clt_attempt *att)
 	return n;
 }
 
-/* The next one behind that which the calling thread took last, so that threads do not share a counter.  NULL: all
- * that are up are silent. */
+/* The next one behind that which the calling thread took last, so that threads do not share a
+ * counter.  NULL: all that are up are silent. */
 static struct clt_attempt *in_turn(struct clt_io *io, unsigned n, unsigned hint)
 {
 	static _Thread_local unsigned last;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A connection, to the server: posts slots, and takes them back.  What the server answers is clt-rx.c's.
- * Owns nothing.
+/* A connection, to the server: posts slots, and takes them back.  What the server answers is
+ * clt-rx.c's.  Owns nothing.
  *
- * Threads: clt_tx_flush() on anybody, serialised by the send lock.  Never blocks.  Whatever goes wrong
- * on a connection is told to its owner, and nothing else: requests come back through clt_tx_fail_over(). */
+ * Threads: clt_tx_flush() on anybody, serialised by the send lock.  Never blocks.  Whatever goes
+ * wrong on a connection is told to its owner, and nothing else: requests come back through
+ * clt_tx_fail_over(). */
 #include <errno.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -133,8 +134,8 @@ static int slot_encode(struct clt_slot *slot, struct clt_con *con)
 	req.usr_len = (uint16_t)op->encode(op, slot->off, slot->len, slot->tag, slot->hdr);
 	if (req.data_len) {
 		r = clt_mem_map(slot, att, &data, &req);
-		/* The bind of the slot's last READ, which had long been answered, was flushed; what has
-		 * failed the connection comes behind it. */
+		/* The bind of the slot's last READ, which had long been answered, was flushed; what
+		 * has failed the connection comes behind it. */
 		if (r == -ENOTCONN) {
 			clt_tx_lost(con);
 			return CLT_AGAIN;
@@ -147,9 +148,10 @@ static int slot_encode(struct clt_slot *slot, struct clt_con *con)
 	hdr.length = (uint32_t)rtrs_req_encode(&req, slot->hdr);
 	hdr.lkey = clt_mem_hdr_lkey(att);
 	slot->cqe.done = slot_sent;
-	/* The caller's buffer goes back to him, so it must not be read any more.  Memory of ours can do
-	 * without: an answer says that the request has arrived whole, so what the device may still send
-	 * again is a duplicate that the server's device drops, whatever stands in it by now. */
+	/* The caller's buffer goes back to him, so it must not be read any more.  Memory of ours
+	 * can do without: an answer says that the request has arrived whole, so what the device may
+	 * still send again is a duplicate that the server's device drops, whatever stands in it by
+	 * now. */
 	wait = source && att->way != CLT_MEM_BOUNCE;
 	rtrs_wr_request(&slot->w, (uintptr_t)&slot->cqe, wait, &att->geom, slot->id,
 			&att->rbufs[slot->id], &req, source ? &data : NULL, &hdr);
@@ -162,8 +164,8 @@ static int slot_encode(struct clt_slot *slot, struct clt_con *con)
 	clt_tx_count(con, slot, op->dir, req.data_len);
 	slot->path = att->index;
 	slot->posted = true;
-	/* RACE: a server can answer what it has not been sent, and whoever gets the slot then would write what
-	 * the post still reads.  A send completion is no earlier than that. */
+	/* RACE: a server can answer what it has not been sent, and whoever gets the slot then would
+	 * write what the post still reads.  A send completion is no earlier than that. */
 	waits |= wait ? CLT_SLOT_SENT : CLT_SLOT_POST;
 	PROBE3(request__sent, con->key, slot->id, req.data_len);
 	atomic_store_explicit(&slot->state, con->key << CLT_SLOT_KEY_SHIFT | waits,
@@ -324,8 +326,8 @@ void clt_tx_seal(struct clt_con *con)
 		sched_yield();	/* a post never blocks */
 	clt_wait_batch_begin();
 	con->open = false;
-	/* ORDER: before anybody else can have the lock, who would still hold an invalidate while the
-	 * caller gives its window back. */
+	/* ORDER: before anybody else can have the lock, who would still hold an invalidate while
+	 * the caller gives its window back. */
 	con_send(con, slot_take_all(&con->sendq));
 	send_unlock(con);
 	clt_wait_batch_end();

@@ -274,8 +274,8 @@ static void role_leave(struct clt_con *con)
 	} else {
 		wc->leader = NULL;	/* the service loop will ask */
 	}
-	/* ORDER: posted before the lock is let go.  The service loop may close the session, and end,
-	 * as soon as it can see that it has the role. */
+	/* ORDER: posted before the lock is let go.  The service loop may close the session, and
+	 * end, as soon as it can see that it has the role. */
 	if (svc)
 		con->att->ops->role_free(con);
 	pthread_mutex_unlock(&wc->lock);
@@ -311,8 +311,8 @@ static void lead_sleep(struct clt_con *con, struct clt_waiter *w, short events)
 		eventfd_read(wc->kick_fd, &n);
 }
 
-/* One request in flight on this path, or two.  With more of them somebody has something better to do with the CPU
- * than to look for answers. */
+/* One request in flight on this path, or two.  With more of them somebody has something better to
+ * do with the CPU than to look for answers. */
 static bool few_in_flight(const struct clt_con *con)
 {
 	unsigned n = 0;

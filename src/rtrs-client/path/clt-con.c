@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the life of a connection: made, established, emptied when it or its path has failed, destroyed; and how
- * the service loop sees that the peer hung up on an idle one.
+/* Owns the life of a connection: made, established, emptied when it or its path has failed,
+ * destroyed; and how the service loop sees that the peer hung up on an idle one.
  *
- * Service thread.  A connection has drained when the service loop has its poll role and fab_poll() says so. */
+ * Service thread.  A connection has drained when the service loop has its poll role and fab_poll()
+ * says so. */
 #define FSM_PREFIX CLT_CON_
 
 #include <config.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Connection 0 of a path: polled by the service loop, and the heartbeats on it.
  *
- * Service thread, except clt_con0_service().  The connection fails when a heartbeat cannot be sent or the
- * server gives no sign of life. */
+ * Service thread, except clt_con0_service().  The connection fails when a heartbeat cannot be sent
+ * or the server gives no sign of life. */
 #include <config.h>
 
 #include <errno.h>

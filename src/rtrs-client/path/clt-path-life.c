@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the life of a path: the table of its states, and what its rows do.
  *
- * Service thread, except failures, which any thread notes: clt_path_life_fail() keeps the cause and posts a message, so
- * that nothing is torn down inside a handler.  A path ends its attempt in one way: failed or closed,
- * disconnected, polled until each established connection has drained, released; then it backs off
- * or is closed. */
+ * Service thread, except failures, which any thread notes: clt_path_life_fail() keeps the cause and
+ * posts a message, so that nothing is torn down inside a handler.  A path ends its attempt in one
+ * way: failed or closed, disconnected, polled until each established connection has drained,
+ * released; then it backs off or is closed. */
 #define FSM_PREFIX CLT_PATH_
 
 #include <config.h>
@@ -62,7 +62,8 @@ static bool path_was_steady(const struct clt_path *path)
 	return path->up_since_ms && clock_now_ms() - path->up_since_ms >= CLT_STEADY_MS;
 }
 
-/* Each loss is told; a server that stays away, or is lost again at once, as clt_cause_tell() does. */
+/* Each loss is told; a server that stays away, or is lost again at once, as clt_cause_tell()
+ * does. */
 static bool path_tell(struct clt_path *path, bool was_up, const char *cause)
 {
 	if (path->conf.once || !clt_cause_tell(&path->cause, cause, path_was_steady(path)))
@@ -292,8 +293,8 @@ static void path_release(struct clt_path *path)
 	clt_tx_fail_over(&path->att);
 }
 
-/* The first try after a steady path follows at once; then 100 ms .. 5 s, a quarter more or less, so that clients of
- * one server do not come back in step. */
+/* The first try after a steady path follows at once; then 100 ms .. 5 s, a quarter more or less, so
+ * that clients of one server do not come back in step. */
 static void path_back_off(void *object)
 {
 	struct clt_path *path = object;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Between clt-path.c (what a path is made of), clt-path-life.c (its life), and what the life is made of: clt-setup.c
- * (how connections are made), clt-con.c (the life of one) and clt-con0.c (connection 0), which call neither.
- * Service thread. */
+/* Between clt-path.c (what a path is made of), clt-path-life.c (its life), and what the life is
+ * made of: clt-setup.c (how connections are made), clt-con.c (the life of one) and clt-con0.c
+ * (connection 0), which call neither.  Service thread. */
 #ifndef CLT_PATH_PRIV_H
 #define CLT_PATH_PRIV_H
 
@@ -59,8 +59,8 @@ void clt_path_life_fail(struct clt_path *path, int err, const char *cause);
 int clt_setup_con(struct clt_path *path, char why[CLT_WHY]);
 /* What the connection manager says of @con.  1: it is established. */
 int clt_setup_event(struct clt_con *con, const struct fab_event *ev, char why[CLT_WHY]);
-/* All are established: ask for the chunks.  @done when they are known and receives are posted, or with
- * -errno. */
+/* All are established: ask for the chunks.  @done when they are known and receives are posted, or
+ * with -errno. */
 int clt_setup_info(struct clt_path *path,
 		   void (*done)(struct clt_path *path, int err, const char *why), char why[CLT_WHY]);
 /* Destroy all connections and what belongs to this attempt.  They are drained and sealed. */

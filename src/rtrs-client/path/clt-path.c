@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns what a path is made of, from clt_path_init() to clt_path_fini(), and hands what others say to its life
- * (clt-path-life.c).  Service thread but for clt_path_fail(). */
+/* Owns what a path is made of, from clt_path_init() to clt_path_fini(), and hands what others say
+ * to its life (clt-path-life.c).  Service thread but for clt_path_fail(). */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -133,7 +133,8 @@ void clt_path_opened(struct clt_path *path)
 {
 	if (clt_path_state(path) != CLT_PATH_OPENING)
 		return;
-	/* RACE: before requests can see that it is up.  A failure in between wins: then OPENED comes too late. */
+	/* RACE: before requests can see that it is up.  A failure in between wins: then OPENED
+	 * comes too late. */
 	for (unsigned i = 1; i < path->att.ncons; i++) {
 		struct clt_con *con = &path->att.cons[i];
 

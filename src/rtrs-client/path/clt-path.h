@@ -2,8 +2,8 @@
 /* A path: connections between one pair of addresses, and its life (clt-fsm.h).
  *
  * Owned by the service thread.  Other threads see @att, which is what requests use (clt-io.h), and
- * clt_path_fail().  The struct lives as long as the session; connections of the fabric come and go with
- * each attempt. */
+ * clt_path_fail().  The struct lives as long as the session; connections of the fabric come and go
+ * with each attempt. */
 #ifndef CLT_PATH_H
 #define CLT_PATH_H
 
@@ -33,7 +33,8 @@ struct clt_path_conf {
 
 /* What its owner hears.  Service thread. */
 struct clt_path_ops {
-	/* This attempt's geometry and depth are known.  0, or -errno with @why: it cannot serve the session. */
+	/* This attempt's geometry and depth are known.  0, or -errno with @why: it cannot serve the
+	 * session. */
 	int (*geometry)(struct clt_path *path, char *why, size_t len);
 	/* OPENING: the control slot may be used; clt_path_opened() is awaited. */
 	void (*opening)(struct clt_path *path);
@@ -80,7 +81,8 @@ struct clt_path {
 	struct loop_timer setup_timer, hb_timer, retry_timer;
 	struct loop_msg fail_msg, drain_msg, service_msg;
 	unsigned tries;			/* since it was up for a while */
-	unsigned fails;			/* attempts that ended, one after another: one that was up begins anew */
+	unsigned fails;			/* attempts that ended, one after another: one that was up
+					 * begins anew */
 	uint64_t up_since_ms;		/* 0: not in this attempt */
 	uint64_t lost_ms;		/* when it was; 0: never */
 	bool removed;			/* the session has it no more (clt-paths.h) */
@@ -103,8 +105,8 @@ int clt_path_init(struct clt_path *path, const struct clt_path_conf *conf,
 		  const struct clt_path_ops *ops);
 /* IDLE or CLOSED only. */
 void clt_path_fini(struct clt_path *path);
-/* CLOSED: it becomes another path, of the same provider.  Keys stay: owners of requests that it carried may yet have to
- * end theirs. */
+/* CLOSED: it becomes another path, of the same provider.  Keys stay: owners of requests that it
+ * carried may yet have to end theirs. */
 void clt_path_readdress(struct clt_path *path, const struct fab_addr *src, const struct fab_addr *dst);
 
 /* Service thread. */
@@ -119,8 +121,8 @@ void clt_path_close(struct clt_path *path);
 void clt_path_opened(struct clt_path *path);
 /* From now on nobody waits for it when it stands still for two heartbeats. */
 void clt_path_lose_patience(struct clt_path *path);
-/* Send a heartbeat now; @ops->alive is called with each answer.  True when what was asked here before, for @asked,
- * has been answered. */
+/* Send a heartbeat now; @ops->alive is called with each answer.  True when what was asked here
+ * before, for @asked, has been answered. */
 unsigned clt_path_ask(struct clt_path *path);
 bool clt_path_answered(const struct clt_path *path, unsigned asked);
 /* It was up in this attempt, and requests of it may not have come back yet. */
@@ -128,7 +130,8 @@ bool clt_path_holds(struct clt_path *path);
 /* It is on its way up. */
 bool clt_path_tries(struct clt_path *path);
 
-/* Fail @path once per attempt; the first cause is kept and logged.  Any thread, also from handlers. */
+/* Fail @path once per attempt; the first cause is kept and logged.  Any thread, also from
+ * handlers. */
 void clt_path_fail(struct clt_path *path, int err, const char *cause);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Makes the connections of a path, one after another (doc/protocol.md 1.6), and exchanges INFO (2.4,
- * 2.5).  Service thread only.  What was made until something goes wrong is destroyed in clt_setup_release(). */
+/* Makes the connections of a path, one after another (doc/protocol.md 1.6), and exchanges INFO
+ * (2.4, 2.5).  Service thread only.  What was made until something goes wrong is destroyed in
+ * clt_setup_release(). */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,8 +10,8 @@
 #include "clt-path-priv.h"
 #include "log.h"
 
-/* What one request at a time needs: on connection 0 a user message, a heartbeat and the answer to one, and one to
- * spare; data and header of a WRITE. */
+/* What one request at a time needs: on connection 0 a user message, a heartbeat and the answer to
+ * one, and one to spare; data and header of a WRITE. */
 #define MIN_QUEUE 4u
 #define MIN_SGE 2u
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Counters of a path, of all its attempts.
  *
- * Each stands where it is counted, under a lock or role that is held there anyway (struct clt_con, struct
- * clt_wait_con), in frwr's pools, or in struct clt_path.  The service thread reads them where they are, so it may
- * miss requests that are being counted.  A reset remembers what was there and takes it away from what is read
- * later. */
+ * Each stands where it is counted, under a lock or role that is held there anyway (struct clt_con,
+ * struct clt_wait_con), in frwr's pools, or in struct clt_path.  The service thread reads them
+ * where they are, so it may miss requests that are being counted.  A reset remembers what was there
+ * and takes it away from what is read later. */
 #ifndef CLT_STAT_H
 #define CLT_STAT_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The paths of a session that are OPENING, one at a time: which one begins an epoch, which joins, and what has to
- * be proved before (clt-sess.h).  Service thread.  Owns clt_sess.opening and clt_sess.stage. */
+/* The paths of a session that are OPENING, one at a time: which one begins an epoch, which joins,
+ * and what has to be proved before (clt-sess.h).  Service thread.  Owns clt_sess.opening and
+ * clt_sess.stage. */
 #include <errno.h>
 
 #include "clt-epoch.h"
@@ -23,8 +24,9 @@ static void epoch_adopt(struct clt_sess *sess, const struct clt_attempt *att, bo
 static void epoch_begin(struct clt_sess *sess)
 {
 	sess->stage = CLT_OPENING_BEGINS;
-	/* Nothing of the last epoch is left on the server: its last path had drained before this one connected, or
-	 * while it did; then a server that has not noticed yet keeps the session, which does no harm. */
+	/* Nothing of the last epoch is left on the server: its last path had drained before this
+	 * one connected, or while it did; then a server that has not noticed yet keeps the session,
+	 * which does no harm. */
 	sess->io.epoch++;
 	epoch_adopt(sess, &sess->opening->att, true);
 	sess->ops->opening(sess);
@@ -74,7 +76,8 @@ void clt_epoch_go_on(struct clt_sess *sess)
 		epoch_begin(sess);
 	if (sess->stage != CLT_OPENING_NONE)
 		return;
-	/* While the last path is on its way down there is nothing to join, and an epoch that has not ended. */
+	/* While the last path is on its way down there is nothing to join, and an epoch that has
+	 * not ended. */
 	if (holds && !clt_sess_is_up(sess))
 		return;
 	sess->opening = epoch_next_path(sess);
@@ -103,8 +106,8 @@ void clt_epoch_left(struct clt_sess *sess, const struct clt_path *path)
 	if (path == sess->opening) {
 		sess->opening = NULL;
 		sess->stage = CLT_OPENING_LEAVES;
-		/* ORDER: behind the messages of what was called for @path, which have been given back by now.  For another
-		 * path it may have been posted before them. */
+		/* ORDER: behind the messages of what was called for @path, which have been given
+		 * back by now.  For another path it may have been posted before them. */
 		loop_unpost(sess->loop, &sess->next_msg);
 	}
 	if (atomic_load(&sess->io.state) < CLT_SESS_CLOSING)

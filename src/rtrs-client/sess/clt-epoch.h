@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Epochs of a session (clt-sess.h): how a path that is OPENING begins one, or joins it.  Service thread. */
+/* Epochs of a session (clt-sess.h): how a path that is OPENING begins one, or joins it.  Service
+ * thread. */
 #ifndef CLT_EPOCH_H
 #define CLT_EPOCH_H
 

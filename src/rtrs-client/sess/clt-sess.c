@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns a session: its paths, what requests have of it, and how long they wait for a path.  Service thread
- * where clt-sess.h does not say otherwise.  Ends with ops->closed(). */
+/* Owns a session: its paths, what requests have of it, and how long they wait for a path.  Service
+ * thread where clt-sess.h does not say otherwise.  Ends with ops->closed(). */
 #define FSM_PREFIX CLT_SESS_
 
 #include <errno.h>
@@ -78,15 +78,16 @@ static void sess_down(void *object)
 
 	if (sess->up_since_ms)
 		sess->lasted_ms = now - sess->up_since_ms;
-	/* A way that was closed when it was tried last may be open by now.  Paths that are all lost again at once do not
-	 * drive each other on. */
+	/* A way that was closed when it was tried last may be open by now.  Paths that are all lost
+	 * again at once do not drive each other on. */
 	clt_sess_for_each(path, sess) {
 		if (flaps(sess))
 			clt_path_hurry(path);
 		else
 			clt_path_retry(path);
 	}
-	/* A session that is lost again before anything was answered gives requests no new time to wait. */
+	/* A session that is lost again before anything was answered gives requests no new time to
+	 * wait. */
 	if (!sess->down_since_ms || !flaps(sess) || answered(sess) != sess->answered)
 		sess->down_since_ms = now;
 	if (sess->io_timeout_ms == 0)
@@ -302,7 +303,8 @@ static void path_closed(struct clt_path *path)
 	struct clt_sess *sess = sess_of(path);
 
 	/* What was to go over it, and nothing else, ends.
-	 * ORDER: before the next path is greeted, with the message that may have waited for this one. */
+	 * ORDER: before the next path is greeted, with the message that may have waited for this
+	 * one. */
 	clt_slot_wake(&sess->io);
 	clt_epoch_left(sess, path);
 	if (!clt_sess_is_up(sess))

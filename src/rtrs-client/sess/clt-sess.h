@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A session: permits and devices shared by all its paths, and what happens to requests while none is up: they
- * wait until io_timeout_ms after the loss of the last one, then fail with EIO.
+/* A session: permits and devices shared by all its paths, and what happens to requests while none
+ * is up: they wait until io_timeout_ms after the loss of the last one, then fail with EIO.
  *
- * EPOCHS.  The server keeps a session as long as it has a path; so the first path that is up begins an epoch, in
- * which devices are opened (again), and the last one that is gone ends it.  A path that comes up meanwhile joins
- * the epoch, and devices stay as they are.  Whether the server sees that in the same way has to be found out: it
- * may have lost all paths, or be another process by now, and the path that is still up here may be a dead one
- * that nobody has noticed.  So a path joins when a heartbeat that was sent after its own connections were made has been
- * answered on another one: then the server had both at once (doc/decisions.md D15). */
+ * EPOCHS.  The server keeps a session as long as it has a path; so the first path that is up begins
+ * an epoch, in which devices are opened (again), and the last one that is gone ends it.  A path
+ * that comes up meanwhile joins the epoch, and devices stay as they are.  Whether the server sees
+ * that in the same way has to be found out: it may have lost all paths, or be another process by
+ * now, and the path that is still up here may be a dead one that nobody has noticed.  So a path
+ * joins when a heartbeat that was sent after its own connections were made has been answered on
+ * another one: then the server had both at once (doc/decisions.md D15). */
 #ifndef CLT_SESS_H
 #define CLT_SESS_H
 
@@ -28,28 +29,32 @@ struct clt_sess_conf {
 	uint64_t io_timeout_ms;		/* CLOCK_NEVER: for ever; 0: fail at once */
 	unsigned hb_interval_ms, hb_misses;	/* both 0: the protocol's */
 	int max_reconnect_attempts;	/* of a path, one after another; -1: no end */
-	unsigned poll_us;		/* who polls looks for answers for at most so long before it sleeps */
+	unsigned poll_us;		/* who polls looks for answers for at most so long before it
+					 * sleeps */
 	unsigned setup_ms;		/* for an attempt; 0: RTRS_CONNECT_TIMEOUT_MS */
 	enum clt_registration registration;
-	bool once;			/* one attempt of each path, no reconnect (the probe at start) */
+	bool once;			/* one attempt of each path, no reconnect (the probe at
+					 * start) */
 	struct frwr_lessons *lessons;	/* outlives the session; NULL: it has some of its own */
 };
 
 /* What the upper layer (client.c, dev-reopen.c) hears.  Service thread. */
 struct clt_sess_ops {
-	/* A path is OPENING and begins an epoch: send user messages with CLT_OP_HANDSHAKE, then clt_epoch_opened().  It
-	 * is told again when what it was to join has ended. */
+	/* A path is OPENING and begins an epoch: send user messages with CLT_OP_HANDSHAKE, then
+	 * clt_epoch_opened().  It is told again when what it was to join has ended. */
 	void (*opening)(struct clt_sess *sess);
-	/* A path is OPENING and others are up: find out with CLT_OP_JOIN who the server is, then clt_epoch_opened(). */
+	/* A path is OPENING and others are up: find out with CLT_OP_JOIN who the server is, then
+	 * clt_epoch_opened(). */
 	void (*joining)(struct clt_sess *sess);
 	/* The first path is up. */
 	void (*up)(struct clt_sess *sess);
 	/* The last one was lost, or the first attempt failed: requests wait. */
 	void (*down)(struct clt_sess *sess);
-	/* clt_sess_is_away() may have changed: the server, or what lies between, stands still, or does so no longer. */
+	/* clt_sess_is_away() may have changed: the server, or what lies between, stands still, or
+	 * does so no longer. */
 	void (*silence)(struct clt_sess *sess);
-	/* An attempt failed before it was up, and no path is up or on its way.  With conf.once the session closes by
-	 * itself. */
+	/* An attempt failed before it was up, and no path is up or on its way.  With conf.once the
+	 * session closes by itself. */
 	void (*failed)(struct clt_sess *sess, int err, const char *cause);
 	/* All paths are CLOSED: nothing runs any more. */
 	void (*closed)(struct clt_sess *sess);
@@ -60,8 +65,10 @@ enum clt_opening {
 	CLT_OPENING_NONE,
 	CLT_OPENING_BEGINS,		/* ops->opening() is answered by clt_epoch_opened() */
 	CLT_OPENING_JOINS,		/* ops->joining() is */
-	CLT_OPENING_PROVES,		/* a heartbeat on another path is awaited, or that they have all gone */
-	CLT_OPENING_LEAVES,		/* it is OPENING no more, and messages of what it had called are to come */
+	CLT_OPENING_PROVES,		/* a heartbeat on another path is awaited, or that they have
+					 * all gone */
+	CLT_OPENING_LEAVES,		/* it is OPENING no more, and messages of what it had called
+					 * are to come */
 };
 
 struct clt_sess {
@@ -87,10 +94,12 @@ struct clt_sess {
 	uint64_t lasted_ms;		/* the last time that it was up */
 	uint64_t answered;		/* requests of IO, until it came up */
 	int max_reconnect_attempts;
-	uint64_t down_since_ms;		/* of this or the last time; 0: requests have failed since */
+	uint64_t down_since_ms;		/* of this or the last time; 0: requests have failed
+					 * since */
 };
 
-/* Nothing runs before clt_sess_start().  @loop and @ops outlive @sess.  0, -ENOMEM, or as clt_path_init(). */
+/* Nothing runs before clt_sess_start().  @loop and @ops outlive @sess.  0, -ENOMEM, or as
+ * clt_path_init(). */
 int clt_sess_init(struct clt_sess *sess, struct loop *loop, const struct clt_sess_conf *conf,
 		  const struct clt_sess_ops *ops);
 /* Never started, or ops->closed() was called and the service loop is gone. */
@@ -100,7 +109,8 @@ void clt_sess_fini(struct clt_sess *sess);
 void clt_sess_start(struct clt_sess *sess);
 /* Disconnect for good; ops->closed() follows.  Requests that still wait fail. */
 void clt_sess_close(struct clt_sess *sess);
-/* From now on requests do not wait for a path, nor longer than two heartbeats for one that stands still. */
+/* From now on requests do not wait for a path, nor longer than two heartbeats for one that stands
+ * still. */
 void clt_sess_lose_patience(struct clt_sess *sess);
 /* The paths that are up are of no use: this epoch is to end. */
 void clt_sess_fail(struct clt_sess *sess, int err, const char *cause);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* EXTENTS: which parts of a file hold data, by SEEK_DATA and SEEK_HOLE.
  *
- * Owns a thread for each file that was asked about, because the ring has no lseek, and because one waits for the file
- * system, which may have stopped (doc/decisions.md D16).  It begins with the first question and ends when the file is
- * closed (export-file.c).  All but seek_main() and below: thread of the reactor.
+ * Owns a thread for each file that was asked about, because the ring has no lseek, and because one
+ * waits for the file system, which may have stopped (doc/decisions.md D16).  It begins with the
+ * first question and ends when the file is closed (export-file.c).  All but seek_main() and below:
+ * thread of the reactor.
  *
  * Cannot fail: what is not known is data.  That is all of
  *   - a block device,
@@ -55,8 +56,8 @@ static uint64_t seek_hole(int fd, uint64_t data, uint64_t end)
 	return at <= (off_t)data ? end : MIN((uint64_t)at, end);
 }
 
-/* Holes in [*@pos, @end), and the data in front of each, into @w.  *@pos is how far they are known then.  False: there
- * is no room for more. */
+/* Holes in [*@pos, @end), and the data in front of each, into @w.  *@pos is how far they are known
+ * then.  False: there is no room for more. */
 static bool seek_all(int fd, uint64_t *pos, uint64_t end, struct rnbd_extents_writer *w)
 {
 	while (*pos < end) {

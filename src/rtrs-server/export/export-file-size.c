@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How large a file or block device is now.  Owns the kernel's answer while it is asked for; control thread.
+/* How large a file or block device is now.  Owns the kernel's answer while it is asked for; control
+ * thread.
  *
- * A file is asked through the ring, by a statx of one of its workers, because a file system that asks another machine
- * may wait for that machine.  A block device's size stands in the kernel's memory.
+ * A file is asked through the ring, by a statx of one of its workers, because a file system that
+ * asks another machine may wait for that machine.  A block device's size stands in the kernel's
+ * memory.
  *
- * Of a direct export that ended with a whole block only whole blocks are exported, because its last block is not read
- * and written through the page cache; one that had such a tail goes on with all it has grown by as a part of the tail
- * (export-file-rw.c).  A tail that would begin or move under requests could have one page in the cache and behind
- * it. */
+ * Of a direct export that ended with a whole block only whole blocks are exported, because its last
+ * block is not read and written through the page cache; one that had such a tail goes on with all
+ * it has grown by as a part of the tail (export-file-rw.c).  A tail that would begin or move under
+ * requests could have one page in the cache and behind it. */
 #include <config.h>
 
 #include <errno.h>

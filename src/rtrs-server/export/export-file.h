@@ -42,7 +42,8 @@ struct export_file {
 	int fd;
 	bool local_fs;			/* a write waits for this machine only */
 	/* direct: from tail_start on, the last bytes of a file whose size is no multiple of
-	 * dio_align, and all that it has grown by since, data goes through the page cache (tail_fd). */
+	 * dio_align, and all that it has grown by since, data goes through the page cache
+	 * (tail_fd). */
 	int tail_fd;			/* -1: none */
 	uint64_t tail_start;		/* UINT64_MAX: none */
 	_Atomic(unsigned) cannot;	/* EXPORT_FILE_CANNOT_*: learnt by asking the kernel */
@@ -50,7 +51,8 @@ struct export_file {
 	struct export_seeker seeker;
 	/* export-file-size.c; control thread: */
 	struct export_file_ask *ask;	/* NULL: not yet */
-	bool asking;			/* the kernel may write to it, as long as the process lives */
+	bool asking;			/* the kernel may write to it, as long as the process
+					 * lives */
 
 	/* of the first export of this file */
 	_Atomic(struct export_desc *) descs;	/* all of them, see export_acquire() */

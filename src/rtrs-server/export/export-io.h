@@ -10,9 +10,10 @@
  * passes through.  WRITE_ZEROES is FALLOC_FL_ZERO_RANGE with NOUNMAP and punch-hole or zero-range
  * without, falling back to writing zeroes.  Short reads and writes are continued; a read past the
  * end of a truncated file gives -EIO.  direct exports: unaligned memory, offset or length is
- * handled correctly inside.  EXTENTS is SEEK_DATA and SEEK_HOLE on a thread of the file: what was written before it
- * began is data, what is a hole has been one at some time since then; it does not fail.  Buffered WRITEs may be done by a system call inside export_io_start(),
- * which can block for as long as the file system does (export-file-inline.c says when). */
+ * handled correctly inside.  EXTENTS is SEEK_DATA and SEEK_HOLE on a thread of the file: what was
+ * written before it began is data, what is a hole has been one at some time since then; it does not
+ * fail.  Buffered WRITEs may be done by a system call inside export_io_start(), which can block for
+ * as long as the file system does (export-file-inline.c says when). */
 #ifndef EXPORT_IO_H
 #define EXPORT_IO_H
 
@@ -30,7 +31,8 @@ struct export_io {
 	struct export *ex;
 	enum rnbd_io_op op;		/* not SECURE_ERASE */
 	uint32_t flags;			/* RNBD_F_FUA, _PREFLUSH, _NOUNMAP matter */
-	uint16_t prio;			/* of READ and WRITE, as srv_prio() makes it; 0: the thread's */
+	uint16_t prio;			/* of READ and WRITE, as srv_prio() makes it; 0: the
+					 * thread's */
 	uint64_t offset;		/* bytes; range already checked against export_size() */
 	uint32_t len;
 	void *buf;			/* READ, WRITE; EXTENTS: for the answer, rnbd-extents.h */
@@ -62,9 +64,10 @@ struct export_io {
  * which is @r's. */
 void export_io_anew(struct reactor *r, struct export *ex, void (*done)(void *arg), void *arg);
 
-/* Find out how much of @ex can be exported now: bytes, a multiple of 512, or -errno.  True: *@size is it.  False: the
- * storage is asked, and @done(@ex, the same, @arg) follows, not from inside this call.  One at a time for each export.
- * What the server knows already, ex->size, is left to the caller.  Control thread, which is @r's. */
+/* Find out how much of @ex can be exported now: bytes, a multiple of 512, or -errno.  True: *@size
+ * is it.  False: the storage is asked, and @done(@ex, the same, @arg) follows, not from inside this
+ * call.  One at a time for each export.  What the server knows already, ex->size, is left to the
+ * caller.  Control thread, which is @r's. */
 bool export_io_size(struct reactor *r, struct export *ex, int64_t *size,
 		    void (*done)(struct export *ex, int64_t size, void *arg), void *arg);
 

@@ -58,7 +58,8 @@ struct export {
 	bool readonly;			/* asked for, or the file cannot be opened for writing */
 	bool direct;			/* O_DIRECT */
 	bool is_block;
-	/* Bytes, a multiple of 512: what is exported, as far as it is known.  Changed by the control thread. */
+	/* Bytes, a multiple of 512: what is exported, as far as it is known.  Changed by the
+	 * control thread. */
 	_Atomic(uint64_t) size;
 	struct export_sizing sizing;
 	struct rnbd_dev_info geometry;	/* all but device_id and nsectors; told in OPEN_RSP */
@@ -81,7 +82,8 @@ struct export {
 	struct export_state own_state;	/* without a file: what is read-only, or no directory */
 };
 
-/* Any thread.  Who was told of a size in an OPEN_RSP has it, or a newer one, in all requests that follow. */
+/* Any thread.  Who was told of a size in an OPEN_RSP has it, or a newer one, in all requests that
+ * follow. */
 static inline uint64_t export_size(const struct export *ex)
 {
 	return atomic_load_explicit(&ex->size, memory_order_acquire);

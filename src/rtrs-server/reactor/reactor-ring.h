@@ -19,7 +19,8 @@ struct reactor {
 	char name[32];
 	bool stopped;
 	struct spin spin;		/* reactor_set_poll() */
-	unsigned burst;			/* the most completions of a pass since it had nothing to do */
+	unsigned burst;			/* the most completions of a pass since it had nothing to
+					 * do */
 
 	struct list ready;		/* struct reactor_poll: run ready() in this pass */
 	struct list closed;		/* struct reactor_poll: run closed() in this pass */

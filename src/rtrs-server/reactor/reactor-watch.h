@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Between reactor.c and reactor-watch.c, which implements the loop's watches.  Thread of the reactor. */
+/* Between reactor.c and reactor-watch.c, which implements the loop's watches.  Thread of the
+ * reactor. */
 #ifndef REACTOR_WATCH_H
 #define REACTOR_WATCH_H
 

@@ -28,8 +28,9 @@ struct reactor_op {
 /* Any thread (before the threads run: the main thread).  Why it failed has been logged. */
 int reactor_create(const char *name, unsigned ring_entries, struct reactor **out);
 void reactor_destroy(struct reactor *r);
-/* Before the thread sleeps it looks for at most @us microseconds whether something completes (spin.h), when it had one
- * request or two to work on.  Before reactor_run(); 0, the default, is to sleep at once. */
+/* Before the thread sleeps it looks for at most @us microseconds whether something completes
+ * (spin.h), when it had one request or two to work on.  Before reactor_run(); 0, the default, is to
+ * sleep at once. */
 void reactor_set_poll(struct reactor *r, unsigned us);
 /* Run the loop on the calling thread until reactor_stop(); returns 0 or -errno.  May be run again
  * by the same thread. */

@@ -38,8 +38,8 @@ struct rdma_cm_id;
 struct rdma_event_channel;
 
 #define VERBS_STASH 64
-/* Bytes that the device is asked to take into its queue (IBV_SEND_INLINE): the message of a read with its descriptor
- * has less than 100. */
+/* Bytes that the device is asked to take into its queue (IBV_SEND_INLINE): the message of a read
+ * with its descriptor has less than 100. */
 #define VERBS_INLINE 128
 #define VERBS_RESOLVE_MS 5000
 #define VERBS_SEND_BIT 1u		/* wr_ids of receives are addresses, and even */
