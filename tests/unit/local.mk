@@ -61,7 +61,6 @@ if HAVE_RDMA
 UNIT_TESTS += %D%/test-verbs-cm.crit %D%/test-verbs-conn.crit %D%/test-verbs-dev.crit
 endif
 
-
 # Criterion programs abort at start under TSan; those jobs run tests/thread.
 if HAVE_CRITERION
 if !SANITIZE_THREAD
