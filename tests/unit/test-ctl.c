@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "ctl-call.h"
 #include "ctl-client.h"
 #include "ctl-json.h"
 #include "loop-poll.h"
@@ -67,13 +68,23 @@ static void pass_time(uint64_t ms)
 	on_loop(nothing);
 }
 
+static void call_ping(struct ctl_client *client, const char *value, void *arg)
+{
+	ctl_answer(client, json_pack("{s:s}", "pong", value ? value : "nothing"));
+}
+
+static const struct ctl_call calls[] = {
+	{ .name = "ping", .fn = call_ping, .member = "what" },
+	{ .name = "pong", .fn = call_ping, .member = "what", .needed = true },
+};
+
 static void serve(struct ctl_client *client, const json_t *command, void *arg)
 {
 	const char *word = json_string_value(json_object_get(command, "command"));
 
 	cr_assert_str_eq(arg, "arg");
-	if (!word) {
-		ctl_refuse(client, "no %s", "command");
+	if (!word || !strcmp(word, "ping") || !strcmp(word, "pong") || !strcmp(word, "pung")) {
+		ctl_call(client, command, "test", calls, ARRAY_SIZE(calls), NULL);
 	} else if (!strcmp(word, "late")) {
 		late = client;
 		sem_post(&late_came);
@@ -183,11 +194,44 @@ Test(ctl, one_answer_for_each_line)
 	say(fd, "{\"command\":\"b\"}\n{\"command\":\"c\"}\n{\"comm");
 	hear(fd, "{\"echo\":\"b\",\"ok\":true}\n{\"echo\":\"c\",\"ok\":true}\n");
 	say(other, "{}\n");
-	hear(other, "{\"ok\":false,\"error\":\"no command\"}\n");
+	hear(other, "{\"ok\":false,\"error\":\"\\\"command\\\" is missing: expected one like "
+		    "{\\\"command\\\":\\\"ping\\\"}\"}\n");
 	say(fd, "and\":\"d\"}\n");
 	hear(fd, "{\"echo\":\"d\",\"ok\":true}\n");
 	close(fd);
 	close(other);
+}
+
+/* @command is refused with @why. */
+static void expect_refusal(int fd, const char *command, const char *why)
+{
+	json_t *refusal = json_pack("{s:b,s:s}", "ok", 0, "error", why);
+	char *text = json_dumps(refusal, JSON_COMPACT);
+
+	say(fd, command);
+	hear(fd, text);
+	hear(fd, "\n");
+	free(text);
+	json_decref(refusal);
+}
+
+Test(ctl, a_command_is_what_its_table_says)
+{
+	int fd = client();
+
+	say(fd, "{\"command\":\"ping\"}\n{\"command\":\"pong\",\"what\":\"x\"}\n");
+	hear(fd, "{\"pong\":\"nothing\",\"ok\":true}\n{\"pong\":\"x\",\"ok\":true}\n");
+	expect_refusal(fd, "{\"what\":\"x\"}\n",
+		       "\"command\" is missing: expected one like {\"command\":\"ping\"}");
+	expect_refusal(fd, "{\"command\":5}\n",
+		       "\"command\" is no string: expected one like {\"command\":\"ping\"}");
+	expect_refusal(fd, "{\"command\":null}\n",
+		       "\"command\" is no string: expected one like {\"command\":\"ping\"}");
+	expect_refusal(fd, "{\"command\":\"pung\"}\n", "test has no command 'pung'");
+	expect_refusal(fd, "{\"command\":\"pong\"}\n", "pong: needs \"what\"");
+	expect_refusal(fd, "{\"command\":\"ping\",\"what\":5}\n", "ping: \"what\" is to be a string");
+	expect_refusal(fd, "{\"command\":\"ping\",\"who\":\"x\"}\n", "ping: takes no \"who\"");
+	close(fd);
 }
 
 Test(ctl, one_who_has_nothing_more_to_say_is_answered)

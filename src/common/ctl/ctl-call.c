@@ -36,9 +36,15 @@ static bool call_check(struct ctl_client *client, const json_t *command, const s
 void ctl_call(struct ctl_client *client, const json_t *command, const char *program,
 	      const struct ctl_call *calls, size_t n, void *arg)
 {
-	const char *name = json_string_value(json_object_get(command, "command"));
+	const json_t *member = json_object_get(command, "command");
+	const char *name = json_string_value(member);
 
-	for (size_t i = 0; name && i < n; i++) {
+	if (!name) {
+		ctl_refuse(client, "\"command\" %s: expected one like {\"command\":\"%s\"}",
+			   member ? "is no string" : "is missing", calls[0].name);
+		return;
+	}
+	for (size_t i = 0; i < n; i++) {
 		const struct ctl_call *c = &calls[i];
 
 		if (strcmp(name, c->name))
@@ -48,5 +54,5 @@ void ctl_call(struct ctl_client *client, const json_t *command, const char *prog
 						  NULL, arg);
 		return;
 	}
-	ctl_refuse(client, "%s has no command '%s'", program, name ? name : "");
+	ctl_refuse(client, "%s has no command '%s'", program, name);
 }
