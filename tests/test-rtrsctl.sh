@@ -147,8 +147,52 @@ expect_failure 1 "$tmp/none: No such file" "$rtrsctl" --socket "$tmp/none" list
 expect_failure 2 "did you mean status" "$rtrsctl" statuss
 expect_failure 2 "which path" "$rtrsctl" path disconnect
 expect_failure 2 "see rtrsctl --help" "$rtrsctl"
-expect_failure 2 "too many words" "$rtrsctl" log-level info debug
-expect_failure 2 "expected seconds" "$rtrsctl" --watch=0 list
+expect_failure 2 "log-level: 'debug' is one word too many" "$rtrsctl" log-level info debug
+for seconds in 0 x 3601 -1 ''; do
+	expect_failure 2 "^rtrsctl: --watch=$seconds: expected a number of seconds from 1 to 3600\$" \
+		"$rtrsctl" --watch=$seconds list
+done
+expect_failure 2 "^rtrsctl: --socket=: expected the path of a control socket\$" "$rtrsctl" --socket= list
+expect_failure 2 "^rtrsctl: --socket: expected a value" "$rtrsctl" list --socket
+expect_failure 2 "^rtrsctl: --json=x: expected no value" "$rtrsctl" --json=x list
+expect_failure 2 "^rtrsctl: no option --jsno .did you mean --json" "$rtrsctl" --jsno list
+expect_failure 2 "^rtrsctl: no option -x: see" "$rtrsctl" -x list
+expect_failure 2 "^rtrsctl: --dump takes no command, and 'list' is one\$" "$rtrsctl" --dump list
+
+# With --json each of them is an object on standard output, and standard error is empty.
+refused_json() {
+	local want=$1 error=$2 status=0
+	shift 2
+	"$rtrsctl" "$@" >"$tmp/refused" 2>"$tmp/refused.err" || status=$?
+	is "status of $*" $status "$want"
+	is "standard error of $*" "$(cat "$tmp/refused.err")" ""
+	is "refusal of $*" "$(/usr/bin/python3 -c 'import json, sys
+a = json.load(sys.stdin)
+assert a["ok"] is False
+print(a["error"])' <"$tmp/refused")" "$error"
+}
+refused_json 1 "rtrs-server has no command 'policy'" --json policy
+refused_json 1 "session 'nobody' is not connected" session disconnect nobody --json
+refused_json 1 "$tmp/none: No such file or directory" --json --socket "$tmp/none" list
+refused_json 1 "$tmp/none: No such file or directory" --json --socket "$tmp/none" status
+refused_json 2 "no command 'statuss' (did you mean status?): see rtrsctl --help" --json statuss
+refused_json 2 "--watch=x: expected a number of seconds from 1 to 3600" --watch=x --json list
+refused_json 2 "no option --what: see rtrsctl --help" --what list --json
+refused_json 2 "no command: see rtrsctl --help" --json
+RUNTIME_DIRECTORY=$tmp/empty refused_json 1 "no program with a control socket in $tmp/empty: see --socket" --json list
+
+# What is no command is told what one looks like.
+said=$(/usr/bin/python3 - "$socket" <<'END'
+import socket, sys
+with socket.socket(socket.AF_UNIX) as s:
+    s.connect(sys.argv[1])
+    for line in b"{}\n", b'{"command":5}\n':
+        s.sendall(line)
+        print(s.recv(4096).decode(), end="")
+END
+)
+is "what it said" "$said" '{"ok":false,"error":"\"command\" is missing: expected one like {\"command\":\"list\"}"}
+{"ok":false,"error":"\"command\" is no string: expected one like {\"command\":\"list\"}"}'
 
 # Two programs: nothing is done until one is chosen; --dump is of both.
 first=$socket
@@ -159,6 +203,10 @@ status=0
 "$rtrsctl" list 2>"$tmp/several" || status=$?
 is "status" $status 2
 grep -x -F -e "  --socket=$first" "$tmp/several"
+refused_json 2 "several programs run: choose one" --json list
+is "sockets to choose from" "$(/usr/bin/python3 -c 'import json, sys; print(json.load(sys.stdin)["sockets"])' <"$tmp/refused")" \
+	"$(printf '%s\n' "$first" "$RUNTIME_DIRECTORY/server-$server_pid.sock" | LC_ALL=C sort |
+		/usr/bin/python3 -c 'import sys; print(sys.stdin.read().split())')"
 is "programs" "$("$rtrsctl" --dump | grep -c -x rtrs-server)" 2
 # One that was killed leaves its socket, which is no program.
 kill_process "$server_pid"

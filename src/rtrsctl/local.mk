@@ -7,6 +7,8 @@ rtrsctl_SOURCES = \
 	%D%/find.c \
 	%D%/find.h \
 	%D%/rtrsctl.c \
+	%D%/say.c \
+	%D%/say.h \
 	%D%/status.c \
 	%D%/status.h \
 	%D%/text.c \

@@ -13,12 +13,11 @@
 #include "call.h"
 #include "find.h"
 #include "rundir.h"
+#include "say.h"
 #include "status.h"
 #include "suggest.h"
 #include "text.h"
 #include "util.h"
-
-enum { EXIT_DONE, EXIT_REFUSED, EXIT_USAGE };
 
 enum { OPT_SOCKET = 256, OPT_JSON, OPT_WATCH, OPT_DUMP };
 
@@ -92,15 +91,6 @@ struct ctx {
 	const char *arg;
 };
 
-/* One line for people, without what a peer may have put into it. */
-static int complain(int status, const char *text)
-{
-	char line[1024];
-
-	fprintf(stderr, "rtrsctl: %s\n", text_safe(text, line, sizeof(line)));
-	return status;
-}
-
 /* ---- command line ---- */
 
 /* Find the command in @argv, which may be two words.  NULL: there is none. */
@@ -126,15 +116,14 @@ static const struct command *find_command(char **argv, int argc, int *used)
 static int unknown_command(char **argv, int argc)
 {
 	const char *names[ARRAY_SIZE(commands)], *meant;
-	char words[256], line[1024];
+	char words[256];
 
 	for (unsigned i = 0; i < ARRAY_SIZE(commands); i++)
 		names[i] = commands[i].name;
 	snprintf(words, sizeof(words), "%s%s%s", argv[0], argc > 1 ? " " : "", argc > 1 ? argv[1] : "");
 	meant = suggest(words, strlen(words), names, ARRAY_SIZE(names));
-	snprintf(line, sizeof(line), "no command '%s'%s%s%s: see rtrsctl --help", words,
-		 meant ? " (did you mean " : "", meant ? meant : "", meant ? "?)" : "");
-	return complain(EXIT_USAGE, line);
+	return say_error(EXIT_USAGE, "no command '%s'%s%s%s: see rtrsctl --help", words,
+			 meant ? " (did you mean " : "", meant ? meant : "", meant ? "?)" : "");
 }
 
 static int parse_command(struct ctx *ctx, int argc, char **argv)
@@ -142,33 +131,66 @@ static int parse_command(struct ctx *ctx, int argc, char **argv)
 	int used = 0;
 
 	if (!argc)
-		return complain(EXIT_USAGE, "no command: see rtrsctl --help");
+		return say_error(EXIT_USAGE, "no command: see rtrsctl --help");
 	ctx->command = find_command(argv, argc, &used);
 	if (!ctx->command)
 		return unknown_command(argv, argc);
 	argc -= used;
 	argv += used;
 	if (argc > (ctx->command->arg ? 1 : 0))
-		return complain(EXIT_USAGE, "too many words: see rtrsctl --help");
+		return say_error(EXIT_USAGE, "%s: '%s' is one word too many: see rtrsctl --help",
+				 ctx->command->name, argv[argc - 1]);
 	ctx->arg = argc ? argv[0] : NULL;
-	if (ctx->command->needs_arg && !ctx->arg) {
-		char line[128];
-
-		snprintf(line, sizeof(line), "%s: which %s?", ctx->command->name, ctx->command->arg);
-		return complain(EXIT_USAGE, line);
-	}
+	if (ctx->command->needs_arg && !ctx->arg)
+		return say_error(EXIT_USAGE, "%s: which %s?", ctx->command->name, ctx->command->arg);
 	return EXIT_DONE;
 }
 
-static int watch_seconds(struct ctx *ctx, const char *text)
+static int set_socket(struct ctx *ctx, const char *path)
+{
+	if (!*path)
+		return say_error(EXIT_USAGE, "--socket=: expected the path of a control socket");
+	ctx->socket = path;
+	return EXIT_DONE;
+}
+
+static int set_watch(struct ctx *ctx, const char *text)
 {
 	char *end;
 	unsigned long s = text ? strtoul(text, &end, 10) : 1;
 
 	if (text && (*end || *text < '0' || *text > '9' || !s || s > 3600))
-		return complain(EXIT_USAGE, "--watch: expected seconds from 1 to 3600");
+		return say_error(EXIT_USAGE, "--watch=%s: expected a number of seconds from 1 to 3600",
+				 text);
 	ctx->watch_s = (unsigned)s;
 	return EXIT_DONE;
+}
+
+/* What getopt_long(), which is silent, has returned @opt for. */
+static int bad_option(int opt, char **argv)
+{
+	const char *word = argv[optind - 1], *names[ARRAY_SIZE(options) - 1], *meant;
+
+	if (opt == ':')
+		return say_error(EXIT_USAGE, "%s: expected a value: see rtrsctl --help", word);
+	if (strncmp(word, "--", 2))
+		return say_error(EXIT_USAGE, "no option -%c: see rtrsctl --help", optopt);
+	for (unsigned i = 0; i < ARRAY_SIZE(names); i++)
+		names[i] = options[i].name;
+	meant = suggest(word + 2, strcspn(word + 2, "="), names, ARRAY_SIZE(names));
+	if (optopt)
+		return say_error(EXIT_USAGE, "%s: expected no value: see rtrsctl --help", word);
+	return say_error(EXIT_USAGE, "no option %s%s%s%s: see rtrsctl --help", word,
+			 meant ? " (did you mean --" : "", meant ? meant : "", meant ? "?)" : "");
+}
+
+/* --json says how an error is told, wherever it stands. */
+static void look_for_json(int argc, char **argv)
+{
+	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++) {
+		if (!strcmp(argv[i], "--json"))
+			say_json();
+	}
 }
 
 static bool is_negative(const char *word)
@@ -181,21 +203,20 @@ static int parse(struct ctx *ctx, int argc, char **argv)
 {
 	/* To getopt() a number below 0 would be an option. */
 	bool negative = argc > 1 && is_negative(argv[argc - 1]);
-	int opt, rc;
+	int opt, rc = EXIT_DONE;
 
 	argc -= negative;
-	while ((opt = getopt_long(argc, argv, "hV", options, NULL)) != -1) {
+	look_for_json(argc, argv);
+	while (!rc && (opt = getopt_long(argc, argv, ":hV", options, NULL)) != -1) {
 		switch (opt) {
 		case OPT_SOCKET:
-			ctx->socket = optarg;
+			rc = set_socket(ctx, optarg);
 			break;
 		case OPT_JSON:
 			ctx->json = true;
 			break;
 		case OPT_WATCH:
-			rc = watch_seconds(ctx, optarg);
-			if (rc)
-				return rc;
+			rc = set_watch(ctx, optarg);
 			break;
 		case OPT_DUMP:
 			ctx->dump = true;
@@ -207,13 +228,15 @@ static int parse(struct ctx *ctx, int argc, char **argv)
 			printf("rtrsctl %s\n", PACKAGE_VERSION);
 			return EXIT_DONE;
 		default:
-			return EXIT_USAGE;	/* getopt has said why */
+			return bad_option(opt, argv);
 		}
 	}
+	if (rc)
+		return rc;
 	argc += negative;
-	if (ctx->dump)
-		return argc > optind ? complain(EXIT_USAGE, "--dump takes no command") : -1;
-	rc = parse_command(ctx, argc - optind, argv + optind);
+	if (ctx->dump && argc > optind)
+		return say_error(EXIT_USAGE, "--dump takes no command, and '%s' is one", argv[optind]);
+	rc = ctx->dump ? EXIT_DONE : parse_command(ctx, argc - optind, argv + optind);
 	return rc ? rc : -1;
 }
 
@@ -230,7 +253,7 @@ static json_t *ask(const struct ctx *ctx, const char *command, const char *membe
 	answer = call_ask(ctx->socket, request, err, sizeof(err));
 	json_decref(request);
 	if (!answer)
-		complain(EXIT_REFUSED, err);
+		say_error(EXIT_REFUSED, "%s", err);
 	return answer;
 }
 
@@ -299,19 +322,9 @@ static int run(const struct ctx *ctx)
 static int none_found(void)
 {
 	const char *dir = rundir_default();
-	static char line[4200];
 
-	snprintf(line, sizeof(line), "no program with a control socket in %s: see --socket",
-		 dir ? dir : "a directory of this user");
-	return complain(EXIT_REFUSED, line);
-}
-
-static int several_found(const struct found *found)
-{
-	complain(EXIT_USAGE, "several programs run: choose one");
-	for (size_t i = 0; i < found->n; i++)
-		fprintf(stderr, "  --socket=%s\n", found->path[i]);
-	return EXIT_USAGE;
+	return say_error(EXIT_REFUSED, "no program with a control socket in %s: see --socket",
+			 dir ? dir : "a directory of this user");
 }
 
 static int dump(struct ctx *ctx, const struct found *found)
@@ -346,7 +359,7 @@ int main(int argc, char **argv)
 	} else if (ctx.dump) {
 		status = dump(&ctx, &found);
 	} else if (found.n > 1) {
-		status = several_found(&found);
+		status = say_choice("several programs run: choose one", found.path, found.n);
 	} else {
 		ctx.socket = found.path[0];
 		status = run(&ctx);

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the choice between text and JSON.  One thread. */
+#include <config.h>
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <jansson.h>
+
+#include "say.h"
+#include "text.h"
+
+#define LINE_MAX_BYTES 4500		/* the longest has the name of a directory in it */
+
+static bool json;
+
+void say_json(void)
+{
+	json = true;
+}
+
+static void print_json(json_t *object)
+{
+	json_dumpf(object, stdout, JSON_COMPACT);
+	putchar('\n');
+	fflush(stdout);
+	json_decref(object);
+}
+
+int say_error(int status, const char *fmt, ...)
+{
+	static char text[LINE_MAX_BYTES], line[LINE_MAX_BYTES];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	text_safe(text, line, sizeof(line));
+	if (json)
+		print_json(json_pack("{s:b,s:s}", "ok", 0, "error", line));
+	else
+		fprintf(stderr, "rtrsctl: %s\n", line);
+	return status;
+}
+
+int say_choice(const char *text, char *const *sockets, size_t n)
+{
+	json_t *names = json_array();
+	static char line[LINE_MAX_BYTES];
+
+	if (!json)
+		say_error(EXIT_USAGE, "%s", text);
+	for (size_t i = 0; i < n; i++) {
+		text_safe(sockets[i], line, sizeof(line));
+		if (json)
+			json_array_append_new(names, json_string(line));
+		else
+			fprintf(stderr, "  --socket=%s\n", line);
+	}
+	if (json)
+		print_json(json_pack("{s:b,s:s,s:O}", "ok", 0, "error", text, "sockets", names));
+	json_decref(names);
+	return EXIT_USAGE;
+}
