@@ -28,6 +28,8 @@ libbase_la_SOURCES = \
 	%D%/base/range.h \
 	%D%/base/rundir.c \
 	%D%/base/rundir.h \
+	%D%/base/size.c \
+	%D%/base/size.h \
 	%D%/base/suggest.c \
 	%D%/base/suggest.h \
 	%D%/base/unix-sock.c \

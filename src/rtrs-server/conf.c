@@ -16,6 +16,7 @@
 #include "export-state.h"
 #include "rtrs-proto.h"
 #include "rundir.h"
+#include "size.h"
 #include "srv-geom.h"
 #include "suggest.h"
 #include "util.h"
@@ -105,8 +106,8 @@ static enum conf_result usage(const struct parser *p, const char *fmt, ...)
 	return CONF_USAGE;
 }
 
-/* A decimal number, with @suffixes K and M. */
-static bool parse_number(const char *text, bool suffixes, uint64_t *value)
+/* A decimal number. */
+static bool parse_number(const char *text, uint64_t *value)
 {
 	char *end;
 
@@ -114,17 +115,7 @@ static bool parse_number(const char *text, bool suffixes, uint64_t *value)
 		return false;
 	errno = 0;
 	*value = strtoull(text, &end, 10);
-	if (errno)
-		return false;
-	if (suffixes && *end && strchr("kKmM", *end)) {
-		unsigned shift = *end == 'k' || *end == 'K' ? 10 : 20;
-
-		if (*value > UINT64_MAX >> shift)
-			return false;
-		*value <<= shift;
-		end++;
-	}
-	return !*end;
+	return !errno && !*end;
 }
 
 static enum conf_result number(const struct parser *p, const char *option, const char *text,
@@ -132,7 +123,7 @@ static enum conf_result number(const struct parser *p, const char *option, const
 {
 	uint64_t value;
 
-	if (!parse_number(text, false, &value) || value < min || value > max)
+	if (!parse_number(text, &value) || value < min || value > max)
 		return usage(p, "%s '%s': expected a number from %u to %u", option, text, min, max);
 	*out = (unsigned)value;
 	return CONF_RUN;
@@ -142,7 +133,7 @@ static enum conf_result max_io_size(const struct parser *p, const char *text)
 {
 	uint64_t value;
 
-	if (!parse_number(text, true, &value) || !value || value % 4096 || value > (64u << 20))
+	if (!size_parse(text, &value) || !value || value % 4096 || value > (64u << 20))
 		return usage(p, "--max-io-size '%s': expected a multiple of 4K from 4K to 64M", text);
 	p->conf->max_io_size = (uint32_t)value;
 	return CONF_RUN;

@@ -19,6 +19,7 @@ UNIT_TESTS = \
 	%D%/test-hist.crit \
 	%D%/test-lat.crit \
 	%D%/test-unix-sock.crit \
+	%D%/test-size.crit \
 	%D%/test-spin.crit \
 	%D%/test-list.crit \
 	%D%/test-log.crit \
@@ -134,6 +135,10 @@ UNIT_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 %C%_test_mask_crit_SOURCES = %D%/test-mask.c %D%/unit.h
 %C%_test_mask_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_mask_crit_LDADD = libbase.la $(CRITERION_LIBS)
+%C%_test_size_crit_SOURCES = %D%/test-size.c %D%/unit.h
+%C%_test_size_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_size_crit_LDADD = libbase.la $(CRITERION_LIBS)
+
 %C%_test_suggest_crit_SOURCES = %D%/test-suggest.c %D%/unit.h
 %C%_test_suggest_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_suggest_crit_LDADD = libbase.la $(CRITERION_LIBS)
