@@ -15,8 +15,10 @@
 #include "rnbd-proto.h"
 #include "rtrs-msg.h"
 #include "rtrs-proto.h"
+#include "size.h"
 
 #define BLOCK_MAX (64u << 20)
+#define SIZE_LIMIT (UINT64_C(1) << 60)
 #define DEPTH_MAX 4096u
 #define SPIN_US 100u
 
@@ -48,6 +50,12 @@ static const struct option options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
+/* What has an effect with some values of --rw only. */
+struct given {
+	bool mix, seed;
+	unsigned mix_percent;
+};
+
 static const char help[] =
 "Usage: rtrs-bench [OPTIONS] HOST[:PORT]|unix:PATH EXPORT\n"
 "Measure an RTRS/RNBD server: rtrs-server, or the kernel's.\n"
@@ -55,11 +63,10 @@ static const char help[] =
 "      --rw=WHAT              read, randread (default), and what destroys data:\n"
 "                             write, randwrite, rw, randrw\n"
 "      --rwmixread=PERCENT    reads of rw and randrw (default 50)\n"
-"      --bs=SIZE              bytes of an IO (default 4k)\n"
+"      --bs=SIZE              bytes of an IO (default 4K)\n"
 "      --iodepth=N            IOs in flight (default 1)\n"
 "      --offset=SIZE --size=SIZE  the part of the export (default: all of it)\n"
-"      --runtime=SECONDS      (default 10, or none with --number-ios)\n"
-"      --number-ios=N         end after so many\n"
+"      --runtime=SECONDS --number-ios=N  whatever comes first (default 10 s)\n"
 "      --fua                  an answered write is on stable storage\n"
 "      --verify               blocks say what they are, and are checked\n"
 "      --seed=N               of random blocks (default 1)\n"
@@ -69,8 +76,7 @@ static const char help[] =
 "      --sessname=NAME        name of the session (default: unique)\n"
 "      --registration=auto|window|static  how long keys of reads live\n"
 "      --poll=MICROSECONDS    look for at most so long before sleeping (100)\n"
-"  -h, --help                 print this and exit\n"
-"  -V, --version              print the version and exit\n"
+"  -h, --help  -V, --version  print this, or the version, and exit\n"
 "\n"
 "Exit status: 0 done, 1 an error or blocks that differ, 2 a mistake above.\n";
 
@@ -80,39 +86,53 @@ static int wrong(const char *name, const char *value, const char *expected)
 	return OPTIONS_USAGE;
 }
 
-/* Digits, and with @suffix k, m, g or t behind them. */
-static int number(const char *name, const char *value, bool suffix, uint64_t min, uint64_t max, uint64_t *n)
+static bool digits(const char *value, uint64_t *n)
 {
-	static const char units[] = "kmgt";
-	char expected[96], *end = NULL;
-	const char *unit;
-	unsigned shift = 0;
-	uint64_t x = 0;
+	char *end;
 
+	if (!isdigit((unsigned char)*value))
+		return false;
 	errno = 0;
-	if (isdigit((unsigned char)*value))
-		x = strtoull(value, &end, 10);
-	if (end && *end && suffix && (unit = strchr(units, tolower((unsigned char)*end)))) {
-		shift = 10 * (unsigned)(unit - units + 1);
-		end++;
-	}
-	if (end && !*end && !errno && x <= max >> shift && x << shift >= min) {
-		*n = x << shift;
+	*n = strtoull(value, &end, 10);
+	return !*end && !errno;
+}
+
+static int number(const char *name, const char *value, uint64_t min, uint64_t max, uint64_t *n)
+{
+	char expected[96];
+	uint64_t x;
+
+	if (digits(value, &x) && x >= min && x <= max) {
+		*n = x;
 		return -1;
 	}
-	snprintf(expected, sizeof(expected), "a number from %" PRIu64 " to %" PRIu64 "%s", min, max,
-		 suffix ? ", k, m, g or t behind it" : "");
+	snprintf(expected, sizeof(expected), "a number from %" PRIu64 " to %" PRIu64, min, max);
 	return wrong(name, value, expected);
 }
 
 static int number_u(const char *name, const char *value, unsigned min, unsigned max, unsigned *n)
 {
 	uint64_t x = 0;
-	int r = number(name, value, false, min, max, &x);
+	int r = number(name, value, min, max, &x);
 
 	if (r < 0)
 		*n = (unsigned)x;
 	return r;
+}
+
+/* @what: "a size". */
+static int size(const char *name, const char *value, const char *what, uint64_t min, uint64_t max, uint64_t *n)
+{
+	char expected[160], least[SIZE_TEXT_MAX], most[SIZE_TEXT_MAX];
+	uint64_t x;
+
+	if (size_parse(value, &x) && x >= min && x <= max) {
+		*n = x;
+		return -1;
+	}
+	snprintf(expected, sizeof(expected), "%s from %s to %s, perhaps with " SIZE_UNITS " behind it", what,
+		 size_text(min, least), size_text(max, most));
+	return wrong(name, value, expected);
 }
 
 static int set_rw(struct options *o, const char *value)
@@ -135,7 +155,7 @@ static int set_rw(struct options *o, const char *value)
 static int set_block(struct options *o, const char *value)
 {
 	uint64_t bs = 0;
-	int r = number("bs", value, true, VERIFY_MIN, BLOCK_MAX, &bs);
+	int r = size("bs", value, "a size", VERIFY_MIN, BLOCK_MAX, &bs);
 
 	if (r < 0 && bs % VERIFY_MIN)
 		return wrong("bs", value, "a multiple of 512");
@@ -157,10 +177,14 @@ static int set_transport(struct options *o, const char *value)
 
 static int set_sessname(struct options *o, const char *value)
 {
-	if (!rtrs_sessname_ok(value))
-		return wrong("sessname", value, "1..255 characters without '/' and '.'");
-	o->sessname = value;
-	return -1;
+	char expected[64];
+
+	if (rtrs_sessname_ok(value)) {
+		o->sessname = value;
+		return -1;
+	}
+	snprintf(expected, sizeof(expected), "1..%d characters without '/' and '.'", RTRS_NAME_MAX - 1);
+	return wrong("sessname", value, expected);
 }
 
 static int set_registration(struct options *o, const char *value)
@@ -174,31 +198,28 @@ static int set_registration(struct options *o, const char *value)
 	return wrong("registration", value, "auto, window or static");
 }
 
-static int set(struct options *o, int opt, const char *value, int *mix)
+static int set(struct options *o, int opt, const char *value, struct given *given)
 {
 	struct load_conf *l = &o->load;
-	unsigned percent = 0;
-	int r;
 
 	switch (opt) {
 	case OPT_RW:
 		return set_rw(o, value);
 	case OPT_RWMIXREAD:
-		r = number_u("rwmixread", value, 0, 100, &percent);
-		*mix = (int)percent;
-		return r;
+		given->mix = true;
+		return number_u("rwmixread", value, 0, 100, &given->mix_percent);
 	case OPT_BS:
 		return set_block(o, value);
 	case OPT_IODEPTH:
 		return number_u("iodepth", value, 1, DEPTH_MAX, &l->depth);
 	case OPT_OFFSET:
-		return number("offset", value, true, 0, INT64_MAX, &l->off);
+		return size("offset", value, "a size", 0, SIZE_LIMIT, &l->off);
 	case OPT_SIZE:
-		return number("size", value, true, 1, INT64_MAX, &l->size);
+		return size("size", value, "a size", 1, SIZE_LIMIT, &l->size);
 	case OPT_RUNTIME:
-		return number("runtime", value, false, 1, UINT32_MAX, &l->runtime_s);
+		return number("runtime", value, 1, UINT32_MAX, &l->runtime_s);
 	case OPT_IOS:
-		return number("number-ios", value, true, 1, INT64_MAX, &l->ios);
+		return size("number-ios", value, "a number of IOs", 1, SIZE_LIMIT, &l->ios);
 	case OPT_FUA:
 		l->fua = true;
 		return -1;
@@ -206,7 +227,8 @@ static int set(struct options *o, int opt, const char *value, int *mix)
 		l->verify = true;
 		return -1;
 	case OPT_SEED:
-		return number("seed", value, false, 0, INT64_MAX, &l->seed);
+		given->seed = true;
+		return number("seed", value, 0, INT64_MAX, &l->seed);
 	case OPT_JSON:
 		o->json = true;
 		return -1;
@@ -234,6 +256,8 @@ static int set(struct options *o, int opt, const char *value, int *mix)
 
 static int set_places(struct options *o, int argc, char **argv)
 {
+	char why[512];
+
 	if (argc != 2) {
 		fprintf(stderr, "rtrs-bench: expected HOST[:PORT] and EXPORT, not %d arguments: see --help\n", argc);
 		return OPTIONS_USAGE;
@@ -245,16 +269,50 @@ static int set_places(struct options *o, int argc, char **argv)
 			fab_provider_name(o->provider), o->server);
 		return OPTIONS_USAGE;
 	}
-	if (*o->export && strlen(o->export) < RNBD_NAME_MAX)
-		return -1;
-	fprintf(stderr, "rtrs-bench: EXPORT '%s': expected a name of 1..%d characters\n", o->export,
-		RNBD_NAME_MAX - 1);
-	return OPTIONS_USAGE;
+	if (!*o->export || strlen(o->export) >= RNBD_NAME_MAX) {
+		fprintf(stderr, "rtrs-bench: EXPORT '%s': expected a name of 1..%d characters\n", o->export,
+			RNBD_NAME_MAX - 1);
+		return OPTIONS_USAGE;
+	}
+	if (fab_addr_parse(o->server, o->provider ? o->provider : fab_provider_find("tcp"), RTRS_PORT, &o->addr, why,
+			   sizeof(why)) < 0) {
+		fprintf(stderr, "rtrs-bench: server %s\n", why);
+		return OPTIONS_USAGE;
+	}
+	/* An address that names its transport is tried over that alone. */
+	o->automatic = !o->provider && !strstr(o->server, "://") && !fab_addr_is_unix(&o->addr);
+	return -1;
+}
+
+/* Options that each are possible, and do nothing for the load that the others describe. */
+static int check_together(struct options *o, const struct given *given)
+{
+	struct load_conf *l = &o->load;
+	bool mixed = l->read_percent % 100 != 0;
+
+	if (given->mix && !mixed) {
+		fprintf(stderr, "rtrs-bench: --rwmixread=%u: expected with --rw=rw or --rw=randrw\n",
+			given->mix_percent);
+		return OPTIONS_USAGE;
+	}
+	if (given->seed && !mixed && !l->random) {
+		fprintf(stderr, "rtrs-bench: --seed=%" PRIu64 ": expected with --rw=rw or a --rw of random blocks\n",
+			l->seed);
+		return OPTIONS_USAGE;
+	}
+	if (given->mix)
+		l->read_percent = given->mix_percent;
+	if (l->fua && l->read_percent == 100) {
+		fputs("rtrs-bench: --fua: expected with a --rw that writes: write, randwrite, rw or randrw\n", stderr);
+		return OPTIONS_USAGE;
+	}
+	return -1;
 }
 
 int options_parse(struct options *o, int argc, char **argv)
 {
-	int opt, status, mix = -1;
+	struct given given = { .mix = false };
+	int opt, status;
 
 	*o = (struct options){
 		.connections = 1,
@@ -262,16 +320,13 @@ int options_parse(struct options *o, int argc, char **argv)
 		.load = { .random = true, .read_percent = 100, .block = 4096, .depth = 1, .seed = 1 },
 	};
 	while ((opt = getopt_long(argc, argv, "hV", options, NULL)) != -1) {
-		status = set(o, opt, optarg, &mix);
+		status = set(o, opt, optarg, &given);
 		if (status >= 0)
 			return status;
 	}
-	if (mix >= 0 && o->load.read_percent % 100 == 0) {
-		fprintf(stderr, "rtrs-bench: --rwmixread=%d: expected with --rw=rw or --rw=randrw\n", mix);
-		return OPTIONS_USAGE;
-	}
-	if (mix >= 0)
-		o->load.read_percent = (unsigned)mix;
+	status = check_together(o, &given);
+	if (status >= 0)
+		return status;
 	if (!o->load.runtime_s && !o->load.ios)
 		o->load.runtime_s = 10;
 	return set_places(o, argc - optind, argv + optind);

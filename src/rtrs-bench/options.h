@@ -15,6 +15,8 @@ struct options {
 	const char *server, *export;
 	const char *sessname;		/* NULL: made up */
 	const struct fab_provider *provider;	/* NULL: auto */
+	struct fab_addr addr;		/* of @server */
+	bool automatic;			/* RDMA is tried first, then @addr */
 	unsigned connections;
 	unsigned poll_us;
 	enum clt_registration registration;

@@ -62,12 +62,11 @@ static int session_open(struct target *t, const struct options *o, const struct 
 static int connect_over(struct target *t, const struct options *o, const struct fab_provider *provider,
 			unsigned setup_ms, char *why, size_t len)
 {
-	struct clt_sess_addr addr = { .dst = { .len = 0 } };
+	struct clt_sess_addr addr = { .dst = o->addr };
 	unsigned known;
-	int r = fab_addr_parse(o->server, provider, RTRS_PORT, &addr.dst, why, len);
+	int r;
 
-	if (r < 0)
-		return r;
+	addr.dst.provider = provider;
 	do {
 		known = frwr_lessons_count(&lessons);
 		r = session_open(t, o, &addr, setup_ms, why, len);
@@ -77,15 +76,11 @@ static int connect_over(struct target *t, const struct options *o, const struct 
 
 static int connect_any(struct target *t, const struct options *o, char *why, size_t len)
 {
-	const struct fab_provider *rdma = fab_provider_find("rdma"), *tcp = fab_provider_find("tcp");
+	const struct fab_provider *rdma = fab_provider_find("rdma");
 
-	if (o->provider)
-		return connect_over(t, o, o->provider, 0, why, len);
-	/* What says its transport itself is tried once. */
-	if (!strstr(o->server, "://") && !fab_addr_text_is_unix(o->server) && rdma &&
-	    connect_over(t, o, rdma, AUTO_RDMA_MS, why, len) == 0)
+	if (o->automatic && rdma && connect_over(t, o, rdma, AUTO_RDMA_MS, why, len) == 0)
 		return 0;
-	return connect_over(t, o, tcp, 0, why, len);
+	return connect_over(t, o, o->addr.provider, 0, why, len);
 }
 
 /* Which exports there are, as far as there is room. */
