@@ -15,6 +15,8 @@ libbase_la_SOURCES = \
 	%D%/base/io-stat.h \
 	%D%/base/le.h \
 	%D%/base/list.h \
+	%D%/base/lock-file.c \
+	%D%/base/lock-file.h \
 	%D%/base/log.c \
 	%D%/base/log.h \
 	%D%/base/loop-impl.h \

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,18 +19,19 @@
 enum { ROUNDS = 400, RIVALS = 2 };
 
 static char dir[] = "/tmp/rtrs-unix-sock.XXXXXX";
-static char path[64];
+static char path[64], lock[72];
 
 static void setup(void)
 {
 	cr_assert(mkdtemp(dir));
 	snprintf(path, sizeof(path), "%s/s", dir);
+	snprintf(lock, sizeof(lock), "%s.lock", path);
 }
 
 static void teardown(void)
 {
 	unlink(path);
-	rmdir(dir);
+	cr_expect_eq(rmdir(dir), 0, "something is left");
 }
 
 TestSuite(unix_sock, .init = setup, .fini = teardown);
@@ -134,18 +136,75 @@ Test(unix_sock, what_is_no_socket_stays)
 	cr_assert_eq(access(path, F_OK), 0);
 }
 
-/* Somebody who locks the directory, and does not let it go, stops nobody for ever. */
-Test(unix_sock, locked_directory_is_told)
+/* ---- locks ---- */
+
+static int listens(char *err, size_t errlen)
 {
 	struct unix_sock sock;
-	char err[200] = "";
-	int fd = open(dir, O_RDONLY | O_DIRECTORY);
+	int rc = unix_sock_listen(&sock, path, 0600, 1, err, errlen);
 
+	if (!rc) {
+		close(sock.fd);
+		unix_sock_remove(&sock);
+	}
+	return rc;
+}
+
+/* A description of @name, which is made with @mode, with a lock. */
+static int hold(const char *name, int flags, mode_t mode)
+{
+	int fd = open(name, flags | O_RDONLY | O_CLOEXEC, mode);
+
+	cr_assert_geq(fd, 0);
 	cr_assert_eq(flock(fd, LOCK_EX), 0);
-	cr_assert_eq(unix_sock_listen(&sock, path, 0600, 1, err, sizeof(err)), -EBUSY);
-	cr_assert(strstr(err, "another process has locked the directory"), "%s", err);
+	return fd;
+}
+
+/* Whoever may open the directory may lock it. */
+Test(unix_sock, locked_directory_is_no_matter)
+{
+	char err[200] = "";
+	int fd = hold(dir, O_DIRECTORY, 0);
+
+	cr_assert_eq(listens(err, sizeof(err)), 0, "%s", err);
 	close(fd);
-	cr_assert_eq(unix_sock_listen(&sock, path, 0600, 1, err, sizeof(err)), 0);
-	close(sock.fd);
-	unix_sock_remove(&sock);
+}
+
+/* What stands in the name of the lock: a file that others may open, another user's, no file. */
+Test(unix_sock, lock_of_others_is_no_matter)
+{
+	char err[200] = "";
+	int fd = hold(lock, O_CREAT, 0644);
+
+	cr_assert_eq(listens(err, sizeof(err)), 0, "%s", err);
+	cr_assert_eq(unlink(lock), 0, "it was not ours to remove");
+	close(fd);
+	if (!geteuid()) {
+		fd = hold(lock, O_CREAT, 0600);
+		cr_assert_eq(fchown(fd, 65534, 65534), 0);
+		cr_assert_eq(listens(err, sizeof(err)), 0, "%s", err);
+		cr_assert_eq(unlink(lock), 0);
+		close(fd);
+	}
+	cr_assert_eq(symlink("/dev/null", lock), 0);
+	cr_assert_eq(listens(err, sizeof(err)), 0, "%s", err);
+	cr_assert_eq(unlink(lock), 0);
+	cr_assert_eq(mkdir(lock, 0700), 0);
+	cr_assert_eq(listens(err, sizeof(err)), 0, "%s", err);
+	cr_assert_eq(rmdir(lock), 0);
+}
+
+/* A process of our own that was stopped while it took the name stops nobody for ever, and is named. */
+Test(unix_sock, lock_of_ours_is_told)
+{
+	char err[300] = "", want[100];
+	int fd = hold(lock, O_CREAT, 0600);
+
+	snprintf(want, sizeof(want), "%s: process %d (", path, getpid());
+	cr_assert_eq(listens(err, sizeof(err)), -EBUSY);
+	cr_assert(strstr(err, want) && strstr(err, lock), "%s", err);
+	close(fd);
+	/* As of a process that was killed: nobody has that lock. */
+	cr_assert_eq(listens(err, sizeof(err)), 0, "%s", err);
+	cr_assert_neq(access(lock, F_OK), 0, "the lock is left");
 }

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,33 +16,40 @@
 #include <unistd.h>
 
 #include "cleanup.h"
+#include "lock-file.h"
 #include "unix-sock.h"
 
-#define LOCK_TRIES 200			/* of 10 ms */
+#define LOCK_TRIES 200u			/* of 10 ms */
+#define LOCK_SUFFIX ".lock"
+#define PATH_SIZE sizeof(((struct sockaddr_un *)NULL)->sun_path)
 
-/* Lock the directory of @path, so that no other process finds a name there that is bound and not
- * listened on yet, or takes one that another has just taken.  A descriptor that holds the lock; or
+/* Lock the file @name, so that no other process finds a socket that is bound and not listened on
+ * yet, or takes a name that another has just taken.  A descriptor that holds the lock; or
  * -errno. */
-static int dir_lock(const char *path)
+static int name_lock(const char *name)
 {
 	const struct timespec pause = { .tv_nsec = 10000000 };
-	_cleanup_free_ char *copy = strdup(path);
-	int fd, rc;
+	int fd;
 
-	if (!copy)
-		return -ENOMEM;
-	fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	for (unsigned i = 0; flock(fd, LOCK_EX | LOCK_NB); i++) {
-		rc = -errno;
-		if (rc != -EWOULDBLOCK || i == LOCK_TRIES) {
-			close(fd);
-			return rc;
-		}
+	for (unsigned i = 0; ; i++) {
+		fd = lock_file_take(AT_FDCWD, name, LOCK_EX);
+		if (fd != -EWOULDBLOCK || i == LOCK_TRIES)
+			return fd;
 		nanosleep(&pause, NULL);
 	}
-	return fd;
+}
+
+static void tell_locked(const char *path, const char *name, char *err, size_t errlen)
+{
+	char who[128];
+	struct stat st;
+	pid_t pid = 0;
+
+	if (!lstat(name, &st))
+		lock_holders(&st, &pid, 1);
+	lock_holder_name(pid, who, sizeof(who));
+	snprintf(err, errlen, "%s: %s has locked '%s' for %u s: it takes the name, or was stopped "
+		 "while it did", path, who, name, LOCK_TRIES / 100);
 }
 
 /* The process that listens at @addr: its pid, 0 when it cannot be told; or -errno. */
@@ -120,11 +126,6 @@ static int sock_listen(struct unix_sock *sock, const char *path, mode_t mode, in
 	struct stat st;
 	int rc;
 
-	if (!*path || strlen(path) >= sizeof(addr.sun_path)) {
-		snprintf(err, errlen, "'%s': expected a path of 1 to %zu bytes", path,
-			 sizeof(addr.sun_path) - 1);
-		return -ENAMETOOLONG;
-	}
 	memcpy(addr.sun_path, path, strlen(path));
 	sock->path = strdup(path);
 	sock->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -157,15 +158,26 @@ err_close:
 int unix_sock_listen(struct unix_sock *sock, const char *path, mode_t mode, int backlog, char *err,
 		     size_t errlen)
 {
-	_cleanup_close_ int lock = dir_lock(path);
+	char name[PATH_SIZE + sizeof(LOCK_SUFFIX)];
+	int lock, rc;
 
+	if (!*path || strlen(path) >= PATH_SIZE) {
+		snprintf(err, errlen, "'%s': expected a path of 1 to %zu bytes", path,
+			 PATH_SIZE - 1);
+		return -ENAMETOOLONG;
+	}
+	snprintf(name, sizeof(name), "%s" LOCK_SUFFIX, path);
+	lock = name_lock(name);
 	if (lock == -EWOULDBLOCK) {
-		snprintf(err, errlen, "%s: another process has locked the directory", path);
+		tell_locked(path, name, err, errlen);
 		return -EBUSY;
 	}
-	/* A directory that cannot be read cannot be locked; names in it can be made all the
-	 * same. */
-	return sock_listen(sock, path, mode, backlog, err, errlen);
+	/* Where others may make files the file may be theirs, and then it says nothing.  They cannot
+	 * keep us from the name by it. */
+	rc = sock_listen(sock, path, mode, backlog, err, errlen);
+	if (lock >= 0)
+		lock_file_drop(lock, AT_FDCWD, name);
+	return rc;
 }
 
 void unix_sock_remove(struct unix_sock *sock)

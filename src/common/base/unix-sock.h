@@ -16,8 +16,9 @@ struct unix_sock {
 /* Listen at @path, with @mode less the umask (connect(2) needs the right to write).  A socket there
  * that nobody listens on any more is replaced.  0: @sock is to be given to unix_sock_remove(), and
  * its descriptor to be closed; or -errno with the reason in @err: -ENAMETOOLONG, -EEXIST no socket,
- * -EADDRINUSE somebody listens there, -EBUSY the directory is locked (flock(2)), ...  Waits for
- * such a lock, 2 s at most: of several processes that want one name one gets it. */
+ * -EADDRINUSE somebody listens there, -EBUSY another process of this user takes the name and does
+ * not get on, ...  Waits for such a process, 2 s at most: of several processes that want one name
+ * one gets it.  They agree by a lock on @path.lock (lock-file.h), which is there meanwhile. */
 int unix_sock_listen(struct unix_sock *sock, const char *path, mode_t mode, int backlog, char *err,
 		     size_t errlen);
 /* Remove the name, unless something else has it now. */
