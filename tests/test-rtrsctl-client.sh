@@ -99,6 +99,27 @@ is "attempts" "$(ask max-reconnect-attempts)" "max_reconnect_attempts  -1"
 ask max-reconnect-attempts 7
 is "exports" "$(ask --json show | grep -o '"exports":\[[^]]*\]')" '"exports":[]'
 
+# A name that the log tells is one that each command takes; it is the same after a reconnect.  Paths that
+# differ in their source only differ in the log, too.
+two=127.0.0.2@$first
+three=127.0.0.3@$first
+for name in "$two" "$three"; do
+	ask path add "$name"
+	wait_until "path $name" state_is "$name" connected
+	ask path reconnect "$name"
+	wait_line "$nbdkit_log" "path $name: connected again"
+	ask path disconnect "$(sed -n 's/.*path \([^ ]*\): connected again.*/\1/p' "$nbdkit_log" | tail -n 1)"
+	wait_until "its end" state_is "$name" closed
+	must_fail ask path disconnect "$name"
+	ask path reconnect "tcp://$name"
+	wait_until "path $name" state_is "$name" connected
+done
+is "names of paths" "$(json "set(p) == {'$first', '$second', '$two', '$three'}")" True
+expect_failure 1 "there is a path '$two' already" "$rtrsctl" --socket "$socket" path add "tcp://$two"
+ask path remove "$two"
+ask path remove "$three"
+must_fail grep -E "path [^ ]*:[0-9]+@" "$nbdkit_log"
+
 expect_failure 1 "expected addresses, no names" "$rtrsctl" --socket "$socket" path add localhost:1
 expect_failure 1 "there is no path 'x'" "$rtrsctl" --socket "$socket" path remove x
 expect_failure 1 "policy 'best': expected" "$rtrsctl" --socket "$socket" policy best

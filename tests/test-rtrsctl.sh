@@ -43,6 +43,7 @@ is "users" "$(json "ex['users']" show)" 0
 
 # So that there is one program.
 start_nbdkit "127.0.0.1:$server_port" export=disk control=none
+uri1=$uri
 nbdsh_run "$uri" <<END
 import json, os, subprocess
 
@@ -58,7 +59,8 @@ def stats():
 
 a, sess, path, ex, other = stats()
 assert path["state"] == "connected" and path["transport"] == "tcp", path
-assert path["name"] == path["src_addr"] + "@" + path["dst_addr"], path
+name = sess["name"] + "/127.0.0.1@" + path["dst_addr"]
+assert path["name"] == name, path
 assert sess["devices"][0]["export"] == "disk" and sess["devices"][0]["access_mode"] == "rw", sess
 assert ex["users"] == 1 and ex["writers"] == 1 and other["users"] == 0
 
@@ -96,16 +98,32 @@ counted = stats()[3]["stats"]["read"]
 assert (counted["count"], counted["bytes"], counted["errors"]) == (1, 0, 1), counted
 os.truncate("$tmp/disk", 8 << 20)
 
-# Cut, and the client is back by itself; no request notices.
-for kind, name in ("path", path["name"]), ("session", sess["name"]):
-    before = stats()[2]["name"]
-    assert ask(kind, "disconnect", stats()[2]["name"] if kind == "path" else name) == {"ok": True}
+# Cut, and the client is back by itself; no request notices.  Its path is called as before.
+for kind, named in ("path", name), ("path", name.split("/")[1]), ("session", sess["name"]):
+    before = stats()[2]["src_addr"]
+    assert ask(kind, "disconnect", named) == {"ok": True}
     h.pwrite(b"x" * 4096, 4096)
     assert h.pread(4096, 4096) == b"x" * 4096
     h.flush()
-    assert stats()[2]["name"] != before
+    assert stats()[2]["src_addr"] != before
+    assert stats()[2]["name"] == name
 END
+# The log has that name, and no other.
 wait_line "$server_log" 'path down: disconnected by rtrsctl'
+path_name=$(sed -n -E 's/.* ([^ ]+): path down: disconnected by rtrsctl$/\1/p' "$server_log" | sort -u)
+is "names in the log" "$path_name" "$(sed -n -E 's/.* ([^ ]+): path up, .*/\1/p' "$server_log" | grep -v -e '-probe/' | sort -u)"
+"$rtrsctl" list | grep -x -F "    path $path_name"
+
+# Another client on the same machine: then the session tells which.
+nbdkit1=$nbdkit_pid
+start_nbdkit "127.0.0.1:$server_port" export=other control=none
+wait_line "$server_log" "session nbdkit-.*-$nbdkit_pid-[0-9a-f]*\$"
+is "paths" "$("$rtrsctl" list | grep -c '^    path ')" 2
+expect_failure 1 "2 sessions have a path '${path_name#*/}': put the session in front, as in 'nbdkit-[^ ]*/${path_name#*/}'\$" \
+	"$rtrsctl" path disconnect "${path_name#*/}"
+"$rtrsctl" path disconnect "$path_name"
+stop_process "$nbdkit_pid"
+nbdkit_pid=$nbdkit1 uri=$uri1
 
 # Taken away from one who has it open: its requests fail, and who opens it anew has it.
 nbdsh_run "$uri" <<'END'

@@ -33,7 +33,7 @@ read -r -t "$TIMEOUT_S" word <&"${holder[0]}"
 for name in disk same; do
 	expect_nbdkit_failure "export '$name'.*open for writing by another session.*server's log.*mode=" \
 		"$server" export=$name sessname=second
-	wait_line "$server_log" "second-probe: open of $name as rw refused: .*; holder \\(127\\.0\\.0\\.1.*@.*\\) has it open as rw"
+	wait_line "$server_log" "second-probe: open of $name as rw refused: .*; holder/127\\.0\\.0\\.1@[^ ]* has it open as rw"
 done
 
 # Where clients choose the export they are refused.

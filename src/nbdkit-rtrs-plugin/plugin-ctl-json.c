@@ -35,28 +35,6 @@ static json_t *uuid(const uint8_t id[RTRS_UUID_LEN])
 
 /* ---- paths ---- */
 
-/* A port that is any is not told. */
-static void format_src(const struct fab_addr *src, char *buf, size_t len)
-{
-	char *port;
-
-	fab_addr_format(src, buf, len);
-	port = fab_addr_is_unix(src) ? NULL : strrchr(buf, ':');
-	if (port && !fab_addr_port(src))
-		*port = '\0';
-}
-
-const char *plugin_ctl_json_path_name(const struct clt_path *path, char *buf, size_t len)
-{
-	char src[FAB_ADDR_STRLEN] = "", dst[FAB_ADDR_STRLEN];
-
-	if (path->conf.src.len)
-		format_src(&path->conf.src, src, sizeof(src));
-	snprintf(buf, len, "%s%s%s", src, *src ? "@" : "",
-		 fab_addr_format(&path->conf.dst, dst, sizeof(dst)));
-	return buf;
-}
-
 static const char *path_state(struct clt_path *path)
 {
 	enum clt_path_state state = clt_path_state(path);
@@ -106,8 +84,7 @@ static json_t *path_stat(const struct clt_path *path)
 
 static json_t *path_json(struct clt_path *path, enum plugin_ctl_depth depth)
 {
-	char name[2 * FAB_ADDR_STRLEN];
-	json_t *object = json_pack("{s:s}", "name", plugin_ctl_json_path_name(path, name, sizeof(name)));
+	json_t *object = json_pack("{s:s}", "name", clt_path_name(path));
 
 	if (depth >= PLUGIN_CTL_SHOW)
 		object = ctl_json_with(object, path_show(path));

@@ -15,7 +15,5 @@ enum plugin_ctl_depth {
 };
 
 json_t *plugin_ctl_json(struct client *clt, enum plugin_ctl_depth depth);
-/* "[SRC@]DST", what path= would say for @path.  Returns @buf. */
-const char *plugin_ctl_json_path_name(const struct clt_path *path, char *buf, size_t len);
 
 #endif

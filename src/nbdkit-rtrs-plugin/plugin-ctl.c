@@ -107,27 +107,45 @@ static void call_attempts(struct ctl_client *client, const char *value, void *ar
 
 /* ---- paths ---- */
 
-static struct clt_path *find_path(const struct clt_sess *sess, const char *name)
+/* How many paths are called @name: two that differ in nothing but their transport may be.  @ret: the
+ * last of them. */
+static unsigned paths_called(struct clt_sess *sess, const char *name, struct clt_path **ret)
 {
-	char its[2 * FAB_ADDR_STRLEN];
+	struct clt_path *path;
+	unsigned n = 0;
 
-	for (unsigned i = 0; i < sess->io.natts; i++) {
-		struct clt_path *path = sess->paths[i];
-
-		if (!path->removed && !strcmp(plugin_ctl_json_path_name(path, its, sizeof(its)), name))
-			return path;
+	clt_sess_for_each(path, sess) {
+		if (path->removed || strcmp(clt_path_name(path), name))
+			continue;
+		*ret = path;
+		n++;
 	}
-	return NULL;
+	return n;
 }
 
-/* NULL: that has been answered. */
+/* The path that is called @name, or is between the addresses that it has.  NULL: that has been
+ * answered. */
 static struct clt_path *path_of(struct ctl_client *client, const char *name, void *arg)
 {
-	struct clt_path *path = find_path(&((struct client *)arg)->sess, name);
+	struct clt_sess *sess = &((struct client *)arg)->sess;
+	struct clt_sess_addr addr;
+	struct clt_path *path;
+	char why[256];
 
-	if (!path)
-		ctl_refuse(client, "there is no path '%s'", name);
-	return path;
+	switch (paths_called(sess, name, &path)) {
+	case 0:
+		path = NULL;
+		if (!plugin_conf_path(name, sess->paths[0]->conf.dst.provider, true, &addr, why, sizeof(why)))
+			path = clt_paths_find(sess, &addr);
+		if (!path)
+			ctl_refuse(client, "there is no path '%s'", name);
+		return path;
+	case 1:
+		return path;
+	default:
+		ctl_refuse(client, "there are several paths '%s': put tcp:// or rdma:// in front", name);
+		return NULL;
+	}
 }
 
 static void call_path_disconnect(struct ctl_client *client, const char *value, void *arg)
@@ -137,7 +155,7 @@ static void call_path_disconnect(struct ctl_client *client, const char *value, v
 	if (!path)
 		return;
 	if (clt_path_state(path) >= CLT_PATH_CLOSING) {
-		ctl_refuse(client, "path '%s' is not connected", value);
+		ctl_refuse(client, "path '%s' is not connected", clt_path_name(path));
 		return;
 	}
 	log_warn(path->name, "disconnected by rtrsctl");
@@ -158,7 +176,8 @@ static void call_path_reconnect(struct ctl_client *client, const char *value, vo
 	} else if (clt_path_state(path) == CLT_PATH_BACKOFF) {
 		clt_path_retry(path);
 	} else {
-		ctl_refuse(client, "path '%s' is %s", value, clt_path_fsm.states[clt_path_state(path)]);
+		ctl_refuse(client, "path '%s' is %s", clt_path_name(path),
+			   clt_path_fsm.states[clt_path_state(path)]);
 		return;
 	}
 	ctl_call_done(client);
@@ -172,7 +191,7 @@ static void call_path_remove(struct ctl_client *client, const char *value, void 
 	if (!path)
 		return;
 	if (clt_paths_remove(sess, path)) {
-		ctl_refuse(client, "path '%s' is the last one", value);
+		ctl_refuse(client, "path '%s' is the last one", clt_path_name(path));
 		return;
 	}
 	log_warn(path->name, "removed by rtrsctl");
@@ -203,7 +222,7 @@ static void call_path_add(struct ctl_client *client, const char *value, void *ar
 		ctl_call_done(client);
 		break;
 	case -EEXIST:
-		ctl_refuse(client, "there is a path '%s' already", value);
+		ctl_refuse(client, "there is a path '%s' already", clt_path_name(clt_paths_find(sess, &addr)));
 		break;
 	case -EAGAIN:
 		ctl_refuse(client, "a path that was removed has not ended yet: try again");

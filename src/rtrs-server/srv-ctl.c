@@ -100,25 +100,41 @@ static void call_sess_disconnect(struct ctl_client *client, const char *name, vo
 		ctl_refuse(client, "session '%s' is not connected", name);
 }
 
-static struct srv_path *find_path(const struct srv *srv, const char *name)
+/* Is @path called @name?  Its session may be left out. */
+static bool is_called(const struct srv_path *path, const char *name)
+{
+	const char *sep = *path->sess->name ? strchr(path->name, '/') : NULL;
+
+	return !strcmp(path->name, name) || (sep && !strcmp(sep + 1, name));
+}
+
+/* How many paths are called @name; @ret: the last of them. */
+static unsigned paths_called(const struct srv *srv, const char *name, struct srv_path **ret)
 {
 	struct srv_sess *sess;
 	struct srv_path *path;
+	unsigned n = 0;
 
 	list_for_each(sess, &srv->sessions, link) {
 		list_for_each(path, &sess->paths, link) {
-			if (srv_path_linked(path) && !strcmp(path->name, name))
-				return path;
+			if (!srv_path_linked(path) || !is_called(path, name))
+				continue;
+			*ret = path;
+			n++;
 		}
 	}
-	return NULL;
+	return n;
 }
 
 static void call_path_disconnect(struct ctl_client *client, const char *name, void *arg)
 {
-	struct srv_path *path = find_path(arg, name);
+	struct srv_path *path = NULL;
+	unsigned n = paths_called(arg, name, &path);
 
-	if (path && disconnect(path))
+	if (n > 1)
+		ctl_refuse(client, "%u sessions have a path '%s': put the session in front, as in '%s'",
+			   n, name, path->name);
+	else if (n && disconnect(path))
 		ctl_call_done(client);
 	else
 		ctl_refuse(client, "path '%s' is not connected", name);

@@ -55,6 +55,7 @@ static void info_try(struct srv_path *path)
 		return;
 	}
 	memcpy(path->sess->name, info->name, sizeof(path->sess->name));
+	srv_path_named(path);
 	info->state = SRV_INFO_NAMED;
 	info->done(path, NULL);
 }

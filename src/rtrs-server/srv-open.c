@@ -203,7 +203,7 @@ static int open_try(struct srv_req *req, const struct rnbd_open *open, uint64_t 
 	return 0;
 }
 
-/* "; SESSION (CLIENT@SERVER) has it open as rw" for each writer of the file of @ex, in @buf. */
+/* "; SESSION/CLIENT@SERVER has it open as rw" for each writer of the file of @ex, in @buf. */
 static void name_writers(const struct srv *srv, const struct export *ex, char *buf, size_t len)
 {
 	struct srv_sess *sess;
@@ -217,8 +217,8 @@ static void name_writers(const struct srv *srv, const struct export *ex, char *b
 		for_each_dev(dev, &sess->devs) {
 			if (dev->ex->first != ex->first || dev->mode == RNBD_ACCESS_RO || n >= len)
 				continue;
-			n += (size_t)snprintf(buf + n, len - n, "; %s (%s) has it open as %s",
-					      sess->name, path ? path->name : "lost",
+			n += (size_t)snprintf(buf + n, len - n, "; %s%s has it open as %s",
+					      path ? path->name : sess->name, path ? "" : " (lost)",
 					      mode_name(dev->mode));
 		}
 	}

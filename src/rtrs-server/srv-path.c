@@ -17,6 +17,7 @@
 #include "clock.h"
 #include "export-io.h"
 #include "log.h"
+#include "mask.h"
 #include "rtrs-wr.h"
 #include "srv-geom.h"
 #include "srv-mem.h"
@@ -348,10 +349,23 @@ uint64_t srv_path_memory(const struct srv *srv, unsigned ncons, const struct fab
 	       (uint64_t)ncons * srv_geom_con_memory(srv, conn);
 }
 
+/* No port of the client: that is another one after each reconnect. */
+void srv_path_named(struct srv_path *path)
+{
+	char client[FAB_ADDR_STRLEN], server[FAB_ADDR_STRLEN];
+	const char *sess = path->sess->name;
+
+	snprintf(path->name, sizeof(path->name), "%s%s%s@%s", sess, *sess ? "/" : "",
+		 fab_addr_format_host(&path->client, client, sizeof(client)),
+		 fab_addr_format(&path->server, server, sizeof(server)));
+	/* As all texts that people see, so that it is the same in all of them. */
+	mask_control(path->name);
+}
+
 int srv_path_create(struct srv_sess *sess, const struct rtrs_conn_req *req, struct fab_conn *conn,
 		    struct srv_path **ret, char *err, size_t errlen)
 {
-	char client[FAB_ADDR_STRLEN], server[FAB_ADDR_STRLEN], cause[SRV_CAUSE_LEN];
+	char cause[SRV_CAUSE_LEN];
 	struct srv_path *path = calloc(1, sizeof(*path));
 	struct srv *srv = sess->srv;
 	int rc;
@@ -367,9 +381,7 @@ int srv_path_create(struct srv_sess *sess, const struct rtrs_conn_req *req, stru
 	path->recon_cnt = req->recon_cnt;
 	memcpy(path->uuid, req->sess_uuid, RTRS_UUID_LEN);
 	fab_conn_addrs(conn, &path->server, &path->client);
-	snprintf(path->name, sizeof(path->name), "%s@%s",
-		 fab_addr_format(&path->client, client, sizeof(client)),
-		 fab_addr_format(&path->server, server, sizeof(server)));
+	srv_path_named(path);
 	loop_timer_init(&path->timer, path_setup_timer);
 	loop_msg_init(&path->given_up_msg, path_given_up);
 	srv_info_init(path, info_done);

@@ -43,18 +43,22 @@ enum srv_path_event {
 	SRV_PATH_NEVENTS
 };
 
+#define SRV_PATH_NAME (RTRS_NAME_MAX + 2 * FAB_ADDR_STRLEN)
+
 struct srv_path {
 	/* constant while a connection or request exists */
 	struct srv *srv;
 	struct srv_sess *sess;
 	struct srv_chunks chunks;
 	struct srv_req *reqs;		/* [queue_depth], by buf_id */
-	char name[2 * FAB_ADDR_STRLEN];	/* "client@server" */
 	struct rtrs_hb hb;		/* rtrs_hb_rx(): any thread */
 	struct loop_msg given_up_msg;
 
 	/* control thread */
 	struct list link;		/* in sess->paths */
+	/* "SESSION/CLIENT@SERVER:PORT", without SESSION until that is known: what people call it.  The
+	 * path that comes when its client reconnects has the same name. */
+	char name[SRV_PATH_NAME];
 	enum srv_path_state state;
 	uint8_t uuid[RTRS_UUID_LEN];	/* sess_uuid of the wire: the path's identity */
 	struct fab_addr client, server;
@@ -79,6 +83,9 @@ uint64_t srv_path_memory(const struct srv *srv, unsigned ncons, const struct fab
  * 0, or -errno with nothing held and the reason in @err. */
 int srv_path_create(struct srv_sess *sess, const struct rtrs_conn_req *req, struct fab_conn *conn,
 		    struct srv_path **ret, char *err, size_t errlen);
+
+/* The name of its session is known. */
+void srv_path_named(struct srv_path *path);
 
 /* Accept @conn as connection @cid of @path.  On error the path has failed, and @conn is gone. */
 int srv_path_add_con(struct srv_path *path, uint16_t cid, struct fab_conn *conn);

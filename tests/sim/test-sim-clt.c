@@ -62,22 +62,22 @@ static void test_connect(void)
 	world_client_stop(w, c);
 	world_run_ms(w, 10);
 	world_expect(w, "[  0.000] clt path srv: idle -> connecting\n"
-			"[  0.006] clt path clt@srv: connecting -> info\n"
-			"[  0.007] srv clt@srv: info: connecting -> connected\n"
-			"[  0.007] srv clt@srv: path up, 3 connections, session sess\n"
-			"[  0.007] srv sess: session opened by clt@srv\n"
-			"[  0.008] clt path clt@srv: info -> opening\n"
-			"[  0.010] clt path clt@srv: opening -> up\n"
-			"[  0.010] clt path clt@srv: connected: 2 connections, queue depth 16, max IO 65536\n"
+			"[  0.006] clt path srv: connecting -> info\n"
+			"[  0.007] srv sess/clt@srv: info: connecting -> connected\n"
+			"[  0.007] srv sess/clt@srv: path up, 3 connections, session sess\n"
+			"[  0.007] srv sess: session opened by sess/clt@srv\n"
+			"[  0.008] clt path srv: info -> opening\n"
+			"[  0.010] clt path srv: opening -> up\n"
+			"[  0.010] clt path srv: connected: 2 connections, queue depth 16, max IO 65536\n"
 			"[  0.011] srv sess: device 0 opened: disk0, rw\n"
 			"[  0.019] srv sess: device 0 closed: disk0\n"
-			"[  0.020] clt path clt@srv: up -> closing\n"
-			"[  0.020] clt path clt@srv: closing -> closed\n"
-			"[  0.021] srv clt@srv: path down: connection 0: disconnected\n"
-			"[  0.021] srv clt@srv: fail: connected -> draining\n"
-			"[  0.021] srv clt@srv: drained: draining -> lingering\n"
+			"[  0.020] clt path srv: up -> closing\n"
+			"[  0.020] clt path srv: closing -> closed\n"
+			"[  0.021] srv sess/clt@srv: path down: connection 0: disconnected\n"
+			"[  0.021] srv sess/clt@srv: fail: connected -> draining\n"
+			"[  0.021] srv sess/clt@srv: drained: draining -> lingering\n"
 			"[  0.021] srv sess: session closed\n"
-			"[  0.021] srv clt@srv: quiet: lingering -> gone\n");
+			"[  0.021] srv sess/clt@srv: quiet: lingering -> gone\n");
 	world_destroy(w);
 }
 
@@ -97,13 +97,13 @@ static void test_nobody_listens(void)
 			"[  0.004] clt path srv: failing -> draining\n"
 			"[  0.004] clt path srv: draining -> back-off\n"
 			"[  0.089] clt path srv: back-off -> connecting\n"
-			"[  0.095] clt path clt@srv: connecting -> info\n"
-			"[  0.096] srv clt@srv: info: connecting -> connected\n"
-			"[  0.096] srv clt@srv: path up, 3 connections, session sess\n"
-			"[  0.096] srv sess: session opened by clt@srv\n"
-			"[  0.097] clt path clt@srv: info -> opening\n"
-			"[  0.099] clt path clt@srv: opening -> up\n"
-			"[  0.099] clt path clt@srv: connected: 2 connections, queue depth 16, max IO 65536\n"
+			"[  0.095] clt path srv: connecting -> info\n"
+			"[  0.096] srv sess/clt@srv: info: connecting -> connected\n"
+			"[  0.096] srv sess/clt@srv: path up, 3 connections, session sess\n"
+			"[  0.096] srv sess: session opened by sess/clt@srv\n"
+			"[  0.097] clt path srv: info -> opening\n"
+			"[  0.099] clt path srv: opening -> up\n"
+			"[  0.099] clt path srv: connected: 2 connections, queue depth 16, max IO 65536\n"
 			"[  0.100] srv sess: device 0 opened: disk0, rw\n");
 	world_destroy(w);
 }
@@ -144,13 +144,13 @@ static void test_no_such_device(void)
 	c = world_client_start(w, &conf);
 	CHECK(wait_open(c, 1000) == -ENOENT);
 	world_expect(w, "[  0.000] clt path srv: idle -> connecting\n"
-			"[  0.006] clt path clt@srv: connecting -> info\n"
-			"[  0.007] srv clt@srv: info: connecting -> connected\n"
-			"[  0.007] srv clt@srv: path up, 3 connections, session sess\n"
-			"[  0.007] srv sess: session opened by clt@srv\n"
-			"[  0.008] clt path clt@srv: info -> opening\n"
-			"[  0.010] clt path clt@srv: opening -> up\n"
-			"[  0.010] clt path clt@srv: connected: 2 connections, queue depth 16, max IO 65536\n"
+			"[  0.006] clt path srv: connecting -> info\n"
+			"[  0.007] srv sess/clt@srv: info: connecting -> connected\n"
+			"[  0.007] srv sess/clt@srv: path up, 3 connections, session sess\n"
+			"[  0.007] srv sess: session opened by sess/clt@srv\n"
+			"[  0.008] clt path srv: info -> opening\n"
+			"[  0.010] clt path srv: opening -> up\n"
+			"[  0.010] clt path srv: connected: 2 connections, queue depth 16, max IO 65536\n"
 			"[  0.011] srv sess: open of nodisk as rw refused: No such file or directory\n");
 	world_destroy(w);
 }
@@ -166,8 +166,8 @@ static void test_name_in_use(void)
 	world_run_ms(w, 8);
 	CHECK(world_client_opened(c2) == 1);
 	world_expect(w, "[  0.032] clt2 path srv: idle -> connecting\n"
-			"[  0.038] clt2 path clt2@srv: connecting -> info\n"
-			"[  0.039] srv clt2@srv: path not set up: session name sess is in use by clt@srv\n"
+			"[  0.038] clt2 path srv: connecting -> info\n"
+			"[  0.039] srv clt2@srv: path not set up: session name sess is in use by sess/clt@srv\n"
 			"[  0.039] srv clt2@srv: fail: connecting -> draining\n"
 			"[  0.039] srv clt2@srv: drained: draining -> lingering\n"
 			"[  0.039] srv clt2@srv: quiet: lingering -> gone\n");
@@ -185,33 +185,33 @@ static void test_silent_peer(void)
 	sim_heal("clt", "srv");
 	world_run_ms(w, 3000);
 	CHECK(world_write(c, 0, 512, 1) == 0);
-	world_expect(w, "[ 10.010] clt path clt@srv: up -> silent\n"
-			"[ 35.007] srv clt@srv: path down: heartbeat missed 5 times\n"
-			"[ 35.007] srv clt@srv: fail: connected -> draining\n"
-			"[ 35.007] srv clt@srv: drained: draining -> lingering\n"
+	world_expect(w, "[ 10.010] clt path srv: up -> silent\n"
+			"[ 35.007] srv sess/clt@srv: path down: heartbeat missed 5 times\n"
+			"[ 35.007] srv sess/clt@srv: fail: connected -> draining\n"
+			"[ 35.007] srv sess/clt@srv: drained: draining -> lingering\n"
 			"[ 35.007] srv sess: session closed\n"
 			"[ 35.007] srv sess: device 0 closed: disk0\n"
-			"[ 35.007] srv clt@srv: quiet: lingering -> gone\n"
-			"[ 35.010] clt path clt@srv: lost: no sign of life for 30 s; reconnecting\n"
-			"[ 35.010] clt path clt@srv: failing -> draining\n"
-			"[ 35.010] clt path clt@srv: draining -> back-off\n"
-			"[ 35.010] clt path clt@srv: back-off -> connecting\n"
-			"[ 55.010] clt path clt@srv: cannot connect: no answer to the connect request in 20000 ms; trying again\n"
-			"[ 55.010] clt path clt@srv: failing -> draining\n"
-			"[ 55.010] clt path clt@srv: draining -> back-off\n"
-			"[ 55.105] clt path clt@srv: back-off -> connecting\n"
+			"[ 35.007] srv sess/clt@srv: quiet: lingering -> gone\n"
+			"[ 35.010] clt path srv: lost: no sign of life for 30 s; reconnecting\n"
+			"[ 35.010] clt path srv: failing -> draining\n"
+			"[ 35.010] clt path srv: draining -> back-off\n"
+			"[ 35.010] clt path srv: back-off -> connecting\n"
+			"[ 55.010] clt path srv: cannot connect: no answer to the connect request in 20000 ms; trying again\n"
+			"[ 55.010] clt path srv: failing -> draining\n"
+			"[ 55.010] clt path srv: draining -> back-off\n"
+			"[ 55.105] clt path srv: back-off -> connecting\n"
 			"[ 60.032] srv clt@srv: path not set up: its client has started again\n"
 			"[ 60.032] srv clt@srv: fail: connecting -> draining\n"
 			"[ 60.032] srv clt@srv: drained: draining -> lingering\n"
 			"[ 60.032] srv clt@srv: quiet: lingering -> gone\n"
-			"[ 60.037] clt path clt@srv: connecting -> info\n"
-			"[ 60.038] srv clt@srv: info: connecting -> connected\n"
-			"[ 60.038] srv clt@srv: path up, 3 connections, session sess\n"
-			"[ 60.038] srv sess: session opened by clt@srv\n"
-			"[ 60.039] clt path clt@srv: info -> opening\n"
+			"[ 60.037] clt path srv: connecting -> info\n"
+			"[ 60.038] srv sess/clt@srv: info: connecting -> connected\n"
+			"[ 60.038] srv sess/clt@srv: path up, 3 connections, session sess\n"
+			"[ 60.038] srv sess: session opened by sess/clt@srv\n"
+			"[ 60.039] clt path srv: info -> opening\n"
 			"[ 60.042] srv sess: device 0 opened: disk0, rw\n"
-			"[ 60.043] clt path clt@srv: opening -> up\n"
-			"[ 60.043] clt path clt@srv: connected again after 25033 ms\n");
+			"[ 60.043] clt path srv: opening -> up\n"
+			"[ 60.043] clt path srv: connected again after 25033 ms\n");
 	world_destroy(w);
 }
 
@@ -252,8 +252,8 @@ static void test_silence_ends(void)
 		world_run_ms(w, 60000);
 		CHECK(!world_client_clt(c)->away);
 		CHECK(world_write(c, 0, 512, 1) == 0);
-		world_expect(w, "[ 10.010] clt path clt@srv: up -> silent\n"
-				"[ 25.010] clt path clt@srv: silent -> up\n");
+		world_expect(w, "[ 10.010] clt path srv: up -> silent\n"
+				"[ 25.010] clt path srv: silent -> up\n");
 		world_destroy(w);
 	}
 }
@@ -288,7 +288,7 @@ static void test_short_freeze(void)
 	world_run_ms(w, 25000);
 	sim_thaw("srv");
 	CHECK(world_write(c, 0, 512, 1) == 0);
-	world_expect(w, "[ 10.010] clt path clt@srv: up -> silent\n");
+	world_expect(w, "[ 10.010] clt path srv: up -> silent\n");
 	world_destroy(w);
 }
 
@@ -302,24 +302,24 @@ static void test_cut(void)
 	CHECK(world_write(c, 0, 512, 1) == 0);
 	world_run_ms(w, 10);
 	world_expect(w, "[  0.032] --- cut\n"
-			"[  0.032] srv clt@srv: path down: connection 0: disconnected\n"
-			"[  0.032] srv clt@srv: fail: connected -> draining\n"
-			"[  0.032] clt path clt@srv: lost: connection 0 was closed by the server; reconnecting\n"
-			"[  0.032] clt path clt@srv: failing -> draining\n"
-			"[  0.032] clt path clt@srv: draining -> back-off\n"
-			"[  0.032] clt path clt@srv: back-off -> connecting\n"
-			"[  0.032] srv clt@srv: drained: draining -> lingering\n"
+			"[  0.032] srv sess/clt@srv: path down: connection 0: disconnected\n"
+			"[  0.032] srv sess/clt@srv: fail: connected -> draining\n"
+			"[  0.032] clt path srv: lost: connection 0 was closed by the server; reconnecting\n"
+			"[  0.032] clt path srv: failing -> draining\n"
+			"[  0.032] clt path srv: draining -> back-off\n"
+			"[  0.032] clt path srv: back-off -> connecting\n"
+			"[  0.032] srv sess/clt@srv: drained: draining -> lingering\n"
 			"[  0.032] srv sess: session closed\n"
 			"[  0.032] srv sess: device 0 closed: disk0\n"
-			"[  0.032] srv clt@srv: quiet: lingering -> gone\n"
-			"[  0.038] clt path clt@srv: connecting -> info\n"
-			"[  0.039] srv clt@srv: info: connecting -> connected\n"
-			"[  0.039] srv clt@srv: path up, 3 connections, session sess\n"
-			"[  0.039] srv sess: session opened by clt@srv\n"
-			"[  0.040] clt path clt@srv: info -> opening\n"
+			"[  0.032] srv sess/clt@srv: quiet: lingering -> gone\n"
+			"[  0.038] clt path srv: connecting -> info\n"
+			"[  0.039] srv sess/clt@srv: info: connecting -> connected\n"
+			"[  0.039] srv sess/clt@srv: path up, 3 connections, session sess\n"
+			"[  0.039] srv sess: session opened by sess/clt@srv\n"
+			"[  0.040] clt path srv: info -> opening\n"
 			"[  0.043] srv sess: device 0 opened: disk0, rw\n"
-			"[  0.044] clt path clt@srv: opening -> up\n"
-			"[  0.044] clt path clt@srv: connected again after 12 ms\n");
+			"[  0.044] clt path srv: opening -> up\n"
+			"[  0.044] clt path srv: connected again after 12 ms\n");
 	world_destroy(w);
 }
 
@@ -332,24 +332,24 @@ static void test_come_back_to_a_stale_path(void)
 	CHECK(world_write(c, 0, 512, 1) == 0);
 	world_run_ms(w, 10);
 	world_expect(w, "[  0.032] --- cut, seen by clt\n"
-			"[  0.032] clt path clt@srv: lost: connection 0 was closed by the server; reconnecting\n"
-			"[  0.032] clt path clt@srv: failing -> draining\n"
-			"[  0.032] clt path clt@srv: draining -> back-off\n"
-			"[  0.032] clt path clt@srv: back-off -> connecting\n"
-			"[  0.033] srv clt@srv: path down: its client has come back\n"
-			"[  0.033] srv clt@srv: fail: connected -> draining\n"
-			"[  0.033] srv clt@srv: drained: draining -> lingering\n"
+			"[  0.032] clt path srv: lost: connection 0 was closed by the server; reconnecting\n"
+			"[  0.032] clt path srv: failing -> draining\n"
+			"[  0.032] clt path srv: draining -> back-off\n"
+			"[  0.032] clt path srv: back-off -> connecting\n"
+			"[  0.033] srv sess/clt@srv: path down: its client has come back\n"
+			"[  0.033] srv sess/clt@srv: fail: connected -> draining\n"
+			"[  0.033] srv sess/clt@srv: drained: draining -> lingering\n"
 			"[  0.033] srv sess: session closed\n"
 			"[  0.033] srv sess: device 0 closed: disk0\n"
-			"[  0.033] srv clt@srv: quiet: lingering -> gone\n"
-			"[  0.038] clt path clt@srv: connecting -> info\n"
-			"[  0.039] srv clt@srv: info: connecting -> connected\n"
-			"[  0.039] srv clt@srv: path up, 3 connections, session sess\n"
-			"[  0.039] srv sess: session opened by clt@srv\n"
-			"[  0.040] clt path clt@srv: info -> opening\n"
+			"[  0.033] srv sess/clt@srv: quiet: lingering -> gone\n"
+			"[  0.038] clt path srv: connecting -> info\n"
+			"[  0.039] srv sess/clt@srv: info: connecting -> connected\n"
+			"[  0.039] srv sess/clt@srv: path up, 3 connections, session sess\n"
+			"[  0.039] srv sess: session opened by sess/clt@srv\n"
+			"[  0.040] clt path srv: info -> opening\n"
 			"[  0.043] srv sess: device 0 opened: disk0, rw\n"
-			"[  0.044] clt path clt@srv: opening -> up\n"
-			"[  0.044] clt path clt@srv: connected again after 12 ms\n");
+			"[  0.044] clt path srv: opening -> up\n"
+			"[  0.044] clt path srv: connected again after 12 ms\n");
 	world_destroy(w);
 }
 
@@ -373,24 +373,24 @@ static void test_come_back_while_storage_is_busy(void)
 	CHECK(world_io_end(io, 0, 1000) == 0);
 	CHECK(world_read(c, 0, 4096, 0x21) == 0);
 	world_expect(w, "[  0.042] --- cut\n"
-			"[  0.042] srv clt@srv: path down: connection 0: disconnected\n"
-			"[  0.042] srv clt@srv: fail: connected -> draining\n"
-			"[  0.042] clt path clt@srv: lost: connection 0 was closed by the server; reconnecting\n"
-			"[  0.042] clt path clt@srv: failing -> draining\n"
-			"[  0.042] clt path clt@srv: draining -> back-off\n"
-			"[  0.042] clt path clt@srv: back-off -> connecting\n"
-			"[  0.042] srv clt@srv: drained: draining -> lingering\n"
+			"[  0.042] srv sess/clt@srv: path down: connection 0: disconnected\n"
+			"[  0.042] srv sess/clt@srv: fail: connected -> draining\n"
+			"[  0.042] clt path srv: lost: connection 0 was closed by the server; reconnecting\n"
+			"[  0.042] clt path srv: failing -> draining\n"
+			"[  0.042] clt path srv: draining -> back-off\n"
+			"[  0.042] clt path srv: back-off -> connecting\n"
+			"[  0.042] srv sess/clt@srv: drained: draining -> lingering\n"
 			"[  0.042] srv sess: session closed\n"
-			"[  0.048] clt path clt@srv: connecting -> info\n"
-			"[  0.049] srv clt@srv: info: connecting -> connected\n"
-			"[  0.049] srv clt@srv: path up, 3 connections, session sess\n"
-			"[  0.049] srv sess: session opened by clt@srv\n"
-			"[  0.050] clt path clt@srv: info -> opening\n"
+			"[  0.048] clt path srv: connecting -> info\n"
+			"[  0.049] srv sess/clt@srv: info: connecting -> connected\n"
+			"[  0.049] srv sess/clt@srv: path up, 3 connections, session sess\n"
+			"[  0.049] srv sess: session opened by sess/clt@srv\n"
+			"[  0.050] clt path srv: info -> opening\n"
 			"[  0.053] srv sess: device 0 taken up again: disk0, rw\n"
-			"[  0.054] clt path clt@srv: opening -> up\n"
-			"[  0.054] clt path clt@srv: connected again after 12 ms\n"
+			"[  0.054] clt path srv: opening -> up\n"
+			"[  0.054] clt path srv: connected again after 12 ms\n"
 			"[  0.144] --- storage goes on\n"
-			"[  0.144] srv clt@srv: quiet: lingering -> gone\n");
+			"[  0.144] srv sess/clt@srv: quiet: lingering -> gone\n");
 	world_destroy(w);
 }
 
@@ -491,13 +491,13 @@ static void test_duplicate_connect(void)
 			"[  0.003] srv clt@srv: fail: connecting -> draining\n"
 			"[  0.003] srv clt@srv: drained: draining -> lingering\n"
 			"[  0.003] srv clt@srv: quiet: lingering -> gone\n"
-			"[  0.008] clt path clt@srv: connecting -> info\n"
-			"[  0.009] srv clt@srv: info: connecting -> connected\n"
-			"[  0.009] srv clt@srv: path up, 3 connections, session sess\n"
-			"[  0.009] srv sess: session opened by clt@srv\n"
-			"[  0.010] clt path clt@srv: info -> opening\n"
-			"[  0.012] clt path clt@srv: opening -> up\n"
-			"[  0.012] clt path clt@srv: connected: 2 connections, queue depth 16, max IO 65536\n"
+			"[  0.008] clt path srv: connecting -> info\n"
+			"[  0.009] srv sess/clt@srv: info: connecting -> connected\n"
+			"[  0.009] srv sess/clt@srv: path up, 3 connections, session sess\n"
+			"[  0.009] srv sess: session opened by sess/clt@srv\n"
+			"[  0.010] clt path srv: info -> opening\n"
+			"[  0.012] clt path srv: opening -> up\n"
+			"[  0.012] clt path srv: connected: 2 connections, queue depth 16, max IO 65536\n"
 			"[  0.013] srv sess: device 0 opened: disk0, rw\n");
 	world_destroy(w);
 }
@@ -593,26 +593,26 @@ static void test_server_restarts(void)
 	CHECK(world_read(c, 0, 65536 * 4, 0x31) == 0);
 	world_run_ms(w, 10);
 	world_expect(w, "[  0.034] --- srv killed\n"
-			"[  0.035] clt path clt@srv: lost: connection 0 was closed by the server; reconnecting\n"
-			"[  0.035] clt path clt@srv: failing -> draining\n"
-			"[  0.035] clt path clt@srv: draining -> back-off\n"
-			"[  0.035] clt path clt@srv: back-off -> connecting\n"
-			"[  0.037] clt path clt@srv: cannot connect: connection refused; trying again\n"
-			"[  0.037] clt path clt@srv: failing -> draining\n"
-			"[  0.037] clt path clt@srv: draining -> back-off\n"
-			"[  0.150] clt path clt@srv: back-off -> connecting\n"
-			"[  0.152] clt path clt@srv: failing -> draining\n"
-			"[  0.152] clt path clt@srv: draining -> back-off\n"
+			"[  0.035] clt path srv: lost: connection 0 was closed by the server; reconnecting\n"
+			"[  0.035] clt path srv: failing -> draining\n"
+			"[  0.035] clt path srv: draining -> back-off\n"
+			"[  0.035] clt path srv: back-off -> connecting\n"
+			"[  0.037] clt path srv: cannot connect: connection refused; trying again\n"
+			"[  0.037] clt path srv: failing -> draining\n"
+			"[  0.037] clt path srv: draining -> back-off\n"
+			"[  0.150] clt path srv: back-off -> connecting\n"
+			"[  0.152] clt path srv: failing -> draining\n"
+			"[  0.152] clt path srv: draining -> back-off\n"
 			"[  0.234] --- srv started\n"
-			"[  0.337] clt path clt@srv: back-off -> connecting\n"
-			"[  0.343] clt path clt@srv: connecting -> info\n"
-			"[  0.344] srv clt@srv: info: connecting -> connected\n"
-			"[  0.344] srv clt@srv: path up, 3 connections, session sess\n"
-			"[  0.344] srv sess: session opened by clt@srv\n"
-			"[  0.345] clt path clt@srv: info -> opening\n"
+			"[  0.337] clt path srv: back-off -> connecting\n"
+			"[  0.343] clt path srv: connecting -> info\n"
+			"[  0.344] srv sess/clt@srv: info: connecting -> connected\n"
+			"[  0.344] srv sess/clt@srv: path up, 3 connections, session sess\n"
+			"[  0.344] srv sess: session opened by sess/clt@srv\n"
+			"[  0.345] clt path srv: info -> opening\n"
 			"[  0.348] srv sess: device 0 opened: disk0, rw\n"
-			"[  0.349] clt path clt@srv: opening -> up\n"
-			"[  0.349] clt path clt@srv: connected again after 314 ms\n");
+			"[  0.349] clt path srv: opening -> up\n"
+			"[  0.349] clt path srv: connected again after 314 ms\n");
 	world_destroy(w);
 }
 
@@ -664,12 +664,12 @@ static void test_server_stops_in_good_order(void)
 	world_server_stop(w);
 	/* What it had taken was finished and answered. */
 	CHECK(io->done && world_io_end(io, 0, 1) == 0);
-	world_expect(w, "[  0.085] srv clt@srv: path down: server is shutting down\n"
-			"[  0.085] srv clt@srv: fail: connected -> draining\n"
-			"[  0.085] srv clt@srv: drained: draining -> lingering\n"
+	world_expect(w, "[  0.085] srv sess/clt@srv: path down: server is shutting down\n"
+			"[  0.085] srv sess/clt@srv: fail: connected -> draining\n"
+			"[  0.085] srv sess/clt@srv: drained: draining -> lingering\n"
 			"[  0.085] srv sess: session closed\n"
 			"[  0.085] srv sess: device 0 closed: disk0\n"
-			"[  0.085] srv clt@srv: quiet: lingering -> gone\n");
+			"[  0.085] srv sess/clt@srv: quiet: lingering -> gone\n");
 	world_destroy(w);
 }
 

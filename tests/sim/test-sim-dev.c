@@ -320,15 +320,15 @@ static void lose_device(const char *host)
 static void test_client_loses_its_device(void)
 {
 	lose_device("clt");
-	CHECK(world_traced(w, "clt path clt@srv: lost: connection 0: the RDMA device was removed; reconnecting"));
-	CHECK(world_traced(w, "clt path clt@srv: cannot connect: no device reaches the address; trying again"));
+	CHECK(world_traced(w, "clt path srv: lost: connection 0: the RDMA device was removed; reconnecting"));
+	CHECK(world_traced(w, "clt path srv: cannot connect: no device reaches the address; trying again"));
 	world_destroy(w);
 }
 
 static void test_server_loses_its_device(void)
 {
 	lose_device("srv");
-	CHECK(world_traced(w, "srv clt@srv: path down: connection 0: the RDMA device was removed"));
+	CHECK(world_traced(w, "srv sess/clt@srv: path down: connection 0: the RDMA device was removed"));
 	CHECK(world_traced(w, "srv sim://srv: not listening any more: the RDMA device was removed; trying again"));
 	CHECK(world_traced(w, "srv sim://srv: listening again"));
 	CHECK(!world_traced(w, "cannot listen again"));

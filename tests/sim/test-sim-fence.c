@@ -82,7 +82,7 @@ static void failover_to_b(uint32_t features)
 	write_start(&b, tags ? 2 : 0, 0x11);
 	world_run_ms(w, 10);
 	CHECK(sim_disk_held(world_disk(w)) == 1 && sim_disk_inflight(world_disk(w)) == 1);
-	CHECK(raw_clt_lost(&a) && world_traced(w, "srv clt@srv: path down: its client has sent"));
+	CHECK(raw_clt_lost(&a) && world_traced(w, "srv sess/clt@srv: path down: its client has sent"));
 	sim_disk_release(world_disk(w));
 	write_done(&b);
 	write_one(&b, tags ? 3 : 0, 0x22);
@@ -112,7 +112,7 @@ static void late_copy(bool reuse)
 		      raw_clt_io(&b, 1, 4, RNBD_OP_WRITE, 0, LEN, false) == 0);
 	sim_heal("clt", "srv");
 	world_run_ms(w, 100);
-	CHECK(world_traced(w, "srv clt@srv: path down: connection 1: request in chunk 3 is older "
+	CHECK(world_traced(w, "srv sess/clt@srv: path down: connection 1: request in chunk 3 is older "
 			      "than one of another path"));
 	CHECK(raw_clt_lost(&a) && !a.path.answers[BUF].n && !raw_clt_lost(&b));
 	expect_content(0x22);
@@ -257,7 +257,7 @@ static bool kernels_late_copy(unsigned steps)
 		sim_step(sim_now_us() + 1000);
 	}
 	world_run_ms(w, 100);
-	seen = world_traced(w, "srv clt2@srv: path down");
+	seen = world_traced(w, "srv sess/clt2@srv: path down");
 	CHECK(seen == !b.path.answers[BUF].n && seen == raw_clt_lost(&b));
 	CHECK(!raw_clt_lost(&a) && a.path.answers[BUF].n);
 	write_one(&a, 0, 0x22);

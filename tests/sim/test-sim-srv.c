@@ -37,18 +37,18 @@ static void test_set_up(void)
 	open_clt();
 	CHECK(!clt.path.rsp.new_rkey && clt.path.geom.queue_depth == 16 &&
 	      clt.path.geom.max_io_size == 65536);
-	world_expect(w, "[  0.005] srv clt@srv: info: connecting -> connected\n"
-			"[  0.005] srv clt@srv: path up, 2 connections, session sess\n"
-			"[  0.005] srv sess: session opened by clt@srv\n"
+	world_expect(w, "[  0.005] srv sess/clt@srv: info: connecting -> connected\n"
+			"[  0.005] srv sess/clt@srv: path up, 2 connections, session sess\n"
+			"[  0.005] srv sess: session opened by sess/clt@srv\n"
 			"[  0.009] srv sess: device 0 opened: disk0, rw\n");
 	raw_clt_hang_up(&clt);
 	world_run_ms(w, 10);
-	world_expect(w, "[  0.011] srv clt@srv: path down: connection 0: disconnected\n"
-			"[  0.011] srv clt@srv: fail: connected -> draining\n"
-			"[  0.011] srv clt@srv: drained: draining -> lingering\n"
+	world_expect(w, "[  0.011] srv sess/clt@srv: path down: connection 0: disconnected\n"
+			"[  0.011] srv sess/clt@srv: fail: connected -> draining\n"
+			"[  0.011] srv sess/clt@srv: drained: draining -> lingering\n"
 			"[  0.011] srv sess: session closed\n"
 			"[  0.011] srv sess: device 0 closed: disk0\n"
-			"[  0.011] srv clt@srv: quiet: lingering -> gone\n");
+			"[  0.011] srv sess/clt@srv: quiet: lingering -> gone\n");
 	end();
 }
 
@@ -667,14 +667,14 @@ static void test_waits_for_private_memory_on_a_dead_path(void)
 	CHECK(sim_disk_inflight(d) == ARRAY_SIZE(ios));
 	raw_clt_hang_up(&clt);
 	world_run_ms(w, 20);
-	CHECK(world_traced(w, "srv clt@srv: drained: draining -> lingering"));
+	CHECK(world_traced(w, "srv sess/clt@srv: drained: draining -> lingering"));
 	sim_disk_release(d);
 	sim_disk_hold(d, RNBD_OP_READ, SIM_HOLD_BEFORE, 1000);
 	for (unsigned i = 0; i < ARRAY_SIZE(ios); i++)
 		CHECK(world_io_end(ios[i], 0, 1000) == 0);
 	world_run_ms(w, 20);
 	CHECK(!sim_disk_inflight(d));
-	CHECK(world_traced(w, "srv clt@srv: quiet: lingering -> gone"));
+	CHECK(world_traced(w, "srv sess/clt@srv: quiet: lingering -> gone"));
 	end();
 }
 
@@ -692,12 +692,12 @@ static void test_answer_to_a_dead_window(void)
 	sim_disk_release(world_disk(w));
 	CHECK(!raw_clt_wait(&clt, 3, 1000));
 	world_run_ms(w, 10);
-	world_expect(w, "[  0.022] srv clt@srv: path down: connection 1: sending failed: peer refused a request: unknown or dead remote key\n"
-			"[  0.022] srv clt@srv: fail: connected -> draining\n"
-			"[  0.022] srv clt@srv: drained: draining -> lingering\n"
+	world_expect(w, "[  0.022] srv sess/clt@srv: path down: connection 1: sending failed: peer refused a request: unknown or dead remote key\n"
+			"[  0.022] srv sess/clt@srv: fail: connected -> draining\n"
+			"[  0.022] srv sess/clt@srv: drained: draining -> lingering\n"
 			"[  0.022] srv sess: session closed\n"
 			"[  0.022] srv sess: device 0 closed: disk0\n"
-			"[  0.022] srv clt@srv: quiet: lingering -> gone\n");
+			"[  0.022] srv sess/clt@srv: quiet: lingering -> gone\n");
 	end();
 }
 
@@ -771,7 +771,7 @@ static void test_bad_session_names(void)
 	expect_hang_up("a.b", "path not set up: ");
 	raw_clt_init(&other, "clt2", 2, 2, 1);
 	CHECK(raw_clt_open(&other, "taken", RNBD_ACCESS_RO) == 0);
-	expect_hang_up("taken", "session name taken is in use by clt2@srv");
+	expect_hang_up("taken", "session name taken is in use by taken/clt2@srv");
 	raw_clt_fini(&other);
 	open_clt();
 	end();
@@ -873,12 +873,12 @@ static void test_mute_and_idle(void)
 	CHECK(!raw_clt_lost(&clt));
 	world_run_ms(w, 2000);
 	CHECK(raw_clt_lost(&clt));
-	world_expect(w, "[ 35.005] srv clt@srv: path down: heartbeat missed 5 times\n"
-			"[ 35.005] srv clt@srv: fail: connected -> draining\n"
-			"[ 35.005] srv clt@srv: drained: draining -> lingering\n"
+	world_expect(w, "[ 35.005] srv sess/clt@srv: path down: heartbeat missed 5 times\n"
+			"[ 35.005] srv sess/clt@srv: fail: connected -> draining\n"
+			"[ 35.005] srv sess/clt@srv: drained: draining -> lingering\n"
 			"[ 35.005] srv sess: session closed\n"
 			"[ 35.005] srv sess: device 0 closed: disk0\n"
-			"[ 35.005] srv clt@srv: quiet: lingering -> gone\n");
+			"[ 35.005] srv sess/clt@srv: quiet: lingering -> gone\n");
 	end();
 }
 
@@ -900,8 +900,8 @@ static void test_heartbeat_settings(void)
 	world_run_ms(w, 250);
 	CHECK(!world_traced(w, "path down"));
 	world_run_ms(w, 200);
-	CHECK(world_traced(w, "srv clt@srv: path down: heartbeat missed 2 times"));
-	CHECK(world_traced(w, "srv clt@srv: drained: draining -> lingering"));
+	CHECK(world_traced(w, "srv sess/clt@srv: path down: heartbeat missed 2 times"));
+	CHECK(world_traced(w, "srv sess/clt@srv: drained: draining -> lingering"));
 	sim_heal("clt", "srv");
 	expect_back_at_once();
 	end();
@@ -938,15 +938,15 @@ static void test_come_back_of_a_lost_machine(void)
 	us = sim_now_us();
 	CHECK(raw_clt_open(&other, "sess", RNBD_ACCESS_RW) == 0);
 	CHECK(sim_now_us() - us < 100000);
-	world_expect(w, "[  3.011] srv clt@srv: path down: its client has come back\n"
-			"[  3.011] srv clt@srv: fail: connected -> draining\n"
-			"[  3.011] srv clt@srv: drained: draining -> lingering\n"
+	world_expect(w, "[  3.011] srv sess/clt@srv: path down: its client has come back\n"
+			"[  3.011] srv sess/clt@srv: fail: connected -> draining\n"
+			"[  3.011] srv sess/clt@srv: drained: draining -> lingering\n"
 			"[  3.011] srv sess: session closed\n"
 			"[  3.011] srv sess: device 0 closed: disk0\n"
-			"[  3.011] srv clt@srv: quiet: lingering -> gone\n"
-			"[  3.015] srv clt@srv: info: connecting -> connected\n"
-			"[  3.015] srv clt@srv: path up, 2 connections, session sess\n"
-			"[  3.015] srv sess: session opened by clt@srv\n"
+			"[  3.011] srv sess/clt@srv: quiet: lingering -> gone\n"
+			"[  3.015] srv sess/clt@srv: info: connecting -> connected\n"
+			"[  3.015] srv sess/clt@srv: path up, 2 connections, session sess\n"
+			"[  3.015] srv sess: session opened by sess/clt@srv\n"
 			"[  3.019] srv sess: device 0 opened: disk0, rw\n");
 	raw_clt_fini(&other);
 	end();
@@ -992,13 +992,13 @@ static void test_name_of_a_dead_session(void)
 	world_forget(w);
 	sim_cut("clt", "srv");
 	CHECK(raw_clt_info(&other, "sess") == 0);
-	world_expect(w, "[  0.024] srv clt@srv: path down: connection 0: disconnected\n"
-			"[  0.024] srv clt@srv: fail: connected -> draining\n"
-			"[  0.024] srv clt@srv: drained: draining -> lingering\n"
+	world_expect(w, "[  0.024] srv sess/clt@srv: path down: connection 0: disconnected\n"
+			"[  0.024] srv sess/clt@srv: fail: connected -> draining\n"
+			"[  0.024] srv sess/clt@srv: drained: draining -> lingering\n"
 			"[  0.024] srv sess: session closed\n"
-			"[  0.025] srv clt2@srv: info: connecting -> connected\n"
-			"[  0.025] srv clt2@srv: path up, 2 connections, session sess\n"
-			"[  0.025] srv sess: session opened by clt2@srv\n");
+			"[  0.025] srv sess/clt2@srv: info: connecting -> connected\n"
+			"[  0.025] srv sess/clt2@srv: path up, 2 connections, session sess\n"
+			"[  0.025] srv sess: session opened by sess/clt2@srv\n");
 	sim_disk_release(d);
 	raw_clt_fini(&other);
 	end();
@@ -1033,14 +1033,14 @@ static void test_held_behind_the_fence_by_a_dead_path(void)
 	world_run_ms(w, 10);
 	CHECK(sim_disk_inflight(d) == 1 && sim_disk_held(d) == 1);
 	CHECK(raw_clt_lost(&clt) && !raw_clt_lost(&other));
-	CHECK(world_traced(w, "srv clt@srv: path down: its client has sent a request of it again over another path"));
+	CHECK(world_traced(w, "srv sess/clt@srv: path down: its client has sent a request of it again over another path"));
 	raw_clt_hang_up(&clt);		/* back, so that the session goes on */
 	clt.path.recon_cnt++;
 	CHECK(raw_clt_connect(&clt, 0) == 0 && raw_clt_connect(&clt, 1) == 0);
 	CHECK(raw_clt_info(&clt, "sess") == 0);
 	raw_clt_fini(&other);
 	world_run_ms(w, 10);
-	CHECK(world_traced(w, "srv clt2@srv: drained: draining -> lingering"));
+	CHECK(world_traced(w, "srv sess/clt2@srv: drained: draining -> lingering"));
 	sim_disk_release(d);
 	world_run_ms(w, 10);
 	CHECK(all_bytes(sim_disk_content(d), 4096, 0x33));
@@ -1221,9 +1221,9 @@ static void test_chunk_used_twice(void)
 	raw_clt_io_start(&clt, 0, 3, RNBD_OP_READ, 0, 4096, false);
 	world_run_ms(w, 10);
 	CHECK(raw_clt_lost(&clt));
-	world_expect(w, "[  0.021] srv clt@srv: path down: connection 0: chunk 3 used twice at once\n"
-			"[  0.021] srv clt@srv: fail: connected -> draining\n"
-			"[  0.021] srv clt@srv: drained: draining -> lingering\n"
+	world_expect(w, "[  0.021] srv sess/clt@srv: path down: connection 0: chunk 3 used twice at once\n"
+			"[  0.021] srv sess/clt@srv: fail: connected -> draining\n"
+			"[  0.021] srv sess/clt@srv: drained: draining -> lingering\n"
 			"[  0.021] srv sess: session closed\n");
 	sim_disk_release(world_disk(w));
 	end();
@@ -1251,7 +1251,7 @@ static void test_chunk_behind_the_last_one(void)
 	wr.wr.rdma.rkey = clt.path.rbufs[3].rkey;
 	CHECK(fab_post_send(clt.path.cons[1].conn, &wr) == 0);
 	world_run_ms(w, 10);
-	CHECK(world_traced(w, "srv clt@srv: path down: connection 1: request for chunk 15 of 15\n"));
+	CHECK(world_traced(w, "srv sess/clt@srv: path down: connection 1: request for chunk 15 of 15\n"));
 	end();
 }
 

@@ -30,7 +30,7 @@ static void format_unix(const struct fab_addr *addr, char *buf, size_t len)
 		snprintf(buf, len, UNIX_SCHEME "pid=%d,uid=%u", (int)addr->pid, (unsigned)addr->uid);
 }
 
-const char *fab_addr_format(const struct fab_addr *addr, char *buf, size_t len)
+const char *fab_addr_format_host(const struct fab_addr *addr, char *buf, size_t len)
 {
 	char host[INET6_ADDRSTRLEN], scope[16] = "";
 	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&addr->ss;
@@ -44,11 +44,20 @@ const char *fab_addr_format(const struct fab_addr *addr, char *buf, size_t len)
 		inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof(host));
 		if (v6->sin6_scope_id)
 			snprintf(scope, sizeof(scope), "%%%u", v6->sin6_scope_id);
-		snprintf(buf, len, "[%s%s]:%u", host, scope, ntohs(v6->sin6_port));
+		snprintf(buf, len, "[%s%s]", host, scope);
 	} else {
 		inet_ntop(AF_INET, &v4->sin_addr, host, sizeof(host));
-		snprintf(buf, len, "%s:%u", host, ntohs(v4->sin_port));
+		snprintf(buf, len, "%s", host);
 	}
+	return buf;
+}
+
+const char *fab_addr_format(const struct fab_addr *addr, char *buf, size_t len)
+{
+	size_t n = strlen(fab_addr_format_host(addr, buf, len));
+
+	if (addr->len && addr->ss.ss_family != AF_UNIX)
+		snprintf(buf + n, len - n, ":%u", fab_addr_port(addr));
 	return buf;
 }
 

@@ -99,6 +99,8 @@ int fab_addr_parse(const char *text, const struct fab_provider *p, uint16_t defa
 /* "192.0.2.1:1234", "[::1]:1234", "unix:/run/a.sock", "unix:pid=42,uid=0"; no transport.  Always
  * terminates @buf; returns @buf. */
 const char *fab_addr_format(const struct fab_addr *addr, char *buf, size_t len);
+/* As fab_addr_format(), without the port. */
+const char *fab_addr_format_host(const struct fab_addr *addr, char *buf, size_t len);
 /* As fab_addr_parse() takes it: "tcp://192.0.2.1:1234", "unix:/run/a.sock". */
 const char *fab_addr_url(const struct fab_addr *addr, char *buf, size_t len);
 /* Has @text, for fab_addr_parse(), the form "unix:PATH"? */

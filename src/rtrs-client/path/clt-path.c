@@ -9,16 +9,25 @@
 #include "cleanup.h"
 #include "clock.h"
 #include "clt-path-priv.h"
+#include "mask.h"
 #include "random.h"
 
 /* ---- start and end ---- */
 
+/* A source port is told if it was asked for. */
 static void path_name_it(struct clt_path *path)
 {
-	char d[FAB_ADDR_STRLEN];
+	const struct fab_addr *src = &path->conf.src;
+	char s[FAB_ADDR_STRLEN] = "", d[FAB_ADDR_STRLEN];
 
-	snprintf(path->name, sizeof(path->name), "path %s",
+	if (src->len && fab_addr_port(src))
+		fab_addr_format(src, s, sizeof(s));
+	else if (src->len)
+		fab_addr_format_host(src, s, sizeof(s));
+	snprintf(path->name, sizeof(path->name), CLT_PATH_PREFIX "%s%s%s", s, *s ? "@" : "",
 		 fab_addr_format(&path->conf.dst, d, sizeof(d)));
+	/* As all texts that people see, so that it is the same in all of them. */
+	mask_control(path->name);
 	random_bytes(path->uuid, sizeof(path->uuid));
 }
 

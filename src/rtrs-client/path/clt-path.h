@@ -14,6 +14,9 @@
 
 struct clt_path;
 
+#define CLT_PATH_PREFIX "path "
+#define CLT_PATH_PREFIX_LEN (sizeof(CLT_PATH_PREFIX) - 1)
+
 #define CLT_STEADY_MS RTRS_HB_INTERVAL_MS /* lost sooner than that: it was no real come-back */
 
 /* What is the same for all attempts.  What is pointed to outlives the path. */
@@ -58,7 +61,9 @@ struct clt_path {
 	struct clt_path_conf conf;
 	const struct clt_path_ops *ops;
 	struct loop *loop;
-	char name[64];			/* "SRC@DST" for the log */
+	/* "path [SRC@]DST", for the log: of its configuration, so that it is the same in every
+	 * attempt and while there is none. */
+	char name[CLT_PATH_PREFIX_LEN + 2 * FAB_ADDR_STRLEN];
 	uint8_t uuid[RTRS_UUID_LEN];
 
 	unsigned attempts;		/* recon_cnt is its low half */
@@ -98,6 +103,12 @@ struct clt_path {
 static inline enum clt_path_state clt_path_state(struct clt_path *path)
 {
 	return (enum clt_path_state)atomic_load(&path->att.state);
+}
+
+/* What people call it, and what path= would say: "[SRC@]DST". */
+static inline const char *clt_path_name(const struct clt_path *path)
+{
+	return path->name + CLT_PATH_PREFIX_LEN;
 }
 
 /* 0, -ENOMEM, or what a thread and an event for each connection fail with: -EMFILE, -EAGAIN. */

@@ -178,16 +178,6 @@ static int setup_geometry(struct clt_con *con, const struct rtrs_conn_rsp *rsp, 
 	return 0;
 }
 
-static void name_path(struct clt_path *path)
-{
-	struct fab_addr local, peer;
-	char l[FAB_ADDR_STRLEN], p[FAB_ADDR_STRLEN];
-
-	fab_conn_addrs(path->att.cons[0].fab, &local, &peer);
-	snprintf(path->name, sizeof(path->name), "path %s@%s",
-		 fab_addr_format(&local, l, sizeof(l)), fab_addr_format(&peer, p, sizeof(p)));
-}
-
 static int setup_established(struct clt_con *con, const struct fab_event *ev, char why[CLT_WHY])
 {
 	struct clt_path *path = clt_path_of(con);
@@ -210,10 +200,8 @@ static int setup_established(struct clt_con *con, const struct fab_event *ev, ch
 	r = con->cid ? 0 : clt_mem_attach(con->att, why, CLT_WHY);
 	if (r < 0)
 		return r;
-	if (con->cid == 0) {
-		name_path(path);
+	if (con->cid == 0)
 		clt_con0_service(path);
-	}
 	path->next_cid++;
 	return 1;
 }

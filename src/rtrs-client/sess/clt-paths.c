@@ -11,7 +11,7 @@ static bool same_addr(const struct fab_addr *a, const struct fab_addr *b)
 	return a->len == b->len && (!a->len || (a->provider == b->provider && !memcmp(&a->ss, &b->ss, a->len)));
 }
 
-static struct clt_path *paths_find(struct clt_sess *sess, const struct clt_sess_addr *addr)
+struct clt_path *clt_paths_find(struct clt_sess *sess, const struct clt_sess_addr *addr)
 {
 	struct clt_path *path;
 
@@ -73,7 +73,7 @@ int clt_paths_add(struct clt_sess *sess, const struct clt_sess_addr *addr, struc
 	struct clt_path *path;
 	int r;
 
-	if (paths_find(sess, addr))
+	if (clt_paths_find(sess, addr))
 		return -EEXIST;
 	r = paths_reuse(sess, addr, &path);
 	if (r < 0 && sess->io.natts < CLT_PATHS_MAX)

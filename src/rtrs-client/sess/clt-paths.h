@@ -14,6 +14,8 @@
  * and had another provider; -EAGAIN: and the one whose place it would have is not closed yet;
  * -ENOMEM; or as clt_path_init(). */
 int clt_paths_add(struct clt_sess *sess, const struct clt_sess_addr *addr, struct clt_path **ret);
+/* The path between the addresses of @addr, over its provider; or NULL. */
+struct clt_path *clt_paths_find(struct clt_sess *sess, const struct clt_sess_addr *addr);
 /* Disconnect @path, and forget it.  What is in flight there goes over the others.  0, or -EBUSY: it
  * is the last. */
 int clt_paths_remove(struct clt_sess *sess, struct clt_path *path);
