@@ -22,12 +22,12 @@ endif
 
 SUFFIXES = .pod .1 .7 .8
 # pod2man says what is wrong in a page of its own: make it an error here.
-POD_TO_MAN = $(AM_V_GEN)$(MKDIR_P) $(@D) && \
+POD_TO_MAN = $(MKDIR_P) $(@D) && \
 	$(POD2MAN) --errors=die --utf8 --center=nbdkit-rtrs --release=$(PACKAGE_VERSION) \
-		--name="$(basename $(@F))" --section="$(subst .,,$(suffix $@))" $< $@.t && mv $@.t $@
+		--name="$$(basename $@ .$$section)" --section=$$section $< $@.t && mv $@.t $@
 .pod.1:
-	$(POD_TO_MAN)
+	$(AM_V_GEN)section=1; $(POD_TO_MAN)
 .pod.7:
-	$(POD_TO_MAN)
+	$(AM_V_GEN)section=7; $(POD_TO_MAN)
 .pod.8:
-	$(POD_TO_MAN)
+	$(AM_V_GEN)section=8; $(POD_TO_MAN)
