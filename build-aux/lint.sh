@@ -28,7 +28,7 @@ cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 \
 	"${flags[@]}" "${sources[@]}" || status=1
 
 echo "shellcheck"
-( cd "$top" && shellcheck --external-sources ./*.sh build-aux/setup.sh build-aux/lint.sh doc/*.sh tests/*.sh \
+( cd "$top" && shellcheck --external-sources ./*.sh build-aux/setup.sh build-aux/lint.sh contrib/completion/* doc/*.sh tests/*.sh \
 	tests/guest/*.sh tests/functions.sh.in ) || status=1
 
 echo "house"

@@ -14,6 +14,7 @@ SHELL_TESTS = \
 	%D%/test-block-device.sh \
 	%D%/test-budget.sh \
 	%D%/test-come-back.sh \
+	%D%/test-completion.sh \
 	%D%/test-demo.sh \
 	%D%/test-direct.sh \
 	%D%/test-docs.sh \

@@ -70,7 +70,7 @@ sed -n -E 's/^  ([a-z][a-z| -]*[a-z])( \[?[A-Z]+\]?)?(  .*|$)/\1/p' "$tmp/rtrsct
 [ "$(wc -l <"$tmp/commands")" -ge 10 ]
 while read -r first rest; do
 	grep -q "^=item B<$first${rest:+ ${rest%%|*}}>" "$man/rtrsctl.pod" || fail "not in the manual: $first $rest"
-	grep -q -w -e "$first" "$top_srcdir/src/rtrsctl/completion/rtrsctl" || fail "not completed: $first"
+	grep -q -w -e "$first" "$top_srcdir/contrib/completion/rtrsctl" || fail "not completed: $first"
 done <"$tmp/commands"
 grep -q -F "nbdkit-rtrs $("$top_builddir/rtrsctl" --version | grep -o -E '[0-9]+\.[0-9]+\.[0-9]+')." "$man/rtrsctl.pod"
 
@@ -80,9 +80,6 @@ fits_terminal "$tmp/bench.help" 24
 grep -o -E -- '(^ +(-., )?| )--[a-z-]+' "$tmp/bench.help" | grep -o -E -- '--.*' | sort -u >"$tmp/help.options"
 grep '^=item' "$man/rtrs-bench.pod" | grep -o -E 'B<--[a-z-]+' | cut -c 3- | sort -u >"$tmp/man.options"
 diff -u "$tmp/help.options" "$tmp/man.options"
-while IFS= read -r option; do
-	grep -q -w -e "$option" "$top_srcdir/src/rtrs-bench/completion/rtrs-bench" || fail "not completed: $option"
-done <"$tmp/help.options"
 grep -q -F "nbdkit-rtrs $("$top_builddir/rtrs-bench" --version | grep -o -E '[0-9]+\.[0-9]+\.[0-9]+')." "$man/rtrs-bench.pod"
 
 # ---- the plugin ----

@@ -21,5 +21,3 @@ rtrs_bench_CPPFLAGS = $(CLT_CPPFLAGS) -I$(top_srcdir)/%D%
 rtrs_bench_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 rtrs_bench_LDADD = \
 	libclt.la libloop.la libfab.la librtrs.la librnbd.la libbase.la libclock.la $(JANSSON_LIBS)
-
-dist_bashcomp_DATA += %D%/completion/rtrs-bench

@@ -16,7 +16,3 @@ rtrsctl_SOURCES = \
 	$(NULL)
 rtrsctl_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 rtrsctl_LDADD = libbase.la $(JANSSON_LIBS)
-
-# As far as bash-completion says; below the prefix where it does not, and in make distcheck.
-bashcompdir = $(datadir)/bash-completion/completions
-dist_bashcomp_DATA = %D%/completion/rtrsctl
