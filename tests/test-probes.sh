@@ -15,7 +15,7 @@ probes() {
 probes "$server" >"$tmp/server"
 probes "$RTRS_PLUGIN" >"$tmp/plugin"
 named() {
-	sed -n 's/^usdt:.*:rtrs:\([a-z_]*\)$/\1/p' "$top_srcdir/contrib/$1" | sort -u
+	sed -n 's/^usdt:.*:rtrs:\([a-z_]*\)$/\1/p' "$top_builddir/contrib/$1" | sort -u
 }
 diff "$tmp/server" <(named rtrs-server-stages.bt)
 diff "$tmp/plugin" <(named rtrs-plugin-requests.bt)
@@ -37,7 +37,7 @@ sees() {
 	shift 3
 	# bpftrace knows no way to write a path with a space.
 	ln -sf "$file" "$tmp/traced"
-	sed "s|^usdt:[^:]*:|usdt:$tmp/traced:|" "$top_srcdir/contrib/$script" >"$tmp/$script"
+	sed "s|^usdt:[^:]*:|usdt:$tmp/traced:|" "$top_builddir/contrib/$script" >"$tmp/$script"
 	bpftrace -p "$pid" "$tmp/$script" >"$tmp/out" 2>"$tmp/err" &
 	tracer=$!
 	wait_line "$tmp/out" "Attaching"
