@@ -26,6 +26,18 @@ ask() {
 	"$rtrsctl" --socket "$socket" "$@"
 }
 
+# status_is STATUS REGEX: the exit status of status, and the only row that it prints.
+status_is() {
+	local status=0
+	ask status >"$tmp/status" || status=$?
+	is "exit status of status" $status "$1"
+	is "rows of status" "$(wc -l <"$tmp/status")" 2
+	tail -n 1 "$tmp/status" | grep -E "$2" || fail "status has no row '$2'"
+	status=0
+	ask --json status >/dev/null || status=$?
+	is "exit status of --json status" $status "$1"
+}
+
 state_is() {
 	[ "$(json "p['$1']['state']")" = "$2" ]
 }
@@ -80,16 +92,29 @@ for round in 1 2 3; do
 	wait_until "the second path" state_is "$second" connected
 done
 # With both cut requests wait, and control does not.
+sess='nbdkit-[^ ]+'
 ask path disconnect "$first"
+wait_until "the end of the first" state_is "$first" closed
+status_is 3 "^disk +8 MiB +rw +degraded 1/2 +$sess +$second +tcp +[0-9]+ "
 ask path disconnect "$second"
 wait_until "the end of both" state_is "$second" closed
-wait_until "the end of both" state_is "$first" closed
 is "session" "$(json "s['state']")" down
+status_is 3 "^disk +8 MiB +rw +down since [0-9]+ (s|min) +$sess +$first \\+1 +tcp +0 "
+is "time" "$(json "s['down_ns'] > 0")" True
 kill -0 $io
 ask path reconnect "$second"
 wait_until "the second path" state_is "$second" connected
+is "time" "$(json "s['down_ns']")" 0
+ask path reconnect "$first"
+wait_until "the first path" state_is "$first" connected
+status_is 0 "^disk +8 MiB +rw +up +$sess +$first \\+1 +tcp +[1-9]"
 rm "$tmp/go"
 expect_exit $io 0
+nobody_has_it() {
+	[ "$(json "s['devices']")" = "[]" ]
+}
+wait_until "the end of its user" nobody_has_it
+status_is 0 "^- +- +- +up +$sess +$first \\+1 +tcp +- "
 
 is "attempts" "$(ask max-reconnect-attempts)" "max_reconnect_attempts  -1"
 ask max-reconnect-attempts 7
@@ -132,6 +157,8 @@ ask show >"$tmp/show"
 kill -CONT "$server_pid"
 stop_server "$server_pid"
 wait_until "the loss" state_is "$second" back-off
+wait_until "the loss" state_is "$first" back-off
+status_is 3 "^- +- +- +down since [0-9]+ (s|min) +$sess +$first \\+1 +tcp +- "
 is "cause" "$(json "p['$second']['cause'] != ''")" True
 
 # Counters, each of what is done here.  A device is forgotten when its last client has left.

@@ -123,6 +123,33 @@ expect_failure 1 "2 sessions have a path '${path_name#*/}': put the session in f
 	"$rtrsctl" path disconnect "${path_name#*/}"
 "$rtrsctl" path disconnect "$path_name"
 stop_process "$nbdkit_pid"
+
+# Who has an export open, and how; and a session that has nothing open.
+start_nbdkit "127.0.0.1:$server_port" mode=ro sessname=idle control=none
+start_nbdkit "127.0.0.1:$server_port" export=disk mode=ro sessname=reader control=none
+sessions_are_up() {
+	[ "$("$rtrsctl" show | grep -c '^    state *up$')" = 3 ]
+}
+wait_until "three sessions" sessions_are_up
+nbdsh_run "$uri1" <<END
+import subprocess
+reader = nbd.NBD()
+reader.connect_uri("$uri")
+status = subprocess.run(["./rtrsctl", "status"], stdout=subprocess.PIPE, check=True).stdout.decode()
+print(status)
+rows = [line.replace("8 MiB", "8MiB").split() for line in status.splitlines()]
+writer = "$path_name".split("/")[0]
+assert rows[0] == "EXPORT SIZE MODE STATE SESSION PEER TRANSPORT IOPS MB/s p50 p99 ERR".split()
+assert ["disk", "8MiB", "rw", "up", writer, "127.0.0.1", "tcp"] in [r[:7] for r in rows]
+assert ["disk", "8MiB", "ro", "up", "reader", "127.0.0.1", "tcp"] in [r[:7] for r in rows]
+# The figures are of the export.
+disks = [r[7:] for r in rows if r[0] == "disk"]
+assert disks[0][:2] == ["0", "0.0"] and disks[1] == ['"'] * 5, disks
+assert ["other", "8MiB", "ro", "-", "-", "-", "-", "0", "0.0", "-", "-", "0"] in rows
+assert ["-", "-", "-", "up", "idle", "127.0.0.1", "tcp"] + ["-"] * 5 in rows
+assert len(rows) == 5, rows
+END
+stop_process "$nbdkit_pid"
 nbdkit_pid=$nbdkit1 uri=$uri1
 
 # Taken away from one who has it open: its requests fail, and who opens it anew has it.
@@ -149,9 +176,9 @@ expect_failure 1 "there is no export 'none'" "$rtrsctl" export kick none
 
 # Text for people.
 "$rtrsctl" status >"$tmp/status"
-grep -E '^EXPORT +SIZE +MODE +SESSION +PEER +TRANSPORT +IOPS +MB/s +p50 +p99 +ERR$' "$tmp/status"
+grep -E '^EXPORT +SIZE +MODE +STATE +SESSION +PEER +TRANSPORT +IOPS +MB/s +p50 +p99 +ERR$' "$tmp/status"
 grep -E '^disk +8 MiB +rw +' "$tmp/status"
-grep -E '^other +8 MiB +ro +- +- +- +0 +0\.0 +- +- +0$' "$tmp/status"
+grep -E '^other +8 MiB +ro +- +- +- +- +0 +0\.0 +- +- +0$' "$tmp/status"
 "$rtrsctl" stats | grep -E '^    OP +COUNT +BYTES +ERRORS +p50 +p99 +p99.9$'
 
 "$rtrsctl" log-level debug

@@ -54,9 +54,10 @@ static json_t *path_show(struct clt_path *path)
 		inflight += atomic_load_explicit(&att->cons[i].inflight, memory_order_relaxed);
 	if (up)
 		fab_conn_addrs(att->cons[0].fab, &src, NULL);
-	return json_pack("{s:s,s:s,s:o,s:o,s:s,s:i,s:i,s:I,s:I,s:I,s:I,s:I,s:s}",
+	return json_pack("{s:s,s:s,s:o,s:o,s:o,s:s,s:i,s:i,s:I,s:I,s:I,s:I,s:I,s:s}",
 			 "state", path_state(path),
 			 "transport", fab_provider_name(path->conf.dst.provider),
+			 "peer", address(&path->conf.dst),
 			 "src_addr", address(&src),
 			 "dst_addr", address(&path->conf.dst),
 			 "hca_name", up ? att->caps.dev.name : "",
@@ -164,9 +165,10 @@ static json_t *sess_json(struct client *clt, enum plugin_ctl_depth depth)
 	json_t *object = json_pack("{s:s,s:o}", "name", sess->name, "paths", paths_json(sess, depth));
 
 	if (depth >= PLUGIN_CTL_SHOW)
-		object = ctl_json_with(object, json_pack("{s:o,s:s,s:s,s:i,s:I,s:o}",
+		object = ctl_json_with(object, json_pack("{s:o,s:s,s:I,s:s,s:i,s:I,s:o}",
 							 "uuid", uuid(sess->uuid),
 							 "state", clt_sess_fsm.states[atomic_load(&sess->io.state)],
+							 "down_ns", (json_int_t)clt_sess_down_ms(sess) * 1000000,
 							 "policy", clt_pick_policies[atomic_load(&sess->io.policy)],
 							 "max_reconnect_attempts", sess->max_reconnect_attempts,
 							 "poll_us", (json_int_t)sess->io.poll_us,

@@ -24,6 +24,14 @@ static json_t *address(const struct fab_addr *addr)
 	return json_string(fab_addr_format(addr, text, sizeof(text)));
 }
 
+/* Without the port, which says nothing and is another one after each reconnect. */
+static json_t *host(const struct fab_addr *addr)
+{
+	char text[FAB_ADDR_STRLEN];
+
+	return ctl_json_text(fab_addr_format_host(addr, text, sizeof(text)));
+}
+
 static json_t *uuid(const uint8_t id[RTRS_UUID_LEN])
 {
 	char text[2 * RTRS_UUID_LEN + 5], *to = text;
@@ -111,9 +119,10 @@ static const char *invalidate_name(enum srv_invalidate how)
 
 static json_t *path_show(const struct srv_path *path)
 {
-	return json_pack("{s:s,s:s,s:o,s:o,s:s,s:i,s:i,s:I,s:s,s:I}",
+	return json_pack("{s:s,s:s,s:o,s:o,s:o,s:s,s:i,s:i,s:I,s:s,s:I}",
 			 "state", srv_path_fsm.states[path->state],
 			 "transport", fab_provider_name(path->client.provider),
+			 "peer", host(&path->client),
 			 "src_addr", address(&path->client),
 			 "dst_addr", address(&path->server),
 			 "hca_name", path->device,
@@ -180,10 +189,14 @@ static json_t *sess_json(const struct srv_sess *sess, enum srv_ctl_depth depth)
 {
 	json_t *object = json_pack("{s:o,s:o}", "name", ctl_json_text(sess->name),
 				   "paths", paths_json(sess, depth));
+	uint64_t down_ms;
+	const char *state = srv_sess_state(sess, &down_ms);
 
 	if (depth >= SRV_CTL_SHOW)
-		object = ctl_json_with(object, json_pack("{s:o,s:o,s:b,s:o}",
+		object = ctl_json_with(object, json_pack("{s:o,s:s,s:I,s:o,s:b,s:o}",
 						"uuid", uuid(sess->uuid),
+						"state", state,
+						"down_ns", (json_int_t)down_ms * 1000000,
 						"client", address(&sess->client),
 						"resends", sess->resends,
 						"devices", devs_json(sess)));

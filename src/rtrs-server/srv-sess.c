@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "log.h"
 #include "srv-path.h"
 #include "srv-priv.h"
@@ -114,8 +115,24 @@ bool srv_sess_path_down(struct srv_sess *sess)
 	assert(sess->nup);
 	if (--sess->nup)
 		return false;
+	sess->down_since_ms = clock_now_ms();
 	srv_log_access(sess->srv, &sess->client, sess->name, "session closed");
 	return true;
+}
+
+const char *srv_sess_state(const struct srv_sess *sess, uint64_t *down_ms)
+{
+	const struct srv_path *path;
+
+	*down_ms = 0;
+	list_for_each(path, &sess->paths, link) {
+		if (path->state == SRV_PATH_CONNECTED)
+			return "up";
+	}
+	if (!sess->nup && !sess->down_since_ms)
+		return "connecting";
+	*down_ms = sess->nup ? 0 : clock_now_ms() - sess->down_since_ms;
+	return "down";
 }
 
 bool srv_sess_dying(const struct srv_sess *sess)

@@ -32,6 +32,7 @@ struct srv_sess {
 	struct list paths;		/* struct srv_path, in order of creation */
 	unsigned refs;			/* paths */
 	unsigned nup;			/* paths from CONNECTED until drained */
+	uint64_t down_since_ms;		/* the last of them was drained then; 0: never */
 	uint8_t uuid[RTRS_UUID_LEN];	/* paths_uuid of the wire */
 	struct fab_addr client;		/* that made it */
 	char name[RTRS_NAME_MAX];	/* "" until the first INFO_REQ */
@@ -68,6 +69,8 @@ struct srv_path *srv_sess_name_holder(const struct srv_sess *sess, const char *n
  * true, and its devices are to be closed. */
 void srv_sess_path_up(struct srv_sess *sess, const char *path_name);
 bool srv_sess_path_down(struct srv_sess *sess);
+/* "connecting": no path has been up yet; "up"; "down", and *@down_ms for how long, else 0. */
+const char *srv_sess_state(const struct srv_sess *sess, uint64_t *down_ms);
 /* No path is in service, but one is draining: its handles are about to be closed. */
 bool srv_sess_dying(const struct srv_sess *sess);
 

@@ -36,7 +36,7 @@ static const char help[] =
 "Ask and command an rtrs-server or nbdkit-rtrs-plugin that runs.\n"
 "\n"
 "  list                            names of exports, sessions and paths\n"
-"  status                          what each export does now\n"
+"  status                          what each export and session does now\n"
 "  show                            states and properties of all of them\n"
 "  stats                           counters, too\n"
 "  stats reset                     count from 0\n"
@@ -55,7 +55,7 @@ static const char help[] =
 "  -h, --help                      print this and exit\n"
 "  -V, --version                   print the version and exit\n"
 "\n"
-"Exit status: 0 done, 1 refused or not to be reached, 2 a mistake above.\n";
+"Exit status: 0 done, 1 refused or not reached, 2 a mistake above, 3 not all up.\n";
 
 /* What is done with an answer. */
 enum answer { ANSWER_TEXT, ANSWER_STATUS };
@@ -257,6 +257,11 @@ static json_t *ask(const struct ctx *ctx, const char *command, const char *membe
 	return answer;
 }
 
+static int status_of(const struct ctx *ctx, const json_t *answer)
+{
+	return ctx->command->answer == ANSWER_STATUS && !status_is_well(answer) ? EXIT_UNWELL : EXIT_DONE;
+}
+
 static void print(const struct ctx *ctx, const json_t *answer)
 {
 	if (ctx->json) {
@@ -290,8 +295,10 @@ static int run_status(const struct ctx *ctx)
 		json_decref(before);
 		before = after;
 		if (!ctx->watch_s && after) {
+			int status = status_of(ctx, after);
+
 			json_decref(after);
-			return EXIT_DONE;
+			return status;
 		}
 	}
 	return EXIT_REFUSED;
@@ -305,14 +312,16 @@ static int run(const struct ctx *ctx)
 		return run_status(ctx);
 	for (;;) {
 		json_t *answer = ask(ctx, c->sends ? c->sends : c->name, c->arg);
+		int status;
 
 		if (!answer)
 			return EXIT_REFUSED;
 		clear(ctx);
 		print(ctx, answer);
+		status = status_of(ctx, answer);
 		json_decref(answer);
 		if (!ctx->watch_s)
-			return EXIT_DONE;
+			return status;
 		sleep(ctx->watch_s);
 	}
 }

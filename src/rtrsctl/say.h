@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 /* Exit status of the program (man/rtrsctl.pod). */
-enum { EXIT_DONE, EXIT_REFUSED, EXIT_USAGE };
+enum { EXIT_DONE, EXIT_REFUSED, EXIT_USAGE, EXIT_UNWELL };
 
 /* Errors are JSON from now on: {"ok":false,"error":TEXT}, one line of standard output.  Until then
  * an error is a line of standard error. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing.  Rates and latencies are those of the time between the two answers; sizes, users
- * and errors those of the later one. */
+/* Owns nothing.  Rates and latencies are those of the time between the two answers; all else is
+ * that of the later one.  A row is an export and a session that has it open, an export that nobody
+ * has open, or a session that has nothing open. */
 #include <config.h>
 
 #include <stdio.h>
@@ -12,12 +13,22 @@
 #include "text.h"
 #include "util.h"
 
-static const char *const heads[] = {
-	"EXPORT", "SIZE", "MODE", "SESSION", "PEER", "TRANSPORT", "IOPS", "MB/s", "p50", "p99", "ERR",
+enum column {
+	COL_EXPORT, COL_SIZE, COL_MODE, COL_STATE, COL_SESSION, COL_PEER, COL_TRANSPORT,
+	COL_IOPS, COL_MBS, COL_P50, COL_P99, COL_ERR, NCOLUMNS
+};
+#define COL_NUMBERS COL_IOPS		/* the first column that is one */
+
+static const char *const heads[NCOLUMNS] = {
+	"EXPORT", "SIZE", "MODE", "STATE", "SESSION", "PEER", "TRANSPORT", "IOPS", "MB/s", "p50", "p99", "ERR",
 };
 
-#define COLUMNS ARRAY_SIZE(heads)
-#define NUMBERS 6			/* the first column that is one */
+struct table {
+	char (*cells)[TEXT_CELL];
+	unsigned nrows;
+	const json_t *before, *after;
+	uint64_t ns;			/* between them */
+};
 
 struct sums {
 	uint64_t count, bytes, errors;
@@ -28,7 +39,7 @@ static const char *string(const json_t *object, const char *name)
 {
 	const char *text = json_string_value(json_object_get(object, name));
 
-	return text ? text : "-";
+	return text && *text ? text : "-";
 }
 
 static uint64_t number(const json_t *object, const char *name)
@@ -36,7 +47,7 @@ static uint64_t number(const json_t *object, const char *name)
 	return (uint64_t)json_integer_value(json_object_get(object, name));
 }
 
-/* The export of @answer that is called @name, or NULL. */
+/* The first export of @answer that is called @name, or NULL. */
 static json_t *find_export(const json_t *answer, const char *name)
 {
 	const json_t *exports = json_object_get(answer, "exports");
@@ -48,6 +59,129 @@ static json_t *find_export(const json_t *answer, const char *name)
 			return ex;
 	}
 	return NULL;
+}
+
+/* ---- state ---- */
+
+struct count {
+	unsigned up, all;
+};
+
+/* The paths of @sess.  What is left of a lost path of a server while its storage works is none. */
+static struct count count_paths(const json_t *sess)
+{
+	struct count n = { 0 };
+	json_t *path;
+	size_t i;
+
+	json_array_foreach(json_object_get(sess, "paths"), i, path) {
+		const char *state = string(path, "state");
+
+		n.up += !strcmp(state, "connected");
+		n.all += strcmp(state, "lingering") && strcmp(state, "gone");
+	}
+	return n;
+}
+
+/* "12 s", "5 min", "3 h", "4 d". */
+static void put_duration(uint64_t ns, char *buf, size_t len)
+{
+	uint64_t s = ns / 1000000000;
+
+	if (s < 60)
+		snprintf(buf, len, "%llu s", (unsigned long long)s);
+	else if (s < 3600)
+		snprintf(buf, len, "%llu min", (unsigned long long)s / 60);
+	else if (s < UINT64_C(48) * 3600)
+		snprintf(buf, len, "%llu h", (unsigned long long)s / 3600);
+	else
+		snprintf(buf, len, "%llu d", (unsigned long long)s / 86400);
+}
+
+/* How @sess does, and, unless that is NULL, its device @dev.  Returns @cell, which is "up" when
+ * nothing is wrong. */
+static const char *put_state(const json_t *sess, const json_t *dev, char cell[TEXT_CELL])
+{
+	const char *state = string(sess, "state"), *open = dev ? string(dev, "state") : "open";
+	struct count paths = count_paths(sess);
+	char since[32];
+
+	if (!strcmp(state, "down") || !strcmp(state, "expired")) {
+		put_duration(number(sess, "down_ns"), since, sizeof(since));
+		snprintf(cell, TEXT_CELL, "down since %s", since);
+	} else if (strcmp(state, "up")) {
+		text_safe(state, cell, TEXT_CELL);
+	} else if (!paths.up) {
+		snprintf(cell, TEXT_CELL, "silent");
+	} else if (strcmp(open, "open")) {
+		text_safe(open, cell, TEXT_CELL);
+	} else if (paths.up < paths.all) {
+		snprintf(cell, TEXT_CELL, "degraded %u/%u", paths.up, paths.all);
+	} else {
+		snprintf(cell, TEXT_CELL, "up");
+	}
+	return cell;
+}
+
+/* Is @sess of no interest: in set-up and so without a name, or gone but for what its storage still
+ * works on? */
+static bool is_no_user(const json_t *sess)
+{
+	return !strcmp(string(sess, "name"), "-") ||
+	       (!count_paths(sess).all && !json_array_size(json_object_get(sess, "devices")));
+}
+
+bool status_is_well(const json_t *answer)
+{
+	char cell[TEXT_CELL];
+	json_t *sess, *dev;
+	size_t i, j;
+
+	json_array_foreach(json_object_get(answer, "sessions"), i, sess) {
+		if (!is_no_user(sess) && strcmp(put_state(sess, NULL, cell), "up"))
+			return false;
+		json_array_foreach(json_object_get(sess, "devices"), j, dev) {
+			if (strcmp(put_state(sess, dev, cell), "up"))
+				return false;
+		}
+	}
+	return true;
+}
+
+/* ---- cells ---- */
+
+/* The member @name of the paths of @sess that are up, or of all if none is: the first, and how many
+ * others there are. */
+static void put_of_paths(const json_t *sess, const char *name, char cell[TEXT_CELL])
+{
+	bool any = count_paths(sess).up;
+	const char *first = NULL;
+	unsigned others = 0;
+	json_t *path, *seen = json_object();
+	size_t i, len;
+
+	json_array_foreach(json_object_get(sess, "paths"), i, path) {
+		const char *value = string(path, name);
+
+		if ((any && strcmp(string(path, "state"), "connected")) || json_object_get(seen, value))
+			continue;
+		json_object_set_new(seen, value, json_true());
+		first = first ? first : value;
+		others += first != value;
+	}
+	text_safe(first ? first : "-", cell, TEXT_CELL - sizeof(" +4294967295"));
+	len = strlen(cell);
+	if (others)
+		snprintf(cell + len, TEXT_CELL - len, " +%u", others);
+	json_decref(seen);
+}
+
+static void put_session(const json_t *sess, const json_t *dev, char (*row)[TEXT_CELL])
+{
+	put_state(sess, dev, row[COL_STATE]);
+	text_safe(string(sess, "name"), row[COL_SESSION], TEXT_CELL);
+	put_of_paths(sess, "peer", row[COL_PEER]);
+	put_of_paths(sess, "transport", row[COL_TRANSPORT]);
 }
 
 /* Of all operations of @ex. */
@@ -69,74 +203,113 @@ static void add_up(const json_t *ex, struct sums *sums)
 	}
 }
 
-/* Of sessions that have @ex open: the one, or how many. */
-static void put_peer(const json_t *answer, const json_t *ex, char (*cells)[TEXT_CELL])
-{
-	const json_t *user = NULL, *path;
-	size_t i, j, nsessions = 0, npaths = 0;
-	json_t *sess, *dev;
-
-	json_array_foreach(json_object_get(answer, "sessions"), i, sess) {
-		json_array_foreach(json_object_get(sess, "devices"), j, dev) {
-			if (strcmp(string(dev, "export"), string(ex, "name")))
-				continue;
-			user = sess;
-			nsessions++;
-			npaths += json_array_size(json_object_get(sess, "paths"));
-		}
-	}
-	path = nsessions == 1 ? json_array_get(json_object_get(user, "paths"), 0) : NULL;
-	if (nsessions <= 1)
-		text_safe(string(user, "name"), cells[0], TEXT_CELL);
-	else
-		snprintf(cells[0], TEXT_CELL, "%zu sessions", nsessions);
-	if (npaths <= 1)
-		text_safe(string(path, "src_addr"), cells[1], TEXT_CELL);
-	else
-		snprintf(cells[1], TEXT_CELL, "%zu paths", npaths);
-	text_safe(string(path, "transport"), cells[2], TEXT_CELL);
-}
-
-static void put_rates(const json_t *ex, const json_t *before, uint64_t ns, char (*cells)[TEXT_CELL])
+static void put_rates(const json_t *ex, const json_t *before, uint64_t ns, char (*row)[TEXT_CELL])
 {
 	struct sums now, then;
 
 	add_up(ex, &now);
 	add_up(before, &then);
-	snprintf(cells[4], TEXT_CELL, "%llu", (unsigned long long)now.errors);
+	snprintf(row[COL_ERR], TEXT_CELL, "%llu", (unsigned long long)now.errors);
 	/* Somebody has reset them in between: what there is now is newer than that. */
 	if (now.count >= then.count && now.bytes >= then.bytes) {
 		now.count -= then.count;
 		now.bytes -= then.bytes;
 		hist_sub(&now.latency, &then.latency);
 	}
-	snprintf(cells[0], TEXT_CELL, "%.0f", ns ? (double)now.count * 1e9 / (double)ns : 0);
-	snprintf(cells[1], TEXT_CELL, "%.1f", ns ? (double)now.bytes * 1e3 / (double)ns : 0);
-	text_time(hist_quantile(&now.latency, 500), cells[2], TEXT_CELL);
-	text_time(hist_quantile(&now.latency, 990), cells[3], TEXT_CELL);
+	snprintf(row[COL_IOPS], TEXT_CELL, "%.0f", ns ? (double)now.count * 1e9 / (double)ns : 0);
+	snprintf(row[COL_MBS], TEXT_CELL, "%.1f", ns ? (double)now.bytes * 1e3 / (double)ns : 0);
+	text_time(hist_quantile(&now.latency, 500), row[COL_P50], TEXT_CELL);
+	text_time(hist_quantile(&now.latency, 990), row[COL_P99], TEXT_CELL);
+}
+
+/* ---- rows ---- */
+
+/* A row of "-". */
+static char (*add_row(struct table *t))[TEXT_CELL]
+{
+	char (*row)[TEXT_CELL] = &t->cells[(size_t)t->nrows++ * NCOLUMNS];
+
+	for (unsigned col = 0; col < NCOLUMNS; col++)
+		strcpy(row[col], "-");
+	return row;
+}
+
+/* A row of @ex, with its mode where nobody has it open.  Counters are not kept by session, so the
+ * first row of an export has those of all. */
+static char (*add_export(struct table *t, const json_t *ex, bool first))[TEXT_CELL]
+{
+	char (*row)[TEXT_CELL] = add_row(t);
+
+	text_safe(string(ex, "name"), row[COL_EXPORT], TEXT_CELL);
+	text_bytes(number(ex, "size"), row[COL_SIZE], TEXT_CELL);
+	text_safe(string(ex, "mode"), row[COL_MODE], TEXT_CELL);
+	if (first)
+		put_rates(ex, find_export(t->before, string(ex, "name")), t->ns, row);
+	for (unsigned col = COL_NUMBERS; !first && col < NCOLUMNS; col++)
+		strcpy(row[col], "\"");
+	return row;
+}
+
+static void add_users(struct table *t, const json_t *ex)
+{
+	json_t *sess, *dev;
+	bool first = true;
+	size_t i, j;
+
+	json_array_foreach(json_object_get(t->after, "sessions"), i, sess) {
+		json_array_foreach(json_object_get(sess, "devices"), j, dev) {
+			char (*row)[TEXT_CELL];
+
+			if (strcmp(string(dev, "export"), string(ex, "name")))
+				continue;
+			row = add_export(t, ex, first);
+			text_safe(json_is_true(json_object_get(dev, "read_only")) ? "ro" :
+				  string(dev, "access_mode"), row[COL_MODE], TEXT_CELL);
+			put_session(sess, dev, row);
+			first = false;
+		}
+	}
+	if (first)
+		add_export(t, ex, true);
+}
+
+/* As many as status_print() can make. */
+static size_t count_rows(const json_t *answer)
+{
+	size_t i, n = 1 + json_array_size(json_object_get(answer, "exports"));
+	json_t *sess;
+
+	json_array_foreach(json_object_get(answer, "sessions"), i, sess)
+		n += 1 + json_array_size(json_object_get(sess, "devices"));
+	return n;
 }
 
 void status_print(const json_t *before, const json_t *after)
 {
-	const json_t *exports = json_object_get(after, "exports");
-	size_t i, nrows = json_array_size(exports) + 1;
-	char (*cells)[TEXT_CELL] = calloc(nrows * COLUMNS, TEXT_CELL);
-	uint64_t ns = number(after, "now_ns") - number(before, "now_ns");
-	json_t *ex;
+	struct table t = {
+		.cells = calloc(count_rows(after) * NCOLUMNS, TEXT_CELL),
+		.before = before,
+		.after = after,
+		.ns = number(after, "now_ns") - number(before, "now_ns"),
+	};
+	char (*row)[TEXT_CELL];
+	json_t *ex, *sess;
+	size_t i;
 
-	if (!cells)
+	if (!t.cells)
 		return;
-	for (unsigned col = 0; col < COLUMNS; col++)
-		snprintf(cells[col], TEXT_CELL, "%s", heads[col]);
-	json_array_foreach(exports, i, ex) {
-		char (*row)[TEXT_CELL] = &cells[(i + 1) * COLUMNS];
-
-		text_safe(string(ex, "name"), row[0], TEXT_CELL);
-		text_bytes(number(ex, "size"), row[1], TEXT_CELL);
-		text_safe(string(ex, "mode"), row[2], TEXT_CELL);
-		put_peer(after, ex, &row[3]);
-		put_rates(ex, find_export(before, string(ex, "name")), ns, &row[NUMBERS]);
+	row = add_row(&t);
+	for (unsigned col = 0; col < NCOLUMNS; col++)
+		strcpy(row[col], heads[col]);
+	json_array_foreach(json_object_get(after, "exports"), i, ex) {
+		/* A client has one for each mode. */
+		if (find_export(after, string(ex, "name")) == ex)
+			add_users(&t, ex);
 	}
-	text_table((const char (*)[TEXT_CELL])cells, (unsigned)nrows, COLUMNS, NUMBERS, 0);
-	free(cells);
+	json_array_foreach(json_object_get(after, "sessions"), i, sess) {
+		if (!json_array_size(json_object_get(sess, "devices")) && !is_no_user(sess))
+			put_session(sess, NULL, add_row(&t));
+	}
+	text_table((const char (*)[TEXT_CELL])t.cells, t.nrows, NCOLUMNS, COL_NUMBERS, 0);
+	free(t.cells);
 }

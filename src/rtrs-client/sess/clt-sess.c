@@ -401,6 +401,13 @@ void clt_sess_fail(struct clt_sess *sess, int err, const char *cause)
 	}
 }
 
+uint64_t clt_sess_down_ms(const struct clt_sess *sess)
+{
+	unsigned state = atomic_load(&sess->io.state);
+
+	return state == CLT_SESS_DOWN || state == CLT_SESS_EXPIRED ? clock_now_ms() - sess->down_since_ms : 0;
+}
+
 bool clt_sess_is_away(struct clt_sess *sess)
 {
 	struct clt_path *path;

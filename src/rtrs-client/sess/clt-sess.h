@@ -114,6 +114,9 @@ void clt_sess_close(struct clt_sess *sess);
 void clt_sess_lose_patience(struct clt_sess *sess);
 /* The paths that are up are of no use: this epoch is to end. */
 void clt_sess_fail(struct clt_sess *sess, int err, const char *cause);
+/* For how long requests have had no path, in ms, where each one that was up meanwhile was lost
+ * before it answered any; 0: there is one, or none has been tried yet. */
+uint64_t clt_sess_down_ms(const struct clt_sess *sess);
 /* No path, or all stand still. */
 bool clt_sess_is_away(struct clt_sess *sess);
 
