@@ -158,12 +158,32 @@ wrong '--verify with --iodepth=16: expected fewer IOs in flight than blocks of -
 expect_failure 1 "export 'none': the server has no such export; it has disk" "$bench" "$server" none
 expect_failure 1 "server unix:$tmp/none: " "$bench" "unix:$tmp/none" disk
 
+if [ -w /dev/full ]; then
+	for json in --json ''; do
+		status=0
+		# shellcheck disable=SC2086 # words
+		bench --number-ios=1 $json "$server" disk >/dev/full 2>"$tmp/full.err" || status=$?
+		is "status" $status 1
+		grep -x 'rtrs-bench: the report cannot be written: No space left on device' "$tmp/full.err"
+	done
+fi
+
 # ---- the end ----
 # $1: wait until rtrs-bench, $bench_pid, has its session and reads.
 bench_reads() {
 	"$top_builddir/rtrs-bench" --runtime=1000 --iodepth=4 --sessname="$1" "$server" disk >"$tmp/$1.text" 2>"$tmp/$1.err" &
 	bench_pid=$!
-	wait_line "$server_log" "$1.*opened: disk"
+	wait_until "reads of $1" reads_of "$1"
+}
+# The session has had more reads than can be in flight.
+reads_of() {
+	"$top_builddir/rtrsctl" --json stats >"$tmp/stats.json"
+	[ "$(value "$tmp/stats.json" "sum(p['stats']['read']['count'] for s in d['sessions'] if s['name'] == '$1'
+		for p in s['paths'])")" -gt 4 ]
+}
+# Nothing is pending any more.
+signal_taken() {
+	grep -q -E '^ShdPnd:[[:space:]]*0*$' "/proc/$1/status"
 }
 bench_reads early
 # The main thread and the loop, for four IOs: no thread polls.  TSan has a thread of its own.
@@ -183,6 +203,55 @@ kill -CONT "$server_pid"
 [ "$idle_ticks" -lt 100 ] || fail "$idle_ticks ticks in 4 s"
 kill -INT "$bench_pid"
 expect_exit "$bench_pid" 0
+[ ! -s "$tmp/idle.err" ] || fail "stderr is no terminal, and it was written to"
+
+# A server that does not answer is not waited for when a second signal comes.
+bench_reads twice
+kill -STOP "$server_pid"
+for again in no yes; do
+	kill -INT "$bench_pid"
+	[ $again = yes ] || wait_until "the handler of the first signal" signal_taken "$bench_pid"
+done
+expect_exit "$bench_pid" 130
+kill -CONT "$server_pid"
+
+# ---- what is seen of it meanwhile ----
+# on_terminal OPTION...: on a terminal where ^C is typed after three lines of progress.
+on_terminal() {
+	/usr/bin/python3 - "$bench" "$@" "$server" disk <<'END'
+import os, pty, re, sys
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[1], sys.argv[1:])
+text, typed = b"", False
+while True:
+    try:
+        data = os.read(terminal, 65536)
+    except OSError:
+        break		# it has ended
+    if not data:
+        break
+    text += data
+    if not typed and text.count(b" s left, ") >= 3:
+        os.write(terminal, b"\x03")
+        typed = True
+print(text.decode())
+status = os.waitpid(pid, 0)[1]
+assert status == 0, status
+line = rb"\r\x1b\[K(\d+) s left, \d+ IOPS, p99 (?:-|\d+(?:\.\d)? (?:us|ms|s))"
+shown, _, report = text.rpartition(b"\r\x1b[K")
+if "--json" in sys.argv:
+    assert b"\x1b" not in text and text.startswith(b"{"), text
+else:
+    assert re.fullmatch(b"(" + line + rb")+\^C(" + line + rb"|\r\x1b\[Kends, \d+ in flight)*", shown), shown
+    left = [int(s) for s in re.findall(line, shown)]
+    assert len(left) >= 3 and left == sorted(left, reverse=True) and left[-1] < left[0] < 1000, left
+    assert re.match(rb"disk of [^\r]*\r\n +IOs ", report), report
+END
+}
+on_terminal --runtime=1000 --iodepth=4
+# Longer than it takes to a first line.
+on_terminal --runtime=2 --json
 
 bench_reads lost
 kill_process "$server_pid"

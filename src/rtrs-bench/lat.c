@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Buckets of times.  Owns nothing; pure. */
+#include <stdio.h>
+
 #include "lat.h"
 #include "util.h"
 
@@ -49,4 +51,33 @@ uint64_t lat_quantile(const struct lat *l, unsigned permille)
 uint64_t lat_mean(const struct lat *l)
 {
 	return l->count ? l->sum_ns / l->count : 0;
+}
+
+void lat_add(struct lat *sum, const struct lat *l)
+{
+	for (unsigned b = 0; b < LAT_BUCKETS; b++)
+		sum->n[b] += l->n[b];
+	sum->count += l->count;
+	sum->sum_ns += l->sum_ns;
+	sum->max_ns = MAX(sum->max_ns, l->max_ns);
+}
+
+void lat_sub(struct lat *sum, const struct lat *l)
+{
+	for (unsigned b = 0; b < LAT_BUCKETS; b++)
+		sum->n[b] -= l->n[b];
+	sum->count -= l->count;
+	sum->sum_ns -= l->sum_ns;
+}
+
+const char *lat_text(uint64_t ns, char buf[LAT_TEXT_MAX])
+{
+	static const char *const units[] = { "us", "ms", "s" };
+	double value = (double)ns / 1e3;
+	unsigned unit = 0;
+
+	for (; value >= 9999.5 && unit < 2; unit++)
+		value /= 1000;
+	snprintf(buf, LAT_TEXT_MAX, "%.*f %s", value < 100 ? 1 : 0, value, units[unit]);
+	return buf;
 }

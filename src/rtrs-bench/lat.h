@@ -19,5 +19,11 @@ void lat_count(struct lat *l, uint64_t ns);
 /* The time that @permille of 1000 are not above; 0: empty. */
 uint64_t lat_quantile(const struct lat *l, unsigned permille);
 uint64_t lat_mean(const struct lat *l);
+/* Add @l to @sum, or take it away again, and leave @sum->max_ns an upper limit. */
+void lat_add(struct lat *sum, const struct lat *l);
+void lat_sub(struct lat *sum, const struct lat *l);
+/* "812.5 us": in us, ms or s, at most 4 digits in front of the point but in s.  Returns @buf. */
+#define LAT_TEXT_MAX 32
+const char *lat_text(uint64_t ns, char buf[LAT_TEXT_MAX]);
 
 #endif

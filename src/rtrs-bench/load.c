@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "cleanup.h"
 #include "clock.h"
 #include "load.h"
 #include "log.h"
@@ -20,6 +21,7 @@
 #define BUSY 0x80000000u		/* load.written: an IO of the block is in flight */
 #define TOLD_MAX 10			/* of blocks that differ */
 #define ALIGN 4096
+#define LOOK_MS 1000
 
 struct load_io {
 	struct dev_io op;
@@ -206,7 +208,27 @@ static void begin_all(struct load *l)
 	}
 }
 
-/* Nothing is in flight: the next phase, or the end. */
+/* The thread in load_run(): there is a new look, or (NULL) it is over. */
+static void tell(struct load *l, const struct look *now)
+{
+	LOCK_SCOPE(&l->lock);
+	if (now)
+		l->look_now = *now;
+	else
+		l->over = true;
+	sem_post(&l->news);
+}
+
+static void time_to_look(struct loop_timer *timer)
+{
+	struct load *l = container_of(timer, struct load, look_timer);
+	struct look now;
+
+	look_take(&now, &l->back, l, clock_measure_ns());
+	tell(l, &now);
+	loop_timer_set(l->loop, timer, clock_now_ms() + LOOK_MS);
+}
+
 static uint64_t cpu_ns(void)
 {
 	struct rusage u;
@@ -216,6 +238,7 @@ static uint64_t cpu_ns(void)
 	       (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000;
 }
 
+/* Nothing is in flight: the next phase, or the end. */
 static void next_phase(struct load *l)
 {
 	bool wrote = l->side[LOAD_WRITE].ios > 0, ran = !l->elapsed_ns;
@@ -233,7 +256,8 @@ static void next_phase(struct load *l)
 			return;
 	}
 	l->phase = LOAD_ENDED;
-	sem_post(&l->ended);
+	loop_timer_cancel(&l->look_timer);
+	tell(l, NULL);
 }
 
 static void step_all(struct loop_task *task)
@@ -269,6 +293,8 @@ static void start_msg(struct loop_msg *msg)
 
 	if (l->conf.runtime_s)
 		loop_timer_set(l->loop, &l->timer, clock_now_ms() + l->conf.runtime_s * 1000);
+	if (l->look)
+		loop_timer_set(l->loop, &l->look_timer, clock_now_ms() + LOOK_MS);
 	l->began_ns = clock_measure_ns();
 	l->began_cpu_ns = cpu_ns();
 	begin_all(l);
@@ -338,9 +364,11 @@ int load_init(struct load *l, struct loop *loop, struct dev *dev, const struct l
 	list_init(&l->ready);
 	loop_task_init(&l->step, step_all);
 	loop_timer_init(&l->timer, time_is_over);
+	loop_timer_init(&l->look_timer, time_to_look);
 	loop_msg_init(&l->start_msg, start_msg);
 	loop_msg_init(&l->stop_msg, stop_msg);
-	sem_init(&l->ended, 0, 0);
+	sem_init(&l->news, 0, 0);
+	pthread_mutex_init(&l->lock, NULL);
 	l->ios = calloc(conf->depth, sizeof(*l->ios));
 	l->mem = aligned_alloc(ALIGN, align_up((uint64_t)conf->depth * conf->block, ALIGN));
 	l->written = conf->verify ? calloc(l->nblocks, sizeof(*l->written)) : NULL;
@@ -365,14 +393,28 @@ void load_fini(struct load *l)
 	free(l->ios);
 	free(l->mem);
 	free(l->written);
-	sem_destroy(&l->ended);
+	sem_destroy(&l->news);
+	pthread_mutex_destroy(&l->lock);
 }
 
-void load_run(struct load *l)
+/* Is it over?  Else how it does. */
+static bool hear(struct load *l, struct look *now)
 {
-	loop_post(l->loop, &l->start_msg);
-	while (sem_wait(&l->ended) < 0)
+	while (sem_wait(&l->news) < 0)
 		;			/* a signal, that of load_stop() */
+	LOCK_SCOPE(&l->lock);
+	*now = l->look_now;
+	return l->over;
+}
+
+void load_run(struct load *l, load_look_fn *look)
+{
+	struct look now;
+
+	l->look = look;
+	loop_post(l->loop, &l->start_msg);
+	while (!hear(l, &now))
+		look(&now);
 }
 
 void load_stop(struct load *l)

@@ -4,12 +4,14 @@
 #ifndef LOAD_H
 #define LOAD_H
 
+#include <pthread.h>
 #include <semaphore.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "dev.h"
 #include "lat.h"
+#include "look.h"
 #include "verify.h"
 
 enum { LOAD_READ, LOAD_WRITE, LOAD_NDIRS };
@@ -34,6 +36,9 @@ struct load_side {
 
 struct load_io;
 
+/* Told how the load does, once a second, by the thread that runs it. */
+typedef void load_look_fn(const struct look *now);
+
 enum load_phase {
 	LOAD_RUNS,
 	LOAD_READS_BACK,		/* verify: what was written */
@@ -42,7 +47,7 @@ enum load_phase {
 };
 
 struct load {
-	/* result, when @ended was posted */
+	/* result, when load_run() has returned */
 	struct load_side side[LOAD_NDIRS];
 	uint64_t elapsed_ns, cpu_ns;	/* without reading back; CPU time is that of this process */
 	uint64_t verified, differing;	/* blocks */
@@ -63,9 +68,14 @@ struct load {
 	uint64_t begun, next, random, began_ns, began_cpu_ns;
 	struct list ready;		/* IOs to be stepped */
 	struct loop_task step;
-	struct loop_timer timer;
+	struct loop_timer timer, look_timer;
 	struct loop_msg start_msg, stop_msg;
-	sem_t ended;
+	struct look_back back;
+	load_look_fn *look;
+	sem_t news;			/* @look_now is a new one, or @over */
+	pthread_mutex_t lock;		/* the next two */
+	struct look look_now;
+	bool over;
 };
 
 /* @conf fits @dev (load_check).  0 or -ENOMEM. */
@@ -73,8 +83,8 @@ int load_init(struct load *l, struct loop *loop, struct dev *dev, const struct l
 void load_fini(struct load *l);
 /* Fill in what @conf leaves open, and see that it fits @dev.  0, or -EINVAL with @why. */
 int load_check(struct load_conf *conf, const struct dev *dev, char *why, size_t len);
-/* Run it; any thread but the loop's.  Blocks until nothing is in flight. */
-void load_run(struct load *l);
+/* Run it; any thread but the loop's.  Blocks until nothing is in flight.  @look: NULL for none. */
+void load_run(struct load *l, load_look_fn *look);
 /* End it early, or its reading back; what is in flight is waited for.  From a signal handler,
  * too. */
 void load_stop(struct load *l);

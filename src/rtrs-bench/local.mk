@@ -6,8 +6,12 @@ rtrs_bench_SOURCES = \
 	%D%/lat.h \
 	%D%/load.c \
 	%D%/load.h \
+	%D%/look.c \
+	%D%/look.h \
 	%D%/options.c \
 	%D%/options.h \
+	%D%/progress.c \
+	%D%/progress.h \
 	%D%/report.c \
 	%D%/report.h \
 	%D%/rtrs-bench.c \

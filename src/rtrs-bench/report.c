@@ -27,16 +27,11 @@ static double cpu_us(const struct load *l)
 	return all_ios(l) ? (double)l->cpu_ns / 1e3 / (double)all_ios(l) : 0;
 }
 
-/* "8.12 us", right-aligned in 9 columns. */
 static void print_time(uint64_t ns)
 {
-	static const char *const units[] = { "us", "ms", "s " };
-	double value = (double)ns / 1e3;
-	unsigned unit = 0;
+	char text[LAT_TEXT_MAX];
 
-	for (; value >= 9999.5 && unit < 2; unit++)
-		value /= 1000;
-	printf("  %6.*f %s", value < 100 ? 1 : 0, value, units[unit]);
+	printf("  %9s", lat_text(ns, text));
 }
 
 static void print_side(const struct load *l, unsigned dir)

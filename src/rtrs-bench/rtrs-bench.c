@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The program: options, a session, a load, its report.  The main thread waits; all that is measured
- * runs on the session's loop. */
+/* The program: options, a session, a load, its report.  The main thread waits, and shows how far the
+ * load is; all that is measured runs on the session's loop. */
 #include <config.h>
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "log.h"
 #include "options.h"
+#include "progress.h"
 #include "report.h"
 #include "target.h"
 
@@ -18,36 +21,64 @@ static struct load load;
 
 static void sink(enum log_level level, const char *line)
 {
-	fprintf(stderr, "rtrs-bench: %s\n", line);
+	progress_say("%s", line);
 }
 
 static int complain(const char *server, const char *why)
 {
-	fprintf(stderr, "rtrs-bench: server %s: %s\n", server, why);
+	progress_say("server %s: %s", server, why);
 	return EXIT_FAILED;
 }
 
-/* The report is of what was done so far. */
+/* The report is of what was done so far.  A load that reads back is ended a second time.  One signal
+ * more is for a server that does not answer: it ends the program. */
 static void on_signal(int sig)
 {
-	load_stop(&load);
+	static volatile sig_atomic_t seen;
+
+	if (seen++ <= load.conf.verify) {
+		load_stop(&load);
+		return;
+	}
+	signal(sig, SIG_DFL);
+	raise(sig);
+}
+
+static void show(const struct look *now)
+{
+	char text[LOOK_TEXT_MAX];
+
+	progress_show(look_text(now, text));
+}
+
+static int report(const struct options *o)
+{
+	int r = 0;
+
+	if (o->json)
+		r = report_json(o, &load);
+	else
+		report_text(o, &load);
+	if (r == 0 && fflush(stdout) == 0 && !ferror(stdout))
+		return 0;
+	if (r == 0)
+		progress_say("the report cannot be written: %s", strerror(errno));
+	return -EIO;
 }
 
 /* Returns the exit status. */
 static int run(const struct options *o)
 {
 	struct sigaction act = { .sa_handler = on_signal };
-	int r = 0;
+	int r;
 
 	sigaction(SIGINT, &act, NULL);
 	sigaction(SIGTERM, &act, NULL);
-	load_run(&load);
+	load_run(&load, !o->json && progress_possible() ? show : NULL);
+	progress_end();
 	signal(SIGINT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
-	if (o->json)
-		r = report_json(o, &load);
-	else
-		report_text(o, &load);
+	r = report(o);
 	return r || load.status || load.differing ? EXIT_FAILED : EXIT_DONE;
 }
 
@@ -64,7 +95,7 @@ int main(int argc, char **argv)
 		return complain(o.server, why);
 	if (load_check(&o.load, target.dev, why, sizeof(why)) < 0) {
 		target_close(&target);
-		fprintf(stderr, "rtrs-bench: %s\n", why);
+		progress_say("%s", why);
 		return OPTIONS_USAGE;
 	}
 	if (load_init(&load, target.loop, target.dev, &o.load) < 0) {

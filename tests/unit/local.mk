@@ -24,6 +24,7 @@ UNIT_TESTS = \
 	%D%/test-list.crit \
 	%D%/test-log.crit \
 	%D%/test-loop.crit \
+	%D%/test-look.crit \
 	%D%/test-mask.crit \
 	%D%/test-range.crit \
 	%D%/test-rnbd-extents.crit \
@@ -88,6 +89,14 @@ UNIT_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 %C%_test_lat_crit_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/rtrs-bench
 %C%_test_lat_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_lat_crit_LDADD = $(CRITERION_LIBS)
+
+%C%_test_look_crit_SOURCES = %D%/test-look.c %D%/unit.h \
+	src/rtrs-bench/lat.c src/rtrs-bench/lat.h \
+	src/rtrs-bench/look.c src/rtrs-bench/look.h \
+	$(NULL)
+%C%_test_look_crit_CPPFLAGS = $(CLT_CPPFLAGS) -I$(top_srcdir)/src/rtrs-bench
+%C%_test_look_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_look_crit_LDADD = $(CRITERION_LIBS)
 %C%_test_hist_crit_SOURCES = %D%/test-hist.c %D%/unit.h
 %C%_test_hist_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_hist_crit_LDADD = libbase.la $(CRITERION_LIBS)

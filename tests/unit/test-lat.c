@@ -67,3 +67,39 @@ Test(lat, quantiles_are_right_but_for_a_64th)
 		cr_assert_eq(l.count, N);
 	}
 }
+
+Test(lat, what_was_added_is_taken_away_again)
+{
+	static struct lat a, b;
+
+	for (uint64_t ns = 1; ns < 1000000; ns *= 3) {
+		lat_count(&a, ns);
+		lat_count(&b, 1000 * ns);
+	}
+	lat_add(&b, &a);
+	cr_assert_eq(b.count, 2 * a.count);
+	lat_sub(&b, &a);
+	cr_assert_eq(b.count, a.count);
+	cr_assert_eq(lat_mean(&b), 1000 * lat_mean(&a) + 1000 * (a.sum_ns % a.count) / a.count);
+	cr_assert_gt(lat_quantile(&b, 0), 999);
+	lat_sub(&b, &b);
+	cr_assert_eq(lat_quantile(&b, 990), 0);
+}
+
+Test(lat, texts)
+{
+	static const struct {
+		uint64_t ns;
+		const char *want;
+	} cases[] = {
+		{ 0, "0.0 us" }, { 1234, "1.2 us" }, { 812500, "812 us" }, { 9999499, "9999 us" },
+		{ 10000000, "10.0 ms" }, { 9999499999, "9999 ms" }, { 10000000000, "10.0 s" },
+		{ UINT64_MAX, "18446744074 s" },
+	};
+
+	for_each_case(c, cases) {
+		char buf[LAT_TEXT_MAX];
+
+		cr_assert_str_eq(lat_text(c->ns, buf), c->want);
+	}
+}

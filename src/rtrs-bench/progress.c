@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the last line of the terminal: the cursor stands behind the text that is shown. */
+#include <config.h>
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "cleanup.h"
+#include "progress.h"
+
+#define CLEAR "\r\033[K"		/* to the beginning of the line, and all of it away */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool shown;
+
+bool progress_possible(void)
+{
+	return isatty(STDERR_FILENO);
+}
+
+void progress_show(const char *text)
+{
+	LOCK_SCOPE(&lock);
+	fprintf(stderr, CLEAR "%s", text);
+	shown = true;
+}
+
+static void clear(void)
+{
+	if (shown)
+		fputs(CLEAR, stderr);
+	shown = false;
+}
+
+void progress_end(void)
+{
+	LOCK_SCOPE(&lock);
+	clear();
+}
+
+void progress_say(const char *fmt, ...)
+{
+	char line[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	LOCK_SCOPE(&lock);
+	clear();
+	fprintf(stderr, "rtrs-bench: %s\n", line);
+}
