@@ -301,57 +301,6 @@ static void start_msg(struct loop_msg *msg)
 	loop_defer(l->loop, &l->step);
 }
 
-/* The part of the export that is used: does @conf->size, given by the user or not, fit @size? */
-static int check_part(struct load_conf *conf, uint64_t size, char *why, size_t len)
-{
-	if (conf->off >= size) {
-		snprintf(why, len, "--offset=%" PRIu64 ": expected less than %" PRIu64 ", the bytes of the export",
-			 conf->off, size);
-		return -EINVAL;
-	}
-	if (conf->size > size - conf->off) {
-		snprintf(why, len, "--size=%" PRIu64 ": expected at most %" PRIu64 ", the bytes of the export%s",
-			 conf->size, size - conf->off, conf->off ? " behind --offset" : "");
-		return -EINVAL;
-	}
-	if (conf->size ? conf->size < conf->block : size - conf->off < conf->block) {
-		snprintf(why, len, "--bs=%" PRIu32 ": expected at most %" PRIu64 ", the bytes of %s", conf->block,
-			 conf->size ? conf->size : size - conf->off,
-			 conf->size ? "--size" : conf->off ? "the export behind --offset" : "the export");
-		return -EINVAL;
-	}
-	if (!conf->size)
-		conf->size = size - conf->off;
-	return 0;
-}
-
-int load_check(struct load_conf *conf, const struct dev *dev, char *why, size_t len)
-{
-	uint32_t unit = dev_info(dev)->logical_block_size;
-	int r;
-
-	if (conf->block % unit) {
-		snprintf(why, len, "--bs=%" PRIu32 ": expected a multiple of %" PRIu32 ", the export's blocks",
-			 conf->block, unit);
-		return -EINVAL;
-	}
-	if (conf->off % unit) {
-		snprintf(why, len, "--offset=%" PRIu64 ": expected a multiple of %" PRIu32 ", the export's blocks",
-			 conf->off, unit);
-		return -EINVAL;
-	}
-	r = check_part(conf, dev_size(dev), why, len);
-	if (r < 0)
-		return r;
-	/* One IO of a block at a time: pick_block(). */
-	if (conf->verify && conf->size / conf->block <= conf->depth) {
-		snprintf(why, len, "--verify with --iodepth=%u: expected fewer IOs in flight than blocks of --bs, here "
-			 "%" PRIu64, conf->depth, conf->size / conf->block);
-		return -EINVAL;
-	}
-	return 0;
-}
-
 int load_init(struct load *l, struct loop *loop, struct dev *dev, const struct load_conf *conf)
 {
 	memset(l, 0, sizeof(*l));

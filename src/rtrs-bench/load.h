@@ -78,11 +78,9 @@ struct load {
 	bool over;
 };
 
-/* @conf fits @dev (load_check).  0 or -ENOMEM. */
+/* @conf fits @dev (target_fit() of target.h).  0 or -ENOMEM. */
 int load_init(struct load *l, struct loop *loop, struct dev *dev, const struct load_conf *conf);
 void load_fini(struct load *l);
-/* Fill in what @conf leaves open, and see that it fits @dev.  0, or -EINVAL with @why. */
-int load_check(struct load_conf *conf, const struct dev *dev, char *why, size_t len);
 /* Run it; any thread but the loop's.  Blocks until nothing is in flight.  @look: NULL for none. */
 void load_run(struct load *l, load_look_fn *look);
 /* End it early, or its reading back; what is in flight is waited for.  From a signal handler,

@@ -93,7 +93,7 @@ int main(int argc, char **argv)
 	log_init(sink, LOG_LEVEL_WARN);
 	if (target_open(&target, &o, why, sizeof(why)) < 0)
 		return complain(o.server, why);
-	if (load_check(&o.load, target.dev, why, sizeof(why)) < 0) {
+	if (target_fit(&target, &o.load, why, sizeof(why)) < 0) {
 		target_close(&target);
 		progress_say("%s", why);
 		return OPTIONS_USAGE;

@@ -3,6 +3,7 @@
 #include <config.h>
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -118,6 +119,57 @@ int target_open(struct target *t, const struct options *o, char *why, size_t len
 		name_exports(t, why, len);
 	target_close(t);
 	return r;
+}
+
+/* The part of the export that is used: does @conf->size, given by the user or not, fit @size? */
+static int check_part(struct load_conf *conf, uint64_t size, char *why, size_t len)
+{
+	if (conf->off >= size) {
+		snprintf(why, len, "--offset=%" PRIu64 ": expected less than %" PRIu64 ", the bytes of the export",
+			 conf->off, size);
+		return -EINVAL;
+	}
+	if (conf->size > size - conf->off) {
+		snprintf(why, len, "--size=%" PRIu64 ": expected at most %" PRIu64 ", the bytes of the export%s",
+			 conf->size, size - conf->off, conf->off ? " behind --offset" : "");
+		return -EINVAL;
+	}
+	if (conf->size ? conf->size < conf->block : size - conf->off < conf->block) {
+		snprintf(why, len, "--bs=%" PRIu32 ": expected at most %" PRIu64 ", the bytes of %s", conf->block,
+			 conf->size ? conf->size : size - conf->off,
+			 conf->size ? "--size" : conf->off ? "the export behind --offset" : "the export");
+		return -EINVAL;
+	}
+	if (!conf->size)
+		conf->size = size - conf->off;
+	return 0;
+}
+
+int target_fit(const struct target *t, struct load_conf *conf, char *why, size_t len)
+{
+	uint32_t unit = dev_info(t->dev)->logical_block_size;
+	int r;
+
+	if (conf->block % unit) {
+		snprintf(why, len, "--bs=%" PRIu32 ": expected a multiple of %" PRIu32 ", the export's blocks",
+			 conf->block, unit);
+		return -EINVAL;
+	}
+	if (conf->off % unit) {
+		snprintf(why, len, "--offset=%" PRIu64 ": expected a multiple of %" PRIu32 ", the export's blocks",
+			 conf->off, unit);
+		return -EINVAL;
+	}
+	r = check_part(conf, dev_size(t->dev), why, len);
+	if (r < 0)
+		return r;
+	/* One IO of a block at a time (load.c). */
+	if (conf->verify && conf->size / conf->block <= conf->depth) {
+		snprintf(why, len, "--verify with --iodepth=%u: expected fewer IOs in flight than blocks of --bs, here "
+			 "%" PRIu64, conf->depth, conf->size / conf->block);
+		return -EINVAL;
+	}
+	return 0;
 }
 
 void target_close(struct target *t)

@@ -15,6 +15,9 @@ struct target {
 
 /* 0, or -errno with @why. */
 int target_open(struct target *t, const struct options *o, char *why, size_t len);
+/* Fill in what @conf leaves open, and see that it fits the export.  0, or -EINVAL with @why, which
+ * names options that were given. */
+int target_fit(const struct target *t, struct load_conf *conf, char *why, size_t len);
 /* No IO is in flight. */
 void target_close(struct target *t);
 
