@@ -53,6 +53,7 @@ SHELL_TESTS = \
 	%D%/test-paths-slow.sh \
 	%D%/test-paths-start.sh \
 	%D%/test-plugin-bad-input.sh \
+	%D%/test-plugin-control.sh \
 	%D%/test-plugin-killed.sh \
 	%D%/test-poll.sh \
 	%D%/test-probes.sh \

@@ -37,7 +37,7 @@ struct plugin_conf {
 	enum clt_policy policy;
 	unsigned heartbeat_ms, heartbeat_misses;
 	int max_reconnect_attempts;	/* -1: no end */
-	const char *control;		/* plugin_ctl_open() */
+	const char *control;		/* plugin_ctl_bind() */
 	uint64_t connect_timeout_ms;	/* CLOCK_NEVER: start without a server */
 	/* plugin_conf_complete() */
 	struct clt_sess_addr paths[CLT_PATHS_MAX];

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cleanup.h"
 #include "clt-paths.h"
 #include "ctl-call.h"
 #include "dev-stat.h"
@@ -27,12 +28,14 @@ struct plugin_ctl {
 	struct client *clt;
 	struct loop *loop;
 	struct ctl *ctl;
-	const char *path;		/* until it is open */
 	struct loop_msg msg;
 	sem_t done;
 	int rc;
 	char err[512];
 };
+
+/* Listens, and is not served yet: a fork keeps it, while a thread would be lost. */
+static struct unix_sock bound = { .fd = -1 };
 
 /* ---- look ---- */
 
@@ -259,7 +262,7 @@ static void ctl_begin(struct loop_msg *msg)
 {
 	struct plugin_ctl *ctl = container_of(msg, struct plugin_ctl, msg);
 
-	ctl->rc = ctl_open(ctl->loop, ctl->path, serve, ctl->clt, &ctl->ctl, ctl->err, sizeof(ctl->err));
+	ctl->rc = ctl_open_at(ctl->loop, &bound, serve, ctl->clt, &ctl->ctl, ctl->err, sizeof(ctl->err));
 	sem_post(&ctl->done);
 }
 
@@ -289,41 +292,89 @@ static void ctl_free(struct plugin_ctl *ctl)
 	free(ctl);
 }
 
-int plugin_ctl_open(struct client *clt, struct loop *loop, const char *path, struct plugin_ctl **out, char *err,
-		 size_t errlen)
+static int bind_at(const char *path, char *err, size_t errlen)
+{
+	struct unix_sock sock;
+	int rc = ctl_listen(&sock, path, err, errlen);
+
+	if (!rc)
+		bound = sock;
+	return rc;
+}
+
+int plugin_ctl_bind(const char *path, char *err, size_t errlen)
+{
+	return path && strcmp(path, "none") ? bind_at(path, err, errlen) : 0;
+}
+
+/* A program that ends between .get_ready and .after_fork; the one that nbdkit forked goes on. */
+static void __attribute__((destructor)) ctl_unbind(void)
+{
+	if (bound.fd >= 0)
+		unix_sock_leave(&bound);
+}
+
+/* The place by default has the number of the process in its name. */
+static int bind_default(char *err, size_t errlen)
 {
 	const char *dir = rundir_default();
-	static char by_default[4200];
-	struct plugin_ctl *ctl;
+	_cleanup_free_ char *path = NULL;
+
+	if (!dir) {
+		snprintf(err, errlen, "this user has no directory for it (XDG_RUNTIME_DIR is not set)");
+		return -ENOENT;
+	}
+	mkdir(dir, 0755);			/* ctl_listen() says what is wrong */
+	if (asprintf(&path, "%s/nbdkit-%d.sock", dir, getpid()) < 0) {
+		snprintf(err, errlen, "no memory");
+		return -ENOMEM;
+	}
+	return bind_at(path, err, errlen);
+}
+
+static int ctl_create(struct client *clt, struct loop *loop, struct plugin_ctl **out, char *err,
+		      size_t errlen)
+{
+	struct plugin_ctl *ctl = calloc(1, sizeof(*ctl));
 	int rc;
 
-	*out = NULL;
-	if (path ? !strcmp(path, "none") : !dir)
-		return 0;
-	ctl = calloc(1, sizeof(*ctl));
 	if (!ctl) {
 		snprintf(err, errlen, "no memory");
 		return -ENOMEM;
 	}
 	ctl->clt = clt;
 	ctl->loop = loop;
-	ctl->path = path;
 	sem_init(&ctl->done, 0, 0);
-	if (!path) {
-		mkdir(dir, 0755);		/* ctl_open() says what is wrong */
-		snprintf(by_default, sizeof(by_default), "%s/nbdkit-%d.sock", dir, getpid());
-		ctl->path = by_default;
-	}
 	on_loop(ctl, ctl_begin);
 	rc = ctl->rc;
-	if (rc)
+	if (rc) {
 		snprintf(err, errlen, "%s", ctl->err);
-	else
-		*out = ctl;
-	log_info(NULL, "%scontrol socket: %s", rc ? "no " : "", rc ? err : ctl->path);
-	if (rc)
 		ctl_free(ctl);
-	return path ? rc : 0;
+		return rc;
+	}
+	log_info(NULL, "control socket: %s", bound.path);
+	bound.fd = -1;
+	*out = ctl;
+	return 0;
+}
+
+int plugin_ctl_open(struct client *clt, struct loop *loop, const char *path, struct plugin_ctl **out, char *err,
+		 size_t errlen)
+{
+	int rc = 0;
+
+	*out = NULL;
+	if (path && !strcmp(path, "none"))
+		return 0;
+	if (!path && bound.fd < 0)
+		rc = bind_default(err, errlen);
+	if (!rc)
+		rc = ctl_create(clt, loop, out, err, errlen);
+	if (!rc || path)
+		return rc;
+	log_warn(NULL, "no control socket for rtrsctl: %s; control=PATH makes one elsewhere, and "
+		 "control=none none", err);
+	return 0;
 }
 
 void plugin_ctl_close(struct plugin_ctl *ctl)

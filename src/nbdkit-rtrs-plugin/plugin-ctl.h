@@ -10,8 +10,12 @@
 
 struct plugin_ctl;
 
-/* Listen at @path for @clt, which runs on @loop; NULL: at the place of this process by default, or
- * nowhere if that cannot be, which is logged; "none": nowhere.  Blocks; not on the service thread.
+/* Before the fork: listen at @path, so that what is wrong there is an exit status; the process that
+ * calls plugin_ctl_open() has the socket.  NULL and "none": nothing.  0, or -errno with one line in
+ * @err. */
+int plugin_ctl_bind(const char *path, char *err, size_t errlen);
+/* Serve what was bound at @path for @clt, which runs on @loop; NULL: at the place of this process by default, or
+ * nowhere if that cannot be, which is a warning in the log; "none": nowhere.  Blocks; not on the service thread.
  * 0, with *@out NULL for nowhere, or -errno with one line in @err. */
 int plugin_ctl_open(struct client *clt, struct loop *loop, const char *path, struct plugin_ctl **out, char *err,
 		 size_t errlen);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "cleanup.h"
 #include "clock.h"
 #include "log.h"
 #include "loop-poll.h"
@@ -28,9 +29,15 @@
 static struct frwr_lessons lessons = FRWR_LESSONS_INIT;
 static struct loop *loop;
 static struct client clt;
-static pthread_t watch;			/* of a session with a nap */
-static int (*watch_nap)(void);
+static pthread_t watch;
+static bool watched;
 static struct plugin_ctl *ctl;
+
+/* Of the session that stays.  Without one, @loop is NULL, whoever has the lock may try to start
+ * it; who has had the lock and seen it may use it until the end. */
+static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
+static const struct plugin_conf *start_conf;
+static int (*watch_nap)(void);
 
 /* @err is about @r, and has room for it. */
 static int name_limit(int r, char err[PLUGIN_START_ERR])
@@ -69,13 +76,16 @@ static int session_open(const struct plugin_conf *conf, const char *suffix, bool
 	snprintf(name, sizeof(name), "%.*s%s", (int)(RTRS_NAME_MAX - 1 - strlen(suffix)), base,
 		 suffix);
 	r = loop_poll_create("rtrs-service", &loop);
-	if (r == 0) {
-		r = client_init(&clt, loop, &sess);
-		if (r == 0)
-			return 0;
-		loop_poll_destroy(loop);
+	if (r < 0) {
 		loop = NULL;
+		snprintf(err, PLUGIN_START_ERR, "cannot start a thread: %s", strerror(-r));
+		return r;
 	}
+	r = client_init(&clt, loop, &sess);
+	if (r == 0)
+		return 0;
+	loop_poll_destroy(loop);
+	loop = NULL;
 	snprintf(err, PLUGIN_START_ERR, "cannot start a session with connections=%u: %s",
 		 conf->connections, strerror(-r));
 	return r;
@@ -88,9 +98,9 @@ void plugin_start_end(void)
 	plugin_ctl_close(ctl);
 	ctl = NULL;
 	client_close(&clt);
-	if (watch_nap)
+	if (watched)
 		pthread_join(watch, NULL);
-	watch_nap = NULL;
+	watched = false;
 	loop_poll_destroy(loop);
 	loop = NULL;
 	client_fini(&clt);
@@ -107,27 +117,48 @@ static void *watch_main(void *arg)
 	return NULL;
 }
 
-int plugin_start_session(const struct plugin_conf *conf, int (*nap)(void), char err[PLUGIN_START_ERR])
+static int session_start(char err[PLUGIN_START_ERR])
 {
-	int r = session_open(conf, "", false, 0, err);
+	int r = session_open(start_conf, "", false, 0, err);
 	char why[PLUGIN_START_ERR - 16];
 
 	if (r < 0)
 		return name_limit(r, err);
-	watch_nap = nap;
 	r = -pthread_create(&watch, NULL, watch_main, NULL);
 	if (r < 0) {
-		watch_nap = NULL;
 		plugin_start_end();
 		snprintf(err, PLUGIN_START_ERR, "cannot start a thread: %s", strerror(-r));
 		return r;
 	}
+	watched = true;
 	pthread_setname_np(watch, "rtrs-watch");
-	r = plugin_ctl_open(&clt, loop, conf->control, &ctl, why, sizeof(why));
+	r = plugin_ctl_open(&clt, loop, start_conf->control, &ctl, why, sizeof(why));
 	if (r < 0) {
-		snprintf(err, PLUGIN_START_ERR, "control=%s", why);
 		plugin_start_end();
+		snprintf(err, PLUGIN_START_ERR, "control=%s", why);
 	}
+	return r;
+}
+
+int plugin_start_session(const struct plugin_conf *conf, int (*nap)(void), char err[PLUGIN_START_ERR])
+{
+	LOCK_SCOPE(&start_lock);
+	start_conf = conf;
+	watch_nap = nap;
+	return session_start(err);
+}
+
+/* 0, or what is wrong still. */
+static int session_try_again(char err[PLUGIN_START_ERR])
+{
+	int r = 0;
+
+	LOCK_SCOPE(&start_lock);
+	if (loop)
+		return 0;
+	r = session_start(err);
+	if (r == 0)
+		log_warn(NULL, "the session has started now, for a client that came");
 	return r;
 }
 
@@ -242,10 +273,10 @@ static int probe_fds(char err[PLUGIN_START_ERR])
 
 int plugin_start_admit(char err[PLUGIN_START_ERR])
 {
-	unsigned n = plugin_fds_reserve() + sess_cons(true);
+	int r = session_try_again(err);
 
-	if (plugin_fds_free(n))
-		return 0;
+	if (r < 0 || plugin_fds_free(plugin_fds_reserve() + sess_cons(true)))
+		return r;
 	snprintf(err, PLUGIN_START_ERR, "too few descriptors for another client");
 	return name_limit(-EMFILE, err);
 }
@@ -357,7 +388,7 @@ static int probe_server(struct plugin_conf *conf, char why[PLUGIN_START_ERR])
 	return r;
 }
 
-int plugin_start_probe(struct plugin_conf *conf, char err[PLUGIN_START_ERR])
+static int probe(struct plugin_conf *conf, char err[PLUGIN_START_ERR])
 {
 	char why[PLUGIN_START_ERR];
 	struct dev *dev;
@@ -379,5 +410,19 @@ int plugin_start_probe(struct plugin_conf *conf, char err[PLUGIN_START_ERR])
 			dev_close(dev);
 	}
 	plugin_start_end();
+	return r;
+}
+
+int plugin_start_probe(struct plugin_conf *conf, char err[PLUGIN_START_ERR])
+{
+	char why[PLUGIN_START_ERR - 16];
+	int r = probe(conf, err);
+
+	/* ORDER: last, because who asks there waits until the session is there. */
+	if (r == 0) {
+		r = plugin_ctl_bind(conf->control, why, sizeof(why));
+		if (r < 0)
+			snprintf(err, PLUGIN_START_ERR, "control=%s", why);
+	}
 	return r;
 }

@@ -13,15 +13,17 @@
 /* Connect, open the export as NBD clients will when one is configured, disconnect.  With
  * transport=auto this decides: the paths that name no transport are over "rdma" where one of them
  * works that way, else over "tcp", and the log says why.  0, or -errno with the reason in @err; -EMFILE, too, when there are
- * descriptors for the session and none for an NBD client. */
+ * descriptors for the session and none for an NBD client.  At last the control socket of @conf gets its
+ * name. */
 int plugin_start_probe(struct plugin_conf *conf, char err[PLUGIN_START_ERR]);
 /* Open the session; nobody waits for it here.  While requests wait for a server that is away, or
  * may be, @nap is called, on a thread of its own, again and again: it sleeps for a while, and
- * returns less than 0 when the process is to end.  Then they fail.  0, or -errno with @err. */
+ * returns less than 0 when the process is to end.  Then they fail.  0, or -errno with @err: plugin_start_admit() tries again.  @conf is used as long as
+ * the session. */
 int plugin_start_session(const struct plugin_conf *conf, int (*nap)(void), char err[PLUGIN_START_ERR]);
-/* An NBD client has come: may it stay?  Any thread.  0, or -EMFILE with @err: with it there would
- * be too few descriptors for the next one (plugin-fds.h) or for the connections of a session that
- * is away. */
+/* An NBD client has come: may it stay?  Any thread.  0, or -errno with @err: there is no session
+ * still, or, -EMFILE, with it there would be too few descriptors for the next one (plugin-fds.h) or
+ * for the connections of a session that is away. */
 int plugin_start_admit(char err[PLUGIN_START_ERR]);
 /* Open @name of that session with the mode of @conf.  Blocks; any thread.  0, or -errno with the
  * reason in @err, fit to be printed; as dev_open().  For an export that does not exist the reason

@@ -88,7 +88,7 @@ static void rtrs_dump_plugin(void)
 
 /* ---- the session ---- */
 
-/* All that can be wrong with the server's address, or the export's name, is found here. */
+/* All that can be wrong with the server's address, the export's name or control= is found here. */
 static int rtrs_get_ready(void)
 {
 	char err[PLUGIN_START_ERR];
@@ -111,10 +111,12 @@ static int rtrs_after_fork(void)
 	char err[PLUGIN_START_ERR];
 
 	plugin_tell_forked();
-	if (plugin_start_session(&conf, nap, err) == 0)
-		return 0;
-	nbdkit_error("%s", err);
-	return -1;
+	/* Its exit status nobody would see now: nbdkit has written its pid file, and has a socket at
+	 * which clients would wait for ever where --run has forked.  So it lives, and each client
+	 * that comes hears why not, or finds that it goes now. */
+	if (plugin_start_session(&conf, nap, err) < 0)
+		nbdkit_error("%s: trying again when a client comes", err);
+	return 0;
 }
 
 /* nbdkit has ended the threads of its connections. */

@@ -196,6 +196,9 @@ int srv_ctl_open(struct srv *srv, struct ctl **out, char *err, size_t errlen)
 	int rc;
 
 	*out = NULL;
+	if (!conf->control && !conf->control_asked)
+		log_warn(NULL, "no control socket for rtrsctl: this user has no directory for it "
+			 "(XDG_RUNTIME_DIR is not set); --control=PATH makes one");
 	if (!conf->control)
 		return 0;
 	if (!conf->control_asked)
@@ -204,7 +207,8 @@ int srv_ctl_open(struct srv *srv, struct ctl **out, char *err, size_t errlen)
 	if (!rc) {
 		log_info(NULL, "control socket: %s", conf->control);
 	} else if (!conf->control_asked) {
-		log_info(NULL, "no control socket: %s", err);
+		log_warn(NULL, "no control socket for rtrsctl: %s; --control=PATH makes one elsewhere, and "
+			 "--control=none none", err);
 		rc = 0;
 	}
 	return rc;

@@ -189,3 +189,16 @@ void unix_sock_remove(struct unix_sock *sock)
 	free(sock->path);
 	sock->path = NULL;
 }
+
+void unix_sock_leave(struct unix_sock *sock)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+
+	close(sock->fd);
+	sock->fd = -1;
+	memcpy(addr.sun_path, sock->path, strlen(sock->path));
+	if (sock_holder(&addr) == -ECONNREFUSED)
+		unix_sock_remove(sock);
+	free(sock->path);
+	sock->path = NULL;
+}

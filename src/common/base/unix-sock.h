@@ -23,5 +23,8 @@ int unix_sock_listen(struct unix_sock *sock, const char *path, mode_t mode, int 
 		     size_t errlen);
 /* Remove the name, unless something else has it now. */
 void unix_sock_remove(struct unix_sock *sock);
+/* Close the descriptor; remove the name, too, unless somebody listens there all the same: a process
+ * that was forked meanwhile has the socket. */
+void unix_sock_leave(struct unix_sock *sock);
 
 #endif

@@ -18,7 +18,6 @@
 #include "clock.h"
 #include "ctl-client.h"
 #include "ctl-json.h"
-#include "unix-sock.h"
 #include "util.h"
 
 #define ACCEPT_AGAIN_MS 1000
@@ -147,40 +146,57 @@ static void ctl_closed(struct loop_watch *w)
 
 /* ---- life ---- */
 
-int ctl_open(struct loop *loop, const char *path, ctl_serve_fn *serve, void *arg, struct ctl **out,
-	     char *err, size_t errlen)
+int ctl_listen(struct unix_sock *sock, const char *path, char *err, size_t errlen)
+{
+	return unix_sock_listen(sock, path, 0600, CTL_BACKLOG, err, errlen);
+}
+
+int ctl_open_at(struct loop *loop, struct unix_sock *sock, ctl_serve_fn *serve, void *arg,
+		struct ctl **out, char *err, size_t errlen)
 {
 	struct ctl *ctl = calloc(1, sizeof(*ctl));
 	int rc;
 
 	if (!ctl) {
-		snprintf(err, errlen, "%s: no memory", path);
+		snprintf(err, errlen, "%s: no memory", sock->path);
 		return -ENOMEM;
-	}
-	rc = unix_sock_listen(&ctl->sock, path, 0600, CTL_BACKLOG, err, errlen);
-	if (rc) {
-		free(ctl);
-		return rc;
 	}
 	ctl->loop = loop;
 	ctl->serve = serve;
 	ctl->arg = arg;
 	list_init(&ctl->clients);
 	loop_timer_init(&ctl->again, ctl_again);
-	ctl->watch.fd = ctl->sock.fd;
+	/* The process that serves is the one that is named to others who want the socket. */
+	listen(sock->fd, CTL_BACKLOG);
+	ctl->watch.fd = sock->fd;
 	ctl->watch.events = POLLIN;
 	ctl->watch.ready = ctl_ready;
 	ctl->watch.closed = ctl_closed;
 	rc = loop_watch(loop, &ctl->watch);
 	if (rc) {
-		snprintf(err, errlen, "%s: cannot watch it: %s", path, strerror(-rc));
-		unix_sock_remove(&ctl->sock);
-		close(ctl->sock.fd);
+		snprintf(err, errlen, "%s: cannot watch it: %s", sock->path, strerror(-rc));
 		free(ctl);
 		return rc;
 	}
+	ctl->sock = *sock;
 	*out = ctl;
 	return 0;
+}
+
+int ctl_open(struct loop *loop, const char *path, ctl_serve_fn *serve, void *arg, struct ctl **out,
+	     char *err, size_t errlen)
+{
+	struct unix_sock sock;
+	int rc = ctl_listen(&sock, path, err, errlen);
+
+	if (rc)
+		return rc;
+	rc = ctl_open_at(loop, &sock, serve, arg, out, err, errlen);
+	if (rc) {
+		unix_sock_remove(&sock);
+		close(sock.fd);
+	}
+	return rc;
 }
 
 void ctl_close(struct ctl *ctl, void (*done)(void *arg), void *arg)

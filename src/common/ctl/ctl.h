@@ -16,6 +16,7 @@
 #include <jansson.h>
 
 #include "loop.h"
+#include "unix-sock.h"
 
 #define CTL_LINE_MAX 4096		/* bytes, with the newline */
 #define CTL_CLIENTS_MAX 16
@@ -39,6 +40,13 @@ void ctl_refuse(struct ctl_client *client, const char *fmt, ...)
  * 0, or -errno with the path and the reason in @err: -EADDRINUSE, and by which process. */
 int ctl_open(struct loop *loop, const char *path, ctl_serve_fn *serve, void *arg, struct ctl **out,
 	     char *err, size_t errlen);
+/* The same in two steps, for a program that forks in between.  First @sock gets the name and
+ * listens; any thread. */
+int ctl_listen(struct unix_sock *sock, const char *path, char *err, size_t errlen);
+/* Then its clients are served.  @sock is taken when 0 is returned, and the caller's otherwise.  The
+ * loop's thread. */
+int ctl_open_at(struct loop *loop, struct unix_sock *sock, ctl_serve_fn *serve, void *arg,
+		struct ctl **out, char *err, size_t errlen);
 /* Remove the socket and cut all clients off, then run @done(@arg), once, not from inside this call.
  * Commands that are not answered yet are waited for.  The loop's thread. */
 void ctl_close(struct ctl *ctl, void (*done)(void *arg), void *arg);
