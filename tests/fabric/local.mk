@@ -40,6 +40,7 @@ test_addr_LDADD = libfab.la libclock.la libbase.la
 
 # Without libclock: it brings its own time.
 test_tcp_setup_SOURCES = $(raw_sources) %D%/test-tcp-setup.c
+test_tcp_setup_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=accept4
 test_tcp_setup_LDADD = libfab.la libbase.la
 
 test_tcp_wire_SOURCES = $(raw_sources) %D%/test-tcp-wire.c

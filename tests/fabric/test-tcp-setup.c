@@ -26,12 +26,14 @@
 #define HANDSHAKE_MS 10000
 
 static struct world w;
-static uint64_t skipped_ms;
+static uint64_t skipped_ms, stopped_ms;	/* the clock goes on by what is skipped; 0: and by itself */
 
 uint64_t clock_now_ms(void)
 {
 	struct timespec ts;
 
+	if (stopped_ms)
+		return stopped_ms + skipped_ms;
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000 + skipped_ms;
 }
@@ -350,6 +352,76 @@ static void no_descriptors(void)
 	end_free(a);
 }
 
+static unsigned accepts, accepts_fail;
+static int accept_errno;
+
+int __real_accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags);
+int __wrap_accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags);
+
+int __wrap_accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags)
+{
+	accepts++;
+	if (!accepts_fail)
+		return __real_accept4(fd, addr, len, flags);
+	accepts_fail--;
+	errno = accept_errno;
+	return -1;
+}
+
+static void is_taken(struct end *a)
+{
+	world_until(&w, w.request);
+	fab_reject(w.request->conn, NULL, 0);
+	end_gone(w.request);
+	world_until(&w, a->rejected);
+	end_free(a);
+	w.request = NULL;
+}
+
+/* The same for all that the machine may be short of: one try, and the next one when time has passed. */
+static void nothing_left(void)
+{
+	static const int errors[] = { EMFILE, ENFILE, ENOBUFS, ENOMEM };
+
+	for (unsigned i = 0; i < ARRAY_SIZE(errors); i++) {
+		struct end *a = end_active(&w, &w.addr, &default_attr);
+
+		stopped_ms = clock_now_ms() - skipped_ms;
+		accept_errno = errors[i];
+		accepts = 0;
+		accepts_fail = -1u;
+		check_eq(fab_connect(a->conn, NULL, 0), 0);
+		for (unsigned turn = 1; turn <= 3; turn++) {
+			while (accepts < turn)
+				world_step(&w, 20);
+			for (unsigned step = 0; step < 20; step++)
+				world_step(&w, 0);
+			check_eq(accepts, turn);
+			skipped_ms += 1000;
+		}
+		accepts_fail = 0;
+		is_taken(a);
+		stopped_ms = 0;
+	}
+}
+
+/* One that has gone while it waited is passed over, and the next one taken at once. */
+static void one_has_gone(void)
+{
+	static const int errors[] = { ECONNABORTED, EPROTO, EHOSTUNREACH, EPERM, EINTR };
+
+	for (unsigned i = 0; i < ARRAY_SIZE(errors); i++) {
+		struct end *a = end_active(&w, &w.addr, &default_attr);
+
+		stopped_ms = clock_now_ms() - skipped_ms;
+		accept_errno = errors[i];
+		accepts_fail = 1;
+		check_eq(fab_connect(a->conn, NULL, 0), 0);
+		is_taken(a);
+		stopped_ms = 0;
+	}
+}
+
 /* [::] and 0.0.0.0 on one port are two listeners. */
 static void both_families(void)
 {
@@ -385,6 +457,8 @@ int main(void)
 		{ "answers", answers },
 		{ "accept_in_pieces", accept_in_pieces },
 		{ "no_descriptors", no_descriptors },
+		{ "nothing_left", nothing_left },
+		{ "one_has_gone", one_has_gone },
 		{ "both_families", both_families },
 	};
 

@@ -78,6 +78,7 @@ UNIT_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 %C%_test_bitmap_crit_LDADD = libbase.la $(CRITERION_LIBS)
 %C%_test_ctl_crit_SOURCES = %D%/test-ctl.c %D%/unit.h
 %C%_test_ctl_crit_CFLAGS = $(UNIT_CFLAGS) $(JANSSON_CFLAGS)
+%C%_test_ctl_crit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=accept4
 %C%_test_ctl_crit_LDADD = libctl.la libloop.la libbase.la $(CRITERION_LIBS) $(JANSSON_LIBS)
 %C%_test_golden_crit_SOURCES = %D%/test-golden.c %D%/golden.h %D%/unit.h
 %C%_test_golden_crit_CFLAGS = $(UNIT_CFLAGS)

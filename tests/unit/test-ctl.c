@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <semaphore.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -381,6 +382,129 @@ Test(ctl, so_many_clients_and_no_more)
 	say(fd, "{\"command\":\"a\"}\n");
 	hear(fd, "{\"echo\":\"a\",\"ok\":true}\n");
 	close(fd);
+}
+
+/* ---- no client can be taken ---- */
+
+/* On the loop's thread; the test changes it there, too. */
+static struct {
+	int err;			/* what accept4() fails with; 0: it does not */
+	unsigned fails;			/* so often, then as ever */
+	unsigned calls;
+} accepts;
+
+static int fail_with;
+
+int __real_accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags);
+int __wrap_accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags);
+
+int __wrap_accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags)
+{
+	accepts.calls++;
+	if (!accepts.fails)
+		return __real_accept4(fd, addr, len, flags);
+	accepts.fails--;
+	errno = accepts.err;
+	return -1;
+}
+
+static void fail_always(void)
+{
+	accepts.err = fail_with;
+	accepts.fails = UINT_MAX;
+	accepts.calls = 0;
+}
+
+static void fail_once(void)
+{
+	fail_always();
+	accepts.fails = 1;
+}
+
+static void fail_no_more(void)
+{
+	accepts.fails = 0;
+}
+
+/* The loop goes round @n times, and each time sees which descriptors are ready. */
+static void go_round(unsigned n)
+{
+	while (n--)
+		on_loop(nothing);
+}
+
+static void ask_and_hear(int fd)
+{
+	say(fd, "{\"command\":\"a\"}\n");
+	hear(fd, "{\"echo\":\"a\",\"ok\":true}\n");
+}
+
+/* The program does not turn in a circle while the one that wants in waits: the socket rests, is tried again when
+ * time has passed, and again, and those that are in are served meanwhile. */
+Test(ctl, without_descriptors_the_socket_rests, .timeout = 60)
+{
+	static const int errors[] = { EMFILE, ENFILE, ENOMEM, ENOBUFS };
+
+	for_each_case(err, errors) {
+		int in = client(), fd;
+
+		ask_and_hear(in);
+		fail_with = *err;
+		on_loop(fail_always);
+		fd = client();
+		say(fd, "{\"command\":\"a\"}\n");
+		go_round(20);
+		cr_assert_eq(accepts.calls, 1, "%s: %u calls", strerror(*err), accepts.calls);
+		ask_and_hear(in);
+		pass_time(CTL_IDLE_MS / 2);
+		go_round(20);
+		cr_assert_eq(accepts.calls, 2, "%s: %u calls", strerror(*err), accepts.calls);
+		on_loop(fail_no_more);
+		go_round(20);
+		cr_assert_eq(accepts.calls, 2);
+		pass_time(CTL_IDLE_MS / 2);
+		hear(fd, "{\"echo\":\"a\",\"ok\":true}\n");
+		close(fd);
+		close(in);
+		/* And no rest is left. */
+		fd = client();
+		ask_and_hear(fd);
+		close(fd);
+	}
+}
+
+/* One that has gone before it was taken costs the others nothing. */
+Test(ctl, one_who_left_early_is_no_reason_to_rest, .timeout = 60)
+{
+	static const int errors[] = { ECONNABORTED, EINTR, EAGAIN };
+
+	for_each_case(err, errors) {
+		int fd;
+
+		fail_with = *err;
+		on_loop(fail_once);
+		fd = client();
+		ask_and_hear(fd);
+		close(fd);
+	}
+}
+
+/* It can be closed while it rests. */
+Test(ctl, closed_while_it_rests, .timeout = 60)
+{
+	int fd;
+
+	fail_with = EMFILE;
+	on_loop(fail_always);
+	fd = client();
+	go_round(3);
+	on_loop(close_ctl);
+	sem_wait(&closed);
+	pass_time(CTL_IDLE_MS);
+	hear_end(fd);
+	on_loop(fail_no_more);
+	on_loop(open_ctl);			/* for end() */
+	cr_assert_eq(open_rc, 0);
 }
 
 /* ---- the name ---- */
