@@ -46,6 +46,7 @@ UNIT_TESTS += \
 	%D%/test-export.crit \
 	%D%/test-export-ask.crit \
 	%D%/test-export-extents.crit \
+	%D%/test-export-fs.crit \
 	%D%/test-export-io.crit \
 	%D%/test-export-size.crit \
 	%D%/test-export-state.crit \
@@ -221,6 +222,11 @@ EXTRA_DIST += tests/check-layers.sh tests/test-check-layers.sh tests/test-house.
 %C%_test_export_extents_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_export_extents_crit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=lseek
 %C%_test_export_extents_crit_LDADD = librtrsring.la librtrssrv.la libclock.la $(CRITERION_LIBS) $(ZLIB_LIBS)
+%C%_test_export_fs_crit_SOURCES = %D%/test-export-fs.c %D%/export-io-rig.c %D%/export-io-rig.h %D%/unit.h
+%C%_test_export_fs_crit_CPPFLAGS = $(SRV_CPPFLAGS)
+%C%_test_export_fs_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_export_fs_crit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fstatfs
+%C%_test_export_fs_crit_LDADD = librtrsring.la librtrssrv.la libclock.la $(CRITERION_LIBS) $(ZLIB_LIBS)
 
 %C%_test_export_io_crit_SOURCES = %D%/test-export-io.c %D%/export-io-rig.c %D%/export-io-rig.h %D%/unit.h
 %C%_test_export_io_crit_CPPFLAGS = $(SRV_CPPFLAGS)
