@@ -89,6 +89,7 @@ static int do_io(struct raw_srv *s, const struct peer_srv_sess *sess, const stru
 	if (rc)
 		return rc;
 	if (io.op == RNBD_OP_EXTENTS) {
+		s->asked = io;
 		say_something(s, chunk);
 		return 0;
 	}

@@ -45,6 +45,7 @@ struct raw_srv {
 	uint32_t features;		/* RNBD_EXT_*, set before a client comes; 0: it is a kernel */
 	uint8_t says[64];		/* what it answers to questions (doc/decisions.md D16) */
 	unsigned nquestions;
+	struct rnbd_io asked;		/* the last question about extents */
 	enum raw_evil evil;		/* set to RAW_GOOD when done */
 	unsigned nrequests, nrevoked;
 	unsigned ops;			/* bit op: one was asked for */

@@ -312,6 +312,44 @@ static void test_extents_of_a_kernel(void)
 	end_raw();
 }
 
+/* An NBD client asks for up to 4 GiB at once, on any boundary, and a question has whole sectors in 32 bits. */
+static void test_extents_beyond_32_bits(void)
+{
+	static const struct { uint64_t off; uint32_t len, span; } cases[] = {
+		{ 0, UINT32_MAX, 1u << 31 },
+		{ 0, 0xfffffe00, 1u << 31 },
+		{ 1, UINT32_MAX, 1u << 31 },
+		{ 511, UINT32_MAX - 1, 1u << 31 },
+		{ 0, (1u << 31) + 512, 1u << 31 },
+		{ 0, 1u << 31, 1u << 31 },
+		{ 1, (1u << 31) - 1, 1u << 31 },
+		{ 1, 1u << 31, 1u << 31 },
+		{ 0, (1u << 31) - 512, (1u << 31) - 512 },
+		{ (1ull << 32) - 1, 2, 1024 },
+		{ (5ull << 40) + 700, UINT32_MAX, 1u << 31 },
+	};
+	/* data up to 512 bytes in front of 2 GiB, and a hole of 512 */
+	static const uint8_t says[24] = { 2, 0x80, 0, 0, 2, 0, 0, 0, 0xff, 0xff, 0x3f, 0, 0, 0, 0, 0, 1, 0, 0, 0, 3 };
+	struct asked a;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
+		uint64_t start = align_down(cases[i].off, RNBD_SECTOR_SIZE);
+		bool all = cases[i].span == 1u << 31;
+
+		w = world_create(1);
+		raw_srv_start(&srv, false);
+		srv.features = RNBD_EXT_EXTENTS;
+		srv.told_size = 6ull << 40;
+		memcpy(srv.says, says, sizeof(says));
+		start_client();
+		CHECK(extents(&a, cases[i].off, cases[i].len, false) == (all ? 0 : -EBADMSG));
+		CHECK(srv.asked.bi_size == cases[i].span && srv.asked.sector == start / RNBD_SECTOR_SIZE);
+		if (all)
+			expect_extents(&a, start, (1u << 31) - 512, 0, 512, SPARSE);
+		end_raw();
+	}
+}
+
 static void extents_garbage(const char *what, const void *says, size_t len)
 {
 	struct asked a;
@@ -348,6 +386,7 @@ int main(int argc, char **argv)
 		{ "extents-wait-for-a-path", test_extents_wait_for_a_path },
 		{ "extents-of-a-small-server", test_extents_of_a_small_server },
 		{ "extents-of-a-kernel", test_extents_of_a_kernel },
+		{ "extents-beyond-32-bits", test_extents_beyond_32_bits },
 		{ "extents-garbage", test_extents_garbage },
 	};
 

@@ -229,6 +229,37 @@ Test(export_extents, behind_the_end_of_a_truncated_file_is_data)
 	expect_extent(0, 1 << 20, 0);
 }
 
+/* Questions and places that do not fit 31 bits, or 32. */
+Test(export_extents, beyond_32_bits)
+{
+	const uint32_t most = UINT32_MAX / 512 * 512;
+	const uint64_t gib = 1 << 30, end = 9 * gib;
+	struct export *ex;
+	int fd;
+
+	rig_file("f", 4096, 1);
+	if (truncate("f", (off_t)end))
+		cr_skip_test("no files of 9 GiB here");
+	fd = open("f", O_WRONLY | O_CLOEXEC);
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(pwrite(fd, answer, 4096, (off_t)(3 * gib)), 4096);
+	cr_assert_eq(pwrite(fd, answer, 4096, (off_t)(8 * gib)), 4096);
+	close(fd);
+	ex = export_of("e=f");
+	cr_assert_eq(ask(ex, 0, most, sizeof(answer)), 4);
+	expect_extent(0, 4096, 0);
+	expect_extent(1, 3 * gib - 4096, SPARSE);
+	expect_extent(2, 4096, 0);
+	expect_extent(3, most - 3 * gib - 4096, SPARSE);
+	cr_assert_eq(ask(ex, 4 * gib + 512, most, sizeof(answer)), 1);
+	expect_extent(0, most, SPARSE);
+	cr_assert_eq(ask(ex, 4 * gib + 4096, most, sizeof(answer)), 2);
+	expect_extent(0, 4 * gib - 4096, SPARSE);
+	expect_extent(1, 4096 - 512, 0);
+	cr_assert_eq(ask(ex, 8 * gib + 4096, (uint32_t)gib - 4096, RNBD_EXTENTS_ROOM_MIN), 1);
+	expect_extent(0, gib - 4096, SPARSE);
+}
+
 Test(export_extents, without_seeks_all_is_data)
 {
 	struct export *ex;

@@ -34,6 +34,28 @@ Test(rnbd_extents, bytes)
 	cr_assert_eq(rnbd_extents_get(buf, 2).len, 4096);
 }
 
+/* A number of sectors has 32 bits, a length in bytes more. */
+Test(rnbd_extents, bytes_beyond_32_bits)
+{
+	static const uint64_t gib = 1 << 30;
+	struct rnbd_extents_writer w;
+	uint8_t buf[100];
+
+	rnbd_extents_begin(&w, buf, sizeof(buf));
+	cr_assert(rnbd_extents_add(&w, 3 * gib, 0));
+	cr_assert(rnbd_extents_add(&w, 3 * gib, 0));
+	cr_assert(rnbd_extents_add(&w, 4 * gib, SPARSE));
+	cr_assert(rnbd_extents_add(&w, 2040 * gib, 0));
+	rnbd_extents_end(&w);
+	cr_assert_eq(rnbd_extents_decode(buf, sizeof(buf), 2050 * gib), 3);
+	cr_assert_eq(rnbd_extents_get(buf, 0).len, 6 * gib);
+	cr_assert_eq(rnbd_extents_get(buf, 1).len, 4 * gib);
+	cr_assert_eq(rnbd_extents_get(buf, 2).len, 2040 * gib);
+	cr_assert_eq(rnbd_extents_decode(buf, sizeof(buf), 2050 * gib - 512), -EINVAL);
+	/* what is beyond only together */
+	cr_assert_eq(rnbd_extents_decode(buf, sizeof(buf), 9 * gib), -EINVAL);
+}
+
 static void fill(size_t room, unsigned max)
 {
 	uint8_t *buf = malloc(room);
