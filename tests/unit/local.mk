@@ -251,6 +251,7 @@ UNIT_TESTS += \
 	%D%/test-clt-op.crit \
 	%D%/test-clt-pick.crit \
 	%D%/test-clt-reg.crit \
+	%D%/test-clt-tx.crit \
 	$(NULL)
 %C%_test_clt_fsm_crit_SOURCES = %D%/test-clt-fsm.c %D%/unit.h
 %C%_test_clt_fsm_crit_CPPFLAGS = $(CLT_CPPFLAGS)
@@ -261,6 +262,10 @@ UNIT_TESTS += \
 %C%_test_clt_op_crit_CPPFLAGS = $(CLT_CPPFLAGS)
 %C%_test_clt_op_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_clt_op_crit_LDADD = libclt.la libfab.la libbase.la libclock.la $(CRITERION_LIBS)
+%C%_test_clt_tx_crit_SOURCES = %D%/test-clt-tx.c %D%/unit.h
+%C%_test_clt_tx_crit_CPPFLAGS = $(CLT_CPPFLAGS)
+%C%_test_clt_tx_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_clt_tx_crit_LDADD = libclt.la librtrs.la libfrwr.la libfab.la libbase.la libclock.la $(CRITERION_LIBS)
 %C%_test_clt_pick_crit_SOURCES = %D%/test-clt-pick.c %D%/unit.h
 %C%_test_clt_pick_crit_CPPFLAGS = $(CLT_CPPFLAGS)
 %C%_test_clt_pick_crit_CFLAGS = $(UNIT_CFLAGS)

@@ -12,6 +12,7 @@ static struct clt_io sess_io;
 static struct clt_attempt att;
 static struct clt_con cons[2];
 static struct clt_slot *queued[1024];
+static struct clt_waiter *looks[1024];
 static unsigned nqueued, nlooks;
 
 void clt_tx_queue(struct clt_con *to, struct clt_slot *slot)
@@ -31,7 +32,7 @@ void clt_wait_more(struct clt_waiter *w, struct clt_con *to)
 
 void clt_wait_look(struct clt_waiter *w)
 {
-	nlooks++;
+	looks[nlooks++] = w;
 }
 
 void clt_wait_settle(struct clt_waiter *w, unsigned n)
@@ -317,6 +318,68 @@ Test(clt_op, lost_path)
 	cr_assert(clt_op_step(&op));
 	cr_assert_eq(op.status, -EIO);
 	cr_assert(list_empty(&sess_io.up_waiters));
+	expect_all_free();
+}
+
+/* Parts that a lost path had are sent again as they were sent before, those that had not been posted behind them, and
+ * what had not been cut yet comes last. */
+Test(clt_op, lost_parts_keep_their_order)
+{
+	static const unsigned back[] = { 6, 7, 0, 1, 3, 4 };	/* 6 and 7 were refused when the path was sealed */
+	static const unsigned again[] = { 0, 1, 3, 4, 6, 7, 8, 9 };
+	struct clt_op op;
+
+	world(32, 4096);
+	start(&op, 10 * 4096);
+	cr_assert_not(clt_op_step(&op));
+	cr_assert_eq(nqueued, 8u);
+	for (unsigned i = 0; i < nqueued; i++)
+		cr_assert_eq(queued[i]->off, i * 4096);
+	set_up(false);
+	answer(queued[2], 0);
+	answer(queued[5], 0);
+	for_each_case(i, back) {
+		answer(queued[*i], CLT_AGAIN);
+		if (*i == 7)
+			cr_assert_not(clt_op_step(&op));
+	}
+	cr_assert_not(clt_op_step(&op));
+	nqueued = 0;
+	set_up(true);
+	cr_assert_not(clt_op_step(&op));
+	cr_assert_eq(nqueued, ARRAY_SIZE(again));
+	for (unsigned i = 0; i < nqueued; i++) {
+		cr_assert_eq(queued[i]->off, again[i] * 4096, "part %u begins at %llu", i,
+			     (unsigned long long)queued[i]->off);
+		answer(queued[i], 0);
+	}
+	cr_assert(clt_op_step(&op));
+	cr_assert_eq(op.status, 0);
+	expect_all_free();
+}
+
+/* Operations that wait for a path are told of it in the order in which they came. */
+Test(clt_op, told_of_a_path_in_order)
+{
+	struct clt_op op[5];
+
+	world(8, 4096);
+	set_up(false);
+	for_each_case(o, op) {
+		start(o, 512);
+		cr_assert_not(clt_op_step(o));
+	}
+	set_up(true);
+	nlooks = 0;
+	clt_slot_wake(&sess_io);
+	cr_assert_eq(nlooks, ARRAY_SIZE(op));
+	for (unsigned i = 0; i < nlooks; i++)
+		cr_assert(looks[i] == &op[i].waiter, "waiter %u", i);
+	for_each_case(o, op) {
+		cr_assert_not(clt_op_step(o));
+		answer(queued[nqueued - 1], 0);
+		cr_assert(clt_op_step(o));
+	}
 	expect_all_free();
 }
 
