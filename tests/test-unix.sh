@@ -53,7 +53,7 @@ stop_process "$server_pid"
 serve --allow "uid:$(($(id -u) + 1))" "disk=$tmp/disk"
 # As in test-allow.sh: it hears it whichever comes first, the refusal or its own request.
 for _ in {1..20}; do
-	expect_nbdkit_failure "$at.*refused" "server=$at" export=disk control=none
+	expect_nbdkit_failure "$at.*refused: .*\(does its --allow contain this user\?" "server=$at" export=disk control=none
 done
 wait_line "$server_log" "unix:pid=[0-9]+,uid=$(id -u): connection refused: no --allow contains this user"
 stop_process "$server_pid"

@@ -1,10 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # nbdkit does not start when there is no server, when its host does not exist, and when what listens
-# there is no rtrs-server: one line that names the server, in bounded time.
+# there is no rtrs-server: one line that names the server and what to look for, in bounded time.
 . ./tests/functions.sh
 requires_plugin
 requires /usr/bin/python3 --version
+
+# expect_everywhere SERVER REGEX: the plugin and rtrs-bench say the same of SERVER.
+expect_everywhere() {
+	expect_nbdkit_failure "$1.*$2" "server=${1//\\/}" export=disk
+	expect_failure 1 "${1#unix:}.*$2" "$top_builddir/rtrs-bench" "${1//\\/}" disk
+}
 
 # A port that was free a moment ago: bound, never listened on.
 cat >"$tmp/bound.py" <<'END'
@@ -16,8 +22,18 @@ sys.stdin.read()
 END
 coproc bound { /usr/bin/python3 "$tmp/bound.py"; }
 read -r port <&"${bound[0]}"
-expect_nbdkit_failure "127\.0\.0\.1:$port.*(refused|ECONNREFUSED)" "server=127.0.0.1:$port" export=disk
+expect_everywhere "127\.0\.0\.1:$port" "Connection refused \(is rtrs-server running there\? port 1234 is the default\)"
 expect_nbdkit_failure 'nonexistent\.invalid' server=nonexistent.invalid export=disk
+
+# A unix socket that is not there, that nobody listens at, and where nbdkit itself listens.
+expect_everywhere "unix:$tmp/none" "No such file or directory \(is rtrs-server running with --listen unix:PATH\?\)"
+/usr/bin/python3 -c 'import socket, sys
+socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$tmp/left"
+expect_everywhere "unix:$tmp/left" "Connection refused \(is rtrs-server running\? no process listens at this socket\)"
+nbdkit -U "$tmp/nbd" -P "$tmp/nbd.pid" memory 1M
+wait_until "nbdkit" test -s "$tmp/nbd.pid"
+cleanup_fn kill "$(cat "$tmp/nbd.pid")"
+expect_everywhere "unix:$tmp/nbd" "it is an NBD server, not an rtrs-server: write the address of rtrs-server, or use nbdkit's nbd plugin"
 
 # What answers is not ours.
 cat >"$tmp/stranger.py" <<'END'

@@ -240,7 +240,9 @@ static int probe_auto(struct plugin_conf *conf, char err[PLUGIN_START_ERR])
 	else
 		log_warn(addr, "transport=auto: tcp, because rdma fails: %s", why);
 	r = probe_connect(conf, 0, err);
-	if (r < 0 && rdma_r != -ENODEV)
+	if (r < 0 && rdma_r == r && r == -ECONNREFUSED)		/* the same in other words */
+		snprintf(err + strlen(err), PLUGIN_START_ERR - strlen(err), " (over rdma, too)");
+	else if (r < 0 && rdma_r != -ENODEV)
 		snprintf(err + strlen(err), PLUGIN_START_ERR - strlen(err), " (over rdma: %s)", why);
 	return r;
 }

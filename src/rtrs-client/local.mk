@@ -29,6 +29,8 @@ libclt_la_SOURCES = \
 	%D%/path/clt-cause.h \
 	%D%/path/clt-con.c \
 	%D%/path/clt-con0.c \
+	%D%/path/clt-hint.c \
+	%D%/path/clt-hint.h \
 	%D%/path/clt-path-life.c \
 	%D%/path/clt-path-priv.h \
 	%D%/path/clt-path.c \

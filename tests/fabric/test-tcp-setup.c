@@ -95,7 +95,7 @@ static void strangers_talk(void)
 	stranger_says(http, sizeof(http) - 1, false, "does not speak RTRS (it said 'GET / HTTP/1.1')");
 	/* It waits for the server's line, and sends no more. */
 	stranger_says("SSH-2.0-y\r\n", 11, false, "does not speak RTRS (it said 'SSH-2.0-y')");
-	stranger_says(tls, sizeof(tls) - 1, false, "does not speak RTRS (its first bytes are 16 03 01 02 00 01 00 01)");
+	stranger_says(tls, sizeof(tls) - 1, false, "does not speak RTRS, but TLS");
 	f = raw_handshake(RAW_ACCEPT, 0);
 	raw_encode(hdr, &f);
 	stranger_says(hdr, sizeof(hdr), false, "expected CONNECT");
@@ -230,6 +230,13 @@ static void answers(void)
 	raw_send(&w, peer, "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n", 45);
 	check_unreachable(a, peer, -EPROTO, "does not speak RTRS (it said 'HTTP/1.1 400 Bad Request')");
 	/* Less than a header, and then it waits. */
+	a = dial(&addr, l, &peer);
+	raw_send(&w, peer, "NBDMAGICIHAVEOPT\x00\x03", 18);
+	check_unreachable(a, peer, -EPROTO, "it is an NBD server, not an rtrs-server: write the address of rtrs-server");
+	/* The alert of a server that cannot read our CONNECT. */
+	a = dial(&addr, l, &peer);
+	raw_send(&w, peer, "\x15\x03\x01\x00\x02\x02\x46", 7);
+	check_unreachable(a, peer, -EPROTO, "does not speak RTRS, but TLS");
 	a = dial(&addr, l, &peer);
 	raw_send(&w, peer, "SSH-2.0-x\r\n", 11);
 	check_unreachable(a, peer, -EPROTO, "does not speak RTRS (it said 'SSH-2.0-x')");

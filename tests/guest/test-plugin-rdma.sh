@@ -28,7 +28,7 @@ takes 'transport=auto: rdma' "[$ip6]:1234"
 takes 'connected:' "rdma://$ip4"
 # Nobody listens there for RDMA.
 expect_nbdkit_failure "$ip4:1235.*nobody listens" "$ip4:1235" transport=rdma export=disk
-expect_nbdkit_failure "$ip4:1235: Connection refused \(over rdma: nobody listens" "$ip4:1235" export=disk
+expect_nbdkit_failure "$ip4:1235: Connection refused \(is rtrs-server running there.*\(over rdma, too\)" "$ip4:1235" export=disk
 # An address that no RDMA device has.
 ip addr add 10.9.0.1/32 dev lo
 cleanup_fn ip addr del 10.9.0.1/32 dev lo

@@ -90,7 +90,8 @@ static void test_nobody_listens(void)
 	world_server_start(w, NULL);
 	CHECK(wait_open(c, 1000) == 0);
 	world_expect(w, "[  0.000] clt path srv: idle -> connecting\n"
-			"[  0.002] clt path srv: cannot connect: connection refused; trying again\n"
+			"[  0.002] clt path srv: cannot connect: connection refused (is rtrs-server running there? "
+			"port 1234 is the default); trying again\n"
 			"[  0.002] clt path srv: failing -> draining\n"
 			"[  0.002] clt path srv: draining -> back-off\n"
 			"[  0.002] clt path srv: back-off -> connecting\n"
@@ -483,7 +484,8 @@ static void test_duplicate_connect(void)
 	CHECK(wait_open(c, 1000) == 0);
 	world_expect(w, "[  0.000] clt path srv: idle -> connecting\n"
 			"[  0.001] srv clt: connection refused: connection number is taken (Connection reset by peer)\n"
-			"[  0.002] clt path srv: cannot connect: connection 0 was refused: Connection reset by peer; trying again\n"
+			"[  0.002] clt path srv: cannot connect: connection 0 was refused: Connection reset by peer (does its "
+			"--allow contain this address? its log says why); trying again\n"
 			"[  0.002] clt path srv: failing -> draining\n"
 			"[  0.002] clt path srv: draining -> back-off\n"
 			"[  0.002] clt path srv: back-off -> connecting\n"
@@ -597,7 +599,8 @@ static void test_server_restarts(void)
 			"[  0.035] clt path srv: failing -> draining\n"
 			"[  0.035] clt path srv: draining -> back-off\n"
 			"[  0.035] clt path srv: back-off -> connecting\n"
-			"[  0.037] clt path srv: cannot connect: connection refused; trying again\n"
+			"[  0.037] clt path srv: cannot connect: connection refused (is rtrs-server running there? "
+			"port 1234 is the default); trying again\n"
 			"[  0.037] clt path srv: failing -> draining\n"
 			"[  0.037] clt path srv: draining -> back-off\n"
 			"[  0.150] clt path srv: back-off -> connecting\n"

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clt-hint.h"
 #include "clt-path-priv.h"
 #include "log.h"
 
@@ -215,7 +216,8 @@ static int setup_rejected(struct clt_con *con, const struct fab_event *ev, char 
 		snprintf(why, CLT_WHY, "connection %u was refused (%s)", con->cid, text);
 		return -ECONNREFUSED;
 	}
-	snprintf(why, CLT_WHY, "connection %u was refused: %s", con->cid, strerror(-rsp.status));
+	snprintf(why, CLT_WHY, "connection %u was refused: %s%s", con->cid, strerror(-rsp.status),
+		 clt_hint_refused(&clt_path_of(con)->conf.dst, con->cid, rsp.status));
 	return rsp.status;
 }
 
@@ -240,7 +242,8 @@ int clt_setup_event(struct clt_con *con, const struct fab_event *ev, char why[CL
 	case FAB_EVENT_REJECTED:
 		return setup_rejected(con, ev, why);
 	case FAB_EVENT_UNREACHABLE:
-		snprintf(why, CLT_WHY, "%s", why_not(con, ev->status));
+		snprintf(why, CLT_WHY, "%s%s", why_not(con, ev->status),
+			 clt_hint_unreachable(&clt_path_of(con)->conf.dst, ev->status));
 		return ev->status;
 	case FAB_EVENT_DISCONNECTED:
 		return setup_disconnected(con, ev, why);

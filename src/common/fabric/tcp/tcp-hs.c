@@ -25,8 +25,20 @@ static bool first_byte_ok(uint8_t op)
 	return op == TCP_FRAME_CONNECT || op == TCP_FRAME_ACCEPT || op == TCP_FRAME_REJECT;
 }
 
-/* The words of the peer of @c: its first line if that is text, as with HTTP, SSH, SMTP and
- * NBD, else its first bytes.  @c is at its end, so more than a frame may be read. */
+/* Protocols that do not begin with words. */
+static const struct {
+	const char *begin;
+	uint32_t len;
+	const char *told;
+} others[] = {
+	{ "NBDMAGIC", 8, "it is an NBD server, not an rtrs-server: write the address of rtrs-server, or use "
+			 "nbdkit's nbd plugin" },
+	{ "\x15\x03", 2, "it does not speak RTRS, but TLS" },
+	{ "\x16\x03", 2, "it does not speak RTRS, but TLS" },
+};
+
+/* The words of the peer of @c: its first line if that is text, as with HTTP, SSH, and SMTP, the
+ * protocol if it is another one, else its first bytes.  @c is at its end, so more than a frame may be read. */
 static void peer_said(struct tcp_conn *c, char why[HS_WHY_LEN])
 {
 	char said[HS_SAID_MAX + 1] = "";
@@ -37,6 +49,12 @@ static void peer_said(struct tcp_conn *c, char why[HS_WHY_LEN])
 				    MSG_DONTWAIT);
 
 		c->hs_len += more > 0 ? (uint32_t)more : 0;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+		if (c->hs_len >= others[i].len && !memcmp(c->hs_buf, others[i].begin, others[i].len)) {
+			snprintf(why, HS_WHY_LEN, "%s", others[i].told);
+			return;
+		}
 	}
 	while (n < MIN(c->hs_len, HS_SAID_MAX) && c->hs_buf[n] >= ' ' && c->hs_buf[n] < 0x7f) {
 		said[n] = (char)c->hs_buf[n];

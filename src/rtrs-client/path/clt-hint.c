@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns nothing. */
+#include <errno.h>
+
+#include "clt-hint.h"
+#include "rtrs-proto.h"
+
+_Static_assert(RTRS_PORT == 1234, "in words here");
+
+static const char *hint_unix(int err)
+{
+	switch (err) {
+	case -ENOENT:
+		return " (is rtrs-server running with --listen unix:PATH?)";
+	case -ECONNREFUSED:
+		return " (is rtrs-server running? no process listens at this socket)";
+	case -EACCES:
+		return " (this process needs the right to write to the socket)";
+	default:
+		return "";
+	}
+}
+
+const char *clt_hint_unreachable(const struct fab_addr *dst, int err)
+{
+	if (fab_addr_is_unix(dst))
+		return hint_unix(err);
+	if (err == -ECONNREFUSED)
+		return " (is rtrs-server running there? port 1234 is the default)";
+	return "";
+}
+
+const char *clt_hint_refused(const struct fab_addr *dst, unsigned cid, int err)
+{
+	if (cid)		/* the server has let in connection 0 of this path */
+		return "";
+	switch (err) {
+	case -ECONNRESET:
+		return fab_addr_is_unix(dst) ? " (does its --allow contain this user? its log says why)" :
+					       " (does its --allow contain this address? its log says why)";
+	case -EEXIST:
+		return " (the session has a path between these addresses already)";
+	case -ENOMEM:
+		return " (a limit of the server: its log says which)";
+	default:
+		return "";
+	}
+}
