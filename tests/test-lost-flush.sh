@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # What a server knows of syncs that failed, or did not end, outlives it: the next FLUSH of a client with unflushed
-# writes fails once, whoever was told of the failure and however the server ended.
+# writes fails once, whoever was told of the failure and however the server ended.  Each NBD client of a gateway is told.
 . ./tests/functions.sh
 requires_server; requires_plugin; requires_root
 requires nbdsh --version
@@ -14,6 +14,8 @@ import os, socket, sys, nbd
 
 h = nbd.NBD()
 h.connect_uri(sys.argv[1])
+second = nbd.NBD()
+second.connect_uri(sys.argv[1])
 other = nbd.NBD()
 if len(sys.argv) > 2 and sys.argv[2].startswith("nbd"):
     other.connect_uri(sys.argv[2])
@@ -45,6 +47,14 @@ def write(mib="0"):
 
 def flush():
     h.flush()
+    return "ok"
+
+def write_second(mib="0"):
+    second.pwrite(os.urandom(1 << 20), int(mib) << 20)
+    return "ok"
+
+def flush_second():
+    second.flush()
     return "ok"
 
 def flush_of_another():
@@ -102,6 +112,8 @@ start_server --listen "tcp://127.0.0.1:$port" "disk=$tmp/mnt/disk"
 grep -q "ended while '$tmp/mnt/disk' was synced" "$server_log" || fail "the next server does not say so"
 ask held_flush failed
 ask flush ok
+ask flush_second failed
+ask flush_second ok
 # It was told; a restart without a loss is a pause.
 ask write ok
 kill_process "$server_pid"
@@ -152,6 +164,7 @@ for how in term kill; do
 		# somebody else has written.
 		if [ "$flags" = "" ]; then
 			ask "write $((at + 8))" ok
+			ask "write_second $((at + 15))" ok
 		else
 			ask "write $at" ok
 			dd if=/dev/urandom of="$tmp/full/disk" bs=1M seek=$((at + 8)) count=8 conv=notrunc status=none
@@ -167,6 +180,8 @@ for how in term kill; do
 		ask flush_of_another ok		# it has written nothing
 		ask flush failed
 		ask flush ok
+		ask flush_second failed
+		ask flush_second ok
 		client_ends
 		at=$((at + 16))
 	done

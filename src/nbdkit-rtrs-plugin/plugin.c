@@ -33,7 +33,7 @@ static struct plugin_conf conf;
 
 struct handle {
 	struct list link;		/* handles */
-	struct dev *dev;
+	struct dev_handle io;
 	bool readonly;
 };
 
@@ -45,7 +45,8 @@ static pthread_mutex_t handles_lock = PTHREAD_MUTEX_INITIALIZER;
 static void handle_close(struct handle *h)
 {
 	list_del(&h->link);
-	dev_close(h->dev);
+	dev_handle_fini(&h->io);
+	dev_close(h->io.dev);
 	free(h);
 }
 
@@ -166,6 +167,7 @@ static void *rtrs_open(int readonly)
 	const char *name = conf.export_name ? conf.export_name : nbdkit_export_name();
 	char err[PLUGIN_START_ERR];
 	struct handle *h;
+	struct dev *dev;
 	int r;
 
 	if (!name)
@@ -180,7 +182,7 @@ static void *rtrs_open(int readonly)
 		nbdkit_error("no memory for a connection");
 		return NULL;
 	}
-	r = plugin_start_open(&conf, name, &h->dev, err);
+	r = plugin_start_open(&conf, name, &dev, err);
 	if (r < 0) {
 		/* Whatever the errno, nbdkit 1.32 tells its client that there is no such export. */
 		nbdkit_error("%s", err);
@@ -188,6 +190,7 @@ static void *rtrs_open(int readonly)
 		errno = -r;
 		return NULL;
 	}
+	dev_handle_init(&h->io, dev);
 	h->readonly = readonly;
 	LOCK_SCOPE(&handles_lock);
 	list_add_tail(&handles, &h->link);
@@ -202,20 +205,20 @@ static void rtrs_close(void *handle)
 
 static int64_t rtrs_get_size(void *handle)
 {
-	return (int64_t)dev_size(((struct handle *)handle)->dev);
+	return (int64_t)dev_size(((struct handle *)handle)->io.dev);
 }
 
 static const char *rtrs_export_description(void *handle)
 {
 	struct handle *h = handle;
 
-	return nbdkit_printf_intern("RNBD export '%s' of %s", dev_name(h->dev), conf.server);
+	return nbdkit_printf_intern("RNBD export '%s' of %s", dev_name(h->io.dev), conf.server);
 }
 
 static int rtrs_block_size(void *handle, uint32_t *minimum, uint32_t *preferred,
 			   uint32_t *maximum)
 {
-	const struct rnbd_dev_info *info = dev_info(((struct handle *)handle)->dev);
+	const struct rnbd_dev_info *info = dev_info(((struct handle *)handle)->io.dev);
 
 	/* What is no whole block is read, changed and written (dev.h); libnbd, and so nbdfuse,
 	 * would refuse by itself what is smaller than a minimum.  Below 4096 a page cache reads for
@@ -232,7 +235,7 @@ static int rtrs_can_write(void *handle)
 {
 	struct handle *h = handle;
 
-	return !h->readonly && dev_mode(h->dev) != RNBD_ACCESS_RO;
+	return !h->readonly && dev_mode(h->io.dev) != RNBD_ACCESS_RO;
 }
 
 static int rtrs_can_flush(void *handle)
@@ -242,30 +245,30 @@ static int rtrs_can_flush(void *handle)
 
 static int rtrs_is_rotational(void *handle)
 {
-	return dev_info(((struct handle *)handle)->dev)->rotational;
+	return dev_info(((struct handle *)handle)->io.dev)->rotational;
 }
 
 static int rtrs_can_trim(void *handle)
 {
-	return dev_can_discard(((struct handle *)handle)->dev);
+	return dev_can_discard(((struct handle *)handle)->io.dev);
 }
 
 static int rtrs_can_zero(void *handle)
 {
-	return dev_can_zero(((struct handle *)handle)->dev);	/* no: nbdkit writes zeroes */
+	return dev_can_zero(((struct handle *)handle)->io.dev);	/* no: nbdkit writes zeroes */
 }
 
 /* WRITE_ZEROES that may unmap is a discard there; any other may have to write. */
 static int rtrs_can_fast_zero(void *handle)
 {
-	struct dev *dev = ((struct handle *)handle)->dev;
+	struct dev *dev = ((struct handle *)handle)->io.dev;
 
 	return dev_can_nounmap(dev) && dev_can_discard(dev);
 }
 
 static int rtrs_can_fua(void *handle)
 {
-	const struct rnbd_dev_info *info = dev_info(((struct handle *)handle)->dev);
+	const struct rnbd_dev_info *info = dev_info(((struct handle *)handle)->io.dev);
 
 	return info->writeback && !info->fua ? NBDKIT_FUA_EMULATE : NBDKIT_FUA_NATIVE;
 }
@@ -285,7 +288,7 @@ static int rtrs_can_cache(void *handle)
 /* Without, nbdkit takes all for data. */
 static int rtrs_can_extents(void *handle)
 {
-	return dev_extents_known(((struct handle *)handle)->dev);
+	return dev_extents_known(((struct handle *)handle)->io.dev);
 }
 
 /* ---- requests ---- */
@@ -314,44 +317,44 @@ static int result(struct dev *dev, const char *what, uint32_t count, uint64_t of
 
 static int rtrs_pread(void *handle, void *buf, uint32_t count, uint64_t offset, uint32_t flags)
 {
-	struct dev *dev = ((struct handle *)handle)->dev;
+	struct handle *h = handle;
 
-	return result(dev, "read", count, offset, dev_io_read(dev, buf, count, offset));
+	return result(h->io.dev, "read", count, offset, dev_io_read(&h->io, buf, count, offset));
 }
 
 static int rtrs_pwrite(void *handle, const void *buf, uint32_t count, uint64_t offset,
 		       uint32_t flags)
 {
-	struct dev *dev = ((struct handle *)handle)->dev;
+	struct handle *h = handle;
 
-	return result(dev, "write", count, offset,
-		      dev_io_write(dev, buf, count, offset, flags & NBDKIT_FLAG_FUA));
+	return result(h->io.dev, "write", count, offset,
+		      dev_io_write(&h->io, buf, count, offset, flags & NBDKIT_FLAG_FUA));
 }
 
 static int rtrs_flush(void *handle, uint32_t flags)
 {
-	struct dev *dev = ((struct handle *)handle)->dev;
+	struct handle *h = handle;
 
-	return result(dev, "flush", 0, 0, dev_io_flush(dev));
+	return result(h->io.dev, "flush", 0, 0, dev_io_flush(&h->io));
 }
 
 static int rtrs_trim(void *handle, uint32_t count, uint64_t offset, uint32_t flags)
 {
-	struct dev *dev = ((struct handle *)handle)->dev;
+	struct handle *h = handle;
 
-	return result(dev, "trim", count, offset,
-		      dev_io_discard(dev, count, offset, flags & NBDKIT_FLAG_FUA));
+	return result(h->io.dev, "trim", count, offset,
+		      dev_io_discard(&h->io, count, offset, flags & NBDKIT_FLAG_FUA));
 }
 
 static int rtrs_zero(void *handle, uint32_t count, uint64_t offset, uint32_t flags)
 {
-	struct dev *dev = ((struct handle *)handle)->dev;
+	struct handle *h = handle;
 	bool may_trim = flags & NBDKIT_FLAG_MAY_TRIM;
 	int r = -EOPNOTSUPP;
 
 	if (may_trim || !(flags & NBDKIT_FLAG_FAST_ZERO))
-		r = dev_io_zero(dev, count, offset, may_trim, flags & NBDKIT_FLAG_FUA);
-	return result(dev, "zero", count, offset, r);
+		r = dev_io_zero(&h->io, count, offset, may_trim, flags & NBDKIT_FLAG_FUA);
+	return result(h->io.dev, "zero", count, offset, r);
 }
 
 static int add_extent(void *arg, uint64_t off, const struct rnbd_extent *e)
@@ -365,10 +368,10 @@ static int add_extent(void *arg, uint64_t off, const struct rnbd_extent *e)
 static int rtrs_extents(void *handle, uint32_t count, uint64_t offset, uint32_t flags,
 			struct nbdkit_extents *extents)
 {
-	struct dev *dev = ((struct handle *)handle)->dev;
+	struct handle *h = handle;
 
-	return result(dev, "extents", count, offset,
-		      dev_extents(dev, count, offset, flags & NBDKIT_FLAG_REQ_ONE, add_extent, extents));
+	return result(h->io.dev, "extents", count, offset,
+		      dev_extents(h->io.dev, count, offset, flags & NBDKIT_FLAG_REQ_ONE, add_extent, extents));
 }
 
 static struct nbdkit_plugin plugin = {

@@ -134,7 +134,7 @@ static bool io_begin(struct load_io *io, uint64_t now_ns)
 				    &(struct verify_id){ .writer = l->id.writer, .seq = io->seq });
 	}
 	io->began_ns = now_ns;
-	dev_io_start(&io->op, l->dev, io->dir == LOAD_READ ? RNBD_OP_READ : RNBD_OP_WRITE, flags, io->buf,
+	dev_io_start(&io->op, l->h, io->dir == LOAD_READ ? RNBD_OP_READ : RNBD_OP_WRITE, flags, io->buf,
 		     l->conf.block, io_off(io), io_news);
 	return true;
 }
@@ -152,7 +152,7 @@ static void io_verify(struct load_io *io)
 	if (verify_check(io->buf, l->conf.block, io_off(io), id.seq ? &id : NULL, why, sizeof(why)) == 0)
 		return;
 	if (l->differing++ < TOLD_MAX)
-		log_err(dev_name(l->dev), "verify: block at offset %" PRIu64 ": %s", io_off(io), why);
+		log_err(dev_name(l->h->dev), "verify: block at offset %" PRIu64 ": %s", io_off(io), why);
 }
 
 static void io_end(struct load_io *io, uint64_t now_ns)
@@ -301,11 +301,11 @@ static void start_msg(struct loop_msg *msg)
 	loop_defer(l->loop, &l->step);
 }
 
-int load_init(struct load *l, struct loop *loop, struct dev *dev, const struct load_conf *conf)
+int load_init(struct load *l, struct loop *loop, struct dev_handle *h, const struct load_conf *conf)
 {
 	memset(l, 0, sizeof(*l));
 	l->conf = *conf;
-	l->dev = dev;
+	l->h = h;
 	l->loop = loop;
 	l->nblocks = conf->size / conf->block;
 	l->random = conf->seed * 2 + 1;

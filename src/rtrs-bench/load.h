@@ -56,7 +56,7 @@ struct load {
 
 	/* private */
 	struct load_conf conf;
-	struct dev *dev;
+	struct dev_handle *h;
 	struct loop *loop;
 	struct verify_id id;
 	struct load_io *ios;		/* [conf.depth] */
@@ -78,8 +78,8 @@ struct load {
 	bool over;
 };
 
-/* @conf fits @dev (target_fit() of target.h).  0 or -ENOMEM. */
-int load_init(struct load *l, struct loop *loop, struct dev *dev, const struct load_conf *conf);
+/* @conf fits the device of @h (target_fit() of target.h).  0 or -ENOMEM. */
+int load_init(struct load *l, struct loop *loop, struct dev_handle *h, const struct load_conf *conf);
 void load_fini(struct load *l);
 /* Run it; any thread but the loop's.  Blocks until nothing is in flight.  @look: NULL for none. */
 void load_run(struct load *l, load_look_fn *look);

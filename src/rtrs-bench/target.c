@@ -101,16 +101,18 @@ static void name_exports(struct target *t, char *why, size_t len)
 int target_open(struct target *t, const struct options *o, char *why, size_t len)
 {
 	enum rnbd_access_mode mode = o->load.read_percent == 100 ? RNBD_ACCESS_RO : RNBD_ACCESS_RW;
+	struct dev *dev;
 	int r;
 
 	memset(t, 0, sizeof(*t));
 	r = connect_any(t, o, why, len);
 	if (r < 0)
 		return r;
-	r = dev_open(&t->clt, o->export, mode, &t->dev);
-	if (r == 0)
+	r = dev_open(&t->clt, o->export, mode, &dev);
+	if (r == 0) {
+		dev_handle_init(&t->h, dev);
 		return 0;
-	t->dev = NULL;
+	}
 	snprintf(why, len, "export '%s': %s", o->export,
 		 r == -ENOENT ? "the server has no such export" :
 		 r == -EPERM  ? "open for writing by another session" :
@@ -147,7 +149,7 @@ static int check_part(struct load_conf *conf, uint64_t size, char *why, size_t l
 
 int target_fit(const struct target *t, struct load_conf *conf, char *why, size_t len)
 {
-	uint32_t unit = dev_info(t->dev)->logical_block_size;
+	uint32_t unit = dev_info(t->h.dev)->logical_block_size;
 	int r;
 
 	if (conf->block % unit) {
@@ -160,7 +162,7 @@ int target_fit(const struct target *t, struct load_conf *conf, char *why, size_t
 			 conf->off, unit);
 		return -EINVAL;
 	}
-	r = check_part(conf, dev_size(t->dev), why, len);
+	r = check_part(conf, dev_size(t->h.dev), why, len);
 	if (r < 0)
 		return r;
 	/* One IO of a block at a time (load.c). */
@@ -174,8 +176,10 @@ int target_fit(const struct target *t, struct load_conf *conf, char *why, size_t
 
 void target_close(struct target *t)
 {
-	if (t->dev)
-		dev_close(t->dev);
+	if (t->h.dev) {
+		dev_handle_fini(&t->h);
+		dev_close(t->h.dev);
+	}
 	client_close(&t->clt);
 	loop_poll_destroy(t->loop);
 	client_fini(&t->clt);

@@ -10,7 +10,7 @@
 struct target {
 	struct loop *loop;		/* all IO is started on it */
 	struct client clt;
-	struct dev *dev;
+	struct dev_handle h;		/* h.dev NULL: the export could not be opened */
 };
 
 /* 0, or -errno with @why. */

@@ -53,6 +53,8 @@ libclt_la_SOURCES = \
 	%D%/dev/dev-list.c \
 	%D%/dev/dev-list.h \
 	%D%/dev/dev-look.c \
+	%D%/dev/dev-loss.c \
+	%D%/dev/dev-loss.h \
 	%D%/dev/dev-priv.h \
 	%D%/dev/dev-reopen.c \
 	%D%/dev/dev-stat.c \

@@ -65,6 +65,7 @@ static struct hsrv *srv;
 static struct loop *loop;
 static struct client clt;
 static struct dev *dev;
+static struct dev_handle handle;
 static atomic_uint lost_lines;
 static const char *current = "";
 static int failures;
@@ -137,10 +138,12 @@ static void session_open(enum clt_registration registration)
 		exit(1);
 	}
 	check(!dev_open(&clt, "disk", RNBD_ACCESS_RW, &dev));
+	dev_handle_init(&handle, dev);
 }
 
 static void session_close(void)
 {
+	dev_handle_fini(&handle);
 	dev_close(dev);
 	client_close(&clt);
 	loop_poll_destroy(loop);
@@ -151,7 +154,7 @@ static void read_well(uint32_t len)
 {
 	struct caller *c = caller_create();
 
-	check(!dev_io_read(dev, c->buf, len, 0));
+	check(!dev_io_read(&handle, c->buf, len, 0));
 	if (!all(c->buf, len, HSRV_DATA))
 		failed("another request has other bytes than it should", c->buf[0]);
 	free(c);
@@ -162,7 +165,7 @@ static void settle(void)
 {
 	static const uint8_t data[512];
 
-	check(!dev_io_write(dev, data, sizeof(data), 0, false));
+	check(!dev_io_write(&handle, data, sizeof(data), 0, false));
 }
 
 static enum outcome wanted(const struct row *row, enum clt_registration registration)
@@ -185,7 +188,7 @@ static void run_row(const struct row *row, enum outcome want)
 		attack.addr = (uintptr_t)c->buf;
 	read_well(row->len);		/* the one before */
 	hsrv_answer_next(srv, row->how, &attack);
-	check(dev_io_read(dev, c->buf, row->len, 4096) == (row->how == HSRV_ERROR ? -EIO : 0));
+	check(dev_io_read(&handle, c->buf, row->len, 4096) == (row->how == HSRV_ERROR ? -EIO : 0));
 	memcpy(returned, c, sizeof(*c));
 	look_at(returned, row);
 	if (row->late)

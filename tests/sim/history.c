@@ -33,6 +33,7 @@ struct sector {
 	uint32_t acked;			/* last answered write; 0: none since the power was cut */
 	uint32_t maybe_safe;		/* answered before the end of what may have been a FLUSH */
 	uint32_t lost;			/* answered before that and safe by nothing known; or 0 */
+	unsigned untold;		/* users (bits) that have to be told of @lost */
 	uint32_t writing;		/* in progress, or 0 */
 };
 
@@ -42,8 +43,9 @@ struct history {
 	struct sector *sectors;
 	struct list reads;
 	unsigned cuts;			/* of power */
-	unsigned told;			/* FLUSHes that failed */
-	bool may_tell;			/* a FLUSH may fail for a loss of power */
+	unsigned told[HISTORY_USERS];	/* FLUSHes that failed */
+	bool may_tell[HISTORY_USERS];	/* a FLUSH may fail for a loss of power */
+	unsigned tellings;		/* of all users */
 };
 
 struct history_op {
@@ -51,7 +53,8 @@ struct history_op {
 	struct history *h;
 	unsigned sector, n;
 	uint32_t version;
-	unsigned cuts, told;		/* when it began */
+	unsigned user;
+	unsigned cuts, told, tellings;	/* when it began */
 	struct set *legal;		/* READ: per sector, of any moment of it */
 	uint32_t *acked;		/* with a FLUSH: per sector of the disk, when it began */
 	bool lossy;			/* FLUSH: it began after a loss that was not told */
@@ -191,7 +194,8 @@ static struct history_op *op_new(struct history *h, unsigned sector, unsigned n)
 	list_init(&op->link);
 	op->h = h;
 	op->cuts = h->cuts;
-	op->told = h->told;
+	op->told = h->told[0];
+	op->tellings = h->tellings;
 	op->sector = sector;
 	op->n = n;
 	return op;
@@ -203,6 +207,12 @@ static void op_free(struct history_op *op)
 	free(op->legal);
 	free(op->acked);
 	free(op);
+}
+
+static void all_may_tell(struct history *h)
+{
+	for (unsigned i = 0; i < HISTORY_USERS; i++)
+		h->may_tell[i] = true;
 }
 
 /* ---- writes ---- */
@@ -253,7 +263,7 @@ void history_write_end(struct history_op *op, int status, bool fua)
 	bool doubtful = !fua && op->cuts != op->h->cuts;
 
 	if (doubtful)
-		op->h->may_tell = true;
+		all_may_tell(op->h);
 	for (unsigned i = 0; i < op->n; i++) {
 		struct sector *s = &op->h->sectors[op->sector + i];
 
@@ -318,7 +328,7 @@ void history_discard_end(struct history_op *op, int status)
 {
 	if (!status && op->acked) {
 		/* What another FLUSH has told as lost since is not safe by this one. */
-		if (op->told == op->h->told)
+		if (op->tellings == op->h->tellings)
 			flushed(op);
 		/* The FLUSH began some time after @op; what was lost since may have been covered. */
 		for (unsigned i = 0; i < op->h->nsectors && op->cuts != op->h->cuts; i++)
@@ -373,14 +383,22 @@ const char *history_extents_end(struct history_op *op, int status, const bool *h
 
 /* ---- flushes, loss of power ---- */
 
-/* Answered writes may be lost, and no FLUSH has told. */
-static bool something_lost(const struct history *h)
+/* Answered writes may be lost, and no FLUSH has told @user. */
+static bool something_lost(const struct history *h, unsigned user)
 {
 	for (unsigned i = 0; i < h->nsectors; i++) {
-		if (h->sectors[i].lost)
+		if (h->sectors[i].lost && (h->sectors[i].untold & 1u << user))
 			return true;
 	}
 	return false;
+}
+
+void history_by(struct history_op *op, unsigned user)
+{
+	assert(user < HISTORY_USERS);
+	op->user = user;
+	op->told = op->h->told[user];
+	op->lossy = something_lost(op->h, user);
 }
 
 struct history_op *history_flush(struct history *h)
@@ -388,7 +406,7 @@ struct history_op *history_flush(struct history *h)
 	struct history_op *op = op_new(h, 0, 0);
 
 	remember_acked(op);
-	op->lossy = something_lost(h);
+	op->lossy = something_lost(h, 0);
 	return op;
 }
 
@@ -404,12 +422,13 @@ static uint32_t doubt_told(const struct sector *s)
 	return s->acked;
 }
 
-static void loss_told(struct history *h)
+static void loss_told(struct history *h, unsigned user)
 {
-	h->told++;
+	h->told[user]++;
+	h->tellings++;
 	for (unsigned i = 0; i < h->nsectors; i++) {
 		h->sectors[i].acked = doubt_told(&h->sectors[i]);
-		h->sectors[i].lost = 0;
+		h->sectors[i].untold &= ~(1u << user);
 	}
 }
 
@@ -422,14 +441,14 @@ static void maybe_flushed(struct history_op *op)
 
 void history_flush_failed(struct history_op *op)
 {
-	loss_told(op->h);
+	loss_told(op->h, op->user);
 	maybe_flushed(op);
 	op_free(op);
 }
 
 bool history_may_tell(const struct history_op *op)
 {
-	return op->h->may_tell || op->told != op->h->told;
+	return op->h->may_tell[op->user] || op->told != op->h->told[op->user];
 }
 
 /* Those that run at the same time as one that tells, tell, too.  One that began before the last cut may have told of an
@@ -438,8 +457,8 @@ bool history_tells(struct history_op *op)
 {
 	bool may = history_may_tell(op);
 
-	op->h->may_tell = op->cuts != op->h->cuts;
-	loss_told(op->h);
+	op->h->may_tell[op->user] = op->cuts != op->h->cuts;
+	loss_told(op->h, op->user);
 	return may;
 }
 
@@ -457,8 +476,8 @@ const char *history_flush_end(struct history_op *op, int status)
 	}
 	/* Another one that ran at the same time may have told, or the late answer of an earlier one
 	 * may have said that all is well. */
-	if (op->lossy && something_lost(h))
-		why = "a FLUSH succeeded after a loss that nobody was told of";
+	if (op->lossy && something_lost(h, op->user))
+		why = "a FLUSH succeeded after a loss that its user was not told of";
 	flushed(op);
 	op_free(op);
 	return why;
@@ -466,13 +485,15 @@ const char *history_flush_end(struct history_op *op, int status)
 
 void history_power_cut(struct history *h)
 {
-	h->may_tell = true;
+	all_may_tell(h);
 	h->cuts++;
 	for (unsigned i = 0; i < h->nsectors; i++) {
 		struct sector *s = &h->sectors[i];
 
-		if (s->acked && set_has(&s->since_safe, s->acked) && s->acked != s->maybe_safe)
+		if (s->acked && set_has(&s->since_safe, s->acked) && s->acked != s->maybe_safe) {
 			s->lost = s->acked;
+			s->untold = (1u << HISTORY_USERS) - 1;
+		}
 		if (!s->since_safe.n)
 			continue;
 		set_add(&s->possible, s->safe);
@@ -485,7 +506,7 @@ void history_power_cut(struct history *h)
 
 void history_sync_cut(struct history *h)
 {
-	h->may_tell = true;
+	all_may_tell(h);
 	h->cuts++;
 }
 

@@ -15,6 +15,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Each user of the disk is told of a loss by a FLUSH or FUA of his own. */
+#define HISTORY_USERS 3u
+
 struct history;
 struct history_op;
 
@@ -23,6 +26,9 @@ void history_destroy(struct history *h);
 
 /* No write to these sectors is going on. */
 bool history_may_write(const struct history *h, unsigned sector, unsigned n);
+
+/* @op, which has just begun, is @user's; without this call it is user 0's. */
+void history_by(struct history_op *op, unsigned user);
 
 /* Begin a write and fill @buf with what it is to write; @zero: it writes zeroes and @buf is not
  * needed.  Ends with history_write_end(). */

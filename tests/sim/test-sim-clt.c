@@ -701,7 +701,7 @@ static void test_server_stops_under_load(void)
 	enough = false;
 	sim_disk_delay(world_disk(w), 20000, 0);
 	for (unsigned i = 0; i < ARRAY_SIZE(f); i++) {
-		f[i] = world_client_fiber(c, write_on_and_on, world_client_dev(c));
+		f[i] = world_client_fiber(c, write_on_and_on, world_client_handle(c));
 		world_run_ms(w, 7);
 	}
 	us = sim_now_us();

@@ -482,101 +482,6 @@ static void test_parts_of_a_block_at_once(void)
 	}
 }
 
-/* ---- a loss is told (doc/decisions.md D13) ---- */
-
-static void power_off_and_on(void)
-{
-	world_server_kill(w, SIM_KILL_POWER);
-	sim_power_on("srv");
-	world_server_start(w, NULL);
-}
-
-/* What was written with FUA is there after a power cut, of whole blocks and of parts. */
-static void test_fua_survives(void)
-{
-	for (uint32_t len = 512; len <= 4096; len += 4096 - 512) {
-		start_4k();
-		for (unsigned i = 0; i < 32; i++)
-			CHECK(world_io_end(world_io_start(c, RNBD_OP_WRITE, i * 4096, len, 7, true), 0, 1000) == 0);
-		power_off_and_on();
-		for (unsigned i = 0; i < 32; i++)
-			CHECK(world_read(c, i * 4096, len, 7) == 0);
-		world_destroy(w);
-	}
-}
-
-/* A write that is acknowledged while a FLUSH runs is not covered by it. */
-static void test_flush_covers_what_was_before(void)
-{
-	struct world_io *flush;
-
-	start(16, CLOCK_NEVER);
-	CHECK(world_write(c, 0, 4096, 1) == 0);
-	sim_disk_hold(world_disk(w), RNBD_OP_FLUSH, SIM_HOLD_AFTER, 1);
-	flush = world_io_start(c, RNBD_OP_FLUSH, 0, 0, 0, false);
-	world_run_ms(w, 10);
-	CHECK(sim_disk_held(world_disk(w)) == 1);
-	CHECK(world_write(c, 4096, 4096, 2) == 0);
-	sim_disk_release(world_disk(w));
-	CHECK(world_io_end(flush, 0, 1000) == 0);
-	power_off_and_on();
-	CHECK(world_flush(c) == -EIO);
-	CHECK(world_flush(c) == 0);
-	world_destroy(w);
-}
-
-/* FLUSHes that run when the server is back cover the same writes, and all hear of the loss. */
-static void test_all_flushes_hear_of_a_loss(void)
-{
-	struct world_io *flush[3];
-
-	start(16, CLOCK_NEVER);
-	CHECK(world_write(c, 0, 4096, 1) == 0);
-	world_server_kill(w, SIM_KILL_POWER);
-	for (unsigned i = 0; i < ARRAY_SIZE(flush); i++)
-		flush[i] = world_io_start(c, RNBD_OP_FLUSH, 0, 0, 0, false);
-	sim_power_on("srv");
-	world_server_start(w, NULL);
-	for (unsigned i = 0; i < ARRAY_SIZE(flush); i++)
-		CHECK(world_io_end(flush[i], 0, 10000) == -EIO);
-	CHECK(world_flush(c) == 0);
-	world_destroy(w);
-}
-
-/* One part of a write was acknowledged before the reboot, the other one after it. */
-static void test_loss_of_a_part(void)
-{
-	struct world_io *io;
-
-	start(16, CLOCK_NEVER);
-	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, 1);
-	io = world_io_start(c, RNBD_OP_WRITE, 0, 4 * 65536, 1, false);
-	world_run_ms(w, 50);
-	CHECK(sim_disk_held(world_disk(w)) == 1 && !io->done);
-	power_off_and_on();
-	CHECK(world_io_end(io, 0, 10000) == 0);
-	CHECK(world_flush(c) == -EIO);
-	CHECK(world_flush(c) == 0);
-	world_destroy(w);
-}
-
-/* A discard with FUA fails for it, too, but an error of a discard is easily ignored. */
-static void test_discard_does_not_stand_for_flush(void)
-{
-	start(16, CLOCK_NEVER);
-	CHECK(world_write(c, 0, 4096, 1) == 0);
-	world_server_kill(w, SIM_KILL_POWER);
-	sim_power_on("srv");
-	world_server_start(w, NULL);
-	for (unsigned i = 0; i < 2; i++)
-		CHECK(world_io_end(world_io_start(c, RNBD_OP_DISCARD, 8192, 4096, 0, true), 0,
-				   5000) == -EIO);
-	CHECK(world_flush(c) == -EIO);
-	CHECK(world_flush(c) == 0);
-	CHECK(world_io_end(world_io_start(c, RNBD_OP_DISCARD, 8192, 4096, 0, true), 0, 5000) == 0);
-	world_destroy(w);
-}
-
 /* ---- a write is given up and still in the storage ---- */
 
 enum between {
@@ -758,11 +663,6 @@ int main(int argc, char **argv)
 		{ "p06-restart-with-smaller-requests", test_restart_with_smaller_requests },
 		{ "p23-sectors-of-a-disk-with-4k-blocks", test_sectors_of_a_disk_with_4k_blocks },
 		{ "parts-of-a-block-at-once", test_parts_of_a_block_at_once },
-		{ "fua-survives", test_fua_survives },
-		{ "flush-covers-what-was-before", test_flush_covers_what_was_before },
-		{ "all-flushes-hear-of-a-loss", test_all_flushes_hear_of_a_loss },
-		{ "loss-of-a-part", test_loss_of_a_part },
-		{ "discard-does-not-stand-for-flush", test_discard_does_not_stand_for_flush },
 		{ "given-up", test_given_up },
 		{ "given-up-and-opened-again", test_given_up_and_opened_again },
 		{ "opened-again-in-another-mode", test_opened_again_in_another_mode },

@@ -21,13 +21,13 @@ static struct world *w;
 static void work(void *arg)
 {
 	struct load *l = arg;
-	struct dev *dev = world_client_dev(l->client);
+	struct dev_handle *h = world_client_handle(l->client);
 	uint64_t off = (uint64_t)l->begun++ * LEN;
 	static uint8_t buf[LEN];	/* nobody looks into it */
 
 	while (!l->stop) {
-		CHECK((l->op == RNBD_OP_READ ? dev_io_read(dev, buf, LEN, off) :
-					       dev_io_write(dev, buf, LEN, off, false)) == 0);
+		CHECK((l->op == RNBD_OP_READ ? dev_io_read(h, buf, LEN, off) :
+					       dev_io_write(h, buf, LEN, off, false)) == 0);
 		l->done++;
 	}
 }

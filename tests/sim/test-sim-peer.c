@@ -359,6 +359,7 @@ static void test_no_zeroes_from_the_next_server(void)
 	CHECK(world_io_end(io, 0, 10000) == -EOPNOTSUPP);
 	CHECK(world_io_end(unaligned, 0, 10000) == -EOPNOTSUPP);
 	world_run_ms(w, 1000);
+	CHECK(world_flush(c) == -EIO);		/* what the server before has not flushed */
 	all_zeroes_are_refused();
 	end();
 }

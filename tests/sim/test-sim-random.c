@@ -24,8 +24,8 @@
 #define PATIENCE_MS 300000		/* after the last fault */
 
 struct worker {
-	struct world_client *client;
 	struct history *h;
+	unsigned user;			/* whose handle it uses */
 	struct sim_fiber *fiber;
 	unsigned ops;			/* still to do */
 	bool lenient;			/* requests may fail: the session's patience is short */
@@ -33,6 +33,7 @@ struct worker {
 };
 
 static struct worker workers[MAX_WORKERS];
+static struct dev_handle users[HISTORY_USERS];	/* connections of NBD clients */
 static struct world *w;
 
 static _Noreturn void fail(const char *what)
@@ -59,7 +60,7 @@ static void check_status(const struct worker *wk, int status)
 	}
 }
 
-static void do_write(struct worker *wk, struct dev *dev, unsigned sector, unsigned n)
+static void do_write(struct worker *wk, struct dev_handle *handle, unsigned sector, unsigned n)
 {
 	bool fua = sim_chance(150), zero = sim_chance(100), discard = zero && sim_chance(500);
 	struct history_op *op;
@@ -69,18 +70,19 @@ static void do_write(struct worker *wk, struct dev *dev, unsigned sector, unsign
 	if (!history_may_write(wk->h, sector, n))
 		return;
 	op = history_write(wk->h, sector, n, zero, wk->buf);
+	history_by(op, wk->user);
 	if (discard && fua)
 		history_will_flush(op);
 	tell(wk, zero ? "zero" : "write", sector, n, fua, 1);
 	if (discard)
-		status = dev_io_discard(dev, n * 512, sector * 512ull, fua);
+		status = dev_io_discard(handle, n * 512, sector * 512ull, fua);
 	else if (zero)
-		status = dev_io_zero(dev, n * 512, sector * 512ull, sim_chance(500), fua);
+		status = dev_io_zero(handle, n * 512, sector * 512ull, sim_chance(500), fua);
 	else
-		status = dev_io_write(dev, wk->buf, n * 512, sector * 512ull, fua);
+		status = dev_io_write(handle, wk->buf, n * 512, sector * 512ull, fua);
 	tell(wk, zero ? "zero" : "write", sector, n, fua, status);
-	/* FUA of a discard is a FLUSH behind it. */
-	tells = status == -EIO && discard && fua && history_may_tell(op);
+	/* FUA of a discard is a FLUSH behind it, which leaves it to the next one to tell. */
+	tells = status == -EIO && fua && (discard ? history_may_tell(op) : history_tells(op));
 	if (zero && fua)
 		history_maybe_flushed(wk->h);
 	if (discard)
@@ -91,10 +93,10 @@ static void do_write(struct worker *wk, struct dev *dev, unsigned sector, unsign
 		check_status(wk, status);
 }
 
-static void do_read(struct worker *wk, struct dev *dev, unsigned sector, unsigned n)
+static void do_read(struct worker *wk, struct dev_handle *handle, unsigned sector, unsigned n)
 {
 	struct history_op *op = history_read(wk->h, sector, n);
-	int status = dev_io_read(dev, wk->buf, n * 512, sector * 512ull);
+	int status = dev_io_read(handle, wk->buf, n * 512, sector * 512ull);
 	const char *why = history_read_end(op, status, wk->buf);
 
 	tell(wk, "read", sector, n, false, status);
@@ -119,11 +121,11 @@ static int take_extent(void *arg, uint64_t off, const struct rnbd_extent *e)
 }
 
 /* Nothing that is there is called a hole. */
-static void do_extents(struct worker *wk, struct dev *dev, unsigned sector, unsigned n)
+static void do_extents(struct worker *wk, struct dev_handle *handle, unsigned sector, unsigned n)
 {
 	struct history_op *op = history_read(wk->h, sector, n);
 	struct holes holes = { .off = sector * 512ull };
-	int status = dev_extents(dev, n * 512, holes.off, sim_chance(100), take_extent, &holes);
+	int status = dev_extents(handle->dev, n * 512, holes.off, sim_chance(100), take_extent, &holes);
 	const char *why = history_extents_end(op, status, holes.sector);
 
 	tell(wk, "extents", sector, n, false, status);
@@ -132,14 +134,15 @@ static void do_extents(struct worker *wk, struct dev *dev, unsigned sector, unsi
 	check_status(wk, status);
 }
 
-static void do_flush(struct worker *wk, struct dev *dev)
+static void do_flush(struct worker *wk, struct dev_handle *handle)
 {
 	struct history_op *op = history_flush(wk->h);
 	const char *why;
 	int status;
 
+	history_by(op, wk->user);
 	tell(wk, "flush", 0, 0, false, 1);
-	status = dev_io_flush(dev);
+	status = dev_io_flush(handle);
 	tell(wk, "flush", 0, 0, false, status);
 	if (wk->lenient && status) {
 		history_flush_failed(op);
@@ -158,7 +161,7 @@ static bool pause_over(void *arg)
 static void work(void *arg)
 {
 	struct worker *wk = arg;
-	struct dev *dev = world_client_dev(wk->client);
+	struct dev_handle *handle = &users[wk->user];
 
 	while (wk->ops--) {
 		unsigned n = 1 + sim_rand(sim_chance(200) ? MAX_SECTORS : 8);
@@ -167,13 +170,13 @@ static void work(void *arg)
 		uint64_t until_us = sim_now_us() + sim_rand(5000);
 
 		if (what < 50)
-			do_write(wk, dev, sector, n);
+			do_write(wk, handle, sector, n);
 		else if (what < 80)
-			do_read(wk, dev, sector, n);
+			do_read(wk, handle, sector, n);
 		else if (what < 90)
-			do_extents(wk, dev, sector, n);
+			do_extents(wk, handle, sector, n);
 		else
-			do_flush(wk, dev);
+			do_flush(wk, handle);
 		if (sim_chance(300))
 			sim_fiber_wait(pause_over, &until_us);
 	}
@@ -464,8 +467,10 @@ static void random_client(struct world_client_conf *conf, bool lenient)
 
 static void start_workers(struct world_client *c, struct history *h, unsigned n, bool lenient)
 {
+	for (unsigned i = 0; i < HISTORY_USERS; i++)
+		dev_handle_init(&users[i], world_client_dev(c));
 	for (unsigned i = 0; i < n; i++) {
-		workers[i].client = c;
+		workers[i].user = sim_rand(HISTORY_USERS);
 		workers[i].h = h;
 		workers[i].ops = 5 + sim_rand(40);
 		workers[i].lenient = lenient;

@@ -30,7 +30,11 @@ static enum clt_registration registration_from_env(void)
 
 static void open_done(struct dev_open_req *req)
 {
-	container_of(req, struct world_client, open)->open_done = true;
+	struct world_client *c = container_of(req, struct world_client, open);
+
+	c->open_done = true;
+	if (!req->status)
+		dev_handle_init(&c->handle, req->dev);
 }
 
 struct world_client *world_client_start(struct world *w, const struct world_client_conf *conf)
@@ -95,6 +99,11 @@ struct client *world_client_clt(struct world_client *c)
 struct dev *world_client_dev(struct world_client *c)
 {
 	return c->open.dev;
+}
+
+struct dev_handle *world_client_handle(struct world_client *c)
+{
+	return &c->handle;
 }
 
 struct sim_fiber *world_client_fiber(struct world_client *c, void (*fn)(void *arg), void *arg)
@@ -194,19 +203,17 @@ void world_client_kill(struct world *w, struct world_client *c, enum sim_kill ho
 
 static int io_do(struct world_io *io)
 {
-	struct dev *dev = io->client->open.dev;
-
 	switch (io->op) {
 	case RNBD_OP_READ:
-		return dev_io_read(dev, io->buf, io->len, io->off);
+		return dev_io_read(io->h, io->buf, io->len, io->off);
 	case RNBD_OP_WRITE:
-		return dev_io_write(dev, io->buf, io->len, io->off, io->fua);
+		return dev_io_write(io->h, io->buf, io->len, io->off, io->fua);
 	case RNBD_OP_FLUSH:
-		return dev_io_flush(dev);
+		return dev_io_flush(io->h);
 	case RNBD_OP_DISCARD:
-		return dev_io_discard(dev, io->len, io->off, io->fua);
+		return dev_io_discard(io->h, io->len, io->off, io->fua);
 	default:
-		return dev_io_zero(dev, io->len, io->off, true, io->fua);
+		return dev_io_zero(io->h, io->len, io->off, true, io->fua);
 	}
 }
 
@@ -219,14 +226,14 @@ static void io_thread(void *arg)
 	io->done_us = sim_now_us();
 }
 
-struct world_io *world_io_start(struct world_client *c, enum rnbd_io_op op, uint64_t off,
-				uint32_t len, uint8_t fill, bool fua)
+struct world_io *world_io_start_by(struct world_client *c, struct dev_handle *h, enum rnbd_io_op op, uint64_t off,
+				   uint32_t len, uint8_t fill, bool fua)
 {
 	struct world_io *io = calloc(1, sizeof(*io));
 	struct sim_place before = sim_enter(c->host, c->epoch);
 
 	assert(io && world_client_opened(c) == 0);
-	io->client = c;
+	io->h = h;
 	io->op = op;
 	io->off = off;
 	io->len = len;
@@ -239,6 +246,12 @@ struct world_io *world_io_start(struct world_client *c, enum rnbd_io_op op, uint
 	io->fiber = sim_fiber_start(io_thread, io);
 	sim_leave(before);
 	return io;
+}
+
+struct world_io *world_io_start(struct world_client *c, enum rnbd_io_op op, uint64_t off,
+				uint32_t len, uint8_t fill, bool fua)
+{
+	return world_io_start_by(c, &c->handle, op, off, len, fill, fua);
 }
 
 int world_io_end(struct world_io *io, uint8_t fill, uint64_t ms)

@@ -28,6 +28,7 @@ struct world_client {
 	char *device;
 	struct dev_open_req open;
 	bool open_done;
+	struct dev_handle handle;
 	struct list ios;
 	struct sim_fiber *closer;	/* not NULL: killed, being taken apart */
 };

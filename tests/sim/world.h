@@ -92,6 +92,8 @@ int world_client_opened(const struct world_client *c);
 void world_client_open(struct world_client *c, enum rnbd_access_mode mode);
 struct client *world_client_clt(struct world_client *c);
 struct dev *world_client_dev(struct world_client *c);
+/* The handle of its requests. */
+struct dev_handle *world_client_handle(struct world_client *c);
 /* A thread of the client's program. */
 struct sim_fiber *world_client_fiber(struct world_client *c, void (*fn)(void *arg), void *arg);
 /* Close device and session; returns when all is disconnected.  No request may be in flight. */
@@ -105,7 +107,7 @@ void world_client_kill(struct world *w, struct world_client *c, enum sim_kill ho
 
 struct world_io {
 	struct list link;
-	struct world_client *client;
+	struct dev_handle *h;
 	enum rnbd_io_op op;
 	uint64_t off;
 	uint32_t len;
@@ -118,6 +120,9 @@ struct world_io {
 };
 
 /* Begin a request in a thread of its own.  WRITE: all bytes are @fill. */
+struct world_io *world_io_start_by(struct world_client *c, struct dev_handle *h, enum rnbd_io_op op, uint64_t off,
+				   uint32_t len, uint8_t fill, bool fua);
+/* The same by the client's own handle. */
 struct world_io *world_io_start(struct world_client *c, enum rnbd_io_op op, uint64_t off,
 				uint32_t len, uint8_t fill, bool fua);
 /* Wait for it for at most @ms; returns its status and frees it.  A READ's data must be all @fill

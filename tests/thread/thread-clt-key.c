@@ -74,24 +74,27 @@ static void flushed_bind(void)
 		.queue_depth = 4, .max_io_size = DISK, .disk_size = DISK, .type_2 = true,
 	};
 	static uint8_t data[4096], got[4096];
+	struct dev_handle handle;
 	struct dev *dev;
 
 	client_begin(&server);
 	check(!dev_open(&clt, "disk", RNBD_ACCESS_RW, &dev));
+	dev_handle_init(&handle, dev);
 	memset(data, 0xa5, sizeof(data));
-	check(!dev_io_write(dev, data, sizeof(data), 0, false));
-	check(!dev_io_read(dev, got, sizeof(got), 0));
+	check(!dev_io_write(&handle, data, sizeof(data), 0, false));
+	check(!dev_io_read(&handle, got, sizeof(got), 0));
 	flush_binds(&clt.sess.paths[0]->att);
 	memset(got, 0, sizeof(got));
-	check(!dev_io_read(dev, got, sizeof(got), 0));
+	check(!dev_io_read(&handle, got, sizeof(got), 0));
 	check(!memcmp(got, data, sizeof(data)));
+	dev_handle_fini(&handle);
 	dev_close(dev);
 	client_end();
 }
 
 /* ---- reads of many parts, whose windows we take away ---- */
 
-static struct dev *parts_dev;
+static struct dev_handle parts_handle;
 
 static void *parts_reader(void *arg)
 {
@@ -99,7 +102,7 @@ static void *parts_reader(void *arg)
 
 	for (unsigned i = 0; i < 20; i++) {
 		memset(got, 0, PARTS_DISK);
-		check(!dev_io_read(parts_dev, got, PARTS_DISK, 0));
+		check(!dev_io_read(&parts_handle, got, PARTS_DISK, 0));
 		check(got[0] == 0xa5 && got[PARTS_DISK - 1] == 0xa5);
 	}
 	free(got);
@@ -114,16 +117,19 @@ static void parts(void)
 	};
 	static uint8_t data[PARTS_DISK];
 	pthread_t threads[NTHREADS];
+	struct dev *dev;
 
 	client_begin(&server);
-	check(!dev_open(&clt, "disk", RNBD_ACCESS_RW, &parts_dev));
+	check(!dev_open(&clt, "disk", RNBD_ACCESS_RW, &dev));
+	dev_handle_init(&parts_handle, dev);
 	memset(data, 0xa5, sizeof(data));
-	check(!dev_io_write(parts_dev, data, sizeof(data), 0, false));
+	check(!dev_io_write(&parts_handle, data, sizeof(data), 0, false));
 	for (int i = 0; i < NTHREADS; i++)
 		check(!pthread_create(&threads[i], NULL, parts_reader, NULL));
 	for (int i = 0; i < NTHREADS; i++)
 		check(!pthread_join(threads[i], NULL));
-	dev_close(parts_dev);
+	dev_handle_fini(&parts_handle);
+	dev_close(dev);
 	client_end();
 }
 

@@ -28,6 +28,7 @@
 static struct loop *loop;
 static struct client clt;
 static struct dev *dev;
+static struct dev_handle handle;
 
 static struct fab_provider staged;
 
@@ -237,7 +238,7 @@ static void *read_block(void *arg)
 {
 	uint8_t buf[512];
 
-	check(!dev_io_read(dev, buf, sizeof(buf), 0));
+	check(!dev_io_read(&handle, buf, sizeof(buf), 0));
 	return NULL;
 }
 
@@ -317,7 +318,7 @@ static void overtaken(bool asleep)
 	wait_until(leader_sleeps(io_con()));
 	st.on_write = asleep ? until_leader_sleeps : until_leader_armed;
 	atomic_store(&st.overtake, true);
-	check(!dev_io_write(dev, buf, sizeof(buf), 4096, false));
+	check(!dev_io_write(&handle, buf, sizeof(buf), 4096, false));
 	atomic_store(&st.overtake, false);
 	let_go(io_con()->fab);
 	check(!pthread_join(leader, NULL));
@@ -345,7 +346,7 @@ static void answered_before_the_end(void)
 	st.on_write = fail_after_answer;
 	atomic_store(&st.lose, true);
 	atomic_store(&st.overtake, true);
-	check(!dev_io_write(dev, buf, sizeof(buf), 4096, false));
+	check(!dev_io_write(&handle, buf, sizeof(buf), 4096, false));
 	check(!pthread_join(leader, NULL));
 	check(atomic_load(&st.writes) == 1);
 }
@@ -653,6 +654,7 @@ int main(void)
 	check(!client_init(&clt, loop, &conf));
 	check(!client_wait_up(&clt));
 	check(!dev_open(&clt, "disk", RNBD_ACCESS_RW, &dev));
+	dev_handle_init(&handle, dev);
 
 	scene = "socket full while the leader sleeps";
 	full_socket(true);
@@ -676,6 +678,7 @@ int main(void)
 	answered_before_the_end();
 
 	scene = "end";
+	dev_handle_fini(&handle);
 	dev_close(dev);
 	client_close(&clt);
 	loop_poll_destroy(loop);

@@ -24,6 +24,7 @@
 static struct loop *loop;
 static struct client clt;
 static struct dev *dev;
+static struct dev_handle handle;
 static atomic_int running;
 
 static void quiet(enum log_level level, const char *line)
@@ -45,10 +46,12 @@ static void session_open(unsigned connections)
 	check(!client_init(&clt, loop, &conf));
 	check(!client_wait_up(&clt));
 	check(!dev_open(&clt, "disk", RNBD_ACCESS_RW, &dev));
+	dev_handle_init(&handle, dev);
 }
 
 static void session_close(void)
 {
+	dev_handle_fini(&handle);
 	dev_close(dev);
 	client_close(&clt);
 	loop_poll_destroy(loop);
@@ -64,7 +67,7 @@ static void *blocks(void *arg)
 	uint8_t *mine = calloc(1, STRIPE), *buf = malloc(STRIPE);
 
 	check(mine && buf);
-	check(!dev_io_write(dev, mine, STRIPE, (uint64_t)me * STRIPE, false));
+	check(!dev_io_write(&handle, mine, STRIPE, (uint64_t)me * STRIPE, false));
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		uint32_t off = (uint32_t)rand_r(&seed) % (STRIPE / 512) * 512;
 		uint32_t max = rand_r(&seed) % 16 ? 8192 : STRIPE;
@@ -72,9 +75,9 @@ static void *blocks(void *arg)
 
 		if (rand_r(&seed) % 2) {
 			memset(mine + off, (int)(i + 1), len);
-			check(!dev_io_write(dev, mine + off, len, (uint64_t)me * STRIPE + off, false));
+			check(!dev_io_write(&handle, mine + off, len, (uint64_t)me * STRIPE + off, false));
 		} else {
-			check(!dev_io_read(dev, buf, len, (uint64_t)me * STRIPE + off));
+			check(!dev_io_read(&handle, buf, len, (uint64_t)me * STRIPE + off));
 			check(!memcmp(buf, mine + off, len));
 		}
 	}
@@ -98,10 +101,10 @@ static void *pieces(void *arg)
 		uint32_t off = (slot * WORKERS + (uint32_t)me) * 64;
 
 		memset(mine + off, (int)(i + 1), 64);
-		check(!dev_io_write(dev, mine + off, 64, off, false));
+		check(!dev_io_write(&handle, mine + off, 64, off, false));
 		slot = (uint32_t)rand_r(&seed) % (AREA / (64 * WORKERS));
 		off = (slot * WORKERS + (uint32_t)me) * 64;
-		check(!dev_io_read(dev, buf, 64, off));
+		check(!dev_io_read(&handle, buf, 64, off));
 		check(!memcmp(buf, mine + off, 64));
 	}
 	free(mine);
@@ -145,10 +148,10 @@ static void world(unsigned depth, int new_rkey, unsigned connections, bool cut)
 	mock_server_start(&conf);
 	session_open(connections);
 	run(blocks, cut);
-	check(!dev_io_zero(dev, AREA, 0, true, false));
-	check(!dev_io_read(dev, buf, sizeof(buf), 0) && !memcmp(buf, zero, sizeof(buf)));
+	check(!dev_io_zero(&handle, AREA, 0, true, false));
+	check(!dev_io_read(&handle, buf, sizeof(buf), 0) && !memcmp(buf, zero, sizeof(buf)));
 	run(pieces, cut);
-	check(!dev_io_flush(dev));	/* a reconnect that a late cut began is over */
+	check(!dev_io_flush(&handle));	/* a reconnect that a late cut began is over */
 	check(registration == CLT_REG_STATIC || mock_live_keys() == 0);
 	session_close();
 	mock_server_stop();
@@ -162,23 +165,23 @@ static void lost_writes(void)
 
 	mock_server_start(&conf);
 	session_open(1);
-	check(!dev_io_write(dev, buf, sizeof(buf), 0, false));
-	check(!dev_io_flush(dev));
+	check(!dev_io_write(&handle, buf, sizeof(buf), 0, false));
+	check(!dev_io_flush(&handle));
 	mock_server_reboot();
 	mock_cut();
-	check(!dev_io_flush(dev));	/* all was flushed */
-	check(!dev_io_write(dev, buf, sizeof(buf), 0, true));
+	check(!dev_io_flush(&handle));	/* all was flushed */
+	check(!dev_io_write(&handle, buf, sizeof(buf), 0, true));
 	mock_server_reboot();
 	mock_cut();
-	check(!dev_io_flush(dev));	/* FUA */
-	check(!dev_io_write(dev, buf, sizeof(buf), 0, false));
+	check(!dev_io_flush(&handle));	/* FUA */
+	check(!dev_io_write(&handle, buf, sizeof(buf), 0, false));
 	mock_cut();
-	check(!dev_io_flush(dev));	/* the same server */
-	check(!dev_io_write(dev, buf, sizeof(buf), 0, false));
+	check(!dev_io_flush(&handle));	/* the same server */
+	check(!dev_io_write(&handle, buf, sizeof(buf), 0, false));
 	mock_server_reboot();
 	mock_cut();
-	check(dev_io_flush(dev) == -EIO);
-	check(!dev_io_flush(dev));
+	check(dev_io_flush(&handle) == -EIO);
+	check(!dev_io_flush(&handle));
 	session_close();
 	mock_server_stop();
 }

@@ -16,6 +16,7 @@ UNIT_TESTS = \
 	%D%/test-bitmap.crit \
 	%D%/test-ctl.crit \
 	%D%/test-golden.crit \
+	%D%/test-dev-loss.crit \
 	%D%/test-hist.crit \
 	%D%/test-lat.crit \
 	%D%/test-unix-sock.crit \
@@ -99,6 +100,10 @@ UNIT_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 %C%_test_look_crit_CPPFLAGS = $(CLT_CPPFLAGS) -I$(top_srcdir)/src/rtrs-bench
 %C%_test_look_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_look_crit_LDADD = $(CRITERION_LIBS)
+%C%_test_dev_loss_crit_SOURCES = %D%/test-dev-loss.c %D%/unit.h
+%C%_test_dev_loss_crit_CPPFLAGS = $(CLT_CPPFLAGS)
+%C%_test_dev_loss_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_dev_loss_crit_LDADD = libclt.la $(CRITERION_LIBS)
 %C%_test_hist_crit_SOURCES = %D%/test-hist.c %D%/unit.h
 %C%_test_hist_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_hist_crit_LDADD = libbase.la $(CRITERION_LIBS)

@@ -15,14 +15,6 @@
 
 /* ---- one IO ---- */
 
-static void advance(atomic_uint *seq, unsigned to)
-{
-	unsigned old = atomic_load(seq);
-
-	while ((int)(to - old) > 0 && !atomic_compare_exchange_weak(seq, &old, to))
-		;
-}
-
 static size_t io_encode(const struct clt_op *clt, uint64_t off, uint32_t len, uint32_t tag,
 			uint8_t *usr)
 {
@@ -84,10 +76,12 @@ static void io_gave_up(const struct clt_op *clt, unsigned epoch)
 {
 	const struct dev_io *op = container_of(clt, struct dev_io, clt);
 	struct dev *dev = op->dev;
+	unsigned old = atomic_load(&dev->given_up_epoch);
 
 	if (only_reads(op->op))
 		return;
-	advance(&dev->given_up_epoch, epoch);
+	while (old < epoch && !atomic_compare_exchange_weak(&dev->given_up_epoch, &old, epoch))
+		;
 	loop_post(clt->io->loop, &dev->given_up_msg);
 }
 
@@ -105,15 +99,17 @@ static uint32_t part_max(const struct dev *dev, enum rnbd_io_op what)
 			     (uint64_t)dev->info.logical_block_size);
 }
 
-void dev_io_start(struct dev_io *op, struct dev *dev, enum rnbd_io_op what, uint32_t flags,
-		   void *buf, uint64_t len, uint64_t off, void (*fn)(struct clt_waiter *w))
+/* @h NULL: as struct dev_io says. */
+static void io_start(struct dev_io *op, struct dev *dev, struct dev_handle *h, enum rnbd_io_op what, uint32_t flags,
+		     void *buf, uint64_t len, uint64_t off, void (*fn)(struct clt_waiter *w))
 {
 	op->dev = dev;
+	op->h = h;
 	op->op = what;
 	op->flags = flags;
 	op->off = off;
-	op->losses_told = atomic_load(&dev->losses_told);
-	op->flush_seq = atomic_load(&dev->write_seq);
+	if (h)
+		dev_cover_begin(&op->cover, &h->told, &dev->loss);
 	op->clt = (struct clt_op){
 		.io = &dev->clt->sess.io,
 		.dir = only_reads(what) ? RTRS_DIR_READ : RTRS_DIR_WRITE,
@@ -128,39 +124,49 @@ void dev_io_start(struct dev_io *op, struct dev *dev, enum rnbd_io_op what, uint
 	clt_op_start(&op->clt, fn);
 }
 
-/* A write that needs a FLUSH was acknowledged. */
-static void count_write(struct dev_io *op)
+void dev_io_start(struct dev_io *op, struct dev_handle *h, enum rnbd_io_op what, uint32_t flags,
+		   void *buf, uint64_t len, uint64_t off, void (*fn)(struct clt_waiter *w))
 {
-	struct dev *dev = op->dev;
-
-	if ((op->flags & RNBD_F_FUA) || !dev->info.writeback)
-		return;
-	/* ORDER: see identity_check() in dev-reopen.c. */
-	atomic_fetch_add(&dev->write_seq, 1);
-	if (op->clt.epoch < atomic_load(&dev->clt->boot_epoch))
-		atomic_store(&dev->lost_epoch, atomic_load(&dev->clt->boot_epoch));
+	io_start(op, h->dev, h, what, flags, buf, len, off, fn);
 }
 
-/* A FLUSH was answered.  When the server lost what it should cover, it fails, and so do those that
- * run at the same time: they cover the same writes.  Later ones do not.  One that is a part of
- * another request, @inner, leaves it to the next to tell. */
-static int end_flush(struct dev_io *op, bool inner)
+/* A FLUSH or a FUA was answered: have @op's handle hear of writes that are lost.  @tells: as
+ * dev_loss_tell(). */
+static int tell_loss(struct dev_io *op, bool tells)
+{
+	int r = dev_loss_tell(&op->dev->loss, &op->h->told, &op->cover, op->clt.epoch, tells);
+
+	if (r < 0 && tells)
+		log_err(op->dev->name, "%s fails: the server may have lost earlier writes",
+			op->op == RNBD_OP_FLUSH ? "flush" : "write with FUA");
+	return r;
+}
+
+/* A write was acknowledged. */
+static int end_write(struct dev_io *op)
 {
 	struct dev *dev = op->dev;
-	unsigned lost = atomic_load(&dev->lost_epoch);
+	unsigned boot_epoch;
 
-	if (lost && op->clt.epoch >= lost && inner)
-		return -EIO;
-	if (lost && op->clt.epoch >= lost) {
-		/* ORDER: counted before it is cleared, so that nobody sees neither. */
-		atomic_fetch_add(&dev->losses_told, 1);
-		atomic_compare_exchange_strong(&dev->lost_epoch, &lost, 0);
-	}
-	advance(&dev->flushed_seq, op->flush_seq);
-	if (op->losses_told == atomic_load(&dev->losses_told))
+	if (op->flags & RNBD_F_FUA)
+		return tell_loss(op, true);
+	if (!dev->info.writeback)
 		return 0;
-	log_err(dev->name, "flush fails: the server may have lost earlier writes");
-	return -EIO;
+	/* ORDER: counted, then looked: see identity_check() in dev-reopen.c. */
+	dev_loss_wrote(&dev->loss, &op->h->told);
+	boot_epoch = atomic_load(&dev->clt->boot_epoch);
+	if (op->clt.epoch < boot_epoch)
+		dev_loss_found(&dev->loss, boot_epoch);
+	return 0;
+}
+
+static int end_flush(struct dev_io *op, bool tells)
+{
+	int r = tell_loss(op, tells);
+
+	if (r == 0)
+		dev_loss_flushed(&op->dev->loss, &op->cover);
+	return r;
 }
 
 int dev_io_end(struct dev_io *op)
@@ -170,24 +176,23 @@ int dev_io_end(struct dev_io *op)
 	switch (op->op) {
 	case RNBD_OP_WRITE:
 	case RNBD_OP_WRITE_ZEROES:
-		count_write(op);
-		return 0;
+		return end_write(op);
 	case RNBD_OP_FLUSH:
-		return end_flush(op, false);
+		return end_flush(op, true);
 	default:
 		return 0;
 	}
 }
 
 /* Aligned. */
-static int io_run(struct dev *dev, enum rnbd_io_op what, uint32_t flags, void *buf,
+static int io_run(struct dev_handle *h, enum rnbd_io_op what, uint32_t flags, void *buf,
 		  uint64_t len, uint64_t off)
 {
 	struct dev_io op;
 
-	dev_io_start(&op, dev, what, flags, buf, len, off, NULL);
+	dev_io_start(&op, h, what, flags, buf, len, off, NULL);
 	clt_op_run(&op.clt);
-	dev_stat_queued(dev->stat, op.clt.hint, op.clt.waited_ns);
+	dev_stat_queued(h->dev->stat, op.clt.hint, op.clt.waited_ns);
 	return dev_io_end(&op);
 }
 
@@ -195,9 +200,20 @@ int dev_io_extents(struct dev *dev, void *answer, uint32_t room, uint32_t span, 
 {
 	struct dev_io op = { .span = span };
 
-	dev_io_start(&op, dev, RNBD_OP_EXTENTS, RNBD_F_SYNC, answer, room, off, NULL);
+	io_start(&op, dev, NULL, RNBD_OP_EXTENTS, RNBD_F_SYNC, answer, room, off, NULL);
 	clt_op_run(&op.clt);
 	return dev_io_end(&op);
+}
+
+void dev_handle_init(struct dev_handle *h, struct dev *dev)
+{
+	h->dev = dev;
+	dev_told_init(&h->told, &dev->loss);
+}
+
+void dev_handle_fini(struct dev_handle *h)
+{
+	dev_told_fini(&h->told, &h->dev->loss);
 }
 
 /* ---- writers and their ranges ---- */
@@ -248,15 +264,15 @@ static bool aligned(const struct dev *dev, uint64_t off, uint64_t len)
 }
 
 /* A write of whole blocks, or of what covers them. */
-static int write_range(struct dev *dev, enum rnbd_io_op what, uint32_t flags, const void *buf,
+static int write_range(struct dev_handle *h, enum rnbd_io_op what, uint32_t flags, const void *buf,
 		       uint64_t len, uint64_t off)
 {
 	struct writer writer;
 	int r;
 
-	writer_enter(dev, &writer, off, off + len, false);
-	r = io_run(dev, what, flags, (void *)buf, len, off);
-	writer_leave(dev, &writer);
+	writer_enter(h->dev, &writer, off, off + len, false);
+	r = io_run(h, what, flags, (void *)buf, len, off);
+	writer_leave(h->dev, &writer);
 	return r;
 }
 
@@ -291,8 +307,9 @@ static bool next_piece(const struct dev *dev, struct pieces *p)
 	return true;
 }
 
-static int read_unaligned(struct dev *dev, uint8_t *buf, uint32_t len, uint64_t off)
+static int read_unaligned(struct dev_handle *h, uint8_t *buf, uint32_t len, uint64_t off)
 {
+	struct dev *dev = h->dev;
 	_cleanup_free_ uint8_t *block = malloc(block_size(dev));
 	struct pieces p = { .size = atomic_load(&dev->size), .off = off, .len = len };
 	int r = block ? 0 : -ENOMEM;
@@ -303,10 +320,10 @@ static int read_unaligned(struct dev *dev, uint8_t *buf, uint32_t len, uint64_t 
 		uint8_t *to = buf + (p.off - off);
 
 		if (p.whole) {
-			r = io_run(dev, RNBD_OP_READ, RNBD_F_SYNC, to, p.n, p.off);
+			r = io_run(h, RNBD_OP_READ, RNBD_F_SYNC, to, p.n, p.off);
 			continue;
 		}
-		r = io_run(dev, RNBD_OP_READ, RNBD_F_SYNC, block, p.block_len, p.block);
+		r = io_run(h, RNBD_OP_READ, RNBD_F_SYNC, block, p.block_len, p.block);
 		if (r == 0)
 			memcpy(to, block + (p.off - p.block), p.n);
 	}
@@ -314,9 +331,10 @@ static int read_unaligned(struct dev *dev, uint8_t *buf, uint32_t len, uint64_t 
 }
 
 /* @buf NULL: zeroes, whole blocks with @what. */
-static int write_unaligned(struct dev *dev, enum rnbd_io_op what, uint32_t flags,
+static int write_unaligned(struct dev_handle *h, enum rnbd_io_op what, uint32_t flags,
 			   const uint8_t *buf, uint64_t len, uint64_t off)
 {
+	struct dev *dev = h->dev;
 	_cleanup_free_ uint8_t *block = malloc(block_size(dev));
 	struct pieces p = { .size = atomic_load(&dev->size), .off = off, .len = len };
 	struct writer writer;
@@ -332,17 +350,17 @@ static int write_unaligned(struct dev *dev, enum rnbd_io_op what, uint32_t flags
 		const uint8_t *from = buf ? buf + (p.off - off) : NULL;
 
 		if (p.whole) {
-			r = io_run(dev, what, flags, (void *)from, p.n, p.off);
+			r = io_run(h, what, flags, (void *)from, p.n, p.off);
 			continue;
 		}
-		r = io_run(dev, RNBD_OP_READ, RNBD_F_SYNC, block, p.block_len, p.block);
+		r = io_run(h, RNBD_OP_READ, RNBD_F_SYNC, block, p.block_len, p.block);
 		if (r < 0)
 			break;
 		if (from)
 			memcpy(block + (p.off - p.block), from, p.n);
 		else
 			memset(block + (p.off - p.block), 0, p.n);
-		r = io_run(dev, RNBD_OP_WRITE, flags & RNBD_F_FUA, block, p.block_len, p.block);
+		r = io_run(h, RNBD_OP_WRITE, flags & RNBD_F_FUA, block, p.block_len, p.block);
 	}
 	writer_leave(dev, &writer);
 	return r;
@@ -367,81 +385,81 @@ static int counted(struct dev *dev, enum io_stat_op op, uint64_t began_ns, uint6
 	return r;
 }
 
-int dev_io_read(struct dev *dev, void *buf, uint32_t len, uint64_t off)
+int dev_io_read(struct dev_handle *h, void *buf, uint32_t len, uint64_t off)
 {
 	uint64_t began_ns = clock_measure_ns();
 	int r;
 
-	if (aligned(dev, off, len))
-		r = io_run(dev, RNBD_OP_READ, RNBD_F_SYNC, buf, len, off);
+	if (aligned(h->dev, off, len))
+		r = io_run(h, RNBD_OP_READ, RNBD_F_SYNC, buf, len, off);
 	else
-		r = read_unaligned(dev, buf, len, off);
-	return counted(dev, IO_STAT_READ, began_ns, len, r);
+		r = read_unaligned(h, buf, len, off);
+	return counted(h->dev, IO_STAT_READ, began_ns, len, r);
 }
 
-int dev_io_write(struct dev *dev, const void *buf, uint32_t len, uint64_t off, bool fua)
+int dev_io_write(struct dev_handle *h, const void *buf, uint32_t len, uint64_t off, bool fua)
 {
 	uint32_t flags = fua ? RNBD_F_FUA : 0;
 	uint64_t began_ns = clock_measure_ns();
 	int r;
 
-	if (aligned(dev, off, len))
-		r = write_range(dev, RNBD_OP_WRITE, flags, buf, len, off);
+	if (aligned(h->dev, off, len))
+		r = write_range(h, RNBD_OP_WRITE, flags, buf, len, off);
 	else
-		r = write_unaligned(dev, RNBD_OP_WRITE, flags, buf, len, off);
-	return counted(dev, IO_STAT_WRITE, began_ns, len, r);
+		r = write_unaligned(h, RNBD_OP_WRITE, flags, buf, len, off);
+	return counted(h->dev, IO_STAT_WRITE, began_ns, len, r);
 }
 
-int dev_io_flush(struct dev *dev)
+int dev_io_flush(struct dev_handle *h)
 {
 	uint64_t began_ns = clock_measure_ns();
-	int r = io_run(dev, RNBD_OP_FLUSH, RNBD_F_SYNC | RNBD_F_FUA, NULL, 0, 0);
+	int r = io_run(h, RNBD_OP_FLUSH, RNBD_F_SYNC | RNBD_F_FUA, NULL, 0, 0);
 
-	return counted(dev, IO_STAT_FLUSH, began_ns, 0, r);
+	return counted(h->dev, IO_STAT_FLUSH, began_ns, 0, r);
 }
 
-/* FUA of a discard.  Whoever ignores errors of discards, which are only advice, must still hear of
- * a loss: a FLUSH tells it again. */
-static int flush_discard(struct dev *dev)
+/* FUA of a discard.  A discard is only advice, and programs ignore its errors: so this failure does
+ * not count as told, and the next FLUSH tells of the loss. */
+static int flush_discard(struct dev_handle *h)
 {
 	struct dev_io op;
 
-	dev_io_start(&op, dev, RNBD_OP_FLUSH, RNBD_F_SYNC | RNBD_F_FUA, NULL, 0, 0, NULL);
+	dev_io_start(&op, h, RNBD_OP_FLUSH, RNBD_F_SYNC | RNBD_F_FUA, NULL, 0, 0, NULL);
 	clt_op_run(&op.clt);
-	dev_stat_queued(dev->stat, op.clt.hint, op.clt.waited_ns);
-	return op.clt.status ? op.clt.status : end_flush(&op, true);
+	dev_stat_queued(h->dev->stat, op.clt.hint, op.clt.waited_ns);
+	return op.clt.status ? op.clt.status : end_flush(&op, false);
 }
 
-static int discard_blocks(struct dev *dev, uint32_t len, uint64_t off, bool fua)
+static int discard_blocks(struct dev_handle *h, uint32_t len, uint64_t off, bool fua)
 {
-	uint64_t start = align_up(off, block_size(dev));
-	uint64_t end = align_down(off + len, block_size(dev));
+	uint64_t start = align_up(off, block_size(h->dev));
+	uint64_t end = align_down(off + len, block_size(h->dev));
 	int r;
 
 	if (start >= end)
 		return 0;
-	r = write_range(dev, RNBD_OP_DISCARD, 0, NULL, end - start, start);
-	return r == 0 && fua ? flush_discard(dev) : r;
+	r = write_range(h, RNBD_OP_DISCARD, 0, NULL, end - start, start);
+	return r == 0 && fua ? flush_discard(h) : r;
 }
 
-int dev_io_discard(struct dev *dev, uint32_t len, uint64_t off, bool fua)
+int dev_io_discard(struct dev_handle *h, uint32_t len, uint64_t off, bool fua)
 {
 	uint64_t began_ns = clock_measure_ns();
 
-	if (!dev_can_discard(dev))
+	if (!dev_can_discard(h->dev))
 		return -EOPNOTSUPP;
-	return counted(dev, IO_STAT_DISCARD, began_ns, len, discard_blocks(dev, len, off, fua));
+	return counted(h->dev, IO_STAT_DISCARD, began_ns, len, discard_blocks(h, len, off, fua));
 }
 
-int dev_io_zero(struct dev *dev, uint32_t len, uint64_t off, bool may_unmap, bool fua)
+int dev_io_zero(struct dev_handle *h, uint32_t len, uint64_t off, bool may_unmap, bool fua)
 {
 	uint32_t flags = (fua ? RNBD_F_FUA : 0) | (may_unmap ? 0 : RNBD_F_NOUNMAP);
 	uint64_t began_ns = clock_measure_ns();
 	int r;
 
-	if (aligned(dev, off, len))
-		r = write_range(dev, RNBD_OP_WRITE_ZEROES, flags, NULL, len, off);
+	if (aligned(h->dev, off, len))
+		r = write_range(h, RNBD_OP_WRITE_ZEROES, flags, NULL, len, off);
 	else
-		r = write_unaligned(dev, RNBD_OP_WRITE_ZEROES, flags, NULL, len, off);
-	return counted(dev, IO_STAT_ZEROES, began_ns, len, r);
+		r = write_unaligned(h, RNBD_OP_WRITE_ZEROES, flags, NULL, len, off);
+	return counted(h->dev, IO_STAT_ZEROES, began_ns, len, r);
 }

@@ -57,10 +57,7 @@ struct dev {
 	atomic_uint given_up_epoch, settled_epoch;
 	struct range_lock ranges;
 
-	/* What a FLUSH must cover (doc/decisions.md D13): acknowledged writes, those a FLUSH
-	 * covered, and the epoch of the session in which unflushed ones were found lost (0: none).
-	 * FLUSHes that told of a loss are counted: one that began before covers the same writes. */
-	atomic_uint write_seq, flushed_seq, lost_epoch, losses_told;
+	struct dev_loss loss;
 
 	/* service thread */
 	struct list link;		/* clt->devs */

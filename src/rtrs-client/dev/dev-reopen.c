@@ -42,14 +42,13 @@ static void identity_check(struct client *clt, const struct rnbd_ext *ext)
 	memcpy(clt->boot_id, ext->boot_id, sizeof(clt->boot_id));
 	if (first || same)
 		return;
-	/* ORDER: boot_epoch before write_seq is read; dev_io_end() counts before it reads
+	/* ORDER: boot_epoch before dev_loss_unflushed(); dev_io_end() counts a write before it reads
 	 * boot_epoch. */
 	atomic_store(&clt->boot_epoch, clt_sess_epoch(&clt->sess));
 	list_for_each(dev, &clt->devs, link) {
-		if (atomic_load(&dev->write_seq) == atomic_load(&dev->flushed_seq))
+		if (!dev_loss_unflushed(&dev->loss))
 			continue;
-		if (atomic_exchange(&dev->lost_epoch, clt_sess_epoch(&clt->sess)))
-			continue;	/* told, and no flush since */
+		dev_loss_found(&dev->loss, clt_sess_epoch(&clt->sess));
 		log_err(dev->name, "%s: writes that were not flushed may be lost",
 			ext->valid ? "the server's host was restarted, or a sync failed there" :
 				     "the server cannot tell whether its host was restarted");

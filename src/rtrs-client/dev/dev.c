@@ -231,6 +231,7 @@ static struct dev *dev_create(struct client *clt, const struct dev_open_req *req
 	dev->mode = req->mode;
 	atomic_store(&dev->state, DEV_OPENING);
 	range_lock_init(&dev->ranges);
+	dev_loss_init(&dev->loss);
 	dev_ctl_init(&dev->ctl, clt, dev);
 	dev_reopen_init_dev(dev);
 	dev_look_init(dev);
@@ -377,9 +378,7 @@ static void dev_closed(struct dev *dev)
 	}
 	/* Opened again while it was being closed: a new life for the same name. */
 	dev->mode = list_entry(dev->opens.next, struct dev_open_req, link)->mode;
-	atomic_store(&dev->write_seq, 0);
-	atomic_store(&dev->flushed_seq, 0);
-	atomic_store(&dev->lost_epoch, 0);
+	dev_loss_init(&dev->loss);
 	atomic_store(&dev->state, DEV_OPENING);
 	dev_pump(dev);
 }

@@ -8,6 +8,7 @@
 #define DEV_H
 
 #include "client.h"
+#include "dev-loss.h"
 
 struct dev;
 
@@ -65,33 +66,46 @@ const char *dev_state_name(const struct dev *dev);
 
 /* ---- IO ---- */
 
+/* One user of a device: a connection of NBD.  A handle is to a device what an open file is to a
+ * file: each of them is told once of writes that were lost while it was open (doc/decisions.md D13).
+ * Embedded by the caller, who holds a reference of the device from init to fini and has no IO in
+ * flight at either. */
+struct dev_handle {
+	struct dev *dev;
+	struct dev_told told;		/* private */
+};
+
+void dev_handle_init(struct dev_handle *h, struct dev *dev);
+void dev_handle_fini(struct dev_handle *h);
+
 struct dev_io {
 	struct clt_op clt;
 	struct dev *dev;
+	struct dev_handle *h;		/* NULL: an operation without promises, EXTENTS */
 	enum rnbd_io_op op;
 	uint32_t flags;			/* RNBD_F_* */
 	uint64_t off;			/* bytes; multiple of RNBD_SECTOR_SIZE, and so the length */
 	uint32_t span;			/* EXTENTS: bytes from off on that are asked about; set
 					 * before dev_io_start() */
-	unsigned flush_seq;		/* private: the writes a FLUSH covers */
-	unsigned losses_told;		/* private: when it began */
+	struct dev_cover cover;		/* private */
 };
 
 /* Start an aligned operation (see dev_info()->logical_block_size).  @fn as clt_op_start().
  * Then clt_op_step(&op->clt) until true, then dev_io_end() once for the result. */
-void dev_io_start(struct dev_io *op, struct dev *dev, enum rnbd_io_op what, uint32_t flags,
+void dev_io_start(struct dev_io *op, struct dev_handle *h, enum rnbd_io_op what, uint32_t flags,
 		   void *buf, uint64_t len, uint64_t off, void (*fn)(struct clt_waiter *w));
-/* 0 or -errno; accounts what a FLUSH must cover (doc/decisions.md D13). */
+/* 0 or -errno; accounts what a FLUSH must cover.  A FLUSH or FUA that the server has carried out
+ * is -EIO when earlier writes are lost and @h was not told yet (dev-loss.h). */
 int dev_io_end(struct dev_io *op);
 
 /* Any offset and length inside the device; unaligned edges are read, changed and written under a
  * lock that excludes other writers of that block.  Block; any thread.  0 or -errno. */
-int dev_io_read(struct dev *dev, void *buf, uint32_t len, uint64_t off);
-int dev_io_write(struct dev *dev, const void *buf, uint32_t len, uint64_t off, bool fua);
-int dev_io_flush(struct dev *dev);
+int dev_io_read(struct dev_handle *h, void *buf, uint32_t len, uint64_t off);
+int dev_io_write(struct dev_handle *h, const void *buf, uint32_t len, uint64_t off, bool fua);
+int dev_io_flush(struct dev_handle *h);
 /* Unaligned edges are not discarded: the data there stays. */
-int dev_io_discard(struct dev *dev, uint32_t len, uint64_t off, bool fua);
+int dev_io_discard(struct dev_handle *h, uint32_t len, uint64_t off, bool fua);
 /* -EOPNOTSUPP when the server cannot do it as asked. */
-int dev_io_zero(struct dev *dev, uint32_t len, uint64_t off, bool may_unmap, bool fua);
+int dev_io_zero(struct dev_handle *h, uint32_t len, uint64_t off, bool may_unmap, bool fua);
 
 #endif

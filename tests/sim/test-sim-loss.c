@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Acknowledged writes that are gone, and whom the client tells (doc/decisions.md D13). */
+#include <errno.h>
+
+#include "clock.h"
+#include "dev-priv.h"
+#include "world.h"
+
+static struct world *w;
+static struct world_client *c;
+
+static bool is_open(void *arg)
+{
+	return world_client_opened(arg) <= 0;
+}
+
+static void wait_open(struct world_client *client)
+{
+	CHECK(sim_run_until(is_open, client, 1000) && world_client_opened(client) == 0);
+}
+
+/* A server with blocks of @block_size, and a client with its device open, that waits for ever. */
+static void start_blocks(uint32_t block_size)
+{
+	struct world_server_conf sconf = world_server_defaults;
+	struct world_client_conf cconf = world_client_defaults;
+
+	sconf.block_size = block_size;
+	cconf.io_timeout_ms = CLOCK_NEVER;
+	w = world_create(1);
+	world_server_start(w, &sconf);
+	c = world_client_start(w, &cconf);
+	wait_open(c);
+	world_run_ms(w, 20);
+}
+
+static void start(void)
+{
+	start_blocks(512);
+}
+
+static void power_off_and_on(void)
+{
+	world_server_kill(w, SIM_KILL_POWER);
+	sim_power_on("srv");
+	world_server_start(w, NULL);
+}
+
+/* What was written with FUA is there after a power cut, of whole blocks and of parts. */
+static void test_fua_survives(void)
+{
+	for (uint32_t len = 512; len <= 4096; len += 4096 - 512) {
+		start_blocks(4096);
+		for (unsigned i = 0; i < 32; i++)
+			CHECK(world_io_end(world_io_start(c, RNBD_OP_WRITE, i * 4096, len, 7, true), 0, 1000) == 0);
+		power_off_and_on();
+		for (unsigned i = 0; i < 32; i++)
+			CHECK(world_read(c, i * 4096, len, 7) == 0);
+		world_destroy(w);
+	}
+}
+
+/* A write that is acknowledged while a FLUSH runs is not covered by it. */
+static void test_flush_covers_what_was_before(void)
+{
+	struct world_io *flush;
+
+	start();
+	CHECK(world_write(c, 0, 4096, 1) == 0);
+	sim_disk_hold(world_disk(w), RNBD_OP_FLUSH, SIM_HOLD_AFTER, 1);
+	flush = world_io_start(c, RNBD_OP_FLUSH, 0, 0, 0, false);
+	world_run_ms(w, 10);
+	CHECK(sim_disk_held(world_disk(w)) == 1);
+	CHECK(world_write(c, 4096, 4096, 2) == 0);
+	sim_disk_release(world_disk(w));
+	CHECK(world_io_end(flush, 0, 1000) == 0);
+	power_off_and_on();
+	CHECK(world_flush(c) == -EIO);
+	CHECK(world_flush(c) == 0);
+	world_destroy(w);
+}
+
+/* FLUSHes that run when the server is back cover the same writes, and all hear of the loss. */
+static void test_all_flushes_hear_of_a_loss(void)
+{
+	struct world_io *flush[3];
+
+	start();
+	CHECK(world_write(c, 0, 4096, 1) == 0);
+	world_server_kill(w, SIM_KILL_POWER);
+	for (unsigned i = 0; i < ARRAY_SIZE(flush); i++)
+		flush[i] = world_io_start(c, RNBD_OP_FLUSH, 0, 0, 0, false);
+	sim_power_on("srv");
+	world_server_start(w, NULL);
+	for (unsigned i = 0; i < ARRAY_SIZE(flush); i++)
+		CHECK(world_io_end(flush[i], 0, 10000) == -EIO);
+	CHECK(world_flush(c) == 0);
+	world_destroy(w);
+}
+
+/* One part of a write was acknowledged before the reboot, the other one after it. */
+static void test_loss_of_a_part(void)
+{
+	struct world_io *io;
+
+	start();
+	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, 1);
+	io = world_io_start(c, RNBD_OP_WRITE, 0, 4 * 65536, 1, false);
+	world_run_ms(w, 50);
+	CHECK(sim_disk_held(world_disk(w)) == 1 && !io->done);
+	power_off_and_on();
+	CHECK(world_io_end(io, 0, 10000) == 0);
+	CHECK(world_flush(c) == -EIO);
+	CHECK(world_flush(c) == 0);
+	world_destroy(w);
+}
+
+/* A discard with FUA fails for it, too, but an error of a discard is easily ignored. */
+static void test_discard_does_not_stand_for_flush(void)
+{
+	start();
+	CHECK(world_write(c, 0, 4096, 1) == 0);
+	world_server_kill(w, SIM_KILL_POWER);
+	sim_power_on("srv");
+	world_server_start(w, NULL);
+	for (unsigned i = 0; i < 2; i++)
+		CHECK(world_io_end(world_io_start(c, RNBD_OP_DISCARD, 8192, 4096, 0, true), 0,
+				   5000) == -EIO);
+	CHECK(world_flush(c) == -EIO);
+	CHECK(world_flush(c) == 0);
+	CHECK(world_io_end(world_io_start(c, RNBD_OP_DISCARD, 8192, 4096, 0, true), 0, 5000) == 0);
+	world_destroy(w);
+}
+
+/* ---- each handle is told (doc/decisions.md D13) ---- */
+
+static struct dev_handle second, third;
+
+static int do_by(struct dev_handle *h, enum rnbd_io_op op, uint64_t off, bool fua)
+{
+	return world_io_end(world_io_start_by(c, h, op, off, op == RNBD_OP_FLUSH ? 0 : 4096, 1, fua), 0, 10000);
+}
+
+static int flush_by(struct dev_handle *h)
+{
+	return do_by(h, RNBD_OP_FLUSH, 0, false);
+}
+
+static int write_by(struct dev_handle *h)
+{
+	return do_by(h, RNBD_OP_WRITE, 65536, false);
+}
+
+/* Two NBD clients of one gateway have written: neither takes the error away from the other one. */
+static void test_each_handle_hears_of_a_loss(void)
+{
+	start();
+	dev_handle_init(&second, world_client_dev(c));
+	dev_handle_init(&third, world_client_dev(c));
+	CHECK(world_write(c, 0, 4096, 1) == 0);
+	CHECK(write_by(&second) == 0);
+	power_off_and_on();
+	CHECK(flush_by(&third) == -EIO);	/* as an open file, it need not have written */
+	CHECK(flush_by(&third) == 0);
+	CHECK(flush_by(&second) == -EIO);
+	CHECK(flush_by(&second) == 0);
+	CHECK(world_flush(c) == -EIO);
+	CHECK(world_flush(c) == 0);
+	/* Nothing is unflushed, and nobody is to be told anything. */
+	power_off_and_on();
+	CHECK(flush_by(&third) == 0 && flush_by(&second) == 0 && world_flush(c) == 0);
+	world_destroy(w);
+}
+
+/* Two losses are one error: there is nothing that the first one would tell of alone. */
+static void test_two_losses_are_told_at_once(void)
+{
+	start();
+	dev_handle_init(&second, world_client_dev(c));
+	CHECK(world_write(c, 0, 4096, 1) == 0);
+	power_off_and_on();
+	CHECK(flush_by(&second) == -EIO);
+	CHECK(write_by(&second) == 0);
+	power_off_and_on();
+	CHECK(world_flush(c) == -EIO);
+	CHECK(world_flush(c) == 0);
+	CHECK(flush_by(&second) == -EIO);	/* of the second one */
+	CHECK(flush_by(&second) == 0);
+	world_destroy(w);
+}
+
+static void test_late_handle_hears_nothing(void)
+{
+	start();
+	CHECK(world_write(c, 0, 4096, 1) == 0);
+	power_off_and_on();
+	world_run_ms(w, 5000);	/* the session is back, and the loss is known */
+	dev_handle_init(&second, world_client_dev(c));
+	CHECK(flush_by(&second) == 0);
+	dev_handle_fini(&second);
+	CHECK(world_flush(c) == -EIO);
+	CHECK(world_flush(c) == 0);
+	world_destroy(w);
+}
+
+/* A handle that had written is closed before it was told, as when an NBD connection breaks: its client comes back
+ * with another one, and is told there.  Neither who was told for himself nor who has not written leaves that. */
+static void test_heir_hears_of_a_loss(void)
+{
+	start();
+	dev_handle_init(&second, world_client_dev(c));
+	dev_handle_init(&third, world_client_dev(c));
+	CHECK(world_write(c, 0, 4096, 1) == 0);
+	CHECK(write_by(&second) == 0);
+	power_off_and_on();
+	CHECK(world_flush(c) == -EIO);
+	dev_handle_fini(&third);
+	dev_handle_init(&third, world_client_dev(c));
+	CHECK(flush_by(&third) == 0);
+	dev_handle_fini(&second);
+	dev_handle_init(&second, world_client_dev(c));
+	CHECK(world_flush(c) == 0);
+	CHECK(flush_by(&second) == -EIO);
+	CHECK(flush_by(&second) == 0);
+	dev_handle_init(&third, world_client_dev(c));
+	CHECK(flush_by(&third) == 0);
+	world_destroy(w);
+}
+
+/* FUA promises no less than a FLUSH, and tells like one. */
+static void test_fua_tells_of_a_loss(void)
+{
+	start();
+	dev_handle_init(&second, world_client_dev(c));
+	CHECK(world_write(c, 0, 4096, 1) == 0);
+	power_off_and_on();
+	CHECK(do_by(&second, RNBD_OP_WRITE, 8192, true) == -EIO);
+	CHECK(do_by(&second, RNBD_OP_WRITE, 8192, true) == 0);
+	CHECK(flush_by(&second) == 0);
+	CHECK(do_by(world_client_handle(c), RNBD_OP_WRITE_ZEROES, 8192, true) == -EIO);
+	CHECK(world_flush(c) == 0);
+	world_destroy(w);
+}
+
+static struct world_client *another_client(enum rnbd_access_mode mode)
+{
+	struct world_client_conf conf = world_client_defaults;
+
+	conf.host = "clt2";
+	conf.name = "sess2";
+	conf.mode = mode;
+	return world_client_start(w, &conf);
+}
+
+/* A server that was killed in a sync of one session tells each handle of another one. */
+static void test_handles_of_two_sessions(void)
+{
+	struct world_client *c2;
+
+	start();
+	c2 = another_client(RNBD_ACCESS_MIGRATION);
+	wait_open(c2);
+	dev_handle_init(&second, world_client_dev(c));
+	CHECK(world_write(c, 0, 4096, 1) == 0);
+	CHECK(world_write(c2, 8192, 4096, 1) == 0);
+	sim_disk_fail(world_disk(w), RNBD_OP_FLUSH, -EIO, 1);
+	CHECK(world_flush(c2) == -EIO);
+	CHECK(world_flush(c2) == -EIO);
+	CHECK(flush_by(&second) == -EIO);	/* the server's, which is latched */
+	world_server_kill(w, SIM_KILL_PROCESS);
+	world_server_start(w, NULL);
+	CHECK(flush_by(&second) == -EIO);
+	CHECK(flush_by(&second) == 0);
+	CHECK(world_flush(c) == -EIO);
+	CHECK(world_flush(c) == 0);
+	CHECK(world_flush(c2) == -EIO);
+	CHECK(world_flush(c2) == 0);
+	world_destroy(w);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct sim_test tests[] = {
+		{ "fua-survives", test_fua_survives },
+		{ "flush-covers-what-was-before", test_flush_covers_what_was_before },
+		{ "all-flushes-hear-of-a-loss", test_all_flushes_hear_of_a_loss },
+		{ "loss-of-a-part", test_loss_of_a_part },
+		{ "discard-does-not-stand-for-flush", test_discard_does_not_stand_for_flush },
+		{ "each-handle-hears-of-a-loss", test_each_handle_hears_of_a_loss },
+		{ "two-losses-are-told-at-once", test_two_losses_are_told_at_once },
+		{ "late-handle-hears-nothing", test_late_handle_hears_nothing },
+		{ "heir-hears-of-a-loss", test_heir_hears_of_a_loss },
+		{ "fua-tells-of-a-loss", test_fua_tells_of_a_loss },
+		{ "handles-of-two-sessions", test_handles_of_two_sessions },
+	};
+
+	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));
+}
