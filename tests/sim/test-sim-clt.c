@@ -614,8 +614,8 @@ static void test_server_restarts(void)
 			"[  0.344] srv sess: session opened by sess/clt@srv\n"
 			"[  0.345] clt path srv: info -> opening\n"
 			"[  0.348] srv sess: device 0 opened: disk0, rw\n"
-			"[  0.349] clt path srv: opening -> up\n"
-			"[  0.349] clt path srv: connected again after 314 ms\n");
+			"[  0.351] clt path srv: opening -> up\n"
+			"[  0.351] clt path srv: connected again after 316 ms\n");
 	world_destroy(w);
 }
 

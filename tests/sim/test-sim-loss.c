@@ -134,6 +134,13 @@ static void test_discard_does_not_stand_for_flush(void)
 
 /* ---- each handle is told (doc/decisions.md D13) ---- */
 
+static struct sim_event release_event;
+
+static void release(struct sim_event *ev)
+{
+	sim_disk_release(world_disk(w));
+}
+
 static struct dev_handle second, third;
 
 static int do_by(struct dev_handle *h, enum rnbd_io_op op, uint64_t off, bool fua)
@@ -278,6 +285,53 @@ static void test_handles_of_two_sessions(void)
 	world_destroy(w);
 }
 
+/* A sync fails while the session comes back: its device goes, the error with it, and the OPEN that follows begins
+ * anew.  Whenever that is, the FLUSH that was waiting for the sync does not succeed. */
+static void test_sync_fails_while_the_session_comes_back(void)
+{
+	struct world_io *flush;
+
+	for (unsigned us = 0; us < 40000; us += 250) {
+		start();
+		sim_delay("clt", "srv", 1000, 0);
+		CHECK(world_write(c, 0, 4096, 1) == 0);
+		sim_disk_hold(world_disk(w), RNBD_OP_FLUSH, SIM_HOLD_BEFORE, 1);
+		sim_disk_fail(world_disk(w), RNBD_OP_FLUSH, -EIO, 1);
+		flush = world_io_start(c, RNBD_OP_FLUSH, 0, 0, 0, false);
+		world_run_ms(w, 10);
+		CHECK(sim_disk_held(world_disk(w)) == 1);
+		sim_cut("clt", "srv");
+		sim_event_init(&release_event, release);
+		sim_event_at(&release_event, sim_now_us() + us);
+		CHECK(world_io_end(flush, 0, 10000) == -EIO);
+		world_destroy(w);
+	}
+}
+
+/* While a client was away another one took its place, had a sync fail, and left.  The first one opens its device
+ * behind that, long after it has asked the server who it is. */
+static void test_sync_failed_before_the_device_is_back(void)
+{
+	struct world_client *c2;
+
+	start();
+	CHECK(world_write(c, 0, 4096, 1) == 0);
+	sim_drop("clt", "srv");
+	sim_cut("clt", "srv");
+	world_run_ms(w, 1000);
+	c2 = another_client(RNBD_ACCESS_RW);
+	wait_open(c2);
+	sim_heal("clt", "srv");
+	world_run_ms(w, 10000);
+	CHECK(world_traced(w, "cannot be opened again"));
+	sim_disk_fail(world_disk(w), RNBD_OP_FLUSH, -EIO, 1);
+	CHECK(world_flush(c2) == -EIO);
+	world_client_stop(w, c2);
+	CHECK(world_flush(c) == -EIO);
+	CHECK(world_flush(c) == 0);
+	world_destroy(w);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct sim_test tests[] = {
@@ -292,6 +346,8 @@ int main(int argc, char **argv)
 		{ "heir-hears-of-a-loss", test_heir_hears_of_a_loss },
 		{ "fua-tells-of-a-loss", test_fua_tells_of_a_loss },
 		{ "handles-of-two-sessions", test_handles_of_two_sessions },
+		{ "sync-fails-while-the-session-comes-back", test_sync_fails_while_the_session_comes_back },
+		{ "sync-failed-before-the-device-is-back", test_sync_failed_before_the_device_is_back },
 	};
 
 	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));

@@ -119,10 +119,12 @@ void dev_init(struct client *clt);
 void dev_pump(struct dev *dev);
 void dev_send_open(struct dev *dev, enum clt_op_kind kind,
 			void (*done)(struct dev_ctl *ctl));
-/* The answer to an OPEN: geometry the first time, else id and size.  0: @dev is OPEN, or stays
- * CLOSING; CLT_AGAIN: it is open on the server and has to be settled; or -errno: -EMEDIUMTYPE when
- * it is not what it was. */
+/* The answer to an OPEN: geometry the first time, else id and size.  0: dev_ready() may follow;
+ * CLT_AGAIN: @dev is open on the server and has to be settled; or -errno: -EMEDIUMTYPE when it is
+ * not what it was. */
 int dev_opened(struct dev *dev, struct dev_ctl *ctl, bool first);
+/* Let requests to @dev, unless it is CLOSING. */
+void dev_ready(struct dev *dev);
 
 /* ---- dev-look.c ---- */
 

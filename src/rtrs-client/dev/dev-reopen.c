@@ -10,8 +10,7 @@
  * sent to its device before the server has said that its storage is done with all earlier requests.
  * That is what the answer to CLOSE says, with every server (doc/protocol.md 8.6; those that have
  * arrived and not begun are dropped with their path): the device is opened, closed and opened
- * again.  As with any OPEN of a device that was closed, a failed sync is not told any more by the
- * device itself, so the server's identity is asked for in between. */
+ * again. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -82,6 +81,14 @@ static int greeted(struct dev_ctl *ctl, struct rnbd_ext *ext)
 	return 0;
 }
 
+/* A sync may have failed between the server's last word of its identity and the OPEN of @dev, which
+ * makes the server forget that failure (doc/decisions.md D13).  So the identity is asked for behind
+ * the OPEN, before requests go on.  A sync that fails later stays latched, because @dev is open. */
+static bool may_hide_loss(const struct dev *dev)
+{
+	return dev->clt->peer == CLIENT_PEER_KNOWN && dev_loss_unflushed(&dev->loss);
+}
+
 /* ---- devices that are lost ---- */
 
 static void dev_lost(struct dev *dev)
@@ -134,29 +141,13 @@ static bool dev_wants_reopen(const struct dev *dev)
 
 /* ---- settling ---- */
 
-static void settle_end(struct dev *dev, int status)
-{
-	if (status == 0)
-		atomic_store(&dev->settled_epoch, dev->ctl.epoch);
-	dev->settled(dev, status);
-}
-
-static void settle_greeted(struct dev_ctl *ctl)
-{
-	struct rnbd_ext ext;
-	int r = ctl->op.status == -ECONNABORTED ? -ECONNABORTED : greeted(ctl, &ext);
-
-	if (r == 0)
-		identity_check(ctl->clt, &ext);
-	settle_end(ctl->dev, r);
-}
-
 static void settle_closed(struct dev_ctl *ctl)
 {
-	if (ctl->op.status == 0 && ctl->clt->peer == CLIENT_PEER_KNOWN)
-		greet(ctl, CLT_OP_BOUND, settle_greeted);
-	else
-		settle_end(ctl->dev, ctl->op.status);
+	struct dev *dev = ctl->dev;
+
+	if (ctl->op.status == 0)
+		atomic_store(&dev->settled_epoch, ctl->epoch);
+	dev->settled(dev, ctl->op.status);
 }
 
 void dev_reopen_settle(struct dev *dev, void (*settled)(struct dev *dev, int status))
@@ -199,25 +190,35 @@ static void reopen_settled(struct dev *dev, int status)
 	/* Else by the timer, or the handshake of the next path. */
 }
 
-/* An OPEN after the first, in the handshake or by the timer, was answered. */
-static void reopen_result(struct dev_ctl *ctl)
+/* An OPEN after the first was answered.  As dev_opened(), or -ECONNABORTED. */
+static int reopen_answer(struct dev_ctl *ctl)
 {
-	struct dev *dev = ctl->dev;
-	enum dev_state state = atomic_load(&dev->state);
+	struct client *clt = ctl->clt;
 	int r = ctl->op.status;
 
 	if (r != -ECONNABORTED)
-		r = dev_opened(dev, ctl, false);
+		r = dev_opened(ctl->dev, ctl, false);
 	if (r == 0 || r == CLT_AGAIN)
-		dev->clt->files = CLIENT_FILES_SAME;
-	else if ((r == -ESTALE || r == -ENOENT) && dev->clt->files == CLIENT_FILES_UNSEEN)
-		dev->clt->files = CLIENT_FILES_OTHER;
+		clt->files = CLIENT_FILES_SAME;
+	else if ((r == -ESTALE || r == -ENOENT) && clt->files == CLIENT_FILES_UNSEEN)
+		clt->files = CLIENT_FILES_OTHER;
+	return r;
+}
+
+/* Opening @dev again has ended with @r, in the handshake or by the timer. */
+static void reopen_result(struct dev *dev, int r)
+{
+	enum dev_state state = atomic_load(&dev->state);
+
 	if (state == DEV_CLOSING) {
 		dev_pump(dev);
 		return;
 	}
-	if (r == 0 && state != DEV_OPEN)
-		log_warn(dev->name, "open again");
+	if (r == 0) {
+		dev_ready(dev);
+		if (state != DEV_OPEN)
+			log_warn(dev->name, "open again");
+	}
 	if (r == 0 || r == -ECONNABORTED)
 		return;
 	if (r < 0 && state == DEV_OPEN)
@@ -231,12 +232,32 @@ static void reopen_result(struct dev_ctl *ctl)
 	reopen_arm(dev->clt);
 }
 
+static void reopen_end(struct dev *dev, int r)
+{
+	reopen_result(dev, r);
+	clt_slot_wake(&dev->clt->sess.io);
+}
+
+static void reopen_met(struct dev_ctl *ctl)
+{
+	struct rnbd_ext ext;
+	int r = ctl->op.status == -ECONNABORTED ? -ECONNABORTED : greeted(ctl, &ext);
+
+	if (r == 0)
+		identity_check(ctl->clt, &ext);
+	reopen_end(ctl->dev, r);
+}
+
+/* By the timer, long after the handshake. */
 static void reopen_done(struct dev_ctl *ctl)
 {
-	struct client *clt = ctl->clt;
+	struct dev *dev = ctl->dev;
+	int r = reopen_answer(ctl);
 
-	reopen_result(ctl);
-	clt_slot_wake(&clt->sess.io);
+	if (r == 0 && may_hide_loss(dev))
+		greet(ctl, CLT_OP_BOUND, reopen_met);
+	else
+		reopen_end(dev, r);
 }
 
 static void reopen_timer(struct loop_timer *timer)
@@ -258,9 +279,56 @@ static void handshake_open_done(struct dev_ctl *ctl)
 	bool lost = ctl->op.status == -ECONNABORTED;
 
 	clt->handshake = NULL;
-	reopen_result(ctl);
+	reopen_result(ctl->dev, reopen_answer(ctl));
 	if (!lost)
 		handshake_next(clt);
+}
+
+/* Answered, or ended with its path or session? */
+static bool handshake_lost(struct dev_ctl *ctl)
+{
+	struct client *clt = ctl->clt;
+
+	clt->handshake = NULL;
+	if (ctl->op.status != -ECONNABORTED && !clt_sess_is_closed(&clt->sess))
+		return false;
+	client_check_closed(clt);
+	return true;
+}
+
+static void refuse(struct client *clt, int r)
+{
+	char why[128];
+
+	snprintf(why, sizeof(why), "SESS_INFO: %s", strerror(-r));
+	clt_epoch_refuse(&clt->sess, r, why);
+}
+
+static void met_again(struct dev_ctl *ctl)
+{
+	struct client *clt = ctl->clt;
+	int r;
+
+	if (handshake_lost(ctl))
+		return;
+	r = greeted(ctl, &clt->met);
+	if (r < 0) {
+		refuse(clt, r);
+		return;
+	}
+	identity_check(clt, &clt->met);
+	clt_epoch_opened(&clt->sess);
+}
+
+static bool any_may_hide_loss(const struct client *clt)
+{
+	struct dev *dev;
+
+	list_for_each(dev, &clt->devs, link) {
+		if (may_hide_loss(dev))
+			return true;
+	}
+	return false;
 }
 
 /* The devices are asked for.  A server that has none of their files, while there are paths that may
@@ -270,6 +338,9 @@ static void handshake_end(struct client *clt)
 {
 	if (clt->files == CLIENT_FILES_OTHER && clt->sess.io.natts > 1) {
 		clt_epoch_refuse(&clt->sess, -ESTALE, "not the server that had the exports");
+	} else if (clt->met.valid && any_may_hide_loss(clt)) {
+		clt->handshake = clt->greeting;
+		greet(clt->greeting, CLT_OP_HANDSHAKE, met_again);
 	} else {
 		identity_check(clt, &clt->met);
 		clt_epoch_opened(&clt->sess);
@@ -293,26 +364,6 @@ static void handshake_next(struct client *clt)
 		return;
 	}
 	handshake_end(clt);
-}
-
-/* SESS_INFO has ended: because its path has, or when the session had? */
-static bool handshake_lost(struct dev_ctl *ctl)
-{
-	struct client *clt = ctl->clt;
-
-	clt->handshake = NULL;
-	if (ctl->op.status != -ECONNABORTED && !clt_sess_is_closed(&clt->sess))
-		return false;
-	client_check_closed(clt);
-	return true;
-}
-
-static void refuse(struct client *clt, int r)
-{
-	char why[128];
-
-	snprintf(why, sizeof(why), "SESS_INFO: %s", strerror(-r));
-	clt_epoch_refuse(&clt->sess, r, why);
 }
 
 /* One address may lead to the server as well as another one does.  With several paths, one that

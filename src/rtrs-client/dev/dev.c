@@ -171,17 +171,20 @@ int dev_opened(struct dev *dev, struct dev_ctl *ctl, bool first)
 		dev_look_size(dev, size);
 	}
 	atomic_store(&dev->max_zeroes, info.max_write_zeroes_sectors);
+	return atomic_load(&dev->state) != DEV_CLOSING && dev_unsettled(dev) ? CLT_AGAIN : 0;
+}
+
+void dev_ready(struct dev *dev)
+{
 	/* Its last user left while the OPEN was on its way: nobody is to see it open again. */
-	if (atomic_load(&dev->state) == DEV_CLOSING)
-		return 0;
-	if (dev_unsettled(dev))
-		return CLT_AGAIN;
-	atomic_store(&dev->state, DEV_OPEN);
-	return 0;
+	if (atomic_load(&dev->state) != DEV_CLOSING)
+		atomic_store(&dev->state, DEV_OPEN);
 }
 
 static void open_first_end(struct dev *dev, int status)
 {
+	if (status == 0)
+		dev_ready(dev);
 	opens_done(dev, status);
 	if (status < 0)
 		dev_free(dev);
