@@ -16,6 +16,7 @@ SHELL_TESTS = \
 	%D%/test-come-back.sh \
 	%D%/test-completion.sh \
 	%D%/test-demo.sh \
+	%D%/test-device-in-use.sh \
 	%D%/test-direct.sh \
 	%D%/test-docs.sh \
 	%D%/test-durability.sh \

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A server is killed, told to end, or stopped and killed while the storage has a direct write of it.  The next one
 # does not serve the export before that write has ended: it says whom it waits for, and what is written and
-# flushed then is not overwritten.
+# flushed then is not overwritten.  Without locks the claim of the block device does the same.
 . ./tests/functions.sh
 requires_server; requires_plugin; requires_root
 requires nbdsh --version
@@ -89,25 +89,30 @@ start_waiting() {
 	cleanup_fn stop_server "$server_pid"
 }
 
-for how in kill term stop; do
+for how in kill term stop no-lock; do
+	lock=''
 	case $how in
 	kill) invalidate=always ;;
 	term) invalidate=copy ;;
 	stop) invalidate=never ;;
+	no-lock) invalidate=never lock=--no-lock ;;
 	esac
-	start_server "--invalidate=$invalidate" "disk=$loop,direct"
-	first_pid=$server_pid port=$server_port
+	# shellcheck disable=SC2086 # a word or none
+	start_server $lock "--invalidate=$invalidate" "disk=$loop,direct"
+	first_pid=$server_pid port=$server_port waits="is locked by process $server_pid"
+	[ -z "$lock" ] || waits='is in use by a process or a part of the kernel'
 	start_nbdkit "server=127.0.0.1:$port" export=disk "io-timeout=$((4 * TIMEOUT_S))"
 	coproc client { timeout $((8 * TIMEOUT_S)) /usr/bin/python3 "$tmp/client.py" "$uri" "$tmp/held.sock"; }
 	client_pid_=$client_PID
 	ask hold K
 	case $how in
-	kill) kill_process "$first_pid" ;;
+	kill | no-lock) kill_process "$first_pid" ;;
 	term) kill -TERM "$first_pid" ;;
 	stop) kill -STOP "$first_pid" ;;
 	esac
-	start_waiting "--invalidate=$invalidate" --listen "tcp://127.0.0.1:$port" "disk=$loop,direct"
-	wait_line "$server_log" "'$loop' is locked by process $first_pid"
+	# shellcheck disable=SC2086
+	start_waiting $lock "--invalidate=$invalidate" --listen "tcp://127.0.0.1:$port" "disk=$loop,direct"
+	wait_line "$server_log" "'$loop' $waits"
 	[ $how != stop ] || kill_process "$first_pid"
 	must_fail grep -q listening "$server_log"
 	ask release D

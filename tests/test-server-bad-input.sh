@@ -73,7 +73,9 @@ unusable "'twice'" twice=disk twice=other
 unusable "'sometimes'" disk=disk,sometimes
 unusable "'disk'.*''" disk=disk,
 unusable "'redaonly' \(did you mean readonly\?\)" disk=disk,redaonly
-unusable "'sometimes': expected readonly or direct" disk=disk,sometimes
+unusable "'sometimes': expected readonly, direct or force" disk=disk,sometimes
+unusable "readonly and force together" disk=disk,readonly,force
+unusable "'disk' is a file: ',force' is for block devices" disk=disk,force
 unusable "'readonly=yes'" disk=disk,readonly=yes
 unusable "'missing'.*No such file" disk=missing
 unusable "$tmp.*directory" disk="$tmp"
@@ -110,5 +112,5 @@ grep -q '^<3>export .*missing' journal
 # Help is no error.
 "$RTRS_SERVER" --help >help
 grep -q -- --listen help
-[ "$(wc -l <help)" -le 30 ] && [ "$(wc -L <help)" -le 80 ]
+[ "$(wc -l <help)" -le 40 ] && [ "$(wc -L <help)" -le 80 ]
 "$RTRS_SERVER" --version | grep -q -E '[0-9]+\.[0-9]+'

@@ -57,11 +57,12 @@ static const struct option options[] = {
 };
 
 static const char help[] =
-"Usage: rtrs-server [OPTIONS] NAME=PATH[,readonly][,direct] ...\n"
+"Usage: rtrs-server [OPTIONS] NAME=PATH[,readonly][,direct][,force] ...\n"
 "Export files and block devices over RTRS/RNBD.\n"
 "\n"
-"  NAME=PATH[,readonly][,direct]   export the file or block device PATH as NAME;\n"
-"                                  direct: O_DIRECT; a ',' in PATH is '\\,'\n"
+"  NAME=PATH                       export the file or block device PATH as NAME;\n"
+"                                  direct: O_DIRECT; force: a device in use, too;\n"
+"                                  a ',' in PATH is '\\,'\n"
 "\n"
 "      --listen=tcp://ADDR:PORT    where to listen, repeatable; also rdma://...,\n"
 "                                  unix:PATH\n"

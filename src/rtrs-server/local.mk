@@ -17,10 +17,13 @@ librtrssrv_la_SOURCES = \
 	%D%/conf-allow.c \
 	%D%/conf.c \
 	%D%/conf.h \
+	%D%/export/export-file-claim.c \
 	%D%/export/export-file-geometry.c \
 	%D%/export/export-file-ident.c \
+	%D%/export/export-file-inuse.c \
 	%D%/export/export-file-lock.c \
 	%D%/export/export-file-sysfs.c \
+	%D%/export/export-file-users.c \
 	%D%/export/export-file.c \
 	%D%/export/export-file.h \
 	%D%/export/export-io.h \

@@ -229,6 +229,8 @@ static int exports_take(const struct srv_conf *conf)
 	char err[512];
 	int rc = conf->no_lock ? 0 : exports_lock(conf->exports, err, sizeof(err));
 
+	if (!rc)
+		rc = exports_claim(conf->exports, err, sizeof(err));
 	if (rc)
 		log_err(NULL, "%s", err);
 	else

@@ -47,6 +47,7 @@ static void *thread_main(void *arg)
 		log_err(reactor_name(t->reactor), "the reactor has failed: giving up");
 		_exit(1);
 	}
+	export_ring_let_go(t->reactor);
 	return NULL;
 }
 
@@ -120,6 +121,8 @@ void reactors_join(struct reactors *r)
 void reactors_destroy(struct reactors *r)
 {
 	reactors_join(r);
+	if (r->n && r->all[0])
+		export_ring_let_go(r->all[0]);
 	/* ORDER: the control thread opens exports anew, and looks at the descriptions of all rings
 	 * then: none is detached until that thread, too, has ended. */
 	for (unsigned i = 0; i < r->n; i++) {

@@ -198,7 +198,7 @@ Test(conf, mistakes)
 		{ "--listen unix:/a --listen unix:/a", true, CONF_USAGE,
 		  "--listen 'unix:/a': this address is given twice" },
 		{ "--listen unix:/a --listen unix:/b", true, CONF_RUN, "" },
-		{ "disk", false, CONF_FAILED, "'disk': expected NAME=PATH[,readonly][,direct]" },
+		{ "disk", false, CONF_FAILED, "'disk': expected NAME=PATH[,readonly][,direct][,force]" },
 	};
 
 	for_each_case(c, cases) {

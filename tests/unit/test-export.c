@@ -126,14 +126,14 @@ Test(export, refused)
 	cr_assert_eq(mkfifo("fifo", 0600), 0);
 	add_ok("taken=ok");
 
-	add_refused("ok", -EINVAL, "'ok': expected NAME=PATH[,readonly][,direct]");
+	add_refused("ok", -EINVAL, "'ok': expected NAME=PATH[,readonly][,direct][,force]");
 	add_refused("=ok", -EINVAL, "export without a name: expected NAME=PATH");
 	add_refused("a=", -EINVAL, "export 'a': no path: expected NAME=PATH");
 	add_refused("a/../b=ok", -EINVAL, "export name 'a/../b': '..' is not allowed in a name");
 	add_refused("taken=ok", -EEXIST, "export name 'taken' is given twice");
-	add_refused("a=ok,readable", -EINVAL, "export 'a': unknown flag 'readable': expected readonly "
-		    "or direct (a comma in PATH is written '\\,')");
-	add_refused("a=ok,", -EINVAL, "export 'a': unknown flag '': expected readonly or direct "
+	add_refused("a=ok,readable", -EINVAL, "export 'a': unknown flag 'readable': expected "
+		    "readonly, direct or force (a comma in PATH is written '\\,')");
+	add_refused("a=ok,", -EINVAL, "export 'a': unknown flag '': expected readonly, direct or force "
 		    "(a comma in PATH is written '\\,')");
 	add_refused("a=missing", -ENOENT,
 		    "export 'a': 'missing' cannot be opened: No such file or directory");

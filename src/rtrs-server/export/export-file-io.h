@@ -16,8 +16,8 @@ struct export_file_sync {
 	struct list waiting, running;	/* export_io.link */
 };
 
-/* Fixed files: the export's descriptor, its fdatasync's, its tail's. */
-#define EXPORT_FILE_NFIXED 3u
+/* Fixed files: the export's descriptor, its fdatasync's, its tail's, and its claim. */
+#define EXPORT_FILE_NFIXED 4u
 _Static_assert(EXPORT_FILE_NFIXED <= EXPORT_RING_NFIXED, "a slot has room for them");
 
 static inline int export_file_fixed(const struct export *ex)
@@ -33,6 +33,15 @@ static inline int export_file_fixed_sync(const struct export *ex)
 static inline int export_file_fixed_tail(const struct export *ex)
 {
 	return export_file_fixed(ex) + 2;
+}
+
+/* For DISCARD and WRITE_ZEROES: to a device that is claimed the kernel lets only the description do
+ * these that has the claim (else EBUSY, when pages are dirty). */
+static inline int export_file_fixed_zero(const struct export *ex)
+{
+	const struct export *claimer = export_file(ex->first)->claimer;
+
+	return claimer ? export_file_fixed(claimer) + 3 : export_file_fixed(ex);
 }
 
 /* READ and WRITE; WRITE_ZEROES by writing them. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Attributes of block devices below /sys/dev/block.  Main thread, at start; owns nothing. */
+/* Lines that the kernel has in /proc and /sys, above all of block devices (/sys/dev/block).  Main thread, at start; owns nothing. */
 #include <config.h>
 
 #include <stdio.h>
@@ -8,26 +8,31 @@
 
 #include "export-file.h"
 
+bool export_file_line(const char *path, char *buf, int len)
+{
+	FILE *f = fopen(path, "re");
+	bool ok;
+
+	if (!f)
+		return false;
+	ok = fgets(buf, len, f);
+	fclose(f);
+	if (ok)
+		buf[strcspn(buf, "\n")] = '\0';
+	return ok;
+}
+
 bool export_file_sysfs(dev_t dev, const char *attr, char *buf, int len)
 {
 	static const char *const up[] = { "", "../" };
 
 	for (unsigned i = 0; i < ARRAY_SIZE(up); i++) {
 		char path[128];
-		FILE *f;
-		bool ok;
 
 		snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/%s%s", major(dev), minor(dev),
 			 up[i], attr);
-		f = fopen(path, "re");
-		if (!f)
-			continue;
-		ok = fgets(buf, len, f);
-		fclose(f);
-		if (ok) {
-			buf[strcspn(buf, "\n")] = '\0';
+		if (export_file_line(path, buf, len))
 			return true;
-		}
 	}
 	return false;
 }

@@ -73,6 +73,18 @@ static int open_path(struct export *ex, const struct refusal *to)
 	return 0;
 }
 
+/* Here as well as with the claim, which comes after the wait for a lock. */
+static int check_use(const struct export *ex, const struct stat *st, const struct refusal *to)
+{
+	char use[EXPORT_FILE_USE_MAX];
+
+	if (ex->force && !ex->is_block)
+		return refuse(to, -EINVAL, "is a file: ',force' is for block devices: leave it out");
+	if (!export_file_needs_claim(ex) || !export_file_in_use(st->st_rdev, use, sizeof(use)))
+		return 0;
+	return export_file_refuse_use(ex, use, to->err, to->errlen);
+}
+
 static int learn_size(struct export *ex, const struct stat *st, const struct refusal *to)
 {
 	uint64_t size = (uint64_t)st->st_size;
@@ -171,7 +183,9 @@ static int file_open(struct export *ex, char *err, size_t errlen)
 	if (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode))
 		return refuse(&to, -EINVAL, "is neither a regular file nor a block device");
 	ex->is_block = S_ISBLK(st.st_mode);
-	rc = open_path(ex, &to);
+	rc = check_use(ex, &st, &to);
+	if (!rc)
+		rc = open_path(ex, &to);
 	if (rc)
 		return rc;
 	if (fstat(export_file(ex)->fd, &st) < 0)
@@ -221,6 +235,8 @@ static void file_close(struct export *ex)
 	seeker_end(&f->seeker);
 	if (!f->asking)
 		free(f->ask);
+	if (f->claim_fd >= 0)
+		close(f->claim_fd);
 	if (f->tail_fd >= 0)
 		close(f->tail_fd);
 	if (f->fd >= 0)
@@ -233,6 +249,7 @@ static const struct export_ops file_ops = {
 	.open = file_open,
 	.added = file_added,
 	.lock = export_file_lock,
+	.claim = export_file_claim,
 	.check_same = export_file_lock_check_same,
 	.close = file_close,
 };
@@ -249,5 +266,6 @@ struct export *export_file_create(void)
 	list_init(&f->seeker.waiting);
 	f->fd = -1;
 	f->tail_fd = -1;
+	f->claim_fd = -1;
 	return &f->ex;
 }

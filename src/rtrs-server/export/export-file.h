@@ -46,6 +46,7 @@ struct export_file {
 	 * (tail_fd). */
 	int tail_fd;			/* -1: none */
 	uint64_t tail_start;		/* UINT64_MAX: none */
+	int claim_fd;			/* O_EXCL, for DISCARD and WRITE_ZEROES; -1: none */
 	_Atomic(unsigned) cannot;	/* EXPORT_FILE_CANNOT_*: learnt by asking the kernel */
 	_Atomic(int) inline_kind;	/* export-file-inline.c; any thread */
 	struct export_seeker seeker;
@@ -57,6 +58,7 @@ struct export_file {
 	/* of the first export of this file */
 	_Atomic(struct export_desc *) descs;	/* all of them, see export_acquire() */
 	struct export_anew_io anew_io;
+	const struct export *claimer;	/* has claim_fd; NULL: none */
 
 	struct export_desc fd_desc, tail_desc;
 };
@@ -89,10 +91,31 @@ struct export *export_file_create(void);
 void export_file_geometry(struct export_file *f, uint32_t st_blksize);
 /* Of @f, learned by open(): for struct export.ident. */
 uint64_t export_file_ident(const struct export_file *f);
+/* First line of the small file @path into @buf; false: there is none. */
+bool export_file_line(const char *path, char *buf, int len);
 /* First line of @attr of block device @dev into @buf; a partition that does not have it is asked
  * for that of its disk.  False: there is none. */
 bool export_file_sysfs(dev_t dev, const char *attr, char *buf, int len);
 uint64_t export_file_sysfs_number(dev_t dev, const char *attr, uint64_t otherwise);
+/* What the kernel says about who uses block device @dev, its disk or one of its partitions: true
+ * with "is mounted at '/mnt'" or the like in @by. */
+#define EXPORT_FILE_USE_MAX 640
+bool export_file_in_use(dev_t dev, char *by, size_t len);
+/* One device is the other one, or a partition of it. */
+bool export_file_same_disk(dev_t a, dev_t b);
+/* "sda1"; its numbers if the kernel does not say it. */
+const char *export_file_dev_name(dev_t dev, char *buf, size_t len);
+/* -EBUSY, with the line for what is not exported because of @use. */
+int export_file_refuse_use(const struct export *ex, const char *use, char *err, size_t errlen);
+/* True if another process that this one may look at has the file of @ex open for writing:
+ * "process 812 (qemu-img)" in @name. */
+bool export_file_writer(const struct export *ex, char *name, size_t len);
+/* Warn of those who may write to the file of @ex beside its clients. */
+void export_file_warn_users(const struct export *ex);
+/* Is it a device that must not be in use by others? */
+bool export_file_needs_claim(const struct export *ex);
+/* export_ops.claim */
+int export_file_claim(struct export *ex, char *err, size_t errlen);
 /* export_ops.lock */
 int export_file_lock(struct export *ex, char *err, size_t errlen);
 int export_file_lock_check_same(const struct export *ex, char *err, size_t errlen);

@@ -81,6 +81,10 @@ void export_io_start(struct reactor *r, struct export_io *io);
  * @never_blocks: no operation may make this thread wait for the storage, at any price in speed. */
 int export_ring_attach(struct reactor *r, const struct exports *exports, bool never_blocks,
 		       char *err, size_t errlen);
+/* No request will run on @r any more: let go of the files now.  A ring that is closed does so some
+ * time later, so whoever mounts a device when the server has ended would find it in use.  The
+ * thread that attached it; before export_ring_detach(). */
+void export_ring_let_go(struct reactor *r);
 /* No thread runs @r, nor any other ring with these exports.  Idempotent. */
 void export_ring_detach(struct reactor *r);
 

@@ -129,6 +129,15 @@ int export_ring_attach(struct reactor *r, const struct exports *exports, bool ne
 	return rc;
 }
 
+void export_ring_let_go(struct reactor *r)
+{
+	int rc = r->storage ? io_uring_unregister_files(&r->ring) : 0;
+
+	if (rc)
+		log_warn(reactor_name(r), "the io_uring lets go of the exports only some time after "
+			 "the end: %s", strerror(-rc));
+}
+
 void export_ring_detach(struct reactor *r)
 {
 	struct export_ring *ring = r->storage;
@@ -136,7 +145,8 @@ void export_ring_detach(struct reactor *r)
 	if (!ring)
 		return;
 	assert(list_empty(&ring->finished));
-	/* The ring keeps its references to files and memory until it is closed. */
+	/* The ring keeps its references to memory, and to files unless export_ring_let_go() was
+	 * called, until it is closed. */
 	for (unsigned i = 0; i < ring->nslots; i++) {
 		if (ring->slots[i])
 			ring_del(r, ring->slots[i]->ex);

@@ -44,7 +44,10 @@ struct export_ops {
 	/* One server at a time (exports_lock()), exclusive unless read-only.  Waits.  0, or -errno
 	 * with one line in @err. */
 	int (*lock)(struct export *ex, char *err, size_t errlen);
-	/* Afterwards: ex->path still names what was opened, with its size.  As lock(). */
+	/* Once, after lock() of all: keep others of this machine away from what is written, and
+	 * warn of those that cannot be kept away.  May wait.  As lock(). */
+	int (*claim)(struct export *ex, char *err, size_t errlen);
+	/* After lock(): ex->path still names what was opened, with its size.  As lock(). */
 	int (*check_same)(const struct export *ex, char *err, size_t errlen);
 	/* Also frees @ex. */
 	void (*close)(struct export *ex);
@@ -57,6 +60,7 @@ struct export {
 	char *name, *path;
 	bool readonly;			/* asked for, or the file cannot be opened for writing */
 	bool direct;			/* O_DIRECT */
+	bool force;			/* block device: whoever else uses it */
 	bool is_block;
 	/* Bytes, a multiple of 512: what is exported, as far as it is known.  Changed by the
 	 * control thread. */

@@ -51,7 +51,7 @@ struct export *exports_find(const struct exports *e, const char *name)
 	return NULL;
 }
 
-/* ---- "NAME=PATH[,readonly][,direct]" ---- */
+/* ---- "NAME=PATH[,readonly][,direct][,force]" ---- */
 
 /* Copy @text up to the next unescaped comma into a new string, without the escapes; @rest is set to
  * the comma or the end. */
@@ -71,15 +71,15 @@ static char *unescape(const char *text, const char **rest)
 	return out;
 }
 
-static const char *const flag_names[] = { "readonly", "direct" };
+static const char *const flag_names[] = { "readonly", "direct", "force" };
 
 static int unknown_flag(const struct export *ex, const char *flag, size_t len, char *err,
 			size_t errlen)
 {
 	const char *meant = suggest(flag, len, flag_names, ARRAY_SIZE(flag_names));
 
-	snprintf(err, errlen, "export '%s': unknown flag '%.*s'%s%s%s: expected readonly or direct (a "
-		 "comma in PATH is written '\\,')", ex->name, (int)len, flag,
+	snprintf(err, errlen, "export '%s': unknown flag '%.*s'%s%s%s: expected readonly, direct or "
+		 "force (a comma in PATH is written '\\,')", ex->name, (int)len, flag,
 		 meant ? " (did you mean " : "", meant ? meant : "", meant ? "?)" : "");
 	return -EINVAL;
 }
@@ -93,10 +93,17 @@ static int parse_flags(struct export *ex, const char *text, char *err, size_t er
 			ex->readonly = true;
 		} else if (len == strlen("direct") && !strncmp(text, "direct", len)) {
 			ex->direct = true;
+		} else if (len == strlen("force") && !strncmp(text, "force", len)) {
+			ex->force = true;
 		} else {
 			return unknown_flag(ex, text, len, err, errlen);
 		}
 		text += len;
+	}
+	if (ex->force && ex->readonly) {
+		snprintf(err, errlen, "export '%s': readonly and force together: what is exported for "
+			 "reading may be in use by others: leave force out", ex->name);
+		return -EINVAL;
 	}
 	return 0;
 }
@@ -130,7 +137,7 @@ static int parse_spec(struct export *ex, const struct exports *e, const char *sp
 	int rc;
 
 	if (!eq) {
-		snprintf(err, errlen, "'%s': expected NAME=PATH[,readonly][,direct]", spec);
+		snprintf(err, errlen, "'%s': expected NAME=PATH[,readonly][,direct][,force]", spec);
 		return -EINVAL;
 	}
 	ex->name = strndup(spec, (size_t)(eq - spec));
@@ -248,6 +255,18 @@ int exports_lock(struct exports *e, char *err, size_t errlen)
 			rc = ex->ops->check_same(ex, err, errlen);
 	}
 	e->locked = !rc;
+	return rc;
+}
+
+int exports_claim(struct exports *e, char *err, size_t errlen)
+{
+	struct export *ex;
+	int rc = 0;
+
+	list_for_each(ex, &e->list, link) {
+		if (!rc)
+			rc = ex->ops->claim(ex, err, errlen);
+	}
 	return rc;
 }
 

@@ -21,7 +21,7 @@ struct exports {
 	uint64_t state_id;		/* of the directory, or random */
 };
 
-/* Parse "NAME=PATH[,readonly][,direct]", open it, learn its geometry, append it.  Returns 0 or
+/* Parse "NAME=PATH[,readonly][,direct][,force]", open it, learn its geometry, append it.  Returns 0 or
  * -errno with one clear line in @err: bad syntax, name empty, too long or with "..", duplicate
  * name, missing, unreadable, not writable without "readonly", neither a file nor a block device,
  * O_DIRECT not possible, size not a multiple of 512, size 0.  A ',' or '\' in PATH is written "\,",
@@ -38,6 +38,13 @@ struct export *exports_writer(const struct exports *e, const struct export *firs
  * the exports.  Main thread; nothing else runs yet.  Returns 0, or -errno with one line in @err: a
  * file system without flock(), or a path that names another file now than when it was opened. */
 int exports_lock(struct exports *e, char *err, size_t errlen);
+
+/* Claim the block devices that are written; after exports_lock(), which --no-lock leaves out, and
+ * before any IO.  Waits for whoever has one and cannot be told, which may be a server that was
+ * killed, and refuses what is mounted or in use otherwise, unless the export has "force".  Warns
+ * of others who write to what is exported.  The claims end with the exports.  Main thread; as
+ * exports_lock(). */
+int exports_claim(struct exports *e, char *err, size_t errlen);
 
 /* The losses of all exports together, since the state directory was made.  A client compares this
  * number when it comes back.  If the number differs and the client has writes that it did not

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A block device that is exported for writing is claimed (O_EXCL), as mounts, swap, LVM, md and
+ * mkfs claim theirs: none of them can take it meanwhile, and it is not exported while one of them
+ * has it.  Owns nothing but the time in which the server waits; main thread, at start.
+ *
+ * The description with the claim is a fixed file of each ring, so a server that was killed has the
+ * device until its last request has ended, and the next one waits (doc/decisions.md D6).  Other
+ * descriptions of the device need no claim of their own, but to discard and zero
+ * (export-file-io.h). */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "clock.h"
+#include "export-file.h"
+#include "exports.h"
+#include "log.h"
+
+#define RETRY_MS 20
+#define RETRY_SLOW_MS 200
+#define TELL_MS 1000			/* a server that was killed leaves sooner as a rule */
+#define TELL_AGAIN_MS 60000
+
+bool export_file_needs_claim(const struct export *ex)
+{
+	return ex->is_block && !ex->readonly && !ex->force;
+}
+
+int export_file_refuse_use(const struct export *ex, const char *use, char *err, size_t errlen)
+{
+	snprintf(err, errlen, "export '%s': '%s' %s: clients that write would destroy what is there: "
+		 "add ',readonly', or ',force' to export it all the same", ex->name, ex->path, use);
+	return -EBUSY;
+}
+
+/* The export of this server that has claimed the device of @ex, its disk or a partition of it. */
+static const struct export *claimed_by(const struct export *ex)
+{
+	const struct export *other;
+
+	list_for_each(other, &ex->all->list, link) {
+		if (other->is_block && export_file(other)->claim_fd >= 0 &&
+		    export_file_same_disk(other->dev, ex->dev))
+			return other;
+	}
+	return NULL;
+}
+
+static void tell_waiting(const struct export *ex, uint64_t waited_ms)
+{
+	char name[NAME_MAX + 1];
+
+	if (!export_file_writer(ex, name, sizeof(name)))
+		snprintf(name, sizeof(name), "a process or a part of the kernel that cannot be named, "
+			 "or a server that has ended with requests in the storage");
+	log_warn(ex->name, "'%s' is in use by %s: waiting for it since %llu s (',force' would not "
+		 "wait, and is not safe)", ex->path, name, (unsigned long long)waited_ms / 1000);
+}
+
+static void sleep_ms(unsigned ms)
+{
+	const struct timespec t = { .tv_nsec = (long)ms * 1000000 };
+
+	nanosleep(&t, NULL);
+}
+
+/* A descriptor or -errno. */
+static int claim_try(const struct export *ex)
+{
+	char path[32];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", export_file(ex)->fd);
+	fd = open(path, O_RDWR | O_EXCL | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* As claim_try(), but who uses the device is refused or waited for. */
+static int claim_wait(const struct export *ex, char *err, size_t errlen)
+{
+	uint64_t since_ms = clock_now_ms(), tell_ms = since_ms + TELL_MS, now;
+	char use[EXPORT_FILE_USE_MAX];
+	bool told = false;
+	int fd;
+
+	while ((fd = claim_try(ex)) == -EBUSY) {
+		if (export_file_in_use(ex->dev, use, sizeof(use)))
+			return export_file_refuse_use(ex, use, err, errlen);
+		now = clock_now_ms();
+		if (now >= tell_ms) {
+			tell_waiting(ex, now - since_ms);
+			tell_ms = now + TELL_AGAIN_MS;
+			told = true;
+		}
+		sleep_ms(told ? RETRY_SLOW_MS : RETRY_MS);
+	}
+	if (fd < 0)
+		snprintf(err, errlen, "export '%s': '%s' cannot be claimed (O_EXCL): %s", ex->name,
+			 ex->path, strerror(-fd));
+	else if (told)
+		log_info(ex->name, "'%s' is claimed by this server now", ex->path);
+	return fd;
+}
+
+int export_file_claim(struct export *ex, char *err, size_t errlen)
+{
+	const struct export *other;
+	char use[EXPORT_FILE_USE_MAX];
+	int fd;
+
+	if (export_file_needs_claim(ex)) {
+		other = claimed_by(ex);
+		if (other && other->first == ex->first)
+			return 0;
+		if (other) {
+			snprintf(use, sizeof(use), "is on the same disk as '%.256s', which the export "
+				 "'%s' writes to", other->path, other->name);
+			return export_file_refuse_use(ex, use, err, errlen);
+		}
+		fd = claim_wait(ex, err, errlen);
+		if (fd < 0)
+			return fd;
+		export_file(ex)->claim_fd = fd;
+		export_file(ex->first)->claimer = ex;
+	}
+	if (exports_writer(ex->all, ex->first) == ex)
+		export_file_warn_users(ex);
+	return 0;
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Who else on this machine uses a block device, as far as the kernel says it: mounts, swap, and
+ * devices that are made of it (LVM, md, device-mapper).  Owns nothing; main thread, at start.
+ *
+ * A partition and its whole disk are the same bytes, so a use of one is a use of the other; two
+ * partitions of one disk are not.  The mounts are those of this process's mount namespace: of
+ * others the kernel only says EBUSY to the claim (export-file-claim.c). */
+#include <config.h>
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "cleanup.h"
+#include "export-file.h"
+
+#define SYSFS_PATH_MAX 384
+
+static dev_t parse_dev(const char *text)
+{
+	unsigned maj, min;
+
+	return sscanf(text, "%u:%u", &maj, &min) == 2 ? makedev(maj, min) : 0;
+}
+
+/* The number in "dev" of directory @name below that of @dev; 0: there is none. */
+static dev_t dev_below(dev_t dev, const char *name)
+{
+	char path[SYSFS_PATH_MAX], line[32];
+
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/%s/dev", major(dev), minor(dev), name);
+	return export_file_line(path, line, sizeof(line)) ? parse_dev(line) : 0;
+}
+
+/* 0: @dev is no partition. */
+static dev_t whole_disk(dev_t dev)
+{
+	char path[SYSFS_PATH_MAX];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/partition", major(dev), minor(dev));
+	return stat(path, &st) ? 0 : dev_below(dev, "..");
+}
+
+bool export_file_same_disk(dev_t a, dev_t b)
+{
+	return a == b || whole_disk(a) == b || whole_disk(b) == a;
+}
+
+const char *export_file_dev_name(dev_t dev, char *buf, size_t len)
+{
+	char path[64], *name;
+	_cleanup_free_ char *real = NULL;
+
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u", major(dev), minor(dev));
+	real = realpath(path, NULL);
+	name = real ? strrchr(real, '/') : NULL;
+	if (name)
+		snprintf(buf, len, "%s", name + 1);
+	else
+		snprintf(buf, len, "%u:%u", major(dev), minor(dev));
+	return buf;
+}
+
+/* ---- mounts and swap ---- */
+
+/* The kernel writes blanks and such in names as "\040". */
+static char *unescape_octal(char *text)
+{
+	char *out = text;
+
+	for (const char *in = text; *in; out++) {
+		unsigned c;
+
+		if (in[0] == '\\' && sscanf(in + 1, "%3o", &c) == 1) {
+			*out = (char)c;
+			in += 4;
+		} else {
+			*out = *in++;
+		}
+	}
+	*out = '\0';
+	return text;
+}
+
+static bool is_node_of(char *path, dev_t dev)
+{
+	struct stat st;
+
+	return !strncmp(path, "/dev/", 5) && !stat(unescape_octal(path), &st) &&
+	       S_ISBLK(st.st_mode) && st.st_rdev == dev;
+}
+
+/* A line "36 35 8:1 / /mnt rw - ext4 /dev/sda1 rw" of mountinfo: is it of @dev?  Some file systems
+ * (btrfs) have numbers that are no device's, so the source counts as well. */
+static bool mount_line(char *line, dev_t dev, char *by, size_t len)
+{
+	char *number, *point, *save, *source, *sep = strstr(line, " - ");
+
+	if (!sep)
+		return false;
+	*sep = '\0';
+	strtok_r(line, " ", &save);
+	strtok_r(NULL, " ", &save);
+	number = strtok_r(NULL, " ", &save);
+	strtok_r(NULL, " ", &save);
+	point = strtok_r(NULL, " ", &save);
+	strtok_r(sep + 3, " ", &save);
+	source = strtok_r(NULL, " \n", &save);
+	if (!point || !source || (parse_dev(number) != dev && !is_node_of(source, dev)))
+		return false;
+	snprintf(by, len, "is mounted at '%s'", unescape_octal(point));
+	return true;
+}
+
+static bool swap_line(char *line, dev_t dev, char *by, size_t len)
+{
+	line[strcspn(line, " \t")] = '\0';
+	if (!is_node_of(line, dev))
+		return false;
+	snprintf(by, len, "is in use as swap");
+	return true;
+}
+
+static bool find_line(const char *path, bool (*fn)(char *line, dev_t dev, char *by, size_t len),
+		      dev_t dev, char *by, size_t len)
+{
+	FILE *f = fopen(path, "re");
+	_cleanup_free_ char *line = NULL;
+	bool found = false;
+	size_t room = 0;
+
+	if (!f)
+		return false;
+	while (!found && getline(&line, &room, f) > 0)
+		found = fn(line, dev, by, len);
+	fclose(f);
+	return found;
+}
+
+/* ---- devices that are made of it ---- */
+
+/* "dm-0 (vg-root)" where device-mapper has a name for it. */
+static void holder_name(dev_t dev, const char *holder, char *buf, size_t len)
+{
+	char path[SYSFS_PATH_MAX], name[128];
+
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/holders/%s/dm/name", major(dev),
+		 minor(dev), holder);
+	if (export_file_line(path, name, sizeof(name)))
+		snprintf(buf, len, "%.200s (%.120s)", holder, name);
+	else
+		snprintf(buf, len, "%s", holder);
+}
+
+static bool held(dev_t dev, char *by, size_t len)
+{
+	char path[SYSFS_PATH_MAX], name[SYSFS_PATH_MAX];
+	struct dirent *d;
+	bool found = false;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/holders", major(dev), minor(dev));
+	dir = opendir(path);
+	if (!dir)
+		return false;
+	while (!found && (d = readdir(dir))) {
+		if (d->d_name[0] == '.')
+			continue;
+		found = true;
+		holder_name(dev, d->d_name, name, sizeof(name));
+		snprintf(by, len, "is in use by %s", name);
+	}
+	closedir(dir);
+	return found;
+}
+
+/* ---- all of it ---- */
+
+static bool used(dev_t dev, char *by, size_t len)
+{
+	return find_line("/proc/self/mountinfo", mount_line, dev, by, len) ||
+	       find_line("/proc/swaps", swap_line, dev, by, len) || held(dev, by, len);
+}
+
+static bool partition_used(dev_t disk, char *by, size_t len)
+{
+	char path[64], use[EXPORT_FILE_USE_MAX], name[64];
+	struct dirent *d;
+	bool found = false;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u", major(disk), minor(disk));
+	dir = opendir(path);
+	if (!dir)
+		return false;
+	while (!found && (d = readdir(dir))) {
+		dev_t part = d->d_name[0] == '.' ? 0 : dev_below(disk, d->d_name);
+
+		if (!part || whole_disk(part) != disk || !used(part, use, sizeof(use)))
+			continue;
+		found = true;
+		snprintf(by, len, "has the partition %s, which %s",
+			 export_file_dev_name(part, name, sizeof(name)), use);
+	}
+	closedir(dir);
+	return found;
+}
+
+bool export_file_in_use(dev_t dev, char *by, size_t len)
+{
+	char use[EXPORT_FILE_USE_MAX], name[64];
+	dev_t disk = whole_disk(dev);
+
+	if (used(dev, by, len))
+		return true;
+	if (!disk)
+		return partition_used(dev, by, len);
+	if (!used(disk, use, sizeof(use)))
+		return false;
+	snprintf(by, len, "is a partition of %s, which %s",
+		 export_file_dev_name(disk, name, sizeof(name)), use);
+	return true;
+}

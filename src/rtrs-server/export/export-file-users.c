@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Programs and loop devices that use a file or device which no claim keeps away: warnings, as far
+ * as this process may see them.  Owns nothing; main thread, at start.
+ *
+ * Paths are compared, not files: a descriptor of another process may lie on a file system that does
+ * not answer, and stat(2) would wait for it. */
+#include <config.h>
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cleanup.h"
+#include "export-file.h"
+#include "log.h"
+
+/* What is looked for, and what it is compared with. */
+struct seek {
+	char path[PATH_MAX], other[PATH_MAX];
+};
+
+/* Where a link of /proc leads, without going there. */
+static bool path_of(const char *link, char path[PATH_MAX])
+{
+	ssize_t n = readlink(link, path, PATH_MAX - 1);
+
+	if (n < 0)
+		return false;
+	path[n] = '\0';
+	return true;
+}
+
+/* To be freed; NULL: cannot look. */
+static struct seek *seek_file(const struct export *ex)
+{
+	struct seek *seek = malloc(sizeof(*seek));
+	char link[64];
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", export_file(ex)->fd);
+	if (seek && path_of(link, seek->path))
+		return seek;
+	free(seek);
+	return NULL;
+}
+
+static bool opened_for_writing(const char *pid, const char *fd)
+{
+	char path[64], line[64];
+	unsigned flags = O_RDONLY;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%.20s/fdinfo/%.20s", pid, fd);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	while (fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "flags: %o", &flags) == 1)
+			break;
+	}
+	fclose(f);
+	return (flags & O_ACCMODE) != O_RDONLY;
+}
+
+static bool process_writes(const char *pid, struct seek *seek)
+{
+	char dir[64], link[128];
+	struct dirent *d;
+	bool found = false;
+	DIR *fds;
+
+	snprintf(dir, sizeof(dir), "/proc/%.20s/fd", pid);
+	fds = opendir(dir);
+	if (!fds)
+		return false;
+	while (!found && (d = readdir(fds))) {
+		snprintf(link, sizeof(link), "%s/%.20s", dir, d->d_name);
+		found = path_of(link, seek->other) && !strcmp(seek->other, seek->path) &&
+			opened_for_writing(pid, d->d_name);
+	}
+	closedir(fds);
+	return found;
+}
+
+static void name_process(const char *pid, char *buf, size_t len)
+{
+	char path[64], comm[32];
+
+	snprintf(path, sizeof(path), "/proc/%.20s/comm", pid);
+	if (!export_file_line(path, comm, sizeof(comm)))
+		snprintf(comm, sizeof(comm), "?");
+	snprintf(buf, len, "process %s (%s)", pid, comm);
+}
+
+bool export_file_writer(const struct export *ex, char *name, size_t len)
+{
+	_cleanup_free_ struct seek *seek = seek_file(ex);
+	DIR *proc = seek ? opendir("/proc") : NULL;
+	struct dirent *d;
+	bool found = false;
+
+	if (!proc)
+		return false;
+	while (!found && (d = readdir(proc))) {
+		if (!isdigit((unsigned char)d->d_name[0]) || atoi(d->d_name) == getpid() ||
+		    !process_writes(d->d_name, seek))
+			continue;
+		found = true;
+		name_process(d->d_name, name, len);
+	}
+	closedir(proc);
+	return found;
+}
+
+/* The loop device @name is one on @path. */
+static bool loop_is_on(const char *name, struct seek *seek)
+{
+	char attr[64 + NAME_MAX];
+
+	snprintf(attr, sizeof(attr), "/sys/block/%s/loop/backing_file", name);
+	return export_file_line(attr, seek->other, sizeof(seek->other)) && !strcmp(seek->other, seek->path);
+}
+
+static bool find_loop(const struct export *ex, char *name, size_t len)
+{
+	_cleanup_free_ struct seek *seek = seek_file(ex);
+	DIR *block = seek ? opendir("/sys/block") : NULL;
+	struct dirent *d;
+	bool found = false;
+
+	if (!block)
+		return false;
+	while (!found && (d = readdir(block))) {
+		found = !strncmp(d->d_name, "loop", 4) && loop_is_on(d->d_name, seek);
+		if (found)
+			snprintf(name, len, "%s", d->d_name);
+	}
+	closedir(block);
+	return found;
+}
+
+/* A lock of fcntl(2), as QEMU has them on its images: flock(2) does not meet those. */
+static bool locked(const struct export *ex)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+	return !fcntl(export_file(ex)->fd, F_OFD_GETLK, &lock) && lock.l_type != F_UNLCK;
+}
+
+void export_file_warn_users(const struct export *ex)
+{
+	char name[NAME_MAX + 1];
+
+	if (find_loop(ex, name, sizeof(name)))
+		log_warn(ex->name, "'%s' is what the loop device %s consists of: clients and who "
+			 "writes to that destroy each other's data", ex->path, name);
+	if (export_file_writer(ex, name, sizeof(name)))
+		log_warn(ex->name, "'%s' is open for writing in %s: clients and that process destroy "
+			 "each other's data", ex->path, name);
+	else if (locked(ex))
+		log_warn(ex->name, "'%s' is locked by another program, in the way of QEMU: clients "
+			 "and that program may destroy each other's data", ex->path);
+}

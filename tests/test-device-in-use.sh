@@ -1,0 +1,162 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# A block device that something of this machine uses is not exported for writing: it is refused, or waited for where
+# nobody can say by whom it is used.  While it is exported for writing nobody else can take it.
+. ./tests/functions.sh
+requires_server; requires_root
+requires mke2fs -V
+
+# A claim like that of mount, mkfs and LVM.
+cat >"$tmp/claim.py" <<'END'
+import os, sys
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_EXCL)
+if len(sys.argv) > 2:
+    print("claimed", flush=True)
+    sys.stdin.read()
+END
+claim() { python3 "$tmp/claim.py" "$@"; }
+
+refused() { local regex=$1; shift; expect_failure 1 "$regex" "$RTRS_SERVER" --listen tcp://127.0.0.1:0 "$@"; }
+serves() { start_server "$@"; stop_process "$server_pid"; }
+mnt="$tmp/a mount"
+unmount_rest() { ! mountpoint -q "$mnt" || umount "$mnt"; }
+
+truncate -s 64M "$tmp/image"
+loop=$(losetup -f --show "$tmp/image") || skip "no loop device"
+name=${loop##*/}
+cleanup_fn losetup -d "$loop"
+mkdir "$mnt"
+cleanup_fn unmount_rest
+ln -s "$loop" "$tmp/link"
+
+# What is exported for writing cannot be claimed; exported several times it is claimed once.
+serves "disk=$loop"
+start_server "disk=$loop" "again=$loop,direct" "read=$loop,readonly"
+must_fail claim "$loop"
+stop_process "$server_pid"
+claim "$loop"
+for others in "disk=$loop,readonly" "disk=$loop,force"; do
+	start_server "$others"
+	claim "$loop"
+	stop_process "$server_pid"
+done
+
+# mounted
+mke2fs -q "$loop"
+mount "$loop" "$mnt"
+refused "'$loop' is mounted at '$mnt': .*,readonly.*,force" "disk=$loop"
+refused "'$tmp/link' is mounted at '$mnt'" "disk=$tmp/link,direct"
+refused "'$loop' is mounted at" --no-lock "read=$loop,readonly" "disk=$loop"
+serves "disk=$loop,readonly"
+serves "disk=$loop,force"
+umount "$mnt"
+serves "disk=$tmp/link"
+
+# A mount that only another mount namespace has: nobody can say where.
+if unshare --mount true; then
+	coproc elsewhere { unshare --mount sh -c "mount $loop '$mnt' && echo mounted && read _"; }
+	elsewhere_pid=$elsewhere_PID elsewhere_in=${elsewhere[1]}
+	read -r -t "$TIMEOUT_S" word <&"${elsewhere[0]}"
+	[ "$word" = mounted ]
+	"$RTRS_SERVER" --listen tcp://127.0.0.1:0 "disk=$loop" >"$tmp/waits.log" 2>&1 &
+	waits=$!
+	wait_line "$tmp/waits.log" "'$loop' is in use by a process or a part of the kernel that cannot be named"
+	must_fail grep listening "$tmp/waits.log"
+	eval "exec $elsewhere_in>&-"
+	wait $elsewhere_pid || true
+	wait_line "$tmp/waits.log" "'$loop' is claimed by this server now"
+	wait_line "$tmp/waits.log" '^listening on '
+	stop_process $waits
+fi
+
+# A program that has claimed it
+coproc other { claim "$loop" hold; }
+other_pid=$other_PID other_in=${other[1]}
+read -r -t "$TIMEOUT_S" word <&"${other[0]}"
+[ "$word" = claimed ]
+"$RTRS_SERVER" --listen tcp://127.0.0.1:0 "disk=$loop" >"$tmp/waits2.log" 2>&1 &
+waits=$!
+wait_line "$tmp/waits2.log" "'$loop' is in use by process [0-9]+ \(python3\): waiting for it since 1 s"
+eval "exec $other_in>&-"
+wait $other_pid || true
+wait_line "$tmp/waits2.log" '^listening on '
+stop_process $waits
+
+# swap
+mkswap "$loop" >/dev/null
+if swapon "$loop" 2>"$tmp/swapon.err"; then
+	refused "'$loop' is in use as swap" "disk=$loop"
+	swapoff "$loop"
+else
+	not_run_here swapon "$(cat "$tmp/swapon.err")"
+fi
+serves "disk=$loop"
+
+# What is made of it: LVM, md, device-mapper.
+major=$(printf %d "0x$(stat -L -c %t "$loop")") minor=$(printf %d "0x$(stat -L -c %T "$loop")")
+mkdir -p "$tmp/sys/$major:$minor/holders/dm-7/dm"
+echo vg-root >"$tmp/sys/$major:$minor/holders/dm-7/dm/name"
+if unshare --mount mount --bind "$tmp/sys" /sys/dev/block; then
+	expect_failure 1 "'$loop' is in use by dm-7 \(vg-root\): " unshare --mount sh -c \
+		"mount --bind '$tmp/sys' /sys/dev/block; exec '$RTRS_SERVER' --listen tcp://127.0.0.1:0 disk=$loop"
+fi
+
+# Partitions and their disk
+if addpart "$loop" 1 2048 32768 && [ -b "${loop}p1" ]; then
+	cleanup_fn delpart "$loop" 1
+	addpart "$loop" 2 40960 32768
+	cleanup_fn delpart "$loop" 2
+	mke2fs -q "${loop}p1"
+	mount "${loop}p1" "$mnt"
+	refused "'$loop' has the partition ${name}p1, which is mounted at '$mnt'" "disk=$loop"
+	refused "'${loop}p1' is mounted at '$mnt'" "disk=${loop}p1"
+	serves "disk=${loop}p2"
+	umount "$mnt"
+	mke2fs -q -F "$loop"
+	mount "$loop" "$mnt"
+	refused "'${loop}p2' is a partition of $name, which is mounted at '$mnt'" "disk=${loop}p2"
+	umount "$mnt"
+	refused "export 'b': '${loop}p1' is on the same disk as '$loop', which the export 'a'" "a=$loop" "b=${loop}p1"
+	refused "export 'b': '$loop' is on the same disk as '${loop}p2', which the export 'a'" "a=${loop}p2" "b=$loop"
+	serves "a=${loop}p1" "b=${loop}p2" "c=$loop,readonly"
+	serves "a=${loop}p1" "b=$loop,force"
+else
+	not_run_here addpart "no partition"
+fi
+
+# Who writes and claims nothing is warned of.
+start_server "image=$tmp/image"
+grep "warning: image: '$tmp/image' is what the loop device $name consists of" "$server_log"
+stop_process "$server_pid"
+truncate -s 1M "$tmp/file"
+start_server "file=$tmp/file"
+must_fail grep "destroy" "$server_log"
+stop_process "$server_pid"
+start_server "file=$tmp/file" 8<"$tmp/file"
+must_fail grep "destroy" "$server_log"
+stop_process "$server_pid"
+exec 8<>"$tmp/file"
+start_server "file=$tmp/file" 8<&-
+grep "warning: file: '$tmp/file' is open for writing in process $$ (.*)" "$server_log"
+stop_process "$server_pid"
+start_server "file=$tmp/file,readonly" 8<&-
+must_fail grep "destroy" "$server_log"
+stop_process "$server_pid"
+exec 8<&-
+# As QEMU does it.
+coproc qemu { python3 -c "
+import fcntl, struct, sys
+f = open('$tmp/file', 'rb')
+fcntl.fcntl(f, 37, struct.pack('hhqqi4x', fcntl.F_RDLCK, 0, 100, 1, 0))
+print('locked', flush=True)
+sys.stdin.read()"; }
+qemu_pid=$qemu_PID qemu_in=${qemu[1]}
+read -r -t "$TIMEOUT_S" word <&"${qemu[0]}"
+[ "$word" = locked ]
+start_server "file=$tmp/file"
+grep "warning: file: '$tmp/file' is locked by another program" "$server_log"
+stop_process "$server_pid"
+eval "exec $qemu_in>&-"
+wait $qemu_pid
+
+printed_commands_end
