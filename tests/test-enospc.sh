@@ -46,3 +46,13 @@ h.pwrite(b"d" * M, 48 * M)
 h.flush()
 assert h.pread(M, 48 * M) == b"d" * M
 END
+
+# The log tells of the first of each kind, and of the rest together.
+stop_process "$nbdkit_pid"
+stop_process "$server_pid"
+for kind in WRITE WRITE_ZEROES; do
+	grep -E "error: disk: $kind of [0-9]+ bytes at byte [0-9]+ failed: No space left on device" "$server_log" >"$tmp/lines"
+	[ "$(wc -l <"$tmp/lines")" -eq 1 ]
+done
+grep -E "error: disk: [0-9]+ more of WRITE failed, the first of them at byte [0-9]+: No space left on device" "$server_log"
+must_fail grep -E "(READ|DISCARD) .*failed" "$server_log"

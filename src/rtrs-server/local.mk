@@ -93,6 +93,7 @@ librtrsring_la_SOURCES = \
 	%D%/export/export-file-size.c \
 	%D%/export/export-file-sync.c \
 	%D%/export/export-file-zero.c \
+	%D%/export/export-io-failed.c \
 	%D%/export/export-io-priv.h \
 	%D%/export/export-io-share.c \
 	%D%/export/export-io.c \

@@ -43,12 +43,21 @@ struct export_share {
 	struct list waiting;		/* export_io.link */
 };
 
+/* When the ring that told of a failed operation tells of those that followed. */
+struct export_failed_timer {
+	struct loop_timer timer;
+	struct export_slot *slot;
+	enum export_failed_kind kind;
+	bool armed;
+};
+
 /* An export on a ring. */
 struct export_slot {
 	struct export_ring *ring;
 	struct export *ex;
 	const struct export_io_ops *ops;
 	struct export_share writes, zeroes;	/* export-io-share.c */
+	struct export_failed_timer failed[EXPORT_FAILED_KINDS];
 	void *own;			/* the kind's */
 };
 
@@ -75,6 +84,12 @@ void export_io_next(struct export_io *io, int status);
 void export_io_next_later(struct export_io *io, int status);
 /* export_ring.finish_task */
 void export_io_finish_task(struct loop_task *task);
+
+/* Tell the log that the storage has failed @io with @err, or count it. */
+void export_io_failed(struct export_io *io, int err);
+void export_io_failed_init(struct export_slot *slot);
+/* Tell what was counted.  No thread runs the ring. */
+void export_io_failed_end(struct export_slot *slot);
 
 void export_io_share_init(struct export_slot *slot);
 /* True if @io, which is no READ, may go to work now; false: some export_io_share_leave() starts it

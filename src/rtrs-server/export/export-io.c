@@ -116,6 +116,8 @@ void export_io_next(struct export_io *io, int status)
 			return;
 		if (promises_sync(io))
 			status = export_sync_error(io->ex);
+	} else if (io->stage == EXPORT_WORK) {
+		export_io_failed(io, status);
 	}
 	io->done(io, status);
 }

@@ -83,6 +83,7 @@ static int ring_add(struct reactor *r, struct export *ex, char *err, size_t errl
 	slot->ex = ex;
 	slot->ops = kinds[ex->ops->kind];
 	export_io_share_init(slot);
+	export_io_failed_init(slot);
 	rc = slot->ops->attach(slot, err, errlen);
 	if (rc)
 		free(slot);
@@ -95,6 +96,7 @@ static void ring_del(struct reactor *r, struct export *ex)
 {
 	struct export_slot **slot = &r->storage->slots[ex->index];
 
+	export_io_failed_end(*slot);
 	(*slot)->ops->detach(*slot);
 	free(*slot);
 	*slot = NULL;

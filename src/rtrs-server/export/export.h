@@ -7,6 +7,7 @@
 #ifndef EXPORT_H
 #define EXPORT_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,6 +25,25 @@ struct export;
 enum export_anew { EXPORT_ANEW_NEEDED, EXPORT_ANEW_RUNS, EXPORT_ANEW_DONE };
 
 enum export_kind { EXPORT_FILE };
+
+/* Operations that the storage failed since the log's last line about them; export-io-failed.c. */
+enum export_failed_kind {
+	EXPORT_FAILED_READ,
+	EXPORT_FAILED_WRITE,
+	EXPORT_FAILED_DISCARD,
+	EXPORT_FAILED_ZEROES,
+	EXPORT_FAILED_KINDS
+};
+
+struct export_failures {
+	pthread_mutex_t lock;		/* innermost */
+	struct export_failure {
+		bool told;		/* there was a line lately, and somebody tells what follows */
+		uint64_t more;
+		uint64_t offset;	/* of the first of these */
+		int err;
+	} kinds[EXPORT_FAILED_KINDS];
+};
 
 /* How often the storage was asked how large an export is; srv-size.c, control thread. */
 struct export_sizing {
@@ -69,6 +89,7 @@ struct export {
 	struct rnbd_dev_info geometry;	/* all but device_id and nsectors; told in OPEN_RSP */
 	uint32_t dio_align;		/* direct: needed alignment of offset, length and memory */
 	struct range_lock ranges;	/* direct: of the blocks that are being written */
+	struct export_failures failures;	/* any thread */
 
 	/* Several exports may name one file or device: users, writers, sync_error, anew, state and
 	 * ranges are those of the first of them.  Use the functions below. */

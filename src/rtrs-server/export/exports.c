@@ -25,6 +25,7 @@ void exports_init(struct exports *e)
 
 static void export_free(struct export *ex)
 {
+	pthread_mutex_destroy(&ex->failures.lock);
 	range_lock_fini(&ex->ranges);
 	free(ex->name);
 	free(ex->path);
@@ -206,6 +207,7 @@ int exports_add(struct exports *e, const char *spec, char *err, size_t errlen)
 	}
 	ex->state = &ex->own_state;
 	range_lock_init(&ex->ranges);
+	pthread_mutex_init(&ex->failures.lock, NULL);
 	rc = parse_spec(ex, e, spec, err, errlen);
 	if (!rc)
 		rc = ex->ops->open(ex, err, errlen);

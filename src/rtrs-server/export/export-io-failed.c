@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The log's lines about operations that the storage fails: the first of a kind on an export at
+ * once, and how many more there were with the first of those, once in FAILED_TELL_MS and at the
+ * end.  Owns the counts (struct export_failures, under its lock) and one timer for each kind on
+ * each ring; the ring that tells of the first one tells the rest.  Any thread, unless a function
+ * says otherwise.
+ *
+ * A sync that fails is not told here: it is latched, and told by export-file-sync.c. */
+#include <config.h>
+
+#include <string.h>
+
+#include "clock.h"
+#include "export-io-priv.h"
+#include "log.h"
+
+#define FAILED_TELL_MS 60000
+
+static const char *const names[EXPORT_FAILED_KINDS] = {
+	[EXPORT_FAILED_READ] = "READ",
+	[EXPORT_FAILED_WRITE] = "WRITE",
+	[EXPORT_FAILED_DISCARD] = "DISCARD",
+	[EXPORT_FAILED_ZEROES] = "WRITE_ZEROES",
+};
+
+static enum export_failed_kind kind_of(enum rnbd_io_op op)
+{
+	switch (op) {
+	case RNBD_OP_WRITE:
+		return EXPORT_FAILED_WRITE;
+	case RNBD_OP_DISCARD:
+		return EXPORT_FAILED_DISCARD;
+	case RNBD_OP_WRITE_ZEROES:
+		return EXPORT_FAILED_ZEROES;
+	default:
+		return EXPORT_FAILED_READ;
+	}
+}
+
+/* True: @io is the first one. */
+static bool count(struct export_failures *all, enum export_failed_kind kind,
+		  const struct export_io *io, int err)
+{
+	struct export_failure *f = &all->kinds[kind];
+	bool first;
+
+	pthread_mutex_lock(&all->lock);
+	first = !f->told;
+	f->told = true;
+	if (!first && !f->more++) {
+		f->offset = io->offset;
+		f->err = err;
+	}
+	pthread_mutex_unlock(&all->lock);
+	return first;
+}
+
+/* What came since the last line.  False: nothing, so the next one is a first one again. */
+static bool tell_more(struct export *ex, enum export_failed_kind kind)
+{
+	struct export_failure *f = &ex->failures.kinds[kind], now;
+
+	pthread_mutex_lock(&ex->failures.lock);
+	now = *f;
+	*f = (struct export_failure){ .told = now.more };
+	pthread_mutex_unlock(&ex->failures.lock);
+	if (now.more)
+		log_err(ex->name, "%llu more of %s failed, the first of them at byte %llu: %s",
+			(unsigned long long)now.more, names[kind], (unsigned long long)now.offset,
+			strerror(-now.err));
+	return now.more;
+}
+
+/* Thread of the ring. */
+static void rearm(struct export_failed_timer *t)
+{
+	loop_timer_set(reactor_loop(t->slot->ring->reactor), &t->timer,
+		       clock_now_ms() + FAILED_TELL_MS);
+}
+
+static void failed_timer(struct loop_timer *timer)
+{
+	struct export_failed_timer *t = container_of(timer, struct export_failed_timer, timer);
+
+	t->armed = tell_more(t->slot->ex, t->kind);
+	if (t->armed)
+		rearm(t);
+}
+
+void export_io_failed(struct export_io *io, int err)
+{
+	enum export_failed_kind kind = kind_of(io->op);
+	struct export_failed_timer *t = &io->slot->failed[kind];
+
+	if (!count(&io->ex->failures, kind, io, err))
+		return;
+	log_err(io->ex->name, "%s of %u bytes at byte %llu failed: %s", names[kind], io->len,
+		(unsigned long long)io->offset, strerror(-err));
+	t->armed = true;
+	rearm(t);
+}
+
+void export_io_failed_init(struct export_slot *slot)
+{
+	for (unsigned i = 0; i < EXPORT_FAILED_KINDS; i++) {
+		slot->failed[i].slot = slot;
+		slot->failed[i].kind = (enum export_failed_kind)i;
+		loop_timer_init(&slot->failed[i].timer, failed_timer);
+	}
+}
+
+void export_io_failed_end(struct export_slot *slot)
+{
+	for (unsigned i = 0; i < EXPORT_FAILED_KINDS; i++) {
+		if (!slot->failed[i].armed)
+			continue;
+		loop_timer_cancel(&slot->failed[i].timer);
+		tell_more(slot->ex, slot->failed[i].kind);
+	}
+}
