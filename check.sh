@@ -9,24 +9,26 @@ usage() {
 	cat <<USAGE
 usage: ./check.sh [--full[=PART,...]]
 
-Install what is missing (Debian packages; with sudo when you are not root), build, and run make check,
-the quickstart, and a selection of make check-guest, which fetches two kernels from Debian once (280 MB
-each).  Prints how long each part took.  Exits with 1 when anything failed.
+Install what is missing (Debian packages; with sudo when you are not root),
+build, and run make check, the quickstart, and a selection of make check-guest,
+which fetches two kernels from Debian once (280 MB each).  Prints how long each
+part took.  Exits with 1 when anything failed.
 
-  --full   all guests, each commit since COMMITS_SINCE by itself, clang, make distcheck,
-           ASan+UBSan, TSan, valgrind, lint, long fuzz and simulation runs, each in a directory
-           of its own below "build/full, all of it", so in a path with a space and a comma, and
-           each MUTATE_EVERYth of the mutants that the tests must notice (make mutate)
+  --full   all guests, each commit by itself, clang, make distcheck, ASan+UBSan,
+           TSan, valgrind, lint, long fuzz and simulation runs, each in a
+           directory below "build/full, all of it", so in a path with a space
+           and a comma, and a sample of the mutants that tests must notice
   --full=PART,...
            only these parts of it:
-$(fold -s -w 76 <<<"$all_parts" | sed 's/^/           /')
+$(fold -s -w 68 <<<"$all_parts" | sed 's/^/           /; s/ *$//')
   --help   show this
 
+Variables, with their defaults:
 FUZZ_SECONDS   how long each fuzz target runs with --full [60]
 SIM_SEEDS      how many random runs of the simulation --full makes [100000]
 MUTATE_EVERY   the sample of mutants with --full, 1 for all [8]
 GUEST_CACHE    where the kernels of guests are kept [tests/guest/cache]
-COMMITS_SINCE  a revision; --full builds the commits behind it one by one [the last tag]
+COMMITS_SINCE  --full builds the commits behind this revision [the last tag]
 USAGE
 }
 

@@ -7,15 +7,16 @@ usage() {
 	cat <<'USAGE'
 usage: ./quickstart.sh [--keep] [--build DIR] [IMAGE]
 
-Install what is missing (Debian packages; with sudo when you are not root), build, start rtrs-server
-and nbdkit rtrs on this machine, copy IMAGE through them and back, and compare.  IMAGE is only read;
-without one a small ext4 image with real files is made.
+Install what is missing (Debian packages; with sudo when you are not root),
+build, start rtrs-server and nbdkit rtrs on this machine, copy IMAGE through
+them and back, and compare.  IMAGE is only read; without one a small ext4 image
+with real files is made.
 
-  --keep       leave the servers running at the end, with the image on the exported disk
-  --build DIR  take what is built in DIR: nothing is installed and nothing is built
+  --keep       leave the servers running at the end, with the image on the disk
+  --build DIR  take what is built in DIR: nothing is installed or built
   --help       show this
 
-TMPDIR    where the copies are kept [/var/tmp]: needs two to three times the size of IMAGE
+TMPDIR       where the copies are kept, up to three times IMAGE [/var/tmp]
 USAGE
 }
 

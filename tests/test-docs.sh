@@ -26,6 +26,12 @@ fits_terminal() {
 	[ "$width" -le 80 ] || fail "$1 is $width columns wide"
 }
 
+# The scripts, too, and in the lines that a terminal has without scrolling.
+for script in quickstart.sh check.sh; do
+	"$top_srcdir/$script" --help >"$tmp/script.help"
+	fits_terminal "$tmp/script.help" 24
+done
+
 # ---- rtrs-server ----
 "$RTRS_SERVER" --help >"$tmp/server.help"
 fits_terminal "$tmp/server.help"
