@@ -11,10 +11,19 @@ for page in "$man"/*.pod; do
 	podchecker -warnings "$page"
 	# The sections of a manual, in their order, as far as it has them.
 	sections=$(sed -n 's/^=head1 //p' "$page" | grep -x -E \
-		'NAME|SYNOPSIS|DESCRIPTION|EXAMPLES|PARAMETERS|OPTIONS|LIMITS|FILES|VERSION|SEE ALSO')
-	want=$(printf '%s\n' NAME SYNOPSIS DESCRIPTION EXAMPLES PARAMETERS OPTIONS LIMITS FILES \
+		'NAME|SYNOPSIS|DESCRIPTION|EXAMPLES|PARAMETERS|OPTIONS|EXIT STATUS|LIMITS|ENVIRONMENT|FILES|VERSION|SEE ALSO')
+	want=$(printf '%s\n' NAME SYNOPSIS DESCRIPTION EXAMPLES PARAMETERS OPTIONS 'EXIT STATUS' LIMITS ENVIRONMENT FILES \
 		VERSION 'SEE ALSO' | grep -x -F "$sections")
 	[ "$sections" = "$want" ] || fail "sections of $page: $sections"
+	# Those that a program's manual must have.
+	if [[ $page != */rtrs-protocol.pod ]]; then
+		for section in SYNOPSIS DESCRIPTION EXAMPLES 'EXIT STATUS' ENVIRONMENT 'SEE ALSO'; do
+			grep -q -x -F "$section" <<<"$sections" || fail "$page has no $section"
+		done
+	fi
+	# Figures and commands fit a terminal as man(1) shows them.
+	pod2text --indent=7 --width=80 "$page" | awk 'length > 80 { print; bad = 1 } END { exit bad }' ||
+		fail "$page: these lines are wider than 80 columns"
 done
 
 # fits_terminal FILE [LINES]
@@ -24,6 +33,23 @@ fits_terminal() {
 	width=$(awk '{ if (length > w) w = length } END { print w }' "$1")
 	[ "$lines" -ge 5 ] && [ "$lines" -le "$most" ] || fail "$1 has $lines lines"
 	[ "$width" -le 80 ] || fail "$1 is $width columns wide"
+}
+
+# ranges PAGE PROGRAM [ARGUMENT...] <OPTIONS: a number that is out of range is told with the range, and the manual
+# has the same one.  A limit of 2^32 is none for people.
+ranges() {
+	local page=$1 option range checked=0
+	shift
+	while IFS= read -r option <&3; do
+		"$@" "$option=none-such" >"$tmp/option.out" 2>&1 </dev/null || true
+		range=$(sed -n -E 's/.*expected .*from ([0-9A-Z]+ to [0-9A-Z]+).*/\1/p' "$tmp/option.out" | head -n 1)
+		[ -n "$range" ] && [[ ! $range =~ \ [0-9]{10}|T$ ]] || continue
+		awk -v item="B<$option" '/^=item/ { on = on && !words || index($0, item "=") || index($0, item ">"); words = 0 }
+			!/^=item/ && NF { words = 1 } on' "$page" | tr '\n' ' ' | grep -q -w -F "$range" ||
+			fail "${page##*/} does not say that $option is from $range"
+		checked=$((checked + 1))
+	done 3<&0
+	[ $checked -ge 4 ] || fail "$checked ranges in ${page##*/}"
 }
 
 # The scripts, too, and in the lines that a terminal has without scrolling.
@@ -43,6 +69,7 @@ while IFS= read -r option; do
 	"$RTRS_SERVER" "$option" >"$tmp/option.out" 2>&1 </dev/null || true
 	must_fail grep -q -E 'unknown, ambiguous' "$tmp/option.out"
 done <"$tmp/help.options"
+ranges "$man/rtrs-server.pod" "$RTRS_SERVER" disk=none <"$tmp/help.options"
 version=$("$RTRS_SERVER" --version | grep -o -E '[0-9]+\.[0-9]+\.[0-9]+')
 grep -q -F "nbdkit-rtrs $version." "$man/rtrs-server.pod"
 # Default values that --help names are those of the manual.
@@ -79,6 +106,14 @@ while read -r first rest; do
 	grep -q -w -e "$first" "$top_srcdir/contrib/completion/rtrsctl" || fail "not completed: $first"
 done <"$tmp/commands"
 grep -q -F "nbdkit-rtrs $("$top_builddir/rtrsctl" --version | grep -o -E '[0-9]+\.[0-9]+\.[0-9]+')." "$man/rtrsctl.pod"
+# Each state of a session and of a path; "up" of a path is told as "connected".
+for table in session path server-path; do
+	sed -n 's/^\ts[0-9]* \[label="\([^"]*\)".*/\1/p' "$top_srcdir/doc/fsm-$table.dot" >"$tmp/states"
+	[ "$(wc -l <"$tmp/states")" -ge 5 ]
+	while IFS= read -r state; do
+		grep -q -F "C<$state>" "$man/rtrsctl.pod" || fail "the manual of rtrsctl has no state $state"
+	done <"$tmp/states"
+done
 
 # ---- rtrs-bench ----
 "$top_builddir/rtrs-bench" --help >"$tmp/bench.help"
@@ -87,6 +122,15 @@ grep -o -E -- '(^ +(-., )?| )--[a-z-]+' "$tmp/bench.help" | grep -o -E -- '--.*'
 grep '^=item' "$man/rtrs-bench.pod" | grep -o -E 'B<--[a-z-]+' | cut -c 3- | sort -u >"$tmp/man.options"
 diff -u "$tmp/help.options" "$tmp/man.options"
 grep -q -F "nbdkit-rtrs $("$top_builddir/rtrs-bench" --version | grep -o -E '[0-9]+\.[0-9]+\.[0-9]+')." "$man/rtrs-bench.pod"
+ranges "$man/rtrs-bench.pod" "$top_builddir/rtrs-bench" host disk <"$tmp/help.options"
+
+# -h and -V are the same everywhere.
+for program in rtrs-server rtrsctl rtrs-bench; do
+	for option in 'h --help' 'V --version'; do
+		diff <("$top_builddir/$program" "-${option% *}") <("$top_builddir/$program" "${option#* }")
+		grep -q -x -F "=item B<-${option% *}>, B<${option#* }>" "$man/$program.pod"
+	done
+done
 
 # ---- the plugin ----
 preload=$(nbdkit_preload)
@@ -103,6 +147,7 @@ diff -u "$tmp/help.parameters" "$tmp/man.parameters"
 while IFS= read -r parameter; do
 	expect_nbdkit_failure "$parameter" "$parameter=" "$parameter="
 done <"$tmp/help.parameters"
+ranges "$man/nbdkit-rtrs-plugin.pod" kit server=none <"$tmp/help.parameters"
 # What --dump-plugin says about this plugin is explained in the manual.
 kit --dump-plugin >"$tmp/dump"
 grep -q -x 'name=rtrs' "$tmp/dump"
