@@ -33,7 +33,9 @@ read -r -t "$TIMEOUT_S" word <&"${holder[0]}"
 for name in disk same; do
 	expect_nbdkit_failure "export '$name'.*open for writing by another session.*server's log.*mode=" \
 		"$server" export=$name sessname=second
+	# It asks for 5 seconds, and is told of once.
 	wait_line "$server_log" "second-probe: open of $name as rw refused: .*; holder/127\\.0\\.0\\.1@[^ ]* has it open as rw"
+	[ "$(grep -c "second-probe: open of $name as rw" "$server_log")" -eq 1 ]
 done
 
 # Where clients choose the export they are refused.

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Works on a table of hosts, which is its user's; control thread.  A host has a number of lines
+/* Works on tables of hosts and lines, which are its user's; control thread.  A host has a number of lines
  * left.  It grows with time up to the burst; when it is used up the host is silent for an interval,
  * so that what it causes then comes in one piece, with one line about what was held back. */
+#include <string.h>
+
 #include "clock.h"
 #include "fabric.h"
 #include "srv-log.h"
@@ -51,5 +53,35 @@ bool srv_log_pass(struct srv_log *log, const struct fab_addr *peer)
 	h->held_back = 0;
 	if (!--h->left)
 		h->silent_ms = now + SRV_LOG_INTERVAL_MS;
+	return true;
+}
+
+static struct srv_log_line *line_of(struct srv_log *log, uint64_t key, uint64_t now)
+{
+	struct srv_log_line *l, *oldest = log->lines;
+
+	for (l = log->lines; l < log->lines + ARRAY_SIZE(log->lines); l++) {
+		if (l->key == key)
+			return l;
+		if (l->told_ms < oldest->told_ms)
+			oldest = l;
+	}
+	*oldest = (struct srv_log_line){ .key = key, .told_ms = now - SRV_LOG_AGAIN_MS };
+	return oldest;
+}
+
+bool srv_log_news(struct srv_log *log, const char *obj, const char *line, unsigned *more)
+{
+	uint64_t key = fnv1a(fnv1a(FNV1A_INIT, obj, strlen(obj) + 1), line, strlen(line));
+	uint64_t now = clock_now_ms();
+	struct srv_log_line *l = line_of(log, key, now);
+
+	if (now - l->told_ms < SRV_LOG_AGAIN_MS) {
+		l->more++;
+		return false;
+	}
+	*more = l->more;
+	l->more = 0;
+	l->told_ms = now;
 	return true;
 }

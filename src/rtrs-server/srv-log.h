@@ -18,6 +18,10 @@
 /* Hosts that are remembered; of more than that the one that was not heard of for longest is
  * forgotten. */
 #define SRV_LOG_HOSTS 64u
+/* A line that says the same again, because a client tries again, is told once in so long. */
+#define SRV_LOG_AGAIN_MS 60000u
+/* Such lines that are remembered; of more than that the one that was told first is forgotten. */
+#define SRV_LOG_LINES 32u
 
 struct srv_log {			/* all 0: nobody was heard of */
 	struct srv_log_host {
@@ -27,11 +31,20 @@ struct srv_log {			/* all 0: nobody was heard of */
 		uint64_t silent_ms;	/* until then */
 		unsigned left, held_back;
 	} hosts[SRV_LOG_HOSTS];
+	struct srv_log_line {
+		uint64_t key;		/* 0: free */
+		uint64_t told_ms;
+		unsigned more;		/* times since then */
+	} lines[SRV_LOG_LINES];
 };
 
 /* True if a line about @peer may be written now.  What was held back is told in front of the next
  * that may. */
 bool srv_log_pass(struct srv_log *log, const struct fab_addr *peer);
+
+/* Is @line about @obj to be written now?  False: the same was told lately, and this is counted.
+ * True: @more is how often it was not told since. */
+bool srv_log_news(struct srv_log *log, const char *obj, const char *line, unsigned *more);
 
 /* One that @limit, which is for all hosts together, passes as well. */
 #define srv_log_limited(srv, peer, limit, level, obj, ...)                                         \

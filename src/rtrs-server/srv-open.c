@@ -227,13 +227,21 @@ static void name_writers(const struct srv *srv, const struct export *ex, char *b
 static void open_failed(struct srv_req *req, const struct rnbd_open *open, int rc)
 {
 	struct srv *srv = req->path->srv;
-	char holders[512] = "";
+	const char *session = req->path->sess->name;
+	char holders[512] = "", line[1024], times[64] = "";
+	unsigned more;
 
 	if (rc == -EPERM)
 		name_writers(srv, exports_find(srv->exports, open->name), holders, sizeof(holders));
-	srv_log_limited(srv, &req->path->client, &open_limit, LOG_LEVEL_WARN,
-			req->path->sess->name, "open of %s as %s refused: %s%s", open->name,
-			mode_name(open->mode), strerror(-rc), holders);
+	snprintf(line, sizeof(line), "open of %s as %s refused: %s%s", open->name,
+		 mode_name(open->mode), strerror(-rc), holders);
+	/* A client that waits for a writer to leave asks several times a second. */
+	if (srv_log_news(&srv->log, session, line, &more)) {
+		if (more)
+			snprintf(times, sizeof(times), "; the same %u times more since it was told", more);
+		srv_log_limited(srv, &req->path->client, &open_limit, LOG_LEVEL_WARN, session,
+				"%s%s", line, times);
+	}
 	srv_req_finish_control(req, rnbd_errno_to_wire(rc));
 }
 

@@ -109,3 +109,39 @@ Test(srv_log, who_was_not_heard_of_is_forgotten)
 	}
 	cr_assert_eq(passed(&a, 1), 1);
 }
+
+Test(srv_log, a_line_that_is_said_again_is_told_once_a_minute)
+{
+	unsigned more = 99;
+
+	cr_assert(srv_log_news(&hosts, "a", "refused", &more));
+	cr_assert_eq(more, 0);
+	for (unsigned i = 0; i < 10; i++) {
+		now_ms += 500;
+		cr_assert_not(srv_log_news(&hosts, "a", "refused", &more));
+	}
+	/* Another client, another reason */
+	cr_assert(srv_log_news(&hosts, "b", "refused", &more));
+	cr_assert(srv_log_news(&hosts, "a", "refused by b", &more));
+	cr_assert_eq(more, 0);
+	now_ms += SRV_LOG_AGAIN_MS - 5000 - 1;
+	cr_assert_not(srv_log_news(&hosts, "a", "refused", &more));
+	now_ms++;
+	cr_assert(srv_log_news(&hosts, "a", "refused", &more));
+	cr_assert_eq(more, 11);
+	cr_assert_not(srv_log_news(&hosts, "a", "refused", &more));
+}
+
+Test(srv_log, of_many_lines_the_oldest_is_forgotten)
+{
+	char line[16];
+	unsigned more;
+
+	for (unsigned i = 0; i <= SRV_LOG_LINES; i++) {
+		now_ms++;
+		snprintf(line, sizeof(line), "%u", i);
+		cr_assert(srv_log_news(&hosts, "a", line, &more));
+	}
+	cr_assert_not(srv_log_news(&hosts, "a", "1", &more));
+	cr_assert(srv_log_news(&hosts, "a", "0", &more));
+}
