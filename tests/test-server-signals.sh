@@ -27,3 +27,60 @@ start_nbdkit "server=127.0.0.1:$server_port" export=disk
 kill -HUP "$server_pid"
 wait_line "$server_log" 'SIGHUP: ignored'
 [ "$(timeout "$TIMEOUT_S" nbdinfo --size "$uri")" = 1048576 ]
+stop_process "$nbdkit_pid"
+stop_process "$server_pid"
+
+# Two that end it, at once, as timeout(1) sends them: nothing that has a name stays.
+nothing_left() {
+	local left
+
+	left=$(find "$tmp" -name '*.sock*' -a ! -name 'nbdkit*')
+	[ -z "$left" ] || fail "left behind, $1: $left"
+}
+
+for round in {1..60}; do
+	start_server --listen "unix:$tmp/rtrs.sock" --control "$tmp/control.sock" "disk=$tmp/disk"
+	# Together, one after the other has been seen, or one from each of two processes.
+	case $((round % 3)) in
+	0) kill -TERM "$server_pid"; kill -TERM "$server_pid" 2>/dev/null || true ;;
+	1) kill -TERM "$server_pid"; kill -INT "$server_pid" 2>/dev/null || true ;;
+	2) kill -TERM "$server_pid" & kill -INT "$server_pid" 2>/dev/null || true; wait $! || true ;;
+	esac
+	wait_until "the end of the server" process_ended "$server_pid"
+	stopped="$stopped$server_pid "
+	nothing_left "round $round"
+done
+
+# While answers cannot leave the server waits, so that the second signal comes for sure before the end.
+requires_plain_build
+truncate -s 128M "$tmp/large"
+start_server --listen "unix:$tmp/rtrs.sock" --control "$tmp/control.sock" "disk=$tmp/large"
+start_nbdkit "server=unix:$tmp/rtrs.sock" export=disk control="$tmp/nbdkit.sock" io-timeout=0
+export server_pid nbdkit_pid
+in_flight() {
+	[ "$("$top_builddir/rtrsctl" --socket "$tmp/nbdkit.sock" --json show |
+		/usr/bin/python3 -c 'import json, sys; print(json.load(sys.stdin)["sessions"][0]["paths"][0]["inflight"])')" -ge 100 ]
+}
+nbdsh_run "$uri" <<'END' &
+import os, signal
+os.kill(int(os.environ["server_pid"]), signal.SIGSTOP)
+cookies = [h.aio_pread(nbd.Buffer(2 << 20), i << 21) for i in range(32)]
+try:
+    while h.aio_in_flight():
+        h.poll(-1)
+except nbd.Error:
+    pass
+END
+reader=$!
+wait_until "requests in flight" in_flight
+kill -STOP "$nbdkit_pid"
+kill -CONT "$server_pid"
+kill -TERM "$server_pid"
+wait_line "$server_log" 'SIGTERM: stopping'
+[ ! -e "$tmp/rtrs.sock" ] && [ -S "$tmp/control.sock" ] || fail "the control socket is to be the last name"
+kill -TERM "$server_pid"
+expect_exit "$server_pid" 143
+stopped="$stopped$server_pid "
+nothing_left "a second signal while answers wait"
+kill -CONT "$nbdkit_pid"
+wait "$reader" || true

@@ -42,38 +42,7 @@ struct program {
 	bool stopping;
 };
 
-/* ---- stop ---- */
-
-static void exit_at_once(int sig)
-{
-	_exit(128 + sig);
-}
-
-static void signals_closed(struct loop_watch *w)
-{
-	struct program *p = container_of(w, struct program, signals);
-
-	close(w->fd);
-	reactor_stop(p->reactors.all[0]);
-}
-
-static void ctl_stopped(void *arg)
-{
-	struct program *p = arg;
-
-	loop_unwatch(&p->signals);
-}
-
-static void stopped(void *arg)
-{
-	struct program *p = arg;
-
-	reactors_join(&p->reactors);
-	if (p->ctl)
-		ctl_close(p->ctl, ctl_stopped, p);
-	else
-		ctl_stopped(p);
-}
+/* ---- signals ---- */
 
 /* Signals that end a program by default and that daemons get out of habit. */
 static const int ignored_signals[] = { SIGHUP, SIGUSR1, SIGUSR2, 0 };
@@ -95,6 +64,49 @@ static void signals_mask(int how, const int *signals)
 	pthread_sigmask(how, &set, NULL);
 }
 
+/* The control socket while it has its name: what a second signal is to take along. */
+static const struct ctl *named_ctl;
+
+static void exit_at_once(int sig)
+{
+	if (named_ctl)
+		ctl_unlink(named_ctl);
+	_exit(128 + sig);
+}
+
+/* ---- stop ---- */
+
+static void signals_closed(struct loop_watch *w)
+{
+	struct program *p = container_of(w, struct program, signals);
+
+	close(w->fd);
+	reactor_stop(p->reactors.all[0]);
+}
+
+static void ctl_stopped(void *arg)
+{
+	struct program *p = arg;
+
+	loop_unwatch(&p->signals);
+}
+
+static void stopped(void *arg)
+{
+	struct program *p = arg;
+
+	reactors_join(&p->reactors);
+	if (!p->ctl) {
+		ctl_stopped(p);
+		return;
+	}
+	/* ORDER: a second signal finds the socket whole or not at all. */
+	signals_mask(SIG_BLOCK, stop_signals);
+	named_ctl = NULL;
+	ctl_close(p->ctl, ctl_stopped, p);
+	signals_mask(SIG_UNBLOCK, stop_signals);
+}
+
 static struct log_limit ignored_limit = LOG_LIMIT_INIT(4, 10000);
 
 static void signals_stop(struct program *p, const char *name)
@@ -106,8 +118,10 @@ static void signals_stop(struct program *p, const char *name)
 	sd_notify(0, "STOPPING=1");
 	sigaction(SIGTERM, &at_once, NULL);
 	sigaction(SIGINT, &at_once, NULL);
-	signals_mask(SIG_UNBLOCK, stop_signals);
+	named_ctl = p->ctl;
 	srv_shutdown(p->srv, stopped, p);
+	/* ORDER: after the listeners, which have taken the names of unix sockets along. */
+	signals_mask(SIG_UNBLOCK, stop_signals);
 }
 
 static bool signals_ready(struct loop_watch *w)

@@ -180,12 +180,17 @@ int unix_sock_listen(struct unix_sock *sock, const char *path, mode_t mode, int 
 	return rc;
 }
 
-void unix_sock_remove(struct unix_sock *sock)
+void unix_sock_unlink(const struct unix_sock *sock)
 {
 	struct stat st;
 
 	if (!lstat(sock->path, &st) && st.st_dev == sock->dev && st.st_ino == sock->ino)
 		unlink(sock->path);
+}
+
+void unix_sock_remove(struct unix_sock *sock)
+{
+	unix_sock_unlink(sock);
 	free(sock->path);
 	sock->path = NULL;
 }
@@ -198,7 +203,7 @@ void unix_sock_leave(struct unix_sock *sock)
 	sock->fd = -1;
 	memcpy(addr.sun_path, sock->path, strlen(sock->path));
 	if (sock_holder(&addr) == -ECONNREFUSED)
-		unix_sock_remove(sock);
+		unix_sock_unlink(sock);
 	free(sock->path);
 	sock->path = NULL;
 }

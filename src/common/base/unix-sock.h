@@ -21,7 +21,10 @@ struct unix_sock {
  * one gets it.  They agree by a lock on @path.lock (lock-file.h), which is there meanwhile. */
 int unix_sock_listen(struct unix_sock *sock, const char *path, mode_t mode, int backlog, char *err,
 		     size_t errlen);
-/* Remove the name, unless something else has it now. */
+/* Remove the name, unless something else has it now, and nothing more: what a signal handler may
+ * do. */
+void unix_sock_unlink(const struct unix_sock *sock);
+/* That, and give up @sock. */
 void unix_sock_remove(struct unix_sock *sock);
 /* Close the descriptor; remove the name, too, unless somebody listens there all the same: a process
  * that was forked meanwhile has the socket. */

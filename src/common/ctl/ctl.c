@@ -199,6 +199,11 @@ int ctl_open(struct loop *loop, const char *path, ctl_serve_fn *serve, void *arg
 	return rc;
 }
 
+void ctl_unlink(const struct ctl *ctl)
+{
+	unix_sock_unlink(&ctl->sock);
+}
+
 void ctl_close(struct ctl *ctl, void (*done)(void *arg), void *arg)
 {
 	struct ctl_client *c, *next;

@@ -47,6 +47,9 @@ int ctl_listen(struct unix_sock *sock, const char *path, char *err, size_t errle
  * loop's thread. */
 int ctl_open_at(struct loop *loop, struct unix_sock *sock, ctl_serve_fn *serve, void *arg,
 		struct ctl **out, char *err, size_t errlen);
+/* Remove the name of the socket and nothing else, because the program exits at once: for a signal
+ * handler on the loop's thread, which does not come between the lines of ctl_close(). */
+void ctl_unlink(const struct ctl *ctl);
 /* Remove the socket and cut all clients off, then run @done(@arg), once, not from inside this call.
  * Commands that are not answered yet are waited for.  The loop's thread. */
 void ctl_close(struct ctl *ctl, void (*done)(void *arg), void *arg);
