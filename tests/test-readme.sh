@@ -16,6 +16,7 @@ requires_server; requires_plugin; requires_plain_build
 [ "$IN_NAMESPACE" = yes ] || skip "no network namespace of its own"
 requires ip -Version
 requires nbdcopy --version
+requires ss --version
 requires qemu-img --version
 readme=$top_srcdir/README.md
 [ -f "$readme" ] || skip "README.md is not part of this source"
@@ -109,6 +110,18 @@ while IFS= read -r command <&3; do
 		read -r -t "$TIMEOUT_S" word <"$tmp/ready"
 		[ -n "$word" ]
 		;;
+	"ss -Hxl src $tmp/run/disk0.sock | grep -q . || rm -f $tmp/run/disk0.sock")
+		# That of an nbdkit that lives stays.
+		nbdkit -U "$tmp/run/disk0.sock" null
+		wait_until "nbdkit" test -s "$tmp/nbdkit.pid"
+		bash -c "$command"
+		[ -S "$tmp/run/disk0.sock" ]
+		kill -KILL "$(cat "$tmp/nbdkit.pid")"
+		wait_until "the end of nbdkit" process_ended "$(cat "$tmp/nbdkit.pid")"
+		[ -S "$tmp/run/disk0.sock" ]
+		bash -c "$command"
+		[ ! -e "$tmp/run/disk0.sock" ]
+		;;
 	"nbdkit "*)
 		rm -f "$tmp/nbdkit.pid"
 		bash -c "$command" >"$tmp/nbdkit.log" 2>&1 </dev/null
@@ -159,7 +172,10 @@ while IFS= read -r command <&3; do
 	known=$((known + 1))
 done 3<"$tmp/commands"
 [ $known -eq "$(wc -l <"$tmp/commands")" ]
-[ $known -ge 19 ]
+[ $known -ge 20 ]
+
+# A table and a picture say more about speed than many words, and doc/speed.md has the rest.
+[ "$(sed -n '/^## Speed/,/^## /p' "$readme" | sed '$d' | wc -w)" -le 200 ]
 
 # Targets that the text names.
 { grep -o -E '`make [a-z][a-z-]*' "$readme" | tr -d '\140' | sort -u; } >"$tmp/targets"
