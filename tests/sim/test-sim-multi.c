@@ -392,6 +392,7 @@ static void test_lost_while_opening(void)
 
 struct by_hand {
 	unsigned wire;
+	bool from;			/* with the client's address */
 	int result;
 	struct clt_path *path;
 };
@@ -401,6 +402,8 @@ static void add_path(void *arg)
 	struct by_hand *h = arg;
 	struct clt_sess_addr addr = { .dst = sim_addr(wires[h->wire], RTRS_PORT) };
 
+	if (h->from)
+		addr.src = sim_addr("clt", 0);
 	h->result = clt_paths_add(&world_client_clt(c)->sess, &addr, &h->path);
 	if (h->result == 0)
 		clt_path_start(h->path);
@@ -413,15 +416,25 @@ static void remove_path(void *arg)
 	h->result = clt_paths_remove(&world_client_clt(c)->sess, path(h->wire));
 }
 
-static int by_hand(void (*fn)(void *arg), unsigned wire)
+static void start_path(void *arg)
 {
-	struct by_hand h = { .wire = wire };
+	clt_path_start(path(((struct by_hand *)arg)->wire));
+}
+
+static int by_hand_from(void (*fn)(void *arg), unsigned wire, bool from)
+{
+	struct by_hand h = { .wire = wire, .from = from };
 	struct sim_fiber *f = world_client_fiber(c, fn, &h);
 
 	world_run_ms(w, 1);
 	CHECK(sim_fiber_done(f));
 	sim_fiber_free(f);
 	return h.result;
+}
+
+static int by_hand(void (*fn)(void *arg), unsigned wire)
+{
+	return by_hand_from(fn, wire, false);
 }
 
 static bool removed_is_closed(void *arg)
@@ -456,6 +469,126 @@ static void test_added_and_removed(void)
 	sim_cut("clt", "srv/1");
 	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
 		CHECK(world_read(c, i * 4096, 4096, (uint8_t)(i + 1)) == 0);
+	world_destroy(w);
+}
+
+static bool is_closed(void *arg)
+{
+	return atomic_load(&((struct clt_path *)arg)->att.state) == CLT_PATH_CLOSED;
+}
+
+static void remove_and_wait(unsigned i)
+{
+	CHECK(by_hand(remove_path, i) == 0);
+	CHECK(sim_run_until(is_closed, path(i), 1000));
+}
+
+/* What was removed has no address any more, and what takes its place has its own and no other. */
+static void test_another_address(void)
+{
+	begin(2, CLT_POLICY_ROUND_ROBIN);
+	remove_and_wait(0);
+	CHECK(by_hand(add_path, 0) == 0);	/* the same is as good as another */
+	CHECK(sim_run_until(all_up, NULL, 1000));
+	remove_and_wait(1);			/* not the last one */
+	CHECK(by_hand(add_path, 2) == 0);
+	CHECK(by_hand(add_path, 2) == -EEXIST);
+	CHECK(world_client_clt(c)->sess.io.natts == 2);
+	CHECK(sim_run_until(all_up, NULL, 1000));
+	/* It leads where it says. */
+	sim_cut("clt", "srv/1");
+	world_run_ms(w, 5);
+	CHECK(!world_traced(w, "lost"));
+	sim_cut("clt", "srv/2");
+	world_run_ms(w, 5);
+	CHECK(world_traced(w, "path srv/2: lost"));
+	CHECK(by_hand(add_path, 1) == 0);
+	CHECK(world_client_clt(c)->sess.io.natts == 3);
+	CHECK(sim_run_until(all_up, NULL, 10000));
+	for (unsigned i = 0; i < 8; i++)
+		CHECK(world_read(c, i * 4096, 4096, 0) == 0);
+	world_destroy(w);
+}
+
+/* The same for where it comes from; any address is another one than a certain one, as long as the server is not asked. */
+static void test_another_source(void)
+{
+	begin(2, CLT_POLICY_ROUND_ROBIN);
+	CHECK(by_hand_from(add_path, 2, true) == 0);
+	CHECK(by_hand_from(add_path, 2, true) == -EEXIST);
+	CHECK(sim_run_until(all_up, NULL, 1000));
+	remove_and_wait(2);
+	CHECK(by_hand(add_path, 2) == 0);
+	CHECK(by_hand(add_path, 2) == -EEXIST);
+	CHECK(sim_run_until(all_up, NULL, 1000));
+	remove_and_wait(0);
+	CHECK(by_hand_from(add_path, 2, true) == 0);
+	CHECK(by_hand_from(add_path, 2, true) == -EEXIST);
+	CHECK(world_client_clt(c)->sess.io.natts == 3);
+	world_run_ms(w, 100);
+	CHECK(world_traced(w, "path clt@srv/2: cannot connect: connection 0 was refused"));
+	world_destroy(w);
+}
+
+/* Keys and connection managers of one provider are of no use to another one. */
+static void test_another_provider(void)
+{
+	struct fab_provider other = fab_sim;
+	struct clt_sess_addr addr;
+	struct sim_place before;
+	struct clt_path *added;
+
+	begin(2, CLT_POLICY_ROUND_ROBIN);
+	remove_and_wait(0);
+	addr = (struct clt_sess_addr){ .dst = sim_addr("srv/2", RTRS_PORT) };
+	addr.dst.provider = &other;
+	before = sim_enter(sim_host_find("clt"), sim_host_find("clt")->epoch);
+	CHECK(clt_paths_add(&world_client_clt(c)->sess, &addr, &added) == 0);
+	sim_leave(before);
+	CHECK(added == path(2));
+	CHECK(by_hand(add_path, 2) == 0);	/* is no other one */
+	CHECK(world_client_clt(c)->sess.io.natts == 3);
+	world_destroy(w);
+}
+
+static void expect_nothing_counted(unsigned i)
+{
+	struct clt_stat stat;
+
+	clt_stat_get(path(i), &stat);
+	for (unsigned n = 0; n <= CLT_STAT_RECONNECTS_FAILED; n++)
+		CHECK(!stat.n[n]);
+}
+
+/* What the former path has done, and what was told of it, is not that of the next one: it begins with no count, has all
+ * its attempts, tells its own troubles, and is not "again". */
+static void test_another_address_begins_anew(void)
+{
+	begin(2, CLT_POLICY_ROUND_ROBIN);
+	world_client_clt(c)->sess.max_reconnect_attempts = 1;
+	for (unsigned i = 0; i < 8; i++)
+		CHECK(world_read(c, i * 4096, 4096, 0) == 0);
+	sim_drop("clt", "srv/1");
+	CHECK(sim_run_until(is_closed, path(1), 60000));
+	CHECK(world_traced(w, "path srv/1: cannot connect: no answer to the connect request"));
+	CHECK(by_hand(remove_path, 1) == 0);
+	CHECK(by_hand(add_path, 3) == 0);
+	expect_nothing_counted(1);
+	CHECK(sim_run_until(all_up, NULL, 1000));
+	CHECK(world_traced(w, "path srv/3: connected: "));
+	expect_nothing_counted(1);
+	world_forget(w);
+	remove_and_wait(1);
+	sim_drop("clt", "srv/2");
+	CHECK(by_hand(add_path, 2) == 0);
+	CHECK(sim_run_until(is_closed, path(1), 60000));
+	CHECK(world_traced(w, "path srv/2: cannot connect: no answer to the connect request"));
+	CHECK(world_traced(w, "path srv/2: given up after 1 attempts to reconnect"));
+	CHECK(path(1)->attempts == 2);
+	/* As often as that again, when somebody asks for it. */
+	CHECK(by_hand(start_path, 1) == 0);
+	CHECK(sim_run_until(is_closed, path(1), 60000));
+	CHECK(path(1)->attempts == 4);
 	world_destroy(w);
 }
 
@@ -618,6 +751,10 @@ static const struct sim_test tests[] = {
 	{ "lost-while-opening", test_lost_while_opening },
 	{ "another-machine-for-nobody", test_another_machine_for_nobody },
 	{ "added-and-removed", test_added_and_removed },
+	{ "another-address", test_another_address },
+	{ "another-source", test_another_source },
+	{ "another-provider", test_another_provider },
+	{ "another-address-begins-anew", test_another_address_begins_anew },
 	{ "readdressed-at-once", test_readdressed_at_once },
 	{ "given-up", test_given_up },
 	{ "patience", test_patience },
