@@ -193,8 +193,8 @@ static void on_connect(struct peer_srv *s, const struct fab_event *ev)
 	const struct fab_qp_attr attr = { .max_send_wr = QUEUE, .max_recv_wr = QUEUE,
 					  .max_send_sge = 1 };
 	const struct rtrs_conn_rsp rsp = {
-		.queue_depth = PEER_SRV_DEPTH, .max_io_size = s->geom.max_io_size,
-		.max_hdr_size = PEER_SRV_HDR, .new_rkey = s->new_rkey,
+		.queue_depth = PEER_SRV_DEPTH, .max_io_size = s->geom.max_io_size - s->told_less,
+		.max_hdr_size = PEER_SRV_HDR + s->told_less, .new_rkey = s->new_rkey,
 	};
 	struct peer_srv_con *con = s->cons;
 	struct rtrs_msg_conn_rsp m;

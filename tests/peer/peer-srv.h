@@ -66,6 +66,8 @@ struct peer_srv {
 	struct ibv_mr *own_mr;
 	struct rtrs_geom geom;
 	bool new_rkey;			/* set before the first connection */
+	uint32_t told_less;		/* bytes of a chunk that are for the header and not for data, as
+					 * clients that connect from now on hear */
 	uint8_t *chunks;		/* [PEER_SRV_DEPTH][geom.chunk_size] */
 	unsigned lives;			/* how often a client began to set up a path */
 	unsigned nhb_acks;		/* answers to heartbeats */

@@ -293,6 +293,53 @@ static void test_added_and_removed(void)
 	end();
 }
 
+/* ---- paths that carry less in a request ---- */
+
+static void write_and_count(unsigned round, unsigned parts)
+{
+	unsigned before = srv.nrequests;
+
+	CHECK(world_write(c, 0, RAW_SRV_IO, (uint8_t)(round + 1)) == 0);
+	CHECK(srv.nrequests - before == parts);
+	CHECK(world_read(c, 0, RAW_SRV_IO, (uint8_t)(round + 1)) == 0);
+}
+
+/* From the moment when such a path joins all requests are small enough for it; one that carries more does not change
+ * that, because the other may be all that is left.  A session that begins anew has what its path then carries. */
+static void test_joins_with_smaller_requests(void)
+{
+	begin(1);
+	write_and_count(0, 1);
+	srv.peer.told_less = RAW_SRV_IO / 2;
+	CHECK(by_hand(add_path, 1) == 0);
+	CHECK(sim_run_until(all_up, NULL, 1000));
+	CHECK(atomic_load(&sess()->io.max_io_size) == RAW_SRV_IO / 2);
+	for (unsigned round = 0; round < 4; round++)
+		write_and_count(round, 2);
+	srv.peer.told_less = 0;
+	CHECK(by_hand(add_path, 2) == 0);
+	CHECK(sim_run_until(all_up, NULL, 1000));
+	CHECK(atomic_load(&sess()->io.max_io_size) == RAW_SRV_IO / 2);
+	/* It alone is left. */
+	CHECK(by_hand(remove_path, 2) == 0);
+	CHECK(by_hand(remove_path, 0) == 0);
+	world_run_ms(w, 100);
+	CHECK(is_up(1));
+	write_and_count(5, 2);
+	CHECK(sess()->io.epoch == 1);
+	raw_srv_kill(&srv);
+	raw_srv_start_again(&srv);
+	CHECK(world_read(c, 0, RAW_SRV_IO, 6) == 0);
+	CHECK(sess()->io.epoch == 2);
+	write_and_count(6, 1);
+	/* And the other way round, when what is to be sent is larger than what has come back. */
+	srv.peer.told_less = RAW_SRV_IO / 2;
+	sim_cut("clt", "srv/1");
+	write_and_count(7, 2);
+	CHECK(sess()->io.epoch == 3);
+	end();
+}
+
 int main(int argc, char **argv)
 {
 	static const struct sim_test tests[] = {
@@ -303,6 +350,7 @@ int main(int argc, char **argv)
 		{ "restart-behind-a-dead-path", test_restart_behind_a_dead_path },
 		{ "answer-from-before", test_answer_from_before },
 		{ "added-and-removed", test_added_and_removed },
+		{ "joins-with-smaller-requests", test_joins_with_smaller_requests },
 	};
 
 	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));

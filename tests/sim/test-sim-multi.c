@@ -645,6 +645,63 @@ static void test_given_up(void)
 	world_destroy(w);
 }
 
+/* ---- paths over which less can be in flight ---- */
+
+/* So many WRITEs are at the storage when more than can be are asked for. */
+static unsigned most_at_once(void)
+{
+	struct world_io *io[64];
+	unsigned n;
+
+	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, ARRAY_SIZE(io));
+	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
+		io[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096, (uint8_t)(i + 1), false);
+	world_run_ms(w, 50);
+	n = sim_disk_held(world_disk(w));
+	sim_disk_release(world_disk(w));
+	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
+		CHECK(world_io_end(io[i], 0, 1000) == 0);
+	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
+		CHECK(world_read(c, i * 4096, 4096, (uint8_t)(i + 1)) == 0);
+	return n;
+}
+
+static unsigned limit(void)
+{
+	return atomic_load(&world_client_clt(c)->sess.io.slots.limit);
+}
+
+/* From the moment when such a path joins there are no more requests than it can carry, whichever path they go over; one
+ * that carries more does not change that.  A session that begins anew has what its path then carries. */
+static void test_joins_with_a_shorter_queue(void)
+{
+	unsigned all, few;
+
+	begin(1, CLT_POLICY_ROUND_ROBIN);
+	all = limit();
+	CHECK(most_at_once() == all - 1);	/* one is for user messages */
+	sim_offer_limits("clt", 14, 0);
+	CHECK(by_hand(add_path, 1) == 0);
+	CHECK(sim_run_until(all_up, NULL, 1000));
+	few = path(1)->att.depth;
+	CHECK(few > 2 && few < all && limit() == few);
+	CHECK(most_at_once() == few - 1);
+	sim_offer_limits("clt", 0, 0);
+	CHECK(by_hand(add_path, 2) == 0);
+	CHECK(sim_run_until(all_up, NULL, 1000));
+	CHECK(path(2)->att.depth == all && limit() == few);
+	CHECK(most_at_once() == few - 1);
+	remove_and_wait(1);
+	CHECK(limit() == few && most_at_once() == few - 1);
+	CHECK(world_client_clt(c)->sess.io.epoch == 1 && !world_traced(w, "lost"));
+	world_server_kill(w, SIM_KILL_PROCESS);
+	server_start();
+	CHECK(world_read(c, 0, 4096, 1) == 0);
+	CHECK(world_client_clt(c)->sess.io.epoch == 2 && limit() == all);
+	CHECK(most_at_once() == all - 1);
+	world_destroy(w);
+}
+
 /* ---- how long requests wait ---- */
 
 static void begin_impatient(uint64_t io_timeout_ms)
@@ -757,6 +814,7 @@ static const struct sim_test tests[] = {
 	{ "another-address-begins-anew", test_another_address_begins_anew },
 	{ "readdressed-at-once", test_readdressed_at_once },
 	{ "given-up", test_given_up },
+	{ "joins-with-a-shorter-queue", test_joins_with_a_shorter_queue },
 	{ "patience", test_patience },
 	{ "never-up-for-long", test_never_up_for_long },
 	{ "late-copy", test_late_copy },
