@@ -724,6 +724,24 @@ static void server_is_away(uint64_t ms)
 	server_start();
 }
 
+/* One of two paths is no loss: nothing waits, and no request fails, however long it is away. */
+static void test_one_path_is_enough(void)
+{
+	for (unsigned lost = 0; lost < 2; lost++) {
+		begin_impatient(3000);
+		sim_drop("clt", wires[lost]);
+		for (unsigned i = 0; i < 60; i++) {
+			CHECK(world_write(c, i * 4096, 4096, (uint8_t)i) == 0);
+			world_run_ms(w, 1000);
+		}
+		CHECK(!clt_attempt_is_up(&path(lost)->att) && clt_attempt_is_up(&path(!lost)->att));
+		CHECK(atomic_load(&world_client_clt(c)->sess.io.state) == CLT_SESS_UP);
+		CHECK(!clt_sess_is_away(&world_client_clt(c)->sess));
+		CHECK(!world_traced(w, "requests fail until it is back"));
+		world_destroy(w);
+	}
+}
+
 /* A session that had worked for long has all its patience again, also when the path that goes last had just come back. */
 static void test_patience(void)
 {
@@ -815,6 +833,7 @@ static const struct sim_test tests[] = {
 	{ "readdressed-at-once", test_readdressed_at_once },
 	{ "given-up", test_given_up },
 	{ "joins-with-a-shorter-queue", test_joins_with_a_shorter_queue },
+	{ "one-path-is-enough", test_one_path_is_enough },
 	{ "patience", test_patience },
 	{ "never-up-for-long", test_never_up_for_long },
 	{ "late-copy", test_late_copy },

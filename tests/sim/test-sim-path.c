@@ -33,8 +33,8 @@ static void start(uint64_t io_timeout_ms)
 	world_forget(w);
 }
 
-/* Cut it each time it is up, for @ms; returns how often. */
-static unsigned flap(uint64_t ms)
+/* Cut it each time when it has been up for @up_ms, for @ms; returns how often. */
+static unsigned flap_slowly(uint64_t ms, uint64_t up_ms)
 {
 	uint64_t end_us = sim_now_us() + ms * 1000;
 	unsigned n = 0;
@@ -42,11 +42,17 @@ static unsigned flap(uint64_t ms)
 	while (sim_now_us() < end_us) {
 		if (!sim_run_until(is_up, c, 10000))
 			break;
+		world_run_ms(w, up_ms);
 		sim_cut("clt", "srv");
 		world_run_ms(w, 1);
 		n++;
 	}
 	return n;
+}
+
+static unsigned flap(uint64_t ms)
+{
+	return flap_slowly(ms, 0);
 }
 
 static unsigned lines(const char *text)
@@ -80,20 +86,57 @@ static void test_backs_off(void)
 	world_destroy(w);
 }
 
-/* Requests do not wait for ever for a path that nothing comes over. */
+/* Requests do not wait for ever for a path that nothing comes over, whatever was answered before it began to be lost, and
+ * however long of what is no real come-back it is up. */
 static void test_gives_no_new_time(void)
 {
+	static const uint64_t up_ms[] = { 0, 100, 1000, 3000 };
+
+	for (unsigned i = 0; i < 2 * ARRAY_SIZE(up_ms); i++) {
+		struct world_io *io;
+		uint64_t us;
+
+		start(8000);
+		for (unsigned served = 0; served < i % 2 * 10; served++)
+			CHECK(world_read(c, 0, 4096, 0) == 0);
+		sim_disk_hold(world_disk(w), RNBD_OP_READ, SIM_HOLD_BEFORE, 1000);
+		io = world_io_start(c, RNBD_OP_READ, 0, 4096, 0, false);
+		world_run_ms(w, 10);
+		us = sim_now_us();
+		flap_slowly(60000, up_ms[i / 2]);
+		/* What was up last may have been so for the first time in a while. */
+		CHECK(io->done && io->done_us - us >= 7990000 && io->done_us - us < 20000000);
+		CHECK(world_io_end(io, 0, 1) == -EIO);
+		CHECK(lines("requests fail until it is back"));
+		world_destroy(w);
+	}
+}
+
+/* Those that have failed wait no more; who comes when the path was there once more, and is lost again, has all the
+ * time. */
+static void test_gives_new_time_to_new_requests(void)
+{
 	struct world_io *io;
-	uint64_t us;
 
 	start(8000);
-	sim_disk_hold(world_disk(w), RNBD_OP_READ, SIM_HOLD_BEFORE, 1000);
+	sim_cut("clt", "srv");
+	world_run_ms(w, 1);
+	CHECK(sim_run_until(is_up, c, 1000));
+	sim_drop("clt", "srv");
+	sim_cut("clt", "srv");
 	io = world_io_start(c, RNBD_OP_READ, 0, 4096, 0, false);
-	world_run_ms(w, 10);
-	us = sim_now_us();
-	flap(30000);
-	CHECK(io->done && io->done_us - us >= 7990000 && io->done_us - us < 15000000);
-	CHECK(world_io_end(io, 0, 1) == -EIO);
+	CHECK(world_io_end(io, 0, 60000) == -EIO);
+	CHECK(world_read(c, 0, 4096, 0) == -EIO);
+	sim_heal("clt", "srv");
+	CHECK(sim_run_until(is_up, c, 60000));
+	sim_drop("clt", "srv");
+	sim_cut("clt", "srv");
+	io = world_io_start(c, RNBD_OP_READ, 0, 4096, 0, false);
+	world_run_ms(w, 7900);
+	CHECK(!io->done);
+	CHECK(world_io_end(io, 0, 200) == -EIO);
+	sim_heal("clt", "srv");
+	CHECK(sim_run_until(is_up, c, 60000));
 	world_destroy(w);
 }
 
@@ -155,6 +198,7 @@ int main(int argc, char **argv)
 	static const struct sim_test tests[] = {
 		{ "backs-off", test_backs_off },
 		{ "gives-no-new-time", test_gives_no_new_time },
+		{ "gives-new-time-to-new-requests", test_gives_new_time_to_new_requests },
 		{ "gives-time-for-answers", test_gives_time_for_answers },
 		{ "probe-is-cut-at-each-step", test_probe_is_cut_at_each_step },
 	};
