@@ -189,6 +189,89 @@ static void test_last_hope(void)
 	world_destroy(w);
 }
 
+static bool third_up(void *arg)
+{
+	return clt_attempt_is_up(&path(2)->att);
+}
+
+static bool last_up(void *arg)
+{
+	return clt_attempt_is_up(&path(3)->att);
+}
+
+/* Any of the others can prove that the server has the session, not only the first: that one may stand still, and nobody
+ * has noticed. */
+static void test_joins_beside_silent_paths(void)
+{
+	begin(WORLD_PATHS, CLT_POLICY_ROUND_ROBIN);
+	for (unsigned silent = 0; silent < 2; silent++)
+		sim_drop("clt", wires[silent]);
+	sim_cut("clt", wires[3]);
+	world_run_ms(w, 1);
+	CHECK(!last_up(NULL));
+	CHECK(sim_run_until(last_up, NULL, HB_MS / 2));
+	sim_heal("clt", wires[0]);
+	/* And the last one alone. */
+	sim_drop("clt", wires[0]);
+	sim_cut("clt", wires[2]);
+	world_run_ms(w, 1);
+	CHECK(!third_up(NULL) && sim_run_until(third_up, NULL, HB_MS / 2));
+	CHECK(clt_attempt_is_up(&path(0)->att) && clt_attempt_is_up(&path(1)->att));
+	sim_heal("clt", wires[0]);
+	sim_heal("clt", wires[1]);
+	CHECK(sim_run_until(all_up, NULL, 10000));
+	CHECK(world_client_clt(c)->sess.io.epoch == 1);
+	world_destroy(w);
+}
+
+static bool sess_is_up(void *arg)
+{
+	return clt_sess_is_up(&world_client_clt(c)->sess);
+}
+
+/* The server is back: as soon as one path has found that out all others are tried, and do not wait for their time. */
+static void test_one_lets_in_the_others(void)
+{
+	begin(WORLD_PATHS, CLT_POLICY_ROUND_ROBIN);
+	world_run_ms(w, 10000);
+	world_server_kill(w, SIM_KILL_PROCESS);
+	world_run_ms(w, 20000);
+	server_start();
+	CHECK(!sess_is_up(NULL) && sim_run_until(sess_is_up, NULL, 2000));
+	CHECK(!all_up(NULL) && sim_run_until(all_up, NULL, 100));
+	world_destroy(w);
+}
+
+/* One path is lost as soon as it is up; the other ones, which have been refused for long, are tried as often as one that
+ * is alone. */
+static void test_others_do_not_rest(void)
+{
+	struct world_client_conf conf = world_client_defaults;
+	unsigned before[2];
+
+	conf.npaths = 3;
+	w = world_create(1);
+	world_server_start(w, NULL);		/* its first address alone */
+	c = world_client_start(w, &conf);
+	CHECK(sim_run_until(is_open, c, 2000) && world_client_opened(c) == 0);
+	world_run_ms(w, 60000);
+	sim_cut("clt", "srv");
+	world_run_ms(w, 1);
+	CHECK(sim_run_until(sess_is_up, NULL, 1000));
+	world_run_ms(w, 100);
+	for (unsigned i = 0; i < 2; i++) {
+		before[i] = path(1 + i)->attempts;
+		CHECK(path(1 + i)->retry_timer.at_ms > clock_now_ms() + 2000);
+	}
+	sim_drop("clt", "srv");
+	sim_cut("clt", "srv");
+	world_run_ms(w, 1300);
+	for (unsigned i = 0; i < 2; i++)
+		CHECK(path(1 + i)->attempts > before[i]);
+	sim_heal("clt", "srv");
+	world_destroy(w);
+}
+
 /* One path is back with the new process while the other one is thought to be up with the old: it is not joined with
  * a session that is gone, and no request is lost for it. */
 static void test_restart_behind_a_dead_path(void)
@@ -702,6 +785,75 @@ static void test_joins_with_a_shorter_queue(void)
 	world_destroy(w);
 }
 
+/* ---- all of them at once ---- */
+
+static void fail_all(void *arg)
+{
+	clt_sess_fail(&world_client_clt(c)->sess, -ECONNABORTED, "by the test");
+}
+
+/* An epoch that is of no use ends with all its paths: what one of them keeps the next ones would join. */
+static void test_epoch_is_to_end(void)
+{
+	for (unsigned npaths = 1; npaths <= WORLD_PATHS; npaths++) {
+		struct world_io *io[8];
+		struct sim_fiber *f;
+		char line[64];
+
+		begin(npaths, CLT_POLICY_ROUND_ROBIN);
+		sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, ARRAY_SIZE(io));
+		for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
+			io[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096, (uint8_t)(i + 1), false);
+		world_run_ms(w, 20);
+		f = world_client_fiber(c, fail_all, NULL);
+		world_run_ms(w, 1);
+		CHECK(sim_fiber_done(f));
+		sim_fiber_free(f);
+		sim_disk_release(world_disk(w));
+		for (unsigned i = 0; i < npaths; i++) {
+			snprintf(line, sizeof(line), "path %s: lost: by the test", wires[i]);
+			CHECK(world_traced(w, line));
+		}
+		for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
+			CHECK(world_io_end(io[i], 0, 5000) == 0);
+		CHECK(sim_run_until(all_up, NULL, 5000));
+		CHECK(world_client_clt(c)->sess.io.epoch == 2);
+		for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
+			CHECK(world_read(c, i * 4096, 4096, (uint8_t)(i + 1)) == 0);
+		world_destroy(w);
+	}
+}
+
+static void lose_patience(void *arg)
+{
+	clt_sess_lose_patience(&world_client_clt(c)->sess);
+}
+
+/* Nobody waits any longer: not for the second path either, which a silent server has not answered for two heartbeats. */
+static void test_patience_with_no_path(void)
+{
+	struct world_io *io[8];
+	struct sim_fiber *f;
+
+	begin(2, CLT_POLICY_ROUND_ROBIN);
+	sim_drop("clt", "srv");
+	sim_drop("clt", "srv/1");
+	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
+		io[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096, (uint8_t)(i + 1), false);
+	f = world_client_fiber(c, lose_patience, NULL);
+	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
+		CHECK(world_io_end(io[i], 0, DETECT_MS) == -EIO);
+	CHECK(world_traced(w, "path srv: lost: connection 0: no sign of life for 1 s, and nobody waits any longer") ||
+	      world_traced(w, "path srv: lost: no sign of life for 1 s, and nobody waits any longer") ||
+	      world_traced(w, "path srv: lost: no sign of life for 0.5 s, and nobody waits any longer"));
+	CHECK(world_traced(w, "path srv/1: lost: no sign of life for 0.5 s, and nobody waits any longer"));
+	sim_fiber_free(f);
+	sim_heal("clt", "srv");
+	sim_heal("clt", "srv/1");
+	CHECK(sim_run_until(all_up, NULL, 60000));
+	world_destroy(w);
+}
+
 /* ---- how long requests wait ---- */
 
 static void begin_impatient(uint64_t io_timeout_ms)
@@ -818,6 +970,9 @@ static const struct sim_test tests[] = {
 	{ "pulled-cable", test_pulled_cable },
 	{ "both-cut", test_both_cut },
 	{ "last-hope", test_last_hope },
+	{ "joins-beside-silent-paths", test_joins_beside_silent_paths },
+	{ "one-lets-in-the-others", test_one_lets_in_the_others },
+	{ "others-do-not-rest", test_others_do_not_rest },
 	{ "restart-behind-a-dead-path", test_restart_behind_a_dead_path },
 	{ "restart-beside-a-dying-path", test_restart_beside_a_dying_path },
 	{ "restart", test_restart },
@@ -833,6 +988,8 @@ static const struct sim_test tests[] = {
 	{ "readdressed-at-once", test_readdressed_at_once },
 	{ "given-up", test_given_up },
 	{ "joins-with-a-shorter-queue", test_joins_with_a_shorter_queue },
+	{ "epoch-is-to-end", test_epoch_is_to_end },
+	{ "patience-with-no-path", test_patience_with_no_path },
 	{ "one-path-is-enough", test_one_path_is_enough },
 	{ "patience", test_patience },
 	{ "never-up-for-long", test_never_up_for_long },
