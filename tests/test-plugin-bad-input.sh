@@ -19,6 +19,8 @@ bad 'server.*\[::1' 'server=[::1' export=disk
 bad 'server' "server=$server" server=127.0.0.2 export=disk
 bad 'colour' "server=$server" export=disk colour=blue
 bad "exprot.*did you mean export=" "server=$server" exprot=disk
+bad 'export=other: given twice, the first is export=disk' "server=$server" export=disk export=other
+bad "'port': write server=HOST:1234" "server=$server" port=1234 export=disk
 bad 'mode.*rx' "server=$server" export=disk mode=rx
 bad 'mode' "server=$server" export=disk mode=
 bad 'transport.*pigeon' "server=$server" export=disk transport=pigeon

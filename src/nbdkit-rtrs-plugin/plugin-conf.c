@@ -85,11 +85,6 @@ static int set_server(struct plugin_conf *conf, const char *value)
 		nbdkit_error("server=: expected HOST[:PORT] or unix:PATH, not an empty value");
 		return -1;
 	}
-	if (conf->server) {
-		nbdkit_error("server=%s: given twice, the first is server=%s (path=%s is one more path)", value,
-			     conf->server, value);
-		return -1;
-	}
 	conf->server = value;
 	return add_path(conf, value);
 }
@@ -282,6 +277,50 @@ void plugin_conf_init(struct plugin_conf *conf)
 	conf->poll_us = PLUGIN_CONF_POLL_US;
 }
 
+/* Only paths are a list.  Of two values of anything else one would be ignored. */
+static int check_once(struct plugin_conf *conf, unsigned i, const char *value)
+{
+	const char *key = plugin_conf_keys[i], *first = conf->given[i];
+
+	conf->given[i] = value;
+	if (!first || !strcmp(key, "path"))
+		return 0;
+	if (!strcmp(key, "server"))
+		nbdkit_error("server=%s: given twice, the first is server=%s (path=%s is one more path)", value,
+			     first, value);
+	else
+		nbdkit_error("%s=%s: given twice, the first is %s=%s", key, value, key, first);
+	return -1;
+}
+
+static int unknown_parameter(const char *key, const char *value)
+{
+	/* Of nbdkit's own plugin nbd. */
+	static const struct {
+		const char *key, *ours;
+	} others[] = {
+		{ "port", "server=HOST:" }, { "hostname", "server=" }, { "host", "server=" },
+		{ "socket", "server=unix:" },
+	};
+	const char *meant;
+	size_t n = 0;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(others); i++) {
+		if (!strcmp(key, others[i].key)) {
+			nbdkit_error("unknown parameter '%s': write %s%s", key, others[i].ours, value);
+			return -1;
+		}
+	}
+	while (plugin_conf_keys[n])
+		n++;
+	meant = suggest(key, strlen(key), plugin_conf_keys, n);
+	if (meant)
+		nbdkit_error("unknown parameter '%s' (did you mean %s=?)", key, meant);
+	else
+		nbdkit_error("unknown parameter '%s': see nbdkit rtrs --help", key);
+	return -1;
+}
+
 int plugin_conf_set(struct plugin_conf *conf, const char *key, const char *value)
 {
 	static int (*const set[])(struct plugin_conf *conf, const char *value) = {
@@ -289,18 +328,13 @@ int plugin_conf_set(struct plugin_conf *conf, const char *key, const char *value
 		set_io_timeout, set_connect_timeout, set_heartbeat, set_heartbeat_misses, set_reconnects, set_poll,
 		set_registration, set_control,
 	};
-	const char *meant;
 
+	_Static_assert(ARRAY_SIZE(set) <= ARRAY_SIZE(conf->given), "each parameter has its first value");
 	for (unsigned i = 0; plugin_conf_keys[i]; i++) {
 		if (!strcmp(key, plugin_conf_keys[i]))
-			return set[i](conf, value);
+			return check_once(conf, i, value) < 0 ? -1 : set[i](conf, value);
 	}
-	meant = suggest(key, strlen(key), plugin_conf_keys, ARRAY_SIZE(set));
-	if (meant)
-		nbdkit_error("unknown parameter '%s' (did you mean %s=?)", key, meant);
-	else
-		nbdkit_error("unknown parameter '%s': see nbdkit rtrs --help", key);
-	return -1;
+	return unknown_parameter(key, value);
 }
 
 /* ---- paths ---- */

@@ -25,6 +25,7 @@ struct plugin_conf {
 	const char *server;		/* of the first path; values belong to nbdkit and live as
 					 * long as the process */
 	const char *path_texts[CLT_PATHS_MAX];	/* server= and path= */
+	const char *given[32];		/* first value of each of plugin_conf_keys, NULL: none */
 	const char *export_name;	/* NULL: what the NBD client asks for */
 	char sessname[RTRS_NAME_MAX];	/* empty: made up by plugin_conf_sessname() */
 	const struct fab_provider *provider;	/* transport=, NULL: auto */

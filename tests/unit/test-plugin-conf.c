@@ -61,13 +61,8 @@ Test(plugin_conf, values)
 	cr_assert_eq(plugin_conf_set(&conf, "io-timeout", "forever"), 0);
 	cr_assert_eq(plugin_conf_set(&conf, "poll", "50"), 0);
 	cr_assert_null(conf.control);
-	cr_assert_eq(plugin_conf_set(&conf, "control", "none"), 0);
 	cr_assert_eq(plugin_conf_set(&conf, "control", "/run/x"), 0);
 	cr_assert_str_eq(conf.control, "/run/x");
-	cr_assert_eq(plugin_conf_set(&conf, "registration", "static"), 0);
-	cr_assert_eq(conf.registration, CLT_REG_STATIC);
-	cr_assert_eq(plugin_conf_set(&conf, "registration", "auto"), 0);
-	cr_assert_eq(conf.registration, CLT_REG_AUTO);
 	cr_assert_eq(plugin_conf_set(&conf, "registration", "window"), 0);
 	cr_assert_eq(conf.registration, CLT_REG_WINDOW);
 	cr_assert_eq(conf.poll_us, 50);
@@ -78,11 +73,20 @@ Test(plugin_conf, values)
 	cr_assert_eq(conf.connections, 4095u);
 	cr_assert_eq(conf.mode, RNBD_ACCESS_MIGRATION);
 	cr_assert(!conf.mode_auto);
+	cr_assert_eq(conf.io_timeout_ms, CLOCK_NEVER);
+	setup();
+	cr_assert_eq(plugin_conf_set(&conf, "control", "none"), 0);
+	cr_assert_eq(plugin_conf_set(&conf, "registration", "static"), 0);
+	cr_assert_eq(conf.registration, CLT_REG_STATIC);
 	cr_assert_eq(plugin_conf_set(&conf, "mode", "ro"), 0);
+	cr_assert_eq(conf.mode, RNBD_ACCESS_RO);
+	cr_assert(!conf.mode_auto);
+	setup();
+	cr_assert_eq(plugin_conf_set(&conf, "registration", "auto"), 0);
+	cr_assert_eq(conf.registration, CLT_REG_AUTO);
 	cr_assert_eq(plugin_conf_set(&conf, "mode", "auto"), 0);
 	cr_assert_eq(conf.mode, RNBD_ACCESS_RW);
 	cr_assert(conf.mode_auto);
-	cr_assert_eq(conf.io_timeout_ms, CLOCK_NEVER);
 }
 
 Test(plugin_conf, transports)
@@ -256,4 +260,37 @@ Test(plugin_conf, path_of_numbers)
 			     c->r, "%s", c->text);
 		cr_assert(c->r || fab_addr_port(&addr.dst) == RTRS_PORT || fab_addr_port(&addr.dst) == 99);
 	}
+}
+
+/* One of both would be ignored; paths alone are a list. */
+Test(plugin_conf, given_twice)
+{
+	for (unsigned i = 0; plugin_conf_keys[i]; i++) {
+		const char *key = plugin_conf_keys[i];
+		char want[128];
+
+		plugin_conf_init(&conf);
+		error[0] = '\0';
+		if (plugin_conf_set(&conf, key, "auto"))
+			plugin_conf_set(&conf, key, "1");
+		error[0] = '\0';
+		if (!strcmp(key, "path")) {
+			cr_assert_eq(plugin_conf_set(&conf, key, "b"), 0);
+			continue;
+		}
+		cr_assert_eq(plugin_conf_set(&conf, key, "b"), -1, "%s", key);
+		snprintf(want, sizeof(want), "%s=b: given twice, the first is %s=", key, key);
+		cr_assert(strstr(error, want), "%s: %s", key, error);
+	}
+}
+
+/* What users of nbdkit's plugin nbd type. */
+Test(plugin_conf, parameters_of_nbd)
+{
+	cr_assert_eq(plugin_conf_set(&conf, "port", "7"), -1);
+	cr_assert_str_eq(error, "unknown parameter 'port': write server=HOST:7");
+	cr_assert_eq(plugin_conf_set(&conf, "hostname", "h"), -1);
+	cr_assert_str_eq(error, "unknown parameter 'hostname': write server=h");
+	cr_assert_eq(plugin_conf_set(&conf, "socket", "/s"), -1);
+	cr_assert_str_eq(error, "unknown parameter 'socket': write server=unix:/s");
 }
