@@ -36,6 +36,7 @@ SHELL_TESTS = \
 	%D%/test-large-device.sh \
 	%D%/test-list-exports.sh \
 	%D%/test-lock-replaced.sh \
+	%D%/test-locked.sh \
 	%D%/test-large.sh \
 	%D%/test-late-write.sh \
 	%D%/test-lost-flush.sh \

@@ -17,6 +17,14 @@ END
 claim() { python3 "$tmp/claim.py" "$@"; }
 
 refused() { local regex=$1; shift; expect_failure 1 "$regex" "$RTRS_SERVER" --listen tcp://127.0.0.1:0 "$@"; }
+# It waits for a second, and then it says so and ends.
+gives_up() {
+	local status=0
+	timeout "$TIMEOUT_S" "$RTRS_SERVER" --listen tcp://127.0.0.1:0 --lock-timeout 1 "disk=$loop" \
+		>"$tmp/gives-up.log" 2>&1 || status=$?
+	[ $status -eq 1 ] || fail "status $status instead of 1"
+	grep -E "export 'disk': '$loop' is in use by .*: waited 1 s \(--lock-timeout\)" "$tmp/gives-up.log"
+}
 serves() { start_server "$@"; stop_process "$server_pid"; }
 mnt="$tmp/a mount"
 unmount_rest() { ! mountpoint -q "$mnt" || umount "$mnt"; }
@@ -58,6 +66,7 @@ if unshare --mount true; then
 	elsewhere_pid=$elsewhere_PID elsewhere_in=${elsewhere[1]}
 	read -r -t "$TIMEOUT_S" word <&"${elsewhere[0]}"
 	[ "$word" = mounted ]
+	gives_up
 	"$RTRS_SERVER" --listen tcp://127.0.0.1:0 "disk=$loop" >"$tmp/waits.log" 2>&1 &
 	waits=$!
 	wait_line "$tmp/waits.log" "'$loop' is in use by a process or a part of the kernel that cannot be named"

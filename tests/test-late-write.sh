@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A server is killed, told to end, or stopped and killed while the storage has a direct write of it.  The next one
 # does not serve the export before that write has ended: it says whom it waits for, and what is written and
-# flushed then is not overwritten.  Without locks the claim of the block device does the same.
+# flushed then is not overwritten.  Without locks the claim of the block device does the same, and locks that a stranger
+# has on the device do not change it.
 . ./tests/functions.sh
 requires_server; requires_plugin; requires_root
 requires nbdsh --version
@@ -89,16 +90,40 @@ start_waiting() {
 	cleanup_fn stop_server "$server_pid"
 }
 
-for how in kill term stop no-lock; do
-	lock=''
+# A user who may only read the device has it locked, in both ways that there are.
+locked_by_stranger() {
+	local name=$tmp/dev word=""
+
+	mknod -m 644 "$name" b "$((0x$(stat -c %t "$loop")))" "$((0x$(stat -c %T "$loop")))"
+	chmod 755 "$tmp"
+	mkfifo "$tmp/stranger"
+	setpriv --reuid 65534 --regid 65534 --clear-groups /usr/bin/python3 -c '
+import fcntl, struct, sys, time
+f = open(sys.argv[1], "rb")
+fcntl.flock(f, fcntl.LOCK_SH)
+fcntl.fcntl(f, 37, struct.pack("hhqqi", fcntl.F_RDLCK, 0, 0, 0, 0))	# F_OFD_SETLK
+print("locked", flush=True)
+time.sleep(100000)' "$name" >"$tmp/stranger" &
+	cleanup_fn kill_process $!
+	read -r -t "$TIMEOUT_S" word <"$tmp/stranger" || true
+	[ "$word" = locked ]
+}
+
+for how in kill term stop no-lock stranger; do
+	lock='' dev=$loop force=''
 	case $how in
+	stranger)
+		# The claim of the device would do the work of the lock.
+		invalidate=always dev=$tmp/dev force=,force
+		locked_by_stranger
+		;;
 	kill) invalidate=always ;;
 	term) invalidate=copy ;;
 	stop) invalidate=never ;;
 	no-lock) invalidate=never lock=--no-lock ;;
 	esac
 	# shellcheck disable=SC2086 # a word or none
-	start_server $lock "--invalidate=$invalidate" "disk=$loop,direct"
+	start_server $lock "--invalidate=$invalidate" "disk=$dev,direct$force"
 	first_pid=$server_pid port=$server_port waits="is locked by process $server_pid"
 	[ -z "$lock" ] || waits='is in use by a process or a part of the kernel'
 	start_nbdkit "server=127.0.0.1:$port" export=disk "io-timeout=$((4 * TIMEOUT_S))"
@@ -106,13 +131,13 @@ for how in kill term stop no-lock; do
 	client_pid_=$client_PID
 	ask hold K
 	case $how in
-	kill | no-lock) kill_process "$first_pid" ;;
+	kill | no-lock | stranger) kill_process "$first_pid" ;;
 	term) kill -TERM "$first_pid" ;;
 	stop) kill -STOP "$first_pid" ;;
 	esac
 	# shellcheck disable=SC2086
-	start_waiting $lock "--invalidate=$invalidate" --listen "tcp://127.0.0.1:$port" "disk=$loop,direct"
-	wait_line "$server_log" "'$loop' $waits"
+	start_waiting $lock "--invalidate=$invalidate" --listen "tcp://127.0.0.1:$port" "disk=$dev,direct$force"
+	wait_line "$server_log" "'$dev' $waits"
 	[ $how != stop ] || kill_process "$first_pid"
 	must_fail grep -q listening "$server_log"
 	ask release D

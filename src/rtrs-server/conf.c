@@ -29,8 +29,8 @@
 enum {
 	OPT_LISTEN = 256, OPT_ALLOW, OPT_INVALIDATE, OPT_QUEUE_DEPTH, OPT_MAX_IO_SIZE, OPT_THREADS,
 	OPT_MAX_SESSIONS, OPT_MAX_PATHS, OPT_SETUP_TIMEOUT, OPT_HEARTBEAT,
-	OPT_HEARTBEAT_MISSES, OPT_POLL, OPT_READY_FD, OPT_LOG_LEVEL, OPT_NO_LOCK, OPT_STATE_DIR,
-	OPT_CONTROL,
+	OPT_HEARTBEAT_MISSES, OPT_POLL, OPT_READY_FD, OPT_LOG_LEVEL, OPT_NO_LOCK, OPT_LOCK_TIMEOUT,
+	OPT_STATE_DIR, OPT_CONTROL,
 };
 
 static const struct option options[] = {
@@ -46,6 +46,7 @@ static const struct option options[] = {
 	{ "setup-timeout", required_argument, NULL, OPT_SETUP_TIMEOUT },
 	{ "heartbeat", required_argument, NULL, OPT_HEARTBEAT },
 	{ "heartbeat-misses", required_argument, NULL, OPT_HEARTBEAT_MISSES },
+	{ "lock-timeout", required_argument, NULL, OPT_LOCK_TIMEOUT },
 	{ "no-lock", no_argument, NULL, OPT_NO_LOCK },
 	{ "state-dir", required_argument, NULL, OPT_STATE_DIR },
 	{ "control", required_argument, NULL, OPT_CONTROL },
@@ -82,6 +83,7 @@ static const char help[] =
 "      --heartbeat-misses=N        that a path may have in a row (default 5)\n"
 "      --state-dir=DIR             what outlives the server (/run/nbdkit-rtrs)\n"
 "      --control=PATH|none         socket for rtrsctl (below /run/nbdkit-rtrs)\n"
+"      --lock-timeout=SECONDS      wait for an export that is locked (default 60)\n"
 "      --no-lock                   do not lock what is exported\n"
 "      --ready-fd=FD               write a line to FD when ready, and close it\n"
 "      --log-level=LEVEL           error, warning, info or debug (default info)\n"
@@ -245,6 +247,11 @@ static enum conf_result one_option(const struct parser *p, int opt, const char *
 			return usage(p, "--ready-fd '%s': expected an open file descriptor", arg);
 		if (rc == CONF_RUN)
 			conf->ready_fd = (int)value;
+		return rc;
+	case OPT_LOCK_TIMEOUT:
+		rc = number(p, "--lock-timeout", arg, 1, 86400, &value);
+		if (rc == CONF_RUN)
+			conf->exports->lock_timeout_ms = value * 1000;
 		return rc;
 	case OPT_NO_LOCK:
 		conf->no_lock = true;

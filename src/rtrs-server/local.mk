@@ -20,6 +20,8 @@ librtrssrv_la_SOURCES = \
 	%D%/export/export-file-claim.c \
 	%D%/export/export-file-geometry.c \
 	%D%/export/export-file-ident.c \
+	%D%/export/export-file-holder.c \
+	%D%/export/export-file-holder.h \
 	%D%/export/export-file-inuse.c \
 	%D%/export/export-file-lock.c \
 	%D%/export/export-file-sysfs.c \

@@ -241,14 +241,16 @@ static void raise_descriptors(void)
 static int exports_take(const struct srv_conf *conf)
 {
 	char err[512];
-	int rc = conf->no_lock ? 0 : exports_lock(conf->exports, err, sizeof(err));
+	int rc;
 
+	export_state_dir(conf->exports, conf->state_dir);
+	rc = conf->no_lock ? 0 : exports_lock(conf->exports, err, sizeof(err));
 	if (!rc)
 		rc = exports_claim(conf->exports, err, sizeof(err));
 	if (rc)
 		log_err(NULL, "%s", err);
 	else
-		export_state_open(conf->exports, conf->state_dir);
+		export_state_open(conf->exports);
 	return rc;
 }
 

@@ -89,7 +89,7 @@ Test(conf, options)
 	parse_ok(&conf, "--listen tcp://127.0.0.1:0 --listen=tcp://[::1]:99 --allow 10.0.0.0/8 "
 		 "--allow ::1 --invalidate never --queue-depth 7 --max-io-size 1M --threads 3 "
 		 "--max-sessions 4 --max-paths 5 --setup-timeout 6 --heartbeat 100 "
-		 "--heartbeat-misses 2 --ready-fd 8 --log-level debug");
+		 "--heartbeat-misses 2 --lock-timeout 7 --ready-fd 8 --log-level debug");
 	cr_assert_eq(conf.nlisteners, 2);
 	cr_assert(!conf.listen_default);
 	cr_assert_eq(fab_addr_port(&conf.listeners[0]), 0);
@@ -102,6 +102,7 @@ Test(conf, options)
 	cr_assert_eq(conf.max_sessions, 4);
 	cr_assert_eq(conf.max_paths, 5);
 	cr_assert_eq(conf.setup_timeout_ms, 6000);
+	cr_assert_eq(conf.exports->lock_timeout_ms, 7000);
 	cr_assert_eq(conf.hb_interval_ms, 100);
 	cr_assert_eq(conf.hb_missed_max, 2);
 	cr_assert_eq(conf.ready_fd, 8);
@@ -183,6 +184,8 @@ Test(conf, mistakes)
 		  "--heartbeat '99': expected a number from 100 to 60000" },
 		{ "--heartbeat 5s", true, CONF_USAGE,
 		  "--heartbeat '5s': expected a number from 100 to 60000" },
+		{ "--lock-timeout 0", true, CONF_USAGE,
+		  "--lock-timeout '0': expected a number from 1 to 86400" },
 		{ "--heartbeat-misses 0", true, CONF_USAGE,
 		  "--heartbeat-misses '0': expected a number from 1 to 100" },
 		{ "--log-level loud", true, CONF_USAGE,

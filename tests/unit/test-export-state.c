@@ -4,8 +4,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -58,8 +60,9 @@ static void take(struct exports *e, const char *state_dir)
 {
 	char err[512] = "";
 
+	export_state_dir(e, state_dir);
 	cr_assert_eq(exports_lock(e, err, sizeof(err)), 0, "%s", err);
-	export_state_open(e, state_dir);
+	export_state_open(e);
 }
 
 /* Another process: the descriptions of this one keep their locks. */
@@ -73,10 +76,19 @@ static void next_server(void)
 /* One that did not come to its end. */
 static void next_server_after_a_kill(void)
 {
+	struct export *ex;
+
+	list_for_each(ex, &exports.list, link) {
+		if (export_file(ex)->lock_fd >= 0)
+			close(export_file(ex)->lock_fd);
+		export_file(ex)->lock_fd = -1;
+	}
+	close(exports.state_dir);
 	exports.state_dir = -1;
 	next_server();
 }
 
+/* Of what it keeps: a lock is no file that tells something. */
 static unsigned files_in(const char *path)
 {
 	struct dirent *entry;
@@ -85,7 +97,7 @@ static unsigned files_in(const char *path)
 
 	cr_assert(d);
 	while ((entry = readdir(d)))
-		n += entry->d_name[0] != '.';
+		n += entry->d_name[0] != '.' && !strstr(entry->d_name, ".lock");
 	closedir(d);
 	return n;
 }
@@ -272,6 +284,210 @@ Test(export_lock, ends_with_the_last_user_of_the_description)
 	cr_assert_not(lockable("f", LOCK_EX));
 	close(kept);
 	cr_assert(lockable("f", LOCK_EX));
+}
+
+/* ---- locks that others have ---- */
+
+#define WAIT_MS 1500			/* longer than who may not write is waited for */
+
+static bool warned;			/* of a lock that does not count */
+
+static void hear(enum log_level level, const char *line)
+{
+	warned = warned || strstr(line, ": ignored");
+}
+
+/* As exports_lock(), of a server that waits for a short while. */
+static int lock_soon(char *err, size_t errlen)
+{
+	warned = false;
+	log_init(hear, LOG_LEVEL_INFO);
+	exports.lock_timeout_ms = WAIT_MS;
+	return exports_lock(&exports, err, errlen);
+}
+
+/* A description of "f" that no process has open: it is on its way through a socket, which is what is
+ * returned. */
+static int hide(int fd)
+{
+	char byte = 0, control[CMSG_SPACE(sizeof(int))] = { 0 };
+	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control,
+			      .msg_controllen = sizeof(control) };
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
+	int pair[2];
+
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	cmsg->cmsg_level = SOL_SOCKET;
+	cmsg->cmsg_type = SCM_RIGHTS;
+	cmsg->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(cmsg), &fd, sizeof(fd));
+	cr_assert_eq(sendmsg(pair[0], &msg, 0), 1);
+	close(fd);
+	close(pair[0]);
+	return pair[1];
+}
+
+struct stranger {
+	pid_t pid;
+	int end;			/* closed: it ends */
+};
+
+/* A process of a user who may not write has flock(2) on "f", and the whole of it locked against
+ * writers.  @heir: the one who asked has ended, and a child has it. */
+static struct stranger stranger(uid_t uid, bool heir)
+{
+	struct flock all = { .l_type = F_RDLCK };
+	int fd = open("f", O_RDONLY | O_CLOEXEC), ready[2], end[2];
+	struct stranger s;
+	char byte;
+
+	cr_assert(fd >= 0 && !fchmod(fd, 0644) && !pipe2(ready, O_CLOEXEC) && !pipe2(end, O_CLOEXEC));
+	s = (struct stranger){ .pid = fork(), .end = end[1] };
+	cr_assert_geq(s.pid, 0);
+	if (!s.pid) {
+		close(end[1]);
+		if (setgroups(0, NULL) || setresgid(uid, uid, uid) || setresuid(uid, uid, uid) ||
+		    flock(fd, LOCK_EX) || fcntl(fd, F_OFD_SETLK, &all) || (heir && fork()))
+			_exit(0);
+		(void)!write(ready[1], "", 1);
+		(void)!read(end[0], &byte, 1);
+		_exit(0);
+	}
+	close(fd);
+	close(ready[1]);
+	close(end[0]);
+	if (heir)
+		cr_assert_eq(waitpid(s.pid, NULL, 0), s.pid);
+	cr_assert_eq(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	return s;
+}
+
+static void stranger_end(const struct stranger *s, bool heir)
+{
+	close(s->end);
+	if (!heir)
+		cr_assert_eq(waitpid(s->pid, NULL, 0), s->pid);
+}
+
+/* Whoever may read the file may lock it, and keeps nobody from it. */
+Test(export_lock, of_who_may_not_write_does_not_count)
+{
+	char err[512] = "";
+
+	if (geteuid())
+		cr_skip_test("needs root");
+	for (int heir = 0; heir < 2; heir++) {
+		struct stranger s;
+
+		add(&exports, "a=f");
+		s = stranger(65534, heir);
+		cr_assert_eq(lock_soon(err, sizeof(err)), 0, "%s", err);
+		cr_assert(warned);
+		next_server();
+		/* A server that only reads is not kept away either. */
+		add(&exports, "a=f,readonly");
+		cr_assert_eq(lock_soon(err, sizeof(err)), 0, "%s", err);
+		next_server();
+		stranger_end(&s, heir);
+	}
+}
+
+/* The owner of the file may write, and so may those whom the mode lets: they are waited for. */
+Test(export_lock, of_who_may_write_counts)
+{
+	char err[512] = "";
+	struct stranger s;
+
+	if (geteuid())
+		cr_skip_test("needs root");
+	for (unsigned i = 0; i < 3; i++) {
+		add(&exports, "a=f");
+		s = stranger(65534, false);
+		if (!i)
+			cr_assert_eq(chown("f", 65534, 0), 0);
+		else if (i == 1)
+			cr_assert(!chown("f", 0, 65534) && !chmod("f", 0664));
+		else
+			cr_assert(!chown("f", 0, 0) && !chmod("f", 0666));
+		cr_assert_eq(lock_soon(err, sizeof(err)), -EWOULDBLOCK, "%u", i);
+		cr_assert(strstr(err, "export 'a': 'f' is locked by process "), "%s", err);
+		next_server();
+		stranger_end(&s, false);
+	}
+}
+
+/* A process that hides its description is none that writes, if the byte of those who do is free. */
+Test(export_lock, of_nobody_does_not_count)
+{
+	char err[512] = "";
+	int fd, hidden;
+
+	if (geteuid())
+		cr_skip_test("needs root");
+	add(&exports, "a=f");
+	fd = open("f", O_RDONLY | O_CLOEXEC);
+	cr_assert_eq(flock(fd, LOCK_EX), 0);
+	hidden = hide(fd);
+	cr_assert_eq(lock_soon(err, sizeof(err)), 0, "%s", err);
+	cr_assert(warned);
+	close(hidden);
+}
+
+/* What is left of a server that was killed is waited for, although no process has it: also by a server that
+ * has another state directory, and if it only reads. */
+Test(export_lock, of_a_killed_server_counts)
+{
+	static const char *const specs[] = { "b=f", "b=f,readonly" };
+	char err[512] = "";
+	int hidden;
+
+	add(&exports, "a=f");
+	take(&exports, "state");
+	hidden = hide(dup(export_file(exports_find(&exports, "a"))->fd));
+	next_server_after_a_kill();
+	for_each_case(spec, specs) {
+		add(&exports, *spec);
+		export_state_dir(&exports, "other");
+		cr_assert_eq(lock_soon(err, sizeof(err)), -EWOULDBLOCK);
+		next_server();
+	}
+	close(hidden);
+	add(&exports, "a=f");
+	take(&exports, "state");
+}
+
+/* The file of our own in the state directory is enough, when a reader keeps us from all others. */
+Test(export_lock, in_the_state_directory_counts)
+{
+	static const char *const specs[] = { "b=f", "b=f,readonly" };
+	char err[512] = "";
+	struct stranger s;
+	int hidden;
+
+	if (geteuid())
+		cr_skip_test("needs root");
+	add(&exports, "a=f");
+	s = stranger(65534, false);
+	take(&exports, "state");
+	hidden = hide(dup(export_file(exports_find(&exports, "a"))->lock_fd));
+	next_server_after_a_kill();
+	for_each_case(spec, specs) {
+		add(&exports, *spec);
+		export_state_dir(&exports, "state");
+		cr_assert_eq(lock_soon(err, sizeof(err)), -EWOULDBLOCK);
+		next_server();
+	}
+	close(hidden);
+	for (unsigned i = 0; i < 2; i++) {
+		add(&exports, specs[i]);
+		export_state_dir(&exports, "state");
+		cr_assert_eq(lock_soon(err, sizeof(err)), 0, "%s", err);
+		next_server();
+		cr_assert_neq(system("ls state/*.lock 2>/dev/null"), 0, "a lock file is left");
+	}
+	stranger_end(&s, false);
 }
 
 /* A file that was replaced, or resized, before it could be locked. */

@@ -51,15 +51,21 @@ static const struct export *claimed_by(const struct export *ex)
 	return NULL;
 }
 
+static const char *user_name(const struct export *ex, char *name, size_t size)
+{
+	if (!export_file_writer(ex, name, size))
+		snprintf(name, size, "a process or a part of the kernel that cannot be named, or a server "
+			 "that has ended with requests in the storage");
+	return name;
+}
+
 static void tell_waiting(const struct export *ex, uint64_t waited_ms)
 {
 	char name[NAME_MAX + 1];
 
-	if (!export_file_writer(ex, name, sizeof(name)))
-		snprintf(name, sizeof(name), "a process or a part of the kernel that cannot be named, "
-			 "or a server that has ended with requests in the storage");
-	log_warn(ex->name, "'%s' is in use by %s: waiting for it since %llu s (',force' would not "
-		 "wait, and is not safe)", ex->path, name, (unsigned long long)waited_ms / 1000);
+	log_warn(ex->name, "'%s' is in use by %s: waiting for it since %llu s, for at most %u s "
+		 "(--lock-timeout; ',force' would not wait, and is not safe)", ex->path,
+		 user_name(ex, name, sizeof(name)), (unsigned long long)waited_ms / 1000, ex->all->lock_timeout_ms / 1000);
 }
 
 static void sleep_ms(unsigned ms)
@@ -96,6 +102,13 @@ static int claim_wait(const struct export *ex, char *err, size_t errlen)
 			tell_waiting(ex, now - since_ms);
 			tell_ms = now + TELL_AGAIN_MS;
 			told = true;
+		}
+		if (told && now - since_ms >= ex->all->lock_timeout_ms) {
+			user_name(ex, use, sizeof(use));
+			snprintf(err, errlen, "export '%s': '%s' is in use by %s: waited %u s "
+				 "(--lock-timeout)", ex->name, ex->path, use,
+				 ex->all->lock_timeout_ms / 1000);
+			return -EBUSY;
 		}
 		sleep_ms(told ? RETRY_SLOW_MS : RETRY_MS);
 	}

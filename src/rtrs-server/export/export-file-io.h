@@ -16,8 +16,9 @@ struct export_file_sync {
 	struct list waiting, running;	/* export_io.link */
 };
 
-/* Fixed files: the export's descriptor, its fdatasync's, its tail's, and its claim. */
-#define EXPORT_FILE_NFIXED 4u
+/* Fixed files: the export's descriptor, its fdatasync's, its tail's, its claim's and its lock file's.
+ * The last two are there to last as long as the ring. */
+#define EXPORT_FILE_NFIXED 5u
 _Static_assert(EXPORT_FILE_NFIXED <= EXPORT_RING_NFIXED, "a slot has room for them");
 
 static inline int export_file_fixed(const struct export *ex)

@@ -3,96 +3,142 @@
  * waits; main thread, at start.  A start that waits can be ended with SIGTERM, because signals are
  * not blocked yet.
  *
- * The lock (flock(2)) is on the file description that is a fixed file of the rings: it comes free
- * when no request of a dead server is in the storage any more (doc/decisions.md D6). */
+ * There are three locks, because whoever may read a file may hold a lock on it (doc/decisions.md
+ * D6):
+ *   - flock(2) on a file of our own in the state directory: for servers of one user, which nobody
+ *     else can take;
+ *   - a byte far behind the end of the exported file, locked for writing by who writes: for all
+ *     servers, of any user, directory and container.  It takes a description that can write.  Who
+ *     only reads cannot have it, and can keep others from it;
+ *   - flock(2) on the exported file: for udev and for programs that lock images.
+ * All of them belong to descriptions that are fixed files of the rings, so they come free when no
+ * request of a dead server is in the storage any more. */
 #include <config.h>
 
 #include <errno.h>
-#include <inttypes.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <time.h>
 
 #include "clock.h"
+#include "export-file-holder.h"
 #include "export-file.h"
+#include "exports.h"
+#include "lock-file.h"
 #include "log.h"
 
 #define RETRY_MS 20
 #define RETRY_SLOW_MS 200
 #define TELL_MS 1000			/* a server that was killed leaves sooner as a rule */
 #define TELL_AGAIN_MS 60000
+#define WRITER_BYTE 0x7274727300000000	/* "rtrs" */
 
-/* ---- who has it ---- */
+struct waiting {
+	struct export *ex;
+	uint64_t since_ms, tell_ms;
+	bool late;			/* TELL_MS are over: only holders who may write count */
+	bool told;
+	char who[160];			/* the process that has the lock */
+	bool ended;			/* ... has ended */
+	int own_rc;			/* not 0: why there is no lock of our own */
+	bool readers_ignored;		/* they keep the byte from us */
+	char ignored[160];		/* has flock(2), and may not write */
+};
 
-/* The process in a line of /proc/locks like "1: FLOCK ADVISORY WRITE 123 08:01:99 0 EOF", if that
- * is a lock on @st's file; else 0.  One who waits has "->" in front of the kind. */
-static int lock_line_holder(const char *line, const struct stat *st)
+static int wait_for(struct waiting *w, pid_t pid)
 {
-	unsigned maj, min;
-	uint64_t ino;
-	int pid;
-
-	if (sscanf(line, "%*d: FLOCK %*s %*s %d %x:%x:%" SCNu64, &pid, &maj, &min, &ino) != 4)
-		return 0;
-	return maj == major(st->st_dev) && min == minor(st->st_dev) && ino == st->st_ino ? pid : 0;
+	w->ended = !lock_holder_name(pid, w->who, sizeof(w->who));
+	return -EWOULDBLOCK;
 }
 
-/* 0: cannot be told, as on file systems whose stat(2) has another device number than the kernel. */
-static int find_holder(int fd)
+/* For whoever took flock(2) on the file @st. */
+static int wait_for_flock(struct waiting *w, const struct stat *st)
 {
-	FILE *f = fopen("/proc/locks", "re");
+	pid_t pid = 0;
+
+	lock_holders(st, &pid, 1);
+	return wait_for(w, pid);
+}
+
+/* ---- the three locks: 0, -EWOULDBLOCK with w->who, or -errno ---- */
+
+static int lock_own(struct waiting *w)
+{
+	struct export_file *f = export_file(w->ex);
+	int dir = w->ex->all->state_dir, fd;
+	char name[EXPORT_STATE_NAME_MAX];
+	struct stat st = { 0 };
+
+	if (dir < 0 || f->lock_fd >= 0)
+		return 0;
+	export_state_name(w->ex, "lock", name, sizeof(name));
+	fd = lock_file_take(dir, name, w->ex->readonly ? LOCK_SH : LOCK_EX);
+	if (fd == -EWOULDBLOCK) {
+		fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW);
+		return wait_for_flock(w, &st);
+	}
+	/* A directory that is full, or where others make files, costs this lock alone. */
+	w->own_rc = MIN(fd, 0);
+	f->lock_fd = MAX(fd, -1);
+	return 0;
+}
+
+/* Locks of one byte exclude each other, so those of others are several that read, or one that
+ * writes.  A lock of a description has no pid here; a server has flock(2), too. */
+static int lock_byte(struct waiting *w)
+{
+	bool reads = w->ex->readonly;
+	struct flock lock = { .l_type = reads ? F_RDLCK : F_WRLCK, .l_whence = SEEK_SET,
+			      .l_start = WRITER_BYTE, .l_len = 1 };
+	int fd = export_file(w->ex)->fd;
 	struct stat st;
-	char line[256];
-	int pid = 0;
 
-	if (!f)
+	/* A server that reads looks for one that writes, and leaves no lock that would be in the way
+	 * of the next one. */
+	if (!reads && !fcntl(fd, F_OFD_SETLK, &lock))
 		return 0;
-	if (!fstat(fd, &st)) {
-		while (!pid && fgets(line, sizeof(line), f))
-			pid = lock_line_holder(line, &st);
-	}
-	fclose(f);
-	return pid;
+	if (!reads && errno != EAGAIN && errno != EACCES)
+		return -errno;
+	if (fcntl(fd, F_OFD_GETLK, &lock) || fstat(fd, &st))
+		return -errno;
+	if (lock.l_type == F_UNLCK && reads)
+		return 0;
+	w->readers_ignored = lock.l_type == F_RDLCK && w->late;
+	if (w->readers_ignored)
+		return 0;
+	return lock.l_pid > 0 ? wait_for(w, lock.l_pid) : wait_for_flock(w, &st);
 }
 
-static const char *holder_name(int fd, char *name, size_t size)
+static int lock_file(struct waiting *w)
 {
-	int pid = find_holder(fd);
-	char path[32], comm[32] = "";
-	FILE *f;
+	int fd = export_file(w->ex)->fd;
+	struct stat st;
 
-	if (pid <= 0) {
-		snprintf(name, size, "another process");
-		return name;
-	}
-	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-	f = fopen(path, "re");
-	if (f) {
-		if (fgets(comm, sizeof(comm), f))
-			comm[strcspn(comm, "\n")] = '\0';
-		fclose(f);
-	}
-	if (*comm)
-		snprintf(name, size, "process %d (%s)", pid, comm);
-	else
-		snprintf(name, size, "process %d, which has ended and whose last requests are still in the "
-			 "storage", pid);
-	return name;
+	*w->ignored = '\0';
+	if (!flock(fd, (w->ex->readonly ? LOCK_SH : LOCK_EX) | LOCK_NB))
+		return 0;
+	if ((errno != EWOULDBLOCK && errno != EINTR) || fstat(fd, &st))
+		return -errno;
+	wait_for_flock(w, &st);
+	if (!w->late || export_file_holder_counts(fd, w->who, sizeof(w->who)))
+		return -EWOULDBLOCK;
+	strcpy(w->ignored, w->who);
+	return 0;
+}
+
+static int lock_all(struct waiting *w)
+{
+	int rc = lock_own(w);
+
+	if (!rc)
+		rc = lock_byte(w);
+	return rc ? rc : lock_file(w);
 }
 
 /* ---- waiting ---- */
-
-static void tell_waiting(const struct export *ex, uint64_t waited_ms)
-{
-	char name[128];
-
-	holder_name(export_file(ex)->fd, name, sizeof(name));
-	log_warn(ex->name, "'%s' is locked by %s: waiting for it since %llu s (--no-lock would not "
-		 "wait, and is not safe)", ex->path, name, (unsigned long long)waited_ms / 1000);
-}
 
 static void sleep_ms(unsigned ms)
 {
@@ -101,26 +147,54 @@ static void sleep_ms(unsigned ms)
 	nanosleep(&t, NULL);
 }
 
-/* 0 or -errno. */
-static int lock_wait(const struct export *ex, int how)
+static void tell_waiting(struct waiting *w, uint64_t now, unsigned timeout_ms)
 {
-	uint64_t since_ms = clock_now_ms(), tell_ms = since_ms + TELL_MS, now;
-	bool told = false;
+	log_warn(w->ex->name, "'%s' is locked by %s%s: waiting for it since %llu s, for at most %u s "
+		 "(--lock-timeout; --no-lock would not wait, and is not safe)", w->ex->path, w->who,
+		 w->ended ? " and whose last requests are still in the storage" : "",
+		 (unsigned long long)(now - w->since_ms) / 1000, timeout_ms / 1000);
+	w->tell_ms = now + TELL_AGAIN_MS;
+	w->told = true;
+}
 
-	while (flock(export_file(ex)->fd, how | LOCK_NB)) {
-		if (errno != EWOULDBLOCK && errno != EINTR)
-			return -errno;
-		now = clock_now_ms();
-		if (now >= tell_ms) {
-			tell_waiting(ex, now - since_ms);
-			tell_ms = now + TELL_AGAIN_MS;
-			told = true;
-		}
-		sleep_ms(told ? RETRY_SLOW_MS : RETRY_MS);
-	}
-	if (told)
+/* What it has, and what it goes on without. */
+static void tell_locked(const struct waiting *w)
+{
+	const struct export *ex = w->ex;
+
+	if (w->own_rc)
+		log_warn(ex->name, "no lock file for '%s' in the state directory: %s: other servers are kept "
+			 "away by locks on '%s' alone", ex->path, strerror(-w->own_rc), ex->path);
+	if (w->readers_ignored)
+		log_warn(ex->name, "'%s' is locked against writers by a process that reads it: ignored; "
+			 "a server of another user or with another --state-dir may not be kept away",
+			 ex->path);
+	if (*w->ignored)
+		log_warn(ex->name, "'%s' is locked by %s, which is no server that writes: ignored",
+			 ex->path, w->ignored);
+	if (w->told)
 		log_info(ex->name, "'%s' is locked by this server now", ex->path);
-	return 0;
+}
+
+/* 0, -EWOULDBLOCK after @timeout_ms, or -errno. */
+static int lock_wait(struct waiting *w, unsigned timeout_ms)
+{
+	uint64_t now;
+	int rc;
+
+	while ((rc = lock_all(w)) == -EWOULDBLOCK) {
+		now = clock_now_ms();
+		if (w->late && now >= w->tell_ms)
+			tell_waiting(w, now, timeout_ms);
+		/* Who may not write is not waited for longer than that. */
+		if (w->late && now - w->since_ms >= timeout_ms)
+			return rc;
+		w->late = now - w->since_ms >= TELL_MS;
+		sleep_ms(w->told ? RETRY_SLOW_MS : RETRY_MS);
+	}
+	if (!rc)
+		tell_locked(w);
+	return rc;
 }
 
 int export_file_lock_check_same(const struct export *ex, char *err, size_t errlen)
@@ -147,12 +221,25 @@ int export_file_lock_check_same(const struct export *ex, char *err, size_t errle
 
 int export_file_lock(struct export *ex, char *err, size_t errlen)
 {
-	int rc = lock_wait(ex, ex->readonly ? LOCK_SH : LOCK_EX);
+	struct waiting w = { .ex = ex, .since_ms = clock_now_ms() };
+	int rc = lock_wait(&w, ex->all->lock_timeout_ms);
 
-	if (!rc)
-		return 0;
-	snprintf(err, errlen, "export '%s': '%s' cannot be locked: %s: its file system may have no locks "
-		 "(--no-lock exports it without, see LOCKS in rtrs-server(8))", ex->name, ex->path,
-		 strerror(-rc));
+	if (rc == -EWOULDBLOCK)
+		snprintf(err, errlen, "export '%s': '%s' is locked by %s: waited %u s (--lock-timeout)",
+			 ex->name, ex->path, w.who, ex->all->lock_timeout_ms / 1000);
+	else if (rc)
+		snprintf(err, errlen, "export '%s': '%s' cannot be locked: %s: its file system may have no "
+			 "locks (--no-lock exports it without, see LOCKS in rtrs-server(8))", ex->name,
+			 ex->path, strerror(-rc));
 	return rc;
+}
+
+void export_file_unlock(struct export_file *f)
+{
+	char name[EXPORT_STATE_NAME_MAX];
+
+	if (f->lock_fd < 0)
+		return;
+	export_state_name(&f->ex, "lock", name, sizeof(name));
+	lock_file_drop(f->lock_fd, f->ex.all->state_dir, name);
 }

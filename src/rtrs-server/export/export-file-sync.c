@@ -80,7 +80,7 @@ static int reopen(const struct export *ex)
 static int make_fixed(struct export_slot *slot, int sync_fd)
 {
 	const struct export_file *f = export_file(slot->ex);
-	int fds[EXPORT_FILE_NFIXED] = { f->fd, sync_fd, f->tail_fd, f->claim_fd };
+	int fds[EXPORT_FILE_NFIXED] = { f->fd, sync_fd, f->tail_fd, f->claim_fd, f->lock_fd };
 	int rc = io_uring_register_files_update(&slot->ring->reactor->ring,
 						(unsigned)export_file_fixed(slot->ex), fds,
 						EXPORT_FILE_NFIXED);

@@ -237,6 +237,7 @@ static void file_close(struct export *ex)
 		free(f->ask);
 	if (f->claim_fd >= 0)
 		close(f->claim_fd);
+	export_file_unlock(f);
 	if (f->tail_fd >= 0)
 		close(f->tail_fd);
 	if (f->fd >= 0)
@@ -265,6 +266,7 @@ struct export *export_file_create(void)
 	pthread_cond_init(&f->seeker.cond, NULL);
 	list_init(&f->seeker.waiting);
 	f->fd = -1;
+	f->lock_fd = -1;
 	f->tail_fd = -1;
 	f->claim_fd = -1;
 	return &f->ex;

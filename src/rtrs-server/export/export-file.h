@@ -40,6 +40,7 @@ struct export_seeker {
 struct export_file {
 	struct export ex;
 	int fd;
+	int lock_fd;			/* -1: none; export-file-lock.c */
 	bool local_fs;			/* a write waits for this machine only */
 	/* direct: from tail_start on, the last bytes of a file whose size is no multiple of
 	 * dio_align, and all that it has grown by since, data goes through the page cache
@@ -118,6 +119,8 @@ bool export_file_needs_claim(const struct export *ex);
 int export_file_claim(struct export *ex, char *err, size_t errlen);
 /* export_ops.lock */
 int export_file_lock(struct export *ex, char *err, size_t errlen);
+/* Before the descriptors are closed, with which the other locks go. */
+void export_file_unlock(struct export_file *f);
 int export_file_lock_check_same(const struct export *ex, char *err, size_t errlen);
 
 #endif

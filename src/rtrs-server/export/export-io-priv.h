@@ -76,7 +76,7 @@ struct export_ring {
 };
 
 #define EXPORT_ZEROES (1u << 20)
-#define EXPORT_RING_NFIXED 4u		/* fixed files of a slot */
+#define EXPORT_RING_NFIXED 5u		/* fixed files of a slot */
 
 /* The current stage of @io has ended with @status; goes on or finishes.  done() may have run. */
 void export_io_next(struct export_io *io, int status);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the mappings of the state files, from export_state_open() to export_state_close(); main
- * thread.
+/* Owns the mappings of the state files, from export_state_open() to export_state_close(), and opens
+ * their directory, which exports_fini() closes; main thread.
  *
  * A file is NAME.state with a name made of the exported file's device and inode, so that it is
  * found under any name of the export.  It has the size of a page and belongs to the server that has
@@ -27,6 +27,7 @@
 #include "exports.h"
 #include "export-state.h"
 #include "log.h"
+#include "util.h"
 
 #define STATE_MAGIC "rtrsync1"
 #define STATE_SIZE 4096
@@ -85,10 +86,10 @@ static int read_id(int dirfd, uint64_t *id)
 
 /* ---- one file ---- */
 
-static void state_file_name(const struct export *ex, char *name, size_t size)
+void export_state_name(const struct export *ex, const char *ext, char *name, size_t size)
 {
-	snprintf(name, size, "%s-%u:%u-%llu.state", ex->is_block ? "block" : "file", major(ex->dev),
-		 minor(ex->dev), (unsigned long long)ex->ino);
+	snprintf(name, size, "%s-%u:%u-%llu.%s", ex->is_block ? "block" : "file", major(ex->dev),
+		 minor(ex->dev), (unsigned long long)ex->ino, ext);
 }
 
 static void state_init(struct export_state *state, uint64_t losses)
@@ -101,13 +102,13 @@ static void state_init(struct export_state *state, uint64_t losses)
 /* Map the state file of @ex.  0 or -errno. */
 static int map_state(struct export *ex, int dirfd)
 {
-	char name[96];
+	char name[EXPORT_STATE_NAME_MAX];
 	_cleanup_close_ int fd = -1;
 	struct stat st;
 	void *map;
 	int rc;
 
-	state_file_name(ex, name, sizeof(name));
+	export_state_name(ex, "state", name, sizeof(name));
 	fd = openat(dirfd, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
@@ -132,13 +133,13 @@ static int map_state(struct export *ex, int dirfd)
 static void close_state(struct export *ex, int dirfd)
 {
 	struct export_state *state = ex->state;
-	char name[96];
+	char name[EXPORT_STATE_NAME_MAX];
 
 	if (state == &ex->own_state)
 		return;
 	/* Without the lock another server may use it, too. */
 	if (ex->all->locked && !atomic_load(&state->losses) && !atomic_load(&state->syncing)) {
-		state_file_name(ex, name, sizeof(name));
+		export_state_name(ex, "state", name, sizeof(name));
 		unlinkat(dirfd, name, 0);
 	}
 	munmap(state, STATE_SIZE);
@@ -147,27 +148,37 @@ static void close_state(struct export *ex, int dirfd)
 
 /* ---- all of them ---- */
 
-static void cannot_use(struct exports *e, const char *dir, int rc)
+static void cannot_use(struct exports *e, int rc)
 {
 	log_warn(NULL, "state directory '%s' cannot be used: %s: what this server learns of failed syncs "
 		 "ends with it, so its clients take each restart for a reboot of the host (--state-dir)",
-		 dir, strerror(-rc));
+		 e->state_path, strerror(-rc));
 	e->state_id = random_number();
 }
 
-void export_state_open(struct exports *e, const char *dir)
+void export_state_dir(struct exports *e, const char *dir)
+{
+	int fd = dir ? open_dir(dir) : -1;
+
+	e->state_path = dir;
+	if (!dir)
+		log_warn(NULL, "no directory for what must outlive this server: its clients take each "
+			 "restart for a reboot of the host (--state-dir)");
+	else if (fd < 0)
+		cannot_use(e, fd);
+	e->state_dir = MAX(fd, -1);
+}
+
+void export_state_open(struct exports *e)
 {
 	struct export *ex;
 	int rc;
 
-	if (!dir) {
-		log_warn(NULL, "no directory for what must outlive this server: its clients take each "
-			 "restart for a reboot of the host (--state-dir)");
+	if (e->state_dir < 0) {
 		e->state_id = random_number();
 		return;
 	}
-	e->state_dir = open_dir(dir);
-	rc = e->state_dir < 0 ? e->state_dir : read_id(e->state_dir, &e->state_id);
+	rc = read_id(e->state_dir, &e->state_id);
 	list_for_each(ex, &e->list, link) {
 		if (rc || ex->first != ex || !exports_writer(e, ex))
 			continue;
@@ -177,7 +188,7 @@ void export_state_open(struct exports *e, const char *dir)
 				 "with unflushed writes are told", ex->path);
 	}
 	if (rc)
-		cannot_use(e, dir, rc);
+		cannot_use(e, rc);
 }
 
 void export_state_close(struct exports *e)
@@ -188,6 +199,4 @@ void export_state_close(struct exports *e)
 		return;
 	list_for_each(ex, &e->list, link)
 		close_state(ex, e->state_dir);
-	close(e->state_dir);
-	e->state_dir = -1;
 }

@@ -11,8 +11,10 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
+struct export;
 struct exports;
 
 struct export_state {
@@ -27,12 +29,18 @@ struct export_state {
  * true if there was one. */
 bool export_state_adopt(struct export_state *state);
 
-/* Give each file of @e its state, from @dir, which is made when it is missing; after
- * exports_lock().  Without @dir (NULL), or where it cannot be used, which is logged, clients take
- * this server for one after a reboot of its host: then the first FLUSH of those that have unflushed
- * writes fails.  Main thread. */
-void export_state_open(struct exports *e, const char *dir);
-/* The server is about to end in good order and nothing is in flight.  Main thread. */
+/* Open @dir, which is made when it is missing, for the files of @e's exports; before exports_lock().
+ * Without @dir (NULL), or where it cannot be used, which is logged, clients take this server for
+ * one after a reboot of its host: then the first FLUSH of those that have unflushed writes fails.
+ * Main thread, as all of the following. */
+void export_state_dir(struct exports *e, const char *dir);
+/* Give each file of @e its state in that directory; after exports_lock(). */
+void export_state_open(struct exports *e);
+/* The server is about to end in good order and nothing is in flight. */
 void export_state_close(struct exports *e);
+
+/* The name there of @ex's file with the extension @ext; @size is EXPORT_STATE_NAME_MAX. */
+#define EXPORT_STATE_NAME_MAX 96
+void export_state_name(const struct export *ex, const char *ext, char *name, size_t size);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "export-file.h"
 #include "exports.h"
@@ -19,6 +20,8 @@ void exports_init(struct exports *e)
 	e->n = e->nslots = 0;
 	e->one_fs = true;
 	e->locked = false;
+	e->lock_timeout_ms = EXPORTS_LOCK_TIMEOUT_MS;
+	e->state_path = NULL;
 	e->state_dir = -1;
 	e->state_id = 0;
 }
@@ -39,6 +42,9 @@ void exports_fini(struct exports *e)
 	while ((ex = list_pop_entry(&e->list, struct export, link)))
 		export_free(ex);
 	e->n = 0;
+	if (e->state_dir >= 0)
+		close(e->state_dir);
+	e->state_dir = -1;
 }
 
 struct export *exports_find(const struct exports *e, const char *name)

@@ -17,7 +17,9 @@ struct exports {
 	unsigned nslots;		/* above each export.index */
 	bool one_fs;			/* all of them lie on one file system or are one device */
 	bool locked;			/* by exports_lock() */
-	int state_dir;			/* -1: none; export_state_open() */
+	unsigned lock_timeout_ms;	/* for each file */
+	const char *state_path;		/* NULL: none; not ours */
+	int state_dir;			/* -1: none; export_state_dir() */
 	uint64_t state_id;		/* of the directory, or random */
 };
 
@@ -32,11 +34,14 @@ void exports_fini(struct exports *e);
 struct export *exports_find(const struct exports *e, const char *name);
 /* The first export through which the file of @first is written, or NULL. */
 struct export *exports_writer(const struct exports *e, const struct export *first);
-/* Lock the file of each export of @e; once, after the last exports_add() and before any IO:
- * exclusive where it is written, shared where it is only exported read-only.  Waits for whoever has
- * a lock, for as long as that takes, and says so with the name of the holder.  The locks end with
- * the exports.  Main thread; nothing else runs yet.  Returns 0, or -errno with one line in @err: a
- * file system without flock(), or a path that names another file now than when it was opened. */
+#define EXPORTS_LOCK_TIMEOUT_MS 60000
+
+/* Lock the file of each export of @e; once, after the last exports_add() and export_state_dir() and
+ * before any IO: exclusive where it is written, shared where it is only exported read-only.  Waits
+ * for another server, or who else may write to the file and has locked it, and says so with the
+ * name of the holder.  The locks end with the exports.  Main thread; nothing else runs yet.
+ * Returns 0, or -errno with one line in @err: -EWOULDBLOCK after @e->lock_timeout_ms; a file system
+ * without locks; a path that names another file now than when it was opened. */
 int exports_lock(struct exports *e, char *err, size_t errlen);
 
 /* Claim the block devices that are written; after exports_lock(), which --no-lock leaves out, and

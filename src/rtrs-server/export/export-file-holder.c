@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns nothing.  /proc/locks names the process that asked for a lock.  The lock belongs to the file
+ * description, which a child may have since, or which another process was sent; so the processes
+ * are looked through for the description, by the "lock:" lines of their fdinfo.  The real user of a
+ * process counts: everybody may hand a description to a set-user-ID program. */
+#include <config.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "cleanup.h"
+#include "export-file-holder.h"
+#include "lock-file.h"
+
+#define PIDS_MAX 64
+
+struct search {
+	struct stat st;
+	char where[64];			/* "08:01:99 " of a line that tells a lock on the file */
+	pid_t asked[PIDS_MAX];		/* for the locks; may have ended */
+	size_t nasked;
+	pid_t counts, stranger;		/* 0: none found */
+	uid_t stranger_uid;
+	bool hidden;			/* there are processes that we may not look into */
+};
+
+/* ---- one process ---- */
+
+static bool fdinfo_has_lock(int dirfd, const char *name, const char *where)
+{
+	char line[256];
+	bool found = false;
+	FILE *f;
+	int fd;
+
+	fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC);
+	f = fd < 0 ? NULL : fdopen(fd, "r");
+	if (!f) {
+		if (fd >= 0)
+			close(fd);
+		return false;
+	}
+	while (!found && fgets(line, sizeof(line), f))
+		found = !strncmp(line, "lock:", 5) && strstr(line, " FLOCK ") && strstr(line, where);
+	fclose(f);
+	return found;
+}
+
+/* 1: it has a description with a lock on the file; 0: not; -1: it may not be looked into. */
+static int has_lock(pid_t pid, const char *where)
+{
+	const struct dirent *entry;
+	char path[32];
+	bool found = false;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/fdinfo", pid);
+	dir = opendir(path);
+	if (!dir)
+		return errno == ENOENT || errno == ESRCH ? 0 : -1;
+	while (!found && (entry = readdir(dir)))
+		found = entry->d_name[0] != '.' && fdinfo_has_lock(dirfd(dir), entry->d_name, where);
+	closedir(dir);
+	return found;
+}
+
+/* True if a "Groups:" line, or that of one group, has @gid. */
+static bool line_has_gid(const char *line, gid_t gid)
+{
+	char *end;
+
+	for (const char *p = strchr(line, ':') + 1; ; p = end) {
+		unsigned long n = strtoul(p, &end, 10);
+
+		if (end == p)
+			return false;
+		if (n == gid)
+			return true;
+	}
+}
+
+/* Its real user, and whether one of its groups is @gid.  False: it has ended. */
+static bool who_is(pid_t pid, gid_t gid, uid_t *uid, bool *in_group)
+{
+	_cleanup_free_ char *line = NULL;
+	bool known = false;
+	size_t size = 0;
+	char path[32];
+	FILE *f;
+
+	*in_group = false;
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	while (getline(&line, &size, f) > 0) {
+		if (!strncmp(line, "Uid:", 4))
+			known = sscanf(line + 4, "%u", uid) == 1;
+		else if (!strncmp(line, "Gid:", 4) || !strncmp(line, "Groups:", 7))
+			*in_group = *in_group || line_has_gid(line, gid);
+	}
+	fclose(f);
+	return known;
+}
+
+/* @pid has the lock. */
+static void judge(struct search *s, pid_t pid)
+{
+	bool in_group;
+	uid_t uid;
+
+	if (!who_is(pid, s->st.st_gid, &uid, &in_group))
+		return;
+	if (!uid || uid == geteuid() || uid == s->st.st_uid || (s->st.st_mode & S_IWOTH) ||
+	    (in_group && (s->st.st_mode & S_IWGRP))) {
+		s->counts = pid;
+	} else {
+		s->stranger = pid;
+		s->stranger_uid = uid;
+	}
+}
+
+/* ---- all of them ---- */
+
+static bool has_asked(const struct search *s, pid_t pid)
+{
+	for (size_t i = 0; i < s->nasked; i++) {
+		if (s->asked[i] == pid)
+			return true;
+	}
+	return false;
+}
+
+/* Root may look into all but what has more rights than a container gives it; such a process is taken
+ * for a holder only if it has asked for the lock itself. */
+static void look_into(struct search *s, pid_t pid)
+{
+	int has = has_lock(pid, s->where);
+
+	if (has > 0 || (has < 0 && has_asked(s, pid)))
+		judge(s, pid);
+	else if (has < 0 && geteuid())
+		s->hidden = true;
+}
+
+static void look_through(struct search *s)
+{
+	const struct dirent *entry;
+	DIR *proc = opendir("/proc");
+
+	if (!proc)
+		s->hidden = true;
+	while (proc && !s->counts && (entry = readdir(proc))) {
+		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
+			look_into(s, (pid_t)atoi(entry->d_name));
+	}
+	if (proc)
+		closedir(proc);
+}
+
+bool export_file_holder_counts(int fd, char *who, size_t len)
+{
+	struct search s = { 0 };
+	size_t n;
+
+	lock_holder_name(0, who, len);
+	if (fstat(fd, &s.st))
+		return true;
+	s.nasked = lock_holders(&s.st, s.asked, PIDS_MAX);
+	if (!s.nasked)
+		return true;
+	snprintf(s.where, sizeof(s.where), " %02x:%02x:%llu ", major(s.st.st_dev), minor(s.st.st_dev),
+		 (unsigned long long)s.st.st_ino);
+	look_through(&s);
+	lock_holder_name(s.counts ? s.counts : s.stranger ? s.stranger : s.asked[0], who, len);
+	n = strlen(who);
+	if (!s.counts && s.stranger)
+		snprintf(who + n, len - n, " of user %u", s.stranger_uid);
+	/* Of one lock the holder is known.  Of several one may be where we cannot look. */
+	return s.counts || (s.hidden && !(s.stranger && s.nasked == 1));
+}
