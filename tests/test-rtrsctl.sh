@@ -29,7 +29,9 @@ is() {
 expect_failure 1 "no program with a control socket in $RUNTIME_DIRECTORY" "$rtrsctl" list
 
 truncate -s 8M "$tmp/disk" "$tmp/other"
-start_server --queue-depth 64 "disk=$tmp/disk" "other=$tmp/other,readonly"
+# People who ask are in other directories.
+relative=$(realpath --relative-to=. "$tmp/other")
+start_server --queue-depth 64 "disk=$tmp/disk" "other=$relative,readonly"
 socket=$RUNTIME_DIRECTORY/server-$server_pid.sock
 is "mode of the socket" "$(stat -c %a "$socket")" 600
 is list "$("$rtrsctl" list)" "rtrs-server
@@ -38,6 +40,7 @@ is list "$("$rtrsctl" list)" "rtrs-server
   export other"
 is "size" "$(json "ex['size']")" 8388608
 is "modes" "$(json "[e['mode'] for e in a['exports']]")" "['rw', 'ro']"
+is "paths" "$(json "[e['path'] for e in a['exports']]")" "['$tmp/disk', '$(pwd -P)/$relative']"
 is "queue depth" "$(json "a['queue_depth']")" 64
 is "users" "$(json "ex['users']" show)" 0
 
@@ -267,3 +270,18 @@ grep -E "error: --control $first: process [0-9]+ listens there\$" "$tmp/taken"
 [ -S "$first" ]
 start_server --control none "x=$tmp/other,readonly"
 must_fail ls "$RUNTIME_DIRECTORY/server-$server_pid.sock"
+
+# What protects requests has one name, in the log and here.
+protection_is() {
+	start_server --control "$tmp/protection.sock" ${1:+"--invalidate=$1"} "x=$tmp/other,readonly"
+	start_nbdkit "127.0.0.1:$server_port" export=x control=none transport=tcp
+	wait_line "$server_log" "session nbdkit-.*-$nbdkit_pid-[0-9a-f]*\$"
+	is "protection" "$("$rtrsctl" --socket "$tmp/protection.sock" show | sed -n 's/^ *invalidate  *//p' | sort -u)" "$2"
+	grep -q -E "$3" "$server_log"
+	stop_process "$nbdkit_pid"
+	stop_server "$server_pid"
+}
+protection_is "" suspend "info: requests over tcp: invalidate is suspend\$"
+protection_is always always "info: requests over tcp: invalidate is always: MW1\$"
+protection_is copy copy "info: requests are protected .* \(--invalidate=copy\)\$"
+protection_is never never "info: requests are protected .* \(--invalidate=never\)\$"

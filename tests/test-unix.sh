@@ -16,7 +16,7 @@ serve() {
 # ---- IO, names, and the end ----
 
 random_file "$tmp/disk" $((8 << 20))
-serve "disk=$tmp/disk"
+start_server --listen "$at" --control "$tmp/server.control" "disk=$tmp/disk"
 grep -q -x -F "listening on $at" "$server_log"
 [ "$(stat -c %F "$tmp/a.sock")" = socket ]
 start_nbdkit "server=$at" export=disk control=none
@@ -25,11 +25,20 @@ cmp "$tmp/disk" <(timeout "$TIMEOUT_S" nbdcopy "$uri" -)
 grep -q -F "unix:pid=$nbdkit_pid,uid=$(id -u)@$at: path up" "$server_log"
 grep -q -F "disk' of $at" <(timeout "$TIMEOUT_S" nbdinfo "$uri")
 stop_process "$nbdkit_pid"
+# What carries it is a unix socket to them.
+start_nbdkit "server=$at" export=disk control="$tmp/control"
+wait_until "the control socket" test -S "$tmp/control"
+for control in "$tmp/control" "$tmp/server.control"; do
+	"$top_builddir/rtrsctl" --socket "$control" show | grep -x -E ' +transport +unix'
+	must_fail grep -E ' tcp ' <("$top_builddir/rtrsctl" --socket "$control" status)
+done
+stop_process "$nbdkit_pid"
 
 # ---- who has the name ----
 
+truncate -s 1M "$tmp/another"
 expect_failure 1 "cannot listen on $at:.*another program listens" \
-	"$RTRS_SERVER" --listen "$at" --control none --no-lock "disk=$tmp/disk"
+	"$RTRS_SERVER" --listen "$at" --control none "disk=$tmp/another"
 [ -S "$tmp/a.sock" ]
 stop_process "$server_pid"
 [ ! -e "$tmp/a.sock" ] || fail "the socket outlives its server"

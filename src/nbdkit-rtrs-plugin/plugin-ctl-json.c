@@ -56,7 +56,7 @@ static json_t *path_show(struct clt_path *path)
 		fab_conn_addrs(att->cons[0].fab, &src, NULL);
 	return json_pack("{s:s,s:s,s:o,s:o,s:o,s:s,s:i,s:i,s:I,s:I,s:I,s:I,s:I,s:s}",
 			 "state", path_state(path),
-			 "transport", fab_provider_name(path->conf.dst.provider),
+			 "transport", fab_addr_transport(&path->conf.dst),
 			 "peer", address(&path->conf.dst),
 			 "src_addr", address(&src),
 			 "dst_addr", address(&path->conf.dst),

@@ -142,17 +142,17 @@ static enum conf_result max_io_size(const struct parser *p, const char *text)
 	return CONF_RUN;
 }
 
+const char *const srv_invalidate_names[SRV_INVALIDATE_N] = {
+	[SRV_INVALIDATE_AUTO] = "auto",
+	[SRV_INVALIDATE_ALWAYS] = "always",
+	[SRV_INVALIDATE_COPY] = "copy",
+	[SRV_INVALIDATE_NEVER] = "never",
+};
+
 static enum conf_result invalidate(const struct parser *p, const char *text)
 {
-	static const char *const names[] = {
-		[SRV_INVALIDATE_AUTO] = "auto",
-		[SRV_INVALIDATE_ALWAYS] = "always",
-		[SRV_INVALIDATE_COPY] = "copy",
-		[SRV_INVALIDATE_NEVER] = "never",
-	};
-
-	for (unsigned i = 0; i < ARRAY_SIZE(names); i++) {
-		if (strcmp(text, names[i]))
+	for (unsigned i = 0; i < SRV_INVALIDATE_N; i++) {
+		if (strcmp(text, srv_invalidate_names[i]))
 			continue;
 		p->conf->invalidate = (enum srv_invalidate)i;
 		return CONF_RUN;

@@ -20,7 +20,10 @@ enum srv_invalidate {
 	SRV_INVALIDATE_ALWAYS,		/* keys of the data end with their request */
 	SRV_INVALIDATE_COPY,		/* a private copy of the data */
 	SRV_INVALIDATE_NEVER,		/* nothing: trusted clients only */
+	SRV_INVALIDATE_N
 };
+/* "auto", "always", "copy", "never". */
+extern const char *const srv_invalidate_names[SRV_INVALIDATE_N];
 
 /* --allow ADDR[/BITS], --allow uid:USER */
 struct srv_allow {

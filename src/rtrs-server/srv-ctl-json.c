@@ -3,8 +3,10 @@
 #include <config.h>
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "cleanup.h"
 #include "clock.h"
 #include "ctl-json.h"
 #include "ctl-stat.h"
@@ -12,6 +14,7 @@
 #include "exports.h"
 #include "srv-con.h"
 #include "srv-ctl-json.h"
+#include "srv-key.h"
 #include "srv-path.h"
 #include "srv-priv.h"
 #include "srv-sess.h"
@@ -64,12 +67,25 @@ static json_t *export_stat(const struct srv *srv, const struct export *ex)
 
 /* ---- exports ---- */
 
+/* @path for those who are in other directories than this process, which stays where it was started. */
+static json_t *absolute(const char *path)
+{
+	_cleanup_free_ char *dir = *path == '/' ? NULL : getcwd(NULL, 0), *text = NULL;
+
+	/* The directory may have been removed. */
+	if (!dir)
+		return ctl_json_text(path);
+	if (asprintf(&text, "%s/%s", strcmp(dir, "/") ? dir : "", path) < 0)
+		return NULL;
+	return ctl_json_text(text);
+}
+
 static json_t *export_show(const struct export *ex)
 {
 	int error = export_sync_error(ex);
 
 	return json_pack("{s:o,s:I,s:s,s:s,s:b,s:b,s:i,s:i,s:i}",
-			 "path", ctl_json_text(ex->path),
+			 "path", absolute(ex->path),
 			 "size", (json_int_t)export_size(ex),
 			 "mode", ex->readonly ? "ro" : "rw",
 			 "kind", ex->is_block ? "block" : "file",
@@ -105,23 +121,11 @@ static json_t *exports_json(const struct srv *srv, enum srv_ctl_depth depth)
 
 /* ---- sessions ---- */
 
-static const char *invalidate_name(enum srv_invalidate how)
-{
-	static const char *const names[] = {
-		[SRV_INVALIDATE_AUTO] = "auto",
-		[SRV_INVALIDATE_ALWAYS] = "always",
-		[SRV_INVALIDATE_COPY] = "copy",
-		[SRV_INVALIDATE_NEVER] = "never",
-	};
-
-	return names[how];
-}
-
 static json_t *path_show(const struct srv_path *path)
 {
 	return json_pack("{s:s,s:s,s:o,s:o,s:o,s:s,s:i,s:i,s:I,s:s,s:I}",
 			 "state", srv_path_fsm.states[path->state],
-			 "transport", fab_provider_name(path->client.provider),
+			 "transport", fab_addr_transport(&path->client),
 			 "peer", host(&path->client),
 			 "src_addr", address(&path->client),
 			 "dst_addr", address(&path->server),
@@ -129,7 +133,7 @@ static json_t *path_show(const struct srv_path *path)
 			 "hca_port", (int)path->device_port,
 			 "connections", (int)(path->ncons - path->ndrained),
 			 "latency_ns", (json_int_t)atomic_load(&path->hb.latency_ns),
-			 "invalidate", invalidate_name(path->chunks.invalidate),
+			 "invalidate", srv_key_word(&path->chunks),
 			 "memory", (json_int_t)path->memory);
 }
 

@@ -54,25 +54,34 @@ static int choose(const struct srv_chunks *c, const struct frwr_caps *caps, char
 	return mode;
 }
 
+const char *srv_key_word(const struct srv_chunks *c)
+{
+	if (c->invalidate == SRV_INVALIDATE_ALWAYS && c->key_mode == FRWR_SUSPEND)
+		return frwr_mode_name(FRWR_SUSPEND);
+	return srv_invalidate_names[c->invalidate];
+}
+
 /* Clients come as often as they like, and by turns through devices of different kinds, of which
  * there are a few: each is news once. */
 static void tell(const struct srv_chunks *c, struct fab_conn *conn, const char *why)
 {
-	bool copies = c->invalidate == SRV_INVALIDATE_COPY;
+	const char *word = srv_key_word(c);
+	/* What frwr_pick() says begins with the name of the mode, which may be that word. */
+	bool twice = !strncmp(why, word, strlen(word));
 	struct srv *srv = c->srv;
 	struct fab_addr local;
 	char text[sizeof(srv->told_protection[0])];
 
 	fab_conn_addrs(conn, &local, NULL);
-	snprintf(text, sizeof(text), "requests over %s %s: %s", fab_provider_name(local.provider),
-		 copies ? "are copied" : "have keys that end with them", why);
+	snprintf(text, sizeof(text), "requests over %s: invalidate is %s%s%s", fab_addr_transport(&local),
+		 twice ? "" : word, twice ? "" : ": ", why);
 	for (unsigned i = 0; i < ARRAY_SIZE(srv->told_protection); i++) {
 		if (!strcmp(srv->told_protection[i], text))
 			return;
 	}
 	memcpy(srv->told_protection[srv->ntold++ % ARRAY_SIZE(srv->told_protection)], text,
 	       sizeof(text));
-	if (copies && srv->conf->invalidate == SRV_INVALIDATE_ALWAYS)
+	if (c->invalidate == SRV_INVALIDATE_COPY && srv->conf->invalidate == SRV_INVALIDATE_ALWAYS)
 		log_warn(NULL, "%s", text);
 	else
 		log_info(NULL, "%s", text);

@@ -93,6 +93,10 @@ static inline bool srv_turn_break(struct srv_turn *t)
  * or -errno. */
 int srv_key_choose(struct srv_chunks *c, struct fab_conn *conn);
 
+/* What people call it: "always" (each request has another key), "suspend" (the key is closed while a
+ * request is worked on), "copy" or "never". */
+const char *srv_key_word(const struct srv_chunks *c);
+
 /* The windows of @path, bound to its chunks by requests on connection 0; c->regions tell their
  * keys.  All connections are there, none has a receive yet.  Control thread.  0, or -errno and the
  * path is to be failed. */

@@ -83,6 +83,6 @@ void tell_protection(const struct srv_conf *conf)
 		[SRV_INVALIDATE_NEVER] = "not at all: clients must be trusted",
 	};
 
-	log_info(NULL, "requests are protected from their clients %s (--invalidate)",
-		 what[conf->invalidate]);
+	log_info(NULL, "requests are protected from their clients %s (--invalidate=%s)",
+		 what[conf->invalidate], srv_invalidate_names[conf->invalidate]);
 }

@@ -67,7 +67,7 @@ Test(frwr_query, r01_flags_are_tried)
 	query(&d);
 	cr_assert_eq(d.caps.rc[FRWR_MW2], -EOPNOTSUPP);
 	expect_pick(&d.caps, frwr_order_server, 2, -EOPNOTSUPP,
-		    "none (not MW1: the device offers windows and did not give one; not SUSPEND: keys of the "
+		    "none (not MW1: the device offers windows and did not give one; not suspend: keys of the "
 		    "device cannot be closed for a while)");
 	expect_pick(&d.caps, &frwr_order_client[1], 2, FRWR_REREG,
 		    "REREG (not MW1: the device offers windows and did not give one; "
@@ -75,7 +75,7 @@ Test(frwr_query, r01_flags_are_tried)
 	mock.attr.suspend_mr = mock.attr.rereg_mr = true;
 	query(&d);
 	expect_pick(&d.caps, frwr_order_server, 2, FRWR_SUSPEND,
-		    "SUSPEND (not MW1: the device offers windows and did not give one)");
+		    "suspend (not MW1: the device offers windows and did not give one)");
 }
 
 Test(frwr_query, r01_nothing)

@@ -23,7 +23,7 @@ quickly() {
 }
 serve
 start_nbdkit "$ip4" transport=rdma export=disk "io-timeout=$TIMEOUT_S"
-wait_line "$server_log" 'requests over rdma have keys that end with them: MW1'
+wait_line "$server_log" 'requests over rdma: invalidate is always: MW1'
 
 echo "== data"
 random_file "$tmp/in" 50331648

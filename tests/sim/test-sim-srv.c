@@ -525,23 +525,23 @@ static void test_protection_by_device(void)
 	bool dma = sim_offer_local_dma_lkey(true), rereg = sim_offer_rereg(false);
 
 	expect_protection(SRV_INVALIDATE_AUTO, false,
-			  "requests over sim are copied: memory windows in software cost more\n");
+			  "requests over sim: invalidate is copy: memory windows in software cost more\n");
 	expect_protection(SRV_INVALIDATE_ALWAYS, true,
-			  "requests over sim have keys that end with them: MW1\n");
+			  "requests over sim: invalidate is always: MW1\n");
 	sim_offer_local_dma_lkey(false);
 	expect_protection(SRV_INVALIDATE_AUTO, true,
-			  "requests over sim have keys that end with them: MW1\n");
+			  "requests over sim: invalidate is always: MW1\n");
 	sim_offer_windows(false, true);
 	expect_protection(SRV_INVALIDATE_AUTO, false,
-			  "requests over sim are copied: the device has no windows of type 1\n");
+			  "requests over sim: invalidate is copy: the device has no windows of type 1\n");
 	expect_protection(SRV_INVALIDATE_ALWAYS, false,
-			  "requests over sim are copied: none (not MW1: the device has no windows of type 1; not "
-			  "SUSPEND: keys of the device cannot be closed for a while)\n");
+			  "requests over sim: invalidate is copy: none (not MW1: the device has no windows of type 1; not "
+			  "suspend: keys of the device cannot be closed for a while)\n");
 	sim_offer_rereg(true);
 	expect_protection(SRV_INVALIDATE_AUTO, false,
-			  "requests over sim have keys that end with them: SUSPEND\n");
+			  "requests over sim: invalidate is suspend\n");
 	expect_protection(SRV_INVALIDATE_ALWAYS, false,
-			  "requests over sim have keys that end with them: SUSPEND (not MW1: the device "
+			  "requests over sim: invalidate is suspend (not MW1: the device "
 			  "has no windows of type 1)\n");
 	sim_offer_windows(true, true);
 	sim_offer_rereg(rereg);
@@ -562,7 +562,7 @@ static void test_protection_is_told_once(void)
 		raw_clt_init(&clt, "clt", 1, 1, 1);
 		CHECK(raw_clt_connect(&clt, 0) == 0);
 		CHECK(clt.path.rsp.new_rkey == i % 2);
-		CHECK(world_traced(w, "requests over sim ") == (i < 2));
+		CHECK(world_traced(w, "requests over sim: ") == (i < 2));
 		world_forget(w);
 		raw_clt_fini(&clt);
 		world_run_ms(w, 10);
@@ -587,7 +587,7 @@ static void test_no_windows_left(void)
 	raw_clt_init(&other, "clt2", 2, 2, 1);
 	CHECK(raw_clt_open(&other, "sess2", RNBD_ACCESS_RO) == 0);
 	CHECK(clt.path.rsp.new_rkey && !other.path.rsp.new_rkey);
-	CHECK(world_traced(w, "requests over sim are copied: a path needs 16 keys of the device, and it "
+	CHECK(world_traced(w, "requests over sim: invalidate is copy: a path needs 16 keys of the device, and it "
 			      "has no more: Cannot allocate memory\n"));
 	for (unsigned i = 0; i < 2; i++) {
 		CHECK(raw_clt_io(&clt, 1, 3, RNBD_OP_WRITE, 0, 4096, false) == 0);

@@ -124,7 +124,7 @@ static void test_server_auto(void)
 		start("srv", cases[i].fault, true, SRV_INVALIDATE_AUTO, CLT_REG_STATIC);
 		works(1);
 		CHECK(lines(cases[i].line) == 1);
-		CHECK(lines("requests over sim are copied: device srv-nic offers") == 1);
+		CHECK(lines("requests over sim: invalidate is copy: device srv-nic offers") == 1);
 		world_destroy(w);
 	}
 }

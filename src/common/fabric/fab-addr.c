@@ -72,6 +72,11 @@ const char *fab_addr_url(const struct fab_addr *addr, char *buf, size_t len)
 	return buf;
 }
 
+const char *fab_addr_transport(const struct fab_addr *addr)
+{
+	return fab_addr_is_unix(addr) ? "unix" : fab_provider_name(addr->provider);
+}
+
 bool fab_addr_text_is_unix(const char *text)
 {
 	return strncmp(text, UNIX_SCHEME, strlen(UNIX_SCHEME)) == 0;

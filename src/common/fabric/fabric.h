@@ -103,6 +103,8 @@ const char *fab_addr_format(const struct fab_addr *addr, char *buf, size_t len);
 const char *fab_addr_format_host(const struct fab_addr *addr, char *buf, size_t len);
 /* As fab_addr_parse() takes it: "tcp://192.0.2.1:1234", "unix:/run/a.sock". */
 const char *fab_addr_url(const struct fab_addr *addr, char *buf, size_t len);
+/* What carries connections there, for people: "tcp", "rdma", or "unix" of tcp by a unix socket. */
+const char *fab_addr_transport(const struct fab_addr *addr);
 /* Has @text, for fab_addr_parse(), the form "unix:PATH"? */
 bool fab_addr_text_is_unix(const char *text);
 /* Does @text, for fab_addr_parse(), name no transport, or that of @p? */
