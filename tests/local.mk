@@ -13,6 +13,7 @@ SHELL_TESTS = \
 	%D%/test-bench.sh \
 	%D%/test-block-device.sh \
 	%D%/test-budget.sh \
+	%D%/test-closed-descriptors.sh \
 	%D%/test-come-back.sh \
 	%D%/test-completion.sh \
 	%D%/test-demo.sh \
@@ -74,7 +75,6 @@ SHELL_TESTS = \
 	%D%/test-rtrsctl-client.sh \
 	%D%/test-sd-notify.sh \
 	%D%/test-server-bad-input.sh \
-	%D%/test-server-closed-descriptors.sh \
 	%D%/test-server-memory.sh \
 	%D%/test-server-no-descriptors.sh \
 	%D%/test-server-no-io-uring.sh \

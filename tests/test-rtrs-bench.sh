@@ -158,16 +158,6 @@ wrong '--verify with --iodepth=16: expected fewer IOs in flight than blocks of -
 expect_failure 1 "export 'none': the server has no such export; it has disk" "$bench" "$server" none
 expect_failure 1 "server unix:$tmp/none: " "$bench" "unix:$tmp/none" disk
 
-if [ -w /dev/full ]; then
-	for json in --json ''; do
-		status=0
-		# shellcheck disable=SC2086 # words
-		bench --number-ios=1 $json "$server" disk >/dev/full 2>"$tmp/full.err" || status=$?
-		is "status" $status 1
-		grep -x 'rtrs-bench: the report cannot be written: No space left on device' "$tmp/full.err"
-	done
-fi
-
 # ---- the end ----
 # $1: wait until rtrs-bench, $bench_pid, has its session and reads.
 bench_reads() {

@@ -32,6 +32,8 @@ libbase_la_SOURCES = \
 	%D%/base/rundir.h \
 	%D%/base/size.c \
 	%D%/base/size.h \
+	%D%/base/std-fds.c \
+	%D%/base/std-fds.h \
 	%D%/base/suggest.c \
 	%D%/base/suggest.h \
 	%D%/base/unix-sock.c \

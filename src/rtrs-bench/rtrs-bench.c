@@ -3,7 +3,6 @@
  * load is; all that is measured runs on the session's loop. */
 #include <config.h>
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include "options.h"
 #include "progress.h"
 #include "report.h"
+#include "std-fds.h"
 #include "target.h"
 
 enum { EXIT_DONE, EXIT_FAILED };
@@ -59,11 +59,12 @@ static int report(const struct options *o)
 		r = report_json(o, &load);
 	else
 		report_text(o, &load);
-	if (r == 0 && fflush(stdout) == 0 && !ferror(stdout))
-		return 0;
-	if (r == 0)
-		progress_say("the report cannot be written: %s", strerror(errno));
-	return -EIO;
+	if (r < 0)
+		return r;
+	r = std_out_flush();
+	if (r < 0)
+		progress_say("the report cannot be written: %s", strerror(-r));
+	return r;
 }
 
 /* Returns the exit status. */
@@ -86,8 +87,12 @@ int main(int argc, char **argv)
 {
 	struct options o;
 	char why[1024];
-	int status = options_parse(&o, argc, argv);
+	int status;
 
+	/* ORDER: before anything else is opened. */
+	if (std_fds_open() < 0)
+		return EXIT_FAILED;
+	status = options_parse(&o, argc, argv);
 	if (status >= 0)
 		return status;
 	log_init(sink, LOG_LEVEL_WARN);

@@ -30,6 +30,7 @@
 #include "sink.h"
 #include "srv-ctl.h"
 #include "srv.h"
+#include "std-fds.h"
 #include "tell.h"
 #include "util.h"
 
@@ -211,18 +212,6 @@ static int serve(struct program *p)
 	return rc;
 }
 
-/* The first open() of a program takes the place of a standard descriptor that is closed; an export
- * that became descriptor 2 would have the log written into it.  0 or -errno. */
-static int open_standard_descriptors(void)
-{
-	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
-		/* The lowest one that is free is @fd. */
-		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0)
-			return -errno;
-	}
-	return 0;
-}
-
 /* An export, a thread and a connection are descriptors.  What is to be had without asking is
  * taken. */
 static void raise_descriptors(void)
@@ -283,8 +272,9 @@ int main(int argc, char **argv)
 	char err[512];
 	int rc;
 
-	/* ORDER: before anything else is opened. */
-	if (open_standard_descriptors())
+	/* ORDER: before anything else is opened: an export that became descriptor 2 would have the log
+	 * written into it. */
+	if (std_fds_open())
 		return 1;
 	/* Before exports are opened, which may take a while. */
 	signals_mask(SIG_BLOCK, ignored_signals);

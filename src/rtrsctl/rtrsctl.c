@@ -15,6 +15,7 @@
 #include "rundir.h"
 #include "say.h"
 #include "status.h"
+#include "std-fds.h"
 #include "suggest.h"
 #include "text.h"
 #include "util.h"
@@ -270,7 +271,7 @@ static void print(const struct ctx *ctx, const json_t *answer)
 	} else {
 		text_object(answer);
 	}
-	fflush(stdout);
+	std_out_flush();
 }
 
 static void clear(const struct ctx *ctx)
@@ -290,11 +291,10 @@ static int run_status(const struct ctx *ctx)
 		if (after) {
 			clear(ctx);
 			status_print(before, after);
-			fflush(stdout);
 		}
 		json_decref(before);
 		before = after;
-		if (!ctx->watch_s && after) {
+		if (after && (std_out_flush() < 0 || !ctx->watch_s)) {
 			int status = status_of(ctx, after);
 
 			json_decref(after);
@@ -320,7 +320,7 @@ static int run(const struct ctx *ctx)
 		print(ctx, answer);
 		status = status_of(ctx, answer);
 		json_decref(answer);
-		if (!ctx->watch_s)
+		if (std_out_flush() < 0 || !ctx->watch_s)
 			return status;
 		sleep(ctx->watch_s);
 	}
@@ -351,28 +351,45 @@ static int dump(struct ctx *ctx, const struct found *found)
 	return status;
 }
 
-int main(int argc, char **argv)
+static int run_found(struct ctx *ctx)
 {
-	struct ctx ctx = { 0 };
 	struct found found = { .n = 0 };
-	int status = parse(&ctx, argc, argv);
+	int status;
 
-	if (status >= 0)
-		return status;
-	if (!ctx.socket)
+	if (!ctx->socket)
 		find_sockets(&found);
 	else
-		found.path[found.n++] = strdup(ctx.socket);
+		found.path[found.n++] = strdup(ctx->socket);
 	if (!found.n) {
 		status = none_found();
-	} else if (ctx.dump) {
-		status = dump(&ctx, &found);
+	} else if (ctx->dump) {
+		status = dump(ctx, &found);
 	} else if (found.n > 1) {
 		status = say_choice("several programs run: choose one", found.path, found.n);
 	} else {
-		ctx.socket = found.path[0];
-		status = run(&ctx);
+		ctx->socket = found.path[0];
+		status = run(ctx);
 	}
 	find_free(&found);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	struct ctx ctx = { 0 };
+	int status, rc;
+
+	/* ORDER: before anything else is opened. */
+	if (std_fds_open() < 0)
+		return EXIT_REFUSED;
+	status = parse(&ctx, argc, argv);
+	if (status < 0)
+		status = run_found(&ctx);
+	/* On stderr with --json, too. */
+	rc = std_out_flush();
+	if (rc < 0 && status != EXIT_USAGE) {
+		fprintf(stderr, "rtrsctl: standard output: %s\n", strerror(-rc));
+		status = EXIT_REFUSED;
+	}
 	return status;
 }

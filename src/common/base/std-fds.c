@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the first error of stdout. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "std-fds.h"
+
+int std_fds_open(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		/* The lowest one that is free is @fd. */
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+int std_out_flush(void)
+{
+	static int first;
+
+	if (!first && fflush(stdout) != 0)
+		first = -errno;
+	/* An earlier printf() has failed, with an errno that is gone. */
+	if (!first && ferror(stdout))
+		first = -EIO;
+	return first;
+}
