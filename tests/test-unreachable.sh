@@ -30,6 +30,17 @@ expect_everywhere "unix:$tmp/none" "No such file or directory \(is rtrs-server r
 /usr/bin/python3 -c 'import socket, sys
 socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$tmp/left"
 expect_everywhere "unix:$tmp/left" "Connection refused \(is rtrs-server running\? no process listens at this socket\)"
+# What is no socket at all, and a port that is none.
+touch "$tmp/file"
+for path in "$tmp/file" "$tmp"; do
+	expect_everywhere "unix:$path" "Socket operation on non-socket \(what is there is no socket\)"
+done
+expect_nbdkit_failure "127\.0\.0\.1:0: the port must be a number from 1 to 65535" server=127.0.0.1:0 export=disk
+expect_nbdkit_failure "127\.0\.0\.1:0: the port must" server=127.0.0.1 path=127.0.0.2@127.0.0.1:0 export=disk
+expect_failure 2 "127\.0\.0\.1:0: the port must be a number from 1 to 65535" "$top_builddir/rtrs-bench" 127.0.0.1:0 disk
+# A source that this machine has not.
+expect_nbdkit_failure "Cannot assign requested address \(no interface of this machine has the address in front of '@'\)" \
+	"path=192.0.2.77@127.0.0.1:$port" export=disk
 nbdkit -U "$tmp/nbd" -P "$tmp/nbd.pid" memory 1M
 wait_until "nbdkit" test -s "$tmp/nbd.pid"
 cleanup_fn kill "$(cat "$tmp/nbd.pid")"

@@ -389,7 +389,7 @@ int plugin_conf_path(const char *text, const struct fab_provider *provider, bool
 	if (sep)
 		r = fab_addr_parse(src, provider, 0, &addr->src, err, errlen);
 	if (r == 0)
-		r = fab_addr_parse(dst, provider, RTRS_PORT, &addr->dst, err, errlen);
+		r = fab_addr_parse_peer(dst, provider, RTRS_PORT, &addr->dst, err, errlen);
 	return r < 0 ? -1 : 0;
 }
 

@@ -274,8 +274,8 @@ static int set_places(struct options *o, int argc, char **argv)
 			RNBD_NAME_MAX - 1);
 		return OPTIONS_USAGE;
 	}
-	if (fab_addr_parse(o->server, o->provider ? o->provider : fab_provider_find("tcp"), RTRS_PORT, &o->addr, why,
-			   sizeof(why)) < 0) {
+	if (fab_addr_parse_peer(o->server, o->provider ? o->provider : fab_provider_find("tcp"), RTRS_PORT, &o->addr,
+				why, sizeof(why)) < 0) {
 		fprintf(stderr, "rtrs-bench: server %s\n", why);
 		return OPTIONS_USAGE;
 	}

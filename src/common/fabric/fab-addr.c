@@ -310,3 +310,14 @@ int fab_addr_parse(const char *text, const struct fab_provider *p, uint16_t defa
 	addr->provider = p;
 	return 0;
 }
+
+int fab_addr_parse_peer(const char *text, const struct fab_provider *p, uint16_t default_port,
+			struct fab_addr *addr, char *err, size_t errlen)
+{
+	int rc = fab_addr_parse(text, p, default_port, addr, err, errlen);
+
+	if (rc || fab_addr_is_unix(addr) || fab_addr_port(addr))
+		return rc;
+	snprintf(err, errlen, "%s: the port must be a number from 1 to 65535", text);
+	return -EINVAL;
+}

@@ -96,6 +96,9 @@ void fab_provider_register(const struct fab_provider *p);
  * -EINVAL malformed, -EPROTONOSUPPORT unknown or unbuilt transport, -ENOENT unknown host. */
 int fab_addr_parse(const char *text, const struct fab_provider *p, uint16_t default_port,
 		   struct fab_addr *addr, char *err, size_t errlen);
+/* As fab_addr_parse(), of somebody to connect to: port 0 is malformed. */
+int fab_addr_parse_peer(const char *text, const struct fab_provider *p, uint16_t default_port,
+			struct fab_addr *addr, char *err, size_t errlen);
 /* "192.0.2.1:1234", "[::1]:1234", "unix:/run/a.sock", "unix:pid=42,uid=0"; no transport.  Always
  * terminates @buf; returns @buf. */
 const char *fab_addr_format(const struct fab_addr *addr, char *buf, size_t len);

@@ -14,6 +14,8 @@ static const char *hint_unix(int err)
 		return " (is rtrs-server running with --listen unix:PATH?)";
 	case -ECONNREFUSED:
 		return " (is rtrs-server running? no process listens at this socket)";
+	case -ENOTSOCK:
+		return " (what is there is no socket)";
 	case -EACCES:
 		return " (this process needs the right to write to the socket)";
 	default:
@@ -28,6 +30,11 @@ const char *clt_hint_unreachable(const struct fab_addr *dst, int err)
 	if (err == -ECONNREFUSED)
 		return " (is rtrs-server running there? port 1234 is the default)";
 	return "";
+}
+
+const char *clt_hint_source(const struct fab_addr *src, int err)
+{
+	return src->len && err == -EADDRNOTAVAIL ? " (no interface of this machine has the address in front of '@')" : "";
 }
 
 const char *clt_hint_refused(const struct fab_addr *dst, unsigned cid, int err)

@@ -8,6 +8,8 @@
 
 /* No connection to @dst, because of @err.  A static string, " (...)", or "" where the error says all. */
 const char *clt_hint_unreachable(const struct fab_addr *dst, int err);
+/* No way from @src, which may be none, because of @err.  As above. */
+const char *clt_hint_source(const struct fab_addr *src, int err);
 /* The server at @dst was reached and has refused connection @cid with @err: RTRS has no more than a number for why.  As
  * above. */
 const char *clt_hint_refused(const struct fab_addr *dst, unsigned cid, int err);

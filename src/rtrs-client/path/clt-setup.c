@@ -44,7 +44,7 @@ int clt_setup_con(struct clt_path *path, char why[CLT_WHY])
 	if (r == 0)
 		r = fab_resolve(con->fab, path->conf.src.len ? &path->conf.src : NULL, &path->conf.dst);
 	if (r < 0)
-		snprintf(why, CLT_WHY, "%s", why_not(con, r));
+		snprintf(why, CLT_WHY, "%s%s", why_not(con, r), clt_hint_source(&path->conf.src, r));
 	return r;
 }
 

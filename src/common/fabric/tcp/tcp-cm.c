@@ -15,7 +15,9 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/timerfd.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "cleanup.h"
@@ -292,6 +294,17 @@ int tcp_cm_resolve(struct fab_conn *conn, const struct fab_addr *src, const stru
 	return 0;
 }
 
+/* The kernel refuses anything in the file system that nobody listens at, a directory, too. */
+static int refused(const struct fab_addr *peer)
+{
+	struct stat st;
+
+	if (fab_addr_is_unix(peer) && !stat(((const struct sockaddr_un *)&peer->ss)->sun_path, &st) &&
+	    !S_ISSOCK(st.st_mode))
+		return ENOTSOCK;
+	return ECONNREFUSED;
+}
+
 int tcp_cm_connect(struct fab_conn *conn, const void *private_data, size_t len)
 {
 	struct tcp_conn *c = tcp_conn(conn);
@@ -305,7 +318,7 @@ int tcp_cm_connect(struct fab_conn *conn, const void *private_data, size_t len)
 	c->hs_len = (uint32_t)len;
 	if (connect(c->fd, (const struct sockaddr *)&c->base.peer.ss, c->base.peer.len) &&
 	    errno != EINPROGRESS)
-		err = errno;
+		err = errno == ECONNREFUSED ? refused(&c->base.peer) : errno;
 	LOCK_SCOPE(&cm->lock);
 	tcp_conn_set_state(c, TCP_CONNECTING);
 	tcp_cm_start_deadline(c);
