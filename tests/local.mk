@@ -73,6 +73,7 @@ SHELL_TESTS = \
 	%D%/test-rtrs-bench.sh \
 	%D%/test-rtrsctl.sh \
 	%D%/test-rtrsctl-client.sh \
+	%D%/test-rtrsctl-status.sh \
 	%D%/test-sd-notify.sh \
 	%D%/test-server-bad-input.sh \
 	%D%/test-server-memory.sh \

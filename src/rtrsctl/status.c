@@ -203,6 +203,16 @@ static void add_up(const json_t *ex, struct sums *sums)
 	}
 }
 
+/* Or somebody has reset the counters in between: then what there is @now is newer than @then. */
+static bool went_on(const struct sums *now, const struct sums *then)
+{
+	for (unsigned i = 0; i < HIST_BUCKETS; i++) {
+		if (counter_get(&now->latency.n[i]) < counter_get(&then->latency.n[i]))
+			return false;
+	}
+	return now->count >= then->count && now->bytes >= then->bytes && now->errors >= then->errors;
+}
+
 static void put_rates(const json_t *ex, const json_t *before, uint64_t ns, char (*row)[TEXT_CELL])
 {
 	struct sums now, then;
@@ -210,8 +220,7 @@ static void put_rates(const json_t *ex, const json_t *before, uint64_t ns, char 
 	add_up(ex, &now);
 	add_up(before, &then);
 	snprintf(row[COL_ERR], TEXT_CELL, "%llu", (unsigned long long)now.errors);
-	/* Somebody has reset them in between: what there is now is newer than that. */
-	if (now.count >= then.count && now.bytes >= then.bytes) {
+	if (went_on(&now, &then)) {
 		now.count -= then.count;
 		now.bytes -= then.bytes;
 		hist_sub(&now.latency, &then.latency);
