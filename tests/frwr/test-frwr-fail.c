@@ -241,6 +241,35 @@ Test(frwr_fail, t11_r34_r35_kill_and_destroy)
 	}
 }
 
+/* Its done() finds all windows dead, whichever was killed first. */
+static void all_are_dead(void *arg, int rc)
+{
+	struct rig *r = arg;
+
+	for (unsigned i = 0; i < RIG_SLOTS; i++)
+		cr_assert_eq(frwr_state(rig_at(r, i)), FRWR_DEAD, "window %u", i);
+	rig_done(arg, rc);
+}
+
+Test(frwr_fail, t11_r34_a_kill_is_told_when_all_are_dead)
+{
+	struct frwr_entry e;
+	struct rig r;
+
+	rig_open(&r, FRWR_MW2);
+	rig_valid(&r, 0, 0);
+	rig_valid(&r, 0, 1);
+	r.c[0]->hold = true;
+	cr_assert_eq(frwr_fill_unmap(&e, &r.c[0]->fab, rig_at(&r, 0), all_are_dead, &r), 0);
+	cr_assert_eq(rig_post(&r, 0, &e), 0);
+	frwr_pool_kill(r.pool);
+	cr_assert_eq(r.ndone, 1);
+	cr_assert_eq(r.done_rc, -ENOTCONN);
+	mock_conn_break(r.c[0], 0);
+	mock_dispatch(r.c[0]);
+	rig_close(&r);
+}
+
 Test(frwr_fail, t12_r33_windows_that_stay)
 {
 	struct frwr_stats s;

@@ -6,7 +6,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/sockios.h>
+#include <sched.h>
 #include <semaphore.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -178,6 +181,17 @@ static void hear(int fd, const char *text)
 	expect_bytes(got, text, len, text);
 }
 
+/* The loop has read all that was said on @fd. */
+static void was_read(int fd)
+{
+	int unread;
+
+	do {
+		sched_yield();
+		cr_assert_eq(ioctl(fd, SIOCOUTQ, &unread), 0);
+	} while (unread);
+}
+
 static void hear_end(int fd)
 {
 	char c;
@@ -279,6 +293,28 @@ Test(ctl, line_that_is_too_long)
 	hear_end(fd);
 }
 
+/* The longest one, however it comes. */
+Test(ctl, line_in_pieces)
+{
+	static char line[CTL_LINE_MAX];
+	int fd = client();
+
+	memset(line, ' ', CTL_LINE_MAX - 1);
+	memcpy(line, "{\"command\":\"a\"}", 15);
+	for (unsigned i = 0; i < 2; i++) {
+		say(fd, line);
+		was_read(fd);
+		on_loop(nothing);
+		say(fd, "\n");
+		hear(fd, "{\"echo\":\"a\",\"ok\":true}\n");
+	}
+	say(fd, line);
+	was_read(fd);
+	say(fd, " ");
+	hear(fd, "{\"ok\":false,\"error\":\"the line is too long\"}\n");
+	hear_end(fd);
+}
+
 Test(ctl, answer_that_comes_late)
 {
 	int fd = client(), other = client();
@@ -317,6 +353,26 @@ Test(ctl, closing_waits_for_answers)
 	on_loop(nothing);
 	cr_assert_eq(sem_trywait(&closed), -1);
 	on_loop(answer_late);
+	sem_wait(&closed);
+	on_loop(open_ctl);			/* for end() */
+	cr_assert_eq(open_rc, 0);
+}
+
+static void close_and_answer(void)
+{
+	close_ctl();
+	answer_late();
+}
+
+/* The answer comes before the loop has let go of the client's descriptor. */
+Test(ctl, answer_right_behind_the_end)
+{
+	int fd = client();
+
+	say(fd, "{\"command\":\"late\"}\n");
+	sem_wait(&late_came);
+	on_loop(close_and_answer);
+	hear_end(fd);
 	sem_wait(&closed);
 	on_loop(open_ctl);			/* for end() */
 	cr_assert_eq(open_rc, 0);

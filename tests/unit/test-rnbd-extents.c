@@ -15,7 +15,7 @@ Test(rnbd_extents, bytes)
 		0x02, 0x80, 0, 0, 3, 0, 0, 0,
 		0x80, 0, 0, 0, 0, 0, 0, 0,  1, 0, 0, 0, 3, 0, 0, 0,  8, 0, 0, 0, 2, 0, 0, 0,
 	};
-	uint8_t buf[100];
+	static uint8_t buf[RNBD_EXTENTS_ROOM + 100];
 	struct rnbd_extents_writer w;
 
 	memset(buf, 0xa5, sizeof(buf));

@@ -123,6 +123,30 @@ Test(unix_sock, of_several_one_gets_the_name)
 		one_round(i % 2);
 }
 
+/* Who does not come to accept anybody listens all the same. */
+Test(unix_sock, one_with_a_full_backlog_is_not_replaced)
+{
+	struct sockaddr_un addr = name();
+	struct unix_sock sock, second;
+	int fds[64], rc = 0, n = 0;
+	char err[200], want[200];
+
+	cr_assert_eq(unix_sock_listen(&sock, path, 0600, 1, err, sizeof(err)), 0, "%s", err);
+	while (!rc && n < (int)ARRAY_SIZE(fds)) {
+		fds[n] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+		rc = connect(fds[n++], (struct sockaddr *)&addr, sizeof(addr));
+	}
+	cr_assert(rc < 0 && errno == EAGAIN);
+	cr_assert_eq(unix_sock_listen(&second, path, 0600, 1, err, sizeof(err)), -EADDRINUSE, "%s", err);
+	snprintf(want, sizeof(want), "%s: process ", path);
+	cr_assert_eq(strncmp(err, want, strlen(want)), 0, "%s", err);
+	cr_assert_eq(access(path, F_OK), 0);
+	while (n)
+		close(fds[--n]);
+	close(sock.fd);
+	unix_sock_remove(&sock);
+}
+
 Test(unix_sock, what_is_no_socket_stays)
 {
 	struct unix_sock sock;
