@@ -319,13 +319,16 @@ static int bind_default(char *err, size_t errlen)
 {
 	const char *dir = rundir_default();
 	_cleanup_free_ char *path = NULL;
+	char name[32];
 
 	if (!dir) {
 		snprintf(err, errlen, "this user has no directory for it (XDG_RUNTIME_DIR is not set)");
 		return -ENOENT;
 	}
 	mkdir(dir, 0755);			/* ctl_listen() says what is wrong */
-	if (asprintf(&path, "%s/nbdkit-%d.sock", dir, getpid()) < 0) {
+	rundir_sweep(dir);
+	rundir_socket_name(RUNDIR_NBDKIT, getpid(), name, sizeof(name));
+	if (asprintf(&path, "%s/%s", dir, name) < 0) {
 		snprintf(err, errlen, "no memory");
 		return -ENOMEM;
 	}

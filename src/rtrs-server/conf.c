@@ -356,12 +356,14 @@ static enum conf_result default_listeners(const struct parser *p)
 /* NULL: this user has no place for it. */
 static const char *default_control(void)
 {
-	static char path[4096];
+	static char path[4096 + 32];
 	const char *dir = rundir_default();
+	char name[32];
 
 	if (!dir)
 		return NULL;
-	snprintf(path, sizeof(path), "%s/server-%d.sock", dir, getpid());
+	rundir_socket_name(RUNDIR_SERVER, getpid(), name, sizeof(name));
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
 	return path;
 }
 

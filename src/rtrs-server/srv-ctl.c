@@ -201,8 +201,10 @@ int srv_ctl_open(struct srv *srv, struct ctl **out, char *err, size_t errlen)
 			 "(XDG_RUNTIME_DIR is not set); --control=PATH makes one");
 	if (!conf->control)
 		return 0;
-	if (!conf->control_asked)
+	if (!conf->control_asked) {
 		mkdir(rundir_default(), 0755);		/* ctl_open() says what is wrong */
+		rundir_sweep(rundir_default());
+	}
 	rc = ctl_open(srv_loop(srv), conf->control, serve, srv, out, err, errlen);
 	if (!rc) {
 		log_info(NULL, "control socket: %s", conf->control);

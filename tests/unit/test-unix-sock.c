@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lock-file.h"
 #include "unit.h"
 #include "unix-sock.h"
 
@@ -158,6 +159,35 @@ Test(unix_sock, what_is_no_socket_stays)
 	cr_assert_eq(unix_sock_listen(&sock, path, 0600, 1, err, sizeof(err)), -EEXIST);
 	cr_assert(strstr(err, "exists and is no socket"), "%s", err);
 	cr_assert_eq(access(path, F_OK), 0);
+}
+
+/* A process that was killed leaves its socket; one that binds has the lock until it listens. */
+Test(unix_sock, the_dead_are_removed)
+{
+	char lock_name[80], err[200];
+	struct unix_sock sock;
+	int fd, held;
+
+	snprintf(lock_name, sizeof(lock_name), "%s.lock", path);
+	leave_stale();
+	held = lock_file_take(AT_FDCWD, lock_name, LOCK_EX);
+	cr_assert_geq(held, 0);
+	unix_sock_remove_dead(path);
+	cr_assert_eq(access(path, F_OK), 0, "one that is about to listen is removed");
+	lock_file_drop(held, AT_FDCWD, lock_name);
+	unix_sock_remove_dead(path);
+	cr_assert_neq(access(path, F_OK), 0, "a dead one stays");
+
+	cr_assert_eq(unix_sock_listen(&sock, path, 0600, 1, err, sizeof(err)), 0, "%s", err);
+	unix_sock_remove_dead(path);
+	cr_assert(can_connect());
+	close(sock.fd);
+	unix_sock_remove(&sock);
+
+	fd = open(path, O_CREAT | O_WRONLY, 0600);
+	close(fd);
+	unix_sock_remove_dead(path);
+	cr_assert_eq(access(path, F_OK), 0, "what is no socket is removed");
 }
 
 /* ---- locks ---- */

@@ -180,6 +180,27 @@ int unix_sock_listen(struct unix_sock *sock, const char *path, mode_t mode, int 
 	return rc;
 }
 
+void unix_sock_remove_dead(const char *path)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	char name[PATH_SIZE + sizeof(LOCK_SUFFIX)];
+	struct stat st;
+	int lock;
+
+	if (strlen(path) >= PATH_SIZE)
+		return;
+	memcpy(addr.sun_path, path, strlen(path));
+	snprintf(name, sizeof(name), "%s" LOCK_SUFFIX, path);
+	/* ORDER: a process has the lock from its bind to its listen. */
+	lock = lock_file_take(AT_FDCWD, name, LOCK_EX);
+	if (lock < 0)
+		return;
+	if (!lstat(path, &st) && S_ISSOCK(st.st_mode) && st.st_uid == geteuid() &&
+	    sock_holder(&addr) == -ECONNREFUSED)
+		unlink(path);
+	lock_file_drop(lock, AT_FDCWD, name);
+}
+
 void unix_sock_unlink(const struct unix_sock *sock)
 {
 	struct stat st;

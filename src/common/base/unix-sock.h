@@ -26,6 +26,9 @@ int unix_sock_listen(struct unix_sock *sock, const char *path, mode_t mode, int 
 void unix_sock_unlink(const struct unix_sock *sock);
 /* That, and give up @sock. */
 void unix_sock_remove(struct unix_sock *sock);
+/* Remove the socket at @path if it is this user's and nobody listens there.  One that a process is
+ * about to listen at stays, and so does anything else.  Never waits. */
+void unix_sock_remove_dead(const char *path);
 /* Close the descriptor; remove the name, too, unless somebody listens there all the same: a process
  * that was forked meanwhile has the socket. */
 void unix_sock_leave(struct unix_sock *sock);
