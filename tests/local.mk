@@ -72,6 +72,7 @@ SHELL_TESTS = \
 	%D%/test-resize.sh \
 	%D%/test-rtrs-bench.sh \
 	%D%/test-rtrsctl.sh \
+	%D%/test-rtrsctl-find.sh \
 	%D%/test-rtrsctl-client.sh \
 	%D%/test-rtrsctl-status.sh \
 	%D%/test-sd-notify.sh \

@@ -26,7 +26,7 @@ is() {
 }
 
 # Nobody is there.
-expect_failure 1 "no program with a control socket in $RUNTIME_DIRECTORY" "$rtrsctl" list
+expect_failure 1 "no program with a control socket in $RUNTIME_DIRECTORY:" "$rtrsctl" list
 
 truncate -s 8M "$tmp/disk" "$tmp/other"
 # People who ask are in other directories.
@@ -242,25 +242,35 @@ END
 is "what it said" "$said" '{"ok":false,"error":"\"command\" is missing: expected one like {\"command\":\"list\"}"}
 {"ok":false,"error":"\"command\" is no string: expected one like {\"command\":\"list\"}"}'
 
-# Two programs: nothing is done until one is chosen; --dump is of both.
+# Two programs: questions go to both; a command is not done until one is chosen.
 first=$socket
 start_server --control "$tmp/here.sock" "x=$tmp/other,readonly"
 is list "$("$rtrsctl" --socket "$tmp/here.sock" list | tail -n 1)" "  export x"
 start_server "y=$tmp/other,readonly"
+"$rtrsctl" list >"$tmp/both"
+is "programs" "$(grep -c -x rtrs-server "$tmp/both")" 2
+grep -x "  export disk" "$tmp/both"
+grep -x "  export y" "$tmp/both"
+is "answers in JSON" "$("$rtrsctl" --json list | wc -l)" 2
+"$rtrsctl" status >"$tmp/both" || [ $? -eq 3 ]
+grep -x "rtrs-server $server_pid" "$tmp/both"
 status=0
-"$rtrsctl" list 2>"$tmp/several" || status=$?
+"$rtrsctl" stats reset 2>"$tmp/several" || status=$?
 is "status" $status 2
-grep -x -F -e "  --socket=$first" "$tmp/several"
-refused_json 2 "several programs run: choose one" --json list
+grep -x -F "  rtrsctl --socket=$first stats reset" "$tmp/several"
+refused_json 2 "several programs run: choose one" --json stats reset
 is "sockets to choose from" "$(/usr/bin/python3 -c 'import json, sys; print(json.load(sys.stdin)["sockets"])' <"$tmp/refused")" \
 	"$(printf '%s\n' "$first" "$RUNTIME_DIRECTORY/server-$server_pid.sock" | LC_ALL=C sort |
 		/usr/bin/python3 -c 'import sys; print(sys.stdin.read().split())')"
 is "programs" "$("$rtrsctl" --dump | grep -c -x rtrs-server)" 2
-# One that was killed leaves its socket, which is no program.
+# One that was killed leaves its socket, which is no program, and is removed.
 kill_process "$server_pid"
 [ -S "$RUNTIME_DIRECTORY/server-$server_pid.sock" ]
+only_first() {
+	[ "$("$rtrsctl" list | grep -c -x rtrs-server)" -eq 1 ] && [ ! -e "$RUNTIME_DIRECTORY/server-$server_pid.sock" ]
+}
 # The kernel closes what a ring of the dead had in hand some time after the process has ended.
-wait_until "the end of its socket" "$rtrsctl" list
+wait_until "the end of its socket" only_first
 # A live one's socket is not taken.
 status=0
 "$RTRS_SERVER" --listen tcp://127.0.0.1:0 --control "$first" "x=$tmp/other,readonly" >"$tmp/said" 2>"$tmp/taken" || status=$?

@@ -92,6 +92,11 @@ static json_t *read_line(int fd)
 			return NULL;
 		}
 		len += (size_t)n;
+		/* An NBD server, for instance, would wait for us now. */
+		if (*line != '{') {
+			errno = EPROTO;
+			return NULL;
+		}
 	} while (line[len - 1] != '\n');
 	answer = json_loadb(line, len, 0, NULL);
 	if (!answer)
@@ -110,7 +115,8 @@ json_t *call_ask(const char *path, const json_t *command, char *err, size_t errl
 		rc = -errno;
 	}
 	if (!answer) {
-		snprintf(err, errlen, "%s: %s", path, strerror(-rc));
+		snprintf(err, errlen, "%s: %s", path, rc == -EPROTO ?
+			 "another kind of program listens there, not one with a control socket" : strerror(-rc));
 	} else if (!json_is_true(json_object_get(answer, "ok"))) {
 		const char *why = json_string_value(json_object_get(answer, "error"));
 

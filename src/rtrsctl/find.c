@@ -1,29 +1,37 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns nothing.  Looks in the directory where this user's programs make their sockets by default,
+ * and in its neighbours, which systemd makes for services with a RuntimeDirectory= of another
+ * name. */
 #include <config.h>
 
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "call.h"
+#include "cleanup.h"
 #include "find.h"
 #include "rundir.h"
 
-static int is_socket(const struct dirent *entry)
+static int is_control_socket(const struct dirent *entry)
 {
-	const char *end = strrchr(entry->d_name, '.');
-
-	return end && !strcmp(end, ".sock");
+	return rundir_is_socket(entry->d_name, NULL);
 }
 
-void find_sockets(struct found *found)
+static int is_visible(const struct dirent *entry)
 {
-	const char *dir = rundir_default();
-	struct dirent **entries;
-	int n = dir ? scandir(dir, &entries, is_socket, alphasort) : -1;
+	return entry->d_name[0] != '.';
+}
 
-	found->n = 0;
+static void find_in(struct found *found, const char *dir)
+{
+	struct dirent **entries;
+	int n;
+
+	rundir_sweep(dir);
+	n = scandir(dir, &entries, is_control_socket, alphasort);
 	if (n < 0)
 		return;
 	for (int i = 0; i < n; i++) {
@@ -33,13 +41,64 @@ void find_sockets(struct found *found)
 		free(entries[i]);
 		if (len < 0)
 			continue;
-		/* Those of programs that were killed stay. */
+		/* Of a program that was killed, and of another user. */
 		if (found->n == FIND_MAX || call_try(path))
 			free(path);
 		else
 			found->path[found->n++] = path;
 	}
 	free(entries);
+}
+
+/* Whoever may write there could make a program of his own look like one of this user's. */
+static bool is_safe(const char *dir)
+{
+	struct stat st;
+
+	return !stat(dir, &st) && S_ISDIR(st.st_mode) && !(st.st_mode & (S_IWGRP | S_IWOTH));
+}
+
+static void find_beside(struct found *found, const char *parent, const char *dir)
+{
+	struct dirent **entries;
+	int n = scandir(parent, &entries, is_visible, alphasort);
+
+	for (int i = 0; i < n; i++) {
+		_cleanup_free_ char *path = NULL;
+
+		if (asprintf(&path, "%s/%s", parent, entries[i]->d_name) >= 0 && strcmp(path, dir) &&
+		    is_safe(path))
+			find_in(found, path);
+		free(entries[i]);
+	}
+	if (n >= 0)
+		free(entries);
+}
+
+void find_sockets(struct found *found)
+{
+	const char *dir = rundir_default(), *parent = rundir_parent();
+
+	found->n = 0;
+	if (dir)
+		find_in(found, dir);
+	if (dir && parent)
+		find_beside(found, parent, dir);
+}
+
+void find_only(struct found *found, const char *kind)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < found->n; i++) {
+		const char *name = strrchr(found->path[i], '/') + 1;
+
+		if (rundir_is_socket(name, kind))
+			found->path[n++] = found->path[i];
+		else
+			free(found->path[i]);
+	}
+	found->n = n;
 }
 
 void find_free(struct found *found)

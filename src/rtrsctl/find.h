@@ -12,8 +12,12 @@ struct found {
 	size_t n;
 };
 
-/* Those in the directory where programs make them by default at which somebody listens. */
+/* Those that programs have made by default, by name, and at which somebody listens: in the directory
+ * for them and in those that systemd has made beside it.  Sockets of this user's programs that were
+ * killed are removed. */
 void find_sockets(struct found *found);
+/* Keep those of programs of @kind (rundir.h), of what find_sockets() has found. */
+void find_only(struct found *found, const char *kind);
 void find_free(struct found *found);
 
 #endif

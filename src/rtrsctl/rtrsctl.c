@@ -66,22 +66,24 @@ static const struct command {
 	const char *arg;		/* the member that its argument becomes; NULL: it has
 					 * none */
 	bool needs_arg;
+	bool asks;			/* changes nothing: of several programs all are asked */
+	const char *kind;		/* of program that has it; NULL: both */
 	enum answer answer;
 } commands[] = {
-	{ .name = "list" },
-	{ .name = "show" },
-	{ .name = "stats" },
-	{ .name = "status", .sends = "stats", .answer = ANSWER_STATUS },
+	{ .name = "list", .asks = true },
+	{ .name = "show", .asks = true },
+	{ .name = "stats", .asks = true },
+	{ .name = "status", .asks = true, .sends = "stats", .answer = ANSWER_STATUS },
 	{ .name = "stats reset" },
-	{ .name = "session disconnect", .arg = "session", .needs_arg = true },
-	{ .name = "path add", .arg = "path", .needs_arg = true },
-	{ .name = "path remove", .arg = "path", .needs_arg = true },
+	{ .name = "session disconnect", .kind = RUNDIR_SERVER, .arg = "session", .needs_arg = true },
+	{ .name = "path add", .kind = RUNDIR_NBDKIT, .arg = "path", .needs_arg = true },
+	{ .name = "path remove", .kind = RUNDIR_NBDKIT, .arg = "path", .needs_arg = true },
 	{ .name = "path disconnect", .arg = "path", .needs_arg = true },
-	{ .name = "path reconnect", .arg = "path", .needs_arg = true },
-	{ .name = "policy", .arg = "policy" },
-	{ .name = "max-reconnect-attempts", .arg = "attempts" },
-	{ .name = "export kick", .arg = "export", .needs_arg = true },
-	{ .name = "log-level", .arg = "level" },
+	{ .name = "path reconnect", .kind = RUNDIR_NBDKIT, .arg = "path", .needs_arg = true },
+	{ .name = "policy", .kind = RUNDIR_NBDKIT, .arg = "policy" },
+	{ .name = "max-reconnect-attempts", .kind = RUNDIR_NBDKIT, .arg = "attempts" },
+	{ .name = "export kick", .kind = RUNDIR_SERVER, .arg = "export", .needs_arg = true },
+	{ .name = "log-level", .kind = RUNDIR_SERVER, .arg = "level" },
 };
 
 struct ctx {
@@ -280,47 +282,99 @@ static void clear(const struct ctx *ctx)
 		fputs("\033[H\033[J", stdout);
 }
 
-/* Rates need two answers. */
-static int run_status(const struct ctx *ctx)
+/* Ask each program of @found.  How many have answered. */
+static size_t ask_all(struct ctx *ctx, const struct found *found, const char *command, const char *member,
+		      json_t **answers)
 {
-	json_t *before = ask(ctx, "stats", NULL), *after;
+	size_t n = 0;
 
-	while (before) {
-		sleep(ctx->watch_s ? ctx->watch_s : 1);
-		after = ask(ctx, "stats", NULL);
-		if (after) {
-			clear(ctx);
-			status_print(before, after);
-		}
-		json_decref(before);
-		before = after;
-		if (after && (std_out_flush() < 0 || !ctx->watch_s)) {
-			int status = status_of(ctx, after);
-
-			json_decref(after);
-			return status;
-		}
+	for (size_t i = 0; i < found->n; i++) {
+		ctx->socket = found->path[i];
+		answers[i] = ask(ctx, command, member);
+		n += answers[i] != NULL;
 	}
-	return EXIT_REFUSED;
+	return n;
 }
 
-static int run(const struct ctx *ctx)
+static void drop_all(const struct found *found, json_t **answers)
+{
+	for (size_t i = 0; i < found->n; i++)
+		json_decref(answers[i]);
+}
+
+/* The table of a program, under its name where there are several. */
+static void print_status(const struct found *found, const json_t *before, const json_t *now)
+{
+	const char *program = json_string_value(json_object_get(now, "program"));
+	char line[256];
+
+	if (found->n > 1)
+		printf("%s %lld\n", text_safe(program ? program : "-", line, sizeof(line)),
+		       (long long)json_integer_value(json_object_get(now, "pid")));
+	status_print(before, now);
+}
+
+/* Exit status: the highest of all of them. */
+static int print_all(const struct ctx *ctx, const struct found *found, json_t **before, json_t **now)
+{
+	int status = EXIT_DONE;
+	bool first = true;
+
+	for (size_t i = 0; i < found->n; i++) {
+		if (!now[i]) {
+			status = MAX(status, EXIT_REFUSED);
+			continue;
+		}
+		if (!first && !ctx->json)
+			putchar('\n');
+		first = false;
+		if (before && before[i])
+			print_status(found, before[i], now[i]);
+		else if (!before)
+			print(ctx, now[i]);
+		status = MAX(status, status_of(ctx, now[i]));
+	}
+	return status;
+}
+
+/* Rates need two answers. */
+static int run_status(struct ctx *ctx, const struct found *found)
+{
+	json_t *before[FIND_MAX], *now[FIND_MAX];
+	int status = EXIT_REFUSED;
+	size_t n = ask_all(ctx, found, "stats", NULL, before);
+
+	while (n) {
+		sleep(ctx->watch_s ? ctx->watch_s : 1);
+		n = ask_all(ctx, found, "stats", NULL, now);
+		if (n)
+			clear(ctx);
+		status = print_all(ctx, found, before, now);
+		drop_all(found, before);
+		memcpy(before, now, sizeof(before));
+		if (std_out_flush() < 0 || !ctx->watch_s)
+			break;
+	}
+	drop_all(found, before);
+	return status;
+}
+
+static int run(struct ctx *ctx, const struct found *found)
 {
 	const struct command *c = ctx->command;
+	json_t *now[FIND_MAX];
+	int status;
+	size_t n;
 
 	if (c->answer == ANSWER_STATUS && !ctx->json)
-		return run_status(ctx);
+		return run_status(ctx, found);
 	for (;;) {
-		json_t *answer = ask(ctx, c->sends ? c->sends : c->name, c->arg);
-		int status;
-
-		if (!answer)
-			return EXIT_REFUSED;
-		clear(ctx);
-		print(ctx, answer);
-		status = status_of(ctx, answer);
-		json_decref(answer);
-		if (std_out_flush() < 0 || !ctx->watch_s)
+		n = ask_all(ctx, found, c->sends ? c->sends : c->name, c->arg, now);
+		if (n)
+			clear(ctx);
+		status = print_all(ctx, found, NULL, now);
+		drop_all(found, now);
+		if (std_out_flush() < 0 || !n || !ctx->watch_s)
 			return status;
 		sleep(ctx->watch_s);
 	}
@@ -328,27 +382,25 @@ static int run(const struct ctx *ctx)
 
 /* ---- which program ---- */
 
-static int none_found(void)
+static int none_found(const struct ctx *ctx)
 {
-	const char *dir = rundir_default();
+	const char *dir = rundir_default(), *parent = rundir_parent(), *kind = ctx->command->kind;
 
-	return say_error(EXIT_REFUSED, "no program with a control socket in %s: see --socket",
-			 dir ? dir : "a directory of this user");
+	return say_error(EXIT_REFUSED, "no %s with a control socket in %s%s%s: see --socket",
+			 !kind ? "program" : strcmp(kind, RUNDIR_SERVER) ? "nbdkit-rtrs-plugin" : "rtrs-server",
+			 dir ? dir : "a directory of this user", parent ? " or beside it in " : "",
+			 parent ? parent : "");
 }
 
-static int dump(struct ctx *ctx, const struct found *found)
+/* Several, of which one is meant. */
+static int several_found(const struct ctx *ctx, const struct found *found)
 {
-	int status = EXIT_DONE;
+	char command[512], arg[256] = "";
 
-	ctx->command = &commands[2];	/* stats */
-	for (size_t i = 0; i < found->n; i++) {
-		int rc;
-
-		ctx->socket = found->path[i];
-		rc = run(ctx);
-		status = rc ? rc : status;
-	}
-	return status;
+	if (ctx->arg)
+		text_safe(ctx->arg, arg, sizeof(arg));
+	snprintf(command, sizeof(command), "%s%s%s", ctx->command->name, *arg ? " " : "", arg);
+	return say_choice("several programs run: choose one", command, found->path, found->n);
 }
 
 static int run_found(struct ctx *ctx)
@@ -360,16 +412,17 @@ static int run_found(struct ctx *ctx)
 		find_sockets(&found);
 	else
 		found.path[found.n++] = strdup(ctx->socket);
-	if (!found.n) {
-		status = none_found();
-	} else if (ctx->dump) {
-		status = dump(ctx, &found);
-	} else if (found.n > 1) {
-		status = say_choice("several programs run: choose one", found.path, found.n);
-	} else {
-		ctx->socket = found.path[0];
-		status = run(ctx);
-	}
+	if (ctx->dump)
+		ctx->command = &commands[2];	/* stats */
+	/* One that has the command, if any has: another one says that it has not. */
+	if (found.n > 1 && ctx->command->kind)
+		find_only(&found, ctx->command->kind);
+	if (!found.n)
+		status = none_found(ctx);
+	else if (found.n > 1 && !ctx->command->asks)
+		status = several_found(ctx, &found);
+	else
+		status = run(ctx, &found);
 	find_free(&found);
 	return status;
 }

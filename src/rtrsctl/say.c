@@ -43,7 +43,7 @@ int say_error(int status, const char *fmt, ...)
 	return status;
 }
 
-int say_choice(const char *text, char *const *sockets, size_t n)
+int say_choice(const char *text, const char *command, char *const *sockets, size_t n)
 {
 	json_t *names = json_array();
 	static char line[LINE_MAX_BYTES];
@@ -55,7 +55,7 @@ int say_choice(const char *text, char *const *sockets, size_t n)
 		if (json)
 			json_array_append_new(names, json_string(line));
 		else
-			fprintf(stderr, "  --socket=%s\n", line);
+			fprintf(stderr, "  rtrsctl --socket=%s %s\n", line, command);
 	}
 	if (json)
 		print_json(json_pack("{s:b,s:s,s:O}", "ok", 0, "error", text, "sockets", names));

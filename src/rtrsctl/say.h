@@ -14,7 +14,8 @@ enum { EXIT_DONE, EXIT_REFUSED, EXIT_USAGE, EXIT_UNWELL };
 void say_json(void);
 /* Say an error, without anything that a terminal might act on.  Returns @status. */
 int say_error(int status, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* As say_error() with EXIT_USAGE: @text is followed by the @n @sockets to choose from. */
-int say_choice(const char *text, char *const *sockets, size_t n);
+/* As say_error() with EXIT_USAGE: @text is followed by a command line with @command for each of the
+ * @n @sockets to choose from. */
+int say_choice(const char *text, const char *command, char *const *sockets, size_t n);
 
 #endif

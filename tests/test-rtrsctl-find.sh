@@ -1,0 +1,85 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Which programs rtrsctl finds: those of this user with a control socket by default, in systemd's other directories,
+# too, and nothing else that has a socket there.  Sockets of the dead go, and only these.
+if [ -z "${IN_NAMESPACE-}" ]; then
+	export IN_NAMESPACE=yes
+	[ "$(id -u)" -eq 0 ] && user=() || user=(--map-root-user)
+	if unshare "${user[@]}" --mount true 2>/dev/null; then
+		exec unshare "${user[@]}" --mount "$BASH" "$0" "$@"
+	fi
+	export IN_NAMESPACE=no
+fi
+. ./tests/functions.sh
+requires_server; requires_plugin
+requires nbdinfo --version
+
+# /run for root, as it is after a boot; else $XDG_RUNTIME_DIR.
+if [ "$(id -u)" -eq 0 ]; then
+	[ "$IN_NAMESPACE" = yes ] || skip "no mount namespace"
+	mount -t tmpfs -o mode=755 none /run || skip "cannot mount over /run"
+	parent=/run
+else
+	parent=$tmp/run
+	mkdir "$parent"
+	export XDG_RUNTIME_DIR=$parent
+fi
+unset RUNTIME_DIRECTORY
+dir=$parent/nbdkit-rtrs
+rtrsctl=$top_builddir/rtrsctl
+
+# dead_socket PATH...: what a process that was killed leaves.
+dead_socket() {
+	/usr/bin/python3 -c '
+import socket, sys
+for path in sys.argv[1:]:
+    socket.socket(socket.AF_UNIX, socket.SOCK_STREAM).bind(path)' "$@"
+}
+
+# The next start takes the dead away.
+mkdir -p "$dir"
+dead_socket "$dir/server-4194305.sock" "$dir/nbdkit-4194305.sock" "$dir/other.sock" "$dir/server-x.sock" "$dir/server-1.socks"
+touch "$dir/server-1.sock"
+truncate -s 8M "$tmp/disk"
+mkdir "$parent/service" && chmod 755 "$parent/service"
+RUNTIME_DIRECTORY=$parent/service start_server "disk=$tmp/disk"
+[ -S "$parent/service/server-$server_pid.sock" ]
+[ -S "$dir/server-4194305.sock" ] || fail "a server has looked into another directory than its own"
+start_nbdkit "127.0.0.1:$server_port" export=disk
+wait_until "the control socket" test -S "$dir/nbdkit-$nbdkit_pid.sock"
+ls "$dir"
+[ "$(cd "$dir" && echo *)" = "nbdkit-$nbdkit_pid.sock other.sock server-1.sock server-1.socks server-x.sock" ] ||
+	fail "what is left is not what is to be left"
+
+# And so does rtrsctl, where the owner is its user.
+dead_socket "$dir/server-4194305.sock" "$dir/server-4194306.sock" "$parent/service/server-4194307.sock"
+[ "$parent" != /run ] || chown 4242 "$dir/server-4194306.sock" 2>/dev/null || rm "$dir/server-4194306.sock"
+owned=$(find "$dir" ! -user "$(id -un)" -name 'server-*' | wc -l)
+
+# An NBD server has its socket in the directory; a stranger has one in a directory for all.
+start_nbdkit "127.0.0.1:$server_port" export=disk mode=ro control=none
+nbd=$nbdkit_pid
+mv "$sock" "$dir/disk.sock"
+mkdir -m 1777 "$parent/lock"
+chmod 1777 "$parent/lock"
+RUNTIME_DIRECTORY=$parent/lock start_server "other=$tmp/disk,readonly" --no-lock
+[ -S "$parent/lock/server-$server_pid.sock" ]
+
+"$rtrsctl" list >"$tmp/list"
+cat "$tmp/list"
+[ "$(grep -c -x 'rtrs-server' "$tmp/list")" -eq 1 ] || fail "not the one server"
+[ "$(grep -c -x 'nbdkit-rtrs-plugin' "$tmp/list")" -eq 1 ] || fail "not the one gateway"
+[ "$(grep -c 'export' "$tmp/list")" -eq 1 ] || fail "not the one export"
+[ "$(find "$parent" -name 'server-419430*' | wc -l)" -eq "$owned" ] || fail "dead sockets are left, or another user's is not"
+[ -S "$dir/disk.sock" ] && [ -S "$dir/other.sock" ] && [ -f "$dir/server-1.sock" ]
+
+# What only one of them has goes there; a question to both.
+[ "$("$rtrsctl" policy)" = "policy  min-inflight" ]
+[ "$("$rtrsctl" log-level)" = "log_level  info" ]
+"$rtrsctl" show >"$tmp/shown"
+[ "$(grep -c -E '^ +state +connected$' "$tmp/shown")" -ge 2 ]
+stop_process "$nbd"
+
+# What is no program of ours says nothing that rtrsctl would wait for.
+start_nbdkit "127.0.0.1:$server_port" control=none
+expect_failure 1 "$sock: another kind of program listens there" "$rtrsctl" --socket "$sock" list
