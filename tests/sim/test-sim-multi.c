@@ -728,6 +728,45 @@ static void test_given_up(void)
 	world_destroy(w);
 }
 
+static bool second_is_up(void *arg)
+{
+	return clt_attempt_is_up(&path(1)->att);
+}
+
+static uint64_t reconnects_failed(void)
+{
+	struct clt_stat stat;
+
+	clt_stat_get(path(1), &stat);
+	return stat.n[CLT_STAT_RECONNECTS_FAILED];
+}
+
+/* Attempts in a row are counted: a path that came back begins anew.  The counter of those that failed goes on. */
+static void test_lost_often(void)
+{
+	struct world_client_conf conf = world_client_defaults;
+	uint64_t failed = 0;
+
+	conf.npaths = 2;
+	conf.max_reconnect_attempts = 1 + 3;
+	w = world_create(1);
+	server_start();
+	c = world_client_start(w, &conf);
+	CHECK(sim_run_until(is_open, c, 2000) && sim_run_until(all_up, NULL, 2000));
+	for (unsigned i = 0; i < 6; i++) {
+		while (path(1)->fails < 3) {
+			sim_cut("clt", "srv/1");	/* sooner than it can be up again */
+			world_run_ms(w, 3);
+		}
+		CHECK(sim_run_until(second_is_up, NULL, 10000));
+		CHECK(reconnects_failed() >= failed + 2);
+		failed = reconnects_failed();
+	}
+	CHECK(!world_traced(w, "given up"));
+	CHECK(failed == path(1)->attempts - 1 - 6);
+	world_destroy(w);
+}
+
 /* ---- paths over which less can be in flight ---- */
 
 /* So many WRITEs are at the storage when more than can be are asked for. */
@@ -987,6 +1026,7 @@ static const struct sim_test tests[] = {
 	{ "another-address-begins-anew", test_another_address_begins_anew },
 	{ "readdressed-at-once", test_readdressed_at_once },
 	{ "given-up", test_given_up },
+	{ "lost-often", test_lost_often },
 	{ "joins-with-a-shorter-queue", test_joins_with_a_shorter_queue },
 	{ "epoch-is-to-end", test_epoch_is_to_end },
 	{ "patience-with-no-path", test_patience_with_no_path },

@@ -328,6 +328,24 @@ static void test_shrinks_while_the_path_is_lost(void)
 	world_destroy(w);
 }
 
+/* It had grown since it was opened first, so more was promised than then. */
+static void test_shrinks_to_more_than_at_first(void)
+{
+	start(1);
+	sim_disk_resize(world_disk(w), LARGE);
+	CHECK(open_again() == 0 && size() == LARGE);
+	sim_cut("clt", "srv");
+	sim_disk_resize(world_disk(w), LARGE - SMALL);
+	world_run_ms(w, 50);
+	sim_heal("clt", "srv");
+	world_run_ms(w, 5000);
+	CHECK(world_traced(w, "export came back with 1572864 bytes instead of 2097152: it is not used"));
+	CHECK(size() == LARGE);
+	sim_disk_resize(world_disk(w), LARGE);
+	CHECK(world_write(c, 0, 4096, 1) == 0);
+	world_destroy(w);
+}
+
 /* ---- a kernel's server ---- */
 
 static void raw_start(void)
@@ -408,6 +426,7 @@ int main(int argc, char **argv)
 		{ "shrinks-while-it-is-open", test_shrinks_while_it_is_open },
 		{ "shrinks-and-is-closed", test_shrinks_and_is_closed },
 		{ "shrinks-while-the-path-is-lost", test_shrinks_while_the_path_is_lost },
+		{ "shrinks-to-more-than-at-first", test_shrinks_to_more_than_at_first },
 		{ "kernel-grows", test_kernel_grows },
 		{ "refuses-to-tell", test_refuses_to_tell },
 		{ "server-has-closed-it", test_server_has_closed_it },

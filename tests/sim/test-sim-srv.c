@@ -752,6 +752,24 @@ static void test_paths_up_to_the_limit(void)
 	end();
 }
 
+/* Another path of a session that is there is no session more. */
+static void test_sessions_up_to_the_limit(void)
+{
+	struct world_server_conf conf = world_server_defaults;
+
+	conf.max_sessions = 1;
+	w = world_create(1);
+	world_server_start(w, &conf);
+	open_clt();
+	raw_clt_init(&other, "clt2", 2, 1, 1);
+	CHECK(raw_clt_connect(&other, 0) == 0);
+	raw_clt_fini(&other);
+	raw_clt_init(&other, "clt2", 2, 2, 1);
+	expect_refused(&other, 0, -ENOMEM, "too many sessions, see --max-sessions");
+	raw_clt_fini(&other);
+	end();
+}
+
 static void expect_hang_up(const char *name, const char *why)
 {
 	raw_clt_init(&clt, "clt", 1, 1, 1);
@@ -1289,6 +1307,7 @@ int main(int argc, char **argv)
 		{ "answer-to-a-dead-window", test_answer_to_a_dead_window },
 		{ "refusals", test_refusals },
 		{ "paths-up-to-the-limit", test_paths_up_to_the_limit },
+		{ "sessions-up-to-the-limit", test_sessions_up_to_the_limit },
 		{ "p16-bad-session-names", test_bad_session_names },
 		{ "p29-info-with-a-connection-missing", test_info_with_a_connection_missing },
 		{ "stuck-in-set-up", test_stuck_in_set_up },

@@ -150,6 +150,51 @@ static void test_both(void)
 	world_destroy(w);
 }
 
+struct opener {
+	struct dev_open_req req;
+	bool ended;
+};
+
+static void opener_done(struct dev_open_req *req)
+{
+	container_of(req, struct opener, req)->ended = true;
+}
+
+static bool opener_ended(void *arg)
+{
+	return ((struct opener *)arg)->ended;
+}
+
+/* A message whose answer has data has a window of its own, while all permits are those of READs with theirs. */
+static void test_message_beside_all_reads(void)
+{
+	struct opener o = { .req = { .name = "disk0", .mode = RNBD_ACCESS_RW, .done = opener_done } };
+	struct world_io *io[64];
+	unsigned n;
+
+	for (unsigned type_2 = 0; type_2 < 2; type_2++) {
+		start("clt", SIM_MW_WORKS, type_2, SRV_INVALIDATE_COPY, CLT_REG_WINDOW);
+		works(0);
+		n = att()->depth - 1;		/* the first is for messages */
+		CHECK(n <= ARRAY_SIZE(io));
+		sim_disk_hold(world_disk(w), RNBD_OP_READ, SIM_HOLD_BEFORE, n);
+		for (unsigned i = 0; i < n; i++)
+			io[i] = world_io_start(c, RNBD_OP_READ, i * 4096, 4096, 0, false);
+		world_run_ms(w, 20);
+		CHECK(sim_disk_held(world_disk(w)) == n);
+		sim_disk_resize(world_disk(w), 2 * WORLD_DISK_SIZE);
+		o.ended = false;
+		dev_open_start(world_client_clt(c), &o.req);
+		CHECK(sim_run_until(opener_ended, &o, 1000) && !o.req.status);
+		CHECK(dev_size(o.req.dev) == 2 * WORLD_DISK_SIZE);
+		dev_close(o.req.dev);
+		sim_disk_release(world_disk(w));
+		for (unsigned i = 0; i < n; i++)
+			CHECK(world_io_end(io[i], i < 16 ? 0x21 : 0, 1000) == 0);
+		world_destroy(w);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static const struct sim_test tests[] = {
@@ -159,6 +204,7 @@ int main(int argc, char **argv)
 		{ "server-auto", test_server_auto },
 		{ "server-always", test_server_always },
 		{ "both", test_both },
+		{ "message-beside-all-reads", test_message_beside_all_reads },
 	};
 
 	sim_offer_local_dma_lkey(false);

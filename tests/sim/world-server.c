@@ -77,7 +77,7 @@ static void conf_init(struct world_server *s, const struct world_server_conf *co
 		.queue_depth = conf->queue_depth,
 		.max_io_size = conf->max_io_size,
 		.threads = conf->threads,
-		.max_sessions = CONF_MAX_SESSIONS,
+		.max_sessions = conf->max_sessions ? conf->max_sessions : CONF_MAX_SESSIONS,
 		.max_paths = conf->max_paths ? conf->max_paths : CONF_MAX_PATHS,
 		.max_memory = CONF_MAX_MEMORY,
 		.setup_timeout_ms = CONF_SETUP_TIMEOUT_MS,

@@ -25,7 +25,7 @@
 struct world_server_conf {
 	uint32_t queue_depth, max_io_size;
 	unsigned threads;
-	unsigned max_paths;		/* 0: as by default */
+	unsigned max_sessions, max_paths;	/* 0: as by default */
 	unsigned hb_interval_ms, hb_missed_max;	/* 0: as by default */
 	enum srv_invalidate invalidate;
 	const char *export_name;	/* NULL: "disk0" */
