@@ -42,6 +42,13 @@ expect_failure 1 "cannot listen on $at:.*another program listens" \
 [ -S "$tmp/a.sock" ]
 stop_process "$server_pid"
 [ ! -e "$tmp/a.sock" ] || fail "the socket outlives its server"
+# A server that has no socket yet is away.
+start_nbdkit "server=$at" export=disk control=none connect-timeout=forever
+wait_line "$nbdkit_log" "server=$at: No such file or directory .*; starting without"
+serve "disk=$tmp/disk"
+cmp "$tmp/disk" <(timeout "$TIMEOUT_S" nbdcopy "$uri" -)
+stop_process "$nbdkit_pid"
+stop_process "$server_pid"
 echo x >"$tmp/a.sock"
 expect_failure 1 "cannot listen on $at:.*no socket" "$RTRS_SERVER" --listen "$at" --control none "disk=$tmp/disk"
 [ "$(cat "$tmp/a.sock")" = x ]

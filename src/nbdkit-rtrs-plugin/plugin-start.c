@@ -370,10 +370,10 @@ static int probe_export(const struct plugin_conf *conf, struct dev **dev, char e
 	return r;
 }
 
-/* Nobody is there, or not yet. */
+/* Nobody is there, or not yet.  ENOENT: there is no socket of that name. */
 static bool is_away(int r)
 {
-	return no_rdma(r) || r == -ECONNRESET;
+	return no_rdma(r) || r == -ECONNRESET || r == -ENOENT;
 }
 
 /* Until it answers, or connect-timeout is over. */
