@@ -6,6 +6,8 @@ rtrsctl_SOURCES = \
 	%D%/call.h \
 	%D%/find.c \
 	%D%/find.h \
+	%D%/resolve.c \
+	%D%/resolve.h \
 	%D%/rtrsctl.c \
 	%D%/say.c \
 	%D%/say.h \

@@ -12,6 +12,7 @@
 
 #include "call.h"
 #include "find.h"
+#include "resolve.h"
 #include "rundir.h"
 #include "say.h"
 #include "status.h"
@@ -67,6 +68,7 @@ static const struct command {
 					 * none */
 	bool needs_arg;
 	bool asks;			/* changes nothing: of several programs all are asked */
+	bool resolves;			/* names of hosts in its argument */
 	const char *kind;		/* of program that has it; NULL: both */
 	enum answer answer;
 } commands[] = {
@@ -76,7 +78,8 @@ static const struct command {
 	{ .name = "status", .asks = true, .sends = "stats", .answer = ANSWER_STATUS },
 	{ .name = "stats reset" },
 	{ .name = "session disconnect", .kind = RUNDIR_SERVER, .arg = "session", .needs_arg = true },
-	{ .name = "path add", .kind = RUNDIR_NBDKIT, .arg = "path", .needs_arg = true },
+	{ .name = "path add", .kind = RUNDIR_NBDKIT, .arg = "path", .needs_arg = true,
+	  .resolves = true },
 	{ .name = "path remove", .kind = RUNDIR_NBDKIT, .arg = "path", .needs_arg = true },
 	{ .name = "path disconnect", .arg = "path", .needs_arg = true },
 	{ .name = "path reconnect", .kind = RUNDIR_NBDKIT, .arg = "path", .needs_arg = true },
@@ -427,6 +430,22 @@ static int run_found(struct ctx *ctx)
 	return status;
 }
 
+static int run_resolved(struct ctx *ctx)
+{
+	char err[512], *path = NULL;
+	int status;
+
+	if (ctx->command && ctx->command->resolves) {
+		path = resolve_path(ctx->arg, err, sizeof(err));
+		if (!path)
+			return say_error(EXIT_REFUSED, "%s '%s': %s", ctx->command->name, ctx->arg, err);
+		ctx->arg = path;
+	}
+	status = run_found(ctx);
+	free(path);
+	return status;
+}
+
 int main(int argc, char **argv)
 {
 	struct ctx ctx = { 0 };
@@ -437,7 +456,7 @@ int main(int argc, char **argv)
 		return EXIT_REFUSED;
 	status = parse(&ctx, argc, argv);
 	if (status < 0)
-		status = run_found(&ctx);
+		status = run_resolved(&ctx);
 	/* On stderr with --json, too. */
 	rc = std_out_flush();
 	if (rc < 0 && status != EXIT_USAGE) {
