@@ -295,14 +295,15 @@ static void check_small(const char *line, size_t len, const json_t *command)
 	json_decref(answer);
 }
 
-/* The length of the line at @p, with its end; 0: it is not complete; more than CTL_LINE_MAX: too long. */
+/* The length of the line at @p, with its end; 0: it is not complete; more than CTL_LINE_MAX: too long, or it begins
+ * like no command. */
 static size_t line_len(const char *p, size_t left)
 {
 	const char *end = memchr(p, '\n', MIN(left, (size_t)CTL_LINE_MAX));
 
 	if (end)
 		return (size_t)(end - p) + 1;
-	return left >= CTL_LINE_MAX ? CTL_LINE_MAX + 1 : 0;
+	return left >= CTL_LINE_MAX || (left && !strchr(" \t\r{", *p)) ? CTL_LINE_MAX + 1 : 0;
 }
 
 static const char too_many[] = "{\"ok\":false,\"error\":\"too many clients\"}\n";

@@ -275,6 +275,20 @@ Test(ctl, garbage_is_told_and_cut_off)
 	}
 }
 
+/* A program that takes the socket for another one says what it has to, and waits. */
+Test(ctl, what_begins_like_no_command_is_answered_at_once)
+{
+	static const char *const begins[] = { "x", "\x10", "[", "GET / HTTP/1.1" };
+
+	for (unsigned i = 0; i < ARRAY_SIZE(begins); i++) {
+		int fd = client();
+
+		say(fd, begins[i]);
+		hear(fd, "{\"ok\":false,\"error\":\"expected one JSON object per line\"}\n");
+		hear_end(fd);
+	}
+}
+
 Test(ctl, line_that_is_too_long)
 {
 	static char line[CTL_LINE_MAX + 1];

@@ -144,6 +144,11 @@ static bool client_read(struct ctl_client *c)
 		client_command(c, (size_t)(end - c->in));
 		return false;
 	}
+	/* Before a whole line: a program that took this socket for another one waits. */
+	if (c->inlen && !strchr(" \t\r{", c->in[0])) {
+		client_reject(c, "expected one JSON object per line");
+		return false;
+	}
 	if (c->inlen == sizeof(c->in)) {
 		client_reject(c, "the line is too long");
 		return false;

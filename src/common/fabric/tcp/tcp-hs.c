@@ -25,7 +25,7 @@ static bool first_byte_ok(uint8_t op)
 	return op == TCP_FRAME_CONNECT || op == TCP_FRAME_ACCEPT || op == TCP_FRAME_REJECT;
 }
 
-/* Protocols that do not begin with words. */
+/* Protocols that are known by how they begin. */
 static const struct {
 	const char *begin;
 	uint32_t len;
@@ -33,6 +33,7 @@ static const struct {
 } others[] = {
 	{ "NBDMAGIC", 8, "it is an NBD server, not an rtrs-server: write the address of rtrs-server, or use "
 			 "nbdkit's nbd plugin" },
+	{ "{\"ok\"", 5, "it is a control socket, for rtrsctl: write the address of rtrs-server" },
 	{ "\x15\x03", 2, "it does not speak RTRS, but TLS" },
 	{ "\x16\x03", 2, "it does not speak RTRS, but TLS" },
 };
