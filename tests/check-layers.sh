@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # The include law: which directory below src/ may include headers of which, and which files may see
-# which system headers.
+# which system headers.  And one that is like it: text becomes JSON in one function.
 #
 #	check-layers.sh [DIRECTORY THAT HAS src/]
 #
@@ -38,8 +38,8 @@ BEGIN {
 	uses[server "reactor"] = common "base"
 	uses[server "export"] = common "base " common "rnbd " server "reactor"
 	uses["src/rtrs-server"] = all " " server "reactor " server "export"
-	uses["src/rtrsctl"] = common "base"
-	uses["src/rtrs-bench"] = uses[client "dev"] " " client "dev"
+	uses["src/rtrsctl"] = common "base " common "ctl"
+	uses["src/rtrs-bench"] = uses[client "dev"] " " client "dev " common "ctl"
 
 	# what code without IO, sockets, threads and time may see
 	n = split("assert.h endian.h errno.h infiniband/verbs.h inttypes.h limits.h " \
@@ -121,6 +121,11 @@ FNR == 1 {
 		check_system(where, substr($0, RSTART + 1, RLENGTH - 2))
 	else
 		complain(where, "an include that cannot be read: " $0)
+}
+
+# Text becomes JSON in one function, because jansson refuses what is no UTF-8: ctl_json_text().
+/json_string[n]?(_nocheck)?\(|json_pack.*s:s/ && FILENAME != common "ctl/ctl-json.c" {
+	complain(FILENAME ":" FNR, "text for JSON goes through ctl_json_text() (\"s:o\")")
 }
 
 END {

@@ -97,6 +97,11 @@ violation rtrs-server/reactor/reactor.c '"rnbd-msg.h"' 'src/rtrs-server/reactor 
 violation rtrs-server/srv-fsm.h '"reactor-ring.h"' 'is not for this file'
 violation common/fabric/fabric.h '<rdma/rdma_cma.h>' 'is not for this file'
 
+for text in 'json_string(name)' 'json_pack("{s:i,s:s}", "n", 1, "name", name)'; do
+	fresh_tree
+	echo "$text" >> "$tree/src/nbdkit-rtrs-plugin/plugin.c"
+	sh "$check" "$tree" | grep -qF 'goes through ctl_json_text()' || { echo "not found: $text"; failed=1; }
+done
 fresh_tree
 mkdir "$tree/src/extra"
 echo > "$tree/src/extra/x.c"

@@ -118,3 +118,34 @@ stop_process "$nbdkit_pid"
 start_nbdkit "server=$at" "path=127.0.0.1:$server_port" export=disk control="$tmp/control"
 wait_until "the path whose transport was chosen" path_up "127.0.0.1:$server_port"
 wait_until "the path whose transport was named" path_up "$at"
+
+# ---- names that are no UTF-8, in answers as JSON ----
+
+odd=$'\xff\e\xc3\xa4' shown=$'\?\?\xc3\xa4'
+cp "$tmp/disk" "$tmp/disk$odd"
+start_server --listen "unix:$tmp/b$odd" --control "$tmp/server$odd" "disk$odd=$tmp/disk$odd"
+start_nbdkit "server=unix:$tmp/b$odd" "export=disk$odd" "sessname=s$odd" "control=$tmp/client$odd"
+timeout "$TIMEOUT_S" nbdinfo --size "$uri"
+for control in server client; do
+	for command in list show stats status; do
+		for how in '' --json; do
+			# shellcheck disable=SC2086 # a word or none
+			"$top_builddir/rtrsctl" $how --socket "$tmp/$control$odd" $command >"$tmp/answer"
+			cat -v "$tmp/answer"
+			must_fail grep -a -F $'\e' "$tmp/answer"
+			/usr/bin/python3 -c 'open(__import__("sys").argv[1], encoding="utf-8").read()' "$tmp/answer"
+			[ -z "$how" ] || /usr/bin/python3 -m json.tool "$tmp/answer" >"$tmp/json"
+		done
+	done
+	"$top_builddir/rtrsctl" --json --socket "$tmp/$control$odd" show >"$tmp/answer"
+	grep -q -F "s$shown" "$tmp/answer"
+done
+# The name of a path that is shown is the one that it is called by.
+name=$(/usr/bin/python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["sessions"][0]["paths"][0]["name"])' \
+	"$tmp/answer")
+"$top_builddir/rtrsctl" --socket "$tmp/client$odd" path reconnect "$name"
+expect_failure 1 "is no UTF-8" "$top_builddir/rtrsctl" --socket "$tmp/client$odd" path add "unix:$tmp/b$odd"
+if [ -x "$top_builddir/rtrs-bench" ]; then
+	"$top_builddir/rtrs-bench" --json --number-ios=10 "unix:$tmp/b$odd" "disk$odd" >"$tmp/answer"
+	/usr/bin/python3 -m json.tool "$tmp/answer"
+fi

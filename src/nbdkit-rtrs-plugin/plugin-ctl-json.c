@@ -21,7 +21,7 @@ static json_t *address(const struct fab_addr *addr)
 {
 	char text[FAB_ADDR_STRLEN];
 
-	return json_string(addr->len ? fab_addr_format(addr, text, sizeof(text)) : "");
+	return ctl_json_text(addr->len ? fab_addr_format(addr, text, sizeof(text)) : "");
 }
 
 static json_t *uuid(const uint8_t id[RTRS_UUID_LEN])
@@ -30,7 +30,7 @@ static json_t *uuid(const uint8_t id[RTRS_UUID_LEN])
 
 	for (unsigned i = 0; i < RTRS_UUID_LEN; i++)
 		to += sprintf(to, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", id[i]);
-	return json_string(text);
+	return ctl_json_text(text);
 }
 
 /* ---- paths ---- */
@@ -54,13 +54,13 @@ static json_t *path_show(struct clt_path *path)
 		inflight += atomic_load_explicit(&att->cons[i].inflight, memory_order_relaxed);
 	if (up)
 		fab_conn_addrs(att->cons[0].fab, &src, NULL);
-	return json_pack("{s:s,s:s,s:o,s:o,s:o,s:s,s:i,s:i,s:I,s:I,s:I,s:I,s:I,s:s}",
-			 "state", path_state(path),
-			 "transport", fab_addr_transport(&path->conf.dst),
+	return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:i,s:i,s:I,s:I,s:I,s:I,s:I,s:o}",
+			 "state", ctl_json_text(path_state(path)),
+			 "transport", ctl_json_text(fab_addr_transport(&path->conf.dst)),
 			 "peer", address(&path->conf.dst),
 			 "src_addr", address(&src),
 			 "dst_addr", address(&path->conf.dst),
-			 "hca_name", up ? att->caps.dev.name : "",
+			 "hca_name", ctl_json_text(up ? att->caps.dev.name : ""),
 			 "hca_port", up ? (int)att->caps.dev.port : 0,
 			 "connections", up ? (int)att->ncons : 0,
 			 "latency_ns", (json_int_t)atomic_load(&path->att.hb.latency_ns),
@@ -68,7 +68,7 @@ static json_t *path_show(struct clt_path *path)
 			 "failed_attempts", (json_int_t)path->fails,
 			 "queue_depth", up ? (json_int_t)att->depth : 0,
 			 "max_io_size", up ? (json_int_t)att->max_io : 0,
-			 "cause", up ? "" : path->cause.told);
+			 "cause", ctl_json_text(up ? "" : path->cause.told));
 }
 
 static json_t *path_stat(const struct clt_path *path)
@@ -85,7 +85,7 @@ static json_t *path_stat(const struct clt_path *path)
 
 static json_t *path_json(struct clt_path *path, enum plugin_ctl_depth depth)
 {
-	json_t *object = json_pack("{s:s}", "name", clt_path_name(path));
+	json_t *object = json_pack("{s:o}", "name", ctl_json_text(clt_path_name(path)));
 
 	if (depth >= PLUGIN_CTL_SHOW)
 		object = ctl_json_with(object, path_show(path));
@@ -115,12 +115,12 @@ static json_t *devs_json(struct client *clt)
 	bool ok = true;
 
 	dev_for_each(dev, clt)
-		ok = ok && ctl_json_add(array, json_pack("{s:i,s:o,s:s,s:b,s:s}",
+		ok = ok && ctl_json_add(array, json_pack("{s:i,s:o,s:o,s:b,s:o}",
 							 "id", (int)dev_id(dev),
 							 "export", ctl_json_text(dev_name(dev)),
-							 "access_mode", modes[dev_mode(dev)],
+							 "access_mode", ctl_json_text(modes[dev_mode(dev)]),
 							 "read_only", dev_mode(dev) == RNBD_ACCESS_RO,
-							 "state", dev_state_name(dev)));
+							 "state", ctl_json_text(dev_state_name(dev))));
 	return ctl_json_whole(array, ok);
 }
 
@@ -146,9 +146,9 @@ static json_t *exports_json(struct client *clt, enum plugin_ctl_depth depth)
 		json_t *object = json_pack("{s:o}", "name", ctl_json_text(dev_name(dev)));
 
 		if (depth >= PLUGIN_CTL_SHOW)
-			object = ctl_json_with(object, json_pack("{s:I,s:s,s:i}",
+			object = ctl_json_with(object, json_pack("{s:I,s:o,s:i}",
 								 "size", (json_int_t)dev_size(dev),
-								 "mode", dev_mode(dev) == RNBD_ACCESS_RO ? "ro" : "rw",
+								 "mode", ctl_json_text(dev_mode(dev) == RNBD_ACCESS_RO ? "ro" : "rw"),
 								 "users", (int)dev_users(dev)));
 		if (depth >= PLUGIN_CTL_STATS)
 			object = ctl_json_with(object, export_stat(dev));
@@ -162,14 +162,15 @@ static json_t *exports_json(struct client *clt, enum plugin_ctl_depth depth)
 static json_t *sess_json(struct client *clt, enum plugin_ctl_depth depth)
 {
 	struct clt_sess *sess = &clt->sess;
-	json_t *object = json_pack("{s:s,s:o}", "name", sess->name, "paths", paths_json(sess, depth));
+	json_t *object = json_pack("{s:o,s:o}", "name", ctl_json_text(sess->name),
+				   "paths", paths_json(sess, depth));
 
 	if (depth >= PLUGIN_CTL_SHOW)
-		object = ctl_json_with(object, json_pack("{s:o,s:s,s:I,s:s,s:i,s:I,s:o}",
+		object = ctl_json_with(object, json_pack("{s:o,s:o,s:I,s:o,s:i,s:I,s:o}",
 							 "uuid", uuid(sess->uuid),
-							 "state", clt_sess_fsm.states[atomic_load(&sess->io.state)],
+							 "state", ctl_json_text(clt_sess_fsm.states[atomic_load(&sess->io.state)]),
 							 "down_ns", (json_int_t)clt_sess_down_ms(sess) * 1000000,
-							 "policy", clt_pick_policies[atomic_load(&sess->io.policy)],
+							 "policy", ctl_json_text(clt_pick_policies[atomic_load(&sess->io.policy)]),
 							 "max_reconnect_attempts", sess->max_reconnect_attempts,
 							 "poll_us", (json_int_t)sess->io.poll_us,
 							 "devices", devs_json(clt)));
@@ -178,11 +179,12 @@ static json_t *sess_json(struct client *clt, enum plugin_ctl_depth depth)
 
 json_t *plugin_ctl_json(struct client *clt, enum plugin_ctl_depth depth)
 {
-	json_t *object = json_pack("{s:s,s:i,s:o,s:[o]}", "program", "nbdkit-rtrs-plugin", "pid", (int)getpid(),
+	json_t *object = json_pack("{s:o,s:i,s:o,s:[o]}", "program", ctl_json_text("nbdkit-rtrs-plugin"),
+				   "pid", (int)getpid(),
 				   "exports", exports_json(clt, depth), "sessions", sess_json(clt, depth));
 
 	if (depth >= PLUGIN_CTL_SHOW)
-		object = ctl_json_with(object, json_pack("{s:s,s:I}", "version", PACKAGE_VERSION,
+		object = ctl_json_with(object, json_pack("{s:o,s:I}", "version", ctl_json_text(PACKAGE_VERSION),
 							 "now_ns", (json_int_t)clock_now_ns()));
 	return object;
 }

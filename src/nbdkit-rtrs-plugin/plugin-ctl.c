@@ -16,6 +16,7 @@
 #include "cleanup.h"
 #include "clt-paths.h"
 #include "ctl-call.h"
+#include "ctl-json.h"
 #include "dev-stat.h"
 #include "dev.h"
 #include "log.h"
@@ -74,7 +75,9 @@ static void call_policy(struct ctl_client *client, const char *value, void *arg)
 	struct clt_io *io = &((struct client *)arg)->sess.io;
 
 	if (!value) {
-		ctl_answer(client, json_pack("{s:s}", "policy", clt_pick_policies[atomic_load(&io->policy)]));
+		const char *policy = clt_pick_policies[atomic_load(&io->policy)];
+
+		ctl_answer(client, json_pack("{s:o}", "policy", ctl_json_text(policy)));
 		return;
 	}
 	for (unsigned i = 0; i < CLT_NPOLICIES; i++) {

@@ -7,6 +7,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "ctl-json.h"
 #include "report.h"
 
 static const char *const sides[LOAD_NDIRS] = { [LOAD_READ] = "read", [LOAD_WRITE] = "write" };
@@ -77,16 +78,16 @@ static json_t *json_side(const struct load *l, unsigned dir)
 
 int report_json(const struct options *o, const struct load *l)
 {
-	json_t *root = json_pack("{s:s, s:s, s:b, s:i, s:I, s:i, s:f, s:f, s:o, s:o, s:I, s:I}", "server", o->server,
-				 "export", o->export, "random", (int)l->conf.random, "read_percent",
+	json_t *root = json_pack("{s:o, s:o, s:b, s:i, s:I, s:i, s:f, s:f, s:o, s:o, s:I, s:I}", "server",
+				 ctl_json_text(o->server), "export", ctl_json_text(o->export), "random", (int)l->conf.random, "read_percent",
 				 (int)l->conf.read_percent, "block", (json_int_t)l->conf.block, "iodepth",
 				 (int)l->conf.depth, "elapsed_s", seconds(l), "cpu_us_per_io", cpu_us(l), "read",
 				 json_side(l, LOAD_READ), "write", json_side(l, LOAD_WRITE), "verified",
 				 (json_int_t)l->verified, "differing", (json_int_t)l->differing);
 
 	if (!root) {
-		fputs("rtrs-bench: the result is no JSON: a name that is no UTF-8, or no memory\n", stderr);
-		return -EINVAL;
+		fputs("rtrs-bench: out of memory\n", stderr);
+		return -ENOMEM;
 	}
 	json_dumpf(root, stdout, JSON_INDENT(1));
 	putchar('\n');

@@ -24,7 +24,7 @@ static json_t *address(const struct fab_addr *addr)
 {
 	char text[FAB_ADDR_STRLEN];
 
-	return json_string(fab_addr_format(addr, text, sizeof(text)));
+	return ctl_json_text(fab_addr_format(addr, text, sizeof(text)));
 }
 
 /* Without the port, which says nothing and is another one after each reconnect. */
@@ -41,7 +41,7 @@ static json_t *uuid(const uint8_t id[RTRS_UUID_LEN])
 
 	for (unsigned i = 0; i < RTRS_UUID_LEN; i++)
 		to += sprintf(to, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", id[i]);
-	return json_string(text);
+	return ctl_json_text(text);
 }
 
 /* ---- counters ---- */
@@ -84,11 +84,11 @@ static json_t *export_show(const struct export *ex)
 {
 	int error = export_sync_error(ex);
 
-	return json_pack("{s:o,s:I,s:s,s:s,s:b,s:b,s:i,s:i,s:i}",
+	return json_pack("{s:o,s:I,s:o,s:o,s:b,s:b,s:i,s:i,s:i}",
 			 "path", absolute(ex->path),
 			 "size", (json_int_t)export_size(ex),
-			 "mode", ex->readonly ? "ro" : "rw",
-			 "kind", ex->is_block ? "block" : "file",
+			 "mode", ctl_json_text(ex->readonly ? "ro" : "rw"),
+			 "kind", ctl_json_text(ex->is_block ? "block" : "file"),
 			 "direct", ex->direct,
 			 "sync_failed", error != 0,
 			 "block_size", (int)ex->geometry.logical_block_size,
@@ -123,23 +123,23 @@ static json_t *exports_json(const struct srv *srv, enum srv_ctl_depth depth)
 
 static json_t *path_show(const struct srv_path *path)
 {
-	return json_pack("{s:s,s:s,s:o,s:o,s:o,s:s,s:i,s:i,s:I,s:s,s:I}",
-			 "state", srv_path_fsm.states[path->state],
-			 "transport", fab_addr_transport(&path->client),
+	return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:i,s:i,s:I,s:o,s:I}",
+			 "state", ctl_json_text(srv_path_fsm.states[path->state]),
+			 "transport", ctl_json_text(fab_addr_transport(&path->client)),
 			 "peer", host(&path->client),
 			 "src_addr", address(&path->client),
 			 "dst_addr", address(&path->server),
-			 "hca_name", path->device,
+			 "hca_name", ctl_json_text(path->device),
 			 "hca_port", (int)path->device_port,
 			 "connections", (int)(path->ncons - path->ndrained),
 			 "latency_ns", (json_int_t)atomic_load(&path->hb.latency_ns),
-			 "invalidate", srv_key_word(&path->chunks),
+			 "invalidate", ctl_json_text(srv_key_word(&path->chunks)),
 			 "memory", (json_int_t)path->memory);
 }
 
 static json_t *path_json(const struct srv_path *path, enum srv_ctl_depth depth)
 {
-	json_t *object = json_pack("{s:s}", "name", path->name);
+	json_t *object = json_pack("{s:o}", "name", ctl_json_text(path->name));
 
 	if (depth >= SRV_CTL_SHOW)
 		object = ctl_json_with(object, path_show(path));
@@ -159,12 +159,12 @@ static json_t *dev_json(const struct srv_dev *dev)
 		[RNBD_ACCESS_RO] = "ro", [RNBD_ACCESS_RW] = "rw", [RNBD_ACCESS_MIGRATION] = "migration",
 	};
 
-	return json_pack("{s:i,s:o,s:s,s:b,s:s}",
+	return json_pack("{s:i,s:o,s:o,s:b,s:o}",
 			 "id", (int)srv_dev_number(dev),
 			 "export", ctl_json_text(dev->ex->name),
-			 "access_mode", modes[dev->mode],
+			 "access_mode", ctl_json_text(modes[dev->mode]),
 			 "read_only", dev->mode == RNBD_ACCESS_RO || dev->ex->readonly,
-			 "state", states[dev->state]);
+			 "state", ctl_json_text(states[dev->state]));
 }
 
 static json_t *paths_json(const struct srv_sess *sess, enum srv_ctl_depth depth)
@@ -197,9 +197,9 @@ static json_t *sess_json(const struct srv_sess *sess, enum srv_ctl_depth depth)
 	const char *state = srv_sess_state(sess, &down_ms);
 
 	if (depth >= SRV_CTL_SHOW)
-		object = ctl_json_with(object, json_pack("{s:o,s:s,s:I,s:o,s:b,s:o}",
+		object = ctl_json_with(object, json_pack("{s:o,s:o,s:I,s:o,s:b,s:o}",
 						"uuid", uuid(sess->uuid),
-						"state", state,
+						"state", ctl_json_text(state),
 						"down_ns", (json_int_t)down_ms * 1000000,
 						"client", address(&sess->client),
 						"resends", sess->resends,
@@ -220,14 +220,15 @@ static json_t *sessions_json(const struct srv *srv, enum srv_ctl_depth depth)
 
 json_t *srv_ctl_json(const struct srv *srv, enum srv_ctl_depth depth)
 {
-	json_t *object = json_pack("{s:s,s:i,s:o,s:o}", "program", "rtrs-server", "pid", (int)getpid(),
+	json_t *object = json_pack("{s:o,s:i,s:o,s:o}", "program", ctl_json_text("rtrs-server"),
+				   "pid", (int)getpid(),
 				   "exports", exports_json(srv, depth),
 				   "sessions", sessions_json(srv, depth));
 
 	if (depth >= SRV_CTL_SHOW)
-		object = ctl_json_with(object, json_pack("{s:s,s:s,s:i,s:i,s:I,s:I}",
-						"version", PACKAGE_VERSION,
-						"log_level", log_level_name(log_level()),
+		object = ctl_json_with(object, json_pack("{s:o,s:o,s:i,s:i,s:I,s:I}",
+						"version", ctl_json_text(PACKAGE_VERSION),
+						"log_level", ctl_json_text(log_level_name(log_level())),
 						"threads", (int)srv->nthreads - 1,
 						"queue_depth", (int)srv->geom.queue_depth,
 						"max_io_size", (json_int_t)srv->geom.max_io_size,

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "ctl-call.h"
+#include "ctl-json.h"
 #include "export.h"
 #include "exports.h"
 #include "log.h"
@@ -160,7 +161,7 @@ static void call_log_level(struct ctl_client *client, const char *name, void *ar
 	enum log_level level;
 
 	if (!name) {
-		ctl_answer(client, json_pack("{s:s}", "log_level", log_level_name(log_level())));
+		ctl_answer(client, json_pack("{s:o}", "log_level", ctl_json_text(log_level_name(log_level()))));
 		return;
 	}
 	if (log_level_parse(name, &level)) {

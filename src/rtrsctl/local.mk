@@ -17,4 +17,4 @@ rtrsctl_SOURCES = \
 	%D%/text.h \
 	$(NULL)
 rtrsctl_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
-rtrsctl_LDADD = libbase.la $(JANSSON_LIBS)
+rtrsctl_LDADD = libctl.la libbase.la $(JANSSON_LIBS)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "call.h"
+#include "ctl-json.h"
 #include "find.h"
 #include "resolve.h"
 #include "rundir.h"
@@ -251,11 +252,19 @@ static int parse(struct ctx *ctx, int argc, char **argv)
 /* NULL: it has been said why. */
 static json_t *ask(const struct ctx *ctx, const char *command, const char *member)
 {
-	json_t *request = json_pack("{s:s}", "command", command), *answer;
+	json_t *request = json_pack("{s:o}", "command", ctl_json_text(command)), *answer, *arg;
 	char err[1024];
 
-	if (member && ctx->arg)
-		json_object_set_new(request, member, json_string(ctx->arg));
+	if (member && ctx->arg) {
+		arg = ctl_json_text(ctx->arg);
+		if (arg && strcmp(json_string_value(arg), ctx->arg)) {
+			say_error(EXIT_REFUSED, "'%s' is no UTF-8: write names as \"rtrsctl list\" does", ctx->arg);
+			json_decref(arg);
+			json_decref(request);
+			return NULL;
+		}
+		json_object_set_new(request, member, arg);
+	}
 	answer = call_ask(ctx->socket, request, err, sizeof(err));
 	json_decref(request);
 	if (!answer)

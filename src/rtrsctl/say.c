@@ -7,6 +7,7 @@
 
 #include <jansson.h>
 
+#include "ctl-json.h"
 #include "say.h"
 #include "text.h"
 
@@ -37,7 +38,7 @@ int say_error(int status, const char *fmt, ...)
 	va_end(ap);
 	text_safe(text, line, sizeof(line));
 	if (json)
-		print_json(json_pack("{s:b,s:s}", "ok", 0, "error", line));
+		print_json(json_pack("{s:b,s:o}", "ok", 0, "error", ctl_json_text(line)));
 	else
 		fprintf(stderr, "rtrsctl: %s\n", line);
 	return status;
@@ -53,12 +54,12 @@ int say_choice(const char *text, const char *command, char *const *sockets, size
 	for (size_t i = 0; i < n; i++) {
 		text_safe(sockets[i], line, sizeof(line));
 		if (json)
-			json_array_append_new(names, json_string(line));
+			json_array_append_new(names, ctl_json_text(line));
 		else
 			fprintf(stderr, "  rtrsctl --socket=%s %s\n", line, command);
 	}
 	if (json)
-		print_json(json_pack("{s:b,s:s,s:O}", "ok", 0, "error", text, "sockets", names));
+		print_json(json_pack("{s:b,s:o,s:O}", "ok", 0, "error", ctl_json_text(text), "sockets", names));
 	json_decref(names);
 	return EXIT_USAGE;
 }

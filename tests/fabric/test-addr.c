@@ -17,6 +17,7 @@ static const struct good {
 	{ "[::1]", "[::1]:1234" },
 	{ "unix:/run/a.sock", "unix:/run/a.sock" },
 	{ "unix:/a b,c@d:1", "unix:/a b,c@d:1" },
+	{ "unix:/\xff\x1b\xc3\xa4", "unix:/\?\?\xc3\xa4" },	/* masked */
 };
 
 static const struct bad {

@@ -15,6 +15,7 @@
 
 #include "clock.h"
 #include "ctl-client.h"
+#include "ctl-json.h"
 #include "util.h"
 
 static const char no_memory[] = "{\"ok\":false,\"error\":\"out of memory\"}\n";
@@ -112,7 +113,7 @@ static bool client_write(struct ctl_client *c)
 
 static void client_reject(struct ctl_client *c, const char *why)
 {
-	ctl_client_answer(c, json_pack("{s:b,s:s}", "ok", 0, "error", why), CTL_CLIENT_LAST);
+	ctl_client_answer(c, json_pack("{s:b,s:o}", "ok", 0, "error", ctl_json_text(why)), CTL_CLIENT_LAST);
 }
 
 /* The command in the first @len bytes of what was read. */

@@ -13,6 +13,7 @@
 #include <sys/un.h>
 
 #include "fabric.h"
+#include "mask.h"
 
 #define UNIX_SCHEME "unix:"
 
@@ -28,6 +29,7 @@ static void format_unix(const struct fab_addr *addr, char *buf, size_t len)
 		snprintf(buf, len, UNIX_SCHEME "%s", unix_path(addr));
 	else
 		snprintf(buf, len, UNIX_SCHEME "pid=%d,uid=%u", (int)addr->pid, (unsigned)addr->uid);
+	mask_control(buf);
 }
 
 const char *fab_addr_format_host(const struct fab_addr *addr, char *buf, size_t len)
