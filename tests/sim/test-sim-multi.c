@@ -6,6 +6,7 @@
 
 #include "clock.h"
 #include "clt-paths.h"
+#include "raw-clt.h"
 #include "world.h"
 
 #define HB_MS 500u			/* detection: (HB_MISSES + 1) intervals without an answer, begun at a tick */
@@ -863,6 +864,66 @@ static void test_epoch_is_to_end(void)
 	}
 }
 
+/* A server that is told to end lets go of all paths at once, and of requests when they are answered. */
+static void test_server_stops(void)
+{
+	for (unsigned busy = 0; busy < 2; busy++) {
+		struct world_io *io[8];
+		uint64_t start_us;
+
+		begin(WORLD_PATHS, CLT_POLICY_ROUND_ROBIN);
+		for (unsigned i = 0; busy && i < ARRAY_SIZE(io); i++)
+			io[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096, (uint8_t)(i + 1), false);
+		start_us = sim_now_us();
+		world_server_stop(w);
+		CHECK(sim_now_us() - start_us < 100000);
+		server_start();
+		for (unsigned i = 0; busy && i < ARRAY_SIZE(io); i++)
+			CHECK(world_io_end(io[i], 0, 5000) == 0);
+		for (unsigned i = 0; busy && i < ARRAY_SIZE(io); i++)
+			CHECK(world_read(c, i * 4096, 4096, (uint8_t)(i + 1)) == 0);
+		CHECK(sim_run_until(all_up, NULL, 5000));
+		world_destroy(w);
+	}
+}
+
+static bool one_is_left(void *arg)
+{
+	return !clt_attempt_is_up(&path(0)->att) && !clt_attempt_is_up(&path(1)->att);
+}
+
+/* A session has its name as long as it has any path, also when the storage still works for those that are gone. */
+static void test_name_of_a_session_with_one_path_left(void)
+{
+	struct raw_clt *other = calloc(1, sizeof(*other));
+	struct world_io *io[8];
+
+	CHECK(other);
+	begin(3, CLT_POLICY_ROUND_ROBIN);
+	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, ARRAY_SIZE(io));
+	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
+		io[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096, (uint8_t)(i + 1), false);
+	world_run_ms(w, 20);
+	for (unsigned i = 0; i < 2; i++) {
+		sim_drop("clt", wires[i]);
+		sim_cut("clt", wires[i]);
+	}
+	CHECK(sim_run_until(one_is_left, NULL, 100));
+	raw_clt_init(other, "clt2", 2, 2, 2);
+	CHECK(raw_clt_connect(other, 0) == 0 && raw_clt_connect(other, 1) == 0);
+	CHECK(raw_clt_info(other, "sess") == -ECONNRESET);
+	CHECK(world_traced(w, "session name sess is in use by sess/clt@srv/2"));
+	sim_disk_release(world_disk(w));
+	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
+		CHECK(world_io_end(io[i], 0, 100) == 0);
+	raw_clt_fini(other);
+	free(other);
+	for (unsigned i = 0; i < 2; i++)
+		sim_heal("clt", wires[i]);
+	CHECK(sim_run_until(all_up, NULL, 60000));
+	world_destroy(w);
+}
+
 static void lose_patience(void *arg)
 {
 	clt_sess_lose_patience(&world_client_clt(c)->sess);
@@ -1029,6 +1090,8 @@ static const struct sim_test tests[] = {
 	{ "lost-often", test_lost_often },
 	{ "joins-with-a-shorter-queue", test_joins_with_a_shorter_queue },
 	{ "epoch-is-to-end", test_epoch_is_to_end },
+	{ "server-stops", test_server_stops },
+	{ "name-of-a-session-with-one-path-left", test_name_of_a_session_with_one_path_left },
 	{ "patience-with-no-path", test_patience_with_no_path },
 	{ "one-path-is-enough", test_one_path_is_enough },
 	{ "patience", test_patience },

@@ -3,11 +3,13 @@
  * answers in every form of doc/protocol.md 3.4 without NEW_RKEY, heartbeats, come-backs, the fence. */
 #include <errno.h>
 #include <linux/ioprio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "raw-clt.h"
 #include "rtrs-imm.h"
 #include "srv-pool.h"
+#include "srv-priv.h"
 #include "world.h"
 
 static struct world *w;
@@ -770,6 +772,36 @@ static void test_sessions_up_to_the_limit(void)
 	end();
 }
 
+/* What a host may have is counted over all paths of its sessions. */
+static void test_limits_of_a_host_count_all_paths(void)
+{
+	static const char *const wires[] = { "srv", "srv/1", "srv/2", "srv/3" };
+	struct world_server_conf conf = world_server_defaults;
+	struct raw_clt *half = calloc(SRV_MAX_HOST_HALF_OPEN + 1, sizeof(*half));
+	unsigned n;
+
+	CHECK(half);
+	conf.any_address = true;
+	w = world_create(1);
+	world_server_start(w, &conf);
+	for (n = 0; n <= SRV_MAX_HOST_HALF_OPEN; n++) {
+		raw_clt_init(&half[n], "clt", (uint8_t)(n + 1), (uint8_t)(n / 4 + 1), 2);
+		half[n].path.dst = sim_addr(wires[n % 4], RTRS_PORT);
+		if (n == SRV_MAX_HOST_HALF_OPEN)
+			break;
+		CHECK(raw_clt_connect(&half[n], 0) == 0);
+	}
+	expect_refused(&half[n], 0, -ENOMEM, "too many paths in set-up from this host");
+	/* Another host has its own. */
+	raw_clt_init(&other, "clt2", 200, 200, 2);
+	CHECK(raw_clt_open(&other, "sess", RNBD_ACCESS_RW) == 0);
+	for (n = 0; n <= SRV_MAX_HOST_HALF_OPEN; n++)
+		raw_clt_fini(&half[n]);
+	free(half);
+	raw_clt_fini(&other);
+	world_destroy(w);
+}
+
 static void expect_hang_up(const char *name, const char *why)
 {
 	raw_clt_init(&clt, "clt", 1, 1, 1);
@@ -1306,6 +1338,7 @@ int main(int argc, char **argv)
 		{ "waits-for-private-memory-on-a-dead-path", test_waits_for_private_memory_on_a_dead_path },
 		{ "answer-to-a-dead-window", test_answer_to_a_dead_window },
 		{ "refusals", test_refusals },
+		{ "limits-of-a-host-count-all-paths", test_limits_of_a_host_count_all_paths },
 		{ "paths-up-to-the-limit", test_paths_up_to_the_limit },
 		{ "sessions-up-to-the-limit", test_sessions_up_to_the_limit },
 		{ "p16-bad-session-names", test_bad_session_names },
