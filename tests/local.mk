@@ -26,6 +26,7 @@ SHELL_TESTS = \
 	%D%/test-fio-verify.sh \
 	%D%/test-flags.sh \
 	%D%/test-frozen.sh \
+	%D%/test-gateway-upgrade.sh \
 	%D%/test-give-up-two.sh \
 	%D%/test-hangup.sh \
 	%D%/test-host-limit.sh \
