@@ -130,7 +130,8 @@ fi
 echo "$build/rtrs-server"
 echo "$build/.libs/nbdkit-rtrs-plugin.so"
 
-work=$(mktemp -d "${TMPDIR:-/var/tmp}/nbdkit-rtrs.XXXXXX") || exit 1
+work=$(mktemp -d "${TMPDIR:-/var/tmp}/nbdkit-rtrs.XXXXXX") ||
+	die "TMPDIR=${TMPDIR:-/var/tmp}: expected a directory where files can be made"
 # A unix socket's path must fit in 108 bytes.
 [ ${#work} -lt 90 ] || die "TMPDIR is too long for a unix socket: $TMPDIR"
 
@@ -145,7 +146,8 @@ size=$(stat -L -c %s -- "$image") || exit 1
 if [ $((size % 512)) -ne 0 ]; then
 	# RNBD counts in sectors, and nbdcopy does not send a part of one.
 	echo "$size bytes are no multiple of 512: zeroes are added to a copy"
-	cp --sparse=always --reflink=auto -- "$image" "$work/padded" || exit 1
+	cp --sparse=always --reflink=auto -- "$image" "$work/padded" ||
+		die "TMPDIR=${TMPDIR:-/var/tmp}: expected room for a copy of $image, $size bytes"
 	image=$work/padded
 	truncate -s %512 "$image" || exit 1
 	size=$(stat -c %s "$image") || exit 1

@@ -19,6 +19,17 @@ run_quickstart "$tmp/image" >"$tmp/plain.log" 2>&1
 grep -x 'identical' "$tmp/plain.log"
 [ -z "$(ls -A "$tmp/work")" ]
 
+# No place for copies, and no room.
+status=0
+TMPDIR=$tmp/none "$top_srcdir/quickstart.sh" --build "$top_builddir" "$tmp/image" >"$tmp/none.log" 2>&1 || status=$?
+[ $status -eq 1 ] && grep -x "quickstart.sh: TMPDIR=$tmp/none: expected a directory where files can be made" "$tmp/none.log"
+random_file "$tmp/odd" 200001
+status=0
+(ulimit -f 64; run_quickstart "$tmp/odd" >"$tmp/room.log" 2>&1) || status=$?
+[ $status -eq 1 ] &&
+	grep -x "quickstart.sh: TMPDIR=$tmp/work: expected room for a copy of $tmp/odd, 200001 bytes" "$tmp/room.log"
+[ -z "$(ls -A "$tmp/work")" ]
+
 # Who starts it ends before anything is used, as a terminal does.
 run_quickstart --keep "$tmp/image" >"$tmp/keep.log" 2>&1
 sed '1,/^== Use it$/d' "$tmp/keep.log" >"$tmp/lines"
