@@ -192,6 +192,27 @@ expect_failure 1 "session 'nobody' is not connected" "$rtrsctl" session disconne
 expect_failure 1 "rtrs-server has no command 'policy'" "$rtrsctl" policy
 expect_failure 1 "log level 'loud': expected" "$rtrsctl" log-level loud
 expect_failure 1 "$tmp/none: No such file" "$rtrsctl" --socket "$tmp/none" list
+for path in "$tmp" "$tmp/disk"; do
+	expect_failure 1 "^rtrsctl: $path: expected a control socket: what is there is no socket\$" \
+		"$rtrsctl" --socket "$path" list
+done
+/usr/bin/python3 -c 'import socket, sys
+socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$tmp/left"
+expect_failure 1 "^rtrsctl: $tmp/left: Connection refused: the program does not run any more\$" \
+	"$rtrsctl" --socket "$tmp/left" list
+expect_failure 1 "^rtrsctl: /0*: expected a path of at most 107 bytes\$" "$rtrsctl" --socket "/$(printf %0200d 0)" list
+if nbdkit --version >/dev/null 2>&1; then
+	nbdkit -U "$tmp/nbd" -P "$tmp/nbd.pid" null
+	wait_until "nbdkit" test -s "$tmp/nbd.pid"
+	cleanup_fn kill "$(cat "$tmp/nbd.pid")"
+	expect_failure 1 "$tmp/nbd: another kind of program listens there" \
+		"$rtrsctl" --socket "$tmp/nbd" list
+fi
+if [ "$(id -u)" -eq 0 ] && setpriv --version >/dev/null 2>&1; then
+	chmod 711 "$tmp" "$RUNTIME_DIRECTORY"
+	expect_failure 1 "$socket: Permission denied: root may ask, and the user who runs the program" \
+		setpriv --reuid=65534 --clear-groups "$rtrsctl" --socket "$socket" list
+fi
 expect_failure 2 "did you mean status" "$rtrsctl" statuss
 expect_failure 2 "which path" "$rtrsctl" path disconnect
 expect_failure 2 "see rtrsctl --help" "$rtrsctl"

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -16,6 +17,8 @@
 
 /* A path that is added is connected first. */
 #define PATIENCE_S 60
+
+_Static_assert(sizeof(((struct sockaddr_un *)NULL)->sun_path) == 108, "in words here");
 
 /* A descriptor or -errno. */
 static int call_connect(const char *path)
@@ -104,6 +107,28 @@ static json_t *read_line(int fd)
 	return answer;
 }
 
+/* What @rc means for a user who gave @path. */
+static const char *call_why(const char *path, int rc)
+{
+	struct stat st;
+
+	switch (rc) {
+	case -ENAMETOOLONG:
+		return "expected a path of at most 107 bytes";
+	case -ECONNREFUSED:
+		/* The kernel says the same of a file, and of a directory. */
+		if (!stat(path, &st) && !S_ISSOCK(st.st_mode))
+			return "expected a control socket: what is there is no socket";
+		return "Connection refused: the program does not run any more";
+	case -EACCES:
+		return "Permission denied: root may ask, and the user who runs the program";
+	case -EPROTO:
+		return "another kind of program listens there, not one with a control socket";
+	default:
+		return strerror(-rc);
+	}
+}
+
 json_t *call_ask(const char *path, const json_t *command, char *err, size_t errlen)
 {
 	_cleanup_close_ int fd = call_connect(path);
@@ -115,8 +140,7 @@ json_t *call_ask(const char *path, const json_t *command, char *err, size_t errl
 		rc = -errno;
 	}
 	if (!answer) {
-		snprintf(err, errlen, "%s: %s", path, rc == -EPROTO ?
-			 "another kind of program listens there, not one with a control socket" : strerror(-rc));
+		snprintf(err, errlen, "%s: %s", path, call_why(path, rc));
 	} else if (!json_is_true(json_object_get(answer, "ok"))) {
 		const char *why = json_string_value(json_object_get(answer, "error"));
 
