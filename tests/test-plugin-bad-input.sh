@@ -46,3 +46,8 @@ bad 'nothing' "server=$server" export=nothing
 # The server is none the worse.
 start_nbdkit "server=$server" export=disk
 timeout "$TIMEOUT_S" nbdinfo --size "$uri"
+
+# A number has a unit.
+expect_nbdkit_failure 'heartbeat=5s: expected a number of milliseconds from 100 to 60000$' "server=127.0.0.1" heartbeat=5s
+expect_nbdkit_failure 'poll=1ms: expected a number of microseconds from 0 to 1000000$' "server=127.0.0.1" poll=1ms
+expect_nbdkit_failure 'io-timeout=2m: expected a number of seconds from 0 to ' "server=127.0.0.1" io-timeout=2m

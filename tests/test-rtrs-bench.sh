@@ -99,7 +99,7 @@ wrong() {
 size='perhaps with K, M, G or T behind it$'
 for number in '' x -1 ' 1' 1x 1.5G 0x10 99999999999999999999; do
 	for option in iodepth runtime seed connections poll rwmixread; do
-		wrong "--$option=$number: expected a number from [0-9]+ to [0-9]+$" "--$option=$number" "$server" disk
+		wrong "--$option=$number: expected a number( of (micro)?seconds)? from [0-9]+ to [0-9]+$" "--$option=$number" "$server" disk
 	done
 	wrong "--bs=$number: expected a size from 512 to 64M, $size" "--bs=$number" "$server" disk
 	wrong "--offset=$number: expected a size from 0 to 1048576T, $size" "--offset=$number" "$server" disk
@@ -108,6 +108,8 @@ for number in '' x -1 ' 1' 1x 1.5G 0x10 99999999999999999999; do
 		"$server" disk
 done
 wrong '--number-ios=0: expected a number of IOs from 1 to ' --number-ios=0 "$server" disk
+wrong '--runtime=5s: expected a number of seconds from 1 ' --runtime=5s "$server" disk
+wrong '--poll=1ms: expected a number of microseconds from 0 ' --poll=1ms "$server" disk
 wrong '--iodepth=0: expected a number from 1 to 4096$' --iodepth=0 "$server" disk
 wrong '--bs=1000: expected a multiple of 512$' --bs=1000 "$server" disk
 for word in '' trim READ; do

@@ -60,12 +60,13 @@ static int read_number(const char *value, unsigned min, unsigned max, unsigned *
 	return 0;
 }
 
-static int parse_number(const char *key, const char *value, unsigned min, unsigned max,
+/* @what: "a number", or of what. */
+static int parse_number(const char *key, const char *value, const char *what, unsigned min, unsigned max,
 			unsigned *n)
 {
 	if (read_number(value, min, max, n) == 0)
 		return 0;
-	nbdkit_error("%s=%s: expected a number from %u to %u", key, value, min, max);
+	nbdkit_error("%s=%s: expected %s from %u to %u", key, value, what, min, max);
 	return -1;
 }
 
@@ -139,7 +140,7 @@ static int set_sessname(struct plugin_conf *conf, const char *value)
 
 static int set_connections(struct plugin_conf *conf, const char *value)
 {
-	return parse_number("connections", value, 1, PLUGIN_CONF_CONNECTIONS_MAX, &conf->connections);
+	return parse_number("connections", value, "a number", 1, PLUGIN_CONF_CONNECTIONS_MAX, &conf->connections);
 }
 
 static int set_mode(struct plugin_conf *conf, const char *value)
@@ -196,13 +197,13 @@ static int set_connect_timeout(struct plugin_conf *conf, const char *value)
 
 static int set_heartbeat(struct plugin_conf *conf, const char *value)
 {
-	return parse_number("heartbeat", value, PLUGIN_CONF_HEARTBEAT_MS_MIN, PLUGIN_CONF_HEARTBEAT_MS_MAX,
-			    &conf->heartbeat_ms);
+	return parse_number("heartbeat", value, "a number of milliseconds", PLUGIN_CONF_HEARTBEAT_MS_MIN,
+			    PLUGIN_CONF_HEARTBEAT_MS_MAX, &conf->heartbeat_ms);
 }
 
 static int set_heartbeat_misses(struct plugin_conf *conf, const char *value)
 {
-	return parse_number("heartbeat-misses", value, 1, PLUGIN_CONF_HEARTBEAT_MISSES_MAX,
+	return parse_number("heartbeat-misses", value, "a number", 1, PLUGIN_CONF_HEARTBEAT_MISSES_MAX,
 			    &conf->heartbeat_misses);
 }
 
@@ -237,7 +238,7 @@ static int set_policy(struct plugin_conf *conf, const char *value)
 
 static int set_poll(struct plugin_conf *conf, const char *value)
 {
-	return parse_number("poll", value, 0, PLUGIN_CONF_POLL_US_MAX, &conf->poll_us);
+	return parse_number("poll", value, "a number of microseconds", 0, PLUGIN_CONF_POLL_US_MAX, &conf->poll_us);
 }
 
 static int set_registration(struct plugin_conf *conf, const char *value)

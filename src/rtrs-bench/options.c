@@ -97,7 +97,9 @@ static bool digits(const char *value, uint64_t *n)
 	return !*end && !errno;
 }
 
-static int number(const char *name, const char *value, uint64_t min, uint64_t max, uint64_t *n)
+/* @what: "a number", or of what. */
+static int number(const char *name, const char *value, const char *what, uint64_t min, uint64_t max,
+		  uint64_t *n)
 {
 	char expected[96];
 	uint64_t x;
@@ -106,22 +108,23 @@ static int number(const char *name, const char *value, uint64_t min, uint64_t ma
 		*n = x;
 		return -1;
 	}
-	snprintf(expected, sizeof(expected), "a number from %" PRIu64 " to %" PRIu64, min, max);
+	snprintf(expected, sizeof(expected), "%s from %" PRIu64 " to %" PRIu64, what, min, max);
 	return wrong(name, value, expected);
 }
 
-static int number_u(const char *name, const char *value, unsigned min, unsigned max, unsigned *n)
+static int number_u(const char *name, const char *value, const char *what, unsigned min, unsigned max,
+		    unsigned *n)
 {
 	uint64_t x = 0;
-	int r = number(name, value, min, max, &x);
+	int r = number(name, value, what, min, max, &x);
 
 	if (r < 0)
 		*n = (unsigned)x;
 	return r;
 }
 
-/* @what: "a size". */
-static int size(const char *name, const char *value, const char *what, uint64_t min, uint64_t max, uint64_t *n)
+static int size(const char *name, const char *value, const char *what, uint64_t min, uint64_t max,
+		uint64_t *n)
 {
 	char expected[160], least[SIZE_TEXT_MAX], most[SIZE_TEXT_MAX];
 	uint64_t x;
@@ -207,17 +210,17 @@ static int set(struct options *o, int opt, const char *value, struct given *give
 		return set_rw(o, value);
 	case OPT_RWMIXREAD:
 		given->mix = true;
-		return number_u("rwmixread", value, 0, 100, &given->mix_percent);
+		return number_u("rwmixread", value, "a number", 0, 100, &given->mix_percent);
 	case OPT_BS:
 		return set_block(o, value);
 	case OPT_IODEPTH:
-		return number_u("iodepth", value, 1, DEPTH_MAX, &l->depth);
+		return number_u("iodepth", value, "a number", 1, DEPTH_MAX, &l->depth);
 	case OPT_OFFSET:
 		return size("offset", value, "a size", 0, SIZE_LIMIT, &l->off);
 	case OPT_SIZE:
 		return size("size", value, "a size", 1, SIZE_LIMIT, &l->size);
 	case OPT_RUNTIME:
-		return number("runtime", value, 1, UINT32_MAX, &l->runtime_s);
+		return number("runtime", value, "a number of seconds", 1, UINT32_MAX, &l->runtime_s);
 	case OPT_IOS:
 		return size("number-ios", value, "a number of IOs", 1, SIZE_LIMIT, &l->ios);
 	case OPT_FUA:
@@ -228,20 +231,20 @@ static int set(struct options *o, int opt, const char *value, struct given *give
 		return -1;
 	case OPT_SEED:
 		given->seed = true;
-		return number("seed", value, 0, INT64_MAX, &l->seed);
+		return number("seed", value, "a number", 0, INT64_MAX, &l->seed);
 	case OPT_JSON:
 		o->json = true;
 		return -1;
 	case OPT_TRANSPORT:
 		return set_transport(o, value);
 	case OPT_CONNECTIONS:
-		return number_u("connections", value, 1, RTRS_MAX_CONS - 1, &o->connections);
+		return number_u("connections", value, "a number", 1, RTRS_MAX_CONS - 1, &o->connections);
 	case OPT_SESSNAME:
 		return set_sessname(o, value);
 	case OPT_REGISTRATION:
 		return set_registration(o, value);
 	case OPT_POLL:
-		return number_u("poll", value, 0, 1000000, &o->poll_us);
+		return number_u("poll", value, "a number of microseconds", 0, 1000000, &o->poll_us);
 	case 'h':
 		fputs(help, stdout);
 		return 0;

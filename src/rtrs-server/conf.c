@@ -121,13 +121,14 @@ static bool parse_number(const char *text, uint64_t *value)
 	return !errno && !*end;
 }
 
-static enum conf_result number(const struct parser *p, const char *option, const char *text,
+/* @what: "a number", or of what. */
+static enum conf_result number(const struct parser *p, const char *option, const char *text, const char *what,
 			       unsigned min, unsigned max, unsigned *out)
 {
 	uint64_t value;
 
 	if (!parse_number(text, &value) || value < min || value > max)
-		return usage(p, "%s '%s': expected a number from %u to %u", option, text, min, max);
+		return usage(p, "%s '%s': expected %s from %u to %u", option, text, what, min, max);
 	*out = (unsigned)value;
 	return CONF_RUN;
 }
@@ -218,38 +219,38 @@ static enum conf_result one_option(const struct parser *p, int opt, const char *
 	case OPT_INVALIDATE:
 		return invalidate(p, arg);
 	case OPT_QUEUE_DEPTH:
-		return number(p, "--queue-depth", arg, 1, RTRS_MAX_QUEUE_DEPTH, &conf->queue_depth);
+		return number(p, "--queue-depth", arg, "a number", 1, RTRS_MAX_QUEUE_DEPTH, &conf->queue_depth);
 	case OPT_MAX_IO_SIZE:
 		return max_io_size(p, arg);
 	case OPT_THREADS:
-		return number(p, "--threads", arg, 1, CONF_THREADS_MAX, &conf->threads);
+		return number(p, "--threads", arg, "a number", 1, CONF_THREADS_MAX, &conf->threads);
 	case OPT_POLL:
-		return number(p, "--poll", arg, 0, CONF_POLL_US_MAX, &conf->poll_us);
+		return number(p, "--poll", arg, "a number of microseconds", 0, CONF_POLL_US_MAX, &conf->poll_us);
 	case OPT_MAX_SESSIONS:
-		return number(p, "--max-sessions", arg, 1, 65536, &conf->max_sessions);
+		return number(p, "--max-sessions", arg, "a number", 1, 65536, &conf->max_sessions);
 	case OPT_MAX_PATHS:
-		return number(p, "--max-paths", arg, 1, 65536, &conf->max_paths);
+		return number(p, "--max-paths", arg, "a number", 1, 65536, &conf->max_paths);
 	case OPT_SETUP_TIMEOUT:
-		rc = number(p, "--setup-timeout", arg, 1, 3600, &value);
+		rc = number(p, "--setup-timeout", arg, "a number of seconds", 1, 3600, &value);
 		if (rc == CONF_RUN)
 			conf->setup_timeout_ms = value * 1000;
 		return rc;
 	case OPT_HEARTBEAT:
-		return number(p, "--heartbeat", arg, CONF_HB_INTERVAL_MS_MIN,
+		return number(p, "--heartbeat", arg, "a number of milliseconds", CONF_HB_INTERVAL_MS_MIN,
 			      CONF_HB_INTERVAL_MS_MAX, &conf->hb_interval_ms);
 	case OPT_HEARTBEAT_MISSES:
-		return number(p, "--heartbeat-misses", arg, 1, CONF_HB_MISSED_MAX,
+		return number(p, "--heartbeat-misses", arg, "a number", 1, CONF_HB_MISSED_MAX,
 			      &conf->hb_missed_max);
 	case OPT_READY_FD:
 		/* The server closes this descriptor, so a standard one is refused. */
-		rc = number(p, "--ready-fd", arg, STDERR_FILENO + 1, 65535, &value);
+		rc = number(p, "--ready-fd", arg, "a number", STDERR_FILENO + 1, 65535, &value);
 		if (rc == CONF_RUN && fcntl((int)value, F_GETFD) < 0)
 			return usage(p, "--ready-fd '%s': expected an open file descriptor", arg);
 		if (rc == CONF_RUN)
 			conf->ready_fd = (int)value;
 		return rc;
 	case OPT_LOCK_TIMEOUT:
-		rc = number(p, "--lock-timeout", arg, 1, 86400, &value);
+		rc = number(p, "--lock-timeout", arg, "a number of seconds", 1, 86400, &value);
 		if (rc == CONF_RUN)
 			conf->exports->lock_timeout_ms = value * 1000;
 		return rc;
