@@ -86,6 +86,8 @@ one_goes_on() {
 	fail "three files on another file system wait for the frozen one"
 }
 
+two_sessions() { [ "$("$top_builddir/rtrsctl" --socket="$tmp/ctl" list | grep -c "twice")" -ge 2 ]; }
+
 for threads in 1 2; do
 	for kind in copy never copy,direct; do
 		invalidate=${kind%,direct} direct=${kind#"$invalidate"}
@@ -115,6 +117,26 @@ for threads in 1 2; do
 		stop_process "$server_pid"
 	done
 done
+
+# A client that was killed leaves a session to the frozen file system; the next one may have its name, and that one is
+# meant by it.
+start_server --threads 2 --control="$tmp/ctl" "frozen=$tmp/mnt/disk" "disk1=$tmp/elsewhere1"
+start_nbdkit "server=127.0.0.1:$server_port" export=frozen connections=2 sessname=twice control=none
+write_one "$uri"
+cleanup_fn thaw
+fsfreeze --freeze "$tmp/mnt"
+start_stuck "$uri"
+kill_process "$nbdkit_pid"
+wait "$stuck" || true			# its connection is gone
+wait_line "$server_log" "twice: session closed"
+start_nbdkit "server=127.0.0.1:$server_port" export=disk1 connections=2 sessname=twice mode=ro control=none
+wait_until "both sessions to be there" two_sessions
+"$top_builddir/rtrsctl" --socket="$tmp/ctl" session disconnect twice
+wait_line "$server_log" "path down: disconnected by rtrsctl"
+timeout "$TIMEOUT_S" nbdinfo "$uri"
+thaw
+stop_process "$nbdkit_pid"
+stop_process "$server_pid"
 
 # All exports on the one that stops: the server writes by itself, and is held in it.  It still talks.
 start_server --threads 2 "frozen=$tmp/mnt/disk" "disk=$tmp/mnt/other"

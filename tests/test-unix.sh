@@ -67,6 +67,19 @@ timeout "$TIMEOUT_S" nbdinfo --size "$uri"
 stop_process "$nbdkit_pid"
 stop_process "$server_pid"
 serve --allow "uid:$(($(id -u) + 1))" "disk=$tmp/disk"
+# A name that a client gives to its own end is nobody's.
+python3 - "$tmp/a.sock" "$tmp/own name" >"$tmp/own.pid" <<'END'
+import os, socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.bind(sys.argv[2])
+s.connect(sys.argv[1])
+print(os.getpid(), flush=True)
+while s.recv(4096):		# the refusal, and the end
+    pass
+END
+# Said before it is refused.
+grep -F "unix:pid=$(cat "$tmp/own.pid"),uid=$(id -u): connection refused: no --allow contains this user" "$server_log"
+if grep -F "own name" "$server_log"; then fail "a client is logged by a name of its own"; fi
 # As in test-allow.sh: it hears it whichever comes first, the refusal or its own request.
 for _ in {1..20}; do
 	expect_nbdkit_failure "$at.*refused: .*\(does its --allow contain this user\?" "server=$at" export=disk control=none
