@@ -139,7 +139,7 @@ wrong 'server ftp://127.0.0.1: unknown transport' ftp://127.0.0.1 disk
 wrong 'server 127.0.0.1:x: the port' 127.0.0.1:x disk
 wrong 'server 127.0.0.256: cannot resolve "127.0.0.256"' 127.0.0.256 disk
 wrong 'server ::1: .*brackets' ::1 disk
-wrong 'server unix:none: expected an absolute path' unix:none disk
+wrong 'server unix:none: expected unix: and an absolute path' unix:none disk
 wrong 'server : the host is empty' '' disk
 wrong '--transport=tcp contradicts rdma://' --transport=tcp "rdma://$server" disk
 wrong '--transport=rdma contradicts unix:/' --transport=rdma "unix:/none" disk

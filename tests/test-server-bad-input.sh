@@ -57,7 +57,10 @@ usage 'listen.*pigeon://127\.0\.0\.1' --listen pigeon://127.0.0.1:1 disk=disk
 usage 'listen.*tcp://127\.0\.0\.1:65536' --listen tcp://127.0.0.1:65536 disk=disk
 usage 'listen.*tcp://127\.0\.0\.1:http' --listen tcp://127.0.0.1:http disk=disk
 usage 'listen.*tcp://\[::1:1' --listen 'tcp://[::1:1' disk=disk
-usage 'listen.*tcp://:' --listen tcp:// disk=disk
+usage "listen 'tcp://': the host is empty: expected HOST" --listen tcp:// disk=disk
+usage "--listen 'foo\.invalid': cannot resolve \"foo\.invalid\": [^:]*: expected HOST\[:PORT\], tcp://.* or unix:PATH$" \
+	--listen foo.invalid disk=disk
+usage '"tpc" \(did you mean tcp\?\): expected HOST' --listen tpc:// disk=disk
 usage 'listen.*nonexistent\.invalid' --listen tcp://nonexistent.invalid:1 disk=disk
 usage "listen.*'127\.0\.0\.1:1234'.*twice" --listen tcp://127.0.0.1 --listen 127.0.0.1:1234 disk=disk
 # Not an address of this machine.

@@ -15,6 +15,7 @@
 #include <nbdkit-plugin.h>
 
 #include "clock.h"
+#include "clt-paths.h"
 #include "plugin-conf.h"
 #include "rtrs-msg.h"
 #include "suggest.h"
@@ -347,13 +348,19 @@ static size_t scheme_len(const char *text)
 	return sep ? (size_t)(sep - text) + 3 : 0;
 }
 
+/* Which parameter @text, one of path_texts, came with. */
+static const char *key_of(const struct plugin_conf *conf, const char *text)
+{
+	return text == conf->server ? "server" : "path";
+}
+
 /* rdma://HOST says what transport= says: which of two that differ is meant nobody knows. */
 static int check_transports(const struct plugin_conf *conf, const char *text)
 {
 	if (!conf->provider || fab_addr_text_agrees(text, conf->provider))
 		return 0;
 	nbdkit_error("transport=%s contradicts %s=%s: give one of them, or the same twice", fab_provider_name(conf->provider),
-		     text == conf->server ? "server" : "path", text);
+		     key_of(conf, text), text);
 	return -1;
 }
 
@@ -380,6 +387,10 @@ int plugin_conf_path(const char *text, const struct fab_provider *provider, bool
 		return fab_addr_parse(text, provider, 0, &addr->dst, err, errlen) < 0 ? -1 : 0;
 	if (sep && (size_t)(sep - text) < scheme)
 		sep = NULL;
+	if (sep && sep == text + scheme) {
+		snprintf(err, errlen, "nothing stands in front of '%c': expected [SOURCE@]HOST[:PORT]", *sep);
+		return -1;
+	}
 	if (sep)
 		snprintf(src, sizeof(src), "%.*s", (int)(sep - text), text);
 	snprintf(dst, sizeof(dst), "%.*s%s", (int)(sep ? scheme : 0), text, sep ? sep + 1 : text);
@@ -405,10 +416,26 @@ static int complete_path(struct plugin_conf *conf, unsigned i)
 		return -1;
 	r = plugin_conf_path(text, provider, false, &conf->paths[i], err, sizeof(err));
 	if (r < 0)
-		nbdkit_error("%s: %s", text == conf->server ? "server" : "path", err);
+		nbdkit_error("%s=%s: %s", key_of(conf, text), text, err);
 	conf->chooses[i] = !conf->provider && !scheme_len(text) && !fab_addr_text_is_unix(text);
 	conf->automatic |= conf->chooses[i];
 	return r;
+}
+
+/* The last path so far is none of those before it. */
+static int check_twice(const struct plugin_conf *conf, unsigned last)
+{
+	const char *text = conf->path_texts[last], *other;
+
+	for (unsigned i = 0; i < last; i++) {
+		if (!clt_paths_same(&conf->paths[i], &conf->paths[last]))
+			continue;
+		other = conf->path_texts[i];
+		nbdkit_error("%s=%s and %s=%s are one path: give each path once, or another SOURCE@ to "
+			     "each", key_of(conf, other), other, key_of(conf, text), text);
+		return -1;
+	}
+	return 0;
 }
 
 int plugin_conf_complete(struct plugin_conf *conf)
@@ -418,7 +445,7 @@ int plugin_conf_complete(struct plugin_conf *conf)
 		return -1;
 	}
 	for (unsigned i = 0; i < conf->npaths; i++) {
-		if (complete_path(conf, i) < 0)
+		if (complete_path(conf, i) < 0 || check_twice(conf, i) < 0)
 			return -1;
 	}
 	if (!conf->server)

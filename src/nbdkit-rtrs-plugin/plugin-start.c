@@ -86,8 +86,13 @@ static int session_open(const struct plugin_conf *conf, const char *suffix, bool
 		return 0;
 	loop_poll_destroy(loop);
 	loop = NULL;
-	snprintf(err, PLUGIN_START_ERR, "cannot start a session with connections=%u: %s",
-		 conf->connections, strerror(-r));
+	/* transport=auto has made one transport of two. */
+	if (r == -EEXIST)
+		snprintf(err, PLUGIN_START_ERR, "two of server= and path= lead over the same addresses: "
+			 "give each path once");
+	else
+		snprintf(err, PLUGIN_START_ERR, "cannot start a session with connections=%u: %s",
+			 conf->connections, strerror(-r));
 	return r;
 }
 

@@ -279,7 +279,7 @@ static int set_places(struct options *o, int argc, char **argv)
 	}
 	if (fab_addr_parse_peer(o->server, o->provider ? o->provider : fab_provider_find("tcp"), RTRS_PORT, &o->addr,
 				why, sizeof(why)) < 0) {
-		fprintf(stderr, "rtrs-bench: server %s\n", why);
+		fprintf(stderr, "rtrs-bench: server %s: %s\n", o->server, why);
 		return OPTIONS_USAGE;
 	}
 	/* An address that names its transport is tried over that alone. */

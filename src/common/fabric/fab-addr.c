@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Addresses: as users write them, perhaps with a provider in front, and as values.  Owns nothing.
- * Any thread; name resolution may block.  A refusal is a sentence that names the text. */
+ * Any thread; name resolution may block.  A refusal says what is wrong and what is expected; the
+ * caller puts the text in front of it. */
 #include <config.h>
 
 #include <arpa/inet.h>
@@ -14,8 +15,15 @@
 
 #include "fabric.h"
 #include "mask.h"
+#include "suggest.h"
+#include "util.h"
 
 #define UNIX_SCHEME "unix:"
+#ifdef HAVE_RDMA
+#define FORMS "expected HOST[:PORT], tcp://HOST[:PORT], rdma://HOST[:PORT] or unix:PATH"
+#else
+#define FORMS "expected HOST[:PORT], tcp://HOST[:PORT] or unix:PATH"
+#endif
 
 /* "" of an end that has none. */
 static const char *unix_path(const struct fab_addr *addr)
@@ -103,6 +111,11 @@ uint16_t fab_addr_port(const struct fab_addr *addr)
 	return ntohs(((const struct sockaddr_in *)&addr->ss)->sin_port);
 }
 
+bool fab_addr_same(const struct fab_addr *a, const struct fab_addr *b)
+{
+	return a->len == b->len && (!a->len || (a->provider == b->provider && !memcmp(&a->ss, &b->ss, a->len)));
+}
+
 bool fab_addr_same_host(const struct fab_addr *a, const struct fab_addr *b)
 {
 	const struct sockaddr_in6 *a6 = (const struct sockaddr_in6 *)&a->ss;
@@ -145,7 +158,7 @@ struct split {
 static int split_host(const char *text, size_t len, struct split *s)
 {
 	if (len == 0) {
-		s->why = "the host is empty";
+		s->why = "the host is empty: " FORMS;
 		return -EINVAL;
 	}
 	if (len >= sizeof(s->host)) {
@@ -229,17 +242,16 @@ static int resolve(const char *host, uint16_t port, struct fab_addr *addr, const
 
 /* The kernel's modules write addresses of InfiniBand ports so.  librdmacm takes them on InfiniBand
  * links only, in another port space than IP addresses have: we do not serve them. */
-static int refuse_gid(const char *text, const char *gid, char *err, size_t errlen)
+static int refuse_gid(const char *gid, char *err, size_t errlen)
 {
 	struct in6_addr in6;
 
 	if (inet_pton(AF_INET6, gid, &in6) != 1) {
-		snprintf(err, errlen, "%s: \"%s\" is no GID: expected 8 groups as in an IPv6 address, "
-			 "and no port", text, gid);
+		snprintf(err, errlen, "\"%s\" is no GID: expected 8 groups as in an IPv6 address, "
+			 "and no port", gid);
 		return -EINVAL;
 	}
-	snprintf(err, errlen, "%s: GIDs are not served: give the IP address of the port's interface",
-		 text);
+	snprintf(err, errlen, "GIDs are not served: give the IP address of the port's interface");
 	return -EPROTONOSUPPORT;
 }
 
@@ -252,6 +264,21 @@ static bool is_unbuilt(const char *transport)
 	return false;
 }
 
+static int refuse_transport(const char *name, char *err, size_t errlen)
+{
+	static const char *const names[] = { "tcp", "rdma", "unix" };
+	const char *meant = suggest(name, strlen(name), names, ARRAY_SIZE(names));
+
+	if (is_unbuilt(name))
+		snprintf(err, errlen, "transport \"%s\" is not in this build (--without-rdma): " FORMS,
+			 name);
+	else if (meant)
+		snprintf(err, errlen, "unknown transport \"%s\" (did you mean %s?): " FORMS, name, meant);
+	else
+		snprintf(err, errlen, "unknown transport \"%s\": " FORMS, name);
+	return -EPROTONOSUPPORT;
+}
+
 /* Absolute, because programs that use it go to other directories (as daemons do). */
 static int parse_unix(const char *text, struct fab_addr *addr, char *err, size_t errlen)
 {
@@ -259,7 +286,7 @@ static int parse_unix(const char *text, struct fab_addr *addr, char *err, size_t
 	const char *path = text + strlen(UNIX_SCHEME);
 
 	if (*path != '/' || strlen(path) >= sizeof(un->sun_path)) {
-		snprintf(err, errlen, "%s: expected an absolute path of at most %zu bytes", text,
+		snprintf(err, errlen, "expected unix: and an absolute path of at most %zu bytes",
 			 sizeof(un->sun_path) - 1);
 		return -EINVAL;
 	}
@@ -284,29 +311,25 @@ int fab_addr_parse(const char *text, const struct fab_provider *p, uint16_t defa
 		snprintf(name, sizeof(name), "%.*s", (int)(sep - text), text);
 		p = fab_provider_find(name);
 		rest = sep + 3;
-		if (!p) {
-			snprintf(err, errlen, is_unbuilt(name) ?
-				 "%s: transport \"%s\" is not in this build (--without-rdma)" :
-				 "%s: unknown transport \"%s\"", text, name);
-			return -EPROTONOSUPPORT;
-		}
+		if (!p)
+			return refuse_transport(name, err, errlen);
 	}
 	if (strncmp(rest, "gid:", 4) == 0)
-		return refuse_gid(text, rest + 4, err, errlen);
+		return refuse_gid(rest + 4, err, errlen);
 	if (!p) {
-		snprintf(err, errlen, "%s: no transport given", text);
+		snprintf(err, errlen, "no transport given: " FORMS);
 		return -EPROTONOSUPPORT;
 	}
 	rc = split_text(rest, &s);
 	if (!rc)
 		rc = parse_port(&s, &port);
 	if (rc) {
-		snprintf(err, errlen, "%s: %s", text, s.why);
+		snprintf(err, errlen, "%s", s.why);
 		return rc;
 	}
 	rc = resolve(s.host, port, addr, &why);
 	if (rc) {
-		snprintf(err, errlen, "%s: cannot resolve \"%s\": %s", text, s.host, why);
+		snprintf(err, errlen, "cannot resolve \"%s\": %s: " FORMS, s.host, why);
 		return rc;
 	}
 	addr->provider = p;
@@ -320,6 +343,6 @@ int fab_addr_parse_peer(const char *text, const struct fab_provider *p, uint16_t
 
 	if (rc || fab_addr_is_unix(addr) || fab_addr_port(addr))
 		return rc;
-	snprintf(err, errlen, "%s: the port must be a number from 1 to 65535", text);
+	snprintf(err, errlen, "the port must be a number from 1 to 65535");
 	return -EINVAL;
 }

@@ -92,7 +92,7 @@ void fab_provider_register(const struct fab_provider *p);
 /* Split and resolve "HOST", "HOST:PORT", "[V6]", "[V6]:PORT", optionally with "NAME://" in front
  * (then @p is ignored, else it is the provider); or "unix:PATH", which is tcp's and absolute.
  * May block in name resolution.
- * Returns 0 with the first usable address, or -errno with the reason in @err (never empty):
+ * Returns 0 with the first usable address, or -errno with the reason in @err (never empty, without @text):
  * -EINVAL malformed, -EPROTONOSUPPORT unknown or unbuilt transport, -ENOENT unknown host. */
 int fab_addr_parse(const char *text, const struct fab_provider *p, uint16_t default_port,
 		   struct fab_addr *addr, char *err, size_t errlen);
@@ -118,6 +118,8 @@ static inline bool fab_addr_is_unix(const struct fab_addr *addr)
 }
 /* 0 where there is none. */
 uint16_t fab_addr_port(const struct fab_addr *addr);
+/* One address, port and transport; or none both. */
+bool fab_addr_same(const struct fab_addr *a, const struct fab_addr *b);
 /* Same host address; ports and transports are not looked at (doc/protocol.md 1.6).  Of AF_UNIX: the
  * same path, or, of ends without a name, the same user. */
 bool fab_addr_same_host(const struct fab_addr *a, const struct fab_addr *b);

@@ -2,22 +2,17 @@
 /* Owns the paths of a session: made, given another address, freed. */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "clt-paths.h"
-
-static bool same_addr(const struct fab_addr *a, const struct fab_addr *b)
-{
-	return a->len == b->len && (!a->len || (a->provider == b->provider && !memcmp(&a->ss, &b->ss, a->len)));
-}
 
 struct clt_path *clt_paths_find(struct clt_sess *sess, const struct clt_sess_addr *addr)
 {
 	struct clt_path *path;
 
 	clt_sess_for_each(path, sess) {
-		if (!path->removed && same_addr(&path->conf.src, &addr->src) &&
-		    same_addr(&path->conf.dst, &addr->dst))
+		const struct clt_sess_addr its = { .src = path->conf.src, .dst = path->conf.dst };
+
+		if (!path->removed && clt_paths_same(&its, addr))
 			return path;
 	}
 	return NULL;

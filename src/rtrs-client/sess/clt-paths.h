@@ -9,6 +9,11 @@
 
 #include "clt-sess.h"
 
+/* Do both lead from the same address to the same one?  Any thread. */
+static inline bool clt_paths_same(const struct clt_sess_addr *a, const struct clt_sess_addr *b)
+{
+	return fab_addr_same(&a->src, &b->src) && fab_addr_same(&a->dst, &b->dst);
+}
 /* One more, IDLE: clt_path_start() connects it.  @ret may be NULL.  0; -EEXIST: there is one
  * between these addresses; -ENOSPC: there are CLT_PATHS_MAX, some of which may have been removed
  * and had another provider; -EAGAIN: and the one whose place it would have is not closed yet;
