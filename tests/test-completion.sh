@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Completion in bash, with bash's own readline on a terminal: what TAB puts on the line, and what it offers.  Each option
-# of --help is completed; names that peers chose are text.
+# Completion in bash, with bash's own readline on a terminal: what TAB puts on the line, and what it offers.  Each
+# option of --help is completed; names that peers chose are text.
 . ./tests/functions.sh
 requires_server
 requires /usr/bin/python3 --version
@@ -104,7 +104,8 @@ for typed in "1", "192", "192.0.2.7:", "192.0.2.7:484", "192.0.2.7:48488@", "192
 tab("rtrsctl path remove unix:/ru", ["path", "remove", "unix:/run/a@unix:/run/b", "END"])
 tab("rtrsctl export kick o", ["export", "kick", "old disk", "END"])
 tab("rtrsctl session disconnect vm-1", ["session", "disconnect", "vm-1", "END"])
-tab("rtrsctl session disconnect vm-\\$", ["session", "disconnect", "vm-$(touch %s/injected)`touch %s/injected`" % (tmp, tmp), "END"])
+tab("rtrsctl session disconnect vm-\\$",
+    ["session", "disconnect", "vm-$(touch %s/injected)`touch %s/injected`" % (tmp, tmp), "END"])
 assert len(offered("rtrsctl session disconnect ")) == 4
 assert not os.path.exists(tmp + "/injected"), "a peer's name was run"
 assert "--socket=%s/dir/a.sock" % tmp in open(tmp + "/listed").read()

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# make install: what is installed and what is not, scripts that name the programs by their place, a plugin directory where
-# this user may not write, and make uninstall.
+# make install: what is installed and what is not, scripts that name the programs by their place, a plugin directory
+# where this user may not write, and make uninstall.
 . ./tests/functions.sh
 requires_server; requires_plugin
 requires make --version

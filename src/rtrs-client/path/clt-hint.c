@@ -34,7 +34,9 @@ const char *clt_hint_unreachable(const struct fab_addr *dst, int err)
 
 const char *clt_hint_source(const struct fab_addr *src, int err)
 {
-	return src->len && err == -EADDRNOTAVAIL ? " (no interface of this machine has the address in front of '@')" : "";
+	if (src->len && err == -EADDRNOTAVAIL)
+		return " (no interface of this machine has the address in front of '@')";
+	return "";
 }
 
 const char *clt_hint_refused(const struct fab_addr *dst, unsigned cid, int err)
@@ -43,8 +45,9 @@ const char *clt_hint_refused(const struct fab_addr *dst, unsigned cid, int err)
 		return "";
 	switch (err) {
 	case -ECONNRESET:
-		return fab_addr_is_unix(dst) ? " (does its --allow contain this user? its log says why)" :
-					       " (does its --allow contain this address? its log says why)";
+		if (fab_addr_is_unix(dst))
+			return " (does its --allow contain this user? its log says why)";
+		return " (does its --allow contain this address? its log says why)";
 	case -EEXIST:
 		return " (the session has a path between these addresses already)";
 	case -ENOMEM:

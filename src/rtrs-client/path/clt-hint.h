@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What people look for when a server cannot be reached, or refuses: in words, by the error and by the address that they
- * gave.  Pure: any thread, no memory. */
+/* What people look for when a server cannot be reached, or refuses: in words, by the error and by
+ * the address that they gave.  Pure: any thread, no memory. */
 #ifndef CLT_HINT_H
 #define CLT_HINT_H
 
 #include "fabric.h"
 
-/* No connection to @dst, because of @err.  A static string, " (...)", or "" where the error says all. */
+/* No connection to @dst, because of @err.  A static string, " (...)", or "" where the error says
+ * all. */
 const char *clt_hint_unreachable(const struct fab_addr *dst, int err);
 /* No way from @src, which may be none, because of @err.  As above. */
 const char *clt_hint_source(const struct fab_addr *src, int err);
-/* The server at @dst was reached and has refused connection @cid with @err: RTRS has no more than a number for why.  As
- * above. */
+/* The server at @dst was reached and has refused connection @cid with @err: RTRS has a number for
+ * the reason and no text.  As above. */
 const char *clt_hint_refused(const struct fab_addr *dst, unsigned cid, int err);
 
 #endif

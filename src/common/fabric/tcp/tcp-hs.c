@@ -31,15 +31,16 @@ static const struct {
 	uint32_t len;
 	const char *told;
 } others[] = {
-	{ "NBDMAGIC", 8, "it is an NBD server, not an rtrs-server: write the address of rtrs-server, or use "
-			 "nbdkit's nbd plugin" },
+	{ "NBDMAGIC", 8, "it is an NBD server, not an rtrs-server: write the address of "
+			 "rtrs-server, or use nbdkit's nbd plugin" },
 	{ "{\"ok\"", 5, "it is a control socket, for rtrsctl: write the address of rtrs-server" },
 	{ "\x15\x03", 2, "it does not speak RTRS, but TLS" },
 	{ "\x16\x03", 2, "it does not speak RTRS, but TLS" },
 };
 
 /* The words of the peer of @c: its first line if that is text, as with HTTP, SSH, and SMTP, the
- * protocol if it is another one, else its first bytes.  @c is at its end, so more than a frame may be read. */
+ * protocol if it is known by how it begins, else its first bytes.  @c is at its end, so more than a
+ * frame may be read. */
 static void peer_said(struct tcp_conn *c, char why[HS_WHY_LEN])
 {
 	char said[HS_SAID_MAX + 1] = "";
@@ -52,7 +53,8 @@ static void peer_said(struct tcp_conn *c, char why[HS_WHY_LEN])
 		c->hs_len += more > 0 ? (uint32_t)more : 0;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
-		if (c->hs_len >= others[i].len && !memcmp(c->hs_buf, others[i].begin, others[i].len)) {
+		if (c->hs_len >= others[i].len &&
+		    !memcmp(c->hs_buf, others[i].begin, others[i].len)) {
 			snprintf(why, HS_WHY_LEN, "%s", others[i].told);
 			return;
 		}
