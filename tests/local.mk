@@ -23,6 +23,7 @@ SHELL_TESTS = \
 	%D%/test-durability.sh \
 	%D%/test-enospc.sh \
 	%D%/test-extents.sh \
+	%D%/test-extents-fuse.sh \
 	%D%/test-fio-verify.sh \
 	%D%/test-flags.sh \
 	%D%/test-frozen.sh \
@@ -121,6 +122,7 @@ EXTRA_DIST += \
 	%D%/test-check-walks.sh \
 	%D%/paths-faults.sh \
 	%D%/paths-leak.sh \
+	%D%/fuse-hole.py \
 	%D%/paths.py \
 	%D%/run-test.sh \
 	%D%/speed.sh \

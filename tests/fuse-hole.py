@@ -1,0 +1,92 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""A FUSE file system with one file, "disk", whose data is in memory and who says that all of it is a hole: as one whose
+daemon does not know what is in the kernel's write-back cache.  fuse-hole.py MOUNTPOINT BYTES; needs root.  Serves until
+it is unmounted."""
+
+import ctypes
+import errno
+import os
+import stat
+import struct
+import sys
+
+FORGET, BATCH_FORGET, INTERRUPT = 2, 42, 36     # have no answer
+LOOKUP, GETATTR, OPEN, READ, WRITE, STATFS, RELEASE, FSYNC, FLUSH, INIT, OPENDIR, RELEASEDIR, LSEEK = \
+    1, 3, 14, 15, 16, 17, 18, 20, 25, 26, 27, 29, 46
+ROOT, FILE = 1, 2
+
+data = bytearray(int(sys.argv[2]))
+
+
+def attr(node):
+    mode, size = (stat.S_IFDIR | 0o755, 0) if node == ROOT else (stat.S_IFREG | 0o644, len(data))
+    return struct.pack('<6Q10I', node, size, size // 512, 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0, 4096, 0)
+
+
+def lookup(body):
+    if body != b'disk\0':
+        return errno.ENOENT
+    return struct.pack('<4Q2I', FILE, 1, 0, 0, 0, 0) + attr(FILE)
+
+
+def read(body):
+    _, off, size = struct.unpack_from('<QQI', body)
+    return bytes(data[off:off + size])
+
+
+def write(body):
+    _, off, size = struct.unpack_from('<QQI', body)
+    data[off:off + size] = body[40:40 + size]
+    return struct.pack('<II', size, 0)
+
+
+def lseek(body):
+    _, off, whence = struct.unpack_from('<QQI', body)
+    if whence == os.SEEK_DATA:
+        print('asked for data', flush=True)
+        return errno.ENXIO
+    return struct.pack('<Q', off)
+
+
+def answer(op, node, body):
+    """What follows the header, or an errno."""
+    if op == INIT:
+        return struct.pack('<4I2H2I2H8I', 7, 31, 65536, 0, 16, 12, 65536, 1, 0, 0, *[0] * 8)
+    if op == GETATTR:
+        return struct.pack('<QII', 0, 0, 0) + attr(node)
+    if op in (OPEN, OPENDIR):
+        return struct.pack('<QII', 0, 0, 0)
+    if op == STATFS:
+        return struct.pack('<5Q4I6I', 1 << 20, 1 << 19, 1 << 19, 16, 8, 4096, 255, 4096, 0, *[0] * 6)
+    if op in (RELEASE, RELEASEDIR, FSYNC, FLUSH):
+        return b''
+    calls = {LOOKUP: lookup, READ: read, WRITE: write, LSEEK: lseek}
+    return calls[op](body) if op in calls else errno.ENOSYS
+
+
+def main():
+    fuse = os.open('/dev/fuse', os.O_RDWR)
+    libc = ctypes.CDLL(None, use_errno=True)
+    options = f'fd={fuse},rootmode=40000,user_id=0,group_id=0,allow_other'
+    if libc.mount(b'fuse-hole', sys.argv[1].encode(), b'fuse', 0, options.encode()):
+        sys.exit(f'mount: {os.strerror(ctypes.get_errno())}')
+    print('mounted', flush=True)
+    while True:
+        try:
+            request = os.read(fuse, 1 << 20)
+        except OSError as e:
+            if e.errno == errno.ENODEV:         # unmounted
+                return
+            if e.errno in (errno.ENOENT, errno.EINTR, errno.EAGAIN):
+                continue
+            raise
+        _, op, unique, node = struct.unpack_from('<IIQQ', request)
+        if op in (FORGET, BATCH_FORGET, INTERRUPT):
+            continue
+        a = answer(op, node, request[40:])
+        err, out = (-a, b'') if isinstance(a, int) else (0, a)
+        os.write(fuse, struct.pack('<IiQ', 16 + len(out), err, unique) + out)
+
+
+main()
