@@ -646,6 +646,35 @@ static void test_closed_while_it_is_opened_again(void)
 	world_destroy(w);
 }
 
+static bool is_asked_for_by_the_timer(void *arg)
+{
+	const struct dev *dev = world_client_dev(c);
+
+	return atomic_load(&dev->state) == DEV_LOST && dev->ctl.done && clt_sess_is_up(&world_client_clt(c)->sess);
+}
+
+static bool no_device(void *arg)
+{
+	return list_empty(&world_client_clt(c)->devs);
+}
+
+/* The last user of a LOST device leaves while an OPEN is on its way that the server refuses: there is nothing to
+ * close, and the device goes with the answer. */
+static void test_closed_while_an_open_is_refused(void)
+{
+	start(8, 60000);
+	restart(8, "other");
+	CHECK(sim_run_until(is_asked_for_by_the_timer, NULL, 10000));
+	dev_close(world_client_dev(c));
+	CHECK(sim_run_until(no_device, NULL, 1000));
+	world_run_ms(w, 100);
+	restart(8, NULL);
+	world_client_open(c, RNBD_ACCESS_RW);
+	CHECK(wait_open(c, 10000) == 0);
+	CHECK(world_write(c, 0, 4096, 0x31) == 0);
+	world_destroy(w);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct sim_test tests[] = {
@@ -668,6 +697,7 @@ int main(int argc, char **argv)
 		{ "opened-again-in-another-mode", test_opened_again_in_another_mode },
 		{ "given-up-when-it-was-opened", test_given_up_when_it_was_opened },
 		{ "closed-while-it-is-opened-again", test_closed_while_it_is_opened_again },
+		{ "closed-while-an-open-is-refused", test_closed_while_an_open_is_refused },
 	};
 
 	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));

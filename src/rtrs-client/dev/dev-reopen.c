@@ -234,8 +234,10 @@ static void reopen_result(struct dev *dev, int r)
 
 static void reopen_end(struct dev *dev, int r)
 {
-	reopen_result(dev, r);
-	clt_slot_wake(&dev->clt->sess.io);
+	struct client *clt = dev->clt;
+
+	reopen_result(dev, r);		/* @dev may be gone: it was CLOSING */
+	clt_slot_wake(&clt->sess.io);
 }
 
 static void reopen_met(struct dev_ctl *ctl)
