@@ -4,11 +4,14 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <pwd.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "conf.h"
+
+#define ALLOW_FORMS "expected ADDR or ADDR/BITS with an IPv4 or IPv6 address, or uid:USER"
 
 /* Clear what is behind the first @bits of @addr. */
 static void mask(uint8_t addr[16], unsigned bits)
@@ -35,7 +38,18 @@ static int parse_decimal(const char *text, unsigned max, unsigned *n)
 	return 0;
 }
 
-static int parse_user(const char *text, struct srv_allow *allow)
+__attribute__((format(printf, 4, 5)))
+static int refuse(char *why, size_t len, int rc, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, len, fmt, ap);
+	va_end(ap);
+	return rc;
+}
+
+static int parse_user(const char *text, struct srv_allow *allow, char *why, size_t len)
 {
 	const struct passwd *pw = getpwnam(text);
 	unsigned uid;
@@ -43,13 +57,15 @@ static int parse_user(const char *text, struct srv_allow *allow)
 	if (pw)
 		uid = pw->pw_uid;
 	else if (parse_decimal(text, UINT32_MAX - 1, &uid))	/* (uid_t)-1 is nobody's */
-		return -EINVAL;
+		return refuse(why, len, strspn(text, "0123456789") == strlen(text) ? -EINVAL : -ENOENT,
+			      "expected uid: and the name of a user of this machine, or a number from "
+			      "0 to %u", UINT32_MAX - 1);
 	allow->family = AF_UNIX;
 	allow->uid = (uid_t)uid;
 	return 0;
 }
 
-int conf_allow_parse(const char *text, struct srv_allow *allow)
+int conf_allow_parse(const char *text, struct srv_allow *allow, char *why, size_t whylen)
 {
 	const char *slash = strchr(text, '/');
 	size_t len = slash ? (size_t)(slash - text) : strlen(text);
@@ -57,13 +73,13 @@ int conf_allow_parse(const char *text, struct srv_allow *allow)
 
 	memset(allow, 0, sizeof(*allow));
 	if (!strncmp(text, "uid:", 4))
-		return parse_user(text + 4, allow);
+		return parse_user(text + 4, allow, why, whylen);
 	if (len > 2 && text[0] == '[' && text[len - 1] == ']') {
 		text++;
 		len -= 2;
 	}
-	if (len >= sizeof(addr))
-		return -EINVAL;
+	if (!len || len >= sizeof(addr))
+		return refuse(why, whylen, -EINVAL, ALLOW_FORMS);
 	memcpy(addr, text, len);
 	addr[len] = '\0';
 	if (inet_pton(AF_INET, addr, allow->addr) == 1) {
@@ -73,10 +89,11 @@ int conf_allow_parse(const char *text, struct srv_allow *allow)
 		allow->family = AF_INET6;
 		allow->bits = 128;
 	} else {
-		return -EINVAL;
+		return refuse(why, whylen, -EINVAL, ALLOW_FORMS);
 	}
 	if (slash && parse_decimal(slash + 1, allow->bits, &allow->bits))
-		return -EINVAL;
+		return refuse(why, whylen, -EINVAL, "expected a number of bits from 0 to %u behind '/'",
+			      allow->bits);
 	mask(allow->addr, allow->bits);
 	return 0;
 }

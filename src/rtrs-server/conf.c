@@ -59,19 +59,12 @@ static const struct option options[] = {
 
 static const char help[] =
 "Usage: rtrs-server [OPTIONS] NAME=PATH[,readonly][,direct][,force] ...\n"
-"Export files and block devices over RTRS/RNBD.\n"
+"Export files and block devices over RTRS/RNBD, each as NAME; see rtrs-server(8).\n"
+"direct: O_DIRECT; force: a device in use, too; a ',' in PATH is '\\,'.\n"
 "\n"
-"  NAME=PATH                       export the file or block device PATH as NAME;\n"
-"                                  direct: O_DIRECT; force: a device in use, too;\n"
-"                                  a ',' in PATH is '\\,'\n"
-"\n"
-"      --listen=tcp://ADDR:PORT    where to listen, repeatable; also rdma://...,\n"
-"                                  unix:PATH\n"
-"                                  (default tcp://127.0.0.1:1234 and [::1]:1234)\n"
+"      --listen=tcp://ADDR:PORT    also rdma://... and unix:PATH; repeatable\n"
 "      --allow=ADDR[/BITS]|uid:USER let only these clients in, repeatable\n"
-"      --invalidate=auto|always|copy|never\n"
-"                                  protect requests by keys that end, by a copy,\n"
-"                                  or not at all (default auto: keys or a copy)\n"
+"      --invalidate=auto|always|copy|never  protect requests (default auto)\n"
 "      --queue-depth=N             requests in flight per path (default 128)\n"
 "      --max-io-size=SIZE          largest request, N times 4K (default 128K)\n"
 "      --threads=N                 threads that serve (1 per 2 CPUs, at most 4)\n"
@@ -88,9 +81,7 @@ static const char help[] =
 "      --ready-fd=FD               write a line to FD when ready, and close it\n"
 "      --log-level=LEVEL           error, warning, info or debug (default info)\n"
 "  -h, --help                      print this and exit\n"
-"  -V, --version                   print the version and exit\n"
-"\n"
-"Exit status: 0 after SIGTERM or SIGINT, 1 cannot start, 2 a mistake above.\n";
+"  -V, --version                   print the version and exit\n";
 
 struct parser {
 	struct srv_conf *conf;
@@ -173,14 +164,18 @@ static enum conf_result add_listener(const struct parser *p, const char *text)
 	struct srv_conf *conf = p->conf;
 	struct fab_addr *all;
 	char why[256];
+	int rc;
 
 	all = realloc(conf->listeners, (conf->nlisteners + 1) * sizeof(*all));
 	if (!all)
 		return usage(p, "out of memory");
 	conf->listeners = all;
-	if (fab_addr_parse(text, fab_provider_find("tcp"), RTRS_PORT, &all[conf->nlisteners], why,
-			   sizeof(why)))
-		return usage(p, "--listen '%s': %s", text, why);
+	rc = fab_addr_parse(text, fab_provider_find("tcp"), RTRS_PORT, &all[conf->nlisteners], why,
+			    sizeof(why));
+	if (rc) {
+		usage(p, "--listen '%s': %s", text, why);
+		return rc == -ENOENT ? CONF_FAILED : CONF_USAGE;
+	}
 	for (unsigned i = 0; i < conf->nlisteners; i++) {
 		if (same_listener(&all[i], &all[conf->nlisteners]))
 			return usage(p, "--listen '%s': this address is given twice", text);
@@ -193,14 +188,18 @@ static enum conf_result add_allow(const struct parser *p, const char *text)
 {
 	struct srv_conf *conf = p->conf;
 	struct srv_allow *all;
+	char why[128];
+	int rc;
 
 	all = realloc(conf->allow, (conf->nallow + 1) * sizeof(*all));
 	if (!all)
 		return usage(p, "out of memory");
 	conf->allow = all;
-	if (conf_allow_parse(text, &all[conf->nallow]))
-		return usage(p, "--allow '%s': expected ADDR or ADDR/BITS with an IPv4 or IPv6 address, "
-			     "or uid:USER", text);
+	rc = conf_allow_parse(text, &all[conf->nallow], why, sizeof(why));
+	if (rc) {
+		usage(p, "--allow '%s': %s", text, why);
+		return rc == -ENOENT ? CONF_FAILED : CONF_USAGE;
+	}
 	conf->nallow++;
 	return CONF_RUN;
 }
@@ -244,8 +243,10 @@ static enum conf_result one_option(const struct parser *p, int opt, const char *
 	case OPT_READY_FD:
 		/* The server closes this descriptor, so a standard one is refused. */
 		rc = number(p, "--ready-fd", arg, "a number", STDERR_FILENO + 1, 65535, &value);
-		if (rc == CONF_RUN && fcntl((int)value, F_GETFD) < 0)
-			return usage(p, "--ready-fd '%s': expected an open file descriptor", arg);
+		if (rc == CONF_RUN && fcntl((int)value, F_GETFD) < 0) {
+			usage(p, "--ready-fd '%s': expected an open file descriptor", arg);
+			return CONF_FAILED;
+		}
 		if (rc == CONF_RUN)
 			conf->ready_fd = (int)value;
 		return rc;
@@ -412,7 +413,9 @@ enum conf_result conf_parse(struct srv_conf *conf, int argc, char **argv, char *
 	if (rc == CONF_RUN && !conf->nlisteners)
 		rc = default_listeners(&p);
 	for (; rc == CONF_RUN && optind < argc; optind++) {
-		if (exports_add(conf->exports, argv[optind], err, errlen))
+		if (exports_check(conf->exports, argv[optind], err, errlen))
+			rc = CONF_USAGE;
+		else if (exports_add(conf->exports, argv[optind], err, errlen))
 			rc = CONF_FAILED;
 	}
 	return rc;

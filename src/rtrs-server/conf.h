@@ -78,8 +78,8 @@ struct srv_conf {
 enum conf_result {
 	CONF_RUN,
 	CONF_EXIT,			/* --help, --version: printed to stdout */
-	CONF_USAGE,			/* the command line is wrong: @err */
-	CONF_FAILED,			/* what it names cannot be used: @err */
+	CONF_USAGE,			/* the command line is wrong, on any machine: @err */
+	CONF_FAILED,			/* what it names cannot be used here: @err */
 };
 
 /* Read the command line into @conf and open the exports.  May block in name resolution.  @conf is
@@ -88,9 +88,9 @@ enum conf_result conf_parse(struct srv_conf *conf, int argc, char **argv, char *
 			    size_t errlen);
 void conf_fini(struct srv_conf *conf);
 
-/* "ADDR" or "ADDR/BITS", an IPv6 address may stand in brackets; "uid:NUMBER", "uid:NAME".  0 or
- * -EINVAL.  May ask the user database. */
-int conf_allow_parse(const char *text, struct srv_allow *allow);
+/* "ADDR" or "ADDR/BITS", an IPv6 address may stand in brackets; "uid:NUMBER", "uid:NAME".  0,
+ * -EINVAL, or -ENOENT: no such user, with what was expected in @why.  May ask the user database. */
+int conf_allow_parse(const char *text, struct srv_allow *allow, char *why, size_t len);
 /* True if a peer with the address of @peer may connect: no --allow given, or one that contains it.
  * IPv4 peers of an IPv6 listener (::ffff:a.b.c.d) match IPv4 prefixes.  Who comes by a socket in
  * the file system had the right to write to it: addresses do not refuse it, users do.  Pure, any

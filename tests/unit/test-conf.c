@@ -190,18 +190,22 @@ Test(conf, mistakes)
 		  "--heartbeat-misses '0': expected a number from 1 to 100" },
 		{ "--log-level loud", true, CONF_USAGE,
 		  "--log-level 'loud': expected error, warning, info or debug" },
-		{ "--allow 10.0.0.0/33", true, CONF_USAGE, "--allow '10.0.0.0/33': expected ADDR or "
+		{ "--allow 10.0.0.0/33", true, CONF_USAGE, "--allow '10.0.0.0/33': expected a number "
+		  "of bits from 0 to 32 behind '/'" },
+		{ "--allow /33", true, CONF_USAGE, "--allow '/33': expected ADDR or "
 		  "ADDR/BITS with an IPv4 or IPv6 address, or uid:USER" },
+		{ "--allow uid:no-such-user", true, CONF_FAILED, "--allow 'uid:no-such-user': expected uid: "
+		  "and the name of a user of this machine, or a number from 0 to 4294967294" },
 		{ "--allow example.org", true, CONF_USAGE, "--allow 'example.org': expected ADDR or "
 		  "ADDR/BITS with an IPv4 or IPv6 address, or uid:USER" },
-		{ "--allow uid:", true, CONF_USAGE, "--allow 'uid:': expected ADDR or "
-		  "ADDR/BITS with an IPv4 or IPv6 address, or uid:USER" },
-		{ "--allow uid:4294967295", true, CONF_USAGE, "--allow 'uid:4294967295': expected ADDR or "
-		  "ADDR/BITS with an IPv4 or IPv6 address, or uid:USER" },
+		{ "--allow uid:", true, CONF_USAGE, "--allow 'uid:': expected uid: "
+		  "and the name of a user of this machine, or a number from 0 to 4294967294" },
+		{ "--allow uid:4294967295", true, CONF_USAGE, "--allow 'uid:4294967295': expected uid: "
+		  "and the name of a user of this machine, or a number from 0 to 4294967294" },
 		{ "--listen unix:/a --listen unix:/a", true, CONF_USAGE,
 		  "--listen 'unix:/a': this address is given twice" },
 		{ "--listen unix:/a --listen unix:/b", true, CONF_RUN, "" },
-		{ "disk", false, CONF_FAILED, "'disk': expected NAME=PATH[,readonly][,direct][,force]" },
+		{ "disk", false, CONF_USAGE, "'disk': expected NAME=PATH[,readonly][,direct][,force]" },
 	};
 
 	for_each_case(c, cases) {

@@ -144,7 +144,7 @@ Test(export, refused)
 	add_refused("a=/dev/null", -EINVAL,
 		    "export 'a': '/dev/null' is neither a regular file nor a block device");
 	add_refused("a=empty", -EINVAL,
-		    "export 'a': 'empty' is empty: give it a size first, e.g.: truncate -s 1G");
+		    "export 'a': 'empty' is empty: give it a size first, e.g.: truncate -s 1G 'empty'");
 	add_refused("a=odd", -EINVAL, "export 'a': 'odd' has 1000 bytes, which is no multiple of 512, "
 		    "and RNBD counts in sectors of 512: round it up with: truncate -s %512 'odd'");
 	memset(longname, 'n', 255);

@@ -94,7 +94,7 @@ static int learn_size(struct export *ex, const struct stat *st, const struct ref
 	if (!size)
 		return refuse(to, -EINVAL, ex->is_block ?
 			      "has size 0: there is no medium in this device" :
-			      "is empty: give it a size first, e.g.: truncate -s 1G");
+			      "is empty: give it a size first, e.g.: truncate -s 1G '%s'", ex->path);
 	if (size % RNBD_SECTOR_SIZE)
 		return refuse(to, -EINVAL, "has %llu bytes, which is no multiple of 512, and RNBD "
 			      "counts in sectors of 512: round it up with: truncate -s %%512 '%s'",

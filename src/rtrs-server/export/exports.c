@@ -163,6 +163,16 @@ static int parse_spec(struct export *ex, const struct exports *e, const char *sp
 	return parse_flags(ex, rest, err, errlen);
 }
 
+int exports_check(const struct exports *e, const char *spec, char *err, size_t errlen)
+{
+	struct export ex = { 0 };
+	int rc = parse_spec(&ex, e, spec, err, errlen);
+
+	free(ex.name);
+	free(ex.path);
+	return rc;
+}
+
 /* The first export of the same file or device counts for all of them. */
 static struct export *find_same_file(const struct exports *e, const struct export *ex)
 {

@@ -29,6 +29,8 @@ struct exports {
  * O_DIRECT not possible, size not a multiple of 512, size 0.  A ',' or '\' in PATH is written "\,",
  * "\\". */
 int exports_add(struct exports *e, const char *spec, char *err, size_t errlen);
+/* Is @spec one, whatever it names?  0, or -errno with one line in @err, as exports_add(). */
+int exports_check(const struct exports *e, const char *spec, char *err, size_t errlen);
 void exports_init(struct exports *e);
 void exports_fini(struct exports *e);
 struct export *exports_find(const struct exports *e, const char *name);
