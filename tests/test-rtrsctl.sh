@@ -210,8 +210,9 @@ if nbdkit --version >/dev/null 2>&1; then
 fi
 if [ "$(id -u)" -eq 0 ] && setpriv --version >/dev/null 2>&1; then
 	chmod 711 "$tmp" "$RUNTIME_DIRECTORY"
+	cp "$rtrsctl" "$tmp/rtrsctl"
 	expect_failure 1 "$socket: Permission denied: root may ask, and the user who runs the program" \
-		setpriv --reuid=65534 --clear-groups "$rtrsctl" --socket "$socket" list
+		setpriv --reuid=65534 --clear-groups "$tmp/rtrsctl" --socket "$socket" list
 fi
 expect_failure 2 "did you mean status" "$rtrsctl" statuss
 expect_failure 2 "which path" "$rtrsctl" path disconnect

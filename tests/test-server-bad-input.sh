@@ -107,6 +107,25 @@ start_server disk=disk
 expect_failure 1 "127\.0\.0\.1:$server_port.*in use" "$RTRS_SERVER" \
 	--listen "tcp://127.0.0.1:$server_port" disk=other
 
+# The address cannot be had.
+expect_failure 1 "cannot listen on unix:$tmp/none/s: No such file or directory: the directory is missing\$" \
+	"$RTRS_SERVER" --control none --listen "unix:$tmp/none/s" disk=other
+if [ "$(id -u)" -eq 0 ] && setpriv --version >/dev/null 2>&1; then
+	chmod 711 "$tmp"
+	cp "$RTRS_SERVER" "$tmp/rtrs-server"
+	mkdir "$tmp/nobody"
+	truncate -s 1M "$tmp/nobody/disk"
+	chown -R 65534 "$tmp/nobody"
+	# as_nobody REGEX LISTEN
+	as_nobody() {
+		expect_failure 1 "cannot listen on $2: Permission denied: $1" setpriv --reuid=65534 --clear-groups \
+			"$tmp/rtrs-server" --control none --state-dir "$tmp/nobody" --listen "$2" "disk=$tmp/nobody/disk"
+	}
+	as_nobody 'no right to make a socket in the directory$' "unix:$tmp/s"
+	[ "$(cat /proc/sys/net/ipv4/ip_unprivileged_port_start)" -le 1 ] ||
+		as_nobody 'a port as low as that needs root or CAP_NET_BIND_SERVICE$' tcp://127.0.0.1:1
+fi
+
 # What a service is told of its journal is not for all that it starts.
 expect_failure 1 '^rtrs-server: error: .*missing' env JOURNAL_STREAM=1:2 "$RTRS_SERVER" disk=missing
 stream=$(stat -c %d:%i journal)

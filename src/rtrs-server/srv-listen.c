@@ -283,6 +283,18 @@ static void listen_abort(struct srv *srv)
 	}
 }
 
+/* Sockets of this machine's kernel. */
+static const char *listen_hint_tcp(const struct fab_addr *addr, int rc)
+{
+	if (rc == -ENOENT && fab_addr_is_unix(addr))
+		return ": the directory is missing";
+	if (rc == -EACCES && fab_addr_is_unix(addr))
+		return ": no right to make a socket in the directory";
+	if (rc == -EACCES)
+		return ": a port as low as that needs root or CAP_NET_BIND_SERVICE";
+	return "";
+}
+
 /* A hint, behind the error's own words, for the person who has to mend the host. */
 static const char *listen_hint(const struct fab_addr *addr, int rc)
 {
@@ -293,7 +305,7 @@ static const char *listen_hint(const struct fab_addr *addr, int rc)
 	if (rc == -EEXIST)
 		return ": what is there is no socket";
 	if (strcmp(fab_provider_name(addr->provider), "rdma"))
-		return "";
+		return listen_hint_tcp(addr, rc);
 	if (rc == -ENODEV)
 		return ": no RDMA device has the address; the driver of the device and rdma_ucm must be "
 		       "loaded, and \"rdma link\" shows whose interface it is on";
