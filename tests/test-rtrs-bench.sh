@@ -160,6 +160,12 @@ wrong '--verify with --iodepth=16: expected fewer IOs in flight than blocks of -
 expect_failure 1 "export 'none': the server has no such export; it has disk" "$bench" "$server" none
 expect_failure 1 "server unix:$tmp/none: " "$bench" "unix:$tmp/none" disk
 
+# No descriptors, here or in a session of many connections.
+for limit in 12 64; do
+	expect_failure 1 "Too many open files \(RLIMIT_NOFILE is $limit: raise it\)$" bash -c "ulimit -n $limit; exec \"\$@\"" \
+		bash "$bench" --connections=100 "$server" disk
+done
+
 # ---- the end ----
 # $1: wait until rtrs-bench, $bench_pid, has its session and reads.
 bench_reads() {

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "dev-list.h"
@@ -84,6 +85,16 @@ static int connect_any(struct target *t, const struct options *o, char *why, siz
 	return connect_over(t, o, o->addr.provider, 0, why, len);
 }
 
+static void name_limit(char *why, size_t len)
+{
+	size_t at = strlen(why);
+	struct rlimit limit;
+
+	if (!getrlimit(RLIMIT_NOFILE, &limit))
+		snprintf(why + at, len - at, " (RLIMIT_NOFILE is %llu: raise it)",
+			 (unsigned long long)limit.rlim_cur);
+}
+
 /* Which exports there are, as far as there is room. */
 static void name_exports(struct target *t, char *why, size_t len)
 {
@@ -106,6 +117,8 @@ int target_open(struct target *t, const struct options *o, char *why, size_t len
 
 	memset(t, 0, sizeof(*t));
 	r = connect_any(t, o, why, len);
+	if (r == -EMFILE)
+		name_limit(why, len);
 	if (r < 0)
 		return r;
 	r = dev_open(&t->clt, o->export, mode, &dev);
