@@ -101,7 +101,8 @@ static int rtrs_get_ready(void)
 }
 
 /* The only way to hear that nbdkit is to end; it prints an error then, so it is for those who
- * wait. */
+ * wait.  On a thread without a connection of nbdkit it returns early for that alone, as nbdkit
+ * (1.32) asserts: from .after_fork to the end of .cleanup, where that thread is joined. */
 static int nap(void)
 {
 	return nbdkit_nanosleep(1, 0);
