@@ -137,7 +137,7 @@ bench --rw=rw --seed=7 --number-ios=4 --offset=4K --size=8k "$server" disk >/dev
 # Where the server is.
 wrong 'server ftp://127.0.0.1: unknown transport' ftp://127.0.0.1 disk
 wrong 'server 127.0.0.1:x: the port' 127.0.0.1:x disk
-wrong 'server 127.0.0.256: cannot resolve "127.0.0.256"' 127.0.0.256 disk
+expect_failure 1 '^rtrs-bench: server 127.0.0.256: cannot resolve "127.0.0.256"' "$bench" 127.0.0.256 disk
 wrong 'server ::1: .*brackets' ::1 disk
 wrong 'server unix:none: expected unix: and an absolute path' unix:none disk
 wrong 'server : the host is empty' '' disk

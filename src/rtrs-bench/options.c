@@ -260,6 +260,7 @@ static int set(struct options *o, int opt, const char *value, struct given *give
 static int set_places(struct options *o, int argc, char **argv)
 {
 	char why[512];
+	int r;
 
 	if (argc != 2) {
 		fprintf(stderr, "rtrs-bench: expected HOST[:PORT] and EXPORT, not %d arguments: see --help\n", argc);
@@ -277,10 +278,12 @@ static int set_places(struct options *o, int argc, char **argv)
 			RNBD_NAME_MAX - 1);
 		return OPTIONS_USAGE;
 	}
-	if (fab_addr_parse_peer(o->server, o->provider ? o->provider : fab_provider_find("tcp"), RTRS_PORT, &o->addr,
-				why, sizeof(why)) < 0) {
+	r = fab_addr_parse_peer(o->server, o->provider ? o->provider : fab_provider_find("tcp"), RTRS_PORT,
+				&o->addr, why, sizeof(why));
+	if (r < 0) {
 		fprintf(stderr, "rtrs-bench: server %s: %s\n", o->server, why);
-		return OPTIONS_USAGE;
+		/* Another machine, or another day, may know the host. */
+		return r == -ENOENT ? OPTIONS_UNKNOWN_HOST : OPTIONS_USAGE;
 	}
 	/* An address that names its transport is tried over that alone. */
 	o->automatic = !o->provider && !strstr(o->server, "://") && !fab_addr_is_unix(&o->addr);

@@ -9,7 +9,9 @@
 #include "clt-sess.h"
 #include "load.h"
 
-#define OPTIONS_USAGE 2			/* exit status */
+/* Exit status. */
+#define OPTIONS_UNKNOWN_HOST 1
+#define OPTIONS_USAGE 2
 
 struct options {
 	const char *server, *export;
