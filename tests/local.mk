@@ -86,6 +86,7 @@ SHELL_TESTS = \
 	%D%/test-server-restart.sh \
 	%D%/test-server-signals.sh \
 	%D%/test-server-start.sh \
+	%D%/test-server-uid.sh \
 	%D%/test-sharing.sh \
 	%D%/test-shrunk.sh \
 	%D%/test-sigstop.sh \

@@ -54,6 +54,7 @@ libfab_la_SOURCES = \
 	%D%/fabric/fab-io.h \
 	%D%/fabric/fab-mem.c \
 	%D%/fabric/fab-provider.h \
+	%D%/fabric/fab-users.c \
 	%D%/fabric/fabric.c \
 	%D%/fabric/fabric.h \
 	%D%/fabric/tcp/tcp-cm.c \

@@ -25,6 +25,7 @@ const char plugin_conf_help[] =
 	"[server=]HOST[:PORT]        (required) the rtrs-server (default port: 1234);\n"
 	"                            or unix:PATH, on this machine\n"
 	"path=[SRC@]DST[:PORT]       one more path to it, as often as there are\n"
+	"server-uid=USER[,USER]...   who listens at unix:PATH (default: root, own user)\n"
 	"policy=min-inflight|round-robin|min-latency  which path a request takes\n"
 	"export=NAME                 export to open (default: what the client asks for)\n"
 	"transport=auto|rdma|tcp     how to reach the server (default: auto)\n"
@@ -43,7 +44,7 @@ const char plugin_conf_help[] =
 const char *const plugin_conf_keys[] = {
 	"server", "path", "export", "transport", "sessname", "connections", "mode", "policy", "io-timeout",
 	"connect-timeout", "heartbeat", "heartbeat-misses", "max-reconnect-attempts", "poll",
-	"registration", "control", NULL,
+	"registration", "control", "server-uid", NULL,
 };
 
 /* Digits only, at most @max. */
@@ -265,6 +266,15 @@ static int set_control(struct plugin_conf *conf, const char *value)
 	return 0;
 }
 
+static int set_server_uid(struct plugin_conf *conf, const char *value)
+{
+	if (fab_users_parse(value, &conf->servers) == 0)
+		return 0;
+	nbdkit_error("server-uid=%s: expected names or numbers of users, at most %d, with commas between them", value,
+		     FAB_USERS_MAX);
+	return -1;
+}
+
 void plugin_conf_init(struct plugin_conf *conf)
 {
 	memset(conf, 0, sizeof(*conf));
@@ -328,7 +338,7 @@ int plugin_conf_set(struct plugin_conf *conf, const char *key, const char *value
 	static int (*const set[])(struct plugin_conf *conf, const char *value) = {
 		set_server, set_path, set_export, set_transport, set_sessname, set_connections, set_mode, set_policy,
 		set_io_timeout, set_connect_timeout, set_heartbeat, set_heartbeat_misses, set_reconnects, set_poll,
-		set_registration, set_control,
+		set_registration, set_control, set_server_uid,
 	};
 
 	_Static_assert(ARRAY_SIZE(set) <= ARRAY_SIZE(conf->given), "each parameter has its first value");

@@ -38,6 +38,7 @@ struct plugin_conf {
 	enum clt_policy policy;
 	unsigned heartbeat_ms, heartbeat_misses;
 	int max_reconnect_attempts;	/* -1: no end */
+	struct fab_users servers;	/* of unix sockets */
 	const char *control;		/* plugin_ctl_bind() */
 	uint64_t connect_timeout_ms;	/* CLOCK_NEVER: start without a server */
 	/* plugin_conf_complete() */

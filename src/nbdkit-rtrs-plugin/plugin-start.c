@@ -67,6 +67,7 @@ static int session_open(const struct plugin_conf *conf, const char *suffix, bool
 		.poll_us = conf->poll_us,
 		.setup_ms = setup_ms,
 		.registration = conf->registration,
+		.servers = conf->servers,
 		.once = once,
 		.lessons = &lessons,
 	};

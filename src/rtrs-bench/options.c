@@ -24,7 +24,7 @@
 
 enum {
 	OPT_RW = 256, OPT_RWMIXREAD, OPT_BS, OPT_IODEPTH, OPT_OFFSET, OPT_SIZE, OPT_RUNTIME, OPT_IOS, OPT_FUA, OPT_VERIFY,
-	OPT_SEED, OPT_JSON, OPT_TRANSPORT, OPT_CONNECTIONS, OPT_SESSNAME, OPT_REGISTRATION, OPT_POLL,
+	OPT_SEED, OPT_JSON, OPT_TRANSPORT, OPT_CONNECTIONS, OPT_SESSNAME, OPT_REGISTRATION, OPT_POLL, OPT_SERVER_UID,
 };
 
 static const struct option options[] = {
@@ -43,6 +43,7 @@ static const struct option options[] = {
 	{ "transport", required_argument, NULL, OPT_TRANSPORT },
 	{ "connections", required_argument, NULL, OPT_CONNECTIONS },
 	{ "sessname", required_argument, NULL, OPT_SESSNAME },
+	{ "server-uid", required_argument, NULL, OPT_SERVER_UID },
 	{ "registration", required_argument, NULL, OPT_REGISTRATION },
 	{ "poll", required_argument, NULL, OPT_POLL },
 	{ "help", no_argument, NULL, 'h' },
@@ -74,6 +75,7 @@ static const char help[] =
 "      --transport=auto|rdma|tcp  how to reach the server (default: auto)\n"
 "      --connections=N        for IO, 1..4095 (default 1)\n"
 "      --sessname=NAME        name of the session (default: unique)\n"
+"      --server-uid=USER[,USER]...  who may listen at unix:PATH (root, own user)\n"
 "      --registration=auto|window|static  how long keys of reads live\n"
 "      --poll=MICROSECONDS    look for at most so long before sleeping (100)\n"
 "  -h, --help  -V, --version  print this, or the version, and exit\n"
@@ -243,6 +245,8 @@ static int set(struct options *o, int opt, const char *value, struct given *give
 		return set_sessname(o, value);
 	case OPT_REGISTRATION:
 		return set_registration(o, value);
+	case OPT_SERVER_UID:
+		return fab_users_parse(value, &o->servers) ? wrong("server-uid", value, "names or numbers of users") : -1;
 	case OPT_POLL:
 		return number_u("poll", value, "a number of microseconds", 0, 1000000, &o->poll_us);
 	case 'h':

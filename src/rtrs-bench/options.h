@@ -21,6 +21,7 @@ struct options {
 	bool automatic;			/* RDMA is tried first, then @addr */
 	unsigned connections;
 	unsigned poll_us;
+	struct fab_users servers;	/* of a unix socket */
 	enum clt_registration registration;
 	bool json;
 	struct load_conf load;		/* size 0: to the end */

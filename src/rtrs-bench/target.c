@@ -34,6 +34,7 @@ static int session_open(struct target *t, const struct options *o, const struct 
 		.poll_us = o->poll_us,
 		.setup_ms = setup_ms,
 		.registration = o->registration,
+		.servers = o->servers,
 		.once = true,
 		.lessons = &lessons,
 	};

@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,17 +50,11 @@ static int refuse(char *why, size_t len, int rc, const char *fmt, ...)
 
 static int parse_user(const char *text, struct srv_allow *allow, char *why, size_t len)
 {
-	const struct passwd *pw = getpwnam(text);
-	unsigned uid;
-
-	if (pw)
-		uid = pw->pw_uid;
-	else if (parse_decimal(text, UINT32_MAX - 1, &uid))	/* (uid_t)-1 is nobody's */
+	allow->family = AF_UNIX;
+	if (fab_user_parse(text, &allow->uid))
 		return refuse(why, len, strspn(text, "0123456789") == strlen(text) ? -EINVAL : -ENOENT,
 			      "expected uid: and the name of a user of this machine, or a number from "
 			      "0 to %u", UINT32_MAX - 1);
-	allow->family = AF_UNIX;
-	allow->uid = (uid_t)uid;
 	return 0;
 }
 

@@ -64,7 +64,8 @@ static bool gate_admit(void *arg, const struct fab_addr *peer)
 void setup_admit(struct world *w)
 {
 	struct gate gate = { 0 };
-	const struct fab_cm_conf conf = { w->p, gate_admit, &gate, "no entry", 8 };
+	const struct fab_cm_conf conf = { .provider = w->p, .admit = gate_admit, .admit_arg = &gate,
+					  .refusal = "no entry", .refusal_len = 8 };
 	struct fab_addr local;
 	struct pair p;
 	struct end *a;

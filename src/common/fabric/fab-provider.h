@@ -13,6 +13,7 @@ struct fab_cm {
 	void *admit_arg;
 	uint8_t refusal[FAB_REJECT_DATA_MAX];
 	size_t refusal_len;
+	struct fab_users servers;
 };
 
 /* May @peer come in?  Else it is to be refused with cm->refusal. */

@@ -59,6 +59,7 @@ int fab_cm_create(const struct fab_cm_conf *conf, struct fab_cm **cm)
 	if (conf->refusal_len)
 		memcpy((*cm)->refusal, conf->refusal, conf->refusal_len);
 	(*cm)->refusal_len = conf->refusal_len;
+	(*cm)->servers = conf->servers;
 	return 0;
 }
 

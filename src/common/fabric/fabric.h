@@ -126,6 +126,23 @@ bool fab_addr_same_host(const struct fab_addr *a, const struct fab_addr *b);
 /* Addresses that one host may have at will: as above, or of one IPv6 network of 64 bits. */
 bool fab_addr_same_net(const struct fab_addr *a, const struct fab_addr *b);
 
+/* ---- users of this machine (fab-users.c) ---- */
+
+#define FAB_USERS_MAX 8
+
+struct fab_users {
+	unsigned n;			/* 0: root, and the one who runs this process */
+	uid_t uid[FAB_USERS_MAX];
+};
+
+/* A user by name or number.  0 or -EINVAL.  May ask the user database, as the next one. */
+int fab_user_parse(const char *text, uid_t *uid);
+/* "USER[,USER]...", at most FAB_USERS_MAX.  0 or -EINVAL. */
+int fab_users_parse(const char *text, struct fab_users *users);
+bool fab_users_have(const struct fab_users *users, uid_t uid);
+/* "0 or 1000"; returns @buf. */
+const char *fab_users_format(const struct fab_users *users, char *buf, size_t len);
+
 /* ---- connection manager ---- */
 
 /* Longest private data: of fab_connect() (with the IP port space, doc/protocol.md 1.3), of
@@ -170,6 +187,9 @@ struct fab_cm_conf {
 	void *admit_arg;
 	const void *refusal;
 	size_t refusal_len;
+	/* Who may listen at an AF_UNIX address that is connected to (SO_PEERCRED).  Of others nothing
+	 * is read and nothing is sent to them: UNREACHABLE with -ECONNABORTED. */
+	struct fab_users servers;
 };
 
 /* An event channel with the connections and listeners that report to it.  One thread at a time

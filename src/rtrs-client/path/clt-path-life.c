@@ -178,7 +178,8 @@ static void path_drain_msg(struct loop_msg *msg)
 /* 0, or -errno with @why. */
 static int make_cm(struct clt_path *path, char why[CLT_WHY])
 {
-	const struct fab_cm_conf conf = { .provider = path->conf.dst.provider };
+	const struct fab_cm_conf conf = { .provider = path->conf.dst.provider,
+					  .servers = path->conf.servers };
 	int r = path->cm ? 0 : fab_cm_create(&conf, &path->cm);
 
 	if (r < 0) {

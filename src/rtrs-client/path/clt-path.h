@@ -31,6 +31,7 @@ struct clt_path_conf {
 	unsigned setup_ms;		/* for an attempt */
 	enum clt_registration registration;
 	struct frwr_lessons *lessons;
+	struct fab_users servers;	/* who may listen at dst, if that is a unix socket */
 	bool once;			/* failures are not told in the log */
 };
 

@@ -343,6 +343,7 @@ int clt_sess_init(struct clt_sess *sess, struct loop *loop, const struct clt_ses
 		.setup_ms = conf->setup_ms ? conf->setup_ms : RTRS_CONNECT_TIMEOUT_MS,
 		.registration = conf->registration,
 		.lessons = conf->lessons ? conf->lessons : &sess->own_lessons,
+		.servers = conf->servers,
 		.once = conf->once,
 	};
 	sess->io.loop = loop;

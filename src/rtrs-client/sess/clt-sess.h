@@ -33,6 +33,7 @@ struct clt_sess_conf {
 					 * sleeps */
 	unsigned setup_ms;		/* for an attempt; 0: RTRS_CONNECT_TIMEOUT_MS */
 	enum clt_registration registration;
+	struct fab_users servers;	/* who may listen at a unix socket */
 	bool once;			/* one attempt of each path, no reconnect (the probe at
 					 * start) */
 	struct frwr_lessons *lessons;	/* outlives the session; NULL: it has some of its own */

@@ -3,6 +3,8 @@
  *
  * Owns nothing; runs under cm->lock on the cm's thread, whenever a socket that is being set up is
  * ready.  It ends with an event or, for a stranger, with the connection gone and a log line. */
+#include <config.h>
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -251,6 +253,25 @@ static void handshake_ready(struct tcp_conn *c)
 		reply_frame(c, &f);
 }
 
+/* A name in the file system belongs to whoever took it last.  False: that is told. */
+static bool is_trusted(struct tcp_conn *c)
+{
+	const struct fab_users *servers = &c->base.cm->servers;
+	struct ucred cred = { .uid = (uid_t)-1 };
+	socklen_t len = sizeof(cred);
+	char why[HS_WHY_LEN], users[HS_WHY_LEN / 2];
+
+	if (!fab_addr_is_unix(&c->base.peer))
+		return true;
+	getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len);
+	if (fab_users_have(servers, cred.uid))
+		return true;
+	snprintf(why, sizeof(why), "user %u listens there (process %d), expected user %s (server-uid)",
+		 (unsigned)cred.uid, (int)cred.pid, fab_users_format(servers, users, sizeof(users)));
+	tcp_hs_fail_active(c, -ECONNABORTED, why);
+	return false;
+}
+
 static void connect_ready(struct tcp_conn *c)
 {
 	socklen_t len = sizeof(int);
@@ -258,6 +279,8 @@ static void connect_ready(struct tcp_conn *c)
 
 	if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &err, &len))
 		err = errno;
+	if (!err && !is_trusted(c))
+		return;
 	if (!err)
 		err = -tcp_hs_send(c->fd, TCP_FRAME_CONNECT, 0, c->hs_buf, c->hs_len);
 	/* Who refuses an address does so without reading: that answer is here, to be read. */
