@@ -99,7 +99,7 @@ static uint32_t part_max(const struct dev *dev, enum rnbd_io_op what)
 			     (uint64_t)dev->info.logical_block_size);
 }
 
-/* @h NULL: as struct dev_io says. */
+/* @h NULL, as struct dev_io says: no FLUSH and no FUA. */
 static void io_start(struct dev_io *op, struct dev *dev, struct dev_handle *h, enum rnbd_io_op what, uint32_t flags,
 		     void *buf, uint64_t len, uint64_t off, void (*fn)(struct clt_waiter *w))
 {
@@ -108,7 +108,7 @@ static void io_start(struct dev_io *op, struct dev *dev, struct dev_handle *h, e
 	op->op = what;
 	op->flags = flags;
 	op->off = off;
-	if (h)
+	if (what == RNBD_OP_FLUSH || (flags & RNBD_F_FUA))
 		dev_cover_begin(&op->cover, &h->told, &dev->loss);
 	op->clt = (struct clt_op){
 		.io = &dev->clt->sess.io,

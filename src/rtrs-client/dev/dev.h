@@ -87,7 +87,7 @@ struct dev_io {
 	uint64_t off;			/* bytes; multiple of RNBD_SECTOR_SIZE, and so the length */
 	uint32_t span;			/* EXTENTS: bytes from off on that are asked about; set
 					 * before dev_io_start() */
-	struct dev_cover cover;		/* private */
+	struct dev_cover cover;		/* private; of a FLUSH, or with FUA */
 };
 
 /* Start an aligned operation (see dev_info()->logical_block_size).  @fn as clt_op_start().
