@@ -72,7 +72,7 @@ if unshare --mount true; then
 	wait_line "$tmp/waits.log" "'$loop' is in use by a process or a part of the kernel that cannot be named"
 	must_fail grep listening "$tmp/waits.log"
 	eval "exec $elsewhere_in>&-"
-	wait $elsewhere_pid || true
+	wait "$elsewhere_pid" || true
 	wait_line "$tmp/waits.log" "'$loop' is claimed by this server now"
 	wait_line "$tmp/waits.log" '^listening on '
 	stop_process $waits
@@ -87,7 +87,7 @@ read -r -t "$TIMEOUT_S" word <&"${other[0]}"
 waits=$!
 wait_line "$tmp/waits2.log" "'$loop' is in use by process [0-9]+ \(python3\): waiting for it since 1 s"
 eval "exec $other_in>&-"
-wait $other_pid || true
+wait "$other_pid" || true
 wait_line "$tmp/waits2.log" '^listening on '
 stop_process $waits
 
@@ -166,6 +166,6 @@ start_server "file=$tmp/file"
 grep "warning: file: '$tmp/file' is locked by another program" "$server_log"
 stop_process "$server_pid"
 eval "exec $qemu_in>&-"
-wait $qemu_pid
+wait "$qemu_pid"
 
 printed_commands_end

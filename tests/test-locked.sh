@@ -19,6 +19,7 @@ locked() {
 refused() {
 	local regex=$1 status=0
 	shift
+	# shellcheck disable=SC2046 # words
 	timeout "$TIMEOUT_S" $(wrapper) "$RTRS_SERVER" --listen tcp://127.0.0.1:0 --control none --lock-timeout 1 "$@" \
 		</dev/null >"$tmp/refused.log" 2>&1 || status=$?
 	cat "$tmp/refused.log"

@@ -24,6 +24,7 @@ touch "$tmp/file"
 for bad in "$tmp/none/control.sock" "$tmp/file" "$tmp/$(printf '%0108d' 0)"; do
 	expect_failure 1 "nbdkit: error: control='?$bad'?: " "${nbdkit[@]}" -U "$tmp/daemon.sock" -P "$tmp/daemon.pid" "${plugin[@]}" control="$bad"
 	nothing_left "a daemon with control=$bad"
+	# shellcheck disable=SC2016 # nbdkit's
 	expect_failure 1 "nbdkit: error: control='?$bad'?: " "${nbdkit[@]}" -U - "${plugin[@]}" control="$bad" --run 'nbdinfo --size "$uri"'
 done
 

@@ -37,6 +37,12 @@ static enum look_phase phase(const struct load *l)
 	return LOOK_ENDS;
 }
 
+/* How much of the blocks is read back. */
+static unsigned percent(const struct load *l)
+{
+	return l->nblocks ? (unsigned)(MIN(l->next, l->nblocks) * 100 / l->nblocks) : 0;
+}
+
 void look_take(struct look *now, struct look_back *back, const struct load *l, uint64_t now_ns)
 {
 	uint64_t ended = l->begun - l->inflight, since_ns = now_ns - (back->at_ns ? back->at_ns : l->began_ns);
@@ -46,7 +52,7 @@ void look_take(struct look *now, struct look_back *back, const struct load *l, u
 	lat_sub(&back->since, &back->all);
 	*now = (struct look){
 		.phase = phase(l),
-		.percent = l->nblocks ? (unsigned)(MIN(l->next, l->nblocks) * 100 / l->nblocks) : 0,
+		.percent = percent(l),
 		.inflight = l->inflight,
 		.iops = since_ns ? (uint64_t)((double)(ended - back->ended) * S_NS / (double)since_ns) : 0,
 		.p99_ns = lat_quantile(&back->since, 990),

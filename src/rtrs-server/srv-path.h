@@ -43,7 +43,7 @@ enum srv_path_event {
 	SRV_PATH_NEVENTS
 };
 
-#define SRV_PATH_NAME (RTRS_NAME_MAX + 2 * FAB_ADDR_STRLEN)
+#define SRV_PATH_NAME (RTRS_NAME_MAX + 2u * FAB_ADDR_STRLEN)
 
 struct srv_path {
 	/* constant while a connection or request exists */

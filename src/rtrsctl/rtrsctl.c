@@ -3,6 +3,7 @@
  * the words of all programs; which of them a program has, the program says. */
 #include <config.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -426,6 +427,7 @@ static int run_found(struct ctx *ctx)
 		found.path[found.n++] = strdup(ctx->socket);
 	if (ctx->dump)
 		ctx->command = &commands[2];	/* stats */
+	assert(ctx->command);
 	/* One that has the command, if any has: another one says that it has not. */
 	if (found.n > 1 && ctx->command->kind)
 		find_only(&found, ctx->command->kind);

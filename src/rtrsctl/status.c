@@ -239,7 +239,7 @@ static char (*add_row(struct table *t))[TEXT_CELL]
 	char (*row)[TEXT_CELL] = &t->cells[(size_t)t->nrows++ * NCOLUMNS];
 
 	for (unsigned col = 0; col < NCOLUMNS; col++)
-		strcpy(row[col], "-");
+		snprintf(row[col], TEXT_CELL, "-");
 	return row;
 }
 
@@ -255,7 +255,7 @@ static char (*add_export(struct table *t, const json_t *ex, bool first))[TEXT_CE
 	if (first)
 		put_rates(ex, find_export(t->before, string(ex, "name")), t->ns, row);
 	for (unsigned col = COL_NUMBERS; !first && col < NCOLUMNS; col++)
-		strcpy(row[col], "\"");
+		snprintf(row[col], TEXT_CELL, "\"");
 	return row;
 }
 
@@ -309,7 +309,7 @@ void status_print(const json_t *before, const json_t *after)
 		return;
 	row = add_row(&t);
 	for (unsigned col = 0; col < NCOLUMNS; col++)
-		strcpy(row[col], heads[col]);
+		snprintf(row[col], TEXT_CELL, "%s", heads[col]);
 	json_array_foreach(json_object_get(after, "exports"), i, ex) {
 		/* A client has one for each mode. */
 		if (find_export(after, string(ex, "name")) == ex)

@@ -45,9 +45,9 @@ static int take_once(int dirfd, const char *name, int how)
 		rc = -errno;
 	else if (!is_ours_alone(&st))
 		rc = -EPERM;
-	else if (flock(fd, how | LOCK_NB))
+	if (!rc && flock(fd, how | LOCK_NB))
 		rc = -errno;
-	else if (!has_name(&st, dirfd, name))
+	if (!rc && !has_name(&st, dirfd, name))
 		rc = -ESTALE;
 	if (!rc)
 		return fd;

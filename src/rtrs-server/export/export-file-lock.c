@@ -69,12 +69,12 @@ static int lock_own(struct waiting *w)
 {
 	struct export_file *f = export_file(w->ex);
 	int dir = w->ex->all->state_dir, fd;
-	char name[EXPORT_STATE_NAME_MAX];
+	char name[EXPORT_UNIQUE_NAME_MAX];
 	struct stat st = { 0 };
 
 	if (dir < 0 || f->lock_fd >= 0)
 		return 0;
-	export_state_name(w->ex, "lock", name, sizeof(name));
+	export_unique_name(w->ex, "lock", name, sizeof(name));
 	fd = lock_file_take(dir, name, w->ex->readonly ? LOCK_SH : LOCK_EX);
 	if (fd == -EWOULDBLOCK) {
 		fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW);
@@ -125,7 +125,7 @@ static int lock_file(struct waiting *w)
 	wait_for_flock(w, &st);
 	if (!w->late || export_file_holder_counts(fd, w->who, sizeof(w->who)))
 		return -EWOULDBLOCK;
-	strcpy(w->ignored, w->who);
+	snprintf(w->ignored, sizeof(w->ignored), "%s", w->who);
 	return 0;
 }
 
@@ -236,10 +236,10 @@ int export_file_lock(struct export *ex, char *err, size_t errlen)
 
 void export_file_unlock(struct export_file *f)
 {
-	char name[EXPORT_STATE_NAME_MAX];
+	char name[EXPORT_UNIQUE_NAME_MAX];
 
 	if (f->lock_fd < 0)
 		return;
-	export_state_name(&f->ex, "lock", name, sizeof(name));
+	export_unique_name(&f->ex, "lock", name, sizeof(name));
 	lock_file_drop(f->lock_fd, f->ex.all->state_dir, name);
 }

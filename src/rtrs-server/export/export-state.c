@@ -19,7 +19,6 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "cleanup.h"
@@ -86,12 +85,6 @@ static int read_id(int dirfd, uint64_t *id)
 
 /* ---- one file ---- */
 
-void export_state_name(const struct export *ex, const char *ext, char *name, size_t size)
-{
-	snprintf(name, size, "%s-%u:%u-%llu.%s", ex->is_block ? "block" : "file", major(ex->dev),
-		 minor(ex->dev), (unsigned long long)ex->ino, ext);
-}
-
 static void state_init(struct export_state *state, uint64_t losses)
 {
 	atomic_store(&state->losses, losses);
@@ -102,13 +95,13 @@ static void state_init(struct export_state *state, uint64_t losses)
 /* Map the state file of @ex.  0 or -errno. */
 static int map_state(struct export *ex, int dirfd)
 {
-	char name[EXPORT_STATE_NAME_MAX];
+	char name[EXPORT_UNIQUE_NAME_MAX];
 	_cleanup_close_ int fd = -1;
 	struct stat st;
 	void *map;
 	int rc;
 
-	export_state_name(ex, "state", name, sizeof(name));
+	export_unique_name(ex, "state", name, sizeof(name));
 	fd = openat(dirfd, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
@@ -133,13 +126,13 @@ static int map_state(struct export *ex, int dirfd)
 static void close_state(struct export *ex, int dirfd)
 {
 	struct export_state *state = ex->state;
-	char name[EXPORT_STATE_NAME_MAX];
+	char name[EXPORT_UNIQUE_NAME_MAX];
 
 	if (state == &ex->own_state)
 		return;
 	/* Without the lock another server may use it, too. */
 	if (ex->all->locked && !atomic_load(&state->losses) && !atomic_load(&state->syncing)) {
-		export_state_name(ex, "state", name, sizeof(name));
+		export_unique_name(ex, "state", name, sizeof(name));
 		unlinkat(dirfd, name, 0);
 	}
 	munmap(state, STATE_SIZE);

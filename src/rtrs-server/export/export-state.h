@@ -39,8 +39,4 @@ void export_state_open(struct exports *e);
 /* The server is about to end in good order and nothing is in flight. */
 void export_state_close(struct exports *e);
 
-/* The name there of @ex's file with the extension @ext; @size is EXPORT_STATE_NAME_MAX. */
-#define EXPORT_STATE_NAME_MAX 96
-void export_state_name(const struct export *ex, const char *ext, char *name, size_t size);
-
 #endif

@@ -114,6 +114,11 @@ static inline uint64_t export_size(const struct export *ex)
 	return atomic_load_explicit(&ex->size, memory_order_acquire);
 }
 
+/* A name that no other file or device of this boot has, for what the state directory keeps of @ex:
+ * with the extension @ext; @size is EXPORT_UNIQUE_NAME_MAX.  Any thread. */
+#define EXPORT_UNIQUE_NAME_MAX 96
+void export_unique_name(const struct export *ex, const char *ext, char *name, size_t size);
+
 /* Sharing rules: 0, -EPERM, -EROFS (rw or migration of a read-only export).  Pairs with
  * export_release of the same mode.  -EAGAIN: it has no writer and a latched error, which is to be
  * forgotten first: run export_io_anew() unless it runs already, and try again when that is done.
