@@ -388,13 +388,18 @@ int plugin_conf_path(const char *text, const struct fab_provider *provider, bool
 {
 	const char *sep = strpbrk(text, "@,");
 	size_t scheme = scheme_len(text);
-	char src[256] = "", dst[512];
+	/* Each is as long as @text at most. */
+	char src[PLUGIN_CONF_PATH_MAX + 1] = "", dst[PLUGIN_CONF_PATH_MAX + 1];
 	int r = 0;
 
 	memset(addr, 0, sizeof(*addr));
 	/* A path in the file system may have any character in it, and no source. */
 	if (fab_addr_text_is_unix(text))
 		return fab_addr_parse(text, provider, 0, &addr->dst, err, errlen) < 0 ? -1 : 0;
+	if (strlen(text) > PLUGIN_CONF_PATH_MAX) {
+		snprintf(err, errlen, "expected [SOURCE@]HOST[:PORT] of at most %d bytes", PLUGIN_CONF_PATH_MAX);
+		return -1;
+	}
 	if (sep && (size_t)(sep - text) < scheme)
 		sep = NULL;
 	if (sep && sep == text + scheme) {
