@@ -65,6 +65,13 @@ chmod 1777 "$parent/lock"
 RUNTIME_DIRECTORY=$parent/lock start_server "other=$tmp/disk,readonly" --no-lock
 [ -S "$parent/lock/server-$server_pid.sock" ]
 
+# Another one has it in a directory of his own; only root can give one away.
+mkdir -m 755 "$parent/stranger"
+if chown 4242 "$parent/stranger" 2>/dev/null; then
+	RUNTIME_DIRECTORY=$parent/stranger start_server "third=$tmp/disk,readonly" --no-lock
+	[ -S "$parent/stranger/server-$server_pid.sock" ]
+fi
+
 "$rtrsctl" list >"$tmp/list"
 cat "$tmp/list"
 [ "$(grep -c -x 'rtrs-server' "$tmp/list")" -eq 1 ] || fail "not the one server"

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "call.h"
 #include "cleanup.h"
@@ -50,12 +51,14 @@ static void find_in(struct found *found, const char *dir)
 	free(entries);
 }
 
-/* Whoever may write there could make a program of his own look like one of this user's. */
+/* Whoever may write there, its owner for one, could make a program of his own look like one of this
+ * user's. */
 static bool is_safe(const char *dir)
 {
 	struct stat st;
 
-	return !stat(dir, &st) && S_ISDIR(st.st_mode) && !(st.st_mode & (S_IWGRP | S_IWOTH));
+	return !stat(dir, &st) && S_ISDIR(st.st_mode) && (!st.st_uid || st.st_uid == geteuid()) &&
+	       !(st.st_mode & (S_IWGRP | S_IWOTH));
 }
 
 static void find_beside(struct found *found, const char *parent, const char *dir)

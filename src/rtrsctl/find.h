@@ -13,8 +13,8 @@ struct found {
 };
 
 /* Those that programs have made by default, by name, and at which somebody listens: in the directory
- * for them and in those that systemd has made beside it.  Sockets of this user's programs that were
- * killed are removed. */
+ * for them and in those beside it, made by systemd, that are root's or this user's and that nobody
+ * else may write to.  Sockets of this user's programs that were killed are removed. */
 void find_sockets(struct found *found);
 /* Keep those of programs of @kind (rundir.h), of what find_sockets() has found. */
 void find_only(struct found *found, const char *kind);
