@@ -201,6 +201,29 @@ socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$tmp/left"
 expect_failure 1 "^rtrsctl: $tmp/left: Connection refused: the program does not run any more\$" \
 	"$rtrsctl" --socket "$tmp/left" list
 expect_failure 1 "^rtrsctl: /0*: expected a path of at most 107 bytes\$" "$rtrsctl" --socket "/$(printf %0200d 0)" list
+# An answer without an end is not kept in memory until there is none; the longest one is read.
+cat >"$tmp/talk.py" <<'END'
+import signal, socket, sys
+MAX = 64 << 20
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(sys.argv[1])
+listener.listen(2)
+print("listens", flush=True)
+for begin, end in (b'{"ok":true', b'}\n'), (b'{"ok":true', b' }\n'):
+    client = listener.accept()[0]
+    client.recv(4096)
+    try:
+        client.sendall(begin + b' ' * (MAX - len(begin) - len(b'}\n')) + end)
+    except BrokenPipeError:
+        pass
+    client.close()
+signal.pause()
+END
+coproc talk { exec /usr/bin/python3 "$tmp/talk.py" "$tmp/talk"; }
+cleanup_fn kill "$talk_PID"
+read -r _ <&"${talk[0]}"
+"$rtrsctl" --json --socket "$tmp/talk" list >"$tmp/answer" || fail "an answer of 64 MiB is not read"
+expect_failure 1 "^rtrsctl: $tmp/talk: expected an answer of at most 64 MiB\$" "$rtrsctl" --socket "$tmp/talk" list
 if nbdkit --version >/dev/null 2>&1; then
 	nbdkit -U "$tmp/nbd" -P "$tmp/nbd.pid" null
 	wait_until "nbdkit" test -s "$tmp/nbd.pid"

@@ -18,7 +18,11 @@
 /* A path that is added is connected first. */
 #define PATIENCE_S 60
 
+/* No program of this package has so much to say. */
+#define ANSWER_MAX ((size_t)64 << 20)
+
 _Static_assert(sizeof(((struct sockaddr_un *)NULL)->sun_path) == 108, "in words here");
+_Static_assert(ANSWER_MAX == 64 << 20, "in words here");
 
 /* A descriptor or -errno. */
 static int call_connect(const char *path)
@@ -70,7 +74,8 @@ static int send_line(int fd, const json_t *command)
 	return 0;
 }
 
-/* What comes until the program ends the line, or NULL with errno. */
+/* What comes until the program ends the line, or NULL with errno: EMSGSIZE of more than
+ * ANSWER_MAX. */
 static json_t *read_line(int fd)
 {
 	_cleanup_free_ char *line = NULL;
@@ -80,6 +85,10 @@ static json_t *read_line(int fd)
 	do {
 		ssize_t n;
 
+		if (len == ANSWER_MAX) {
+			errno = EMSGSIZE;
+			return NULL;
+		}
 		if (len == size) {
 			char *more = realloc(line, size += 65536);
 
@@ -122,6 +131,8 @@ static const char *call_why(const char *path, int rc)
 		return "Connection refused: the program does not run any more";
 	case -EACCES:
 		return "Permission denied: root may ask, and the user who runs the program";
+	case -EMSGSIZE:
+		return "expected an answer of at most 64 MiB";
 	case -EPROTO:
 		return "another kind of program listens there, not one with a control socket";
 	default:

@@ -9,7 +9,8 @@
 int call_try(const char *path);
 
 /* Send @command to the program at @path.  Its answer, which is an object and the caller's; or NULL
- * when it could not be asked, or has refused: with the reason in @err. */
+ * when it could not be asked, or has refused, or has said more than 64 MiB:
+ * with the reason in @err. */
 json_t *call_ask(const char *path, const json_t *command, char *err, size_t errlen);
 
 #endif
