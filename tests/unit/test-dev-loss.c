@@ -80,18 +80,52 @@ Test(dev_loss, one_before_and_one_behind_the_answer)
 	cr_assert_eq(flush(&d, 4), 0);
 }
 
-/* Counts go round after 2^32 losses, and what was told is told. */
-Test(dev_loss, count_goes_round)
+/* An epoch that is over does not make later losses older than they are. */
+Test(dev_loss, found_in_an_epoch_that_is_over)
 {
 	struct device d;
+	struct dev_cover cover;
 
 	device_init(&d);
-	atomic_store(&d.loss.losses, (unsigned long long)UINT32_MAX << 32 | 7);
-	dev_told_init(&d.told, &d.loss);
-	cr_assert_eq(flush(&d, 7), 0);
-	dev_loss_found(&d.loss, 8);
-	cr_assert_eq(flush(&d, 8), -EIO);
-	cr_assert_eq(flush(&d, 8), 0);
+	dev_loss_wrote(&d.loss, &d.told);
+	dev_loss_found(&d.loss, 4);
+	cover = begin(&d);
+	dev_loss_found(&d.loss, 2);
+	cr_assert_eq(dev_loss_tell(&d.loss, &d.told, &cover, 3, true), 0);
+	cr_assert_eq(flush(&d, 4), -EIO);
+	cr_assert_eq(flush(&d, 4), 0);
+}
+
+/* Each late write of an epoch is a loss; an answer of before is older than all of them. */
+Test(dev_loss, two_losses_of_an_epoch)
+{
+	struct device d;
+	struct dev_cover cover;
+
+	device_init(&d);
+	dev_loss_wrote(&d.loss, &d.told);
+	cover = begin(&d);
+	dev_loss_found(&d.loss, 2);
+	dev_loss_found(&d.loss, 2);
+	cr_assert_eq(dev_loss_tell(&d.loss, &d.told, &cover, 1, true), 0);
+	cr_assert_eq(flush(&d, 2), -EIO);
+	cr_assert_eq(flush(&d, 2), 0);
+}
+
+/* ---- handles that are closed before they were told ---- */
+
+/* What the next FLUSH of a handle says that opens now, and is closed behind it. */
+static int flush_of_an_heir(struct device *d)
+{
+	struct dev_told heir;
+	struct dev_cover cover;
+	int r;
+
+	dev_told_init(&heir, &d->loss);
+	dev_cover_begin(&cover, &heir, &d->loss);
+	r = dev_loss_tell(&d->loss, &heir, &cover, d->loss.epoch, true);
+	dev_told_fini(&heir, &d->loss);
+	return r;
 }
 
 Test(dev_loss, left_untold)
@@ -110,4 +144,109 @@ Test(dev_loss, left_untold)
 	cr_assert_eq(dev_loss_tell(&d.loss, &heir, &cover, 2, true), -EIO);
 	dev_told_init(&d.told, &d.loss);
 	cr_assert_eq(flush(&d, 2), 0);
+}
+
+/* The loss is found when the handle has gone. */
+Test(dev_loss, left_unflushed)
+{
+	struct device d;
+
+	device_init(&d);
+	dev_loss_wrote(&d.loss, &d.told);
+	dev_told_fini(&d.told, &d.loss);
+	cr_assert_eq(flush_of_an_heir(&d), 0, "nothing is lost yet");
+	dev_loss_found(&d.loss, 2);
+	cr_assert_eq(flush_of_an_heir(&d), -EIO);
+	cr_assert_eq(flush_of_an_heir(&d), 0);
+}
+
+/* A handle that opens between the leaving and the finding is told as each handle is, and pays. */
+Test(dev_loss, left_unflushed_and_came_back_before_it_was_found)
+{
+	struct device d;
+
+	device_init(&d);
+	dev_loss_wrote(&d.loss, &d.told);
+	dev_told_fini(&d.told, &d.loss);
+	dev_told_init(&d.told, &d.loss);
+	dev_loss_found(&d.loss, 2);
+	cr_assert_eq(flush(&d, 2), -EIO);
+	cr_assert_eq(flush_of_an_heir(&d), 0);
+}
+
+/* Handles whose writes were flushed, by whomever, leave nothing. */
+Test(dev_loss, left_flushed)
+{
+	struct device d;
+	struct dev_told other;
+
+	device_init(&d);
+	dev_told_init(&other, &d.loss);
+	dev_loss_wrote(&d.loss, &other);
+	cr_assert_eq(flush(&d, 1), 0);
+	dev_told_fini(&other, &d.loss);
+	dev_loss_wrote(&d.loss, &d.told);
+	dev_loss_found(&d.loss, 2);
+	cr_assert_eq(flush_of_an_heir(&d), 0);
+
+	device_init(&d);
+	dev_loss_wrote(&d.loss, &d.told);
+	dev_told_fini(&d.told, &d.loss);
+	dev_told_init(&d.told, &d.loss);
+	cr_assert_eq(flush(&d, 1), 0);
+	dev_loss_found(&d.loss, 2);
+	cr_assert_eq(flush_of_an_heir(&d), 0);
+}
+
+/* One that leaves with nothing to lose makes the debt of another one no younger. */
+Test(dev_loss, left_flushed_behind_one_unflushed)
+{
+	struct device d;
+	struct dev_told flushed;
+
+	device_init(&d);
+	dev_told_init(&flushed, &d.loss);
+	dev_loss_wrote(&d.loss, &flushed);
+	cr_assert_eq(flush(&d, 1), 0);
+	dev_loss_wrote(&d.loss, &d.told);
+	dev_told_fini(&d.told, &d.loss);
+	dev_told_init(&d.told, &d.loss);
+	dev_told_fini(&flushed, &d.loss);
+	dev_loss_found(&d.loss, 2);
+	cr_assert_eq(flush(&d, 2), -EIO);
+	cr_assert_eq(flush_of_an_heir(&d), 0);
+}
+
+/* A handle pays for those that left before it opened, not for one that left behind that. */
+Test(dev_loss, each_debt_has_its_heir)
+{
+	struct device d;
+	struct dev_told first, heir;
+	struct dev_cover cover;
+
+	device_init(&d);
+	dev_told_init(&first, &d.loss);
+	dev_loss_wrote(&d.loss, &first);
+	dev_loss_wrote(&d.loss, &d.told);
+	dev_loss_found(&d.loss, 2);
+	dev_told_fini(&first, &d.loss);
+	dev_told_init(&heir, &d.loss);
+	dev_told_fini(&d.told, &d.loss);
+	dev_cover_begin(&cover, &heir, &d.loss);
+	cr_assert_eq(dev_loss_tell(&d.loss, &heir, &cover, 2, true), -EIO);
+	cr_assert_eq(flush_of_an_heir(&d), -EIO);
+	cr_assert_eq(flush_of_an_heir(&d), 0);
+}
+
+Test(dev_loss, new_life)
+{
+	struct device d;
+
+	device_init(&d);
+	dev_loss_wrote(&d.loss, &d.told);
+	dev_loss_found(&d.loss, 2);
+	dev_told_fini(&d.told, &d.loss);
+	dev_loss_reset(&d.loss);
+	cr_assert(!dev_loss_unflushed(&d.loss));
+	cr_assert_eq(flush_of_an_heir(&d), 0);
 }

@@ -1,45 +1,52 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing; all state is the caller's, and atomic. */
+/* Owns nothing but the lock; all state is the caller's. */
 #include <errno.h>
-#include <stdint.h>
 
 #include "dev-loss.h"
-
-static unsigned count_of(uint64_t losses)
-{
-	return (unsigned)(losses >> 32);
-}
-
-static unsigned epoch_of(uint64_t losses)
-{
-	return (unsigned)losses;
-}
+#include "util.h"
 
 /* Let *@seq be @to, unless it is that far already. */
-static void advance(atomic_uint *seq, unsigned to)
+static void advance(atomic_ullong *seq, unsigned long long to)
 {
-	unsigned old = atomic_load(seq);
+	unsigned long long old = atomic_load(seq);
 
-	while ((int)(to - old) > 0 && !atomic_compare_exchange_weak(seq, &old, to))
+	while (old < to && !atomic_compare_exchange_weak(seq, &old, to))
 		;
 }
 
 void dev_loss_init(struct dev_loss *loss)
 {
+	pthread_mutex_init(&loss->lock, NULL);
+	dev_loss_reset(loss);
+}
+
+void dev_loss_reset(struct dev_loss *loss)
+{
 	atomic_store(&loss->write_seq, 0);
 	atomic_store(&loss->flushed_seq, 0);
-	atomic_store(&loss->losses, 0);
-	atomic_store(&loss->left, false);
+	loss->count = loss->count_before = 0;
+	loss->epoch = 0;
+	loss->left = loss->left_write = 0;
+	loss->owed = loss->paid = 0;
+}
+
+void dev_loss_fini(struct dev_loss *loss)
+{
+	pthread_mutex_destroy(&loss->lock);
 }
 
 void dev_loss_found(struct dev_loss *loss, unsigned epoch)
 {
-	uint64_t old = atomic_load(&loss->losses);
-	uint64_t next;
-
-	do
-		next = (uint64_t)(count_of(old) + 1) << 32 | epoch;
-	while (!atomic_compare_exchange_weak(&loss->losses, &old, next));
+	pthread_mutex_lock(&loss->lock);
+	/* A late write may tell of an epoch that is over. */
+	if (epoch > loss->epoch) {
+		loss->epoch = epoch;
+		loss->count_before = loss->count;
+	}
+	loss->count++;
+	if (loss->left_write > atomic_load(&loss->flushed_seq))
+		loss->owed = loss->left;
+	pthread_mutex_unlock(&loss->lock);
 }
 
 bool dev_loss_unflushed(const struct dev_loss *loss)
@@ -47,49 +54,60 @@ bool dev_loss_unflushed(const struct dev_loss *loss)
 	return atomic_load(&loss->write_seq) != atomic_load(&loss->flushed_seq);
 }
 
-void dev_told_init(struct dev_told *told, const struct dev_loss *loss)
+void dev_told_init(struct dev_told *told, struct dev_loss *loss)
 {
-	told->heir = atomic_load(&loss->left);
-	atomic_store(&told->losses, count_of(atomic_load(&loss->losses)) - told->heir);
-	atomic_store(&told->wrote, false);
+	atomic_store(&told->wrote, 0);
+	pthread_mutex_lock(&loss->lock);
+	told->left = loss->left;
+	told->count = loss->count - (loss->owed > loss->paid);
+	pthread_mutex_unlock(&loss->lock);
 }
 
 void dev_told_fini(struct dev_told *told, struct dev_loss *loss)
 {
-	if (atomic_load(&told->wrote) && atomic_load(&told->losses) != count_of(atomic_load(&loss->losses)))
-		atomic_store(&loss->left, true);
+	uint64_t wrote = atomic_load(&told->wrote);
+
+	if (!wrote)
+		return;
+	pthread_mutex_lock(&loss->lock);
+	if (told->count != loss->count) {
+		loss->owed = ++loss->left;
+	} else if (wrote > atomic_load(&loss->flushed_seq)) {
+		loss->left++;
+		loss->left_write = MAX(loss->left_write, wrote);
+	}
+	pthread_mutex_unlock(&loss->lock);
 }
 
-void dev_cover_begin(struct dev_cover *cover, const struct dev_told *told, const struct dev_loss *loss)
+void dev_cover_begin(struct dev_cover *cover, const struct dev_told *told, struct dev_loss *loss)
 {
-	cover->told = atomic_load(&told->losses);
+	pthread_mutex_lock(&loss->lock);
+	cover->told = told->count;
+	pthread_mutex_unlock(&loss->lock);
 	cover->write_seq = atomic_load(&loss->write_seq);
 }
 
 void dev_loss_wrote(struct dev_loss *loss, struct dev_told *told)
 {
-	if (!atomic_load_explicit(&told->wrote, memory_order_relaxed))
-		atomic_store(&told->wrote, true);
-	atomic_fetch_add(&loss->write_seq, 1);
+	advance(&told->wrote, atomic_fetch_add(&loss->write_seq, 1) + 1);
 }
 
 int dev_loss_tell(struct dev_loss *loss, struct dev_told *told, const struct dev_cover *cover, unsigned epoch,
 		  bool tells)
 {
-	uint64_t losses = atomic_load(&loss->losses);
-	unsigned count = count_of(losses);
+	uint64_t count;
+	bool fails;
 
-	/* The last loss came after the server had answered: it is for the next operation. */
-	if (epoch < epoch_of(losses))
-		count--;
-	if ((int)(count - cover->told) <= 0)
-		return 0;
-	if (tells) {
-		advance(&told->losses, count);
-		if (told->heir)
-			atomic_store(&loss->left, false);
+	pthread_mutex_lock(&loss->lock);
+	/* Losses that were found after the server had answered are for the next operation. */
+	count = epoch < loss->epoch ? loss->count_before : loss->count;
+	fails = count > cover->told;
+	if (fails && tells) {
+		told->count = MAX(told->count, count);
+		loss->paid = MAX(loss->paid, told->left);
 	}
-	return -EIO;
+	pthread_mutex_unlock(&loss->lock);
+	return fails ? -EIO : 0;
 }
 
 void dev_loss_flushed(struct dev_loss *loss, const struct dev_cover *cover)

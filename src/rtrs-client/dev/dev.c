@@ -102,6 +102,7 @@ static void dev_free(struct dev *dev)
 	if (dev_unsettled(dev))
 		clt->given_up_epoch = MAX(clt->given_up_epoch, atomic_load(&dev->given_up_epoch));
 	list_del(&dev->link);
+	dev_loss_fini(&dev->loss);
 	range_lock_fini(&dev->ranges);
 	free(dev);
 	client_check_closed(clt);
@@ -381,7 +382,7 @@ static void dev_closed(struct dev *dev)
 	}
 	/* Opened again while it was being closed: a new life for the same name. */
 	dev->mode = list_entry(dev->opens.next, struct dev_open_req, link)->mode;
-	dev_loss_init(&dev->loss);
+	dev_loss_reset(&dev->loss);
 	atomic_store(&dev->state, DEV_OPENING);
 	dev_pump(dev);
 }
