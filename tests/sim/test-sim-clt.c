@@ -211,8 +211,8 @@ static void test_silent_peer(void)
 			"[ 60.038] srv sess: session opened by sess/clt@srv\n"
 			"[ 60.039] clt path srv: info -> opening\n"
 			"[ 60.042] srv sess: device 0 opened: disk0, rw\n"
-			"[ 60.043] clt path srv: opening -> up\n"
-			"[ 60.043] clt path srv: connected again after 25033 ms\n");
+			"[ 60.045] clt path srv: opening -> up\n"
+			"[ 60.045] clt path srv: connected again after 25035 ms\n");
 	world_destroy(w);
 }
 
@@ -319,8 +319,8 @@ static void test_cut(void)
 			"[  0.039] srv sess: session opened by sess/clt@srv\n"
 			"[  0.040] clt path srv: info -> opening\n"
 			"[  0.043] srv sess: device 0 opened: disk0, rw\n"
-			"[  0.044] clt path srv: opening -> up\n"
-			"[  0.044] clt path srv: connected again after 12 ms\n");
+			"[  0.046] clt path srv: opening -> up\n"
+			"[  0.046] clt path srv: connected again after 14 ms\n");
 	world_destroy(w);
 }
 
@@ -349,8 +349,8 @@ static void test_come_back_to_a_stale_path(void)
 			"[  0.039] srv sess: session opened by sess/clt@srv\n"
 			"[  0.040] clt path srv: info -> opening\n"
 			"[  0.043] srv sess: device 0 opened: disk0, rw\n"
-			"[  0.044] clt path srv: opening -> up\n"
-			"[  0.044] clt path srv: connected again after 12 ms\n");
+			"[  0.046] clt path srv: opening -> up\n"
+			"[  0.046] clt path srv: connected again after 14 ms\n");
 	world_destroy(w);
 }
 
@@ -388,8 +388,8 @@ static void test_come_back_while_storage_is_busy(void)
 			"[  0.049] srv sess: session opened by sess/clt@srv\n"
 			"[  0.050] clt path srv: info -> opening\n"
 			"[  0.053] srv sess: device 0 taken up again: disk0, rw\n"
-			"[  0.054] clt path srv: opening -> up\n"
-			"[  0.054] clt path srv: connected again after 12 ms\n"
+			"[  0.056] clt path srv: opening -> up\n"
+			"[  0.056] clt path srv: connected again after 14 ms\n"
 			"[  0.144] --- storage goes on\n"
 			"[  0.144] srv sess/clt@srv: quiet: lingering -> gone\n");
 	world_destroy(w);

@@ -608,6 +608,41 @@ static void test_given_up_when_it_was_opened(void)
 	world_destroy(w);
 }
 
+/* The device is open on the server, and the path is not up yet. */
+static bool is_open_in_the_handshake(void *arg)
+{
+	const struct dev *dev = world_client_dev(c);
+
+	return dev->open_epoch == 2 && atomic_load(&dev->state) == DEV_OPEN &&
+	       !clt_sess_is_up(&world_client_clt(c)->sess);
+}
+
+/* What io_gave_up() does for a request of the epoch before. */
+static void give_up_of_before(void *arg)
+{
+	struct dev *dev = arg;
+
+	atomic_store(&dev->given_up_epoch, clt_sess_epoch(&dev->clt->sess) - 1);
+	loop_post(dev->clt->sess.loop, &dev->given_up_msg);
+}
+
+/* A request is given up when its device was opened again, in the handshake.  There is no path that could fail, and no
+ * answer to an OPEN is to come. */
+static void test_given_up_in_the_handshake(void)
+{
+	start(16, 60000);
+	sim_delay("clt", "srv", 2000, 0);
+	sim_cut("clt", "srv");
+	CHECK(sim_run_until(is_open_in_the_handshake, NULL, 10000));
+	run_in_client(give_up_of_before);
+	CHECK(is_open_in_the_handshake(NULL));
+	CHECK(world_write(c, 0, 4096, 0xCC) == 0);
+	CHECK(world_traced(w, "disk0: waits until the server's storage is done with what was given up"));
+	CHECK(!world_traced(w, "disk0: a request from before was given up after it was opened"));
+	CHECK(world_read(c, 0, 4096, 0xCC) == 0);
+	world_destroy(w);
+}
+
 /* ---- closed while it is opened again ---- */
 
 static unsigned closing_answers;	/* to OPENs of a device that is CLOSING */
@@ -696,6 +731,7 @@ int main(int argc, char **argv)
 		{ "given-up-and-opened-again", test_given_up_and_opened_again },
 		{ "opened-again-in-another-mode", test_opened_again_in_another_mode },
 		{ "given-up-when-it-was-opened", test_given_up_when_it_was_opened },
+		{ "given-up-in-the-handshake", test_given_up_in_the_handshake },
 		{ "closed-while-it-is-opened-again", test_closed_while_it_is_opened_again },
 		{ "closed-while-an-open-is-refused", test_closed_while_an_open_is_refused },
 	};

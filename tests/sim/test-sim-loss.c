@@ -241,6 +241,26 @@ static void test_heir_hears_of_a_loss(void)
 	world_destroy(w);
 }
 
+/* As above, while the server is away: nobody knows yet that something is lost. */
+static void test_heir_of_a_handle_closed_in_the_outage(void)
+{
+	start();
+	dev_handle_init(&second, world_client_dev(c));
+	CHECK(write_by(&second) == 0);
+	world_server_kill(w, SIM_KILL_POWER);
+	world_run_ms(w, 10);
+	dev_handle_fini(&second);
+	sim_power_on("srv");
+	world_server_start(w, NULL);
+	world_run_ms(w, 5000);
+	dev_handle_init(&second, world_client_dev(c));
+	CHECK(flush_by(&second) == -EIO);
+	CHECK(flush_by(&second) == 0);
+	dev_handle_init(&third, world_client_dev(c));
+	CHECK(flush_by(&third) == 0);
+	world_destroy(w);
+}
+
 /* FUA promises no less than a FLUSH, and tells like one. */
 static void test_fua_tells_of_a_loss(void)
 {
@@ -315,17 +335,32 @@ static void test_sync_fails_while_the_session_comes_back(void)
 	}
 }
 
+/* A write, or one of which some parts are acknowledged and one is not: then the client counts nothing as unflushed. */
+static struct world_io *write_unflushed(bool in_parts)
+{
+	struct world_io *io;
+
+	if (in_parts)
+		sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, 1);
+	io = world_io_start(c, RNBD_OP_WRITE, 0, 4 * 65536, 1, false);
+	world_run_ms(w, 50);
+	CHECK(io->done == !in_parts && (int)sim_disk_held(world_disk(w)) == in_parts);
+	return io;
+}
+
 /* While a client was away another one took its place, had a sync fail, and left.  The first one opens its device
  * behind that, long after it has asked the server who it is. */
-static void sync_failed_before_the_device_is_back(uint64_t seed)
+static void sync_failed_before_the_device_is_back(uint64_t seed, bool in_parts)
 {
 	struct world_client *c2;
+	struct world_io *io;
 
 	start_seeded(seed, 512);
-	CHECK(world_write(c, 0, 4096, 1) == 0);
+	io = write_unflushed(in_parts);
 	sim_drop("clt", "srv");
 	sim_cut("clt", "srv");
 	world_run_ms(w, 1000);
+	sim_disk_release(world_disk(w));
 	c2 = another_client(RNBD_ACCESS_RW);
 	wait_open(c2);
 	sim_heal("clt", "srv");
@@ -336,6 +371,7 @@ static void sync_failed_before_the_device_is_back(uint64_t seed)
 	world_client_stop(w, c2);
 	/* In some orders what is asked last is answered first. */
 	sim_delay("clt", "srv", 100, 5000);
+	CHECK(world_io_end(io, 0, 10000) == 0);
 	CHECK(world_flush(c) == -EIO);
 	CHECK(world_flush(c) == 0);
 	world_destroy(w);
@@ -343,8 +379,10 @@ static void sync_failed_before_the_device_is_back(uint64_t seed)
 
 static void test_sync_failed_before_the_device_is_back(void)
 {
-	for (uint64_t seed = 1; seed <= 40; seed++)
-		sync_failed_before_the_device_is_back(seed);
+	for (uint64_t seed = 1; seed <= 40; seed++) {
+		sync_failed_before_the_device_is_back(seed, false);
+		sync_failed_before_the_device_is_back(seed, true);
+	}
 }
 
 int main(int argc, char **argv)
@@ -359,6 +397,7 @@ int main(int argc, char **argv)
 		{ "two-losses-are-told-at-once", test_two_losses_are_told_at_once },
 		{ "late-handle-hears-nothing", test_late_handle_hears_nothing },
 		{ "heir-hears-of-a-loss", test_heir_hears_of_a_loss },
+		{ "heir-of-a-handle-closed-in-the-outage", test_heir_of_a_handle_closed_in_the_outage },
 		{ "fua-tells-of-a-loss", test_fua_tells_of_a_loss },
 		{ "handles-of-two-sessions", test_handles_of_two_sessions },
 		{ "sync-fails-while-the-session-comes-back", test_sync_fails_while_the_session_comes_back },

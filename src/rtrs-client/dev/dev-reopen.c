@@ -83,10 +83,12 @@ static int greeted(struct dev_ctl *ctl, struct rnbd_ext *ext)
 
 /* A sync may have failed between the server's last word of its identity and the OPEN of @dev, which
  * makes the server forget that failure (doc/decisions.md D13).  So the identity is asked for behind
- * the OPEN, before requests go on.  A sync that fails later stays latched, because @dev is open. */
+ * the OPEN, before requests go on.  A sync that fails later stays latched, because @dev is open.
+ * dev_loss_unflushed() says nothing here: parts of a write may be acknowledged, and the write not
+ * yet. */
 static bool may_hide_loss(const struct dev *dev)
 {
-	return dev->clt->peer == CLIENT_PEER_KNOWN && dev_loss_unflushed(&dev->loss);
+	return dev->clt->peer == CLIENT_PEER_KNOWN && dev->mode != RNBD_ACCESS_RO && dev->info.writeback;
 }
 
 /* ---- devices that are lost ---- */
@@ -159,7 +161,7 @@ void dev_reopen_settle(struct dev *dev, void (*settled)(struct dev *dev, int sta
 }
 
 /* Given up at the moment when the device was opened again: too late for settling it, requests are
- * in flight. */
+ * in flight.  While the path still is OPENING none are, and handshake_done() settles @dev. */
 static void given_up_msg(struct loop_msg *msg)
 {
 	struct dev *dev = container_of(msg, struct dev, given_up_msg);
@@ -306,6 +308,18 @@ static void refuse(struct client *clt, int r)
 	clt_epoch_refuse(&clt->sess, r, why);
 }
 
+/* The devices are open again.  A request may have been given up behind the answer to its OPEN. */
+static void handshake_done(struct client *clt)
+{
+	struct dev *dev;
+
+	list_for_each(dev, &clt->devs, link) {
+		if (atomic_load(&dev->state) == DEV_OPEN && dev_unsettled(dev))
+			reopen_result(dev, CLT_AGAIN);
+	}
+	clt_epoch_opened(&clt->sess);
+}
+
 static void met_again(struct dev_ctl *ctl)
 {
 	struct client *clt = ctl->clt;
@@ -319,7 +333,7 @@ static void met_again(struct dev_ctl *ctl)
 		return;
 	}
 	identity_check(clt, &clt->met);
-	clt_epoch_opened(&clt->sess);
+	handshake_done(clt);
 }
 
 static bool any_may_hide_loss(const struct client *clt)
@@ -345,7 +359,7 @@ static void handshake_end(struct client *clt)
 		greet(clt->greeting, CLT_OP_HANDSHAKE, met_again);
 	} else {
 		identity_check(clt, &clt->met);
-		clt_epoch_opened(&clt->sess);
+		handshake_done(clt);
 	}
 }
 
