@@ -15,6 +15,7 @@
 #include <nbdkit-plugin.h>
 
 #include "clock.h"
+#include "clt-addr.h"
 #include "clt-paths.h"
 #include "plugin-conf.h"
 #include "rtrs-msg.h"
@@ -351,13 +352,6 @@ int plugin_conf_set(struct plugin_conf *conf, const char *key, const char *value
 
 /* ---- paths ---- */
 
-static size_t scheme_len(const char *text)
-{
-	const char *sep = strstr(text, "://");
-
-	return sep ? (size_t)(sep - text) + 3 : 0;
-}
-
 /* Which parameter @text, one of path_texts, came with. */
 static const char *key_of(const struct plugin_conf *conf, const char *text)
 {
@@ -374,52 +368,6 @@ static int check_transports(const struct plugin_conf *conf, const char *text)
 	return -1;
 }
 
-/* No name that somebody else would have to be asked for. */
-static bool is_number(const char *host)
-{
-	size_t len = strlen(host);
-
-	return *host == '[' ? strchr(host, ':') && strspn(host, "[]0123456789abcdefABCDEF:.%") == len :
-			      strspn(host, "0123456789.:") == len;
-}
-
-int plugin_conf_path(const char *text, const struct fab_provider *provider, bool numbers,
-		  struct clt_sess_addr *addr, char *err, size_t errlen)
-{
-	const char *sep = strpbrk(text, "@,");
-	size_t scheme = scheme_len(text);
-	/* Each is as long as @text at most. */
-	char src[PLUGIN_CONF_PATH_MAX + 1] = "", dst[PLUGIN_CONF_PATH_MAX + 1];
-	int r = 0;
-
-	memset(addr, 0, sizeof(*addr));
-	/* A path in the file system may have any character in it, and no source. */
-	if (fab_addr_text_is_unix(text))
-		return fab_addr_parse(text, provider, 0, &addr->dst, err, errlen) < 0 ? -1 : 0;
-	if (strlen(text) > PLUGIN_CONF_PATH_MAX) {
-		snprintf(err, errlen, "expected [SOURCE@]HOST[:PORT] of at most %d bytes", PLUGIN_CONF_PATH_MAX);
-		return -1;
-	}
-	if (sep && (size_t)(sep - text) < scheme)
-		sep = NULL;
-	if (sep && sep == text + scheme) {
-		snprintf(err, errlen, "nothing stands in front of '%c': expected [SOURCE@]HOST[:PORT]", *sep);
-		return -1;
-	}
-	if (sep)
-		snprintf(src, sizeof(src), "%.*s", (int)(sep - text), text);
-	snprintf(dst, sizeof(dst), "%.*s%s", (int)(sep ? scheme : 0), text, sep ? sep + 1 : text);
-	if (numbers && ((sep && !is_number(src + scheme)) || !is_number(dst + scheme))) {
-		snprintf(err, errlen, "expected addresses, no names");
-		return -1;
-	}
-	if (sep)
-		r = fab_addr_parse(src, provider, 0, &addr->src, err, errlen);
-	if (r == 0)
-		r = fab_addr_parse_peer(dst, provider, RTRS_PORT, &addr->dst, err, errlen);
-	return r < 0 ? -1 : 0;
-}
-
 static int complete_path(struct plugin_conf *conf, unsigned i)
 {
 	const struct fab_provider *provider = conf->provider ? conf->provider : fab_provider_find("tcp");
@@ -429,10 +377,10 @@ static int complete_path(struct plugin_conf *conf, unsigned i)
 
 	if (check_transports(conf, text) < 0)
 		return -1;
-	r = plugin_conf_path(text, provider, false, &conf->paths[i], err, sizeof(err));
+	r = clt_addr_parse(text, provider, false, &conf->paths[i], err, sizeof(err));
 	if (r < 0)
 		nbdkit_error("%s=%s: %s", key_of(conf, text), text, err);
-	conf->chooses[i] = !conf->provider && !scheme_len(text) && !fab_addr_text_is_unix(text);
+	conf->chooses[i] = !conf->provider && clt_addr_is_open(text);
 	conf->automatic |= conf->chooses[i];
 	return r;
 }

@@ -20,7 +20,6 @@
 #define PLUGIN_CONF_POLL_US 100u		/* default */
 #define PLUGIN_CONF_POLL_US_MAX 1000000u
 #define PLUGIN_CONF_CONNECTIONS_MAX (RTRS_MAX_CONS - 1)
-#define PLUGIN_CONF_PATH_MAX 1023		/* bytes: two hosts, a transport and a port */
 
 struct plugin_conf {
 	const char *server;		/* of the first path; values belong to nbdkit and live as
@@ -57,11 +56,6 @@ void plugin_conf_init(struct plugin_conf *conf);
 int plugin_conf_set(struct plugin_conf *conf, const char *key, const char *value);
 /* Checks what belongs together, resolves the server's name.  0, or -1 after nbdkit_error(). */
 int plugin_conf_complete(struct plugin_conf *conf);
-/* "[SRC@]DST[:PORT]" of @text, which has at most PLUGIN_CONF_PATH_MAX bytes, or "unix:PATH"; over
- * @provider unless @text says another one.  With @numbers no name is resolved.  0, or -1 with the
- * reason in @err. */
-int plugin_conf_path(const char *text, const struct fab_provider *provider, bool numbers,
-		  struct clt_sess_addr *addr, char *err, size_t errlen);
 /* The paths whose provider was left open are over @provider. */
 void plugin_conf_choose(struct plugin_conf *conf, const struct fab_provider *provider);
 /* The session's name: as given, or one that no other call gets, here or elsewhere.  Says which

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
+#include "clt-addr.h"
 #include "clt-paths.h"
 #include "ctl-call.h"
 #include "ctl-json.h"
@@ -141,7 +142,7 @@ static struct clt_path *path_of(struct ctl_client *client, const char *name, voi
 	switch (paths_called(sess, name, &path)) {
 	case 0:
 		path = NULL;
-		if (!plugin_conf_path(name, sess->paths[0]->conf.dst.provider, true, &addr, why, sizeof(why)))
+		if (!clt_addr_parse(name, sess->paths[0]->conf.dst.provider, true, &addr, why, sizeof(why)))
 			path = clt_paths_find(sess, &addr);
 		if (!path)
 			ctl_refuse(client, "there is no path '%s'", name);
@@ -212,7 +213,7 @@ static void call_path_add(struct ctl_client *client, const char *value, void *ar
 	char why[256];
 	int r;
 
-	if (plugin_conf_path(value, sess->paths[0]->conf.dst.provider, true, &addr, why, sizeof(why))) {
+	if (clt_addr_parse(value, sess->paths[0]->conf.dst.provider, true, &addr, why, sizeof(why))) {
 		ctl_refuse(client, "path '%s': %s", value, why);
 		return;
 	}

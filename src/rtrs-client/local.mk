@@ -38,6 +38,8 @@ libclt_la_SOURCES = \
 	%D%/path/clt-setup.c \
 	%D%/path/clt-stat.c \
 	%D%/path/clt-stat.h \
+	%D%/sess/clt-addr.c \
+	%D%/sess/clt-addr.h \
 	%D%/sess/clt-epoch.c \
 	%D%/sess/clt-epoch.h \
 	%D%/sess/clt-paths.c \

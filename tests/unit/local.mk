@@ -252,12 +252,17 @@ EXTRA_DIST += tests/check-layers.sh tests/test-check-layers.sh tests/test-house.
 
 # The client's parts; what they need of clt-wait.h and the fabric stands in the test.
 UNIT_TESTS += \
+	%D%/test-clt-addr.crit \
 	%D%/test-clt-fsm.crit \
 	%D%/test-clt-op.crit \
 	%D%/test-clt-pick.crit \
 	%D%/test-clt-reg.crit \
 	%D%/test-clt-tx.crit \
 	$(NULL)
+%C%_test_clt_addr_crit_SOURCES = %D%/test-clt-addr.c %D%/unit.h
+%C%_test_clt_addr_crit_CPPFLAGS = $(CLT_CPPFLAGS)
+%C%_test_clt_addr_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_clt_addr_crit_LDADD = libclt.la libfab.la libbase.la libclock.la $(CRITERION_LIBS)
 %C%_test_clt_fsm_crit_SOURCES = %D%/test-clt-fsm.c %D%/unit.h
 %C%_test_clt_fsm_crit_CPPFLAGS = $(CLT_CPPFLAGS)
 %C%_test_clt_fsm_crit_CFLAGS = $(UNIT_CFLAGS)
