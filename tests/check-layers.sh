@@ -33,7 +33,8 @@ BEGIN {
 	uses[client "path"] = uses[client "io"] " " client "io"
 	uses[client "sess"] = uses[client "path"] " " client "path"
 	uses[client "dev"] = uses[client "sess"] " " client "sess " common "rnbd"
-	uses["src/nbdkit-rtrs-plugin"] = uses[client "dev"] " " client "dev " common "ctl"
+	uses[client "ctl"] = uses[client "dev"] " " client "dev " common "ctl"
+	uses["src/nbdkit-rtrs-plugin"] = uses[client "ctl"] " " client "ctl"
 	server = "src/rtrs-server/"
 	uses[server "reactor"] = common "base"
 	uses[server "export"] = common "base " common "rnbd " server "reactor"
@@ -51,7 +52,7 @@ BEGIN {
 	# system header -> regular expression of the files that may include it
 	only["liburing.h"] = "^src/rtrs-server/reactor/"
 	only["nbdkit-plugin.h"] = "^src/nbdkit-rtrs-plugin/(plugin|plugin-conf)\\.c$"
-	only["jansson.h"] = "^src/(common/ctl|rtrsctl)/|^src/rtrs-bench/report\\.c$|^src/(rtrs-server/srv|nbdkit-rtrs-plugin/plugin)-ctl[a-z-]*\\.[ch]$"
+	only["jansson.h"] = "^src/(common/ctl|rtrsctl|rtrs-client/ctl)/|^src/rtrs-bench/report\\.c$|^src/rtrs-server/srv-ctl[a-z-]*\\.[ch]$"
 	only["rdma/rdma_cma.h"] = "^src/common/fabric/verbs/[a-z-]+\\.c$"
 	only["infiniband/verbs.h"] = "^src/(common/(fabric|rtrs)|frwr|rtrs-client/[a-z]+|rtrs-server)/"
 

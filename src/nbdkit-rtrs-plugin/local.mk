@@ -8,10 +8,6 @@ nbdkit_rtrs_plugin_la_CFLAGS = $(AM_CFLAGS) $(NBDKIT_CFLAGS) $(JANSSON_CFLAGS)
 nbdkit_rtrs_plugin_la_SOURCES = \
 	%D%/plugin-conf.c \
 	%D%/plugin-conf.h \
-	%D%/plugin-ctl-json.c \
-	%D%/plugin-ctl-json.h \
-	%D%/plugin-ctl.c \
-	%D%/plugin-ctl.h \
 	%D%/plugin-fds.c \
 	%D%/plugin-fds.h \
 	%D%/plugin-start.c \
@@ -24,6 +20,6 @@ nbdkit_rtrs_plugin_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared \
 	-Wl,--version-script=$(srcdir)/%D%/plugin.syms
 nbdkit_rtrs_plugin_la_DEPENDENCIES = %D%/plugin.syms $(nbdkit_rtrs_plugin_la_LIBADD)
 nbdkit_rtrs_plugin_la_LIBADD = \
-	libclt.la libcltthread.la libctl.la libloop.la libfab.la librtrs.la librnbd.la libbase.la libclock.la \
+	libcltkit.la libclt.la libcltthread.la libctl.la libloop.la libfab.la librtrs.la librnbd.la libbase.la libclock.la \
 	$(JANSSON_LIBS)
 endif

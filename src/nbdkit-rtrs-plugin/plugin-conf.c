@@ -218,9 +218,9 @@ static int set_reconnects(struct plugin_conf *conf, const char *value)
 		conf->max_reconnect_attempts = -1;
 		return 0;
 	}
-	if (read_number(value, 0, PLUGIN_CONF_RECONNECTS_MAX, &n) < 0) {
+	if (read_number(value, 0, CLT_RECONNECTS_MAX, &n) < 0) {
 		nbdkit_error("max-reconnect-attempts=%s: expected a number from 0 to %u, or -1 for no end", value,
-			     PLUGIN_CONF_RECONNECTS_MAX);
+			     CLT_RECONNECTS_MAX);
 		return -1;
 	}
 	conf->max_reconnect_attempts = (int)n;

@@ -16,7 +16,6 @@
 #define PLUGIN_CONF_HEARTBEAT_MS_MIN 100u
 #define PLUGIN_CONF_HEARTBEAT_MS_MAX 60000u
 #define PLUGIN_CONF_HEARTBEAT_MISSES_MAX 100u
-#define PLUGIN_CONF_RECONNECTS_MAX 9999u	/* as the kernel's client */
 #define PLUGIN_CONF_POLL_US 100u		/* default */
 #define PLUGIN_CONF_POLL_US_MAX 1000000u
 #define PLUGIN_CONF_CONNECTIONS_MAX (RTRS_MAX_CONS - 1)
@@ -39,7 +38,7 @@ struct plugin_conf {
 	unsigned heartbeat_ms, heartbeat_misses;
 	int max_reconnect_attempts;	/* -1: no end */
 	struct fab_users servers;	/* of unix sockets */
-	const char *control;		/* plugin_ctl_bind() */
+	const char *control;		/* clt_ctl_bind() */
 	uint64_t connect_timeout_ms;	/* CLOCK_NEVER: start without a server */
 	/* plugin_conf_complete() */
 	struct clt_sess_addr paths[CLT_PATHS_MAX];

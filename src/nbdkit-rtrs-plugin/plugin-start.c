@@ -11,10 +11,10 @@
 
 #include "cleanup.h"
 #include "clock.h"
+#include "clt-ctl.h"
 #include "log.h"
 #include "loop-poll.h"
 #include "mask.h"
-#include "plugin-ctl.h"
 #include "plugin-fds.h"
 #include "plugin-start.h"
 
@@ -31,7 +31,7 @@ static struct loop *loop;
 static struct client clt;
 static pthread_t watch;
 static bool watched;
-static struct plugin_ctl *ctl;
+static struct clt_ctl *ctl;
 
 /* Of the session that stays.  Without one, @loop is NULL, whoever has the lock may try to start
  * it; who has had the lock and seen it may use it until the end. */
@@ -101,7 +101,7 @@ void plugin_start_end(void)
 {
 	if (!loop)
 		return;
-	plugin_ctl_close(ctl);
+	clt_ctl_close(ctl);
 	ctl = NULL;
 	client_close(&clt);
 	if (watched)
@@ -138,7 +138,7 @@ static int session_start(char err[PLUGIN_START_ERR])
 	}
 	watched = true;
 	pthread_setname_np(watch, "rtrs-watch");
-	r = plugin_ctl_open(&clt, loop, start_conf->control, &ctl, why, sizeof(why));
+	r = clt_ctl_open(&clt, loop, start_conf->control, &ctl, why, sizeof(why));
 	if (r < 0) {
 		plugin_start_end();
 		snprintf(err, PLUGIN_START_ERR, "control=%s", why);
@@ -428,7 +428,7 @@ int plugin_start_probe(struct plugin_conf *conf, char err[PLUGIN_START_ERR])
 
 	/* ORDER: last, because who asks there waits until the session is there. */
 	if (r == 0) {
-		r = plugin_ctl_bind(conf->control, why, sizeof(why));
+		r = clt_ctl_bind(conf->control, why, sizeof(why));
 		if (r < 0)
 			snprintf(err, PLUGIN_START_ERR, "control=%s", why);
 	}

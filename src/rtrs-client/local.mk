@@ -7,6 +7,7 @@ CLT_CPPFLAGS = \
 	-I$(top_srcdir)/%D%/path \
 	-I$(top_srcdir)/%D%/sess \
 	-I$(top_srcdir)/%D%/dev \
+	-I$(top_srcdir)/%D%/ctl \
 	$(NULL)
 
 noinst_LTLIBRARIES += libclt.la
@@ -70,3 +71,14 @@ libclt_la_LIBADD = libfrwr.la
 noinst_LTLIBRARIES += libcltthread.la
 libcltthread_la_CPPFLAGS = $(CLT_CPPFLAGS)
 libcltthread_la_SOURCES = %D%/io/clt-wait.c
+
+# What a front end needs besides.
+noinst_LTLIBRARIES += libcltkit.la
+libcltkit_la_CPPFLAGS = $(CLT_CPPFLAGS)
+libcltkit_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+libcltkit_la_SOURCES = \
+	%D%/ctl/clt-ctl-json.c \
+	%D%/ctl/clt-ctl-json.h \
+	%D%/ctl/clt-ctl.c \
+	%D%/ctl/clt-ctl.h \
+	$(NULL)

@@ -14,6 +14,8 @@
 
 #include "clt-path.h"
 
+#define CLT_RECONNECTS_MAX 9999u	/* of a path, one after another; as the kernel's client */
+
 struct clt_sess;
 
 struct clt_sess_addr {

@@ -7,11 +7,11 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "clt-ctl-json.h"
 #include "ctl-json.h"
 #include "ctl-stat.h"
 #include "dev-stat.h"
 #include "dev.h"
-#include "plugin-ctl-json.h"
 
 static const char *const modes[] = {
 	[RNBD_ACCESS_RO] = "ro", [RNBD_ACCESS_RW] = "rw", [RNBD_ACCESS_MIGRATION] = "migration",
@@ -83,18 +83,18 @@ static json_t *path_stat(const struct clt_path *path)
 	return ctl_json_whole(object, ok);
 }
 
-static json_t *path_json(struct clt_path *path, enum plugin_ctl_depth depth)
+static json_t *path_json(struct clt_path *path, enum clt_ctl_depth depth)
 {
 	json_t *object = json_pack("{s:o}", "name", ctl_json_text(clt_path_name(path)));
 
-	if (depth >= PLUGIN_CTL_SHOW)
+	if (depth >= CLT_CTL_SHOW)
 		object = ctl_json_with(object, path_show(path));
-	if (depth >= PLUGIN_CTL_STATS)
+	if (depth >= CLT_CTL_STATS)
 		object = ctl_json_with(object, path_stat(path));
 	return object;
 }
 
-static json_t *paths_json(struct clt_sess *sess, enum plugin_ctl_depth depth)
+static json_t *paths_json(struct clt_sess *sess, enum clt_ctl_depth depth)
 {
 	json_t *array = json_array();
 	bool ok = true;
@@ -136,7 +136,7 @@ static json_t *export_stat(const struct dev *dev)
 }
 
 /* The same devices as what this end exports. */
-static json_t *exports_json(struct client *clt, enum plugin_ctl_depth depth)
+static json_t *exports_json(struct client *clt, enum clt_ctl_depth depth)
 {
 	json_t *array = json_array();
 	struct dev *dev;
@@ -145,12 +145,12 @@ static json_t *exports_json(struct client *clt, enum plugin_ctl_depth depth)
 	dev_for_each(dev, clt) {
 		json_t *object = json_pack("{s:o}", "name", ctl_json_text(dev_name(dev)));
 
-		if (depth >= PLUGIN_CTL_SHOW)
+		if (depth >= CLT_CTL_SHOW)
 			object = ctl_json_with(object, json_pack("{s:I,s:o,s:i}",
 								 "size", (json_int_t)dev_size(dev),
 								 "mode", ctl_json_text(dev_mode(dev) == RNBD_ACCESS_RO ? "ro" : "rw"),
 								 "users", (int)dev_users(dev)));
-		if (depth >= PLUGIN_CTL_STATS)
+		if (depth >= CLT_CTL_STATS)
 			object = ctl_json_with(object, export_stat(dev));
 		ok = ok && ctl_json_add(array, object);
 	}
@@ -159,13 +159,13 @@ static json_t *exports_json(struct client *clt, enum plugin_ctl_depth depth)
 
 /* ---- the program ---- */
 
-static json_t *sess_json(struct client *clt, enum plugin_ctl_depth depth)
+static json_t *sess_json(struct client *clt, enum clt_ctl_depth depth)
 {
 	struct clt_sess *sess = &clt->sess;
 	json_t *object = json_pack("{s:o,s:o}", "name", ctl_json_text(sess->name),
 				   "paths", paths_json(sess, depth));
 
-	if (depth >= PLUGIN_CTL_SHOW)
+	if (depth >= CLT_CTL_SHOW)
 		object = ctl_json_with(object, json_pack("{s:o,s:o,s:I,s:o,s:i,s:I,s:o}",
 							 "uuid", uuid(sess->uuid),
 							 "state", ctl_json_text(clt_sess_fsm.states[atomic_load(&sess->io.state)]),
@@ -177,13 +177,13 @@ static json_t *sess_json(struct client *clt, enum plugin_ctl_depth depth)
 	return object;
 }
 
-json_t *plugin_ctl_json(struct client *clt, enum plugin_ctl_depth depth)
+json_t *clt_ctl_json(struct client *clt, enum clt_ctl_depth depth)
 {
 	json_t *object = json_pack("{s:o,s:i,s:o,s:[o]}", "program", ctl_json_text("nbdkit-rtrs-plugin"),
 				   "pid", (int)getpid(),
 				   "exports", exports_json(clt, depth), "sessions", sess_json(clt, depth));
 
-	if (depth >= PLUGIN_CTL_SHOW)
+	if (depth >= CLT_CTL_SHOW)
 		object = ctl_json_with(object, json_pack("{s:o,s:I}", "version", ctl_json_text(PACKAGE_VERSION),
 							 "now_ns", (json_int_t)clock_now_ns()));
 	return object;

@@ -15,18 +15,17 @@
 
 #include "cleanup.h"
 #include "clt-addr.h"
+#include "clt-ctl-json.h"
+#include "clt-ctl.h"
 #include "clt-paths.h"
 #include "ctl-call.h"
 #include "ctl-json.h"
 #include "dev-stat.h"
 #include "dev.h"
 #include "log.h"
-#include "plugin-conf.h"
-#include "plugin-ctl-json.h"
-#include "plugin-ctl.h"
 #include "rundir.h"
 
-struct plugin_ctl {
+struct clt_ctl {
 	struct client *clt;
 	struct loop *loop;
 	struct ctl *ctl;
@@ -43,17 +42,17 @@ static struct unix_sock bound = { .fd = -1 };
 
 static void call_list(struct ctl_client *client, const char *value, void *arg)
 {
-	ctl_answer(client, plugin_ctl_json(arg, PLUGIN_CTL_NAMES));
+	ctl_answer(client, clt_ctl_json(arg, CLT_CTL_NAMES));
 }
 
 static void call_show(struct ctl_client *client, const char *value, void *arg)
 {
-	ctl_answer(client, plugin_ctl_json(arg, PLUGIN_CTL_SHOW));
+	ctl_answer(client, clt_ctl_json(arg, CLT_CTL_SHOW));
 }
 
 static void call_stats(struct ctl_client *client, const char *value, void *arg)
 {
-	ctl_answer(client, plugin_ctl_json(arg, PLUGIN_CTL_STATS));
+	ctl_answer(client, clt_ctl_json(arg, CLT_CTL_STATS));
 }
 
 static void call_stats_reset(struct ctl_client *client, const char *value, void *arg)
@@ -103,9 +102,9 @@ static void call_attempts(struct ctl_client *client, const char *value, void *ar
 	}
 	errno = 0;
 	n = strtol(value, &end, 10);
-	if (errno || end == value || *end || n < -1 || n > (long)PLUGIN_CONF_RECONNECTS_MAX) {
+	if (errno || end == value || *end || n < -1 || n > (long)CLT_RECONNECTS_MAX) {
 		ctl_refuse(client, "max-reconnect-attempts '%s': expected a number from -1 to %u", value,
-			   PLUGIN_CONF_RECONNECTS_MAX);
+			   CLT_RECONNECTS_MAX);
 		return;
 	}
 	sess->max_reconnect_attempts = (int)n;
@@ -264,7 +263,7 @@ static void serve(struct ctl_client *client, const json_t *command, void *arg)
 
 static void ctl_begin(struct loop_msg *msg)
 {
-	struct plugin_ctl *ctl = container_of(msg, struct plugin_ctl, msg);
+	struct clt_ctl *ctl = container_of(msg, struct clt_ctl, msg);
 
 	ctl->rc = ctl_open_at(ctl->loop, &bound, serve, ctl->clt, &ctl->ctl, ctl->err, sizeof(ctl->err));
 	sem_post(&ctl->done);
@@ -272,17 +271,17 @@ static void ctl_begin(struct loop_msg *msg)
 
 static void ctl_ended(void *arg)
 {
-	sem_post(&((struct plugin_ctl *)arg)->done);
+	sem_post(&((struct clt_ctl *)arg)->done);
 }
 
 static void ctl_end(struct loop_msg *msg)
 {
-	struct plugin_ctl *ctl = container_of(msg, struct plugin_ctl, msg);
+	struct clt_ctl *ctl = container_of(msg, struct clt_ctl, msg);
 
 	ctl_close(ctl->ctl, ctl_ended, ctl);
 }
 
-static void on_loop(struct plugin_ctl *ctl, void (*fn)(struct loop_msg *msg))
+static void on_loop(struct clt_ctl *ctl, void (*fn)(struct loop_msg *msg))
 {
 	loop_msg_init(&ctl->msg, fn);
 	loop_post(ctl->loop, &ctl->msg);
@@ -290,7 +289,7 @@ static void on_loop(struct plugin_ctl *ctl, void (*fn)(struct loop_msg *msg))
 		;
 }
 
-static void ctl_free(struct plugin_ctl *ctl)
+static void ctl_free(struct clt_ctl *ctl)
 {
 	sem_destroy(&ctl->done);
 	free(ctl);
@@ -306,7 +305,7 @@ static int bind_at(const char *path, char *err, size_t errlen)
 	return rc;
 }
 
-int plugin_ctl_bind(const char *path, char *err, size_t errlen)
+int clt_ctl_bind(const char *path, char *err, size_t errlen)
 {
 	return path && strcmp(path, "none") ? bind_at(path, err, errlen) : 0;
 }
@@ -339,10 +338,10 @@ static int bind_default(char *err, size_t errlen)
 	return bind_at(path, err, errlen);
 }
 
-static int ctl_create(struct client *clt, struct loop *loop, struct plugin_ctl **out, char *err,
+static int ctl_create(struct client *clt, struct loop *loop, struct clt_ctl **out, char *err,
 		      size_t errlen)
 {
-	struct plugin_ctl *ctl = calloc(1, sizeof(*ctl));
+	struct clt_ctl *ctl = calloc(1, sizeof(*ctl));
 	int rc;
 
 	if (!ctl) {
@@ -365,7 +364,7 @@ static int ctl_create(struct client *clt, struct loop *loop, struct plugin_ctl *
 	return 0;
 }
 
-int plugin_ctl_open(struct client *clt, struct loop *loop, const char *path, struct plugin_ctl **out, char *err,
+int clt_ctl_open(struct client *clt, struct loop *loop, const char *path, struct clt_ctl **out, char *err,
 		 size_t errlen)
 {
 	int rc = 0;
@@ -384,7 +383,7 @@ int plugin_ctl_open(struct client *clt, struct loop *loop, const char *path, str
 	return 0;
 }
 
-void plugin_ctl_close(struct plugin_ctl *ctl)
+void clt_ctl_close(struct clt_ctl *ctl)
 {
 	if (!ctl)
 		return;

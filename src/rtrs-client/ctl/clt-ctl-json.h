@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a session is and has, as JSON (man/rtrsctl.pod has the schema).  Service thread.  NULL: no
+ * memory. */
+#ifndef CLT_CTL_JSON_H
+#define CLT_CTL_JSON_H
+
+#include <jansson.h>
+
+#include "client.h"
+
+enum clt_ctl_depth {
+	CLT_CTL_NAMES,			/* list */
+	CLT_CTL_SHOW,			/* properties and states, too */
+	CLT_CTL_STATS,			/* counters, too */
+};
+
+json_t *clt_ctl_json(struct client *clt, enum clt_ctl_depth depth);
+
+#endif
