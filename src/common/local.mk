@@ -24,6 +24,8 @@ libbase_la_SOURCES = \
 	%D%/base/loop.h \
 	%D%/base/mask.c \
 	%D%/base/mask.h \
+	%D%/base/number.c \
+	%D%/base/number.h \
 	%D%/base/probe.h \
 	%D%/base/random.h \
 	%D%/base/range.c \

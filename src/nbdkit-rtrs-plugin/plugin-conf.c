@@ -2,8 +2,6 @@
 /* Parses the plugin's parameters.  Main thread, before the fork. */
 #include <config.h>
 
-#include <ctype.h>
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +15,7 @@
 #include "clock.h"
 #include "clt-addr.h"
 #include "clt-paths.h"
+#include "number.h"
 #include "plugin-conf.h"
 #include "rtrs-msg.h"
 #include "suggest.h"
@@ -48,26 +47,11 @@ const char *const plugin_conf_keys[] = {
 	"registration", "control", "server-uid", NULL,
 };
 
-/* Digits only, at most @max. */
-static int read_number(const char *value, unsigned min, unsigned max, unsigned *n)
-{
-	unsigned long x = 0;
-	char *end = NULL;
-
-	errno = 0;
-	if (isdigit((unsigned char)*value))
-		x = strtoul(value, &end, 10);
-	if (!end || *end || errno || x < min || x > max)
-		return -1;
-	*n = (unsigned)x;
-	return 0;
-}
-
 /* @what: "a number", or of what. */
 static int parse_number(const char *key, const char *value, const char *what, unsigned min, unsigned max,
 			unsigned *n)
 {
-	if (read_number(value, min, max, n) == 0)
+	if (number_parse_u(value, min, max, n))
 		return 0;
 	nbdkit_error("%s=%s: expected %s from %u to %u", key, value, what, min, max);
 	return -1;
@@ -178,7 +162,7 @@ static int parse_timeout(const char *key, const char *what, const char *value, u
 		return 0;
 	}
 	/* "never" means opposites to different people, so that no word is taken but this one. */
-	if (read_number(value, 0, UINT_MAX, &seconds) < 0) {
+	if (!number_parse_u(value, 0, UINT_MAX, &seconds)) {
 		nbdkit_error("%s=%s: expected a number of seconds from 0 to %u, or forever: "
 			     "%s=forever %s", key, value, UINT_MAX, key, what);
 		return -1;
@@ -218,7 +202,7 @@ static int set_reconnects(struct plugin_conf *conf, const char *value)
 		conf->max_reconnect_attempts = -1;
 		return 0;
 	}
-	if (read_number(value, 0, CLT_RECONNECTS_MAX, &n) < 0) {
+	if (!number_parse_u(value, 0, CLT_RECONNECTS_MAX, &n)) {
 		nbdkit_error("max-reconnect-attempts=%s: expected a number from 0 to %u, or -1 for no end", value,
 			     CLT_RECONNECTS_MAX);
 		return -1;

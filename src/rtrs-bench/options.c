@@ -3,7 +3,6 @@
  * plugin's. */
 #include <config.h>
 
-#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -11,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "number.h"
 #include "options.h"
 #include "rnbd-proto.h"
 #include "rtrs-msg.h"
@@ -88,28 +88,14 @@ static int wrong(const char *name, const char *value, const char *expected)
 	return OPTIONS_USAGE;
 }
 
-static bool digits(const char *value, uint64_t *n)
-{
-	char *end;
-
-	if (!isdigit((unsigned char)*value))
-		return false;
-	errno = 0;
-	*n = strtoull(value, &end, 10);
-	return !*end && !errno;
-}
-
 /* @what: "a number", or of what. */
 static int number(const char *name, const char *value, const char *what, uint64_t min, uint64_t max,
 		  uint64_t *n)
 {
 	char expected[96];
-	uint64_t x;
 
-	if (digits(value, &x) && x >= min && x <= max) {
-		*n = x;
+	if (number_parse(value, min, max, n))
 		return -1;
-	}
 	snprintf(expected, sizeof(expected), "%s from %" PRIu64 " to %" PRIu64, what, min, max);
 	return wrong(name, value, expected);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "conf.h"
+#include "number.h"
 
 #define ALLOW_FORMS "expected ADDR or ADDR/BITS with an IPv4 or IPv6 address, or uid:USER"
 
@@ -21,20 +22,6 @@ static void mask(uint8_t addr[16], unsigned bits)
 		if (keep < 8)
 			addr[i] &= (uint8_t)(0xff00u >> keep);
 	}
-}
-
-static int parse_decimal(const char *text, unsigned max, unsigned *n)
-{
-	char *end;
-	unsigned long value;
-
-	if (*text < '0' || *text > '9')
-		return -EINVAL;
-	value = strtoul(text, &end, 10);
-	if (*end || value > max)
-		return -EINVAL;
-	*n = (unsigned)value;
-	return 0;
 }
 
 __attribute__((format(printf, 4, 5)))
@@ -84,7 +71,7 @@ int conf_allow_parse(const char *text, struct srv_allow *allow, char *why, size_
 	} else {
 		return refuse(why, whylen, -EINVAL, ALLOW_FORMS);
 	}
-	if (slash && parse_decimal(slash + 1, allow->bits, &allow->bits))
+	if (slash && !number_parse_u(slash + 1, 0, allow->bits, &allow->bits))
 		return refuse(why, whylen, -EINVAL, "expected a number of bits from 0 to %u behind '/'",
 			      allow->bits);
 	mask(allow->addr, allow->bits);

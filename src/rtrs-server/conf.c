@@ -14,6 +14,7 @@
 
 #include "conf.h"
 #include "export-state.h"
+#include "number.h"
 #include "rtrs-proto.h"
 #include "rundir.h"
 #include "size.h"
@@ -100,27 +101,12 @@ static enum conf_result usage(const struct parser *p, const char *fmt, ...)
 	return CONF_USAGE;
 }
 
-/* A decimal number. */
-static bool parse_number(const char *text, uint64_t *value)
-{
-	char *end;
-
-	if (*text < '0' || *text > '9')
-		return false;
-	errno = 0;
-	*value = strtoull(text, &end, 10);
-	return !errno && !*end;
-}
-
 /* @what: "a number", or of what. */
 static enum conf_result number(const struct parser *p, const char *option, const char *text, const char *what,
 			       unsigned min, unsigned max, unsigned *out)
 {
-	uint64_t value;
-
-	if (!parse_number(text, &value) || value < min || value > max)
+	if (!number_parse_u(text, min, max, out))
 		return usage(p, "%s '%s': expected %s from %u to %u", option, text, what, min, max);
-	*out = (unsigned)value;
 	return CONF_RUN;
 }
 

@@ -14,6 +14,7 @@
 #include "call.h"
 #include "ctl-json.h"
 #include "find.h"
+#include "number.h"
 #include "resolve.h"
 #include "rundir.h"
 #include "say.h"
@@ -164,13 +165,10 @@ static int set_socket(struct ctx *ctx, const char *path)
 
 static int set_watch(struct ctx *ctx, const char *text)
 {
-	char *end;
-	unsigned long s = text ? strtoul(text, &end, 10) : 1;
-
-	if (text && (*end || *text < '0' || *text > '9' || !s || s > 3600))
+	ctx->watch_s = 1;
+	if (text && !number_parse_u(text, 1, 3600, &ctx->watch_s))
 		return say_error(EXIT_USAGE, "--watch=%s: expected a number of seconds from 1 to 3600",
 				 text);
-	ctx->watch_s = (unsigned)s;
 	return EXIT_DONE;
 }
 

@@ -26,6 +26,7 @@ UNIT_TESTS = \
 	%D%/test-log.crit \
 	%D%/test-loop.crit \
 	%D%/test-look.crit \
+	%D%/test-number.crit \
 	%D%/test-mask.crit \
 	%D%/test-range.crit \
 	%D%/test-rnbd-extents.crit \
@@ -151,6 +152,9 @@ UNIT_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 %C%_test_mask_crit_SOURCES = %D%/test-mask.c %D%/unit.h
 %C%_test_mask_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_mask_crit_LDADD = libbase.la $(CRITERION_LIBS)
+%C%_test_number_crit_SOURCES = %D%/test-number.c %D%/unit.h
+%C%_test_number_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_number_crit_LDADD = libbase.la $(CRITERION_LIBS)
 %C%_test_size_crit_SOURCES = %D%/test-size.c %D%/unit.h
 %C%_test_size_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_size_crit_LDADD = libbase.la $(CRITERION_LIBS)

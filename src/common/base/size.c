@@ -1,27 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Digits and a letter.  Owns nothing. */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "number.h"
 #include "size.h"
 
 bool size_parse(const char *text, uint64_t *bytes)
 {
 	static const char letters[] = "kKmMgGtT";
-	const char *letter;
+	const char *letter, *end;
 	unsigned shift = 0;
 	uint64_t n;
-	char *end;
 
-	/* strtoull() takes blanks and signs. */
-	if (*text < '0' || *text > '9')
-		return false;
-	errno = 0;
-	n = strtoull(text, &end, 10);
-	if (errno)
+	if (!number_prefix(text, &end, &n))
 		return false;
 	letter = *end ? strchr(letters, *end) : NULL;
 	if (letter) {

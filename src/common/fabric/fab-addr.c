@@ -15,6 +15,7 @@
 
 #include "fabric.h"
 #include "mask.h"
+#include "number.h"
 #include "suggest.h"
 #include "util.h"
 
@@ -198,13 +199,11 @@ static int split_text(const char *text, struct split *s)
 
 static int parse_port(struct split *s, uint16_t *port)
 {
-	char *end;
-	unsigned long v;
+	unsigned v;
 
 	if (!s->port)
 		return 0;
-	v = strtoul(s->port, &end, 10);
-	if (s->port[0] < '0' || s->port[0] > '9' || *end || v > UINT16_MAX) {
+	if (!number_parse_u(s->port, 0, UINT16_MAX, &v)) {
 		s->why = "the port must be a number from 0 to 65535";
 		return -EINVAL;
 	}

@@ -10,22 +10,19 @@
 #include <unistd.h>
 
 #include "fabric.h"
+#include "number.h"
 
 int fab_user_parse(const char *text, uid_t *uid)
 {
 	const struct passwd *pw = getpwnam(text);
-	unsigned long n;
-	char *end;
+	unsigned n;
 
 	if (pw) {
 		*uid = pw->pw_uid;
 		return 0;
 	}
-	if (*text < '0' || *text > '9')
-		return -EINVAL;
-	errno = 0;
-	n = strtoul(text, &end, 10);
-	if (*end || errno || n >= UINT32_MAX)	/* (uid_t)-1 is nobody's */
+	/* (uid_t)-1 is nobody's. */
+	if (!number_parse_u(text, 0, UINT32_MAX - 1, &n))
 		return -EINVAL;
 	*uid = (uid_t)n;
 	return 0;

@@ -23,6 +23,7 @@
 #include "dev-stat.h"
 #include "dev.h"
 #include "log.h"
+#include "number.h"
 #include "rundir.h"
 
 struct clt_ctl {
@@ -93,21 +94,21 @@ static void call_policy(struct ctl_client *client, const char *value, void *arg)
 static void call_attempts(struct ctl_client *client, const char *value, void *arg)
 {
 	struct clt_sess *sess = &((struct client *)arg)->sess;
-	char *end;
-	long n;
+	unsigned n;
 
 	if (!value) {
 		ctl_answer(client, json_pack("{s:i}", "max_reconnect_attempts", sess->max_reconnect_attempts));
 		return;
 	}
-	errno = 0;
-	n = strtol(value, &end, 10);
-	if (errno || end == value || *end || n < -1 || n > (long)CLT_RECONNECTS_MAX) {
+	if (!strcmp(value, "-1")) {
+		sess->max_reconnect_attempts = -1;
+	} else if (number_parse_u(value, 0, CLT_RECONNECTS_MAX, &n)) {
+		sess->max_reconnect_attempts = (int)n;
+	} else {
 		ctl_refuse(client, "max-reconnect-attempts '%s': expected a number from -1 to %u", value,
 			   CLT_RECONNECTS_MAX);
 		return;
 	}
-	sess->max_reconnect_attempts = (int)n;
 	ctl_call_done(client);
 }
 

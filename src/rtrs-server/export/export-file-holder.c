@@ -19,6 +19,7 @@
 #include "cleanup.h"
 #include "export-file-holder.h"
 #include "lock-file.h"
+#include "number.h"
 
 #define PIDS_MAX 64
 
@@ -75,16 +76,14 @@ static int has_lock(pid_t pid, const char *where)
 /* True if a "Groups:" line, or that of one group, has @gid. */
 static bool line_has_gid(const char *line, gid_t gid)
 {
-	char *end;
+	const char *p = strchr(line, ':') + 1;
+	uint64_t n;
 
-	for (const char *p = strchr(line, ':') + 1; ; p = end) {
-		unsigned long n = strtoul(p, &end, 10);
-
-		if (end == p)
-			return false;
+	while (number_prefix(p + strspn(p, " \t"), &p, &n)) {
 		if (n == gid)
 			return true;
 	}
+	return false;
 }
 
 /* Its real user, and whether one of its groups is @gid.  False: it has ended. */
