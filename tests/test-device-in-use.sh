@@ -60,6 +60,42 @@ serves "disk=$loop,force"
 umount "$mnt"
 serves "disk=$tmp/link"
 
+# A file system that only calls itself so, as any user may call a FUSE file system.
+mount -t tmpfs "$loop" "$mnt"
+grep " - tmpfs $loop " /proc/self/mountinfo
+serves "disk=$loop"
+umount "$mnt"
+
+# btrfs has numbers that are no device's: the source of its mounts counts where it is a node of /dev.  What is mounted
+# below /dev is not entered, because it may not answer.
+cat >"$tmp/btrfs.sh" <<'END'
+set -e
+tmp=$1 source=$2 loop=$3
+shift 3
+mount -t tmpfs none "$tmp/dev"
+mkdir "$tmp/dev/mapper" "$tmp/dev/shm"
+cp -a /dev/null "$loop" "$tmp/dev"
+ln -s "../${loop##*/}" "$tmp/dev/mapper/vg-disk"
+mount -t tmpfs none "$tmp/dev/shm"
+cp -a "$loop" "$tmp/dev/shm/disk"
+mount --rbind "$tmp/dev" /dev
+echo "36 35 0:99 / /srv rw - btrfs $source rw" >"$tmp/mountinfo"
+mount --bind "$tmp/mountinfo" /proc/$$/mountinfo
+exec "$@"
+END
+mkdir "$tmp/dev"
+if unshare --mount sh "$tmp/btrfs.sh" "$tmp" none "$loop" true; then
+	for source in "$loop" /dev/mapper/vg-disk; do
+		expect_failure 1 "'$loop' is mounted at '/srv'" unshare --mount sh "$tmp/btrfs.sh" "$tmp" "$source" \
+			"$loop" "$RTRS_SERVER" --listen tcp://127.0.0.1:0 "disk=$loop"
+	done
+	SERVER_PREFIX="unshare --mount sh $tmp/btrfs.sh $tmp /dev/shm/disk $loop"
+	serves "disk=$loop"
+	SERVER_PREFIX=
+else
+	not_run_here mountinfo "no mount over it"
+fi
+
 # A mount that only another mount namespace has: nobody can say where.
 if unshare --mount true; then
 	coproc elsewhere { unshare --mount sh -c "mount $loop '$mnt' && echo mounted && read _"; }
