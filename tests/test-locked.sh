@@ -15,12 +15,13 @@ locked() {
 	! flock --nonblock "$1" true
 }
 
+program=$RTRS_SERVER as=()
 # refused REGEX OPTION...: a server that waits for a second, says for whom, and gives up.
 refused() {
 	local regex=$1 status=0
 	shift
 	# shellcheck disable=SC2046 # words
-	timeout "$TIMEOUT_S" $(wrapper) "$RTRS_SERVER" --listen tcp://127.0.0.1:0 --control none --lock-timeout 1 "$@" \
+	timeout "$TIMEOUT_S" "${as[@]}" $(wrapper) "$program" --listen tcp://127.0.0.1:0 --control none --lock-timeout 1 "$@" \
 		</dev/null >"$tmp/refused.log" 2>&1 || status=$?
 	cat "$tmp/refused.log"
 	[ $status -eq 1 ] || fail "status $status instead of 1"
@@ -52,6 +53,40 @@ must_fail ls "$tmp/other"/*.lock
 
 requires_root
 requires setpriv --reuid 65534 --regid 65534 --clear-groups true
+
+# /proc hides processes of others: they live all the same, and nobody knows what they may do.
+chmod 666 "$tmp/disk"
+cp "$RTRS_SERVER" "$tmp/rtrs-server"
+mkdir "$tmp/user"
+chown 65533 "$tmp/user"
+# shellcheck disable=SC2016 # for that shell
+hide='mount -t proc -o hidepid=$0 proc /proc && exec setpriv --reuid 65533 --regid 65533 --clear-groups "$@"'
+for level in 1 2; do
+	if ! unshare --mount sh -c "$hide" $level true; then
+		not_run_here hidepid "no /proc with hidepid=$level"
+		break
+	fi
+	program=$tmp/rtrs-server as=(unshare --mount sh -c "$hide" $level)
+	setpriv --reuid 65534 --regid 65534 --clear-groups flock --no-fork "$tmp/disk" sleep 1000 &
+	holder=$!
+	cleanup_fn kill_process $holder
+	wait_until "the lock" locked "$tmp/disk"
+	refused "process $holder" --state-dir "$tmp/user" "d=$tmp/disk"
+	kill_process $holder
+	# Who asked for the lock has ended, and left it to a process that is not to be seen.
+	coproc heir { exec setpriv --reuid 65534 --regid 65534 --clear-groups sh -c \
+		'flock 9; echo locked; read -r _' 9<"$tmp/disk"; }
+	heir_pid=$heir_PID heir_in=${heir[1]}
+	read -r -t "$TIMEOUT_S" word <&"${heir[0]}"
+	[ "$word" = locked ]
+	refused 'process [0-9]+, which has ended( and whose last requests are still in the storage)?' \
+		--state-dir "$tmp/user" "d=$tmp/disk"
+	eval "exec $heir_in>&-"
+	wait "$heir_pid" || true
+done
+program=$RTRS_SERVER as=()
+chmod 644 "$tmp/disk"
+
 mkdir -m 755 "$tmp/socks"
 for what in "$tmp/disk" "$tmp/socks"; do
 	setpriv --reuid 65534 --regid 65534 --clear-groups flock --no-fork "$what" sleep 1000 &
