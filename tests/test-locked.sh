@@ -66,7 +66,7 @@ for level in 1 2; do
 		not_run_here hidepid "no /proc with hidepid=$level"
 		break
 	fi
-	program=$tmp/rtrs-server as=(unshare --mount sh -c "$hide" $level)
+	program=$tmp/rtrs-server as=(unshare --mount sh -c "$hide" "$level")
 	setpriv --reuid 65534 --regid 65534 --clear-groups flock --no-fork "$tmp/disk" sleep 1000 &
 	holder=$!
 	cleanup_fn kill_process $holder
@@ -84,7 +84,20 @@ for level in 1 2; do
 	eval "exec $heir_in>&-"
 	wait "$heir_pid" || true
 done
-program=$RTRS_SERVER as=()
+# A root that may not look into processes of other users (whose group is not that of gid=)
+# shellcheck disable=SC2016 # for that shell
+drop='mount -t proc -o hidepid=1,gid=65533 proc /proc && exec setpriv --bounding-set=-sys_ptrace --inh-caps=-sys_ptrace \
+	"$@"'
+program=$RTRS_SERVER as=(unshare --mount sh -c "$drop" sh)
+if "${as[@]}" true; then
+	setpriv --reuid 65534 --regid 65534 --clear-groups flock --no-fork "$tmp/disk" sleep 1000 &
+	holder=$!
+	cleanup_fn kill_process $holder
+	wait_until "the lock" locked "$tmp/disk"
+	refused "process $holder" "d=$tmp/disk"
+	kill_process $holder
+fi
+as=()
 chmod 644 "$tmp/disk"
 
 mkdir -m 755 "$tmp/socks"
