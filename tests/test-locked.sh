@@ -25,8 +25,8 @@ refused() {
 		</dev/null >"$tmp/refused.log" 2>&1 || status=$?
 	cat "$tmp/refused.log"
 	[ $status -eq 1 ] || fail "status $status instead of 1"
-	grep -E "export 'd': '$tmp/disk' is locked by $regex: waited 1 s \(--lock-timeout\)" "$tmp/refused.log"
-	grep -E "'$tmp/disk' is locked by $regex: waiting for it since [0-9]+ s, for at most 1 s" "$tmp/refused.log"
+	grep -E "export 'd': '$tmp/(disk|second)' is locked by $regex: waited 1 s \(--lock-timeout\)" "$tmp/refused.log"
+	grep -E "'$tmp/(disk|second)' is locked by $regex: waiting for it since [0-9]+ s, for at most 1 s" "$tmp/refused.log"
 }
 
 # ---- of those who may write ----
@@ -112,3 +112,34 @@ grep -E "'$tmp/disk' is locked by process [0-9]+ \(sleep\) of user 65534, which 
 # Servers keep each other away all the same.
 refused "process [0-9]+ \\(.*\\)" "d=$tmp/disk"
 refused "process [0-9]+ \\(.*\\)" --state-dir "$tmp/other" "d=$tmp/disk"
+stop_server "$server_pid"
+
+# Who keeps the byte of servers from them, and nothing else, does not hide them from each other.
+truncate -s 1M "$tmp/second"
+chmod 644 "$tmp/second"
+cat >"$tmp/byte.py" <<'END'
+import fcntl, struct, sys
+f = open(sys.argv[1], "rb")
+fcntl.fcntl(f, 37, struct.pack("hhqqi4x", fcntl.F_RDLCK, 0, 0x7274727300000000, 1, 0))
+print("locked", flush=True)
+sys.stdin.read()
+END
+coproc reader { exec setpriv --reuid 65534 --regid 65534 --clear-groups python3 "$tmp/byte.py" "$tmp/second"; }
+reader_pid=$reader_PID reader_in=${reader[1]}
+read -r -t "$TIMEOUT_S" word <&"${reader[0]}"
+[ "$word" = locked ]
+start_server "d=$tmp/second"
+grep -E "'$tmp/second' is locked against writers by a process that reads it: ignored" "$server_log"
+refused "process $server_pid \\(.*\\)" --state-dir "$tmp/other" "d=$tmp/second"
+# The same process has the other lock, too, when a server starts: this one is not seen, also when that has let go.
+stop_server "$server_pid"
+setpriv --reuid 65534 --regid 65534 --clear-groups flock --no-fork "$tmp/second" sleep 1000 &
+holder=$!
+cleanup_fn kill_process $holder
+wait_until "the lock" locked "$tmp/second"
+start_server "d=$tmp/second"
+kill_process $holder
+eval "exec $reader_in>&-"
+wait "$reader_pid"
+start_server --state-dir "$tmp/other" "d=$tmp/second"
+must_fail grep locked "$server_log"
