@@ -158,10 +158,10 @@ static void look_through(struct search *s)
 	const struct dirent *entry;
 	DIR *proc = opendir("/proc");
 
-	/* ORDER: by number first.  /proc with hidepid does not list the processes of others. */
+	/* By number first: /proc with hidepid=2 does not list the processes of others. */
 	for (size_t i = 0; i < s->nasked; i++)
 		look_into(s, s->asked[i]);
-	if (!proc || (access("/proc/1", F_OK) && lock_holder_lives(1)))
+	if (!proc || (access("/proc/1", F_OK) && errno == ENOENT && lock_holder_lives(1)))
 		s->hidden = true;
 	while (proc && !s->counts && (entry = readdir(proc))) {
 		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
