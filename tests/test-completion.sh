@@ -8,7 +8,7 @@ requires /usr/bin/python3 --version
 completion=$top_srcdir/contrib/completion/rtrsctl
 
 # Programs that show their arguments; rtrsctl tells names that a peer could choose.
-mkdir "$tmp/bin" "$tmp/dir" "$tmp/dir/sub"
+mkdir "$tmp/bin" "$tmp/dir" "$tmp/dir/sub" "$tmp/minus"
 for program in rtrsctl rtrs-server rtrs-bench; do
 	cat >"$tmp/bin/$program" <<END
 #!/bin/bash
@@ -24,6 +24,8 @@ rtrs-server
   pid  4711
   export disk0
   export old disk
+  export -kick
+  session --socket=/evil
   session vm-1
   session vm-\$(touch $tmp/injected)\`touch $tmp/injected\`
   path 192.0.2.7:48488@192.0.2.1:1234
@@ -31,7 +33,7 @@ rtrs-server
 END
 /usr/bin/python3 -c 'import socket, sys
 socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$tmp/dir/a.sock"
-touch "$tmp/dir/disk.img"
+touch "$tmp/dir/disk.img" "$tmp/minus/-e.img"
 
 cat >"$tmp/type.py" <<'END'
 import fcntl, os, pty, re, struct, subprocess, sys, termios
@@ -118,6 +120,19 @@ tab("rtrs-server --allow=uid:roo", ["--allow=uid:root", "END"])
 tab("rtrs-server --state-dir=%s/dir/s" % tmp, ["--state-dir=%s/dir/sub/END" % tmp])
 tab("rtrs-server disk0=%s/dir/di" % tmp, ["disk0=%s/dir/disk.img" % tmp, "END"])
 tab("rtrs-server disk0=%s/dir/disk.img,readon" % tmp, ["disk0=%s/dir/disk.img,readonly" % tmp, "END"])
+
+# What begins with '-' is no option, and is not offered where it would be read as one.
+offers("rtrsctl export kick ", ["export", "kick", "disk0", "old disk"])
+tab("rtrsctl export kick -- -", ["export", "kick", "--", "-kick", "END"])
+tab("rtrsctl -- export kick -k", ["--", "export", "kick", "-kick", "END"])
+offers("rtrsctl export kick -- ", ["export", "kick", "--", "-kick", "disk0", "old disk"])
+tab("rtrsctl session disconnect -- --s", ["session", "disconnect", "--", "--socket=/evil", "END"])
+tab("rtrsctl --socket=%s/dir/a.sock session disconnect -- vm-1" % tmp,
+    ["--socket=%s/dir/a.sock" % tmp, "session", "disconnect", "--", "vm-1", "END"])
+run("cd '%s/minus'\n" % tmp)
+tab("rtrs-server disk0=", ["disk0=-e.img", "END"])
+tab("rtrs-server disk0=-", ["disk0=-e.img", "END"])
+tab("rtrs-server -- -d=-", ["--", "-d=-e.img", "END"])
 
 tab("rtrs-bench --rw=randr", ["--rw=randrEND"])
 offers("rtrs-bench --rw=randr", ["--rw=randread", "randrw"])

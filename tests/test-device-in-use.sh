@@ -60,6 +60,42 @@ serves "disk=$loop,force"
 umount "$mnt"
 serves "disk=$tmp/link"
 
+# A file system that only calls itself so, as any user may call a FUSE file system.
+mount -t tmpfs "$loop" "$mnt"
+grep " - tmpfs $loop " /proc/self/mountinfo
+serves "disk=$loop"
+umount "$mnt"
+
+# btrfs has numbers that are no device's: the source of its mounts counts where it is a node of /dev.  What is mounted
+# below /dev is not entered, because it may not answer.
+cat >"$tmp/btrfs.sh" <<'END'
+set -e
+tmp=$1 source=$2 loop=$3
+shift 3
+mount -t tmpfs none "$tmp/dev"
+mkdir "$tmp/dev/mapper" "$tmp/dev/shm"
+cp -a /dev/null "$loop" "$tmp/dev"
+ln -s "../${loop##*/}" "$tmp/dev/mapper/vg-disk"
+mount -t tmpfs none "$tmp/dev/shm"
+cp -a "$loop" "$tmp/dev/shm/disk"
+mount --rbind "$tmp/dev" /dev
+echo "36 35 0:99 / /srv rw - btrfs $source rw" >"$tmp/mountinfo"
+mount --bind "$tmp/mountinfo" /proc/$$/mountinfo
+exec "$@"
+END
+mkdir "$tmp/dev"
+if unshare --mount sh "$tmp/btrfs.sh" "$tmp" none "$loop" true; then
+	for source in "$loop" /dev/mapper/vg-disk; do
+		expect_failure 1 "'$loop' is mounted at '/srv'" unshare --mount sh "$tmp/btrfs.sh" "$tmp" "$source" \
+			"$loop" "$RTRS_SERVER" --listen tcp://127.0.0.1:0 "disk=$loop"
+	done
+	SERVER_PREFIX="unshare --mount sh $tmp/btrfs.sh $tmp /dev/shm/disk $loop"
+	serves "disk=$loop"
+	SERVER_PREFIX=
+else
+	not_run_here mountinfo "no mount over it"
+fi
+
 # A mount that only another mount namespace has: nobody can say where.
 if unshare --mount true; then
 	coproc elsewhere { unshare --mount sh -c "mount $loop '$mnt' && echo mounted && read _"; }
@@ -152,20 +188,36 @@ start_server "file=$tmp/file,readonly" 8<&-
 must_fail grep "destroy" "$server_log"
 stop_process "$server_pid"
 exec 8<&-
-# As QEMU does it.
-coproc qemu { python3 -c "
-import fcntl, struct, sys
-f = open('$tmp/file', 'rb')
-fcntl.fcntl(f, 37, struct.pack('hhqqi4x', fcntl.F_RDLCK, 0, 100, 1, 0))
-print('locked', flush=True)
-sys.stdin.read()"; }
-qemu_pid=$qemu_PID qemu_in=${qemu[1]}
-read -r -t "$TIMEOUT_S" word <&"${qemu[0]}"
-[ "$word" = locked ]
-start_server "file=$tmp/file"
-grep "warning: file: '$tmp/file' is locked by another program" "$server_log"
-stop_process "$server_pid"
-eval "exec $qemu_in>&-"
-wait "$qemu_pid"
+# As QEMU does it, and as servers do: the description is on its way through a socket, so that no process has it open.
+cat >"$tmp/lock.py" <<'END'
+import fcntl, socket, struct, sys
+mode, kind, start = sys.argv[2:]
+f = open(sys.argv[1], mode)
+fcntl.fcntl(f, 37, struct.pack("hhqqi4x", getattr(fcntl, kind), 0, int(start, 16), 1, 0))
+pair = socket.socketpair()
+socket.send_fds(pair[0], [b"x"], [f.fileno()])
+f.close()
+print("locked", flush=True)
+sys.stdin.read()
+END
+# warned_of_lock REGEX MODE KIND START OPTION...: that is all that the server says of it.
+warned_of_lock() {
+	local regex=$1 word
+	coproc locker { python3 "$tmp/lock.py" "$tmp/file" "$2" "$3" "$4"; }
+	local pid=$locker_PID in=${locker[1]}
+	shift 4
+	read -r -t "$TIMEOUT_S" word <&"${locker[0]}"
+	[ "$word" = locked ]
+	start_server "$@" "file=$tmp/file"
+	cat "$server_log"
+	grep -E "warning: file: '$tmp/file' $regex" "$server_log"
+	[ "$(grep -c 'warning: file:' "$server_log")" -eq 1 ]
+	stop_process "$server_pid"
+	eval "exec $in>&-"
+	wait "$pid"
+}
+warned_of_lock 'is locked by another program, in the way of QEMU' rb F_RDLCK 64
+warned_of_lock 'is exported for writing by another server' r+b F_WRLCK 7274727300000000 --no-lock
+warned_of_lock 'is locked against writers by a process that reads it: ignored' rb F_RDLCK 7274727300000000
 
 printed_commands_end

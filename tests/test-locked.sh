@@ -15,17 +15,18 @@ locked() {
 	! flock --nonblock "$1" true
 }
 
+program=$RTRS_SERVER as=()
 # refused REGEX OPTION...: a server that waits for a second, says for whom, and gives up.
 refused() {
 	local regex=$1 status=0
 	shift
 	# shellcheck disable=SC2046 # words
-	timeout "$TIMEOUT_S" $(wrapper) "$RTRS_SERVER" --listen tcp://127.0.0.1:0 --control none --lock-timeout 1 "$@" \
+	timeout "$TIMEOUT_S" "${as[@]}" $(wrapper) "$program" --listen tcp://127.0.0.1:0 --control none --lock-timeout 1 "$@" \
 		</dev/null >"$tmp/refused.log" 2>&1 || status=$?
 	cat "$tmp/refused.log"
 	[ $status -eq 1 ] || fail "status $status instead of 1"
-	grep -E "export 'd': '$tmp/disk' is locked by $regex: waited 1 s \(--lock-timeout\)" "$tmp/refused.log"
-	grep -E "'$tmp/disk' is locked by $regex: waiting for it since [0-9]+ s, for at most 1 s" "$tmp/refused.log"
+	grep -E "export 'd': '$tmp/(disk|second)' is locked by $regex: waited 1 s \(--lock-timeout\)" "$tmp/refused.log"
+	grep -E "'$tmp/(disk|second)' is locked by $regex: waiting for it since [0-9]+ s, for at most 1 s" "$tmp/refused.log"
 }
 
 # ---- of those who may write ----
@@ -52,6 +53,53 @@ must_fail ls "$tmp/other"/*.lock
 
 requires_root
 requires setpriv --reuid 65534 --regid 65534 --clear-groups true
+
+# /proc hides processes of others: they live all the same, and nobody knows what they may do.
+chmod 666 "$tmp/disk"
+cp "$RTRS_SERVER" "$tmp/rtrs-server"
+mkdir "$tmp/user"
+chown 65533 "$tmp/user"
+# shellcheck disable=SC2016 # for that shell
+hide='mount -t proc -o hidepid=$0 proc /proc && exec setpriv --reuid 65533 --regid 65533 --clear-groups "$@"'
+for level in 1 2; do
+	if ! unshare --mount sh -c "$hide" $level true; then
+		not_run_here hidepid "no /proc with hidepid=$level"
+		break
+	fi
+	program=$tmp/rtrs-server as=(unshare --mount sh -c "$hide" "$level")
+	setpriv --reuid 65534 --regid 65534 --clear-groups flock --no-fork "$tmp/disk" sleep 1000 &
+	holder=$!
+	cleanup_fn kill_process $holder
+	wait_until "the lock" locked "$tmp/disk"
+	refused "process $holder" --state-dir "$tmp/user" "d=$tmp/disk"
+	kill_process $holder
+	# Who asked for the lock has ended, and left it to a process that is not to be seen.
+	coproc heir { exec setpriv --reuid 65534 --regid 65534 --clear-groups sh -c \
+		'flock 9; echo locked; read -r _' 9<"$tmp/disk"; }
+	heir_pid=$heir_PID heir_in=${heir[1]}
+	read -r -t "$TIMEOUT_S" word <&"${heir[0]}"
+	[ "$word" = locked ]
+	refused 'process [0-9]+, which has ended( and whose last requests are still in the storage)?' \
+		--state-dir "$tmp/user" "d=$tmp/disk"
+	eval "exec $heir_in>&-"
+	wait "$heir_pid" || true
+done
+# A root that may not look into processes of other users (whose group is not that of gid=)
+# shellcheck disable=SC2016 # for that shell
+drop='mount -t proc -o hidepid=1,gid=65533 proc /proc && exec setpriv --bounding-set=-sys_ptrace --inh-caps=-sys_ptrace \
+	"$@"'
+program=$RTRS_SERVER as=(unshare --mount sh -c "$drop" sh)
+if "${as[@]}" true; then
+	setpriv --reuid 65534 --regid 65534 --clear-groups flock --no-fork "$tmp/disk" sleep 1000 &
+	holder=$!
+	cleanup_fn kill_process $holder
+	wait_until "the lock" locked "$tmp/disk"
+	refused "process $holder" "d=$tmp/disk"
+	kill_process $holder
+fi
+as=()
+chmod 644 "$tmp/disk"
+
 mkdir -m 755 "$tmp/socks"
 for what in "$tmp/disk" "$tmp/socks"; do
 	setpriv --reuid 65534 --regid 65534 --clear-groups flock --no-fork "$what" sleep 1000 &
@@ -64,3 +112,34 @@ grep -E "'$tmp/disk' is locked by process [0-9]+ \(sleep\) of user 65534, which 
 # Servers keep each other away all the same.
 refused "process [0-9]+ \\(.*\\)" "d=$tmp/disk"
 refused "process [0-9]+ \\(.*\\)" --state-dir "$tmp/other" "d=$tmp/disk"
+stop_server "$server_pid"
+
+# Who keeps the byte of servers from them, and nothing else, does not hide them from each other.
+truncate -s 1M "$tmp/second"
+chmod 644 "$tmp/second"
+cat >"$tmp/byte.py" <<'END'
+import fcntl, struct, sys
+f = open(sys.argv[1], "rb")
+fcntl.fcntl(f, 37, struct.pack("hhqqi4x", fcntl.F_RDLCK, 0, 0x7274727300000000, 1, 0))
+print("locked", flush=True)
+sys.stdin.read()
+END
+coproc reader { exec setpriv --reuid 65534 --regid 65534 --clear-groups python3 "$tmp/byte.py" "$tmp/second"; }
+reader_pid=$reader_PID reader_in=${reader[1]}
+read -r -t "$TIMEOUT_S" word <&"${reader[0]}"
+[ "$word" = locked ]
+start_server "d=$tmp/second"
+grep -E "'$tmp/second' is locked against writers by a process that reads it: ignored" "$server_log"
+refused "process $server_pid \\(.*\\)" --state-dir "$tmp/other" "d=$tmp/second"
+# The same process has the other lock, too, when a server starts: this one is not seen, also when that has let go.
+stop_server "$server_pid"
+setpriv --reuid 65534 --regid 65534 --clear-groups flock --no-fork "$tmp/second" sleep 1000 &
+holder=$!
+cleanup_fn kill_process $holder
+wait_until "the lock" locked "$tmp/second"
+start_server "d=$tmp/second"
+kill_process $holder
+eval "exec $reader_in>&-"
+wait "$reader_pid"
+start_server --state-dir "$tmp/other" "d=$tmp/second"
+must_fail grep locked "$server_log"

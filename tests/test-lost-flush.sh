@@ -126,7 +126,7 @@ ask flush ok
 # Without a place for what is to outlive it nobody knows.
 ask write ok
 stop_server "$server_pid"
-start_server --state-dir "$tmp/no/such" --listen "tcp://127.0.0.1:$port" "disk=$tmp/mnt/disk"
+RUNTIME_DIRECTORY=$tmp/no/such start_server --listen "tcp://127.0.0.1:$port" "disk=$tmp/mnt/disk"
 grep -q "state directory '$tmp/no/such' cannot be used: No such file" "$server_log" ||
 	fail "it does not say that it has no state directory"
 ask flush failed

@@ -126,6 +126,16 @@ if [ "$(id -u)" -eq 0 ] && setpriv --version >/dev/null 2>&1; then
 		as_nobody 'a port as low as that needs root or CAP_NET_BIND_SERVICE$' tcp://127.0.0.1:1
 fi
 
+# A directory for state that was asked for; the default one may be missing.
+mkdir -p bad/id
+for dir in "$tmp/none/state:No such file or directory" disk:'Not a directory' bad:'Is a directory'; do
+	expect_failure 1 "error: --state-dir '${dir%%:*}' cannot be used: ${dir#*:}\$" \
+		"$RTRS_SERVER" --control none --state-dir "${dir%%:*}" disk=other
+done
+must_fail ls bad/*.lock bad/*.state
+RUNTIME_DIRECTORY=$tmp/bad start_server --control none disk=other
+grep "warning: state directory '$tmp/bad' cannot be used: Is a directory: " "$server_log"
+
 # What a service is told of its journal is not for all that it starts.
 expect_failure 1 '^rtrs-server: error: .*missing' env JOURNAL_STREAM=1:2 "$RTRS_SERVER" disk=missing
 stream=$(stat -c %d:%i journal)

@@ -248,6 +248,7 @@ static enum conf_result one_option(const struct parser *p, int opt, const char *
 		if (!*arg)
 			return usage(p, "--state-dir '': expected a directory");
 		conf->state_dir = arg;
+		conf->state_dir_asked = true;
 		return CONF_RUN;
 	case OPT_CONTROL:
 		if (!*arg)

@@ -59,6 +59,7 @@ struct srv_conf {
 	/* the program only: main.c, srv-ctl.c */
 	bool no_lock;
 	const char *state_dir;		/* NULL: none */
+	bool state_dir_asked;		/* no default: not to have it is an error */
 	const char *control;		/* path of the control socket; NULL: none */
 	bool control_asked;		/* no default: not to have it is an error */
 	int ready_fd;			/* -1: none */

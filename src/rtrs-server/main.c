@@ -226,20 +226,40 @@ static void raise_descriptors(void)
 			 (unsigned long long)limit.rlim_max, strerror(errno));
 }
 
-/* ORDER: the lock first, because the state of a file belongs to the one who has it. */
+/* The state directory was used with result @rc.  Returns it if that is an error. */
+static int state_result(const struct srv_conf *conf, int rc)
+{
+	if (rc && conf->state_dir_asked) {
+		log_err(NULL, "--state-dir '%s' cannot be used: %s", conf->state_dir, strerror(-rc));
+		return rc;
+	}
+	if (rc)
+		log_warn(NULL, "state directory '%s' cannot be used: %s: what this server learns of failed "
+			 "syncs ends with it, so its clients take each restart for a reboot of the host "
+			 "(--state-dir)", conf->state_dir, strerror(-rc));
+	return 0;
+}
+
 static int exports_take(const struct srv_conf *conf)
 {
+	int rc = state_result(conf, export_state_dir(conf->exports, conf->state_dir));
 	char err[512];
-	int rc;
 
-	export_state_dir(conf->exports, conf->state_dir);
+	if (rc)
+		return rc;
+	if (!conf->state_dir)
+		log_warn(NULL, "no directory for what must outlive this server: its clients take each "
+			 "restart for a reboot of the host (--state-dir)");
+	/* ORDER: the lock first, because the state of a file belongs to the one who has it. */
 	rc = conf->no_lock ? 0 : exports_lock(conf->exports, err, sizeof(err));
 	if (!rc)
 		rc = exports_claim(conf->exports, err, sizeof(err));
 	if (rc)
 		log_err(NULL, "%s", err);
 	else
-		export_state_open(conf->exports);
+		rc = state_result(conf, export_state_open(conf->exports));
+	if (rc)
+		export_state_close(conf->exports);
 	return rc;
 }
 

@@ -70,13 +70,15 @@ static struct srv_log_line *line_of(struct srv_log *log, uint64_t key, uint64_t 
 	return oldest;
 }
 
-bool srv_log_news(struct srv_log *log, const char *obj, const char *line, unsigned *more)
+bool srv_log_news(struct srv_log *log, const struct fab_addr *peer, struct log_limit *limit,
+		  const char *obj, const char *line, unsigned *more)
 {
 	uint64_t key = fnv1a(fnv1a(FNV1A_INIT, obj, strlen(obj) + 1), line, strlen(line));
 	uint64_t now = clock_now_ms();
 	struct srv_log_line *l = line_of(log, key, now);
 
-	if (now - l->told_ms < SRV_LOG_AGAIN_MS) {
+	if (now - l->told_ms < SRV_LOG_AGAIN_MS || !srv_log_pass(log, peer) ||
+	    !log_limit_pass(limit, obj)) {
 		l->more++;
 		return false;
 	}

@@ -34,7 +34,7 @@ struct srv_log {			/* all 0: nobody was heard of */
 	struct srv_log_line {
 		uint64_t key;		/* 0: free */
 		uint64_t told_ms;
-		unsigned more;		/* times since then */
+		unsigned more;		/* times since then, not told */
 	} lines[SRV_LOG_LINES];
 };
 
@@ -42,9 +42,11 @@ struct srv_log {			/* all 0: nobody was heard of */
  * that may. */
 bool srv_log_pass(struct srv_log *log, const struct fab_addr *peer);
 
-/* Is @line about @obj to be written now?  False: the same was told lately, and this is counted.
- * True: @more is how often it was not told since. */
-bool srv_log_news(struct srv_log *log, const char *obj, const char *line, unsigned *more);
+/* Is @line about @obj, which @peer caused, to be written now?  False: the same was told lately, or the
+ * limit of @peer's host or @limit holds the line back; this is counted.  True: @more is how often the
+ * line was not told since it was told, or ever. */
+bool srv_log_news(struct srv_log *log, const struct fab_addr *peer, struct log_limit *limit,
+		  const char *obj, const char *line, unsigned *more);
 
 /* One that @limit, which is for all hosts together, passes as well. */
 #define srv_log_limited(srv, peer, limit, level, obj, ...)                                         \

@@ -236,11 +236,10 @@ static void open_failed(struct srv_req *req, const struct rnbd_open *open, int r
 	snprintf(line, sizeof(line), "open of %s as %s refused: %s%s", open->name,
 		 mode_name(open->mode), strerror(-rc), holders);
 	/* A client that waits for a writer to leave asks several times a second. */
-	if (srv_log_news(&srv->log, session, line, &more)) {
+	if (srv_log_news(&srv->log, &req->path->client, &open_limit, session, line, &more)) {
 		if (more)
-			snprintf(times, sizeof(times), "; the same %u times more since it was told", more);
-		srv_log_limited(srv, &req->path->client, &open_limit, LOG_LEVEL_WARN, session,
-				"%s%s", line, times);
+			snprintf(times, sizeof(times), "; the same %u times more, not told", more);
+		log_warn(session, "%s%s", line, times);
 	}
 	srv_req_finish_control(req, rnbd_errno_to_wire(rc));
 }

@@ -276,14 +276,17 @@ Test(ctl, garbage_is_told_and_cut_off)
 }
 
 /* A program that takes the socket for another one says what it has to, and waits. */
-Test(ctl, what_begins_like_no_command_is_answered_at_once)
+Test(ctl, what_begins_like_no_command_is_answered_at_once, .timeout = 60)
 {
-	static const char *const begins[] = { "x", "\x10", "[", "GET / HTTP/1.1" };
+	static const struct { const char *text; size_t len; } begins[] = {
+		{ "x", 1 }, { "\x10", 1 }, { "[", 1 }, { "GET / HTTP/1.1", 14 },
+		{ "\0", 1 }, { "\0{}", 3 },		/* as a number in big endian begins */
+	};
 
-	for (unsigned i = 0; i < ARRAY_SIZE(begins); i++) {
+	for_each_case(begin, begins) {
 		int fd = client();
 
-		say(fd, begins[i]);
+		cr_assert_eq(send(fd, begin->text, begin->len, 0), (ssize_t)begin->len);
 		hear(fd, "{\"ok\":false,\"error\":\"expected one JSON object per line\"}\n");
 		hear_end(fd);
 	}

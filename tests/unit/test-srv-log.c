@@ -10,6 +10,7 @@
 
 static uint64_t now_ms;
 static struct srv_log hosts;
+static struct log_limit wide = LOG_LIMIT_INIT(1000, 1);
 static char last[256];
 static unsigned lines;
 
@@ -110,26 +111,34 @@ Test(srv_log, who_was_not_heard_of_is_forgotten)
 	cr_assert_eq(passed(&a, 1), 1);
 }
 
+/* Of a host that no limit holds back. */
+static bool news(const char *obj, const char *line, unsigned *more)
+{
+	struct fab_addr quiet = host(99);
+
+	return srv_log_news(&hosts, &quiet, &wide, obj, line, more);
+}
+
 Test(srv_log, a_line_that_is_said_again_is_told_once_a_minute)
 {
 	unsigned more = 99;
 
-	cr_assert(srv_log_news(&hosts, "a", "refused", &more));
+	cr_assert(news("a", "refused", &more));
 	cr_assert_eq(more, 0);
 	for (unsigned i = 0; i < 10; i++) {
 		now_ms += 500;
-		cr_assert_not(srv_log_news(&hosts, "a", "refused", &more));
+		cr_assert_not(news("a", "refused", &more));
 	}
 	/* Another client, another reason */
-	cr_assert(srv_log_news(&hosts, "b", "refused", &more));
-	cr_assert(srv_log_news(&hosts, "a", "refused by b", &more));
+	cr_assert(news("b", "refused", &more));
+	cr_assert(news("a", "refused by b", &more));
 	cr_assert_eq(more, 0);
 	now_ms += SRV_LOG_AGAIN_MS - 5000 - 1;
-	cr_assert_not(srv_log_news(&hosts, "a", "refused", &more));
+	cr_assert_not(news("a", "refused", &more));
 	now_ms++;
-	cr_assert(srv_log_news(&hosts, "a", "refused", &more));
+	cr_assert(news("a", "refused", &more));
 	cr_assert_eq(more, 11);
-	cr_assert_not(srv_log_news(&hosts, "a", "refused", &more));
+	cr_assert_not(news("a", "refused", &more));
 }
 
 Test(srv_log, of_many_lines_the_oldest_is_forgotten)
@@ -140,8 +149,33 @@ Test(srv_log, of_many_lines_the_oldest_is_forgotten)
 	for (unsigned i = 0; i <= SRV_LOG_LINES; i++) {
 		now_ms++;
 		snprintf(line, sizeof(line), "%u", i);
-		cr_assert(srv_log_news(&hosts, "a", line, &more));
+		cr_assert(news("a", line, &more));
 	}
-	cr_assert_not(srv_log_news(&hosts, "a", "1", &more));
-	cr_assert(srv_log_news(&hosts, "a", "0", &more));
+	cr_assert_not(news("a", "1", &more));
+	cr_assert(news("a", "0", &more));
+}
+
+/* A limit that holds a line back does not count as its being told. */
+Test(srv_log, a_line_that_was_held_back_is_told_later)
+{
+	struct log_limit narrow = LOG_LIMIT_INIT(1, SRV_LOG_INTERVAL_MS);
+	struct fab_addr a = host(1), b = host(2);
+	unsigned more = 99;
+
+	/* by the limit of its host */
+	passed(&a, 10000);
+	for (unsigned i = 0; i < 3; i++)
+		cr_assert_not(srv_log_news(&hosts, &a, &wide, "a", "refused", &more));
+	now_ms += SRV_LOG_INTERVAL_MS;
+	cr_assert(srv_log_news(&hosts, &a, &wide, "a", "refused", &more));
+	cr_assert_eq(more, 3);
+	/* by that of all */
+	cr_assert(srv_log_news(&hosts, &b, &narrow, "b", "refused", &more));
+	cr_assert_not(srv_log_news(&hosts, &b, &narrow, "b", "refused again", &more));
+	cr_assert_not(srv_log_news(&hosts, &b, &narrow, "b", "refused again", &more));
+	now_ms += SRV_LOG_INTERVAL_MS;
+	cr_assert(srv_log_news(&hosts, &b, &narrow, "b", "refused again", &more));
+	cr_assert_eq(more, 2);
+	/* It is told once. */
+	cr_assert_not(srv_log_news(&hosts, &b, &narrow, "b", "refused again", &more));
 }

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "lock-file.h"
@@ -21,6 +22,18 @@ enum { ROUNDS = 400, RIVALS = 2 };
 
 static char dir[] = "/tmp/rtrs-unix-sock.XXXXXX";
 static char path[64], lock[72];
+
+static void (*in_pause)(void);		/* instead of a pause between two looks at a lock */
+static unsigned pauses;
+
+int nanosleep(const struct timespec *time, struct timespec *left)
+{
+	if (!in_pause)
+		return clock_nanosleep(CLOCK_MONOTONIC, 0, time, left) ? -1 : 0;
+	pauses++;
+	in_pause();
+	return 0;
+}
 
 static void setup(void)
 {
@@ -188,6 +201,66 @@ Test(unix_sock, the_dead_are_removed)
 	close(fd);
 	unix_sock_remove_dead(path);
 	cr_assert_eq(access(path, F_OK), 0, "what is no socket is removed");
+}
+
+static int held;			/* the lock, by another process in effect */
+
+static void still_listens(void)
+{
+	if (pauses == 1)
+		cr_assert(can_connect(), "the socket is closed before there is a lock");
+}
+
+static void lock_ends(void)
+{
+	if (pauses == 2)
+		lock_file_drop(held, AT_FDCWD, lock);
+}
+
+/* Who leaves takes the name along, but not from a process that has the socket, too. */
+Test(unix_sock, who_leaves_looks_for_heirs)
+{
+	struct unix_sock sock;
+	char err[200];
+	int heir;
+
+	cr_assert_eq(unix_sock_listen(&sock, path, 0600, 1, err, sizeof(err)), 0, "%s", err);
+	unix_sock_leave(&sock);
+	cr_assert_neq(access(path, F_OK), 0, "the name is left");
+	cr_assert_neq(access(lock, F_OK), 0, "the lock is left");
+
+	cr_assert_eq(unix_sock_listen(&sock, path, 0600, 1, err, sizeof(err)), 0, "%s", err);
+	heir = dup(sock.fd);
+	unix_sock_leave(&sock);
+	cr_assert(can_connect(), "the name of who lives is removed");
+	cr_assert_neq(access(lock, F_OK), 0, "the lock is left");
+	close(heir);
+}
+
+/* While another process takes the name it is not given up; then it is, or stays. */
+Test(unix_sock, who_leaves_waits_for_the_lock)
+{
+	struct unix_sock sock;
+	char err[200];
+
+	cr_assert_eq(unix_sock_listen(&sock, path, 0600, 1, err, sizeof(err)), 0, "%s", err);
+	held = lock_file_take(AT_FDCWD, lock, LOCK_EX);
+	cr_assert_geq(held, 0);
+	in_pause = still_listens;
+	unix_sock_leave(&sock);
+	cr_assert_eq(access(path, F_OK), 0, "the name is removed while another process may have it");
+	cr_assert_eq(sock.fd, -1);
+	cr_assert_gt(pauses, 2);
+	lock_file_drop(held, AT_FDCWD, lock);
+
+	cr_assert_eq(unix_sock_listen(&sock, path, 0600, 1, err, sizeof(err)), 0, "%s", err);
+	held = lock_file_take(AT_FDCWD, lock, LOCK_EX);
+	cr_assert_geq(held, 0);
+	pauses = 0;
+	in_pause = lock_ends;
+	unix_sock_leave(&sock);
+	cr_assert_neq(access(path, F_OK), 0, "the name is left");
+	cr_assert_eq(pauses, 2);
 }
 
 /* ---- locks ---- */

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -106,9 +107,15 @@ size_t lock_holders(const struct stat *st, pid_t *pids, size_t max)
 	return n;
 }
 
+bool lock_holder_lives(pid_t pid)
+{
+	return !kill(pid, 0) || errno != ESRCH;
+}
+
 bool lock_holder_name(pid_t pid, char *buf, size_t len)
 {
 	char path[32], comm[32] = "";
+	bool lives;
 	FILE *f;
 
 	if (pid <= 0) {
@@ -123,9 +130,10 @@ bool lock_holder_name(pid_t pid, char *buf, size_t len)
 		fclose(f);
 	}
 	mask_control(comm);
+	lives = *comm || lock_holder_lives(pid);
 	if (*comm)
 		snprintf(buf, len, "process %d (%s)", pid, comm);
 	else
-		snprintf(buf, len, "process %d, which has ended", pid);
-	return *comm;
+		snprintf(buf, len, "process %d%s", pid, lives ? "" : ", which has ended");
+	return lives;
 }

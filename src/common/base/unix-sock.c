@@ -219,12 +219,21 @@ void unix_sock_remove(struct unix_sock *sock)
 void unix_sock_leave(struct unix_sock *sock)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	char name[PATH_SIZE + sizeof(LOCK_SUFFIX)];
+	int lock;
 
+	snprintf(name, sizeof(name), "%s" LOCK_SUFFIX, sock->path);
+	/* ORDER: before the close.  From then on another process may take the name, and its socket
+	 * the number that ours has; the lock is its own from its bind to its listen. */
+	lock = name_lock(name);
 	close(sock->fd);
 	sock->fd = -1;
 	memcpy(addr.sun_path, sock->path, strlen(sock->path));
-	if (sock_holder(&addr) == -ECONNREFUSED)
-		unix_sock_unlink(sock);
+	if (lock >= 0) {
+		if (sock_holder(&addr) == -ECONNREFUSED)
+			unix_sock_unlink(sock);
+		lock_file_drop(lock, AT_FDCWD, name);
+	}
 	free(sock->path);
 	sock->path = NULL;
 }

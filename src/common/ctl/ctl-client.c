@@ -18,6 +18,7 @@
 #include "ctl-json.h"
 #include "util.h"
 
+static const char begins[] = " \t\r{";	/* of a command; '\0' is none of them */
 static const char no_memory[] = "{\"ok\":false,\"error\":\"out of memory\"}\n";
 
 /* ---- end ---- */
@@ -146,7 +147,7 @@ static bool client_read(struct ctl_client *c)
 		return false;
 	}
 	/* Before a whole line: a program that took this socket for another one waits. */
-	if (c->inlen && !strchr(" \t\r{", c->in[0])) {
+	if (c->inlen && !memchr(begins, c->in[0], sizeof(begins) - 1)) {
 		client_reject(c, "expected one JSON object per line");
 		return false;
 	}

@@ -64,7 +64,7 @@ struct clt_path {
 	struct loop *loop;
 	/* "path [SRC@]DST", for the log: of its configuration, so that it is the same in every
 	 * attempt and while there is none. */
-	char name[CLT_PATH_PREFIX_LEN + 2u * FAB_ADDR_STRLEN];
+	char name[CLT_PATH_PREFIX_LEN + (size_t)2 * FAB_ADDR_STRLEN];
 	uint8_t uuid[RTRS_UUID_LEN];
 
 	unsigned attempts;		/* recon_cnt is its low half */

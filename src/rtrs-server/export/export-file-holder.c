@@ -30,7 +30,7 @@ struct search {
 	size_t nasked;
 	pid_t counts, stranger;		/* 0: none found */
 	uid_t stranger_uid;
-	bool hidden;			/* there are processes that we may not look into */
+	bool hidden;			/* there are processes that we may not look into, or see */
 };
 
 /* ---- one process ---- */
@@ -66,7 +66,7 @@ static int has_lock(pid_t pid, const char *where)
 	snprintf(path, sizeof(path), "/proc/%d/fdinfo", pid);
 	dir = opendir(path);
 	if (!dir)
-		return errno == ENOENT || errno == ESRCH ? 0 : -1;
+		return lock_holder_lives(pid) ? -1 : 0;
 	while (!found && (entry = readdir(dir)))
 		found = entry->d_name[0] != '.' && fdinfo_has_lock(dirfd(dir), entry->d_name, where);
 	closedir(dir);
@@ -86,7 +86,7 @@ static bool line_has_gid(const char *line, gid_t gid)
 	return false;
 }
 
-/* Its real user, and whether one of its groups is @gid.  False: it has ended. */
+/* Its real user, and whether one of its groups is @gid.  False: it has ended, or is hidden. */
 static bool who_is(pid_t pid, gid_t gid, uid_t *uid, bool *in_group)
 {
 	_cleanup_free_ char *line = NULL;
@@ -116,8 +116,10 @@ static void judge(struct search *s, pid_t pid)
 	bool in_group;
 	uid_t uid;
 
-	if (!who_is(pid, s->st.st_gid, &uid, &in_group))
+	if (!who_is(pid, s->st.st_gid, &uid, &in_group)) {
+		s->hidden = s->hidden || lock_holder_lives(pid);
 		return;
+	}
 	if (!uid || uid == geteuid() || uid == s->st.st_uid || (s->st.st_mode & S_IWOTH) ||
 	    (in_group && (s->st.st_mode & S_IWGRP))) {
 		s->counts = pid;
@@ -155,7 +157,10 @@ static void look_through(struct search *s)
 	const struct dirent *entry;
 	DIR *proc = opendir("/proc");
 
-	if (!proc)
+	/* By number first: /proc with hidepid=2 does not list the processes of others. */
+	for (size_t i = 0; i < s->nasked; i++)
+		look_into(s, s->asked[i]);
+	if (!proc || (access("/proc/1", F_OK) && errno == ENOENT && lock_holder_lives(1)))
 		s->hidden = true;
 	while (proc && !s->counts && (entry = readdir(proc))) {
 		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')

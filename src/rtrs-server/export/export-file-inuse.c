@@ -8,11 +8,15 @@
 #include <config.h>
 
 #include <dirent.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include "cleanup.h"
 #include "export-file.h"
@@ -86,19 +90,30 @@ static char *unescape_octal(char *text)
 	return text;
 }
 
+/* Is @path the node of @dev in /dev?  The way to it enters no other file system: everybody may mount
+ * below /dev/shm, and a FUSE server there might never answer. */
 static bool is_node_of(char *path, dev_t dev)
 {
+	struct open_how how = { .flags = O_PATH | O_CLOEXEC,
+				.resolve = RESOLVE_BENEATH | RESOLVE_NO_XDEV };
+	_cleanup_close_ int dir = -1, fd = -1;
 	struct stat st;
 
-	return !strncmp(path, "/dev/", 5) && !stat(unescape_octal(path), &st) &&
-	       S_ISBLK(st.st_mode) && st.st_rdev == dev;
+	if (strncmp(unescape_octal(path), "/dev/", 5))
+		return false;
+	dir = open("/dev", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dir >= 0)
+		fd = (int)syscall(SYS_openat2, dir, path + 5, &how, sizeof(how));
+	return fd >= 0 && !fstat(fd, &st) && S_ISBLK(st.st_mode) && st.st_rdev == dev;
 }
 
-/* A line "36 35 8:1 / /mnt rw - ext4 /dev/sda1 rw" of mountinfo: is it of @dev?  Some file systems
- * (btrfs) have numbers that are no device's, so the source counts as well. */
+/* A line "36 35 8:1 / /mnt rw - ext4 /dev/sda1 rw" of mountinfo: is it of @dev?  The kernel vouches
+ * for the number alone: whoever mounts a FUSE file system or a tmpfs may call its source /dev/sda.
+ * Mounts of btrfs have numbers that are no device's, and a source that the kernel made. */
 static bool mount_line(char *line, dev_t dev, char *by, size_t len)
 {
-	char *number, *point, *save, *source, *sep = strstr(line, " - ");
+	char *number, *point, *save, *type, *source, *sep = strstr(line, " - ");
+	bool is_it;
 
 	if (!sep)
 		return false;
@@ -108,12 +123,14 @@ static bool mount_line(char *line, dev_t dev, char *by, size_t len)
 	number = strtok_r(NULL, " ", &save);
 	strtok_r(NULL, " ", &save);
 	point = strtok_r(NULL, " ", &save);
-	strtok_r(sep + 3, " ", &save);
+	type = strtok_r(sep + 3, " ", &save);
 	source = strtok_r(NULL, " \n", &save);
-	if (!point || !source || (parse_dev(number) != dev && !is_node_of(source, dev)))
+	if (!point || !source)
 		return false;
-	snprintf(by, len, "is mounted at '%s'", unescape_octal(point));
-	return true;
+	is_it = parse_dev(number) == dev || (!strcmp(type, "btrfs") && is_node_of(source, dev));
+	if (is_it)
+		snprintf(by, len, "is mounted at '%s'", unescape_octal(point));
+	return is_it;
 }
 
 static bool swap_line(char *line, dev_t dev, char *by, size_t len)

@@ -34,7 +34,6 @@
 #define RETRY_SLOW_MS 200
 #define TELL_MS 1000			/* a server that was killed leaves sooner as a rule */
 #define TELL_AGAIN_MS 60000
-#define WRITER_BYTE 0x7274727300000000	/* "rtrs" */
 
 struct waiting {
 	struct export *ex;
@@ -92,7 +91,7 @@ static int lock_byte(struct waiting *w)
 {
 	bool reads = w->ex->readonly;
 	struct flock lock = { .l_type = reads ? F_RDLCK : F_WRLCK, .l_whence = SEEK_SET,
-			      .l_start = WRITER_BYTE, .l_len = 1 };
+			      .l_start = EXPORT_FILE_WRITER_BYTE, .l_len = 1 };
 	int fd = export_file(w->ex)->fd;
 	struct stat st;
 

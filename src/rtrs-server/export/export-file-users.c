@@ -143,12 +143,23 @@ static bool find_loop(const struct export *ex, char *name, size_t len)
 	return found;
 }
 
-/* A lock of fcntl(2), as QEMU has them on its images: flock(2) does not meet those. */
-static bool locked(const struct export *ex)
+/* A lock of fcntl(2), as QEMU has them on its images: flock(2) does not meet those.  The byte of
+ * servers is none of these. */
+static bool locked_by_program(const struct export *ex)
 {
-	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET,
+			      .l_len = EXPORT_FILE_WRITER_BYTE };
 
 	return !fcntl(export_file(ex)->fd, F_OFD_GETLK, &lock) && lock.l_type != F_UNLCK;
+}
+
+/* That byte, of a server that --no-lock did not wait for. */
+static bool locked_by_server(const struct export *ex)
+{
+	struct flock lock = { .l_type = F_RDLCK, .l_whence = SEEK_SET,
+			      .l_start = EXPORT_FILE_WRITER_BYTE, .l_len = 1 };
+
+	return !fcntl(export_file(ex)->fd, F_OFD_GETLK, &lock) && lock.l_type == F_WRLCK;
 }
 
 void export_file_warn_users(const struct export *ex)
@@ -161,7 +172,10 @@ void export_file_warn_users(const struct export *ex)
 	if (export_file_writer(ex, name, sizeof(name)))
 		log_warn(ex->name, "'%s' is open for writing in %s: clients and that process destroy "
 			 "each other's data", ex->path, name);
-	else if (locked(ex))
+	else if (locked_by_server(ex))
+		log_warn(ex->name, "'%s' is exported for writing by another server: the clients of both "
+			 "destroy each other's data", ex->path);
+	else if (locked_by_program(ex))
 		log_warn(ex->name, "'%s' is locked by another program, in the way of QEMU: clients "
 			 "and that program may destroy each other's data", ex->path);
 }

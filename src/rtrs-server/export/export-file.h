@@ -117,6 +117,9 @@ void export_file_warn_users(const struct export *ex);
 bool export_file_needs_claim(const struct export *ex);
 /* export_ops.claim */
 int export_file_claim(struct export *ex, char *err, size_t errlen);
+/* The byte that a server locks in a file that it writes: "rtrs", behind all that programs lock in
+ * images. */
+#define EXPORT_FILE_WRITER_BYTE 0x7274727300000000
 /* export_ops.lock */
 int export_file_lock(struct export *ex, char *err, size_t errlen);
 /* Before the descriptors are closed, with which the other locks go. */

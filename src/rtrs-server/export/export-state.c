@@ -6,8 +6,8 @@
  * found under any name of the export.  It has the size of a page and belongs to the server that has
  * the lock.  The file "id" has a random number of the directory: who was told it and finds another
  * one cannot know what the servers in between have seen.  A file that tells nothing, because
- * nothing was lost, goes with its server.  What fails is logged once, and costs a clean restart its
- * silence, not its safety. */
+ * nothing was lost, goes with its server.  What fails costs a clean restart its silence, not its
+ * safety. */
 #include <config.h>
 
 #include <errno.h>
@@ -141,35 +141,22 @@ static void close_state(struct export *ex, int dirfd)
 
 /* ---- all of them ---- */
 
-static void cannot_use(struct exports *e, int rc)
-{
-	log_warn(NULL, "state directory '%s' cannot be used: %s: what this server learns of failed syncs "
-		 "ends with it, so its clients take each restart for a reboot of the host (--state-dir)",
-		 e->state_path, strerror(-rc));
-	e->state_id = random_number();
-}
-
-void export_state_dir(struct exports *e, const char *dir)
+int export_state_dir(struct exports *e, const char *dir)
 {
 	int fd = dir ? open_dir(dir) : -1;
 
-	e->state_path = dir;
-	if (!dir)
-		log_warn(NULL, "no directory for what must outlive this server: its clients take each "
-			 "restart for a reboot of the host (--state-dir)");
-	else if (fd < 0)
-		cannot_use(e, fd);
 	e->state_dir = MAX(fd, -1);
+	return dir ? MIN(fd, 0) : 0;
 }
 
-void export_state_open(struct exports *e)
+int export_state_open(struct exports *e)
 {
 	struct export *ex;
 	int rc;
 
 	if (e->state_dir < 0) {
 		e->state_id = random_number();
-		return;
+		return 0;
 	}
 	rc = read_id(e->state_dir, &e->state_id);
 	list_for_each(ex, &e->list, link) {
@@ -181,7 +168,8 @@ void export_state_open(struct exports *e)
 				 "with unflushed writes are told", ex->path);
 	}
 	if (rc)
-		cannot_use(e, rc);
+		e->state_id = random_number();
+	return rc;
 }
 
 void export_state_close(struct exports *e)

@@ -30,12 +30,13 @@ struct export_state {
 bool export_state_adopt(struct export_state *state);
 
 /* Open @dir, which is made when it is missing, for the files of @e's exports; before exports_lock().
- * Without @dir (NULL), or where it cannot be used, which is logged, clients take this server for
- * one after a reboot of its host: then the first FLUSH of those that have unflushed writes fails.
- * Main thread, as all of the following. */
-void export_state_dir(struct exports *e, const char *dir);
-/* Give each file of @e its state in that directory; after exports_lock(). */
-void export_state_open(struct exports *e);
+ * Returns 0, or -errno if it cannot be used.  Without @dir (NULL) or after an error clients take
+ * this server for one after a reboot of its host: then the first FLUSH of those that have unflushed
+ * writes fails.  Main thread, as all of the following. */
+int export_state_dir(struct exports *e, const char *dir);
+/* Give each file of @e its state in that directory, if there is one; after exports_lock().  Returns
+ * 0, or -errno as above. */
+int export_state_open(struct exports *e);
 /* The server is about to end in good order and nothing is in flight. */
 void export_state_close(struct exports *e);
 

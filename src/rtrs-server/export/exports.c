@@ -21,7 +21,6 @@ void exports_init(struct exports *e)
 	e->one_fs = true;
 	e->locked = false;
 	e->lock_timeout_ms = EXPORTS_LOCK_TIMEOUT_MS;
-	e->state_path = NULL;
 	e->state_dir = -1;
 	e->state_id = 0;
 }

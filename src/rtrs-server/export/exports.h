@@ -18,7 +18,6 @@ struct exports {
 	bool one_fs;			/* all of them lie on one file system or are one device */
 	bool locked;			/* by exports_lock() */
 	unsigned lock_timeout_ms;	/* for each file */
-	const char *state_path;		/* NULL: none; not ours */
 	int state_dir;			/* -1: none; export_state_dir() */
 	uint64_t state_id;		/* of the directory, or random */
 };
