@@ -33,8 +33,13 @@ class ListError(Exception):
 
 
 class Hunk:
-    def __init__(self, path):
-        self.path, self.lines = path, []        # of (sign, text)
+    """A place: a file, or what defines @name, in any file below src/ or in those called @base."""
+    def __init__(self, path=None, name=None, base=None):
+        self.path, self.name, self.base = path, name, base
+        self.lines = []                         # of (sign, text)
+
+    def __str__(self):
+        return self.path or self.name + (f' of {self.base}' if self.base else '')
 
     def side(self, signs):
         return [text for sign, text in self.lines if sign in signs]
@@ -44,6 +49,78 @@ class Mutant:
     def __init__(self, name, breaks, where):
         self.name, self.breaks, self.where = name, breaks, where
         self.hunks, self.tests, self.survives = [], [], None
+
+
+# ---- where a function is ----
+
+def bare(line):
+    """@line without strings, characters and comments that end in it."""
+    return re.sub(r'"(\\.|[^"\\])*"|\'(\\.|[^\'\\])*\'|/\*.*?\*/|//.*', lambda m: '""' if m[0][0] == '"' else ' ', line)
+
+
+def name_of(text):
+    """What the definition @text defines: "f", "table", "struct s"; None for a declaration."""
+    head = re.split(r'[{;]|(?<![=!<>])=(?!=)', text, maxsplit=1)[0]
+    tag = re.search(r'\b(?:struct|union|enum)\s+\w+\s*$', head)
+    if tag and text[len(head):len(head) + 1] == '{':
+        return ' '.join(tag[0].split())
+    depth, calls = 0, []
+    for m in re.finditer(r'(\w+)\s*\(|[()]', head):
+        if m[1] and depth == 0:
+            calls.append(m[1])
+        depth += -1 if m[0] == ')' else 1
+    if calls and text[len(head):len(head) + 1] == '{':
+        return calls[-1]
+    variable = re.search(r'(\w+)\s*(\[[^\]]*\]\s*)*$', head)
+    return variable[1] if variable and not calls else None
+
+
+def definitions(lines):
+    """(name, first, last) of what begins in the first column: functions, macros, tables, structs."""
+    i, comment = 0, False
+    while i < len(lines):
+        first, line = i, lines[i]
+        i += 1
+        if comment or line.startswith('/*'):
+            comment = '*/' not in line
+        elif macro := re.match(r'#\s*define\s+(\w+)', line):
+            while lines[i - 1].endswith('\\') and i < len(lines):
+                i += 1
+            yield macro[1], first, i - 1
+        elif re.match(r'\w', line):
+            text, depth = '', 0
+            while True:
+                one = bare(lines[i - 1])
+                text += one + '\n'
+                depth += one.count('{') - one.count('}')
+                if lines[i - 1].startswith('}') or depth <= 0 and one.rstrip().endswith((';', '}')) or i == len(lines):
+                    break
+                i += 1
+            if name := name_of(text):
+                yield name, first, i - 1
+
+
+def index(source, _known={}):
+    """{name: files below src/ that define it}"""
+    if source not in _known:
+        found = _known[source] = {}
+        for top, _, files in sorted(os.walk(os.path.join(source, 'src'))):
+            for file in sorted(f for f in files if f.endswith(('.c', '.h'))):
+                path = os.path.join(top, file)
+                with open(path, encoding='utf-8') as f:
+                    for name, _, _ in definitions(f.read().split('\n')):
+                        paths = found.setdefault(name, [])
+                        if path not in paths:
+                            paths.append(path)
+    return _known[source]
+
+
+def paths_of(source, hunk):
+    """The files that may have the place."""
+    if hunk.path:
+        return [hunk.path] if os.path.isfile(os.path.join(source, hunk.path)) else []
+    paths = [os.path.relpath(p, source) for p in index(source).get(hunk.name, [])]
+    return [p for p in paths if hunk.base in (None, os.path.basename(p))]
 
 
 # ---- the lists ----
@@ -86,7 +163,10 @@ def parse(path):
         elif not mutant:
             raise ListError(f'{where}: "{line}" belongs to no mutant')
         elif key == 'file':
-            mutant.hunks.append(Hunk(rest.strip()))
+            mutant.hunks.append(Hunk(path=rest.strip()))
+        elif key == 'in':
+            name, _, base = rest.strip().partition(' of ')
+            mutant.hunks.append(Hunk(name=name, base=base or None))
         elif key == 'test':
             mutant.tests += tests_of(rest)
         elif key == 'survives':
@@ -94,35 +174,40 @@ def parse(path):
         elif line[0] in '-+ ' and mutant.hunks:
             mutant.hunks[-1].lines.append((line[0], line[1:]))
         else:
-            raise ListError(f'{where}: expected mutant, file, test, survives, or a line with -, + or a space '
-                            f'behind a file, got "{line}"')
+            raise ListError(f'{where}: expected mutant, in, file, test, survives, or a line with -, + or a '
+                            f'space behind a place, got "{line}"')
     return mutants
 
 
-def find(lines, old):
-    """Where the lines @old begin in @lines."""
-    return [i for i in range(len(lines) - len(old) + 1)
+def find(lines, old, hunk):
+    """Where the lines @old begin in @lines, within what @hunk names."""
+    parts = [(0, len(lines) - 1)]
+    if hunk.name:
+        parts = [(first, last) for name, first, last in definitions(lines) if name == hunk.name]
+    return [i for first, last in parts for i in range(first, last + 2 - len(old))
             if all(words_equal(lines[i + k], text) for k, text in enumerate(old))]
 
 
 def mutated(source, mutant):
     """{path: text} with @mutant applied to the tree @source; ListError if it does not fit."""
-    texts = {}
+    texts, changed = {}, []
     for hunk in mutant.hunks:
-        path = os.path.join(source, hunk.path)
-        if hunk.path not in texts:
-            if not os.path.isfile(path):
-                raise ListError(f'{mutant.where}: {mutant.name} does not apply: there is no {hunk.path}')
-            with open(path, encoding='utf-8') as f:
-                texts[hunk.path] = f.read().split('\n')
-        lines, old = texts[hunk.path], hunk.side('- ')
-        at = find(lines, old) if old else []
+        paths, old = paths_of(source, hunk), hunk.side('- ')
+        if not paths:
+            raise ListError(f'{mutant.where}: {mutant.name} does not apply: there is no {hunk}')
+        for path in paths:
+            if path not in texts:
+                with open(os.path.join(source, path), encoding='utf-8') as f:
+                    texts[path] = f.read().split('\n')
+        at = [(path, i) for path in paths for i in find(texts[path], old, hunk)] if old else []
         if len(at) != 1:
             first = next((text.strip() for sign, text in hunk.lines if sign in '- '), '')
-            raise ListError(f'{mutant.where}: {mutant.name} does not apply: {hunk.path} has its old text '
+            raise ListError(f'{mutant.where}: {mutant.name} does not apply: {hunk} has its old text '
                             f'{len(at)} times, expected once: "{first}"')
-        lines[at[0]:at[0] + len(old)] = hunk.side('+ ')
-    return {path: '\n'.join(lines) for path, lines in texts.items()}
+        path, i = at[0]
+        texts[path][i:i + len(old)] = hunk.side('+ ')
+        changed.append(path)
+    return {path: '\n'.join(texts[path]) for path in changed}
 
 
 def test_exists(source, test):
@@ -155,7 +240,7 @@ def load(directory, source):
                 raise ListError(f'{m.where}: {m.name} is there twice')
             names.add(m.name)
             if not m.tests or not m.hunks:
-                raise ListError(f'{m.where}: {m.name} has no test, or no file')
+                raise ListError(f'{m.where}: {m.name} has no test, or no place')
             for test in m.tests:
                 if not test_exists(source, program_of(test)):
                     raise ListError(f'{m.where}: {m.name}: there is no test {program_of(test)}')

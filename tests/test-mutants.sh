@@ -191,15 +191,76 @@ wrong 'a does not apply: src/two.c has its old text 2 times, expected once: "int
 file src/two.c
 -int a;
 test tests/good'
-wrong 'a does not apply: there is no src/three.c' 'mutant a: x
-file src/three.c
+# A place by its function: the same text elsewhere, a move and a copy.
+cat > "$tmp/toy/src/three.c" <<'END'
+struct three {
+	int n;
+};
+
+#define THREE(a) \
+	((a) + 1)
+
+int three(void);
+
+static const int table[] = {
+	1,
+};
+
+/* two() returns this. */
+static int three_of(int n)
+{
+	if (n == '{')
+		return n + 1;
+	return n + 3;
+}
+
+int three(void)
+{
+	int n = THREE(table[0]);
+
+	return n + 1;
+}
+END
+for place in 'two' 'struct three;int n;' 'THREE;((a) + 1)' 'table;1,' 'three;return n + 1;' 'three_of;return n + 1;' \
+	'two of two.c'; do
+	old=${place#*;}
+	[ "$old" != "$place" ] || old='return n + 1;'
+	toy 0 --check <<< "mutant a: x
+in ${place%%;*}
+-$old
++other;
+test tests/good"
+done
+wrong 'a does not apply: two has its old text 0 times, expected once: "return n \+ 3;"' 'mutant a: x
+in two
+-	return n + 3;
+test tests/good'
+wrong 'a does not apply: there is no four' 'mutant a: x
+in four
+-	return n + 3;
+test tests/good'
+in_two='mutant a: x
+in two
+-	return n + 1;
++	return n;
+test tests/good'
+mkdir "$tmp/toy/src/below"
+mv "$tmp/toy/src/two.c" "$tmp/toy/src/below/moved.c"
+toy 0 --check <<< "$in_two"
+cp "$tmp/toy/src/below/moved.c" "$tmp/toy/src/two.c"
+wrong 'a does not apply: two has its old text 2 times' "$in_two"
+toy 0 --check <<< "${in_two/in two/in two of moved.c}"
+rm -r "$tmp/toy/src/below"
+
+wrong 'a does not apply: there is no src/four.c' 'mutant a: x
+file src/four.c
 -int a;
 test tests/good'
 wrong 'a: there is no test tests/goo' 'mutant a: x
 file src/two.c
 -	return n + 1;
 test tests/goo'
-wrong 'a has no test, or no file' 'mutant a: x
+wrong 'a has no test, or no place' 'mutant a: x
 file src/two.c
 -	return n + 1;'
 wrong 'a changes nothing' 'mutant a: x
@@ -217,5 +278,5 @@ file src/two.c
 test tests/good'
 wrong 'expected "mutant NAME: WHAT IT BREAKS", got "mutant a"' 'mutant a'
 wrong '"test tests/good" belongs to no mutant' 'test tests/good'
-wrong 'toy.list:2: expected mutant, file, test' 'mutant a: x
+wrong 'toy.list:2: expected mutant, in, file, test' 'mutant a: x
 tset tests/good'
