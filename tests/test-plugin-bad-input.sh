@@ -21,6 +21,8 @@ bad 'colour' "server=$server" export=disk colour=blue
 bad "exprot.*did you mean export=" "server=$server" exprot=disk
 bad 'export=other: given twice, the first is export=disk' "server=$server" export=disk export=other
 bad "'port': write server=HOST:1234" "server=$server" port=1234 export=disk
+bad "'hostname': write server=h" "server=$server" hostname=h export=disk
+bad "'socket': write server=unix:/s" "server=$server" socket=/s export=disk
 bad "server=$server and path=$server are one path" "server=$server" "path=$server" export=disk
 bad "server=$server and path=tcp://$server are one path" "server=$server" path=127.0.0.1@127.0.0.1 "path=tcp://$server" export=disk
 bad "path=127.0.0.1@$server and path=127.0.0.1,$server are one path" "server=$server" \

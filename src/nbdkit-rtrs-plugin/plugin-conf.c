@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parses the plugin's parameters.  Main thread, before the fork. */
+/* Parses parameters.  Main thread, before the fork. */
 #include <config.h>
 
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
-
-#include <nbdkit-plugin.h>
 
 #include "clock.h"
 #include "clt-addr.h"
@@ -47,56 +46,60 @@ const char *const plugin_conf_keys[] = {
 	"registration", "control", "server-uid", NULL,
 };
 
-/* @what: "a number", or of what. */
-static int parse_number(const char *key, const char *value, const char *what, unsigned min, unsigned max,
-			unsigned *n)
+/* @err becomes the text, which is the caller's; NULL: no memory.  Returns -1. */
+static int __attribute__((format(printf, 2, 3))) wrong(char **err, const char *fmt, ...)
 {
-	if (number_parse_u(value, min, max, n))
-		return 0;
-	nbdkit_error("%s=%s: expected %s from %u to %u", key, value, what, min, max);
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (vasprintf(err, fmt, ap) < 0)
+		*err = NULL;
+	va_end(ap);
 	return -1;
 }
 
-static int add_path(struct plugin_conf *conf, const char *value)
+/* @what: "a number", or of what. */
+static int parse_number(const char *key, const char *value, const char *what, unsigned min, unsigned max,
+			unsigned *n, char **err)
 {
-	if (conf->npaths == CLT_PATHS_MAX) {
-		nbdkit_error("path=%s: a session has at most %d paths", value, CLT_PATHS_MAX);
-		return -1;
-	}
+	if (number_parse_u(value, min, max, n))
+		return 0;
+	return wrong(err, "%s=%s: expected %s from %u to %u", key, value, what, min, max);
+}
+
+static int add_path(struct plugin_conf *conf, const char *value, char **err)
+{
+	if (conf->npaths == CLT_PATHS_MAX)
+		return wrong(err, "path=%s: a session has at most %d paths", value, CLT_PATHS_MAX);
 	conf->path_texts[conf->npaths++] = value;
 	return 0;
 }
 
-static int set_server(struct plugin_conf *conf, const char *value)
+static int set_server(struct plugin_conf *conf, const char *value, char **err)
 {
-	if (!*value) {
-		nbdkit_error("server=: expected HOST[:PORT] or unix:PATH, not an empty value");
-		return -1;
-	}
+	if (!*value)
+		return wrong(err, "server=: expected HOST[:PORT] or unix:PATH, not an empty value");
 	conf->server = value;
-	return add_path(conf, value);
+	return add_path(conf, value, err);
 }
 
-static int set_path(struct plugin_conf *conf, const char *value)
+static int set_path(struct plugin_conf *conf, const char *value, char **err)
 {
 	if (*value)
-		return add_path(conf, value);
-	nbdkit_error("path=: expected [SRC@]DST[:PORT] or unix:PATH, not an empty value");
-	return -1;
+		return add_path(conf, value, err);
+	return wrong(err, "path=: expected [SRC@]DST[:PORT] or unix:PATH, not an empty value");
 }
 
-static int set_export(struct plugin_conf *conf, const char *value)
+static int set_export(struct plugin_conf *conf, const char *value, char **err)
 {
-	if (!*value || strlen(value) >= RNBD_NAME_MAX) {
-		nbdkit_error("export=%s: expected a name of 1..%d characters", value,
+	if (!*value || strlen(value) >= RNBD_NAME_MAX)
+		return wrong(err, "export=%s: expected a name of 1..%d characters", value,
 			     RNBD_NAME_MAX - 1);
-		return -1;
-	}
 	conf->export_name = value;
 	return 0;
 }
 
-static int set_transport(struct plugin_conf *conf, const char *value)
+static int set_transport(struct plugin_conf *conf, const char *value, char **err)
 {
 	bool rdma = !strcmp(value, "rdma");
 
@@ -108,29 +111,25 @@ static int set_transport(struct plugin_conf *conf, const char *value)
 	if (conf->provider)
 		return 0;
 	if (rdma)
-		nbdkit_error("transport=rdma: this nbdkit-rtrs-plugin was built without RDMA");
-	else
-		nbdkit_error("transport=%s: expected auto, rdma or tcp", value);
-	return -1;
+		return wrong(err, "transport=rdma: this %s was built without RDMA", conf->front->program);
+	return wrong(err, "transport=%s: expected auto, rdma or tcp", value);
 }
 
-static int set_sessname(struct plugin_conf *conf, const char *value)
+static int set_sessname(struct plugin_conf *conf, const char *value, char **err)
 {
-	if (!rtrs_sessname_ok(value)) {
-		nbdkit_error("sessname=%s: expected 1..%d characters without '/' and '.'", value,
+	if (!rtrs_sessname_ok(value))
+		return wrong(err, "sessname=%s: expected 1..%d characters without '/' and '.'", value,
 			     RTRS_NAME_MAX - 1);
-		return -1;
-	}
 	snprintf(conf->sessname, sizeof(conf->sessname), "%s", value);
 	return 0;
 }
 
-static int set_connections(struct plugin_conf *conf, const char *value)
+static int set_connections(struct plugin_conf *conf, const char *value, char **err)
 {
-	return parse_number("connections", value, "a number", 1, PLUGIN_CONF_CONNECTIONS_MAX, &conf->connections);
+	return parse_number("connections", value, "a number", 1, PLUGIN_CONF_CONNECTIONS_MAX, &conf->connections, err);
 }
 
-static int set_mode(struct plugin_conf *conf, const char *value)
+static int set_mode(struct plugin_conf *conf, const char *value, char **err)
 {
 	static const char *const modes[] = {
 		[RNBD_ACCESS_RO] = "ro",
@@ -149,11 +148,10 @@ static int set_mode(struct plugin_conf *conf, const char *value)
 			return 0;
 		}
 	}
-	nbdkit_error("mode=%s: expected auto, rw, ro or migration", value);
-	return -1;
+	return wrong(err, "mode=%s: expected auto, rw, ro or migration", value);
 }
 
-static int parse_timeout(const char *key, const char *what, const char *value, uint64_t *ms)
+static int parse_timeout(const char *key, const char *what, const char *value, uint64_t *ms, char **err)
 {
 	unsigned seconds;
 
@@ -162,39 +160,37 @@ static int parse_timeout(const char *key, const char *what, const char *value, u
 		return 0;
 	}
 	/* "never" means opposites to different people, so that no word is taken but this one. */
-	if (!number_parse_u(value, 0, UINT_MAX, &seconds)) {
-		nbdkit_error("%s=%s: expected a number of seconds from 0 to %u, or forever: "
+	if (!number_parse_u(value, 0, UINT_MAX, &seconds))
+		return wrong(err, "%s=%s: expected a number of seconds from 0 to %u, or forever: "
 			     "%s=forever %s", key, value, UINT_MAX, key, what);
-		return -1;
-	}
 	*ms = (uint64_t)seconds * 1000;
 	return 0;
 }
 
-static int set_io_timeout(struct plugin_conf *conf, const char *value)
+static int set_io_timeout(struct plugin_conf *conf, const char *value, char **err)
 {
-	return parse_timeout("io-timeout", "lets requests wait without end", value, &conf->io_timeout_ms);
+	return parse_timeout("io-timeout", "lets requests wait without end", value, &conf->io_timeout_ms, err);
 }
 
-static int set_connect_timeout(struct plugin_conf *conf, const char *value)
+static int set_connect_timeout(struct plugin_conf *conf, const char *value, char **err)
 {
 	return parse_timeout("connect-timeout", "starts without the server", value,
-			     &conf->connect_timeout_ms);
+			     &conf->connect_timeout_ms, err);
 }
 
-static int set_heartbeat(struct plugin_conf *conf, const char *value)
+static int set_heartbeat(struct plugin_conf *conf, const char *value, char **err)
 {
 	return parse_number("heartbeat", value, "a number of milliseconds", PLUGIN_CONF_HEARTBEAT_MS_MIN,
-			    PLUGIN_CONF_HEARTBEAT_MS_MAX, &conf->heartbeat_ms);
+			    PLUGIN_CONF_HEARTBEAT_MS_MAX, &conf->heartbeat_ms, err);
 }
 
-static int set_heartbeat_misses(struct plugin_conf *conf, const char *value)
+static int set_heartbeat_misses(struct plugin_conf *conf, const char *value, char **err)
 {
 	return parse_number("heartbeat-misses", value, "a number", 1, PLUGIN_CONF_HEARTBEAT_MISSES_MAX,
-			    &conf->heartbeat_misses);
+			    &conf->heartbeat_misses, err);
 }
 
-static int set_reconnects(struct plugin_conf *conf, const char *value)
+static int set_reconnects(struct plugin_conf *conf, const char *value, char **err)
 {
 	unsigned n;
 
@@ -202,16 +198,14 @@ static int set_reconnects(struct plugin_conf *conf, const char *value)
 		conf->max_reconnect_attempts = -1;
 		return 0;
 	}
-	if (!number_parse_u(value, 0, CLT_RECONNECTS_MAX, &n)) {
-		nbdkit_error("max-reconnect-attempts=%s: expected a number from 0 to %u, or -1 for no end", value,
+	if (!number_parse_u(value, 0, CLT_RECONNECTS_MAX, &n))
+		return wrong(err, "max-reconnect-attempts=%s: expected a number from 0 to %u, or -1 for no end", value,
 			     CLT_RECONNECTS_MAX);
-		return -1;
-	}
 	conf->max_reconnect_attempts = (int)n;
 	return 0;
 }
 
-static int set_policy(struct plugin_conf *conf, const char *value)
+static int set_policy(struct plugin_conf *conf, const char *value, char **err)
 {
 	for (unsigned i = 0; i < CLT_NPOLICIES; i++) {
 		if (!strcmp(value, clt_pick_policies[i])) {
@@ -219,16 +213,15 @@ static int set_policy(struct plugin_conf *conf, const char *value)
 			return 0;
 		}
 	}
-	nbdkit_error("policy=%s: expected round-robin, min-inflight or min-latency", value);
-	return -1;
+	return wrong(err, "policy=%s: expected round-robin, min-inflight or min-latency", value);
 }
 
-static int set_poll(struct plugin_conf *conf, const char *value)
+static int set_poll(struct plugin_conf *conf, const char *value, char **err)
 {
-	return parse_number("poll", value, "a number of microseconds", 0, PLUGIN_CONF_POLL_US_MAX, &conf->poll_us);
+	return parse_number("poll", value, "a number of microseconds", 0, PLUGIN_CONF_POLL_US_MAX, &conf->poll_us, err);
 }
 
-static int set_registration(struct plugin_conf *conf, const char *value)
+static int set_registration(struct plugin_conf *conf, const char *value, char **err)
 {
 	for (unsigned i = 0; i < CLT_NREGS; i++) {
 		if (!strcmp(value, clt_registration_names[i])) {
@@ -236,33 +229,30 @@ static int set_registration(struct plugin_conf *conf, const char *value)
 			return 0;
 		}
 	}
-	nbdkit_error("registration=%s: expected auto, window or static", value);
-	return -1;
+	return wrong(err, "registration=%s: expected auto, window or static", value);
 }
 
-static int set_control(struct plugin_conf *conf, const char *value)
+static int set_control(struct plugin_conf *conf, const char *value, char **err)
 {
-	/* nbdkit goes to the root directory when it goes to the background. */
-	if (*value != '/' && strcmp(value, "none")) {
-		nbdkit_error("control=%s: expected an absolute path, or none", value);
-		return -1;
-	}
+	/* A daemon goes to the root directory. */
+	if (*value != '/' && strcmp(value, "none"))
+		return wrong(err, "control=%s: expected an absolute path, or none", value);
 	conf->control = value;
 	return 0;
 }
 
-static int set_server_uid(struct plugin_conf *conf, const char *value)
+static int set_server_uid(struct plugin_conf *conf, const char *value, char **err)
 {
 	if (fab_users_parse(value, &conf->servers) == 0)
 		return 0;
-	nbdkit_error("server-uid=%s: expected names or numbers of users, at most %d, with commas between them", value,
+	return wrong(err, "server-uid=%s: expected names or numbers of users, at most %d, with commas between them", value,
 		     FAB_USERS_MAX);
-	return -1;
 }
 
-void plugin_conf_init(struct plugin_conf *conf)
+void plugin_conf_init(struct plugin_conf *conf, const struct clt_front *front)
 {
 	memset(conf, 0, sizeof(*conf));
+	conf->front = front;
 	conf->connections = MIN(2 * (unsigned)get_nprocs(), 8u);
 	conf->mode = RNBD_ACCESS_RW;
 	conf->mode_auto = true;
@@ -275,7 +265,7 @@ void plugin_conf_init(struct plugin_conf *conf)
 }
 
 /* Only paths are a list.  Of two values of anything else one would be ignored. */
-static int check_once(struct plugin_conf *conf, unsigned i, const char *value)
+static int check_once(struct plugin_conf *conf, unsigned i, const char *value, char **err)
 {
 	const char *key = plugin_conf_keys[i], *first = conf->given[i];
 
@@ -283,44 +273,27 @@ static int check_once(struct plugin_conf *conf, unsigned i, const char *value)
 	if (!first || !strcmp(key, "path"))
 		return 0;
 	if (!strcmp(key, "server"))
-		nbdkit_error("server=%s: given twice, the first is server=%s (path=%s is one more path)", value,
+		return wrong(err, "server=%s: given twice, the first is server=%s (path=%s is one more path)", value,
 			     first, value);
-	else
-		nbdkit_error("%s=%s: given twice, the first is %s=%s", key, value, key, first);
-	return -1;
+	return wrong(err, "%s=%s: given twice, the first is %s=%s", key, value, key, first);
 }
 
-static int unknown_parameter(const char *key, const char *value)
+static int unknown_parameter(const struct plugin_conf *conf, const char *key, char **err)
 {
-	/* Of nbdkit's own plugin nbd. */
-	static const struct {
-		const char *key, *ours;
-	} others[] = {
-		{ "port", "server=HOST:" }, { "hostname", "server=" }, { "host", "server=" },
-		{ "socket", "server=unix:" },
-	};
 	const char *meant;
 	size_t n = 0;
 
-	for (unsigned i = 0; i < ARRAY_SIZE(others); i++) {
-		if (!strcmp(key, others[i].key)) {
-			nbdkit_error("unknown parameter '%s': write %s%s", key, others[i].ours, value);
-			return -1;
-		}
-	}
 	while (plugin_conf_keys[n])
 		n++;
 	meant = suggest(key, strlen(key), plugin_conf_keys, n);
 	if (meant)
-		nbdkit_error("unknown parameter '%s' (did you mean %s=?)", key, meant);
-	else
-		nbdkit_error("unknown parameter '%s': see nbdkit rtrs --help", key);
-	return -1;
+		return wrong(err, "unknown parameter '%s' (did you mean %s=?)", key, meant);
+	return wrong(err, "unknown parameter '%s': see %s", key, conf->front->help);
 }
 
-int plugin_conf_set(struct plugin_conf *conf, const char *key, const char *value)
+int plugin_conf_set(struct plugin_conf *conf, const char *key, const char *value, char **err)
 {
-	static int (*const set[])(struct plugin_conf *conf, const char *value) = {
+	static int (*const set[])(struct plugin_conf *conf, const char *value, char **err) = {
 		set_server, set_path, set_export, set_transport, set_sessname, set_connections, set_mode, set_policy,
 		set_io_timeout, set_connect_timeout, set_heartbeat, set_heartbeat_misses, set_reconnects, set_poll,
 		set_registration, set_control, set_server_uid,
@@ -329,9 +302,9 @@ int plugin_conf_set(struct plugin_conf *conf, const char *key, const char *value
 	_Static_assert(ARRAY_SIZE(set) <= ARRAY_SIZE(conf->given), "each parameter has its first value");
 	for (unsigned i = 0; plugin_conf_keys[i]; i++) {
 		if (!strcmp(key, plugin_conf_keys[i]))
-			return check_once(conf, i, value) < 0 ? -1 : set[i](conf, value);
+			return check_once(conf, i, value, err) < 0 ? -1 : set[i](conf, value, err);
 	}
-	return unknown_parameter(key, value);
+	return unknown_parameter(conf, key, err);
 }
 
 /* ---- paths ---- */
@@ -343,34 +316,33 @@ static const char *key_of(const struct plugin_conf *conf, const char *text)
 }
 
 /* rdma://HOST says what transport= says: which of two that differ is meant nobody knows. */
-static int check_transports(const struct plugin_conf *conf, const char *text)
+static int check_transports(const struct plugin_conf *conf, const char *text, char **err)
 {
 	if (!conf->provider || fab_addr_text_agrees(text, conf->provider))
 		return 0;
-	nbdkit_error("transport=%s contradicts %s=%s: give one of them, or the same twice", fab_provider_name(conf->provider),
+	return wrong(err, "transport=%s contradicts %s=%s: give one of them, or the same twice", fab_provider_name(conf->provider),
 		     key_of(conf, text), text);
-	return -1;
 }
 
-static int complete_path(struct plugin_conf *conf, unsigned i)
+static int complete_path(struct plugin_conf *conf, unsigned i, char **err)
 {
 	const struct fab_provider *provider = conf->provider ? conf->provider : fab_provider_find("tcp");
 	const char *text = conf->path_texts[i];
-	char err[256];
+	char why[256];
 	int r;
 
-	if (check_transports(conf, text) < 0)
+	if (check_transports(conf, text, err) < 0)
 		return -1;
-	r = clt_addr_parse(text, provider, false, &conf->paths[i], err, sizeof(err));
+	r = clt_addr_parse(text, provider, false, &conf->paths[i], why, sizeof(why));
 	if (r < 0)
-		nbdkit_error("%s=%s: %s", key_of(conf, text), text, err);
+		return wrong(err, "%s=%s: %s", key_of(conf, text), text, why);
 	conf->chooses[i] = !conf->provider && clt_addr_is_open(text);
 	conf->automatic |= conf->chooses[i];
 	return r;
 }
 
 /* The last path so far is none of those before it. */
-static int check_twice(const struct plugin_conf *conf, unsigned last)
+static int check_twice(const struct plugin_conf *conf, unsigned last, char **err)
 {
 	const char *text = conf->path_texts[last], *other;
 
@@ -378,21 +350,18 @@ static int check_twice(const struct plugin_conf *conf, unsigned last)
 		if (!clt_paths_same(&conf->paths[i], &conf->paths[last]))
 			continue;
 		other = conf->path_texts[i];
-		nbdkit_error("%s=%s and %s=%s are one path: give each path once, or another SOURCE@ to "
+		return wrong(err, "%s=%s and %s=%s are one path: give each path once, or another SOURCE@ to "
 			     "each", key_of(conf, other), other, key_of(conf, text), text);
-		return -1;
 	}
 	return 0;
 }
 
-int plugin_conf_complete(struct plugin_conf *conf)
+int plugin_conf_complete(struct plugin_conf *conf, char **err)
 {
-	if (!conf->npaths) {
-		nbdkit_error("server= is missing: give the address of an rtrs-server, HOST[:PORT]");
-		return -1;
-	}
+	if (!conf->npaths)
+		return wrong(err, "server= is missing: give the address of an rtrs-server, HOST[:PORT]");
 	for (unsigned i = 0; i < conf->npaths; i++) {
-		if (complete_path(conf, i) < 0 || check_twice(conf, i) < 0)
+		if (complete_path(conf, i, err) < 0 || check_twice(conf, i, err) < 0)
 			return -1;
 	}
 	if (!conf->server)
@@ -426,5 +395,5 @@ void plugin_conf_sessname(const struct plugin_conf *conf, char name[RTRS_NAME_MA
 	}
 	if (getrandom(&salt, sizeof(salt), 0) != sizeof(salt))
 		salt = (uint32_t)clock_now_ms();
-	snprintf(name, RTRS_NAME_MAX, "nbdkit-%s-%d-%08x", host, (int)getpid(), salt);
+	snprintf(name, RTRS_NAME_MAX, "%s-%s-%d-%08x", conf->front->name, host, (int)getpid(), salt);
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parameters of the plugin: key=value to struct.  Filled before nbdkit forks, constant after
- * plugin_conf_complete() but for the transport that plugin-start.c chooses.  Errors are told with
- * nbdkit_error() and name the key and the value. */
+/* Parameters of a front end: key=value to struct.  Filled before a daemon forks, constant after
+ * plugin_conf_complete() but for the transport that plugin-start.c chooses.  The text of an error names the key and
+ * the value, and is the caller's to free; NULL: no memory for it. */
 #ifndef PLUGIN_CONF_H
 #define PLUGIN_CONF_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "clt-front.h"
 #include "clt-sess.h"
 #include "rnbd-proto.h"
 #include "rtrs-proto.h"
@@ -21,11 +22,12 @@
 #define PLUGIN_CONF_CONNECTIONS_MAX (RTRS_MAX_CONS - 1)
 
 struct plugin_conf {
-	const char *server;		/* of the first path; values belong to nbdkit and live as
-					 * long as the process */
+	const struct clt_front *front;
+	const char *server;		/* of the first path; values belong to the caller and live
+					 * longer */
 	const char *path_texts[CLT_PATHS_MAX];	/* server= and path= */
 	const char *given[32];		/* first value of each of plugin_conf_keys, NULL: none */
-	const char *export_name;	/* NULL: what the NBD client asks for */
+	const char *export_name;	/* NULL: what a client asks for */
 	char sessname[RTRS_NAME_MAX];	/* empty: made up by plugin_conf_sessname() */
 	const struct fab_provider *provider;	/* transport=, NULL: auto */
 	unsigned connections;
@@ -50,11 +52,12 @@ struct plugin_conf {
 extern const char plugin_conf_help[];
 extern const char *const plugin_conf_keys[];	/* NULL at the end */
 
-void plugin_conf_init(struct plugin_conf *conf);
-/* 0, or -1 after nbdkit_error(). */
-int plugin_conf_set(struct plugin_conf *conf, const char *key, const char *value);
-/* Checks what belongs together, resolves the server's name.  0, or -1 after nbdkit_error(). */
-int plugin_conf_complete(struct plugin_conf *conf);
+/* All defaults.  @front outlives @conf. */
+void plugin_conf_init(struct plugin_conf *conf, const struct clt_front *front);
+/* 0, or -1 with @err. */
+int plugin_conf_set(struct plugin_conf *conf, const char *key, const char *value, char **err);
+/* Check what belongs together, resolve the server's name, which blocks.  0, or -1 with @err. */
+int plugin_conf_complete(struct plugin_conf *conf, char **err);
 /* The paths whose provider was left open are over @provider. */
 void plugin_conf_choose(struct plugin_conf *conf, const struct fab_provider *provider);
 /* The session's name: as given, or one that no other call gets, here or elsewhere.  Says which

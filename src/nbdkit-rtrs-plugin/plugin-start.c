@@ -138,7 +138,7 @@ static int session_start(char err[PLUGIN_START_ERR])
 	}
 	watched = true;
 	pthread_setname_np(watch, "rtrs-watch");
-	r = clt_ctl_open(&clt, loop, start_conf->control, &ctl, why, sizeof(why));
+	r = clt_ctl_open(start_conf->front, &clt, loop, start_conf->control, &ctl, why, sizeof(why));
 	if (r < 0) {
 		plugin_start_end();
 		snprintf(err, PLUGIN_START_ERR, "control=%s", why);

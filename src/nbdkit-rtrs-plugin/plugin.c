@@ -22,12 +22,20 @@
 #include "log.h"
 #include "plugin-start.h"
 #include "plugin-tell.h"
+#include "rundir.h"
+#include "util.h"
 
 #define THREAD_MODEL NBDKIT_THREAD_MODEL_PARALLEL
 #define MAX_REQUEST (64u << 20)		/* what nbdkit takes in one request */
 
 /* nbdkit -D rtrs.io=1: a line per request. */
 NBDKIT_DLL_PUBLIC int rtrs_debug_io = 0;
+
+static const struct clt_front front = {
+	.name = RUNDIR_NBDKIT,
+	.program = "nbdkit-rtrs-plugin",
+	.help = "nbdkit rtrs --help",
+};
 
 static struct plugin_conf conf;
 
@@ -65,17 +73,54 @@ static void sink(enum log_level level, const char *line)
 static void rtrs_load(void)
 {
 	log_init(sink, LOG_LEVEL_DEBUG);
-	plugin_conf_init(&conf);
+	plugin_conf_init(&conf, &front);
+}
+
+/* @r, with @err when that is -1. */
+static int conf_result(int r, char *err)
+{
+	if (r < 0)
+		nbdkit_error("%s", err ? err : "no memory");
+	free(err);
+	return r;
+}
+
+/* Of nbdkit's own plugin nbd. */
+static int nbd_parameter(const char *key, const char *value)
+{
+	static const struct {
+		const char *key, *ours;
+	} others[] = {
+		{ "port", "server=HOST:" }, { "hostname", "server=" }, { "host", "server=" },
+		{ "socket", "server=unix:" },
+	};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(others); i++) {
+		if (!strcmp(key, others[i].key)) {
+			nbdkit_error("unknown parameter '%s': write %s%s", key, others[i].ours, value);
+			return -1;
+		}
+	}
+	return 0;
 }
 
 static int rtrs_config(const char *key, const char *value)
 {
-	return plugin_conf_set(&conf, key, value);
+	char *err = NULL;
+	int r;
+
+	if (nbd_parameter(key, value) < 0)
+		return -1;
+	r = plugin_conf_set(&conf, key, value, &err);
+	return conf_result(r, err);
 }
 
 static int rtrs_config_complete(void)
 {
-	return plugin_conf_complete(&conf);
+	char *err = NULL;
+	int r = plugin_conf_complete(&conf, &err);
+
+	return conf_result(r, err);
 }
 
 static void rtrs_dump_plugin(void)

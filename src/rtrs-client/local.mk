@@ -81,4 +81,5 @@ libcltkit_la_SOURCES = \
 	%D%/ctl/clt-ctl-json.h \
 	%D%/ctl/clt-ctl.c \
 	%D%/ctl/clt-ctl.h \
+	%D%/ctl/clt-front.h \
 	$(NULL)

@@ -298,5 +298,5 @@ endif
 	src/nbdkit-rtrs-plugin/plugin-conf.c \
 	$(NULL)
 %C%_test_plugin_conf_crit_CPPFLAGS = $(CLT_CPPFLAGS) -I$(top_srcdir)/src/nbdkit-rtrs-plugin
-%C%_test_plugin_conf_crit_CFLAGS = $(UNIT_CFLAGS) $(NBDKIT_CFLAGS)
+%C%_test_plugin_conf_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_plugin_conf_crit_LDADD = libclt.la libfab.la librtrs.la libbase.la libclock.la $(CRITERION_LIBS)

@@ -1,46 +1,42 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The plugin's parameters: what is taken, and that each mistake names its key and its value. */
-#include <stdarg.h>
-
 #include "unit.h"
 
 #include "clock.h"
 #include "plugin-conf.h"
 #include "rtrs-msg.h"
 
-/* nbdkit's side. */
-void __attribute__((format(printf, 1, 2))) nbdkit_error(const char *fs, ...);
-void nbdkit_debug(const char *fs, ...);
-
-static char error[512];
-
-void nbdkit_error(const char *fs, ...)
-{
-	va_list ap;
-
-	va_start(ap, fs);
-	vsnprintf(error, sizeof(error), fs, ap);
-	va_end(ap);
-}
-
-void nbdkit_debug(const char *fs, ...)
-{
-}
-
+static const struct clt_front front = { .name = "front", .program = "the-front-end", .help = "front --help" };
+static char *error;
 static struct plugin_conf conf;
 
 static void setup(void)
 {
-	plugin_conf_init(&conf);
-	error[0] = '\0';
+	plugin_conf_init(&conf, &front);
+	free(error);
+	error = strdup("");
+}
+
+static int set(const char *key, const char *value)
+{
+	free(error);
+	error = NULL;
+	return plugin_conf_set(&conf, key, value, &error);
+}
+
+static int complete(void)
+{
+	free(error);
+	error = NULL;
+	return plugin_conf_complete(&conf, &error);
 }
 
 TestSuite(plugin_conf, .init = setup);
 
 Test(plugin_conf, defaults)
 {
-	cr_assert_eq(plugin_conf_set(&conf, "server", "127.0.0.1"), 0);
-	cr_assert_eq(plugin_conf_complete(&conf), 0);
+	cr_assert_eq(set("server", "127.0.0.1"), 0);
+	cr_assert_eq(complete(), 0);
 	cr_assert_eq(fab_addr_port(&conf.paths[0].dst), RTRS_PORT);
 	cr_assert_eq(conf.io_timeout_ms, 120000u);
 	cr_assert_eq(conf.mode, RNBD_ACCESS_RW);
@@ -52,21 +48,21 @@ Test(plugin_conf, defaults)
 
 Test(plugin_conf, values)
 {
-	cr_assert_eq(plugin_conf_set(&conf, "server", "127.0.0.1:7"), 0);
-	cr_assert_eq(plugin_conf_set(&conf, "export", "disk0"), 0);
-	cr_assert_eq(plugin_conf_set(&conf, "transport", "tcp"), 0);
-	cr_assert_eq(plugin_conf_set(&conf, "sessname", "s"), 0);
-	cr_assert_eq(plugin_conf_set(&conf, "connections", "4095"), 0);
-	cr_assert_eq(plugin_conf_set(&conf, "mode", "migration"), 0);
-	cr_assert_eq(plugin_conf_set(&conf, "io-timeout", "forever"), 0);
-	cr_assert_eq(plugin_conf_set(&conf, "poll", "50"), 0);
+	cr_assert_eq(set("server", "127.0.0.1:7"), 0);
+	cr_assert_eq(set("export", "disk0"), 0);
+	cr_assert_eq(set("transport", "tcp"), 0);
+	cr_assert_eq(set("sessname", "s"), 0);
+	cr_assert_eq(set("connections", "4095"), 0);
+	cr_assert_eq(set("mode", "migration"), 0);
+	cr_assert_eq(set("io-timeout", "forever"), 0);
+	cr_assert_eq(set("poll", "50"), 0);
 	cr_assert_null(conf.control);
-	cr_assert_eq(plugin_conf_set(&conf, "control", "/run/x"), 0);
+	cr_assert_eq(set("control", "/run/x"), 0);
 	cr_assert_str_eq(conf.control, "/run/x");
-	cr_assert_eq(plugin_conf_set(&conf, "registration", "window"), 0);
+	cr_assert_eq(set("registration", "window"), 0);
 	cr_assert_eq(conf.registration, CLT_REG_WINDOW);
 	cr_assert_eq(conf.poll_us, 50);
-	cr_assert_eq(plugin_conf_complete(&conf), 0);
+	cr_assert_eq(complete(), 0);
 	cr_assert_eq(fab_addr_port(&conf.paths[0].dst), 7);
 	cr_assert_str_eq(conf.export_name, "disk0");
 	cr_assert_str_eq(conf.sessname, "s");
@@ -75,16 +71,16 @@ Test(plugin_conf, values)
 	cr_assert(!conf.mode_auto);
 	cr_assert_eq(conf.io_timeout_ms, CLOCK_NEVER);
 	setup();
-	cr_assert_eq(plugin_conf_set(&conf, "control", "none"), 0);
-	cr_assert_eq(plugin_conf_set(&conf, "registration", "static"), 0);
+	cr_assert_eq(set("control", "none"), 0);
+	cr_assert_eq(set("registration", "static"), 0);
 	cr_assert_eq(conf.registration, CLT_REG_STATIC);
-	cr_assert_eq(plugin_conf_set(&conf, "mode", "ro"), 0);
+	cr_assert_eq(set("mode", "ro"), 0);
 	cr_assert_eq(conf.mode, RNBD_ACCESS_RO);
 	cr_assert(!conf.mode_auto);
 	setup();
-	cr_assert_eq(plugin_conf_set(&conf, "registration", "auto"), 0);
+	cr_assert_eq(set("registration", "auto"), 0);
 	cr_assert_eq(conf.registration, CLT_REG_AUTO);
-	cr_assert_eq(plugin_conf_set(&conf, "mode", "auto"), 0);
+	cr_assert_eq(set("mode", "auto"), 0);
 	cr_assert_eq(conf.mode, RNBD_ACCESS_RW);
 	cr_assert(conf.mode_auto);
 }
@@ -103,9 +99,9 @@ Test(plugin_conf, transports)
 
 	for_each_case(c, cases) {
 		setup();
-		cr_assert_eq(plugin_conf_set(&conf, "transport", c->transport), 0);
-		cr_assert_eq(plugin_conf_set(&conf, "server", c->server), 0);
-		cr_assert_eq(plugin_conf_complete(&conf), 0);
+		cr_assert_eq(set("transport", c->transport), 0);
+		cr_assert_eq(set("server", c->server), 0);
+		cr_assert_eq(complete(), 0);
 		cr_assert_eq(conf.automatic, c->automatic, "%s %s", c->transport, c->server);
 		cr_assert_str_eq(fab_provider_name(conf.paths[0].dst.provider), c->provider);
 	}
@@ -126,8 +122,8 @@ Test(plugin_conf, paths)
 	unsigned n = 0;
 
 	for_each_case(c, cases)
-		cr_assert_eq(plugin_conf_set(&conf, n++ ? "path" : "server", c->text), 0);
-	cr_assert_eq(plugin_conf_complete(&conf), 0, "%s", error);
+		cr_assert_eq(set(n++ ? "path" : "server", c->text), 0);
+	cr_assert_eq(complete(), 0, "%s", error);
 	cr_assert_eq(conf.npaths, n);
 	n = 0;
 	for_each_case(c, cases) {
@@ -138,11 +134,11 @@ Test(plugin_conf, paths)
 		n++;
 	}
 	setup();
-	cr_assert_eq(plugin_conf_set(&conf, "path", "127.0.0.1"), 0);
-	cr_assert_eq(plugin_conf_complete(&conf), 0, "one path without server=: %s", error);
+	cr_assert_eq(set("path", "127.0.0.1"), 0);
+	cr_assert_eq(complete(), 0, "one path without server=: %s", error);
 	for (n = 1; n < CLT_PATHS_MAX; n++)
-		cr_assert_eq(plugin_conf_set(&conf, "path", "127.0.0.1"), 0);
-	cr_assert_eq(plugin_conf_set(&conf, "path", "127.0.0.77"), -1);
+		cr_assert_eq(set("path", "127.0.0.1"), 0);
+	cr_assert_eq(set("path", "127.0.0.77"), -1);
 	cr_assert(strstr(error, "127.0.0.77") && strstr(error, "16"), "%s", error);
 }
 
@@ -166,9 +162,9 @@ Test(plugin_conf, contradicting_transports)
 			setup();
 			for (unsigned i = 0; i < 2; i++) {
 				snprintf(both[i], sizeof(both[i]), "%s=%s", keys[i], values[i]);
-				cr_assert_eq(plugin_conf_set(&conf, keys[i ^ order], values[i ^ order]), 0);
+				cr_assert_eq(set(keys[i ^ order], values[i ^ order]), 0);
 			}
-			cr_assert_eq(plugin_conf_complete(&conf), -1, "%s %s", both[0], both[1]);
+			cr_assert_eq(complete(), -1, "%s %s", both[0], both[1]);
 			cr_assert(strstr(error, both[0]) && strstr(error, both[1]), "%s", error);
 		}
 	}
@@ -192,19 +188,19 @@ Test(plugin_conf, mistakes)
 
 	for_each_case(c, cases) {
 		setup();
-		cr_assert_eq(plugin_conf_set(&conf, c->key, c->value), -1, "%s=%s", c->key, c->value);
+		cr_assert_eq(set(c->key, c->value), -1, "%s=%s", c->key, c->value);
 		cr_assert(strstr(error, c->key), "%s=%s: %s", c->key, c->value, error);
 		cr_assert(strstr(error, c->value), "%s=%s: %s", c->key, c->value, error);
 	}
 	setup();
-	cr_assert_eq(plugin_conf_set(&conf, "colour", "red"), -1);
+	cr_assert_eq(set("colour", "red"), -1);
 	cr_assert(strstr(error, "colour"));
 	cr_assert_null(strstr(error, "did you mean"), "%s", error);
 	setup();
-	cr_assert_eq(plugin_conf_complete(&conf), -1);
+	cr_assert_eq(complete(), -1);
 	cr_assert(strstr(error, "server="));
-	cr_assert_eq(plugin_conf_set(&conf, "server", "a"), 0);
-	cr_assert_eq(plugin_conf_set(&conf, "server", "b"), -1);
+	cr_assert_eq(set("server", "a"), 0);
+	cr_assert_eq(set("server", "b"), -1);
 	cr_assert(strstr(error, "twice"));
 }
 
@@ -221,7 +217,7 @@ Test(plugin_conf, suggestions)
 
 	for_each_case(c, cases) {
 		setup();
-		cr_assert_eq(plugin_conf_set(&conf, c->key, c->value), -1, "%s=%s", c->key, c->value);
+		cr_assert_eq(set(c->key, c->value), -1, "%s=%s", c->key, c->value);
 		cr_assert(strstr(error, c->key) && strstr(error, c->want), "%s=%s: %s", c->key, c->value, error);
 	}
 }
@@ -234,7 +230,7 @@ Test(plugin_conf, session_names)
 	plugin_conf_sessname(&conf, b);
 	cr_assert(rtrs_sessname_ok(a));
 	cr_assert(strcmp(a, b), "two made-up names are the same: %s", a);
-	cr_assert_eq(plugin_conf_set(&conf, "sessname", "mine"), 0);
+	cr_assert_eq(set("sessname", "mine"), 0);
 	plugin_conf_sessname(&conf, a);
 	cr_assert_str_eq(a, "mine");
 }
@@ -246,28 +242,15 @@ Test(plugin_conf, given_twice)
 		const char *key = plugin_conf_keys[i];
 		char want[128];
 
-		plugin_conf_init(&conf);
-		error[0] = '\0';
-		if (plugin_conf_set(&conf, key, "auto"))
-			plugin_conf_set(&conf, key, "1");
-		error[0] = '\0';
+		plugin_conf_init(&conf, &front);
+		if (set(key, "auto"))
+			set(key, "1");
 		if (!strcmp(key, "path")) {
-			cr_assert_eq(plugin_conf_set(&conf, key, "b"), 0);
+			cr_assert_eq(set(key, "b"), 0);
 			continue;
 		}
-		cr_assert_eq(plugin_conf_set(&conf, key, "b"), -1, "%s", key);
+		cr_assert_eq(set(key, "b"), -1, "%s", key);
 		snprintf(want, sizeof(want), "%s=b: given twice, the first is %s=", key, key);
 		cr_assert(strstr(error, want), "%s: %s", key, error);
 	}
-}
-
-/* What users of nbdkit's plugin nbd type. */
-Test(plugin_conf, parameters_of_nbd)
-{
-	cr_assert_eq(plugin_conf_set(&conf, "port", "7"), -1);
-	cr_assert_str_eq(error, "unknown parameter 'port': write server=HOST:7");
-	cr_assert_eq(plugin_conf_set(&conf, "hostname", "h"), -1);
-	cr_assert_str_eq(error, "unknown parameter 'hostname': write server=h");
-	cr_assert_eq(plugin_conf_set(&conf, "socket", "/s"), -1);
-	cr_assert_str_eq(error, "unknown parameter 'socket': write server=unix:/s");
 }

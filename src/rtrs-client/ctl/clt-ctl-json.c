@@ -177,9 +177,9 @@ static json_t *sess_json(struct client *clt, enum clt_ctl_depth depth)
 	return object;
 }
 
-json_t *clt_ctl_json(struct client *clt, enum clt_ctl_depth depth)
+json_t *clt_ctl_json(struct client *clt, const char *program, enum clt_ctl_depth depth)
 {
-	json_t *object = json_pack("{s:o,s:i,s:o,s:[o]}", "program", ctl_json_text("nbdkit-rtrs-plugin"),
+	json_t *object = json_pack("{s:o,s:i,s:o,s:[o]}", "program", ctl_json_text(program),
 				   "pid", (int)getpid(),
 				   "exports", exports_json(clt, depth), "sessions", sess_json(clt, depth));
 

@@ -14,6 +14,7 @@ enum clt_ctl_depth {
 	CLT_CTL_STATS,			/* counters, too */
 };
 
-json_t *clt_ctl_json(struct client *clt, enum clt_ctl_depth depth);
+/* @program: the name of the program. */
+json_t *clt_ctl_json(struct client *clt, const char *program, enum clt_ctl_depth depth);
 
 #endif

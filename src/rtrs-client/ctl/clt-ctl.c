@@ -27,6 +27,7 @@
 #include "rundir.h"
 
 struct clt_ctl {
+	const struct clt_front *front;
 	struct client *clt;
 	struct loop *loop;
 	struct ctl *ctl;
@@ -41,24 +42,29 @@ static struct unix_sock bound = { .fd = -1 };
 
 /* ---- look ---- */
 
+static void answer(struct ctl_client *client, const struct clt_ctl *ctl, enum clt_ctl_depth depth)
+{
+	ctl_answer(client, clt_ctl_json(ctl->clt, ctl->front->program, depth));
+}
+
 static void call_list(struct ctl_client *client, const char *value, void *arg)
 {
-	ctl_answer(client, clt_ctl_json(arg, CLT_CTL_NAMES));
+	answer(client, arg, CLT_CTL_NAMES);
 }
 
 static void call_show(struct ctl_client *client, const char *value, void *arg)
 {
-	ctl_answer(client, clt_ctl_json(arg, CLT_CTL_SHOW));
+	answer(client, arg, CLT_CTL_SHOW);
 }
 
 static void call_stats(struct ctl_client *client, const char *value, void *arg)
 {
-	ctl_answer(client, clt_ctl_json(arg, CLT_CTL_STATS));
+	answer(client, arg, CLT_CTL_STATS);
 }
 
 static void call_stats_reset(struct ctl_client *client, const char *value, void *arg)
 {
-	struct client *clt = arg;
+	struct client *clt = ((struct clt_ctl *)arg)->clt;
 	struct clt_path *path;
 	struct dev *dev;
 
@@ -73,7 +79,7 @@ static void call_stats_reset(struct ctl_client *client, const char *value, void 
 
 static void call_policy(struct ctl_client *client, const char *value, void *arg)
 {
-	struct clt_io *io = &((struct client *)arg)->sess.io;
+	struct clt_io *io = &((struct clt_ctl *)arg)->clt->sess.io;
 
 	if (!value) {
 		const char *policy = clt_pick_policies[atomic_load(&io->policy)];
@@ -93,7 +99,7 @@ static void call_policy(struct ctl_client *client, const char *value, void *arg)
 
 static void call_attempts(struct ctl_client *client, const char *value, void *arg)
 {
-	struct clt_sess *sess = &((struct client *)arg)->sess;
+	struct clt_sess *sess = &((struct clt_ctl *)arg)->clt->sess;
 	unsigned n;
 
 	if (!value) {
@@ -134,7 +140,7 @@ static unsigned paths_called(struct clt_sess *sess, const char *name, struct clt
  * answered. */
 static struct clt_path *path_of(struct ctl_client *client, const char *name, void *arg)
 {
-	struct clt_sess *sess = &((struct client *)arg)->sess;
+	struct clt_sess *sess = &((struct clt_ctl *)arg)->clt->sess;
 	struct clt_sess_addr addr;
 	struct clt_path *path;
 	char why[256];
@@ -192,7 +198,7 @@ static void call_path_reconnect(struct ctl_client *client, const char *value, vo
 
 static void call_path_remove(struct ctl_client *client, const char *value, void *arg)
 {
-	struct clt_sess *sess = &((struct client *)arg)->sess;
+	struct clt_sess *sess = &((struct clt_ctl *)arg)->clt->sess;
 	struct clt_path *path = path_of(client, value, arg);
 
 	if (!path)
@@ -207,7 +213,7 @@ static void call_path_remove(struct ctl_client *client, const char *value, void 
 
 static void call_path_add(struct ctl_client *client, const char *value, void *arg)
 {
-	struct clt_sess *sess = &((struct client *)arg)->sess;
+	struct clt_sess *sess = &((struct clt_ctl *)arg)->clt->sess;
 	struct clt_sess_addr addr;
 	struct clt_path *path;
 	char why[256];
@@ -257,7 +263,7 @@ static const struct ctl_call calls[] = {
 
 static void serve(struct ctl_client *client, const json_t *command, void *arg)
 {
-	ctl_call(client, command, "nbdkit-rtrs-plugin", calls, ARRAY_SIZE(calls), arg);
+	ctl_call(client, command, ((struct clt_ctl *)arg)->front->program, calls, ARRAY_SIZE(calls), arg);
 }
 
 /* ---- start and end ---- */
@@ -266,7 +272,7 @@ static void ctl_begin(struct loop_msg *msg)
 {
 	struct clt_ctl *ctl = container_of(msg, struct clt_ctl, msg);
 
-	ctl->rc = ctl_open_at(ctl->loop, &bound, serve, ctl->clt, &ctl->ctl, ctl->err, sizeof(ctl->err));
+	ctl->rc = ctl_open_at(ctl->loop, &bound, serve, ctl, &ctl->ctl, ctl->err, sizeof(ctl->err));
 	sem_post(&ctl->done);
 }
 
@@ -319,7 +325,7 @@ static void __attribute__((destructor)) ctl_unbind(void)
 }
 
 /* The place by default has the number of the process in its name. */
-static int bind_default(char *err, size_t errlen)
+static int bind_default(const struct clt_front *front, char *err, size_t errlen)
 {
 	const char *dir = rundir_default();
 	_cleanup_free_ char *path = NULL;
@@ -331,7 +337,7 @@ static int bind_default(char *err, size_t errlen)
 	}
 	mkdir(dir, 0755);			/* ctl_listen() says what is wrong */
 	rundir_sweep(dir);
-	rundir_socket_name(RUNDIR_NBDKIT, getpid(), name, sizeof(name));
+	rundir_socket_name(front->name, getpid(), name, sizeof(name));
 	if (asprintf(&path, "%s/%s", dir, name) < 0) {
 		snprintf(err, errlen, "no memory");
 		return -ENOMEM;
@@ -339,8 +345,8 @@ static int bind_default(char *err, size_t errlen)
 	return bind_at(path, err, errlen);
 }
 
-static int ctl_create(struct client *clt, struct loop *loop, struct clt_ctl **out, char *err,
-		      size_t errlen)
+static int ctl_create(const struct clt_front *front, struct client *clt, struct loop *loop, struct clt_ctl **out,
+		      char *err, size_t errlen)
 {
 	struct clt_ctl *ctl = calloc(1, sizeof(*ctl));
 	int rc;
@@ -349,6 +355,7 @@ static int ctl_create(struct client *clt, struct loop *loop, struct clt_ctl **ou
 		snprintf(err, errlen, "no memory");
 		return -ENOMEM;
 	}
+	ctl->front = front;
 	ctl->clt = clt;
 	ctl->loop = loop;
 	sem_init(&ctl->done, 0, 0);
@@ -365,8 +372,8 @@ static int ctl_create(struct client *clt, struct loop *loop, struct clt_ctl **ou
 	return 0;
 }
 
-int clt_ctl_open(struct client *clt, struct loop *loop, const char *path, struct clt_ctl **out, char *err,
-		 size_t errlen)
+int clt_ctl_open(const struct clt_front *front, struct client *clt, struct loop *loop, const char *path,
+		 struct clt_ctl **out, char *err, size_t errlen)
 {
 	int rc = 0;
 
@@ -374,9 +381,9 @@ int clt_ctl_open(struct client *clt, struct loop *loop, const char *path, struct
 	if (path && !strcmp(path, "none"))
 		return 0;
 	if (!path && bound.fd < 0)
-		rc = bind_default(err, errlen);
+		rc = bind_default(front, err, errlen);
 	if (!rc)
-		rc = ctl_create(clt, loop, out, err, errlen);
+		rc = ctl_create(front, clt, loop, out, err, errlen);
 	if (!rc || path)
 		return rc;
 	log_warn(NULL, "no control socket for rtrsctl: %s; control=PATH makes one elsewhere, and "
