@@ -6,8 +6,6 @@ plugin_LTLIBRARIES += nbdkit-rtrs-plugin.la
 nbdkit_rtrs_plugin_la_CPPFLAGS = $(CLT_CPPFLAGS)
 nbdkit_rtrs_plugin_la_CFLAGS = $(AM_CFLAGS) $(NBDKIT_CFLAGS) $(JANSSON_CFLAGS)
 nbdkit_rtrs_plugin_la_SOURCES = \
-	%D%/plugin-conf.c \
-	%D%/plugin-conf.h \
 	%D%/plugin-fds.c \
 	%D%/plugin-fds.h \
 	%D%/plugin-start.c \

@@ -36,7 +36,7 @@ static struct clt_ctl *ctl;
 /* Of the session that stays.  Without one, @loop is NULL, whoever has the lock may try to start
  * it; who has had the lock and seen it may use it until the end. */
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
-static const struct plugin_conf *start_conf;
+static const struct clt_conf *start_conf;
 static int (*watch_nap)(void);
 
 /* @err is about @r, and has room for it. */
@@ -50,7 +50,7 @@ static int name_limit(int r, char err[PLUGIN_START_ERR])
 	return r;
 }
 
-static int session_open(const struct plugin_conf *conf, const char *suffix, bool once, unsigned setup_ms,
+static int session_open(const struct clt_conf *conf, const char *suffix, bool once, unsigned setup_ms,
 			char err[PLUGIN_START_ERR])
 {
 	char base[RTRS_NAME_MAX], name[RTRS_NAME_MAX + 8];
@@ -73,7 +73,7 @@ static int session_open(const struct plugin_conf *conf, const char *suffix, bool
 	};
 	int r;
 
-	plugin_conf_sessname(conf, base);
+	clt_conf_sessname(conf, base);
 	snprintf(name, sizeof(name), "%.*s%s", (int)(RTRS_NAME_MAX - 1 - strlen(suffix)), base,
 		 suffix);
 	r = loop_poll_create("rtrs-service", &loop);
@@ -146,7 +146,7 @@ static int session_start(char err[PLUGIN_START_ERR])
 	return r;
 }
 
-int plugin_start_session(const struct plugin_conf *conf, int (*nap)(void), char err[PLUGIN_START_ERR])
+int plugin_start_session(const struct clt_conf *conf, int (*nap)(void), char err[PLUGIN_START_ERR])
 {
 	LOCK_SCOPE(&start_lock);
 	start_conf = conf;
@@ -169,7 +169,7 @@ static int session_try_again(char err[PLUGIN_START_ERR])
 }
 
 /* Connected: @err is untouched; else the session is closed again. */
-static int probe_attempt(const struct plugin_conf *conf, unsigned setup_ms, char err[PLUGIN_START_ERR])
+static int probe_attempt(const struct clt_conf *conf, unsigned setup_ms, char err[PLUGIN_START_ERR])
 {
 	int r = session_open(conf, "-probe", true, setup_ms, err);
 
@@ -185,7 +185,7 @@ static int probe_attempt(const struct plugin_conf *conf, unsigned setup_ms, char
 
 /* As probe_attempt(); again when the device has turned out not to do what it was asked to.  The
  * server's may have, too, which is seen here as a reset. */
-static int probe_connect(const struct plugin_conf *conf, unsigned setup_ms, char err[PLUGIN_START_ERR])
+static int probe_connect(const struct clt_conf *conf, unsigned setup_ms, char err[PLUGIN_START_ERR])
 {
 	char why[PLUGIN_START_ERR] = "";
 	bool reset = false, again;
@@ -212,7 +212,7 @@ static bool no_rdma(int r)
 
 /* @conf with those paths only whose transport is to be chosen: another one that is up says nothing
  * of them. */
-static void choosing_paths(const struct plugin_conf *conf, struct plugin_conf *choosing)
+static void choosing_paths(const struct clt_conf *conf, struct clt_conf *choosing)
 {
 	*choosing = *conf;
 	choosing->npaths = 0;
@@ -222,17 +222,17 @@ static void choosing_paths(const struct plugin_conf *conf, struct plugin_conf *c
 	}
 }
 
-static int probe_auto(struct plugin_conf *conf, char err[PLUGIN_START_ERR])
+static int probe_auto(struct clt_conf *conf, char err[PLUGIN_START_ERR])
 {
 	const struct fab_provider *rdma = fab_provider_find("rdma");
 	char why[PLUGIN_START_ERR] = "built without RDMA", addr[FAB_ADDR_STRLEN];
-	static struct plugin_conf choosing;	/* large for a stack */
+	static struct clt_conf choosing;	/* large for a stack */
 	int r, rdma_r = -ENODEV;
 
 	choosing_paths(conf, &choosing);
 	fab_addr_format(&choosing.paths[0].dst, addr, sizeof(addr));
 	if (rdma) {
-		plugin_conf_choose(conf, rdma);
+		clt_conf_choose(conf, rdma);
 		choosing_paths(conf, &choosing);
 		rdma_r = probe_connect(&choosing, AUTO_RDMA_MS, why);
 		if (rdma_r == 0) {
@@ -240,7 +240,7 @@ static int probe_auto(struct plugin_conf *conf, char err[PLUGIN_START_ERR])
 			return 0;
 		}
 	}
-	plugin_conf_choose(conf, fab_provider_find("tcp"));
+	clt_conf_choose(conf, fab_provider_find("tcp"));
 	if (no_rdma(rdma_r))
 		log_info(addr, "transport=auto: tcp, because of rdma: %s", why);
 	else
@@ -341,7 +341,7 @@ int plugin_start_list(struct dev_list *list, char err[PLUGIN_START_ERR])
 	return r;
 }
 
-int plugin_start_open(const struct plugin_conf *conf, const char *name, struct dev **dev,
+int plugin_start_open(const struct clt_conf *conf, const char *name, struct dev **dev,
 		   char err[PLUGIN_START_ERR])
 {
 	int r = dev_open(&clt, name, conf->mode, dev);
@@ -364,7 +364,7 @@ int plugin_start_open(const struct plugin_conf *conf, const char *name, struct d
 
 /* The session of a process that was just killed, this one's predecessor, may be open for a moment
  * more. */
-static int probe_export(const struct plugin_conf *conf, struct dev **dev, char err[PLUGIN_START_ERR])
+static int probe_export(const struct clt_conf *conf, struct dev **dev, char err[PLUGIN_START_ERR])
 {
 	const struct timespec nap = { .tv_nsec = 500000000 };
 	uint64_t deadline_ms = clock_now_ms() + PROBE_HELD_MS;
@@ -383,7 +383,7 @@ static bool is_away(int r)
 }
 
 /* Until it answers, or connect-timeout is over. */
-static int probe_server(struct plugin_conf *conf, char why[PLUGIN_START_ERR])
+static int probe_server(struct clt_conf *conf, char why[PLUGIN_START_ERR])
 {
 	const struct timespec nap = { .tv_sec = 1 };
 	uint64_t start_ms = clock_now_ms();
@@ -396,7 +396,7 @@ static int probe_server(struct plugin_conf *conf, char why[PLUGIN_START_ERR])
 	return r;
 }
 
-static int probe(struct plugin_conf *conf, char err[PLUGIN_START_ERR])
+static int probe(struct clt_conf *conf, char err[PLUGIN_START_ERR])
 {
 	char why[PLUGIN_START_ERR];
 	struct dev *dev;
@@ -421,7 +421,7 @@ static int probe(struct plugin_conf *conf, char err[PLUGIN_START_ERR])
 	return r;
 }
 
-int plugin_start_probe(struct plugin_conf *conf, char err[PLUGIN_START_ERR])
+int plugin_start_probe(struct clt_conf *conf, char err[PLUGIN_START_ERR])
 {
 	char why[PLUGIN_START_ERR - 16];
 	int r = probe(conf, err);

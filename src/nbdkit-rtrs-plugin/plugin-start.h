@@ -4,9 +4,9 @@
 #ifndef PLUGIN_START_H
 #define PLUGIN_START_H
 
+#include "clt-conf.h"
 #include "dev-list.h"
 #include "dev.h"
-#include "plugin-conf.h"
 
 #define PLUGIN_START_ERR 512
 
@@ -15,12 +15,12 @@
  * works that way, else over "tcp", and the log says why.  0, or -errno with the reason in @err; -EMFILE, too, when there are
  * descriptors for the session and none for an NBD client.  At last the control socket of @conf gets its
  * name. */
-int plugin_start_probe(struct plugin_conf *conf, char err[PLUGIN_START_ERR]);
+int plugin_start_probe(struct clt_conf *conf, char err[PLUGIN_START_ERR]);
 /* Open the session; nobody waits for it here.  While requests wait for a server that is away, or
  * may be, @nap is called, on a thread of its own, again and again: it sleeps for a while, and
  * returns less than 0 when the process is to end.  Then they fail.  0, or -errno with @err: plugin_start_admit() tries again.  @conf is used as long as
  * the session. */
-int plugin_start_session(const struct plugin_conf *conf, int (*nap)(void), char err[PLUGIN_START_ERR]);
+int plugin_start_session(const struct clt_conf *conf, int (*nap)(void), char err[PLUGIN_START_ERR]);
 /* An NBD client has come: may it stay?  Any thread.  0, or -errno with @err: there is no session
  * still, or, -EMFILE, with it there would be too few descriptors for the next one (plugin-fds.h) or
  * for the connections of a session that is away. */
@@ -28,7 +28,7 @@ int plugin_start_admit(char err[PLUGIN_START_ERR]);
 /* Open @name of that session with the mode of @conf.  Blocks; any thread.  0, or -errno with the
  * reason in @err, fit to be printed; as dev_open().  For an export that does not exist the reason
  * names those that do. */
-int plugin_start_open(const struct plugin_conf *conf, const char *name, struct dev **dev,
+int plugin_start_open(const struct clt_conf *conf, const char *name, struct dev **dev,
 		   char err[PLUGIN_START_ERR]);
 /* The names of the server's exports; none when it does not tell them.  Blocks; any thread.  As
  * dev_list(), with the reason in @err. */

@@ -37,7 +37,7 @@ static const struct clt_front front = {
 	.help = "nbdkit rtrs --help",
 };
 
-static struct plugin_conf conf;
+static struct clt_conf conf;
 
 struct handle {
 	struct list link;		/* handles */
@@ -73,7 +73,7 @@ static void sink(enum log_level level, const char *line)
 static void rtrs_load(void)
 {
 	log_init(sink, LOG_LEVEL_DEBUG);
-	plugin_conf_init(&conf, &front);
+	clt_conf_init(&conf, &front);
 }
 
 /* @r, with @err when that is -1. */
@@ -111,14 +111,14 @@ static int rtrs_config(const char *key, const char *value)
 
 	if (nbd_parameter(key, value) < 0)
 		return -1;
-	r = plugin_conf_set(&conf, key, value, &err);
+	r = clt_conf_set(&conf, key, value, &err);
 	return conf_result(r, err);
 }
 
 static int rtrs_config_complete(void)
 {
 	char *err = NULL;
-	int r = plugin_conf_complete(&conf, &err);
+	int r = clt_conf_complete(&conf, &err);
 
 	return conf_result(r, err);
 }
@@ -127,8 +127,8 @@ static void rtrs_dump_plugin(void)
 {
 	printf("rtrs_transports=tcp%s\n", fab_provider_find("rdma") ? ",rdma" : "");
 	printf("rtrs_parameters=");
-	for (unsigned i = 0; plugin_conf_keys[i]; i++)
-		printf("%s%s", i ? "," : "", plugin_conf_keys[i]);
+	for (unsigned i = 0; clt_conf_keys[i]; i++)
+		printf("%s%s", i ? "," : "", clt_conf_keys[i]);
 	printf("\n");
 }
 
@@ -428,7 +428,7 @@ static struct nbdkit_plugin plugin = {
 	.load = rtrs_load,
 	.config = rtrs_config,
 	.config_complete = rtrs_config_complete,
-	.config_help = plugin_conf_help,
+	.config_help = clt_conf_help,
 	.magic_config_key = "server",
 	.dump_plugin = rtrs_dump_plugin,
 	.get_ready = rtrs_get_ready,

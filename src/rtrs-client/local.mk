@@ -8,6 +8,7 @@ CLT_CPPFLAGS = \
 	-I$(top_srcdir)/%D%/sess \
 	-I$(top_srcdir)/%D%/dev \
 	-I$(top_srcdir)/%D%/ctl \
+	-I$(top_srcdir)/%D%/start \
 	$(NULL)
 
 noinst_LTLIBRARIES += libclt.la
@@ -82,4 +83,6 @@ libcltkit_la_SOURCES = \
 	%D%/ctl/clt-ctl.c \
 	%D%/ctl/clt-ctl.h \
 	%D%/ctl/clt-front.h \
+	%D%/start/clt-conf.c \
+	%D%/start/clt-conf.h \
 	$(NULL)

@@ -257,6 +257,7 @@ EXTRA_DIST += tests/check-layers.sh tests/test-check-layers.sh tests/test-house.
 # The client's parts; what they need of clt-wait.h and the fabric stands in the test.
 UNIT_TESTS += \
 	%D%/test-clt-addr.crit \
+	%D%/test-clt-conf.crit \
 	%D%/test-clt-fsm.crit \
 	%D%/test-clt-op.crit \
 	%D%/test-clt-pick.crit \
@@ -267,6 +268,10 @@ UNIT_TESTS += \
 %C%_test_clt_addr_crit_CPPFLAGS = $(CLT_CPPFLAGS)
 %C%_test_clt_addr_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_clt_addr_crit_LDADD = libclt.la libfab.la libbase.la libclock.la $(CRITERION_LIBS)
+%C%_test_clt_conf_crit_SOURCES = %D%/test-clt-conf.c %D%/unit.h
+%C%_test_clt_conf_crit_CPPFLAGS = $(CLT_CPPFLAGS)
+%C%_test_clt_conf_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_clt_conf_crit_LDADD = libcltkit.la libclt.la libfab.la librtrs.la libbase.la libclock.la $(CRITERION_LIBS)
 %C%_test_clt_fsm_crit_SOURCES = %D%/test-clt-fsm.c %D%/unit.h
 %C%_test_clt_fsm_crit_CPPFLAGS = $(CLT_CPPFLAGS)
 %C%_test_clt_fsm_crit_CFLAGS = $(UNIT_CFLAGS)
@@ -288,15 +293,3 @@ UNIT_TESTS += \
 %C%_test_clt_reg_crit_CPPFLAGS = $(CLT_CPPFLAGS)
 %C%_test_clt_reg_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_clt_reg_crit_LDADD = libclt.la $(CRITERION_LIBS)
-
-if BUILD_PLUGIN
-UNIT_TESTS += %D%/test-plugin-conf.crit
-endif
-%C%_test_plugin_conf_crit_SOURCES = \
-	%D%/test-plugin-conf.c \
-	%D%/unit.h \
-	src/nbdkit-rtrs-plugin/plugin-conf.c \
-	$(NULL)
-%C%_test_plugin_conf_crit_CPPFLAGS = $(CLT_CPPFLAGS) -I$(top_srcdir)/src/nbdkit-rtrs-plugin
-%C%_test_plugin_conf_crit_CFLAGS = $(UNIT_CFLAGS)
-%C%_test_plugin_conf_crit_LDADD = libclt.la libfab.la librtrs.la libbase.la libclock.la $(CRITERION_LIBS)

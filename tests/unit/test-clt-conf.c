@@ -3,16 +3,16 @@
 #include "unit.h"
 
 #include "clock.h"
-#include "plugin-conf.h"
+#include "clt-conf.h"
 #include "rtrs-msg.h"
 
 static const struct clt_front front = { .name = "front", .program = "the-front-end", .help = "front --help" };
 static char *error;
-static struct plugin_conf conf;
+static struct clt_conf conf;
 
 static void setup(void)
 {
-	plugin_conf_init(&conf, &front);
+	clt_conf_init(&conf, &front);
 	free(error);
 	error = strdup("");
 }
@@ -21,19 +21,19 @@ static int set(const char *key, const char *value)
 {
 	free(error);
 	error = NULL;
-	return plugin_conf_set(&conf, key, value, &error);
+	return clt_conf_set(&conf, key, value, &error);
 }
 
 static int complete(void)
 {
 	free(error);
 	error = NULL;
-	return plugin_conf_complete(&conf, &error);
+	return clt_conf_complete(&conf, &error);
 }
 
-TestSuite(plugin_conf, .init = setup);
+TestSuite(clt_conf, .init = setup);
 
-Test(plugin_conf, defaults)
+Test(clt_conf, defaults)
 {
 	cr_assert_eq(set("server", "127.0.0.1"), 0);
 	cr_assert_eq(complete(), 0);
@@ -46,7 +46,7 @@ Test(plugin_conf, defaults)
 	cr_assert_null(conf.export_name);
 }
 
-Test(plugin_conf, values)
+Test(clt_conf, values)
 {
 	cr_assert_eq(set("server", "127.0.0.1:7"), 0);
 	cr_assert_eq(set("export", "disk0"), 0);
@@ -85,7 +85,7 @@ Test(plugin_conf, values)
 	cr_assert(conf.mode_auto);
 }
 
-Test(plugin_conf, transports)
+Test(clt_conf, transports)
 {
 	static const struct { const char *transport, *server; bool automatic; const char *provider; } cases[] = {
 		{ "auto", "127.0.0.1", true, "tcp" }, { "tcp", "127.0.0.1", false, "tcp" },
@@ -108,7 +108,7 @@ Test(plugin_conf, transports)
 }
 
 /* server= is the first path; SRC stands in front of DST, behind the transport. */
-Test(plugin_conf, paths)
+Test(clt_conf, paths)
 {
 	static const struct { const char *text, *src, *dst; } cases[] = {
 		{ "127.0.0.1", NULL, "127.0.0.1:1234" }, { "127.0.0.2:7", NULL, "127.0.0.2:7" },
@@ -143,7 +143,7 @@ Test(plugin_conf, paths)
 }
 
 /* In whatever order they come; a part of a name is not the name. */
-Test(plugin_conf, contradicting_transports)
+Test(clt_conf, contradicting_transports)
 {
 	static const struct { const char *transport, *server; } cases[] = {
 		{ "tcp", "rdma://127.0.0.1" }, { "tcp", "tc://127.0.0.1" }, { "tcp", "tcpx://127.0.0.1" },
@@ -170,7 +170,7 @@ Test(plugin_conf, contradicting_transports)
 	}
 }
 
-Test(plugin_conf, mistakes)
+Test(clt_conf, mistakes)
 {
 	static const struct { const char *key, *value; } cases[] = {
 		{ "server", "" }, { "export", "" }, { "transport", "x" },
@@ -205,7 +205,7 @@ Test(plugin_conf, mistakes)
 }
 
 /* What somebody means who writes something else. */
-Test(plugin_conf, suggestions)
+Test(clt_conf, suggestions)
 {
 	static const struct { const char *key, *value, *want; } cases[] = {
 		{ "exprot", "disk", "did you mean export=?" }, { "io_timeout", "5", "did you mean io-timeout=?" },
@@ -222,27 +222,27 @@ Test(plugin_conf, suggestions)
 	}
 }
 
-Test(plugin_conf, session_names)
+Test(clt_conf, session_names)
 {
 	char a[RTRS_NAME_MAX], b[RTRS_NAME_MAX];
 
-	plugin_conf_sessname(&conf, a);
-	plugin_conf_sessname(&conf, b);
+	clt_conf_sessname(&conf, a);
+	clt_conf_sessname(&conf, b);
 	cr_assert(rtrs_sessname_ok(a));
 	cr_assert(strcmp(a, b), "two made-up names are the same: %s", a);
 	cr_assert_eq(set("sessname", "mine"), 0);
-	plugin_conf_sessname(&conf, a);
+	clt_conf_sessname(&conf, a);
 	cr_assert_str_eq(a, "mine");
 }
 
 /* One of both would be ignored; paths alone are a list. */
-Test(plugin_conf, given_twice)
+Test(clt_conf, given_twice)
 {
-	for (unsigned i = 0; plugin_conf_keys[i]; i++) {
-		const char *key = plugin_conf_keys[i];
+	for (unsigned i = 0; clt_conf_keys[i]; i++) {
+		const char *key = clt_conf_keys[i];
 		char want[128];
 
-		plugin_conf_init(&conf, &front);
+		clt_conf_init(&conf, &front);
 		if (set(key, "auto"))
 			set(key, "1");
 		if (!strcmp(key, "path")) {

@@ -13,14 +13,14 @@
 
 #include "clock.h"
 #include "clt-addr.h"
+#include "clt-conf.h"
 #include "clt-paths.h"
 #include "number.h"
-#include "plugin-conf.h"
 #include "rtrs-msg.h"
 #include "suggest.h"
 #include "util.h"
 
-const char plugin_conf_help[] =
+const char clt_conf_help[] =
 	"[server=]HOST[:PORT]        (required) the rtrs-server (default port: 1234);\n"
 	"                            or unix:PATH, on this machine\n"
 	"path=[SRC@]DST[:PORT]       one more path to it, as often as there are\n"
@@ -40,7 +40,7 @@ const char plugin_conf_help[] =
 	"registration=auto|window|static  how long keys of reads live (default: auto)\n"
 	"control=PATH|none           socket for rtrsctl (default: below /run/nbdkit-rtrs)";
 
-const char *const plugin_conf_keys[] = {
+const char *const clt_conf_keys[] = {
 	"server", "path", "export", "transport", "sessname", "connections", "mode", "policy", "io-timeout",
 	"connect-timeout", "heartbeat", "heartbeat-misses", "max-reconnect-attempts", "poll",
 	"registration", "control", "server-uid", NULL,
@@ -67,7 +67,7 @@ static int parse_number(const char *key, const char *value, const char *what, un
 	return wrong(err, "%s=%s: expected %s from %u to %u", key, value, what, min, max);
 }
 
-static int add_path(struct plugin_conf *conf, const char *value, char **err)
+static int add_path(struct clt_conf *conf, const char *value, char **err)
 {
 	if (conf->npaths == CLT_PATHS_MAX)
 		return wrong(err, "path=%s: a session has at most %d paths", value, CLT_PATHS_MAX);
@@ -75,7 +75,7 @@ static int add_path(struct plugin_conf *conf, const char *value, char **err)
 	return 0;
 }
 
-static int set_server(struct plugin_conf *conf, const char *value, char **err)
+static int set_server(struct clt_conf *conf, const char *value, char **err)
 {
 	if (!*value)
 		return wrong(err, "server=: expected HOST[:PORT] or unix:PATH, not an empty value");
@@ -83,14 +83,14 @@ static int set_server(struct plugin_conf *conf, const char *value, char **err)
 	return add_path(conf, value, err);
 }
 
-static int set_path(struct plugin_conf *conf, const char *value, char **err)
+static int set_path(struct clt_conf *conf, const char *value, char **err)
 {
 	if (*value)
 		return add_path(conf, value, err);
 	return wrong(err, "path=: expected [SRC@]DST[:PORT] or unix:PATH, not an empty value");
 }
 
-static int set_export(struct plugin_conf *conf, const char *value, char **err)
+static int set_export(struct clt_conf *conf, const char *value, char **err)
 {
 	if (!*value || strlen(value) >= RNBD_NAME_MAX)
 		return wrong(err, "export=%s: expected a name of 1..%d characters", value,
@@ -99,7 +99,7 @@ static int set_export(struct plugin_conf *conf, const char *value, char **err)
 	return 0;
 }
 
-static int set_transport(struct plugin_conf *conf, const char *value, char **err)
+static int set_transport(struct clt_conf *conf, const char *value, char **err)
 {
 	bool rdma = !strcmp(value, "rdma");
 
@@ -115,7 +115,7 @@ static int set_transport(struct plugin_conf *conf, const char *value, char **err
 	return wrong(err, "transport=%s: expected auto, rdma or tcp", value);
 }
 
-static int set_sessname(struct plugin_conf *conf, const char *value, char **err)
+static int set_sessname(struct clt_conf *conf, const char *value, char **err)
 {
 	if (!rtrs_sessname_ok(value))
 		return wrong(err, "sessname=%s: expected 1..%d characters without '/' and '.'", value,
@@ -124,12 +124,12 @@ static int set_sessname(struct plugin_conf *conf, const char *value, char **err)
 	return 0;
 }
 
-static int set_connections(struct plugin_conf *conf, const char *value, char **err)
+static int set_connections(struct clt_conf *conf, const char *value, char **err)
 {
-	return parse_number("connections", value, "a number", 1, PLUGIN_CONF_CONNECTIONS_MAX, &conf->connections, err);
+	return parse_number("connections", value, "a number", 1, CLT_CONF_CONNECTIONS_MAX, &conf->connections, err);
 }
 
-static int set_mode(struct plugin_conf *conf, const char *value, char **err)
+static int set_mode(struct clt_conf *conf, const char *value, char **err)
 {
 	static const char *const modes[] = {
 		[RNBD_ACCESS_RO] = "ro",
@@ -167,30 +167,30 @@ static int parse_timeout(const char *key, const char *what, const char *value, u
 	return 0;
 }
 
-static int set_io_timeout(struct plugin_conf *conf, const char *value, char **err)
+static int set_io_timeout(struct clt_conf *conf, const char *value, char **err)
 {
 	return parse_timeout("io-timeout", "lets requests wait without end", value, &conf->io_timeout_ms, err);
 }
 
-static int set_connect_timeout(struct plugin_conf *conf, const char *value, char **err)
+static int set_connect_timeout(struct clt_conf *conf, const char *value, char **err)
 {
 	return parse_timeout("connect-timeout", "starts without the server", value,
 			     &conf->connect_timeout_ms, err);
 }
 
-static int set_heartbeat(struct plugin_conf *conf, const char *value, char **err)
+static int set_heartbeat(struct clt_conf *conf, const char *value, char **err)
 {
-	return parse_number("heartbeat", value, "a number of milliseconds", PLUGIN_CONF_HEARTBEAT_MS_MIN,
-			    PLUGIN_CONF_HEARTBEAT_MS_MAX, &conf->heartbeat_ms, err);
+	return parse_number("heartbeat", value, "a number of milliseconds", CLT_CONF_HEARTBEAT_MS_MIN,
+			    CLT_CONF_HEARTBEAT_MS_MAX, &conf->heartbeat_ms, err);
 }
 
-static int set_heartbeat_misses(struct plugin_conf *conf, const char *value, char **err)
+static int set_heartbeat_misses(struct clt_conf *conf, const char *value, char **err)
 {
-	return parse_number("heartbeat-misses", value, "a number", 1, PLUGIN_CONF_HEARTBEAT_MISSES_MAX,
+	return parse_number("heartbeat-misses", value, "a number", 1, CLT_CONF_HEARTBEAT_MISSES_MAX,
 			    &conf->heartbeat_misses, err);
 }
 
-static int set_reconnects(struct plugin_conf *conf, const char *value, char **err)
+static int set_reconnects(struct clt_conf *conf, const char *value, char **err)
 {
 	unsigned n;
 
@@ -205,7 +205,7 @@ static int set_reconnects(struct plugin_conf *conf, const char *value, char **er
 	return 0;
 }
 
-static int set_policy(struct plugin_conf *conf, const char *value, char **err)
+static int set_policy(struct clt_conf *conf, const char *value, char **err)
 {
 	for (unsigned i = 0; i < CLT_NPOLICIES; i++) {
 		if (!strcmp(value, clt_pick_policies[i])) {
@@ -216,12 +216,12 @@ static int set_policy(struct plugin_conf *conf, const char *value, char **err)
 	return wrong(err, "policy=%s: expected round-robin, min-inflight or min-latency", value);
 }
 
-static int set_poll(struct plugin_conf *conf, const char *value, char **err)
+static int set_poll(struct clt_conf *conf, const char *value, char **err)
 {
-	return parse_number("poll", value, "a number of microseconds", 0, PLUGIN_CONF_POLL_US_MAX, &conf->poll_us, err);
+	return parse_number("poll", value, "a number of microseconds", 0, CLT_CONF_POLL_US_MAX, &conf->poll_us, err);
 }
 
-static int set_registration(struct plugin_conf *conf, const char *value, char **err)
+static int set_registration(struct clt_conf *conf, const char *value, char **err)
 {
 	for (unsigned i = 0; i < CLT_NREGS; i++) {
 		if (!strcmp(value, clt_registration_names[i])) {
@@ -232,7 +232,7 @@ static int set_registration(struct plugin_conf *conf, const char *value, char **
 	return wrong(err, "registration=%s: expected auto, window or static", value);
 }
 
-static int set_control(struct plugin_conf *conf, const char *value, char **err)
+static int set_control(struct clt_conf *conf, const char *value, char **err)
 {
 	/* A daemon goes to the root directory. */
 	if (*value != '/' && strcmp(value, "none"))
@@ -241,7 +241,7 @@ static int set_control(struct plugin_conf *conf, const char *value, char **err)
 	return 0;
 }
 
-static int set_server_uid(struct plugin_conf *conf, const char *value, char **err)
+static int set_server_uid(struct clt_conf *conf, const char *value, char **err)
 {
 	if (fab_users_parse(value, &conf->servers) == 0)
 		return 0;
@@ -249,25 +249,25 @@ static int set_server_uid(struct plugin_conf *conf, const char *value, char **er
 		     FAB_USERS_MAX);
 }
 
-void plugin_conf_init(struct plugin_conf *conf, const struct clt_front *front)
+void clt_conf_init(struct clt_conf *conf, const struct clt_front *front)
 {
 	memset(conf, 0, sizeof(*conf));
 	conf->front = front;
 	conf->connections = MIN(2 * (unsigned)get_nprocs(), 8u);
 	conf->mode = RNBD_ACCESS_RW;
 	conf->mode_auto = true;
-	conf->io_timeout_ms = PLUGIN_CONF_IO_TIMEOUT_S * UINT64_C(1000);
+	conf->io_timeout_ms = CLT_CONF_IO_TIMEOUT_S * UINT64_C(1000);
 	conf->policy = CLT_POLICY_MIN_INFLIGHT;
 	conf->heartbeat_ms = RTRS_HB_INTERVAL_MS;
 	conf->heartbeat_misses = RTRS_HB_MISSED_MAX;
 	conf->max_reconnect_attempts = -1;
-	conf->poll_us = PLUGIN_CONF_POLL_US;
+	conf->poll_us = CLT_CONF_POLL_US;
 }
 
 /* Only paths are a list.  Of two values of anything else one would be ignored. */
-static int check_once(struct plugin_conf *conf, unsigned i, const char *value, char **err)
+static int check_once(struct clt_conf *conf, unsigned i, const char *value, char **err)
 {
-	const char *key = plugin_conf_keys[i], *first = conf->given[i];
+	const char *key = clt_conf_keys[i], *first = conf->given[i];
 
 	conf->given[i] = value;
 	if (!first || !strcmp(key, "path"))
@@ -278,30 +278,30 @@ static int check_once(struct plugin_conf *conf, unsigned i, const char *value, c
 	return wrong(err, "%s=%s: given twice, the first is %s=%s", key, value, key, first);
 }
 
-static int unknown_parameter(const struct plugin_conf *conf, const char *key, char **err)
+static int unknown_parameter(const struct clt_conf *conf, const char *key, char **err)
 {
 	const char *meant;
 	size_t n = 0;
 
-	while (plugin_conf_keys[n])
+	while (clt_conf_keys[n])
 		n++;
-	meant = suggest(key, strlen(key), plugin_conf_keys, n);
+	meant = suggest(key, strlen(key), clt_conf_keys, n);
 	if (meant)
 		return wrong(err, "unknown parameter '%s' (did you mean %s=?)", key, meant);
 	return wrong(err, "unknown parameter '%s': see %s", key, conf->front->help);
 }
 
-int plugin_conf_set(struct plugin_conf *conf, const char *key, const char *value, char **err)
+int clt_conf_set(struct clt_conf *conf, const char *key, const char *value, char **err)
 {
-	static int (*const set[])(struct plugin_conf *conf, const char *value, char **err) = {
+	static int (*const set[])(struct clt_conf *conf, const char *value, char **err) = {
 		set_server, set_path, set_export, set_transport, set_sessname, set_connections, set_mode, set_policy,
 		set_io_timeout, set_connect_timeout, set_heartbeat, set_heartbeat_misses, set_reconnects, set_poll,
 		set_registration, set_control, set_server_uid,
 	};
 
 	_Static_assert(ARRAY_SIZE(set) <= ARRAY_SIZE(conf->given), "each parameter has its first value");
-	for (unsigned i = 0; plugin_conf_keys[i]; i++) {
-		if (!strcmp(key, plugin_conf_keys[i]))
+	for (unsigned i = 0; clt_conf_keys[i]; i++) {
+		if (!strcmp(key, clt_conf_keys[i]))
 			return check_once(conf, i, value, err) < 0 ? -1 : set[i](conf, value, err);
 	}
 	return unknown_parameter(conf, key, err);
@@ -310,13 +310,13 @@ int plugin_conf_set(struct plugin_conf *conf, const char *key, const char *value
 /* ---- paths ---- */
 
 /* Which parameter @text, one of path_texts, came with. */
-static const char *key_of(const struct plugin_conf *conf, const char *text)
+static const char *key_of(const struct clt_conf *conf, const char *text)
 {
 	return text == conf->server ? "server" : "path";
 }
 
 /* rdma://HOST says what transport= says: which of two that differ is meant nobody knows. */
-static int check_transports(const struct plugin_conf *conf, const char *text, char **err)
+static int check_transports(const struct clt_conf *conf, const char *text, char **err)
 {
 	if (!conf->provider || fab_addr_text_agrees(text, conf->provider))
 		return 0;
@@ -324,7 +324,7 @@ static int check_transports(const struct plugin_conf *conf, const char *text, ch
 		     key_of(conf, text), text);
 }
 
-static int complete_path(struct plugin_conf *conf, unsigned i, char **err)
+static int complete_path(struct clt_conf *conf, unsigned i, char **err)
 {
 	const struct fab_provider *provider = conf->provider ? conf->provider : fab_provider_find("tcp");
 	const char *text = conf->path_texts[i];
@@ -342,7 +342,7 @@ static int complete_path(struct plugin_conf *conf, unsigned i, char **err)
 }
 
 /* The last path so far is none of those before it. */
-static int check_twice(const struct plugin_conf *conf, unsigned last, char **err)
+static int check_twice(const struct clt_conf *conf, unsigned last, char **err)
 {
 	const char *text = conf->path_texts[last], *other;
 
@@ -356,7 +356,7 @@ static int check_twice(const struct plugin_conf *conf, unsigned last, char **err
 	return 0;
 }
 
-int plugin_conf_complete(struct plugin_conf *conf, char **err)
+int clt_conf_complete(struct clt_conf *conf, char **err)
 {
 	if (!conf->npaths)
 		return wrong(err, "server= is missing: give the address of an rtrs-server, HOST[:PORT]");
@@ -369,7 +369,7 @@ int plugin_conf_complete(struct plugin_conf *conf, char **err)
 	return 0;
 }
 
-void plugin_conf_choose(struct plugin_conf *conf, const struct fab_provider *provider)
+void clt_conf_choose(struct clt_conf *conf, const struct fab_provider *provider)
 {
 	for (unsigned i = 0; i < conf->npaths; i++) {
 		if (!conf->chooses[i])
@@ -379,7 +379,7 @@ void plugin_conf_choose(struct plugin_conf *conf, const struct fab_provider *pro
 	}
 }
 
-void plugin_conf_sessname(const struct plugin_conf *conf, char name[RTRS_NAME_MAX])
+void clt_conf_sessname(const struct clt_conf *conf, char name[RTRS_NAME_MAX])
 {
 	char host[128] = "";
 	uint32_t salt = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Parameters of a front end: key=value to struct.  Filled before a daemon forks, constant after
- * plugin_conf_complete() but for the transport that plugin-start.c chooses.  The text of an error names the key and
+ * clt_conf_complete() but for the transport that plugin-start.c chooses.  The text of an error names the key and
  * the value, and is the caller's to free; NULL: no memory for it. */
-#ifndef PLUGIN_CONF_H
-#define PLUGIN_CONF_H
+#ifndef CLT_CONF_H
+#define CLT_CONF_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,22 +13,22 @@
 #include "rnbd-proto.h"
 #include "rtrs-proto.h"
 
-#define PLUGIN_CONF_IO_TIMEOUT_S 120
-#define PLUGIN_CONF_HEARTBEAT_MS_MIN 100u
-#define PLUGIN_CONF_HEARTBEAT_MS_MAX 60000u
-#define PLUGIN_CONF_HEARTBEAT_MISSES_MAX 100u
-#define PLUGIN_CONF_POLL_US 100u		/* default */
-#define PLUGIN_CONF_POLL_US_MAX 1000000u
-#define PLUGIN_CONF_CONNECTIONS_MAX (RTRS_MAX_CONS - 1)
+#define CLT_CONF_IO_TIMEOUT_S 120
+#define CLT_CONF_HEARTBEAT_MS_MIN 100u
+#define CLT_CONF_HEARTBEAT_MS_MAX 60000u
+#define CLT_CONF_HEARTBEAT_MISSES_MAX 100u
+#define CLT_CONF_POLL_US 100u		/* default */
+#define CLT_CONF_POLL_US_MAX 1000000u
+#define CLT_CONF_CONNECTIONS_MAX (RTRS_MAX_CONS - 1)
 
-struct plugin_conf {
+struct clt_conf {
 	const struct clt_front *front;
 	const char *server;		/* of the first path; values belong to the caller and live
 					 * longer */
 	const char *path_texts[CLT_PATHS_MAX];	/* server= and path= */
-	const char *given[32];		/* first value of each of plugin_conf_keys, NULL: none */
+	const char *given[32];		/* first value of each of clt_conf_keys, NULL: none */
 	const char *export_name;	/* NULL: what a client asks for */
-	char sessname[RTRS_NAME_MAX];	/* empty: made up by plugin_conf_sessname() */
+	char sessname[RTRS_NAME_MAX];	/* empty: made up by clt_conf_sessname() */
 	const struct fab_provider *provider;	/* transport=, NULL: auto */
 	unsigned connections;
 	enum rnbd_access_mode mode;
@@ -42,26 +42,26 @@ struct plugin_conf {
 	struct fab_users servers;	/* of unix sockets */
 	const char *control;		/* clt_ctl_bind() */
 	uint64_t connect_timeout_ms;	/* CLOCK_NEVER: start without a server */
-	/* plugin_conf_complete() */
+	/* clt_conf_complete() */
 	struct clt_sess_addr paths[CLT_PATHS_MAX];
 	unsigned npaths;
 	bool chooses[CLT_PATHS_MAX];	/* the path's provider is still to be chosen */
 	bool automatic;			/* that of some path is */
 };
 
-extern const char plugin_conf_help[];
-extern const char *const plugin_conf_keys[];	/* NULL at the end */
+extern const char clt_conf_help[];
+extern const char *const clt_conf_keys[];	/* NULL at the end */
 
 /* All defaults.  @front outlives @conf. */
-void plugin_conf_init(struct plugin_conf *conf, const struct clt_front *front);
+void clt_conf_init(struct clt_conf *conf, const struct clt_front *front);
 /* 0, or -1 with @err. */
-int plugin_conf_set(struct plugin_conf *conf, const char *key, const char *value, char **err);
+int clt_conf_set(struct clt_conf *conf, const char *key, const char *value, char **err);
 /* Check what belongs together, resolve the server's name, which blocks.  0, or -1 with @err. */
-int plugin_conf_complete(struct plugin_conf *conf, char **err);
+int clt_conf_complete(struct clt_conf *conf, char **err);
 /* The paths whose provider was left open are over @provider. */
-void plugin_conf_choose(struct plugin_conf *conf, const struct fab_provider *provider);
+void clt_conf_choose(struct clt_conf *conf, const struct fab_provider *provider);
 /* The session's name: as given, or one that no other call gets, here or elsewhere.  Says which
  * process it is for, so that of the session that stays is made after the fork. */
-void plugin_conf_sessname(const struct plugin_conf *conf, char name[RTRS_NAME_MAX]);
+void clt_conf_sessname(const struct clt_conf *conf, char name[RTRS_NAME_MAX]);
 
 #endif
