@@ -32,5 +32,5 @@ echo "shellcheck"
 	tests/guest/*.sh tests/functions.sh.in ) || status=1
 
 echo "house"
-/usr/bin/python3 "$top/tests/house.py" . || status=1
+/usr/bin/python3 "$top/tests/house.py" "$top" || status=1
 exit $status

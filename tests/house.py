@@ -1,44 +1,43 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measures the house: which files of src/ need each other, by the symbols of a build.
+"""Measures the house: which files of src/ need each other, by their source.
 
-	house.py [--list] BUILD-DIRECTORY [SOURCE-DIRECTORY]
+	house.py [--list] [SOURCE-DIRECTORY]
 
-A file is a .c file.  It needs another when its object has a reference to a function that the other one
-defines; what headers define inline is nobody's, and neither is a table, such as that of a provider.  For each part of src/ (PARTS) this prints, beside
-how many are allowed:
+A unit is x.c with its x.h; x-priv.h is one by itself.  A unit needs another when its code names a function that the
+other one defines, static inline ones of headers included; a table is nobody's, such as that of a provider, and
+neither is a function that several units of a part define.  For each part of src/ (PARTS) this prints, beside how many are
+allowed:
 
-circle		the largest set of files that need each other in a circle, if it is no module (MODULES)
-back		references that run back up the order of files, in the order with the fewest of them
+circle		the sizes of the largest sets of units that need each other in a circle
+back		references that run back up the order of units, in the order with the fewest of them
 away		exported functions that are not in the file that their name says, nor in the folder whose functions
 		have that prefix (PREFIX), in percent
 bools		bool fields in the structs that a path, session, connection or request is made of
 astray		exported functions with the prefix of another folder (ROOMS)
 
 and for all of src/ the structs and enums that are defined twice.  --list says which they are.  Fails when a
-value is above what is allowed.
+value is above what is allowed.  To lower a limit is part of a change that makes a circle smaller.
 """
 import os
 import re
-import subprocess
 import sys
+
+import csource
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-# part: folders below src/, and the limits of circle, back, away, bools and astray
+# part: folders below src/, and the limits of circle (from the largest on), back, away, bools and astray
 PARTS = {
     "plugin": (["nbdkit-rtrs-plugin"], 0, 0, 5, 0, 0),
-    "client": (["rtrs-client"], 4, 8, 5, 10, 0),
-    "server": (["rtrs-server"], 4, 8, 5, 10, 0),
-    "common": (["common"], 4, 8, 5, 10, 0),
-    "frwr": (["frwr"], 4, 8, 5, 10, 0),
+    "client": (["rtrs-client"], (7, 6, 4, 2), 20, 5, 10, 0),
+    "server": (["rtrs-server"], (9, 6, 2), 19, 5, 10, 0),
+    "common": (["common"], 2, 3, 5, 4, 0),
+    "frwr": (["frwr"], 3, 3, 5, 1, 0),
     "rtrsctl": (["rtrsctl"], 0, 0, 10, 0, 0),
     "bench": (["rtrs-bench"], 0, 0, 10, 0, 0),
 }
 TWICE = 0
-
-# Files that are one module: what they promise others stands in the one header named here.
-MODULES = {}
 
 # A prefix is a room: its functions are in this folder and nowhere else.
 ROOMS = {
@@ -67,63 +66,51 @@ def sources(top, folders):
 
 
 def stem(path):
+    """The name of a unit: x.c and x.h are one; x-priv.h, with what several files share, is one of its own."""
     return os.path.basename(path).rsplit(".", 1)[0]
 
 
-def objects(build, folder_of):
-    """One object for each source, in its folder: automake puts a target's name, in which there is a _, in front
-    of some, and leaves what a file was that has another name or place by now."""
-    found = {}
-    for top, _, names in os.walk(os.path.join(build, "src")):
-        folder = os.path.relpath(top, build).removesuffix("/.libs")
-        for name in names:
-            if not name.endswith(".o"):
-                continue
-            base = name[:-2]
-            if base not in folder_of:
-                base = re.sub(r"^(\w*_\w*|rtrsctl)-", "", base)
-            if folder_of.get(base) == folder:
-                found.setdefault(base, os.path.join(top, name))
-    missing = sorted(set(folder_of) - set(found))
-    if missing:
-        sys.exit(f"house.py: not built: {', '.join(missing)} (make first)")
-    return found
+def read(path):
+    with open(path, encoding="utf-8") as f:
+        return f.read()
 
 
-def symbols(path):
-    """(functions, needed): names."""
-    out = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout
-    functions, needed = set(), set()
-    for line in out.splitlines():
-        kind, name = line.split()[-2:]
-        if kind == "U":
-            needed.add(name)
-        elif kind == "T":
-            functions.add(name)
-    return functions, needed
+def words(text):
+    """What the code in @text may call: its words without those of comments, strings, prototypes, tags and fields."""
+    text = re.sub(r'''/\*.*?\*/|"(\\.|[^"\\])*"''', lambda m: '""' if m[0][0] == '"' else "", text, flags=re.S)
+    text = re.sub(r"^[a-z][^;{}()=]*\([^;{}]*\)[^;{}()]*;", "", text, flags=re.M)
+    text = re.sub(r"\b(struct|enum|union)\s+\w+|(->|\.)\s*\w+", "", text)
+    return set(re.findall(r"\b[a-z]\w+\b", text))
 
 
 class Part:
-    def __init__(self, build, top, folders):
-        self.files = [f for f in sources(top, folders) if f.endswith(".c")]
-        self.headers = [f for f in sources(top, folders) if f.endswith(".h")]
+    def __init__(self, top, folders):
+        paths = list(sources(top, folders))
+        self.files = [f for f in paths if f.endswith(".c")]
+        self.headers = [f for f in paths if f.endswith(".h")]
         self.folder = {stem(f): os.path.relpath(os.path.dirname(f), top) for f in self.files}
         self.stems = [stem(f) for f in self.files]
-        found = objects(build, self.folder)
-        table = {s: symbols(found[s]) for s in self.stems}
-        home = {name: s for s in self.stems for name in table[s][0]}
-        self.exported = {s: sorted(table[s][0]) for s in self.stems}
+        self.units = sorted({stem(f) for f in paths})
+        text = {f: read(f) for f in paths}
+        functions = {f: [d for d in csource.definitions(text[f].split("\n")) if d.kind == "function"] for f in paths}
+        self.exported = {stem(f): sorted({d.name for d in functions[f] if not d.static}) for f in self.files}
+        homes = {}
+        for f in paths:
+            for d in functions[f]:
+                if f.endswith(".h") or not d.static:
+                    homes.setdefault(d.name, set()).add(stem(f))
         # (from, to): the names that are needed
         self.needs = {}
-        for s in self.stems:
-            for name in table[s][1]:
-                to = home.get(name)
-                if to and to != s:
-                    self.needs.setdefault((s, to), set()).add(name)
+        for f in paths:
+            for name in words(text[f]):
+                home = homes.get(name, ())
+                for to in home if len(home) == 1 else ():
+                    if to != stem(f):
+                        self.needs.setdefault((stem(f), to), set()).add(name)
 
     def circles(self):
-        """Sets of more than one file that need each other, largest first (Tarjan)."""
-        after = {s: [b for a, b in self.needs if a == s] for s in self.stems}
+        """Sets of more than one unit that need each other, largest first (Tarjan)."""
+        after = {s: sorted(b for a, b in self.needs if a == s) for s in self.units}
         index, low, stack, on, result = {}, {}, [], set(), []
 
         def visit(v):
@@ -144,13 +131,13 @@ class Part:
                 if len(circle) > 1:
                     result.append(sorted(circle))
 
-        for s in self.stems:
+        for s in self.units:
             if s not in index:
                 visit(s)
         return sorted(result, key=len, reverse=True)
 
     def back(self):
-        """References that run up, in an order that has few: within each circle files are moved to where they
+        """References that run up, in an order that has few: within each circle units are moved to where they
         cause the fewest, until no move helps."""
         result = []
         for circle in self.circles():
@@ -193,8 +180,7 @@ class Part:
     def bools(self):
         result = []
         for path in self.headers + self.files:
-            with open(path, encoding="utf-8") as f:
-                text = re.sub(r"/\*.*?\*/", "", f.read(), flags=re.S)
+            text = re.sub(r"/\*.*?\*/", "", read(path), flags=re.S)
             for m in re.finditer(r"^struct (\w+) \{\n(.*?)^\}", text, flags=re.S | re.M):
                 if not STATE.search(m[1]):
                     continue
@@ -211,49 +197,55 @@ def twice(top):
     """Structs and enums that are defined more than once: (name, files)."""
     seen = {}
     for path in sources(top, [""]):
-        with open(path, encoding="utf-8") as f:
-            for m in re.finditer(r"^\t*((?:struct|enum) \w+) \{", f.read(), flags=re.M):
-                seen.setdefault(m[1], []).append(os.path.relpath(path, top))
+        for m in re.finditer(r"^\t*((?:struct|enum) \w+) \{", read(path), flags=re.M):
+            seen.setdefault(m[1], []).append(os.path.relpath(path, top))
     return [(name, files) for name, files in sorted(seen.items()) if len(files) > 1]
+
+
+def above(values, limits):
+    """Is a value above its limit?  A circle beyond those that are allowed may have none."""
+    return any(v > (limits[i] if i < len(limits) else 0) for i, v in enumerate(values))
+
+
+def numbers(values):
+    return " ".join(map(str, values)) or "0"
+
+
+def measure(name, part, limits, wanted):
+    """Print the line of a part, and what it is made of if that is @wanted; True if all are within their @limits."""
+    circles, back, away, bools, astray = part.circles(), part.back(), part.away(), part.bools(), part.astray()
+    nfunctions = sum(map(len, part.exported.values()))
+    values = [("circle", [len(c) for c in circles]), ("back", [len(back)]),
+              ("away", [round(100 * len(away) / max(nfunctions, 1))]), ("bools", [len(bools)]), ("astray", [len(astray)])]
+    bad, cells = False, []
+    for (what, have), limit in zip(values, limits):
+        limit = limit if isinstance(limit, tuple) else (limit,)
+        over = above(have, limit)
+        bad |= over
+        cells.append(f"{what} {numbers(have)}/{numbers(limit)}{' !' if over else ''}")
+    print(f"{name:8}{len(part.units):4} units, {sum(len(n) for n in part.needs.values())} references: " + ", ".join(cells))
+    if wanted:
+        lines = [f"circle: {' '.join(c)}" for c in circles] + [f"back: {a} > {b}: {n}" for a, b, n in back]
+        lines += [f"away: {s}: {n}" for s, n in away] + [f"bool: {s}.{n}" for s, n in bools]
+        lines += [f"astray: {s}: {n}" for s, n in astray]
+        print("".join(f"    {line}\n" for line in lines), end="")
+    return not bad
 
 
 def main():
     args = [a for a in sys.argv[1:] if a != "--list"]
-    if len(args) not in (1, 2):
+    if len(args) > 1 or any(a.startswith("-") for a in args):
         sys.exit(__doc__)
-    build, top = args if len(args) == 2 else (args[0], TOP)
+    top = args[0] if args else TOP
     wanted = "--list" in sys.argv
-    bad = False
+    good = True
     for name, (folders, *limits) in PARTS.items():
-        part = Part(build, top, folders)
-        modules = [set(m) for m in MODULES.get(name, {}).values()]
-        circles = [c for c in part.circles() if not any(set(c) <= m for m in modules)]
-        back, away, bools, astray = part.back(), part.away(), part.bools(), part.astray()
-        nfunctions = sum(map(len, part.exported.values()))
-        values = [("circle", max(map(len, circles), default=0)), ("back", len(back)),
-                  ("away", round(100 * len(away) / max(nfunctions, 1))), ("bools", len(bools)), ("astray", len(astray))]
-        cells = []
-        for (what, value), limit in zip(values, limits):
-            over = value > limit
-            bad |= over
-            cells.append(f"{what} {value}/{limit}{' !' if over else ''}")
-        print(f"{name:8}{len(part.stems):4} files, {sum(len(n) for n in part.needs.values())} references: " + ", ".join(cells))
-        if wanted:
-            for c in circles:
-                print("    circle:", " ".join(c))
-            for a, b, n in back:
-                print(f"    back: {a} > {b}: {n}")
-            for s, n in away:
-                print(f"    away: {s}: {n}")
-            for s, n in bools:
-                print(f"    bool: {s}.{n}")
-            for s, n in astray:
-                print(f"    astray: {s}: {n}")
+        good &= measure(name, Part(top, folders), limits, wanted)
     names = twice(top)
     print(f"defined twice: {len(names)}/{TWICE}")
     for name, files in names if wanted or len(names) > TWICE else []:
         print(f"    twice: {name}: {' '.join(files)}")
-    return bad or len(names) > TWICE
+    return not good or len(names) > TWICE
 
 
 if __name__ == "__main__":

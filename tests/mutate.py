@@ -20,6 +20,8 @@ import subprocess
 import sys
 import time
 
+import csource
+
 TEST_LIMIT_S = 180      # one test; what hangs by a mutation has noticed it.  With a mutant not above ...
 SLOWER = 20             # ... so many times what it took without, which counts as ...
 LEAST_S = 1             # ... so much at least
@@ -53,53 +55,6 @@ class Mutant:
 
 # ---- where a function is ----
 
-def bare(line):
-    """@line without strings, characters and comments that end in it."""
-    return re.sub(r'"(\\.|[^"\\])*"|\'(\\.|[^\'\\])*\'|/\*.*?\*/|//.*', lambda m: '""' if m[0][0] == '"' else ' ', line)
-
-
-def name_of(text):
-    """What the definition @text defines: "f", "table", "struct s"; None for a declaration."""
-    head = re.split(r'[{;]|(?<![=!<>])=(?!=)', text, maxsplit=1)[0]
-    tag = re.search(r'\b(?:struct|union|enum)\s+\w+\s*$', head)
-    if tag and text[len(head):len(head) + 1] == '{':
-        return ' '.join(tag[0].split())
-    depth, calls = 0, []
-    for m in re.finditer(r'(\w+)\s*\(|[()]', head):
-        if m[1] and depth == 0:
-            calls.append(m[1])
-        depth += -1 if m[0] == ')' else 1
-    if calls and text[len(head):len(head) + 1] == '{':
-        return calls[-1]
-    variable = re.search(r'(\w+)\s*(\[[^\]]*\]\s*)*$', head)
-    return variable[1] if variable and not calls else None
-
-
-def definitions(lines):
-    """(name, first, last) of what begins in the first column: functions, macros, tables, structs."""
-    i, comment = 0, False
-    while i < len(lines):
-        first, line = i, lines[i]
-        i += 1
-        if comment or line.startswith('/*'):
-            comment = '*/' not in line
-        elif macro := re.match(r'#\s*define\s+(\w+)', line):
-            while lines[i - 1].endswith('\\') and i < len(lines):
-                i += 1
-            yield macro[1], first, i - 1
-        elif re.match(r'\w', line):
-            text, depth = '', 0
-            while True:
-                one = bare(lines[i - 1])
-                text += one + '\n'
-                depth += one.count('{') - one.count('}')
-                if lines[i - 1].startswith('}') or depth <= 0 and one.rstrip().endswith((';', '}')) or i == len(lines):
-                    break
-                i += 1
-            if name := name_of(text):
-                yield name, first, i - 1
-
-
 def index(source, _known={}):
     """{name: files below src/ that define it}"""
     if source not in _known:
@@ -108,8 +63,8 @@ def index(source, _known={}):
             for file in sorted(f for f in files if f.endswith(('.c', '.h'))):
                 path = os.path.join(top, file)
                 with open(path, encoding='utf-8') as f:
-                    for name, _, _ in definitions(f.read().split('\n')):
-                        paths = found.setdefault(name, [])
+                    for d in csource.definitions(f.read().split('\n')):
+                        paths = found.setdefault(d.name, [])
                         if path not in paths:
                             paths.append(path)
     return _known[source]
@@ -183,7 +138,7 @@ def find(lines, old, hunk):
     """Where the lines @old begin in @lines, within what @hunk names."""
     parts = [(0, len(lines) - 1)]
     if hunk.name:
-        parts = [(first, last) for name, first, last in definitions(lines) if name == hunk.name]
+        parts = [(d.first, d.last) for d in csource.definitions(lines) if d.name == hunk.name]
     return [i for first, last in parts for i in range(first, last + 2 - len(old))
             if all(words_equal(lines[i + k], text) for k, text in enumerate(old))]
 

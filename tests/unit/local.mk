@@ -188,7 +188,7 @@ UNIT_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 
 # The include law, and that its check finds violations.
 TESTS += tests/check-layers.sh tests/test-check-layers.sh tests/test-house.sh
-EXTRA_DIST += tests/check-layers.sh tests/test-check-layers.sh tests/test-house.sh tests/house.py
+EXTRA_DIST += tests/check-layers.sh tests/test-check-layers.sh tests/test-house.sh tests/house.py tests/csource.py
 %C%_test_srv_dev_crit_SOURCES = %D%/test-srv-dev.c %D%/unit.h
 %C%_test_srv_dev_crit_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_test_srv_dev_crit_CFLAGS = $(UNIT_CFLAGS)
