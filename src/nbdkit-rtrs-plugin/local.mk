@@ -6,10 +6,6 @@ plugin_LTLIBRARIES += nbdkit-rtrs-plugin.la
 nbdkit_rtrs_plugin_la_CPPFLAGS = $(CLT_CPPFLAGS)
 nbdkit_rtrs_plugin_la_CFLAGS = $(AM_CFLAGS) $(NBDKIT_CFLAGS) $(JANSSON_CFLAGS)
 nbdkit_rtrs_plugin_la_SOURCES = \
-	%D%/plugin-fds.c \
-	%D%/plugin-fds.h \
-	%D%/plugin-start.c \
-	%D%/plugin-start.h \
 	%D%/plugin-tell.c \
 	%D%/plugin-tell.h \
 	%D%/plugin.c \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The callbacks of nbdkit, and nothing else.  All NBD connections share one session.
  *
- * Any thread of nbdkit.  The session (plugin-start.h) is probed in .get_ready, where a failure is
+ * Any thread of nbdkit.  The session (clt-start.h) is probed in .get_ready, where a failure is
  * still an exit status, and lives from .after_fork to .cleanup.  Errors of the server go to the NBD
  * client; what NBD has no number for becomes EIO. */
 #include <config.h>
@@ -17,10 +17,10 @@
 
 #include "cleanup.h"
 #include "clock.h"
+#include "clt-start.h"
 #include "dev-extents.h"
 #include "list.h"
 #include "log.h"
-#include "plugin-start.h"
 #include "plugin-tell.h"
 #include "rundir.h"
 #include "util.h"
@@ -137,9 +137,9 @@ static void rtrs_dump_plugin(void)
 /* All that can be wrong with the server's address, the export's name or control= is found here. */
 static int rtrs_get_ready(void)
 {
-	char err[PLUGIN_START_ERR];
+	char err[CLT_START_ERR];
 
-	if (plugin_start_probe(&conf, err) == 0)
+	if (clt_start_probe(&conf, err) == 0)
 		return 0;
 	nbdkit_error("%s", err);
 	return -1;
@@ -155,13 +155,13 @@ static int nap(void)
 
 static int rtrs_after_fork(void)
 {
-	char err[PLUGIN_START_ERR];
+	char err[CLT_START_ERR];
 
 	plugin_tell_forked();
 	/* Its exit status nobody would see now: nbdkit has written its pid file, and has a socket at
 	 * which clients would wait for ever where --run has forked.  So it lives, and each client
 	 * that comes hears why not, or finds that it goes now. */
-	if (plugin_start_session(&conf, nap, err) < 0)
+	if (clt_start_session(&conf, nap, err) < 0)
 		nbdkit_error("%s: trying again when a client comes", err);
 	return 0;
 }
@@ -171,16 +171,16 @@ static void rtrs_cleanup(void)
 {
 	while (!list_empty(&handles))
 		handle_close(list_entry(handles.next, struct handle, link));
-	plugin_start_end();
+	clt_start_end();
 }
 
 /* ---- connections of NBD ---- */
 
 static int rtrs_preconnect(int readonly)
 {
-	char err[PLUGIN_START_ERR];
+	char err[CLT_START_ERR];
 
-	if (plugin_start_admit(err) == 0)
+	if (clt_start_admit(err) == 0)
 		return 0;
 	nbdkit_error("connection refused: %s", err);
 	return -1;
@@ -188,13 +188,13 @@ static int rtrs_preconnect(int readonly)
 
 static int rtrs_list_exports(int readonly, int is_tls, struct nbdkit_exports *exports)
 {
-	char err[PLUGIN_START_ERR];
+	char err[CLT_START_ERR];
 	struct dev_list list;
 	int r;
 
 	if (conf.export_name)
 		return nbdkit_add_export(exports, conf.export_name, NULL);
-	r = plugin_start_list(&list, err);
+	r = clt_start_list(&list, err);
 	if (r < 0)
 		nbdkit_error("%s", err);
 	for (unsigned i = 0; r == 0 && i < list.n; i++)
@@ -211,7 +211,7 @@ static const char *rtrs_default_export(int readonly, int is_tls)
 static void *rtrs_open(int readonly)
 {
 	const char *name = conf.export_name ? conf.export_name : nbdkit_export_name();
-	char err[PLUGIN_START_ERR];
+	char err[CLT_START_ERR];
 	struct handle *h;
 	struct dev *dev;
 	int r;
@@ -228,7 +228,7 @@ static void *rtrs_open(int readonly)
 		nbdkit_error("no memory for a connection");
 		return NULL;
 	}
-	r = plugin_start_open(&conf, name, &dev, err);
+	r = clt_start_open(&conf, name, &dev, err);
 	if (r < 0) {
 		/* Whatever the errno, nbdkit 1.32 tells its client that there is no such export. */
 		nbdkit_error("%s", err);

@@ -85,4 +85,8 @@ libcltkit_la_SOURCES = \
 	%D%/ctl/clt-front.h \
 	%D%/start/clt-conf.c \
 	%D%/start/clt-conf.h \
+	%D%/start/clt-fds.c \
+	%D%/start/clt-fds.h \
+	%D%/start/clt-start.c \
+	%D%/start/clt-start.h \
 	$(NULL)

@@ -7,32 +7,32 @@
 #include <limits.h>
 #include <sys/resource.h>
 
-#include "plugin-fds.h"
+#include "clt-fds.h"
 #include "util.h"
 
 #define RESERVE_PART 16			/* of the limit */
-#define RESERVE_MIN (2 * PLUGIN_FDS_CLIENT)
-#define RESERVE_MAX (64 * PLUGIN_FDS_CLIENT)
+#define RESERVE_MIN (2 * CLT_FDS_CLIENT)
+#define RESERVE_MAX (64 * CLT_FDS_CLIENT)
 
-unsigned long long plugin_fds_limit(void)
+unsigned long long clt_fds_limit(void)
 {
 	struct rlimit limit;
 
 	return getrlimit(RLIMIT_NOFILE, &limit) ? 0 : limit.rlim_cur;
 }
 
-unsigned plugin_fds_reserve(void)
+unsigned clt_fds_reserve(void)
 {
-	unsigned long long part = plugin_fds_limit() / RESERVE_PART;
+	unsigned long long part = clt_fds_limit() / RESERVE_PART;
 
 	return (unsigned)MAX(MIN(part, (unsigned long long)RESERVE_MAX),
 			     (unsigned long long)RESERVE_MIN);
 }
 
 /* From above: the lowest ones are taken first. */
-bool plugin_fds_free(unsigned n)
+bool clt_fds_free(unsigned n)
 {
-	int fd = (int)MIN(plugin_fds_limit(), (unsigned long long)INT_MAX);
+	int fd = (int)MIN(clt_fds_limit(), (unsigned long long)INT_MAX);
 
 	while (n && --fd >= 0) {
 		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)

@@ -12,11 +12,11 @@
 #include "cleanup.h"
 #include "clock.h"
 #include "clt-ctl.h"
+#include "clt-fds.h"
+#include "clt-start.h"
 #include "log.h"
 #include "loop-poll.h"
 #include "mask.h"
-#include "plugin-fds.h"
-#include "plugin-start.h"
 
 /* RDMA's own way to say that nobody is there takes a minute; who leaves the choice to us does not
  * wait for that before tcp is tried. */
@@ -40,18 +40,18 @@ static const struct clt_conf *start_conf;
 static int (*watch_nap)(void);
 
 /* @err is about @r, and has room for it. */
-static int name_limit(int r, char err[PLUGIN_START_ERR])
+static int name_limit(int r, char err[CLT_START_ERR])
 {
 	size_t len = strlen(err);
 
 	if (r == -EMFILE)
-		snprintf(err + len, PLUGIN_START_ERR - len, " (RLIMIT_NOFILE is %llu: raise it)",
-			 plugin_fds_limit());
+		snprintf(err + len, CLT_START_ERR - len, " (RLIMIT_NOFILE is %llu: raise it)",
+			 clt_fds_limit());
 	return r;
 }
 
 static int session_open(const struct clt_conf *conf, const char *suffix, bool once, unsigned setup_ms,
-			char err[PLUGIN_START_ERR])
+			char err[CLT_START_ERR])
 {
 	char base[RTRS_NAME_MAX], name[RTRS_NAME_MAX + 8];
 	struct clt_sess_conf sess = {
@@ -79,7 +79,7 @@ static int session_open(const struct clt_conf *conf, const char *suffix, bool on
 	r = loop_poll_create("rtrs-service", &loop);
 	if (r < 0) {
 		loop = NULL;
-		snprintf(err, PLUGIN_START_ERR, "cannot start a thread: %s", strerror(-r));
+		snprintf(err, CLT_START_ERR, "cannot start a thread: %s", strerror(-r));
 		return r;
 	}
 	r = client_init(&clt, loop, &sess);
@@ -89,15 +89,15 @@ static int session_open(const struct clt_conf *conf, const char *suffix, bool on
 	loop = NULL;
 	/* transport=auto has made one transport of two. */
 	if (r == -EEXIST)
-		snprintf(err, PLUGIN_START_ERR, "two of server= and path= lead over the same addresses: "
+		snprintf(err, CLT_START_ERR, "two of server= and path= lead over the same addresses: "
 			 "give each path once");
 	else
-		snprintf(err, PLUGIN_START_ERR, "cannot start a session with connections=%u: %s",
+		snprintf(err, CLT_START_ERR, "cannot start a session with connections=%u: %s",
 			 conf->connections, strerror(-r));
 	return r;
 }
 
-void plugin_start_end(void)
+void clt_start_end(void)
 {
 	if (!loop)
 		return;
@@ -123,30 +123,30 @@ static void *watch_main(void *arg)
 	return NULL;
 }
 
-static int session_start(char err[PLUGIN_START_ERR])
+static int session_start(char err[CLT_START_ERR])
 {
 	int r = session_open(start_conf, "", false, 0, err);
-	char why[PLUGIN_START_ERR - 16];
+	char why[CLT_START_ERR - 16];
 
 	if (r < 0)
 		return name_limit(r, err);
 	r = -pthread_create(&watch, NULL, watch_main, NULL);
 	if (r < 0) {
-		plugin_start_end();
-		snprintf(err, PLUGIN_START_ERR, "cannot start a thread: %s", strerror(-r));
+		clt_start_end();
+		snprintf(err, CLT_START_ERR, "cannot start a thread: %s", strerror(-r));
 		return r;
 	}
 	watched = true;
 	pthread_setname_np(watch, "rtrs-watch");
 	r = clt_ctl_open(start_conf->front, &clt, loop, start_conf->control, &ctl, why, sizeof(why));
 	if (r < 0) {
-		plugin_start_end();
-		snprintf(err, PLUGIN_START_ERR, "control=%s", why);
+		clt_start_end();
+		snprintf(err, CLT_START_ERR, "control=%s", why);
 	}
 	return r;
 }
 
-int plugin_start_session(const struct clt_conf *conf, int (*nap)(void), char err[PLUGIN_START_ERR])
+int clt_start_session(const struct clt_conf *conf, int (*nap)(void), char err[CLT_START_ERR])
 {
 	LOCK_SCOPE(&start_lock);
 	start_conf = conf;
@@ -155,7 +155,7 @@ int plugin_start_session(const struct clt_conf *conf, int (*nap)(void), char err
 }
 
 /* 0, or what is wrong still. */
-static int session_try_again(char err[PLUGIN_START_ERR])
+static int session_try_again(char err[CLT_START_ERR])
 {
 	int r = 0;
 
@@ -169,7 +169,7 @@ static int session_try_again(char err[PLUGIN_START_ERR])
 }
 
 /* Connected: @err is untouched; else the session is closed again. */
-static int probe_attempt(const struct clt_conf *conf, unsigned setup_ms, char err[PLUGIN_START_ERR])
+static int probe_attempt(const struct clt_conf *conf, unsigned setup_ms, char err[CLT_START_ERR])
 {
 	int r = session_open(conf, "-probe", true, setup_ms, err);
 
@@ -177,17 +177,17 @@ static int probe_attempt(const struct clt_conf *conf, unsigned setup_ms, char er
 		return r;
 	r = client_wait_up(&clt);
 	if (r < 0) {
-		snprintf(err, PLUGIN_START_ERR, "%s", clt.cause);
-		plugin_start_end();
+		snprintf(err, CLT_START_ERR, "%s", clt.cause);
+		clt_start_end();
 	}
 	return r;
 }
 
 /* As probe_attempt(); again when the device has turned out not to do what it was asked to.  The
  * server's may have, too, which is seen here as a reset. */
-static int probe_connect(const struct clt_conf *conf, unsigned setup_ms, char err[PLUGIN_START_ERR])
+static int probe_connect(const struct clt_conf *conf, unsigned setup_ms, char err[CLT_START_ERR])
 {
-	char why[PLUGIN_START_ERR] = "";
+	char why[CLT_START_ERR] = "";
 	bool reset = false, again;
 	unsigned known;
 	int r;
@@ -199,7 +199,7 @@ static int probe_connect(const struct clt_conf *conf, unsigned setup_ms, char er
 		reset |= r == -ECONNRESET;
 	} while (r < 0 && again);
 	if (r < 0)
-		snprintf(err, PLUGIN_START_ERR, "%s", why);
+		snprintf(err, CLT_START_ERR, "%s", why);
 	return r;
 }
 
@@ -222,10 +222,10 @@ static void choosing_paths(const struct clt_conf *conf, struct clt_conf *choosin
 	}
 }
 
-static int probe_auto(struct clt_conf *conf, char err[PLUGIN_START_ERR])
+static int probe_auto(struct clt_conf *conf, char err[CLT_START_ERR])
 {
 	const struct fab_provider *rdma = fab_provider_find("rdma");
-	char why[PLUGIN_START_ERR] = "built without RDMA", addr[FAB_ADDR_STRLEN];
+	char why[CLT_START_ERR] = "built without RDMA", addr[FAB_ADDR_STRLEN];
 	static struct clt_conf choosing;	/* large for a stack */
 	int r, rdma_r = -ENODEV;
 
@@ -247,9 +247,9 @@ static int probe_auto(struct clt_conf *conf, char err[PLUGIN_START_ERR])
 		log_warn(addr, "transport=auto: tcp, because rdma fails: %s", why);
 	r = probe_connect(conf, 0, err);
 	if (r < 0 && rdma_r == r && r == -ECONNREFUSED)		/* the same in other words */
-		snprintf(err + strlen(err), PLUGIN_START_ERR - strlen(err), " (over rdma, too)");
+		snprintf(err + strlen(err), CLT_START_ERR - strlen(err), " (over rdma, too)");
 	else if (r < 0 && rdma_r != -ENODEV)
-		snprintf(err + strlen(err), PLUGIN_START_ERR - strlen(err), " (over rdma: %s)", why);
+		snprintf(err + strlen(err), CLT_START_ERR - strlen(err), " (over rdma: %s)", why);
 	return r;
 }
 
@@ -269,23 +269,23 @@ static unsigned sess_cons(bool missing)
 
 /* With the probe's session open, which needs as many as the one that stays.  Room for a client that
  * comes before that one is up, too. */
-static int probe_fds(char err[PLUGIN_START_ERR])
+static int probe_fds(char err[CLT_START_ERR])
 {
-	unsigned n = PLUGIN_FDS_NBDKIT + PLUGIN_FDS_CLIENT + plugin_fds_reserve() + sess_cons(false);
+	unsigned n = CLT_FDS_NBDKIT + CLT_FDS_CLIENT + clt_fds_reserve() + sess_cons(false);
 
-	if (plugin_fds_free(n))
+	if (clt_fds_free(n))
 		return 0;
-	snprintf(err, PLUGIN_START_ERR, "too few descriptors: nbdkit and the session need %u more", n);
+	snprintf(err, CLT_START_ERR, "too few descriptors: nbdkit and the session need %u more", n);
 	return name_limit(-EMFILE, err);
 }
 
-int plugin_start_admit(char err[PLUGIN_START_ERR])
+int clt_start_admit(char err[CLT_START_ERR])
 {
 	int r = session_try_again(err);
 
-	if (r < 0 || plugin_fds_free(plugin_fds_reserve() + sess_cons(true)))
+	if (r < 0 || clt_fds_free(clt_fds_reserve() + sess_cons(true)))
 		return r;
-	snprintf(err, PLUGIN_START_ERR, "too few descriptors for another client");
+	snprintf(err, CLT_START_ERR, "too few descriptors for another client");
 	return name_limit(-EMFILE, err);
 }
 
@@ -309,10 +309,10 @@ static const char *open_reason(int r)
 }
 
 /* Append to @err which exports there are, as many as there is room for. */
-static void name_exports(char err[PLUGIN_START_ERR])
+static void name_exports(char err[CLT_START_ERR])
 {
 	static const char more[] = " and 10000 more";
-	size_t len = strlen(err), end = PLUGIN_START_ERR - sizeof(more);
+	size_t len = strlen(err), end = CLT_START_ERR - sizeof(more);
 	struct dev_list list;
 	unsigned i = 0;
 
@@ -322,27 +322,27 @@ static void name_exports(char err[PLUGIN_START_ERR])
 
 			if (len + strlen(sep) + strlen(list.names[i]) > end)
 				break;
-			len += (size_t)snprintf(err + len, PLUGIN_START_ERR - len, "%s%s", sep, list.names[i]);
+			len += (size_t)snprintf(err + len, CLT_START_ERR - len, "%s%s", sep, list.names[i]);
 		}
 		if (i && i < list.n)
-			snprintf(err + len, PLUGIN_START_ERR - len, " and %u more", list.n - i);
+			snprintf(err + len, CLT_START_ERR - len, " and %u more", list.n - i);
 	}
 	dev_list_fini(&list);
 }
 
-int plugin_start_list(struct dev_list *list, char err[PLUGIN_START_ERR])
+int clt_start_list(struct dev_list *list, char err[CLT_START_ERR])
 {
 	int r = dev_list(&clt, list);
 
 	if (r == -EOPNOTSUPP)
 		return 0;
 	if (r < 0)
-		snprintf(err, PLUGIN_START_ERR, "the server's exports cannot be listed: %s", strerror(-r));
+		snprintf(err, CLT_START_ERR, "the server's exports cannot be listed: %s", strerror(-r));
 	return r;
 }
 
-int plugin_start_open(const struct clt_conf *conf, const char *name, struct dev **dev,
-		   char err[PLUGIN_START_ERR])
+int clt_start_open(const struct clt_conf *conf, const char *name, struct dev **dev,
+		   char err[CLT_START_ERR])
 {
 	int r = dev_open(&clt, name, conf->mode, dev);
 
@@ -353,7 +353,7 @@ int plugin_start_open(const struct clt_conf *conf, const char *name, struct dev 
 	}
 	if (r < 0) {
 		/* As much of a name as RNBD has room for: an NBD client may have chosen it. */
-		snprintf(err, PLUGIN_START_ERR, "export '%.*s' of server=%.64s: %s", RNBD_NAME_MAX - 1,
+		snprintf(err, CLT_START_ERR, "export '%.*s' of server=%.64s: %s", RNBD_NAME_MAX - 1,
 			 name, conf->server, open_reason(r));
 		if (r == -ENOENT)
 			name_exports(err);
@@ -364,14 +364,14 @@ int plugin_start_open(const struct clt_conf *conf, const char *name, struct dev 
 
 /* The session of a process that was just killed, this one's predecessor, may be open for a moment
  * more. */
-static int probe_export(const struct clt_conf *conf, struct dev **dev, char err[PLUGIN_START_ERR])
+static int probe_export(const struct clt_conf *conf, struct dev **dev, char err[CLT_START_ERR])
 {
 	const struct timespec nap = { .tv_nsec = 500000000 };
 	uint64_t deadline_ms = clock_now_ms() + PROBE_HELD_MS;
 	int r;
 
 	do {
-		r = plugin_start_open(conf, conf->export_name, dev, err);
+		r = clt_start_open(conf, conf->export_name, dev, err);
 	} while (r == -EPERM && clock_now_ms() < deadline_ms && nanosleep(&nap, NULL) == 0);
 	return r;
 }
@@ -383,7 +383,7 @@ static bool is_away(int r)
 }
 
 /* Until it answers, or connect-timeout is over. */
-static int probe_server(struct clt_conf *conf, char why[PLUGIN_START_ERR])
+static int probe_server(struct clt_conf *conf, char why[CLT_START_ERR])
 {
 	const struct timespec nap = { .tv_sec = 1 };
 	uint64_t start_ms = clock_now_ms();
@@ -396,9 +396,9 @@ static int probe_server(struct clt_conf *conf, char why[PLUGIN_START_ERR])
 	return r;
 }
 
-static int probe(struct clt_conf *conf, char err[PLUGIN_START_ERR])
+static int probe(struct clt_conf *conf, char err[CLT_START_ERR])
 {
-	char why[PLUGIN_START_ERR];
+	char why[CLT_START_ERR];
 	struct dev *dev;
 	int r;
 
@@ -408,7 +408,7 @@ static int probe(struct clt_conf *conf, char err[PLUGIN_START_ERR])
 		return 0;
 	}
 	if (r < 0) {
-		snprintf(err, PLUGIN_START_ERR, "server=%s: %.*s", conf->server, PLUGIN_START_ERR - 128, why);
+		snprintf(err, CLT_START_ERR, "server=%s: %.*s", conf->server, CLT_START_ERR - 128, why);
 		return name_limit(r, err);
 	}
 	r = probe_fds(err);
@@ -417,20 +417,20 @@ static int probe(struct clt_conf *conf, char err[PLUGIN_START_ERR])
 		if (r == 0)
 			dev_close(dev);
 	}
-	plugin_start_end();
+	clt_start_end();
 	return r;
 }
 
-int plugin_start_probe(struct clt_conf *conf, char err[PLUGIN_START_ERR])
+int clt_start_probe(struct clt_conf *conf, char err[CLT_START_ERR])
 {
-	char why[PLUGIN_START_ERR - 16];
+	char why[CLT_START_ERR - 16];
 	int r = probe(conf, err);
 
 	/* ORDER: last, because who asks there waits until the session is there. */
 	if (r == 0) {
 		r = clt_ctl_bind(conf->control, why, sizeof(why));
 		if (r < 0)
-			snprintf(err, PLUGIN_START_ERR, "control=%s", why);
+			snprintf(err, CLT_START_ERR, "control=%s", why);
 	}
 	return r;
 }
