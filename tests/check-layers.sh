@@ -30,6 +30,7 @@ BEGIN {
 	all = common "base " common "ctl " common "fabric " common "rtrs " common "rnbd src/frwr"
 	client = "src/rtrs-client/"
 	uses[client "io"] = common "base " common "fabric " common "rtrs src/frwr"
+	uses[client "loop"] = uses[client "io"] " " client "io"
 	uses[client "path"] = uses[client "io"] " " client "io"
 	uses[client "sess"] = uses[client "path"] " " client "path"
 	uses[client "dev"] = uses[client "sess"] " " client "sess " common "rnbd"

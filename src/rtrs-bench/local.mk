@@ -19,9 +19,8 @@ rtrs_bench_SOURCES = \
 	%D%/target.h \
 	%D%/verify.c \
 	%D%/verify.h \
-	%D%/wait.c \
 	$(NULL)
 rtrs_bench_CPPFLAGS = $(CLT_CPPFLAGS) -I$(top_srcdir)/%D%
 rtrs_bench_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 rtrs_bench_LDADD = \
-	libclt.la libctl.la libloop.la libfab.la librtrs.la librnbd.la libbase.la libclock.la $(JANSSON_LIBS)
+	libclt.la libcltloop.la libctl.la libloop.la libfab.la librtrs.la librnbd.la libbase.la libclock.la $(JANSSON_LIBS)

@@ -73,6 +73,11 @@ noinst_LTLIBRARIES += libcltthread.la
 libcltthread_la_CPPFLAGS = $(CLT_CPPFLAGS)
 libcltthread_la_SOURCES = %D%/io/clt-wait.c
 
+# Its IO on the caller's own loop, instead of them.
+noinst_LTLIBRARIES += libcltloop.la
+libcltloop_la_CPPFLAGS = $(CLT_CPPFLAGS)
+libcltloop_la_SOURCES = %D%/loop/clt-loop.c
+
 # What a front end needs besides.
 noinst_LTLIBRARIES += libcltkit.la
 libcltkit_la_CPPFLAGS = $(CLT_CPPFLAGS)

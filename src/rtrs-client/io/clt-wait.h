@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Where threads wait: the only file that blocks (clt-wait.c).  A program whose IO all runs on the
- * service loop has another implementation (src/rtrs-bench/wait.c), and so has the simulation: there
+ * service loop has another implementation (loop/clt-loop.c), and so has the simulation: there
  * is one thread, so notes are remembered, roles are always free, and its loop calls clt_op_step()
  * and clt_rx_poll() itself.
  *
