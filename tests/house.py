@@ -41,7 +41,7 @@ TWICE = 0
 
 # A prefix is a room: its functions are in this folder and nowhere else.
 ROOMS = {
-    "ctl": "src/common/ctl", "rnbd": "src/common/rnbd", "rtrs": "src/common/rtrs", "fab": "src/common/fabric", "tcp": "src/common/fabric",
+    "ctl": "src/common/ctl", "opt": "src/common/opt", "rnbd": "src/common/rnbd", "rtrs": "src/common/rtrs", "fab": "src/common/fabric", "tcp": "src/common/fabric",
     "verbs": "src/common/fabric", "frwr": "src/frwr", "clt": "src/rtrs-client",
     "client": "src/rtrs-client", "dev": "src/rtrs-client", "plugin": "src/nbdkit-rtrs-plugin", "srv": "src/rtrs-server",
     "export": "src/rtrs-server/export", "exports": "src/rtrs-server/export", "reactor": "src/rtrs-server/reactor",

@@ -190,7 +190,7 @@ is "log level" "$("$rtrsctl" log-level)" "log_level  debug"
 # Refused, with the program's reason; and mistakes.
 expect_failure 1 "session 'nobody' is not connected" "$rtrsctl" session disconnect nobody
 expect_failure 1 "rtrs-server has no command 'policy'" "$rtrsctl" policy
-expect_failure 1 "log level 'loud': expected" "$rtrsctl" log-level loud
+expect_failure 1 "log-level 'loud': expected error, warning, info or debug$" "$rtrsctl" log-level loud
 expect_failure 1 "$tmp/none: No such file" "$rtrsctl" --socket "$tmp/none" list
 for path in "$tmp" "$tmp/disk"; do
 	expect_failure 1 "^rtrsctl: $path: expected a control socket: what is there is no socket\$" \

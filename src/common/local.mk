@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-noinst_LTLIBRARIES += libbase.la libclock.la libloop.la libfab.la librtrs.la librnbd.la libctl.la
+noinst_LTLIBRARIES += libbase.la libclock.la libloop.la libfab.la librtrs.la librnbd.la libctl.la libopt.la
 
 libbase_la_SOURCES = \
 	%D%/base/bitmap.c \
@@ -121,6 +121,13 @@ librnbd_la_SOURCES = \
 	$(NULL)
 librnbd_la_CFLAGS = $(AM_CFLAGS) $(ZLIB_CFLAGS)
 librnbd_la_LIBADD = $(ZLIB_LIBS)
+
+libopt_la_SOURCES = \
+	%D%/opt/opt-argv.c \
+	%D%/opt/opt-help.c \
+	%D%/opt/opt-value.c \
+	%D%/opt/opt.h \
+	$(NULL)
 
 libctl_la_SOURCES = \
 	%D%/ctl/ctl-call.c \

@@ -12,6 +12,7 @@
 #include "exports.h"
 #include "fabric.h"
 #include "log.h"
+#include "opt.h"
 
 /* The protection of a request that is being worked on (doc/decisions.md D8); one for the whole
  * server. */
@@ -58,6 +59,7 @@ struct srv_conf {
 
 	/* the program only: main.c, srv-ctl.c */
 	bool no_lock;
+	unsigned lock_timeout_ms;	/* for each file */
 	const char *state_dir;		/* NULL: none */
 	bool state_dir_asked;		/* no default: not to have it is an error */
 	const char *control;		/* path of the control socket; NULL: none */
@@ -66,26 +68,16 @@ struct srv_conf {
 	enum log_level log_level;
 };
 
-#define CONF_QUEUE_DEPTH 128
-#define CONF_MAX_IO_SIZE 131072
 #define CONF_MAX_MEMORY (16ull << 30)	/* and half of the machine's */
 #define CONF_MAX_SESSIONS 256
 #define CONF_MAX_PATHS 512
 #define CONF_SETUP_TIMEOUT_MS 30000
-#define CONF_HB_INTERVAL_MS_MIN 100
-#define CONF_HB_INTERVAL_MS_MAX 60000
-#define CONF_HB_MISSED_MAX 100		/* of hb_missed_max */
 
-enum conf_result {
-	CONF_RUN,
-	CONF_EXIT,			/* --help, --version: printed to stdout */
-	CONF_USAGE,			/* the command line is wrong, on any machine: @err */
-	CONF_FAILED,			/* what it names cannot be used here: @err */
-};
+extern const struct opt_table conf_options;
 
 /* Read the command line into @conf and open the exports.  May block in name resolution.  @conf is
  * to be given to conf_fini() whatever the result. */
-enum conf_result conf_parse(struct srv_conf *conf, int argc, char **argv, char *err,
+enum opt_result conf_parse(struct srv_conf *conf, int argc, char **argv, char *err,
 			    size_t errlen);
 void conf_fini(struct srv_conf *conf);
 

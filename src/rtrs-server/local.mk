@@ -84,7 +84,7 @@ librtrssrv_la_SOURCES = \
 	%D%/srv.c \
 	%D%/srv.h \
 	$(NULL)
-librtrssrv_la_LIBADD = libfrwr.la libfab.la librtrs.la librnbd.la libbase.la
+librtrssrv_la_LIBADD = libfrwr.la libfab.la librtrs.la librnbd.la libopt.la libbase.la
 
 librtrsring_la_CPPFLAGS = $(SRV_CPPFLAGS)
 librtrsring_la_SOURCES = \

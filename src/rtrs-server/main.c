@@ -250,6 +250,7 @@ static int exports_take(const struct srv_conf *conf)
 	if (!conf->state_dir)
 		log_warn(NULL, "no directory for what must outlive this server: its clients take each "
 			 "restart for a reboot of the host (--state-dir)");
+	conf->exports->lock_timeout_ms = conf->lock_timeout_ms;
 	/* ORDER: the lock first, because the state of a file belongs to the one who has it. */
 	rc = conf->no_lock ? 0 : exports_lock(conf->exports, err, sizeof(err));
 	if (!rc)
@@ -286,9 +287,9 @@ static int run(struct program *p)
 
 int main(int argc, char **argv)
 {
-	static const int status[] = { [CONF_EXIT] = 0, [CONF_USAGE] = 2, [CONF_FAILED] = 1 };
+	static const int status[] = { [OPT_EXIT] = 0, [OPT_USAGE] = 2, [OPT_FAILED] = 1 };
 	struct program p = { 0 };
-	enum conf_result result;
+	enum opt_result result;
 	char err[512];
 	int rc;
 
@@ -301,10 +302,10 @@ int main(int argc, char **argv)
 	log_init(sink_for(false), LOG_LEVEL_INFO);
 	raise_descriptors();
 	result = conf_parse(&p.conf, argc, argv, err, sizeof(err));
-	if (result == CONF_USAGE || result == CONF_FAILED)
+	if (result == OPT_USAGE || result == OPT_FAILED)
 		log_err(NULL, "%s", err);
 	log_init(sink_for(true), p.conf.log_level);
-	rc = result == CONF_RUN ? run(&p) != 0 : status[result];
+	rc = result == OPT_RUN ? run(&p) != 0 : status[result];
 	conf_fini(&p.conf);
 	return rc;
 }

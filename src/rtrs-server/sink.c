@@ -24,7 +24,7 @@ static void journal_sink(enum log_level level, const char *line)
 
 static void typed_sink(enum log_level level, const char *line)
 {
-	fprintf(stderr, "rtrs-server: %s: %s\n", log_level_name(level), line);
+	fprintf(stderr, "rtrs-server: %s: %s\n", log_level_names[level], line);
 }
 
 /* Local time as in RFC 3339. */
@@ -47,7 +47,7 @@ static void stamped_sink(enum log_level level, const char *line)
 	char stamp[STAMP_LEN];
 
 	stamp_now(stamp);
-	fprintf(stderr, "%s rtrs-server: %s: %s\n", stamp, log_level_name(level), line);
+	fprintf(stderr, "%s rtrs-server: %s: %s\n", stamp, log_level_names[level], line);
 }
 
 /* The variable is inherited by all that a service starts, wherever their stderr goes. */

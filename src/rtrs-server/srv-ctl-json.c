@@ -228,7 +228,7 @@ json_t *srv_ctl_json(const struct srv *srv, enum srv_ctl_depth depth)
 	if (depth >= SRV_CTL_SHOW)
 		object = ctl_json_with(object, json_pack("{s:o,s:o,s:i,s:i,s:I,s:I}",
 						"version", ctl_json_text(PACKAGE_VERSION),
-						"log_level", ctl_json_text(log_level_name(log_level())),
+						"log_level", ctl_json_text(log_level_names[log_level()]),
 						"threads", (int)srv->nthreads - 1,
 						"queue_depth", (int)srv->geom.queue_depth,
 						"max_io_size", (json_int_t)srv->geom.max_io_size,

@@ -158,18 +158,19 @@ static void call_export_kick(struct ctl_client *client, const char *name, void *
 
 static void call_log_level(struct ctl_client *client, const char *name, void *arg)
 {
-	enum log_level level;
+	struct srv_conf wanted;
+	char why[128];
 
 	if (!name) {
-		ctl_answer(client, json_pack("{s:o}", "log_level", ctl_json_text(log_level_name(log_level()))));
+		ctl_answer(client, json_pack("{s:o}", "log_level", ctl_json_text(log_level_names[log_level()])));
 		return;
 	}
-	if (log_level_parse(name, &level)) {
-		ctl_refuse(client, "log level '%s': expected error, warning, info or debug", name);
+	if (opt_read(opt_find(&conf_options, "log-level"), &wanted, name, why, sizeof(why))) {
+		ctl_refuse(client, "log-level '%s': %s", name, why);
 		return;
 	}
 	log_info(NULL, "log level is %s from now on", name);
-	log_set_level(level);
+	log_set_level(wanted.log_level);
 	ctl_call_done(client);
 }
 

@@ -27,6 +27,7 @@ UNIT_TESTS = \
 	%D%/test-loop.crit \
 	%D%/test-look.crit \
 	%D%/test-number.crit \
+	%D%/test-opt.crit \
 	%D%/test-mask.crit \
 	%D%/test-range.crit \
 	%D%/test-rnbd-extents.crit \
@@ -155,6 +156,9 @@ UNIT_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 %C%_test_number_crit_SOURCES = %D%/test-number.c %D%/unit.h
 %C%_test_number_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_number_crit_LDADD = libbase.la $(CRITERION_LIBS)
+%C%_test_opt_crit_SOURCES = %D%/test-opt.c %D%/unit.h
+%C%_test_opt_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_opt_crit_LDADD = libopt.la libbase.la $(CRITERION_LIBS)
 %C%_test_size_crit_SOURCES = %D%/test-size.c %D%/unit.h
 %C%_test_size_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_size_crit_LDADD = libbase.la $(CRITERION_LIBS)
@@ -209,7 +213,7 @@ EXTRA_DIST += tests/check-layers.sh tests/test-check-layers.sh tests/test-house.
 %C%_test_srv_log_crit_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_test_srv_log_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_srv_log_crit_LDADD = librtrssrv.la $(CRITERION_LIBS) $(ZLIB_LIBS)
-%C%_test_conf_crit_SOURCES = %D%/test-conf.c %D%/unit.h
+%C%_test_conf_crit_SOURCES = %D%/test-conf.c %D%/opt-rules.c %D%/opt-rules.h %D%/unit.h
 %C%_test_conf_crit_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_test_conf_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_conf_crit_LDADD = librtrssrv.la libclock.la $(CRITERION_LIBS) $(ZLIB_LIBS)

@@ -9,6 +9,7 @@
 #include "conf.h"
 #include <sys/sysinfo.h>
 
+#include "opt-rules.h"
 #include "unit.h"
 
 static char path[64], spec[80];
@@ -33,7 +34,7 @@ static void teardown(void)
 TestSuite(conf, .init = setup, .fini = teardown);
 
 /* Parse @args, split at blanks, with an export behind them if @with_export. */
-static enum conf_result parse(struct srv_conf *conf, const char *args, bool with_export, char *err,
+static enum opt_result parse(struct srv_conf *conf, const char *args, bool with_export, char *err,
 			      size_t errlen)
 {
 	static char copy[512];
@@ -54,7 +55,12 @@ static void parse_ok(struct srv_conf *conf, const char *args)
 {
 	char err[512];
 
-	cr_assert_eq(parse(conf, args, true, err, sizeof(err)), CONF_RUN, "%s: %s", args, err);
+	cr_assert_eq(parse(conf, args, true, err, sizeof(err)), OPT_RUN, "%s: %s", args, err);
+}
+
+Test(conf, table)
+{
+	opt_rules(&conf_options, sizeof(struct srv_conf), "rtrs-server.pod");
 }
 
 Test(conf, defaults)
@@ -102,7 +108,7 @@ Test(conf, options)
 	cr_assert_eq(conf.max_sessions, 4);
 	cr_assert_eq(conf.max_paths, 5);
 	cr_assert_eq(conf.setup_timeout_ms, 6000);
-	cr_assert_eq(conf.exports->lock_timeout_ms, 7000);
+	cr_assert_eq(conf.lock_timeout_ms, 7000);
 	cr_assert_eq(conf.hb_interval_ms, 100);
 	cr_assert_eq(conf.hb_missed_max, 2);
 	cr_assert_eq(conf.ready_fd, 8);
@@ -135,77 +141,77 @@ Test(conf, mistakes)
 	static const struct {
 		const char *args;
 		bool with_export;
-		enum conf_result result;
+		enum opt_result result;
 		const char *line;
 	} cases[] = {
-		{ "", false, CONF_USAGE,
+		{ "", false, OPT_USAGE,
 		  "nothing to export: expected NAME=PATH, see rtrs-server --help" },
-		{ "--nonsense", true, CONF_USAGE,
+		{ "--nonsense", true, OPT_USAGE,
 		  "option '--nonsense' is unknown, ambiguous or takes no value: see rtrs-server "
 		  "--help" },
-		{ "--control=", true, CONF_USAGE, "--control '': expected a path, or none" },
-		{ "--thread=2", true, CONF_RUN, "" },
-		{ "--treads=2", true, CONF_USAGE, "option '--treads=2' is unknown, ambiguous or takes "
+		{ "--control=", true, OPT_USAGE, "--control '': expected a path, or none" },
+		{ "--thread=2", true, OPT_RUN, "" },
+		{ "--treads=2", true, OPT_USAGE, "option '--treads=2' is unknown, ambiguous or takes "
 		  "no value (did you mean --threads?): see rtrs-server --help" },
-		{ "-threads 2", true, CONF_USAGE, "option '-t' is unknown, ambiguous or takes no value "
+		{ "-threads 2", true, OPT_USAGE, "option '-t' is unknown, ambiguous or takes no value "
 		  "(did you mean --threads?): see rtrs-server --help" },
-		{ "-x", true, CONF_USAGE, "option '-x' is unknown, ambiguous or takes no value: see "
+		{ "-x", true, OPT_USAGE, "option '-x' is unknown, ambiguous or takes no value: see "
 		  "rtrs-server --help" },
-		{ "--help=yes", true, CONF_USAGE,
+		{ "--help=yes", true, OPT_USAGE,
 		  "option '--help=yes' is unknown, ambiguous or takes no value: see rtrs-server "
 		  "--help" },
-		{ "--threads", false, CONF_USAGE,
+		{ "--threads", false, OPT_USAGE,
 		  "option '--threads' needs a value: see rtrs-server --help" },
-		{ "--threads 0", true, CONF_USAGE,
+		{ "--threads 0", true, OPT_USAGE,
 		  "--threads '0': expected a number from 1 to 256" },
-		{ "--threads -1", true, CONF_USAGE,
+		{ "--threads -1", true, OPT_USAGE,
 		  "--threads '-1': expected a number from 1 to 256" },
-		{ "--threads 2x", true, CONF_USAGE,
+		{ "--threads 2x", true, OPT_USAGE,
 		  "--threads '2x': expected a number from 1 to 256" },
-		{ "--queue-depth 65536", true, CONF_USAGE,
+		{ "--queue-depth 65536", true, OPT_USAGE,
 		  "--queue-depth '65536': expected a number from 1 to 65535" },
-		{ "--queue-depth 99999999999999999999999", true, CONF_USAGE,
+		{ "--queue-depth 99999999999999999999999", true, OPT_USAGE,
 		  "--queue-depth '99999999999999999999999': expected a number from 1 to 65535" },
-		{ "--max-io-size 5000", true, CONF_USAGE,
+		{ "--max-io-size 5000", true, OPT_USAGE,
 		  "--max-io-size '5000': expected a multiple of 4K from 4K to 64M" },
-		{ "--max-io-size 65M", true, CONF_USAGE,
+		{ "--max-io-size 65M", true, OPT_USAGE,
 		  "--max-io-size '65M': expected a multiple of 4K from 4K to 64M" },
-		{ "--max-io-size 4KB", true, CONF_USAGE,
+		{ "--max-io-size 4KB", true, OPT_USAGE,
 		  "--max-io-size '4KB': expected a multiple of 4K from 4K to 64M" },
-		{ "--queue-depth 9 --max-io-size 16M", true, CONF_USAGE, "--queue-depth 9 and "
+		{ "--queue-depth 9 --max-io-size 16M", true, OPT_USAGE, "--queue-depth 9 and "
 		  "--max-io-size 16777216 do not fit together: with that size the depth is at most 8" },
-		{ "--queue-depth 8 --max-io-size 16M", true, CONF_RUN, "" },
-		{ "--listen [::1]:9 --listen tcp://[::1]:9", true, CONF_USAGE,
+		{ "--queue-depth 8 --max-io-size 16M", true, OPT_RUN, "" },
+		{ "--listen [::1]:9 --listen tcp://[::1]:9", true, OPT_USAGE,
 		  "--listen 'tcp://[::1]:9': this address is given twice" },
-		{ "--listen [::1]:0 --listen [::1]:0", true, CONF_RUN, "" },
-		{ "--invalidate sometimes", true, CONF_USAGE,
+		{ "--listen [::1]:0 --listen [::1]:0", true, OPT_RUN, "" },
+		{ "--invalidate sometimes", true, OPT_USAGE,
 		  "--invalidate 'sometimes': expected auto, always, copy or never" },
-		{ "--heartbeat 99", true, CONF_USAGE,
+		{ "--heartbeat 99", true, OPT_USAGE,
 		  "--heartbeat '99': expected a number of milliseconds from 100 to 60000" },
-		{ "--heartbeat 5s", true, CONF_USAGE,
+		{ "--heartbeat 5s", true, OPT_USAGE,
 		  "--heartbeat '5s': expected a number of milliseconds from 100 to 60000" },
-		{ "--lock-timeout 0", true, CONF_USAGE,
+		{ "--lock-timeout 0", true, OPT_USAGE,
 		  "--lock-timeout '0': expected a number of seconds from 1 to 86400" },
-		{ "--heartbeat-misses 0", true, CONF_USAGE,
+		{ "--heartbeat-misses 0", true, OPT_USAGE,
 		  "--heartbeat-misses '0': expected a number from 1 to 100" },
-		{ "--log-level loud", true, CONF_USAGE,
+		{ "--log-level loud", true, OPT_USAGE,
 		  "--log-level 'loud': expected error, warning, info or debug" },
-		{ "--allow 10.0.0.0/33", true, CONF_USAGE, "--allow '10.0.0.0/33': expected a number "
+		{ "--allow 10.0.0.0/33", true, OPT_USAGE, "--allow '10.0.0.0/33': expected a number "
 		  "of bits from 0 to 32 behind '/'" },
-		{ "--allow /33", true, CONF_USAGE, "--allow '/33': expected ADDR or "
+		{ "--allow /33", true, OPT_USAGE, "--allow '/33': expected ADDR or "
 		  "ADDR/BITS with an IPv4 or IPv6 address, or uid:USER" },
-		{ "--allow uid:no-such-user", true, CONF_FAILED, "--allow 'uid:no-such-user': expected uid: "
+		{ "--allow uid:no-such-user", true, OPT_FAILED, "--allow 'uid:no-such-user': expected uid: "
 		  "and the name of a user of this machine, or a number from 0 to 4294967294" },
-		{ "--allow example.org", true, CONF_USAGE, "--allow 'example.org': expected ADDR or "
+		{ "--allow example.org", true, OPT_USAGE, "--allow 'example.org': expected ADDR or "
 		  "ADDR/BITS with an IPv4 or IPv6 address, or uid:USER" },
-		{ "--allow uid:", true, CONF_USAGE, "--allow 'uid:': expected uid: "
+		{ "--allow uid:", true, OPT_USAGE, "--allow 'uid:': expected uid: "
 		  "and the name of a user of this machine, or a number from 0 to 4294967294" },
-		{ "--allow uid:4294967295", true, CONF_USAGE, "--allow 'uid:4294967295': expected uid: "
+		{ "--allow uid:4294967295", true, OPT_USAGE, "--allow 'uid:4294967295': expected uid: "
 		  "and the name of a user of this machine, or a number from 0 to 4294967294" },
-		{ "--listen unix:/a --listen unix:/a", true, CONF_USAGE,
+		{ "--listen unix:/a --listen unix:/a", true, OPT_USAGE,
 		  "--listen 'unix:/a': this address is given twice" },
-		{ "--listen unix:/a --listen unix:/b", true, CONF_RUN, "" },
-		{ "disk", false, CONF_USAGE, "'disk': expected NAME=PATH[,readonly][,direct][,force]" },
+		{ "--listen unix:/a --listen unix:/b", true, OPT_RUN, "" },
+		{ "disk", false, OPT_USAGE, "'disk': expected NAME=PATH[,readonly][,direct][,force]" },
 	};
 
 	for_each_case(c, cases) {
@@ -225,7 +231,7 @@ Test(conf, listen_names_what_is_wrong)
 	char err[512];
 
 	cr_assert_eq(parse(&conf, "--listen tcp://127.0.0.1:70000", true, err, sizeof(err)),
-		     CONF_USAGE);
+		     OPT_USAGE);
 	cr_assert_eq(strncmp(err, "--listen 'tcp://127.0.0.1:70000': ", 34), 0, "%s", err);
 	conf_fini(&conf);
 }

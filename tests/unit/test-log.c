@@ -71,19 +71,6 @@ Test(log, level)
 	log_set_level(LOG_LEVEL_ERROR);
 }
 
-Test(log, level_names)
-{
-	static const char *const bad[] = { "", "Error", "err", "debug ", "4" };
-	enum log_level level;
-
-	for (int i = LOG_LEVEL_ERROR; i <= LOG_LEVEL_DEBUG; i++) {
-		cr_assert_eq(log_level_parse(log_level_name((enum log_level)i), &level), 0);
-		cr_assert_eq((int)level, i);
-	}
-	for_each_case(b, bad)
-		cr_assert_eq(log_level_parse(*b, &level), -EINVAL, "%s", *b);
-}
-
 Test(log, keeps_errno)
 {
 	errno = EBADF;

@@ -60,6 +60,7 @@ Test(number, a_prefix_ends_behind_its_digits)
 	cr_assert_eq(n, 12);
 	cr_assert_eq(rest, text + 2);
 	cr_assert_not(number_prefix(rest, &rest, &n));
+	cr_assert_not(number_prefix("18446744073709551616", &rest, &n));
 	cr_assert_eq(rest, text + 2);
 	cr_assert_eq(n, 12);
 }

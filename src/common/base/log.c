@@ -11,11 +11,11 @@
 #include "mask.h"
 #include "util.h"
 
-static const char *const level_names[] = { "error", "warning", "info", "debug" };
+const char *const log_level_names[LOG_LEVELS] = { "error", "warning", "info", "debug" };
 
 static void stderr_sink(enum log_level level, const char *line)
 {
-	fprintf(stderr, "%s: %s\n", log_level_name(level), line);
+	fprintf(stderr, "%s: %s\n", log_level_names[level], line);
 }
 
 static log_sink_fn *log_sink = stderr_sink;
@@ -40,22 +40,6 @@ void log_set_level(enum log_level level)
 bool log_wants(enum log_level level)
 {
 	return level <= log_level();
-}
-
-const char *log_level_name(enum log_level level)
-{
-	return level_names[level];
-}
-
-int log_level_parse(const char *name, enum log_level *level)
-{
-	for (unsigned i = 0; i < ARRAY_SIZE(level_names); i++) {
-		if (!strcmp(name, level_names[i])) {
-			*level = (enum log_level)i;
-			return 0;
-		}
-	}
-	return -EINVAL;
 }
 
 void log_write(enum log_level level, const char *obj, const char *fmt, ...)

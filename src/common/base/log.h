@@ -16,7 +16,10 @@ enum log_level {
 	LOG_LEVEL_WARN,
 	LOG_LEVEL_INFO,
 	LOG_LEVEL_DEBUG,
+	LOG_LEVELS
 };
+/* "error", "warning", "info", "debug". */
+extern const char *const log_level_names[LOG_LEVELS];
 
 /* Receives one line, complete, without a newline or anything else that mask_control() takes out.
  * Called on the logging thread. */
@@ -30,11 +33,6 @@ bool log_wants(enum log_level level);
 /* The least important level that is passed on; another one from now on.  Any thread. */
 enum log_level log_level(void);
 void log_set_level(enum log_level level);
-
-/* "error", "warning", "info", "debug". */
-const char *log_level_name(enum log_level level);
-/* Returns 0, or -EINVAL when @name is none of the above. */
-int log_level_parse(const char *name, enum log_level *level);
 
 /* @obj: the object's name, or NULL for none. */
 void log_write(enum log_level level, const char *obj, const char *fmt, ...)

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The help of a table.  Owns nothing. */
+#include <string.h>
+
+#include "opt.h"
+
+#define WIDTH 80
+
+const char *opt_argument(const struct opt *row, char *buf, size_t len)
+{
+	size_t used = 0;
+
+	buf[0] = '\0';
+	if (row->arg || !row->nwords) {
+		snprintf(buf, len, "%s", row->arg ? row->arg : "");
+		return buf;
+	}
+	if (row->special)
+		used = (size_t)snprintf(buf, len, "%s|", row->special);
+	for (unsigned i = 0; i < row->nwords; i++)
+		used += (size_t)snprintf(buf + used, len - used, "%s%s", i ? "|" : "", row->words[i]);
+	return buf;
+}
+
+/* "--queue-depth=N", "-h, --help", "--watch[=SECONDS]", "mode=auto|rw". */
+static size_t name_text(const struct opt_table *table, const struct opt *row, char *buf, size_t len)
+{
+	bool dashes = *table->dashes;
+	char arg[128], letter[] = { '-', row->letter, ',', ' ', '\0' };
+	int n;
+
+	opt_argument(row, arg, sizeof(arg));
+	n = snprintf(buf, len, "%s%s%s%s%s%s%s", row->letter ? letter : "", table->dashes, row->name,
+		     row->optional ? "[" : "", *arg || !dashes ? "=" : "", arg, row->optional ? "]" : "");
+	return (size_t)n;
+}
+
+/* Print the names of @row, and of those that share its line.  Returns the last of them. */
+static const struct opt *print_names(const struct opt_table *table, const struct opt *row, size_t *at, FILE *out)
+{
+	size_t indent = *table->dashes ? row->letter ? 2 : 6 : 0;
+	char name[192];
+
+	*at = indent + name_text(table, row, name, sizeof(name));
+	fprintf(out, "%*s%s", (int)indent, "", name);
+	for (; row->with_next; row++) {
+		int gap = row->letter ? 2 : 1;
+
+		*at += (size_t)gap + name_text(table, row + 1, name, sizeof(name));
+		fprintf(out, "%*s%s", gap, "", name);
+	}
+	return row;
+}
+
+/* " (default 128)", or shorter where the line has no room behind column @at; nothing if there is none. */
+static void default_text(const struct opt *row, size_t at, char *buf, size_t len)
+{
+	const char *shown = row->shown ? row->shown : row->fallback;
+
+	buf[0] = '\0';
+	if (!shown || !*shown)
+		return;
+	snprintf(buf, len, " (default %s)", shown);
+	if (at + strlen(buf) > WIDTH)
+		snprintf(buf, len, " (%s)", shown);
+}
+
+/* Print the help of @row, whose lines begin at @column, behind names that end at column @at. */
+static void print_words(const struct opt *row, size_t at, size_t column, FILE *out)
+{
+	const char *line = row->help, *end = strchr(line, '\n');
+	char fallback[96];
+
+	if (at >= column)
+		column = at + 2;
+	fprintf(out, "%*s", (int)(column - at), "");
+	for (; end; line = end + 1, end = strchr(line, '\n'))
+		fprintf(out, "%.*s\n%*s", (int)(end - line), line, (int)column, "");
+	default_text(row, column + strlen(line), fallback, sizeof(fallback));
+	fprintf(out, "%s%s\n", line, fallback);
+}
+
+void opt_help_rows(const struct opt_table *table, FILE *out)
+{
+	size_t at;
+
+	for (const struct opt *row = table->rows; row < table->rows + table->n; row++) {
+		row = print_names(table, row, &at, out);
+		print_words(row, at, table->column, out);
+	}
+}
+
+void opt_help(const struct opt_table *table, FILE *out)
+{
+	fputs(table->head, out);
+	if (table->body)
+		table->body(out);
+	opt_help_rows(table, out);
+	if (table->tail)
+		fputs(table->tail, out);
+}

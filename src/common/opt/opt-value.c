@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One value through one row.  Owns nothing. */
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "number.h"
+#include "opt.h"
+#include "size.h"
+
+/* ---- what is allowed ---- */
+
+__attribute__((format(printf, 3, 4)))
+static void append(char *buf, size_t len, const char *fmt, ...)
+{
+	size_t used = strlen(buf);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(buf + used, len - used, fmt, ap);
+	va_end(ap);
+}
+
+static void append_words(const struct opt *row, char *buf, size_t len)
+{
+	unsigned n = row->nwords;
+
+	append(buf, len, "expected ");
+	if (row->special)
+		append(buf, len, "%s%s", row->special, n > 1 ? ", " : " or ");
+	for (unsigned i = 0; i < n; i++)
+		append(buf, len, "%s%s", row->words[i], i + 2 < n ? ", " : i + 2 == n ? " or " : "");
+}
+
+static void append_range(const struct opt *row, char *buf, size_t len)
+{
+	char least[SIZE_TEXT_MAX], most[SIZE_TEXT_MAX], step[SIZE_TEXT_MAX];
+	bool size = row->type == OPT_SIZE;
+
+	if (row->step)
+		append(buf, len, "expected a multiple of %s", size_text(row->step, step));
+	else
+		append(buf, len, "expected a %s%s%s", size && !row->of ? "size" : "number", row->of ? " of " : "",
+		       row->of ? row->of : "");
+	if (!size)
+		append(buf, len, " from %" PRIu64 " to %" PRIu64, row->least, row->most);
+	else
+		append(buf, len, " from %s to %s%s", size_text(row->least, least), size_text(row->most, most),
+		       row->step ? "" : ", perhaps with " SIZE_UNITS " behind it");
+}
+
+void opt_expected(const struct opt *row, char *buf, size_t len)
+{
+	buf[0] = '\0';
+	if (row->type == OPT_WORD) {
+		append_words(row, buf, len);
+		return;
+	}
+	if (row->type == OPT_TEXT)
+		append(buf, len, "expected %s", row->of);
+	else
+		append_range(row, buf, len);
+	if (row->special)
+		append(buf, len, ", or %s", row->special_help ? row->special_help : row->special);
+}
+
+/* ---- reading ---- */
+
+static void store(const struct opt *row, void *conf, uint64_t value)
+{
+	char *field = (char *)conf + row->offset;
+	uint32_t u = (uint32_t)value;
+
+	if (row->size == sizeof(u))
+		memcpy(field, &u, sizeof(u));
+	else
+		memcpy(field, &value, sizeof(value));
+}
+
+static bool read_number(const struct opt *row, const char *value, uint64_t *n)
+{
+	bool ok = row->type == OPT_SIZE ? size_parse(value, n) && *n >= row->least && *n <= row->most :
+					  number_parse(value, row->least, row->most, n);
+
+	if (!ok || (row->step && *n % row->step))
+		return false;
+	if (row->scale)
+		*n *= row->scale;
+	return true;
+}
+
+static bool read_word(const struct opt *row, const char *value, uint64_t *n)
+{
+	for (unsigned i = 0; i < row->nwords; i++) {
+		if (strcmp(value, row->words[i]))
+			continue;
+		*n = i;
+		return true;
+	}
+	return false;
+}
+
+static bool read_text(const struct opt *row, void *conf, const char *value)
+{
+	if (*value)
+		memcpy((char *)conf + row->offset, &value, sizeof(value));
+	return *value;
+}
+
+static bool read_special(const struct opt *row, void *conf)
+{
+	const char *none = NULL;
+
+	if (row->type == OPT_TEXT)
+		memcpy((char *)conf + row->offset, &none, sizeof(none));
+	else
+		store(row, conf, row->special_value);
+	return true;
+}
+
+/* Set the field.  False: the value is wrong. */
+static bool read_field(const struct opt *row, void *conf, const char *value)
+{
+	bool yes = true, ok;
+	uint64_t n = 0;
+
+	if (row->special && !strcmp(value, row->special))
+		return read_special(row, conf);
+	switch (row->type) {
+	case OPT_FLAG:
+		memcpy((char *)conf + row->offset, &yes, sizeof(yes));
+		return true;
+	case OPT_NUMBER:
+	case OPT_SIZE:
+		ok = read_number(row, value, &n);
+		break;
+	case OPT_WORD:
+		ok = read_word(row, value, &n);
+		break;
+	case OPT_TEXT:
+		return read_text(row, conf, value);
+	default:
+		return true;
+	}
+	if (ok)
+		store(row, conf, n);
+	return ok;
+}
+
+int opt_read(const struct opt *row, void *conf, const char *value, char *why, size_t len)
+{
+	if (!value)
+		value = row->optional ? row->fallback : "";
+	if (!read_field(row, conf, value)) {
+		opt_expected(row, why, len);
+		return -EINVAL;
+	}
+	return row->call ? row->call(conf, value, why, len) : 0;
+}
+
+/* ---- tables ---- */
+
+void opt_defaults(const struct opt_table *table, void *conf)
+{
+	char why[256];
+
+	for (const struct opt *row = table->rows; row < table->rows + table->n; row++) {
+		int rc = row->fallback && !row->optional ? opt_read(row, conf, row->fallback, why, sizeof(why)) : 0;
+
+		assert(!rc);
+	}
+}
+
+const struct opt *opt_find(const struct opt_table *table, const char *name)
+{
+	for (const struct opt *row = table->rows; row < table->rows + table->n; row++) {
+		if (!strcmp(row->name, name))
+			return row;
+	}
+	return NULL;
+}
+
+bool opt_given(const struct opt_table *table, uint64_t given, const char *name)
+{
+	const struct opt *row = opt_find(table, name);
+
+	assert(row);
+	return given >> (row - table->rows) & 1;
+}
