@@ -40,8 +40,9 @@ BEGIN {
 	uses["src/nbdkit-rtrs-plugin"] = uses[client "start"] " " client "start"
 	server = "src/rtrs-server/"
 	uses[server "reactor"] = common "base"
-	uses[server "export"] = common "base " common "rnbd " server "reactor"
-	uses["src/rtrs-server"] = all " " server "reactor " server "export"
+	uses["src/store"] = common "base " common "rnbd " server "reactor"
+	uses["src/store/file"] = uses["src/store"] " src/store"
+	uses["src/rtrs-server"] = all " " server "reactor src/store"
 	uses["src/rtrsctl"] = common "base " common "ctl"
 	uses["src/rtrs-bench"] = uses[client "dev"] " " client "dev " common "ctl"
 
@@ -61,7 +62,7 @@ BEGIN {
 
 	# header of ours -> likewise
 	only["loop-impl.h"] = "^src/(common/base/loop(-poll)?\\.c|rtrs-server/reactor/reactor-ring\\.h)$"
-	only["reactor-ring.h"] = "^src/rtrs-server/(reactor/|export/export-io-priv\\.h$)"
+	only["reactor-ring.h"] = "^src/(rtrs-server/reactor/|store/store-driver\\.h$)"
 
 	for (i = 1; i < ARGC; i++) {
 		dir_of(ARGV[i])

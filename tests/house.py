@@ -31,7 +31,8 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PARTS = {
     "plugin": (["nbdkit-rtrs-plugin"], 0, 0, 5, 0, 0),
     "client": (["rtrs-client"], (7, 6, 4, 2), 20, 5, 10, 0),
-    "server": (["rtrs-server"], (9, 6, 2), 19, 5, 10, 0),
+    "server": (["rtrs-server"], (9, 2), 14, 5, 10, 0),
+    "store": (["store"], 6, 5, 5, 10, 0),
     "common": (["common"], 2, 3, 5, 4, 0),
     "frwr": (["frwr"], 3, 3, 5, 1, 0),
     "rtrsctl": (["rtrsctl"], 0, 0, 10, 0, 0),
@@ -44,7 +45,7 @@ ROOMS = {
     "ctl": "src/common/ctl", "opt": "src/common/opt", "rnbd": "src/common/rnbd", "rtrs": "src/common/rtrs", "fab": "src/common/fabric", "tcp": "src/common/fabric",
     "verbs": "src/common/fabric", "frwr": "src/frwr", "clt": "src/rtrs-client",
     "client": "src/rtrs-client", "dev": "src/rtrs-client", "plugin": "src/nbdkit-rtrs-plugin", "srv": "src/rtrs-server",
-    "export": "src/rtrs-server/export", "exports": "src/rtrs-server/export", "reactor": "src/rtrs-server/reactor",
+    "export": "src/store", "exports": "src/store", "store": "src/store", "reactor": "src/rtrs-server/reactor",
 }
 
 # A folder that is one module to those outside: its prefix is enough, unless the name says another file.

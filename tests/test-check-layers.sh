@@ -11,7 +11,7 @@ fresh_tree() {
 	rm -rf "$tree/src"
 	for d in common/base common/fabric/tcp common/fabric/verbs common/rtrs common/rnbd frwr \
 		rtrs-client/io rtrs-client/path rtrs-client/sess rtrs-client/dev nbdkit-rtrs-plugin \
-		rtrs-server/reactor rtrs-server/export
+		rtrs-server/reactor store
 	do
 		mkdir -p "$tree/src/$d"
 	done
@@ -34,7 +34,7 @@ fresh_tree() {
 		> "$tree/src/nbdkit-rtrs-plugin/plugin.c"
 	printf '#include "reactor-ring.h"\n' > "$tree/src/rtrs-server/reactor/reactor.c"
 	printf '#include <liburing.h>\n#include "loop-impl.h"\n' > "$tree/src/rtrs-server/reactor/reactor-ring.h"
-	printf '#include "reactor-ring.h"\n#include "rnbd-msg.h"\n' > "$tree/src/rtrs-server/export/export-io-priv.h"
+	printf '#include "reactor-ring.h"\n#include "rnbd-msg.h"\n' > "$tree/src/store/store-driver.h"
 	echo '#include "rtrs-msg.h"' > "$tree/src/rtrs-server/srv-fsm.h"
 }
 
@@ -92,7 +92,7 @@ violation rtrs-server/srv-fsm.h '<unistd.h>' 'in pure code'
 violation rtrs-server/srv-fsm.h '<liburing.h>' 'is not for this file'
 violation rtrs-client/io/clt-io.h '<nbdkit-plugin.h>' 'is not for this file'
 violation nbdkit-rtrs-plugin/plugin.c '<liburing.h>' 'is not for this file'
-violation rtrs-server/export/export-io-priv.h '"srv-fsm.h"' 'src/rtrs-server/export may not use src/rtrs-server'
+violation store/store-driver.h '"srv-fsm.h"' 'src/store may not use src/rtrs-server'
 violation rtrs-server/reactor/reactor.c '"rnbd-msg.h"' 'src/rtrs-server/reactor may not use src/common/rnbd'
 violation rtrs-server/srv-fsm.h '"reactor-ring.h"' 'is not for this file'
 violation common/fabric/fabric.h '<rdma/rdma_cma.h>' 'is not for this file'

@@ -4,7 +4,8 @@
 SRV_CPPFLAGS = \
 	$(AM_CPPFLAGS) \
 	-I$(top_srcdir)/%D%/reactor \
-	-I$(top_srcdir)/%D%/export \
+	-I$(top_srcdir)/src/store \
+	-I$(top_srcdir)/src/store/file \
 	-I$(top_srcdir)/%D% \
 	$(NULL)
 
@@ -17,24 +18,6 @@ librtrssrv_la_SOURCES = \
 	%D%/conf-allow.c \
 	%D%/conf.c \
 	%D%/conf.h \
-	%D%/export/export-file-claim.c \
-	%D%/export/export-file-geometry.c \
-	%D%/export/export-file-ident.c \
-	%D%/export/export-file-holder.c \
-	%D%/export/export-file-holder.h \
-	%D%/export/export-file-inuse.c \
-	%D%/export/export-file-lock.c \
-	%D%/export/export-file-sysfs.c \
-	%D%/export/export-file-users.c \
-	%D%/export/export-file.c \
-	%D%/export/export-file.h \
-	%D%/export/export-io.h \
-	%D%/export/export-state.c \
-	%D%/export/export-state.h \
-	%D%/export/export.c \
-	%D%/export/export.h \
-	%D%/export/exports.c \
-	%D%/export/exports.h \
 	%D%/reactor/reactor.h \
 	%D%/srv-accept.c \
 	%D%/srv-accept.h \
@@ -84,29 +67,17 @@ librtrssrv_la_SOURCES = \
 	%D%/srv.c \
 	%D%/srv.h \
 	$(NULL)
-librtrssrv_la_LIBADD = libfrwr.la libfab.la librtrs.la librnbd.la libopt.la libbase.la
+librtrssrv_la_LIBADD = libstore.la libfrwr.la libfab.la librtrs.la librnbd.la libopt.la libbase.la
 
 librtrsring_la_CPPFLAGS = $(SRV_CPPFLAGS)
 librtrsring_la_SOURCES = \
-	%D%/export/export-file-extents.c \
-	%D%/export/export-file-inline.c \
-	%D%/export/export-file-io.h \
-	%D%/export/export-file-rw.c \
-	%D%/export/export-file-size.c \
-	%D%/export/export-file-sync.c \
-	%D%/export/export-file-zero.c \
-	%D%/export/export-io-failed.c \
-	%D%/export/export-io-priv.h \
-	%D%/export/export-io-share.c \
-	%D%/export/export-io.c \
-	%D%/export/export-ring.c \
 	%D%/reactor/reactor-ring.h \
 	%D%/reactor/reactor-watch.c \
 	%D%/reactor/reactor-watch.h \
 	%D%/reactor/reactor.c \
 	$(NULL)
 librtrsring_la_CFLAGS = $(AM_CFLAGS) $(LIBURING_CFLAGS)
-librtrsring_la_LIBADD = $(LIBURING_LIBS)
+librtrsring_la_LIBADD = libstorering.la $(LIBURING_LIBS)
 
 rtrs_server_CPPFLAGS = $(SRV_CPPFLAGS)
 rtrs_server_SOURCES = \

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "export-file-io.h"
+#include "store-file-io.h"
 #include "export-io-rig.h"
 #include "unit.h"
 
@@ -77,11 +77,11 @@ void rig_set_align(struct export *ex, uint32_t align)
 {
 	cr_assert(ex->direct && ex->dio_align <= align);
 	ex->dio_align = align;
-	export_file(ex)->tail_start = UINT64_MAX;
-	if (ex->size % align && export_file(ex)->tail_fd < 0)
-		export_file(ex)->tail_fd = open(ex->path, O_RDWR | O_CLOEXEC);
+	store_file(ex)->tail_start = UINT64_MAX;
+	if (ex->size % align && store_file(ex)->tail_fd < 0)
+		store_file(ex)->tail_fd = open(ex->path, O_RDWR | O_CLOEXEC);
 	if (ex->size % align)
-		export_file(ex)->tail_start = align_down(ex->size, MAX(align, 4096u));
+		store_file(ex)->tail_start = align_down(ex->size, MAX(align, 4096u));
 }
 
 static void rig_done(struct export_io *io, int status)

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "export-file.h"
+#include "store-file.h"
 #include "export-io.h"
 #include "exports.h"
 

@@ -7,7 +7,7 @@
 #include <linux/falloc.h>
 #include <unistd.h>
 
-#include "export-file-io.h"
+#include "store-file-io.h"
 #include "export-io-rig.h"
 #include "unit.h"
 
@@ -64,7 +64,7 @@ static char letter(const struct export *ex, const struct io_uring_sqe *sqe)
 	switch (sqe->opcode) {
 	case IORING_OP_FSYNC:
 		return sqe->fsync_flags == IORING_FSYNC_DATASYNC && (sqe->flags & IOSQE_FIXED_FILE) &&
-				       sqe->fd == export_file_fixed_sync(ex) ? 'S' : '?';
+				       sqe->fd == store_file_fixed_sync(ex) ? 'S' : '?';
 	case IORING_OP_READ:
 		return 'R';
 	case IORING_OP_WRITE:
@@ -186,7 +186,7 @@ Test(export_ask, zeroes)
 	if (!file_can(FALLOC_FL_PUNCH_HOLE) || !file_can(FALLOC_FL_ZERO_RANGE))
 		cr_skip_test("the file system of /var/tmp cannot punch holes or zero ranges");
 	ask_all(ex, asks, ARRAY_SIZE(asks), NULL);
-	atomic_store(&export_file(ex)->cannot, EXPORT_FILE_CANNOT_PUNCH | EXPORT_FILE_CANNOT_ZERO_RANGE);
+	atomic_store(&store_file(ex)->cannot, STORE_FILE_CANNOT_PUNCH | STORE_FILE_CANNOT_ZERO_RANGE);
 	ask_all(ex, written, ARRAY_SIZE(written), NULL);
 }
 

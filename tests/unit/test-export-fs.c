@@ -119,7 +119,7 @@ Test(export_fs, threads_write_to_local_ones_only)
 		snprintf(spec, sizeof(spec), "%s=%s", name, name);
 		rig_file(name, 4096, 1);
 		fs_type = k->type;
-		cr_assert_eq(export_file(rig_export(&rig, spec))->local_fs, k->local, "%s", k->name);
+		cr_assert_eq(store_file(rig_export(&rig, spec))->local_fs, k->local, "%s", k->name);
 	}
 	rig_attach(&rig);
 }

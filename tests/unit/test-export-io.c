@@ -288,7 +288,7 @@ Test(export_io, zeroes_are_written_when_nothing_else_works)
 	memset(want + 1024, 0, len);
 	ex = rig_export(&rig, "a=f");
 	rig_attach(&rig);
-	atomic_store(&export_file(ex)->cannot, EXPORT_FILE_CANNOT_PUNCH | EXPORT_FILE_CANNOT_ZERO_RANGE);
+	atomic_store(&store_file(ex)->cannot, STORE_FILE_CANNOT_PUNCH | STORE_FILE_CANNOT_ZERO_RANGE);
 	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_WRITE_ZEROES, 0, 1024, len, NULL), 0);
 	rig_read_file("f", file, 4 * SIZE);
 	expect_bytes(file, want, 4 * SIZE, "file");
@@ -368,13 +368,13 @@ Test(export_io, latched_error_stays_while_syncs_fail)
 	ex = rig_export(&rig, "a=f");
 	rig_attach(&rig);
 	cr_assert_eq(export_acquire(ex, RNBD_ACCESS_RW), 0);
-	export_file_desc_add(ex, &broken, -1);
+	store_file_desc_add(ex, &broken, -1);
 	export_sync_failed(ex, -ENOSPC);
 	export_release(ex, RNBD_ACCESS_RW);
 	open_anew(ex);
 	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), -ENOSPC);
 	export_release(ex, RNBD_ACCESS_RW);
-	broken.fd = export_file(ex)->fd;
+	broken.fd = store_file(ex)->fd;
 	open_anew(ex);
 	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
 	export_release(ex, RNBD_ACCESS_RW);

@@ -100,11 +100,11 @@ Test(export_size, of_a_file_that_was_replaced)
 Test(export_size, is_not_told)
 {
 	struct export *ex = export_as("a=f", SIZE, 0);
-	int fd = export_file(ex)->fd;
+	int fd = store_file(ex)->fd;
 
-	export_file(ex)->fd = 1000000;
+	store_file(ex)->fd = 1000000;
 	cr_assert_eq(size_of(ex), -EBADF);
-	export_file(ex)->fd = fd;
+	store_file(ex)->fd = fd;
 	cr_assert_eq(size_of(ex), SIZE);
 }
 

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "export-file.h"
+#include "store-file.h"
 #include "exports.h"
 #include "log.h"
 #include "unit.h"
@@ -79,9 +79,9 @@ static void next_server_after_a_kill(void)
 	struct export *ex;
 
 	list_for_each(ex, &exports.list, link) {
-		if (export_file(ex)->lock_fd >= 0)
-			close(export_file(ex)->lock_fd);
-		export_file(ex)->lock_fd = -1;
+		if (store_file(ex)->lock_fd >= 0)
+			close(store_file(ex)->lock_fd);
+		store_file(ex)->lock_fd = -1;
 	}
 	close(exports.state_dir);
 	exports.state_dir = -1;
@@ -278,7 +278,7 @@ Test(export_lock, ends_with_the_last_user_of_the_description)
 	char err[512] = "";
 	int kept;
 
-	kept = dup(export_file(add(&exports, "a=f"))->fd);
+	kept = dup(store_file(add(&exports, "a=f"))->fd);
 	cr_assert_eq(exports_lock(&exports, err, sizeof(err)), 0, "%s", err);
 	next_server();
 	cr_assert_not(lockable("f", LOCK_EX));
@@ -445,7 +445,7 @@ Test(export_lock, of_a_killed_server_counts)
 
 	add(&exports, "a=f");
 	take(&exports, "state");
-	hidden = hide(dup(export_file(exports_find(&exports, "a"))->fd));
+	hidden = hide(dup(store_file(exports_find(&exports, "a"))->fd));
 	next_server_after_a_kill();
 	for_each_case(spec, specs) {
 		add(&exports, *spec);
@@ -471,7 +471,7 @@ Test(export_lock, in_the_state_directory_counts)
 	add(&exports, "a=f");
 	s = stranger(65534, false);
 	take(&exports, "state");
-	hidden = hide(dup(export_file(exports_find(&exports, "a"))->lock_fd));
+	hidden = hide(dup(store_file(exports_find(&exports, "a"))->lock_fd));
 	next_server_after_a_kill();
 	for_each_case(spec, specs) {
 		add(&exports, *spec);

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "export-file.h"
+#include "store-file.h"
 #include "exports.h"
 #include "unit.h"
 
@@ -112,8 +112,8 @@ Test(export, sysfs)
 {
 	char buf[64];
 
-	cr_assert_not(export_file_sysfs(0, "size", buf, sizeof(buf)));
-	cr_assert_eq(export_file_sysfs_number(0, "size", 7), 7);
+	cr_assert_not(store_file_sysfs(0, "size", buf, sizeof(buf)));
+	cr_assert_eq(store_file_sysfs_number(0, "size", 7), 7);
 }
 
 Test(export, refused)

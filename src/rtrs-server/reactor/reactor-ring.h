@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The ring of a reactor, for those who put something into it: the reactor itself, and the storage
- * (export-io-priv.h).  Thread of the reactor. */
+ * (store-driver.h).  Thread of the reactor. */
 #ifndef REACTOR_RING_H
 #define REACTOR_RING_H
 

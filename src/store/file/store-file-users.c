@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
-#include "export-file.h"
+#include "store-file.h"
 #include "log.h"
 
 /* What is looked for, and what it is compared with. */
@@ -41,7 +41,7 @@ static struct seek *seek_file(const struct export *ex)
 	struct seek *seek = malloc(sizeof(*seek));
 	char link[64];
 
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", export_file(ex)->fd);
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", store_file(ex)->fd);
 	if (seek && path_of(link, seek->path))
 		return seek;
 	free(seek);
@@ -91,12 +91,12 @@ static void name_process(const char *pid, char *buf, size_t len)
 	char path[64], comm[32];
 
 	snprintf(path, sizeof(path), "/proc/%.20s/comm", pid);
-	if (!export_file_line(path, comm, sizeof(comm)))
+	if (!store_file_sysfs_line(path, comm, sizeof(comm)))
 		snprintf(comm, sizeof(comm), "?");
 	snprintf(buf, len, "process %s (%s)", pid, comm);
 }
 
-bool export_file_writer(const struct export *ex, char *name, size_t len)
+bool store_file_users_writer(const struct export *ex, char *name, size_t len)
 {
 	_cleanup_free_ struct seek *seek = seek_file(ex);
 	DIR *proc = seek ? opendir("/proc") : NULL;
@@ -122,7 +122,7 @@ static bool loop_is_on(const char *name, struct seek *seek)
 	char attr[64 + NAME_MAX];
 
 	snprintf(attr, sizeof(attr), "/sys/block/%s/loop/backing_file", name);
-	return export_file_line(attr, seek->other, sizeof(seek->other)) && !strcmp(seek->other, seek->path);
+	return store_file_sysfs_line(attr, seek->other, sizeof(seek->other)) && !strcmp(seek->other, seek->path);
 }
 
 static bool find_loop(const struct export *ex, char *name, size_t len)
@@ -148,28 +148,28 @@ static bool find_loop(const struct export *ex, char *name, size_t len)
 static bool locked_by_program(const struct export *ex)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET,
-			      .l_len = EXPORT_FILE_WRITER_BYTE };
+			      .l_len = STORE_FILE_WRITER_BYTE };
 
-	return !fcntl(export_file(ex)->fd, F_OFD_GETLK, &lock) && lock.l_type != F_UNLCK;
+	return !fcntl(store_file(ex)->fd, F_OFD_GETLK, &lock) && lock.l_type != F_UNLCK;
 }
 
 /* That byte, of a server that --no-lock did not wait for. */
 static bool locked_by_server(const struct export *ex)
 {
 	struct flock lock = { .l_type = F_RDLCK, .l_whence = SEEK_SET,
-			      .l_start = EXPORT_FILE_WRITER_BYTE, .l_len = 1 };
+			      .l_start = STORE_FILE_WRITER_BYTE, .l_len = 1 };
 
-	return !fcntl(export_file(ex)->fd, F_OFD_GETLK, &lock) && lock.l_type == F_WRLCK;
+	return !fcntl(store_file(ex)->fd, F_OFD_GETLK, &lock) && lock.l_type == F_WRLCK;
 }
 
-void export_file_warn_users(const struct export *ex)
+void store_file_users_warn(const struct export *ex)
 {
 	char name[NAME_MAX + 1];
 
 	if (find_loop(ex, name, sizeof(name)))
 		log_warn(ex->name, "'%s' is what the loop device %s consists of: clients and who "
 			 "writes to that destroy each other's data", ex->path, name);
-	if (export_file_writer(ex, name, sizeof(name)))
+	if (store_file_users_writer(ex, name, sizeof(name)))
 		log_warn(ex->name, "'%s' is open for writing in %s: clients and that process destroy "
 			 "each other's data", ex->path, name);
 	else if (locked_by_server(ex))

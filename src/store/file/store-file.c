@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
-#include "export-file.h"
+#include "store-file.h"
 
 #define DIO_ALIGN_MAX 65536u
 
@@ -55,8 +55,8 @@ static int open_path(struct export *ex, const struct refusal *to)
 	int flags = O_CLOEXEC | (ex->readonly ? O_RDONLY : O_RDWR) | (ex->direct ? O_DIRECT : 0);
 	int err, read_only = 0;
 
-	export_file(ex)->fd = open(ex->path, flags);
-	if (export_file(ex)->fd < 0) {
+	store_file(ex)->fd = open(ex->path, flags);
+	if (store_file(ex)->fd < 0) {
 		err = errno;
 		if (ex->direct && err == EINVAL)
 			return refuse(to, -err, "cannot be opened with O_DIRECT: its file system does "
@@ -66,7 +66,7 @@ static int open_path(struct export *ex, const struct refusal *to)
 				      "read-only", strerror(err));
 		return refuse(to, -err, "cannot be opened: %s", strerror(err));
 	}
-	if (ex->is_block && !ex->readonly && !ioctl(export_file(ex)->fd, BLKROGET, &read_only) &&
+	if (ex->is_block && !ex->readonly && !ioctl(store_file(ex)->fd, BLKROGET, &read_only) &&
 	    read_only)
 		return refuse(to, -EROFS, "is not writable (read-only device): add ',readonly' to "
 			      "export it read-only");
@@ -76,20 +76,20 @@ static int open_path(struct export *ex, const struct refusal *to)
 /* Here as well as with the claim, which comes after the wait for a lock. */
 static int check_use(const struct export *ex, const struct stat *st, const struct refusal *to)
 {
-	char use[EXPORT_FILE_USE_MAX];
+	char use[STORE_FILE_USE_MAX];
 
 	if (ex->force && !ex->is_block)
 		return refuse(to, -EINVAL, "is a file: ',force' is for block devices: leave it out");
-	if (!export_file_needs_claim(ex) || !export_file_in_use(st->st_rdev, use, sizeof(use)))
+	if (!store_file_claim_needed(ex) || !store_file_inuse(st->st_rdev, use, sizeof(use)))
 		return 0;
-	return export_file_refuse_use(ex, use, to->err, to->errlen);
+	return store_file_claim_refuse(ex, use, to->err, to->errlen);
 }
 
 static int learn_size(struct export *ex, const struct stat *st, const struct refusal *to)
 {
 	uint64_t size = (uint64_t)st->st_size;
 
-	if (ex->is_block && ioctl(export_file(ex)->fd, BLKGETSIZE64, &size) < 0)
+	if (ex->is_block && ioctl(store_file(ex)->fd, BLKGETSIZE64, &size) < 0)
 		return refuse(to, -errno, "does not tell its size: %s", strerror(errno));
 	if (!size)
 		return refuse(to, -EINVAL, ex->is_block ?
@@ -109,7 +109,7 @@ static uint32_t dio_align_statx(const struct export *ex)
 #ifdef STATX_DIOALIGN
 	struct statx stx;
 
-	if (!statx(export_file(ex)->fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &stx) &&
+	if (!statx(store_file(ex)->fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &stx) &&
 	    (stx.stx_mask & STATX_DIOALIGN))
 		return MAX(MAX(stx.stx_dio_mem_align, stx.stx_dio_offset_align), RNBD_SECTOR_SIZE);
 #endif
@@ -127,7 +127,7 @@ static uint32_t dio_align_try(const struct export *ex)
 	/* Memory that is aligned to no more than @align, at an offset likewise.  A file that ends
 	 * there gives 0, after the alignment was checked. */
 	for (uint32_t align = RNBD_SECTOR_SIZE; align < DIO_ALIGN_MAX; align *= 2) {
-		if (pread(export_file(ex)->fd, mem + align, align, align) >= 0)
+		if (pread(store_file(ex)->fd, mem + align, align, align) >= 0)
 			return align;
 	}
 	return 0;
@@ -143,19 +143,19 @@ static int learn_dio_align(struct export *ex, const struct refusal *to)
 		ex->dio_align = dio_align_try(ex);
 	if (!ex->dio_align || !is_pow2(ex->dio_align) || ex->dio_align > DIO_ALIGN_MAX)
 		return refuse(to, -EINVAL, "cannot be read with O_DIRECT: leave ',direct' out");
-	export_file(ex)->tail_start = UINT64_MAX;
+	store_file(ex)->tail_start = UINT64_MAX;
 	if (!(export_size(ex) % ex->dio_align))
 		return 0;
 	/* Whole pages, so that no page of the page cache holds data that is written directly. */
 	page = MAX(ex->dio_align, (uint32_t)sysconf(_SC_PAGESIZE));
-	export_file(ex)->tail_start = align_down(export_size(ex), page);
-	export_file(ex)->tail_fd = open(ex->path, O_CLOEXEC | (ex->readonly ? O_RDONLY : O_RDWR));
-	if (export_file(ex)->tail_fd < 0) {
+	store_file(ex)->tail_start = align_down(export_size(ex), page);
+	store_file(ex)->tail_fd = open(ex->path, O_CLOEXEC | (ex->readonly ? O_RDONLY : O_RDWR));
+	if (store_file(ex)->tail_fd < 0) {
 		rc = -errno;
 		return refuse(to, rc, "cannot be opened: %s", strerror(-rc));
 	}
 	/* No read-ahead: nothing but the last block is to be in the page cache. */
-	posix_fadvise(export_file(ex)->tail_fd, 0, 0, POSIX_FADV_RANDOM);
+	posix_fadvise(store_file(ex)->tail_fd, 0, 0, POSIX_FADV_RANDOM);
 	return 0;
 }
 
@@ -164,7 +164,7 @@ static bool is_local_fs(const struct export *ex)
 {
 	struct statfs st;
 
-	return !ex->is_block && !fstatfs(export_file(ex)->fd, &st) &&
+	return !ex->is_block && !fstatfs(store_file(ex)->fd, &st) &&
 	       (st.f_type == EXT4_SUPER_MAGIC || st.f_type == TMPFS_MAGIC);
 }
 
@@ -188,30 +188,30 @@ static int file_open(struct export *ex, char *err, size_t errlen)
 		rc = open_path(ex, &to);
 	if (rc)
 		return rc;
-	if (fstat(export_file(ex)->fd, &st) < 0)
+	if (fstat(store_file(ex)->fd, &st) < 0)
 		return refuse(&to, -errno, "cannot be examined: %s", strerror(errno));
 	if (ex->is_block != !!S_ISBLK(st.st_mode))
 		return refuse(&to, -ESTALE, "was replaced while it was opened");
 	ex->dev = ex->is_block ? st.st_rdev : st.st_dev;
 	ex->ino = ex->is_block ? 0 : st.st_ino;
-	ex->ident = export_file_ident(export_file(ex));
-	export_file(ex)->local_fs = is_local_fs(ex);
+	ex->ident = store_file_ident(store_file(ex));
+	store_file(ex)->local_fs = is_local_fs(ex);
 	rc = learn_size(ex, &st, &to);
 	if (!rc && ex->direct)
 		rc = learn_dio_align(ex, &to);
 	if (rc)
 		return rc;
-	export_file_geometry(export_file(ex), (uint32_t)st.st_blksize);
+	store_file_geometry(store_file(ex), (uint32_t)st.st_blksize);
 	return 0;
 }
 
 static void file_added(struct export *ex)
 {
-	struct export_file *f = export_file(ex);
+	struct store_file *f = store_file(ex);
 
-	export_file_desc_add(ex, &f->fd_desc, f->fd);
+	store_file_desc_add(ex, &f->fd_desc, f->fd);
 	if (f->tail_fd >= 0)
-		export_file_desc_add(ex, &f->tail_desc, f->tail_fd);
+		store_file_desc_add(ex, &f->tail_desc, f->tail_fd);
 }
 
 /* No ring has the file any more, so nothing waits. */
@@ -230,14 +230,14 @@ static void seeker_end(struct export_seeker *s)
 
 static void file_close(struct export *ex)
 {
-	struct export_file *f = export_file(ex);
+	struct store_file *f = store_file(ex);
 
 	seeker_end(&f->seeker);
 	if (!f->asking)
 		free(f->ask);
 	if (f->claim_fd >= 0)
 		close(f->claim_fd);
-	export_file_unlock(f);
+	store_file_lock_drop(f);
 	if (f->tail_fd >= 0)
 		close(f->tail_fd);
 	if (f->fd >= 0)
@@ -246,18 +246,18 @@ static void file_close(struct export *ex)
 }
 
 static const struct export_ops file_ops = {
-	.kind = EXPORT_FILE,
+	.kind = STORE_FILE,
 	.open = file_open,
 	.added = file_added,
-	.lock = export_file_lock,
-	.claim = export_file_claim,
-	.check_same = export_file_lock_check_same,
+	.lock = store_file_lock,
+	.claim = store_file_claim,
+	.check_same = store_file_lock_check_same,
 	.close = file_close,
 };
 
-struct export *export_file_create(void)
+struct export *store_file_create(void)
 {
-	struct export_file *f = calloc(1, sizeof(*f));
+	struct store_file *f = calloc(1, sizeof(*f));
 
 	if (!f)
 		return NULL;

@@ -8,7 +8,7 @@
  *
  * Of a direct export that ended with a whole block only whole blocks are exported, because its last
  * block is not read and written through the page cache; one that had such a tail goes on with all
- * it has grown by as a part of the tail (export-file-rw.c).  A tail that would begin or move under
+ * it has grown by as a part of the tail (store-file-rw.c).  A tail that would begin or move under
  * requests could have one page in the cache and behind it. */
 #include <config.h>
 
@@ -19,10 +19,10 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 
-#include "export-file-io.h"
+#include "store-file-io.h"
 
 /* Of the process, once the kernel has it. */
-struct export_file_ask {
+struct store_file_ask {
 	struct reactor_op op;
 	struct export *ex;
 	struct statx stx;
@@ -32,7 +32,7 @@ struct export_file_ask {
 
 static int64_t exported(const struct export *ex, uint64_t bytes)
 {
-	bool in_blocks = ex->direct && bytes < export_file(ex)->tail_start;
+	bool in_blocks = ex->direct && bytes < store_file(ex)->tail_start;
 
 	return (int64_t)align_down(bytes, in_blocks ? ex->dio_align : RNBD_SECTOR_SIZE);
 }
@@ -41,29 +41,29 @@ static int64_t block_device_size(const struct export *ex)
 {
 	uint64_t bytes;
 
-	return ioctl(export_file(ex)->fd, BLKGETSIZE64, &bytes) < 0 ? -errno : exported(ex, bytes);
+	return ioctl(store_file(ex)->fd, BLKGETSIZE64, &bytes) < 0 ? -errno : exported(ex, bytes);
 }
 
-static void ask_submit(struct reactor *r, struct export_file_ask *ask)
+static void ask_submit(struct reactor *r, struct store_file_ask *ask)
 {
 	struct io_uring_sqe *sqe = reactor_sqe(r, &ask->op);
 
-	io_uring_prep_statx(sqe, export_file(ask->ex)->fd, "", AT_EMPTY_PATH, STATX_SIZE, &ask->stx);
+	io_uring_prep_statx(sqe, store_file(ask->ex)->fd, "", AT_EMPTY_PATH, STATX_SIZE, &ask->stx);
 }
 
 static void ask_done(struct reactor_op *op, int res, unsigned flags)
 {
-	struct export_file_ask *ask = container_of(op, struct export_file_ask, op);
+	struct store_file_ask *ask = container_of(op, struct store_file_ask, op);
 	int64_t size = res < 0 ? res : exported(ask->ex, ask->stx.stx_size);
 
-	export_file(ask->ex)->asking = false;
+	store_file(ask->ex)->asking = false;
 	ask->done(ask->ex, size, ask->arg);
 }
 
-bool export_file_size(struct reactor *r, struct export *ex, int64_t *size,
+bool store_file_size(struct reactor *r, struct export *ex, int64_t *size,
 		      void (*done)(struct export *ex, int64_t size, void *arg), void *arg)
 {
-	struct export_file *f = export_file(ex);
+	struct store_file *f = store_file(ex);
 
 	if (ex->is_block) {
 		*size = block_device_size(ex);

@@ -24,8 +24,8 @@
 #include <time.h>
 
 #include "clock.h"
-#include "export-file-holder.h"
-#include "export-file.h"
+#include "store-file-holder.h"
+#include "store-file.h"
 #include "exports.h"
 #include "lock-file.h"
 #include "log.h"
@@ -66,7 +66,7 @@ static int wait_for_flock(struct waiting *w, const struct stat *st)
 
 static int lock_own(struct waiting *w)
 {
-	struct export_file *f = export_file(w->ex);
+	struct store_file *f = store_file(w->ex);
 	int dir = w->ex->all->state_dir, fd;
 	char name[EXPORT_UNIQUE_NAME_MAX];
 	struct stat st = { 0 };
@@ -91,8 +91,8 @@ static int lock_byte(struct waiting *w)
 {
 	bool reads = w->ex->readonly;
 	struct flock lock = { .l_type = reads ? F_RDLCK : F_WRLCK, .l_whence = SEEK_SET,
-			      .l_start = EXPORT_FILE_WRITER_BYTE, .l_len = 1 };
-	int fd = export_file(w->ex)->fd;
+			      .l_start = STORE_FILE_WRITER_BYTE, .l_len = 1 };
+	int fd = store_file(w->ex)->fd;
 	struct stat st;
 
 	/* A server that reads looks for one that writes, and leaves no lock that would be in the way
@@ -113,7 +113,7 @@ static int lock_byte(struct waiting *w)
 
 static int lock_file(struct waiting *w)
 {
-	int fd = export_file(w->ex)->fd;
+	int fd = store_file(w->ex)->fd;
 	struct stat st;
 
 	*w->ignored = '\0';
@@ -122,7 +122,7 @@ static int lock_file(struct waiting *w)
 	if ((errno != EWOULDBLOCK && errno != EINTR) || fstat(fd, &st))
 		return -errno;
 	wait_for_flock(w, &st);
-	if (!w->late || export_file_holder_counts(fd, w->who, sizeof(w->who)))
+	if (!w->late || store_file_holder_counts(fd, w->who, sizeof(w->who)))
 		return -EWOULDBLOCK;
 	snprintf(w->ignored, sizeof(w->ignored), "%s", w->who);
 	return 0;
@@ -196,7 +196,7 @@ static int lock_wait(struct waiting *w, unsigned timeout_ms)
 	return rc;
 }
 
-int export_file_lock_check_same(const struct export *ex, char *err, size_t errlen)
+int store_file_lock_check_same(const struct export *ex, char *err, size_t errlen)
 {
 	struct stat st;
 	bool same;
@@ -218,7 +218,7 @@ int export_file_lock_check_same(const struct export *ex, char *err, size_t errle
 	return -ESTALE;
 }
 
-int export_file_lock(struct export *ex, char *err, size_t errlen)
+int store_file_lock(struct export *ex, char *err, size_t errlen)
 {
 	struct waiting w = { .ex = ex, .since_ms = clock_now_ms() };
 	int rc = lock_wait(&w, ex->all->lock_timeout_ms);
@@ -233,7 +233,7 @@ int export_file_lock(struct export *ex, char *err, size_t errlen)
 	return rc;
 }
 
-void export_file_unlock(struct export_file *f)
+void store_file_lock_drop(struct store_file *f)
 {
 	char name[EXPORT_UNIQUE_NAME_MAX];
 

@@ -13,7 +13,7 @@
 #include <sys/ioctl.h>
 #include <sys/vfs.h>
 
-#include "export-file.h"
+#include "store-file.h"
 
 /* A range in a request is 32 bits of bytes. */
 #define MAX_RANGE_SECTORS (UINT32_MAX >> RNBD_SECTOR_SHIFT)
@@ -45,16 +45,16 @@ static void geometry_file(struct export *ex, uint32_t st_blksize)
 	g->physical_block_size = (uint16_t)(sane ? MIN(st_blksize, PHYSICAL_MAX) : PROBE_LEN);
 	if (ex->direct)
 		g->physical_block_size = (uint16_t)MAX(g->physical_block_size, ex->dio_align);
-	g->rotational = export_file_sysfs_number(ex->dev, "queue/rotational", 0);
+	g->rotational = store_file_sysfs_number(ex->dev, "queue/rotational", 0);
 	/* Beyond the end there is nothing to lose. */
 	if (!ex->readonly &&
-	    !fallocate(export_file(ex)->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+	    !fallocate(store_file(ex)->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 		       (off_t)align_up(export_size(ex), 1 << 20), PROBE_LEN)) {
 		g->max_discard_sectors = MAX_RANGE_SECTORS;
-		known = !fstatfs(export_file(ex)->fd, &fs) && is_pow2((uint64_t)fs.f_bsize);
+		known = !fstatfs(store_file(ex)->fd, &fs) && is_pow2((uint64_t)fs.f_bsize);
 		g->discard_granularity = known ? (uint32_t)fs.f_bsize : PROBE_LEN;
 	} else {
-		atomic_fetch_or(&export_file(ex)->cannot, EXPORT_FILE_CANNOT_PUNCH);
+		atomic_fetch_or(&store_file(ex)->cannot, STORE_FILE_CANNOT_PUNCH);
 	}
 }
 
@@ -67,30 +67,30 @@ static void geometry_block(struct export *ex)
 	uint64_t max;
 
 	geometry_common(ex);
-	if (ioctl(export_file(ex)->fd, BLKSSZGET, &logical) < 0 || !is_pow2((uint64_t)logical) ||
+	if (ioctl(store_file(ex)->fd, BLKSSZGET, &logical) < 0 || !is_pow2((uint64_t)logical) ||
 	    logical < (int)RNBD_SECTOR_SIZE || logical > (int)PHYSICAL_MAX)
 		logical = RNBD_SECTOR_SIZE;
-	if (ioctl(export_file(ex)->fd, BLKPBSZGET, &physical) < 0 || !is_pow2(physical))
+	if (ioctl(store_file(ex)->fd, BLKPBSZGET, &physical) < 0 || !is_pow2(physical))
 		physical = (unsigned)logical;
 	g->logical_block_size = (uint16_t)logical;
 	g->physical_block_size = (uint16_t)MIN(MAX(physical, (unsigned)logical), PHYSICAL_MAX);
-	g->rotational = export_file_sysfs_number(ex->dev, "queue/rotational", 0);
+	g->rotational = store_file_sysfs_number(ex->dev, "queue/rotational", 0);
 	/* With O_DIRECT data is in the device when a write is answered. */
-	if (ex->direct && export_file_sysfs(ex->dev, "queue/write_cache", cache, sizeof(cache)))
+	if (ex->direct && store_file_sysfs(ex->dev, "queue/write_cache", cache, sizeof(cache)))
 		g->writeback = strcmp(cache, "write through") != 0;
-	max = export_file_sysfs_number(ex->dev, "queue/discard_max_bytes", 0) >> RNBD_SECTOR_SHIFT;
+	max = store_file_sysfs_number(ex->dev, "queue/discard_max_bytes", 0) >> RNBD_SECTOR_SHIFT;
 	if (!ex->readonly && max) {
 		g->max_discard_sectors = (uint32_t)MIN(max, (uint64_t)MAX_RANGE_SECTORS);
-		g->discard_granularity = (uint32_t)export_file_sysfs_number(ex->dev, "queue/discard_granularity",
+		g->discard_granularity = (uint32_t)store_file_sysfs_number(ex->dev, "queue/discard_granularity",
 								(uint64_t)logical);
-		g->discard_alignment = (uint32_t)export_file_sysfs_number(ex->dev, "discard_alignment", 0);
+		g->discard_alignment = (uint32_t)store_file_sysfs_number(ex->dev, "discard_alignment", 0);
 	} else {
-		atomic_fetch_or(&export_file(ex)->cannot,
-				EXPORT_FILE_CANNOT_DISCARD | EXPORT_FILE_CANNOT_STALE);
+		atomic_fetch_or(&store_file(ex)->cannot,
+				STORE_FILE_CANNOT_DISCARD | STORE_FILE_CANNOT_STALE);
 	}
 }
 
-void export_file_geometry(struct export_file *f, uint32_t st_blksize)
+void store_file_geometry(struct store_file *f, uint32_t st_blksize)
 {
 	if (f->ex.is_block)
 		geometry_block(&f->ex);

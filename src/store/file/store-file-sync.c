@@ -20,20 +20,20 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "export-file-io.h"
+#include "store-file-io.h"
 #include "log.h"
 
-static void sync_submit(struct export_file_sync *sync)
+static void sync_submit(struct store_file_sync *sync)
 {
 	struct io_uring_sqe *sqe;
 
 	list_splice_tail(&sync->running, &sync->waiting);
 	sqe = reactor_sqe(sync->reactor, &sync->op);
-	io_uring_prep_fsync(sqe, export_file_fixed_sync(sync->ex), IORING_FSYNC_DATASYNC);
+	io_uring_prep_fsync(sqe, store_file_fixed_sync(sync->ex), IORING_FSYNC_DATASYNC);
 	sqe->flags |= IOSQE_FIXED_FILE;
 }
 
-static void sync_go(struct export_file_sync *sync)
+static void sync_go(struct store_file_sync *sync)
 {
 	export_sync_begun(sync->ex);
 	sync_submit(sync);
@@ -41,7 +41,7 @@ static void sync_go(struct export_file_sync *sync)
 
 static void sync_done(struct reactor_op *op, int res, unsigned flags)
 {
-	struct export_file_sync *sync = container_of(op, struct export_file_sync, op);
+	struct store_file_sync *sync = container_of(op, struct store_file_sync, op);
 	struct export_io *io;
 	struct list finished;
 	int status;
@@ -72,25 +72,25 @@ static int reopen(const struct export *ex)
 	char path[32];
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", export_file(ex)->fd);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", store_file(ex)->fd);
 	fd = open(path, O_CLOEXEC | (ex->readonly ? O_RDONLY : O_RDWR));
 	return fd < 0 ? -errno : fd;
 }
 
 static int make_fixed(struct export_slot *slot, int sync_fd)
 {
-	const struct export_file *f = export_file(slot->ex);
-	int fds[EXPORT_FILE_NFIXED] = { f->fd, sync_fd, f->tail_fd, f->claim_fd, f->lock_fd };
+	const struct store_file *f = store_file(slot->ex);
+	int fds[STORE_FILE_NFIXED] = { f->fd, sync_fd, f->tail_fd, f->claim_fd, f->lock_fd };
 	int rc = io_uring_register_files_update(&slot->ring->reactor->ring,
-						(unsigned)export_file_fixed(slot->ex), fds,
-						EXPORT_FILE_NFIXED);
+						(unsigned)store_file_fixed(slot->ex), fds,
+						STORE_FILE_NFIXED);
 
-	return rc == EXPORT_FILE_NFIXED ? 0 : rc < 0 ? rc : -EIO;
+	return rc == STORE_FILE_NFIXED ? 0 : rc < 0 ? rc : -EIO;
 }
 
-int export_file_sync_attach(struct export_slot *slot, char *err, size_t errlen)
+int store_file_sync_attach(struct export_slot *slot, char *err, size_t errlen)
 {
-	struct export_file_sync *sync = calloc(1, sizeof(*sync));
+	struct store_file_sync *sync = calloc(1, sizeof(*sync));
 	struct export *ex = slot->ex;
 	int fd = sync ? reopen(ex) : -ENOMEM;
 	int rc = fd < 0 ? fd : make_fixed(slot, fd);
@@ -110,24 +110,24 @@ int export_file_sync_attach(struct export_slot *slot, char *err, size_t errlen)
 	sync->op.done = sync_done;
 	sync->reactor = slot->ring->reactor;
 	sync->ex = ex;
-	export_file_desc_add(ex, &sync->desc, fd);
+	store_file_desc_add(ex, &sync->desc, fd);
 	list_init(&sync->waiting);
 	list_init(&sync->running);
 	slot->own = sync;
 	return 0;
 }
 
-void export_file_sync_detach(struct export_slot *slot)
+void store_file_sync_detach(struct export_slot *slot)
 {
-	struct export_file_sync *sync = slot->own;
+	struct store_file_sync *sync = slot->own;
 
 	close(sync->desc.fd);
 	free(sync);
 }
 
-void export_file_sync(struct export_io *io)
+void store_file_sync(struct export_io *io)
 {
-	struct export_file_sync *sync = io->slot->own;
+	struct store_file_sync *sync = io->slot->own;
 
 	list_add_tail(&sync->waiting, &io->link);
 	if (list_empty(&sync->running))
@@ -147,7 +147,7 @@ static void anew_go(struct export_anew_io *io)
 
 static void anew_end(struct export *ex)
 {
-	int status = export_file(ex)->anew_io.status;
+	int status = store_file(ex)->anew_io.status;
 
 	if (status)
 		log_err(ex->name, "opened anew, and fdatasync still fails: %s; FLUSH and FUA go on "
@@ -155,13 +155,13 @@ static void anew_end(struct export *ex)
 	else
 		atomic_store(&ex->sync_error, 0);
 	ex->anew = EXPORT_ANEW_DONE;
-	export_file(ex)->anew_io.done(export_file(ex)->anew_io.arg);
+	store_file(ex)->anew_io.done(store_file(ex)->anew_io.arg);
 }
 
 static void anew_done(struct reactor_op *op, int res, unsigned flags)
 {
 	struct export_anew_io *io = container_of(op, struct export_anew_io, op);
-	struct export *ex = &container_of(io, struct export_file, anew_io)->ex;
+	struct export *ex = &container_of(io, struct store_file, anew_io)->ex;
 
 	if (res == -EINTR || res == -EAGAIN) {
 		anew_go(io);
@@ -172,7 +172,7 @@ static void anew_done(struct reactor_op *op, int res, unsigned flags)
 	io->desc = io->desc->next;
 	if (!io->desc && io->pass < ANEW_PASSES) {
 		io->pass++;
-		io->desc = atomic_load(&export_file(ex)->descs);
+		io->desc = atomic_load(&store_file(ex)->descs);
 	}
 	if (io->desc)
 		anew_go(io);
@@ -180,10 +180,10 @@ static void anew_done(struct reactor_op *op, int res, unsigned flags)
 		anew_end(ex);
 }
 
-void export_file_sync_anew(struct reactor *r, struct export *first, void (*done)(void *arg),
+void store_file_sync_anew(struct reactor *r, struct export *first, void (*done)(void *arg),
 			   void *arg)
 {
-	struct export_file *f = export_file(first);
+	struct store_file *f = store_file(first);
 
 	f->anew_io = (struct export_anew_io){
 		.op.done = anew_done,
@@ -200,18 +200,18 @@ void export_file_sync_anew(struct reactor *r, struct export *first, void (*done)
 
 static void file_detach(struct export_slot *slot)
 {
-	export_file_extents_detach(slot);
-	export_file_sync_detach(slot);
+	store_file_extents_detach(slot);
+	store_file_sync_detach(slot);
 }
 
-const struct export_io_ops export_file_io_ops = {
-	.attach = export_file_sync_attach,
+const struct export_io_ops store_file_io_ops = {
+	.attach = store_file_sync_attach,
 	.detach = file_detach,
-	.rw = export_file_rw,
-	.zero = export_file_zero,
-	.extents = export_file_extents,
-	.sync = export_file_sync,
-	.takes_at_once = export_file_inline_takes,
-	.anew = export_file_sync_anew,
-	.size = export_file_size,
+	.rw = store_file_rw,
+	.zero = store_file_zero,
+	.extents = store_file_extents,
+	.sync = store_file_sync,
+	.takes_at_once = store_file_inline_takes,
+	.anew = store_file_sync_anew,
+	.size = store_file_size,
 };

@@ -13,7 +13,7 @@
  * handled correctly inside.  EXTENTS is SEEK_DATA and SEEK_HOLE on a thread of the file: what was
  * written before it began is data, what is a hole has been one at some time since then; it does not
  * fail.  Buffered WRITEs may be done by a system call inside export_io_start(), which can block for
- * as long as the file system does (export-file-inline.c says when). */
+ * as long as the file system does (store-file-inline.c says when). */
 #ifndef EXPORT_IO_H
 #define EXPORT_IO_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the exports: parsed, opened and measured on the main thread at start (export-file.c),
+/* Owns the exports: parsed, opened and measured on the main thread at start (file/store-file.c),
  * constant afterwards but for the user counts (control thread) and the error latch (any thread).
  * Ends with exports_fini() when no IO is in flight.  A spec that cannot be served is refused with
  * one line that names it. */
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "export-file.h"
+#include "export.h"
 #include "exports.h"
 #include "suggest.h"
 #include "util.h"
@@ -212,7 +212,7 @@ static unsigned lowest_free_slot(const struct exports *e)
 
 int exports_add(struct exports *e, const char *spec, char *err, size_t errlen)
 {
-	struct export *ex = export_file_create();
+	struct export *ex = store_file_create();
 	struct export *same;
 	int rc;
 

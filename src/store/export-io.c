@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Leads each operation through its stages (export-io-priv.h); owns those that have ended and wait
+/* Leads each operation through its stages (store-driver.h); owns those that have ended and wait
  * for the next pass.  Thread of the reactor.  An operation fails with the first error of its
  * stages; FLUSH and FUA also with the latched one of the export. */
 #include <config.h>
 
-#include "export-io-priv.h"
+#include "store-driver.h"
 
 /* It changes nothing. */
 static bool only_reads(const struct export_io *io)

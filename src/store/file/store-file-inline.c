@@ -2,7 +2,7 @@
 /* Buffered WRITEs by a plain system call on the reactor's own thread, where that is the faster way
  * and stops no more than what is stopped anyway (doc/decisions.md D3):
  *   - where all exports of the server lie on one file system (exports.one_fs);
- *   - on file systems that wait for nothing outside this machine (export_file.local_fs);
+ *   - on file systems that wait for nothing outside this machine (store_file.local_fs);
  *   - on the threads for IO: the control thread (never_blocks) leaves all writes to workers;
  *   - not for a while after a write that slept: for INLINE_PAUSE_FACTOR times as long workers do the
  *     ring's writes, so such sleeps take a fifth of the thread's time at most.  A write that only
@@ -19,7 +19,7 @@
 #include <sys/uio.h>
 
 #include "clock.h"
-#include "export-file-io.h"
+#include "store-file-io.h"
 #include "exports.h"
 
 #define INLINE_SLOW_MS 5u
@@ -33,7 +33,7 @@ enum inline_kind {
 
 static enum inline_kind kind_of(const struct export *ex)
 {
-	return (enum inline_kind)atomic_load_explicit(&export_file(ex)->inline_kind,
+	return (enum inline_kind)atomic_load_explicit(&store_file(ex)->inline_kind,
 						      memory_order_relaxed);
 }
 
@@ -46,7 +46,7 @@ static ssize_t write_piece(struct export_io *io, int flags)
 	ssize_t n;
 
 	do {
-		n = pwritev2(export_file(io->ex)->fd, &iov, 1,
+		n = pwritev2(store_file(io->ex)->fd, &iov, 1,
 			     (off_t)(io->offset + io->progress), flags);
 	} while (n < 0 && errno == EINTR);
 	return n < 0 ? -errno : n;
@@ -68,7 +68,7 @@ static void find_kind(struct export_io *io)
 	if (n > 0)
 		io->progress += (uint32_t)n;
 	if (n > 0 || n == -EAGAIN || n == -EOPNOTSUPP)
-		atomic_store_explicit(&export_file(io->ex)->inline_kind,
+		atomic_store_explicit(&store_file(io->ex)->inline_kind,
 				      n == -EOPNOTSUPP ? INLINE_CALL : INLINE_RING,
 				      memory_order_relaxed);
 }
@@ -76,11 +76,11 @@ static void find_kind(struct export_io *io)
 /* May @ring's thread write to @ex by itself now, if it is of the kind where that is faster? */
 static bool may_call(const struct export_ring *ring, const struct export *ex)
 {
-	return !ex->direct && ex->all->one_fs && export_file(ex)->local_fs && !ring->never_blocks &&
+	return !ex->direct && ex->all->one_fs && store_file(ex)->local_fs && !ring->never_blocks &&
 	       clock_now_ms() >= ring->inline_pause_until_ms;
 }
 
-bool export_file_inline_takes(const struct export_io *io)
+bool store_file_inline_takes(const struct export_io *io)
 {
 	return !(io->flags & RNBD_F_PREFLUSH) && may_call(io->slot->ring, io->ex) &&
 	       kind_of(io->ex) == INLINE_CALL;
@@ -100,7 +100,7 @@ static int write_all(struct export_io *io)
 	return n > 0 ? 0 : n < 0 ? (int)n : -EIO;
 }
 
-bool export_file_inline_write(struct export_io *io, int *status)
+bool store_file_inline_write(struct export_io *io, int *status)
 {
 	struct export_ring *ring = io->slot->ring;
 	uint64_t begin, end;

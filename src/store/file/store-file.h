@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A file or block device as an export: what it has beside struct export.  For export-file*.c and
- * tests only; what it does on a ring is in export-file-io.h. */
-#ifndef EXPORT_FILE_H
-#define EXPORT_FILE_H
+/* A file or block device as an export: what it has beside struct export.  For store-file*.c and
+ * tests only; what it does on a ring is in store-file-io.h. */
+#ifndef STORE_FILE_H
+#define STORE_FILE_H
 
 #include <pthread.h>
 
@@ -15,7 +15,7 @@ struct export_desc {
 	int fd;
 };
 
-/* Opening anew, see export_acquire(); export-file-sync.c. */
+/* Opening anew, see export_acquire(); store-file-sync.c. */
 struct export_anew_io {
 	struct reactor_op op;
 	struct reactor *reactor;
@@ -26,7 +26,7 @@ struct export_anew_io {
 	void *arg;
 };
 
-/* The thread that looks for holes in a file; export-file-extents.c. */
+/* The thread that looks for holes in a file; store-file-extents.c. */
 struct export_seeker {
 	pthread_mutex_t lock;		/* waiting, serves, stop; to start the thread */
 	pthread_cond_t cond;
@@ -37,10 +37,10 @@ struct export_seeker {
 	bool stop;
 };
 
-struct export_file {
+struct store_file {
 	struct export ex;
 	int fd;
-	int lock_fd;			/* -1: none; export-file-lock.c */
+	int lock_fd;			/* -1: none; store-file-lock.c */
 	bool local_fs;			/* a write waits for this machine only */
 	/* direct: from tail_start on, the last bytes of a file whose size is no multiple of
 	 * dio_align, and all that it has grown by since, data goes through the page cache
@@ -48,11 +48,11 @@ struct export_file {
 	int tail_fd;			/* -1: none */
 	uint64_t tail_start;		/* UINT64_MAX: none */
 	int claim_fd;			/* O_EXCL, for DISCARD and WRITE_ZEROES; -1: none */
-	_Atomic(unsigned) cannot;	/* EXPORT_FILE_CANNOT_*: learnt by asking the kernel */
-	_Atomic(int) inline_kind;	/* export-file-inline.c; any thread */
+	_Atomic(unsigned) cannot;	/* STORE_FILE_CANNOT_*: learnt by asking the kernel */
+	_Atomic(int) inline_kind;	/* store-file-inline.c; any thread */
 	struct export_seeker seeker;
-	/* export-file-size.c; control thread: */
-	struct export_file_ask *ask;	/* NULL: not yet */
+	/* store-file-size.c; control thread: */
+	struct store_file_ask *ask;	/* NULL: not yet */
 	bool asking;			/* the kernel may write to it, as long as the process
 					 * lives */
 
@@ -64,20 +64,20 @@ struct export_file {
 	struct export_desc fd_desc, tail_desc;
 };
 
-#define EXPORT_FILE_CANNOT_DISCARD 0x1u		/* block device: BLOCK_URING_CMD_DISCARD */
-#define EXPORT_FILE_CANNOT_STALE 0x2u		/* block device: FALLOC_FL_NO_HIDE_STALE */
-#define EXPORT_FILE_CANNOT_PUNCH 0x4u
-#define EXPORT_FILE_CANNOT_ZERO_RANGE 0x8u
+#define STORE_FILE_CANNOT_DISCARD 0x1u		/* block device: BLOCK_URING_CMD_DISCARD */
+#define STORE_FILE_CANNOT_STALE 0x2u		/* block device: FALLOC_FL_NO_HIDE_STALE */
+#define STORE_FILE_CANNOT_PUNCH 0x4u
+#define STORE_FILE_CANNOT_ZERO_RANGE 0x8u
 
-static inline struct export_file *export_file(const struct export *ex)
+static inline struct store_file *store_file(const struct export *ex)
 {
-	return container_of(ex, struct export_file, ex);
+	return container_of(ex, struct store_file, ex);
 }
 
 /* @desc is one more description of @ex's file; it lives as long as @ex is used.  Any thread. */
-static inline void export_file_desc_add(struct export *ex, struct export_desc *desc, int fd)
+static inline void store_file_desc_add(struct export *ex, struct export_desc *desc, int fd)
 {
-	_Atomic(struct export_desc *) *head = &export_file(ex->first)->descs;
+	_Atomic(struct export_desc *) *head = &store_file(ex->first)->descs;
 
 	desc->fd = fd;
 	desc->next = atomic_load(head);
@@ -85,45 +85,42 @@ static inline void export_file_desc_add(struct export *ex, struct export_desc *d
 		;
 }
 
-/* A file that is not opened yet; NULL: no memory.  Main thread, as all of the following. */
-struct export *export_file_create(void);
-
-/* Geometry of the opened @f, by what it is. */
-void export_file_geometry(struct export_file *f, uint32_t st_blksize);
+/* Geometry of the opened @f, by what it is.  Main thread, as all of the following. */
+void store_file_geometry(struct store_file *f, uint32_t st_blksize);
 /* Of @f, learned by open(): for struct export.ident. */
-uint64_t export_file_ident(const struct export_file *f);
+uint64_t store_file_ident(const struct store_file *f);
 /* First line of the small file @path into @buf; false: there is none. */
-bool export_file_line(const char *path, char *buf, int len);
+bool store_file_sysfs_line(const char *path, char *buf, int len);
 /* First line of @attr of block device @dev into @buf; a partition that does not have it is asked
  * for that of its disk.  False: there is none. */
-bool export_file_sysfs(dev_t dev, const char *attr, char *buf, int len);
-uint64_t export_file_sysfs_number(dev_t dev, const char *attr, uint64_t otherwise);
+bool store_file_sysfs(dev_t dev, const char *attr, char *buf, int len);
+uint64_t store_file_sysfs_number(dev_t dev, const char *attr, uint64_t otherwise);
 /* What the kernel says about who uses block device @dev, its disk or one of its partitions: true
  * with "is mounted at '/mnt'" or the like in @by. */
-#define EXPORT_FILE_USE_MAX 640
-bool export_file_in_use(dev_t dev, char *by, size_t len);
+#define STORE_FILE_USE_MAX 640
+bool store_file_inuse(dev_t dev, char *by, size_t len);
 /* One device is the other one, or a partition of it. */
-bool export_file_same_disk(dev_t a, dev_t b);
+bool store_file_inuse_same_disk(dev_t a, dev_t b);
 /* "sda1"; its numbers if the kernel does not say it. */
-const char *export_file_dev_name(dev_t dev, char *buf, size_t len);
+const char *store_file_inuse_dev_name(dev_t dev, char *buf, size_t len);
 /* -EBUSY, with the line for what is not exported because of @use. */
-int export_file_refuse_use(const struct export *ex, const char *use, char *err, size_t errlen);
+int store_file_claim_refuse(const struct export *ex, const char *use, char *err, size_t errlen);
 /* True if another process that this one may look at has the file of @ex open for writing:
  * "process 812 (qemu-img)" in @name. */
-bool export_file_writer(const struct export *ex, char *name, size_t len);
+bool store_file_users_writer(const struct export *ex, char *name, size_t len);
 /* Warn of those who may write to the file of @ex beside its clients. */
-void export_file_warn_users(const struct export *ex);
+void store_file_users_warn(const struct export *ex);
 /* Is it a device that must not be in use by others? */
-bool export_file_needs_claim(const struct export *ex);
+bool store_file_claim_needed(const struct export *ex);
 /* export_ops.claim */
-int export_file_claim(struct export *ex, char *err, size_t errlen);
+int store_file_claim(struct export *ex, char *err, size_t errlen);
 /* The byte that a server locks in a file that it writes: "rtrs", behind all that programs lock in
  * images. */
-#define EXPORT_FILE_WRITER_BYTE 0x7274727300000000
+#define STORE_FILE_WRITER_BYTE 0x7274727300000000
 /* export_ops.lock */
-int export_file_lock(struct export *ex, char *err, size_t errlen);
+int store_file_lock(struct export *ex, char *err, size_t errlen);
 /* Before the descriptors are closed, with which the other locks go. */
-void export_file_unlock(struct export_file *f);
-int export_file_lock_check_same(const struct export *ex, char *err, size_t errlen);
+void store_file_lock_drop(struct store_file *f);
+int store_file_lock_check_same(const struct export *ex, char *err, size_t errlen);
 
 #endif

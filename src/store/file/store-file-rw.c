@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "export-file-io.h"
+#include "store-file-io.h"
 
 #define BOUNCE_MAX (1u << 20)
 
@@ -53,7 +53,7 @@ static void *rw_memory(const struct export_io *io)
 
 /* FUA of a write is the kernel's to do on a direct export: a device has a cheaper way than a flush,
  * and the write has its own error.  Through the page cache it would share the file's error with
- * others (export-file-sync.c), so there the SYNC stage does it. */
+ * others (store-file-sync.c), so there the SYNC stage does it. */
 static bool rw_dsync(const struct export_io *io)
 {
 	return io->ex->direct && io->op == RNBD_OP_WRITE && (io->flags & RNBD_F_FUA);
@@ -114,11 +114,11 @@ static void rw_choose(struct export_io *io)
 		left = MIN(left, (uint64_t)EXPORT_ZEROES);
 	io->how = RW_PLAIN;
 	io->piece = (uint32_t)left;
-	if (pos >= export_file(ex)->tail_start) {
+	if (pos >= store_file(ex)->tail_start) {
 		io->how = RW_TAIL;
 		return;
 	}
-	left = MIN(left, export_file(ex)->tail_start - pos);
+	left = MIN(left, store_file(ex)->tail_start - pos);
 	if (head || left < align) {
 		io->how = rw_is_read(io) ? RW_BOUNCE : RW_MODIFY_READ;
 		left = MIN(left, align - head);
@@ -152,7 +152,7 @@ static void rw_bounce_start(struct export_io *io)
 	}
 	if (io->how == RW_BOUNCE && !read)
 		memcpy(io->bounce, rw_memory(io), io->piece);
-	rw_submit(io, read, export_file_fixed(io->ex), io->bounce, len, start);
+	rw_submit(io, read, store_file_fixed(io->ex), io->bounce, len, start);
 }
 
 static void rw_next_piece(struct export_io *io)
@@ -175,8 +175,8 @@ static void rw_next_piece(struct export_io *io)
 	if (io->how >= RW_BOUNCE)
 		rw_bounce_start(io);
 	else
-		rw_submit(io, rw_is_read(io), io->how == RW_TAIL ? export_file_fixed_tail(io->ex) :
-			  export_file_fixed(io->ex), rw_memory(io), io->piece, rw_pos(io));
+		rw_submit(io, rw_is_read(io), io->how == RW_TAIL ? store_file_fixed_tail(io->ex) :
+			  store_file_fixed(io->ex), rw_memory(io), io->piece, rw_pos(io));
 }
 
 /* @res bytes of the window came or went: what does it mean for the piece?  Returns its length,
@@ -207,7 +207,7 @@ static int rw_bounce_done(struct export_io *io, int res)
 
 static void rw_submit_not_dsync(struct export_io *io)
 {
-	rw_submit(io, false, export_file_fixed(io->ex), rw_memory(io), io->piece, rw_pos(io));
+	rw_submit(io, false, store_file_fixed(io->ex), rw_memory(io), io->piece, rw_pos(io));
 }
 
 /* A DSYNC write failed: in the write, which only this request is to know, or in making earlier
@@ -264,13 +264,13 @@ static void rw_done(struct reactor_op *op, int res, unsigned flags)
 		rw_end(io, 0);
 }
 
-void export_file_rw(struct export_io *io)
+void store_file_rw(struct export_io *io)
 {
 	int status;
 
 	io->ring_op.done = rw_done;
 	io->need_sync = false;
-	if (io->op == RNBD_OP_WRITE && export_file_inline_write(io, &status)) {
+	if (io->op == RNBD_OP_WRITE && store_file_inline_write(io, &status)) {
 		io->need_sync = true;
 		export_io_next_later(io, status);
 		return;

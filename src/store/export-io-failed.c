@@ -5,13 +5,13 @@
  * each ring; the ring that tells of the first one tells the rest.  Any thread, unless a function
  * says otherwise.
  *
- * A sync that fails is not told here: it is latched, and told by export-file-sync.c. */
+ * A sync that fails is not told here: it is latched, and told by store-file-sync.c. */
 #include <config.h>
 
 #include <string.h>
 
 #include "clock.h"
-#include "export-io-priv.h"
+#include "store-driver.h"
 #include "log.h"
 
 #define FAILED_TELL_MS 60000

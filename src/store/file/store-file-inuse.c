@@ -4,7 +4,7 @@
  *
  * A partition and its whole disk are the same bytes, so a use of one is a use of the other; two
  * partitions of one disk are not.  The mounts are those of this process's mount namespace: of
- * others the kernel only says EBUSY to the claim (export-file-claim.c). */
+ * others the kernel only says EBUSY to the claim (store-file-claim.c). */
 #include <config.h>
 
 #include <dirent.h>
@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
-#include "export-file.h"
+#include "store-file.h"
 
 #define SYSFS_PATH_MAX 384
 
@@ -36,7 +36,7 @@ static dev_t dev_below(dev_t dev, const char *name)
 	char path[SYSFS_PATH_MAX], line[32];
 
 	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/%s/dev", major(dev), minor(dev), name);
-	return export_file_line(path, line, sizeof(line)) ? parse_dev(line) : 0;
+	return store_file_sysfs_line(path, line, sizeof(line)) ? parse_dev(line) : 0;
 }
 
 /* 0: @dev is no partition. */
@@ -49,12 +49,12 @@ static dev_t whole_disk(dev_t dev)
 	return stat(path, &st) ? 0 : dev_below(dev, "..");
 }
 
-bool export_file_same_disk(dev_t a, dev_t b)
+bool store_file_inuse_same_disk(dev_t a, dev_t b)
 {
 	return a == b || whole_disk(a) == b || whole_disk(b) == a;
 }
 
-const char *export_file_dev_name(dev_t dev, char *buf, size_t len)
+const char *store_file_inuse_dev_name(dev_t dev, char *buf, size_t len)
 {
 	char path[64], *name;
 	_cleanup_free_ char *real = NULL;
@@ -167,7 +167,7 @@ static void holder_name(dev_t dev, const char *holder, char *buf, size_t len)
 
 	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/holders/%s/dm/name", major(dev),
 		 minor(dev), holder);
-	if (export_file_line(path, name, sizeof(name)))
+	if (store_file_sysfs_line(path, name, sizeof(name)))
 		snprintf(buf, len, "%.200s (%.120s)", holder, name);
 	else
 		snprintf(buf, len, "%s", holder);
@@ -205,7 +205,7 @@ static bool used(dev_t dev, char *by, size_t len)
 
 static bool partition_used(dev_t disk, char *by, size_t len)
 {
-	char path[64], use[EXPORT_FILE_USE_MAX], name[64];
+	char path[64], use[STORE_FILE_USE_MAX], name[64];
 	struct dirent *d;
 	bool found = false;
 	DIR *dir;
@@ -221,15 +221,15 @@ static bool partition_used(dev_t disk, char *by, size_t len)
 			continue;
 		found = true;
 		snprintf(by, len, "has the partition %s, which %s",
-			 export_file_dev_name(part, name, sizeof(name)), use);
+			 store_file_inuse_dev_name(part, name, sizeof(name)), use);
 	}
 	closedir(dir);
 	return found;
 }
 
-bool export_file_in_use(dev_t dev, char *by, size_t len)
+bool store_file_inuse(dev_t dev, char *by, size_t len)
 {
-	char use[EXPORT_FILE_USE_MAX], name[64];
+	char use[STORE_FILE_USE_MAX], name[64];
 	dev_t disk = whole_disk(dev);
 
 	if (used(dev, by, len))
@@ -239,6 +239,6 @@ bool export_file_in_use(dev_t dev, char *by, size_t len)
 	if (!used(disk, use, sizeof(use)))
 		return false;
 	snprintf(by, len, "is a partition of %s, which %s",
-		 export_file_dev_name(disk, name, sizeof(name)), use);
+		 store_file_inuse_dev_name(disk, name, sizeof(name)), use);
 	return true;
 }

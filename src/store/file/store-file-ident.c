@@ -12,7 +12,7 @@
 #include <sys/ioctl.h>
 #include <sys/vfs.h>
 
-#include "export-file.h"
+#include "store-file.h"
 
 static uint64_t hash_number(uint64_t hash, uint64_t number)
 {
@@ -27,15 +27,15 @@ static uint64_t ident_block(const struct export *ex)
 	for (unsigned i = 0; i < ARRAY_SIZE(attrs); i++) {
 		uint64_t hash;
 
-		if (!export_file_sysfs(ex->dev, attrs[i], id, sizeof(id)) || !id[0])
+		if (!store_file_sysfs(ex->dev, attrs[i], id, sizeof(id)) || !id[0])
 			continue;
 		hash = fnv1a(FNV1A_INIT, id, strlen(id));
-		return hash_number(hash, export_file_sysfs_number(ex->dev, "partition", 0));
+		return hash_number(hash, store_file_sysfs_number(ex->dev, "partition", 0));
 	}
 	return hash_number(FNV1A_INIT, ex->dev);
 }
 
-static uint64_t ident_regular(const struct export_file *f)
+static uint64_t ident_regular(const struct store_file *f)
 {
 	uint64_t hash = FNV1A_INIT, fsid = 0;
 	int generation = 0;
@@ -51,7 +51,7 @@ static uint64_t ident_regular(const struct export_file *f)
 	return hash_number(hash, (unsigned)generation);
 }
 
-uint64_t export_file_ident(const struct export_file *f)
+uint64_t store_file_ident(const struct store_file *f)
 {
 	return f->ex.is_block ? ident_block(&f->ex) : ident_regular(f);
 }

@@ -3,7 +3,7 @@
  *
  * Owns a thread for each file that was asked about, because the ring has no lseek, and because one
  * waits for the file system, which may have stopped (doc/decisions.md D16).  It begins with the
- * first question and ends when the file is closed (export-file.c).  All but seek_main() and below:
+ * first question and ends when the file is closed (store-file.c).  All but seek_main() and below:
  * thread of the reactor.
  *
  * Cannot fail: what is not known is data.  That is all of
@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
-#include "export-file-io.h"
+#include "store-file-io.h"
 #include "rnbd-extents.h"
 
 #ifndef XFS_SUPER_MAGIC
@@ -83,7 +83,7 @@ static bool seek_all(int fd, uint64_t *pos, uint64_t end, struct rnbd_extents_wr
 
 static void seek(struct export_io *io)
 {
-	int fd = export_file(io->ex)->fd;
+	int fd = store_file(io->ex)->fd;
 	uint64_t pos = io->offset, end = io->offset + io->len, file_end;
 	struct rnbd_extents_writer w;
 	bool room = true;
@@ -147,12 +147,12 @@ static bool give_to_seeker(struct export_seeker *s, struct export_io *io)
 	return true;
 }
 
-void export_file_extents(struct export_io *io)
+void store_file_extents(struct export_io *io)
 {
 	struct rnbd_extents_writer w;
 
 	loop_msg_init(&io->msg, extents_msg);
-	if (!io->ex->is_block && give_to_seeker(&export_file(io->ex)->seeker, io))
+	if (!io->ex->is_block && give_to_seeker(&store_file(io->ex)->seeker, io))
 		return;
 	rnbd_extents_begin(&w, io->buf, io->room);
 	rnbd_extents_add(&w, io->len, 0);
@@ -160,9 +160,9 @@ void export_file_extents(struct export_io *io)
 	export_io_next_later(io, 0);
 }
 
-void export_file_extents_detach(struct export_slot *slot)
+void store_file_extents_detach(struct export_slot *slot)
 {
-	struct export_seeker *s = &export_file(slot->ex)->seeker;
+	struct export_seeker *s = &store_file(slot->ex)->seeker;
 
 	LOCK_SCOPE(&s->lock);
 	while (s->serves == slot->ring->reactor)

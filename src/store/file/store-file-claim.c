@@ -6,7 +6,7 @@
  * The description with the claim is a fixed file of each ring, so a server that was killed has the
  * device until its last request has ended, and the next one waits (doc/decisions.md D6).  Other
  * descriptions of the device need no claim of their own, but to discard and zero
- * (export-file-io.h). */
+ * (store-file-io.h). */
 #include <config.h>
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include <time.h>
 
 #include "clock.h"
-#include "export-file.h"
+#include "store-file.h"
 #include "exports.h"
 #include "log.h"
 
@@ -26,12 +26,12 @@
 #define TELL_MS 1000			/* a server that was killed leaves sooner as a rule */
 #define TELL_AGAIN_MS 60000
 
-bool export_file_needs_claim(const struct export *ex)
+bool store_file_claim_needed(const struct export *ex)
 {
 	return ex->is_block && !ex->readonly && !ex->force;
 }
 
-int export_file_refuse_use(const struct export *ex, const char *use, char *err, size_t errlen)
+int store_file_claim_refuse(const struct export *ex, const char *use, char *err, size_t errlen)
 {
 	snprintf(err, errlen, "export '%s': '%s' %s: clients that write would destroy what is there: "
 		 "add ',readonly', or ',force' to export it all the same", ex->name, ex->path, use);
@@ -44,8 +44,8 @@ static const struct export *claimed_by(const struct export *ex)
 	const struct export *other;
 
 	list_for_each(other, &ex->all->list, link) {
-		if (other->is_block && export_file(other)->claim_fd >= 0 &&
-		    export_file_same_disk(other->dev, ex->dev))
+		if (other->is_block && store_file(other)->claim_fd >= 0 &&
+		    store_file_inuse_same_disk(other->dev, ex->dev))
 			return other;
 	}
 	return NULL;
@@ -53,7 +53,7 @@ static const struct export *claimed_by(const struct export *ex)
 
 static const char *user_name(const struct export *ex, char *name, size_t size)
 {
-	if (!export_file_writer(ex, name, size))
+	if (!store_file_users_writer(ex, name, size))
 		snprintf(name, size, "a process or a part of the kernel that cannot be named, or a server "
 			 "that has ended with requests in the storage");
 	return name;
@@ -81,7 +81,7 @@ static int claim_try(const struct export *ex)
 	char path[32];
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", export_file(ex)->fd);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", store_file(ex)->fd);
 	fd = open(path, O_RDWR | O_EXCL | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
@@ -90,13 +90,13 @@ static int claim_try(const struct export *ex)
 static int claim_wait(const struct export *ex, char *err, size_t errlen)
 {
 	uint64_t since_ms = clock_now_ms(), tell_ms = since_ms + TELL_MS, now;
-	char use[EXPORT_FILE_USE_MAX];
+	char use[STORE_FILE_USE_MAX];
 	bool told = false;
 	int fd;
 
 	while ((fd = claim_try(ex)) == -EBUSY) {
-		if (export_file_in_use(ex->dev, use, sizeof(use)))
-			return export_file_refuse_use(ex, use, err, errlen);
+		if (store_file_inuse(ex->dev, use, sizeof(use)))
+			return store_file_claim_refuse(ex, use, err, errlen);
 		now = clock_now_ms();
 		if (now >= tell_ms) {
 			tell_waiting(ex, now - since_ms);
@@ -120,28 +120,28 @@ static int claim_wait(const struct export *ex, char *err, size_t errlen)
 	return fd;
 }
 
-int export_file_claim(struct export *ex, char *err, size_t errlen)
+int store_file_claim(struct export *ex, char *err, size_t errlen)
 {
 	const struct export *other;
-	char use[EXPORT_FILE_USE_MAX];
+	char use[STORE_FILE_USE_MAX];
 	int fd;
 
-	if (export_file_needs_claim(ex)) {
+	if (store_file_claim_needed(ex)) {
 		other = claimed_by(ex);
 		if (other && other->first == ex->first)
 			return 0;
 		if (other) {
 			snprintf(use, sizeof(use), "is on the same disk as '%.256s', which the export "
 				 "'%s' writes to", other->path, other->name);
-			return export_file_refuse_use(ex, use, err, errlen);
+			return store_file_claim_refuse(ex, use, err, errlen);
 		}
 		fd = claim_wait(ex, err, errlen);
 		if (fd < 0)
 			return fd;
-		export_file(ex)->claim_fd = fd;
-		export_file(ex->first)->claimer = ex;
+		store_file(ex)->claim_fd = fd;
+		store_file(ex->first)->claimer = ex;
 	}
 	if (exports_writer(ex->all, ex->first) == ex)
-		export_file_warn_users(ex);
+		store_file_users_warn(ex);
 	return 0;
 }

@@ -7,8 +7,8 @@
  *	WORK		rw(), zero() or extents()
  *	SYNC		sync(): FLUSH, and what of FUA the WORK stage has not done itself
  * A stage ends in export_io_next(). */
-#ifndef EXPORT_IO_PRIV_H
-#define EXPORT_IO_PRIV_H
+#ifndef STORE_DRIVER_H
+#define STORE_DRIVER_H
 
 #include <stddef.h>
 
@@ -35,7 +35,7 @@ struct export_io_ops {
 		     void (*done)(struct export *ex, int64_t size, void *arg), void *arg);
 };
 
-extern const struct export_io_ops export_file_io_ops;
+extern const struct export_io_ops store_file_io_ops;
 
 /* So much may be at work; the rest waits. */
 struct export_share {
@@ -70,7 +70,7 @@ struct export_ring {
 	struct loop_task finish_task;
 	void *zeroes;			/* EXPORT_ZEROES bytes, read only */
 	bool never_blocks;
-	/* export-file-inline.c */
+	/* store-file-inline.c */
 	uint64_t inline_pause_until_ms;
 	_Atomic(uint64_t) inline_since_ms;	/* inside a call since; 0: not; any thread */
 };

@@ -13,7 +13,7 @@
 #include <sys/resource.h>
 
 #include "clock.h"
-#include "export-io-priv.h"
+#include "store-driver.h"
 #include "exports.h"
 #include "log.h"
 
@@ -21,7 +21,7 @@
 
 /* The IO of each kind of export. */
 static const struct export_io_ops *const kinds[] = {
-	[EXPORT_FILE] = &export_file_io_ops,
+	[STORE_FILE] = &store_file_io_ops,
 };
 
 static int make_tables(struct export_ring *ring, char *err, size_t errlen)

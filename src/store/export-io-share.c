@@ -5,8 +5,8 @@
  * are made when there is work for them.
  *
  * Outside of that are: READs, which wait for a disk without a worker, but for those of a file
- * system's own data (WORKERS_SPARE); fdatasync, of which there is one (export-file-sync.c); WRITEs
- * that are taken at once (export-file-inline.c).
+ * system's own data (WORKERS_SPARE); fdatasync, of which there is one (store-file-sync.c); WRITEs
+ * that are taken at once (store-file-inline.c).
  *
  * Owns the counts; thread of the reactor.  Cannot fail: with fewer workers, which is logged,
  * requests wait. */
@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-#include "export-io-priv.h"
+#include "store-driver.h"
 #include "log.h"
 
 #define SHARE_WRITES 64u

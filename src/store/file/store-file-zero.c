@@ -9,14 +9,14 @@
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 
-#include "export-file-io.h"
+#include "store-file-io.h"
 
 /* Linux 6.12, <linux/blkdev.h>; not in the headers of older systems. */
 #ifndef BLOCK_URING_CMD_DISCARD
 #define BLOCK_URING_CMD_DISCARD _IO(0x12, 0)
 #endif
 
-/* Ways in order of preference; the bit is remembered in export_file.cannot. */
+/* Ways in order of preference; the bit is remembered in store_file.cannot. */
 struct way {
 	unsigned cannot;
 	bool block_only;
@@ -24,19 +24,19 @@ struct way {
 };
 
 static const struct way discard_ways[] = {
-	{ EXPORT_FILE_CANNOT_DISCARD, true, 0 },
-	{ EXPORT_FILE_CANNOT_STALE, true,
+	{ STORE_FILE_CANNOT_DISCARD, true, 0 },
+	{ STORE_FILE_CANNOT_STALE, true,
 	  FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE | FALLOC_FL_NO_HIDE_STALE },
-	{ EXPORT_FILE_CANNOT_PUNCH, false, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE },
+	{ STORE_FILE_CANNOT_PUNCH, false, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE },
 };
 
 static const struct way zero_ways[] = {
-	{ EXPORT_FILE_CANNOT_PUNCH, false, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE },
-	{ EXPORT_FILE_CANNOT_ZERO_RANGE, false, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE },
+	{ STORE_FILE_CANNOT_PUNCH, false, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE },
+	{ STORE_FILE_CANNOT_ZERO_RANGE, false, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE },
 };
 
 static const struct way nounmap_ways[] = {
-	{ EXPORT_FILE_CANNOT_ZERO_RANGE, false, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE },
+	{ STORE_FILE_CANNOT_ZERO_RANGE, false, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE },
 };
 
 static const struct way *ways_of(const struct export_io *io, unsigned *n)
@@ -72,10 +72,10 @@ static void zero_submit(struct export_io *io, const struct way *way, uint64_t st
 	struct io_uring_sqe *sqe = reactor_sqe(io->reactor, &io->ring_op);
 
 	if (way->mode) {
-		io_uring_prep_fallocate(sqe, export_file_fixed_zero(io->ex), way->mode, (off_t)start,
+		io_uring_prep_fallocate(sqe, store_file_fixed_zero(io->ex), way->mode, (off_t)start,
 					(off_t)len);
 	} else {
-		io_uring_prep_rw(IORING_OP_URING_CMD, sqe, export_file_fixed_zero(io->ex), NULL, 0, 0);
+		io_uring_prep_rw(IORING_OP_URING_CMD, sqe, store_file_fixed_zero(io->ex), NULL, 0, 0);
 		sqe->cmd_op = BLOCK_URING_CMD_DISCARD;
 		sqe->addr = start;
 		sqe->addr3 = len;
@@ -86,7 +86,7 @@ static void zero_submit(struct export_io *io, const struct way *way, uint64_t st
 /* Try ways from io->how on. */
 static void zero_try(struct export_io *io)
 {
-	const struct export_file *f = export_file(io->ex);
+	const struct store_file *f = store_file(io->ex);
 	unsigned cannot = atomic_load_explicit(&f->cannot, memory_order_relaxed), n;
 	const struct way *ways = ways_of(io, &n);
 	uint64_t start, end;
@@ -109,7 +109,7 @@ static void zero_try(struct export_io *io)
 	if (io->op == RNBD_OP_DISCARD)
 		export_io_next_later(io, -EOPNOTSUPP);
 	else
-		export_file_rw(io);
+		store_file_rw(io);
 }
 
 static void zero_done(struct reactor_op *op, int res, unsigned flags)
@@ -121,7 +121,7 @@ static void zero_done(struct reactor_op *op, int res, unsigned flags)
 	if (res == -EINTR || res == -EAGAIN) {
 		zero_try(io);
 	} else if (res == -EOPNOTSUPP || res == -ENOSYS || res == -ENOTTY) {
-		atomic_fetch_or_explicit(&export_file(io->ex)->cannot, ways[io->how].cannot,
+		atomic_fetch_or_explicit(&store_file(io->ex)->cannot, ways[io->how].cannot,
 					 memory_order_relaxed);
 		io->how++;
 		zero_try(io);
@@ -130,7 +130,7 @@ static void zero_done(struct reactor_op *op, int res, unsigned flags)
 	}
 }
 
-void export_file_zero(struct export_io *io)
+void store_file_zero(struct export_io *io)
 {
 	io->how = 0;
 	io->need_sync = true;

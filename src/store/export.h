@@ -24,7 +24,7 @@ struct export;
 /* Opening anew an export whose error is latched, see export_acquire(). */
 enum export_anew { EXPORT_ANEW_NEEDED, EXPORT_ANEW_RUNS, EXPORT_ANEW_DONE };
 
-enum export_kind { EXPORT_FILE };
+enum export_kind { STORE_FILE };
 
 /* Operations that the storage failed since the log's last line about them; export-io-failed.c. */
 enum export_failed_kind {
@@ -52,7 +52,7 @@ struct export_sizing {
 	uint64_t since_ms;		/* asked: when it began */
 };
 
-/* The operations of a kind of export outside of rings (those on a ring: export-io-priv.h).  Main
+/* The operations of a kind of export outside of rings (those on a ring: store-driver.h).  Main
  * thread. */
 struct export_ops {
 	enum export_kind kind;
@@ -72,6 +72,9 @@ struct export_ops {
 	/* Also frees @ex. */
 	void (*close)(struct export *ex);
 };
+
+/* A file or block device that is not opened yet (file/); NULL: no memory.  Main thread. */
+struct export *store_file_create(void);
 
 struct export {
 	struct list link;

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
-#include "export-file-holder.h"
+#include "store-file-holder.h"
 #include "lock-file.h"
 #include "number.h"
 
@@ -170,7 +170,7 @@ static void look_through(struct search *s)
 		closedir(proc);
 }
 
-bool export_file_holder_counts(int fd, char *who, size_t len)
+bool store_file_holder_counts(int fd, char *who, size_t len)
 {
 	struct search s = { 0 };
 	size_t n;

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
-#include "export-file.h"
+#include "store-file.h"
 
-bool export_file_line(const char *path, char *buf, int len)
+bool store_file_sysfs_line(const char *path, char *buf, int len)
 {
 	FILE *f = fopen(path, "re");
 	bool ok;
@@ -22,7 +22,7 @@ bool export_file_line(const char *path, char *buf, int len)
 	return ok;
 }
 
-bool export_file_sysfs(dev_t dev, const char *attr, char *buf, int len)
+bool store_file_sysfs(dev_t dev, const char *attr, char *buf, int len)
 {
 	static const char *const up[] = { "", "../" };
 
@@ -31,18 +31,18 @@ bool export_file_sysfs(dev_t dev, const char *attr, char *buf, int len)
 
 		snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/%s%s", major(dev), minor(dev),
 			 up[i], attr);
-		if (export_file_line(path, buf, len))
+		if (store_file_sysfs_line(path, buf, len))
 			return true;
 	}
 	return false;
 }
 
-uint64_t export_file_sysfs_number(dev_t dev, const char *attr, uint64_t otherwise)
+uint64_t store_file_sysfs_number(dev_t dev, const char *attr, uint64_t otherwise)
 {
 	unsigned long long value;
 	char buf[64];
 
-	if (!export_file_sysfs(dev, attr, buf, sizeof(buf)) || sscanf(buf, "%llu", &value) != 1)
+	if (!store_file_sysfs(dev, attr, buf, sizeof(buf)) || sscanf(buf, "%llu", &value) != 1)
 		return otherwise;
 	return value;
 }

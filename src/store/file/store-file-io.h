@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Between the files that do a file's IO on a ring; thread of the reactor. */
+#ifndef STORE_FILE_IO_H
+#define STORE_FILE_IO_H
+
+#include "store-file.h"
+#include "store-driver.h"
+
+/* One file's fdatasync on one ring: at most one is in flight, and all that arrived before it
+ * started share its result. */
+struct store_file_sync {
+	struct reactor_op op;
+	struct reactor *reactor;
+	struct export *ex;
+	struct export_desc desc;	/* for nothing else: tells us each error once */
+	struct list waiting, running;	/* export_io.link */
+};
+
+/* Fixed files: the export's descriptor, its fdatasync's, its tail's, its claim's and its lock file's.
+ * The last two are there to last as long as the ring. */
+#define STORE_FILE_NFIXED 5u
+_Static_assert(STORE_FILE_NFIXED <= EXPORT_RING_NFIXED, "a slot has room for them");
+
+static inline int store_file_fixed(const struct export *ex)
+{
+	return (int)(EXPORT_RING_NFIXED * ex->index);
+}
+
+static inline int store_file_fixed_sync(const struct export *ex)
+{
+	return store_file_fixed(ex) + 1;
+}
+
+static inline int store_file_fixed_tail(const struct export *ex)
+{
+	return store_file_fixed(ex) + 2;
+}
+
+/* For DISCARD and WRITE_ZEROES: to a device that is claimed the kernel lets only the description do
+ * these that has the claim (else EBUSY, when pages are dirty). */
+static inline int store_file_fixed_zero(const struct export *ex)
+{
+	const struct export *claimer = store_file(ex->first)->claimer;
+
+	return claimer ? store_file_fixed(claimer) + 3 : store_file_fixed(ex);
+}
+
+/* READ and WRITE; WRITE_ZEROES by writing them. */
+void store_file_rw(struct export_io *io);
+/* DISCARD and WRITE_ZEROES. */
+void store_file_zero(struct export_io *io);
+
+/* Do what is left of a WRITE now if that is the faster way: true with its result in @status.
+ * False: the ring does it, from io->progress on. */
+bool store_file_inline_write(struct export_io *io, int *status);
+/* True if a WRITE like @io that is started now takes its data inside store_file_rw(), for as long
+ * as that may take. */
+bool store_file_inline_takes(const struct export_io *io);
+
+/* EXTENTS. */
+void store_file_extents(struct export_io *io);
+/* The thread of the file has left @slot's reactor, which asks for nothing any more. */
+void store_file_extents_detach(struct export_slot *slot);
+
+/* export_io_size() */
+bool store_file_size(struct reactor *r, struct export *ex, int64_t *size,
+		      void (*done)(struct export *ex, int64_t size, void *arg), void *arg);
+
+/* The ring of @slot gets a description of its own for fdatasync. */
+int store_file_sync_attach(struct export_slot *slot, char *err, size_t errlen);
+void store_file_sync_detach(struct export_slot *slot);
+void store_file_sync(struct export_io *io);
+/* export_io_anew() for the first export of a file. */
+void store_file_sync_anew(struct reactor *r, struct export *first, void (*done)(void *arg),
+			   void *arg);
+
+#endif

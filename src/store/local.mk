@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# libstore: exports, and what of their storage needs no ring.  libstorering: IO on a ring.
+if BUILD_SERVER
+noinst_LTLIBRARIES += libstore.la libstorering.la
+
+libstore_la_CPPFLAGS = $(SRV_CPPFLAGS)
+libstore_la_SOURCES = \
+	%D%/export-io.h \
+	%D%/export-state.c \
+	%D%/export-state.h \
+	%D%/export.c \
+	%D%/export.h \
+	%D%/exports.c \
+	%D%/exports.h \
+	%D%/file/store-file-claim.c \
+	%D%/file/store-file-geometry.c \
+	%D%/file/store-file-holder.c \
+	%D%/file/store-file-holder.h \
+	%D%/file/store-file-ident.c \
+	%D%/file/store-file-inuse.c \
+	%D%/file/store-file-lock.c \
+	%D%/file/store-file-sysfs.c \
+	%D%/file/store-file-users.c \
+	%D%/file/store-file.c \
+	%D%/file/store-file.h \
+	$(NULL)
+
+libstorering_la_CPPFLAGS = $(SRV_CPPFLAGS)
+libstorering_la_SOURCES = \
+	%D%/export-io-failed.c \
+	%D%/export-io-priv.h \
+	%D%/export-io-share.c \
+	%D%/export-io.c \
+	%D%/export-ring.c \
+	%D%/file/store-file-extents.c \
+	%D%/file/store-file-inline.c \
+	%D%/file/store-file-io.h \
+	%D%/file/store-file-rw.c \
+	%D%/file/store-file-size.c \
+	%D%/file/store-file-sync.c \
+	%D%/file/store-file-zero.c \
+	$(NULL)
+libstorering_la_CFLAGS = $(AM_CFLAGS) $(LIBURING_CFLAGS)
+endif
