@@ -43,8 +43,8 @@ BEGIN {
 	uses["src/store"] = common "base " common "rnbd " server "reactor"
 	uses["src/store/file"] = uses["src/store"] " src/store"
 	uses["src/rtrs-server"] = all " " server "reactor src/store"
-	uses["src/rtrsctl"] = common "base " common "ctl"
-	uses["src/rtrs-bench"] = uses[client "dev"] " " client "dev " common "ctl"
+	uses["src/rtrsctl"] = common "base " common "opt " common "ctl"
+	uses["src/rtrs-bench"] = common "opt " uses[client "dev"] " " client "dev " common "ctl"
 
 	# what code without IO, sockets, threads and time may see
 	n = split("assert.h endian.h errno.h infiniband/verbs.h inttypes.h limits.h " \

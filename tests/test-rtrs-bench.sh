@@ -99,36 +99,36 @@ wrong() {
 size='perhaps with K, M, G or T behind it$'
 for number in '' x -1 ' 1' 1x 1.5G 0x10 99999999999999999999; do
 	for option in iodepth runtime seed connections poll rwmixread; do
-		wrong "--$option=$number: expected a number( of (micro)?seconds)? from [0-9]+ to [0-9]+$" "--$option=$number" "$server" disk
+		wrong "--$option '$number': expected a number( of (micro)?seconds)? from [0-9]+ to [0-9]+$" "--$option=$number" "$server" disk
 	done
-	wrong "--bs=$number: expected a size from 512 to 64M, $size" "--bs=$number" "$server" disk
-	wrong "--offset=$number: expected a size from 0 to 1048576T, $size" "--offset=$number" "$server" disk
-	wrong "--size=$number: expected a size from 1 to 1048576T, $size" "--size=$number" "$server" disk
-	wrong "--number-ios=$number: expected a number of IOs from 1 to 1048576T, $size" "--number-ios=$number" \
+	wrong "--bs '$number': expected a multiple of 512 from 512 to 64M$" "--bs=$number" "$server" disk
+	wrong "--offset '$number': expected a size from 0 to 1048576T, $size" "--offset=$number" "$server" disk
+	wrong "--size '$number': expected a size from 1 to 1048576T, $size" "--size=$number" "$server" disk
+	wrong "--number-ios '$number': expected a number of IOs from 1 to 1048576T, $size" "--number-ios=$number" \
 		"$server" disk
 done
-wrong '--number-ios=0: expected a number of IOs from 1 to ' --number-ios=0 "$server" disk
-wrong '--runtime=5s: expected a number of seconds from 1 ' --runtime=5s "$server" disk
-wrong '--poll=1ms: expected a number of microseconds from 0 ' --poll=1ms "$server" disk
-wrong '--iodepth=0: expected a number from 1 to 4096$' --iodepth=0 "$server" disk
-wrong '--bs=1000: expected a multiple of 512$' --bs=1000 "$server" disk
+wrong "--number-ios '0': expected a number of IOs from 1 to " --number-ios=0 "$server" disk
+wrong "--runtime '5s': expected a number of seconds from 1 " --runtime=5s "$server" disk
+wrong "--poll '1ms': expected a number of microseconds from 0 " --poll=1ms "$server" disk
+wrong "--iodepth '0': expected a number from 1 to 4096$" --iodepth=0 "$server" disk
+wrong "--bs '1000': expected a multiple of 512 from 512 to 64M$" --bs=1000 "$server" disk
 for word in '' trim READ; do
-	wrong "--rw=$word: expected read, randread," "--rw=$word" "$server" disk
-	wrong "--transport=$word: expected auto, rdma or tcp$" "--transport=$word" "$server" disk
-	wrong "--registration=$word: expected auto, window or static$" "--registration=$word" "$server" disk
+	wrong "--rw '$word': expected read, randread," "--rw=$word" "$server" disk
+	wrong "--transport '$word': expected auto, rdma or tcp$" "--transport=$word" "$server" disk
+	wrong "--registration '$word': expected auto, window or static$" "--registration=$word" "$server" disk
 done
 long=$(printf '%0254d' 0)
 for name in '' a.b a/b "${long}0"; do
-	wrong "--sessname=$name: expected 1..254 characters without '/' and '.'$" "--sessname=$name" "$server" disk
+	wrong "--sessname '$name': expected 1..254 characters without '/' and '.'$" "--sessname=$name" "$server" disk
 done
 bench "--sessname=$long" --number-ios=1 "$server" disk >/dev/null
 for name in '' "${long}0"; do
 	wrong "EXPORT '$name': expected a name of 1..254 characters$" "$server" "$name"
 done
 # What would do nothing.
-wrong '--rwmixread=30: expected with --rw=rw' --rwmixread=30 "$server" disk
-wrong '--seed=7: expected with --rw=rw or ' --rw=read --seed=7 "$server" disk
-wrong '--seed=7: expected with --rw=rw or ' --seed=7 --rw=write "$server" disk
+wrong "--rwmixread '30': expected with --rw=rw" --rwmixread=30 "$server" disk
+wrong "--seed '7': expected with --rw=rw or " --rw=read --seed=7 "$server" disk
+wrong "--seed '7': expected with --rw=rw or " --seed=7 --rw=write "$server" disk
 for reads in --rw=randread --rw=read '--rw=rw --rwmixread=100'; do
 	# shellcheck disable=SC2086 # words
 	wrong '--fua: expected with a --rw that writes' --fua $reads "$server" disk
@@ -146,15 +146,15 @@ wrong '--transport=rdma contradicts unix:/' --transport=rdma "unix:/none" disk
 wrong 'expected HOST\[:PORT\] and EXPORT, not 1 arguments' "$server"
 bench --transport=tcp --number-ios=1 "tcp://$server" disk >/dev/null
 # What does not fit the export: only what was given is named.
-wrong '--size=8388608: expected at most 4194304, the bytes of the export$' --size=8m "$server" disk
-wrong '--size=4194304: expected at most 4193792, the bytes of the export behind --offset$' --offset=512 --size=4M \
+wrong "--size '8388608': expected at most 4194304, the bytes of the export$" --size=8m "$server" disk
+wrong "--size '4194304': expected at most 4193792, the bytes of the export behind --offset$" --offset=512 --size=4M \
 	"$server" disk
-wrong '--offset=8388608: expected less than 4194304, the bytes of the export$' --offset=8M "$server" disk
-wrong '--offset=4194304: expected less than 4194304, ' --offset=4M --size=4K "$server" disk
-wrong "--offset=100: expected a multiple of 512, the export's blocks$" --offset=100 "$server" disk
-wrong '--bs=8388608: expected at most 4194304, the bytes of the export$' --bs=8M "$server" disk
-wrong '--bs=4096: expected at most 512, the bytes of the export behind --offset$' --offset=4193792 "$server" disk
-wrong '--bs=8192: expected at most 4096, the bytes of --size$' --bs=8K --size=4K "$server" disk
+wrong "--offset '8388608': expected less than 4194304, the bytes of the export$" --offset=8M "$server" disk
+wrong "--offset '4194304': expected less than 4194304, " --offset=4M --size=4K "$server" disk
+wrong "--offset '100': expected a multiple of 512, the export's blocks$" --offset=100 "$server" disk
+wrong "--bs '8388608': expected at most 4194304, the bytes of the export$" --bs=8M "$server" disk
+wrong "--bs '4096': expected at most 512, the bytes of the export behind --offset$" --offset=4193792 "$server" disk
+wrong "--bs '8192': expected at most 4096, the bytes of --size$" --bs=8K --size=4K "$server" disk
 wrong '--verify with --iodepth=16: expected fewer IOs in flight than blocks of --bs, here 16$' \
 	--verify --size=64k --iodepth=16 "$server" disk
 expect_failure 1 "export 'none': the server has no such export; it has disk" "$bench" "$server" none

@@ -1,251 +1,141 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Words to struct options.  The words for a load are those of fio, those for a session the
- * plugin's. */
+/* The options, and a command line as a struct options.  The words for a load are those of fio, those
+ * for a session the plugin's. */
 #include <config.h>
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "number.h"
 #include "options.h"
 #include "rnbd-proto.h"
 #include "rtrs-msg.h"
 #include "rtrs-proto.h"
-#include "size.h"
 
 #define BLOCK_MAX (64u << 20)
 #define SIZE_LIMIT (UINT64_C(1) << 60)
-#define DEPTH_MAX 4096u
-#define SPIN_US 100u
+#define DEPTH_MAX 4096
+#define RUNTIME_S 10
 
-enum {
-	OPT_RW = 256, OPT_RWMIXREAD, OPT_BS, OPT_IODEPTH, OPT_OFFSET, OPT_SIZE, OPT_RUNTIME, OPT_IOS, OPT_FUA, OPT_VERIFY,
-	OPT_SEED, OPT_JSON, OPT_TRANSPORT, OPT_CONNECTIONS, OPT_SESSNAME, OPT_REGISTRATION, OPT_POLL, OPT_SERVER_UID,
+/* ---- values with rules of their own ---- */
+
+enum rw { RW_READ, RW_RANDREAD, RW_WRITE, RW_RANDWRITE, RW_RW, RW_RANDRW, RW_N };
+static const char *const rw_names[RW_N] = {
+	[RW_READ] = "read", [RW_RANDREAD] = "randread", [RW_WRITE] = "write", [RW_RANDWRITE] = "randwrite",
+	[RW_RW] = "rw", [RW_RANDRW] = "randrw",
 };
 
-static const struct option options[] = {
-	{ "rw", required_argument, NULL, OPT_RW },
-	{ "rwmixread", required_argument, NULL, OPT_RWMIXREAD },
-	{ "bs", required_argument, NULL, OPT_BS },
-	{ "iodepth", required_argument, NULL, OPT_IODEPTH },
-	{ "offset", required_argument, NULL, OPT_OFFSET },
-	{ "size", required_argument, NULL, OPT_SIZE },
-	{ "runtime", required_argument, NULL, OPT_RUNTIME },
-	{ "number-ios", required_argument, NULL, OPT_IOS },
-	{ "fua", no_argument, NULL, OPT_FUA },
-	{ "verify", no_argument, NULL, OPT_VERIFY },
-	{ "seed", required_argument, NULL, OPT_SEED },
-	{ "json", no_argument, NULL, OPT_JSON },
-	{ "transport", required_argument, NULL, OPT_TRANSPORT },
-	{ "connections", required_argument, NULL, OPT_CONNECTIONS },
-	{ "sessname", required_argument, NULL, OPT_SESSNAME },
-	{ "server-uid", required_argument, NULL, OPT_SERVER_UID },
-	{ "registration", required_argument, NULL, OPT_REGISTRATION },
-	{ "poll", required_argument, NULL, OPT_POLL },
-	{ "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, 'V' },
-	{ NULL, 0, NULL, 0 },
-};
-
-/* What has an effect with some values of --rw only. */
-struct given {
-	bool mix, seed;
-	unsigned mix_percent;
-};
-
-static const char help[] =
-"Usage: rtrs-bench [OPTIONS] HOST[:PORT]|unix:PATH EXPORT\n"
-"Measure an RTRS/RNBD server: rtrs-server, or the kernel's.\n"
-"\n"
-"      --rw=WHAT              read, randread (default), and what destroys data:\n"
-"                             write, randwrite, rw, randrw\n"
-"      --rwmixread=PERCENT    reads of rw and randrw (default 50)\n"
-"      --bs=SIZE              bytes of an IO (default 4K)\n"
-"      --iodepth=N            IOs in flight (default 1)\n"
-"      --offset=SIZE --size=SIZE  the part of the export (default: all of it)\n"
-"      --runtime=SECONDS --number-ios=N  whatever comes first (default 10 s)\n"
-"      --fua                  an answered write is on stable storage\n"
-"      --verify               blocks say what they are, and are checked\n"
-"      --seed=N               of random blocks (default 1)\n"
-"      --json                 the result as JSON\n"
-"      --transport=auto|rdma|tcp  how to reach the server (default: auto)\n"
-"      --connections=N        for IO, 1..4095 (default 1)\n"
-"      --sessname=NAME        name of the session (default: unique)\n"
-"      --server-uid=USER[,USER]...  who may listen at unix:PATH (root, own user)\n"
-"      --registration=auto|window|static  how long keys of reads live\n"
-"      --poll=MICROSECONDS    look for at most so long before sleeping (100)\n"
-"  -h, --help  -V, --version  print this, or the version, and exit\n"
-"\n"
-"Exit status: 0 done, 1 an error or blocks that differ, 2 a mistake above.\n";
-
-static int wrong(const char *name, const char *value, const char *expected)
+static int set_rw(void *arg, const char *value, char *why, size_t len)
 {
-	fprintf(stderr, "rtrs-bench: --%s=%s: expected %s\n", name, value, expected);
-	return OPTIONS_USAGE;
-}
-
-/* @what: "a number", or of what. */
-static int number(const char *name, const char *value, const char *what, uint64_t min, uint64_t max,
-		  uint64_t *n)
-{
-	char expected[96];
-
-	if (number_parse(value, min, max, n))
-		return -1;
-	snprintf(expected, sizeof(expected), "%s from %" PRIu64 " to %" PRIu64, what, min, max);
-	return wrong(name, value, expected);
-}
-
-static int number_u(const char *name, const char *value, const char *what, unsigned min, unsigned max,
-		    unsigned *n)
-{
-	uint64_t x = 0;
-	int r = number(name, value, what, min, max, &x);
-
-	if (r < 0)
-		*n = (unsigned)x;
-	return r;
-}
-
-static int size(const char *name, const char *value, const char *what, uint64_t min, uint64_t max,
-		uint64_t *n)
-{
-	char expected[160], least[SIZE_TEXT_MAX], most[SIZE_TEXT_MAX];
-	uint64_t x;
-
-	if (size_parse(value, &x) && x >= min && x <= max) {
-		*n = x;
-		return -1;
-	}
-	snprintf(expected, sizeof(expected), "%s from %s to %s, perhaps with " SIZE_UNITS " behind it", what,
-		 size_text(min, least), size_text(max, most));
-	return wrong(name, value, expected);
-}
-
-static int set_rw(struct options *o, const char *value)
-{
-	static const struct { const char *name; bool random; unsigned read_percent; } what[] = {
-		{ "read", false, 100 }, { "randread", true, 100 }, { "write", false, 0 }, { "randwrite", true, 0 },
-		{ "rw", false, 50 }, { "randrw", true, 50 },
+	static const unsigned read_percent[RW_N] = {
+		[RW_READ] = 100, [RW_RANDREAD] = 100, [RW_RW] = 50, [RW_RANDRW] = 50,
 	};
+	struct options *o = arg;
 
-	for (unsigned i = 0; i < ARRAY_SIZE(what); i++) {
-		if (strcmp(value, what[i].name))
-			continue;
-		o->load.random = what[i].random;
-		o->load.read_percent = what[i].read_percent;
-		return -1;
-	}
-	return wrong("rw", value, "read, randread, write, randwrite, rw or randrw");
+	o->load.random = !strncmp(value, "rand", 4);
+	o->load.read_percent = read_percent[o->rw];
+	return 0;
 }
 
-static int set_block(struct options *o, const char *value)
-{
-	uint64_t bs = 0;
-	int r = size("bs", value, "a size", VERIFY_MIN, BLOCK_MAX, &bs);
+enum transport { TRANSPORT_AUTO, TRANSPORT_RDMA, TRANSPORT_TCP, TRANSPORT_N };
+static const char *const transport_names[TRANSPORT_N] = {
+	[TRANSPORT_AUTO] = "auto", [TRANSPORT_RDMA] = "rdma", [TRANSPORT_TCP] = "tcp",
+};
 
-	if (r < 0 && bs % VERIFY_MIN)
-		return wrong("bs", value, "a multiple of 512");
-	o->load.block = (uint32_t)bs;
-	return r;
+static int set_transport(void *arg, const char *value, char *why, size_t len)
+{
+	struct options *o = arg;
+
+	o->provider = o->transport == TRANSPORT_AUTO ? NULL : fab_provider_find(value);
+	if (o->transport == TRANSPORT_AUTO || o->provider)
+		return 0;
+	snprintf(why, len, "expected tcp: this rtrs-bench was built without RDMA");
+	return -EINVAL;
 }
 
-static int set_transport(struct options *o, const char *value)
+static int set_sessname(void *arg, const char *value, char *why, size_t len)
 {
-	if (!strcmp(value, "auto")) {
-		o->provider = NULL;
-		return -1;
-	}
-	if (strcmp(value, "rdma") && strcmp(value, "tcp"))
-		return wrong("transport", value, "auto, rdma or tcp");
-	o->provider = fab_provider_find(value);
-	return o->provider ? -1 : wrong("transport", value, "tcp: this rtrs-bench was built without RDMA");
-}
-
-static int set_sessname(struct options *o, const char *value)
-{
-	char expected[64];
+	struct options *o = arg;
 
 	if (rtrs_sessname_ok(value)) {
 		o->sessname = value;
-		return -1;
-	}
-	snprintf(expected, sizeof(expected), "1..%d characters without '/' and '.'", RTRS_NAME_MAX - 1);
-	return wrong("sessname", value, expected);
-}
-
-static int set_registration(struct options *o, const char *value)
-{
-	for (unsigned i = 0; i < CLT_NREGS; i++) {
-		if (strcmp(value, clt_registration_names[i]))
-			continue;
-		o->registration = (enum clt_registration)i;
-		return -1;
-	}
-	return wrong("registration", value, "auto, window or static");
-}
-
-static int set(struct options *o, int opt, const char *value, struct given *given)
-{
-	struct load_conf *l = &o->load;
-
-	switch (opt) {
-	case OPT_RW:
-		return set_rw(o, value);
-	case OPT_RWMIXREAD:
-		given->mix = true;
-		return number_u("rwmixread", value, "a number", 0, 100, &given->mix_percent);
-	case OPT_BS:
-		return set_block(o, value);
-	case OPT_IODEPTH:
-		return number_u("iodepth", value, "a number", 1, DEPTH_MAX, &l->depth);
-	case OPT_OFFSET:
-		return size("offset", value, "a size", 0, SIZE_LIMIT, &l->off);
-	case OPT_SIZE:
-		return size("size", value, "a size", 1, SIZE_LIMIT, &l->size);
-	case OPT_RUNTIME:
-		return number("runtime", value, "a number of seconds", 1, UINT32_MAX, &l->runtime_s);
-	case OPT_IOS:
-		return size("number-ios", value, "a number of IOs", 1, SIZE_LIMIT, &l->ios);
-	case OPT_FUA:
-		l->fua = true;
-		return -1;
-	case OPT_VERIFY:
-		l->verify = true;
-		return -1;
-	case OPT_SEED:
-		given->seed = true;
-		return number("seed", value, "a number", 0, INT64_MAX, &l->seed);
-	case OPT_JSON:
-		o->json = true;
-		return -1;
-	case OPT_TRANSPORT:
-		return set_transport(o, value);
-	case OPT_CONNECTIONS:
-		return number_u("connections", value, "a number", 1, RTRS_MAX_CONS - 1, &o->connections);
-	case OPT_SESSNAME:
-		return set_sessname(o, value);
-	case OPT_REGISTRATION:
-		return set_registration(o, value);
-	case OPT_SERVER_UID:
-		return fab_users_parse(value, &o->servers) ? wrong("server-uid", value, "names or numbers of users") : -1;
-	case OPT_POLL:
-		return number_u("poll", value, "a number of microseconds", 0, 1000000, &o->poll_us);
-	case 'h':
-		fputs(help, stdout);
 		return 0;
-	case 'V':
-		puts("rtrs-bench " PACKAGE_VERSION);
-		return 0;
-	default:
-		fputs("See rtrs-bench --help\n", stderr);
-		return OPTIONS_USAGE;
 	}
+	snprintf(why, len, "expected 1..%d characters without '/' and '.'", RTRS_NAME_MAX - 1);
+	return -EINVAL;
 }
+
+static int set_server_uid(void *arg, const char *value, char *why, size_t len)
+{
+	struct options *o = arg;
+
+	if (!fab_users_parse(value, &o->servers))
+		return 0;
+	snprintf(why, len, "expected names or numbers of users");
+	return -EINVAL;
+}
+
+/* ---- the table ---- */
+
+#define FIELD(field) OPT_FIELD(struct options, field)
+
+static const struct opt rows[] = {
+	{ .name = "rw", .type = OPT_WORD, FIELD(rw), .arg = "WHAT", .words = rw_names, .nwords = RW_N, .call = set_rw,
+	  .fallback = "randread", .shown = "", .holds = OPT_AT_START,
+	  .help = "read, randread (default), and what destroys data:\nwrite, randwrite, rw, randrw" },
+	{ .name = "rwmixread", .type = OPT_NUMBER, FIELD(mix_percent), .arg = "PERCENT", .most = 100, .fallback = "50",
+	  .holds = OPT_AT_START, .help = "reads of rw and randrw" },
+	{ .name = "bs", .type = OPT_SIZE, FIELD(load.block), .arg = "SIZE", .least = VERIFY_MIN, .most = BLOCK_MAX,
+	  .step = VERIFY_MIN, .fallback = "4K", .holds = OPT_AT_START, .help = "bytes of an IO" },
+	{ .name = "iodepth", .type = OPT_NUMBER, FIELD(load.depth), .arg = "N", .least = 1, .most = DEPTH_MAX,
+	  .fallback = "1", .holds = OPT_AT_START, .help = "IOs in flight" },
+	{ .name = "offset", .type = OPT_SIZE, FIELD(load.off), .arg = "SIZE", .most = SIZE_LIMIT, .with_next = true,
+	  .holds = OPT_AT_START },
+	{ .name = "size", .type = OPT_SIZE, FIELD(load.size), .arg = "SIZE", .least = 1, .most = SIZE_LIMIT,
+	  .shown = "all of it", .holds = OPT_AT_START, .help = "the part of the export" },
+	{ .name = "runtime", .type = OPT_NUMBER, FIELD(load.runtime_s), .arg = "SECONDS", .of = "seconds", .least = 1,
+	  .most = UINT32_MAX, .with_next = true, .holds = OPT_AT_START },
+	{ .name = "number-ios", .type = OPT_SIZE, FIELD(load.ios), .arg = "N", .of = "IOs", .least = 1,
+	  .most = SIZE_LIMIT, .shown = "10 s", .holds = OPT_AT_START, .help = "whatever comes first" },
+	{ .name = "fua", .type = OPT_FLAG, FIELD(load.fua), .holds = OPT_AT_START,
+	  .help = "an answered write is on stable storage" },
+	{ .name = "verify", .type = OPT_FLAG, FIELD(load.verify), .holds = OPT_AT_START,
+	  .help = "blocks say what they are, and are checked" },
+	{ .name = "seed", .type = OPT_NUMBER, FIELD(load.seed), .arg = "N", .most = INT64_MAX, .fallback = "1",
+	  .holds = OPT_AT_START, .help = "of random blocks" },
+	{ .name = "json", .type = OPT_FLAG, FIELD(json), .holds = OPT_AT_START, .help = "the result as JSON" },
+	{ .name = "transport", .type = OPT_WORD, FIELD(transport), .words = transport_names, .nwords = TRANSPORT_N,
+	  .call = set_transport, .fallback = "auto", .holds = OPT_AT_START, .help = "how to reach the server" },
+	{ .name = "connections", .type = OPT_NUMBER, FIELD(connections), .arg = "N", .least = 1,
+	  .most = RTRS_MAX_CONS - 1, .fallback = "1", .holds = OPT_AT_START, .help = "for IO, 1..4095" },
+	{ .name = "sessname", .type = OPT_OTHER, .call = set_sessname, .arg = "NAME", .shown = "unique",
+	  .holds = OPT_AT_START, .help = "name of the session" },
+	{ .name = "server-uid", .type = OPT_OTHER, .call = set_server_uid, .arg = "USER[,USER]...",
+	  .shown = "root, own user", .holds = OPT_AT_START, .help = "who may listen at unix:PATH" },
+	{ .name = "registration", .type = OPT_WORD, FIELD(registration), .words = clt_registration_names,
+	  .nwords = CLT_NREGS, .fallback = "auto", .holds = OPT_AT_START, .help = "how long keys of reads live" },
+	{ .name = "poll", .type = OPT_NUMBER, FIELD(poll_us), .arg = "MICROSECONDS", .of = "microseconds",
+	  .most = 1000000, .fallback = "100", .holds = OPT_AT_START,
+	  .help = "look for at most so long before sleeping" },
+	{ .name = "help", .letter = 'h', .type = OPT_HELP, .with_next = true, .holds = OPT_AT_START },
+	{ .name = "version", .letter = 'V', .type = OPT_VERSION, .holds = OPT_AT_START,
+	  .help = "print this, or the version, and exit" },
+};
+
+const struct opt_table options_table = {
+	.program = "rtrs-bench",
+	.rows = rows,
+	.n = ARRAY_SIZE(rows),
+	.dashes = "--",
+	.head = "Usage: rtrs-bench [OPTIONS] HOST[:PORT]|unix:PATH EXPORT\n"
+		"Measure an RTRS/RNBD server: rtrs-server, or the kernel's.\n"
+		"\n",
+	.tail = "\nExit status: 0 done, 1 an error or blocks that differ, 2 a mistake above.\n",
+	.column = 29,
+};
+
+/* ---- the whole ---- */
 
 static int set_places(struct options *o, int argc, char **argv)
 {
@@ -281,23 +171,22 @@ static int set_places(struct options *o, int argc, char **argv)
 }
 
 /* Options that each are possible, and do nothing for the load that the others describe. */
-static int check_together(struct options *o, const struct given *given)
+static int check_together(struct options *o, uint64_t given)
 {
 	struct load_conf *l = &o->load;
-	bool mixed = l->read_percent % 100 != 0;
+	bool mixed = l->read_percent % 100 != 0, mix = opt_given(&options_table, given, "rwmixread");
 
-	if (given->mix && !mixed) {
-		fprintf(stderr, "rtrs-bench: --rwmixread=%u: expected with --rw=rw or --rw=randrw\n",
-			given->mix_percent);
+	if (mix && !mixed) {
+		fprintf(stderr, "rtrs-bench: --rwmixread '%u': expected with --rw=rw or --rw=randrw\n", o->mix_percent);
 		return OPTIONS_USAGE;
 	}
-	if (given->seed && !mixed && !l->random) {
-		fprintf(stderr, "rtrs-bench: --seed=%" PRIu64 ": expected with --rw=rw or a --rw of random blocks\n",
+	if (opt_given(&options_table, given, "seed") && !mixed && !l->random) {
+		fprintf(stderr, "rtrs-bench: --seed '%" PRIu64 "': expected with --rw=rw or a --rw of random blocks\n",
 			l->seed);
 		return OPTIONS_USAGE;
 	}
-	if (given->mix)
-		l->read_percent = given->mix_percent;
+	if (mix)
+		l->read_percent = o->mix_percent;
 	if (l->fua && l->read_percent == 100) {
 		fputs("rtrs-bench: --fua: expected with a --rw that writes: write, randwrite, rw or randrw\n", stderr);
 		return OPTIONS_USAGE;
@@ -307,23 +196,24 @@ static int check_together(struct options *o, const struct given *given)
 
 int options_parse(struct options *o, int argc, char **argv)
 {
-	struct given given = { .mix = false };
-	int opt, status;
+	enum opt_result result;
+	uint64_t given = 0;
+	char err[512];
+	int first = argc, status;
 
-	*o = (struct options){
-		.connections = 1,
-		.poll_us = SPIN_US,
-		.load = { .random = true, .read_percent = 100, .block = 4096, .depth = 1, .seed = 1 },
-	};
-	while ((opt = getopt_long(argc, argv, "hV", options, NULL)) != -1) {
-		status = set(o, opt, optarg, &given);
-		if (status >= 0)
-			return status;
+	memset(o, 0, sizeof(*o));
+	opt_defaults(&options_table, o);
+	result = opt_argv(&options_table, o, argc, argv, &first, &given, err, sizeof(err));
+	if (result == OPT_EXIT)
+		return 0;
+	if (result != OPT_RUN) {
+		fprintf(stderr, "rtrs-bench: %s\n", err);
+		return OPTIONS_USAGE;
 	}
-	status = check_together(o, &given);
+	status = check_together(o, given);
 	if (status >= 0)
 		return status;
 	if (!o->load.runtime_s && !o->load.ios)
-		o->load.runtime_s = 10;
-	return set_places(o, argc - optind, argv + optind);
+		o->load.runtime_s = RUNTIME_S;
+	return set_places(o, argc - first, argv + first);
 }

@@ -8,6 +8,7 @@
 
 #include "clt-sess.h"
 #include "load.h"
+#include "opt.h"
 
 /* Exit status. */
 #define OPTIONS_UNKNOWN_HOST 1
@@ -16,7 +17,10 @@
 struct options {
 	const char *server, *export;
 	const char *sessname;		/* NULL: made up */
-	const struct fab_provider *provider;	/* NULL: auto */
+	unsigned rw;			/* of load: its name's place */
+	unsigned mix_percent;		/* reads, if both are done */
+	unsigned transport;
+	const struct fab_provider *provider;	/* of it; NULL: auto */
 	struct fab_addr addr;		/* of @server */
 	bool automatic;			/* RDMA is tried first, then @addr */
 	unsigned connections;
@@ -26,6 +30,8 @@ struct options {
 	bool json;
 	struct load_conf load;		/* size 0: to the end */
 };
+
+extern const struct opt_table options_table;
 
 /* -1: go on; else the program's exit status. */
 int options_parse(struct options *o, int argc, char **argv);

@@ -141,17 +141,17 @@ int target_open(struct target *t, const struct options *o, char *why, size_t len
 static int check_part(struct load_conf *conf, uint64_t size, char *why, size_t len)
 {
 	if (conf->off >= size) {
-		snprintf(why, len, "--offset=%" PRIu64 ": expected less than %" PRIu64 ", the bytes of the export",
+		snprintf(why, len, "--offset '%" PRIu64 "': expected less than %" PRIu64 ", the bytes of the export",
 			 conf->off, size);
 		return -EINVAL;
 	}
 	if (conf->size > size - conf->off) {
-		snprintf(why, len, "--size=%" PRIu64 ": expected at most %" PRIu64 ", the bytes of the export%s",
+		snprintf(why, len, "--size '%" PRIu64 "': expected at most %" PRIu64 ", the bytes of the export%s",
 			 conf->size, size - conf->off, conf->off ? " behind --offset" : "");
 		return -EINVAL;
 	}
 	if (conf->size ? conf->size < conf->block : size - conf->off < conf->block) {
-		snprintf(why, len, "--bs=%" PRIu32 ": expected at most %" PRIu64 ", the bytes of %s", conf->block,
+		snprintf(why, len, "--bs '%" PRIu32 "': expected at most %" PRIu64 ", the bytes of %s", conf->block,
 			 conf->size ? conf->size : size - conf->off,
 			 conf->size ? "--size" : conf->off ? "the export behind --offset" : "the export");
 		return -EINVAL;
@@ -167,12 +167,12 @@ int target_fit(const struct target *t, struct load_conf *conf, char *why, size_t
 	int r;
 
 	if (conf->block % unit) {
-		snprintf(why, len, "--bs=%" PRIu32 ": expected a multiple of %" PRIu32 ", the export's blocks",
+		snprintf(why, len, "--bs '%" PRIu32 "': expected a multiple of %" PRIu32 ", the export's blocks",
 			 conf->block, unit);
 		return -EINVAL;
 	}
 	if (conf->off % unit) {
-		snprintf(why, len, "--offset=%" PRIu64 ": expected a multiple of %" PRIu32 ", the export's blocks",
+		snprintf(why, len, "--offset '%" PRIu64 "': expected a multiple of %" PRIu32 ", the export's blocks",
 			 conf->off, unit);
 		return -EINVAL;
 	}

@@ -28,6 +28,7 @@ UNIT_TESTS = \
 	%D%/test-look.crit \
 	%D%/test-number.crit \
 	%D%/test-opt.crit \
+	%D%/test-bench-options.crit \
 	%D%/test-mask.crit \
 	%D%/test-range.crit \
 	%D%/test-rnbd-extents.crit \
@@ -156,6 +157,17 @@ UNIT_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 %C%_test_number_crit_SOURCES = %D%/test-number.c %D%/unit.h
 %C%_test_number_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_number_crit_LDADD = libbase.la $(CRITERION_LIBS)
+%C%_test_bench_options_crit_SOURCES = \
+	%D%/opt-rules.c \
+	%D%/opt-rules.h \
+	%D%/test-bench-options.c \
+	%D%/unit.h \
+	src/rtrs-bench/options.c \
+	$(NULL)
+%C%_test_bench_options_crit_CPPFLAGS = $(CLT_CPPFLAGS) -I$(top_srcdir)/src/rtrs-bench
+%C%_test_bench_options_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_bench_options_crit_LDADD = \
+	libclt.la libfab.la librtrs.la libopt.la libbase.la libclock.la $(CRITERION_LIBS)
 %C%_test_opt_crit_SOURCES = %D%/test-opt.c %D%/unit.h
 %C%_test_opt_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_opt_crit_LDADD = libopt.la libbase.la $(CRITERION_LIBS)
