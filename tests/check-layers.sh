@@ -44,7 +44,7 @@ BEGIN {
 	uses["src/store/file"] = uses["src/store"] " src/store"
 	uses["src/rtrs-server"] = all " " server "reactor src/store"
 	uses["src/rtrsctl"] = common "base " common "opt " common "ctl"
-	uses["src/rtrs-bench"] = common "opt " uses[client "dev"] " " client "dev " common "ctl"
+	uses["src/rtrs-bench"] = common "opt " uses[client "start"] " " client "start " client "loop"
 
 	# what code without IO, sockets, threads and time may see
 	n = split("assert.h endian.h errno.h infiniband/verbs.h inttypes.h limits.h " \

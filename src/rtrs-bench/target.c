@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "clt-loop.h"
 #include "dev-list.h"
 #include "frwr.h"
 #include "loop-poll.h"
@@ -28,6 +29,7 @@ static int session_open(struct target *t, const struct options *o, const struct 
 	char name[RTRS_NAME_MAX];
 	struct clt_sess_conf conf = {
 		.name = o->sessname ? o->sessname : name,
+		.wait = &clt_loop_wait,
 		.paths = addr,
 		.npaths = 1,
 		.connections = o->connections,

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# The client without what needs nbdkit, a thread or a sleep: the simulation links it with its own
-# clt-wait.h and loop.h.
+# The client without a thread or a sleep: the simulation links it with its own ways to wait and loop.h.
 CLT_CPPFLAGS = \
 	$(AM_CPPFLAGS) \
 	-I$(top_srcdir)/%D%/io \
+	-I$(top_srcdir)/%D%/loop \
 	-I$(top_srcdir)/%D%/path \
 	-I$(top_srcdir)/%D%/sess \
 	-I$(top_srcdir)/%D%/dev \
@@ -76,7 +76,7 @@ libcltthread_la_SOURCES = %D%/io/clt-wait.c
 # Its IO on the caller's own loop, instead of them.
 noinst_LTLIBRARIES += libcltloop.la
 libcltloop_la_CPPFLAGS = $(CLT_CPPFLAGS)
-libcltloop_la_SOURCES = %D%/loop/clt-loop.c
+libcltloop_la_SOURCES = %D%/loop/clt-loop.c %D%/loop/clt-loop.h
 
 # What a front end needs besides.
 noinst_LTLIBRARIES += libcltkit.la

@@ -126,7 +126,7 @@ static void session_open(enum clt_registration registration)
 {
 	struct clt_sess_addr addr = { 0 };
 	struct clt_sess_conf conf = {
-		.name = "test-hsrv", .paths = &addr, .npaths = 1, .connections = 1,
+		.name = "test-hsrv", .wait = &clt_wait_threads, .paths = &addr, .npaths = 1, .connections = 1,
 		.io_timeout_ms = CLOCK_NEVER, .max_reconnect_attempts = -1, .registration = registration,
 	};
 

@@ -53,6 +53,7 @@ libsim_la_SOURCES = \
 	%D%/sim-storage.c \
 	%D%/sim-storage.h \
 	%D%/sim-wait.c \
+	%D%/sim-wait.h \
 	%D%/trace.c \
 	%D%/trace.h \
 	%D%/world-client.c \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Implements the plugin's clt-wait.h: the threads of nbdkit are fibers, and whoever would be the
+/* How requests wait (clt-wait.h): the threads of nbdkit are fibers, and whoever would be the
  * leader of a connection is an actor that polls while any fiber of its host waits for an answer.  One
  * thread, so notes are plain counters.  The service loop gets the role as it does from a real
  * leader: later, when that one has let go. */
@@ -11,6 +11,7 @@
 #include "clt-io.h"
 #include "sim-core.h"
 #include "sim-fiber.h"
+#include "sim-wait.h"
 
 #define LOOK 0x80000000u		/* struct clt_waiter.word; the rest counts */
 #define POLL_BUDGET 16
@@ -26,7 +27,7 @@ struct poller {
 
 static struct list pollers = LIST_INIT(pollers);
 
-/* Fibers that wait in clt_wait_more(), with something in flight on @con. */
+/* Fibers that wait in sim_wait_more(), with something in flight on @con. */
 struct waiting {
 	struct list link;
 	const struct clt_con *con;
@@ -48,14 +49,14 @@ static bool con_is_led(const struct clt_con *con)
 
 /* ---- waiters ---- */
 
-void clt_wait_count(struct clt_waiter *w)
+static void sim_wait_count(struct clt_waiter *w)
 {
 	atomic_fetch_add(&w->word, 1);
 	if (w->fn)
 		w->fn(w);
 }
 
-void clt_wait_look(struct clt_waiter *w)
+static void sim_wait_look(struct clt_waiter *w)
 {
 	atomic_fetch_or(&w->word, LOOK);
 	if (w->fn)
@@ -63,7 +64,7 @@ void clt_wait_look(struct clt_waiter *w)
 }
 
 /* On one thread a count has come when its slot has. */
-void clt_wait_settle(struct clt_waiter *w, unsigned n)
+static void sim_wait_settle(struct clt_waiter *w, unsigned n)
 {
 	w->settled += n;
 	assert((atomic_load(&w->word) & ~LOOK) >= w->settled);
@@ -77,13 +78,13 @@ static bool was_told(void *arg)
 	return (word & LOOK) || (word & ~LOOK) != w->settled;
 }
 
-void clt_wait_event(struct clt_waiter *w)
+static void sim_wait_event(struct clt_waiter *w)
 {
 	sim_fiber_wait(was_told, w);
 	w->settled = atomic_fetch_and(&w->word, ~LOOK) & ~LOOK;
 }
 
-void clt_wait_more(struct clt_waiter *w, struct clt_con *con)
+static void sim_wait_more(struct clt_waiter *w, struct clt_con *con)
 {
 	struct waiting me = { .con = con };
 
@@ -93,16 +94,16 @@ void clt_wait_more(struct clt_waiter *w, struct clt_con *con)
 	atomic_fetch_and(&w->word, ~LOOK);
 }
 
-unsigned clt_wait_hint(void)
+static unsigned sim_wait_hint(void)
 {
 	return sim_fiber_id(sim_fiber_self());
 }
 
-void clt_wait_batch_begin(void)
+static void sim_wait_batch_begin(void)
 {
 }
 
-void clt_wait_batch_end(void)
+static void sim_wait_batch_end(void)
 {
 }
 
@@ -155,7 +156,7 @@ static struct poller *poller_of(struct clt_con *con)
 	return NULL;
 }
 
-int clt_wait_con_init(struct clt_con *con)
+static int sim_wait_con_init(struct clt_con *con)
 {
 	struct poller *p = calloc(1, sizeof(*p));
 
@@ -171,7 +172,7 @@ int clt_wait_con_init(struct clt_con *con)
 	return 0;
 }
 
-void clt_wait_con_fini(struct clt_con *con)
+static void sim_wait_con_fini(struct clt_con *con)
 {
 	struct poller *p = poller_of(con);
 
@@ -180,14 +181,14 @@ void clt_wait_con_fini(struct clt_con *con)
 	free(p);
 }
 
-bool clt_wait_con_take(struct clt_con *con)
+static bool sim_wait_con_take(struct clt_con *con)
 {
 	if (con->wait.role != CLT_ROLE_SERVICE)
 		con->wait.role = con_is_led(con) ? CLT_ROLE_WANTED : CLT_ROLE_SERVICE;
 	return con->wait.role == CLT_ROLE_SERVICE;
 }
 
-void clt_wait_con_release(struct clt_con *con)
+static void sim_wait_con_release(struct clt_con *con)
 {
 	struct poller *p = poller_of(con);
 
@@ -195,7 +196,23 @@ void clt_wait_con_release(struct clt_con *con)
 	p->kicked = true;
 }
 
-void clt_wait_con_kick(struct clt_con *con)
+static void sim_wait_con_kick(struct clt_con *con)
 {
 	poller_of(con)->kicked = true;
 }
+
+const struct clt_wait_ops sim_wait_fibers = {
+	.count = sim_wait_count,
+	.look = sim_wait_look,
+	.settle = sim_wait_settle,
+	.more = sim_wait_more,
+	.event = sim_wait_event,
+	.hint = sim_wait_hint,
+	.batch_begin = sim_wait_batch_begin,
+	.batch_end = sim_wait_batch_end,
+	.con_init = sim_wait_con_init,
+	.con_fini = sim_wait_con_fini,
+	.con_take = sim_wait_con_take,
+	.con_release = sim_wait_con_release,
+	.con_kick = sim_wait_con_kick,
+};

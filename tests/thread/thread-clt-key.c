@@ -33,7 +33,7 @@ static void client_begin(const struct mock_server_conf *server)
 {
 	struct clt_sess_addr addr = { 0 };
 	struct clt_sess_conf conf = {
-		.name = "test", .paths = &addr, .npaths = 1, .connections = 1,
+		.name = "test", .wait = &clt_wait_threads, .paths = &addr, .npaths = 1, .connections = 1,
 		.io_timeout_ms = CLOCK_NEVER, .max_reconnect_attempts = -1, .registration = CLT_REG_WINDOW,
 	};
 
@@ -135,7 +135,8 @@ static void parts(void)
 
 /* ---- sealed with an invalidate in the queue ---- */
 
-static struct clt_attempt att;
+static struct clt_io io = { .wait = &clt_wait_threads };
+static struct clt_attempt att = { .io = &io };
 static struct clt_con con = { .att = &att, .cid = 1, .key = 1 };
 static atomic_bool told, stop;
 

@@ -440,20 +440,19 @@ static void early_answer(void)
 
 /* ---- an answer was pushed, and is not counted yet ---- */
 
+static struct clt_wait_ops staged_wait;
 static _Atomic(struct clt_waiter *) uncounted;	/* whose */
 static atomic_bool pushed, may_count, owner_yields, owner_ended;
 static _Thread_local bool is_owner;
 
-void __real_clt_wait_count(struct clt_waiter *w);
-void __wrap_clt_wait_count(struct clt_waiter *w);
-void __wrap_clt_wait_count(struct clt_waiter *w)
+static void count_when_told(struct clt_waiter *w)
 {
 	if (atomic_load(&uncounted) == w) {
 		atomic_store(&uncounted, NULL);
 		atomic_store(&pushed, true);
 		wait_until(atomic_load(&may_count));
 	}
-	__real_clt_wait_count(w);
+	clt_wait_threads.count(w);
 }
 
 int __real_sched_yield(void);
@@ -641,13 +640,15 @@ int main(void)
 	struct mock_server_conf server = { .queue_depth = 8, .max_io_size = 16384,
 					   .disk_size = 1 << 20 };
 	struct clt_sess_addr addr = { 0 };
-	struct clt_sess_conf conf = { .name = "test", .paths = &addr, .npaths = 1, .connections = 1,
+	struct clt_sess_conf conf = { .name = "test", .wait = &staged_wait, .paths = &addr, .npaths = 1, .connections = 1,
 				      .io_timeout_ms = CLOCK_NEVER, .max_reconnect_attempts = -1 };
 
 	signal(SIGABRT, hang);		/* by tests/run-test.sh */
 	log_init(quiet, LOG_LEVEL_ERROR);
 	mock_server_start(&server);
 	stage_build();
+	staged_wait = clt_wait_threads;
+	staged_wait.count = count_when_told;
 	mock_server_addr(&addr.dst);
 	addr.dst.provider = &staged;
 	check(!loop_poll_create("rtrs-service", &loop));

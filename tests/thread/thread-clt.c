@@ -37,7 +37,7 @@ static void session_open(unsigned connections)
 {
 	struct clt_sess_addr addr = { 0 };
 	struct clt_sess_conf conf = {
-		.name = "test", .paths = &addr, .npaths = 1, .connections = connections,
+		.name = "test", .wait = &clt_wait_threads, .paths = &addr, .npaths = 1, .connections = connections,
 		.io_timeout_ms = CLOCK_NEVER, .max_reconnect_attempts = -1, .registration = registration,
 	};
 

@@ -25,27 +25,35 @@ void clt_tx_flush(struct clt_con *to)
 {
 }
 
-void clt_wait_more(struct clt_waiter *w, struct clt_con *to)
+static void wait_more(struct clt_waiter *w, struct clt_con *to)
 {
 	cr_assert_fail("nobody is to wait here");
 }
 
-void clt_wait_look(struct clt_waiter *w)
+static void wait_look(struct clt_waiter *w)
 {
 	looks[nlooks++] = w;
 }
 
-void clt_wait_settle(struct clt_waiter *w, unsigned n)
+static void wait_settle(struct clt_waiter *w, unsigned n)
 {
 }
 
-void clt_wait_batch_begin(void)
+static void wait_batch_begin(void)
 {
 }
 
-void clt_wait_batch_end(void)
+static void wait_batch_end(void)
 {
 }
+
+static const struct clt_wait_ops wait_ops = {
+	.look = wait_look,
+	.settle = wait_settle,
+	.more = wait_more,
+	.batch_begin = wait_batch_begin,
+	.batch_end = wait_batch_end,
+};
 
 static void set_up(bool up)
 {
@@ -63,6 +71,7 @@ static void world(unsigned permits, uint32_t max_io)
 	att.cons = cons;
 	att.ncons = ARRAY_SIZE(cons);
 	att.io = &sess_io;
+	sess_io.wait = &wait_ops;
 	sess_io.atts[0] = &att;
 	atomic_store(&sess_io.natts, 1);
 	clt_slot_init(&sess_io);

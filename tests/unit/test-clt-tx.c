@@ -37,35 +37,45 @@ static int need_rearm(const struct fab_conn *conn)
 
 static const struct fab_provider provider = { .post_send = post_send, .need_rearm = need_rearm };
 
-void clt_wait_count(struct clt_waiter *w)
+static void wait_count(struct clt_waiter *w)
 {
 	back[nback++] = (unsigned)(container_of(w, struct clt_op, waiter) - ops);
 }
 
-void clt_wait_look(struct clt_waiter *w)
+static void wait_look(struct clt_waiter *w)
 {
 }
 
-void clt_wait_more(struct clt_waiter *w, struct clt_con *con)
+static void wait_more(struct clt_waiter *w, struct clt_con *con)
 {
 	cr_assert_fail("nobody is to wait here");
 }
 
-void clt_wait_settle(struct clt_waiter *w, unsigned n)
+static void wait_settle(struct clt_waiter *w, unsigned n)
 {
 }
 
-void clt_wait_batch_begin(void)
+static void wait_batch_begin(void)
 {
 }
 
-void clt_wait_batch_end(void)
+static void wait_batch_end(void)
 {
 }
 
-void clt_wait_con_kick(struct clt_con *con)
+static void wait_con_kick(struct clt_con *con)
 {
 }
+
+static const struct clt_wait_ops wait_ops = {
+	.count = wait_count,
+	.look = wait_look,
+	.settle = wait_settle,
+	.more = wait_more,
+	.batch_begin = wait_batch_begin,
+	.batch_end = wait_batch_end,
+	.con_kick = wait_con_kick,
+};
 
 static size_t encode(const struct clt_op *op, uint64_t off, uint32_t len, uint32_t tag, uint8_t *usr)
 {
@@ -75,6 +85,7 @@ static size_t encode(const struct clt_op *op, uint64_t off, uint32_t len, uint32
 
 static void setup(void)
 {
+	io.wait = &wait_ops;
 	clt_slot_init(&io);
 	cr_assert_eq(clt_slot_limit(&io, DEPTH), (int)DEPTH);
 	att = (struct clt_attempt){ .io = &io, .cons = cons, .ncons = NCONS, .depth = DEPTH, .rbufs = rbufs };

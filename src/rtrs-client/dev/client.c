@@ -128,8 +128,8 @@ int client_init(struct client *clt, struct loop *loop, const struct clt_sess_con
 	clt->result = CLT_AGAIN;
 	list_init(&clt->devs);
 	list_init(&clt->ctl_line);
-	clt_wait_init(&clt->event, NULL);
-	clt_wait_init(&clt->away_event, NULL);
+	clt_wait_init(&clt->event, conf->wait, NULL);
+	clt_wait_init(&clt->away_event, conf->wait, NULL);
 	dev_init(clt);
 	dev_reopen_init(clt);
 	loop_timer_init(&clt->close_timer, close_timer);

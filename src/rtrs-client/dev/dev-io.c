@@ -116,7 +116,7 @@ static void io_start(struct dev_io *op, struct dev *dev, struct dev_handle *h, e
 		.buf = buf,
 		.len = len,
 		.part_max = part_max(dev, what),
-		.hint = clt_wait_hint(),
+		.hint = clt_wait_hint(dev->clt->sess.io.wait),
 		.encode = io_encode,
 		.ready = io_ready,
 		.gave_up = io_gave_up,
@@ -233,7 +233,7 @@ static void writer_enter(struct dev *dev, struct writer *w, uint64_t start, uint
 {
 	w->range = (struct range){ .start = start, .end = end, .exclusive = exclusive,
 				   .granted = writer_granted };
-	clt_wait_init(&w->waiter, NULL);
+	clt_wait_init(&w->waiter, dev->clt->sess.io.wait, NULL);
 	if (range_enter(&dev->ranges, &w->range))
 		return;
 	while (!range_is_granted(&dev->ranges, &w->range))
@@ -242,9 +242,11 @@ static void writer_enter(struct dev *dev, struct writer *w, uint64_t start, uint
 
 static void writer_leave(struct dev *dev, struct writer *w)
 {
-	clt_wait_batch_begin();
+	const struct clt_wait_ops *wait = dev->clt->sess.io.wait;
+
+	clt_wait_batch_begin(wait);
 	range_leave(&dev->ranges, &w->range);
-	clt_wait_batch_end();
+	clt_wait_batch_end(wait);
 }
 
 static uint64_t block_size(const struct dev *dev)
@@ -369,19 +371,19 @@ static int write_unaligned(struct dev_handle *h, enum rnbd_io_op what, uint32_t 
 /* ---- what NBD asks for ---- */
 
 /* clt_wait_hint(), asked once by each thread. */
-static unsigned stat_hint(void)
+static unsigned stat_hint(const struct dev *dev)
 {
 	static _Thread_local unsigned mine;	/* + 1 */
 
 	if (!mine)
-		mine = 1 + clt_wait_hint();
+		mine = 1 + clt_wait_hint(dev->clt->sess.io.wait);
 	return mine - 1;
 }
 
 /* A request for @len bytes that began at @began_ns ends with @r. */
 static int counted(struct dev *dev, enum io_stat_op op, uint64_t began_ns, uint64_t len, int r)
 {
-	dev_stat_count(dev->stat, stat_hint(), op, r, len, clock_measure_ns() - began_ns);
+	dev_stat_count(dev->stat, stat_hint(dev), op, r, len, clock_measure_ns() - began_ns);
 	return r;
 }
 

@@ -106,7 +106,7 @@ int dev_list(struct client *clt, struct dev_list *list)
 	a.ctl.into = a.answer;
 	a.ctl.feature = RNBD_EXT_LIST;
 	loop_msg_init(&a.msg, asking_msg);
-	clt_wait_init(&a.waiter, NULL);
+	clt_wait_init(&a.waiter, clt->sess.io.wait, NULL);
 	loop_post(clt->sess.loop, &a.msg);
 	clt_wait_event(&a.waiter);
 	free(a.answer);

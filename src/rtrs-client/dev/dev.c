@@ -356,7 +356,7 @@ int dev_open(struct client *clt, const char *name, enum rnbd_access_mode mode,
 {
 	struct open_wait w = { .req = { .name = name, .mode = mode, .done = open_wait_done } };
 
-	clt_wait_init(&w.waiter, NULL);
+	clt_wait_init(&w.waiter, clt->sess.io.wait, NULL);
 	dev_open_start(clt, &w.req);
 	clt_wait_event(&w.waiter);
 	*dev = w.req.dev;

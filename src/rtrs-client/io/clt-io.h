@@ -100,6 +100,7 @@ enum clt_policy {
 
 struct clt_io {
 	struct loop *loop;
+	const struct clt_wait_ops *wait;	/* how requests wait */
 	unsigned poll_us;		/* who polls looks for answers for at most so long before it
 					 * sleeps (spin.h) */
 	struct clt_slot_table slots;
@@ -121,7 +122,7 @@ struct clt_io {
 	struct list up_waiters;		/* clt_op.up_link */
 };
 
-/* @io->loop and poll_us are set. */
+/* @io->loop, wait and poll_us are set. */
 void clt_slot_init(struct clt_io *io);
 /* No operation is left. */
 void clt_slot_fini(struct clt_io *io);
@@ -280,6 +281,37 @@ struct clt_con {
 	struct loop_watch watch;
 	atomic_uint state;		/* enum clt_con_state */
 };
+
+/* The poll role of @con (clt-wait.h). */
+static inline int clt_wait_con_init(struct clt_con *con)
+{
+	return con->att->io->wait->con_init(con);
+}
+
+static inline void clt_wait_con_fini(struct clt_con *con)
+{
+	con->att->io->wait->con_fini(con);
+}
+
+/* Service loop wants the role: true when it has it now (or had it), else clt_con_ops.role_free()
+ * is called as soon as the leader has let go. */
+static inline bool clt_wait_con_take(struct clt_con *con)
+{
+	return con->att->io->wait->con_take(con);
+}
+
+/* Service loop: waiters may lead again. */
+static inline void clt_wait_con_release(struct clt_con *con)
+{
+	con->att->io->wait->con_release(con);
+}
+
+/* Make a leader that sleeps in ppoll() look at @con again (fab_need_rearm, failure).  Any thread;
+ * does nothing when nobody sleeps there. */
+static inline void clt_wait_con_kick(struct clt_con *con)
+{
+	con->att->io->wait->con_kick(con);
+}
 
 /* Tell the owner that @con has failed, for the reason that is printed.  Any thread, also from
  * handlers. */

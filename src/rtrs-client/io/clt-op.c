@@ -29,7 +29,7 @@ void clt_op_start(struct clt_op *op, void (*fn)(struct clt_waiter *w))
 	op->inflight = 0;
 	op->next_off = 0;
 	op->stage = CLT_OP_CUTS;
-	clt_wait_init(&op->waiter, fn);
+	clt_wait_init(&op->waiter, op->io->wait, fn);
 }
 
 static void op_error(struct clt_op *op, int status)

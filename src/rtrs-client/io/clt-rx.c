@@ -194,13 +194,13 @@ int clt_rx_poll(struct clt_con *con, int budget)
 {
 	int n;
 
-	clt_wait_batch_begin();
+	clt_wait_batch_begin(con->att->io->wait);
 	n = fab_dispatch(con->fab, budget);
 	if (n == -ENOTCONN) {
 		clt_tx_fail(con, -ECONNRESET, "connection %u: %s", con->cid,
 			    fab_conn_cause(con->fab));
 	}
-	clt_wait_batch_end();
+	clt_wait_batch_end(con->att->io->wait);
 	if (atomic_exchange(&con->has_inv, false))
 		clt_tx_flush(con);
 	return n;

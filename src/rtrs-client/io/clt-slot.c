@@ -77,14 +77,14 @@ void clt_slot_wake(struct clt_io *io)
 {
 	struct list *link;
 
-	clt_wait_batch_begin();
+	clt_wait_batch_begin(io->wait);
 	pthread_mutex_lock(&io->lock);
 	while ((link = list_pop(&io->up_waiters)))
 		clt_wait_look(&list_entry(link, struct clt_op, up_link)->waiter);
 	/* The path that they wait to be sent over may be gone. */
 	users_look(io);
 	pthread_mutex_unlock(&io->lock);
-	clt_wait_batch_end();
+	clt_wait_batch_end(io->wait);
 }
 
 /* io->lock held. */
@@ -226,11 +226,11 @@ void clt_slot_put_zero(struct clt_io *io, struct clt_slot *slot)
 
 void clt_slot_regrant(struct clt_io *io)
 {
-	clt_wait_batch_begin();
+	clt_wait_batch_begin(io->wait);
 	pthread_mutex_lock(&io->lock);
 	permits_grant(io);
 	pthread_mutex_unlock(&io->lock);
-	clt_wait_batch_end();
+	clt_wait_batch_end(io->wait);
 }
 
 void clt_slot_leave(struct clt_op *op)

@@ -313,10 +313,10 @@ void clt_tx_queue(struct clt_con *con, struct clt_slot *slot)
 void clt_tx_flush(struct clt_con *con)
 {
 	while (atomic_load(&con->sendq) && send_trylock(con)) {
-		clt_wait_batch_begin();
+		clt_wait_batch_begin(con->att->io->wait);
 		con_send(con, slot_take_all(&con->sendq));
 		send_unlock(con);
-		clt_wait_batch_end();
+		clt_wait_batch_end(con->att->io->wait);
 	}
 }
 
@@ -324,13 +324,13 @@ void clt_tx_seal(struct clt_con *con)
 {
 	while (!send_trylock(con))
 		sched_yield();	/* a post never blocks */
-	clt_wait_batch_begin();
+	clt_wait_batch_begin(con->att->io->wait);
 	con->open = false;
 	/* ORDER: before anybody else can have the lock, who would still hold an invalidate while
 	 * the caller gives its window back. */
 	con_send(con, slot_take_all(&con->sendq));
 	send_unlock(con);
-	clt_wait_batch_end();
+	clt_wait_batch_end(con->att->io->wait);
 	clt_tx_flush(con);
 }
 
@@ -366,7 +366,7 @@ void clt_tx_fail_over(struct clt_attempt *att)
 	const struct clt_slot_table *slots = &att->io->slots;
 	unsigned n = 0;
 
-	clt_wait_batch_begin();
+	clt_wait_batch_begin(att->io->wait);
 	for (unsigned i = 0; i < att->ncons; i++)
 		atomic_store(&att->cons[i].unsent, 0);
 	for (unsigned i = 0; slots->slot && i <= slots->n; i++) {
@@ -377,5 +377,5 @@ void clt_tx_fail_over(struct clt_attempt *att)
 		qsort(slots->order, n, sizeof(struct clt_slot *), sent_before);
 	for (unsigned i = 0; i < n; i++)
 		slot_fail_over(slots->order[i], att);
-	clt_wait_batch_end();
+	clt_wait_batch_end(att->io->wait);
 }

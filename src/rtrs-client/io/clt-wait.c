@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the sleeping: futexes of waiters, ppoll() of leaders, who leads, and the poller threads.
- * Threads of nbdkit; the service thread for clt_wait_con_take() and its kin.  Only
- * clt_wait_con_init() can fail.
+ * Threads of nbdkit; the service thread for threads_con_take() and its kin.  Only
+ * threads_con_init() can fail.
  *
  * The futex word of a waiter: counts in steps of WORD_COUNT (they wrap), and flags below.  Who adds
  * news clears the sleep flags in the same instruction and so is the only one that wakes.
@@ -64,12 +64,12 @@ static void batch_flush(void)
 	batch.n = 0;
 }
 
-void clt_wait_batch_begin(void)
+static void threads_batch_begin(void)
 {
 	batch.depth++;
 }
 
-void clt_wait_batch_end(void)
+static void threads_batch_end(void)
 {
 	if (--batch.depth == 0)
 		batch_flush();
@@ -101,17 +101,17 @@ static void waiter_tell(struct clt_waiter *w, unsigned count, unsigned flags)
 	}
 }
 
-void clt_wait_count(struct clt_waiter *w)
+static void threads_count(struct clt_waiter *w)
 {
 	waiter_tell(w, WORD_COUNT, 0);
 }
 
-void clt_wait_look(struct clt_waiter *w)
+static void threads_look(struct clt_waiter *w)
 {
 	waiter_tell(w, 0, WORD_LOOK);
 }
 
-void clt_wait_settle(struct clt_waiter *w, unsigned n)
+static void threads_settle(struct clt_waiter *w, unsigned n)
 {
 	unsigned mask = UINT_MAX / WORD_COUNT;
 
@@ -136,14 +136,14 @@ static bool waiter_sleep(struct clt_waiter *w)
 	return true;
 }
 
-void clt_wait_event(struct clt_waiter *w)
+static void threads_event(struct clt_waiter *w)
 {
 	waiter_sleep(w);
 	atomic_fetch_and(&w->word, ~WORD_LOOK);
 	w->settled = atomic_load(&w->word) / WORD_COUNT;
 }
 
-unsigned clt_wait_hint(void)
+static unsigned threads_hint(void)
 {
 	static atomic_uint next;
 	static _Thread_local unsigned mine;
@@ -157,7 +157,7 @@ unsigned clt_wait_hint(void)
 
 static void *poller_main(void *arg);
 
-int clt_wait_con_init(struct clt_con *con)
+static int threads_con_init(struct clt_con *con)
 {
 	struct clt_wait_con *wc = &con->wait;
 	int r;
@@ -171,7 +171,7 @@ int clt_wait_con_init(struct clt_con *con)
 	wc->leader = NULL;
 	wc->role = CLT_ROLE_SERVICE;
 	atomic_init(&wc->asleep, 0);
-	clt_wait_init(&wc->poller, NULL);
+	clt_wait_init(&wc->poller, &clt_wait_threads, NULL);
 	spin_init(&wc->spin, con->att->io->poll_us);
 	r = -pthread_create(&wc->thread, NULL, poller_main, con);
 	if (r < 0) {
@@ -183,7 +183,7 @@ int clt_wait_con_init(struct clt_con *con)
 	return 0;
 }
 
-void clt_wait_con_fini(struct clt_con *con)
+static void threads_con_fini(struct clt_con *con)
 {
 	struct clt_wait_con *wc = &con->wait;
 
@@ -216,7 +216,15 @@ static struct clt_waiter *role_pass(struct clt_wait_con *wc)
 	return NULL;
 }
 
-bool clt_wait_con_take(struct clt_con *con)
+static void threads_con_kick(struct clt_con *con)
+{
+	int asleep = 1;
+
+	if (atomic_compare_exchange_strong(&con->wait.asleep, &asleep, 2))
+		eventfd_write(con->wait.kick_fd, 1);
+}
+
+static bool threads_con_take(struct clt_con *con)
 {
 	struct clt_wait_con *wc = &con->wait;
 	bool has;
@@ -227,11 +235,11 @@ bool clt_wait_con_take(struct clt_con *con)
 	has = wc->role == CLT_ROLE_SERVICE;
 	pthread_mutex_unlock(&wc->lock);
 	if (!has)
-		clt_wait_con_kick(con);
+		threads_con_kick(con);
 	return has;
 }
 
-void clt_wait_con_release(struct clt_con *con)
+static void threads_con_release(struct clt_con *con)
 {
 	struct clt_wait_con *wc = &con->wait;
 	struct clt_waiter *next;
@@ -244,14 +252,6 @@ void clt_wait_con_release(struct clt_con *con)
 	pthread_mutex_unlock(&wc->lock);
 }
 
-void clt_wait_con_kick(struct clt_con *con)
-{
-	int asleep = 1;
-
-	if (atomic_compare_exchange_strong(&con->wait.asleep, &asleep, 2))
-		eventfd_write(con->wait.kick_fd, 1);
-}
-
 /* The leader @w is done with polling. */
 static void role_leave(struct clt_con *con)
 {
@@ -259,7 +259,7 @@ static void role_leave(struct clt_con *con)
 	struct clt_waiter *next = NULL;
 	bool svc;
 
-	clt_wait_batch_begin();
+	threads_batch_begin();
 	pthread_mutex_lock(&wc->lock);
 	svc = wc->role == CLT_ROLE_WANTED;
 	if (svc) {
@@ -279,7 +279,7 @@ static void role_leave(struct clt_con *con)
 	if (svc)
 		con->att->ops->role_free(con);
 	pthread_mutex_unlock(&wc->lock);
-	clt_wait_batch_end();
+	threads_batch_end();
 }
 
 /* Sleep in ppoll() unless there is something to do. */
@@ -448,7 +448,7 @@ static bool role_wait(struct clt_con *con, struct clt_waiter *w)
 	return atomic_fetch_and(&w->word, ~WORD_LEAD) & WORD_LEAD;
 }
 
-void clt_wait_more(struct clt_waiter *w, struct clt_con *con)
+static void threads_more(struct clt_waiter *w, struct clt_con *con)
 {
 	if (!con || con->cid == 0)
 		waiter_sleep(w);
@@ -457,3 +457,19 @@ void clt_wait_more(struct clt_waiter *w, struct clt_con *con)
 	if (atomic_load_explicit(&w->word, memory_order_relaxed) & WORD_LOOK)
 		atomic_fetch_and(&w->word, ~WORD_LOOK);
 }
+
+const struct clt_wait_ops clt_wait_threads = {
+	.count = threads_count,
+	.look = threads_look,
+	.settle = threads_settle,
+	.more = threads_more,
+	.event = threads_event,
+	.hint = threads_hint,
+	.batch_begin = threads_batch_begin,
+	.batch_end = threads_batch_end,
+	.con_init = threads_con_init,
+	.con_fini = threads_con_fini,
+	.con_take = threads_con_take,
+	.con_release = threads_con_release,
+	.con_kick = threads_con_kick,
+};

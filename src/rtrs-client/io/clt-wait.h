@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where threads wait: the only file that blocks (clt-wait.c).  A program whose IO all runs on the
- * service loop has another implementation (loop/clt-loop.c), and so has the simulation: there
- * is one thread, so notes are remembered, roles are always free, and its loop calls clt_op_step()
- * and clt_rx_poll() itself.
+/* Where requests wait.  How they do is the caller's choice, a set of ops given when the client is created
+ * (clt_sess_conf.wait):
+ *   clt_wait_threads	(clt-wait.c) the calling threads sleep; the only file here that blocks
+ *   clt_loop_wait	(loop/clt-loop.c) all IO runs on the service loop, and no thread waits for it
+ * The simulation has its own: there is one thread, so notes are remembered, roles are always free, and its loop
+ * calls clt_op_step() and clt_rx_poll() itself.
  *
  * WAITER.  One per struct clt_op.  The owner of the operation (a thread of nbdkit) steps it and
  * sleeps between steps; others tell it that a step is worth while:
@@ -35,8 +37,31 @@
 #include "spin.h"
 
 struct clt_con;
+struct clt_waiter;
+
+/* One for all of a session; constant.  The functions below and in clt-io.h, which have the contracts, call them. */
+struct clt_wait_ops {
+	void (*count)(struct clt_waiter *w);
+	void (*look)(struct clt_waiter *w);
+	void (*settle)(struct clt_waiter *w, unsigned n);
+	void (*more)(struct clt_waiter *w, struct clt_con *con);
+	void (*event)(struct clt_waiter *w);
+	unsigned (*hint)(void);
+	void (*batch_begin)(void);
+	void (*batch_end)(void);
+	/* clt_wait_con_*() */
+	int (*con_init)(struct clt_con *con);
+	void (*con_fini)(struct clt_con *con);
+	bool (*con_take)(struct clt_con *con);
+	void (*con_release)(struct clt_con *con);
+	void (*con_kick)(struct clt_con *con);
+};
+
+/* Threads wait, and lead each other. */
+extern const struct clt_wait_ops clt_wait_threads;
 
 struct clt_waiter {
+	const struct clt_wait_ops *ops;
 	atomic_uint word;		/* the futex: see clt-wait.c */
 	unsigned settled;		/* owner: counts that were matched with slots */
 	atomic_int kick_fd;		/* leader: wakes it in ppoll() */
@@ -72,8 +97,10 @@ struct clt_wait_con {
 
 /* ---- waiters ---- */
 
-static inline void clt_wait_init(struct clt_waiter *w, void (*fn)(struct clt_waiter *w))
+static inline void clt_wait_init(struct clt_waiter *w, const struct clt_wait_ops *ops,
+				 void (*fn)(struct clt_waiter *w))
 {
+	w->ops = ops;
 	atomic_init(&w->word, 0);
 	w->settled = 0;
 	atomic_init(&w->kick_fd, -1);
@@ -82,37 +109,53 @@ static inline void clt_wait_init(struct clt_waiter *w, void (*fn)(struct clt_wai
 }
 
 /* Any thread; see above. */
-void clt_wait_count(struct clt_waiter *w);
-void clt_wait_look(struct clt_waiter *w);
+static inline void clt_wait_count(struct clt_waiter *w)
+{
+	w->ops->count(w);
+}
+
+static inline void clt_wait_look(struct clt_waiter *w)
+{
+	w->ops->look(w);
+}
+
 /* Owner: @n more slots were taken from the operation; return when their counts have come. */
-void clt_wait_settle(struct clt_waiter *w, unsigned n);
+static inline void clt_wait_settle(struct clt_waiter *w, unsigned n)
+{
+	w->ops->settle(w, n);
+}
 
 /* Block until @w was told something that its owner has not seen; poll @con, on which it has
  * something in flight (NULL: on none), or follow who does.  May return without news.  Thread of
  * nbdkit. */
-void clt_wait_more(struct clt_waiter *w, struct clt_con *con);
+static inline void clt_wait_more(struct clt_waiter *w, struct clt_con *con)
+{
+	w->ops->more(w, con);
+}
+
 /* Block until @w was told to look or counted; for waits without an operation. */
-void clt_wait_event(struct clt_waiter *w);
+static inline void clt_wait_event(struct clt_waiter *w)
+{
+	w->ops->event(w);
+}
+
 /* A number that spreads callers over connections and is the same each time for one thread. */
-unsigned clt_wait_hint(void);
+static inline unsigned clt_wait_hint(const struct clt_wait_ops *ops)
+{
+	return ops->hint();
+}
 
 /* Between these wake-ups are collected; end sends them.  For dispatching and failing many: a
  * thread is woken after the locks and handlers are left.  Nestable. */
-void clt_wait_batch_begin(void);
-void clt_wait_batch_end(void);
+static inline void clt_wait_batch_begin(const struct clt_wait_ops *ops)
+{
+	ops->batch_begin();
+}
 
-/* ---- the poll role ---- */
-
-int clt_wait_con_init(struct clt_con *con);
-void clt_wait_con_fini(struct clt_con *con);
-/* Service loop wants the role: true when it has it now (or had it), else clt_con_ops.role_free()
- * is called as soon as the leader has let go. */
-bool clt_wait_con_take(struct clt_con *con);
-/* Service loop: waiters may lead again. */
-void clt_wait_con_release(struct clt_con *con);
-/* Make a leader that sleeps in ppoll() look at @con again (fab_need_rearm, failure).  Any thread;
- * does nothing when nobody sleeps there. */
-void clt_wait_con_kick(struct clt_con *con);
+static inline void clt_wait_batch_end(const struct clt_wait_ops *ops)
+{
+	ops->batch_end();
+}
 
 /* The thread that polls @wc's connection is awake and will call clt_tx_flush() before it sleeps. */
 static inline bool clt_wait_con_awake(struct clt_wait_con *wc)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Implements the client's clt-wait.h for a program whose IO all runs on the loop of its session:
+/* How requests wait (clt-wait.h) in a program whose IO all runs on the loop of its session:
  * the loop is the leader of every connection for ever, and so there is nobody to wake for an
  * answer.
  *
  * What a pass finds is dispatched at once; what is sent because of that is queued, and goes out
  * together right before the thread would sleep.  Operations have a function that schedules a step
  * (clt_op_start), never a thread; other threads wait for events of the session alone.  Loop's
- * thread, but for clt_wait_event(). */
+ * thread, but for clt_loop_event(). */
 #include <config.h>
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 #include "cleanup.h"
-#include "clt-io.h"
+#include "clt-loop.h"
 
 #define WORD_LOOK 0x80000000u		/* struct clt_waiter.word; the rest counts */
 #define POLL_BUDGET 64
@@ -45,23 +45,23 @@ static void waiter_tell(struct clt_waiter *w, unsigned count, unsigned flags)
 	pthread_cond_broadcast(&event_told);
 }
 
-void clt_wait_count(struct clt_waiter *w)
+static void clt_loop_count(struct clt_waiter *w)
 {
 	waiter_tell(w, 1, 0);
 }
 
-void clt_wait_look(struct clt_waiter *w)
+static void clt_loop_look(struct clt_waiter *w)
 {
 	waiter_tell(w, 0, WORD_LOOK);
 }
 
 /* On one thread a count has come when its slot has. */
-void clt_wait_settle(struct clt_waiter *w, unsigned n)
+static void clt_loop_settle(struct clt_waiter *w, unsigned n)
 {
 	w->settled += n;
 }
 
-void clt_wait_event(struct clt_waiter *w)
+static void clt_loop_event(struct clt_waiter *w)
 {
 	LOCK_SCOPE(&event_lock);
 	while (atomic_load(&w->word) == w->settled)
@@ -71,24 +71,24 @@ void clt_wait_event(struct clt_waiter *w)
 }
 
 /* No operation here has a thread. */
-void clt_wait_more(struct clt_waiter *w, struct clt_con *con)
+static void clt_loop_more(struct clt_waiter *w, struct clt_con *con)
 {
 	abort();
 }
 
 /* Operations take connections in turns. */
-unsigned clt_wait_hint(void)
+static unsigned clt_loop_hint(void)
 {
 	static atomic_uint next;
 
 	return atomic_fetch_add(&next, 1) & INT32_MAX;
 }
 
-void clt_wait_batch_begin(void)
+static void clt_loop_batch_begin(void)
 {
 }
 
-void clt_wait_batch_end(void)
+static void clt_loop_batch_end(void)
 {
 }
 
@@ -179,7 +179,7 @@ static void leader_settle(struct loop_task *task)
 	loop_watch_events(&l->watch, events);
 }
 
-int clt_wait_con_init(struct clt_con *con)
+static int clt_loop_con_init(struct clt_con *con)
 {
 	struct leader *l = calloc(1, sizeof(*l));
 
@@ -194,13 +194,7 @@ int clt_wait_con_init(struct clt_con *con)
 	return 0;
 }
 
-void clt_wait_con_fini(struct clt_con *con)
-{
-	clt_wait_con_take(con);
-	free(con->wait.impl);
-}
-
-bool clt_wait_con_take(struct clt_con *con)
+static bool clt_loop_con_take(struct clt_con *con)
 {
 	struct leader *l = con->wait.impl;
 
@@ -210,7 +204,13 @@ bool clt_wait_con_take(struct clt_con *con)
 	return true;
 }
 
-void clt_wait_con_release(struct clt_con *con)
+static void clt_loop_con_fini(struct clt_con *con)
+{
+	clt_loop_con_take(con);
+	free(con->wait.impl);
+}
+
+static void clt_loop_con_release(struct clt_con *con)
 {
 	struct leader *l = con->wait.impl;
 	int r;
@@ -227,8 +227,24 @@ void clt_wait_con_release(struct clt_con *con)
 	leader_wake(l);
 }
 
-void clt_wait_con_kick(struct clt_con *con)
+static void clt_loop_con_kick(struct clt_con *con)
 {
 	if (con->wait.role == CLT_ROLE_WAITERS)
 		leader_wake(con->wait.impl);
 }
+
+const struct clt_wait_ops clt_loop_wait = {
+	.count = clt_loop_count,
+	.look = clt_loop_look,
+	.settle = clt_loop_settle,
+	.more = clt_loop_more,
+	.event = clt_loop_event,
+	.hint = clt_loop_hint,
+	.batch_begin = clt_loop_batch_begin,
+	.batch_end = clt_loop_batch_end,
+	.con_init = clt_loop_con_init,
+	.con_fini = clt_loop_con_fini,
+	.con_take = clt_loop_con_take,
+	.con_release = clt_loop_con_release,
+	.con_kick = clt_loop_con_kick,
+};

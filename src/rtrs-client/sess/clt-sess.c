@@ -347,6 +347,7 @@ int clt_sess_init(struct clt_sess *sess, struct loop *loop, const struct clt_ses
 		.once = conf->once,
 	};
 	sess->io.loop = loop;
+	sess->io.wait = conf->wait;
 	sess->io.poll_us = conf->poll_us;
 	atomic_init(&sess->io.policy, conf->policy);
 	loop_timer_init(&sess->timeout_timer, sess_timeout);

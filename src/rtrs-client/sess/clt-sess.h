@@ -24,6 +24,7 @@ struct clt_sess_addr {
 
 struct clt_sess_conf {
 	const char *name;		/* rtrs_sessname_ok() */
+	const struct clt_wait_ops *wait;	/* how requests wait, and callers of what blocks */
 	const struct clt_sess_addr *paths;	/* [npaths], of the caller */
 	unsigned npaths;		/* 1 .. CLT_PATHS_MAX */
 	enum clt_policy policy;

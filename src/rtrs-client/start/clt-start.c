@@ -56,6 +56,7 @@ static int session_open(const struct clt_conf *conf, const char *suffix, bool on
 	char base[RTRS_NAME_MAX], name[RTRS_NAME_MAX + 8];
 	struct clt_sess_conf sess = {
 		.name = name,
+		.wait = &clt_wait_threads,
 		.paths = conf->paths,
 		.npaths = conf->npaths,
 		.policy = conf->policy,

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How requests of fibers wait (clt-wait.h). */
+#ifndef SIM_WAIT_H
+#define SIM_WAIT_H
+
+#include "clt-wait.h"
+
+extern const struct clt_wait_ops sim_wait_fibers;
+
+#endif
