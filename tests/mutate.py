@@ -80,11 +80,6 @@ def paths_of(source, hunk):
 
 # ---- the lists ----
 
-def words_equal(a, b):
-    """Lines are equal whatever their white space: code is indented anew more often than it changes."""
-    return a.split() == b.split()
-
-
 def tests_of(line):
     """Variables of the environment belong to all tests of a line: "A=1 x y" is "A=1 x" and "A=1 y"."""
     try:
@@ -126,6 +121,10 @@ def parse(path):
             mutant.tests += tests_of(rest)
         elif key == 'survives':
             mutant.survives = rest.strip()
+        elif line[0] == '\t' and mutant.survives:
+            mutant.survives += ' ' + line.strip()
+        elif line[0] == '\t' and not mutant.hunks:
+            mutant.breaks += ' ' + line.strip()
         elif line[0] in '-+ ' and mutant.hunks:
             mutant.hunks[-1].lines.append((line[0], line[1:]))
         else:
@@ -134,13 +133,32 @@ def parse(path):
     return mutants
 
 
+def last_of(lines, first, words):
+    """The line that ends @words, which begin with line @first; None when other words stand there.  Code is wrapped
+    and indented anew more often than it changes, so a line may end anywhere between words."""
+    have = []
+    for last in range(first, len(lines)):
+        have += lines[last].split()
+        if have != words[:len(have)]:
+            return None
+        if len(have) == len(words):
+            return last
+    return None
+
+
 def find(lines, old, hunk):
-    """Where the lines @old begin in @lines, within what @hunk names."""
+    """(first, last) of the lines that are @old in @lines, within what @hunk names."""
+    words = [word for line in old for word in line.split()]
     parts = [(0, len(lines) - 1)]
     if hunk.name:
         parts = [(d.first, d.last) for d in csource.definitions(lines) if d.name == hunk.name]
-    return [i for first, last in parts for i in range(first, last + 2 - len(old))
-            if all(words_equal(lines[i + k], text) for k, text in enumerate(old))]
+    found = []
+    for begin, end in parts:
+        for first in range(begin, end + 1):
+            last = last_of(lines, first, words) if lines[first].strip() else None
+            if last is not None and last <= end:
+                found.append((first, last))
+    return found
 
 
 def mutated(source, mutant):
@@ -154,13 +172,13 @@ def mutated(source, mutant):
             if path not in texts:
                 with open(os.path.join(source, path), encoding='utf-8') as f:
                     texts[path] = f.read().split('\n')
-        at = [(path, i) for path in paths for i in find(texts[path], old, hunk)] if old else []
+        at = [(path, place) for path in paths for place in find(texts[path], old, hunk)] if old else []
         if len(at) != 1:
             first = next((text.strip() for sign, text in hunk.lines if sign in '- '), '')
             raise ListError(f'{mutant.where}: {mutant.name} does not apply: {hunk} has its old text '
                             f'{len(at)} times, expected once: "{first}"')
-        path, i = at[0]
-        texts[path][i:i + len(old)] = hunk.side('+ ')
+        path, (begin, end) = at[0]
+        texts[path][begin:end + 1] = hunk.side('+ ')
         changed.append(path)
     return {path: '\n'.join(texts[path]) for path in changed}
 

@@ -231,12 +231,30 @@ in ${place%%;*}
 +other;
 test tests/good"
 done
+# A sentence of two lines; code that is wrapped, in the file and in the list.
+printf 'int four(void)\n{\n\treturn two(),\n\t\tthree();\n}\n' > "$tmp/toy/src/four.c"
+toy 0 --check <<< 'mutant a: it returns two,
+	and not three
+in four
+-	return two(), three();
++	return two();
+test tests/good
+mutant b: it returns three
+in four
+ {
+-	return
+-	two(), three();
++	return three();
+test tests/good
+survives nobody
+	looks'
+rm "$tmp/toy/src/four.c"
 wrong 'a does not apply: two has its old text 0 times, expected once: "return n \+ 3;"' 'mutant a: x
 in two
 -	return n + 3;
 test tests/good'
-wrong 'a does not apply: there is no four' 'mutant a: x
-in four
+wrong 'a does not apply: there is no five' 'mutant a: x
+in five
 -	return n + 3;
 test tests/good'
 in_two='mutant a: x
@@ -252,8 +270,8 @@ wrong 'a does not apply: two has its old text 2 times' "$in_two"
 toy 0 --check <<< "${in_two/in two/in two of moved.c}"
 rm -r "$tmp/toy/src/below"
 
-wrong 'a does not apply: there is no src/four.c' 'mutant a: x
-file src/four.c
+wrong 'a does not apply: there is no src/five.c' 'mutant a: x
+file src/five.c
 -int a;
 test tests/good'
 wrong 'a: there is no test tests/goo' 'mutant a: x
