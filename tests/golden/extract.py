@@ -226,7 +226,7 @@ def emit(name, m, rows):
     if tail:
         print("static const uint8_t bytes_of_%s[] = {" % name)
         for i in range(0, len(tail), 16):
-            print("\t" + " ".join("0x%02x," % b for b in tail[i:i + 16]))
+            print("    " + " ".join("0x%02x," % b for b in tail[i:i + 16]))
         print("};\n")
         row += [".bytes = bytes_of_%s, .len = %d" % (name, len(tail))]
     row += [".%s = 0x%x" % (f, m[f]) for f in ("addr", "chunk", "rkey", "imm", "inv") if m.get(f)]

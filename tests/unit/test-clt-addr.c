@@ -11,8 +11,10 @@ Test(clt_addr, numbers)
 		const char *text;
 		int r;
 	} cases[] = {
-		{ "192.0.2.1", 0 }, { "192.0.2.1:99", 0 }, { "[::1]:99", 0 }, { "tcp://192.0.2.1", 0 },
-		{ "192.0.2.9@192.0.2.1:99", 0 }, { "tcp://192.0.2.9@192.0.2.1", 0 }, { "[fe80::1%1]", 0 },
+		{ "192.0.2.1", 0 }, { "192.0.2.1:99", 0 }, { "[::1]:99", 0 },
+		{ "tcp://192.0.2.1", 0 },
+		{ "192.0.2.9@192.0.2.1:99", 0 }, { "tcp://192.0.2.9@192.0.2.1", 0 },
+		{ "[fe80::1%1]", 0 },
 		{ "localhost", -1 }, { "localhost:99", -1 }, { "localhost@192.0.2.1", -1 },
 		{ "192.0.2.1@localhost", -1 }, { "tcp://localhost", -1 }, { "[localhost]", -1 },
 		{ "[face]", -1 }, { "", -1 },
@@ -22,9 +24,11 @@ Test(clt_addr, numbers)
 		struct clt_sess_addr addr;
 		char err[256];
 
-		cr_assert_eq(clt_addr_parse(c->text, fab_provider_find("tcp"), true, &addr, err, sizeof(err)),
+		cr_assert_eq(clt_addr_parse(c->text, fab_provider_find("tcp"), true, &addr, err,
+					    sizeof(err)),
 			     c->r, "%s", c->text);
-		cr_assert(c->r || fab_addr_port(&addr.dst) == RTRS_PORT || fab_addr_port(&addr.dst) == 99);
+		cr_assert(c->r || fab_addr_port(&addr.dst) == RTRS_PORT ||
+			  fab_addr_port(&addr.dst) == 99);
 	}
 }
 
@@ -53,7 +57,8 @@ Test(clt_addr, text_is_read_to_its_end)
 		snprintf(text, sizeof(text), "%s%0*d%s", c->begin,
 			 c->len - (int)strlen(c->begin) - (int)strlen(c->end), 0, c->end);
 		cr_assert_eq(strlen(text), (size_t)c->len);
-		cr_assert_eq(clt_addr_parse(text, fab_provider_find("tcp"), true, &addr, err, sizeof(err)), c->r,
+		cr_assert_eq(clt_addr_parse(text, fab_provider_find("tcp"), true, &addr, err,
+					    sizeof(err)), c->r,
 			     "%s: %s", text, err);
 		cr_assert(strstr(err, c->want), "%s: %s", text, err);
 	}

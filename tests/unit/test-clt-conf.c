@@ -6,7 +6,8 @@
 #include "clt-conf.h"
 #include "rtrs-msg.h"
 
-static const struct clt_front front = { .name = "front", .program = "the-front-end", .help = "front --help" };
+static const struct clt_front front = { .name = "front", .program = "the-front-end",
+					.help = "front --help" };
 static char *error;
 static struct clt_conf conf;
 
@@ -87,12 +88,18 @@ Test(clt_conf, values)
 
 Test(clt_conf, transports)
 {
-	static const struct { const char *transport, *server; bool automatic; const char *provider; } cases[] = {
+	static const struct {
+		const char *transport, *server;
+		bool automatic;
+		const char *provider;
+	} cases[] = {
 		{ "auto", "127.0.0.1", true, "tcp" }, { "tcp", "127.0.0.1", false, "tcp" },
 		{ "auto", "unix:/a", false, "tcp" }, { "tcp", "unix:/a", false, "tcp" },
-		{ "auto", "tcp://127.0.0.1", false, "tcp" }, { "tcp", "tcp://127.0.0.1", false, "tcp" },
+		{ "auto", "tcp://127.0.0.1", false, "tcp" },
+		{ "tcp", "tcp://127.0.0.1", false, "tcp" },
 #ifdef HAVE_RDMA
-		{ "rdma", "127.0.0.1", false, "rdma" }, { "auto", "rdma://127.0.0.1", false, "rdma" },
+		{ "rdma", "127.0.0.1", false, "rdma" },
+		{ "auto", "rdma://127.0.0.1", false, "rdma" },
 		{ "rdma", "rdma://127.0.0.1", false, "rdma" },
 #endif
 	};
@@ -130,7 +137,8 @@ Test(clt_conf, paths)
 		cr_assert_str_eq(fab_addr_format(&conf.paths[n].dst, text, sizeof(text)), c->dst);
 		cr_assert_eq(!c->src, !conf.paths[n].src.len);
 		if (c->src)
-			cr_assert_str_eq(fab_addr_format(&conf.paths[n].src, text, sizeof(text)), c->src);
+			cr_assert_str_eq(fab_addr_format(&conf.paths[n].src, text, sizeof(text)),
+					 c->src);
 		n++;
 	}
 	setup();
@@ -146,7 +154,8 @@ Test(clt_conf, paths)
 Test(clt_conf, contradicting_transports)
 {
 	static const struct { const char *transport, *server; } cases[] = {
-		{ "tcp", "rdma://127.0.0.1" }, { "tcp", "tc://127.0.0.1" }, { "tcp", "tcpx://127.0.0.1" },
+		{ "tcp", "rdma://127.0.0.1" }, { "tcp", "tc://127.0.0.1" },
+		{ "tcp", "tcpx://127.0.0.1" },
 		{ "tcp", "://127.0.0.1" }, { "tcp", "rdma://no.such.host.invalid" },
 #ifdef HAVE_RDMA
 		{ "rdma", "tcp://127.0.0.1" }, { "rdma", "unix:/a" },
@@ -178,10 +187,13 @@ Test(clt_conf, mistakes)
 		{ "connections", "0" }, { "connections", "4096" }, { "connections", "-1" },
 		{ "connections", "1x" }, { "connections", "" }, { "connections", " 1" },
 		{ "connections", "99999999999999999999" }, { "mode", "RW" }, { "mode", "" },
-		{ "registration", "windows" }, { "registration", "" }, { "control", "" }, { "control", "here" }, { "poll", "-1" }, { "poll", "1000001" }, { "poll", "" },
+		{ "registration", "windows" }, { "registration", "" }, { "control", "" },
+		{ "control", "here" }, { "poll", "-1" }, { "poll", "1000001" }, { "poll", "" },
 		{ "io-timeout", "-1" }, { "io-timeout", "4294967296" }, { "io-timeout", "1s" },
-		{ "connect-timeout", "soon" }, { "connect-timeout", "" }, { "path", "" }, { "policy", "fastest" },
-		{ "policy", "" }, { "heartbeat", "99" }, { "heartbeat", "60001" }, { "heartbeat-misses", "0" },
+		{ "connect-timeout", "soon" }, { "connect-timeout", "" }, { "path", "" },
+		{ "policy", "fastest" },
+		{ "policy", "" }, { "heartbeat", "99" }, { "heartbeat", "60001" },
+		{ "heartbeat-misses", "0" },
 		{ "heartbeat-misses", "101" }, { "max-reconnect-attempts", "-2" },
 		{ "max-reconnect-attempts", "10000" }, { "max-reconnect-attempts", "" },
 	};
@@ -208,17 +220,22 @@ Test(clt_conf, mistakes)
 Test(clt_conf, suggestions)
 {
 	static const struct { const char *key, *value, *want; } cases[] = {
-		{ "exprot", "disk", "did you mean export=?" }, { "io_timeout", "5", "did you mean io-timeout=?" },
-		{ "connection", "5", "did you mean connections=?" }, { "Mode", "ro", "did you mean mode=?" },
-		{ "io-timeout", "never", "io-timeout=forever" }, { "io-timeout", "infinite", "io-timeout=forever" },
-		{ "io-timeout", "-1", "io-timeout=forever" }, { "io-timeout", "", "io-timeout=forever" },
+		{ "exprot", "disk", "did you mean export=?" },
+		{ "io_timeout", "5", "did you mean io-timeout=?" },
+		{ "connection", "5", "did you mean connections=?" },
+		{ "Mode", "ro", "did you mean mode=?" },
+		{ "io-timeout", "never", "io-timeout=forever" },
+		{ "io-timeout", "infinite", "io-timeout=forever" },
+		{ "io-timeout", "-1", "io-timeout=forever" },
+		{ "io-timeout", "", "io-timeout=forever" },
 		{ "mode", "auot", "auto, rw, ro or migration" },
 	};
 
 	for_each_case(c, cases) {
 		setup();
 		cr_assert_eq(set(c->key, c->value), -1, "%s=%s", c->key, c->value);
-		cr_assert(strstr(error, c->key) && strstr(error, c->want), "%s=%s: %s", c->key, c->value, error);
+		cr_assert(strstr(error, c->key) && strstr(error, c->want), "%s=%s: %s", c->key,
+			  c->value, error);
 	}
 }
 

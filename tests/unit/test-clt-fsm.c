@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The tables of a session, a path and a connection: what must hold of them, whatever their rows are. */
+/* The tables of a session, a path and a connection: what must hold of them, whatever their rows
+ * are. */
 #include "unit.h"
 
 #include "clt-fsm.h"
@@ -36,7 +37,8 @@ Test(clt_fsm, every_event_has_one_answer_in_every_state)
 				unsigned n = 0;
 
 				for (unsigned i = 0; i < (*f)->nrows; i++)
-					n += (*f)->rows[i].event == e && ((*f)->rows[i].states & 1u << s);
+					n += (*f)->rows[i].event == e &&
+						((*f)->rows[i].states & 1u << s);
 				cr_assert_eq(n, 1u, "%s: %s in %s", (*f)->name, (*f)->events[e],
 					     (*f)->states[s]);
 			}
@@ -44,7 +46,8 @@ Test(clt_fsm, every_event_has_one_answer_in_every_state)
 	}
 }
 
-/* Each state is reached, each row leads somewhere or says that it stays, and what it says has a name. */
+/* Each state is reached, each row leads somewhere or says that it stays, and what it says has a
+ * name. */
 Test(clt_fsm, no_row_is_dead)
 {
 	for_each_case(f, fsms) {
@@ -66,8 +69,8 @@ Test(clt_fsm, no_row_is_dead)
 	}
 }
 
-/* A session and a path end in their last state, from wherever they are, and stay there; but that a path may be
- * started anew. */
+/* A session and a path end in their last state, from wherever they are, and stay there; but that a
+ * path may be started anew. */
 Test(clt_fsm, every_state_reaches_closed)
 {
 	for (unsigned i = 0; i < 2; i++) {
@@ -76,9 +79,11 @@ Test(clt_fsm, every_state_reaches_closed)
 
 		cr_assert_str_eq(f->states[last], "closed");
 		for (unsigned s = 0; s <= last; s++)
-			cr_assert(reach(f, s) & 1u << last, "%s: no end from %s", f->name, f->states[s]);
+			cr_assert(reach(f, s) & 1u << last, "%s: no end from %s", f->name,
+				  f->states[s]);
 		for (unsigned e = 0; e < f->nevents; e++)
-			cr_assert(step(f, last, e) == last || (f == &clt_path_fsm && e == CLT_PATH_EV_START));
+			cr_assert(step(f, last, e) == last ||
+				  (f == &clt_path_fsm && e == CLT_PATH_EV_START));
 	}
 }
 
@@ -92,12 +97,14 @@ Test(clt_fsm, close_is_for_good)
 		for (unsigned e = 0; e < CLT_PATH_NEVENTS; e++) {
 			unsigned then = step(&clt_path_fsm, CLT_PATH_CLOSING, e);
 
-			cr_assert_eq(then, e == CLT_PATH_EV_DRAINED ? CLT_PATH_CLOSED : CLT_PATH_CLOSING);
+			cr_assert_eq(then,
+				     e == CLT_PATH_EV_DRAINED ? CLT_PATH_CLOSED : CLT_PATH_CLOSING);
 		}
 	}
 }
 
-/* Any thread may see a failure at any time: it counts once in an attempt, and the service loop then drains. */
+/* Any thread may see a failure at any time: it counts once in an attempt, and the service loop then
+ * drains. */
 Test(clt_fsm, a_failure_counts_once)
 {
 	for (unsigned s = 0; s < CLT_PATH_NSTATES; s++) {
@@ -106,17 +113,20 @@ Test(clt_fsm, a_failure_counts_once)
 		cr_assert(next == s || next == CLT_PATH_FAILING);
 		cr_assert_eq(step(&clt_path_fsm, next, CLT_PATH_EV_FAIL), next);
 		if (next == CLT_PATH_FAILING)
-			cr_assert_eq(step(&clt_path_fsm, next, CLT_PATH_EV_LOST), CLT_PATH_DRAINING);
+			cr_assert_eq(step(&clt_path_fsm, next, CLT_PATH_EV_LOST),
+				     CLT_PATH_DRAINING);
 	}
 }
 
-/* Whatever comes too late leaves it failing: requests never see a path come up that nobody takes down. */
+/* Whatever comes too late leaves it failing: requests never see a path come up that nobody takes
+ * down. */
 Test(clt_fsm, a_failure_wins)
 {
 	for (unsigned e = 0; e < CLT_PATH_NEVENTS; e++) {
 		unsigned next = step(&clt_path_fsm, CLT_PATH_FAILING, e);
 
-		cr_assert(next == CLT_PATH_FAILING || next == CLT_PATH_DRAINING || next == CLT_PATH_CLOSING);
+		cr_assert(next == CLT_PATH_FAILING || next == CLT_PATH_DRAINING ||
+			  next == CLT_PATH_CLOSING);
 	}
 }
 

@@ -109,7 +109,12 @@ static void expect_all_free(void)
 
 Test(clt_op, parts_cover_the_request_once)
 {
-	static const struct { uint64_t len; uint32_t max; unsigned parts; uint32_t last; } cases[] = {
+	static const struct {
+		uint64_t len;
+		uint32_t max;
+		unsigned parts;
+		uint32_t last;
+	} cases[] = {
 		{ 512, 4096, 1, 512 }, { 4096, 4096, 1, 4096 }, { 4608, 4096, 2, 512 },
 		{ 1 << 20, 131072, 8, 131072 }, { 131072, 122880, 2, 8192 },
 	};
@@ -279,8 +284,8 @@ static int lost(const struct clt_op *op)
 	return status;
 }
 
-/* Another path was up when it came back, and is not any more: it must not wait, because the path that comes next is
- * greeted with the control slot. */
+/* Another path was up when it came back, and is not any more: it must not wait, because the path
+ * that comes next is greeted with the control slot. */
 Test(clt_op, user_message_that_lost_both_paths)
 {
 	struct clt_op user;
@@ -330,11 +335,12 @@ Test(clt_op, lost_path)
 	expect_all_free();
 }
 
-/* Parts that a lost path had are sent again as they were sent before, those that had not been posted behind them, and
- * what had not been cut yet comes last. */
+/* Parts that a lost path had are sent again as they were sent before, those that had not been
+ * posted behind them, and what had not been cut yet comes last. */
 Test(clt_op, lost_parts_keep_their_order)
 {
-	static const unsigned back[] = { 6, 7, 0, 1, 3, 4 };	/* 6 and 7 were refused when the path was sealed */
+	/* 6 and 7 were refused when the path was sealed */
+	static const unsigned back[] = { 6, 7, 0, 1, 3, 4 };
 	static const unsigned again[] = { 0, 1, 3, 4, 6, 7, 8, 9 };
 	struct clt_op op;
 
@@ -392,7 +398,8 @@ Test(clt_op, told_of_a_path_in_order)
 	expect_all_free();
 }
 
-/* A permit that comes back belongs to who waits first, also when somebody asks for one before it was handed on. */
+/* A permit that comes back belongs to who waits first, also when somebody asks for one before it
+ * was handed on. */
 Test(clt_op, nobody_overtakes_who_waits_for_a_permit)
 {
 	struct clt_op first, late;

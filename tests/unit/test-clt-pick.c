@@ -43,7 +43,8 @@ Test(clt_pick, nothing_is_up)
 		for (unsigned p = 0; p < CLT_NPOLICIES; p++) {
 			cr_assert_eq(!!pick((enum clt_policy)p), up, "policy %u, state %u", p, s);
 			atomic_store(&io.natts, 1);
-			cr_assert_eq(!!pick((enum clt_policy)p), up, "policy %u, state %u, alone", p, s);
+			cr_assert_eq(!!pick((enum clt_policy)p), up, "policy %u, state %u, alone",
+				     p, s);
 			atomic_store(&io.natts, N);
 		}
 	}
@@ -55,11 +56,13 @@ Test(clt_pick, the_one_that_is_up)
 	for (unsigned p = 0; p < CLT_NPOLICIES; p++) {
 		for (unsigned up = 0; up < N; up++) {
 			for (unsigned i = 0; i < N; i++)
-				atomic_store(&atts[i].state, i == up ? CLT_PATH_UP : CLT_PATH_SILENT);
+				atomic_store(&atts[i].state,
+					     i == up ? CLT_PATH_UP : CLT_PATH_SILENT);
 			for (unsigned i = 0; i < N; i++)	/* whose turn it would be */
 				cr_assert_eq(pick((enum clt_policy)p), &atts[up]);
 			for (unsigned i = 0; i < N; i++)
-				atomic_store(&atts[i].state, i == up ? CLT_PATH_SILENT : CLT_PATH_BACKOFF);
+				atomic_store(&atts[i].state,
+					     i == up ? CLT_PATH_SILENT : CLT_PATH_BACKOFF);
 			for (unsigned i = 0; i < N; i++)
 				cr_assert_eq(pick((enum clt_policy)p), &atts[up]);
 		}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which keys READs have: the rule of registration=, for each kind of device, with the reasons that it
- * gives; and how many requests a small device has windows and queues for. */
+/* Which keys READs have: the rule of registration=, for each kind of device, with the reasons that
+ * it gives; and how many requests a small device has windows and queues for. */
 #include <errno.h>
 
 #include "unit.h"
@@ -35,12 +35,14 @@ Test(clt_reg, rule)
 		{ CLT_REG_AUTO, true, 0, 0, FRWR_REREG, "no work" },
 		{ CLT_REG_WINDOW, true, 0, 0, FRWR_MW2, "type 2" },
 		{ CLT_REG_WINDOW, true, NO(FRWR_MW2), 0, FRWR_MW1, "(none of type 2B)" },
-		{ CLT_REG_WINDOW, true, NO(FRWR_MW2) | NO(FRWR_MW1), 0, FRWR_REREG, "(none of type 1)" },
+		{ CLT_REG_WINDOW, true, NO(FRWR_MW2) | NO(FRWR_MW1), 0, FRWR_REREG,
+		  "(none of type 1)" },
 		{ CLT_REG_STATIC, true, 0, 0, FRWR_STATIC, "static" },
 		/* hardware */
 		{ CLT_REG_AUTO, false, 0, 0, FRWR_MW2, "type 2" },
 		{ CLT_REG_AUTO, false, NO(FRWR_MW2), 0, FRWR_MW1, "(none of type 2B)" },
-		{ CLT_REG_AUTO, false, NO(FRWR_MW2) | NO(FRWR_MW1), 0, FRWR_STATIC, "(none of type 1)" },
+		{ CLT_REG_AUTO, false, NO(FRWR_MW2) | NO(FRWR_MW1), 0, FRWR_STATIC,
+		  "(none of type 1)" },
 		{ CLT_REG_AUTO, false, 0, FRWR_QUIRK_MR_BOUNDS, FRWR_MW2, "type 2" },
 		{ CLT_REG_AUTO, false, 0, FRWR_QUIRK_RETRIED_BIND, FRWR_STATIC, "lost packet" },
 		{ CLT_REG_WINDOW, false, NO(FRWR_MW2) | NO(FRWR_MW1), 0, -EOPNOTSUPP,

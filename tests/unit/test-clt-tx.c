@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The order of requests on a connection: they are posted as they were queued, and when their path is lost they come back
- * to their owners as they were posted, whichever permits they have. */
+/* The order of requests on a connection: they are posted as they were queued, and when their path
+ * is lost they come back to their owners as they were posted, whichever permits they have. */
 #include <limits.h>
 
 #include "unit.h"
@@ -77,7 +77,8 @@ static const struct clt_wait_ops wait_ops = {
 	.con_kick = wait_con_kick,
 };
 
-static size_t encode(const struct clt_op *op, uint64_t off, uint32_t len, uint32_t tag, uint8_t *usr)
+static size_t encode(const struct clt_op *op, uint64_t off, uint32_t len, uint32_t tag,
+		     uint8_t *usr)
 {
 	memset(usr, 0, 8);
 	return 8;
@@ -88,11 +89,13 @@ static void setup(void)
 	io.wait = &wait_ops;
 	clt_slot_init(&io);
 	cr_assert_eq(clt_slot_limit(&io, DEPTH), (int)DEPTH);
-	att = (struct clt_attempt){ .io = &io, .cons = cons, .ncons = NCONS, .depth = DEPTH, .rbufs = rbufs };
+	att = (struct clt_attempt){ .io = &io, .cons = cons, .ncons = NCONS, .depth = DEPTH,
+				    .rbufs = rbufs };
 	cr_assert_eq(rtrs_geom_init(&att.geom, DEPTH, 4096, 4096), 0);
 	for (unsigned i = 0; i < NCONS; i++) {
 		conns[i] = (struct fab_conn){ .ops = &provider, .context = &cons[i] };
-		cons[i] = (struct clt_con){ .att = &att, .cid = i, .key = 1 + i, .fab = &conns[i], .open = true };
+		cons[i] = (struct clt_con){ .att = &att, .cid = i, .key = 1 + i, .fab = &conns[i],
+					    .open = true };
 	}
 	for (unsigned i = 0; i < DEPTH; i++) {
 		ops[i] = (struct clt_op){ .io = &io, .dir = RTRS_DIR_WRITE, .encode = encode };
@@ -114,11 +117,13 @@ static void queue(unsigned cid, unsigned id)
 	clt_tx_queue(&cons[cid], &io.slots.slot[id]);
 }
 
-static void expect(const char *what, const unsigned *got, unsigned n, const unsigned *want, unsigned nwant)
+static void expect(const char *what, const unsigned *got, unsigned n, const unsigned *want,
+		   unsigned nwant)
 {
 	cr_assert_eq(n, nwant, "%s: %u requests", what, n);
 	for (unsigned i = 0; i < n; i++)
-		cr_assert_eq(got[i], want[i], "%s: request %u is %u, expected %u", what, i, got[i], want[i]);
+		cr_assert_eq(got[i], want[i], "%s: request %u is %u, expected %u", what, i, got[i],
+			     want[i]);
 }
 
 static const unsigned shuffled[] = { 7, 3, 40, 1, 63, 2, 8, 33, 5, 4 };
@@ -196,7 +201,8 @@ Test(clt_tx, other_paths_keep_theirs)
 	other.ncons = 2;
 	fab.context = &others[1];
 	others[0] = (struct clt_con){ .att = &other, .key = 101 };
-	others[1] = (struct clt_con){ .att = &other, .cid = 1, .key = 102, .fab = &fab, .open = true };
+	others[1] = (struct clt_con){ .att = &other, .cid = 1, .key = 102, .fab = &fab,
+				      .open = true };
 	clt_tx_queue(&others[1], &io.slots.slot[5]);
 	clt_tx_flush(&others[1]);
 	queue(1, 9);

@@ -80,7 +80,8 @@ Test(conf, defaults)
 	cr_assert_eq(conf.nallow, 0);
 	cr_assert_eq(conf.queue_depth, 128);
 	cr_assert_eq(conf.max_io_size, 131072);
-	cr_assert(conf.threads == 1 || (conf.threads <= 4 && 2 * conf.threads <= (unsigned)get_nprocs()));
+	cr_assert(conf.threads == 1 ||
+		  (conf.threads <= 4 && 2 * conf.threads <= (unsigned)get_nprocs()));
 	cr_assert_eq(conf.hb_interval_ms, 5000);	/* as the kernel's */
 	cr_assert_eq(conf.hb_missed_max, 5);
 	cr_assert_eq(conf.ready_fd, -1);
@@ -151,9 +152,11 @@ Test(conf, mistakes)
 		  "--help" },
 		{ "--control=", true, OPT_USAGE, "--control '': expected a path, or none" },
 		{ "--thread=2", true, OPT_RUN, "" },
-		{ "--treads=2", true, OPT_USAGE, "option '--treads=2' is unknown, ambiguous or takes "
+		{ "--treads=2", true, OPT_USAGE,
+		  "option '--treads=2' is unknown, ambiguous or takes "
 		  "no value (did you mean --threads?): see rtrs-server --help" },
-		{ "-threads 2", true, OPT_USAGE, "option '-t' is unknown, ambiguous or takes no value "
+		{ "-threads 2", true, OPT_USAGE,
+		  "option '-t' is unknown, ambiguous or takes no value "
 		  "(did you mean --threads?): see rtrs-server --help" },
 		{ "-x", true, OPT_USAGE, "option '-x' is unknown, ambiguous or takes no value: see "
 		  "rtrs-server --help" },
@@ -179,7 +182,8 @@ Test(conf, mistakes)
 		{ "--max-io-size 4KB", true, OPT_USAGE,
 		  "--max-io-size '4KB': expected a multiple of 4K from 4K to 64M" },
 		{ "--queue-depth 9 --max-io-size 16M", true, OPT_USAGE, "--queue-depth 9 and "
-		  "--max-io-size 16777216 do not fit together: with that size the depth is at most 8" },
+		  "--max-io-size 16777216 do not fit together: "
+		  "with that size the depth is at most 8" },
 		{ "--queue-depth 8 --max-io-size 16M", true, OPT_RUN, "" },
 		{ "--listen [::1]:9 --listen tcp://[::1]:9", true, OPT_USAGE,
 		  "--listen 'tcp://[::1]:9': this address is given twice" },
@@ -196,22 +200,26 @@ Test(conf, mistakes)
 		  "--heartbeat-misses '0': expected a number from 1 to 100" },
 		{ "--log-level loud", true, OPT_USAGE,
 		  "--log-level 'loud': expected error, warning, info or debug" },
-		{ "--allow 10.0.0.0/33", true, OPT_USAGE, "--allow '10.0.0.0/33': expected a number "
+		{ "--allow 10.0.0.0/33", true, OPT_USAGE,
+		  "--allow '10.0.0.0/33': expected a number "
 		  "of bits from 0 to 32 behind '/'" },
 		{ "--allow /33", true, OPT_USAGE, "--allow '/33': expected ADDR or "
 		  "ADDR/BITS with an IPv4 or IPv6 address, or uid:USER" },
-		{ "--allow uid:no-such-user", true, OPT_FAILED, "--allow 'uid:no-such-user': expected uid: "
+		{ "--allow uid:no-such-user", true, OPT_FAILED,
+		  "--allow 'uid:no-such-user': expected uid: "
 		  "and the name of a user of this machine, or a number from 0 to 4294967294" },
 		{ "--allow example.org", true, OPT_USAGE, "--allow 'example.org': expected ADDR or "
 		  "ADDR/BITS with an IPv4 or IPv6 address, or uid:USER" },
 		{ "--allow uid:", true, OPT_USAGE, "--allow 'uid:': expected uid: "
 		  "and the name of a user of this machine, or a number from 0 to 4294967294" },
-		{ "--allow uid:4294967295", true, OPT_USAGE, "--allow 'uid:4294967295': expected uid: "
+		{ "--allow uid:4294967295", true, OPT_USAGE,
+		  "--allow 'uid:4294967295': expected uid: "
 		  "and the name of a user of this machine, or a number from 0 to 4294967294" },
 		{ "--listen unix:/a --listen unix:/a", true, OPT_USAGE,
 		  "--listen 'unix:/a': this address is given twice" },
 		{ "--listen unix:/a --listen unix:/b", true, OPT_RUN, "" },
-		{ "disk", false, OPT_USAGE, "'disk': expected NAME=PATH[,readonly][,direct][,force]" },
+		{ "disk", false, OPT_USAGE,
+		  "'disk': expected NAME=PATH[,readonly][,direct][,force]" },
 	};
 
 	for_each_case(c, cases) {

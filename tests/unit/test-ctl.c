@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A control socket: lines and answers, limits, the name in the file system.  The loop runs on its thread, the
- * clients are plain sockets of the test, and time stands still unless the test moves it. */
+/* A control socket: lines and answers, limits, the name in the file system.  The loop runs on its
+ * thread, the clients are plain sockets of the test, and time stands still unless the test moves
+ * it. */
 #include "unit.h"
 
 #include <errno.h>
@@ -244,7 +245,8 @@ Test(ctl, a_command_is_what_its_table_says)
 		       "\"command\" is no string: expected one like {\"command\":\"ping\"}");
 	expect_refusal(fd, "{\"command\":\"pung\"}\n", "test has no command 'pung'");
 	expect_refusal(fd, "{\"command\":\"pong\"}\n", "pong: needs \"what\"");
-	expect_refusal(fd, "{\"command\":\"ping\",\"what\":5}\n", "ping: \"what\" is to be a string");
+	expect_refusal(fd, "{\"command\":\"ping\",\"what\":5}\n",
+		       "ping: \"what\" is to be a string");
 	expect_refusal(fd, "{\"command\":\"ping\",\"who\":\"x\"}\n", "ping: takes no \"who\"");
 	close(fd);
 }
@@ -512,8 +514,8 @@ static void ask_and_hear(int fd)
 	hear(fd, "{\"echo\":\"a\",\"ok\":true}\n");
 }
 
-/* The program does not turn in a circle while the one that wants in waits: the socket rests, is tried again when
- * time has passed, and again, and those that are in are served meanwhile. */
+/* The program does not turn in a circle while the one that wants in waits: the socket rests, is
+ * tried again when time has passed, and again, and those that are in are served meanwhile. */
 Test(ctl, without_descriptors_the_socket_rests, .timeout = 60)
 {
 	static const int errors[] = { EMFILE, ENFILE, ENOMEM, ENOBUFS };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a request asks of the kernel, and in which order.  That something is durable shows in a file only when
- * the power fails; here it shows in what went to the ring. */
+/* What a request asks of the kernel, and in which order.  That something is durable shows in a file
+ * only when the power fails; here it shows in what went to the ring. */
 #include <config.h>
 
 #include <fcntl.h>
@@ -57,13 +57,14 @@ static struct export *ask_export(const char *spec, uint32_t align)
 	return ex;
 }
 
-/* S: fdatasync, on the description that is for nothing else; R, W: read, write; D: write with DSYNC; P, Z: punch a
- * hole, zero a range. */
+/* S: fdatasync, on the description that is for nothing else; R, W: read, write; D: write with
+ * DSYNC; P, Z: punch a hole, zero a range. */
 static char letter(const struct export *ex, const struct io_uring_sqe *sqe)
 {
 	switch (sqe->opcode) {
 	case IORING_OP_FSYNC:
-		return sqe->fsync_flags == IORING_FSYNC_DATASYNC && (sqe->flags & IOSQE_FIXED_FILE) &&
+		return sqe->fsync_flags == IORING_FSYNC_DATASYNC &&
+			(sqe->flags & IOSQE_FIXED_FILE) &&
 				       sqe->fd == store_file_fixed_sync(ex) ? 'S' : '?';
 	case IORING_OP_READ:
 		return 'R';
@@ -145,7 +146,8 @@ Test(export_ask, direct)
 		{ RNBD_OP_WRITE, RNBD_F_FUA, 4096, 8192, "D" },
 		{ RNBD_OP_WRITE, RNBD_F_PREFLUSH, 4096, 8192, "SW" },
 		{ RNBD_OP_WRITE, RNBD_F_PREFLUSH | RNBD_F_FUA, 4096, 8192, "SD" },
-		/* Part of a block at the end, which has to be read and is not written with DSYNC. */
+		/* Part of a block at the end, which has to be read and is not written with
+		 * DSYNC. */
 		{ RNBD_OP_WRITE, RNBD_F_FUA, 4096, 4096 + 512, "DRWS" },
 		/* Behind the last whole block: through the page cache. */
 		{ RNBD_OP_WRITE, RNBD_F_FUA, SIZE, 512, "WS" },
@@ -186,7 +188,8 @@ Test(export_ask, zeroes)
 	if (!file_can(FALLOC_FL_PUNCH_HOLE) || !file_can(FALLOC_FL_ZERO_RANGE))
 		cr_skip_test("the file system of /var/tmp cannot punch holes or zero ranges");
 	ask_all(ex, asks, ARRAY_SIZE(asks), NULL);
-	atomic_store(&store_file(ex)->cannot, STORE_FILE_CANNOT_PUNCH | STORE_FILE_CANNOT_ZERO_RANGE);
+	atomic_store(&store_file(ex)->cannot,
+		     STORE_FILE_CANNOT_PUNCH | STORE_FILE_CANNOT_ZERO_RANGE);
 	ask_all(ex, written, ARRAY_SIZE(written), NULL);
 }
 
@@ -213,7 +216,8 @@ Test(export_ask, no_more_than_a_share_at_once)
 	static const struct {
 		enum rnbd_io_op op;
 		unsigned most;
-	} kinds[] = { { RNBD_OP_WRITE_ZEROES, ZEROES }, { RNBD_OP_DISCARD, ZEROES }, { RNBD_OP_WRITE, WRITES } };
+	} kinds[] = { { RNBD_OP_WRITE_ZEROES, ZEROES }, { RNBD_OP_DISCARD, ZEROES },
+		      { RNBD_OP_WRITE, WRITES } };
 	static struct rig_io rio[N];
 	static char buf[512];
 	struct export *ex = ask_export("a=f", 0);
@@ -222,7 +226,8 @@ Test(export_ask, no_more_than_a_share_at_once)
 		nasked = 0;
 		for (unsigned i = 0; i < N; i++) {
 			rio[i].io = (struct export_io){
-				.op = kinds[k].op, .offset = i * 4096ull, .len = 512, .buf = buf, .mem = -1,
+				.op = kinds[k].op, .offset = i * 4096ull, .len = 512, .buf = buf,
+				.mem = -1,
 			};
 			rig_start(&rig, ex, &rio[i]);
 		}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which parts of a file hold data, on real files: nothing that was written is called a hole, holes are found, and
- * what is not known is data. */
+/* Which parts of a file hold data, on real files: nothing that was written is called a hole, holes
+ * are found, and what is not known is data. */
 #include <config.h>
 
 #include <errno.h>
@@ -91,7 +91,8 @@ static struct export *export_of(const char *spec)
 static void start(struct export *ex, struct rig_io *rio, uint64_t off, uint32_t len, uint32_t room)
 {
 	memset(answer, 0xa5, sizeof(answer));
-	*rio = (struct rig_io){ .io = { .op = RNBD_OP_EXTENTS, .offset = off, .len = len, .buf = answer,
+	*rio = (struct rig_io){ .io = { .op = RNBD_OP_EXTENTS, .offset = off, .len = len,
+					.buf = answer,
 					.room = room, .mem = -1 } };
 	rig_start(&rig, ex, rio);
 }
@@ -176,7 +177,8 @@ Test(export_extents, all_is_a_hole_and_all_is_data)
 Test(export_extents, against_a_model)
 {
 	static uint8_t model[SIZE / 64], buf[65536];
-	static const enum rnbd_io_op ops[] = { RNBD_OP_WRITE, RNBD_OP_WRITE, RNBD_OP_WRITE_ZEROES, RNBD_OP_DISCARD };
+	static const enum rnbd_io_op ops[] = { RNBD_OP_WRITE, RNBD_OP_WRITE, RNBD_OP_WRITE_ZEROES,
+					       RNBD_OP_DISCARD };
 	unsigned seed = 7, nholes = 0;
 	struct export *ex;
 
@@ -187,7 +189,8 @@ Test(export_extents, against_a_model)
 	for (unsigned step = 0; step < 600; step++) {
 		enum rnbd_io_op op = ops[(unsigned)rand_r(&seed) % ARRAY_SIZE(ops)];
 		unsigned off = (unsigned)rand_r(&seed) % (sizeof(model) / 512) * 512;
-		unsigned len = MIN((1 + (unsigned)rand_r(&seed) % 32) * 512, (unsigned)sizeof(model) - off);
+		unsigned len = MIN((1 + (unsigned)rand_r(&seed) % 32) * 512,
+				   (unsigned)sizeof(model) - off);
 		uint64_t at = 0;
 		int n;
 
@@ -199,8 +202,8 @@ Test(export_extents, against_a_model)
 			struct rnbd_extent e = rnbd_extents_get(answer, (unsigned)i);
 
 			for (uint64_t k = 0; e.what && k < e.len; k++)
-				cr_assert_eq(model[at + k], 0, "step %u: byte %llu is in a hole", step,
-					     (unsigned long long)(at + k));
+				cr_assert_eq(model[at + k], 0, "step %u: byte %llu is in a hole",
+					     step, (unsigned long long)(at + k));
 			nholes += !!e.what;
 			at += e.len;
 		}
@@ -310,7 +313,8 @@ Test(export_extents, a_file_system_that_stops_holds_nobody_else)
 	/* The one in the file system is not waited for. */
 	rig.in_flight--;
 	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_READ, 0, 0, 4096, answer), 0);
-	other = (struct rig_io){ .io = { .op = RNBD_OP_WRITE, .len = 4096, .buf = answer, .mem = -1 } };
+	other = (struct rig_io){ .io = { .op = RNBD_OP_WRITE, .len = 4096, .buf = answer,
+					 .mem = -1 } };
 	rig_start(&rig, ex2, &other);
 	rig_wait(&rig);
 	cr_assert_eq(other.status, 0);
@@ -332,7 +336,8 @@ Test(export_extents, many_at_once)
 	hole("f", 2 << 20, 2 << 20);
 	ex = export_of("e=f");
 	for (unsigned i = 0; i < ARRAY_SIZE(rios); i++) {
-		rios[i] = (struct rig_io){ .io = { .op = RNBD_OP_EXTENTS, .offset = i * 65536, .len = 65536,
+		rios[i] = (struct rig_io){ .io = { .op = RNBD_OP_EXTENTS, .offset = i * 65536,
+						   .len = 65536,
 						   .buf = answers[i], .room = 64, .mem = -1 } };
 		rig_start(&rig, ex, &rios[i]);
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the server believes of a file system, by its type: on which ones a hole is a hole (doc/decisions.md D16), and
- * on which ones a thread writes by itself (D3).  fstatfs() says what the test wants; the file is a real one. */
+/* What the server believes of a file system, by its type: on which ones a hole is a hole
+ * (doc/decisions.md D16), and on which ones a thread writes by itself (D3).  fstatfs() says what
+ * the test wants; the file is a real one. */
 #include <config.h>
 
 #include <errno.h>
@@ -77,7 +78,8 @@ TestSuite(export_fs, .init = setup, .fini = teardown, .timeout = 60);
 static uint32_t what_is_told(struct export *ex)
 {
 	static uint8_t answer[RNBD_EXTENTS_ROOM];
-	struct rig_io rio = { .io = { .op = RNBD_OP_EXTENTS, .len = SIZE, .buf = answer, .room = sizeof(answer),
+	struct rig_io rio = { .io = { .op = RNBD_OP_EXTENTS, .len = SIZE, .buf = answer,
+				      .room = sizeof(answer),
 				      .mem = -1 } };
 
 	rig_start(&rig, ex, &rio);

@@ -220,7 +220,8 @@ Test(export_io, more_than_a_share)
 	memset(data, 0xd4, LEN);
 	for (unsigned i = 0; i < N; i++) {
 		rio[i].io = (struct export_io){
-			.op = ops[i % ARRAY_SIZE(ops)], .flags = i % 7 ? 0 : RNBD_F_PREFLUSH | RNBD_F_FUA,
+			.op = ops[i % ARRAY_SIZE(ops)],
+			.flags = i % 7 ? 0 : RNBD_F_PREFLUSH | RNBD_F_FUA,
 			.offset = i * (uint64_t)LEN, .len = LEN, .buf = data, .mem = -1,
 		};
 		rig_start(&rig, ex, &rio[i]);
@@ -230,7 +231,8 @@ Test(export_io, more_than_a_share)
 	for (unsigned i = 0; i < N; i++) {
 		cr_assert(!rio[i].status || rio[i].status == -EOPNOTSUPP);
 		if (rio[i].io.op != RNBD_OP_DISCARD)
-			cr_assert_arr_eq(file + i * LEN, rio[i].io.op == RNBD_OP_WRITE ? data : zeroes, LEN);
+			cr_assert_arr_eq(file + i * LEN,
+					 rio[i].io.op == RNBD_OP_WRITE ? data : zeroes, LEN);
 	}
 }
 
@@ -288,7 +290,8 @@ Test(export_io, zeroes_are_written_when_nothing_else_works)
 	memset(want + 1024, 0, len);
 	ex = rig_export(&rig, "a=f");
 	rig_attach(&rig);
-	atomic_store(&store_file(ex)->cannot, STORE_FILE_CANNOT_PUNCH | STORE_FILE_CANNOT_ZERO_RANGE);
+	atomic_store(&store_file(ex)->cannot,
+		     STORE_FILE_CANNOT_PUNCH | STORE_FILE_CANNOT_ZERO_RANGE);
 	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_WRITE_ZEROES, 0, 1024, len, NULL), 0);
 	rig_read_file("f", file, 4 * SIZE);
 	expect_bytes(file, want, 4 * SIZE, "file");
@@ -299,7 +302,8 @@ Test(export_io, zeroes_are_written_when_nothing_else_works)
 
 /* ---- failures ---- */
 
-/* The ring refuses what is no priority, or is not for this process; and what it takes is what it was told. */
+/* The ring refuses what is no priority, or is not for this process; and what it takes is what it
+ * was told. */
 Test(export_io, priorities)
 {
 	bool realtime = srv_prio_may_realtime();
@@ -311,12 +315,15 @@ Test(export_io, priorities)
 	ex = rig_export(&rig, "a=f,direct");
 	rig_attach(&rig);
 	for (unsigned wire = 0; wire <= UINT16_MAX; wire += wire % 16 ? 1 : 13) {
-		struct rig_io rio = { .io = { .op = wire % 2 ? RNBD_OP_READ : RNBD_OP_WRITE, .len = 4096, .buf = buf,
-					      .mem = -1, .prio = srv_prio((uint16_t)wire, realtime) } };
+		struct rig_io rio = { .io = { .op = wire % 2 ? RNBD_OP_READ : RNBD_OP_WRITE,
+					      .len = 4096, .buf = buf,
+					      .mem = -1,
+					      .prio = srv_prio((uint16_t)wire, realtime) } };
 		struct io_uring *ring = &rig.reactor->ring;
 
 		rig_start(&rig, ex, &rio);
-		cr_assert_eq(ring->sq.sqes[(ring->sq.sqe_tail - 1) & *ring->sq.kring_mask].ioprio, rio.io.prio);
+		cr_assert_eq(ring->sq.sqes[(ring->sq.sqe_tail - 1) & *ring->sq.kring_mask].ioprio,
+			     rio.io.prio);
 		rig_wait(&rig);
 		cr_assert_eq(rio.status, 0, "0x%x: %s", wire, strerror(-rio.status));
 	}
@@ -424,8 +431,8 @@ Test(export_io, file_system_full)
 	free(buf);
 }
 
-/* A server that is killed meanwhile leaves the mark to the next one.  FUA is marked, too: on a direct export it
- * may be told of what others wrote. */
+/* A server that is killed meanwhile leaves the mark to the next one.  FUA is marked, too: on a
+ * direct export it may be told of what others wrote. */
 Test(export_io, syncs_are_marked_until_they_end)
 {
 	static const struct {
@@ -454,7 +461,8 @@ Test(export_io, syncs_are_marked_until_they_end)
 
 		ex = c->direct ? direct : buffered;
 		rig_start(&rig, ex, &rio);
-		cr_assert_eq(atomic_load(&buffered->state->syncing), c->marked, "case %td", c - cases);
+		cr_assert_eq(atomic_load(&buffered->state->syncing), c->marked, "case %td",
+			     c - cases);
 		rig_wait(&rig);
 		cr_assert_eq(rio.status, 0);
 		cr_assert_eq(atomic_load(&buffered->state->syncing), 0, "case %td", c - cases);
@@ -463,8 +471,8 @@ Test(export_io, syncs_are_marked_until_they_end)
 	free(buf);
 }
 
-/* Data accepted into the page cache that the device then cannot take: the first FLUSH says so, and so
- * do all others until the export is opened anew. */
+/* Data accepted into the page cache that the device then cannot take: the first FLUSH says so, and
+ * so do all others until the export is opened anew. */
 Test(export_io, write_back_fails)
 {
 	uint8_t *buf = malloc(4 * SIZE);
@@ -597,7 +605,8 @@ Test(export_io, data_taken_at_once_is_not_read_again)
 	for (unsigned i = 0; i < N; i++) {
 		memset(scratch, (int)i, sizeof(scratch));
 		rio[i].io = (struct export_io){
-			.op = RNBD_OP_WRITE, .offset = i * 512u, .len = 512, .buf = scratch, .mem = -1,
+			.op = RNBD_OP_WRITE, .offset = i * 512u, .len = 512, .buf = scratch,
+			.mem = -1,
 		};
 		/* A write that has slept sends the next ones to workers for a while. */
 		while (!rig_takes_at_once(&rig, ex, 0))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How large an export is now, on real files and devices, and requests to what was not there when it was opened. */
+/* How large an export is now, on real files and devices, and requests to what was not there when it
+ * was opened. */
 #include <config.h>
 
 #include <errno.h>
@@ -118,7 +119,8 @@ static void use_end(struct export *ex)
 	memset(got, 9, sizeof(got));
 	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_WRITE, RNBD_F_FUA, size - 4096, 4096, buf), 0);
 	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_WRITE, 0, size - 1536, 512, got), 0);
-	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_WRITE_ZEROES, RNBD_F_NOUNMAP, size - 512, 512, NULL), 0);
+	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_WRITE_ZEROES, RNBD_F_NOUNMAP, size - 512, 512, NULL),
+		     0);
 	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
 	memcpy(buf + 4096 - 1536, got, 512);
 	memset(buf + 4096 - 512, 0, 512);

@@ -141,7 +141,8 @@ Test(export_state, a_loss_is_told_for_ever)
 	cr_assert_neq(lost, before);
 	next_server();
 	for (unsigned i = 0; i < 2; i++) {
-		/* Under another name it is the same file; the error itself ended with its server. */
+		/* Under another name it is the same file; the error itself ended with its
+		 * server. */
 		add(&exports, "other=f");
 		take(&exports, "state");
 		cr_assert_eq(exports_losses(&exports), lost);
@@ -199,7 +200,8 @@ Test(export_state, without_its_state_a_server_is_another_one)
 		"rm state/id",
 		"printf x >state/id",
 		"cd state && for f in *.state; do printf 'no state at all' >$f; done",
-		"cd state && for f in *.state; do dd if=/dev/zero of=$f bs=4096 count=1 status=none; done",
+		"cd state && for f in *.state; "
+		"do dd if=/dev/zero of=$f bs=4096 count=1 status=none; done",
 		"rm -r state && touch state",
 		"cd state && for f in *.state; do rm $f && mkdir $f; done",
 	};
@@ -272,7 +274,8 @@ Test(export_lock, alone_to_write_together_to_read)
 	cr_assert(lockable("f", LOCK_EX));
 }
 
-/* The lock is that of the description: who else has it goes on having the lock when the server is gone. */
+/* The lock is that of the description: who else has it goes on having the lock when the server is
+ * gone. */
 Test(export_lock, ends_with_the_last_user_of_the_description)
 {
 	char err[512] = "";
@@ -306,8 +309,8 @@ static int lock_soon(char *err, size_t errlen)
 	return exports_lock(&exports, err, errlen);
 }
 
-/* A description of "f" that no process has open: it is on its way through a socket, which is what is
- * returned. */
+/* A description of "f" that no process has open: it is on its way through a socket, which is what
+ * is returned. */
 static int hide(int fd)
 {
 	char byte = 0, control[CMSG_SPACE(sizeof(int))] = { 0 };
@@ -342,7 +345,8 @@ static struct stranger stranger(uid_t uid, bool heir)
 	struct stranger s;
 	char byte;
 
-	cr_assert(fd >= 0 && !fchmod(fd, 0644) && !pipe2(ready, O_CLOEXEC) && !pipe2(end, O_CLOEXEC));
+	cr_assert(fd >= 0 && !fchmod(fd, 0644) && !pipe2(ready, O_CLOEXEC) &&
+		  !pipe2(end, O_CLOEXEC));
 	s = (struct stranger){ .pid = fork(), .end = end[1] };
 	cr_assert_geq(s.pid, 0);
 	if (!s.pid) {
@@ -435,8 +439,8 @@ Test(export_lock, of_nobody_does_not_count)
 	close(hidden);
 }
 
-/* What is left of a server that was killed is waited for, although no process has it: also by a server that
- * has another state directory, and if it only reads. */
+/* What is left of a server that was killed is waited for, although no process has it: also by a
+ * server that has another state directory, and if it only reads. */
 Test(export_lock, of_a_killed_server_counts)
 {
 	static const char *const specs[] = { "b=f", "b=f,readonly" };
@@ -514,7 +518,8 @@ static int holder = -1;
 
 static void let_go_when_told(enum log_level level, const char *line)
 {
-	if (strstr(line, "a: 'f' is locked by process ") && strstr(line, ": waiting for it since ")) {
+	if (strstr(line, "a: 'f' is locked by process ") &&
+	    strstr(line, ": waiting for it since ")) {
 		close(holder);
 		holder = -1;
 	}

@@ -133,7 +133,8 @@ Test(export, refused)
 	add_refused("taken=ok", -EEXIST, "export name 'taken' is given twice");
 	add_refused("a=ok,readable", -EINVAL, "export 'a': unknown flag 'readable': expected "
 		    "readonly, direct or force (a comma in PATH is written '\\,')");
-	add_refused("a=ok,", -EINVAL, "export 'a': unknown flag '': expected readonly, direct or force "
+	add_refused("a=ok,", -EINVAL,
+		    "export 'a': unknown flag '': expected readonly, direct or force "
 		    "(a comma in PATH is written '\\,')");
 	add_refused("a=missing", -ENOENT,
 		    "export 'a': 'missing' cannot be opened: No such file or directory");
@@ -144,8 +145,10 @@ Test(export, refused)
 	add_refused("a=/dev/null", -EINVAL,
 		    "export 'a': '/dev/null' is neither a regular file nor a block device");
 	add_refused("a=empty", -EINVAL,
-		    "export 'a': 'empty' is empty: give it a size first, e.g.: truncate -s 1G 'empty'");
-	add_refused("a=odd", -EINVAL, "export 'a': 'odd' has 1000 bytes, which is no multiple of 512, "
+		    "export 'a': 'empty' is empty: give it a size first, e.g.: "
+		    "truncate -s 1G 'empty'");
+	add_refused("a=odd", -EINVAL,
+		    "export 'a': 'odd' has 1000 bytes, which is no multiple of 512, "
 		    "and RNBD counts in sectors of 512: round it up with: truncate -s %512 'odd'");
 	memset(longname, 'n', 255);
 	strcpy(longname + 255, "=ok");
@@ -172,7 +175,8 @@ Test(export, not_writable)
 	add_refused("a=ro", -EACCES, "export 'a': 'ro' is not writable (Permission denied): add "
 		    "',readonly' to export it read-only");
 	cr_assert(add_ok("a=ro,readonly")->readonly);
-	add_refused("b=secret", -EACCES, "export 'b': 'secret' cannot be opened: Permission denied");
+	add_refused("b=secret", -EACCES,
+		    "export 'b': 'secret' cannot be opened: Permission denied");
 	if (root)
 		cr_assert_eq(setresuid(0, 0, 0), 0);
 }
@@ -284,7 +288,8 @@ Test(export, error_is_latched_until_opened_anew)
 	cr_assert_eq(export_acquire(a, RNBD_ACCESS_RO), 0, "in use, although the error has stayed");
 	export_release(a, RNBD_ACCESS_RO);
 	export_release(b, RNBD_ACCESS_RW);
-	cr_assert_eq(export_acquire(b, RNBD_ACCESS_RW), -EAGAIN, "tried once more for the next one");
+	cr_assert_eq(export_acquire(b, RNBD_ACCESS_RW), -EAGAIN,
+		     "tried once more for the next one");
 	cr_assert_eq(a->writers, 0);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Messages that two kernels exchanged (golden.h): our decoders find in them what was meant, and our
- * encoders make the same bytes of it.  Bytes that the kernel does not fill are left out, and only they:
- * padding and reserved bytes of RNBD's messages (doc/protocol.md 8), what stands behind a name, and addresses
- * of empty writes (3.4). */
+ * encoders make the same bytes of it.  Bytes that the kernel does not fill are left out, and only
+ * they: padding and reserved bytes of RNBD's messages (doc/protocol.md 8), what stands behind a
+ * name, and addresses of empty writes (3.4). */
 #include <errno.h>
 
 #include "unit.h"
@@ -39,7 +39,8 @@ static void setup_geom(struct rtrs_geom *g)
 
 /* ---- setting up a path ---- */
 
-static void check_conn_req(const struct golden *g, unsigned cid, bool first_conn, struct rtrs_conn_req *req)
+static void check_conn_req(const struct golden *g, unsigned cid, bool first_conn,
+			   struct rtrs_conn_req *req)
 {
 	struct rtrs_msg_conn_req m;
 	const char *why = NULL;
@@ -74,8 +75,8 @@ static void check_conn_rsp(const struct golden *g, bool rejected, const struct r
 	const char *why = NULL;
 
 	cr_assert_eq(g->len, sizeof(m));
-	cr_assert_eq(rtrs_conn_rsp_decode(g->bytes, g->len, rejected, &rsp, &why), 0, "%s: %s", g->name,
-		     why);
+	cr_assert_eq(rtrs_conn_rsp_decode(g->bytes, g->len, rejected, &rsp, &why), 0, "%s: %s",
+		     g->name, why);
 	cr_assert_eq(rsp.status, want->status);
 	cr_assert_eq(rsp.queue_depth, want->queue_depth);
 	cr_assert_eq(rsp.max_io_size, want->max_io_size);
@@ -87,7 +88,8 @@ static void check_conn_rsp(const struct golden *g, bool rejected, const struct r
 
 Test(golden, conn_rsp)
 {
-	struct rtrs_conn_rsp rsp = { .queue_depth = DEPTH, .max_io_size = CHUNK - HDR, .max_hdr_size = HDR };
+	struct rtrs_conn_rsp rsp = { .queue_depth = DEPTH, .max_io_size = CHUNK - HDR,
+				     .max_hdr_size = HDR };
 	const struct rtrs_conn_rsp rej = { .status = -ENXIO };
 
 	for_each_case(mode, modes) {
@@ -131,9 +133,11 @@ Test(golden, info_rsp)
 		cr_assert_not_null(m);
 		cr_assert_eq(g->op, SEND);
 		cr_assert_eq(g->len, rtrs_info_rsp_len(n));
-		cr_assert_eq(rtrs_info_rsp_decode(g->bytes, g->len, &geom, rbufs, &why), 0, "%s", why);
+		cr_assert_eq(rtrs_info_rsp_decode(g->bytes, g->len, &geom, rbufs, &why), 0, "%s",
+			     why);
 		for (unsigned i = 0; i < n; i++)
-			regions[i] = (struct rtrs_region){ rbufs[i].addr, rbufs[i].rkey, CHUNK * (DEPTH / n) };
+			regions[i] = (struct rtrs_region){ rbufs[i].addr, rbufs[i].rkey,
+							   CHUNK * (DEPTH / n) };
 		rtrs_info_rsp_encode(m, regions, n);
 		expect_bytes(m, g->bytes, g->len, g->name);
 		free(m);
@@ -145,11 +149,12 @@ Test(golden, info_rsp)
 
 /* ---- requests ---- */
 
-/* Encode the RNBD message of @name again from what the decoder says; returns its length and marks in
- * @mask the bytes that the kernel leaves as they were. */
+/* Encode the RNBD message of @name again from what the decoder says; returns its length and marks
+ * in @mask the bytes that the kernel leaves as they were. */
 typedef size_t recode_fn(const char *name, const struct rtrs_req *req, uint8_t *out, uint8_t *mask);
 
-static size_t recode_sess_info(const char *name, const struct rtrs_req *req, uint8_t *out, uint8_t *mask)
+static size_t recode_sess_info(const char *name, const struct rtrs_req *req, uint8_t *out,
+			       uint8_t *mask)
 {
 	struct rnbd_sess_info info;
 
@@ -184,11 +189,15 @@ static size_t recode_io(const char *name, const struct rtrs_req *req, uint8_t *o
 		bool is_read;
 		uint32_t flags;
 	} ios[] = {
-		{ "read", { .op = RNBD_OP_READ, .sector = 2048, .bi_size = 4096 }, true, RNBD_F_SYNC },
-		{ "write", { .op = RNBD_OP_WRITE, .sector = 2048, .bi_size = 4096 }, false, RNBD_F_SYNC },
+		{ "read", { .op = RNBD_OP_READ, .sector = 2048, .bi_size = 4096 }, true,
+		  RNBD_F_SYNC },
+		{ "write", { .op = RNBD_OP_WRITE, .sector = 2048, .bi_size = 4096 }, false,
+		  RNBD_F_SYNC },
 		{ "flush", { .op = RNBD_OP_FLUSH }, true, RNBD_F_SYNC | RNBD_F_FUA },
-		{ "discard", { .op = RNBD_OP_DISCARD, .sector = 2048, .bi_size = 65536 }, false, RNBD_F_SYNC },
-		{ "write_zeroes", { .op = RNBD_OP_WRITE_ZEROES, .sector = 4096, .bi_size = 65536 }, false, RNBD_F_SYNC },
+		{ "discard", { .op = RNBD_OP_DISCARD, .sector = 2048, .bi_size = 65536 }, false,
+		  RNBD_F_SYNC },
+		{ "write_zeroes", { .op = RNBD_OP_WRITE_ZEROES, .sector = 4096, .bi_size = 65536 },
+		  false, RNBD_F_SYNC },
 	};
 	struct rnbd_io io;
 
@@ -196,7 +205,8 @@ static size_t recode_io(const char *name, const struct rtrs_req *req, uint8_t *o
 		if (strcmp(c->name, name))
 			continue;
 		cr_assert_eq(req->dir == RTRS_DIR_READ, c->is_read, "%s", name);
-		cr_assert_eq(rnbd_io_decode(req->usr, req->usr_len, req->data_len, c->is_read, &io), 0);
+		cr_assert_eq(rnbd_io_decode(req->usr, req->usr_len, req->data_len, c->is_read, &io),
+			     0);
 		cr_assert_eq(io.op, c->io.op, "%s", name);
 		cr_assert_eq(io.flags, c->flags, "%s: flags %x", name, io.flags);
 		cr_assert_eq(io.sector, c->io.sector, "%s", name);
@@ -210,7 +220,8 @@ static size_t recode_io(const char *name, const struct rtrs_req *req, uint8_t *o
 	return sizeof(struct rnbd_msg_io);
 }
 
-static size_t recode_close(const char *name, const struct rtrs_req *req, uint8_t *out, uint8_t *mask)
+static size_t recode_close(const char *name, const struct rtrs_req *req, uint8_t *out,
+			   uint8_t *mask)
 {
 	uint32_t id;
 
@@ -240,8 +251,8 @@ static const struct request {
 };
 
 /* The request as the server finds it in its chunk. */
-static void decode(const struct golden *g, const struct request *r, uint8_t *chunk, struct rtrs_req *req,
-		   uint32_t *buf_id)
+static void decode(const struct golden *g, const struct request *r, uint8_t *chunk,
+		   struct rtrs_req *req, uint32_t *buf_id)
 {
 	uint32_t at = (uint32_t)(g->addr - g->chunk), off, start, len;
 	uint32_t byte_len = (uint32_t)(g->nfill + g->len);
@@ -257,8 +268,8 @@ static void decode(const struct golden *g, const struct request *r, uint8_t *chu
 	cr_assert_eq(rtrs_imm_type(htobe32(g->imm)), (unsigned)RTRS_IO_REQ_IMM);
 	rtrs_imm_io_req_split(&geom, rtrs_imm_payload(htobe32(g->imm)), buf_id, &off);
 	cr_assert_eq(*buf_id, 0u);
-	cr_assert_eq(rtrs_req_extent(&geom, chunk, off, byte_len, &start, &len, &why), 0, "%s: %s", g->name,
-		     why);
+	cr_assert_eq(rtrs_req_extent(&geom, chunk, off, byte_len, &start, &len, &why), 0, "%s: %s",
+		     g->name, why);
 	cr_assert_eq(rtrs_req_decode(&geom, chunk + start, start, len, off, byte_len, req, &why), 0,
 		     "%s: %s", g->name, why);
 	cr_assert_eq(req->dir, r->dir, "%s", g->name);
@@ -287,8 +298,8 @@ static void check_request(const struct golden *g, const struct request *r, uint8
 	hdr.length = (uint32_t)rtrs_req_encode(&req, out);
 	cr_assert_eq(hdr.length, g->len, "%s", g->name);
 	for (size_t i = 0; i < g->len; i++)
-		cr_assert(mask[i] || out[i] == g->bytes[i], "%s: byte %zu is %02x, expected %02x", g->name, i,
-			  out[i], g->bytes[i]);
+		cr_assert(mask[i] || out[i] == g->bytes[i], "%s: byte %zu is %02x, expected %02x",
+			  g->name, i, out[i], g->bytes[i]);
 
 	source = r->dir == RTRS_DIR_WRITE && r->data_len;
 	rtrs_wr_request(&w, 1, true, &geom, buf_id, &rbuf, &req, source ? &data : NULL, &hdr);
@@ -327,7 +338,8 @@ static const struct golden *part_of(const struct request *r, const char *part, c
 }
 
 /* The last message: number, status, and the next key. */
-static void check_final(const struct golden *g, const struct request *r, bool new_rkey, uint32_t *rkey)
+static void check_final(const struct golden *g, const struct request *r, bool new_rkey,
+			uint32_t *rkey)
 {
 	struct rtrs_msg_rkey_rsp m;
 	struct rtrs_geom geom;
@@ -343,8 +355,8 @@ static void check_final(const struct golden *g, const struct request *r, bool ne
 	cr_assert_eq(g->len, new_rkey ? sizeof(m) : 0u, "%s", g->name);
 	if (!new_rkey)
 		return;
-	cr_assert_eq(rtrs_rkey_rsp_decode(g->bytes, g->len, &geom, msg_id, rkey, &why), 0, "%s: %s", g->name,
-		     why);
+	cr_assert_eq(rtrs_rkey_rsp_decode(g->bytes, g->len, &geom, msg_id, rkey, &why), 0, "%s: %s",
+		     g->name, why);
 	rtrs_rkey_rsp_encode(&m, 0, *rkey);
 	expect_bytes(&m, g->bytes, sizeof(m), g->name);
 }
@@ -354,7 +366,8 @@ static void check_answer(const struct request *r, const char *mode, uint8_t *chu
 	const struct golden *want[3], *answer = part_of(r, "answer", mode);
 	bool new_rkey = *mode == 'y';
 	struct rtrs_req req;
-	struct rtrs_rsp rsp = { .status = r->status, .new_rkey = new_rkey, .req = &req, .signaled = true };
+	struct rtrs_rsp rsp = { .status = r->status, .new_rkey = new_rkey, .req = &req,
+				.signaled = true };
 	struct rtrs_wr_rsp w;
 	struct ibv_send_wr *wr;
 	uint32_t buf_id, rkey = 0;
@@ -375,7 +388,8 @@ static void check_answer(const struct request *r, const char *mode, uint8_t *chu
 
 		cr_assert_not_null(wr, "%s", g->name);
 		cr_assert_eq(wr->opcode, opcodes[g->op], "%s", g->name);
-		cr_assert_eq(wr->num_sge ? wr->sg_list->length : 0, g->nfill + g->len, "%s", g->name);
+		cr_assert_eq(wr->num_sge ? wr->sg_list->length : 0, g->nfill + g->len, "%s",
+			     g->name);
 		if (g->op == RDMA_WRITE) {
 			cr_assert_eq(wr->wr.rdma.remote_addr, g->addr, "%s", g->name);
 			cr_assert_eq(wr->wr.rdma.rkey, g->rkey, "%s", g->name);

@@ -32,7 +32,8 @@ Test(hist, nothing_counted)
 	cr_assert_eq(hist_quantile(&h, 1000), 0);
 }
 
-/* Each quantile lies in the bucket of the time that has its rank, and a larger one is not smaller. */
+/* Each quantile lies in the bucket of the time that has its rank, and a larger one is not
+ * smaller. */
 Test(hist, quantiles_are_in_the_right_bucket)
 {
 	enum { N = 999 };

@@ -24,7 +24,8 @@ Test(lat, nothing_counted)
 
 Test(lat, one_time_is_all_of_them)
 {
-	static const uint64_t times[] = { 0, 1, 63, 64, 65, 127, 128, 999999, 86400ull * 1000000000 };
+	static const uint64_t times[] = { 0, 1, 63, 64, 65, 127, 128, 999999,
+					  86400ull * 1000000000 };
 
 	for (unsigned i = 0; i < ARRAY_SIZE(times); i++) {
 		static struct lat l;
@@ -58,9 +59,11 @@ Test(lat, quantiles_are_right_but_for_a_64th)
 		qsort(times, N, sizeof(*times), by_size);
 		for (unsigned i = 0; i < ARRAY_SIZE(permilles); i++) {
 			unsigned rank = (N * permilles[i] + 999) / 1000;
-			uint64_t is = times[rank ? rank - 1 : 0], told = lat_quantile(&l, permilles[i]);
+			uint64_t is = times[rank ? rank - 1 : 0],
+				told = lat_quantile(&l, permilles[i]);
 
-			cr_assert(told >= is && told - is <= is / 64, "%u of 1000: %llu is told as %llu", permilles[i],
+			cr_assert(told >= is && told - is <= is / 64,
+				  "%u of 1000: %llu is told as %llu", permilles[i],
 				  (unsigned long long)is, (unsigned long long)told);
 		}
 		cr_assert_eq(lat_mean(&l), sum / N);

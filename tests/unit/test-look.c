@@ -29,7 +29,8 @@ static const char *text_at(uint64_t at_ns)
 
 static void begin(void)
 {
-	load = (struct load){ .began_ns = 12345 * S_NS, .begun = 4, .inflight = 4, .phase = LOAD_RUNS };
+	load = (struct load){ .began_ns = 12345 * S_NS, .begun = 4, .inflight = 4,
+			      .phase = LOAD_RUNS };
 	back = (struct look_back){ 0 };
 }
 

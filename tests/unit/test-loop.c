@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What all loops share.  Timers: order, re-arming, cancelling, and handlers that do either.  Tasks and
- * messages: each once, in order, taken back. */
+/* What all loops share.  Timers: order, re-arming, cancelling, and handlers that do either.  Tasks
+ * and messages: each once, in order, taken back. */
 #include "clock.h"
 #include "loop-impl.h"
 #include "unit.h"
@@ -221,7 +221,8 @@ Test(loop, message_takes_back_another_and_posts_itself)
 {
 	x.act = unpost_y_post_x;
 	post_all();
-	cr_assert_eq(loop_run_inbox(&loop), 3);		/* the place of y is taken by the second x */
+	/* the place of y is taken by the second x */
+	cr_assert_eq(loop_run_inbox(&loop), 3);
 	cr_assert_str_eq(trace, "xzx");
 	x.act = NULL;
 	cr_assert_eq(loop_run_inbox(&loop), 1);

@@ -227,7 +227,8 @@ Test(reactor, those_with_more_take_turns)
 	struct loop_watch other = { .events = POLLIN, .ready = has_always_more };
 	int other_pair[2];
 
-	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, other_pair), 0);
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, other_pair),
+		     0);
 	cr_assert_eq(write(pair[1], "x", 1), 1);
 	cr_assert_eq(write(other_pair[1], "x", 1), 1);
 	watch_start(POLLIN);
@@ -354,7 +355,8 @@ static void watch_refused(unsigned times)
 	cr_assert_eq(reactor_run(r), 0);
 }
 
-/* As when the kernel has no memory for a while: what comes later is told, however often it was refused. */
+/* As when the kernel has no memory for a while: what comes later is told, however often it was
+ * refused. */
 Test(reactor, refused_polls)
 {
 	for (unsigned times = 1; times < 5; times++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RNBD_OP_EXTENTS and its answer: bytes of man/rtrs-protocol.pod, and every check of the decoder. */
+/* RNBD_OP_EXTENTS and its answer: bytes of man/rtrs-protocol.pod, and every check of the
+ * decoder. */
 #include <errno.h>
 
 #include "unit.h"
@@ -23,7 +24,8 @@ Test(rnbd_extents, bytes)
 	cr_assert(rnbd_extents_add(&w, 65536, 0));
 	cr_assert(rnbd_extents_add(&w, 512, SPARSE));
 	cr_assert(rnbd_extents_add(&w, 1024, RNBD_EXTENT_ZERO));
-	cr_assert(rnbd_extents_add(&w, 3072, RNBD_EXTENT_ZERO));	/* more of the same is one */
+	/* more of the same is one */
+	cr_assert(rnbd_extents_add(&w, 3072, RNBD_EXTENT_ZERO));
 	rnbd_extents_end(&w);
 	expect_bytes(buf, expected, sizeof(expected), "extents");
 	for (size_t i = sizeof(expected); i < sizeof(buf); i++)
@@ -97,13 +99,18 @@ Test(rnbd_extents, garbage)
 		{ "nothing", { 0 }, 0, 1024, -EINVAL },
 		{ "another message", { 1, 0x80, 0, 0, 1, 0, 0, 0, 2 }, 16, 1024, -EINVAL },
 		{ "none", { 2, 0x80, 0, 0, 0, 0, 0, 0, 2 }, 16, 1024, -EINVAL },
-		{ "more than bytes", { 2, 0x80, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1 }, 23, 1024, -EINVAL },
-		{ "as many as bytes", { 2, 0x80, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1 }, 24, 1024, 2 },
+		{ "more than bytes", { 2, 0x80, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1 }, 23,
+		  1024, -EINVAL },
+		{ "as many as bytes", { 2, 0x80, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1 }, 24,
+		  1024, 2 },
 		{ "far more", { 2, 0x80, 0, 0, 0xff, 0xff, 0xff, 0xff, 1 }, 24, 1024, -EINVAL },
-		{ "an empty one", { 2, 0x80, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0 }, 24, 1024, -EINVAL },
+		{ "an empty one", { 2, 0x80, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0 }, 24,
+		  1024, -EINVAL },
 		{ "beyond the end", { 2, 0x80, 0, 0, 1, 0, 0, 0, 3 }, 16, 1024, -EINVAL },
-		{ "the second is", { 2, 0x80, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 1 }, 24, 1024, -EINVAL },
-		{ "the longest", { 2, 0x80, 0, 0, 1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff }, 16, 1024, -EINVAL },
+		{ "the second is", { 2, 0x80, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 1 }, 24,
+		  1024, -EINVAL },
+		{ "the longest", { 2, 0x80, 0, 0, 1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff }, 16, 1024,
+		  -EINVAL },
 		{ "of no kind", { 2, 0x80, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 4 }, 16, 1024, -EINVAL },
 	};
 

@@ -104,7 +104,8 @@ Test(rnbd_list, answer_head)
 	head[4] = 0;
 	cr_assert_eq(rnbd_list_rsp_decode(head, sizeof(head), &r), 0, "no exports");
 	head[8] = 1;
-	cr_assert_eq(rnbd_list_rsp_decode(head, sizeof(head), &r), -EINVAL, "would be asked for ever");
+	cr_assert_eq(rnbd_list_rsp_decode(head, sizeof(head), &r), -EINVAL,
+		     "would be asked for ever");
 }
 
 Test(rnbd_list, answer_names)

@@ -60,7 +60,8 @@ Test(rtrs_hb, latency)
 
 	rtrs_hb_start(&hb, 0, 5000, 5);
 	rtrs_hb_ack(&hb, 100);
-	cr_assert_eq(atomic_load(&hb.latency_ns), 0, "an answer that nobody asked for tells nothing");
+	cr_assert_eq(atomic_load(&hb.latency_ns), 0,
+		     "an answer that nobody asked for tells nothing");
 	n = rtrs_hb_sent(&hb, 5000);
 	cr_assert_not(rtrs_hb_acked(&hb, n));
 	rtrs_hb_ack(&hb, 5007);

@@ -133,8 +133,10 @@ static const struct rtrs_conn_rsp stock = { .queue_depth = 512, .max_io_size = 1
 
 Test(rtrs_msg, conn_rsp_vectors)
 {
-	static const uint8_t accept[56] = { 0xbd, 0x1b, 0x00, 0x02, 0x00, 0x00, 0x00, 0x02, 0x00, 0xf0,
-		0x01, 0x00, 0x00, 0x10, 0x00, 0x00, 0x02, 0x00, 0x00, 0x00 };
+	static const uint8_t accept[56] = {
+		0xbd, 0x1b, 0x00, 0x02, 0x00, 0x00, 0x00, 0x02, 0x00, 0xf0,
+		0x01, 0x00, 0x00, 0x10, 0x00, 0x00, 0x02, 0x00, 0x00, 0x00,
+	};
 	static const uint8_t reject[56] = { 0xbd, 0x1b, 0x00, 0x02, 0xfa, 0xff };
 	struct rtrs_conn_rsp refused = stock;
 	struct rtrs_msg_conn_rsp m;
@@ -307,7 +309,8 @@ Test(rtrs_msg, info_req_checks)
 		ret = rtrs_info_req_decode(buf, e->len, name, &why);
 		cr_assert_eq(ret, e->ret, "%s: %d", e->name, ret);
 		expect_why(e, why);
-		cr_assert_not_null(memchr(name, '\0', sizeof(name)), "%s: name has an end", e->name);
+		cr_assert_not_null(memchr(name, '\0', sizeof(name)), "%s: name has an end",
+				   e->name);
 		free(buf);
 	}
 }
@@ -328,8 +331,10 @@ Test(rtrs_msg, info_req_without_an_end)
 
 Test(rtrs_msg, info_rsp_vector)
 {
-	static const uint8_t vector[] = { 0x01, 0x00, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
-		0x00, 0x00, 0x00, 0x7f, 0x00, 0x00, 0x34, 0x12, 0x00, 0x00, 0x00, 0x00, 0x00, 0x04 };
+	static const uint8_t vector[] = {
+		0x01, 0x00, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+		0x00, 0x00, 0x00, 0x7f, 0x00, 0x00, 0x34, 0x12, 0x00, 0x00, 0x00, 0x00, 0x00, 0x04,
+	};
 	const struct rtrs_region region = { 0x7f0000000000, 0x1234, 64 << 20 };
 	static struct rtrs_rbuf rbufs[512];
 	const char *why = NULL;
@@ -449,7 +454,8 @@ Test(rtrs_msg, info_rsp_checks)
 		{ "sg_cnt max", 40, 2, 2, 0xffff, -ECONNRESET },
 		{ "reserved garbage", 40, 4, 4, 0xffffffff, 0 },
 	};
-	const struct rtrs_region regions[] = { { 0x1000, 7, 2 * CHUNK }, { 0x90000, 9, 2 * CHUNK } };
+	const struct rtrs_region regions[] = { { 0x1000, 7, 2 * CHUNK },
+					       { 0x90000, 9, 2 * CHUNK } };
 	struct rtrs_geom g;
 	union {
 		struct rtrs_msg_info_rsp m;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The request in a chunk: vectors of doc/protocol.md appendix A, every check of 3.3, and a client that
- * changes the chunk between the server's two looks. */
+/* The request in a chunk: vectors of doc/protocol.md appendix A, every check of 3.3, and a client
+ * that changes the chunk between the server's two looks. */
 #include <errno.h>
 
 #include "unit.h"
@@ -106,11 +106,13 @@ Test(rtrs_req, round_trip)
 			    .need_inval = true, .desc = { UINT64_MAX, UINT32_MAX, 4096 } } },
 		{ "READ of max_io_size", { .dir = RTRS_DIR_READ, .data_len = 126976, .usr_len = 32,
 			    .has_desc = true, .desc = { 1, 2, 126976 } } },
-		{ "READ of 1", { .dir = RTRS_DIR_READ, .data_len = 1, .usr_len = 24, .has_desc = true,
+		{ "READ of 1",
+		  { .dir = RTRS_DIR_READ, .data_len = 1, .usr_len = 24, .has_desc = true,
 			    .desc = { 1, 2, 1 } } },
 		{ "FLUSH", { .dir = RTRS_DIR_READ, .usr_len = 32 } },
 		{ "WRITE", { .dir = RTRS_DIR_WRITE, .data_len = 4096, .usr_len = 32 } },
-		{ "WRITE of max_io_size", { .dir = RTRS_DIR_WRITE, .data_len = 126976, .usr_len = 32 } },
+		{ "WRITE of max_io_size",
+		  { .dir = RTRS_DIR_WRITE, .data_len = 126976, .usr_len = 32 } },
 		{ "CLOSE", { .dir = RTRS_DIR_WRITE, .usr_len = 8 } },
 		{ "no user message", { .dir = RTRS_DIR_WRITE } },
 		{ "longest user message", { .dir = RTRS_DIR_READ, .data_len = 36,
@@ -161,7 +163,8 @@ static const struct bad {
 	{ "off = chunk", 131072, 131076, 2, 32, 0, 0, 0, "offset past the chunk" },
 	{ "off max of its field", 524287, 524291, 2, 32, 0, 0, 0, "offset past the chunk" },
 	{ "off max", UINT32_MAX, 3, 2, 32, 0, 0, 0, "offset past the chunk" },
-	{ "3 bytes for the header", 131069, 131073, 2, 32, 0, 0, 0, "request header runs past its chunk" },
+	{ "3 bytes for the header", 131069, 131073, 2, 32, 0, 0, 0,
+	  "request header runs past its chunk" },
 	{ "7 bytes for READ", 131065, 520, 3, 512, 0, 0, 0, "more data than max_io_size" },
 	{ "READ descriptor past the chunk", 131072 - 23, 24 + 512, 3, 512, 0, 1, 0,
 	  "more data than max_io_size" },
@@ -183,20 +186,27 @@ static const struct bad {
 	{ "sg_cnt 2", 4128, 72, 3, 32, 0, 2, 4096, "READ with more than one descriptor" },
 	{ "sg_cnt max", 4128, 56, 3, 32, 0, 0xffff, 4096, "READ with more than one descriptor" },
 	{ "WRITE byte_len 0", 4128, 0, 2, 32, 0, 0, 0, "length written does not fit the request" },
-	{ "WRITE byte_len - 1", 4128, 4131, 2, 32, 0, 0, 0, "length written does not fit the request" },
-	{ "WRITE byte_len + 1", 4128, 4133, 2, 32, 0, 0, 0, "length written does not fit the request" },
-	{ "WRITE without its data", 4128, 36, 2, 32, 0, 0, 0, "length written does not fit the request" },
+	{ "WRITE byte_len - 1", 4128, 4131, 2, 32, 0, 0, 0,
+	  "length written does not fit the request" },
+	{ "WRITE byte_len + 1", 4128, 4133, 2, 32, 0, 0, 0,
+	  "length written does not fit the request" },
+	{ "WRITE without its data", 4128, 36, 2, 32, 0, 0, 0,
+	  "length written does not fit the request" },
 	{ "WRITE byte_len max", 4128, UINT32_MAX, 2, 32, 0, 0, 0,
 	  "length written does not fit the request" },
-	{ "READ byte_len 0", 4128, 0, 3, 32, 0, 1, 4096, "length written does not fit the request" },
+	{ "READ byte_len 0", 4128, 0, 3, 32, 0, 1, 4096,
+	  "length written does not fit the request" },
 	{ "READ without its descriptor", 4128, 40, 3, 32, 0, 1, 4096,
 	  "length written does not fit the request" },
-	{ "READ byte_len + 1", 4128, 57, 3, 32, 0, 1, 4096, "length written does not fit the request" },
+	{ "READ byte_len + 1", 4128, 57, 3, 32, 0, 1, 4096,
+	  "length written does not fit the request" },
 	{ "READ with data", 4128, 4128 + 24, 3, 32, 0, 1, 4096,
 	  "length written does not fit the request" },
 	{ "desc.len 0", 4128, 56, 3, 32, 0, 1, 0, "descriptor of another length than the data" },
-	{ "desc.len - 1", 4128, 56, 3, 32, 0, 1, 4095, "descriptor of another length than the data" },
-	{ "desc.len + 1", 4128, 56, 3, 32, 0, 1, 4097, "descriptor of another length than the data" },
+	{ "desc.len - 1", 4128, 56, 3, 32, 0, 1, 4095,
+	  "descriptor of another length than the data" },
+	{ "desc.len + 1", 4128, 56, 3, 32, 0, 1, 4097,
+	  "descriptor of another length than the data" },
 	{ "desc.len max", 4128, 56, 3, 32, 0, 1, UINT32_MAX,
 	  "descriptor of another length than the data" },
 	{ "desc without data", 32, 56, 3, 32, 0, 1, 0, "READ with a descriptor and no data" },
@@ -249,7 +259,8 @@ Test(rtrs_req, end_of_the_chunk)
 		{ "READ, 8 bytes", 3, 0, 8, 8, "READ of data without a descriptor" },
 		{ "READ, 7 bytes", 3, 0, 7, 8, "request header runs past its chunk" },
 		{ "READ with descriptor, 24 bytes", 3, 1, 24, 24, NULL },
-		{ "READ with descriptor, 23 bytes", 3, 1, 23, 24, "descriptor runs past its chunk" },
+		{ "READ with descriptor, 23 bytes", 3, 1, 23, 24,
+		  "descriptor runs past its chunk" },
 	};
 
 	cr_assert_eq(rtrs_geom_init(&geom, 512, 8192, 64), 0);

@@ -106,7 +106,8 @@ static void check_each(const struct cell *c, const struct ibv_send_wr *wr)
 			continue;
 		cr_assert_eq(wr->wr_id, WR_ID, "%s: %s", c->name, op_name(wr));
 		/* The new key goes inline; data and what has no bytes do not. */
-		cr_assert_eq(wr->send_flags, last ? IBV_SEND_SIGNALED | (wr->num_sge ? IBV_SEND_INLINE : 0) : 0,
+		cr_assert_eq(wr->send_flags,
+			     last ? IBV_SEND_SIGNALED | (wr->num_sge ? IBV_SEND_INLINE : 0) : 0,
 			     "%s: %s", c->name, op_name(wr));
 		if (wr->opcode == IBV_WR_RDMA_WRITE) {
 			cr_assert_eq(wr->num_sge, 1, "%s", c->name);
@@ -179,11 +180,11 @@ static const struct request_case {
 } requests[] = {
 	{ "WRITE 4096", { .dir = RTRS_DIR_WRITE, .data_len = 4096, .usr_len = 32 }, 5, 4096,
 	  CHUNK_ADDR, 0x00281020, 2 },
-	{ "READ 4096", { .dir = RTRS_DIR_READ, .data_len = 4096, .usr_len = 32, .has_desc = true }, 5,
-	  0, CHUNK_ADDR + 4096, 0x00281020, 1 },
+	{ "READ 4096", { .dir = RTRS_DIR_READ, .data_len = 4096, .usr_len = 32, .has_desc = true },
+	  5, 0, CHUNK_ADDR + 4096, 0x00281020, 1 },
 	{ "FLUSH", { .dir = RTRS_DIR_READ, .usr_len = 32 }, 5, 0, CHUNK_ADDR, 0x00280020, 1 },
-	{ "SESS_INFO", { .dir = RTRS_DIR_READ, .data_len = 36, .usr_len = 36, .has_desc = true }, 7, 0,
-	  CHUNK_ADDR + 36, 0x00380048, 1 },
+	{ "SESS_INFO", { .dir = RTRS_DIR_READ, .data_len = 36, .usr_len = 36, .has_desc = true }, 7,
+	  0, CHUNK_ADDR + 36, 0x00380048, 1 },
 	{ "OPEN", { .dir = RTRS_DIR_READ, .data_len = 56, .usr_len = 264, .has_desc = true }, 7, 0,
 	  CHUNK_ADDR + 56, 0x00380140, 1 },
 	{ "CLOSE", { .dir = RTRS_DIR_WRITE, .usr_len = 8 }, 9, 0, CHUNK_ADDR, 0x00480008, 1 },
@@ -205,7 +206,8 @@ Test(rtrs_wr, request)
 		cr_assert_null(w.wr.next, "%s", c->name);
 		cr_assert_eq(w.wr.wr_id, WR_ID, "%s", c->name);
 		cr_assert_eq(w.wr.opcode, IBV_WR_RDMA_WRITE_WITH_IMM, "%s", c->name);
-		cr_assert_eq(w.wr.send_flags, IBV_SEND_SIGNALED | (c->data_len ? 0 : IBV_SEND_INLINE), "%s",
+		cr_assert_eq(w.wr.send_flags,
+			     IBV_SEND_SIGNALED | (c->data_len ? 0 : IBV_SEND_INLINE), "%s",
 			     c->name);
 		cr_assert_eq(be32toh(w.wr.imm_data), c->imm, "%s", c->name);
 		cr_assert_eq(w.wr.wr.rdma.remote_addr, c->remote_addr, "%s", c->name);

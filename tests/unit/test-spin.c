@@ -145,7 +145,8 @@ Test(spin, pauses_when_looks_are_in_vain)
 	unsigned looks = 0;
 
 	setup(&s);
-	/* Half of the answers are quick, so that the mean is below the limit; here each was late. */
+	/* Half of the answers are quick, so that the mean is below the limit; here each was
+	 * late. */
 	for (unsigned i = 0; i < 1000; i++) {
 		s.mean_ns = 20 * US;
 		looks += wait_for(&s, 200 * US) > 0;

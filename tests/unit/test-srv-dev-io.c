@@ -22,17 +22,21 @@ static const struct {
 #define IO(op_, flags_, sector_, size_)                                                            \
 	{ .op = RNBD_OP_##op_, .flags = flags_, .sector = sector_, .bi_size = size_ }
 	{ "read", false, RNBD_ACCESS_RO, IO(READ, 0, 0, 4096), 0, RNBD_OP_READ },
-	{ "read to the end", false, RNBD_ACCESS_RW, IO(READ, 0, SECTORS - 8, 4096), 0, RNBD_OP_READ },
+	{ "read to the end", false, RNBD_ACCESS_RW, IO(READ, 0, SECTORS - 8, 4096), 0,
+	  RNBD_OP_READ },
 	{ "read past the end", false, RNBD_ACCESS_RW, IO(READ, 0, SECTORS - 7, 4096), -EIO,
 	  RNBD_OP_READ },
 	{ "read behind the end", false, RNBD_ACCESS_RW, IO(READ, 0, SECTORS, 512), -EIO,
 	  RNBD_OP_READ },
-	{ "empty read at the end", false, RNBD_ACCESS_RW, IO(READ, 0, SECTORS, 0), 0, RNBD_OP_READ },
+	{ "empty read at the end", false, RNBD_ACCESS_RW, IO(READ, 0, SECTORS, 0), 0,
+	  RNBD_OP_READ },
 	{ "sector that wraps in bytes", false, RNBD_ACCESS_RW, IO(READ, 0, 1ull << 55, 512), -EIO,
 	  RNBD_OP_READ },
-	{ "largest sector", false, RNBD_ACCESS_RW, IO(READ, 0, UINT64_MAX, 512), -EIO, RNBD_OP_READ },
+	{ "largest sector", false, RNBD_ACCESS_RW, IO(READ, 0, UINT64_MAX, 512), -EIO,
+	  RNBD_OP_READ },
 	{ "write", false, RNBD_ACCESS_RW, IO(WRITE, 0, 0, 4096), 0, RNBD_OP_WRITE },
-	{ "write, migration", false, RNBD_ACCESS_MIGRATION, IO(WRITE, 0, 0, 512), 0, RNBD_OP_WRITE },
+	{ "write, migration", false, RNBD_ACCESS_MIGRATION, IO(WRITE, 0, 0, 512), 0,
+	  RNBD_OP_WRITE },
 	{ "write on ro", false, RNBD_ACCESS_RO, IO(WRITE, 0, 0, 4096), -EPERM, RNBD_OP_WRITE },
 	{ "write on read-only export", true, RNBD_ACCESS_RW, IO(WRITE, 0, 0, 4096), -EPERM,
 	  RNBD_OP_WRITE },
@@ -68,13 +72,15 @@ Test(srv_dev_io, checks)
 
 Test(srv_dev_io, priorities)
 {
-	const unsigned rt = IOPRIO_CLASS_RT << IOPRIO_CLASS_SHIFT, be = IOPRIO_CLASS_BE << IOPRIO_CLASS_SHIFT,
+	const unsigned rt = IOPRIO_CLASS_RT << IOPRIO_CLASS_SHIFT,
+		be = IOPRIO_CLASS_BE << IOPRIO_CLASS_SHIFT,
 		       idle = IOPRIO_CLASS_IDLE << IOPRIO_CLASS_SHIFT;
 
 	cr_assert_eq(srv_prio(0, true), 0);
 	for (unsigned wire = 0; wire <= UINT16_MAX; wire++) {
 		unsigned class = wire & ~((1u << IOPRIO_CLASS_SHIFT) - 1);
-		unsigned user = srv_prio((uint16_t)wire, false), root = srv_prio((uint16_t)wire, true);
+		unsigned user = srv_prio((uint16_t)wire, false),
+			root = srv_prio((uint16_t)wire, true);
 
 		if (class == be)
 			cr_assert(user == be + wire % 8 && root == user);

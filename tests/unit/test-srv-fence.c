@@ -75,8 +75,8 @@ Test(srv_fence, newer_copy_waits_until_the_older_has_left)
 	cr_assert_null(srv_fence_leave(&fence, 0, &newer));
 }
 
-/* Three lives of a path: the first copy is in the storage, the second was held when its path died, the
- * third is the one that counts.  They come out in the order in which they arrived. */
+/* Three lives of a path: the first copy is in the storage, the second was held when its path died,
+ * the third is the one that counts.  They come out in the order in which they arrived. */
 Test(srv_fence, order_of_arrival)
 {
 	struct srv_fence_node life[3];
@@ -117,7 +117,8 @@ static bool runs(unsigned id, uint32_t tag)
 	return turn;
 }
 
-/* An older copy that is read when the newer one has left, and when its number has been used again. */
+/* An older copy that is read when the newer one has left, and when its number has been used
+ * again. */
 Test(srv_fence, older_tag_does_not_run)
 {
 	cr_assert(runs(0, 5));
@@ -137,7 +138,8 @@ Test(srv_fence, tags_wrap)
 	cr_assert(runs(0, 2));
 }
 
-/* The older copy has been read and waits, while the newer one overtakes it on the way to the queue. */
+/* The older copy has been read and waits, while the newer one overtakes it on the way to the
+ * queue. */
 Test(srv_fence, older_tag_behind_the_newer)
 {
 	struct srv_fence_node older, newer;
@@ -151,8 +153,8 @@ Test(srv_fence, older_tag_behind_the_newer)
 	cr_assert_null(srv_fence_leave(&fence, 0, &older));
 }
 
-/* What left without running (its path had died) is no reason to refuse an older one: it is to be done
- * again. */
+/* What left without running (its path had died) is no reason to refuse an older one: it is to be
+ * done again. */
 Test(srv_fence, only_what_ran_counts)
 {
 	struct srv_fence_node newer;

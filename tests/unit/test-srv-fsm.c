@@ -55,8 +55,10 @@ Test(srv_fsm, one_row_for_a_pair)
 				unsigned n = 0;
 
 				for (size_t i = 0; i < (*f)->nrows; i++)
-					n += (*f)->rows[i].event == e && ((*f)->rows[i].states & 1u << s);
-				cr_assert_leq(n, 1, "%s: %s in %s", (*f)->name, (*f)->events[e], (*f)->states[s]);
+					n += (*f)->rows[i].event == e &&
+						((*f)->rows[i].states & 1u << s);
+				cr_assert_leq(n, 1, "%s: %s in %s", (*f)->name, (*f)->events[e],
+					      (*f)->states[s]);
 			}
 		}
 	}
@@ -68,7 +70,8 @@ Test(srv_fsm, rows)
 	for_each_case(f, fsms) {
 		unsigned reached = reach(*f, 0, ~0u);
 
-		cr_assert_eq(reached, (1u << (*f)->nstates) - 1, "%s: a state that is never reached", (*f)->name);
+		cr_assert_eq(reached, (1u << (*f)->nstates) - 1,
+			     "%s: a state that is never reached", (*f)->name);
 		for (size_t i = 0; i < (*f)->nrows; i++) {
 			const struct fsm_row *row = &(*f)->rows[i];
 
@@ -86,10 +89,13 @@ Test(srv_fsm, one_end_and_no_way_back)
 		unsigned last = (*f)->nstates - 1;
 
 		for (unsigned s = 0; s <= last; s++) {
-			cr_assert_eq(is_last(*f, s), s == last, "%s: %s", (*f)->name, (*f)->states[s]);
-			cr_assert(reach(*f, s, ~0u) & 1u << last, "%s: no end from %s", (*f)->name, (*f)->states[s]);
+			cr_assert_eq(is_last(*f, s), s == last, "%s: %s", (*f)->name,
+				     (*f)->states[s]);
+			cr_assert(reach(*f, s, ~0u) & 1u << last, "%s: no end from %s", (*f)->name,
+				  (*f)->states[s]);
 			for (unsigned e = 0; e < (*f)->nevents; e++)
-				cr_assert(step(*f, s, e) < 0 || step(*f, s, e) >= (int)s, "%s: %s back from %s", (*f)->name,
+				cr_assert(step(*f, s, e) < 0 || step(*f, s, e) >= (int)s,
+					  "%s: %s back from %s", (*f)->name,
 					  (*f)->events[e], (*f)->states[s]);
 		}
 	}
@@ -126,23 +132,30 @@ Test(srv_fsm, a_connection_answers_every_event)
 		cr_assert_geq(step(&srv_con_fsm, s, SRV_CON_EV_FLUSHED), SRV_CON_DEAD, "%s", name);
 		cr_assert_eq(step(&srv_con_fsm, s, SRV_CON_EV_CUT) >= 0, !cut, "%s", name);
 		cr_assert_eq(step(&srv_con_fsm, s, SRV_CON_EV_ENDED) >= 0, !ended, "%s", name);
-		cr_assert_eq(step(&srv_con_fsm, s, SRV_CON_EV_UNWATCHED) >= 0, ended && !drained, "%s", name);
-		cr_assert_eq(step(&srv_con_fsm, s, SRV_CON_EV_FINISH) >= 0, !finishing && !cut, "%s", name);
+		cr_assert_eq(step(&srv_con_fsm, s, SRV_CON_EV_UNWATCHED) >= 0, ended && !drained,
+			     "%s", name);
+		cr_assert_eq(step(&srv_con_fsm, s, SRV_CON_EV_FINISH) >= 0, !finishing && !cut,
+			     "%s", name);
 	}
 }
 
-/* Quiet only when it has been cut, has ended, is unwatched and idle after that, in whatever order the first two
- * came. */
+/* Quiet only when it has been cut, has ended, is unwatched and idle after that, in whatever order
+ * the first two came. */
 Test(srv_fsm, a_connection_is_quiet_last)
 {
-	const unsigned needed[] = { SRV_CON_EV_CUT, SRV_CON_EV_ENDED, SRV_CON_EV_UNWATCHED, SRV_CON_EV_IDLE };
-	static const unsigned cut_first[] = { SRV_CON_EV_CUT, SRV_CON_EV_ENDED, SRV_CON_EV_UNWATCHED };
-	static const unsigned cut_between[] = { SRV_CON_EV_ENDED, SRV_CON_EV_CUT, SRV_CON_EV_UNWATCHED };
-	static const unsigned cut_last[] = { SRV_CON_EV_ENDED, SRV_CON_EV_UNWATCHED, SRV_CON_EV_CUT };
+	const unsigned needed[] = { SRV_CON_EV_CUT, SRV_CON_EV_ENDED, SRV_CON_EV_UNWATCHED,
+				    SRV_CON_EV_IDLE };
+	static const unsigned cut_first[] = { SRV_CON_EV_CUT, SRV_CON_EV_ENDED,
+					      SRV_CON_EV_UNWATCHED };
+	static const unsigned cut_between[] = { SRV_CON_EV_ENDED, SRV_CON_EV_CUT,
+						SRV_CON_EV_UNWATCHED };
+	static const unsigned cut_last[] = { SRV_CON_EV_ENDED, SRV_CON_EV_UNWATCHED,
+					     SRV_CON_EV_CUT };
 	static const unsigned *const orders[] = { cut_first, cut_between, cut_last };
 
 	for_each_case(n, needed)
-		cr_assert_not(reach(&srv_con_fsm, SRV_CON_SERVING, ~(1u << *n)) & 1u << SRV_CON_QUIET, "without %s",
+		cr_assert_not(reach(&srv_con_fsm, SRV_CON_SERVING,
+				    ~(1u << *n)) & 1u << SRV_CON_QUIET, "without %s",
 			      srv_con_fsm.events[*n]);
 	for (unsigned s = SRV_CON_SERVING; s <= SRV_CON_DEAD; s++) {
 		for_each_case(order, orders) {
@@ -153,7 +166,8 @@ Test(srv_fsm, a_connection_is_quiet_last)
 				at = step(&srv_con_fsm, (unsigned)at, (*order)[i]);
 			}
 			cr_assert_eq(at, SRV_CON_LINGERING);
-			cr_assert_eq(step(&srv_con_fsm, (unsigned)at, SRV_CON_EV_IDLE), SRV_CON_QUIET);
+			cr_assert_eq(step(&srv_con_fsm, (unsigned)at, SRV_CON_EV_IDLE),
+				     SRV_CON_QUIET);
 		}
 	}
 }
@@ -161,9 +175,12 @@ Test(srv_fsm, a_connection_is_quiet_last)
 /* From shutdown to the last answer's leaving nothing else is needed. */
 Test(srv_fsm, a_connection_finishes)
 {
-	const unsigned events = 1u << SRV_CON_EV_FINISH | 1u << SRV_CON_EV_IDLE | 1u << SRV_CON_EV_LEFT;
+	const unsigned events = 1u << SRV_CON_EV_FINISH | 1u << SRV_CON_EV_IDLE |
+		1u << SRV_CON_EV_LEFT;
 
 	cr_assert_eq(reach(&srv_con_fsm, SRV_CON_SERVING, events),
-		     1u << SRV_CON_SERVING | 1u << SRV_CON_FINISHING | 1u << SRV_CON_MARKED | 1u << SRV_CON_FINISHED);
-	cr_assert_eq(step(&srv_con_fsm, SRV_CON_FINISHING, SRV_CON_EV_LEFT), SRV_CON_FINISHING, "a stray completion");
+		     1u << SRV_CON_SERVING | 1u << SRV_CON_FINISHING | 1u << SRV_CON_MARKED |
+		     1u << SRV_CON_FINISHED);
+	cr_assert_eq(step(&srv_con_fsm, SRV_CON_FINISHING, SRV_CON_EV_LEFT), SRV_CON_FINISHING,
+		     "a stray completion");
 }

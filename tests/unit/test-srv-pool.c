@@ -194,7 +194,8 @@ Test(srv_pool, an_export_that_is_stuck_leaves_some_to_others)
 	n2 = take_all(1, 1, stuck2);
 	cr_assert_gt(n2, 0);
 	cr_assert_null(get_for(0, 2));
-	for (unsigned i = 0; i < 100; i++) {	/* one that works needs no more than one at a time */
+	/* one that works needs no more than one at a time */
+	for (unsigned i = 0; i < 100; i++) {
 		buf = get_for(2, 3);
 		cr_assert_not_null(buf);
 		srv_pool_put(buf);

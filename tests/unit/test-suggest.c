@@ -20,8 +20,10 @@ Test(suggest, distances)
 	};
 
 	for_each_case(c, cases) {
-		cr_assert_eq(suggest_distance(c->a, strlen(c->a), c->b), c->want, "%s %s", c->a, c->b);
-		cr_assert_eq(suggest_distance(c->b, strlen(c->b), c->a), c->want, "%s %s", c->b, c->a);
+		cr_assert_eq(suggest_distance(c->a, strlen(c->a), c->b), c->want, "%s %s", c->a,
+			     c->b);
+		cr_assert_eq(suggest_distance(c->b, strlen(c->b), c->a), c->want, "%s %s", c->b,
+			     c->a);
 	}
 }
 

@@ -71,7 +71,8 @@ static void leave_stale(void)
 static bool can_connect(void)
 {
 	struct sockaddr_un addr = name();
-	int fd = socket(AF_UNIX, SOCK_STREAM, 0), rc = connect(fd, (struct sockaddr *)&addr, sizeof(addr));
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0),
+	rc = connect(fd, (struct sockaddr *)&addr, sizeof(addr));
 
 	close(fd);
 	return rc == 0;
@@ -151,7 +152,8 @@ Test(unix_sock, one_with_a_full_backlog_is_not_replaced)
 		rc = connect(fds[n++], (struct sockaddr *)&addr, sizeof(addr));
 	}
 	cr_assert(rc < 0 && errno == EAGAIN);
-	cr_assert_eq(unix_sock_listen(&second, path, 0600, 1, err, sizeof(err)), -EADDRINUSE, "%s", err);
+	cr_assert_eq(unix_sock_listen(&second, path, 0600, 1, err, sizeof(err)), -EADDRINUSE, "%s",
+		     err);
 	snprintf(want, sizeof(want), "%s: process ", path);
 	cr_assert_eq(strncmp(err, want, strlen(want)), 0, "%s", err);
 	cr_assert_eq(access(path, F_OK), 0);
@@ -248,7 +250,8 @@ Test(unix_sock, who_leaves_waits_for_the_lock)
 	cr_assert_geq(held, 0);
 	in_pause = still_listens;
 	unix_sock_leave(&sock);
-	cr_assert_eq(access(path, F_OK), 0, "the name is removed while another process may have it");
+	cr_assert_eq(access(path, F_OK), 0,
+		     "the name is removed while another process may have it");
 	cr_assert_eq(sock.fd, -1);
 	cr_assert_gt(pauses, 2);
 	lock_file_drop(held, AT_FDCWD, lock);
@@ -321,7 +324,8 @@ Test(unix_sock, lock_of_others_is_no_matter)
 	cr_assert_eq(rmdir(lock), 0);
 }
 
-/* A process of our own that was stopped while it took the name stops nobody for ever, and is named. */
+/* A process of our own that was stopped while it took the name stops nobody for ever, and is
+ * named. */
 Test(unix_sock, lock_of_ours_is_told)
 {
 	char err[300] = "", want[100];

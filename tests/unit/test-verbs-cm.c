@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the verbs provider makes of librdmacm's events, which stand here in its place: what its user is told,
- * and what becomes of the connection. */
+/* What the verbs provider makes of librdmacm's events, which stand here in its place: what its user
+ * is told, and what becomes of the connection. */
 #include "unit.h"
 
 #include <errno.h>
@@ -130,7 +130,8 @@ static int tell(struct rdma_cm_id *id, enum rdma_cm_event_type event, int status
 static void setup(void)
 {
 	cr_assert_eq(pipe(pipe_fds), 0);
-	cr_assert_eq(fab_cm_create(&(struct fab_cm_conf){ .provider = fab_provider_find("rdma") }, &cm), 0);
+	cr_assert_eq(fab_cm_create(&(struct fab_cm_conf){ .provider = fab_provider_find("rdma") },
+				   &cm), 0);
 }
 
 static void teardown(void)
@@ -147,7 +148,8 @@ TestSuite(verbs_cm, .init = setup, .fini = teardown);
 
 static void connect_to_peer(bool answered)
 {
-	struct fab_addr dst = { .provider = fab_provider_find("rdma"), .len = sizeof(struct sockaddr_in) };
+	struct fab_addr dst = { .provider = fab_provider_find("rdma"),
+				.len = sizeof(struct sockaddr_in) };
 
 	dst.ss.ss_family = AF_INET;
 	cr_assert_eq(fab_conn_create(cm, NULL, &conn), 0);
@@ -164,7 +166,8 @@ static void connect_to_peer(bool answered)
 
 static void accept_peer(struct fab_listener **l)
 {
-	struct fab_addr at = { .provider = fab_provider_find("rdma"), .len = sizeof(struct sockaddr_in) };
+	struct fab_addr at = { .provider = fab_provider_find("rdma"),
+			       .len = sizeof(struct sockaddr_in) };
 	struct rdma_cm_event e = { .event = RDMA_CM_EVENT_CONNECT_REQUEST };
 
 	at.ss.ss_family = AF_INET;
@@ -184,9 +187,9 @@ static void accept_peer(struct fab_listener **l)
 #define TIMED_OUT_THERE 4
 #define BY_ITS_USER 28
 
-/* While it is not answered each end of it is told, and the peer's own refusal with the peer's words.
- * Afterwards none is: its queues fail, and who polls them finds the cause.  A REJ is then the end of a peer that
- * left before our RTU had reached it. */
+/* While it is not answered each end of it is told, and the peer's own refusal with the peer's
+ * words.  Afterwards none is: its queues fail, and who polls them finds the cause.  A REJ is then
+ * the end of a peer that left before our RTU had reached it. */
 Test(verbs_cm, ends_of_a_connection)
 {
 	static const struct {
@@ -198,10 +201,10 @@ Test(verbs_cm, ends_of_a_connection)
 		const char *cause;
 	} cases[] = {
 		{ false, RDMA_CM_EVENT_REJECTED, BY_ITS_USER, FAB_EVENT_REJECTED, 0, "" },
-		{ false, RDMA_CM_EVENT_REJECTED, NOBODY_LISTENS, FAB_EVENT_UNREACHABLE, -ECONNREFUSED,
-		  "nobody listens there" },
-		{ false, RDMA_CM_EVENT_REJECTED, TIMED_OUT_THERE, FAB_EVENT_UNREACHABLE, -ECONNRESET,
-		  "the connection request was refused" },
+		{ false, RDMA_CM_EVENT_REJECTED, NOBODY_LISTENS, FAB_EVENT_UNREACHABLE,
+		  -ECONNREFUSED, "nobody listens there" },
+		{ false, RDMA_CM_EVENT_REJECTED, TIMED_OUT_THERE, FAB_EVENT_UNREACHABLE,
+		  -ECONNRESET, "the connection request was refused" },
 		{ false, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, FAB_EVENT_UNREACHABLE, -ETIMEDOUT,
 		  "cannot connect" },
 		{ false, RDMA_CM_EVENT_DISCONNECTED, 0, FAB_EVENT_UNREACHABLE, -ECONNRESET,

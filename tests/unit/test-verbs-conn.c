@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a connection of the verbs provider fails and drains, over a device that does what a test says: refuse a
- * post, report a failure, forget its queues, be gone; and what of windows gets through to it.  verbs-conn.c,
- * verbs-mw.c and fab-mem.c are all that is real here. */
+/* How a connection of the verbs provider fails and drains, over a device that does what a test
+ * says: refuse a post, report a failure, forget its queues, be gone; and what of windows gets
+ * through to it.  verbs-conn.c, verbs-mw.c and fab-mem.c are all that is real here. */
 #include "unit.h"
 
 #include <errno.h>
@@ -95,7 +95,8 @@ static const char *word_of(const struct ibv_send_wr *wr)
 		cr_assert_neq(wr->bind_mw.mw->rkey, wr->bind_mw.rkey);
 		cr_assert_eq(wr->bind_mw.mw->type, IBV_MW_TYPE_2);
 	}
-	return wr->opcode == IBV_WR_BIND_MW ? " bind-2" : wr->opcode == IBV_WR_LOCAL_INV ? " inv" : " send";
+	return wr->opcode == IBV_WR_BIND_MW ? " bind-2" : wr->opcode == IBV_WR_LOCAL_INV ? " inv" :
+		" send";
 }
 
 static int post_send(struct ibv_qp *q, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
@@ -382,25 +383,29 @@ static const char *cause(void)
 
 /* ---- tests ---- */
 
-/* Messages of one and of two elements that wish to be copied, and the flags with which they reached the device. */
+/* Messages of one and of two elements that wish to be copied, and the flags with which they reached
+ * the device. */
 static void send_inline(const uint32_t (*lengths)[2], unsigned n, const bool *copied)
 {
 	for (unsigned i = 0; i < n; i++) {
-		struct ibv_sge sge[2] = { { .length = lengths[i][0] }, { .length = lengths[i][1] } };
-		struct ibv_send_wr wr = { .wr_id = number(i), .opcode = IBV_WR_SEND, .sg_list = sge, .num_sge = 2,
+		struct ibv_sge sge[2] = { { .length = lengths[i][0] },
+					  { .length = lengths[i][1] } };
+		struct ibv_send_wr wr = { .wr_id = number(i), .opcode = IBV_WR_SEND, .sg_list = sge,
+					  .num_sge = 2,
 					  .send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE };
 
 		nflags = 0;
 		cr_assert_eq(verbs_post_send(&c->fab, &wr), 0);
 		cr_assert_eq(nflags, 1);
-		cr_assert_eq(flags_of[0], IBV_SEND_SIGNALED | (copied[i] ? IBV_SEND_INLINE : 0), "%u + %u bytes",
-			     lengths[i][0], lengths[i][1]);
+		cr_assert_eq(flags_of[0], IBV_SEND_SIGNALED | (copied[i] ? IBV_SEND_INLINE : 0),
+			     "%u + %u bytes", lengths[i][0], lengths[i][1]);
 	}
 }
 
 Test(verbs_conn, what_fits_is_copied)
 {
-	static const uint32_t lengths[][2] = { { 1, 0 }, { 64, 64 }, { 65, 64 }, { 0, 0 }, { UINT32_MAX, 2 } };
+	static const uint32_t lengths[][2] = { { 1, 0 }, { 64, 64 }, { 65, 64 }, { 0, 0 },
+					       { UINT32_MAX, 2 } };
 	static const bool copied[] = { true, true, false, false, false };
 
 	send_inline(lengths, ARRAY_SIZE(copied), copied);
@@ -522,7 +527,8 @@ Test(verbs_conn, arming_is_for_an_empty_queue)
 	cr_assert_eq(notifies, 1, "one stands already");
 }
 
-/* The CQ is broken: what was posted does not come back, and nothing touches it when drained is told. */
+/* The CQ is broken: what was posted does not come back, and nothing touches it when drained is
+ * told. */
 Test(verbs_conn, broken_completion_queue)
 {
 	static unsigned flushed[ROOM];
@@ -585,7 +591,8 @@ static struct verbs_mr region = {
 	.hw = &hw_mr,
 };
 
-/* A chain of: s a send, 1 a bind of mw[0], 2 one of mw[1], i an invalidate of mw[1]'s key after that. */
+/* A chain of: s a send, 1 a bind of mw[0], 2 one of mw[1], i an invalidate of mw[1]'s key after
+ * that. */
 static int chain(struct ibv_mw **mw, const char *what)
 {
 	static struct ibv_send_wr wr[ROOM];
@@ -649,7 +656,8 @@ Test(verbs_conn, chains_with_windows)
 	cr_assert_eq(chain(mw, "is"), 0);
 	cr_assert_str_eq(calls, "[ inv send ]");
 	cr_assert_eq(chain(mw, "ssssssssssssssssss1"), 0);
-	cr_assert_str_eq(calls, "[ send send send send send send send send send send send send send send "
+	cr_assert_str_eq(calls,
+			 "[ send send send send send send send send send send send send send send "
 				"send send ][ send send ][ bind-1 ]");
 	cr_assert_str_eq(cause(), "");
 	cr_assert_eq(verbs_mw_dealloc(mw[0]), 0);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the verbs provider offers on a device, what it asks of it, and what the device says of itself. */
+/* What the verbs provider offers on a device, what it asks of it, and what the device says of
+ * itself. */
 #include <criterion/criterion.h>
 
 #include <errno.h>
@@ -29,8 +30,8 @@ Test(verbs_dev, whatever_is_offered_fits)
 
 			cr_assert(dev.max_qp_wr > 0);
 			verbs_dev_queues(&attr, dev.max_sge, &q);
-			cr_assert(q.send_wr <= (uint32_t)wr && q.recv_wr <= (uint32_t)wr, "%d %d", wr,
-				  cqe);
+			cr_assert(q.send_wr <= (uint32_t)wr && q.recv_wr <= (uint32_t)wr, "%d %d",
+				  wr, cqe);
 			cr_assert(q.cqe <= (uint32_t)cqe, "%d %d", wr, cqe);
 			cr_assert(q.recv_sge >= 1 && q.recv_sge <= dev.max_sge);
 			/* The ring, and a marker behind it. */

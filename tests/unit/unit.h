@@ -10,7 +10,8 @@
 
 #include "util.h"
 
-#define for_each_case(c, table) for (__typeof__(&(table)[0]) c = (table); c < (table) + ARRAY_SIZE(table); c++)
+#define for_each_case(c, table) \
+	for (__typeof__(&(table)[0]) c = (table); c < (table) + ARRAY_SIZE(table); c++)
 
 /* Compare bytes; the message names @what and shows the first difference. */
 static inline void expect_bytes(const void *got, const void *want, size_t len, const char *what)
