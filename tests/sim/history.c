@@ -150,7 +150,8 @@ static const char *match(const struct set *legal, const uint8_t *buf, unsigned s
 			if (legal->v[i] & ZERO)
 				return NULL;
 			fill_sector(whole, legal->v[i], sector);
-			return memcmp(whole, buf, SECTOR) ? "a sector that is torn or misplaced" : NULL;
+			return memcmp(whole, buf, SECTOR) ? "a sector that is torn or misplaced" :
+				NULL;
 		}
 	}
 	n = snprintf(why, sizeof(why), "sector %u holds write %u of sector %u; legal:", sector,
@@ -330,7 +331,8 @@ void history_discard_end(struct history_op *op, int status)
 		/* What another FLUSH has told as lost since is not safe by this one. */
 		if (op->tellings == op->h->tellings)
 			flushed(op);
-		/* The FLUSH began some time after @op; what was lost since may have been covered. */
+		/* The FLUSH began some time after @op; what was lost since may have been
+		 * covered. */
 		for (unsigned i = 0; i < op->h->nsectors && op->cuts != op->h->cuts; i++)
 			op->h->sectors[i].lost = 0;
 	}
@@ -410,8 +412,8 @@ struct history_op *history_flush(struct history *h)
 	return op;
 }
 
-/* What was answered last there, if it is certain to be there: a FLUSH that fails tells that the rest
- * may be lost. */
+/* What was answered last there, if it is certain to be there: a FLUSH that fails tells that the
+ * rest may be lost. */
 static uint32_t doubt_told(const struct sector *s)
 {
 	for (unsigned i = 0; i < s->possible.n; i++) {
@@ -451,8 +453,9 @@ bool history_may_tell(const struct history_op *op)
 	return op->h->may_tell[op->user] || op->told != op->h->told[op->user];
 }
 
-/* Those that run at the same time as one that tells, tell, too.  One that began before the last cut may have told of an
- * earlier one: its answer can be older than the cut, and its thread late to hear of it. */
+/* Those that run at the same time as one that tells, tell, too.  One that began before the last cut
+ * may have told of an earlier one: its answer can be older than the cut, and its thread late to
+ * hear of it. */
 bool history_tells(struct history_op *op)
 {
 	bool may = history_may_tell(op);

@@ -2,13 +2,13 @@
 /* What may legally stand in each sector of a disk, given what was asked and what was answered.
  *
  * Every written sector carries the number of its write and its place.  The model knows for each
- * sector which writes may be the current one, and which one is safe from a loss of power.  Writes to
- * one sector must not overlap in time (history_may_write()); everything else may.
+ * sector which writes may be the current one, and which one is safe from a loss of power.  Writes
+ * to one sector must not overlap in time (history_may_write()); everything else may.
  *
- * A write that failed may still happen at a later time, so it stays possible until a later write to the
- * same sectors was answered: it must not come over that.  A write that was going on while the power
- * was lost may have been answered in parts: what it did before may be lost although it ends well; then
- * the next FLUSH must tell (doc/decisions.md D13). */
+ * A write that failed may still happen at a later time, so it stays possible until a later write to
+ * the same sectors was answered: it must not come over that.  A write that was going on while the
+ * power was lost may have been answered in parts: what it did before may be lost although it ends
+ * well; then the next FLUSH must tell (doc/decisions.md D13). */
 #ifndef HISTORY_H
 #define HISTORY_H
 
@@ -54,8 +54,8 @@ struct history_op *history_flush(struct history *h);
 const char *history_flush_end(struct history_op *op, int status);
 /* It failed, for a loss of power or for another reason. */
 void history_flush_failed(struct history_op *op);
-/* Another operation that makes things durable failed.  True if that may tell of a loss; then it has.
- * Before its own _end function. */
+/* Another operation that makes things durable failed.  True if that may tell of a loss; then it
+ * has.  Before its own _end function. */
 bool history_tells(struct history_op *op);
 
 /* The same question of one whose error is not taken for that. */
@@ -63,7 +63,8 @@ bool history_may_tell(const struct history_op *op);
 
 /* The server's machine lost what was not on stable storage. */
 void history_power_cut(struct history *h);
-/* The server was killed while something was synced: nothing is lost by that, and a FLUSH may tell. */
+/* The server was killed while something was synced: nothing is lost by that, and a FLUSH may
+ * tell. */
 void history_sync_cut(struct history *h);
 /* Nothing is going on: is @disk's content one of the legal ones? */
 const char *history_check(struct history *h, const uint8_t *disk);

@@ -161,7 +161,8 @@ void raw_clt_submit(struct raw_clt *c, unsigned cid, unsigned buf, enum rtrs_dir
 		    const void *usr, uint16_t usr_len, uint32_t data_len, bool need_inval)
 {
 	struct hreq req = {
-		.cid = cid, .buf_id = buf, .is_read = dir == RTRS_DIR_READ, .need_inval = need_inval,
+		.cid = cid, .buf_id = buf, .is_read = dir == RTRS_DIR_READ,
+		.need_inval = need_inval,
 		.data_len = data_len, .result_at = buf * RAW_DATA, .data = c->data[buf],
 		.usr = usr, .usr_len = usr_len,
 	};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The client made by hand (tests/peer/hpath.h) in virtual time: for the settings that our own client does
- * not use on this fabric (NEED_INVAL with windows), and for connection requests out of order.
- * Functions that wait step virtual time. */
+/* The client made by hand (tests/peer/hpath.h) in virtual time: for the settings that our own
+ * client does not use on this fabric (NEED_INVAL with windows), and for connection requests out of
+ * order.  Functions that wait step virtual time. */
 #ifndef RAW_CLT_H
 #define RAW_CLT_H
 

@@ -81,10 +81,12 @@ static void say_something(struct raw_srv *s, uint8_t *chunk)
 	memcpy(chunk, s->says, sizeof(s->says));
 }
 
-static int do_io(struct raw_srv *s, const struct peer_srv_sess *sess, const struct rtrs_req *req, uint8_t *chunk)
+static int do_io(struct raw_srv *s, const struct peer_srv_sess *sess, const struct rtrs_req *req,
+		 uint8_t *chunk)
 {
 	struct rnbd_io io;
-	int rc = rnbd_io_decode(req->usr, req->usr_len, req->data_len, req->dir == RTRS_DIR_READ, &io);
+	int rc = rnbd_io_decode(req->usr, req->usr_len, req->data_len, req->dir == RTRS_DIR_READ,
+				&io);
 
 	if (rc)
 		return rc;
@@ -336,8 +338,8 @@ static unsigned regions(struct peer_srv_con *con, struct rtrs_region *regions)
 
 	for (unsigned i = 0; i < PEER_SRV_DEPTH; i++) {
 		chunk_open(con, i);
-		regions[i] = (struct rtrs_region){ (uintptr_t)s->chunks[i], (*chunk_mr(con, i))->rkey,
-						   RAW_SRV_CHUNK };
+		regions[i] = (struct rtrs_region){ (uintptr_t)s->chunks[i],
+						   (*chunk_mr(con, i))->rkey, RAW_SRV_CHUNK };
 	}
 	return PEER_SRV_DEPTH;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A server on host "srv" that does what a test says, made by hand (tests/peer/peer-srv.h): one that revokes
- * keys (NEW_RKEY, doc/protocol.md 4), which ours does not offer on this
- * fabric, one that answers wrongly, and one that knows no extension and keeps sessions as the kernel's does: several
- * paths share chunks and devices, a device has the lowest free number of its session, and whoever asks for one that is not
- * open gets ENOTCONN.  It exports one disk, RAW_SRV_DISK bytes, under any name, from memory, and executes requests at once.
- * It listens on all addresses, answers heartbeats and sends those that a test asks for. */
+/* A server on host "srv" that does what a test says, made by hand (tests/peer/peer-srv.h): one that
+ * revokes keys (NEW_RKEY, doc/protocol.md 4), which ours does not offer on this fabric, one that
+ * answers wrongly, and one that knows no extension and keeps sessions as the kernel's does: several
+ * paths share chunks and devices, a device has the lowest free number of its session, and whoever
+ * asks for one that is not open gets ENOTCONN.  It exports one disk, RAW_SRV_DISK bytes, under any
+ * name, from memory, and executes requests at once.  It listens on all addresses, answers
+ * heartbeats and sends those that a test asks for. */
 #ifndef RAW_SRV_H
 #define RAW_SRV_H
 
@@ -28,7 +29,8 @@ enum raw_evil {
 	RAW_INVAL_LIE,		/* says that the key of a READ was invalidated, and did not */
 	RAW_INVAL_SILENT,	/* did it and does not say so */
 	RAW_INVAL_TWICE,
-	RAW_LATE_WRITE,		/* writes under the key of the last READ, which was answered, once more */
+	/* writes under the key of the last READ, which was answered, once more */
+	RAW_LATE_WRITE,
 	RAW_KEY_WRONG_BUF,	/* the rest: NEW_RKEY only */
 	RAW_KEY_WRONG_TYPE,
 	RAW_KEY_SHORT,
@@ -38,11 +40,13 @@ enum raw_evil {
 struct raw_srv {
 	struct peer_srv peer;		/* heartbeats that were answered are counted there */
 	struct sim_actor actor;
-	bool same_key;			/* NEW_RKEY with a key that never changes: legal (doc/protocol.md 4) */
+	/* NEW_RKEY with a key that never changes: legal (doc/protocol.md 4) */
+	bool same_key;
 	bool no_inval;			/* takes no keys of READs away: legal, and says so */
 	unsigned nasked;		/* READs that asked for it */
 	struct rtrs_desc last;		/* of the last READ of the disk */
-	uint32_t features;		/* RNBD_EXT_*, set before a client comes; 0: it is a kernel */
+	/* RNBD_EXT_*, set before a client comes; 0: it is a kernel */
+	uint32_t features;
 	uint8_t says[64];		/* what it answers to questions (doc/decisions.md D16) */
 	unsigned nquestions;
 	struct rnbd_io asked;		/* the last question about extents */
@@ -51,7 +55,8 @@ struct raw_srv {
 	unsigned ops;			/* bit op: one was asked for */
 	unsigned nopens;
 	uint64_t told_size;		/* in the answer to OPEN; 0: as it is */
-	int no_open;			/* not 0: the errno that each OPEN is answered with, negative */
+	/* not 0: the errno that each OPEN is answered with, negative */
+	int no_open;
 	unsigned nstrays;		/* requests for a device that is not open */
 	struct ibv_mr *mrs[PEER_SRV_PATHS][PEER_SRV_DEPTH];
 	uint8_t chunks[PEER_SRV_DEPTH][RAW_SRV_CHUNK];

@@ -6,9 +6,9 @@
  * run, so a seed stands for one interleaving and replays it.  clock_now_ms() and random_bytes() are
  * implemented here.
  *
- * A host is a machine with addresses; killing it begins a new epoch, and what was made in an earlier
- * epoch (a "ghost") is cut off from the world but can still be torn down in good order, so that a
- * killed program leaves no memory behind in the test. */
+ * A host is a machine with addresses; killing it begins a new epoch, and what was made in an
+ * earlier epoch (a "ghost") is cut off from the world but can still be torn down in good order, so
+ * that a killed program leaves no memory behind in the test. */
 #ifndef SIM_CORE_H
 #define SIM_CORE_H
 

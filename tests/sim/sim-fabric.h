@@ -5,8 +5,9 @@
  * overfilled, a missing receive, a wrong key or a range outside of it fail the connection; flushes
  * come some time after the failure; the descriptor tells only what fab_arm() asked for.
  *
- * What other devices suffer in silence stops the program: a window that is deallocated while a request with
- * it is posted, a connection destroyed or a region deregistered while a window is bound there. */
+ * What other devices suffer in silence stops the program: a window that is deallocated while a
+ * request with it is posted, a connection destroyed or a region deregistered while a window is
+ * bound there. */
 #ifndef SIM_FABRIC_H
 #define SIM_FABRIC_H
 
@@ -28,8 +29,8 @@ bool sim_mw_bound(const struct ibv_mw *mw);
 unsigned sim_keys(void);
 unsigned sim_conns(void);
 
-/* Whether fab_query_device() offers a local key good for all memory (as tcp).  At first true; returns
- * what it was. */
+/* Whether fab_query_device() offers a local key good for all memory (as tcp).  At first true;
+ * returns what it was. */
 bool sim_offer_local_dma_lkey(bool yes);
 /* The same for fab_rereg_mr(), fab_suspend_mr() and regions of length 0. */
 bool sim_offer_rereg(bool yes);
@@ -37,19 +38,20 @@ bool sim_offer_rereg(bool yes);
 void sim_offer_windows(bool type_1, bool type_2b);
 /* How many windows all devices together have; returns what it was. */
 unsigned sim_limit_windows(unsigned n);
-/* What @host's device does not do in spite of what it offers: it refuses each bind, as one whose driver has no
- * such call; or a bind of a window of type 1 to nothing, as one that keeps the key then. */
+/* What @host's device does not do in spite of what it offers: it refuses each bind, as one whose
+ * driver has no such call; or a bind of a window of type 1 to nothing, as one that keeps the key
+ * then. */
 enum sim_mw_fault { SIM_MW_WORKS, SIM_MW_NO_BIND, SIM_MW_NO_UNBIND };
 void sim_break_windows(const char *host, enum sim_mw_fault fault);
-/* @host's device is removed: what was posted to it never completes, peers hear nothing, nothing can be begun
- * until it is back. */
+/* @host's device is removed: what was posted to it never completes, peers hear nothing, nothing can
+ * be begun until it is back. */
 void sim_lose_device(const char *host);
 void sim_give_device_back(const char *host);
 
 /* Most requests in a queue of @host's device, most pieces of a send; 0: as many as ever. */
 void sim_offer_limits(const char *host, uint32_t max_qp_wr, uint32_t max_sge);
-/* SIM_DEVICE=nic in the environment: offer neither that nor fab_rereg_mr(), as RDMA devices do; nic-1: nor
- * windows of type 2. */
+/* SIM_DEVICE=nic in the environment: offer neither that nor fab_rereg_mr(), as RDMA devices do;
+ * nic-1: nor windows of type 2. */
 void sim_offer_from_env(void);
 bool sim_rereg_offered(void);
 

@@ -73,7 +73,8 @@ static void arrived(struct sim_fiber *f)
 static void leaving(struct sim_fiber *f, bool for_good)
 {
 #ifdef SIM_ASAN
-	__sanitizer_start_switch_fiber(for_good ? NULL : &f->fake_here, f->back_stack, f->back_size);
+	__sanitizer_start_switch_fiber(for_good ? NULL : &f->fake_here, f->back_stack,
+				       f->back_size);
 #endif
 }
 
@@ -113,7 +114,8 @@ struct sim_fiber *sim_fiber_start(void (*fn)(void *arg), void *arg)
 	f->fn = fn;
 	f->arg = arg;
 	f->id = ++last_id;
-	f->stack = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	f->stack = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			0);
 	assert(f->stack != MAP_FAILED);
 #ifdef VALGRIND_STACK_REGISTER
 	f->valgrind_id = VALGRIND_STACK_REGISTER(f->stack, (char *)f->stack + STACK_SIZE);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Implements loop.h as an actor of the simulation, for both ends; and reactor.h, for the server: a pass runs whenever something of
- * it is ready, in virtual time.  Owns its watches and the list of what completed; tasks, timers and inbox
- * are the program's own code.  Ends, for a server, when nothing may be watched any more.  There is no loop to run:
- * sim_step() is the loop. */
+/* Implements loop.h as an actor of the simulation, for both ends; and reactor.h, for the server: a
+ * pass runs whenever something of it is ready, in virtual time.  Owns its watches and the list of
+ * what completed; tasks, timers and inbox are the program's own code.  Ends, for a server, when
+ * nothing may be watched any more.  There is no loop to run: sim_step() is the loop. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>

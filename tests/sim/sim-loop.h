@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the simulation's loop offers beyond loop.h and reactor.h: storage completes on it, and a test looks
- * whether it has work. */
+/* What the simulation's loop offers beyond loop.h and reactor.h: storage completes on it, and a
+ * test looks whether it has work. */
 #ifndef SIM_LOOP_H
 #define SIM_LOOP_H
 
 #include "loop.h"
 
-/* A completion of a storage operation: @fn runs on the loop in a later pass.  @link is not on a list. */
+/* A completion of a storage operation: @fn runs on the loop in a later pass.  @link is not on a
+ * list. */
 struct sim_cqe {
 	struct list link;
 	void (*fn)(struct sim_cqe *cqe);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the key table of the sim provider: memory regions and windows.  A key is a slot number and an eight
- * bit generation, as on real devices; a slot's generations go on when it is used again.  A window is bound
- * and invalidated when it is the turn of the request, some time after the post.  One thread.  Nothing here fails a connection; callers do with the text they get. */
+/* Owns the key table of the sim provider: memory regions and windows.  A key is a slot number and
+ * an eight bit generation, as on real devices; a slot's generations go on when it is used again.  A
+ * window is bound and invalidated when it is the turn of the request, some time after the post.
+ * One thread.  Nothing here fails a connection; callers do with the text they get. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What lies between the hosts: links with delay, and the faults a test can put on them.  There is a link for each
- * address of a server: "srv/1" is the second.
+/* What lies between the hosts: links with delay, and the faults a test can put on them.  There is a
+ * link for each address of a server: "srv/1" is the second.
  *
- * Messages of one flow (one direction of a connection) arrive in order, as TCP and RC promise; flows
- * overtake each other within the jitter.  A black-holed link keeps what was sent and delivers
+ * Messages of one flow (one direction of a connection) arrive in order, as TCP and RC promise;
+ * flows overtake each other within the jitter.  A black-holed link keeps what was sent and delivers
  * it when it heals, which is what retransmission looks like from above. */
 #ifndef SIM_NET_H
 #define SIM_NET_H
@@ -36,12 +36,13 @@ void sim_freeze(const char *host);
 void sim_thaw(const char *host);
 
 enum sim_kill {
-	SIM_KILL_PROCESS,	/* the machine lives: its peers are told, later connects are refused */
+	/* the machine lives: its peers are told, later connects are refused */
+	SIM_KILL_PROCESS,
 	SIM_KILL_POWER,		/* silence, also for connects, until sim_power_on() */
 };
 
-/* The program on @host dies: its connections and listeners are out of the world, a new epoch begins.
- * Its objects are ghosts from now on; their connections fail. */
+/* The program on @host dies: its connections and listeners are out of the world, a new epoch
+ * begins.  Its objects are ghosts from now on; their connections fail. */
 void sim_kill(const char *host, enum sim_kill how);
 void sim_power_on(const char *host);
 
@@ -67,7 +68,8 @@ void sim_msg_send(struct sim_msg *msg, struct sim_flow *flow);
 bool sim_net_duplicates(struct sim_host *clt, struct sim_host *srv);
 void sim_net_fini(void);
 
-/* Implemented by the provider: break all connections between two hosts; fail all of a host's epoch. */
+/* Implemented by the provider: break all connections between two hosts; fail all of a host's
+ * epoch. */
 void sim_fabric_cut(struct sim_host *a, struct sim_host *b, unsigned wire);
 void sim_fabric_cut_end(struct sim_host *sees, struct sim_host *blind, unsigned wire);
 void sim_fabric_kill(struct sim_host *h, enum sim_kill how);

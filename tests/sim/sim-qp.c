@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the queues of a simulated connection: what is posted, in transfer and completed.  One thread;
- * everything but posts and polls happens in events.  Ends when flushed and polled empty.  A request
- * that fails completes with its status, fails the connection, and the rest is flushed later. */
+/* Owns the queues of a simulated connection: what is posted, in transfer and completed.  One
+ * thread; everything but posts and polls happens in events.  Ends when flushed and polled empty.  A
+ * request that fails completes with its status, fails the connection, and the rest is flushed
+ * later. */
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
@@ -285,7 +286,8 @@ static bool rx_place(struct sim_conn *c, const struct sim_wire *w)
 		}
 		why = scatter(c, c->rx, w);
 		if (why) {
-			struct ibv_wc wc = { .wr_id = c->rx->wr.wr_id, .status = IBV_WC_LOC_LEN_ERR };
+			struct ibv_wc wc = { .wr_id = c->rx->wr.wr_id,
+					     .status = IBV_WC_LOC_LEN_ERR };
 
 			recv_complete(c, c->rx, &wc);
 			rx_refuse(c, w, IBV_WC_REM_INV_REQ_ERR, why);
@@ -311,7 +313,8 @@ static bool rx_place(struct sim_conn *c, const struct sim_wire *w)
 /* The last piece is placed: what the receiver is told. */
 static bool rx_finish(struct sim_conn *c, const struct sim_wire *w)
 {
-	bool with_imm = w->opcode == IBV_WR_RDMA_WRITE_WITH_IMM || w->opcode == IBV_WR_SEND_WITH_IMM;
+	bool with_imm = w->opcode == IBV_WR_RDMA_WRITE_WITH_IMM ||
+		w->opcode == IBV_WR_SEND_WITH_IMM;
 	struct ibv_wc wc = { .status = IBV_WC_SUCCESS, .byte_len = w->total };
 	struct sim_recv *r;
 	const char *why;
@@ -517,8 +520,8 @@ int sim_arm(struct fab_conn *conn, short *events)
 	struct sim_conn *c = to_conn(conn);
 
 	c->exhausted = false;
-	/* Drained is something to hear of again and again: a caller may not have seen it yet, behind
-	 * the completions of one fab_dispatch(). */
+	/* Drained is something to hear of again and again: a caller may not have seen it yet,
+	 * behind the completions of one fab_dispatch(). */
 	if (!list_empty(&c->cq) || qp_is_flushed(c))
 		return 1;
 	c->armed = true;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Implements export-io.h on memory.  Owns the disks and every operation from start to completion.
  * One thread; completions run on the reactor that started the operation.  An operation of a dead
- * server completes with -EIO towards its ghost; what it was to do to the disk goes on without it, as a
- * request of a killed process does. */
+ * server completes with -EIO towards its ghost; what it was to do to the disk goes on without it,
+ * as a request of a killed process does. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -67,7 +67,8 @@ struct op {
 	enum sim_hold hold;
 	bool held;
 	bool in_sync;		/* export_sync_begun() */
-	bool left;			/* by a server that was killed: @io is own_io, and nobody waits */
+	/* by a server that was killed: @io is own_io, and nobody waits */
+	bool left;
 	struct export_io own_io;
 	uint64_t started;	/* what was completed by then is covered by this FLUSH */
 	int status;
@@ -130,7 +131,8 @@ void sim_disk_resize(struct sim_disk *d, uint64_t size)
 	assert(size % SECTOR == 0);
 	d->now = resized(d->now, d->size, size);
 	d->durable = resized(d->durable, d->size, size);
-	d->dirty = resized(d->dirty, d->size / SECTOR * sizeof(*d->dirty), size / SECTOR * sizeof(*d->dirty));
+	d->dirty = resized(d->dirty, d->size / SECTOR * sizeof(*d->dirty),
+			   size / SECTOR * sizeof(*d->dirty));
 	d->size = size;
 }
 
@@ -381,7 +383,8 @@ bool export_io_size(struct reactor *r, struct export *ex, int64_t *size,
 		return true;
 	a = calloc(1, sizeof(*a));
 	assert(a);
-	*a = (struct ask){ .size = *size, .reactor = r, .ex = ex, .done = done, .arg = arg, .cqe.fn = ask_done };
+	*a = (struct ask){ .size = *size, .reactor = r, .ex = ex, .done = done, .arg = arg,
+			   .cqe.fn = ask_done };
 	list_init(&a->cqe.link);
 	list_add_tail(&d->asks, &a->link);
 	return false;
@@ -563,7 +566,8 @@ static struct ring *ring_of(const struct reactor *r)
 	return NULL;
 }
 
-int export_ring_attach(struct reactor *r, const struct exports *exports, bool never_blocks, char *err,
+int export_ring_attach(struct reactor *r, const struct exports *exports, bool never_blocks,
+		       char *err,
 		     size_t errlen)
 {
 	struct ring *ring = calloc(1, sizeof(*ring));

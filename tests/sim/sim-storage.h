@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Storage in memory behind export-io.h, with the honesty of a disk that has a volatile cache: what a
- * completed FLUSH or FUA covers survives a power cut, of the rest each sector on its own may be
+/* Storage in memory behind export-io.h, with the honesty of a disk that has a volatile cache: what
+ * a completed FLUSH or FUA covers survives a power cut, of the rest each sector on its own may be
  * there or not.  Operations take time, reach the medium at any moment in between, and can be held
  * back or made to fail.
  *
- * A disk outlives the server that exports it, as a disk does.  An export finds its disk by its path. */
+ * A disk outlives the server that exports it, as a disk does.  An export finds its disk by its
+ * path. */
 #ifndef SIM_STORAGE_H
 #define SIM_STORAGE_H
 
@@ -23,7 +24,8 @@ struct sim_disk *sim_disk_find(const char *path);
 /* What a read would see now. */
 const uint8_t *sim_disk_content(const struct sim_disk *d);
 uint64_t sim_disk_size(const struct sim_disk *d);
-/* As truncate(1): what is cut off is gone, what is new is zeroes.  The server does not know until it asks. */
+/* As truncate(1): what is cut off is gone, what is new is zeroes.  The server does not know until
+ * it asks. */
 void sim_disk_resize(struct sim_disk *d, uint64_t size);
 /* Who asks for the size gets no answer until sim_disk_release(); at first at once. */
 void sim_disk_hold_size(struct sim_disk *d);
@@ -50,8 +52,8 @@ void sim_disk_release(struct sim_disk *d);
 /* The next @n operations of kind @op fail with @err (negative) and change nothing. */
 void sim_disk_fail(struct sim_disk *d, enum rnbd_io_op op, int err, unsigned n);
 
-/* The server's process died: what was in flight goes on to the disk, when its time comes or when it is
- * released; nobody is told. */
+/* The server's process died: what was in flight goes on to the disk, when its time comes or when it
+ * is released; nobody is told. */
 void sim_disk_process_killed(struct sim_disk *d);
 /* Is any of that still to come? */
 bool sim_disk_left(const struct sim_disk *d);

@@ -17,7 +17,8 @@ static void on_abort(int sig)
 	    write(STDERR_FILENO, running, strlen(running)) < 0 ||
 	    write(STDERR_FILENO, "\n", 1) < 0)
 		_exit(1);
-	raise(sig);		/* it may have come from outside: tests/run-test.sh, when it hangs */
+	/* it may have come from outside: tests/run-test.sh, when it hangs */
+	raise(sig);
 }
 
 void sim_test_named(const char *name)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How requests wait (clt-wait.h): the threads of nbdkit are fibers, and whoever would be the
- * leader of a connection is an actor that polls while any fiber of its host waits for an answer.  One
- * thread, so notes are plain counters.  The service loop gets the role as it does from a real
+ * leader of a connection is an actor that polls while any fiber of its host waits for an answer.
+ * One thread, so notes are plain counters.  The service loop gets the role as it does from a real
  * leader: later, when that one has let go. */
 #include <assert.h>
 #include <errno.h>

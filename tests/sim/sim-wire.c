@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the connections of the sim provider say to each other, and what a message does to the one that
- * it reaches; faults, too, which do it without a message.  One thread.  Owns messages under way.  They
- * name connections by number, so what still arrives for one that was destroyed is thrown away.  A
- * message to a connection that is not there is answered with a disconnect, as a TCP stack does. */
+/* What the connections of the sim provider say to each other, and what a message does to the one
+ * that it reaches; faults, too, which do it without a message.  One thread.  Owns messages under
+ * way.  They name connections by number, so what still arrives for one that was destroyed is thrown
+ * away.  A message to a connection that is not there is answered with a disconnect, as a TCP stack
+ * does. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>

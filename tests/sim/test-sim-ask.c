@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What our client asks servers that have more than a kernel (doc/decisions.md D16): ours, one without the
- * feature, which is not asked, and one whose answers are garbage. */
+/* What our client asks servers that have more than a kernel (doc/decisions.md D16): ours, one
+ * without the feature, which is not asked, and one whose answers are garbage. */
 #include <errno.h>
 #include <string.h>
 
@@ -181,7 +181,8 @@ static void test_list_garbage(void)
 /* A server that has always one more. */
 static void test_list_without_end(void)
 {
-	static const uint8_t says[14] = { 1, 0x80, 0, 0, 1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 1, 'a' };
+	static const uint8_t says[14] = { 1, 0x80, 0, 0, 1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 1,
+					  'a' };
 	struct asked a;
 
 	start_raw(RNBD_EXT_LIST, says, sizeof(says));
@@ -233,8 +234,8 @@ static int extents(struct asked *a, uint64_t off, uint32_t len, bool one)
 }
 
 /* One extent, or two. */
-static void expect_extents(const struct asked *a, uint64_t off, uint64_t len0, uint32_t what0, uint64_t len1,
-			   uint32_t what1)
+static void expect_extents(const struct asked *a, uint64_t off, uint64_t len0, uint32_t what0,
+			   uint64_t len1, uint32_t what1)
 {
 	CHECK(a->n == 1 + !!len1 && a->off == off);
 	CHECK(a->got[0].len == len0 && a->got[0].what == what0);
@@ -312,7 +313,8 @@ static void test_extents_of_a_kernel(void)
 	end_raw();
 }
 
-/* An NBD client asks for up to 4 GiB at once, on any boundary, and a question has whole sectors in 32 bits. */
+/* An NBD client asks for up to 4 GiB at once, on any boundary, and a question has whole sectors in
+ * 32 bits. */
 static void test_extents_beyond_32_bits(void)
 {
 	static const struct { uint64_t off; uint32_t len, span; } cases[] = {
@@ -329,7 +331,8 @@ static void test_extents_beyond_32_bits(void)
 		{ (5ull << 40) + 700, UINT32_MAX, 1u << 31 },
 	};
 	/* data up to 512 bytes in front of 2 GiB, and a hole of 512 */
-	static const uint8_t says[24] = { 2, 0x80, 0, 0, 2, 0, 0, 0, 0xff, 0xff, 0x3f, 0, 0, 0, 0, 0, 1, 0, 0, 0, 3 };
+	static const uint8_t says[24] = { 2, 0x80, 0, 0, 2, 0, 0, 0, 0xff, 0xff, 0x3f, 0, 0, 0, 0,
+					  0, 1, 0, 0, 0, 3 };
 	struct asked a;
 
 	for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -343,7 +346,8 @@ static void test_extents_beyond_32_bits(void)
 		memcpy(srv.says, says, sizeof(says));
 		start_client();
 		CHECK(extents(&a, cases[i].off, cases[i].len, false) == (all ? 0 : -EBADMSG));
-		CHECK(srv.asked.bi_size == cases[i].span && srv.asked.sector == start / RNBD_SECTOR_SIZE);
+		CHECK(srv.asked.bi_size == cases[i].span &&
+		      srv.asked.sector == start / RNBD_SECTOR_SIZE);
 		if (all)
 			expect_extents(&a, start, (1u << 31) - 512, 0, 512, SPARSE);
 		end_raw();

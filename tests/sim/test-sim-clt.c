@@ -43,8 +43,8 @@ static void start(void)
 	start_as(CLT_REG_AUTO);
 }
 
-/* For tests that know what happens to the millisecond, and in which order.  How long a request is on its way
- * is chance; windows are requests more. */
+/* For tests that know what happens to the millisecond, and in which order.  How long a request is
+ * on its way is chance; windows are requests more. */
 static void start_exact(void)
 {
 	start_as(CLT_REG_STATIC);
@@ -68,7 +68,8 @@ static void test_connect(void)
 			"[  0.007] srv sess: session opened by sess/clt@srv\n"
 			"[  0.008] clt path srv: info -> opening\n"
 			"[  0.010] clt path srv: opening -> up\n"
-			"[  0.010] clt path srv: connected: 2 connections, queue depth 16, max IO 65536\n"
+			"[  0.010] clt path srv: connected: 2 connections, queue depth 16, "
+			"max IO 65536\n"
 			"[  0.011] srv sess: device 0 opened: disk0, rw\n"
 			"[  0.019] srv sess: device 0 closed: disk0\n"
 			"[  0.020] clt path srv: up -> closing\n"
@@ -90,7 +91,8 @@ static void test_nobody_listens(void)
 	world_server_start(w, NULL);
 	CHECK(wait_open(c, 1000) == 0);
 	world_expect(w, "[  0.000] clt path srv: idle -> connecting\n"
-			"[  0.002] clt path srv: cannot connect: connection refused (is rtrs-server running there? "
+			"[  0.002] clt path srv: cannot connect: "
+			"connection refused (is rtrs-server running there? "
 			"port 1234 is the default); trying again\n"
 			"[  0.002] clt path srv: failing -> draining\n"
 			"[  0.002] clt path srv: draining -> back-off\n"
@@ -104,13 +106,14 @@ static void test_nobody_listens(void)
 			"[  0.096] srv sess: session opened by sess/clt@srv\n"
 			"[  0.097] clt path srv: info -> opening\n"
 			"[  0.099] clt path srv: opening -> up\n"
-			"[  0.099] clt path srv: connected: 2 connections, queue depth 16, max IO 65536\n"
+			"[  0.099] clt path srv: connected: 2 connections, queue depth 16, "
+			"max IO 65536\n"
 			"[  0.100] srv sess: device 0 opened: disk0, rw\n");
 	world_destroy(w);
 }
 
-/* As when nbdkit has changed its user since the probe, or descriptors are short for a while: no end, but an
- * attempt that failed. */
+/* As when nbdkit has changed its user since the probe, or descriptors are short for a while: no
+ * end, but an attempt that failed. */
 static void test_no_connection_manager(void)
 {
 	struct world_client_conf conf = world_client_defaults;
@@ -120,7 +123,8 @@ static void test_no_connection_manager(void)
 	sim_refuse_cm(2, -EACCES);
 	c = world_client_start(w, NULL);
 	CHECK(wait_open(c, 1000) == 0);
-	CHECK(world_traced(w, "cannot connect: cannot create a connection manager: Permission denied; "
+	CHECK(world_traced(w,
+			   "cannot connect: cannot create a connection manager: Permission denied; "
 			   "trying again"));
 	CHECK(world_write(c, 0, 512, 1) == 0);
 	world_client_stop(w, c);
@@ -151,8 +155,10 @@ static void test_no_such_device(void)
 			"[  0.007] srv sess: session opened by sess/clt@srv\n"
 			"[  0.008] clt path srv: info -> opening\n"
 			"[  0.010] clt path srv: opening -> up\n"
-			"[  0.010] clt path srv: connected: 2 connections, queue depth 16, max IO 65536\n"
-			"[  0.011] srv sess: open of nodisk as rw refused: No such file or directory\n");
+			"[  0.010] clt path srv: connected: 2 connections, queue depth 16, "
+			"max IO 65536\n"
+			"[  0.011] srv sess: open of nodisk as rw refused: "
+			"No such file or directory\n");
 	world_destroy(w);
 }
 
@@ -168,7 +174,8 @@ static void test_name_in_use(void)
 	CHECK(world_client_opened(c2) == 1);
 	world_expect(w, "[  0.032] clt2 path srv: idle -> connecting\n"
 			"[  0.038] clt2 path srv: connecting -> info\n"
-			"[  0.039] srv clt2@srv: path not set up: session name sess is in use by sess/clt@srv\n"
+			"[  0.039] srv clt2@srv: path not set up: "
+			"session name sess is in use by sess/clt@srv\n"
 			"[  0.039] srv clt2@srv: fail: connecting -> draining\n"
 			"[  0.039] srv clt2@srv: drained: draining -> lingering\n"
 			"[  0.039] srv clt2@srv: quiet: lingering -> gone\n");
@@ -197,7 +204,8 @@ static void test_silent_peer(void)
 			"[ 35.010] clt path srv: failing -> draining\n"
 			"[ 35.010] clt path srv: draining -> back-off\n"
 			"[ 35.010] clt path srv: back-off -> connecting\n"
-			"[ 55.010] clt path srv: cannot connect: no answer to the connect request in 20000 ms; trying again\n"
+			"[ 55.010] clt path srv: cannot connect: "
+			"no answer to the connect request in 20000 ms; trying again\n"
 			"[ 55.010] clt path srv: failing -> draining\n"
 			"[ 55.010] clt path srv: draining -> back-off\n"
 			"[ 55.105] clt path srv: back-off -> connecting\n"
@@ -216,8 +224,9 @@ static void test_silent_peer(void)
 	world_destroy(w);
 }
 
-/* Who is told to end while its server stands still: when the first heartbeat has been without answer for an interval
- * the path is lost and requests fail.  Nobody else gives it up before the last one. */
+/* Who is told to end while its server stands still: when the first heartbeat has been without
+ * answer for an interval the path is lost and requests fail.  Nobody else gives it up before the
+ * last one. */
 static void test_no_patience_with_a_silent_peer(void)
 {
 	struct world_io *io;
@@ -232,13 +241,14 @@ static void test_no_patience_with_a_silent_peer(void)
 		world_run_ms(w, 9500 - MIN(told_s * 1000, 9500u));
 		CHECK(!io->done || told_s > 10);
 		CHECK(world_io_end(io, 0, 600) == -EIO);
-		CHECK(world_traced(w, "lost: no sign of life for 5 s, and nobody waits any longer"));
+		CHECK(world_traced(w,
+				   "lost: no sign of life for 5 s, and nobody waits any longer"));
 		world_destroy(w);
 	}
 }
 
-/* It is not lost for who is patient, and not for who is told to end when it has been heard again, before or
- * after the tick that finds this out. */
+/* It is not lost for who is patient, and not for who is told to end when it has been heard again,
+ * before or after the tick that finds this out. */
 static void test_silence_ends(void)
 {
 	for (unsigned told_ms = 100; told_ms < 8000; told_ms += 5900) {
@@ -305,7 +315,8 @@ static void test_cut(void)
 	world_expect(w, "[  0.032] --- cut\n"
 			"[  0.032] srv sess/clt@srv: path down: connection 0: disconnected\n"
 			"[  0.032] srv sess/clt@srv: fail: connected -> draining\n"
-			"[  0.032] clt path srv: lost: connection 0 was closed by the server; reconnecting\n"
+			"[  0.032] clt path srv: lost: connection 0 was closed by the server; "
+			"reconnecting\n"
 			"[  0.032] clt path srv: failing -> draining\n"
 			"[  0.032] clt path srv: draining -> back-off\n"
 			"[  0.032] clt path srv: back-off -> connecting\n"
@@ -333,7 +344,8 @@ static void test_come_back_to_a_stale_path(void)
 	CHECK(world_write(c, 0, 512, 1) == 0);
 	world_run_ms(w, 10);
 	world_expect(w, "[  0.032] --- cut, seen by clt\n"
-			"[  0.032] clt path srv: lost: connection 0 was closed by the server; reconnecting\n"
+			"[  0.032] clt path srv: lost: connection 0 was closed by the server; "
+			"reconnecting\n"
 			"[  0.032] clt path srv: failing -> draining\n"
 			"[  0.032] clt path srv: draining -> back-off\n"
 			"[  0.032] clt path srv: back-off -> connecting\n"
@@ -376,7 +388,8 @@ static void test_come_back_while_storage_is_busy(void)
 	world_expect(w, "[  0.042] --- cut\n"
 			"[  0.042] srv sess/clt@srv: path down: connection 0: disconnected\n"
 			"[  0.042] srv sess/clt@srv: fail: connected -> draining\n"
-			"[  0.042] clt path srv: lost: connection 0 was closed by the server; reconnecting\n"
+			"[  0.042] clt path srv: lost: connection 0 was closed by the server; "
+			"reconnecting\n"
 			"[  0.042] clt path srv: failing -> draining\n"
 			"[  0.042] clt path srv: draining -> back-off\n"
 			"[  0.042] clt path srv: back-off -> connecting\n"
@@ -483,8 +496,10 @@ static void test_duplicate_connect(void)
 	c = world_client_start(w, NULL);
 	CHECK(wait_open(c, 1000) == 0);
 	world_expect(w, "[  0.000] clt path srv: idle -> connecting\n"
-			"[  0.001] srv clt: connection refused: connection number is taken (Connection reset by peer)\n"
-			"[  0.002] clt path srv: cannot connect: connection 0 was refused: Connection reset by peer (does its "
+			"[  0.001] srv clt: connection refused: "
+			"connection number is taken (Connection reset by peer)\n"
+			"[  0.002] clt path srv: cannot connect: connection 0 was refused: "
+			"Connection reset by peer (does its "
 			"--allow contain this address? its log says why); trying again\n"
 			"[  0.002] clt path srv: failing -> draining\n"
 			"[  0.002] clt path srv: draining -> back-off\n"
@@ -499,7 +514,8 @@ static void test_duplicate_connect(void)
 			"[  0.009] srv sess: session opened by sess/clt@srv\n"
 			"[  0.010] clt path srv: info -> opening\n"
 			"[  0.012] clt path srv: opening -> up\n"
-			"[  0.012] clt path srv: connected: 2 connections, queue depth 16, max IO 65536\n"
+			"[  0.012] clt path srv: connected: 2 connections, queue depth 16, "
+			"max IO 65536\n"
 			"[  0.013] srv sess: device 0 opened: disk0, rw\n");
 	world_destroy(w);
 }
@@ -523,7 +539,8 @@ static void fence(enum sim_hold hold, unsigned cuts)
 		sim_cut("clt", "srv");
 		world_run_ms(w, 300);
 	}
-	/* Without a fence it is answered by now; when what is held has reached the medium nothing else shows. */
+	/* Without a fence it is answered by now; when what is held has reached the medium nothing
+	 * else shows. */
 	CHECK(!io->done || hold == SIM_HOLD_BEFORE);
 	if (!io->done)
 		sim_disk_release(d);
@@ -595,11 +612,13 @@ static void test_server_restarts(void)
 	CHECK(world_read(c, 0, 65536 * 4, 0x31) == 0);
 	world_run_ms(w, 10);
 	world_expect(w, "[  0.034] --- srv killed\n"
-			"[  0.035] clt path srv: lost: connection 0 was closed by the server; reconnecting\n"
+			"[  0.035] clt path srv: lost: connection 0 was closed by the server; "
+			"reconnecting\n"
 			"[  0.035] clt path srv: failing -> draining\n"
 			"[  0.035] clt path srv: draining -> back-off\n"
 			"[  0.035] clt path srv: back-off -> connecting\n"
-			"[  0.037] clt path srv: cannot connect: connection refused (is rtrs-server running there? "
+			"[  0.037] clt path srv: cannot connect: "
+			"connection refused (is rtrs-server running there? "
 			"port 1234 is the default); trying again\n"
 			"[  0.037] clt path srv: failing -> draining\n"
 			"[  0.037] clt path srv: draining -> back-off\n"
@@ -755,8 +774,8 @@ static void release(struct sim_event *ev)
 	sim_disk_release(world_disk(w));
 }
 
-/* A write of a server that was killed is still in the storage: the next server waits for it, so that it does
- * not come over what is written, and flushed, after it. */
+/* A write of a server that was killed is still in the storage: the next server waits for it, so
+ * that it does not come over what is written, and flushed, after it. */
 static void test_write_of_a_dead_server(void)
 {
 	struct sim_event ev;
@@ -886,8 +905,8 @@ static void test_failed_sync_is_latched(void)
 	world_destroy(w);
 }
 
-/* The error is gone when the last one who writes is.  Who came after the failure, has written since, and was away
- * then hears of a loss, too. */
+/* The error is gone when the last one who writes is.  Who came after the failure, has written
+ * since, and was away then hears of a loss, too. */
 static void test_failed_sync_is_told_to_who_was_away(void)
 {
 	struct world_client *c2;
@@ -1101,7 +1120,8 @@ int main(int argc, char **argv)
 		{ "killed-client-frees-the-device", test_killed_client_frees_the_device },
 		{ "open-waits-for-a-device-that-closes", test_open_waits_for_a_device_that_closes },
 		{ "client-that-lost-power", test_client_that_lost_power },
-		{ "client-killed-at-each-step-of-connect", test_client_killed_at_each_step_of_connect },
+		{ "client-killed-at-each-step-of-connect",
+		  test_client_killed_at_each_step_of_connect },
 		{ "server-killed-at-each-step", test_server_killed_at_each_step },
 		{ "session-loss-frees-the-device", test_session_loss_frees_the_device },
 	};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What becomes of a device, and of its requests, when the session comes back and the device does not,
- * or not at once. */
+/* What becomes of a device, and of its requests, when the session comes back and the device does
+ * not, or not at once. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -196,9 +196,9 @@ static unsigned inflight(unsigned cid)
 	return atomic_load(&world_client_clt(c)->sess.paths[0]->att.cons[cid].inflight);
 }
 
-/* All that can be asked for at once, of a server that does not get to look at it: what is on its way never
- * exceeds what a kernel has receives for, 512 on connection 0 with room for heartbeats, and the queue depth
- * on others. */
+/* All that can be asked for at once, of a server that does not get to look at it: what is on its
+ * way never exceeds what a kernel has receives for, 512 on connection 0 with room for heartbeats,
+ * and the queue depth on others. */
 static void never_too_many(uint32_t depth)
 {
 	start(depth, CLOCK_NEVER);
@@ -286,7 +286,8 @@ static void test_comes_back_as_another(void)
 	big.block_size = 4096;
 	no_fua.no_fua = true;
 	through.write_through = true;
-	comes_back(&normal, &big, "disk0: export came back with blocks of 4096 bytes instead of 512");
+	comes_back(&normal, &big,
+		   "disk0: export came back with blocks of 4096 bytes instead of 512");
 	comes_back(&normal, &no_fua, "disk0: export came back without FUA");
 	comes_back(&through, &normal, "disk0: export came back with a write cache");
 	/* These keep what was promised. */
@@ -296,8 +297,8 @@ static void test_comes_back_as_another(void)
 
 /* ---- an RDMA device that goes and comes back ---- */
 
-/* With requests in flight.  Each path fails once, with one line at the side whose device it is; all is done
- * when the device is back. */
+/* With requests in flight.  Each path fails once, with one line at the side whose device it is; all
+ * is done when the device is back. */
 static void lose_device(const char *host)
 {
 	start(16, CLOCK_NEVER);
@@ -320,16 +321,24 @@ static void lose_device(const char *host)
 static void test_client_loses_its_device(void)
 {
 	lose_device("clt");
-	CHECK(world_traced(w, "clt path srv: lost: connection 0: the RDMA device was removed; reconnecting"));
-	CHECK(world_traced(w, "clt path srv: cannot connect: no device reaches the address; trying again"));
+	CHECK(world_traced(w,
+			   "clt path srv: lost: connection 0: "
+			   "the RDMA device was removed; reconnecting"));
+	CHECK(world_traced(w,
+			   "clt path srv: cannot connect: "
+			   "no device reaches the address; trying again"));
 	world_destroy(w);
 }
 
 static void test_server_loses_its_device(void)
 {
 	lose_device("srv");
-	CHECK(world_traced(w, "srv sess/clt@srv: path down: connection 0: the RDMA device was removed"));
-	CHECK(world_traced(w, "srv sim://srv: not listening any more: the RDMA device was removed; trying again"));
+	CHECK(world_traced(w,
+			   "srv sess/clt@srv: path down: connection 0: "
+			   "the RDMA device was removed"));
+	CHECK(world_traced(w,
+			   "srv sim://srv: not listening any more: "
+			   "the RDMA device was removed; trying again"));
 	CHECK(world_traced(w, "srv sim://srv: listening again"));
 	CHECK(!world_traced(w, "cannot listen again"));
 	world_destroy(w);
@@ -459,7 +468,8 @@ static void start_4k(void)
 	CHECK(wait_open(c, 1000) == 0);
 }
 
-/* Parts of a block, and the whole of it, by several threads at once: each sector is somebody's last word. */
+/* Parts of a block, and the whole of it, by several threads at once: each sector is somebody's last
+ * word. */
 static void test_parts_of_a_block_at_once(void)
 {
 	struct world_io *io[3];
@@ -471,7 +481,8 @@ static void test_parts_of_a_block_at_once(void)
 		block = sim_disk_content(world_disk(w));
 		io[0] = world_io_start(c, RNBD_OP_WRITE, 0, 512, 1, false);
 		io[1] = world_io_start(c, RNBD_OP_WRITE, 1024, 512, 2, false);
-		io[2] = world_io_start(c, RNBD_OP_WRITE, whole ? 0 : 2048, whole ? 4096 : 512, 3, false);
+		io[2] = world_io_start(c, RNBD_OP_WRITE, whole ? 0 : 2048, whole ? 4096 : 512, 3,
+				       false);
 		for (unsigned i = 0; i < 3; i++)
 			CHECK(world_io_end(io[i], 0, 1000) == 0);
 		CHECK(block[0] == 1 || (whole && block[0] == 3));
@@ -486,7 +497,8 @@ static void test_parts_of_a_block_at_once(void)
 
 enum between {
 	NOTHING,
-	REOPEN,			/* the device is closed while its server is away, and opened later */
+	/* the device is closed while its server is away, and opened later */
+	REOPEN,
 };
 
 /* Give up a write, come back, write again, and only then let the storage go on. */
@@ -540,7 +552,8 @@ static void test_given_up_and_opened_again(void)
 	given_up(REOPEN);
 }
 
-/* A device that a READ keeps in the storage is taken up again only in the mode in which it was open. */
+/* A device that a READ keeps in the storage is taken up again only in the mode in which it was
+ * open. */
 static void test_opened_again_in_another_mode(void)
 {
 	struct world_io *io;
@@ -589,8 +602,8 @@ static void run_in_client(void (*fn)(void *arg))
 	sim_fiber_free(f);
 }
 
-/* A request is given up in the moment in which its device was opened again.  The service loop has not heard of it, and
- * nothing is to be sent that would not be kept behind it. */
+/* A request is given up in the moment in which its device was opened again.  The service loop has
+ * not heard of it, and nothing is to be sent that would not be kept behind it. */
 static void test_given_up_when_it_was_opened(void)
 {
 	struct world_io *io;
@@ -603,7 +616,9 @@ static void test_given_up_when_it_was_opened(void)
 	run_in_client(give_up_last_step);
 	CHECK(world_io_end(io, 0, 10000) == 0);
 	CHECK(world_traced(w, "disk0: a request from before was given up after it was opened"));
-	CHECK(world_traced(w, "disk0: waits until the server's storage is done with what was given up"));
+	CHECK(world_traced(w,
+			   "disk0: waits until the server's storage is done with "
+			   "what was given up"));
 	CHECK(world_read(c, 0, 4096, 0xCC) == 0);
 	world_destroy(w);
 }
@@ -626,8 +641,8 @@ static void give_up_of_before(void *arg)
 	loop_post(dev->clt->sess.loop, &dev->given_up_msg);
 }
 
-/* A request is given up when its device was opened again, in the handshake.  There is no path that could fail, and no
- * answer to an OPEN is to come. */
+/* A request is given up when its device was opened again, in the handshake.  There is no path that
+ * could fail, and no answer to an OPEN is to come. */
 static void test_given_up_in_the_handshake(void)
 {
 	start(16, 60000);
@@ -637,7 +652,9 @@ static void test_given_up_in_the_handshake(void)
 	run_in_client(give_up_of_before);
 	CHECK(is_open_in_the_handshake(NULL));
 	CHECK(world_write(c, 0, 4096, 0xCC) == 0);
-	CHECK(world_traced(w, "disk0: waits until the server's storage is done with what was given up"));
+	CHECK(world_traced(w,
+			   "disk0: waits until the server's storage is done with "
+			   "what was given up"));
 	CHECK(!world_traced(w, "disk0: a request from before was given up after it was opened"));
 	CHECK(world_read(c, 0, 4096, 0xCC) == 0);
 	world_destroy(w);
@@ -664,7 +681,8 @@ static bool is_reopening(void *arg)
 {
 	const struct dev *dev = world_client_dev(c);
 
-	return atomic_load(&world_client_clt(c)->sess.paths[0]->att.state) == CLT_PATH_OPENING && dev->ctl.done;
+	return atomic_load(&world_client_clt(c)->sess.paths[0]->att.state) == CLT_PATH_OPENING &&
+		dev->ctl.done;
 }
 
 /* A device that its last user has left does not look open again. */
@@ -685,7 +703,8 @@ static bool is_asked_for_by_the_timer(void *arg)
 {
 	const struct dev *dev = world_client_dev(c);
 
-	return atomic_load(&dev->state) == DEV_LOST && dev->ctl.done && clt_sess_is_up(&world_client_clt(c)->sess);
+	return atomic_load(&dev->state) == DEV_LOST && dev->ctl.done &&
+		clt_sess_is_up(&world_client_clt(c)->sess);
 }
 
 static bool no_device(void *arg)
@@ -693,8 +712,8 @@ static bool no_device(void *arg)
 	return list_empty(&world_client_clt(c)->devs);
 }
 
-/* The last user of a LOST device leaves while an OPEN is on its way that the server refuses: there is nothing to
- * close, and the device goes with the answer. */
+/* The last user of a LOST device leaves while an OPEN is on its way that the server refuses: there
+ * is nothing to close, and the device goes with the answer. */
 static void test_closed_while_an_open_is_refused(void)
 {
 	start(8, 60000);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two clients with the same load get the same from a thread of the server, within a tenth, where they want more than
- * it has: private memory for what is with the storage.  Whoever comes later gets it, too. */
+/* Two clients with the same load get the same from a thread of the server, within a tenth, where
+ * they want more than it has: private memory for what is with the storage.  Whoever comes later
+ * gets it, too. */
 #include "world.h"
 
 #define DEPTH 64u			/* of each: together twice the private memory */
@@ -95,7 +96,8 @@ static void fair(enum rnbd_io_op op, unsigned later_ms)
 	world_run_ms(w, 1000);
 	na = a.done - na;
 	nb = b.done;
-	/* They wait: alone each would have had DEPTH in the time of the storage and of the way there. */
+	/* They wait: alone each would have had DEPTH in the time of the storage and of the way
+	 * there. */
 	printf("%llu and %llu IOs\n", (unsigned long long)na, (unsigned long long)nb);
 	CHECK(na + nb < 2 * DEPTH * 1000000ull / (SLOW_US + 2000) * 9 / 10);
 	CHECK(na * 10 <= nb * 11 && nb * 10 <= na * 11);

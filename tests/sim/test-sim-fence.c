@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Two paths of one session (doc/decisions.md D6): a request that was given up on one and sent again
- * over the other, with both copies on their way.  The client is made by hand (raw-clt.h): it gives a
- * path up and leaves it as it is, so that the server has nothing but the requests to judge by. */
+ * over the other, with both copies on their way.  The client is made by hand (raw-clt.h): it gives
+ * a path up and leaves it as it is, so that the server has nothing but the requests to judge by. */
 #include <errno.h>
 #include <string.h>
 
@@ -15,7 +15,8 @@
 static struct world *w;
 static struct raw_clt a, b;		/* on hosts clt and clt2 */
 
-static const char given_up[] = "path down: its client has sent a request of it again over another path";
+static const char given_up[] =
+	"path down: its client has sent a request of it again over another path";
 
 static void open_path(struct raw_clt *c, const char *host, uint8_t uuid)
 {
@@ -82,7 +83,8 @@ static void failover_to_b(uint32_t features)
 	write_start(&b, tags ? 2 : 0, 0x11);
 	world_run_ms(w, 10);
 	CHECK(sim_disk_held(world_disk(w)) == 1 && sim_disk_inflight(world_disk(w)) == 1);
-	CHECK(raw_clt_lost(&a) && world_traced(w, "srv sess/clt@srv: path down: its client has sent"));
+	CHECK(raw_clt_lost(&a) &&
+	      world_traced(w, "srv sess/clt@srv: path down: its client has sent"));
 	sim_disk_release(world_disk(w));
 	write_done(&b);
 	write_one(&b, tags ? 3 : 0, 0x22);
@@ -112,7 +114,8 @@ static void late_copy(bool reuse)
 		      raw_clt_io(&b, 1, 4, RNBD_OP_WRITE, 0, LEN, false) == 0);
 	sim_heal("clt", "srv");
 	world_run_ms(w, 100);
-	CHECK(world_traced(w, "srv sess/clt@srv: path down: connection 1: request in chunk 3 is older "
+	CHECK(world_traced(w,
+			   "srv sess/clt@srv: path down: connection 1: request in chunk 3 is older "
 			      "than one of another path"));
 	CHECK(raw_clt_lost(&a) && !a.path.answers[BUF].n && !raw_clt_lost(&b));
 	expect_content(0x22);
@@ -178,8 +181,8 @@ static int write_device(struct raw_clt *c, uint32_t id, uint8_t fill)
 	return c->path.answers[4].status;
 }
 
-/* A write and a CLOSE that were given up for good, not sent again: their client has closed the device
- * over another path and opened it again, and they come then. */
+/* A write and a CLOSE that were given up for good, not sent again: their client has closed the
+ * device over another path and opened it again, and they come then. */
 static void test_late_for_a_device_that_was_closed(void)
 {
 	struct rnbd_msg_close m;
@@ -236,8 +239,8 @@ static void test_extension_without_tags(void)
 #define LATE_STEPS 60u
 
 /* The late copy cannot be told from its successor.  While that is in the storage the late one's
- * arrival makes it one that is not answered, and its client sends it again.  The storage is done with
- * the successor at any step before the late one's arrival or behind it. */
+ * arrival makes it one that is not answered, and its client sends it again.  The storage is done
+ * with the successor at any step before the late one's arrival or behind it. */
 static bool kernels_late_copy(unsigned steps)
 {
 	bool seen;
@@ -371,8 +374,8 @@ static void release(struct sim_event *ev)
 	sim_disk_release(world_disk(w));
 }
 
-/* All of it again, over either path, to the next process of the server, while what the last one had begun may be in the
- * storage for some time. */
+/* All of it again, over either path, to the next process of the server, while what the last one had
+ * begun may be in the storage for some time. */
 static struct raw_clt *give_up_server(struct raw_clt *c)
 {
 	struct raw_clt *to = sim_chance(500) ? c : other_path(c);
@@ -489,7 +492,8 @@ static void random_seed(uint64_t seed)
 	world_destroy(w);
 }
 
-/* SIM_SEEDS=N runs N seeds (100), from SIM_SEED on (1); sim-random.sh runs as many as of test-sim-random. */
+/* SIM_SEEDS=N runs N seeds (100), from SIM_SEED on (1); sim-random.sh runs as many as of
+ * test-sim-random. */
 static void test_random(void)
 {
 	const char *seed = getenv("SIM_SEED"), *seeds = getenv("SIM_SEEDS");

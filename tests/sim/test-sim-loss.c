@@ -19,8 +19,8 @@ static void wait_open(struct world_client *client)
 	CHECK(sim_run_until(is_open, client, 1000) && world_client_opened(client) == 0);
 }
 
-/* A server with blocks of @block_size, and a client with its device open, that waits for ever.  @seed: of what is
- * random. */
+/* A server with blocks of @block_size, and a client with its device open, that waits for ever.
+ * @seed: of what is random. */
 static void start_seeded(uint64_t seed, uint32_t block_size)
 {
 	struct world_server_conf sconf = world_server_defaults;
@@ -58,7 +58,8 @@ static void test_fua_survives(void)
 	for (uint32_t len = 512; len <= 4096; len += 4096 - 512) {
 		start_blocks(4096);
 		for (unsigned i = 0; i < 32; i++)
-			CHECK(world_io_end(world_io_start(c, RNBD_OP_WRITE, i * 4096, len, 7, true), 0, 1000) == 0);
+			CHECK(world_io_end(world_io_start(c, RNBD_OP_WRITE, i * 4096, len, 7, true),
+					   0, 1000) == 0);
 		power_off_and_on();
 		for (unsigned i = 0; i < 32; i++)
 			CHECK(world_read(c, i * 4096, len, 7) == 0);
@@ -151,7 +152,8 @@ static struct dev_handle second, third;
 
 static int do_by(struct dev_handle *h, enum rnbd_io_op op, uint64_t off, bool fua)
 {
-	return world_io_end(world_io_start_by(c, h, op, off, op == RNBD_OP_FLUSH ? 0 : 4096, 1, fua), 0, 10000);
+	return world_io_end(world_io_start_by(c, h, op, off, op == RNBD_OP_FLUSH ? 0 : 4096, 1,
+					      fua), 0, 10000);
 }
 
 static int flush_by(struct dev_handle *h)
@@ -216,8 +218,9 @@ static void test_late_handle_hears_nothing(void)
 	world_destroy(w);
 }
 
-/* A handle that had written is closed before it was told, as when an NBD connection breaks: its client comes back
- * with another one, and is told there.  Neither who was told for himself nor who has not written leaves that. */
+/* A handle that had written is closed before it was told, as when an NBD connection breaks: its
+ * client comes back with another one, and is told there.  Neither who was told for himself nor who
+ * has not written leaves that. */
 static void test_heir_hears_of_a_loss(void)
 {
 	start();
@@ -312,8 +315,9 @@ static void test_handles_of_two_sessions(void)
 	world_destroy(w);
 }
 
-/* A sync fails while the session comes back: its device goes, the error with it, and the OPEN that follows begins
- * anew.  Whenever that is, the FLUSH that was waiting for the sync does not succeed. */
+/* A sync fails while the session comes back: its device goes, the error with it, and the OPEN that
+ * follows begins anew.  Whenever that is, the FLUSH that was waiting for the sync does not
+ * succeed. */
 static void test_sync_fails_while_the_session_comes_back(void)
 {
 	struct world_io *flush;
@@ -335,7 +339,8 @@ static void test_sync_fails_while_the_session_comes_back(void)
 	}
 }
 
-/* A write, or one of which some parts are acknowledged and one is not: then the client counts nothing as unflushed. */
+/* A write, or one of which some parts are acknowledged and one is not: then the client counts
+ * nothing as unflushed. */
 static struct world_io *write_unflushed(bool in_parts)
 {
 	struct world_io *io;
@@ -348,8 +353,8 @@ static struct world_io *write_unflushed(bool in_parts)
 	return io;
 }
 
-/* While a client was away another one took its place, had a sync fail, and left.  The first one opens its device
- * behind that, long after it has asked the server who it is. */
+/* While a client was away another one took its place, had a sync fail, and left.  The first one
+ * opens its device behind that, long after it has asked the server who it is. */
 static void sync_failed_before_the_device_is_back(uint64_t seed, bool in_parts)
 {
 	struct world_client *c2;
@@ -397,11 +402,14 @@ int main(int argc, char **argv)
 		{ "two-losses-are-told-at-once", test_two_losses_are_told_at_once },
 		{ "late-handle-hears-nothing", test_late_handle_hears_nothing },
 		{ "heir-hears-of-a-loss", test_heir_hears_of_a_loss },
-		{ "heir-of-a-handle-closed-in-the-outage", test_heir_of_a_handle_closed_in_the_outage },
+		{ "heir-of-a-handle-closed-in-the-outage",
+		  test_heir_of_a_handle_closed_in_the_outage },
 		{ "fua-tells-of-a-loss", test_fua_tells_of_a_loss },
 		{ "handles-of-two-sessions", test_handles_of_two_sessions },
-		{ "sync-fails-while-the-session-comes-back", test_sync_fails_while_the_session_comes_back },
-		{ "sync-failed-before-the-device-is-back", test_sync_failed_before_the_device_is_back },
+		{ "sync-fails-while-the-session-comes-back",
+		  test_sync_fails_while_the_session_comes_back },
+		{ "sync-failed-before-the-device-is-back",
+		  test_sync_failed_before_the_device_is_back },
 	};
 
 	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));

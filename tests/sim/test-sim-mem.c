@@ -69,8 +69,8 @@ static void test_region_of_a_slot(void)
 	world_destroy(w);
 }
 
-/* Each attempt registers anew, and a path that is down holds no region: the next one may find another
- * device, and the server that is gone keeps no key. */
+/* Each attempt registers anew, and a path that is down holds no region: the next one may find
+ * another device, and the server that is gone keeps no key. */
 static void test_regions_are_of_one_attempt(void)
 {
 	struct world_io *io;
@@ -82,7 +82,8 @@ static void test_regions_are_of_one_attempt(void)
 	world_server_kill(w, SIM_KILL_PROCESS);
 	sim_disk_release(world_disk(w));
 	world_run_ms(w, 50);
-	CHECK(!sess()->paths[0]->att.mrs && !sess()->paths[0]->att.pd && !sess()->paths[0]->att.slots_mr);
+	CHECK(!sess()->paths[0]->att.mrs && !sess()->paths[0]->att.pd &&
+	      !sess()->paths[0]->att.slots_mr);
 	world_server_start(w, NULL);
 	CHECK(world_io_end(io, 0, 5000) == 0);
 	CHECK(world_read(c, 0, 65536 * 3, 0x11) == 0);

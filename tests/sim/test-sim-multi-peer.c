@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A session with several paths to a server that is like the kernel's (raw-srv.h): it does not say which process it is,
- * and has no tags.  All that a path can prove before it joins is that the server had it and another one at one
- * moment (doc/decisions.md D15).  A path that joined without would send requests for a device that the server has
- * not opened: raw_srv.nstrays counts them. */
+/* A session with several paths to a server that is like the kernel's (raw-srv.h): it does not say
+ * which process it is, and has no tags.  All that a path can prove before it joins is that the
+ * server had it and another one at one moment (doc/decisions.md D15).  A path that joined without
+ * would send requests for a device that the server has not opened: raw_srv.nstrays counts them. */
 #include <errno.h>
 
 #include "clt-paths.h"
 #include "raw-srv.h"
 #include "world.h"
 
-#define HB_MS 500u			/* detection: (HB_MISSES + 1) intervals without an answer, begun at a tick */
+/* detection: (HB_MISSES + 1) intervals without an answer, begun at a tick */
+#define HB_MS 500u
 #define HB_MISSES 2u
 #define DETECT_MS ((HB_MISSES + 2) * HB_MS)
 #define NIO PEER_SRV_DEPTH
@@ -77,7 +78,8 @@ static void end(void)
 static void start_writes(struct world_io *io[NIO], unsigned round)
 {
 	for (unsigned i = 0; i < NIO; i++)
-		io[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096, (uint8_t)(round + i + 1), false);
+		io[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096, (uint8_t)(round + i + 1),
+				       false);
 }
 
 /* Within @ms each has ended without an error, and done what it was to do. */
@@ -91,7 +93,8 @@ static void end_writes(struct world_io *io[NIO], unsigned round, uint64_t ms)
 
 /* ---- up ---- */
 
-/* One session at the server, in which the device is opened once; both paths carry requests, and FLUSH covers both. */
+/* One session at the server, in which the device is opened once; both paths carry requests, and
+ * FLUSH covers both. */
 static void test_connect(void)
 {
 	struct world_io *io[NIO];
@@ -114,7 +117,8 @@ static void test_connect(void)
 
 /* ---- one path is lost ---- */
 
-/* At each message of 8 requests: what was in flight there goes over the other one, which keeps session and device. */
+/* At each message of 8 requests: what was in flight there goes over the other one, which keeps
+ * session and device. */
 static void test_cut_under_requests(void)
 {
 	struct world_io *io[NIO];
@@ -127,7 +131,8 @@ static void test_cut_under_requests(void)
 			end_writes(io, k, 100);
 			sim_cut_at_message("clt", wires[lost], 0);
 			CHECK(sim_run_until(all_up, NULL, 10000));
-			CHECK(sess()->io.epoch == 1 && srv.nopens == 1 && raw_srv_sessions(&srv) == 1);
+			CHECK(sess()->io.epoch == 1 && srv.nopens == 1 &&
+			      raw_srv_sessions(&srv) == 1);
 			CHECK(world_flush(c) == 0);	/* nothing was lost */
 			end();
 		}
@@ -154,7 +159,8 @@ static void test_pulled_cable(void)
 
 /* ---- the server is another process ---- */
 
-/* It knows neither session nor device.  That unflushed writes are still there is more than the client can know. */
+/* It knows neither session nor device.  That unflushed writes are still there is more than the
+ * client can know. */
 static void test_restart(void)
 {
 	struct world_io *io[NIO];
@@ -176,8 +182,9 @@ static void test_restart(void)
 	end();
 }
 
-/* The new process lets one path in while the other one, to the process that is gone, is not missed yet.  The server does
- * not tell the two apart: the path waits, sends nothing for a device that is not open, and begins the next epoch. */
+/* The new process lets one path in while the other one, to the process that is gone, is not missed
+ * yet.  The server does not tell the two apart: the path waits, sends nothing for a device that is
+ * not open, and begins the next epoch. */
 static void test_restart_behind_a_dead_path(void)
 {
 	struct world_io *io[NIO];
@@ -202,8 +209,9 @@ static void test_restart_behind_a_dead_path(void)
 	}
 }
 
-/* The answer to a heartbeat from before the new connections is still on its way from the process that is gone, and
- * behind it the news of its end.  It proves nothing about the process that they lead to. */
+/* The answer to a heartbeat from before the new connections is still on its way from the process
+ * that is gone, and behind it the news of its end.  It proves nothing about the process that they
+ * lead to. */
 static void test_answer_from_before(void)
 {
 	for (unsigned ms = 0; ms < HB_MS; ms += HB_MS / 50) {
@@ -267,7 +275,8 @@ static bool removed_is_closed(void *arg)
 	return atomic_load(&sess()->paths[0]->att.state) == CLT_PATH_CLOSED;
 }
 
-/* The path that opened the device is removed under requests: the session stays with the one that joined it. */
+/* The path that opened the device is removed under requests: the session stays with the one that
+ * joined it. */
 static void test_added_and_removed(void)
 {
 	struct world_io *io[NIO];
@@ -304,8 +313,9 @@ static void write_and_count(unsigned round, unsigned parts)
 	CHECK(world_read(c, 0, RAW_SRV_IO, (uint8_t)(round + 1)) == 0);
 }
 
-/* From the moment when such a path joins all requests are small enough for it; one that carries more does not change
- * that, because the other may be all that is left.  A session that begins anew has what its path then carries. */
+/* From the moment when such a path joins all requests are small enough for it; one that carries
+ * more does not change that, because the other may be all that is left.  A session that begins anew
+ * has what its path then carries. */
 static void test_joins_with_smaller_requests(void)
 {
 	begin(1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A session with several paths: who begins and who joins, what happens to requests when one is lost, and that an
- * older copy of a request never does what its successor has undone. */
+/* A session with several paths: who begins and who joins, what happens to requests when one is
+ * lost, and that an older copy of a request never does what its successor has undone. */
 #include <errno.h>
 #include <string.h>
 
@@ -9,7 +9,8 @@
 #include "raw-clt.h"
 #include "world.h"
 
-#define HB_MS 500u			/* detection: (HB_MISSES + 1) intervals without an answer, begun at a tick */
+/* detection: (HB_MISSES + 1) intervals without an answer, begun at a tick */
+#define HB_MS 500u
 #define HB_MISSES 2u
 #define DETECT_MS ((HB_MISSES + 2) * HB_MS)
 
@@ -72,7 +73,8 @@ static void begin(unsigned npaths, enum clt_policy policy)
 
 /* ---- who begins and who joins ---- */
 
-/* The device is opened once, by the path that comes first; the other one proves that the server has both. */
+/* The device is opened once, by the path that comes first; the other one proves that the server has
+ * both. */
 static void test_connect(void)
 {
 	begin(2, CLT_POLICY_ROUND_ROBIN);
@@ -96,7 +98,8 @@ static void test_policies(void)
 
 /* ---- one path is lost ---- */
 
-/* In flight there, with the storage at work for some: all come back over the other path, and none twice. */
+/* In flight there, with the storage at work for some: all come back over the other path, and none
+ * twice. */
 static void test_cut_under_load(void)
 {
 	struct world_io *io[8];
@@ -130,7 +133,8 @@ static void test_pulled_cable(void)
 		sim_drop("clt", wires[lost]);
 		start_us = sim_now_us();
 		for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
-			io[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096, (uint8_t)(i + 1), false);
+			io[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096, (uint8_t)(i + 1),
+					       false);
 		for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
 			CHECK(world_io_end(io[i], 0, DETECT_MS + 100) == 0);
 		CHECK(sim_now_us() - start_us > HB_MS * 1000);
@@ -200,8 +204,8 @@ static bool last_up(void *arg)
 	return clt_attempt_is_up(&path(3)->att);
 }
 
-/* Any of the others can prove that the server has the session, not only the first: that one may stand still, and nobody
- * has noticed. */
+/* Any of the others can prove that the server has the session, not only the first: that one may
+ * stand still, and nobody has noticed. */
 static void test_joins_beside_silent_paths(void)
 {
 	begin(WORLD_PATHS, CLT_POLICY_ROUND_ROBIN);
@@ -230,7 +234,8 @@ static bool sess_is_up(void *arg)
 	return clt_sess_is_up(&world_client_clt(c)->sess);
 }
 
-/* The server is back: as soon as one path has found that out all others are tried, and do not wait for their time. */
+/* The server is back: as soon as one path has found that out all others are tried, and do not wait
+ * for their time. */
 static void test_one_lets_in_the_others(void)
 {
 	begin(WORLD_PATHS, CLT_POLICY_ROUND_ROBIN);
@@ -243,8 +248,8 @@ static void test_one_lets_in_the_others(void)
 	world_destroy(w);
 }
 
-/* One path is lost as soon as it is up; the other ones, which have been refused for long, are tried as often as one that
- * is alone. */
+/* One path is lost as soon as it is up; the other ones, which have been refused for long, are tried
+ * as often as one that is alone. */
 static void test_others_do_not_rest(void)
 {
 	struct world_client_conf conf = world_client_defaults;
@@ -273,8 +278,8 @@ static void test_others_do_not_rest(void)
 	world_destroy(w);
 }
 
-/* One path is back with the new process while the other one is thought to be up with the old: it is not joined with
- * a session that is gone, and no request is lost for it. */
+/* One path is back with the new process while the other one is thought to be up with the old: it is
+ * not joined with a session that is gone, and no request is lost for it. */
 static void test_restart_behind_a_dead_path(void)
 {
 	struct world_io *io;
@@ -301,8 +306,9 @@ static void cut_first(void *arg)
 	sim_cut("clt", "srv");
 }
 
-/* The last path is lost at any moment until the other one, to the next process, has its first answer.  One that is on its
- * way down is not joined: it says no more which server is the right one. */
+/* The last path is lost at any moment until the other one, to the next process, has its first
+ * answer.  One that is on its way down is not joined: it says no more which server is the right
+ * one. */
 static void test_restart_beside_a_dying_path(void)
 {
 	unsigned dying = 0;
@@ -339,7 +345,8 @@ static void test_restart(void)
 	begin(WORLD_PATHS, CLT_POLICY_MIN_LATENCY);
 	for (unsigned round = 0; round < 5; round++) {
 		for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
-			io[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096, (uint8_t)(round + i), false);
+			io[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096,
+					       (uint8_t)(round + i), false);
 		world_run_ms(w, round);
 		world_server_kill(w, SIM_KILL_PROCESS);
 		world_run_ms(w, 300);
@@ -352,8 +359,9 @@ static void test_restart(void)
 	world_destroy(w);
 }
 
-/* While the server is away the address of a path leads to another machine, which has another file of that name, or to
- * a server there that has none.  It is not let in, and that its memory is another one is no loss: a FLUSH covers what was written before. */
+/* While the server is away the address of a path leads to another machine, which has another file
+ * of that name, or to a server there that has none.  It is not let in, and that its memory is
+ * another one is no loss: a FLUSH covers what was written before. */
 static void test_another_machine(void)
 {
 	for (unsigned none = 0; none < 2; none++) {
@@ -367,9 +375,12 @@ static void test_another_machine(void)
 		world_server_start(w, &other);
 		for (unsigned i = 0; i < 3000; i++) {
 			world_run_ms(w, 1);
-			CHECK(!clt_attempt_is_up(&path(0)->att) && !clt_attempt_is_up(&path(1)->att));
+			CHECK(!clt_attempt_is_up(&path(0)->att) &&
+			      !clt_attempt_is_up(&path(1)->att));
 		}
-		CHECK(world_traced(w, none ? "not the server that had the exports" : "another machine than the paths led"));
+		CHECK(world_traced(w,
+				   none ? "not the server that had the exports" :
+				   "another machine than the paths led"));
 		world_server_kill(w, SIM_KILL_PROCESS);
 		server_start();
 		CHECK(sim_run_until(all_up, NULL, 5000));
@@ -379,7 +390,8 @@ static void test_another_machine(void)
 	}
 }
 
-/* The same while nobody has the export open: who opens it next finds the data of the machine that it had. */
+/* The same while nobody has the export open: who opens it next finds the data of the machine that
+ * it had. */
 static void test_another_machine_for_nobody(void)
 {
 	struct world_server_conf other = server_conf();
@@ -439,7 +451,8 @@ static bool three_open(void *arg)
 	return world_client_clt(c)->sess.stage == CLT_OPENING_BEGINS && nopening() >= 3;
 }
 
-/* What was asked over a path comes back before another one is greeted, also when a third has failed right before. */
+/* What was asked over a path comes back before another one is greeted, also when a third has failed
+ * right before. */
 static void test_lost_while_opening(void)
 {
 	unsigned hits = 0;
@@ -456,7 +469,8 @@ static void test_lost_while_opening(void)
 		if (sim_run_until(three_open, NULL, 1000)) {
 			opening = world_client_clt(c)->sess.opening;
 			for (unsigned i = 0; i < 4; i++) {
-				if (path(i) != opening && atomic_load(&path(i)->att.state) == CLT_PATH_OPENING) {
+				if (path(i) != opening &&
+				    atomic_load(&path(i)->att.state) == CLT_PATH_OPENING) {
 					clt_path_fail(path(i), -EIO, "by the test");
 					break;
 				}
@@ -594,7 +608,8 @@ static void test_another_address(void)
 	world_destroy(w);
 }
 
-/* The same for where it comes from; any address is another one than a certain one, as long as the server is not asked. */
+/* The same for where it comes from; any address is another one than a certain one, as long as the
+ * server is not asked. */
 static void test_another_source(void)
 {
 	begin(2, CLT_POLICY_ROUND_ROBIN);
@@ -644,8 +659,8 @@ static void expect_nothing_counted(unsigned i)
 		CHECK(!stat.n[n]);
 }
 
-/* What the former path has done, and what was told of it, is not that of the next one: it begins with no count, has all
- * its attempts, tells its own troubles, and is not "again". */
+/* What the former path has done, and what was told of it, is not that of the next one: it begins
+ * with no count, has all its attempts, tells its own troubles, and is not "again". */
 static void test_another_address_begins_anew(void)
 {
 	begin(2, CLT_POLICY_ROUND_ROBIN);
@@ -742,7 +757,8 @@ static uint64_t reconnects_failed(void)
 	return stat.n[CLT_STAT_RECONNECTS_FAILED];
 }
 
-/* Attempts in a row are counted: a path that came back begins anew.  The counter of those that failed goes on. */
+/* Attempts in a row are counted: a path that came back begins anew.  The counter of those that
+ * failed goes on. */
 static void test_lost_often(void)
 {
 	struct world_client_conf conf = world_client_defaults;
@@ -794,8 +810,9 @@ static unsigned limit(void)
 	return atomic_load(&world_client_clt(c)->sess.io.slots.limit);
 }
 
-/* From the moment when such a path joins there are no more requests than it can carry, whichever path they go over; one
- * that carries more does not change that.  A session that begins anew has what its path then carries. */
+/* From the moment when such a path joins there are no more requests than it can carry, whichever
+ * path they go over; one that carries more does not change that.  A session that begins anew has
+ * what its path then carries. */
 static void test_joins_with_a_shorter_queue(void)
 {
 	unsigned all, few;
@@ -832,7 +849,8 @@ static void fail_all(void *arg)
 	clt_sess_fail(&world_client_clt(c)->sess, -ECONNABORTED, "by the test");
 }
 
-/* An epoch that is of no use ends with all its paths: what one of them keeps the next ones would join. */
+/* An epoch that is of no use ends with all its paths: what one of them keeps the next ones would
+ * join. */
 static void test_epoch_is_to_end(void)
 {
 	for (unsigned npaths = 1; npaths <= WORLD_PATHS; npaths++) {
@@ -843,7 +861,8 @@ static void test_epoch_is_to_end(void)
 		begin(npaths, CLT_POLICY_ROUND_ROBIN);
 		sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, ARRAY_SIZE(io));
 		for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
-			io[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096, (uint8_t)(i + 1), false);
+			io[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096, (uint8_t)(i + 1),
+					       false);
 		world_run_ms(w, 20);
 		f = world_client_fiber(c, fail_all, NULL);
 		world_run_ms(w, 1);
@@ -864,7 +883,8 @@ static void test_epoch_is_to_end(void)
 	}
 }
 
-/* A server that is told to end lets go of all paths at once, and of requests when they are answered. */
+/* A server that is told to end lets go of all paths at once, and of requests when they are
+ * answered. */
 static void test_server_stops(void)
 {
 	for (unsigned busy = 0; busy < 2; busy++) {
@@ -873,7 +893,8 @@ static void test_server_stops(void)
 
 		begin(WORLD_PATHS, CLT_POLICY_ROUND_ROBIN);
 		for (unsigned i = 0; busy && i < ARRAY_SIZE(io); i++)
-			io[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096, (uint8_t)(i + 1), false);
+			io[i] = world_io_start(c, RNBD_OP_WRITE, i * 4096, 4096, (uint8_t)(i + 1),
+					       false);
 		start_us = sim_now_us();
 		world_server_stop(w);
 		CHECK(sim_now_us() - start_us < 100000);
@@ -892,7 +913,8 @@ static bool one_is_left(void *arg)
 	return !clt_attempt_is_up(&path(0)->att) && !clt_attempt_is_up(&path(1)->att);
 }
 
-/* A session has its name as long as it has any path, also when the storage still works for those that are gone. */
+/* A session has its name as long as it has any path, also when the storage still works for those
+ * that are gone. */
 static void test_name_of_a_session_with_one_path_left(void)
 {
 	struct raw_clt *other = calloc(1, sizeof(*other));
@@ -929,7 +951,8 @@ static void lose_patience(void *arg)
 	clt_sess_lose_patience(&world_client_clt(c)->sess);
 }
 
-/* Nobody waits any longer: not for the second path either, which a silent server has not answered for two heartbeats. */
+/* Nobody waits any longer: not for the second path either, which a silent server has not answered
+ * for two heartbeats. */
 static void test_patience_with_no_path(void)
 {
 	struct world_io *io[8];
@@ -943,10 +966,18 @@ static void test_patience_with_no_path(void)
 	f = world_client_fiber(c, lose_patience, NULL);
 	for (unsigned i = 0; i < ARRAY_SIZE(io); i++)
 		CHECK(world_io_end(io[i], 0, DETECT_MS) == -EIO);
-	CHECK(world_traced(w, "path srv: lost: connection 0: no sign of life for 1 s, and nobody waits any longer") ||
-	      world_traced(w, "path srv: lost: no sign of life for 1 s, and nobody waits any longer") ||
-	      world_traced(w, "path srv: lost: no sign of life for 0.5 s, and nobody waits any longer"));
-	CHECK(world_traced(w, "path srv/1: lost: no sign of life for 0.5 s, and nobody waits any longer"));
+	CHECK(world_traced(w,
+			   "path srv: lost: connection 0: no sign of life for 1 s, "
+			   "and nobody waits any longer") ||
+	      world_traced(w,
+			   "path srv: lost: no sign of life for 1 s, "
+			   "and nobody waits any longer") ||
+	      world_traced(w,
+			   "path srv: lost: no sign of life for 0.5 s, "
+			   "and nobody waits any longer"));
+	CHECK(world_traced(w,
+			   "path srv/1: lost: no sign of life for 0.5 s, "
+			   "and nobody waits any longer"));
 	sim_fiber_free(f);
 	sim_heal("clt", "srv");
 	sim_heal("clt", "srv/1");
@@ -994,7 +1025,8 @@ static void test_one_path_is_enough(void)
 	}
 }
 
-/* A session that had worked for long has all its patience again, also when the path that goes last had just come back. */
+/* A session that had worked for long has all its patience again, also when the path that goes last
+ * had just come back. */
 static void test_patience(void)
 {
 	for (unsigned young = 0; young < 2; young++) {
@@ -1018,7 +1050,8 @@ static void test_patience(void)
 	}
 }
 
-/* Both paths are lost as soon as they are up, again and again: nobody is asked more often than with one path. */
+/* Both paths are lost as soon as they are up, again and again: nobody is asked more often than with
+ * one path. */
 static void test_never_up_for_long(void)
 {
 	unsigned before, attempts;
@@ -1040,8 +1073,9 @@ static void test_never_up_for_long(void)
 
 /* ---- an older copy ---- */
 
-/* What was sent over the first path lies in a hole, is sent again over the second, answered, and undone by a later write;
- * then the hole gives back what it kept.  The server hears of the end of the first path behind that. */
+/* What was sent over the first path lies in a hole, is sent again over the second, answered, and
+ * undone by a later write; then the hole gives back what it kept.  The server hears of the end of
+ * the first path behind that. */
 static void test_late_copy(void)
 {
 	struct world_io *io;

@@ -67,7 +67,8 @@ static unsigned lines(const char *text)
 	return n;
 }
 
-/* It is tried less and less often, down to once a second, because no other path is up, and the log is not flooded. */
+/* It is tried less and less often, down to once a second, because no other path is up, and the log
+ * is not flooded. */
 static void test_backs_off(void)
 {
 	unsigned n;
@@ -86,8 +87,8 @@ static void test_backs_off(void)
 	world_destroy(w);
 }
 
-/* Requests do not wait for ever for a path that nothing comes over, whatever was answered before it began to be lost, and
- * however long of what is no real come-back it is up. */
+/* Requests do not wait for ever for a path that nothing comes over, whatever was answered before it
+ * began to be lost, and however long of what is no real come-back it is up. */
 static void test_gives_no_new_time(void)
 {
 	static const uint64_t up_ms[] = { 0, 100, 1000, 3000 };
@@ -112,8 +113,8 @@ static void test_gives_no_new_time(void)
 	}
 }
 
-/* Those that have failed wait no more; who comes when the path was there once more, and is lost again, has all the
- * time. */
+/* Those that have failed wait no more; who comes when the path was there once more, and is lost
+ * again, has all the time. */
 static void test_gives_new_time_to_new_requests(void)
 {
 	struct world_io *io;
@@ -163,8 +164,8 @@ static void cut_now(void *arg)
 	sim_cut("clt", "srv");
 }
 
-/* The probe at start has one attempt: what is cut at step @k is lost, and who opens a device hears of it,
- * even when requests wait for ever.  Returns false when it was open before. */
+/* The probe at start has one attempt: what is cut at step @k is lost, and who opens a device hears
+ * of it, even when requests wait for ever.  Returns false when it was open before. */
 static bool probe_with_cut(unsigned k)
 {
 	struct world_client_conf conf = world_client_defaults;

@@ -100,7 +100,8 @@ static void test_new_rkey_over_a_reconnect(void)
 		CHECK(world_io_end(io, 0, 5000) == 0);
 		CHECK(world_read(c, 0, 4 * RAW_SRV_IO, (uint8_t)k) == 0);
 		sim_cut_at_message("clt", "srv", 0);
-		world_run_ms(w, 6000);		/* so that it comes back at once the next time, too */
+		/* so that it comes back at once the next time, too */
+		world_run_ms(w, 6000);
 	}
 	end();
 }
@@ -148,8 +149,9 @@ static void test_idle_id(void)
 /* A small and a large request are in flight, on two connections: somebody looks at both. */
 static void evil_among_two(bool new_rkey, enum raw_evil what, const char *line)
 {
-	/* Where no send completion is waited for, a permit is used again at once, and a second answer
-	 * passes for that of its next request: a lie that is found out later, and does its harm. */
+	/* Where no send completion is waited for, a permit is used again at once, and a second
+	 * answer passes for that of its next request: a lie that is found out later, and does its
+	 * harm. */
 	bool lie = !sim_rereg_offered() && what == RAW_TWICE;
 	struct world_io *a, *b;
 
@@ -276,7 +278,8 @@ static void evil_window(enum raw_evil what, const char *line)
 
 static void test_says_invalidated_and_did_not(void)
 {
-	evil_window(RAW_INVAL_LIE, "answer to request 1, which says that its key was invalidated, and it was not");
+	evil_window(RAW_INVAL_LIE,
+		    "answer to request 1, which says that its key was invalidated, and it was not");
 }
 
 static void test_invalidated_and_does_not_say_so(void)
@@ -407,7 +410,8 @@ static void test_one_device_under_two_names(void)
 	world_destroy(w);
 }
 
-/* Any errno that a server may answer an OPEN with is an answer, also one that means something else in here. */
+/* Any errno that a server may answer an OPEN with is an answer, also one that means something else
+ * in here. */
 static void test_open_is_refused(void)
 {
 	for (int err = 1; err <= (int)RTRS_IMM_ERRNO_MASK; err++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Random runs: a seed makes a world, a workload and faults; the history (history.h) says whether what
- * was read and what is on the disk in the end was legal.  world_destroy() sees to it that nothing is
- * left over: permits, keys, connections, memory.
+/* Random runs: a seed makes a world, a workload and faults; the history (history.h) says whether
+ * what was read and what is on the disk in the end was legal.  world_destroy() sees to it that
+ * nothing is left over: permits, keys, connections, memory.
  *
  * SIM_SEEDS=N runs N seeds (300), from SIM_SEED on (1); SIM_SECONDS=N as many as fit.  A run that
  * fails says how to replay it: its seed. */
@@ -49,7 +49,8 @@ static void tell(const struct worker *wk, const char *what, unsigned sector, uns
 {
 	if (getenv("SIM_TRACE"))
 		world_note(w, "worker %d: %s %u+%u%s: %s", (int)(wk - workers), what, sector, n,
-			   fua ? " fua" : "", status == 1 ? "begins" : status ? strerror(-status) : "ok");
+			   fua ? " fua" : "",
+			   status == 1 ? "begins" : status ? strerror(-status) : "ok");
 }
 
 static void check_status(const struct worker *wk, int status)
@@ -125,7 +126,8 @@ static void do_extents(struct worker *wk, struct dev_handle *handle, unsigned se
 {
 	struct history_op *op = history_read(wk->h, sector, n);
 	struct holes holes = { .off = sector * 512ull };
-	int status = dev_extents(handle->dev, n * 512, holes.off, sim_chance(100), take_extent, &holes);
+	int status = dev_extents(handle->dev, n * 512, holes.off, sim_chance(100), take_extent,
+				 &holes);
 	const char *why = history_extents_end(op, status, holes.sector);
 
 	tell(wk, "extents", sector, n, false, status);
@@ -182,7 +184,8 @@ static void work(void *arg)
 	}
 }
 
-/* Control messages are under way beside the load: exports that are not there, and the one that is, once more. */
+/* Control messages are under way beside the load: exports that are not there, and the one that is,
+ * once more. */
 static struct opener {
 	struct world_client *client;
 	struct sim_fiber *fiber;
@@ -243,8 +246,8 @@ static void release_left(struct sim_event *ev)
 	sim_disk_release(world_disk(w));
 }
 
-/* The server is killed while writes are in the storage, which is done with them some time after the next
- * server was started. */
+/* The server is killed while writes are in the storage, which is done with them some time after the
+ * next server was started. */
 static void left_behind(struct history *h, const struct world_server_conf *conf)
 {
 	sim_disk_hold(world_disk(w), RNBD_OP_WRITE, SIM_HOLD_BEFORE, 1 + sim_rand(4));
@@ -269,7 +272,8 @@ static const char *wire(void)
 
 static void slow_storage(void)
 {
-	static const enum rnbd_io_op ops[] = { RNBD_OP_READ, RNBD_OP_WRITE, RNBD_OP_FLUSH, RNBD_OP_EXTENTS };
+	static const enum rnbd_io_op ops[] = { RNBD_OP_READ, RNBD_OP_WRITE, RNBD_OP_FLUSH,
+					       RNBD_OP_EXTENTS };
 
 	sim_disk_hold(world_disk(w), ops[sim_rand(ARRAY_SIZE(ops))],
 		      sim_chance(500) ? SIM_HOLD_BEFORE : SIM_HOLD_AFTER, 1 + sim_rand(5));
@@ -437,7 +441,8 @@ static bool opener_done(void *arg)
 static void random_server(struct world_server_conf *conf)
 {
 	static const enum srv_invalidate all[] = {
-		SRV_INVALIDATE_AUTO, SRV_INVALIDATE_ALWAYS, SRV_INVALIDATE_COPY, SRV_INVALIDATE_NEVER,
+		SRV_INVALIDATE_AUTO, SRV_INVALIDATE_ALWAYS, SRV_INVALIDATE_COPY,
+		SRV_INVALIDATE_NEVER,
 	};
 
 	*conf = (struct world_server_conf){

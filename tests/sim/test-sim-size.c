@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Exports whose size changes while they are open (doc/decisions.md D17): who opens one next has the size of now, and who
- * has it open is not disturbed. */
+/* Exports whose size changes while they are open (doc/decisions.md D17): who opens one next has the
+ * size of now, and who has it open is not disturbed. */
 #include <errno.h>
 #include <string.h>
 
@@ -53,7 +53,8 @@ static bool opener_ended(void *arg)
 
 static void open_begin(struct opener *o)
 {
-	*o = (struct opener){ .req = { .name = "disk0", .mode = RNBD_ACCESS_RW, .done = opener_done } };
+	*o = (struct opener){ .req = { .name = "disk0", .mode = RNBD_ACCESS_RW,
+				       .done = opener_done } };
 	dev_open_start(world_client_clt(c), &o->req);
 }
 
@@ -164,7 +165,8 @@ static void test_asked_before_by_another(void)
 	world_destroy(w);
 }
 
-/* The storage does not answer: the first one waits for a time, others do not, and all go by what is known. */
+/* The storage does not answer: the first one waits for a time, others do not, and all go by what is
+ * known. */
 static void test_storage_does_not_answer(void)
 {
 	struct opener a;
@@ -269,7 +271,9 @@ static void test_shrinks_while_it_is_open(void)
 	CHECK(world_write(c, 0, 4096, 1) == 0);
 	sim_disk_resize(world_disk(w), SMALL);
 	CHECK(open_again() == -EMEDIUMTYPE && size() == WORLD_DISK_SIZE);
-	CHECK(world_traced(w, "export has shrunk: 524288 bytes instead of 1048576: nobody else can open it"));
+	CHECK(world_traced(w,
+			   "export has shrunk: 524288 bytes instead of 1048576: "
+			   "nobody else can open it"));
 	/* What is left goes on. */
 	CHECK(world_read(c, 0, 4096, 1) == 0);
 	CHECK(world_write(c, SMALL - 4096, 4096, 2) == 0);
@@ -321,7 +325,9 @@ static void test_shrinks_while_the_path_is_lost(void)
 	world_run_ms(w, 50);
 	sim_heal("clt", "srv");
 	world_run_ms(w, 5000);
-	CHECK(world_traced(w, "export came back with 524288 bytes instead of 1048576: it is not used"));
+	CHECK(world_traced(w,
+			   "export came back with 524288 bytes instead of 1048576: "
+			   "it is not used"));
 	CHECK(size() == WORLD_DISK_SIZE);
 	sim_disk_resize(world_disk(w), WORLD_DISK_SIZE);
 	CHECK(world_write(c, 0, 4096, 1) == 0);
@@ -339,7 +345,9 @@ static void test_shrinks_to_more_than_at_first(void)
 	world_run_ms(w, 50);
 	sim_heal("clt", "srv");
 	world_run_ms(w, 5000);
-	CHECK(world_traced(w, "export came back with 1572864 bytes instead of 2097152: it is not used"));
+	CHECK(world_traced(w,
+			   "export came back with 1572864 bytes instead of 2097152: "
+			   "it is not used"));
 	CHECK(size() == LARGE);
 	sim_disk_resize(world_disk(w), LARGE);
 	CHECK(world_write(c, 0, 4096, 1) == 0);
@@ -390,8 +398,8 @@ static void test_refuses_to_tell(void)
 	raw_end();
 }
 
-/* The server has closed the device by itself: the look has opened another one, which is closed again, and nobody is told
- * that all is well. */
+/* The server has closed the device by itself: the look has opened another one, which is closed
+ * again, and nobody is told that all is well. */
 static void test_server_has_closed_it(void)
 {
 	struct peer_srv_sess *sess;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Devices with short queues and few pieces in a request, at the server, at the client and at both: they
- * lower the depth and nothing fails, on connection 0 and on those of IO; below the smallest that can
- * work, and for a depth that was told already, one clear line says so. */
+/* Devices with short queues and few pieces in a request, at the server, at the client and at both:
+ * they lower the depth and nothing fails, on connection 0 and on those of IO; below the smallest
+ * that can work, and for a depth that was told already, one clear line says so. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,8 +59,8 @@ static bool answered(void *arg)
 	return !((struct dev_open_req *)arg)->name;
 }
 
-/* All that can be under way at once: writes and then reads, each of its own, and user messages among
- * them; then idle for as long as heartbeats take to be missed. */
+/* All that can be under way at once: writes and then reads, each of its own, and user messages
+ * among them; then idle for as long as heartbeats take to be missed. */
 static void work_hard(void)
 {
 	struct dev_open_req req[8];
@@ -258,25 +258,30 @@ static void never_works(uint32_t srv_wr, uint32_t clt_wr, uint32_t clt_sge, cons
 
 static void test_too_small_server(void)
 {
-	static const char line[] = "the device's queues are too small: 18 requests, and 19 are the least";
+	static const char line[] =
+		"the device's queues are too small: 18 requests, and 19 are the least";
 
 	/* Known when it listens. */
 	w = world_create(1);
 	sim_offer_limits("srv", SRV_LEAST - 1, 0);
-	CHECK(!strncmp(world_server_refuses(w, NULL), "cannot listen on sim://10.0.0.2:1234: ", 38));
+	CHECK(!strncmp(world_server_refuses(w, NULL), "cannot listen on sim://10.0.0.2:1234: ",
+		       38));
 	CHECK(strstr(world_server_refuses(w, NULL), line));
 	world_destroy(w);
 	/* Not before the first client. */
 	any_address = true;
 	never_works(SRV_LEAST - 1, 0, 0, line);
-	never_works(1, 0, 0, "clt: connection refused: the device's queues are too small: 1 requests, and 19 are "
+	never_works(1, 0, 0,
+		    "clt: connection refused: the device's queues are too small: "
+		    "1 requests, and 19 are "
 		    "the least (Cannot allocate memory)");
 	any_address = false;
 }
 
 static void test_too_small_client(void)
 {
-	never_works(0, CLT_LEAST - 1, 0, "cannot connect: connection 0: the device is too small: queues of "
+	never_works(0, CLT_LEAST - 1, 0,
+		    "cannot connect: connection 0: the device is too small: queues of "
 		    "3 requests with 4 pieces, and 4 with 2 are the least; trying again");
 	never_works(0, 1, 0, "queues of 1 requests");
 	never_works(0, 0, 1, "queues of 16384 requests with 1 pieces");
@@ -291,7 +296,9 @@ static void test_no_windows(void)
 	start(16);
 	world_run_ms(w, 100);
 	CHECK(world_client_opened(c) == 1);
-	CHECK(world_traced(w, "cannot connect: connection 0: registration=window: the device has no windows "
+	CHECK(world_traced(w,
+			   "cannot connect: connection 0: registration=window: "
+			   "the device has no windows "
 			      "of type 1; use registration=static; trying again"));
 	/* Until there is a device that has some. */
 	sim_offer_windows(true, true);
@@ -333,7 +340,9 @@ static void second_device(const char *lowered)
 	c2 = world_client_start(w, &conf);
 	world_run_ms(w, 100);
 	CHECK(world_client_opened(c2) == 1);
-	CHECK(world_traced(w, "refused: the device's queues are good for a depth of 13, but 14 was told to "
+	CHECK(world_traced(w,
+			   "refused: the device's queues are good for a depth of 13, "
+			   "but 14 was told to "
 			      "an earlier client: set --queue-depth=13"));
 	sim_offer_limits("srv", 0, 0);
 	CHECK(sim_run_until(is_open, c2, 10000) && depth_of(c2) == 14);
@@ -343,7 +352,8 @@ static void second_device(const char *lowered)
 
 static void test_second_device(void)
 {
-	second_device("srv sim://srv: queue depth lowered from 64 to 14: the device has queues of 60");
+	second_device("srv sim://srv: queue depth lowered from 64 to 14: "
+		      "the device has queues of 60");
 	any_address = true;
 	second_device("srv queue depth lowered from 64 to 14: the device has queues of 60");
 	any_address = false;
@@ -355,7 +365,9 @@ static void test_known_before_the_first_client(void)
 	w = world_create(1);
 	sim_offer_limits("srv", 60, 0);
 	world_server_start(w, NULL);
-	CHECK(world_traced(w, "sim://srv: queue depth lowered from 16 to 14: the device has queues of 60"));
+	CHECK(world_traced(w,
+			   "sim://srv: queue depth lowered from 16 to 14: "
+			   "the device has queues of 60"));
 	sim_offer_limits("srv", 0, 0);
 	c = world_client_start(w, NULL);
 	CHECK(sim_run_until(is_open, c, 1000) && depth_of(c) == 14);

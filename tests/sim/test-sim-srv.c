@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The server against a client that does what the test says (raw-clt.h): who is let in and why not,
- * answers in every form of doc/protocol.md 3.4 without NEW_RKEY, heartbeats, come-backs, the fence. */
+ * answers in every form of doc/protocol.md 3.4 without NEW_RKEY, heartbeats, come-backs, the
+ * fence. */
 #include <errno.h>
 #include <linux/ioprio.h>
 #include <stdlib.h>
@@ -54,7 +55,8 @@ static void test_set_up(void)
 	end();
 }
 
-/* A kernel client takes the queue depth from its first path and the sizes from each: all must agree. */
+/* A kernel client takes the queue depth from its first path and the sizes from each: all must
+ * agree. */
 static void test_every_path_has_the_same_geometry(void)
 {
 	begin();
@@ -68,7 +70,8 @@ static void test_every_path_has_the_same_geometry(void)
 	end();
 }
 
-/* The kernel's client counts a descriptor for each of up to 128 pieces of a READ, though it sends one. */
+/* The kernel's client counts a descriptor for each of up to 128 pieces of a READ, though it sends
+ * one. */
 static void test_room_for_a_header_as_the_kernel_counts_it(void)
 {
 	begin();
@@ -223,8 +226,8 @@ static void test_private_memory_is_not_registered(void)
 
 /* ---- private memory ---- */
 
-/* The client writes to the chunk of a READ when the storage has filled what it was given, and before the
- * answer. */
+/* The client writes to the chunk of a READ when the storage has filled what it was given, and
+ * before the answer. */
 static uint8_t read_and_scribble(enum srv_invalidate invalidate, bool direct)
 {
 	struct world_server_conf conf = world_server_defaults;
@@ -295,7 +298,8 @@ static bool scribble(unsigned cid, unsigned buf, uint32_t rkey)
 	return !raw_clt_lost(&clt);
 }
 
-/* Which storage works on is nobody's, by the key that it was sent with and by the one that comes next. */
+/* Which storage works on is nobody's, by the key that it was sent with and by the one that comes
+ * next. */
 static void key_is_dead_in_flight(uint32_t ahead)
 {
 	uint32_t rkey;
@@ -392,8 +396,8 @@ static void test_keys_on_every_connection(void)
 	sim_offer_local_dma_lkey(old);
 }
 
-/* A path fails while keys are being taken away, and while requests are in the storage: its client is back
- * at once, under keys of a new path. */
+/* A path fails while keys are being taken away, and while requests are in the storage: its client
+ * is back at once, under keys of a new path. */
 static void test_come_back_among_revocations(void)
 {
 	open_always();
@@ -415,8 +419,9 @@ static void test_come_back_among_revocations(void)
 	end();
 }
 
-/* A chunk whose answer still waits behind long ones in the queue of its connection is used on another one: the
- * key that it was given with that answer is not to open it when the storage has it. */
+/* A chunk whose answer still waits behind long ones in the queue of its connection is used on
+ * another one: the key that it was given with that answer is not to open it when the storage has
+ * it. */
 static bool key_comes_late(uint32_t us)
 {
 	struct rnbd_io io = { .op = RNBD_OP_WRITE, .bi_size = 4096 };
@@ -476,8 +481,8 @@ static void test_keys_that_come_late(void)
 	sim_offer_local_dma_lkey(old);
 }
 
-/* The device is removed while keys are being taken away: nobody hears of that any more, and the requests
- * end all the same, each on the thread of its connection. */
+/* The device is removed while keys are being taken away: nobody hears of that any more, and the
+ * requests end all the same, each on the thread of its connection. */
 static void device_goes_among_revocations(unsigned steps)
 {
 	open_always();
@@ -527,7 +532,8 @@ static void test_protection_by_device(void)
 	bool dma = sim_offer_local_dma_lkey(true), rereg = sim_offer_rereg(false);
 
 	expect_protection(SRV_INVALIDATE_AUTO, false,
-			  "requests over sim: invalidate is copy: memory windows in software cost more\n");
+			  "requests over sim: invalidate is copy: "
+			  "memory windows in software cost more\n");
 	expect_protection(SRV_INVALIDATE_ALWAYS, true,
 			  "requests over sim: invalidate is always: MW1\n");
 	sim_offer_local_dma_lkey(false);
@@ -535,9 +541,11 @@ static void test_protection_by_device(void)
 			  "requests over sim: invalidate is always: MW1\n");
 	sim_offer_windows(false, true);
 	expect_protection(SRV_INVALIDATE_AUTO, false,
-			  "requests over sim: invalidate is copy: the device has no windows of type 1\n");
+			  "requests over sim: invalidate is copy: "
+			  "the device has no windows of type 1\n");
 	expect_protection(SRV_INVALIDATE_ALWAYS, false,
-			  "requests over sim: invalidate is copy: none (not MW1: the device has no windows of type 1; not "
+			  "requests over sim: invalidate is copy: none (not MW1: "
+			  "the device has no windows of type 1; not "
 			  "suspend: keys of the device cannot be closed for a while)\n");
 	sim_offer_rereg(true);
 	expect_protection(SRV_INVALIDATE_AUTO, false,
@@ -576,7 +584,8 @@ static void test_protection_is_told_once(void)
 	world_destroy(w);
 }
 
-/* The windows of the device are enough for one path: the next client is told of copies, and served. */
+/* The windows of the device are enough for one path: the next client is told of copies, and
+ * served. */
 static void test_no_windows_left(void)
 {
 	struct world_server_conf conf = world_server_defaults;
@@ -589,7 +598,9 @@ static void test_no_windows_left(void)
 	raw_clt_init(&other, "clt2", 2, 2, 1);
 	CHECK(raw_clt_open(&other, "sess2", RNBD_ACCESS_RO) == 0);
 	CHECK(clt.path.rsp.new_rkey && !other.path.rsp.new_rkey);
-	CHECK(world_traced(w, "requests over sim: invalidate is copy: a path needs 16 keys of the device, and it "
+	CHECK(world_traced(w,
+			   "requests over sim: invalidate is copy: "
+			   "a path needs 16 keys of the device, and it "
 			      "has no more: Cannot allocate memory\n"));
 	for (unsigned i = 0; i < 2; i++) {
 		CHECK(raw_clt_io(&clt, 1, 3, RNBD_OP_WRITE, 0, 4096, false) == 0);
@@ -661,7 +672,8 @@ static void test_waits_for_private_memory_on_a_dead_path(void)
 	world_run_ms(w, 20);
 	sim_disk_hold(d, RNBD_OP_READ, SIM_HOLD_BEFORE, 1000);
 	for (unsigned i = 0; i < ARRAY_SIZE(ios); i++)
-		ios[i] = world_io_start(c[i % ARRAY_SIZE(c)], RNBD_OP_READ, i * 4096, 4096, 0, false);
+		ios[i] = world_io_start(c[i % ARRAY_SIZE(c)], RNBD_OP_READ, i * 4096, 4096, 0,
+					false);
 	world_run_ms(w, 20);
 	CHECK(sim_disk_held(d) == ARRAY_SIZE(ios));
 	raw_clt_io_start(&clt, 1, 3, RNBD_OP_READ, 0, 4096, false);
@@ -694,7 +706,9 @@ static void test_answer_to_a_dead_window(void)
 	sim_disk_release(world_disk(w));
 	CHECK(!raw_clt_wait(&clt, 3, 1000));
 	world_run_ms(w, 10);
-	world_expect(w, "[  0.022] srv sess/clt@srv: path down: connection 1: sending failed: peer refused a request: unknown or dead remote key\n"
+	world_expect(w,
+		     "[  0.022] srv sess/clt@srv: path down: connection 1: sending failed: "
+		     "peer refused a request: unknown or dead remote key\n"
 			"[  0.022] srv sess/clt@srv: fail: connected -> draining\n"
 			"[  0.022] srv sess/clt@srv: drained: draining -> lingering\n"
 			"[  0.022] srv sess: session closed\n"
@@ -834,7 +848,9 @@ static void test_info_with_a_connection_missing(void)
 	CHECK(raw_clt_connect(&clt, 0) == 0);
 	CHECK(raw_clt_info(&clt, "sess") == -ECONNRESET);
 	world_run_ms(w, 10);
-	world_expect(w, "[  0.003] srv clt@srv: path not set up: connection 0: INFO_REQ with 1 of 2 connections\n"
+	world_expect(w,
+		     "[  0.003] srv clt@srv: path not set up: connection 0: "
+		     "INFO_REQ with 1 of 2 connections\n"
 			"[  0.003] srv clt@srv: fail: connecting -> draining\n"
 			"[  0.003] srv clt@srv: drained: draining -> lingering\n"
 			"[  0.003] srv clt@srv: quiet: lingering -> gone\n");
@@ -848,7 +864,9 @@ static void test_stuck_in_set_up(void)
 	CHECK(raw_clt_connect(&clt, 0) == 0);
 	world_run_ms(w, 40000);
 	CHECK(raw_clt_lost(&clt));
-	world_expect(w, "[ 30.001] srv clt@srv: path not set up: set-up not finished in 30 s: 1 of 2 connections, without INFO_REQ\n"
+	world_expect(w,
+		     "[ 30.001] srv clt@srv: path not set up: set-up not finished in 30 s: "
+		     "1 of 2 connections, without INFO_REQ\n"
 			"[ 30.001] srv clt@srv: fail: connecting -> draining\n"
 			"[ 30.001] srv clt@srv: drained: draining -> lingering\n"
 			"[ 30.001] srv clt@srv: quiet: lingering -> gone\n");
@@ -884,8 +902,8 @@ static void test_no_info_req(void)
 	end();
 }
 
-/* The client of a path in set-up starts again, while the server has not given the path up: the machine has lost
- * power, with one connection or with all of them. */
+/* The client of a path in set-up starts again, while the server has not given the path up: the
+ * machine has lost power, with one connection or with all of them. */
 static void test_come_back_in_set_up(void)
 {
 	for (unsigned n = 1; n <= 2; n++) {
@@ -932,8 +950,8 @@ static void test_mute_and_idle(void)
 	end();
 }
 
-/* As often as the server is told; the silence of a cable that was pulled is found, and its client is back at
- * once. */
+/* As often as the server is told; the silence of a cable that was pulled is found, and its client
+ * is back at once. */
 static void test_heartbeat_settings(void)
 {
 	struct world_server_conf conf = world_server_defaults;
@@ -1003,8 +1021,8 @@ static void test_come_back_of_a_lost_machine(void)
 }
 
 /* A dead session whose requests are still in the storage keeps its name from nobody. */
-/* A client without our extension gives up what was in flight; its device is not open again before the
- * storage has done with that, however long it takes. */
+/* A client without our extension gives up what was in flight; its device is not open again before
+ * the storage has done with that, however long it takes. */
 static void test_come_back_of_a_client_that_gives_up(void)
 {
 	begin();
@@ -1064,8 +1082,9 @@ static void open_second_path(void)
 	CHECK(raw_clt_info(&other, "sess") == 0);
 }
 
-/* A client without tags that uses a chunk on another path has given the first one up.  What waits behind an
- * older request of its buf_id is not done when its path has failed meanwhile, too: its client sends it again. */
+/* A client without tags that uses a chunk on another path has given the first one up.  What waits
+ * behind an older request of its buf_id is not done when its path has failed meanwhile, too: its
+ * client sends it again. */
 static void test_held_behind_the_fence_by_a_dead_path(void)
 {
 	struct sim_disk *d;
@@ -1083,7 +1102,9 @@ static void test_held_behind_the_fence_by_a_dead_path(void)
 	world_run_ms(w, 10);
 	CHECK(sim_disk_inflight(d) == 1 && sim_disk_held(d) == 1);
 	CHECK(raw_clt_lost(&clt) && !raw_clt_lost(&other));
-	CHECK(world_traced(w, "srv sess/clt@srv: path down: its client has sent a request of it again over another path"));
+	CHECK(world_traced(w,
+			   "srv sess/clt@srv: path down: "
+			   "its client has sent a request of it again over another path"));
 	raw_clt_hang_up(&clt);		/* back, so that the session goes on */
 	clt.path.recon_cnt++;
 	CHECK(raw_clt_connect(&clt, 0) == 0 && raw_clt_connect(&clt, 1) == 0);
@@ -1103,7 +1124,8 @@ static void scribble_on_chunk(struct raw_clt *c, unsigned buf)
 	struct ibv_send_wr wr = {
 		.wr_id = (uintptr_t)&c->path.cons[1], .opcode = IBV_WR_RDMA_WRITE,
 		.sg_list = &sge, .num_sge = 1,
-		.wr.rdma = { .remote_addr = c->path.rbufs[buf].addr, .rkey = c->path.rbufs[buf].rkey },
+		.wr.rdma = { .remote_addr = c->path.rbufs[buf].addr,
+			     .rkey = c->path.rbufs[buf].rkey },
 	};
 
 	memset(c->data[9], 0x99, RAW_DATA);
@@ -1112,7 +1134,8 @@ static void scribble_on_chunk(struct raw_clt *c, unsigned buf)
 	CHECK(fab_post_send(c->path.cons[1].conn, &wr) == 0);
 }
 
-/* What was checked is what is done: a client that changes its chunk while its request waits changes nothing. */
+/* What was checked is what is done: a client that changes its chunk while its request waits changes
+ * nothing. */
 static void test_header_changes_behind_the_check(void)
 {
 	begin();
@@ -1134,7 +1157,8 @@ static void test_header_changes_behind_the_check(void)
 	end();
 }
 
-/* The fence is for IO: a client that is back is greeted while an older request of that buf_id is in the storage. */
+/* The fence is for IO: a client that is back is greeted while an older request of that buf_id is in
+ * the storage. */
 static void test_fence_lets_messages_through(void)
 {
 	struct rnbd_sess_info info = { .ver = RNBD_PROTO_VER_MAJOR };
@@ -1229,7 +1253,8 @@ static void greet_as(uint8_t ver)
 /* What the storage is told of a READ that carries @prio in @len bytes of message. */
 static uint16_t prio_told(uint16_t prio, uint16_t len)
 {
-	struct rnbd_io io = { .device_id = clt.device_id, .op = RNBD_OP_READ, .bi_size = 512, .prio = prio };
+	struct rnbd_io io = { .device_id = clt.device_id, .op = RNBD_OP_READ, .bi_size = 512,
+			      .prio = prio };
 	struct rnbd_msg_io m;
 
 	rnbd_io_encode(&m, &io);
@@ -1271,7 +1296,9 @@ static void test_chunk_used_twice(void)
 	raw_clt_io_start(&clt, 0, 3, RNBD_OP_READ, 0, 4096, false);
 	world_run_ms(w, 10);
 	CHECK(raw_clt_lost(&clt));
-	world_expect(w, "[  0.021] srv sess/clt@srv: path down: connection 0: chunk 3 used twice at once\n"
+	world_expect(w,
+		     "[  0.021] srv sess/clt@srv: path down: connection 0: "
+		     "chunk 3 used twice at once\n"
 			"[  0.021] srv sess/clt@srv: fail: connected -> draining\n"
 			"[  0.021] srv sess/clt@srv: drained: draining -> lingering\n"
 			"[  0.021] srv sess: session closed\n");
@@ -1279,7 +1306,8 @@ static void test_chunk_used_twice(void)
 	end();
 }
 
-/* An immediate has room for more numbers of chunks than there are, unless the depth is a power of two. */
+/* An immediate has room for more numbers of chunks than there are, unless the depth is a power of
+ * two. */
 static void test_chunk_behind_the_last_one(void)
 {
 	struct world_server_conf conf = world_server_defaults;
@@ -1301,7 +1329,9 @@ static void test_chunk_behind_the_last_one(void)
 	wr.wr.rdma.rkey = clt.path.rbufs[3].rkey;
 	CHECK(fab_post_send(clt.path.cons[1].conn, &wr) == 0);
 	world_run_ms(w, 10);
-	CHECK(world_traced(w, "srv sess/clt@srv: path down: connection 1: request for chunk 15 of 15\n"));
+	CHECK(world_traced(w,
+			   "srv sess/clt@srv: path down: connection 1: "
+			   "request for chunk 15 of 15\n"));
 	end();
 }
 
@@ -1334,8 +1364,10 @@ int main(int argc, char **argv)
 		{ "answer-rows-with-registered-memory", test_answer_rows_with_registered_memory },
 		{ "private-memory-is-not-registered", test_private_memory_is_not_registered },
 		{ "direct-reads-go-to-private-memory", test_direct_reads_go_to_private_memory },
-		{ "direct-reads-wait-for-private-memory", test_direct_reads_wait_for_private_memory },
-		{ "waits-for-private-memory-on-a-dead-path", test_waits_for_private_memory_on_a_dead_path },
+		{ "direct-reads-wait-for-private-memory",
+		  test_direct_reads_wait_for_private_memory },
+		{ "waits-for-private-memory-on-a-dead-path",
+		  test_waits_for_private_memory_on_a_dead_path },
 		{ "answer-to-a-dead-window", test_answer_to_a_dead_window },
 		{ "refusals", test_refusals },
 		{ "limits-of-a-host-count-all-paths", test_limits_of_a_host_count_all_paths },
@@ -1353,7 +1385,8 @@ int main(int argc, char **argv)
 		{ "come-back-of-a-lost-machine", test_come_back_of_a_lost_machine },
 		{ "come-back-of-a-client-that-gives-up", test_come_back_of_a_client_that_gives_up },
 		{ "name-of-a-dead-session", test_name_of_a_dead_session },
-		{ "held-behind-the-fence-by-a-dead-path", test_held_behind_the_fence_by_a_dead_path },
+		{ "held-behind-the-fence-by-a-dead-path",
+		  test_held_behind_the_fence_by_a_dead_path },
 		{ "header-changes-behind-the-check", test_header_changes_behind_the_check },
 		{ "fence-lets-messages-through", test_fence_lets_messages_through },
 		{ "chunk-used-twice", test_chunk_used_twice },

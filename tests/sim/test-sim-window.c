@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Devices that offer memory windows and cannot use them, at either end: who left the choice to us gets another
- * protection after a reconnect, and one line says why; who asked for windows is told which device cannot do what. */
+/* Devices that offer memory windows and cannot use them, at either end: who left the choice to us
+ * gets another protection after a reconnect, and one line says why; who asked for windows is told
+ * which device cannot do what. */
 #include <errno.h>
 #include <string.h>
 
@@ -69,11 +70,14 @@ static const struct {
 	const char *line;
 } auto_cases[] = {
 	{ SIM_MW_NO_BIND, false, 1,
-	  "device clt-nic offers memory windows of type 1 and refuses to bind them: they are not used any more" },
+	  "device clt-nic offers memory windows of type 1 and refuses to bind them: "
+	  "they are not used any more" },
 	{ SIM_MW_NO_BIND, true, 2,
-	  "device clt-nic offers memory windows of type 2B and refuses to bind them: they are not used any more" },
+	  "device clt-nic offers memory windows of type 2B and refuses to bind them: "
+	  "they are not used any more" },
 	{ SIM_MW_NO_UNBIND, false, 1,
-	  "device clt-nic offers memory windows of type 1 and refuses to take them away: they are not used" },
+	  "device clt-nic offers memory windows of type 1 and refuses to take them away: "
+	  "they are not used" },
 };
 
 static void test_client_auto(void)
@@ -103,7 +107,8 @@ static void test_client_window(void)
 	start("clt", SIM_MW_NO_BIND, true, SRV_INVALIDATE_COPY, CLT_REG_WINDOW);
 	world_run_ms(w, 20000);
 	CHECK(world_client_opened(c) == 1);
-	CHECK(lines("cannot connect: connection 0: registration=window: device clt-nic offers memory "
+	CHECK(lines("cannot connect: connection 0: registration=window: "
+		    "device clt-nic offers memory "
 		    "windows of type 1 and refuses to bind them; use registration=static") == 1);
 	world_destroy(w);
 }
@@ -114,9 +119,11 @@ static void test_server_auto(void)
 		enum sim_mw_fault fault;
 		const char *line;
 	} cases[] = {
-		{ SIM_MW_NO_BIND, "device srv-nic offers memory windows of type 1 and refuses to bind them: "
+		{ SIM_MW_NO_BIND,
+		  "device srv-nic offers memory windows of type 1 and refuses to bind them: "
 				  "they are not used any more" },
-		{ SIM_MW_NO_UNBIND, "device srv-nic offers memory windows of type 1 and refuses to take them "
+		{ SIM_MW_NO_UNBIND,
+		  "device srv-nic offers memory windows of type 1 and refuses to take them "
 				    "away: they are not used any more" },
 	};
 
@@ -134,7 +141,8 @@ static void test_server_always(void)
 	start("srv", SIM_MW_NO_BIND, true, SRV_INVALIDATE_ALWAYS, CLT_REG_STATIC);
 	world_run_ms(w, 20000);
 	CHECK(world_client_opened(c) == 1);
-	CHECK(lines("cannot make a path: --invalidate=always: device srv-nic offers memory windows of type 1 "
+	CHECK(lines("cannot make a path: --invalidate=always: "
+		    "device srv-nic offers memory windows of type 1 "
 		    "and refuses to bind them; auto and copy do without") >= 1);
 	CHECK(lines("cannot connect: connection 0 was refused: Operation not supported") == 1);
 	world_destroy(w);
@@ -165,10 +173,12 @@ static bool opener_ended(void *arg)
 	return ((struct opener *)arg)->ended;
 }
 
-/* A message whose answer has data has a window of its own, while all permits are those of READs with theirs. */
+/* A message whose answer has data has a window of its own, while all permits are those of READs
+ * with theirs. */
 static void test_message_beside_all_reads(void)
 {
-	struct opener o = { .req = { .name = "disk0", .mode = RNBD_ACCESS_RW, .done = opener_done } };
+	struct opener o = { .req = { .name = "disk0", .mode = RNBD_ACCESS_RW,
+				     .done = opener_done } };
 	struct world_io *io[64];
 	unsigned n;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the trace of the running test.  One thread.  Addresses of simulated hosts become their names,
- * so that a trace reads well and does not depend on port numbers. */
+/* Owns the trace of the running test.  One thread.  Addresses of simulated hosts become their
+ * names, so that a trace reads well and does not depend on port numbers. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>

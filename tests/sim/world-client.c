@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns simulated clients and their requests.  A client is what the plugin is below nbdkit's callbacks:
- * a session on a service loop, one device, and a thread (a fiber) for each request. */
+/* Owns simulated clients and their requests.  A client is what the plugin is below nbdkit's
+ * callbacks: a session on a service loop, one device, and a thread (a fiber) for each request. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -227,8 +227,8 @@ static void io_thread(void *arg)
 	io->done_us = sim_now_us();
 }
 
-struct world_io *world_io_start_by(struct world_client *c, struct dev_handle *h, enum rnbd_io_op op, uint64_t off,
-				   uint32_t len, uint8_t fill, bool fua)
+struct world_io *world_io_start_by(struct world_client *c, struct dev_handle *h, enum rnbd_io_op op,
+				   uint64_t off, uint32_t len, uint8_t fill, bool fua)
 {
 	struct world_io *io = calloc(1, sizeof(*io));
 	struct sim_place before = sim_enter(c->host, c->epoch);

@@ -15,7 +15,8 @@ struct world {
 	uint8_t boot;			/* of srv; part of its identity */
 	bool other_host;		/* of the server that runs */
 	uint32_t instances;		/* servers that were started */
-	struct export_state state;	/* of the disk, what state files are in: lost with the power */
+	/* of the disk, what state files are in: lost with the power */
+	struct export_state state;
 };
 
 struct world_client {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns simulated servers: in place of main.c, with the reactors of the simulation.  A server that was
- * killed is a ghost: cut off from network and disk, it is shut down in good order behind the scenes so
- * that its memory comes back. */
+/* Owns simulated servers: in place of main.c, with the reactors of the simulation.  A server that
+ * was killed is a ghost: cut off from network and disk, it is shut down in good order behind the
+ * scenes so that its memory comes back. */
 #include <assert.h>
 #include <netinet/in.h>
 #include <stdlib.h>

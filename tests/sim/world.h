@@ -33,7 +33,8 @@ struct world_server_conf {
 	bool write_through, no_fua, direct;
 	bool any_address;		/* listens on 0.0.0.0 */
 	bool other_host;		/* is another machine, as far as it says who it is */
-	bool no_lock;			/* starts while requests of a dead server are on their way */
+	/* starts while requests of a dead server are on their way */
+	bool no_lock;
 };
 
 /* What tests begin with. */
@@ -46,7 +47,8 @@ struct world_client_conf {
 	enum rnbd_access_mode mode;
 	unsigned connections;
 	uint64_t io_timeout_ms;
-	enum clt_registration registration;	/* auto: SIM_REGISTRATION of the environment, if set */
+	/* auto: SIM_REGISTRATION of the environment, if set */
+	enum clt_registration registration;
 	bool once;			/* as the probe at start: one attempt */
 	unsigned npaths;		/* 0: 1 */
 	enum clt_policy policy;
@@ -120,8 +122,8 @@ struct world_io {
 };
 
 /* Begin a request in a thread of its own.  WRITE: all bytes are @fill. */
-struct world_io *world_io_start_by(struct world_client *c, struct dev_handle *h, enum rnbd_io_op op, uint64_t off,
-				   uint32_t len, uint8_t fill, bool fua);
+struct world_io *world_io_start_by(struct world_client *c, struct dev_handle *h, enum rnbd_io_op op,
+				   uint64_t off, uint32_t len, uint8_t fill, bool fua);
 /* The same by the client's own handle. */
 struct world_io *world_io_start(struct world_client *c, enum rnbd_io_op op, uint64_t off,
 				uint32_t len, uint8_t fill, bool fua);
