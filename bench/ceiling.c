@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The ceiling of the bench: an nbdkit plugin whose requests are answered by a second thread of the same process, from
- * a file, without any network.
+/* The ceiling of the bench: an nbdkit plugin whose requests are answered by a second thread of the
+ * same process, from a file, without any network.
  *
- * nbdkit has a thread for each request, which waits in the plugin.  So a request to any remote disk costs at least two
- * wake-ups, of whoever gets the answer and of the thread that waits; here they are all that there is.
+ * nbdkit has a thread for each request, which waits in the plugin.  So a request to any remote disk
+ * costs at least two wake-ups, of whoever gets the answer and of the thread that waits; here they
+ * are all that there is.
  *
  *	nbdkit bench/.libs/ceiling.so file=PATH
  *
@@ -86,7 +87,8 @@ static int answer(const struct request *req)
 	uint64_t offset = req->offset;
 
 	for (uint32_t left = req->count; left;) {
-		ssize_t n = req->write ? pwrite(fd, buf, left, (off_t)offset) : pread(fd, buf, left, (off_t)offset);
+		ssize_t n = req->write ? pwrite(fd, buf, left, (off_t)offset) :
+			pread(fd, buf, left, (off_t)offset);
 
 		if (n <= 0)
 			return n < 0 ? errno : EIO;
@@ -107,7 +109,8 @@ static void *answers(void *arg)
 
 			next = req->next;
 			req->error = answer(req);
-			/* Whoever waits for @req may be gone from here on; the word stays readable, as a stack does. */
+			/* Whoever waits for @req may be gone from here on; the word stays readable,
+			 * as a stack does. */
 			atomic_store(&req->done, 1);
 			futex(&req->done, FUTEX_WAKE_PRIVATE, 1);
 			if (end)
@@ -195,9 +198,11 @@ static int ceiling_pread(void *handle, void *buf, uint32_t count, uint64_t offse
 	return run(&req);
 }
 
-static int ceiling_pwrite(void *handle, const void *buf, uint32_t count, uint64_t offset, uint32_t flags)
+static int ceiling_pwrite(void *handle, const void *buf, uint32_t count, uint64_t offset,
+			  uint32_t flags)
 {
-	struct request req = { .buf = (void *)buf, .count = count, .offset = offset, .write = true };
+	struct request req = { .buf = (void *)buf, .count = count, .offset = offset,
+			       .write = true };
 
 	return run(&req);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Preloaded by trace.py into a program that was built with -finstrument-functions: remembers the functions
- * that are entered between SIGVTALRM and SIGPROF, which neither nbdkit nor rtrs-server blocks, and then writes
- * $TRACE_OUT.PID: lines of "module BASE PATH" and, in their order, "enter ADDRESS". */
+/* Preloaded by trace.py into a program that was built with -finstrument-functions: remembers the
+ * functions that are entered between SIGVTALRM and SIGPROF, which neither nbdkit nor rtrs-server
+ * blocks, and then writes $TRACE_OUT.PID: lines of "module BASE PATH" and, in their order, "enter
+ * ADDRESS". */
 #include <link.h>
 #include <signal.h>
 #include <stdatomic.h>

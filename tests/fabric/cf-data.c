@@ -536,7 +536,8 @@ static struct region region_iova(struct fab_pd *pd, size_t len, int access)
 
 static void iova_window(struct world *w, struct pair *p, struct region *src)
 {
-	struct region dst = region_iova(p->b->pd, 8192, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+	struct region dst = region_iova(p->b->pd, 8192,
+					IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
 	struct ibv_mw *mw = fab_alloc_mw(p->b->pd, IBV_MW_TYPE_1);
 	struct ibv_send_wr wr = wr_bind(0, mw, &dst, 4096, 4096);
 	struct ibv_sge sge = { fab_mr_iova(src->mr), 100, src->mr->lkey };
@@ -601,8 +602,9 @@ static void rereg_named(struct world *w, struct pair *p, struct region *src, str
 	check(fab_mr_iova(dst->mr) == (uintptr_t)dst->mem);
 }
 
-/* k, too: another range under the same name, which need not lie in a page as the range does; the last key
- * reaches it and the one before nothing, nor the last one a byte further or the address. */
+/* k, too: another range under the same name, which need not lie in a page as the range does; the
+ * last key reaches it and the one before nothing, nor the last one a byte further or the
+ * address. */
 void rereg_by_iova(struct world *w)
 {
 	for (unsigned i = 0; i < sizeof(bad_names) / sizeof(bad_names[0]); i++) {

@@ -166,8 +166,8 @@ void promise_m_bind(struct world *w)
 	rig_close(&r);
 }
 
-/* m, i: where registering looks at no memory, a window of one region that is all there is: the window opens
- * its part, the region nothing. */
+/* m, i: where registering looks at no memory, a window of one region that is all there is: the
+ * window opens its part, the region nothing. */
 void promise_m_all_memory(struct world *w)
 {
 	struct ibv_mr *all, *part;
@@ -233,7 +233,8 @@ void promise_m_zero_based(struct world *w)
 		check_bytes(&r, 0, 100, 0);
 		check_bytes(&r, 1100, 2996, 0);
 		memset(r.src.mem, 2, 1000);
-		wr = wr_write_imm(2, &sge, bad[i / 2] == 100 ? (uintptr_t)r.dst.mem + 100 : bad[i / 2],
+		wr = wr_write_imm(2, &sge,
+				  bad[i / 2] == 100 ? (uintptr_t)r.dst.mem + 100 : bad[i / 2],
 				  r.mw->rkey, 2);
 		check_eq(post(r.p.a, &wr, 1), 0);
 		refused(&r);
@@ -391,8 +392,8 @@ void promise_m_t20_type_1(struct world *w)
 	rig_close(&r);
 }
 
-/* a, d, m: binds of type 1 between ordinary requests, in a chain longer than what a provider may post at
- * once: all in their order. */
+/* a, d, m: binds of type 1 between ordinary requests, in a chain longer than what a provider may
+ * post at once: all in their order. */
 void promise_m_mixed(struct world *w)
 {
 	enum { N = 40 };
@@ -654,8 +655,8 @@ void promise_m_remote_rules(struct world *w)
 	}
 }
 
-/* m: the peer invalidates unasked, and before that is polled we do.  The second of the two costs the
- * connection; on rxe it must not come as far as the device. */
+/* m: the peer invalidates unasked, and before that is polled we do.  The second of the two costs
+ * the connection; on rxe it must not come as far as the device. */
 void promise_m_both_invalidate(struct world *w)
 {
 	struct ibv_send_wr wr;

@@ -207,7 +207,8 @@ static struct pinger pingers[2];
 
 static void ping(struct pinger *p)
 {
-	struct ibv_send_wr wr = { .wr_id = (uintptr_t)&p->send, .opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+	struct ibv_send_wr wr = { .wr_id = (uintptr_t)&p->send,
+				  .opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
 				  .send_flags = IBV_SEND_SIGNALED };
 
 	p->inside = true;

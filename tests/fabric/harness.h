@@ -33,8 +33,8 @@ _Noreturn void check_failed(const char *file, int line, const char *what);
 _Noreturn void check_eq_failed(const char *file, int line, const char *a, long long va,
 			       const char *b, long long vb);
 
-/* A promise that the device is known not to keep was not kept.  Says so loudly, here and at the end; the
- * test for it fails when it is kept, so that nobody goes on without. */
+/* A promise that the device is known not to keep was not kept.  Says so loudly, here and at the
+ * end; the test for it fails when it is kept, so that nobody goes on without. */
 void known_failure(const char *what);
 extern unsigned known_failures;
 
@@ -52,14 +52,15 @@ extern const bool provider_rereg;
 extern const bool provider_windows;
 /* Of windows. */
 extern const bool provider_zero_based;
-/* A window ends where it was bound to end.  Not on rxe, where it ends where its region does: that is
- * tested to be so, as a known failure. */
+/* A window ends where it was bound to end.  Not on rxe, where it ends where its region does: that
+ * is tested to be so, as a known failure. */
 extern const bool provider_window_bounds;
-/* Promise k of windows: what may still be placed by a device that checks a packet first and then copies it.
- * On rxe it happens now and then, as a known failure. */
+/* Promise k of windows: what may still be placed by a device that checks a packet first and then
+ * copies it.  On rxe it happens now and then, as a known failure. */
 extern const unsigned provider_late_bytes;
-/* A peer's invalidate against the rules costs the connection and nothing else.  On rxe one of a window
- * that is not bound is the end of the machine, and one from another connection is carried out. */
+/* A peer's invalidate against the rules costs the connection and nothing else.  On rxe one of a
+ * window that is not bound is the end of the machine, and one from another connection is carried
+ * out. */
 extern const bool provider_peer_inv_checked;
 /* Before anything else. */
 void provider_start(void);
@@ -91,7 +92,8 @@ struct end {
 	uint8_t pdata[FAB_PRIVATE_DATA_MAX];
 	size_t pdata_len;
 	int quota;			/* completions per poll; 0: the end is not polled */
-	bool dispatches;		/* completions of requests not made here go to their done() */
+	/* completions of requests not made here go to their done() */
+	bool dispatches;
 	struct seen sends[SEEN_MAX], recvs[SEEN_MAX];
 	unsigned nsends, nrecvs;
 };

@@ -38,7 +38,8 @@ static const struct bad {
 	{ "[::1", -EINVAL, "[IPV6]" },
 	{ "[::1]1234", -EINVAL, "[IPV6]" },
 	{ "quic://192.0.2.1", -EPROTONOSUPPORT, "\"quic\"" },
-	{ "tpc://192.0.2.1", -EPROTONOSUPPORT, "\"tpc\" (did you mean tcp?): expected HOST[:PORT], tcp:" },
+	{ "tpc://192.0.2.1", -EPROTONOSUPPORT,
+	  "\"tpc\" (did you mean tcp?): expected HOST[:PORT], tcp:" },
 	{ "tpc://", -EPROTONOSUPPORT, "did you mean tcp?" },
 	{ "://192.0.2.1", -EPROTONOSUPPORT, "transport" },
 	{ "gid:fe80:0000:0000:0000:0000:0000:0000:0001", -EPROTONOSUPPORT, "the IP address" },
@@ -74,7 +75,8 @@ static void same_net(const struct fab_provider *tcp, const char *a, const char *
 /* Ends without a name are told apart by their user: processes are too cheap. */
 static void unnamed(void)
 {
-	struct fab_addr a = { .provider = &fab_tcp, .ss.ss_family = AF_UNIX, .len = sizeof(sa_family_t),
+	struct fab_addr a = { .provider = &fab_tcp, .ss.ss_family = AF_UNIX,
+			      .len = sizeof(sa_family_t),
 			      .pid = 42, .uid = 1000 };
 	struct fab_addr b = a, named;
 	char buf[FAB_ADDR_STRLEN], err[256];
@@ -94,7 +96,8 @@ static void unnamed(void)
 
 static void urls(const struct fab_provider *tcp)
 {
-	static const char *const texts[] = { "tcp://192.0.2.1:5", "tcp://[2001:db8::1]:5", "unix:/run/a.sock" };
+	static const char *const texts[] = { "tcp://192.0.2.1:5", "tcp://[2001:db8::1]:5",
+					     "unix:/run/a.sock" };
 	struct fab_addr addr;
 	char buf[FAB_ADDR_STRLEN], err[256];
 

@@ -92,7 +92,8 @@ static void strangers_talk(void)
 	uint8_t hdr[RAW_HDR];
 
 	log_init(keep_line, LOG_LEVEL_INFO);
-	stranger_says(http, sizeof(http) - 1, false, "does not speak RTRS (it said 'GET / HTTP/1.1')");
+	stranger_says(http, sizeof(http) - 1, false,
+		      "does not speak RTRS (it said 'GET / HTTP/1.1')");
 	/* It waits for the server's line, and sends no more. */
 	stranger_says("SSH-2.0-y\r\n", 11, false, "does not speak RTRS (it said 'SSH-2.0-y')");
 	stranger_says(tls, sizeof(tls) - 1, false, "does not speak RTRS, but TLS");
@@ -211,7 +212,8 @@ static void check_unreachable(struct end *a, int peer, int status, const char *c
 	world_until(&w, a->unreachable);
 	check_eq(a->status, status);
 	if (!strstr(fab_conn_cause(a->conn), cause)) {
-		fprintf(stderr, "cause \"%s\" does not say \"%s\"\n", fab_conn_cause(a->conn), cause);
+		fprintf(stderr, "cause \"%s\" does not say \"%s\"\n", fab_conn_cause(a->conn),
+			cause);
 		exit(1);
 	}
 	end_free(a);
@@ -228,11 +230,14 @@ static void answers(void)
 
 	a = dial(&addr, l, &peer);
 	raw_send(&w, peer, "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n", 45);
-	check_unreachable(a, peer, -EPROTO, "does not speak RTRS (it said 'HTTP/1.1 400 Bad Request')");
+	check_unreachable(a, peer, -EPROTO,
+			  "does not speak RTRS (it said 'HTTP/1.1 400 Bad Request')");
 	/* Less than a header, and then it waits. */
 	a = dial(&addr, l, &peer);
 	raw_send(&w, peer, "NBDMAGICIHAVEOPT\x00\x03", 18);
-	check_unreachable(a, peer, -EPROTO, "it is an NBD server, not an rtrs-server: write the address of rtrs-server");
+	check_unreachable(a, peer, -EPROTO,
+			  "it is an NBD server, not an rtrs-server: "
+			  "write the address of rtrs-server");
 	/* The alert of a server that cannot read our CONNECT. */
 	a = dial(&addr, l, &peer);
 	raw_send(&w, peer, "\x15\x03\x01\x00\x02\x02\x46", 7);
@@ -248,8 +253,11 @@ static void answers(void)
 	raw_send(&w, peer, "ab\xc2\x9b\r\n", 6);
 	check_unreachable(a, peer, -EPROTO, "(its first bytes are 61 62 c2 9b 0d 0a)");
 	a = dial(&addr, l, &peer);
-	raw_send(&w, peer, "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn", 72);
-	check_unreachable(a, peer, -EPROTO, "(it said 'nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn')");
+	raw_send(&w, peer,
+		 "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn", 72);
+	check_unreachable(a, peer, -EPROTO,
+			  "(it said 'nnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"
+			  "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnn')");
 
 	a = dial(&addr, l, &peer);
 	f.flags = 1;
@@ -336,7 +344,8 @@ static void no_descriptors(void)
 	check(fd >= 0);
 	if (RUNNING_ON_VALGRIND) {
 		/* It checks the limit itself, after accept4(), and closes what that gave. */
-		printf("  not with valgrind: it loses the connection that is to be accepted later\n");
+		printf("  not with valgrind: it loses the connection that is to be "
+		       "accepted later\n");
 		close(fd);
 		end_free(a);
 		return;
@@ -385,7 +394,8 @@ static void is_taken(struct end *a)
 	w.request = NULL;
 }
 
-/* The same for all that the machine may be short of: one try, and the next one when time has passed. */
+/* The same for all that the machine may be short of: one try, and the next one when time has
+ * passed. */
 static void nothing_left(void)
 {
 	static const int errors[] = { EMFILE, ENFILE, ENOBUFS, ENOMEM };

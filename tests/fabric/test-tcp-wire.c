@@ -227,7 +227,8 @@ static const struct bad {
 	  { .op = RAW_WRITE_IMM, .length = 1, .rkey = 0x12345678 } },
 	{ "unknown key", IBV_WC_REM_ACCESS_ERR,
 	  { .op = RAW_WRITE, .length = 1, .rkey = 0xffffff00 } },
-	{ "remote invalidate of the key of", IBV_WC_REM_INV_REQ_ERR, { .op = RAW_SEND_INV, .rkey = 1 } },
+	{ "remote invalidate of the key of", IBV_WC_REM_INV_REQ_ERR,
+	  { .op = RAW_SEND_INV, .rkey = 1 } },
 	{ "remote invalidate of the key of", IBV_WC_REM_INV_REQ_ERR, { .op = RAW_SEND_INV } },
 	{ "longer than its receive", IBV_WC_LOC_LEN_ERR, { .op = RAW_SEND, .length = 1 } },
 	{ "peer disconnected", 0, { .op = RAW_DISCONNECT } },
@@ -351,7 +352,8 @@ static void partial_writes(void)
 	free(want);
 }
 
-/* Where the peer waits for payload nothing else may come, DISCONNECT neither: it would be placed. */
+/* Where the peer waits for payload nothing else may come, DISCONNECT neither: it would be
+ * placed. */
 static void disconnect_inside_a_frame(void)
 {
 	struct raw_frame f = { .op = RAW_WRITE, .length = 1 << 20, .rkey = 5, .addr = 77 };
@@ -599,10 +601,12 @@ static void another_key_goes(void)
 	end_free(e);
 }
 
-/* A byte from the peer behind @fd at the start of @dst under @key is refused, and costs @e its connection. */
+/* A byte from the peer behind @fd at the start of @dst under @key is refused, and costs @e its
+ * connection. */
 static void expect_refused_write(int fd, struct end *e, const struct region *dst, uint32_t key)
 {
-	struct raw_frame f = { .op = RAW_WRITE, .length = 1, .rkey = key, .addr = (uintptr_t)dst->mem };
+	struct raw_frame f = { .op = RAW_WRITE, .length = 1, .rkey = key,
+			       .addr = (uintptr_t)dst->mem };
 	uint8_t stream[RAW_HDR + 1] = { 0 };
 
 	raw_encode(stream, &f);

@@ -7,8 +7,8 @@
 #include "util.h"
 
 /* Messages, RDMA WRITEs alone and with an immediate reach the slot between bind and invalidate, the
- * slot's owner sees them with what follows them, and nothing reaches it later.  (The fabric has no RDMA
- * READ.) */
+ * slot's owner sees them with what follows them, and nothing reaches it later.  (The fabric has no
+ * RDMA READ.) */
 static void one_key(struct world *w, enum frwr_mode mode)
 {
 	struct ibv_send_wr wr[2];
@@ -93,8 +93,8 @@ static void one_read(struct kit *k, unsigned i, bool inv, uint8_t byte)
 	kit_map(k, i, SLOT, FRWR_PEER_WRITES);
 	check_eq(frwr_expect_reminv(kit_at(k, i)), 0);
 	kit_tell(k, i);
-	/* Two invalidates of one key are the end of a machine with rxe: not ours as long as there may be
-	 * the peer's. */
+	/* Two invalidates of one key are the end of a machine with rxe: not ours as long as there
+	 * may be the peer's. */
 	check_eq(kit_unmap(k, i), -EBUSY);
 	answer(k, i, inv, byte);
 	check_eq(frwr_answered(kit_at(k, i), inv), 0);
@@ -122,7 +122,8 @@ void t17_invalidated_by_the_peer(struct world *w)
 	check_eq(st.quirk_inv_flag, 0);
 	if (on_device) {
 		check_eq(watch.inv_right + watch.inv_quirk, st.remote_inv);
-		check_eq(k.caps.quirks & FRWR_QUIRK_INV_FLAG ? watch.inv_right : watch.inv_quirk, 0);
+		check_eq(k.caps.quirks & FRWR_QUIRK_INV_FLAG ? watch.inv_right : watch.inv_quirk,
+			 0);
 		if (watch.inv_quirk)
 			known_failure("receives tell of an invalidate with the wrong flag");
 	}

@@ -50,8 +50,8 @@ static void fill(struct kit *k, unsigned i, struct ibv_send_wr *wr)
 	check_eq(frwr_fill_send(&k->entry[i], k->us->conn, kit_list(k, i, i), wr, wr), 0);
 }
 
-/* Linux 6.12 fails such a connection.  On 6.1 it stands still, and is found by who misses an answer: ended then,
- * it drains. */
+/* Linux 6.12 fails such a connection.  On 6.1 it stands still, and is found by who misses an
+ * answer: ended then, it drains. */
 static void retried_bind(struct world *w, enum frwr_mode mode)
 {
 	struct ibv_send_wr wr;
@@ -68,7 +68,8 @@ static void retried_bind(struct world *w, enum frwr_mode mode)
 	arrived = k.peer->nrecvs == 2 && k.peer->recvs[1].wc.status == IBV_WC_SUCCESS;
 	if (k.caps.quirks & FRWR_QUIRK_RETRIED_BIND) {
 		if (arrived)
-			check_failed(__FILE__, __LINE__, "XPASS: this device can retry in front of a bind: "
+			check_failed(__FILE__, __LINE__,
+				     "XPASS: this device can retry in front of a bind: "
 							 "FRWR_QUIRK_RETRIED_BIND is to go");
 		known_failure(k.us->drained ? "a retry in front of a bind costs the connection" :
 					      "a retry in front of a bind stops the connection");
@@ -98,8 +99,8 @@ void t24_retried_binds(struct world *w)
 
 /* ---- 25 ---- */
 
-/* What the kernel has of this machine's devices.  It counts no windows; but a domain cannot go before its
- * windows, and is counted.  "" where there are no devices. */
+/* What the kernel has of this machine's devices.  It counts no windows; but a domain cannot go
+ * before its windows, and is counted.  "" where there are no devices. */
 static void resources(char *buf, size_t len)
 {
 	size_t n = 0;
@@ -177,9 +178,9 @@ void t25_ends_with_requests_in_flight(struct world *w)
 
 /* ---- 26 ---- */
 
-/* The caller is answered and its memory, which is not the slot, its own again.  The slot is nobody's, whatever
- * the peer goes on to write there, until the path has ended: the peer may be invalidating the key just
- * now. */
+/* The caller is answered and its memory, which is not the slot, its own again.  The slot is
+ * nobody's, whatever the peer goes on to write there, until the path has ended: the peer may be
+ * invalidating the key just now. */
 void t26_given_up(struct world *w)
 {
 	struct frwr_handle h;
@@ -226,8 +227,8 @@ void t26_given_up(struct world *w)
 
 /* ---- 28 ---- */
 
-/* A hostile peer gives one key back twice.  It costs the connection; on rxe the machine, so there only
- * tests/guest/manual-t28-double-invalidate.sh asks for it. */
+/* A hostile peer gives one key back twice.  It costs the connection; on rxe the machine, so there
+ * only tests/guest/manual-t28-double-invalidate.sh asks for it. */
 void t28_double_invalidate(struct world *w)
 {
 	struct ibv_send_wr wr;

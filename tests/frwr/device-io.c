@@ -23,8 +23,9 @@ struct fab_qp_attr rw_attr(struct world *w, bool server, enum frwr_mode mode)
 	pair_close(&p);
 	check_eq(frwr_sizing(&caps.dev, &load, &sizes), 0);
 	check_eq(sizes.queue_depth, RW_DEPTH);
-	/* An answer may be polled before its request has completed, and its slot be used again: there is more in
-	 * the queue than in flight.  So the plugin has these, as the kernel's client has. */
+	/* An answer may be polled before its request has completed, and its slot be used again:
+	 * there is more in the queue than in flight.  So the plugin has these, as the kernel's
+	 * client has. */
 	return (struct fab_qp_attr){ .max_send_wr = MAX(sizes.max_send_wr, 4 * RW_DEPTH + 1),
 				     .max_recv_wr = sizes.max_recv_wr, .max_send_sge = 2 };
 }

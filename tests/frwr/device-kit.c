@@ -6,7 +6,8 @@
 #include "device.h"
 #include "util.h"
 
-static const struct fab_qp_attr attr = { .max_send_wr = 128, .max_recv_wr = 128, .max_send_sge = 2 };
+static const struct fab_qp_attr attr = { .max_send_wr = 128, .max_recv_wr = 128,
+					 .max_send_sge = 2 };
 
 #define RECVS 64u
 

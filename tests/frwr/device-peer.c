@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Case: one of two processes is killed in the middle of reads and writes.  Who is left sees its connections
- * fail and gives everything back at once; who was killed is gone at once, although its windows were bound
- * (a queue pair that goes before its windows takes rxe 50 s). */
+/* Case: one of two processes is killed in the middle of reads and writes.  Who is left sees its
+ * connections fail and gives everything back at once; who was killed is gone at once, although its
+ * windows were bound (a queue pair that goes before its windows takes rxe 50 s). */
 #include <config.h>
 
 #include <errno.h>
@@ -59,8 +59,8 @@ _Noreturn void peer_main(const struct fab_provider *p, const char *address)
 /* Returns its pid; its standard output comes out of *@out. */
 static pid_t start_peer(const struct world *w, const char *address, FILE **out)
 {
-	char *argv[] = { program_invocation_name, (char *)(uintptr_t)fab_provider_name(w->p), "--peer",
-			 (char *)(uintptr_t)address, NULL };
+	char *argv[] = { program_invocation_name, (char *)(uintptr_t)fab_provider_name(w->p),
+			 "--peer", (char *)(uintptr_t)address, NULL };
 	posix_spawn_file_actions_t actions;
 	int fds[2];
 	pid_t pid;

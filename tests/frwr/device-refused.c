@@ -87,7 +87,8 @@ static void check_statuses(struct end *peer, enum ibv_wc_status peer_status, str
 	enum ibv_wc_status status = peer->sends[0].wc.status;
 
 	check_eq(peer->nsends, 1);
-	/* On a device the end of the connection may overtake the ACK or NAK, because they come by different ways. */
+	/* On a device the end of the connection may overtake the ACK or NAK, because they come by
+	 * different ways. */
 	check(status == peer_status || (on_device && status == IBV_WC_WR_FLUSH_ERR));
 	nanswered += status == peer_status;
 	check(us->nrecvs > 0);
@@ -98,8 +99,9 @@ static void check_statuses(struct end *peer, enum ibv_wc_status peer_status, str
 	check(fab_conn_cause(us->conn)[0] != '\0');
 }
 
-/* A device tells who wrote what was wrong; over sockets a write is done when it has left.  Who was written to hears
- * of it with the receive that an immediate would have completed, else only that all is over. */
+/* A device tells who wrote what was wrong; over sockets a write is done when it has left.  Who was
+ * written to hears of it with the receive that an immediate would have completed, else only that
+ * all is over. */
 static void refused_write(struct world *w, const struct row *row, bool imm)
 {
 	struct end *a2 = NULL, *b2 = NULL;
@@ -178,8 +180,8 @@ void t21_violations(struct world *w)
 
 /* ---- 22 ---- */
 
-/* A window on the first quarter of a slot.  It ends there; on rxe it ends with the region, and so a region is
- * a slot: the neighbour is out of reach. */
+/* A window on the first quarter of a slot.  It ends there; on rxe it ends with the region, and so a
+ * region is a slot: the neighbour is out of reach. */
 static void bounds(struct world *w, enum frwr_mode mode)
 {
 	struct kit k;
@@ -193,7 +195,8 @@ static void bounds(struct world *w, enum frwr_mode mode)
 	if (k.caps.quirks & FRWR_QUIRK_MR_BOUNDS) {
 		world_until(w, k.us->nrecvs || (k.us->drained && k.peer->drained));
 		if (!k.us->nrecvs || k.us->recvs[0].wc.status != IBV_WC_SUCCESS)
-			check_failed(__FILE__, __LINE__, "XPASS: this device keeps the bounds of windows: "
+			check_failed(__FILE__, __LINE__,
+				     "XPASS: this device keeps the bounds of windows: "
 							 "FRWR_QUIRK_MR_BOUNDS is to go");
 		kit_wrote(&k, 1, SLOT / 2, 16, 7);
 		known_failure("a peer writes beyond a window, inside of its slot");

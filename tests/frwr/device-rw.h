@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A client and a server that read and write, for the cases: RTRS in small.  Requests go into chunks of the
- * server, a chunk for each slot of the client, over any connection; the server takes the key of the chunk away
- * before it looks, and tells a new one with the answer.  Reads are answered into the slot, whose key lives
- * as long as the read.  What is read and written is a pattern of the request's number, checked by who
- * receives it.
+/* A client and a server that read and write, for the cases: RTRS in small.  Requests go into chunks
+ * of the server, a chunk for each slot of the client, over any connection; the server takes the key
+ * of the chunk away before it looks, and tells a new one with the answer.  Reads are answered into
+ * the slot, whose key lives as long as the read.  What is read and written is a pattern of the
+ * request's number, checked by who receives it.
  *
  * Both may be in one world, or in two processes; then all they know of each other is what is sent.
- * Open: dial and accept each connection, then rw_client_ready(), rw_server_ready().  A client goes on until
- * @todo requests were answered; requests are posted from completion handlers, so who waits makes it run.
- * After a failure of a connection nothing is repaired: close. */
+ * Open: dial and accept each connection, then rw_client_ready(), rw_server_ready().  A client goes
+ * on until @todo requests were answered; requests are posted from completion handlers, so who waits
+ * makes it run.  After a failure of a connection nothing is repaired: close. */
 #ifndef DEVICE_RW_H
 #define DEVICE_RW_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Looks over the fabric's shoulder: counts what completions say before the verbs provider translates them,
- * by standing in for a device's poll_cq.  For as long as the program runs; one device. */
+/* Looks over the fabric's shoulder: counts what completions say before the verbs provider
+ * translates them, by standing in for a device's poll_cq.  For as long as the program runs; one
+ * device. */
 #include <config.h>
 
 #include "device.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* usage: frwr-device [PROVIDER [CASE]...]
  *
- * The cases of device.h on PROVIDER [tcp], all of them or those whose names begin with CASE.  A guest runs
- * it on soft-RoCE, with FABRIC_ADDRESS at the address of the device (tests/guest/test-frwr.sh). */
+ * The cases of device.h on PROVIDER [tcp], all of them or those whose names begin with CASE.  A
+ * guest runs it on soft-RoCE, with FABRIC_ADDRESS at the address of the device
+ * (tests/guest/test-frwr.sh). */
 #include <string.h>
 
 #include "device.h"

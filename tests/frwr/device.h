@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* src/frwr on connections that are real: a kit for a case, which is a client ("us", who has slots and
- * windows) and the peer that writes through them, both driven by one thread (tests/fabric/harness.h).
+/* src/frwr on connections that are real: a kit for a case, which is a client ("us", who has slots
+ * and windows) and the peer that writes through them, both driven by one thread
+ * (tests/fabric/harness.h).
  *
  * Each case gets a world of its own and leaves nothing in it.  A failed check ends the program. */
 #ifndef DEVICE_H
@@ -20,7 +21,8 @@ struct kit {
 	struct end *us, *peer;
 	struct frwr_caps caps;
 	struct frwr_pool *pool;		/* SLOTS windows */
-	uint8_t *arena, *before;	/* slots side by side, each a region; before: for kit_refused() */
+	/* slots side by side, each a region; before: for kit_refused() */
+	uint8_t *arena, *before;
 	struct ibv_mr *mr[SLOTS];
 	struct region src;		/* the peer's */
 	struct frwr_handle h[SLOTS];
@@ -31,7 +33,8 @@ struct kit {
 
 /* False, and says so, where the device cannot do @mode; that is a failure where it should. */
 bool kit_open(struct world *w, struct kit *k, enum frwr_mode mode);
-/* The same with a peer that has posted @recvs receives and posts none by itself (kit_recv() does). */
+/* The same with a peer that has posted @recvs receives and posts none by itself (kit_recv()
+ * does). */
 bool kit_open_recvs(struct world *w, struct kit *k, enum frwr_mode mode, unsigned recvs);
 /* Disconnects what is connected; checks that all windows are given back. */
 void kit_close(struct kit *k);

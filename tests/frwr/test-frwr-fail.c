@@ -164,7 +164,8 @@ Test(frwr_fail, t11_r31_flushed_invalidates)
 			rig_open(&r, *mode);
 			rig_valid(&r, 0, 0);
 			mock_dispatch(r.c[0]);
-			cr_assert_eq(frwr_fill_unmap(&e, &r.c[0]->fab, rig_at(&r, 0), rig_done, &r), 0);
+			cr_assert_eq(frwr_fill_unmap(&e, &r.c[0]->fab, rig_at(&r, 0), rig_done, &r),
+				     0);
 			r.c[0]->hold = true;
 			cr_assert_eq(rig_post(&r, 0, &e), 0);
 			mock_conn_break(r.c[0], executed);

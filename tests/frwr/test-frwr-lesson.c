@@ -63,7 +63,8 @@ Test(frwr_lesson, r01_r28_bind_is_refused)
 	open_rig(&r, FRWR_MW2);
 	mock.bind_refused = true;
 	bind_one(&r, -EOPNOTSUPP);
-	expect(&r, FRWR_MW2, "device mock0 offers memory windows of type 2B and refuses to bind them");
+	expect(&r, FRWR_MW2,
+	       "device mock0 offers memory windows of type 2B and refuses to bind them");
 	close_rig(&r);
 }
 

@@ -372,9 +372,10 @@ Test(frwr_map, suspend)
 		cr_assert_eq(frwr_map_end(rig_at(&r, 0)), 0);
 		cr_assert(!mock_peer_write(r.c[i % 2], first.rkey, first.addr, 1));
 		cr_assert_eq(frwr_map_end(rig_at(&r, 0)), 0, "again");
-		cr_assert_eq(frwr_map(rig_at(&r, 0), r.mr[0], rig_addr(&r, 0), first.len - 1, FRWR_PEER_WRITES,
-				      &h), -EINVAL);
-		cr_assert_eq(frwr_map(rig_at(&r, 0), r.mr[0], rig_addr(&r, 0), first.len, FRWR_PEER_READS, &h),
+		cr_assert_eq(frwr_map(rig_at(&r, 0), r.mr[0], rig_addr(&r, 0), first.len - 1,
+				      FRWR_PEER_WRITES, &h), -EINVAL);
+		cr_assert_eq(frwr_map(rig_at(&r, 0), r.mr[0], rig_addr(&r, 0), first.len,
+				      FRWR_PEER_READS, &h),
 			     -EINVAL);
 		cr_assert(!mock_peer_write(r.c[0], first.rkey, first.addr, 1));
 		cr_assert_eq(rig_map(&r, 0, &h), 0);
@@ -387,7 +388,8 @@ Test(frwr_map, suspend)
 		cr_assert_null(e.first);
 		e.posted(&e, rc);
 		if (!rc)
-			cr_assert_eq(frwr_fill_unmap(&e, &r.c[0]->fab, rig_at(&r, 0), rig_done, &r), 1);
+			cr_assert_eq(frwr_fill_unmap(&e, &r.c[0]->fab, rig_at(&r, 0), rig_done, &r),
+				     1);
 		cr_assert_eq(frwr_state(rig_at(&r, 0)), FRWR_FREE);
 		cr_assert(!mock_peer_write(r.c[0], first.rkey, first.addr, 1));
 		cr_assert_eq(rig_map(&r, 0, &h), 0);

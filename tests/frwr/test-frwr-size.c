@@ -67,7 +67,8 @@ Test(frwr_query, r01_flags_are_tried)
 	query(&d);
 	cr_assert_eq(d.caps.rc[FRWR_MW2], -EOPNOTSUPP);
 	expect_pick(&d.caps, frwr_order_server, 2, -EOPNOTSUPP,
-		    "none (not MW1: the device offers windows and did not give one; not suspend: keys of the "
+		    "none (not MW1: the device offers windows and did not give one; "
+		    "not suspend: keys of the "
 		    "device cannot be closed for a while)");
 	expect_pick(&d.caps, &frwr_order_client[1], 2, FRWR_REREG,
 		    "REREG (not MW1: the device offers windows and did not give one; "
@@ -118,25 +119,35 @@ static const struct size_case {
 } sizes[] = {
 	/* depth, chains of a request, send, receive */
 	{ "client", 1024, 1024, { .mode = FRWR_MW2, .queue_depth = 128 }, { 128, 3, 384, 257 }, 0 },
-	{ "client, type 1", 1024, 1024, { .mode = FRWR_MW1, .queue_depth = 128 }, { 128, 3, 384, 129 }, 0 },
-	{ "client, no windows", 1024, 0, { .mode = FRWR_REREG, .queue_depth = 512 }, { 512, 1, 512, 513 }, 0 },
-	{ "server", 4096, 1024, { .server = true, .mode = FRWR_MW1, .queue_depth = 512 }, { 512, 5, 2560, 513 }, 0 },
-	{ "server, heartbeats", 4096, 0, { .server = true, .mode = FRWR_MW1, .queue_depth = 512, .spare_wr = 16 },
+	{ "client, type 1", 1024, 1024, { .mode = FRWR_MW1, .queue_depth = 128 },
+	  { 128, 3, 384, 129 }, 0 },
+	{ "client, no windows", 1024, 0, { .mode = FRWR_REREG, .queue_depth = 512 },
+	  { 512, 1, 512, 513 }, 0 },
+	{ "server", 4096, 1024, { .server = true, .mode = FRWR_MW1, .queue_depth = 512 },
+	  { 512, 5, 2560, 513 }, 0 },
+	{ "server, heartbeats", 4096, 0,
+	  { .server = true, .mode = FRWR_MW1, .queue_depth = 512, .spare_wr = 16 },
 	  { 512, 5, 2576, 513 }, 0 },
-	{ "server, static keys", 4096, 0, { .server = true, .mode = FRWR_STATIC, .queue_depth = 512 },
+	{ "server, static keys", 4096, 0,
+	  { .server = true, .mode = FRWR_STATIC, .queue_depth = 512 },
 	  { 512, 3, 1536, 513 }, 0 },
 	/* r06: the depth gives way */
-	{ "short send queue", 100, 1024, { .mode = FRWR_MW2, .queue_depth = 128 }, { 33, 3, 99, 67 }, 0 },
-	{ "short send queue, server", 100, 1024, { .server = true, .mode = FRWR_MW1, .queue_depth = 512 }, { 20, 5, 100, 21 }, 0 },
-	{ "short receive queue", 100, 1024, { .mode = FRWR_REREG, .queue_depth = 128 }, { 99, 1, 99, 100 }, 0 },
+	{ "short send queue", 100, 1024, { .mode = FRWR_MW2, .queue_depth = 128 },
+	  { 33, 3, 99, 67 }, 0 },
+	{ "short send queue, server", 100, 1024,
+	  { .server = true, .mode = FRWR_MW1, .queue_depth = 512 }, { 20, 5, 100, 21 }, 0 },
+	{ "short receive queue", 100, 1024, { .mode = FRWR_REREG, .queue_depth = 128 },
+	  { 99, 1, 99, 100 }, 0 },
 	{ "few windows", 1024, 16, { .mode = FRWR_MW2, .queue_depth = 128 }, { 16, 3, 48, 33 }, 0 },
-	{ "few windows, one beside", 1024, 16, { .mode = FRWR_MW1, .queue_depth = 128, .spare_windows = 1 },
+	{ "few windows, one beside", 1024, 16,
+	  { .mode = FRWR_MW1, .queue_depth = 128, .spare_windows = 1 },
 	  { 15, 3, 45, 16 }, 0 },
 	{ "few windows, server", 1024, 16, { .server = true, .mode = FRWR_MW1, .queue_depth = 128 },
 	  { 128, 5, 640, 129 }, 0 },
 	{ "just one", 3, 1024, { .mode = FRWR_MW2, .queue_depth = 128 }, { 1, 3, 3, 3 }, 0 },
 	{ "not one", 2, 1024, { .mode = FRWR_MW2, .queue_depth = 128 }, { 0 }, -ENOMEM },
-	{ "not one beside what is no request's", 6, 0, { .mode = FRWR_STATIC, .queue_depth = 1, .spare_wr = 6 },
+	{ "not one beside what is no request's", 6, 0,
+	  { .mode = FRWR_STATIC, .queue_depth = 1, .spare_wr = 6 },
 	  { 0 }, -ENOMEM },
 	{ "no queue", 0, 1024, { .mode = FRWR_STATIC, .queue_depth = 1 }, { 0 }, -ENOMEM },
 	{ "no window", 1024, 0, { .mode = FRWR_MW1, .queue_depth = 1 }, { 0 }, -ENOMEM },

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A control socket (src/common/ctl): lines, JSON, commands.  Input: a script of what clients write and what happens
- * meanwhile, one byte of action, one byte of client, then its arguments:
+/* A control socket (src/common/ctl): lines, JSON, commands.  Input: a script of what clients write
+ * and what happens meanwhile, one byte of action, one byte of client, then its arguments:
  *
  *	0	8 bits n, then n bytes as they are
  *	1	8 bits: a whole line, one of lines[]
@@ -13,8 +13,9 @@
  *	8	8 bits n: n * 256 ms pass
  *	9	the program ends
  *
- * A client connects with its first action.  Whatever it says: each line has one answer, a line of JSON with "ok" that
- * is true where the command is one of the program's, in order, or the connection ends; nothing is left at the end. */
+ * A client connects with its first action.  Whatever it says: each line has one answer, a line of
+ * JSON with "ok" that is true where the command is one of the program's, in order, or the
+ * connection ends; nothing is left at the end. */
 #include <config.h>
 
 #include <errno.h>
@@ -295,8 +296,8 @@ static void check_small(const char *line, size_t len, const json_t *command)
 	json_decref(answer);
 }
 
-/* The length of the line at @p, with its end; 0: it is not complete; more than CTL_LINE_MAX: too long, or it begins
- * like no command. */
+/* The length of the line at @p, with its end; 0: it is not complete; more than CTL_LINE_MAX: too
+ * long, or it begins like no command. */
 static size_t line_len(const char *p, size_t left)
 {
 	const char *end = memchr(p, '\n', MIN(left, (size_t)CTL_LINE_MAX));
@@ -308,7 +309,8 @@ static size_t line_len(const char *p, size_t left)
 
 static const char too_many[] = "{\"ok\":false,\"error\":\"too many clients\"}\n";
 
-/* Each answer belongs to its line; the last is that to a line that ends the connection, or to the last one. */
+/* Each answer belongs to its line; the last is that to a line that ends the connection, or to the
+ * last one. */
 static void client_check(const struct client *c)
 {
 	const char *in = c->sent, *out = c->got, *end;

@@ -63,7 +63,8 @@ static void list_rsp(const uint8_t *buf, size_t len)
 		rnbd_list_begin(&w, room, sizeof(room));
 		must(rnbd_list_add(&w, name));
 		rnbd_list_end(&w, r.left);
-		must(!rnbd_list_rsp_decode(room, sizeof(room), &r2) && r2.n == 1 && r2.left == r.left);
+		must(!rnbd_list_rsp_decode(room, sizeof(room), &r2) && r2.n == 1 &&
+		     r2.left == r.left);
 		must(!rnbd_list_rsp_name(&r2, again) && !strcmp(name, again));
 	}
 }
@@ -100,7 +101,8 @@ static void io(const uint8_t *buf, size_t len, uint32_t data_len, bool is_read)
 	must(!ret || ret == -EINVAL || ret == -EOPNOTSUPP);
 	if (ret)
 		return;
-	must(io.op != RNBD_OP_SECURE_ERASE && (io.op <= RNBD_OP_WRITE_ZEROES || io.op == RNBD_OP_EXTENTS));
+	must(io.op != RNBD_OP_SECURE_ERASE &&
+	     (io.op <= RNBD_OP_WRITE_ZEROES || io.op == RNBD_OP_EXTENTS));
 	must(!(io.flags & ~RNBD_F_ALL) && io.bi_size % RNBD_SECTOR_SIZE == 0);
 	must(!data_len || data_len == io.bi_size || io.op == RNBD_OP_EXTENTS);
 	must(io.op != RNBD_OP_EXTENTS || (io.bi_size && data_len >= RNBD_EXTENTS_ROOM_MIN));

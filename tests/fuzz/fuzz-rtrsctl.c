@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rtrsctl, asking a program that answers anything.  Input: 16 bits n, then n bytes that are the first answer, then the
- * second one.  Whatever they are: they are told as JSON objects or refused, and a terminal gets nothing but text. */
+/* rtrsctl, asking a program that answers anything.  Input: 16 bits n, then n bytes that are the
+ * first answer, then the second one.  Whatever they are: they are told as JSON objects or refused,
+ * and a terminal gets nothing but text. */
 #include <config.h>
 
 #include <pthread.h>

@@ -68,7 +68,8 @@ static void start(struct run *r)
 
 	memset(r, 0, sizeof(*r));
 	if (!cm)
-		must(fab_cm_create(&(struct fab_cm_conf){ .provider = fab_provider_find("tcp") }, &cm) == 0);
+		must(fab_cm_create(&(struct fab_cm_conf){ .provider = fab_provider_find("tcp") },
+				   &cm) == 0);
 	must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0);
 	must(tcp_conn_new(cm, fds[0], &c) == 0);
 	r->peer = fds[1];
@@ -179,7 +180,8 @@ static void say(struct run *r, const void *p, size_t len)
 static void say_frame(struct run *r, struct fuzz_in *in, bool payload)
 {
 	static uint8_t buf[TCP_FRAME_HDR_LEN + UINT16_MAX];
-	struct tcp_frame f = { .op = (uint8_t)fuzz_take(in, 1), .flags = (uint8_t)fuzz_take(in, 1) };
+	struct tcp_frame f = { .op = (uint8_t)fuzz_take(in, 1),
+			       .flags = (uint8_t)fuzz_take(in, 1) };
 	unsigned which = (unsigned)fuzz_take(in, 1) % NREGIONS;
 	const struct region *g = &r->regions[which];
 

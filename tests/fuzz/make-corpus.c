@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writes the corpora: valid messages for fuzz-rtrs-msg, fuzz-rtrs-req and fuzz-rnbd-msg, scripts for
- * fuzz-tcp-stream and fuzz-ctl, answers for fuzz-rtrsctl, one a file.
- * `make fuzz-corpus` runs it on the source tree after a change of a message or of a target's input. */
+/* Writes the corpora: valid messages for fuzz-rtrs-msg, fuzz-rtrs-req and fuzz-rnbd-msg, scripts
+ * for fuzz-tcp-stream and fuzz-ctl, answers for fuzz-rtrsctl, one a file.  `make fuzz-corpus` runs
+ * it on the source tree after a change of a message or of a target's input. */
 #include <errno.h>
 #include <sys/stat.h>
 
@@ -47,7 +47,8 @@ static void save_msg(const char *name, unsigned which, unsigned depth, const voi
 static void setup_messages(void)
 {
 	struct rtrs_conn_req req = { .cid = 1, .cid_num = 5, .recon_cnt = 1, .first_conn = true };
-	struct rtrs_conn_rsp rsp = { .queue_depth = 512, .max_io_size = 126976, .max_hdr_size = 4096,
+	struct rtrs_conn_rsp rsp = { .queue_depth = 512, .max_io_size = 126976,
+				     .max_hdr_size = 4096,
 				     .new_rkey = true };
 	struct rtrs_region regions[16];
 	union {
@@ -105,7 +106,8 @@ static void requests(void)
 
 	save_req("read", &req);
 	save_req("flush", &(struct rtrs_req){ .dir = RTRS_DIR_READ, .usr_len = 32 });
-	save_req("write", &(struct rtrs_req){ .dir = RTRS_DIR_WRITE, .data_len = 512, .usr_len = 32 });
+	save_req("write",
+		 &(struct rtrs_req){ .dir = RTRS_DIR_WRITE, .data_len = 512, .usr_len = 32 });
 	save_req("close", &(struct rtrs_req){ .dir = RTRS_DIR_WRITE, .usr_len = 8 });
 	req.data_len = req.desc.len = 12288;
 	save_req("read-largest", &req);
@@ -132,9 +134,11 @@ static void rnbd_messages(void)
 	} ios[] = {
 		{ "io-read", { 0, RNBD_OP_READ, RNBD_F_SYNC, 2048, 4096, 0, 0 }, true, true },
 		{ "io-write", { 0, RNBD_OP_WRITE, RNBD_F_FUA, 2048, 4096, 0, 0 }, false, true },
-		{ "io-flush", { 0, RNBD_OP_FLUSH, 0x300, RNBD_FLUSH_SECTOR, 0, 0, 0 }, true, false },
+		{ "io-flush", { 0, RNBD_OP_FLUSH, 0x300, RNBD_FLUSH_SECTOR, 0, 0, 0 }, true,
+		  false },
 		{ "io-discard", { 1, RNBD_OP_DISCARD, 0, 8, 65536, 0, 0 }, false, false },
-		{ "io-zeroes", { 1, RNBD_OP_WRITE_ZEROES, RNBD_F_NOUNMAP, 8, 512, 0, 0 }, false, false },
+		{ "io-zeroes", { 1, RNBD_OP_WRITE_ZEROES, RNBD_F_NOUNMAP, 8, 512, 0, 0 }, false,
+		  false },
 		{ "io-tagged", { 1, RNBD_OP_WRITE, 0, 8, 512, 0, 0x80000001 }, false, true },
 		{ "io-preflush", { 1, RNBD_OP_WRITE, RNBD_F_PREFLUSH, 8, 512, 4, 0 }, false, true },
 	};
@@ -170,7 +174,8 @@ static void rnbd_messages(void)
 	rnbd_list_add(&names, "disk1");
 	rnbd_list_end(&names, 7);
 	save_rnbd("list-rsp", true, RNBD_LIST_ROOM, true, list_rsp, names.used);
-	rnbd_io_encode(&io, &(struct rnbd_io){ .op = RNBD_OP_EXTENTS, .sector = 8, .bi_size = 1 << 20 });
+	rnbd_io_encode(&io,
+		       &(struct rnbd_io){ .op = RNBD_OP_EXTENTS, .sector = 8, .bi_size = 1 << 20 });
 	save_rnbd("io-extents", true, RNBD_EXTENTS_ROOM, false, &io, sizeof(io));
 	rnbd_extents_begin(&extents, extents_rsp, sizeof(extents_rsp));
 	rnbd_extents_add(&extents, 65536, 0);
@@ -207,11 +212,12 @@ static void tcp_streams(void)
 	/* Bound, written, invalidated from either end, written in vain. */
 	static const uint8_t window[] = { 4, 0, 7, 0, 0, 5, 0, 3, 0, 0, 8, 0, 7, 3, 8, 7, 0,
 					  0, 5, 0, 3, 0, 0, 8, 0, 7, 3, 8 };
-	static const uint8_t window_inv[] = { 4, 0, 4, 9, 7, 5, 0, 4, 0, 3, 0, 0, 8, 0, 7, 0, 3, 0, 3,
-					      0, 0, 3, 0, 0, 3, 8, 7, 0, 0, 3, 0, 3, 0, 0, 0, 0, 0,
-					      0, 3, 0, 3, 0, 0, 0, 0, 0, 3, 8 };
-	static const uint8_t window_inv_midway[] = { 4, 0, 7, 0, 1, 5, 0, 3, 0, 0, 64, 0, 7, 2, 4, 1,
-						     2, 3, 4, 3, 8, 7, 0, 2, 4, 5, 6, 7, 8, 3, 8 };
+	static const uint8_t window_inv[] = { 4, 0, 4, 9, 7, 5, 0, 4, 0, 3, 0, 0, 8, 0, 7, 0, 3, 0,
+					      3, 0, 0, 3, 0, 0, 3, 8, 7, 0, 0, 3, 0, 3, 0, 0, 0, 0,
+					      0, 0, 3, 0, 3, 0, 0, 0, 0, 0, 3, 8 };
+	static const uint8_t window_inv_midway[] = { 4, 0, 7, 0, 1, 5, 0, 3, 0, 0, 64, 0, 7, 2, 4,
+						     1, 2, 3, 4, 3, 8, 7, 0, 2, 4, 5, 6, 7, 8, 3,
+						     8 };
 	static const uint8_t disconnect[] = { 4, 0, 0, 19, 0, 0, 0, 0, 0, 0, 0, 6, 3, 8 };
 
 	save("tcp-stream", "write-imm", "", 0, write_imm, sizeof(write_imm));
@@ -237,15 +243,22 @@ static void tcp_streams(void)
 static void ctl_scripts(void)
 {
 	static const uint8_t echo[] = { 1, 0, 0, 3, 0, 3, 0, 4, 0, 1, 1, 1, 0, 3, 0 };
-	static const uint8_t two_lines_in_pieces[] = "\0\0\x15{\"command\":\"echo\",\"t\3\0\0\0\x0e" "ext\":\"\xc3\xa9\"}\n{}\n\3\0";
-	static const uint8_t late[] = { 1, 0, 1, 1, 0, 0, 3, 0, 3, 0, 1, 1, 0, 3, 1, 7, 0, 3, 0, 5, 0 };
-	static const uint8_t late_and_gone[] = { 1, 0, 1, 3, 0, 3, 0, 6, 0, 3, 0, 3, 0, 7, 0, 3, 0 };
-	static const uint8_t big[] = { 1, 0, 2, 1, 0, 0, 3, 0, 3, 0, 4, 0, 99, 3, 0, 4, 0, 200, 3, 0 };
+	static const uint8_t two_lines_in_pieces[] = "\0\0\x15{\"command\":\"echo\",\"t\3\0\0\0\x0e"
+		"ext\":\"\xc3\xa9\"}\n{}\n\3\0";
+	static const uint8_t late[] = { 1, 0, 1, 1, 0, 0, 3, 0, 3, 0, 1, 1, 0, 3, 1, 7, 0, 3, 0, 5,
+					0 };
+	static const uint8_t late_and_gone[] = { 1, 0, 1, 3, 0, 3, 0, 6, 0, 3, 0, 3, 0, 7, 0, 3,
+						 0 };
+	static const uint8_t big[] = { 1, 0, 2, 1, 0, 0, 3, 0, 3, 0, 4, 0, 99, 3, 0, 4, 0, 200, 3,
+				       0 };
 	static const uint8_t too_long[] = { 1, 0, 4, 2, 0, 14, 3, 0, 2, 0, 14, 3, 0, 3, 0 };
-	static const uint8_t longest[] = { 2, 0, 14, 0, 0, 225, [6 ... 230] = ' ', 1, 0, 0, 3, 0, 3, 0 };
-	static const uint8_t refused[] = { 1, 0, 5, 1, 0, 6, 1, 0, 7, 1, 0, 8, 1, 0, 9, 1, 0, 10, 1, 0, 11 };
+	static const uint8_t longest[] = { 2, 0, 14, 0, 0, 225, [6 ... 230] = ' ', 1, 0, 0, 3, 0, 3,
+					   0 };
+	static const uint8_t refused[] = { 1, 0, 5, 1, 0, 6, 1, 0, 7, 1, 0, 8, 1, 0, 9, 1, 0, 10, 1,
+					   0, 11 };
 	static const uint8_t no_json[] = { 1, 0, 3, 1, 0, 12, 1, 0, 0, 1, 1, 13, 3, 0, 3, 0 };
-	static const uint8_t idle[] = { 1, 0, 0, 3, 0, 3, 0, 2, 1, 0, 3, 1, 8, 0, 120, 3, 0, 3, 0, 1, 0, 0 };
+	static const uint8_t idle[] = { 1, 0, 0, 3, 0, 3, 0, 2, 1, 0, 3, 1, 8, 0, 120, 3, 0, 3, 0,
+					1, 0, 0 };
 	static const uint8_t ends[] = { 1, 0, 1, 1, 1, 0, 1, 2, 2, 3, 0, 3, 0, 9, 0, 3, 0, 7, 0 };
 	uint8_t many[2 * 18 + 2];
 
@@ -254,7 +267,8 @@ static void ctl_scripts(void)
 		many[i + 1] = (uint8_t)(i / 2);
 	}
 	save("ctl", "echo", "", 0, echo, sizeof(echo));
-	save("ctl", "two-lines-in-pieces", "", 0, two_lines_in_pieces, sizeof(two_lines_in_pieces) - 1);
+	save("ctl", "two-lines-in-pieces", "", 0, two_lines_in_pieces,
+	     sizeof(two_lines_in_pieces) - 1);
 	save("ctl", "late", "", 0, late, sizeof(late));
 	save("ctl", "late-and-gone", "", 0, late_and_gone, sizeof(late_and_gone));
 	save("ctl", "big", "", 0, big, sizeof(big));
@@ -271,13 +285,19 @@ static void ctl_scripts(void)
 static void ctl_answers(void)
 {
 	static const char stats[] =
-		"{\"program\":\"rtrs-server\",\"now_ns\":1,\"memory\":4096,\"exports\":[{\"name\":\"disk0\",\"size\":1048576,"
-		"\"mode\":\"rw\",\"stats\":{\"read\":{\"count\":3,\"bytes\":12288,\"errors\":0,\"p50_ns\":1000,"
-		"\"p99_ns\":90000,\"log2_ns\":[0,1,2]}}}],\"sessions\":[{\"name\":\"a\",\"devices\":[{\"export\":\"disk0\"}],"
-		"\"paths\":[{\"name\":\"p\",\"state\":\"up\",\"src_addr\":\"10.0.0.1\",\"transport\":\"tcp\"}]}],\"ok\":true}\n";
+		"{\"program\":\"rtrs-server\",\"now_ns\":1,\"memory\":4096,"
+		"\"exports\":[{\"name\":\"disk0\",\"size\":1048576,"
+		"\"mode\":\"rw\",\"stats\":{\"read\":{\"count\":3,\"bytes\":12288,\"errors\":0,"
+		"\"p50_ns\":1000,"
+		"\"p99_ns\":90000,\"log2_ns\":[0,1,2]}}}],"
+		"\"sessions\":[{\"name\":\"a\",\"devices\":[{\"export\":\"disk0\"}],"
+		"\"paths\":[{\"name\":\"p\",\"state\":\"up\","
+		"\"src_addr\":\"10.0.0.1\",\"transport\":\"tcp\"}]}],\"ok\":true}\n";
 	static const char hostile[] =
-		"{\"ok\":true,\"program\":[],\"exports\":[1,{\"name\":\"\\u001b[2J\",\"size\":-1,\"stats\":[]},[{}]],"
-		"\"\\u001bx_ns\":1e99,\"sessions\":{\"a\":[null,[]]},\"s\":[{\"s\":[{\"name\":{}}]}]}\n";
+		"{\"ok\":true,\"program\":[],\"exports\":[1,"
+		"{\"name\":\"\\u001b[2J\",\"size\":-1,\"stats\":[]},[{}]],"
+		"\"\\u001bx_ns\":1e99,\"sessions\":{\"a\":[null,[]]},"
+		"\"s\":[{\"s\":[{\"name\":{}}]}]}\n";
 	static const char refused[] = "{\"ok\":false,\"error\":\"no such path\"}\n";
 	static const char no_object[] = "[true]\n";
 	const struct {

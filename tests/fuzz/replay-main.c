@@ -122,7 +122,8 @@ static uint32_t rng(uint32_t below)	/* splitmix64 */
 
 static uint64_t interesting(void)
 {
-	static const uint64_t values[] = { 0, 1, 2, 3, 4, 7, 8, 15, 16, 31, 32, 36, 56, 64, 127, 128,
+	static const uint64_t values[] = { 0, 1, 2, 3, 4, 7, 8, 15, 16, 31, 32, 36, 56, 64, 127,
+					   128,
 		255, 256, 264, 272, 511, 512, 513, 4095, 4096, 8191, 8192, INT16_MAX, 1u << 15,
 		UINT16_MAX, 1u << 16, INT32_MAX, 1u << 31, UINT32_MAX, 1ull << 32, INT64_MAX,
 		1ull << 63, UINT64_MAX };

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writes to chunks that are not the peer's to write, or not any more (SECURITY): what reaches the file,
- * and what it costs the attacker.
+/* Writes to chunks that are not the peer's to write, or not any more (SECURITY): what reaches the
+ * file, and what it costs the attacker.
  *
- * "During the IO" is made certain by held-fs: the storage has the request and has not taken its data
- * yet; then the attack comes, and is over: placed, as an answer shows that came later on the same
- * connection, or refused, as the end of the connection shows; and only then the storage goes on.  So
- * a server whose storage takes the data from the chunk stores what the attacker wrote: what the rows expect
- * with --invalidate=never, and what a copy or a revocation that came too late would do. */
+ * "During the IO" is made certain by held-fs: the storage has the request and has not taken its
+ * data yet; then the attack comes, and is over: placed, as an answer shows that came later on the
+ * same connection, or refused, as the end of the connection shows; and only then the storage goes
+ * on.  So a server whose storage takes the data from the chunk stores what the attacker wrote: what
+ * the rows expect with --invalidate=never, and what a copy or a revocation that came too late would
+ * do. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -58,7 +59,8 @@ static const struct attack_row {
 	  .want_always = HCLOSED, .why = "stale key" },
 	{ "last generation of a key", DURING, .generation = 255, .want = HCLOSED,
 	  .want_always = HCLOSED, .why = "stale key" },
-	{ "key of another region", DURING, .key_xor = 0x100, .want = HCLOSED, .want_always = HCLOSED },
+	{ "key of another region", DURING, .key_xor = 0x100, .want = HCLOSED,
+	  .want_always = HCLOSED },
 	{ "guessed key", DURING, .key_xor = 0x5a5a5a00, .want = HCLOSED, .want_always = HCLOSED,
 	  .why = "unknown key" },
 	{ "past the end", DURING, .chunk = LAST, .at = ONE_BEHIND, .want = HCLOSED,
@@ -188,7 +190,8 @@ static void scribble(const struct attack_row *row)
 	const struct rtrs_geom *geom = &s.attacker->geom;
 	const struct hpath *aim = row->others_chunk ? s.owner : s.attacker;
 	const struct hpath *keys = row->others_key ? s.owner : s.attacker;
-	uint32_t chunk = row->chunk == LAST ? geom->queue_depth - 1 : row->chunk ? row->chunk : CHUNK_ID;
+	uint32_t chunk = row->chunk == LAST ? geom->queue_depth - 1 : row->chunk ? row->chunk :
+		CHUNK_ID;
 	uint32_t key_of = row->key_of ? row->key_of : chunk;
 	uint32_t rkey = row->old_key ? keys->answers[key_of].old_rkey : keys->rbufs[key_of].rkey;
 	uint64_t addr = aim->rbufs[chunk].addr;

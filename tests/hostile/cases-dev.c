@@ -79,7 +79,8 @@ static void key_of_another_session(void)
 
 	memset(garbage, 0xff, sizeof(garbage));
 	hpath_up(other);
-	hpath_write(other, 1, garbage, sizeof(garbage), p->rbufs[3].addr, p->rbufs[3].rkey, false, 0);
+	hpath_write(other, 1, garbage, sizeof(garbage), p->rbufs[3].addr, p->rbufs[3].rkey, false,
+		    0);
 	/* it may be a key of the other's own table, but never one for this place */
 	hpath_wait_closed(other);
 	good_io(p);

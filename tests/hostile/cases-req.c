@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests that are wrong on the level of RTRS (doc/protocol.md 3.1 to 3.3).  Each costs the path; the
- * valid rows show that the others fail for what is wrong in them. */
+/* Requests that are wrong on the level of RTRS (doc/protocol.md 3.1 to 3.3).  Each costs the path;
+ * the valid rows show that the others fail for what is wrong in them. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -70,7 +70,8 @@ static const struct req_row {
 	{ "descriptor of 4 GiB", READ, { HSET_DESC_LEN, .desc_len = UINT32_MAX }, HCLOSED },
 	{ "descriptor with a bad key", READ, { HSET_DESC_KEY, .desc_key = 0xdead0000 }, HCLOSED },
 	{ "p20 descriptor to nowhere", READ, { HSET_DESC_ADDR, .desc_addr = 4096 }, HCLOSED },
-	{ "p20 descriptor that wraps", READ, { HSET_DESC_ADDR, .desc_addr = UINT64_MAX - 10 }, HCLOSED },
+	{ "p20 descriptor that wraps", READ, { HSET_DESC_ADDR, .desc_addr = UINT64_MAX - 10 },
+	  HCLOSED },
 	{ "p13 NEED_INVAL for a key that is no window", READ, { 0 }, HCLOSED, .need_inval = true },
 
 	{ "nothing written", READ, { HSET_WRITE_LEN, .write_len = 0 }, HCLOSED },

@@ -15,7 +15,8 @@ static const struct conn_row {
 	size_t len, at, width;
 	uint64_t value;
 	int want;
-	bool padded_ok;			/* fine where the CM pads private data with zeros, as RDMA's does */
+	/* fine where the CM pads private data with zeros, as RDMA's does */
+	bool padded_ok;
 } conn_rows[] = {
 	{ "valid", 56, 0, 0, 0, 0 },
 	{ "nothing", 0, 0, 0, 0, -ECONNRESET },
@@ -140,7 +141,8 @@ static void many_half_open_paths(void)
 		status = hpath_connect(paths[n++], 0);
 	} while (!status);
 	expect_outcome(status, -ENOMEM);
-	/* Whoever comes after this case is from the same host: there is room when the server has heard. */
+	/* Whoever comes after this case is from the same host: there is room when the server has
+	 * heard. */
 	while (n--)
 		hpath_close(paths[n]);
 }
@@ -264,7 +266,8 @@ static struct hpath *elsewhere_with_uuid_of(const struct hpath *p, const char *n
 
 	if (!over_tcp())
 		skip();
-	expect(!fab_addr_parse("127.0.0.77", hrun.server.provider, 0, &thief->src, err, sizeof(err)));
+	expect(!fab_addr_parse("127.0.0.77", hrun.server.provider, 0, &thief->src, err,
+			       sizeof(err)));
 	memcpy(thief->paths_uuid, p->paths_uuid, RTRS_UUID_LEN);
 	snprintf(thief->name, sizeof(thief->name), "%s", name);
 	return thief;
@@ -280,12 +283,13 @@ static void no_address_of_the_server(void)
 		expect(p->rbufs[i].addr < 1ull << 46);
 }
 
-/* SECURITY, "Session identifiers": who has the identifier and the name is in the session, its device, opened by
- * another for itself alone, included. */
+/* SECURITY, "Session identifiers": who has the identifier and the name is in the session, its
+ * device, opened by another for itself alone, included. */
 static void known_uuid_and_name(void)
 {
 	struct hpath *p = hpath_ready("disk0", RNBD_ACCESS_RW), *thief, *third = hpath_new();
-	struct rnbd_io io = { .device_id = p->dev.device_id, .op = RNBD_OP_READ, .flags = RNBD_F_SYNC,
+	struct rnbd_io io = { .device_id = p->dev.device_id, .op = RNBD_OP_READ,
+			      .flags = RNBD_F_SYNC,
 			      .bi_size = 512 };
 	uint8_t mine[512], theirs[512];
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the fabric would never send: bytes on the tcp socket itself (rtrs-protocol(7)).  Each row is a
- * stage that is reached by the rules, then bytes that are not by the rules; the server has to hang
- * up. */
+/* What the fabric would never send: bytes on the tcp socket itself (rtrs-protocol(7)).  Each row is
+ * a stage that is reached by the rules, then bytes that are not by the rules; the server has to
+ * hang up. */
 #include <endian.h>
 #include <errno.h>
 #include <poll.h>
@@ -58,7 +58,8 @@ static const struct raw_row {
 	  .addr = TCP_FRAME_MAGIC, .length = 56 }, 56 },
 	{ "SEND of 4 GiB", ACCEPTED, { .op = TCP_FRAME_SEND, .length = UINT32_MAX }, 1000 },
 	{ "SEND of 1 GiB", ACCEPTED, { .op = TCP_FRAME_SEND, .length = 1u << 30 }, 1000 },
-	{ "SEND with an address", ACCEPTED, { .op = TCP_FRAME_SEND, .length = 272, .addr = 1 }, 272 },
+	{ "SEND with an address", ACCEPTED, { .op = TCP_FRAME_SEND, .length = 272, .addr = 1 },
+	  272 },
 	{ "SEND with reserved bits", ACCEPTED, { .op = TCP_FRAME_SEND, .length = 272 }, 272, 2, 1 },
 	{ "SEND_WITH_INV", ACCEPTED, { .op = TCP_FRAME_SEND_WITH_INV, .rkey = 1 }, 0 },
 	{ "write before INFO_REQ, guessed key", ACCEPTED, { .op = TCP_FRAME_RDMA_WRITE, .rkey = 1,

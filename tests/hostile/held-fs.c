@@ -1,25 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Storage that stops when told to and tells when a write waits in it, so that what a peer does "during
- * the IO" is done during the IO for certain.
+/* Storage that stops when told to and tells when a write waits in it, so that what a peer does
+ * "during the IO" is done during the IO for certain.
  *
  *	held-fs FILE DIR SOCKET
  *
- * A FUSE file system on DIR with one file, DIR/disk, which is FILE; says "ready" on stdout when it is
- * mounted, and unmounts at SIGTERM.  Needs the right to mount: root, or a user and a mount namespace.
+ * A FUSE file system on DIR with one file, DIR/disk, which is FILE; says "ready" on stdout when it
+ * is mounted, and unmounts at SIGTERM.  Needs the right to mount: root, or a user and a mount
+ * namespace.
  *
- * The file is not cached (FOPEN_DIRECT_IO): the kernel copies a write's data out of the writer's memory
- * when the request is read from /dev/fuse, and not before.  Who connects to SOCKET holds the storage:
+ * The file is not cached (FOPEN_DIRECT_IO): the kernel copies a write's data out of the writer's
+ * memory when the request is read from /dev/fuse, and not before.  Who connects to SOCKET holds the
+ * storage:
  *
  *	'H' to him	held: from now on no request is read
  *	'W' to him	a request waits; its data is still in the writer's memory
  *	'G' from him	go on
  *	'D' to him	the request was a WRITE, and FILE has its data; or
  *	'X' to him	it was something else, so what he did meanwhile proves nothing
- *	'K' from him	instead of 'G': take the data of the request and keep it aside; all others go on
- *	'K' to him	that is so; 'G' lets the one that was kept happen, after all that came meanwhile
+ *	'K' from him	instead of 'G': take the data of the request and keep it aside; all
+ *			others go on
+ *	'K' to him	that is so; 'G' lets the one that was kept happen, after all that came
+ *			meanwhile
  *
- * One thread; one holder at a time; a holder that goes lets the storage go on.  What fails here ends the
- * process, and the kernel then fails what waits. */
+ * One thread; one holder at a time; a holder that goes lets the storage go on.  What fails here
+ * ends the process, and the kernel then fails what waits. */
 #include <config.h>
 
 #include <errno.h>

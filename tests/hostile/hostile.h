@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A client that can do every step of a path's life by hand and put any value in any field (hpath.h).
+/* A client that can do every step of a path's life by hand and put any value in any field
+ * (hpath.h).
  *
  * Each case runs in a process of its own, so that what it leaves open vanishes with it; a kit
  * function that cannot go on prints the reason and ends that process with status 1.  One thread.
@@ -22,7 +23,8 @@ struct hrun {
 	uint64_t timeout_ms;		/* for any one thing that the server is to do */
 	const char *log;		/* the server's, to be looked into, or NULL */
 	const char *invalidate;		/* how the server runs: "always", "copy", "never" */
-	const char *held_fs;		/* the socket of held-fs, whose disk is export "held", or NULL */
+	/* the socket of held-fs, whose disk is export "held", or NULL */
+	const char *held_fs;
 	const char *held_file;		/* what it stores in */
 };
 
@@ -40,7 +42,8 @@ struct hgroup {
 	const char *name;
 	const void *rows;
 	size_t n, size;
-	void (*run)(const void *row);	/* in the case's process; returns when all was as expected */
+	/* in the case's process; returns when all was as expected */
+	void (*run)(const void *row);
 	bool slow;			/* takes tens of seconds; runs with --slow, all at once */
 };
 

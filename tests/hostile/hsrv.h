@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A server over any provider that keeps the protocol until it is told where to write what it may not.
- * It exports one disk that reads as HSRV_DATA everywhere and forgets writes, and takes connections of any
- * number of lives of one client after the other.
+/* A server over any provider that keeps the protocol until it is told where to write what it may
+ * not.  It exports one disk that reads as HSRV_DATA everywhere and forgets writes, and takes
+ * connections of any number of lives of one client after the other.
  *
  * It has a thread of its own.  All functions: any other thread, one at a time. */
 #ifndef HSRV_H

@@ -121,7 +121,8 @@ struct hpath *hpath_new(void)
 
 	expect(p && npaths < PATHS_MAX);
 	if (!cm)
-		expect(!fab_cm_create(&(struct fab_cm_conf){ .provider = hrun.server.provider }, &cm));
+		expect(!fab_cm_create(&(struct fab_cm_conf){ .provider = hrun.server.provider },
+				      &cm));
 	hpath_init(p, cm, &hrun.server);
 	random_bytes(p->sess_uuid, RTRS_UUID_LEN);
 	random_bytes(p->paths_uuid, RTRS_UUID_LEN);

@@ -2,11 +2,12 @@
 /* Runs hostile cases against a server, each in a process of its own.  After each of them a
  * well-behaved client must be served, and the server must hold as many descriptors as before.
  *
- *	hostile --server=[TRANSPORT://]HOST:PORT [--pid=PID] [--log=FILE] [--timeout=SECONDS] [--slow] [--list]
- *		[--invalidate=MODE --held-fs=SOCKET --held-file=FILE] [GROUP[/CASE]]...
+ *	hostile --server=[TRANSPORT://]HOST:PORT [--pid=PID] [--log=FILE] [--timeout=SECONDS]
+ *		[--slow] [--list] [--invalidate=MODE --held-fs=SOCKET --held-file=FILE]
+ *		[GROUP[/CASE]]...
  *
- * Ends with 0 when every case went as its row says, 1 when one did not, 2 for wrong usage, 3 when the
- * server is gone. */
+ * Ends with 0 when every case went as its row says, 1 when one did not, 2 for wrong usage, 3 when
+ * the server is gone. */
 #include <dirent.h>
 #include <getopt.h>
 #include <poll.h>
@@ -253,7 +254,8 @@ static bool parse(int argc, char **argv, bool *slow)
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (c) {
 		case 's':
-			if (fab_addr_parse(optarg, tcp, RTRS_PORT, &hrun.server, err, sizeof(err))) {
+			if (fab_addr_parse(optarg, tcp, RTRS_PORT, &hrun.server, err,
+					   sizeof(err))) {
 				fprintf(stderr, "%s\n", err);
 				return false;
 			}
@@ -295,7 +297,8 @@ int main(int argc, char **argv)
 	bool slow = false;
 
 	if (!parse(argc, argv, &slow)) {
-		fprintf(stderr, "usage: %s --server=[TRANSPORT://]HOST:PORT [--pid=PID] [--log=FILE] "
+		fprintf(stderr,
+			"usage: %s --server=[TRANSPORT://]HOST:PORT [--pid=PID] [--log=FILE] "
 			"[--timeout=SECONDS] [--slow] [--list] [--invalidate=MODE --held-fs=SOCKET "
 			"--held-file=FILE] [GROUP[/CASE]]...\n", argv[0]);
 		return 2;

@@ -73,7 +73,8 @@ static void raw_recv(int fd, void *buf, size_t len)
 	ssize_t n = len ? recv(fd, buf, len, MSG_WAITALL) : 0;
 
 	if (n != (ssize_t)len)
-		die("%zd of %zu bytes from the server: %s", n, len, n < 0 ? strerror(errno) : "end");
+		die("%zd of %zu bytes from the server: %s", n, len,
+		    n < 0 ? strerror(errno) : "end");
 }
 
 /* A frame of @op with @len bytes or more, of which @len are kept. */
@@ -117,7 +118,8 @@ size_t raw_connect_frame(uint8_t *buf)
 
 size_t raw_info_frame(uint8_t *buf, unsigned n)
 {
-	const struct tcp_frame f = { .op = TCP_FRAME_SEND, .length = sizeof(struct rtrs_msg_info_req) };
+	const struct tcp_frame f = { .op = TCP_FRAME_SEND,
+				     .length = sizeof(struct rtrs_msg_info_req) };
 	struct rtrs_msg_info_req m;
 	char name[64];
 

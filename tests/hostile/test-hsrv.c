@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The plugin's client against a server that writes where it may not, or not any more (hsrv.h): the memory
- * of a caller never changes after its request has returned, nor ever outside of its request.
+/* The plugin's client against a server that writes where it may not, or not any more (hsrv.h): the
+ * memory of a caller never changes after its request has returned, nor ever outside of its request.
  *
  *	test-hsrv [TRANSPORT://]HOST	over tcp on 127.0.0.1 if nothing is said
  *
- * Each case is a READ, an attack in front of its answer, behind it or when it has returned, and a WRITE
- * over the same connection.  When that is answered the attack is over, because messages come in order:
- * refused, and the client came back with a new path, or placed, in memory of the client's own
- * (registration=static).  Not a READ: that would give the slot of the one before another key. */
+ * Each case is a READ, an attack in front of its answer, behind it or when it has returned, and a
+ * WRITE over the same connection.  When that is answered the attack is over, because messages come
+ * in order: refused, and the client came back with a new path, or placed, in memory of the client's
+ * own (registration=static).  Not a READ: that would give the slot of the one before another
+ * key. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -34,13 +35,16 @@ static const struct row {
 	bool late;			/* the attack comes when the request has returned */
 	struct hsrv_attack attack;
 	enum outcome want;		/* with a key that ends with its request ... */
-	enum outcome want_static;	/* ... and with one that opens a slot of the client's own memory */
-	bool of_bounds;			/* windows of some devices open all of their region: the slot */
+	/* ... and with one that opens a slot of the client's own memory */
+	enum outcome want_static;
+	/* windows of some devices open all of their region: the slot */
+	bool of_bounds;
 	bool true_addr;			/* the attack is at the address of the caller's buffer */
 } rows[] = {
 	{ "after the answer", 4096, HSRV_GOOD, true, { 0 }, REFUSED, PLACED },
 	{ "after the answer to a large one", HSRV_IO, HSRV_GOOD, true, { 0 }, REFUSED, PLACED },
-	{ "after an answer that leaves the key", 4096, HSRV_KEEPS_KEY, true, { 0 }, REFUSED, PLACED },
+	{ "after an answer that leaves the key", 4096, HSRV_KEEPS_KEY, true, { 0 }, REFUSED,
+	  PLACED },
 	{ "after an error", 4096, HSRV_ERROR, true, { 0 }, REFUSED, PLACED },
 	{ "right behind the answer", 4096, HSRV_ATTACK_BEHIND, false, { 0 }, EITHER, PLACED },
 	{ "right behind the answer to a large one", HSRV_IO, HSRV_ATTACK_BEHIND, false, { 0 },
@@ -49,7 +53,8 @@ static const struct row {
 	  PLACED, .of_bounds = true },
 	{ "far beyond the length", 4096, HSRV_ATTACK_BEFORE, false, { .len_add = HSRV_IO }, REFUSED,
 	  REFUSED },
-	{ "a byte in front", 4096, HSRV_ATTACK_BEFORE, false, { .addr_add = -1 }, REFUSED, REFUSED },
+	{ "a byte in front", 4096, HSRV_ATTACK_BEFORE, false, { .addr_add = -1 }, REFUSED,
+	  REFUSED },
 	{ "at the address of the buffer", 4096, HSRV_ATTACK_BEFORE, false, { 0 }, REFUSED, REFUSED,
 	  .true_addr = true },
 	{ "next key", 4096, HSRV_ATTACK_BEFORE, false, { .key_xor = 1 }, REFUSED, REFUSED },
@@ -106,8 +111,8 @@ static bool all(const uint8_t *p, size_t len, uint8_t byte)
 	return true;
 }
 
-/* As it has to be when the request returns.  Right behind its answer a server may still change what it
- * has just sent: before the client has taken it, that is. */
+/* As it has to be when the request returns.  Right behind its answer a server may still change what
+ * it has just sent: before the client has taken it, that is. */
 static void look_at(const struct caller *c, const struct row *row)
 {
 	uint8_t byte = row->how == HSRV_ERROR ? FILL : HSRV_DATA;
@@ -126,8 +131,10 @@ static void session_open(enum clt_registration registration)
 {
 	struct clt_sess_addr addr = { 0 };
 	struct clt_sess_conf conf = {
-		.name = "test-hsrv", .wait = &clt_wait_threads, .paths = &addr, .npaths = 1, .connections = 1,
-		.io_timeout_ms = CLOCK_NEVER, .max_reconnect_attempts = -1, .registration = registration,
+		.name = "test-hsrv", .wait = &clt_wait_threads, .paths = &addr, .npaths = 1,
+		.connections = 1,
+		.io_timeout_ms = CLOCK_NEVER, .max_reconnect_attempts = -1,
+		.registration = registration,
 	};
 
 	hsrv_addr(srv, &addr.dst);
@@ -245,7 +252,8 @@ int main(int argc, char **argv)
 	}
 	log_init(count_lines, LOG_LEVEL_INFO);
 	srv = hsrv_start(&addr);
-	/* tcp: regions under another key for each request; of an RDMA device auto takes one of the others */
+	/* tcp: regions under another key for each request; of an RDMA device auto takes one of the
+	 * others */
 	if (addr.provider == tcp)
 		run_all(CLT_REG_AUTO, 3);
 	run_all(CLT_REG_WINDOW, 1);

@@ -107,7 +107,8 @@ static void cm_conn_destroy(struct fab_conn *conn)
 	free(c);
 }
 
-static int mock_resolve(struct fab_conn *conn, const struct fab_addr *src, const struct fab_addr *dst)
+static int mock_resolve(struct fab_conn *conn, const struct fab_addr *src,
+			const struct fab_addr *dst)
 {
 	conn->local = conn->peer = *dst;
 	event(to_conn(conn), FAB_EVENT_ROUTE_RESOLVED);

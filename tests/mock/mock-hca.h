@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An HCA that does not forgive: the fabric provider "mock", without sockets, so all that TSan sees is
- * what is tested.
+/* An HCA that does not forgive: the fabric provider "mock", without sockets, so all that TSan sees
+ * is what is tested.
  *
  * It has windows, keys, queue pairs that own windows of type 2, send queues whose places are free
  * again when their completion is polled, and the habits of hardware and of rxe that src/frwr is
@@ -10,7 +10,8 @@
  * with the reason: each test is also a test that this did not happen.  Any thread; one lock.
  *
  * Queue pairs come from mock_conn_create() and are connected to nothing but the test, or from a
- * manager (fab_cm_create()): then struct mock_peer answers, and there is a descriptor to wait on. */
+ * manager (fab_cm_create()): then struct mock_peer answers, and there is a descriptor to wait
+ * on. */
 #ifndef MOCK_HCA_H
 #define MOCK_HCA_H
 
@@ -114,11 +115,13 @@ void mock_cut(void);
 bool mock_peer_write(struct mock_conn *c, uint32_t rkey, uint64_t addr, uint64_t len);
 bool mock_peer_read(struct mock_conn *c, uint32_t rkey, uint64_t addr, uint64_t len);
 /* It writes, which it must be allowed to. */
-void mock_peer_place(struct mock_conn *c, uint32_t rkey, uint64_t addr, const void *data, size_t len);
+void mock_peer_place(struct mock_conn *c, uint32_t rkey, uint64_t addr, const void *data,
+		     size_t len);
 /* It sends with invalidate; this is the receive completion.  REM_INV_REQ_ERR fails the
  * connection. */
 struct ibv_wc mock_peer_inv(struct mock_conn *c, uint32_t rkey);
-/* A message of @wc.byte_len bytes at @data, or an immediate, takes a receive and completes as @wc. */
+/* A message of @wc.byte_len bytes at @data, or an immediate, takes a receive and completes as
+ * @wc. */
 void mock_peer_send(struct mock_conn *c, struct ibv_wc wc, const void *data);
 /* Keys that a peer could write with now. */
 unsigned mock_live_keys(void);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the one device of the mock provider with its regions, windows and keys; ends with mock_fini(),
- * which finds what was left. */
+/* Owns the one device of the mock provider with its regions, windows and keys; ends with
+ * mock_fini(), which finds what was left. */
 #include <config.h>
 
 #include <errno.h>
@@ -79,7 +79,8 @@ void mock_fini(void)
 		mock_die("left over: %u pds, %u queue pairs, %u regions, %u windows", mock.npd,
 			 mock.nqp, mock.nmr, mock.nmw);
 	if (mock.mw_allocs != mock.mw_deallocs)
-		mock_die("%u windows were made and %u given back", mock.mw_allocs, mock.mw_deallocs);
+		mock_die("%u windows were made and %u given back", mock.mw_allocs,
+			 mock.mw_deallocs);
 }
 
 struct fab_pd *mock_pd_create(void)
@@ -97,8 +98,8 @@ void mock_pd_destroy(struct fab_pd *pd)
 {
 	LOCK_SCOPE(&mock_lock);
 	if (mock.nqp || mock.nmr || mock.nmw)
-		mock_die("pd destroyed with %u queue pairs, %u regions, %u windows", mock.nqp, mock.nmr,
-			 mock.nmw);
+		mock_die("pd destroyed with %u queue pairs, %u regions, %u windows", mock.nqp,
+			 mock.nmr, mock.nmw);
 	mock.npd--;
 	free(pd);
 }
@@ -201,7 +202,8 @@ void mock_check_sge(const struct fab_pd *pd, const struct ibv_sge *sge)
 		return;
 	if (!mr || mr->fab.pd != pd ||
 	    !range_ok(sge->addr - (uintptr_t)mr->fab.ibv.addr, sge->length, mr->fab.ibv.length))
-		mock_die("%u bytes under key 0x%x, which is not good for them", sge->length, sge->lkey);
+		mock_die("%u bytes under key 0x%x, which is not good for them", sge->length,
+			 sge->lkey);
 }
 
 /* ---- windows ---- */
@@ -293,7 +295,8 @@ void mock_bind(struct mock_conn *c, const struct mock_wr *m)
 		mock_die("ibv_mw.rkey was 0x%x at the post of a bind, and the last key is 0x%x",
 			 m->mw_rkey, mw->key);
 	if (m->wr.bind_mw.rkey == mw->key || (m->wr.bind_mw.rkey ^ mw->key) >> 8)
-		mock_die("window bound to key 0x%x, and its last was 0x%x", m->wr.bind_mw.rkey, mw->key);
+		mock_die("window bound to key 0x%x, and its last was 0x%x", m->wr.bind_mw.rkey,
+			 mw->key);
 	if (mw->fab.ibv.type == IBV_MW_TYPE_2 && (mw->valid || !info->length))
 		mock_die("window of type 2 bound when it was bound, or to nothing");
 	if (info->length && (!(mr->access & IBV_ACCESS_MW_BIND) ||
@@ -343,11 +346,13 @@ static uint8_t *peer_mem(struct mock_conn *c, uint32_t rkey, uint64_t addr, uint
 	if (c->failed)
 		return NULL;
 	if (mw)
-		return mw->valid && (!mw->conn || mw->conn == c) && (mw->access & (unsigned)right) &&
+		return mw->valid && (!mw->conn || mw->conn == c) &&
+			(mw->access & (unsigned)right) &&
 				       range_ok(addr - mw->addr, len, mw->len) ?
 			       mw->mem + (addr - mw->addr) : NULL;
 	return mr && (mr->access & right) && mr->fab.pd == c->pd &&
-			       range_ok(addr - (uintptr_t)mr->fab.ibv.addr, len, mr->fab.ibv.length) ?
+			       range_ok(addr - (uintptr_t)mr->fab.ibv.addr, len,
+					mr->fab.ibv.length) ?
 		       (uint8_t *)(uintptr_t)addr : NULL;
 }
 
@@ -367,7 +372,8 @@ bool mock_peer_read(struct mock_conn *c, uint32_t rkey, uint64_t addr, uint64_t 
 	return peer_may(c, rkey, addr, len, IBV_ACCESS_REMOTE_READ);
 }
 
-void mock_peer_place(struct mock_conn *c, uint32_t rkey, uint64_t addr, const void *data, size_t len)
+void mock_peer_place(struct mock_conn *c, uint32_t rkey, uint64_t addr, const void *data,
+		     size_t len)
 {
 	uint8_t *to;
 

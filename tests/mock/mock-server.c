@@ -46,7 +46,8 @@ static int serve_io(struct mock_conn *c, const struct rtrs_req *req, const uint8
 {
 	struct rnbd_io io;
 
-	check(!rnbd_io_decode(req->usr, req->usr_len, req->data_len, req->dir == RTRS_DIR_READ, &io));
+	check(!rnbd_io_decode(req->usr, req->usr_len, req->data_len, req->dir == RTRS_DIR_READ,
+			      &io));
 	if (io.op == RNBD_OP_FLUSH)
 		return 0;
 	check(range_ok(io.sector * 512, io.bi_size, w.conf.disk_size));
@@ -173,8 +174,9 @@ static void info_arrived(struct mock_conn *c)
 
 	check(rsp && regions);
 	for (unsigned i = 0; i < w.conf.queue_depth; i++)
-		regions[i] = (struct rtrs_region){ (uintptr_t)w.chunks + (size_t)i * w.geom.chunk_size,
-						   w.chunk_keys[i], w.geom.chunk_size };
+		regions[i] = (struct rtrs_region){ (uintptr_t)w.chunks +
+						   (size_t)i * w.geom.chunk_size, w.chunk_keys[i],
+						   w.geom.chunk_size };
 	rtrs_info_rsp_encode(rsp, regions, w.conf.queue_depth);
 	wc.byte_len = (uint32_t)rtrs_info_rsp_len(w.conf.queue_depth);
 	mock_peer_send(c, wc, rsp);

@@ -14,7 +14,8 @@ struct mock_server_conf {
 	uint32_t max_io_size;
 	uint64_t disk_size;
 	int new_rkey;			/* chunk keys change with each answer */
-	bool type_2, type_1;		/* windows; the server takes every other one of type 2 away */
+	/* windows; the server takes every other one of type 2 away */
+	bool type_2, type_1;
 };
 
 /* A device as new, the server's thread, and the provider where fab_provider_find() finds it. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What arrives for a path made by hand: events of its connections, INFO_RSP, answers with their keys,
- * heartbeats.  What no server may send ends the program. */
+/* What arrives for a path made by hand: events of its connections, INFO_RSP, answers with their
+ * keys, heartbeats.  What no server may send ends the program. */
 #include <endian.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -38,8 +38,8 @@ void expect_outcome(int got, int want)
 
 /* ---- set-up ---- */
 
-/* Little of this memory is used, and a random run makes many paths: what is not touched costs nothing, in hpath_reset()
- * neither. */
+/* Little of this memory is used, and a random run makes many paths: what is not touched costs
+ * nothing, in hpath_reset() neither. */
 static void *zeroes(size_t len)
 {
 	void *mem = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A client's path made by hand, on any fabric and in any time: every step of its life, and any value
- * in any field.  No reconnect, no scheduling, no mercy; by itself it answers heartbeats and keeps its
- * receives posted, nothing else.
+/* A client's path made by hand, on any fabric and in any time: every step of its life, and any
+ * value in any field.  No reconnect, no scheduling, no mercy; by itself it answers heartbeats and
+ * keeps its receives posted, nothing else.
  *
  * One thread.  What waits calls hpump(), which is the program's: tests/hostile/kit.c polls sockets,
  * tests/sim/raw-clt.c steps virtual time.  A function that cannot go on calls die(), which is the

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What servers made by hand have in common, on any fabric and in any time: set-up, connections of any
- * number of lives of one client after the other, requests decoded, heartbeats answered.  What a
- * request does, and how it is answered, is its owner's (tests/sim/raw-srv.h, tests/hostile/hsrv.h), who
- * embeds it and calls it from one thread at a time.
+/* What servers made by hand have in common, on any fabric and in any time: set-up, connections of
+ * any number of lives of one client after the other, requests decoded, heartbeats answered.  What a
+ * request does, and how it is answered, is its owner's (tests/sim/raw-srv.h, tests/hostile/hsrv.h),
+ * who embeds it and calls it from one thread at a time.
  *
- * Sessions and paths are told apart as the kernel's server does, by their uuids: a session lasts as long as it has a
- * connection.  A path that comes back is not refused while its last life drains.
+ * Sessions and paths are told apart as the kernel's server does, by their uuids: a session lasts as
+ * long as it has a connection.  A path that comes back is not refused while its last life drains.
  *
  * A failed connection drains and is forgotten; what a good client does not do ends the program. */
 #ifndef PEER_SRV_H
@@ -66,8 +66,9 @@ struct peer_srv {
 	struct ibv_mr *own_mr;
 	struct rtrs_geom geom;
 	bool new_rkey;			/* set before the first connection */
-	uint32_t told_less;		/* bytes of a chunk that are for the header and not for data, as
-					 * clients that connect from now on hear */
+	/* bytes of a chunk that are for the header and not for data, as clients that connect from
+	 * now on hear */
+	uint32_t told_less;
 	uint8_t *chunks;		/* [PEER_SRV_DEPTH][geom.chunk_size] */
 	unsigned lives;			/* how often a client began to set up a path */
 	unsigned nhb_acks;		/* answers to heartbeats */

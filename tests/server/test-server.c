@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rtrs-server over tcp, seen by a client that can do anything (tests/hostile/hostile.h): set-up and its
- * refusals, come-backs, sharing, IO, what closes a path, shutdown.
+/* rtrs-server over tcp, seen by a client that can do anything (tests/hostile/hostile.h): set-up and
+ * its refusals, come-backs, sharing, IO, what closes a path, shutdown.
  *
  *	test-server RTRS-SERVER SECONDS [CASE]		SECONDS: the limit of each wait
  *
- * Each case runs in a process of its own and has a server of its own with two exports, "a" (1 MiB) and
- * "ro" (64 KiB, read-only), in a temporary directory. */
+ * Each case runs in a process of its own and has a server of its own with two exports, "a" (1 MiB)
+ * and "ro" (64 KiB, read-only), in a temporary directory. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -409,8 +409,8 @@ static void case_open(void)
 	expect_eq(do_close(p, 0), 0);
 	open_a(s);
 	expect(s->dev.device_id);			/* not the one that was closed */
-	/* Its holder is dying: as soon as the server knows, the other one's OPEN waits for the end of
-	 * that instead of failing. */
+	/* Its holder is dying: as soon as the server knows, the other one's OPEN waits for the end
+	 * of that instead of failing. */
 	hpath_close(s);
 	while ((status = hpath_open(p, "a", RNBD_ACCESS_RW)))
 		expect_eq(status, -EPERM);
@@ -486,7 +486,8 @@ static int list_names(struct hpath *p, uint32_t first, uint32_t room)
 	return answer(p, 0);
 }
 
-static void expect_names(struct hpath *p, uint32_t room, const char *const *names, unsigned n, uint32_t left)
+static void expect_names(struct hpath *p, uint32_t room, const char *const *names, unsigned n,
+			 uint32_t left)
 {
 	struct rnbd_list_reader r;
 	char name[RNBD_NAME_MAX];
@@ -505,7 +506,8 @@ static void expect_names(struct hpath *p, uint32_t room, const char *const *name
 static void case_list(void)
 {
 	static const char *const names[] = { "a", "ro" };
-	struct rnbd_sess_info info = { .ver = 2, .ext = { .valid = true, .features = RNBD_EXT_LIST } };
+	struct rnbd_sess_info info = { .ver = 2,
+				       .ext = { .valid = true, .features = RNBD_EXT_LIST } };
 	struct hpath *p = client(2);
 	struct rnbd_msg_list m;
 
@@ -561,7 +563,8 @@ static void case_io(void)
 /* Ask what @len bytes from @off on are. */
 static int extents(struct hpath *p, uint32_t device_id, uint64_t off, uint32_t len, uint32_t room)
 {
-	const struct rnbd_io io = { .device_id = device_id, .op = RNBD_OP_EXTENTS, .sector = off / 512,
+	const struct rnbd_io io = { .device_id = device_id, .op = RNBD_OP_EXTENTS,
+				    .sector = off / 512,
 				    .bi_size = len };
 	struct rnbd_msg_io m;
 
@@ -572,12 +575,14 @@ static int extents(struct hpath *p, uint32_t device_id, uint64_t off, uint32_t l
 
 static void case_extents(void)
 {
-	struct rnbd_sess_info info = { .ver = 2, .ext = { .valid = true, .features = RNBD_EXT_EXTENTS } };
+	struct rnbd_sess_info info = { .ver = 2,
+				       .ext = { .valid = true, .features = RNBD_EXT_EXTENTS } };
 	struct hpath *p = client_rw(2);
 	uint8_t *data = data_of(p, 0);
 
 	fill(data, 4096, 1);
-	expect_eq(extents(p, p->dev.device_id, 0, A_SIZE, 4096), -EOPNOTSUPP);	/* it has not said that it can */
+	/* it has not said that it can */
+	expect_eq(extents(p, p->dev.device_id, 0, A_SIZE, 4096), -EOPNOTSUPP);
 	sess_info(p, &info);
 	expect_eq(do_io(p, 1, 0, RNBD_OP_WRITE, 0, 65536, 4096), 0);
 	expect_eq(extents(p, p->dev.device_id, 0, A_SIZE, 4096), 0);
@@ -662,9 +667,9 @@ static void case_depth(void)
 	expect_eq(p->answers[0].n, 2 * 20 + 1);	/* and the OPEN */
 }
 
-/* Lost with everything in flight, again and again.  Each chunk writes a block of its own, with another
- * content in each life: what is there at the end is what was written last, never an older copy that
- * was still on its way. */
+/* Lost with everything in flight, again and again.  Each chunk writes a block of its own, with
+ * another content in each life: what is there at the end is what was written last, never an older
+ * copy that was still on its way. */
 static void case_churn(void)
 {
 	struct hpath *p = client_rw(4);
@@ -766,7 +771,8 @@ static void case_violations(void)
 	go_away(p);
 	hpath_up(p);
 	post(p, 1, 0, false, &m, sizeof(m), 0);
-	expect_eq(answer(p, 0), -EINVAL);	/* type SESS_INFO, too short: an answer, no violation */
+	/* type SESS_INFO, too short: an answer, no violation */
+	expect_eq(answer(p, 0), -EINVAL);
 }
 
 /* The end of a stream right behind a whole frame, in one segment: one event tells of both. */

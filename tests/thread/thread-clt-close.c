@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two threads give up their references of one device.  The one that is held up in dev_close() when the
- * other's post has already closed the device touches it no more. */
+/* Two threads give up their references of one device.  The one that is held up in dev_close() when
+ * the other's post has already closed the device touches it no more. */
 #include <sched.h>
 #include <stdatomic.h>
 #include <unistd.h>

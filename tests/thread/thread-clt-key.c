@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Windows of READs at the end of their connections.
  *
- * The bind of a READ that was answered long ago may be flushed, where the device had not retired it: what
- * needs that window next must not fail for it.  And an invalidate that is queued when a connection is
- * sealed has been told so when clt_tx_seal() returns, whoever sends: the windows are given back next. */
+ * The bind of a READ that was answered long ago may be flushed, where the device had not retired
+ * it: what needs that window next must not fail for it.  And an invalidate that is queued when a
+ * connection is sealed has been told so when clt_tx_seal() returns, whoever sends: the windows are
+ * given back next. */
 #include <errno.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -33,8 +34,10 @@ static void client_begin(const struct mock_server_conf *server)
 {
 	struct clt_sess_addr addr = { 0 };
 	struct clt_sess_conf conf = {
-		.name = "test", .wait = &clt_wait_threads, .paths = &addr, .npaths = 1, .connections = 1,
-		.io_timeout_ms = CLOCK_NEVER, .max_reconnect_attempts = -1, .registration = CLT_REG_WINDOW,
+		.name = "test", .wait = &clt_wait_threads, .paths = &addr, .npaths = 1,
+		.connections = 1,
+		.io_timeout_ms = CLOCK_NEVER, .max_reconnect_attempts = -1,
+		.registration = CLT_REG_WINDOW,
 	};
 
 	mock_server_start(server);

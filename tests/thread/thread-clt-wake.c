@@ -53,7 +53,8 @@ static struct {
 	void (*on_write)(struct clt_con *con);
 	_Atomic(void (*)(struct clt_con *con)) on_post;	/* once, under the send lock */
 	atomic_uint sleeps;			/* of whoever leads */
-	_Atomic(void (*)(struct clt_con *con)) on_arm;	/* the leader armed; it goes to sleep next */
+	/* the leader armed; it goes to sleep next */
+	_Atomic(void (*)(struct clt_con *con)) on_arm;
 	atomic_bool on_stage;			/* on_arm() runs */
 	atomic_bool role_freed;
 } st = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -365,7 +366,8 @@ int __wrap_poll(struct pollfd *fds, nfds_t nfds, int timeout)
 
 static pthread_t queuer;
 
-/* The leader, woken for anything, must sleep again, though it cannot send what @queuer has queued. */
+/* The leader, woken for anything, must sleep again, though it cannot send what @queuer has
+ * queued. */
 static void until_leader_sleeps_again(struct clt_con *con)
 {
 	unsigned before;
@@ -472,7 +474,8 @@ static void *read_as_owner(void *arg)
 	return NULL;
 }
 
-/* Who takes it because of something else stays until it is counted: the waiter goes with its stack. */
+/* Who takes it because of something else stays until it is counted: the waiter goes with its
+ * stack. */
 static void early_look(void)
 {
 	pthread_t leader = leader_start(NULL), owner;
@@ -507,8 +510,9 @@ void __wrap_loop_post(struct loop *s, struct loop_msg *msg);
 
 static _Thread_local bool leaves;	/* the leader, when the service loop wants its role */
 
-/* The leader tells that the role is free.  While that is on its way to the service loop, it must not get the role
- * by other means: it would close the session and end, and the message be for nobody. */
+/* The leader tells that the role is free.  While that is on its way to the service loop, it must
+ * not get the role by other means: it would close the session and end, and the message be for
+ * nobody. */
 void __wrap_loop_post(struct loop *s, struct loop_msg *msg)
 {
 	__real_loop_post(s, msg);
@@ -546,7 +550,8 @@ static void role_to_service(void)
 /* ---- a request is queued while the poller is awake, which goes to sleep then ---- */
 
 #define MANY 3				/* followers, for the poller to get the role */
-#define SLEEPS 0x1u			/* clt-wait.c: a waiter's word while it is in futex_wait() */
+/* clt-wait.c: a waiter's word while it is in futex_wait() */
+#define SLEEPS 0x1u
 
 static void let_one_go(struct fab_conn *conn)
 {

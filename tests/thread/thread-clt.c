@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Threads read and write through one session while its connections are cut again and again: nothing
- * is lost, mixed up or left behind.  Each thread owns a stripe of every block, so unaligned writes of
- * different threads meet in the same blocks. */
+ * is lost, mixed up or left behind.  Each thread owns a stripe of every block, so unaligned writes
+ * of different threads meet in the same blocks. */
 #include <errno.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -37,8 +37,10 @@ static void session_open(unsigned connections)
 {
 	struct clt_sess_addr addr = { 0 };
 	struct clt_sess_conf conf = {
-		.name = "test", .wait = &clt_wait_threads, .paths = &addr, .npaths = 1, .connections = connections,
-		.io_timeout_ms = CLOCK_NEVER, .max_reconnect_attempts = -1, .registration = registration,
+		.name = "test", .wait = &clt_wait_threads, .paths = &addr, .npaths = 1,
+		.connections = connections,
+		.io_timeout_ms = CLOCK_NEVER, .max_reconnect_attempts = -1,
+		.registration = registration,
 	};
 
 	mock_server_addr(&addr.dst);
@@ -75,7 +77,8 @@ static void *blocks(void *arg)
 
 		if (rand_r(&seed) % 2) {
 			memset(mine + off, (int)(i + 1), len);
-			check(!dev_io_write(&handle, mine + off, len, (uint64_t)me * STRIPE + off, false));
+			check(!dev_io_write(&handle, mine + off, len, (uint64_t)me * STRIPE + off,
+					    false));
 		} else {
 			check(!dev_io_read(&handle, buf, len, (uint64_t)me * STRIPE + off));
 			check(!memcmp(buf, mine + off, len));
@@ -112,8 +115,8 @@ static void *pieces(void *arg)
 	return NULL;
 }
 
-/* Run @fn on all workers.  @cut: cut all connections, each time some hundred requests were served.  Not
- * for ever, because a path that is lost again at once comes back later each time. */
+/* Run @fn on all workers.  @cut: cut all connections, each time some hundred requests were served.
+ * Not for ever, because a path that is lost again at once comes back later each time. */
 static void run(void *(*fn)(void *arg), bool cut)
 {
 	pthread_t threads[WORKERS];
@@ -157,10 +160,12 @@ static void world(unsigned depth, int new_rkey, unsigned connections, bool cut)
 	mock_server_stop();
 }
 
-/* Acknowledged, not flushed, and the server's memory is gone: one FLUSH says so, the next is fine. */
+/* Acknowledged, not flushed, and the server's memory is gone: one FLUSH says so, the next is
+ * fine. */
 static void lost_writes(void)
 {
-	struct mock_server_conf conf = { .queue_depth = 8, .max_io_size = 16384, .disk_size = DISK };
+	struct mock_server_conf conf = { .queue_depth = 8, .max_io_size = 16384,
+					 .disk_size = DISK };
 	uint8_t buf[1024] = { 1 };
 
 	mock_server_start(&conf);
@@ -194,7 +199,8 @@ int main(void)
 	world(4, 1, 1, true);		/* fewer permits than threads; keys that change */
 	world(1, 0, 1, true);
 	lost_writes();
-	/* Answers overtake the word that a bind was posted, and half of the windows are left to us. */
+	/* Answers overtake the word that a bind was posted, and half of the windows are left to
+	 * us. */
 	registration = CLT_REG_WINDOW;
 	type_2 = true;
 	world(64, 0, 1, false);

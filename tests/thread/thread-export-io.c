@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two reactors on one direct export with blocks of 8K: each writes its own sectors of every block, many at
- * once, so that nearly all writes are read-modify-writes that have to keep each other out across
- * threads.  In the end every sector holds what was last written to it, and FLUSHes of both threads
- * were answered.  Meanwhile each asks for the file's extents, which one thread finds for both.  Without O_DIRECT or io_uring the program says so and exits 77. */
+/* Two reactors on one direct export with blocks of 8K: each writes its own sectors of every block,
+ * many at once, so that nearly all writes are read-modify-writes that have to keep each other out
+ * across threads.  In the end every sector holds what was last written to it, and FLUSHes of both
+ * threads were answered.  Meanwhile each asks for the file's extents, which one thread finds for
+ * both.  Without O_DIRECT or io_uring the program says so and exits 77. */
 #include <config.h>
 
 #include <errno.h>
@@ -46,8 +47,8 @@ static uint8_t expected[SECTORS];
 
 static const unsigned writes_each = SECTORS / REACTORS * ROUNDS;
 
-/* The same sector comes again only when all others have been written in between, long after its last
- * write has ended. */
+/* The same sector comes again only when all others have been written in between, long after its
+ * last write has ended. */
 static void start_next(struct slot *s)
 {
 	struct worker *w = s->worker;
@@ -89,7 +90,8 @@ static void ask_done(struct export_io *io, int status)
 static void ask(struct worker *w)
 {
 	w->asking = true;
-	w->ask = (struct export_io){ .ex = ex, .op = RNBD_OP_EXTENTS, .len = SECTORS * 512, .buf = w->answer,
+	w->ask = (struct export_io){ .ex = ex, .op = RNBD_OP_EXTENTS, .len = SECTORS * 512,
+				     .buf = w->answer,
 				     .room = sizeof(w->answer), .mem = -1, .done = ask_done };
 	export_io_start(w->reactor, &w->ask);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The loop around poll(): each promise of loop.h that is not loop.c's, and its end while it is busy.  One
- * script runs on the loop's thread, and each step of it is begun by the one before.  Also run under TSan. */
+/* The loop around poll(): each promise of loop.h that is not loop.c's, and its end while it is
+ * busy.  One script runs on the loop's thread, and each step of it is begun by the one before.
+ * Also run under TSan. */
 #include <poll.h>
 #include <semaphore.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The inbox of a loop under fire: several senders, one owner that sleeps on the eventfd.  Every message runs
- * once, on the owner's thread, those of one sender in order, what the sender wrote is seen (TSan), and
- * no wake-up is lost: a lost one is a program that hangs.  Then one message that all of them post at
- * will and the owner takes back now and then.  Also run under TSan. */
+/* The inbox of a loop under fire: several senders, one owner that sleeps on the eventfd.  Every
+ * message runs once, on the owner's thread, those of one sender in order, what the sender wrote is
+ * seen (TSan), and no wake-up is lost: a lost one is a program that hangs.  Then one message that
+ * all of them post at will and the owner takes back now and then.  Also run under TSan. */
 #include <poll.h>
 #include <sched.h>
 #include <stdatomic.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The next request for a chunk goes on when the answer before it has been posted, and not earlier, once:
- * by itself or because it is told (key is plain memory: TSan checks the ordering). */
+/* The next request for a chunk goes on when the answer before it has been posted, and not earlier,
+ * once: by itself or because it is told (key is plain memory: TSan checks the ordering). */
 #include <sched.h>
 #include <stdatomic.h>
 
