@@ -7,7 +7,8 @@
 #include "size.h"
 #include "unit.h"
 
-#define for_each_row(row, table) for (const struct opt *row = (table)->rows; row < (table)->rows + (table)->n; row++)
+#define for_each_row(row, table) \
+	for (const struct opt *row = (table)->rows; row < (table)->rows + (table)->n; row++)
 
 static bool is_number(const struct opt *row)
 {
@@ -16,7 +17,8 @@ static bool is_number(const struct opt *row)
 
 static bool has_value(const struct opt *row)
 {
-	return is_number(row) || row->type == OPT_WORD || row->type == OPT_TEXT || row->type == OPT_OTHER;
+	return is_number(row) || row->type == OPT_WORD || row->type == OPT_TEXT ||
+		row->type == OPT_OTHER;
 }
 
 /* ---- rows ---- */
@@ -27,7 +29,8 @@ static void check_names(const struct opt_table *t)
 	for_each_row(a, t) {
 		for (const struct opt *b = t->rows; b < a; b++) {
 			cr_assert_str_neq(a->name, b->name, "a name stands in two rows");
-			cr_assert(!a->letter || a->letter != b->letter, "%s and %s have one letter", a->name, b->name);
+			cr_assert(!a->letter || a->letter != b->letter, "%s and %s have one letter",
+				  a->name, b->name);
 		}
 		for (const char *c = a->name; *c; c++)
 			cr_assert(islower((unsigned char)*c) || *c == '-', "%s", a->name);
@@ -36,16 +39,19 @@ static void check_names(const struct opt_table *t)
 
 static void check_limits(const struct opt *row)
 {
-	uint64_t scale = row->scale ? row->scale : 1, room = row->size == 4 ? UINT32_MAX : UINT64_MAX;
+	uint64_t scale = row->scale ? row->scale : 1,
+		room = row->size == 4 ? UINT32_MAX : UINT64_MAX;
 
 	if (!is_number(row)) {
-		cr_assert(!row->least && !row->most && !row->scale && !row->step, "%s has limits", row->name);
+		cr_assert(!row->least && !row->most && !row->scale && !row->step, "%s has limits",
+			  row->name);
 		return;
 	}
 	cr_assert_lt(row->least, row->most, "%s", row->name);
 	cr_assert_leq(row->most, room / scale, "%s: the field is too small", row->name);
 	if (row->step)
-		cr_assert(row->least % row->step == 0 && row->most % row->step == 0, "%s", row->name);
+		cr_assert(row->least % row->step == 0 && row->most % row->step == 0, "%s",
+			  row->name);
 }
 
 static void check_row(const struct opt *row, size_t size)
@@ -67,7 +73,8 @@ static void check_fields(const struct opt_table *t)
 	for_each_row(a, t) {
 		for (const struct opt *b = t->rows; b < a; b++)
 			cr_assert(!a->size || !b->size || a->offset + a->size <= b->offset ||
-				  b->offset + b->size <= a->offset, "%s and %s set one field", a->name, b->name);
+				  b->offset + b->size <= a->offset, "%s and %s set one field",
+				  a->name, b->name);
 	}
 }
 
@@ -79,7 +86,8 @@ static void check_refusal(const struct opt *row, size_t size)
 	memset(conf, 0xa5, size);
 	memcpy(before, conf, size);
 	if (is_number(row) || row->type == OPT_WORD) {
-		cr_assert_eq(opt_read(row, conf, "\001", why, sizeof(why)), -EINVAL, "%s", row->name);
+		cr_assert_eq(opt_read(row, conf, "\001", why, sizeof(why)), -EINVAL, "%s",
+			     row->name);
 		opt_expected(row, expected, sizeof(expected));
 		cr_assert_str_eq(why, expected);
 		cr_assert_eq(strncmp(why, "expected ", 9), 0, "%s: %s", row->name, why);
@@ -136,9 +144,11 @@ static char *tree_file(const char *name)
 	return text;
 }
 
-/* Copy into @buf the part of @pod, the manual, that is about @row: its =item, and the text as far as the next.
- * Several items in a row share a text.  The marks B<>, C<>, I<> are left out, and each blank is one. */
-static void manual_of(const char *pod, const struct opt_table *t, const struct opt *row, char *buf, size_t len)
+/* Copy into @buf the part of @pod, the manual, that is about @row: its =item, and the text as far
+ * as the next.  Several items in a row share a text.  The marks B<>, C<>, I<> are left out, and
+ * each blank is one. */
+static void manual_of(const char *pod, const struct opt_table *t, const struct opt *row, char *buf,
+		      size_t len)
 {
 	char item[80];
 	const char *p, *end;
@@ -150,7 +160,8 @@ static void manual_of(const char *pod, const struct opt_table *t, const struct o
 
 		while (line > pod && line[-1] != '\n')
 			line--;
-		if (!strncmp(line, "=item ", 6) && *behind != '-' && !islower((unsigned char)*behind))
+		if (!strncmp(line, "=item ", 6) && *behind != '-' &&
+		    !islower((unsigned char)*behind))
 			break;
 	}
 	cr_assert_not_null(p, "the manual has no %s%s", t->dashes, row->name);
@@ -176,7 +187,8 @@ static void range_text(const struct opt *row, char *buf, size_t len)
 	if (!is_number(row) || row->most >= UINT32_MAX)
 		return;
 	if (row->type == OPT_SIZE)
-		snprintf(buf, len, "%s to %s", size_text(row->least, least), size_text(row->most, most));
+		snprintf(buf, len, "%s to %s", size_text(row->least, least),
+			 size_text(row->most, most));
 	else
 		snprintf(buf, len, "%" PRIu64 " to %" PRIu64, row->least, row->most);
 }
@@ -190,16 +202,19 @@ static void check_manual(const struct opt_table *t, const char *pod)
 	for_each_row(row, t) {
 		manual_of(pod, t, row, text, sizeof(text));
 		range_text(row, range, sizeof(range));
-		cr_assert_not_null(strstr(text, range), "the manual does not say that %s is from %s", row->name, range);
+		cr_assert_not_null(strstr(text, range),
+				   "the manual does not say that %s is from %s", row->name, range);
 		shown = row->fallback;
-		cr_assert(!shown || strstr(text, shown), "the manual has no default %s of %s", shown, row->name);
+		cr_assert(!shown || strstr(text, shown), "the manual has no default %s of %s",
+			  shown, row->name);
 		for (unsigned i = 0; i < row->nwords; i++)
-			cr_assert_not_null(strstr(text, row->words[i]), "the manual has no %s of %s", row->words[i],
-					   row->name);
+			cr_assert_not_null(strstr(text, row->words[i]),
+					   "the manual has no %s of %s", row->words[i], row->name);
 		cr_assert(!row->special || strstr(text, row->special), "%s", row->name);
 	}
 	/* And no option that is none. */
-	for (const char *p = strstr(pod, "=head1 OPTIONS"); p && (p = strstr(p, "\n=item B<--")); p++) {
+	for (const char *p = strstr(pod, "=head1 OPTIONS"); p && (p = strstr(p, "\n=item B<--"));
+	     p++) {
 		end = strpbrk(p + 11, "=>[");
 		snprintf(text, sizeof(text), "%.*s", (int)(end - p - 11), p + 11);
 		cr_assert_not_null(opt_find(t, text), "the manual has an option %s", text);
@@ -217,9 +232,11 @@ static void check_completion(const struct opt_table *t, const char *script)
 		if (row->type != OPT_WORD || !row->arg)
 			continue;
 		for (unsigned i = 0; i < row->nwords; i++)
-			snprintf(words + strlen(words), sizeof(words) - strlen(words), "%s%s", i ? "," : "", row->words[i]);
+			snprintf(words + strlen(words), sizeof(words) - strlen(words), "%s%s",
+				 i ? "," : "", row->words[i]);
 		strcat(words, "}");
-		cr_assert_not_null(strstr(script, words), "%s is not completed: %s", row->name, words);
+		cr_assert_not_null(strstr(script, words), "%s is not completed: %s", row->name,
+				   words);
 	}
 }
 

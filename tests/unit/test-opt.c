@@ -34,31 +34,35 @@ static int add_other(void *arg, const char *value, char *why, size_t len)
 #define FIELD(field) OPT_FIELD(struct conf, field)
 static const struct opt rows[] = {
 	{ .name = "flag", .type = OPT_FLAG, FIELD(flag), .holds = OPT_AT_START, .help = "a flag" },
-	{ .name = "number", .type = OPT_NUMBER, FIELD(number), .arg = "N", .least = 2, .most = 9, .fallback = "5",
-	  .with_next = true, .holds = OPT_AT_START },
-	{ .name = "scaled", .type = OPT_NUMBER, FIELD(scaled_ms), .arg = "SECONDS", .of = "seconds", .least = 1,
-	  .most = 60, .scale = 1000, .fallback = "30", .shown = "30 s", .holds = OPT_AT_START, .help = "one\nand two" },
-	{ .name = "attempts", .type = OPT_NUMBER, FIELD(attempts), .arg = "N", .most = 9, .special = "-1",
-	  .special_value = UINT64_MAX, .special_help = "-1 for no end", .fallback = "-1", .holds = OPT_AT_START,
+	{ .name = "number", .type = OPT_NUMBER, FIELD(number), .arg = "N", .least = 2, .most = 9,
+	  .fallback = "5", .with_next = true, .holds = OPT_AT_START },
+	{ .name = "scaled", .type = OPT_NUMBER, FIELD(scaled_ms), .arg = "SECONDS", .of = "seconds",
+	  .least = 1, .most = 60, .scale = 1000, .fallback = "30", .shown = "30 s",
+	  .holds = OPT_AT_START, .help = "one\nand two" },
+	{ .name = "attempts", .type = OPT_NUMBER, FIELD(attempts), .arg = "N", .most = 9,
+	  .special = "-1", .special_value = UINT64_MAX, .special_help = "-1 for no end",
+	  .fallback = "-1", .holds = OPT_AT_START,
 	  .help = "how often a connection that was lost is made" },
-	{ .name = "size", .type = OPT_SIZE, FIELD(size), .arg = "SIZE", .least = 512, .most = 64u << 20, .step = 512,
-	  .holds = OPT_AT_START, .help = "a size" },
-	{ .name = "room", .type = OPT_SIZE, FIELD(timeout_ms), .arg = "SIZE", .of = "IOs", .least = 1,
-	  .most = UINT64_C(1) << 40,
+	{ .name = "size", .type = OPT_SIZE, FIELD(size), .arg = "SIZE", .least = 512,
+	  .most = 64u << 20, .step = 512, .holds = OPT_AT_START, .help = "a size" },
+	{ .name = "room", .type = OPT_SIZE, FIELD(timeout_ms), .arg = "SIZE", .of = "IOs",
+	  .least = 1, .most = UINT64_C(1) << 40,
 	  .holds = OPT_AT_START, .help = "another one" },
-	{ .name = "colour", .type = OPT_WORD, FIELD(colour), .words = colours, .nwords = 3, .fallback = "green",
-	  .holds = OPT_AT_START, .help = "a word" },
-	{ .name = "text", .type = OPT_TEXT, FIELD(text), .arg = "PATH|none", .of = "a path", .special = "none",
-	  .holds = OPT_AT_START, .help = "a text" },
-	{ .name = "other", .type = OPT_OTHER, .call = add_other, .arg = "X", .many = true, .holds = OPT_AT_START,
-	  .help = "another one each time" },
-	{ .name = "watch", .type = OPT_NUMBER, FIELD(watch), .arg = "N", .least = 1, .most = 7, .optional = true,
-	  .fallback = "3", .holds = OPT_AT_START, .help = "again" },
-	{ .name = "help", .letter = 'h', .type = OPT_HELP, .holds = OPT_AT_START, .help = "print this and exit" },
+	{ .name = "colour", .type = OPT_WORD, FIELD(colour), .words = colours, .nwords = 3,
+	  .fallback = "green", .holds = OPT_AT_START, .help = "a word" },
+	{ .name = "text", .type = OPT_TEXT, FIELD(text), .arg = "PATH|none", .of = "a path",
+	  .special = "none", .holds = OPT_AT_START, .help = "a text" },
+	{ .name = "other", .type = OPT_OTHER, .call = add_other, .arg = "X", .many = true,
+	  .holds = OPT_AT_START, .help = "another one each time" },
+	{ .name = "watch", .type = OPT_NUMBER, FIELD(watch), .arg = "N", .least = 1, .most = 7,
+	  .optional = true, .fallback = "3", .holds = OPT_AT_START, .help = "again" },
+	{ .name = "help", .letter = 'h', .type = OPT_HELP, .holds = OPT_AT_START,
+	  .help = "print this and exit" },
 };
 
 static const struct opt_table table = {
-	.program = "prog", .rows = rows, .n = ARRAY_SIZE(rows), .dashes = "--", .head = "Usage: prog\n\n",
+	.program = "prog", .rows = rows, .n = ARRAY_SIZE(rows), .dashes = "--",
+	.head = "Usage: prog\n\n",
 	.tail = "\nThe end.\n", .column = 24,
 };
 
@@ -104,8 +108,11 @@ Test(opt, values)
 	struct conf conf;
 	char err[256];
 
-	cr_assert_eq(parse(&conf, "a --flag --number=2 --scaled 60 b --attempts=0 --size=4K --room=8G --colour=blue "
-			   "--text=/x --other 1 --other=2 --watch", err, sizeof(err)), OPT_RUN, "%s", err);
+	cr_assert_eq(parse(&conf,
+			   "a --flag --number=2 --scaled 60 b --attempts=0 --size=4K --room=8G "
+			   "--colour=blue "
+			   "--text=/x --other 1 --other=2 --watch", err, sizeof(err)), OPT_RUN,
+		     "%s", err);
 	cr_assert(conf.flag);
 	cr_assert_eq(conf.number, 2);
 	cr_assert_eq(conf.scaled_ms, 60000);
@@ -120,7 +127,8 @@ Test(opt, values)
 	cr_assert(opt_given(&table, given, "flag"));
 	cr_assert(opt_given(&table, given, "watch"));
 	cr_assert_not(opt_given(&table, given, "help"));
-	cr_assert_eq(parse(&conf, "--text /x --text none --watch=7 --num 9", err, sizeof(err)), OPT_RUN);
+	cr_assert_eq(parse(&conf, "--text /x --text none --watch=7 --num 9", err, sizeof(err)),
+		     OPT_RUN);
 	cr_assert_null(conf.text);
 	cr_assert_eq(conf.watch, 7);
 	cr_assert_eq(conf.number, 9);
@@ -137,12 +145,17 @@ Test(opt, mistakes)
 		{ "--number=10", OPT_USAGE, "--number '10': expected a number from 2 to 9" },
 		{ "--number=", OPT_USAGE, "--number '': expected a number from 2 to 9" },
 		{ "--number 2x", OPT_USAGE, "--number '2x': expected a number from 2 to 9" },
-		{ "--scaled=1s", OPT_USAGE, "--scaled '1s': expected a number of seconds from 1 to 60" },
-		{ "--attempts=-2", OPT_USAGE, "--attempts '-2': expected a number from 0 to 9, or -1 for no end" },
-		{ "--size=1000", OPT_USAGE, "--size '1000': expected a multiple of 512 from 512 to 64M" },
-		{ "--size=65M", OPT_USAGE, "--size '65M': expected a multiple of 512 from 512 to 64M" },
+		{ "--scaled=1s", OPT_USAGE,
+		  "--scaled '1s': expected a number of seconds from 1 to 60" },
+		{ "--attempts=-2", OPT_USAGE,
+		  "--attempts '-2': expected a number from 0 to 9, or -1 for no end" },
+		{ "--size=1000", OPT_USAGE,
+		  "--size '1000': expected a multiple of 512 from 512 to 64M" },
+		{ "--size=65M", OPT_USAGE,
+		  "--size '65M': expected a multiple of 512 from 512 to 64M" },
 		{ "--room=0", OPT_USAGE,
-		  "--room '0': expected a number of IOs from 1 to 1T, perhaps with K, M, G or T behind it" },
+		  "--room '0': expected a number of IOs from 1 to 1T, perhaps with K, M, "
+		  "G or T behind it" },
 		{ "--colour=re", OPT_USAGE, "--colour 're': expected red, green or blue" },
 		{ "--text=", OPT_USAGE, "--text '': expected a path, or none" },
 		{ "--other=no", OPT_USAGE, "--other 'no': expected anything but no and gone" },
@@ -151,8 +164,10 @@ Test(opt, mistakes)
 		{ "--colour", OPT_USAGE, "option '--colour' needs a value: see prog --help" },
 		{ "--flags", OPT_USAGE, "option '--flags' is unknown, ambiguous or takes no value "
 		  "(did you mean --flag?): see prog --help" },
-		{ "--flag=1", OPT_USAGE, "option '--flag=1' is unknown, ambiguous or takes no value: see prog --help" },
-		{ "-x", OPT_USAGE, "option '-x' is unknown, ambiguous or takes no value: see prog --help" },
+		{ "--flag=1", OPT_USAGE,
+		  "option '--flag=1' is unknown, ambiguous or takes no value: see prog --help" },
+		{ "-x", OPT_USAGE,
+		  "option '-x' is unknown, ambiguous or takes no value: see prog --help" },
 	};
 
 	for_each_case(c, cases) {
