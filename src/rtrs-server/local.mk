@@ -51,6 +51,7 @@ librtrssrv_la_SOURCES = \
 	%D%/srv-mem.h \
 	%D%/srv-open.c \
 	%D%/srv-open.h \
+	%D%/srv-ops.h \
 	%D%/srv-path.c \
 	%D%/srv-path.h \
 	%D%/srv-pool.c \
@@ -58,6 +59,8 @@ librtrssrv_la_SOURCES = \
 	%D%/srv-priv.h \
 	%D%/srv-req.c \
 	%D%/srv-req.h \
+	%D%/srv-rnbd.c \
+	%D%/srv-rnbd.h \
 	%D%/srv-sess.c \
 	%D%/srv-sess.h \
 	%D%/srv-size.c \

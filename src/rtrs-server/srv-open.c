@@ -19,7 +19,6 @@
 #include "clock.h"
 #include "export.h"
 #include "log.h"
-#include "srv-list.h"
 #include "srv-open.h"
 #include "srv-req.h"
 #include "srv-size.h"
@@ -78,7 +77,7 @@ static uint32_t host_told(const struct srv *srv)
 	return !srv->host_lasts ? 0 : host ? host : 1;
 }
 
-static void sess_info(struct srv_req *req)
+void srv_open_sess_info(struct srv_req *req)
 {
 	struct rnbd_sess_info info;
 	struct rnbd_msg_sess_info rsp;
@@ -327,7 +326,7 @@ static void open_sized(struct srv_req *req)
 }
 
 /* What is wrong with it is told by open_or_wait(). */
-static void open_begin(struct srv_req *req)
+void srv_open_open(struct srv_req *req)
 {
 	struct rnbd_open open;
 	struct export *ex = NULL;
@@ -359,7 +358,7 @@ static void dev_quiet(struct loop_msg *msg)
 	dev_closed(container_of(msg, struct srv_dev, quiet_msg));
 }
 
-static void close_dev(struct srv_req *req)
+void srv_open_close(struct srv_req *req)
 {
 	struct srv_dev *dev;
 	uint32_t id;
@@ -405,33 +404,6 @@ unsigned srv_open_kick(struct srv *srv, const struct export *ex)
 			dev_closed(dev);
 	}
 	return n;
-}
-
-/* ---- dispatch ---- */
-
-void srv_open_request(struct srv_req *req)
-{
-	switch (rnbd_msg_type(req->rtrs.usr, req->rtrs.usr_len)) {
-	case RNBD_MSG_SESS_INFO:
-		sess_info(req);
-		break;
-	case RNBD_MSG_OPEN:
-		/* ORDER: a path that failed before has had its waiters cancelled; do not add
-		 * one. */
-		if (req->path->state == SRV_PATH_CONNECTED)
-			open_begin(req);
-		else
-			srv_req_finish_control(req, -ECONNABORTED);
-		break;
-	case RNBD_MSG_CLOSE:
-		close_dev(req);
-		break;
-	case RNBD_MSG_LIST:
-		srv_list_request(req);
-		break;
-	default:
-		srv_req_finish_control(req, -EINVAL);
-	}
 }
 
 void srv_open_init(struct srv *srv)

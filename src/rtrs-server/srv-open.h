@@ -10,8 +10,10 @@ struct srv_path;
 struct srv_req;
 struct srv_sess;
 
-/* A message that is not IO.  Ends in srv_req_finish_control(). */
-void srv_open_request(struct srv_req *req);
+/* Answer the message @req.  Ends in srv_req_finish_control().  An OPEN needs a path in service. */
+void srv_open_sess_info(struct srv_req *req);
+void srv_open_open(struct srv_req *req);
+void srv_open_close(struct srv_req *req);
 void srv_open_init(struct srv *srv);
 /* @path is failing: its OPENs wait no longer. */
 void srv_open_path_failed(struct srv_path *path);

@@ -21,7 +21,6 @@
 #include "rtrs-wr.h"
 #include "srv-geom.h"
 #include "srv-mem.h"
-#include "srv-open.h"
 #include "srv-req.h"
 #include "util.h"
 
@@ -124,7 +123,7 @@ static void path_cut(void *object)
 
 	loop_timer_cancel(&path->timer);
 	srv_info_cancel(path);
-	srv_open_path_failed(path);
+	path->srv->ops->path_failed(path);
 	for (unsigned cid = 0; cid < path->cid_num; cid++) {
 		if (path->cons[cid])
 			srv_con_cut(path->cons[cid]);
@@ -156,7 +155,7 @@ static void path_unlink(void *object)
 	path_close_cons(path);
 	srv->ncons -= path->ncons;
 	if (path->was_up && srv_sess_path_down(path->sess))
-		srv_open_sess_lost(path->sess);
+		srv->ops->sess_lost(path->sess);
 	/* ORDER: nobody may wait in the belief that this path still holds a name. */
 	srv->path_unlinked(srv);
 	if (path->nquiet == path->ncons)

@@ -25,6 +25,7 @@
 #include "rtrs-wr.h"
 #include "srv-ident.h"
 #include "srv-log.h"
+#include "srv-ops.h"
 #include "srv-pool.h"
 #include "srv.h"
 
@@ -77,6 +78,7 @@ enum srv_life {
 
 struct srv {
 	const struct srv_conf *conf;
+	const struct srv_ops *ops;
 	struct exports *exports;
 	struct srv_thread *threads;
 	unsigned nthreads;		/* the control thread, and 1.. for IO */

@@ -17,8 +17,6 @@
 #include "clock.h"
 #include "log.h"
 #include "rtrs-imm.h"
-#include "srv-dev-io.h"
-#include "srv-open.h"
 #include "srv-req.h"
 #include "util.h"
 
@@ -39,13 +37,18 @@ static int req_decode(struct srv_req *req, const char **why)
 			       why);
 }
 
+static const struct srv_ops *req_ops(const struct srv_req *req)
+{
+	return req->path->srv->ops;
+}
+
 /* Its turn at the fence has come. */
 static void req_run(struct srv_req *req)
 {
 	if (srv_con_dead(req->con)) {	/* held until its path died: its client has sent it again */
 		srv_req_finish(req, -ECONNABORTED);
 	} else if (srv_fence_turn(&req->path->sess->fence, req->buf_id, &req->fence)) {
-		srv_dev_io_start(req);
+		req_ops(req)->resume(req);
 	} else {
 		srv_con_fail(req->con, "request in chunk %u is older than one of another path: "
 			     "the client has given this path up", req->buf_id);
@@ -63,14 +66,12 @@ void srv_req_pass_on(struct srv_req *req, struct srv_req *next)
 	srv_req_send(next);
 }
 
-/* Enter the fence.  Only IO enters the storage. */
-static void req_enter_fence(struct srv_req *req)
+void srv_req_order(struct srv_req *req, uint32_t tag)
 {
 	struct srv_sess *sess = req->path->sess;
 	struct srv_fence_node *front;
 
-	if (srv_sess_tagged(sess))
-		req->fence.order.tag = rnbd_io_tag(req->rtrs.usr, req->rtrs.usr_len);
+	req->fence.order.tag = tag;
 	/* ORDER: before it enters, because from then on another thread may send it here. */
 	srv_req_enter(req, SRV_REQ_FENCED);
 	front = srv_fence_enter(&sess->fence, req->buf_id, &req->fence);
@@ -100,14 +101,13 @@ void srv_req_execute(struct srv_req *req)
 		srv_req_finish(req, -ECONNABORTED);
 		return;
 	}
-	/* A client that is back must be greeted while the storage is still busy with what the
-	 * client has under this buf_id from before. */
-	if (rnbd_msg_type(req->rtrs.usr, req->rtrs.usr_len) != RNBD_MSG_IO) {
-		srv_req_enter(req, SRV_REQ_CONTROL);
-		srv_post_control(req->path->srv, &req->msg);
-		return;
-	}
-	req_enter_fence(req);
+	req_ops(req)->request(req);
+}
+
+void srv_req_to_control(struct srv_req *req)
+{
+	srv_req_enter(req, SRV_REQ_CONTROL);
+	srv_post_control(req->path->srv, &req->msg);
 }
 
 /* The control thread has finished this request. */
@@ -123,14 +123,15 @@ static void req_message(struct loop_msg *msg)
 		[SRV_REQ_ARRIVED] = srv_key_revoke_now,	/* its turn has come */
 		[SRV_REQ_REVOKING] = srv_req_execute,	/* the key has gone with its device */
 		[SRV_REQ_FENCED] = req_run,		/* the one before it has left */
-		[SRV_REQ_SIZE] = srv_dev_io_ask,	/* control thread */
-		[SRV_REQ_SIZED] = srv_dev_io_sized,
-		[SRV_REQ_CONTROL] = srv_open_request,	/* control thread */
 		[SRV_REQ_REPLY] = req_finished,
 	};
 	struct srv_req *req = container_of(msg, struct srv_req, msg);
+	void (*run)(struct srv_req *req) = runs[srv_req_stage(req)];
 
-	runs[srv_req_stage(req)](req);
+	if (run)
+		run(req);
+	else
+		req_ops(req)->resume(req);
 }
 
 static void req_arrived(struct srv_con *con, uint32_t payload, uint32_t byte_len)

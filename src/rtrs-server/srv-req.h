@@ -39,7 +39,7 @@ enum srv_req_stage {
 	SRV_REQ_IDLE,		/* the chunk is its client's */
 	SRV_REQ_ARRIVED,	/* --invalidate=always: waits for its turn, or on srv_con.revokes */
 	SRV_REQ_REVOKING,	/* likewise: the end of its chunk's key is posted */
-	/* in the fence */
+	/* in the fence; once there its stages up to CONTROL are those of srv_ops.resume() */
 	SRV_REQ_FENCED,		/* an earlier request under this buf_id may be in the storage */
 	SRV_REQ_SIZE,		/* behind the end: with the control thread, which asks whether that
 				 * has moved */
@@ -93,6 +93,13 @@ void srv_req_reply_task(struct loop_task *task);
 /* The chunk of @req is its client's no more, or cannot be: look at it and begin.  Thread of
  * @req->con. */
 void srv_req_execute(struct srv_req *req);
+
+/* @req has an order among the requests under its buf_id: srv_ops.resume() follows in FENCED, maybe
+ * from inside this call, when all earlier ones have left.  @tag: of its client, 0: none.  Thread of
+ * @req->con. */
+void srv_req_order(struct srv_req *req, uint32_t tag);
+/* @req is the control thread's: srv_ops.resume() follows there in CONTROL.  Thread of @req->con. */
+void srv_req_to_control(struct srv_req *req);
 
 static inline enum srv_req_stage srv_req_stage(const struct srv_req *req)
 {

@@ -23,6 +23,7 @@
 #include "srv-path.h"
 #include "srv-prio.h"
 #include "srv-priv.h"
+#include "srv-rnbd.h"
 #include "srv-sess.h"
 #include "srv-size.h"
 #include "srv-stat.h"
@@ -125,6 +126,7 @@ static struct srv *srv_alloc(const struct srv_conf *conf, struct reactor **react
 	srv->path_unlinked = path_unlinked;
 	srv->part_gone = part_gone;
 	srv->conf = conf;
+	srv->ops = &srv_rnbd_ops;
 	srv->exports = conf->exports;
 	srv->nthreads = n;
 	for (unsigned i = 0; i < n; i++) {

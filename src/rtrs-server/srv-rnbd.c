@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns nothing: sends each message of RNBD to the file that answers it.  IO runs on the thread of
+ * its connection, behind the fence; other messages run on the control thread.  A message that
+ * nobody knows is answered with -EINVAL. */
+#include <errno.h>
+
+#include "srv-dev-io.h"
+#include "srv-list.h"
+#include "srv-open.h"
+#include "srv-req.h"
+#include "srv-rnbd.h"
+
+static void rnbd_request(struct srv_req *req)
+{
+	uint32_t tag = 0;
+
+	/* A client that is back must be greeted while the storage is still busy with what the
+	 * client has under this buf_id from before. */
+	if (rnbd_msg_type(req->rtrs.usr, req->rtrs.usr_len) != RNBD_MSG_IO) {
+		srv_req_to_control(req);
+		return;
+	}
+	if (srv_sess_tagged(req->path->sess))
+		tag = rnbd_io_tag(req->rtrs.usr, req->rtrs.usr_len);
+	srv_req_order(req, tag);
+}
+
+/* ---- control messages ---- */
+
+struct message {
+	int type;			/* enum rnbd_msg_type */
+	void (*answer)(struct srv_req *req);
+	bool in_service;		/* only on a path in service */
+};
+
+static const struct message messages[] = {
+	{ .type = RNBD_MSG_SESS_INFO, .answer = srv_open_sess_info },
+	/* ORDER: a path that failed before has had its waiters cancelled; do not add one. */
+	{ .type = RNBD_MSG_OPEN, .answer = srv_open_open, .in_service = true },
+	{ .type = RNBD_MSG_CLOSE, .answer = srv_open_close },
+	{ .type = RNBD_MSG_LIST, .answer = srv_list_request },
+};
+
+static const struct message *rnbd_message(const struct srv_req *req)
+{
+	int type = rnbd_msg_type(req->rtrs.usr, req->rtrs.usr_len);
+
+	for (unsigned i = 0; i < ARRAY_SIZE(messages); i++) {
+		if (messages[i].type == type)
+			return &messages[i];
+	}
+	return NULL;
+}
+
+static void rnbd_control(struct srv_req *req)
+{
+	const struct message *m = rnbd_message(req);
+
+	if (!m)
+		srv_req_finish_control(req, -EINVAL);
+	else if (m->in_service && req->path->state != SRV_PATH_CONNECTED)
+		srv_req_finish_control(req, -ECONNABORTED);
+	else
+		m->answer(req);
+}
+
+/* ---- struct srv_ops ---- */
+
+static void rnbd_resume(struct srv_req *req)
+{
+	static void (*const runs[SRV_REQ_NSTAGES])(struct srv_req *req) = {
+		[SRV_REQ_FENCED] = srv_dev_io_start,	/* its turn has come */
+		[SRV_REQ_SIZE] = srv_dev_io_ask,	/* control thread */
+		[SRV_REQ_SIZED] = srv_dev_io_sized,
+		[SRV_REQ_CONTROL] = rnbd_control,	/* control thread */
+	};
+
+	runs[srv_req_stage(req)](req);
+}
+
+const struct srv_ops srv_rnbd_ops = {
+	.request = rnbd_request,
+	.resume = rnbd_resume,
+	.path_failed = srv_open_path_failed,
+	.sess_lost = srv_open_sess_lost,
+};
