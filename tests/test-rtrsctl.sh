@@ -242,14 +242,14 @@ expect_failure 2 "which path" "$rtrsctl" path disconnect
 expect_failure 2 "see rtrsctl --help" "$rtrsctl"
 expect_failure 2 "log-level: 'debug' is one word too many" "$rtrsctl" log-level info debug
 for seconds in 0 x 3601 -1 ''; do
-	expect_failure 2 "^rtrsctl: --watch=$seconds: expected a number of seconds from 1 to 3600\$" \
+	expect_failure 2 "^rtrsctl: --watch '$seconds': expected a number of seconds from 1 to 3600\$" \
 		"$rtrsctl" --watch=$seconds list
 done
-expect_failure 2 "^rtrsctl: --socket=: expected the path of a control socket\$" "$rtrsctl" --socket= list
-expect_failure 2 "^rtrsctl: --socket: expected a value" "$rtrsctl" list --socket
-expect_failure 2 "^rtrsctl: --json=x: expected no value" "$rtrsctl" --json=x list
-expect_failure 2 "^rtrsctl: no option --jsno .did you mean --json" "$rtrsctl" --jsno list
-expect_failure 2 "^rtrsctl: no option -x: see" "$rtrsctl" -x list
+expect_failure 2 "^rtrsctl: --socket '': expected the path of a control socket\$" "$rtrsctl" --socket= list
+expect_failure 2 "^rtrsctl: option '--socket' needs a value: see" "$rtrsctl" list --socket
+expect_failure 2 "^rtrsctl: option '--json=x' is unknown, ambiguous or takes no value: see" "$rtrsctl" --json=x list
+expect_failure 2 "^rtrsctl: option '--jsno' is unknown, .* .did you mean --json" "$rtrsctl" --jsno list
+expect_failure 2 "^rtrsctl: option '-x' is unknown, ambiguous or takes no value: see" "$rtrsctl" -x list
 expect_failure 2 "^rtrsctl: --dump takes no command, and 'list' is one\$" "$rtrsctl" --dump list
 
 # With --json each of them is an object on standard output, and standard error is empty.
@@ -269,8 +269,8 @@ refused_json 1 "session 'nobody' is not connected" session disconnect nobody --j
 refused_json 1 "$tmp/none: No such file or directory" --json --socket "$tmp/none" list
 refused_json 1 "$tmp/none: No such file or directory" --json --socket "$tmp/none" status
 refused_json 2 "no command 'statuss' (did you mean status?): see rtrsctl --help" --json statuss
-refused_json 2 "--watch=x: expected a number of seconds from 1 to 3600" --watch=x --json list
-refused_json 2 "no option --what: see rtrsctl --help" --what list --json
+refused_json 2 "--watch 'x': expected a number of seconds from 1 to 3600" --watch=x --json list
+refused_json 2 "option '--what' is unknown, ambiguous or takes no value: see rtrsctl --help" --what list --json
 refused_json 2 "no command: see rtrsctl --help" --json
 RUNTIME_DIRECTORY=$tmp/empty refused_json 1 "no program with a control socket in $tmp/empty: see --socket" --json list
 

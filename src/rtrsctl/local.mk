@@ -6,6 +6,8 @@ rtrsctl_SOURCES = \
 	%D%/call.h \
 	%D%/find.c \
 	%D%/find.h \
+	%D%/args.c \
+	%D%/args.h \
 	%D%/resolve.c \
 	%D%/resolve.h \
 	%D%/rtrsctl.c \
@@ -17,4 +19,4 @@ rtrsctl_SOURCES = \
 	%D%/text.h \
 	$(NULL)
 rtrsctl_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
-rtrsctl_LDADD = libctl.la libbase.la $(JANSSON_LIBS)
+rtrsctl_LDADD = libctl.la libopt.la libbase.la $(JANSSON_LIBS)

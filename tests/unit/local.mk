@@ -29,6 +29,7 @@ UNIT_TESTS = \
 	%D%/test-number.crit \
 	%D%/test-opt.crit \
 	%D%/test-bench-options.crit \
+	%D%/test-rtrsctl-args.crit \
 	%D%/test-mask.crit \
 	%D%/test-range.crit \
 	%D%/test-rnbd-extents.crit \
@@ -168,6 +169,16 @@ UNIT_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 %C%_test_bench_options_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_bench_options_crit_LDADD = \
 	libclt.la libfab.la librtrs.la libopt.la libbase.la libclock.la $(CRITERION_LIBS)
+%C%_test_rtrsctl_args_crit_SOURCES = \
+	%D%/opt-rules.c \
+	%D%/opt-rules.h \
+	%D%/test-rtrsctl-args.c \
+	%D%/unit.h \
+	src/rtrsctl/args.c \
+	$(NULL)
+%C%_test_rtrsctl_args_crit_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/rtrsctl
+%C%_test_rtrsctl_args_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_rtrsctl_args_crit_LDADD = libopt.la libbase.la $(CRITERION_LIBS)
 %C%_test_opt_crit_SOURCES = %D%/test-opt.c %D%/unit.h
 %C%_test_opt_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_opt_crit_LDADD = libopt.la libbase.la $(CRITERION_LIBS)

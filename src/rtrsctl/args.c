@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the tables of options and of commands.  It knows the words of all programs; which of them a
+ * program has, the program says. */
+#include <config.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "args.h"
+#include "rundir.h"
+#include "say.h"
+#include "suggest.h"
+#include "util.h"
+
+#define COLUMN 34
+
+/* ---- the tables ---- */
+
+static const struct command commands[] = {
+	{ .name = "list", .asks = true, .help = "names of exports, sessions and paths" },
+	{ .name = "status", .asks = true, .sends = "stats", .answer = ANSWER_STATUS,
+	  .help = "what each export and session does now" },
+	{ .name = "show", .asks = true, .help = "states and properties of all of them" },
+	{ .name = "stats", .asks = true, .help = "counters, too" },
+	{ .name = "stats reset", .help = "count from 0" },
+	{ .name = "session disconnect", .kind = RUNDIR_SERVER, .arg = "session", .needs_arg = true,
+	  .arg_text = "SESSION", .help = "its client comes back by itself" },
+	{ .name = "path add", .kind = RUNDIR_NBDKIT, .arg = "path", .needs_arg = true, .resolves = true,
+	  .arg_text = "PATH", .help = "PATH: [SRC@]DST[:PORT]" },
+	{ .name = "path remove", .kind = RUNDIR_NBDKIT, .arg = "path", .needs_arg = true },
+	{ .name = "path disconnect", .arg = "path", .needs_arg = true },
+	{ .name = "path reconnect", .kind = RUNDIR_NBDKIT, .arg = "path", .needs_arg = true, .arg_text = "PATH",
+	  .help = "" },
+	{ .name = "policy", .kind = RUNDIR_NBDKIT, .arg = "policy", .arg_text = "[POLICY]",
+	  .help = "round-robin, min-inflight, min-latency" },
+	{ .name = "max-reconnect-attempts", .kind = RUNDIR_NBDKIT, .arg = "attempts", .arg_text = "[N]",
+	  .help = "-1: for ever" },
+	{ .name = "export kick", .kind = RUNDIR_SERVER, .arg = "export", .needs_arg = true, .arg_text = "EXPORT",
+	  .help = "close it for all who have it open" },
+	{ .name = "log-level", .kind = RUNDIR_SERVER, .arg = "level", .arg_text = "[LEVEL]",
+	  .help = "error, warning, info or debug" },
+};
+
+const struct command *const command_stats = &commands[3];
+
+/* "path remove|disconnect|reconnect PATH", of commands that share a line. */
+static void print_commands(FILE *out)
+{
+	char line[128] = "";
+
+	for (unsigned i = 0; i < ARRAY_SIZE(commands); i++) {
+		const struct command *c = &commands[i];
+		const char *more = *line ? strchr(c->name, ' ') + 1 : c->name;
+		size_t len = strlen(line);
+
+		snprintf(line + len, sizeof(line) - len, "%s%s%s%s", len ? "|" : "  ", more, c->arg_text ? " " : "",
+			 c->arg_text ? c->arg_text : "");
+		if (!c->help)
+			continue;
+		if (*c->help)
+			fprintf(out, "%-*s%s\n", COLUMN, line, c->help);
+		else
+			fprintf(out, "%s\n", line);
+		line[0] = '\0';
+	}
+	fputs("\n", out);
+}
+
+#define FIELD(field) OPT_FIELD(struct ctx, field)
+
+static const struct opt rows[] = {
+	{ .name = "socket", .type = OPT_TEXT, FIELD(socket), .arg = "PATH", .of = "the path of a control socket",
+	  .holds = OPT_AT_START, .help = "the program's control socket" },
+	{ .name = "json", .type = OPT_FLAG, FIELD(json), .holds = OPT_AT_START,
+	  .help = "the answer as it is, on one line" },
+	{ .name = "watch", .type = OPT_NUMBER, FIELD(watch_s), .arg = "SECONDS", .of = "seconds", .least = 1,
+	  .most = 3600, .optional = true, .fallback = "1", .holds = OPT_AT_START, .help = "again and again" },
+	{ .name = "dump", .type = OPT_FLAG, FIELD(dump), .holds = OPT_AT_START, .help = "all of all programs, once" },
+	{ .name = "help", .letter = 'h', .type = OPT_HELP, .holds = OPT_AT_START, .help = "print this and exit" },
+	{ .name = "version", .letter = 'V', .type = OPT_VERSION, .holds = OPT_AT_START,
+	  .help = "print the version and exit" },
+};
+
+const struct opt_table args_table = {
+	.program = "rtrsctl",
+	.rows = rows,
+	.n = ARRAY_SIZE(rows),
+	.dashes = "--",
+	.head = "Usage: rtrsctl [OPTIONS] COMMAND\n"
+		"Ask and command an rtrs-server or nbdkit-rtrs-plugin that runs.\n"
+		"\n",
+	.body = print_commands,
+	.tail = "\nExit status: 0 done, 1 refused or not reached, 2 a mistake above, 3 not all up.\n",
+	.column = COLUMN,
+};
+
+/* ---- the command ---- */
+
+/* Find the command in @argv, which may be two words.  NULL: there is none. */
+static const struct command *find_command(char **argv, int argc, int *used)
+{
+	for (unsigned i = 0; i < ARRAY_SIZE(commands); i++) {
+		const char *name = commands[i].name, *second = strchr(name, ' ');
+		size_t len = second ? (size_t)(second - name) : strlen(name);
+
+		if (strlen(argv[0]) != len || strncmp(argv[0], name, len))
+			continue;
+		if (second && (argc < 2 || strcmp(argv[1], second + 1)))
+			continue;
+		/* "stats" is the beginning of another one. */
+		if (!second && argc > 1 && !commands[i].arg)
+			continue;
+		*used = second ? 2 : 1;
+		return &commands[i];
+	}
+	return NULL;
+}
+
+static int unknown_command(char **argv, int argc)
+{
+	const char *names[ARRAY_SIZE(commands)], *meant;
+	char words[256];
+
+	for (unsigned i = 0; i < ARRAY_SIZE(commands); i++)
+		names[i] = commands[i].name;
+	snprintf(words, sizeof(words), "%s%s%s", argv[0], argc > 1 ? " " : "", argc > 1 ? argv[1] : "");
+	meant = suggest(words, strlen(words), names, ARRAY_SIZE(names));
+	return say_error(EXIT_USAGE, "no command '%s'%s%s%s: see rtrsctl --help", words,
+			 meant ? " (did you mean " : "", meant ? meant : "", meant ? "?)" : "");
+}
+
+static int parse_command(struct ctx *ctx, int argc, char **argv)
+{
+	int used = 0;
+
+	if (!argc)
+		return say_error(EXIT_USAGE, "no command: see rtrsctl --help");
+	ctx->command = find_command(argv, argc, &used);
+	if (!ctx->command)
+		return unknown_command(argv, argc);
+	argc -= used;
+	argv += used;
+	if (argc > (ctx->command->arg ? 1 : 0))
+		return say_error(EXIT_USAGE, "%s: '%s' is one word too many: see rtrsctl --help",
+				 ctx->command->name, argv[argc - 1]);
+	ctx->arg = argc ? argv[0] : NULL;
+	if (ctx->command->needs_arg && !ctx->arg)
+		return say_error(EXIT_USAGE, "%s: which %s?", ctx->command->name, ctx->command->arg);
+	return EXIT_DONE;
+}
+
+/* ---- the whole ---- */
+
+/* --json says how an error is told, wherever it stands. */
+static void look_for_json(int argc, char **argv)
+{
+	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++) {
+		if (!strcmp(argv[i], "--json"))
+			say_json();
+	}
+}
+
+static bool is_negative(const char *word)
+{
+	return word[0] == '-' && word[1] >= '0' && word[1] <= '9';
+}
+
+int args_parse(struct ctx *ctx, int argc, char **argv)
+{
+	/* To getopt() a number below 0 would be an option. */
+	bool negative = argc > 1 && is_negative(argv[argc - 1]);
+	enum opt_result result;
+	int first = argc, rc;
+	char err[512];
+
+	argc -= negative;
+	look_for_json(argc, argv);
+	result = opt_argv(&args_table, ctx, argc, argv, &first, NULL, err, sizeof(err));
+	if (result == OPT_EXIT)
+		return EXIT_DONE;
+	if (result != OPT_RUN)
+		return say_error(EXIT_USAGE, "%s", err);
+	argc += negative;
+	if (ctx->dump && argc > first)
+		return say_error(EXIT_USAGE, "--dump takes no command, and '%s' is one", argv[first]);
+	rc = ctx->dump ? EXIT_DONE : parse_command(ctx, argc - first, argv + first);
+	return rc ? rc : -1;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The options of rtrsctl: the table, and what a command line becomes. */
+#include "opt-rules.h"
+#include "unit.h"
+
+#include "args.h"
+#include "say.h"
+
+int say_error(int status, const char *fmt, ...)
+{
+	return status;
+}
+
+void say_json(void)
+{
+}
+
+Test(args, table)
+{
+	opt_rules(&args_table, sizeof(struct ctx), "rtrsctl.pod");
+}
+
+Test(args, command_lines)
+{
+	static const struct {
+		const char *args;
+		int status;
+		const char *command, *arg;
+		unsigned watch_s;
+	} cases[] = {
+		{ "list", -1, "list", NULL, 0 },
+		{ "stats", -1, "stats", NULL, 0 },
+		{ "stats reset", -1, "stats reset", NULL, 0 },
+		{ "stats all", EXIT_USAGE, NULL, NULL, 0 },
+		{ "--watch status", -1, "status", NULL, 1 },
+		{ "status --watch=7", -1, "status", NULL, 7 },
+		{ "--watch 7 status", EXIT_USAGE, NULL, NULL, 1 },
+		{ "path remove x", -1, "path remove", "x", 0 },
+		{ "path remove", EXIT_USAGE, NULL, NULL, 0 },
+		{ "max-reconnect-attempts -1", -1, "max-reconnect-attempts", "-1", 0 },
+		{ "policy", -1, "policy", NULL, 0 },
+		{ "--socket= list", EXIT_USAGE, NULL, NULL, 0 },
+		{ "--dump", -1, NULL, NULL, 0 },
+		{ "--dump list", EXIT_USAGE, NULL, NULL, 0 },
+		{ "", EXIT_USAGE, NULL, NULL, 0 },
+	};
+
+	for_each_case(c, cases) {
+		char copy[128], *argv[16] = { (char *)"rtrsctl" }, *save, *word;
+		struct ctx ctx = { 0 };
+		int argc = 1;
+
+		snprintf(copy, sizeof(copy), "%s", c->args);
+		for (word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save))
+			argv[argc++] = word;
+		cr_assert_eq(args_parse(&ctx, argc, argv), c->status, "%s", c->args);
+		if (c->status >= 0)
+			continue;
+		cr_assert_eq(ctx.watch_s, c->watch_s, "%s", c->args);
+		cr_assert(!c->command || !strcmp(ctx.command->name, c->command), "%s", c->args);
+		cr_assert(!c->arg || !strcmp(ctx.arg, c->arg), "%s", c->args);
+	}
+}
+
+/* What --dump asks for. */
+Test(args, stats)
+{
+	cr_assert_str_eq(command_stats->name, "stats");
+}
