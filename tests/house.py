@@ -30,7 +30,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # part: folders below src/, and the limits of circle (from the largest on), back, away, bools and astray
 PARTS = {
     "plugin": (["nbdkit-rtrs-plugin"], 0, 0, 5, 0, 0),
-    "client": (["rtrs-client"], (7, 6, 4, 2), 20, 5, 10, 0),
+    "client": (["rtrs-client"], (6, 4, 4, 2), 17, 5, 10, 0),
     "server": (["rtrs-server"], (3, 3, 2), 10, 5, 10, 0),
     "store": (["store"], 6, 5, 5, 10, 0),
     "common": (["common"], 2, 3, 5, 4, 0),
@@ -52,7 +52,7 @@ ROOMS = {
 PREFIX = {"src/common/fabric": "fab", "src/common/rtrs": "rtrs", "src/common/rnbd": "rnbd", "src/frwr": "frwr"}
 
 # Contracts whose functions each implementation has.
-CONTRACT = ("loop_", "clt_wait_")
+CONTRACT = ("loop_",)
 
 # What of their fields is state: the others are options and properties.
 STATE = re.compile(r"(^|_)(path|sess|con|slots?|op|req|wait_con|chunks|pool|io|clt|client|ctl|srv|dev)$")

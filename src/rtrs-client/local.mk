@@ -71,7 +71,7 @@ libclt_la_LIBADD = libfrwr.la
 # Its threads.
 noinst_LTLIBRARIES += libcltthread.la
 libcltthread_la_CPPFLAGS = $(CLT_CPPFLAGS)
-libcltthread_la_SOURCES = %D%/io/clt-wait.c
+libcltthread_la_SOURCES = %D%/io/clt-wait-threads.c
 
 # Its IO on the caller's own loop, instead of them.
 noinst_LTLIBRARIES += libcltloop.la

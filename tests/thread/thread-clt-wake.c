@@ -550,7 +550,7 @@ static void role_to_service(void)
 /* ---- a request is queued while the poller is awake, which goes to sleep then ---- */
 
 #define MANY 3				/* followers, for the poller to get the role */
-/* clt-wait.c: a waiter's word while it is in futex_wait() */
+/* clt-wait-threads.c: a waiter's word while it is in futex_wait() */
 #define SLEEPS 0x1u
 
 static void let_one_go(struct fab_conn *conn)

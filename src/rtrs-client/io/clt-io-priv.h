@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Between the files of the request engine (clt-io.h): clt-op.c, clt-slot.c, clt-mem.c, clt-key.c,
- * clt-pick.c, clt-tx.c, clt-rx.c, clt-wait.c. */
+ * clt-pick.c, clt-tx.c, clt-rx.c, clt-wait-threads.c. */
 #ifndef CLT_IO_PRIV_H
 #define CLT_IO_PRIV_H
 

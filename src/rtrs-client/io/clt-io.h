@@ -13,7 +13,7 @@
  *	     copy in      clt-mem.c    (bounce only)
  *	     queue -----------------> clt-tx.c: encode,
  *	                              map, post a chain ---> server
- *	   sleep          clt-wait.c                         clt-rx.c: which slot is it?
+ *	   sleep          clt-wait-threads.c                 clt-rx.c: which slot is it?
  *	     finished <------------------------------------- all that it waits for is there
  *	   clt_op_step
  *	     unmap, copy out, permit back
@@ -202,7 +202,7 @@ struct clt_attempt {
 
 static inline bool clt_attempt_is_up(struct clt_attempt *att)
 {
-	unsigned state = atomic_load(&att->state);	/* seq_cst: clt-wait.c counts on it */
+	unsigned state = atomic_load(&att->state);	/* seq_cst: clt-wait-threads.c counts on it */
 
 	return state == CLT_PATH_UP || state == CLT_PATH_SILENT;
 }

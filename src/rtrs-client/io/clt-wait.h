@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Where requests wait.  How they do is the caller's choice, a set of ops given when the client is created
  * (clt_sess_conf.wait):
- *   clt_wait_threads	(clt-wait.c) the calling threads sleep; the only file here that blocks
+ *   clt_wait_threads	(clt-wait-threads.c) the calling threads sleep; the only file here that blocks
  *   clt_loop_wait	(loop/clt-loop.c) all IO runs on the service loop, and no thread waits for it
  * The simulation has its own: there is one thread, so notes are remembered, roles are always free, and its loop
  * calls clt_op_step() and clt_rx_poll() itself.
@@ -62,7 +62,7 @@ extern const struct clt_wait_ops clt_wait_threads;
 
 struct clt_waiter {
 	const struct clt_wait_ops *ops;
-	atomic_uint word;		/* the futex: see clt-wait.c */
+	atomic_uint word;		/* the futex: see clt-wait-threads.c */
 	unsigned settled;		/* owner: counts that were matched with slots */
 	atomic_int kick_fd;		/* leader: wakes it in ppoll() */
 	void (*fn)(struct clt_waiter *w);
