@@ -88,7 +88,7 @@ static json_t *export_show(const struct export *ex)
 			 "path", absolute(ex->path),
 			 "size", (json_int_t)export_size(ex),
 			 "mode", ctl_json_text(ex->readonly ? "ro" : "rw"),
-			 "kind", ctl_json_text(ex->is_block ? "block" : "file"),
+			 "kind", ctl_json_text(ex->kind),
 			 "direct", ex->direct,
 			 "sync_failed", error != 0,
 			 "block_size", (int)ex->geometry.logical_block_size,

@@ -40,9 +40,9 @@ static void range_granted(struct range *r)
 /* True if @io may work now; else it is started when the blocks it writes to are free. */
 static bool enter_range(struct export_io *io)
 {
-	uint32_t align = io->ex->dio_align;
+	uint32_t align = io->ex->block_align;
 
-	if (!io->ex->direct || align <= RNBD_SECTOR_SIZE || only_reads(io) || !io->len)
+	if (align <= RNBD_SECTOR_SIZE || only_reads(io) || !io->len)
 		return true;
 	io->range = (struct range){
 		.start = align_down(io->offset, align),
@@ -137,8 +137,6 @@ void export_io_start(struct reactor *r, struct export_io *io)
 
 	io->reactor = r;
 	io->slot = r->storage->slots[io->ex->index];
-	io->progress = 0;
-	io->bounce = NULL;
 	io->need_sync = false;
 	io->stage = EXPORT_PREFLUSH;
 	list_init(&io->link);

@@ -21,6 +21,9 @@
 #include "reactor.h"
 #include "rnbd-msg.h"
 
+/* Bytes of an operation that belong to the driver. */
+#define EXPORT_IO_OWN 40
+
 struct export_share;
 struct export_slot;
 struct exports;
@@ -43,19 +46,15 @@ struct export_io {
 	/* private to the implementation */
 	struct reactor *reactor;
 	struct export_slot *slot;
-	struct reactor_op ring_op;
 	struct list link;
-	uint32_t progress;		/* bytes of len done */
-	uint32_t piece;			/* bytes of the transfer that is in flight */
 	unsigned stage;
-	unsigned how;			/* in which way the stage is being tried */
 	bool need_sync;			/* FUA is for the SYNC stage */
 	int status;
-	void *bounce;
 	struct export_share *share;	/* it holds a part of this; NULL: of none */
 	struct range_lock *ranges;	/* likewise, its range */
 	struct range range;
 	struct loop_msg msg;		/* to the reactor: it has its range, or its extents */
+	uint64_t own[EXPORT_IO_OWN / 8];	/* the driver's, for the stage that runs */
 };
 
 /* Forget the latched error of @ex's file, which nobody uses: all its descriptions are synced, so

@@ -14,15 +14,20 @@
 
 #include "clock.h"
 #include "store-driver.h"
+#include "store-drivers.h"
 #include "exports.h"
 #include "log.h"
 
 #define MEM_SLOTS 4096u
 
-/* The IO of each kind of export. */
-static const struct export_io_ops *const kinds[] = {
-	[STORE_FILE] = &store_file_io_ops,
-};
+static const struct store_io_ops *io_ops_of(const struct store_driver *driver)
+{
+	unsigned i = 0;
+
+	while (store_drivers[i] != driver)
+		i++;
+	return store_drivers_io[i];
+}
 
 static int make_tables(struct export_ring *ring, char *err, size_t errlen)
 {
@@ -81,7 +86,7 @@ static int ring_add(struct reactor *r, struct export *ex, char *err, size_t errl
 	}
 	slot->ring = ring;
 	slot->ex = ex;
-	slot->ops = kinds[ex->ops->kind];
+	slot->ops = io_ops_of(ex->driver);
 	export_io_share_init(slot);
 	export_io_failed_init(slot);
 	rc = slot->ops->attach(slot, err, errlen);

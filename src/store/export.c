@@ -4,14 +4,12 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
-#include <sys/sysmacros.h>
 
 #include "export.h"
 
 void export_unique_name(const struct export *ex, const char *ext, char *name, size_t size)
 {
-	snprintf(name, size, "%s-%u:%u-%llu.%s", ex->is_block ? "block" : "file", major(ex->dev),
-		 minor(ex->dev), (unsigned long long)ex->ino, ext);
+	snprintf(name, size, "%.*s.%s", ex->id.len, ex->id.bytes, ext);
 }
 
 int export_acquire(struct export *ex, enum rnbd_access_mode mode)

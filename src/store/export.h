@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One export: a file or block device with its geometry, and who has it open.  exports.h has the
+/* One export: its storage with its geometry, and who has it open.  exports.h has the
  * list of all.
  *
  * Sharing (doc/protocol.md 8.2: many ro, one rw, a second rw only as migration) is counted per
@@ -12,7 +12,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "export-state.h"
 #include "list.h"
@@ -23,8 +22,6 @@ struct export;
 
 /* Opening anew an export whose error is latched, see export_acquire(). */
 enum export_anew { EXPORT_ANEW_NEEDED, EXPORT_ANEW_RUNS, EXPORT_ANEW_DONE };
-
-enum export_kind { STORE_FILE };
 
 /* Operations that the storage failed since the log's last line about them; export-io-failed.c. */
 enum export_failed_kind {
@@ -52,11 +49,30 @@ struct export_sizing {
 	uint64_t since_ms;		/* asked: when it began */
 };
 
-/* The operations of a kind of export outside of rings (those on a ring: store-driver.h).  Main
+/* Which storage an export has: bytes of its driver, printable and without '/', because files are
+ * named after them.  Other storage of this boot has other bytes. */
+#define STORE_ID_MAX 80
+struct store_id {
+	uint8_t len;
+	char bytes[STORE_ID_MAX];
+};
+
+/* A kind of storage, outside of rings (on a ring: struct store_io_ops, store-driver.h).  Main
  * thread. */
-struct export_ops {
-	enum export_kind kind;
-	/* Open what ex->path names, as its flags say; learn size, identity and geometry.  0, or
+struct store_driver {
+	/* Targets that begin with @prefix are this driver's; NULL: the target is a path, which no
+	 * other driver wants. */
+	const char *prefix;
+	/* The flags behind a target, beside "readonly"; ends with NULL. */
+	const char *const *flags;
+	/* An export that is not opened yet; NULL: no memory. */
+	struct export *(*create)(void);
+	/* The user gave flags[@flag]. */
+	void (*flag)(struct export *ex, unsigned flag);
+	/* Do target and flags of @ex fit together?  0, or -errno with one line in @err.  Opens
+	 * nothing. */
+	int (*check)(const struct export *ex, char *err, size_t errlen);
+	/* Open what ex->path names, as its flags say; learn size, id, ident and geometry.  0, or
 	 * -errno with one line in @err; close() follows in any case. */
 	int (*open)(struct export *ex, char *err, size_t errlen);
 	/* @ex is in the list, with all of its names. */
@@ -73,34 +89,32 @@ struct export_ops {
 	void (*close)(struct export *ex);
 };
 
-/* A file or block device that is not opened yet (file/); NULL: no memory.  Main thread. */
-struct export *store_file_create(void);
-
 struct export {
 	struct list link;
-	const struct export_ops *ops;
+	const struct store_driver *driver;
 	unsigned index;			/* the lowest that was free; slot of each ring */
 	char *name, *path;
-	bool readonly;			/* asked for, or the file cannot be opened for writing */
-	bool direct;			/* O_DIRECT */
-	bool force;			/* block device: whoever else uses it */
-	bool is_block;
+	const char *kind, *kind_text;	/* of the driver: "block" for programs, "block device" */
+	bool readonly;
+	bool direct;			/* IO moves the memory of requests itself, by no cache */
 	/* Bytes, a multiple of 512: what is exported, as far as it is known.  Changed by the
 	 * control thread. */
 	_Atomic(uint64_t) size;
 	struct export_sizing sizing;
 	struct rnbd_dev_info geometry;	/* all but device_id and nsectors; told in OPEN_RSP */
-	uint32_t dio_align;		/* direct: needed alignment of offset, length and memory */
-	struct range_lock ranges;	/* direct: of the blocks that are being written */
+	/* Writes change blocks of this size as a whole; 0: any bytes. */
+	uint32_t block_align;
+	struct range_lock ranges;	/* block_align: of the blocks that are being written */
 	struct export_failures failures;	/* any thread */
 
 	/* Several exports may name one file or device: users, writers, sync_error, anew, state and
 	 * ranges are those of the first of them.  Use the functions below. */
 	struct export *first;
 	struct exports *all;
-	dev_t dev;			/* file: st_dev, st_ino; block device: st_rdev, 0 */
-	ino_t ino;
-	uint64_t ident;			/* the same for one file, over reboots, too */
+	struct store_id id;
+	uint64_t ident;			/* likewise, and the same after a reboot */
+	uint64_t medium;		/* exports with the same number wait for each other in the
+					 * storage: one file system, one device */
 	unsigned writers, users;	/* control thread */
 	_Atomic(int) sync_error;	/* any thread */
 	enum export_anew anew;		/* control thread */
@@ -117,9 +131,9 @@ static inline uint64_t export_size(const struct export *ex)
 	return atomic_load_explicit(&ex->size, memory_order_acquire);
 }
 
-/* A name that no other file or device of this boot has, for what the state directory keeps of @ex:
+/* A name that no other storage of this boot has, for what the state directory keeps of @ex: its id
  * with the extension @ext; @size is EXPORT_UNIQUE_NAME_MAX.  Any thread. */
-#define EXPORT_UNIQUE_NAME_MAX 96
+#define EXPORT_UNIQUE_NAME_MAX (STORE_ID_MAX + 8)
 void export_unique_name(const struct export *ex, const char *ext, char *name, size_t size);
 
 /* Sharing rules: 0, -EPERM, -EROFS (rw or migration of a read-only export).  Pairs with

@@ -11,6 +11,7 @@
 
 #include "export.h"
 #include "exports.h"
+#include "store-drivers.h"
 #include "suggest.h"
 #include "util.h"
 
@@ -18,7 +19,7 @@ void exports_init(struct exports *e)
 {
 	list_init(&e->list);
 	e->n = e->nslots = 0;
-	e->one_fs = true;
+	e->one_medium = true;
 	e->locked = false;
 	e->lock_timeout_ms = EXPORTS_LOCK_TIMEOUT_MS;
 	e->state_dir = -1;
@@ -31,7 +32,7 @@ static void export_free(struct export *ex)
 	range_lock_fini(&ex->ranges);
 	free(ex->name);
 	free(ex->path);
-	ex->ops->close(ex);
+	ex->driver->close(ex);
 }
 
 void exports_fini(struct exports *e)
@@ -57,7 +58,7 @@ struct export *exports_find(const struct exports *e, const char *name)
 	return NULL;
 }
 
-/* ---- "NAME=PATH[,readonly][,direct][,force]" ---- */
+/* ---- "NAME=TARGET[,FLAG...]" ---- */
 
 /* Copy @text up to the next unescaped comma into a new string, without the escapes; @rest is set to
  * the comma or the end. */
@@ -77,17 +78,54 @@ static char *unescape(const char *text, const char **rest)
 	return out;
 }
 
-static const char *const flag_names[] = { "readonly", "direct", "force" };
+/* All flags of @ex's storage, "readonly" first; returns their number. */
+#define FLAGS_MAX 8u
+static unsigned all_flags(const struct export *ex, const char *flags[FLAGS_MAX])
+{
+	unsigned n = 0;
+
+	flags[n++] = "readonly";
+	for (const char *const *f = ex->driver->flags; *f && n < FLAGS_MAX; f++)
+		flags[n++] = *f;
+	return n;
+}
 
 static int unknown_flag(const struct export *ex, const char *flag, size_t len, char *err,
 			size_t errlen)
 {
-	const char *meant = suggest(flag, len, flag_names, ARRAY_SIZE(flag_names));
+	const char *flags[FLAGS_MAX], *meant;
+	unsigned n = all_flags(ex, flags);
+	char expected[128] = "";
 
-	snprintf(err, errlen, "export '%s': unknown flag '%.*s'%s%s%s: expected readonly, direct or "
-		 "force (a comma in PATH is written '\\,')", ex->name, (int)len, flag,
-		 meant ? " (did you mean " : "", meant ? meant : "", meant ? "?)" : "");
+	for (unsigned i = 0; i < n; i++) {
+		size_t at = strlen(expected);
+
+		snprintf(expected + at, sizeof(expected) - at, "%s%s", !i ? "" : i + 1 < n ? ", " : " or ",
+			 flags[i]);
+	}
+	meant = suggest(flag, len, flags, n);
+	snprintf(err, errlen, "export '%s': unknown flag '%.*s'%s%s%s: expected %s (a comma in PATH is "
+		 "written '\\,')", ex->name, (int)len, flag, meant ? " (did you mean " : "",
+		 meant ? meant : "", meant ? "?)" : "", expected);
 	return -EINVAL;
+}
+
+/* False: there is no such flag. */
+static bool set_flag(struct export *ex, const char *text, size_t len)
+{
+	const char *flags[FLAGS_MAX];
+	unsigned n = all_flags(ex, flags);
+
+	for (unsigned i = 0; i < n; i++) {
+		if (len != strlen(flags[i]) || strncmp(text, flags[i], len))
+			continue;
+		if (i)
+			ex->driver->flag(ex, i - 1);
+		else
+			ex->readonly = true;
+		return true;
+	}
+	return false;
 }
 
 static int parse_flags(struct export *ex, const char *text, char *err, size_t errlen)
@@ -95,23 +133,11 @@ static int parse_flags(struct export *ex, const char *text, char *err, size_t er
 	while (*text == ',') {
 		size_t len = strcspn(++text, ",");
 
-		if (len == strlen("readonly") && !strncmp(text, "readonly", len)) {
-			ex->readonly = true;
-		} else if (len == strlen("direct") && !strncmp(text, "direct", len)) {
-			ex->direct = true;
-		} else if (len == strlen("force") && !strncmp(text, "force", len)) {
-			ex->force = true;
-		} else {
+		if (!set_flag(ex, text, len))
 			return unknown_flag(ex, text, len, err, errlen);
-		}
 		text += len;
 	}
-	if (ex->force && ex->readonly) {
-		snprintf(err, errlen, "export '%s': readonly and force together: what is exported for "
-			 "reading may be in use by others: leave force out", ex->name);
-		return -EINVAL;
-	}
-	return 0;
+	return ex->driver->check(ex, err, errlen);
 }
 
 static int check_name(const struct exports *e, const char *name, char *err, size_t errlen)
@@ -136,58 +162,99 @@ static int check_name(const struct exports *e, const char *name, char *err, size
 	return 0;
 }
 
-static int parse_spec(struct export *ex, const struct exports *e, const char *spec, char *err,
+static int split_spec(const char *spec, char **name, char **target, const char **flags, char *err,
 		      size_t errlen)
 {
-	const char *eq = strchr(spec, '='), *rest;
-	int rc;
+	const char *eq = strchr(spec, '=');
 
 	if (!eq) {
 		snprintf(err, errlen, "'%s': expected NAME=PATH[,readonly][,direct][,force]", spec);
 		return -EINVAL;
 	}
-	ex->name = strndup(spec, (size_t)(eq - spec));
-	ex->path = unescape(eq + 1, &rest);
-	if (!ex->name || !ex->path) {
+	*name = strndup(spec, (size_t)(eq - spec));
+	*target = unescape(eq + 1, flags);
+	if (*name && *target)
+		return 0;
+	snprintf(err, errlen, "export '%s': out of memory", spec);
+	return -ENOMEM;
+}
+
+static const struct store_driver *driver_of(const char *target)
+{
+	const struct store_driver *const *d = store_drivers;
+
+	while ((*d)->prefix && strncmp(target, (*d)->prefix, strlen((*d)->prefix)))
+		d++;
+	return *d;
+}
+
+static struct export *export_create(const char *target)
+{
+	const struct store_driver *driver = driver_of(target);
+	struct export *ex = driver->create();
+
+	if (!ex)
+		return NULL;
+	ex->driver = driver;
+	ex->state = &ex->own_state;
+	range_lock_init(&ex->ranges);
+	pthread_mutex_init(&ex->failures.lock, NULL);
+	return ex;
+}
+
+/* An export as @spec says, which is not opened; NULL with @rc and one line in @err. */
+static struct export *parse_spec(const struct exports *e, const char *spec, int *rc, char *err,
+				 size_t errlen)
+{
+	char *name = NULL, *target = NULL;
+	struct export *ex = NULL;
+	const char *flags;
+
+	*rc = split_spec(spec, &name, &target, &flags, err, errlen);
+	if (!*rc)
+		*rc = check_name(e, name, err, errlen);
+	if (!*rc && !*target) {
+		snprintf(err, errlen, "export '%s': no path: expected NAME=PATH", name);
+		*rc = -EINVAL;
+	}
+	if (!*rc && !(ex = export_create(target))) {
 		snprintf(err, errlen, "export '%s': out of memory", spec);
-		return -ENOMEM;
+		*rc = -ENOMEM;
 	}
-	rc = check_name(e, ex->name, err, errlen);
-	if (rc)
-		return rc;
-	if (!*ex->path) {
-		snprintf(err, errlen, "export '%s': no path: expected NAME=PATH", ex->name);
-		return -EINVAL;
+	if (!ex) {
+		free(name);
+		free(target);
+		return NULL;
 	}
-	return parse_flags(ex, rest, err, errlen);
+	ex->name = name;
+	ex->path = target;
+	*rc = parse_flags(ex, flags, err, errlen);
+	if (!*rc)
+		return ex;
+	export_free(ex);
+	return NULL;
 }
 
 int exports_check(const struct exports *e, const char *spec, char *err, size_t errlen)
 {
-	struct export ex = { 0 };
-	int rc = parse_spec(&ex, e, spec, err, errlen);
+	int rc;
+	struct export *ex = parse_spec(e, spec, &rc, err, errlen);
 
-	free(ex.name);
-	free(ex.path);
+	if (ex)
+		export_free(ex);
 	return rc;
 }
 
-/* The first export of the same file or device counts for all of them. */
-static struct export *find_same_file(const struct exports *e, const struct export *ex)
+/* The first export of the same storage counts for all of them. */
+static struct export *find_same(const struct exports *e, const struct export *ex)
 {
 	struct export *other;
 
 	list_for_each(other, &e->list, link) {
-		if (other->is_block == ex->is_block && other->dev == ex->dev &&
-		    other->ino == ex->ino)
+		if (other->id.len == ex->id.len && !memcmp(other->id.bytes, ex->id.bytes, ex->id.len))
 			return other->first;
 	}
 	return NULL;
-}
-
-static bool same_fs(const struct export *a, const struct export *b)
-{
-	return a->is_block == b->is_block && a->dev == b->dev;
 }
 
 static bool slot_is_free(const struct exports *e, unsigned slot)
@@ -212,30 +279,23 @@ static unsigned lowest_free_slot(const struct exports *e)
 
 int exports_add(struct exports *e, const char *spec, char *err, size_t errlen)
 {
-	struct export *ex = store_file_create();
-	struct export *same;
+	struct export *ex, *same;
 	int rc;
 
-	if (!ex) {
-		snprintf(err, errlen, "export '%s': out of memory", spec);
-		return -ENOMEM;
-	}
-	ex->state = &ex->own_state;
-	range_lock_init(&ex->ranges);
-	pthread_mutex_init(&ex->failures.lock, NULL);
-	rc = parse_spec(ex, e, spec, err, errlen);
-	if (!rc)
-		rc = ex->ops->open(ex, err, errlen);
+	ex = parse_spec(e, spec, &rc, err, errlen);
+	if (!ex)
+		return rc;
+	rc = ex->driver->open(ex, err, errlen);
 	if (rc) {
 		export_free(ex);
 		return rc;
 	}
-	same = find_same_file(e, ex);
+	same = find_same(e, ex);
 	ex->first = same ? same : ex;
-	ex->ops->added(ex);
+	ex->driver->added(ex);
 	ex->all = e;
-	if (e->n && !same_fs(ex, list_entry(e->list.next, struct export, link)))
-		e->one_fs = false;
+	if (e->n && ex->medium != list_entry(e->list.next, struct export, link)->medium)
+		e->one_medium = false;
 	ex->index = lowest_free_slot(e);
 	e->nslots = MAX(e->nslots, ex->index + 1);
 	e->n++;
@@ -264,12 +324,12 @@ int exports_lock(struct exports *e, char *err, size_t errlen)
 		struct export *writer = exports_writer(e, ex);
 
 		if (ex->first == ex && !rc)
-			rc = ex->ops->lock(writer ? writer : ex, err, errlen);
+			rc = ex->driver->lock(writer ? writer : ex, err, errlen);
 	}
 	/* During the wait any of the files may have been replaced, or be of another size. */
 	list_for_each(ex, &e->list, link) {
 		if (!rc)
-			rc = ex->ops->check_same(ex, err, errlen);
+			rc = ex->driver->check_same(ex, err, errlen);
 	}
 	e->locked = !rc;
 	return rc;
@@ -282,7 +342,7 @@ int exports_claim(struct exports *e, char *err, size_t errlen)
 
 	list_for_each(ex, &e->list, link) {
 		if (!rc)
-			rc = ex->ops->claim(ex, err, errlen);
+			rc = ex->driver->claim(ex, err, errlen);
 	}
 	return rc;
 }
@@ -304,7 +364,7 @@ uint64_t exports_losses(const struct exports *e)
 	list_for_each(ex, &e->list, link) {
 		losses = atomic_load(&ex->state->losses);
 		if (losses)
-			sum += mix(mix(mix(ex->dev) ^ ex->ino) ^ losses);
+			sum += mix(fnv1a(FNV1A_INIT, ex->id.bytes, ex->id.len) ^ losses);
 	}
 	return sum;
 }

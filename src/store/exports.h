@@ -15,7 +15,7 @@ struct exports {
 	struct list list;
 	unsigned n;
 	unsigned nslots;		/* above each export.index */
-	bool one_fs;			/* all of them lie on one file system or are one device */
+	bool one_medium;		/* all have the same export.medium */
 	bool locked;			/* by exports_lock() */
 	unsigned lock_timeout_ms;	/* for each file */
 	int state_dir;			/* -1: none; export_state_dir() */

@@ -5,6 +5,8 @@ noinst_LTLIBRARIES += libstore.la libstorering.la
 
 libstore_la_CPPFLAGS = $(SRV_CPPFLAGS)
 libstore_la_SOURCES = \
+	%D%/store-drivers.c \
+	%D%/store-drivers.h \
 	%D%/export-io.h \
 	%D%/export-state.c \
 	%D%/export-state.h \
@@ -27,6 +29,7 @@ libstore_la_SOURCES = \
 
 libstorering_la_CPPFLAGS = $(SRV_CPPFLAGS)
 libstorering_la_SOURCES = \
+	%D%/store-drivers-io.c \
 	%D%/export-io-failed.c \
 	%D%/export-io-priv.h \
 	%D%/export-io-share.c \

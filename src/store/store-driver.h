@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An operation at work: its stages (export-io.c), and what a kind of export does for them.
+/* An operation at work: its stages (export-io.c), and what a driver does for them.
  * Everything: thread of the reactor.
  *
  * One operation goes through stages, each of them one or several submissions:
@@ -18,8 +18,8 @@
 
 enum export_stage { EXPORT_PREFLUSH, EXPORT_WORK, EXPORT_SYNC, EXPORT_END };
 
-/* The operations of a kind of export on a ring. */
-struct export_io_ops {
+/* A kind of storage on a ring. */
+struct store_io_ops {
 	/* Make ready what slot->ex needs on this ring.  0, or -errno with one line in @err. */
 	int (*attach)(struct export_slot *slot, char *err, size_t errlen);
 	void (*detach)(struct export_slot *slot);
@@ -34,8 +34,6 @@ struct export_io_ops {
 	bool (*size)(struct reactor *r, struct export *ex, int64_t *size,
 		     void (*done)(struct export *ex, int64_t size, void *arg), void *arg);
 };
-
-extern const struct export_io_ops store_file_io_ops;
 
 /* So much may be at work; the rest waits. */
 struct export_share {
@@ -55,7 +53,7 @@ struct export_failed_timer {
 struct export_slot {
 	struct export_ring *ring;
 	struct export *ex;
-	const struct export_io_ops *ops;
+	const struct store_io_ops *ops;
 	struct export_share writes, zeroes;	/* export-io-share.c */
 	struct export_failed_timer failed[EXPORT_FAILED_KINDS];
 	void *own;			/* the kind's */

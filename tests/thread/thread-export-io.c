@@ -166,8 +166,8 @@ int main(void)
 		return 77;
 	}
 	ex = exports_find(&exports, "a");
-	check(ex->dio_align <= BLOCK);
-	ex->dio_align = BLOCK;
+	check(ex->block_align <= BLOCK);
+	ex->block_align = BLOCK;
 	for (unsigned i = 0; i < REACTORS; i++) {
 		workers[i].index = i;
 		if (reactor_create("reactor", 32, &workers[i].reactor)) {

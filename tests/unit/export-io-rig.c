@@ -75,8 +75,8 @@ struct export *rig_export(struct rig *rig, const char *spec)
 
 void rig_set_align(struct export *ex, uint32_t align)
 {
-	cr_assert(ex->direct && ex->dio_align <= align);
-	ex->dio_align = align;
+	cr_assert(ex->direct && ex->block_align <= align);
+	ex->block_align = align;
 	store_file(ex)->tail_start = UINT64_MAX;
 	if (ex->size % align && store_file(ex)->tail_fd < 0)
 		store_file(ex)->tail_fd = open(ex->path, O_RDWR | O_CLOEXEC);

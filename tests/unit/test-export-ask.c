@@ -51,7 +51,7 @@ static struct export *ask_export(const char *spec, uint32_t align)
 	ex = rig_export(&rig, spec);
 	if (align)
 		rig_set_align(ex, align);
-	rig.exports.one_fs = false;	/* all through the ring, nothing by a call */
+	rig.exports.one_medium = false;	/* all through the ring, nothing by a call */
 	rig_attach(&rig);
 	nasked = 0;			/* the reactor has asked for something of its own */
 	return ex;

@@ -541,7 +541,7 @@ Test(export_io, block_device)
 	snprintf(spec, sizeof(spec), "b=%s,direct", path);
 	direct = rig_export(&rig, spec);
 	rig_attach(&rig);
-	cr_assert(ex->is_block);
+	cr_assert(store_file(ex)->is_block);
 	cr_assert_eq(ex->size, SIZE);
 	cr_assert_eq(direct->first, ex, "the same device");
 	rig_read_file("disk", want, SIZE);
@@ -576,7 +576,7 @@ Test(export_io, only_a_single_file_system_is_written_at_once)
 	ex = rig_export(&rig, "f=f");
 	rig_export(&rig, "g=small/f");
 	rig_attach(&rig);
-	cr_assert_not(rig.exports.one_fs);
+	cr_assert_not(rig.exports.one_medium);
 	for (unsigned i = 0; i < 2; i++) {
 		cr_assert_eq(rig_do(&rig, ex, RNBD_OP_WRITE, 0, 0, sizeof(buf), buf), 0);
 		cr_assert_not(rig_takes_at_once(&rig, ex, 0));

@@ -190,7 +190,7 @@ Test(export_size, of_a_device)
 	snprintf(spec, sizeof(spec), "a=%s", path);
 	ex = rig_export(&rig, spec);
 	rig_attach(&rig);
-	cr_assert(ex->is_block);
+	cr_assert(store_file(ex)->is_block);
 	cr_assert_eq(size_of(ex), SIZE);
 	resize(2 * SIZE);
 	cr_assert_eq(size_of(ex), SIZE, "it is the device's size that counts");

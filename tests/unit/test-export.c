@@ -76,7 +76,7 @@ Test(export, spec)
 	make_file("equals=sign", 1024);
 	ex = add_ok("a=plain");
 	cr_assert_str_eq(ex->path, "plain");
-	cr_assert(!ex->readonly && !ex->direct && !ex->is_block);
+	cr_assert(!ex->readonly && !ex->direct && !store_file(ex)->is_block);
 	cr_assert_eq(ex->size, 1024);
 	cr_assert_eq(ex->index, 0);
 	ex = add_ok("b=plain,readonly");

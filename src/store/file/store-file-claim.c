@@ -28,7 +28,7 @@
 
 bool store_file_claim_needed(const struct export *ex)
 {
-	return ex->is_block && !ex->readonly && !ex->force;
+	return store_file(ex)->is_block && !ex->readonly && !store_file(ex)->force;
 }
 
 int store_file_claim_refuse(const struct export *ex, const char *use, char *err, size_t errlen)
@@ -44,8 +44,8 @@ static const struct export *claimed_by(const struct export *ex)
 	const struct export *other;
 
 	list_for_each(other, &ex->all->list, link) {
-		if (other->is_block && store_file(other)->claim_fd >= 0 &&
-		    store_file_inuse_same_disk(other->dev, ex->dev))
+		if (other->driver == ex->driver && store_file(other)->claim_fd >= 0 &&
+		    store_file_inuse_same_disk(store_file(other)->dev, store_file(ex)->dev))
 			return other;
 	}
 	return NULL;
@@ -95,7 +95,7 @@ static int claim_wait(const struct export *ex, char *err, size_t errlen)
 	int fd;
 
 	while ((fd = claim_try(ex)) == -EBUSY) {
-		if (store_file_inuse(ex->dev, use, sizeof(use)))
+		if (store_file_inuse(store_file(ex)->dev, use, sizeof(use)))
 			return store_file_claim_refuse(ex, use, err, errlen);
 		now = clock_now_ms();
 		if (now >= tell_ms) {

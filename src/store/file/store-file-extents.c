@@ -152,7 +152,7 @@ void store_file_extents(struct export_io *io)
 	struct rnbd_extents_writer w;
 
 	loop_msg_init(&io->msg, extents_msg);
-	if (!io->ex->is_block && give_to_seeker(&store_file(io->ex)->seeker, io))
+	if (!store_file(io->ex)->is_block && give_to_seeker(&store_file(io->ex)->seeker, io))
 		return;
 	rnbd_extents_begin(&w, io->buf, io->room);
 	rnbd_extents_add(&w, io->len, 0);

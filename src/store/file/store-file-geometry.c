@@ -44,8 +44,8 @@ static void geometry_file(struct export *ex, uint32_t st_blksize)
 	g->logical_block_size = RNBD_SECTOR_SIZE;
 	g->physical_block_size = (uint16_t)(sane ? MIN(st_blksize, PHYSICAL_MAX) : PROBE_LEN);
 	if (ex->direct)
-		g->physical_block_size = (uint16_t)MAX(g->physical_block_size, ex->dio_align);
-	g->rotational = store_file_sysfs_number(ex->dev, "queue/rotational", 0);
+		g->physical_block_size = (uint16_t)MAX(g->physical_block_size, ex->block_align);
+	g->rotational = store_file_sysfs_number(store_file(ex)->dev, "queue/rotational", 0);
 	/* Beyond the end there is nothing to lose. */
 	if (!ex->readonly &&
 	    !fallocate(store_file(ex)->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
@@ -74,16 +74,16 @@ static void geometry_block(struct export *ex)
 		physical = (unsigned)logical;
 	g->logical_block_size = (uint16_t)logical;
 	g->physical_block_size = (uint16_t)MIN(MAX(physical, (unsigned)logical), PHYSICAL_MAX);
-	g->rotational = store_file_sysfs_number(ex->dev, "queue/rotational", 0);
+	g->rotational = store_file_sysfs_number(store_file(ex)->dev, "queue/rotational", 0);
 	/* With O_DIRECT data is in the device when a write is answered. */
-	if (ex->direct && store_file_sysfs(ex->dev, "queue/write_cache", cache, sizeof(cache)))
+	if (ex->direct && store_file_sysfs(store_file(ex)->dev, "queue/write_cache", cache, sizeof(cache)))
 		g->writeback = strcmp(cache, "write through") != 0;
-	max = store_file_sysfs_number(ex->dev, "queue/discard_max_bytes", 0) >> RNBD_SECTOR_SHIFT;
+	max = store_file_sysfs_number(store_file(ex)->dev, "queue/discard_max_bytes", 0) >> RNBD_SECTOR_SHIFT;
 	if (!ex->readonly && max) {
 		g->max_discard_sectors = (uint32_t)MIN(max, (uint64_t)MAX_RANGE_SECTORS);
-		g->discard_granularity = (uint32_t)store_file_sysfs_number(ex->dev, "queue/discard_granularity",
+		g->discard_granularity = (uint32_t)store_file_sysfs_number(store_file(ex)->dev, "queue/discard_granularity",
 								(uint64_t)logical);
-		g->discard_alignment = (uint32_t)store_file_sysfs_number(ex->dev, "discard_alignment", 0);
+		g->discard_alignment = (uint32_t)store_file_sysfs_number(store_file(ex)->dev, "discard_alignment", 0);
 	} else {
 		atomic_fetch_or(&store_file(ex)->cannot,
 				STORE_FILE_CANNOT_DISCARD | STORE_FILE_CANNOT_STALE);
@@ -92,7 +92,7 @@ static void geometry_block(struct export *ex)
 
 void store_file_geometry(struct store_file *f, uint32_t st_blksize)
 {
-	if (f->ex.is_block)
+	if (f->is_block)
 		geometry_block(&f->ex);
 	else
 		geometry_file(&f->ex, st_blksize);

@@ -27,12 +27,12 @@ static uint64_t ident_block(const struct export *ex)
 	for (unsigned i = 0; i < ARRAY_SIZE(attrs); i++) {
 		uint64_t hash;
 
-		if (!store_file_sysfs(ex->dev, attrs[i], id, sizeof(id)) || !id[0])
+		if (!store_file_sysfs(store_file(ex)->dev, attrs[i], id, sizeof(id)) || !id[0])
 			continue;
 		hash = fnv1a(FNV1A_INIT, id, strlen(id));
-		return hash_number(hash, store_file_sysfs_number(ex->dev, "partition", 0));
+		return hash_number(hash, store_file_sysfs_number(store_file(ex)->dev, "partition", 0));
 	}
-	return hash_number(FNV1A_INIT, ex->dev);
+	return hash_number(FNV1A_INIT, store_file(ex)->dev);
 }
 
 static uint64_t ident_regular(const struct store_file *f)
@@ -46,12 +46,12 @@ static uint64_t ident_regular(const struct store_file *f)
 	/* The next file with this inode's number has another generation. */
 	if (ioctl(f->fd, FS_IOC_GETVERSION, &generation) < 0)
 		generation = 0;
-	hash = hash_number(hash, fsid ? fsid : f->ex.dev);
-	hash = hash_number(hash, f->ex.ino);
+	hash = hash_number(hash, fsid ? fsid : f->dev);
+	hash = hash_number(hash, f->ino);
 	return hash_number(hash, (unsigned)generation);
 }
 
 uint64_t store_file_ident(const struct store_file *f)
 {
-	return f->ex.is_block ? ident_block(&f->ex) : ident_regular(f);
+	return f->is_block ? ident_block(&f->ex) : ident_regular(f);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Buffered WRITEs by a plain system call on the reactor's own thread, where that is the faster way
  * and stops no more than what is stopped anyway (doc/decisions.md D3):
- *   - where all exports of the server lie on one file system (exports.one_fs);
+ *   - where all exports of the server lie on one file system (exports.one_medium);
  *   - on file systems that wait for nothing outside this machine (store_file.local_fs);
  *   - on the threads for IO: the control thread (never_blocks) leaves all writes to workers;
  *   - not for a while after a write that slept: for INLINE_PAUSE_FACTOR times as long workers do the
@@ -40,14 +40,14 @@ static enum inline_kind kind_of(const struct export *ex)
 static ssize_t write_piece(struct export_io *io, int flags)
 {
 	struct iovec iov = {
-		.iov_base = (char *)io->buf + io->progress,
-		.iov_len = io->len - io->progress,
+		.iov_base = (char *)io->buf + file_io(io)->progress,
+		.iov_len = io->len - file_io(io)->progress,
 	};
 	ssize_t n;
 
 	do {
 		n = pwritev2(store_file(io->ex)->fd, &iov, 1,
-			     (off_t)(io->offset + io->progress), flags);
+			     (off_t)(io->offset + file_io(io)->progress), flags);
 	} while (n < 0 && errno == EINTR);
 	return n < 0 ? -errno : n;
 }
@@ -66,7 +66,7 @@ static void find_kind(struct export_io *io)
 	ssize_t n = write_piece(io, RWF_NOWAIT);
 
 	if (n > 0)
-		io->progress += (uint32_t)n;
+		file_io(io)->progress += (uint32_t)n;
 	if (n > 0 || n == -EAGAIN || n == -EOPNOTSUPP)
 		atomic_store_explicit(&store_file(io->ex)->inline_kind,
 				      n == -EOPNOTSUPP ? INLINE_CALL : INLINE_RING,
@@ -76,7 +76,7 @@ static void find_kind(struct export_io *io)
 /* May @ring's thread write to @ex by itself now, if it is of the kind where that is faster? */
 static bool may_call(const struct export_ring *ring, const struct export *ex)
 {
-	return !ex->direct && ex->all->one_fs && store_file(ex)->local_fs && !ring->never_blocks &&
+	return !ex->direct && ex->all->one_medium && store_file(ex)->local_fs && !ring->never_blocks &&
 	       clock_now_ms() >= ring->inline_pause_until_ms;
 }
 
@@ -93,10 +93,10 @@ static int write_all(struct export_io *io)
 
 	if (kind_of(io->ex) == INLINE_UNKNOWN)
 		find_kind(io);
-	if (io->progress < io->len && kind_of(io->ex) != INLINE_CALL)
+	if (file_io(io)->progress < io->len && kind_of(io->ex) != INLINE_CALL)
 		return 1;
-	while (io->progress < io->len && (n = write_piece(io, 0)) > 0)
-		io->progress += (uint32_t)n;
+	while (file_io(io)->progress < io->len && (n = write_piece(io, 0)) > 0)
+		file_io(io)->progress += (uint32_t)n;
 	return n > 0 ? 0 : n < 0 ? (int)n : -EIO;
 }
 

@@ -6,6 +6,31 @@
 #include "store-file.h"
 #include "store-driver.h"
 
+extern const struct store_io_ops store_file_io_ops;
+
+/* A file's part of an operation that runs. */
+struct store_file_io {
+	struct reactor_op op;
+	void *bounce;
+	uint32_t progress;		/* bytes of len done */
+	uint32_t piece;			/* bytes of the transfer that is in flight */
+	unsigned how;			/* in which way the stage is being tried */
+} __attribute__((may_alias));
+_Static_assert(sizeof(struct store_file_io) <= EXPORT_IO_OWN, "an operation has room for it");
+
+static inline struct store_file_io *file_io(const struct export_io *io)
+{
+	return (struct store_file_io *)(void *)io->own;
+}
+
+/* The operation of file_io(io)->op. */
+static inline struct export_io *store_file_io(struct reactor_op *op)
+{
+	char *own = (char *)op - offsetof(struct store_file_io, op);
+
+	return (struct export_io *)(void *)(own - offsetof(struct export_io, own));
+}
+
 /* One file's fdatasync on one ring: at most one is in flight, and all that arrived before it
  * started share its result. */
 struct store_file_sync {
@@ -51,7 +76,7 @@ void store_file_rw(struct export_io *io);
 void store_file_zero(struct export_io *io);
 
 /* Do what is left of a WRITE now if that is the faster way: true with its result in @status.
- * False: the ring does it, from io->progress on. */
+ * False: the ring does it, from file_io(io)->progress on. */
 bool store_file_inline_write(struct export_io *io, int *status);
 /* True if a WRITE like @io that is started now takes its data inside store_file_rw(), for as long
  * as that may take. */

@@ -206,10 +206,10 @@ int store_file_lock_check_same(const struct export *ex, char *err, size_t errlen
 			 ex->path, strerror(errno));
 		return -errno;
 	}
-	if (ex->is_block)
-		same = S_ISBLK(st.st_mode) && st.st_rdev == ex->dev;
+	if (store_file(ex)->is_block)
+		same = S_ISBLK(st.st_mode) && st.st_rdev == store_file(ex)->dev;
 	else
-		same = st.st_dev == ex->dev && st.st_ino == ex->ino &&
+		same = st.st_dev == store_file(ex)->dev && st.st_ino == store_file(ex)->ino &&
 		       (uint64_t)st.st_size == export_size(ex);
 	if (same)
 		return 0;

@@ -35,7 +35,7 @@ enum rw_how {
 
 static uint64_t rw_pos(const struct export_io *io)
 {
-	return io->offset + io->progress;
+	return io->offset + file_io(io)->progress;
 }
 
 static bool rw_is_read(const struct export_io *io)
@@ -43,12 +43,12 @@ static bool rw_is_read(const struct export_io *io)
 	return io->op == RNBD_OP_READ;
 }
 
-/* The caller's memory at @io->progress; zeroes for WRITE_ZEROES. */
+/* The caller's memory at @file_io(io)->progress; zeroes for WRITE_ZEROES. */
 static void *rw_memory(const struct export_io *io)
 {
 	if (io->op == RNBD_OP_WRITE_ZEROES)
 		return io->slot->ring->zeroes;
-	return (char *)io->buf + io->progress;
+	return (char *)io->buf + file_io(io)->progress;
 }
 
 /* FUA of a write is the kernel's to do on a direct export: a device has a cheaper way than a flush,
@@ -62,8 +62,8 @@ static bool rw_dsync(const struct export_io *io)
 static void rw_submit(struct export_io *io, bool read, int slot, void *buf, uint32_t len,
 		      uint64_t pos)
 {
-	struct io_uring_sqe *sqe = reactor_sqe(io->reactor, &io->ring_op);
-	bool fixed = io->mem >= 0 && io->op != RNBD_OP_WRITE_ZEROES && !io->bounce;
+	struct io_uring_sqe *sqe = reactor_sqe(io->reactor, &file_io(io)->op);
+	bool fixed = io->mem >= 0 && io->op != RNBD_OP_WRITE_ZEROES && !file_io(io)->bounce;
 
 	if (read && fixed)
 		io_uring_prep_read_fixed(sqe, slot, buf, len, pos, io->mem);
@@ -78,58 +78,58 @@ static void rw_submit(struct export_io *io, bool read, int slot, void *buf, uint
 	/* Some kernels wait for a frozen file system in the ring's own attempt (before 6.12). */
 	if (!read && io->slot->ring->never_blocks)
 		sqe->flags |= IOSQE_ASYNC;
-	if (io->how == RW_DSYNC)
+	if (file_io(io)->how == RW_DSYNC)
 		sqe->rw_flags = RWF_DSYNC;
 }
 
 static void rw_sync_ended(const struct export_io *io)
 {
-	if (io->how == RW_DSYNC || io->how == RW_NOT_DSYNC)
+	if (file_io(io)->how == RW_DSYNC || file_io(io)->how == RW_NOT_DSYNC)
 		export_sync_ended(io->ex);
 }
 
 /* The block window around the piece. */
 static uint64_t rw_window(const struct export_io *io, uint32_t *len)
 {
-	uint64_t start = align_down(rw_pos(io), io->ex->dio_align);
+	uint64_t start = align_down(rw_pos(io), io->ex->block_align);
 
-	*len = (uint32_t)(align_up(rw_pos(io) + io->piece, io->ex->dio_align) - start);
+	*len = (uint32_t)(align_up(rw_pos(io) + file_io(io)->piece, io->ex->block_align) - start);
 	return start;
 }
 
 static void rw_bounce_put(struct export_io *io)
 {
-	free(io->bounce);
-	io->bounce = NULL;
+	free(file_io(io)->bounce);
+	file_io(io)->bounce = NULL;
 }
 
 /* Decide on the next piece of a direct request: sets piece and how. */
 static void rw_choose(struct export_io *io)
 {
 	const struct export *ex = io->ex;
-	uint64_t pos = rw_pos(io), align = ex->dio_align, left = io->len - io->progress;
+	uint64_t pos = rw_pos(io), align = ex->block_align, left = io->len - file_io(io)->progress;
 	uint64_t head = pos % align;
 
 	if (io->op == RNBD_OP_WRITE_ZEROES)
 		left = MIN(left, (uint64_t)EXPORT_ZEROES);
-	io->how = RW_PLAIN;
-	io->piece = (uint32_t)left;
+	file_io(io)->how = RW_PLAIN;
+	file_io(io)->piece = (uint32_t)left;
 	if (pos >= store_file(ex)->tail_start) {
-		io->how = RW_TAIL;
+		file_io(io)->how = RW_TAIL;
 		return;
 	}
 	left = MIN(left, store_file(ex)->tail_start - pos);
 	if (head || left < align) {
-		io->how = rw_is_read(io) ? RW_BOUNCE : RW_MODIFY_READ;
+		file_io(io)->how = rw_is_read(io) ? RW_BOUNCE : RW_MODIFY_READ;
 		left = MIN(left, align - head);
 	} else {
 		left = align_down(left, align);
 		if ((uintptr_t)rw_memory(io) % align) {
-			io->how = RW_BOUNCE;
+			file_io(io)->how = RW_BOUNCE;
 			left = MIN(left, (uint64_t)BOUNCE_MAX);
 		}
 	}
-	io->piece = (uint32_t)left;
+	file_io(io)->piece = (uint32_t)left;
 }
 
 static void rw_end(struct export_io *io, int status)
@@ -140,19 +140,19 @@ static void rw_end(struct export_io *io, int status)
 
 static void rw_bounce_start(struct export_io *io)
 {
-	bool read = rw_is_read(io) || io->how == RW_MODIFY_READ;
+	bool read = rw_is_read(io) || file_io(io)->how == RW_MODIFY_READ;
 	uint64_t start;
 	uint32_t len;
 
 	start = rw_window(io, &len);
-	if (!io->bounce && posix_memalign(&io->bounce, io->ex->dio_align, len)) {
-		io->bounce = NULL;
+	if (!file_io(io)->bounce && posix_memalign(&file_io(io)->bounce, io->ex->block_align, len)) {
+		file_io(io)->bounce = NULL;
 		export_io_next_later(io, -ENOMEM);
 		return;
 	}
-	if (io->how == RW_BOUNCE && !read)
-		memcpy(io->bounce, rw_memory(io), io->piece);
-	rw_submit(io, read, store_file_fixed(io->ex), io->bounce, len, start);
+	if (file_io(io)->how == RW_BOUNCE && !read)
+		memcpy(file_io(io)->bounce, rw_memory(io), file_io(io)->piece);
+	rw_submit(io, read, store_file_fixed(io->ex), file_io(io)->bounce, len, start);
 }
 
 static void rw_next_piece(struct export_io *io)
@@ -160,23 +160,23 @@ static void rw_next_piece(struct export_io *io)
 	if (io->ex->direct) {
 		rw_choose(io);
 	} else {
-		io->how = RW_PLAIN;
-		io->piece = io->len - io->progress;
+		file_io(io)->how = RW_PLAIN;
+		file_io(io)->piece = io->len - file_io(io)->progress;
 		if (io->op == RNBD_OP_WRITE_ZEROES)
-			io->piece = MIN(io->piece, EXPORT_ZEROES);
+			file_io(io)->piece = MIN(file_io(io)->piece, EXPORT_ZEROES);
 	}
-	if (io->how == RW_PLAIN && rw_dsync(io)) {
-		io->how = RW_DSYNC;
+	if (file_io(io)->how == RW_PLAIN && rw_dsync(io)) {
+		file_io(io)->how = RW_DSYNC;
 		/* This write may be the one that is told of earlier ones. */
 		export_sync_begun(io->ex);
 	} else {
 		io->need_sync = true;	/* the SYNC stage does it */
 	}
-	if (io->how >= RW_BOUNCE)
+	if (file_io(io)->how >= RW_BOUNCE)
 		rw_bounce_start(io);
 	else
-		rw_submit(io, rw_is_read(io), io->how == RW_TAIL ? store_file_fixed_tail(io->ex) :
-			  store_file_fixed(io->ex), rw_memory(io), io->piece, rw_pos(io));
+		rw_submit(io, rw_is_read(io), file_io(io)->how == RW_TAIL ? store_file_fixed_tail(io->ex) :
+			  store_file_fixed(io->ex), rw_memory(io), file_io(io)->piece, rw_pos(io));
 }
 
 /* @res bytes of the window came or went: what does it mean for the piece?  Returns its length,
@@ -185,38 +185,38 @@ static int rw_bounce_done(struct export_io *io, int res)
 {
 	uint32_t len, skip = (uint32_t)(rw_pos(io) - rw_window(io, &len));
 
-	if (io->how == RW_BOUNCE && rw_is_read(io)) {
+	if (file_io(io)->how == RW_BOUNCE && rw_is_read(io)) {
 		if ((uint32_t)res <= skip)
 			return -EIO;
-		res = (int)MIN((uint32_t)res - skip, io->piece);
-		memcpy(rw_memory(io), (char *)io->bounce + skip, (size_t)res);
+		res = (int)MIN((uint32_t)res - skip, file_io(io)->piece);
+		memcpy(rw_memory(io), (char *)file_io(io)->bounce + skip, (size_t)res);
 		return res;
 	}
-	if (io->how == RW_BOUNCE)
-		return (int)MIN((uint32_t)res, io->piece);
+	if (file_io(io)->how == RW_BOUNCE)
+		return (int)MIN((uint32_t)res, file_io(io)->piece);
 	if ((uint32_t)res != len)		/* part of a block: truncated, or a broken device */
 		return -EIO;
-	if (io->how == RW_MODIFY_READ) {
-		memcpy((char *)io->bounce + skip, rw_memory(io), io->piece);
-		io->how = RW_MODIFY_WRITE;
+	if (file_io(io)->how == RW_MODIFY_READ) {
+		memcpy((char *)file_io(io)->bounce + skip, rw_memory(io), file_io(io)->piece);
+		file_io(io)->how = RW_MODIFY_WRITE;
 		rw_bounce_start(io);
 		return 0;
 	}
-	return (int)io->piece;
+	return (int)file_io(io)->piece;
 }
 
 static void rw_submit_not_dsync(struct export_io *io)
 {
-	rw_submit(io, false, store_file_fixed(io->ex), rw_memory(io), io->piece, rw_pos(io));
+	rw_submit(io, false, store_file_fixed(io->ex), rw_memory(io), file_io(io)->piece, rw_pos(io));
 }
 
 /* A DSYNC write failed: in the write, which only this request is to know, or in making earlier
  * writes durable, which all FLUSHes are to know?  Written without DSYNC it tells. */
 static bool rw_retry_without_dsync(struct export_io *io, int res)
 {
-	if (io->how != RW_DSYNC || res == -EAGAIN)
+	if (file_io(io)->how != RW_DSYNC || res == -EAGAIN)
 		return false;
-	io->how = RW_NOT_DSYNC;
+	file_io(io)->how = RW_NOT_DSYNC;
 	io->status = res;
 	rw_submit_not_dsync(io);
 	return true;
@@ -224,10 +224,10 @@ static bool rw_retry_without_dsync(struct export_io *io, int res)
 
 static void rw_done(struct reactor_op *op, int res, unsigned flags)
 {
-	struct export_io *io = container_of(op, struct export_io, ring_op);
+	struct export_io *io = store_file_io(op);
 
 	if (res == -EINTR || res == -EAGAIN) {
-		if (io->how == RW_NOT_DSYNC) {
+		if (file_io(io)->how == RW_NOT_DSYNC) {
 			rw_submit_not_dsync(io);
 			return;
 		}
@@ -236,7 +236,7 @@ static void rw_done(struct reactor_op *op, int res, unsigned flags)
 		rw_next_piece(io);
 		return;
 	}
-	if (io->how == RW_NOT_DSYNC && res > 0) {
+	if (file_io(io)->how == RW_NOT_DSYNC && res > 0) {
 		export_sync_failed(io->ex, io->status);
 		rw_sync_ended(io);
 		rw_end(io, io->status);
@@ -245,7 +245,7 @@ static void rw_done(struct reactor_op *op, int res, unsigned flags)
 	if (res < 0 && rw_retry_without_dsync(io, res))
 		return;
 	rw_sync_ended(io);
-	if (res > 0 && io->bounce) {
+	if (res > 0 && file_io(io)->bounce) {
 		res = rw_bounce_done(io, res);
 		if (!res)
 			return;
@@ -257,8 +257,8 @@ static void rw_done(struct reactor_op *op, int res, unsigned flags)
 		return;
 	}
 	rw_bounce_put(io);
-	io->progress += (uint32_t)res;
-	if (io->progress < io->len)
+	file_io(io)->progress += (uint32_t)res;
+	if (file_io(io)->progress < io->len)
 		rw_next_piece(io);
 	else
 		rw_end(io, 0);
@@ -268,7 +268,7 @@ void store_file_rw(struct export_io *io)
 {
 	int status;
 
-	io->ring_op.done = rw_done;
+	*file_io(io) = (struct store_file_io){ .op.done = rw_done };
 	io->need_sync = false;
 	if (io->op == RNBD_OP_WRITE && store_file_inline_write(io, &status)) {
 		io->need_sync = true;

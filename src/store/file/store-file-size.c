@@ -34,7 +34,7 @@ static int64_t exported(const struct export *ex, uint64_t bytes)
 {
 	bool in_blocks = ex->direct && bytes < store_file(ex)->tail_start;
 
-	return (int64_t)align_down(bytes, in_blocks ? ex->dio_align : RNBD_SECTOR_SIZE);
+	return (int64_t)align_down(bytes, in_blocks ? ex->block_align : RNBD_SECTOR_SIZE);
 }
 
 static int64_t block_device_size(const struct export *ex)
@@ -65,7 +65,7 @@ bool store_file_size(struct reactor *r, struct export *ex, int64_t *size,
 {
 	struct store_file *f = store_file(ex);
 
-	if (ex->is_block) {
+	if (store_file(ex)->is_block) {
 		*size = block_device_size(ex);
 		return true;
 	}

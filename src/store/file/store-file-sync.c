@@ -204,7 +204,7 @@ static void file_detach(struct export_slot *slot)
 	store_file_sync_detach(slot);
 }
 
-const struct export_io_ops store_file_io_ops = {
+const struct store_io_ops store_file_io_ops = {
 	.attach = store_file_sync_attach,
 	.detach = file_detach,
 	.rw = store_file_rw,

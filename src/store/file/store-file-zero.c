@@ -61,7 +61,7 @@ static void zero_range(const struct export_io *io, uint64_t *start, uint64_t *en
 
 	*start = io->offset;
 	*end = io->offset + io->len;
-	if (io->ex->is_block) {
+	if (store_file(io->ex)->is_block) {
 		*start = align_up(*start, block);
 		*end = MAX(align_down(*end, block), *start);
 	}
@@ -69,7 +69,7 @@ static void zero_range(const struct export_io *io, uint64_t *start, uint64_t *en
 
 static void zero_submit(struct export_io *io, const struct way *way, uint64_t start, uint64_t len)
 {
-	struct io_uring_sqe *sqe = reactor_sqe(io->reactor, &io->ring_op);
+	struct io_uring_sqe *sqe = reactor_sqe(io->reactor, &file_io(io)->op);
 
 	if (way->mode) {
 		io_uring_prep_fallocate(sqe, store_file_fixed_zero(io->ex), way->mode, (off_t)start,
@@ -83,7 +83,7 @@ static void zero_submit(struct export_io *io, const struct way *way, uint64_t st
 	sqe->flags |= IOSQE_FIXED_FILE;
 }
 
-/* Try ways from io->how on. */
+/* Try ways from file_io(io)->how on. */
 static void zero_try(struct export_io *io)
 {
 	const struct store_file *f = store_file(io->ex);
@@ -97,11 +97,11 @@ static void zero_try(struct export_io *io)
 		return;
 	}
 	if (io->op == RNBD_OP_WRITE_ZEROES && end - start != io->len)
-		io->how = n;		/* part of a block: only by writing */
-	for (; io->how < n; io->how++) {
-		const struct way *way = &ways[io->how];
+		file_io(io)->how = n;		/* part of a block: only by writing */
+	for (; file_io(io)->how < n; file_io(io)->how++) {
+		const struct way *way = &ways[file_io(io)->how];
 
-		if ((cannot & way->cannot) || (way->block_only && !io->ex->is_block))
+		if ((cannot & way->cannot) || (way->block_only && !store_file(io->ex)->is_block))
 			continue;
 		zero_submit(io, way, start, end - start);
 		return;
@@ -114,16 +114,16 @@ static void zero_try(struct export_io *io)
 
 static void zero_done(struct reactor_op *op, int res, unsigned flags)
 {
-	struct export_io *io = container_of(op, struct export_io, ring_op);
+	struct export_io *io = store_file_io(op);
 	unsigned n;
 	const struct way *ways = ways_of(io, &n);
 
 	if (res == -EINTR || res == -EAGAIN) {
 		zero_try(io);
 	} else if (res == -EOPNOTSUPP || res == -ENOSYS || res == -ENOTTY) {
-		atomic_fetch_or_explicit(&store_file(io->ex)->cannot, ways[io->how].cannot,
+		atomic_fetch_or_explicit(&store_file(io->ex)->cannot, ways[file_io(io)->how].cannot,
 					 memory_order_relaxed);
-		io->how++;
+		file_io(io)->how++;
 		zero_try(io);
 	} else {
 		export_io_next(io, res < 0 ? res : 0);
@@ -132,8 +132,8 @@ static void zero_done(struct reactor_op *op, int res, unsigned flags)
 
 void store_file_zero(struct export_io *io)
 {
-	io->how = 0;
+	file_io(io)->how = 0;
 	io->need_sync = true;
-	io->ring_op.done = zero_done;
+	file_io(io)->op.done = zero_done;
 	zero_try(io);
 }

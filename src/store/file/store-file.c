@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -66,7 +67,7 @@ static int open_path(struct export *ex, const struct refusal *to)
 				      "read-only", strerror(err));
 		return refuse(to, -err, "cannot be opened: %s", strerror(err));
 	}
-	if (ex->is_block && !ex->readonly && !ioctl(store_file(ex)->fd, BLKROGET, &read_only) &&
+	if (store_file(ex)->is_block && !ex->readonly && !ioctl(store_file(ex)->fd, BLKROGET, &read_only) &&
 	    read_only)
 		return refuse(to, -EROFS, "is not writable (read-only device): add ',readonly' to "
 			      "export it read-only");
@@ -78,7 +79,7 @@ static int check_use(const struct export *ex, const struct stat *st, const struc
 {
 	char use[STORE_FILE_USE_MAX];
 
-	if (ex->force && !ex->is_block)
+	if (store_file(ex)->force && !store_file(ex)->is_block)
 		return refuse(to, -EINVAL, "is a file: ',force' is for block devices: leave it out");
 	if (!store_file_claim_needed(ex) || !store_file_inuse(st->st_rdev, use, sizeof(use)))
 		return 0;
@@ -89,10 +90,10 @@ static int learn_size(struct export *ex, const struct stat *st, const struct ref
 {
 	uint64_t size = (uint64_t)st->st_size;
 
-	if (ex->is_block && ioctl(store_file(ex)->fd, BLKGETSIZE64, &size) < 0)
+	if (store_file(ex)->is_block && ioctl(store_file(ex)->fd, BLKGETSIZE64, &size) < 0)
 		return refuse(to, -errno, "does not tell its size: %s", strerror(errno));
 	if (!size)
-		return refuse(to, -EINVAL, ex->is_block ?
+		return refuse(to, -EINVAL, store_file(ex)->is_block ?
 			      "has size 0: there is no medium in this device" :
 			      "is empty: give it a size first, e.g.: truncate -s 1G '%s'", ex->path);
 	if (size % RNBD_SECTOR_SIZE)
@@ -138,16 +139,16 @@ static int learn_dio_align(struct export *ex, const struct refusal *to)
 	uint32_t page;
 	int rc;
 
-	ex->dio_align = dio_align_statx(ex);
-	if (!ex->dio_align)
-		ex->dio_align = dio_align_try(ex);
-	if (!ex->dio_align || !is_pow2(ex->dio_align) || ex->dio_align > DIO_ALIGN_MAX)
+	ex->block_align = dio_align_statx(ex);
+	if (!ex->block_align)
+		ex->block_align = dio_align_try(ex);
+	if (!ex->block_align || !is_pow2(ex->block_align) || ex->block_align > DIO_ALIGN_MAX)
 		return refuse(to, -EINVAL, "cannot be read with O_DIRECT: leave ',direct' out");
 	store_file(ex)->tail_start = UINT64_MAX;
-	if (!(export_size(ex) % ex->dio_align))
+	if (!(export_size(ex) % ex->block_align))
 		return 0;
 	/* Whole pages, so that no page of the page cache holds data that is written directly. */
-	page = MAX(ex->dio_align, (uint32_t)sysconf(_SC_PAGESIZE));
+	page = MAX(ex->block_align, (uint32_t)sysconf(_SC_PAGESIZE));
 	store_file(ex)->tail_start = align_down(export_size(ex), page);
 	store_file(ex)->tail_fd = open(ex->path, O_CLOEXEC | (ex->readonly ? O_RDONLY : O_RDWR));
 	if (store_file(ex)->tail_fd < 0) {
@@ -164,8 +165,27 @@ static bool is_local_fs(const struct export *ex)
 {
 	struct statfs st;
 
-	return !ex->is_block && !fstatfs(store_file(ex)->fd, &st) &&
+	return !store_file(ex)->is_block && !fstatfs(store_file(ex)->fd, &st) &&
 	       (st.f_type == EXT4_SUPER_MAGIC || st.f_type == TMPFS_MAGIC);
+}
+
+static void set_kind(struct export *ex, bool is_block)
+{
+	store_file(ex)->is_block = is_block;
+	ex->kind = is_block ? "block" : "file";
+	ex->kind_text = is_block ? "block device" : "file";
+}
+
+static void learn_ids(struct export *ex, const struct stat *st)
+{
+	struct store_file *f = store_file(ex);
+
+	f->dev = f->is_block ? st->st_rdev : st->st_dev;
+	f->ino = f->is_block ? 0 : st->st_ino;
+	ex->id.len = (uint8_t)snprintf(ex->id.bytes, sizeof(ex->id.bytes), "%s-%u:%u-%llu", ex->kind,
+				       major(f->dev), minor(f->dev), (unsigned long long)f->ino);
+	ex->ident = store_file_ident(f);
+	ex->medium = (uint64_t)f->dev << 1 | f->is_block;
 }
 
 static int file_open(struct export *ex, char *err, size_t errlen)
@@ -182,7 +202,7 @@ static int file_open(struct export *ex, char *err, size_t errlen)
 			      "device");
 	if (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode))
 		return refuse(&to, -EINVAL, "is neither a regular file nor a block device");
-	ex->is_block = S_ISBLK(st.st_mode);
+	set_kind(ex, S_ISBLK(st.st_mode));
 	rc = check_use(ex, &st, &to);
 	if (!rc)
 		rc = open_path(ex, &to);
@@ -190,11 +210,9 @@ static int file_open(struct export *ex, char *err, size_t errlen)
 		return rc;
 	if (fstat(store_file(ex)->fd, &st) < 0)
 		return refuse(&to, -errno, "cannot be examined: %s", strerror(errno));
-	if (ex->is_block != !!S_ISBLK(st.st_mode))
+	if (store_file(ex)->is_block != !!S_ISBLK(st.st_mode))
 		return refuse(&to, -ESTALE, "was replaced while it was opened");
-	ex->dev = ex->is_block ? st.st_rdev : st.st_dev;
-	ex->ino = ex->is_block ? 0 : st.st_ino;
-	ex->ident = store_file_ident(store_file(ex));
+	learn_ids(ex, &st);
 	store_file(ex)->local_fs = is_local_fs(ex);
 	rc = learn_size(ex, &st, &to);
 	if (!rc && ex->direct)
@@ -245,23 +263,12 @@ static void file_close(struct export *ex)
 	free(f);
 }
 
-static const struct export_ops file_ops = {
-	.kind = STORE_FILE,
-	.open = file_open,
-	.added = file_added,
-	.lock = store_file_lock,
-	.claim = store_file_claim,
-	.check_same = store_file_lock_check_same,
-	.close = file_close,
-};
-
-struct export *store_file_create(void)
+static struct export *file_create(void)
 {
 	struct store_file *f = calloc(1, sizeof(*f));
 
 	if (!f)
 		return NULL;
-	f->ex.ops = &file_ops;
 	pthread_mutex_init(&f->seeker.lock, NULL);
 	pthread_cond_init(&f->seeker.cond, NULL);
 	list_init(&f->seeker.waiting);
@@ -271,3 +278,41 @@ struct export *store_file_create(void)
 	f->claim_fd = -1;
 	return &f->ex;
 }
+
+enum file_flag { FILE_DIRECT, FILE_FORCE };
+
+static const char *const file_flags[] = {
+	[FILE_DIRECT] = "direct",
+	[FILE_FORCE] = "force",
+	NULL
+};
+
+static void file_flag(struct export *ex, unsigned flag)
+{
+	if (flag == FILE_DIRECT)
+		ex->direct = true;
+	else
+		store_file(ex)->force = true;
+}
+
+static int file_check(const struct export *ex, char *err, size_t errlen)
+{
+	if (!store_file(ex)->force || !ex->readonly)
+		return 0;
+	snprintf(err, errlen, "export '%s': readonly and force together: what is exported for "
+		 "reading may be in use by others: leave force out", ex->name);
+	return -EINVAL;
+}
+
+const struct store_driver store_file_driver = {
+	.flags = file_flags,
+	.create = file_create,
+	.flag = file_flag,
+	.check = file_check,
+	.open = file_open,
+	.added = file_added,
+	.lock = store_file_lock,
+	.claim = store_file_claim,
+	.check_same = store_file_lock_check_same,
+	.close = file_close,
+};

@@ -5,6 +5,7 @@
 #define STORE_FILE_H
 
 #include <pthread.h>
+#include <sys/types.h>
 
 #include "export.h"
 #include "reactor.h"
@@ -40,10 +41,14 @@ struct export_seeker {
 struct store_file {
 	struct export ex;
 	int fd;
+	bool is_block;
+	bool force;			/* block device: whoever else uses it */
+	dev_t dev;			/* file: st_dev, st_ino; block device: st_rdev, 0 */
+	ino_t ino;
 	int lock_fd;			/* -1: none; store-file-lock.c */
 	bool local_fs;			/* a write waits for this machine only */
 	/* direct: from tail_start on, the last bytes of a file whose size is no multiple of
-	 * dio_align, and all that it has grown by since, data goes through the page cache
+	 * block_align, and all that it has grown by since, data goes through the page cache
 	 * (tail_fd). */
 	int tail_fd;			/* -1: none */
 	uint64_t tail_start;		/* UINT64_MAX: none */
@@ -63,6 +68,8 @@ struct store_file {
 
 	struct export_desc fd_desc, tail_desc;
 };
+
+extern const struct store_driver store_file_driver;
 
 #define STORE_FILE_CANNOT_DISCARD 0x1u		/* block device: BLOCK_URING_CMD_DISCARD */
 #define STORE_FILE_CANNOT_STALE 0x2u		/* block device: FALLOC_FL_NO_HIDE_STALE */
