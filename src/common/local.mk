@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-noinst_LTLIBRARIES += libbase.la libclock.la libloop.la libfab.la librtrs.la librnbd.la libctl.la libopt.la
+noinst_LTLIBRARIES += libbase.la libclock.la libloop.la libfab.la librtrs.la librnbd.la libctl.la \
+	libopt.la
 
 libbase_la_SOURCES = \
 	%D%/base/bitmap.c \

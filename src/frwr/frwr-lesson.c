@@ -71,7 +71,8 @@ void frwr_unable(struct frwr_pool *pool, const char *what)
 	lesson = &l->lesson[l->n++];
 	lesson->mode = pool->mode;
 	memcpy(lesson->device, pool->device, sizeof(lesson->device));
-	snprintf(lesson->why, sizeof(lesson->why), "device %s offers memory windows of type %s and %s",
+	snprintf(lesson->why, sizeof(lesson->why),
+		 "device %s offers memory windows of type %s and %s",
 		 pool->device, pool->mode == FRWR_MW2 ? "2B" : "1", what);
 	log_warn(NULL, "%s: they are not used any more", lesson->why);
 }

@@ -56,12 +56,14 @@ static int reg(struct frwr *w, uint64_t addr, uint32_t len, enum frwr_dir dir)
 }
 
 /* The region of @w, made the first time, is open. */
-static int open_again(struct frwr *w, const struct ibv_mr *mr, uint64_t addr, uint32_t len, enum frwr_dir dir)
+static int open_again(struct frwr *w, const struct ibv_mr *mr, uint64_t addr, uint32_t len,
+		      enum frwr_dir dir)
 {
 	uint8_t *mem = (uint8_t *)mr->addr + (addr - fab_mr_iova(mr));
 
 	if (w->mr)
-		return w->mr->addr == mem && w->mr->length == len && w->access == remote_right(dir) ?
+		return w->mr->addr == mem && w->mr->length == len &&
+			w->access == remote_right(dir) ?
 		       fab_resume_mr(w->mr) : -EINVAL;
 	w->mr = fab_reg_mr_iova(w->pool->pd, mem, len, addr, local_right(dir) | remote_right(dir));
 	return w->mr ? 0 : errno ? -errno : -ENOMEM;
@@ -141,7 +143,8 @@ int frwr_map(struct frwr *w, struct ibv_mr *mr, uint64_t addr, uint32_t len, enu
 			return -ENOTCONN;
 		next = (word & ~(FRWR_GENERATION - 1)) + FRWR_GENERATION;
 	} while (!atomic_compare_exchange_weak_explicit(&w->state, &word, next | FRWR_MAPPED,
-							memory_order_acq_rel, memory_order_acquire));
+							memory_order_acq_rel,
+							memory_order_acquire));
 	frwr_count_own(&w->mapped);
 	*handle = w->handle;
 	return 0;
@@ -263,7 +266,8 @@ int frwr_fill_send(struct frwr_entry *e, struct fab_conn *conn, struct frwr *lis
 		atomic_store_explicit(&w->conn, conn, memory_order_relaxed);
 		if (w->mw) {
 			bind = &w->wr;
-			frwr_wr_bind(w, bind, w->handle.rkey, w->mr, w->addr, w->handle.len, w->access);
+			frwr_wr_bind(w, bind, w->handle.rkey, w->mr, w->addr, w->handle.len,
+				     w->access);
 			bind->wr_id = (uintptr_t)&w->bind_cqe;
 			*tail = bind;
 			tail = &bind->next;

@@ -12,7 +12,8 @@ const enum frwr_mode frwr_order_server[2] = { FRWR_MW1, FRWR_SUSPEND };
 
 const char *frwr_mode_name(enum frwr_mode mode)
 {
-	static const char *const names[FRWR_NMODES] = { "MW2", "MW1", "REREG", "suspend", "STATIC" };
+	static const char *const names[FRWR_NMODES] = { "MW2", "MW1", "REREG", "suspend",
+							"STATIC" };
 
 	return names[mode];
 }

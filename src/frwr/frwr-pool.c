@@ -54,7 +54,8 @@ static int by_key_cmp(const void *a, const void *b)
 struct frwr *frwr_pool_find(struct frwr_pool *pool, uint32_t rkey)
 {
 	const struct frwr_index key = { .key = rkey >> 8 };
-	const struct frwr_index *hit = bsearch(&key, pool->by_key, pool->n, sizeof(key), by_key_cmp);
+	const struct frwr_index *hit = bsearch(&key, pool->by_key, pool->n, sizeof(key),
+					       by_key_cmp);
 
 	return hit ? &pool->windows[hit->i] : NULL;
 }

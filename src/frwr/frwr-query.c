@@ -47,7 +47,8 @@ static void try_mr(struct fab_pd *pd, struct frwr_caps *caps)
 	uint32_t old;
 
 	if (!mr) {
-		caps->rc[FRWR_STATIC] = caps->rc[FRWR_SUSPEND] = caps->rc[FRWR_REREG] = errno ? -errno : -ENOMEM;
+		caps->rc[FRWR_STATIC] = caps->rc[FRWR_SUSPEND] = caps->rc[FRWR_REREG] =
+			errno ? -errno : -ENOMEM;
 		caps->why[FRWR_STATIC] = caps->why[FRWR_SUSPEND] = caps->why[FRWR_REREG] =
 			"the device did not register memory for a peer to write";
 		free(mem);

@@ -20,9 +20,9 @@
  *	FRWR_REREG	the region itself gets another key for each IO: a table entry on tcp,
  *			system calls elsewhere.  No requests; done when the call returns.  For
  *			devices without windows.
- *	FRWR_SUSPEND	the region's key is closed and opened again: the same key, so nothing new has to be
- *			told, of the same bytes each time.  A table entry on tcp; RDMA devices
- *			have nothing like it.  No requests; done when the call returns.  For
+ *	FRWR_SUSPEND	the region's key is closed and opened again: the same key, so nothing new
+ *			has to be told, of the same bytes each time.  A table entry on tcp; RDMA
+ *			devices have nothing like it.  No requests; done when the call returns.  For
  *			servers, whose chunks stay where they are.
  *	FRWR_STATIC	the key of the region, for good.  Nothing is taken away.
  *

@@ -26,7 +26,8 @@ const struct fsm_row *fsm_step(const struct fsm *fsm, atomic_uint *state, unsign
 			assert(!"event that the state does not know");
 			abort();
 		}
-	} while (row->next != FSM_STAY && !atomic_compare_exchange_weak(state, &was, (unsigned)row->next));
+	} while (row->next != FSM_STAY &&
+		 !atomic_compare_exchange_weak(state, &was, (unsigned)row->next));
 	if (old)
 		*old = was;
 	return row;

@@ -29,7 +29,8 @@ struct fsm {
 };
 
 #define FSM(name_, rows_, states_, events_)                                                        \
-	{ name_, rows_, ARRAY_SIZE(rows_), states_, events_, ARRAY_SIZE(states_), ARRAY_SIZE(events_) }
+	{ name_, rows_, ARRAY_SIZE(rows_), states_, events_, ARRAY_SIZE(states_), \
+	  ARRAY_SIZE(events_) }
 
 /* Rows are written with these words.  The file of a table defines FSM_PREFIX, with which the names
  * of its states begin, before it includes anything; names of events have EV_ behind that. */

@@ -100,6 +100,7 @@ static inline void list_take(struct list *to, struct list *from)
 	     pos = tmp, tmp = list_entry(LIST_LINK_(tmp, member)->next, __typeof__(*tmp), member))
 
 /* At the end of a walk @pos is made of the head, and is no object; so it is not looked into. */
-#define LIST_LINK_(pos, member) ((struct list *)((char *)(pos) + offsetof(__typeof__(*(pos)), member)))
+#define LIST_LINK_(pos, member) \
+	((struct list *)((char *)(pos) + offsetof(__typeof__(*(pos)), member)))
 
 #endif

@@ -69,8 +69,8 @@ void lock_file_drop(int fd, int dirfd, const char *name)
 {
 	struct stat st;
 
-	/* ORDER: alone and before the lock goes with the descriptor.  Of several readers the last one
-	 * removes it. */
+	/* ORDER: alone and before the lock goes with the descriptor.  Of several readers the last
+	 * one removes it. */
 	if (!flock(fd, LOCK_EX | LOCK_NB) && !fstat(fd, &st) && has_name(&st, dirfd, name))
 		unlinkat(dirfd, name, 0);
 	close(fd);

@@ -22,7 +22,8 @@ void lock_file_drop(int fd, int dirfd, const char *name);
  * many; 0 also if it cannot be known: another file system's device number, another pid
  * namespace. */
 size_t lock_holders(const struct stat *st, pid_t *pids, size_t max);
-/* False if there is no process @pid.  /proc does not tell: with hidepid it hides those of others. */
+/* False if there is no process @pid.  /proc does not tell: with hidepid it hides those of
+ * others. */
 bool lock_holder_lives(pid_t pid);
 /* Who @pid is, into @buf: "process 12 (name)", "process 12" if /proc hides its name, "process 12,
  * which has ended", "another process" if it is 0.  Returns false if it has ended. */

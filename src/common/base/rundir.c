@@ -74,7 +74,8 @@ void rundir_sweep(const char *dir)
 	while (d && (entry = readdir(d))) {
 		_cleanup_free_ char *path = NULL;
 
-		if (rundir_is_socket(entry->d_name, NULL) && asprintf(&path, "%s/%s", dir, entry->d_name) >= 0)
+		if (rundir_is_socket(entry->d_name, NULL) &&
+		    asprintf(&path, "%s/%s", dir, entry->d_name) >= 0)
 			unix_sock_remove_dead(path);
 	}
 	if (d)

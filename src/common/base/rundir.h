@@ -12,8 +12,8 @@
 const char *rundir_default(void);
 
 /* The directory in which systemd makes one for each service that has RuntimeDirectory=, for this
- * user's programs to look for each other: /run for root, $XDG_RUNTIME_DIR.  NULL when there is none,
- * or $RUNTIME_DIRECTORY says which is meant.  Main thread. */
+ * user's programs to look for each other: /run for root, $XDG_RUNTIME_DIR.  NULL when there is
+ * none, or $RUNTIME_DIRECTORY says which is meant.  Main thread. */
 const char *rundir_parent(void);
 
 /* The name of the control socket that process @pid of @kind, RUNDIR_SERVER or RUNDIR_NBDKIT, makes
@@ -23,8 +23,8 @@ const char *rundir_parent(void);
 void rundir_socket_name(const char *kind, int pid, char *buf, size_t len);
 /* Is @name such a name, of @kind?  NULL: of either. */
 bool rundir_is_socket(const char *name, const char *kind);
-/* Remove from @dir sockets with such names that are this user's and that nobody listens at: those of
- * processes that were killed. */
+/* Remove from @dir sockets with such names that are this user's and that nobody listens at: those
+ * of processes that were killed. */
 void rundir_sweep(const char *dir);
 
 #endif

@@ -89,7 +89,8 @@ static int sock_take(const struct sockaddr_un *addr, char *err, size_t errlen)
 		snprintf(err, errlen, "%s: process %d listens there", addr->sun_path, pid);
 		return -EADDRINUSE;
 	}
-	if (pid == -ENOENT || (pid == -ECONNREFUSED && (!unlink(addr->sun_path) || errno == ENOENT)))
+	if (pid == -ENOENT ||
+	    (pid == -ECONNREFUSED && (!unlink(addr->sun_path) || errno == ENOENT)))
 		return 0;
 	if (pid == -ECONNREFUSED)
 		pid = -errno;
@@ -119,7 +120,8 @@ static int sock_bind(int fd, const struct sockaddr_un *addr, mode_t mode, char *
 	return rc;
 }
 
-static int sock_listen(struct unix_sock *sock, const char *path, mode_t mode, int backlog, char *err,
+static int sock_listen(struct unix_sock *sock, const char *path, mode_t mode, int backlog,
+		       char *err,
 		     size_t errlen)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -172,8 +174,8 @@ int unix_sock_listen(struct unix_sock *sock, const char *path, mode_t mode, int 
 		tell_locked(path, name, err, errlen);
 		return -EBUSY;
 	}
-	/* Where others may make files the file may be theirs, and then it says nothing.  They cannot
-	 * keep us from the name by it. */
+	/* Where others may make files the file may be theirs, and then it says nothing.  They
+	 * cannot keep us from the name by it. */
 	rc = sock_listen(sock, path, mode, backlog, err, errlen);
 	if (lock >= 0)
 		lock_file_drop(lock, AT_FDCWD, name);

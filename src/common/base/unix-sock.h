@@ -29,10 +29,10 @@ void unix_sock_remove(struct unix_sock *sock);
 /* Remove the socket at @path if it is this user's and nobody listens there.  One that a process is
  * about to listen at stays, and so does anything else.  Never waits. */
 void unix_sock_remove_dead(const char *path);
-/* Close the descriptor and give up @sock; remove the name, too, unless somebody listens there all the
- * same: a process that was forked meanwhile has the socket.  Waits for a process that takes the name,
- * 2 s at most, with @sock still listening.  Without the lock on @path.lock the name stays: the next
- * process that wants it removes it. */
+/* Close the descriptor and give up @sock; remove the name, too, unless somebody listens there all
+ * the same: a process that was forked meanwhile has the socket.  Waits for a process that takes the
+ * name, 2 s at most, with @sock still listening.  Without the lock on @path.lock the name stays:
+ * the next process that wants it removes it. */
 void unix_sock_leave(struct unix_sock *sock);
 
 #endif

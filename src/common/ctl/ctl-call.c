@@ -50,7 +50,8 @@ void ctl_call(struct ctl_client *client, const json_t *command, const char *prog
 		if (strcmp(name, c->name))
 			continue;
 		if (call_check(client, command, c))
-			c->fn(client, c->member ? json_string_value(json_object_get(command, c->member)) :
+			c->fn(client,
+			      c->member ? json_string_value(json_object_get(command, c->member)) :
 						  NULL, arg);
 		return;
 	}

@@ -114,7 +114,8 @@ static bool client_write(struct ctl_client *c)
 
 static void client_reject(struct ctl_client *c, const char *why)
 {
-	ctl_client_answer(c, json_pack("{s:b,s:o}", "ok", 0, "error", ctl_json_text(why)), CTL_CLIENT_LAST);
+	ctl_client_answer(c, json_pack("{s:b,s:o}", "ok", 0, "error", ctl_json_text(why)),
+			  CTL_CLIENT_LAST);
 }
 
 /* The command in the first @len bytes of what was read. */

@@ -9,10 +9,10 @@
 
 #include <jansson.h>
 
-/* A string of @text; if that is no UTF-8, as names of files and of peers may be, with a '?' for each
- * byte that mask_control() masks.  All text becomes JSON here: jansson refuses what is no UTF-8,
- * and then an answer would be missing for want of memory, which is not wanting.  Write "s:o", not
- * "s:s" (tests/check-layers.sh). */
+/* A string of @text; if that is no UTF-8, as names of files and of peers may be, with a '?' for
+ * each byte that mask_control() masks.  All text becomes JSON here: jansson refuses what is no
+ * UTF-8, and then an answer would be missing for want of memory, which is not wanting.  Write
+ * "s:o", not "s:s" (tests/check-layers.sh). */
 json_t *ctl_json_text(const char *text);
 /* Append @item, whose reference is taken.  False: no memory. */
 bool ctl_json_add(json_t *array, json_t *item);

@@ -37,7 +37,8 @@ static void format_unix(const struct fab_addr *addr, char *buf, size_t len)
 	if (*unix_path(addr))
 		snprintf(buf, len, UNIX_SCHEME "%s", unix_path(addr));
 	else
-		snprintf(buf, len, UNIX_SCHEME "pid=%d,uid=%u", (int)addr->pid, (unsigned)addr->uid);
+		snprintf(buf, len, UNIX_SCHEME "pid=%d,uid=%u", (int)addr->pid,
+			 (unsigned)addr->uid);
 	mask_control(buf);
 }
 
@@ -114,7 +115,8 @@ uint16_t fab_addr_port(const struct fab_addr *addr)
 
 bool fab_addr_same(const struct fab_addr *a, const struct fab_addr *b)
 {
-	return a->len == b->len && (!a->len || (a->provider == b->provider && !memcmp(&a->ss, &b->ss, a->len)));
+	return a->len == b->len &&
+		(!a->len || (a->provider == b->provider && !memcmp(&a->ss, &b->ss, a->len)));
 }
 
 bool fab_addr_same_host(const struct fab_addr *a, const struct fab_addr *b)
@@ -140,8 +142,9 @@ bool fab_addr_same_net(const struct fab_addr *a, const struct fab_addr *b)
 	const struct sockaddr_in6 *b6 = (const struct sockaddr_in6 *)&b->ss;
 
 	/* All of IPv4 lies in one such network, written as IPv6. */
-	if (a->len == 0 || b->len == 0 || a->ss.ss_family != AF_INET6 || b->ss.ss_family != AF_INET6 ||
-	    IN6_IS_ADDR_V4MAPPED(&a6->sin6_addr) || IN6_IS_ADDR_V4MAPPED(&b6->sin6_addr))
+	if (a->len == 0 || b->len == 0 || a->ss.ss_family != AF_INET6 ||
+	    b->ss.ss_family != AF_INET6 || IN6_IS_ADDR_V4MAPPED(&a6->sin6_addr) ||
+	    IN6_IS_ADDR_V4MAPPED(&b6->sin6_addr))
 		return fab_addr_same_host(a, b);
 	return memcmp(&a6->sin6_addr, &b6->sin6_addr, 8) == 0 &&
 	       a6->sin6_scope_id == b6->sin6_scope_id;
@@ -269,10 +272,11 @@ static int refuse_transport(const char *name, char *err, size_t errlen)
 	const char *meant = suggest(name, strlen(name), names, ARRAY_SIZE(names));
 
 	if (is_unbuilt(name))
-		snprintf(err, errlen, "transport \"%s\" is not in this build (--without-rdma): " FORMS,
-			 name);
+		snprintf(err, errlen, "transport \"%s\" is not in this build (--without-rdma): "
+			 FORMS, name);
 	else if (meant)
-		snprintf(err, errlen, "unknown transport \"%s\" (did you mean %s?): " FORMS, name, meant);
+		snprintf(err, errlen, "unknown transport \"%s\" (did you mean %s?): " FORMS, name,
+			 meant);
 	else
 		snprintf(err, errlen, "unknown transport \"%s\": " FORMS, name);
 	return -EPROTONOSUPPORT;

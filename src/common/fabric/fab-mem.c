@@ -101,7 +101,8 @@ const char *fab_bind_check(const struct ibv_send_wr *wr, const struct fab_pd *pd
 	if ((info->mw_access_flags & IBV_ACCESS_REMOTE_WRITE) &&
 	    !(mr->access & IBV_ACCESS_LOCAL_WRITE))
 		return "a writable window to a region that is not";
-	if (info->length > FAB_MW_LEN_MAX || !fab_mr_covers(info->mr, pd, info->addr, info->length, 0))
+	if (info->length > FAB_MW_LEN_MAX ||
+	    !fab_mr_covers(info->mr, pd, info->addr, info->length, 0))
 		return "a range outside of its region";
 	return NULL;
 }

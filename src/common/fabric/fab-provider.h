@@ -95,7 +95,8 @@ struct fab_provider {
 	int (*pd_create)(struct fab_conn *conn, struct fab_pd **pd);
 	void (*pd_destroy)(struct fab_pd *pd);
 	bool mr_iova;			/* else @iova of the next two is always the address */
-	struct ibv_mr *(*reg_mr)(struct fab_pd *pd, void *addr, size_t length, uint64_t iova, int access);
+	struct ibv_mr *(*reg_mr)(struct fab_pd *pd, void *addr, size_t length, uint64_t iova,
+				 int access);
 	int (*rereg_mr)(struct ibv_mr *mr, void *addr, size_t length, uint64_t iova, int access);
 	void (*dereg_mr)(struct ibv_mr *mr);
 	int (*suspend_mr)(struct ibv_mr *mr, bool closed);	/* and resume; NULL where there is

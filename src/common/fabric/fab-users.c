@@ -67,6 +67,7 @@ const char *fab_users_format(const struct fab_users *users, char *buf, size_t le
 	else if (!users->n)
 		snprintf(buf, len, "0");
 	for (unsigned i = 0; i < users->n && n < len; i++)
-		n += (size_t)snprintf(buf + n, len - n, "%s%u", i ? " or " : "", (unsigned)users->uid[i]);
+		n += (size_t)snprintf(buf + n, len - n, "%s%u", i ? " or " : "",
+				      (unsigned)users->uid[i]);
 	return buf;
 }

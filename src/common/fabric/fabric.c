@@ -216,7 +216,8 @@ void fab_disconnect(struct fab_conn *conn)
 
 const char *fab_conn_cause(const struct fab_conn *conn)
 {
-	return atomic_load_explicit(&conn->cause_state, memory_order_acquire) == 2 ? conn->cause : "";
+	return atomic_load_explicit(&conn->cause_state, memory_order_acquire) == 2 ?
+		conn->cause : "";
 }
 
 bool fab_conn_claim_cause(struct fab_conn *conn, const char *fmt, va_list ap)

@@ -32,8 +32,8 @@
  *     RDMA_WRITE is not checked (as on a NIC).
  *  k. When fab_rereg_mr() or fab_dereg_mr() returns, no peer's byte is placed under the old key any
  *     more; as well when the completion is polled of a LOCAL_INV, of a BIND_MW that takes a window
- *     of type 1 away, or of the receive that a SEND_WITH_INV met.  (A window of rxe: but for a packet
- *     that was checked before.)  A connection in the middle of such a placement fails.
+ *     of type 1 away, or of the receive that a SEND_WITH_INV met.  (A window of rxe: but for a
+ *     packet that was checked before.)  A connection in the middle of such a placement fails.
  *  l. A send completion (or flush) of a request says that its local buffers are no longer read.
  *  m. A window opens its range under its key from its bind on, to the connections it is good for,
  *     until it is invalidated, bound anew or deallocated (see fab_alloc_mw() below).  A bind or
@@ -92,8 +92,9 @@ void fab_provider_register(const struct fab_provider *p);
 /* Split and resolve "HOST", "HOST:PORT", "[V6]", "[V6]:PORT", optionally with "NAME://" in front
  * (then @p is ignored, else it is the provider); or "unix:PATH", which is tcp's and absolute.
  * May block in name resolution.
- * Returns 0 with the first usable address, or -errno with the reason in @err (never empty, without @text):
- * -EINVAL malformed, -EPROTONOSUPPORT unknown or unbuilt transport, -ENOENT unknown host. */
+ * Returns 0 with the first usable address, or -errno with the reason in @err (never empty, without
+ * @text): -EINVAL malformed, -EPROTONOSUPPORT unknown or unbuilt transport, -ENOENT unknown
+ * host. */
 int fab_addr_parse(const char *text, const struct fab_provider *p, uint16_t default_port,
 		   struct fab_addr *addr, char *err, size_t errlen);
 /* As fab_addr_parse(), of somebody to connect to: port 0 is malformed. */
@@ -187,8 +188,8 @@ struct fab_cm_conf {
 	void *admit_arg;
 	const void *refusal;
 	size_t refusal_len;
-	/* Who may listen at an AF_UNIX address that is connected to (SO_PEERCRED).  Of others nothing
-	 * is read and nothing is sent to them: UNREACHABLE with -ECONNABORTED. */
+	/* Who may listen at an AF_UNIX address that is connected to (SO_PEERCRED).  Of others
+	 * nothing is read and nothing is sent to them: UNREACHABLE with -ECONNABORTED. */
 	struct fab_users servers;
 };
 
@@ -295,7 +296,8 @@ static inline uint64_t fab_mr_iova(const struct ibv_mr *mr);
 static inline int fab_rereg_mr(struct ibv_mr *mr, void *addr, size_t length, int access);
 /* As fab_rereg_mr(), and the first byte is called @iova: any, because pages translate nothing here.
  *  A provider that cannot do that calls the byte @addr. */
-static inline int fab_rereg_mr_iova(struct ibv_mr *mr, void *addr, size_t length, uint64_t iova, int access);
+static inline int fab_rereg_mr_iova(struct ibv_mr *mr, void *addr, size_t length, uint64_t iova,
+				    int access);
 /* As fab_rereg_mr() to length 0: nobody can reach anything through @mr; its key is dead. */
 static inline int fab_revoke_mr(struct ibv_mr *mr);
 /* Close the key of @mr to peers, and open the same key again.  While it is closed a peer's write is

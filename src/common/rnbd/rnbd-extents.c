@@ -20,7 +20,8 @@ void rnbd_extents_begin(struct rnbd_extents_writer *w, void *buf, size_t room)
 	memset(buf, 0, room);
 	*w = (struct rnbd_extents_writer){
 		.buf = buf,
-		.max = (uint32_t)((used - sizeof(struct rnbd_msg_extents)) / sizeof(struct rnbd_msg_extent)),
+		.max = (uint32_t)((used - sizeof(struct rnbd_msg_extents)) /
+				  sizeof(struct rnbd_msg_extent)),
 	};
 }
 

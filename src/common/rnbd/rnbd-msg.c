@@ -227,7 +227,8 @@ int rnbd_io_decode(const void *buf, size_t len, uint32_t data_len, bool is_read,
 	}
 	io->sector = le64_get(m->sector);
 	io->bi_size = le32_get(m->bi_size);
-	return io->op == RNBD_OP_EXTENTS ? extents_check_size(io, data_len) : io_check_size(io, data_len);
+	return io->op == RNBD_OP_EXTENTS ? extents_check_size(io, data_len) :
+		io_check_size(io, data_len);
 }
 
 void rnbd_close_encode(struct rnbd_msg_close *m, uint32_t device_id)

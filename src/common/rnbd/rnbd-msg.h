@@ -32,9 +32,9 @@ static inline int rnbd_msg_type(const void *buf, size_t len)
 #define RNBD_EXT_LIST 0x10u		/* server: tells the names of its exports; client: may
 					 * ask */
 #define RNBD_EXT_EXTENTS 0x20u		/* server: answers RNBD_OP_EXTENTS; client: may ask */
-#define RNBD_EXT_ALL                                                                               \
-	(RNBD_EXT_NOUNMAP | RNBD_EXT_PREFLUSH | RNBD_EXT_TAG | RNBD_EXT_EXPORT_ID | RNBD_EXT_LIST | \
-	 RNBD_EXT_EXTENTS)
+#define RNBD_EXT_ALL                                                                    \
+	(RNBD_EXT_NOUNMAP | RNBD_EXT_PREFLUSH | RNBD_EXT_TAG | RNBD_EXT_EXPORT_ID |     \
+	 RNBD_EXT_LIST | RNBD_EXT_EXTENTS)
 
 struct rnbd_ext {
 	bool valid;

@@ -123,7 +123,8 @@ int rtrs_info_req_decode(const void *buf, size_t len, char name[RTRS_NAME_MAX], 
 	return 0;
 }
 
-void rtrs_info_rsp_encode(struct rtrs_msg_info_rsp *m, const struct rtrs_region *regions, unsigned n)
+void rtrs_info_rsp_encode(struct rtrs_msg_info_rsp *m, const struct rtrs_region *regions,
+			  unsigned n)
 {
 	assert(n && n <= RTRS_MAX_QUEUE_DEPTH);
 	memset(m, 0, rtrs_info_rsp_len(n));
@@ -168,11 +169,13 @@ int rtrs_info_rsp_decode(const void *buf, size_t len, const struct rtrs_geom *g,
 		return refuse(-ECONNRESET, why, "message type is not INFO_RSP");
 	sg_cnt = le16_get(m->sg_cnt);
 	if (!sg_cnt || g->queue_depth % sg_cnt)
-		return refuse(-ECONNRESET, why, "number of regions does not divide the queue depth");
+		return refuse(-ECONNRESET, why,
+			      "number of regions does not divide the queue depth");
 	if (len < rtrs_info_rsp_len(sg_cnt))
 		return refuse(-ECONNRESET, why, "INFO_RSP shorter than its regions");
 	if (ceil_log2(g->queue_depth) + ceil_log2(g->chunk_size) > RTRS_IMM_PAYL_BITS)
-		return refuse(-ECONNRESET, why, "queue depth and chunk size need more than 28 bits");
+		return refuse(-ECONNRESET, why,
+			      "queue depth and chunk size need more than 28 bits");
 
 	for (unsigned i = 0; i < sg_cnt; i++) {
 		const char *rule = region_cut(&m->desc[i], g, rbufs, &filled);

@@ -62,7 +62,8 @@ struct rtrs_region {
 };
 
 /* @m has room for rtrs_info_rsp_len(@n). */
-void rtrs_info_rsp_encode(struct rtrs_msg_info_rsp *m, const struct rtrs_region *regions, unsigned n);
+void rtrs_info_rsp_encode(struct rtrs_msg_info_rsp *m, const struct rtrs_region *regions,
+			  unsigned n);
 /* All of doc/protocol.md 2.5, and the bit check with the queue depth (doc/traps.md 3).  Fills
  * @rbufs[g->queue_depth].  -ECONNRESET with @why. */
 int rtrs_info_rsp_decode(const void *buf, size_t len, const struct rtrs_geom *g,

@@ -16,7 +16,8 @@
 
 /* Room for the largest user message we send or take (RNBD's OPEN, 264) and the RTRS header. */
 #define RTRS_USR_MAX 512
-#define RTRS_HDR_MAX (RTRS_USR_MAX + sizeof(struct rtrs_msg_rdma_read) + sizeof(struct rtrs_sg_desc))
+#define RTRS_HDR_MAX \
+	(RTRS_USR_MAX + sizeof(struct rtrs_msg_rdma_read) + sizeof(struct rtrs_sg_desc))
 
 enum rtrs_dir { RTRS_DIR_READ, RTRS_DIR_WRITE };
 

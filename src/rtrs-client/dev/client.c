@@ -120,8 +120,9 @@ static void close_msg(struct loop_msg *msg)
 
 int client_init(struct client *clt, struct loop *loop, const struct clt_sess_conf *conf)
 {
-	static const struct clt_sess_ops ops = { dev_reopen_opening, dev_reopen_joining, path_up, path_down,
-						 path_silence, path_failed, path_closed };
+	static const struct clt_sess_ops ops = { dev_reopen_opening, dev_reopen_joining, path_up,
+						 path_down, path_silence, path_failed,
+						 path_closed };
 	int r;
 
 	memset(clt, 0, sizeof(*clt));

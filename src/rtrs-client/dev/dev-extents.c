@@ -19,7 +19,8 @@ int dev_extents(struct dev *dev, uint32_t len, uint64_t off, bool one,
 		int (*fn)(void *arg, uint64_t off, const struct rnbd_extent *extent), void *arg)
 {
 	uint64_t start = align_down(off, RNBD_SECTOR_SIZE);
-	uint64_t span = MIN(align_up(off + len, RNBD_SECTOR_SIZE) - start, (uint64_t)EXTENTS_LEN_MAX);
+	uint64_t span = MIN(align_up(off + len, RNBD_SECTOR_SIZE) - start,
+			    (uint64_t)EXTENTS_LEN_MAX);
 	uint32_t room = one ? RNBD_EXTENTS_ROOM_MIN : RNBD_EXTENTS_ROOM;
 	_cleanup_free_ void *answer = malloc(room);
 	const struct rnbd_extent all = { .len = span };

@@ -100,8 +100,9 @@ static uint32_t part_max(const struct dev *dev, enum rnbd_io_op what)
 }
 
 /* @h NULL, as struct dev_io says: no FLUSH and no FUA. */
-static void io_start(struct dev_io *op, struct dev *dev, struct dev_handle *h, enum rnbd_io_op what, uint32_t flags,
-		     void *buf, uint64_t len, uint64_t off, void (*fn)(struct clt_waiter *w))
+static void io_start(struct dev_io *op, struct dev *dev, struct dev_handle *h, enum rnbd_io_op what,
+		     uint32_t flags, void *buf, uint64_t len, uint64_t off,
+		     void (*fn)(struct clt_waiter *w))
 {
 	op->dev = dev;
 	op->h = h;

@@ -18,13 +18,15 @@ int dev_look_size(struct dev *dev, uint64_t size)
 	uint64_t was = atomic_load(&dev->size);
 
 	if (size < was) {
-		log_err(dev->name, "export has shrunk: %llu bytes instead of %llu: nobody else can open it until all clients "
+		log_err(dev->name,
+			"export has shrunk: %llu bytes instead of %llu: "
+			"nobody else can open it until all clients "
 			"have closed it", (unsigned long long)size, (unsigned long long)was);
 		return -EMEDIUMTYPE;
 	}
 	if (size > was)
-		log_warn(dev->name, "export has grown: %llu bytes instead of %llu", (unsigned long long)size,
-			 (unsigned long long)was);
+		log_warn(dev->name, "export has grown: %llu bytes instead of %llu",
+			 (unsigned long long)size, (unsigned long long)was);
 	atomic_store(&dev->size, size);
 	return 0;
 }
@@ -35,14 +37,16 @@ static void look_send(struct dev *dev)
 {
 	list_splice_tail(&dev->looking, &dev->lookers);
 	rnbd_open_encode(&dev->look.msg.open, dev->name, dev->mode);
-	dev_ctl_send(&dev->look, sizeof(dev->look.msg.open), sizeof(dev->look.rsp.open), CLT_OP_BOUND, look_done);
+	dev_ctl_send(&dev->look, sizeof(dev->look.msg.open), sizeof(dev->look.rsp.open),
+		     CLT_OP_BOUND, look_done);
 }
 
 /* What is known of the server is of now, or nothing has told yet that it is not.  A look that comes
  * too late ends at once, because it is bound to the epoch. */
 static bool is_current(const struct dev *dev)
 {
-	return atomic_load(&dev->state) == DEV_OPEN && dev->open_epoch == clt_sess_epoch(&dev->clt->sess);
+	return atomic_load(&dev->state) == DEV_OPEN &&
+		dev->open_epoch == clt_sess_epoch(&dev->clt->sess);
 }
 
 /* The looks of those who came before it was sent end with @status. */
@@ -75,7 +79,9 @@ static void stray_closed(struct dev_ctl *ctl)
  * with it (doc/decisions.md D13). */
 static void close_stray(struct dev *dev, uint32_t id)
 {
-	log_warn(dev->name, "is not open on the server any more: requests fail until all clients have closed it");
+	log_warn(dev->name,
+		 "is not open on the server any more: "
+		 "requests fail until all clients have closed it");
 	rnbd_close_encode(&dev->look.msg.close, id);
 	dev_ctl_send(&dev->look, sizeof(dev->look.msg.close), 0, CLT_OP_BOUND, stray_closed);
 }

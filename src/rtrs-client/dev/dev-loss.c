@@ -92,8 +92,8 @@ void dev_loss_wrote(struct dev_loss *loss, struct dev_told *told)
 	advance(&told->wrote, atomic_fetch_add(&loss->write_seq, 1) + 1);
 }
 
-int dev_loss_tell(struct dev_loss *loss, struct dev_told *told, const struct dev_cover *cover, unsigned epoch,
-		  bool tells)
+int dev_loss_tell(struct dev_loss *loss, struct dev_told *told, const struct dev_cover *cover,
+		  unsigned epoch, bool tells)
 {
 	uint64_t count;
 	bool fails;

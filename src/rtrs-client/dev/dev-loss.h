@@ -5,12 +5,14 @@
  * The rule is that of the kernel's errseq: a device counts its losses, each handle remembers the
  * count that it was told of, and a FLUSH or FUA of a handle whose count is older fails.
  *
- * A handle that is closed before it was told leaves.  So does one that is closed while writes of its
- * own are unflushed, since the loss may be found later.  A loss that concerns a handle that left is a
- * debt: handles that open from then on are told of it, until one that opened behind the leaving was.
+ * A handle that is closed before it was told leaves.  So does one that is closed while writes of
+ * its own are unflushed, since the loss may be found later.  A loss that concerns a handle that
+ * left is a debt: handles that open from then on are told of it, until one that opened behind the
+ * leaving was.
  *
  * Knows no session, no server: an epoch is a number that grows when the session comes back.  Any
- * thread, unless a function says otherwise.  Locks dev_loss.lock, which is innermost; nothing fails. */
+ * thread, unless a function says otherwise.  Locks dev_loss.lock, which is innermost; nothing
+ * fails. */
 #ifndef DEV_LOSS_H
 #define DEV_LOSS_H
 
@@ -45,8 +47,9 @@ struct dev_told {
 /* What one FLUSH or FUA has to cover; embedded in an operation. */
 struct dev_cover {
 	uint64_t write_seq;		/* of the device, when the operation began */
-	uint64_t told;			/* of the handle, likewise: operations that run at once cover
-					 * the same writes and fail together */
+	/* of the handle, likewise: operations that run at once cover the same writes and fail
+	 * together */
+	uint64_t told;
 };
 
 void dev_loss_init(struct dev_loss *loss);
@@ -73,9 +76,10 @@ void dev_loss_wrote(struct dev_loss *loss, struct dev_told *told);
 /* A FLUSH, or a write with FUA, was answered with success in @epoch.  0, or -EIO: writes of before
  * are lost, and the handle had not been told when the operation began.  @tells: the error reaches
  * the user, so that the handle now is told; false: the next operation has to tell it. */
-int dev_loss_tell(struct dev_loss *loss, struct dev_told *told, const struct dev_cover *cover, unsigned epoch,
-		  bool tells);
-/* dev_loss_tell() of a FLUSH that returned 0: the writes of before need no other one.  Lock-free. */
+int dev_loss_tell(struct dev_loss *loss, struct dev_told *told, const struct dev_cover *cover,
+		  unsigned epoch, bool tells);
+/* dev_loss_tell() of a FLUSH that returned 0: the writes of before need no other one.
+ * Lock-free. */
 void dev_loss_flushed(struct dev_loss *loss, const struct dev_cover *cover);
 
 #endif

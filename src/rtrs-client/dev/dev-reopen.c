@@ -41,8 +41,8 @@ static void identity_check(struct client *clt, const struct rnbd_ext *ext)
 	memcpy(clt->boot_id, ext->boot_id, sizeof(clt->boot_id));
 	if (first || same)
 		return;
-	/* ORDER: boot_epoch before dev_loss_unflushed(); dev_io_end() counts a write before it reads
-	 * boot_epoch. */
+	/* ORDER: boot_epoch before dev_loss_unflushed(); dev_io_end() counts a write before it
+	 * reads boot_epoch. */
 	atomic_store(&clt->boot_epoch, clt_sess_epoch(&clt->sess));
 	list_for_each(dev, &clt->devs, link) {
 		if (!dev_loss_unflushed(&dev->loss))
@@ -88,7 +88,8 @@ static int greeted(struct dev_ctl *ctl, struct rnbd_ext *ext)
  * yet. */
 static bool may_hide_loss(const struct dev *dev)
 {
-	return dev->clt->peer == CLIENT_PEER_KNOWN && dev->mode != RNBD_ACCESS_RO && dev->info.writeback;
+	return dev->clt->peer == CLIENT_PEER_KNOWN && dev->mode != RNBD_ACCESS_RO &&
+		dev->info.writeback;
 }
 
 /* ---- devices that are lost ---- */
@@ -170,7 +171,8 @@ static void given_up_msg(struct loop_msg *msg)
 	if (!dev_unsettled(dev) || atomic_load(&dev->state) != DEV_OPEN ||
 	    dev->open_epoch != clt_sess_epoch(&dev->clt->sess))
 		return;
-	snprintf(why, sizeof(why), "%s: a request from before was given up after it was opened", dev->name);
+	snprintf(why, sizeof(why), "%s: a request from before was given up after it was opened",
+		 dev->name);
 	clt_sess_fail(&dev->clt->sess, -ECONNABORTED, why);
 }
 
@@ -228,7 +230,8 @@ static void reopen_result(struct dev *dev, int r)
 	if (state == DEV_OPEN)
 		dev_lost(dev);
 	if (r == CLT_AGAIN) {
-		log_warn(dev->name, "waits until the server's storage is done with what was given up");
+		log_warn(dev->name,
+			 "waits until the server's storage is done with what was given up");
 		dev_reopen_settle(dev, reopen_settled);
 	}
 	reopen_arm(dev->clt);
@@ -401,7 +404,8 @@ static void sess_info_done(struct dev_ctl *ctl)
 	if (r < 0)
 		refuse(clt, r);
 	else if (is_another_machine(clt, &clt->met))
-		clt_epoch_refuse(&clt->sess, -ESTALE, "another machine than the paths led to before");
+		clt_epoch_refuse(&clt->sess, -ESTALE,
+				 "another machine than the paths led to before");
 	else
 		handshake_next(clt);
 }
@@ -421,7 +425,8 @@ static void join_done(struct dev_ctl *ctl)
 	if (r != 0)
 		refuse(clt, r);
 	else if (info.ext.instance != clt->instance)
-		clt_epoch_refuse(&clt->sess, -ESTALE, "not the server that the other paths lead to");
+		clt_epoch_refuse(&clt->sess, -ESTALE,
+				 "not the server that the other paths lead to");
 	else
 		clt_epoch_opened(&clt->sess);
 }

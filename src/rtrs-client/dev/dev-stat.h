@@ -43,7 +43,8 @@ static inline void dev_stat_count(struct dev_stat_shard shards[DEV_STAT_SHARDS],
 }
 
 /* Count that something of a request waited for @ns, unless that is 0.  Any thread. */
-static inline void dev_stat_queued(struct dev_stat_shard shards[DEV_STAT_SHARDS], unsigned hint, uint64_t ns)
+static inline void dev_stat_queued(struct dev_stat_shard shards[DEV_STAT_SHARDS], unsigned hint,
+				   uint64_t ns)
 {
 	if (ns)
 		hist_count_shared(&shards[hint % DEV_STAT_SHARDS].queued, ns);

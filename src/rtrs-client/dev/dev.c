@@ -70,8 +70,8 @@ unsigned dev_users(const struct dev *dev)
 const char *dev_state_name(const struct dev *dev)
 {
 	static const char *const names[] = {
-		[DEV_OPENING] = "opening", [DEV_OPEN] = "open", [DEV_LOST] = "lost", [DEV_FAILED] = "failed",
-		[DEV_CLOSING] = "closing",
+		[DEV_OPENING] = "opening", [DEV_OPEN] = "open", [DEV_LOST] = "lost",
+		[DEV_FAILED] = "failed", [DEV_CLOSING] = "closing",
 	};
 
 	return names[atomic_load(&dev->state)];
@@ -114,7 +114,8 @@ static bool is_another_file(const struct rnbd_dev_info *a, const struct rnbd_dev
 	static const uint8_t unknown[sizeof(a->export_id)];
 
 	return memcmp(a->export_id, b->export_id, sizeof(unknown)) &&
-	       memcmp(a->export_id, unknown, sizeof(unknown)) && memcmp(b->export_id, unknown, sizeof(unknown));
+	       memcmp(a->export_id, unknown, sizeof(unknown)) &&
+		       memcmp(b->export_id, unknown, sizeof(unknown));
 }
 
 /* What was promised to users of @dev when it was opened first must hold with @info: their data is
@@ -129,11 +130,11 @@ static int dev_compare(const struct dev *dev, const struct rnbd_dev_info *info)
 	if (is_another_file(was, info))
 		snprintf(how, sizeof(how), "as another file, or on another host");
 	else if (size < old_size)
-		snprintf(how, sizeof(how), "with %llu bytes instead of %llu", (unsigned long long)size,
-			 (unsigned long long)old_size);
+		snprintf(how, sizeof(how), "with %llu bytes instead of %llu",
+			 (unsigned long long)size, (unsigned long long)old_size);
 	else if (info->logical_block_size > was->logical_block_size)
-		snprintf(how, sizeof(how), "with blocks of %u bytes instead of %u", info->logical_block_size,
-			 was->logical_block_size);
+		snprintf(how, sizeof(how), "with blocks of %u bytes instead of %u",
+			 info->logical_block_size, was->logical_block_size);
 	else if (info->writeback && !was->writeback)
 		snprintf(how, sizeof(how), "with a write cache, which it did not have");
 	else if (info->writeback && !info->fua && was->fua)

@@ -67,9 +67,9 @@ const char *dev_state_name(const struct dev *dev);
 /* ---- IO ---- */
 
 /* One user of a device: a connection of NBD.  A handle is to a device what an open file is to a
- * file: each of them is told once of writes that were lost while it was open (doc/decisions.md D13).
- * Embedded by the caller, who holds a reference of the device from init to fini and has no IO in
- * flight at either. */
+ * file: each of them is told once of writes that were lost while it was open (doc/decisions.md
+ * D13).  Embedded by the caller, who holds a reference of the device from init to fini and has no
+ * IO in flight at either. */
 struct dev_handle {
 	struct dev *dev;
 	struct dev_told told;		/* private */

@@ -91,7 +91,8 @@ static inline struct clt_slot *clt_slot_get(struct clt_op *op)
 	struct clt_slot_table *s = &op->io->slots;
 	struct clt_slot *slot = NULL;
 
-	if (op->kind == CLT_OP_IO && !op->listed && !atomic_load_explicit(&s->nwaiting, memory_order_relaxed))
+	if (op->kind == CLT_OP_IO && !op->listed &&
+	    !atomic_load_explicit(&s->nwaiting, memory_order_relaxed))
 		slot = clt_slot_take(s);
 	if (!slot)
 		slot = clt_slot_line(op);
@@ -218,7 +219,8 @@ bool clt_key_reminv(struct clt_con *con, const struct ibv_wc *wc);
 /* ---- a connection, to the server (clt-tx.c) ---- */
 
 /* @slot is about to be posted on @con, with @len bytes of data.  Send lock. */
-static inline void clt_tx_count(struct clt_con *con, const struct clt_slot *slot, enum rtrs_dir dir, uint32_t len)
+static inline void clt_tx_count(struct clt_con *con, const struct clt_slot *slot, enum rtrs_dir dir,
+				uint32_t len)
 {
 	if (slot->op->kind != CLT_OP_IO)
 		return;

@@ -21,7 +21,8 @@ int clt_key_open(struct clt_attempt *att, struct frwr_lessons *lessons, char *wh
 	r = frwr_pool_create(&att->pool, att->pd, att->mode, att->nwindows);
 	if (r < 0) {
 		att->pool = NULL;
-		snprintf(why, len, "cannot get %u memory windows from the device: %s; registration=static "
+		snprintf(why, len,
+			 "cannot get %u memory windows from the device: %s; registration=static "
 			 "does without", att->nwindows, strerror(-r));
 		return r;
 	}
@@ -38,7 +39,8 @@ static void pool_tell(const struct clt_attempt *att, const char *name)
 
 	frwr_stats(att->pool, &s);
 	log_dbg(name, "windows: %llu bound, %llu invalidated by the server, %llu by us, %llu "
-		"missing; %llu binds and %llu invalidates flushed, %llu posts failed, %llu of them in "
+		"missing; %llu binds and %llu invalidates flushed, %llu posts failed, "
+		"%llu of them in "
 		"part; %llu mapped, %llu keys wrapped, %llu with the wrong flag",
 		(unsigned long long)s.bind_posted, (unsigned long long)s.remote_inv,
 		(unsigned long long)s.local_inv, (unsigned long long)s.remote_inv_missing,

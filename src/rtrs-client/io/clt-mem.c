@@ -130,7 +130,8 @@ static int regions_attach(struct clt_attempt *att)
 	if (!att->mrs)
 		return -ENOMEM;
 	if (!io->arena.mem)
-		r = arena_init(&io->arena, att->pd, n, align_up(atomic_load(&io->max_io_size), 4096));
+		r = arena_init(&io->arena, att->pd, n,
+			       align_up(atomic_load(&io->max_io_size), 4096));
 	if (r == 0) {
 		/* Headers are sent from the slots themselves. */
 		att->slots_mr = fab_reg_mr(att->pd, slots->slot, n * sizeof(*slots->slot),
@@ -153,7 +154,8 @@ void clt_mem_why(const struct clt_attempt *att, int err, char *why, size_t len)
 
 	getrlimit(RLIMIT_MEMLOCK, &limit);
 	if (err == -ENOMEM && arena->mem && limit.rlim_cur != RLIM_INFINITY)
-		snprintf(why, len, "cannot register %zu KiB of memory with the RDMA device: at most %llu KiB "
+		snprintf(why, len,
+			 "cannot register %zu KiB of memory with the RDMA device: at most %llu KiB "
 			 "may be locked; raise that limit (RLIMIT_MEMLOCK: ulimit -l, systemd's "
 			 "LimitMEMLOCK=)", arena->n * arena->room / 1024,
 			 (unsigned long long)limit.rlim_cur / 1024);

@@ -5,7 +5,8 @@
  * thread, not of the CPU, and a path whose latency is not known yet is no path of latency 0. */
 #include "clt-io-priv.h"
 
-const char *const clt_pick_policies[CLT_NPOLICIES] = { "round-robin", "min-inflight", "min-latency" };
+const char *const clt_pick_policies[CLT_NPOLICIES] = { "round-robin", "min-inflight",
+						       "min-latency" };
 
 static unsigned inflight(const struct clt_attempt *att)
 {

@@ -31,12 +31,14 @@ static int pick_auto(const struct frwr_caps *caps, bool direct, char *why, size_
 		return FRWR_REREG;
 	}
 	if (caps->quirks & FRWR_QUIRK_INV_FATAL) {
-		snprintf(why, len, "static (this device has windows in software; with them a server can "
+		snprintf(why, len,
+			 "static (this device has windows in software; with them a server can "
 			 "stop this machine)");
 		return FRWR_STATIC;
 	}
 	if (caps->quirks & FRWR_QUIRK_RETRIED_BIND) {
-		snprintf(why, len, "static (with windows of this device a lost packet would be a lost "
+		snprintf(why, len,
+			 "static (with windows of this device a lost packet would be a lost "
 			 "connection)");
 		return FRWR_STATIC;
 	}

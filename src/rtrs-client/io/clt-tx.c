@@ -92,8 +92,8 @@ void clt_tx_wc_fail(struct clt_con *con, const char *what, const struct ibv_wc *
 	if (*cause)
 		clt_tx_fail(con, -ECONNRESET, "connection %u: %s", con->cid, cause);
 	else
-		clt_tx_fail(con, -ECONNRESET, "connection %u: %s completed with status %d", con->cid, what,
-			    (int)wc->status);
+		clt_tx_fail(con, -ECONNRESET, "connection %u: %s completed with status %d",
+			    con->cid, what, (int)wc->status);
 }
 
 /* ---- sending ---- */
@@ -240,7 +240,8 @@ static void slot_refuse(struct clt_con *con, struct clt_slot *slot, int status)
 /* It does not come back before slot_posted(). */
 static bool slot_waits_for_post(const struct clt_slot *slot)
 {
-	return atomic_load_explicit(&slot->state, memory_order_relaxed) & (CLT_SLOT_POST | CLT_SLOT_INV);
+	return atomic_load_explicit(&slot->state,
+				    memory_order_relaxed) & (CLT_SLOT_POST | CLT_SLOT_INV);
 }
 
 /* What @slot posts, at the end of a chain; returns the new end. */
@@ -350,7 +351,8 @@ static void slot_fail_over(struct clt_slot *slot, struct clt_attempt *att)
 	unsigned state = atomic_load_explicit(&slot->state, memory_order_relaxed);
 
 	/* Answered, and only its send completion, or invalidate, was flushed: that is an answer. */
-	clt_tx_finish(slot_con(att, slot), slot, state & CLT_SLOT_ANSWER ? CLT_AGAIN : slot->status);
+	clt_tx_finish(slot_con(att, slot), slot,
+		      state & CLT_SLOT_ANSWER ? CLT_AGAIN : slot->status);
 }
 
 /* Earlier on its connection first; both have one. */

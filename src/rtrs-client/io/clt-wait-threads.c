@@ -374,7 +374,8 @@ static void poll_for_many(struct clt_con *con)
 		if (n > 0)
 			spin_end(&wc->spin);
 		if (n > 0)
-			few = n < POLLER_MIN && atomic_load(&con->inflight) < POLLER_MIN ? few + 1 : 0;
+			few = n < POLLER_MIN && atomic_load(&con->inflight) < POLLER_MIN ?
+				few + 1 : 0;
 		else if (n == 0 && !busy_poll(con, &wc->poller) &&
 			 fab_arm(con->fab, &events) == 0)
 			lead_sleep(con, &wc->poller, events);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where requests wait.  How they do is the caller's choice, a set of ops given when the client is created
- * (clt_sess_conf.wait):
+/* Where requests wait.  How they do is the caller's choice, a set of ops given when the client is
+ * created (clt_sess_conf.wait):
  *   clt_wait_threads	(clt-wait-threads.c) the calling threads sleep; the only file here that blocks
  *   clt_loop_wait	(loop/clt-loop.c) all IO runs on the service loop, and no thread waits for it
- * The simulation has its own: there is one thread, so notes are remembered, roles are always free, and its loop
- * calls clt_op_step() and clt_rx_poll() itself.
+ * The simulation has its own: there is one thread, so notes are remembered, roles are always free,
+ * and its loop calls clt_op_step() and clt_rx_poll() itself.
  *
  * WAITER.  One per struct clt_op.  The owner of the operation (a thread of nbdkit) steps it and
  * sleeps between steps; others tell it that a step is worth while:
@@ -39,7 +39,8 @@
 struct clt_con;
 struct clt_waiter;
 
-/* One for all of a session; constant.  The functions below and in clt-io.h, which have the contracts, call them. */
+/* One for all of a session; constant.  The functions below and in clt-io.h, which have the
+ * contracts, call them. */
 struct clt_wait_ops {
 	void (*count)(struct clt_waiter *w);
 	void (*look)(struct clt_waiter *w);

@@ -78,7 +78,8 @@ static const struct fsm_row rows[] = {
 	STAY(IN(NONE), RELEASE),
 };
 
-static const char *const con_states[CLT_CON_NSTATES] = { "none", "made", "open", "left", "drained" };
+static const char *const con_states[CLT_CON_NSTATES] = { "none", "made", "open", "left",
+							 "drained" };
 
 static const char *const con_events[CLT_CON_NEVENTS] = {
 	"make", "established", "hang-up", "role", "drained", "release",

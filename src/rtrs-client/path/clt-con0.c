@@ -91,7 +91,8 @@ void clt_con0_lose_patience(struct clt_path *path)
 	unsigned missed = atomic_load(&path->att.hb.missed);
 
 	if (clt_path_state(path) == CLT_PATH_SILENT && missed > 1)
-		clt_tx_fail(&path->att.cons[0], -ETIMEDOUT, "no sign of life for %g s, and nobody waits any longer",
+		clt_tx_fail(&path->att.cons[0], -ETIMEDOUT,
+			    "no sign of life for %g s, and nobody waits any longer",
 			    path->att.hb.interval_ms * (missed - 1) / 1e3);
 }
 
@@ -116,5 +117,6 @@ void clt_con0_init(struct clt_path *path)
 
 void clt_con0_up(struct clt_path *path)
 {
-	rtrs_hb_start(&path->att.hb, clock_now_ms(), path->conf.hb_interval_ms, path->conf.hb_misses);
+	rtrs_hb_start(&path->att.hb, clock_now_ms(), path->conf.hb_interval_ms,
+		      path->conf.hb_misses);
 }

@@ -25,8 +25,8 @@
 #define BACKOFF_MAX_MS 5000
 
 static const char *const states[CLT_PATH_NSTATES] = {
-	"idle", "connecting", "info", "opening", "up", "silent", "failing", "draining", "back-off", "closing",
-	"closed",
+	"idle", "connecting", "info", "opening", "up", "silent", "failing", "draining", "back-off",
+	"closing", "closed",
 };
 
 void clt_path_life_event(struct clt_path *path, enum clt_path_event event)
@@ -114,7 +114,8 @@ static void con_role_free(struct clt_con *con)
 	loop_post(clt_path_of(con)->loop, &clt_path_of(con)->drain_msg);
 }
 
-static const struct clt_con_ops con_ops = { con_failed, clt_con0_heartbeat, con_posted, con_role_free };
+static const struct clt_con_ops con_ops = { con_failed, clt_con0_heartbeat, con_posted,
+					    con_role_free };
 
 static void path_con_event(struct clt_path *path, const struct fab_event *ev)
 {
@@ -186,7 +187,8 @@ static int make_cm(struct clt_path *path, char why[CLT_WHY])
 		if (r == -ENODEV)
 			snprintf(why, CLT_WHY, "this machine has no RDMA device");
 		else
-			snprintf(why, CLT_WHY, "cannot create a connection manager: %s", strerror(-r));
+			snprintf(why, CLT_WHY, "cannot create a connection manager: %s",
+				 strerror(-r));
 		path->cm = NULL;
 		return r;
 	}
@@ -372,8 +374,8 @@ static const struct fsm_row rows[] = {
 };
 
 static const char *const events[CLT_PATH_NEVENTS] = {
-	"start", "one up", "all up", "INFO_RSP", "opened", "silence", "answer", "fail", "lost", "drained", "retry",
-	"close",
+	"start", "one up", "all up", "INFO_RSP", "opened", "silence", "answer", "fail", "lost",
+	"drained", "retry", "close",
 };
 
 const struct fsm clt_path_fsm = FSM("path", rows, states, events);

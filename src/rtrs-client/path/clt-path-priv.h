@@ -27,8 +27,8 @@ static inline bool clt_path_runs(struct clt_path *path)
 }
 
 /* Watch @fd, or go on watching it.  That it cannot be is told as a failure. */
-static inline void clt_path_watch(struct clt_path *path, struct loop_watch *watch, int fd, short events,
-				  bool (*ready)(struct loop_watch *watch))
+static inline void clt_path_watch(struct clt_path *path, struct loop_watch *watch, int fd,
+				  short events, bool (*ready)(struct loop_watch *watch))
 {
 	int r;
 
@@ -62,7 +62,8 @@ int clt_setup_event(struct clt_con *con, const struct fab_event *ev, char why[CL
 /* All are established: ask for the chunks.  @done when they are known and receives are posted, or
  * with -errno. */
 int clt_setup_info(struct clt_path *path,
-		   void (*done)(struct clt_path *path, int err, const char *why), char why[CLT_WHY]);
+		   void (*done)(struct clt_path *path, int err, const char *why),
+		   char why[CLT_WHY]);
 /* Destroy all connections and what belongs to this attempt.  They are drained and sealed. */
 void clt_setup_release(struct clt_path *path);
 

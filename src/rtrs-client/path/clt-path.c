@@ -87,7 +87,8 @@ static void path_forget(struct clt_path *path)
 	path->cm = NULL;
 }
 
-void clt_path_readdress(struct clt_path *path, const struct fab_addr *src, const struct fab_addr *dst)
+void clt_path_readdress(struct clt_path *path, const struct fab_addr *src,
+			const struct fab_addr *dst)
 {
 	path->conf.src = *src;
 	path->conf.dst = *dst;

@@ -119,7 +119,8 @@ int clt_path_init(struct clt_path *path, const struct clt_path_conf *conf,
 void clt_path_fini(struct clt_path *path);
 /* CLOSED: it becomes another path, of the same provider.  Keys stay: owners of requests that it
  * carried may yet have to end theirs. */
-void clt_path_readdress(struct clt_path *path, const struct fab_addr *src, const struct fab_addr *dst);
+void clt_path_readdress(struct clt_path *path, const struct fab_addr *src,
+			const struct fab_addr *dst);
 
 /* Service thread. */
 /* IDLE or CLOSED: the first attempt. */

@@ -42,9 +42,11 @@ int clt_setup_con(struct clt_path *path, char why[CLT_WHY])
 
 	r = clt_con_make(con, path->cm);
 	if (r == 0)
-		r = fab_resolve(con->fab, path->conf.src.len ? &path->conf.src : NULL, &path->conf.dst);
+		r = fab_resolve(con->fab, path->conf.src.len ? &path->conf.src : NULL,
+				&path->conf.dst);
 	if (r < 0)
-		snprintf(why, CLT_WHY, "%s%s", why_not(con, r), clt_hint_source(&path->conf.src, r));
+		snprintf(why, CLT_WHY, "%s%s", why_not(con, r),
+			 clt_hint_source(&path->conf.src, r));
 	return r;
 }
 
@@ -108,8 +110,10 @@ static int setup_qp(struct clt_con *con, char why[CLT_WHY])
 	if (r < 0)
 		return r;
 	if (dev.max_qp_wr < MIN_QUEUE || dev.max_sge < MIN_SGE) {
-		snprintf(why, CLT_WHY, "the device is too small: queues of %u requests with %u pieces, and "
-			 "%u with %u are the least", dev.max_qp_wr, dev.max_sge, MIN_QUEUE, MIN_SGE);
+		snprintf(why, CLT_WHY,
+			 "the device is too small: queues of %u requests with %u pieces, and "
+			 "%u with %u are the least", dev.max_qp_wr, dev.max_sge, MIN_QUEUE,
+			 MIN_SGE);
 		return -EOPNOTSUPP;
 	}
 	r = con->att->pd ? 0 : setup_pd(con, why);
@@ -164,7 +168,8 @@ static int setup_geometry(struct clt_con *con, const struct rtrs_conn_rsp *rsp, 
 		att->depth = MIN(att->depth, (unsigned)CLT_ARENA_SLOTS);
 	att->depth = clt_reg_depth(&att->caps, att->mode, att->depth, &path->window_send_wr);
 	if (!att->depth) {
-		snprintf(why, CLT_WHY, "the device is too small for memory windows: registration=static does "
+		snprintf(why, CLT_WHY,
+			 "the device is too small for memory windows: registration=static does "
 			 "without");
 		return -EOPNOTSUPP;
 	}
@@ -285,7 +290,8 @@ static int info_take(struct clt_path *path, const struct ibv_wc *wc, char why[CL
 	int r = wc->opcode == IBV_WC_RECV ? 0 : -EPROTO;
 
 	if (r == 0)
-		r = rtrs_info_rsp_decode(path->info_rsp, wc->byte_len, &att->geom, att->rbufs, &text);
+		r = rtrs_info_rsp_decode(path->info_rsp, wc->byte_len, &att->geom, att->rbufs,
+					 &text);
 	if (r < 0) {
 		snprintf(why, CLT_WHY, "bad INFO_RSP: %s", text);
 		return r;

@@ -25,12 +25,13 @@ static bool is_number(const char *host)
 {
 	size_t len = strlen(host);
 
-	return *host == '[' ? strchr(host, ':') && strspn(host, "[]0123456789abcdefABCDEF:.%") == len :
+	return *host == '[' ?
+	       strchr(host, ':') && strspn(host, "[]0123456789abcdefABCDEF:.%") == len :
 			      strspn(host, "0123456789.:") == len;
 }
 
-int clt_addr_parse(const char *text, const struct fab_provider *provider, bool numbers, struct clt_sess_addr *addr,
-		   char *err, size_t errlen)
+int clt_addr_parse(const char *text, const struct fab_provider *provider, bool numbers,
+		   struct clt_sess_addr *addr, char *err, size_t errlen)
 {
 	const char *sep = strpbrk(text, "@,");
 	size_t scheme = scheme_len(text);
@@ -43,13 +44,15 @@ int clt_addr_parse(const char *text, const struct fab_provider *provider, bool n
 	if (fab_addr_text_is_unix(text))
 		return fab_addr_parse(text, provider, 0, &addr->dst, err, errlen) < 0 ? -1 : 0;
 	if (strlen(text) > CLT_ADDR_TEXT_MAX) {
-		snprintf(err, errlen, "expected [SOURCE@]HOST[:PORT] of at most %d bytes", CLT_ADDR_TEXT_MAX);
+		snprintf(err, errlen, "expected [SOURCE@]HOST[:PORT] of at most %d bytes",
+			 CLT_ADDR_TEXT_MAX);
 		return -1;
 	}
 	if (sep && (size_t)(sep - text) < scheme)
 		sep = NULL;
 	if (sep && sep == text + scheme) {
-		snprintf(err, errlen, "nothing stands in front of '%c': expected [SOURCE@]HOST[:PORT]", *sep);
+		snprintf(err, errlen,
+			 "nothing stands in front of '%c': expected [SOURCE@]HOST[:PORT]", *sep);
 		return -1;
 	}
 	if (sep)

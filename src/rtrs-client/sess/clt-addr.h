@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The text that users write for a path: "[SRC@]DST[:PORT]", with a transport in front or without, or
- * "unix:PATH". */
+/* The text that users write for a path: "[SRC@]DST[:PORT]", with a transport in front or without,
+ * or "unix:PATH". */
 #ifndef CLT_ADDR_H
 #define CLT_ADDR_H
 
@@ -10,10 +10,10 @@
 
 /* @text names neither a transport nor a socket of this machine. */
 bool clt_addr_is_open(const char *text);
-/* Read @text, of at most CLT_ADDR_TEXT_MAX bytes unless a path in the file system, into @addr; over @provider
- * unless @text names another transport.  With @numbers no name is resolved; a name blocks.  0, or -1 with the
- * reason in @err. */
-int clt_addr_parse(const char *text, const struct fab_provider *provider, bool numbers, struct clt_sess_addr *addr,
-		   char *err, size_t errlen);
+/* Read @text, of at most CLT_ADDR_TEXT_MAX bytes unless a path in the file system, into @addr; over
+ * @provider unless @text names another transport.  With @numbers no name is resolved; a name
+ * blocks.  0, or -1 with the reason in @err. */
+int clt_addr_parse(const char *text, const struct fab_provider *provider, bool numbers,
+		   struct clt_sess_addr *addr, char *err, size_t errlen);
 
 #endif

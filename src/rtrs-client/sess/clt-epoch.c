@@ -10,13 +10,15 @@
 /* What the paths that are up, and the one that becomes so, can carry. */
 static void epoch_adopt(struct clt_sess *sess, const struct clt_attempt *att, bool begins)
 {
-	unsigned limit = atomic_load(&sess->io.slots.limit), depth = MIN(att->depth, sess->io.slots.n);
+	unsigned limit = atomic_load(&sess->io.slots.limit),
+		depth = MIN(att->depth, sess->io.slots.n);
 	uint32_t max_io = atomic_load(&sess->io.max_io_size);
 
 	if (begins || att->max_io < max_io)
 		atomic_store(&sess->io.max_io_size, att->max_io);
 	if (begins && limit > depth)
-		log_warn(sess->name, "the path came back with queue depth %u instead of %u", depth, limit);
+		log_warn(sess->name, "the path came back with queue depth %u instead of %u", depth,
+			 limit);
 	if (begins || depth < limit)
 		clt_slot_limit(&sess->io, depth);
 }
@@ -49,7 +51,8 @@ static bool epoch_proved(struct clt_sess *sess)
 	struct clt_path *path;
 
 	clt_sess_for_each(path, sess) {
-		if (clt_attempt_is_up(&path->att) && clt_path_answered(path, sess->asked[path->att.index]))
+		if (clt_attempt_is_up(&path->att) &&
+		    clt_path_answered(path, sess->asked[path->att.index]))
 			return true;
 	}
 	return false;
@@ -156,5 +159,6 @@ int clt_epoch_bound(struct clt_sess *sess, unsigned epoch)
 	if (clt_sess_is_up(sess))
 		return 0;
 	/* The epoch begins, or the loss of its last path is not told yet. */
-	return sess->stage == CLT_OPENING_BEGINS || clt_sess_any(sess, path_is_failing) ? CLT_AGAIN : -ECONNABORTED;
+	return sess->stage == CLT_OPENING_BEGINS || clt_sess_any(sess, path_is_failing) ?
+		CLT_AGAIN : -ECONNABORTED;
 }

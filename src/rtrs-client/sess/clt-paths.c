@@ -19,7 +19,8 @@ struct clt_path *clt_paths_find(struct clt_sess *sess, const struct clt_sess_add
 }
 
 /* One that was removed, and is closed, of the same provider. */
-static int paths_reuse(struct clt_sess *sess, const struct clt_sess_addr *addr, struct clt_path **ret)
+static int paths_reuse(struct clt_sess *sess, const struct clt_sess_addr *addr,
+		       struct clt_path **ret)
 {
 	struct clt_path *path;
 	int r = -ENOSPC;
@@ -38,7 +39,8 @@ static int paths_reuse(struct clt_sess *sess, const struct clt_sess_addr *addr, 
 	return r;
 }
 
-static int paths_make(struct clt_sess *sess, const struct clt_sess_addr *addr, struct clt_path **ret)
+static int paths_make(struct clt_sess *sess, const struct clt_sess_addr *addr,
+		      struct clt_path **ret)
 {
 	struct clt_path_conf conf = sess->path_conf;
 	struct clt_path *path = calloc(1, sizeof(*path));

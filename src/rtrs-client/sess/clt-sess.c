@@ -156,7 +156,8 @@ static const struct fsm_row rows[] = {
 	STAY(ALL & ~IN(CLOSING), CLOSED),
 };
 
-static const char *const states[CLT_SESS_NSTATES] = { "new", "up", "down", "expired", "closing", "closed" };
+static const char *const states[CLT_SESS_NSTATES] = { "new", "up", "down", "expired", "closing",
+						      "closed" };
 
 static const char *const events[CLT_SESS_NEVENTS] = {
 	"path up", "path down", "timeout", "no wait", "close", "path closed",
@@ -313,8 +314,8 @@ static void path_closed(struct clt_path *path)
 }
 
 static const struct clt_path_ops path_ops = {
-	path_geometry, path_opening, path_up, path_down, path_failed, path_silence, path_alive, path_ended,
-	path_closed,
+	path_geometry, path_opening, path_up, path_down, path_failed, path_silence, path_alive,
+	path_ended, path_closed,
 };
 
 /* ---- start and end ---- */
@@ -407,7 +408,8 @@ uint64_t clt_sess_down_ms(const struct clt_sess *sess)
 {
 	unsigned state = atomic_load(&sess->io.state);
 
-	return state == CLT_SESS_DOWN || state == CLT_SESS_EXPIRED ? clock_now_ms() - sess->down_since_ms : 0;
+	return state == CLT_SESS_DOWN || state == CLT_SESS_EXPIRED ? clock_now_ms() -
+		sess->down_since_ms : 0;
 }
 
 bool clt_sess_is_away(struct clt_sess *sess)

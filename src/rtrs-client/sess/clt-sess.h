@@ -124,7 +124,7 @@ uint64_t clt_sess_down_ms(const struct clt_sess *sess);
 /* No path, or all stand still. */
 bool clt_sess_is_away(struct clt_sess *sess);
 
-#define clt_sess_for_each(path, sess)                                                                  \
+#define clt_sess_for_each(path, sess)                                                   \
 	for (unsigned i_ = 0; i_ < (sess)->io.natts && ((path) = (sess)->paths[i_], true); i_++)
 
 /* Is any of its paths so? */

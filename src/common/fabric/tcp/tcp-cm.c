@@ -80,7 +80,8 @@ int tcp_cm_watch(struct tcp_cm *cm, int op, int fd, uint32_t events, struct tcp_
 
 int tcp_cm_conn_watch(struct tcp_conn *c, uint32_t events)
 {
-	int rc = tcp_cm_watch(tcp_cm(c->base.cm), c->in_epoll ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, c->fd,
+	int rc = tcp_cm_watch(tcp_cm(c->base.cm), c->in_epoll ? EPOLL_CTL_MOD : EPOLL_CTL_ADD,
+			      c->fd,
 		       events, &c->source);
 
 	c->in_epoll |= rc == 0;
@@ -299,8 +300,8 @@ static int refused(const struct fab_addr *peer)
 {
 	struct stat st;
 
-	if (fab_addr_is_unix(peer) && !stat(((const struct sockaddr_un *)&peer->ss)->sun_path, &st) &&
-	    !S_ISSOCK(st.st_mode))
+	if (fab_addr_is_unix(peer) &&
+	    !stat(((const struct sockaddr_un *)&peer->ss)->sun_path, &st) && !S_ISSOCK(st.st_mode))
 		return ENOTSOCK;
 	return ECONNREFUSED;
 }

@@ -215,7 +215,8 @@ static void stranger_frame(struct tcp_conn *c, const struct tcp_frame *f)
 static void reply_frame(struct tcp_conn *c, const struct tcp_frame *f)
 {
 	if (f->op == TCP_FRAME_REJECT && (f->flags & TCP_FRAME_F_VERSION)) {
-		tcp_hs_fail_active(c, -EPROTONOSUPPORT, "peer speaks another version of the tcp framing");
+		tcp_hs_fail_active(c, -EPROTONOSUPPORT,
+				   "peer speaks another version of the tcp framing");
 		return;
 	}
 	if (f->op == TCP_FRAME_CONNECT || f->rkey != TCP_FRAME_VERSION) {
@@ -266,8 +267,10 @@ static bool is_trusted(struct tcp_conn *c)
 	getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len);
 	if (fab_users_have(servers, cred.uid))
 		return true;
-	snprintf(why, sizeof(why), "user %u listens there (process %d), expected user %s (server-uid)",
-		 (unsigned)cred.uid, (int)cred.pid, fab_users_format(servers, users, sizeof(users)));
+	snprintf(why, sizeof(why),
+		 "user %u listens there (process %d), expected user %s (server-uid)",
+		 (unsigned)cred.uid, (int)cred.pid,
+		 fab_users_format(servers, users, sizeof(users)));
 	tcp_hs_fail_active(c, -ECONNABORTED, why);
 	return false;
 }

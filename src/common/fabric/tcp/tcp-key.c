@@ -82,7 +82,8 @@ bool tcp_key_local_ok(struct tcp_pd *pd, const struct ibv_sge *sge, int access, 
 	*at = sge->addr + atomic_load_explicit(&key->shift, memory_order_acquire);
 	len = atomic_load_explicit(&key->len, memory_order_acquire);
 	have = atomic_load_explicit(&key->access, memory_order_acquire);
-	return (atomic_load_explicit(&key->word, memory_order_relaxed) & ~TCP_KEY_REFS_MASK) == want &&
+	return (atomic_load_explicit(&key->word, memory_order_relaxed) &
+		~TCP_KEY_REFS_MASK) == want &&
 	       owner == TCP_KEY_REGION && (have & access) == access &&
 	       range_ok(sge->addr - addr, sge->length, len);
 }

@@ -36,7 +36,8 @@ static void stranger_name(int fd, struct fab_addr *peer)
 
 	if (!fab_addr_is_unix(peer))
 		return;
-	memset(((struct sockaddr_un *)&peer->ss)->sun_path, 0, sizeof(struct sockaddr_un) - offsetof(struct sockaddr_un, sun_path));
+	memset(((struct sockaddr_un *)&peer->ss)->sun_path, 0,
+	       sizeof(struct sockaddr_un) - offsetof(struct sockaddr_un, sun_path));
 	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len);
 	peer->pid = cred.pid;
 	peer->uid = cred.uid;
@@ -55,7 +56,8 @@ static void stranger_add(struct tcp_listener *l, int fd, const struct fab_addr *
 	c->listener = l;
 	c->source.ready = tcp_hs_ready;
 	c->base.peer = *peer;
-	c->base.local = (struct fab_addr){ .provider = cm->base.ops, .len = sizeof(c->base.local.ss) };
+	c->base.local = (struct fab_addr){ .provider = cm->base.ops,
+					   .len = sizeof(c->base.local.ss) };
 	getsockname(fd, (struct sockaddr *)&c->base.local.ss, &c->base.local.len);
 	tcp_conn_set_state(c, TCP_STRANGER);
 	cm->strangers++;

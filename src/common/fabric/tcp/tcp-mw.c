@@ -73,7 +73,8 @@ const char *tcp_mw_bind(struct tcp_conn *c, const struct ibv_send_wr *wr)
 		atomic_fetch_add(&mr->windows, 1);
 		tcp_key_publish(mw->key, tag,
 				mw->base.ibv.type == IBV_MW_TYPE_2 ? c->id : TCP_KEY_ANY_CONN, mr,
-				name, (uintptr_t)mr->base.ibv.addr - mr->base.iova + info->addr - name,
+				name,
+				(uintptr_t)mr->base.ibv.addr - mr->base.iova + info->addr - name,
 				info->length, (int)info->mw_access_flags);
 	}
 	return NULL;

@@ -92,7 +92,8 @@ static const char *rq_push(struct tcp_conn *c, const struct ibv_recv_wr *wr, int
 			&rx->sges[(size_t)(tail & rx->mask) * FAB_RECV_SGE_MAX + (unsigned)i];
 
 		*sge = wr->sg_list[i];
-		if (sge->length && !tcp_key_local_ok(c->pd, &wr->sg_list[i], IBV_ACCESS_LOCAL_WRITE, &sge->addr))
+		if (sge->length &&
+		    !tcp_key_local_ok(c->pd, &wr->sg_list[i], IBV_ACCESS_LOCAL_WRITE, &sge->addr))
 			return "receive with a local key that does not cover its element";
 	}
 	rqe->wr_id = wr->wr_id;

@@ -23,7 +23,8 @@ size_t tcp_tx_memory(const struct fab_qp_attr *attr)
 	const struct tcp_tx *tx = NULL;
 
 	return (size_t)tcp_ring_size(attr->max_send_wr) *
-	       (sizeof(*tx->ring) + (1 + attr->max_send_sge) * sizeof(*tx->iov) + sizeof(*tx->done));
+	       (sizeof(*tx->ring) + (1 + attr->max_send_sge) * sizeof(*tx->iov) +
+		sizeof(*tx->done));
 }
 
 int tcp_tx_init(struct tcp_conn *c, const struct fab_qp_attr *attr)
@@ -270,7 +271,8 @@ int tcp_tx_post(struct fab_conn *conn, const struct ibv_send_wr *wr)
 	}
 	if (bad)
 		tcp_conn_fail_tx_locked(c, 0, "%s of %s",
-					bad->opcode == IBV_WR_BIND_MW ? "bind" : "invalidate", bad_why);
+					bad->opcode == IBV_WR_BIND_MW ? "bind" : "invalidate",
+					bad_why);
 	if (!atomic_load_explicit(&tx->blocked, memory_order_relaxed) && tx_can_write(c))
 		tx_write(c);
 	return 0;

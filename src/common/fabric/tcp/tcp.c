@@ -24,7 +24,8 @@ static void conn_destroy(struct fab_conn *conn)
 }
 
 static const struct fab_device_attr device = {
-	.max_qp_wr = TCP_QP_MAX_WR, .max_sge = TCP_QP_MAX_SGE, .local_dma_lkey = true, .rereg_mr = true,
+	.max_qp_wr = TCP_QP_MAX_WR, .max_sge = TCP_QP_MAX_SGE, .local_dma_lkey = true,
+	.rereg_mr = true,
 	.suspend_mr = true, .mw_type_1 = true, .mw_type_2b = true, .max_mw = TCP_KEY_MAX,
 };
 

@@ -77,7 +77,8 @@ static int create_qp(struct verbs_conn *c, struct ibv_pd *pd, const struct ibv_q
 }
 
 /* Objects made half are freed with the connection. */
-int verbs_conn_create_qp(struct fab_conn *conn, struct fab_pd *fab_pd, const struct fab_qp_attr *attr)
+int verbs_conn_create_qp(struct fab_conn *conn, struct fab_pd *fab_pd,
+			 const struct fab_qp_attr *attr)
 {
 	struct verbs_conn *c = verbs_conn(conn);
 	struct verbs_pd *pd = container_of(fab_pd, struct verbs_pd, fab);

@@ -164,7 +164,8 @@ void verbs_dev_removed(struct ibv_context *device)
 				break;
 		}
 		if (i == REMOVED_MAX)
-			atomic_store(&removed[atomic_fetch_add(&removed_next, 1) % REMOVED_MAX], device);
+			atomic_store(&removed[atomic_fetch_add(&removed_next, 1) % REMOVED_MAX],
+				     device);
 	}
 	atomic_store(&looking, true);
 }

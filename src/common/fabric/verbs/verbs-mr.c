@@ -7,7 +7,8 @@
 
 #include "verbs-priv.h"
 
-struct ibv_mr *verbs_mr_reg(struct fab_pd *fab, void *addr, size_t length, uint64_t iova, int access)
+struct ibv_mr *verbs_mr_reg(struct fab_pd *fab, void *addr, size_t length, uint64_t iova,
+			    int access)
 {
 	struct verbs_pd *pd = container_of(fab, struct verbs_pd, fab);
 	struct verbs_mr *mr;

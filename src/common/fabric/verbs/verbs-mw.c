@@ -171,7 +171,8 @@ const char *verbs_mw_fill(const struct verbs_conn *c, const struct ibv_send_wr *
 static int bind_type_1(struct ibv_qp *qp, const struct ibv_send_wr *hw)
 {
 	struct ibv_mw_bind bind = {
-		.wr_id = hw->wr_id, .send_flags = hw->send_flags, .bind_info = hw->bind_mw.bind_info,
+		.wr_id = hw->wr_id, .send_flags = hw->send_flags,
+		.bind_info = hw->bind_mw.bind_info,
 	};
 	int rc = ibv_bind_mw(qp, hw->bind_mw.mw, &bind);
 
