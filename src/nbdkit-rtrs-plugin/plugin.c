@@ -17,6 +17,8 @@
 
 #include "cleanup.h"
 #include "clock.h"
+#include "clt-export.h"
+#include "clt-probe.h"
 #include "clt-start.h"
 #include "dev-extents.h"
 #include "list.h"
@@ -31,13 +33,31 @@
 /* nbdkit -D rtrs.io=1: a line per request. */
 NBDKIT_DLL_PUBLIC int rtrs_debug_io = 0;
 
+/* The only way to hear that nbdkit is to end; it prints an error then, so it is for those who
+ * wait.  On a thread without a connection of nbdkit it returns early for that alone, as nbdkit
+ * (1.32) asserts: from .after_fork to the end of .cleanup, where that thread is joined. */
+static int nap(void)
+{
+	return nbdkit_nanosleep(1, 0);
+}
+
+/* nbdkit (1.32) that cannot accept a client for want of a descriptor tries again without end, and
+ * one that accepts it but has no pipe for it keeps it waiting for ever.  Neither can be told to the
+ * client, so some are kept free, and a client that would take them is sent away here.  That is
+ * when its connection has a thread and a pipe: more clients in one moment than the reserve is for
+ * can be faster. */
 static const struct clt_front front = {
 	.name = RUNDIR_NBDKIT,
 	.program = "nbdkit-rtrs-plugin",
 	.help = "nbdkit rtrs --help",
+	.wait = &clt_wait_threads,
+	.start_fds = 6,			/* from .get_ready to .after_fork: a pipe, listening sockets */
+	.client_fds = 3,		/* a socket and a pipe, open when .preconnect is called */
+	.nap = nap,
 };
 
 static struct clt_conf conf;
+static struct clt_start start;
 
 struct handle {
 	struct list link;		/* handles */
@@ -74,6 +94,7 @@ static void rtrs_load(void)
 {
 	log_init(sink, LOG_LEVEL_DEBUG);
 	clt_conf_init(&conf, &front);
+	clt_start_init(&start, &conf);
 }
 
 /* @r, with @err when that is -1. */
@@ -134,34 +155,25 @@ static void rtrs_dump_plugin(void)
 
 /* ---- the session ---- */
 
-/* All that can be wrong with the server's address, the export's name or control= is found here. */
 static int rtrs_get_ready(void)
 {
-	char err[CLT_START_ERR];
+	char err[CLT_FRONT_ERR];
 
-	if (clt_start_probe(&conf, err) == 0)
+	if (clt_probe(&start, err) == 0)
 		return 0;
 	nbdkit_error("%s", err);
 	return -1;
 }
 
-/* The only way to hear that nbdkit is to end; it prints an error then, so it is for those who
- * wait.  On a thread without a connection of nbdkit it returns early for that alone, as nbdkit
- * (1.32) asserts: from .after_fork to the end of .cleanup, where that thread is joined. */
-static int nap(void)
-{
-	return nbdkit_nanosleep(1, 0);
-}
-
 static int rtrs_after_fork(void)
 {
-	char err[CLT_START_ERR];
+	char err[CLT_FRONT_ERR];
 
 	plugin_tell_forked();
 	/* Its exit status nobody would see now: nbdkit has written its pid file, and has a socket at
 	 * which clients would wait for ever where --run has forked.  So it lives, and each client
 	 * that comes hears why not, or finds that it goes now. */
-	if (clt_start_session(&conf, nap, err) < 0)
+	if (clt_start_session(&start, err) < 0)
 		nbdkit_error("%s: trying again when a client comes", err);
 	return 0;
 }
@@ -171,16 +183,16 @@ static void rtrs_cleanup(void)
 {
 	while (!list_empty(&handles))
 		handle_close(list_entry(handles.next, struct handle, link));
-	clt_start_end();
+	clt_start_end(&start);
 }
 
 /* ---- connections of NBD ---- */
 
 static int rtrs_preconnect(int readonly)
 {
-	char err[CLT_START_ERR];
+	char err[CLT_FRONT_ERR];
 
-	if (clt_start_admit(err) == 0)
+	if (clt_start_admit(&start, err) == 0)
 		return 0;
 	nbdkit_error("connection refused: %s", err);
 	return -1;
@@ -188,13 +200,13 @@ static int rtrs_preconnect(int readonly)
 
 static int rtrs_list_exports(int readonly, int is_tls, struct nbdkit_exports *exports)
 {
-	char err[CLT_START_ERR];
+	char err[CLT_FRONT_ERR];
 	struct dev_list list;
 	int r;
 
 	if (conf.export_name)
 		return nbdkit_add_export(exports, conf.export_name, NULL);
-	r = clt_start_list(&list, err);
+	r = clt_export_list(&start.run.clt, &list, err);
 	if (r < 0)
 		nbdkit_error("%s", err);
 	for (unsigned i = 0; r == 0 && i < list.n; i++)
@@ -211,7 +223,7 @@ static const char *rtrs_default_export(int readonly, int is_tls)
 static void *rtrs_open(int readonly)
 {
 	const char *name = conf.export_name ? conf.export_name : nbdkit_export_name();
-	char err[CLT_START_ERR];
+	char err[CLT_FRONT_ERR];
 	struct handle *h;
 	struct dev *dev;
 	int r;
@@ -228,7 +240,7 @@ static void *rtrs_open(int readonly)
 		nbdkit_error("no memory for a connection");
 		return NULL;
 	}
-	r = clt_start_open(&conf, name, &dev, err);
+	r = clt_export_open(&start.run.clt, &conf, name, &dev, err);
 	if (r < 0) {
 		/* Whatever the errno, nbdkit 1.32 tells its client that there is no such export. */
 		nbdkit_error("%s", err);

@@ -90,8 +90,15 @@ libcltkit_la_SOURCES = \
 	%D%/ctl/clt-front.h \
 	%D%/start/clt-conf.c \
 	%D%/start/clt-conf.h \
+	%D%/start/clt-export.c \
+	%D%/start/clt-export.h \
 	%D%/start/clt-fds.c \
 	%D%/start/clt-fds.h \
+	%D%/start/clt-probe.c \
+	%D%/start/clt-probe.h \
+	%D%/start/clt-run.c \
+	%D%/start/clt-run.h \
+	%D%/start/clt-start-priv.h \
 	%D%/start/clt-start.c \
 	%D%/start/clt-start.h \
 	$(NULL)

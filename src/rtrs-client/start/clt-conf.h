@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Parameters of a front end: key=value to struct.  Filled before a daemon forks, constant after
- * clt_conf_complete() but for the transport that clt-start.c chooses.  The text of an error names the key and
+ * clt_conf_complete() but for the transport that clt-probe.c chooses.  The text of an error names the key and
  * the value, and is the caller's to free; NULL: no memory for it. */
 #ifndef CLT_CONF_H
 #define CLT_CONF_H

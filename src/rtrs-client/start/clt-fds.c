@@ -5,34 +5,46 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 
 #include "clt-fds.h"
 #include "util.h"
 
 #define RESERVE_PART 16			/* of the limit */
-#define RESERVE_MIN (2 * CLT_FDS_CLIENT)
-#define RESERVE_MAX (64 * CLT_FDS_CLIENT)
+#define RESERVE_MIN 2			/* clients */
+#define RESERVE_MAX 64
 
-unsigned long long clt_fds_limit(void)
+/* RLIMIT_NOFILE as it is now. */
+static unsigned long long fds_limit(void)
 {
 	struct rlimit limit;
 
 	return getrlimit(RLIMIT_NOFILE, &limit) ? 0 : limit.rlim_cur;
 }
 
-unsigned clt_fds_reserve(void)
+int clt_fds_name_limit(int r, char *err, size_t len)
 {
-	unsigned long long part = clt_fds_limit() / RESERVE_PART;
+	size_t at = strlen(err);
 
-	return (unsigned)MAX(MIN(part, (unsigned long long)RESERVE_MAX),
-			     (unsigned long long)RESERVE_MIN);
+	if (r == -EMFILE)
+		snprintf(err + at, len - at, " (RLIMIT_NOFILE is %llu: raise it)", fds_limit());
+	return r;
+}
+
+unsigned clt_fds_reserve(unsigned client)
+{
+	unsigned long long part = fds_limit() / RESERVE_PART, least = (unsigned long long)RESERVE_MIN * client,
+			   most = (unsigned long long)RESERVE_MAX * client;
+
+	return (unsigned)MAX(MIN(part, most), least);
 }
 
 /* From above: the lowest ones are taken first. */
 bool clt_fds_free(unsigned n)
 {
-	int fd = (int)MIN(clt_fds_limit(), (unsigned long long)INT_MAX);
+	int fd = (int)MIN(fds_limit(), (unsigned long long)INT_MAX);
 
 	while (n && --fd >= 0) {
 		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)

@@ -1,26 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Descriptors of the process, which nbdkit and this plugin share.
- *
- * nbdkit (1.32) that cannot accept a client for want of a descriptor tries again without end, and
- * one that accepts it but has no pipe for it keeps it waiting for ever.  Neither can be told to the
- * client, so some are kept free, and a client that would take them is sent away by us.  That is
- * when its connection has a thread and a pipe: more clients in one moment than the reserve is for
- * can be faster. */
+/* Descriptors of the process, which a front end and its session share.  Some are kept free for clients that come, so
+ * that each of them hears why it cannot stay. */
 #ifndef CLT_FDS_H
 #define CLT_FDS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
-/* What nbdkit opens between .get_ready and .after_fork: a pipe, listening sockets. */
-#define CLT_FDS_NBDKIT 6u
-/* Of a client: its socket and a pipe, open when .preconnect is called. */
-#define CLT_FDS_CLIENT 3u
-
-/* RLIMIT_NOFILE as it is now. */
-unsigned long long clt_fds_limit(void);
+/* Append to @err, a text about @r, how many descriptors there may be if that is what @r is about.  Returns @r. */
+int clt_fds_name_limit(int r, char *err, size_t len);
 /* Descriptors that are to stay free for clients that come at the same time, until they are sent
- * away. */
-unsigned clt_fds_reserve(void);
+ * away; each has @client of them. */
+unsigned clt_fds_reserve(unsigned client);
 /* At least @n descriptors are free.  Opens none.  Any thread. */
 bool clt_fds_free(unsigned n);
 

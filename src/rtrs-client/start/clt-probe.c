@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the choice of a transport.  Blocks as long as its attempts; leaves no session behind. */
+#include <config.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "clock.h"
+#include "clt-export.h"
+#include "clt-fds.h"
+#include "clt-probe.h"
+#include "clt-start-priv.h"
+#include "log.h"
+
+/* So long the start waits for another session to let go of the export. */
+#define PROBE_HELD_MS 5000
+
+/* Connected: @err is untouched; else the session is closed again. */
+static int probe_attempt(struct clt_start *start, const struct clt_conf *conf, unsigned setup_ms,
+			 char err[CLT_FRONT_ERR])
+{
+	int r = clt_start_run(start, conf, "-probe", true, setup_ms, err);
+
+	if (r < 0)
+		return r;
+	r = clt_run_wait_up(&start->run, err, CLT_FRONT_ERR);
+	if (r < 0)
+		clt_start_end(start);
+	return r;
+}
+
+/* As probe_attempt(); again when the device has turned out not to do what it was asked to.  The
+ * server's may have, too, which is seen here as a reset. */
+static int probe_connect(struct clt_start *start, const struct clt_conf *conf, unsigned setup_ms,
+			 char err[CLT_FRONT_ERR])
+{
+	char why[CLT_FRONT_ERR] = "";
+	bool reset = false, again;
+	unsigned known;
+	int r;
+
+	do {
+		known = frwr_lessons_count(&start->lessons);
+		r = probe_attempt(start, conf, setup_ms, why);
+		again = frwr_lessons_count(&start->lessons) != known || (r == -ECONNRESET && !reset);
+		reset |= r == -ECONNRESET;
+	} while (r < 0 && again);
+	if (r < 0)
+		snprintf(err, CLT_FRONT_ERR, "%s", why);
+	return r;
+}
+
+/* There is no RDMA between here and the server, or it does not listen there: nothing is wrong. */
+static bool no_rdma(int r)
+{
+	return r == -ENODEV || r == -ECONNREFUSED || r == -ETIMEDOUT || r == -EHOSTUNREACH ||
+	       r == -ENETUNREACH || r == -EADDRNOTAVAIL;
+}
+
+/* @conf with those paths only whose transport is to be chosen: another one that is up says nothing
+ * of them. */
+static void choosing_paths(const struct clt_conf *conf, struct clt_conf *choosing)
+{
+	*choosing = *conf;
+	choosing->npaths = 0;
+	for (unsigned i = 0; i < conf->npaths; i++) {
+		if (conf->chooses[i])
+			choosing->paths[choosing->npaths++] = conf->paths[i];
+	}
+}
+
+static int probe_auto(struct clt_start *start, char err[CLT_FRONT_ERR])
+{
+	const struct fab_provider *rdma = fab_provider_find("rdma");
+	char why[CLT_FRONT_ERR] = "built without RDMA", addr[FAB_ADDR_STRLEN];
+	static struct clt_conf choosing;	/* large for a stack */
+	struct clt_conf *conf = start->conf;
+	int r, rdma_r = -ENODEV;
+
+	choosing_paths(conf, &choosing);
+	fab_addr_format(&choosing.paths[0].dst, addr, sizeof(addr));
+	if (rdma) {
+		clt_conf_choose(conf, rdma);
+		choosing_paths(conf, &choosing);
+		rdma_r = probe_connect(start, &choosing, CLT_PROBE_RDMA_MS, why);
+		if (rdma_r == 0) {
+			log_info(addr, "transport=auto: rdma, because an RDMA device reaches the server");
+			return 0;
+		}
+	}
+	clt_conf_choose(conf, fab_provider_find("tcp"));
+	if (no_rdma(rdma_r))
+		log_info(addr, "transport=auto: tcp, because of rdma: %s", why);
+	else
+		log_warn(addr, "transport=auto: tcp, because rdma fails: %s", why);
+	r = probe_connect(start, conf, 0, err);
+	if (r < 0 && rdma_r == r && r == -ECONNREFUSED)		/* the same in other words */
+		snprintf(err + strlen(err), CLT_FRONT_ERR - strlen(err), " (over rdma, too)");
+	else if (r < 0 && rdma_r != -ENODEV)
+		snprintf(err + strlen(err), CLT_FRONT_ERR - strlen(err), " (over rdma: %s)", why);
+	return r;
+}
+
+/* With the probe's session open, which needs as many as the one that stays.  Room for a client that
+ * comes before that one is up, too. */
+static int probe_fds(struct clt_start *start, char err[CLT_FRONT_ERR])
+{
+	const struct clt_front *front = start->conf->front;
+	unsigned n = front->start_fds + front->client_fds + clt_fds_reserve(front->client_fds) +
+		     clt_start_cons(start, false);
+
+	if (clt_fds_free(n))
+		return 0;
+	snprintf(err, CLT_FRONT_ERR, "too few descriptors: %s and the session need %u more", front->name, n);
+	return clt_fds_name_limit(-EMFILE, err, CLT_FRONT_ERR);
+}
+
+/* The session of a process that was just killed, this one's predecessor, may be open for a moment
+ * more. */
+static int probe_export(struct clt_start *start, struct dev **dev, char err[CLT_FRONT_ERR])
+{
+	const struct timespec nap = { .tv_nsec = 500000000 };
+	uint64_t deadline_ms = clock_now_ms() + PROBE_HELD_MS;
+	int r;
+
+	do {
+		r = clt_export_open(&start->run.clt, start->conf, start->conf->export_name, dev, err);
+	} while (r == -EPERM && clock_now_ms() < deadline_ms && nanosleep(&nap, NULL) == 0);
+	return r;
+}
+
+/* Nobody is there, or not yet.  ENOENT: there is no socket of that name. */
+static bool is_away(int r)
+{
+	return no_rdma(r) || r == -ECONNRESET || r == -ENOENT;
+}
+
+/* Until it answers, or connect-timeout is over. */
+static int probe_server(struct clt_start *start, char why[CLT_FRONT_ERR])
+{
+	const struct clt_conf *conf = start->conf;
+	const struct timespec nap = { .tv_sec = 1 };
+	uint64_t start_ms = clock_now_ms();
+	int r;
+
+	do {
+		r = conf->automatic ? probe_auto(start, why) : probe_connect(start, conf, 0, why);
+	} while (r < 0 && is_away(r) && conf->connect_timeout_ms != CLOCK_NEVER &&
+		 clock_now_ms() - start_ms < conf->connect_timeout_ms && nanosleep(&nap, NULL) == 0);
+	return r;
+}
+
+static int probe(struct clt_start *start, char err[CLT_FRONT_ERR])
+{
+	const struct clt_conf *conf = start->conf;
+	char why[CLT_FRONT_ERR];
+	struct dev *dev;
+	int r;
+
+	r = probe_server(start, why);
+	if (r < 0 && conf->connect_timeout_ms == CLOCK_NEVER && is_away(r)) {
+		log_warn(NULL, "server=%s: %s; starting without", conf->server, why);
+		return 0;
+	}
+	if (r < 0) {
+		snprintf(err, CLT_FRONT_ERR, "server=%s: %.*s", conf->server, CLT_FRONT_ERR - 128, why);
+		return clt_fds_name_limit(r, err, CLT_FRONT_ERR);
+	}
+	r = probe_fds(start, err);
+	if (r == 0 && conf->export_name) {
+		r = probe_export(start, &dev, err);
+		if (r == 0)
+			dev_close(dev);
+	}
+	clt_start_end(start);
+	return r;
+}
+
+int clt_probe(struct clt_start *start, char err[CLT_FRONT_ERR])
+{
+	char why[CLT_FRONT_ERR - 16];
+	int r = probe(start, err);
+
+	/* ORDER: last, because who asks there waits until the session is there. */
+	if (r == 0) {
+		r = clt_ctl_bind(start->conf->control, why, sizeof(why));
+		if (r < 0)
+			snprintf(err, CLT_FRONT_ERR, "control=%s", why);
+	}
+	return r;
+}
