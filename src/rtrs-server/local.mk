@@ -29,6 +29,8 @@ librtrssrv_la_SOURCES = \
 	%D%/srv-dev-io.h \
 	%D%/srv-dev.c \
 	%D%/srv-dev.h \
+	%D%/srv-export-stat.c \
+	%D%/srv-export-stat.h \
 	%D%/srv-fence.c \
 	%D%/srv-fence.h \
 	%D%/srv-geom.c \
@@ -59,6 +61,7 @@ librtrssrv_la_SOURCES = \
 	%D%/srv-priv.h \
 	%D%/srv-req.c \
 	%D%/srv-req.h \
+	%D%/srv-rnbd-state.h \
 	%D%/srv-rnbd.c \
 	%D%/srv-rnbd.h \
 	%D%/srv-sess.c \

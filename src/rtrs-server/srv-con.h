@@ -16,10 +16,10 @@
 #include "counter.h"
 #include "fabric.h"
 #include "fsm.h"
+#include "io-stat.h"
 #include "loop.h"
 #include "list.h"
 #include "reactor.h"
-#include "srv-stat.h"
 
 struct rtrs_msg_conn_rsp;
 struct srv_path;

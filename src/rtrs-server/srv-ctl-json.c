@@ -14,9 +14,11 @@
 #include "exports.h"
 #include "srv-con.h"
 #include "srv-ctl-json.h"
+#include "srv-export-stat.h"
 #include "srv-key.h"
 #include "srv-path.h"
 #include "srv-priv.h"
+#include "srv-rnbd-state.h"
 #include "srv-sess.h"
 #include "srv-stat.h"
 
@@ -61,7 +63,7 @@ static json_t *export_stat(const struct srv *srv, const struct export *ex)
 {
 	struct io_stat sum;
 
-	srv_stat_export(srv, ex, &sum);
+	srv_export_stat(srv_rnbd(srv), ex, &sum);
 	return ctl_stat_io(&sum);
 }
 
@@ -114,7 +116,7 @@ static json_t *exports_json(const struct srv *srv, enum srv_ctl_depth depth)
 	const struct export *ex;
 	bool ok = true;
 
-	list_for_each(ex, &srv->exports->list, link)
+	list_for_each(ex, &srv_rnbd(srv)->exports->list, link)
 		ok = ok && ctl_json_add(array, export_json(srv, ex, depth));
 	return ctl_json_whole(array, ok);
 }
@@ -181,10 +183,11 @@ static json_t *paths_json(const struct srv_sess *sess, enum srv_ctl_depth depth)
 static json_t *devs_json(const struct srv_sess *sess)
 {
 	json_t *array = json_array();
+	const struct srv_dev_table *devs = &srv_rnbd_sess(sess)->devs;
 	struct srv_dev *dev;
 	bool ok = true;
 
-	for (dev = srv_dev_first(&sess->devs); dev && ok; dev = srv_dev_next(&sess->devs, dev))
+	for (dev = srv_dev_first(devs); dev && ok; dev = srv_dev_next(devs, dev))
 		ok = ctl_json_add(array, dev_json(dev));
 	return ctl_json_whole(array, ok);
 }
@@ -202,7 +205,7 @@ static json_t *sess_json(const struct srv_sess *sess, enum srv_ctl_depth depth)
 						"state", ctl_json_text(state),
 						"down_ns", (json_int_t)down_ms * 1000000,
 						"client", address(&sess->client),
-						"resends", sess->resends,
+						"resends", srv_rnbd_sess(sess)->resends,
 						"devices", devs_json(sess)));
 	return object;
 }

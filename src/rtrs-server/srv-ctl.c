@@ -16,9 +16,11 @@
 #include "rundir.h"
 #include "srv-ctl-json.h"
 #include "srv-ctl.h"
+#include "srv-export-stat.h"
 #include "srv-open.h"
 #include "srv-path.h"
 #include "srv-priv.h"
+#include "srv-rnbd-state.h"
 #include "srv-sess.h"
 #include "srv-stat.h"
 #include "util.h"
@@ -48,8 +50,8 @@ static void call_stats_reset(struct ctl_client *client, const char *name, void *
 	struct export *ex;
 	int rc = 0;
 
-	list_for_each(ex, &srv->exports->list, link)
-		rc = rc ? rc : srv_stat_reset_export(srv, ex);
+	list_for_each(ex, &srv_rnbd(srv)->exports->list, link)
+		rc = rc ? rc : srv_export_stat_reset(srv_rnbd(srv), ex);
 	list_for_each(sess, &srv->sessions, link) {
 		list_for_each(path, &sess->paths, link)
 			rc = rc ? rc : srv_stat_reset_path(path);
@@ -144,7 +146,7 @@ static void call_path_disconnect(struct ctl_client *client, const char *name, vo
 static void call_export_kick(struct ctl_client *client, const char *name, void *arg)
 {
 	struct srv *srv = arg;
-	const struct export *ex = exports_find(srv->exports, name);
+	const struct export *ex = exports_find(srv_rnbd(srv)->exports, name);
 
 	if (!ex)
 		ctl_refuse(client, "there is no export '%s'", name);

@@ -18,21 +18,22 @@
 
 #include "export.h"
 #include "srv-dev-io.h"
+#include "srv-export-stat.h"
 #include "srv-prio.h"
-#include "srv-req.h"
+#include "srv-rnbd-state.h"
 #include "srv-size.h"
 
-static void answer_to_chunk(struct srv_req *req, const struct srv_buf *buf)
+static void answer_to_chunk(struct srv_rnbd_req *req, const struct srv_buf *buf)
 {
-	memcpy(srv_chunk(&req->path->chunks, req->buf_id), buf->addr, req->io.len);
+	memcpy(srv_chunk(&req->base.path->chunks, req->base.buf_id), buf->addr, req->io.len);
 }
 
-static void io_end(struct srv_req *req, int status)
+static void io_end(struct srv_rnbd_req *req, int status)
 {
 	struct srv_dev *dev = req->dev;
 
 	if (dev && srv_dev_put(dev))
-		srv_post_control(req->path->srv, &dev->quiet_msg);
+		srv_post_control(req->base.path->srv, &dev->quiet_msg);
 	req->dev = NULL;
 	if (req->buf) {
 		struct srv_buf *buf = req->buf;
@@ -42,44 +43,44 @@ static void io_end(struct srv_req *req, int status)
 		req->buf = NULL;
 		srv_pool_put(buf);
 	}
-	srv_req_finish(req, status ? rnbd_errno_to_wire(status) : 0);
+	srv_req_finish(&req->base, status ? rnbd_errno_to_wire(status) : 0);
 }
 
 static void io_done(struct export_io *io, int status)
 {
-	io_end(container_of(io, struct srv_req, io), status);
+	io_end(container_of(io, struct srv_rnbd_req, io), status);
 }
 
-static void io_submit(struct srv_req *req)
+static void io_submit(struct srv_rnbd_req *req)
 {
-	const struct srv_chunks *c = &req->path->chunks;
-	struct srv_thread *thread = req->con->thread;
+	const struct srv_chunks *c = &req->base.path->chunks;
+	struct srv_thread *thread = req->base.con->thread;
 
 	if (req->buf) {
 		req->io.buf = req->buf->addr;
 		req->io.mem = req->buf->mem;
 	} else {
-		req->io.buf = srv_chunk(c, req->buf_id);
+		req->io.buf = srv_chunk(c, req->base.buf_id);
 		req->io.mem = c->rings[thread->index].mem;
 	}
 	req->io.done = io_done;
-	srv_req_enter(req, SRV_REQ_STORAGE);
+	srv_req_enter(&req->base, SRV_REQ_STORAGE);
 	export_io_start(thread->reactor, &req->io);
 }
 
-static void io_submit_private(struct srv_req *req, struct srv_buf *buf)
+static void io_submit_private(struct srv_rnbd_req *req, struct srv_buf *buf)
 {
 	if (req->io.op == RNBD_OP_WRITE)
-		memcpy(buf->addr, srv_chunk(&req->path->chunks, req->buf_id), req->io.len);
+		memcpy(buf->addr, srv_chunk(&req->base.path->chunks, req->base.buf_id), req->io.len);
 	req->buf = buf;
 	io_submit(req);
 }
 
 static void io_got_buffer(struct srv_pool_waiter *waiter, struct srv_buf *buf)
 {
-	struct srv_req *req = container_of(waiter, struct srv_req, wait);
+	struct srv_rnbd_req *req = container_of(waiter, struct srv_rnbd_req, wait);
 
-	if (srv_con_dead(req->con)) {	/* not started yet, and sent again on another path */
+	if (srv_con_dead(req->base.con)) {	/* not started yet, and sent again on another path */
 		srv_pool_put(buf);
 		io_end(req, -ECONNABORTED);
 		return;
@@ -87,22 +88,24 @@ static void io_got_buffer(struct srv_pool_waiter *waiter, struct srv_buf *buf)
 	io_submit_private(req, buf);
 }
 
-static bool io_needs_private(const struct srv_req *req, const struct rnbd_io *io)
+static bool io_needs_private(const struct srv_rnbd_req *req, const struct rnbd_io *io)
 {
-	if (req->path->chunks.invalidate != SRV_INVALIDATE_COPY)
+	if (req->base.path->chunks.invalidate != SRV_INVALIDATE_COPY)
 		return false;
 	return io->op == RNBD_OP_WRITE || (io->op == RNBD_OP_READ && req->io.ex->direct);
 }
 
 /* Clients of the first version leave garbage there. */
-static uint16_t io_prio(const struct srv_req *req, const struct rnbd_io *io)
+static uint16_t io_prio(const struct srv_rnbd_req *req, const struct rnbd_io *io)
 {
-	if (!io->prio || atomic_load_explicit(&req->path->sess->ver, memory_order_relaxed) < RNBD_VER_PRIO)
+	const struct srv_path *path = req->base.path;
+
+	if (!io->prio || srv_rnbd_ver(path->sess) < RNBD_VER_PRIO)
 		return 0;
-	return srv_prio(io->prio, req->path->srv->may_realtime);
+	return srv_prio(io->prio, srv_rnbd(path->srv)->may_realtime);
 }
 
-static void io_prepare(struct srv_req *req, const struct rnbd_io *io)
+static void io_prepare(struct srv_rnbd_req *req, const struct rnbd_io *io)
 {
 	struct srv_buf *buf;
 
@@ -111,21 +114,22 @@ static void io_prepare(struct srv_req *req, const struct rnbd_io *io)
 	req->io.prio = io_prio(req, io);
 	req->io.offset = io->op == RNBD_OP_FLUSH ? 0 : io->sector << RNBD_SECTOR_SHIFT;
 	req->io.len = io->op == RNBD_OP_FLUSH ? 0 : io->bi_size;
-	req->io.room = req->rtrs.data_len;
+	req->base.op_len = req->io.len;
+	req->io.room = req->base.rtrs.data_len;
 	if (!io_needs_private(req, io)) {
 		io_submit(req);
 		return;
 	}
 	req->wait.fn = io_got_buffer;
-	buf = srv_pool_get(&req->con->thread->pool, req->io.ex->first->index, &req->wait);
+	buf = srv_pool_get(&req->base.con->thread->pool, req->io.ex->first->index, &req->wait);
 	if (buf)
 		io_submit_private(req, buf);
 	else
-		srv_req_enter(req, SRV_REQ_BUFFER);
+		srv_req_enter(&req->base, SRV_REQ_BUFFER);
 }
 
 /* @io is for req->io.ex, and srv_dev_io_check() has said @rc. */
-static void io_go(struct srv_req *req, const struct rnbd_io *io, int rc)
+static void io_go(struct srv_rnbd_req *req, const struct rnbd_io *io, int rc)
 {
 	if (rc || (io->op != RNBD_OP_FLUSH && !io->bi_size))
 		io_end(req, rc);
@@ -133,32 +137,36 @@ static void io_go(struct srv_req *req, const struct rnbd_io *io, int rc)
 		io_prepare(req, io);
 }
 
-static int io_decode(const struct srv_req *req, struct rnbd_io *io)
+static int io_decode(const struct srv_rnbd_req *req, struct rnbd_io *io)
 {
-	return rnbd_io_decode(req->rtrs.usr, req->rtrs.usr_len, req->rtrs.data_len,
-			      req->rtrs.dir == RTRS_DIR_READ, io);
+	return rnbd_io_decode(req->base.rtrs.usr, req->base.rtrs.usr_len, req->base.rtrs.data_len,
+			      req->base.rtrs.dir == RTRS_DIR_READ, io);
 }
 
-void srv_dev_io_start(struct srv_req *req)
+void srv_dev_io_start(struct srv_req *base)
 {
+	struct srv_rnbd_req *req = srv_rnbd_req(base);
+	const struct srv_thread *thread = base->con->thread;
 	struct rnbd_io io;
 	int rc = io_decode(req, &io);
 
-	if (!rc && io.op == RNBD_OP_EXTENTS && !srv_sess_has(req->path->sess, RNBD_EXT_EXTENTS))
+	req->dev = NULL;
+	req->buf = NULL;
+	if (!rc && io.op == RNBD_OP_EXTENTS && !srv_rnbd_has(base->path->sess, RNBD_EXT_EXTENTS))
 		rc = -EOPNOTSUPP;
 	if (rc) {
 		io_end(req, rc);
 		return;
 	}
-	req->op = srv_stat_op(io.op);
-	req->io.ex = NULL;
-	req->io.len = 0;
-	req->dev = srv_dev_get(&req->path->sess->devs, io.device_id);
+	base->op = srv_export_stat_op(io.op);
+	base->op_len = 0;
+	req->dev = srv_dev_get(&srv_rnbd_sess(base->path->sess)->devs, io.device_id);
 	if (!req->dev) {
 		io_end(req, -ENOTCONN);
 		return;
 	}
 	req->io.ex = req->dev->ex;
+	base->op_stat = srv_export_stat_here(thread, req->io.ex);
 	rc = srv_dev_io_check(req->dev->ex, req->dev->mode, &io);
 	if (rc != -EIO) {
 		io_go(req, &io, rc);
@@ -166,8 +174,8 @@ void srv_dev_io_start(struct srv_req *req)
 	}
 	/* Who has not opened it since it has grown may have been told otherwise (rnbd's sysfs has
 	 * "resize"). */
-	srv_req_enter(req, SRV_REQ_SIZE);
-	srv_post_control(req->path->srv, &req->msg);
+	srv_req_enter(base, SRV_REQ_SIZE);
+	srv_post_control(base->path->srv, &base->msg);
 }
 
 static void io_send_home(struct srv_req *req)
@@ -179,17 +187,19 @@ static void io_send_home(struct srv_req *req)
 void srv_dev_io_ask(struct srv_req *req)
 {
 	/* ORDER: a path that failed before has had its waiters ended; do not add one. */
-	if (req->path->state != SRV_PATH_CONNECTED || srv_size_ask(req, req->io.ex, io_send_home))
+	if (req->path->state != SRV_PATH_CONNECTED ||
+	    srv_size_ask(req, srv_rnbd_req(req)->io.ex, io_send_home))
 		io_send_home(req);
 }
 
-void srv_dev_io_sized(struct srv_req *req)
+void srv_dev_io_sized(struct srv_req *base)
 {
+	struct srv_rnbd_req *req = srv_rnbd_req(base);
 	struct rnbd_io io;
 	int rc = io_decode(req, &io);
 
 	assert(!rc);
-	if (srv_con_dead(req->con))	/* not started yet, and sent again on another path */
+	if (srv_con_dead(base->con))	/* not started yet, and sent again on another path */
 		io_end(req, -ECONNABORTED);
 	else
 		io_go(req, &io, srv_dev_io_check(req->dev->ex, req->dev->mode, &io));

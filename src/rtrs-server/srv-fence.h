@@ -38,8 +38,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "rnbd-msg.h"
-
 struct srv_fence_order {
 	uint32_t tag;			/* 0: none */
 	uint32_t arrival;		/* srv_fence_arrive() */
@@ -73,11 +71,19 @@ static inline uint32_t srv_fence_arrive(struct srv_fence *f, unsigned id)
 	return atomic_fetch_add_explicit(&f->slots[id].arrivals, 1, memory_order_relaxed) + 1;
 }
 
+/* A tag says which of two IOs of a session that came under one buf_id, over different paths, was
+ * sent later.  Tags of a buf_id grow with each sending, skip 0 and wrap; two that are compared are
+ * less than 2^31 sendings apart. */
+static inline bool srv_fence_tag_newer(uint32_t tag, uint32_t than)
+{
+	return (int32_t)(tag - than) > 0;
+}
+
 /* Was @a sent later than @b, as far as can be told? */
 static inline bool srv_fence_newer(const struct srv_fence_order *a, const struct srv_fence_order *b)
 {
 	if (a->tag && b->tag)
-		return rnbd_tag_newer(a->tag, b->tag);
+		return srv_fence_tag_newer(a->tag, b->tag);
 	return (int32_t)(a->arrival - b->arrival) > 0;
 }
 

@@ -355,14 +355,8 @@ void srv_key_wc_answered(struct fab_conn *fab, struct fab_cqe *cqe, const struct
 }
 
 /* An answer that was not posted, or went with its device, does not complete. */
-void srv_key_end_turns(struct srv_path *path)
+void srv_key_end_turn(struct srv_req *req)
 {
-	if (!srv_chunk_late_keys(&path->chunks))
-		return;
-	for (unsigned i = 0; i < path->chunks.geom->queue_depth; i++) {
-		struct srv_req *req = &path->reqs[i];
-
-		if (srv_turn_break(&req->turn))
-			srv_req_send(req);
-	}
+	if (srv_chunk_late_keys(&req->path->chunks) && srv_turn_break(&req->turn))
+		srv_req_send(req);
 }

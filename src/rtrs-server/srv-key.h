@@ -124,7 +124,8 @@ void srv_key_answer(struct srv_req *req, struct srv_reply *reply);
 void srv_key_posted(struct srv_req *req, int rc);
 /* The completion of an answer that srv_key_answer() has marked. */
 void srv_key_wc_answered(struct fab_conn *fab, struct fab_cqe *cqe, const struct ibv_wc *wc);
-/* All connections of @path have drained: no completion will tell a request of its turn. */
-void srv_key_end_turns(struct srv_path *path);
+/* All connections of the path of @req have drained: no completion will tell @req of its turn.
+ * Control thread. */
+void srv_key_end_turn(struct srv_req *req);
 
 #endif

@@ -8,7 +8,7 @@
 #include "exports.h"
 #include "rnbd-list.h"
 #include "srv-list.h"
-#include "srv-req.h"
+#include "srv-rnbd-state.h"
 
 static void list_from(const struct exports *exports, uint32_t first, struct rnbd_list_writer *w)
 {
@@ -29,13 +29,13 @@ void srv_list_request(struct srv_req *req)
 	struct rnbd_list_writer w;
 	uint32_t first;
 
-	if (!srv_sess_has(req->path->sess, RNBD_EXT_LIST) || !req->rtrs.has_desc ||
+	if (!srv_rnbd_has(req->path->sess, RNBD_EXT_LIST) || !req->rtrs.has_desc ||
 	    req->rtrs.data_len < RNBD_LIST_ROOM_MIN ||
 	    rnbd_list_decode(req->rtrs.usr, req->rtrs.usr_len, &first)) {
 		srv_req_finish_control(req, -EINVAL);
 		return;
 	}
 	rnbd_list_begin(&w, srv_chunk(&req->path->chunks, req->buf_id), req->rtrs.data_len);
-	list_from(req->path->srv->exports, first, &w);
+	list_from(srv_rnbd(req->path->srv)->exports, first, &w);
 	srv_req_finish_control(req, 0);
 }

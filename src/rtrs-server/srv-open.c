@@ -20,7 +20,7 @@
 #include "export.h"
 #include "log.h"
 #include "srv-open.h"
-#include "srv-req.h"
+#include "srv-rnbd-state.h"
 #include "srv-size.h"
 #include "util.h"
 
@@ -59,26 +59,29 @@ static void put_result(struct srv_req *req, const void *rsp, size_t len)
 
 /* The id that a client compares when it comes back: another boot of the host, or a loss since,
  * makes another id. */
-static void put_boot_id(const struct srv *srv, uint8_t id[SRV_IDENT_BOOT_LEN])
+static void put_boot_id(const struct srv_rnbd *rnbd, uint8_t id[SRV_IDENT_BOOT_LEN])
 {
-	uint64_t losses = exports_losses(srv->conf->exports);
+	uint64_t losses = exports_losses(rnbd->exports);
 
-	memcpy(id, srv->boot_id, SRV_IDENT_BOOT_LEN);
+	memcpy(id, rnbd->boot_id, SRV_IDENT_BOOT_LEN);
 	for (unsigned i = 0; i < SRV_IDENT_BOOT_LEN; i++)
 		id[i] ^= (uint8_t)(losses >> 8 * i);
 }
 
 /* 24 bits of the host's hash, not 0.  A host that is another one after a reboot does not say which
  * it is. */
-static uint32_t host_told(const struct srv *srv)
+static uint32_t host_told(const struct srv_rnbd *rnbd)
 {
-	uint32_t host = (uint32_t)(srv->host_id ^ srv->host_id >> 24 ^ srv->host_id >> 48) & 0xffffff;
+	uint64_t id = rnbd->host_id;
+	uint32_t host = (uint32_t)(id ^ id >> 24 ^ id >> 48) & 0xffffff;
 
-	return !srv->host_lasts ? 0 : host ? host : 1;
+	return !rnbd->host_lasts ? 0 : host ? host : 1;
 }
 
 void srv_open_sess_info(struct srv_req *req)
 {
+	const struct srv_rnbd *rnbd = srv_rnbd(req->path->srv);
+	struct srv_rnbd_sess *sess = srv_rnbd_sess(req->path->sess);
 	struct rnbd_sess_info info;
 	struct rnbd_msg_sess_info rsp;
 	int rc = rnbd_sess_info_decode(req->rtrs.usr, req->rtrs.usr_len, &info);
@@ -87,15 +90,15 @@ void srv_open_sess_info(struct srv_req *req)
 		srv_req_finish_control(req, -EINVAL);
 		return;
 	}
-	req->path->sess->resends = info.ext.valid;
-	atomic_store(&req->path->sess->features, info.ext.valid ? info.ext.features : 0);
+	sess->resends = info.ext.valid;
+	atomic_store(&sess->features, info.ext.valid ? info.ext.features : 0);
 	info.ver = MIN(info.ver, (uint8_t)RNBD_PROTO_VER_MAJOR);
-	atomic_store(&req->path->sess->ver, info.ver);
+	atomic_store(&sess->ver, info.ver);
 	if (info.ext.valid) {
 		info.ext.features = RNBD_EXT_ALL;
-		info.ext.instance = req->path->srv->instance;
-		info.ext.host = host_told(req->path->srv);
-		put_boot_id(req->path->srv, info.ext.boot_id);
+		info.ext.instance = rnbd->instance;
+		info.ext.host = host_told(rnbd);
+		put_boot_id(rnbd, info.ext.boot_id);
 	}
 	rnbd_sess_info_encode(&rsp, RNBD_MSG_SESS_INFO_RSP, &info);
 	put_result(req, &rsp, sizeof(rsp));
@@ -104,9 +107,9 @@ void srv_open_sess_info(struct srv_req *req)
 
 /* ---- OPEN ---- */
 
-static void put_export_id(const struct srv *srv, const struct export *ex, uint8_t id[8])
+static void put_export_id(const struct srv_rnbd *rnbd, const struct export *ex, uint8_t id[8])
 {
-	uint64_t hash = fnv1a(srv->host_id, &ex->ident, sizeof(ex->ident));
+	uint64_t hash = fnv1a(rnbd->host_id, &ex->ident, sizeof(ex->ident));
 
 	for (unsigned i = 0; i < 8; i++)
 		id[i] = (uint8_t)(hash >> 8 * i);
@@ -119,7 +122,7 @@ static void open_answer(struct srv_req *req, const struct srv_dev *dev)
 
 	info.device_id = dev->id;
 	info.nsectors = export_size(dev->ex) >> RNBD_SECTOR_SHIFT;
-	put_export_id(req->path->srv, dev->ex, info.export_id);
+	put_export_id(srv_rnbd(req->path->srv), dev->ex, info.export_id);
 	rnbd_open_rsp_encode(&rsp, &info);
 	put_result(req, &rsp, sizeof(rsp));
 	srv_req_finish_control(req, 0);
@@ -133,7 +136,7 @@ static bool closing_handle(const struct srv *srv, const struct export *ex)
 	list_for_each(sess, &srv->sessions, link) {
 		bool dying = srv_sess_dying(sess);
 
-		for_each_dev(dev, &sess->devs) {
+		for_each_dev(dev, &srv_rnbd_sess(sess)->devs) {
 			if (dev->ex->first == ex->first && (dying || dev->state != SRV_DEV_OPEN))
 				return true;
 		}
@@ -164,6 +167,7 @@ static void dev_quiet(struct loop_msg *msg);
 static int open_try(struct srv_req *req, const struct rnbd_open *open, uint64_t *wait_ms)
 {
 	struct srv_sess *sess = req->path->sess;
+	struct srv_rnbd_sess *r = srv_rnbd_sess(sess);
 	struct export *ex;
 	struct srv_dev *dev;
 	int rc;
@@ -171,11 +175,11 @@ static int open_try(struct srv_req *req, const struct rnbd_open *open, uint64_t 
 	*wait_ms = SRV_OPEN_TIMEOUT;
 	if (strstr(open->name, ".."))
 		return -EINVAL;
-	ex = exports_find(sess->srv->exports, open->name);
+	ex = exports_find(srv_rnbd(sess->srv)->exports, open->name);
 	if (!ex)
 		return -ENOENT;
-	dev = srv_dev_find(&sess->devs, ex);
-	if (dev && dev->state == SRV_DEV_LOST && !sess->resends)
+	dev = srv_dev_find(&r->devs, ex);
+	if (dev && dev->state == SRV_DEV_LOST && !r->resends)
 		*wait_ms = CLOCK_NEVER;
 	else if (dev && dev->state == SRV_DEV_LOST && dev->mode == open->mode &&
 		 srv_dev_revive(dev))
@@ -190,7 +194,7 @@ static int open_try(struct srv_req *req, const struct rnbd_open *open, uint64_t 
 			return -EINPROGRESS;
 		if (rc)
 			return rc == -EPERM && closing_handle(sess->srv, ex) ? -EAGAIN : rc;
-		dev = srv_dev_open(&sess->devs, ex, open->mode, dev_quiet);
+		dev = srv_dev_open(&r->devs, ex, open->mode, dev_quiet);
 		if (!dev) {
 			export_release(ex, open->mode);
 			return -ENOMEM;
@@ -213,7 +217,7 @@ static void name_writers(const struct srv *srv, const struct export *ex, char *b
 		const struct srv_path *path = list_empty(&sess->paths) ? NULL :
 			list_entry(sess->paths.prev, struct srv_path, link);
 
-		for_each_dev(dev, &sess->devs) {
+		for_each_dev(dev, &srv_rnbd_sess(sess)->devs) {
 			if (dev->ex->first != ex->first || dev->mode == RNBD_ACCESS_RO || n >= len)
 				continue;
 			n += (size_t)snprintf(buf + n, len - n, "; %s%s has it open as %s",
@@ -231,7 +235,8 @@ static void open_failed(struct srv_req *req, const struct rnbd_open *open, int r
 	unsigned more;
 
 	if (rc == -EPERM)
-		name_writers(srv, exports_find(srv->exports, open->name), holders, sizeof(holders));
+		name_writers(srv, exports_find(srv_rnbd(srv)->exports, open->name), holders,
+			     sizeof(holders));
 	snprintf(line, sizeof(line), "open of %s as %s refused: %s%s", open->name,
 		 mode_name(open->mode), strerror(-rc), holders);
 	/* A client that waits for a writer to leave asks several times a second. */
@@ -243,22 +248,22 @@ static void open_failed(struct srv_req *req, const struct rnbd_open *open, int r
 	srv_req_finish_control(req, rnbd_errno_to_wire(rc));
 }
 
-static void open_rearm(struct srv *srv)
+static void open_rearm(struct srv_rnbd *rnbd)
 {
 	uint64_t deadline_ms = CLOCK_NEVER;
 	struct srv_req *req;
 
-	loop_timer_cancel(&srv->open_timer);
-	list_for_each(req, &srv->open_waiters, link)
-		deadline_ms = MIN(deadline_ms, req->deadline_ms);
+	loop_timer_cancel(&rnbd->open_timer);
+	list_for_each(req, &rnbd->open_waiters, link)
+		deadline_ms = MIN(deadline_ms, srv_rnbd_req(req)->deadline_ms);
 	if (deadline_ms != CLOCK_NEVER)
-		loop_timer_set(srv_loop(srv), &srv->open_timer, deadline_ms);
+		loop_timer_set(srv_loop(rnbd->srv), &rnbd->open_timer, deadline_ms);
 }
 
 /* @deadline_ms: of an OPEN that has waited already, or 0. */
 static void open_or_wait(struct srv_req *req, uint64_t deadline_ms)
 {
-	struct srv *srv = req->path->srv;
+	struct srv_rnbd *rnbd = srv_rnbd(req->path->srv);
 	struct rnbd_open open;
 	uint64_t wait_ms;
 	int rc = rnbd_open_decode(req->rtrs.usr, req->rtrs.usr_len, &open);
@@ -279,41 +284,43 @@ static void open_or_wait(struct srv_req *req, uint64_t deadline_ms)
 	}
 	if (!deadline_ms)
 		deadline_ms = wait_ms == CLOCK_NEVER ? CLOCK_NEVER : clock_now_ms() + wait_ms;
-	req->deadline_ms = deadline_ms;
-	list_add_tail(&srv->open_waiters, &req->link);
-	open_rearm(srv);
+	srv_rnbd_req(req)->deadline_ms = deadline_ms;
+	list_add_tail(&rnbd->open_waiters, &req->link);
+	open_rearm(rnbd);
 }
 
 void srv_open_retry(struct srv *srv)
 {
+	struct srv_rnbd *rnbd = srv_rnbd(srv);
 	struct list again = LIST_INIT(again);
 	struct list *l;
 
-	list_splice_tail(&again, &srv->open_waiters);
+	list_splice_tail(&again, &rnbd->open_waiters);
 	while ((l = list_pop(&again))) {
 		struct srv_req *req = list_entry(l, struct srv_req, link);
 
-		open_or_wait(req, req->deadline_ms);
+		open_or_wait(req, srv_rnbd_req(req)->deadline_ms);
 	}
-	open_rearm(srv);
+	open_rearm(rnbd);
 }
 
 static void open_timeout(struct loop_timer *timer)
 {
-	srv_open_retry(container_of(timer, struct srv, open_timer));
+	srv_open_retry(container_of(timer, struct srv_rnbd, open_timer)->srv);
 }
 
 void srv_open_path_failed(struct srv_path *path)
 {
+	struct srv_rnbd *rnbd = srv_rnbd(path->srv);
 	struct srv_req *req, *tmp;
 
-	list_for_each_safe(req, tmp, &path->srv->open_waiters, link) {
+	list_for_each_safe(req, tmp, &rnbd->open_waiters, link) {
 		if (req->path != path)
 			continue;
 		list_del(&req->link);
 		srv_req_finish_control(req, -ECONNABORTED);
 	}
-	open_rearm(path->srv);
+	open_rearm(rnbd);
 	srv_size_path_failed(path);
 }
 
@@ -332,7 +339,7 @@ void srv_open_open(struct srv_req *req)
 	struct export *ex = NULL;
 
 	if (!rnbd_open_decode(req->rtrs.usr, req->rtrs.usr_len, &open))
-		ex = exports_find(req->path->srv->exports, open.name);
+		ex = exports_find(srv_rnbd(req->path->srv)->exports, open.name);
 	if (!ex || srv_size_ask(req, ex, open_sized))
 		open_or_wait(req, 0);
 }
@@ -368,7 +375,7 @@ void srv_open_close(struct srv_req *req)
 		srv_req_finish_control(req, -EINVAL);
 		return;
 	}
-	dev = srv_dev_by_id(&req->path->sess->devs, id);
+	dev = srv_dev_by_id(&srv_rnbd_sess(req->path->sess)->devs, id);
 	if (!dev) {
 		srv_req_finish_control(req, 0);
 		return;
@@ -380,7 +387,7 @@ void srv_open_close(struct srv_req *req)
 
 void srv_open_sess_lost(struct srv_sess *sess)
 {
-	for_each_dev(dev, &sess->devs) {
+	for_each_dev(dev, &srv_rnbd_sess(sess)->devs) {
 		if ((dev->state == SRV_DEV_OPEN || dev->state == SRV_DEV_KICKED) &&
 		    srv_dev_begin_close(dev, SRV_DEV_LOST))
 			dev_closed(dev);
@@ -393,7 +400,7 @@ unsigned srv_open_kick(struct srv *srv, const struct export *ex)
 	unsigned n = 0;
 
 	list_for_each(sess, &srv->sessions, link) {
-		struct srv_dev *dev = srv_dev_find(&sess->devs, ex);
+		struct srv_dev *dev = srv_dev_find(&srv_rnbd_sess(sess)->devs, ex);
 
 		if (!dev || dev->state != SRV_DEV_OPEN)
 			continue;
@@ -406,8 +413,8 @@ unsigned srv_open_kick(struct srv *srv, const struct export *ex)
 	return n;
 }
 
-void srv_open_init(struct srv *srv)
+void srv_open_init(struct srv_rnbd *rnbd)
 {
-	list_init(&srv->open_waiters);
-	loop_timer_init(&srv->open_timer, open_timeout);
+	list_init(&rnbd->open_waiters);
+	loop_timer_init(&rnbd->open_timer, open_timeout);
 }

@@ -8,13 +8,14 @@ struct export;
 struct srv;
 struct srv_path;
 struct srv_req;
+struct srv_rnbd;
 struct srv_sess;
 
 /* Answer the message @req.  Ends in srv_req_finish_control().  An OPEN needs a path in service. */
 void srv_open_sess_info(struct srv_req *req);
 void srv_open_open(struct srv_req *req);
 void srv_open_close(struct srv_req *req);
-void srv_open_init(struct srv *srv);
+void srv_open_init(struct srv_rnbd *rnbd);
 /* @path is failing: its OPENs wait no longer. */
 void srv_open_path_failed(struct srv_path *path);
 /* The last path of @sess has drained: close all its devices, each when its IO has left the

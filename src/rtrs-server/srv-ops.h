@@ -6,11 +6,16 @@
 #ifndef SRV_OPS_H
 #define SRV_OPS_H
 
+#include <stddef.h>
+
 struct srv_path;
 struct srv_req;
 struct srv_sess;
 
 struct srv_ops {
+	/* bytes of a struct that begins with struct srv_req: RTRS keeps one for each request */
+	size_t req_size;
+
 	/* @req has arrived, and its RTRS header is valid.  Thread of @req->con.  Pass @req to
 	 * srv_req_order() or srv_req_to_control(), or finish @req. */
 	void (*request)(struct srv_req *req);
@@ -22,8 +27,12 @@ struct srv_ops {
 
 	/* @path is failing: finish the requests of @path that wait on the control thread. */
 	void (*path_failed)(struct srv_path *path);
+	/* @sess is new: sess->user is the protocol's.  0, or -ENOMEM with nothing held. */
+	int (*sess_begins)(struct srv_sess *sess);
 	/* The last path of @sess in service has drained.  Another one may follow. */
 	void (*sess_lost)(struct srv_sess *sess);
+	/* No path and no request of @sess is left: free sess->user. */
+	void (*sess_ends)(struct srv_sess *sess);
 };
 
 #endif

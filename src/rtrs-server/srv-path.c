@@ -151,7 +151,7 @@ static void path_unlink(void *object)
 	struct srv_path *path = object;
 	struct srv *srv = path->srv;
 
-	srv_key_end_turns(path);
+	srv_req_path_drained(path);
 	path_close_cons(path);
 	srv->ncons -= path->ncons;
 	if (path->was_up && srv_sess_path_down(path->sess))
@@ -336,8 +336,7 @@ static int path_alloc(struct srv_path *path, struct srv *srv, struct fab_conn *c
 	 * (srv-accept.c) has room for all of them and the heartbeats. */
 	path->service_recvs = MIN((unsigned)RTRS_SERVICE_CON_DEPTH, attr.max_qp_wr - 1);
 	path->cons = calloc(path->cid_num, sizeof(*path->cons));
-	path->reqs = srv_req_alloc(path, srv->geom.queue_depth);
-	if (!path->cons || !path->reqs)
+	if (!path->cons || srv_req_alloc(path, srv->geom.queue_depth))
 		return -ENOMEM;
 	return srv_chunk_init(&path->chunks, srv, conn);
 }

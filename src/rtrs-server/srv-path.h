@@ -23,7 +23,6 @@
 struct io_stat;
 struct srv;
 struct srv_con;
-struct srv_req;
 struct srv_sess;
 
 enum srv_path_state {
@@ -50,7 +49,8 @@ struct srv_path {
 	struct srv *srv;
 	struct srv_sess *sess;
 	struct srv_chunks chunks;
-	struct srv_req *reqs;		/* [queue_depth], by buf_id */
+	void *reqs;			/* [queue_depth], by buf_id: srv_req_at() */
+	size_t req_size;		/* srv_ops.req_size */
 	struct rtrs_hb hb;		/* rtrs_hb_rx(): any thread */
 	struct loop_msg given_up_msg;
 

@@ -7,8 +7,8 @@
  * on one of the other threads, 1 + (offset + n) mod their number, from start to drained: it is
  * polled, executed and answered there, and the IO path never crosses threads.  Control and data
  * threads talk through messages only.  What IO threads read of the control thread's objects is
- * constant while they can see it, or one of two lock-free structures: the fence (srv-fence.h) and
- * the device table (srv-dev.h). */
+ * constant while they can see it, or lock-free: the fence (srv-fence.h), and the device table of
+ * RNBD (srv-dev.h). */
 #ifndef SRV_PRIV_H
 #define SRV_PRIV_H
 
@@ -23,21 +23,15 @@
 #include "reactor.h"
 #include "rtrs-geom.h"
 #include "rtrs-wr.h"
-#include "srv-ident.h"
 #include "srv-log.h"
 #include "srv-ops.h"
 #include "srv-pool.h"
 #include "srv.h"
 
-struct export;
-struct exports;
-struct io_stat;
 struct srv_req;
 
 /* Times in ms. */
 #define SRV_PARK_TIMEOUT 5000		/* for the former life to go (doc/decisions.md D14) */
-#define SRV_OPEN_TIMEOUT 5000		/* OPEN waits for a handle that is closing */
-#define SRV_SIZE_TIMEOUT 1000		/* it waits for the storage to tell a size */
 #define SRV_SHUTDOWN_TIMEOUT 10000	/* answers may take this long to leave */
 
 /* Limits of what strangers can make the server hold, beside those of struct srv_conf. */
@@ -65,7 +59,6 @@ struct srv_thread {
 	struct reactor *reactor;
 	struct loop *loop;		/* of @reactor */
 	struct srv_pool pool;		/* unless --invalidate=never */
-	struct io_stat *stat;		/* [exports->nslots]; srv-stat.h */
 	struct srv_reply scratch[SRV_REPLY_BATCH];
 };
 
@@ -79,7 +72,7 @@ enum srv_life {
 struct srv {
 	const struct srv_conf *conf;
 	const struct srv_ops *ops;
-	struct exports *exports;
+	void *user;			/* of @ops; constant */
 	struct srv_thread *threads;
 	unsigned nthreads;		/* the control thread, and 1.. for IO */
 
@@ -88,7 +81,6 @@ struct srv {
 	void (*part_gone)(struct srv *srv);	/* a path, or a connection manager */
 
 	/* control thread */
-	struct io_stat **stat_base;	/* [exports->nslots]: at the last reset; NULL: none yet */
 	struct rtrs_geom geom;		/* of every session (srv-geom.h) */
 	bool geom_fixed;
 	struct frwr_lessons lessons;	/* of devices that cannot do what they offer */
@@ -105,15 +97,7 @@ struct srv {
 	struct srv_log log;
 	unsigned next_offset;
 	unsigned next_iova;		/* srv-chunk.c */
-	struct list open_waiters;	/* struct srv_req: OPENs that wait for a closing handle */
-	struct list size_waiters;	/* struct srv_req: srv-size.c */
-	struct loop_timer open_timer, size_timer, park_timer, listen_timer;
-
-	uint8_t boot_id[SRV_IDENT_BOOT_LEN];	/* srv-ident.h, as the next two */
-	uint64_t host_id;
-	bool host_lasts;		/* over reboots */
-	uint32_t instance;
-	bool may_realtime;		/* srv_prio_may_realtime() */
+	struct loop_timer park_timer, listen_timer;
 
 	enum srv_life life;
 	struct loop_timer stop_timer;

@@ -147,7 +147,7 @@ static void req_arrived(struct srv_con *con, uint32_t payload, uint32_t byte_len
 			     path->chunks.geom->queue_depth);
 		return;
 	}
-	req = &path->reqs[buf_id];
+	req = srv_req_at(path, buf_id);
 	/* ORDER: acquire pairs with the release in req_response() on another thread. */
 	if (!atomic_compare_exchange_strong_explicit(&req->stage, &idle, SRV_REQ_ARRIVED,
 						     memory_order_acquire, memory_order_relaxed)) {
@@ -156,14 +156,13 @@ static void req_arrived(struct srv_con *con, uint32_t payload, uint32_t byte_len
 	}
 	PROBE3(request__stage, req, buf_id, SRV_REQ_ARRIVED);
 	req->con = con;
-	req->dev = NULL;
-	req->buf = NULL;
 	req->off = off;
 	req->byte_len = byte_len;
 	req->fence.order = (struct srv_fence_order){
 		.arrival = srv_fence_arrive(&path->sess->fence, buf_id),
 	};
 	req->op = IO_STAT_NOPS;
+	req->op_stat = NULL;
 	if (!con->now_ns)
 		con->now_ns = clock_now_ns();
 	req->arrived_ns = con->now_ns;
@@ -284,13 +283,12 @@ static struct ibv_send_wr *req_response(struct srv_req *req, struct srv_reply *r
 static void req_count(const struct srv_req *req, uint64_t now_ns)
 {
 	uint64_t ns = now_ns - req->arrived_ns;
-	const struct export *ex = req->io.ex;
 
 	if (req->op == IO_STAT_NOPS)
 		return;
-	io_stat_count(&req->con->stat.op[req->op], req->status, req->io.len, ns);
-	if (ex)
-		io_stat_count(&req->con->thread->stat[ex->index].op[req->op], req->status, req->io.len, ns);
+	io_stat_count(&req->con->stat.op[req->op], req->status, req->op_len, ns);
+	if (req->op_stat)
+		io_stat_count(&req->op_stat->op[req->op], req->status, req->op_len, ns);
 }
 
 /* Take the next finished requests off the list and chain their answers, @count of them; returns the
@@ -337,15 +335,23 @@ void srv_req_reply_task(struct loop_task *task)
 	srv_con_check_idle(con);
 }
 
-struct srv_req *srv_req_alloc(struct srv_path *path, unsigned n)
+int srv_req_alloc(struct srv_path *path, unsigned n)
 {
-	struct srv_req *reqs = calloc(n, sizeof(*reqs));
+	path->req_size = path->srv->ops->req_size;
+	path->reqs = calloc(n, path->req_size);
+	for (unsigned i = 0; path->reqs && i < n; i++) {
+		struct srv_req *req = srv_req_at(path, i);
 
-	for (unsigned i = 0; reqs && i < n; i++) {
-		reqs[i].path = path;
-		reqs[i].buf_id = i;
-		loop_msg_init(&reqs[i].msg, req_message);
-		reqs[i].answer_cqe.done = srv_key_wc_answered;
+		req->path = path;
+		req->buf_id = i;
+		loop_msg_init(&req->msg, req_message);
+		req->answer_cqe.done = srv_key_wc_answered;
 	}
-	return reqs;
+	return path->reqs ? 0 : -ENOMEM;
+}
+
+void srv_req_path_drained(struct srv_path *path)
+{
+	for (unsigned i = 0; i < path->chunks.geom->queue_depth; i++)
+		srv_key_end_turn(srv_req_at(path, i));
 }

@@ -18,9 +18,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "export-io.h"
 #include "fabric.h"
 #include "frwr.h"
+#include "io-stat.h"
 #include "loop.h"
 #include "list.h"
 #include "probe.h"
@@ -29,11 +29,8 @@
 #include "srv-fence.h"
 #include "srv-key.h"
 #include "srv-path.h"
-#include "srv-pool.h"
 #include "srv-priv.h"
 #include "srv-sess.h"
-
-struct srv_dev;
 
 enum srv_req_stage {
 	SRV_REQ_IDLE,		/* the chunk is its client's */
@@ -52,7 +49,7 @@ enum srv_req_stage {
 	SRV_REQ_NSTAGES
 };
 
-/* One per chunk, allocated with the path. */
+/* One per chunk, allocated with the path; the begin of what srv_ops has of it. */
 struct srv_req {
 	/* RACE: a client may, against the rules, use one buf_id on two connections at once; whoever
 	 * moves this from IDLE owns the rest until it is IDLE again. */
@@ -62,29 +59,33 @@ struct srv_req {
 	struct srv_con *con;
 	struct srv_fence_node fence;
 	struct loop_msg msg;		/* to its thread, and to the control thread and back */
-	struct list link;		/* revokes, replies; waiters of OPEN, CLOSE and sizes */
+	struct list link;		/* revokes, replies; of srv_ops, while it has the request */
 	uint32_t off, byte_len;		/* as it was told */
 	struct frwr_entry entry;	/* --invalidate=always: to take a key, to give one */
 	struct srv_turn turn;
 	const struct srv_con *keyed_by;	/* carries the chunk's key; constant unless IDLE */
 	struct fab_cqe answer_cqe;
-	struct srv_pool_waiter wait;	/* for private memory */
 	int status;
-	enum io_stat_op op;
+	/* what is counted with the answer; set by srv_ops */
+	enum io_stat_op op;		/* IO_STAT_NOPS: nothing */
+	uint32_t op_len;
+	struct io_stat *op_stat;	/* of its thread; counts the request, too; NULL: none */
 	uint64_t arrived_ns;
 	struct rtrs_req rtrs;
-	struct srv_dev *dev;		/* referenced while the storage works */
-	struct srv_buf *buf;		/* private memory; NULL: the chunk */
-	struct export_io io;
-	uint64_t deadline_ms;		/* OPEN that waits, and who waits for a size: */
-	struct export *sized;
-	unsigned size_turn;
-	void (*size_then)(struct srv_req *req);
 	uint8_t hdr[RTRS_HDR_MAX];	/* copy of the headers; rtrs.usr points here */
 };
 
-/* Requests for a new path; NULL: no memory. */
-struct srv_req *srv_req_alloc(struct srv_path *path, unsigned n);
+/* @n requests for a new path into path->reqs.  0 or -ENOMEM. */
+int srv_req_alloc(struct srv_path *path, unsigned n);
+
+/* All connections of @path have drained: requests that wait for a completion go on.  Control
+ * thread. */
+void srv_req_path_drained(struct srv_path *path);
+
+static inline struct srv_req *srv_req_at(const struct srv_path *path, uint32_t buf_id)
+{
+	return (void *)((char *)path->reqs + buf_id * path->req_size);
+}
 
 /* For struct srv_con_ops: a receive of any connection, after INFO, and what follows from it. */
 void srv_req_wc_recv(struct fab_conn *fab, struct fab_cqe *cqe, const struct ibv_wc *wc);

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing: sends each message of RNBD to the file that answers it.  IO runs on the thread of
- * its connection, behind the fence; other messages run on the control thread.  A message that
- * nobody knows is answered with -EINVAL. */
+/* Owns what RNBD keeps with the server and with a session, and sends each message to the file that
+ * answers it.  IO runs on the thread of its connection, behind the fence; other messages run on the
+ * control thread.  A message that nobody knows is answered with -EINVAL. */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "srv-dev-io.h"
+#include "srv-export-stat.h"
 #include "srv-list.h"
 #include "srv-open.h"
-#include "srv-req.h"
+#include "srv-prio.h"
+#include "srv-rnbd-state.h"
 #include "srv-rnbd.h"
+#include "srv-size.h"
 
 static void rnbd_request(struct srv_req *req)
 {
@@ -20,7 +24,7 @@ static void rnbd_request(struct srv_req *req)
 		srv_req_to_control(req);
 		return;
 	}
-	if (srv_sess_tagged(req->path->sess))
+	if (srv_rnbd_has(req->path->sess, RNBD_EXT_TAG))
 		tag = rnbd_io_tag(req->rtrs.usr, req->rtrs.usr_len);
 	srv_req_order(req, tag);
 }
@@ -64,6 +68,54 @@ static void rnbd_control(struct srv_req *req)
 		m->answer(req);
 }
 
+/* ---- begin and end ---- */
+
+int srv_rnbd_create(struct srv *srv, struct exports *exports)
+{
+	struct srv_rnbd *rnbd = calloc(1, sizeof(*rnbd));
+
+	srv->user = rnbd;
+	if (!rnbd)
+		return -ENOMEM;
+	rnbd->srv = srv;
+	rnbd->exports = exports;
+	srv_open_init(rnbd);
+	srv_size_init(rnbd);
+	srv_ident_boot(rnbd->boot_id);
+	rnbd->host_id = srv_ident_host(&rnbd->host_lasts);
+	rnbd->instance = srv_ident_instance();
+	rnbd->may_realtime = srv_prio_may_realtime();
+	return srv_export_stat_init(rnbd);
+}
+
+void srv_rnbd_destroy(struct srv *srv)
+{
+	struct srv_rnbd *rnbd = srv_rnbd(srv);
+
+	if (rnbd)
+		srv_export_stat_fini(rnbd);
+	free(rnbd);
+}
+
+static int rnbd_sess_begins(struct srv_sess *sess)
+{
+	struct srv_rnbd_sess *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return -ENOMEM;
+	srv_dev_table_init(&r->devs, sess);
+	sess->user = r;
+	return 0;
+}
+
+static void rnbd_sess_ends(struct srv_sess *sess)
+{
+	struct srv_rnbd_sess *r = srv_rnbd_sess(sess);
+
+	srv_dev_table_fini(&r->devs);
+	free(r);
+}
+
 /* ---- struct srv_ops ---- */
 
 static void rnbd_resume(struct srv_req *req)
@@ -79,8 +131,11 @@ static void rnbd_resume(struct srv_req *req)
 }
 
 const struct srv_ops srv_rnbd_ops = {
+	.req_size = sizeof(struct srv_rnbd_req),
 	.request = rnbd_request,
 	.resume = rnbd_resume,
 	.path_failed = srv_open_path_failed,
+	.sess_begins = rnbd_sess_begins,
 	.sess_lost = srv_open_sess_lost,
+	.sess_ends = rnbd_sess_ends,
 };

@@ -5,6 +5,16 @@
 
 #include "srv-ops.h"
 
+struct exports;
+struct srv;
+
 extern const struct srv_ops srv_rnbd_ops;
+
+/* ---- control thread ---- */
+
+/* Begin RNBD with @exports on @srv, whose threads are known: srv->user.  0 or -ENOMEM; in any case
+ * srv_rnbd_destroy() follows, when no session is left. */
+int srv_rnbd_create(struct srv *srv, struct exports *exports);
+void srv_rnbd_destroy(struct srv *srv);
 
 #endif

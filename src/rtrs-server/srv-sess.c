@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns a session's fence and device table; control thread.  Ends with its last path, when no
- * request is left in the storage and so every device is closed.  Only srv_sess_create() can
- * fail. */
+/* Owns a session's fence; control thread.  Ends with its last path, when no request is left in the
+ * storage.  Only srv_sess_create() can fail. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,14 +23,19 @@ struct srv_sess *srv_sess_create(struct srv *srv, const uint8_t uuid[RTRS_UUID_L
 	sess->refs = 1;
 	memcpy(sess->uuid, uuid, RTRS_UUID_LEN);
 	list_init(&sess->paths);
-	if (srv_fence_init(&sess->fence, srv->geom.queue_depth)) {
-		free(sess);
-		return NULL;
-	}
-	srv_dev_table_init(&sess->devs, sess);
+	if (srv_fence_init(&sess->fence, srv->geom.queue_depth))
+		goto err_free;
+	if (srv->ops->sess_begins(sess))
+		goto err_fence;
 	list_add_tail(&srv->sessions, &sess->link);
 	srv->nsessions++;
 	return sess;
+
+err_fence:
+	srv_fence_fini(&sess->fence);
+err_free:
+	free(sess);
+	return NULL;
 }
 
 void srv_sess_get(struct srv_sess *sess)
@@ -47,7 +51,7 @@ void srv_sess_put(struct srv_sess *sess)
 	assert(list_empty(&sess->paths) && !sess->nup);
 	list_del(&sess->link);
 	sess->srv->nsessions--;
-	srv_dev_table_fini(&sess->devs);
+	sess->srv->ops->sess_ends(sess);
 	srv_fence_fini(&sess->fence);
 	free(sess);
 }

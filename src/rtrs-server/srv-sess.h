@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A session: the paths that share a paths_uuid, their fence and their open devices.
+/* A session: the paths that share a paths_uuid, and their fence.
  *
  * It lives as long as any of its paths, lingering ones included: a client that comes back while the
  * storage still works for its former path finds the same fence.  Control thread; requests on other
- * threads use the fence and the device table. */
+ * threads use the fence. */
 #ifndef SRV_SESS_H
 #define SRV_SESS_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "fabric.h"
 #include "list.h"
-#include "rnbd-msg.h"
 #include "rtrs-proto.h"
-#include "srv-dev.h"
 #include "srv-fence.h"
 
 struct srv;
@@ -23,10 +21,7 @@ struct srv_path;
 struct srv_sess {
 	struct srv *srv;
 	struct srv_fence fence;		/* any thread */
-	struct srv_dev_table devs;		/* see srv-dev.h */
-	atomic_uint features;		/* RNBD_EXT_* of its client; set on the control thread, as
-					 * the next one */
-	atomic_uint ver;		/* of RNBD, major, between the two; 0: not told */
+	void *user;			/* srv_ops.sess_begins()'s; constant */
 	/* control thread */
 	struct list link;		/* in srv->sessions */
 	struct list paths;		/* struct srv_path, in order of creation */
@@ -36,22 +31,7 @@ struct srv_sess {
 	uint8_t uuid[RTRS_UUID_LEN];	/* paths_uuid of the wire */
 	struct fab_addr client;		/* that made it */
 	char name[RTRS_NAME_MAX];	/* "" until the first INFO_REQ */
-	/* Its client has our extension: it sends again, under the same buf_id, what was not
-	 * answered, or settles it, after the loss of the last path, too. */
-	bool resends;
 };
-
-/* Has its client's extension @feature, one of RNBD_EXT_*?  Any thread. */
-static inline bool srv_sess_has(struct srv_sess *sess, uint32_t feature)
-{
-	return atomic_load_explicit(&sess->features, memory_order_relaxed) & feature;
-}
-
-/* Do its client's IOs have tags?  Any thread. */
-static inline bool srv_sess_tagged(struct srv_sess *sess)
-{
-	return srv_sess_has(sess, RNBD_EXT_TAG);
-}
 
 /* A session without paths and one reference for the caller.  NULL: no memory. */
 struct srv_sess *srv_sess_create(struct srv *srv, const uint8_t uuid[RTRS_UUID_LEN],

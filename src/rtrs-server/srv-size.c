@@ -9,12 +9,12 @@
 #include "clock.h"
 #include "export-io.h"
 #include "log.h"
-#include "srv-req.h"
+#include "srv-rnbd-state.h"
 #include "srv-size.h"
 
 static struct log_limit size_limit = LOG_LIMIT_INIT(4, 10000);
 
-static void learned(struct export *ex, int64_t size)
+static void size_learned(struct export *ex, int64_t size)
 {
 	uint64_t was = export_size(ex), is = (uint64_t)size;
 
@@ -34,94 +34,106 @@ static void learned(struct export *ex, int64_t size)
 	atomic_store_explicit(&ex->size, is, memory_order_release);
 }
 
-static bool is_known(const struct srv_req *req)
+/* ---- requests that wait ---- */
+
+static bool size_is_known(const struct srv_rnbd_req *req)
 {
 	return (int)(req->sized->sizing.known - req->size_turn) >= 0;
 }
 
 /* All wait equally long, so the first one is the next whose time is over. */
-static void rearm(struct srv *srv)
+static void size_rearm(struct srv_rnbd *rnbd)
 {
-	loop_timer_cancel(&srv->size_timer);
-	if (!list_empty(&srv->size_waiters))
-		loop_timer_set(srv_loop(srv), &srv->size_timer,
-			       list_entry(srv->size_waiters.next, struct srv_req, link)->deadline_ms);
+	struct srv_rnbd_req *first;
+
+	loop_timer_cancel(&rnbd->size_timer);
+	if (list_empty(&rnbd->size_waiters))
+		return;
+	first = list_entry(rnbd->size_waiters.next, struct srv_rnbd_req, base.link);
+	loop_timer_set(srv_loop(rnbd->srv), &rnbd->size_timer, first->deadline_ms);
+}
+
+static void size_wait(struct srv_rnbd *rnbd, struct srv_rnbd_req *req)
+{
+	req->deadline_ms = clock_now_ms() + SRV_SIZE_TIMEOUT;
+	list_add_tail(&rnbd->size_waiters, &req->base.link);
+	size_rearm(rnbd);
 }
 
 /* Those that have waited long enough go on, and those of @failed. */
-static void go_on(struct srv *srv, const struct srv_path *failed)
+static void size_go_on(struct srv_rnbd *rnbd, const struct srv_path *failed)
 {
 	uint64_t now = clock_now_ms();
-	struct srv_req *req, *tmp;
+	struct srv_rnbd_req *req, *tmp;
 	struct list ready = LIST_INIT(ready);
 
-	list_for_each_safe(req, tmp, &srv->size_waiters, link) {
-		if (!is_known(req) && req->deadline_ms > now && req->path != failed)
+	list_for_each_safe(req, tmp, &rnbd->size_waiters, base.link) {
+		if (!size_is_known(req) && req->deadline_ms > now && req->base.path != failed)
 			continue;
-		list_del(&req->link);
-		list_add_tail(&ready, &req->link);
+		list_del(&req->base.link);
+		list_add_tail(&ready, &req->base.link);
 	}
-	rearm(srv);
-	while ((req = list_pop_entry(&ready, struct srv_req, link)))
-		req->size_then(req);
+	size_rearm(rnbd);
+	while ((req = list_pop_entry(&ready, struct srv_rnbd_req, base.link)))
+		req->size_then(&req->base);
 }
 
-static void answered(struct export *ex, int64_t size, void *arg);
+static void size_timeout(struct loop_timer *timer)
+{
+	size_go_on(container_of(timer, struct srv_rnbd, size_timer), NULL);
+}
+
+/* ---- asking the storage ---- */
+
+static void size_answered(struct export *ex, int64_t size, void *arg);
 
 /* True: the answer is there already. */
-static bool ask(struct srv *srv, struct export *ex)
+static bool size_ask_storage(struct srv_rnbd *rnbd, struct export *ex)
 {
 	int64_t size;
 
 	ex->sizing.asked = true;
 	ex->sizing.since_ms = clock_now_ms();
-	if (!export_io_size(srv_control(srv), ex, &size, answered, srv))
+	if (!export_io_size(srv_control(rnbd->srv), ex, &size, size_answered, rnbd))
 		return false;
-	learned(ex, size);
+	size_learned(ex, size);
 	return true;
 }
 
-static void answered(struct export *ex, int64_t size, void *arg)
+static void size_answered(struct export *ex, int64_t size, void *arg)
 {
-	learned(ex, size);
+	size_learned(ex, size);
 	/* They came while it was asked: what it said may be older than they are. */
 	if (ex->sizing.wanted != ex->sizing.known)
-		ask(arg, ex);
-	go_on(arg, NULL);
+		size_ask_storage(arg, ex);
+	size_go_on(arg, NULL);
 }
 
-static void timeout(struct loop_timer *timer)
+bool srv_size_ask(struct srv_req *base, struct export *ex, void (*then)(struct srv_req *req))
 {
-	go_on(container_of(timer, struct srv, size_timer), NULL);
-}
-
-bool srv_size_ask(struct srv_req *req, struct export *ex, void (*then)(struct srv_req *req))
-{
-	struct srv *srv = req->path->srv;
+	struct srv_rnbd *rnbd = srv_rnbd(base->path->srv);
+	struct srv_rnbd_req *req = srv_rnbd_req(base);
 	struct export_sizing *s = &ex->sizing;
-	uint64_t now = clock_now_ms();
 
-	if (s->asked && now - s->since_ms >= SRV_SIZE_TIMEOUT)
+	if (s->asked && clock_now_ms() - s->since_ms >= SRV_SIZE_TIMEOUT)
 		return true;
 	s->wanted = s->known + (s->asked ? 2 : 1);
 	req->sized = ex;
 	req->size_turn = s->wanted;
-	if (!s->asked && ask(srv, ex))
+	if (!s->asked && size_ask_storage(rnbd, ex))
 		return true;
 	req->size_then = then;
-	req->deadline_ms = now + SRV_SIZE_TIMEOUT;
-	list_add_tail(&srv->size_waiters, &req->link);
-	rearm(srv);
+	size_wait(rnbd, req);
 	return false;
 }
 
 void srv_size_path_failed(struct srv_path *path)
 {
-	go_on(path->srv, path);
+	size_go_on(srv_rnbd(path->srv), path);
 }
 
-void srv_size_init(struct srv *srv)
+void srv_size_init(struct srv_rnbd *rnbd)
 {
-	list_init(&srv->size_waiters);
-	loop_timer_init(&srv->size_timer, timeout);
+	list_init(&rnbd->size_waiters);
+	loop_timer_init(&rnbd->size_timer, size_timeout);
 }

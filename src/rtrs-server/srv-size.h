@@ -7,11 +7,11 @@
 #include <stdbool.h>
 
 struct export;
-struct srv;
+struct srv_rnbd;
 struct srv_path;
 struct srv_req;
 
-void srv_size_init(struct srv *srv);
+void srv_size_init(struct srv_rnbd *rnbd);
 /* Find out how large @ex is, not earlier than now.  True: export_size() tells it, or the storage
  * does not answer.  False: @then(@req) follows when one of the two is so, or the path of @req
  * fails.  @req is the control thread's. */

@@ -14,19 +14,16 @@
 #include "clock.h"
 #include "export.h"
 #include "log.h"
-#include "srv-open.h"
 #include "srv-accept.h"
 #include "srv-geom.h"
 #include "srv-info.h"
 #include "srv-listen.h"
 #include "srv-mem.h"
+#include "srv-open.h"
 #include "srv-path.h"
-#include "srv-prio.h"
 #include "srv-priv.h"
 #include "srv-rnbd.h"
 #include "srv-sess.h"
-#include "srv-size.h"
-#include "srv-stat.h"
 
 /* ---- stop ---- */
 
@@ -105,7 +102,7 @@ static void srv_free(struct srv *srv)
 {
 	for (unsigned i = 0; i < srv->nthreads; i++)
 		srv_pool_fini(&srv->threads[i].pool);
-	srv_stat_fini(srv);
+	srv_rnbd_destroy(srv);
 	free(srv->threads);
 	frwr_lessons_fini(&srv->lessons);
 	free(srv);
@@ -127,7 +124,6 @@ static struct srv *srv_alloc(const struct srv_conf *conf, struct reactor **react
 	srv->part_gone = part_gone;
 	srv->conf = conf;
 	srv->ops = &srv_rnbd_ops;
-	srv->exports = conf->exports;
 	srv->nthreads = n;
 	for (unsigned i = 0; i < n; i++) {
 		struct srv_thread *t = &srv->threads[i];
@@ -144,12 +140,6 @@ static struct srv *srv_alloc(const struct srv_conf *conf, struct reactor **react
 	loop_msg_init(&srv->stopped_msg, stop_tell);
 	srv_accept_init(srv);
 	srv_mem_init(srv);
-	srv_open_init(srv);
-	srv_size_init(srv);
-	srv_ident_boot(srv->boot_id);
-	srv->host_id = srv_ident_host(&srv->host_lasts);
-	srv->instance = srv_ident_instance();
-	srv->may_realtime = srv_prio_may_realtime();
 	return srv;
 }
 
@@ -158,7 +148,7 @@ static int pool_init(struct srv_thread *t)
 	struct export *ex;
 	int rc = srv_pool_init(&t->pool, t->reactor, t->srv->conf->max_io_size);
 
-	list_for_each(ex, &t->srv->exports->list, link) {
+	list_for_each(ex, &t->srv->conf->exports->list, link) {
 		if (!rc)
 			rc = srv_pool_share_add(&t->pool, ex->index);
 	}
@@ -184,7 +174,7 @@ int srv_start(const struct srv_conf *conf, struct reactor **reactors, unsigned n
 		snprintf(err, errlen, "no memory");
 		return -ENOMEM;
 	}
-	rc = srv_stat_init(srv);
+	rc = srv_rnbd_create(srv, conf->exports);
 	if (rc) {
 		snprintf(err, errlen, "no memory");
 		goto err_free;

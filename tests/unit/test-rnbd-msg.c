@@ -442,17 +442,6 @@ Test(rnbd_msg, io_tag)
 	cr_assert_eq(io.tag, 0);
 }
 
-Test(rnbd_msg, tag_newer)
-{
-	cr_assert(rnbd_tag_newer(2, 1));
-	cr_assert_not(rnbd_tag_newer(1, 2));
-	cr_assert_not(rnbd_tag_newer(1, 1));
-	cr_assert(rnbd_tag_newer(1, UINT32_MAX));	/* they wrap */
-	cr_assert_not(rnbd_tag_newer(UINT32_MAX, 1));
-	cr_assert(rnbd_tag_newer(0x80000000, 1));
-	cr_assert_not(rnbd_tag_newer(0x80000002, 1));
-}
-
 Test(rnbd_msg, close)
 {
 	struct rnbd_msg_close m;

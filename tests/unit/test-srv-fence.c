@@ -42,6 +42,17 @@ static bool arrive_enter(struct srv_fence_node *node, unsigned id, uint32_t tag)
 	return enter(node, id);
 }
 
+Test(srv_fence, tag_newer)
+{
+	cr_assert(srv_fence_tag_newer(2, 1));
+	cr_assert_not(srv_fence_tag_newer(1, 2));
+	cr_assert_not(srv_fence_tag_newer(1, 1));
+	cr_assert(srv_fence_tag_newer(1, UINT32_MAX));	/* they wrap */
+	cr_assert_not(srv_fence_tag_newer(UINT32_MAX, 1));
+	cr_assert(srv_fence_tag_newer(0x80000000, 1));
+	cr_assert_not(srv_fence_tag_newer(0x80000002, 1));
+}
+
 Test(srv_fence, alone)
 {
 	struct srv_fence_node a;

@@ -103,14 +103,6 @@ struct rnbd_io {
 	uint32_t tag;			/* RNBD_EXT_TAG; 0: none */
 };
 
-/* A tag says which of two IOs of a session that came under one buf_id, over different paths, was
- * sent later.  Tags of a buf_id grow with each sending, skip 0 and wrap; two that are compared are
- * less than 2^31 sendings apart. */
-static inline bool rnbd_tag_newer(uint32_t tag, uint32_t than)
-{
-	return (int32_t)(tag - than) > 0;
-}
-
 void rnbd_io_encode(struct rnbd_msg_io *m, const struct rnbd_io *io);
 /* Decode and check what needs no device: @data_len is the request's, @is_read its direction.
  *  -EINVAL	short (less than RNBD_MSG_IO_MIN); data_len not 0 and not bi_size (doc/traps.md 18);

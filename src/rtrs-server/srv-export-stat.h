@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Counters of the IO of an export: each thread has its own, as srv-stat.h says of connections. */
+#ifndef SRV_EXPORT_STAT_H
+#define SRV_EXPORT_STAT_H
+
+#include "export.h"
+#include "io-stat.h"
+#include "rnbd-msg.h"
+#include "srv-rnbd-state.h"
+
+static inline enum io_stat_op srv_export_stat_op(enum rnbd_io_op op)
+{
+	switch (op) {
+	case RNBD_OP_READ:
+		return IO_STAT_READ;
+	case RNBD_OP_WRITE:
+		return IO_STAT_WRITE;
+	case RNBD_OP_FLUSH:
+		return IO_STAT_FLUSH;
+	case RNBD_OP_WRITE_ZEROES:
+		return IO_STAT_ZEROES;
+	case RNBD_OP_EXTENTS:
+		return IO_STAT_NOPS;	/* no IO */
+	default:
+		return IO_STAT_DISCARD;
+	}
+}
+
+/* The counters of @ex on @thread.  That thread. */
+static inline struct io_stat *srv_export_stat_here(const struct srv_thread *thread,
+						   const struct export *ex)
+{
+	return &srv_rnbd(thread->srv)->stat[thread->index][ex->index];
+}
+
+/* ---- control thread ---- */
+
+/* Room for all exports on all threads.  0 or -ENOMEM; srv_export_stat_fini() in any case. */
+int srv_export_stat_init(struct srv_rnbd *rnbd);
+void srv_export_stat_fini(struct srv_rnbd *rnbd);
+
+/* What was counted since the last reset, into @sum. */
+void srv_export_stat(const struct srv_rnbd *rnbd, const struct export *ex, struct io_stat *sum);
+/* 0 or -ENOMEM. */
+int srv_export_stat_reset(struct srv_rnbd *rnbd, const struct export *ex);
+
+#endif

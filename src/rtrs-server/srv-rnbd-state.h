@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What RNBD keeps with the server, with a session and with a request of RTRS. */
+#ifndef SRV_RNBD_STATE_H
+#define SRV_RNBD_STATE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "export-io.h"
+#include "srv-dev.h"
+#include "srv-ident.h"
+#include "srv-pool.h"
+#include "srv-priv.h"
+#include "srv-req.h"
+#include "srv-sess.h"
+#include "util.h"
+
+#define SRV_OPEN_TIMEOUT 5000		/* ms; an OPEN waits for a handle that is closing */
+#define SRV_SIZE_TIMEOUT 1000		/* ms; a request waits for the storage to tell a size */
+
+struct exports;
+struct io_stat;
+
+/* srv.user */
+struct srv_rnbd {
+	struct srv *srv;
+	struct exports *exports;
+	struct io_stat **stat;		/* [srv->nthreads][exports->nslots]; srv-export-stat.h */
+
+	/* constant; srv-ident.h and srv-prio.h */
+	uint8_t boot_id[SRV_IDENT_BOOT_LEN];
+	uint64_t host_id;
+	bool host_lasts;		/* over reboots */
+	uint32_t instance;
+	bool may_realtime;
+
+	/* control thread */
+	struct io_stat **stat_base;	/* [exports->nslots]: at the last reset; NULL: none yet */
+	struct list open_waiters;	/* struct srv_req: OPENs that wait for a closing handle */
+	struct list size_waiters;	/* struct srv_req: srv-size.c */
+	struct loop_timer open_timer, size_timer;
+};
+
+static inline struct srv_rnbd *srv_rnbd(const struct srv *srv)
+{
+	return srv->user;
+}
+
+/* srv_sess.user */
+struct srv_rnbd_sess {
+	struct srv_dev_table devs;		/* see srv-dev.h */
+	/* set on the control thread, read by any */
+	atomic_uint features;		/* RNBD_EXT_* of the client */
+	atomic_uint ver;		/* major version, that of the older end; 0: no SESS_INFO yet */
+	/* Control thread.  The client has our extension: it sends again, under the same buf_id,
+	 * what was not answered, or settles it, after the loss of the last path, too. */
+	bool resends;
+};
+
+static inline struct srv_rnbd_sess *srv_rnbd_sess(const struct srv_sess *sess)
+{
+	return sess->user;
+}
+
+/* Has the client of @sess @feature, one of RNBD_EXT_*?  Any thread. */
+static inline bool srv_rnbd_has(const struct srv_sess *sess, uint32_t feature)
+{
+	return atomic_load_explicit(&srv_rnbd_sess(sess)->features, memory_order_relaxed) & feature;
+}
+
+/* The version of RNBD that @sess speaks; 0: its client has not told one.  Any thread. */
+static inline unsigned srv_rnbd_ver(const struct srv_sess *sess)
+{
+	return atomic_load_explicit(&srv_rnbd_sess(sess)->ver, memory_order_relaxed);
+}
+
+/* srv_ops.req_size */
+struct srv_rnbd_req {
+	struct srv_req base;		/* first */
+	/* IO; thread of the connection */
+	struct srv_dev *dev;		/* referenced while the storage works */
+	struct srv_pool_waiter wait;	/* for private memory */
+	struct srv_buf *buf;		/* private memory; NULL: the chunk */
+	struct export_io io;
+	/* a request that waits; control thread */
+	uint64_t deadline_ms;		/* of an OPEN, or of a request for a size: */
+	struct export *sized;
+	unsigned size_turn;
+	void (*size_then)(struct srv_req *req);
+};
+
+static inline struct srv_rnbd_req *srv_rnbd_req(struct srv_req *req)
+{
+	return container_of(req, struct srv_rnbd_req, base);
+}
+
+#endif
