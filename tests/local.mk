@@ -154,6 +154,39 @@ valgrind_uring_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath 
 valgrind_uring_la_LIBADD = $(LIBURING_LIBS)
 endif
 
+# What make check has and that takes less than a minute: the units, the simulation, and the scripts that see the most
+# mutants (tests/mutants) a second.
+FAST_TESTS = \
+	$(UNIT_TESTS) \
+	$(FRWR_TESTS) \
+	$(FABRIC_TESTS) \
+	$(SIM_PLAIN_TESTS) \
+	%D%/check-layers.sh \
+	%D%/check-walks.sh \
+	%D%/test-completion.sh \
+	%D%/test-device-in-use.sh \
+	%D%/test-docs.sh \
+	%D%/test-house.sh \
+	%D%/test-multi-conn.sh \
+	%D%/test-mutants.sh \
+	%D%/test-rtrs-bench.sh \
+	%D%/test-rtrsctl.sh \
+	%D%/test-rtrsctl-client.sh \
+	%D%/test-rtrsctl-find.sh \
+	%D%/test-server-bad-input.sh \
+	%D%/test-unix.sh \
+	%D%/thread/thread-clt-wake \
+	$(NULL)
+.PHONY: check-fast
+check-fast:
+	@all="$(TESTS)"; fast=; n=0; m=0; \
+	for t in $$all; do m=$$((m + 1)); done; \
+	for t in $(FAST_TESTS); do \
+		case " $$all " in *" $$t "*) fast="$$fast $$t"; n=$$((n + 1)) ;; esac; \
+	done; \
+	$(MAKE) $(AM_MAKEFLAGS) check TESTS="$$fast" || exit 1; \
+	echo "check-fast: $$n tests passed; make check has $$((m - n)) more"
+
 # Integration tests with server and nbdkit in valgrind, unit tests, and what has one thread.
 # nbdkit has 33 threads for each connection.  test-export-io and test-export-size read through a ring into fresh
 # memory, and valgrind does not see what a ring writes there; test-export-extents waits in a ring for a thread, which
