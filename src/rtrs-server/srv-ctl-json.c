@@ -157,14 +157,11 @@ static json_t *dev_json(const struct srv_dev *dev)
 		[SRV_DEV_CLOSED] = "closing",
 		[SRV_DEV_KICKED] = "kicked",
 	};
-	static const char *const modes[] = {
-		[RNBD_ACCESS_RO] = "ro", [RNBD_ACCESS_RW] = "rw", [RNBD_ACCESS_MIGRATION] = "migration",
-	};
 
 	return json_pack("{s:i,s:o,s:o,s:b,s:o}",
 			 "id", (int)srv_dev_number(dev),
 			 "export", ctl_json_text(dev->ex->name),
-			 "access_mode", ctl_json_text(modes[dev->mode]),
+			 "access_mode", ctl_json_text(rnbd_access_names[dev->mode]),
 			 "read_only", dev->mode == RNBD_ACCESS_RO || dev->ex->readonly,
 			 "state", ctl_json_text(states[dev->state]));
 }

@@ -29,17 +29,6 @@
 
 static struct log_limit open_limit = LOG_LIMIT_INIT(20, 10000);
 
-static const char *mode_name(enum rnbd_access_mode mode)
-{
-	static const char *const names[] = {
-		[RNBD_ACCESS_RO] = "ro",
-		[RNBD_ACCESS_RW] = "rw",
-		[RNBD_ACCESS_MIGRATION] = "migration",
-	};
-
-	return names[mode];
-}
-
 /* Did the client ask for an answer of at least @len bytes? */
 static bool wants_result(const struct srv_req *req, size_t len)
 {
@@ -185,7 +174,7 @@ static int open_try(struct srv_req *req, const struct rnbd_open *open, uint64_t 
 		 srv_dev_revive(dev))
 		srv_log_access(sess->srv, &sess->client, sess->name,
 			       "device %u taken up again: %s, %s", srv_dev_number(dev), ex->name,
-			       mode_name(dev->mode));
+			       rnbd_access_names[dev->mode]);
 	if (dev && dev->state != SRV_DEV_OPEN)
 		return -EAGAIN;
 	if (!dev) {
@@ -200,7 +189,7 @@ static int open_try(struct srv_req *req, const struct rnbd_open *open, uint64_t 
 			return -ENOMEM;
 		}
 		srv_log_access(sess->srv, &sess->client, sess->name, "device %u opened: %s, %s",
-			       srv_dev_number(dev), ex->name, mode_name(open->mode));
+			       srv_dev_number(dev), ex->name, rnbd_access_names[open->mode]);
 	}
 	open_answer(req, dev);
 	return 0;
@@ -222,7 +211,7 @@ static void name_writers(const struct srv *srv, const struct export *ex, char *b
 				continue;
 			n += (size_t)snprintf(buf + n, len - n, "; %s%s has it open as %s",
 					      path ? path->name : sess->name, path ? "" : " (lost)",
-					      mode_name(dev->mode));
+					      rnbd_access_names[dev->mode]);
 		}
 	}
 }
@@ -238,7 +227,7 @@ static void open_failed(struct srv_req *req, const struct rnbd_open *open, int r
 		name_writers(srv, exports_find(srv_rnbd(srv)->exports, open->name), holders,
 			     sizeof(holders));
 	snprintf(line, sizeof(line), "open of %s as %s refused: %s%s", open->name,
-		 mode_name(open->mode), strerror(-rc), holders);
+		 rnbd_access_names[open->mode], strerror(-rc), holders);
 	/* A client that waits for a writer to leave asks several times a second. */
 	if (srv_log_news(&srv->log, &req->path->client, &open_limit, session, line, &more)) {
 		if (more)

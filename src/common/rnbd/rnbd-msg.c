@@ -25,6 +25,10 @@ struct ext_wire {			/* in rnbd_msg_sess_info.reserved */
 _Static_assert(sizeof(struct ext_wire) == sizeof(((struct rnbd_msg_sess_info *)0)->reserved),
 	       "the extension fills the reserved bytes");
 
+const char *const rnbd_access_names[RNBD_ACCESS_MODES] = {
+	[RNBD_ACCESS_RO] = "ro", [RNBD_ACCESS_RW] = "rw", [RNBD_ACCESS_MIGRATION] = "migration",
+};
+
 static void hdr_encode(struct rnbd_msg_hdr *hdr, enum rnbd_msg_type type)
 {
 	hdr->type = le16_put((uint16_t)type);

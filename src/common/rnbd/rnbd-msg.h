@@ -63,6 +63,10 @@ struct rnbd_open {
 	char name[RNBD_NAME_MAX];
 };
 
+/* "ro", "rw", ...: the access modes as users know them, by enum rnbd_access_mode. */
+#define RNBD_ACCESS_MODES (RNBD_ACCESS_MIGRATION + 1)
+extern const char *const rnbd_access_names[RNBD_ACCESS_MODES];
+
 /* Returns 0 or -ENAMETOOLONG. */
 int rnbd_open_encode(struct rnbd_msg_open *m, const char *name, enum rnbd_access_mode mode);
 /* -EINVAL: short, unknown mode, or an empty or unterminated name. */

@@ -13,10 +13,6 @@
 #include "dev-stat.h"
 #include "dev.h"
 
-static const char *const modes[] = {
-	[RNBD_ACCESS_RO] = "ro", [RNBD_ACCESS_RW] = "rw", [RNBD_ACCESS_MIGRATION] = "migration",
-};
-
 static json_t *address(const struct fab_addr *addr)
 {
 	char text[FAB_ADDR_STRLEN];
@@ -118,7 +114,7 @@ static json_t *devs_json(struct client *clt)
 		ok = ok && ctl_json_add(array, json_pack("{s:i,s:o,s:o,s:b,s:o}",
 							 "id", (int)dev_id(dev),
 							 "export", ctl_json_text(dev_name(dev)),
-							 "access_mode", ctl_json_text(modes[dev_mode(dev)]),
+							 "access_mode", ctl_json_text(rnbd_access_names[dev_mode(dev)]),
 							 "read_only", dev_mode(dev) == RNBD_ACCESS_RO,
 							 "state", ctl_json_text(dev_state_name(dev))));
 	return ctl_json_whole(array, ok);
