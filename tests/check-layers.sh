@@ -36,7 +36,7 @@ BEGIN {
 	uses[client "sess"] = uses[client "path"] " " client "path"
 	uses[client "dev"] = uses[client "sess"] " " client "sess " common "rnbd"
 	uses[client "ctl"] = uses[client "dev"] " " client "dev " common "ctl"
-	uses[client "start"] = uses[client "ctl"] " " client "ctl"
+	uses[client "start"] = common "opt " uses[client "ctl"] " " client "ctl"
 	uses["src/nbdkit-rtrs-plugin"] = uses[client "start"] " " client "start"
 	server = "src/rtrs-server/"
 	uses[server "reactor"] = common "base"

@@ -14,6 +14,6 @@ nbdkit_rtrs_plugin_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared \
 	-Wl,--version-script=$(srcdir)/%D%/plugin.syms
 nbdkit_rtrs_plugin_la_DEPENDENCIES = %D%/plugin.syms $(nbdkit_rtrs_plugin_la_LIBADD)
 nbdkit_rtrs_plugin_la_LIBADD = \
-	libcltkit.la libclt.la libcltthread.la libctl.la libloop.la libfab.la librtrs.la librnbd.la libbase.la libclock.la \
+	libcltkit.la libclt.la libcltthread.la libctl.la libloop.la libfab.la librtrs.la librnbd.la libopt.la libbase.la libclock.la \
 	$(JANSSON_LIBS)
 endif

@@ -90,9 +90,24 @@ static void sink(enum log_level level, const char *line)
 		nbdkit_debug("%s", line);
 }
 
+/* What nbdkit prints behind .load, with a newline of its own. */
+static char help[4096];
+
+static void help_init(void)
+{
+	FILE *f = fmemopen(help, sizeof(help), "w");
+
+	if (!f)
+		return;
+	opt_help_rows(&clt_conf_options, f);
+	fclose(f);
+	help[strlen(help) - 1] = '\0';
+}
+
 static void rtrs_load(void)
 {
 	log_init(sink, LOG_LEVEL_DEBUG);
+	help_init();
 	clt_conf_init(&conf, &front);
 	clt_start_init(&start, &conf);
 }
@@ -148,8 +163,8 @@ static void rtrs_dump_plugin(void)
 {
 	printf("rtrs_transports=tcp%s\n", fab_provider_find("rdma") ? ",rdma" : "");
 	printf("rtrs_parameters=");
-	for (unsigned i = 0; clt_conf_keys[i]; i++)
-		printf("%s%s", i ? "," : "", clt_conf_keys[i]);
+	for (unsigned i = 0; i < clt_conf_options.n; i++)
+		printf("%s%s", i ? "," : "", clt_conf_options.rows[i].name);
 	printf("\n");
 }
 
@@ -440,7 +455,7 @@ static struct nbdkit_plugin plugin = {
 	.load = rtrs_load,
 	.config = rtrs_config,
 	.config_complete = rtrs_config_complete,
-	.config_help = clt_conf_help,
+	.config_help = help,
 	.magic_config_key = "server",
 	.dump_plugin = rtrs_dump_plugin,
 	.get_ready = rtrs_get_ready,

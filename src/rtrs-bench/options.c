@@ -38,17 +38,12 @@ static int set_rw(void *arg, const char *value, char *why, size_t len)
 	return 0;
 }
 
-enum transport { TRANSPORT_AUTO, TRANSPORT_RDMA, TRANSPORT_TCP, TRANSPORT_N };
-static const char *const transport_names[TRANSPORT_N] = {
-	[TRANSPORT_AUTO] = "auto", [TRANSPORT_RDMA] = "rdma", [TRANSPORT_TCP] = "tcp",
-};
-
 static int set_transport(void *arg, const char *value, char *why, size_t len)
 {
 	struct options *o = arg;
 
-	o->provider = o->transport == TRANSPORT_AUTO ? NULL : fab_provider_find(value);
-	if (o->transport == TRANSPORT_AUTO || o->provider)
+	o->provider = o->transport == CLT_TRANSPORT_AUTO ? NULL : fab_provider_find(value);
+	if (o->transport == CLT_TRANSPORT_AUTO || o->provider)
 		return 0;
 	snprintf(why, len, "expected tcp: this rtrs-bench was built without RDMA");
 	return -EINVAL;
@@ -105,7 +100,7 @@ static const struct opt rows[] = {
 	{ .name = "seed", .type = OPT_NUMBER, FIELD(load.seed), .arg = "N", .most = INT64_MAX, .fallback = "1",
 	  .holds = OPT_AT_START, .help = "of random blocks" },
 	{ .name = "json", .type = OPT_FLAG, FIELD(json), .holds = OPT_AT_START, .help = "the result as JSON" },
-	{ .name = "transport", .type = OPT_WORD, FIELD(transport), .words = transport_names, .nwords = TRANSPORT_N,
+	{ .name = "transport", .type = OPT_WORD, FIELD(transport), .words = clt_transport_names, .nwords = CLT_TRANSPORTS,
 	  .call = set_transport, .fallback = "auto", .holds = OPT_AT_START, .help = "how to reach the server" },
 	{ .name = "connections", .type = OPT_NUMBER, FIELD(connections), .arg = "N", .least = 1,
 	  .most = RTRS_MAX_CONS - 1, .fallback = "1", .holds = OPT_AT_START, .help = "for IO, 1..4095" },

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 
+#include "clt-addr.h"
 #include "clt-sess.h"
 #include "load.h"
 #include "opt.h"
@@ -19,7 +20,7 @@ struct options {
 	const char *sessname;		/* NULL: made up */
 	unsigned rw;			/* of load: its name's place */
 	unsigned mix_percent;		/* reads, if both are done */
-	unsigned transport;
+	enum clt_transport transport;
 	const struct fab_provider *provider;	/* of it; NULL: auto */
 	struct fab_addr addr;		/* of @server */
 	bool automatic;			/* RDMA is tried first, then @addr */

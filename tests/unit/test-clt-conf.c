@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The plugin's parameters: what is taken, and that each mistake names its key and its value. */
+#include "opt-rules.h"
 #include "unit.h"
 
 #include "clock.h"
@@ -33,6 +34,11 @@ static int complete(void)
 }
 
 TestSuite(clt_conf, .init = setup);
+
+Test(clt_conf, table)
+{
+	opt_rules(&clt_conf_options, sizeof(struct clt_conf), "nbdkit-rtrs-plugin.pod");
+}
 
 Test(clt_conf, defaults)
 {
@@ -228,7 +234,7 @@ Test(clt_conf, suggestions)
 		{ "io-timeout", "infinite", "io-timeout=forever" },
 		{ "io-timeout", "-1", "io-timeout=forever" },
 		{ "io-timeout", "", "io-timeout=forever" },
-		{ "mode", "auot", "auto, rw, ro or migration" },
+		{ "mode", "auot", "auto, ro, rw or migration" },
 	};
 
 	for_each_case(c, cases) {
@@ -255,8 +261,8 @@ Test(clt_conf, session_names)
 /* One of both would be ignored; paths alone are a list. */
 Test(clt_conf, given_twice)
 {
-	for (unsigned i = 0; clt_conf_keys[i]; i++) {
-		const char *key = clt_conf_keys[i];
+	for (unsigned i = 0; i < clt_conf_options.n; i++) {
+		const char *key = clt_conf_options.rows[i].name;
 		char want[128];
 
 		clt_conf_init(&conf, &front);

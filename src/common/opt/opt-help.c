@@ -22,7 +22,7 @@ const char *opt_argument(const struct opt *row, char *buf, size_t len)
 	return buf;
 }
 
-/* "--queue-depth=N", "-h, --help", "--watch[=SECONDS]", "mode=auto|rw". */
+/* "--queue-depth=N", "-h, --help", "--watch[=SECONDS]", "mode=auto|rw", "[server=]HOST". */
 static size_t name_text(const struct opt_table *table, const struct opt *row, char *buf, size_t len)
 {
 	bool dashes = *table->dashes;
@@ -30,8 +30,11 @@ static size_t name_text(const struct opt_table *table, const struct opt *row, ch
 	int n;
 
 	opt_argument(row, arg, sizeof(arg));
-	n = snprintf(buf, len, "%s%s%s%s%s%s%s", row->letter ? letter : "", table->dashes, row->name,
-		     row->optional ? "[" : "", *arg || !dashes ? "=" : "", arg, row->optional ? "]" : "");
+	if (row->magic)
+		n = snprintf(buf, len, "[%s=]%s", row->name, arg);
+	else
+		n = snprintf(buf, len, "%s%s%s%s%s%s%s", row->letter ? letter : "", table->dashes, row->name,
+			     row->optional ? "[" : "", *arg || !dashes ? "=" : "", arg, row->optional ? "]" : "");
 	return (size_t)n;
 }
 

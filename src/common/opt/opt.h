@@ -58,6 +58,7 @@ struct opt {
 	unsigned holds;			/* of enum opt_holds */
 	bool many;			/* each time is one more, not another one */
 	bool optional;			/* the argument may be left out: @fallback is its value then */
+	bool magic;			/* of key=value: the name may be left out */
 	bool with_next;			/* --help names the option on the line of the next row */
 	size_t offset, size;		/* of the field; OPT_FIELD */
 	/* OPT_OTHER: read @value into @conf; else called, if set, after the field was set.  0; -EINVAL:

@@ -8,6 +8,10 @@
 #include "clt-addr.h"
 #include "rtrs-proto.h"
 
+const char *const clt_transport_names[CLT_TRANSPORTS] = {
+	[CLT_TRANSPORT_AUTO] = "auto", [CLT_TRANSPORT_RDMA] = "rdma", [CLT_TRANSPORT_TCP] = "tcp",
+};
+
 static size_t scheme_len(const char *text)
 {
 	const char *sep = strstr(text, "://");

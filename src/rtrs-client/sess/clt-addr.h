@@ -2,6 +2,10 @@
 /* The text that users write for a path: "[SRC@]DST[:PORT]", with a transport in front or without,
  * or "unix:PATH". */
 #ifndef CLT_ADDR_H
+/* How users say what to reach a server over: "auto", "rdma", "tcp". */
+enum clt_transport { CLT_TRANSPORT_AUTO, CLT_TRANSPORT_RDMA, CLT_TRANSPORT_TCP, CLT_TRANSPORTS };
+extern const char *const clt_transport_names[CLT_TRANSPORTS];
+
 #define CLT_ADDR_H
 
 #include "clt-sess.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parses parameters.  Main thread, before the fork. */
+/* The parameters as a table, and what belongs together.  Main thread, before the fork. */
 #include <config.h>
 
+#include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,36 +16,177 @@
 #include "clt-addr.h"
 #include "clt-conf.h"
 #include "clt-paths.h"
-#include "number.h"
 #include "rtrs-msg.h"
-#include "suggest.h"
 #include "util.h"
 
-const char clt_conf_help[] =
-	"[server=]HOST[:PORT]        (required) the rtrs-server (default port: 1234);\n"
-	"                            or unix:PATH, on this machine\n"
-	"path=[SRC@]DST[:PORT]       one more path to it, as often as there are\n"
-	"server-uid=USER[,USER]...   who listens at unix:PATH (default: root, own user)\n"
-	"policy=min-inflight|round-robin|min-latency  which path a request takes\n"
-	"export=NAME                 export to open (default: what the client asks for)\n"
-	"transport=auto|rdma|tcp     how to reach the server (default: auto)\n"
-	"sessname=NAME               name of the session, no '.' or '/' (default: unique)\n"
-	"connections=N               for IO, 1..4095 (default: 2 per CPU, at most 8)\n"
-	"mode=auto|rw|ro|migration   how to open the export (default: auto)\n"
-	"io-timeout=SECONDS|forever  how long requests wait for a server (default: 120)\n"
-	"connect-timeout=SECONDS|forever  how long the start waits for it (default: 0)\n"
-	"heartbeat=MILLISECONDS      ask a silent server so often (default: 5000)\n"
-	"heartbeat-misses=N          without an answer a path is lost (default: 5)\n"
-	"max-reconnect-attempts=N    then a path is given up (default: -1, never)\n"
-	"poll=MICROSECONDS           look for at most so long before sleeping (100)\n"
-	"registration=auto|window|static  how long keys of reads live (default: auto)\n"
-	"control=PATH|none           socket for rtrsctl (default: below /run/nbdkit-rtrs)";
+/* ---- values with rules of their own ---- */
 
-const char *const clt_conf_keys[] = {
-	"server", "path", "export", "transport", "sessname", "connections", "mode", "policy", "io-timeout",
-	"connect-timeout", "heartbeat", "heartbeat-misses", "max-reconnect-attempts", "poll",
-	"registration", "control", "server-uid", NULL,
+__attribute__((format(printf, 3, 4)))
+static int expected(char *why, size_t len, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, len, fmt, ap);
+	va_end(ap);
+	return -EINVAL;
+}
+
+static int add_path(struct clt_conf *conf, const char *value, char *why, size_t len)
+{
+	if (conf->npaths == CLT_PATHS_MAX)
+		return expected(why, len, "a session has at most %d paths", CLT_PATHS_MAX);
+	conf->path_texts[conf->npaths++] = value;
+	return 0;
+}
+
+static int set_server(void *arg, const char *value, char *why, size_t len)
+{
+	struct clt_conf *conf = arg;
+
+	if (!*value)
+		return expected(why, len, "expected HOST[:PORT] or unix:PATH, not an empty value");
+	conf->server = value;
+	return add_path(conf, value, why, len);
+}
+
+static int set_path(void *arg, const char *value, char *why, size_t len)
+{
+	if (*value)
+		return add_path(arg, value, why, len);
+	return expected(why, len, "expected [SRC@]DST[:PORT] or unix:PATH, not an empty value");
+}
+
+static int set_export(void *arg, const char *value, char *why, size_t len)
+{
+	struct clt_conf *conf = arg;
+
+	if (!*value || strlen(value) >= RNBD_NAME_MAX)
+		return expected(why, len, "expected a name of 1..%d characters", RNBD_NAME_MAX - 1);
+	conf->export_name = value;
+	return 0;
+}
+
+static int set_transport(void *arg, const char *value, char *why, size_t len)
+{
+	struct clt_conf *conf = arg;
+	bool automatic = conf->transport == CLT_TRANSPORT_AUTO;
+
+	conf->provider = automatic ? NULL : fab_provider_find(value);
+	if (automatic || conf->provider)
+		return 0;
+	return expected(why, len, "this %s was built without RDMA", conf->front->program);
+}
+
+static int set_sessname(void *arg, const char *value, char *why, size_t len)
+{
+	struct clt_conf *conf = arg;
+
+	if (!rtrs_sessname_ok(value))
+		return expected(why, len, "expected 1..%d characters without '/' and '.'", RTRS_NAME_MAX - 1);
+	snprintf(conf->sessname, sizeof(conf->sessname), "%s", value);
+	return 0;
+}
+
+static int set_mode(void *arg, const char *value, char *why, size_t len)
+{
+	struct clt_conf *conf = arg;
+
+	conf->mode_auto = !strcmp(value, "auto");
+	return 0;
+}
+
+static int set_control(void *arg, const char *value, char *why, size_t len)
+{
+	struct clt_conf *conf = arg;
+
+	/* A daemon goes to the root directory. */
+	if (*value != '/' && strcmp(value, "none"))
+		return expected(why, len, "expected an absolute path, or none");
+	conf->control = value;
+	return 0;
+}
+
+static int set_server_uid(void *arg, const char *value, char *why, size_t len)
+{
+	struct clt_conf *conf = arg;
+
+	if (fab_users_parse(value, &conf->servers) == 0)
+		return 0;
+	return expected(why, len, "expected names or numbers of users, at most %d, with commas between them", FAB_USERS_MAX);
+}
+
+/* ---- the table ---- */
+
+#define FIELD(field) OPT_FIELD(struct clt_conf, field)
+/* "never" means opposites to different people, so a timeout without end is "forever" alone. */
+#define FOREVER(key, what) .of = "seconds", .most = UINT_MAX, .scale = 1000, .special = "forever", \
+	.special_value = CLOCK_NEVER, .special_help = "forever: " key "=forever " what
+
+static const struct opt rows[] = {
+	{ .name = "server", .type = OPT_OTHER, .call = set_server, .arg = "HOST[:PORT]", .magic = true,
+	  .holds = OPT_AT_START, .help = "(required) the rtrs-server (default port: 1234);\n"
+	  "or unix:PATH, on this machine" },
+	{ .name = "path", .type = OPT_OTHER, .call = set_path, .arg = "[SRC@]DST[:PORT]", .many = true,
+	  .holds = OPT_AT_START, .help = "one more path to it, as often as there are" },
+	{ .name = "server-uid", .type = OPT_OTHER, .call = set_server_uid, .arg = "USER[,USER]...",
+	  .shown = "root, own user", .holds = OPT_AT_START, .help = "who listens at unix:PATH" },
+	{ .name = "policy", .type = OPT_WORD, FIELD(policy), .words = clt_pick_policies, .nwords = CLT_NPOLICIES,
+	  .fallback = "min-inflight", .holds = OPT_AT_START | OPT_AT_RUN_TIME, .help = "path of a request" },
+	{ .name = "export", .type = OPT_OTHER, .call = set_export, .arg = "NAME", .shown = "what the client asks for",
+	  .holds = OPT_AT_START, .help = "export to open" },
+	{ .name = "transport", .type = OPT_WORD, FIELD(transport), .words = clt_transport_names, .nwords = CLT_TRANSPORTS,
+	  .call = set_transport, .fallback = "auto", .holds = OPT_AT_START, .help = "how to reach the server" },
+	{ .name = "sessname", .type = OPT_OTHER, .call = set_sessname, .arg = "NAME", .shown = "unique",
+	  .holds = OPT_AT_START, .help = "name of the session, no '.' or '/'" },
+	{ .name = "connections", .type = OPT_NUMBER, FIELD(connections), .arg = "N", .least = 1,
+	  .most = RTRS_MAX_CONS - 1, .shown = "2 per CPU, at most 8", .holds = OPT_AT_START,
+	  .help = "for IO, 1..4095" },
+	{ .name = "mode", .type = OPT_WORD, FIELD(mode), .words = rnbd_access_names, .nwords = RNBD_ACCESS_MODES,
+	  .special = "auto", .special_value = RNBD_ACCESS_RW, .call = set_mode, .fallback = "auto",
+	  .holds = OPT_AT_START, .help = "how to open the export" },
+	{ .name = "io-timeout", .type = OPT_NUMBER, FIELD(io_timeout_ms), .arg = "SECONDS|forever",
+	  FOREVER("io-timeout", "lets requests wait without end"), .fallback = "120", .holds = OPT_AT_START,
+	  .help = "how long requests wait for a server" },
+	{ .name = "connect-timeout", .type = OPT_NUMBER, FIELD(connect_timeout_ms), .arg = "SECONDS|forever",
+	  FOREVER("connect-timeout", "starts without the server"), .fallback = "0", .holds = OPT_AT_START,
+	  .help = "how long the start waits for it" },
+	{ .name = "heartbeat", .type = OPT_NUMBER, FIELD(heartbeat_ms), .arg = "MILLISECONDS", .of = "milliseconds",
+	  .least = 100, .most = 60000, .fallback = "5000", .holds = OPT_AT_START,
+	  .help = "ask a silent server so often" },
+	{ .name = "heartbeat-misses", .type = OPT_NUMBER, FIELD(heartbeat_misses), .arg = "N", .least = 1, .most = 100,
+	  .fallback = "5", .holds = OPT_AT_START, .help = "without an answer a path is lost" },
+	{ .name = "max-reconnect-attempts", .type = OPT_NUMBER, FIELD(max_reconnect_attempts), .arg = "N",
+	  .most = CLT_RECONNECTS_MAX, .special = "-1", .special_value = UINT64_MAX,
+	  .special_help = "-1 for no end", .fallback = "-1", .shown = "-1, never",
+	  .holds = OPT_AT_START | OPT_AT_RUN_TIME, .help = "then a path is given up" },
+	{ .name = "poll", .type = OPT_NUMBER, FIELD(poll_us), .arg = "MICROSECONDS", .of = "microseconds",
+	  .most = 1000000, .fallback = "100", .holds = OPT_AT_START,
+	  .help = "look for at most so long before sleeping" },
+	{ .name = "registration", .type = OPT_WORD, FIELD(registration), .words = clt_registration_names,
+	  .nwords = CLT_NREGS, .fallback = "auto", .holds = OPT_AT_START, .help = "how long keys of reads live" },
+	{ .name = "control", .type = OPT_OTHER, .call = set_control, .arg = "PATH|none",
+	  .shown = "below /run/nbdkit-rtrs", .holds = OPT_AT_START, .help = "socket for rtrsctl" },
 };
+
+const struct opt_table clt_conf_options = {
+	.program = "nbdkit-rtrs-plugin",
+	.rows = rows,
+	.n = ARRAY_SIZE(rows),
+	.dashes = "",
+	.head = "",
+	.column = 28,
+};
+
+void clt_conf_init(struct clt_conf *conf, const struct clt_front *front)
+{
+	memset(conf, 0, sizeof(*conf));
+	conf->front = front;
+	conf->connections = MIN(2 * (unsigned)get_nprocs(), 8u);
+	opt_defaults(&clt_conf_options, conf);
+}
+
+/* ---- one parameter ---- */
 
 /* @err becomes the text, which is the caller's; NULL: no memory.  Returns -1. */
 static int __attribute__((format(printf, 2, 3))) wrong(char **err, const char *fmt, ...)
@@ -58,219 +200,13 @@ static int __attribute__((format(printf, 2, 3))) wrong(char **err, const char *f
 	return -1;
 }
 
-/* @what: "a number", or of what. */
-static int parse_number(const char *key, const char *value, const char *what, unsigned min, unsigned max,
-			unsigned *n, char **err)
-{
-	if (number_parse_u(value, min, max, n))
-		return 0;
-	return wrong(err, "%s=%s: expected %s from %u to %u", key, value, what, min, max);
-}
-
-static int add_path(struct clt_conf *conf, const char *value, char **err)
-{
-	if (conf->npaths == CLT_PATHS_MAX)
-		return wrong(err, "path=%s: a session has at most %d paths", value, CLT_PATHS_MAX);
-	conf->path_texts[conf->npaths++] = value;
-	return 0;
-}
-
-static int set_server(struct clt_conf *conf, const char *value, char **err)
-{
-	if (!*value)
-		return wrong(err, "server=: expected HOST[:PORT] or unix:PATH, not an empty value");
-	conf->server = value;
-	return add_path(conf, value, err);
-}
-
-static int set_path(struct clt_conf *conf, const char *value, char **err)
-{
-	if (*value)
-		return add_path(conf, value, err);
-	return wrong(err, "path=: expected [SRC@]DST[:PORT] or unix:PATH, not an empty value");
-}
-
-static int set_export(struct clt_conf *conf, const char *value, char **err)
-{
-	if (!*value || strlen(value) >= RNBD_NAME_MAX)
-		return wrong(err, "export=%s: expected a name of 1..%d characters", value,
-			     RNBD_NAME_MAX - 1);
-	conf->export_name = value;
-	return 0;
-}
-
-static int set_transport(struct clt_conf *conf, const char *value, char **err)
-{
-	bool rdma = !strcmp(value, "rdma");
-
-	if (!strcmp(value, "auto")) {
-		conf->provider = NULL;
-		return 0;
-	}
-	conf->provider = rdma || !strcmp(value, "tcp") ? fab_provider_find(value) : NULL;
-	if (conf->provider)
-		return 0;
-	if (rdma)
-		return wrong(err, "transport=rdma: this %s was built without RDMA", conf->front->program);
-	return wrong(err, "transport=%s: expected auto, rdma or tcp", value);
-}
-
-static int set_sessname(struct clt_conf *conf, const char *value, char **err)
-{
-	if (!rtrs_sessname_ok(value))
-		return wrong(err, "sessname=%s: expected 1..%d characters without '/' and '.'", value,
-			     RTRS_NAME_MAX - 1);
-	snprintf(conf->sessname, sizeof(conf->sessname), "%s", value);
-	return 0;
-}
-
-static int set_connections(struct clt_conf *conf, const char *value, char **err)
-{
-	return parse_number("connections", value, "a number", 1, CLT_CONF_CONNECTIONS_MAX, &conf->connections, err);
-}
-
-static int set_mode(struct clt_conf *conf, const char *value, char **err)
-{
-	static const char *const modes[] = {
-		[RNBD_ACCESS_RO] = "ro",
-		[RNBD_ACCESS_RW] = "rw",
-		[RNBD_ACCESS_MIGRATION] = "migration",
-	};
-
-	conf->mode_auto = !strcmp(value, "auto");
-	if (conf->mode_auto) {
-		conf->mode = RNBD_ACCESS_RW;
-		return 0;
-	}
-	for (unsigned i = 0; i < ARRAY_SIZE(modes); i++) {
-		if (!strcmp(value, modes[i])) {
-			conf->mode = (enum rnbd_access_mode)i;
-			return 0;
-		}
-	}
-	return wrong(err, "mode=%s: expected auto, rw, ro or migration", value);
-}
-
-static int parse_timeout(const char *key, const char *what, const char *value, uint64_t *ms, char **err)
-{
-	unsigned seconds;
-
-	if (!strcmp(value, "forever")) {
-		*ms = CLOCK_NEVER;
-		return 0;
-	}
-	/* "never" means opposites to different people, so that no word is taken but this one. */
-	if (!number_parse_u(value, 0, UINT_MAX, &seconds))
-		return wrong(err, "%s=%s: expected a number of seconds from 0 to %u, or forever: "
-			     "%s=forever %s", key, value, UINT_MAX, key, what);
-	*ms = (uint64_t)seconds * 1000;
-	return 0;
-}
-
-static int set_io_timeout(struct clt_conf *conf, const char *value, char **err)
-{
-	return parse_timeout("io-timeout", "lets requests wait without end", value, &conf->io_timeout_ms, err);
-}
-
-static int set_connect_timeout(struct clt_conf *conf, const char *value, char **err)
-{
-	return parse_timeout("connect-timeout", "starts without the server", value,
-			     &conf->connect_timeout_ms, err);
-}
-
-static int set_heartbeat(struct clt_conf *conf, const char *value, char **err)
-{
-	return parse_number("heartbeat", value, "a number of milliseconds", CLT_CONF_HEARTBEAT_MS_MIN,
-			    CLT_CONF_HEARTBEAT_MS_MAX, &conf->heartbeat_ms, err);
-}
-
-static int set_heartbeat_misses(struct clt_conf *conf, const char *value, char **err)
-{
-	return parse_number("heartbeat-misses", value, "a number", 1, CLT_CONF_HEARTBEAT_MISSES_MAX,
-			    &conf->heartbeat_misses, err);
-}
-
-static int set_reconnects(struct clt_conf *conf, const char *value, char **err)
-{
-	unsigned n;
-
-	if (!strcmp(value, "-1")) {
-		conf->max_reconnect_attempts = -1;
-		return 0;
-	}
-	if (!number_parse_u(value, 0, CLT_RECONNECTS_MAX, &n))
-		return wrong(err, "max-reconnect-attempts=%s: expected a number from 0 to %u, or -1 for no end", value,
-			     CLT_RECONNECTS_MAX);
-	conf->max_reconnect_attempts = (int)n;
-	return 0;
-}
-
-static int set_policy(struct clt_conf *conf, const char *value, char **err)
-{
-	for (unsigned i = 0; i < CLT_NPOLICIES; i++) {
-		if (!strcmp(value, clt_pick_policies[i])) {
-			conf->policy = (enum clt_policy)i;
-			return 0;
-		}
-	}
-	return wrong(err, "policy=%s: expected round-robin, min-inflight or min-latency", value);
-}
-
-static int set_poll(struct clt_conf *conf, const char *value, char **err)
-{
-	return parse_number("poll", value, "a number of microseconds", 0, CLT_CONF_POLL_US_MAX, &conf->poll_us, err);
-}
-
-static int set_registration(struct clt_conf *conf, const char *value, char **err)
-{
-	for (unsigned i = 0; i < CLT_NREGS; i++) {
-		if (!strcmp(value, clt_registration_names[i])) {
-			conf->registration = (enum clt_registration)i;
-			return 0;
-		}
-	}
-	return wrong(err, "registration=%s: expected auto, window or static", value);
-}
-
-static int set_control(struct clt_conf *conf, const char *value, char **err)
-{
-	/* A daemon goes to the root directory. */
-	if (*value != '/' && strcmp(value, "none"))
-		return wrong(err, "control=%s: expected an absolute path, or none", value);
-	conf->control = value;
-	return 0;
-}
-
-static int set_server_uid(struct clt_conf *conf, const char *value, char **err)
-{
-	if (fab_users_parse(value, &conf->servers) == 0)
-		return 0;
-	return wrong(err, "server-uid=%s: expected names or numbers of users, at most %d, with commas between them", value,
-		     FAB_USERS_MAX);
-}
-
-void clt_conf_init(struct clt_conf *conf, const struct clt_front *front)
-{
-	memset(conf, 0, sizeof(*conf));
-	conf->front = front;
-	conf->connections = MIN(2 * (unsigned)get_nprocs(), 8u);
-	conf->mode = RNBD_ACCESS_RW;
-	conf->mode_auto = true;
-	conf->io_timeout_ms = CLT_CONF_IO_TIMEOUT_S * UINT64_C(1000);
-	conf->policy = CLT_POLICY_MIN_INFLIGHT;
-	conf->heartbeat_ms = RTRS_HB_INTERVAL_MS;
-	conf->heartbeat_misses = RTRS_HB_MISSED_MAX;
-	conf->max_reconnect_attempts = -1;
-	conf->poll_us = CLT_CONF_POLL_US;
-}
-
 /* Only paths are a list.  Of two values of anything else one would be ignored. */
-static int check_once(struct clt_conf *conf, unsigned i, const char *value, char **err)
+static int check_once(struct clt_conf *conf, const struct opt *row, const char *value, char **err)
 {
-	const char *key = clt_conf_keys[i], *first = conf->given[i];
+	const char *key = row->name, **given = &conf->given[row - rows], *first = *given;
 
-	conf->given[i] = value;
-	if (!first || !strcmp(key, "path"))
+	*given = value;
+	if (!first || row->many)
 		return 0;
 	if (!strcmp(key, "server"))
 		return wrong(err, "server=%s: given twice, the first is server=%s (path=%s is one more path)", value,
@@ -280,12 +216,8 @@ static int check_once(struct clt_conf *conf, unsigned i, const char *value, char
 
 static int unknown_parameter(const struct clt_conf *conf, const char *key, char **err)
 {
-	const char *meant;
-	size_t n = 0;
+	const char *meant = opt_suggest(&clt_conf_options, key, strlen(key));
 
-	while (clt_conf_keys[n])
-		n++;
-	meant = suggest(key, strlen(key), clt_conf_keys, n);
 	if (meant)
 		return wrong(err, "unknown parameter '%s' (did you mean %s=?)", key, meant);
 	return wrong(err, "unknown parameter '%s': see %s", key, conf->front->help);
@@ -293,18 +225,17 @@ static int unknown_parameter(const struct clt_conf *conf, const char *key, char 
 
 int clt_conf_set(struct clt_conf *conf, const char *key, const char *value, char **err)
 {
-	static int (*const set[])(struct clt_conf *conf, const char *value, char **err) = {
-		set_server, set_path, set_export, set_transport, set_sessname, set_connections, set_mode, set_policy,
-		set_io_timeout, set_connect_timeout, set_heartbeat, set_heartbeat_misses, set_reconnects, set_poll,
-		set_registration, set_control, set_server_uid,
-	};
+	const struct opt *row = opt_find(&clt_conf_options, key);
+	char why[256];
 
-	_Static_assert(ARRAY_SIZE(set) <= ARRAY_SIZE(conf->given), "each parameter has its first value");
-	for (unsigned i = 0; clt_conf_keys[i]; i++) {
-		if (!strcmp(key, clt_conf_keys[i]))
-			return check_once(conf, i, value, err) < 0 ? -1 : set[i](conf, value, err);
-	}
-	return unknown_parameter(conf, key, err);
+	_Static_assert(ARRAY_SIZE(rows) <= ARRAY_SIZE(conf->given), "each parameter has its first value");
+	if (!row)
+		return unknown_parameter(conf, key, err);
+	if (check_once(conf, row, value, err) < 0)
+		return -1;
+	if (!opt_read(row, conf, value, why, sizeof(why)))
+		return 0;
+	return wrong(err, "%s=%s: %s", key, value, why);
 }
 
 /* ---- paths ---- */

@@ -8,28 +8,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "clt-addr.h"
 #include "clt-front.h"
 #include "clt-sess.h"
-#include "rnbd-proto.h"
+#include "opt.h"
+#include "rnbd-msg.h"
 #include "rtrs-proto.h"
-
-#define CLT_CONF_IO_TIMEOUT_S 120
-#define CLT_CONF_HEARTBEAT_MS_MIN 100u
-#define CLT_CONF_HEARTBEAT_MS_MAX 60000u
-#define CLT_CONF_HEARTBEAT_MISSES_MAX 100u
-#define CLT_CONF_POLL_US 100u		/* default */
-#define CLT_CONF_POLL_US_MAX 1000000u
-#define CLT_CONF_CONNECTIONS_MAX (RTRS_MAX_CONS - 1)
 
 struct clt_conf {
 	const struct clt_front *front;
 	const char *server;		/* of the first path; values belong to the caller and live
 					 * longer */
 	const char *path_texts[CLT_PATHS_MAX];	/* server= and path= */
-	const char *given[32];		/* first value of each of clt_conf_keys, NULL: none */
+	const char *given[32];		/* first value of each row of clt_conf_options, NULL: none */
 	const char *export_name;	/* NULL: what a client asks for */
 	char sessname[RTRS_NAME_MAX];	/* empty: made up by clt_conf_sessname() */
-	const struct fab_provider *provider;	/* transport=, NULL: auto */
+	enum clt_transport transport;
+	const struct fab_provider *provider;	/* of @transport, NULL: auto */
 	unsigned connections;
 	enum rnbd_access_mode mode;
 	bool mode_auto;			/* mode is rw, and ro where an export is read-only */
@@ -49,8 +44,7 @@ struct clt_conf {
 	bool automatic;			/* that of some path is */
 };
 
-extern const char clt_conf_help[];
-extern const char *const clt_conf_keys[];	/* NULL at the end */
+extern const struct opt_table clt_conf_options;
 
 /* All defaults.  @front outlives @conf. */
 void clt_conf_init(struct clt_conf *conf, const struct clt_front *front);
