@@ -46,7 +46,9 @@ wait_until "nbdkit" test -s "$tmp/nbd.pid"
 cleanup_fn kill "$(cat "$tmp/nbd.pid")"
 expect_everywhere "unix:$tmp/nbd" "it is an NBD server, not an rtrs-server: write the address of rtrs-server, or use nbdkit's nbd plugin"
 # A control socket.
-nbdkit -U "$tmp/away" -P "$tmp/away.pid" "$RTRS_PLUGIN" "server=unix:$tmp/none" connect-timeout=forever "control=$tmp/control"
+preload=$(nbdkit_preload)
+env ${preload:+LD_PRELOAD=$preload} nbdkit -U "$tmp/away" -P "$tmp/away.pid" "$RTRS_PLUGIN" "server=unix:$tmp/none" \
+	connect-timeout=forever "control=$tmp/control"
 wait_until "nbdkit" test -s "$tmp/away.pid"
 cleanup_fn kill "$(cat "$tmp/away.pid")"
 expect_everywhere "unix:$tmp/control" "it is a control socket, for rtrsctl: write the address of rtrs-server"

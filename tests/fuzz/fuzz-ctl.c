@@ -304,7 +304,7 @@ static size_t line_len(const char *p, size_t left)
 
 	if (end)
 		return (size_t)(end - p) + 1;
-	return left >= CTL_LINE_MAX || (left && !strchr(" \t\r{", *p)) ? CTL_LINE_MAX + 1 : 0;
+	return left >= CTL_LINE_MAX || (left && !memchr(" \t\r{", *p, 4)) ? CTL_LINE_MAX + 1 : 0;
 }
 
 static const char too_many[] = "{\"ok\":false,\"error\":\"too many clients\"}\n";

@@ -52,7 +52,8 @@ Test(clt_addr, text_is_read_to_its_end)
 
 	for_each_case(c, cases) {
 		struct clt_sess_addr addr;
-		char text[3001], err[256] = "";
+		static char text[3001];
+		char err[256] = "";
 
 		snprintf(text, sizeof(text), "%s%0*d%s", c->begin,
 			 c->len - (int)strlen(c->begin) - (int)strlen(c->end), 0, c->end);
