@@ -42,7 +42,11 @@ BEGIN {
 	uses[server "reactor"] = common "base"
 	uses["src/store"] = common "base " common "rnbd " server "reactor"
 	uses["src/store/file"] = uses["src/store"] " src/store"
-	uses["src/rtrs-server"] = all " " server "reactor src/store"
+	rooms = server "reactor src/store src/rtrs-server"
+	uses[server "rtrs"] = common "base " common "fabric " common "rtrs src/frwr " rooms
+	uses[server "rnbd"] = uses[server "rtrs"] " " server "rtrs " common "rnbd"
+	uses[server "ctl"] = uses[server "rnbd"] " " server "rnbd " common "ctl"
+	uses["src/rtrs-server"] = all " " rooms " " server "rtrs " server "rnbd " server "ctl"
 	uses["src/rtrsctl"] = common "base " common "opt " common "ctl"
 	uses["src/rtrs-bench"] = common "opt " uses[client "start"] " " client "start " client "loop"
 
@@ -56,11 +60,12 @@ BEGIN {
 	# system header -> regular expression of the files that may include it
 	only["liburing.h"] = "^src/rtrs-server/reactor/"
 	only["nbdkit-plugin.h"] = "^src/nbdkit-rtrs-plugin/plugin\\.c$"
-	only["jansson.h"] = "^src/(common/ctl|rtrsctl|rtrs-client/ctl)/|^src/rtrs-bench/report\\.c$|^src/rtrs-server/srv-ctl[a-z-]*\\.[ch]$"
+	only["jansson.h"] = "^src/(common/ctl|rtrsctl|rtrs-client/ctl)/|^src/rtrs-bench/report\\.c$|^src/rtrs-server/ctl/"
 	only["rdma/rdma_cma.h"] = "^src/common/fabric/verbs/[a-z-]+\\.c$"
 	only["infiniband/verbs.h"] = "^src/(common/(fabric|rtrs)|frwr|rtrs-client/[a-z]+|rtrs-server)/"
 
 	# header of ours -> likewise
+	only["srv.h"] = "^src/rtrs-server/(ctl/[a-z-]+|[a-z]+)\\.[ch]$"
 	only["loop-impl.h"] = "^src/(common/base/loop(-poll)?\\.c|rtrs-server/reactor/reactor-ring\\.h)$"
 	only["reactor-ring.h"] = "^src/(rtrs-server/reactor/|store/store-driver\\.h$)"
 

@@ -11,7 +11,7 @@ fresh_tree() {
 	rm -rf "$tree/src"
 	for d in common/base common/fabric/tcp common/fabric/verbs common/rtrs common/rnbd frwr \
 		rtrs-client/io rtrs-client/path rtrs-client/sess rtrs-client/dev nbdkit-rtrs-plugin \
-		rtrs-server/reactor store
+		rtrs-server/reactor rtrs-server/rtrs rtrs-server/rnbd store
 	do
 		mkdir -p "$tree/src/$d"
 	done
@@ -36,6 +36,8 @@ fresh_tree() {
 	printf '#include <liburing.h>\n#include "loop-impl.h"\n' > "$tree/src/rtrs-server/reactor/reactor-ring.h"
 	printf '#include "reactor-ring.h"\n#include "rnbd-msg.h"\n' > "$tree/src/store/store-driver.h"
 	echo '#include "rtrs-msg.h"' > "$tree/src/rtrs-server/srv-fsm.h"
+	echo '#include "rtrs-msg.h"' > "$tree/src/rtrs-server/rtrs/srv-path.h"
+	printf '#include "srv-path.h"\n#include "rnbd-msg.h"\n' > "$tree/src/rtrs-server/rnbd/srv-open.h"
 }
 
 # violation FILE INCLUDE MESSAGE: the tree with one include more is refused with this message
@@ -92,6 +94,8 @@ violation rtrs-server/srv-fsm.h '<unistd.h>' 'in pure code'
 violation rtrs-server/srv-fsm.h '<liburing.h>' 'is not for this file'
 violation rtrs-client/io/clt-io.h '<nbdkit-plugin.h>' 'is not for this file'
 violation nbdkit-rtrs-plugin/plugin.c '<liburing.h>' 'is not for this file'
+violation rtrs-server/rtrs/srv-path.h '"srv-open.h"' 'src/rtrs-server/rtrs may not use src/rtrs-server/rnbd'
+violation rtrs-server/rtrs/srv-path.h '"rnbd-msg.h"' 'src/rtrs-server/rtrs may not use src/common/rnbd'
 violation store/store-driver.h '"srv-fsm.h"' 'src/store may not use src/rtrs-server'
 violation rtrs-server/reactor/reactor.c '"rnbd-msg.h"' 'src/rtrs-server/reactor may not use src/common/rnbd'
 violation rtrs-server/srv-fsm.h '"reactor-ring.h"' 'is not for this file'

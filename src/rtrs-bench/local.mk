@@ -23,4 +23,4 @@ rtrs_bench_SOURCES = \
 rtrs_bench_CPPFLAGS = $(CLT_CPPFLAGS) -I$(top_srcdir)/%D%
 rtrs_bench_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 rtrs_bench_LDADD = \
-	libclt.la libcltloop.la libctl.la libopt.la libloop.la libfab.la librtrs.la librnbd.la libbase.la libclock.la $(JANSSON_LIBS)
+	libcltkit.la libclt.la libcltloop.la libctl.la libopt.la libloop.la libfab.la librtrs.la librnbd.la libbase.la libclock.la $(JANSSON_LIBS)

@@ -103,7 +103,7 @@ int main(int argc, char **argv)
 		progress_say("%s", why);
 		return OPTIONS_USAGE;
 	}
-	if (load_init(&load, target.loop, &target.h, &o.load) < 0) {
+	if (load_init(&load, target.run.loop, &target.h, &o.load) < 0) {
 		target_close(&target);
 		return complain(o.server, "no memory for the load");
 	}

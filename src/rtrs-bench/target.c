@@ -6,25 +6,23 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
+#include "clt-export.h"
+#include "clt-fds.h"
 #include "clt-loop.h"
-#include "dev-list.h"
+#include "clt-probe.h"
 #include "frwr.h"
-#include "loop-poll.h"
 #include "mask.h"
 #include "random.h"
 #include "rtrs-proto.h"
 #include "target.h"
 
-#define AUTO_RDMA_MS 5000		/* then tcp is tried */
-
 /* Of devices, by all attempts. */
 static struct frwr_lessons lessons = FRWR_LESSONS_INIT;
 
-static int session_open(struct target *t, const struct options *o, const struct clt_sess_addr *addr, unsigned setup_ms,
-			char *why, size_t len)
+static int session_open(struct target *t, const struct options *o, const struct clt_sess_addr *addr,
+			unsigned setup_ms, char *why, size_t len)
 {
 	char name[RTRS_NAME_MAX];
 	struct clt_sess_conf conf = {
@@ -45,21 +43,16 @@ static int session_open(struct target *t, const struct options *o, const struct 
 
 	random_bytes(&salt, sizeof(salt));
 	snprintf(name, sizeof(name), "rtrs-bench-%d-%08x", (int)getpid(), salt);
-	r = loop_poll_create("rtrs-load", &t->loop);
-	if (r == 0) {
-		r = client_init(&t->clt, t->loop, &conf);
-		if (r < 0)
-			loop_poll_destroy(t->loop);
-	}
+	r = clt_run_thread(&t->run, "rtrs-load");
+	if (r == 0)
+		r = clt_run_session(&t->run, &conf);
 	if (r < 0) {
 		snprintf(why, len, "no session: %s", strerror(-r));
 		return r;
 	}
-	r = client_wait_up(&t->clt);
-	if (r < 0) {
-		snprintf(why, len, "%s", t->clt.cause);
+	r = clt_run_wait_up(&t->run, why, len);
+	if (r < 0)
 		target_close(t);
-	}
 	return r;
 }
 
@@ -83,33 +76,9 @@ static int connect_any(struct target *t, const struct options *o, char *why, siz
 {
 	const struct fab_provider *rdma = fab_provider_find("rdma");
 
-	if (o->automatic && rdma && connect_over(t, o, rdma, AUTO_RDMA_MS, why, len) == 0)
+	if (o->automatic && rdma && connect_over(t, o, rdma, CLT_PROBE_RDMA_MS, why, len) == 0)
 		return 0;
 	return connect_over(t, o, o->addr.provider, 0, why, len);
-}
-
-static void name_limit(char *why, size_t len)
-{
-	size_t at = strlen(why);
-	struct rlimit limit;
-
-	if (!getrlimit(RLIMIT_NOFILE, &limit))
-		snprintf(why + at, len - at, " (RLIMIT_NOFILE is %llu: raise it)",
-			 (unsigned long long)limit.rlim_cur);
-}
-
-/* Which exports there are, as far as there is room. */
-static void name_exports(struct target *t, char *why, size_t len)
-{
-	struct dev_list list;
-	size_t at = strlen(why);
-
-	if (dev_list(&t->clt, &list) == 0) {
-		for (unsigned i = 0; i < list.n && at < len; i++)
-			at += (size_t)snprintf(why + at, len - at, "%s%s", i ? ", " : "; it has ", list.names[i]);
-	}
-	dev_list_fini(&list);
-	mask_control(why);
 }
 
 int target_open(struct target *t, const struct options *o, char *why, size_t len)
@@ -120,11 +89,9 @@ int target_open(struct target *t, const struct options *o, char *why, size_t len
 
 	memset(t, 0, sizeof(*t));
 	r = connect_any(t, o, why, len);
-	if (r == -EMFILE)
-		name_limit(why, len);
 	if (r < 0)
-		return r;
-	r = dev_open(&t->clt, o->export, mode, &dev);
+		return clt_fds_name_limit(r, why, len);
+	r = dev_open(&t->run.clt, o->export, mode, &dev);
 	if (r == 0) {
 		dev_handle_init(&t->h, dev);
 		return 0;
@@ -133,8 +100,10 @@ int target_open(struct target *t, const struct options *o, char *why, size_t len
 		 r == -ENOENT ? "the server has no such export" :
 		 r == -EPERM  ? "open for writing by another session" :
 		 r == -EROFS  ? "read-only on the server" : strerror(-r));
-	if (r == -ENOENT)
-		name_exports(t, why, len);
+	if (r == -ENOENT) {
+		clt_export_names(&t->run.clt, why, len);
+		mask_control(why);
+	}
 	target_close(t);
 	return r;
 }
@@ -196,7 +165,6 @@ void target_close(struct target *t)
 		dev_handle_fini(&t->h);
 		dev_close(t->h.dev);
 	}
-	client_close(&t->clt);
-	loop_poll_destroy(t->loop);
-	client_fini(&t->clt);
+	clt_run_close(&t->run);
+	clt_run_fini(&t->run);
 }

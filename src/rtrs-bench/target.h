@@ -4,12 +4,12 @@
 #ifndef TARGET_H
 #define TARGET_H
 
+#include "clt-run.h"
 #include "dev.h"
 #include "options.h"
 
 struct target {
-	struct loop *loop;		/* all IO is started on it */
-	struct client clt;
+	struct clt_run run;		/* all IO is started on its loop */
 	struct dev_handle h;		/* h.dev NULL: the export could not be opened */
 };
 

@@ -6,6 +6,9 @@ SRV_CPPFLAGS = \
 	-I$(top_srcdir)/%D%/reactor \
 	-I$(top_srcdir)/src/store \
 	-I$(top_srcdir)/src/store/file \
+	-I$(top_srcdir)/%D%/rtrs \
+	-I$(top_srcdir)/%D%/rnbd \
+	-I$(top_srcdir)/%D%/ctl \
 	-I$(top_srcdir)/%D% \
 	$(NULL)
 
@@ -19,57 +22,57 @@ librtrssrv_la_SOURCES = \
 	%D%/conf.c \
 	%D%/conf.h \
 	%D%/reactor/reactor.h \
-	%D%/srv-accept.c \
-	%D%/srv-accept.h \
-	%D%/srv-chunk.c \
-	%D%/srv-chunk.h \
-	%D%/srv-con.c \
-	%D%/srv-con.h \
-	%D%/srv-dev-io.c \
-	%D%/srv-dev-io.h \
-	%D%/srv-dev.c \
-	%D%/srv-dev.h \
-	%D%/srv-export-stat.c \
-	%D%/srv-export-stat.h \
-	%D%/srv-fence.c \
-	%D%/srv-fence.h \
-	%D%/srv-geom.c \
-	%D%/srv-geom.h \
-	%D%/srv-ident.c \
-	%D%/srv-ident.h \
-	%D%/srv-prio.c \
-	%D%/srv-prio.h \
-	%D%/srv-info.c \
-	%D%/srv-info.h \
-	%D%/srv-key.c \
-	%D%/srv-key.h \
-	%D%/srv-list.c \
-	%D%/srv-list.h \
-	%D%/srv-listen.c \
-	%D%/srv-listen.h \
-	%D%/srv-log.c \
-	%D%/srv-log.h \
-	%D%/srv-mem.c \
-	%D%/srv-mem.h \
-	%D%/srv-open.c \
-	%D%/srv-open.h \
-	%D%/srv-ops.h \
-	%D%/srv-path.c \
-	%D%/srv-path.h \
-	%D%/srv-pool.c \
-	%D%/srv-pool.h \
-	%D%/srv-priv.h \
-	%D%/srv-req.c \
-	%D%/srv-req.h \
-	%D%/srv-rnbd-state.h \
-	%D%/srv-rnbd.c \
-	%D%/srv-rnbd.h \
-	%D%/srv-sess.c \
-	%D%/srv-sess.h \
-	%D%/srv-size.c \
-	%D%/srv-size.h \
-	%D%/srv-stat.c \
-	%D%/srv-stat.h \
+	%D%/rnbd/srv-dev-io.c \
+	%D%/rnbd/srv-dev-io.h \
+	%D%/rnbd/srv-dev.c \
+	%D%/rnbd/srv-dev.h \
+	%D%/rnbd/srv-export-stat.c \
+	%D%/rnbd/srv-export-stat.h \
+	%D%/rnbd/srv-ident.c \
+	%D%/rnbd/srv-ident.h \
+	%D%/rnbd/srv-list.c \
+	%D%/rnbd/srv-list.h \
+	%D%/rnbd/srv-open.c \
+	%D%/rnbd/srv-open.h \
+	%D%/rnbd/srv-prio.c \
+	%D%/rnbd/srv-prio.h \
+	%D%/rnbd/srv-rnbd-state.h \
+	%D%/rnbd/srv-rnbd.c \
+	%D%/rnbd/srv-rnbd.h \
+	%D%/rnbd/srv-size.c \
+	%D%/rnbd/srv-size.h \
+	%D%/rtrs/srv-accept.c \
+	%D%/rtrs/srv-accept.h \
+	%D%/rtrs/srv-chunk.c \
+	%D%/rtrs/srv-chunk.h \
+	%D%/rtrs/srv-con.c \
+	%D%/rtrs/srv-con.h \
+	%D%/rtrs/srv-fence.c \
+	%D%/rtrs/srv-fence.h \
+	%D%/rtrs/srv-geom.c \
+	%D%/rtrs/srv-geom.h \
+	%D%/rtrs/srv-info.c \
+	%D%/rtrs/srv-info.h \
+	%D%/rtrs/srv-key.c \
+	%D%/rtrs/srv-key.h \
+	%D%/rtrs/srv-listen.c \
+	%D%/rtrs/srv-listen.h \
+	%D%/rtrs/srv-log.c \
+	%D%/rtrs/srv-log.h \
+	%D%/rtrs/srv-mem.c \
+	%D%/rtrs/srv-mem.h \
+	%D%/rtrs/srv-ops.h \
+	%D%/rtrs/srv-path.c \
+	%D%/rtrs/srv-path.h \
+	%D%/rtrs/srv-pool.c \
+	%D%/rtrs/srv-pool.h \
+	%D%/rtrs/srv-req.c \
+	%D%/rtrs/srv-req.h \
+	%D%/rtrs/srv-sess.c \
+	%D%/rtrs/srv-sess.h \
+	%D%/rtrs/srv-stat.c \
+	%D%/rtrs/srv-stat.h \
+	%D%/rtrs/srv-state.h \
 	%D%/srv.c \
 	%D%/srv.h \
 	$(NULL)
@@ -87,15 +90,15 @@ librtrsring_la_LIBADD = libstorering.la $(LIBURING_LIBS)
 
 rtrs_server_CPPFLAGS = $(SRV_CPPFLAGS)
 rtrs_server_SOURCES = \
+	%D%/ctl/srv-ctl-json.c \
+	%D%/ctl/srv-ctl-json.h \
+	%D%/ctl/srv-ctl.c \
+	%D%/ctl/srv-ctl.h \
 	%D%/main.c \
 	%D%/reactors.c \
 	%D%/reactors.h \
 	%D%/sink.c \
 	%D%/sink.h \
-	%D%/srv-ctl-json.c \
-	%D%/srv-ctl-json.h \
-	%D%/srv-ctl.c \
-	%D%/srv-ctl.h \
 	%D%/tell.c \
 	%D%/tell.h \
 	$(NULL)

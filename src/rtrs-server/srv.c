@@ -21,9 +21,10 @@
 #include "srv-mem.h"
 #include "srv-open.h"
 #include "srv-path.h"
-#include "srv-priv.h"
 #include "srv-rnbd.h"
 #include "srv-sess.h"
+#include "srv-state.h"
+#include "srv.h"
 
 /* ---- stop ---- */
 

@@ -10,7 +10,7 @@
 #include "raw-clt.h"
 #include "rtrs-imm.h"
 #include "srv-pool.h"
-#include "srv-priv.h"
+#include "srv-state.h"
 #include "world.h"
 
 static struct world *w;

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "srv-priv.h"
+#include "srv-state.h"
 #include "trace.h"
 #include "world.h"
 #include "world-priv.h"

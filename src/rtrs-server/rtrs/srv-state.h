@@ -9,8 +9,8 @@
  * threads talk through messages only.  What IO threads read of the control thread's objects is
  * constant while they can see it, or lock-free: the fence (srv-fence.h), and the device table of
  * RNBD (srv-dev.h). */
-#ifndef SRV_PRIV_H
-#define SRV_PRIV_H
+#ifndef SRV_STATE_H
+#define SRV_STATE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,7 +26,6 @@
 #include "srv-log.h"
 #include "srv-ops.h"
 #include "srv-pool.h"
-#include "srv.h"
 
 struct srv_req;
 

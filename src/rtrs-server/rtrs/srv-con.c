@@ -20,7 +20,7 @@
 #include "log.h"
 #include "rtrs-msg.h"
 #include "srv-con.h"
-#include "srv-priv.h"
+#include "srv-state.h"
 #include "util.h"
 
 #define DRAIN_AGAIN_MS 1000

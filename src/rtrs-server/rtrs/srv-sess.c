@@ -8,7 +8,7 @@
 #include "clock.h"
 #include "log.h"
 #include "srv-path.h"
-#include "srv-priv.h"
+#include "srv-state.h"
 #include "srv-sess.h"
 
 struct srv_sess *srv_sess_create(struct srv *srv, const uint8_t uuid[RTRS_UUID_LEN],

@@ -17,7 +17,7 @@
 #include "srv-geom.h"
 #include "srv-listen.h"
 #include "srv-path.h"
-#include "srv-priv.h"
+#include "srv-state.h"
 #include "util.h"
 
 #define EVENT_BUDGET 64

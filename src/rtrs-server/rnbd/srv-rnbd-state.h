@@ -11,7 +11,7 @@
 #include "srv-dev.h"
 #include "srv-ident.h"
 #include "srv-pool.h"
-#include "srv-priv.h"
+#include "srv-state.h"
 #include "srv-req.h"
 #include "srv-sess.h"
 #include "util.h"

@@ -17,7 +17,7 @@
 #include "srv-con.h"
 #include "srv-geom.h"
 #include "srv-path.h"
-#include "srv-priv.h"
+#include "srv-state.h"
 #include "srv-sess.h"
 #include "util.h"
 

@@ -8,7 +8,7 @@
 
 #include "clock.h"
 #include "srv-mem.h"
-#include "srv-priv.h"
+#include "srv-state.h"
 
 #define MEM_CONS 64u			/* some 6 MB with the default depth: less is not worth it */
 #define MEM_DELAY_MS 1000

@@ -13,7 +13,7 @@
 #include "export-io.h"
 #include "srv-chunk.h"
 #include "srv-key.h"
-#include "srv-priv.h"
+#include "srv-state.h"
 #include "util.h"
 
 /* The name of a path's first chunk towards clients.  Paths have different names, so a request for

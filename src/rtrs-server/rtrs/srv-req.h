@@ -29,7 +29,7 @@
 #include "srv-fence.h"
 #include "srv-key.h"
 #include "srv-path.h"
-#include "srv-priv.h"
+#include "srv-state.h"
 #include "srv-sess.h"
 
 enum srv_req_stage {

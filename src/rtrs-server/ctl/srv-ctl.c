@@ -19,7 +19,7 @@
 #include "srv-export-stat.h"
 #include "srv-open.h"
 #include "srv-path.h"
-#include "srv-priv.h"
+#include "srv-state.h"
 #include "srv-rnbd-state.h"
 #include "srv-sess.h"
 #include "srv-stat.h"

@@ -11,7 +11,7 @@
 #include "srv-chunk.h"
 #include "srv-con.h"
 #include "srv-geom.h"
-#include "srv-priv.h"
+#include "srv-state.h"
 #include "util.h"
 
 unsigned srv_geom_depth_max(uint32_t max_io_size)

@@ -11,7 +11,7 @@
 #include "srv-con.h"
 #include "srv-info.h"
 #include "srv-path.h"
-#include "srv-priv.h"
+#include "srv-state.h"
 #include "srv-sess.h"
 #include "util.h"
 

@@ -17,7 +17,7 @@
 #include "srv-export-stat.h"
 #include "srv-key.h"
 #include "srv-path.h"
-#include "srv-priv.h"
+#include "srv-state.h"
 #include "srv-rnbd-state.h"
 #include "srv-sess.h"
 #include "srv-stat.h"
