@@ -29,9 +29,9 @@ libstore_la_SOURCES = \
 
 libstorering_la_CPPFLAGS = $(SRV_CPPFLAGS)
 libstorering_la_SOURCES = \
+	%D%/store-driver.h \
 	%D%/store-drivers-io.c \
 	%D%/export-io-failed.c \
-	%D%/export-io-priv.h \
 	%D%/export-io-share.c \
 	%D%/export-io.c \
 	%D%/export-ring.c \
