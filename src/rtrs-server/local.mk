@@ -22,6 +22,8 @@ librtrssrv_la_SOURCES = \
 	%D%/conf.c \
 	%D%/conf.h \
 	%D%/reactor/reactor.h \
+	%D%/rnbd/srv-close.c \
+	%D%/rnbd/srv-close.h \
 	%D%/rnbd/srv-dev-io.c \
 	%D%/rnbd/srv-dev-io.h \
 	%D%/rnbd/srv-dev.c \
@@ -36,9 +38,12 @@ librtrssrv_la_SOURCES = \
 	%D%/rnbd/srv-open.h \
 	%D%/rnbd/srv-prio.c \
 	%D%/rnbd/srv-prio.h \
+	%D%/rnbd/srv-result.h \
 	%D%/rnbd/srv-rnbd-state.h \
 	%D%/rnbd/srv-rnbd.c \
 	%D%/rnbd/srv-rnbd.h \
+	%D%/rnbd/srv-sess-info.c \
+	%D%/rnbd/srv-sess-info.h \
 	%D%/rnbd/srv-size.c \
 	%D%/rnbd/srv-size.h \
 	%D%/rtrs/srv-accept.c \

@@ -42,7 +42,7 @@ static void wait_quiet(unsigned long before)
 
 static void open_close(unsigned round)
 {
-	struct srv_dev *dev = srv_dev_open(&devs, &exports[round & 1], RNBD_ACCESS_RW, quiet);
+	struct srv_dev *dev = srv_dev_open(&devs, &exports[round & 1], RNBD_ACCESS_RW);
 	unsigned long before = atomic_load(&quiet_told);
 
 	check(dev->id % SRV_DEV_SLOTS == 0 && dev->id / SRV_DEV_SLOTS == round);
@@ -78,7 +78,7 @@ static void *worker(void *arg)
 
 int main(void)
 {
-	srv_dev_table_init(&devs, NULL);
+	srv_dev_table_init(&devs, NULL, quiet);
 	run_threads(worker);
 	srv_dev_table_fini(&devs);
 	return 0;

@@ -14,10 +14,10 @@
 #include "exports.h"
 #include "log.h"
 #include "rundir.h"
+#include "srv-close.h"
 #include "srv-ctl-json.h"
 #include "srv-ctl.h"
 #include "srv-export-stat.h"
-#include "srv-open.h"
 #include "srv-path.h"
 #include "srv-state.h"
 #include "srv-rnbd-state.h"
@@ -150,7 +150,7 @@ static void call_export_kick(struct ctl_client *client, const char *name, void *
 
 	if (!ex)
 		ctl_refuse(client, "there is no export '%s'", name);
-	else if (!srv_open_kick(srv, ex))
+	else if (!srv_close_kick(srv, ex))
 		ctl_refuse(client, "nobody has export '%s' open", name);
 	else
 		ctl_call_done(client);

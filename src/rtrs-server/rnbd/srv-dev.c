@@ -6,9 +6,11 @@
 
 #include "srv-dev.h"
 
-void srv_dev_table_init(struct srv_dev_table *t, struct srv_sess *sess)
+void srv_dev_table_init(struct srv_dev_table *t, struct srv_sess *sess,
+			void (*quiet)(struct loop_msg *msg))
 {
 	t->sess = sess;
+	t->quiet = quiet;
 	for (unsigned i = 0; i < SRV_DEV_PAGES; i++)
 		atomic_init(&t->pages[i], NULL);
 }
@@ -75,8 +77,7 @@ static bool add_page(struct srv_dev_table *t, uint32_t slot)
 	return true;
 }
 
-struct srv_dev *srv_dev_open(struct srv_dev_table *t, struct export *ex, enum rnbd_access_mode mode,
-			     void (*quiet)(struct loop_msg *msg))
+struct srv_dev *srv_dev_open(struct srv_dev_table *t, struct export *ex, enum rnbd_access_mode mode)
 {
 	struct srv_dev *dev = NULL;
 	uint32_t slot = 0;
@@ -89,7 +90,7 @@ struct srv_dev *srv_dev_open(struct srv_dev_table *t, struct export *ex, enum rn
 	dev->state = SRV_DEV_OPEN;
 	dev->ex = ex;
 	dev->mode = mode;
-	loop_msg_init(&dev->quiet_msg, quiet);
+	loop_msg_init(&dev->quiet_msg, t->quiet);
 	/* ORDER: release; who sees the flag sees export and mode. */
 	atomic_store_explicit(&dev->word, (uint64_t)dev->id << 32 | SRV_DEV_USABLE,
 			      memory_order_release);

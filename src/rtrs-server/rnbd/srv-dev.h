@@ -58,11 +58,15 @@ struct srv_dev {
 
 struct srv_dev_table {
 	struct srv_sess *sess;
+	void (*quiet)(struct loop_msg *msg);
 	/* each [SRV_DEV_PAGE]; NULL: no device was there yet */
 	_Atomic(struct srv_dev *) pages[SRV_DEV_PAGES];
 };
 
-void srv_dev_table_init(struct srv_dev_table *t, struct srv_sess *sess);
+/* @quiet runs on the control thread when the last reference of a device goes while the device is
+ * closing. */
+void srv_dev_table_init(struct srv_dev_table *t, struct srv_sess *sess,
+			void (*quiet)(struct loop_msg *msg));
 /* Every device must be free. */
 void srv_dev_table_fini(struct srv_dev_table *t);
 
@@ -116,14 +120,14 @@ static inline bool srv_dev_put(struct srv_dev *dev)
 /* The first device that is not free, and the next one behind @dev; NULL: none. */
 struct srv_dev *srv_dev_first(const struct srv_dev_table *t);
 struct srv_dev *srv_dev_next(const struct srv_dev_table *t, const struct srv_dev *dev);
+#define srv_dev_for_each(dev, table)                                                               \
+	for (struct srv_dev *dev = srv_dev_first(table); dev; dev = srv_dev_next(table, dev))
 /* The device of @ex that is not free, or NULL. */
 struct srv_dev *srv_dev_find(const struct srv_dev_table *t, const struct export *ex);
 /* The device @id that is not free, or NULL. */
 struct srv_dev *srv_dev_by_id(const struct srv_dev_table *t, uint32_t id);
-/* Open @ex in the lowest free slot; NULL: no memory, or no id.  @ex must not be in the table.
- * @quiet runs on the control thread when the last reference goes while the device is closing. */
-struct srv_dev *srv_dev_open(struct srv_dev_table *t, struct export *ex, enum rnbd_access_mode mode,
-			     void (*quiet)(struct loop_msg *msg));
+/* Open @ex in the lowest free slot; NULL: no memory, or no id.  @ex must not be in the table. */
+struct srv_dev *srv_dev_open(struct srv_dev_table *t, struct export *ex, enum rnbd_access_mode mode);
 /* Hand out no more references.  @state: LOST, CLOSED or KICKED.  Returns true when there is none:
  * call srv_dev_free() now; otherwise when quiet_msg arrives.  A device that is closing may change
  * @state. */

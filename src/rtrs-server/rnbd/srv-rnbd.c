@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "srv-close.h"
 #include "srv-dev-io.h"
 #include "srv-export-stat.h"
 #include "srv-list.h"
@@ -12,6 +13,7 @@
 #include "srv-prio.h"
 #include "srv-rnbd-state.h"
 #include "srv-rnbd.h"
+#include "srv-sess-info.h"
 #include "srv-size.h"
 
 static void rnbd_request(struct srv_req *req)
@@ -38,10 +40,10 @@ struct message {
 };
 
 static const struct message messages[] = {
-	{ .type = RNBD_MSG_SESS_INFO, .answer = srv_open_sess_info },
+	{ .type = RNBD_MSG_SESS_INFO, .answer = srv_sess_info_request },
 	/* ORDER: a path that failed before has had its waiters cancelled; do not add one. */
-	{ .type = RNBD_MSG_OPEN, .answer = srv_open_open, .in_service = true },
-	{ .type = RNBD_MSG_CLOSE, .answer = srv_open_close },
+	{ .type = RNBD_MSG_OPEN, .answer = srv_open_request, .in_service = true },
+	{ .type = RNBD_MSG_CLOSE, .answer = srv_close_request },
 	{ .type = RNBD_MSG_LIST, .answer = srv_list_request },
 };
 
@@ -103,7 +105,7 @@ static int rnbd_sess_begins(struct srv_sess *sess)
 
 	if (!r)
 		return -ENOMEM;
-	srv_dev_table_init(&r->devs, sess);
+	srv_dev_table_init(&r->devs, sess, srv_close_quiet);
 	sess->user = r;
 	return 0;
 }
@@ -130,12 +132,18 @@ static void rnbd_resume(struct srv_req *req)
 	runs[srv_req_stage(req)](req);
 }
 
+static void rnbd_path_failed(struct srv_path *path)
+{
+	srv_open_path_failed(path);
+	srv_size_path_failed(path);
+}
+
 const struct srv_ops srv_rnbd_ops = {
 	.req_size = sizeof(struct srv_rnbd_req),
 	.request = rnbd_request,
 	.resume = rnbd_resume,
-	.path_failed = srv_open_path_failed,
+	.path_failed = rnbd_path_failed,
 	.sess_begins = rnbd_sess_begins,
-	.sess_lost = srv_open_sess_lost,
+	.sess_lost = srv_close_sess_lost,
 	.sess_ends = rnbd_sess_ends,
 };

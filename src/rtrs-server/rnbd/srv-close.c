@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the end of handles, and the CLOSEs that wait for it; control thread.  A handle is freed when
+ * its last reference has gone, and then the OPENs that wait for that are tried again.  A CLOSE ends
+ * in srv_req_finish_control(), once; errors are answers. */
+#include <errno.h>
+
+#include "export.h"
+#include "log.h"
+#include "srv-close.h"
+#include "srv-open.h"
+#include "srv-rnbd-state.h"
+#include "util.h"
+
+static void dev_closed(struct srv_dev *dev)
+{
+	struct srv *srv = dev->sess->srv;
+	struct list *l;
+
+	srv_log_access(srv, &dev->sess->client, dev->sess->name, "device %u closed: %s",
+		       srv_dev_number(dev), dev->ex->name);
+	export_release(dev->ex, dev->mode);
+	while ((l = list_pop(&dev->closers)))
+		srv_req_finish_control(list_entry(l, struct srv_req, link), 0);
+	srv_dev_free(dev);
+	srv_open_retry(srv);
+}
+
+void srv_close_quiet(struct loop_msg *msg)
+{
+	dev_closed(container_of(msg, struct srv_dev, quiet_msg));
+}
+
+void srv_close_request(struct srv_req *req)
+{
+	struct srv_dev *dev;
+	uint32_t id;
+
+	/* An answer with data would be whatever stands in the chunk. */
+	if (rnbd_close_decode(req->rtrs.usr, req->rtrs.usr_len, &id) || req->rtrs.has_desc) {
+		srv_req_finish_control(req, -EINVAL);
+		return;
+	}
+	dev = srv_dev_by_id(&srv_rnbd_sess(req->path->sess)->devs, id);
+	if (!dev) {
+		srv_req_finish_control(req, 0);
+		return;
+	}
+	list_add_tail(&dev->closers, &req->link);
+	if (srv_dev_begin_close(dev, SRV_DEV_CLOSED))
+		dev_closed(dev);
+}
+
+void srv_close_sess_lost(struct srv_sess *sess)
+{
+	srv_dev_for_each(dev, &srv_rnbd_sess(sess)->devs) {
+		if ((dev->state == SRV_DEV_OPEN || dev->state == SRV_DEV_KICKED) &&
+		    srv_dev_begin_close(dev, SRV_DEV_LOST))
+			dev_closed(dev);
+	}
+}
+
+unsigned srv_close_kick(struct srv *srv, const struct export *ex)
+{
+	struct srv_sess *sess;
+	unsigned n = 0;
+
+	list_for_each(sess, &srv->sessions, link) {
+		struct srv_dev *dev = srv_dev_find(&srv_rnbd_sess(sess)->devs, ex);
+
+		if (!dev || dev->state != SRV_DEV_OPEN)
+			continue;
+		log_warn(sess->name, "device %u of %s is taken away", srv_dev_number(dev),
+			 ex->name);
+		n++;
+		if (srv_dev_begin_close(dev, SRV_DEV_KICKED))
+			dev_closed(dev);
+	}
+	return n;
+}
