@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The options of rtrs-server, and the command line as a struct srv_conf.  Owns nothing.  Main thread,
- * before any other starts. */
+ * before any other starts: what the line names is not looked at. */
 #include <config.h>
 
 #include <errno.h>
@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "conf.h"
+#include "exports.h"
 #include "opt.h"
 #include "rtrs-proto.h"
 #include "rundir.h"
@@ -180,6 +181,16 @@ const struct opt_table conf_options = {
 
 /* ---- the whole ---- */
 
+const struct conf_export *conf_export_find(const struct srv_conf *conf, const char *name)
+{
+	for (unsigned i = 0; i < conf->nexports; i++) {
+		if (!strcmp(conf->exports[i].name, name))
+			return &conf->exports[i];
+	}
+	return NULL;
+}
+
+
 /* Options that each are possible. */
 static int check_together(const struct srv_conf *conf, char *err, size_t len)
 {
@@ -229,6 +240,34 @@ static void set_defaults(struct srv_conf *conf)
 	opt_defaults(&conf_options, conf);
 }
 
+static int add_export(struct srv_conf *conf, const char *spec, char *err, size_t len)
+{
+	struct conf_export *ex, *all = one_more(conf->exports, conf->nexports, sizeof(*all), err, len);
+	struct exports none;
+	int rc;
+
+	if (!all)
+		return -ENOMEM;
+	conf->exports = all;
+	exports_init(&none);
+	rc = exports_check(&none, spec, err, len);
+	if (rc)
+		return rc;
+	ex = &all[conf->nexports];
+	*ex = (struct conf_export){ .name = strndup(spec, strcspn(spec, "=")), .spec = spec };
+	if (!ex->name) {
+		snprintf(err, len, "out of memory");
+		return -ENOMEM;
+	}
+	if (conf_export_find(conf, ex->name)) {
+		snprintf(err, len, "export name '%s' is given twice", ex->name);
+		free(ex->name);
+		return -EEXIST;
+	}
+	conf->nexports++;
+	return 0;
+}
+
 /* Behind the options stand the exports. */
 static enum opt_result add_exports(struct srv_conf *conf, int n, char **specs, char *err, size_t len)
 {
@@ -237,10 +276,10 @@ static enum opt_result add_exports(struct srv_conf *conf, int n, char **specs, c
 		return OPT_USAGE;
 	}
 	for (int i = 0; i < n; i++) {
-		if (exports_check(conf->exports, specs[i], err, len))
-			return OPT_USAGE;
-		if (exports_add(conf->exports, specs[i], err, len))
-			return OPT_FAILED;
+		int rc = add_export(conf, specs[i], err, len);
+
+		if (rc)
+			return rc == -ENOMEM ? OPT_FAILED : OPT_USAGE;
 	}
 	return OPT_RUN;
 }
@@ -251,12 +290,6 @@ enum opt_result conf_parse(struct srv_conf *conf, int argc, char **argv, char *e
 	int first = argc;
 
 	set_defaults(conf);
-	conf->exports = malloc(sizeof(*conf->exports));
-	if (!conf->exports) {
-		snprintf(err, errlen, "out of memory");
-		return OPT_FAILED;
-	}
-	exports_init(conf->exports);
 	rc = opt_argv(&conf_options, conf, argc, argv, &first, NULL, err, errlen);
 	if (rc == OPT_RUN && check_together(conf, err, errlen))
 		rc = OPT_USAGE;
@@ -267,8 +300,8 @@ enum opt_result conf_parse(struct srv_conf *conf, int argc, char **argv, char *e
 
 void conf_fini(struct srv_conf *conf)
 {
-	if (conf->exports)
-		exports_fini(conf->exports);
+	for (unsigned i = 0; i < conf->nexports; i++)
+		free(conf->exports[i].name);
 	free(conf->exports);
 	free(conf->allow);
 	free(conf->listeners);

@@ -9,7 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "exports.h"
 #include "fabric.h"
 #include "log.h"
 #include "opt.h"
@@ -34,11 +33,18 @@ struct srv_allow {
 	uid_t uid;
 };
 
+/* NAME=PATH[,FLAG]...: what is to be exported, whether or not it can be. */
+struct conf_export {
+	char *name;
+	const char *spec;		/* all of it; an element of argv */
+};
+
 struct srv_conf {
 	struct fab_addr *listeners;	/* each with its provider; port 0: any */
 	unsigned nlisteners;
 	bool listen_default;		/* no --listen: loopback, and ::1 where there is IPv6 */
-	struct exports *exports;	/* at least one */
+	struct conf_export *exports;
+	unsigned nexports;		/* at least one */
 
 	enum srv_invalidate invalidate;
 	struct srv_allow *allow;
@@ -75,11 +81,13 @@ struct srv_conf {
 
 extern const struct opt_table conf_options;
 
-/* Read the command line into @conf and open the exports.  May block in name resolution.  @conf is
+/* Read the command line into @conf, a pure value: nothing is opened.  May block in name resolution.  @conf is
  * to be given to conf_fini() whatever the result. */
 enum opt_result conf_parse(struct srv_conf *conf, int argc, char **argv, char *err,
 			    size_t errlen);
 void conf_fini(struct srv_conf *conf);
+/* NULL: none has this name. */
+const struct conf_export *conf_export_find(const struct srv_conf *conf, const char *name);
 
 /* "ADDR" or "ADDR/BITS", an IPv6 address may stand in brackets; "uid:NUMBER", "uid:NAME".  0,
  * -EINVAL, or -ENOENT: no such user, with what was expected in @why.  May ask the user database. */

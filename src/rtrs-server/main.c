@@ -24,6 +24,7 @@
 #include "conf.h"
 #include "ctl.h"
 #include "export-state.h"
+#include "exports.h"
 #include "log.h"
 #include "reactor.h"
 #include "reactors.h"
@@ -36,6 +37,7 @@
 
 struct program {
 	struct srv_conf conf;
+	struct exports exports;
 	struct reactors reactors;
 	struct srv *srv;
 	struct ctl *ctl;		/* NULL: no control socket */
@@ -185,7 +187,7 @@ static int serve(struct program *p)
 	char err[512];
 	int rc;
 
-	rc = srv_start(&p->conf, p->reactors.all, p->reactors.n, &p->srv, err, sizeof(err));
+	rc = srv_start(&p->conf, &p->exports, p->reactors.all, p->reactors.n, &p->srv, err, sizeof(err));
 	if (rc) {
 		log_err(NULL, "%s", err);
 		return rc;
@@ -201,7 +203,7 @@ static int serve(struct program *p)
 		exit(1);		/* the server runs already; nobody has been told so */
 	}
 	srv_tell(p->srv);
-	tell_exports(&p->conf);
+	tell_exports(&p->exports);
 	tell_protection(&p->conf);
 	tell_reach(&p->conf);
 	fflush(stdout);
@@ -240,9 +242,21 @@ static int state_result(const struct srv_conf *conf, int rc)
 	return 0;
 }
 
-static int exports_take(const struct srv_conf *conf)
+static int exports_open(struct exports *exports, const struct srv_conf *conf)
 {
-	int rc = state_result(conf, export_state_dir(conf->exports, conf->state_dir));
+	char err[512];
+	int rc = 0;
+
+	for (unsigned i = 0; i < conf->nexports && !rc; i++)
+		rc = exports_add(exports, conf->exports[i].spec, err, sizeof(err));
+	if (rc)
+		log_err(NULL, "%s", err);
+	return rc;
+}
+
+static int exports_take(struct exports *exports, const struct srv_conf *conf)
+{
+	int rc = state_result(conf, export_state_dir(exports, conf->state_dir));
 	char err[512];
 
 	if (rc)
@@ -250,24 +264,24 @@ static int exports_take(const struct srv_conf *conf)
 	if (!conf->state_dir)
 		log_warn(NULL, "no directory for what must outlive this server: its clients take each "
 			 "restart for a reboot of the host (--state-dir)");
-	conf->exports->lock_timeout_ms = conf->lock_timeout_ms;
+	exports->lock_timeout_ms = conf->lock_timeout_ms;
 	/* ORDER: the lock first, because the state of a file belongs to the one who has it. */
-	rc = conf->no_lock ? 0 : exports_lock(conf->exports, err, sizeof(err));
+	rc = conf->no_lock ? 0 : exports_lock(exports, err, sizeof(err));
 	if (!rc)
-		rc = exports_claim(conf->exports, err, sizeof(err));
+		rc = exports_claim(exports, err, sizeof(err));
 	if (rc)
 		log_err(NULL, "%s", err);
 	else
-		rc = state_result(conf, export_state_open(conf->exports));
+		rc = state_result(conf, export_state_open(exports));
 	if (rc)
-		export_state_close(conf->exports);
+		export_state_close(exports);
 	return rc;
 }
 
 static int run(struct program *p)
 {
 	/* ORDER: before signals are blocked, because it may wait. */
-	int rc = exports_take(&p->conf);
+	int rc = exports_take(&p->exports, &p->conf);
 
 	if (rc)
 		return rc;
@@ -275,13 +289,13 @@ static int run(struct program *p)
 	if (rc)
 		log_err(NULL, "cannot open a signalfd: %s", strerror(-rc));
 	if (!rc)
-		rc = reactors_create(&p->reactors, &p->conf);
+		rc = reactors_create(&p->reactors, &p->conf, &p->exports);
 	if (!rc)
 		rc = reactors_start(&p->reactors);
 	if (!rc)
 		rc = serve(p);
 	reactors_destroy(&p->reactors);
-	export_state_close(p->conf.exports);
+	export_state_close(&p->exports);
 	return rc;
 }
 
@@ -304,8 +318,12 @@ int main(int argc, char **argv)
 	result = conf_parse(&p.conf, argc, argv, err, sizeof(err));
 	if (result == OPT_USAGE || result == OPT_FAILED)
 		log_err(NULL, "%s", err);
+	exports_init(&p.exports);
+	if (result == OPT_RUN && exports_open(&p.exports, &p.conf))
+		result = OPT_FAILED;
 	log_init(sink_for(true), p.conf.log_level);
 	rc = result == OPT_RUN ? run(&p) != 0 : status[result];
+	exports_fini(&p.exports);
 	conf_fini(&p.conf);
 	return rc;
 }

@@ -19,7 +19,7 @@
 #define RING_ENTRIES 256
 
 struct thread {
-	const struct srv_conf *conf;
+	struct exports *exports;
 	struct reactor *reactor;
 	pthread_t id;
 	bool running;
@@ -30,7 +30,7 @@ struct thread {
 
 static void thread_attach(struct thread *t, bool control)
 {
-	t->status = export_ring_attach(t->reactor, t->conf->exports, control, t->err, sizeof(t->err));
+	t->status = export_ring_attach(t->reactor, t->exports, control, t->err, sizeof(t->err));
 	sem_post(&t->attached);
 }
 
@@ -51,7 +51,7 @@ static void *thread_main(void *arg)
 	return NULL;
 }
 
-int reactors_create(struct reactors *r, const struct srv_conf *conf)
+int reactors_create(struct reactors *r, const struct srv_conf *conf, struct exports *exports)
 {
 	unsigned n = conf->threads + 1;
 
@@ -72,7 +72,7 @@ int reactors_create(struct reactors *r, const struct srv_conf *conf)
 			return rc;
 		if (i)			/* the control thread has no need to be quick */
 			reactor_set_poll(r->all[i], conf->poll_us);
-		r->threads[i].conf = conf;
+		r->threads[i].exports = exports;
 		r->threads[i].reactor = r->all[i];
 		sem_init(&r->threads[i].attached, 0, 0);
 	}

@@ -10,6 +10,7 @@
 #include "conf.h"
 #include "reactor.h"
 
+struct exports;
 struct thread;
 
 struct reactors {
@@ -18,9 +19,9 @@ struct reactors {
 	struct thread *threads;		/* [n] */
 };
 
-/* Make the reactors: none runs yet.  @r is all 0, @conf outlives it.  0 or -errno;
+/* Make the reactors: none runs yet.  @r is all 0, @conf and @exports outlive it.  0 or -errno;
  * reactors_destroy() follows in any case. */
-int reactors_create(struct reactors *r, const struct srv_conf *conf);
+int reactors_create(struct reactors *r, const struct srv_conf *conf, struct exports *exports);
 /* The storage is on the ring of each then, and all but the main thread run.  0 or -errno. */
 int reactors_start(struct reactors *r);
 /* Stop all but the main thread, and wait for them.  Idempotent. */

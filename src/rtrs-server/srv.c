@@ -13,6 +13,7 @@
 
 #include "clock.h"
 #include "export.h"
+#include "exports.h"
 #include "log.h"
 #include "srv-accept.h"
 #include "srv-geom.h"
@@ -144,29 +145,29 @@ static struct srv *srv_alloc(const struct srv_conf *conf, struct reactor **react
 	return srv;
 }
 
-static int pool_init(struct srv_thread *t)
+static int pool_init(struct srv_thread *t, const struct exports *exports)
 {
 	struct export *ex;
 	int rc = srv_pool_init(&t->pool, t->reactor, t->srv->conf->max_io_size);
 
-	list_for_each(ex, &t->srv->conf->exports->list, link) {
+	list_for_each(ex, &exports->list, link) {
 		if (!rc)
 			rc = srv_pool_share_add(&t->pool, ex->index);
 	}
 	return rc;
 }
 
-static int pools_init(struct srv *srv)
+static int pools_init(struct srv *srv, const struct exports *exports)
 {
 	int rc = 0;
 
 	for (unsigned i = 0; i < srv->nthreads && !rc; i++)
-		rc = pool_init(&srv->threads[i]);
+		rc = pool_init(&srv->threads[i], exports);
 	return rc;
 }
 
-int srv_start(const struct srv_conf *conf, struct reactor **reactors, unsigned n, struct srv **out,
-	      char *err, size_t errlen)
+int srv_start(const struct srv_conf *conf, struct exports *exports, struct reactor **reactors,
+	      unsigned n, struct srv **out, char *err, size_t errlen)
 {
 	struct srv *srv = srv_alloc(conf, reactors, n);
 	int rc;
@@ -175,7 +176,7 @@ int srv_start(const struct srv_conf *conf, struct reactor **reactors, unsigned n
 		snprintf(err, errlen, "no memory");
 		return -ENOMEM;
 	}
-	rc = srv_rnbd_create(srv, conf->exports);
+	rc = srv_rnbd_create(srv, exports);
 	if (rc) {
 		snprintf(err, errlen, "no memory");
 		goto err_free;
@@ -187,7 +188,7 @@ int srv_start(const struct srv_conf *conf, struct reactor **reactors, unsigned n
 		goto err_free;
 	}
 	if (conf->invalidate != SRV_INVALIDATE_NEVER) {
-		rc = pools_init(srv);
+		rc = pools_init(srv, exports);
 		if (rc) {
 			snprintf(err, errlen, "no address space for private buffers");
 			goto err_free;

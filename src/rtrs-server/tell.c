@@ -28,12 +28,12 @@ static const char *human(uint64_t bytes, char *buf, size_t len)
 	return buf;
 }
 
-void tell_exports(const struct srv_conf *conf)
+void tell_exports(const struct exports *exports)
 {
 	const struct export *ex;
 	char size[32];
 
-	list_for_each(ex, &conf->exports->list, link) {
+	list_for_each(ex, &exports->list, link) {
 		const struct rnbd_dev_info *g = &ex->geometry;
 
 		log_info(ex->name, "exports %s '%s', %llu bytes (%s), %s, %s, block size %u (logical) "

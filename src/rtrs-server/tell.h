@@ -5,9 +5,10 @@
 #define TELL_H
 
 #include "conf.h"
+#include "exports.h"
 
 /* One line for each export.  They are open.  Main thread. */
-void tell_exports(const struct srv_conf *conf);
+void tell_exports(const struct exports *exports);
 /* A warning if other machines can reach the server and all of them are let in.  Main thread. */
 void tell_reach(const struct srv_conf *conf);
 /* What protects requests from their clients; what depends on a client's device is told with the

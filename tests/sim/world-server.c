@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exports.h"
 #include "sim-loop.h"
 #include "world-priv.h"
 
@@ -72,7 +73,6 @@ static void conf_init(struct world_server *s, const struct world_server_conf *co
 	s->conf = (struct srv_conf){
 		.listeners = &s->listen,
 		.nlisteners = 1,
-		.exports = &s->exports,
 		.invalidate = conf->invalidate,
 		.queue_depth = conf->queue_depth,
 		.max_io_size = conf->max_io_size,
@@ -150,7 +150,7 @@ void world_server_start(struct world *w, const struct world_server_conf *conf)
 	take_export(w, conf);
 	w->other_host = conf && conf->other_host;
 	s = server_make(w, conf);
-	if (srv_start(&s->conf, s->reactors, s->nreactors, &s->srv, err, sizeof(err)))
+	if (srv_start(&s->conf, &s->exports, s->reactors, s->nreactors, &s->srv, err, sizeof(err)))
 		sim_test_failed(__FILE__, __LINE__, err);
 	sim_leave(before);
 	list_add_tail(&w->servers, &s->link);
@@ -165,7 +165,7 @@ const char *world_server_refuses(struct world *w, const struct world_server_conf
 	struct world_server *s = server_make(w, conf);
 
 	err[0] = '\0';
-	CHECK(srv_start(&s->conf, s->reactors, s->nreactors, &s->srv, err, sizeof(err)) < 0);
+	CHECK(srv_start(&s->conf, &s->exports, s->reactors, s->nreactors, &s->srv, err, sizeof(err)) < 0);
 	server_unmake(s);
 	free(s);
 	sim_leave(before);

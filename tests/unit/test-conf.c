@@ -74,8 +74,9 @@ Test(conf, defaults)
 	cr_assert_str_eq(fab_addr_format(&conf.listeners[0], addr, sizeof(addr)),
 			 "127.0.0.1:1234");
 	cr_assert_str_eq(fab_addr_format(&conf.listeners[1], addr, sizeof(addr)), "[::1]:1234");
-	cr_assert_eq(conf.exports->n, 1);
-	cr_assert_not_null(exports_find(conf.exports, "disk"));
+	cr_assert_eq(conf.nexports, 1);
+	cr_assert_str_eq(conf.exports[0].spec, spec);
+	cr_assert_eq(conf_export_find(&conf, "disk"), &conf.exports[0]);
 	cr_assert_eq(conf.invalidate, SRV_INVALIDATE_AUTO);
 	cr_assert_eq(conf.nallow, 0);
 	cr_assert_eq(conf.queue_depth, 128);
@@ -218,6 +219,8 @@ Test(conf, mistakes)
 		{ "--listen unix:/a --listen unix:/a", true, OPT_USAGE,
 		  "--listen 'unix:/a': this address is given twice" },
 		{ "--listen unix:/a --listen unix:/b", true, OPT_RUN, "" },
+		{ "disk=/a disk=/b", false, OPT_USAGE, "export name 'disk' is given twice" },
+		{ "none=/no/such/file", true, OPT_RUN, "" },	/* nothing is opened */
 		{ "disk", false, OPT_USAGE,
 		  "'disk': expected NAME=PATH[,readonly][,direct][,force]" },
 	};

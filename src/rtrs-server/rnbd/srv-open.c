@@ -15,6 +15,7 @@
 
 #include "clock.h"
 #include "export.h"
+#include "exports.h"
 #include "log.h"
 #include "srv-open.h"
 #include "srv-result.h"
