@@ -51,6 +51,11 @@ THREAD_TESTS += %D%/thread-clt
 %C%_thread_clt_CPPFLAGS = $(CLT_CPPFLAGS)
 %C%_thread_clt_LDADD = libmockserver.la libmockhca.la libclt.la libcltthread.la libloop.la libfab.la librtrs.la librnbd.la libbase.la libclock.la
 
+THREAD_TESTS += %D%/thread-clt-front
+%C%_thread_clt_front_SOURCES = %D%/thread-clt-front.c %D%/thread.h
+%C%_thread_clt_front_CPPFLAGS = $(%C%_thread_clt_CPPFLAGS)
+%C%_thread_clt_front_LDADD = libcltkit.la libcltloop.la libctl.la libopt.la $(%C%_thread_clt_LDADD) $(JANSSON_LIBS)
+
 THREAD_TESTS += %D%/thread-clt-wake
 %C%_thread_clt_wake_SOURCES = %D%/thread-clt-wake.c %D%/thread.h
 %C%_thread_clt_wake_CPPFLAGS = $(%C%_thread_clt_CPPFLAGS)
