@@ -31,7 +31,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PARTS = {
     "plugin": (["nbdkit-rtrs-plugin"], 0, 0, 5, 0, 0),
     "client": (["rtrs-client"], (6, 4, 4, 2), 17, 5, 10, 0),
-    "server": (["rtrs-server"], (3, 3, 2), 10, 5, 10, 0),
+    "server": (["rtrs-server"], (3, 2, 2), 8, 5, 10, 0),
     "store": (["store"], 6, 5, 5, 10, 0),
     "common": (["common"], 2, 3, 5, 4, 0),
     "frwr": (["frwr"], 3, 3, 5, 1, 0),

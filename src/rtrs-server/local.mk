@@ -58,6 +58,8 @@ librtrssrv_la_SOURCES = \
 	%D%/rtrs/srv-geom.h \
 	%D%/rtrs/srv-info.c \
 	%D%/rtrs/srv-info.h \
+	%D%/rtrs/srv-key-pool.c \
+	%D%/rtrs/srv-key-pool.h \
 	%D%/rtrs/srv-key.c \
 	%D%/rtrs/srv-key.h \
 	%D%/rtrs/srv-listen.c \

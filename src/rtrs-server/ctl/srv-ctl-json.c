@@ -15,7 +15,7 @@
 #include "srv-con.h"
 #include "srv-ctl-json.h"
 #include "srv-export-stat.h"
-#include "srv-key.h"
+#include "srv-key-pool.h"
 #include "srv-path.h"
 #include "srv-state.h"
 #include "srv-rnbd-state.h"
@@ -135,7 +135,7 @@ static json_t *path_show(const struct srv_path *path)
 			 "hca_port", (int)path->device_port,
 			 "connections", (int)(path->ncons - path->ndrained),
 			 "latency_ns", (json_int_t)atomic_load(&path->hb.latency_ns),
-			 "invalidate", ctl_json_text(srv_key_word(&path->chunks)),
+			 "invalidate", ctl_json_text(srv_key_pool_word(&path->chunks)),
 			 "memory", (json_int_t)path->memory);
 }
 

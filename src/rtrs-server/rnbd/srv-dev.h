@@ -127,7 +127,8 @@ struct srv_dev *srv_dev_find(const struct srv_dev_table *t, const struct export 
 /* The device @id that is not free, or NULL. */
 struct srv_dev *srv_dev_by_id(const struct srv_dev_table *t, uint32_t id);
 /* Open @ex in the lowest free slot; NULL: no memory, or no id.  @ex must not be in the table. */
-struct srv_dev *srv_dev_open(struct srv_dev_table *t, struct export *ex, enum rnbd_access_mode mode);
+struct srv_dev *srv_dev_open(struct srv_dev_table *t, struct export *ex,
+			     enum rnbd_access_mode mode);
 /* Hand out no more references.  @state: LOST, CLOSED or KICKED.  Returns true when there is none:
  * call srv_dev_free() now; otherwise when quiet_msg arrives.  A device that is closing may change
  * @state. */

@@ -12,7 +12,7 @@
 
 #include "export-io.h"
 #include "srv-chunk.h"
-#include "srv-key.h"
+#include "srv-key-pool.h"
 #include "srv-state.h"
 #include "util.h"
 
@@ -178,7 +178,7 @@ int srv_chunk_init(struct srv_chunks *c, struct srv *srv, struct fab_conn *conn)
 		rc = fab_pd_create(conn, &c->pd);
 	if (rc)
 		return rc;
-	rc = srv_key_choose(c, conn);
+	rc = srv_key_pool_choose(c, conn);
 	if (!rc)
 		rc = map_and_register(c);
 	if (rc)
@@ -189,7 +189,7 @@ int srv_chunk_init(struct srv_chunks *c, struct srv *srv, struct fab_conn *conn)
 void srv_chunk_fini(struct srv_chunks *c)
 {
 	assert(!c->attached && !c->pending);
-	srv_key_close(c, NULL);
+	srv_key_pool_close(c, NULL);
 	if (c->service_mr)
 		fab_dereg_mr(c->service_mr);
 	for (unsigned i = 0; c->mrs && i < (c->mr_each ? c->geom->queue_depth : 1); i++)

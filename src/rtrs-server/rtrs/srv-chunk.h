@@ -34,7 +34,7 @@ struct srv_chunks {
 	struct srv *srv;
 	const struct rtrs_geom *geom;
 	struct fab_pd *pd;
-	enum srv_invalidate invalidate;	/* on this path: see srv_key_choose() */
+	enum srv_invalidate invalidate;	/* on this path: see srv_key_pool_choose() */
 	enum frwr_mode key_mode;	/* always: what has a chunk's key */
 	char refused[192];		/* why what was asked for cannot be had, or "" */
 	struct frwr_pool *keys;		/* always: one window per chunk, from set-up to drained */

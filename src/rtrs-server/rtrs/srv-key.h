@@ -82,28 +82,10 @@ static inline bool srv_turn_break(struct srv_turn *t)
 	return atomic_exchange_explicit(&t->state, 0, memory_order_acq_rel) & SRV_TURN_AWAITED;
 }
 
-/* Decide what protects the requests of a path on the device of @conn, whose protection domain
- * exists: c->invalidate, which becomes ALWAYS, COPY or NEVER, and c->key_mode; and make what that
- * needs of the device, before the client is told.
- *	auto	ALWAYS on RDMA devices that have windows in hardware, else COPY
- *	always	ALWAYS on devices that have windows or give regions another key, else COPY
- * and COPY where other paths have all of the device's windows.  ALWAYS and COPY protect alike.  The
- * reason is logged when it is news.  A device that offers windows and has failed to use them
- * (frwr.h): auto is COPY; always is -EOPNOTSUPP, with the reason in c->refused.  Control thread.  0
- * or -errno. */
-int srv_key_choose(struct srv_chunks *c, struct fab_conn *conn);
-
-/* What people call it: "always" (each request has another key), "suspend" (the key is closed while a
- * request is worked on), "copy" or "never". */
-const char *srv_key_word(const struct srv_chunks *c);
-
 /* The windows of @path, bound to its chunks by requests on connection 0; c->regions tell their
  * keys.  All connections are there, none has a receive yet.  Control thread.  0, or -errno and the
  * path is to be failed. */
 int srv_key_open(struct srv_path *path);
-/* All connections have drained and none is destroyed; and before the regions go.  Control thread;
- * idempotent. */
-void srv_key_close(struct srv_chunks *c, const char *name);
 
 /* @req, which has arrived and is counted in @con->inflight.  srv_req_execute() follows, from here
  * or a later pass; or srv_req_finish() when its connection is dead by then.  Thread of @con. */

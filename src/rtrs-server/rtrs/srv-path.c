@@ -20,6 +20,7 @@
 #include "mask.h"
 #include "rtrs-wr.h"
 #include "srv-geom.h"
+#include "srv-key-pool.h"
 #include "srv-mem.h"
 #include "srv-req.h"
 #include "util.h"
@@ -135,7 +136,7 @@ static void path_cut(void *object)
 /* ORDER: windows first (frwr.h). */
 static void path_close_cons(struct srv_path *path)
 {
-	srv_key_close(&path->chunks, path->name);
+	srv_key_pool_close(&path->chunks, path->name);
 	for (unsigned cid = 0; cid < path->cid_num; cid++) {
 		struct srv_con *con = path->cons[cid];
 

@@ -83,7 +83,7 @@ struct srv {
 	struct rtrs_geom geom;		/* of every session (srv-geom.h) */
 	bool geom_fixed;
 	struct frwr_lessons lessons;	/* of devices that cannot do what they offer */
-	char told_protection[8][256];	/* srv-key.c: in the log */
+	char told_protection[8][256];	/* srv-key-pool.c: in the log */
 	unsigned ntold;
 	struct list cms;		/* struct srv_cm: one connection manager per provider */
 	struct list listeners;
