@@ -56,6 +56,8 @@ librtrssrv_la_SOURCES = \
 	%D%/rtrs/srv-fence.h \
 	%D%/rtrs/srv-geom.c \
 	%D%/rtrs/srv-geom.h \
+	%D%/rtrs/srv-hb.c \
+	%D%/rtrs/srv-hb.h \
 	%D%/rtrs/srv-info.c \
 	%D%/rtrs/srv-info.h \
 	%D%/rtrs/srv-key-pool.c \
@@ -77,6 +79,8 @@ librtrssrv_la_SOURCES = \
 	%D%/rtrs/srv-req.h \
 	%D%/rtrs/srv-sess.c \
 	%D%/rtrs/srv-sess.h \
+	%D%/rtrs/srv-setup.c \
+	%D%/rtrs/srv-setup.h \
 	%D%/rtrs/srv-stat.c \
 	%D%/rtrs/srv-stat.h \
 	%D%/rtrs/srv-state.h \

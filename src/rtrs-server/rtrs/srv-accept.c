@@ -19,6 +19,7 @@
 #include "srv-path.h"
 #include "srv-state.h"
 #include "srv-sess.h"
+#include "srv-setup.h"
 #include "util.h"
 
 struct srv_parked {
@@ -93,7 +94,7 @@ static struct host_use use_of_host(const struct srv *srv, struct fab_conn *conn)
 static const char *beyond_limits(const struct srv *srv, const struct srv_sess *sess,
 				 const struct rtrs_conn_req *req, struct fab_conn *conn)
 {
-	uint64_t all = srv_path_memory(srv, req->cid_num, conn);
+	uint64_t all = srv_setup_memory(srv, req->cid_num, conn);
 	uint64_t max = srv->conf->max_memory;
 	struct host_use host = use_of_host(srv, conn);
 
@@ -179,7 +180,7 @@ static struct decision create_path(struct srv *srv, struct srv_sess *sess,
 		sess = srv_sess_create(srv, req->paths_uuid, &peer);
 	if (!sess)
 		return refused(-ENOMEM, "no memory for a session");
-	rc = srv_path_create(sess, req, conn, &d.path, error, sizeof(error));
+	rc = srv_setup_path(sess, req, conn, &d.path, error, sizeof(error));
 	if (is_new)
 		srv_sess_put(sess);	/* its path holds it now, or it goes */
 	return rc ? refused(rc, error) : d;
@@ -212,7 +213,7 @@ static void carry_out(struct srv *srv, const struct decision *d, struct fab_conn
 	if (d->verdict == REFUSE)
 		refuse(srv, conn, d->status, d->why);
 	else
-		srv_path_add_con(d->path, cid, conn);
+		srv_setup_con(d->path, cid, conn);
 }
 
 /* ---- parking ---- */

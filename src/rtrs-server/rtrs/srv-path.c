@@ -15,11 +15,9 @@
 #include <string.h>
 
 #include "clock.h"
-#include "export-io.h"
 #include "log.h"
 #include "mask.h"
-#include "rtrs-wr.h"
-#include "srv-geom.h"
+#include "srv-hb.h"
 #include "srv-key-pool.h"
 #include "srv-mem.h"
 #include "srv-req.h"
@@ -28,51 +26,19 @@
 /* Why a path ended is worth more lines than that somebody came or went. */
 static struct log_limit down_limit = LOG_LIMIT_INIT(1000, 10000);
 static struct log_limit setup_limit = LOG_LIMIT_INIT(20, 10000);
-#define STUCK_MS 5000			/* of a thread: it is worth telling */
-
-static struct log_limit stuck_limit = LOG_LIMIT_INIT(4, 60000);
 
 static void path_event(struct srv_path *path, enum srv_path_event event);
 
-/* ---- heartbeat ---- */
-
-/* The storage holds a thread: nothing else of that is seen but silence. */
-static void path_check_stuck(const struct srv_path *path)
-{
-	for (unsigned cid = 1; cid < path->cid_num; cid++) {
-		const struct reactor *r = path->cons[cid]->thread->reactor;
-		uint64_t ms = export_ring_stuck_ms(r);
-
-		if (ms < STUCK_MS)
-			continue;
-		srv_log_limited(path->srv, &path->client, &stuck_limit, LOG_LEVEL_WARN, path->name,
-				"requests wait: the file system has not answered one write of %s for "
-				"%llu s", reactor_name(r), (unsigned long long)ms / 1000);
-		return;
-	}
-}
+/* ---- timers ---- */
 
 static void path_hb_timer(struct loop_timer *timer)
 {
 	struct srv_path *path = container_of(timer, struct srv_path, timer);
-	struct srv_con *con = path->cons[0];
-	struct ibv_send_wr wr;
 
-	switch (rtrs_hb_tick(&path->hb, clock_now_ms())) {
-	case RTRS_HB_DEAD:
+	if (srv_hb_tick(path))
+		loop_timer_set(srv_loop(path->srv), &path->timer, path->hb.next_ms);
+	else
 		srv_path_fail(path, "heartbeat missed %u times", path->hb.missed_max);
-		return;
-	case RTRS_HB_SEND:
-		rtrs_wr_heartbeat(&wr, (uintptr_t)&con->send_cqe, RTRS_HB_MSG_IMM);
-		rtrs_hb_sent(&path->hb, clock_now_ns());
-		if (!srv_con_dead(con))
-			srv_con_post(con, &wr);
-		break;
-	case RTRS_HB_NONE:
-		break;
-	}
-	path_check_stuck(path);
-	loop_timer_set(srv_loop(path->srv), &path->timer, path->hb.next_ms);
 }
 
 static void path_setup_timer(struct loop_timer *timer)
@@ -96,8 +62,7 @@ static void path_serve(void *object)
 		return;
 	}
 	/* ORDER: a receive may complete from the moment it is posted. */
-	rtrs_hb_start(&path->hb, clock_now_ms(), path->srv->conf->hb_interval_ms,
-		      path->srv->conf->hb_missed_max);
+	srv_hb_start(path);
 	for (unsigned cid = 0; cid < path->cid_num; cid++) {
 		unsigned n = cid ? path->srv->geom.queue_depth : path->service_recvs;
 
@@ -290,7 +255,7 @@ static void con_finished(struct loop_msg *msg)
 		srv_path_fail(path, "server is shutting down");
 }
 
-static const struct srv_con_ops con_ops = {
+const struct srv_con_ops srv_path_con_ops = {
 	.recv = srv_req_wc_recv,
 	.reply = srv_req_reply_task,
 	.revoke = srv_key_revoke_task,
@@ -309,7 +274,7 @@ void srv_path_finish(struct srv_path *path)
 		srv_con_finish(path->cons[cid]);
 }
 
-/* ---- set-up ---- */
+/* ---- set-up, until the path serves ---- */
 
 static void path_attached(struct srv_chunks *c)
 {
@@ -322,30 +287,6 @@ static void info_done(struct srv_path *path, const char *cause)
 		srv_path_fail(path, "%s", cause);
 	else
 		srv_chunk_attach(&path->chunks, path_attached);
-}
-
-static int path_alloc(struct srv_path *path, struct srv *srv, struct fab_conn *conn)
-{
-	struct fab_device_attr attr;
-	int rc = fab_query_device(conn, &attr);
-
-	if (rc)
-		return rc;
-	snprintf(path->device, sizeof(path->device), "%s", attr.name);
-	path->device_port = attr.port;
-	/* Each user message has a chunk, so a short queue that is longer than three times the depth
-	 * (srv-accept.c) has room for all of them and the heartbeats. */
-	path->service_recvs = MIN((unsigned)RTRS_SERVICE_CON_DEPTH, attr.max_qp_wr - 1);
-	path->cons = calloc(path->cid_num, sizeof(*path->cons));
-	if (!path->cons || srv_req_alloc(path, srv->geom.queue_depth))
-		return -ENOMEM;
-	return srv_chunk_init(&path->chunks, srv, conn);
-}
-
-uint64_t srv_path_memory(const struct srv *srv, unsigned ncons, const struct fab_conn *conn)
-{
-	return (uint64_t)srv->geom.queue_depth * srv->geom.chunk_size +
-	       (uint64_t)ncons * srv_geom_con_memory(srv, conn);
 }
 
 /* No port of the client: that is another one after each reconnect. */
@@ -361,19 +302,10 @@ void srv_path_named(struct srv_path *path)
 	mask_control(path->name);
 }
 
-int srv_path_create(struct srv_sess *sess, const struct rtrs_conn_req *req, struct fab_conn *conn,
-		    struct srv_path **ret, char *err, size_t errlen)
+void srv_path_init(struct srv_path *path, struct srv_sess *sess, const struct rtrs_conn_req *req,
+		   const struct fab_conn *conn)
 {
-	char cause[SRV_CAUSE_LEN];
-	struct srv_path *path = calloc(1, sizeof(*path));
-	struct srv *srv = sess->srv;
-	int rc;
-
-	if (!path) {
-		snprintf(err, errlen, "no memory for a path");
-		return -ENOMEM;
-	}
-	path->srv = srv;
+	path->srv = sess->srv;
 	path->sess = sess;
 	path->state = SRV_PATH_CONNECTING;
 	path->cid_num = req->cid_num;
@@ -384,84 +316,4 @@ int srv_path_create(struct srv_sess *sess, const struct rtrs_conn_req *req, stru
 	loop_timer_init(&path->timer, path_setup_timer);
 	loop_msg_init(&path->given_up_msg, path_given_up);
 	srv_info_init(path, info_done);
-
-	rc = path_alloc(path, srv, conn);
-	if (rc) {
-		srv_chunk_error(&path->chunks, rc, cause, sizeof(cause));
-		snprintf(err, errlen, "cannot make a path: %s", cause);
-		free(path->cons);
-		free(path->reqs);
-		free(path);
-		return rc;
-	}
-	path->offset = srv->next_offset++ % (srv->nthreads - 1);
-	srv_sess_get(sess);
-	list_add_tail(&sess->paths, &path->link);
-	srv->npaths++;
-	path->memory = srv_path_memory(srv, path->cid_num, conn);
-	srv->memory += path->memory;
-	srv->nhalf_open++;
-	loop_timer_set(srv_loop(srv), &path->timer, clock_now_ms() + srv->conf->setup_timeout_ms);
-	*ret = path;
-	return 0;
-}
-
-/* Returns 0, or -errno with the connection rejected or destroyed. */
-static int con_accept(struct srv_path *path, struct srv_con *con)
-{
-	const struct rtrs_conn_rsp rsp = {
-		.queue_depth = (uint16_t)path->srv->geom.queue_depth,
-		.max_io_size = path->srv->geom.max_io_size,
-		.max_hdr_size = path->srv->geom.max_hdr_size,
-		.new_rkey = srv_chunk_new_keys(&path->chunks),
-	};
-	struct rtrs_msg_conn_rsp m;
-	struct fab_qp_attr attr;
-	int rc;
-
-	srv_geom_queues(path->srv, con->cid, &path->chunks, path->service_recvs, &attr);
-	rc = fab_create_qp(con->fab, path->chunks.pd, &attr);
-	if (!rc && !con->cid)
-		rc = srv_info_post_recv(path, con);	/* must exist before the accept (2.2) */
-	if (rc) {
-		srv_con_refuse(con->fab, rc);
-		return rc;
-	}
-	rtrs_conn_rsp_encode(&m, &rsp);
-	fab_conn_set_context(con->fab, con);
-	rc = fab_accept(con->fab, &m, sizeof(m));
-	if (rc)
-		fab_conn_destroy(con->fab);
-	return rc;
-}
-
-int srv_path_add_con(struct srv_path *path, uint16_t cid, struct fab_conn *conn)
-{
-	struct srv *srv = path->srv;
-	unsigned thread = cid ? 1 + (path->offset + cid) % (srv->nthreads - 1) : 0;
-	char cause[SRV_CAUSE_LEN];
-	struct srv_con *con = srv_con_create(path, cid, &srv->threads[thread], conn, &con_ops);
-	int rc;
-
-	if (!con) {
-		rc = -ENOMEM;
-		srv_con_refuse(conn, rc);
-	} else {
-		rc = con_accept(path, con);
-	}
-	if (rc) {
-		if (con) {
-			con->fab = NULL;
-			srv_con_destroy(con);
-		}
-		srv_path_fail(path, "cannot accept connection %u: %s", cid,
-			      srv_chunk_error(&path->chunks, rc, cause, sizeof(cause)));
-		return rc;
-	}
-	path->cons[cid] = con;
-	path->chunks.rings[thread].used = true;
-	path->ncons++;
-	srv->ncons++;
-	srv_con_start(con);
-	return 0;
 }

@@ -76,19 +76,15 @@ struct srv_path {
 	struct srv_info info;
 };
 
-/* Memory that a path with @ncons connections for the peer of @conn takes, about. */
-uint64_t srv_path_memory(const struct srv *srv, unsigned ncons, const struct fab_conn *conn);
-
-/* A new path of @sess in CONNECTING for the peer of @conn, with memory and without connections.
- * 0, or -errno with nothing held and the reason in @err. */
-int srv_path_create(struct srv_sess *sess, const struct rtrs_conn_req *req, struct fab_conn *conn,
-		    struct srv_path **ret, char *err, size_t errlen);
+/* Fill @path, which is all 0: CONNECTING, of @sess and the peer of @conn; nothing is allocated.
+ * For srv-setup.c. */
+void srv_path_init(struct srv_path *path, struct srv_sess *sess, const struct rtrs_conn_req *req,
+		   const struct fab_conn *conn);
+/* What a path does with its connections. */
+extern const struct srv_con_ops srv_path_con_ops;
 
 /* The name of its session is known. */
 void srv_path_named(struct srv_path *path);
-
-/* Accept @conn as connection @cid of @path.  On error the path has failed, and @conn is gone. */
-int srv_path_add_con(struct srv_path *path, uint16_t cid, struct fab_conn *conn);
 
 /* The one way down (doc/decisions.md D9).  The first call logs @cause; later ones do nothing.
  * @path may be freed when this returns if it has no connection. */
