@@ -141,13 +141,15 @@ configured() {
 	fi
 }
 
-# commits: what is committed since $COMMITS_SINCE builds by itself, commit by commit, tests included.
+# commits: what is committed since $COMMITS_SINCE builds by itself, commit by commit, tests
+# included.
 commits() {
 	local since=${COMMITS_SINCE-} tree="$build/$full_dir/commits" commit log n=0 bad=0
 
 	printf '\n== commits\n'
 	[ -n "$since" ] || since=$(git -C "$top" describe --tags --abbrev=0 2>/dev/null)
-	if [ -z "$since" ] || ! git -C "$top" rev-parse -q --verify "$since^{commit}" >/dev/null; then
+	if [ -z "$since" ] ||
+		! git -C "$top" rev-parse -q --verify "$since^{commit}" >/dev/null; then
 		say "skipped: commits: no tag or COMMITS_SINCE to begin with, or this is no clone"
 		count commits 0 0 1
 		return
@@ -167,7 +169,8 @@ commits() {
 	count commits $n $bad 0
 }
 
-# one_commit TREE COMMIT: in the same build directory again and again, which is quick where little has changed.
+# one_commit TREE COMMIT: in the same build directory again and again, which is quick where little
+# has changed.
 one_commit() (
 	cd "$1" && git checkout -q "$2" || exit 1
 	[ -x configure ] || autoreconf -fi || exit 1
@@ -176,8 +179,8 @@ one_commit() (
 	make -j"$(nproc)" && make -j"$(nproc)" check TESTS=
 )
 
-# distcheck TARBALL NAME: of what is unpacked from it, in /tmp: libtool cannot install into a path with a space,
-# and distcheck installs beside what it builds.
+# distcheck TARBALL NAME: of what is unpacked from it, in /tmp: libtool cannot install into a path
+# with a space, and distcheck installs beside what it builds.
 distcheck() {
 	local tmp status=0
 
@@ -200,7 +203,8 @@ build_tree --enable-gcc-warnings
 results+=("$(printf '%-12s ' build)$(minutes $SECONDS)")
 counted_s=$SECONDS
 # Other parts run what this one builds.
-wants check || quietly "$build/programs.log" make -C "$build" -j"$(nproc)" check TESTS= || die "the tests do not build"
+wants check || quietly "$build/programs.log" make -C "$build" -j"$(nproc)" check TESTS= ||
+	die "the tests do not build"
 wants check && suite check "$build" check
 wants quickstart && one quickstart "$build/quickstart.log" "$top/quickstart.sh"
 [ $full = yes ] || export GUEST_SELECTION=yes
@@ -218,25 +222,33 @@ if [ $full = yes ]; then
 	mkdir "$build/$full_dir" || die "cannot create $build/$full_dir"
 	# From the tarball, because a source tree that was configured in place refuses other builds.
 	quietly "$build/dist.log" make -C "$build" dist || die "make dist failed"
-	tar -C "$build/$full_dir" -xJf "$build/$tarball.tar.xz" || die "cannot unpack $tarball.tar.xz"
+	tar -C "$build/$full_dir" -xJf "$build/$tarball.tar.xz" ||
+		die "cannot unpack $tarball.tar.xz"
 
 	wants commits && commits
 	wants distcheck &&
-		one distcheck "$build/$full_dir/distcheck.log" distcheck "$build/$tarball.tar.xz" "$tarball"
+		one distcheck "$build/$full_dir/distcheck.log" distcheck "$build/$tarball.tar.xz" \
+			"$tarball"
 	wants clang && configured clang CC=clang --enable-gcc-warnings && suite clang "$dir" check
 	wants asan && configured asan --enable-gcc-warnings --enable-sanitizers=address,undefined &&
 		SIM_SEEDS=1000 suite asan "$dir" check
-	wants tsan && configured tsan --enable-gcc-warnings --enable-sanitizers=thread && suite tsan "$dir" check
-	wants valgrind && configured valgrind --enable-gcc-warnings && suite valgrind "$dir" check-valgrind
-	wants fuzz && configured fuzz CC=clang --enable-fuzzers --enable-sanitizers=address,undefined &&
-		one fuzz "$dir/fuzz.log" make -C "$dir" check-fuzz "FUZZ_SECONDS=${FUZZ_SECONDS:-60}"
+	wants tsan && configured tsan --enable-gcc-warnings --enable-sanitizers=thread &&
+		suite tsan "$dir" check
+	wants valgrind && configured valgrind --enable-gcc-warnings &&
+		suite valgrind "$dir" check-valgrind
+	wants fuzz &&
+		configured fuzz CC=clang --enable-fuzzers --enable-sanitizers=address,undefined &&
+		one fuzz "$dir/fuzz.log" make \
+			-C "$dir" check-fuzz "FUZZ_SECONDS=${FUZZ_SECONDS:-60}"
 	wants simulation &&
-		one simulation "$build/$full_dir/sim.log" env "SIM_SEEDS=${SIM_SEEDS:-100000}" "$build/test-sim-random"
+		one simulation "$build/$full_dir/sim.log" env "SIM_SEEDS=${SIM_SEEDS:-100000}" \
+			"$build/test-sim-random"
 	wants fence &&
 		one fence "$build/$full_dir/sim-fence.log" env "SIM_SEEDS=${SIM_SEEDS:-100000}" \
 			"$build/test-sim-fence" random
 	wants mutants &&
-		one mutants "$build/$full_dir/mutants.log" make -C "$build" mutate "MUTATE_EVERY=${MUTATE_EVERY:-8}"
+		one mutants "$build/$full_dir/mutants.log" make \
+			-C "$build" mutate "MUTATE_EVERY=${MUTATE_EVERY:-8}"
 	wants lint && one lint "$build/$full_dir/lint.log" make -C "$build" lint
 fi
 

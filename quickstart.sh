@@ -50,9 +50,9 @@ heading() {
 
 server_pid="" nbdkit_pid="" nbdkit_wanted=no work=""
 
-# nbdkit is a daemon: started with -f it would be sent SIGTERM at the end of the thread that started it
-# (version 1.32 asks the kernel for that, whatever its options), and --keep would keep nothing.  It writes its pid
-# some time after the command has returned, when it accepts connections.
+# nbdkit is a daemon: started with -f it would be sent SIGTERM at the end of the thread that started
+# it (version 1.32 asks the kernel for that, whatever its options), and --keep would keep nothing.
+# It writes its pid some time after the command has returned, when it accepts connections.
 nbdkit_wait() {
 	local deadline=$((SECONDS + 30))
 	until [ -s "$work/nbdkit.pid" ]; do
@@ -159,8 +159,8 @@ truncate -s "$size" "$disk" || exit 1
 # In an export ',' ends PATH, and '\' keeps what follows.
 spec=${disk//\\/\\\\}
 spec=${spec//,/\\,}
-# In a session of its own, so that --keep survives the end of this terminal.  It writes a line to the
-# descriptor, and closes it, when it listens.
+# In a session of its own, so that --keep survives the end of this terminal.  It writes a line to
+# the descriptor, and closes it, when it listens.
 mkfifo "$work/ready"
 setsid "$build/rtrs-server" --listen=tcp://127.0.0.1:0 --ready-fd=9 "disk0=$spec" \
 	</dev/null >"$work/rtrs-server.log" 2>&1 9>"$work/ready" &
@@ -191,7 +191,8 @@ printf 'sha256 of the image         %s\n' "${sum_image%% *}"
 printf 'sha256 of what came back    %s\n' "${sum_out%% *}"
 [ "$sum_image" = "$sum_out" ] || die "the copies differ"
 echo "identical"
-printf 'in  %5d MB/s\nout %5d MB/s   (%d bytes; holes of the image are not sent)\n' "$in" "$out" "$size"
+printf 'in  %5d MB/s\nout %5d MB/s   (%d bytes; holes of the image are not sent)\n' "$in" "$out" \
+	"$size"
 
 cat <<EOT
 
@@ -203,7 +204,8 @@ as a file    mkdir mnt && nbdfuse mnt "$uri"
 EOT
 if [ $keep = yes ]; then
 	rm -f "$work/out.img" "$work/image" "$work/padded"
-	printf 'to stop      kill %d; sleep 1; kill %d; rm -r "%s"\n' "$nbdkit_pid" "$server_pid" "$work"
+	printf 'to stop      kill %d; sleep 1; kill %d; rm -r "%s"\n' "$nbdkit_pid" "$server_pid" \
+		"$work"
 	printf 'log          %s   (nbdkit writes to the system log)\n' "$work/rtrs-server.log"
 	nbdkit_pid="" nbdkit_wanted=no server_pid="" work=""
 else

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# make lint: clang-tidy (.clang-tidy), cppcheck (cppcheck.supp), shellcheck and tests/house.py, in the top
-# build directory.  usage: lint.sh TOP_SRCDIR CPPFLAGS...   Exits with 1 on any finding.
+# make lint: clang-tidy (.clang-tidy), cppcheck (cppcheck.supp), shellcheck and tests/house.py, in
+# the top build directory.  usage: lint.sh TOP_SRCDIR CPPFLAGS...   Exits with 1 on any finding.
 set -u
 top=$1
 shift
@@ -24,11 +24,14 @@ printf '%s\0' "${sources[@]}" |
 
 echo "cppcheck"
 cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 \
-	--enable=warning,performance,portability --suppressions-list="$top/build-aux/cppcheck.supp" \
+	--enable=warning,performance,portability \
+	--suppressions-list="$top/build-aux/cppcheck.supp" \
 	"${flags[@]}" "${sources[@]}" || status=1
 
 echo "shellcheck"
-( cd "$top" && shellcheck --external-sources ./*.sh build-aux/setup.sh build-aux/lint.sh contrib/completion/* doc/*.sh tests/*.sh \
+( cd "$top" &&
+	shellcheck --external-sources ./*.sh build-aux/setup.sh build-aux/lint.sh \
+		contrib/completion/* doc/*.sh tests/*.sh \
 	tests/guest/*.sh tests/functions.sh.in ) || status=1
 
 echo "house"

@@ -82,7 +82,8 @@ build_tree() {
 	[ ! -f "$top/config.status" ] || build=$top
 	mkdir -p "$build" || die "cannot create $build"
 	if [ ! -x "$top/configure" ]; then
-		( cd "$top" && quietly "$build/autoreconf.log" autoreconf -fi ) || die "autoreconf failed"
+		( cd "$top" && quietly "$build/autoreconf.log" autoreconf -fi ) ||
+			die "autoreconf failed"
 	fi
 	if [ ! -f "$build/config.status" ]; then
 		stale=yes
@@ -93,7 +94,8 @@ build_tree() {
 	fi
 	# A relative path: configure refuses an absolute source directory that contains a space.
 	if [ $stale = yes ]; then
-		( cd "$build" && quietly "$build/configure.log" ../configure "$@" ) || die "configure failed"
+		( cd "$build" && quietly "$build/configure.log" ../configure "$@" ) ||
+			die "configure failed"
 	fi
 	( cd "$build" && quietly "$build/make.log" make -j"$(nproc)" ) || die "make failed"
 	[ -x "$build/rtrs-server" ] ||

@@ -1,15 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Records what doc/demo.svg shows: a load over two paths, while one cable is pulled and while the server is killed.
+# Records what doc/demo.svg shows: a load over two paths, while one cable is pulled and while the
+# server is killed.
 #
 #	demo-record.sh FILE [PULL PLUG KILL START END]		milliseconds; in the top build directory
 #
-# The machines and cables are those of tests/wires.sh.  Nobody is told of either fault.  FILE is written only if no
-# request failed.  The load does not verify: for that fio waits now and then until nothing is in flight, and it would
-# wait for what a cut cable holds back while the other path is free.  tests/test-paths.sh has one that verifies.
+# The machines and cables are those of tests/wires.sh.  Nobody is told of either fault.  FILE is
+# written only if no request failed.  The load does not verify: for that fio waits now and then
+# until nothing is in flight, and it would wait for what a cut cable holds back while the other path
+# is free.  tests/test-paths.sh has one that verifies.
 #
-# FILE is CSV, a line for each tenth of a second: requests that were answered in it, how long half of them and the
-# slowest took, and bytes over each cable.  The lines in front, with a '#', are the load and the events.
+# FILE is CSV, a line for each tenth of a second: requests that were answered in it, how long half
+# of them and the slowest took, and bytes over each cable.  The lines in front, with a '#', are the
+# load and the events.
 . ./tests/functions.sh
 . "$top_srcdir/tests/wires.sh"
 recording=$(realpath "$1")
@@ -24,7 +27,8 @@ DETECT_MS=$((HEARTBEAT_MS * (HEARTBEAT_MISSES + 2)))
 # at MS: of the recording
 at() {
 	local left_us=$((begin_us + $1 * 1000 - ${EPOCHREALTIME/./}))
-	[ $left_us -le 0 ] || pause "$(printf '%d.%06d' $((left_us / 1000000)) $((left_us % 1000000)))"
+	[ $left_us -le 0 ] ||
+		pause "$(printf '%d.%06d' $((left_us / 1000000)) $((left_us % 1000000)))"
 }
 
 # event NAME: now
@@ -49,7 +53,9 @@ END
 
 # For load_end, and with a line for each request.
 load_logged() {
-	(cd "$tmp" && exec fio --name=load --ioengine=nbd --uri="$uri" --rw=randrw --bs=4k --size=16M --iodepth=8 \
+	(cd "$tmp" &&
+		exec fio --name=load --ioengine=nbd --uri="$uri" --rw=randrw --bs=4k --size=16M \
+			--iodepth=8 \
 		--time_based --runtime=1h --eta=never --write_lat_log=load --log_unix_epoch=1 \
 		--output-format=json --output=load.json) >"$tmp/load.log" 2>&1 &
 	load=$!

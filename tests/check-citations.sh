@@ -1,20 +1,22 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# What the code, the tests and the manuals cite stands in the tree: a page in doc/, and in it the number.
+# What the code, the tests and the manuals cite stands in the tree: a page in doc/, and in it the
+# number.
 #
 #	check-citations.sh [TOP OF A TREE]
 #
-# Prints each citation that leads nowhere, as FILE:LINE: WHY, and fails when there is one.  A citation is
+# Prints each citation that leads nowhere, as FILE:LINE: WHY, and fails when there is one.  A
+# citation is
 #
 #	doc/decisions.md D6		also with a list: D6 and D13; D6, D13
 #	doc/traps.md 17
 #	doc/protocol.md 3.4		also 1 to 5, and appendix A
 #	doc/verbs.md Q1, I2
 #
-# and may go on in the next line of a comment.  The number is a heading of the page.  In .c and .h files a
-# citation of these pages has a number, and D6 or Q1 without a page is a citation, too.  Other names of pages
-# (*.md) and "pitfall 17" are none.  Pages in doc/ name files that exist, and number without gaps; a trap names
-# files with a test that has its number (p17).
+# and may go on in the next line of a comment.  The number is a heading of the page.  In .c and .h
+# files a citation of these pages has a number, and D6 or Q1 without a page is a citation, too.
+# Other names of pages (*.md) and "pitfall 17" are none.  Pages in doc/ name files that exist, and
+# number without gaps; a trap names files with a test that has its number (p17).
 set -eu
 root=${1:-${srcdir:-$(dirname "$0")/..}}
 cd "$root"
@@ -27,8 +29,11 @@ command -v perl >/dev/null || { echo "perl is not installed"; exit 77; }
 		[ ! -f "$f" ] || echo "$f"
 	done
 	for d in src tests bench build-aux; do
-		[ ! -d "$d" ] || find "$d" -path tests/guest/cache -prune -o -type f \( -name '*.[ch]' -o -name '*.sh' \
-			-o -name '*.in' -o -name '*.mk' -o -name '*.py' -o -name '*.list' -o -name README \) \
+		[ ! -d "$d" ] ||
+			find "$d" -path tests/guest/cache -prune -o -type f \( -name '*.[ch]' \
+				-o -name '*.sh' \
+			-o -name '*.in' -o -name '*.mk' -o -name '*.py' -o -name '*.list' \
+			-o -name README \) \
 			! -name '*check-citations.sh' -print
 	done
 } | LC_ALL=C sort | perl -e '

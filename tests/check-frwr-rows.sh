@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Each requirement of src/frwr (r01 to r43 and r08a, tests/frwr/README) and each item of the list of its
-# tests (t01 to t28) has a test whose name carries its number, or a line in HACKING that says why not.
+# Each requirement of src/frwr (r01 to r43 and r08a, tests/frwr/README) and each item of the list of
+# its tests (t01 to t28) has a test whose name carries its number, or a line in HACKING that says
+# why not.
 #
 #	check-frwr-rows.sh [DIRECTORY THAT HAS tests/ AND HACKING]
 #
@@ -17,7 +18,8 @@
 set -eu
 root=${1:-${srcdir:-$(dirname "$0")/..}}
 cd "$root"
-[ -d tests/frwr ] && [ -f HACKING ] || { echo "$0: $root: neither tests/frwr nor HACKING"; exit 99; }
+[ -d tests/frwr ] && [ -f HACKING ] ||
+	{ echo "$0: $root: neither tests/frwr nor HACKING"; exit 99; }
 
 # One name a line.
 names() {

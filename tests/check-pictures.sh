@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# The pictures in doc/ show what they say: state machines the tables in the code, the demo its recording.
+# The pictures in doc/ show what they say: state machines the tables in the code, the demo its
+# recording.
 set -u
 bad=0
 doc=${srcdir:-.}/doc
@@ -16,6 +17,8 @@ done
 for t in path connection; do
 	same fsm-server-$t ./doc/fsm-dot-server $t
 done
-"$doc/demo-svg.py" "$doc/demo.csv" | cmp - "$doc/demo.svg" || { echo "demo.svg is not of demo.csv: make demo"; bad=1; }
-"$doc/../bench/plots.py" "$doc/speed.csv" | cmp - "$doc/speed.svg" || { echo "speed.svg is not of speed.csv: make plots"; bad=1; }
+"$doc/demo-svg.py" "$doc/demo.csv" | cmp - "$doc/demo.svg" ||
+	{ echo "demo.svg is not of demo.csv: make demo"; bad=1; }
+"$doc/../bench/plots.py" "$doc/speed.csv" | cmp - "$doc/speed.svg" ||
+	{ echo "speed.svg is not of speed.csv: make plots"; bad=1; }
 exit $bad

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Each of the 38 traps of RTRS and RNBD (doc/traps.md) has a test whose name carries its number (p07), or an item in
-# man/rtrs-protocol.pod that says why it has none.
+# Each of the 38 traps of RTRS and RNBD (doc/traps.md) has a test whose name carries its number
+# (p07), or an item in man/rtrs-protocol.pod that says why it has none.
 #
 #	check-pitfalls.sh [DIRECTORY THAT HAS tests/ AND man/]
 #
@@ -22,7 +22,8 @@ cd "$root"
 # One name a line.  Rows of tables only where the table is one of tests.
 names() {
 	cat tests/unit/*.c | sed -n 's/^Test([a-z_]*, *\([a-z0-9_]*\)[,)].*/\1/p'
-	cat tests/sim/test-sim-*.c tests/hostile/cases-*.c | sed -n 's/^	*{ "\([^"]*\)",.*/\1/p'
+	cat tests/sim/test-sim-*.c tests/hostile/cases-*.c |
+		sed -n 's/^	*{ "\([^"]*\)",.*/\1/p'
 	sed -n 's/^	TEST(promise_[a-z]_\([a-z0-9_]*\)).*/\1/p' tests/fabric/conformance.c
 	cat tests/local.mk tests/guest/local.mk |
 		sed -n 's,^	%D%/test-\(p[0-9][0-9][a-z0-9-]*\)\.sh.*,\1,p'

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Each `FILE:FUNCTION` of doc/walks.md is the definition of a function in that file, and each `src/FILE` exists.
+# Each `FILE:FUNCTION` of doc/walks.md is the definition of a function in that file, and each
+# `src/FILE` exists.
 #
 #	check-walks.sh [DIRECTORY THAT HAS doc/ and src/]
 set -u -o pipefail

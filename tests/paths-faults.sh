@@ -1,9 +1,11 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Faults under load, for test-paths.sh and, for as long as it takes, test-paths-slow.sh; after wires.sh.
+# Faults under load, for test-paths.sh and, for as long as it takes, test-paths-slow.sh; after
+# wires.sh.
 #
-# Loads sync now and then (--fsync), but not where the server is killed: a server that is killed in the middle of a
-# sync costs a client with unflushed writes one FLUSH, on purpose (doc/decisions.md D13).
+# Loads sync now and then (--fsync), but not where the server is killed: a server that is killed in
+# the middle of a sync costs a client with unflushed writes one FLUSH, on purpose (doc/decisions.md
+# D13).
 
 # begin_fault NAME [FIO-OPTION...]: server, client and load.
 begin_fault() {
@@ -54,8 +56,8 @@ flapping() {
 	end_fault $((DETECT_MS + SLACK_MS))
 }
 
-# swapped SECONDS: our interface of a cable was down, and is up, but nobody has tried it again, when the other cable is
-# cut.  Attempts fail at once meanwhile, and so they have become rare.
+# swapped SECONDS: our interface of a cable was down, and is up, but nobody has tried it again, when
+# the other cable is cut.  Attempts fail at once meanwhile, and so they have become rare.
 swapped() {
 	begin_fault "an interface is down for $1 s, and then the other cable is cut" --fsync=64
 	in_client ip link set net1 down
@@ -78,7 +80,8 @@ both_cut() {
 	end_fault $(($1 * 1000 + DETECT_MS + SLACK_MS))
 }
 
-# restarts TIMES COMMAND: of the server, which COMMAND ends.  How long that takes is not the client's.
+# restarts TIMES COMMAND: of the server, which COMMAND ends.  How long that takes is not the
+# client's.
 restarts() {
 	local i killed_us away_ms longest_ms=0
 

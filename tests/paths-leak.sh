@@ -1,9 +1,10 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Comings and goings, for test-paths-leak.sh and, a thousand of them, test-paths-slow.sh; after wires.sh.
+# Comings and goings, for test-paths-leak.sh and, a thousand of them, test-paths-slow.sh; after
+# wires.sh.
 #
-# What is left behind shows in descriptors, in memory, and, because the server has no more than four permits for a
-# client and windows are as many, in a load that cannot go on at the end.
+# What is left behind shows in descriptors, in memory, and, because the server has no more than four
+# permits for a client and windows are as many, in a load that cannot go on at the end.
 
 # descriptors PID
 descriptors() {
@@ -19,7 +20,8 @@ memory() {
 	awk '/^RssAnon:/ { print $2 }' "/proc/$1/status"
 }
 
-# all_gone: the server has no connection any more.  (Its log tells no more than so many lines of one host.)
+# all_gone: the server has no connection any more.  (Its log tells no more than so many lines of one
+# host.)
 all_gone() {
 	[ -z "$(in_server ss -H -t -n state established)" ]
 }
@@ -27,8 +29,8 @@ all_gone() {
 # What is allowed to grow: pages that the allocator keeps for threads that come and go.
 GROWTH_KIB=1024
 
-# leaves_nothing WHAT PID N COMMAND: N times COMMAND, which gets the number; after a tenth of them the process PID has
-# what it needs.
+# leaves_nothing WHAT PID N COMMAND: N times COMMAND, which gets the number; after a tenth of them
+# the process PID has what it needs.
 leaves_nothing() {
 	local what=$1 pid=$2 n=$3 i fds rss
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Run one Criterion program.  Criterion's exit status does not see what a sanitizer reports from a
 # test's process (a leak is printed and the run passes), so reports go to files, and a file fails.
-# One that hangs is ended as by run-test.sh, and its log names the tests that had begun.  (--timeout of Criterion
-# 2.4.1 ends nothing.)
+# One that hangs is ended as by run-test.sh, and its log names the tests that had begun.  (--timeout
+# of Criterion 2.4.1 ends nothing.)
 set -u
 . "$(dirname "$0")/timeout.sh"
 name=$1
@@ -25,7 +25,8 @@ export ASAN_OPTIONS LSAN_OPTIONS UBSAN_OPTIONS MALLOC_PERTURB_
 timeout -k 30 "$limit" "$@" --verbose >"$dir/out" 2>&1
 status=$?
 cat "$dir/out"
-# "[RUN ] suite::test" of those without "[PASS] suite::test: (0.00s)" or the like, in colours or not.
+# "[RUN ] suite::test" of those without "[PASS] suite::test: (0.00s)" or the like, in colours or
+# not.
 case $status in
 124 | 137)
 	awk '{ gsub(/\033\[[0-9;]*m/, ""); sub(/:$/, "", $2); sub(/:$/, "", $3) }

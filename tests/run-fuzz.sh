@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Run one fuzz target, FUZZ_RUNS inputs (20000), over its corpus: fuzz-X.fuzz reads tests/fuzz/corpus/X.
+# Run one fuzz target, FUZZ_RUNS inputs (20000), over its corpus: fuzz-X.fuzz reads
+# tests/fuzz/corpus/X.
 set -u
 . "$(dirname "$0")/timeout.sh"
 limit=${FUZZ_TIMEOUT:-$(test_timeout 900)} since=$(date +%s)

@@ -4,9 +4,10 @@
 #
 #	run-test.sh [bash] PROGRAM [ARGUMENT...]
 #
-# "bash" is for scripts.  Others are run in valgrind where $VALGRIND_TESTS says so.  A test that is not done in
-# time fails, and its log says so with its name.  That is no judgement of how fast something is: it is for what
-# hangs, hence far above what any healthy run takes on a slow machine, and more with what makes programs slow.
+# "bash" is for scripts.  Others are run in valgrind where $VALGRIND_TESTS says so.  A test that is
+# not done in time fails, and its log says so with its name.  That is no judgement of how fast
+# something is: it is for what hangs, hence far above what any healthy run takes on a slow machine,
+# and more with what makes programs slow.
 #
 # TEST_TIMEOUT   seconds, in place of all that
 # SANITIZERS     as configured; make check sets it

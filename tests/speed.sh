@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# How long this machine takes, in percent of the machine that the tests' time limits are made for: 100 to
-# 1600.  make check writes this into tests/speed, once for a build directory, and limits grow by it, so that a
-# slow machine is slow and no test fails there for it.  The best of three, because others may work meanwhile.
+# How long this machine takes, in percent of the machine that the tests' time limits are made for:
+# 100 to 1600.  make check writes this into tests/speed, once for a build directory, and limits grow
+# by it, so that a slow machine is slow and no test fails there for it.  The best of three, because
+# others may work meanwhile.
 set -eu
 reference_us=500000		# of that machine, for what is measured here
 best=

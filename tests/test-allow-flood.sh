@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Strangers whom --allow does not let in are told so when they connect, before they have said a word, and cost
-# nobody else the connection that is being set up, however many they are.
+# Strangers whom --allow does not let in are told so when they connect, before they have said a
+# word, and cost nobody else the connection that is being set up, however many they are.
 . ./tests/functions.sh
 requires_server; requires_plugin
 requires nbdinfo --version
@@ -10,8 +10,8 @@ requires /usr/bin/python3 --version
 truncate -s 1M "$tmp/disk"
 start_server --allow 127.0.0.1 "disk=$tmp/disk"
 
-# More than the server lets be silent at a time (256), from an address that is not let in.  The one that is
-# has connected before all of them and has nothing to say yet.
+# More than the server lets be silent at a time (256), from an address that is not let in.  The one
+# that is has connected before all of them and has nothing to say yet.
 timeout $((4 * TIMEOUT_S)) /usr/bin/python3 - "$server_port" <<'END'
 import select, socket, sys
 server = ("127.0.0.1", int(sys.argv[1]))

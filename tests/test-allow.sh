@@ -9,7 +9,9 @@ truncate -s 1M "$tmp/disk" "$tmp/other"
 start_server --allow 127.0.0.2/32 --allow 192.0.2.0/24 --allow ::1 "disk=$tmp/other"
 # It hears it in the server's words, whichever comes first, the refusal or its own request.
 for _ in {1..20}; do
-	expect_nbdkit_failure "127\.0\.0\.1:$server_port.*refused: .*\(does its --allow contain this address\?" "server=127.0.0.1:$server_port" export=disk
+	expect_nbdkit_failure \
+		"127\.0\.0\.1:$server_port.*refused: .*\(does its --allow contain this address\?" \
+		"server=127.0.0.1:$server_port" export=disk
 done
 wait_line "$server_log" '127\.0\.0\.1.*(allow|refus)'
 

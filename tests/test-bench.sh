@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What the bench says of its rounds: an interval has the median as often as it says, a verdict needs enough rounds and
-# all of the interval, and a busy machine is said to be one.  How fast anything is, is no test.
+# What the bench says of its rounds: an interval has the median as often as it says, a verdict needs
+# enough rounds and all of the interval, and a busy machine is said to be one.  How fast anything
+# is, is no test.
 . ./tests/functions.sh
 cat >"$tmp/test.py" <<'END'
 import random

@@ -1,12 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The script that counts the system calls of a read (doc/speed.md) counts them: no end sends or receives more than once
-# for each, one read after the other or many at a time, and the table in doc/ names all calls that there are.
+# The script that counts the system calls of a read (doc/speed.md) counts them: no end sends or
+# receives more than once for each, one read after the other or many at a time, and the table in
+# doc/ names all calls that there are.
 . ./tests/functions.sh
 requires_server; requires_plugin
 requires nbdsh --version
 requires strace -V
-[ "$SANITIZERS" = no ] && [ -z "${VALGRIND_TESTS-}" ] || skip "sanitizers and valgrind make system calls of their own"
+[ "$SANITIZERS" = no ] && [ -z "${VALGRIND_TESTS-}" ] ||
+	skip "sanitizers and valgrind make system calls of their own"
 strace -o "$tmp/true" true || skip "strace may not look at processes here"
 
 export top_builddir

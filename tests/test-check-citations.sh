@@ -11,10 +11,12 @@ failed=0
 fresh_tree() {
 	rm -rf "${tree:?}"/*
 	mkdir -p "$tree/doc" "$tree/src" "$tree/tests/guest/cache" "$tree/man"
-	printf '# Decisions\n\n## D1 One\n\n## D2 Two\n\nSee src/a.c and doc/traps.md 2.\n' >"$tree/doc/decisions.md"
+	printf '# Decisions\n\n## D1 One\n\n## D2 Two\n\nSee src/a.c and doc/traps.md 2.\n' \
+		>"$tree/doc/decisions.md"
 	printf '# Traps\n\n## 1 One\n\n## 2 Two tests/p02.c\n' >"$tree/doc/traps.md"
 	printf '# Verbs\n\n## Q1 One\n\n## Q2 Two\n\n## I1 One\n' >"$tree/doc/verbs.md"
-	printf '# Wire\n\n## 1 One\n\n### 1.1 First\n\n## Appendix A Bytes\n' >"$tree/doc/protocol.md"
+	printf '# Wire\n\n## 1 One\n\n### 1.1 First\n\n## Appendix A Bytes\n' \
+		>"$tree/doc/protocol.md"
 	echo '# Speed' >"$tree/doc/speed.md"
 	echo 'doc/decisions.md has them, [speed](doc/speed.md)' >"$tree/README.md"
 	echo 'see doc/traps.md and README.md' >"$tree/HACKING"

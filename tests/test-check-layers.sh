@@ -10,7 +10,8 @@ failed=0
 fresh_tree() {
 	rm -rf "$tree/src"
 	for d in common/base common/fabric/tcp common/fabric/verbs common/rtrs common/rnbd frwr \
-		rtrs-client/io rtrs-client/path rtrs-client/sess rtrs-client/dev nbdkit-rtrs-plugin \
+		rtrs-client/io rtrs-client/path rtrs-client/sess rtrs-client/dev \
+		nbdkit-rtrs-plugin \
 		rtrs-server/reactor rtrs-server/rtrs rtrs-server/rnbd store
 	do
 		mkdir -p "$tree/src/$d"
@@ -19,7 +20,8 @@ fresh_tree() {
 	echo '#include "le.h"' > "$tree/src/common/base/loop-impl.h"
 	echo '#include <infiniband/verbs.h>' > "$tree/src/common/fabric/fabric.h"
 	echo '#include "fabric.h"' > "$tree/src/common/fabric/tcp/tcp-key.h"
-	printf '#include <rdma/rdma_cma.h>\n#include "fabric.h"\n' > "$tree/src/common/fabric/verbs/verbs-cm.c"
+	printf '#include <rdma/rdma_cma.h>\n#include "fabric.h"\n' > \
+		"$tree/src/common/fabric/verbs/verbs-cm.c"
 	echo '#include "fabric.h"' > "$tree/src/common/fabric/verbs/verbs-priv.h"
 	echo '#include "le.h"' > "$tree/src/common/rtrs/rtrs-msg.h"
 	printf '#include <string.h>\n#include <zlib.h>\n#include "le.h"\n' \
@@ -33,11 +35,14 @@ fresh_tree() {
 	printf '#include <nbdkit-plugin.h>\n#include "config.h"\n#include "frwr.h"\n' \
 		> "$tree/src/nbdkit-rtrs-plugin/plugin.c"
 	printf '#include "reactor-ring.h"\n' > "$tree/src/rtrs-server/reactor/reactor.c"
-	printf '#include <liburing.h>\n#include "loop-impl.h"\n' > "$tree/src/rtrs-server/reactor/reactor-ring.h"
-	printf '#include "reactor-ring.h"\n#include "rnbd-msg.h"\n' > "$tree/src/store/store-driver.h"
+	printf '#include <liburing.h>\n#include "loop-impl.h"\n' > \
+		"$tree/src/rtrs-server/reactor/reactor-ring.h"
+	printf '#include "reactor-ring.h"\n#include "rnbd-msg.h"\n' > \
+		"$tree/src/store/store-driver.h"
 	echo '#include "rtrs-msg.h"' > "$tree/src/rtrs-server/srv-fsm.h"
 	echo '#include "rtrs-msg.h"' > "$tree/src/rtrs-server/rtrs/srv-path.h"
-	printf '#include "srv-path.h"\n#include "rnbd-msg.h"\n' > "$tree/src/rtrs-server/rnbd/srv-open.h"
+	printf '#include "srv-path.h"\n#include "rnbd-msg.h"\n' > \
+		"$tree/src/rtrs-server/rnbd/srv-open.h"
 }
 
 # violation FILE INCLUDE MESSAGE: the tree with one include more is refused with this message
@@ -47,7 +52,8 @@ violation() {
 	if out=$(sh "$check" "$tree" 2>&1); then
 		echo "not found: $2 in $1"
 		failed=1
-	elif ! printf '%s\n' "$out" | grep -qF "src/$1:" || ! printf '%s\n' "$out" | grep -qF -- "$3"
+	elif ! printf '%s\n' "$out" | grep -qF "src/$1:" || ! printf '%s\n' "$out" |
+		grep -qF -- "$3"
 	then
 		echo "$2 in $1: expected \"$3\", got:"
 		printf '%s\n' "$out"
@@ -71,7 +77,8 @@ violation common/fabric/fabric.h '"rtrs-msg.h"' 'may not use'
 violation frwr/frwr.h '"rtrs-msg.h"' 'src/frwr may not use src/common/rtrs'
 violation rtrs-server/srv-fsm.h '"clt-io.h"' 'may not use src/rtrs-client/io'
 violation rtrs-client/io/clt-io.h '"srv-fsm.h"' 'may not use src/rtrs-server'
-violation rtrs-client/io/clt-io.h '"clt-path.h"' 'src/rtrs-client/io may not use src/rtrs-client/path'
+violation rtrs-client/io/clt-io.h '"clt-path.h"' \
+	'src/rtrs-client/io may not use src/rtrs-client/path'
 violation rtrs-client/io/clt-io.h '"rnbd-msg.h"' 'may not use src/common/rnbd'
 violation rtrs-client/path/clt-path.h '"clt-sess.h"' 'may not use src/rtrs-client/sess'
 violation rtrs-client/sess/clt-sess.h '"dev.h"' 'may not use src/rtrs-client/dev'
@@ -94,17 +101,21 @@ violation rtrs-server/srv-fsm.h '<unistd.h>' 'in pure code'
 violation rtrs-server/srv-fsm.h '<liburing.h>' 'is not for this file'
 violation rtrs-client/io/clt-io.h '<nbdkit-plugin.h>' 'is not for this file'
 violation nbdkit-rtrs-plugin/plugin.c '<liburing.h>' 'is not for this file'
-violation rtrs-server/rtrs/srv-path.h '"srv-open.h"' 'src/rtrs-server/rtrs may not use src/rtrs-server/rnbd'
-violation rtrs-server/rtrs/srv-path.h '"rnbd-msg.h"' 'src/rtrs-server/rtrs may not use src/common/rnbd'
+violation rtrs-server/rtrs/srv-path.h '"srv-open.h"' \
+	'src/rtrs-server/rtrs may not use src/rtrs-server/rnbd'
+violation rtrs-server/rtrs/srv-path.h '"rnbd-msg.h"' \
+	'src/rtrs-server/rtrs may not use src/common/rnbd'
 violation store/store-driver.h '"srv-fsm.h"' 'src/store may not use src/rtrs-server'
-violation rtrs-server/reactor/reactor.c '"rnbd-msg.h"' 'src/rtrs-server/reactor may not use src/common/rnbd'
+violation rtrs-server/reactor/reactor.c '"rnbd-msg.h"' \
+	'src/rtrs-server/reactor may not use src/common/rnbd'
 violation rtrs-server/srv-fsm.h '"reactor-ring.h"' 'is not for this file'
 violation common/fabric/fabric.h '<rdma/rdma_cma.h>' 'is not for this file'
 
 for text in 'json_string(name)' 'json_pack("{s:i,s:s}", "n", 1, "name", name)'; do
 	fresh_tree
 	echo "$text" >> "$tree/src/nbdkit-rtrs-plugin/plugin.c"
-	sh "$check" "$tree" | grep -qF 'goes through ctl_json_text()' || { echo "not found: $text"; failed=1; }
+	sh "$check" "$tree" | grep -qF 'goes through ctl_json_text()' ||
+		{ echo "not found: $text"; failed=1; }
 done
 fresh_tree
 mkdir "$tree/src/extra"

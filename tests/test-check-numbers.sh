@@ -1,28 +1,32 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# check-pitfalls.sh and check-frwr-rows.sh see names of each kind, and neither comments nor what does not run.
+# check-pitfalls.sh and check-frwr-rows.sh see names of each kind, and neither comments nor what
+# does not run.
 set -u
 tests=$(cd "${srcdir:-$(dirname "$0")/..}/tests" && pwd)
 tree=$(mktemp -d) || exit 99
 trap 'rm -rf "$tree"' EXIT
 failed=0
 
-# p01-p10 Criterion, p11-p20 simulation, p21-p25 hostile, p26 conformance, p27 and p28 scripts, p29-p38 the manual
+# p01-p10 Criterion, p11-p20 simulation, p21-p25 hostile, p26 conformance, p27 and p28 scripts,
+# p29-p38 the manual
 pitfalls_tree() {
 	mkdir -p "$tree/man" "$tree/tests/unit" "$tree/tests/sim" "$tree/tests/hostile" \
 		"$tree/tests/fabric" "$tree/tests/guest"
 	printf 'Test(a, p%s_x)\n' 01 02 03 04 05 06 07 > "$tree/tests/unit/test-a.c"
 	printf 'Test(a_b, p08_p09_p10_x, .signal = SIGABRT)\n' > "$tree/tests/unit/test-b.c"
-	printf '\t\t{ "p%s-x", test_x },\n' 11 12 13 14 15 16 17 18 19 20 > "$tree/tests/sim/test-sim-a.c"
+	printf '\t\t{ "p%s-x", test_x },\n' 11 12 13 14 15 16 17 18 19 20 > \
+		"$tree/tests/sim/test-sim-a.c"
 	printf '\t{ "p%s x", READ },\n' 21 22 23 24 25 > "$tree/tests/hostile/cases-a.c"
 	printf '\tTEST(promise_e_p26_x),\n' > "$tree/tests/fabric/conformance.c"
 	printf '\t%%D%%/test-p27-p28-x.sh \\\n' > "$tree/tests/guest/local.mk"
 	echo > "$tree/tests/local.mk"
-	printf '=item p%s\n\nno hardware\n\n' 29 30 31 32 33 34 35 36 37 38 > "$tree/man/rtrs-protocol.pod"
+	printf '=item p%s\n\nno hardware\n\n' 29 30 31 32 33 34 35 36 37 38 > \
+		"$tree/man/rtrs-protocol.pod"
 }
 
-# r01-r20, r08a and t01-t10 Criterion, t11-t15 programs, t16-t26 cases but for t18 and t20, conformance, t27 and
-# t28 scripts, r21-r43 reasons
+# r01-r20, r08a and t01-t10 Criterion, t11-t15 programs, t16-t26 cases but for t18 and t20,
+# conformance, t27 and t28 scripts, r21-r43 reasons
 rows_tree() {
 	mkdir -p "$tree/tests/frwr" "$tree/tests/fabric" "$tree/tests/guest"
 	for n in 01 02 03 04 05 06 07 08 09 10; do
@@ -66,8 +70,10 @@ spoil() {
 begin() {
 	what=$1 check=$tests/$2
 	fresh_tree
-	out=$(sh "$check" "$tree" 2>&1) || { echo "$what: a whole tree was refused: $out"; failed=1; }
-	sh "$check" "$tree/none" >/dev/null 2>&1 && { echo "$what: a tree that does not exist"; failed=1; }
+	out=$(sh "$check" "$tree" 2>&1) ||
+		{ echo "$what: a whole tree was refused: $out"; failed=1; }
+	sh "$check" "$tree/none" >/dev/null 2>&1 &&
+		{ echo "$what: a tree that does not exist"; failed=1; }
 }
 
 begin pitfalls check-pitfalls.sh

@@ -1,18 +1,19 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A sync fails on the server while one client has unflushed writes and loses its connections: when it is
-# back its next FLUSH fails, once, and what it writes and flushes from then on is safe.
+# A sync fails on the server while one client has unflushed writes and loses its connections: when
+# it is back its next FLUSH fails, once, and what it writes and flushes from then on is safe.
 . ./tests/functions.sh
 requires_server; requires_plugin; requires_root
 requires nbdsh --version
 
-# As the network would: both ends of every connection to the server are reset.  ss(8) says that it failed
-# when it met a socket that it may not end; what counts is that they are gone.
+# As the network would: both ends of every connection to the server are reset.  ss(8) says that it
+# failed when it met a socket that it may not end; what counts is that they are gone.
 reset_connections() {
 	ss --kill --no-header --tcp state established "( dport = :$1 or sport = :$1 )" || true
 }
 connections() {
-	ss --no-header --tcp --numeric state established "( dport = :$1 )" | awk '{ print $3 }' | sort
+	ss --no-header --tcp --numeric state established "( dport = :$1 )" | awk '{ print $3 }' |
+		sort
 }
 
 # A disk that takes no more data: a loop device on a sparse file in a full tmpfs.
@@ -69,7 +70,8 @@ mount -o remount,size=64m "$tmp/backing"
 connections "$server_port" >"$tmp/before"
 [ -s "$tmp/before" ]
 reset_connections "$server_port"
-[ -z "$(connections "$server_port" | comm -12 "$tmp/before" -)" ] || skip "ss --kill cannot end connections here"
+[ -z "$(connections "$server_port" | comm -12 "$tmp/before" -)" ] ||
+	skip "ss --kill cannot end connections here"
 echo reset >"$fifo"
 expect_exit $client 0
 # Beside the session that tried it at the start.

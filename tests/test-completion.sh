@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Completion in bash, with bash's own readline on a terminal: what TAB puts on the line, and what it offers.  Each
-# option of --help is completed; names that peers chose are text.
+# Completion in bash, with bash's own readline on a terminal: what TAB puts on the line, and what it
+# offers.  Each option of --help is completed; names that peers chose are text.
 . ./tests/functions.sh
 requires_server
 requires /usr/bin/python3 --version

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A block device that something of this machine uses is not exported for writing: it is refused, or waited for where
-# nobody can say by whom it is used.  While it is exported for writing nobody else can take it.
+# A block device that something of this machine uses is not exported for writing: it is refused, or
+# waited for where nobody can say by whom it is used.  While it is exported for writing nobody else
+# can take it.
 . ./tests/functions.sh
 requires_server; requires_root
 requires mke2fs -V
@@ -16,14 +17,17 @@ if len(sys.argv) > 2:
 END
 claim() { python3 "$tmp/claim.py" "$@"; }
 
-refused() { local regex=$1; shift; expect_failure 1 "$regex" "$RTRS_SERVER" --listen tcp://127.0.0.1:0 "$@"; }
+refused() { local regex=$1; shift; expect_failure 1 "$regex" "$RTRS_SERVER" \
+	--listen tcp://127.0.0.1:0 "$@"; }
 # It waits for a second, and then it says so and ends.
 gives_up() {
 	local status=0
-	timeout "$TIMEOUT_S" "$RTRS_SERVER" --listen tcp://127.0.0.1:0 --lock-timeout 1 "disk=$loop" \
+	timeout "$TIMEOUT_S" "$RTRS_SERVER" --listen tcp://127.0.0.1:0 \
+		--lock-timeout 1 "disk=$loop" \
 		>"$tmp/gives-up.log" 2>&1 || status=$?
 	[ $status -eq 1 ] || fail "status $status instead of 1"
-	grep -E "export 'disk': '$loop' is in use by .*: waited 1 s \(--lock-timeout\)" "$tmp/gives-up.log"
+	grep -E "export 'disk': '$loop' is in use by .*: waited 1 s \(--lock-timeout\)" \
+		"$tmp/gives-up.log"
 }
 serves() { start_server "$@"; stop_process "$server_pid"; }
 mnt="$tmp/a mount"
@@ -66,8 +70,8 @@ grep " - tmpfs $loop " /proc/self/mountinfo
 serves "disk=$loop"
 umount "$mnt"
 
-# btrfs has numbers that are no device's: the source of its mounts counts where it is a node of /dev.  What is mounted
-# below /dev is not entered, because it may not answer.
+# btrfs has numbers that are no device's: the source of its mounts counts where it is a node of
+# /dev.  What is mounted below /dev is not entered, because it may not answer.
 cat >"$tmp/btrfs.sh" <<'END'
 set -e
 tmp=$1 source=$2 loop=$3
@@ -86,7 +90,8 @@ END
 mkdir "$tmp/dev"
 if unshare --mount sh "$tmp/btrfs.sh" "$tmp" none "$loop" true; then
 	for source in "$loop" /dev/mapper/vg-disk; do
-		expect_failure 1 "'$loop' is mounted at '/srv'" unshare --mount sh "$tmp/btrfs.sh" "$tmp" "$source" \
+		expect_failure 1 "'$loop' is mounted at '/srv'" unshare --mount sh "$tmp/btrfs.sh" \
+			"$tmp" "$source" \
 			"$loop" "$RTRS_SERVER" --listen tcp://127.0.0.1:0 "disk=$loop"
 	done
 	SERVER_PREFIX="unshare --mount sh $tmp/btrfs.sh $tmp /dev/shm/disk $loop"
@@ -105,7 +110,8 @@ if unshare --mount true; then
 	gives_up
 	"$RTRS_SERVER" --listen tcp://127.0.0.1:0 "disk=$loop" >"$tmp/waits.log" 2>&1 &
 	waits=$!
-	wait_line "$tmp/waits.log" "'$loop' is in use by a process or a part of the kernel that cannot be named"
+	wait_line "$tmp/waits.log" \
+		"'$loop' is in use by a process or a part of the kernel that cannot be named"
 	must_fail grep listening "$tmp/waits.log"
 	eval "exec $elsewhere_in>&-"
 	wait "$elsewhere_pid" || true
@@ -121,7 +127,8 @@ read -r -t "$TIMEOUT_S" word <&"${other[0]}"
 [ "$word" = claimed ]
 "$RTRS_SERVER" --listen tcp://127.0.0.1:0 "disk=$loop" >"$tmp/waits2.log" 2>&1 &
 waits=$!
-wait_line "$tmp/waits2.log" "'$loop' is in use by process [0-9]+ \(python3\): waiting for it since 1 s"
+wait_line "$tmp/waits2.log" \
+	"'$loop' is in use by process [0-9]+ \(python3\): waiting for it since 1 s"
 eval "exec $other_in>&-"
 wait "$other_pid" || true
 wait_line "$tmp/waits2.log" '^listening on '
@@ -161,8 +168,10 @@ if addpart "$loop" 1 2048 32768 && [ -b "${loop}p1" ]; then
 	mount "$loop" "$mnt"
 	refused "'${loop}p2' is a partition of $name, which is mounted at '$mnt'" "disk=${loop}p2"
 	umount "$mnt"
-	refused "export 'b': '${loop}p1' is on the same disk as '$loop', which the export 'a'" "a=$loop" "b=${loop}p1"
-	refused "export 'b': '$loop' is on the same disk as '${loop}p2', which the export 'a'" "a=${loop}p2" "b=$loop"
+	refused "export 'b': '${loop}p1' is on the same disk as '$loop', which the export 'a'" \
+		"a=$loop" "b=${loop}p1"
+	refused "export 'b': '$loop' is on the same disk as '${loop}p2', which the export 'a'" \
+		"a=${loop}p2" "b=$loop"
 	serves "a=${loop}p1" "b=${loop}p2" "c=$loop,readonly"
 	serves "a=${loop}p1" "b=$loop,force"
 else
@@ -188,7 +197,8 @@ start_server "file=$tmp/file,readonly" 8<&-
 must_fail grep "destroy" "$server_log"
 stop_process "$server_pid"
 exec 8<&-
-# As QEMU does it, and as servers do: the description is on its way through a socket, so that no process has it open.
+# As QEMU does it, and as servers do: the description is on its way through a socket, so that no
+# process has it open.
 cat >"$tmp/lock.py" <<'END'
 import fcntl, socket, struct, sys
 mode, kind, start = sys.argv[2:]
@@ -218,6 +228,7 @@ warned_of_lock() {
 }
 warned_of_lock 'is locked by another program, in the way of QEMU' rb F_RDLCK 64
 warned_of_lock 'is exported for writing by another server' r+b F_WRLCK 7274727300000000 --no-lock
-warned_of_lock 'is locked against writers by a process that reads it: ignored' rb F_RDLCK 7274727300000000
+warned_of_lock 'is locked against writers by a process that reads it: ignored' rb F_RDLCK \
+	7274727300000000
 
 printed_commands_end

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The manuals, --help and --dump-plugin name the same options and parameters, no more and no less, and
-# the same version; --help fits a terminal; the manuals are well-formed POD.
+# The manuals, --help and --dump-plugin name the same options and parameters, no more and no less,
+# and the same version; --help fits a terminal; the manuals are well-formed POD.
 . ./tests/functions.sh
 requires_server; requires_plugin
 requires command -v podchecker
@@ -12,17 +12,20 @@ for page in "$man"/*.pod; do
 	# The sections of a manual, in their order, as far as it has them.
 	sections=$(sed -n 's/^=head1 //p' "$page" | grep -x -E \
 		'NAME|SYNOPSIS|DESCRIPTION|EXAMPLES|PARAMETERS|OPTIONS|EXIT STATUS|LIMITS|ENVIRONMENT|FILES|VERSION|SEE ALSO')
-	want=$(printf '%s\n' NAME SYNOPSIS DESCRIPTION EXAMPLES PARAMETERS OPTIONS 'EXIT STATUS' LIMITS ENVIRONMENT FILES \
+	want=$(printf '%s\n' NAME SYNOPSIS DESCRIPTION EXAMPLES PARAMETERS OPTIONS 'EXIT STATUS' \
+		LIMITS ENVIRONMENT FILES \
 		VERSION 'SEE ALSO' | grep -x -F "$sections")
 	[ "$sections" = "$want" ] || fail "sections of $page: $sections"
 	# Those that a program's manual must have.
 	if [[ $page != */rtrs-protocol.pod ]]; then
-		for section in SYNOPSIS DESCRIPTION EXAMPLES 'EXIT STATUS' ENVIRONMENT 'SEE ALSO'; do
+		for section in SYNOPSIS DESCRIPTION EXAMPLES 'EXIT STATUS' ENVIRONMENT \
+			'SEE ALSO'; do
 			grep -q -x -F "$section" <<<"$sections" || fail "$page has no $section"
 		done
 	fi
 	# Figures and commands fit a terminal as man(1) shows them.
-	pod2text --indent=7 --width=80 "$page" | awk 'length > 80 { print; bad = 1 } END { exit bad }' ||
+	pod2text --indent=7 --width=80 "$page" |
+		awk 'length > 80 { print; bad = 1 } END { exit bad }' ||
 		fail "$page: these lines are wider than 80 columns"
 done
 
@@ -35,17 +38,19 @@ fits_terminal() {
 	[ "$width" -le 80 ] || fail "$1 is $width columns wide"
 }
 
-# ranges LEAST PAGE PROGRAM [ARGUMENT...] <OPTIONS: a number that is out of range is told with the range, and the manual
-# has the same one.  A limit of 2^32 is none for people.
-# LEAST options have one.
+# ranges LEAST PAGE PROGRAM [ARGUMENT...] <OPTIONS: a number that is out of range is told with the
+# range, and the manual has the same one.  A limit of 2^32 is none for people.  LEAST options have
+# one.
 ranges() {
 	local least=$1 page=$2 option range checked=0
 	shift 2
 	while IFS= read -r option <&3; do
 		"$@" "$option=none-such" >"$tmp/option.out" 2>&1 </dev/null || true
-		range=$(sed -n -E 's/.*expected .*from ([0-9A-Z]+ to [0-9A-Z]+).*/\1/p' "$tmp/option.out" | head -n 1)
+		range=$(sed -n -E 's/.*expected .*from ([0-9A-Z]+ to [0-9A-Z]+).*/\1/p' \
+			"$tmp/option.out" | head -n 1)
 		[ -n "$range" ] && [[ ! $range =~ \ [0-9]{10}|T$ ]] || continue
-		awk -v item="B<$option" '/^=item/ { on = on && !words || index($0, item "=") || index($0, item ">"); words = 0 }
+		awk -v item="B<$option" \
+			'/^=item/ { on = on && !words || index($0, item "=") || index($0, item ">"); words = 0 }
 			!/^=item/ && NF { words = 1 } on' "$page" | tr '\n' ' ' | grep -q -w -F "$range" ||
 			fail "${page##*/} does not say that $option is from $range"
 		checked=$((checked + 1))
@@ -62,8 +67,10 @@ done
 # ---- rtrs-server ----
 "$RTRS_SERVER" --help >"$tmp/server.help"
 fits_terminal "$tmp/server.help"
-grep -o -E -- '^ +(-., )?--[a-z-]+' "$tmp/server.help" | grep -o -E -- '--.*' | sort -u >"$tmp/help.options"
-grep '^=item' "$man/rtrs-server.pod" | grep -o -E 'B<--[a-z-]+' | cut -c 3- | sort -u >"$tmp/man.options"
+grep -o -E -- '^ +(-., )?--[a-z-]+' "$tmp/server.help" | grep -o -E -- '--.*' |
+	sort -u >"$tmp/help.options"
+grep '^=item' "$man/rtrs-server.pod" | grep -o -E 'B<--[a-z-]+' | cut -c 3- |
+	sort -u >"$tmp/man.options"
 diff -u "$tmp/help.options" "$tmp/man.options"
 # Each of them is an option: the one that is not known is told so.
 while IFS= read -r option; do
@@ -96,40 +103,53 @@ END
 "$top_builddir/rtrsctl" --help >"$tmp/rtrsctl.help"
 fits_terminal "$tmp/rtrsctl.help"
 [ "$(wc -l <"$tmp/rtrsctl.help")" -le 24 ] || fail "rtrsctl --help is longer than a terminal"
-grep -o -E -- '^ +(-., )?--[a-z-]+' "$tmp/rtrsctl.help" | grep -o -E -- '--.*' | sort -u >"$tmp/help.options"
-grep '^=item' "$man/rtrsctl.pod" | grep -o -E 'B<--[a-z-]+' | cut -c 3- | sort -u >"$tmp/man.options"
+grep -o -E -- '^ +(-., )?--[a-z-]+' "$tmp/rtrsctl.help" | grep -o -E -- '--.*' |
+	sort -u >"$tmp/help.options"
+grep '^=item' "$man/rtrsctl.pod" | grep -o -E 'B<--[a-z-]+' | cut -c 3- |
+	sort -u >"$tmp/man.options"
 diff -u "$tmp/help.options" "$tmp/man.options"
 ranges 1 "$man/rtrsctl.pod" "$top_builddir/rtrsctl" <"$tmp/help.options"
 # Each command: in --help, in the manual, and completed.
-sed -n -E 's/^  ([a-z][a-z| -]*[a-z])( \[?[A-Z]+\]?)?(  .*|$)/\1/p' "$tmp/rtrsctl.help" >"$tmp/commands"
+sed -n -E 's/^  ([a-z][a-z| -]*[a-z])( \[?[A-Z]+\]?)?(  .*|$)/\1/p' "$tmp/rtrsctl.help" \
+	>"$tmp/commands"
 [ "$(wc -l <"$tmp/commands")" -ge 10 ]
 while read -r first rest; do
-	grep -q "^=item B<$first${rest:+ ${rest%%|*}}>" "$man/rtrsctl.pod" || fail "not in the manual: $first $rest"
-	grep -q -w -e "$first" "$top_srcdir/contrib/completion/rtrsctl" || fail "not completed: $first"
+	grep -q "^=item B<$first${rest:+ ${rest%%|*}}>" "$man/rtrsctl.pod" ||
+		fail "not in the manual: $first $rest"
+	grep -q -w -e "$first" "$top_srcdir/contrib/completion/rtrsctl" ||
+		fail "not completed: $first"
 done <"$tmp/commands"
-grep -q -F "nbdkit-rtrs $("$top_builddir/rtrsctl" --version | grep -o -E '[0-9]+\.[0-9]+\.[0-9]+')." "$man/rtrsctl.pod"
+grep -q -F \
+	"nbdkit-rtrs $("$top_builddir/rtrsctl" --version | grep -o -E '[0-9]+\.[0-9]+\.[0-9]+')." \
+	"$man/rtrsctl.pod"
 # Each state of a session and of a path; "up" of a path is told as "connected".
 for table in session path server-path; do
-	sed -n 's/^\ts[0-9]* \[label="\([^"]*\)".*/\1/p' "$top_srcdir/doc/fsm-$table.dot" >"$tmp/states"
+	sed -n 's/^\ts[0-9]* \[label="\([^"]*\)".*/\1/p' "$top_srcdir/doc/fsm-$table.dot" \
+		>"$tmp/states"
 	[ "$(wc -l <"$tmp/states")" -ge 5 ]
 	while IFS= read -r state; do
-		grep -q -F "C<$state>" "$man/rtrsctl.pod" || fail "the manual of rtrsctl has no state $state"
+		grep -q -F "C<$state>" "$man/rtrsctl.pod" ||
+			fail "the manual of rtrsctl has no state $state"
 	done <"$tmp/states"
 done
 
 # ---- rtrs-bench ----
 "$top_builddir/rtrs-bench" --help >"$tmp/bench.help"
 fits_terminal "$tmp/bench.help" 24
-grep -o -E -- '(^ +(-., )?| )--[a-z-]+' "$tmp/bench.help" | grep -o -E -- '--.*' | sort -u >"$tmp/help.options"
-grep '^=item' "$man/rtrs-bench.pod" | grep -o -E 'B<--[a-z-]+' | cut -c 3- | sort -u >"$tmp/man.options"
+grep -o -E -- '(^ +(-., )?| )--[a-z-]+' "$tmp/bench.help" | grep -o -E -- '--.*' |
+	sort -u >"$tmp/help.options"
+grep '^=item' "$man/rtrs-bench.pod" | grep -o -E 'B<--[a-z-]+' | cut -c 3- |
+	sort -u >"$tmp/man.options"
 diff -u "$tmp/help.options" "$tmp/man.options"
-grep -q -F "nbdkit-rtrs $("$top_builddir/rtrs-bench" --version | grep -o -E '[0-9]+\.[0-9]+\.[0-9]+')." "$man/rtrs-bench.pod"
+grep -q -F \
+	"nbdkit-rtrs $("$top_builddir/rtrs-bench" --version | grep -o -E '[0-9]+\.[0-9]+\.[0-9]+')." "$man/rtrs-bench.pod"
 ranges 5 "$man/rtrs-bench.pod" "$top_builddir/rtrs-bench" host disk <"$tmp/help.options"
 
 # -h and -V are the same everywhere.
 for program in rtrs-server rtrsctl rtrs-bench; do
 	for option in 'h --help' 'V --version'; do
-		diff <("$top_builddir/$program" "-${option% *}") <("$top_builddir/$program" "${option#* }")
+		diff <("$top_builddir/$program" "-${option% *}") \
+			<("$top_builddir/$program" "${option#* }")
 		grep -q -x -F "=item B<-${option% *}>, B<${option#* }>" "$man/$program.pod"
 	done
 done
@@ -158,5 +178,6 @@ grep -q -x 'magic_config_key=server' "$tmp/dump"
 grep -q -x 'thread_model=parallel' "$tmp/dump"
 grep -q -F "nbdkit-rtrs $version." "$man/nbdkit-rtrs-plugin.pod"
 while IFS= read -r key; do
-	grep -q -F "$key" "$man/nbdkit-rtrs-plugin.pod" || fail "$key of --dump-plugin is not in the manual"
+	grep -q -F "$key" "$man/nbdkit-rtrs-plugin.pod" ||
+		fail "$key of --dump-plugin is not in the manual"
 done < <(sed -n 's/^\(rtrs_[a-z_]*\)=.*/\1/p' "$tmp/dump")

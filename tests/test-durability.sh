@@ -7,8 +7,8 @@ requires_server; requires_plugin; requires_root
 requires nbdsh --version
 requires mke2fs -V
 
-# A disk that takes no more data: a loop device on a sparse file in a full tmpfs.  The file system on
-# it has allocated the export's blocks, so that a write to the page cache succeeds.
+# A disk that takes no more data: a loop device on a sparse file in a full tmpfs.  The file system
+# on it has allocated the export's blocks, so that a write to the page cache succeeds.
 mkdir "$tmp/backing" "$tmp/mnt"
 mount -t tmpfs -o size=40m tmpfs "$tmp/backing" || skip "cannot mount a tmpfs here"
 cleanup_umount "$tmp/backing"

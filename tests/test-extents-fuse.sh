@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A file system that does not know what was written, in user space (FUSE), says that a file is a hole: the server does
-# not believe it, and copies of its export have the data.
+# A file system that does not know what was written, in user space (FUSE), says that a file is a
+# hole: the server does not believe it, and copies of its export have the data.
 . ./tests/functions.sh
 requires_server; requires_plugin; requires_root
 requires nbdinfo --version

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Holes of a file are holes of the NBD export, as any client shows them, and stop being ones when they are written; what
-# copies a sparse image does not read them.
+# Holes of a file are holes of the NBD export, as any client shows them, and stop being ones when
+# they are written; what copies a sparse image does not read them.
 . ./tests/functions.sh
 requires_server; requires_plugin
 requires nbdinfo --version
@@ -50,7 +50,8 @@ assert not any(s["count"] for op, s in stats.items() if op not in ("read", "flus
 END
 done
 
-# What was written and answered is data at once, in any place and by any NBD client; zeroes are there again after a trim.
+# What was written and answered is data at once, in any place and by any NBD client; zeroes are
+# there again after a trim.
 export uri
 nbdsh_run "$uri" <<'END'
 import os, random

@@ -11,7 +11,8 @@ start_nbdkit "server=127.0.0.1:$server_port" export=disk
 
 cd "$tmp" || exit
 run() {
-	timeout $((4 * TIMEOUT_S)) fio --ioengine=nbd --uri="$uri" --verify=crc32c --verify_state_save=0 \
+	timeout $((4 * TIMEOUT_S)) fio --ioengine=nbd --uri="$uri" --verify=crc32c \
+		--verify_state_save=0 \
 		--verify_fatal=1 --verify_dump=0 --randrepeat=0 "$@"
 }
 run --name=small --rw=randwrite --bs=4k --size=32M --iodepth=32

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A file system that stops (frozen here) stops the requests for it and little else: exports elsewhere go
-# on, new clients come in, a second SIGTERM exits at once; and when it goes on, so do its requests.
+# A file system that stops (frozen here) stops the requests for it and little else: exports
+# elsewhere go on, new clients come in, a second SIGTERM exits at once; and when it goes on, so do
+# its requests.
 . ./tests/functions.sh
 requires_server; requires_plugin; requires_root
 requires_plain_build
@@ -37,8 +38,9 @@ write_one() {
 	END
 }
 
-# Writes, zeroings and trims in the frozen file system, more than a ring has workers for by default; ends when all of them are answered, well or not: nbdkit 1.32 aborts
-# when a client goes while several answers are due.
+# Writes, zeroings and trims in the frozen file system, more than a ring has workers for by default;
+# ends when all of them are answered, well or not: nbdkit 1.32 aborts when a client goes while
+# several answers are due.
 start_stuck() {
 	nbdsh_run "$1" <<-'END' &
 	cookies = [h.aio_pwrite(nbd.Buffer.from_bytearray(bytearray(b"b" * 4096)), i * 8192)
@@ -77,7 +79,8 @@ disk_goes_on() {
 	goes_on "$uri" "$TIMEOUT_S"
 }
 
-# One file in 64 shares its lock in io_uring with the frozen one (doc/decisions.md D3), so others are tried.
+# One file in 64 shares its lock in io_uring with the frozen one (doc/decisions.md D3), so others
+# are tried.
 one_goes_on() {
 	for other in 1 2 3; do
 		! disk_goes_on "$other" || return 0
@@ -86,12 +89,14 @@ one_goes_on() {
 	fail "three files on another file system wait for the frozen one"
 }
 
-two_sessions() { [ "$("$top_builddir/rtrsctl" --socket="$tmp/ctl" list | grep -c "twice")" -ge 2 ]; }
+two_sessions() { [ "$("$top_builddir/rtrsctl" --socket="$tmp/ctl" list | grep -c "twice")" \
+	-ge 2 ]; }
 
 for threads in 1 2; do
 	for kind in copy never copy,direct; do
 		invalidate=${kind%,direct} direct=${kind#"$invalidate"}
-		start_server --threads $threads --invalidate "$invalidate" "frozen=$tmp/mnt/disk$direct" \
+		start_server --threads $threads \
+			--invalidate "$invalidate" "frozen=$tmp/mnt/disk$direct" \
 			"disk1=$tmp/elsewhere1" "disk2=$tmp/elsewhere2" "disk3=$tmp/elsewhere3"
 		start_nbdkit "server=127.0.0.1:$server_port" export=frozen connections=2
 		frozen=$nbdkit_pid frozen_uri=$uri
@@ -118,8 +123,8 @@ for threads in 1 2; do
 	done
 done
 
-# A client that was killed leaves a session to the frozen file system; the next one may have its name, and that one is
-# meant by it.
+# A client that was killed leaves a session to the frozen file system; the next one may have its
+# name, and that one is meant by it.
 start_server --threads 2 --control="$tmp/ctl" "frozen=$tmp/mnt/disk" "disk1=$tmp/elsewhere1"
 start_nbdkit "server=127.0.0.1:$server_port" export=frozen connections=2 sessname=twice control=none
 write_one "$uri"
@@ -129,7 +134,8 @@ start_stuck "$uri"
 kill_process "$nbdkit_pid"
 wait "$stuck" || true			# its connection is gone
 wait_line "$server_log" "twice: session closed"
-start_nbdkit "server=127.0.0.1:$server_port" export=disk1 connections=2 sessname=twice mode=ro control=none
+start_nbdkit "server=127.0.0.1:$server_port" export=disk1 connections=2 sessname=twice mode=ro \
+	control=none
 wait_until "both sessions to be there" two_sessions
 "$top_builddir/rtrsctl" --socket="$tmp/ctl" session disconnect twice
 wait_line "$server_log" "path down: disconnected by rtrsctl"
@@ -138,7 +144,8 @@ thaw
 stop_process "$nbdkit_pid"
 stop_process "$server_pid"
 
-# All exports on the one that stops: the server writes by itself, and is held in it.  It still talks.
+# All exports on the one that stops: the server writes by itself, and is held in it.  It still
+# talks.
 start_server --threads 2 "frozen=$tmp/mnt/disk" "disk=$tmp/mnt/other"
 start_nbdkit "server=127.0.0.1:$server_port" export=frozen connections=2 io-timeout=1
 write_one "$uri"

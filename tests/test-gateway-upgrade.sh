@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Another gateway takes the place of one under QEMU, as nbdkit-rtrs-plugin(1) says: SIGKILL, and a new one at the same
-# socket.  No request fails, and all data is there.
+# Another gateway takes the place of one under QEMU, as nbdkit-rtrs-plugin(1) says: SIGKILL, and a
+# new one at the same socket.  No request fails, and all data is there.
 . ./tests/functions.sh
 requires_server; requires_plugin
 requires_plain_build

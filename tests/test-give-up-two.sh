@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Writes to two exports are given up after io-timeout.  When the server is back both are settled at once:
-# no request to one of them fails because the other one was opened after it.
+# Writes to two exports are given up after io-timeout.  When the server is back both are settled at
+# once: no request to one of them fails because the other one was opened after it.
 . ./tests/functions.sh
 requires_server; requires_plugin
 # In valgrind the storage is done before the device is opened again, and there is nothing to settle.

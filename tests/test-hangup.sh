@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# One connection ends right behind an answer, in the same segment, and no request follows: the client
-# notices at once and comes back.
+# One connection ends right behind an answer, in the same segment, and no request follows: the
+# client notices at once and comes back.
 . ./tests/functions.sh
 requires_server; requires_plugin
 requires nbdsh --version

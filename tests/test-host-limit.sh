@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Limits of a host count an IPv6 network of 64 bits as one host, because a host may have any address of it.  In a
-# network namespace, where such addresses are for the asking.
+# Limits of a host count an IPv6 network of 64 bits as one host, because a host may have any address
+# of it.  In a network namespace, where such addresses are for the asking.
 if [ -z "${IN_NAMESPACE-}" ]; then
 	unshare -rn true || { echo "SKIP: needs a network namespace: unshare -rn"; exit 77; }
 	IN_NAMESPACE=yes exec unshare -rn bash "$0" "$@"
@@ -16,12 +16,14 @@ done
 
 truncate -s 1M "$tmp/disk"
 # A depth of 1, so that memory is no limit.
-start_server --listen 'tcp://[fd00::1]:0' --allow fd00::/16 --setup-timeout 600 --queue-depth 1 "disk=$tmp/disk"
+start_server --listen 'tcp://[fd00::1]:0' --allow fd00::/16 --setup-timeout 600 \
+	--queue-depth 1 "disk=$tmp/disk"
 
 # paths NAME SOURCE N WORD
 paths() {
 	mkfifo "$tmp/$1.in"
-	/usr/bin/python3 "$top_srcdir/tests/paths.py" "$2" fd00::1 "$server_port" "$3" 1 5 <"$tmp/$1.in" >"$tmp/$1" &
+	/usr/bin/python3 "$top_srcdir/tests/paths.py" "$2" fd00::1 "$server_port" "$3" 1 5 \
+		<"$tmp/$1.in" >"$tmp/$1" &
 	exec {fd}>"$tmp/$1.in"
 	wait_line "$tmp/$1" '^(up|refused)$'
 	grep -q "$4" "$tmp/$1"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Every hostile case (tests/hostile) against one server, with each --invalidate: each goes as its table
-# says, and after each a well-behaved client is served and nothing is left behind.
+# Every hostile case (tests/hostile) against one server, with each --invalidate: each goes as its
+# table says, and after each a well-behaved client is served and nothing is left behind.
 # HOSTILE_ARGS chooses cases.
 . ./tests/functions.sh
 requires_server

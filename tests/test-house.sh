@@ -68,7 +68,8 @@ while [ $i -le 14 ]; do
 	C
 	i=$((i + 1))
 done
-disorder "circle: srv-1 srv-10 srv-11 srv-12 srv-13 srv-14 srv-2 srv-3 srv-4 srv-5 srv-6 srv-7 srv-8 srv-9"
+disorder \
+	"circle: srv-1 srv-10 srv-11 srv-12 srv-13 srv-14 srv-2 srv-3 srv-4 srv-5 srv-6 srv-7 srv-8 srv-9"
 
 # What a header defines is called, too: an x-priv.h is a unit of its own.
 fresh_tree
@@ -130,7 +131,8 @@ disorder "astray: frwr-c: rnbd_x"
 
 fresh_tree
 for s in path con sess req chunks; do
-	printf 'struct frwr_%s {\n\tbool a, b, c;\n\tatomic_bool d;\n};\n' $s | file frwr "frwr-$s.h"
+	printf 'struct frwr_%s {\n\tbool a, b, c;\n\tatomic_bool d;\n};\n' $s |
+		file frwr "frwr-$s.h"
 done
 disorder "bool: frwr_req.d"
 

@@ -12,13 +12,17 @@ serve() {
 		"disk=$tmp/disk" "ro=$tmp/ro,readonly" "direct=$tmp/direct,direct"
 }
 verify() {
-	(cd "$tmp" && timeout $((4 * TIMEOUT_S)) fio --ioengine=nbd --verify=crc32c --verify_state_save=0 \
+	(cd "$tmp" &&
+		timeout $((4 * TIMEOUT_S)) fio --ioengine=nbd --verify=crc32c \
+			--verify_state_save=0 \
 		--verify_fatal=1 --verify_dump=0 --randrepeat=0 "$@")
 }
 # The last path says how many keys it gave and took: all of what it served, and a new one for each.
 keys_were_used() {
-	sed -n 's/.*keys: \([0-9]*\) given, \([0-9]*\) taken away.*/\1 \2/p' "$server_log" | sort -n |
-		tail -n 1 | { read -r given taken; [ "$taken" -gt "$1" ] && [ "$given" -ge "$taken" ]; } ||
+	sed -n 's/.*keys: \([0-9]*\) given, \([0-9]*\) taken away.*/\1 \2/p' "$server_log" |
+		sort -n |
+		tail -n 1 | { read -r given taken; [ "$taken" -gt "$1" ] &&
+		[ "$given" -ge "$taken" ]; } ||
 		fail "keys were not taken away"
 }
 

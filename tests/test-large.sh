@@ -5,7 +5,8 @@
 requires_server; requires_plugin
 requires nbdsh --version
 
-# TSan takes minutes for as many bytes, because it looks at each word that arrives: a sixteenth of all.
+# TSan takes minutes for as many bytes, because it looks at each word that arrives: a sixteenth of
+# all.
 M=$((1 << 20))
 case $SANITIZERS in *thread*) M=$((1 << 16)) ;; esac
 export M

@@ -1,19 +1,21 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A server is killed, told to end, or stopped and killed while the storage has a direct write of it.  The next one
-# does not serve the export before that write has ended: it says whom it waits for, and what is written and
-# flushed then is not overwritten.  Without locks the claim of the block device does the same, and locks that a stranger
-# has on the device do not change it.
+# A server is killed, told to end, or stopped and killed while the storage has a direct write of it.
+# The next one does not serve the export before that write has ended: it says whom it waits for, and
+# what is written and flushed then is not overwritten.  Without locks the claim of the block device
+# does the same, and locks that a stranger has on the device do not change it.
 . ./tests/functions.sh
 requires_server; requires_plugin; requires_root
 requires nbdsh --version
 [ -w /dev/fuse ] || skip "no FUSE: /dev/fuse cannot be used"
 
-# Requests of a block device that is a file of our own file system: direct ones outlive who sent them.
+# Requests of a block device that is a file of our own file system: direct ones outlive who sent
+# them.
 truncate -s 1M "$tmp/disk"
 mkdir "$tmp/mnt"
 mkfifo "$tmp/mounted"
-./tests/hostile/held-fs "$tmp/disk" "$tmp/mnt" "$tmp/held.sock" >"$tmp/mounted" 2>"$tmp/held-fs.log" &
+./tests/hostile/held-fs "$tmp/disk" "$tmp/mnt" "$tmp/held.sock" >"$tmp/mounted" \
+	2>"$tmp/held-fs.log" &
 held_fs=$!
 read -r -t "$TIMEOUT_S" word <"$tmp/mounted" || true
 [ "${word-}" = ready ] || { cat "$tmp/held-fs.log"; skip "cannot mount a FUSE file system here"; }
@@ -85,7 +87,8 @@ start_waiting() {
 	preload=$(server_preload)
 	server_log=$tmp/waiting$((++started)).log
 	# shellcheck disable=SC2046 # words
-	${preload:+env LD_PRELOAD=$preload} $(wrapper) "$RTRS_SERVER" "$@" </dev/null >"$server_log" 2>&1 &
+	${preload:+env LD_PRELOAD=$preload} $(wrapper) "$RTRS_SERVER" "$@" </dev/null \
+		>"$server_log" 2>&1 &
 	server_pid=$!
 	cleanup_fn stop_server "$server_pid"
 }
@@ -127,7 +130,8 @@ for how in kill term stop no-lock stranger; do
 	first_pid=$server_pid port=$server_port waits="is locked by process $server_pid"
 	[ -z "$lock" ] || waits='is in use by a process or a part of the kernel'
 	start_nbdkit "server=127.0.0.1:$port" export=disk "io-timeout=$((4 * TIMEOUT_S))"
-	coproc client { timeout $((8 * TIMEOUT_S)) /usr/bin/python3 "$tmp/client.py" "$uri" "$tmp/held.sock"; }
+	coproc client { timeout $((8 * TIMEOUT_S)) /usr/bin/python3 "$tmp/client.py" "$uri" \
+		"$tmp/held.sock"; }
 	client_pid_=$client_PID
 	ask hold K
 	case $how in
@@ -136,7 +140,8 @@ for how in kill term stop no-lock stranger; do
 	stop) kill -STOP "$first_pid" ;;
 	esac
 	# shellcheck disable=SC2086
-	start_waiting $lock "--invalidate=$invalidate" --listen "tcp://127.0.0.1:$port" "disk=$dev,direct$force"
+	start_waiting $lock "--invalidate=$invalidate" \
+		--listen "tcp://127.0.0.1:$port" "disk=$dev,direct$force"
 	wait_line "$server_log" "'$dev' $waits"
 	[ $how != stop ] || kill_process "$first_pid"
 	must_fail grep -q listening "$server_log"
@@ -149,7 +154,8 @@ for how in kill term stop no-lock stranger; do
 	ask read new
 	eval "exec ${client[1]}>&-"
 	expect_exit "$client_pid_" 0
-	head -c 3 "$tmp/disk" | grep -q -x new || fail "$how: the older write came over the newer one"
+	head -c 3 "$tmp/disk" | grep -q -x new ||
+		fail "$how: the older write came over the newer one"
 	stop_process "$nbdkit_pid"
 	stop_process "$server_pid"
 done

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# nbdkit lists the exports of a server, few and many, and says which there are when one is asked for that there is not.
+# nbdkit lists the exports of a server, few and many, and says which there are when one is asked for
+# that there is not.
 . ./tests/functions.sh
 requires_server; requires_plugin
 requires nbdinfo --version
@@ -8,7 +9,8 @@ requires nbdinfo --version
 truncate -s 1M "$tmp/disk"
 
 listed() {
-	timeout $((3 * TIMEOUT_S)) nbdinfo --list --json "nbd+unix:///?socket=$sock" >"$tmp/list.json"
+	timeout $((3 * TIMEOUT_S)) nbdinfo --list --json "nbd+unix:///?socket=$sock" \
+		>"$tmp/list.json"
 	/usr/bin/python3 -c '
 import json, sys
 for export in json.load(sys.stdin)["exports"]:
@@ -26,7 +28,8 @@ start_nbdkit "server=127.0.0.1:$server_port" mode=ro export=disk1
 [ "$(listed)" = disk1 ]
 stop_process "$nbdkit_pid"
 # And nbdkit does not start with one that is not there.
-expect_nbdkit_failure "'disk9'.*; it has disk0, disk1, new.line\$" "server=127.0.0.1:$server_port" export=disk9
+expect_nbdkit_failure "'disk9'.*; it has disk0, disk1, new.line\$" "server=127.0.0.1:$server_port" \
+	export=disk9
 stop_process "$server_pid"
 
 # Many long names are many messages, and a text that says how many it leaves out.

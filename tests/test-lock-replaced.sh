@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A file that is replaced while the server waits for its lock is not exported, under whichever of its names.
+# A file that is replaced while the server waits for its lock is not exported, under whichever of
+# its names.
 . ./tests/functions.sh
 requires_server
 requires flock --version
@@ -23,7 +24,8 @@ replaced() {
 	holder=$!
 	cleanup_fn kill_quietly $holder
 	wait_until "the lock" locked
-	"$RTRS_SERVER" --listen tcp://127.0.0.1:0 "a=$tmp/one,readonly" "b=$tmp/two" >"$tmp/$1.log" 2>&1 &
+	"$RTRS_SERVER" --listen tcp://127.0.0.1:0 "a=$tmp/one,readonly" "b=$tmp/two" \
+		>"$tmp/$1.log" 2>&1 &
 	server=$!
 	cleanup_fn kill_quietly $server
 	wait_line "$tmp/$1.log" 'is locked by'

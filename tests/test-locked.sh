@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What is locked by another server, or by a process that may write, is waited for until --lock-timeout: then the server
-# ends with status 1 and names the process.  A user who may only read the image, or open the directory of a socket,
-# keeps no server from it.
+# What is locked by another server, or by a process that may write, is waited for until
+# --lock-timeout: then the server ends with status 1 and names the process.  A user who may only
+# read the image, or open the directory of a socket, keeps no server from it.
 . ./tests/functions.sh
 requires_server
 requires flock --version
@@ -21,7 +21,8 @@ refused() {
 	local regex=$1 status=0
 	shift
 	# shellcheck disable=SC2046 # words
-	timeout "$TIMEOUT_S" "${as[@]}" $(wrapper) "$program" --listen tcp://127.0.0.1:0 --control none --lock-timeout 1 "$@" \
+	timeout "$TIMEOUT_S" "${as[@]}" $(wrapper) "$program" --listen tcp://127.0.0.1:0 \
+		--control none --lock-timeout 1 "$@" \
 		</dev/null >"$tmp/refused.log" 2>&1 || status=$?
 	cat "$tmp/refused.log"
 	[ $status -eq 1 ] || fail "status $status instead of 1"
@@ -124,14 +125,16 @@ fcntl.fcntl(f, 37, struct.pack("hhqqi4x", fcntl.F_RDLCK, 0, 0x7274727300000000, 
 print("locked", flush=True)
 sys.stdin.read()
 END
-coproc reader { exec setpriv --reuid 65534 --regid 65534 --clear-groups python3 "$tmp/byte.py" "$tmp/second"; }
+coproc reader { exec setpriv --reuid 65534 --regid 65534 --clear-groups python3 "$tmp/byte.py" \
+	"$tmp/second"; }
 reader_pid=$reader_PID reader_in=${reader[1]}
 read -r -t "$TIMEOUT_S" word <&"${reader[0]}"
 [ "$word" = locked ]
 start_server "d=$tmp/second"
 grep -E "'$tmp/second' is locked against writers by a process that reads it: ignored" "$server_log"
 refused "process $server_pid \\(.*\\)" --state-dir "$tmp/other" "d=$tmp/second"
-# The same process has the other lock, too, when a server starts: this one is not seen, also when that has let go.
+# The same process has the other lock, too, when a server starts: this one is not seen, also when
+# that has let go.
 stop_server "$server_pid"
 setpriv --reuid 65534 --regid 65534 --clear-groups flock --no-fork "$tmp/second" sleep 1000 &
 holder=$!

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What a server knows of syncs that failed, or did not end, outlives it: the next FLUSH of a client with unflushed
-# writes fails once, whoever was told of the failure and however the server ended.  Each NBD client of a gateway is told.
+# What a server knows of syncs that failed, or did not end, outlives it: the next FLUSH of a client
+# with unflushed writes fails once, whoever was told of the failure and however the server ended.
+# Each NBD client of a gateway is told.
 . ./tests/functions.sh
 requires_server; requires_plugin; requires_root
 requires nbdsh --version
@@ -92,7 +93,8 @@ client_ends() {
 truncate -s 16M "$tmp/held"
 mkdir "$tmp/mnt"
 mkfifo "$tmp/mounted"
-./tests/hostile/held-fs "$tmp/held" "$tmp/mnt" "$tmp/held.sock" >"$tmp/mounted" 2>"$tmp/held-fs.log" &
+./tests/hostile/held-fs "$tmp/held" "$tmp/mnt" "$tmp/held.sock" >"$tmp/mounted" \
+	2>"$tmp/held-fs.log" &
 held_fs=$!
 read -r -t "$TIMEOUT_S" word <"$tmp/mounted" || true
 [ "${word-}" = ready ] || { cat "$tmp/held-fs.log"; skip "cannot mount a FUSE file system here"; }
@@ -109,7 +111,8 @@ kill -KILL "$server_pid"
 ask release ok
 kill_process "$server_pid"
 start_server --listen "tcp://127.0.0.1:$port" "disk=$tmp/mnt/disk"
-grep -q "ended while '$tmp/mnt/disk' was synced" "$server_log" || fail "the next server does not say so"
+grep -q "ended while '$tmp/mnt/disk' was synced" "$server_log" ||
+	fail "the next server does not say so"
 ask held_flush failed
 ask flush ok
 ask flush_second failed
@@ -160,14 +163,15 @@ for how in term kill; do
 		ask "write $at" ok
 		ask flush ok
 		head -c 128M /dev/zero >"$tmp/backing/ballast" 2>/dev/null || true
-		# Acknowledged, and not to be had on the device.  A direct write would fail by itself, so there
-		# somebody else has written.
+		# Acknowledged, and not to be had on the device.  A direct write would fail by
+		# itself, so there somebody else has written.
 		if [ "$flags" = "" ]; then
 			ask "write $((at + 8))" ok
 			ask "write_second $((at + 15))" ok
 		else
 			ask "write $at" ok
-			dd if=/dev/urandom of="$tmp/full/disk" bs=1M seek=$((at + 8)) count=8 conv=notrunc status=none
+			dd if=/dev/urandom of="$tmp/full/disk" bs=1M seek=$((at + 8)) count=8 \
+				conv=notrunc status=none
 		fi
 		ask flush_of_another failed
 		if [ $how = kill ]; then

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Each mutant of tests/mutants still fits the code, and tests/mutate.py tells those that are killed from those
-# that are not, and lists that are wrong from those that are right: on a tree of one file.
+# Each mutant of tests/mutants still fits the code, and tests/mutate.py tells those that are killed
+# from those that are not, and lists that are wrong from those that are right: on a tree of one
+# file.
 . ./tests/functions.sh
 requires /usr/bin/python3 --version
 
@@ -144,7 +145,8 @@ says '^survived +explained '
 says '^toy.list:[0-9]+: unseen survived: the same, with'
 says '^toy.list:[0-9]+: explained-too-much is killed, and the list says why it survives'
 says '^5 of 7 mutants killed: 71.4 %, 95 % wanted; 2 survived, 1 do not build, 1 not run'
-if grep -q ': explained survived' "$tmp/out"; then fail "an explained survivor is told as one that is not"; fi
+if grep -q ': explained survived' \
+	"$tmp/out"; then fail "an explained survivor is told as one that is not"; fi
 cmp "$tmp/toy/src/two.c" "$tmp/mutate/tree/src/two.c" || fail "a mutant was left in the tree"
 
 # Chosen ones; code that has changed since; and the rate alone is enough to fail.
@@ -182,7 +184,8 @@ wrong() {
 	says "$1"
 }
 
-wrong 'a does not apply: src/two.c has its old text 0 times, expected once: "return 3;"' 'mutant a: x
+wrong 'a does not apply: src/two.c has its old text 0 times, expected once: "return 3;"' \
+	'mutant a: x
 file src/two.c
 -	return 3;
 test tests/good'
@@ -221,7 +224,8 @@ int three(void)
 	return n + 1;
 }
 END
-for place in 'two' 'struct three;int n;' 'THREE;((a) + 1)' 'table;1,' 'three;return n + 1;' 'three_of;return n + 1;' \
+for place in 'two' 'struct three;int n;' 'THREE;((a) + 1)' 'table;1,' 'three;return n + 1;' \
+	'three_of;return n + 1;' \
 	'two of two.c'; do
 	old=${place#*;}
 	[ "$old" != "$place" ] || old='return n + 1;'

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# That a path was lost and has come back is seen without -v, and is no error: on stderr, and in the system log where
-# nbdkit is a daemon.
+# That a path was lost and has come back is seen without -v, and is no error: on stderr, and in the
+# system log where nbdkit is a daemon.
 if [ -z "${IN_NAMESPACE-}" ]; then
 	export IN_NAMESPACE=yes
 	[ "$(id -u)" -eq 0 ] && user=() || user=(--map-root-user)
@@ -37,7 +37,8 @@ requires_plain_build
 
 # A /dev of its own, with a system log.
 mkdir "$tmp/dev"
-mount --rbind /dev "$tmp/dev" && mount -t tmpfs none /dev || skip "cannot mount over /dev: the system log was not tried"
+mount --rbind /dev "$tmp/dev" && mount -t tmpfs none /dev ||
+	skip "cannot mount over /dev: the system log was not tried"
 cleanup_fn umount --lazy "$tmp/dev"
 cleanup_fn umount --lazy /dev
 ln -s "$tmp"/dev/* /dev/
@@ -54,7 +55,8 @@ END
 cleanup_fn kill $!
 wait_line "$tmp/syslog.log" ready
 
-nbdkit -U "$tmp/daemon.sock" -P "$tmp/daemon.pid" "$RTRS_PLUGIN" "server=127.0.0.1:$port" export=disk \
+nbdkit -U "$tmp/daemon.sock" -P "$tmp/daemon.pid" \
+	"$RTRS_PLUGIN" "server=127.0.0.1:$port" export=disk \
 	</dev/null >"$tmp/daemon.log" 2>&1
 wait_until "the daemon" test -s "$tmp/daemon.pid"
 daemon=$(cat "$tmp/daemon.pid")

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Too few descriptors for nbdkit (RLIMIT_NOFILE).  From hardly enough to connect on it does not start, and says
-# why; with enough to start clients are served, and the one that is too many is sent away, not kept waiting.
+# Too few descriptors for nbdkit (RLIMIT_NOFILE).  From hardly enough to connect on it does not
+# start, and says why; with enough to start clients are served, and the one that is too many is sent
+# away, not kept waiting.
 . ./tests/functions.sh
 requires_server; requires_plugin
 requires_plain_build
@@ -16,7 +17,8 @@ started_one() { [ -s "$tmp/pid" ] || process_ended "$pid"; }
 failed=0
 for ((n = 12; n < 100; n++)); do
 	rm -f "$tmp/pid"
-	prlimit --nofile="$n" nbdkit -f -U "$tmp/sock" -P "$tmp/pid" "$RTRS_PLUGIN" "server=$server" \
+	prlimit --nofile="$n" nbdkit -f -U "$tmp/sock" -P "$tmp/pid" \
+		"$RTRS_PLUGIN" "server=$server" \
 		export=disk transport=tcp connections=4 </dev/null >"$tmp/nbdkit.log" 2>&1 &
 	pid=$!
 	wait_until "nbdkit" started_one
@@ -69,7 +71,8 @@ for h in clients:
     h.shutdown()
 END
 timeout "$TIMEOUT_S" /usr/bin/python3 "$tmp/clients.py" "$tmp/sock"
-grep "connection refused: too few descriptors for another client (RLIMIT_NOFILE is $n: raise it)" "$tmp/nbdkit.log"
+grep "connection refused: too few descriptors for another client (RLIMIT_NOFILE is $n: raise it)" \
+	"$tmp/nbdkit.log"
 must_fail grep -E 'accept:|pipe2:' "$tmp/nbdkit.log"
 
 # While the server is away the descriptors of the session are not given to clients.

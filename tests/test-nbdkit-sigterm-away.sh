@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# nbdkit is stopped (SIGTERM) while requests wait, for ever as they were told, for a server that is away or
-# that came back without the export: they fail, and nbdkit ends.  So does an export that is being opened.
+# nbdkit is stopped (SIGTERM) while requests wait, for ever as they were told, for a server that is
+# away or that came back without the export: they fail, and nbdkit ends.  So does an export that is
+# being opened.
 . ./tests/functions.sh
 requires_server; requires_plugin
 requires nbdsh --version

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# nbdkit is stopped (SIGTERM) while a request is in flight to a server that stands still: it does not wait for
-# all heartbeats (35 s), although its requests would wait for ever.  The request fails; what was answered
-# before is there.
+# nbdkit is stopped (SIGTERM) while a request is in flight to a server that stands still: it does
+# not wait for all heartbeats (35 s), although its requests would wait for ever.  The request fails;
+# what was answered before is there.
 . ./tests/functions.sh
 requires_server; requires_plugin
 requires_plain_build

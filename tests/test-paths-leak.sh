@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# NBD clients, sessions of two paths and servers that come and go leave nothing behind in those that stay.
+# NBD clients, sessions of two paths and servers that come and go leave nothing behind in those that
+# stay.
 . ./tests/functions.sh
 . "$top_srcdir/tests/wires.sh"
 . "$top_srcdir/tests/paths-leak.sh"

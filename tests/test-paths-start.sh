@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Sessions with two paths: whom they are let in by, when they begin, which way requests go, and when a path is given up.
+# Sessions with two paths: whom they are let in by, when they begin, which way requests go, and when
+# a path is given up.
 . ./tests/functions.sh
 . "$top_srcdir/tests/wires.sh"
 requires_server; requires_plugin

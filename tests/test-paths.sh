@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Two paths over two cables, in network namespaces, with a load that verifies: a cable cut, again and again, both cut,
-# the server killed, restarted, frozen.  No error, no wrong data, and a pause no longer than it takes to find out.
+# Two paths over two cables, in network namespaces, with a load that verifies: a cable cut, again
+# and again, both cut, the server killed, restarted, frozen.  No error, no wrong data, and a pause
+# no longer than it takes to find out.
 . ./tests/functions.sh
 . "$top_srcdir/tests/wires.sh"
 . "$top_srcdir/tests/paths-faults.sh"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Parameters the plugin cannot use: nbdkit does not start, and one line names the parameter and value.
+# Parameters the plugin cannot use: nbdkit does not start, and one line names the parameter and
+# value.
 . ./tests/functions.sh
 requires_server; requires_plugin
 
@@ -24,11 +25,14 @@ bad "'port': write server=HOST:1234" "server=$server" port=1234 export=disk
 bad "'hostname': write server=h" "server=$server" hostname=h export=disk
 bad "'socket': write server=unix:/s" "server=$server" socket=/s export=disk
 bad "server=$server and path=$server are one path" "server=$server" "path=$server" export=disk
-bad "server=$server and path=tcp://$server are one path" "server=$server" path=127.0.0.1@127.0.0.1 "path=tcp://$server" export=disk
+bad "server=$server and path=tcp://$server are one path" "server=$server" path=127.0.0.1@127.0.0.1 \
+	"path=tcp://$server" export=disk
 bad "path=127.0.0.1@$server and path=127.0.0.1,$server are one path" "server=$server" \
 	"path=127.0.0.1@$server" "path=127.0.0.1,$server" export=disk
-bad "path=@$server: nothing stands in front of '@': expected \[SOURCE@\]HOST" "server=$server" "path=@$server" export=disk
-bad "server=tpc://$server: unknown transport \"tpc\" \(did you mean tcp\?\): expected" "server=tpc://$server" export=disk
+bad "path=@$server: nothing stands in front of '@': expected \[SOURCE@\]HOST" "server=$server" \
+	"path=@$server" export=disk
+bad "server=tpc://$server: unknown transport \"tpc\" \(did you mean tcp\?\): expected" \
+	"server=tpc://$server" export=disk
 bad 'mode.*rx' "server=$server" export=disk mode=rx
 bad 'mode' "server=$server" export=disk mode=
 bad 'transport.*pigeon' "server=$server" export=disk transport=pigeon
@@ -56,6 +60,9 @@ start_nbdkit "server=$server" export=disk
 timeout "$TIMEOUT_S" nbdinfo --size "$uri"
 
 # A number has a unit.
-expect_nbdkit_failure 'heartbeat=5s: expected a number of milliseconds from 100 to 60000$' "server=127.0.0.1" heartbeat=5s
-expect_nbdkit_failure 'poll=1ms: expected a number of microseconds from 0 to 1000000$' "server=127.0.0.1" poll=1ms
-expect_nbdkit_failure 'io-timeout=2m: expected a number of seconds from 0 to ' "server=127.0.0.1" io-timeout=2m
+expect_nbdkit_failure 'heartbeat=5s: expected a number of milliseconds from 100 to 60000$' \
+	"server=127.0.0.1" heartbeat=5s
+expect_nbdkit_failure 'poll=1ms: expected a number of microseconds from 0 to 1000000$' \
+	"server=127.0.0.1" poll=1ms
+expect_nbdkit_failure 'io-timeout=2m: expected a number of seconds from 0 to ' "server=127.0.0.1" \
+	io-timeout=2m

@@ -13,7 +13,8 @@ start_nbdkit "server=127.0.0.1:$server_port" export=disk poll=200
 
 fio --name=verify --ioengine=nbd --uri="$uri" --rw=randwrite --bs=4k --iodepth=16 --size=8M \
 	--verify=crc32c \
-	--verify_state_save=0 --verify_fatal=1 >"$tmp/fio.log" 2>&1 || { cat "$tmp/fio.log"; fail "fio"; }
+	--verify_state_save=0 --verify_fatal=1 >"$tmp/fio.log" 2>&1 ||
+	{ cat "$tmp/fio.log"; fail "fio"; }
 fio --name=one --ioengine=nbd --uri="$uri" --rw=randread --bs=4k --iodepth=1 --size=4M \
 	>"$tmp/fio.log" 2>&1 || { cat "$tmp/fio.log"; fail "fio at depth 1"; }
 
@@ -25,7 +26,8 @@ fi
 idle_for 6 "$server_pid" "$nbdkit_pid"
 [ "$idle_ticks" -le 6 ] || fail "idle for 6 s, and $idle_ticks ticks of CPU time were used"
 
-# With many requests a thread of the connection polls, and has nothing to wait for after the last answer.
+# With many requests a thread of the connection polls, and has nothing to wait for after the last
+# answer.
 start_nbdkit "server=127.0.0.1:$server_port" export=disk poll=1000000 connections=1
 export nbdkit_pid
 nbdsh_run "$uri" <<'END'

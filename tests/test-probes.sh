@@ -1,16 +1,19 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The USDT probes are there, the manual and the scripts of contrib/ name those that are, and the scripts see requests.
+# The USDT probes are there, the manual and the scripts of contrib/ name those that are, and the
+# scripts see requests.
 . ./tests/functions.sh
 requires_server; requires_plugin
 requires readelf --version
 requires nbdsh --version
-[ -e /usr/include/sys/sdt.h ] || [ -e "/usr/include/$(gcc -dumpmachine)/sys/sdt.h" ] || skip "no sys/sdt.h: built without probes"
+[ -e /usr/include/sys/sdt.h ] || [ -e "/usr/include/$(gcc -dumpmachine)/sys/sdt.h" ] ||
+	skip "no sys/sdt.h: built without probes"
 
 server=$RTRS_SERVER
 [ -e "${server%/*}/.libs/${server##*/}" ] && server=${server%/*}/.libs/${server##*/}
 probes() {
-	readelf -n "$1" | awk '$1 == "Provider:" && $2 == "rtrs" { p = 1 } $1 == "Name:" && p { print $2; p = 0 }' | sort -u
+	readelf -n "$1" |
+		awk '$1 == "Provider:" && $2 == "rtrs" { p = 1 } $1 == "Name:" && p { print $2; p = 0 }' | sort -u
 }
 probes "$server" >"$tmp/server"
 probes "$RTRS_PLUGIN" >"$tmp/plugin"
@@ -53,5 +56,7 @@ END
 }
 
 # A tracer may need longer to attach than the requests take.
-wait_until "a view of the server" sees rtrs-server-stages.bt "$server" "$server_pid" "@us[1]" "@us[7]"
-wait_until "a view of the plugin" sees rtrs-plugin-requests.bt "$RTRS_PLUGIN" "$nbdkit_pid" "@queued" "@server" "@ends"
+wait_until "a view of the server" sees rtrs-server-stages.bt "$server" \
+	"$server_pid" "@us[1]" "@us[7]"
+wait_until "a view of the plugin" sees rtrs-plugin-requests.bt "$RTRS_PLUGIN" \
+	"$nbdkit_pid" "@queued" "@server" "@ends"

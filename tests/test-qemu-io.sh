@@ -14,7 +14,8 @@ timeout $((2 * TIMEOUT_S)) qemu-io -f raw -t none \
 	-c 'write -P 0x22 1 1' -c 'write -P 0x33 511 2' -c 'write -P 0x44 4095 4098' \
 	-c 'write -f -P 0x55 100000 12345' -c 'write -z 200001 54321' -c 'write -z -u 400000 4096' \
 	-c 'discard 524288 65536' -c flush \
-	-c 'read -P 0x11 0 1' -c 'read -P 0x22 1 1' -c 'read -P 0x11 2 509' -c 'read -P 0x33 511 2' \
+	-c 'read -P 0x11 0 1' -c 'read -P 0x22 1 1' -c 'read -P 0x11 2 509' \
+	-c 'read -P 0x33 511 2' \
 	-c 'read -P 0x11 513 3582' -c 'read -P 0x44 4095 4098' -c 'read -P 0x55 100000 12345' \
 	-c 'read -P 0x11 112345 10' -c 'read -P 0 200001 54321' -c 'read -P 0x11 254322 100' \
 	-c 'read -P 0 400000 4096' -c 'read -P 0 524288 65536' -c 'read -P 0 8388607 1' \

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# quickstart.sh --keep keeps: after it has ended each command that it prints works, the one that stops what it
-# started at last.  A command that it prints and this test does not know is a failure.
+# quickstart.sh --keep keeps: after it has ended each command that it prints works, the one that
+# stops what it started at last.  A command that it prints and this test does not know is a failure.
 . ./tests/functions.sh
 requires_server; requires_plugin; requires_plain_build
 requires nbdcopy --version

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The commands that README.md prints, as it prints them: on a machine of their own as far as the network goes,
-# which has the addresses of the examples.  A command that this test does not know is a failure.
+# The commands that README.md prints, as it prints them: on a machine of their own as far as the
+# network goes, which has the addresses of the examples.  A command that this test does not know is
+# a failure.
 if [ -z "${IN_NAMESPACE-}" ]; then
 	export IN_NAMESPACE=yes
 	[ "$(id -u)" -eq 0 ] && user=() || user=(--map-root-user)

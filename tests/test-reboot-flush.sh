@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # The server's host reboots (its boot id changes) while a client has unflushed writes: the first
-# FLUSH after the reconnect is EIO, the next ones are not.  With everything flushed, or with only the
-# program restarted, no FLUSH fails.
+# FLUSH after the reconnect is EIO, the next ones are not.  With everything flushed, or with only
+# the program restarted, no FLUSH fails.
 . ./tests/functions.sh
 requires_server; requires_plugin; requires_root
 requires nbdsh --version

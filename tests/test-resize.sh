@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A file grows while it is exported and a client has it open: the next client has the new size and can use all of it, the
-# first one goes on with the size it was told.  One that shrinks is not given to anybody new while somebody has it open.
+# A file grows while it is exported and a client has it open: the next client has the new size and
+# can use all of it, the first one goes on with the size it was told.  One that shrinks is not given
+# to anybody new while somebody has it open.
 . ./tests/functions.sh
 requires_server; requires_plugin
 requires nbdsh --version

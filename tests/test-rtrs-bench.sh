@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# rtrs-bench: does as many IOs as it says, finds a wrong byte, writes only when it is told to, ends when the server is
-# lost or it is asked to, says what is wrong with its options; and it has no thread for an IO.
+# rtrs-bench: does as many IOs as it says, finds a wrong byte, writes only when it is told to, ends
+# when the server is lost or it is asked to, says what is wrong with its options; and it has no
+# thread for an IO.
 . ./tests/functions.sh
 requires_server
 
@@ -32,7 +33,8 @@ value() {
 
 # ---- reads ----
 bench --number-ios=3000 --iodepth=32 --json "$server" disk >"$tmp/read.json"
-is "IOs" "$(value "$tmp/read.json" "d['read']['ios'], d['read']['bytes'], d['write']['ios']")" "3000 12288000 0"
+is "IOs" "$(value "$tmp/read.json" "d['read']['ios'], d['read']['bytes'], d['write']['ios']")" \
+	"3000 12288000 0"
 is "times" "$(value "$tmp/read.json" \
 	"0 < d['read']['p50_ns'] <= d['read']['p99_ns'] <= d['read']['p999_ns'] <= d['read']['max_ns']")" True
 is "rate" "$(value "$tmp/read.json" "abs(d['read']['iops'] * d['elapsed_s'] - 3000) < 1")" True
@@ -48,17 +50,22 @@ grep -q 'opened: disk, ro' "$server_log"
 # Never written with --verify.
 differs 'offset 0: no block that was written with --verify' --rw=read --verify --number-ios=1
 bench --rw=write --verify --number-ios=1024 --iodepth=16 --json "$server" disk >"$tmp/write.json"
-is "read back" "$(value "$tmp/write.json" "d['write']['ios'], d['verified'], d['differing']")" "1024 1024 0"
-bench --rw=randrw --rwmixread=70 --verify --fua --number-ios=4000 --iodepth=16 --json "$server" disk >"$tmp/mix.json"
+is "read back" "$(value "$tmp/write.json" "d['write']['ios'], d['verified'], d['differing']")" \
+	"1024 1024 0"
+bench --rw=randrw --rwmixread=70 --verify --fua --number-ios=4000 --iodepth=16 \
+	--json "$server" disk >"$tmp/mix.json"
 is "mix" "$(value "$tmp/mix.json" \
 	"d['read']['ios'] + d['write']['ios'] == 4000, d['read']['ios'] > d['write']['ios'] > 0, d['differing']")" \
 	"True True 0"
-bench --rw=read --verify --number-ios=1024 --iodepth=16 "$server" disk | grep -x 'verified 1024 blocks: 0 differ'
+bench --rw=read --verify --number-ios=1024 --iodepth=16 "$server" disk |
+	grep -x 'verified 1024 blocks: 0 differ'
 # A byte, and a block that is at another place.
 cp "$tmp/disk" "$tmp/good"
 printf '\xff' | dd of="$tmp/disk" bs=1 seek=$((77 * 4096 + 1000)) conv=notrunc
-cmp -s "$tmp/disk" "$tmp/good" && printf '\x0f' | dd of="$tmp/disk" bs=1 seek=$((77 * 4096 + 1000)) conv=notrunc
-differs 'offset 315392: other bytes from byte 1000 of the block on' --rw=read --verify --number-ios=1024
+cmp -s "$tmp/disk" "$tmp/good" && printf '\x0f' |
+	dd of="$tmp/disk" bs=1 seek=$((77 * 4096 + 1000)) conv=notrunc
+differs 'offset 315392: other bytes from byte 1000 of the block on' --rw=read \
+	--verify --number-ios=1024
 dd if="$tmp/good" of="$tmp/disk" bs=4096 skip=3 seek=77 count=1 conv=notrunc
 differs 'offset 315392: the block of offset 12288' --rw=read --verify --number-ios=1024
 
@@ -80,13 +87,15 @@ written_by() {
 written_by 1 "$tmp/seed1"
 written_by 1 "$tmp/seed1.again"
 written_by 2 "$tmp/seed2"
-[ "$(wc -l <"$tmp/seed1")" -gt 20 ] || fail "40 random writes have touched $(wc -l <"$tmp/seed1") blocks"
+[ "$(wc -l <"$tmp/seed1")" -gt 20 ] ||
+	fail "40 random writes have touched $(wc -l <"$tmp/seed1") blocks"
 cmp "$tmp/seed1" "$tmp/seed1.again"
 ! cmp -s "$tmp/seed1" "$tmp/seed2" || fail "another seed, and the same blocks"
 
 # ---- keys and looking ----
 for registration in auto window static; do
-	bench --registration=$registration --poll=0 --number-ios=100 "$server" disk | grep -E '^read +100 '
+	bench --registration=$registration --poll=0 --number-ios=100 "$server" disk |
+		grep -E '^read +100 '
 done
 
 # ---- what is wrong ----
@@ -101,10 +110,14 @@ for number in '' x -1 ' 1' 1x 1.5G 0x10 99999999999999999999; do
 	for option in iodepth runtime seed connections poll rwmixread; do
 		wrong "--$option '$number': expected a number( of (micro)?seconds)? from [0-9]+ to [0-9]+$" "--$option=$number" "$server" disk
 	done
-	wrong "--bs '$number': expected a multiple of 512 from 512 to 64M$" "--bs=$number" "$server" disk
-	wrong "--offset '$number': expected a size from 0 to 1048576T, $size" "--offset=$number" "$server" disk
-	wrong "--size '$number': expected a size from 1 to 1048576T, $size" "--size=$number" "$server" disk
-	wrong "--number-ios '$number': expected a number of IOs from 1 to 1048576T, $size" "--number-ios=$number" \
+	wrong "--bs '$number': expected a multiple of 512 from 512 to 64M$" "--bs=$number" \
+		"$server" disk
+	wrong "--offset '$number': expected a size from 0 to 1048576T, $size" "--offset=$number" \
+		"$server" disk
+	wrong "--size '$number': expected a size from 1 to 1048576T, $size" "--size=$number" \
+		"$server" disk
+	wrong "--number-ios '$number': expected a number of IOs from 1 to 1048576T, $size" \
+		"--number-ios=$number" \
 		"$server" disk
 done
 wrong "--number-ios '0': expected a number of IOs from 1 to " --number-ios=0 "$server" disk
@@ -115,11 +128,13 @@ wrong "--bs '1000': expected a multiple of 512 from 512 to 64M$" --bs=1000 "$ser
 for word in '' trim READ; do
 	wrong "--rw '$word': expected read, randread," "--rw=$word" "$server" disk
 	wrong "--transport '$word': expected auto, rdma or tcp$" "--transport=$word" "$server" disk
-	wrong "--registration '$word': expected auto, window or static$" "--registration=$word" "$server" disk
+	wrong "--registration '$word': expected auto, window or static$" "--registration=$word" \
+		"$server" disk
 done
 long=$(printf '%0254d' 0)
 for name in '' a.b a/b "${long}0"; do
-	wrong "--sessname '$name': expected 1..254 characters without '/' and '.'$" "--sessname=$name" "$server" disk
+	wrong "--sessname '$name': expected 1..254 characters without '/' and '.'$" \
+		"--sessname=$name" "$server" disk
 done
 bench "--sessname=$long" --number-ios=1 "$server" disk >/dev/null
 for name in '' "${long}0"; do
@@ -137,7 +152,8 @@ bench --rw=rw --seed=7 --number-ios=4 --offset=4K --size=8k "$server" disk >/dev
 # Where the server is.
 wrong 'server ftp://127.0.0.1: unknown transport' ftp://127.0.0.1 disk
 wrong 'server 127.0.0.1:x: the port' 127.0.0.1:x disk
-expect_failure 1 '^rtrs-bench: server 127.0.0.256: cannot resolve "127.0.0.256"' "$bench" 127.0.0.256 disk
+expect_failure 1 '^rtrs-bench: server 127.0.0.256: cannot resolve "127.0.0.256"' \
+	"$bench" 127.0.0.256 disk
 wrong 'server ::1: .*brackets' ::1 disk
 wrong 'server unix:none: expected unix: and an absolute path' unix:none disk
 wrong 'server : the host is empty' '' disk
@@ -146,14 +162,18 @@ wrong '--transport=rdma contradicts unix:/' --transport=rdma "unix:/none" disk
 wrong 'expected HOST\[:PORT\] and EXPORT, not 1 arguments' "$server"
 bench --transport=tcp --number-ios=1 "tcp://$server" disk >/dev/null
 # What does not fit the export: only what was given is named.
-wrong "--size '8388608': expected at most 4194304, the bytes of the export$" --size=8m "$server" disk
-wrong "--size '4194304': expected at most 4193792, the bytes of the export behind --offset$" --offset=512 --size=4M \
+wrong "--size '8388608': expected at most 4194304, the bytes of the export$" --size=8m \
 	"$server" disk
-wrong "--offset '8388608': expected less than 4194304, the bytes of the export$" --offset=8M "$server" disk
+wrong "--size '4194304': expected at most 4193792, the bytes of the export behind --offset$" \
+	--offset=512 --size=4M \
+	"$server" disk
+wrong "--offset '8388608': expected less than 4194304, the bytes of the export$" --offset=8M \
+	"$server" disk
 wrong "--offset '4194304': expected less than 4194304, " --offset=4M --size=4K "$server" disk
 wrong "--offset '100': expected a multiple of 512, the export's blocks$" --offset=100 "$server" disk
 wrong "--bs '8388608': expected at most 4194304, the bytes of the export$" --bs=8M "$server" disk
-wrong "--bs '4096': expected at most 512, the bytes of the export behind --offset$" --offset=4193792 "$server" disk
+wrong "--bs '4096': expected at most 512, the bytes of the export behind --offset$" \
+	--offset=4193792 "$server" disk
 wrong "--bs '8192': expected at most 4096, the bytes of --size$" --bs=8K --size=4K "$server" disk
 wrong '--verify with --iodepth=16: expected fewer IOs in flight than blocks of --bs, here 16$' \
 	--verify --size=64k --iodepth=16 "$server" disk
@@ -162,14 +182,16 @@ expect_failure 1 "server unix:$tmp/none: " "$bench" "unix:$tmp/none" disk
 
 # No descriptors, here or in a session of many connections.
 for limit in 12 64; do
-	expect_failure 1 "Too many open files \(RLIMIT_NOFILE is $limit: raise it\)$" bash -c "ulimit -n $limit; exec \"\$@\"" \
+	expect_failure 1 "Too many open files \(RLIMIT_NOFILE is $limit: raise it\)$" bash \
+		-c "ulimit -n $limit; exec \"\$@\"" \
 		bash "$bench" --connections=100 "$server" disk
 done
 
 # ---- the end ----
 # $1: wait until rtrs-bench, $bench_pid, has its session and reads.
 bench_reads() {
-	"$top_builddir/rtrs-bench" --runtime=1000 --iodepth=4 --sessname="$1" "$server" disk >"$tmp/$1.text" 2>"$tmp/$1.err" &
+	"$top_builddir/rtrs-bench" --runtime=1000 --iodepth=4 --sessname="$1" "$server" disk \
+		>"$tmp/$1.text" 2>"$tmp/$1.err" &
 	bench_pid=$!
 	wait_until "reads of $1" reads_of "$1"
 }

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Which programs rtrsctl finds: those of this user with a control socket by default, in systemd's other directories,
-# too, and nothing else that has a socket there.  Sockets of the dead go, and only these.
+# Which programs rtrsctl finds: those of this user with a control socket by default, in systemd's
+# other directories, too, and nothing else that has a socket there.  Sockets of the dead go, and
+# only these.
 if [ -z "${IN_NAMESPACE-}" ]; then
 	export IN_NAMESPACE=yes
 	[ "$(id -u)" -eq 0 ] && user=() || user=(--map-root-user)
@@ -38,7 +39,8 @@ for path in sys.argv[1:]:
 
 # The next start takes the dead away.
 mkdir -p "$dir"
-dead_socket "$dir/server-4194305.sock" "$dir/nbdkit-4194305.sock" "$dir/other.sock" "$dir/server-x.sock" "$dir/server-1.socks"
+dead_socket "$dir/server-4194305.sock" "$dir/nbdkit-4194305.sock" "$dir/other.sock" \
+	"$dir/server-x.sock" "$dir/server-1.socks"
 touch "$dir/server-1.sock"
 truncate -s 8M "$tmp/disk"
 mkdir "$parent/service" && chmod 755 "$parent/service"
@@ -48,12 +50,15 @@ RUNTIME_DIRECTORY=$parent/service start_server "disk=$tmp/disk"
 start_nbdkit "127.0.0.1:$server_port" export=disk
 wait_until "the control socket" test -S "$dir/nbdkit-$nbdkit_pid.sock"
 ls "$dir"
-[ "$(cd "$dir" && echo *)" = "nbdkit-$nbdkit_pid.sock other.sock server-1.sock server-1.socks server-x.sock" ] ||
+[ "$(cd "$dir" && echo *)" = \
+	"nbdkit-$nbdkit_pid.sock other.sock server-1.sock server-1.socks server-x.sock" ] ||
 	fail "what is left is not what is to be left"
 
 # And so does rtrsctl, where the owner is its user.
-dead_socket "$dir/server-4194305.sock" "$dir/server-4194306.sock" "$parent/service/server-4194307.sock"
-[ "$parent" != /run ] || chown 4242 "$dir/server-4194306.sock" 2>/dev/null || rm "$dir/server-4194306.sock"
+dead_socket "$dir/server-4194305.sock" "$dir/server-4194306.sock" \
+	"$parent/service/server-4194307.sock"
+[ "$parent" != /run ] || chown 4242 "$dir/server-4194306.sock" 2>/dev/null ||
+	rm "$dir/server-4194306.sock"
 owned=$(find "$dir" ! -user "$(id -un)" -name 'server-*' | wc -l)
 
 # An NBD server has its socket in the directory; a stranger has one in a directory for all.
@@ -77,7 +82,8 @@ cat "$tmp/list"
 [ "$(grep -c -x 'rtrs-server' "$tmp/list")" -eq 1 ] || fail "not the one server"
 [ "$(grep -c -x 'nbdkit-rtrs-plugin' "$tmp/list")" -eq 1 ] || fail "not the one gateway"
 [ "$(grep -c 'export' "$tmp/list")" -eq 1 ] || fail "not the one export"
-[ "$(find "$parent" -name 'server-419430*' | wc -l)" -eq "$owned" ] || fail "dead sockets are left, or another user's is not"
+[ "$(find "$parent" -name 'server-419430*' | wc -l)" -eq "$owned" ] ||
+	fail "dead sockets are left, or another user's is not"
 [ -S "$dir/disk.sock" ] && [ -S "$dir/other.sock" ] && [ -f "$dir/server-1.sock" ]
 
 # What only one of them has goes there; a question to both.

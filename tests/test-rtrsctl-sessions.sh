@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# rtrsctl and a server whose sessions have two paths: what is said to a session is done to all its paths and to no other
-# session, and what is said to all is done to all.
+# rtrsctl and a server whose sessions have two paths: what is said to a session is done to all its
+# paths and to no other session, and what is said to all is done to all.
 . ./tests/functions.sh
 requires_server; requires_plugin
 requires nbdsh --version
@@ -18,9 +18,11 @@ truncate -s 8M "$tmp/disk"
 start_server --listen tcp://127.0.0.1:0 --listen tcp://127.0.0.2:0 "disk=$tmp/disk"
 first=127.0.0.1:$server_port
 second=$(sed -n 's,.*tcp://\(127\.0\.0\.2:[0-9]*\)$,\1,p' "$server_log" | head -n 1)
-start_nbdkit "$first" path="$second" export=disk transport=tcp sessname=one mode=ro policy=round-robin control=none
+start_nbdkit "$first" path="$second" export=disk transport=tcp sessname=one mode=ro \
+	policy=round-robin control=none
 uri1=$uri
-start_nbdkit "$first" path="$second" export=disk transport=tcp sessname=two mode=ro policy=round-robin control=none
+start_nbdkit "$first" path="$second" export=disk transport=tcp sessname=two mode=ro \
+	policy=round-robin control=none
 export uri1 uri
 
 # Both open it, and read over both paths.

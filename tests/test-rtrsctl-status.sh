@@ -1,11 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The rates of "rtrsctl status" when somebody resets the counters between its two questions: those of what was counted
-# since, and never the difference to what was there before.  The program that answers is made by hand.
+# The rates of "rtrsctl status" when somebody resets the counters between its two questions: those
+# of what was counted since, and never the difference to what was there before.  The program that
+# answers is made by hand.
 . ./tests/functions.sh
 [ -x "$top_builddir/rtrsctl" ] || skip "no rtrsctl here"
 
-# Each case: what is counted at the first and at the second question, a second later, as [count, bytes, log2_ns].
+# Each case: what is counted at the first and at the second question, a second later, as [count,
+# bytes, log2_ns].
 cat >"$tmp/program.py" <<'END'
 import json, os, socket, sys
 
@@ -43,7 +45,8 @@ wait_until "the program" test -S "$tmp/ctl"
 rates() {
 	"$top_builddir/rtrsctl" --socket="$tmp/ctl" status >"$tmp/status"
 	cat "$tmp/status"
-	got=$(awk '$1 == "disk" { print $(NF - 6), $(NF - 5), $(NF - 4) $(NF - 3), $(NF - 2) $(NF - 1) }' "$tmp/status")
+	got=$(awk \
+		'$1 == "disk" { print $(NF - 6), $(NF - 5), $(NF - 4) $(NF - 3), $(NF - 2) $(NF - 1) }' "$tmp/status")
 	[ "$got" = "$1" ] || fail "rates are '$got', expected: '$1'"
 }
 rates '20 0.1 6.1us 8.2us'

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# rtrsctl and a server: what it tells is so, counters count exactly, commands do what they say, and the exit
-# status says whether they did.
+# rtrsctl and a server: what it tells is so, counters count exactly, commands do what they say, and
+# the exit status says whether they did.
 . ./tests/functions.sh
 requires_server; requires_plugin
 requires nbdsh --version
@@ -113,8 +113,10 @@ for kind, named in ("path", name), ("path", name.split("/")[1]), ("session", ses
 END
 # The log has that name, and no other.
 wait_line "$server_log" 'path down: disconnected by rtrsctl'
-path_name=$(sed -n -E 's/.* ([^ ]+): path down: disconnected by rtrsctl$/\1/p' "$server_log" | sort -u)
-is "names in the log" "$path_name" "$(sed -n -E 's/.* ([^ ]+): path up, .*/\1/p' "$server_log" | grep -v -e '-probe/' | sort -u)"
+path_name=$(sed -n -E 's/.* ([^ ]+): path down: disconnected by rtrsctl$/\1/p' "$server_log" |
+	sort -u)
+is "names in the log" "$path_name" \
+	"$(sed -n -E 's/.* ([^ ]+): path up, .*/\1/p' "$server_log" | grep -v -e '-probe/' | sort -u)"
 "$rtrsctl" list | grep -x -F "    path $path_name"
 
 # Another client on the same machine: then the session tells which.
@@ -122,7 +124,8 @@ nbdkit1=$nbdkit_pid
 start_nbdkit "127.0.0.1:$server_port" export=other control=none
 wait_line "$server_log" "session nbdkit-.*-$nbdkit_pid-[0-9a-f]*\$"
 is "paths" "$("$rtrsctl" list | grep -c '^    path ')" 2
-expect_failure 1 "2 sessions have a path '${path_name#*/}': put the session in front, as in 'nbdkit-[^ ]*/${path_name#*/}'\$" \
+expect_failure 1 \
+	"2 sessions have a path '${path_name#*/}': put the session in front, as in 'nbdkit-[^ ]*/${path_name#*/}'\$" \
 	"$rtrsctl" path disconnect "${path_name#*/}"
 "$rtrsctl" path disconnect "$path_name"
 stop_process "$nbdkit_pid"
@@ -179,7 +182,8 @@ expect_failure 1 "there is no export 'none'" "$rtrsctl" export kick none
 
 # Text for people.
 "$rtrsctl" status >"$tmp/status"
-grep -E '^EXPORT +SIZE +MODE +STATE +SESSION +PEER +TRANSPORT +IOPS +MB/s +p50 +p99 +ERR$' "$tmp/status"
+grep -E '^EXPORT +SIZE +MODE +STATE +SESSION +PEER +TRANSPORT +IOPS +MB/s +p50 +p99 +ERR$' \
+	"$tmp/status"
 grep -E '^disk +8 MiB +rw +' "$tmp/status"
 grep -E '^other +8 MiB +ro +- +- +- +- +0 +0\.0 +- +- +0$' "$tmp/status"
 "$rtrsctl" stats | grep -E '^    OP +COUNT +BYTES +ERRORS +p50 +p99 +p99.9$'
@@ -190,17 +194,20 @@ is "log level" "$("$rtrsctl" log-level)" "log_level  debug"
 # Refused, with the program's reason; and mistakes.
 expect_failure 1 "session 'nobody' is not connected" "$rtrsctl" session disconnect nobody
 expect_failure 1 "rtrs-server has no command 'policy'" "$rtrsctl" policy
-expect_failure 1 "log-level 'loud': expected error, warning, info or debug$" "$rtrsctl" log-level loud
+expect_failure 1 "log-level 'loud': expected error, warning, info or debug$" \
+	"$rtrsctl" log-level loud
 expect_failure 1 "$tmp/none: No such file" "$rtrsctl" --socket "$tmp/none" list
 for path in "$tmp" "$tmp/disk"; do
-	expect_failure 1 "^rtrsctl: $path: expected a control socket: what is there is no socket\$" \
+	expect_failure 1 \
+		"^rtrsctl: $path: expected a control socket: what is there is no socket\$" \
 		"$rtrsctl" --socket "$path" list
 done
 /usr/bin/python3 -c 'import socket, sys
 socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$tmp/left"
 expect_failure 1 "^rtrsctl: $tmp/left: Connection refused: the program does not run any more\$" \
 	"$rtrsctl" --socket "$tmp/left" list
-expect_failure 1 "^rtrsctl: /0*: expected a path of at most 107 bytes\$" "$rtrsctl" --socket "/$(printf %0200d 0)" list
+expect_failure 1 "^rtrsctl: /0*: expected a path of at most 107 bytes\$" "$rtrsctl" \
+	--socket "/$(printf %0200d 0)" list
 # An answer without an end is not kept in memory until there is none; the longest one is read.
 cat >"$tmp/talk.py" <<'END'
 import signal, socket, sys
@@ -223,7 +230,8 @@ coproc talk { exec /usr/bin/python3 "$tmp/talk.py" "$tmp/talk"; }
 cleanup_fn kill "$talk_PID"
 read -r _ <&"${talk[0]}"
 "$rtrsctl" --json --socket "$tmp/talk" list >"$tmp/answer" || fail "an answer of 64 MiB is not read"
-expect_failure 1 "^rtrsctl: $tmp/talk: expected an answer of at most 64 MiB\$" "$rtrsctl" --socket "$tmp/talk" list
+expect_failure 1 "^rtrsctl: $tmp/talk: expected an answer of at most 64 MiB\$" "$rtrsctl" \
+	--socket "$tmp/talk" list
 if nbdkit --version >/dev/null 2>&1; then
 	nbdkit -U "$tmp/nbd" -P "$tmp/nbd.pid" null
 	wait_until "nbdkit" test -s "$tmp/nbd.pid"
@@ -234,7 +242,8 @@ fi
 if [ "$(id -u)" -eq 0 ] && setpriv --version >/dev/null 2>&1; then
 	chmod 711 "$tmp" "$RUNTIME_DIRECTORY"
 	cp "$rtrsctl" "$tmp/rtrsctl"
-	expect_failure 1 "$socket: Permission denied: root may ask, and the user who runs the program" \
+	expect_failure 1 \
+		"$socket: Permission denied: root may ask, and the user who runs the program" \
 		setpriv --reuid=65534 --clear-groups "$tmp/rtrsctl" --socket "$socket" list
 fi
 expect_failure 2 "did you mean status" "$rtrsctl" statuss
@@ -242,14 +251,19 @@ expect_failure 2 "which path" "$rtrsctl" path disconnect
 expect_failure 2 "see rtrsctl --help" "$rtrsctl"
 expect_failure 2 "log-level: 'debug' is one word too many" "$rtrsctl" log-level info debug
 for seconds in 0 x 3601 -1 ''; do
-	expect_failure 2 "^rtrsctl: --watch '$seconds': expected a number of seconds from 1 to 3600\$" \
+	expect_failure 2 \
+		"^rtrsctl: --watch '$seconds': expected a number of seconds from 1 to 3600\$" \
 		"$rtrsctl" --watch=$seconds list
 done
-expect_failure 2 "^rtrsctl: --socket '': expected the path of a control socket\$" "$rtrsctl" --socket= list
+expect_failure 2 "^rtrsctl: --socket '': expected the path of a control socket\$" "$rtrsctl" \
+	--socket= list
 expect_failure 2 "^rtrsctl: option '--socket' needs a value: see" "$rtrsctl" list --socket
-expect_failure 2 "^rtrsctl: option '--json=x' is unknown, ambiguous or takes no value: see" "$rtrsctl" --json=x list
-expect_failure 2 "^rtrsctl: option '--jsno' is unknown, .* .did you mean --json" "$rtrsctl" --jsno list
-expect_failure 2 "^rtrsctl: option '-x' is unknown, ambiguous or takes no value: see" "$rtrsctl" -x list
+expect_failure 2 "^rtrsctl: option '--json=x' is unknown, ambiguous or takes no value: see" \
+	"$rtrsctl" --json=x list
+expect_failure 2 "^rtrsctl: option '--jsno' is unknown, .* .did you mean --json" "$rtrsctl" \
+	--jsno list
+expect_failure 2 "^rtrsctl: option '-x' is unknown, ambiguous or takes no value: see" "$rtrsctl" \
+	-x list
 expect_failure 2 "^rtrsctl: --dump takes no command, and 'list' is one\$" "$rtrsctl" --dump list
 
 # With --json each of them is an object on standard output, and standard error is empty.
@@ -270,9 +284,11 @@ refused_json 1 "$tmp/none: No such file or directory" --json --socket "$tmp/none
 refused_json 1 "$tmp/none: No such file or directory" --json --socket "$tmp/none" status
 refused_json 2 "no command 'statuss' (did you mean status?): see rtrsctl --help" --json statuss
 refused_json 2 "--watch 'x': expected a number of seconds from 1 to 3600" --watch=x --json list
-refused_json 2 "option '--what' is unknown, ambiguous or takes no value: see rtrsctl --help" --what list --json
+refused_json 2 "option '--what' is unknown, ambiguous or takes no value: see rtrsctl --help" \
+	--what list --json
 refused_json 2 "no command: see rtrsctl --help" --json
-RUNTIME_DIRECTORY=$tmp/empty refused_json 1 "no program with a control socket in $tmp/empty: see --socket" --json list
+RUNTIME_DIRECTORY=$tmp/empty refused_json 1 \
+	"no program with a control socket in $tmp/empty: see --socket" --json list
 
 # What is no command is told what one looks like.
 said=$(/usr/bin/python3 - "$socket" <<'END'
@@ -284,7 +300,8 @@ with socket.socket(socket.AF_UNIX) as s:
         print(s.recv(4096).decode(), end="")
 END
 )
-is "what it said" "$said" '{"ok":false,"error":"\"command\" is missing: expected one like {\"command\":\"list\"}"}
+is "what it said" "$said" \
+	'{"ok":false,"error":"\"command\" is missing: expected one like {\"command\":\"list\"}"}
 {"ok":false,"error":"\"command\" is no string: expected one like {\"command\":\"list\"}"}'
 
 # Two programs: questions go to both; a command is not done until one is chosen.
@@ -304,7 +321,8 @@ status=0
 is "status" $status 2
 grep -x -F "  rtrsctl --socket=$first stats reset" "$tmp/several"
 refused_json 2 "several programs run: choose one" --json stats reset
-is "sockets to choose from" "$(/usr/bin/python3 -c 'import json, sys; print(json.load(sys.stdin)["sockets"])' <"$tmp/refused")" \
+is "sockets to choose from" \
+	"$(/usr/bin/python3 -c 'import json, sys; print(json.load(sys.stdin)["sockets"])' <"$tmp/refused")" \
 	"$(printf '%s\n' "$first" "$RUNTIME_DIRECTORY/server-$server_pid.sock" | LC_ALL=C sort |
 		/usr/bin/python3 -c 'import sys; print(sys.stdin.read().split())')"
 is "programs" "$("$rtrsctl" --dump | grep -c -x rtrs-server)" 2
@@ -312,13 +330,15 @@ is "programs" "$("$rtrsctl" --dump | grep -c -x rtrs-server)" 2
 kill_process "$server_pid"
 [ -S "$RUNTIME_DIRECTORY/server-$server_pid.sock" ]
 only_first() {
-	[ "$("$rtrsctl" list | grep -c -x rtrs-server)" -eq 1 ] && [ ! -e "$RUNTIME_DIRECTORY/server-$server_pid.sock" ]
+	[ "$("$rtrsctl" list | grep -c -x rtrs-server)" -eq 1 ] &&
+		[ ! -e "$RUNTIME_DIRECTORY/server-$server_pid.sock" ]
 }
 # The kernel closes what a ring of the dead had in hand some time after the process has ended.
 wait_until "the end of its socket" only_first
 # A live one's socket is not taken.
 status=0
-"$RTRS_SERVER" --listen tcp://127.0.0.1:0 --control "$first" "x=$tmp/other,readonly" >"$tmp/said" 2>"$tmp/taken" || status=$?
+"$RTRS_SERVER" --listen tcp://127.0.0.1:0 --control "$first" "x=$tmp/other,readonly" >"$tmp/said" \
+	2>"$tmp/taken" || status=$?
 is "status" $status 1
 is "what it said" "$(cat "$tmp/said")" ""
 grep -E "error: --control $first: process [0-9]+ listens there\$" "$tmp/taken"
@@ -328,10 +348,12 @@ must_fail ls "$RUNTIME_DIRECTORY/server-$server_pid.sock"
 
 # What protects requests has one name, in the log and here.
 protection_is() {
-	start_server --control "$tmp/protection.sock" ${1:+"--invalidate=$1"} "x=$tmp/other,readonly"
+	start_server --control "$tmp/protection.sock" ${1:+"--invalidate=$1"} \
+		"x=$tmp/other,readonly"
 	start_nbdkit "127.0.0.1:$server_port" export=x control=none transport=tcp
 	wait_line "$server_log" "session nbdkit-.*-$nbdkit_pid-[0-9a-f]*\$"
-	is "protection" "$("$rtrsctl" --socket "$tmp/protection.sock" show | sed -n 's/^ *invalidate  *//p' | sort -u)" "$2"
+	is "protection" \
+		"$("$rtrsctl" --socket "$tmp/protection.sock" show | sed -n 's/^ *invalidate  *//p' | sort -u)" "$2"
 	grep -q -E "$3" "$server_log"
 	stop_process "$nbdkit_pid"
 	stop_server "$server_pid"

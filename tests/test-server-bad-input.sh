@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A command line rtrs-server cannot use ends it with one line that names the thing and its value, and
-# the right status: 2 when the line cannot be understood, 1 when what it names cannot be used.
+# A command line rtrs-server cannot use ends it with one line that names the thing and its value,
+# and the right status: 2 when the line cannot be understood, 1 when what it names cannot be used.
 . ./tests/functions.sh
 requires_server
 
@@ -22,7 +22,9 @@ usage "'-x'" -x disk=disk
 usage "'-x'" disk=disk -xh
 usage "'-x'" --allow 127.0.0.1 -xh disk=disk
 usage "'--help=x'" disk=disk --help=x
-for option in --listen --allow --invalidate --queue-depth --max-io-size --threads --ready-fd --log-level; do
+for option \
+	in --listen --allow --invalidate --queue-depth --max-io-size --threads --ready-fd \
+	--log-level; do
 	usage "$option" disk=disk $option
 done
 usage 'queue-depth.*0' --queue-depth 0 disk=disk
@@ -35,7 +37,8 @@ usage 'max-io-size.*0' --max-io-size 0 disk=disk
 usage 'max-io-size.*1000' --max-io-size 1000 disk=disk
 usage 'max-io-size.*4294967296' --max-io-size 4294967296 disk=disk
 # Each is possible, together they are not: the immediate has too few bits.
-usage '--queue-depth 65535.*--max-io-size 16777216.*at most 8$' --queue-depth 65535 --max-io-size 16M disk=disk
+usage '--queue-depth 65535.*--max-io-size 16777216.*at most 8$' --queue-depth 65535 \
+	--max-io-size 16M disk=disk
 usage '65535.*4096.*at most 32768$' --queue-depth 65535 --max-io-size 4K disk=disk
 usage 'threads.*0' --threads 0 disk=disk
 usage 'threads.*100000' --threads 100000 disk=disk
@@ -59,11 +62,13 @@ usage 'listen.*tcp://127\.0\.0\.1:65536' --listen tcp://127.0.0.1:65536 disk=dis
 usage 'listen.*tcp://127\.0\.0\.1:http' --listen tcp://127.0.0.1:http disk=disk
 usage 'listen.*tcp://\[::1:1' --listen 'tcp://[::1:1' disk=disk
 usage "listen 'tcp://': the host is empty: expected HOST" --listen tcp:// disk=disk
-unusable "--listen 'foo\.invalid': cannot resolve \"foo\.invalid\": [^:]*: expected HOST\[:PORT\], tcp://.* or unix:PATH$" \
+unusable \
+	"--listen 'foo\.invalid': cannot resolve \"foo\.invalid\": [^:]*: expected HOST\[:PORT\], tcp://.* or unix:PATH$" \
 	--listen foo.invalid disk=disk
 usage '"tpc" \(did you mean tcp\?\): expected HOST' --listen tpc:// disk=disk
 unusable 'listen.*nonexistent\.invalid' --listen tcp://nonexistent.invalid:1 disk=disk
-usage "listen.*'127\.0\.0\.1:1234'.*twice" --listen tcp://127.0.0.1 --listen 127.0.0.1:1234 disk=disk
+usage "listen.*'127\.0\.0\.1:1234'.*twice" --listen tcp://127.0.0.1 \
+	--listen 127.0.0.1:1234 disk=disk
 # Not an address of this machine.
 expect_failure 1 '192\.0\.2\.1' "$RTRS_SERVER" --listen tcp://192.0.2.1:0 disk=disk
 
@@ -108,7 +113,8 @@ expect_failure 1 "127\.0\.0\.1:$server_port.*in use" "$RTRS_SERVER" \
 	--listen "tcp://127.0.0.1:$server_port" disk=other
 
 # The address cannot be had.
-expect_failure 1 "cannot listen on unix:$tmp/none/s: No such file or directory: the directory is missing\$" \
+expect_failure 1 \
+	"cannot listen on unix:$tmp/none/s: No such file or directory: the directory is missing\$" \
 	"$RTRS_SERVER" --control none --listen "unix:$tmp/none/s" disk=other
 if [ "$(id -u)" -eq 0 ] && setpriv --version >/dev/null 2>&1; then
 	chmod 711 "$tmp"
@@ -118,17 +124,21 @@ if [ "$(id -u)" -eq 0 ] && setpriv --version >/dev/null 2>&1; then
 	chown -R 65534 "$tmp/nobody"
 	# as_nobody REGEX LISTEN
 	as_nobody() {
-		expect_failure 1 "cannot listen on $2: Permission denied: $1" setpriv --reuid=65534 --clear-groups \
-			"$tmp/rtrs-server" --control none --state-dir "$tmp/nobody" --listen "$2" "disk=$tmp/nobody/disk"
+		expect_failure 1 "cannot listen on $2: Permission denied: $1" setpriv \
+			--reuid=65534 --clear-groups \
+			"$tmp/rtrs-server" --control none --state-dir "$tmp/nobody" \
+			--listen "$2" "disk=$tmp/nobody/disk"
 	}
 	as_nobody 'no right to make a socket in the directory$' "unix:$tmp/s"
 	[ "$(cat /proc/sys/net/ipv4/ip_unprivileged_port_start)" -le 1 ] ||
-		as_nobody 'a port as low as that needs root or CAP_NET_BIND_SERVICE$' tcp://127.0.0.1:1
+		as_nobody 'a port as low as that needs root or CAP_NET_BIND_SERVICE$' \
+			tcp://127.0.0.1:1
 fi
 
 # A directory for state that was asked for; the default one may be missing.
 mkdir -p bad/id
-for dir in "$tmp/none/state:No such file or directory" disk:'Not a directory' bad:'Is a directory'; do
+for dir in "$tmp/none/state:No such file or directory" disk:'Not a directory' \
+	bad:'Is a directory'; do
 	expect_failure 1 "error: --state-dir '${dir%%:*}' cannot be used: ${dir#*:}\$" \
 		"$RTRS_SERVER" --control none --state-dir "${dir%%:*}" disk=other
 done

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Memory of connections counts in the limits of what a client can take, and goes back to the system when they
-# have gone.
+# Memory of connections counts in the limits of what a client can take, and goes back to the system
+# when they have gone.
 . ./tests/functions.sh
 requires_server
 requires_plain_build
@@ -11,10 +11,11 @@ requires /usr/bin/python3 --version
 
 truncate -s 1M "$tmp/disk"
 
-# Over a depth of 8192 a connection takes megabytes: nothing but memory keeps a host from 11 paths of 512, of
-# which each opens but one.
+# Over a depth of 8192 a connection takes megabytes: nothing but memory keeps a host from 11 paths
+# of 512, of which each opens but one.
 start_server --queue-depth 8192 --max-io-size 4K "disk=$tmp/disk"
-timeout $((4 * TIMEOUT_S)) /usr/bin/python3 "$top_srcdir/tests/paths.py" 127.0.0.1 127.0.0.1 "$server_port" 11 1 512 </dev/null >"$tmp/deep"
+timeout $((4 * TIMEOUT_S)) /usr/bin/python3 "$top_srcdir/tests/paths.py" 127.0.0.1 127.0.0.1 \
+	"$server_port" 11 1 512 </dev/null >"$tmp/deep"
 grep -q refused "$tmp/deep"
 wait_line "$server_log" 'connection refused: its paths and connections have all the memory'
 stop_server "$server_pid"
@@ -30,7 +31,8 @@ rss_below() {
 start_server --setup-timeout 600 "disk=$tmp/disk"
 before=$(rss_kb)
 mkfifo "$tmp/stdin"
-/usr/bin/python3 "$top_srcdir/tests/paths.py" 127.0.0.1 127.0.0.1 "$server_port" 2 512 512 <"$tmp/stdin" >"$tmp/many" &
+/usr/bin/python3 "$top_srcdir/tests/paths.py" 127.0.0.1 127.0.0.1 "$server_port" 2 512 512 \
+	<"$tmp/stdin" >"$tmp/many" &
 client=$!
 exec 8>"$tmp/stdin"
 wait_line "$tmp/many" '^(up|refused)$'

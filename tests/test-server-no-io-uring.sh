@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Where a system call filter forbids one of the calls of io_uring, as in containers, the server does not
-# start, and one line says what is to be allowed.
+# Where a system call filter forbids one of the calls of io_uring, as in containers, the server does
+# not start, and one line says what is to be allowed.
 . ./tests/functions.sh
 requires_server
 requires /usr/bin/python3 --version

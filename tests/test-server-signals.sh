@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Signals that are sent to daemons out of habit do not end rtrs-server, even when they come together;
-# behind them it serves, and SIGTERM ends it.
+# Signals that are sent to daemons out of habit do not end rtrs-server, even when they come
+# together; behind them it serves, and SIGTERM ends it.
 . ./tests/functions.sh
 requires_server; requires_plugin
 requires nbdinfo --version
@@ -44,14 +44,16 @@ for round in {1..60}; do
 	case $((round % 3)) in
 	0) kill -TERM "$server_pid"; kill -TERM "$server_pid" 2>/dev/null || true ;;
 	1) kill -TERM "$server_pid"; kill -INT "$server_pid" 2>/dev/null || true ;;
-	2) kill -TERM "$server_pid" & kill -INT "$server_pid" 2>/dev/null || true; wait $! || true ;;
+	2) kill -TERM "$server_pid" & kill -INT "$server_pid" 2>/dev/null || true; wait $! ||
+		true ;;
 	esac
 	wait_until "the end of the server" process_ended "$server_pid"
 	stopped="$stopped$server_pid "
 	nothing_left "round $round"
 done
 
-# While answers cannot leave the server waits, so that the second signal comes for sure before the end.
+# While answers cannot leave the server waits, so that the second signal comes for sure before the
+# end.
 requires_plain_build
 truncate -s 128M "$tmp/large"
 start_server --listen "unix:$tmp/rtrs.sock" --control "$tmp/control.sock" "disk=$tmp/large"
@@ -77,7 +79,8 @@ kill -STOP "$nbdkit_pid"
 kill -CONT "$server_pid"
 kill -TERM "$server_pid"
 wait_line "$server_log" 'SIGTERM: stopping'
-[ ! -e "$tmp/rtrs.sock" ] && [ -S "$tmp/control.sock" ] || fail "the control socket is to be the last name"
+[ ! -e "$tmp/rtrs.sock" ] && [ -S "$tmp/control.sock" ] ||
+	fail "the control socket is to be the last name"
 kill -TERM "$server_pid"
 expect_exit "$server_pid" 143
 stopped="$stopped$server_pid "

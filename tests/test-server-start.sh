@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What rtrs-server says at its start: each export with its path, size, mode and block size, and who can reach
-# it; each line with the time, but where the journal writes that down.  Its threads have names.
+# What rtrs-server says at its start: each export with its path, size, mode and block size, and who
+# can reach it; each line with the time, but where the journal writes that down.  Its threads have
+# names.
 . ./tests/functions.sh
 requires_server
 
@@ -21,7 +22,8 @@ told 'requests are protected'
 must_fail grep -q 'without --allow' "$server_log"
 
 # Every line of the log has the time, with milliseconds and the zone.
-must_fail grep -v -E '^([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}[+-][0-9]{2}:[0-9]{2} rtrs-server: (info|warning): |listening on )' \
+must_fail grep \
+	-v -E '^([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}[+-][0-9]{2}:[0-9]{2} rtrs-server: (info|warning): |listening on )' \
 	"$server_log"
 stamp=$(grep -m 1 'rtrs-server: ' "$server_log" | cut -d' ' -f1)
 age=$(($(date +%s) - $(date -d "$stamp" +%s)))
@@ -44,7 +46,8 @@ fi
 
 # Other machines can come in: said once, however many addresses.
 warning='warning: --listen tcp://0\.0\.0\.0:0 without --allow: .*--allow=ADDR'
-start_server --listen tcp://127.0.0.1:0 --listen tcp://0.0.0.0:0 --listen tcp://0.0.0.0:0 "a=$tmp/big"
+start_server --listen tcp://127.0.0.1:0 --listen tcp://0.0.0.0:0 \
+	--listen tcp://0.0.0.0:0 "a=$tmp/big"
 told "$warning"
 stop_server "$server_pid"
 # Asked for.

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# While a server is away another user takes the name of its socket: he gets no byte, the log says who he is and who was
-# expected, and IO goes on when the server is back.  server-uid= says who else is let.
+# While a server is away another user takes the name of its socket: he gets no byte, the log says
+# who he is and who was expected, and IO goes on when the server is back.  server-uid= says who else
+# is let.
 . ./tests/functions.sh
 requires_server; requires_plugin; requires_root
 requires nbdsh --version
@@ -40,7 +41,8 @@ END
 # stranger_begin, stranger_end: as nobody.
 stranger_begin() {
 	rm -f "$tmp/socks/s"
-	coproc stranger { setpriv --reuid 65534 --regid 65534 --clear-groups /usr/bin/python3 -u "$tmp/stranger.py" "$tmp/socks/s"; }
+	coproc stranger { setpriv --reuid 65534 --regid 65534 --clear-groups /usr/bin/python3 \
+		-u "$tmp/stranger.py" "$tmp/socks/s"; }
 	stranger_pid=$stranger_PID stranger_out=${stranger[0]} stranger_in=${stranger[1]}
 	read -r -t "$TIMEOUT_S" word <&"$stranger_out"
 	[ "$word" = listens ]
@@ -61,8 +63,10 @@ stranger_begin
 expect_nbdkit_failure "$at.*$refused" "server=$at" export=disk control=none
 if [ -x "$top_builddir/rtrs-bench" ]; then
 	expect_failure 1 "$refused" "$top_builddir/rtrs-bench" "$at" disk
-	expect_failure 1 'expected user 0 or 1 \(server-uid\)' "$top_builddir/rtrs-bench" --server-uid=root,1 "$at" disk
-	expect_failure 2 '--server-uid=no such: expected' "$top_builddir/rtrs-bench" "--server-uid=no such" "$at" disk
+	expect_failure 1 'expected user 0 or 1 \(server-uid\)' "$top_builddir/rtrs-bench" \
+		--server-uid=root,1 "$at" disk
+	expect_failure 2 '--server-uid=no such: expected' \
+		"$top_builddir/rtrs-bench" "--server-uid=no such" "$at" disk
 fi
 stranger_end
 [ "$word" = "0 bytes" ] || fail "the stranger got $word"
@@ -71,9 +75,11 @@ stranger_end
 
 start_server --listen "$at" --control none "disk=$tmp/disk"
 first=$server_pid
-expect_nbdkit_failure 'user 0 listens there.*expected user 65534' "server=$at" export=disk control=none server-uid=65534
+expect_nbdkit_failure 'user 0 listens there.*expected user 65534' "server=$at" export=disk \
+	control=none server-uid=65534
 for bad in '' ',' 'nobody,' 'no such' -1 4294967295 1,2,3,4,5,6,7,8,9; do
-	expect_nbdkit_failure "server-uid=$bad: expected names or numbers of users, at most 8" "server=$at" \
+	expect_nbdkit_failure "server-uid=$bad: expected names or numbers of users, at most 8" \
+		"server=$at" \
 		"server-uid=$bad"
 done
 
@@ -96,7 +102,8 @@ read -r -t "$TIMEOUT_S" word <&"$client_out"
 kill_process "$first"
 stranger_begin
 echo b >&"$client_in"
-wait_line "$nbdkit_log" "$at.*user 65534 listens there \\(process [0-9]+\\), expected user 65533 or 0"
+wait_line "$nbdkit_log" \
+	"$at.*user 65534 listens there \\(process [0-9]+\\), expected user 65533 or 0"
 stranger_end
 [ "$word" = "0 bytes" ] || fail "the stranger got $word"
 start_server --listen "$at" --control none "disk=$tmp/disk"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# One writer at a time: a second one is refused with a clear error, when nbdkit starts or when an NBD client comes, and
-# the server's log names the first; mode=ro and mode=migration are not refused, and when the writer has gone the next
-# one gets in.
+# One writer at a time: a second one is refused with a clear error, when nbdkit starts or when an
+# NBD client comes, and the server's log names the first; mode=ro and mode=migration are not
+# refused, and when the writer has gone the next one gets in.
 . ./tests/functions.sh
 requires_server; requires_plugin
 requires nbdsh --version
@@ -31,10 +31,12 @@ read -r -t "$TIMEOUT_S" word <&"${holder[0]}"
 
 # nbdkit asks for the mode that it will use.
 for name in disk same; do
-	expect_nbdkit_failure "export '$name'.*open for writing by another session.*server's log.*mode=" \
+	expect_nbdkit_failure \
+		"export '$name'.*open for writing by another session.*server's log.*mode=" \
 		"$server" export=$name sessname=second
 	# It asks for 5 seconds, and is told of once.
-	wait_line "$server_log" "second-probe: open of $name as rw refused: .*; holder/127\\.0\\.0\\.1@[^ ]* has it open as rw"
+	wait_line "$server_log" \
+		"second-probe: open of $name as rw refused: .*; holder/127\\.0\\.0\\.1@[^ ]* has it open as rw"
 	[ "$(grep -c "second-probe: open of $name as rw" "$server_log")" -eq 1 ]
 done
 
@@ -59,7 +61,8 @@ END
 # A gateway that starts in this moment waits for that.
 late=""
 if [ "$SANITIZERS" = no ] && [ -z "${VALGRIND_TESTS-}" ]; then
-	nbdkit -f -U "$tmp/late.sock" -P "$tmp/late.pid" "$RTRS_PLUGIN" "$server" export=disk sessname=late \
+	nbdkit -f -U "$tmp/late.sock" -P "$tmp/late.pid" "$RTRS_PLUGIN" \
+		"$server" export=disk sessname=late \
 		</dev/null >"$tmp/late.log" 2>&1 &
 	late=$!
 	cleanup_fn stop_process $late

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The server comes back with what is not the same export: smaller, another file under its name, or read-only.  It is
-# not used, the log says why, and nothing changes in it; when the old one is back it is used again.  One that has
-# grown is the same, and new clients see its size.
+# The server comes back with what is not the same export: smaller, another file under its name, or
+# read-only.  It is not used, the log says why, and nothing changes in it; when the old one is back
+# it is used again.  One that has grown is the same, and new clients see its size.
 . ./tests/functions.sh
 requires_server; requires_plugin
 requires nbdsh --version

@@ -22,7 +22,8 @@ times_out() {
 	TEST_TIMEOUT=1 "$@" >out 2>&1 || status=$?
 	cat out
 	[ $status -eq 124 ] || fail "status $status instead of 124: $*"
-	grep -q -x "TIMED OUT: $name was not done after $seconds s" out || fail "does not name it: $*"
+	grep -q -x "TIMED OUT: $name was not done after $seconds s" out ||
+		fail "does not name it: $*"
 }
 
 times_out 1 ./hangs sh "$tests/run-test.sh" ./hangs

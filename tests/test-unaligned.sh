@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Clients that write bytes, which libnbd's checks let pass: random byte ranges against a model, many in flight, so that
-# read-modify-write of a sector meets other writers of the same sector.  And dd through nbdfuse, with blocks
-# that are no multiple of anything.
+# Clients that write bytes, which libnbd's checks let pass: random byte ranges against a model, many
+# in flight, so that read-modify-write of a sector meets other writers of the same sector.  And dd
+# through nbdfuse, with blocks that are no multiple of anything.
 . ./tests/functions.sh
 requires_server; requires_plugin
 requires nbdsh --version

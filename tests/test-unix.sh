@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A socket in the file system instead of a port: IO, whose it is, what a dead server leaves, a server that is
-# killed under load and started again, a second path over it.
+# A socket in the file system instead of a port: IO, whose it is, what a dead server leaves, a
+# server that is killed under load and started again, a second path over it.
 . ./tests/functions.sh
 requires_server; requires_plugin
 requires fio --enghelp=nbd

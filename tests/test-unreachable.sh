@@ -22,36 +22,47 @@ sys.stdin.read()
 END
 coproc bound { /usr/bin/python3 "$tmp/bound.py"; }
 read -r port <&"${bound[0]}"
-expect_everywhere "127\.0\.0\.1:$port" "Connection refused \(is rtrs-server running there\? port 1234 is the default\)"
+expect_everywhere "127\.0\.0\.1:$port" \
+	"Connection refused \(is rtrs-server running there\? port 1234 is the default\)"
 expect_nbdkit_failure 'nonexistent\.invalid' server=nonexistent.invalid export=disk
 
 # A unix socket that is not there, that nobody listens at, and where nbdkit itself listens.
-expect_everywhere "unix:$tmp/none" "No such file or directory \(is rtrs-server running with --listen unix:PATH\?\)"
+expect_everywhere "unix:$tmp/none" \
+	"No such file or directory \(is rtrs-server running with --listen unix:PATH\?\)"
 /usr/bin/python3 -c 'import socket, sys
 socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$tmp/left"
-expect_everywhere "unix:$tmp/left" "Connection refused \(is rtrs-server running\? no process listens at this socket\)"
+expect_everywhere "unix:$tmp/left" \
+	"Connection refused \(is rtrs-server running\? no process listens at this socket\)"
 # What is no socket at all, and a port that is none.
 touch "$tmp/file"
 for path in "$tmp/file" "$tmp"; do
-	expect_everywhere "unix:$path" "Socket operation on non-socket \(what is there is no socket\)"
+	expect_everywhere "unix:$path" \
+		"Socket operation on non-socket \(what is there is no socket\)"
 done
-expect_nbdkit_failure "127\.0\.0\.1:0: the port must be a number from 1 to 65535" server=127.0.0.1:0 export=disk
-expect_nbdkit_failure "127\.0\.0\.1:0: the port must" server=127.0.0.1 path=127.0.0.2@127.0.0.1:0 export=disk
-expect_failure 2 "127\.0\.0\.1:0: the port must be a number from 1 to 65535" "$top_builddir/rtrs-bench" 127.0.0.1:0 disk
+expect_nbdkit_failure "127\.0\.0\.1:0: the port must be a number from 1 to 65535" \
+	server=127.0.0.1:0 export=disk
+expect_nbdkit_failure "127\.0\.0\.1:0: the port must" server=127.0.0.1 path=127.0.0.2@127.0.0.1:0 \
+	export=disk
+expect_failure 2 "127\.0\.0\.1:0: the port must be a number from 1 to 65535" \
+	"$top_builddir/rtrs-bench" 127.0.0.1:0 disk
 # A source that this machine has not.
-expect_nbdkit_failure "Cannot assign requested address \(no interface of this machine has the address in front of '@'\)" \
+expect_nbdkit_failure \
+	"Cannot assign requested address \(no interface of this machine has the address in front of '@'\)" \
 	"path=192.0.2.77@127.0.0.1:$port" export=disk
 nbdkit -U "$tmp/nbd" -P "$tmp/nbd.pid" memory 1M
 wait_until "nbdkit" test -s "$tmp/nbd.pid"
 cleanup_fn kill "$(cat "$tmp/nbd.pid")"
-expect_everywhere "unix:$tmp/nbd" "it is an NBD server, not an rtrs-server: write the address of rtrs-server, or use nbdkit's nbd plugin"
+expect_everywhere "unix:$tmp/nbd" \
+	"it is an NBD server, not an rtrs-server: write the address of rtrs-server, or use nbdkit's nbd plugin"
 # A control socket.
 preload=$(nbdkit_preload)
-env ${preload:+LD_PRELOAD=$preload} nbdkit -U "$tmp/away" -P "$tmp/away.pid" "$RTRS_PLUGIN" "server=unix:$tmp/none" \
+env ${preload:+LD_PRELOAD=$preload} nbdkit -U "$tmp/away" -P "$tmp/away.pid" \
+	"$RTRS_PLUGIN" "server=unix:$tmp/none" \
 	connect-timeout=forever "control=$tmp/control"
 wait_until "nbdkit" test -s "$tmp/away.pid"
 cleanup_fn kill "$(cat "$tmp/away.pid")"
-expect_everywhere "unix:$tmp/control" "it is a control socket, for rtrsctl: write the address of rtrs-server"
+expect_everywhere "unix:$tmp/control" \
+	"it is a control socket, for rtrsctl: write the address of rtrs-server"
 
 # What answers is not ours.
 cat >"$tmp/stranger.py" <<'END'
@@ -97,7 +108,8 @@ for how in "${!says[@]}"; do
 	cleanup_fn kill $stranger
 	wait_until "a port" test -s "$tmp/port"
 	port=$(cat "$tmp/port")
-	expect_nbdkit_failure "127\.0\.0\.1:$port.*${says[$how]}" "server=127.0.0.1:$port" export=disk
+	expect_nbdkit_failure "127\.0\.0\.1:$port.*${says[$how]}" "server=127.0.0.1:$port" \
+		export=disk
 	rm "$tmp/port"
 done
 [ ! -e "$tmp/failure.sock" ]

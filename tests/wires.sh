@@ -8,13 +8,14 @@
 #	load_begin; ...; load_end MS	fio at depth 32 meanwhile, which verifies; no request took longer
 #	pull 1; plug 1			a cable, 1 or 2
 #
-# A cable is a bridge, and is cut where the server's end enters it.  So neither machine is told: no interface goes
-# down, no packet is refused.
+# A cable is a bridge, and is cut where the server's end enters it.  So neither machine is told: no
+# interface goes down, no packet is refused.
 #
 # Cable N has 10.77.N.1 at the client's end and 10.77.N.2 at the server's, which has port 1234.
 
 HEARTBEAT_MS=100 HEARTBEAT_MISSES=2
-# The first heartbeat that is sent into a cut cable leaves an interval after the last answer, or nearly two.
+# The first heartbeat that is sent into a cut cable leaves an interval after the last answer, or
+# nearly two.
 DETECT_MS=$((HEARTBEAT_MS * (HEARTBEAT_MISSES + 2)))
 # A second for a request to go another way and to be carried out, and more on a slow machine.
 SLACK_MS=$((1000 * TIMEOUT_S / 30))
@@ -30,7 +31,8 @@ holder() {
 }
 
 holder_is_in_or_ended() {
-	process_ended "$1" || { [ "$(readlink "/proc/$1/ns/net")" != "$(readlink /proc/self/ns/net)" ] &&
+	process_ended "$1" ||
+		{ [ "$(readlink "/proc/$1/ns/net")" != "$(readlink /proc/self/ns/net)" ] &&
 		[ "$(cat "/proc/$1/comm")" = sleep ]; }
 }
 
@@ -43,7 +45,8 @@ wires_up() {
 	[ "$(id -u)" -eq 0 ] || user=(--user --map-root-user)
 	holder unshare "${user[@]}" --net
 	CLIENT_NET="nsenter --net=/proc/$holder_pid/ns/net"
-	[ ${#user[@]} -eq 0 ] || CLIENT_NET="nsenter --user=/proc/$holder_pid/ns/user --preserve-credentials ${CLIENT_NET#* }"
+	[ ${#user[@]} -eq 0 ] ||
+		CLIENT_NET="nsenter --user=/proc/$holder_pid/ns/user --preserve-credentials ${CLIENT_NET#* }"
 	# shellcheck disable=SC2086 # words
 	holder $CLIENT_NET unshare --net
 	SERVER_NET="${CLIENT_NET% *} --net=/proc/$holder_pid/ns/net"
@@ -86,11 +89,13 @@ pause() {
 # ---- programs ----
 
 serve() {
-	SERVER_PREFIX=$SERVER_NET start_server --listen tcp://10.77.1.2:1234 --listen tcp://10.77.2.2:1234 "$@"
+	SERVER_PREFIX=$SERVER_NET start_server --listen tcp://10.77.1.2:1234 \
+		--listen tcp://10.77.2.2:1234 "$@"
 }
 
 connect() {
-	start_nbdkit "server=10.77.1.2:1234" "path=10.77.2.1@10.77.2.2:1234" "heartbeat=$HEARTBEAT_MS" \
+	start_nbdkit "server=10.77.1.2:1234" "path=10.77.2.1@10.77.2.2:1234" \
+		"heartbeat=$HEARTBEAT_MS" \
 		"heartbeat-misses=$HEARTBEAT_MISSES" connections=2 "$@"
 	wait_until "both paths" paths_up 2
 }
@@ -126,12 +131,17 @@ carries() {
 
 # ---- load ----
 
-# load_begin [FIO-OPTION...]: 4k writes at depth 32 all over the first 8 MiB, read back and verified, again and again.
+# load_begin [FIO-OPTION...]: 4k writes at depth 32 all over the first 8 MiB, read back and
+# verified, again and again.
 load_begin() {
 	rm -f "$tmp/load.json"
-	(cd "$tmp" && exec fio --name=load --ioengine=nbd --uri="$uri" --rw=randwrite --bs=4k --size=8M --iodepth=32 \
-		--loops=1000000 --verify=crc32c --verify_backlog=256 --verify_state_save=0 --verify_fatal=1 --verify_dump=0 \
-		--randrepeat=0 --eta=never --output-format=json --output=load.json "$@") >"$tmp/load.log" 2>&1 &
+	(cd "$tmp" &&
+		exec fio --name=load --ioengine=nbd --uri="$uri" --rw=randwrite --bs=4k --size=8M \
+			--iodepth=32 \
+		--loops=1000000 --verify=crc32c --verify_backlog=256 --verify_state_save=0 \
+		--verify_fatal=1 --verify_dump=0 \
+		--randrepeat=0 --eta=never --output-format=json --output=load.json "$@") \
+		>"$tmp/load.log" 2>&1 &
 	load=$!
 	cleanup_fn load_kill "$load"
 }
@@ -140,7 +150,8 @@ load_kill() {
 	process_ended "$1" || kill_process "$1"
 }
 
-# load_end MS: no error, no other data than was written, and no request took longer than MS.  Sets stall_ms.
+# load_end MS: no error, no other data than was written, and no request took longer than MS.  Sets
+# stall_ms.
 load_end() {
 	kill -INT "$load"
 	# What fio ends with when it was told to, and all was well.

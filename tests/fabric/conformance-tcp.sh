@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# The promises of fabric.h, kept by the tcp provider over IPv4, IPv6 and a socket in the file system.
+# The promises of fabric.h, kept by the tcp provider over IPv4, IPv6 and a socket in the file
+# system.
 set -e
 # shellcheck disable=SC2086 # words
 run() {

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Record what the kernel's rnbd-client and rnbd-server say to each other: two guests, one cable, once with
-# always_invalidate=Y and once with N.  Run it in the top source directory:
+# Record what the kernel's rnbd-client and rnbd-server say to each other: two guests, one cable,
+# once with always_invalidate=Y and once with N.  Run it in the top source directory:
 #
 #	tests/golden/capture.sh FILE.pcap [6.12|6.1]
 set -eu
@@ -26,7 +26,8 @@ trap 'exit 143' TERM INT HUP
 # await FILE: while both guests run.
 await() {
 	until [ -e "$1" ]; do
-		kill -0 "$server" && kill -0 "$client" || { cat "$tmp"/*/out.log; echo "no $1" >&2; exit 1; }
+		kill -0 "$server" && kill -0 "$client" ||
+			{ cat "$tmp"/*/out.log; echo "no $1" >&2; exit 1; }
 		sleep 0.1
 	done
 }

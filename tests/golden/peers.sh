@@ -38,7 +38,8 @@ map() {
 client() {
 	local dev paths
 
-	# A session whose first path goes to ourselves: the second server does not know it and says -ENXIO.
+	# A session whose first path goes to ourselves: the second server does not know it and says
+	# -ENXIO.
 	modprobe rnbd-server
 	modprobe rnbd-client
 	for invalidate in Y N; do

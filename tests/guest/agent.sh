@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# In a guest of a rack: starts what rack.sh puts into /run/guest/jobs, each as soon as it is there, until
-# /run/guest/end appears.  A job ID.sh leaves ID.pid, ID.out and, when it has ended, ID.status.
+# In a guest of a rack: starts what rack.sh puts into /run/guest/jobs, each as soon as it is there,
+# until /run/guest/end appears.  A job ID.sh leaves ID.pid, ID.out and, when it has ended,
+# ID.status.
 jobs=/run/guest/jobs
 echo 60 >/proc/sys/kernel/hung_task_timeout_secs 2>/dev/null
 # Nothing is ever written there: read is a pause that needs no process.

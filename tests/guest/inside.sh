@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# In a guest: run the tests that run-tests.sh has put into /run/guest/tests one after the other, lines
-# of LIMIT-IN-SECONDS NAME SCRIPT.  Leaves NAME.log and, when it has ended, NAME.seconds and NAME.status in /run/guest.
+# In a guest: run the tests that run-tests.sh has put into /run/guest/tests one after the other,
+# lines of LIMIT-IN-SECONDS NAME SCRIPT.  Leaves NAME.log and, when it has ended, NAME.seconds and
+# NAME.status in /run/guest.
 #
-# Beside its own status a test fails when it leaves a process, when a module that it loaded cannot be
-# unloaded, or when the kernel complained.
+# Beside its own status a test fails when it leaves a process, when a module that it loaded cannot
+# be unloaded, or when the kernel complained.
 set -u
 guest=/run/guest
 # shellcheck source=tests/guest/kernel-log.sh

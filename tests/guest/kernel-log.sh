@@ -4,6 +4,7 @@
 
 # kernel_complains <LOG: whether it does; prints these lines.
 kernel_complains() {
-	grep -E -e 'Oops|BUG:|BUG at|WARNING:|blocked for more than|soft lockup|general protection' \
+	grep -E -e \
+		'Oops|BUG:|BUG at|WARNING:|blocked for more than|soft lockup|general protection' \
 		-e 'Call Trace|corruption|use-after-free|unregister_netdevice: waiting'
 }

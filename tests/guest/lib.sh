@@ -8,7 +8,8 @@
 #
 # Modules that a test has loaded are unloaded after it.
 
-[ -d /run/guest ] || fail "this runs in a guest only: make check-guest GUEST_TESTS=tests/guest/${0##*/}"
+[ -d /run/guest ] ||
+	fail "this runs in a guest only: make check-guest GUEST_TESTS=tests/guest/${0##*/}"
 
 # Addresses of the guest itself on its first interface.
 # shellcheck disable=SC2034 # used by the tests
@@ -20,15 +21,17 @@ rnbd_ctl=/sys/devices/virtual/rnbd-client/ctl/map_device
 rnbd_ip=$ip4
 rtrs_sysfs=/sys/devices/virtual/rtrs-client
 
-# rnbd_map SESSION EXPORT [KEY=VALUE...]: map it from rdma://$rnbd_ip:1234 and set dev.  Fails when the client
-# does; one that hangs is killed by the test's limit, so that the kernel shows where it hangs.
+# rnbd_map SESSION EXPORT [KEY=VALUE...]: map it from rdma://$rnbd_ip:1234 and set dev.  Fails when
+# the client does; one that hangs is killed by the test's limit, so that the kernel shows where it
+# hangs.
 rnbd_map() {
 	local session=$1 export=$2 before name
 
 	shift 2
 	before=$(cd /sys/block && echo rnbd*)
 	echo "map $export in session $session $*"
-	echo "sessname=$session path=ip:$rnbd_ip@ip:$rnbd_ip device_path=$export $*" >$rnbd_ctl || return 1
+	echo "sessname=$session path=ip:$rnbd_ip@ip:$rnbd_ip device_path=$export $*" >$rnbd_ctl ||
+		return 1
 	dev=
 	for name in $(cd /sys/block && echo rnbd*); do
 		case " $before " in *" $name "*) ;; *) dev=/dev/$name ;; esac
@@ -63,8 +66,8 @@ tenths() {
 	echo $(((${EPOCHREALTIME/./} - begin) / 100000))
 }
 
-# load_until FILE URI: sixteen writes at a time all over the first 32 MiB, read back and compared, until
-# FILE exists.  An error or other data ends it with another status than 0.  FILE.turns counts.
+# load_until FILE URI: sixteen writes at a time all over the first 32 MiB, read back and compared,
+# until FILE exists.  An error or other data ends it with another status than 0.  FILE.turns counts.
 load_until() {
 	echo 0 >"$1.turns"
 	STOP=$1 nbdsh -u "$2" -c - <<'END'
@@ -94,8 +97,8 @@ while not os.path.exists(stop):
 END
 }
 
-# nbd_serve unix|tcp PLUGIN [KEY=VALUE]...: start nbdkit, at the same place each time; sets nbdkit_pid,
-# nbdkit_log, and nbd_where for nbd_attach.
+# nbd_serve unix|tcp PLUGIN [KEY=VALUE]...: start nbdkit, at the same place each time; sets
+# nbdkit_pid, nbdkit_log, and nbd_where for nbd_attach.
 nbd_serve() {
 	local place preload
 
@@ -109,7 +112,8 @@ nbd_serve() {
 	nbdkit_log=$tmp/nbdkit$((++started)).log
 	preload=$(nbdkit_preload)
 	# shellcheck disable=SC2086 # words
-	env ${preload:+LD_PRELOAD=$preload} nbdkit -f -t 32 -P "$tmp/nbd.pid" "${place[@]}" "${@:2}" \
+	env ${preload:+LD_PRELOAD=$preload} nbdkit -f -t 32 -P "$tmp/nbd.pid" "${place[@]}" \
+		"${@:2}" \
 		</dev/null >"$nbdkit_log" 2>&1 &
 	nbdkit_pid=$!
 	nbdkits="$nbdkits$nbdkit_pid "

@@ -2,17 +2,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Make a guest's kernel: prepare.sh SERIES DIR, with SERIES 6.12 or 6.1 of Debian.
 #
-# Fetches Debian's packages of that kernel, unpacks them without installing anything, builds RTRS and
-# RNBD, which no distribution builds, out of Debian's source package, and leaves in DIR
+# Fetches Debian's packages of that kernel, unpacks them without installing anything, builds RTRS
+# and RNBD, which no distribution builds, out of Debian's source package, and leaves in DIR
 #
 #	vmlinuz initramfs.gz	what QEMU boots
 #	lib/modules/KV		the modules that guests load, as modprobe wants them
 #	kv			the version
 #	made-by			the sum of what this script does, written last: with it DIR is complete
 #
-# Does nothing when DIR is complete and was made as it would be made now.  Needs the network only when it is
-# not: Debian's archive, some 280 MB.
-# Exits with 77 where the kernel cannot be had.
+# Does nothing when DIR is complete and was made as it would be made now.  Needs the network only
+# when it is not: Debian's archive, some 280 MB.  Exits with 77 where the kernel cannot be had.
 set -eu -o pipefail
 export LC_ALL=C
 
@@ -73,7 +72,8 @@ root=$work/root
 # depends PACKAGE REGEX: what the meta package stands for today.
 depends() {
 	apt-cache show --no-all-versions "$1" 2>/dev/null |
-		sed -n 's/^Depends: //p' | sed 's/[,|]/\n/g' | sed 's/^ *//; s/ .*//' | grep -E -- "$2" | head -n 1
+		sed -n 's/^Depends: //p' | sed 's/[,|]/\n/g' | sed 's/^ *//; s/ .*//' |
+		grep -E -- "$2" | head -n 1
 }
 
 fetch() {
@@ -89,7 +89,8 @@ fetch() {
 	# As root apt drops to a user of its own, who must be able to write here.
 	chmod 755 "$work"
 	chmod 777 "$work/deb"
-	( cd "$work/deb" && apt-get -q -q download "$real_image" "$real_headers" "$common" "$kbuild" \
+	( cd "$work/deb" &&
+		apt-get -q -q download "$real_image" "$real_headers" "$common" "$kbuild" \
 		"linux-source-$series" ) >"$work/fetch.log" 2>&1 ||
 		{ cat "$work/fetch.log" >&2; cannot "its packages cannot be fetched"; }
 	kv=${real_image#linux-image-}
@@ -120,9 +121,12 @@ build_rtrs() {
 	src=$work/linux-source-$series
 	# No BTF: it takes pahole, and nobody here reads it.
 	make -C "$build" M="$src/$rtrs" CONFIG_DEBUG_INFO_BTF_MODULES= CONFIG_INFINIBAND_RTRS=m \
-		CONFIG_INFINIBAND_RTRS_CLIENT=m CONFIG_INFINIBAND_RTRS_SERVER=m modules >"$work/make.log" 2>&1 &&
-	make -C "$build" M="$src/$rnbd" CONFIG_DEBUG_INFO_BTF_MODULES= CONFIG_BLK_DEV_RNBD_CLIENT=m \
-		CONFIG_BLK_DEV_RNBD_SERVER=m KBUILD_EXTRA_SYMBOLS="$src/$rtrs/Module.symvers" ccflags-y="-I$src/$rtrs" \
+		CONFIG_INFINIBAND_RTRS_CLIENT=m CONFIG_INFINIBAND_RTRS_SERVER=m modules \
+		>"$work/make.log" 2>&1 &&
+	make -C "$build" M="$src/$rnbd" CONFIG_DEBUG_INFO_BTF_MODULES= \
+		CONFIG_BLK_DEV_RNBD_CLIENT=m \
+		CONFIG_BLK_DEV_RNBD_SERVER=m KBUILD_EXTRA_SYMBOLS="$src/$rtrs/Module.symvers" \
+		ccflags-y="-I$src/$rtrs" \
 		modules >>"$work/make.log" 2>&1 ||
 		{ tail -n 40 "$work/make.log" >&2; die "cannot build RTRS and RNBD"; }
 	mkdir -p "$modules/extra"

@@ -19,8 +19,8 @@ guest_prepare() {
 # guest_start DIR ID TIMEOUT QEMU-OPTION... -- SCRIPT [ARG...]: boot $guest_kernel and run the script
 # there in the current directory.  DIR is the guest's /run/guest; ID ends its addresses.  Sets
 # guest_pid, a child of ours that ends with the guest and kills it when it gets SIGTERM or when we die.
-# What stands in DIR afterwards: status and out.log of the script, console.log, qemu.log, dmesg.log, and
-# booted if anything of ours ran: see guest_died_booting.
+# What stands in DIR afterwards: status and out.log of the script, console.log, qemu.log, dmesg.log,
+# and booted if anything of ours ran: see guest_died_booting.
 guest_start() {
 	{ local -; set +x; } 2>/dev/null
 	local dir=$1 id=$2 timeout=$3 options=()
@@ -45,16 +45,19 @@ guest_start() {
 	printf '%s\n' "$guest_dir/stage2.sh" >"$dir/boot/stage2"
 	{
 		cat "$guest_kernel/initramfs.gz"
-		( cd "$dir/boot" && printf 'init\nstage2\n' | cpio --quiet -o -H newc -R 0:0 ) | gzip -1
+		( cd "$dir/boot" && printf 'init\nstage2\n' | cpio --quiet -o -H newc -R 0:0 ) |
+			gzip -1
 	} >"$dir/initrd"
 	rm -r "${dir:?}/boot"
-	# A comma ends an option's value unless it stands twice.  no_timer_check: on a busy machine a kernel that
-	# measures the timer while it boots finds it broken.  rdrand: else the kernel has its random numbers
-	# some seconds after the boot, patches its code then, and emulated processors may stumble over that.
+	# A comma ends an option's value unless it stands twice.  no_timer_check: on a busy machine
+	# a kernel that measures the timer while it boots finds it broken.  rdrand: else the kernel
+	# has its random numbers some seconds after the boot, patches its code then, and emulated
+	# processors may stumble over that.
 	setpriv --pdeathsig TERM timeout --kill-after=5 "$timeout" \
 		setpriv --pdeathsig KILL qemu-system-x86_64 \
 		-accel tcg,thread=multi -cpu qemu64,+rdrand -nographic -nodefaults -no-reboot \
-		-serial "file:$dir/console.log" -kernel "$guest_kernel/vmlinuz" -initrd "$dir/initrd" \
+		-serial "file:$dir/console.log" -kernel "$guest_kernel/vmlinuz" \
+		-initrd "$dir/initrd" \
 		-append "console=ttyS0 quiet panic=-1 no_timer_check" \
 		-virtfs local,path=/,mount_tag=rootfs,security_model=none,readonly=on,multidevs=remap \
 		-virtfs "local,path=${dir//,/,,},mount_tag=results,security_model=none" \

@@ -8,13 +8,13 @@
 #	rack_spawn A rping -s -a 10.1.0.1	the jobs of a guest run at the same time
 #	rack_run B rping -c -a 10.1.0.1 -C 5	until it ends: its output, its status
 #
-# Guest A has 10.1.0.1 and fd00:1::1 at cable a, 10.2.0.1 and fd00:2::1 at cable b, B the same with 2 at the
-# end; RDMA devices are rxe0 and rxe1.  Everything ends with the test, and an oops or a warning in
-# a guest fails it.
+# Guest A has 10.1.0.1 and fd00:1::1 at cable a, 10.2.0.1 and fd00:2::1 at cable b, B the same with
+# 2 at the end; RDMA devices are rxe0 and rxe1.  Everything ends with the test, and an oops or a
+# warning in a guest fails it.
 #
-# Nothing here gives up after some seconds: how long a guest takes depends on what else this machine does.  What
-# waits does so while the guest is there, and the limit of the whole test (its line "guest:") ends it; the log says
-# then what was waited for, and what the guests' consoles say.
+# Nothing here gives up after some seconds: how long a guest takes depends on what else this machine
+# does.  What waits does so while the guest is there, and the limit of the whole test (its line
+# "guest:") ends it; the log says then what was waited for, and what the guests' consoles say.
 
 # shellcheck source=tests/guest/qemu.sh
 . "$top_srcdir/tests/guest/qemu.sh"
@@ -58,8 +58,8 @@ rack_booted() {
 	rack_start "$1"
 }
 
-# rack_start A|B: switch it on; rack_booted and then rack_up wait for it.  A guest B that was killed can be
-# started again.  (A cable of QEMU has a listening end, A's, and one that connects once.)
+# rack_start A|B: switch it on; rack_booted and then rack_up wait for it.  A guest B that was killed
+# can be started again.  (A cable of QEMU has a listening end, A's, and one that connects once.)
 rack_start() {
 	local guest=$1 id=1 server=on dir=$rack/$1 options cable i=0
 
@@ -73,7 +73,8 @@ rack_start() {
 	for cable in a b; do
 		i=$((i + 1))
 		[ $server = on ] || rack_until "cable $cable" test -S "$rack/cable-$cable"
-		options+=(-netdev "stream,id=$cable,server=$server,addr.type=unix,addr.path=$rack/cable-$cable"
+		options+=(-netdev \
+			"stream,id=$cable,server=$server,addr.type=unix,addr.path=$rack/cable-$cable"
 			-device "virtio-net-pci,netdev=$cable,mac=52:54:00:00:0$i:0$id,romfile=")
 	done
 	guest_start "$dir" "$id" 3600 "${options[@]}" -- "$guest_dir/agent.sh"
@@ -110,7 +111,8 @@ rack_while() {
 	}
 	rack_until "$what" rack_there_or "$@"
 	# It may have come with the guest's last breath.
-	"$@" >/dev/null 2>&1 || { rack_consoles; fail "guest $guest has ended without this: $what"; }
+	"$@" >/dev/null 2>&1 ||
+		{ rack_consoles; fail "guest $guest has ended without this: $what"; }
 }
 
 # rack_wait A|B FILE: until the file is there, while the guest is.
@@ -190,8 +192,9 @@ rack_capture_end() {
 	rack_monitor "$1" '"object-del"' "{\"id\": \"dump-$2\"}"
 }
 
-# rack_spawn A|B COMMAND [ARG...]: start it, in the current directory.  Sets rack_job; what it prints stands
-# in $rack_job.out, for wait_line, and its status in $rack_job.status when it has ended.
+# rack_spawn A|B COMMAND [ARG...]: start it, in the current directory.  Sets rack_job; what it
+# prints stands in $rack_job.out, for wait_line, and its status in $rack_job.status when it has
+# ended.
 rack_spawn() {
 	{ local -; set +x; } 2>/dev/null
 	local guest=$1
@@ -228,7 +231,8 @@ rack_expect() {
 	local guest=${1#"$rack"/}
 
 	rack_wait "${guest%%/*}" "$1.status"
-	[ "$(cat "$1.status")" -eq "$2" ] || { cat "$1.out"; fail "ended with $(cat "$1.status") instead of $2"; }
+	[ "$(cat "$1.status")" -eq "$2" ] ||
+		{ cat "$1.out"; fail "ended with $(cat "$1.status") instead of $2"; }
 }
 
 # Jobs that still run end with their guest.
@@ -255,7 +259,8 @@ rack_end() {
 	done
 	for guest in A B; do
 		[ -f "$rack/$guest/dmesg.log" ] || continue
-		! kernel_complains <"$rack/$guest/dmesg.log" || { fail "the kernel of guest $guest complained"; status=1; }
+		! kernel_complains <"$rack/$guest/dmesg.log" ||
+			{ fail "the kernel of guest $guest complained"; status=1; }
 	done
 	return $status
 }

@@ -1,14 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Run a script inside a QEMU guest that has an RDMA device (soft-RoCE) and sees this machine's files.
+# Run a script inside a QEMU guest that has an RDMA device (soft-RoCE) and sees this machine's
+# files.
 #
 #	run.sh [--kernel 6.12|6.1] [--timeout S] [--smp N] [--mem SIZE] [--nics N] [--results DIR]
 #		SCRIPT [ARG...]
 #
 # SCRIPT runs as root with bash in the current directory; what it writes goes to memory and is gone
 # with the guest, except below /run/guest, which is DIR here.  Its output is printed and its exit
-# status is ours.  125: the guest itself failed; its console is printed then.  77: there is no kernel
-# and it cannot be had.  $GUEST_CACHE holds the kernels (prepare.sh); made when they are missing.
+# status is ours.  125: the guest itself failed; its console is printed then.  77: there is no
+# kernel and it cannot be had.  $GUEST_CACHE holds the kernels (prepare.sh); made when they are
+# missing.
 set -eu -o pipefail
 
 # shellcheck source=tests/guest/qemu.sh

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The guest after init: brings up the devices and soft-RoCE, runs the job that run.sh or rack.sh left in
-# the shared folder, leaves its exit status there and powers off.
+# The guest after init: brings up the devices and soft-RoCE, runs the job that run.sh or rack.sh
+# left in the shared folder, leaves its exit status there and powers off.
 #
-# Interface N of the guest gets 10.(N+1).0.ID/24 and the RDMA device rxeN; ID is 1 or 2 of a rack, 1 alone.
+# Interface N of the guest gets 10.(N+1).0.ID/24 and the RDMA device rxeN; ID is 1 or 2 of a rack, 1
+# alone.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C HOME=/root
 
 finish() {

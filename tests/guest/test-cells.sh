@@ -2,14 +2,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # guest: kernel=6.12 timeout=240
 # guest: kernel=6.1 timeout=240
-# Each cell of the matrix of peers over RDMA, once and quickly: the plugin with each kind of key on our server with
-# each --invalidate, the plugin on the kernel's server with each always_invalidate, the kernel's client on our server,
-# and the kernel's NBD client on the plugin.  In each data goes both ways and the sums agree.  The scripts of a
-# cell, in check.sh --full, have what this one has no time for.  Each kernel has half of the combinations of keys.
+# Each cell of the matrix of peers over RDMA, once and quickly: the plugin with each kind of key on
+# our server with each --invalidate, the plugin on the kernel's server with each always_invalidate,
+# the kernel's client on our server, and the kernel's NBD client on the plugin.  In each data goes
+# both ways and the sums agree.  The scripts of a cell, in check.sh --full, have what this one has
+# no time for.  Each kernel has half of the combinations of keys.
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/lib.sh"
 requires_server; requires_plugin
-nbdkit "$RTRS_PLUGIN" --dump-plugin | grep -q -x 'rtrs_transports=.*rdma' || skip "built without rdma-core"
+nbdkit "$RTRS_PLUGIN" --dump-plugin | grep -q -x 'rtrs_transports=.*rdma' ||
+	skip "built without rdma-core"
 
 mib=$((1 << 20))
 truncate -s $((16 * mib)) "$tmp/disk"

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # guest: kernel=6.12 mem=6G timeout=400 full
 # (6G: a path may announce 4096 connections, which is more than the share of a host in less)
-# Hostile cases (tests/hostile) over RDMA, those about the set-up and the life of a path and some bad
-# requests: each ends as its table says, and after each a well-behaved client is served and nothing is left
-# behind.  Those about clients that say nothing run meanwhile, against a server of their own.  What the cases
-# say about RNBD has nothing to do with the transport: tests/test-hostile.sh.
-# HOSTILE_ARGS chooses others.
+# Hostile cases (tests/hostile) over RDMA, those about the set-up and the life of a path and some
+# bad requests: each ends as its table says, and after each a well-behaved client is served and
+# nothing is left behind.  Those about clients that say nothing run meanwhile, against a server of
+# their own.  What the cases say about RNBD has nothing to do with the transport:
+# tests/test-hostile.sh.  HOSTILE_ARGS chooses others.
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/lib.sh"
 requires_server

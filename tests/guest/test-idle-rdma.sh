@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # guest: kernel=6.12 timeout=200 full
-# Sessions over RDMA that do nothing wake up for heartbeats and for nothing else.  Here it is 16 of them, because
-# each takes a second to start, and no CPU time, which means nothing here: see tests/test-idle.sh.
+# Sessions over RDMA that do nothing wake up for heartbeats and for nothing else.  Here it is 16 of
+# them, because each takes a second to start, and no CPU time, which means nothing here: see
+# tests/test-idle.sh.
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/lib.sh"
 requires_server; requires_plugin

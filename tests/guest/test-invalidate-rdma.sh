@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # guest: kernel=6.12 smp=4 timeout=400 full
 # guest: kernel=6.1 smp=4 timeout=400 full
-# Keys of chunks over RDMA, with windows of the device: with --invalidate=always the plugin's copies and
-# checksums, and a client and a server that are killed (a queue pair that is destroyed with a window bound takes
-# 50 s); with each --invalidate writes at a wrong time or place, by a client (tests/test-attack.sh) and by a server.
+# Keys of chunks over RDMA, with windows of the device: with --invalidate=always the plugin's copies
+# and checksums, and a client and a server that are killed (a queue pair that is destroyed with a
+# window bound takes 50 s); with each --invalidate writes at a wrong time or place, by a client
+# (tests/test-attack.sh) and by a server.
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/lib.sh"
 requires_server; requires_plugin
@@ -12,7 +13,8 @@ requires fio --enghelp=nbd
 
 truncate -s 48M "$tmp/disk"
 serve() {
-	start_server --listen "rdma://$ip4:1234" --invalidate=always --log-level=debug "disk=$tmp/disk"
+	start_server --listen "rdma://$ip4:1234" --invalidate=always \
+		--log-level=debug "disk=$tmp/disk"
 }
 # quickly COMMAND...: not as one that waits 50 s for a queue pair.
 quickly() {
@@ -46,8 +48,10 @@ assert h.pread(100002, 2000000)[1:-1] == bytes(100000)
 h.trim(1 << 20, 4 << 20)
 h.flush()
 END
-(cd "$tmp" && timeout $((4 * TIMEOUT_S)) fio --name=verify --ioengine=nbd --uri="$uri" --rw=randwrite \
-	--bsrange=4k-64k --size=32M --iodepth=16 --verify=crc32c --verify_state_save=0 --verify_fatal=1 \
+(cd "$tmp" &&
+	timeout $((4 * TIMEOUT_S)) fio --name=verify --ioengine=nbd --uri="$uri" --rw=randwrite \
+	--bsrange=4k-64k --size=32M --iodepth=16 --verify=crc32c --verify_state_save=0 \
+	--verify_fatal=1 \
 	--verify_dump=0 --randrepeat=0 --eta=never) >"$tmp/fio.log"
 grep -q 'err= 0' "$tmp/fio.log"
 

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # guest: kernel=6.12 smp=4 timeout=400 full
 # guest: kernel=6.1 smp=4 timeout=280 full
-# The kernel's rnbd-client when things end: mapped and unmapped 100 times, paths that are disconnected and
-# reconnected, under load too, a server that stops, is killed and comes back.  What the client waits
-# for ends by itself; the guest's checks see to it that nothing of it stays in the kernel.
+# The kernel's rnbd-client when things end: mapped and unmapped 100 times, paths that are
+# disconnected and reconnected, under load too, a server that stops, is killed and comes back.  What
+# the client waits for ends by itself; the guest's checks see to it that nothing of it stays in the
+# kernel.
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/lib.sh"
 requires_server

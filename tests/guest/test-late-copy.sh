@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # guest: kernel=6.12 nics=2 timeout=200 full
 # guest: kernel=6.1 nics=2 timeout=200 full
-# The kernel's client has two paths.  A write is held in the storage, its path is given up, and the same write goes over
-# the other path; then the block is written anew, and then the storage comes to the first copy.
+# The kernel's client has two paths.  A write is held in the storage, its path is given up, and the
+# same write goes over the other path; then the block is written anew, and then the storage comes to
+# the first copy.
 #
-# On our server the block must keep what was written last.  For the kernel's server this only reports what happens: it
-# has nothing that keeps the order of the two copies.
+# On our server the block must keep what was written last.  For the kernel's server this only
+# reports what happens: it has nothing that keeps the order of the two copies.
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/lib.sh"
 requires_server
@@ -23,7 +24,8 @@ block=2048			# of 4 KiB
 
 # The first write of the block that is asked for with $store/hold is held until $store/release.
 # shellcheck disable=SC2016 # nbdkit's shell expands that
-nbd_serve unix eval thread_model='echo parallel' get_size='echo 16777216' can_write='exit 0' can_flush='exit 0' \
+nbd_serve unix eval thread_model='echo parallel' get_size='echo 16777216' can_write='exit 0' \
+	can_flush='exit 0' \
 	flush='exit 0' \
 	pread='dd if="$store/disk" iflag=skip_bytes,count_bytes skip="$4" count="$3" bs=64k status=none' \
 	pwrite='to="of=$store/disk conv=notrunc oflag=seek_bytes seek=$4 bs=64k status=none"

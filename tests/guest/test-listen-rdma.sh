@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # guest: kernel=6.12 timeout=90 full
 # --listen rdma://: what cannot be listened on is refused with a reason, IPv6 works, and so do two
-# listeners; a path that RLIMIT_MEMLOCK leaves no memory for is refused at once, and the log says what it
-# would take.
+# listeners; a path that RLIMIT_MEMLOCK leaves no memory for is refused at once, and the log says
+# what it would take.
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/lib.sh"
 requires_server
@@ -20,8 +20,10 @@ expect_listen_error() {
 # An interface without RDMA device.
 ip addr add 10.99.0.1/32 dev lo
 cleanup_fn ip addr del 10.99.0.1/32 dev lo
-expect_listen_error 'rdma://10.99.0.1:1234: No such device: no RDMA device has the address' rdma://10.99.0.1
-expect_listen_error 'rdma://10.98.0.1:1234: .*no interface of this machine has the address' rdma://10.98.0.1
+expect_listen_error 'rdma://10.99.0.1:1234: No such device: no RDMA device has the address' \
+	rdma://10.99.0.1
+expect_listen_error 'rdma://10.98.0.1:1234: .*no interface of this machine has the address' \
+	rdma://10.98.0.1
 
 start_server --listen "rdma://$ip4:1234" --listen "rdma://[$ip6]:1234" disk="$tmp/disk"
 wait_line "$server_log" "listening on rdma://$ip4:1234"
@@ -42,8 +44,8 @@ server_may_lock() {
 		start_server --listen "rdma://$ip4:1234" "${@:2}" disk="$tmp/disk"
 }
 
-# refused KIB NEED OPTION...: no path at all; the client hears of it at once, and the log names the limit, what
-# it is, and what it would have to be.
+# refused KIB NEED OPTION...: no path at all; the client hears of it at once, and the log names the
+# limit, what it is, and what it would have to be.
 refused() {
 	server_may_lock $(($1 << 10)) "${@:3}"
 	[ "$(tenths must_fail rnbd_map s2 disk)" -lt 50 ] || fail "the refusal took long"

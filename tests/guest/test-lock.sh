@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # guest: kernel=6.12 timeout=200 full
 # guest: kernel=6.1 timeout=200 full
-# The lock of a server that was killed is kept by this kernel until the device has ended its last request: as long
-# as nobody else can lock the device something may be in flight, and afterwards nothing is.
+# The lock of a server that was killed is kept by this kernel until the device has ended its last
+# request: as long as nobody else can lock the device something may be in flight, and afterwards
+# nothing is.
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/lib.sh"
 requires_server; requires_plugin
@@ -44,7 +45,8 @@ END
 	until flock --nonblock "$disk" true; do
 		seen=yes
 	done
-	[ "$(in_flight)" -eq 0 ] || fail "nobody has the lock, and $(in_flight) requests are in flight"
+	[ "$(in_flight)" -eq 0 ] ||
+		fail "nobody has the lock, and $(in_flight) requests are in flight"
 	[ $seen = yes ] || fail "nobody had the lock: the disk was too quick"
 	kill -KILL $client
 	wait $client || true

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # guest: kernel=6.12 timeout=200 full
 # guest: kernel=6.1 timeout=200 full
-# The kernel's NBD client on the gateway: discard and zeroes, several connections, a device that is taken
-# away while it is written to and comes again at once.
+# The kernel's NBD client on the gateway: discard and zeroes, several connections, a device that is
+# taken away while it is written to and comes again at once.
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/lib.sh"
 requires_server; requires_plugin

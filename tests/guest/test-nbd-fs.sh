@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # guest: kernel=6.12 timeout=200 full
 # guest: kernel=6.1 timeout=200 full
-# The kernel's NBD client on the gateway: file systems made and filled over one kind of socket and RDMA are
-# whole over the other and tcp.
+# The kernel's NBD client on the gateway: file systems made and filled over one kind of socket and
+# RDMA are whole over the other and tcp.
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/lib.sh"
 requires_server; requires_plugin

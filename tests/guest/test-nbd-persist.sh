@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # guest: kernel=6.12 timeout=200 full
-# nbdkit is killed and started again while a file system on the kernel's NBD client is written to.  With
-# what nbd-client -persist can, the device is as lost as with nbdkit's own file plugin; with what the kernel
-# can (nbd-keep.py) nobody notices.
+# nbdkit is killed and started again while a file system on the kernel's NBD client is written to.
+# With what nbd-client -persist can, the device is as lost as with nbdkit's own file plugin; with
+# what the kernel can (nbd-keep.py) nobody notices.
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/lib.sh"
 requires_server; requires_plugin
@@ -99,7 +99,8 @@ restarts() {
 	shift
 	gateway "$@"
 	nbd_attach -timeout 2
-	"$top_srcdir/tests/guest/nbd-keep.py" /dev/nbd0 100 "${nbd_where[@]}" >"$tmp/keep.log" 2>&1 &
+	"$top_srcdir/tests/guest/nbd-keep.py" /dev/nbd0 100 "${nbd_where[@]}" >"$tmp/keep.log" \
+		2>&1 &
 	keeper=$!
 	wait_line "$tmp/keep.log" '^ready'
 	mkfs.ext4 -q -F /dev/nbd0

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # guest: kernel=6.12 timeout=90
 # guest: kernel=6.1 timeout=90
-# What a kernel client would wait for, and what it does not tell: the answer to its disconnect request (30 s
-# without), and a dest_port= behind the path= that it was meant for.
+# What a kernel client would wait for, and what it does not tell: the answer to its disconnect
+# request (30 s without), and a dest_port= behind the path= that it was meant for.
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/lib.sh"
 requires_server

@@ -1,14 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # guest: host timeout=1500 full
-# Two machines, two cables, RDMA over both, and a load that verifies while cables are pulled, one and both, and the
-# server's machine stands still: the plugin on our server, the kernel's client on our server, the plugin on the
-# kernel's server.  No request fails, none has other data than was written.
+# Two machines, two cables, RDMA over both, and a load that verifies while cables are pulled, one
+# and both, and the server's machine stands still: the plugin on our server, the kernel's client on
+# our server, the plugin on the kernel's server.  No request fails, none has other data than was
+# written.
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/rack.sh"
 requires_server; requires_plugin
 requires fio --enghelp=nbd
-nbdkit "$RTRS_PLUGIN" --dump-plugin | grep -q -x 'rtrs_transports=.*rdma' || skip "built without rdma-core"
+nbdkit "$RTRS_PLUGIN" --dump-plugin | grep -q -x 'rtrs_transports=.*rdma' ||
+	skip "built without rdma-core"
 
 fio_options="--name=load --rw=randwrite --bsrange=4k-32k --size=2m --iodepth=32 --verify=crc32c --verify_state_save=0
 	--verify_fatal=1 --verify_dump=0 --randrepeat=0 --eta=never"
@@ -53,7 +55,8 @@ count() {
 # gateway EXPORT: two paths, in guest B, to whatever serves in A.
 gateway() {
 	rack_run B rm -f /tmp/nbd.sock
-	rack_spawn B nbdkit -f -t 32 -U /tmp/nbd.sock "$RTRS_PLUGIN" server=10.1.0.1 path=10.2.0.1 transport=rdma \
+	rack_spawn B nbdkit -f -t 32 -U /tmp/nbd.sock \
+		"$RTRS_PLUGIN" server=10.1.0.1 path=10.2.0.1 transport=rdma \
 		export="$1" connections=2 heartbeat=1000 heartbeat-misses=2
 	gateway=$rack_job
 	rack_run B bash -c 'until [ -S /tmp/nbd.sock ]; do sleep 0.1; done'
@@ -70,7 +73,8 @@ gateway_end() {
 cable_pulled() {
 	local lost back
 
-	lost=$(count "$gateway" "path .*$2:1234: lost") back=$(count "$gateway" "path .*$2:1234: connected again")
+	lost=$(count "$gateway" "path .*$2:1234: lost") \
+		back=$(count "$gateway" "path .*$2:1234: connected again")
 	rack_link "$1" off
 	lines "$gateway" "path .*$2:1234: lost" "$lost"
 	goes_on
@@ -104,7 +108,8 @@ rack_boot --smp 2
 rack_run A truncate -s 64M /tmp/disk
 
 echo "== the plugin on our server"
-rack_spawn A ./rtrs-server --listen rdma://10.1.0.1:1234 --listen rdma://10.2.0.1:1234 disk=/tmp/disk
+rack_spawn A ./rtrs-server --listen rdma://10.1.0.1:1234 \
+	--listen rdma://10.2.0.1:1234 disk=/tmp/disk
 server=$rack_job
 rack_line "$server" 'listening.*10\.2\.0\.1'
 gateway disk

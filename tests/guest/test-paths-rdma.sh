@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # guest: kernel=6.12 nics=2 timeout=300
 # guest: kernel=6.1 nics=2 timeout=300 full
-# Sessions with two paths over two RDMA devices, one of which goes away under a load that verifies: the plugin on our
-# server, over RDMA alone and with a path over tcp; the kernel's client on our server; the plugin on the kernel's
-# server.  No request fails.  (test-paths-rack.sh pulls cables.)
+# Sessions with two paths over two RDMA devices, one of which goes away under a load that verifies:
+# the plugin on our server, over RDMA alone and with a path over tcp; the kernel's client on our
+# server; the plugin on the kernel's server.  No request fails.  (test-paths-rack.sh pulls cables.)
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/lib.sh"
 requires_server; requires_plugin
 requires fio --version
-nbdkit "$RTRS_PLUGIN" --dump-plugin | grep -q -x 'rtrs_transports=.*rdma' || skip "built without rdma-core"
+nbdkit "$RTRS_PLUGIN" --dump-plugin | grep -q -x 'rtrs_transports=.*rdma' ||
+	skip "built without rdma-core"
 
 other4=10.2.0.$GUEST_ID
 truncate -s 48M "$tmp/disk"
@@ -23,8 +24,8 @@ lines_above() {
 	[ "$(count "$1" "$2")" -gt "$3" ]
 }
 
-# reconnects ADDRESS: how often the path to it has come back.  The log does not tell again what a path does again within
-# seconds.
+# reconnects ADDRESS: how often the path to it has come back.  The log does not tell again what a
+# path does again within seconds.
 reconnects() {
 	"$top_builddir/rtrsctl" --socket "$RUNTIME_DIRECTORY/nbdkit-$nbdkit_pid.sock" --json stats |
 		/usr/bin/python3 -c "
@@ -66,16 +67,19 @@ device_goes() {
 	delete_rxe "$1"
 	load_goes_on "IO without rxe$1" "$tmp/stop"
 	rdma link add "rxe$1" type rxe netdev "eth$1"
-	wait_until "the listener" lines_above "rdma://$2:1234: listening again" "$server_log" "$listens"
+	wait_until "the listener" lines_above "rdma://$2:1234: listening again" "$server_log" \
+		"$listens"
 	wait_until "the path" came_back "$2" "$back"
 	load_goes_on "IO with rxe$1 again" "$tmp/stop"
 }
 
 echo "== the plugin, two devices"
-start_server --listen "rdma://$ip4:1234" --listen "rdma://$other4:1234" --listen "tcp://$other4:1234" \
+start_server --listen "rdma://$ip4:1234" --listen "rdma://$other4:1234" \
+	--listen "tcp://$other4:1234" \
 	"disk=$tmp/disk"
 start_nbdkit "$ip4" "path=$other4" transport=rdma export=disk connections=2
-wait_until "both paths" lines_above 'path up, 3 connections, session .*-[0-9a-f]{8}$' "$server_log" 1
+wait_until "both paths" lines_above 'path up, 3 connections, session .*-[0-9a-f]{8}$' \
+	"$server_log" 1
 begin_load
 device_goes 1 "$other4"
 device_goes 0 "$ip4"
@@ -95,8 +99,10 @@ block_load() {
 
 	echo 0 >"$tmp/stop.turns"
 	until [ -e "$tmp/stop" ]; do
-		fio --name=load --filename="$1" --direct=1 --ioengine=libaio --iodepth=16 --rw=randwrite \
-			--bsrange=4k-64k --size=4m --verify=crc32c --verify_state_save=0 --verify_fatal=1 \
+		fio --name=load --filename="$1" --direct=1 --ioengine=libaio --iodepth=16 \
+			--rw=randwrite \
+			--bsrange=4k-64k --size=4m --verify=crc32c --verify_state_save=0 \
+			--verify_fatal=1 \
 			--output="$tmp/fio.out" || { cat "$tmp/fio.out"; exit 1; }
 		turns=$((turns + 1))
 		echo $turns >"$tmp/stop.turns"
@@ -136,7 +142,8 @@ stop_server "$server_pid"
 
 # server_path ADDRESS: of the session that the kernel's server has from the plugin.
 server_path() {
-	find /sys/devices/virtual/rtrs-server/*/paths -mindepth 1 -maxdepth 1 -name "*$1" | head -n 1
+	find /sys/devices/virtual/rtrs-server/*/paths -mindepth 1 -maxdepth 1 -name "*$1" |
+		head -n 1
 }
 
 server_path_is_up() {

@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # guest: kernel=6.12 timeout=240 full
-# nbdkit and rtrs-server over RDMA: what transport= takes and says, copies and checksums, and a server
-# that is killed under load.
+# nbdkit and rtrs-server over RDMA: what transport= takes and says, copies and checksums, and a
+# server that is killed under load.
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/lib.sh"
 requires_server; requires_plugin
 "$RTRS_SERVER" --version >/dev/null
-nbdkit "$RTRS_PLUGIN" --dump-plugin | grep -q -x 'rtrs_transports=.*rdma' || skip "built without rdma-core"
+nbdkit "$RTRS_PLUGIN" --dump-plugin | grep -q -x 'rtrs_transports=.*rdma' ||
+	skip "built without rdma-core"
 
 truncate -s 48M "$tmp/disk" "$tmp/other"
 listen=(--listen "rdma://$ip4:1234" --listen "rdma://[$ip6]:1234")
@@ -28,7 +29,9 @@ takes 'transport=auto: rdma' "[$ip6]:1234"
 takes 'connected:' "rdma://$ip4"
 # Nobody listens there for RDMA.
 expect_nbdkit_failure "$ip4:1235.*nobody listens" "$ip4:1235" transport=rdma export=disk
-expect_nbdkit_failure "$ip4:1235: Connection refused \(is rtrs-server running there.*\(over rdma, too\)" "$ip4:1235" export=disk
+expect_nbdkit_failure \
+	"$ip4:1235: Connection refused \(is rtrs-server running there.*\(over rdma, too\)" \
+	"$ip4:1235" export=disk
 # An address that no RDMA device has.
 ip addr add 10.9.0.1/32 dev lo
 cleanup_fn ip addr del 10.9.0.1/32 dev lo
@@ -42,7 +45,8 @@ server_pid=$rdma_server
 
 # Too little memory may be locked, and root may not lock more either.
 must_fail timeout "$TIMEOUT_S" prlimit --memlock=1048576 setpriv --bounding-set=-ipc_lock \
-	nbdkit -f -U "$tmp/small.sock" "$RTRS_PLUGIN" "$ip4" transport=rdma export=disk >"$tmp/small.out" 2>&1
+	nbdkit -f -U "$tmp/small.sock" "$RTRS_PLUGIN" "$ip4" transport=rdma export=disk \
+	>"$tmp/small.out" 2>&1
 cat "$tmp/small.out"
 grep -q 'at most 1024 KiB may be locked; raise that limit (RLIMIT_MEMLOCK' "$tmp/small.out"
 
@@ -71,7 +75,8 @@ h.flush()
 END
 
 # ---- fio verifies ----
-(cd "$tmp" && timeout $((4 * TIMEOUT_S)) fio --name=verify --ioengine=nbd --uri="$uri" --rw=randwrite \
+(cd "$tmp" &&
+	timeout $((4 * TIMEOUT_S)) fio --name=verify --ioengine=nbd --uri="$uri" --rw=randwrite \
 	--bsrange=4k-64k --size=32M --iodepth=16 --verify=crc32c \
 	--verify_state_save=0 --verify_fatal=1 --verify_dump=0 \
 	--randrepeat=0 --eta=never) >"$tmp/fio.log"

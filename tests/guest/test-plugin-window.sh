@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # guest: kernel=6.12 timeout=300 full
 # guest: kernel=6.1 timeout=300 full
-# nbdkit with registration=window over soft-RoCE: the server takes each window away with its answer, with
-# static chunk keys and with keys that end with their request; data is right, also over kills of the server
-# under load, and the device has all it gave back in the end.  auto takes no windows here and says why.
+# nbdkit with registration=window over soft-RoCE: the server takes each window away with its answer,
+# with static chunk keys and with keys that end with their request; data is right, also over kills
+# of the server under load, and the device has all it gave back in the end.  auto takes no windows
+# here and says why.
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/lib.sh"
 requires_server; requires_plugin
-nbdkit "$RTRS_PLUGIN" --dump-plugin | grep -q -x 'rtrs_transports=.*rdma' || skip "built without rdma-core"
+nbdkit "$RTRS_PLUGIN" --dump-plugin | grep -q -x 'rtrs_transports=.*rdma' ||
+	skip "built without rdma-core"
 requires rdma resource show
 
 truncate -s 48M "$tmp/disk"
@@ -68,7 +70,8 @@ killed_under_load() {
 before=$(in_use)
 for invalidate in copy always; do
 	start_server --listen "rdma://$ip4:1234" --invalidate=$invalidate "disk=$tmp/disk"
-	start_nbdkit -v -- "$ip4" transport=rdma export=disk registration=window "io-timeout=$TIMEOUT_S"
+	start_nbdkit -v -- "$ip4" transport=rdma export=disk registration=window \
+		"io-timeout=$TIMEOUT_S"
 	wait_line "$nbdkit_log" 'registration=window: a window of type 2 for each read$'
 	copies
 	killed_under_load --invalidate=$invalidate

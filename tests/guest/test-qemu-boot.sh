@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # guest: host timeout=900 full
-# A virtual machine whose only disk is the gateway's socket: it boots with its root file system there, reads
-# and writes files and powers off; what it has left on the server's file is whole.
+# A virtual machine whose only disk is the gateway's socket: it boots with its root file system
+# there, reads and writes files and powers off; what it has left on the server's file is whole.
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/qemu.sh"
 requires_server; requires_plugin
@@ -37,7 +37,8 @@ END
 chmod +x "$tmp/init/init"
 {
 	cat "$guest_kernel/initramfs.gz"
-	( cd "$tmp/init" && find . -type f -o -name more | cpio --quiet -o -H newc -R 0:0 | gzip -1 )
+	( cd "$tmp/init" && find . -type f -o -name more | cpio --quiet -o -H newc -R 0:0 |
+		gzip -1 )
 } >"$tmp/initrd"
 
 # Its root: busybox, an init, and files of all sizes.
@@ -85,7 +86,8 @@ start_nbdkit 127.0.0.1:"$server_port" export=disk
 setpriv --pdeathsig KILL \
 	qemu-system-x86_64 -accel tcg -cpu qemu64 -m 256M -nographic -nodefaults -no-reboot \
 	-serial "file:$tmp/console.log" -kernel "$guest_kernel/vmlinuz" -initrd "$tmp/initrd" \
-	-append "console=ttyS0 quiet panic=-1 no_timer_check" -drive "file=$uri,format=raw,if=virtio" </dev/null >"$tmp/qemu.log" 2>&1 &
+	-append "console=ttyS0 quiet panic=-1 no_timer_check" \
+	-drive "file=$uri,format=raw,if=virtio" </dev/null >"$tmp/qemu.log" 2>&1 &
 qemu_pid=$!
 cleanup_fn kill_process "$qemu_pid"
 # As long as it takes: the limit is that of the test.

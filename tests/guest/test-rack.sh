@@ -1,15 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # guest: host timeout=900 full
-# The rack itself: RDMA over both cables, seen from outside; a cable pulled and plugged while a kernel
-# client has paths over both to our server; a guest that stands still and goes on; one that is lost and comes again.
+# The rack itself: RDMA over both cables, seen from outside; a cable pulled and plugged while a
+# kernel client has paths over both to our server; a guest that stands still and goes on; one that
+# is lost and comes again.
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/rack.sh"
 
 command -v rping >/dev/null || skip "rping is not installed"
 
-# ping NET: RDMA from B to A.  rping waits for ever for what is lost while it connects, so one that has not come to
-# its end is tried anew, with a server that takes one client after the other.
+# ping NET: RDMA from B to A.  rping waits for ever for what is lost while it connects, so one that
+# has not come to its end is tried anew, with a server that takes one client after the other.
 ping_over() {
 	local server
 
@@ -59,7 +60,8 @@ while at < len(data):
 print(count)' "$tmp/a.pcap")" -ge 20 ] || fail "no RoCE in the capture"
 
 rack_run A truncate -s 64M /tmp/disk
-rack_spawn A ./rtrs-server --listen rdma://10.1.0.1:1234 --listen rdma://10.2.0.1:1234 disk=/tmp/disk
+rack_spawn A ./rtrs-server --listen rdma://10.1.0.1:1234 \
+	--listen rdma://10.2.0.1:1234 disk=/tmp/disk
 server=$rack_job
 rack_line "$server" 'listening.*10\.2\.0\.1'
 rack_run B modprobe rnbd-client

@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # guest: kernel=6.12 nics=2 timeout=200 full
 # guest: kernel=6.1 nics=2 timeout=200 full
-# An RDMA device that is removed under load and comes back: the path fails once, both programs let go of
-# the device (the kernel waits for that), the server listens again, the client comes back and no request
-# fails; on an address of its own with keys that are windows of the device, and on all with copies.
+# An RDMA device that is removed under load and comes back: the path fails once, both programs let
+# go of the device (the kernel waits for that), the server listens again, the client comes back and
+# no request fails; on an address of its own with keys that are windows of the device, and on all
+# with copies.
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/lib.sh"
 requires_server; requires_plugin
-nbdkit "$RTRS_PLUGIN" --dump-plugin | grep -q -x 'rtrs_transports=.*rdma' || skip "built without rdma-core"
+nbdkit "$RTRS_PLUGIN" --dump-plugin | grep -q -x 'rtrs_transports=.*rdma' ||
+	skip "built without rdma-core"
 
 truncate -s 48M "$tmp/disk"
 
@@ -44,11 +46,14 @@ goes_and_comes_back() {
 		delete_rxe0
 		# Which of the two hears of it first, the other may hear from.
 		wait_until "the end of the path" lines_above \
-			'path down: .*(the RDMA device was removed|peer disconnected)' "$server_log" "$down"
-		[ "$(count 'path down: ' "$server_log")" = $((down + 1)) ] || fail "down more than once"
+			'path down: .*(the RDMA device was removed|peer disconnected)' \
+			"$server_log" "$down"
+		[ "$(count 'path down: ' "$server_log")" = $((down + 1)) ] ||
+			fail "down more than once"
 		rdma link add rxe0 type rxe netdev eth0
 		if [ "$1" != 0.0.0.0 ]; then
-			wait_until "the listener" lines_above 'listening again' "$server_log" "$listens"
+			wait_until "the listener" lines_above 'listening again' "$server_log" \
+				"$listens"
 		fi
 		load_goes_on "IO after removal $turn" "$tmp/stop"
 		# A path that is lost again soon is not worth another line.
@@ -65,6 +70,7 @@ goes_and_comes_back() {
 	stop_server "$server_pid"
 }
 goes_and_comes_back "$ip4" --invalidate=always
-grep -q "rdma://$ip4:1234: not listening any more: the RDMA device was removed; trying again" "$server_log" ||
+grep -q "rdma://$ip4:1234: not listening any more: the RDMA device was removed; trying again" \
+	"$server_log" ||
 	fail "no word of the listener"
 goes_and_comes_back 0.0.0.0 --invalidate=copy

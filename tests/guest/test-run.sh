@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # guest: host timeout=120 full
-# run.sh itself: two guests at once, as a user, out of a directory with a space, statuses and results that
-# come back; one that dies while it boots is started again; no QEMU is left by one that is interrupted or killed.
+# run.sh itself: two guests at once, as a user, out of a directory with a space, statuses and
+# results that come back; one that dies while it boots is started again; no QEMU is left by one that
+# is interrupted or killed.
 . ./tests/functions.sh
 
 mkdir "$tmp/a b"
@@ -13,8 +14,8 @@ echo brought back >/run/guest/file
 exit "$2"
 E2
 run=("$tmp/a b/guest/run.sh" --mem 1G)
-# Without a kernel the test is skipped.  One that was made otherwise than it would be made now is not taken,
-# and nobody here can make another.
+# Without a kernel the test is skipped.  One that was made otherwise than it would be made now is
+# not taken, and nobody here can make another.
 ( . "$top_srcdir/tests/guest/qemu.sh"; guest_prepare 6.12; cp -r "$guest_kernel" "$tmp/cache" )
 mkdir "$tmp/no-apt"
 printf '#!/bin/sh\nexit 1\n' | tee "$tmp/no-apt/apt-cache" >"$tmp/no-apt/apt-get"
@@ -32,7 +33,8 @@ grep 'SKIP: no kernel for guests: apt knows no' "$tmp/prepare.out"
 
 # as_user COMMAND...: not root where root can see to it.
 as_user() {
-	if [ "$(id -u)" -eq 0 ] && setpriv --reuid=65534 --clear-groups cat "${run[0]}" >/dev/null; then
+	if [ "$(id -u)" -eq 0 ] &&
+		setpriv --reuid=65534 --clear-groups cat "${run[0]}" >/dev/null; then
 		setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
 	else
 		"$@"
@@ -66,7 +68,8 @@ cat >"$tmp/bin/qemu-system-x86_64" <<'E2'
 PATH=${PATH#*:} exec qemu-system-x86_64 "$@"
 E2
 chmod +x "$tmp/bin/qemu-system-x86_64"
-DIED=$tmp/died PATH=$tmp/bin:$PATH "${run[@]}" --results "$tmp/again" script four 0 >"$tmp/again.out" 2>&1 ||
+DIED=$tmp/died PATH=$tmp/bin:$PATH "${run[@]}" --results "$tmp/again" script four 0 \
+	>"$tmp/again.out" 2>&1 ||
 	{ cat "$tmp/again.out"; fail "the second guest"; }
 [ -e "$tmp/died" ]
 grep -q 'did not come up, once more' "$tmp/again.out"

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # guest: kernel=6.12 smp=4 timeout=240 full
 # guest: kernel=6.1 smp=4 timeout=240 full
-# The kernel's rnbd-client maps exports of rtrs-server and uses them as disks: one connection for each
-# CPU and one more, all access modes, a file system, every operation, two devices in one session.
+# The kernel's rnbd-client maps exports of rtrs-server and uses them as disks: one connection for
+# each CPU and one more, all access modes, a file system, every operation, two devices in one
+# session.
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/lib.sh"
 requires_server

@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # guest: kernel=6.12 timeout=600 full
 # guest: kernel=6.1 timeout=600 full
-# nbdkit against the kernel's own rnbd-server on a RAM disk, with always_invalidate=Y (its default: a new
-# chunk key with each answer) and N, with static keys for reads and with memory windows, which the server
-# takes away: information, copies, odd and large requests, trim, read-only, a device that is not there, one
-# under two names, and the module unloaded and loaded again under load.
+# nbdkit against the kernel's own rnbd-server on a RAM disk, with always_invalidate=Y (its default:
+# a new chunk key with each answer) and N, with static keys for reads and with memory windows, which
+# the server takes away: information, copies, odd and large requests, trim, read-only, a device that
+# is not there, one under two names, and the module unloaded and loaded again under load.
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/lib.sh"
 requires_plugin
-nbdkit "$RTRS_PLUGIN" --dump-plugin | grep -q -x 'rtrs_transports=.*rdma' || skip "built without rdma-core"
+nbdkit "$RTRS_PLUGIN" --dump-plugin | grep -q -x 'rtrs_transports=.*rdma' ||
+	skip "built without rdma-core"
 
 modprobe brd rd_nr=1 rd_size=67584
 disk=/dev/ram0 size=69206016

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# The simulation's programs with the keys for reads that neither they nor sim-nic.sh (windows of type 2 over
-# memory of the client's own) have: windows straight over the caller's buffers, windows of type 1, and
-# static keys.
+# The simulation's programs with the keys for reads that neither they nor sim-nic.sh (windows of
+# type 2 over memory of the client's own) have: windows straight over the caller's buffers, windows
+# of type 1, and static keys.
 # shellcheck disable=SC2086 # words
 set -e
 tests=${SIM_NIC_TESTS-ask clt dev mem multi multi-peer path peer random small srv}
