@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where the functions, macros, tables and structs of a C file begin and end.  The code is in kernel style: a
-definition begins in the first column, and so does the brace that ends one of several lines."""
+"""Where the functions, macros, tables and structs of a C file begin and end.  The code is in kernel
+style: a definition begins in the first column, and so does the brace that ends one of several
+lines."""
 import collections
 import re
 

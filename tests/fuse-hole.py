@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""A FUSE file system with one file, "disk", whose data is in memory and who says that all of it is a hole: as one whose
-daemon does not know what is in the kernel's write-back cache.  fuse-hole.py MOUNTPOINT BYTES; needs root.  Serves until
-it is unmounted."""
+"""A FUSE file system with one file, "disk", whose data is in memory and who says that all of it is
+a hole: as one whose daemon does not know what is in the kernel's write-back cache.  fuse-hole.py
+MOUNTPOINT BYTES; needs root.  Serves until it is unmounted."""
 
 import ctypes
 import errno
@@ -21,7 +21,8 @@ data = bytearray(int(sys.argv[2]))
 
 def attr(node):
     mode, size = (stat.S_IFDIR | 0o755, 0) if node == ROOT else (stat.S_IFREG | 0o644, len(data))
-    return struct.pack('<6Q10I', node, size, size // 512, 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0, 4096, 0)
+    return struct.pack('<6Q10I', node, size, size // 512, 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0, 4096,
+                       0)
 
 
 def lookup(body):
@@ -58,7 +59,8 @@ def answer(op, node, body):
     if op in (OPEN, OPENDIR):
         return struct.pack('<QII', 0, 0, 0)
     if op == STATFS:
-        return struct.pack('<5Q4I6I', 1 << 20, 1 << 19, 1 << 19, 16, 8, 4096, 255, 4096, 0, *[0] * 6)
+        return struct.pack('<5Q4I6I', 1 << 20, 1 << 19, 1 << 19, 16, 8, 4096, 255, 4096, 0,
+                           *[0] * 6)
     if op in (RELEASE, RELEASEDIR, FSYNC, FLUSH):
         return b''
     calls = {LOOKUP: lookup, READ: read, WRITE: write, LSEEK: lseek}

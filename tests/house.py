@@ -4,21 +4,23 @@
 
 	house.py [--list] [SOURCE-DIRECTORY]
 
-A unit is x.c with its x.h; x-priv.h is one by itself.  A unit needs another when its code names a function that the
-other one defines, static inline ones of headers included; a table is nobody's, such as that of a provider, and
-neither is a function that several units of a part define.  For each part of src/ (PARTS) this prints, beside how many are
-allowed:
+A unit is x.c with its x.h; x-priv.h is one by itself.  A unit needs another when its code names a
+function that the other one defines, static inline ones of headers included; a table is nobody's,
+such as that of a provider, and neither is a function that several units of a part define.  For each
+part of src/ (PARTS) this prints, beside how many are allowed:
 
 circle		the sizes of the largest sets of units that need each other in a circle
 back		references that run back up the order of units, in the order with the fewest of them
-away		exported functions that are not in the file that their name says, nor in the folder whose functions
-		have that prefix (PREFIX), in percent
+away		exported functions that are not in the file that their name says, nor in the folder
+		whose functions have that prefix (PREFIX), in percent
 bools		bool fields in the structs that a path, session, connection or request is made of
 astray		exported functions with the prefix of another folder (ROOMS)
 
-and for all of src/ the structs and enums that are defined twice.  --list says which they are.  Fails when a
-value is above what is allowed.  To lower a limit is part of a change that makes a circle smaller.
+and for all of src/ the structs and enums that are defined twice, and the lines of src/ and tests/
+that are wider than WIDTH columns (WIDE).  --list says which they are.  Fails when a value is above
+what is allowed.  To lower a limit is part of a change that makes a circle smaller.
 """
+import fnmatch
 import os
 import re
 import sys
@@ -27,7 +29,7 @@ import csource
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-# part: folders below src/, and the limits of circle (from the largest on), back, away, bools and astray
+# part: folders below src/; limits of circle (from the largest on), back, away, bools and astray
 PARTS = {
     "plugin": (["nbdkit-rtrs-plugin"], 0, 0, 5, 0, 0),
     "client": (["rtrs-client"], (6, 4, 4, 2), 17, 5, 10, 0),
@@ -40,22 +42,32 @@ PARTS = {
 }
 TWICE = 0
 
+# How many lines may be wider.  Each 0 stays; those of the shell are long strings.
+WIDTH = 100
+WIDE = {"src/*.[ch]": 132, "tests/*.[ch]": 0, "tests/*.sh": 206, "tests/*.py": 22}
+
 # A prefix is a room: its functions are in this folder and nowhere else.
 ROOMS = {
-    "ctl": "src/common/ctl", "opt": "src/common/opt", "rnbd": "src/common/rnbd", "rtrs": "src/common/rtrs", "fab": "src/common/fabric", "tcp": "src/common/fabric",
+    "ctl": "src/common/ctl", "opt": "src/common/opt", "rnbd": "src/common/rnbd",
+    "rtrs": "src/common/rtrs", "fab": "src/common/fabric", "tcp": "src/common/fabric",
     "verbs": "src/common/fabric", "frwr": "src/frwr", "clt": "src/rtrs-client",
-    "client": "src/rtrs-client", "dev": "src/rtrs-client", "plugin": "src/nbdkit-rtrs-plugin", "srv": "src/rtrs-server",
-    "export": "src/store", "exports": "src/store", "store": "src/store", "reactor": "src/rtrs-server/reactor",
+    "client": "src/rtrs-client", "dev": "src/rtrs-client", "plugin": "src/nbdkit-rtrs-plugin",
+    "srv": "src/rtrs-server", "export": "src/store", "exports": "src/store", "store": "src/store",
+    "reactor": "src/rtrs-server/reactor",
 }
 
-# A folder that is one module to those outside: its prefix is enough, unless the name says another file.
-PREFIX = {"src/common/fabric": "fab", "src/common/rtrs": "rtrs", "src/common/rnbd": "rnbd", "src/frwr": "frwr"}
+# A folder that is one module: its prefix is enough, unless the name says another file.
+PREFIX = {"src/common/fabric": "fab", "src/common/rtrs": "rtrs", "src/common/rnbd": "rnbd",
+          "src/frwr": "frwr"}
 
 # Contracts whose functions each implementation has.
 CONTRACT = ("loop_",)
 
 # What of their fields is state: the others are options and properties.
-STATE = re.compile(r"(^|_)(path|sess|con|slots?|op|req|wait_con|chunks|pool|io|clt|client|ctl|srv|dev)$")
+STATE = re.compile(r"(^|_)(path|sess|con|slots?|op|req|wait_con|chunks|pool|io|clt|client|ctl|srv|"
+                   r"dev)$")
+
+BOOL = r"^\t+(?:_Atomic )?(?:atomic_bool|bool|_Atomic\(bool\)) ([^;(]*);"
 
 
 def sources(top, folders):
@@ -67,18 +79,19 @@ def sources(top, folders):
 
 
 def stem(path):
-    """The name of a unit: x.c and x.h are one; x-priv.h, with what several files share, is one of its own."""
+    """The name of a unit: x.c and x.h are one; x-priv.h, which several files share, is another."""
     return os.path.basename(path).rsplit(".", 1)[0]
 
 
 def read(path):
-    with open(path, encoding="utf-8") as f:
+    with open(path, encoding="utf-8", errors="replace") as f:
         return f.read()
 
 
 def words(text):
-    """What the code in @text may call: its words without those of comments, strings, prototypes, tags and fields."""
-    text = re.sub(r'''/\*.*?\*/|"(\\.|[^"\\])*"''', lambda m: '""' if m[0][0] == '"' else "", text, flags=re.S)
+    """What the code in @text may call: not words of comments, strings, prototypes, tags, fields."""
+    text = re.sub(r'''/\*.*?\*/|"(\\.|[^"\\])*"''', lambda m: '""' if m[0][0] == '"' else "", text,
+                  flags=re.S)
     text = re.sub(r"^[a-z][^;{}()=]*\([^;{}]*\)[^;{}()]*;", "", text, flags=re.M)
     text = re.sub(r"\b(struct|enum|union)\s+\w+|(->|\.)\s*\w+", "", text)
     return set(re.findall(r"\b[a-z]\w+\b", text))
@@ -93,8 +106,10 @@ class Part:
         self.stems = [stem(f) for f in self.files]
         self.units = sorted({stem(f) for f in paths})
         text = {f: read(f) for f in paths}
-        functions = {f: [d for d in csource.definitions(text[f].split("\n")) if d.kind == "function"] for f in paths}
-        self.exported = {stem(f): sorted({d.name for d in functions[f] if not d.static}) for f in self.files}
+        functions = {f: [d for d in csource.definitions(text[f].split("\n"))
+                         if d.kind == "function"] for f in paths}
+        self.exported = {stem(f): sorted({d.name for d in functions[f] if not d.static})
+                         for f in self.files}
         homes = {}
         for f in paths:
             for d in functions[f]:
@@ -138,11 +153,12 @@ class Part:
         return sorted(result, key=len, reverse=True)
 
     def back(self):
-        """References that run up, in an order that has few: within each circle units are moved to where they
-        cause the fewest, until no move helps."""
+        """References that run up, in an order that has few: within each circle units are moved to
+        where they cause the fewest, until no move helps."""
         result = []
         for circle in self.circles():
-            weight = {(a, b): len(n) for (a, b), n in self.needs.items() if a in circle and b in circle}
+            weight = {(a, b): len(n) for (a, b), n in self.needs.items()
+                      if a in circle and b in circle}
             order = sorted(circle, key=lambda v: sum(w for (a, b), w in weight.items() if b == v) -
                            sum(w for (a, b), w in weight.items() if a == v))
 
@@ -165,7 +181,7 @@ class Part:
         return result
 
     def away(self):
-        """(file, function) where the longest name of a file that begins the function's is another's, or none's."""
+        """(file, function) where the longest file name that begins the function's is another's."""
         rooms = {s.replace("-", "_"): s for s in self.stems}
         result = []
         for s in self.stems:
@@ -174,7 +190,8 @@ class Part:
                 if name.startswith(CONTRACT):
                     continue
                 fits = [r for r in rooms if name == r or name.startswith(r + "_")]
-                if rooms[max(fits, key=len)] != s if fits else not prefix or not name.startswith(prefix + "_"):
+                own = not fits and prefix and name.startswith(prefix + "_")
+                if not own and (not fits or rooms[max(fits, key=len)] != s):
                     result.append((s, name))
         return result
 
@@ -185,13 +202,14 @@ class Part:
             for m in re.finditer(r"^struct (\w+) \{\n(.*?)^\}", text, flags=re.S | re.M):
                 if not STATE.search(m[1]):
                     continue
-                for line in re.findall(r"^\t+(?:_Atomic )?(?:atomic_bool|bool|_Atomic\(bool\)) ([^;(]*);", m[2], flags=re.M):
+                for line in re.findall(BOOL, m[2], flags=re.M):
                     result += [(m[1], name.strip()) for name in line.split(",")]
         return result
 
     def astray(self):
         return [(s, name) for s in self.stems for name in self.exported[s]
-                if not name.startswith(CONTRACT) and not self.folder[s].startswith(ROOMS.get(name.split("_")[0], self.folder[s]))]
+                if not name.startswith(CONTRACT)
+                and not self.folder[s].startswith(ROOMS.get(name.split("_")[0], self.folder[s]))]
 
 
 def twice(top):
@@ -201,6 +219,20 @@ def twice(top):
         for m in re.finditer(r"^\t*((?:struct|enum) \w+) \{", read(path), flags=re.M):
             seen.setdefault(m[1], []).append(os.path.relpath(path, top))
     return [(name, files) for name, files in sorted(seen.items()) if len(files) > 1]
+
+
+def wide(top):
+    """{pattern: lines that are wider, "file:line"}"""
+    found = {pattern: [] for pattern in WIDE}
+    for pattern in WIDE:
+        folder, name = pattern.split("/")
+        for path, _, names in sorted(os.walk(os.path.join(top, folder))):
+            for file in sorted(fnmatch.filter(names, name)):
+                file = os.path.join(path, file)
+                for n, line in enumerate(read(file).split("\n"), 1):
+                    if len(line.expandtabs(8)) > WIDTH:
+                        found[pattern].append(f"{os.path.relpath(file, top)}:{n}")
+    return found
 
 
 def above(values, limits):
@@ -213,20 +245,24 @@ def numbers(values):
 
 
 def measure(name, part, limits, wanted):
-    """Print the line of a part, and what it is made of if that is @wanted; True if all are within their @limits."""
-    circles, back, away, bools, astray = part.circles(), part.back(), part.away(), part.bools(), part.astray()
+    """Print the line of a part, with its details if @wanted; True if all are within @limits."""
+    circles, back, away = part.circles(), part.back(), part.away()
+    bools, astray = part.bools(), part.astray()
     nfunctions = sum(map(len, part.exported.values()))
     values = [("circle", [len(c) for c in circles]), ("back", [len(back)]),
-              ("away", [round(100 * len(away) / max(nfunctions, 1))]), ("bools", [len(bools)]), ("astray", [len(astray)])]
+              ("away", [round(100 * len(away) / max(nfunctions, 1))]), ("bools", [len(bools)]),
+              ("astray", [len(astray)])]
     bad, cells = False, []
     for (what, have), limit in zip(values, limits):
         limit = limit if isinstance(limit, tuple) else (limit,)
         over = above(have, limit)
         bad |= over
         cells.append(f"{what} {numbers(have)}/{numbers(limit)}{' !' if over else ''}")
-    print(f"{name:8}{len(part.units):4} units, {sum(len(n) for n in part.needs.values())} references: " + ", ".join(cells))
+    nneeds = sum(len(n) for n in part.needs.values())
+    print(f"{name:8}{len(part.units):4} units, {nneeds} references: " + ", ".join(cells))
     if wanted:
-        lines = [f"circle: {' '.join(c)}" for c in circles] + [f"back: {a} > {b}: {n}" for a, b, n in back]
+        lines = [f"circle: {' '.join(c)}" for c in circles]
+        lines += [f"back: {a} > {b}: {n}" for a, b, n in back]
         lines += [f"away: {s}: {n}" for s, n in away] + [f"bool: {s}.{n}" for s, n in bools]
         lines += [f"astray: {s}: {n}" for s, n in astray]
         print("".join(f"    {line}\n" for line in lines), end="")
@@ -246,6 +282,13 @@ def main():
     print(f"defined twice: {len(names)}/{TWICE}")
     for name, files in names if wanted or len(names) > TWICE else []:
         print(f"    twice: {name}: {' '.join(files)}")
+    for pattern, lines in wide(top).items():
+        over = len(lines) > WIDE[pattern]
+        good &= not over
+        mark = " !" if over else ""
+        print(f"wider than {WIDTH} in {pattern}: {len(lines)}/{WIDE[pattern]}{mark}")
+        for line in lines if wanted or over else []:
+            print(f"    wide: {line}")
     return not good or len(names) > TWICE
 
 

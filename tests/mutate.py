@@ -22,8 +22,8 @@ import time
 
 import csource
 
-TEST_LIMIT_S = 180      # one test; what hangs by a mutation has noticed it.  With a mutant not above ...
-SLOWER = 20             # ... so many times what it took without, which counts as ...
+TEST_LIMIT_S = 180      # one test; what hangs by a mutation has noticed it.  With a mutant ...
+SLOWER = 20             # ... not above so many times what it took without, which counts as ...
 LEAST_S = 1             # ... so much at least
 KILL_AFTER_S = 10
 BUILD_LIMIT_S = 900
@@ -172,7 +172,8 @@ def mutated(source, mutant):
             if path not in texts:
                 with open(os.path.join(source, path), encoding='utf-8') as f:
                     texts[path] = f.read().split('\n')
-        at = [(path, place) for path in paths for place in find(texts[path], old, hunk)] if old else []
+        at = [(path, place) for path in paths if old
+              for place in find(texts[path], old, hunk)]
         if len(at) != 1:
             first = next((text.strip() for sign, text in hunk.lines if sign in '- '), '')
             raise ListError(f'{mutant.where}: {mutant.name} does not apply: {hunk} has its old text '
@@ -229,7 +230,8 @@ def load(directory, source):
 # ---- the copy of the tree ----
 
 def is_code(path):
-    return path.startswith(('src/', 'tests/', 'bench/', 'man/')) and not path.endswith(('.mk', '.in'))
+    return path.startswith(('src/', 'tests/', 'bench/', 'man/')) and \
+        not path.endswith(('.mk', '.in'))
 
 
 def files_of(top):
@@ -307,7 +309,8 @@ def run(command, log, limit_s, cwd):
 class Runner:
     def __init__(self, args):
         self.args = args
-        self.tree, self.build = (os.path.join(os.path.abspath(args.dir), d) for d in ('tree', 'build'))
+        self.tree, self.build = (os.path.join(os.path.abspath(args.dir), d)
+                                 for d in ('tree', 'build'))
         self.logs = os.path.join(os.path.abspath(args.dir), 'logs')
         self.programs = args.programs.split()
         self.limits, self.took = {}, {}         # {test: seconds}
@@ -335,7 +338,8 @@ class Runner:
             with open(os.path.join(self.tree, test), encoding='utf-8') as f:
                 text = f.read()
             targets += ['all'] + [p for p in self.programs
-                                  if re.search(rf'(^|[\s"\'/}}]){re.escape(os.path.basename(p))}\b', text, re.M)]
+                                  if re.search(rf'(^|[\s"\'/}}]){re.escape(os.path.basename(p))}\b',
+                                               text, re.M)]
         return list(dict.fromkeys(targets))
 
     def make_programs(self, tests, log):
@@ -343,7 +347,8 @@ class Runner:
         # By itself: "all" is a make of its own, and two would make the same library at once.
         for some in (['all'] if 'all' in targets else [], [t for t in targets if t != 'all']):
             # A mutant may leave something unused behind.
-            if some and run(['make', f'-j{self.args.jobs}', 'WARN_CFLAGS=-w'] + some, log, BUILD_LIMIT_S, self.build):
+            if some and run(['make', f'-j{self.args.jobs}', 'WARN_CFLAGS=-w'] + some, log,
+                            BUILD_LIMIT_S, self.build):
                 return False
         return True
 
@@ -369,7 +374,8 @@ class Runner:
                 command = [f'./{program}']
             log.flush()
             begin, at = time.monotonic(), os.fstat(log.fileno()).st_size
-            status = run(['env'] + shlex.split(test)[:-1] + command, log, self.limits.get(test, self.args.limit),
+            status = run(['env'] + shlex.split(test)[:-1] + command, log,
+                         self.limits.get(test, self.args.limit),
                          self.build)
             self.took[test] = time.monotonic() - begin
             results[test] = {None: 'LIMIT', 0: 'PASS', 77: 'SKIP'}.get(status, 'FAIL')
@@ -387,7 +393,8 @@ class Runner:
             results = self.run_tests(tests, log)
             for test in [t for t in tests if results[t] in ('FAIL', 'LIMIT')]:
                 results.update(self.run_tests([test], log))     # a busy machine has a second try
-        self.limits = {t: min(self.args.limit, SLOWER * max(LEAST_S, s)) for t, s in self.took.items()}
+        self.limits = {t: min(self.args.limit, SLOWER * max(LEAST_S, s))
+                       for t, s in self.took.items()}
         return results
 
     def mutant(self, m, baseline):
@@ -414,7 +421,8 @@ class Runner:
             return 'survived', ', '.join(passed) + ' did not see it'
         if skipped:
             return 'not-run', ', '.join(skipped) + ' is skipped here, or some of its cases are'
-        return 'killed', ', '.join(t + (' (time limit)' if results[t] == 'LIMIT' else '') for t in m.tests)
+        return 'killed', ', '.join(t + (' (time limit)' if results[t] == 'LIMIT' else '')
+                                   for t in m.tests)
 
     def write(self, texts):
         for path, text in texts.items():
@@ -455,7 +463,8 @@ def main():
     parser = argparse.ArgumentParser(description='Break the code and see that the tests notice.')
     parser.add_argument('--list', required=True, metavar='DIR', help='where the lists are')
     parser.add_argument('--source', required=True, metavar='DIR', help='the tree')
-    parser.add_argument('--check', action='store_true', help='only see that each mutant still fits the code')
+    parser.add_argument('--check', action='store_true',
+                        help='only see that each mutant still fits the code')
     parser.add_argument('--dir', default='mutate', help='where the copy is made, from DIR/new')
     parser.add_argument('--programs', default='', help='programs that scripts may need')
     parser.add_argument('--every', type=int, default=1, metavar='N', help='only each Nth mutant')
@@ -487,7 +496,8 @@ def main():
     for m in chosen:
         begin = time.monotonic()
         verdicts[m.name], details = runner.mutant(m, baseline)
-        print(f'{verdicts[m.name]:14} {m.name:32} {time.monotonic() - begin:4.0f} s  {details}', flush=True)
+        print(f'{verdicts[m.name]:14} {m.name:32} {time.monotonic() - begin:4.0f} s  {details}',
+              flush=True)
     return 0 if summary(chosen, verdicts, args.rate) else 1
 
 

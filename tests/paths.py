@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# paths.py SOURCE SERVER PORT NPATHS CONNECTIONS OF: as a client at SOURCE begin NPATHS paths with the first
-# CONNECTIONS of OF connections each, over tcp.  Prints "up", or "refused" when one was, and closes all of them when
-# its input ends.
+# paths.py SOURCE SERVER PORT NPATHS CONNECTIONS OF: as a client at SOURCE begin NPATHS paths with
+# the first CONNECTIONS of OF connections each, over tcp.  Prints "up", or "refused" when one was,
+# and closes all of them when its input ends.
 import resource, socket, struct, sys, uuid
 resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
 source, server = sys.argv[1:3]

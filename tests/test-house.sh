@@ -144,4 +144,12 @@ while [ $i -le 4 ]; do
 done
 disorder "twice: struct twice_4: src/frwr/x4.h src/rtrs-server/y4.h"
 
+# A line of 100 columns is no disorder, and tabs are as wide as they look.
+fresh_tree
+mkdir -p "$tree/tests"
+printf '\t\t%084d\n' 0 >"$tree/tests/a.c"
+order
+printf '\n\t\t%085d\n' 0 >"$tree/tests/a.c"
+disorder "wide: tests/a.c:2"
+
 exit $failed

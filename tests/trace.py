@@ -20,14 +20,15 @@ import time
 import nbd
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# of a read: files, changes.  The server was within 16 and 50 while it copied; to close the key of a chunk and to open it
-# again leads through srv-key.c, frwr-map.c and tcp-mr.c.
+# of a read: files, changes.  The server was within 16 and 50 while it copied; to close the key of a
+# chunk and to open it again leads through srv-key.c, frwr-map.c and tcp-mr.c.
 LIMITS = {"client": (16, 50), "server": (19, 56)}
 PATIENCE_S = 60
 
 
 def run(*command, **more):
-    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, **more)
+    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                            check=False, **more)
     if result.returncode:
         sys.exit(f"trace.py: {' '.join(command)}:\n{result.stdout[-4000:]}")
 
@@ -36,9 +37,11 @@ def build(source, top):
     shutil.rmtree(top, ignore_errors=True)
     os.mkdir(top)
     recorder = os.path.join(top, "trace.so")
-    run("gcc", "-D_GNU_SOURCE", "-O1", "-fPIC", "-shared", "-o", recorder, os.path.join(HERE, "trace.c"))
+    run("gcc", "-D_GNU_SOURCE", "-O1", "-fPIC", "-shared", "-o", recorder,
+        os.path.join(HERE, "trace.c"))
     # A relative path: configure refuses an absolute one with a space.
-    run(os.path.join(os.path.relpath(source, top), "configure"), "CFLAGS=-O0 -g -finstrument-functions",
+    run(os.path.join(os.path.relpath(source, top), "configure"),
+        "CFLAGS=-O0 -g -finstrument-functions",
         "LDFLAGS=-rdynamic", cwd=top)
     run("make", f"-j{os.cpu_count()}", "rtrs-server", "nbdkit-rtrs-plugin.la", cwd=top)
     return recorder
@@ -69,9 +72,11 @@ class Programs:
         self.server_binary = libs if os.path.exists(libs) else os.path.join(top, "rtrs-server")
         self.plugin = os.path.join(top, ".libs", "nbdkit-rtrs-plugin.so")
         ready, ready_in = os.pipe()
-        self.server = subprocess.Popen([self.server_binary, "--listen", "tcp://127.0.0.1:0", "--threads=1", "--poll=0",
+        self.server = subprocess.Popen([self.server_binary, "--listen", "tcp://127.0.0.1:0",
+                                        "--threads=1", "--poll=0",
                                         "--ready-fd", str(ready_in), "disk=" + disk],
-                                       env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                                       env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                       text=True,
                                        pass_fds=[ready_in])
         os.close(ready_in)
         os.read(ready, 64)
@@ -84,7 +89,8 @@ class Programs:
             if "127.0.0.1:" in line:
                 port = line.split("127.0.0.1:")[1].split()[0].strip(".,")
         socket = os.path.join(self.tmp, "sock")
-        self.nbdkit = subprocess.Popen(["nbdkit", "-f", "-t", "4", "-U", socket, self.plugin, "127.0.0.1:" + port,
+        self.nbdkit = subprocess.Popen(["nbdkit", "-f", "-t", "4", "-U", socket, self.plugin,
+                                        "127.0.0.1:" + port,
                                         "transport=tcp", "export=disk", "connections=2", "poll=0"],
                                        env=env, stderr=subprocess.DEVNULL)
         until("nbdkit", lambda: os.path.exists(socket))
@@ -151,7 +157,8 @@ def files(path, binary):
             elif not name and base is None and not binary.endswith(".so"):
                 base = int(address, 16)
     at = sorted(set(order))
-    text = subprocess.run(["addr2line", "-e", binary] + [hex(a - base) for a in at], capture_output=True, text=True,
+    text = subprocess.run(["addr2line", "-e", binary] + [hex(a - base) for a in at],
+                          capture_output=True, text=True,
                           check=True).stdout.splitlines()
     file_of = {a: os.path.basename(t.split(":")[0]) for a, t in zip(at, text)}
     way = []
@@ -175,7 +182,8 @@ def main():
             over = kind == "read" and (nfiles > most_files or changes > most_changes)
             bad |= over
             print(f"{kind:5} {name}: {nfiles} .c files, {changes} changes of file" +
-                  (f", of {most_files} and {most_changes}{' !' if over else ''}" if kind == "read" else ""))
+                  (f", of {most_files} and {most_changes}{' !' if over else ''}" if kind == "read"
+                   else ""))
             if "--walk" in sys.argv:
                 print("   ", " > ".join(way))
     programs.end()

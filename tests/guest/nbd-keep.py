@@ -5,9 +5,9 @@
 	nbd-keep.py /dev/nbdN SECONDS -unix PATH | HOST PORT
 
 The device has been attached with nbd-client, which leaves it alone from then on.  This tells the
-kernel to let requests wait for SECONDS when the connection is lost, waits for the kernel to tell that
-it is, connects anew to the same address, for ever, and hands the socket to the kernel.  Prints a line
-when it is ready and when it has done that.  Needs root."""
+kernel to let requests wait for SECONDS when the connection is lost, waits for the kernel to tell
+that it is, connects anew to the same address, for ever, and hands the socket to the kernel.  Prints
+a line when it is ready and when it has done that.  Needs root."""
 import errno
 import os
 import socket
@@ -86,7 +86,8 @@ def connect(host, port):
         if read_all(sock, 18)[:16] != b"NBDMAGICIHAVEOPT":
             raise ConnectionError("no NBD server")
         # Fixed newstyle; an empty name and no wishes for information.
-        sock.sendall(struct.pack(">I", 1) + struct.pack(">QIIIH", 0x49484156454F5054, NBD_OPT_GO, 6, 0, 0))
+        sock.sendall(struct.pack(">I", 1) +
+                     struct.pack(">QIIIH", 0x49484156454F5054, NBD_OPT_GO, 6, 0, 0))
         reply = 0
         while reply != NBD_REP_ACK:
             _, _, reply, size = struct.unpack(">QIII", read_all(sock, 20))
@@ -118,7 +119,8 @@ def main():
             try:
                 with connect(*sys.argv[3:]) as sock:
                     one = attr(NBD_SOCK_ITEM, attr(NBD_SOCK_FD, struct.pack("=I", sock.fileno())))
-                    control.call(family, NBD_CMD_RECONFIGURE, index + wait + attr(NBD_ATTR_SOCKETS, one))
+                    control.call(family, NBD_CMD_RECONFIGURE,
+                                 index + wait + attr(NBD_ATTR_SOCKETS, one))
                 break
             except OSError as e:
                 # No server yet; or the kernel tells of a lost connection before it has given it up.

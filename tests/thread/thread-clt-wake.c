@@ -645,7 +645,8 @@ int main(void)
 	struct mock_server_conf server = { .queue_depth = 8, .max_io_size = 16384,
 					   .disk_size = 1 << 20 };
 	struct clt_sess_addr addr = { 0 };
-	struct clt_sess_conf conf = { .name = "test", .wait = &staged_wait, .paths = &addr, .npaths = 1, .connections = 1,
+	struct clt_sess_conf conf = { .name = "test", .wait = &staged_wait, .paths = &addr,
+				      .npaths = 1, .connections = 1,
 				      .io_timeout_ms = CLOCK_NEVER, .max_reconnect_attempts = -1 };
 
 	signal(SIGABRT, hang);		/* by tests/run-test.sh */

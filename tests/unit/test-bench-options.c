@@ -60,7 +60,8 @@ Test(options, loads)
 
 Test(options, of_no_effect)
 {
-	static const char *const cases[] = { "--rwmixread=30", "--rw=read --seed=7", "--fua", "--rw=rw --rwmixread=100 --fua" };
+	static const char *const cases[] = { "--rwmixread=30", "--rw=read --seed=7", "--fua",
+					     "--rw=rw --rwmixread=100 --fua" };
 	struct options o;
 
 	for_each_case(c, cases)
