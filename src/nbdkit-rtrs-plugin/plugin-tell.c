@@ -17,7 +17,8 @@ void plugin_tell_forked(void)
 {
 	struct stat st;
 
-	to_syslog = fstat(STDERR_FILENO, &st) || (S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3));
+	to_syslog = fstat(STDERR_FILENO, &st) ||
+		(S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3));
 }
 
 void plugin_tell(const char *line)

@@ -51,7 +51,8 @@ static const struct clt_front front = {
 	.program = "nbdkit-rtrs-plugin",
 	.help = "nbdkit rtrs --help",
 	.wait = &clt_wait_threads,
-	.start_fds = 6,			/* from .get_ready to .after_fork: a pipe, listening sockets */
+	/* from .get_ready to .after_fork: a pipe, listening sockets */
+	.start_fds = 6,
 	.client_fds = 3,		/* a socket and a pipe, open when .preconnect is called */
 	.nap = nap,
 };
@@ -133,7 +134,8 @@ static int nbd_parameter(const char *key, const char *value)
 
 	for (unsigned i = 0; i < ARRAY_SIZE(others); i++) {
 		if (!strcmp(key, others[i].key)) {
-			nbdkit_error("unknown parameter '%s': write %s%s", key, others[i].ours, value);
+			nbdkit_error("unknown parameter '%s': write %s%s", key, others[i].ours,
+				     value);
 			return -1;
 		}
 	}
@@ -185,9 +187,9 @@ static int rtrs_after_fork(void)
 	char err[CLT_FRONT_ERR];
 
 	plugin_tell_forked();
-	/* Its exit status nobody would see now: nbdkit has written its pid file, and has a socket at
-	 * which clients would wait for ever where --run has forked.  So it lives, and each client
-	 * that comes hears why not, or finds that it goes now. */
+	/* Its exit status nobody would see now: nbdkit has written its pid file, and has a socket
+	 * at which clients would wait for ever where --run has forked.  So it lives, and each
+	 * client that comes hears why not, or finds that it goes now. */
 	if (clt_start_session(&start, err) < 0)
 		nbdkit_error("%s: trying again when a client comes", err);
 	return 0;
@@ -444,7 +446,8 @@ static int rtrs_extents(void *handle, uint32_t count, uint64_t offset, uint32_t 
 	struct handle *h = handle;
 
 	return result(h->io.dev, "extents", count, offset,
-		      dev_extents(h->io.dev, count, offset, flags & NBDKIT_FLAG_REQ_ONE, add_extent, extents));
+		      dev_extents(h->io.dev, count, offset, flags & NBDKIT_FLAG_REQ_ONE, add_extent,
+				  extents));
 }
 
 static struct nbdkit_plugin plugin = {

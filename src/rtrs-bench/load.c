@@ -134,8 +134,8 @@ static bool io_begin(struct load_io *io, uint64_t now_ns)
 				    &(struct verify_id){ .writer = l->id.writer, .seq = io->seq });
 	}
 	io->began_ns = now_ns;
-	dev_io_start(&io->op, l->h, io->dir == LOAD_READ ? RNBD_OP_READ : RNBD_OP_WRITE, flags, io->buf,
-		     l->conf.block, io_off(io), io_news);
+	dev_io_start(&io->op, l->h, io->dir == LOAD_READ ? RNBD_OP_READ : RNBD_OP_WRITE, flags,
+		     io->buf, l->conf.block, io_off(io), io_news);
 	return true;
 }
 
@@ -149,10 +149,12 @@ static void io_verify(struct load_io *io)
 	if (!id.seq && l->conf.read_percent != 100)
 		return;
 	l->verified++;
-	if (verify_check(io->buf, l->conf.block, io_off(io), id.seq ? &id : NULL, why, sizeof(why)) == 0)
+	if (verify_check(io->buf, l->conf.block, io_off(io), id.seq ? &id : NULL, why,
+			 sizeof(why)) == 0)
 		return;
 	if (l->differing++ < TOLD_MAX)
-		log_err(dev_name(l->h->dev), "verify: block at offset %" PRIu64 ": %s", io_off(io), why);
+		log_err(dev_name(l->h->dev), "verify: block at offset %" PRIu64 ": %s", io_off(io),
+			why);
 }
 
 static void io_end(struct load_io *io, uint64_t now_ns)
@@ -166,8 +168,9 @@ static void io_end(struct load_io *io, uint64_t now_ns)
 		l->written[io->block] &= ~BUSY;
 	if (r < 0) {
 		if (!l->status)
-			snprintf(l->error, sizeof(l->error), "%s of %" PRIu32 " bytes at offset %" PRIu64 ": %s",
-				 io->dir == LOAD_READ ? "read" : "write", l->conf.block, io_off(io), strerror(-r));
+			snprintf(l->error, sizeof(l->error), "%s of %" PRIu32 " bytes at offset %"
+				 PRIu64 ": %s", io->dir == LOAD_READ ? "read" : "write",
+				 l->conf.block, io_off(io), strerror(-r));
 		l->status = l->status ? l->status : r;
 		l->phase = LOAD_ENDS;
 		return;

@@ -79,7 +79,8 @@ struct load {
 };
 
 /* @conf fits the device of @h (target_fit() of target.h).  0 or -ENOMEM. */
-int load_init(struct load *l, struct loop *loop, struct dev_handle *h, const struct load_conf *conf);
+int load_init(struct load *l, struct loop *loop, struct dev_handle *h,
+	      const struct load_conf *conf);
 void load_fini(struct load *l);
 /* Run it; any thread but the loop's.  Blocks until nothing is in flight.  @look: NULL for none. */
 void load_run(struct load *l, load_look_fn *look);

@@ -11,7 +11,8 @@
 
 #define S_NS UINT64_C(1000000000)
 
-static uint64_t left_s(const struct look *now, const struct load *l, uint64_t ended, uint64_t now_ns)
+static uint64_t left_s(const struct look *now, const struct load *l, uint64_t ended,
+		       uint64_t now_ns)
 {
 	/* To the nearest second: looks are a little early or late. */
 	uint64_t ran_s = (now_ns - l->began_ns + S_NS / 2) / S_NS, left = LOOK_UNKNOWN;
@@ -45,7 +46,8 @@ static unsigned percent(const struct load *l)
 
 void look_take(struct look *now, struct look_back *back, const struct load *l, uint64_t now_ns)
 {
-	uint64_t ended = l->begun - l->inflight, since_ns = now_ns - (back->at_ns ? back->at_ns : l->began_ns);
+	uint64_t ended = l->begun - l->inflight,
+		since_ns = now_ns - (back->at_ns ? back->at_ns : l->began_ns);
 
 	back->since = l->side[LOAD_READ].lat;
 	lat_add(&back->since, &l->side[LOAD_WRITE].lat);
@@ -54,7 +56,8 @@ void look_take(struct look *now, struct look_back *back, const struct load *l, u
 		.phase = phase(l),
 		.percent = percent(l),
 		.inflight = l->inflight,
-		.iops = since_ns ? (uint64_t)((double)(ended - back->ended) * S_NS / (double)since_ns) : 0,
+		.iops = since_ns ?
+		(uint64_t)((double)(ended - back->ended) * S_NS / (double)since_ns) : 0,
 		.p99_ns = lat_quantile(&back->since, 990),
 	};
 	now->left_s = left_s(now, l, ended, now_ns);
@@ -73,10 +76,12 @@ const char *look_text(const struct look *now, char buf[LOOK_TEXT_MAX])
 		lat_text(now->p99_ns, p99);
 	switch (now->phase) {
 	case LOOK_RUNS:
-		snprintf(buf, LOOK_TEXT_MAX, "%s s left, %" PRIu64 " IOPS, p99 %s", left, now->iops, p99);
+		snprintf(buf, LOOK_TEXT_MAX, "%s s left, %" PRIu64 " IOPS, p99 %s", left, now->iops,
+			 p99);
 		break;
 	case LOOK_READS_BACK:
-		snprintf(buf, LOOK_TEXT_MAX, "reads back, %u %%, %" PRIu64 " IOPS", now->percent, now->iops);
+		snprintf(buf, LOOK_TEXT_MAX, "reads back, %u %%, %" PRIu64 " IOPS", now->percent,
+			 now->iops);
 		break;
 	case LOOK_ENDS:
 		snprintf(buf, LOOK_TEXT_MAX, "ends, %u in flight", now->inflight);

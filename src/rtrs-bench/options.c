@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The options, and a command line as a struct options.  The words for a load are those of fio, those
- * for a session the plugin's. */
+/* The options, and a command line as a struct options.  The words for a load are those of fio,
+ * those for a session the plugin's. */
 #include <config.h>
 
 #include <errno.h>
@@ -22,8 +22,8 @@
 
 enum rw { RW_READ, RW_RANDREAD, RW_WRITE, RW_RANDWRITE, RW_RW, RW_RANDRW, RW_N };
 static const char *const rw_names[RW_N] = {
-	[RW_READ] = "read", [RW_RANDREAD] = "randread", [RW_WRITE] = "write", [RW_RANDWRITE] = "randwrite",
-	[RW_RW] = "rw", [RW_RANDRW] = "randrw",
+	[RW_READ] = "read", [RW_RANDREAD] = "randread", [RW_WRITE] = "write",
+	[RW_RANDWRITE] = "randwrite", [RW_RW] = "rw", [RW_RANDRW] = "randrw",
 };
 
 static int set_rw(void *arg, const char *value, char *why, size_t len)
@@ -76,44 +76,55 @@ static int set_server_uid(void *arg, const char *value, char *why, size_t len)
 #define FIELD(field) OPT_FIELD(struct options, field)
 
 static const struct opt rows[] = {
-	{ .name = "rw", .type = OPT_WORD, FIELD(rw), .arg = "WHAT", .words = rw_names, .nwords = RW_N, .call = set_rw,
-	  .fallback = "randread", .shown = "", .holds = OPT_AT_START,
-	  .help = "read, randread (default), and what destroys data:\nwrite, randwrite, rw, randrw" },
-	{ .name = "rwmixread", .type = OPT_NUMBER, FIELD(mix_percent), .arg = "PERCENT", .most = 100, .fallback = "50",
-	  .holds = OPT_AT_START, .help = "reads of rw and randrw" },
-	{ .name = "bs", .type = OPT_SIZE, FIELD(load.block), .arg = "SIZE", .least = VERIFY_MIN, .most = BLOCK_MAX,
-	  .step = VERIFY_MIN, .fallback = "4K", .holds = OPT_AT_START, .help = "bytes of an IO" },
-	{ .name = "iodepth", .type = OPT_NUMBER, FIELD(load.depth), .arg = "N", .least = 1, .most = DEPTH_MAX,
-	  .fallback = "1", .holds = OPT_AT_START, .help = "IOs in flight" },
-	{ .name = "offset", .type = OPT_SIZE, FIELD(load.off), .arg = "SIZE", .most = SIZE_LIMIT, .with_next = true,
+	{ .name = "rw", .type = OPT_WORD, FIELD(rw), .arg = "WHAT", .words = rw_names,
+	  .nwords = RW_N, .call = set_rw, .fallback = "randread", .shown = "",
+	  .holds = OPT_AT_START,
+	  .help =
+	  "read, randread (default), and what destroys data:\nwrite, randwrite, rw, randrw" },
+	{ .name = "rwmixread", .type = OPT_NUMBER, FIELD(mix_percent), .arg = "PERCENT",
+	  .most = 100, .fallback = "50", .holds = OPT_AT_START, .help = "reads of rw and randrw" },
+	{ .name = "bs", .type = OPT_SIZE, FIELD(load.block), .arg = "SIZE", .least = VERIFY_MIN,
+	  .most = BLOCK_MAX, .step = VERIFY_MIN, .fallback = "4K", .holds = OPT_AT_START,
+	  .help = "bytes of an IO" },
+	{ .name = "iodepth", .type = OPT_NUMBER, FIELD(load.depth), .arg = "N", .least = 1,
+	  .most = DEPTH_MAX, .fallback = "1", .holds = OPT_AT_START, .help = "IOs in flight" },
+	{ .name = "offset", .type = OPT_SIZE, FIELD(load.off), .arg = "SIZE", .most = SIZE_LIMIT,
+	  .with_next = true, .holds = OPT_AT_START },
+	{ .name = "size", .type = OPT_SIZE, FIELD(load.size), .arg = "SIZE", .least = 1,
+	  .most = SIZE_LIMIT, .shown = "all of it", .holds = OPT_AT_START,
+	  .help = "the part of the export" },
+	{ .name = "runtime", .type = OPT_NUMBER, FIELD(load.runtime_s), .arg = "SECONDS",
+	  .of = "seconds", .least = 1, .most = UINT32_MAX, .with_next = true,
 	  .holds = OPT_AT_START },
-	{ .name = "size", .type = OPT_SIZE, FIELD(load.size), .arg = "SIZE", .least = 1, .most = SIZE_LIMIT,
-	  .shown = "all of it", .holds = OPT_AT_START, .help = "the part of the export" },
-	{ .name = "runtime", .type = OPT_NUMBER, FIELD(load.runtime_s), .arg = "SECONDS", .of = "seconds", .least = 1,
-	  .most = UINT32_MAX, .with_next = true, .holds = OPT_AT_START },
-	{ .name = "number-ios", .type = OPT_SIZE, FIELD(load.ios), .arg = "N", .of = "IOs", .least = 1,
-	  .most = SIZE_LIMIT, .shown = "10 s", .holds = OPT_AT_START, .help = "whatever comes first" },
+	{ .name = "number-ios", .type = OPT_SIZE, FIELD(load.ios), .arg = "N", .of = "IOs",
+	  .least = 1, .most = SIZE_LIMIT, .shown = "10 s", .holds = OPT_AT_START,
+	  .help = "whatever comes first" },
 	{ .name = "fua", .type = OPT_FLAG, FIELD(load.fua), .holds = OPT_AT_START,
 	  .help = "an answered write is on stable storage" },
 	{ .name = "verify", .type = OPT_FLAG, FIELD(load.verify), .holds = OPT_AT_START,
 	  .help = "blocks say what they are, and are checked" },
-	{ .name = "seed", .type = OPT_NUMBER, FIELD(load.seed), .arg = "N", .most = INT64_MAX, .fallback = "1",
-	  .holds = OPT_AT_START, .help = "of random blocks" },
-	{ .name = "json", .type = OPT_FLAG, FIELD(json), .holds = OPT_AT_START, .help = "the result as JSON" },
-	{ .name = "transport", .type = OPT_WORD, FIELD(transport), .words = clt_transport_names, .nwords = CLT_TRANSPORTS,
-	  .call = set_transport, .fallback = "auto", .holds = OPT_AT_START, .help = "how to reach the server" },
+	{ .name = "seed", .type = OPT_NUMBER, FIELD(load.seed), .arg = "N", .most = INT64_MAX,
+	  .fallback = "1", .holds = OPT_AT_START, .help = "of random blocks" },
+	{ .name = "json", .type = OPT_FLAG, FIELD(json), .holds = OPT_AT_START,
+	  .help = "the result as JSON" },
+	{ .name = "transport", .type = OPT_WORD, FIELD(transport), .words = clt_transport_names,
+	  .nwords = CLT_TRANSPORTS, .call = set_transport, .fallback = "auto",
+	  .holds = OPT_AT_START, .help = "how to reach the server" },
 	{ .name = "connections", .type = OPT_NUMBER, FIELD(connections), .arg = "N", .least = 1,
-	  .most = RTRS_MAX_CONS - 1, .fallback = "1", .holds = OPT_AT_START, .help = "for IO, 1..4095" },
-	{ .name = "sessname", .type = OPT_OTHER, .call = set_sessname, .arg = "NAME", .shown = "unique",
-	  .holds = OPT_AT_START, .help = "name of the session" },
+	  .most = RTRS_MAX_CONS - 1, .fallback = "1", .holds = OPT_AT_START,
+	  .help = "for IO, 1..4095" },
+	{ .name = "sessname", .type = OPT_OTHER, .call = set_sessname, .arg = "NAME",
+	  .shown = "unique", .holds = OPT_AT_START, .help = "name of the session" },
 	{ .name = "server-uid", .type = OPT_OTHER, .call = set_server_uid, .arg = "USER[,USER]...",
 	  .shown = "root, own user", .holds = OPT_AT_START, .help = "who may listen at unix:PATH" },
-	{ .name = "registration", .type = OPT_WORD, FIELD(registration), .words = clt_registration_names,
-	  .nwords = CLT_NREGS, .fallback = "auto", .holds = OPT_AT_START, .help = "how long keys of reads live" },
-	{ .name = "poll", .type = OPT_NUMBER, FIELD(poll_us), .arg = "MICROSECONDS", .of = "microseconds",
-	  .most = 1000000, .fallback = "100", .holds = OPT_AT_START,
+	{ .name = "registration", .type = OPT_WORD, FIELD(registration),
+	  .words = clt_registration_names, .nwords = CLT_NREGS, .fallback = "auto",
+	  .holds = OPT_AT_START, .help = "how long keys of reads live" },
+	{ .name = "poll", .type = OPT_NUMBER, FIELD(poll_us), .arg = "MICROSECONDS",
+	  .of = "microseconds", .most = 1000000, .fallback = "100", .holds = OPT_AT_START,
 	  .help = "look for at most so long before sleeping" },
-	{ .name = "help", .letter = 'h', .type = OPT_HELP, .with_next = true, .holds = OPT_AT_START },
+	{ .name = "help", .letter = 'h', .type = OPT_HELP, .with_next = true,
+	  .holds = OPT_AT_START },
 	{ .name = "version", .letter = 'V', .type = OPT_VERSION, .holds = OPT_AT_START,
 	  .help = "print this, or the version, and exit" },
 };
@@ -138,23 +149,27 @@ static int set_places(struct options *o, int argc, char **argv)
 	int r;
 
 	if (argc != 2) {
-		fprintf(stderr, "rtrs-bench: expected HOST[:PORT] and EXPORT, not %d arguments: see --help\n", argc);
+		fprintf(stderr,
+			"rtrs-bench: expected HOST[:PORT] and EXPORT, "
+			"not %d arguments: see --help\n", argc);
 		return OPTIONS_USAGE;
 	}
 	o->server = argv[0];
 	o->export = argv[1];
 	if (o->provider && !fab_addr_text_agrees(o->server, o->provider)) {
-		fprintf(stderr, "rtrs-bench: --transport=%s contradicts %s: give one of them, or the same twice\n",
+		fprintf(stderr,
+			"rtrs-bench: --transport=%s contradicts %s: give one of them, "
+			"or the same twice\n",
 			fab_provider_name(o->provider), o->server);
 		return OPTIONS_USAGE;
 	}
 	if (!*o->export || strlen(o->export) >= RNBD_NAME_MAX) {
-		fprintf(stderr, "rtrs-bench: EXPORT '%s': expected a name of 1..%d characters\n", o->export,
-			RNBD_NAME_MAX - 1);
+		fprintf(stderr, "rtrs-bench: EXPORT '%s': expected a name of 1..%d characters\n",
+			o->export, RNBD_NAME_MAX - 1);
 		return OPTIONS_USAGE;
 	}
-	r = fab_addr_parse_peer(o->server, o->provider ? o->provider : fab_provider_find("tcp"), RTRS_PORT,
-				&o->addr, why, sizeof(why));
+	r = fab_addr_parse_peer(o->server, o->provider ? o->provider : fab_provider_find("tcp"),
+				RTRS_PORT, &o->addr, why, sizeof(why));
 	if (r < 0) {
 		fprintf(stderr, "rtrs-bench: server %s: %s\n", o->server, why);
 		/* Another machine, or another day, may know the host. */
@@ -169,21 +184,25 @@ static int set_places(struct options *o, int argc, char **argv)
 static int check_together(struct options *o, uint64_t given)
 {
 	struct load_conf *l = &o->load;
-	bool mixed = l->read_percent % 100 != 0, mix = opt_given(&options_table, given, "rwmixread");
+	bool mixed = l->read_percent % 100 != 0,
+		mix = opt_given(&options_table, given, "rwmixread");
 
 	if (mix && !mixed) {
-		fprintf(stderr, "rtrs-bench: --rwmixread '%u': expected with --rw=rw or --rw=randrw\n", o->mix_percent);
+		fprintf(stderr,
+			"rtrs-bench: --rwmixread '%u': expected with --rw=rw or --rw=randrw\n",
+			o->mix_percent);
 		return OPTIONS_USAGE;
 	}
 	if (opt_given(&options_table, given, "seed") && !mixed && !l->random) {
-		fprintf(stderr, "rtrs-bench: --seed '%" PRIu64 "': expected with --rw=rw or a --rw of random blocks\n",
-			l->seed);
+		fprintf(stderr, "rtrs-bench: --seed '%" PRIu64
+			"': expected with --rw=rw or a --rw of random blocks\n", l->seed);
 		return OPTIONS_USAGE;
 	}
 	if (mix)
 		l->read_percent = o->mix_percent;
 	if (l->fua && l->read_percent == 100) {
-		fputs("rtrs-bench: --fua: expected with a --rw that writes: write, randwrite, rw or randrw\n", stderr);
+		fputs("rtrs-bench: --fua: expected with a --rw that writes: write, randwrite, "
+		      "rw or randrw\n", stderr);
 		return OPTIONS_USAGE;
 	}
 	return -1;

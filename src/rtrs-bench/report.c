@@ -40,7 +40,8 @@ static void print_side(const struct load *l, unsigned dir)
 	const struct load_side *side = &l->side[dir];
 	double rate = (double)side->ios / seconds(l);
 
-	printf("%-5s %11" PRIu64 " %9.0f %9.1f", sides[dir], side->ios, rate, rate * l->conf.block / 1e6);
+	printf("%-5s %11" PRIu64 " %9.0f %9.1f", sides[dir], side->ios, rate,
+	       rate * l->conf.block / 1e6);
 	print_time(lat_mean(&side->lat));
 	print_time(lat_quantile(&side->lat, 500));
 	print_time(lat_quantile(&side->lat, 990));
@@ -51,16 +52,18 @@ static void print_side(const struct load *l, unsigned dir)
 
 void report_text(const struct options *o, const struct load *l)
 {
-	printf("%s of %s: %s, %" PRIu32 " bytes, %u in flight, %.2f s, CPU %.2f us/IO here\n", o->export, o->server,
-	       l->conf.random ? "random" : "sequential", l->conf.block, l->conf.depth, seconds(l), cpu_us(l));
-	printf("%-5s %11s %9s %9s  %9s  %9s  %9s  %9s  %9s\n", "", "IOs", "IOPS", "MB/s", "mean", "p50", "p99", "p99.9",
-	       "max");
+	printf("%s of %s: %s, %" PRIu32 " bytes, %u in flight, %.2f s, CPU %.2f us/IO here\n",
+	       o->export, o->server, l->conf.random ? "random" : "sequential", l->conf.block,
+	       l->conf.depth, seconds(l), cpu_us(l));
+	printf("%-5s %11s %9s %9s  %9s  %9s  %9s  %9s  %9s\n", "", "IOs", "IOPS", "MB/s", "mean",
+	       "p50", "p99", "p99.9", "max");
 	for (unsigned dir = 0; dir < LOAD_NDIRS; dir++) {
 		if (l->side[dir].ios)
 			print_side(l, dir);
 	}
 	if (l->conf.verify)
-		printf("verified %" PRIu64 " blocks: %" PRIu64 " differ\n", l->verified, l->differing);
+		printf("verified %" PRIu64 " blocks: %" PRIu64 " differ\n", l->verified,
+		       l->differing);
 }
 
 static json_t *json_side(const struct load *l, unsigned dir)
@@ -68,22 +71,29 @@ static json_t *json_side(const struct load *l, unsigned dir)
 	const struct load_side *side = &l->side[dir];
 	double rate = (double)side->ios / seconds(l);
 
-	return json_pack("{s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:I, s:I}", "ios", (json_int_t)side->ios, "bytes",
-			 (json_int_t)side->ios * (json_int_t)l->conf.block, "iops", rate, "bytes_per_s", rate * l->conf.block,
-			 "mean_ns", (json_int_t)lat_mean(&side->lat), "p50_ns",
-			 (json_int_t)lat_quantile(&side->lat, 500), "p99_ns",
-			 (json_int_t)lat_quantile(&side->lat, 990), "p999_ns",
-			 (json_int_t)lat_quantile(&side->lat, 999), "max_ns", (json_int_t)side->lat.max_ns);
+	return json_pack("{s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:I, s:I}",
+			 "ios", (json_int_t)side->ios,
+			 "bytes", (json_int_t)side->ios * (json_int_t)l->conf.block,
+			 "iops", rate, "bytes_per_s", rate * l->conf.block,
+			 "mean_ns", (json_int_t)lat_mean(&side->lat),
+			 "p50_ns", (json_int_t)lat_quantile(&side->lat, 500),
+			 "p99_ns", (json_int_t)lat_quantile(&side->lat, 990),
+			 "p999_ns", (json_int_t)lat_quantile(&side->lat, 999),
+			 "max_ns", (json_int_t)side->lat.max_ns);
 }
 
 int report_json(const struct options *o, const struct load *l)
 {
-	json_t *root = json_pack("{s:o, s:o, s:b, s:i, s:I, s:i, s:f, s:f, s:o, s:o, s:I, s:I}", "server",
-				 ctl_json_text(o->server), "export", ctl_json_text(o->export), "random", (int)l->conf.random, "read_percent",
-				 (int)l->conf.read_percent, "block", (json_int_t)l->conf.block, "iodepth",
-				 (int)l->conf.depth, "elapsed_s", seconds(l), "cpu_us_per_io", cpu_us(l), "read",
-				 json_side(l, LOAD_READ), "write", json_side(l, LOAD_WRITE), "verified",
-				 (json_int_t)l->verified, "differing", (json_int_t)l->differing);
+	json_t *root = json_pack("{s:o, s:o, s:b, s:i, s:I, s:i, s:f, s:f, s:o, s:o, s:I, s:I}",
+				 "server", ctl_json_text(o->server),
+				 "export", ctl_json_text(o->export),
+				 "random", (int)l->conf.random,
+				 "read_percent", (int)l->conf.read_percent,
+				 "block", (json_int_t)l->conf.block, "iodepth", (int)l->conf.depth,
+				 "elapsed_s", seconds(l), "cpu_us_per_io", cpu_us(l),
+				 "read", json_side(l, LOAD_READ), "write", json_side(l, LOAD_WRITE),
+				 "verified", (json_int_t)l->verified,
+				 "differing", (json_int_t)l->differing);
 
 	if (!root) {
 		fputs("rtrs-bench: out of memory\n", stderr);

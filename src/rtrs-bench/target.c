@@ -57,8 +57,9 @@ static int session_open(struct target *t, const struct options *o, const struct 
 }
 
 /* Again when a device has turned out not to do what it was asked to. */
-static int connect_over(struct target *t, const struct options *o, const struct fab_provider *provider,
-			unsigned setup_ms, char *why, size_t len)
+static int connect_over(struct target *t, const struct options *o,
+			const struct fab_provider *provider, unsigned setup_ms, char *why,
+			size_t len)
 {
 	struct clt_sess_addr addr = { .dst = o->addr };
 	unsigned known;
@@ -112,19 +113,22 @@ int target_open(struct target *t, const struct options *o, char *why, size_t len
 static int check_part(struct load_conf *conf, uint64_t size, char *why, size_t len)
 {
 	if (conf->off >= size) {
-		snprintf(why, len, "--offset '%" PRIu64 "': expected less than %" PRIu64 ", the bytes of the export",
-			 conf->off, size);
+		snprintf(why, len, "--offset '%" PRIu64 "': expected less than %" PRIu64
+			 ", the bytes of the export", conf->off, size);
 		return -EINVAL;
 	}
 	if (conf->size > size - conf->off) {
-		snprintf(why, len, "--size '%" PRIu64 "': expected at most %" PRIu64 ", the bytes of the export%s",
+		snprintf(why, len, "--size '%" PRIu64 "': expected at most %" PRIu64
+			 ", the bytes of the export%s",
 			 conf->size, size - conf->off, conf->off ? " behind --offset" : "");
 		return -EINVAL;
 	}
 	if (conf->size ? conf->size < conf->block : size - conf->off < conf->block) {
-		snprintf(why, len, "--bs '%" PRIu32 "': expected at most %" PRIu64 ", the bytes of %s", conf->block,
+		snprintf(why, len, "--bs '%" PRIu32 "': expected at most %" PRIu64
+			 ", the bytes of %s", conf->block,
 			 conf->size ? conf->size : size - conf->off,
-			 conf->size ? "--size" : conf->off ? "the export behind --offset" : "the export");
+			 conf->size ? "--size" : conf->off ? "the export behind --offset" :
+			 "the export");
 		return -EINVAL;
 	}
 	if (!conf->size)
@@ -138,13 +142,13 @@ int target_fit(const struct target *t, struct load_conf *conf, char *why, size_t
 	int r;
 
 	if (conf->block % unit) {
-		snprintf(why, len, "--bs '%" PRIu32 "': expected a multiple of %" PRIu32 ", the export's blocks",
-			 conf->block, unit);
+		snprintf(why, len, "--bs '%" PRIu32 "': expected a multiple of %" PRIu32
+			 ", the export's blocks", conf->block, unit);
 		return -EINVAL;
 	}
 	if (conf->off % unit) {
-		snprintf(why, len, "--offset '%" PRIu64 "': expected a multiple of %" PRIu32 ", the export's blocks",
-			 conf->off, unit);
+		snprintf(why, len, "--offset '%" PRIu64 "': expected a multiple of %" PRIu32
+			 ", the export's blocks", conf->off, unit);
 		return -EINVAL;
 	}
 	r = check_part(conf, dev_size(t->h.dev), why, len);
@@ -152,7 +156,9 @@ int target_fit(const struct target *t, struct load_conf *conf, char *why, size_t
 		return r;
 	/* One IO of a block at a time (load.c). */
 	if (conf->verify && conf->size / conf->block <= conf->depth) {
-		snprintf(why, len, "--verify with --iodepth=%u: expected fewer IOs in flight than blocks of --bs, here "
+		snprintf(why, len,
+			 "--verify with --iodepth=%u: "
+			 "expected fewer IOs in flight than blocks of --bs, here "
 			 "%" PRIu64, conf->depth, conf->size / conf->block);
 		return -EINVAL;
 	}

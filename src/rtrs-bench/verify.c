@@ -34,7 +34,8 @@ static uint64_t first_state(uint64_t off, const struct verify_id *id)
 
 void verify_fill(void *buf, size_t len, uint64_t off, const struct verify_id *id)
 {
-	struct head head = { le64_put(MAGIC), le64_put(off), le64_put(id->writer), le64_put(id->seq) };
+	struct head head = { le64_put(MAGIC), le64_put(off), le64_put(id->writer),
+			     le64_put(id->seq) };
 	uint64_t state = first_state(off, id);
 
 	memcpy(buf, &head, sizeof(head));
@@ -45,7 +46,8 @@ void verify_fill(void *buf, size_t len, uint64_t off, const struct verify_id *id
 	}
 }
 
-int verify_check(const void *buf, size_t len, uint64_t off, const struct verify_id *id, char *why, size_t whylen)
+int verify_check(const void *buf, size_t len, uint64_t off, const struct verify_id *id, char *why,
+		 size_t whylen)
 {
 	struct verify_id is;
 	struct head head;
@@ -62,7 +64,8 @@ int verify_check(const void *buf, size_t len, uint64_t off, const struct verify_
 		return -EBADMSG;
 	}
 	if (id && (id->writer != is.writer || id->seq != is.seq)) {
-		snprintf(why, whylen, "write %" PRIu64 " of writer %016" PRIx64 " instead of write %" PRIu64
+		snprintf(why, whylen, "write %" PRIu64 " of writer %016" PRIx64
+			 " instead of write %" PRIu64
 			 " of writer %016" PRIx64, is.seq, is.writer, id->seq, id->writer);
 		return -EBADMSG;
 	}

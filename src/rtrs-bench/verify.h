@@ -18,6 +18,7 @@ struct verify_id {
 void verify_fill(void *buf, size_t len, uint64_t off, const struct verify_id *id);
 /* Is @buf what was written at @off, by whom ever (@id NULL), or as @id?  0, or -EBADMSG with
  * @why. */
-int verify_check(const void *buf, size_t len, uint64_t off, const struct verify_id *id, char *why, size_t whylen);
+int verify_check(const void *buf, size_t len, uint64_t off, const struct verify_id *id, char *why,
+		 size_t whylen);
 
 #endif

@@ -25,18 +25,18 @@ static const struct command commands[] = {
 	{ .name = "stats reset", .help = "count from 0" },
 	{ .name = "session disconnect", .kind = RUNDIR_SERVER, .arg = "session", .needs_arg = true,
 	  .arg_text = "SESSION", .help = "its client comes back by itself" },
-	{ .name = "path add", .kind = RUNDIR_NBDKIT, .arg = "path", .needs_arg = true, .resolves = true,
-	  .arg_text = "PATH", .help = "PATH: [SRC@]DST[:PORT]" },
+	{ .name = "path add", .kind = RUNDIR_NBDKIT, .arg = "path", .needs_arg = true,
+	  .resolves = true, .arg_text = "PATH", .help = "PATH: [SRC@]DST[:PORT]" },
 	{ .name = "path remove", .kind = RUNDIR_NBDKIT, .arg = "path", .needs_arg = true },
 	{ .name = "path disconnect", .arg = "path", .needs_arg = true },
-	{ .name = "path reconnect", .kind = RUNDIR_NBDKIT, .arg = "path", .needs_arg = true, .arg_text = "PATH",
-	  .help = "" },
+	{ .name = "path reconnect", .kind = RUNDIR_NBDKIT, .arg = "path", .needs_arg = true,
+	  .arg_text = "PATH", .help = "" },
 	{ .name = "policy", .kind = RUNDIR_NBDKIT, .arg = "policy", .arg_text = "[POLICY]",
 	  .help = "round-robin, min-inflight, min-latency" },
-	{ .name = "max-reconnect-attempts", .kind = RUNDIR_NBDKIT, .arg = "attempts", .arg_text = "[N]",
-	  .help = "-1: for ever" },
-	{ .name = "export kick", .kind = RUNDIR_SERVER, .arg = "export", .needs_arg = true, .arg_text = "EXPORT",
-	  .help = "close it for all who have it open" },
+	{ .name = "max-reconnect-attempts", .kind = RUNDIR_NBDKIT, .arg = "attempts",
+	  .arg_text = "[N]", .help = "-1: for ever" },
+	{ .name = "export kick", .kind = RUNDIR_SERVER, .arg = "export", .needs_arg = true,
+	  .arg_text = "EXPORT", .help = "close it for all who have it open" },
 	{ .name = "log-level", .kind = RUNDIR_SERVER, .arg = "level", .arg_text = "[LEVEL]",
 	  .help = "error, warning, info or debug" },
 };
@@ -53,8 +53,8 @@ static void print_commands(FILE *out)
 		const char *more = *line ? strchr(c->name, ' ') + 1 : c->name;
 		size_t len = strlen(line);
 
-		snprintf(line + len, sizeof(line) - len, "%s%s%s%s", len ? "|" : "  ", more, c->arg_text ? " " : "",
-			 c->arg_text ? c->arg_text : "");
+		snprintf(line + len, sizeof(line) - len, "%s%s%s%s", len ? "|" : "  ", more,
+			 c->arg_text ? " " : "", c->arg_text ? c->arg_text : "");
 		if (!c->help)
 			continue;
 		if (*c->help)
@@ -69,14 +69,18 @@ static void print_commands(FILE *out)
 #define FIELD(field) OPT_FIELD(struct ctx, field)
 
 static const struct opt rows[] = {
-	{ .name = "socket", .type = OPT_TEXT, FIELD(socket), .arg = "PATH", .of = "the path of a control socket",
-	  .holds = OPT_AT_START, .help = "the program's control socket" },
+	{ .name = "socket", .type = OPT_TEXT, FIELD(socket), .arg = "PATH",
+	  .of = "the path of a control socket", .holds = OPT_AT_START,
+	  .help = "the program's control socket" },
 	{ .name = "json", .type = OPT_FLAG, FIELD(json), .holds = OPT_AT_START,
 	  .help = "the answer as it is, on one line" },
-	{ .name = "watch", .type = OPT_NUMBER, FIELD(watch_s), .arg = "SECONDS", .of = "seconds", .least = 1,
-	  .most = 3600, .optional = true, .fallback = "1", .holds = OPT_AT_START, .help = "again and again" },
-	{ .name = "dump", .type = OPT_FLAG, FIELD(dump), .holds = OPT_AT_START, .help = "all of all programs, once" },
-	{ .name = "help", .letter = 'h', .type = OPT_HELP, .holds = OPT_AT_START, .help = "print this and exit" },
+	{ .name = "watch", .type = OPT_NUMBER, FIELD(watch_s), .arg = "SECONDS", .of = "seconds",
+	  .least = 1, .most = 3600, .optional = true, .fallback = "1", .holds = OPT_AT_START,
+	  .help = "again and again" },
+	{ .name = "dump", .type = OPT_FLAG, FIELD(dump), .holds = OPT_AT_START,
+	  .help = "all of all programs, once" },
+	{ .name = "help", .letter = 'h', .type = OPT_HELP, .holds = OPT_AT_START,
+	  .help = "print this and exit" },
 	{ .name = "version", .letter = 'V', .type = OPT_VERSION, .holds = OPT_AT_START,
 	  .help = "print the version and exit" },
 };
@@ -90,7 +94,8 @@ const struct opt_table args_table = {
 		"Ask and command an rtrs-server or nbdkit-rtrs-plugin that runs.\n"
 		"\n",
 	.body = print_commands,
-	.tail = "\nExit status: 0 done, 1 refused or not reached, 2 a mistake above, 3 not all up.\n",
+	.tail =
+	"\nExit status: 0 done, 1 refused or not reached, 2 a mistake above, 3 not all up.\n",
 	.column = COLUMN,
 };
 
@@ -123,7 +128,8 @@ static int unknown_command(char **argv, int argc)
 
 	for (unsigned i = 0; i < ARRAY_SIZE(commands); i++)
 		names[i] = commands[i].name;
-	snprintf(words, sizeof(words), "%s%s%s", argv[0], argc > 1 ? " " : "", argc > 1 ? argv[1] : "");
+	snprintf(words, sizeof(words), "%s%s%s", argv[0], argc > 1 ? " " : "",
+		 argc > 1 ? argv[1] : "");
 	meant = suggest(words, strlen(words), names, ARRAY_SIZE(names));
 	return say_error(EXIT_USAGE, "no command '%s'%s%s%s: see rtrsctl --help", words,
 			 meant ? " (did you mean " : "", meant ? meant : "", meant ? "?)" : "");
@@ -145,7 +151,8 @@ static int parse_command(struct ctx *ctx, int argc, char **argv)
 				 ctx->command->name, argv[argc - 1]);
 	ctx->arg = argc ? argv[0] : NULL;
 	if (ctx->command->needs_arg && !ctx->arg)
-		return say_error(EXIT_USAGE, "%s: which %s?", ctx->command->name, ctx->command->arg);
+		return say_error(EXIT_USAGE, "%s: which %s?", ctx->command->name,
+				 ctx->command->arg);
 	return EXIT_DONE;
 }
 
@@ -182,7 +189,8 @@ int args_parse(struct ctx *ctx, int argc, char **argv)
 		return say_error(EXIT_USAGE, "%s", err);
 	argc += negative;
 	if (ctx->dump && argc > first)
-		return say_error(EXIT_USAGE, "--dump takes no command, and '%s' is one", argv[first]);
+		return say_error(EXIT_USAGE, "--dump takes no command, and '%s' is one",
+				 argv[first]);
 	rc = ctx->dump ? EXIT_DONE : parse_command(ctx, argc - first, argv + first);
 	return rc ? rc : -1;
 }

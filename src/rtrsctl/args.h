@@ -12,14 +12,16 @@ enum answer { ANSWER_TEXT, ANSWER_STATUS };
 
 struct command {
 	const char *name, *sends;	/* sends: NULL: its name */
-	const char *arg;		/* the member that its argument becomes; NULL: it has none */
+	/* the member that its argument becomes; NULL: it has none */
+	const char *arg;
 	bool needs_arg;
 	bool asks;			/* changes nothing: of several programs all are asked */
 	bool resolves;			/* names of hosts in its argument */
 	const char *kind;		/* of program that has it; NULL: both */
 	enum answer answer;
 	const char *arg_text;		/* the argument in --help; NULL: none */
-	const char *help;		/* NULL: --help has the command on the line of the next one */
+	/* NULL: --help has the command on the line of the next one */
+	const char *help;
 };
 
 struct ctx {

@@ -69,8 +69,8 @@ static void find_beside(struct found *found, const char *parent, const char *dir
 	for (int i = 0; i < n; i++) {
 		_cleanup_free_ char *path = NULL;
 
-		if (asprintf(&path, "%s/%s", parent, entries[i]->d_name) >= 0 && strcmp(path, dir) &&
-		    is_safe(path))
+		if (asprintf(&path, "%s/%s", parent, entries[i]->d_name) >= 0 &&
+		    strcmp(path, dir) && is_safe(path))
 			find_in(found, path);
 		free(entries[i]);
 	}

@@ -12,9 +12,9 @@ struct found {
 	size_t n;
 };
 
-/* Those that programs have made by default, by name, and at which somebody listens: in the directory
- * for them and in those beside it, made by systemd, that are root's or this user's and that nobody
- * else may write to.  Sockets of this user's programs that were killed are removed. */
+/* Those that programs have made by default, by name, and at which somebody listens: in the
+ * directory for them and in those beside it, made by systemd, that are root's or this user's and
+ * that nobody else may write to.  Sockets of this user's programs that were killed are removed. */
 void find_sockets(struct found *found);
 /* Keep those of programs of @kind (rundir.h), of what find_sockets() has found. */
 void find_only(struct found *found, const char *kind);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names of hosts in the argument of "path add".  A program takes addresses alone: a name server that
- * does not answer would hold its heartbeats up. */
+/* Names of hosts in the argument of "path add".  A program takes addresses alone: a name server
+ * that does not answer would hold its heartbeats up. */
 #ifndef RESOLVE_H
 #define RESOLVE_H
 

@@ -32,7 +32,9 @@ static json_t *ask(const struct ctx *ctx, const char *command, const char *membe
 	if (member && ctx->arg) {
 		arg = ctl_json_text(ctx->arg);
 		if (arg && strcmp(json_string_value(arg), ctx->arg)) {
-			say_error(EXIT_REFUSED, "'%s' is no UTF-8: write names as \"rtrsctl list\" does", ctx->arg);
+			say_error(EXIT_REFUSED,
+				  "'%s' is no UTF-8: write names as \"rtrsctl list\" does",
+				  ctx->arg);
 			json_decref(arg);
 			json_decref(request);
 			return NULL;
@@ -48,7 +50,8 @@ static json_t *ask(const struct ctx *ctx, const char *command, const char *membe
 
 static int status_of(const struct ctx *ctx, const json_t *answer)
 {
-	return ctx->command->answer == ANSWER_STATUS && !status_is_well(answer) ? EXIT_UNWELL : EXIT_DONE;
+	return ctx->command->answer == ANSWER_STATUS && !status_is_well(answer) ? EXIT_UNWELL :
+		EXIT_DONE;
 }
 
 static void print(const struct ctx *ctx, const json_t *answer)
@@ -69,8 +72,8 @@ static void clear(const struct ctx *ctx)
 }
 
 /* Ask each program of @found.  How many have answered. */
-static size_t ask_all(struct ctx *ctx, const struct found *found, const char *command, const char *member,
-		      json_t **answers)
+static size_t ask_all(struct ctx *ctx, const struct found *found, const char *command,
+		      const char *member, json_t **answers)
 {
 	size_t n = 0;
 
@@ -101,7 +104,8 @@ static void print_status(const struct found *found, const json_t *before, const 
 }
 
 /* Exit status: the highest of all of them. */
-static int print_all(const struct ctx *ctx, const struct found *found, json_t **before, json_t **now)
+static int print_all(const struct ctx *ctx, const struct found *found, json_t **before,
+		     json_t **now)
 {
 	int status = EXIT_DONE;
 	bool first = true;
@@ -173,7 +177,8 @@ static int none_found(const struct ctx *ctx)
 	const char *dir = rundir_default(), *parent = rundir_parent(), *kind = ctx->command->kind;
 
 	return say_error(EXIT_REFUSED, "no %s with a control socket in %s%s%s: see --socket",
-			 !kind ? "program" : strcmp(kind, RUNDIR_SERVER) ? "nbdkit-rtrs-plugin" : "rtrs-server",
+			 !kind ? "program" : strcmp(kind, RUNDIR_SERVER) ? "nbdkit-rtrs-plugin" :
+			 "rtrs-server",
 			 dir ? dir : "a directory of this user", parent ? " or beside it in " : "",
 			 parent ? parent : "");
 }
@@ -222,7 +227,8 @@ static int run_resolved(struct ctx *ctx)
 	if (ctx->command && ctx->command->resolves) {
 		path = resolve_path(ctx->arg, err, sizeof(err));
 		if (!path)
-			return say_error(EXIT_REFUSED, "%s '%s': %s", ctx->command->name, ctx->arg, err);
+			return say_error(EXIT_REFUSED, "%s '%s': %s", ctx->command->name, ctx->arg,
+					 err);
 		ctx->arg = path;
 	}
 	status = run_found(ctx);

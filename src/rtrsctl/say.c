@@ -59,7 +59,8 @@ int say_choice(const char *text, const char *command, char *const *sockets, size
 			fprintf(stderr, "  rtrsctl --socket=%s %s\n", line, command);
 	}
 	if (json)
-		print_json(json_pack("{s:b,s:o,s:O}", "ok", 0, "error", ctl_json_text(text), "sockets", names));
+		print_json(json_pack("{s:b,s:o,s:O}", "ok", 0, "error", ctl_json_text(text),
+				     "sockets", names));
 	json_decref(names);
 	return EXIT_USAGE;
 }

@@ -20,7 +20,8 @@ enum column {
 #define COL_NUMBERS COL_IOPS		/* the first column that is one */
 
 static const char *const heads[NCOLUMNS] = {
-	"EXPORT", "SIZE", "MODE", "STATE", "SESSION", "PEER", "TRANSPORT", "IOPS", "MB/s", "p50", "p99", "ERR",
+	"EXPORT", "SIZE", "MODE", "STATE", "SESSION", "PEER", "TRANSPORT", "IOPS", "MB/s", "p50",
+	"p99", "ERR",
 };
 
 struct table {
@@ -163,7 +164,8 @@ static void put_of_paths(const json_t *sess, const char *name, char cell[TEXT_CE
 	json_array_foreach(json_object_get(sess, "paths"), i, path) {
 		const char *value = string(path, name);
 
-		if ((any && strcmp(string(path, "state"), "connected")) || json_object_get(seen, value))
+		if ((any && strcmp(string(path, "state"), "connected")) ||
+		    json_object_get(seen, value))
 			continue;
 		json_object_set_new(seen, value, json_true());
 		first = first ? first : value;
@@ -210,7 +212,8 @@ static bool went_on(const struct sums *now, const struct sums *then)
 		if (counter_get(&now->latency.n[i]) < counter_get(&then->latency.n[i]))
 			return false;
 	}
-	return now->count >= then->count && now->bytes >= then->bytes && now->errors >= then->errors;
+	return now->count >= then->count && now->bytes >= then->bytes &&
+		now->errors >= then->errors;
 }
 
 static void put_rates(const json_t *ex, const json_t *before, uint64_t ns, char (*row)[TEXT_CELL])

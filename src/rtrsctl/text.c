@@ -19,7 +19,8 @@
 /* Two figures, or whole units. */
 static void scaled(double value, const char *unit, char *buf, size_t len)
 {
-	snprintf(buf, len, "%.*f %s", value < 10 && value != (double)(int)value ? 1 : 0, value, unit);
+	snprintf(buf, len, "%.*f %s", value < 10 && value != (double)(int)value ? 1 : 0, value,
+		 unit);
 }
 
 const char *text_bytes(uint64_t bytes, char *buf, size_t len)
@@ -74,7 +75,8 @@ static const char *scalar(const char *name, const json_t *value, char *buf, size
 
 	switch (json_typeof(value)) {
 	case JSON_STRING:
-		return text_safe(*json_string_value(value) ? json_string_value(value) : "-", buf, len);
+		return text_safe(*json_string_value(value) ? json_string_value(value) : "-", buf,
+				 len);
 	case JSON_INTEGER:
 		if (ends_with(name, "_ns"))
 			return text_time(n, buf, len);

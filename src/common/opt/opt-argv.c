@@ -35,7 +35,8 @@ static void words_init(struct words *w, const struct opt_table *table)
 	for (unsigned i = 0; i < table->n; i++) {
 		const struct opt *row = &table->rows[i];
 
-		w->longs[i] = (struct option){ .name = row->name, .has_arg = has_arg(row), .val = FIRST + (int)i };
+		w->longs[i] = (struct option){ .name = row->name, .has_arg = has_arg(row),
+					       .val = FIRST + (int)i };
 		if (row->letter)
 			*letter++ = row->letter;
 	}
@@ -62,10 +63,13 @@ const char *opt_suggest(const struct opt_table *table, const char *text, size_t 
 	return suggest(text, len, names, table->n);
 }
 
-/* " (did you mean --NAME?)" for @word, an option with its dashes and perhaps a value, or nothing. */
-static const char *did_you_mean(const struct opt_table *table, const char *word, char *buf, size_t len)
+/* " (did you mean --NAME?)" for @word, an option with its dashes and perhaps a value, or
+ * nothing. */
+static const char *did_you_mean(const struct opt_table *table, const char *word, char *buf,
+				size_t len)
 {
-	const char *name = word + strspn(word, "-"), *meant = opt_suggest(table, name, strcspn(name, "="));
+	const char *name = word + strspn(word, "-"),
+		*meant = opt_suggest(table, name, strcspn(name, "="));
 
 	buf[0] = '\0';
 	/* Not one that is right, and takes no value. */
@@ -75,7 +79,8 @@ static const char *did_you_mean(const struct opt_table *table, const char *word,
 }
 
 /* getopt_long() could not use an option, and returned @opt. */
-static void tell_bad_option(const struct opt_table *table, int opt, char **argv, char *err, size_t len)
+static void tell_bad_option(const struct opt_table *table, int opt, char **argv, char *err,
+			    size_t len)
 {
 	/* optind is behind an option that is a word, but still at a group of letters. */
 	char letter[] = { '-', (char)optopt, '\0' };
@@ -87,13 +92,16 @@ static void tell_bad_option(const struct opt_table *table, int opt, char **argv,
 	if (is_letter && argv[optind] && argv[optind][0] == '-' && argv[optind][1] == letter[1])
 		word = argv[optind];
 	if (opt == ':')
-		snprintf(err, len, "option '%s' needs a value: see %s --help", text, table->program);
+		snprintf(err, len, "option '%s' needs a value: see %s --help", text,
+			 table->program);
 	else
-		snprintf(err, len, "option '%s' is unknown, ambiguous or takes no value%s: see %s --help", text,
-			 did_you_mean(table, word, meant, sizeof(meant)), table->program);
+		snprintf(err, len,
+			 "option '%s' is unknown, ambiguous or takes no value%s: see %s --help",
+			 text, did_you_mean(table, word, meant, sizeof(meant)), table->program);
 }
 
-static enum opt_result one_option(const struct opt_table *table, const struct opt *row, void *conf, char *err, size_t len)
+static enum opt_result one_option(const struct opt_table *table, const struct opt *row, void *conf,
+				  char *err, size_t len)
 {
 	char why[256];
 	int rc;
@@ -113,8 +121,8 @@ static enum opt_result one_option(const struct opt_table *table, const struct op
 	return rc == -EINVAL ? OPT_USAGE : OPT_FAILED;
 }
 
-enum opt_result opt_argv(const struct opt_table *table, void *conf, int argc, char **argv, int *first,
-			 uint64_t *given, char *err, size_t len)
+enum opt_result opt_argv(const struct opt_table *table, void *conf, int argc, char **argv,
+			 int *first, uint64_t *given, char *err, size_t len)
 {
 	enum opt_result result = OPT_RUN;
 	struct words words;
@@ -123,7 +131,8 @@ enum opt_result opt_argv(const struct opt_table *table, void *conf, int argc, ch
 	words_init(&words, table);
 	opterr = 0;
 	optind = 0;	/* start afresh */
-	while (result == OPT_RUN && (opt = getopt_long(argc, argv, words.letters, words.longs, NULL)) != -1) {
+	while (result == OPT_RUN &&
+	       (opt = getopt_long(argc, argv, words.letters, words.longs, NULL)) != -1) {
 		if (opt == ':' || opt == '?') {
 			tell_bad_option(table, opt, argv, err, len);
 			return OPT_USAGE;

@@ -18,7 +18,8 @@ const char *opt_argument(const struct opt *row, char *buf, size_t len)
 	if (row->special)
 		used = (size_t)snprintf(buf, len, "%s|", row->special);
 	for (unsigned i = 0; i < row->nwords; i++)
-		used += (size_t)snprintf(buf + used, len - used, "%s%s", i ? "|" : "", row->words[i]);
+		used += (size_t)snprintf(buf + used, len - used, "%s%s", i ? "|" : "",
+					 row->words[i]);
 	return buf;
 }
 
@@ -33,13 +34,15 @@ static size_t name_text(const struct opt_table *table, const struct opt *row, ch
 	if (row->magic)
 		n = snprintf(buf, len, "[%s=]%s", row->name, arg);
 	else
-		n = snprintf(buf, len, "%s%s%s%s%s%s%s", row->letter ? letter : "", table->dashes, row->name,
-			     row->optional ? "[" : "", *arg || !dashes ? "=" : "", arg, row->optional ? "]" : "");
+		n = snprintf(buf, len, "%s%s%s%s%s%s%s", row->letter ? letter : "", table->dashes,
+			     row->name, row->optional ? "[" : "", *arg || !dashes ? "=" : "", arg,
+			     row->optional ? "]" : "");
 	return (size_t)n;
 }
 
 /* Print the names of @row, and of those that share its line.  Returns the last of them. */
-static const struct opt *print_names(const struct opt_table *table, const struct opt *row, size_t *at, FILE *out)
+static const struct opt *print_names(const struct opt_table *table, const struct opt *row,
+				     size_t *at, FILE *out)
 {
 	size_t indent = *table->dashes ? row->letter ? 2 : 6 : 0;
 	char name[192];
@@ -55,7 +58,8 @@ static const struct opt *print_names(const struct opt_table *table, const struct
 	return row;
 }
 
-/* " (default 128)", or shorter where the line has no room behind column @at; nothing if there is none. */
+/* " (default 128)", or shorter where the line has no room behind column @at; nothing if there is
+ * none. */
 static void default_text(const struct opt *row, size_t at, char *buf, size_t len)
 {
 	const char *shown = row->shown ? row->shown : row->fallback;

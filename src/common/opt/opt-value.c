@@ -31,7 +31,8 @@ static void append_words(const struct opt *row, char *buf, size_t len)
 	if (row->special)
 		append(buf, len, "%s%s", row->special, n > 1 ? ", " : " or ");
 	for (unsigned i = 0; i < n; i++)
-		append(buf, len, "%s%s", row->words[i], i + 2 < n ? ", " : i + 2 == n ? " or " : "");
+		append(buf, len, "%s%s", row->words[i],
+		       i + 2 < n ? ", " : i + 2 == n ? " or " : "");
 }
 
 static void append_range(const struct opt *row, char *buf, size_t len)
@@ -42,13 +43,14 @@ static void append_range(const struct opt *row, char *buf, size_t len)
 	if (row->step)
 		append(buf, len, "expected a multiple of %s", size_text(row->step, step));
 	else
-		append(buf, len, "expected a %s%s%s", size && !row->of ? "size" : "number", row->of ? " of " : "",
-		       row->of ? row->of : "");
+		append(buf, len, "expected a %s%s%s", size && !row->of ? "size" : "number",
+		       row->of ? " of " : "", row->of ? row->of : "");
 	if (!size)
 		append(buf, len, " from %" PRIu64 " to %" PRIu64, row->least, row->most);
 	else
-		append(buf, len, " from %s to %s%s", size_text(row->least, least), size_text(row->most, most),
-		       row->step ? "" : ", perhaps with " SIZE_UNITS " behind it");
+		append(buf, len, " from %s to %s%s", size_text(row->least, least),
+		       size_text(row->most, most), row->step ? "" : ", perhaps with " SIZE_UNITS
+		       " behind it");
 }
 
 void opt_expected(const struct opt *row, char *buf, size_t len)
@@ -81,7 +83,8 @@ static void store(const struct opt *row, void *conf, uint64_t value)
 
 static bool read_number(const struct opt *row, const char *value, uint64_t *n)
 {
-	bool ok = row->type == OPT_SIZE ? size_parse(value, n) && *n >= row->least && *n <= row->most :
+	bool ok = row->type == OPT_SIZE ? size_parse(value, n) && *n >= row->least &&
+		*n <= row->most :
 					  number_parse(value, row->least, row->most, n);
 
 	if (!ok || (row->step && *n % row->step))
@@ -167,7 +170,8 @@ void opt_defaults(const struct opt_table *table, void *conf)
 	char why[256];
 
 	for (const struct opt *row = table->rows; row < table->rows + table->n; row++) {
-		int rc = row->fallback && !row->optional ? opt_read(row, conf, row->fallback, why, sizeof(why)) : 0;
+		int rc = row->fallback && !row->optional ?
+			opt_read(row, conf, row->fallback, why, sizeof(why)) : 0;
 
 		assert(!rc);
 	}

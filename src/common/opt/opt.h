@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Options of a program as one table.  A row says all of one option: its name, its argument, what is
- * allowed, its default, its help, where the option holds, and the field of the program's struct that
- * the option sets.  The command line, key=value and a control socket read values through the row, so
- * a wrong value is refused with the same words everywhere; --help is made of the rows.
+ * allowed, its default, its help, where the option holds, and the field of the program's struct
+ * that the option sets.  The command line, key=value and a control socket read values through the
+ * row, so a wrong value is refused with the same words everywhere; --help is made of the rows.
  *
  *	static const struct opt rows[] = {
- *		{ .name = "threads", .type = OPT_NUMBER, OPT_FIELD(struct conf, threads), .arg = "N",
- *		  .least = 1, .most = 256, .fallback = "4", .holds = OPT_AT_START, .help = "threads that serve" },
+ *		{ .name = "threads", .type = OPT_NUMBER, OPT_FIELD(struct conf, threads),
+ *		  .arg = "N", .least = 1, .most = 256, .fallback = "4",
+ *		  .holds = OPT_AT_START, .help = "threads that serve" },
  *		...
  *
  * A duration is a number @of seconds, milliseconds or microseconds.
@@ -23,7 +24,8 @@
 enum opt_type {
 	OPT_FLAG,		/* bool: true; no argument */
 	OPT_NUMBER,		/* unsigned, int or uint64_t: @least to @most */
-	OPT_SIZE,		/* unsigned or uint64_t: the same, perhaps with a letter of SIZE_UNITS */
+	/* unsigned or uint64_t: the same, perhaps with a letter of SIZE_UNITS */
+	OPT_SIZE,
 	OPT_WORD,		/* an enum: the place of the value in @words */
 	OPT_TEXT,		/* const char *: the value, which is not empty */
 	OPT_OTHER,		/* @call reads the value */
@@ -42,31 +44,36 @@ struct opt {
 	const char *name;		/* without dashes */
 	char letter;			/* -h; 0: none */
 	enum opt_type type;
-	const char *arg;		/* the argument as help names it; NULL: none, or the words */
+	/* the argument as help names it; NULL: none, or the words */
+	const char *arg;
 	uint64_t least, most;		/* OPT_NUMBER, OPT_SIZE */
 	uint64_t step;			/* what the value is a multiple of; 0: of 1 */
 	uint64_t scale;			/* the field is so many times the value; 0: once */
-	const char *of;			/* what a number counts: "seconds"; what a text is: "a path" */
+	/* what a number counts: "seconds"; what a text is: "a path" */
+	const char *of;
 	const char *const *words;
 	unsigned nwords;
 	const char *special;		/* one word that is taken, too: "forever"; NULL: none */
 	uint64_t special_value;		/* the field then; of a text: NULL */
 	const char *special_help;	/* NULL: @special */
 	const char *fallback;		/* the default, as a user writes it; NULL: the program's */
-	const char *shown;		/* the default for people; NULL: @fallback; "": @help says it */
+	/* the default for people; NULL: @fallback; "": @help says it */
+	const char *shown;
 	const char *help;		/* a few words; '\n': further lines */
 	unsigned holds;			/* of enum opt_holds */
 	bool many;			/* each time is one more, not another one */
-	bool optional;			/* the argument may be left out: @fallback is its value then */
+	/* the argument may be left out: @fallback is its value then */
+	bool optional;
 	bool magic;			/* of key=value: the name may be left out */
 	bool with_next;			/* --help names the option on the line of the next row */
 	size_t offset, size;		/* of the field; OPT_FIELD */
-	/* OPT_OTHER: read @value into @conf; else called, if set, after the field was set.  0; -EINVAL:
-	 * the value is wrong on any machine; another -errno: the value cannot be used here.  @why, of
-	 * @len bytes, gets what is expected. */
+	/* OPT_OTHER: read @value into @conf; else called, if set, after the field was set.  0;
+	 * -EINVAL: the value is wrong on any machine; another -errno: the value cannot be used
+	 * here.  @why, of @len bytes, gets what is expected. */
 	int (*call)(void *conf, const char *value, char *why, size_t len);
 };
-#define OPT_FIELD(type_, field_) .offset = offsetof(type_, field_), .size = sizeof(((type_ *)0)->field_)
+#define OPT_FIELD(type_, field_) \
+	.offset = offsetof(type_, field_), .size = sizeof(((type_ *)0)->field_)
 
 struct opt_table {
 	const char *program;
@@ -74,7 +81,8 @@ struct opt_table {
 	unsigned n;			/* at most OPT_ROWS_MAX */
 	const char *dashes;		/* "--", or "" of key=value */
 	const char *head, *tail;	/* of the help, whole lines */
-	void (*body)(FILE *out);	/* what stands between @head and the options; NULL: nothing */
+	/* what stands between @head and the options; NULL: nothing */
+	void (*body)(FILE *out);
 	unsigned column;		/* where the help of an option begins */
 };
 #define OPT_ROWS_MAX 64
@@ -91,14 +99,16 @@ enum opt_result {
 void opt_defaults(const struct opt_table *table, void *conf);
 
 /* Set the field of @row in @conf to @value.  0, or what .call may return, with "expected ..." in
- * @why.  The field stays as it was if its value is refused, unless .call refused it.  Any thread. */
+ * @why.  The field stays as it was if its value is refused, unless .call refused it.  Any
+ * thread. */
 int opt_read(const struct opt *row, void *conf, const char *value, char *why, size_t len);
 
 /* Read the options of @argv into @conf; words that are no options are moved behind the options, the
  * first of them is argv[*@first].  @given, if not NULL: a bit for the place of each row that was
- * given.  With OPT_USAGE and OPT_FAILED one line in @err names option, value and what is expected. */
-enum opt_result opt_argv(const struct opt_table *table, void *conf, int argc, char **argv, int *first,
-			 uint64_t *given, char *err, size_t len);
+ * given.  With OPT_USAGE and OPT_FAILED one line in @err names option, value and what is
+ * expected. */
+enum opt_result opt_argv(const struct opt_table *table, void *conf, int argc, char **argv,
+			 int *first, uint64_t *given, char *err, size_t len);
 
 /* The row called @name; NULL: none. */
 const struct opt *opt_find(const struct opt_table *table, const char *name);

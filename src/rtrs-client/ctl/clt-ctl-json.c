@@ -75,7 +75,8 @@ static json_t *path_stat(const struct clt_path *path)
 
 	clt_stat_get(path, &stat);
 	for (unsigned i = 0; i < CLT_STAT_N && ok; i++)
-		ok = !json_object_set_new(object, clt_stat_name(i), json_integer((json_int_t)stat.n[i]));
+		ok = !json_object_set_new(object, clt_stat_name(i),
+					  json_integer((json_int_t)stat.n[i]));
 	return ctl_json_whole(object, ok);
 }
 
@@ -104,6 +105,15 @@ static json_t *paths_json(struct clt_sess *sess, enum clt_ctl_depth depth)
 
 /* ---- devices ---- */
 
+static json_t *dev_json(const struct dev *dev)
+{
+	return json_pack("{s:i,s:o,s:o,s:b,s:o}", "id", (int)dev_id(dev),
+			 "export", ctl_json_text(dev_name(dev)),
+			 "access_mode", ctl_json_text(rnbd_access_names[dev_mode(dev)]),
+			 "read_only", dev_mode(dev) == RNBD_ACCESS_RO,
+			 "state", ctl_json_text(dev_state_name(dev)));
+}
+
 static json_t *devs_json(struct client *clt)
 {
 	json_t *array = json_array();
@@ -111,12 +121,7 @@ static json_t *devs_json(struct client *clt)
 	bool ok = true;
 
 	dev_for_each(dev, clt)
-		ok = ok && ctl_json_add(array, json_pack("{s:i,s:o,s:o,s:b,s:o}",
-							 "id", (int)dev_id(dev),
-							 "export", ctl_json_text(dev_name(dev)),
-							 "access_mode", ctl_json_text(rnbd_access_names[dev_mode(dev)]),
-							 "read_only", dev_mode(dev) == RNBD_ACCESS_RO,
-							 "state", ctl_json_text(dev_state_name(dev))));
+		ok = ok && ctl_json_add(array, dev_json(dev));
 	return ctl_json_whole(array, ok);
 }
 
@@ -128,7 +133,16 @@ static json_t *export_stat(const struct dev *dev)
 	dev_stat_get(dev, &sum);
 	wait = ctl_json_with(json_pack("{s:I}", "count", (json_int_t)hist_total(&sum.queued)),
 			     ctl_stat_hist(&sum.queued));
-	return ctl_json_with(ctl_stat_io(&sum.io), json_pack("{s:{s:o}}", "queueing", "wait", wait));
+	return ctl_json_with(ctl_stat_io(&sum.io),
+			     json_pack("{s:{s:o}}", "queueing", "wait", wait));
+}
+
+static json_t *export_show(const struct dev *dev)
+{
+	const char *mode = dev_mode(dev) == RNBD_ACCESS_RO ? "ro" : "rw";
+
+	return json_pack("{s:I,s:o,s:i}", "size", (json_int_t)dev_size(dev),
+			 "mode", ctl_json_text(mode), "users", (int)dev_users(dev));
 }
 
 /* The same devices as what this end exports. */
@@ -142,10 +156,7 @@ static json_t *exports_json(struct client *clt, enum clt_ctl_depth depth)
 		json_t *object = json_pack("{s:o}", "name", ctl_json_text(dev_name(dev)));
 
 		if (depth >= CLT_CTL_SHOW)
-			object = ctl_json_with(object, json_pack("{s:I,s:o,s:i}",
-								 "size", (json_int_t)dev_size(dev),
-								 "mode", ctl_json_text(dev_mode(dev) == RNBD_ACCESS_RO ? "ro" : "rw"),
-								 "users", (int)dev_users(dev)));
+			object = ctl_json_with(object, export_show(dev));
 		if (depth >= CLT_CTL_STATS)
 			object = ctl_json_with(object, export_stat(dev));
 		ok = ok && ctl_json_add(array, object);
@@ -155,6 +166,21 @@ static json_t *exports_json(struct client *clt, enum clt_ctl_depth depth)
 
 /* ---- the program ---- */
 
+static json_t *sess_show(struct client *clt)
+{
+	struct clt_sess *sess = &clt->sess;
+	const char *state = clt_sess_fsm.states[atomic_load(&sess->io.state)];
+	const char *policy = clt_pick_policies[atomic_load(&sess->io.policy)];
+
+	return json_pack("{s:o,s:o,s:I,s:o,s:i,s:I,s:o}", "uuid", uuid(sess->uuid),
+			 "state", ctl_json_text(state),
+			 "down_ns", (json_int_t)clt_sess_down_ms(sess) * 1000000,
+			 "policy", ctl_json_text(policy),
+			 "max_reconnect_attempts", sess->max_reconnect_attempts,
+			 "poll_us", (json_int_t)sess->io.poll_us,
+			 "devices", devs_json(clt));
+}
+
 static json_t *sess_json(struct client *clt, enum clt_ctl_depth depth)
 {
 	struct clt_sess *sess = &clt->sess;
@@ -162,14 +188,7 @@ static json_t *sess_json(struct client *clt, enum clt_ctl_depth depth)
 				   "paths", paths_json(sess, depth));
 
 	if (depth >= CLT_CTL_SHOW)
-		object = ctl_json_with(object, json_pack("{s:o,s:o,s:I,s:o,s:i,s:I,s:o}",
-							 "uuid", uuid(sess->uuid),
-							 "state", ctl_json_text(clt_sess_fsm.states[atomic_load(&sess->io.state)]),
-							 "down_ns", (json_int_t)clt_sess_down_ms(sess) * 1000000,
-							 "policy", ctl_json_text(clt_pick_policies[atomic_load(&sess->io.policy)]),
-							 "max_reconnect_attempts", sess->max_reconnect_attempts,
-							 "poll_us", (json_int_t)sess->io.poll_us,
-							 "devices", devs_json(clt)));
+		object = ctl_json_with(object, sess_show(clt));
 	return object;
 }
 
@@ -177,10 +196,12 @@ json_t *clt_ctl_json(struct client *clt, const char *program, enum clt_ctl_depth
 {
 	json_t *object = json_pack("{s:o,s:i,s:o,s:[o]}", "program", ctl_json_text(program),
 				   "pid", (int)getpid(),
-				   "exports", exports_json(clt, depth), "sessions", sess_json(clt, depth));
+				   "exports", exports_json(clt, depth),
+				   "sessions", sess_json(clt, depth));
 
 	if (depth >= CLT_CTL_SHOW)
-		object = ctl_json_with(object, json_pack("{s:o,s:I}", "version", ctl_json_text(PACKAGE_VERSION),
+		object = ctl_json_with(object, json_pack("{s:o,s:I}",
+							 "version", ctl_json_text(PACKAGE_VERSION),
 							 "now_ns", (json_int_t)clock_now_ns()));
 	return object;
 }

@@ -103,7 +103,9 @@ static void call_attempts(struct ctl_client *client, const char *value, void *ar
 	unsigned n;
 
 	if (!value) {
-		ctl_answer(client, json_pack("{s:i}", "max_reconnect_attempts", sess->max_reconnect_attempts));
+		ctl_answer(client,
+			   json_pack("{s:i}", "max_reconnect_attempts",
+				     sess->max_reconnect_attempts));
 		return;
 	}
 	if (!strcmp(value, "-1")) {
@@ -111,8 +113,8 @@ static void call_attempts(struct ctl_client *client, const char *value, void *ar
 	} else if (number_parse_u(value, 0, CLT_RECONNECTS_MAX, &n)) {
 		sess->max_reconnect_attempts = (int)n;
 	} else {
-		ctl_refuse(client, "max-reconnect-attempts '%s': expected a number from -1 to %u", value,
-			   CLT_RECONNECTS_MAX);
+		ctl_refuse(client, "max-reconnect-attempts '%s': expected a number from -1 to %u",
+			   value, CLT_RECONNECTS_MAX);
 		return;
 	}
 	ctl_call_done(client);
@@ -120,8 +122,8 @@ static void call_attempts(struct ctl_client *client, const char *value, void *ar
 
 /* ---- paths ---- */
 
-/* How many paths are called @name: two that differ in nothing but their transport may be.  @ret: the
- * last of them. */
+/* How many paths are called @name: two that differ in nothing but their transport may be.  @ret:
+ * the last of them. */
 static unsigned paths_called(struct clt_sess *sess, const char *name, struct clt_path **ret)
 {
 	struct clt_path *path;
@@ -148,7 +150,8 @@ static struct clt_path *path_of(struct ctl_client *client, const char *name, voi
 	switch (paths_called(sess, name, &path)) {
 	case 0:
 		path = NULL;
-		if (!clt_addr_parse(name, sess->paths[0]->conf.dst.provider, true, &addr, why, sizeof(why)))
+		if (!clt_addr_parse(name, sess->paths[0]->conf.dst.provider, true, &addr, why,
+				    sizeof(why)))
 			path = clt_paths_find(sess, &addr);
 		if (!path)
 			ctl_refuse(client, "there is no path '%s'", name);
@@ -156,7 +159,8 @@ static struct clt_path *path_of(struct ctl_client *client, const char *name, voi
 	case 1:
 		return path;
 	default:
-		ctl_refuse(client, "there are several paths '%s': put tcp:// or rdma:// in front", name);
+		ctl_refuse(client, "there are several paths '%s': put tcp:// or rdma:// in front",
+			   name);
 		return NULL;
 	}
 }
@@ -219,7 +223,8 @@ static void call_path_add(struct ctl_client *client, const char *value, void *ar
 	char why[256];
 	int r;
 
-	if (clt_addr_parse(value, sess->paths[0]->conf.dst.provider, true, &addr, why, sizeof(why))) {
+	if (clt_addr_parse(value, sess->paths[0]->conf.dst.provider, true, &addr, why,
+			   sizeof(why))) {
 		ctl_refuse(client, "path '%s': %s", value, why);
 		return;
 	}
@@ -235,7 +240,8 @@ static void call_path_add(struct ctl_client *client, const char *value, void *ar
 		ctl_call_done(client);
 		break;
 	case -EEXIST:
-		ctl_refuse(client, "there is a path '%s' already", clt_path_name(clt_paths_find(sess, &addr)));
+		ctl_refuse(client, "there is a path '%s' already",
+			   clt_path_name(clt_paths_find(sess, &addr)));
 		break;
 	case -EAGAIN:
 		ctl_refuse(client, "a path that was removed has not ended yet: try again");
@@ -263,7 +269,8 @@ static const struct ctl_call calls[] = {
 
 static void serve(struct ctl_client *client, const json_t *command, void *arg)
 {
-	ctl_call(client, command, ((struct clt_ctl *)arg)->front->program, calls, ARRAY_SIZE(calls), arg);
+	ctl_call(client, command, ((struct clt_ctl *)arg)->front->program, calls, ARRAY_SIZE(calls),
+		 arg);
 }
 
 /* ---- start and end ---- */
@@ -332,7 +339,8 @@ static int bind_default(const struct clt_front *front, char *err, size_t errlen)
 	char name[32];
 
 	if (!dir) {
-		snprintf(err, errlen, "this user has no directory for it (XDG_RUNTIME_DIR is not set)");
+		snprintf(err, errlen,
+			 "this user has no directory for it (XDG_RUNTIME_DIR is not set)");
 		return -ENOENT;
 	}
 	mkdir(dir, 0755);			/* ctl_listen() says what is wrong */
@@ -345,8 +353,8 @@ static int bind_default(const struct clt_front *front, char *err, size_t errlen)
 	return bind_at(path, err, errlen);
 }
 
-static int ctl_create(const struct clt_front *front, struct client *clt, struct loop *loop, struct clt_ctl **out,
-		      char *err, size_t errlen)
+static int ctl_create(const struct clt_front *front, struct client *clt, struct loop *loop,
+		      struct clt_ctl **out, char *err, size_t errlen)
 {
 	struct clt_ctl *ctl = calloc(1, sizeof(*ctl));
 	int rc;
@@ -372,8 +380,8 @@ static int ctl_create(const struct clt_front *front, struct client *clt, struct 
 	return 0;
 }
 
-int clt_ctl_open(const struct clt_front *front, struct client *clt, struct loop *loop, const char *path,
-		 struct clt_ctl **out, char *err, size_t errlen)
+int clt_ctl_open(const struct clt_front *front, struct client *clt, struct loop *loop,
+		 const char *path, struct clt_ctl **out, char *err, size_t errlen)
 {
 	int rc = 0;
 

@@ -202,7 +202,8 @@ struct clt_attempt {
 
 static inline bool clt_attempt_is_up(struct clt_attempt *att)
 {
-	unsigned state = atomic_load(&att->state);	/* seq_cst: clt-wait-threads.c counts on it */
+	/* seq_cst: clt-wait-threads.c counts on it */
+	unsigned state = atomic_load(&att->state);
 
 	return state == CLT_PATH_UP || state == CLT_PATH_SILENT;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Where requests wait.  How they do is the caller's choice, a set of ops given when the client is
  * created (clt_sess_conf.wait):
- *   clt_wait_threads	(clt-wait-threads.c) the calling threads sleep; the only file here that blocks
- *   clt_loop_wait	(loop/clt-loop.c) all IO runs on the service loop, and no thread waits for it
+ *   clt_wait_threads	(clt-wait-threads.c) the calling threads sleep; no other file blocks
+ *   clt_loop_wait	(loop/clt-loop.c) all IO runs on the service loop; no thread waits for it
  * The simulation has its own: there is one thread, so notes are remembered, roles are always free,
  * and its loop calls clt_op_step() and clt_rx_poll() itself.
  *

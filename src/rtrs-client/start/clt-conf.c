@@ -83,7 +83,8 @@ static int set_sessname(void *arg, const char *value, char *why, size_t len)
 	struct clt_conf *conf = arg;
 
 	if (!rtrs_sessname_ok(value))
-		return expected(why, len, "expected 1..%d characters without '/' and '.'", RTRS_NAME_MAX - 1);
+		return expected(why, len, "expected 1..%d characters without '/' and '.'",
+				RTRS_NAME_MAX - 1);
 	snprintf(conf->sessname, sizeof(conf->sessname), "%s", value);
 	return 0;
 }
@@ -113,7 +114,9 @@ static int set_server_uid(void *arg, const char *value, char *why, size_t len)
 
 	if (fab_users_parse(value, &conf->servers) == 0)
 		return 0;
-	return expected(why, len, "expected names or numbers of users, at most %d, with commas between them", FAB_USERS_MAX);
+	return expected(why, len,
+			"expected names or numbers of users, at most %d, with commas between them",
+			FAB_USERS_MAX);
 }
 
 /* ---- the table ---- */
@@ -124,47 +127,55 @@ static int set_server_uid(void *arg, const char *value, char *why, size_t len)
 	.special_value = CLOCK_NEVER, .special_help = "forever: " key "=forever " what
 
 static const struct opt rows[] = {
-	{ .name = "server", .type = OPT_OTHER, .call = set_server, .arg = "HOST[:PORT]", .magic = true,
-	  .holds = OPT_AT_START, .help = "(required) the rtrs-server (default port: 1234);\n"
+	{ .name = "server", .type = OPT_OTHER, .call = set_server, .arg = "HOST[:PORT]",
+	  .magic = true, .holds = OPT_AT_START,
+	  .help = "(required) the rtrs-server (default port: 1234);\n"
 	  "or unix:PATH, on this machine" },
-	{ .name = "path", .type = OPT_OTHER, .call = set_path, .arg = "[SRC@]DST[:PORT]", .many = true,
-	  .holds = OPT_AT_START, .help = "one more path to it, as often as there are" },
+	{ .name = "path", .type = OPT_OTHER, .call = set_path, .arg = "[SRC@]DST[:PORT]",
+	  .many = true, .holds = OPT_AT_START,
+	  .help = "one more path to it, as often as there are" },
 	{ .name = "server-uid", .type = OPT_OTHER, .call = set_server_uid, .arg = "USER[,USER]...",
 	  .shown = "root, own user", .holds = OPT_AT_START, .help = "who listens at unix:PATH" },
-	{ .name = "policy", .type = OPT_WORD, FIELD(policy), .words = clt_pick_policies, .nwords = CLT_NPOLICIES,
-	  .fallback = "min-inflight", .holds = OPT_AT_START | OPT_AT_RUN_TIME, .help = "path of a request" },
-	{ .name = "export", .type = OPT_OTHER, .call = set_export, .arg = "NAME", .shown = "what the client asks for",
-	  .holds = OPT_AT_START, .help = "export to open" },
-	{ .name = "transport", .type = OPT_WORD, FIELD(transport), .words = clt_transport_names, .nwords = CLT_TRANSPORTS,
-	  .call = set_transport, .fallback = "auto", .holds = OPT_AT_START, .help = "how to reach the server" },
-	{ .name = "sessname", .type = OPT_OTHER, .call = set_sessname, .arg = "NAME", .shown = "unique",
-	  .holds = OPT_AT_START, .help = "name of the session, no '.' or '/'" },
+	{ .name = "policy", .type = OPT_WORD, FIELD(policy), .words = clt_pick_policies,
+	  .nwords = CLT_NPOLICIES, .fallback = "min-inflight",
+	  .holds = OPT_AT_START | OPT_AT_RUN_TIME, .help = "path of a request" },
+	{ .name = "export", .type = OPT_OTHER, .call = set_export, .arg = "NAME",
+	  .shown = "what the client asks for", .holds = OPT_AT_START, .help = "export to open" },
+	{ .name = "transport", .type = OPT_WORD, FIELD(transport), .words = clt_transport_names,
+	  .nwords = CLT_TRANSPORTS, .call = set_transport, .fallback = "auto",
+	  .holds = OPT_AT_START, .help = "how to reach the server" },
+	{ .name = "sessname", .type = OPT_OTHER, .call = set_sessname, .arg = "NAME",
+	  .shown = "unique", .holds = OPT_AT_START, .help = "name of the session, no '.' or '/'" },
 	{ .name = "connections", .type = OPT_NUMBER, FIELD(connections), .arg = "N", .least = 1,
 	  .most = RTRS_MAX_CONS - 1, .shown = "2 per CPU, at most 8", .holds = OPT_AT_START,
 	  .help = "for IO, 1..4095" },
-	{ .name = "mode", .type = OPT_WORD, FIELD(mode), .words = rnbd_access_names, .nwords = RNBD_ACCESS_MODES,
-	  .special = "auto", .special_value = RNBD_ACCESS_RW, .call = set_mode, .fallback = "auto",
-	  .holds = OPT_AT_START, .help = "how to open the export" },
+	{ .name = "mode", .type = OPT_WORD, FIELD(mode), .words = rnbd_access_names,
+	  .nwords = RNBD_ACCESS_MODES, .special = "auto", .special_value = RNBD_ACCESS_RW,
+	  .call = set_mode, .fallback = "auto", .holds = OPT_AT_START,
+	  .help = "how to open the export" },
 	{ .name = "io-timeout", .type = OPT_NUMBER, FIELD(io_timeout_ms), .arg = "SECONDS|forever",
-	  FOREVER("io-timeout", "lets requests wait without end"), .fallback = "120", .holds = OPT_AT_START,
+	  FOREVER("io-timeout", "lets requests wait without end"), .fallback = "120",
+	  .holds = OPT_AT_START,
 	  .help = "how long requests wait for a server" },
-	{ .name = "connect-timeout", .type = OPT_NUMBER, FIELD(connect_timeout_ms), .arg = "SECONDS|forever",
-	  FOREVER("connect-timeout", "starts without the server"), .fallback = "0", .holds = OPT_AT_START,
-	  .help = "how long the start waits for it" },
-	{ .name = "heartbeat", .type = OPT_NUMBER, FIELD(heartbeat_ms), .arg = "MILLISECONDS", .of = "milliseconds",
-	  .least = 100, .most = 60000, .fallback = "5000", .holds = OPT_AT_START,
-	  .help = "ask a silent server so often" },
-	{ .name = "heartbeat-misses", .type = OPT_NUMBER, FIELD(heartbeat_misses), .arg = "N", .least = 1, .most = 100,
-	  .fallback = "5", .holds = OPT_AT_START, .help = "without an answer a path is lost" },
-	{ .name = "max-reconnect-attempts", .type = OPT_NUMBER, FIELD(max_reconnect_attempts), .arg = "N",
-	  .most = CLT_RECONNECTS_MAX, .special = "-1", .special_value = UINT64_MAX,
+	{ .name = "connect-timeout", .type = OPT_NUMBER, FIELD(connect_timeout_ms),
+	  .arg = "SECONDS|forever", FOREVER("connect-timeout", "starts without the server"),
+	  .fallback = "0", .holds = OPT_AT_START, .help = "how long the start waits for it" },
+	{ .name = "heartbeat", .type = OPT_NUMBER, FIELD(heartbeat_ms), .arg = "MILLISECONDS",
+	  .of = "milliseconds", .least = 100, .most = 60000, .fallback = "5000",
+	  .holds = OPT_AT_START, .help = "ask a silent server so often" },
+	{ .name = "heartbeat-misses", .type = OPT_NUMBER, FIELD(heartbeat_misses), .arg = "N",
+	  .least = 1, .most = 100, .fallback = "5", .holds = OPT_AT_START,
+	  .help = "without an answer a path is lost" },
+	{ .name = "max-reconnect-attempts", .type = OPT_NUMBER, FIELD(max_reconnect_attempts),
+	  .arg = "N", .most = CLT_RECONNECTS_MAX, .special = "-1", .special_value = UINT64_MAX,
 	  .special_help = "-1 for no end", .fallback = "-1", .shown = "-1, never",
 	  .holds = OPT_AT_START | OPT_AT_RUN_TIME, .help = "then a path is given up" },
-	{ .name = "poll", .type = OPT_NUMBER, FIELD(poll_us), .arg = "MICROSECONDS", .of = "microseconds",
-	  .most = 1000000, .fallback = "100", .holds = OPT_AT_START,
+	{ .name = "poll", .type = OPT_NUMBER, FIELD(poll_us), .arg = "MICROSECONDS",
+	  .of = "microseconds", .most = 1000000, .fallback = "100", .holds = OPT_AT_START,
 	  .help = "look for at most so long before sleeping" },
-	{ .name = "registration", .type = OPT_WORD, FIELD(registration), .words = clt_registration_names,
-	  .nwords = CLT_NREGS, .fallback = "auto", .holds = OPT_AT_START, .help = "how long keys of reads live" },
+	{ .name = "registration", .type = OPT_WORD, FIELD(registration),
+	  .words = clt_registration_names, .nwords = CLT_NREGS, .fallback = "auto",
+	  .holds = OPT_AT_START, .help = "how long keys of reads live" },
 	{ .name = "control", .type = OPT_OTHER, .call = set_control, .arg = "PATH|none",
 	  .shown = "below /run/nbdkit-rtrs", .holds = OPT_AT_START, .help = "socket for rtrsctl" },
 };
@@ -209,7 +220,9 @@ static int check_once(struct clt_conf *conf, const struct opt *row, const char *
 	if (!first || row->many)
 		return 0;
 	if (!strcmp(key, "server"))
-		return wrong(err, "server=%s: given twice, the first is server=%s (path=%s is one more path)", value,
+		return wrong(err,
+			     "server=%s: given twice, "
+			     "the first is server=%s (path=%s is one more path)", value,
 			     first, value);
 	return wrong(err, "%s=%s: given twice, the first is %s=%s", key, value, key, first);
 }
@@ -228,7 +241,8 @@ int clt_conf_set(struct clt_conf *conf, const char *key, const char *value, char
 	const struct opt *row = opt_find(&clt_conf_options, key);
 	char why[256];
 
-	_Static_assert(ARRAY_SIZE(rows) <= ARRAY_SIZE(conf->given), "each parameter has its first value");
+	_Static_assert(ARRAY_SIZE(rows) <= ARRAY_SIZE(conf->given),
+		       "each parameter has its first value");
 	if (!row)
 		return unknown_parameter(conf, key, err);
 	if (check_once(conf, row, value, err) < 0)
@@ -251,13 +265,14 @@ static int check_transports(const struct clt_conf *conf, const char *text, char 
 {
 	if (!conf->provider || fab_addr_text_agrees(text, conf->provider))
 		return 0;
-	return wrong(err, "transport=%s contradicts %s=%s: give one of them, or the same twice", fab_provider_name(conf->provider),
-		     key_of(conf, text), text);
+	return wrong(err, "transport=%s contradicts %s=%s: give one of them, or the same twice",
+		     fab_provider_name(conf->provider), key_of(conf, text), text);
 }
 
 static int complete_path(struct clt_conf *conf, unsigned i, char **err)
 {
-	const struct fab_provider *provider = conf->provider ? conf->provider : fab_provider_find("tcp");
+	const struct fab_provider *provider = conf->provider ? conf->provider :
+		fab_provider_find("tcp");
 	const char *text = conf->path_texts[i];
 	char why[256];
 	int r;
@@ -281,7 +296,9 @@ static int check_twice(const struct clt_conf *conf, unsigned last, char **err)
 		if (!clt_paths_same(&conf->paths[i], &conf->paths[last]))
 			continue;
 		other = conf->path_texts[i];
-		return wrong(err, "%s=%s and %s=%s are one path: give each path once, or another SOURCE@ to "
+		return wrong(err,
+			     "%s=%s and %s=%s are one path: give each path once, "
+			     "or another SOURCE@ to "
 			     "each", key_of(conf, other), other, key_of(conf, text), text);
 	}
 	return 0;
@@ -290,7 +307,8 @@ static int check_twice(const struct clt_conf *conf, unsigned last, char **err)
 int clt_conf_complete(struct clt_conf *conf, char **err)
 {
 	if (!conf->npaths)
-		return wrong(err, "server= is missing: give the address of an rtrs-server, HOST[:PORT]");
+		return wrong(err,
+			     "server= is missing: give the address of an rtrs-server, HOST[:PORT]");
 	for (unsigned i = 0; i < conf->npaths; i++) {
 		if (complete_path(conf, i, err) < 0 || check_twice(conf, i, err) < 0)
 			return -1;
@@ -326,5 +344,6 @@ void clt_conf_sessname(const struct clt_conf *conf, char name[RTRS_NAME_MAX])
 	}
 	if (getrandom(&salt, sizeof(salt), 0) != sizeof(salt))
 		salt = (uint32_t)clock_now_ms();
-	snprintf(name, RTRS_NAME_MAX, "%s-%s-%d-%08x", conf->front->name, host, (int)getpid(), salt);
+	snprintf(name, RTRS_NAME_MAX, "%s-%s-%d-%08x", conf->front->name, host, (int)getpid(),
+		 salt);
 }

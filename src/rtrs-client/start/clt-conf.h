@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Parameters of a front end: key=value to struct.  Filled before a daemon forks, constant after
- * clt_conf_complete() but for the transport that clt-probe.c chooses.  The text of an error names the key and
- * the value, and is the caller's to free; NULL: no memory for it. */
+ * clt_conf_complete() but for the transport that clt-probe.c chooses.  The text of an error names
+ * the key and the value, and is the caller's to free; NULL: no memory for it. */
 #ifndef CLT_CONF_H
 #define CLT_CONF_H
 
@@ -20,7 +20,8 @@ struct clt_conf {
 	const char *server;		/* of the first path; values belong to the caller and live
 					 * longer */
 	const char *path_texts[CLT_PATHS_MAX];	/* server= and path= */
-	const char *given[32];		/* first value of each row of clt_conf_options, NULL: none */
+	/* first value of each row of clt_conf_options, NULL: none */
+	const char *given[32];
 	const char *export_name;	/* NULL: what a client asks for */
 	char sessname[RTRS_NAME_MAX];	/* empty: made up by clt_conf_sessname() */
 	enum clt_transport transport;

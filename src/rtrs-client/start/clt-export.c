@@ -14,7 +14,8 @@ static const char *open_reason(int r)
 {
 	switch (r) {
 	case -EPERM:
-		return "open for writing by another session, which the server's log names (mode=ro or "
+		return "open for writing by another session, "
+		       "which the server's log names (mode=ro or "
 		       "mode=migration would share it)";
 	case -EROFS: case -EACCES:
 		return "read-only on the server (mode=auto or mode=ro would take it)";
@@ -57,12 +58,13 @@ int clt_export_list(struct client *clt, struct dev_list *list, char err[CLT_FRON
 	if (r == -EOPNOTSUPP)
 		return 0;
 	if (r < 0)
-		snprintf(err, CLT_FRONT_ERR, "the server's exports cannot be listed: %s", strerror(-r));
+		snprintf(err, CLT_FRONT_ERR, "the server's exports cannot be listed: %s",
+			 strerror(-r));
 	return r;
 }
 
-int clt_export_open(struct client *clt, const struct clt_conf *conf, const char *name, struct dev **dev,
-		    char err[CLT_FRONT_ERR])
+int clt_export_open(struct client *clt, const struct clt_conf *conf, const char *name,
+		    struct dev **dev, char err[CLT_FRONT_ERR])
 {
 	int r = dev_open(clt, name, conf->mode, dev);
 
@@ -73,8 +75,8 @@ int clt_export_open(struct client *clt, const struct clt_conf *conf, const char 
 	}
 	if (r < 0) {
 		/* As much of a name as RNBD has room for: a client may have chosen it. */
-		snprintf(err, CLT_FRONT_ERR, "export '%.*s' of server=%.64s: %s", RNBD_NAME_MAX - 1, name,
-			 conf->server, open_reason(r));
+		snprintf(err, CLT_FRONT_ERR, "export '%.*s' of server=%.64s: %s", RNBD_NAME_MAX - 1,
+			 name, conf->server, open_reason(r));
 		if (r == -ENOENT)
 			clt_export_names(clt, err, CLT_FRONT_ERR);
 		mask_control(err);

@@ -35,7 +35,8 @@ int clt_fds_name_limit(int r, char *err, size_t len)
 
 unsigned clt_fds_reserve(unsigned client)
 {
-	unsigned long long part = fds_limit() / RESERVE_PART, least = (unsigned long long)RESERVE_MIN * client,
+	unsigned long long part = fds_limit() / RESERVE_PART,
+		least = (unsigned long long)RESERVE_MIN * client,
 			   most = (unsigned long long)RESERVE_MAX * client;
 
 	return (unsigned)MAX(MIN(part, most), least);

@@ -44,7 +44,8 @@ static int probe_connect(struct clt_start *start, const struct clt_conf *conf, u
 	do {
 		known = frwr_lessons_count(&start->lessons);
 		r = probe_attempt(start, conf, setup_ms, why);
-		again = frwr_lessons_count(&start->lessons) != known || (r == -ECONNRESET && !reset);
+		again = frwr_lessons_count(&start->lessons) != known ||
+			(r == -ECONNRESET && !reset);
 		reset |= r == -ECONNRESET;
 	} while (r < 0 && again);
 	if (r < 0)
@@ -86,7 +87,8 @@ static int probe_auto(struct clt_start *start, char err[CLT_FRONT_ERR])
 		choosing_paths(conf, &choosing);
 		rdma_r = probe_connect(start, &choosing, CLT_PROBE_RDMA_MS, why);
 		if (rdma_r == 0) {
-			log_info(addr, "transport=auto: rdma, because an RDMA device reaches the server");
+			log_info(addr,
+				 "transport=auto: rdma, because an RDMA device reaches the server");
 			return 0;
 		}
 	}
@@ -113,7 +115,8 @@ static int probe_fds(struct clt_start *start, char err[CLT_FRONT_ERR])
 
 	if (clt_fds_free(n))
 		return 0;
-	snprintf(err, CLT_FRONT_ERR, "too few descriptors: %s and the session need %u more", front->name, n);
+	snprintf(err, CLT_FRONT_ERR, "too few descriptors: %s and the session need %u more",
+		 front->name, n);
 	return clt_fds_name_limit(-EMFILE, err, CLT_FRONT_ERR);
 }
 
@@ -126,7 +129,8 @@ static int probe_export(struct clt_start *start, struct dev **dev, char err[CLT_
 	int r;
 
 	do {
-		r = clt_export_open(&start->run.clt, start->conf, start->conf->export_name, dev, err);
+		r = clt_export_open(&start->run.clt, start->conf, start->conf->export_name, dev,
+				    err);
 	} while (r == -EPERM && clock_now_ms() < deadline_ms && nanosleep(&nap, NULL) == 0);
 	return r;
 }
@@ -148,7 +152,8 @@ static int probe_server(struct clt_start *start, char why[CLT_FRONT_ERR])
 	do {
 		r = conf->automatic ? probe_auto(start, why) : probe_connect(start, conf, 0, why);
 	} while (r < 0 && is_away(r) && conf->connect_timeout_ms != CLOCK_NEVER &&
-		 clock_now_ms() - start_ms < conf->connect_timeout_ms && nanosleep(&nap, NULL) == 0);
+		 clock_now_ms() - start_ms < conf->connect_timeout_ms &&
+		 nanosleep(&nap, NULL) == 0);
 	return r;
 }
 
@@ -165,7 +170,8 @@ static int probe(struct clt_start *start, char err[CLT_FRONT_ERR])
 		return 0;
 	}
 	if (r < 0) {
-		snprintf(err, CLT_FRONT_ERR, "server=%s: %.*s", conf->server, CLT_FRONT_ERR - 128, why);
+		snprintf(err, CLT_FRONT_ERR, "server=%s: %.*s", conf->server, CLT_FRONT_ERR - 128,
+			 why);
 		return clt_fds_name_limit(r, err, CLT_FRONT_ERR);
 	}
 	r = probe_fds(start, err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A session with a loop and a thread of its own, from its start to its end.  One thread; all block, but for
- * clt_run_thread() and clt_run_session(). */
+/* A session with a loop and a thread of its own, from its start to its end.  One thread; all block,
+ * but for clt_run_thread() and clt_run_session(). */
 #ifndef CLT_RUN_H
 #define CLT_RUN_H
 

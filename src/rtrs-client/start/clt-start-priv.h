@@ -5,10 +5,10 @@
 
 #include "clt-start.h"
 
-/* Start a session of @conf, whose name ends with @suffix, and wait for nothing.  @once, @setup_ms: struct
- * clt_sess_conf.  0, or -errno with @err. */
-int clt_start_run(struct clt_start *start, const struct clt_conf *conf, const char *suffix, bool once,
-		  unsigned setup_ms, char err[CLT_FRONT_ERR]);
+/* Start a session of @conf, whose name ends with @suffix, and wait for nothing.  @once, @setup_ms:
+ * struct clt_sess_conf.  0, or -errno with @err. */
+int clt_start_run(struct clt_start *start, const struct clt_conf *conf, const char *suffix,
+		  bool once, unsigned setup_ms, char err[CLT_FRONT_ERR]);
 /* Connections that the session has, or, with @missing, may still open: how many a path has while it
  * is not up only its own thread knows. */
 unsigned clt_start_cons(struct clt_start *start, bool missing);

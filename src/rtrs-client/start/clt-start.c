@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the session, its control socket, and the thread that hears from the front end while requests wait for a server
- * that is away. */
+/* Owns the session, its control socket, and the thread that hears from the front end while requests
+ * wait for a server that is away. */
 #include <config.h>
 
 #include <errno.h>
@@ -13,8 +13,8 @@
 #include "clt-start-priv.h"
 #include "log.h"
 
-int clt_start_run(struct clt_start *start, const struct clt_conf *conf, const char *suffix, bool once,
-		  unsigned setup_ms, char err[CLT_FRONT_ERR])
+int clt_start_run(struct clt_start *start, const struct clt_conf *conf, const char *suffix,
+		  bool once, unsigned setup_ms, char err[CLT_FRONT_ERR])
 {
 	char base[RTRS_NAME_MAX], name[RTRS_NAME_MAX + 8];
 	struct clt_sess_conf sess = {
@@ -38,7 +38,8 @@ int clt_start_run(struct clt_start *start, const struct clt_conf *conf, const ch
 	int r;
 
 	clt_conf_sessname(conf, base);
-	snprintf(name, sizeof(name), "%.*s%s", (int)(RTRS_NAME_MAX - 1 - strlen(suffix)), base, suffix);
+	snprintf(name, sizeof(name), "%.*s%s", (int)(RTRS_NAME_MAX - 1 - strlen(suffix)), base,
+		 suffix);
 	r = clt_run_thread(&start->run, "rtrs-service");
 	if (r < 0) {
 		snprintf(err, CLT_FRONT_ERR, "cannot start a thread: %s", strerror(-r));
@@ -47,11 +48,12 @@ int clt_start_run(struct clt_start *start, const struct clt_conf *conf, const ch
 	r = clt_run_session(&start->run, &sess);
 	/* transport=auto has made one transport of two. */
 	if (r == -EEXIST)
-		snprintf(err, CLT_FRONT_ERR, "two of server= and path= lead over the same addresses: give each "
+		snprintf(err, CLT_FRONT_ERR,
+			 "two of server= and path= lead over the same addresses: give each "
 			 "path once");
 	else if (r < 0)
-		snprintf(err, CLT_FRONT_ERR, "cannot start a session with connections=%u: %s", conf->connections,
-			 strerror(-r));
+		snprintf(err, CLT_FRONT_ERR, "cannot start a session with connections=%u: %s",
+			 conf->connections, strerror(-r));
 	return r;
 }
 
@@ -97,8 +99,8 @@ static int session_start(struct clt_start *start, char err[CLT_FRONT_ERR])
 	}
 	start->watched = true;
 	pthread_setname_np(start->watch, "rtrs-watch");
-	r = clt_ctl_open(conf->front, &start->run.clt, start->run.loop, conf->control, &start->ctl, why,
-			 sizeof(why));
+	r = clt_ctl_open(conf->front, &start->run.clt, start->run.loop, conf->control, &start->ctl,
+			 why, sizeof(why));
 	if (r < 0) {
 		clt_start_end(start);
 		snprintf(err, CLT_FRONT_ERR, "control=%s", why);
@@ -148,7 +150,9 @@ int clt_start_admit(struct clt_start *start, char err[CLT_FRONT_ERR])
 {
 	int r = session_try_again(start, err);
 
-	if (r < 0 || clt_fds_free(clt_fds_reserve(start->conf->front->client_fds) + clt_start_cons(start, true)))
+	if (r < 0 ||
+	    clt_fds_free(clt_fds_reserve(start->conf->front->client_fds) +
+			 clt_start_cons(start, true)))
 		return r;
 	snprintf(err, CLT_FRONT_ERR, "too few descriptors for another client");
 	return clt_fds_name_limit(-EMFILE, err, CLT_FRONT_ERR);
