@@ -12,7 +12,7 @@ fresh_tree() {
 	for d in common/base common/fabric/tcp common/fabric/verbs common/rtrs common/rnbd frwr \
 		rtrs-client/io rtrs-client/path rtrs-client/sess rtrs-client/dev \
 		nbdkit-rtrs-plugin \
-		rtrs-server/reactor rtrs-server/rtrs rtrs-server/rnbd store
+		rtrs-server/reactor rtrs-server/rtrs rtrs-server/rnbd store store/file
 	do
 		mkdir -p "$tree/src/$d"
 	done
@@ -38,7 +38,7 @@ fresh_tree() {
 	printf '#include <liburing.h>\n#include "loop-impl.h"\n' > \
 		"$tree/src/rtrs-server/reactor/reactor-ring.h"
 	printf '#include "reactor-ring.h"\n#include "rnbd-msg.h"\n' > \
-		"$tree/src/store/store-driver.h"
+		"$tree/src/store/file/store-file-io.h"
 	echo '#include "rtrs-msg.h"' > "$tree/src/rtrs-server/srv-fsm.h"
 	echo '#include "rtrs-msg.h"' > "$tree/src/rtrs-server/rtrs/srv-path.h"
 	printf '#include "srv-path.h"\n#include "rnbd-msg.h"\n' > \
@@ -105,7 +105,7 @@ violation rtrs-server/rtrs/srv-path.h '"srv-open.h"' \
 	'src/rtrs-server/rtrs may not use src/rtrs-server/rnbd'
 violation rtrs-server/rtrs/srv-path.h '"rnbd-msg.h"' \
 	'src/rtrs-server/rtrs may not use src/common/rnbd'
-violation store/store-driver.h '"srv-fsm.h"' 'src/store may not use src/rtrs-server'
+violation store/file/store-file-io.h '"srv-fsm.h"' 'src/store/file may not use src/rtrs-server'
 violation rtrs-server/reactor/reactor.c '"rnbd-msg.h"' \
 	'src/rtrs-server/reactor may not use src/common/rnbd'
 violation rtrs-server/srv-fsm.h '"reactor-ring.h"' 'is not for this file'

@@ -12,10 +12,8 @@
  * requests wait. */
 #include <config.h>
 
-#include <string.h>
-
 #include "store-driver.h"
-#include "log.h"
+#include "store-uring.h"
 
 #define SHARE_WRITES 64u
 /* DISCARD and WRITE_ZEROES have one of their own, because they may take much longer than a write.
@@ -77,15 +75,6 @@ void export_io_share_allow_workers(struct reactor *r, unsigned nexports)
 {
 	const unsigned each = SHARE_WRITES + SHARE_ZEROES + SHARE_SYNCS;
 	unsigned want = MIN(nexports * each + WORKERS_SPARE, WORKERS_MAX);
-	unsigned limits[2] = { 0 };	/* 0: only ask */
-	int rc = io_uring_register_iowq_max_workers(&r->ring, limits);
 
-	if (!rc && limits[0] < want) {
-		limits[0] = want;
-		limits[1] = 0;
-		rc = io_uring_register_iowq_max_workers(&r->ring, limits);
-	}
-	if (rc)
-		log_warn(reactor_name(r), "cannot raise the number of io_uring's workers: %s; one export "
-			 "whose storage stops may hold others", strerror(-rc));
+	store_uring_allow_workers(r, want);
 }

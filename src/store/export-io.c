@@ -136,7 +136,7 @@ void export_io_start(struct reactor *r, struct export_io *io)
 	int latched = promises_sync(io) ? export_sync_error(io->ex) : 0;
 
 	io->reactor = r;
-	io->slot = r->storage->slots[io->ex->index];
+	io->slot = reactor_storage(r)->slots[io->ex->index];
 	io->need_sync = false;
 	io->stage = EXPORT_PREFLUSH;
 	list_init(&io->link);
@@ -164,11 +164,11 @@ void export_io_finish_task(struct loop_task *task)
 void export_io_anew(struct reactor *r, struct export *ex, void (*done)(void *arg), void *arg)
 {
 	ex->first->anew = EXPORT_ANEW_RUNS;
-	r->storage->slots[ex->first->index]->ops->anew(r, ex->first, done, arg);
+	reactor_storage(r)->slots[ex->first->index]->ops->anew(r, ex->first, done, arg);
 }
 
 bool export_io_size(struct reactor *r, struct export *ex, int64_t *size,
 		    void (*done)(struct export *ex, int64_t size, void *arg), void *arg)
 {
-	return r->storage->slots[ex->index]->ops->size(r, ex, size, done, arg);
+	return reactor_storage(r)->slots[ex->index]->ops->size(r, ex, size, done, arg);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Storage IO of one request on one reactor, and what a reactor has for it.  Thread of the reactor,
- * unless a function says otherwise.  Asynchronous; the simulation replaces it by a storage
- * whose completions it can hold back (tests/sim).  <liburing.h> is seen only behind it and in
+ * unless a function says otherwise.  Asynchronous.  <liburing.h> is seen only in store-uring.c, file/ and
  * src/rtrs-server/reactor.
  *
  * WRITE and READ use fixed buffers where the memory was registered (export_ring_mem_add).  FLUSH is

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns what a ring has for the storage: its slots for exports, the tables of fixed files and fixed
- * buffers, a mapping of zeroes.  Thread of the reactor.  Ends with export_ring_detach(), when
+/* Owns what a reactor has for the storage: its slots for exports, which fixed buffers are taken, a
+ * mapping of zeroes.  Thread of the reactor.  Ends with export_ring_detach(), when
  * nothing is in flight. */
 #include <config.h>
 
@@ -15,10 +15,9 @@
 #include "clock.h"
 #include "store-driver.h"
 #include "store-drivers.h"
+#include "store-uring.h"
 #include "exports.h"
 #include "log.h"
-
-#define MEM_SLOTS 4096u
 
 static const struct store_io_ops *io_ops_of(const struct store_driver *driver)
 {
@@ -27,27 +26,6 @@ static const struct store_io_ops *io_ops_of(const struct store_driver *driver)
 	while (store_drivers[i] != driver)
 		i++;
 	return store_drivers_io[i];
-}
-
-static int make_tables(struct export_ring *ring, char *err, size_t errlen)
-{
-	struct io_uring *uring = &ring->reactor->ring;
-	unsigned nfiles = EXPORT_RING_NFIXED * ring->nslots;
-	int rc = io_uring_register_files_sparse(uring, nfiles);
-
-	if (!rc)
-		rc = io_uring_register_buffers_sparse(uring, MEM_SLOTS);
-	if (!rc)
-		return 0;
-	if (rc == -EMFILE)
-		snprintf(err, errlen, "%u fixed files are more than RLIMIT_NOFILE allows: raise it "
-			 "(ulimit -n, systemd: LimitNOFILE=)", nfiles);
-	else if (rc == -EINVAL)
-		snprintf(err, errlen, "this kernel's io_uring has no sparse tables: Linux 5.19 or "
-			 "later is needed");
-	else
-		snprintf(err, errlen, "cannot register tables with the io_uring: %s", strerror(-rc));
-	return rc;
 }
 
 static struct export_ring *ring_alloc(struct reactor *r, unsigned nslots)
@@ -63,7 +41,7 @@ static struct export_ring *ring_alloc(struct reactor *r, unsigned nslots)
 	ring->slots = calloc(MAX(nslots, 1u), sizeof(struct export_slot *));
 	/* Never written to, so all of it is the kernel's one page of zeroes. */
 	ring->zeroes = mmap(NULL, EXPORT_ZEROES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (!ring->slots || ring->zeroes == MAP_FAILED || bitmap_init(&ring->mems, MEM_SLOTS)) {
+	if (!ring->slots || ring->zeroes == MAP_FAILED || bitmap_init(&ring->mems, STORE_URING_MEMS)) {
 		if (ring->zeroes != MAP_FAILED)
 			munmap(ring->zeroes, EXPORT_ZEROES);
 		free(ring->slots);
@@ -75,7 +53,7 @@ static struct export_ring *ring_alloc(struct reactor *r, unsigned nslots)
 
 static int ring_add(struct reactor *r, struct export *ex, char *err, size_t errlen)
 {
-	struct export_ring *ring = r->storage;
+	struct export_ring *ring = reactor_storage(r);
 	struct export_slot *slot = calloc(1, sizeof(*slot));
 	int rc;
 
@@ -99,7 +77,7 @@ static int ring_add(struct reactor *r, struct export *ex, char *err, size_t errl
 
 static void ring_del(struct reactor *r, struct export *ex)
 {
-	struct export_slot **slot = &r->storage->slots[ex->index];
+	struct export_slot **slot = &reactor_storage(r)->slots[ex->index];
 
 	export_io_failed_end(*slot);
 	(*slot)->ops->detach(*slot);
@@ -110,21 +88,19 @@ static void ring_del(struct reactor *r, struct export *ex)
 int export_ring_attach(struct reactor *r, const struct exports *exports, bool never_blocks,
 		       char *err, size_t errlen)
 {
+	struct export_ring *ring;
 	struct export *ex;
-	int rc = reactor_enable(r);
+	int rc;
 
-	assert(!r->storage);
-	if (rc) {
-		snprintf(err, errlen, "cannot use io_uring: %s", strerror(-rc));
-		return rc;
-	}
-	r->storage = ring_alloc(r, exports->nslots);
-	if (!r->storage) {
+	assert(!reactor_storage(r));
+	ring = ring_alloc(r, exports->nslots);
+	if (!ring) {
 		snprintf(err, errlen, "out of memory");
 		return -ENOMEM;
 	}
-	r->storage->never_blocks = never_blocks;
-	rc = make_tables(r->storage, err, errlen);
+	ring->never_blocks = never_blocks;
+	reactor_set_storage(r, ring);
+	rc = store_uring_attach(r, EXPORT_RING_NFIXED * ring->nslots, err, errlen);
 	list_for_each(ex, &exports->list, link) {
 		if (!rc)
 			rc = ring_add(r, ex, err, errlen);
@@ -138,16 +114,13 @@ int export_ring_attach(struct reactor *r, const struct exports *exports, bool ne
 
 void export_ring_let_go(struct reactor *r)
 {
-	int rc = r->storage ? io_uring_unregister_files(&r->ring) : 0;
-
-	if (rc)
-		log_warn(reactor_name(r), "the io_uring lets go of the exports only some time after "
-			 "the end: %s", strerror(-rc));
+	if (reactor_storage(r))
+		store_uring_let_go(r);
 }
 
 void export_ring_detach(struct reactor *r)
 {
-	struct export_ring *ring = r->storage;
+	struct export_ring *ring = reactor_storage(r);
 
 	if (!ring)
 		return;
@@ -162,12 +135,12 @@ void export_ring_detach(struct reactor *r)
 	munmap(ring->zeroes, EXPORT_ZEROES);
 	free(ring->slots);
 	free(ring);
-	r->storage = NULL;
+	reactor_set_storage(r, NULL);
 }
 
 uint64_t export_ring_stuck_ms(const struct reactor *r)
 {
-	uint64_t since = atomic_load_explicit(&r->storage->inline_since_ms, memory_order_relaxed);
+	uint64_t since = atomic_load_explicit(&reactor_storage(r)->inline_since_ms, memory_order_relaxed);
 
 	return since ? clock_now_ms() - since : 0;
 }
@@ -188,17 +161,15 @@ static void warn_memlock(size_t len)
 
 int export_ring_mem_add(struct reactor *r, void *addr, size_t len)
 {
-	struct export_ring *ring = r->storage;
-	struct iovec iov = { .iov_base = addr, .iov_len = len };
-	int slot = bitmap_get(&ring->mems), rc;
+	struct export_ring *ring = reactor_storage(r);
+	int mem = bitmap_get(&ring->mems), rc;
 
-	if (slot < 0)
+	if (mem < 0)
 		return -ENOSPC;
-	rc = io_uring_register_buffers_update_tag(&r->ring, (unsigned)slot, &iov, NULL, 1);
-	if (rc == 1)
-		return slot;
-	bitmap_put(&ring->mems, (unsigned)slot);
-	rc = rc < 0 ? rc : -EIO;
+	rc = store_uring_mem(r, (unsigned)mem, addr, len);
+	if (!rc)
+		return mem;
+	bitmap_put(&ring->mems, (unsigned)mem);
 	if (rc == -ENOMEM)
 		warn_memlock(len);
 	return rc;
@@ -206,14 +177,12 @@ int export_ring_mem_add(struct reactor *r, void *addr, size_t len)
 
 void export_ring_mem_del(struct reactor *r, int handle)
 {
-	struct iovec none = { 0 };
-	int rc;
+	int rc = store_uring_mem(r, (unsigned)handle, NULL, 0);
 
-	rc = io_uring_register_buffers_update_tag(&r->ring, (unsigned)handle, &none, NULL, 1);
-	if (rc != 1) {
+	if (rc) {
 		/* The slot is not used again; its pages stay locked until the ring is closed. */
 		log_warn(reactor_name(r), "cannot give back a fixed buffer: %s", strerror(-rc));
 		return;
 	}
-	bitmap_put(&r->storage->mems, (unsigned)handle);
+	bitmap_put(&reactor_storage(r)->mems, (unsigned)handle);
 }

@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# libstore: exports, and what of their storage needs no ring.  libstorering: IO on a ring.
+# libstore: exports, and the stages of their IO.  libstorering: what needs an io_uring, and which drivers
+# there are; the simulation has its own.
 if BUILD_SERVER
 noinst_LTLIBRARIES += libstore.la libstorering.la
 
 libstore_la_CPPFLAGS = $(SRV_CPPFLAGS)
 libstore_la_SOURCES = \
-	%D%/store-drivers.c \
+	%D%/export-io-failed.c \
+	%D%/export-io-share.c \
+	%D%/export-io.c \
+	%D%/export-ring.c \
+	%D%/store-driver.h \
+	%D%/store-uring.h \
 	%D%/store-drivers.h \
 	%D%/export-io.h \
 	%D%/export-state.c \
@@ -29,12 +35,9 @@ libstore_la_SOURCES = \
 
 libstorering_la_CPPFLAGS = $(SRV_CPPFLAGS)
 libstorering_la_SOURCES = \
-	%D%/store-driver.h \
+	%D%/store-uring.c \
 	%D%/store-drivers-io.c \
-	%D%/export-io-failed.c \
-	%D%/export-io-share.c \
-	%D%/export-io.c \
-	%D%/export-ring.c \
+	%D%/store-drivers.c \
 	%D%/file/store-file-extents.c \
 	%D%/file/store-file-inline.c \
 	%D%/file/store-file-io.h \

@@ -14,7 +14,7 @@
 
 #include "bitmap.h"
 #include "export-io.h"
-#include "reactor-ring.h"
+#include "reactor.h"
 
 enum export_stage { EXPORT_PREFLUSH, EXPORT_WORK, EXPORT_SYNC, EXPORT_END };
 

@@ -23,6 +23,7 @@ struct sim_loop {
 };
 
 struct reactor {
+	struct reactor_part part;	/* first */
 	struct sim_loop sim;
 	char name[32];
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Implements export-io.h on memory.  Owns the disks and every operation from start to completion.
- * One thread; completions run on the reactor that started the operation.  An operation of a dead
+/* A driver (store-driver.h) on memory, and an io_uring's tables that count.  Owns the disks and every
+ * operation from start to completion.  One thread; completions run on the reactor that started the operation.  An operation of a dead
  * server completes with -EIO towards its ghost; what it was to do to the disk goes on without it,
  * as a request of a killed process does. */
 #include <assert.h>
@@ -8,10 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exports.h"
 #include "rnbd-extents.h"
 #include "sim-core.h"
 #include "sim-loop.h"
 #include "sim-storage.h"
+#include "store-driver.h"
+#include "store-drivers.h"
+#include "store-uring.h"
 
 #define SECTOR RNBD_SECTOR_SIZE
 #define NRULES (RNBD_OP_WRITE_ZEROES + 2)
@@ -66,6 +70,7 @@ struct op {
 	enum stage stage;
 	enum sim_hold hold;
 	bool held;
+	enum rnbd_io_op kind;	/* FLUSH: a sync, whatever @io is */
 	bool in_sync;		/* export_sync_begun() */
 	/* by a server that was killed: @io is own_io, and nobody waits */
 	bool left;
@@ -236,11 +241,21 @@ static void medium_extents(const struct sim_disk *d, const struct export_io *io)
 	rnbd_extents_end(&w);
 }
 
-/* Does @io promise that something is on stable storage? */
-static bool op_syncs(const struct export_io *io)
+/* A write of a direct export that is durable by itself. */
+static bool is_durable(const struct op *op)
 {
-	return io->op == RNBD_OP_FLUSH ||
-	       (!only_reads(io) && (io->flags & (RNBD_F_FUA | RNBD_F_PREFLUSH)));
+	return op->kind != RNBD_OP_FLUSH && !only_reads(op->io) && op->io->ex->direct &&
+	       (op->io->flags & RNBD_F_FUA);
+}
+
+static void sync_apply(struct op *op)
+{
+	if (!op->status && !op->left)
+		op->status = export_sync_error(op->io->ex);
+	if (!op->status)
+		medium_flush(op->disk, op->started);
+	else if (!op->left)
+		export_sync_failed(op->io->ex, op->status);
 }
 
 static void op_apply(struct op *op)
@@ -249,25 +264,22 @@ static void op_apply(struct op *op)
 	const struct export_io *io = op->io;
 
 	op->stage = OP_APPLIED;
-	/* Behind the end of a file that was cut, which a READ meets; here a WRITE does, too. */
-	if (!op->status && io->op != RNBD_OP_FLUSH && !range_ok(io->offset, io->len, d->size))
-		op->status = -EIO;
-	if (!op->status && !op->left && op_syncs(io))
-		op->status = export_sync_error(io->ex);
-	if (op->status) {
-		if (op_syncs(io) && !op->left)
-			export_sync_failed(io->ex, op->status);
+	if (op->kind == RNBD_OP_FLUSH) {
+		sync_apply(op);
 		return;
 	}
-	if (io->op == RNBD_OP_FLUSH || (io->flags & RNBD_F_PREFLUSH))
-		medium_flush(d, op->started);
-	if (io->op == RNBD_OP_READ)
+	/* Behind the end of a file that was cut, which a READ meets; here a WRITE does, too. */
+	if (!op->status && !range_ok(io->offset, io->len, d->size))
+		op->status = -EIO;
+	if (op->status)
+		return;
+	if (op->kind == RNBD_OP_READ)
 		memcpy(io->buf, d->now + io->offset, io->len);
-	else if (io->op == RNBD_OP_EXTENTS)
+	else if (op->kind == RNBD_OP_EXTENTS)
 		medium_extents(d, io);
-	else if (io->op != RNBD_OP_FLUSH)
+	else
 		medium_change(d, io);
-	if ((io->flags & RNBD_F_FUA) && !only_reads(io) && io->op != RNBD_OP_FLUSH)
+	if (is_durable(op))
 		memcpy(d->durable + io->offset, d->now + io->offset, io->len);
 }
 
@@ -290,7 +302,7 @@ static void op_done(struct sim_cqe *cqe)
 	if (op->in_sync)
 		export_sync_ended(io->ex);
 	op_free(op);
-	io->done(io, status);
+	export_io_next(io, status);
 }
 
 static void op_complete(struct op *op)
@@ -300,7 +312,7 @@ static void op_complete(struct op *op)
 
 	op->stage = OP_COMPLETED;
 	d->count++;
-	if (!op->status && !only_reads(io) && io->op != RNBD_OP_FLUSH) {
+	if (!op->status && !only_reads(io) && op->kind != RNBD_OP_FLUSH) {
 		for (uint64_t s = io->offset / SECTOR; s < (io->offset + io->len) / SECTOR; s++)
 			d->dirty[s] = d->dirty[s] ? d->dirty[s] : d->count;
 	}
@@ -372,8 +384,8 @@ static void release_asks(struct sim_disk *d)
 		ask_answer(a);
 }
 
-bool export_io_size(struct reactor *r, struct export *ex, int64_t *size,
-		    void (*done)(struct export *ex, int64_t size, void *arg), void *arg)
+static bool sim_size(struct reactor *r, struct export *ex, int64_t *size,
+		     void (*done)(struct export *ex, int64_t size, void *arg), void *arg)
 {
 	struct sim_disk *d = sim_disk_find(ex->path);
 	struct ask *a;
@@ -406,16 +418,11 @@ void sim_disk_release(struct sim_disk *d)
 	release_asks(d);
 }
 
-void export_io_anew(struct reactor *r, struct export *ex, void (*done)(void *arg), void *arg)
+static void sim_anew(struct reactor *r, struct export *first, void (*done)(void *arg), void *arg)
 {
-	atomic_store(&ex->first->sync_error, 0);
-	ex->first->anew = EXPORT_ANEW_DONE;
+	atomic_store(&first->sync_error, 0);
+	first->anew = EXPORT_ANEW_DONE;
 	done(arg);
-}
-
-uint64_t export_ring_stuck_ms(const struct reactor *r)
-{
-	return 0;
 }
 
 static void op_end_for_ghost(struct op *op)
@@ -427,19 +434,18 @@ static void op_end_for_ghost(struct op *op)
 	sim_loop_complete(reactor_loop(op->reactor), &op->cqe);
 }
 
-void export_io_start(struct reactor *r, struct export_io *io)
+/* @kind: of @io, or FLUSH for a sync. */
+static struct op *op_create(struct export_io *io, enum rnbd_io_op kind)
 {
 	struct sim_disk *d = sim_disk_find(io->ex->path);
+	struct rule *rule = rule_of(d, kind);
 	struct op *op = calloc(1, sizeof(*op));
-	struct rule *rule = rule_of(d, io->op);
 
-	assert(op && io->op != RNBD_OP_SECURE_ERASE);
-	assert(io->op == RNBD_OP_FLUSH || range_ok(io->offset, io->len, export_size(io->ex)));
-	assert(io->offset % SECTOR == 0 && io->len % SECTOR == 0);
-	d->prio = io->prio;
+	assert(op);
 	op->disk = d;
 	op->io = io;
-	op->reactor = r;
+	op->kind = kind;
+	op->reactor = io->reactor;
 	op->started = d->count;
 	op->cqe.fn = op_done;
 	list_init(&op->cqe.link);
@@ -453,14 +459,36 @@ void export_io_start(struct reactor *r, struct export_io *io)
 		op->status = rule->err;
 	}
 	list_add_tail(&d->ops, &op->link);
+	return op;
+}
+
+static void op_start(struct export_io *io, enum rnbd_io_op kind)
+{
+	struct op *op = op_create(io, kind);
+	struct sim_disk *d = op->disk;
+
 	if (sim_is_ghost(sim_host(), sim_epoch())) {
 		op_end_for_ghost(op);
 		return;
 	}
-	op->in_sync = op_syncs(io);
+	op->in_sync = kind == RNBD_OP_FLUSH || is_durable(op);
 	if (op->in_sync)
 		export_sync_begun(io->ex);
 	sim_event_at(&op->ev, sim_now_us() + d->delay_us + sim_rand(d->jitter_us + 1));
+}
+
+static void sim_work(struct export_io *io)
+{
+	assert(io->op != RNBD_OP_SECURE_ERASE && range_ok(io->offset, io->len, export_size(io->ex)));
+	assert(io->offset % SECTOR == 0 && io->len % SECTOR == 0);
+	sim_disk_find(io->ex->path)->prio = io->prio;
+	io->need_sync = !io->ex->direct;
+	op_start(io, io->op);
+}
+
+static void sim_sync(struct export_io *io)
+{
+	op_start(io, RNBD_OP_FLUSH);
 }
 
 /* What @op was to do to the disk, for nobody, with the data that it has now. */
@@ -474,7 +502,7 @@ static void op_leave(const struct op *op)
 	left->left = true;
 	left->in_sync = false;
 	left->own_io = *io;
-	left->own_io.buf = io->op == RNBD_OP_WRITE ? malloc(io->len) : NULL;
+	left->own_io.buf = op->kind == RNBD_OP_WRITE ? malloc(io->len) : NULL;
 	if (left->own_io.buf)
 		memcpy(left->own_io.buf, io->buf, io->len);
 	left->io = &left->own_io;
@@ -496,7 +524,7 @@ void sim_disk_process_killed(struct sim_disk *d)
 		list_add_tail(&d->ops, &op->link);
 		if (op->stage == OP_COMPLETED || op->left)
 			continue;
-		if (!only_reads(op->io))
+		if (op->kind == RNBD_OP_FLUSH || !only_reads(op->io))
 			op_leave(op);
 		else
 			d->nheld -= op->held;
@@ -545,7 +573,81 @@ void sim_disk_power_cut(struct sim_disk *d)
 	}
 }
 
-/* ---- per reactor ---- */
+/* ---- the driver ---- */
+
+static struct export *sim_create(void)
+{
+	return calloc(1, sizeof(struct export));
+}
+
+static int sim_check(const struct export *ex, char *err, size_t errlen)
+{
+	return 0;
+}
+
+static int sim_open(struct export *ex, char *err, size_t errlen)
+{
+	const struct sim_disk *d = sim_disk_find(ex->path);
+
+	assert(d);
+	ex->kind = ex->kind_text = "disk";
+	ex->id.len = (uint8_t)strlen(ex->path);
+	memcpy(ex->id.bytes, ex->path, ex->id.len);
+	ex->ident = 1;
+	atomic_store(&ex->size, d->size);
+	return 0;
+}
+
+static void sim_added(struct export *ex)
+{
+}
+
+static void sim_close(struct export *ex)
+{
+	free(ex);
+}
+
+static const char *const no_flags[] = { NULL };
+
+static const struct store_driver sim_driver = {
+	.flags = no_flags,
+	.create = sim_create,
+	.check = sim_check,
+	.open = sim_open,
+	.added = sim_added,
+	.close = sim_close,
+};
+
+static int sim_attach(struct export_slot *slot, char *err, size_t errlen)
+{
+	return 0;
+}
+
+static void sim_detach(struct export_slot *slot)
+{
+}
+
+static bool sim_takes_at_once(const struct export_io *io)
+{
+	return false;
+}
+
+static const struct store_io_ops sim_io_ops = {
+	.attach = sim_attach,
+	.detach = sim_detach,
+	.rw = sim_work,
+	.zero = sim_work,
+	.extents = sim_work,
+	.sync = sim_sync,
+	.takes_at_once = sim_takes_at_once,
+	.anew = sim_anew,
+	.size = sim_size,
+};
+
+const struct store_driver *const store_drivers[] = { &sim_driver };
+const struct store_io_ops *const store_drivers_io[] = { &sim_io_ops };
+
+/* ---- the tables of a ring ---- */
 
 struct ring {
 	struct list link;
@@ -566,9 +668,7 @@ static struct ring *ring_of(const struct reactor *r)
 	return NULL;
 }
 
-int export_ring_attach(struct reactor *r, const struct exports *exports, bool never_blocks,
-		       char *err,
-		     size_t errlen)
+int store_uring_attach(struct reactor *r, unsigned nfiles, char *err, size_t errlen)
 {
 	struct ring *ring = calloc(1, sizeof(*ring));
 
@@ -579,7 +679,7 @@ int export_ring_attach(struct reactor *r, const struct exports *exports, bool ne
 }
 
 /* What is still registered goes with the ring. */
-void export_ring_detach(struct reactor *r)
+void store_uring_let_go(struct reactor *r)
 {
 	struct ring *ring = ring_of(r);
 
@@ -587,17 +687,14 @@ void export_ring_detach(struct reactor *r)
 	free(ring);
 }
 
-int export_ring_mem_add(struct reactor *r, void *addr, size_t len)
+void store_uring_allow_workers(struct reactor *r, unsigned want)
 {
-	return (int)ring_of(r)->mems++;
 }
 
-void export_ring_mem_del(struct reactor *r, int handle)
+int store_uring_mem(struct reactor *r, unsigned mem, void *addr, size_t len)
 {
-	struct ring *ring = ring_of(r);
-
-	assert(ring->mems);
-	ring->mems--;
+	ring_of(r)->mems += addr ? 1 : -1u;
+	return 0;
 }
 
 unsigned sim_storage_mems(void)

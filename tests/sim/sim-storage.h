@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Storage in memory behind export-io.h, with the honesty of a disk that has a volatile cache: what
+/* Storage in memory, a driver of the store, with the honesty of a disk that has a volatile cache: what
  * a completed FLUSH or FUA covers survives a power cut, of the rest each sector on its own may be
  * there or not.  Operations take time, reach the medium at any moment in between, and can be held
  * back or made to fail.

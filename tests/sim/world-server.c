@@ -4,6 +4,7 @@
  * scenes so that its memory comes back. */
 #include <assert.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +27,7 @@ struct world_server {
 	unsigned epoch;
 	struct srv_conf conf;
 	struct exports exports;
-	struct export ex;
+	struct export *ex;
 	struct fab_addr listen;
 	struct reactor **reactors;
 	unsigned nreactors;
@@ -38,17 +39,15 @@ struct world_server {
 static void export_init(struct world_server *s, const struct world_server_conf *conf,
 			struct sim_disk *d, struct export_state *state)
 {
-	struct export *ex = &s->ex;
 	uint32_t nsectors = (uint32_t)(sim_disk_size(d) / RNBD_SECTOR_SIZE);
+	char spec[256 + RNBD_NAME_MAX], err[256];
+	struct export *ex;
 
 	exports_init(&s->exports);
-	ex->name = (char *)(conf->export_name ? conf->export_name : "disk0");
-	ex->path = "disk0";
-	ex->first = ex;
-	ex->all = &s->exports;
+	snprintf(spec, sizeof(spec), "%s=disk0", conf->export_name ? conf->export_name : "disk0");
+	CHECK(exports_add(&s->exports, spec, err, sizeof(err)) == 0);
+	ex = s->ex = list_entry(s->exports.list.next, struct export, link);
 	ex->state = state;
-	ex->ident = 1;
-	atomic_store(&ex->size, sim_disk_size(d));
 	ex->direct = conf->direct;
 	ex->geometry = (struct rnbd_dev_info){
 		.max_hw_sectors = s->conf.max_io_size / RNBD_SECTOR_SIZE,
@@ -61,8 +60,6 @@ static void export_init(struct world_server *s, const struct world_server_conf *
 		.fua = !conf->no_fua,
 		.writeback = !conf->write_through,
 	};
-	list_add_tail(&s->exports.list, &ex->link);
-	s->exports.n = s->exports.nslots = 1;
 }
 
 static void conf_init(struct world_server *s, const struct world_server_conf *conf)
@@ -116,10 +113,12 @@ static struct world_server *server_make(struct world *w, const struct world_serv
 static void server_unmake(struct world_server *s)
 {
 	for (unsigned i = 0; i < s->nreactors; i++) {
+		export_ring_let_go(s->reactors[i]);
 		export_ring_detach(s->reactors[i]);
 		reactor_destroy(s->reactors[i]);
 	}
 	free(s->reactors);
+	exports_fini(&s->exports);
 }
 
 static bool unlocked(void *arg)
@@ -268,7 +267,7 @@ void world_server_kill(struct world *w, enum sim_kill how)
 
 	w->server = NULL;
 	sim_kill("srv", how);
-	s->ex.state = &s->ex.own_state;		/* the ghost's words do not count */
+	s->ex->state = &s->ex->own_state;		/* the ghost's words do not count */
 	if (how == SIM_KILL_POWER) {
 		sim_disk_power_cut(w->disk);
 		w->boot++;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The ring of a reactor, for those who put something into it: the reactor itself, and the storage
- * (store-driver.h).  Thread of the reactor. */
+ * (store-uring.c and file/).  Thread of the reactor. */
 #ifndef REACTOR_RING_H
 #define REACTOR_RING_H
 
@@ -10,9 +10,8 @@
 #include "reactor.h"
 #include "spin.h"
 
-struct export_ring;
-
 struct reactor {
+	struct reactor_part part;	/* first */
 	struct loop loop;
 	struct io_uring ring;
 	bool enabled;			/* the ring belongs to the thread that enabled it */
@@ -27,8 +26,6 @@ struct reactor {
 
 	struct loop_watch inbox_watch;
 	struct loop_msg stop_msg;
-
-	struct export_ring *storage;	/* the storage's own; NULL while not attached */
 };
 
 /* Make the calling thread the one that submits.  Idempotent.  0 or -errno. */

@@ -163,7 +163,7 @@ void reactor_destroy(struct reactor *r)
 {
 	if (!r)
 		return;
-	assert(!r->storage);
+	assert(!reactor_storage(r));
 	/* A stop that came when the thread had already ended, or never ran. */
 	loop_run_inbox(&r->loop);
 	assert(loop_inbox_empty(&r->loop));

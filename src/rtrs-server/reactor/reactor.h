@@ -16,6 +16,7 @@
 #include "loop.h"
 
 struct reactor;
+struct export_ring;
 
 /* One operation in a reactor's ring: its user_data.  Embedded in its owner, which is not freed
  * before done() has run for the last time. */
@@ -38,6 +39,21 @@ int reactor_run(struct reactor *r);
 /* Any thread. */
 void reactor_stop(struct reactor *r);
 const char *reactor_name(const struct reactor *r);
+
+/* The first member of each struct reactor: what is kept for others. */
+struct reactor_part {
+	struct export_ring *storage;	/* the storage's own; NULL: it is not attached */
+};
+
+static inline struct export_ring *reactor_storage(const struct reactor *r)
+{
+	return ((const struct reactor_part *)(const void *)r)->storage;
+}
+
+static inline void reactor_set_storage(struct reactor *r, struct export_ring *storage)
+{
+	((struct reactor_part *)(void *)r)->storage = storage;
+}
 
 /* Tasks, timers, messages and watches of its thread. */
 struct loop *reactor_loop(struct reactor *r);

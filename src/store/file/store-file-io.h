@@ -4,6 +4,7 @@
 #define STORE_FILE_IO_H
 
 #include "store-file.h"
+#include "reactor-ring.h"
 #include "store-driver.h"
 
 extern const struct store_io_ops store_file_io_ops;
