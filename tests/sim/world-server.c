@@ -164,7 +164,8 @@ const char *world_server_refuses(struct world *w, const struct world_server_conf
 	struct world_server *s = server_make(w, conf);
 
 	err[0] = '\0';
-	CHECK(srv_start(&s->conf, &s->exports, s->reactors, s->nreactors, &s->srv, err, sizeof(err)) < 0);
+	CHECK(srv_start(&s->conf, &s->exports, s->reactors, s->nreactors, &s->srv, err,
+			sizeof(err)) < 0);
 	server_unmake(s);
 	free(s);
 	sim_leave(before);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A front end that is no nbdkit: the kit probes the server, opens the session and the export.  Its
- * threads sleep for their answers; the next session of the same process has all its IO on its loop. */
+ * threads sleep for their answers; the next session of the same process has all its IO on its
+ * loop. */
 #include <semaphore.h>
 
 #include "../mock/mock-server.h"
