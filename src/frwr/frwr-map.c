@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* From FREE to VALID: a range and a key for a window, the bind in front of the request that tells
  * the key, and what its post came to.  The window's owner calls in, posted() comes under the send
- * lock.  What would fail the connection as a bind is refused here, before it is posted. */
+ * lock.  A range that would fail the connection as a bind is refused here, before the bind is
+ * posted. */
 #include <errno.h>
 #include <string.h>
 
@@ -220,8 +221,8 @@ static void window_posted(struct frwr *w)
 	} while (!frwr_step(w, &word, next));
 }
 
-/* Nobody has been told the key.
- * RACE: who guessed it may have invalidated it; then it is FREE already. */
+/* No peer has been told the key.  RACE: who guessed it may have invalidated it; then it is FREE
+ * already. */
 static void window_not_posted(struct frwr *w)
 {
 	uint32_t word = frwr_word(w);

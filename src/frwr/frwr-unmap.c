@@ -84,7 +84,8 @@ void frwr_entry_over(struct frwr_entry *e, int rc)
 	e->done(e->arg, rc);
 }
 
-/* One of the two that it takes has happened. */
+/* Note @event.  An entry is over when its chain was posted and its invalidate has completed, in
+ * either order. */
 static void entry_event(struct frwr_entry *e, unsigned event)
 {
 	const unsigned both = FRWR_E_POSTED | FRWR_E_COMPLETED;

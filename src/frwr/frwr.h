@@ -297,6 +297,7 @@ void frwr_pool_learn(struct frwr_pool *pool, struct frwr_lessons *l, const struc
 
 /* ---- their life ---- */
 
+/* The state of @w now. Any thread. */
 enum frwr_state frwr_state(const struct frwr *w);
 
 /* Give @w the range [addr, addr + len) of @mr, as fab_mr_iova() counts, and a fresh key.  Posts

@@ -23,6 +23,7 @@ static inline unsigned bitmap_nwords(const struct bitmap *b)
 
 /* All @nbits numbers free.  Returns 0 or -ENOMEM. */
 int bitmap_init(struct bitmap *b, unsigned nbits);
+/* Free the bits. */
 void bitmap_fini(struct bitmap *b);
 
 /* Take the lowest free number (lowest at some moment of the call).  Returns it, or -EAGAIN when

@@ -35,6 +35,7 @@ static inline void hist_count_shared(struct hist *h, uint64_t ns)
 void hist_add(struct hist *sum, const struct hist *h);
 void hist_sub(struct hist *sum, const struct hist *h);
 
+/* The number of samples in @h. */
 uint64_t hist_total(const struct hist *h);
 /* The time that @permille of 1000 are not above, as if those of a bucket lay evenly in it; 0:
  * empty. */

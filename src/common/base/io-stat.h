@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What both ends count of the IO of an export or a path. */
+/* The counters that both ends keep of the IO of an export or a path. */
 #ifndef BASE_IO_STAT_H
 #define BASE_IO_STAT_H
 

@@ -14,6 +14,7 @@ struct list {
 
 #define LIST_INIT(name) { &(name), &(name) }
 
+/* Make @l an empty list, or an element that is on no list. */
 static inline void list_init(struct list *l)
 {
 	l->next = l->prev = l;
@@ -24,6 +25,7 @@ static inline bool list_empty(const struct list *l)
 	return l->next == l;
 }
 
+/* Insert @e, which is on no list, in front of @at. */
 static inline void list_insert_before(struct list *at, struct list *e)
 {
 	e->next = at;
@@ -49,6 +51,7 @@ static inline void list_del(struct list *e)
 	list_init(e);
 }
 
+/* Remove the first element of @l and return it; NULL: the list is empty. */
 static inline struct list *list_pop(struct list *l)
 {
 	struct list *e = l->next;

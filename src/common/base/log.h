@@ -29,6 +29,7 @@ typedef void log_sink_fn(enum log_level level, const char *line);
  * Without a call lines go to stderr at LOG_LEVEL_INFO. */
 void log_init(log_sink_fn *sink, enum log_level level);
 
+/* Is a line of @level logged at all? */
 bool log_wants(enum log_level level);
 /* The least important level that is passed on; another one from now on.  Any thread. */
 enum log_level log_level(void);

@@ -30,6 +30,7 @@ void loop_check_thread(const struct loop *loop);
 /* Tasks that a task defers belong to the same pass, up to a limit: tasks which go on deferring
  * each other do not starve the rest. */
 void loop_run_tasks(struct loop *loop);
+/* Run the tasks that are due right before the loop sleeps. */
 void loop_run_sleep_tasks(struct loop *loop);
 /* Run the timers that are due at @now_ms, in order. */
 void loop_run_timers(struct loop *loop, uint64_t now_ms);
@@ -43,6 +44,7 @@ static inline uint64_t loop_deadline(const struct loop *loop)
 
 /* Run the messages that are posted; returns how many.  Later ones run in the next call. */
 unsigned loop_run_inbox(struct loop *loop);
+/* Does no message wait? Loop's thread. */
 bool loop_inbox_empty(const struct loop *loop);
 
 #endif

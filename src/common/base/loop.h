@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A loop: one thread to which everything comes that is not asked for: work put off, deadlines,
- * descriptors that are ready, messages of other threads.  What belongs to one loop needs no lock.
+ * descriptors that are ready, messages of other threads.  Objects of one loop need no lock.
  *
  * All of it is embedded in its owners; only loop_watch() allocates.  Unless a function says "any
  * thread" it is called on the loop's own thread, which means inside one of the functions below, or

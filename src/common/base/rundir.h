@@ -20,6 +20,7 @@ const char *rundir_parent(void);
  * by default, in the directory above. */
 #define RUNDIR_SERVER "server"
 #define RUNDIR_NBDKIT "nbdkit"
+/* Write into @buf the file name of the control socket of process @pid, which is of @kind. */
 void rundir_socket_name(const char *kind, int pid, char *buf, size_t len);
 /* Is @name such a name, of @kind?  NULL: of either. */
 bool rundir_is_socket(const char *name, const char *kind);

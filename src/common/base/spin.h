@@ -40,7 +40,7 @@ static inline bool spin_begin(struct spin *s)
 
 /* Yields. */
 bool spin_more(struct spin *s);
-/* What was waited for has come, by looking or by sleep.  Without a wait nothing happens; a wait
+/* The awaited event has come, by polling or after sleep.  Without a wait nothing happens; a wait
  * that ends for another reason is not told of, and forgotten when the next one begins. */
 static inline void spin_end(struct spin *s)
 {

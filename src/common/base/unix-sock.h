@@ -17,17 +17,18 @@ struct unix_sock {
  * that nobody listens on any more is replaced.  0: @sock is to be given to unix_sock_remove(), and
  * its descriptor to be closed; or -errno with the reason in @err: -ENAMETOOLONG, -EEXIST no socket,
  * -EADDRINUSE somebody listens there, -EBUSY another process of this user takes the name and does
- * not get on, ...  Waits for such a process, 2 s at most: of several processes that want one name
- * one gets it.  They agree by a lock on @path.lock (lock-file.h), which is there meanwhile. */
+ * not get on, ...  Waits for such a process, 2 s at most.  If several processes want one name, one
+ * process gets the name: the holder of a lock on @path.lock (lock-file.h), a file that exists
+ * meanwhile. */
 int unix_sock_listen(struct unix_sock *sock, const char *path, mode_t mode, int backlog, char *err,
 		     size_t errlen);
 /* Remove the name, unless something else has it now, and nothing more: what a signal handler may
  * do. */
 void unix_sock_unlink(const struct unix_sock *sock);
-/* That, and give up @sock. */
+/* Remove the name like unix_sock_unlink(), and give up @sock. */
 void unix_sock_remove(struct unix_sock *sock);
-/* Remove the socket at @path if it is this user's and nobody listens there.  One that a process is
- * about to listen at stays, and so does anything else.  Never waits. */
+/* Remove the socket at @path if the socket belongs to this user and no process listens there.  A
+ * socket at which a process is about to listen stays, and so does any other file.  Never waits. */
 void unix_sock_remove_dead(const char *path);
 /* Close the descriptor and give up @sock; remove the name, too, unless somebody listens there all
  * the same: a process that was forked meanwhile has the socket.  Waits for a process that takes the

@@ -28,11 +28,13 @@ static inline uint64_t align_up(uint64_t x, uint64_t align)
 	return (x + align - 1) & ~(align - 1);
 }
 
+/* The largest multiple of @align, a power of two, that is not above @x. */
 static inline uint64_t align_down(uint64_t x, uint64_t align)
 {
 	return x & ~(align - 1);
 }
 
+/* Is @x a power of two? 0 is none. */
 static inline bool is_pow2(uint64_t x)
 {
 	return x && !(x & (x - 1));

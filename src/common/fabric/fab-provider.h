@@ -41,9 +41,12 @@ struct fab_conn {
 /* Write the cause of a failure of @conn.  True if it is the first; fab_conn_tell_cause() is to
  * follow.  Any thread. */
 __attribute__((format(printf, 2, 0)))
+/* Write the cause of @conn's failure, unless another thread has done so: then false. The cause is
+ * read only after fab_conn_tell_cause(). */
 bool fab_conn_claim_cause(struct fab_conn *conn, const char *fmt, va_list ap);
+/* Publish the cause that fab_conn_claim_cause() wrote. */
 void fab_conn_tell_cause(struct fab_conn *conn);
-/* Both at once. */
+/* fab_conn_claim_cause() and, if it wrote, fab_conn_tell_cause(). */
 __attribute__((format(printf, 2, 0)))
 void fab_conn_note_cause(struct fab_conn *conn, const char *fmt, va_list ap);
 

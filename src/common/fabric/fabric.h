@@ -3,42 +3,38 @@
  *
  * Data is that of <infiniband/verbs.h>: ibv_send_wr, ibv_recv_wr, ibv_sge, ibv_wc, ibv_mr and the
  * opcode, status and access enums.  Handles are ours.  Providers: tcp (always), verbs (rdma-core),
- * and sim for tests.  A connection is polled, as a CQ is; no provider owns a thread or a loop.
- * What is static inline here stands in fab-io.h.
+ * and sim for tests.  A connection is polled, as a CQ is; no provider owns a thread or a loop.  The
+ * static inline functions are defined in fab-io.h.
  *
  * THE SUBSET.  Send opcodes SEND, SEND_WITH_IMM, SEND_WITH_INV, RDMA_WRITE, RDMA_WRITE_WITH_IMM,
  * and where the device has windows BIND_MW and LOCAL_INV.  No RDMA READ, no atomics: RTRS uses
  * none.
  *
- * THE PROMISES.  Each has a test in the conformance suite (tests/fabric), named by its letter.
- *  a. Send completions come in posting order, receive completions in arrival order; there is no
- *     order between the two.
- *  b. An unsignaled work request completes only when it fails.  Callers signal what they want to
- *     hear of and never to make room: the fabric reclaims its queue by itself.
- *  c. After the first failure everything posted completes with IBV_WC_WR_FLUSH_ERR (the failing
- *     one may tell its own status), signaled or not; then, once, fab_poll() returns -ENOTCONN
- *     ("drained") and goes on to.  A partial post fails the connection.  A device that is gone, or
- *     broken, takes completions with it: then drained stands for those, too.
- *  d. The bytes of an RDMA_WRITE are visible before the completion of an immediate or send posted
- *     behind it.  What is bound in a chain is usable by the next request of that chain.
- *  e. A send or immediate that meets no posted receive is never delivered: tcp and sim fail the
- *     connection at once, verbs retries (RNR).
- *  f. Nothing completes inside a post; completions come only from fab_poll().
- *  g. A provider goes on receiving while it cannot send, so two peers never block each other.
- *  h. Post and poll may run on two threads at once; posts are serialised inside; two polls of one
- *     connection must not run at once.
- *  i. Remote access is checked for key, liveness, right and range for each message; a violation
- *     fails the connection and changes nothing outside the range the key gives.  A zero-length
- *     RDMA_WRITE is not checked (as on a NIC).
- *  k. When fab_rereg_mr() or fab_dereg_mr() returns, no peer's byte is placed under the old key any
- *     more; as well when the completion is polled of a LOCAL_INV, of a BIND_MW that takes a window
- *     of type 1 away, or of the receive that a SEND_WITH_INV met.  (A window of rxe: but for a
- *     packet that was checked before.)  A connection in the middle of such a placement fails.
- *  l. A send completion (or flush) of a request says that its local buffers are no longer read.
- *  m. A window opens its range under its key from its bind on, to the connections it is good for,
- *     until it is invalidated, bound anew or deallocated (see fab_alloc_mw() below).  A bind or
- *     invalidate against the rules fails the connection: the post returns 0, and the request
- *     completes with an error or as flushed.
+ * THE PROMISES.  Each has a test in the conformance suite (tests/fabric), named by its letter.  a.
+ * Send completions come in posting order, receive completions in arrival order; there is no order
+ * between the two.  b. An unsignaled work request completes only when it fails.  Callers signal
+ * what they want to hear of and never to make room: the fabric reclaims its queue by itself.  c.
+ * After the first failure everything posted completes with IBV_WC_WR_FLUSH_ERR (the failing one may
+ * tell its own status), signaled or not; then, once, fab_poll() returns -ENOTCONN ("drained") and
+ * goes on to.  A partial post fails the connection.  A device that is gone, or broken, takes
+ * completions with it: then drained stands for those, too.  d. The bytes of an RDMA_WRITE are
+ * visible before the completion of an immediate or send posted behind it.  A window that is bound
+ * in a chain is usable by the next request of that chain.  e. A send or immediate that meets no
+ * posted receive is never delivered: tcp and sim fail the connection at once, verbs retries (RNR).
+ * f. Nothing completes inside a post; completions come only from fab_poll().  g. A provider goes on
+ * receiving while it cannot send, so two peers never block each other.  h. Post and poll may run on
+ * two threads at once; posts are serialised inside; two polls of one connection must not run at
+ * once.  i. Remote access is checked for key, liveness, right and range for each message; a
+ * violation fails the connection and changes nothing outside the range the key gives.  A
+ * zero-length RDMA_WRITE is not checked (as on a NIC).  k. When fab_rereg_mr() or fab_dereg_mr()
+ * returns, no peer's byte is placed under the old key any more; as well when the completion is
+ * polled of a LOCAL_INV, of a BIND_MW that takes a window of type 1 away, or of the receive that a
+ * SEND_WITH_INV met.  (A window of rxe: but for a packet that was checked before.)  A connection in
+ * the middle of such a placement fails.  l. A send completion (or flush) of a request says that its
+ * local buffers are no longer read.  m. A window opens its range under its key from its bind on, to
+ * the connections it is good for, until it is invalidated, bound anew or deallocated (see
+ * fab_alloc_mw() below).  A bind or invalidate against the rules fails the connection: the post
+ * returns 0, and the request completes with an error or as flushed.
  *
  * ERRORS are 0 or negative errno.  On error from a post the connection has failed: do not retry.
  * fab_post_recv() is possible from fab_create_qp() on, fab_post_send() and a useful fab_poll() when
@@ -48,8 +44,7 @@
  *                 fab_connect, ESTABLISHED | REJECTED | UNREACHABLE
  *        passive: CONNECT_REQUEST (gives a conn), fab_create_qp, [post_recv], fab_accept,
  *                 ESTABLISHED   |   fab_reject (the conn is gone)
- *        both:    ... fab_disconnect, poll until -ENOTCONN, fab_conn_destroy.
- */
+ *        both:    ... fab_disconnect, poll until -ENOTCONN, fab_conn_destroy. */
 #ifndef FABRIC_H
 #define FABRIC_H
 
@@ -84,6 +79,7 @@ struct fab_addr {
 
 /* Provider by name ("tcp"), or NULL.  Any thread. */
 const struct fab_provider *fab_provider_find(const char *name);
+/* The name in front of "://": "tcp", "rdma". */
 const char *fab_provider_name(const struct fab_provider *p);
 
 /* Add @p to those that can be found (the simulation's); before any thread starts. */
@@ -140,6 +136,7 @@ struct fab_users {
 int fab_user_parse(const char *text, uid_t *uid);
 /* "USER[,USER]...", at most FAB_USERS_MAX.  0 or -EINVAL. */
 int fab_users_parse(const char *text, struct fab_users *users);
+/* Is @uid one of @users? */
 bool fab_users_have(const struct fab_users *users, uid_t uid);
 /* "0 or 1000"; returns @buf. */
 const char *fab_users_format(const struct fab_users *users, char *buf, size_t len);
@@ -210,6 +207,7 @@ void fab_listener_addr(const struct fab_listener *l, struct fab_addr *addr);
 /* The device that connections of @l will come through; -ENODEV while that is not known, as with an
  * address that several may have. */
 int fab_listener_query_device(const struct fab_listener *l, struct fab_device_attr *attr);
+/* Stop listening. NULL: nothing. */
 void fab_listener_destroy(struct fab_listener *l);
 
 /* ---- connection set-up ---- */
@@ -276,6 +274,7 @@ bool fab_pd_local_dma_lkey(const struct fab_pd *pd, uint32_t *lkey);
  * nothing until touched or registered.  fab_free() takes the same length, when no region has the
  * memory any more, which may outlive @pd.  Any thread.  NULL with errno. */
 void *fab_alloc(struct fab_pd *pd, size_t length);
+/* Free memory of fab_alloc(), with the same @length. */
 void fab_free(void *mem, size_t length);
 
 /* @access: IBV_ACCESS_LOCAL_WRITE | _REMOTE_WRITE | _REMOTE_READ | _MW_BIND.  @length 0 registers

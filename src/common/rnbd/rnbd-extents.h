@@ -34,6 +34,7 @@ struct rnbd_extents_writer {
 void rnbd_extents_begin(struct rnbd_extents_writer *w, void *buf, size_t room);
 /* @len bytes more, whole sectors, which are @what.  False: no room is left for them. */
 bool rnbd_extents_add(struct rnbd_extents_writer *w, uint64_t len, uint32_t what);
+/* Write the last extent and the header. */
 void rnbd_extents_end(struct rnbd_extents_writer *w);
 
 /* ---- at the client ---- */

@@ -14,6 +14,7 @@
 /* Bytes of an answer that a client asks for, which any server has room for. */
 #define RNBD_LIST_ROOM 4096u
 
+/* Ask for the names of exports from number @first on. */
 void rnbd_list_encode(struct rnbd_msg_list *m, uint32_t first);
 /* -EINVAL: short. */
 int rnbd_list_decode(const void *buf, size_t len, uint32_t *first);

@@ -30,21 +30,24 @@ enum rtrs_hb_action {
 	RTRS_HB_DEAD,			/* more than missed_max missed: fail the path */
 };
 
+/* Begin at @now_ms: a tick each @interval_ms, and RTRS_HB_DEAD after more than @missed_max ticks
+ * without a sign of life. */
 void rtrs_hb_start(struct rtrs_hb *hb, uint64_t now_ms, uint32_t interval_ms, uint32_t missed_max);
 /* To be called at or after hb->next_ms; advances it. */
 enum rtrs_hb_action rtrs_hb_tick(struct rtrs_hb *hb, uint64_t now_ms);
-/* HB_MSG was sent: with RTRS_HB_SEND, or for its own sake.  Returns what @acked is at least when
- * that one was acknowledged (rtrs_hb_acked()). */
+/* Count an HB_MSG that was sent, because of RTRS_HB_SEND or at any other time.  Returns the number
+ * of this HB_MSG, for rtrs_hb_acked(). */
 unsigned rtrs_hb_sent(struct rtrs_hb *hb, uint64_t now_ns);
-/* HB_ACK has come.  One that nobody asked for tells nothing. */
+/* Count an HB_ACK and measure its latency.  An HB_ACK without an HB_MSG is ignored. */
 void rtrs_hb_ack(struct rtrs_hb *hb, uint64_t now_ns);
 
+/* Has the HB_MSG with number @sent been acknowledged? @sent is of rtrs_hb_sent(). */
 static inline bool rtrs_hb_acked(const struct rtrs_hb *hb, unsigned sent)
 {
 	return (int)(hb->acked - sent) >= 0;
 }
 
-/* Anything was received on any connection of the path.  Any thread. */
+/* Note a sign of life: a message on any connection of the path.  Any thread. */
 static inline void rtrs_hb_rx(struct rtrs_hb *hb)
 {
 	if (atomic_load_explicit(&hb->missed, memory_order_relaxed))

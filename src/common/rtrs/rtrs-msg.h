@@ -45,6 +45,7 @@ int rtrs_info_req_decode(const void *buf, size_t len, char name[RTRS_NAME_MAX], 
 /* May @name be a session name (not empty, fits, neither '/' nor '.')? */
 bool rtrs_sessname_ok(const char *name);
 
+/* Bytes of an INFO_RSP with @sg_cnt regions. */
 static inline size_t rtrs_info_rsp_len(unsigned sg_cnt)
 {
 	return sizeof(struct rtrs_msg_info_rsp) + sg_cnt * sizeof(struct rtrs_sg_desc);

@@ -18,6 +18,7 @@ struct dev_list {
  * kernel or an older one, has no list; -EBADMSG: what it answers is none; -ENOMEM; or as
  * dev_open_req.status. */
 int dev_list(struct client *clt, struct dev_list *list);
+/* Free the names. */
 void dev_list_fini(struct dev_list *list);
 
 #endif

@@ -37,14 +37,14 @@ struct dev_loss {
 					 * to which a handle was told instead */
 };
 
-/* What a handle was told; embedded in a handle. */
+/* The losses that a handle was told of; embedded in the handle. */
 struct dev_told {
 	uint64_t count;			/* of losses that the handle was told of; dev_loss.lock */
 	uint64_t left;			/* dev_loss.left when the handle opened */
 	atomic_ullong wrote;		/* write_seq of its last write; 0: it has not written */
 };
 
-/* What one FLUSH or FUA has to cover; embedded in an operation. */
+/* The writes that one FLUSH or FUA has to cover; embedded in the operation. */
 struct dev_cover {
 	uint64_t write_seq;		/* of the device, when the operation began */
 	/* of the handle, likewise: operations that run at once cover the same writes and fail

@@ -4,13 +4,13 @@
  * Service thread.  A device that cannot be opened again is LOST: it is tried once a second, and
  * fails IO when io_timeout is over.
  *
- * What is given up.  A write that was sent and fails with io_timeout, or begins anew because the
- * path came back too small for it, may still be in the server's storage, where its buf_id orders it
- * before nothing any more: a later write to the same place goes under another one.  So nothing is
- * sent to its device before the server has said that its storage is done with all earlier requests.
- * That is what the answer to CLOSE says, with every server (doc/protocol.md 8.6; those that have
- * arrived and not begun are dropped with their path): the device is opened, closed and opened
- * again. */
+ * Writes that are given up.  A write fails with io_timeout, or begins anew because the path came
+ * back too small; its first copy may still be in the server's storage.  The buf_id of that copy
+ * orders nothing any more, because a later write to the same place has another buf_id.  So the
+ * client sends nothing to the device before the server's storage is done with all earlier requests.
+ * The answer to CLOSE proves this, with every server (doc/protocol.md 8.6; requests that have
+ * arrived and not begun are dropped with their path).  So the client opens the device, closes it
+ * and opens it again. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -272,7 +272,7 @@ static void reopen_timer(struct loop_timer *timer)
 	struct client *clt = container_of(timer, struct client, reopen_timer);
 	struct dev *dev;
 
-	/* Without a path the handshake comes. */
+	/* While no path is up, the next handshake opens the devices. */
 	list_for_each(dev, &clt->devs, link) {
 		if (clt_sess_is_up(&clt->sess) && dev_wants_reopen(dev))
 			dev_send_open(dev, CLT_OP_BOUND, reopen_done);

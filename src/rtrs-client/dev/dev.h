@@ -14,7 +14,7 @@ struct dev;
 
 /* ---- devices ---- */
 
-/* One open in progress.  Embedded by the caller, belongs to dev.c until done. */
+/* An open in progress.  The caller embeds the struct, which belongs to dev.c until @done. */
 struct dev_open_req {
 	const char *name;
 	enum rnbd_access_mode mode;
@@ -43,19 +43,22 @@ int dev_open(struct client *clt, const char *name, enum rnbd_access_mode mode,
 void dev_close(struct dev *dev);
 
 const char *dev_name(const struct dev *dev);
-/* As told when it was opened first; the size grows with reconnects, and whenever it is opened
- * again.  One that comes back as another file, smaller, with larger blocks, with a write cache it
- * did not have or without FUA is not used. */
+/* The answer to the first OPEN.  The size grows with reconnects, and whenever the device is opened
+ * again.  The client does not use a device that comes back as another file, smaller, with larger
+ * blocks, with a write cache that is new, or without FUA. */
 const struct rnbd_dev_info *dev_info(const struct dev *dev);
+/* The size of the export now, in bytes. */
 uint64_t dev_size(const struct dev *dev);
+/* The access mode of the first open. */
 enum rnbd_access_mode dev_mode(const struct dev *dev);
-/* WRITE_ZEROES is there, on the server as it is now; without NOUNMAP it may unmap; may the caller
- * ask for NOUNMAP? */
+/* Does the server, as it is now, offer WRITE_ZEROES? Without NOUNMAP the server may unmap. */
 bool dev_can_zero(const struct dev *dev);
+/* May the caller ask for WRITE_ZEROES with NOUNMAP? */
 bool dev_can_nounmap(const struct dev *dev);
+/* Does the server take DISCARD for this device? */
 bool dev_can_discard(const struct dev *dev);
 
-/* What an operator asks for.  Service thread. */
+/* For control commands.  Service thread. */
 /* The device of @clt behind @dev, the first one for NULL, or NULL: there is none. */
 struct dev *dev_next(struct client *clt, struct dev *dev);
 #define dev_for_each(dev, clt) for ((dev) = NULL; ((dev) = dev_next(clt, dev));)
@@ -66,10 +69,10 @@ const char *dev_state_name(const struct dev *dev);
 
 /* ---- IO ---- */
 
-/* One user of a device: a connection of NBD.  A handle is to a device what an open file is to a
- * file: each of them is told once of writes that were lost while it was open (doc/decisions.md
- * D13).  Embedded by the caller, who holds a reference of the device from init to fini and has no
- * IO in flight at either. */
+/* A handle is one user of a device: a connection of NBD.  A handle is to a device what an open file
+ * is to a file.  Each handle is told once of writes that were lost while the handle was open
+ * (doc/decisions.md D13).  Embedded by the caller, who holds a reference of the device from init to
+ * fini and has no IO in flight at either. */
 struct dev_handle {
 	struct dev *dev;
 	struct dev_told told;		/* private */
@@ -102,6 +105,7 @@ int dev_io_end(struct dev_io *op);
  * lock that excludes other writers of that block.  Block; any thread.  0 or -errno. */
 int dev_io_read(struct dev_handle *h, void *buf, uint32_t len, uint64_t off);
 int dev_io_write(struct dev_handle *h, const void *buf, uint32_t len, uint64_t off, bool fua);
+/* Make durable all writes that have ended before. Blocks; any thread. 0 or -errno. */
 int dev_io_flush(struct dev_handle *h);
 /* Unaligned edges are not discarded: the data there stays. */
 int dev_io_discard(struct dev_handle *h, uint32_t len, uint64_t off, bool fua);

@@ -49,6 +49,7 @@ struct clt_slot {
 	uint8_t hdr[RTRS_HDR_MAX] __attribute__((aligned(8)));
 };
 
+/* The control slot. */
 static inline struct clt_slot *clt_slot_ctl(struct clt_io *io)
 {
 	return &io->slots.slot[io->slots.n];
@@ -60,12 +61,14 @@ struct clt_slot *clt_slot_line(struct clt_op *op);
 void clt_slot_put_zero(struct clt_io *io, struct clt_slot *slot);
 /* clt_slot_enter() and clt_slot_exit() of a request of IO with permit 0. */
 bool clt_slot_zero_enter(struct clt_op *op);
+/* buf_id 0 is no longer in flight: let the others that wait for it look. */
 void clt_slot_zero_exit(struct clt_io *io);
 /* Leave the line and give back what was granted and not used. */
 void clt_slot_leave(struct clt_op *op);
 /* Permits that became usable go to those in line. */
 void clt_slot_regrant(struct clt_io *io);
 
+/* Take a free permit with its slot, or NULL. Any thread. */
 static inline struct clt_slot *clt_slot_take(struct clt_slot_table *s)
 {
 	unsigned limit = atomic_load_explicit(&s->limit, memory_order_relaxed);
@@ -145,6 +148,7 @@ static inline void clt_slot_exit(struct clt_op *op, const struct clt_slot *slot)
 
 /* Copy a WRITE's data to where the device reads it, a READ's from where it wrote.  Owner. */
 void clt_mem_copy_in(struct clt_slot *slot, struct clt_attempt *att);
+/* Copy the data that a READ has brought from the slot's memory to the caller's buffer. */
 void clt_mem_copy_out(struct clt_slot *slot, struct clt_attempt *att);
 /* Make @slot's part of the buffer reachable: fills @data for a WRITE, @req's descriptor for a READ.
  * With windows clt_key_chain() is to follow.  Under the send lock of its connection.  0 or

@@ -64,13 +64,13 @@ struct clt_slot;
 
 /* ---- what the engine has of a session ---- */
 
-/* Permits (doc/protocol.md 2.7).  They outlive paths.
+/* Permits (doc/protocol.md 2.7).  Permits outlive paths.
  *
  * IO may wait for a user message, when its device is to be opened again, and keeps its permits
- * meanwhile; so there is one permit that IO does not get: 0, with a slot of its own, the control
- * slot.  A user message takes it when the others are in use.  With a queue depth of 1 IO has to
- * have it, too; then the two take turns: what is only held does not keep the other from being
- * sent. */
+ * meanwhile.  So IO does not get permit 0, whose slot is the control slot: a user message takes
+ * permit 0 when the others are in use.  With a queue depth of 1 IO uses permit 0, too.  Then IO and
+ * user messages take turns: a slot that is held and not sent does not keep the other slot from
+ * being sent. */
 struct clt_slot_table {
 	struct clt_slot *slot;		/* [n + 1]: the last is the control slot */
 	struct clt_slot **order;	/* [n + 1]: clt_tx_fail_over()'s */
@@ -105,8 +105,8 @@ struct clt_io {
 					 * sleeps (spin.h) */
 	struct clt_slot_table slots;
 	struct clt_arena arena;
-	/* Counts the times that the session began anew on the server: no request of an earlier
-	 * epoch is answered any more.  Changed by the service thread while no path is open. */
+	/* Counts how often the session began anew on the server.  The server answers no request of
+	 * an earlier epoch.  The service thread changes @epoch while no path is open. */
 	unsigned epoch;
 	atomic_uint max_io_size;	/* of the paths that are or were up, the least; 0: never
 					 * was */
@@ -124,18 +124,18 @@ struct clt_io {
 
 /* @io->loop, wait and poll_us are set. */
 void clt_slot_init(struct clt_io *io);
-/* No operation is left. */
+/* Free the table.  No operation is left. */
 void clt_slot_fini(struct clt_io *io);
 /* @depth permits can be used from now on: of those that there are, which the first call makes.
  * Returns how many could be used before, or -ENOMEM.  Service thread, not up. */
 int clt_slot_limit(struct clt_io *io, unsigned depth);
-/* Operations that wait for something of the session look again.  Any thread. */
+/* Wake all operations that wait for a permit or for a path.  Any thread. */
 void clt_slot_wake(struct clt_io *io);
 
 /* ---- what it has of a path's attempt ---- */
 
-/* How the device reaches the caller's data (doc/decisions.md D7).  One of them, for all
- * requests. */
+/* How the device reaches the caller's data (doc/decisions.md D7).  All requests of an attempt use
+ * the same way. */
 enum clt_mem_way {
 	/* The device has a local_dma_lkey and rereg_mr (tcp): the caller's buffer is used itself,
 	 * under a key that lives as long as the request, that of its window.  Windows are bound to
@@ -144,18 +144,18 @@ enum clt_mem_way {
 	/* The same with the key of the slot's region, which gets another one for each READ
 	 * (FRWR_REREG). */
 	CLT_MEM_REREG,
-	/* It has not (verbs), or registration=static.  The caller's buffer may move or be given
-	 * back while a registration stands, and then data is lost without a word; so each slot has
-	 * a piece of an arena that is registered as long as the connections live, and data is
-	 * copied on the request's own thread.  A READ's key, the region's or its window's, opens
-	 * its own slot's piece and nothing else. */
+	/* The device has neither (verbs), or registration=static is given.  The caller's buffer may
+	 * move or be given back while a registration stands, and then data is lost without a word;
+	 * so each slot has a piece of an arena that is registered as long as the connections live,
+	 * and data is copied on the request's own thread.  A READ's key, the region's or its
+	 * window's, opens its own slot's piece and nothing else. */
 	CLT_MEM_BOUNCE,
 };
 
-/* What a connection tells its owner. */
+/* Calls from a connection to its owner. */
 struct clt_con_ops {
-	/* It failed, or its peer broke the protocol.  Any thread, also from handlers; more than
-	 * once. */
+	/* The connection failed, or its peer broke the protocol.  Any thread, also from handlers;
+	 * more than once. */
 	void (*failed)(struct clt_con *con, int err, const char *cause);
 	/* A heartbeat message or its acknowledgement came.  From a handler. */
 	void (*heartbeat)(struct clt_con *con, unsigned type);
@@ -200,6 +200,7 @@ struct clt_attempt {
 	unsigned nwindows;
 };
 
+/* May IO be submitted on @att? Any thread. */
 static inline bool clt_attempt_is_up(struct clt_attempt *att)
 {
 	/* seq_cst: clt-wait-threads.c counts on it */
@@ -214,8 +215,8 @@ extern const char *const clt_pick_policies[CLT_NPOLICIES];
 /* clt_pick() where there are several. */
 struct clt_attempt *clt_pick_one(struct clt_io *io, unsigned hint);
 
-/* The path for a request that has a choice, or NULL: none is up.  @hint: clt_op.hint.  Any
- * thread. */
+/* Choose the path for a request that may go over any path; NULL if no path is up.  @hint:
+ * clt_op.hint.  Any thread. */
 static inline struct clt_attempt *clt_pick(struct clt_io *io, unsigned hint)
 {
 	if (atomic_load_explicit(&io->natts, memory_order_acquire) != 1)
@@ -228,23 +229,25 @@ static inline struct clt_attempt *clt_pick(struct clt_io *io, unsigned hint)
  * another device, and a server that is gone should keep no key.  Service thread, not up.  0, or
  * -errno with @why. */
 int clt_mem_attach(struct clt_attempt *att, char *why, size_t len);
-/* No connection is left.  Service thread; idempotent. */
+/* Deregister the regions of @att.  No connection is left.  Service thread; idempotent. */
 void clt_mem_detach(struct clt_attempt *att);
-/* Why memory could not be registered, with what to do about it. */
+/* Write into @why the reason why memory was not registered, and the remedy. */
 void clt_mem_why(const struct clt_attempt *att, int err, char *why, size_t len);
+/* Free the memory of the arena. */
 void clt_mem_arena_fini(struct clt_arena *arena);
 
 /* Windows for all slots, if the mode has any.  All connections are there.  @lessons outlives the
  * attempt.  Service thread.  0, or -errno with @why. */
 int clt_key_open(struct clt_attempt *att, struct frwr_lessons *lessons, char *why, size_t len);
-/* Give them back; says in the log of @name what they did.  All connections are drained and sealed
- * and none is destroyed; then @again when all are, for windows that the device did not take: it
- * keeps them if it does not then either.  Service thread; idempotent. */
+/* Free the windows of @att, and log their use as @name.  Call it twice: when all connections are
+ * drained and sealed, and with @again = true once all are destroyed, to free windows that the
+ * device refused to free the first time.  What the device refuses again is leaked.  Service thread;
+ * idempotent. */
 void clt_key_close(struct clt_attempt *att, const char *name, bool again);
 
-/* What keys did for all attempts of this path, added up.  Service thread. */
+/* Add up into @sum the use of keys in all attempts of this path.  Service thread. */
 void clt_key_stats(const struct clt_attempt *att, struct frwr_stats *sum);
-/* @pool is about to go. */
+/* Add the statistics of @pool, which is about to be closed, to att->key_stats. */
 void clt_key_keep_stats(struct clt_attempt *att, const struct frwr_pool *pool);
 
 /* ---- connections ---- */
@@ -294,21 +297,21 @@ static inline void clt_wait_con_fini(struct clt_con *con)
 	con->att->io->wait->con_fini(con);
 }
 
-/* Service loop wants the role: true when it has it now (or had it), else clt_con_ops.role_free()
- * is called as soon as the leader has let go. */
+/* Ask for the poll role for the service loop.  True if the service loop has the role now; else
+ * clt_con_ops.role_free() is called as soon as the leader releases the role. */
 static inline bool clt_wait_con_take(struct clt_con *con)
 {
 	return con->att->io->wait->con_take(con);
 }
 
-/* Service loop: waiters may lead again. */
+/* Give the poll role of the service loop back: waiters may lead again. */
 static inline void clt_wait_con_release(struct clt_con *con)
 {
 	con->att->io->wait->con_release(con);
 }
 
 /* Make a leader that sleeps in ppoll() look at @con again (fab_need_rearm, failure).  Any thread;
- * does nothing when nobody sleeps there. */
+ * does nothing when no leader sleeps. */
 static inline void clt_wait_con_kick(struct clt_con *con)
 {
 	con->att->io->wait->con_kick(con);
@@ -320,17 +323,17 @@ void clt_tx_fail(struct clt_con *con, int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* The same, for the reason that the fabric gives. */
 void clt_tx_lost(struct clt_con *con);
-/* Send what is queued on @con, unless somebody does already.  Any thread. */
+/* Send the slots that are queued on @con, unless another thread does already.  Any thread. */
 void clt_tx_flush(struct clt_con *con);
-/* Something is queued on @con and nobody is sending: clt_tx_flush() has to be called.  Who holds
- * the lock sends what is queued now, so nobody has to stay awake for that: he may be preempted for
- * long.  Any thread. */
+/* Are slots queued on @con while no thread sends? Then call clt_tx_flush().  The holder of the send
+ * lock sends the queued slots.  No other thread has to stay awake, even if the holder is preempted
+ * for long.  Any thread. */
 static inline bool clt_tx_must_flush(struct clt_con *con)
 {
 	return atomic_load(&con->sendq) && !atomic_load(&con->send_lock);
 }
-/* A post since fab_arm() has left something that a sleeping leader would not hear of, and that is
- * not to wait for the next answer.  Send lock or poll role.
+/* Must @con be polled, because a post since fab_arm() has left an event that would not wake a
+ * sleeping leader, and that cannot wait for the next answer? Under the send lock or the poll role.
  * RACE: a send completion can wait for the answer, unless that has overtaken it.  @unsent is
  * counted by the poller before it arms, which is before we are told to re-arm. */
 static inline bool clt_tx_must_poll(struct clt_con *con)
@@ -342,15 +345,16 @@ static inline bool clt_tx_must_poll(struct clt_con *con)
 /* No post is going on and none will be until the path comes back: what is queued goes back to its
  * owners.  Service thread. */
 void clt_tx_seal(struct clt_con *con);
-/* Posts are possible.  Service thread. */
+/* Allow posts on @con.  Service thread. */
 void clt_tx_unseal(struct clt_con *con);
 /* Give all requests that were in flight back to their owners as CLT_AGAIN, those of a connection in
  * the order in which they were sent.  All connections are drained and sealed.  Service thread. */
 void clt_tx_fail_over(struct clt_attempt *att);
 
-/* Receives of @con: @n; with NEW_RKEY 8 bytes each, else empty.  Service thread.  0 or -errno. */
+/* Post @n receives on @con: of 8 bytes each with NEW_RKEY, else empty.  Service thread.  0 or
+ * -errno. */
 int clt_rx_post(struct clt_con *con, unsigned n);
-/* They are given back: @con is drained and destroyed. */
+/* Free the receives of @con, which is drained and destroyed. */
 void clt_rx_free(struct clt_con *con);
 /* Dispatch completions.  Returns what fab_dispatch() does; -ENOTCONN was told as a failure.  Poll
  * role. */
@@ -396,9 +400,8 @@ struct clt_op {
 	/* The path was lost with the part in flight: CLT_AGAIN (and NULL) sends it again, over
 	 * whichever path is up, anything else ends it with that status. */
 	int (*lost)(const struct clt_op *op);
-	/* A part that was sent, last in @epoch, and not answered will not be sent again with
-	 * its permit, which goes to others: the server may still carry it out.  NULL: no matter.
-	 * Owner. */
+	/* Hears of a part that was sent, last in @epoch, and not answered, and whose permit goes to
+	 * others: the server may still carry the part out.  NULL: not called.  Owner. */
 	void (*gave_up)(const struct clt_op *op, unsigned epoch);
 
 	/* result, when clt_op_step() returned true */
@@ -422,6 +425,7 @@ struct clt_op {
 	enum clt_op_stage stage;	/* owner */
 };
 
+/* Is @op a user message of RNBD, not IO? */
 static inline bool clt_op_is_user(const struct clt_op *op)
 {
 	return op->kind != CLT_OP_IO;
@@ -430,8 +434,8 @@ static inline bool clt_op_is_user(const struct clt_op *op)
 /* Begin @op with a waiter of @fn (NULL: the calling thread's, clt-wait.h).  Then run it, or step it
  * whenever its waiter was told something. */
 void clt_op_start(struct clt_op *op, void (*fn)(struct clt_waiter *w));
-/* Take what finished, send what can be sent.  True when @op is done: nothing refers to it any
- * more.  Owner. */
+/* Take the parts that have finished, and send the parts that can be sent.  True when @op is done:
+ * nothing refers to @op any more.  Owner. */
 bool clt_op_step(struct clt_op *op);
 /* Step @op until it is done; blocks.  Thread of nbdkit; @op was started on it. */
 void clt_op_run(struct clt_op *op);

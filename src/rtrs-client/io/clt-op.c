@@ -97,7 +97,7 @@ static void op_give_up_held(struct clt_op *op)
 	}
 }
 
-/* What was answered is asked for again.  Where a write was sent before, @gave_up sees to it that
+/* Parts that were answered are sent again.  Where a write was sent before, @gave_up sees to it that
  * the server is done with that first. */
 static void op_restart(struct clt_op *op)
 {

@@ -36,7 +36,7 @@ static struct clt_attempt *in_turn(struct clt_io *io, unsigned n, unsigned hint)
 	return NULL;
 }
 
-/* What is to be small; UINT64_MAX: not known. */
+/* The value of a path that is to be small; UINT64_MAX: not known. */
 static uint64_t load_of(const struct clt_attempt *att, enum clt_policy policy)
 {
 	uint64_t ns;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A connection, from the server: what comes, and which request it answers.  Owns the receives.
+/* The receive half of a connection: matches each answer of the server to its request.  Owns the
+ * receives.
  *
- * Threads: handlers (clt_wc_*) on who has the poll role.  Never blocks.  An answer that breaks the
- * protocol is a failure of the connection. */
+ * Threads: handlers (clt_wc_*) run on the thread that has the poll role.  Never blocks.  An answer
+ * that breaks the protocol is a failure of the connection. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -21,16 +22,16 @@ static struct clt_slot *slot_by_id(struct clt_con *con, uint32_t id)
 	return id < io->slots.n ? &io->slots.slot[id] : NULL;
 }
 
-/* RACE: who sends may clear CLT_SLOT_POST meanwhile, and goes on with @slot when that was the last
- * but CLT_SLOT_INV; so what it needs stands there before CLT_SLOT_ANSWER falls. */
+/* RACE: the sender may clear CLT_SLOT_POST meanwhile, and goes on with @slot when that was the last
+ * bit but CLT_SLOT_INV.  So the fields of @slot are written before CLT_SLOT_ANSWER is cleared. */
 static void con_answer(struct clt_con *con, uint32_t id, int status, bool invalidated)
 {
 	struct clt_slot *slot = slot_by_id(con, id);
 	unsigned state = slot ? atomic_load_explicit(&slot->state, memory_order_acquire) : 0;
 	unsigned ours = 0, waits;
 
-	/* Who sent the request would take that for the end of its path, and send it again without
-	 * end. */
+	/* The sender of a request reads -ECONNABORTED as the end of its path, and would send the
+	 * request again for ever. */
 	if (status == -ECONNABORTED)
 		status = -EIO;
 	if (!(state & CLT_SLOT_ANSWER) || state >> CLT_SLOT_KEY_SHIFT != con->key) {

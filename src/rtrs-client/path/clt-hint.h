@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What people look for when a server cannot be reached, or refuses: in words, by the error and by
- * the address that they gave.  Pure: any thread, no memory. */
+/* Hints for people when a server cannot be reached, or refuses: in words, by the error and by the
+ * address given.  Pure: any thread, no memory. */
 #ifndef CLT_HINT_H
 #define CLT_HINT_H
 

@@ -56,7 +56,7 @@ void clt_path_life_fail(struct clt_path *path, int err, const char *cause)
 	loop_post(path->loop, &path->fail_msg);
 }
 
-/* It was up long enough to count as one that works. */
+/* The path was up long enough to count as a path that works. */
 static bool path_was_steady(const struct clt_path *path)
 {
 	return path->up_since_ms && clock_now_ms() - path->up_since_ms >= CLT_STEADY_MS;

@@ -15,18 +15,19 @@
 	(1u << CLT_PATH_CONNECTING | 1u << CLT_PATH_INFO | 1u << CLT_PATH_OPENING |                \
 	 1u << CLT_PATH_UP | 1u << CLT_PATH_SILENT)
 
+/* The path to whose attempt @con belongs. */
 static inline struct clt_path *clt_path_of(const struct clt_con *con)
 {
 	return container_of(con->att, struct clt_path, att);
 }
 
-/* Not failed, not closed, not waiting. */
+/* Is an attempt connecting, or up: not failed, not closed, not in back-off? */
 static inline bool clt_path_runs(struct clt_path *path)
 {
 	return 1u << clt_path_state(path) & CLT_PATH_RUNS;
 }
 
-/* Watch @fd, or go on watching it.  That it cannot be is told as a failure. */
+/* Watch @fd, or change the events of a watch that stands.  If watching fails, the path fails. */
 static inline void clt_path_watch(struct clt_path *path, struct loop_watch *watch, int fd,
 				  short events, bool (*ready)(struct loop_watch *watch))
 {
@@ -57,14 +58,14 @@ void clt_path_life_fail(struct clt_path *path, int err, const char *cause);
 
 /* Make connection @path->next_cid. */
 int clt_setup_con(struct clt_path *path, char why[CLT_WHY]);
-/* What the connection manager says of @con.  1: it is established. */
+/* Handle an event of the connection manager.  1: @con is established. */
 int clt_setup_event(struct clt_con *con, const struct fab_event *ev, char why[CLT_WHY]);
-/* All are established: ask for the chunks.  @done when they are known and receives are posted, or
- * with -errno. */
+/* Ask for the chunks, when all connections are established.  Calls @done when the chunks are known
+ * and receives are posted, or with -errno. */
 int clt_setup_info(struct clt_path *path,
 		   void (*done)(struct clt_path *path, int err, const char *why),
 		   char why[CLT_WHY]);
-/* Destroy all connections and what belongs to this attempt.  They are drained and sealed. */
+/* Destroy all connections, which are drained and sealed, and all other objects of this attempt. */
 void clt_setup_release(struct clt_path *path);
 
 /* ---- clt-con0.c ---- */
@@ -72,20 +73,21 @@ void clt_setup_release(struct clt_path *path);
 void clt_con0_init(struct clt_path *path);
 /* Poll and arm connection 0 soon.  Any thread. */
 void clt_con0_service(struct clt_path *path);
-/* From here on heartbeats. */
+/* Begin to send heartbeats. */
 void clt_con0_up(struct clt_path *path);
-/* It is time for one: sends it, or says that the last one has no answer yet; or fails @path. */
+/* At each tick: send a heartbeat, or return that the last heartbeat has no answer yet, or fail
+ * @path. */
 enum rtrs_hb_action clt_con0_tick(struct clt_path *path);
 /* A heartbeat or the answer to one has come on @con. */
 void clt_con0_heartbeat(struct clt_con *con, unsigned type);
 /* Send a heartbeat now.  Returns what rtrs_hb_acked() takes. */
 unsigned clt_con0_ask(struct clt_path *path);
-/* Nobody waits any longer: fail @path if it is SILENT. */
+/* No request waits for @path any longer: fail @path if it is SILENT. */
 void clt_con0_lose_patience(struct clt_path *path);
 
 /* ---- clt-con.c ---- */
 
-/* Established, and not drained. */
+/* Is @con established, and not drained? */
 static inline bool clt_con_is_open(struct clt_con *con)
 {
 	unsigned state = atomic_load(&con->state);
@@ -93,9 +95,12 @@ static inline bool clt_con_is_open(struct clt_con *con)
 	return state == CLT_CON_OPEN || state == CLT_CON_LEFT;
 }
 
+/* Create the connection of the fabric. 0 or -errno. */
 int clt_con_make(struct clt_con *con, struct fab_cm *cm);
+/* The connection manager says that @con is established. */
 void clt_con_established(struct clt_con *con);
-/* Fail the path when the peer of @con, an IO connection that is up, hangs up and nobody polls. */
+/* Fail the path when the peer of @con, an IO connection that is up, hangs up while no thread
+ * polls. */
 void clt_con_watch_hangup(struct clt_con *con);
 /* The poll role of @con may have become free: look, if it was awaited for that. */
 void clt_con_role_free(struct clt_con *con);
@@ -103,7 +108,7 @@ void clt_con_role_free(struct clt_con *con);
 void clt_con_shut(struct clt_con *con);
 /* True when nothing is in flight any more. */
 bool clt_con_drain(struct clt_con *con);
-/* Destroy it, if there is one.  It is drained and sealed. */
+/* Destroy the connection of the fabric, if there is one.  @con is drained and sealed. */
 void clt_con_release(struct clt_con *con);
 
 #endif

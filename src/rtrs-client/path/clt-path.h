@@ -19,7 +19,7 @@ struct clt_path;
 
 #define CLT_STEADY_MS RTRS_HB_INTERVAL_MS /* lost sooner than that: it was no real come-back */
 
-/* What is the same for all attempts.  What is pointed to outlives the path. */
+/* The configuration of a path, the same for all attempts.  All pointers outlive the path. */
 struct clt_path_conf {
 	struct clt_io *io;
 	const char *sess_name;
@@ -35,23 +35,23 @@ struct clt_path_conf {
 	bool once;			/* failures are not told in the log */
 };
 
-/* What its owner hears.  Service thread. */
+/* Calls to the owner of a path, on the service thread. */
 struct clt_path_ops {
-	/* This attempt's geometry and depth are known.  0, or -errno with @why: it cannot serve the
-	 * session. */
+	/* This attempt's geometry and depth are known.  0, or -errno with @why: the path cannot
+	 * serve the session. */
 	int (*geometry)(struct clt_path *path, char *why, size_t len);
 	/* OPENING: the control slot may be used; clt_path_opened() is awaited. */
 	void (*opening)(struct clt_path *path);
 	void (*up)(struct clt_path *path);
-	/* It was lost, or an attempt failed. */
+	/* The path was lost, or an attempt failed. */
 	void (*down)(struct clt_path *path);
 	/* The attempt failed before it was up; follows down(). */
 	void (*failed)(struct clt_path *path, int err, const char *cause);
-	/* It is SILENT, or UP again. */
+	/* The path is SILENT, or UP again. */
 	void (*silence)(struct clt_path *path);
 	/* A heartbeat was answered. */
 	void (*alive)(struct clt_path *path);
-	/* An attempt has ended, nothing of it is left, and the next one waits. */
+	/* An attempt has ended without a trace, and the path waits for the next attempt. */
 	void (*ended)(struct clt_path *path);
 	/* CLOSED: nothing runs any more. */
 	void (*closed)(struct clt_path *path);
@@ -100,13 +100,13 @@ struct clt_path {
 	struct clt_cause cause;
 };
 
-/* Any thread; it may be another one at once. */
+/* Any thread.  The state may change at any time. */
 static inline enum clt_path_state clt_path_state(struct clt_path *path)
 {
 	return (enum clt_path_state)atomic_load(&path->att.state);
 }
 
-/* What people call it, and what path= would say: "[SRC@]DST". */
+/* The name for people, in the form of the parameter path=: "[SRC@]DST". */
 static inline const char *clt_path_name(const struct clt_path *path)
 {
 	return path->name + CLT_PATH_PREFIX_LEN;
@@ -117,30 +117,32 @@ int clt_path_init(struct clt_path *path, const struct clt_path_conf *conf,
 		  const struct clt_path_ops *ops);
 /* IDLE or CLOSED only. */
 void clt_path_fini(struct clt_path *path);
-/* CLOSED: it becomes another path, of the same provider.  Keys stay: owners of requests that it
- * carried may yet have to end theirs. */
+/* CLOSED: give the path other addresses, of the same provider.  Keys stay, because owners of
+ * requests that the path carried may yet have to end their keys. */
 void clt_path_readdress(struct clt_path *path, const struct fab_addr *src,
 			const struct fab_addr *dst);
 
 /* Service thread. */
 /* IDLE or CLOSED: the first attempt. */
 void clt_path_start(struct clt_path *path);
-/* BACKOFF: the next attempt at once. */
+/* BACKOFF: begin the next attempt at once. */
 void clt_path_retry(struct clt_path *path);
-/* BACKOFF: the next attempt as soon as that of a path that is alone. */
+/* BACKOFF: begin the next attempt no later than a path that is alone would. */
 void clt_path_hurry(struct clt_path *path);
+/* End the path for good; ops->closed() follows. */
 void clt_path_close(struct clt_path *path);
 /* The user messages of OPENING are answered. */
 void clt_path_opened(struct clt_path *path);
-/* From now on nobody waits for it when it stands still for two heartbeats. */
+/* From now on the path fails when it stands still for two heartbeats. */
 void clt_path_lose_patience(struct clt_path *path);
-/* Send a heartbeat now; @ops->alive is called with each answer.  True when what was asked here
- * before, for @asked, has been answered. */
+/* Send a heartbeat now; @ops->alive is called at each answer.  Returns the number of the heartbeat
+ * for clt_path_answered(). */
 unsigned clt_path_ask(struct clt_path *path);
+/* Has the heartbeat @asked of clt_path_ask() been answered? */
 bool clt_path_answered(const struct clt_path *path, unsigned asked);
-/* It was up in this attempt, and requests of it may not have come back yet. */
+/* Was the path up in this attempt, so that requests may not have come back yet? */
 bool clt_path_holds(struct clt_path *path);
-/* It is on its way up. */
+/* Is the path on its way up? */
 bool clt_path_tries(struct clt_path *path);
 
 /* Fail @path once per attempt; the first cause is kept and logged.  Any thread, also from

@@ -21,8 +21,8 @@ static inline bool clt_paths_same(const struct clt_sess_addr *a, const struct cl
 int clt_paths_add(struct clt_sess *sess, const struct clt_sess_addr *addr, struct clt_path **ret);
 /* The path between the addresses of @addr, over its provider; or NULL. */
 struct clt_path *clt_paths_find(struct clt_sess *sess, const struct clt_sess_addr *addr);
-/* Disconnect @path, and forget it.  What is in flight there goes over the others.  0, or -EBUSY: it
- * is the last. */
+/* Disconnect @path, and forget it.  Requests in flight there go over the other paths.  0, or
+ * -EBUSY: it is the last. */
 int clt_paths_remove(struct clt_sess *sess, struct clt_path *path);
 /* All of them are IDLE or CLOSED. */
 void clt_paths_fini(struct clt_sess *sess);

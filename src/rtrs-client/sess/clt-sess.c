@@ -28,7 +28,7 @@ static void sess_event(struct clt_sess *sess, enum clt_sess_event event)
 
 static void sess_check_closed(struct clt_sess *sess);
 
-/* It was lost as soon as it was up. */
+/* Was the session lost as soon as it was up? */
 static bool flaps(const struct clt_sess *sess)
 {
 	return sess->lasted_ms < CLT_STEADY_MS;
@@ -78,16 +78,16 @@ static void sess_down(void *object)
 
 	if (sess->up_since_ms)
 		sess->lasted_ms = now - sess->up_since_ms;
-	/* A way that was closed when it was tried last may be open by now.  Paths that are all lost
-	 * again at once do not drive each other on. */
+	/* An address that failed at the last attempt may work by now, so the other paths try at
+	 * once.  Where the session flaps, they wait at most as long as a path that is alone. */
 	clt_sess_for_each(path, sess) {
 		if (flaps(sess))
 			clt_path_hurry(path);
 		else
 			clt_path_retry(path);
 	}
-	/* A session that is lost again before anything was answered gives requests no new time to
-	 * wait. */
+	/* Requests get no new io_timeout from a session that was lost again before the server
+	 * answered any request. */
 	if (!sess->down_since_ms || !flaps(sess) || answered(sess) != sess->answered)
 		sess->down_since_ms = now;
 	if (sess->io_timeout_ms == 0)

@@ -42,10 +42,11 @@ struct clt_sess_conf {
 	struct frwr_lessons *lessons;	/* outlives the session; NULL: it has some of its own */
 };
 
-/* What the upper layer (client.c, dev-reopen.c) hears.  Service thread. */
+/* Calls to the upper layer (client.c, dev-reopen.c), on the service thread. */
 struct clt_sess_ops {
 	/* A path is OPENING and begins an epoch: send user messages with CLT_OP_HANDSHAKE, then
-	 * clt_epoch_opened().  It is told again when what it was to join has ended. */
+	 * clt_epoch_opened().  A path whose epoch ended before the path joined begins an epoch, and
+	 * the call comes again. */
 	void (*opening)(struct clt_sess *sess);
 	/* A path is OPENING and others are up: find out with CLT_OP_JOIN who the server is, then
 	 * clt_epoch_opened(). */
@@ -64,7 +65,7 @@ struct clt_sess_ops {
 	void (*closed)(struct clt_sess *sess);
 };
 
-/* How far the path is that is OPENING; one at a time. */
+/* The progress of the path that is OPENING.  One path at a time is. */
 enum clt_opening {
 	CLT_OPENING_NONE,
 	CLT_OPENING_BEGINS,		/* ops->opening() is answered by clt_epoch_opened() */
@@ -113,21 +114,21 @@ void clt_sess_fini(struct clt_sess *sess);
 void clt_sess_start(struct clt_sess *sess);
 /* Disconnect for good; ops->closed() follows.  Requests that still wait fail. */
 void clt_sess_close(struct clt_sess *sess);
-/* From now on requests do not wait for a path, nor longer than two heartbeats for one that stands
+/* From now on requests wait for no path, and at most two heartbeats for a path that stands
  * still. */
 void clt_sess_lose_patience(struct clt_sess *sess);
-/* The paths that are up are of no use: this epoch is to end. */
+/* End this epoch: fail all paths that are up. */
 void clt_sess_fail(struct clt_sess *sess, int err, const char *cause);
 /* For how long requests have had no path, in ms, where each one that was up meanwhile was lost
  * before it answered any; 0: there is one, or none has been tried yet. */
 uint64_t clt_sess_down_ms(const struct clt_sess *sess);
-/* No path, or all stand still. */
+/* Is no path up, or do all paths that are up stand still? */
 bool clt_sess_is_away(struct clt_sess *sess);
 
 #define clt_sess_for_each(path, sess)                                                   \
 	for (unsigned i_ = 0; i_ < (sess)->io.natts && ((path) = (sess)->paths[i_], true); i_++)
 
-/* Is any of its paths so? */
+/* Is @is true for any path of @sess? */
 static inline bool clt_sess_any(struct clt_sess *sess, bool (*is)(struct clt_path *path))
 {
 	struct clt_path *path;
@@ -139,7 +140,7 @@ static inline bool clt_sess_any(struct clt_sess *sess, bool (*is)(struct clt_pat
 	return false;
 }
 
-/* The epoch that is, or was last. */
+/* The number of the current epoch, or of the last one. */
 static inline unsigned clt_sess_epoch(const struct clt_sess *sess)
 {
 	return sess->io.epoch;
@@ -151,12 +152,13 @@ static inline bool clt_sess_is_up(struct clt_sess *sess)
 	return clt_pick(&sess->io, 0);
 }
 
+/* Any thread. */
 static inline bool clt_sess_is_closed(const struct clt_sess *sess)
 {
 	return atomic_load(&sess->io.state) == CLT_SESS_CLOSED;
 }
 
-/* No path, and waiting for one is over.  Any thread. */
+/* Is no path up, and have requests stopped waiting for a path? Any thread. */
 static inline bool clt_sess_expired(struct clt_sess *sess)
 {
 	return atomic_load(&sess->io.state) >= CLT_SESS_EXPIRED;

@@ -167,6 +167,7 @@ static inline void tcp_conn_set_state(struct tcp_conn *c, enum tcp_state state)
 	atomic_store_explicit(&c->state, (int)state, memory_order_release);
 }
 
+/* Has the connection failed? Any thread. */
 static inline bool tcp_conn_failed(const struct tcp_conn *c)
 {
 	return atomic_load_explicit(&c->base.cause_state, memory_order_acquire) != 0;

@@ -5,7 +5,7 @@
  * under rx->post_lock and consumed under rx->lock.  The polling thread runs the machine under
  * rx->lock: one read fills staging, frames are parsed from it, and payload that is not staged is
  * read straight to its place.  Bytes of the peer are checked at the header, before anything is
- * placed.  What a peer does wrong fails the connection with the reason.  Ends when a failed
+ * placed.  A mistake of the peer fails the connection with the reason.  Ends when a failed
  * connection has flushed the ring and tcp_rx_close() finds none left. */
 #include <assert.h>
 #include <errno.h>
