@@ -14,7 +14,7 @@ same() {
 for t in session path connection; do
 	same fsm-$t ./doc/fsm-dot $t
 done
-for t in path connection; do
+for t in path connection handshake; do
 	same fsm-server-$t ./doc/fsm-dot-server $t
 done
 "$doc/demo-svg.py" "$doc/demo.csv" | cmp - "$doc/demo.svg" ||

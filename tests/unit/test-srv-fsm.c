@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The tables of paths and connections: what must hold of them, whatever their rows are. */
+/* The tables of paths, connections and handshakes: what must hold of them, whatever their rows
+ * are. */
 #include "unit.h"
 
 #include "srv-con.h"
+#include "srv-info.h"
 #include "srv-path.h"
 
-static const struct fsm *const fsms[] = { &srv_path_fsm, &srv_con_fsm };
+static const struct fsm *const fsms[] = { &srv_path_fsm, &srv_con_fsm, &srv_info_fsm };
+/* A handshake ends well or not. */
+static const struct fsm *const lives[] = { &srv_path_fsm, &srv_con_fsm };
 
 /* The state that @event leads to from @state; -1: the event cannot come there. */
 static int step(const struct fsm *fsm, unsigned state, unsigned event)
@@ -85,7 +89,7 @@ Test(srv_fsm, rows)
 
 Test(srv_fsm, one_end_and_no_way_back)
 {
-	for_each_case(f, fsms) {
+	for_each_case(f, lives) {
 		unsigned last = (*f)->nstates - 1;
 
 		for (unsigned s = 0; s <= last; s++) {
@@ -114,6 +118,22 @@ Test(srv_fsm, failure_ends_every_path)
 			next = step(&srv_path_fsm, (unsigned)next, SRV_PATH_EV_QUIET);
 		cr_assert_eq(next, SRV_PATH_GONE);
 	}
+}
+
+/* A path can fail at any time in its handshake.  The path joins its session only with an INFO_REQ
+ * and a name that is free, and never after a refusal. */
+Test(srv_fsm, no_other_way_into_a_session)
+{
+	const unsigned needed[] = { SRV_INFO_EV_REQ, SRV_INFO_EV_FREE };
+
+	for (unsigned s = 0; s < SRV_INFO_NSTATES; s++)
+		cr_assert_geq(step(&srv_info_fsm, s, SRV_INFO_EV_FAIL), SRV_INFO_NAMED);
+	for_each_case(n, needed)
+		cr_assert_not(reach(&srv_info_fsm, SRV_INFO_AWAITED,
+				    ~(1u << *n)) & 1u << SRV_INFO_NAMED, "without %s",
+			      srv_info_fsm.events[*n]);
+	cr_assert_eq(reach(&srv_info_fsm, SRV_INFO_OVER, ~0u), 1u << SRV_INFO_OVER);
+	cr_assert_eq(reach(&srv_info_fsm, SRV_INFO_NAMED, ~0u), 1u << SRV_INFO_NAMED);
 }
 
 /* What may come at any time is answered in every state, what comes once where it can come. */

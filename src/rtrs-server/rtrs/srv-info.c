@@ -2,7 +2,9 @@
 /* Owns the set-up messages in a path's service memory and the wait for a session name; control
  * thread.  Ends with done() or with the path.  An INFO_REQ that breaks a rule fails the path: there
  * is no negative answer (doc/protocol.md 2.4). */
-#include <stdarg.h>
+#define FSM_PREFIX SRV_INFO_
+
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,57 +17,121 @@
 #include "srv-sess.h"
 #include "util.h"
 
-static void info_failed(struct srv_path *path, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
+/* The longest reason, which has two names. */
+#define INFO_CAUSE_LEN (RTRS_NAME_MAX + SRV_PATH_NAME + 64)
 
-static void info_failed(struct srv_path *path, const char *fmt, ...)
+/* ---- the name ---- */
+
+/* May @path join its session under the name that it asks for?  REFUSED: why not, in @cause. */
+static enum srv_info_event info_judge(const struct srv_path *path, char *cause, size_t len)
 {
-	char cause[SRV_CAUSE_LEN];
-	va_list ap;
+	const char *name = path->info.name;
+	const struct srv_path *holder = srv_sess_name_holder(path->sess, name);
 
-	va_start(ap, fmt);
-	vsnprintf(cause, sizeof(cause), fmt, ap);
-	va_end(ap);
+	if (holder && holder->state == SRV_PATH_DRAINING)
+		return SRV_INFO_EV_HELD;
+	if (holder) {
+		snprintf(cause, len, "session name %s is in use by %s", name, holder->name);
+		return SRV_INFO_EV_REFUSED;
+	}
+	if (path->sess->name[0] && strcmp(path->sess->name, name)) {
+		snprintf(cause, len, "session name %s, but its session is called %s", name,
+			 path->sess->name);
+		return SRV_INFO_EV_REFUSED;
+	}
+	return SRV_INFO_EV_FREE;
+}
+
+/* ---- life ---- */
+
+static void info_event(struct srv_path *path, enum srv_info_event event);
+
+/* @path may be gone when this returns. */
+static void info_refuse(struct srv_path *path, const char *cause)
+{
+	info_event(path, SRV_INFO_EV_REFUSED);
 	path->info.done(path, cause);
 }
 
-/* Take the name and go on, wait for it, or fail. */
-static void info_try(struct srv_path *path)
+static void info_look(void *object)
 {
-	struct srv_info *info = &path->info;
-	struct srv_path *holder = srv_sess_name_holder(path->sess, info->name);
+	struct srv_path *path = object;
+	char cause[INFO_CAUSE_LEN];
+	enum srv_info_event event = info_judge(path, cause, sizeof(cause));
 
-	if (holder && holder->state == SRV_PATH_DRAINING) {
-		if (info->state == SRV_INFO_WAITS)
-			return;
-		log_dbg(path->name, "waits for session name %s of %s", info->name, holder->name);
-		info->state = SRV_INFO_WAITS;
-		loop_timer_set(srv_loop(path->srv), &info->timer,
-			       clock_now_ms() + SRV_PARK_TIMEOUT);
-		return;
-	}
-	srv_info_cancel(path);
-	if (holder) {
-		info_failed(path, "session name %s is in use by %s", info->name, holder->name);
-		return;
-	}
-	if (path->sess->name[0] && strcmp(path->sess->name, info->name)) {
-		info_failed(path, "session name %s, but its session is called %s", info->name,
-			    path->sess->name);
-		return;
-	}
-	memcpy(path->sess->name, info->name, sizeof(path->sess->name));
+	if (event == SRV_INFO_EV_REFUSED)
+		info_refuse(path, cause);
+	else
+		info_event(path, event);
+}
+
+static void info_wait(void *object)
+{
+	struct srv_path *path = object;
+
+	log_dbg(path->name, "waits for session name %s", path->info.name);
+	loop_timer_set(srv_loop(path->srv), &path->info.timer, clock_now_ms() + SRV_PARK_TIMEOUT);
+}
+
+static void info_wait_no_more(void *object)
+{
+	loop_timer_cancel(&((struct srv_path *)object)->info.timer);
+}
+
+static void info_join(void *object)
+{
+	struct srv_path *path = object;
+
+	info_wait_no_more(path);
+	memcpy(path->sess->name, path->info.name, sizeof(path->sess->name));
 	srv_path_named(path);
-	info->state = SRV_INFO_NAMED;
-	info->done(path, NULL);
+	path->info.done(path, NULL);
+}
+
+#define UNDECIDED (IN(SEEN) | IN(WAITS))
+
+static const struct fsm_row info_rows[] = {
+	ROW(IN(AWAITED), REQ, SEEN, info_look),
+	ROW(IN(SEEN), HELD, WAITS, info_wait),
+	STAY(IN(WAITS), HELD),
+	ROW(UNDECIDED, FREE, NAMED, info_join),
+	ROW(UNDECIDED, REFUSED, OVER, info_wait_no_more),
+	ROW(IN(AWAITED) | UNDECIDED, FAIL, OVER, info_wait_no_more),
+	/* A path has its name until it has drained. */
+	STAY(IN(NAMED) | IN(OVER), FAIL),
+};
+
+static const char *const info_states[SRV_INFO_NSTATES] = {
+	"awaited", "seen", "waits", "named", "over",
+};
+
+static const char *const info_events[SRV_INFO_NEVENTS] = {
+	"req", "held", "free", "refused", "fail",
+};
+
+const struct fsm srv_info_fsm = FSM("handshake", info_rows, info_states, info_events);
+
+static void info_event(struct srv_path *path, enum srv_info_event event)
+{
+	const struct fsm_row *row = fsm_row(&srv_info_fsm, path->info.state, event);
+
+	assert(row);
+	if (row->next != FSM_STAY)
+		path->info.state = (enum srv_info_state)row->next;
+	if (row->action)
+		row->action(path);
 }
 
 static void info_timeout(struct loop_timer *timer)
 {
 	struct srv_path *path = container_of(timer, struct srv_path, info.timer);
+	char cause[INFO_CAUSE_LEN];
 
-	info_failed(path, "session name %s is still in use", path->info.name);
+	snprintf(cause, sizeof(cause), "session name %s is still in use", path->info.name);
+	info_refuse(path, cause);
 }
+
+/* ---- messages ---- */
 
 static void info_wc_recv(struct fab_conn *fab, struct fab_cqe *cqe, const struct ibv_wc *wc)
 {
@@ -79,7 +145,6 @@ static void info_wc_recv(struct fab_conn *fab, struct fab_cqe *cqe, const struct
 	}
 	if (path->state != SRV_PATH_CONNECTING)
 		return;
-	path->info.state = SRV_INFO_SEEN;
 	if (wc->opcode != IBV_WC_RECV || (wc->wc_flags & IBV_WC_WITH_IMM)) {
 		srv_con_fail(con, "immediate data before INFO_REQ");
 		return;
@@ -94,7 +159,7 @@ static void info_wc_recv(struct fab_conn *fab, struct fab_cqe *cqe, const struct
 			     path->ncons - path->ndrained, path->cid_num);
 		return;
 	}
-	info_try(path);
+	info_event(path, SRV_INFO_EV_REQ);
 }
 
 void srv_info_init(struct srv_path *path, void (*done)(struct srv_path *path, const char *cause))
@@ -143,9 +208,7 @@ void srv_info_respond(struct srv_path *path)
 
 void srv_info_cancel(struct srv_path *path)
 {
-	loop_timer_cancel(&path->info.timer);
-	if (path->info.state == SRV_INFO_WAITS)
-		path->info.state = SRV_INFO_SEEN;
+	info_event(path, SRV_INFO_EV_FAIL);
 }
 
 void srv_info_retry(struct srv *srv)
@@ -156,7 +219,7 @@ void srv_info_retry(struct srv *srv)
 	list_for_each(sess, &srv->sessions, link) {
 		list_for_each(path, &sess->paths, link) {
 			if (path->info.state == SRV_INFO_WAITS)
-				info_try(path);
+				info_look(path);
 		}
 	}
 }
