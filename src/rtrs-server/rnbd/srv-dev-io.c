@@ -71,7 +71,8 @@ static void io_submit(struct srv_rnbd_req *req)
 static void io_submit_private(struct srv_rnbd_req *req, struct srv_buf *buf)
 {
 	if (req->io.op == RNBD_OP_WRITE)
-		memcpy(buf->addr, srv_chunk(&req->base.path->chunks, req->base.buf_id), req->io.len);
+		memcpy(buf->addr, srv_chunk(&req->base.path->chunks, req->base.buf_id),
+		       req->io.len);
 	req->buf = buf;
 	io_submit(req);
 }
@@ -80,7 +81,8 @@ static void io_got_buffer(struct srv_pool_waiter *waiter, struct srv_buf *buf)
 {
 	struct srv_rnbd_req *req = container_of(waiter, struct srv_rnbd_req, wait);
 
-	if (srv_con_dead(req->base.con)) {	/* not started yet, and sent again on another path */
+	/* Not started yet, and sent again on another path. */
+	if (srv_con_dead(req->base.con)) {
 		srv_pool_put(buf);
 		io_end(req, -ECONNABORTED);
 		return;

@@ -20,7 +20,8 @@ bool srv_prio_may_realtime(void)
 	struct __user_cap_header_struct hdr = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
 
-	return syscall(SYS_capget, &hdr, data) == 0 && (has(data, CAP_SYS_ADMIN) || has(data, CAP_SYS_NICE));
+	return syscall(SYS_capget, &hdr, data) == 0 &&
+	       (has(data, CAP_SYS_ADMIN) || has(data, CAP_SYS_NICE));
 }
 
 uint16_t srv_prio(uint16_t wire, bool may_realtime)

@@ -52,7 +52,7 @@ struct srv_rnbd_sess {
 	struct srv_dev_table devs;		/* see srv-dev.h */
 	/* set on the control thread, read by any */
 	atomic_uint features;		/* RNBD_EXT_* of the client */
-	atomic_uint ver;		/* major version, that of the older end; 0: no SESS_INFO yet */
+	atomic_uint ver;		/* of RNBD, that of the older end; 0: not told */
 	/* Control thread.  The client has our extension: it sends again, under the same buf_id,
 	 * what was not answered, or settles it, after the loss of the last path, too. */
 	bool resends;

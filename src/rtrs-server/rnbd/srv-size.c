@@ -21,16 +21,16 @@ static void size_learned(struct export *ex, int64_t size)
 	ex->sizing.asked = false;
 	ex->sizing.known++;
 	if (size < 0) {
-		log_limited(&size_limit, LOG_LEVEL_WARN, ex->name, "'%s' does not tell its size: %s", ex->path,
-			    strerror((int)-size));
+		log_limited(&size_limit, LOG_LEVEL_WARN, ex->name,
+			    "'%s' does not tell its size: %s", ex->path, strerror((int)-size));
 		return;
 	}
 	if (is > was)
 		log_info(ex->name, "'%s' has grown: %llu bytes instead of %llu", ex->path,
 			 (unsigned long long)is, (unsigned long long)was);
 	else if (is < was)
-		log_warn(ex->name, "'%s' has shrunk: %llu bytes instead of %llu; requests behind its end fail",
-			 ex->path, (unsigned long long)is, (unsigned long long)was);
+		log_warn(ex->name, "'%s' has shrunk: %llu bytes instead of %llu; requests behind "
+			 "its end fail", ex->path, (unsigned long long)is, (unsigned long long)was);
 	atomic_store_explicit(&ex->size, is, memory_order_release);
 }
 

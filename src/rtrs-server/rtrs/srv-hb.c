@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing: the heartbeat of a path lies in struct srv_path.  Control thread.  A peer that stays
- * silent is told to the caller; a thread that the storage holds is a line in the log, because
+/* Owns nothing: the heartbeat of a path lies in struct srv_path.  Control thread.  The caller hears
+ * of a peer that stays silent.  A thread that the storage holds is a line in the log, because
  * nothing else of that is seen but silence. */
 #include "clock.h"
 #include "export-io.h"
@@ -24,8 +24,8 @@ static void hb_check_stuck(const struct srv_path *path)
 		if (ms < STUCK_MS)
 			continue;
 		srv_log_limited(path->srv, &path->client, &stuck_limit, LOG_LEVEL_WARN, path->name,
-				"requests wait: the file system has not answered one write of %s for "
-				"%llu s", reactor_name(r), (unsigned long long)ms / 1000);
+				"requests wait: the file system has not answered one write of %s "
+				"for %llu s", reactor_name(r), (unsigned long long)ms / 1000);
 		return;
 	}
 }

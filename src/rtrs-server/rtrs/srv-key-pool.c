@@ -24,7 +24,8 @@ static bool key_pool_in_hardware(const struct srv_chunks *c, const struct frwr_c
 
 /* Returns FRWR_SUSPEND or FRWR_MW1; -EPERM: nothing of what was asked for; or otherwise negative:
  * copy.  @why either way. */
-static int key_pool_mode(const struct srv_chunks *c, const struct frwr_caps *caps, char *why, size_t len)
+static int key_pool_mode(const struct srv_chunks *c, const struct frwr_caps *caps, char *why,
+			 size_t len)
 {
 	int mode;
 

@@ -18,8 +18,8 @@ struct srv_chunks;
  * or -errno. */
 int srv_key_pool_choose(struct srv_chunks *c, struct fab_conn *conn);
 
-/* What people call it: "always" (each request has another key), "suspend" (the key is closed while a
- * request is worked on), "copy" or "never". */
+/* What people call the protection of @c: "always" (each request has another key), "suspend" (the
+ * key is closed while a request is worked on), "copy" or "never". */
 const char *srv_key_pool_word(const struct srv_chunks *c);
 
 /* All connections have drained and none is destroyed; and before the regions go.  Control thread;

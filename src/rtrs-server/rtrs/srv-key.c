@@ -112,8 +112,9 @@ static struct ibv_send_wr *revoke_chain(struct srv_con *con, struct list *todo, 
 			break;
 		default:
 			srv_con_fail(con, "request in chunk %u, whose key cannot be taken away: %s",
-				     req->buf_id, rc == -ENOTCONN ? "another connection has failed" :
-								    strerror(-rc));
+				     req->buf_id,
+				     rc == -ENOTCONN ? "another connection has failed" :
+						       strerror(-rc));
 			srv_req_execute(req);
 		}
 	}
@@ -152,8 +153,8 @@ static void revoke_at_once(struct srv_req *req)
 	int rc = frwr_map_end(frwr_at(req->path->chunks.keys, req->buf_id));
 
 	if (rc)
-		srv_con_fail(req->con, "request in chunk %u, whose key cannot be closed: %s", req->buf_id,
-			     strerror(-rc));
+		srv_con_fail(req->con, "request in chunk %u, whose key cannot be closed: %s",
+			     req->buf_id, strerror(-rc));
 	srv_req_execute(req);
 }
 

@@ -56,8 +56,8 @@ struct srv_path {
 
 	/* control thread */
 	struct list link;		/* in sess->paths */
-	/* "SESSION/CLIENT@SERVER:PORT", without SESSION until that is known: what people call it.  The
-	 * path that comes when its client reconnects has the same name. */
+	/* What people call the path: "SESSION/CLIENT@SERVER:PORT", without SESSION until that is
+	 * known.  The path that comes when its client reconnects has the same name. */
 	char name[SRV_PATH_NAME];
 	enum srv_path_state state;
 	uint8_t uuid[RTRS_UUID_LEN];	/* sess_uuid of the wire: the path's identity */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing that outlives a call: makes paths and their connections; control thread.  A path that
- * cannot be made holds nothing; a connection that cannot be accepted fails its path. */
+/* Owns nothing that outlives a call: makes paths and their connections; control thread.  A path
+ * that cannot be made holds nothing; a connection that cannot be accepted fails its path. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
