@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A driver (store-driver.h) on memory, and an io_uring's tables that count.  Owns the disks and every
- * operation from start to completion.  One thread; completions run on the reactor that started the operation.  An operation of a dead
- * server completes with -EIO towards its ghost; what it was to do to the disk goes on without it,
- * as a request of a killed process does. */
+/* A driver (store-driver.h) on memory, and an io_uring's tables that count.  Owns the disks and
+ * every operation from start to completion.  One thread; completions run on the reactor that
+ * started the operation.  An operation of a dead server completes with -EIO towards its ghost; what
+ * it was to do to the disk goes on without it, as a request of a killed process does. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -479,7 +479,8 @@ static void op_start(struct export_io *io, enum rnbd_io_op kind)
 
 static void sim_work(struct export_io *io)
 {
-	assert(io->op != RNBD_OP_SECURE_ERASE && range_ok(io->offset, io->len, export_size(io->ex)));
+	assert(io->op != RNBD_OP_SECURE_ERASE &&
+	       range_ok(io->offset, io->len, export_size(io->ex)));
 	assert(io->offset % SECTOR == 0 && io->len % SECTOR == 0);
 	sim_disk_find(io->ex->path)->prio = io->prio;
 	io->need_sync = !io->ex->direct;

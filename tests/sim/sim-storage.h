@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Storage in memory, a driver of the store, with the honesty of a disk that has a volatile cache: what
- * a completed FLUSH or FUA covers survives a power cut, of the rest each sector on its own may be
- * there or not.  Operations take time, reach the medium at any moment in between, and can be held
- * back or made to fail.
+/* Storage in memory, a driver of the store, with the honesty of a disk that has a volatile cache:
+ * what a completed FLUSH or FUA covers survives a power cut, of the rest each sector on its own may
+ * be there or not.  Operations take time, reach the medium at any moment in between, and can be
+ * held back or made to fail.
  *
  * A disk outlives the server that exports it, as a disk does.  An export finds its disk by its
  * path. */

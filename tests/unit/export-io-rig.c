@@ -166,7 +166,8 @@ bool rig_loop(struct rig *rig, const char *file, char *path, size_t len)
 bool rig_takes_at_once(struct rig *rig, struct export *ex, uint32_t flags)
 {
 	struct export_io io = {
-		.ex = ex, .slot = reactor_storage(rig->reactor)->slots[ex->index], .op = RNBD_OP_WRITE,
+		.ex = ex, .slot = reactor_storage(rig->reactor)->slots[ex->index],
+		.op = RNBD_OP_WRITE,
 		.flags = flags,
 	};
 
