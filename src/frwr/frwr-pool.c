@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the windows of a path, one for each of its slots, so there is no free list and no lock.
  * Made when the path's connections are, on any thread; killed and destroyed when these have
- * drained.  Windows are never repaired.  One that the device does not take back stays, with the
- * pool, for another try. */
+ * drained.  Windows are never repaired.  A window that the device does not take back stays, with
+ * the pool, for another try. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Inside of frwr.
  *
- * A window's state word: a generation, that counts maps, flags, and an enum frwr_state.  It changes
- * by compare-and-swap, so two that find a window in one state do not both take it further; the
- * generation tells a state from the same state of the next IO. */
+ * A window's state word: a generation, that counts maps, flags, and an enum frwr_state.  The word
+ * changes by compare-and-swap, so of two threads that find a window in one state only one takes the
+ * window further; the generation tells a state from the same state of the next IO. */
 #ifndef FRWR_PRIV_H
 #define FRWR_PRIV_H
 

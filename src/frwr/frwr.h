@@ -259,17 +259,18 @@ void frwr_pool_zero_based(struct frwr_pool *pool);
  * drained, and what was not posted was told so (posted(-ENOTCONN)).  Idempotent. */
 void frwr_pool_kill(struct frwr_pool *pool);
 /* Kill, and give the windows back; before their connections.  Returns 0, and @pool is gone; or how
- * many windows the device did not take.  They are kept (and counted as orphaned) for another try,
- * at the latest when the device is closed.  May block. */
+ * many windows the device did not take.  The pool keeps these windows (and counts them as orphaned)
+ * for another try, at the latest when the device is closed.  May block. */
 unsigned frwr_pool_destroy(struct frwr_pool *pool);
 
 /* ---- devices that offer windows and cannot use them (frwr-lesson.c) ---- */
 
-/* A device may give a window and refuse to bind it, or to take it away.  That is seen when a
- * connection is up, and fails it: -EOPNOTSUPP of fab_post_send(), or a bind that completes with an
- * error of its own.  The name of the device is remembered, and logged once, so the next attempt
- * does without windows.  Nothing is learned from a failed LOCAL_INV, which a peer can bring about,
- * nor from a flushed bind: soft-RoCE flushes whatever it does not like, and has its quirks. */
+/* A device may give a window and refuse to bind it, or to take it away.  The refusal is seen when a
+ * connection is up, and fails the connection: -EOPNOTSUPP of fab_post_send(), or a bind that
+ * completes with an error of its own.  The name of the device is remembered, and logged once, so
+ * the next attempt does without windows.  Nothing is learned from a failed LOCAL_INV, which a peer
+ * can bring about, nor from a flushed bind: soft-RoCE flushes whatever it does not like, and has
+ * its quirks. */
 #define FRWR_LESSONS 16			/* more are not remembered */
 
 struct frwr_lesson {

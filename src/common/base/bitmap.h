@@ -45,7 +45,7 @@ static inline int bitmap_get(struct bitmap *b)
 	return -EAGAIN;
 }
 
-/* Give @bit back.  It must be taken.  Release. */
+/* Give back @bit, which is taken.  Release. */
 static inline void bitmap_put(struct bitmap *b, unsigned bit)
 {
 	uint64_t mask = 1ull << bit % BITMAP_WORD;

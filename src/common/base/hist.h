@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A histogram of times: bucket b counts those from 2^b to below 2^(b+1) ns, the first and the last
- * also all that are shorter and longer.  One thread counts, any thread reads. */
+ * also all that are shorter and longer.  A single thread counts, any thread reads. */
 #ifndef BASE_HIST_H
 #define BASE_HIST_H
 

@@ -95,7 +95,7 @@ static inline void list_take(struct list *to, struct list *from)
 	     LIST_LINK_(pos, member) != (l);                                                       \
 	     pos = list_entry(LIST_LINK_(pos, member)->next, __typeof__(*pos), member))
 
-/* As list_for_each, and @pos may be removed or freed in the body. */
+/* Like list_for_each, but the body may remove or free @pos. */
 #define list_for_each_safe(pos, tmp, l, member)                                                    \
 	for (pos = list_entry((l)->next, __typeof__(*pos), member),                                \
 	    tmp = list_entry(LIST_LINK_(pos, member)->next, __typeof__(*pos), member);             \

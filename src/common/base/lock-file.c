@@ -27,7 +27,7 @@ static bool has_name(const struct stat *st, int dirfd, const char *name)
 	       now.st_ino == st->st_ino;
 }
 
-/* One that another user made, or may open, is theirs to lock. */
+/* A file that another user made, or may open, can be locked by that user. */
 static bool is_ours_alone(const struct stat *st)
 {
 	return S_ISREG(st->st_mode) && st->st_uid == geteuid() && !(st->st_mode & 077);
@@ -79,7 +79,7 @@ void lock_file_drop(int fd, int dirfd, const char *name)
 /* ---- who has a lock ---- */
 
 /* The process in a line of /proc/locks like "1: FLOCK ADVISORY WRITE 123 08:01:99 0 EOF", if that
- * is a lock on @st's file; else 0.  One who waits has "->" in front of the kind. */
+ * is a lock on @st's file; else 0.  The line of a waiting process has "->" in front of the kind. */
 static pid_t line_holder(const char *line, const struct stat *st)
 {
 	unsigned maj, min;

@@ -5,8 +5,8 @@
  * A loop has a handful of timers, most of which are set to the latest deadline, so the place is
  * searched from the end.
  *
- * The inbox is a stack: any thread pushes, the loop takes all.  Who finds the stack empty wakes
- * the loop; while it is not empty a wake-up is on its way. */
+ * The inbox is a stack: any thread pushes, the loop takes all.  A thread that finds the stack empty
+ * wakes the loop; while the stack is not empty a wake-up is on its way. */
 #include <assert.h>
 #include <errno.h>
 #include <sched.h>

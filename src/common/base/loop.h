@@ -7,7 +7,8 @@
  * before that thread runs.  None of them runs inside a call of this header.
  *
  * Implementations: loop-poll.h (poll(2)), src/rtrs-server/reactor/reactor.h (io_uring) and
- * tests/sim/sim-loop.h (virtual time).  They say how a loop is made and ended, and share loop.c. */
+ * tests/sim/sim-loop.h (virtual time).  The implementations share loop.c; their headers say how a
+ * loop is made and ended. */
 #ifndef BASE_LOOP_H
 #define BASE_LOOP_H
 
@@ -45,7 +46,7 @@ struct loop_timer {
 };
 
 void loop_timer_init(struct loop_timer *timer, void (*fn)(struct loop_timer *timer));
-/* (Re)arm for clock_now_ms() time @at_ms.  Those of one time run in the order of setting. */
+/* (Re)arm for clock_now_ms() time @at_ms.  Timers of the same time run in the order of setting. */
 void loop_timer_set(struct loop *loop, struct loop_timer *timer, uint64_t at_ms);
 /* Idempotent; nothing is left in flight. */
 void loop_timer_cancel(struct loop_timer *timer);

@@ -9,7 +9,7 @@
 #define WEIGHT 8			/* of the past, against one wait */
 #define LATE_MAX 4			/* in vain, for a pause */
 #define FOUND_MIN 64			/* for pauses to become shorter */
-/* A yield that takes so long was a time slice of another process.  Those that are to answer need
+/* A yield that takes so long was a time slice of another process.  Threads that are to answer need
  * less. */
 #define SLICE_NS 500000
 #define PAUSE_MIN_NS 5000000
@@ -64,7 +64,7 @@ void spin_learn(struct spin *s)
 {
 	uint64_t took = clock_now_ns() - s->begin_ns;
 
-	/* One wait that took a second tells nothing of the next. */
+	/* A wait that took a second tells nothing of the next wait. */
 	took = MIN(took, s->limit_us * UINT64_C(4000));
 	s->mean_ns = s->mean_ns ? (s->mean_ns * (WEIGHT - 1) + took) / WEIGHT : took;
 	if (s->end_ns && s->begin_ns + took < s->end_ns) {

@@ -174,8 +174,8 @@ int unix_sock_listen(struct unix_sock *sock, const char *path, mode_t mode, int 
 		tell_locked(path, name, err, errlen);
 		return -EBUSY;
 	}
-	/* Where others may make files the file may be theirs, and then it says nothing.  They
-	 * cannot keep us from the name by it. */
+	/* Where other users may make files, the lock file may be theirs, and then the lock proves
+	 * nothing.  So other users cannot keep us from the name by a lock. */
 	rc = sock_listen(sock, path, mode, backlog, err, errlen);
 	if (lock >= 0)
 		lock_file_drop(lock, AT_FDCWD, name);

@@ -15,8 +15,8 @@ struct ctl_call {
 	bool needed;			/* not without it */
 };
 
-/* Run what @command names, of @n @calls, at least one.  What it does not name, and a member that is
- * not the command's, is refused: it may have meant less than all. */
+/* Run the call of @calls (@n, at least one) that @command names.  An unknown command, and a member
+ * that the command does not have, is refused: the client may have meant less than all. */
 void ctl_call(struct ctl_client *client, const json_t *command, const char *program,
 	      const struct ctl_call *calls, size_t n, void *arg);
 

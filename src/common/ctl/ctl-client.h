@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One client of a control socket.  Thread of the loop. */
+/* A client of a control socket.  Thread of the loop. */
 #ifndef CTL_CLIENT_H
 #define CTL_CLIENT_H
 

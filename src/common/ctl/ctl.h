@@ -3,11 +3,11 @@
  * JSON object per line and gets one per line, in order: {"ok":true, ...} or {"ok":false,
  * "error":TEXT}.  man/rtrsctl.pod has the commands.
  *
- * Nothing here blocks and nothing runs on another thread than the loop's.  What a client can make a
- * program hold is bounded: so many clients, one line and one answer of each.  One that sends what
- * is no JSON object is told so and cut off; one that is silent in the middle of a line, that does
- * not read, or that asks for nothing for CTL_IDLE_MS, is cut off.  Only the user who runs the
- * program and root can connect: the mode of the socket is 0600. */
+ * Nothing here blocks and nothing runs on another thread than the loop's.  The memory that clients
+ * can make a program hold is bounded: so many clients, one line and one answer of each.  A client
+ * that sends no JSON object is told so and cut off.  A client that is silent in the middle of a
+ * line, that does not read, or that asks for nothing for CTL_IDLE_MS, is cut off.  Only the user
+ * who runs the program and root can connect: the mode of the socket is 0600. */
 #ifndef CTL_H
 #define CTL_H
 

@@ -152,7 +152,7 @@ bool fab_addr_same_net(const struct fab_addr *a, const struct fab_addr *b)
 
 /* ---- text ---- */
 
-/* One address split in place: where host and port lie within the text. */
+/* An address split in place: the positions of host and port in the text. */
 struct split {
 	char host[256];
 	const char *port;	/* NULL: none given */

@@ -93,17 +93,17 @@ void fab_provider_register(const struct fab_provider *p);
  * host. */
 int fab_addr_parse(const char *text, const struct fab_provider *p, uint16_t default_port,
 		   struct fab_addr *addr, char *err, size_t errlen);
-/* As fab_addr_parse(), of somebody to connect to: port 0 is malformed. */
+/* Like fab_addr_parse(), for an address to connect to: port 0 is malformed. */
 int fab_addr_parse_peer(const char *text, const struct fab_provider *p, uint16_t default_port,
 			struct fab_addr *addr, char *err, size_t errlen);
 /* "192.0.2.1:1234", "[::1]:1234", "unix:/run/a.sock", "unix:pid=42,uid=0"; no transport.  Always
  * terminates @buf; returns @buf. */
 const char *fab_addr_format(const struct fab_addr *addr, char *buf, size_t len);
-/* As fab_addr_format(), without the port. */
+/* Like fab_addr_format(), without the port. */
 const char *fab_addr_format_host(const struct fab_addr *addr, char *buf, size_t len);
-/* As fab_addr_parse() takes it: "tcp://192.0.2.1:1234", "unix:/run/a.sock". */
+/* Format @addr for fab_addr_parse(): "tcp://192.0.2.1:1234", "unix:/run/a.sock". */
 const char *fab_addr_url(const struct fab_addr *addr, char *buf, size_t len);
-/* What carries connections there, for people: "tcp", "rdma", or "unix" of tcp by a unix socket. */
+/* The transport of @addr, for people: "tcp", "rdma", or "unix" for tcp over a unix socket. */
 const char *fab_addr_transport(const struct fab_addr *addr);
 /* Has @text, for fab_addr_parse(), the form "unix:PATH"? */
 bool fab_addr_text_is_unix(const char *text);
@@ -115,7 +115,7 @@ static inline bool fab_addr_is_unix(const struct fab_addr *addr)
 }
 /* 0 where there is none. */
 uint16_t fab_addr_port(const struct fab_addr *addr);
-/* One address, port and transport; or none both. */
+/* Do @a and @b have the same address, port and transport, or both none? */
 bool fab_addr_same(const struct fab_addr *a, const struct fab_addr *b);
 /* Same host address; ports and transports are not looked at (doc/protocol.md 1.6).  Of AF_UNIX: the
  * same path, or, of ends without a name, the same user. */
@@ -190,8 +190,8 @@ struct fab_cm_conf {
 	struct fab_users servers;
 };
 
-/* An event channel with the connections and listeners that report to it.  One thread at a time
- * calls fab_cm_*, fab_listen, fab_resolve, fab_connect, fab_accept and fab_reject of one cm.  The
+/* An event channel with the connections and listeners that report to it.  A single thread at a time
+ * calls fab_cm_*, fab_listen, fab_resolve, fab_connect, fab_accept and fab_reject of a cm.  The
  * provider drops strangers that connect and say nothing.  @conf is copied. */
 int fab_cm_create(const struct fab_cm_conf *conf, struct fab_cm **cm);
 /* All its connections, their protection domains and its listeners must be destroyed. */
@@ -262,7 +262,7 @@ void fab_conn_addrs(const struct fab_conn *conn, struct fab_addr *local, struct 
 
 /* ---- protection domain and memory ---- */
 
-/* On the device of @conn (known from ROUTE_RESOLVED, CONNECT_REQUEST).  One per path. */
+/* On the device of @conn (known from ROUTE_RESOLVED, CONNECT_REQUEST).  Each path has one pd. */
 int fab_pd_create(struct fab_conn *conn, struct fab_pd **pd);
 /* All memory regions, windows and connections of it must be gone. */
 void fab_pd_destroy(struct fab_pd *pd);
@@ -297,7 +297,7 @@ static inline int fab_rereg_mr(struct ibv_mr *mr, void *addr, size_t length, int
  *  A provider that cannot do that calls the byte @addr. */
 static inline int fab_rereg_mr_iova(struct ibv_mr *mr, void *addr, size_t length, uint64_t iova,
 				    int access);
-/* As fab_rereg_mr() to length 0: nobody can reach anything through @mr; its key is dead. */
+/* Like fab_rereg_mr() to length 0: no peer can reach any byte through @mr, whose key is dead. */
 static inline int fab_revoke_mr(struct ibv_mr *mr);
 /* Close the key of @mr to peers, and open the same key again.  While it is closed a peer's write is
  * one under a dead key, and promise k holds when fab_suspend_mr() returns; locally @mr may not be
@@ -398,8 +398,8 @@ static inline int fab_conn_fd(const struct fab_conn *conn);
 static inline int fab_arm(struct fab_conn *conn, short *events);
 /* fab_arm() makes system calls if there is nothing to poll: other work comes first.  Constant. */
 static inline bool fab_arm_is_dear(const struct fab_conn *conn);
-/* Not 0 when what the last fab_arm() answered has become too little because of a post.  Whoever
- * posted then wakes the sleeper to arm again.  Any thread. */
+/* Not 0 when what the last fab_arm() answered has become too little because of a post.  The thread
+ * that posted then wakes the sleeper to arm again.  Any thread. */
 #define FAB_REARM_EVENTS 0x1		/* tcp: POLLOUT is needed, or the socket is broken */
 #define FAB_REARM_DONE 0x2		/* a send completion waits to be polled; who waits for the
 					 * peer's answer anyway may leave it there until then */

@@ -10,7 +10,7 @@
 #include "opt.h"
 #include "suggest.h"
 
-/* What getopt_long() returns for the first row. */
+/* The value that getopt_long() returns for the first row. */
 #define FIRST 256
 
 struct words {

@@ -32,8 +32,8 @@ struct rtrs_conn_rsp {
 
 /* @rsp->status negative makes a reject; all else in it is then sent as zero. */
 void rtrs_conn_rsp_encode(struct rtrs_msg_conn_rsp *m, const struct rtrs_conn_rsp *rsp);
-/* -ECONNRESET: too short, wrong magic or major version, with @why.  Otherwise 0 and @rsp, whose
- * status may be an error (a positive errno on the wire is told as -ECONNABORTED, 0 in a reject as
+/* -ECONNRESET: too short, wrong magic or major version, with @why.  0: @rsp is set, whose status
+ * may be an error (a positive errno on the wire is told as -ECONNABORTED, 0 in a reject as
  * -ECONNRESET; @rejected: it was one).  Sizes are not checked here: rtrs_geom_init. */
 int rtrs_conn_rsp_decode(const void *buf, size_t len, bool rejected, struct rtrs_conn_rsp *rsp,
 			 const char **why);

@@ -25,7 +25,7 @@ void rtrs_wr_request(struct rtrs_wr_req *w, uint64_t wr_id, bool signaled,
 	w->wr.sg_list = w->sge;
 	w->wr.num_sge = n;
 	w->wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-	/* What is only messages is small, and sent from where it stands. */
+	/* A request without data is small, so its messages are sent inline. */
 	w->wr.send_flags = (signaled ? IBV_SEND_SIGNALED : 0) | (data ? 0 : IBV_SEND_INLINE);
 	w->wr.imm_data = rtrs_imm_io_req(g, buf_id, req->data_len + req->usr_len);
 	/* a READ leaves its result area alone */

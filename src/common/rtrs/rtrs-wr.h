@@ -11,7 +11,7 @@
 #include "rtrs-msg.h"
 #include "rtrs-req.h"
 
-/* One request, client to server: RDMA_WRITE_WITH_IMM of [data] user message, header. */
+/* A request, client to server: RDMA_WRITE_WITH_IMM of [data] user message, header. */
 struct rtrs_wr_req {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge[2];
@@ -26,8 +26,8 @@ void rtrs_wr_request(struct rtrs_wr_req *w, uint64_t wr_id, bool signaled,
 		     const struct rtrs_req *req, const struct ibv_sge *data,
 		     const struct ibv_sge *hdr);
 
-/* One answer, server to client: at most RDMA_WRITE, SEND_WITH_INV and the final immediate, with
- * what re-arms the chunk's key in between (doc/protocol.md 4). */
+/* An answer, server to client: at most RDMA_WRITE, SEND_WITH_INV and the final immediate, with what
+ * re-arms the chunk's key in between (doc/protocol.md 4). */
 struct rtrs_wr_rsp {
 	struct ibv_send_wr wr[3];
 	struct ibv_sge sge[2];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a session is and has, as JSON (man/rtrsctl.pod has the schema).  Service thread.  NULL: no
- * memory. */
+/* The state of a session, its paths and devices as JSON (man/rtrsctl.pod has the schema).  Service
+ * thread.  NULL: no memory. */
 #ifndef CLT_CTL_JSON_H
 #define CLT_CTL_JSON_H
 

@@ -5,7 +5,7 @@
 
 #define CLT_FRONT_ERR 512		/* bytes of a text that says what is wrong */
 
-/* What the kit has to know of a front end.  Constant. */
+/* The description of a front end for the kit.  Constant. */
 struct clt_front {
 	/* in messages, in names of sessions and, as rundir.h lists it, of the control socket */
 	const char *name;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* User messages of control, and their answers.
  *
- * Service thread.  One message is in flight per device (dev.c), one for the handshake
+ * Service thread.  Each device has at most one message in flight (dev.c), and so has the handshake
  * (dev-reopen.c). */
 #include <assert.h>
 #include <errno.h>
@@ -50,7 +50,7 @@ static void ctl_begin(struct dev_ctl *ctl)
 	loop_post(ctl->clt->sess.loop, &ctl->step_msg);
 }
 
-/* One of a handshake is the only one at its time, so it is not counted. */
+/* The message of a handshake is the only one at its time, and is not counted. */
 static void ctl_ended(struct dev_ctl *ctl)
 {
 	struct client *clt = ctl->clt;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Asks for the names of the server's exports.  Owns the question while it is under way, on the
- * stack of the one who asks; messages on the service thread.  What the server says is checked name
- * by name; a wrong one ends it all. */
+ * stack of the one who asks; messages on the service thread.  The server's answer is checked name
+ * by name; a wrong name ends the whole question. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who opens a device that is open already is told the size that its export has now
+/* A caller that opens a device that is open already is told the present size of its export
  * (doc/decisions.md D17).
  *
  * Service thread.  Owns those who wait for a look at the server, which is one OPEN more: every

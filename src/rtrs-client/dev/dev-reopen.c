@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What follows each time a path comes up: session info, then the devices are opened again.
+/* The messages each time a path comes up: session info, then an OPEN for each device.
  *
  * Service thread.  A device that cannot be opened again is LOST: it is tried once a second, and
  * fails IO when io_timeout is over.
@@ -194,7 +194,7 @@ static void reopen_settled(struct dev *dev, int status)
 	/* Else by the timer, or the handshake of the next path. */
 }
 
-/* An OPEN after the first was answered.  As dev_opened(), or -ECONNABORTED. */
+/* An OPEN after the first was answered.  Returns the result of dev_opened(), or -ECONNABORTED. */
 static int reopen_answer(struct dev_ctl *ctl)
 {
 	struct client *clt = ctl->clt;

@@ -52,7 +52,7 @@ static inline void dev_stat_queued(struct dev_stat_shard shards[DEV_STAT_SHARDS]
 
 /* ---- service thread ---- */
 
-/* What was counted since the last reset, into @sum. */
+/* Write the counters since the last reset into @sum. */
 void dev_stat_get(const struct dev *dev, struct dev_stat *sum);
 /* Begin to count anew. */
 void dev_stat_reset(struct dev *dev);

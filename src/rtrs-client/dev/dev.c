@@ -118,9 +118,9 @@ static bool is_another_file(const struct rnbd_dev_info *a, const struct rnbd_dev
 		       memcmp(b->export_id, unknown, sizeof(unknown));
 }
 
-/* What was promised to users of @dev when it was opened first must hold with @info: their data is
- * there, single blocks are written as a whole, and what needs no flush, or FUA instead, goes on to
- * need none.  0, -ESTALE for another file, or -EMEDIUMTYPE. */
+/* The promises of the first open must hold with @info: the users' data is there, single blocks are
+ * written as a whole, and writes that needed no flush, or FUA instead, still need none.  0, -ESTALE
+ * for another file, or -EMEDIUMTYPE. */
 static int dev_compare(const struct dev *dev, const struct rnbd_dev_info *info)
 {
 	const struct rnbd_dev_info *was = &dev->info;
@@ -178,7 +178,8 @@ int dev_opened(struct dev *dev, struct dev_ctl *ctl, bool first)
 
 void dev_ready(struct dev *dev)
 {
-	/* Its last user left while the OPEN was on its way: nobody is to see it open again. */
+	/* The last user left while the OPEN was on its way: no caller is to see the device open
+	 * again. */
 	if (atomic_load(&dev->state) != DEV_CLOSING)
 		atomic_store(&dev->state, DEV_OPEN);
 }

@@ -241,8 +241,8 @@ void clt_mem_arena_fini(struct clt_arena *arena);
 int clt_key_open(struct clt_attempt *att, struct frwr_lessons *lessons, char *why, size_t len);
 /* Free the windows of @att, and log their use as @name.  Call it twice: when all connections are
  * drained and sealed, and with @again = true once all are destroyed, to free windows that the
- * device refused to free the first time.  What the device refuses again is leaked.  Service thread;
- * idempotent. */
+ * device refused to free the first time.  Windows that the device refuses again are leaked.
+ * Service thread; idempotent. */
 void clt_key_close(struct clt_attempt *att, const char *name, bool again);
 
 /* Add up into @sum the use of keys in all attempts of this path.  Service thread. */

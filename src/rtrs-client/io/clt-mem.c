@@ -11,9 +11,9 @@
 #define SLOT_RIGHTS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
 /* The peer gets in through windows only. */
 #define WINDOW_RIGHTS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND)
-/* What a slot's memory is called towards the fabric, and so the server, wherever it lies: all below
- * where programs have memory, and each with room for the longest request, which is less than 28
- * bits. */
+/* The addresses of slots towards the fabric, and so the server, wherever their memory lies: below
+ * the addresses of any program's memory, and each with room for the longest request, which is less
+ * than 28 bits. */
 #define SLOT_IOVA_SHIFT 29
 
 /* Of the arena and of clt_attempt.mrs: the control slot is the last. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Operations: splits them into parts, gets permits, collects answers.  One with a part that does
- * not fit the path any more begins anew: all of it can be done twice.
+/* Operations: splits them into parts, gets permits, collects answers.  An operation with a part
+ * that does not fit the path any more begins anew: each part may be done twice.
  *
  * Runs on the owner of the operation only.  An operation ends when each of its parts was answered
  * or given up; a part that is in flight is never given up (clt-io.h, FAILURE). */

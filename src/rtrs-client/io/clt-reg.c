@@ -78,7 +78,7 @@ int clt_reg_pick(enum clt_registration want, const struct frwr_caps *caps, bool 
 unsigned clt_reg_depth(const struct frwr_caps *caps, enum frwr_mode mode, unsigned depth,
 		       uint32_t *send_wr)
 {
-	/* One more window is the control slot's. */
+	/* The control slot needs a window, too. */
 	const struct frwr_load load = { .mode = mode, .queue_depth = depth, .spare_windows = 1 };
 	struct frwr_sizes sizes;
 

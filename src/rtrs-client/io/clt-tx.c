@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A connection, to the server: posts slots, and takes them back.  What the server answers is
- * clt-rx.c's.  Owns nothing.
+/* A connection, to the server: posts slots, and takes them back.  clt-rx.c has the answers of the
+ * server.  Owns nothing.
  *
  * Threads: clt_tx_flush() on anybody, serialised by the send lock.  Never blocks.  Whatever goes
  * wrong on a connection is told to its owner, and nothing else: requests come back through
@@ -222,7 +222,8 @@ static void slot_posted(struct clt_con *con, struct clt_slot *slot, int err)
 		clt_tx_invalidate(con, slot);
 }
 
-/* What is queued: a request, or the invalidate of its window that was filled in already. */
+/* Is @slot queued for the invalidate of its window, which is filled in already, and not for a
+ * request? */
 static bool slot_is_inv(const struct clt_slot *slot)
 {
 	return atomic_load_explicit(&slot->state, memory_order_relaxed) & CLT_SLOT_INV;
@@ -244,7 +245,7 @@ static bool slot_waits_for_post(const struct clt_slot *slot)
 				    memory_order_relaxed) & (CLT_SLOT_POST | CLT_SLOT_INV);
 }
 
-/* What @slot posts, at the end of a chain; returns the new end. */
+/* Append the work requests of @slot to a chain; returns the new end. */
 static struct ibv_send_wr **slot_chain(struct clt_slot *slot, struct ibv_send_wr **tail)
 {
 	if (!slot->window) {

@@ -3,8 +3,9 @@
  * Threads of nbdkit; the service thread for threads_con_take() and its kin.  Only
  * threads_con_init() can fail.
  *
- * The futex word of a waiter: counts in steps of WORD_COUNT (they wrap), and flags below.  Who adds
- * news clears the sleep flags in the same instruction and so is the only one that wakes.
+ * The futex word of a waiter: counts in steps of WORD_COUNT (they wrap), and flags below.  The
+ * thread that adds news clears the sleep flags in the same instruction, and so is the only thread
+ * that wakes.
  *
  * Missed wake-ups: the sleeper sets its flag only while there is no news, and sleeps only while the
  * word is what it set.  A leader sets @asleep and then looks whether there is something to send or
@@ -311,8 +312,8 @@ static void lead_sleep(struct clt_con *con, struct clt_waiter *w, short events)
 		eventfd_read(wc->kick_fd, &n);
 }
 
-/* One request in flight on this path, or two.  With more of them somebody has something better to
- * do with the CPU than to look for answers. */
+/* Are there requests in flight on this path, and no more than two? With more requests some thread
+ * has a better use for the CPU than to look for answers. */
 static bool few_in_flight(const struct clt_con *con)
 {
 	unsigned n = 0;

@@ -3,10 +3,10 @@
  * the loop is the leader of every connection for ever, and so there is nobody to wake for an
  * answer.
  *
- * What a pass finds is dispatched at once; what is sent because of that is queued, and goes out
- * together right before the thread would sleep.  Operations have a function that schedules a step
- * (clt_op_start), never a thread; other threads wait for events of the session alone.  Loop's
- * thread, but for clt_loop_event(). */
+ * A pass dispatches its completions at once.  Requests that are sent because of these are queued,
+ * and go out together right before the thread would sleep.  Operations have a function that
+ * schedules a step (clt_op_start), never a thread; other threads wait for events of the session
+ * alone.  Loop's thread, but for clt_loop_event(). */
 #include <config.h>
 
 #include <errno.h>

@@ -20,8 +20,8 @@ static void con_event(struct clt_con *con, enum clt_con_event event)
 
 /* ---- actions ---- */
 
-/* Who polls sees the end by itself, unless it stands behind an answer with which a leader left.
- * So the service loop looks, too, when it gets the role. */
+/* A thread that polls sees the end of the connection by itself, unless the end stands behind an
+ * answer with which a leader left.  So the service loop looks, too, when it gets the role. */
 static void con_ask(void *object)
 {
 	struct clt_con *con = object;

@@ -26,7 +26,7 @@ static void path_name_it(struct clt_path *path)
 		fab_addr_format_host(src, s, sizeof(s));
 	snprintf(path->name, sizeof(path->name), CLT_PATH_PREFIX "%s%s%s", s, *s ? "@" : "",
 		 fab_addr_format(&path->conf.dst, d, sizeof(d)));
-	/* As all texts that people see, so that it is the same in all of them. */
+	/* Masked like all texts that people see, so that the name is the same in all of them. */
 	mask_control(path->name);
 	random_bytes(path->uuid, sizeof(path->uuid));
 }
@@ -75,7 +75,7 @@ err_cause:
 	return r;
 }
 
-/* What was kept for the next attempt. */
+/* Free the objects that were kept for the next attempt. */
 static void path_forget(struct clt_path *path)
 {
 	clt_mem_detach(&path->att);

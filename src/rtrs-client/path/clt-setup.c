@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Makes the connections of a path, one after another (doc/protocol.md 1.6), and exchanges INFO
- * (2.4, 2.5).  Service thread only.  What was made until something goes wrong is destroyed in
- * clt_setup_release(). */
+ * (2.4, 2.5).  Service thread only.  If a step fails, clt_setup_release() destroys the objects of
+ * the earlier steps. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "clt-path-priv.h"
 #include "log.h"
 
-/* What one request at a time needs: on connection 0 a user message, a heartbeat and the answer to
+/* The needs of one request at a time: on connection 0 a user message, a heartbeat and the answer to
  * one, and one to spare; data and header of a WRITE. */
 #define MIN_QUEUE 4u
 #define MIN_SGE 2u
@@ -50,7 +50,7 @@ int clt_setup_con(struct clt_path *path, char why[CLT_WHY])
 	return r;
 }
 
-/* What the device of @con can do, and what that means for READs. */
+/* Ask what the device of @con can do, and choose the mode of keys for READs. */
 static int setup_mode(struct clt_con *con, char why[CLT_WHY])
 {
 	struct clt_path *path = clt_path_of(con);
@@ -150,7 +150,7 @@ static int setup_resolved(struct clt_con *con, char why[CLT_WHY])
 	return r < 0 ? named(con, r, why) : 0;
 }
 
-/* What connection 0 told holds for the path. */
+/* The answer on connection 0 holds for the path. */
 static int setup_geometry(struct clt_con *con, const struct rtrs_conn_rsp *rsp, char why[CLT_WHY])
 {
 	struct clt_path *path = clt_path_of(con);
@@ -202,7 +202,7 @@ static int setup_established(struct clt_con *con, const struct fab_event *ev, ch
 		r = setup_geometry(con, &rsp, why);
 	if (r < 0)
 		return named(con, r, why);
-	/* What is wrong with memory has nothing to do with the connection. */
+	/* A failure to register memory is no fault of the connection. */
 	r = con->cid ? 0 : clt_mem_attach(con->att, why, CLT_WHY);
 	if (r < 0)
 		return r;

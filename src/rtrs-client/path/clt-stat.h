@@ -28,7 +28,7 @@ struct clt_stat {
 	uint64_t n[CLT_STAT_N];
 };
 
-/* As rtrsctl says it: "failovers", ... */
+/* The name of a counter in rtrsctl: "failovers", ... */
 const char *clt_stat_name(enum clt_stat_what what);
 /* Read the counters since the last reset.  Service thread. */
 void clt_stat_get(const struct clt_path *path, struct clt_stat *stat);

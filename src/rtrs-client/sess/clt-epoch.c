@@ -7,7 +7,7 @@
 #include "clt-epoch.h"
 #include "log.h"
 
-/* What the paths that are up, and the one that becomes so, can carry. */
+/* Adopt the limits that the paths that are up, and the path that comes up, can all carry. */
 static void epoch_adopt(struct clt_sess *sess, const struct clt_attempt *att, bool begins)
 {
 	unsigned limit = atomic_load(&sess->io.slots.limit),

@@ -18,7 +18,7 @@ struct clt_path *clt_paths_find(struct clt_sess *sess, const struct clt_sess_add
 	return NULL;
 }
 
-/* One that was removed, and is closed, of the same provider. */
+/* Reuse a path that was removed, is closed, and has the same provider. */
 static int paths_reuse(struct clt_sess *sess, const struct clt_sess_addr *addr,
 		       struct clt_path **ret)
 {

@@ -14,10 +14,10 @@ static inline bool clt_paths_same(const struct clt_sess_addr *a, const struct cl
 {
 	return fab_addr_same(&a->src, &b->src) && fab_addr_same(&a->dst, &b->dst);
 }
-/* One more, IDLE: clt_path_start() connects it.  @ret may be NULL.  0; -EEXIST: there is one
- * between these addresses; -ENOSPC: there are CLT_PATHS_MAX, some of which may have been removed
- * and had another provider; -EAGAIN: and the one whose place it would have is not closed yet;
- * -ENOMEM; or as clt_path_init(). */
+/* Add a path, IDLE: clt_path_start() connects the path.  @ret may be NULL.  0; -EEXIST: there is
+ * one between these addresses; -ENOSPC: there are CLT_PATHS_MAX, some of which may have been
+ * removed and had another provider; -EAGAIN: and the one whose place it would have is not closed
+ * yet; -ENOMEM; or as clt_path_init(). */
 int clt_paths_add(struct clt_sess *sess, const struct clt_sess_addr *addr, struct clt_path **ret);
 /* The path between the addresses of @addr, over its provider; or NULL. */
 struct clt_path *clt_paths_find(struct clt_sess *sess, const struct clt_sess_addr *addr);

@@ -55,7 +55,7 @@ static void sess_up(void *object)
 	sess->up_since_ms = clock_now_ms();
 	sess->answered = answered(sess);
 	sess->ops->up(sess);
-	/* Who lets one in may let in the others. */
+	/* A server that lets one path in may let in the others. */
 	if (!flaps(sess)) {
 		clt_sess_for_each(path, sess)
 			clt_path_retry(path);
@@ -303,9 +303,8 @@ static void path_closed(struct clt_path *path)
 {
 	struct clt_sess *sess = sess_of(path);
 
-	/* What was to go over it, and nothing else, ends.
-	 * ORDER: before the next path is greeted, with the message that may have waited for this
-	 * one. */
+	/* Messages that were to go over this path end, and no others.  ORDER: before the next path
+	 * is greeted, with the message that may have waited for this one. */
 	clt_slot_wake(&sess->io);
 	clt_epoch_left(sess, path);
 	if (!clt_sess_is_up(sess))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing.  What the server refuses is told in words that name the parameter to change. */
+/* Owns nothing.  Messages about a refusal name the parameter to change. */
 #include <config.h>
 
 #include <errno.h>

@@ -12,8 +12,8 @@
  * names those that do. */
 int clt_export_open(struct client *clt, const struct clt_conf *conf, const char *name,
 		    struct dev **dev, char err[CLT_FRONT_ERR]);
-/* The names of the server's exports; none when it does not tell them.  As dev_list(), with the
- * reason in @err. */
+/* The names of the server's exports; none when the server does not tell them.  Returns the result
+ * of dev_list(), with the reason in @err. */
 int clt_export_list(struct client *clt, struct dev_list *list, char err[CLT_FRONT_ERR]);
 /* Append to @err, of @size bytes, which exports the server has, as many as there is room for. */
 void clt_export_names(struct client *clt, char *err, size_t size);

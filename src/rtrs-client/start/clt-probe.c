@@ -135,7 +135,7 @@ static int probe_export(struct clt_start *start, struct dev **dev, char err[CLT_
 	return r;
 }
 
-/* Nobody is there, or not yet.  ENOENT: there is no socket of that name. */
+/* Is no server there, or not yet? ENOENT: there is no socket of that name. */
 static bool is_away(int r)
 {
 	return no_rdma(r) || r == -ECONNRESET || r == -ENOENT;

@@ -205,7 +205,7 @@ static int take_event(struct tcp_cm *cm, struct fab_event *ev)
 	return 1;
 }
 
-/* One source at a time, because serving one may free another. */
+/* Serves a single source at a time, because serving one may free another. */
 static int serve(struct tcp_cm *cm)
 {
 	struct epoll_event e;

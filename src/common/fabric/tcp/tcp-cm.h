@@ -66,7 +66,7 @@ void tcp_cm_report(struct tcp_conn *c, enum fab_event_type type, int status);
 
 /* tcp_source.ready of a connection that is being set up. */
 void tcp_hs_ready(struct tcp_source *src, uint32_t events);
-/* One handshake frame, which a fresh socket takes whole.  0 or -errno.  Without cm->lock too. */
+/* Send a handshake frame, which a fresh socket takes whole.  0 or -errno.  Without cm->lock too. */
 int tcp_hs_send(int fd, enum tcp_frame_op op, uint8_t flags, const void *data, size_t len);
 /* Fail a set-up whose time is over. */
 void tcp_hs_expire(struct tcp_conn *c);

@@ -2,7 +2,8 @@
 /* The handshake: CONNECT, and ACCEPT or REJECT, as rtrs-protocol(7) defines them.
  *
  * Owns nothing; runs under cm->lock on the cm's thread, whenever a socket that is being set up is
- * ready.  It ends with an event or, for a stranger, with the connection gone and a log line. */
+ * ready.  A handshake ends with an event or, for a stranger, with the connection gone and a log
+ * line. */
 #include <config.h>
 
 #include <errno.h>
@@ -110,7 +111,7 @@ void tcp_hs_refuse(struct tcp_conn *c, const char *why)
 	char addr[FAB_ADDR_STRLEN];
 
 	fab_addr_format(&c->base.peer, addr, sizeof(addr));
-	/* Who comes and goes without a word is a monitor, not an attack. */
+	/* A peer that comes and goes without a word is a monitor, not an attack. */
 	if (c->hs_len)
 		log_limited(&garbage_limit, LOG_LEVEL_WARN, NULL,
 			    "tcp %s: closed during the handshake: %s", addr, why);
@@ -286,7 +287,8 @@ static void connect_ready(struct tcp_conn *c)
 		return;
 	if (!err)
 		err = -tcp_hs_send(c->fd, TCP_FRAME_CONNECT, 0, c->hs_buf, c->hs_len);
-	/* Who refuses an address does so without reading: that answer is here, to be read. */
+	/* A server that refuses an address closes without reading.  Its answer has arrived, and is
+	 * read here. */
 	if (err == EPIPE)
 		err = 0;
 	c->hs_len = 0;

@@ -27,7 +27,7 @@ struct tcp_mr {
 #define TCP_KEY_ANY_CONN UINT64_MAX	/* a window of type 1: every connection of the pd */
 					/* else a window of type 2: the connection of this id */
 
-/* One entry of a pd's table.  A key on the wire is index << 8 | tag.
+/* An entry of a pd's table.  A key on the wire is index << 8 | tag.
  *
  * word: alive, tag and the number of placements in progress, so that looking up and taking a
  * reference is one compare-and-swap.  The other fields are written only while dead and without
@@ -62,7 +62,7 @@ struct tcp_pd {
 	struct tcp_key *free;
 };
 
-/* As on the wire, of a dead one the last. */
+/* The key as on the wire; of a dead key the last one. */
 static inline uint32_t tcp_key_number(const struct tcp_key *key)
 {
 	uint64_t word = atomic_load_explicit(&key->word, memory_order_relaxed);
@@ -75,8 +75,8 @@ static inline bool tcp_key_alive(const struct tcp_key *key)
 	return atomic_load_explicit(&key->word, memory_order_acquire) & TCP_KEY_ALIVE;
 }
 
-/* Nobody finds the key any more; it is @tag from now on.  Returns the placements still in progress,
- * for which tcp_pd_key_stop() is needed. */
+/* Kill the key: no lookup finds the key any more, whose tag becomes @tag.  Returns the placements
+ * still in progress, for which tcp_pd_key_stop() is needed. */
 static inline uint32_t tcp_key_kill(struct tcp_key *key, uint8_t tag)
 {
 	uint64_t old = atomic_load_explicit(&key->word, memory_order_relaxed), new;

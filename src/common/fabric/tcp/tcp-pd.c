@@ -78,9 +78,9 @@ void tcp_pd_key_free(struct tcp_pd *pd, struct tcp_key *key)
 	pd->live--;
 }
 
-/* RACE: the key is dead, so no new placement begins under it.  One in progress is held by a
- * connection that either is inside its poll, which our taking its rx lock waits for, or has stopped
- * in the middle of a frame, and then it is dropped here. */
+/* RACE: the key is dead, so no new placement begins under it.  A placement in progress belongs to a
+ * connection.  Either the connection is inside its poll: taking its rx lock waits for the end.  Or
+ * the connection has stopped in the middle of a frame: the placement is dropped here. */
 void tcp_pd_key_stop(struct tcp_pd *pd, struct tcp_key *key)
 {
 	struct tcp_conn *c;

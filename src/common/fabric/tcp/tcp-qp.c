@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the queues of a connection: one poll drives both directions, and drains them when the
- * connection has failed.  One thread at a time polls and arms; any asks whether to arm again. */
+ * connection has failed.  A single thread at a time polls and arms; any thread asks whether to arm
+ * again. */
 #include <errno.h>
 #include <poll.h>
 #include <string.h>

@@ -346,7 +346,7 @@ static void rx_end_of_stream(struct tcp_conn *c, ssize_t n)
 		tcp_conn_fail(c, 0, "peer closed");
 }
 
-/* One read: the missing payload straight to its place, what follows into staging.  Returns the
+/* Read once: the missing payload straight to its place, the bytes behind into staging.  Returns the
  * bytes read; 0 when there are none or the stream is over. */
 static size_t rx_fill(struct tcp_conn *c)
 {

@@ -183,7 +183,7 @@ static void translate_inv(struct verbs_conn *c, struct ibv_wc *wc)
 		wc->status = IBV_WC_REM_INV_REQ_ERR;
 }
 
-/* One completion of the device, made one of ours in place.  False: it is nobody's business. */
+/* Translate a completion of the device in place.  False: no user hears of this completion. */
 static bool translate(struct verbs_conn *c, struct ibv_wc *wc)
 {
 	struct verbs_sqe *sqe;

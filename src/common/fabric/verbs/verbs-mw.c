@@ -2,9 +2,9 @@
 /* Owns memory windows of RDMA devices, and what is known of each: its last key and, of type 2, the
  * connection it is bound on.
  *
- * What breaks a rule of fabric.h is refused here and never reaches the device: rxe's answers are
- * wrong, or the end of the machine (doc/decisions.md D1; doc/verbs.md Q1, Q7, Q8).  What a peer
- * does with our keys the device alone decides; we hear of it with the receive.
+ * A request that breaks a rule of fabric.h is refused here and never reaches the device: rxe's
+ * answers are wrong, or the end of the machine (doc/decisions.md D1; doc/verbs.md Q1, Q7, Q8).
+ * What a peer does with our keys the device alone decides; we hear of it with the receive.
  *
  * A window is bound or free from the post on, in front of its turn; the device keeps the order.
  * The windows of all domains are in one table, because a device knows them by their number alone.

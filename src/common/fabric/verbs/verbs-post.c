@@ -62,7 +62,7 @@ static bool send_fits_inline(const struct verbs_conn *c, const struct ibv_send_w
 	return total && total <= c->max_inline;
 }
 
-/* One of ours as the device gets it.  Returns NULL, or what is wrong with it. */
+/* Translate a request for the device.  Returns NULL, or the reason why the request is refused. */
 static const char *send_fill(struct verbs_conn *c, const struct ibv_send_wr *wr,
 			     struct ibv_send_wr *hw)
 {
