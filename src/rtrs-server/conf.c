@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The options of rtrs-server, and the command line as a struct srv_conf.  Owns nothing.  Main thread,
- * before any other starts: what the line names is not looked at. */
+/* The options of rtrs-server, and the command line as a struct srv_conf.  Owns nothing.  What the
+ * line names is not opened.  Main thread, before any other starts. */
 #include <config.h>
 
 #include <errno.h>
@@ -58,7 +58,8 @@ static int add_listener(void *arg, const char *text, char *why, size_t len)
 	if (!all)
 		return -ENOMEM;
 	conf->listeners = all;
-	rc = fab_addr_parse(text, fab_provider_find("tcp"), RTRS_PORT, &all[conf->nlisteners], why, len);
+	rc = fab_addr_parse(text, fab_provider_find("tcp"), RTRS_PORT, &all[conf->nlisteners], why,
+			    len);
 	if (rc)
 		return rc == -ENOENT ? rc : -EINVAL;
 	for (unsigned i = 0; i < conf->nlisteners; i++) {
@@ -85,6 +86,32 @@ static int add_allow(void *arg, const char *text, char *why, size_t len)
 		return rc;
 	conf->nallow++;
 	return 0;
+}
+
+static bool same_listeners(const void *a, const void *b)
+{
+	const struct srv_conf *in_a = a, *in_b = b;
+
+	if (in_a->nlisteners != in_b->nlisteners)
+		return false;
+	for (unsigned i = 0; i < in_a->nlisteners; i++) {
+		const struct fab_addr *one = &in_a->listeners[i], *other = &in_b->listeners[i];
+
+		if (one->provider != other->provider || !fab_addr_same_host(one, other) ||
+		    (!fab_addr_is_unix(one) && fab_addr_port(one) != fab_addr_port(other)))
+			return false;
+	}
+	return true;
+}
+
+/* No byte of a prefix is left unset. */
+static bool same_allows(const void *a, const void *b)
+{
+	const struct srv_conf *in_a = a, *in_b = b;
+
+	size_t len = in_a->nallow * sizeof(*in_a->allow);
+
+	return in_a->nallow == in_b->nallow && (!len || !memcmp(in_a->allow, in_b->allow, len));
 }
 
 static int check_ready_fd(void *arg, const char *text, char *why, size_t len)
@@ -119,50 +146,59 @@ static int note_state_dir(void *arg, const char *text, char *why, size_t len)
 #define IN_FILE (OPT_AT_START | OPT_IN_FILE)
 
 static const struct opt rows[] = {
-	{ .name = "listen", .type = OPT_OTHER, .call = add_listener, .arg = "tcp://ADDR:PORT", .many = true,
-	  .holds = IN_FILE, .help = "also rdma://... and unix:PATH; repeatable" },
-	{ .name = "allow", .type = OPT_OTHER, .call = add_allow, .arg = "ADDR[/BITS]|uid:USER", .many = true,
-	  .holds = IN_FILE, .help = "let only these clients in, repeatable" },
+	{ .name = "listen", .type = OPT_OTHER, .call = add_listener, .same = same_listeners,
+	  .arg = "tcp://ADDR:PORT", .many = true, .holds = IN_FILE,
+	  .help = "also rdma://... and unix:PATH; repeatable" },
+	{ .name = "allow", .type = OPT_OTHER, .call = add_allow, .same = same_allows,
+	  .arg = "ADDR[/BITS]|uid:USER", .many = true, .holds = IN_FILE,
+	  .help = "let only these clients in, repeatable" },
 	{ .name = "invalidate", .type = OPT_WORD, FIELD(invalidate), .words = srv_invalidate_names,
-	  .nwords = SRV_INVALIDATE_N, .fallback = "auto", .holds = IN_FILE, .help = "protect requests" },
+	  .nwords = SRV_INVALIDATE_N, .fallback = "auto", .holds = IN_FILE,
+	  .help = "protect requests" },
 	{ .name = "queue-depth", .type = OPT_NUMBER, FIELD(queue_depth), .arg = "N", .least = 1,
 	  .most = RTRS_MAX_QUEUE_DEPTH, .fallback = "128", .holds = IN_FILE,
 	  .help = "requests in flight per path" },
 	{ .name = "max-io-size", .type = OPT_SIZE, FIELD(max_io_size), .arg = "SIZE", .least = 4096,
 	  .most = CONF_MAX_IO_SIZE_MAX, .step = 4096, .fallback = "128K", .holds = IN_FILE,
 	  .help = "largest request, N times 4K" },
-	{ .name = "threads", .type = OPT_NUMBER, FIELD(threads), .arg = "N", .least = 1, .most = CONF_THREADS_MAX,
-	  .shown = "1 per 2 CPUs, at most 4", .holds = IN_FILE, .help = "threads that serve" },
-	{ .name = "poll", .type = OPT_NUMBER, FIELD(poll_us), .arg = "MICROSECONDS", .of = "microseconds",
-	  .most = CONF_POLL_US_MAX, .fallback = "100", .holds = IN_FILE,
+	{ .name = "threads", .type = OPT_NUMBER, FIELD(threads), .arg = "N", .least = 1,
+	  .most = CONF_THREADS_MAX, .shown = "1 per 2 CPUs, at most 4", .holds = IN_FILE,
+	  .help = "threads that serve" },
+	{ .name = "poll", .type = OPT_NUMBER, FIELD(poll_us), .arg = "MICROSECONDS",
+	  .of = "microseconds", .most = CONF_POLL_US_MAX, .fallback = "100", .holds = IN_FILE,
 	  .help = "look for at most so long before sleeping" },
-	{ .name = "max-sessions", .type = OPT_NUMBER, FIELD(max_sessions), .arg = "N", .least = 1, .most = 65536,
-	  .fallback = "256", .holds = IN_FILE, .help = "sessions of all clients" },
-	{ .name = "max-paths", .type = OPT_NUMBER, FIELD(max_paths), .arg = "N", .least = 1, .most = 65536,
-	  .fallback = "512", .holds = IN_FILE, .help = "paths of all sessions" },
-	{ .name = "setup-timeout", .type = OPT_NUMBER, FIELD(setup_timeout_ms), .arg = "SECONDS", .of = "seconds",
-	  .least = 1, .most = 3600, .scale = 1000, .fallback = "30", .holds = IN_FILE,
-	  .help = "until a new path must be set up" },
+	{ .name = "max-sessions", .type = OPT_NUMBER, FIELD(max_sessions), .arg = "N", .least = 1,
+	  .most = 65536, .fallback = "256", .holds = IN_FILE, .help = "sessions of all clients" },
+	{ .name = "max-paths", .type = OPT_NUMBER, FIELD(max_paths), .arg = "N", .least = 1,
+	  .most = 65536, .fallback = "512", .holds = IN_FILE, .help = "paths of all sessions" },
+	{ .name = "setup-timeout", .type = OPT_NUMBER, FIELD(setup_timeout_ms), .arg = "SECONDS",
+	  .of = "seconds", .least = 1, .most = 3600, .scale = 1000, .fallback = "30",
+	  .holds = IN_FILE, .help = "until a new path must be set up" },
 	{ .name = "heartbeat", .type = OPT_NUMBER, FIELD(hb_interval_ms), .arg = "MILLISECONDS",
 	  .of = "milliseconds", .least = 100, .most = 60000, .fallback = "5000", .holds = IN_FILE,
 	  .help = "find silent clients" },
-	{ .name = "heartbeat-misses", .type = OPT_NUMBER, FIELD(hb_missed_max), .arg = "N", .least = 1, .most = 100,
-	  .fallback = "5", .holds = IN_FILE, .help = "that a path may have in a row" },
-	{ .name = "state-dir", .type = OPT_TEXT, FIELD(state_dir), .arg = "DIR", .of = "a directory",
-	  .call = note_state_dir, .shown = "/run/nbdkit-rtrs", .holds = IN_FILE, .help = "what outlives the server" },
-	{ .name = "control", .type = OPT_TEXT, FIELD(control), .arg = "PATH|none", .of = "a path", .special = "none",
-	  .call = note_control, .shown = "below /run/nbdkit-rtrs", .holds = IN_FILE, .help = "socket for rtrsctl" },
-	{ .name = "lock-timeout", .type = OPT_NUMBER, FIELD(lock_timeout_ms), .arg = "SECONDS", .of = "seconds",
-	  .least = 1, .most = 86400, .scale = 1000, .fallback = "60", .holds = IN_FILE,
-	  .help = "wait for an export that is locked" },
-	{ .name = "no-lock", .type = OPT_FLAG, FIELD(no_lock), .holds = IN_FILE, .help = "do not lock what is exported" },
-	{ .name = "ready-fd", .type = OPT_NUMBER, FIELD(ready_fd), .arg = "FD", .least = STDERR_FILENO + 1,
-	  .most = 65535, .call = check_ready_fd, .holds = OPT_AT_START,
+	{ .name = "heartbeat-misses", .type = OPT_NUMBER, FIELD(hb_missed_max), .arg = "N",
+	  .least = 1, .most = 100, .fallback = "5", .holds = IN_FILE,
+	  .help = "that a path may have in a row" },
+	{ .name = "state-dir", .type = OPT_TEXT, FIELD(state_dir), .arg = "DIR",
+	  .of = "a directory", .call = note_state_dir, .shown = "/run/nbdkit-rtrs",
+	  .holds = IN_FILE, .help = "what outlives the server" },
+	{ .name = "control", .type = OPT_TEXT, FIELD(control), .arg = "PATH|none", .of = "a path",
+	  .special = "none", .call = note_control, .shown = "below /run/nbdkit-rtrs",
+	  .holds = IN_FILE, .help = "socket for rtrsctl" },
+	{ .name = "lock-timeout", .type = OPT_NUMBER, FIELD(lock_timeout_ms), .arg = "SECONDS",
+	  .of = "seconds", .least = 1, .most = 86400, .scale = 1000, .fallback = "60",
+	  .holds = IN_FILE, .help = "wait for an export that is locked" },
+	{ .name = "no-lock", .type = OPT_FLAG, FIELD(no_lock), .holds = IN_FILE,
+	  .help = "do not lock what is exported" },
+	{ .name = "ready-fd", .type = OPT_NUMBER, FIELD(ready_fd), .arg = "FD",
+	  .least = STDERR_FILENO + 1, .most = 65535, .call = check_ready_fd, .holds = OPT_AT_START,
 	  .help = "write a line to FD when ready, and close it" },
-	{ .name = "log-level", .type = OPT_WORD, FIELD(log_level), .arg = "LEVEL", .words = log_level_names,
-	  .nwords = LOG_LEVELS, .fallback = "info", .holds = IN_FILE | OPT_AT_RUN_TIME,
-	  .help = "error, warning, info or debug" },
-	{ .name = "help", .letter = 'h', .type = OPT_HELP, .holds = OPT_AT_START, .help = "print this and exit" },
+	{ .name = "log-level", .type = OPT_WORD, FIELD(log_level), .arg = "LEVEL",
+	  .words = log_level_names, .nwords = LOG_LEVELS, .fallback = "info",
+	  .holds = IN_FILE | OPT_AT_RUN_TIME, .help = "error, warning, info or debug" },
+	{ .name = "help", .letter = 'h', .type = OPT_HELP, .holds = OPT_AT_START,
+	  .help = "print this and exit" },
 	{ .name = "version", .letter = 'V', .type = OPT_VERSION, .holds = OPT_AT_START,
 	  .help = "print the version and exit" },
 };
@@ -198,8 +234,8 @@ static int check_together(const struct srv_conf *conf, char *err, size_t len)
 
 	if (conf->queue_depth <= max)
 		return 0;
-	snprintf(err, len, "--queue-depth %u and --max-io-size %u do not fit together: with that size the "
-		 "depth is at most %u", conf->queue_depth, conf->max_io_size, max);
+	snprintf(err, len, "--queue-depth %u and --max-io-size %u do not fit together: with that "
+		 "size the depth is at most %u", conf->queue_depth, conf->max_io_size, max);
 	return -EINVAL;
 }
 
@@ -242,10 +278,11 @@ static void set_defaults(struct srv_conf *conf)
 
 static int add_export(struct srv_conf *conf, const char *spec, char *err, size_t len)
 {
-	struct conf_export *ex, *all = one_more(conf->exports, conf->nexports, sizeof(*all), err, len);
+	struct conf_export *ex, *all;
 	struct exports none;
 	int rc;
 
+	all = one_more(conf->exports, conf->nexports, sizeof(*all), err, len);
 	if (!all)
 		return -ENOMEM;
 	conf->exports = all;
@@ -269,7 +306,8 @@ static int add_export(struct srv_conf *conf, const char *spec, char *err, size_t
 }
 
 /* Behind the options stand the exports. */
-static enum opt_result add_exports(struct srv_conf *conf, int n, char **specs, char *err, size_t len)
+static enum opt_result add_exports(struct srv_conf *conf, int n, char **specs, char *err,
+				   size_t len)
 {
 	if (!n) {
 		snprintf(err, len, "nothing to export: expected NAME=PATH, see rtrs-server --help");

@@ -81,8 +81,8 @@ struct srv_conf {
 
 extern const struct opt_table conf_options;
 
-/* Read the command line into @conf, a pure value: nothing is opened.  May block in name resolution.  @conf is
- * to be given to conf_fini() whatever the result. */
+/* Read the command line into @conf, a pure value: nothing is opened.  May block in name resolution.
+ * @conf is to be given to conf_fini() whatever the result. */
 enum opt_result conf_parse(struct srv_conf *conf, int argc, char **argv, char *err,
 			    size_t errlen);
 void conf_fini(struct srv_conf *conf);

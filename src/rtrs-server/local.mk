@@ -18,9 +18,13 @@ noinst_LTLIBRARIES += librtrssrv.la librtrsring.la
 
 librtrssrv_la_CPPFLAGS = $(SRV_CPPFLAGS)
 librtrssrv_la_SOURCES = \
+	%D%/apply.c \
+	%D%/apply.h \
 	%D%/conf-allow.c \
 	%D%/conf.c \
 	%D%/conf.h \
+	%D%/plan.c \
+	%D%/plan.h \
 	%D%/reactor/reactor.h \
 	%D%/rnbd/srv-close.c \
 	%D%/rnbd/srv-close.h \

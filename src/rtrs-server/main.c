@@ -21,9 +21,9 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
+#include "apply.h"
 #include "conf.h"
 #include "ctl.h"
-#include "export-state.h"
 #include "exports.h"
 #include "log.h"
 #include "reactor.h"
@@ -37,6 +37,8 @@
 
 struct program {
 	struct srv_conf conf;
+	struct plan plan;
+	struct apply apply;
 	struct exports exports;
 	struct reactors reactors;
 	struct srv *srv;
@@ -187,7 +189,8 @@ static int serve(struct program *p)
 	char err[512];
 	int rc;
 
-	rc = srv_start(&p->conf, &p->exports, p->reactors.all, p->reactors.n, &p->srv, err, sizeof(err));
+	rc = srv_start(&p->conf, &p->exports, p->reactors.all, p->reactors.n, &p->srv, err,
+		       sizeof(err));
 	if (rc) {
 		log_err(NULL, "%s", err);
 		return rc;
@@ -228,60 +231,35 @@ static void raise_descriptors(void)
 			 (unsigned long long)limit.rlim_max, strerror(errno));
 }
 
-/* The state directory was used with result @rc.  Returns it if that is an error. */
-static int state_result(const struct srv_conf *conf, int rc)
-{
-	if (rc && conf->state_dir_asked) {
-		log_err(NULL, "--state-dir '%s' cannot be used: %s", conf->state_dir, strerror(-rc));
-		return rc;
-	}
-	if (rc)
-		log_warn(NULL, "state directory '%s' cannot be used: %s: what this server learns of failed "
-			 "syncs ends with it, so its clients take each restart for a reboot of the host "
-			 "(--state-dir)", conf->state_dir, strerror(-rc));
-	return 0;
-}
-
-static int exports_open(struct exports *exports, const struct srv_conf *conf)
+/* What the command line says is the first plan.  0 or -errno, told. */
+static int prepare(struct program *p)
 {
 	char err[512];
-	int rc = 0;
+	int rc = plan_make(&p->plan, NULL, &p->conf);
 
-	for (unsigned i = 0; i < conf->nexports && !rc; i++)
-		rc = exports_add(exports, conf->exports[i].spec, err, sizeof(err));
 	if (rc)
+		log_err(NULL, "out of memory");
+	else
+		rc = apply_prepare(&p->apply, &p->plan, err, sizeof(err));
+	if (rc && rc != -ENOMEM)
 		log_err(NULL, "%s", err);
 	return rc;
 }
 
-static int exports_take(struct exports *exports, const struct srv_conf *conf)
+static int commit(struct program *p)
 {
-	int rc = state_result(conf, export_state_dir(exports, conf->state_dir));
 	char err[512];
+	int rc = apply_commit(&p->apply, &p->plan, &p->conf, err, sizeof(err));
 
 	if (rc)
-		return rc;
-	if (!conf->state_dir)
-		log_warn(NULL, "no directory for what must outlive this server: its clients take each "
-			 "restart for a reboot of the host (--state-dir)");
-	exports->lock_timeout_ms = conf->lock_timeout_ms;
-	/* ORDER: the lock first, because the state of a file belongs to the one who has it. */
-	rc = conf->no_lock ? 0 : exports_lock(exports, err, sizeof(err));
-	if (!rc)
-		rc = exports_claim(exports, err, sizeof(err));
-	if (rc)
 		log_err(NULL, "%s", err);
-	else
-		rc = state_result(conf, export_state_open(exports));
-	if (rc)
-		export_state_close(exports);
 	return rc;
 }
 
 static int run(struct program *p)
 {
 	/* ORDER: before signals are blocked, because it may wait. */
-	int rc = exports_take(&p->exports, &p->conf);
+	int rc = commit(p);
 
 	if (rc)
 		return rc;
@@ -295,7 +273,7 @@ static int run(struct program *p)
 	if (!rc)
 		rc = serve(p);
 	reactors_destroy(&p->reactors);
-	export_state_close(&p->exports);
+	apply_fini(&p->apply);
 	return rc;
 }
 
@@ -319,11 +297,13 @@ int main(int argc, char **argv)
 	if (result == OPT_USAGE || result == OPT_FAILED)
 		log_err(NULL, "%s", err);
 	exports_init(&p.exports);
-	if (result == OPT_RUN && exports_open(&p.exports, &p.conf))
+	apply_init(&p.apply, &p.exports);
+	if (result == OPT_RUN && prepare(&p))
 		result = OPT_FAILED;
 	log_init(sink_for(true), p.conf.log_level);
 	rc = result == OPT_RUN ? run(&p) != 0 : status[result];
 	exports_fini(&p.exports);
+	plan_fini(&p.plan);
 	conf_fini(&p.conf);
 	return rc;
 }

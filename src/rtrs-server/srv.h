@@ -14,8 +14,8 @@ struct srv;
 /* Listen and serve.  @reactors[0] is the control reactor and belongs to the calling thread, which
  * does not run it yet; the other @n - 1, at least one, are for IO and run on their own threads.
  * The rings of @exports are attached to all of them, and detached by the caller after
- * srv_shutdown().  @conf and @exports outlive the server.  Returns 0, or -errno with one line in @err that names the address and the
- * reason; then nothing is left behind. */
+ * srv_shutdown().  @conf and @exports outlive the server.  Returns 0, or -errno with one line in
+ * @err that names the address and the reason; then nothing is left behind. */
 int srv_start(const struct srv_conf *conf, struct exports *exports, struct reactor **reactors,
 	      unsigned n, struct srv **out, char *err, size_t errlen);
 

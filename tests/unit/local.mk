@@ -48,6 +48,8 @@ UNIT_TESTS = \
 if BUILD_SERVER
 UNIT_TESTS += \
 	%D%/test-conf.crit \
+	%D%/test-plan.crit \
+	%D%/test-apply.crit \
 	%D%/test-export.crit \
 	%D%/test-export-ask.crit \
 	%D%/test-export-extents.crit \
@@ -236,6 +238,14 @@ EXTRA_DIST += tests/check-layers.sh tests/test-check-layers.sh tests/test-house.
 %C%_test_srv_log_crit_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_test_srv_log_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_srv_log_crit_LDADD = librtrssrv.la $(CRITERION_LIBS) $(ZLIB_LIBS)
+%C%_test_plan_crit_SOURCES = %D%/test-plan.c %D%/unit.h
+%C%_test_plan_crit_CPPFLAGS = $(SRV_CPPFLAGS)
+%C%_test_plan_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_plan_crit_LDADD = librtrssrv.la librtrsring.la libclock.la $(CRITERION_LIBS) $(ZLIB_LIBS)
+%C%_test_apply_crit_SOURCES = %D%/test-apply.c %D%/unit.h
+%C%_test_apply_crit_CPPFLAGS = $(SRV_CPPFLAGS)
+%C%_test_apply_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_apply_crit_LDADD = librtrssrv.la librtrsring.la libclock.la $(CRITERION_LIBS) $(ZLIB_LIBS)
 %C%_test_conf_crit_SOURCES = %D%/test-conf.c %D%/opt-rules.c %D%/opt-rules.h %D%/unit.h
 %C%_test_conf_crit_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_test_conf_crit_CFLAGS = $(UNIT_CFLAGS)

@@ -163,6 +163,22 @@ int opt_read(const struct opt *row, void *conf, const char *value, char *why, si
 	return row->call ? row->call(conf, value, why, len) : 0;
 }
 
+static bool same_text(const char *a, const char *b)
+{
+	return a && b ? !strcmp(a, b) : a == b;
+}
+
+bool opt_same(const struct opt *row, const void *a, const void *b)
+{
+	const char *in_a = (const char *)a + row->offset, *in_b = (const char *)b + row->offset;
+
+	if (row->same)
+		return row->same(a, b);
+	if (row->type == OPT_TEXT)
+		return same_text(*(const char *const *)in_a, *(const char *const *)in_b);
+	return !memcmp(in_a, in_b, row->size);
+}
+
 /* ---- tables ---- */
 
 void opt_defaults(const struct opt_table *table, void *conf)

@@ -71,6 +71,8 @@ struct opt {
 	 * -EINVAL: the value is wrong on any machine; another -errno: the value cannot be used
 	 * here.  @why, of @len bytes, gets what is expected. */
 	int (*call)(void *conf, const char *value, char *why, size_t len);
+	/* OPT_OTHER: @a and @b have the same value; NULL: that is not asked. */
+	bool (*same)(const void *a, const void *b);
 };
 #define OPT_FIELD(type_, field_) \
 	.offset = offsetof(type_, field_), .size = sizeof(((type_ *)0)->field_)
@@ -114,6 +116,8 @@ enum opt_result opt_argv(const struct opt_table *table, void *conf, int argc, ch
 const struct opt *opt_find(const struct opt_table *table, const char *name);
 /* The name that @len bytes of @text come near to; NULL: none. */
 const char *opt_suggest(const struct opt_table *table, const char *text, size_t len);
+/* Has @row the same value in @a and @b?  Any thread. */
+bool opt_same(const struct opt *row, const void *a, const void *b);
 /* A bit of @given. */
 bool opt_given(const struct opt_table *table, uint64_t given, const char *name);
 

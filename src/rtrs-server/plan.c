@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Compares two configurations.  Owns the steps.  Any thread. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan.h"
+
+static void add_step(struct plan *plan, struct plan_step step)
+{
+	plan->steps[plan->n++] = step;
+}
+
+/* @conf has an export of the same name and spec as @ex. */
+static bool has_export(const struct srv_conf *conf, const struct conf_export *ex)
+{
+	const struct conf_export *same = conf ? conf_export_find(conf, ex->name) : NULL;
+
+	return same && !strcmp(same->spec, ex->spec);
+}
+
+/* A step @what for each export of @of that @other has not. */
+static void compare_exports(struct plan *plan, enum plan_what what, const struct srv_conf *of,
+			    const struct srv_conf *other)
+{
+	for (unsigned i = 0; of && i < of->nexports; i++) {
+		const struct conf_export *ex = &of->exports[i];
+
+		if (!has_export(other, ex))
+			add_step(plan, (struct plan_step){ .what = what, .name = ex->name,
+							   .spec = ex->spec });
+	}
+}
+
+static void compare_options(struct plan *plan, enum plan_what what, const struct srv_conf *now,
+			    const struct srv_conf *wanted)
+{
+	for (unsigned i = 0; i < conf_options.n; i++) {
+		const struct opt *row = &conf_options.rows[i];
+		bool at_run_time = row->holds & OPT_AT_RUN_TIME;
+
+		if (at_run_time != (what == PLAN_CHANGE))
+			continue;
+		if (!(row->holds & (OPT_IN_FILE | OPT_AT_RUN_TIME)))
+			continue;
+		if (!opt_same(row, now, wanted))
+			add_step(plan, (struct plan_step){ .what = what, .option = row });
+	}
+}
+
+int plan_make(struct plan *plan, const struct srv_conf *now, const struct srv_conf *wanted)
+{
+	unsigned most = wanted->nexports + conf_options.n + (now ? now->nexports : 0);
+
+	plan->n = 0;
+	plan->steps = calloc(most, sizeof(*plan->steps));
+	if (!plan->steps)
+		return -ENOMEM;
+	compare_exports(plan, PLAN_REMOVE, now, wanted);
+	compare_exports(plan, PLAN_ADD, wanted, now);
+	if (now) {
+		compare_options(plan, PLAN_CHANGE, now, wanted);
+		compare_options(plan, PLAN_RESTART, now, wanted);
+	}
+	return 0;
+}
+
+void plan_fini(struct plan *plan)
+{
+	free(plan->steps);
+	plan->steps = NULL;
+	plan->n = 0;
+}

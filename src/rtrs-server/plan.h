@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A plan is what a server does to become what a configuration says: the difference of two.
+ *
+ * The start is a plan, too, with nothing before it.  Pure: a plan opens nothing and asks nobody.
+ * Text and rows are those of the two configurations, which outlive the plan. */
+#ifndef PLAN_H
+#define PLAN_H
+
+#include "conf.h"
+
+enum plan_what {
+	PLAN_REMOVE,			/* the export @name */
+	PLAN_ADD,			/* the export @name, as @spec says */
+	PLAN_CHANGE,			/* @option, while the server runs */
+	PLAN_RESTART,			/* @option differs, and holds from the next start on */
+};
+
+struct plan_step {
+	enum plan_what what;
+	const char *name, *spec;
+	const struct opt *option;
+};
+
+struct plan {
+	struct plan_step *steps;	/* in the order of enum plan_what */
+	unsigned n;
+};
+
+/* What makes @wanted of @now; @now is NULL at the start, when every export is added, and options
+ * hold without a step.  An export whose spec differs in any letter is removed and added.  Options
+ * that only a command line can have are not compared.  0, or -ENOMEM; plan_fini() follows. */
+int plan_make(struct plan *plan, const struct srv_conf *now, const struct srv_conf *wanted);
+void plan_fini(struct plan *plan);
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Plans: what makes one configuration of another.  Nothing that they name exists. */
+#include <config.h>
+
+#include <unistd.h>
+
+#include "plan.h"
+#include "unit.h"
+
+/* Read @line, split at blanks; the text belongs to @words. */
+static void read_conf(struct srv_conf *conf, const char *line, char words[256])
+{
+	char *argv[32] = { (char *)"rtrs-server" }, *save, *word, err[256];
+	int argc = 1;
+
+	snprintf(words, 256, "%s", line);
+	for (word = strtok_r(words, " ", &save); word; word = strtok_r(NULL, " ", &save))
+		argv[argc++] = word;
+	cr_assert_eq(conf_parse(conf, argc, argv, err, sizeof(err)), OPT_RUN, "%s: %s", line, err);
+}
+
+/* "-a +a=/a !log-level ?threads", the steps of @plan. */
+static const char *text_of(const struct plan *plan, char *buf, size_t len)
+{
+	static const char marks[] = {
+		[PLAN_REMOVE] = '-', [PLAN_ADD] = '+', [PLAN_CHANGE] = '!', [PLAN_RESTART] = '?',
+	};
+
+	buf[0] = '\0';
+	for (unsigned i = 0; i < plan->n; i++) {
+		const struct plan_step *s = &plan->steps[i];
+		size_t at = strlen(buf);
+
+		snprintf(buf + at, len - at, "%s%c%s", i ? " " : "", marks[s->what],
+			 s->option ? s->option->name : s->what == PLAN_ADD ? s->spec : s->name);
+	}
+	return buf;
+}
+
+Test(plan, steps)
+{
+	static const struct {
+		const char *now, *wanted, *want;
+	} cases[] = {
+		{ NULL, "a=/a b=/b,readonly --threads=2 --log-level=debug",
+		  "+a=/a +b=/b,readonly" },
+		{ "a=/a b=/b", "b=/b a=/a", "" },
+		{ "a=/a", "a=/a b=/b", "+b=/b" },
+		{ "a=/a b=/b", "b=/b", "-a" },
+		{ "a=/a b=/b", "c=/c", "-a -b +c=/c" },
+		{ "a=/a", "a=/a,readonly", "-a +a=/a,readonly" },
+		{ "a=/a b=/b", "a=/b b=/a", "-a -b +a=/b +b=/a" },
+		{ "a=/a", "a=/a --log-level=debug", "!log-level" },
+		{ "a=/a --threads=2", "a=/a --threads=3 --log-level=error", "!log-level ?threads" },
+		{ "a=/a --threads=2", "b=/b --threads=3 --log-level=error",
+		  "-a +b=/b !log-level ?threads" },
+		{ "a=/a --max-io-size=128K", "a=/a --max-io-size=131072", "" },
+		{ "a=/a --listen=tcp://127.0.0.1:1", "a=/a --listen=127.0.0.1:1", "" },
+		{ "a=/a --listen=127.0.0.1:1", "a=/a --listen=127.0.0.1:2", "?listen" },
+		{ "a=/a --listen=127.0.0.1:1", "a=/a --listen=127.0.0.2:1", "?listen" },
+		{ "a=/a --listen=127.0.0.1:1", "a=/a --listen=127.0.0.1:1 --listen=unix:/u",
+		  "?listen" },
+		{ "a=/a --listen=unix:/v", "a=/a --listen=unix:/u", "?listen" },
+		{ "a=/a --allow=10.0.0.0/8", "a=/a --allow=10.1.2.3/8", "" },
+		{ "a=/a --allow=10.0.0.0/8", "a=/a --allow=10.0.0.0/9", "?allow" },
+		{ "a=/a --allow=10.0.0.0/8", "a=/a", "?allow" },
+		{ "a=/a --control=none", "a=/a --control=/c", "?control" },
+		{ "a=/a --control=/c", "a=/a --control=/c", "" },
+		{ "a=/a --no-lock", "a=/a", "?no-lock" },
+		{ "a=/a --setup-timeout=1", "a=/a --setup-timeout=2", "?setup-timeout" },
+		/* The descriptor was closed when the start was over. */
+		{ "a=/a --ready-fd=200", "a=/a", "" },
+	};
+
+	dup2(1, 200);
+	for_each_case(c, cases) {
+		char words[2][256], text[256];
+		struct srv_conf now, wanted;
+		struct plan plan;
+
+		if (c->now)
+			read_conf(&now, c->now, words[0]);
+		read_conf(&wanted, c->wanted, words[1]);
+		cr_assert_eq(plan_make(&plan, c->now ? &now : NULL, &wanted), 0);
+		text_of(&plan, text, sizeof(text));
+		cr_assert_str_eq(text, c->want, "%s > %s: %s", c->now, c->wanted, text);
+		plan_fini(&plan);
+		if (c->now)
+			conf_fini(&now);
+		conf_fini(&wanted);
+	}
+}
+
+/* Every option that a file may have is compared: a row that nobody compares would never be told. */
+Test(plan, each_option_is_compared)
+{
+	for (unsigned i = 0; i < conf_options.n; i++) {
+		const struct opt *row = &conf_options.rows[i];
+
+		if (row->holds & (OPT_IN_FILE | OPT_AT_RUN_TIME))
+			cr_assert(row->size || row->same, "%s", row->name);
+	}
+}
