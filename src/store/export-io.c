@@ -51,7 +51,7 @@ static bool enter_range(struct export_io *io)
 		.granted = range_granted,
 	};
 	loop_msg_init(&io->msg, range_msg);
-	io->ranges = &io->ex->first->ranges;
+	io->ranges = &io->ex->store->ranges;
 	return range_enter(io->ranges, &io->range);
 }
 
@@ -163,8 +163,8 @@ void export_io_finish_task(struct loop_task *task)
 
 void export_io_anew(struct reactor *r, struct export *ex, void (*done)(void *arg), void *arg)
 {
-	ex->first->anew = EXPORT_ANEW_RUNS;
-	reactor_storage(r)->slots[ex->first->index]->ops->anew(r, ex->first, done, arg);
+	ex->store->anew = EXPORT_ANEW_RUNS;
+	reactor_storage(r)->slots[ex->index]->ops->anew(r, ex, done, arg);
 }
 
 bool export_io_size(struct reactor *r, struct export *ex, int64_t *size,

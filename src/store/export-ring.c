@@ -41,7 +41,8 @@ static struct export_ring *ring_alloc(struct reactor *r, unsigned nslots)
 	ring->slots = calloc(MAX(nslots, 1u), sizeof(struct export_slot *));
 	/* Never written to, so all of it is the kernel's one page of zeroes. */
 	ring->zeroes = mmap(NULL, EXPORT_ZEROES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (!ring->slots || ring->zeroes == MAP_FAILED || bitmap_init(&ring->mems, STORE_URING_MEMS)) {
+	if (!ring->slots || ring->zeroes == MAP_FAILED ||
+	    bitmap_init(&ring->mems, STORE_URING_MEMS)) {
 		if (ring->zeroes != MAP_FAILED)
 			munmap(ring->zeroes, EXPORT_ZEROES);
 		free(ring->slots);
@@ -140,7 +141,8 @@ void export_ring_detach(struct reactor *r)
 
 uint64_t export_ring_stuck_ms(const struct reactor *r)
 {
-	uint64_t since = atomic_load_explicit(&reactor_storage(r)->inline_since_ms, memory_order_relaxed);
+	uint64_t since =
+		atomic_load_explicit(&reactor_storage(r)->inline_since_ms, memory_order_relaxed);
 
 	return since ? clock_now_ms() - since : 0;
 }

@@ -92,11 +92,12 @@ static void state_init(struct export_state *state, uint64_t losses)
 	memcpy(state->magic, STATE_MAGIC, sizeof(state->magic));
 }
 
-/* Map the state file of @ex.  0 or -errno. */
-static int map_state(struct export *ex, int dirfd)
+/* Map the state file of the store of @ex.  0 or -errno. */
+static int map_state(const struct export *ex, int dirfd)
 {
 	char name[EXPORT_UNIQUE_NAME_MAX];
 	_cleanup_close_ int fd = -1;
+	struct export_state *state;
 	struct stat st;
 	void *map;
 	int rc;
@@ -112,23 +113,26 @@ static int map_state(struct export *ex, int dirfd)
 	map = mmap(NULL, STATE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (map == MAP_FAILED)
 		return -errno;
-	ex->state = map;
+	state = ex->store->state = map;
 	if (!st.st_size)
-		state_init(ex->state, 0);
-	if (!memcmp(ex->state->magic, STATE_MAGIC, sizeof(ex->state->magic)))
+		state_init(state, 0);
+	if (!memcmp(state->magic, STATE_MAGIC, sizeof(state->magic)))
 		return 0;
-	log_warn(ex->name, "'%s' is no state of this program, or its server was killed while it was made: "
-		 "clients will take this start for a reboot of the host", name);
-	state_init(ex->state, random_number());
+	log_warn(ex->name,
+		 "'%s' is no state of this program, or its server was killed while it was made: "
+		 "clients will take this start for a reboot of the host",
+		 name);
+	state_init(state, random_number());
 	return 0;
 }
 
-static void close_state(struct export *ex, int dirfd)
+static void close_state(const struct export *ex, int dirfd)
 {
-	struct export_state *state = ex->state;
+	struct store *store = ex->store;
+	struct export_state *state = store->state;
 	char name[EXPORT_UNIQUE_NAME_MAX];
 
-	if (state == &ex->own_state)
+	if (state == &store->own_state)
 		return;
 	/* Without the lock another server may use it, too. */
 	if (ex->all->locked && !atomic_load(&state->losses) && !atomic_load(&state->syncing)) {
@@ -136,7 +140,7 @@ static void close_state(struct export *ex, int dirfd)
 		unlinkat(dirfd, name, 0);
 	}
 	munmap(state, STATE_SIZE);
-	ex->state = &ex->own_state;
+	store->state = &store->own_state;
 }
 
 /* ---- all of them ---- */
@@ -151,7 +155,8 @@ int export_state_dir(struct exports *e, const char *dir)
 
 int export_state_open(struct exports *e)
 {
-	struct export *ex;
+	const struct store *store;
+	const struct export *ex;
 	int rc;
 
 	if (e->state_dir < 0) {
@@ -159,13 +164,16 @@ int export_state_open(struct exports *e)
 		return 0;
 	}
 	rc = read_id(e->state_dir, &e->state_id);
-	list_for_each(ex, &e->list, link) {
-		if (rc || ex->first != ex || !exports_writer(e, ex))
+	list_for_each(store, &e->stores, link) {
+		if (rc || !exports_writer(e, store))
 			continue;
+		ex = exports_name(e, store);
 		rc = map_state(ex, e->state_dir);
-		if (!rc && export_state_adopt(ex->state))
-			log_warn(ex->name, "the server before this one ended while '%s' was synced: clients "
-				 "with unflushed writes are told", ex->path);
+		if (!rc && export_state_adopt(store->state))
+			log_warn(ex->name,
+				 "the server before this one ended while '%s' was synced: clients "
+				 "with unflushed writes are told",
+				 ex->path);
 	}
 	if (rc)
 		e->state_id = random_number();
@@ -174,7 +182,7 @@ int export_state_open(struct exports *e)
 
 void export_state_close(struct exports *e)
 {
-	struct export *ex;
+	const struct export *ex;
 
 	if (e->state_dir < 0)
 		return;

@@ -14,7 +14,7 @@ void export_unique_name(const struct export *ex, const char *ext, char *name, si
 
 int export_acquire(struct export *ex, enum rnbd_access_mode mode)
 {
-	struct export *count = ex->first;
+	struct store *count = ex->store;
 	unsigned max_writers = mode == RNBD_ACCESS_MIGRATION ? 2 : 1;
 
 	if (mode != RNBD_ACCESS_RO) {
@@ -23,7 +23,7 @@ int export_acquire(struct export *ex, enum rnbd_access_mode mode)
 		if (count->writers >= max_writers)
 			return -EPERM;
 	}
-	if (!count->writers && export_sync_error(count) && count->anew != EXPORT_ANEW_DONE)
+	if (!count->writers && export_sync_error(ex) && count->anew != EXPORT_ANEW_DONE)
 		return -EAGAIN;
 	count->anew = EXPORT_ANEW_NEEDED;	/* by the next one who comes without a writer */
 	count->users++;
@@ -33,7 +33,7 @@ int export_acquire(struct export *ex, enum rnbd_access_mode mode)
 
 void export_release(struct export *ex, enum rnbd_access_mode mode)
 {
-	struct export *count = ex->first;
+	struct store *count = ex->store;
 
 	assert(count->users);
 	count->users--;

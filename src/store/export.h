@@ -2,8 +2,8 @@
 /* One export: its storage with its geometry, and who has it open.  exports.h has the
  * list of all.
  *
- * Sharing (doc/protocol.md 8.2: many ro, one rw, a second rw only as migration) is counted per
- * underlying file across sessions, on the control thread. */
+ * Sharing (doc/protocol.md 8.2: many ro, one rw, a second rw only as migration) is counted for each
+ * store across sessions, on the control thread. */
 #ifndef EXPORT_H
 #define EXPORT_H
 
@@ -13,15 +13,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "export-state.h"
 #include "list.h"
-#include "range.h"
 #include "rnbd-msg.h"
+#include "store.h"
 
 struct export;
-
-/* Opening anew an export whose error is latched, see export_acquire(). */
-enum export_anew { EXPORT_ANEW_NEEDED, EXPORT_ANEW_RUNS, EXPORT_ANEW_DONE };
 
 /* Operations that the storage failed since the log's last line about them; export-io-failed.c. */
 enum export_failed_kind {
@@ -35,7 +31,7 @@ enum export_failed_kind {
 struct export_failures {
 	pthread_mutex_t lock;		/* innermost */
 	struct export_failure {
-		bool told;		/* there was a line lately, and somebody tells what follows */
+		bool told; /* there was a line lately, and somebody tells what follows */
 		uint64_t more;
 		uint64_t offset;	/* of the first of these */
 		int err;
@@ -49,14 +45,6 @@ struct export_sizing {
 	uint64_t since_ms;		/* asked: when it began */
 };
 
-/* Which storage an export has: bytes of its driver, printable and without '/', because files are
- * named after them.  Other storage of this boot has other bytes. */
-#define STORE_ID_MAX 80
-struct store_id {
-	uint8_t len;
-	char bytes[STORE_ID_MAX];
-};
-
 /* A kind of storage, outside of rings (on a ring: struct store_io_ops, store-driver.h).  Main
  * thread. */
 struct store_driver {
@@ -67,6 +55,8 @@ struct store_driver {
 	const char *const *flags;
 	/* An export that is not opened yet; NULL: no memory. */
 	struct export *(*create)(void);
+	/* Bytes in struct store that are the driver's, 0 at first. */
+	size_t store_own;
 	/* The user gave flags[@flag]. */
 	void (*flag)(struct export *ex, unsigned flag);
 	/* Do target and flags of @ex fit together?  0, or -errno with one line in @err.  Opens
@@ -75,7 +65,7 @@ struct store_driver {
 	/* Open what ex->path names, as its flags say; learn size, id, ident and geometry.  0, or
 	 * -errno with one line in @err; close() follows in any case. */
 	int (*open)(struct export *ex, char *err, size_t errlen);
-	/* @ex is in the list, with all of its names. */
+	/* @ex is a name of ex->store now. */
 	void (*added)(struct export *ex);
 	/* One server at a time (exports_lock()), exclusive unless read-only.  Waits.  0, or -errno
 	 * with one line in @err. */
@@ -85,8 +75,11 @@ struct store_driver {
 	int (*claim)(struct export *ex, char *err, size_t errlen);
 	/* After lock(): ex->path still names what was opened, with its size.  As lock(). */
 	int (*check_same)(const struct export *ex, char *err, size_t errlen);
-	/* Also frees @ex. */
+	/* Also frees @ex; ex->store has other names still, or is NULL. */
 	void (*close)(struct export *ex);
+	/* The last name of @store is being closed, or nothing was opened: before close().  NULL:
+	 * nothing to do. */
+	void (*store_close)(struct store *store);
 };
 
 struct export {
@@ -104,24 +97,14 @@ struct export {
 	struct rnbd_dev_info geometry;	/* all but device_id and nsectors; told in OPEN_RSP */
 	/* Writes change blocks of this size as a whole; 0: any bytes. */
 	uint32_t block_align;
-	struct range_lock ranges;	/* block_align: of the blocks that are being written */
 	struct export_failures failures;	/* any thread */
 
-	/* Several exports may name one file or device: users, writers, sync_error, anew, state and
-	 * ranges are those of the first of them.  Use the functions below. */
-	struct export *first;
 	struct exports *all;
 	struct store_id id;
 	uint64_t ident;			/* likewise, and the same after a reboot */
 	uint64_t medium;		/* exports with the same number wait for each other in the
 					 * storage: one file system, one device */
-	unsigned writers, users;	/* control thread */
-	_Atomic(int) sync_error;	/* any thread */
-	enum export_anew anew;		/* control thread */
-	/* The losses grow at a failed sync, and when the last writer of an export with a latched
-	 * error leaves (the error will be forgotten). */
-	struct export_state *state;
-	struct export_state own_state;	/* without a file: what is read-only, or no directory */
+	struct store *store;		/* what it is a name of; NULL: not opened yet */
 };
 
 /* Any thread.  Who was told of a size in an OPEN_RSP has it, or a newer one, in all requests that
@@ -149,7 +132,7 @@ void export_release(struct export *ex, enum rnbd_access_mode mode);
  * Any thread. */
 static inline int export_sync_error(const struct export *ex)
 {
-	return atomic_load_explicit(&ex->first->sync_error, memory_order_acquire);
+	return atomic_load_explicit(&ex->store->sync_error, memory_order_acquire);
 }
 
 /* Something begins whose failure may be the only word of lost writes, and has ended: its result is
@@ -157,12 +140,12 @@ static inline int export_sync_error(const struct export *ex)
  * Any thread. */
 static inline void export_sync_begun(struct export *ex)
 {
-	atomic_fetch_add(&ex->first->state->syncing, 1);
+	atomic_fetch_add(&ex->store->state->syncing, 1);
 }
 
 static inline void export_sync_ended(struct export *ex)
 {
-	atomic_fetch_sub(&ex->first->state->syncing, 1);
+	atomic_fetch_sub(&ex->store->state->syncing, 1);
 }
 
 /* ORDER: before export_sync_ended(). */
@@ -170,8 +153,8 @@ static inline void export_sync_failed(struct export *ex, int err)
 {
 	int none = 0;
 
-	atomic_compare_exchange_strong(&ex->first->sync_error, &none, err);
-	atomic_fetch_add(&ex->first->state->losses, 1);
+	atomic_compare_exchange_strong(&ex->store->sync_error, &none, err);
+	atomic_fetch_add(&ex->store->state->losses, 1);
 }
 
 #endif

@@ -18,6 +18,7 @@
 void exports_init(struct exports *e)
 {
 	list_init(&e->list);
+	list_init(&e->stores);
 	e->n = e->nslots = 0;
 	e->one_medium = true;
 	e->locked = false;
@@ -29,10 +30,35 @@ void exports_init(struct exports *e)
 static void export_free(struct export *ex)
 {
 	pthread_mutex_destroy(&ex->failures.lock);
-	range_lock_fini(&ex->ranges);
 	free(ex->name);
 	free(ex->path);
+	ex->store = NULL;
 	ex->driver->close(ex);
+}
+
+/* @ex is no name of its store any more, which goes with the last one. */
+static void export_close(struct export *ex)
+{
+	struct store *store = ex->store;
+
+	if (--store->names) {
+		pthread_mutex_destroy(&ex->failures.lock);
+		free(ex->name);
+		free(ex->path);
+		ex->driver->close(ex);
+		return;
+	}
+	if (ex->driver->store_close)
+		ex->driver->store_close(store);
+	export_free(ex);
+	store_destroy(store);
+}
+
+void exports_del(struct exports *e, struct export *ex)
+{
+	list_del(&ex->link);
+	e->n--;
+	export_close(ex);
 }
 
 void exports_fini(struct exports *e)
@@ -40,7 +66,7 @@ void exports_fini(struct exports *e)
 	struct export *ex;
 
 	while ((ex = list_pop_entry(&e->list, struct export, link)))
-		export_free(ex);
+		export_close(ex);
 	e->n = 0;
 	if (e->state_dir >= 0)
 		close(e->state_dir);
@@ -100,13 +126,16 @@ static int unknown_flag(const struct export *ex, const char *flag, size_t len, c
 	for (unsigned i = 0; i < n; i++) {
 		size_t at = strlen(expected);
 
-		snprintf(expected + at, sizeof(expected) - at, "%s%s", !i ? "" : i + 1 < n ? ", " : " or ",
-			 flags[i]);
+		const char *comma = i + 1 < n ? ", " : " or ";
+
+		snprintf(expected + at, sizeof(expected) - at, "%s%s", i ? comma : "", flags[i]);
 	}
 	meant = suggest(flag, len, flags, n);
-	snprintf(err, errlen, "export '%s': unknown flag '%.*s'%s%s%s: expected %s (a comma in PATH is "
-		 "written '\\,')", ex->name, (int)len, flag, meant ? " (did you mean " : "",
-		 meant ? meant : "", meant ? "?)" : "", expected);
+	snprintf(err, errlen,
+		 "export '%s': unknown flag '%.*s'%s%s%s: expected %s (a comma in PATH is "
+		 "written '\\,')",
+		 ex->name, (int)len, flag, meant ? " (did you mean " : "", meant ? meant : "",
+		 meant ? "?)" : "", expected);
 	return -EINVAL;
 }
 
@@ -196,8 +225,6 @@ static struct export *export_create(const char *target)
 	if (!ex)
 		return NULL;
 	ex->driver = driver;
-	ex->state = &ex->own_state;
-	range_lock_init(&ex->ranges);
 	pthread_mutex_init(&ex->failures.lock, NULL);
 	return ex;
 }
@@ -245,16 +272,12 @@ int exports_check(const struct exports *e, const char *spec, char *err, size_t e
 	return rc;
 }
 
-/* The first export of the same storage counts for all of them. */
-static struct export *find_same(const struct exports *e, const struct export *ex)
+/* That of the exports which are the same, or a new one; NULL: no memory. */
+static struct store *store_of(struct exports *e, const struct export *ex)
 {
-	struct export *other;
+	struct store *store = store_find(&e->stores, &ex->id);
 
-	list_for_each(other, &e->list, link) {
-		if (other->id.len == ex->id.len && !memcmp(other->id.bytes, ex->id.bytes, ex->id.len))
-			return other->first;
-	}
-	return NULL;
+	return store ? store : store_create(&e->stores, &ex->id, ex->driver->store_own);
 }
 
 static bool slot_is_free(const struct exports *e, unsigned slot)
@@ -279,7 +302,7 @@ static unsigned lowest_free_slot(const struct exports *e)
 
 int exports_add(struct exports *e, const char *spec, char *err, size_t errlen)
 {
-	struct export *ex, *same;
+	struct export *ex;
 	int rc;
 
 	ex = parse_spec(e, spec, &rc, err, errlen);
@@ -290,8 +313,13 @@ int exports_add(struct exports *e, const char *spec, char *err, size_t errlen)
 		export_free(ex);
 		return rc;
 	}
-	same = find_same(e, ex);
-	ex->first = same ? same : ex;
+	ex->store = store_of(e, ex);
+	if (!ex->store) {
+		snprintf(err, errlen, "export '%s': out of memory", spec);
+		export_free(ex);
+		return -ENOMEM;
+	}
+	ex->store->names++;
 	ex->driver->added(ex);
 	ex->all = e;
 	if (e->n && ex->medium != list_entry(e->list.next, struct export, link)->medium)
@@ -303,12 +331,23 @@ int exports_add(struct exports *e, const char *spec, char *err, size_t errlen)
 	return 0;
 }
 
-struct export *exports_writer(const struct exports *e, const struct export *first)
+struct export *exports_writer(const struct exports *e, const struct store *store)
 {
 	struct export *ex;
 
 	list_for_each(ex, &e->list, link) {
-		if (ex->first == first && !ex->readonly)
+		if (ex->store == store && !ex->readonly)
+			return ex;
+	}
+	return NULL;
+}
+
+struct export *exports_name(const struct exports *e, const struct store *store)
+{
+	struct export *ex;
+
+	list_for_each(ex, &e->list, link) {
+		if (ex->store == store)
 			return ex;
 	}
 	return NULL;
@@ -316,15 +355,17 @@ struct export *exports_writer(const struct exports *e, const struct export *firs
 
 int exports_lock(struct exports *e, char *err, size_t errlen)
 {
+	struct store *store;
 	struct export *ex;
 	int rc = 0;
 
-	list_for_each(ex, &e->list, link) {
+	list_for_each(store, &e->stores, link) {
 		/* NFS asks for a description that can write for an exclusive lock. */
-		struct export *writer = exports_writer(e, ex);
-
-		if (ex->first == ex && !rc)
-			rc = ex->driver->lock(writer ? writer : ex, err, errlen);
+		ex = exports_writer(e, store);
+		if (!ex)
+			ex = exports_name(e, store);
+		if (!rc)
+			rc = ex->driver->lock(ex, err, errlen);
 	}
 	/* During the wait any of the files may have been replaced, or be of another size. */
 	list_for_each(ex, &e->list, link) {
@@ -359,12 +400,12 @@ static uint64_t mix(uint64_t x)
 uint64_t exports_losses(const struct exports *e)
 {
 	uint64_t sum = e->state_id, losses;
-	const struct export *ex;
+	const struct store *store;
 
-	list_for_each(ex, &e->list, link) {
-		losses = atomic_load(&ex->state->losses);
+	list_for_each(store, &e->stores, link) {
+		losses = atomic_load(&store->state->losses);
 		if (losses)
-			sum += mix(fnv1a(FNV1A_INIT, ex->id.bytes, ex->id.len) ^ losses);
+			sum += mix(fnv1a(FNV1A_INIT, store->id.bytes, store->id.len) ^ losses);
 	}
 	return sum;
 }

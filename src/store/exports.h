@@ -10,9 +10,11 @@
 #include "list.h"
 
 struct export;
+struct store;
 
 struct exports {
-	struct list list;
+	struct list list;		/* export.link */
+	struct list stores;		/* store.link */
 	unsigned n;
 	unsigned nslots;		/* above each export.index */
 	bool one_medium;		/* all have the same export.medium */
@@ -33,8 +35,13 @@ int exports_check(const struct exports *e, const char *spec, char *err, size_t e
 void exports_init(struct exports *e);
 void exports_fini(struct exports *e);
 struct export *exports_find(const struct exports *e, const char *name);
-/* The first export through which the file of @first is written, or NULL. */
-struct export *exports_writer(const struct exports *e, const struct export *first);
+/* The first export through which @store is written, or NULL. */
+struct export *exports_writer(const struct exports *e, const struct store *store);
+/* The first export that is a name of @store. */
+struct export *exports_name(const struct exports *e, const struct store *store);
+/* Take @ex away, which nobody has open and no ring has.  What it holds for its store's other names,
+ * as a lock, stays until the last of these goes.  Main thread. */
+void exports_del(struct exports *e, struct export *ex);
 #define EXPORTS_LOCK_TIMEOUT_MS 60000
 
 /* Lock the file of each export of @e; once, after the last exports_add() and export_state_dir() and

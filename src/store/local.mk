@@ -6,6 +6,8 @@ noinst_LTLIBRARIES += libstore.la libstorering.la
 
 libstore_la_CPPFLAGS = $(SRV_CPPFLAGS)
 libstore_la_SOURCES = \
+	%D%/store.c \
+	%D%/store.h \
 	%D%/export-io-failed.c \
 	%D%/export-io-share.c \
 	%D%/export-io.c \

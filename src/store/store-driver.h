@@ -29,7 +29,7 @@ struct store_io_ops {
 	void (*sync)(struct export_io *io);
 	/* Would rw() of this WRITE take the data at once, and no worker of the ring? */
 	bool (*takes_at_once)(const struct export_io *io);
-	void (*anew)(struct reactor *r, struct export *first, void (*done)(void *arg), void *arg);
+	void (*anew)(struct reactor *r, struct export *ex, void (*done)(void *arg), void *arg);
 	/* export_io_size() */
 	bool (*size)(struct reactor *r, struct export *ex, int64_t *size,
 		     void (*done)(struct export *ex, int64_t size, void *arg), void *arg);

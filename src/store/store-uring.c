@@ -26,7 +26,8 @@ static int make_tables(struct io_uring *uring, unsigned nfiles, char *err, size_
 		snprintf(err, errlen, "this kernel's io_uring has no sparse tables: Linux 5.19 or "
 			 "later is needed");
 	else
-		snprintf(err, errlen, "cannot register tables with the io_uring: %s", strerror(-rc));
+		snprintf(err, errlen, "cannot register tables with the io_uring: %s",
+			 strerror(-rc));
 	return rc;
 }
 
@@ -45,8 +46,10 @@ void store_uring_let_go(struct reactor *r)
 	int rc = io_uring_unregister_files(&r->ring);
 
 	if (rc)
-		log_warn(reactor_name(r), "the io_uring lets go of the exports only some time after "
-			 "the end: %s", strerror(-rc));
+		log_warn(reactor_name(r),
+			 "the io_uring lets go of the exports only some time after "
+			 "the end: %s",
+			 strerror(-rc));
 }
 
 void store_uring_allow_workers(struct reactor *r, unsigned want)
@@ -60,8 +63,10 @@ void store_uring_allow_workers(struct reactor *r, unsigned want)
 		rc = io_uring_register_iowq_max_workers(&r->ring, limits);
 	}
 	if (rc)
-		log_warn(reactor_name(r), "cannot raise the number of io_uring's workers: %s; one export "
-			 "whose storage stops may hold others", strerror(-rc));
+		log_warn(reactor_name(r),
+			 "cannot raise the number of io_uring's workers: %s; one export "
+			 "whose storage stops may hold others",
+			 strerror(-rc));
 }
 
 int store_uring_mem(struct reactor *r, unsigned mem, void *addr, size_t len)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What all storage has in the io_uring of a reactor: the tables of fixed files and fixed buffers, and
- * workers.  Thread of the reactor.  The simulation has its own (tests/sim/sim-storage.c). */
+/* What all storage has in the io_uring of a reactor: the tables of fixed files and fixed buffers,
+ * and workers.  Thread of the reactor.  The simulation has its own (tests/sim/sim-storage.c). */
 #ifndef STORE_URING_H
 #define STORE_URING_H
 
@@ -10,8 +10,8 @@ struct reactor;
 
 #define STORE_URING_MEMS 4096u
 
-/* Make tables with @nfiles fixed files and STORE_URING_MEMS fixed buffers, all of them empty.  0, or
- * -errno with one line in @err. */
+/* Make tables with @nfiles fixed files and STORE_URING_MEMS fixed buffers, all of them empty.  0,
+ * or -errno with one line in @err. */
 int store_uring_attach(struct reactor *r, unsigned nfiles, char *err, size_t errlen);
 /* Let go of the files now, not some time after the ring is closed. */
 void store_uring_let_go(struct reactor *r);

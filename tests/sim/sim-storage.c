@@ -418,10 +418,10 @@ void sim_disk_release(struct sim_disk *d)
 	release_asks(d);
 }
 
-static void sim_anew(struct reactor *r, struct export *first, void (*done)(void *arg), void *arg)
+static void sim_anew(struct reactor *r, struct export *ex, void (*done)(void *arg), void *arg)
 {
-	atomic_store(&first->sync_error, 0);
-	first->anew = EXPORT_ANEW_DONE;
+	atomic_store(&ex->store->sync_error, 0);
+	ex->store->anew = EXPORT_ANEW_DONE;
 	done(arg);
 }
 

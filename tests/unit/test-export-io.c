@@ -172,7 +172,7 @@ Test(export_io, partial_writes_of_one_block_do_not_undo_each_other)
 		rig_read_file("f", file, N * 512);
 		expect_bytes(file, mem, N * 512, "file");
 	}
-	cr_assert(list_empty(&ex->ranges.ranges));
+	cr_assert(list_empty(&ex->store->ranges.ranges));
 	free(mem);
 	free(file);
 }
@@ -348,7 +348,7 @@ Test(export_io, truncated_file)
 	cr_assert_eq(rig_do(&rig, direct, RNBD_OP_READ, 0, SIZE / 2, 1024, buf), -EIO);
 	cr_assert_eq(rig_do(&rig, direct, RNBD_OP_READ, 0, SIZE - 512, 512, buf), -EIO);
 	cr_assert_eq(rig_do(&rig, direct, RNBD_OP_WRITE, 0, SIZE / 2, 512, buf), -EIO);
-	cr_assert(list_empty(&direct->ranges.ranges));
+	cr_assert(list_empty(&direct->store->ranges.ranges));
 }
 
 static void anew_stop(void *arg)
@@ -461,12 +461,13 @@ Test(export_io, syncs_are_marked_until_they_end)
 
 		ex = c->direct ? direct : buffered;
 		rig_start(&rig, ex, &rio);
-		cr_assert_eq(atomic_load(&buffered->state->syncing), c->marked, "case %td",
+		cr_assert_eq(atomic_load(&buffered->store->state->syncing), c->marked, "case %td",
 			     c - cases);
 		rig_wait(&rig);
 		cr_assert_eq(rio.status, 0);
-		cr_assert_eq(atomic_load(&buffered->state->syncing), 0, "case %td", c - cases);
-		cr_assert_eq(atomic_load(&buffered->state->losses), 0);
+		cr_assert_eq(atomic_load(&buffered->store->state->syncing), 0, "case %td",
+			     c - cases);
+		cr_assert_eq(atomic_load(&buffered->store->state->losses), 0);
 	}
 	free(buf);
 }
@@ -492,8 +493,8 @@ Test(export_io, write_back_fails)
 	cr_assert_eq(export_acquire(ex, RNBD_ACCESS_RW), 0);
 	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_WRITE, 0, 0, 4 * SIZE, buf), 0);
 	cr_assert_lt(rig_do(&rig, ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
-	cr_assert_eq(atomic_load(&ex->state->losses), 1);
-	cr_assert_eq(atomic_load(&ex->state->syncing), 0);
+	cr_assert_eq(atomic_load(&ex->store->state->losses), 1);
+	cr_assert_eq(atomic_load(&ex->store->state->syncing), 0);
 	cr_assert_lt(rig_do(&rig, ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
 	cr_assert_lt(rig_do(&rig, ex, RNBD_OP_WRITE, RNBD_F_FUA, 0, 512, buf), 0);
 	export_release(ex, RNBD_ACCESS_RW);
@@ -521,7 +522,7 @@ Test(export_io, fua_fails)
 	memset(buf, 1, 4 * SIZE);
 	cr_assert_lt(rig_do(&rig, ex, RNBD_OP_WRITE, RNBD_F_FUA, 0, 4 * SIZE, buf), 0);
 	cr_assert_lt(export_sync_error(ex), 0);
-	cr_assert_gt(atomic_load(&ex->state->losses), 0);
+	cr_assert_gt(atomic_load(&ex->store->state->losses), 0);
 	free(buf);
 }
 
@@ -543,7 +544,7 @@ Test(export_io, block_device)
 	rig_attach(&rig);
 	cr_assert(store_file(ex)->is_block);
 	cr_assert_eq(ex->size, SIZE);
-	cr_assert_eq(direct->first, ex, "the same device");
+	cr_assert_eq(direct->store, ex->store, "the same device");
 	rig_read_file("disk", want, SIZE);
 	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_READ, 0, 0, SIZE, buf), 0);
 	expect_bytes(buf, want, SIZE, "buffered");

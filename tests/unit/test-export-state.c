@@ -239,7 +239,7 @@ Test(export_state, what_is_only_read_keeps_nothing)
 	take(&exports, "state");
 	cr_assert_eq(files_in("state"), 2, "the same file, written under another name");
 	export_sync_begun(exports_find(&exports, "a"));
-	cr_assert_eq(atomic_load(&exports_find(&exports, "b")->first->state->syncing), 1);
+	cr_assert_eq(atomic_load(&exports_find(&exports, "b")->store->state->syncing), 1);
 	export_sync_ended(exports_find(&exports, "a"));
 }
 
@@ -287,6 +287,37 @@ Test(export_lock, ends_with_the_last_user_of_the_description)
 	cr_assert_not(lockable("f", LOCK_EX));
 	close(kept);
 	cr_assert(lockable("f", LOCK_EX));
+}
+
+/* Names come and go, what was opened stays until the last of them goes: its lock, its writers, its
+ * error and its losses. */
+Test(export_lock, stays_when_the_first_name_goes)
+{
+	struct export *a, *b;
+	uint64_t before;
+
+	a = add(&exports, "a=f");
+	b = add(&exports, "b=f");
+	take(&exports, "state");
+	cr_assert_eq(a->store, b->store);
+	before = exports_losses(&exports);
+	cr_assert_eq(export_acquire(b, RNBD_ACCESS_RW), 0);
+	export_sync_failed(a, -EIO);
+	exports_del(&exports, a);
+	cr_assert_null(exports_find(&exports, "a"));
+	cr_assert_eq(exports.n, 1);
+	cr_assert_not(lockable("f", LOCK_EX));
+	cr_assert_eq(export_sync_error(b), -EIO);
+	cr_assert_neq(exports_losses(&exports), before);
+	a = add(&exports, "a=f,readonly");
+	cr_assert_eq(a->store, b->store);
+	cr_assert_eq(export_acquire(b, RNBD_ACCESS_RW), -EPERM);
+	export_release(b, RNBD_ACCESS_RW);
+	exports_del(&exports, a);
+	export_state_close(&exports);
+	exports_del(&exports, b);
+	cr_assert(lockable("f", LOCK_EX));
+	cr_assert(list_empty(&exports.stores));
 }
 
 /* ---- locks that others have ---- */

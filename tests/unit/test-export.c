@@ -239,7 +239,7 @@ Test(export, sharing)
 			     "case %td", c - cases);
 		for (int i = 0; i < last + !c->rc; i++)
 			export_release(ex, (enum rnbd_access_mode)c->modes[i]);
-		cr_assert(!ex->users && !ex->writers);
+		cr_assert(!ex->store->users && !ex->store->writers);
 	}
 }
 
@@ -283,14 +283,14 @@ Test(export, error_is_latched_until_opened_anew)
 	cr_assert_eq(export_acquire(b, RNBD_ACCESS_RO), -EAGAIN);
 	cr_assert_eq(export_acquire(a, RNBD_ACCESS_RW), -EAGAIN);
 	export_release(b, RNBD_ACCESS_RO);
-	a->anew = EXPORT_ANEW_DONE;
+	a->store->anew = EXPORT_ANEW_DONE;
 	cr_assert_eq(export_acquire(b, RNBD_ACCESS_RW), 0);
 	cr_assert_eq(export_acquire(a, RNBD_ACCESS_RO), 0, "in use, although the error has stayed");
 	export_release(a, RNBD_ACCESS_RO);
 	export_release(b, RNBD_ACCESS_RW);
 	cr_assert_eq(export_acquire(b, RNBD_ACCESS_RW), -EAGAIN,
 		     "tried once more for the next one");
-	cr_assert_eq(a->writers, 0);
+	cr_assert_eq(a->store->writers, 0);
 }
 
 /* A client that lost its path opens anew and so forgets the error by itself: only another number of
@@ -316,7 +316,7 @@ Test(export, losses_tell_who_comes_back)
 	export_release(a, RNBD_ACCESS_RW);
 	cr_assert_neq(exports_losses(&exports), failed);
 	failed = exports_losses(&exports);
-	atomic_store(&a->sync_error, 0);
+	atomic_store(&a->store->sync_error, 0);
 	cr_assert_eq(export_acquire(a, RNBD_ACCESS_RW), 0);
 	export_release(a, RNBD_ACCESS_RW);
 	cr_assert_eq(exports_losses(&exports), failed, "healthy again");

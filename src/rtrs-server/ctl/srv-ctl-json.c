@@ -94,8 +94,8 @@ static json_t *export_show(const struct export *ex)
 			 "direct", ex->direct,
 			 "sync_failed", error != 0,
 			 "block_size", (int)ex->geometry.logical_block_size,
-			 "users", (int)ex->first->users,
-			 "writers", (int)ex->first->writers);
+			 "users", (int)ex->store->users,
+			 "writers", (int)ex->store->writers);
 }
 
 static json_t *export_json(const struct srv *srv, const struct export *ex,

@@ -123,7 +123,7 @@ static void io_prepare(struct srv_rnbd_req *req, const struct rnbd_io *io)
 		return;
 	}
 	req->wait.fn = io_got_buffer;
-	buf = srv_pool_get(&req->base.con->thread->pool, req->io.ex->first->index, &req->wait);
+	buf = srv_pool_get(&req->base.con->thread->pool, req->io.ex->store->index, &req->wait);
 	if (buf)
 		io_submit_private(req, buf);
 	else

@@ -55,7 +55,7 @@ static bool closing_handle(const struct srv *srv, const struct export *ex)
 		bool dying = srv_sess_dying(sess);
 
 		srv_dev_for_each(dev, &srv_rnbd_sess(sess)->devs) {
-			if (dev->ex->first == ex->first && (dying || dev->state != SRV_DEV_OPEN))
+			if (dev->ex->store == ex->store && (dying || dev->state != SRV_DEV_OPEN))
 				return true;
 		}
 	}
@@ -72,7 +72,7 @@ static int acquire(struct srv *srv, struct export *ex, enum rnbd_access_mode mod
 {
 	int rc = export_acquire(ex, mode);
 
-	if (rc != -EAGAIN || ex->first->anew == EXPORT_ANEW_RUNS)
+	if (rc != -EAGAIN || ex->store->anew == EXPORT_ANEW_RUNS)
 		return rc;
 	export_io_anew(srv_control(srv), ex, opened_anew, srv);
 	return export_acquire(ex, mode);
@@ -134,7 +134,7 @@ static void name_writers(const struct srv *srv, const struct export *ex, char *b
 			list_entry(sess->paths.prev, struct srv_path, link);
 
 		srv_dev_for_each(dev, &srv_rnbd_sess(sess)->devs) {
-			if (dev->ex->first != ex->first || dev->mode == RNBD_ACCESS_RO || n >= len)
+			if (dev->ex->store != ex->store || dev->mode == RNBD_ACCESS_RO || n >= len)
 				continue;
 			n += (size_t)snprintf(buf + n, len - n, "; %s%s has it open as %s",
 					      path ? path->name : sess->name, path ? "" : " (lost)",

@@ -33,8 +33,10 @@ bool store_file_claim_needed(const struct export *ex)
 
 int store_file_claim_refuse(const struct export *ex, const char *use, char *err, size_t errlen)
 {
-	snprintf(err, errlen, "export '%s': '%s' %s: clients that write would destroy what is there: "
-		 "add ',readonly', or ',force' to export it all the same", ex->name, ex->path, use);
+	snprintf(err, errlen,
+		 "export '%s': '%s' %s: clients that write would destroy what is there: "
+		 "add ',readonly', or ',force' to export it all the same",
+		 ex->name, ex->path, use);
 	return -EBUSY;
 }
 
@@ -54,7 +56,8 @@ static const struct export *claimed_by(const struct export *ex)
 static const char *user_name(const struct export *ex, char *name, size_t size)
 {
 	if (!store_file_users_writer(ex, name, size))
-		snprintf(name, size, "a process or a part of the kernel that cannot be named, or a server "
+		snprintf(name, size,
+			 "a process or a part of the kernel that cannot be named, or a server "
 			 "that has ended with requests in the storage");
 	return name;
 }
@@ -63,9 +66,11 @@ static void tell_waiting(const struct export *ex, uint64_t waited_ms)
 {
 	char name[NAME_MAX + 1];
 
-	log_warn(ex->name, "'%s' is in use by %s: waiting for it since %llu s, for at most %u s "
-		 "(--lock-timeout; ',force' would not wait, and is not safe)", ex->path,
-		 user_name(ex, name, sizeof(name)), (unsigned long long)waited_ms / 1000, ex->all->lock_timeout_ms / 1000);
+	log_warn(ex->name,
+		 "'%s' is in use by %s: waiting for it since %llu s, for at most %u s "
+		 "(--lock-timeout; ',force' would not wait, and is not safe)",
+		 ex->path, user_name(ex, name, sizeof(name)), (unsigned long long)waited_ms / 1000,
+		 ex->all->lock_timeout_ms / 1000);
 }
 
 static void sleep_ms(unsigned ms)
@@ -128,20 +133,22 @@ int store_file_claim(struct export *ex, char *err, size_t errlen)
 
 	if (store_file_claim_needed(ex)) {
 		other = claimed_by(ex);
-		if (other && other->first == ex->first)
+		if (other && other->store == ex->store)
 			return 0;
 		if (other) {
-			snprintf(use, sizeof(use), "is on the same disk as '%.256s', which the export "
-				 "'%s' writes to", other->path, other->name);
+			snprintf(use, sizeof(use),
+				 "is on the same disk as '%.256s', which the export "
+				 "'%s' writes to",
+				 other->path, other->name);
 			return store_file_claim_refuse(ex, use, err, errlen);
 		}
 		fd = claim_wait(ex, err, errlen);
 		if (fd < 0)
 			return fd;
 		store_file(ex)->claim_fd = fd;
-		store_file(ex->first)->claimer = ex;
+		store_file_all(ex->store)->claimer = ex;
 	}
-	if (exports_writer(ex->all, ex->first) == ex)
+	if (exports_writer(ex->all, ex->store) == ex)
 		store_file_users_warn(ex);
 	return 0;
 }

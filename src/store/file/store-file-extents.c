@@ -34,8 +34,9 @@ static bool knows_holes(int fd)
 {
 	struct statfs st;
 
-	return !fstatfs(fd, &st) && (st.f_type == EXT4_SUPER_MAGIC || st.f_type == XFS_SUPER_MAGIC ||
-				     st.f_type == BTRFS_SUPER_MAGIC || st.f_type == TMPFS_MAGIC);
+	return !fstatfs(fd, &st) &&
+	       (st.f_type == EXT4_SUPER_MAGIC || st.f_type == XFS_SUPER_MAGIC ||
+		st.f_type == BTRFS_SUPER_MAGIC || st.f_type == TMPFS_MAGIC);
 }
 
 /* The first byte of data in [@pos, @end), or @end; -1: cannot tell. */
@@ -68,7 +69,8 @@ static bool seek_all(int fd, uint64_t *pos, uint64_t end, struct rnbd_extents_wr
 			return true;
 		/* A sector with one byte of data is data. */
 		begin = align_down((uint64_t)data, RNBD_SECTOR_SIZE);
-		if (begin > *pos && !rnbd_extents_add(w, begin - *pos, RNBD_EXTENT_HOLE | RNBD_EXTENT_ZERO))
+		if (begin > *pos &&
+		    !rnbd_extents_add(w, begin - *pos, RNBD_EXTENT_HOLE | RNBD_EXTENT_ZERO))
 			return false;
 		*pos = begin;
 		if (begin == end)

@@ -76,14 +76,17 @@ static void geometry_block(struct export *ex)
 	g->physical_block_size = (uint16_t)MIN(MAX(physical, (unsigned)logical), PHYSICAL_MAX);
 	g->rotational = store_file_sysfs_number(store_file(ex)->dev, "queue/rotational", 0);
 	/* With O_DIRECT data is in the device when a write is answered. */
-	if (ex->direct && store_file_sysfs(store_file(ex)->dev, "queue/write_cache", cache, sizeof(cache)))
+	if (ex->direct &&
+	    store_file_sysfs(store_file(ex)->dev, "queue/write_cache", cache, sizeof(cache)))
 		g->writeback = strcmp(cache, "write through") != 0;
-	max = store_file_sysfs_number(store_file(ex)->dev, "queue/discard_max_bytes", 0) >> RNBD_SECTOR_SHIFT;
+	max = store_file_sysfs_number(store_file(ex)->dev, "queue/discard_max_bytes", 0) >>
+	      RNBD_SECTOR_SHIFT;
 	if (!ex->readonly && max) {
 		g->max_discard_sectors = (uint32_t)MIN(max, (uint64_t)MAX_RANGE_SECTORS);
-		g->discard_granularity = (uint32_t)store_file_sysfs_number(store_file(ex)->dev, "queue/discard_granularity",
-								(uint64_t)logical);
-		g->discard_alignment = (uint32_t)store_file_sysfs_number(store_file(ex)->dev, "discard_alignment", 0);
+		g->discard_granularity = (uint32_t)store_file_sysfs_number(
+			store_file(ex)->dev, "queue/discard_granularity", (uint64_t)logical);
+		g->discard_alignment = (uint32_t)store_file_sysfs_number(store_file(ex)->dev,
+									 "discard_alignment", 0);
 	} else {
 		atomic_fetch_or(&store_file(ex)->cannot,
 				STORE_FILE_CANNOT_DISCARD | STORE_FILE_CANNOT_STALE);

@@ -50,7 +50,8 @@ static bool fdinfo_has_lock(int dirfd, const char *name, const char *where)
 		return false;
 	}
 	while (!found && fgets(line, sizeof(line), f))
-		found = !strncmp(line, "lock:", 5) && strstr(line, " FLOCK ") && strstr(line, where);
+		found = !strncmp(line, "lock:", 5) && strstr(line, " FLOCK ") &&
+			strstr(line, where);
 	fclose(f);
 	return found;
 }
@@ -68,7 +69,8 @@ static int has_lock(pid_t pid, const char *where)
 	if (!dir)
 		return lock_holder_lives(pid) ? -1 : 0;
 	while (!found && (entry = readdir(dir)))
-		found = entry->d_name[0] != '.' && fdinfo_has_lock(dirfd(dir), entry->d_name, where);
+		found = entry->d_name[0] != '.' &&
+			fdinfo_has_lock(dirfd(dir), entry->d_name, where);
 	closedir(dir);
 	return found;
 }
@@ -181,8 +183,8 @@ bool store_file_holder_counts(int fd, char *who, size_t len)
 	s.nasked = lock_holders(&s.st, s.asked, PIDS_MAX);
 	if (!s.nasked)
 		return true;
-	snprintf(s.where, sizeof(s.where), " %02x:%02x:%llu ", major(s.st.st_dev), minor(s.st.st_dev),
-		 (unsigned long long)s.st.st_ino);
+	snprintf(s.where, sizeof(s.where), " %02x:%02x:%llu ", major(s.st.st_dev),
+		 minor(s.st.st_dev), (unsigned long long)s.st.st_ino);
 	look_through(&s);
 	lock_holder_name(s.counts ? s.counts : s.stranger ? s.stranger : s.asked[0], who, len);
 	n = strlen(who);

@@ -30,7 +30,8 @@ static uint64_t ident_block(const struct export *ex)
 		if (!store_file_sysfs(store_file(ex)->dev, attrs[i], id, sizeof(id)) || !id[0])
 			continue;
 		hash = fnv1a(FNV1A_INIT, id, strlen(id));
-		return hash_number(hash, store_file_sysfs_number(store_file(ex)->dev, "partition", 0));
+		return hash_number(hash,
+				   store_file_sysfs_number(store_file(ex)->dev, "partition", 0));
 	}
 	return hash_number(FNV1A_INIT, store_file(ex)->dev);
 }

@@ -66,7 +66,7 @@ static inline int store_file_fixed_tail(const struct export *ex)
  * these that has the claim (else EBUSY, when pages are dirty). */
 static inline int store_file_fixed_zero(const struct export *ex)
 {
-	const struct export *claimer = store_file(ex->first)->claimer;
+	const struct export *claimer = store_file_all(ex->store)->claimer;
 
 	return claimer ? store_file_fixed(claimer) + 3 : store_file_fixed(ex);
 }
@@ -96,8 +96,8 @@ bool store_file_size(struct reactor *r, struct export *ex, int64_t *size,
 int store_file_sync_attach(struct export_slot *slot, char *err, size_t errlen);
 void store_file_sync_detach(struct export_slot *slot);
 void store_file_sync(struct export_io *io);
-/* export_io_anew() for the first export of a file. */
-void store_file_sync_anew(struct reactor *r, struct export *first, void (*done)(void *arg),
+/* export_io_anew(). */
+void store_file_sync_anew(struct reactor *r, struct export *ex, void (*done)(void *arg),
 			   void *arg);
 
 #endif

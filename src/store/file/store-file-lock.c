@@ -148,8 +148,10 @@ static void sleep_ms(unsigned ms)
 
 static void tell_waiting(struct waiting *w, uint64_t now, unsigned timeout_ms)
 {
-	log_warn(w->ex->name, "'%s' is locked by %s%s: waiting for it since %llu s, for at most %u s "
-		 "(--lock-timeout; --no-lock would not wait, and is not safe)", w->ex->path, w->who,
+	log_warn(w->ex->name,
+		 "'%s' is locked by %s%s: waiting for it since %llu s, for at most %u s "
+		 "(--lock-timeout; --no-lock would not wait, and is not safe)",
+		 w->ex->path, w->who,
 		 w->ended ? " and whose last requests are still in the storage" : "",
 		 (unsigned long long)(now - w->since_ms) / 1000, timeout_ms / 1000);
 	w->tell_ms = now + TELL_AGAIN_MS;
@@ -162,12 +164,16 @@ static void tell_locked(const struct waiting *w)
 	const struct export *ex = w->ex;
 
 	if (w->own_rc)
-		log_warn(ex->name, "no lock file for '%s' in the state directory: %s: other servers are kept "
-			 "away by locks on '%s' alone", ex->path, strerror(-w->own_rc), ex->path);
+		log_warn(ex->name,
+			 "no lock file for '%s' in the state directory: %s: other servers are kept "
+			 "away by locks on '%s' alone",
+			 ex->path, strerror(-w->own_rc), ex->path);
 	if (w->readers_ignored)
-		log_warn(ex->name, "'%s' is locked against writers by a process that reads it: ignored; "
-			 "a server of another user or with another --state-dir may not be kept away",
-			 ex->path);
+		log_warn(
+			ex->name,
+			"'%s' is locked against writers by a process that reads it: ignored; "
+			"a server of another user or with another --state-dir may not be kept away",
+			ex->path);
 	if (*w->ignored)
 		log_warn(ex->name, "'%s' is locked by %s, which is no server that writes: ignored",
 			 ex->path, w->ignored);
@@ -202,8 +208,8 @@ int store_file_lock_check_same(const struct export *ex, char *err, size_t errlen
 	bool same;
 
 	if (stat(ex->path, &st)) {
-		snprintf(err, errlen, "export '%s': '%s' has gone since it was opened: %s", ex->name,
-			 ex->path, strerror(errno));
+		snprintf(err, errlen, "export '%s': '%s' has gone since it was opened: %s",
+			 ex->name, ex->path, strerror(errno));
 		return -errno;
 	}
 	if (store_file(ex)->is_block)
@@ -213,8 +219,10 @@ int store_file_lock_check_same(const struct export *ex, char *err, size_t errlen
 		       (uint64_t)st.st_size == export_size(ex);
 	if (same)
 		return 0;
-	snprintf(err, errlen, "export '%s': '%s' is another file or has another size than when it was "
-		 "opened: start again", ex->name, ex->path);
+	snprintf(err, errlen,
+		 "export '%s': '%s' is another file or has another size than when it was "
+		 "opened: start again",
+		 ex->name, ex->path);
 	return -ESTALE;
 }
 
@@ -224,12 +232,14 @@ int store_file_lock(struct export *ex, char *err, size_t errlen)
 	int rc = lock_wait(&w, ex->all->lock_timeout_ms);
 
 	if (rc == -EWOULDBLOCK)
-		snprintf(err, errlen, "export '%s': '%s' is locked by %s: waited %u s (--lock-timeout)",
+		snprintf(err, errlen,
+			 "export '%s': '%s' is locked by %s: waited %u s (--lock-timeout)",
 			 ex->name, ex->path, w.who, ex->all->lock_timeout_ms / 1000);
 	else if (rc)
-		snprintf(err, errlen, "export '%s': '%s' cannot be locked: %s: its file system may have no "
-			 "locks (--no-lock exports it without, see LOCKS in rtrs-server(8))", ex->name,
-			 ex->path, strerror(-rc));
+		snprintf(err, errlen,
+			 "export '%s': '%s' cannot be locked: %s: its file system may have no "
+			 "locks (--no-lock exports it without, see LOCKS in rtrs-server(8))",
+			 ex->name, ex->path, strerror(-rc));
 	return rc;
 }
 

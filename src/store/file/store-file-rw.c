@@ -145,7 +145,8 @@ static void rw_bounce_start(struct export_io *io)
 	uint32_t len;
 
 	start = rw_window(io, &len);
-	if (!file_io(io)->bounce && posix_memalign(&file_io(io)->bounce, io->ex->block_align, len)) {
+	if (!file_io(io)->bounce &&
+	    posix_memalign(&file_io(io)->bounce, io->ex->block_align, len)) {
 		file_io(io)->bounce = NULL;
 		export_io_next_later(io, -ENOMEM);
 		return;
@@ -175,8 +176,10 @@ static void rw_next_piece(struct export_io *io)
 	if (file_io(io)->how >= RW_BOUNCE)
 		rw_bounce_start(io);
 	else
-		rw_submit(io, rw_is_read(io), file_io(io)->how == RW_TAIL ? store_file_fixed_tail(io->ex) :
-			  store_file_fixed(io->ex), rw_memory(io), file_io(io)->piece, rw_pos(io));
+		rw_submit(io, rw_is_read(io),
+			  file_io(io)->how == RW_TAIL ? store_file_fixed_tail(io->ex)
+						      : store_file_fixed(io->ex),
+			  rw_memory(io), file_io(io)->piece, rw_pos(io));
 }
 
 /* @res bytes of the window came or went: what does it mean for the piece?  Returns its length,
@@ -207,7 +210,8 @@ static int rw_bounce_done(struct export_io *io, int res)
 
 static void rw_submit_not_dsync(struct export_io *io)
 {
-	rw_submit(io, false, store_file_fixed(io->ex), rw_memory(io), file_io(io)->piece, rw_pos(io));
+	rw_submit(io, false, store_file_fixed(io->ex), rw_memory(io), file_io(io)->piece,
+		  rw_pos(io));
 }
 
 /* A DSYNC write failed: in the write, which only this request is to know, or in making earlier

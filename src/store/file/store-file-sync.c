@@ -52,8 +52,10 @@ static void sync_done(struct reactor_op *op, int res, unsigned flags)
 	}
 	if (res < 0) {
 		if (!export_sync_error(sync->ex))
-			log_err(sync->ex->name, "fdatasync: %s; FLUSH and FUA fail until all clients "
-				"that write have closed the export", strerror(-res));
+			log_err(sync->ex->name,
+				"fdatasync: %s; FLUSH and FUA fail until all clients "
+				"that write have closed the export",
+				strerror(-res));
 		export_sync_failed(sync->ex, res);
 	}
 	export_sync_ended(sync->ex);
@@ -99,8 +101,9 @@ int store_file_sync_attach(struct export_slot *slot, char *err, size_t errlen)
 		snprintf(err, errlen, "export '%s': '%s' cannot be opened again through /proc: %s",
 			 ex->name, ex->path, strerror(-fd));
 	else if (rc)
-		snprintf(err, errlen, "export '%s': cannot make it a fixed file of the io_uring: %s",
-			 ex->name, strerror(-rc));
+		snprintf(err, errlen,
+			 "export '%s': cannot make it a fixed file of the io_uring: %s", ex->name,
+			 strerror(-rc));
 	if (rc) {
 		if (fd >= 0)
 			close(fd);
@@ -145,23 +148,23 @@ static void anew_go(struct export_anew_io *io)
 	io_uring_prep_fsync(sqe, io->desc->fd, IORING_FSYNC_DATASYNC);
 }
 
-static void anew_end(struct export *ex)
+static void anew_end(struct export_anew_io *io)
 {
-	int status = store_file(ex)->anew_io.status;
+	struct export *ex = io->ex;
+	int status = io->status;
 
 	if (status)
 		log_err(ex->name, "opened anew, and fdatasync still fails: %s; FLUSH and FUA go on "
 			"failing", strerror(-status));
 	else
-		atomic_store(&ex->sync_error, 0);
-	ex->anew = EXPORT_ANEW_DONE;
-	store_file(ex)->anew_io.done(store_file(ex)->anew_io.arg);
+		atomic_store(&ex->store->sync_error, 0);
+	ex->store->anew = EXPORT_ANEW_DONE;
+	io->done(io->arg);
 }
 
 static void anew_done(struct reactor_op *op, int res, unsigned flags)
 {
 	struct export_anew_io *io = container_of(op, struct export_anew_io, op);
-	struct export *ex = &container_of(io, struct store_file, anew_io)->ex;
 
 	if (res == -EINTR || res == -EAGAIN) {
 		anew_go(io);
@@ -172,28 +175,29 @@ static void anew_done(struct reactor_op *op, int res, unsigned flags)
 	io->desc = io->desc->next;
 	if (!io->desc && io->pass < ANEW_PASSES) {
 		io->pass++;
-		io->desc = atomic_load(&store_file(ex)->descs);
+		io->desc = atomic_load(&store_file_all(io->ex->store)->descs);
 	}
 	if (io->desc)
 		anew_go(io);
 	else
-		anew_end(ex);
+		anew_end(io);
 }
 
-void store_file_sync_anew(struct reactor *r, struct export *first, void (*done)(void *arg),
+void store_file_sync_anew(struct reactor *r, struct export *ex, void (*done)(void *arg),
 			   void *arg)
 {
-	struct store_file *f = store_file(first);
+	struct store_file_all *all = store_file_all(ex->store);
 
-	f->anew_io = (struct export_anew_io){
+	all->anew_io = (struct export_anew_io){
 		.op.done = anew_done,
 		.reactor = r,
-		.desc = atomic_load(&f->descs),
+		.ex = ex,
+		.desc = atomic_load(&all->descs),
 		.pass = 1,
 		.done = done,
 		.arg = arg,
 	};
-	anew_go(&f->anew_io);	/* there is at least the one it was opened with */
+	anew_go(&all->anew_io);	/* there is at least the one it was opened with */
 }
 
 /* ---- a file on a ring ---- */

@@ -122,7 +122,8 @@ static bool loop_is_on(const char *name, struct seek *seek)
 	char attr[64 + NAME_MAX];
 
 	snprintf(attr, sizeof(attr), "/sys/block/%s/loop/backing_file", name);
-	return store_file_sysfs_line(attr, seek->other, sizeof(seek->other)) && !strcmp(seek->other, seek->path);
+	return store_file_sysfs_line(attr, seek->other, sizeof(seek->other)) &&
+	       !strcmp(seek->other, seek->path);
 }
 
 static bool find_loop(const struct export *ex, char *name, size_t len)
@@ -170,11 +171,15 @@ void store_file_users_warn(const struct export *ex)
 		log_warn(ex->name, "'%s' is what the loop device %s consists of: clients and who "
 			 "writes to that destroy each other's data", ex->path, name);
 	if (store_file_users_writer(ex, name, sizeof(name)))
-		log_warn(ex->name, "'%s' is open for writing in %s: clients and that process destroy "
-			 "each other's data", ex->path, name);
+		log_warn(ex->name,
+			 "'%s' is open for writing in %s: clients and that process destroy "
+			 "each other's data",
+			 ex->path, name);
 	else if (locked_by_server(ex))
-		log_warn(ex->name, "'%s' is exported for writing by another server: the clients of both "
-			 "destroy each other's data", ex->path);
+		log_warn(ex->name,
+			 "'%s' is exported for writing by another server: the clients of both "
+			 "destroy each other's data",
+			 ex->path);
 	else if (locked_by_program(ex))
 		log_warn(ex->name, "'%s' is locked by another program, in the way of QEMU: clients "
 			 "and that program may destroy each other's data", ex->path);

@@ -75,7 +75,8 @@ static void zero_submit(struct export_io *io, const struct way *way, uint64_t st
 		io_uring_prep_fallocate(sqe, store_file_fixed_zero(io->ex), way->mode, (off_t)start,
 					(off_t)len);
 	} else {
-		io_uring_prep_rw(IORING_OP_URING_CMD, sqe, store_file_fixed_zero(io->ex), NULL, 0, 0);
+		io_uring_prep_rw(IORING_OP_URING_CMD, sqe, store_file_fixed_zero(io->ex), NULL, 0,
+				 0);
 		sqe->cmd_op = BLOCK_URING_CMD_DISCARD;
 		sqe->addr = start;
 		sqe->addr3 = len;

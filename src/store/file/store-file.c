@@ -60,15 +60,18 @@ static int open_path(struct export *ex, const struct refusal *to)
 	if (store_file(ex)->fd < 0) {
 		err = errno;
 		if (ex->direct && err == EINVAL)
-			return refuse(to, -err, "cannot be opened with O_DIRECT: its file system does "
+			return refuse(to, -err,
+				      "cannot be opened with O_DIRECT: its file system does "
 				      "not support that: leave ',direct' out");
 		if (only_readable(ex, err))
-			return refuse(to, -err, "is not writable (%s): add ',readonly' to export it "
-				      "read-only", strerror(err));
+			return refuse(to, -err,
+				      "is not writable (%s): add ',readonly' to export it "
+				      "read-only",
+				      strerror(err));
 		return refuse(to, -err, "cannot be opened: %s", strerror(err));
 	}
-	if (store_file(ex)->is_block && !ex->readonly && !ioctl(store_file(ex)->fd, BLKROGET, &read_only) &&
-	    read_only)
+	if (store_file(ex)->is_block && !ex->readonly &&
+	    !ioctl(store_file(ex)->fd, BLKROGET, &read_only) && read_only)
 		return refuse(to, -EROFS, "is not writable (read-only device): add ',readonly' to "
 			      "export it read-only");
 	return 0;
@@ -80,7 +83,8 @@ static int check_use(const struct export *ex, const struct stat *st, const struc
 	char use[STORE_FILE_USE_MAX];
 
 	if (store_file(ex)->force && !store_file(ex)->is_block)
-		return refuse(to, -EINVAL, "is a file: ',force' is for block devices: leave it out");
+		return refuse(to, -EINVAL,
+			      "is a file: ',force' is for block devices: leave it out");
 	if (!store_file_claim_needed(ex) || !store_file_inuse(st->st_rdev, use, sizeof(use)))
 		return 0;
 	return store_file_claim_refuse(ex, use, to->err, to->errlen);
@@ -93,9 +97,11 @@ static int learn_size(struct export *ex, const struct stat *st, const struct ref
 	if (store_file(ex)->is_block && ioctl(store_file(ex)->fd, BLKGETSIZE64, &size) < 0)
 		return refuse(to, -errno, "does not tell its size: %s", strerror(errno));
 	if (!size)
-		return refuse(to, -EINVAL, store_file(ex)->is_block ?
-			      "has size 0: there is no medium in this device" :
-			      "is empty: give it a size first, e.g.: truncate -s 1G '%s'", ex->path);
+		return refuse(to, -EINVAL,
+			      store_file(ex)->is_block
+				      ? "has size 0: there is no medium in this device"
+				      : "is empty: give it a size first, e.g.: truncate -s 1G '%s'",
+			      ex->path);
 	if (size % RNBD_SECTOR_SIZE)
 		return refuse(to, -EINVAL, "has %llu bytes, which is no multiple of 512, and RNBD "
 			      "counts in sectors of 512: round it up with: truncate -s %%512 '%s'",
@@ -182,8 +188,9 @@ static void learn_ids(struct export *ex, const struct stat *st)
 
 	f->dev = f->is_block ? st->st_rdev : st->st_dev;
 	f->ino = f->is_block ? 0 : st->st_ino;
-	ex->id.len = (uint8_t)snprintf(ex->id.bytes, sizeof(ex->id.bytes), "%s-%u:%u-%llu", ex->kind,
-				       major(f->dev), minor(f->dev), (unsigned long long)f->ino);
+	ex->id.len =
+		(uint8_t)snprintf(ex->id.bytes, sizeof(ex->id.bytes), "%s-%u:%u-%llu", ex->kind,
+				  major(f->dev), minor(f->dev), (unsigned long long)f->ino);
 	ex->ident = store_file_ident(f);
 	ex->medium = (uint64_t)f->dev << 1 | f->is_block;
 }
@@ -246,13 +253,8 @@ static void seeker_end(struct export_seeker *s)
 	pthread_mutex_destroy(&s->lock);
 }
 
-static void file_close(struct export *ex)
+static void file_free(struct store_file *f)
 {
-	struct store_file *f = store_file(ex);
-
-	seeker_end(&f->seeker);
-	if (!f->asking)
-		free(f->ask);
 	if (f->claim_fd >= 0)
 		close(f->claim_fd);
 	store_file_lock_drop(f);
@@ -261,6 +263,31 @@ static void file_close(struct export *ex)
 	if (f->fd >= 0)
 		close(f->fd);
 	free(f);
+}
+
+static void file_close(struct export *ex)
+{
+	struct store_file *f = store_file(ex);
+
+	seeker_end(&f->seeker);
+	if (!f->asking)
+		free(f->ask);
+	if (!ex->store) {
+		file_free(f);
+		return;
+	}
+	f->next_gone = store_file_all(ex->store)->gone;
+	store_file_all(ex->store)->gone = f;
+}
+
+static void file_store_close(struct store *store)
+{
+	struct store_file *f, *next;
+
+	for (f = store_file_all(store)->gone; f; f = next) {
+		next = f->next_gone;
+		file_free(f);
+	}
 }
 
 static struct export *file_create(void)
@@ -315,4 +342,6 @@ const struct store_driver store_file_driver = {
 	.claim = store_file_claim,
 	.check_same = store_file_lock_check_same,
 	.close = file_close,
+	.store_own = sizeof(struct store_file_all),
+	.store_close = file_store_close,
 };

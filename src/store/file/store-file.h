@@ -20,6 +20,7 @@ struct export_desc {
 struct export_anew_io {
 	struct reactor_op op;
 	struct reactor *reactor;
+	struct export *ex;		/* one of the names */
 	struct export_desc *desc;	/* whose turn it is */
 	unsigned pass;
 	int status;
@@ -61,12 +62,8 @@ struct store_file {
 	bool asking;			/* the kernel may write to it, as long as the process
 					 * lives */
 
-	/* of the first export of this file */
-	_Atomic(struct export_desc *) descs;	/* all of them, see export_acquire() */
-	struct export_anew_io anew_io;
-	const struct export *claimer;	/* has claim_fd; NULL: none */
-
 	struct export_desc fd_desc, tail_desc;
+	struct store_file *next_gone;	/* store_file_all.gone */
 };
 
 extern const struct store_driver store_file_driver;
@@ -76,6 +73,21 @@ extern const struct store_driver store_file_driver;
 #define STORE_FILE_CANNOT_PUNCH 0x4u
 #define STORE_FILE_CANNOT_ZERO_RANGE 0x8u
 
+/* Of a store: a file under all of its names. */
+struct store_file_all {
+	_Atomic(struct export_desc *) descs;	/* all of them, see export_acquire() */
+	struct export_anew_io anew_io;
+	const struct export *claimer;	/* has claim_fd; NULL: none */
+	/* Names that were removed while there were others: their descriptions stay open, because
+	 * one of them may have the locks. */
+	struct store_file *gone;
+} __attribute__((may_alias));
+
+static inline struct store_file_all *store_file_all(const struct store *store)
+{
+	return (struct store_file_all *)(void *)(uintptr_t)store->own;
+}
+
 static inline struct store_file *store_file(const struct export *ex)
 {
 	return container_of(ex, struct store_file, ex);
@@ -84,7 +96,7 @@ static inline struct store_file *store_file(const struct export *ex)
 /* @desc is one more description of @ex's file; it lives as long as @ex is used.  Any thread. */
 static inline void store_file_desc_add(struct export *ex, struct export_desc *desc, int fd)
 {
-	_Atomic(struct export_desc *) *head = &store_file(ex->first)->descs;
+	_Atomic(struct export_desc *) *head = &store_file_all(ex->store)->descs;
 
 	desc->fd = fd;
 	desc->next = atomic_load(head);

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the memory of stores; main thread.  exports.c counts their names. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "store.h"
+#include "util.h"
+
+bool store_id_equal(const struct store_id *a, const struct store_id *b)
+{
+	return a->len == b->len && !memcmp(a->bytes, b->bytes, a->len);
+}
+
+struct store *store_find(const struct list *stores, const struct store_id *id)
+{
+	struct store *store;
+
+	list_for_each(store, stores, link) {
+		if (store_id_equal(&store->id, id))
+			return store;
+	}
+	return NULL;
+}
+
+static unsigned lowest_free_index(const struct list *stores)
+{
+	const struct store *store;
+	unsigned index = 0;
+	bool taken;
+
+	do {
+		taken = false;
+		list_for_each(store, stores, link)
+			taken = taken || store->index == index;
+		index += taken;
+	} while (taken);
+	return index;
+}
+
+struct store *store_create(struct list *stores, const struct store_id *id, size_t own)
+{
+	struct store *store = calloc(1, align_up(sizeof(*store) + own, _Alignof(struct store)));
+
+	if (!store)
+		return NULL;
+	store->id = *id;
+	store->index = lowest_free_index(stores);
+	store->state = &store->own_state;
+	range_lock_init(&store->ranges);
+	list_add_tail(stores, &store->link);
+	return store;
+}
+
+void store_destroy(struct store *store)
+{
+	list_del(&store->link);
+	range_lock_fini(&store->ranges);
+	free(store);
+}

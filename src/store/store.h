@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A store is what was opened: one for each file, device or image, however many exports are names of
+ * it.  It has what must be known once: who uses it, its latched error, its state file, the blocks that
+ * are being written.  It comes with the first of its names and goes with the last one. */
+#ifndef STORE_H
+#define STORE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "export-state.h"
+#include "list.h"
+#include "range.h"
+
+/* Which storage an export has: bytes of its driver, printable and without '/', because files are
+ * named after them.  Other storage of this boot has other bytes. */
+#define STORE_ID_MAX 80
+struct store_id {
+	uint8_t len;
+	char bytes[STORE_ID_MAX];
+};
+
+/* Opening anew an export whose error is latched, see export_acquire(). */
+enum export_anew { EXPORT_ANEW_NEEDED, EXPORT_ANEW_RUNS, EXPORT_ANEW_DONE };
+
+struct store {
+	struct list link;		/* exports.stores */
+	struct store_id id;
+	unsigned index;			/* the lowest that was free */
+	unsigned names;			/* exports */
+	unsigned writers, users;	/* control thread */
+	_Atomic(int) sync_error;	/* any thread */
+	enum export_anew anew;		/* control thread */
+	/* The losses grow at a failed sync, and when the last writer of a store with a latched
+	 * error leaves (the error will be forgotten). */
+	struct export_state *state;
+	struct export_state own_state;	/* without a file: what is read-only, or no directory */
+	struct range_lock ranges; /* export.block_align: of the blocks that are being written */
+	_Alignas(max_align_t) unsigned char own[];	/* store_driver.store_own */
+};
+
+bool store_id_equal(const struct store_id *a, const struct store_id *b);
+/* The one of @stores that is @id; NULL: there is none.  Main thread, as all of the following. */
+struct store *store_find(const struct list *stores, const struct store_id *id);
+/* A new one in @stores, without a name, with @own bytes for its driver; NULL: no memory. */
+struct store *store_create(struct list *stores, const struct store_id *id, size_t own);
+/* Out of its list, and freed. */
+void store_destroy(struct store *store);
+
+#endif
