@@ -663,6 +663,7 @@ static void test_given_up_in_the_handshake(void)
 /* ---- closed while it is opened again ---- */
 
 static unsigned closing_answers;	/* to OPENs of a device that is CLOSING */
+static unsigned losses_with_answer;	/* paths to be lost in the moment in which an OPEN is answered */
 
 int __real_dev_opened(struct dev *dev, struct dev_ctl *ctl, bool first);
 int __wrap_dev_opened(struct dev *dev, struct dev_ctl *ctl, bool first);
@@ -674,7 +675,26 @@ int __wrap_dev_opened(struct dev *dev, struct dev_ctl *ctl, bool first)
 	/* Any thread can look here. */
 	CHECK(!closing || atomic_load(&dev->state) == DEV_CLOSING);
 	closing_answers += closing;
+	if (losses_with_answer) {
+		losses_with_answer--;
+		clt_path_fail(dev->clt->sess.paths[0], -ECONNRESET, "by the test");
+		clt_epoch_left(&dev->clt->sess, dev->clt->sess.paths[0]);
+	}
 	return r;
+}
+
+/* The path of a handshake was lost, and the session knows it, before the answer to an OPEN is looked at: the message
+ * that says who the server is has no path any more. */
+static void test_path_lost_with_the_answer(void)
+{
+	start(8, 60000);
+	CHECK(world_write(c, 0, 4096, 0x31) == 0);
+	losses_with_answer = 2;
+	sim_cut("clt", "srv");
+	CHECK(world_write(c, 0, 4096, 0x32) == 0);
+	CHECK(!losses_with_answer);
+	CHECK(world_flush(c) == 0);
+	world_destroy(w);
 }
 
 static bool is_reopening(void *arg)
@@ -751,6 +771,7 @@ int main(int argc, char **argv)
 		{ "opened-again-in-another-mode", test_opened_again_in_another_mode },
 		{ "given-up-when-it-was-opened", test_given_up_when_it_was_opened },
 		{ "given-up-in-the-handshake", test_given_up_in_the_handshake },
+		{ "path-lost-with-the-answer", test_path_lost_with_the_answer },
 		{ "closed-while-it-is-opened-again", test_closed_while_it_is_opened_again },
 		{ "closed-while-an-open-is-refused", test_closed_while_an_open_is_refused },
 	};
