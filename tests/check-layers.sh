@@ -49,7 +49,7 @@ BEGIN {
 	uses[server "ctl"] = uses[server "rnbd"] " " server "rnbd " common "ctl"
 	uses["src/rtrs-server"] = all " " rooms " " server "rtrs " server "rnbd " server "ctl"
 	uses["src/rtrsctl"] = common "base " common "opt " common "ctl"
-	uses["src/rtrs-bench"] = common "opt " uses[client "start"] " " client "start " client "loop"
+	uses["src/rtrs-bench"] = uses[client "start"] " " client "start " client "loop"
 
 	# what code without IO, sockets, threads and time may see
 	n = split("assert.h endian.h errno.h infiniband/verbs.h inttypes.h limits.h " \
