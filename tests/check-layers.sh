@@ -28,8 +28,8 @@ BEGIN {
 	uses[common "rtrs"] = common "base"
 	uses[common "rnbd"] = common "base"
 	uses["src/frwr"] = common "base " common "fabric"
-	all = common "base " common "opt " common "ctl " common "fabric " common "rtrs " common "rnbd "
-	all = all "src/frwr"
+	all = common "base " common "opt " common "ctl " common "fabric " common "rtrs "
+	all = all common "rnbd src/frwr"
 	client = "src/rtrs-client/"
 	uses[client "io"] = common "base " common "fabric " common "rtrs src/frwr"
 	uses[client "loop"] = uses[client "io"] " " client "io"
@@ -49,7 +49,7 @@ BEGIN {
 	uses[server "ctl"] = uses[server "rnbd"] " " server "rnbd " common "ctl"
 	uses["src/rtrs-server"] = all " " rooms " " server "rtrs " server "rnbd " server "ctl"
 	uses["src/rtrsctl"] = common "base " common "opt " common "ctl"
-	uses["src/rtrs-bench"] = common "opt " uses[client "start"] " " client "start " client "loop"
+	uses["src/rtrs-bench"] = uses[client "start"] " " client "start " client "loop"
 
 	# what code without IO, sockets, threads and time may see
 	n = split("assert.h endian.h errno.h infiniband/verbs.h inttypes.h limits.h " \

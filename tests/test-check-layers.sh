@@ -11,6 +11,7 @@ fresh_tree() {
 	rm -rf "$tree/src"
 	for d in common/base common/fabric/tcp common/fabric/verbs common/rtrs common/rnbd frwr \
 		rtrs-client/io rtrs-client/path rtrs-client/sess rtrs-client/dev \
+		rtrs-client/loop rtrs-client/ctl rtrs-client/start \
 		nbdkit-rtrs-plugin \
 		rtrs-server/reactor rtrs-server/rtrs rtrs-server/rnbd store store/file
 	do
@@ -32,6 +33,9 @@ fresh_tree() {
 	echo '#include "clt-path.h"' > "$tree/src/rtrs-client/sess/clt-sess.h"
 	printf '#include "clt-sess.h"\n#include "rnbd-msg.h"\n' > "$tree/src/rtrs-client/dev/dev.h"
 	echo '#include "dev.h"' > "$tree/src/rtrs-client/dev/dev-priv.h"
+	echo '#include "clt-io.h"' > "$tree/src/rtrs-client/loop/clt-loop.h"
+	printf '#include <jansson.h>\n#include "dev.h"\n' > "$tree/src/rtrs-client/ctl/clt-ctl.h"
+	echo '#include "clt-ctl.h"' > "$tree/src/rtrs-client/start/clt-start.h"
 	printf '#include <nbdkit-plugin.h>\n#include "config.h"\n#include "frwr.h"\n' \
 		> "$tree/src/nbdkit-rtrs-plugin/plugin.c"
 	printf '#include "reactor-ring.h"\n' > "$tree/src/rtrs-server/reactor/reactor.c"
@@ -82,6 +86,11 @@ violation rtrs-client/io/clt-io.h '"clt-path.h"' \
 violation rtrs-client/io/clt-io.h '"rnbd-msg.h"' 'may not use src/common/rnbd'
 violation rtrs-client/path/clt-path.h '"clt-sess.h"' 'may not use src/rtrs-client/sess'
 violation rtrs-client/sess/clt-sess.h '"dev.h"' 'may not use src/rtrs-client/dev'
+violation rtrs-client/dev/dev.h '"clt-ctl.h"' 'src/rtrs-client/dev may not use src/rtrs-client/ctl'
+violation rtrs-client/dev/dev.h '"clt-loop.h"' 'may not use src/rtrs-client/loop'
+violation rtrs-client/ctl/clt-ctl.h '"clt-start.h"' 'may not use src/rtrs-client/start'
+violation rtrs-client/start/clt-start.h '<jansson.h>' 'is not for this file'
+violation rtrs-client/start/clt-start.h '<nbdkit-plugin.h>' 'is not for this file'
 violation nbdkit-rtrs-plugin/plugin.c '"dev-priv.h"' 'is private to src/rtrs-client/dev'
 violation common/fabric/fabric.h '"tcp-key.h"' 'src/common/fabric may not use src/common/fabric/tcp'
 violation common/fabric/verbs/verbs-cm.c '"tcp-key.h"' 'may not use src/common/fabric/tcp'

@@ -238,10 +238,10 @@ static int prepare(struct program *p)
 	int rc = plan_make(&p->plan, NULL, &p->conf);
 
 	if (rc)
-		log_err(NULL, "out of memory");
+		snprintf(err, sizeof(err), "out of memory");
 	else
 		rc = apply_prepare(&p->apply, &p->plan, err, sizeof(err));
-	if (rc && rc != -ENOMEM)
+	if (rc)
 		log_err(NULL, "%s", err);
 	return rc;
 }
