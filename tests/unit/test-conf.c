@@ -38,12 +38,13 @@ static enum opt_result parse(struct srv_conf *conf, const char *args, bool with_
 			      size_t errlen)
 {
 	static char copy[512];
-	char *argv[32] = { (char *)"rtrs-server" }, *save, *word;
+	char *argv[64] = { (char *)"rtrs-server" }, *save, *word;
 	int argc = 1;
 
 	snprintf(copy, sizeof(copy), "%s", args);
 	for (word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save))
 		argv[argc++] = word;
+	cr_assert_lt((size_t)argc + 1, ARRAY_SIZE(argv));
 	if (with_export)
 		argv[argc++] = spec;
 	argv[argc] = NULL;
