@@ -28,7 +28,8 @@ for invalidate in always copy never; do
 		"req/p14 sg_cnt 2" "req/descriptor with a bad key" "req/key of another region"
 	# shellcheck disable=SC2086 # words
 	hostile ${HOSTILE_ARGS-}
-	# 500 at once and 1 a second about one host, as many about strangers, and those of the start.
+	# 500 at once and 1 a second about one host, as many about strangers, and those of the
+	# start.
 	lines=$(wc -l <"$server_log") seconds=$((SECONDS - begin))
 	[ "$lines" -le $((540 + 3 * seconds)) ] || fail "$lines lines of log in $seconds s"
 	stop_server "$server_pid"

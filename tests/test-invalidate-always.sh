@@ -43,7 +43,8 @@ one=$uri
 start_nbdkit "server=127.0.0.1:$server_port" export=direct
 verify --name=direct --uri="$uri" --rw=randwrite --bs=8k --size=16M --iodepth=32 &
 pid=$!
-verify --name=mixed --uri="$one" --rw=randwrite --bsrange=512-256k --bs_unaligned=0 --blockalign=512 \
+verify --name=mixed --uri="$one" --rw=randwrite --bsrange=512-256k --bs_unaligned=0 \
+	--blockalign=512 \
 	--size=32M --iodepth=32
 expect_exit $pid 0
 stop_process "$nbdkit_pid"
@@ -86,8 +87,10 @@ mtime() { stat -c %y "$tmp/disk"; }
 moved() { [ "$(mtime)" != "$1" ]; }
 for turn in 1 2 3; do
 	start_nbdkit "server=127.0.0.1:$server_port" export=disk
-	timeout $((4 * TIMEOUT_S)) fio --name=load --ioengine=nbd --uri="$uri" --rw=randwrite --bs=64k \
-		--size=32M --iodepth=16 --time_based --runtime=60 --eta=never >"$tmp/fio$turn.log" 2>&1 &
+	timeout $((4 * TIMEOUT_S)) fio --name=load --ioengine=nbd --uri="$uri" --rw=randwrite \
+		--bs=64k \
+		--size=32M --iodepth=16 --time_based --runtime=60 --eta=never >"$tmp/fio$turn.log" \
+		2>&1 &
 	pid=$!
 	wait_until "writes" moved "$(mtime)"
 	kill_process "$nbdkit_pid"
@@ -98,7 +101,8 @@ echo "== a server that is killed"
 port=$server_port
 start_nbdkit "server=127.0.0.1:$port" export=disk "io-timeout=$TIMEOUT_S"
 for turn in 1 2 3; do
-	verify --name=killed --uri="$uri" --rw=randwrite --bs=4k --size=32M --iodepth=32 --verify_backlog=64 \
+	verify --name=killed --uri="$uri" --rw=randwrite --bs=4k --size=32M --iodepth=32 \
+		--verify_backlog=64 \
 		--time_based --runtime=2 &
 	pid=$!
 	wait_until "writes" moved "$(mtime)"

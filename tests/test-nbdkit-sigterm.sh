@@ -33,7 +33,8 @@ wait $client
 stop_process "$nbdkit_pid"
 
 # Not the one that tried it at the start.
-session=$(sed -n -e '/-probe: /d' -e 's/.*info: \(.*\): device 0 opened: disk, rw$/\1/p' "$server_log")
+session=$(sed -n -e '/-probe: /d' -e 's/.*info: \(.*\): device 0 opened: disk, rw$/\1/p' \
+	"$server_log")
 told() { sed -n "s/.*info: $session: //p" "$server_log"; }
 closed() { told | grep -q "session closed"; }
 wait_until "the end of the session" closed

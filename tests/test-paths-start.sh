@@ -27,7 +27,8 @@ END
 echo "== a path that is cut when nbdkit starts comes later"
 serve "disk=$tmp/disk"
 pull 2
-start_nbdkit server=10.77.1.2:1234 path=10.77.2.2:1234 heartbeat=200 heartbeat-misses=2 connections=2 export=disk
+start_nbdkit server=10.77.1.2:1234 path=10.77.2.2:1234 heartbeat=200 heartbeat-misses=2 \
+	connections=2 export=disk
 pattern 1
 ! path_is_up 2 || fail "it is up"
 plug 2
@@ -36,7 +37,8 @@ stop_process "$nbdkit_pid"
 
 echo "== and so when that is the first"
 pull 1
-start_nbdkit server=10.77.1.2:1234 path=10.77.2.2:1234 heartbeat=200 heartbeat-misses=2 connections=2 export=disk
+start_nbdkit server=10.77.1.2:1234 path=10.77.2.2:1234 heartbeat=200 heartbeat-misses=2 \
+	connections=2 export=disk
 pattern 2
 plug 1
 wait_until "the first path" paths_up 2
@@ -49,10 +51,12 @@ first=$server_pid
 SERVER_PREFIX=$SERVER_NET start_server --listen tcp://10.77.2.2:1234 "disk=$tmp/other"
 second=$server_pid
 pull 2
-start_nbdkit server=10.77.1.2:1234 path=10.77.2.2:1234 heartbeat=200 heartbeat-misses=2 connections=2 export=disk
+start_nbdkit server=10.77.1.2:1234 path=10.77.2.2:1234 heartbeat=200 heartbeat-misses=2 \
+	connections=2 export=disk
 pattern 3
 plug 2
-wait_line "$nbdkit_log" 'path .*10\.77\.2\.2:1234: cannot connect: not the server that the other paths lead to'
+wait_line "$nbdkit_log" \
+	'path .*10\.77\.2\.2:1234: cannot connect: not the server that the other paths lead to'
 # Neither when it is the only one that is left: it has another file, and requests wait for theirs.
 mkfifo "$tmp/wrote" "$tmp/killed"
 export tmp
@@ -69,7 +73,8 @@ client=$!
 timeout "$TIMEOUT_S" cat "$tmp/wrote"
 kill_process "$first"
 timeout "$TIMEOUT_S" sh -c ": >'$tmp/killed'"
-wait_line "$nbdkit_log" 'path .*10\.77\.2\.2:1234: cannot connect: not the server that had the exports'
+wait_line "$nbdkit_log" \
+	'path .*10\.77\.2\.2:1234: cannot connect: not the server that had the exports'
 SERVER_PREFIX=$SERVER_NET start_server --listen tcp://10.77.1.2:1234 "disk=$tmp/disk"
 expect_exit $client 0
 grep -q 'disk: export came back as another file' "$nbdkit_log" || fail "no word of it"
@@ -79,7 +84,8 @@ stop_process "$server_pid"
 stop_process "$second"
 
 echo "== connect-timeout=forever starts without a server"
-start_nbdkit server=10.77.1.2:1234 path=10.77.2.2:1234 connections=2 export=disk connect-timeout=forever
+start_nbdkit server=10.77.1.2:1234 path=10.77.2.2:1234 connections=2 export=disk \
+	connect-timeout=forever
 pattern 6 &
 client=$!
 wait_line "$nbdkit_log" 'starting without'
@@ -95,7 +101,8 @@ pull 2
 	plug 1
 	plug 2
 ) &
-start_nbdkit -v -- server=10.77.1.2:1234 path=10.77.2.2:1234 connections=2 export=disk transport=tcp \
+start_nbdkit -v -- server=10.77.1.2:1234 path=10.77.2.2:1234 connections=2 export=disk \
+	transport=tcp \
 	"connect-timeout=$((4 * TIMEOUT_S))"
 pattern 7
 stop_process "$nbdkit_pid"
@@ -109,7 +116,8 @@ for attempts in 0 2; do
 	connect export=disk max-reconnect-attempts=$attempts
 	kill_process "$server_pid"
 	for n in 1 2; do
-		wait_line "$nbdkit_log" "path .*10\.77\.$n\.2:1234: given up after $attempts attempts to reconnect"
+		wait_line "$nbdkit_log" \
+			"path .*10\.77\.$n\.2:1234: given up after $attempts attempts to reconnect"
 	done
 	[ $attempts -gt 0 ] || must_fail grep 'cannot connect' "$nbdkit_log"
 	stop_process "$nbdkit_pid"
@@ -120,8 +128,11 @@ share() {
 	local before1 before2
 
 	before1=$(bytes 1) before2=$(bytes 2)
-	(cd "$tmp" && fio --name=policy --ioengine=nbd --uri="$uri" --rw=randwrite --bs=4k --size=8M --iodepth=32 \
-		--verify=crc32c --verify_state_save=0 --verify_fatal=1 --verify_dump=0 --randrepeat=0 --eta=never)
+	(cd "$tmp" &&
+		fio --name=policy --ioengine=nbd --uri="$uri" --rw=randwrite --bs=4k --size=8M \
+			--iodepth=32 \
+		--verify=crc32c --verify_state_save=0 --verify_fatal=1 --verify_dump=0 \
+		--randrepeat=0 --eta=never)
 	before1=$(($(bytes 1) - before1)) before2=$(($(bytes 2) - before2))
 	share=$((100 * before1 / (before1 + before2)))
 }
@@ -132,7 +143,8 @@ for policy in round-robin min-inflight min-latency; do
 	connect export=disk policy=$policy
 	share
 	echo "cable 1: $share %"
-	# Requests of one size, in turns; those that are not in flight elsewhere; wherever it is faster just now.
+	# Requests of one size, in turns; those that are not in flight elsewhere; wherever it is
+	# faster just now.
 	case $policy in
 	round-robin) [ $share -ge 40 ] && [ $share -le 60 ] ;;
 	min-inflight) [ $share -ge 1 ] && [ $share -le 99 ] ;;

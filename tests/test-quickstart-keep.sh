@@ -11,7 +11,8 @@ requires qemu-img --version
 random_file "$tmp/image" $((3 << 20))
 mkdir "$tmp/work"
 run_quickstart() {
-	TMPDIR=$tmp/work timeout $((4 * TIMEOUT_S)) "$top_srcdir/quickstart.sh" --build "$top_builddir" "$@"
+	TMPDIR=$tmp/work timeout $((4 * TIMEOUT_S)) "$top_srcdir/quickstart.sh" \
+		--build "$top_builddir" "$@"
 }
 
 # Without --keep nothing is left.
@@ -21,8 +22,11 @@ grep -x 'identical' "$tmp/plain.log"
 
 # No place for copies, and no room.
 status=0
-TMPDIR=$tmp/none "$top_srcdir/quickstart.sh" --build "$top_builddir" "$tmp/image" >"$tmp/none.log" 2>&1 || status=$?
-[ $status -eq 1 ] && grep -x "quickstart.sh: TMPDIR=$tmp/none: expected a directory where files can be made" "$tmp/none.log"
+TMPDIR=$tmp/none "$top_srcdir/quickstart.sh" --build "$top_builddir" "$tmp/image" >"$tmp/none.log" \
+	2>&1 || status=$?
+[ $status -eq 1 ] &&
+	grep -x "quickstart.sh: TMPDIR=$tmp/none: expected a directory where files can be made" \
+		"$tmp/none.log"
 random_file "$tmp/odd" 200001
 status=0
 (ulimit -f 64; run_quickstart "$tmp/odd" >"$tmp/room.log" 2>&1) || status=$?
@@ -59,7 +63,8 @@ while IFS= read -r line <&3; do
 		cmp "$tmp/image" "$tmp/back"
 		;;
 	'as a disk    ')
-		[[ $command =~ ^nbd-client\ -unix\ \"[^\"]*\"\ /dev/nbd0$ ]] || fail "not as in a guest: $command"
+		[[ $command =~ ^nbd-client\ -unix\ \"[^\"]*\"\ /dev/nbd0$ ]] ||
+			fail "not as in a guest: $command"
 		guest_attaches /dev/nbd0
 		;;
 	'with QEMU    ')

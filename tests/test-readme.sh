@@ -182,6 +182,7 @@ done 3<"$tmp/commands"
 { grep -o -E '`make [a-z][a-z-]*' "$readme" | tr -d '\140' | sort -u; } >"$tmp/targets"
 [ -s "$tmp/targets" ]
 while read -r _ target <&3; do
-	make -C "$top_builddir" -n "$target" >/dev/null || fail "README.md: make $target: no such target"
+	make -C "$top_builddir" -n "$target" >/dev/null ||
+		fail "README.md: make $target: no such target"
 done 3<"$tmp/targets"
 printed_commands_end

@@ -59,9 +59,12 @@ END
 wait_line "$nbdkit_log" "'no\\?]0;such\\?\\?\\?\\?disk'.*no such export"
 must_fail grep -P '[\x00-\x08\x0b-\x1f\x7f]|\xc2\x9b' "$nbdkit_log"
 
-# Who asks for writing is refused, when nbdkit starts or when the client comes, and is told what to do.
-expect_nbdkit_failure "'frozen'.*read-only.*mode=ro" "server=127.0.0.1:$server_port" export=frozen mode=rw
-expect_nbdkit_failure "'frozen'.*read-only.*mode=ro" "server=127.0.0.1:$server_port" export=frozen mode=migration
+# Who asks for writing is refused, when nbdkit starts or when the client comes, and is told what to
+# do.
+expect_nbdkit_failure "'frozen'.*read-only.*mode=ro" "server=127.0.0.1:$server_port" export=frozen \
+	mode=rw
+expect_nbdkit_failure "'frozen'.*read-only.*mode=ro" "server=127.0.0.1:$server_port" export=frozen \
+	mode=migration
 start_nbdkit "server=127.0.0.1:$server_port" mode=rw
 must_fail timeout "$TIMEOUT_S" nbdinfo "nbd+unix:///frozen?socket=$sock"
 wait_line "$nbdkit_log" "frozen.*read-only.*mode=ro"

@@ -20,7 +20,8 @@ copies() {
 	timeout $((3 * TIMEOUT_S)) nbdcopy --flush "$tmp/image" "$uri"
 	cmp "$tmp/image" "$tmp/disk"
 	rm -f "$tmp/out"
-	timeout $((3 * TIMEOUT_S)) nbdcopy --connections=4 --requests=64 --request-size=65536 "$uri" "$tmp/out"
+	timeout $((3 * TIMEOUT_S)) nbdcopy --connections=4 --requests=64 --request-size=65536 \
+		"$uri" "$tmp/out"
 	cmp "$tmp/image" "$tmp/out"
 	IMAGE=$tmp/image nbdsh_run "$uri" <<'END'
 import os
@@ -74,7 +75,8 @@ except nbd.Error as ex:
 END
 	kill_process "$server_pid"
 	start_server --listen "tcp://127.0.0.1:$port" "disk=$tmp/disk"
-	wait_until "reads when it is back" timeout "$TIMEOUT_S" nbdsh -u "$uri" -c 'h.pread(1 << 20, 0)'
+	wait_until "reads when it is back" timeout "$TIMEOUT_S" nbdsh -u "$uri" \
+		-c 'h.pread(1 << 20, 0)'
 }
 
 for registration in window static; do
@@ -83,7 +85,8 @@ for registration in window static; do
 	port=$server_port
 	start_nbdkit -v -- "server=127.0.0.1:$port" export=disk registration=$registration \
 		"io-timeout=$TIMEOUT_S"
-	wait_line "$nbdkit_log" "registration=$registration: (a window of type 2 for each read|static)\$"
+	wait_line "$nbdkit_log" \
+		"registration=$registration: (a window of type 2 for each read|static)\$"
 	copies
 	restarts
 	all=$nbdkit_log

@@ -102,11 +102,16 @@ assert third.get_size() == 1026 * mib, third.get_size()
 second.pwrite(b"h" * 512, 1025 * mib - 512)
 assert third.pread(512, 1025 * mib - 512) == b"h" * 512
 END
-	wait_line "$server_log" "disk: '$tmp/disk' has grown: $((1025 * mib)) bytes instead of $((65 * mib))"
-	wait_line "$server_log" "disk: '$tmp/disk' has shrunk: $((32 * mib)) bytes instead of $((1025 * mib)); requests"
-	wait_line "$nbdkit_log" "disk: export has grown: $((1025 * mib)) bytes instead of $((65 * mib))"
-	wait_line "$nbdkit_log" "disk: export has shrunk: $((32 * mib)) bytes instead of $((1025 * mib)): nobody"
-	wait_line "$nbdkit_log" "export 'disk' of server=.*: smaller now than those know it who have it open"
+	wait_line "$server_log" \
+		"disk: '$tmp/disk' has grown: $((1025 * mib)) bytes instead of $((65 * mib))"
+	wait_line "$server_log" \
+		"disk: '$tmp/disk' has shrunk: $((32 * mib)) bytes instead of $((1025 * mib)); requests"
+	wait_line "$nbdkit_log" \
+		"disk: export has grown: $((1025 * mib)) bytes instead of $((65 * mib))"
+	wait_line "$nbdkit_log" \
+		"disk: export has shrunk: $((32 * mib)) bytes instead of $((1025 * mib)): nobody"
+	wait_line "$nbdkit_log" \
+		"export 'disk' of server=.*: smaller now than those know it who have it open"
 
 	# Nobody has it open: whoever opens it then takes it as it is.
 	truncate -s 16M "$tmp/disk"

@@ -50,7 +50,8 @@ cmp "$tmp/disk" <(timeout "$TIMEOUT_S" nbdcopy "$uri" -)
 stop_process "$nbdkit_pid"
 stop_process "$server_pid"
 echo x >"$tmp/a.sock"
-expect_failure 1 "cannot listen on $at:.*no socket" "$RTRS_SERVER" --listen "$at" --control none "disk=$tmp/disk"
+expect_failure 1 "cannot listen on $at:.*no socket" "$RTRS_SERVER" --listen "$at" \
+	--control none "disk=$tmp/disk"
 [ "$(cat "$tmp/a.sock")" = x ]
 rm "$tmp/a.sock"
 expect_failure 2 "absolute path" "$RTRS_SERVER" --listen unix:a.sock "disk=$tmp/disk"
@@ -82,9 +83,12 @@ grep -F "unix:pid=$(cat "$tmp/own.pid"),uid=$(id -u): connection refused: no --a
 if grep -F "own name" "$server_log"; then fail "a client is logged by a name of its own"; fi
 # As in test-allow.sh: it hears it whichever comes first, the refusal or its own request.
 for _ in {1..20}; do
-	expect_nbdkit_failure "$at.*refused: .*\(does its --allow contain this user\?" "server=$at" export=disk control=none
+	expect_nbdkit_failure \
+		"$at.*refused: .*\(does its --allow contain this user\?" "server=$at" export=disk \
+		control=none
 done
-wait_line "$server_log" "unix:pid=[0-9]+,uid=$(id -u): connection refused: no --allow contains this user"
+wait_line "$server_log" \
+	"unix:pid=[0-9]+,uid=$(id -u): connection refused: no --allow contains this user"
 stop_process "$server_pid"
 
 # ---- killed under load, twice; the socket that is left is taken over ----
@@ -93,8 +97,10 @@ truncate -s 32M "$tmp/disk2"
 start_server --listen "$at" --listen tcp://127.0.0.1:0 --control none "disk=$tmp/disk2"
 start_nbdkit "server=$at" export=disk "io-timeout=$TIMEOUT_S" control="$tmp/control"
 cd "$tmp" || exit
-timeout $((4 * TIMEOUT_S)) fio --name=load --ioengine=nbd --uri="$uri" --rw=randwrite --bs=4k --size=32M \
-	--iodepth=16 --verify=crc32c --verify_state_save=0 --verify_fatal=1 --verify_dump=0 --verify_backlog=256 \
+timeout $((4 * TIMEOUT_S)) fio --name=load --ioengine=nbd --uri="$uri" --rw=randwrite --bs=4k \
+	--size=32M \
+	--iodepth=16 --verify=crc32c --verify_state_save=0 --verify_fatal=1 --verify_dump=0 \
+	--verify_backlog=256 \
 	--time_based --runtime=6 --randrepeat=0 --eta=never >"$tmp/fio.log" 2>&1 &
 fio=$!
 mtime() { stat -c %y "$tmp/disk2"; }
@@ -126,7 +132,8 @@ wait_until "the path to the socket" path_up "$at"
 
 # ---- with both from the start: the transport of the second is still to be chosen ----
 
-# Where an RDMA device reaches the server it may be rdma.  The path to the socket, which is up, says nothing of that.
+# Where an RDMA device reaches the server it may be rdma.  The path to the socket, which is up, says
+# nothing of that.
 stop_process "$nbdkit_pid"
 start_nbdkit "server=$at" "path=127.0.0.1:$server_port" export=disk control="$tmp/control"
 wait_until "the path whose transport was chosen" path_up "127.0.0.1:$server_port"
@@ -143,10 +150,13 @@ for control in server client; do
 	for command in list show stats status; do
 		for how in '' --json; do
 			# shellcheck disable=SC2086 # a word or none
-			"$top_builddir/rtrsctl" $how --socket "$tmp/$control$odd" $command >"$tmp/answer"
+			"$top_builddir/rtrsctl" $how --socket "$tmp/$control$odd" $command \
+				>"$tmp/answer"
 			cat -v "$tmp/answer"
 			must_fail grep -a -F $'\e' "$tmp/answer"
-			/usr/bin/python3 -c 'open(__import__("sys").argv[1], encoding="utf-8").read()' "$tmp/answer"
+			/usr/bin/python3 \
+				-c 'open(__import__("sys").argv[1], encoding="utf-8").read()' \
+				"$tmp/answer"
 			[ -z "$how" ] || /usr/bin/python3 -m json.tool "$tmp/answer" >"$tmp/json"
 		done
 	done
@@ -154,11 +164,14 @@ for control in server client; do
 	grep -q -F "s$shown" "$tmp/answer"
 done
 # The name of a path that is shown is the one that it is called by.
-name=$(/usr/bin/python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["sessions"][0]["paths"][0]["name"])' \
+name=$(/usr/bin/python3 \
+	-c 'import json, sys; print(json.load(open(sys.argv[1]))["sessions"][0]["paths"][0]["name"])' \
 	"$tmp/answer")
 "$top_builddir/rtrsctl" --socket "$tmp/client$odd" path reconnect "$name"
-expect_failure 1 "is no UTF-8" "$top_builddir/rtrsctl" --socket "$tmp/client$odd" path add "unix:$tmp/b$odd"
+expect_failure 1 "is no UTF-8" "$top_builddir/rtrsctl" \
+	--socket "$tmp/client$odd" path add "unix:$tmp/b$odd"
 if [ -x "$top_builddir/rtrs-bench" ]; then
-	"$top_builddir/rtrs-bench" --json --number-ios=10 "unix:$tmp/b$odd" "disk$odd" >"$tmp/answer"
+	"$top_builddir/rtrs-bench" --json --number-ios=10 "unix:$tmp/b$odd" "disk$odd" \
+		>"$tmp/answer"
 	/usr/bin/python3 -m json.tool "$tmp/answer"
 fi

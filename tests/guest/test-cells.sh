@@ -21,7 +21,8 @@ both_ways() {
 	random_file "$tmp/in" $((4 * mib))
 	timeout $((4 * TIMEOUT_S)) nbdcopy --flush "$tmp/in" "$uri"
 	cmp -n $((4 * mib)) "$tmp/in" "$1"
-	head -c $((4 * mib)) /dev/urandom | dd of="$1" bs=1M seek=4 conv=notrunc,fsync iflag=fullblock status=none
+	head -c $((4 * mib)) /dev/urandom |
+		dd of="$1" bs=1M seek=4 conv=notrunc,fsync iflag=fullblock status=none
 	nbdsh_run "$uri" <<END
 h.set_strict_mode(0)
 with open("$1", "rb") as f:
@@ -40,14 +41,16 @@ block_both_ways() {
 	random_file "$tmp/in" $((4 * mib))
 	dd if="$tmp/in" of="$1" bs=64k oflag=direct conv=fsync status=none
 	cmp -n $((4 * mib)) "$tmp/in" "$2"
-	head -c $((4 * mib)) /dev/urandom | dd of="$2" bs=1M seek=4 conv=notrunc iflag=fullblock status=none
+	head -c $((4 * mib)) /dev/urandom |
+		dd of="$2" bs=1M seek=4 conv=notrunc iflag=fullblock status=none
 	cmp <(dd if="$1" bs=64k skip=64 count=64 iflag=direct status=none) \
 		<(dd if="$2" bs=64k skip=64 count=64 status=none)
 }
 
 # load EXPORT: rtrs-bench writes, reads and verifies; nobody else has it open.
 load() {
-	timeout $((4 * TIMEOUT_S)) "$top_builddir/rtrs-bench" --transport=rdma --rw=randrw --verify --number-ios=400 --iodepth=8 \
+	timeout $((4 * TIMEOUT_S)) "$top_builddir/rtrs-bench" --transport=rdma --rw=randrw \
+		--verify --number-ios=400 --iodepth=8 \
 		--bs=8k "$ip4" "$1" | tee "$tmp/load"
 	grep -q '^verified [1-9][0-9]* blocks: 0 differ$' "$tmp/load"
 }
@@ -60,7 +63,8 @@ esac
 for keys in $ours; do
 	start_server --listen "rdma://$ip4:1234" --invalidate="${keys%/*}" "disk=$tmp/disk"
 	echo "== plugin, ${keys#*/}; rtrs-server, ${keys%/*}"
-	start_nbdkit -- "$ip4" transport=rdma export=disk registration="${keys#*/}" "io-timeout=$TIMEOUT_S"
+	start_nbdkit -- "$ip4" transport=rdma export=disk registration="${keys#*/}" \
+		"io-timeout=$TIMEOUT_S"
 	both_ways "$tmp/disk"
 	stop_process "$nbdkit_pid"
 	load disk
@@ -86,7 +90,8 @@ for keys in $kernels; do
 	modprobe rtrs-server always_invalidate="${keys%/*}"
 	modprobe rnbd-server dev_search_path=/dev
 	echo "== plugin, ${keys#*/}; the kernel's server, always_invalidate=${keys%/*}"
-	start_nbdkit -- "$ip4" transport=rdma export=ram0 registration="${keys#*/}" "io-timeout=$TIMEOUT_S"
+	start_nbdkit -- "$ip4" transport=rdma export=ram0 registration="${keys#*/}" \
+		"io-timeout=$TIMEOUT_S"
 	both_ways /dev/ram0
 	stop_process "$nbdkit_pid"
 	load ram0

@@ -18,10 +18,11 @@ cp "$tmp/ro0" "$tmp/ro0.before"
 # A server locks what it exports, and this one runs beside the others.
 cp "$tmp/good" "$tmp/good.slow"
 
-# hostile PORT PID ARGUMENT...: waits longer than the server does for a set-up to end, because a request that
-# meets no receive is only tried again (RNR), which no time-out but that one ends.
+# hostile PORT PID ARGUMENT...: waits longer than the server does for a set-up to end, because a
+# request that meets no receive is only tried again (RNR), which no time-out but that one ends.
 hostile() {
-	./tests/hostile/hostile --server="rdma://$ip4:$1" --pid="$2" --timeout=$((2 * TIMEOUT_S)) "${@:3}"
+	./tests/hostile/hostile --server="rdma://$ip4:$1" --pid="$2" --timeout=$((2 * TIMEOUT_S)) \
+		"${@:3}"
 }
 
 start_server --listen "rdma://$ip4:1235" "good=$tmp/good.slow"
@@ -30,14 +31,16 @@ slow=$!
 
 start_server --listen "rdma://$ip4:1234" --queue-depth=100 --max-io-size=131072 --threads=2 \
 	"disk0=$tmp/disk0" "ro0=$tmp/ro0,readonly" "good=$tmp/good"
-hostile 1234 "$server_pid" --log="$server_log" "req/immediate type 3" "req/chunk = depth" "req/usr_len max" \
+hostile 1234 "$server_pid" \
+	--log="$server_log" "req/immediate type 3" "req/chunk = depth" "req/usr_len max" \
 	"req/p14 sg_cnt 2" "req/descriptor with a bad key" "req/key of another region"
 # shellcheck disable=SC2086 # words
 hostile 1234 "$server_pid" ${HOSTILE_ARGS-conn order info vanish comeback}
 stop_server "$server_pid"
 
 # Here keys are windows of the device, so all that is wrong with a request is tried again.
-start_server --listen "rdma://$ip4:1236" --queue-depth=100 --max-io-size=131072 --threads=2 --invalidate=always \
+start_server --listen "rdma://$ip4:1236" --queue-depth=100 --max-io-size=131072 --threads=2 \
+	--invalidate=always \
 	--log-level=debug "disk0=$tmp/disk0" "ro0=$tmp/ro0,readonly" "good=$tmp/good"
 # shellcheck disable=SC2086 # words
 hostile 1236 "$server_pid" ${HOSTILE_ARGS-req vanish comeback}

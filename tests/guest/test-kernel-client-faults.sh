@@ -23,7 +23,8 @@ serve() {
 
 # Write, then read and compare.
 fio_verify() {
-	fio --name=verify --filename="$dev" --direct=1 --ioengine=libaio --iodepth=8 --rw=randwrite --bs=4k \
+	fio --name=verify --filename="$dev" --direct=1 --ioengine=libaio --iodepth=8 \
+		--rw=randwrite --bs=4k \
 		--offset=16m --size=2m --verify=crc32c \
 		--verify_state_save=0 --verify_fatal=1 --output="$tmp/fio.out" ||
 		{ cat "$tmp/fio.out"; fail fio; }
@@ -81,7 +82,8 @@ same_data
 
 echo "== reconnect under load"
 fio --name=load --filename="$dev" --direct=1 --ioengine=libaio --iodepth=8 --rw=randrw --bs=4k \
-	--offset=8m --size=8m --time_based --runtime=60 --continue_on_error=all --output="$tmp/load.out" &
+	--offset=8m --size=8m --time_based --runtime=60 --continue_on_error=all \
+	--output="$tmp/load.out" &
 load=$!
 cleanup_fn kill_process $load
 for i in 1 2 3; do
@@ -107,7 +109,8 @@ same_data
 
 echo "== the server is killed under load, and the client comes back by itself"
 fio --name=load --filename="$dev" --direct=1 --ioengine=libaio --iodepth=8 --rw=randrw --bs=4k \
-	--offset=8m --size=8m --time_based --runtime=5 --continue_on_error=all --output="$tmp/load.out" &
+	--offset=8m --size=8m --time_based --runtime=5 --continue_on_error=all \
+	--output="$tmp/load.out" &
 load=$!
 cleanup_fn kill_process $load
 kill_process "$server_pid"

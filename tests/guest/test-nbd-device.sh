@@ -44,7 +44,8 @@ fio --name=v --filename=/dev/nbd0 --direct=1 --ioengine=libaio --rw=randwrite --
 nbd_detach
 stop_process "$nbdkit_pid"
 
-# Debian's nbdkit aborts now and then when a client leaves with requests in flight, whatever its plugin.
+# Debian's nbdkit aborts now and then when a client leaves with requests in flight, whatever its
+# plugin.
 aborted() {
 	process_ended "$nbdkit_pid" && grep "raw_send_socket: Assertion" "$nbdkit_log"
 }
@@ -59,7 +60,8 @@ descriptors_at_most() {
 
 # nbdkit_done N: it works on nothing and holds no more descriptors than that, or it has ended.
 nbdkit_done() {
-	nbdkit_idle "$nbdkit_pid" && { process_ended "$nbdkit_pid" || descriptors_at_most "$nbdkit_pid" "$1"; }
+	nbdkit_idle "$nbdkit_pid" && { process_ended "$nbdkit_pid" ||
+		descriptors_at_most "$nbdkit_pid" "$1"; }
 }
 
 wrote() {
@@ -74,8 +76,9 @@ since() {
 	echo $(((${EPOCHREALTIME/./} - $1) / 100000))
 }
 
-# taken_away COMMAND...: it starts nbdkit; what that serves is taken away while it is written to, and comes
-# again.  Sets aborts, and in tenths first: how long it took to come, and slowest: to come again.
+# taken_away COMMAND...: it starts nbdkit; what that serves is taken away while it is written to,
+# and comes again.  Sets aborts, and in tenths first: how long it took to come, and slowest: to come
+# again.
 taken_away() {
 	local turn busy held begin took
 
@@ -91,7 +94,8 @@ taken_away() {
 	held=$(descriptors "$nbdkit_pid")
 	for turn in 1 2 3; do
 		nbd_attach
-		fio --name=busy --filename=/dev/nbd0 --direct=1 --ioengine=libaio --rw=randwrite --bs=4k \
+		fio --name=busy --filename=/dev/nbd0 --direct=1 --ioengine=libaio --rw=randwrite \
+			--bs=4k \
 			--iodepth=16 --size=64M --time_based --runtime=60 --output="$tmp/busy.out" &
 		busy=$!
 		wait_until "writes" wrote "$(($(awk '{ print $7 }' /sys/block/nbd0/stat) + 1000))"
@@ -123,9 +127,11 @@ taken_away nbd_serve unix file "$tmp/plain"
 echo "nbdkit file: $aborts aborts, there in $first tenths, again in $slowest"
 taken_away nbd_gateway unix "$ip4:1234" transport=rdma export=disk
 echo "nbdkit rtrs: $aborts aborts, there in $first tenths, again in $slowest"
-# The server must not hold it for a second longer.  (Times in a guest are as noisy as its host is busy.)
+# The server must not hold it for a second longer.  (Times in a guest are as noisy as its host is
+# busy.)
 [ "$slowest" -le $((2 * first + 10)) ] || fail "it comes again after $slowest tenths"
-wait_until "the server to hold what it held before" descriptors_at_most "$server_pid" "$held_by_server"
+wait_until "the server to hold what it held before" descriptors_at_most "$server_pid" \
+	"$held_by_server"
 
 echo "and nothing is amiss"
 export_of tcp

@@ -30,7 +30,8 @@ all_operations() {
 	dd if="$tmp/data" of="$dev" bs=512 count=3 seek=9 oflag=direct,dsync status=none
 	cmp -n 1536 "$tmp/data" "$tmp/disk" 0 4608
 	fio --name=verify --filename="$dev" --direct=1 --ioengine=libaio --iodepth=16 --numjobs=2 \
-		--offset_increment=32m --size=8m --rw=randwrite --bsrange=512-256k --bs_unaligned=0 \
+		--offset_increment=32m --size=8m --rw=randwrite --bsrange=512-256k \
+		--bs_unaligned=0 \
 		--blockalign=512 --fsync=64 --verify=crc32c \
 		--verify_state_save=0 --verify_fatal=1 --output="$tmp/fio.out" ||
 		{ cat "$tmp/fio.out"; fail fio; }
@@ -52,12 +53,14 @@ all_operations() {
 }
 
 for mode in never always copy; do
-	start_server --listen "rdma://$ip4:1234" --invalidate=$mode --log-level=debug disk="$tmp/disk" \
+	start_server --listen "rdma://$ip4:1234" --invalidate=$mode \
+		--log-level=debug disk="$tmp/disk" \
 		second="$tmp/second" ro="$tmp/ro",readonly
 	all_operations $mode
 	[ $mode != copy ] || break
 	stop_server "$server_pid"
-	[ $mode != always ] || grep -q -E 'keys: [0-9]+ given, [0-9]{3,} taken away, 0 flushed' "$server_log" ||
+	[ $mode != always ] ||
+		grep -q -E 'keys: [0-9]+ given, [0-9]{3,} taken away, 0 flushed' "$server_log" ||
 		{ grep 'keys: ' "$server_log"; fail "keys were not taken away"; }
 done
 
@@ -95,7 +98,8 @@ rnbd_unmap "$second"
 echo "== polled connections"
 rnbd_map s7 disk nr_poll_queues=2
 wait_line "$server_log" "path up, 7 connections, session s7"
-fio --name=poll --filename="$dev" --direct=1 --ioengine=pvsync2 --hipri --rw=randrw --bs=4k --size=2m \
+fio --name=poll --filename="$dev" --direct=1 --ioengine=pvsync2 --hipri --rw=randrw --bs=4k \
+	--size=2m \
 	--verify=crc32c \
 	--verify_state_save=0 --output="$tmp/fio.out" || { cat "$tmp/fio.out"; fail "fio --hipri"; }
 rnbd_unmap "$dev"

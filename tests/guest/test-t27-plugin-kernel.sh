@@ -36,7 +36,8 @@ copies() {
 	random_file "$tmp/in" $((8 << 20))
 	timeout $((4 * TIMEOUT_S)) nbdcopy "$tmp/in" "$uri"
 	cmp -n $((8 << 20)) "$tmp/in" "$disk"
-	head -c $((8 << 20)) /dev/urandom | dd of="$disk" bs=1M oflag=direct iflag=fullblock status=none
+	head -c $((8 << 20)) /dev/urandom |
+		dd of="$disk" bs=1M oflag=direct iflag=fullblock status=none
 	timeout $((4 * TIMEOUT_S)) nbdcopy "$uri" "$tmp/out"
 	cmp "$tmp/out" "$disk"
 	rm "$tmp/in" "$tmp/out"
@@ -73,7 +74,8 @@ END
 
 verify() {
 	(cd "$tmp" && timeout $((4 * TIMEOUT_S)) fio --name=verify --ioengine=nbd --uri="$uri" \
-		--rw=randwrite --bsrange=4k-64k --size=8M --iodepth=16 --verify=crc32c --verify_state_save=0 \
+		--rw=randwrite --bsrange=4k-64k --size=8M --iodepth=16 --verify=crc32c \
+		--verify_state_save=0 \
 		--verify_fatal=1 --verify_dump=0 --randrepeat=0 --eta=never) >"$tmp/fio.log"
 	grep -q 'err= 0' "$tmp/fio.log"
 }
