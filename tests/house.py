@@ -42,10 +42,10 @@ PARTS = {
 }
 TWICE = 0
 
-# How many lines may be wider.  Each 0 stays; those of the shell are long strings and what it hands to
+# How many lines may be wider.  Each 0 stays; those of the shell are long strings and code of
 # other languages.
 WIDTH = 100
-WIDE = {"src/*.[ch]": 129, "tests/*.[ch]": 0, "tests/*.sh": 141, "tests/*.py": 22}
+WIDE = {"src/*.[ch]": 0, "tests/*.[ch]": 0, "tests/*.sh": 138, "tests/*.py": 22}
 
 # A prefix is a room: its functions are in this folder and nowhere else.
 ROOMS = {

@@ -92,7 +92,8 @@ file frwr frwr-c-priv.h <<-'C'
 	/* Calls frwr_c_x(). */
 	int frwr_c_x(int a,
 		     int b);
-	static inline void frwr_priv(void) { struct frwr_c_x a = { .frwr_c_x = 1 }; frwr_twice("frwr_c_x", a.frwr_c_x); }
+	static inline void frwr_priv(void) { struct frwr_c_x a = { .frwr_c_x = 1 };
+	  frwr_twice("frwr_c_x", a.frwr_c_x); }
 C
 for s in b c; do
 	echo "void frwr_twice(void) { }" >>"$tree/src/frwr/frwr-$s.c"

@@ -39,8 +39,10 @@ static int parse_user(const char *text, struct srv_allow *allow, char *why, size
 {
 	allow->family = AF_UNIX;
 	if (fab_user_parse(text, &allow->uid))
-		return refuse(why, len, strspn(text, "0123456789") == strlen(text) ? -EINVAL : -ENOENT,
-			      "expected uid: and the name of a user of this machine, or a number from "
+		return refuse(why, len,
+			      strspn(text, "0123456789") == strlen(text) ? -EINVAL : -ENOENT,
+			      "expected uid: and the name of a user of this machine, "
+			      "or a number from "
 			      "0 to %u", UINT32_MAX - 1);
 	return 0;
 }
@@ -72,8 +74,8 @@ int conf_allow_parse(const char *text, struct srv_allow *allow, char *why, size_
 		return refuse(why, whylen, -EINVAL, ALLOW_FORMS);
 	}
 	if (slash && !number_parse_u(slash + 1, 0, allow->bits, &allow->bits))
-		return refuse(why, whylen, -EINVAL, "expected a number of bits from 0 to %u behind '/'",
-			      allow->bits);
+		return refuse(why, whylen, -EINVAL,
+			      "expected a number of bits from 0 to %u behind '/'", allow->bits);
 	mask(allow->addr, allow->bits);
 	return 0;
 }

@@ -142,8 +142,10 @@ static bool signals_ready(struct loop_watch *w)
 				signals_stop(p, name);
 			continue;
 		}
-		log_limited(&ignored_limit, LOG_LEVEL_INFO, NULL, "SIG%s: ignored: there is no file to "
-			    "read again and no log to open anew; restart the server to change options",
+		log_limited(&ignored_limit, LOG_LEVEL_INFO, NULL,
+			    "SIG%s: ignored: there is no file to "
+			    "read again and no log to open anew; "
+			    "restart the server to change options",
 			    name);
 	}
 	return false;
@@ -285,8 +287,8 @@ int main(int argc, char **argv)
 	char err[512];
 	int rc;
 
-	/* ORDER: before anything else is opened: an export that became descriptor 2 would have the log
-	 * written into it. */
+	/* ORDER: before anything else is opened: an export that became descriptor 2 would have the
+	 * log written into it. */
 	if (std_fds_open())
 		return 1;
 	/* Before exports are opened, which may take a while. */

@@ -36,9 +36,11 @@ void tell_exports(const struct exports *exports)
 	list_for_each(ex, &exports->list, link) {
 		const struct rnbd_dev_info *g = &ex->geometry;
 
-		log_info(ex->name, "exports %s '%s', %llu bytes (%s), %s, %s, block size %u (logical) "
+		log_info(ex->name,
+			 "exports %s '%s', %llu bytes (%s), %s, %s, block size %u (logical) "
 			 "and %u (physical)", ex->kind_text, ex->path,
-			 (unsigned long long)export_size(ex), human(export_size(ex), size, sizeof(size)),
+			 (unsigned long long)export_size(ex),
+			 human(export_size(ex), size, sizeof(size)),
 			 ex->readonly ? "readonly" : "rw", ex->direct ? "direct" : "buffered",
 			 g->logical_block_size, g->physical_block_size);
 	}

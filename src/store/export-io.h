@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Storage IO of one request on one reactor, and what a reactor has for it.  Thread of the reactor,
- * unless a function says otherwise.  Asynchronous.  <liburing.h> is seen only in store-uring.c, file/
- * and src/rtrs-server/reactor.
+ * unless a function says otherwise.  Asynchronous.  <liburing.h> is seen only in store-uring.c,
+ * file/ and src/rtrs-server/reactor.
  *
  * WRITE and READ use fixed buffers where the memory was registered (export_ring_mem_add).  FLUSH is
  * fdatasync; FUA is RWF_DSYNC on a direct export, else a FLUSH behind the operation; PREFLUSH is a

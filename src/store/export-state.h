@@ -29,10 +29,10 @@ struct export_state {
  * true if there was one. */
 bool export_state_adopt(struct export_state *state);
 
-/* Open @dir, which is made when it is missing, for the files of @e's exports; before exports_lock().
- * Returns 0, or -errno if it cannot be used.  Without @dir (NULL) or after an error clients take
- * this server for one after a reboot of its host: then the first FLUSH of those that have unflushed
- * writes fails.  Main thread, as all of the following. */
+/* Open @dir, which is made when it is missing, for the files of @e's exports; before
+ * exports_lock().  Returns 0, or -errno if it cannot be used.  Without @dir (NULL) or after an
+ * error clients take this server for one after a reboot of its host: then the first FLUSH of those
+ * that have unflushed writes fails.  Main thread, as all of the following. */
 int export_state_dir(struct exports *e, const char *dir);
 /* Give each file of @e its state in that directory, if there is one; after exports_lock().  Returns
  * 0, or -errno as above. */

@@ -24,8 +24,8 @@ struct exports {
 	uint64_t state_id;		/* of the directory, or random */
 };
 
-/* Parse "NAME=PATH[,readonly][,direct][,force]", open it, learn its geometry, append it.  Returns 0 or
- * -errno with one clear line in @err: bad syntax, name empty, too long or with "..", duplicate
+/* Parse "NAME=PATH[,readonly][,direct][,force]", open it, learn its geometry, append it.  Returns 0
+ * or -errno with one clear line in @err: bad syntax, name empty, too long or with "..", duplicate
  * name, missing, unreadable, not writable without "readonly", neither a file nor a block device,
  * O_DIRECT not possible, size not a multiple of 512, size 0.  A ',' or '\' in PATH is written "\,",
  * "\\". */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A store is what was opened: one for each file, device or image, however many exports are names of
- * it.  It has what must be known once: who uses it, its latched error, its state file, the blocks that
- * are being written.  It comes with the first of its names and goes with the last one. */
+ * it.  It has what must be known once: who uses it, its latched error, its state file, the blocks
+ * that are being written.  It comes with the first of its names and goes with the last one. */
 #ifndef STORE_H
 #define STORE_H
 

@@ -663,7 +663,8 @@ static void test_given_up_in_the_handshake(void)
 /* ---- closed while it is opened again ---- */
 
 static unsigned closing_answers;	/* to OPENs of a device that is CLOSING */
-static unsigned losses_with_answer;	/* paths to be lost in the moment in which an OPEN is answered */
+/* paths to be lost in the moment in which an OPEN is answered */
+static unsigned losses_with_answer;
 
 int __real_dev_opened(struct dev *dev, struct dev_ctl *ctl, bool first);
 int __wrap_dev_opened(struct dev *dev, struct dev_ctl *ctl, bool first);
@@ -683,8 +684,8 @@ int __wrap_dev_opened(struct dev *dev, struct dev_ctl *ctl, bool first)
 	return r;
 }
 
-/* The path of a handshake was lost, and the session knows it, before the answer to an OPEN is looked at: the message
- * that says who the server is has no path any more. */
+/* The path of a handshake was lost, and the session knows it, before the answer to an OPEN is
+ * looked at: the message that says who the server is has no path any more. */
 static void test_path_lost_with_the_answer(void)
 {
 	start(8, 60000);

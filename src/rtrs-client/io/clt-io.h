@@ -383,8 +383,9 @@ struct clt_op {
 	struct clt_io *io;
 	enum rtrs_dir dir;
 	enum clt_op_kind kind;
-	struct clt_attempt *via;	/* JOIN, HANDSHAKE: the path that is OPENING; NULL: it is not any
-					 * more, and the operation ends with -ECONNABORTED */
+	/* JOIN, HANDSHAKE: the path that is OPENING; NULL: it is not any more, and the operation
+	 * ends with -ECONNABORTED */
+	struct clt_attempt *via;
 	void *buf;			/* READ target, WRITE source; NULL: no data */
 	uint64_t len;			/* bytes covered */
 	uint32_t part_max;		/* bytes a part may cover at most; for data also bounded by

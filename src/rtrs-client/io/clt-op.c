@@ -140,7 +140,8 @@ static struct clt_con *pick(const struct clt_op *op)
 	struct clt_attempt *att;
 
 	if (is_handshake(op))
-		return op->via && atomic_load(&op->via->state) == CLT_PATH_OPENING ? &op->via->cons[0] : NULL;
+		return op->via && atomic_load(&op->via->state) == CLT_PATH_OPENING ?
+			&op->via->cons[0] : NULL;
 	if (op->inflight)
 		return clt_attempt_is_up(op->con->att) ? op->con : NULL;
 	att = clt_pick(op->io, op->hint);

@@ -56,7 +56,8 @@ static json_t *path_stat(const struct srv_path *path)
 	srv_stat_path(path, &sum);
 	for (unsigned cid = 0; cid < path->cid_num; cid++)
 		inflight += path->cons[cid] ? counter_get(&path->cons[cid]->inflight) : 0;
-	return ctl_json_with(ctl_stat_io(&sum), json_pack("{s:I}", "inflight", (json_int_t)inflight));
+	return ctl_json_with(ctl_stat_io(&sum),
+			     json_pack("{s:I}", "inflight", (json_int_t)inflight));
 }
 
 static json_t *export_stat(const struct srv *srv, const struct export *ex)
@@ -69,7 +70,8 @@ static json_t *export_stat(const struct srv *srv, const struct export *ex)
 
 /* ---- exports ---- */
 
-/* @path for those who are in other directories than this process, which stays where it was started. */
+/* @path for those who are in other directories than this process, which stays where it was
+ * started. */
 static json_t *absolute(const char *path)
 {
 	_cleanup_free_ char *dir = *path == '/' ? NULL : getcwd(NULL, 0), *text = NULL;
@@ -228,7 +230,8 @@ json_t *srv_ctl_json(const struct srv *srv, enum srv_ctl_depth depth)
 	if (depth >= SRV_CTL_SHOW)
 		object = ctl_json_with(object, json_pack("{s:o,s:o,s:i,s:i,s:I,s:I}",
 						"version", ctl_json_text(PACKAGE_VERSION),
-						"log_level", ctl_json_text(log_level_names[log_level()]),
+						"log_level",
+						ctl_json_text(log_level_names[log_level()]),
 						"threads", (int)srv->nthreads - 1,
 						"queue_depth", (int)srv->geom.queue_depth,
 						"max_io_size", (json_int_t)srv->geom.max_io_size,

@@ -135,7 +135,8 @@ static void call_path_disconnect(struct ctl_client *client, const char *name, vo
 	unsigned n = paths_called(arg, name, &path);
 
 	if (n > 1)
-		ctl_refuse(client, "%u sessions have a path '%s': put the session in front, as in '%s'",
+		ctl_refuse(client,
+			   "%u sessions have a path '%s': put the session in front, as in '%s'",
 			   n, name, path->name);
 	else if (n && disconnect(path))
 		ctl_call_done(client);
@@ -164,7 +165,9 @@ static void call_log_level(struct ctl_client *client, const char *name, void *ar
 	char why[128];
 
 	if (!name) {
-		ctl_answer(client, json_pack("{s:o}", "log_level", ctl_json_text(log_level_names[log_level()])));
+		ctl_answer(client,
+			   json_pack("{s:o}", "log_level",
+				     ctl_json_text(log_level_names[log_level()])));
 		return;
 	}
 	if (opt_read(opt_find(&conf_options, "log-level"), &wanted, name, why, sizeof(why))) {
@@ -183,7 +186,8 @@ static const struct ctl_call calls[] = {
 	{ .name = "show", .fn = call_show },
 	{ .name = "stats", .fn = call_stats },
 	{ .name = "stats reset", .fn = call_stats_reset },
-	{ .name = "session disconnect", .fn = call_sess_disconnect, .member = "session", .needed = true },
+	{ .name = "session disconnect", .fn = call_sess_disconnect, .member = "session",
+	  .needed = true },
 	{ .name = "path disconnect", .fn = call_path_disconnect, .member = "path", .needed = true },
 	{ .name = "export kick", .fn = call_export_kick, .member = "export", .needed = true },
 	{ .name = "log-level", .fn = call_log_level, .member = "level" },
@@ -213,7 +217,9 @@ int srv_ctl_open(struct srv *srv, struct ctl **out, char *err, size_t errlen)
 	if (!rc) {
 		log_info(NULL, "control socket: %s", conf->control);
 	} else if (!conf->control_asked) {
-		log_warn(NULL, "no control socket for rtrsctl: %s; --control=PATH makes one elsewhere, and "
+		log_warn(NULL,
+			 "no control socket for rtrsctl: %s; "
+			 "--control=PATH makes one elsewhere, and "
 			 "--control=none none", err);
 		rc = 0;
 	}

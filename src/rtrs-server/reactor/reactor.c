@@ -59,7 +59,8 @@ static void log_setup_error(const char *name, int err)
 	else if (err == -ENOSYS)
 		log_err(name, "this kernel has no io_uring, or a system call filter hides it: "
 			"Linux 5.19 or later with CONFIG_IO_URING is needed, and io_uring_setup, "
-			"io_uring_enter and io_uring_register in the seccomp profile of a container");
+			"io_uring_enter and io_uring_register in the seccomp profile "
+			"of a container");
 	else if (err == -ENOMEM)
 		log_err(name, "no memory for an io_uring: raise the limit of locked memory "
 			"(ulimit -l, systemd: LimitMEMLOCK=)");

@@ -28,7 +28,8 @@ static inline int srv_dev_io_check(const struct export *ex, enum rnbd_access_mod
 		return -EPERM;
 	if (io->op == RNBD_OP_FLUSH)	/* its sector means nothing (doc/traps.md 17) */
 		return 0;
-	if (!range_ok(io->sector, io->bi_size >> RNBD_SECTOR_SHIFT, export_size(ex) >> RNBD_SECTOR_SHIFT))
+	if (!range_ok(io->sector, io->bi_size >> RNBD_SECTOR_SHIFT,
+		      export_size(ex) >> RNBD_SECTOR_SHIFT))
 		return -EIO;
 	if (!io->bi_size && srv_dev_io_modifies(io->op) &&
 	    (io->flags & (RNBD_F_PREFLUSH | RNBD_F_FUA)))

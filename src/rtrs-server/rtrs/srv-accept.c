@@ -47,8 +47,8 @@ static void refuse(struct srv *srv, struct fab_conn *conn, int status, const cha
 
 	fab_conn_addrs(conn, &local, &peer);
 	srv_log_limited(srv, &peer, &refuse_limit, LOG_LEVEL_WARN,
-			fab_addr_format(&peer, text, sizeof(text)), "connection refused: %s (%s)", why,
-			strerror(-status));
+			fab_addr_format(&peer, text, sizeof(text)), "connection refused: %s (%s)",
+			why, strerror(-status));
 	srv_con_refuse(conn, status);
 }
 
@@ -208,7 +208,8 @@ static struct decision decide(struct srv *srv, const struct rtrs_conn_req *req,
 }
 
 /* @d is no PARK. */
-static void carry_out(struct srv *srv, const struct decision *d, struct fab_conn *conn, uint16_t cid)
+static void carry_out(struct srv *srv, const struct decision *d, struct fab_conn *conn,
+		      uint16_t cid)
 {
 	if (d->verdict == REFUSE)
 		refuse(srv, conn, d->status, d->why);

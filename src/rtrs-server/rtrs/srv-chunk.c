@@ -92,7 +92,8 @@ const char *srv_chunk_error(const struct srv_chunks *c, int rc, char *buf, size_
 	    limit.rlim_cur == RLIM_INFINITY)
 		snprintf(buf, len, "%s", strerror(-rc));
 	else
-		snprintf(buf, len, "RLIMIT_MEMLOCK is %llu KiB for all, and this path locks more than "
+		snprintf(buf, len,
+			 "RLIMIT_MEMLOCK is %llu KiB for all, and this path locks more than "
 			 "%zu KiB: raise it (ulimit -l, LimitMEMLOCK= of systemd)",
 			 (unsigned long long)limit.rlim_cur >> 10, (c->len + c->service_len) >> 10);
 	return buf;
@@ -137,7 +138,9 @@ static int map_and_register(struct srv_chunks *c)
 
 	c->nregions = always ? c->geom->queue_depth : 1;
 	rsps = align_up(SRV_SERVICE_RSP + rtrs_info_rsp_len(c->nregions), 8);
-	c->service_len = align_up(rsps + (srv_chunk_new_keys(c) ? c->nregions * sizeof(*c->rkey_rsps) : 0), 4096);
+	c->service_len = align_up(rsps +
+				  (srv_chunk_new_keys(c) ? c->nregions * sizeof(*c->rkey_rsps) : 0),
+				  4096);
 	c->rings = calloc(c->srv->nthreads, sizeof(*c->rings));
 	c->mrs = calloc(c->mr_each ? c->geom->queue_depth : 1, sizeof(struct ibv_mr *));
 	c->regions = calloc(c->nregions, sizeof(*c->regions));

@@ -6,14 +6,15 @@
  * A client that lost a path sends its unanswered requests again, under the same buf_id, on another
  * path.  Separate chunk memory per path keeps two copies from sharing bytes; the fence keeps their
  * order.  The older copy may be
- * - in the storage: per buf_id there is a queue in order of arrival, and only its head runs.  A node
- *    that is not the head waits until the node before it leaves, which is when the storage has done
- *    with it, and not when it was answered (its answer may have nowhere to go);
+ * - in the storage: per buf_id there is a queue in order of arrival, and only its head runs.  A
+ *    node that is not the head waits until the node before it leaves, which is when the storage
+ *    has done with it, and not when it was answered (its answer may have nowhere to go);
  * - in the queue, when its path dies: its owner drops it in its turn;
  * - in a socket or completion queue that nobody has read yet, when the other path is up already.
- *    So it may enter behind its successor, or when that has left and the buf_id has been used again.
- *    Therefore a node has an order: the client's tag (man/rtrs-protocol.pod, "Tags").  When its turn
- *    comes, a node whose order is not newer than that of the last one that ran does not run.
+ *    So it may enter behind its successor, or when that has left and the buf_id has been used
+ *    again.  Therefore a node has an order: the client's tag (man/rtrs-protocol.pod, "Tags").  When
+ *    its turn comes, a node whose order is not newer than that of the last one that ran does not
+ *    run.
  *
  * Only the head looks at the order of the last one, so the queue protects that too, and the check
  * and the turn are one decision: between them nobody else can run.

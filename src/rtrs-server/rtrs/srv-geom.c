@@ -59,7 +59,8 @@ static int depth_for(const struct srv *srv, int rc, const struct fab_device_attr
 	}
 	load = load_of(srv, attr);
 	if (frwr_sizing(attr, &load, &sizes)) {
-		snprintf(why, len, "the device's queues are too small: %u requests, and %u are the least",
+		snprintf(why, len,
+			 "the device's queues are too small: %u requests, and %u are the least",
 			 attr->max_qp_wr, frwr_wr_per_req(&load) + load.spare_wr);
 		return -ENOMEM;
 	}
@@ -104,8 +105,10 @@ int srv_geom_client(struct srv *srv, const struct fab_conn *conn, char *why, siz
 	if (rc)
 		return rc;
 	if (srv->geom_fixed && depth < srv->geom.queue_depth) {
-		snprintf(why, len, "the device's queues are good for a depth of %u, but %u was told to an "
-			 "earlier client: set --queue-depth=%u", depth, srv->geom.queue_depth, depth);
+		snprintf(why, len,
+			 "the device's queues are good for a depth of %u, but %u was told to an "
+			 "earlier client: set --queue-depth=%u", depth, srv->geom.queue_depth,
+			 depth);
 		return -ENOMEM;
 	}
 	if (!srv->geom_fixed)

@@ -70,8 +70,8 @@ static void key_pool_tell(const struct srv_chunks *c, struct fab_conn *conn, con
 	char text[sizeof(srv->told_protection[0])];
 
 	fab_conn_addrs(conn, &local, NULL);
-	snprintf(text, sizeof(text), "requests over %s: invalidate is %s%s%s", fab_addr_transport(&local),
-		 twice ? "" : word, twice ? "" : ": ", why);
+	snprintf(text, sizeof(text), "requests over %s: invalidate is %s%s%s",
+		 fab_addr_transport(&local), twice ? "" : word, twice ? "" : ": ", why);
 	for (unsigned i = 0; i < ARRAY_SIZE(srv->told_protection); i++) {
 		if (!strcmp(srv->told_protection[i], text))
 			return;
@@ -107,7 +107,8 @@ int srv_key_pool_choose(struct srv_chunks *c, struct fab_conn *conn)
 	if (mode >= 0)
 		rc = frwr_pool_create(&c->keys, c->pd, (enum frwr_mode)mode, c->geom->queue_depth);
 	if (rc) {	/* other paths may have what the device has */
-		snprintf(why, sizeof(why), "a path needs %u keys of the device, and it has no more: %s",
+		snprintf(why, sizeof(why),
+			 "a path needs %u keys of the device, and it has no more: %s",
 			 c->geom->queue_depth, strerror(-rc));
 	} else if (mode >= 0) {
 		frwr_pool_learn(c->keys, &c->srv->lessons, &caps);
@@ -126,7 +127,9 @@ void srv_key_pool_close(struct srv_chunks *c, const char *name)
 	if (!c->keys)
 		return;
 	frwr_stats(c->keys, &s);
-	log_dbg(name, "keys: %llu given, %llu taken away, %llu flushed, %llu wraps, mode %s; %llu bound, %llu "
+	log_dbg(name,
+		"keys: %llu given, %llu taken away, %llu flushed, %llu wraps, mode %s; "
+		"%llu bound, %llu "
 		"posts failed, %llu of them in part",
 		(unsigned long long)s.mapped, (unsigned long long)s.local_inv,
 		(unsigned long long)(s.flushed_bind + s.flushed_inv),

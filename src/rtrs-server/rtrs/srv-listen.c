@@ -56,7 +56,8 @@ static void listener_gone(struct srv *srv, struct fab_listener *gone)
 	list_for_each(l, &srv->listeners, link) {
 		if (l->listener != gone)
 			continue;
-		log_warn(l->name, "not listening any more: the RDMA device was removed; trying again");
+		log_warn(l->name,
+			 "not listening any more: the RDMA device was removed; trying again");
 		fab_listener_destroy(gone);
 		l->listener = NULL;
 		l->told = -ENODEV;
@@ -307,7 +308,8 @@ static const char *listen_hint(const struct fab_addr *addr, int rc)
 	if (strcmp(fab_provider_name(addr->provider), "rdma"))
 		return listen_hint_tcp(addr, rc);
 	if (rc == -ENODEV)
-		return ": no RDMA device has the address; the driver of the device and rdma_ucm must be "
+		return ": no RDMA device has the address; "
+		       "the driver of the device and rdma_ucm must be "
 		       "loaded, and \"rdma link\" shows whose interface it is on";
 	if (rc == -ENOENT || rc == -EACCES || rc == -EPERM)
 		return ": needs /dev/infiniband/rdma_cm and uverbs*, with the right to open them";

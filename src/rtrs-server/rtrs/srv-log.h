@@ -42,9 +42,9 @@ struct srv_log {			/* all 0: nobody was heard of */
  * that may. */
 bool srv_log_pass(struct srv_log *log, const struct fab_addr *peer);
 
-/* Is @line about @obj, which @peer caused, to be written now?  False: the same was told lately, or the
- * limit of @peer's host or @limit holds the line back; this is counted.  True: @more is how often the
- * line was not told since it was told, or ever. */
+/* Is @line about @obj, which @peer caused, to be written now?  False: the same was told lately, or
+ * the limit of @peer's host or @limit holds the line back; this is counted.  True: @more is how
+ * often the line was not told since it was told, or ever. */
 bool srv_log_news(struct srv_log *log, const struct fab_addr *peer, struct log_limit *limit,
 		  const char *obj, const char *line, unsigned *more);
 

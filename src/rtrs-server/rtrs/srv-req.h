@@ -6,8 +6,9 @@
  * control message, and IO behind the end of its export, visit the control thread in between.  It is
  * answered, or its connection is dead: never dropped.
  *
- *	idle > arrived [> revoking] > fenced [> size > sized] [> buffer] > storage > reply > idle	IO
- *	idle > arrived [> revoking] > control > reply > idle		SESS_INFO, OPEN, CLOSE
+ *	IO: idle > arrived [> revoking] > fenced [> size > sized] [> buffer] > storage > reply >
+ *	idle
+ *	SESS_INFO, OPEN, CLOSE: idle > arrived [> revoking] > control > reply > idle
  *
  * Where a request waits for another thread, that one sends it home by req->msg, and its stage says
  * what runs there (srv-req.c). */

@@ -8,9 +8,11 @@
  *
  * Cannot fail: what is not known is data.  That is all of
  *   - a block device,
- *   - a file on a file system that is not known to find what was written and not written back yet: FUSE with its
- *     write-back cache does not, and NFS writes it back first, whose errors belong to a FLUSH,
- *   - what lies behind the end of a file that was truncated: a hole would hide what a READ tells. */
+ *   - a file on a file system that is not known to find what was written and not written back yet:
+ *     FUSE with its write-back cache does not, and NFS writes it back first, whose errors belong to
+ *     a FLUSH,
+ *   - what lies behind the end of a file that was truncated: a hole would hide what a READ
+ *     tells. */
 #include <config.h>
 
 #include <errno.h>

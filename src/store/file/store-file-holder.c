@@ -142,8 +142,8 @@ static bool has_asked(const struct search *s, pid_t pid)
 	return false;
 }
 
-/* Root may look into all but what has more rights than a container gives it; such a process is taken
- * for a holder only if it has asked for the lock itself. */
+/* Root may look into all but what has more rights than a container gives it; such a process is
+ * taken for a holder only if it has asked for the lock itself. */
 static void look_into(struct search *s, pid_t pid)
 {
 	int has = has_lock(pid, s->where);

@@ -4,9 +4,9 @@
  *   - where all exports of the server lie on one file system (exports.one_medium);
  *   - on file systems that wait for nothing outside this machine (store_file.local_fs);
  *   - on the threads for IO: the control thread (never_blocks) leaves all writes to workers;
- *   - not for a while after a write that slept: for INLINE_PAUSE_FACTOR times as long workers do the
- *     ring's writes, so such sleeps take a fifth of the thread's time at most.  A write that only
- *     ends late, because another thread had the processor, changes nothing.
+ *   - not for a while after a write that slept: for INLINE_PAUSE_FACTOR times as long workers do
+ *     the ring's writes, so such sleeps take a fifth of the thread's time at most.  A write that
+ *     only ends late, because another thread had the processor, changes nothing.
  *
  * A file system that takes RWF_NOWAIT never sleeps in the ring's own attempt and is left to it; the
  * first WRITE of an export finds out which kind it is.

@@ -90,8 +90,8 @@ static char *unescape_octal(char *text)
 	return text;
 }
 
-/* Is @path the node of @dev in /dev?  The way to it enters no other file system: everybody may mount
- * below /dev/shm, and a FUSE server there might never answer. */
+/* Is @path the node of @dev in /dev?  The way to it enters no other file system: everybody may
+ * mount below /dev/shm, and a FUSE server there might never answer. */
 static bool is_node_of(char *path, dev_t dev)
 {
 	struct open_how how = { .flags = O_PATH | O_CLOEXEC,

@@ -42,8 +42,8 @@ struct store_file_sync {
 	struct list waiting, running;	/* export_io.link */
 };
 
-/* Fixed files: the export's descriptor, its fdatasync's, its tail's, its claim's and its lock file's.
- * The last two are there to last as long as the ring. */
+/* Fixed files: the export's descriptor, its fdatasync's, its tail's, its claim's and its lock
+ * file's.  The last two are there to last as long as the ring. */
 #define STORE_FILE_NFIXED 5u
 _Static_assert(STORE_FILE_NFIXED <= EXPORT_RING_NFIXED, "a slot has room for them");
 

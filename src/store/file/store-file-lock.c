@@ -95,8 +95,8 @@ static int lock_byte(struct waiting *w)
 	int fd = store_file(w->ex)->fd;
 	struct stat st;
 
-	/* A server that reads looks for one that writes, and leaves no lock that would be in the way
-	 * of the next one. */
+	/* A server that reads looks for one that writes, and leaves no lock that would be in the
+	 * way of the next one. */
 	if (!reads && !fcntl(fd, F_OFD_SETLK, &lock))
 		return 0;
 	if (!reads && errno != EAGAIN && errno != EACCES)
