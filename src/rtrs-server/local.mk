@@ -9,6 +9,7 @@ SRV_CPPFLAGS = \
 	-I$(top_srcdir)/%D%/rtrs \
 	-I$(top_srcdir)/%D%/rnbd \
 	-I$(top_srcdir)/%D%/ctl \
+	-I$(top_srcdir)/%D%/conf \
 	-I$(top_srcdir)/%D% \
 	$(NULL)
 
@@ -18,13 +19,13 @@ noinst_LTLIBRARIES += librtrssrv.la librtrsring.la
 
 librtrssrv_la_CPPFLAGS = $(SRV_CPPFLAGS)
 librtrssrv_la_SOURCES = \
-	%D%/apply.c \
-	%D%/apply.h \
-	%D%/conf-allow.c \
-	%D%/conf.c \
-	%D%/conf.h \
-	%D%/plan.c \
-	%D%/plan.h \
+	%D%/conf/apply.c \
+	%D%/conf/apply.h \
+	%D%/conf/conf-allow.c \
+	%D%/conf/conf.c \
+	%D%/conf/conf.h \
+	%D%/conf/plan.c \
+	%D%/conf/plan.h \
 	%D%/reactor/reactor.h \
 	%D%/rnbd/srv-close.c \
 	%D%/rnbd/srv-close.h \

@@ -148,3 +148,17 @@ Test(rtrs_imm, payload_never_reaches_the_type)
 	for (unsigned type = 0; type < 16; type++)
 		cr_assert_eq(rtrs_imm_type(htobe32(type << 28 | 0x0fffffff)), type);
 }
+
+/* The depth is allowed, and twice of it is not. */
+Test(rtrs_geom, depth_max_is_the_last_that_fits)
+{
+	struct rtrs_geom g;
+
+	for (uint32_t size = 4096; size <= 64u << 20; size *= 2) {
+		uint32_t depth = rtrs_geom_depth_max(size, 4096);
+
+		cr_assert_eq(rtrs_geom_init(&g, depth, size, 4096), 0, "%u", size);
+		cr_assert_neq(rtrs_geom_init(&g, 2 * depth, size, 4096), 0, "%u", size);
+	}
+	cr_assert_eq(rtrs_geom_depth_max(0, 4096), 0);
+}

@@ -25,3 +25,13 @@ int rtrs_geom_init(struct rtrs_geom *g, uint32_t queue_depth, uint32_t max_io_si
 	g->off_mask = (1u << g->off_bits) - 1;
 	return 0;
 }
+
+uint32_t rtrs_geom_depth_max(uint32_t max_io_size, uint32_t max_hdr_size)
+{
+	struct rtrs_geom geom;
+	uint32_t depth = 0;
+
+	while (!rtrs_geom_init(&geom, depth ? 2 * depth : 1, max_io_size, max_hdr_size))
+		depth = geom.queue_depth;
+	return depth;
+}

@@ -14,20 +14,10 @@
 #include "srv-state.h"
 #include "util.h"
 
-unsigned srv_geom_depth_max(uint32_t max_io_size)
-{
-	struct rtrs_geom geom;
-	unsigned depth = 1;
-
-	while (!rtrs_geom_init(&geom, 2 * depth, max_io_size, SRV_HDR_SIZE))
-		depth *= 2;
-	return depth;
-}
-
 int srv_geom_init(struct srv *srv)
 {
 	return rtrs_geom_init(&srv->geom, srv->conf->queue_depth, srv->conf->max_io_size,
-			      SRV_HDR_SIZE);
+			      CONF_HDR_SIZE);
 }
 
 /* The load that a path puts on a device, before it is known whether the path gets windows. */

@@ -18,10 +18,6 @@ struct fab_listener;
 struct srv;
 struct srv_chunks;
 
-/* The largest queue depth, a power of 2, that goes with requests of @max_io_size, 4K to 64M.
- * Pure. */
-unsigned srv_geom_depth_max(uint32_t max_io_size);
-
 /* The depth that the configuration asks for.  -EINVAL, -EOVERFLOW: queue depth and size do not fit
  * together. */
 int srv_geom_init(struct srv *srv);

@@ -43,7 +43,6 @@ struct srv_req;
 #define SRV_HOST_MEMORY_SHARE 4		/* one host's part of srv_conf.max_memory */
 #define SRV_MAX_PARKED 256
 
-#define SRV_HDR_SIZE 4096		/* of a chunk, behind the data (doc/traps.md 10) */
 #define SRV_SEND_MARGIN 16u		/* heartbeats, INFO_RSP */
 #define SRV_REPLY_BATCH 32		/* answers in one post; a long pass has several */
 

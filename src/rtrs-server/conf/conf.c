@@ -13,9 +13,9 @@
 #include "conf.h"
 #include "exports.h"
 #include "opt.h"
+#include "rtrs-geom.h"
 #include "rtrs-proto.h"
 #include "rundir.h"
-#include "srv-geom.h"
 #include "util.h"
 
 #define CONF_THREADS_DEFAULT 4
@@ -230,7 +230,7 @@ const struct conf_export *conf_export_find(const struct srv_conf *conf, const ch
 /* Options that each are possible. */
 static int check_together(const struct srv_conf *conf, char *err, size_t len)
 {
-	unsigned max = srv_geom_depth_max(conf->max_io_size);
+	unsigned max = rtrs_geom_depth_max(conf->max_io_size, CONF_HDR_SIZE);
 
 	if (conf->queue_depth <= max)
 		return 0;

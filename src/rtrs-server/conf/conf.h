@@ -75,6 +75,7 @@ struct srv_conf {
 };
 
 #define CONF_MAX_MEMORY (16ull << 30)	/* and half of the machine's */
+#define CONF_HDR_SIZE 4096		/* of a chunk, behind the data (doc/traps.md 10) */
 #define CONF_MAX_SESSIONS 256
 #define CONF_MAX_PATHS 512
 #define CONF_SETUP_TIMEOUT_MS 30000
