@@ -43,7 +43,8 @@ BEGIN {
 	uses[server "reactor"] = common "base"
 	uses["src/store"] = common "base " common "rnbd " server "reactor"
 	uses["src/store/file"] = uses["src/store"] " src/store"
-	uses[server "conf"] = common "base " common "opt " common "fabric " common "rtrs " common "rnbd src/store " server "reactor"
+	uses[server "conf"] = common "base " common "opt " common "fabric " common "rtrs "
+	uses[server "conf"] = uses[server "conf"] common "rnbd src/store " server "reactor"
 	rooms = server "reactor src/store " server "conf src/rtrs-server"
 	uses[server "rtrs"] = common "base " common "fabric " common "rtrs src/frwr " rooms
 	uses[server "rnbd"] = uses[server "rtrs"] " " server "rtrs " common "rnbd"
