@@ -65,7 +65,7 @@ if [ -x "$top_builddir/rtrs-bench" ]; then
 	expect_failure 1 "$refused" "$top_builddir/rtrs-bench" "$at" disk
 	expect_failure 1 'expected user 0 or 1 \(server-uid\)' "$top_builddir/rtrs-bench" \
 		--server-uid=root,1 "$at" disk
-	expect_failure 2 '--server-uid=no such: expected' \
+	expect_failure 2 "--server-uid 'no such': expected" \
 		"$top_builddir/rtrs-bench" "--server-uid=no such" "$at" disk
 fi
 stranger_end

@@ -133,7 +133,7 @@ static struct dev_handle handle;
 
 static void *read_blocks(void *arg)
 {
-	uint8_t buf[BLOCK];
+	static _Thread_local uint8_t buf[BLOCK];
 
 	pthread_barrier_wait(&thread_start);
 	for (unsigned i = 0; i < ROUNDS; i++) {

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <config.h>
+
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -136,15 +138,16 @@ static void check_help(const struct opt_table *t)
 static char *tree_file(const char *name)
 {
 	const char *top = getenv("srcdir");
-	char path[2048], *text = NULL;
+	char *path, *text = NULL;
 	size_t size = 0;
 	FILE *f;
 
-	snprintf(path, sizeof(path), "%s/%s", top ? top : ".", name);
+	cr_assert_geq(asprintf(&path, "%s/%s", top ? top : ".", name), 0);
 	f = fopen(path, "r");
 	cr_assert_not_null(f, "%s", path);
 	cr_assert_geq(getdelim(&text, &size, '\0', f), 0);
 	fclose(f);
+	free(path);
 	return text;
 }
 
