@@ -19,8 +19,8 @@ noinst_LTLIBRARIES += librtrssrv.la librtrsring.la
 
 librtrssrv_la_CPPFLAGS = $(SRV_CPPFLAGS)
 librtrssrv_la_SOURCES = \
-	%D%/conf/apply.c \
-	%D%/conf/apply.h \
+	%D%/apply.c \
+	%D%/apply.h \
 	%D%/conf/conf-allow.c \
 	%D%/conf/conf.c \
 	%D%/conf/conf.h \
