@@ -25,6 +25,9 @@ static bool has_value(const struct opt *row)
 
 /* ---- rows ---- */
 
+/* The checks are not inlined: with AddressSanitizer the frame of all of them together is larger
+ * than the warnings allow. */
+__attribute__((noinline))
 static void check_names(const struct opt_table *t)
 {
 	cr_assert_leq(t->n, OPT_ROWS_MAX);
@@ -56,6 +59,7 @@ static void check_limits(const struct opt *row)
 			  row->name);
 }
 
+__attribute__((noinline))
 static void check_row(const struct opt *row, size_t size)
 {
 	cr_assert(row->help || row->with_next, "%s has no help", row->name);
@@ -70,6 +74,7 @@ static void check_row(const struct opt *row, size_t size)
 }
 
 /* Two rows that set one field would undo each other. */
+__attribute__((noinline))
 static void check_fields(const struct opt_table *t)
 {
 	for_each_row(a, t) {
@@ -81,6 +86,7 @@ static void check_fields(const struct opt_table *t)
 }
 
 /* A value that no row takes is refused with what is expected, and changes nothing. */
+__attribute__((noinline))
 static void check_refusal(const struct opt *row, size_t size)
 {
 	char *conf = malloc(size), *before = malloc(size), why[256] = "", expected[256];
@@ -113,6 +119,7 @@ static char *help_of(const struct opt_table *t)
 	return text;
 }
 
+__attribute__((noinline))
 static void check_help(const struct opt_table *t)
 {
 	char *text = help_of(t), name[80];
@@ -200,6 +207,7 @@ static void range_text(const struct opt *row, char *buf, size_t len)
 		snprintf(buf, len, "%" PRIu64 " to %" PRIu64, row->least, row->most);
 }
 
+__attribute__((noinline))
 static void check_manual(const struct opt_table *t, const char *pod)
 {
 	static char text[8192];
@@ -231,6 +239,7 @@ static void check_manual(const struct opt_table *t, const char *pod)
 /* ---- completion ---- */
 
 /* Options and "one|two" are completed as the help prints them; other words stand in the script. */
+__attribute__((noinline))
 static void check_completion(const struct opt_table *t, const char *script)
 {
 	char words[256] = "{";
