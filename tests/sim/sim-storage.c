@@ -71,8 +71,9 @@ struct op {
 	enum sim_hold hold;
 	bool held;
 	enum rnbd_io_op kind;	/* FLUSH: a sync, whatever @io is */
+	bool is_durable;	/* a write of a direct export that is durable by itself */
 	bool in_sync;		/* export_sync_begun() */
-	/* by a server that was killed: @io is own_io, and nobody waits */
+	/* by a server that was killed: @io is own_io, whose export is gone, and nobody waits */
 	bool left;
 	struct export_io own_io;
 	uint64_t started;	/* what was completed by then is covered by this FLUSH */
@@ -241,13 +242,6 @@ static void medium_extents(const struct sim_disk *d, const struct export_io *io)
 	rnbd_extents_end(&w);
 }
 
-/* A write of a direct export that is durable by itself. */
-static bool is_durable(const struct op *op)
-{
-	return op->kind != RNBD_OP_FLUSH && !only_reads(op->io) && op->io->ex->direct &&
-	       (op->io->flags & RNBD_F_FUA);
-}
-
 static void sync_apply(struct op *op)
 {
 	if (!op->status && !op->left)
@@ -279,7 +273,7 @@ static void op_apply(struct op *op)
 		medium_extents(d, io);
 	else
 		medium_change(d, io);
-	if (is_durable(op))
+	if (op->is_durable)
 		memcpy(d->durable + io->offset, d->now + io->offset, io->len);
 }
 
@@ -471,7 +465,9 @@ static void op_start(struct export_io *io, enum rnbd_io_op kind)
 		op_end_for_ghost(op);
 		return;
 	}
-	op->in_sync = kind == RNBD_OP_FLUSH || is_durable(op);
+	op->is_durable = kind != RNBD_OP_FLUSH && !only_reads(io) && io->ex->direct &&
+			 (io->flags & RNBD_F_FUA);
+	op->in_sync = kind == RNBD_OP_FLUSH || op->is_durable;
 	if (op->in_sync)
 		export_sync_begun(io->ex);
 	sim_event_at(&op->ev, sim_now_us() + d->delay_us + sim_rand(d->jitter_us + 1));
