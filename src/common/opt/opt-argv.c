@@ -25,13 +25,12 @@ static int has_arg(const struct opt *row)
 	return row->optional ? optional_argument : required_argument;
 }
 
-/* A letter takes no value. */
+/* @w is all zeroes.  A letter takes no value. */
 static void words_init(struct words *w, const struct opt_table *table)
 {
 	char *letter = w->letters;
 
 	*letter++ = ':';
-	memset(w->longs, 0, sizeof(w->longs));
 	for (unsigned i = 0; i < table->n; i++) {
 		const struct opt *row = &table->rows[i];
 
@@ -125,7 +124,7 @@ enum opt_result opt_argv(const struct opt_table *table, void *conf, int argc, ch
 			 int *first, uint64_t *given, char *err, size_t len)
 {
 	enum opt_result result = OPT_RUN;
-	struct words words;
+	struct words words = { 0 };
 	int opt;
 
 	words_init(&words, table);

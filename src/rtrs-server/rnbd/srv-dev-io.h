@@ -38,10 +38,10 @@ static inline int srv_dev_io_check(const struct export *ex, enum rnbd_access_mod
 }
 
 /* Ends in srv_req_finish(). */
-void srv_dev_io_start(struct srv_req *req);
+void srv_dev_io_start(struct srv_req *base);
 /* SRV_REQ_SIZE; control thread. */
 void srv_dev_io_ask(struct srv_req *req);
 /* SRV_REQ_SIZED.  Ends in srv_req_finish(). */
-void srv_dev_io_sized(struct srv_req *req);
+void srv_dev_io_sized(struct srv_req *base);
 
 #endif
