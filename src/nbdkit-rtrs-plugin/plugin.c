@@ -91,7 +91,7 @@ static void sink(enum log_level level, const char *line)
 		nbdkit_debug("%s", line);
 }
 
-/* What nbdkit prints behind .load, with a newline of its own. */
+/* The help of the parameters.  nbdkit prints it behind .load, with a newline of its own. */
 static char help[4096];
 
 static void help_init(void)

@@ -233,7 +233,7 @@ static void raise_descriptors(void)
 			 (unsigned long long)limit.rlim_max, strerror(errno));
 }
 
-/* What the command line says is the first plan.  0 or -errno, told. */
+/* The command line makes the first plan.  0, or -errno, which is logged. */
 static int prepare(struct program *p)
 {
 	char err[512];

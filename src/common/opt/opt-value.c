@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One value through one row.  Owns nothing. */
+/* A row checks the text of a value and stores it.  Owns nothing. */
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>

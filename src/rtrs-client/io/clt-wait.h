@@ -39,8 +39,8 @@
 struct clt_con;
 struct clt_waiter;
 
-/* One for all of a session; constant.  The functions below and in clt-io.h, which have the
- * contracts, call them. */
+/* A session has one such table, which is constant.  The functions below and in clt-io.h, which have
+ * the contracts, call its functions. */
 struct clt_wait_ops {
 	void (*count)(struct clt_waiter *w);
 	void (*look)(struct clt_waiter *w);

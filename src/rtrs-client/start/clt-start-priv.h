@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the probe does with the session, too. */
+/* Functions that the probe and the session share. */
 #ifndef CLT_START_PRIV_H
 #define CLT_START_PRIV_H
 

@@ -39,7 +39,7 @@ static inline struct io_stat *srv_export_stat_here(const struct srv_thread *thre
 int srv_export_stat_init(struct srv_rnbd *rnbd);
 void srv_export_stat_fini(struct srv_rnbd *rnbd);
 
-/* What was counted since the last reset, into @sum. */
+/* Add up in @sum the counts of @ex since the last reset. */
 void srv_export_stat(const struct srv_rnbd *rnbd, const struct export *ex, struct io_stat *sum);
 /* 0 or -ENOMEM. */
 int srv_export_stat_reset(struct srv_rnbd *rnbd, const struct export *ex);

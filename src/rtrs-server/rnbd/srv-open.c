@@ -247,7 +247,7 @@ static void open_sized(struct srv_req *req)
 		srv_req_finish_control(req, -ECONNABORTED);
 }
 
-/* What is wrong with it is told by open_or_wait(). */
+/* open_or_wait() answers a request that is wrong. */
 void srv_open_request(struct srv_req *req)
 {
 	struct rnbd_open open;

@@ -60,7 +60,7 @@ static void size_wait(struct srv_rnbd *rnbd, struct srv_rnbd_req *req)
 	size_rearm(rnbd);
 }
 
-/* Those that have waited long enough go on, and those of @failed. */
+/* Requests that have waited long enough go on, and so do the requests of @failed. */
 static void size_go_on(struct srv_rnbd *rnbd, const struct srv_path *failed)
 {
 	uint64_t now = clock_now_ms();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What protects the requests of a path (doc/decisions.md D8), and the windows that some ways of it
- * need. */
+/* The protection of the requests of a path (doc/decisions.md D8), and the windows that some kinds
+ * of it need. */
 #ifndef SRV_KEY_POOL_H
 #define SRV_KEY_POOL_H
 

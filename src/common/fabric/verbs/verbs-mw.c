@@ -4,7 +4,7 @@
  *
  * A request that breaks a rule of fabric.h is refused here and never reaches the device: rxe's
  * answers are wrong, or the end of the machine (doc/decisions.md D1; doc/verbs.md Q1, Q7, Q8).
- * What a peer does with our keys the device alone decides; we hear of it with the receive.
+ * The device alone decides what a peer does with our keys; the receive tells us.
  *
  * A window is bound or free from the post on, in front of its turn; the device keeps the order.
  * The windows of all domains are in one table, because a device knows them by their number alone.
