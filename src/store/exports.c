@@ -32,26 +32,22 @@ static void export_free(struct export *ex)
 	pthread_mutex_destroy(&ex->failures.lock);
 	free(ex->name);
 	free(ex->path);
-	ex->store = NULL;
 	ex->driver->close(ex);
 }
 
-/* @ex is no name of its store any more, which goes with the last one. */
+/* The store of @ex goes with its last name. */
 static void export_close(struct export *ex)
 {
 	struct store *store = ex->store;
+	bool last = !--store->names;
 
-	if (--store->names) {
-		pthread_mutex_destroy(&ex->failures.lock);
-		free(ex->name);
-		free(ex->path);
-		ex->driver->close(ex);
-		return;
-	}
-	if (ex->driver->store_close)
+	if (last && ex->driver->store_close)
 		ex->driver->store_close(store);
+	if (last)
+		ex->store = NULL;
 	export_free(ex);
-	store_destroy(store);
+	if (last)
+		store_destroy(store);
 }
 
 void exports_del(struct exports *e, struct export *ex)
@@ -63,11 +59,8 @@ void exports_del(struct exports *e, struct export *ex)
 
 void exports_fini(struct exports *e)
 {
-	struct export *ex;
-
-	while ((ex = list_pop_entry(&e->list, struct export, link)))
-		export_close(ex);
-	e->n = 0;
+	while (!list_empty(&e->list))
+		exports_del(e, list_entry(e->list.next, struct export, link));
 	if (e->state_dir >= 0)
 		close(e->state_dir);
 	e->state_dir = -1;
