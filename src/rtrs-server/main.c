@@ -298,7 +298,7 @@ int main(int argc, char **argv)
 	result = conf_parse(&p.conf, argc, argv, err, sizeof(err));
 	if (result == OPT_USAGE || result == OPT_FAILED)
 		log_err(NULL, "%s", err);
-	exports_init(&p.exports);
+	exports_init(&p.exports, p.conf.threads + 1);
 	apply_init(&p.apply, &p.exports);
 	if (result == OPT_RUN && prepare(&p))
 		result = OPT_FAILED;

@@ -19,6 +19,7 @@
 #define RING_ENTRIES 256
 
 struct thread {
+	unsigned index;
 	struct exports *exports;
 	struct reactor *reactor;
 	pthread_t id;
@@ -28,9 +29,12 @@ struct thread {
 	char err[256];
 };
 
-static void thread_attach(struct thread *t, bool control)
+static void thread_attach(struct thread *t)
 {
-	t->status = export_ring_attach(t->reactor, t->exports, control, t->err, sizeof(t->err));
+	bool control = !t->index;
+
+	t->status = export_ring_attach(t->reactor, t->index, t->exports, control, t->err,
+				       sizeof(t->err));
 	sem_post(&t->attached);
 }
 
@@ -38,7 +42,7 @@ static void *thread_main(void *arg)
 {
 	struct thread *t = arg;
 
-	thread_attach(t, false);
+	thread_attach(t);
 	if (t->status)
 		return NULL;
 	if (reactor_run(t->reactor)) {
@@ -72,6 +76,7 @@ int reactors_create(struct reactors *r, const struct srv_conf *conf, struct expo
 			return rc;
 		if (i)			/* the control thread has no need to be quick */
 			reactor_set_poll(r->all[i], conf->poll_us);
+		r->threads[i].index = i;
 		r->threads[i].exports = exports;
 		r->threads[i].reactor = r->all[i];
 		sem_init(&r->threads[i].attached, 0, 0);
@@ -92,7 +97,7 @@ int reactors_start(struct reactors *r)
 		pthread_setname_np(th->id, reactor_name(th->reactor));
 		th->running = true;
 	}
-	thread_attach(&r->threads[0], true);
+	thread_attach(&r->threads[0]);
 	for (unsigned i = 0; i < r->n; i++) {
 		struct thread *th = &r->threads[i];
 

@@ -75,10 +75,11 @@ void export_io_start(struct reactor *r, struct export_io *io);
 
 /* ---- the storage's part of a reactor: slots of exports, and fixed buffers (export-ring.c) ---- */
 
-/* Before the reactor runs requests.  0, or -errno with one line in @err.
- * @never_blocks: no operation may make this thread wait for the storage, at any price in speed. */
-int export_ring_attach(struct reactor *r, const struct exports *exports, bool never_blocks,
-		       char *err, size_t errlen);
+/* Make the ring of @r ring @index of @exports, before the reactor runs requests.  0, or -errno with
+ * one line in @err.  @never_blocks: no operation may make this thread wait for the storage, at any
+ * price in speed. */
+int export_ring_attach(struct reactor *r, unsigned index, const struct exports *exports,
+		       bool never_blocks, char *err, size_t errlen);
 /* No request will run on @r any more: let go of the files now.  A ring that is closed does so some
  * time later, so whoever mounts a device when the server has ended would find it in use.  The
  * thread that attached it; before export_ring_detach(). */

@@ -28,28 +28,40 @@ static const struct store_io_ops *io_ops_of(const struct store_driver *driver)
 	return store_drivers_io[i];
 }
 
-static struct export_ring *ring_alloc(struct reactor *r, unsigned nslots)
+static struct export_ring *ring_alloc(struct reactor *r, unsigned index, unsigned nslots)
 {
 	struct export_ring *ring = calloc(1, sizeof(*ring));
 
 	if (!ring)
 		return NULL;
 	ring->reactor = r;
+	ring->index = index;
 	ring->nslots = nslots;
 	list_init(&ring->finished);
 	loop_task_init(&ring->finish_task, export_io_finish_task);
 	ring->slots = calloc(MAX(nslots, 1u), sizeof(struct export_slot *));
+	ring->names = calloc(MAX(nslots, 1u), sizeof(*ring->names));
 	/* Never written to, so all of it is the kernel's one page of zeroes. */
 	ring->zeroes = mmap(NULL, EXPORT_ZEROES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (!ring->slots || ring->zeroes == MAP_FAILED ||
+	if (!ring->slots || !ring->names || ring->zeroes == MAP_FAILED ||
 	    bitmap_init(&ring->mems, STORE_URING_MEMS)) {
 		if (ring->zeroes != MAP_FAILED)
 			munmap(ring->zeroes, EXPORT_ZEROES);
+		free(ring->names);
 		free(ring->slots);
 		free(ring);
 		return NULL;
 	}
 	return ring;
+}
+
+/* @slot is not on its ring, and maybe no other name of its store is. */
+static void leave_store(struct export_slot *slot)
+{
+	struct store *store = slot->ex->store;
+
+	if (!slot->ring->names[store->index])
+		slot->ops->detach_store(slot->ring, store);
 }
 
 static int ring_add(struct reactor *r, struct export *ex, char *err, size_t errlen)
@@ -68,33 +80,41 @@ static int ring_add(struct reactor *r, struct export *ex, char *err, size_t errl
 	slot->ops = io_ops_of(ex->driver);
 	export_io_share_init(slot);
 	export_io_failed_init(slot);
-	rc = slot->ops->attach(slot, err, errlen);
-	if (rc)
+	rc = slot->ops->attach_store(ring, ex->store, err, errlen);
+	if (!rc)
+		rc = slot->ops->attach(slot, err, errlen);
+	if (rc) {
+		leave_store(slot);
 		free(slot);
-	else
-		ring->slots[ex->index] = slot;
-	return rc;
+		return rc;
+	}
+	ring->slots[ex->index] = slot;
+	ring->names[ex->store->index]++;
+	return 0;
 }
 
 static void ring_del(struct reactor *r, struct export *ex)
 {
-	struct export_slot **slot = &reactor_storage(r)->slots[ex->index];
+	struct export_ring *ring = reactor_storage(r);
+	struct export_slot *slot = ring->slots[ex->index];
 
-	export_io_failed_end(*slot);
-	(*slot)->ops->detach(*slot);
-	free(*slot);
-	*slot = NULL;
+	export_io_failed_end(slot);
+	slot->ops->detach(slot);
+	ring->slots[ex->index] = NULL;
+	ring->names[ex->store->index]--;
+	leave_store(slot);
+	free(slot);
 }
 
-int export_ring_attach(struct reactor *r, const struct exports *exports, bool never_blocks,
-		       char *err, size_t errlen)
+int export_ring_attach(struct reactor *r, unsigned index, const struct exports *exports,
+		       bool never_blocks, char *err, size_t errlen)
 {
 	struct export_ring *ring;
 	struct export *ex;
 	int rc;
 
-	assert(!reactor_storage(r));
-	ring = ring_alloc(r, exports->nslots);
+	assert(!reactor_storage(r) && index < exports->nrings);
+	ring = ring_alloc(r, index, exports->nslots);
 	if (!ring) {
 		snprintf(err, errlen, "out of memory");
 		return -ENOMEM;
@@ -134,6 +154,7 @@ void export_ring_detach(struct reactor *r)
 	}
 	bitmap_fini(&ring->mems);
 	munmap(ring->zeroes, EXPORT_ZEROES);
+	free(ring->names);
 	free(ring->slots);
 	free(ring);
 	reactor_set_storage(r, NULL);

@@ -95,14 +95,14 @@ static void state_init(struct export_state *state, uint64_t losses)
 /* Map the state file of the store of @ex.  0 or -errno. */
 static int map_state(const struct export *ex, int dirfd)
 {
-	char name[EXPORT_UNIQUE_NAME_MAX];
+	char name[STORE_ID_NAME_MAX];
 	_cleanup_close_ int fd = -1;
 	struct export_state *state;
 	struct stat st;
 	void *map;
 	int rc;
 
-	export_unique_name(ex, "state", name, sizeof(name));
+	store_id_name(&ex->id, "state", name, sizeof(name));
 	fd = openat(dirfd, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
@@ -130,13 +130,13 @@ static void close_state(const struct export *ex, int dirfd)
 {
 	struct store *store = ex->store;
 	struct export_state *state = store->state;
-	char name[EXPORT_UNIQUE_NAME_MAX];
+	char name[STORE_ID_NAME_MAX];
 
 	if (state == &store->own_state)
 		return;
 	/* Without the lock another server may use it, too. */
 	if (ex->all->locked && !atomic_load(&state->losses) && !atomic_load(&state->syncing)) {
-		export_unique_name(ex, "state", name, sizeof(name));
+		store_id_name(&ex->id, "state", name, sizeof(name));
 		unlinkat(dirfd, name, 0);
 	}
 	munmap(state, STATE_SIZE);
@@ -165,9 +165,9 @@ int export_state_open(struct exports *e)
 	}
 	rc = read_id(e->state_dir, &e->state_id);
 	list_for_each(store, &e->stores, link) {
-		if (rc || !exports_writer(e, store))
+		if (rc || !exports_writer(store))
 			continue;
-		ex = exports_name(e, store);
+		ex = exports_name(store);
 		rc = map_state(ex, e->state_dir);
 		if (!rc && export_state_adopt(store->state))
 			log_warn(ex->name,

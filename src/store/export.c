@@ -3,14 +3,8 @@
  * 8.2. */
 #include <assert.h>
 #include <errno.h>
-#include <stdio.h>
 
 #include "export.h"
-
-void export_unique_name(const struct export *ex, const char *ext, char *name, size_t size)
-{
-	snprintf(name, size, "%.*s.%s", ex->id.len, ex->id.bytes, ext);
-}
 
 int export_acquire(struct export *ex, enum rnbd_access_mode mode)
 {

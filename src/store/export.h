@@ -18,6 +18,7 @@
 #include "store.h"
 
 struct export;
+struct exports;
 
 /* Operations that the storage failed since the log's last line about them; export-io-failed.c. */
 enum export_failed_kind {
@@ -55,8 +56,9 @@ struct store_driver {
 	const char *const *flags;
 	/* An export that is not opened yet; NULL: no memory. */
 	struct export *(*create)(void);
-	/* Bytes in struct store that are the driver's, 0 at first. */
+	/* Bytes in struct store that are the driver's, 0 until store_init(), which may be NULL. */
 	size_t store_own;
+	void (*store_init)(struct store *store);
 	/* The user gave flags[@flag]. */
 	void (*flag)(struct export *ex, unsigned flag);
 	/* Do target and flags of @ex fit together?  0, or -errno with one line in @err.  Opens
@@ -65,25 +67,28 @@ struct store_driver {
 	/* Open what ex->path names, as its flags say; learn size, id, ident and geometry.  0, or
 	 * -errno with one line in @err; close() follows in any case. */
 	int (*open)(struct export *ex, char *err, size_t errlen);
-	/* @ex is a name of ex->store now. */
+	/* @ex is a name of ex->store from now on. */
 	void (*added)(struct export *ex);
-	/* One server at a time (exports_lock()), exclusive unless read-only.  Waits.  0, or -errno
-	 * with one line in @err. */
+	/* @ex is a name of ex->store no more. */
+	void (*removed)(struct export *ex);
+	/* Lock ex->store, with the descriptors of @ex, against other servers (exports_lock()):
+	 * exclusive if one of its names is written.  A store that has such a lock keeps it.
+	 * Waits.  0, or -errno with one line in @err. */
 	int (*lock)(struct export *ex, char *err, size_t errlen);
-	/* Once, after lock() of all: keep others of this machine away from what is written, and
-	 * warn of those that cannot be kept away.  May wait.  As lock(). */
+	/* After lock() of all: keep others of this machine away from what is written, and warn of
+	 * those that cannot be kept away.  May wait.  As lock(). */
 	int (*claim)(struct export *ex, char *err, size_t errlen);
 	/* After lock(): ex->path still names what was opened, with its size.  As lock(). */
 	int (*check_same)(const struct export *ex, char *err, size_t errlen);
-	/* Also frees @ex; ex->store has other names still, or is NULL. */
+	/* Close what open() has opened, and free @ex. */
 	void (*close)(struct export *ex);
-	/* The last name of @store is being closed, or nothing was opened: before close().  NULL:
-	 * nothing to do. */
-	void (*store_close)(struct store *store);
+	/* Give back what lock() and claim() took.  @store has no name any more. */
+	void (*store_close)(const struct exports *e, struct store *store);
 };
 
 struct export {
-	struct list link;
+	struct list link;		/* exports.list */
+	struct list store_link;		/* store.names */
 	const struct store_driver *driver;
 	unsigned index;			/* the lowest that was free; slot of each ring */
 	char *name, *path;
@@ -113,11 +118,6 @@ static inline uint64_t export_size(const struct export *ex)
 {
 	return atomic_load_explicit(&ex->size, memory_order_acquire);
 }
-
-/* A name that no other storage of this boot has, for what the state directory keeps of @ex: its id
- * with the extension @ext; @size is EXPORT_UNIQUE_NAME_MAX.  Any thread. */
-#define EXPORT_UNIQUE_NAME_MAX (STORE_ID_MAX + 8)
-void export_unique_name(const struct export *ex, const char *ext, char *name, size_t size);
 
 /* Sharing rules: 0, -EPERM, -EROFS (rw or migration of a read-only export).  Pairs with
  * export_release of the same mode.  -EAGAIN: it has no writer and a latched error, which is to be

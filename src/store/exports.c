@@ -15,12 +15,13 @@
 #include "suggest.h"
 #include "util.h"
 
-void exports_init(struct exports *e)
+void exports_init(struct exports *e, unsigned nrings)
 {
 	list_init(&e->list);
 	list_init(&e->stores);
 	e->n = e->nslots = 0;
-	e->one_medium = true;
+	e->nrings = nrings;
+	atomic_init(&e->one_medium, true);
 	e->locked = false;
 	e->lock_timeout_ms = EXPORTS_LOCK_TIMEOUT_MS;
 	e->state_dir = -1;
@@ -35,26 +36,39 @@ static void export_free(struct export *ex)
 	ex->driver->close(ex);
 }
 
-/* The store of @ex goes with its last name. */
-static void export_close(struct export *ex)
+/* All exports have one medium, or one of them has another. */
+static void learn_medium(struct exports *e)
+{
+	const struct export *ex, *first = list_entry(e->list.next, struct export, link);
+	bool one = true;
+
+	list_for_each(ex, &e->list, link)
+		one = one && ex->medium == first->medium;
+	atomic_store_explicit(&e->one_medium, one, memory_order_relaxed);
+}
+
+/* @ex is a name of its store no more, and the store goes with its last name. */
+static void leave_store(struct exports *e, struct export *ex)
 {
 	struct store *store = ex->store;
-	bool last = !--store->names;
 
-	if (last && ex->driver->store_close)
-		ex->driver->store_close(store);
-	if (last)
-		ex->store = NULL;
-	export_free(ex);
-	if (last)
-		store_destroy(store);
+	ex->driver->removed(ex);
+	list_del(&ex->store_link);
+	ex->store = NULL;
+	if (!list_empty(&store->names))
+		return;
+	if (store->driver->store_close)
+		store->driver->store_close(e, store);
+	store_destroy(store);
 }
 
 void exports_del(struct exports *e, struct export *ex)
 {
 	list_del(&ex->link);
 	e->n--;
-	export_close(ex);
+	learn_medium(e);
+	leave_store(e, ex);
+	export_free(ex);
 }
 
 void exports_fini(struct exports *e)
@@ -270,7 +284,7 @@ static struct store *store_of(struct exports *e, const struct export *ex)
 {
 	struct store *store = store_find(&e->stores, &ex->id);
 
-	return store ? store : store_create(&e->stores, &ex->id, ex->driver->store_own);
+	return store ? store : store_create(&e->stores, &ex->id, ex->driver);
 }
 
 static bool slot_is_free(const struct exports *e, unsigned slot)
@@ -301,6 +315,7 @@ int exports_add(struct exports *e, const char *spec, char *err, size_t errlen)
 	ex = parse_spec(e, spec, &rc, err, errlen);
 	if (!ex)
 		return rc;
+	ex->all = e;
 	rc = ex->driver->open(ex, err, errlen);
 	if (rc) {
 		export_free(ex);
@@ -312,38 +327,30 @@ int exports_add(struct exports *e, const char *spec, char *err, size_t errlen)
 		export_free(ex);
 		return -ENOMEM;
 	}
-	ex->store->names++;
+	list_add_tail(&ex->store->names, &ex->store_link);
 	ex->driver->added(ex);
-	ex->all = e;
-	if (e->n && ex->medium != list_entry(e->list.next, struct export, link)->medium)
-		e->one_medium = false;
 	ex->index = lowest_free_slot(e);
 	e->nslots = MAX(e->nslots, ex->index + 1);
 	e->n++;
 	list_add_tail(&e->list, &ex->link);
+	learn_medium(e);
 	return 0;
 }
 
-struct export *exports_writer(const struct exports *e, const struct store *store)
+struct export *exports_writer(const struct store *store)
 {
 	struct export *ex;
 
-	list_for_each(ex, &e->list, link) {
-		if (ex->store == store && !ex->readonly)
+	list_for_each(ex, &store->names, store_link) {
+		if (!ex->readonly)
 			return ex;
 	}
 	return NULL;
 }
 
-struct export *exports_name(const struct exports *e, const struct store *store)
+struct export *exports_name(const struct store *store)
 {
-	struct export *ex;
-
-	list_for_each(ex, &e->list, link) {
-		if (ex->store == store)
-			return ex;
-	}
-	return NULL;
+	return list_entry(store->names.next, struct export, store_link);
 }
 
 int exports_lock(struct exports *e, char *err, size_t errlen)
@@ -354,9 +361,9 @@ int exports_lock(struct exports *e, char *err, size_t errlen)
 
 	list_for_each(store, &e->stores, link) {
 		/* NFS asks for a description that can write for an exclusive lock. */
-		ex = exports_writer(e, store);
+		ex = exports_writer(store);
 		if (!ex)
-			ex = exports_name(e, store);
+			ex = exports_name(store);
 		if (!rc)
 			rc = ex->driver->lock(ex, err, errlen);
 	}

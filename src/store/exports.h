@@ -3,6 +3,7 @@
 #ifndef EXPORTS_H
 #define EXPORTS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,7 +18,8 @@ struct exports {
 	struct list stores;		/* store.link */
 	unsigned n;
 	unsigned nslots;		/* above each export.index */
-	bool one_medium;		/* all have the same export.medium */
+	unsigned nrings;		/* rings that serve them (export-ring.h) */
+	_Atomic(bool) one_medium;	/* all have the same export.medium; any thread */
 	bool locked;			/* by exports_lock() */
 	unsigned lock_timeout_ms;	/* for each file */
 	int state_dir;			/* -1: none; export_state_dir() */
@@ -32,16 +34,23 @@ struct exports {
 int exports_add(struct exports *e, const char *spec, char *err, size_t errlen);
 /* Is @spec one, whatever it names?  0, or -errno with one line in @err, as exports_add(). */
 int exports_check(const struct exports *e, const char *spec, char *err, size_t errlen);
-void exports_init(struct exports *e);
+/* @nrings: how many rings will serve the exports, 0 if none will. */
+void exports_init(struct exports *e, unsigned nrings);
 void exports_fini(struct exports *e);
 struct export *exports_find(const struct exports *e, const char *name);
-/* The first export through which @store is written, or NULL. */
-struct export *exports_writer(const struct exports *e, const struct store *store);
-/* The first export that is a name of @store. */
-struct export *exports_name(const struct exports *e, const struct store *store);
-/* Take @ex away, which nobody has open and no ring has.  What it holds for its store's other names,
- * as a lock, stays until the last of these goes.  Main thread. */
+/* The first name of @store through which it is written, or NULL. */
+struct export *exports_writer(const struct store *store);
+/* The oldest name of @store, which has one. */
+struct export *exports_name(const struct store *store);
+/* Take @ex away, which nobody has open and no ring has.  Locks and claim of its store stay until
+ * the last of the store's names goes.  Main thread. */
 void exports_del(struct exports *e, struct export *ex);
+/* Do all exports have the same export.medium?  Any thread. */
+static inline bool exports_one_medium(const struct exports *e)
+{
+	return atomic_load_explicit(&e->one_medium, memory_order_relaxed);
+}
+
 #define EXPORTS_LOCK_TIMEOUT_MS 60000
 
 /* Lock the file of each export of @e; once, after the last exports_add() and export_state_dir() and

@@ -23,6 +23,12 @@ struct store_io_ops {
 	/* Make ready what slot->ex needs on this ring.  0, or -errno with one line in @err. */
 	int (*attach)(struct export_slot *slot, char *err, size_t errlen);
 	void (*detach)(struct export_slot *slot);
+	/* Have the locks and the claim of @store last as long as @ring; with each name of @store
+	 * that comes to the ring, because a name may have brought others.  As attach(). */
+	int (*attach_store)(struct export_ring *ring, struct store *store, char *err,
+			    size_t errlen);
+	/* The last name of @store has left @ring. */
+	void (*detach_store)(struct export_ring *ring, struct store *store);
 	void (*rw)(struct export_io *io);	/* READ, WRITE */
 	void (*zero)(struct export_io *io);	/* DISCARD, WRITE_ZEROES */
 	void (*extents)(struct export_io *io);
@@ -61,7 +67,9 @@ struct export_slot {
 
 struct export_ring {
 	struct reactor *reactor;
+	unsigned index;			/* below exports.nrings */
 	struct export_slot **slots;	/* by export.index; NULL: free */
+	unsigned *names;		/* by store.index: how many of its names are here */
 	unsigned nslots;
 	struct bitmap mems;		/* slots of fixed buffers */
 	struct list finished;		/* export_io.link: done() is due */
@@ -74,7 +82,9 @@ struct export_ring {
 };
 
 #define EXPORT_ZEROES (1u << 20)
-#define EXPORT_RING_NFIXED 5u		/* fixed files of a slot */
+/* Fixed files of slot i: the first ones belong to export i, the others to store i. */
+#define EXPORT_RING_NFIXED 6u
+#define EXPORT_RING_STORE_FIXED 3u
 
 /* The current stage of @io has ended with @status; goes on or finishes.  done() may have run. */
 void export_io_next(struct export_io *io, int status);

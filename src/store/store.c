@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the memory of stores; main thread.  exports.c counts their names. */
+/* Owns the memory of stores; main thread.  exports.c gives them names. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "export.h"
 #include "store.h"
 #include "util.h"
 
 bool store_id_equal(const struct store_id *a, const struct store_id *b)
 {
 	return a->len == b->len && !memcmp(a->bytes, b->bytes, a->len);
+}
+
+void store_id_name(const struct store_id *id, const char *ext, char *name, size_t size)
+{
+	snprintf(name, size, "%.*s.%s", id->len, id->bytes, ext);
 }
 
 struct store *store_find(const struct list *stores, const struct store_id *id)
@@ -37,16 +44,22 @@ static unsigned lowest_free_index(const struct list *stores)
 	return index;
 }
 
-struct store *store_create(struct list *stores, const struct store_id *id, size_t own)
+struct store *store_create(struct list *stores, const struct store_id *id,
+			   const struct store_driver *driver)
 {
-	struct store *store = calloc(1, align_up(sizeof(*store) + own, _Alignof(struct store)));
+	size_t size = align_up(sizeof(struct store) + driver->store_own, _Alignof(struct store));
+	struct store *store = calloc(1, size);
 
 	if (!store)
 		return NULL;
 	store->id = *id;
+	store->driver = driver;
+	list_init(&store->names);
 	store->index = lowest_free_index(stores);
 	store->state = &store->own_state;
 	range_lock_init(&store->ranges);
+	if (driver->store_init)
+		driver->store_init(store);
 	list_add_tail(stores, &store->link);
 	return store;
 }

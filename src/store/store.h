@@ -14,6 +14,8 @@
 #include "list.h"
 #include "range.h"
 
+struct store_driver;
+
 /* Which storage an export has: bytes of its driver, printable and without '/', because files are
  * named after them.  Other storage of this boot has other bytes. */
 #define STORE_ID_MAX 80
@@ -22,14 +24,20 @@ struct store_id {
 	char bytes[STORE_ID_MAX];
 };
 
+/* The name of a file that the state directory keeps for the storage @id: @id with the extension
+ * @ext.  No other storage of this boot has this name.  @size is STORE_ID_NAME_MAX.  Any thread. */
+#define STORE_ID_NAME_MAX (STORE_ID_MAX + 8)
+void store_id_name(const struct store_id *id, const char *ext, char *name, size_t size);
+
 /* Opening anew an export whose error is latched, see export_acquire(). */
 enum export_anew { EXPORT_ANEW_NEEDED, EXPORT_ANEW_RUNS, EXPORT_ANEW_DONE };
 
 struct store {
 	struct list link;		/* exports.stores */
 	struct store_id id;
-	unsigned index;			/* the lowest that was free */
-	unsigned names;			/* exports */
+	const struct store_driver *driver;
+	unsigned index;			/* the lowest that was free; slot of each ring */
+	struct list names;		/* export.store_link, the oldest first */
 	unsigned writers, users;	/* control thread */
 	_Atomic(int) sync_error;	/* any thread */
 	enum export_anew anew;		/* control thread */
@@ -44,9 +52,10 @@ struct store {
 bool store_id_equal(const struct store_id *a, const struct store_id *b);
 /* The one of @stores that is @id; NULL: there is none.  Main thread, as all of the following. */
 struct store *store_find(const struct list *stores, const struct store_id *id);
-/* A new one in @stores, without a name, with @own bytes for its driver; NULL: no memory. */
-struct store *store_create(struct list *stores, const struct store_id *id, size_t own);
-/* Out of its list, and freed. */
+/* A store of @driver in @stores, without a name; NULL: no memory. */
+struct store *store_create(struct list *stores, const struct store_id *id,
+			   const struct store_driver *driver);
+/* Take @store, which has no name, from its list, and free it. */
 void store_destroy(struct store *store);
 
 #endif

@@ -43,7 +43,7 @@ static void export_init(struct world_server *s, const struct world_server_conf *
 	char spec[256 + RNBD_NAME_MAX], err[256];
 	struct export *ex;
 
-	exports_init(&s->exports);
+	exports_init(&s->exports, s->conf.threads + 1);
 	snprintf(spec, sizeof(spec), "%s=disk0", conf->export_name ? conf->export_name : "disk0");
 	CHECK(exports_add(&s->exports, spec, err, sizeof(err)) == 0);
 	ex = s->ex = list_entry(s->exports.list.next, struct export, link);
@@ -105,7 +105,7 @@ static struct world_server *server_make(struct world *w, const struct world_serv
 
 		snprintf(name, sizeof(name), "io%u", i);
 		CHECK(reactor_create(name, 64, &s->reactors[i]) == 0);
-		CHECK(export_ring_attach(s->reactors[i], &s->exports, !i, err, sizeof(err)) == 0);
+		CHECK(export_ring_attach(s->reactors[i], i, &s->exports, !i, err, sizeof(err)) == 0);
 	}
 	return s;
 }

@@ -126,7 +126,7 @@ static void *worker_main(void *arg)
 	struct worker *w = arg;
 	char err[256];
 
-	if (export_ring_attach(w->reactor, &exports, false, err, sizeof(err))) {
+	if (export_ring_attach(w->reactor, w->index, &exports, false, err, sizeof(err))) {
 		fprintf(stderr, "%s\n", err);
 		exit(1);
 	}
@@ -158,7 +158,7 @@ int main(void)
 
 	check(fd >= 0 && !ftruncate(fd, SECTORS * 512));
 	close(fd);
-	exports_init(&exports);
+	exports_init(&exports, REACTORS);
 	snprintf(spec, sizeof(spec), "a=%s,direct", path);
 	if (exports_add(&exports, spec, err, sizeof(err))) {
 		unlink(path);

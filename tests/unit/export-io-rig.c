@@ -21,7 +21,7 @@ void rig_init(struct rig *rig)
 	strcpy(rig->dir, "/var/tmp/test-export-io.XXXXXX");
 	cr_assert(mkdtemp(rig->dir));
 	cr_assert_eq(chdir(rig->dir), 0);
-	exports_init(&rig->exports);
+	exports_init(&rig->exports, 1);
 	cr_assert_eq(reactor_create("test", 64, &rig->reactor), 0);
 }
 
@@ -29,7 +29,7 @@ void rig_attach(struct rig *rig)
 {
 	char err[256] = "";
 
-	cr_assert_eq(export_ring_attach(rig->reactor, &rig->exports, false, err, sizeof(err)), 0,
+	cr_assert_eq(export_ring_attach(rig->reactor, 0, &rig->exports, false, err, sizeof(err)), 0,
 		     "%s", err);
 }
 

@@ -28,7 +28,7 @@ static void setup(void)
 		cr_assert_eq(ftruncate(fd, 4096), 0);
 		close(fd);
 	}
-	exports_init(&exports);
+	exports_init(&exports, 3);
 	apply_init(&apply, &exports);
 	err[0] = '\0';
 }

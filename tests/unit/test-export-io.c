@@ -368,14 +368,14 @@ static void open_anew(struct export *ex)
 /* Storage that is still broken: what the next client has flushed would not be safe. */
 Test(export_io, latched_error_stays_while_syncs_fail)
 {
-	struct export_desc broken;
+	struct export_desc broken = { .fd = -1 };
 	struct export *ex;
 
 	rig_file("f", SIZE, 0);
 	ex = rig_export(&rig, "a=f");
 	rig_attach(&rig);
 	cr_assert_eq(export_acquire(ex, RNBD_ACCESS_RW), 0);
-	store_file_desc_add(ex, &broken, -1);
+	list_add_tail(&store_file_all(ex->store)->descs, &broken.link);
 	export_sync_failed(ex, -ENOSPC);
 	export_release(ex, RNBD_ACCESS_RW);
 	open_anew(ex);
@@ -385,6 +385,7 @@ Test(export_io, latched_error_stays_while_syncs_fail)
 	open_anew(ex);
 	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
 	export_release(ex, RNBD_ACCESS_RW);
+	list_del(&broken.link);
 }
 
 Test(export_io, latched_error)

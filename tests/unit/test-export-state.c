@@ -25,7 +25,7 @@ static void begin(void)
 	strcpy(dir, "/tmp/test-export-state.XXXXXX");
 	cr_assert(mkdtemp(dir));
 	cr_assert_eq(chdir(dir), 0);
-	exports_init(&exports);
+	exports_init(&exports, 1);
 }
 
 static void end(void)
@@ -70,18 +70,20 @@ static void next_server(void)
 {
 	export_state_close(&exports);
 	exports_fini(&exports);
-	exports_init(&exports);
+	exports_init(&exports, 1);
 }
 
 /* One that did not come to its end. */
 static void next_server_after_a_kill(void)
 {
-	struct export *ex;
+	struct store *store;
 
-	list_for_each(ex, &exports.list, link) {
-		if (store_file(ex)->lock_fd >= 0)
-			close(store_file(ex)->lock_fd);
-		store_file(ex)->lock_fd = -1;
+	list_for_each(store, &exports.stores, link) {
+		struct store_file_keep *keep = &store_file_all(store)->keep;
+
+		if (keep->own_fd >= 0)
+			close(keep->own_fd);
+		keep->own_fd = -1;
 	}
 	close(exports.state_dir);
 	exports.state_dir = -1;
@@ -281,8 +283,9 @@ Test(export_lock, ends_with_the_last_user_of_the_description)
 	char err[512] = "";
 	int kept;
 
-	kept = dup(store_file(add(&exports, "a=f"))->fd);
+	add(&exports, "a=f");
 	cr_assert_eq(exports_lock(&exports, err, sizeof(err)), 0, "%s", err);
+	kept = dup(store_file_keep(exports_find(&exports, "a"))->lock_fd);
 	next_server();
 	cr_assert_not(lockable("f", LOCK_EX));
 	close(kept);
@@ -338,6 +341,30 @@ static int lock_soon(char *err, size_t errlen)
 	log_init(hear, LOG_LEVEL_INFO);
 	exports.lock_timeout_ms = WAIT_MS;
 	return exports_lock(&exports, err, errlen);
+}
+
+/* A second name makes a file that was only read one that is written. */
+Test(export_lock, becomes_exclusive_with_the_first_name_that_is_written)
+{
+	char err[512] = "";
+	struct export *b;
+	int other;
+
+	add(&exports, "a=f,readonly");
+	take(&exports, "state");
+	cr_assert(lockable("f", LOCK_SH));
+	cr_assert_not(lockable("f", LOCK_EX));
+	b = add(&exports, "b=f");
+	other = open("f", O_RDWR | O_CLOEXEC);
+	cr_assert_eq(flock(other, LOCK_SH), 0);
+	cr_assert_eq(lock_soon(err, sizeof(err)), -EWOULDBLOCK);
+	exports_del(&exports, b);
+	cr_assert_eq(flock(other, LOCK_UN), 0);
+	cr_assert_not(lockable("f", LOCK_EX), "the name that is read keeps its lock");
+	b = add(&exports, "b=f");
+	cr_assert_eq(exports_lock(&exports, err, sizeof(err)), 0, "%s", err);
+	cr_assert_not(lockable("f", LOCK_SH));
+	close(other);
 }
 
 /* A description of "f" that no process has open: it is on its way through a socket, which is what
@@ -480,7 +507,7 @@ Test(export_lock, of_a_killed_server_counts)
 
 	add(&exports, "a=f");
 	take(&exports, "state");
-	hidden = hide(dup(store_file(exports_find(&exports, "a"))->fd));
+	hidden = hide(dup(store_file_keep(exports_find(&exports, "a"))->lock_fd));
 	next_server_after_a_kill();
 	for_each_case(spec, specs) {
 		add(&exports, *spec);
@@ -506,7 +533,7 @@ Test(export_lock, in_the_state_directory_counts)
 	add(&exports, "a=f");
 	s = stranger(65534, false);
 	take(&exports, "state");
-	hidden = hide(dup(store_file(exports_find(&exports, "a"))->lock_fd));
+	hidden = hide(dup(store_file_keep(exports_find(&exports, "a"))->own_fd));
 	next_server_after_a_kill();
 	for_each_case(spec, specs) {
 		add(&exports, *spec);

@@ -19,7 +19,7 @@ static void setup(void)
 	strcpy(dir, "/tmp/test-export.XXXXXX");
 	cr_assert(mkdtemp(dir));
 	cr_assert_eq(chdir(dir), 0);
-	exports_init(&exports);
+	exports_init(&exports, 1);
 }
 
 static void teardown(void)

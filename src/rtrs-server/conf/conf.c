@@ -286,7 +286,7 @@ static int add_export(struct srv_conf *conf, const char *spec, char *err, size_t
 	if (!all)
 		return -ENOMEM;
 	conf->exports = all;
-	exports_init(&none);
+	exports_init(&none, 0);
 	rc = exports_check(&none, spec, err, len);
 	if (rc)
 		return rc;

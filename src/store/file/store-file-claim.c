@@ -40,14 +40,18 @@ int store_file_claim_refuse(const struct export *ex, const char *use, char *err,
 	return -EBUSY;
 }
 
-/* The export of this server that has claimed the device of @ex, its disk or a partition of it. */
+/* An export that is written, of a store that this server has claimed: of the device of @ex, its
+ * disk or a partition of it. */
 static const struct export *claimed_by(const struct export *ex)
 {
 	const struct export *other;
+	const struct store *store;
 
-	list_for_each(other, &ex->all->list, link) {
-		if (other->driver == ex->driver && store_file(other)->claim_fd >= 0 &&
-		    store_file_inuse_same_disk(store_file(other)->dev, store_file(ex)->dev))
+	list_for_each(store, &ex->all->stores, link) {
+		if (store->driver != ex->driver || store_file_all(store)->keep.claim_fd < 0)
+			continue;
+		other = exports_name(store);
+		if (store_file_inuse_same_disk(store_file(other)->dev, store_file(ex)->dev))
 			return other;
 	}
 	return NULL;
@@ -132,9 +136,9 @@ int store_file_claim(struct export *ex, char *err, size_t errlen)
 	int fd;
 
 	if (store_file_claim_needed(ex)) {
-		other = claimed_by(ex);
-		if (other && other->store == ex->store)
+		if (store_file_keep(ex)->claim_fd >= 0)
 			return 0;
+		other = claimed_by(ex);
 		if (other) {
 			snprintf(use, sizeof(use),
 				 "is on the same disk as '%.256s', which the export "
@@ -145,10 +149,9 @@ int store_file_claim(struct export *ex, char *err, size_t errlen)
 		fd = claim_wait(ex, err, errlen);
 		if (fd < 0)
 			return fd;
-		store_file(ex)->claim_fd = fd;
-		store_file_all(ex->store)->claimer = ex;
+		store_file_keep(ex)->claim_fd = fd;
 	}
-	if (exports_writer(ex->all, ex->store) == ex)
+	if (exports_writer(ex->store) == ex)
 		store_file_users_warn(ex);
 	return 0;
 }

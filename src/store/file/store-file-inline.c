@@ -76,7 +76,7 @@ static void find_kind(struct export_io *io)
 /* May @ring's thread write to @ex by itself now, if it is of the kind where that is faster? */
 static bool may_call(const struct export_ring *ring, const struct export *ex)
 {
-	return !ex->direct && ex->all->one_medium && store_file(ex)->local_fs &&
+	return !ex->direct && exports_one_medium(ex->all) && store_file(ex)->local_fs &&
 	       !ring->never_blocks && clock_now_ms() >= ring->inline_pause_until_ms;
 }
 

@@ -38,14 +38,18 @@ struct store_file_sync {
 	struct reactor_op op;
 	struct reactor *reactor;
 	struct export *ex;
-	struct export_desc desc;	/* for nothing else: tells us each error once */
 	struct list waiting, running;	/* export_io.link */
 };
 
-/* Fixed files: the export's descriptor, its fdatasync's, its tail's, its claim's and its lock
- * file's.  The last two are there to last as long as the ring. */
-#define STORE_FILE_NFIXED 5u
-_Static_assert(STORE_FILE_NFIXED <= EXPORT_RING_NFIXED, "a slot has room for them");
+/* Fixed files of an export: its descriptor, that of its fdatasync, its tail's. */
+#define STORE_FILE_NFIXED 3u
+_Static_assert(STORE_FILE_NFIXED <= EXPORT_RING_NFIXED - EXPORT_RING_STORE_FIXED,
+	       "a slot has room for the files of an export");
+/* Fixed files of a store: its claim, its locks, its lock file.  The last two are there to last as
+ * long as the ring. */
+#define STORE_FILE_NKEPT 3u
+_Static_assert(STORE_FILE_NKEPT <= EXPORT_RING_STORE_FIXED,
+	       "a slot has room for the files of a store");
 
 static inline int store_file_fixed(const struct export *ex)
 {
@@ -62,13 +66,19 @@ static inline int store_file_fixed_tail(const struct export *ex)
 	return store_file_fixed(ex) + 2;
 }
 
+static inline int store_file_fixed_kept(const struct store *store)
+{
+	return (int)(EXPORT_RING_NFIXED * store->index + EXPORT_RING_NFIXED -
+		     EXPORT_RING_STORE_FIXED);
+}
+
 /* For DISCARD and WRITE_ZEROES: to a device that is claimed the kernel lets only the description do
  * these that has the claim (else EBUSY, when pages are dirty). */
 static inline int store_file_fixed_zero(const struct export *ex)
 {
-	const struct export *claimer = store_file_all(ex->store)->claimer;
+	bool claimed = store_file_keep(ex)->claim_fd >= 0;
 
-	return claimer ? store_file_fixed(claimer) + 3 : store_file_fixed(ex);
+	return claimed ? store_file_fixed_kept(ex->store) : store_file_fixed(ex);
 }
 
 /* READ and WRITE; WRITE_ZEROES by writing them. */
@@ -92,9 +102,6 @@ void store_file_extents_detach(struct export_slot *slot);
 bool store_file_size(struct reactor *r, struct export *ex, int64_t *size,
 		      void (*done)(struct export *ex, int64_t size, void *arg), void *arg);
 
-/* The ring of @slot gets a description of its own for fdatasync. */
-int store_file_sync_attach(struct export_slot *slot, char *err, size_t errlen);
-void store_file_sync_detach(struct export_slot *slot);
 void store_file_sync(struct export_io *io);
 /* export_io_anew(). */
 void store_file_sync_anew(struct reactor *r, struct export *ex, void (*done)(void *arg),

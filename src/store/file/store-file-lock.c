@@ -11,8 +11,12 @@
  *     servers, of any user, directory and container.  It takes a description that can write.  Who
  *     only reads cannot have it, and can keep others from it;
  *   - flock(2) on the exported file: for udev and for programs that lock images.
- * All of them belong to descriptions that are fixed files of the rings, so they come free when no
- * request of a dead server is in the storage any more. */
+ * All of them belong to the store's own descriptions (struct store_file_keep), which are fixed files
+ * of the rings, so the locks come free when no request of a dead server is in the storage any more.
+ *
+ * A store that is only read has shared locks.  They become exclusive with its first name that is
+ * written: the shared ones are given back for each attempt, because flock(2) does not tell two
+ * descriptions of one process from those of two. */
 #include <config.h>
 
 #include <errno.h>
@@ -37,6 +41,8 @@
 
 struct waiting {
 	struct export *ex;
+	bool writes;			/* what is wanted: exclusive locks */
+	struct store_file_keep got;
 	uint64_t since_ms, tell_ms;
 	bool late;			/* TELL_MS are over: only holders who may write count */
 	bool told;
@@ -66,22 +72,21 @@ static int wait_for_flock(struct waiting *w, const struct stat *st)
 
 static int lock_own(struct waiting *w)
 {
-	struct store_file *f = store_file(w->ex);
 	int dir = w->ex->all->state_dir, fd;
-	char name[EXPORT_UNIQUE_NAME_MAX];
+	char name[STORE_ID_NAME_MAX];
 	struct stat st = { 0 };
 
-	if (dir < 0 || f->lock_fd >= 0)
+	if (dir < 0 || w->got.own_fd >= 0)
 		return 0;
-	export_unique_name(w->ex, "lock", name, sizeof(name));
-	fd = lock_file_take(dir, name, w->ex->readonly ? LOCK_SH : LOCK_EX);
+	store_id_name(&w->ex->id, "lock", name, sizeof(name));
+	fd = lock_file_take(dir, name, w->writes ? LOCK_EX : LOCK_SH);
 	if (fd == -EWOULDBLOCK) {
 		fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW);
 		return wait_for_flock(w, &st);
 	}
 	/* A directory that is full, or where others make files, costs this lock alone. */
 	w->own_rc = MIN(fd, 0);
-	f->lock_fd = MAX(fd, -1);
+	w->got.own_fd = MAX(fd, -1);
 	return 0;
 }
 
@@ -89,10 +94,10 @@ static int lock_own(struct waiting *w)
  * writes.  A lock of a description has no pid here; a server has flock(2), too. */
 static int lock_byte(struct waiting *w)
 {
-	bool reads = w->ex->readonly;
+	bool reads = !w->writes;
 	struct flock lock = { .l_type = reads ? F_RDLCK : F_WRLCK, .l_whence = SEEK_SET,
 			      .l_start = STORE_FILE_WRITER_BYTE, .l_len = 1 };
-	int fd = store_file(w->ex)->fd;
+	int fd = w->got.lock_fd;
 	struct stat st;
 
 	/* A server that reads looks for one that writes, and leaves no lock that would be in the
@@ -113,11 +118,11 @@ static int lock_byte(struct waiting *w)
 
 static int lock_file(struct waiting *w)
 {
-	int fd = store_file(w->ex)->fd;
+	int fd = w->got.lock_fd;
 	struct stat st;
 
 	*w->ignored = '\0';
-	if (!flock(fd, (w->ex->readonly ? LOCK_SH : LOCK_EX) | LOCK_NB))
+	if (!flock(fd, (w->writes ? LOCK_EX : LOCK_SH) | LOCK_NB))
 		return 0;
 	if ((errno != EWOULDBLOCK && errno != EINTR) || fstat(fd, &st))
 		return -errno;
@@ -128,13 +133,30 @@ static int lock_file(struct waiting *w)
 	return 0;
 }
 
+/* Give back the shared locks that the store of @w has; or take them again. */
+static void change_shared(const struct waiting *w, int how)
+{
+	const struct store_file_keep *keep = store_file_keep(w->ex);
+
+	if (keep->lock_fd >= 0)
+		flock(keep->lock_fd, how | LOCK_NB);
+	if (keep->own_fd >= 0)
+		flock(keep->own_fd, how | LOCK_NB);
+}
+
 static int lock_all(struct waiting *w)
 {
-	int rc = lock_own(w);
+	int rc;
 
+	change_shared(w, LOCK_UN);
+	rc = lock_own(w);
 	if (!rc)
 		rc = lock_byte(w);
-	return rc ? rc : lock_file(w);
+	if (!rc)
+		rc = lock_file(w);
+	if (rc)
+		change_shared(w, LOCK_SH);
+	return rc;
 }
 
 /* ---- waiting ---- */
@@ -226,16 +248,39 @@ int store_file_lock_check_same(const struct export *ex, char *err, size_t errlen
 	return -ESTALE;
 }
 
+/* @w has the locks: they are the store's, in place of what it had. */
+static void keep_locks(const struct waiting *w)
+{
+	struct store_file_keep *keep = store_file_keep(w->ex);
+
+	store_file_close_fd(keep->lock_fd);
+	store_file_close_fd(keep->own_fd);
+	keep->lock_fd = w->got.lock_fd;
+	keep->own_fd = w->got.own_fd;
+	keep->writes = w->writes;
+}
+
 int store_file_lock(struct export *ex, char *err, size_t errlen)
 {
-	struct waiting w = { .ex = ex, .since_ms = clock_now_ms() };
-	int rc = lock_wait(&w, ex->all->lock_timeout_ms);
+	const struct store_file_keep *keep = store_file_keep(ex);
+	struct waiting w = { .ex = ex, .since_ms = clock_now_ms(),
+			     .writes = exports_writer(ex->store), .got = { .own_fd = -1 } };
+	int rc;
 
+	if (keep->lock_fd >= 0 && (keep->writes || !w.writes))
+		return 0;
+	w.got.lock_fd = store_file_reopen(ex);
+	rc = w.got.lock_fd < 0 ? w.got.lock_fd : lock_wait(&w, ex->all->lock_timeout_ms);
+	if (!rc) {
+		keep_locks(&w);
+		return 0;
+	}
+	store_file_lock_drop(ex->all, ex->store, &w.got);
 	if (rc == -EWOULDBLOCK)
 		snprintf(err, errlen,
 			 "export '%s': '%s' is locked by %s: waited %u s (--lock-timeout)",
 			 ex->name, ex->path, w.who, ex->all->lock_timeout_ms / 1000);
-	else if (rc)
+	else
 		snprintf(err, errlen,
 			 "export '%s': '%s' cannot be locked: %s: its file system may have no "
 			 "locks (--no-lock exports it without, see LOCKS in rtrs-server(8))",
@@ -243,12 +288,15 @@ int store_file_lock(struct export *ex, char *err, size_t errlen)
 	return rc;
 }
 
-void store_file_lock_drop(struct store_file *f)
+void store_file_lock_drop(const struct exports *e, const struct store *store,
+			  struct store_file_keep *keep)
 {
-	char name[EXPORT_UNIQUE_NAME_MAX];
+	char name[STORE_ID_NAME_MAX];
 
-	if (f->lock_fd < 0)
-		return;
-	export_unique_name(&f->ex, "lock", name, sizeof(name));
-	lock_file_drop(f->lock_fd, f->ex.all->state_dir, name);
+	store_id_name(&store->id, "lock", name, sizeof(name));
+	/* ORDER: the lock file first, while the other locks keep the next server waiting. */
+	if (keep->own_fd >= 0)
+		lock_file_drop(keep->own_fd, e->state_dir, name);
+	store_file_close_fd(keep->lock_fd);
+	keep->own_fd = keep->lock_fd = -1;
 }

@@ -20,8 +20,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "store-file-io.h"
+#include "exports.h"
 #include "log.h"
+#include "store-file-io.h"
 
 static void sync_submit(struct store_file_sync *sync)
 {
@@ -68,65 +69,6 @@ static void sync_done(struct reactor_op *op, int res, unsigned flags)
 		export_io_next(io, status);
 }
 
-/* A second open file description of @ex. */
-static int reopen(const struct export *ex)
-{
-	char path[32];
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", store_file(ex)->fd);
-	fd = open(path, O_CLOEXEC | (ex->readonly ? O_RDONLY : O_RDWR));
-	return fd < 0 ? -errno : fd;
-}
-
-static int make_fixed(struct export_slot *slot, int sync_fd)
-{
-	const struct store_file *f = store_file(slot->ex);
-	int fds[STORE_FILE_NFIXED] = { f->fd, sync_fd, f->tail_fd, f->claim_fd, f->lock_fd };
-	int rc = io_uring_register_files_update(&slot->ring->reactor->ring,
-						(unsigned)store_file_fixed(slot->ex), fds,
-						STORE_FILE_NFIXED);
-
-	return rc == STORE_FILE_NFIXED ? 0 : rc < 0 ? rc : -EIO;
-}
-
-int store_file_sync_attach(struct export_slot *slot, char *err, size_t errlen)
-{
-	struct store_file_sync *sync = calloc(1, sizeof(*sync));
-	struct export *ex = slot->ex;
-	int fd = sync ? reopen(ex) : -ENOMEM;
-	int rc = fd < 0 ? fd : make_fixed(slot, fd);
-
-	if (fd < 0)
-		snprintf(err, errlen, "export '%s': '%s' cannot be opened again through /proc: %s",
-			 ex->name, ex->path, strerror(-fd));
-	else if (rc)
-		snprintf(err, errlen,
-			 "export '%s': cannot make it a fixed file of the io_uring: %s", ex->name,
-			 strerror(-rc));
-	if (rc) {
-		if (fd >= 0)
-			close(fd);
-		free(sync);
-		return rc;
-	}
-	sync->op.done = sync_done;
-	sync->reactor = slot->ring->reactor;
-	sync->ex = ex;
-	store_file_desc_add(ex, &sync->desc, fd);
-	list_init(&sync->waiting);
-	list_init(&sync->running);
-	slot->own = sync;
-	return 0;
-}
-
-void store_file_sync_detach(struct export_slot *slot)
-{
-	struct store_file_sync *sync = slot->own;
-
-	close(sync->desc.fd);
-	free(sync);
-}
 
 void store_file_sync(struct export_io *io)
 {
@@ -145,7 +87,8 @@ static void anew_go(struct export_anew_io *io)
 {
 	struct io_uring_sqe *sqe = reactor_sqe(io->reactor, &io->op);
 
-	io_uring_prep_fsync(sqe, io->desc->fd, IORING_FSYNC_DATASYNC);
+	io_uring_prep_fsync(sqe, list_entry(io->desc, struct export_desc, link)->fd,
+			    IORING_FSYNC_DATASYNC);
 }
 
 static void anew_end(struct export_anew_io *io)
@@ -165,6 +108,7 @@ static void anew_end(struct export_anew_io *io)
 static void anew_done(struct reactor_op *op, int res, unsigned flags)
 {
 	struct export_anew_io *io = container_of(op, struct export_anew_io, op);
+	struct list *descs = &store_file_all(io->ex->store)->descs;
 
 	if (res == -EINTR || res == -EAGAIN) {
 		anew_go(io);
@@ -173,11 +117,11 @@ static void anew_done(struct reactor_op *op, int res, unsigned flags)
 	if (res < 0 && io->pass == ANEW_PASSES)
 		io->status = res;
 	io->desc = io->desc->next;
-	if (!io->desc && io->pass < ANEW_PASSES) {
+	if (io->desc == descs && io->pass < ANEW_PASSES) {
 		io->pass++;
-		io->desc = atomic_load(&store_file_all(io->ex->store)->descs);
+		io->desc = descs->next;
 	}
-	if (io->desc)
+	if (io->desc != descs)
 		anew_go(io);
 	else
 		anew_end(io);
@@ -192,7 +136,7 @@ void store_file_sync_anew(struct reactor *r, struct export *ex, void (*done)(voi
 		.op.done = anew_done,
 		.reactor = r,
 		.ex = ex,
-		.desc = atomic_load(&all->descs),
+		.desc = all->descs.next,
 		.pass = 1,
 		.done = done,
 		.arg = arg,
@@ -202,15 +146,76 @@ void store_file_sync_anew(struct reactor *r, struct export *ex, void (*done)(voi
 
 /* ---- a file on a ring ---- */
 
+/* Make @fds, @n of them, the fixed files of @ring from @first on; -1: none there.  0 or -errno. */
+static int make_fixed(struct export_ring *ring, int first, const int *fds, unsigned n)
+{
+	int rc = io_uring_register_files_update(&ring->reactor->ring, (unsigned)first, fds, n);
+
+	return rc == (int)n ? 0 : rc < 0 ? rc : -EIO;
+}
+
+static int fixed_result(const struct export *ex, int rc, char *err, size_t errlen)
+{
+	if (rc)
+		snprintf(err, errlen,
+			 "export '%s': cannot make it a fixed file of the io_uring: %s", ex->name,
+			 strerror(-rc));
+	return rc;
+}
+
+static int file_attach(struct export_slot *slot, char *err, size_t errlen)
+{
+	const struct store_file *f = store_file(slot->ex);
+	int fds[STORE_FILE_NFIXED] = { f->fd, f->sync_descs[slot->ring->index].fd, f->tail_fd };
+	struct store_file_sync *sync = calloc(1, sizeof(*sync));
+	int rc = -ENOMEM;
+
+	if (sync)
+		rc = make_fixed(slot->ring, store_file_fixed(slot->ex), fds, STORE_FILE_NFIXED);
+	if (rc) {
+		free(sync);
+		return fixed_result(slot->ex, rc, err, errlen);
+	}
+	sync->op.done = sync_done;
+	sync->reactor = slot->ring->reactor;
+	sync->ex = slot->ex;
+	list_init(&sync->waiting);
+	list_init(&sync->running);
+	slot->own = sync;
+	return 0;
+}
+
 static void file_detach(struct export_slot *slot)
 {
+	static const int none[STORE_FILE_NFIXED] = { -1, -1, -1 };
+
 	store_file_extents_detach(slot);
-	store_file_sync_detach(slot);
+	make_fixed(slot->ring, store_file_fixed(slot->ex), none, STORE_FILE_NFIXED);
+	free(slot->own);
+}
+
+static int file_attach_store(struct export_ring *ring, struct store *store, char *err,
+			     size_t errlen)
+{
+	const struct store_file_keep *keep = &store_file_all(store)->keep;
+	int fds[STORE_FILE_NKEPT] = { keep->claim_fd, keep->lock_fd, keep->own_fd };
+	int rc = make_fixed(ring, store_file_fixed_kept(store), fds, STORE_FILE_NKEPT);
+
+	return fixed_result(exports_name(store), rc, err, errlen);
+}
+
+static void file_detach_store(struct export_ring *ring, struct store *store)
+{
+	static const int none[STORE_FILE_NKEPT] = { -1, -1, -1 };
+
+	make_fixed(ring, store_file_fixed_kept(store), none, STORE_FILE_NKEPT);
 }
 
 const struct store_io_ops store_file_io_ops = {
-	.attach = store_file_sync_attach,
+	.attach = file_attach,
 	.detach = file_detach,
+	.attach_store = file_attach_store,
+	.detach_store = file_detach_store,
 	.rw = store_file_rw,
 	.zero = store_file_zero,
 	.extents = store_file_extents,

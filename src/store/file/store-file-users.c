@@ -144,6 +144,14 @@ static bool find_loop(const struct export *ex, char *name, size_t len)
 	return found;
 }
 
+/* A description that meets no lock of this server. */
+static int description_of(const struct export *ex)
+{
+	int lock_fd = store_file_keep(ex)->lock_fd;
+
+	return lock_fd >= 0 ? lock_fd : store_file(ex)->fd;
+}
+
 /* A lock of fcntl(2), as QEMU has them on its images: flock(2) does not meet those.  The byte of
  * servers is none of these. */
 static bool locked_by_program(const struct export *ex)
@@ -151,7 +159,7 @@ static bool locked_by_program(const struct export *ex)
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET,
 			      .l_len = STORE_FILE_WRITER_BYTE };
 
-	return !fcntl(store_file(ex)->fd, F_OFD_GETLK, &lock) && lock.l_type != F_UNLCK;
+	return !fcntl(description_of(ex), F_OFD_GETLK, &lock) && lock.l_type != F_UNLCK;
 }
 
 /* That byte, of a server that --no-lock did not wait for. */
@@ -160,7 +168,7 @@ static bool locked_by_server(const struct export *ex)
 	struct flock lock = { .l_type = F_RDLCK, .l_whence = SEEK_SET,
 			      .l_start = STORE_FILE_WRITER_BYTE, .l_len = 1 };
 
-	return !fcntl(store_file(ex)->fd, F_OFD_GETLK, &lock) && lock.l_type == F_WRLCK;
+	return !fcntl(description_of(ex), F_OFD_GETLK, &lock) && lock.l_type == F_WRLCK;
 }
 
 void store_file_users_warn(const struct export *ex)

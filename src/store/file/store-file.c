@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
+#include "exports.h"
 #include "store-file.h"
 
 #define DIO_ALIGN_MAX 65536u
@@ -49,6 +50,38 @@ static bool only_readable(const struct export *ex, int err)
 {
 	return !ex->readonly && (err == EACCES || err == EROFS || err == EPERM) &&
 	       !access(ex->path, R_OK);
+}
+
+int store_file_reopen(const struct export *ex)
+{
+	char path[32];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", store_file(ex)->fd);
+	fd = open(path, O_CLOEXEC | (ex->readonly ? O_RDONLY : O_RDWR));
+	return fd < 0 ? -errno : fd;
+}
+
+/* One for each ring. */
+static int open_sync_descs(struct export *ex, const struct refusal *to)
+{
+	unsigned n = ex->all->nrings;
+	struct export_desc *descs = calloc(n + 1, sizeof(*descs));
+
+	if (!descs)
+		return refuse(to, -ENOMEM, "cannot be opened: out of memory");
+	store_file(ex)->sync_descs = descs;
+	for (unsigned i = 0; i < n; i++)
+		descs[i].fd = -1;
+	for (unsigned i = 0; i < n; i++) {
+		int fd = store_file_reopen(ex);
+
+		if (fd < 0)
+			return refuse(to, fd, "cannot be opened again through /proc: %s",
+				      strerror(-fd));
+		descs[i].fd = fd;
+	}
+	return 0;
 }
 
 static int open_path(struct export *ex, const struct refusal *to)
@@ -224,19 +257,40 @@ static int file_open(struct export *ex, char *err, size_t errlen)
 	rc = learn_size(ex, &st, &to);
 	if (!rc && ex->direct)
 		rc = learn_dio_align(ex, &to);
+	if (!rc)
+		rc = open_sync_descs(ex, &to);
 	if (rc)
 		return rc;
 	store_file_geometry(store_file(ex), (uint32_t)st.st_blksize);
 	return 0;
 }
 
+static void desc_add(struct store_file *f, struct export_desc *desc, int fd)
+{
+	desc->fd = fd;
+	list_init(&desc->link);
+	if (fd >= 0)
+		list_add_tail(&store_file_all(f->ex.store)->descs, &desc->link);
+}
+
 static void file_added(struct export *ex)
 {
 	struct store_file *f = store_file(ex);
 
-	store_file_desc_add(ex, &f->fd_desc, f->fd);
-	if (f->tail_fd >= 0)
-		store_file_desc_add(ex, &f->tail_desc, f->tail_fd);
+	desc_add(f, &f->fd_desc, f->fd);
+	desc_add(f, &f->tail_desc, f->tail_fd);
+	for (unsigned i = 0; i < ex->all->nrings; i++)
+		desc_add(f, &f->sync_descs[i], f->sync_descs[i].fd);
+}
+
+static void file_removed(struct export *ex)
+{
+	struct store_file *f = store_file(ex);
+
+	list_del(&f->fd_desc.link);
+	list_del(&f->tail_desc.link);
+	for (unsigned i = 0; i < ex->all->nrings; i++)
+		list_del(&f->sync_descs[i].link);
 }
 
 /* No ring has the file any more, so nothing waits. */
@@ -253,18 +307,6 @@ static void seeker_end(struct export_seeker *s)
 	pthread_mutex_destroy(&s->lock);
 }
 
-static void file_free(struct store_file *f)
-{
-	if (f->claim_fd >= 0)
-		close(f->claim_fd);
-	store_file_lock_drop(f);
-	if (f->tail_fd >= 0)
-		close(f->tail_fd);
-	if (f->fd >= 0)
-		close(f->fd);
-	free(f);
-}
-
 static void file_close(struct export *ex)
 {
 	struct store_file *f = store_file(ex);
@@ -272,22 +314,28 @@ static void file_close(struct export *ex)
 	seeker_end(&f->seeker);
 	if (!f->asking)
 		free(f->ask);
-	if (!ex->store) {
-		file_free(f);
-		return;
-	}
-	f->next_gone = store_file_all(ex->store)->gone;
-	store_file_all(ex->store)->gone = f;
+	for (unsigned i = 0; f->sync_descs && i < ex->all->nrings; i++)
+		store_file_close_fd(f->sync_descs[i].fd);
+	free(f->sync_descs);
+	store_file_close_fd(f->tail_fd);
+	store_file_close_fd(f->fd);
+	free(f);
 }
 
-static void file_store_close(struct store *store)
+static void file_store_init(struct store *store)
 {
-	struct store_file *f, *next;
+	struct store_file_all *all = store_file_all(store);
 
-	for (f = store_file_all(store)->gone; f; f = next) {
-		next = f->next_gone;
-		file_free(f);
-	}
+	list_init(&all->descs);
+	all->keep.lock_fd = all->keep.own_fd = all->keep.claim_fd = -1;
+}
+
+static void file_store_close(const struct exports *e, struct store *store)
+{
+	struct store_file_keep *keep = &store_file_all(store)->keep;
+
+	store_file_close_fd(keep->claim_fd);
+	store_file_lock_drop(e, store, keep);
 }
 
 static struct export *file_create(void)
@@ -300,9 +348,7 @@ static struct export *file_create(void)
 	pthread_cond_init(&f->seeker.cond, NULL);
 	list_init(&f->seeker.waiting);
 	f->fd = -1;
-	f->lock_fd = -1;
 	f->tail_fd = -1;
-	f->claim_fd = -1;
 	return &f->ex;
 }
 
@@ -338,10 +384,12 @@ const struct store_driver store_file_driver = {
 	.check = file_check,
 	.open = file_open,
 	.added = file_added,
+	.removed = file_removed,
 	.lock = store_file_lock,
 	.claim = store_file_claim,
 	.check_same = store_file_lock_check_same,
 	.close = file_close,
 	.store_own = sizeof(struct store_file_all),
+	.store_init = file_store_init,
 	.store_close = file_store_close,
 };

@@ -6,14 +6,15 @@
 
 #include <pthread.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include "export.h"
 #include "reactor.h"
 
 /* An open file description.  The kernel tells each of them a write-back error once. */
 struct export_desc {
-	struct export_desc *next;
-	int fd;
+	struct list link;		/* store_file_all.descs */
+	int fd;				/* -1: none */
 };
 
 /* Opening anew, see export_acquire(); store-file-sync.c. */
@@ -21,7 +22,7 @@ struct export_anew_io {
 	struct reactor_op op;
 	struct reactor *reactor;
 	struct export *ex;		/* one of the names */
-	struct export_desc *desc;	/* whose turn it is */
+	struct list *desc;		/* export_desc.link: whose turn it is */
 	unsigned pass;
 	int status;
 	void (*done)(void *arg);
@@ -41,19 +42,17 @@ struct export_seeker {
 
 struct store_file {
 	struct export ex;
-	int fd;
+	int fd;				/* for all but fdatasync */
 	bool is_block;
 	bool force;			/* block device: whoever else uses it */
 	dev_t dev;			/* file: st_dev, st_ino; block device: st_rdev, 0 */
 	ino_t ino;
-	int lock_fd;			/* -1: none; store-file-lock.c */
 	bool local_fs;			/* a write waits for this machine only */
 	/* direct: from tail_start on, the last bytes of a file whose size is no multiple of
 	 * block_align, and all that it has grown by since, data goes through the page cache
 	 * (tail_fd). */
 	int tail_fd;			/* -1: none */
 	uint64_t tail_start;		/* UINT64_MAX: none */
-	int claim_fd;			/* O_EXCL, for DISCARD and WRITE_ZEROES; -1: none */
 	_Atomic(unsigned) cannot;	/* STORE_FILE_CANNOT_*: learnt by asking the kernel */
 	_Atomic(int) inline_kind;	/* store-file-inline.c; any thread */
 	struct export_seeker seeker;
@@ -63,7 +62,7 @@ struct store_file {
 					 * lives */
 
 	struct export_desc fd_desc, tail_desc;
-	struct store_file *next_gone;	/* store_file_all.gone */
+	struct export_desc *sync_descs;	/* [exports.nrings]: for fdatasync on each ring */
 };
 
 extern const struct store_driver store_file_driver;
@@ -73,14 +72,20 @@ extern const struct store_driver store_file_driver;
 #define STORE_FILE_CANNOT_PUNCH 0x4u
 #define STORE_FILE_CANNOT_ZERO_RANGE 0x8u
 
+/* Descriptors that keep others away from a file.  They belong to its store and are fixed files of
+ * each ring, so they last as long as a request of this server is in the storage. */
+struct store_file_keep {
+	int lock_fd;			/* has the locks of the file; -1: not locked */
+	int own_fd;			/* the lock file in the state directory; -1: none */
+	int claim_fd;			/* O_EXCL, for DISCARD and WRITE_ZEROES; -1: none */
+	bool writes;			/* the locks are those of a server that writes */
+};
+
 /* Of a store: a file under all of its names. */
 struct store_file_all {
-	_Atomic(struct export_desc *) descs;	/* all of them, see export_acquire() */
+	struct list descs;		/* export_desc.link; control thread */
 	struct export_anew_io anew_io;
-	const struct export *claimer;	/* has claim_fd; NULL: none */
-	/* Names that were removed while there were others: their descriptions stay open, because
-	 * one of them may have the locks. */
-	struct store_file *gone;
+	struct store_file_keep keep;	/* constant while a ring has a name */
 } __attribute__((may_alias));
 
 static inline struct store_file_all *store_file_all(const struct store *store)
@@ -93,16 +98,19 @@ static inline struct store_file *store_file(const struct export *ex)
 	return container_of(ex, struct store_file, ex);
 }
 
-/* @desc is one more description of @ex's file; it lives as long as @ex is used.  Any thread. */
-static inline void store_file_desc_add(struct export *ex, struct export_desc *desc, int fd)
+static inline struct store_file_keep *store_file_keep(const struct export *ex)
 {
-	_Atomic(struct export_desc *) *head = &store_file_all(ex->store)->descs;
-
-	desc->fd = fd;
-	desc->next = atomic_load(head);
-	while (!atomic_compare_exchange_weak(head, &desc->next, desc))
-		;
+	return &store_file_all(ex->store)->keep;
 }
+
+static inline void store_file_close_fd(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+/* One more description of the file of @ex: a descriptor, or -errno.  Any thread; blocks. */
+int store_file_reopen(const struct export *ex);
 
 /* Geometry of the opened @f, by what it is.  Main thread, as all of the following. */
 void store_file_geometry(struct store_file *f, uint32_t st_blksize);
@@ -131,15 +139,16 @@ bool store_file_users_writer(const struct export *ex, char *name, size_t len);
 void store_file_users_warn(const struct export *ex);
 /* Is it a device that must not be in use by others? */
 bool store_file_claim_needed(const struct export *ex);
-/* export_ops.claim */
+/* store_driver.claim */
 int store_file_claim(struct export *ex, char *err, size_t errlen);
 /* The byte that a server locks in a file that it writes: "rtrs", behind all that programs lock in
  * images. */
 #define STORE_FILE_WRITER_BYTE 0x7274727300000000
-/* export_ops.lock */
+/* store_driver.lock */
 int store_file_lock(struct export *ex, char *err, size_t errlen);
-/* Before the descriptors are closed, with which the other locks go. */
-void store_file_lock_drop(struct store_file *f);
+/* Give back what @keep of @store has. */
+void store_file_lock_drop(const struct exports *e, const struct store *store,
+			  struct store_file_keep *keep);
 int store_file_lock_check_same(const struct export *ex, char *err, size_t errlen);
 
 #endif
