@@ -92,55 +92,96 @@ static void state_init(struct export_state *state, uint64_t losses)
 	memcpy(state->magic, STATE_MAGIC, sizeof(state->magic));
 }
 
-/* Map the state file of the store of @ex.  0 or -errno. */
-static int map_state(const struct export *ex, int dirfd)
+/* @state, which is mapped, is that of @store from now on, with what @store knows of losses. */
+static void set_state(struct store *store, struct export_state *state)
 {
-	char name[STORE_ID_NAME_MAX];
-	_cleanup_close_ int fd = -1;
-	struct export_state *state;
+	uint64_t known = atomic_load(&store->own_state.losses);
+
+	if (atomic_load(&state->losses) < known)
+		atomic_store(&state->losses, known);
+	atomic_store_explicit(&store->state, state, memory_order_release);
+}
+
+/* The page of the state file @name; NULL with -errno in *@rc.  *@is_new: it was empty. */
+static struct export_state *map_file(const char *name, int dirfd, bool *is_new, int *rc)
+{
+	_cleanup_close_ int fd = openat(dirfd, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
+					0600);
 	struct stat st;
 	void *map;
+
+	*rc = 0;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		*rc = -errno;
+	/* Allocated, because a page that a full file system cannot give later is SIGBUS. */
+	if (!*rc)
+		*rc = -posix_fallocate(fd, 0, STATE_SIZE);
+	if (*rc)
+		return NULL;
+	*is_new = !st.st_size;
+	map = mmap(NULL, STATE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (map != MAP_FAILED)
+		return map;
+	*rc = -errno;
+	return NULL;
+}
+
+/* Map the state file of @store.  0 or -errno. */
+static int map_state(struct store *store, int dirfd)
+{
+	char name[STORE_ID_NAME_MAX];
+	struct export_state *state;
+	bool is_new;
 	int rc;
 
-	store_id_name(&ex->id, "state", name, sizeof(name));
-	fd = openat(dirfd, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return -errno;
-	/* Allocated, because a page that a full file system cannot give later is SIGBUS. */
-	rc = posix_fallocate(fd, 0, STATE_SIZE);
-	if (rc)
-		return -rc;
-	map = mmap(NULL, STATE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (map == MAP_FAILED)
-		return -errno;
-	state = ex->store->state = map;
-	if (!st.st_size)
+	store_id_name(&store->id, "state", name, sizeof(name));
+	state = map_file(name, dirfd, &is_new, &rc);
+	if (!state)
+		return rc;
+	if (is_new)
 		state_init(state, 0);
-	if (!memcmp(state->magic, STATE_MAGIC, sizeof(state->magic)))
-		return 0;
-	log_warn(ex->name,
-		 "'%s' is no state of this program, or its server was killed while it was made: "
-		 "clients will take this start for a reboot of the host",
-		 name);
-	state_init(state, random_number());
+	if (memcmp(state->magic, STATE_MAGIC, sizeof(state->magic))) {
+		log_warn(exports_name(store)->name,
+			 "'%s' is no state of this program, or its server was killed while it was "
+			 "made: clients will take this start for a reboot of the host",
+			 name);
+		state_init(state, random_number());
+	}
+	set_state(store, state);
 	return 0;
 }
 
-static void close_state(const struct export *ex, int dirfd)
+int export_state_take(struct exports *e, struct store *store)
 {
-	struct store *store = ex->store;
-	struct export_state *state = store->state;
+	const struct export *ex = exports_name(store);
+	int rc;
+
+	if (e->state_dir < 0 || store_state(store) != &store->own_state)
+		return 0;
+	rc = map_state(store, e->state_dir);
+	if (!rc && export_state_adopt(store_state(store)))
+		log_warn(ex->name,
+			 "the server before this one ended while '%s' was synced: clients "
+			 "with unflushed writes are told",
+			 ex->path);
+	return rc;
+}
+
+void export_state_leave(struct exports *e, struct store *store)
+{
+	struct export_state *state = store_state(store);
 	char name[STORE_ID_NAME_MAX];
 
-	if (state == &store->own_state)
+	if (e->state_dir < 0 || state == &store->own_state)
 		return;
 	/* Without the lock another server may use it, too. */
-	if (ex->all->locked && !atomic_load(&state->losses) && !atomic_load(&state->syncing)) {
-		store_id_name(&ex->id, "state", name, sizeof(name));
-		unlinkat(dirfd, name, 0);
+	if (e->locked && !atomic_load(&state->losses) && !atomic_load(&state->syncing)) {
+		store_id_name(&store->id, "state", name, sizeof(name));
+		unlinkat(e->state_dir, name, 0);
 	}
+	atomic_store(&store->own_state.losses, atomic_load(&state->losses));
+	atomic_store(&store->state, &store->own_state);
 	munmap(state, STATE_SIZE);
-	store->state = &store->own_state;
 }
 
 /* ---- all of them ---- */
@@ -155,8 +196,7 @@ int export_state_dir(struct exports *e, const char *dir)
 
 int export_state_open(struct exports *e)
 {
-	const struct store *store;
-	const struct export *ex;
+	struct store *store;
 	int rc;
 
 	if (e->state_dir < 0) {
@@ -165,15 +205,8 @@ int export_state_open(struct exports *e)
 	}
 	rc = read_id(e->state_dir, &e->state_id);
 	list_for_each(store, &e->stores, link) {
-		if (rc || !exports_writer(store))
-			continue;
-		ex = exports_name(store);
-		rc = map_state(ex, e->state_dir);
-		if (!rc && export_state_adopt(store->state))
-			log_warn(ex->name,
-				 "the server before this one ended while '%s' was synced: clients "
-				 "with unflushed writes are told",
-				 ex->path);
+		if (!rc && exports_writer(store))
+			rc = export_state_take(e, store);
 	}
 	if (rc)
 		e->state_id = random_number();
@@ -182,10 +215,8 @@ int export_state_open(struct exports *e)
 
 void export_state_close(struct exports *e)
 {
-	const struct export *ex;
+	struct store *store;
 
-	if (e->state_dir < 0)
-		return;
-	list_for_each(ex, &e->list, link)
-		close_state(ex, e->state_dir);
+	list_for_each(store, &e->stores, link)
+		export_state_leave(e, store);
 }

@@ -14,8 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct export;
 struct exports;
+struct store;
 
 struct export_state {
 	uint8_t magic[8];
@@ -37,6 +37,11 @@ int export_state_dir(struct exports *e, const char *dir);
 /* Give each file of @e its state in that directory, if there is one; after exports_lock().  Returns
  * 0, or -errno as above. */
 int export_state_open(struct exports *e);
+/* The same for @store alone, whose first name that is written comes to a server that runs; also
+ * adopts the state.  Any thread, while no other export comes or goes. */
+int export_state_take(struct exports *e, struct store *store);
+/* @store has no name any more that is written.  As export_state_take(). */
+void export_state_leave(struct exports *e, struct store *store);
 /* The server is about to end in good order and nothing is in flight. */
 void export_state_close(struct exports *e);
 

@@ -35,5 +35,5 @@ void export_release(struct export *ex, enum rnbd_access_mode mode)
 		return;
 	assert(count->writers);
 	if (!--count->writers && export_sync_error(ex))
-		atomic_fetch_add(&count->state->losses, 1);
+		atomic_fetch_add(&store_state(count)->losses, 1);
 }

@@ -135,17 +135,20 @@ static inline int export_sync_error(const struct export *ex)
 	return atomic_load_explicit(&ex->store->sync_error, memory_order_acquire);
 }
 
-/* Something begins whose failure may be the only word of lost writes, and has ended: its result is
- * known to whoever must know it.  A server that is killed in between leaves that to the next one.
- * Any thread. */
-static inline void export_sync_begun(struct export *ex)
+/* Bracket a sync, whose failure may be the only word of lost writes: if this server dies between
+ * begun and ended, the next server assumes that writes were lost.  ended takes what begun has
+ * returned, after everybody who must know the result knows it.  Any thread. */
+static inline struct export_state *export_sync_begun(struct export *ex)
 {
-	atomic_fetch_add(&ex->store->state->syncing, 1);
+	struct export_state *state = store_state(ex->store);
+
+	atomic_fetch_add(&state->syncing, 1);
+	return state;
 }
 
-static inline void export_sync_ended(struct export *ex)
+static inline void export_sync_ended(struct export_state *state)
 {
-	atomic_fetch_sub(&ex->store->state->syncing, 1);
+	atomic_fetch_sub(&state->syncing, 1);
 }
 
 /* ORDER: before export_sync_ended(). */
@@ -154,7 +157,7 @@ static inline void export_sync_failed(struct export *ex, int err)
 	int none = 0;
 
 	atomic_compare_exchange_strong(&ex->store->sync_error, &none, err);
-	atomic_fetch_add(&ex->store->state->losses, 1);
+	atomic_fetch_add(&store_state(ex->store)->losses, 1);
 }
 
 #endif

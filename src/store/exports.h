@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The list of exports.  Built at start and constant afterwards. */
+/* The list of exports.  The main thread builds the list at start; the same thread, as control
+ * thread, lets exports come and go while others are used (export-life.h). */
 #ifndef EXPORTS_H
 #define EXPORTS_H
 
@@ -16,6 +17,7 @@ struct store;
 struct exports {
 	struct list list;		/* export.link */
 	struct list stores;		/* store.link */
+	struct list gone;		/* exports-losses.c */
 	unsigned n;
 	unsigned nslots;		/* above each export.index */
 	unsigned nrings;		/* rings that serve them (export-ring.h) */
@@ -72,7 +74,29 @@ int exports_claim(struct exports *e, char *err, size_t errlen);
  * number when it comes back.  If the number differs and the client has writes that it did not
  * flush, it must tell its user: neither an export that is opened anew nor another server knows of
  * the error that its FLUSH would have met.  An export without a loss does not count, so exports
- * can be added or taken away.  Any thread. */
+ * can be added or taken away.  A store that leaves keeps its part of the sum.  Control thread. */
 uint64_t exports_losses(const struct exports *e);
+
+/* ---- what an export goes through, up and down (export-life.c) ----
+ * Control thread, unless a function says otherwise. */
+
+/* Make @ex, which is opened, a name of its store.  0 or -ENOMEM.  And the way back: the store goes
+ * with its last name. */
+int exports_join(struct exports *e, struct export *ex);
+void exports_leave(struct exports *e, struct export *ex);
+/* Lock (@lock: unless --no-lock) and claim the store of @ex as its names demand.  Waits; any
+ * thread, while no other export comes or goes.  0, or -errno with one line in @err. */
+int exports_take(struct exports *e, struct export *ex, bool lock, char *err, size_t errlen);
+/* If @ex is the only name of its store, give back locks, claim and state.  As exports_take(). */
+void exports_release(struct exports *e, struct export *ex);
+/* List @ex: clients find it, or do not find it any more. */
+void exports_show(struct exports *e, struct export *ex);
+void exports_hide(struct exports *e, struct export *ex);
+
+/* @store, which is new, has the losses that it left with; and @store leaves. */
+void exports_losses_come(struct exports *e, struct store *store);
+void exports_losses_leave(struct exports *e, const struct store *store);
+/* The end of @e: nobody asks for losses any more. */
+void exports_losses_forget(struct exports *e);
 
 #endif

@@ -16,10 +16,13 @@ libstore_la_SOURCES = \
 	%D%/store-uring.h \
 	%D%/store-drivers.h \
 	%D%/export-io.h \
+	%D%/export-spec.c \
+	%D%/export-spec.h \
 	%D%/export-state.c \
 	%D%/export-state.h \
 	%D%/export.c \
 	%D%/export.h \
+	%D%/exports-losses.c \
 	%D%/exports.c \
 	%D%/exports.h \
 	%D%/file/store-file-claim.c \

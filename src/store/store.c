@@ -56,7 +56,7 @@ struct store *store_create(struct list *stores, const struct store_id *id,
 	store->driver = driver;
 	list_init(&store->names);
 	store->index = lowest_free_index(stores);
-	store->state = &store->own_state;
+	atomic_init(&store->state, &store->own_state);
 	range_lock_init(&store->ranges);
 	if (driver->store_init)
 		driver->store_init(store);

@@ -43,11 +43,18 @@ struct store {
 	enum export_anew anew;		/* control thread */
 	/* The losses grow at a failed sync, and when the last writer of a store with a latched
 	 * error leaves (the error will be forgotten). */
-	struct export_state *state;
-	struct export_state own_state;	/* without a file: what is read-only, or no directory */
+	_Atomic(struct export_state *) state;	/* store_state() */
+	/* Without a file: what is read-only, or no directory.  Losses from before are here, too. */
+	struct export_state own_state;
 	struct range_lock ranges; /* export.block_align: of the blocks that are being written */
 	_Alignas(max_align_t) unsigned char own[];	/* store_driver.store_own */
 };
+
+/* Another one once, when a store that was only read is written.  Any thread. */
+static inline struct export_state *store_state(const struct store *store)
+{
+	return atomic_load_explicit(&store->state, memory_order_acquire);
+}
 
 bool store_id_equal(const struct store_id *a, const struct store_id *b);
 /* The one of @stores that is @id; NULL: there is none.  Main thread, as all of the following. */

@@ -72,7 +72,7 @@ struct op {
 	bool held;
 	enum rnbd_io_op kind;	/* FLUSH: a sync, whatever @io is */
 	bool is_durable;	/* a write of a direct export that is durable by itself */
-	bool in_sync;		/* export_sync_begun() */
+	struct export_state *in_sync;	/* of export_sync_begun(); NULL: not in a sync */
 	/* by a server that was killed: @io is own_io, whose export is gone, and nobody waits */
 	bool left;
 	struct export_io own_io;
@@ -294,7 +294,7 @@ static void op_done(struct sim_cqe *cqe)
 	int status = op->status;
 
 	if (op->in_sync)
-		export_sync_ended(io->ex);
+		export_sync_ended(op->in_sync);
 	op_free(op);
 	export_io_next(io, status);
 }
@@ -422,7 +422,7 @@ static void sim_anew(struct reactor *r, struct export *ex, void (*done)(void *ar
 static void op_end_for_ghost(struct op *op)
 {
 	sim_event_cancel(&op->ev);
-	op->in_sync = false;
+	op->in_sync = NULL;
 	op->stage = OP_COMPLETED;
 	op->status = -EIO;
 	sim_loop_complete(reactor_loop(op->reactor), &op->cqe);
@@ -467,9 +467,8 @@ static void op_start(struct export_io *io, enum rnbd_io_op kind)
 	}
 	op->is_durable = kind != RNBD_OP_FLUSH && !only_reads(io) && io->ex->direct &&
 			 (io->flags & RNBD_F_FUA);
-	op->in_sync = kind == RNBD_OP_FLUSH || op->is_durable;
-	if (op->in_sync)
-		export_sync_begun(io->ex);
+	if (kind == RNBD_OP_FLUSH || op->is_durable)
+		op->in_sync = export_sync_begun(io->ex);
 	sim_event_at(&op->ev, sim_now_us() + d->delay_us + sim_rand(d->jitter_us + 1));
 }
 
@@ -497,7 +496,7 @@ static void op_leave(const struct op *op)
 	assert(left);
 	*left = *op;
 	left->left = true;
-	left->in_sync = false;
+	left->in_sync = NULL;
 	left->own_io = *io;
 	left->own_io.buf = op->kind == RNBD_OP_WRITE ? malloc(io->len) : NULL;
 	if (left->own_io.buf)

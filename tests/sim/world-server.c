@@ -47,7 +47,7 @@ static void export_init(struct world_server *s, const struct world_server_conf *
 	snprintf(spec, sizeof(spec), "%s=disk0", conf->export_name ? conf->export_name : "disk0");
 	CHECK(exports_add(&s->exports, spec, err, sizeof(err)) == 0);
 	ex = s->ex = list_entry(s->exports.list.next, struct export, link);
-	ex->store->state = state;
+	atomic_store(&ex->store->state, state);
 	ex->direct = conf->direct;
 	ex->geometry = (struct rnbd_dev_info){
 		.max_hw_sectors = s->conf.max_io_size / RNBD_SECTOR_SIZE,
@@ -268,7 +268,8 @@ void world_server_kill(struct world *w, enum sim_kill how)
 
 	w->server = NULL;
 	sim_kill("srv", how);
-	s->ex->store->state = &s->ex->store->own_state;		/* the ghost's words do not count */
+	/* The ghost's words do not count. */
+	atomic_store(&s->ex->store->state, &s->ex->store->own_state);
 	if (how == SIM_KILL_POWER) {
 		sim_disk_power_cut(w->disk);
 		w->boot++;

@@ -462,13 +462,13 @@ Test(export_io, syncs_are_marked_until_they_end)
 
 		ex = c->direct ? direct : buffered;
 		rig_start(&rig, ex, &rio);
-		cr_assert_eq(atomic_load(&buffered->store->state->syncing), c->marked, "case %td",
+		cr_assert_eq(atomic_load(&store_state(buffered->store)->syncing), c->marked, "case %td",
 			     c - cases);
 		rig_wait(&rig);
 		cr_assert_eq(rio.status, 0);
-		cr_assert_eq(atomic_load(&buffered->store->state->syncing), 0, "case %td",
+		cr_assert_eq(atomic_load(&store_state(buffered->store)->syncing), 0, "case %td",
 			     c - cases);
-		cr_assert_eq(atomic_load(&buffered->store->state->losses), 0);
+		cr_assert_eq(atomic_load(&store_state(buffered->store)->losses), 0);
 	}
 	free(buf);
 }
@@ -494,8 +494,8 @@ Test(export_io, write_back_fails)
 	cr_assert_eq(export_acquire(ex, RNBD_ACCESS_RW), 0);
 	cr_assert_eq(rig_do(&rig, ex, RNBD_OP_WRITE, 0, 0, 4 * SIZE, buf), 0);
 	cr_assert_lt(rig_do(&rig, ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
-	cr_assert_eq(atomic_load(&ex->store->state->losses), 1);
-	cr_assert_eq(atomic_load(&ex->store->state->syncing), 0);
+	cr_assert_eq(atomic_load(&store_state(ex->store)->losses), 1);
+	cr_assert_eq(atomic_load(&store_state(ex->store)->syncing), 0);
 	cr_assert_lt(rig_do(&rig, ex, RNBD_OP_FLUSH, 0, 0, 0, NULL), 0);
 	cr_assert_lt(rig_do(&rig, ex, RNBD_OP_WRITE, RNBD_F_FUA, 0, 512, buf), 0);
 	export_release(ex, RNBD_ACCESS_RW);
@@ -523,7 +523,7 @@ Test(export_io, fua_fails)
 	memset(buf, 1, 4 * SIZE);
 	cr_assert_lt(rig_do(&rig, ex, RNBD_OP_WRITE, RNBD_F_FUA, 0, 4 * SIZE, buf), 0);
 	cr_assert_lt(export_sync_error(ex), 0);
-	cr_assert_gt(atomic_load(&ex->store->state->losses), 0);
+	cr_assert_gt(atomic_load(&store_state(ex->store)->losses), 0);
 	free(buf);
 }
 

@@ -112,8 +112,7 @@ Test(export_state, a_restart_without_a_loss_is_told_by_nothing)
 	take(&exports, "state");
 	before = exports_losses(&exports);
 	cr_assert_eq(files_in("state"), 2);
-	export_sync_begun(exports_find(&exports, "a"));
-	export_sync_ended(exports_find(&exports, "a"));
+	export_sync_ended(export_sync_begun(exports_find(&exports, "a")));
 	next_server();
 	cr_assert_eq(files_in("state"), 1, "what tells nothing goes");
 
@@ -138,7 +137,7 @@ Test(export_state, a_loss_is_told_for_ever)
 	before = exports_losses(&exports);
 	export_sync_begun(exports_find(&exports, "a"));
 	export_sync_failed(exports_find(&exports, "a"), -EIO);
-	export_sync_ended(exports_find(&exports, "a"));
+	export_sync_ended(store_state(exports_find(&exports, "a")->store));
 	lost = exports_losses(&exports);
 	cr_assert_neq(lost, before);
 	next_server();
@@ -194,6 +193,65 @@ Test(export_state, a_sync_without_an_end_is_a_loss_once)
 	cr_assert_eq(exports_losses(&exports), lost);
 }
 
+/* A store that leaves a server that runs, and comes back. */
+static uint64_t leave_and_come(const char *between)
+{
+	char err[512] = "";
+	uint64_t gone;
+
+	exports_del(&exports, exports_find(&exports, "a"));
+	gone = exports_losses(&exports);
+	cr_assert_eq(system(between), 0);
+	add(&exports, "a=f");
+	cr_assert_eq(exports_losses(&exports), gone);
+	cr_assert_eq(exports_take(&exports, exports_find(&exports, "a"), true, err, sizeof(err)), 0);
+	cr_assert_eq(export_state_take(&exports, exports_find(&exports, "a")->store), 0);
+	return gone;
+}
+
+Test(export_state, a_store_that_leaves_and_comes_changes_nothing)
+{
+	static const char *const betweens[] = { "true", "rm state/file-*" };
+	uint64_t before, lost;
+
+	add(&exports, "b=g");
+	add(&exports, "a=f");
+	take(&exports, "state");
+	before = exports_losses(&exports);
+	cr_assert_eq(leave_and_come("true"), before);
+	export_sync_failed(exports_find(&exports, "a"), -EIO);
+	lost = exports_losses(&exports);
+	cr_assert_neq(lost, before);
+	for_each_case(between, betweens) {
+		cr_assert_eq(leave_and_come(*between), lost);
+		cr_assert_eq(exports_losses(&exports), lost);
+	}
+	export_sync_failed(exports_find(&exports, "a"), -EIO);
+	cr_assert_neq(exports_losses(&exports), lost, "another loss is told");
+}
+
+/* What readers saw fail is known when the file is written. */
+Test(export_state, comes_with_the_first_name_that_is_written)
+{
+	struct export *ex;
+	uint64_t lost;
+
+	ex = add(&exports, "a=f,readonly");
+	take(&exports, "state");
+	cr_assert_eq(files_in("state"), 1);
+	export_sync_failed(ex, -EIO);
+	lost = exports_losses(&exports);
+	ex = add(&exports, "b=f");
+	cr_assert_eq(export_state_take(&exports, ex->store), 0);
+	cr_assert_eq(files_in("state"), 2);
+	cr_assert_eq(exports_losses(&exports), lost);
+	export_sync_begun(ex);
+	next_server_after_a_kill();
+	add(&exports, "a=f");
+	take(&exports, "state");
+	cr_assert_neq(exports_losses(&exports), lost);
+}
+
 /* Whoever cannot know what was before is another one to all clients. */
 Test(export_state, without_its_state_a_server_is_another_one)
 {
@@ -241,8 +299,8 @@ Test(export_state, what_is_only_read_keeps_nothing)
 	take(&exports, "state");
 	cr_assert_eq(files_in("state"), 2, "the same file, written under another name");
 	export_sync_begun(exports_find(&exports, "a"));
-	cr_assert_eq(atomic_load(&exports_find(&exports, "b")->store->state->syncing), 1);
-	export_sync_ended(exports_find(&exports, "a"));
+	cr_assert_eq(atomic_load(&store_state(exports_find(&exports, "b")->store)->syncing), 1);
+	export_sync_ended(store_state(exports_find(&exports, "a")->store));
 }
 
 /* ---- locks ---- */

@@ -38,6 +38,7 @@ struct store_file_sync {
 	struct reactor_op op;
 	struct reactor *reactor;
 	struct export *ex;
+	struct export_state *state;	/* of export_sync_begun() */
 	struct list waiting, running;	/* export_io.link */
 };
 

@@ -85,7 +85,7 @@ static void rw_submit(struct export_io *io, bool read, int slot, void *buf, uint
 static void rw_sync_ended(const struct export_io *io)
 {
 	if (file_io(io)->how == RW_DSYNC || file_io(io)->how == RW_NOT_DSYNC)
-		export_sync_ended(io->ex);
+		export_sync_ended(store_state(io->ex->store));
 }
 
 /* The block window around the piece. */

@@ -36,7 +36,7 @@ static void sync_submit(struct store_file_sync *sync)
 
 static void sync_go(struct store_file_sync *sync)
 {
-	export_sync_begun(sync->ex);
+	sync->state = export_sync_begun(sync->ex);
 	sync_submit(sync);
 }
 
@@ -59,7 +59,7 @@ static void sync_done(struct reactor_op *op, int res, unsigned flags)
 				strerror(-res));
 		export_sync_failed(sync->ex, res);
 	}
-	export_sync_ended(sync->ex);
+	export_sync_ended(sync->state);
 	status = export_sync_error(sync->ex);
 	list_take(&finished, &sync->running);
 	/* ORDER: the next one on its way before the answers to this one. */

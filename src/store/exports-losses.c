@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns what is known of the losses of stores that have left; control thread.
+ *
+ * The sum of losses stays the same while a store with losses leaves and comes back: a sum that
+ * returned to an earlier value would hide a loss from a client that was away meanwhile, and another
+ * sum would tell clients of other stores of a loss that is not theirs. */
+#include <stdlib.h>
+
+#include "exports.h"
+#include "log.h"
+#include "store.h"
+#include "util.h"
+
+/* A store that has left. */
+struct gone_store {
+	struct list link;		/* exports.gone */
+	struct store_id id;
+	uint64_t losses;
+};
+
+static struct gone_store *gone_find(const struct exports *e, const struct store_id *id)
+{
+	struct gone_store *gone;
+
+	list_for_each(gone, &e->gone, link) {
+		if (store_id_equal(&gone->id, id))
+			return gone;
+	}
+	return NULL;
+}
+
+static void gone_free(struct gone_store *gone)
+{
+	list_del(&gone->link);
+	free(gone);
+}
+
+void exports_losses_come(struct exports *e, struct store *store)
+{
+	struct gone_store *gone = gone_find(e, &store->id);
+
+	if (!gone)
+		return;
+	atomic_store(&store->own_state.losses, gone->losses);
+	gone_free(gone);
+}
+
+void exports_losses_leave(struct exports *e, const struct store *store)
+{
+	uint64_t losses = atomic_load(&store->own_state.losses);
+	struct gone_store *gone = losses ? calloc(1, sizeof(*gone)) : NULL;
+
+	if (!losses)
+		return;
+	if (!gone) {
+		/* Every client is told of a loss, rather than one that had it of none. */
+		e->state_id++;
+		log_warn(NULL, "out of memory: clients with unflushed writes are told of losses");
+		return;
+	}
+	gone->id = store->id;
+	gone->losses = losses;
+	list_add_tail(&e->gone, &gone->link);
+}
+
+void exports_losses_forget(struct exports *e)
+{
+	while (!list_empty(&e->gone))
+		gone_free(list_entry(e->gone.next, struct gone_store, link));
+}
+
+/* SplitMix64: other numbers in, unrelated numbers out. */
+static uint64_t mix(uint64_t x)
+{
+	x += 0x9e3779b97f4a7c15u;
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+	return x ^ x >> 31;
+}
+
+/* What @losses of the store @id add to the sum. */
+static uint64_t losses_of(const struct store_id *id, uint64_t losses)
+{
+	return losses ? mix(fnv1a(FNV1A_INIT, id->bytes, id->len) ^ losses) : 0;
+}
+
+uint64_t exports_losses(const struct exports *e)
+{
+	const struct gone_store *gone;
+	const struct store *store;
+	uint64_t sum = e->state_id;
+
+	list_for_each(store, &e->stores, link)
+		sum += losses_of(&store->id, atomic_load(&store_state(store)->losses));
+	list_for_each(gone, &e->gone, link)
+		sum += losses_of(&gone->id, gone->losses);
+	return sum;
+}
