@@ -34,7 +34,7 @@ PARTS = {
     "plugin": (["nbdkit-rtrs-plugin"], 0, 0, 5, 0, 0),
     "client": (["rtrs-client"], (6, 4, 4, 2), 17, 5, 10, 0),
     "server": (["rtrs-server"], (3, 2, 2), 8, 5, 10, 0),
-    "store": (["store"], 6, 6, 5, 10, 0),
+    "store": (["store"], 0, 0, 5, 10, 0),
     "common": (["common"], 2, 3, 5, 4, 0),
     "frwr": (["frwr"], 3, 3, 5, 1, 0),
     "rtrsctl": (["rtrsctl"], 0, 0, 10, 0, 0),

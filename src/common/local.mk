@@ -44,10 +44,11 @@ libbase_la_SOURCES = \
 	%D%/base/spin.c \
 	%D%/base/spin.h \
 	%D%/base/util.h \
+	%D%/base/worker.h \
 	$(NULL)
 
-# Apart from libbase so that the simulation can bring its own time and chance.
-libclock_la_SOURCES = %D%/base/clock.c %D%/base/random.c
+# Apart from libbase so that the simulation can bring its own time, chance and worker.
+libclock_la_SOURCES = %D%/base/clock.c %D%/base/random.c %D%/base/worker.c
 
 # One of the loops: the server and the simulation have others.
 libloop_la_SOURCES = %D%/base/loop-poll.c %D%/base/loop-poll.h

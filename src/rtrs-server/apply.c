@@ -1,27 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns whether a plan was committed; what is opened belongs to the exports.  Main thread. */
+/* Owns the plan that is being carried out, and the exports that the plan has made ready, until
+ * clients find them.  Main thread. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "apply.h"
 #include "export-state.h"
 #include "log.h"
+#include "tell.h"
 
 void apply_init(struct apply *a, struct exports *exports)
 {
-	a->exports = exports;
-	a->runs = false;
+	*a = (struct apply){ .exports = exports };
 }
 
-/* ---- what can fail ---- */
-
-static int refuse_running(const struct plan_step *step, char *err, size_t len)
-{
-	snprintf(err, len, "export '%s': cannot be %s while the server runs", step->name,
-		 step->what == PLAN_ADD ? "added" : "removed");
-	return -EOPNOTSUPP;
-}
+/* ---- the start: the first plan ---- */
 
 int apply_prepare(struct apply *a, const struct plan *plan, char *err, size_t len)
 {
@@ -30,17 +25,11 @@ int apply_prepare(struct apply *a, const struct plan *plan, char *err, size_t le
 	for (unsigned i = 0; i < plan->n && !rc; i++) {
 		const struct plan_step *step = &plan->steps[i];
 
-		if (step->what != PLAN_ADD && step->what != PLAN_REMOVE)
-			continue;
-		if (a->runs)
-			rc = refuse_running(step, err, len);
-		else if (step->what == PLAN_ADD)
+		if (step->what == PLAN_ADD)
 			rc = exports_add(a->exports, step->spec, err, len);
 	}
 	return rc;
 }
-
-/* ---- the first plan ---- */
 
 /* The state directory was used with result @rc.  Returns it if that is an error. */
 static int state_result(const struct srv_conf *conf, int rc, char *err, size_t len)
@@ -78,7 +67,15 @@ static int take(struct exports *exports, const struct srv_conf *conf, char *err,
 	return rc;
 }
 
-/* ---- a later one ---- */
+int apply_commit(struct apply *a, const struct srv_conf *wanted, char *err, size_t len)
+{
+	int rc = take(a->exports, wanted, err, len);
+
+	a->runs = !rc;
+	return rc;
+}
+
+/* ---- a server that runs ---- */
 
 static void change(const struct opt *option, const struct srv_conf *wanted)
 {
@@ -88,33 +85,122 @@ static void change(const struct opt *option, const struct srv_conf *wanted)
 	}
 }
 
-static void carry_out(const struct plan_step *step, const struct srv_conf *wanted)
+static void remove_export(struct apply *a, struct export *ex)
 {
-	if (step->what == PLAN_CHANGE)
-		change(step->option, wanted);
-	else if (step->what == PLAN_RESTART)
+	bool in_use = ex->held;
+
+	log_info(ex->name, "'%s' is not exported any more%s", ex->path,
+		 in_use ? "; who has it open keeps it" : "");
+	export_life_remove(a->life, ex);
+}
+
+/* @ready: the export of a PLAN_ADD. */
+static void carry_out(struct apply *a, const struct plan_step *step, struct export *ready)
+{
+	switch (step->what) {
+	case PLAN_REMOVE:
+		remove_export(a, exports_find(a->exports, step->name));
+		break;
+	case PLAN_ADD:
+		export_life_show(a->life, ready);
+		tell_export(ready);
+		break;
+	case PLAN_CHANGE:
+		change(step->option, a->wanted);
+		break;
+	case PLAN_RESTART:
 		log_warn(NULL, "--%s: another value holds from the next start on",
 			 step->option->name);
+		break;
+	}
 }
 
-int apply_commit(struct apply *a, const struct plan *plan, const struct srv_conf *wanted, char *err,
-		 size_t len)
+/* All that was to be made ready is, or has failed. */
+static void run_ended(struct apply *a)
 {
+	const struct plan *plan = a->plan;
+
+	for (unsigned i = 0; i < plan->n; i++) {
+		if (!a->rc)
+			carry_out(a, &plan->steps[i], a->ready[i]);
+		else if (a->ready[i])
+			export_life_remove(a->life, a->ready[i]);
+	}
+	free(a->ready);
+	a->ready = NULL;
+	a->plan = NULL;
+	a->done(a->arg, a->rc, a->err);
+}
+
+static void run_failed(struct apply *a, int rc, const char *err)
+{
+	if (a->rc)
+		return;
+	a->rc = rc;
+	snprintf(a->err, sizeof(a->err), "%s", err);
+}
+
+static void made_ready(struct export *ex, int rc, const char *err, void *arg)
+{
+	struct apply *a = arg;
+
+	for (unsigned i = 0; rc && i < a->plan->n; i++) {
+		if (a->ready[i] == ex)
+			a->ready[i] = NULL;
+	}
+	if (rc)
+		run_failed(a, rc, err);
+	if (!--a->pending)
+		run_ended(a);
+}
+
+static void make_ready(struct apply *a, unsigned i)
+{
+	char err[EXPORT_LIFE_ERR];
 	int rc;
 
-	if (!a->runs) {
-		rc = take(a->exports, wanted, err, len);
-		a->runs = !rc;
-		return rc;
+	a->ready[i] = export_life_add(a->life, a->plan->steps[i].spec, made_ready, a, &rc, err,
+				      sizeof(err));
+	if (a->ready[i])
+		a->pending++;
+	else
+		run_failed(a, rc, err);
+}
+
+void apply_begin(struct apply *a, struct export_life *life)
+{
+	a->life = life;
+}
+
+int apply_run(struct apply *a, const struct plan *plan, const struct srv_conf *wanted,
+	      apply_done_fn *done, void *arg)
+{
+	if (a->plan)
+		return -EBUSY;
+	a->ready = calloc(plan->n + 1, sizeof(struct export *));
+	if (!a->ready)
+		return -ENOMEM;
+	a->plan = plan;
+	a->wanted = wanted;
+	a->done = done;
+	a->arg = arg;
+	a->rc = 0;
+	a->err[0] = '\0';
+	for (unsigned i = 0; i < plan->n && !a->rc; i++) {
+		if (plan->steps[i].what == PLAN_ADD)
+			make_ready(a, i);
 	}
-	for (unsigned i = 0; i < plan->n; i++)
-		carry_out(&plan->steps[i], wanted);
+	if (!a->pending)
+		run_ended(a);
 	return 0;
 }
+
+/* ---- the end ---- */
 
 void apply_fini(struct apply *a)
 {
 	if (a->runs)
 		export_state_close(a->exports);
-	a->runs = false;
+	free(a->ready);
+	*a = (struct apply){ .exports = a->exports };
 }

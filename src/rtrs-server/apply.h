@@ -1,33 +1,59 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Carries out plans.  The start is the first plan that is applied.
  *
- * A plan is applied in two halves.  apply_prepare() does all that can fail for a single step and
- * that nobody sees yet: it opens what is added.  apply_commit() makes all of it hold.  A plan with
- * one step that cannot be prepared changes nothing: its caller ends, at the start, or goes on as
- * before.
+ * A plan is applied in two halves.  The first half does all that can fail and that clients do not
+ * see yet: each export that comes is opened, locked, and attached to the rings.  The second half
+ * makes all of the plan hold at once, and does not fail.  A plan with one step that fails in the
+ * first half changes nothing: its caller ends, at the start, or goes on as before.
  *
- * A server that runs changes options; it refuses to add and to remove exports until the store can
- * do that beside IO.  Main thread. */
+ * Main thread. */
 #ifndef APPLY_H
 #define APPLY_H
 
+#include "export-life.h"
 #include "exports.h"
 #include "plan.h"
 
+/* The plan has been carried out, or @rc is -errno and @err says why nothing has changed. */
+typedef void apply_done_fn(void *arg, int rc, const char *err);
+
 struct apply {
 	struct exports *exports;	/* the caller's */
-	bool runs;			/* a plan was committed */
+	bool runs;			/* the first plan was committed */
+	struct export_life *life;	/* the caller's; NULL: no later plan yet */
+
+	/* the plan that is being carried out; NULL: none */
+	const struct plan *plan;
+	const struct srv_conf *wanted;
+	struct export **ready;		/* [plan->n]: of each PLAN_ADD */
+	unsigned pending;		/* exports that are being made ready */
+	int rc;
+	char err[EXPORT_LIFE_ERR];
+	apply_done_fn *done;
+	void *arg;
 };
 
 void apply_init(struct apply *a, struct exports *exports);
-/* Open what @plan adds.  0, or -errno with one line in @err that names the step; before the first
- * commit the exports that were opened stay with @exports, and exports_fini() closes them. */
+
+/* ---- the start ---- */
+
+/* Open what @plan adds.  0, or -errno with one line in @err that names the step; the exports that
+ * were opened stay with @exports, and exports_fini() closes them. */
 int apply_prepare(struct apply *a, const struct plan *plan, char *err, size_t len);
-/* Make @plan, which is prepared, hold as @wanted says.  The first one uses the state directory,
- * locks and claims what was opened, and may wait for it; then it may fail: -errno with one line in
- * @err.  A later one does not. */
-int apply_commit(struct apply *a, const struct plan *plan, const struct srv_conf *wanted, char *err,
-		 size_t len);
+/* Use the state directory, lock and claim what was opened.  May wait for another server, and may
+ * fail: -errno with one line in @err. */
+int apply_commit(struct apply *a, const struct srv_conf *wanted, char *err, size_t len);
+
+/* ---- a server that runs ---- */
+
+/* Plans may come, on @life. */
+void apply_begin(struct apply *a, struct export_life *life);
+/* Carry out @plan, which makes @wanted of the configuration that holds; both outlive @done.
+ * @done may run inside this call.  0; -EBUSY: another plan is being carried out, or -ENOMEM: then
+ * @done is not called. */
+int apply_run(struct apply *a, const struct plan *plan, const struct srv_conf *wanted,
+	      apply_done_fn *done, void *arg);
+
 /* The exports are served no more.  After the rings were detached, and if nothing was committed. */
 void apply_fini(struct apply *a);
 

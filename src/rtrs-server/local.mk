@@ -21,6 +21,8 @@ librtrssrv_la_CPPFLAGS = $(SRV_CPPFLAGS)
 librtrssrv_la_SOURCES = \
 	%D%/apply.c \
 	%D%/apply.h \
+	%D%/tell.c \
+	%D%/tell.h \
 	%D%/conf/conf-allow.c \
 	%D%/conf/conf.c \
 	%D%/conf/conf.h \
@@ -35,6 +37,8 @@ librtrssrv_la_SOURCES = \
 	%D%/rnbd/srv-dev.h \
 	%D%/rnbd/srv-export-stat.c \
 	%D%/rnbd/srv-export-stat.h \
+	%D%/rnbd/srv-export.c \
+	%D%/rnbd/srv-export.h \
 	%D%/rnbd/srv-ident.c \
 	%D%/rnbd/srv-ident.h \
 	%D%/rnbd/srv-list.c \
@@ -115,8 +119,6 @@ rtrs_server_SOURCES = \
 	%D%/reactors.h \
 	%D%/sink.c \
 	%D%/sink.h \
-	%D%/tell.c \
-	%D%/tell.h \
 	$(NULL)
 rtrs_server_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JANSSON_CFLAGS)
 rtrs_server_LDADD = librtrsring.la librtrssrv.la libctl.la libclock.la $(SYSTEMD_LIBS) $(JANSSON_LIBS)

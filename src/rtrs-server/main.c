@@ -30,6 +30,7 @@
 #include "reactors.h"
 #include "sink.h"
 #include "srv-ctl.h"
+#include "srv-export.h"
 #include "srv.h"
 #include "std-fds.h"
 #include "tell.h"
@@ -41,6 +42,7 @@ struct program {
 	struct apply apply;
 	struct exports exports;
 	struct reactors reactors;
+	struct export_life life;
 	struct srv *srv;
 	struct ctl *ctl;		/* NULL: no control socket */
 	struct loop_watch signals;
@@ -96,7 +98,7 @@ static void ctl_stopped(void *arg)
 	loop_unwatch(&p->signals);
 }
 
-static void stopped(void *arg)
+static void life_stopped(void *arg)
 {
 	struct program *p = arg;
 
@@ -110,6 +112,13 @@ static void stopped(void *arg)
 	named_ctl = NULL;
 	ctl_close(p->ctl, ctl_stopped, p);
 	signals_mask(SIG_UNBLOCK, stop_signals);
+}
+
+static void stopped(void *arg)
+{
+	struct program *p = arg;
+
+	export_life_stop(&p->life, life_stopped, p);
 }
 
 static struct log_limit ignored_limit = LOG_LIMIT_INIT(4, 10000);
@@ -197,6 +206,12 @@ static int serve(struct program *p)
 		log_err(NULL, "%s", err);
 		return rc;
 	}
+	rc = export_life_init(&p->life, &p->exports, p->reactors.all, &srv_export_users, p->srv);
+	if (rc) {
+		log_err(NULL, "out of memory");
+		exit(1);		/* the server runs already; nobody has been told so */
+	}
+	apply_begin(&p->apply, &p->life);
 	rc = srv_ctl_open(p->srv, &p->ctl, err, sizeof(err));
 	if (rc) {
 		log_err(NULL, "--control %s", err);
@@ -214,9 +229,12 @@ static int serve(struct program *p)
 	fflush(stdout);
 	tell_ready(p);
 	rc = reactor_run(control);
-	if (!rc)
-		srv_destroy(p->srv);
-	return rc;
+	if (rc)
+		return rc;
+	reactors_detach(&p->reactors);
+	export_life_fini(&p->life);
+	srv_destroy(p->srv);
+	return 0;
 }
 
 /* An export, a thread and a connection are descriptors.  What is to be had without asking is
@@ -251,7 +269,7 @@ static int prepare(struct program *p)
 static int commit(struct program *p)
 {
 	char err[512];
-	int rc = apply_commit(&p->apply, &p->plan, &p->conf, err, sizeof(err));
+	int rc = apply_commit(&p->apply, &p->conf, err, sizeof(err));
 
 	if (rc)
 		log_err(NULL, "%s", err);

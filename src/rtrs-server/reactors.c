@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "export-io.h"
+#include "export-ring.h"
 #include "log.h"
 #include "reactors.h"
 
@@ -123,7 +123,7 @@ void reactors_join(struct reactors *r)
 	}
 }
 
-void reactors_destroy(struct reactors *r)
+void reactors_detach(struct reactors *r)
 {
 	reactors_join(r);
 	if (r->n && r->all[0])
@@ -134,6 +134,11 @@ void reactors_destroy(struct reactors *r)
 		if (r->all[i])
 			export_ring_detach(r->all[i]);
 	}
+}
+
+void reactors_destroy(struct reactors *r)
+{
+	reactors_detach(r);
 	for (unsigned i = 0; i < r->n; i++)
 		reactor_destroy(r->all[i]);
 	free(r->all);

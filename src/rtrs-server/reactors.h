@@ -26,7 +26,9 @@ int reactors_create(struct reactors *r, const struct srv_conf *conf, struct expo
 int reactors_start(struct reactors *r);
 /* Stop all but the main thread, and wait for them.  Idempotent. */
 void reactors_join(struct reactors *r);
-/* The main thread has left its reactor, and no request is in the storage. */
+/* The main thread has left its reactor, and no request is in the storage: no ring has exports then.
+ * Idempotent, and a part of reactors_destroy(). */
+void reactors_detach(struct reactors *r);
 void reactors_destroy(struct reactors *r);
 
 #endif

@@ -12,9 +12,6 @@
 #include <string.h>
 
 #include "clock.h"
-#include "export.h"
-#include "exports.h"
-#include "log.h"
 #include "srv-accept.h"
 #include "srv-geom.h"
 #include "srv-info.h"
@@ -145,24 +142,13 @@ static struct srv *srv_alloc(const struct srv_conf *conf, struct reactor **react
 	return srv;
 }
 
-static int pool_init(struct srv_thread *t, const struct exports *exports)
-{
-	struct export *ex;
-	int rc = srv_pool_init(&t->pool, t->reactor, t->srv->conf->max_io_size);
-
-	list_for_each(ex, &exports->list, link) {
-		if (!rc)
-			rc = srv_pool_share_add(&t->pool, ex->index);
-	}
-	return rc;
-}
-
-static int pools_init(struct srv *srv, const struct exports *exports)
+static int pools_init(struct srv *srv)
 {
 	int rc = 0;
 
 	for (unsigned i = 0; i < srv->nthreads && !rc; i++)
-		rc = pool_init(&srv->threads[i], exports);
+		rc = srv_pool_init(&srv->threads[i].pool, srv->threads[i].reactor,
+				   srv->conf->max_io_size);
 	return rc;
 }
 
@@ -176,23 +162,21 @@ int srv_start(const struct srv_conf *conf, struct exports *exports, struct react
 		snprintf(err, errlen, "no memory");
 		return -ENOMEM;
 	}
-	rc = srv_rnbd_create(srv, exports);
-	if (rc) {
-		snprintf(err, errlen, "no memory");
-		goto err_free;
-	}
 	rc = srv_geom_init(srv);
 	if (rc) {
 		snprintf(err, errlen, "--queue-depth %u and --max-io-size %u do not fit together",
 			 conf->queue_depth, conf->max_io_size);
 		goto err_free;
 	}
-	if (conf->invalidate != SRV_INVALIDATE_NEVER) {
-		rc = pools_init(srv, exports);
-		if (rc) {
-			snprintf(err, errlen, "no address space for private buffers");
-			goto err_free;
-		}
+	rc = conf->invalidate == SRV_INVALIDATE_NEVER ? 0 : pools_init(srv);
+	if (rc) {
+		snprintf(err, errlen, "no address space for private buffers");
+		goto err_free;
+	}
+	rc = srv_rnbd_create(srv, exports);
+	if (rc) {
+		snprintf(err, errlen, "no memory");
+		goto err_free;
 	}
 	rc = srv_listen_start(srv, err, errlen);
 	if (rc)

@@ -28,22 +28,26 @@ static const char *human(uint64_t bytes, char *buf, size_t len)
 	return buf;
 }
 
+void tell_export(const struct export *ex)
+{
+	const struct rnbd_dev_info *g = &ex->geometry;
+	char size[32];
+
+	log_info(ex->name,
+		 "exports %s '%s', %llu bytes (%s), %s, %s, block size %u (logical) "
+		 "and %u (physical)", ex->kind_text, ex->path,
+		 (unsigned long long)export_size(ex),
+		 human(export_size(ex), size, sizeof(size)),
+		 ex->readonly ? "readonly" : "rw", ex->direct ? "direct" : "buffered",
+		 g->logical_block_size, g->physical_block_size);
+}
+
 void tell_exports(const struct exports *exports)
 {
 	const struct export *ex;
-	char size[32];
 
-	list_for_each(ex, &exports->list, link) {
-		const struct rnbd_dev_info *g = &ex->geometry;
-
-		log_info(ex->name,
-			 "exports %s '%s', %llu bytes (%s), %s, %s, block size %u (logical) "
-			 "and %u (physical)", ex->kind_text, ex->path,
-			 (unsigned long long)export_size(ex),
-			 human(export_size(ex), size, sizeof(size)),
-			 ex->readonly ? "readonly" : "rw", ex->direct ? "direct" : "buffered",
-			 g->logical_block_size, g->physical_block_size);
-	}
+	list_for_each(ex, &exports->list, link)
+		tell_export(ex);
 }
 
 static bool is_loopback(const struct fab_addr *addr)

@@ -5,9 +5,12 @@
 #define TELL_H
 
 #include "conf.h"
+#include "export.h"
 #include "exports.h"
 
-/* One line for each export.  They are open.  Main thread. */
+/* One line for @ex, which is open.  Main thread. */
+void tell_export(const struct export *ex);
+/* The same for each of @exports. */
 void tell_exports(const struct exports *exports);
 /* A warning if other machines can reach the server and all of them are let in.  Main thread. */
 void tell_reach(const struct srv_conf *conf);

@@ -161,10 +161,25 @@ void export_io_finish_task(struct loop_task *task)
 		export_io_next(io, io->status);
 }
 
+static void anew_done(void *arg)
+{
+	struct store *store = arg;
+	void (*done)(void *arg) = store->anew_done;
+	void *done_arg = store->anew_arg;
+
+	store_put(store);
+	done(done_arg);
+}
+
 void export_io_anew(struct reactor *r, struct export *ex, void (*done)(void *arg), void *arg)
 {
-	ex->store->anew = EXPORT_ANEW_RUNS;
-	reactor_storage(r)->slots[ex->index]->ops->anew(r, ex, done, arg);
+	struct store *store = ex->store;
+
+	store->anew = EXPORT_ANEW_RUNS;
+	store->anew_done = done;
+	store->anew_arg = arg;
+	store_hold(store);
+	reactor_storage(r)->slots[ex->index]->ops->anew(r, ex, anew_done, store);
 }
 
 bool export_io_size(struct reactor *r, struct export *ex, int64_t *size,

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Storage IO of one request on one reactor, and what a reactor has for it.  Thread of the reactor,
- * unless a function says otherwise.  Asynchronous.  <liburing.h> is seen only in store-uring.c,
- * file/ and src/rtrs-server/reactor.
+/* Storage IO of one request on one reactor.  Thread of the reactor, unless a function says
+ * otherwise.  Asynchronous.  <liburing.h> is seen only in store-uring.c, file/ and
+ * src/rtrs-server/reactor.
  *
- * WRITE and READ use fixed buffers where the memory was registered (export_ring_mem_add).  FLUSH is
- * fdatasync; FUA is RWF_DSYNC on a direct export, else a FLUSH behind the operation; PREFLUSH is a
- * FLUSH before it.  DISCARD punches a hole in a file and discards on a block device; -EOPNOTSUPP
- * passes through.  WRITE_ZEROES is FALLOC_FL_ZERO_RANGE with NOUNMAP and punch-hole or zero-range
- * without, falling back to writing zeroes.  Short reads and writes are continued; a read past the
- * end of a truncated file gives -EIO.  direct exports: unaligned memory, offset or length is
- * handled correctly inside.  EXTENTS is SEEK_DATA and SEEK_HOLE on a thread of the file: what was
- * written before it began is data, what is a hole has been one at some time since then; it does not
- * fail.  Buffered WRITEs may be done by a system call inside export_io_start(), which can block for
- * as long as the file system does (store-file-inline.c says when). */
+ * WRITE and READ use fixed buffers where the memory was registered (export_ring_mem_add).  FLUSH
+ * is fdatasync; FUA is RWF_DSYNC on a direct export, else a FLUSH behind the operation; PREFLUSH
+ * is a FLUSH before it.  DISCARD punches a hole in a file and discards on a block device;
+ * -EOPNOTSUPP passes through.  WRITE_ZEROES is FALLOC_FL_ZERO_RANGE with NOUNMAP and punch-hole or
+ * zero-range without, falling back to writing zeroes.  Short reads and writes are continued; a
+ * read past the end of a truncated file gives -EIO.  direct exports: unaligned memory, offset or
+ * length is handled correctly inside.  EXTENTS is SEEK_DATA and SEEK_HOLE on a thread of the file:
+ * what was written before it began is data, what is a hole has been one at some time since then;
+ * it does not fail.  Buffered WRITEs may be done by a system call inside export_io_start(), which
+ * can block for as long as the file system does (store-file-inline.c says when). */
 #ifndef EXPORT_IO_H
 #define EXPORT_IO_H
 
@@ -25,7 +25,6 @@
 
 struct export_share;
 struct export_slot;
-struct exports;
 
 /* One operation.  Embedded in the request; belongs to export-io from start to done. */
 struct export_io {
@@ -72,29 +71,5 @@ bool export_io_size(struct reactor *r, struct export *ex, int64_t *size,
 /* Queue @io; what the ring does is submitted with all others at the end of the pass.  Cannot
  * fail: errors go to done(). */
 void export_io_start(struct reactor *r, struct export_io *io);
-
-/* ---- the storage's part of a reactor: slots of exports, and fixed buffers (export-ring.c) ---- */
-
-/* Make the ring of @r ring @index of @exports, before the reactor runs requests.  0, or -errno with
- * one line in @err.  @never_blocks: no operation may make this thread wait for the storage, at any
- * price in speed. */
-int export_ring_attach(struct reactor *r, unsigned index, const struct exports *exports,
-		       bool never_blocks, char *err, size_t errlen);
-/* No request will run on @r any more: let go of the files now.  A ring that is closed does so some
- * time later, so whoever mounts a device when the server has ended would find it in use.  The
- * thread that attached it; before export_ring_detach(). */
-void export_ring_let_go(struct reactor *r);
-/* No thread runs @r, nor any other ring with these exports.  Idempotent. */
-void export_ring_detach(struct reactor *r);
-
-/* Make [addr, addr + len) a fixed buffer of @r's ring.  Returns its handle >= 0, or -errno when it
- * must be used as plain memory (warned once per process with the limit's name when RLIMIT_MEMLOCK
- * is the reason). */
-int export_ring_mem_add(struct reactor *r, void *addr, size_t len);
-/* No IO that uses it may be in flight. */
-void export_ring_mem_del(struct reactor *r, int handle);
-
-/* For how many ms @r's thread has now been inside a system call of the storage.  Any thread. */
-uint64_t export_ring_stuck_ms(const struct reactor *r);
 
 #endif

@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 
 #include "clock.h"
+#include "export-ring.h"
 #include "store-driver.h"
 #include "store-drivers.h"
 #include "store-uring.h"
@@ -67,10 +68,17 @@ static void leave_store(struct export_slot *slot)
 static int ring_add(struct reactor *r, struct export *ex, char *err, size_t errlen)
 {
 	struct export_ring *ring = reactor_storage(r);
-	struct export_slot *slot = calloc(1, sizeof(*slot));
+	struct export_slot *slot;
 	int rc;
 
-	assert(ex->index < ring->nslots && !ring->slots[ex->index]);
+	if (ex->index >= ring->nslots) {
+		snprintf(err, errlen, "export '%s': there is room for %u exports, and no more "
+			 "(RLIMIT_NOFILE: ulimit -n, systemd: LimitNOFILE=)", ex->name,
+			 ring->nslots);
+		return -EMFILE;
+	}
+	assert(!ring->slots[ex->index]);
+	slot = calloc(1, sizeof(*slot));
 	if (!slot) {
 		snprintf(err, errlen, "out of memory");
 		return -ENOMEM;
@@ -90,10 +98,20 @@ static int ring_add(struct reactor *r, struct export *ex, char *err, size_t errl
 	}
 	ring->slots[ex->index] = slot;
 	ring->names[ex->store->index]++;
+	ring->nexports++;
 	return 0;
 }
 
-static void ring_del(struct reactor *r, struct export *ex)
+int export_ring_add(struct reactor *r, struct export *ex, char *err, size_t errlen)
+{
+	int rc = ring_add(r, ex, err, errlen);
+
+	if (!rc)
+		export_io_share_allow_workers(r, reactor_storage(r)->nexports);
+	return rc;
+}
+
+void export_ring_del(struct reactor *r, struct export *ex)
 {
 	struct export_ring *ring = reactor_storage(r);
 	struct export_slot *slot = ring->slots[ex->index];
@@ -102,8 +120,31 @@ static void ring_del(struct reactor *r, struct export *ex)
 	slot->ops->detach(slot);
 	ring->slots[ex->index] = NULL;
 	ring->names[ex->store->index]--;
+	ring->nexports--;
 	leave_store(slot);
 	free(slot);
+}
+
+bool export_ring_has(const struct reactor *r, const struct export *ex)
+{
+	const struct export_ring *ring = reactor_storage(r);
+
+	return ex->index < ring->nslots && ring->slots[ex->index];
+}
+
+unsigned export_ring_names(const struct reactor *r, const struct export *ex)
+{
+	return reactor_storage(r)->names[ex->store->index];
+}
+
+/* How many slots a ring gets: the table of fixed files does not grow. */
+static unsigned room_for(const struct exports *exports)
+{
+	struct rlimit limit = { .rlim_cur = RLIM_INFINITY };
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	return MAX((unsigned)MIN(limit.rlim_cur / EXPORT_RING_NFIXED, (rlim_t)EXPORT_RING_MAX),
+		   exports->nslots);
 }
 
 int export_ring_attach(struct reactor *r, unsigned index, const struct exports *exports,
@@ -114,7 +155,7 @@ int export_ring_attach(struct reactor *r, unsigned index, const struct exports *
 	int rc;
 
 	assert(!reactor_storage(r) && index < exports->nrings);
-	ring = ring_alloc(r, index, exports->nslots);
+	ring = ring_alloc(r, index, room_for(exports));
 	if (!ring) {
 		snprintf(err, errlen, "out of memory");
 		return -ENOMEM;
@@ -129,7 +170,7 @@ int export_ring_attach(struct reactor *r, unsigned index, const struct exports *
 	if (rc)
 		export_ring_detach(r);
 	else
-		export_io_share_allow_workers(r, exports->nslots);
+		export_io_share_allow_workers(r, ring->nexports);
 	return rc;
 }
 
@@ -150,7 +191,7 @@ void export_ring_detach(struct reactor *r)
 	 * called, until it is closed. */
 	for (unsigned i = 0; i < ring->nslots; i++) {
 		if (ring->slots[i])
-			ring_del(r, ring->slots[i]->ex);
+			export_ring_del(r, ring->slots[i]->ex);
 	}
 	bitmap_fini(&ring->mems);
 	munmap(ring->zeroes, EXPORT_ZEROES);

@@ -141,7 +141,7 @@ static int map_state(struct store *store, int dirfd)
 	if (is_new)
 		state_init(state, 0);
 	if (memcmp(state->magic, STATE_MAGIC, sizeof(state->magic))) {
-		log_warn(exports_name(store)->name,
+		log_warn(store_oldest_name(store)->name,
 			 "'%s' is no state of this program, or its server was killed while it was "
 			 "made: clients will take this start for a reboot of the host",
 			 name);
@@ -153,7 +153,7 @@ static int map_state(struct store *store, int dirfd)
 
 int export_state_take(struct exports *e, struct store *store)
 {
-	const struct export *ex = exports_name(store);
+	const struct export *ex = store_oldest_name(store);
 	int rc;
 
 	if (e->state_dir < 0 || store_state(store) != &store->own_state)
@@ -205,7 +205,7 @@ int export_state_open(struct exports *e)
 	}
 	rc = read_id(e->state_dir, &e->state_id);
 	list_for_each(store, &e->stores, link) {
-		if (!rc && exports_writer(store))
+		if (!rc && store_writer(store))
 			rc = export_state_take(e, store);
 	}
 	if (rc)

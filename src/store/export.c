@@ -5,6 +5,40 @@
 #include <errno.h>
 
 #include "export.h"
+#include "exports.h"
+
+static void if_unheld(struct export *ex)
+{
+	if (!ex->held && !ex->store->held && ex->all->unheld)
+		ex->all->unheld(ex->all, ex);
+}
+
+void export_hold(struct export *ex)
+{
+	ex->held++;
+}
+
+void export_put(struct export *ex)
+{
+	assert(ex->held);
+	ex->held--;
+	if_unheld(ex);
+}
+
+void store_hold(struct store *store)
+{
+	store->held++;
+}
+
+void store_put(struct store *store)
+{
+	struct export *ex;
+
+	assert(store->held);
+	store->held--;
+	list_for_each(ex, &store->names, store_link)
+		if_unheld(ex);
+}
 
 int export_acquire(struct export *ex, enum rnbd_access_mode mode)
 {
@@ -20,6 +54,7 @@ int export_acquire(struct export *ex, enum rnbd_access_mode mode)
 	if (!count->writers && export_sync_error(ex) && count->anew != EXPORT_ANEW_DONE)
 		return -EAGAIN;
 	count->anew = EXPORT_ANEW_NEEDED;	/* by the next one who comes without a writer */
+	export_hold(ex);
 	count->users++;
 	count->writers += mode != RNBD_ACCESS_RO;
 	return 0;
@@ -31,9 +66,11 @@ void export_release(struct export *ex, enum rnbd_access_mode mode)
 
 	assert(count->users);
 	count->users--;
-	if (mode == RNBD_ACCESS_RO)
-		return;
-	assert(count->writers);
-	if (!--count->writers && export_sync_error(ex))
-		atomic_fetch_add(&store_state(count)->losses, 1);
+	if (mode != RNBD_ACCESS_RO) {
+		assert(count->writers);
+		count->writers--;
+		if (!count->writers && export_sync_error(ex))
+			atomic_fetch_add(&store_state(count)->losses, 1);
+	}
+	export_put(ex);
 }

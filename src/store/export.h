@@ -86,6 +86,24 @@ struct store_driver {
 	void (*store_close)(const struct exports *e, struct store *store);
 };
 
+/* How far an export has come (export-life.h). */
+enum export_rung {
+	EXPORT_PARSED,			/* a line of text */
+	EXPORT_OPENED,
+	EXPORT_JOINED,			/* a name of its store */
+	EXPORT_TAKEN,			/* its store is locked and claimed as the name demands */
+	EXPORT_USED,			/* known to what serves it (struct export_users) */
+	EXPORT_ATTACHED,		/* to each ring */
+	EXPORT_SHOWN,			/* clients find it */
+};
+
+struct export_life_of {
+	struct list link;		/* export_life.line or parked */
+	enum export_rung rung, goal;
+	void (*done)(struct export *ex, int rc, const char *err, void *arg);
+	void *arg;			/* of @done */
+};
+
 struct export {
 	struct list link;		/* exports.list */
 	struct list store_link;		/* store.names */
@@ -104,6 +122,11 @@ struct export {
 	uint32_t block_align;
 	struct export_failures failures;	/* any thread */
 
+	/* control thread */
+	unsigned held;			/* export_hold() */
+	struct export_life_of life;
+
+	void *user;			/* of what serves it; constant while a ring has it */
 	struct exports *all;
 	struct store_id id;
 	uint64_t ident;			/* likewise, and the same after a reboot */
@@ -119,11 +142,18 @@ static inline uint64_t export_size(const struct export *ex)
 	return atomic_load_explicit(&ex->size, memory_order_acquire);
 }
 
+/* @ex stays until export_put(), and so does its slot of each ring.  Control thread. */
+void export_hold(struct export *ex);
+void export_put(struct export *ex);
+/* The same for all names of @store. */
+void store_hold(struct store *store);
+void store_put(struct store *store);
+
 /* Sharing rules: 0, -EPERM, -EROFS (rw or migration of a read-only export).  Pairs with
  * export_release of the same mode.  -EAGAIN: it has no writer and a latched error, which is to be
  * forgotten first: run export_io_anew() unless it runs already, and try again when that is done.
  * Those who only read have no write that the error could be about, so they neither keep it nor wait
- * to be told.  Control thread. */
+ * to be told.  Who has @ex open holds it.  Control thread. */
 int export_acquire(struct export *ex, enum rnbd_access_mode mode);
 void export_release(struct export *ex, enum rnbd_access_mode mode);
 

@@ -25,6 +25,9 @@ void exports_init(struct exports *e, unsigned nrings)
 	e->lock_timeout_ms = EXPORTS_LOCK_TIMEOUT_MS;
 	e->state_dir = -1;
 	e->state_id = 0;
+	atomic_init(&e->stopping, false);
+	e->life = NULL;
+	e->unheld = NULL;
 }
 
 /* All exports have one medium, or one of them has another. */
@@ -130,6 +133,7 @@ void exports_release(struct exports *e, struct export *ex)
 
 void exports_show(struct exports *e, struct export *ex)
 {
+	ex->life.rung = ex->life.goal = EXPORT_SHOWN;
 	e->n++;
 	list_add_tail(&e->list, &ex->link);
 	learn_medium(e);
@@ -137,6 +141,7 @@ void exports_show(struct exports *e, struct export *ex)
 
 void exports_hide(struct exports *e, struct export *ex)
 {
+	ex->life.rung = EXPORT_ATTACHED;
 	list_del(&ex->link);
 	e->n--;
 	learn_medium(e);
@@ -219,22 +224,6 @@ int exports_add(struct exports *e, const char *spec, char *err, size_t errlen)
 	return rc;
 }
 
-struct export *exports_writer(const struct store *store)
-{
-	struct export *ex;
-
-	list_for_each(ex, &store->names, store_link) {
-		if (!ex->readonly)
-			return ex;
-	}
-	return NULL;
-}
-
-struct export *exports_name(const struct store *store)
-{
-	return list_entry(store->names.next, struct export, store_link);
-}
-
 int exports_lock(struct exports *e, char *err, size_t errlen)
 {
 	struct store *store;
@@ -243,9 +232,9 @@ int exports_lock(struct exports *e, char *err, size_t errlen)
 
 	list_for_each(store, &e->stores, link) {
 		/* NFS asks for a description that can write for an exclusive lock. */
-		ex = exports_writer(store);
+		ex = store_writer(store);
 		if (!ex)
-			ex = exports_name(store);
+			ex = store_oldest_name(store);
 		if (!rc && ex->driver->lock)
 			rc = ex->driver->lock(ex, err, errlen);
 	}

@@ -12,6 +12,7 @@
 #include "list.h"
 
 struct export;
+struct export_life;
 struct store;
 
 struct exports {
@@ -26,6 +27,12 @@ struct exports {
 	unsigned lock_timeout_ms;	/* for each file */
 	int state_dir;			/* -1: none; export_state_dir() */
 	uint64_t state_id;		/* of the directory, or random */
+	_Atomic(bool) stopping;		/* waits for locks and claims are given up; any thread */
+
+	/* NULL: exports neither come nor go */
+	struct export_life *life;
+	/* Nobody refers to @ex any more. */
+	void (*unheld)(struct exports *e, struct export *ex);
 };
 
 /* Parse "NAME=PATH[,readonly][,direct][,force]", open it, learn its geometry, append it.  Returns 0
@@ -40,10 +47,6 @@ int exports_check(const struct exports *e, const char *spec, char *err, size_t e
 void exports_init(struct exports *e, unsigned nrings);
 void exports_fini(struct exports *e);
 struct export *exports_find(const struct exports *e, const char *name);
-/* The first name of @store through which it is written, or NULL. */
-struct export *exports_writer(const struct store *store);
-/* The oldest name of @store, which has one. */
-struct export *exports_name(const struct store *store);
 /* Take @ex away, which nobody has open and no ring has.  Locks and claim of its store stay until
  * the last of the store's names goes.  Main thread. */
 void exports_del(struct exports *e, struct export *ex);

@@ -11,7 +11,10 @@ libstore_la_SOURCES = \
 	%D%/export-io-failed.c \
 	%D%/export-io-share.c \
 	%D%/export-io.c \
+	%D%/export-life.c \
+	%D%/export-life.h \
 	%D%/export-ring.c \
+	%D%/export-ring.h \
 	%D%/store-driver.h \
 	%D%/store-uring.h \
 	%D%/store-drivers.h \
@@ -26,6 +29,7 @@ libstore_la_SOURCES = \
 	%D%/exports.c \
 	%D%/exports.h \
 	%D%/file/store-file-claim.c \
+	%D%/file/store-file-desc.c \
 	%D%/file/store-file-geometry.c \
 	%D%/file/store-file-holder.c \
 	%D%/file/store-file-holder.h \
@@ -35,7 +39,7 @@ libstore_la_SOURCES = \
 	%D%/file/store-file-sysfs.c \
 	%D%/file/store-file-users.c \
 	%D%/file/store-file.c \
-	%D%/file/store-file.h \
+	%D%/file/store-file-priv.h \
 	$(NULL)
 
 libstorering_la_CPPFLAGS = $(SRV_CPPFLAGS)

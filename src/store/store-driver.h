@@ -70,7 +70,7 @@ struct export_ring {
 	unsigned index;			/* below exports.nrings */
 	struct export_slot **slots;	/* by export.index; NULL: free */
 	unsigned *names;		/* by store.index: how many of its names are here */
-	unsigned nslots;
+	unsigned nslots, nexports;	/* room, and how many are here */
 	struct bitmap mems;		/* slots of fixed buffers */
 	struct list finished;		/* export_io.link: done() is due */
 	struct loop_task finish_task;

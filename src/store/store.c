@@ -29,6 +29,22 @@ struct store *store_find(const struct list *stores, const struct store_id *id)
 	return NULL;
 }
 
+struct export *store_writer(const struct store *store)
+{
+	struct export *ex;
+
+	list_for_each(ex, &store->names, store_link) {
+		if (!ex->readonly)
+			return ex;
+	}
+	return NULL;
+}
+
+struct export *store_oldest_name(const struct store *store)
+{
+	return list_entry(store->names.next, struct export, store_link);
+}
+
 static unsigned lowest_free_index(const struct list *stores)
 {
 	const struct store *store;

@@ -14,6 +14,7 @@
 #include "list.h"
 #include "range.h"
 
+struct export;
 struct store_driver;
 
 /* Which storage an export has: bytes of its driver, printable and without '/', because files are
@@ -40,7 +41,10 @@ struct store {
 	struct list names;		/* export.store_link, the oldest first */
 	unsigned writers, users;	/* control thread */
 	_Atomic(int) sync_error;	/* any thread */
-	enum export_anew anew;		/* control thread */
+	unsigned held;			/* store_hold(); control thread */
+	enum export_anew anew;		/* control thread, as the next two */
+	void (*anew_done)(void *arg);
+	void *anew_arg;
 	/* The losses grow at a failed sync, and when the last writer of a store with a latched
 	 * error leaves (the error will be forgotten). */
 	_Atomic(struct export_state *) state;	/* store_state() */
@@ -62,6 +66,11 @@ struct store *store_find(const struct list *stores, const struct store_id *id);
 /* A store of @driver in @stores, without a name; NULL: no memory. */
 struct store *store_create(struct list *stores, const struct store_id *id,
 			   const struct store_driver *driver);
+/* The first name of @store through which it is written, or NULL.  Any thread, while no export comes
+ * or goes, as the next one. */
+struct export *store_writer(const struct store *store);
+/* The oldest name of @store, which has one. */
+struct export *store_oldest_name(const struct store *store);
 /* Take @store, which has no name, from its list, and free it. */
 void store_destroy(struct store *store);
 

@@ -54,6 +54,7 @@ libsim_la_SOURCES = \
 	%D%/sim-storage.h \
 	%D%/sim-wait.c \
 	%D%/sim-wait.h \
+	%D%/sim-worker.c \
 	%D%/trace.c \
 	%D%/trace.h \
 	%D%/world-client.c \

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "export-ring.h"
 #include "exports.h"
 #include "sim-loop.h"
 #include "world-priv.h"
@@ -105,7 +106,8 @@ static struct world_server *server_make(struct world *w, const struct world_serv
 
 		snprintf(name, sizeof(name), "io%u", i);
 		CHECK(reactor_create(name, 64, &s->reactors[i]) == 0);
-		CHECK(export_ring_attach(s->reactors[i], i, &s->exports, !i, err, sizeof(err)) == 0);
+		CHECK(export_ring_attach(s->reactors[i], i, &s->exports, !i, err,
+					 sizeof(err)) == 0);
 	}
 	return s;
 }

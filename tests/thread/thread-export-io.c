@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "export-io.h"
+#include "export-ring.h"
 #include "exports.h"
 #include "rnbd-extents.h"
 #include "thread.h"

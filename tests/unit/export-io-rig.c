@@ -12,6 +12,7 @@
 
 #include "store-file-io.h"
 #include "export-io-rig.h"
+#include "export-ring.h"
 #include "unit.h"
 
 void rig_init(struct rig *rig)

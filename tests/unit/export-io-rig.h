@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "store-file.h"
+#include "store-file-priv.h"
 #include "export-io.h"
 #include "exports.h"
 

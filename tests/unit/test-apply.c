@@ -4,9 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "apply.h"
+#include "export-ring.h"
 #include "export.h"
 #include "log.h"
 #include "unit.h"
@@ -28,7 +30,7 @@ static void setup(void)
 		cr_assert_eq(ftruncate(fd, 4096), 0);
 		close(fd);
 	}
-	exports_init(&exports, 3);
+	exports_init(&exports, 1);
 	apply_init(&apply, &exports);
 	err[0] = '\0';
 }
@@ -70,7 +72,7 @@ static int run(const struct srv_conf *now, const struct srv_conf *wanted)
 	cr_assert_eq(plan_make(&plan, now, wanted), 0);
 	rc = apply_prepare(&apply, &plan, err, sizeof(err));
 	if (!rc)
-		rc = apply_commit(&apply, &plan, wanted, err, sizeof(err));
+		rc = apply_commit(&apply, wanted, err, sizeof(err));
 	plan_fini(&plan);
 	return rc;
 }
@@ -114,42 +116,257 @@ Test(apply, the_state_directory_that_was_asked_for)
 	conf_fini(&conf);
 }
 
-/* The whole plan is refused, the option with it. */
-Test(apply, a_server_that_runs_keeps_its_exports)
+/* ---- a server that runs: one ring, which is that of the control thread ---- */
+
+static struct reactor *reactor;
+static struct export_life life;
+static unsigned known, shares;		/* of the exports and stores that came */
+static int result;
+static char why[512];
+
+static int export_comes(void *arg, struct export *ex)
 {
-	static const struct { const char *wanted, *want; } cases[] = {
-		{ "a=a b=b --log-level=debug",
-		  "export 'b': cannot be added while the server runs" },
-		{ "c=c --log-level=debug", "export 'a': cannot be removed while the server runs" },
-		{ "a=a,readonly --log-level=debug",
-		  "export 'a': cannot be removed while the server runs" },
-	};
+	known++;
+	return 0;
+}
+
+static void export_goes(void *arg, struct export *ex)
+{
+	known--;
+}
+
+static int store_comes(void *arg, unsigned ring, const struct store *store)
+{
+	shares++;
+	return 0;
+}
+
+static void store_goes(void *arg, unsigned ring, const struct store *store)
+{
+	shares--;
+}
+
+static const struct export_users users = {
+	.export_comes = export_comes,
+	.export_goes = export_goes,
+	.store_comes = store_comes,
+	.store_goes = store_goes,
+};
+
+/* A server that begins with what @line says. */
+static void serve(struct srv_conf *conf, const char *line)
+{
+	read_conf(conf, line);
+	cr_assert_eq(run(NULL, conf), 0, "%s", err);
+	cr_assert_eq(reactor_create("test", 64, &reactor), 0);
+	cr_assert_eq(export_ring_attach(reactor, 0, &exports, false, err, sizeof(err)), 0, "%s",
+		     err);
+	known = exports.n;
+	shares = 0;
+	cr_assert_eq(export_life_init(&life, &exports, &reactor, &users, NULL), 0);
+	apply_begin(&apply, &life);
+}
+
+static void run_done(void *arg, int rc, const char *text)
+{
+	result = rc;
+	snprintf(why, sizeof(why), "%s", text);
+	reactor_stop(reactor);
+}
+
+/* Carry out what makes @wanted of @now. */
+static int change(const struct srv_conf *now, const struct srv_conf *wanted)
+{
+	struct plan plan;
+
+	cr_assert_eq(plan_make(&plan, now, wanted), 0);
+	result = 1;
+	cr_assert_eq(apply_run(&apply, &plan, wanted, run_done, NULL), 0);
+	cr_assert_eq(reactor_run(reactor), 0);
+	cr_assert_leq(result, 0);
+	plan_fini(&plan);
+	return result;
+}
+
+static void stopped(void *arg)
+{
+	reactor_stop(reactor);
+}
+
+/* Those that are on their way are where they want to be. */
+static void settle(void)
+{
+	while (life.now || !list_empty(&life.line)) {
+		reactor_stop(reactor);
+		cr_assert_eq(reactor_run(reactor), 0);
+	}
+}
+
+static void stop(struct srv_conf *conf)
+{
+	export_life_stop(&life, stopped, NULL);
+	cr_assert_eq(reactor_run(reactor), 0);
+	export_ring_let_go(reactor);
+	export_ring_detach(reactor);
+	export_life_fini(&life);
+	reactor_destroy(reactor);
+	conf_fini(conf);
+}
+
+/* Is "@path" free for another server that would write it? */
+static bool lockable(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	bool free = !flock(fd, LOCK_EX | LOCK_NB);
+
+	close(fd);
+	return free;
+}
+
+Test(apply, an_export_comes_to_a_server_that_runs)
+{
 	struct srv_conf now, wanted;
 
-	read_conf(&now, "a=a");
-	cr_assert_eq(run(NULL, &now), 0, "%s", err);
+	serve(&now, "a=a");
+	read_conf(&wanted, "a=a b=b c=a,readonly --log-level=error");
+	cr_assert(lockable("b"));
+	cr_assert_eq(change(&now, &wanted), 0, "%s", why);
+	cr_assert_eq(exports.n, 3);
+	cr_assert_eq(known, 3);
+	cr_assert_eq(shares, 1, "a second name brings no store");
+	cr_assert(export_ring_has(reactor, exports_find(&exports, "b")));
+	cr_assert_eq(exports_find(&exports, "c")->store, exports_find(&exports, "a")->store);
+	cr_assert_not(lockable("b"));
+	cr_assert_eq(log_level(), LOG_LEVEL_ERROR);
+	conf_fini(&wanted);
+	stop(&now);
+}
+
+/* One export of a plan that cannot be had takes the others, and the options, along. */
+Test(apply, a_plan_that_fails_changes_nothing)
+{
+	static const struct { const char *wanted, *want; int rc; } cases[] = {
+		{ "a=a b=b none=none --log-level=debug", "export 'none': 'none' cannot be opened",
+		  -ENOENT },
+		{ "none=none b=b --log-level=debug", "export 'none'", -ENOENT },
+		{ "b=b c=c,direct,readonly none=. --log-level=debug", "is a directory", -EISDIR },
+		{ "a=a c=c b=locked --log-level=debug", "is locked by", -EWOULDBLOCK },
+	};
+	struct srv_conf now, wanted;
+	int fd = open("locked", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	cr_assert(!ftruncate(fd, 4096) && !flock(fd, LOCK_EX));
+	serve(&now, "a=a");
 	log_set_level(LOG_LEVEL_WARN);
+	exports.lock_timeout_ms = 1200;
 	for_each_case(c, cases) {
 		read_conf(&wanted, c->wanted);
-		cr_assert_eq(run(&now, &wanted), -EOPNOTSUPP);
-		cr_assert_str_eq(err, c->want);
+		cr_assert_eq(change(&now, &wanted), c->rc, "%s", why);
+		cr_assert_not_null(strstr(why, c->want), "%s", why);
+		settle();
 		cr_assert_eq(exports.n, 1);
+		cr_assert_not_null(exports_find(&exports, "a"));
+		cr_assert_eq(known, 1);
+		cr_assert_eq(shares, 0);
+		cr_assert(lockable("b") && lockable("c"));
 		cr_assert_eq(log_level(), LOG_LEVEL_WARN);
 		conf_fini(&wanted);
 	}
-	conf_fini(&now);
+	close(fd);
+	stop(&now);
+}
+
+Test(apply, who_has_an_export_open_keeps_it)
+{
+	struct srv_conf now, wanted;
+	struct export *a;
+
+	serve(&now, "a=a b=b");
+	read_conf(&wanted, "b=b");
+	a = exports_find(&exports, "a");
+	cr_assert_eq(export_acquire(a, RNBD_ACCESS_RW), 0);
+	cr_assert_eq(change(&now, &wanted), 0, "%s", why);
+	cr_assert_null(exports_find(&exports, "a"));
+	settle();
+	cr_assert(export_ring_has(reactor, a));
+	cr_assert_not(lockable("a"));
+	export_release(a, RNBD_ACCESS_RW);
+	settle();
+	cr_assert_eq(known, 1);
+	cr_assert(lockable("a"));
+	conf_fini(&wanted);
+	stop(&now);
+}
+
+/* The name that was read goes, the same name that is written comes: of one file. */
+Test(apply, an_export_changes_its_flags)
+{
+	struct srv_conf now, wanted;
+
+	serve(&now, "a=a,readonly");
+	read_conf(&wanted, "a=a");
+	cr_assert_eq(change(&now, &wanted), 0, "%s", why);
+	cr_assert_eq(exports.n, 1);
+	cr_assert_not(exports_find(&exports, "a")->readonly);
+	settle();
+	cr_assert_eq(known, 1);
+	cr_assert_not(lockable("a"));
+	cr_assert_eq(change(&wanted, &now), 0, "%s", why);
+	settle();
+	cr_assert(exports_find(&exports, "a")->readonly);
+	conf_fini(&wanted);
+	stop(&now);
+}
+
+/* A server that stops does not wait for a lock that somebody else has, and leaves nothing. */
+Test(apply, a_server_stops_while_an_export_comes)
+{
+	struct srv_conf now, wanted;
+	struct plan plan;
+	int fd = open("locked", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	cr_assert(!ftruncate(fd, 4096) && !flock(fd, LOCK_EX));
+	serve(&now, "a=a b=b");
+	read_conf(&wanted, "b=b c=c l=locked");
+	cr_assert_eq(export_acquire(exports_find(&exports, "a"), RNBD_ACCESS_RO), 0);
+	cr_assert_eq(plan_make(&plan, &now, &wanted), 0);
+	result = 1;
+	cr_assert_eq(apply_run(&apply, &plan, &wanted, run_done, NULL), 0);
+	export_life_remove(&life, exports_find(&exports, "a"));
+	stop(&now);
+	cr_assert_eq(result, 1, "nobody is told");
+	cr_assert(lockable("c") && lockable("a"));
+	plan_fini(&plan);
+	conf_fini(&wanted);
+	close(fd);
+}
+
+Test(apply, one_plan_at_a_time)
+{
+	struct srv_conf now, wanted;
+	struct plan plan;
+
+	serve(&now, "a=a");
+	read_conf(&wanted, "a=a b=b");
+	cr_assert_eq(plan_make(&plan, &now, &wanted), 0);
+	cr_assert_eq(apply_run(&apply, &plan, &wanted, run_done, NULL), 0);
+	cr_assert_eq(apply_run(&apply, &plan, &wanted, run_done, NULL), -EBUSY);
+	cr_assert_eq(reactor_run(reactor), 0);
+	cr_assert_eq(result, 0);
+	plan_fini(&plan);
+	conf_fini(&wanted);
+	stop(&now);
 }
 
 Test(apply, a_server_that_runs_changes_options)
 {
 	struct srv_conf now, wanted;
 
-	read_conf(&now, "a=a --threads=2");
-	cr_assert_eq(run(NULL, &now), 0, "%s", err);
+	serve(&now, "a=a --threads=2");
 	read_conf(&wanted, "a=a --threads=3 --log-level=error");
-	cr_assert_eq(run(&now, &wanted), 0, "%s", err);
+	cr_assert_eq(change(&now, &wanted), 0, "%s", why);
 	cr_assert_eq(log_level(), LOG_LEVEL_ERROR);
 	cr_assert_eq(exports.n, 1);
 	conf_fini(&wanted);
-	conf_fini(&now);
+	stop(&now);
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "export-io-rig.h"
+#include "export-ring.h"
 #include "reactor-ring.h"
 #include "srv-prio.h"
 #include "unit.h"
@@ -462,7 +463,8 @@ Test(export_io, syncs_are_marked_until_they_end)
 
 		ex = c->direct ? direct : buffered;
 		rig_start(&rig, ex, &rio);
-		cr_assert_eq(atomic_load(&store_state(buffered->store)->syncing), c->marked, "case %td",
+		cr_assert_eq(atomic_load(&store_state(buffered->store)->syncing), c->marked,
+			     "case %td",
 			     c - cases);
 		rig_wait(&rig);
 		cr_assert_eq(rio.status, 0);

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "store-file.h"
+#include "store-file-priv.h"
 #include "exports.h"
 #include "log.h"
 #include "unit.h"
@@ -204,7 +204,8 @@ static uint64_t leave_and_come(const char *between)
 	cr_assert_eq(system(between), 0);
 	add(&exports, "a=f");
 	cr_assert_eq(exports_losses(&exports), gone);
-	cr_assert_eq(exports_take(&exports, exports_find(&exports, "a"), true, err, sizeof(err)), 0);
+	cr_assert_eq(exports_take(&exports, exports_find(&exports, "a"), true, err,
+				  sizeof(err)), 0);
 	cr_assert_eq(export_state_take(&exports, exports_find(&exports, "a")->store), 0);
 	return gone;
 }

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "store-file.h"
+#include "store-file-priv.h"
 #include "exports.h"
 #include "unit.h"
 

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "export-io.h"
+#include "export-ring.h"
 #include "srv-pool.h"
 
 #define SIZE 5000		/* rounded up to pages */

@@ -51,7 +51,7 @@ static void call_stats_reset(struct ctl_client *client, const char *name, void *
 	int rc = 0;
 
 	list_for_each(ex, &srv_rnbd(srv)->exports->list, link)
-		rc = rc ? rc : srv_export_stat_reset(srv_rnbd(srv), ex);
+		srv_export_stat_reset(srv_rnbd(srv), ex);
 	list_for_each(sess, &srv->sessions, link) {
 		list_for_each(path, &sess->paths, link)
 			rc = rc ? rc : srv_stat_reset_path(path);

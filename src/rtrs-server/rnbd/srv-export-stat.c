@@ -4,60 +4,46 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exports.h"
 #include "srv-export-stat.h"
 
-#define CACHE_LINE 64
-
-int srv_export_stat_init(struct srv_rnbd *rnbd)
+int srv_export_stat_begin(const struct srv_rnbd *rnbd, struct export *ex)
 {
-	size_t len = align_up(rnbd->exports->nslots * sizeof(struct io_stat), CACHE_LINE);
+	size_t len = sizeof(struct srv_export_stat) +
+		     rnbd->srv->nthreads * sizeof(struct srv_export_thread);
 
-	rnbd->stat_base = calloc(rnbd->exports->nslots, sizeof(*rnbd->stat_base));
-	rnbd->stat = calloc(rnbd->srv->nthreads, sizeof(*rnbd->stat));
-	if (!rnbd->stat_base || !rnbd->stat)
+	ex->user = aligned_alloc(_Alignof(struct srv_export_stat), len);
+	if (!ex->user)
 		return -ENOMEM;
-	for (unsigned i = 0; i < rnbd->srv->nthreads; i++) {
-		rnbd->stat[i] = aligned_alloc(CACHE_LINE, len);
-		if (!rnbd->stat[i])
-			return -ENOMEM;
-		memset(rnbd->stat[i], 0, len);
-	}
+	memset(ex->user, 0, len);
 	return 0;
 }
 
-void srv_export_stat_fini(struct srv_rnbd *rnbd)
+void srv_export_stat_end(struct export *ex)
 {
-	for (unsigned i = 0; rnbd->stat && i < rnbd->srv->nthreads; i++)
-		free(rnbd->stat[i]);
-	free(rnbd->stat);
-	for (unsigned i = 0; rnbd->stat_base && i < rnbd->exports->nslots; i++)
-		free(rnbd->stat_base[i]);
-	free(rnbd->stat_base);
+	free(ex->user);
+	ex->user = NULL;
 }
 
 static void export_sum(const struct srv_rnbd *rnbd, const struct export *ex, struct io_stat *sum)
 {
+	const struct srv_export_stat *all = ex->user;
+
 	memset(sum, 0, sizeof(*sum));
 	for (unsigned i = 0; i < rnbd->srv->nthreads; i++)
-		io_stat_add(sum, &rnbd->stat[i][ex->index]);
+		io_stat_add(sum, &all->threads[i].stat);
 }
 
 void srv_export_stat(const struct srv_rnbd *rnbd, const struct export *ex, struct io_stat *sum)
 {
+	const struct srv_export_stat *all = ex->user;
+
 	export_sum(rnbd, ex, sum);
-	if (rnbd->stat_base[ex->index])
-		io_stat_sub(sum, rnbd->stat_base[ex->index]);
+	io_stat_sub(sum, &all->base);
 }
 
-int srv_export_stat_reset(struct srv_rnbd *rnbd, const struct export *ex)
+void srv_export_stat_reset(const struct srv_rnbd *rnbd, const struct export *ex)
 {
-	struct io_stat **base = &rnbd->stat_base[ex->index];
+	struct srv_export_stat *all = ex->user;
 
-	if (!*base)
-		*base = malloc(sizeof(**base));
-	if (!*base)
-		return -ENOMEM;
-	export_sum(rnbd, ex, *base);
-	return 0;
+	export_sum(rnbd, ex, &all->base);
 }

@@ -26,22 +26,32 @@ static inline enum io_stat_op srv_export_stat_op(enum rnbd_io_op op)
 	}
 }
 
+/* What the server keeps for an export (export.user). */
+struct srv_export_stat {
+	struct io_stat base;		/* at the last reset */
+	/* [srv.nthreads]; each in cache lines of its own */
+	struct srv_export_thread {
+		_Alignas(64) struct io_stat stat;
+	} threads[];
+};
+
 /* The counters of @ex on @thread.  That thread. */
 static inline struct io_stat *srv_export_stat_here(const struct srv_thread *thread,
 						   const struct export *ex)
 {
-	return &srv_rnbd(thread->srv)->stat[thread->index][ex->index];
+	return &((struct srv_export_stat *)ex->user)->threads[thread->index].stat;
 }
 
 /* ---- control thread ---- */
 
-/* Room for all exports on all threads.  0 or -ENOMEM; srv_export_stat_fini() in any case. */
-int srv_export_stat_init(struct srv_rnbd *rnbd);
-void srv_export_stat_fini(struct srv_rnbd *rnbd);
+/* Counters for @ex, on all threads.  0 or -ENOMEM. */
+int srv_export_stat_begin(const struct srv_rnbd *rnbd, struct export *ex);
+/* No thread counts for @ex any more. */
+void srv_export_stat_end(struct export *ex);
 
 /* Add up in @sum the counts of @ex since the last reset. */
 void srv_export_stat(const struct srv_rnbd *rnbd, const struct export *ex, struct io_stat *sum);
-/* 0 or -ENOMEM. */
-int srv_export_stat_reset(struct srv_rnbd *rnbd, const struct export *ex);
+/* Count from 0 again. */
+void srv_export_stat_reset(const struct srv_rnbd *rnbd, const struct export *ex);
 
 #endif

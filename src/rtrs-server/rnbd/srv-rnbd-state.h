@@ -20,13 +20,11 @@
 #define SRV_SIZE_TIMEOUT 1000		/* ms; a request waits for the storage to tell a size */
 
 struct exports;
-struct io_stat;
 
 /* srv.user */
 struct srv_rnbd {
 	struct srv *srv;
 	struct exports *exports;
-	struct io_stat **stat;		/* [srv->nthreads][exports->nslots]; srv-export-stat.h */
 
 	/* constant; srv-ident.h and srv-prio.h */
 	uint8_t boot_id[SRV_IDENT_BOOT_LEN];
@@ -36,7 +34,6 @@ struct srv_rnbd {
 	bool may_realtime;
 
 	/* control thread */
-	struct io_stat **stat_base;	/* [exports->nslots]: at the last reset; NULL: none yet */
 	struct list open_waiters;	/* struct srv_req: OPENs that wait for a closing handle */
 	struct list size_waiters;	/* struct srv_req: srv-size.c */
 	struct loop_timer open_timer, size_timer;

@@ -7,7 +7,7 @@
 
 #include "srv-close.h"
 #include "srv-dev-io.h"
-#include "srv-export-stat.h"
+#include "srv-export.h"
 #include "srv-list.h"
 #include "srv-open.h"
 #include "srv-prio.h"
@@ -87,7 +87,7 @@ int srv_rnbd_create(struct srv *srv, struct exports *exports)
 	rnbd->host_id = srv_ident_host(&rnbd->host_lasts);
 	rnbd->instance = srv_ident_instance();
 	rnbd->may_realtime = srv_prio_may_realtime();
-	return srv_export_stat_init(rnbd);
+	return srv_export_init(srv);
 }
 
 void srv_rnbd_destroy(struct srv *srv)
@@ -95,7 +95,7 @@ void srv_rnbd_destroy(struct srv *srv)
 	struct srv_rnbd *rnbd = srv_rnbd(srv);
 
 	if (rnbd)
-		srv_export_stat_fini(rnbd);
+		srv_export_fini(srv);
 	free(rnbd);
 }
 

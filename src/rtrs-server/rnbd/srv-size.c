@@ -8,6 +8,7 @@
 
 #include "clock.h"
 #include "export-io.h"
+#include "export.h"
 #include "log.h"
 #include "srv-rnbd-state.h"
 #include "srv-size.h"
@@ -56,6 +57,7 @@ static void size_rearm(struct srv_rnbd *rnbd)
 static void size_wait(struct srv_rnbd *rnbd, struct srv_rnbd_req *req)
 {
 	req->deadline_ms = clock_now_ms() + SRV_SIZE_TIMEOUT;
+	export_hold(req->sized);
 	list_add_tail(&rnbd->size_waiters, &req->base.link);
 	size_rearm(rnbd);
 }
@@ -74,8 +76,10 @@ static void size_go_on(struct srv_rnbd *rnbd, const struct srv_path *failed)
 		list_add_tail(&ready, &req->base.link);
 	}
 	size_rearm(rnbd);
-	while ((req = list_pop_entry(&ready, struct srv_rnbd_req, base.link)))
+	while ((req = list_pop_entry(&ready, struct srv_rnbd_req, base.link))) {
+		export_put(req->sized);
 		req->size_then(&req->base);
+	}
 }
 
 static void size_timeout(struct loop_timer *timer)
@@ -94,8 +98,10 @@ static bool size_ask_storage(struct srv_rnbd *rnbd, struct export *ex)
 
 	ex->sizing.asked = true;
 	ex->sizing.since_ms = clock_now_ms();
-	if (!export_io_size(srv_control(rnbd->srv), ex, &size, size_answered, rnbd))
+	if (!export_io_size(srv_control(rnbd->srv), ex, &size, size_answered, rnbd)) {
+		export_hold(ex);
 		return false;
+	}
 	size_learned(ex, size);
 	return true;
 }
@@ -106,6 +112,7 @@ static void size_answered(struct export *ex, int64_t size, void *arg)
 	/* They came while it was asked: what it said may be older than they are. */
 	if (ex->sizing.wanted != ex->sizing.known)
 		size_ask_storage(arg, ex);
+	export_put(ex);
 	size_go_on(arg, NULL);
 }
 

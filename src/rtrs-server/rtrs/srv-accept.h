@@ -4,6 +4,7 @@
 #ifndef SRV_ACCEPT_H
 #define SRV_ACCEPT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

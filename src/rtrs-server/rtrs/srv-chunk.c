@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "export-io.h"
+#include "export-ring.h"
 #include "srv-chunk.h"
 #include "srv-key-pool.h"
 #include "srv-state.h"

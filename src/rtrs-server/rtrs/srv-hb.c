@@ -3,7 +3,7 @@
  * of a peer that stays silent.  A thread that the storage holds is a line in the log, because
  * nothing else of that is seen but silence. */
 #include "clock.h"
-#include "export-io.h"
+#include "export-ring.h"
 #include "log.h"
 #include "rtrs-wr.h"
 #include "srv-con.h"

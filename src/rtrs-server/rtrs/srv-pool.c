@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "export-io.h"
+#include "export-ring.h"
 #include "srv-pool.h"
 #include "util.h"
 

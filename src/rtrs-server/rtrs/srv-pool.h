@@ -7,10 +7,10 @@
  * handed out first, so that a light load stays in the cache.
  *
  * The storage may hold a buffer for ever, and must not take the buffers of other storage with it.
- * So each export has a share: at most SRV_POOL_SHARE times as many buffers as are free.  That is
- * three quarters of the pool for one export alone, and a fair part when many want some.  One buffer
- * is kept for each export that has none, at most SRV_POOL_KEPT in all.  Beyond its share an
- * export's requests wait in order of arrival, and exports take turns.
+ * So each store has a share: at most SRV_POOL_SHARE times as many buffers as are free.  That is
+ * three quarters of the pool for one store alone, and a fair part when many want some.  One buffer
+ * is kept for each store that has none, at most SRV_POOL_KEPT in all.  Beyond its share a store's
+ * requests wait in order of arrival, and stores take turns.
  *
  * All functions: thread of the pool, unless they say otherwise. */
 #ifndef SRV_POOL_H
@@ -31,7 +31,7 @@ struct reactor;
 
 struct srv_pool;
 
-/* The requests of one export. */
+/* The requests of one store. */
 struct srv_pool_share {
 	struct list link;		/* in srv_pool.hungry, while somebody waits */
 	struct list waiting;		/* struct srv_pool_waiter */
@@ -62,7 +62,7 @@ struct srv_pool {
 	unsigned ntaken;
 	bool serving;
 	struct list free;
-	struct srv_pool_share **shares;	/* by the export's number; NULL: there is none */
+	struct srv_pool_share **shares;	/* by store.index; NULL: there is none */
 	unsigned nslots;
 	unsigned nidle;			/* shares that hold none */
 	struct list hungry;		/* struct srv_pool_share: whose turn is next */
@@ -74,11 +74,12 @@ int srv_pool_init(struct srv_pool *pool, struct reactor *r, size_t size);
 /* Every buffer must be back.  Any thread, when @pool's reactor does not run any more. */
 void srv_pool_fini(struct srv_pool *pool);
 
-/* Export number @share comes; 0 or -ENOMEM.  It goes, and holds nothing and waits for nothing. */
+/* The store with the index @share comes; 0 or -ENOMEM.  And goes, when the store holds no buffer and
+ * waits for none. */
 int srv_pool_share_add(struct srv_pool *pool, unsigned share);
 void srv_pool_share_del(struct srv_pool *pool, unsigned share);
 
-/* A buffer for a request of export number @share, now or later through @waiter->fn (never from
+/* A buffer for a request of store @share, now or later through @waiter->fn (never from
  * inside this call): returns the buffer, or NULL when @waiter was queued. */
 struct srv_buf *srv_pool_get(struct srv_pool *pool, unsigned share, struct srv_pool_waiter *waiter);
 /* Give @buf back; waiters are served before this returns. */

@@ -17,7 +17,7 @@
 #include <time.h>
 
 #include "clock.h"
-#include "store-file.h"
+#include "store-file-priv.h"
 #include "exports.h"
 #include "log.h"
 
@@ -50,7 +50,7 @@ static const struct export *claimed_by(const struct export *ex)
 	list_for_each(store, &ex->all->stores, link) {
 		if (store->driver != ex->driver || store_file_all(store)->keep.claim_fd < 0)
 			continue;
-		other = exports_name(store);
+		other = store_oldest_name(store);
 		if (store_file_inuse_same_disk(store_file(other)->dev, store_file(ex)->dev))
 			return other;
 	}
@@ -119,6 +119,10 @@ static int claim_wait(const struct export *ex, char *err, size_t errlen)
 				 ex->all->lock_timeout_ms / 1000);
 			return -EBUSY;
 		}
+		if (atomic_load(&ex->all->stopping)) {
+			snprintf(err, errlen, "export '%s': the server stops", ex->name);
+			return -ECANCELED;
+		}
 		sleep_ms(told ? RETRY_SLOW_MS : RETRY_MS);
 	}
 	if (fd < 0)
@@ -151,7 +155,7 @@ int store_file_claim(struct export *ex, char *err, size_t errlen)
 			return fd;
 		store_file_keep(ex)->claim_fd = fd;
 	}
-	if (exports_writer(ex->store) == ex)
+	if (store_writer(ex->store) == ex)
 		store_file_users_warn(ex);
 	return 0;
 }

@@ -13,7 +13,7 @@
 #include <sys/ioctl.h>
 #include <sys/vfs.h>
 
-#include "store-file.h"
+#include "store-file-priv.h"
 
 /* A range in a request is 32 bits of bytes. */
 #define MAX_RANGE_SECTORS (UINT32_MAX >> RNBD_SECTOR_SHIFT)

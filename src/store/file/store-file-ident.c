@@ -12,7 +12,7 @@
 #include <sys/ioctl.h>
 #include <sys/vfs.h>
 
-#include "store-file.h"
+#include "store-file-priv.h"
 
 static uint64_t hash_number(uint64_t hash, uint64_t number)
 {

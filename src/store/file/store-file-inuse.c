@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
-#include "store-file.h"
+#include "store-file-priv.h"
 
 #define SYSFS_PATH_MAX 384
 

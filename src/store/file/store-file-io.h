@@ -3,7 +3,7 @@
 #ifndef STORE_FILE_IO_H
 #define STORE_FILE_IO_H
 
-#include "store-file.h"
+#include "store-file-priv.h"
 #include "reactor-ring.h"
 #include "store-driver.h"
 

@@ -11,8 +11,9 @@
  *     servers, of any user, directory and container.  It takes a description that can write.  Who
  *     only reads cannot have it, and can keep others from it;
  *   - flock(2) on the exported file: for udev and for programs that lock images.
- * All of them belong to the store's own descriptions (struct store_file_keep), which are fixed files
- * of the rings, so the locks come free when no request of a dead server is in the storage any more.
+ * All of them belong to the store's own descriptions (struct store_file_keep), which are fixed
+ * files of the rings, so the locks come free when no request of a dead server is in the storage any
+ * more.
  *
  * A store that is only read has shared locks.  They become exclusive with its first name that is
  * written: the shared ones are given back for each attempt, because flock(2) does not tell two
@@ -29,7 +30,7 @@
 
 #include "clock.h"
 #include "store-file-holder.h"
-#include "store-file.h"
+#include "store-file-priv.h"
 #include "exports.h"
 #include "lock-file.h"
 #include "log.h"
@@ -216,6 +217,8 @@ static int lock_wait(struct waiting *w, unsigned timeout_ms)
 		/* Who may not write is not waited for longer than that. */
 		if (w->late && now - w->since_ms >= timeout_ms)
 			return rc;
+		if (atomic_load(&w->ex->all->stopping))
+			return -ECANCELED;
 		w->late = now - w->since_ms >= TELL_MS;
 		sleep_ms(w->told ? RETRY_SLOW_MS : RETRY_MS);
 	}
@@ -264,12 +267,12 @@ int store_file_lock(struct export *ex, char *err, size_t errlen)
 {
 	const struct store_file_keep *keep = store_file_keep(ex);
 	struct waiting w = { .ex = ex, .since_ms = clock_now_ms(),
-			     .writes = exports_writer(ex->store), .got = { .own_fd = -1 } };
+			     .writes = store_writer(ex->store), .got = { .own_fd = -1 } };
 	int rc;
 
 	if (keep->lock_fd >= 0 && (keep->writes || !w.writes))
 		return 0;
-	w.got.lock_fd = store_file_reopen(ex);
+	w.got.lock_fd = store_file_desc_reopen(ex);
 	rc = w.got.lock_fd < 0 ? w.got.lock_fd : lock_wait(&w, ex->all->lock_timeout_ms);
 	if (!rc) {
 		keep_locks(&w);

@@ -201,7 +201,7 @@ static int file_attach_store(struct export_ring *ring, struct store *store, char
 	int fds[STORE_FILE_NKEPT] = { keep->claim_fd, keep->lock_fd, keep->own_fd };
 	int rc = make_fixed(ring, store_file_fixed_kept(store), fds, STORE_FILE_NKEPT);
 
-	return fixed_result(exports_name(store), rc, err, errlen);
+	return fixed_result(store_oldest_name(store), rc, err, errlen);
 }
 
 static void file_detach_store(struct export_ring *ring, struct store *store)

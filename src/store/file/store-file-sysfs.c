@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
-#include "store-file.h"
+#include "store-file-priv.h"
 
 bool store_file_sysfs_line(const char *path, char *buf, int len)
 {

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
-#include "store-file.h"
+#include "store-file-priv.h"
 #include "log.h"
 
 /* What is looked for, and what it is compared with. */

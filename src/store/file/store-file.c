@@ -20,8 +20,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
-#include "exports.h"
-#include "store-file.h"
+#include "store-file-priv.h"
 
 #define DIO_ALIGN_MAX 65536u
 
@@ -50,38 +49,6 @@ static bool only_readable(const struct export *ex, int err)
 {
 	return !ex->readonly && (err == EACCES || err == EROFS || err == EPERM) &&
 	       !access(ex->path, R_OK);
-}
-
-int store_file_reopen(const struct export *ex)
-{
-	char path[32];
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", store_file(ex)->fd);
-	fd = open(path, O_CLOEXEC | (ex->readonly ? O_RDONLY : O_RDWR));
-	return fd < 0 ? -errno : fd;
-}
-
-/* One for each ring. */
-static int open_sync_descs(struct export *ex, const struct refusal *to)
-{
-	unsigned n = ex->all->nrings;
-	struct export_desc *descs = calloc(n + 1, sizeof(*descs));
-
-	if (!descs)
-		return refuse(to, -ENOMEM, "cannot be opened: out of memory");
-	store_file(ex)->sync_descs = descs;
-	for (unsigned i = 0; i < n; i++)
-		descs[i].fd = -1;
-	for (unsigned i = 0; i < n; i++) {
-		int fd = store_file_reopen(ex);
-
-		if (fd < 0)
-			return refuse(to, fd, "cannot be opened again through /proc: %s",
-				      strerror(-fd));
-		descs[i].fd = fd;
-	}
-	return 0;
 }
 
 static int open_path(struct export *ex, const struct refusal *to)
@@ -257,40 +224,13 @@ static int file_open(struct export *ex, char *err, size_t errlen)
 	rc = learn_size(ex, &st, &to);
 	if (!rc && ex->direct)
 		rc = learn_dio_align(ex, &to);
-	if (!rc)
-		rc = open_sync_descs(ex, &to);
 	if (rc)
 		return rc;
+	rc = store_file_desc_open(store_file(ex));
+	if (rc)
+		return refuse(&to, rc, "cannot be opened again through /proc: %s", strerror(-rc));
 	store_file_geometry(store_file(ex), (uint32_t)st.st_blksize);
 	return 0;
-}
-
-static void desc_add(struct store_file *f, struct export_desc *desc, int fd)
-{
-	desc->fd = fd;
-	list_init(&desc->link);
-	if (fd >= 0)
-		list_add_tail(&store_file_all(f->ex.store)->descs, &desc->link);
-}
-
-static void file_added(struct export *ex)
-{
-	struct store_file *f = store_file(ex);
-
-	desc_add(f, &f->fd_desc, f->fd);
-	desc_add(f, &f->tail_desc, f->tail_fd);
-	for (unsigned i = 0; i < ex->all->nrings; i++)
-		desc_add(f, &f->sync_descs[i], f->sync_descs[i].fd);
-}
-
-static void file_removed(struct export *ex)
-{
-	struct store_file *f = store_file(ex);
-
-	list_del(&f->fd_desc.link);
-	list_del(&f->tail_desc.link);
-	for (unsigned i = 0; i < ex->all->nrings; i++)
-		list_del(&f->sync_descs[i].link);
 }
 
 /* No ring has the file any more, so nothing waits. */
@@ -314,9 +254,7 @@ static void file_close(struct export *ex)
 	seeker_end(&f->seeker);
 	if (!f->asking)
 		free(f->ask);
-	for (unsigned i = 0; f->sync_descs && i < ex->all->nrings; i++)
-		store_file_close_fd(f->sync_descs[i].fd);
-	free(f->sync_descs);
+	store_file_desc_close(f);
 	store_file_close_fd(f->tail_fd);
 	store_file_close_fd(f->fd);
 	free(f);
@@ -383,8 +321,8 @@ const struct store_driver store_file_driver = {
 	.flag = file_flag,
 	.check = file_check,
 	.open = file_open,
-	.added = file_added,
-	.removed = file_removed,
+	.added = store_file_desc_added,
+	.removed = store_file_desc_removed,
 	.lock = store_file_lock,
 	.claim = store_file_claim,
 	.check_same = store_file_lock_check_same,

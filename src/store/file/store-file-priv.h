@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A file or block device as an export: what it has beside struct export.  For store-file*.c and
- * tests only; what it does on a ring is in store-file-io.h. */
-#ifndef STORE_FILE_H
-#define STORE_FILE_H
+/* A file or block device as an export: what a file has beside struct export, and the functions of
+ * store-file*.c.  For these and for tests; IO on a ring is in store-file-io.h. */
+#ifndef STORE_FILE_PRIV_H
+#define STORE_FILE_PRIV_H
 
 #include <pthread.h>
 #include <sys/types.h>
@@ -110,7 +110,14 @@ static inline void store_file_close_fd(int fd)
 }
 
 /* One more description of the file of @ex: a descriptor, or -errno.  Any thread; blocks. */
-int store_file_reopen(const struct export *ex);
+int store_file_desc_reopen(const struct export *ex);
+/* Open what the rings need for fdatasync.  0 or -errno; store_file_desc_close() in any case.  Any
+ * thread; block. */
+int store_file_desc_open(struct store_file *f);
+void store_file_desc_close(struct store_file *f);
+/* store_driver.added and removed: the descriptions of @ex come to its store, and leave it. */
+void store_file_desc_added(struct export *ex);
+void store_file_desc_removed(struct export *ex);
 
 /* Geometry of the opened @f, by what it is.  Main thread, as all of the following. */
 void store_file_geometry(struct store_file *f, uint32_t st_blksize);

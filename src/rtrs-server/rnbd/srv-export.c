@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns nothing: gives each export its counters, and each store its share of the threads' pools, and
+ * takes them back. */
+#include "exports.h"
+#include "srv-export-stat.h"
+#include "srv-export.h"
+#include "srv-rnbd-state.h"
+
+static int export_comes(void *arg, struct export *ex)
+{
+	return srv_export_stat_begin(srv_rnbd(arg), ex);
+}
+
+static void export_goes(void *arg, struct export *ex)
+{
+	srv_export_stat_end(ex);
+}
+
+/* NULL: this server makes no private copies. */
+static struct srv_pool *pool_of(struct srv *srv, unsigned thread)
+{
+	struct srv_pool *pool = &srv->threads[thread].pool;
+
+	return pool->base ? pool : NULL;
+}
+
+static int store_comes(void *arg, unsigned ring, const struct store *store)
+{
+	struct srv_pool *pool = pool_of(arg, ring);
+
+	return pool ? srv_pool_share_add(pool, store->index) : 0;
+}
+
+static void store_goes(void *arg, unsigned ring, const struct store *store)
+{
+	struct srv_pool *pool = pool_of(arg, ring);
+
+	if (pool)
+		srv_pool_share_del(pool, store->index);
+}
+
+const struct export_users srv_export_users = {
+	.export_comes = export_comes,
+	.export_goes = export_goes,
+	.store_comes = store_comes,
+	.store_goes = store_goes,
+};
+
+int srv_export_init(struct srv *srv)
+{
+	struct exports *exports = srv_rnbd(srv)->exports;
+	struct store *store;
+	struct export *ex;
+	int rc = 0;
+
+	list_for_each(ex, &exports->list, link)
+		rc = rc ? rc : export_comes(srv, ex);
+	list_for_each(store, &exports->stores, link) {
+		for (unsigned i = 0; i < srv->nthreads && !rc; i++)
+			rc = store_comes(srv, i, store);
+	}
+	return rc;
+}
+
+void srv_export_fini(struct srv *srv)
+{
+	struct export *ex;
+
+	list_for_each(ex, &srv_rnbd(srv)->exports->list, link)
+		export_goes(srv, ex);
+}
