@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns what was learned of devices that offer windows and cannot use them.  Any thread, in handlers
- * and under send locks, too.  A lesson is never changed or forgotten, so its words can be pointed
- * to. */
+/* Owns the lessons: devices that offer windows and cannot use them.  Any thread, in handlers and
+ * under send locks, too.  A lesson is never changed or forgotten, so a pointer to its words stays
+ * good. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,7 +27,7 @@ unsigned frwr_lessons_count(struct frwr_lessons *l)
 	return l->n;
 }
 
-/* Lock held. */
+/* The lesson about @mode of @device, or NULL.  Lock held. */
 static const struct frwr_lesson *find(const struct frwr_lessons *l, const char *device,
 				      enum frwr_mode mode)
 {

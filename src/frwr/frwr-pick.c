@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which mode, and why, in words; and queues so long that the IO path never has to look.  Pure. */
+/* Chooses a mode, with the reasons in words, and sizes queues so that the IO path never has to
+ * check for room.  Pure. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
