@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A loop as a thread around poll().  Owns the thread and the table of poll(), which that thread
- * alone uses.  Ends by a message to itself.  The thread cannot fail; creating it can, and
- * loop_watch() when there is no memory. */
+/* A loop as a thread around poll().  Owns the thread and the table of poll(), which only the thread
+ * uses.  Ends by a message to itself.  Creating the thread can fail, and loop_watch() without
+ * memory; the running thread cannot. */
 #include <config.h>
 
 #include <assert.h>
@@ -24,7 +24,7 @@ struct loop_poll {
 	bool stopped;
 	struct list watches;		/* struct loop_watch */
 	struct list closed;		/* unwatched, closed() is due */
-	struct loop_watch *in_ready;	/* whose ready() runs; NULL again when that unwatches it */
+	struct loop_watch *in_ready;	/* ready() runs; NULL when unwatched meanwhile */
 	unsigned nwatches;
 	unsigned changes;		/* watches added or removed: pfds[] is stale */
 	struct pollfd *pfds;		/* [room], 0 is the inbox */
@@ -124,7 +124,7 @@ static int sleep_ms(const struct loop_poll *lp)
 	return at_ms == CLOCK_NEVER ? -1 : (int)MIN(at_ms - now_ms, (uint64_t)SLEEP_MAX_MS);
 }
 
-/* Fill the table; returns how long it is. */
+/* Fill the table; returns its length. */
 static unsigned list_watches(struct loop_poll *lp)
 {
 	struct loop_watch *w;
@@ -138,7 +138,7 @@ static unsigned list_watches(struct loop_poll *lp)
 	return n;
 }
 
-/* A function may remove any watch; then the rest is told in the next pass. */
+/* A ready() may remove any watch; the remaining watches are then checked in the next pass. */
 static void run_ready(struct loop_poll *lp, unsigned n)
 {
 	unsigned changes = lp->changes;

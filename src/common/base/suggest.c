@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing.  Names are short, so the table of distances lies on the stack.  Three rows do: of
- * the letter at hand and, for swapped neighbours, of the two in front of it. */
+/* Owns nothing.  Names are short, so the table of distances lies on the stack.  Three rows suffice:
+ * the row of the current letter and, for swapped neighbours, the two rows above. */
 #include <string.h>
 
 #include "suggest.h"
