@@ -2,7 +2,7 @@
 #include "ctl-json.h"
 #include "ctl-stat.h"
 
-/* How many took from 2^i to 2^(i+1) ns, for each i up to the last that is not 0. */
+/* The number of times from 2^i to 2^(i+1) ns, for each i up to the last number that is not 0. */
 static json_t *buckets(const struct hist *h)
 {
 	json_t *array = json_array();

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the listening socket and the list of clients; thread of the loop.
  *
- * How it ends: ctl_close(); the last client or the listener that the loop lets go of frees it.
- * How it fails: ctl_open() only.  Where no descriptor is left for a client the socket rests for a
- * while. */
+ * How it ends: ctl_close(); ctl_check_done() frees the struct after the last client and the
+ * listener.  How it fails: only ctl_open() fails.  Without a descriptor for a client accepting
+ * pauses for a while. */
 #include <config.h>
 
 #include <errno.h>
@@ -119,7 +119,7 @@ static bool ctl_ready(struct loop_watch *w)
 	if (errno == ECONNABORTED || errno == EINTR)
 		return true;
 	if (errno != EAGAIN) {
-		/* No descriptor, no memory. */
+		/* No descriptor or no memory for a client. */
 		loop_watch_events(w, 0);
 		loop_timer_set(ctl->loop, &ctl->again, clock_now_ms() + ACCEPT_AGAIN_MS);
 	}
@@ -166,7 +166,8 @@ int ctl_open_at(struct loop *loop, struct unix_sock *sock, ctl_serve_fn *serve, 
 	ctl->arg = arg;
 	list_init(&ctl->clients);
 	loop_timer_init(&ctl->again, ctl_again);
-	/* The process that serves is the one that is named to others who want the socket. */
+	/* Listen again, so SO_PEERCRED names the process that serves to others who want the
+	 * socket. */
 	listen(sock->fd, CTL_BACKLOG);
 	ctl->watch.fd = sock->fd;
 	ctl->watch.events = POLLIN;

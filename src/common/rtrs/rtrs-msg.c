@@ -137,7 +137,7 @@ void rtrs_info_rsp_encode(struct rtrs_msg_info_rsp *m, const struct rtrs_region 
 	}
 }
 
-/* Cut one region into chunks from number *@next on.  Returns NULL or the broken rule. */
+/* Cut a region into chunks, from number *@next on.  Returns NULL or the broken rule. */
 static const char *region_cut(const struct rtrs_sg_desc *d, const struct rtrs_geom *g,
 			      struct rtrs_rbuf *rbufs, uint32_t *next)
 {
