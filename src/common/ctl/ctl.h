@@ -5,8 +5,8 @@
  *
  * No call blocks, and all code runs on the loop's thread.  The memory that clients can make a
  * program hold is bounded: CTL_CLIENTS_MAX clients, with a line and an answer each.  A client that
- * sends no JSON object gets an error and is cut off.  A client is also cut off when, for CTL_IDLE_MS,
- * it is silent within a line, reads no answer or sends no command.  Only the user who runs the
+ * sends no JSON object gets an error and is cut off.  A client is also cut off when it is silent
+ * within a line, reads no answer or sends no command for CTL_IDLE_MS.  Only the user who runs the
  * program and root can connect: the mode of the socket is 0600. */
 #ifndef CTL_H
 #define CTL_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Options of a program as a table.  A row describes an option: its name, its argument, the allowed
  * values, its default, its help, where the option holds, and the field of the program's struct that
- * the option sets.  The command line, key=value and a control socket read values through the row, so
- * a wrong value is refused with the same words everywhere; --help is made of the rows.
+ * the option sets.  The command line, key=value and a control socket read values through the row,
+ * so a wrong value is refused with the same words everywhere; --help is made of the rows.
  *
  *	static const struct opt rows[] = {
  *		{ .name = "threads", .type = OPT_NUMBER, OPT_FIELD(struct conf, threads),
@@ -10,8 +10,8 @@
  *		  .holds = OPT_AT_START, .help = "threads that serve" },
  *		...
  *
- * A duration is a number @of seconds, milliseconds or microseconds.  Owns nothing: a text value stays
- * in its place.  Main thread, but for opt_read() and opt_find(). */
+ * A duration is a number @of seconds, milliseconds or microseconds.  Owns nothing: a text value
+ * stays in its place.  Main thread, but for opt_read() and opt_find(). */
 #ifndef OPT_H
 #define OPT_H
 

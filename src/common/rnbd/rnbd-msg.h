@@ -24,8 +24,8 @@ static inline int rnbd_msg_type(const void *buf, size_t len)
 /* ---- the extension, doc/decisions.md D10 and D13 ----
  * The extension lies in the 31 reserved bytes of SESS_INFO (abilities of the client) and
  * SESS_INFO_RSP (abilities of the server).  A server answers an extension with an extension, and
- * never sends one unasked.  The kernel sends none: without magic and CRC-32 of the whole field valid
- * is false and all else is zero. */
+ * never sends one unasked.  The kernel sends none: without magic and CRC-32 of the whole field
+ * valid is false and all else is zero. */
 #define RNBD_EXT_NOUNMAP 0x01u		/* honours RNBD_F_NOUNMAP */
 #define RNBD_EXT_PREFLUSH 0x02u		/* honours RNBD_F_PREFLUSH */
 #define RNBD_EXT_TAG 0x04u		/* client: IOs may have tags; server: reads tags */
