@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The event channel and the calls that set connections up.
  *
- * Owns an epoll descriptor (the one users wait on) with the listeners (tcp-listen.c), the sockets
- * in the middle of a handshake (tcp-hs.c) and one timer, which also makes the descriptor readable
- * while an event waits. One thread at a time, but tcp_cm_forget() comes from any, hence cm->lock.
- * A socket leaves the epoll when its connection is reported or up.  Errors are events. */
+ * Owns an epoll descriptor (the users wait on it) with the listeners (tcp-listen.c), the sockets in
+ * the middle of a handshake (tcp-hs.c) and a timer.  The timer also makes the descriptor readable
+ * while an event waits.  A single thread at a time, but any thread calls tcp_cm_forget(), hence
+ * cm->lock.  A socket leaves the epoll when its connection is reported or up.  Errors are
+ * events. */
 #include <config.h>
 
 #include <assert.h>
@@ -26,7 +27,7 @@
 #include "tcp-qp.h"
 
 #define CM_ROUND 256			/* sources served in one call, for fairness to the caller */
-#define CM_USER_TIMEOUT_MS 30000	/* bytes unacknowledged for so long mean a dead peer */
+#define CM_USER_TIMEOUT_MS 30000	/* a peer is dead if it acknowledges no bytes for so long */
 
 static void set_timer(struct tcp_cm *cm, uint64_t when_ms)
 {
@@ -45,7 +46,7 @@ static void set_timer(struct tcp_cm *cm, uint64_t when_ms)
 	timerfd_settime(cm->timerfd, 0, &it, NULL);
 }
 
-/* Make the descriptor readable at the next deadline, or at once when something waits. */
+/* Make the descriptor readable at the next deadline, or at once when an event waits. */
 static void update_timer(struct tcp_cm *cm, bool at_once)
 {
 	uint64_t when = CLOCK_NEVER;
@@ -205,7 +206,8 @@ static int take_event(struct tcp_cm *cm, struct fab_event *ev)
 	return 1;
 }
 
-/* Serves a single source at a time, because serving one may free another. */
+/* Serve a single source, because serving it may free another.  Returns the number of sources, 0 or
+ * 1, or -errno. */
 static int serve(struct tcp_cm *cm)
 {
 	struct epoll_event e;
@@ -276,7 +278,7 @@ int tcp_cm_resolve(struct fab_conn *conn, const struct fab_addr *src, const stru
 	if (c->fd < 0)
 		return c->fd;
 	if (src) {
-		/* The port is chosen by connect(), where it need not be free towards everybody. */
+		/* connect() chooses the port, which then need not be free towards every peer. */
 		setsockopt(c->fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof(one));
 		if (bind(c->fd, (const struct sockaddr *)&src->ss, src->len)) {
 			rc = -errno;
@@ -295,7 +297,8 @@ int tcp_cm_resolve(struct fab_conn *conn, const struct fab_addr *src, const stru
 	return 0;
 }
 
-/* The kernel refuses anything in the file system that nobody listens at, a directory, too. */
+/* The errno of a refused connect.  The kernel also refuses files that are no socket, even
+ * directories. */
 static int refused(const struct fab_addr *peer)
 {
 	struct stat st;
@@ -354,7 +357,7 @@ void tcp_cm_reject(struct fab_conn *conn, const void *private_data, size_t len)
 	struct tcp_conn *c = tcp_conn(conn);
 
 	assert(tcp_conn_state(c) == TCP_REQUESTED);
-	/* If it cannot be sent the peer sees the connection closed, which refuses it as well. */
+	/* Without the frame the peer sees the connection closed, which is a refusal, too. */
 	tcp_hs_send(c->fd, TCP_FRAME_REJECT, 0, private_data, len);
 	tcp_cm_forget(c);
 	tcp_qp_fini(c);

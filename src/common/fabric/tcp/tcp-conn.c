@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns a connection's socket and its failure.
  *
- * A connection ends in one way: something fails it (the first cause is kept), the socket is shut
- * down so that a sleeper wakes up, the poller (tcp-qp.c) flushes what is posted and says -ENOTCONN
- * from then on.  Errors of the socket are causes, never return values of a post.  Any thread. */
+ * A connection ends in a single way.  A failure comes (the first cause is kept), the socket is shut
+ * down so that a sleeper wakes up, and the poller (tcp-qp.c) flushes the posted requests and
+ * returns -ENOTCONN from then on.  Errors of the socket are causes, never return values of a post.
+ * Any thread. */
 #include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -58,7 +59,7 @@ void tcp_conn_set_cause(struct tcp_conn *c, const char *fmt, ...)
 	va_end(ap);
 }
 
-/* Say DISCONNECT if the stream is between two frames.  tx->lock held. */
+/* Send DISCONNECT with @status, if the stream is between two frames.  tx->lock held. */
 static void goodbye(struct tcp_conn *c, int status)
 {
 	struct tcp_frame f = { .op = TCP_FRAME_DISCONNECT, .imm = htobe32((uint32_t)status) };
@@ -70,13 +71,13 @@ static void goodbye(struct tcp_conn *c, int status)
 	if (pos != c->tx.tail || atomic_load(&c->tx.error))
 		return;
 	tcp_frame_encode(hdr, &f);
-	/* If it does not fit the peer learns less; it sees the end of the stream all the same. */
+	/* If the socket is full, the peer learns no status, and sees the end of the stream. */
 	(void)!send(c->fd, hdr, sizeof(hdr), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* tx->lock held.
- * ORDER: the poller says drained only after it saw the publication and then had tx->lock, so a
- * connection is not destroyed under the one that fails it. */
+/* Tell the peer, shut the socket down and publish the cause.  tx->lock held.
+ * ORDER: the poller returns drained only after seeing the publication and then taking tx->lock, so
+ * no connection is destroyed under the thread that fails it. */
 static void hang_up(struct tcp_conn *c, int status)
 {
 	goodbye(c, status);

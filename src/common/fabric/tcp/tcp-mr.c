@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns memory regions; their keys are in tcp-pd.c's table. */
+/* Owns memory regions; their keys are in the table of tcp-pd.c. */
 #include <errno.h>
 #include <stdlib.h>
 

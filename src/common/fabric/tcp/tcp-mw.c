@@ -34,7 +34,7 @@ struct ibv_mw *tcp_mw_alloc(struct fab_pd *pd, enum ibv_mw_type type)
 	return &mw->base.ibv;
 }
 
-/* Whatever the window is bound to, it is not any more, and is called @tag. */
+/* Unbind @mw, if bound, and make its key dead as @tag. */
 static void unbind(struct tcp_mw *mw, uint8_t tag)
 {
 	bool bound = tcp_key_alive(mw->key);

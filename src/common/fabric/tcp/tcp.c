@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The tcp provider: its table, and small parts of it.  tcp-conn.h says how it is built. */
+/* The tcp provider: its table, and small functions of the table.  tcp-conn.h says how tcp is
+ * built. */
 #include "tcp-cm.h"
 #include "tcp-key.h"
 #include "tcp-qp.h"
