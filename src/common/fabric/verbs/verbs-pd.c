@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns protection domains of RDMA devices.  Each keeps its device known to the cm.  Any thread;
+/* Owns protection domains of RDMA devices.  Each keeps its device's record in the cm.  Any thread;
  * errors as fabric.h says. */
 #include <config.h>
 
