@@ -37,7 +37,7 @@ static bool has_region(const struct frwr *w)
 }
 
 /* Register these bytes as the region of @w, under another key than before. */
-static int reg(struct frwr *w, uint64_t addr, uint32_t len, enum frwr_dir dir)
+static int region_register(struct frwr *w, uint64_t addr, uint32_t len, enum frwr_dir dir)
 {
 	int access = local_right(dir) | remote_right(dir), rc;
 	void *mem = (void *)(uintptr_t)addr;
@@ -57,8 +57,8 @@ static int reg(struct frwr *w, uint64_t addr, uint32_t len, enum frwr_dir dir)
 }
 
 /* Open the region of @w; the first call registers the region. */
-static int open_again(struct frwr *w, const struct ibv_mr *mr, uint64_t addr, uint32_t len,
-		      enum frwr_dir dir)
+static int region_open(struct frwr *w, const struct ibv_mr *mr, uint64_t addr, uint32_t len,
+		       enum frwr_dir dir)
 {
 	uint8_t *mem = (uint8_t *)mr->addr + (addr - fab_mr_iova(mr));
 
@@ -71,7 +71,7 @@ static int open_again(struct frwr *w, const struct ibv_mr *mr, uint64_t addr, ui
 }
 
 /* REREG, SUSPEND: close @w to the peer.  Dead on error. */
-static int close_region(struct frwr *w)
+static int region_close(struct frwr *w)
 {
 	int rc = w->pool->mode == FRWR_SUSPEND ? fab_suspend_mr(w->mr) : fab_revoke_mr(w->mr);
 
@@ -115,13 +115,13 @@ int frwr_map(struct frwr *w, struct ibv_mr *mr, uint64_t addr, uint32_t len, enu
 	if (rc)
 		return rc;
 	if (w->pool->mode == FRWR_REREG) {
-		rc = reg(w, addr, len, dir);
+		rc = region_register(w, addr, len, dir);
 		if (rc)
 			return rc;
 		key = w->mr->rkey;
 		name = fab_mr_iova(w->mr);
 	} else if (w->pool->mode == FRWR_SUSPEND) {
-		rc = open_again(w, mr, addr, len, dir);
+		rc = region_open(w, mr, addr, len, dir);
 		if (rc)
 			return rc;
 		key = w->mr->rkey;
@@ -167,7 +167,7 @@ int frwr_map_end(struct frwr *w)
 		return -EINVAL;
 	if (has_region(w)) {
 		frwr_count_own(&w->revoked);
-		rc = close_region(w);
+		rc = region_close(w);
 	}
 	/* Only a kill may have come in between. */
 	while (!rc && frwr_word_state(word) == state && !frwr_step(w, &word, FRWR_FREE))
@@ -227,7 +227,7 @@ static void window_not_posted(struct frwr *w)
 {
 	uint32_t word = frwr_word(w);
 
-	if (has_region(w) && close_region(w))
+	if (has_region(w) && region_close(w))
 		return;
 	while (frwr_word_state(word) <= FRWR_MAPPED && !frwr_step(w, &word, FRWR_FREE))
 		;

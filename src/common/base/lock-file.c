@@ -19,7 +19,7 @@
 
 #define TRIES 16			/* files removed between open and lock */
 
-static bool has_name(const struct stat *st, int dirfd, const char *name)
+static bool file_has_name(const struct stat *st, int dirfd, const char *name)
 {
 	struct stat now;
 
@@ -34,7 +34,7 @@ static bool is_ours_alone(const struct stat *st)
 }
 
 /* Returns a descriptor with the lock, -ESTALE if the file was removed meanwhile, or -errno. */
-static int take_once(int dirfd, const char *name, int how)
+static int lock_take_once(int dirfd, const char *name, int how)
 {
 	int fd, rc = 0;
 	struct stat st;
@@ -48,7 +48,7 @@ static int take_once(int dirfd, const char *name, int how)
 		rc = -EPERM;
 	if (!rc && flock(fd, how | LOCK_NB))
 		rc = -errno;
-	if (!rc && !has_name(&st, dirfd, name))
+	if (!rc && !file_has_name(&st, dirfd, name))
 		rc = -ESTALE;
 	if (!rc)
 		return fd;
@@ -61,7 +61,7 @@ int lock_file_take(int dirfd, const char *name, int how)
 	int rc = -ESTALE;
 
 	for (unsigned i = 0; i < TRIES && rc == -ESTALE; i++)
-		rc = take_once(dirfd, name, how);
+		rc = lock_take_once(dirfd, name, how);
 	return rc == -ESTALE ? -EWOULDBLOCK : rc;
 }
 
@@ -71,7 +71,7 @@ void lock_file_drop(int fd, int dirfd, const char *name)
 
 	/* ORDER: remove the file while alone, and before the close gives up the lock.  Of several
 	 * readers the last removes the file. */
-	if (!flock(fd, LOCK_EX | LOCK_NB) && !fstat(fd, &st) && has_name(&st, dirfd, name))
+	if (!flock(fd, LOCK_EX | LOCK_NB) && !fstat(fd, &st) && file_has_name(&st, dirfd, name))
 		unlinkat(dirfd, name, 0);
 	close(fd);
 }

@@ -39,7 +39,7 @@ static struct loop_poll *to_poll(struct loop *loop)
 
 /* ---- loop.h ---- */
 
-static int make_room(struct loop_poll *lp)
+static int watches_make_room(struct loop_poll *lp)
 {
 	unsigned room = lp->room + ROOM_STEP;
 	struct loop_watch **watched;
@@ -62,7 +62,7 @@ static int make_room(struct loop_poll *lp)
 int loop_watch(struct loop *loop, struct loop_watch *w)
 {
 	struct loop_poll *lp = to_poll(loop);
-	int r = make_room(lp);
+	int r = watches_make_room(lp);
 
 	loop_check_thread(loop);
 	assert(!w->loop && w->fd >= 0 && w->ready);
@@ -102,7 +102,7 @@ void loop_unwatch(struct loop_watch *w)
 
 /* ---- a pass ---- */
 
-static bool has_work(const struct loop_poll *lp)
+static bool pass_has_work(const struct loop_poll *lp)
 {
 	struct loop_watch *w;
 
@@ -115,11 +115,11 @@ static bool has_work(const struct loop_poll *lp)
 	return false;
 }
 
-static int sleep_ms(const struct loop_poll *lp)
+static int pass_sleep_ms(const struct loop_poll *lp)
 {
 	uint64_t at_ms = loop_deadline(&lp->loop), now_ms = clock_now_ms();
 
-	if (has_work(lp) || at_ms <= now_ms)
+	if (pass_has_work(lp) || at_ms <= now_ms)
 		return 0;
 	return at_ms == CLOCK_NEVER ? -1 : (int)MIN(at_ms - now_ms, (uint64_t)SLEEP_MAX_MS);
 }
@@ -169,10 +169,10 @@ static void poll_pass(struct loop_poll *lp)
 {
 	unsigned n;
 
-	if (!has_work(lp))
+	if (!pass_has_work(lp))
 		loop_run_sleep_tasks(&lp->loop);
 	n = list_watches(lp);
-	if (poll(lp->pfds, n, sleep_ms(lp)) >= 0) {
+	if (poll(lp->pfds, n, pass_sleep_ms(lp)) >= 0) {
 		bool posted = lp->pfds[0].revents;
 
 		run_ready(lp, n);
@@ -218,7 +218,7 @@ int loop_poll_create(const char *name, struct loop **out)
 	list_init(&lp->watches);
 	list_init(&lp->closed);
 	loop_msg_init(&lp->stop_msg, poll_stop);
-	r = make_room(lp);
+	r = watches_make_room(lp);
 	if (r < 0)
 		goto err_free;
 	r = loop_init(&lp->loop);

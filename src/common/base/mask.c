@@ -7,7 +7,7 @@
 #include "mask.h"
 
 /* The length of the character at @s, or 0 if the character must not be printed. */
-static size_t printable(const unsigned char *s)
+static size_t printable_len(const unsigned char *s)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
 	size_t len = s[0] < 0x80 ? 1 : s[0] < 0xc0 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
@@ -30,7 +30,7 @@ void mask_control(char *text)
 	unsigned char *s = (unsigned char *)text;
 
 	while (*s) {
-		size_t len = printable(s);
+		size_t len = printable_len(s);
 
 		if (!len)
 			*s = '?';

@@ -16,20 +16,20 @@ void range_lock_fini(struct range_lock *l)
 	pthread_mutex_destroy(&l->lock);
 }
 
-static bool conflict(const struct range *a, const struct range *b)
+static bool ranges_conflict(const struct range *a, const struct range *b)
 {
 	return (a->exclusive || b->exclusive) && a->start < b->end && b->start < a->end;
 }
 
 /* True if a range in front of @r has to leave first.  Lock held. */
-static bool must_wait(const struct range_lock *l, const struct range *r)
+static bool range_must_wait(const struct range_lock *l, const struct range *r)
 {
 	const struct range *pos;
 
 	list_for_each(pos, &l->ranges, link) {
 		if (pos == r)
 			return false;
-		if (conflict(pos, r))
+		if (ranges_conflict(pos, r))
 			return true;
 	}
 	return false;
@@ -40,7 +40,7 @@ bool range_enter(struct range_lock *l, struct range *r)
 	LOCK_SCOPE(&l->lock);
 	list_add_tail(&l->ranges, &r->link);
 	l->nexclusive += r->exclusive;
-	r->waits = l->nexclusive && must_wait(l, r);
+	r->waits = l->nexclusive && range_must_wait(l, r);
 	return !r->waits;
 }
 
@@ -61,7 +61,7 @@ void range_leave(struct range_lock *l, struct range *r)
 		return;
 	l->nexclusive -= r->exclusive;
 	list_for_each(pos, &l->ranges, link) {
-		if (!pos->waits || !conflict(pos, r) || must_wait(l, pos))
+		if (!pos->waits || !ranges_conflict(pos, r) || range_must_wait(l, pos))
 			continue;
 		/* RACE: the owner of @pos runs as soon as granted() wakes it, but cannot leave the
 		 * list without the lock. */

@@ -29,7 +29,7 @@ unsigned suggest_distance(const char *a, size_t len, const char *b)
 	return rows[len % 3][blen];
 }
 
-const char *suggest(const char *text, size_t len, const char *const *names, size_t n)
+const char *suggest_name(const char *text, size_t len, const char *const *names, size_t n)
 {
 	unsigned nearest = MAX((unsigned)len / 3, 1u) + 1;
 	const char *best = NULL;

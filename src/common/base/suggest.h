@@ -13,6 +13,6 @@ unsigned suggest_distance(const char *a, size_t len, const char *b);
 
 /* The nearest of @n @names (some may be NULL) to the first @len bytes of @text; the first of
  * several.  NULL if more than a third of the letters differ from each name. */
-const char *suggest(const char *text, size_t len, const char *const *names, size_t n);
+const char *suggest_name(const char *text, size_t len, const char *const *names, size_t n);
 
 #endif

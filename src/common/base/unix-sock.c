@@ -39,7 +39,7 @@ static int name_lock(const char *name)
 	}
 }
 
-static void tell_locked(const char *path, const char *name, char *err, size_t errlen)
+static void tell_name_locked(const char *path, const char *name, char *err, size_t errlen)
 {
 	char who[128];
 	struct stat st;
@@ -172,7 +172,7 @@ int unix_sock_listen(struct unix_sock *sock, const char *path, mode_t mode, int 
 	snprintf(name, sizeof(name), "%s" LOCK_SUFFIX, path);
 	lock = name_lock(name);
 	if (lock == -EWOULDBLOCK) {
-		tell_locked(path, name, err, errlen);
+		tell_name_locked(path, name, err, errlen);
 		return -EBUSY;
 	}
 	/* Go on without the lock.  In a directory where other users may make files, the lock file

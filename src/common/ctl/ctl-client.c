@@ -23,7 +23,7 @@ static const char no_memory[] = "{\"ok\":false,\"error\":\"out of memory\"}\n";
 
 /* ---- end ---- */
 
-static void client_closed(struct loop_watch *w)
+static void client_watch_closed(struct loop_watch *w)
 {
 	struct ctl_client *c = container_of(w, struct ctl_client, watch);
 
@@ -232,7 +232,7 @@ int ctl_client_create(struct loop *loop, int fd, ctl_serve_fn *serve, void *arg,
 	c->watch.fd = fd;
 	c->watch.events = POLLIN;
 	c->watch.ready = client_ready;
-	c->watch.closed = client_closed;
+	c->watch.closed = client_watch_closed;
 	rc = loop_watch(loop, &c->watch);
 	if (rc) {
 		free(c);

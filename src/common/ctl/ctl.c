@@ -81,7 +81,7 @@ static void ctl_serve(struct ctl_client *client, const json_t *command, void *ar
 	ctl->serve(client, command, ctl->arg);
 }
 
-static void ctl_gone(struct ctl_client *c)
+static void ctl_client_gone(struct ctl_client *c)
 {
 	struct ctl *ctl = c->arg;
 
@@ -99,7 +99,7 @@ static void ctl_add(struct ctl *ctl, int fd)
 	if (ctl->nclients == CTL_CLIENTS_MAX) {
 		send(fd, too_many, sizeof(too_many) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 		close(fd);
-	} else if (ctl_client_create(ctl->loop, fd, ctl_serve, ctl, ctl_gone, &c)) {
+	} else if (ctl_client_create(ctl->loop, fd, ctl_serve, ctl, ctl_client_gone, &c)) {
 		close(fd);
 	} else {
 		list_add_tail(&ctl->clients, &c->link);
@@ -107,7 +107,7 @@ static void ctl_add(struct ctl *ctl, int fd)
 	}
 }
 
-static bool ctl_ready(struct loop_watch *w)
+static bool ctl_listener_ready(struct loop_watch *w)
 {
 	struct ctl *ctl = container_of(w, struct ctl, watch);
 	int fd = accept4(w->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -126,16 +126,16 @@ static bool ctl_ready(struct loop_watch *w)
 	return false;
 }
 
-static void ctl_again(struct loop_timer *timer)
+static void ctl_accept_again(struct loop_timer *timer)
 {
 	struct ctl *ctl = container_of(timer, struct ctl, again);
 
 	loop_watch_events(&ctl->watch, POLLIN);
-	while (ctl_ready(&ctl->watch))
+	while (ctl_listener_ready(&ctl->watch))
 		;
 }
 
-static void ctl_closed(struct loop_watch *w)
+static void ctl_listener_closed(struct loop_watch *w)
 {
 	struct ctl *ctl = container_of(w, struct ctl, watch);
 
@@ -165,14 +165,14 @@ int ctl_open_at(struct loop *loop, struct unix_sock *sock, ctl_serve_fn *serve, 
 	ctl->serve = serve;
 	ctl->arg = arg;
 	list_init(&ctl->clients);
-	loop_timer_init(&ctl->again, ctl_again);
+	loop_timer_init(&ctl->again, ctl_accept_again);
 	/* Listen again, so SO_PEERCRED names the process that serves to others who want the
 	 * socket. */
 	listen(sock->fd, CTL_BACKLOG);
 	ctl->watch.fd = sock->fd;
 	ctl->watch.events = POLLIN;
-	ctl->watch.ready = ctl_ready;
-	ctl->watch.closed = ctl_closed;
+	ctl->watch.ready = ctl_listener_ready;
+	ctl->watch.closed = ctl_listener_closed;
 	rc = loop_watch(loop, &ctl->watch);
 	if (rc) {
 		snprintf(err, errlen, "%s: cannot watch it: %s", sock->path, strerror(-rc));

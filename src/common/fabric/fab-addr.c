@@ -214,7 +214,7 @@ static int parse_port(struct split *s, uint16_t *port)
 	return 0;
 }
 
-static int resolve(const char *host, uint16_t port, struct fab_addr *addr, const char **why)
+static int resolve_host(const char *host, uint16_t port, struct fab_addr *addr, const char **why)
 {
 	struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM,
 				  .ai_flags = AI_NUMERICHOST };
@@ -269,7 +269,7 @@ static bool is_unbuilt(const char *transport)
 static int refuse_transport(const char *name, char *err, size_t errlen)
 {
 	static const char *const names[] = { "tcp", "rdma", "unix" };
-	const char *meant = suggest(name, strlen(name), names, ARRAY_SIZE(names));
+	const char *meant = suggest_name(name, strlen(name), names, ARRAY_SIZE(names));
 
 	if (is_unbuilt(name))
 		snprintf(err, errlen, "transport \"%s\" is not in this build (--without-rdma): "
@@ -330,7 +330,7 @@ int fab_addr_parse(const char *text, const struct fab_provider *p, uint16_t defa
 		snprintf(err, errlen, "%s", s.why);
 		return rc;
 	}
-	rc = resolve(s.host, port, addr, &why);
+	rc = resolve_host(s.host, port, addr, &why);
 	if (rc) {
 		snprintf(err, errlen, "cannot resolve \"%s\": %s: " FORMS, s.host, why);
 		return rc;

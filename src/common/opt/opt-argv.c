@@ -59,7 +59,7 @@ const char *opt_suggest(const struct opt_table *table, const char *text, size_t 
 
 	for (unsigned i = 0; i < table->n; i++)
 		names[i] = table->rows[i].name;
-	return suggest(text, len, names, table->n);
+	return suggest_name(text, len, names, table->n);
 }
 
 /* Returns " (did you mean --NAME?)" for @word, an option with its dashes and maybe a value; or
@@ -99,8 +99,8 @@ static void tell_bad_option(const struct opt_table *table, int opt, char **argv,
 			 text, did_you_mean(table, word, meant, sizeof(meant)), table->program);
 }
 
-static enum opt_result one_option(const struct opt_table *table, const struct opt *row, void *conf,
-				  char *err, size_t len)
+static enum opt_result read_option(const struct opt_table *table, const struct opt *row, void *conf,
+				   char *err, size_t len)
 {
 	char why[256];
 	int rc;
@@ -138,7 +138,7 @@ enum opt_result opt_argv(const struct opt_table *table, void *conf, int argc, ch
 		}
 		if (given)
 			*given |= UINT64_C(1) << (row_of(table, opt) - table->rows);
-		result = one_option(table, row_of(table, opt), conf, err, len);
+		result = read_option(table, row_of(table, opt), conf, err, len);
 	}
 	*first = optind;
 	return result;

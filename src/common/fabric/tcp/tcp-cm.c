@@ -117,7 +117,7 @@ void tcp_cm_start_deadline(struct tcp_conn *c)
 	list_add_tail(&tcp_cm(c->base.cm)->handshakes, &c->hs_link);
 }
 
-static void expire(struct tcp_cm *cm)
+static void cm_expire(struct tcp_cm *cm)
 {
 	uint64_t now = clock_now_ms();
 	struct tcp_listener *l;
@@ -208,7 +208,7 @@ static int take_event(struct tcp_cm *cm, struct fab_event *ev)
 
 /* Serve a single source, because serving it may free another.  Returns the number of sources, 0 or
  * 1, or -errno. */
-static int serve(struct tcp_cm *cm)
+static int cm_serve_source(struct tcp_cm *cm)
 {
 	struct epoll_event e;
 	int n;
@@ -229,9 +229,9 @@ int tcp_cm_get_event(struct fab_cm *fcm, struct fab_event *ev)
 	int round = 0, n = 1, rc;
 
 	LOCK_SCOPE(&cm->lock);
-	expire(cm);
+	cm_expire(cm);
 	while (!(rc = take_event(cm, ev)) && n > 0 && round++ < CM_ROUND)
-		n = serve(cm);
+		n = cm_serve_source(cm);
 	if (n < 0)
 		rc = n;
 	update_timer(cm, round > CM_ROUND);
@@ -299,7 +299,7 @@ int tcp_cm_resolve(struct fab_conn *conn, const struct fab_addr *src, const stru
 
 /* The errno of a refused connect.  The kernel also refuses files that are no socket, even
  * directories. */
-static int refused(const struct fab_addr *peer)
+static int refused_errno(const struct fab_addr *peer)
 {
 	struct stat st;
 
@@ -322,7 +322,7 @@ int tcp_cm_connect(struct fab_conn *conn, const void *private_data, size_t len)
 	c->hs_len = (uint32_t)len;
 	if (connect(c->fd, (const struct sockaddr *)&c->base.peer.ss, c->base.peer.len) &&
 	    errno != EINPROGRESS)
-		err = errno == ECONNREFUSED ? refused(&c->base.peer) : errno;
+		err = errno == ECONNREFUSED ? refused_errno(&c->base.peer) : errno;
 	LOCK_SCOPE(&cm->lock);
 	tcp_conn_set_state(c, TCP_CONNECTING);
 	tcp_cm_start_deadline(c);

@@ -60,7 +60,7 @@ void tcp_conn_set_cause(struct tcp_conn *c, const char *fmt, ...)
 }
 
 /* Send DISCONNECT with @status, if the stream is between two frames.  tx->lock held. */
-static void goodbye(struct tcp_conn *c, int status)
+static void send_disconnect(struct tcp_conn *c, int status)
 {
 	struct tcp_frame f = { .op = TCP_FRAME_DISCONNECT, .imm = htobe32((uint32_t)status) };
 	uint8_t hdr[TCP_FRAME_HDR_LEN];
@@ -78,9 +78,9 @@ static void goodbye(struct tcp_conn *c, int status)
 /* Tell the peer, shut the socket down and publish the cause.  tx->lock held.
  * ORDER: the poller returns drained only after seeing the publication and then taking tx->lock, so
  * no connection is destroyed under the thread that fails it. */
-static void hang_up(struct tcp_conn *c, int status)
+static void conn_hang_up(struct tcp_conn *c, int status)
 {
-	goodbye(c, status);
+	send_disconnect(c, status);
 	shutdown(c->fd, SHUT_RDWR);
 	fab_conn_tell_cause(&c->base);
 }
@@ -91,7 +91,7 @@ void tcp_conn_fail_tx_locked(struct tcp_conn *c, int status, const char *fmt, ..
 
 	va_start(ap, fmt);
 	if (fab_conn_claim_cause(&c->base, fmt, ap))
-		hang_up(c, status);
+		conn_hang_up(c, status);
 	va_end(ap);
 }
 
@@ -102,7 +102,7 @@ void tcp_conn_fail(struct tcp_conn *c, int status, const char *fmt, ...)
 	va_start(ap, fmt);
 	if (fab_conn_claim_cause(&c->base, fmt, ap)) {
 		LOCK_SCOPE(&c->tx.lock);
-		hang_up(c, status);
+		conn_hang_up(c, status);
 	}
 	va_end(ap);
 }

@@ -257,7 +257,7 @@ static void handshake_ready(struct tcp_conn *c)
 
 /* True if the listener runs as a user that the cm trusts: any user may have taken the name of an
  * AF_UNIX address.  False: the connection has failed. */
-static bool is_trusted(struct tcp_conn *c)
+static bool peer_is_trusted(struct tcp_conn *c)
 {
 	const struct fab_users *servers = &c->base.cm->servers;
 	struct ucred cred = { .uid = (uid_t)-1 };
@@ -284,7 +284,7 @@ static void connect_ready(struct tcp_conn *c)
 
 	if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &err, &len))
 		err = errno;
-	if (!err && !is_trusted(c))
+	if (!err && !peer_is_trusted(c))
 		return;
 	if (!err)
 		err = -tcp_hs_send(c->fd, TCP_FRAME_CONNECT, 0, c->hs_buf, c->hs_len);

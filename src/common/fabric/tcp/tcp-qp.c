@@ -55,7 +55,7 @@ void tcp_qp_fini(struct tcp_conn *c)
 /* RACE: a post on another thread may slip in until both rings are closed; the next round flushes
  * such a post.  A closed send ring alone is harmless: posts to a failed connection may be
  * refused. */
-static int drain(struct tcp_conn *c, struct ibv_wc *wc, int n, int got)
+static int qp_drain(struct tcp_conn *c, struct ibv_wc *wc, int n, int got)
 {
 	got += tcp_tx_flush(c, wc + got, n - got);
 	got += tcp_rx_flush(c, wc + got, n - got);
@@ -79,7 +79,7 @@ int tcp_qp_poll(struct fab_conn *conn, struct ibv_wc *wc, int n)
 		return -ENOTCONN;
 	/* Before UP the bytes of the socket belong to the handshake. */
 	if (tcp_conn_state(c) != TCP_UP)
-		return tcp_conn_failed(c) ? drain(c, wc, n, 0) : 0;
+		return tcp_conn_failed(c) ? qp_drain(c, wc, n, 0) : 0;
 	if (atomic_load_explicit(&tx->armed, memory_order_relaxed))
 		atomic_store(&tx->armed, 0);
 	if (!tcp_tx_idle(c))
@@ -96,7 +96,7 @@ int tcp_qp_poll(struct fab_conn *conn, struct ibv_wc *wc, int n)
 			tcp_conn_fail(c, 0, "%s", strerror(err));
 	}
 	if (__builtin_expect(tcp_conn_failed(c), 0))
-		return drain(c, wc, n, got);
+		return qp_drain(c, wc, n, got);
 	return got;
 }
 

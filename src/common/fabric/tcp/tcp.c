@@ -42,7 +42,7 @@ static int listener_query_device(const struct fab_listener *l, struct fab_device
 	return 0;
 }
 
-static void disconnect(struct fab_conn *conn, const char *cause)
+static void conn_disconnect(struct fab_conn *conn, const char *cause)
 {
 	struct tcp_conn *c = tcp_conn(conn);
 
@@ -84,5 +84,5 @@ const struct fab_provider fab_tcp = {
 	.poll = tcp_qp_poll,
 	.arm = tcp_qp_arm,
 	.need_rearm = tcp_qp_need_rearm,
-	.disconnect = disconnect,
+	.disconnect = conn_disconnect,
 };

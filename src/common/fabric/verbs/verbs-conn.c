@@ -122,7 +122,7 @@ int verbs_conn_create_qp(struct fab_conn *conn, struct fab_pd *fab_pd,
 /* ---- failure ---- */
 
 /* post_lock held. */
-static void fail_locked(struct verbs_conn *c)
+static void conn_start_failing(struct verbs_conn *c)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 	struct ibv_send_wr marker = { .wr_id = MARKER_ID, .opcode = IBV_WR_RDMA_WRITE,
@@ -149,7 +149,7 @@ void verbs_conn_fail_locked(struct verbs_conn *c, const char *fmt, ...)
 	va_start(ap, fmt);
 	fab_conn_note_cause(&c->fab, fmt, ap);
 	va_end(ap);
-	fail_locked(c);
+	conn_start_failing(c);
 }
 
 void verbs_conn_fail(struct verbs_conn *c, const char *fmt, ...)
@@ -160,7 +160,7 @@ void verbs_conn_fail(struct verbs_conn *c, const char *fmt, ...)
 	fab_conn_note_cause(&c->fab, fmt, ap);
 	va_end(ap);
 	LOCK_SCOPE(&c->post_lock);
-	fail_locked(c);
+	conn_start_failing(c);
 }
 
 void verbs_conn_disconnect(struct fab_conn *conn, const char *cause)
@@ -172,7 +172,7 @@ void verbs_conn_disconnect(struct fab_conn *conn, const char *cause)
 
 /* Check a receive with an invalidate.  rxe shows the kernel's value of the flag (doc/verbs.md Q3),
  * and carries out invalidates that the peer must not ask for (doc/verbs.md Q7). */
-static void translate_inv(struct verbs_conn *c, struct ibv_wc *wc)
+static void wc_translate_inv(struct verbs_conn *c, struct ibv_wc *wc)
 {
 	const unsigned inv = IBV_WC_WITH_INV | IBV_WC_IP_CSUM_OK;
 
@@ -185,7 +185,7 @@ static void translate_inv(struct verbs_conn *c, struct ibv_wc *wc)
 }
 
 /* Translate a completion of the device in place.  False: the completion is not for the user. */
-static bool translate(struct verbs_conn *c, struct ibv_wc *wc)
+static bool wc_translate(struct verbs_conn *c, struct ibv_wc *wc)
 {
 	struct verbs_sqe *sqe;
 	uint32_t pos;
@@ -196,7 +196,7 @@ static bool translate(struct verbs_conn *c, struct ibv_wc *wc)
 	}
 	if (!(wc->wr_id & VERBS_SEND_BIT)) {
 		atomic_fetch_sub(&c->nrecvs, 1);
-		translate_inv(c, wc);
+		wc_translate_inv(c, wc);
 	}
 	if (wc->status != IBV_WC_SUCCESS && !c->broken)
 		c->broken = wc->status;
@@ -211,14 +211,14 @@ static bool translate(struct verbs_conn *c, struct ibv_wc *wc)
 
 /* Take up to @n completions from the device.  Returns their number, less than @n only when the
  * device has no more. */
-static int take(struct verbs_conn *c, struct ibv_wc *wc, int n)
+static int cq_take(struct verbs_conn *c, struct ibv_wc *wc, int n)
 {
 	int got = 0, k;
 
 	do {
 		k = ibv_poll_cq(c->cq, n - got, wc + got);
 		for (int i = got, end = got + k; i < end; i++) {
-			if (translate(c, &wc[i]))
+			if (wc_translate(c, &wc[i]))
 				wc[got++] = wc[i];
 		}
 	} while (k > 0 && got < n);
@@ -231,7 +231,7 @@ static void stash_fill(struct verbs_conn *c)
 {
 	memmove(c->stash, c->stash + c->stash_first, c->stash_n * sizeof(*c->stash));
 	c->stash_first = 0;
-	c->stash_n += (unsigned)take(c, c->stash + c->stash_n, (int)(VERBS_STASH - c->stash_n));
+	c->stash_n += (unsigned)cq_take(c, c->stash + c->stash_n, (int)(VERBS_STASH - c->stash_n));
 }
 
 void verbs_conn_look(struct verbs_conn *c)
@@ -307,7 +307,7 @@ int verbs_conn_poll(struct fab_conn *conn, struct ibv_wc *wc, int n)
 	if (c->cq) {
 		pthread_mutex_lock(&c->cq_lock);
 		got = stash_take(c, wc, n);
-		got += take(c, wc + got, n - got);
+		got += cq_take(c, wc + got, n - got);
 		broken = atomic_load(&c->failed) ? IBV_WC_SUCCESS : c->broken;
 		pthread_mutex_unlock(&c->cq_lock);
 	}
@@ -324,7 +324,7 @@ int verbs_conn_poll(struct fab_conn *conn, struct ibv_wc *wc, int n)
 }
 
 /* True if a poll would find work. */
-static bool has_work(struct verbs_conn *c)
+static bool poll_has_work(struct verbs_conn *c)
 {
 	LOCK_SCOPE(&c->cq_lock);
 	stash_fill(c);
@@ -340,7 +340,7 @@ int verbs_conn_arm(struct fab_conn *conn, short *events)
 
 	*events = POLLIN;
 	/* Looking at the CQ is cheap; the calls below are system calls. */
-	if (has_work(c))
+	if (poll_has_work(c))
 		return 1;
 	/* A notify request gives a single event, and stands until the event has come. */
 	if (!ibv_get_cq_event(c->channel, &cq, &context)) {
@@ -351,7 +351,7 @@ int verbs_conn_arm(struct fab_conn *conn, short *events)
 		return 1;		/* no sleep without an alarm */
 	c->armed = true;
 	/* RACE: a completion before the notify request makes no event. */
-	return has_work(c);
+	return poll_has_work(c);
 }
 
 /* A flush by the device makes an event; the flush of late posts does not. */

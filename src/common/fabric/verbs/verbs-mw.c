@@ -48,7 +48,8 @@ static struct bucket *bucket_of(uint32_t rkey)
 
 /* The window with the number of @rkey, or NULL.  Of two windows with the same number the first in
  * the bucket is alive; the other is being deallocated.  Bucket locked. */
-static struct verbs_mw *find(struct bucket *b, const struct ibv_context *device, uint32_t rkey)
+static struct verbs_mw *bucket_find(struct bucket *b, const struct ibv_context *device,
+				    uint32_t rkey)
 {
 	struct verbs_mw *mw = b->first;
 
@@ -57,7 +58,7 @@ static struct verbs_mw *find(struct bucket *b, const struct ibv_context *device,
 	return mw;
 }
 
-static struct verbs_mw *to_mw(struct ibv_mw *mw)
+static struct verbs_mw *to_verbs_mw(struct ibv_mw *mw)
 {
 	return container_of(mw, struct verbs_mw, fab.ibv);
 }
@@ -93,7 +94,7 @@ struct ibv_mw *verbs_mw_alloc(struct fab_pd *pd, enum ibv_mw_type type)
 
 int verbs_mw_dealloc(struct ibv_mw *ibv)
 {
-	struct verbs_mw *mw = to_mw(ibv), **link;
+	struct verbs_mw *mw = to_verbs_mw(ibv), **link;
 	struct bucket *b = bucket_of(mw->key);
 	int rc = ibv_dealloc_mw(mw->hw);
 
@@ -114,7 +115,7 @@ int verbs_mw_dealloc(struct ibv_mw *ibv)
 static const char *fill_bind(const struct verbs_conn *c, const struct ibv_send_wr *wr,
 			     struct ibv_send_wr *hw)
 {
-	struct verbs_mw *mw = to_mw(wr->bind_mw.mw);
+	struct verbs_mw *mw = to_verbs_mw(wr->bind_mw.mw);
 	struct bucket *b = bucket_of(mw->key);
 	const char *why;
 
@@ -160,7 +161,7 @@ static const char *fill_inv(const struct verbs_conn *c, const struct ibv_send_wr
 
 	LOCK_SCOPE(&b->lock);
 	hw->invalidate_rkey = rkey;
-	return note_inv(c, find(b, c->id->verbs, rkey), rkey);
+	return note_inv(c, bucket_find(b, c->id->verbs, rkey), rkey);
 }
 
 const char *verbs_mw_fill(const struct verbs_conn *c, const struct ibv_send_wr *wr,
@@ -187,7 +188,7 @@ static int bind_type_1(struct ibv_qp *qp, const struct ibv_send_wr *hw)
 
 /* True if @err means that the library lacks the call or the request, whatever the device offers;
  * EPROTO is bind_type_1()'s. */
-static bool cannot(int err)
+static bool err_means_unable(int err)
 {
 	return err == EOPNOTSUPP || err == ENOSYS || err == EINVAL || err == EPROTO;
 }
@@ -199,11 +200,11 @@ int verbs_mw_post(struct ibv_qp *qp, struct ibv_send_wr *hw, bool *unable)
 
 	if (hw->opcode == IBV_WR_BIND_MW && hw->bind_mw.mw->type == IBV_MW_TYPE_1) {
 		rc = abs(bind_type_1(qp, hw));
-		*unable = cannot(rc);
+		*unable = err_means_unable(rc);
 		return rc;
 	}
 	rc = abs(ibv_post_send(qp, hw, &bad));	/* siw returns -errno */
-	*unable = cannot(rc) && bad && verbs_mw_is(bad);
+	*unable = err_means_unable(rc) && bad && verbs_mw_is(bad);
 	/* ORDER: after the post, because a library reads the last key while it posts the bind of
 	 * the next. */
 	for (; hw && !rc; hw = hw->next) {
@@ -221,7 +222,7 @@ bool verbs_mw_peer_inv(const struct verbs_conn *c, uint32_t rkey)
 	bool ours;
 
 	LOCK_SCOPE(&b->lock);
-	mw = find(b, c->id->verbs, rkey);
+	mw = bucket_find(b, c->id->verbs, rkey);
 	ours = mw && mw->conn == c && mw->key == rkey;
 	if (mw && mw->key == rkey)
 		mw->conn = NULL;
