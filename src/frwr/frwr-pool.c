@@ -133,7 +133,7 @@ unsigned frwr_pool_destroy(struct frwr_pool *pool)
 			rc = fab_dealloc_mw(w->mw);
 			if (rc) {
 				log_warn("frwr",
-					 "window %u, key 0x%x: the device did not take it back: %d",
+					 "window %u, key 0x%x: the device refused to free it: %d",
 					 i, w->mw->rkey, rc);
 				frwr_count(pool, orphaned);
 				left++;

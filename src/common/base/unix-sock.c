@@ -48,8 +48,8 @@ static void tell_name_locked(const char *path, const char *name, char *err, size
 	if (!lstat(name, &st))
 		lock_holders(&st, &pid, 1);
 	lock_holder_name(pid, who, sizeof(who));
-	snprintf(err, errlen, "%s: %s has locked '%s' for %u s: it takes the name, or was stopped "
-		 "while it did", path, who, name, LOCK_TRIES / 100);
+	snprintf(err, errlen, "%s: %s has locked '%s' for %u s: a process is taking the name, or "
+		 "was stopped meanwhile", path, who, name, LOCK_TRIES / 100);
 }
 
 /* Returns the pid of the process that listens at @addr, 0 when the pid is unknown, or -errno. */

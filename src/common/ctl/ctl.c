@@ -175,7 +175,7 @@ int ctl_open_at(struct loop *loop, struct unix_sock *sock, ctl_serve_fn *serve, 
 	ctl->watch.closed = ctl_listener_closed;
 	rc = loop_watch(loop, &ctl->watch);
 	if (rc) {
-		snprintf(err, errlen, "%s: cannot watch it: %s", sock->path, strerror(-rc));
+		snprintf(err, errlen, "%s: cannot watch the socket: %s", sock->path, strerror(-rc));
 		free(ctl);
 		return rc;
 	}

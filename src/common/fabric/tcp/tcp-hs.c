@@ -33,11 +33,12 @@ static const struct {
 	uint32_t len;
 	const char *told;
 } others[] = {
-	{ "NBDMAGIC", 8, "it is an NBD server, not an rtrs-server: write the address of "
+	{ "NBDMAGIC", 8, "the peer is an NBD server, not an rtrs-server: write the address of "
 			 "rtrs-server, or use nbdkit's nbd plugin" },
-	{ "{\"ok\"", 5, "it is a control socket, for rtrsctl: write the address of rtrs-server" },
-	{ "\x15\x03", 2, "it does not speak RTRS, but TLS" },
-	{ "\x16\x03", 2, "it does not speak RTRS, but TLS" },
+	{ "{\"ok\"", 5, "the peer is a control socket, for rtrsctl: write the address of "
+		       "rtrs-server" },
+	{ "\x15\x03", 2, "the peer does not speak RTRS, but TLS" },
+	{ "\x16\x03", 2, "the peer does not speak RTRS, but TLS" },
 };
 
 /* Describe in @why the peer of @c, which speaks another protocol: the protocol, if known by its
@@ -66,12 +67,12 @@ static void peer_said(struct tcp_conn *c, char why[HS_WHY_LEN])
 		n++;
 	}
 	if (n == c->hs_len || n == HS_SAID_MAX || c->hs_buf[n] == '\r' || c->hs_buf[n] == '\n') {
-		snprintf(why, HS_WHY_LEN, "it does not speak RTRS (it said '%s')", said);
+		snprintf(why, HS_WHY_LEN, "the peer does not speak RTRS (it said '%s')", said);
 		return;
 	}
 	for (size_t i = 0; i < MIN(c->hs_len, 8u); i++)
 		snprintf(said + 3 * i, sizeof(said) - 3 * i, " %02x", c->hs_buf[i]);
-	snprintf(why, HS_WHY_LEN, "it does not speak RTRS (its first bytes are%s)", said);
+	snprintf(why, HS_WHY_LEN, "the peer does not speak RTRS (its first bytes are%s)", said);
 }
 
 /* The cause when the deadline of @c has passed. */
@@ -83,8 +84,8 @@ static const char *peer_silent(const struct tcp_conn *c)
 		return "no TCP connection in 10 s: no machine has this address, or a firewall "
 		       "drops it";
 	if (tcp_conn_state(c) == TCP_WAIT_REPLY && !c->hs_len)
-		return "it accepted the connection and said nothing for 10 s: no rtrs-server, or "
-		       "an overloaded one";
+		return "the peer accepted the connection and said nothing for 10 s: no "
+		       "rtrs-server, or an overloaded one";
 	return "no handshake in time";
 }
 
@@ -92,7 +93,7 @@ static const char *peer_silent(const struct tcp_conn *c)
 static const char *peer_closed(const struct tcp_conn *c)
 {
 	if (tcp_conn_state(c) == TCP_WAIT_REPLY && !c->hs_len)
-		return "it closed the connection without an answer: no rtrs-server, or an "
+		return "the peer closed the connection without an answer: no rtrs-server, or an "
 		       "overloaded one";
 	return "peer closed";
 }

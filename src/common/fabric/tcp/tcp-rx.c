@@ -247,7 +247,7 @@ static void rx_disconnected(struct tcp_conn *c, uint32_t status)
 		[IBV_WC_BAD_RESP_ERR] = ": bad frame",
 		[IBV_WC_REM_INV_REQ_ERR] = ": invalidate of a key that is no bound window",
 		[IBV_WC_REM_ACCESS_ERR] = ": remote access error",
-		[IBV_WC_RNR_RETRY_EXC_ERR] = ": it had no receive posted",
+		[IBV_WC_RNR_RETRY_EXC_ERR] = ": no receive was posted",
 	};
 	const char *reason = status < ARRAY_SIZE(reasons) ? reasons[status] : NULL;
 

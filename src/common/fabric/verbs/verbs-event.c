@@ -51,7 +51,7 @@ static int conn_rejected(struct verbs_conn *c, const struct rdma_cm_event *event
 	if (c->established)
 		return conn_lost(c, ev, 0, "peer disconnected");
 	if (event->status == REJ_INVALID_SERVICE_ID)
-		return conn_lost(c, ev, -ECONNREFUSED, "nobody listens there");
+		return conn_lost(c, ev, -ECONNREFUSED, "no server listens there");
 	if (c->passive || event->status != REJ_CONSUMER_DEFINED)
 		return conn_lost(c, ev, -ECONNRESET, "the connection request was refused");
 	ev->type = FAB_EVENT_REJECTED;
