@@ -58,8 +58,8 @@
  *							// -EALREADY: the peer did already
  *		...					// 0: post the entry; done() when it is FREE
  *
- * RACE: the answer may be polled by another thread before posted() has run.  Neither a window nor
- * its entry is used again before both have happened: frwr_map() and frwr_fill_unmap() say -EBUSY.
+ * RACE: another thread may poll the answer before posted() has run.  A window and its entry are
+ * not used again before both have happened: frwr_map() and frwr_fill_unmap() return -EBUSY.
  *
  * A server that revokes (always_invalidate) takes three steps:
  *
@@ -143,10 +143,11 @@ struct frwr_sizes {
 };
 
 /* Size the queues of @dev for the longest chains of @load, because nothing is throttled in the IO
- * path. sizes->queue_depth sinks below the wanted depth, if the device has less.  Not counted:
- * requests of the fabric's own, and requests whose answer was polled before their completion (the
- * plugin, which uses such a slot again at once, adds 4 for each).  A server whose device has too
- * few windows for its depth is not lowered: the server can do without windows.
+ * path.  sizes->queue_depth sinks below the wanted depth, if the device has less.
+ *
+ * Not counted: requests of the fabric's own, and requests whose answer was polled before their
+ * completion.  (The plugin uses such a slot again at once, and adds 4 for each.)  A server whose
+ * device has too few windows for its depth is not lowered: the server can do without windows.
  *
  *  -ENOMEM: not even one request; -EOPNOTSUPP: the device cannot send a client's two elements. */
 int frwr_sizing(const struct fab_device_attr *dev, const struct frwr_load *load,
@@ -283,9 +284,10 @@ unsigned frwr_pool_destroy(struct frwr_pool *pool);
 /* A device may give a window and refuse to bind the window, or to take its key away.  The refusal
  * is seen when a connection is up, and fails the connection: -EOPNOTSUPP of fab_post_send(), or a
  * bind that completes with an error of its own.  The name of the device is remembered, and logged
- * once, so the next attempt does without windows.  Nothing is learned from a failed LOCAL_INV,
- * which a peer can bring about, nor from a flushed bind, because soft-RoCE flushes any request that
- * fails. */
+ * once, so the next attempt does without windows.
+ *
+ * Two failures teach nothing: a failed LOCAL_INV, which a peer can bring about, and a flushed bind,
+ * because soft-RoCE flushes any request that fails. */
 #define FRWR_LESSONS 16			/* further lessons are dropped */
 
 struct frwr_lesson {
@@ -339,10 +341,10 @@ int frwr_map(struct frwr *w, struct ibv_mr *mr, uint64_t addr, uint32_t len, enu
  *  REREG, SUSPEND: the error of the device, and @w is dead. */
 int frwr_map_end(struct frwr *w);
 
-/* Make @e a chain of the binds of @list (MAPPED, all of one pool) and, behind the binds, the
- * requests from @first to @last, to be posted on @conn: one post, binds unsignaled.  @first NULL:
- * only the binds.  -EINVAL: @list is empty, mixed, or not MAPPED, or only one of @first and @last
- * is NULL; nothing happened. */
+/* Make @e a chain to be posted on @conn: the binds of @list (MAPPED, all of one pool) and, behind
+ * the binds, the requests from @first to @last.  One post, binds unsignaled.  @first NULL: only the
+ * binds.  -EINVAL: @list is empty, mixed, or not MAPPED, or only one of @first and @last is NULL;
+ * nothing happened. */
 int frwr_fill_send(struct frwr_entry *e, struct fab_conn *conn, struct frwr *list,
 		   struct ibv_send_wr *first, struct ibv_send_wr *last);
 

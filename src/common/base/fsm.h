@@ -33,9 +33,8 @@ struct fsm {
 	{ name_, rows_, ARRAY_SIZE(rows_), states_, events_, ARRAY_SIZE(states_), \
 	  ARRAY_SIZE(events_) }
 
-/* The words of which rows are written.  The file of a table defines FSM_PREFIX, with which the
- * names of its states begin, before the first include; names of events have EV_ behind the
- * prefix. */
+/* Macros for the rows of a table.  The file of a table defines FSM_PREFIX, with which the names of
+ * its states begin, before the first include.  Names of events have EV_ behind the prefix. */
 #ifdef FSM_PREFIX
 #define FSM_CAT_(a, b) a##b
 #define FSM_CAT(a, b) FSM_CAT_(a, b)

@@ -8,7 +8,7 @@
 
 enum io_stat_op {
 	IO_STAT_READ, IO_STAT_WRITE, IO_STAT_FLUSH, IO_STAT_DISCARD, IO_STAT_ZEROES,
-	IO_STAT_NOPS,			/* as an operation: not IO */
+	IO_STAT_NOPS,			/* number of operations; as an operation: not IO */
 };
 
 struct io_stat_count {

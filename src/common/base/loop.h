@@ -3,8 +3,8 @@
  * deadlines, ready descriptors, messages of other threads.  Objects of a single loop need no lock.
  *
  * Every struct is embedded in its owner; only loop_watch() allocates.  Unless a function says "any
- * thread", call it on the loop's own thread, which means inside a callback of this header, or
- * before that thread runs.  No callback runs inside a call of this header.
+ * thread", call it on the loop's own thread: inside a callback of this header, or before the thread
+ * runs.  No callback runs inside a call of this header.
  *
  * Implementations: loop-poll.h (poll(2)), src/rtrs-server/reactor/reactor.h (io_uring) and
  * tests/sim/sim-loop.h (virtual time).  The implementations share loop.c; their headers say how to

@@ -3,7 +3,7 @@
 #ifndef BASE_MASK_H
 #define BASE_MASK_H
 
-/* Replace by '?' each byte of @text that belongs to a control character or to no UTF-8.  Control
+/* Replace by '?' each byte of @text that is part of a control character, or is no UTF-8.  Control
  * characters, U+0000 to U+001F and U+007F to U+009F, could end a line or steer a terminal. */
 void mask_control(char *text);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ranges of a device under write.
+/* A range_lock orders overlapping writes of a device.
  *
  * A write of a part of a block reads the block, changes the part and writes the block back.  If
  * another writer wrote the block in between, old bytes would overwrite an acknowledged write.  So

@@ -18,8 +18,8 @@ struct unix_sock {
  * @path where no process listens any more is replaced.  Returns 0: give @sock to
  * unix_sock_remove() and close its descriptor; or -errno, with the reason in @err:
  *  -ENAMETOOLONG	@path does not fit
- *  -EEXIST	@path is no socket
- *  -EADDRINUSE	another process listens at @path
+ *  -EEXIST		@path is no socket
+ *  -EADDRINUSE		another process listens at @path
  *  -EBUSY		another process of this user is taking the name for longer than 2 s
  *
  * Waits for such a process, 2 s at most.  If several processes want a name, the holder of a lock on

@@ -31,14 +31,13 @@
  *     RDMA_WRITE is not checked (as on a NIC).
  *  k. No byte of a peer is placed under an old key after the return of fab_rereg_mr() or
  *     fab_dereg_mr().  The same holds after the polled completion of a LOCAL_INV, of a BIND_MW that
- *     takes a window of type 1 away, or of the receive that a SEND_WITH_INV met.  (A window of rxe
- *     may still place a packet checked before.)  A connection in the middle of such a placement
- *     fails.
+ *     revokes a window of type 1, or of a receive with SEND_WITH_INV.  (A window of rxe may still
+ *     place a packet checked before.)  A connection in the middle of such a placement fails.
  *  l. A send completion (or flush) says that the request's local buffers are no longer read.
- *  m. A window opens its range under its key from its bind on, to the connections that the window
- *     is good for, until the window is invalidated, bound anew or deallocated (fab_alloc_mw()).  A
- *     bind or invalidate against the rules fails the connection: the post returns 0, and the
- *     request completes with an error or as flushed.
+ *  m. A window opens its range under its key to the connections that fab_alloc_mw() names: from
+ *     its bind on, until the window is invalidated, bound anew or deallocated.  A bind or
+ *     invalidate against the rules fails the connection: the post returns 0, and the request
+ *     completes with an error or as flushed.
  *
  * ERRORS are 0 or negative errno.  On error from a post the connection has failed: do not retry.
  * fab_post_recv() is possible from fab_create_qp() on, fab_post_send() and a useful fab_poll() when
@@ -388,9 +387,9 @@ struct fab_cqe {
 #define FAB_RECV_SGE_MAX 4
 
 /* Post a chain.  Any thread.  Work requests and SGE lists are not changed and may live on the
- * stack.  Buffers, and every fab_cqe named by wr_id, must live until their completion or flush.  The
- * buffer of an unsignaled request must live until promise l holds for a later signaled request, or
- * drained.
+ * stack.  Buffers, and every fab_cqe named by wr_id, must live until their completion or flush.
+ * The buffer of an unsignaled request must live until promise l holds for a later signaled request,
+ * or drained.
  *
  * IBV_SEND_INLINE is a hint, for a message of some hundred bytes at most, whose elements name
  * addresses of this process.  verbs then copies the bytes in the post, if the device's queue has

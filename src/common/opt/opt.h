@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Options of a program as a table.  A row describes an option: its name, its argument, the allowed
- * values, its default, its help, where the option holds, and the field of the program's struct that
- * the option sets.  The command line, key=value and a control socket read values through the row,
- * so a wrong value is refused with the same words everywhere; --help is made of the rows.
+/* Options of a program as a table.  A row describes an option: name, argument, allowed values,
+ * default, help, where the option holds, and the field of the program's struct to set.  The command
+ * line, key=value and a control socket read values through the row, so a wrong value is refused
+ * with the same words everywhere.  --help is made of the rows.
  *
  *	static const struct opt rows[] = {
  *		{ .name = "threads", .type = OPT_NUMBER, OPT_FIELD(struct conf, threads),

@@ -2,7 +2,7 @@
 /* Which parts of a device hold data: the answer to our operation RNBD_OP_EXTENTS
  * (man/rtrs-protocol.pod, doc/decisions.md D16).  Pure.
  *
- * An answer covers a range of the device from its begin on, maybe not to its end, with extents of
+ * An answer covers a range of the device from its begin on, maybe not to its end.  Extents are
  * whole sectors, each right behind the extent before. */
 #ifndef RNBD_EXTENTS_H
 #define RNBD_EXTENTS_H

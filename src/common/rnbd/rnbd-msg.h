@@ -22,8 +22,8 @@ static inline int rnbd_msg_type(const void *buf, size_t len)
 }
 
 /* ---- the extension, doc/decisions.md D10 and D13 ----
- * The extension lies in the 31 reserved bytes of SESS_INFO (abilities of the client) and
- * SESS_INFO_RSP (abilities of the server).  A server answers an extension with an extension, and
+ * The extension lies in the 31 reserved bytes of SESS_INFO (abilities of the client) and of
+ * SESS_INFO_RSP (of the server).  A server answers an extension with an extension, and
  * never sends one unasked.  The kernel sends none: without magic and CRC-32 of the whole field
  * valid is false and all else is zero. */
 #define RNBD_EXT_NOUNMAP 0x01u		/* honours RNBD_F_NOUNMAP */
@@ -95,8 +95,8 @@ struct rnbd_dev_info {
 
 /* Encode OPEN_RSP. */
 void rnbd_open_rsp_encode(struct rnbd_msg_open_rsp *m, const struct rnbd_dev_info *info);
-/* Decode OPEN_RSP.  -EINVAL: short, a logical block size that is no power of two of at least 512
- * (doc/traps.md 35), or a capacity whose bytes do not fit 63 bits. */
+/* Decode OPEN_RSP.  -EINVAL: short, a capacity whose bytes do not fit 63 bits, or a logical block
+ * size that is below 512 or no power of two (doc/traps.md 35). */
 int rnbd_open_rsp_decode(const void *buf, size_t len, struct rnbd_dev_info *info);
 
 struct rnbd_io {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The event channel and the calls that set connections up.
  *
- * Owns an epoll descriptor (the users wait on it) with the listeners (tcp-listen.c), the sockets in
- * the middle of a handshake (tcp-hs.c) and a timer.  The timer also makes the descriptor readable
- * while an event waits.  A single thread at a time, but any thread calls tcp_cm_forget(), hence
- * cm->lock.  A socket leaves the epoll when its connection is reported or up.  Errors are
- * events. */
+ * Owns an epoll descriptor, on which users wait.  The epoll holds the listeners (tcp-listen.c), the
+ * sockets in the middle of a handshake (tcp-hs.c) and a timer.  The timer also makes the descriptor
+ * readable while an event waits.
+ *
+ * A single thread at a time, but any thread calls tcp_cm_forget(), hence cm->lock.  A socket leaves
+ * the epoll when its connection is reported or up.  Errors are events. */
 #include <config.h>
 
 #include <assert.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns a connection's socket and its failure.
  *
- * A connection ends in a single way.  A failure comes (the first cause is kept), the socket is shut
- * down so that a sleeper wakes up, and the poller (tcp-qp.c) flushes the posted requests and
+ * A connection ends in a single way: a failure comes, and the first cause is kept.  The socket is
+ * shut down, so that a sleeper wakes up.  The poller (tcp-qp.c) flushes the posted requests and
  * returns -ENOTCONN from then on.  Errors of the socket are causes, never return values of a post.
  * Any thread. */
 #include <assert.h>

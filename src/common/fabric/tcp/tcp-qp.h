@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The queues of a connection (tcp-qp.c), as fabric.h has them: the send side, from work requests to
- * frames (tcp-tx.c), and the receive side, from a byte stream to placed data and completions
+/* The queues of a connection (tcp-qp.c), as fabric.h has them.  The send side turns work requests
+ * into frames (tcp-tx.c); the receive side turns a byte stream into placed data and completions
  * (tcp-rx.c).  Any thread posts; the polling thread calls the rest. */
 #ifndef TCP_QP_H
 #define TCP_QP_H

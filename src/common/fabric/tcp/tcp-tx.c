@@ -2,8 +2,8 @@
 /* The send side: work requests to frames.
  *
  * Owns the send ring of a connection and all writes to its socket, under tx->lock.  A post carries
- * out binds and invalidates (tcp-mw.c), copies the chain into the ring and writes as much as the
- * socket takes with a single system call; the poller writes the rest.  A request is done when its
+ * out binds and invalidates (tcp-mw.c), copies the chain into the ring and writes with a single
+ * system call.  The poller writes the rest, if the socket was full.  A request is done when its
  * last byte is in the socket.
  *
  * Ends drained, when tcp_tx_close() finds nothing left.  A write error is kept in tx->error: the

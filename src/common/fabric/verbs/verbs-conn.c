@@ -170,8 +170,8 @@ void verbs_conn_disconnect(struct fab_conn *conn, const char *cause)
 
 /* ---- completions, cq_lock held ---- */
 
-/* Check a receive with an invalidate.  rxe shows the kernel's value of the flag (doc/verbs.md Q3),
- * and carries out invalidates that the peer must not ask for (doc/verbs.md Q7). */
+/* Check a receive with an invalidate.  rxe shows the kernel's value of the flag (doc/verbs.md Q3).
+ * rxe also carries out invalidates that the peer must not ask for (doc/verbs.md Q7). */
 static void wc_translate_inv(struct verbs_conn *c, struct ibv_wc *wc)
 {
 	const unsigned inv = IBV_WC_WITH_INV | IBV_WC_IP_CSUM_OK;
