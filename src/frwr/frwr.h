@@ -261,11 +261,6 @@ static inline struct frwr *frwr_at(struct frwr_pool *pool, unsigned i)
 	assert(i < pool->n);
 	return &pool->windows[i];
 }
-/* The mode that @pool was created with. */
-static inline enum frwr_mode frwr_pool_mode(const struct frwr_pool *pool)
-{
-	return pool->mode;
-}
 /* Give each handle of @pool the address 0, so the peer does not learn the address of our memory.
  * Windows: if fab_device_attr.mw_zero_based; REREG: if regions can be named so, else nothing
  * changes.  Call before the first frwr_map(). */
