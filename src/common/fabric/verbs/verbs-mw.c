@@ -198,7 +198,7 @@ int verbs_mw_post(struct ibv_qp *qp, struct ibv_send_wr *hw, bool *unable)
 	struct ibv_send_wr *bad = NULL;
 	int rc;
 
-	if (hw->opcode == IBV_WR_BIND_MW && hw->bind_mw.mw->type == IBV_MW_TYPE_1) {
+	if (verbs_mw_is_alone(hw)) {
 		rc = abs(bind_type_1(qp, hw));
 		*unable = err_means_unable(rc);
 		return rc;
