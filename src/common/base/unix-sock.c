@@ -122,8 +122,7 @@ static int sock_bind(int fd, const struct sockaddr_un *addr, mode_t mode, char *
 }
 
 static int sock_listen(struct unix_sock *sock, const char *path, mode_t mode, int backlog,
-		       char *err,
-		     size_t errlen)
+		       char *err, size_t errlen)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	struct stat st;

@@ -84,9 +84,9 @@ static void field_store(const struct opt *row, void *conf, uint64_t value)
 
 static bool read_number(const struct opt *row, const char *value, uint64_t *n)
 {
-	bool ok = row->type == OPT_SIZE ? size_parse(value, n) && *n >= row->least &&
-		*n <= row->most :
-					  number_parse(value, row->least, row->most, n);
+	bool ok = row->type == OPT_SIZE ?
+		  size_parse(value, n) && *n >= row->least && *n <= row->most :
+		  number_parse(value, row->least, row->most, n);
 
 	if (!ok || (row->step && *n % row->step))
 		return false;

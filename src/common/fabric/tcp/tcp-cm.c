@@ -83,8 +83,7 @@ int tcp_cm_watch(struct tcp_cm *cm, int op, int fd, uint32_t events, struct tcp_
 int tcp_cm_conn_watch(struct tcp_conn *c, uint32_t events)
 {
 	int rc = tcp_cm_watch(tcp_cm(c->base.cm), c->in_epoll ? EPOLL_CTL_MOD : EPOLL_CTL_ADD,
-			      c->fd,
-		       events, &c->source);
+			      c->fd, events, &c->source);
 
 	c->in_epoll |= rc == 0;
 	return rc;

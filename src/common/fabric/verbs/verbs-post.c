@@ -119,12 +119,12 @@ static int send_batch(struct verbs_conn *c, const struct ibv_send_wr **wr)
 	rc = n ? verbs_mw_post(c->id->qp, hw, &unable) : 0;
 	if (rc) {
 		verbs_conn_fail_locked(c, "the device refused a %s: %s",
-				  unable ? "memory window" : "send", strerror(rc));
+				       unable ? "memory window" : "send", strerror(rc));
 		return rc == ENOMEM ? -ENOMEM : unable ? -EOPNOTSUPP : -EINVAL;
 	}
 	if (why)
 		verbs_conn_fail_locked(c, "%s of %s",
-				    (*wr)->opcode == IBV_WR_BIND_MW ? "bind" : "invalidate", why);
+				       (*wr)->opcode == IBV_WR_BIND_MW ? "bind" : "invalidate", why);
 	return 0;
 }
 
