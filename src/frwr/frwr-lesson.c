@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the lessons: devices that offer windows and cannot use them.  Any thread, in handlers and
+/* Owns the lessons: names of devices that cannot use their windows.  Any thread, in handlers and
  * under send locks, too.  A lesson is never changed or forgotten, so a pointer to its words stays
  * good. */
 #include <errno.h>

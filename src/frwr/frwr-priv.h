@@ -23,8 +23,8 @@
 #define frwr_count(pool, what)                                                                     \
 	atomic_fetch_add_explicit(&(pool)->stats.what, 1, memory_order_relaxed)
 
-/* Add 1 to a counter that only the owner of a window writes, without a bus lock: readers may see
- * the count before. */
+/* Add 1 to a counter of the owner of a window, without a bus lock: other threads only read, and may
+ * see the count before. */
 static inline void frwr_count_own(_Atomic uint64_t *n)
 {
 	atomic_store_explicit(n, atomic_load_explicit(n, memory_order_relaxed) + 1,
@@ -44,7 +44,7 @@ static inline enum frwr_state frwr_word_state(uint32_t word)
 }
 
 /* Change the flags and the state in the word of @w from @word to @flags_state; the generation
- * stays.  Weak: on failure, which may be spurious, @word is the word that was found. */
+ * stays.  Weak: on failure, which may be spurious, @word becomes the current word. */
 static inline bool frwr_step(struct frwr *w, uint32_t *word, uint32_t flags_state)
 {
 	uint32_t next = (*word & ~(FRWR_GENERATION - 1)) | flags_state;
@@ -67,9 +67,9 @@ struct frwr *frwr_pool_find(struct frwr_pool *pool, uint32_t rkey);
 void frwr_bind_wc(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc);
 /* frwr-unmap.c: the invalidate of a window, or the bind to nothing, has completed. */
 void frwr_inv_wc(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_wc *wc);
-/* frwr-lesson.c: the device of @pool has shown that it cannot do @what ("refuses to bind them"). */
+/* frwr-lesson.c: learn that the device of @pool cannot do @what ("refuses to bind them"). */
 void frwr_unable(struct frwr_pool *pool, const char *what);
-/* Count an entry whose post failed with @rc, which may teach that the device cannot do @what. */
+/* Count an entry whose post failed with @rc; after -EOPNOTSUPP frwr_unable() learns @what. */
 void frwr_post_failed(struct frwr_pool *pool, int rc, const char *what);
 /* The key that follows @key in the window of @w. */
 uint32_t frwr_next_key(const struct frwr *w, uint32_t key);

@@ -26,10 +26,10 @@
  *			servers, whose chunks stay in place.
  *	FRWR_STATIC	the key of the region, for good.  Nothing is taken away.
  *
- * All but MW2 reach the whole pd, so there is one pd for each path.  The caller asks a peer to
- * invalidate only with MW2 (frwr_expect_reminv() says so).
+ * The keys of all modes but MW2 reach the whole pd, so each path has a pd of its own.  The caller
+ * asks a peer to invalidate only with MW2, and calls frwr_expect_reminv() then.
  *
- * A WINDOW belongs to its slot and has one owner at a time:
+ * A WINDOW belongs to its slot and has a single owner at a time:
  *
  *	FREE --map--> MAPPED --posted--> VALID --fill_unmap, posted--> INVALIDATING --wc--> FREE
  *	              MAPPED --map_end-> FREE   VALID --reminv---------------------------> FREE
@@ -63,8 +63,8 @@
  *
  * A server that revokes (always_invalidate) takes three steps:
  *
- *	at the start	frwr_map() of each chunk, and one frwr_fill_send() without a request for
- *			all chunks, before the server tells the keys
+ *	at the start	frwr_map() of each chunk, and a single frwr_fill_send() without a request
+ *			for all chunks, before the server tells the keys
  *	a request	frwr_fill_unmap(); the IO begins in done()
  *	the answer	frwr_map() again, and frwr_fill_send() without a request; entry.first..last
  *			in front of the message that tells the key, both in one entry
@@ -75,8 +75,8 @@
  *
  * ORDER.  Up: connections, regions, pool.  Down: disconnect, drain, frwr_pool_kill(),
  * frwr_pool_destroy(), connections, regions, pd.  A queue pair that is destroyed with a window
- * bound blocks for 50 s on rxe.  A region covers one slot, not the arena: rxe does not enforce the
- * bounds of windows, only those of regions (FRWR_QUIRK_MR_BOUNDS).
+ * bound blocks for 50 s on rxe.  A region covers a slot, not the arena: rxe enforces the bounds of
+ * regions, not of windows (FRWR_QUIRK_MR_BOUNDS).
  *
  * THREADS.  A window's owner calls map, map_end and fill; the handlers run on the polling thread;
  * posted() runs under the send lock.  Only create and destroy may sleep, and REREG on devices
@@ -115,7 +115,8 @@ struct frwr_caps {
 };
 
 /* Ask the device of @conn for its limits and try each mode in @pd; leaves nothing behind.  May
- * block.  Returns 0, or -errno of the question; a mode that fails is told in @caps. */
+ * block.  Returns 0, or -errno of the question; @caps holds the reasons against the failed
+ * modes. */
 int frwr_query(struct fab_conn *conn, struct fab_pd *pd, struct frwr_caps *caps);
 
 /* The client tries MW2, MW1, REREG; the server MW1, SUSPEND.  STATIC is a choice of users. */
@@ -133,12 +134,12 @@ struct frwr_load {
 	enum frwr_mode mode;
 	uint32_t queue_depth;		/* wanted */
 	uint32_t spare_wr;		/* sends beside the requests: heartbeats, ... */
-	uint32_t spare_windows;		/* client: in addition to one for each request */
+	uint32_t spare_windows;		/* client: in addition to a window for each request */
 };
 
 struct frwr_sizes {
-	uint32_t queue_depth;		/* possible, at most what was wanted */
-	uint32_t wr_per_req;		/* longest chains of one request, together */
+	uint32_t queue_depth;		/* possible, at most the wanted depth */
+	uint32_t wr_per_req;		/* the longest chains of a request, together */
 	uint32_t max_send_wr, max_recv_wr;	/* for fab_create_qp() */
 };
 
@@ -327,8 +328,8 @@ enum frwr_state frwr_state(const struct frwr *w);
  *  REREG, SUSPEND: the error of registering.  After an error nothing has happened. */
 int frwr_map(struct frwr *w, struct ibv_mr *mr, uint64_t addr, uint32_t len, enum frwr_dir dir,
 	     struct frwr_handle *handle);
-/* End an IO whose end needs no post: @w becomes FREE.  @w is MAPPED or VALID; a window: MAPPED and
- * not filled in.  Owner; idempotent.
+/* End an IO without a post: @w becomes FREE.  @w is MAPPED or VALID; a window: MAPPED and not
+ * filled in.  Owner; idempotent.
  *
  *  -EBUSY	filled in, and posted() has not run
  *  -EINVAL	a window that is VALID
@@ -337,7 +338,7 @@ int frwr_map(struct frwr *w, struct ibv_mr *mr, uint64_t addr, uint32_t len, enu
 int frwr_map_end(struct frwr *w);
 
 /* Make @e a chain to be posted on @conn: the binds of @list (MAPPED, all of one pool) and, behind
- * the binds, the requests from @first to @last.  One post, binds unsignaled.  @first NULL: only the
+ * the binds, the requests from @first to @last.  The binds are unsignaled.  @first NULL: only the
  * binds.  -EINVAL: @list is empty, mixed, or not MAPPED, or only one of @first and @last is NULL;
  * nothing happened. */
 int frwr_fill_send(struct frwr_entry *e, struct fab_conn *conn, struct frwr *list,
@@ -351,8 +352,8 @@ int frwr_expect_reminv(struct frwr *w);
  * Returns NULL, if the key is no window's of @pool, or the window is not bound on @conn with this
  * key: fail the path.  Polling thread. */
 struct frwr *frwr_reminv(struct frwr_pool *pool, struct fab_conn *conn, const struct ibv_wc *wc);
-/* True if @wc should be given to frwr_reminv(): a receive with an invalidate, or one that may have
- * been an invalidate (FRWR_QUIRK_INV_FLAG). */
+/* True if @wc should be given to frwr_reminv(): a receive with an invalidate, or maybe with an
+ * invalidate (FRWR_QUIRK_INV_FLAG). */
 bool frwr_wc_may_inv(const struct ibv_wc *wc);
 /* The answer has come, and says in @invalidated whether the peer has invalidated @w.  -EPROTO: the
  * answer says so, and no invalidate came; fail the path.  -ENOTCONN: the connection has failed
