@@ -324,7 +324,7 @@ static inline int fab_revoke_mr(struct ibv_mr *mr);
 /* Close the key of @mr to peers; fab_resume_mr() opens the same key again.  Until then a peer's
  * write is a write under a dead key, and local use of @mr is forbidden.  Promise k holds when the
  * call returns.  A single call at a time for @mr; suspending a closed @mr does nothing.  Costs as
- * fab_rereg_mr(). -ENOTSUP without fab_device_attr.suspend_mr, -EBUSY while a window is bound in
+ * fab_rereg_mr().  -ENOTSUP without fab_device_attr.suspend_mr, -EBUSY while a window is bound in
  * @mr. */
 static inline int fab_suspend_mr(struct ibv_mr *mr);
 /* Open the key of @mr again; an open @mr stays as is.  Calls and errors as fab_suspend_mr();

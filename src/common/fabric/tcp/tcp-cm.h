@@ -40,7 +40,7 @@ static inline struct tcp_cm *tcp_cm(const struct fab_cm *cm)
 
 /* Make the epoll, and the timer of deadlines. */
 int tcp_cm_create(struct fab_cm **out);
-/* Close both. */
+/* Close the epoll and the timer, and free the cm. */
 void tcp_cm_destroy(struct fab_cm *fcm);
 /* Serve ready sockets and passed deadlines, until an event can be reported. */
 int tcp_cm_get_event(struct fab_cm *fcm, struct fab_event *ev);

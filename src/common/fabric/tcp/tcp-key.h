@@ -150,9 +150,9 @@ static inline unsigned tcp_key_level(uint32_t index, uint32_t *slot)
 
 /* ---- domains: their table of keys, and the connections that may hold a key ---- */
 
-/* fab_pd_create() of tcp. */
+/* Make a pd without keys. */
 int tcp_pd_create(struct fab_conn *conn, struct fab_pd **out);
-/* fab_pd_destroy() of tcp; frees the table of keys. */
+/* Free the pd and its table of keys. */
 void tcp_pd_destroy(struct fab_pd *fpd);
 
 /* The tcp_pd around @pd. */
@@ -183,9 +183,9 @@ int tcp_mr_suspend(struct ibv_mr *ibv, bool closed);
 
 /* ---- windows; a single thread at a time for a window ---- */
 
-/* fab_alloc_mw() of tcp. */
+/* Make an unbound window with a key of its own. */
 struct ibv_mw *tcp_mw_alloc(struct fab_pd *pd, enum ibv_mw_type type);
-/* fab_dealloc_mw() of tcp; always 0. */
+/* Unbind and free the window; always 0. */
 int tcp_mw_dealloc(struct ibv_mw *ibv);
 /* Carry out a BIND_MW that will be queued on @c (doc/decisions.md D1).  A connection in the middle
  * of a write under the old key fails.  Returns NULL, or the fault of the request.  No lock held. */

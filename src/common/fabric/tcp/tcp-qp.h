@@ -32,7 +32,7 @@ void tcp_tx_fini(struct tcp_conn *c);
 /* Bytes that tcp_tx_init() allocates. */
 size_t tcp_tx_memory(const struct fab_qp_attr *attr);
 
-/* fab_post_send() of tcp; writes as much as the socket takes. */
+/* Post a chain, and write as much as the socket takes. */
 int tcp_tx_post(struct fab_conn *conn, const struct ibv_send_wr *wr);
 /* True if no request waits to be written, and no completion to be polled. */
 static inline bool tcp_tx_idle(const struct tcp_conn *c)
@@ -56,7 +56,7 @@ void tcp_rx_fini(struct tcp_conn *c);
 /* Bytes that tcp_rx_init() allocates. */
 size_t tcp_rx_memory(const struct fab_qp_attr *attr);
 
-/* fab_post_recv() of tcp.  A receive that cannot be taken fails the connection. */
+/* Post receives.  A receive that cannot be taken fails the connection. */
 int tcp_rx_post(struct fab_conn *conn, const struct ibv_recv_wr *wr);
 /* Read and parse; returns up to @n completions.  After a failure tcp_conn_failed() is true.
  * rx->lock held. */

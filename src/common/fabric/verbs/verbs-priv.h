@@ -160,14 +160,16 @@ struct verbs_queues {
 	uint32_t recv_sge;
 };
 
-/* verbs-listen.c: fab_listen() */
+/* Functions of the provider's table have the contracts of their namesakes in fabric.h. */
+
+/* verbs-listen.c: bind an id to @addr and listen. */
 int verbs_listen(struct fab_cm *cm, const struct fab_addr *addr, struct fab_listener **out);
-/* fab_listener_destroy() */
+/* Destroy the id of the listener. */
 void verbs_listen_destroy(struct fab_listener *fab);
 /* The listener with @id, or NULL. */
 struct verbs_listener *verbs_listen_of(const struct verbs_cm *cm, const struct rdma_cm_id *id);
 
-/* verbs-event.c: fab_cm_get_event(), from the reports of librdmacm */
+/* verbs-event.c: make the next event of the reports of librdmacm. */
 int verbs_event_get(struct fab_cm *cm, struct fab_event *ev);
 
 /* verbs-dev.c: devices */
@@ -176,9 +178,9 @@ int verbs_event_get(struct fab_cm *cm, struct fab_event *ev);
 void verbs_dev_limits(const struct ibv_device_attr *dev, struct fab_device_attr *attr);
 /* Size the device's queues for @attr.  @max_sge: of the device.  Pure. */
 void verbs_dev_queues(const struct fab_qp_attr *attr, uint32_t max_sge, struct verbs_queues *q);
-/* fab_listener_query_device() */
+/* The attributes of a listener's device; -ENODEV without a device. */
 int verbs_dev_query_listener(const struct fab_listener *fab, struct fab_device_attr *attr);
-/* fab_query_device(); tries to allocate windows. */
+/* The attributes of the device of @conn, after trying its windows; -EINVAL without a device. */
 int verbs_dev_query(const struct fab_conn *conn, struct fab_device_attr *attr);
 /* The record of @device in @cm, made if missing; NULL: no memory.  cm->lock held. */
 struct verbs_dev *verbs_dev_get(struct verbs_cm *cm, struct ibv_context *device);
@@ -199,21 +201,21 @@ void verbs_dev_works(struct ibv_context *device);
  * while, because at first the kernel still shows the device. */
 bool verbs_dev_look(void);
 
-/* verbs-pd.c: fab_pd_create() */
+/* verbs-pd.c: allocate a pd, and have the cm keep the record of its device. */
 int verbs_pd_create(struct fab_conn *conn, struct fab_pd **out);
-/* fab_pd_destroy(); may destroy the id of a removed device. */
+/* Free the pd; may free the record of a removed device and destroy its id. */
 void verbs_pd_destroy(struct fab_pd *fab);
-/* verbs-mr.c: fab_reg_mr_iova(); @length 0 is ENOTSUP */
+/* verbs-mr.c: register memory; ENOTSUP if @length is 0. */
 struct ibv_mr *verbs_mr_reg(struct fab_pd *fab, void *addr, size_t length, uint64_t iova,
 			    int access);
-/* -ENOTSUP */
+/* Always -ENOTSUP. */
 int verbs_mr_rereg(struct ibv_mr *mr, void *addr, size_t length, uint64_t iova, int access);
-/* fab_dereg_mr() */
+/* Deregister and free the region. */
 void verbs_mr_dereg(struct ibv_mr *ibv);
 
-/* verbs-mw.c: fab_alloc_mw() */
+/* verbs-mw.c: allocate a window and enter the window in the table. */
 struct ibv_mw *verbs_mw_alloc(struct fab_pd *pd, enum ibv_mw_type type);
-/* fab_dealloc_mw(); 0 also if the device was removed. */
+/* Free the window.  The windows of a removed device count as freed: 0. */
 int verbs_mw_dealloc(struct ibv_mw *ibv);
 /* True if @wr concerns a window. */
 static inline bool verbs_mw_is(const struct ibv_send_wr *wr)
@@ -240,15 +242,15 @@ bool verbs_mw_peer_inv(const struct verbs_conn *c, uint32_t rkey);
 struct verbs_conn *verbs_conn_alloc(struct fab_cm *cm);
 /* Free the queues of @c and their memory, but neither the id nor @c. */
 void verbs_conn_fini(struct verbs_conn *c);
-/* fab_create_qp(); after an error verbs_conn_fini() frees the half-made queues. */
+/* Make CQ and queue pair; after an error verbs_conn_fini() frees the objects made so far. */
 int verbs_conn_create_qp(struct fab_conn *conn, struct fab_pd *pd, const struct fab_qp_attr *attr);
-/* fab_poll() */
+/* Take completions; after a failure flush late posts, too, and give up a removed device. */
 int verbs_conn_poll(struct fab_conn *conn, struct ibv_wc *wc, int n);
-/* fab_arm(); makes system calls. */
+/* Ask the CQ for an event, unless work waits; makes system calls. */
 int verbs_conn_arm(struct fab_conn *conn, short *events);
-/* fab_need_rearm(): only after a failure */
+/* FAB_REARM_EVENTS after a failure, otherwise 0. */
 int verbs_conn_need_rearm(const struct fab_conn *conn);
-/* fab_provider.disconnect */
+/* Call verbs_conn_fail() with @cause. */
 void verbs_conn_disconnect(struct fab_conn *conn, const char *cause);
 /* Fail @c with the cause in words, unless @c has failed already.  Takes post_lock. */
 void verbs_conn_fail(struct verbs_conn *c, const char *fmt, ...)
@@ -259,9 +261,9 @@ void verbs_conn_fail_locked(struct verbs_conn *c, const char *fmt, ...)
 /* Move completions from the CQ to @stash, so that @sq_tail and windows are up to date. */
 void verbs_conn_look(struct verbs_conn *c);
 
-/* verbs-post.c: fab_post_send() */
+/* verbs-post.c: post a chain, in batches; after a failure keep the chain in @late. */
 int verbs_post_send(struct fab_conn *conn, const struct ibv_send_wr *wr);
-/* fab_post_recv() */
+/* Post receives; after a failure keep the receives in @late. */
 int verbs_post_recv(struct fab_conn *conn, const struct ibv_recv_wr *wr);
 
 #endif
