@@ -53,7 +53,7 @@ nbdkit -U "$tmp/nbd" -P "$tmp/nbd.pid" memory 1M
 wait_until "nbdkit" test -s "$tmp/nbd.pid"
 cleanup_fn kill "$(cat "$tmp/nbd.pid")"
 expect_everywhere "unix:$tmp/nbd" \
-	"it is an NBD server, not an rtrs-server: write the address of rtrs-server, or use nbdkit's nbd plugin"
+	"the peer is an NBD server, not an rtrs-server: write the address of rtrs-server, or use nbdkit's nbd plugin"
 # A control socket.
 preload=$(nbdkit_preload)
 env ${preload:+LD_PRELOAD=$preload} nbdkit -U "$tmp/away" -P "$tmp/away.pid" \
@@ -62,7 +62,7 @@ env ${preload:+LD_PRELOAD=$preload} nbdkit -U "$tmp/away" -P "$tmp/away.pid" \
 wait_until "nbdkit" test -s "$tmp/away.pid"
 cleanup_fn kill "$(cat "$tmp/away.pid")"
 expect_everywhere "unix:$tmp/control" \
-	"it is a control socket, for rtrsctl: write the address of rtrs-server"
+	"the peer is a control socket, for rtrsctl: write the address of rtrs-server"
 
 # What answers is not ours.
 cat >"$tmp/stranger.py" <<'END'
@@ -95,11 +95,11 @@ while True:
         held.append(c)
 END
 declare -A says=(
-	[garbage]="it does not speak RTRS \(its first bytes are 00 01 02 03 04 05 06 07\)"
-	[http]="it does not speak RTRS \(it said 'HTTP/1.1 400 Bad Request'\)"
-	[ssh]="it does not speak RTRS \(it said 'SSH-2.0-OpenSSH_9.2p1'\)"
-	[close]="it closed the connection without an answer: no rtrs-server"
-	[silent]="it accepted the connection and said nothing for 10 s: no rtrs-server"
+	[garbage]="the peer does not speak RTRS \(its first bytes are 00 01 02 03 04 05 06 07\)"
+	[http]="the peer does not speak RTRS \(it said 'HTTP/1.1 400 Bad Request'\)"
+	[ssh]="the peer does not speak RTRS \(it said 'SSH-2.0-OpenSSH_9.2p1'\)"
+	[close]="the peer closed the connection without an answer: no rtrs-server"
+	[silent]="the peer accepted the connection and said nothing for 10 s: no rtrs-server"
 	[echo]="a frame that is no answer"
 )
 for how in "${!says[@]}"; do

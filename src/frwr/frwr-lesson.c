@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns what was learned of devices that offer windows and cannot use them.  Any thread, in handlers
- * and under send locks, too.  A lesson is never changed or forgotten, so its words can be pointed
- * to. */
+/* Owns the lessons: names of devices that cannot use their windows.  Any thread, in handlers and
+ * under send locks, too.  A lesson is never changed or forgotten, so a pointer to its words stays
+ * good. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,9 +27,9 @@ unsigned frwr_lessons_count(struct frwr_lessons *l)
 	return l->n;
 }
 
-/* Lock held. */
-static const struct frwr_lesson *find(const struct frwr_lessons *l, const char *device,
-				      enum frwr_mode mode)
+/* The lesson about @mode of @device, or NULL.  Lock held. */
+static const struct frwr_lesson *lesson_find(const struct frwr_lessons *l, const char *device,
+					     enum frwr_mode mode)
 {
 	for (unsigned i = 0; i < l->n; i++) {
 		if (l->lesson[i].mode == mode && !strcmp(l->lesson[i].device, device))
@@ -42,7 +42,8 @@ void frwr_lessons_apply(struct frwr_lessons *l, struct frwr_caps *caps)
 {
 	LOCK_SCOPE(&l->lock);
 	for (int mode = FRWR_MW2; mode <= FRWR_MW1; mode++) {
-		const struct frwr_lesson *lesson = find(l, caps->dev.name, (enum frwr_mode)mode);
+		const struct frwr_lesson *lesson =
+			lesson_find(l, caps->dev.name, (enum frwr_mode)mode);
 
 		if (!lesson || caps->rc[mode])
 			continue;
@@ -66,7 +67,7 @@ void frwr_unable(struct frwr_pool *pool, const char *what)
 	if (!l)
 		return;
 	LOCK_SCOPE(&l->lock);
-	if (l->n == FRWR_LESSONS || find(l, pool->device, pool->mode))
+	if (l->n == FRWR_LESSONS || lesson_find(l, pool->device, pool->mode))
 		return;
 	lesson = &l->lesson[l->n++];
 	lesson->mode = pool->mode;

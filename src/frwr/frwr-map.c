@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From FREE to VALID: a range and a key for a window, the bind in front of the request that tells
- * the key, and what its post came to.  The window's owner calls in, posted() comes under the send
- * lock.  A range that would fail the connection as a bind is refused here, before the bind is
- * posted. */
+/* A window's way from FREE to VALID: a range and a key, the bind in front of the request that tells
+ * the key, and the result of the post.  The window's owner calls in; posted() runs under the send
+ * lock.  frwr_map() refuses a range that would fail the connection as a bind. */
 #include <errno.h>
 #include <string.h>
 
@@ -31,13 +30,14 @@ uint32_t frwr_next_key(const struct frwr *w, uint32_t key)
 	return key;
 }
 
+/* True if each window of the pool has a region of its own. */
 static bool has_region(const struct frwr *w)
 {
 	return w->pool->mode == FRWR_REREG || w->pool->mode == FRWR_SUSPEND;
 }
 
-/* The region of @w is these bytes now, under another key than before. */
-static int reg(struct frwr *w, uint64_t addr, uint32_t len, enum frwr_dir dir)
+/* Register these bytes as the region of @w, under another key than before. */
+static int region_register(struct frwr *w, uint64_t addr, uint32_t len, enum frwr_dir dir)
 {
 	int access = local_right(dir) | remote_right(dir), rc;
 	void *mem = (void *)(uintptr_t)addr;
@@ -45,7 +45,7 @@ static int reg(struct frwr *w, uint64_t addr, uint32_t len, enum frwr_dir dir)
 	if (w->mr) {
 		rc = fab_rereg_mr_iova(w->mr, mem, len, w->pool->zero_based ? 0 : addr, access);
 		if (rc != -ENOTSUP) {
-			/* Taking it away has used up one in between. */
+			/* Revoking the last key used up a key in between. */
 			if (!rc && (w->mr->rkey & 0xff) < (w->handle.rkey & 0xff))
 				frwr_count(w->pool, key_wraps);
 			return rc;
@@ -56,9 +56,9 @@ static int reg(struct frwr *w, uint64_t addr, uint32_t len, enum frwr_dir dir)
 	return w->mr ? 0 : errno ? -errno : -ENOMEM;
 }
 
-/* The region of @w, made the first time, is open. */
-static int open_again(struct frwr *w, const struct ibv_mr *mr, uint64_t addr, uint32_t len,
-		      enum frwr_dir dir)
+/* Open the region of @w; the first call registers the region. */
+static int region_open(struct frwr *w, const struct ibv_mr *mr, uint64_t addr, uint32_t len,
+		       enum frwr_dir dir)
 {
 	uint8_t *mem = (uint8_t *)mr->addr + (addr - fab_mr_iova(mr));
 
@@ -70,8 +70,8 @@ static int open_again(struct frwr *w, const struct ibv_mr *mr, uint64_t addr, ui
 	return w->mr ? 0 : errno ? -errno : -ENOMEM;
 }
 
-/* REREG, SUSPEND: nobody reaches @w any more.  Dead on error. */
-static int close_region(struct frwr *w)
+/* REREG, SUSPEND: close @w to the peer.  Dead on error. */
+static int region_close(struct frwr *w)
 {
 	int rc = w->pool->mode == FRWR_SUSPEND ? fab_suspend_mr(w->mr) : fab_revoke_mr(w->mr);
 
@@ -115,13 +115,13 @@ int frwr_map(struct frwr *w, struct ibv_mr *mr, uint64_t addr, uint32_t len, enu
 	if (rc)
 		return rc;
 	if (w->pool->mode == FRWR_REREG) {
-		rc = reg(w, addr, len, dir);
+		rc = region_register(w, addr, len, dir);
 		if (rc)
 			return rc;
 		key = w->mr->rkey;
 		name = fab_mr_iova(w->mr);
 	} else if (w->pool->mode == FRWR_SUSPEND) {
-		rc = open_again(w, mr, addr, len, dir);
+		rc = region_open(w, mr, addr, len, dir);
 		if (rc)
 			return rc;
 		key = w->mr->rkey;
@@ -167,7 +167,7 @@ int frwr_map_end(struct frwr *w)
 		return -EINVAL;
 	if (has_region(w)) {
 		frwr_count_own(&w->revoked);
-		rc = close_region(w);
+		rc = region_close(w);
 	}
 	/* Only a kill may have come in between. */
 	while (!rc && frwr_word_state(word) == state && !frwr_step(w, &word, FRWR_FREE))
@@ -205,7 +205,7 @@ void frwr_bind_wc(struct fab_conn *conn, struct fab_cqe *cqe, const struct ibv_w
 		frwr_count(w->pool, flushed_bind);
 }
 
-/* RACE: the answer may have been there first; then the window is FREE already. */
+/* RACE: if the answer was faster than posted(), the window is FREE already. */
 static void window_posted(struct frwr *w)
 {
 	uint32_t word = frwr_word(w), next;
@@ -221,13 +221,13 @@ static void window_posted(struct frwr *w)
 	} while (!frwr_step(w, &word, next));
 }
 
-/* No peer has been told the key.  RACE: who guessed it may have invalidated it; then it is FREE
- * already. */
+/* No peer has been told the key.  RACE: a peer that guessed the key may have invalidated the
+ * window, which is FREE then. */
 static void window_not_posted(struct frwr *w)
 {
 	uint32_t word = frwr_word(w);
 
-	if (has_region(w) && close_region(w))
+	if (has_region(w) && region_close(w))
 		return;
 	while (frwr_word_state(word) <= FRWR_MAPPED && !frwr_step(w, &word, FRWR_FREE))
 		;
@@ -239,7 +239,7 @@ static void send_posted(struct frwr_entry *e, int rc)
 
 	if (rc)
 		frwr_post_failed(e->pool, rc, "refuses to bind them");
-	/* A window that is FREE is its owner's as soon as posted() has passed it. */
+	/* RACE: the owner may use a FREE window again as soon as window_posted() has run. */
 	for (struct frwr *w = e->list; w; w = next) {
 		next = w->next;
 		if (rc == 0)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which mode, and why, in words; and queues so long that the IO path never has to look.  Pure. */
+/* Chooses a mode, with the reasons in words, and sizes queues so that the IO path never has to
+ * check for room.  Pure. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,7 +20,7 @@ const char *frwr_mode_name(enum frwr_mode mode)
 }
 
 __attribute__((format(printf, 4, 5)))
-static void append(char *buf, size_t len, size_t *at, const char *fmt, ...)
+static void why_append(char *buf, size_t len, size_t *at, const char *fmt, ...)
 {
 	va_list ap;
 	int n;
@@ -40,15 +41,15 @@ int frwr_pick(const struct frwr_caps *caps, const enum frwr_mode *order, unsigne
 
 	while (pick < n && caps->rc[order[pick]])
 		pick++;
-	append(why, len, &at, "%s", pick < n ? frwr_mode_name(order[pick]) : "none");
+	why_append(why, len, &at, "%s", pick < n ? frwr_mode_name(order[pick]) : "none");
 	for (unsigned i = 0; i < pick; i++)
-		append(why, len, &at, "%snot %s: %s", i ? "; " : " (", frwr_mode_name(order[i]),
-		       caps->why[order[i]]);
+		why_append(why, len, &at, "%snot %s: %s", i ? "; " : " (", frwr_mode_name(order[i]),
+			   caps->why[order[i]]);
 	if (pick < n && order[pick] == FRWR_REREG && !caps->dev.rereg_mr)
-		append(why, len, &at, "%ssystem calls for each request", pick ? "; " : " (");
+		why_append(why, len, &at, "%ssystem calls for each request", pick ? "; " : " (");
 	else if (pick == 0)
 		return pick < n ? (int)order[pick] : -EOPNOTSUPP;
-	append(why, len, &at, ")");
+	why_append(why, len, &at, ")");
 	return pick < n ? (int)order[pick] : -EOPNOTSUPP;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the windows of a path, one for each of its slots, so there is no free list and no lock.
- * Made when the path's connections are, on any thread; killed and destroyed when these have
- * drained.  Windows are never repaired.  A window that the device does not take back stays, with
- * the pool, for another try. */
+/* Owns the windows of a path, one for each slot, so the pool needs no free list and no lock.
+ * Created with the path's connections, on any thread; killed and destroyed when these have drained.
+ * Windows are never repaired.  A window that the device refuses to free stays, with the pool, for
+ * another call. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static int window_init(struct frwr_pool *pool, unsigned i)
 	w->bind_cqe.done = frwr_bind_wc;
 	w->inv_cqe.done = frwr_inv_wc;
 	if (pool->mode == FRWR_REREG) {
-		/* Where regions cannot be given another range each IO makes its own. */
+		/* If a region cannot be given another range, each IO registers one. */
 		w->mr = fab_reg_mr(pool->pd, NULL, 0, 0);
 		return w->mr || errno == ENOTSUP ? 0 : -errno;
 	}
@@ -83,7 +83,7 @@ int frwr_pool_create(struct frwr_pool **out, struct fab_pd *pd, enum frwr_mode m
 	*out = pool;
 	return 0;
 fail:
-	/* Windows that are not taken back now never are. */
+	/* A window that the device refuses to free here is leaked. */
 	while (pool->n) {
 		struct frwr *w = &pool->windows[--pool->n];
 
@@ -111,7 +111,7 @@ void frwr_pool_kill(struct frwr_pool *pool)
 {
 	for (unsigned i = 0; i < pool->n; i++)
 		frwr_bury(&pool->windows[i]);
-	/* Callbacks when all are dead: they may look. */
+	/* Call back when all windows are dead: a callback may look at other windows. */
 	for (unsigned i = 0; i < pool->n; i++) {
 		if (pool->windows[i].unmap)
 			frwr_entry_over(pool->windows[i].unmap, -ENOTCONN);
@@ -133,7 +133,7 @@ unsigned frwr_pool_destroy(struct frwr_pool *pool)
 			rc = fab_dealloc_mw(w->mw);
 			if (rc) {
 				log_warn("frwr",
-					 "window %u, key 0x%x: the device did not take it back: %d",
+					 "window %u, key 0x%x: the device refused to free it: %d",
 					 i, w->mw->rkey, rc);
 				frwr_count(pool, orphaned);
 				left++;

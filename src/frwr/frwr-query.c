@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finds out by trying what a device can do: a capability flag describes the kernel and not the
- * user library that has to carry it out.  Owns nothing that outlives the call; may block. */
+/* Finds out by trying which modes a device can do: a capability flag describes the kernel, not the
+ * user library that has to carry the mode out.  Owns nothing that outlives the call; may block. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@
 
 #define TRIAL_LEN 4096
 
-/* Devices whose windows have their own ideas, by vendor and part. */
+/* Devices whose windows deviate from the specification, by vendor and part. */
 static const struct quirk {
 	uint32_t vendor, part;
 	unsigned quirks;

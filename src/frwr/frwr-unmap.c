@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From VALID to FREE: by the peer's invalidate, or by ours, which cannot both be.  The window's
- * owner calls in; completions come on the polling thread, posted() under the send lock.  Where they
- * meet the later of the two ends it.  An error leaves the window dead, and the connection has
- * failed. */
+/* A window's way from VALID to FREE: by the peer's invalidate, or by ours, never by both.  The
+ * window's owner calls in; completions come on the polling thread, posted() under the send lock.
+ * The later of completion and posted() ends the unmap.  After an error the window is dead, and the
+ * connection has failed. */
 #include <errno.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "log.h"
 #include "util.h"
 
-/* ---- the peer's ---- */
+/* ---- the peer's invalidate ---- */
 
 bool frwr_wc_may_inv(const struct ibv_wc *wc)
 {
@@ -31,7 +31,7 @@ struct frwr *frwr_reminv(struct frwr_pool *pool, struct fab_conn *conn, const st
 		return NULL;
 	word = frwr_word(w);
 	do {
-		/* RACE: posted() may be still to run. */
+		/* RACE: posted() may not have run yet. */
 		if (frwr_word_state(word) != FRWR_VALID &&
 		    (word & (FRWR_STATE | FRWR_POSTING)) != (FRWR_MAPPED | FRWR_POSTING))
 			return NULL;
@@ -74,7 +74,7 @@ int frwr_answered(struct frwr *w, bool invalidated)
 	return -EPROTO;
 }
 
-/* ---- ours ---- */
+/* ---- our invalidate ---- */
 
 void frwr_entry_over(struct frwr_entry *e, int rc)
 {
@@ -84,8 +84,8 @@ void frwr_entry_over(struct frwr_entry *e, int rc)
 	e->done(e->arg, rc);
 }
 
-/* Note @event.  An entry is over when its chain was posted and its invalidate has completed, in
- * either order. */
+/* Note @event of @e.  An entry is over when its chain was posted and its invalidate has completed,
+ * in either order. */
 static void entry_event(struct frwr_entry *e, unsigned event)
 {
 	const unsigned both = FRWR_E_POSTED | FRWR_E_COMPLETED;
@@ -141,12 +141,13 @@ static void unmap_posted(struct frwr_entry *e, int rc)
 		if (rc && next == FRWR_INVALIDATING)
 			next = FRWR_VALID;
 	} while (!frwr_step(w, &word, next));
-	/* Else done() is the teardown's. */
+	/* After a failed post frwr_pool_kill() calls done(). */
 	if (!rc)
 		entry_event(e, FRWR_E_POSTED);
 }
 
-/* Returns 0 if @w, whose state word is @word, can be taken away on @conn, or why not. */
+/* Returns 0 if @w, whose state word is @word, can be taken away on @conn, or the reason as
+ * -errno. */
 static int unmap_check(const struct fab_conn *conn, const struct frwr *w, uint32_t word)
 {
 	enum frwr_state state = frwr_word_state(word);
@@ -173,7 +174,7 @@ static void window_fill_unmap(struct frwr *w)
 		w->wr.invalidate_rkey = w->mw->rkey;
 	} else {
 		w->revoke_key = frwr_next_key(w, w->mw->rkey);
-		/* A region, although nothing of it is bound (doc/verbs.md Q12). */
+		/* A bind to nothing names a region, too (doc/verbs.md Q12). */
 		frwr_wr_bind(w, &w->wr, w->revoke_key, w->mr, 0, 0, 0);
 	}
 	w->wr.wr_id = (uintptr_t)&w->inv_cqe;
@@ -190,7 +191,7 @@ int frwr_fill_unmap(struct frwr_entry *e, struct fab_conn *conn, struct frwr *w,
 		rc = frwr_map_end(w);
 		return rc ? rc : 1;
 	}
-	/* RACE: the peer may be faster, or the connection or the pool die. */
+	/* RACE: the peer may invalidate first, or the connection or the pool may die. */
 	while (!rc && !frwr_step(w, &word, FRWR_INVALIDATING | FRWR_POSTING))
 		rc = unmap_check(conn, w, word);
 	if (rc)

@@ -130,7 +130,7 @@ static int unknown_command(char **argv, int argc)
 		names[i] = commands[i].name;
 	snprintf(words, sizeof(words), "%s%s%s", argv[0], argc > 1 ? " " : "",
 		 argc > 1 ? argv[1] : "");
-	meant = suggest(words, strlen(words), names, ARRAY_SIZE(names));
+	meant = suggest_name(words, strlen(words), names, ARRAY_SIZE(names));
 	return say_error(EXIT_USAGE, "no command '%s'%s%s%s: see rtrsctl --help", words,
 			 meant ? " (did you mean " : "", meant ? meant : "", meant ? "?)" : "");
 }

@@ -61,7 +61,7 @@ static int unknown_flag(const struct export *ex, const char *flag, size_t len, c
 
 		snprintf(expected + at, sizeof(expected) - at, "%s%s", i ? comma : "", flags[i]);
 	}
-	meant = suggest(flag, len, flags, n);
+	meant = suggest_name(flag, len, flags, n);
 	snprintf(err, errlen,
 		 "export '%s': unknown flag '%.*s'%s%s%s: expected %s (a comma in PATH is "
 		 "written '\\,')",

@@ -236,7 +236,7 @@ static void answers(void)
 	a = dial(&addr, l, &peer);
 	raw_send(&w, peer, "NBDMAGICIHAVEOPT\x00\x03", 18);
 	check_unreachable(a, peer, -EPROTO,
-			  "it is an NBD server, not an rtrs-server: "
+			  "the peer is an NBD server, not an rtrs-server: "
 			  "write the address of rtrs-server");
 	/* The alert of a server that cannot read our CONNECT. */
 	a = dial(&addr, l, &peer);

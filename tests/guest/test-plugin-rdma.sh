@@ -27,8 +27,8 @@ takes 'connected: [0-9]+ connections, queue depth 128' "$ip4" transport=rdma
 takes 'transport=auto: rdma, because an RDMA device reaches' "$ip4"
 takes 'transport=auto: rdma' "[$ip6]:1234"
 takes 'connected:' "rdma://$ip4"
-# Nobody listens there for RDMA.
-expect_nbdkit_failure "$ip4:1235.*nobody listens" "$ip4:1235" transport=rdma export=disk
+# No server listens there for RDMA.
+expect_nbdkit_failure "$ip4:1235.*no server listens" "$ip4:1235" transport=rdma export=disk
 expect_nbdkit_failure \
 	"$ip4:1235: Connection refused \(is rtrs-server running there.*\(over rdma, too\)" \
 	"$ip4:1235" export=disk
@@ -39,7 +39,7 @@ expect_nbdkit_failure 'no RDMA device reaches' 10.9.0.1:1234 transport=rdma expo
 rdma_server=$server_pid
 start_server --listen tcp://10.9.0.1:1234 --listen "tcp://$ip4:1235" "disk=$tmp/other"
 takes 'transport=auto: tcp, because of rdma: no RDMA device reaches' 10.9.0.1
-takes 'transport=auto: tcp, because of rdma: nobody listens there' "$ip4:1235"
+takes 'transport=auto: tcp, because of rdma: no server listens there' "$ip4:1235"
 stop_process "$server_pid"
 server_pid=$rdma_server
 

@@ -39,12 +39,12 @@ Test(suggest, nearest_name)
 	};
 
 	for_each_case(c, cases) {
-		const char *got = suggest(c->text, strlen(c->text), names, ARRAY_SIZE(names));
+		const char *got = suggest_name(c->text, strlen(c->text), names, ARRAY_SIZE(names));
 
 		cr_assert((!got && !c->want) || (got && c->want && !strcmp(got, c->want)), "%s: %s",
 			  c->text, got ? got : "none");
 	}
-	cr_assert_str_eq(suggest("allow=1.2.3.4", 5, names, ARRAY_SIZE(names)), "allow");
+	cr_assert_str_eq(suggest_name("allow=1.2.3.4", 5, names, ARRAY_SIZE(names)), "allow");
 }
 
 Test(suggest, long_names)
@@ -54,8 +54,8 @@ Test(suggest, long_names)
 
 	memset(text, 'a', sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';
-	cr_assert_null(suggest("aaaa", 4, names, 1));
+	cr_assert_null(suggest_name("aaaa", 4, names, 1));
 	text[SUGGEST_LEN_MAX] = '\0';
-	cr_assert_eq(suggest(text, SUGGEST_LEN_MAX, names, 1), text);
-	cr_assert_null(suggest(text, SUGGEST_LEN_MAX + 1, (const char *const[]){ "b" }, 1));
+	cr_assert_eq(suggest_name(text, SUGGEST_LEN_MAX, names, 1), text);
+	cr_assert_null(suggest_name(text, SUGGEST_LEN_MAX + 1, (const char *const[]){"b"}, 1));
 }

@@ -202,7 +202,7 @@ Test(verbs_cm, ends_of_a_connection)
 	} cases[] = {
 		{ false, RDMA_CM_EVENT_REJECTED, BY_ITS_USER, FAB_EVENT_REJECTED, 0, "" },
 		{ false, RDMA_CM_EVENT_REJECTED, NOBODY_LISTENS, FAB_EVENT_UNREACHABLE,
-		  -ECONNREFUSED, "nobody listens there" },
+		  -ECONNREFUSED, "no server listens there" },
 		{ false, RDMA_CM_EVENT_REJECTED, TIMED_OUT_THERE, FAB_EVENT_UNREACHABLE,
 		  -ECONNRESET, "the connection request was refused" },
 		{ false, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, FAB_EVENT_UNREACHABLE, -ETIMEDOUT,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A set of free numbers 0..n-1 that many threads take from and give back to without a lock.
- * Used for permits (doc/protocol.md 2.7: lowest free bit first). */
+/* A bitmap is a set of free numbers 0..n-1.  Many threads take and give back numbers, without a
+ * lock.  Permits use it (doc/protocol.md 2.7: lowest free bit first). */
 #ifndef BASE_BITMAP_H
 #define BASE_BITMAP_H
 
@@ -16,6 +16,7 @@ struct bitmap {
 	unsigned nbits;
 };
 
+/* The number of words in @b. */
 static inline unsigned bitmap_nwords(const struct bitmap *b)
 {
 	return (b->nbits + BITMAP_WORD - 1) / BITMAP_WORD;
@@ -26,8 +27,8 @@ int bitmap_init(struct bitmap *b, unsigned nbits);
 /* Free the bits. */
 void bitmap_fini(struct bitmap *b);
 
-/* Take the lowest free number (lowest at some moment of the call).  Returns it, or -EAGAIN when
- * all are taken.  Acquire. */
+/* Take the lowest free number (lowest at some moment of the call).  Returns the number, or -EAGAIN
+ * when all numbers are taken.  Acquire. */
 static inline int bitmap_get(struct bitmap *b)
 {
 	for (unsigned i = 0; i < bitmap_nwords(b); i++) {
@@ -57,7 +58,7 @@ static inline void bitmap_put(struct bitmap *b, unsigned bit)
 	(void)old;
 }
 
-/* How many are taken; exact only when nobody else is working on @b. */
+/* The number of taken bits; exact only while no other thread works on @b. */
 unsigned bitmap_weight(const struct bitmap *b);
 
 #endif

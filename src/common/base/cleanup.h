@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Scoped release of locals.  Use either these or a label ladder in one function, never both. */
+/* Scoped release of locals.  A function uses either these attributes or a label ladder, never
+ * both. */
 #ifndef BASE_CLEANUP_H
 #define BASE_CLEANUP_H
 
@@ -7,17 +8,20 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+/* For _cleanup_free_: free the pointer at @p. */
 static inline void cleanup_free_(void *p)
 {
 	free(*(void **)p);
 }
 
+/* For _cleanup_close_: close the descriptor at @fd, unless negative. */
 static inline void cleanup_close_(int *fd)
 {
 	if (*fd >= 0)
 		close(*fd);
 }
 
+/* For LOCK_SCOPE(): unlock the mutex at @m, unless NULL. */
 static inline void cleanup_unlock_(pthread_mutex_t **m)
 {
 	if (*m)

@@ -14,7 +14,7 @@ uint64_t clock_now_ns(void);
 
 #define CLOCK_NEVER UINT64_MAX
 
-/* The same, but for the simulation, where it is still the machine's: for a measurement that decides
+/* Nanoseconds of the machine's own clock, in the simulation, too.  For a measurement that decides
  * nothing. */
 static inline uint64_t clock_measure_ns(void)
 {

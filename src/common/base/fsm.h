@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tables of states: what an event does in a state.  A table stands in the file whose object it
- * moves; its actions are functions of that file.  Pure; any thread. */
+/* Tables of states: the row of a state and an event says which state follows, and which action
+ * runs.  A table stands in the file whose object changes state; the actions are functions of that
+ * file.  Pure; any thread. */
 #ifndef BASE_FSM_H
 #define BASE_FSM_H
 
@@ -32,8 +33,8 @@ struct fsm {
 	{ name_, rows_, ARRAY_SIZE(rows_), states_, events_, ARRAY_SIZE(states_), \
 	  ARRAY_SIZE(events_) }
 
-/* Rows are written with these words.  The file of a table defines FSM_PREFIX, with which the names
- * of its states begin, before it includes anything; names of events have EV_ behind that. */
+/* Macros for the rows of a table.  The file of a table defines FSM_PREFIX, with which the names of
+ * its states begin, before the first include.  Names of events have EV_ behind the prefix. */
 #ifdef FSM_PREFIX
 #define FSM_CAT_(a, b) a##b
 #define FSM_CAT(a, b) FSM_CAT_(a, b)
@@ -44,15 +45,15 @@ struct fsm {
 #define STAY(states, event) { states, FSM_CAT(FSM_PREFIX, EV_##event), FSM_STAY, NULL, "" }
 #endif
 
-/* The row for @event in @state, or NULL when the event cannot come there. */
+/* The row for @event in @state, or NULL when @event cannot come in @state. */
 const struct fsm_row *fsm_row(const struct fsm *fsm, unsigned state, unsigned event);
 
-/* Take @event: *@state goes on, also when other threads move it meanwhile; *@old (may be NULL) is
- * the one before.  Returns the row, whose action is the caller's to run.  An event that cannot
- * come is a bug of ours: aborts. */
+/* Move *@state along the row of @event, even while other threads move the state; *@old (may be
+ * NULL) becomes the state before.  Returns the row; the caller runs its action.  An event that
+ * cannot come is a bug of ours: aborts. */
 const struct fsm_row *fsm_step(const struct fsm *fsm, atomic_uint *state, unsigned event,
 			       unsigned *old);
-/* fsm_step(), and the action is run. */
+/* Call fsm_step(), and run the action of the row with @object. */
 void fsm_run(const struct fsm *fsm, atomic_uint *state, unsigned event, void *object);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A histogram of times: bucket b counts those from 2^b to below 2^(b+1) ns, the first and the last
- * also all that are shorter and longer.  A single thread counts, any thread reads. */
+/* A hist is a histogram of times: bucket b counts times from 2^b to below 2^(b+1) ns.  The first
+ * and the last bucket also count all shorter and longer times.  A single thread counts, any thread
+ * reads. */
 #ifndef BASE_HIST_H
 #define BASE_HIST_H
 
@@ -12,6 +13,7 @@ struct hist {				/* all 0: empty */
 	struct counter n[HIST_BUCKETS];
 };
 
+/* The bucket of @ns. */
 static inline unsigned hist_bucket(uint64_t ns)
 {
 	unsigned b = ns ? 63 - (unsigned)__builtin_clzll(ns) : 0;
@@ -19,26 +21,27 @@ static inline unsigned hist_bucket(uint64_t ns)
 	return b < HIST_BUCKETS ? b : HIST_BUCKETS - 1;
 }
 
-/* The thread of @h. */
+/* Count @ns.  The thread of @h. */
 static inline void hist_count(struct hist *h, uint64_t ns)
 {
 	counter_add(&h->n[hist_bucket(ns)], 1);
 }
 
-/* Where other threads may count in @h, too, though they seldom do. */
+/* Count @ns, if other threads may count in @h, too, though seldom.  Any thread. */
 static inline void hist_count_shared(struct hist *h, uint64_t ns)
 {
 	counter_add_shared(&h->n[hist_bucket(ns)], 1);
 }
 
-/* Add @h to @sum, or take it away again.  The thread of @sum; @h may be counted meanwhile. */
+/* Add @h to @sum.  The thread of @sum; another thread may count in @h meanwhile. */
 void hist_add(struct hist *sum, const struct hist *h);
+/* Subtract from @sum an @h that was added.  Thread as in hist_add(). */
 void hist_sub(struct hist *sum, const struct hist *h);
 
 /* The number of samples in @h. */
 uint64_t hist_total(const struct hist *h);
-/* The time that @permille of 1000 are not above, as if those of a bucket lay evenly in it; 0:
- * empty. */
+/* The time below which @permille of 1000 samples lie, as if the samples of a bucket lay evenly in
+ * the bucket; 0: empty. */
 uint64_t hist_quantile(const struct hist *h, unsigned permille);
 
 #endif

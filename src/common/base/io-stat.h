@@ -8,11 +8,11 @@
 
 enum io_stat_op {
 	IO_STAT_READ, IO_STAT_WRITE, IO_STAT_FLUSH, IO_STAT_DISCARD, IO_STAT_ZEROES,
-	IO_STAT_NOPS,			/* also: of no request for IO */
+	IO_STAT_NOPS,			/* number of operations; as an operation: not IO */
 };
 
 struct io_stat_count {
-	struct counter count, bytes, errors;	/* @bytes of those without an error */
+	struct counter count, bytes, errors;	/* @bytes without failed requests */
 	struct hist latency;
 };
 
@@ -31,10 +31,11 @@ static inline void io_stat_count(struct io_stat_count *c, int status, uint64_t b
 	hist_count(&c->latency, ns);
 }
 
-/* "read", ... */
+/* The name of @op: "read", ... */
 const char *io_stat_name(enum io_stat_op op);
-/* Add @stat to @sum, or take it away again.  The thread of @sum; @stat may be counted meanwhile. */
+/* Add @stat to @sum.  The thread of @sum; another thread may count in @stat meanwhile. */
 void io_stat_add(struct io_stat *sum, const struct io_stat *stat);
+/* Subtract from @sum a @stat that was added.  Thread as in io_stat_add(). */
 void io_stat_sub(struct io_stat *sum, const struct io_stat *stat);
 
 #endif

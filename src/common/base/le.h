@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Little-endian wire integers.  Each is a struct with one member, so a missing conversion does
+/* Little-endian wire integers.  Each is a struct with a single member, so a missing conversion does
  * not compile.  All have alignment 1: a wire struct can be laid over any byte. */
 #ifndef BASE_LE_H
 #define BASE_LE_H
@@ -15,6 +15,7 @@ static inline le16 le16_put(uint16_t x) { return (le16){ htole16(x) }; }
 static inline le32 le32_put(uint32_t x) { return (le32){ htole32(x) }; }
 static inline le64 le64_put(uint64_t x) { return (le64){ htole64(x) }; }
 
+/* The value of a wire integer. */
 static inline uint16_t le16_get(le16 x) { return le16toh(x.v); }
 static inline uint32_t le32_get(le32 x) { return le32toh(x.v); }
 static inline uint64_t le64_get(le64 x) { return le64toh(x.v); }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Intrusive doubly linked list.  The list owns nothing; an entry is on one list at a time.
- * A removed or initialised entry points to itself, so list_empty() tells whether it is linked. */
+/* Intrusive doubly linked list.  The list owns nothing; an entry is on at most a single list.  A
+ * removed or initialised entry points to itself, so list_empty() tells whether the entry is
+ * linked. */
 #ifndef BASE_LIST_H
 #define BASE_LIST_H
 
@@ -20,6 +21,7 @@ static inline void list_init(struct list *l)
 	l->next = l->prev = l;
 }
 
+/* True if @l has no entry; of an entry: true if on no list. */
 static inline bool list_empty(const struct list *l)
 {
 	return l->next == l;
@@ -34,16 +36,19 @@ static inline void list_insert_before(struct list *at, struct list *e)
 	at->prev = e;
 }
 
+/* Insert @e, which is on no list, as the last entry of @l. */
 static inline void list_add_tail(struct list *l, struct list *e)
 {
 	list_insert_before(l, e);
 }
 
+/* Insert @e, which is on no list, as the first entry of @l. */
 static inline void list_add_head(struct list *l, struct list *e)
 {
 	list_insert_before(l->next, e);
 }
 
+/* Remove @e from its list, if @e is on a list. */
 static inline void list_del(struct list *e)
 {
 	e->prev->next = e->next;
@@ -51,7 +56,7 @@ static inline void list_del(struct list *e)
 	list_init(e);
 }
 
-/* Remove the first element of @l and return it; NULL: the list is empty. */
+/* Remove and return the first entry of @l; NULL: the list is empty. */
 static inline struct list *list_pop(struct list *l)
 {
 	struct list *e = l->next;
@@ -74,7 +79,7 @@ static inline void list_splice_tail(struct list *to, struct list *from)
 	list_init(from);
 }
 
-/* @to, which need not be initialised, becomes what @from was, and @from empty. */
+/* Initialise @to and move all entries of @from, in order, to @to. */
 static inline void list_take(struct list *to, struct list *from)
 {
 	list_init(to);
@@ -83,7 +88,7 @@ static inline void list_take(struct list *to, struct list *from)
 
 #define list_entry(ptr, type, member) container_of(ptr, type, member)
 
-/* The first entry, off the list, as the struct it is in; or NULL. */
+/* Remove the first entry and return the struct around the entry; or NULL. */
 #define list_pop_entry(l, type, member)                                                            \
 	({                                                                                         \
 		struct list *popped_ = list_pop(l);                                                \
@@ -102,7 +107,8 @@ static inline void list_take(struct list *to, struct list *from)
 	     LIST_LINK_(pos, member) != (l);                                                       \
 	     pos = tmp, tmp = list_entry(LIST_LINK_(tmp, member)->next, __typeof__(*tmp), member))
 
-/* At the end of a walk @pos is made of the head, and is no object; so it is not looked into. */
+/* At the end of a walk @pos is computed from the list head, and is no object, so @pos must not be
+ * dereferenced. */
 #define LIST_LINK_(pos, member) \
 	((struct list *)((char *)(pos) + offsetof(__typeof__(*(pos)), member)))
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing: a lock is its descriptor.  The file is removed by the one who has it locked, so who
- * gets the lock of a file looks whether that file still has the name. */
+/* Owns nothing: a lock is its descriptor.  The holder of the lock removes the file.  So a process
+ * that has locked a file checks whether the file still has the name. */
 #include <config.h>
 
 #include <errno.h>
@@ -17,9 +17,9 @@
 #include "lock-file.h"
 #include "mask.h"
 
-#define TRIES 16			/* files that were removed in this moment */
+#define TRIES 16			/* files removed between open and lock */
 
-static bool has_name(const struct stat *st, int dirfd, const char *name)
+static bool file_has_name(const struct stat *st, int dirfd, const char *name)
 {
 	struct stat now;
 
@@ -27,14 +27,14 @@ static bool has_name(const struct stat *st, int dirfd, const char *name)
 	       now.st_ino == st->st_ino;
 }
 
-/* A file that another user made, or may open, can be locked by that user. */
+/* Another user can lock a file, if that user made the file or may open the file. */
 static bool is_ours_alone(const struct stat *st)
 {
 	return S_ISREG(st->st_mode) && st->st_uid == geteuid() && !(st->st_mode & 077);
 }
 
-/* A descriptor with the lock, -ESTALE if the file was removed meanwhile, or -errno. */
-static int take_once(int dirfd, const char *name, int how)
+/* Returns a descriptor with the lock, -ESTALE if the file was removed meanwhile, or -errno. */
+static int lock_take_once(int dirfd, const char *name, int how)
 {
 	int fd, rc = 0;
 	struct stat st;
@@ -48,7 +48,7 @@ static int take_once(int dirfd, const char *name, int how)
 		rc = -EPERM;
 	if (!rc && flock(fd, how | LOCK_NB))
 		rc = -errno;
-	if (!rc && !has_name(&st, dirfd, name))
+	if (!rc && !file_has_name(&st, dirfd, name))
 		rc = -ESTALE;
 	if (!rc)
 		return fd;
@@ -61,7 +61,7 @@ int lock_file_take(int dirfd, const char *name, int how)
 	int rc = -ESTALE;
 
 	for (unsigned i = 0; i < TRIES && rc == -ESTALE; i++)
-		rc = take_once(dirfd, name, how);
+		rc = lock_take_once(dirfd, name, how);
 	return rc == -ESTALE ? -EWOULDBLOCK : rc;
 }
 
@@ -69,17 +69,17 @@ void lock_file_drop(int fd, int dirfd, const char *name)
 {
 	struct stat st;
 
-	/* ORDER: alone and before the lock goes with the descriptor.  Of several readers the last
-	 * one removes it. */
-	if (!flock(fd, LOCK_EX | LOCK_NB) && !fstat(fd, &st) && has_name(&st, dirfd, name))
+	/* ORDER: remove the file while alone, and before the close gives up the lock.  Of several
+	 * readers the last removes the file. */
+	if (!flock(fd, LOCK_EX | LOCK_NB) && !fstat(fd, &st) && file_has_name(&st, dirfd, name))
 		unlinkat(dirfd, name, 0);
 	close(fd);
 }
 
 /* ---- who has a lock ---- */
 
-/* The process in a line of /proc/locks like "1: FLOCK ADVISORY WRITE 123 08:01:99 0 EOF", if that
- * is a lock on @st's file; else 0.  The line of a waiting process has "->" in front of the kind. */
+/* The process in a line of /proc/locks like "1: FLOCK ADVISORY WRITE 123 08:01:99 0 EOF", if the
+ * lock is on the file @st; else 0.  The line of a waiting process has "->" in front of the kind. */
 static pid_t line_holder(const char *line, const struct stat *st)
 {
 	unsigned maj, min;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Log lines with the object's name in front: "path 10.0.0.1@10.0.0.2: heartbeat missed".
  *
- * The one who knows a cause logs it once; callers pass the errno on silently.  Nothing above
- * LOG_DEBUG on the IO path.  Lines that a peer can cause go through a struct log_limit.
- * Any thread.  Preserves errno. */
+ * The function that knows a cause logs the cause once; callers pass the errno on silently.  Nothing
+ * above LOG_DEBUG on the IO path.  Lines that a peer can cause go through a struct log_limit.  Any
+ * thread.  Preserves errno. */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
@@ -18,24 +18,25 @@ enum log_level {
 	LOG_LEVEL_DEBUG,
 	LOG_LEVELS
 };
-/* "error", "warning", "info", "debug". */
+/* The names of the levels: "error", "warning", "info", "debug". */
 extern const char *const log_level_names[LOG_LEVELS];
 
-/* Receives one line, complete, without a newline or anything else that mask_control() takes out.
+/* A sink receives a complete line, without a newline or other bytes that mask_control() takes out.
  * Called on the logging thread. */
 typedef void log_sink_fn(enum log_level level, const char *line);
 
-/* Set the sink and the least important level that is passed on.  Before any thread starts.
- * Without a call lines go to stderr at LOG_LEVEL_INFO. */
+/* Set the sink and the least important level that is passed on.  Before any thread starts.  Without
+ * a call lines go to stderr at LOG_LEVEL_INFO. */
 void log_init(log_sink_fn *sink, enum log_level level);
 
-/* Is a line of @level logged at all? */
+/* True if lines of @level are logged. */
 bool log_wants(enum log_level level);
-/* The least important level that is passed on; another one from now on.  Any thread. */
+/* The least important level that is passed on.  Any thread. */
 enum log_level log_level(void);
+/* Pass on lines of @level and of more important levels from now on.  Any thread. */
 void log_set_level(enum log_level level);
 
-/* @obj: the object's name, or NULL for none. */
+/* Log a line of @level, with @obj, the object's name, in front; NULL: no name. */
 void log_write(enum log_level level, const char *obj, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
@@ -48,8 +49,8 @@ void log_write(enum log_level level, const char *obj, const char *fmt, ...)
 			log_write(LOG_LEVEL_DEBUG, obj, __VA_ARGS__);                              \
 	} while (0)
 
-/* At most @burst lines in @interval_ms; what was held back is counted and told in front of the
- * next line that passes.  Initialise statically with LOG_LIMIT_INIT. */
+/* A log_limit lets @burst lines pass in @interval_ms.  Lines held back are counted, and a line
+ * before the next one tells the count.  Initialise statically with LOG_LIMIT_INIT. */
 struct log_limit {
 	pthread_mutex_t lock;
 	uint64_t window_start_ms;

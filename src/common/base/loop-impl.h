@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* For those who implement a loop: tasks, timers and the inbox, which all have.  An implementation
- * embeds a struct loop, brings loop_watch() and its kin, and calls the functions below in its
- * passes, on its thread. */
+/* The inside of a loop, for its implementations: tasks, timers and the inbox, which every loop has.
+ * An implementation embeds a struct loop, brings loop_watch(), loop_watch_events() and
+ * loop_unwatch(), and calls the functions below in its passes, on its thread. */
 #ifndef BASE_LOOP_IMPL_H
 #define BASE_LOOP_IMPL_H
 
@@ -9,26 +9,29 @@
 #include "loop.h"
 
 struct loop {
-	struct list tasks;		/* struct loop_task: in this pass */
-	struct list sleep_tasks;	/* likewise: before the thread sleeps */
+	struct list tasks;		/* struct loop_task: for this pass */
+	struct list sleep_tasks;	/* struct loop_task: for the next sleep */
 	struct list timers;		/* struct loop_timer, earliest first */
-	int eventfd;			/* readable when there are messages */
+	int eventfd;			/* readable when messages wait */
 	_Atomic(struct loop_msg *) pushed;	/* newest first; any thread */
-	struct loop_msg *arrived;	/* oldest first, older than what is pushed */
+	struct loop_msg *arrived;	/* oldest first, all older than @pushed */
 };
 
-/* 0 or -errno. */
+/* Initialise @loop.  Returns 0 or -errno. */
 int loop_init(struct loop *loop);
-/* No sender is left; messages that did not run are forgotten. */
+/* Release @loop, which has no sender any more; messages that did not run are dropped. */
 void loop_fini(struct loop *loop);
 
-/* Around each pass: a call on behalf of another loop meanwhile is a bug, and asserted. */
+/* A pass of @loop begins on this thread: loop_check_thread() of another loop fails until
+ * loop_leave(). */
 void loop_enter(const struct loop *loop);
+/* The pass ends. */
 void loop_leave(void);
+/* Assert that this thread runs no pass of a loop other than @loop. */
 void loop_check_thread(const struct loop *loop);
 
-/* Tasks that a task defers belong to the same pass, up to a limit: tasks which go on deferring
- * each other do not starve the rest. */
+/* Run the deferred tasks.  A task that another task defers belongs to the same pass, up to a limit:
+ * tasks which go on deferring each other do not starve the rest. */
 void loop_run_tasks(struct loop *loop);
 /* Run the tasks that are due right before the loop sleeps. */
 void loop_run_sleep_tasks(struct loop *loop);
@@ -42,9 +45,10 @@ static inline uint64_t loop_deadline(const struct loop *loop)
 	return list_entry(loop->timers.next, struct loop_timer, link)->at_ms;
 }
 
-/* Run the messages that are posted; returns how many.  Later ones run in the next call. */
+/* Run the messages that are posted, and return their number.  Messages posted meanwhile run in the
+ * next call. */
 unsigned loop_run_inbox(struct loop *loop);
-/* Does no message wait? Loop's thread. */
+/* True if no message waits.  Loop's thread. */
 bool loop_inbox_empty(const struct loop *loop);
 
 #endif

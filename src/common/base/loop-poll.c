@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A loop as a thread around poll().  Owns the thread and the table of poll(), which that thread
- * alone uses.  Ends by a message to itself.  The thread cannot fail; creating it can, and
- * loop_watch() when there is no memory. */
+/* A loop as a thread around poll().  Owns the thread and the table of poll(), which only the thread
+ * uses.  Ends by a message to itself.  Creating the thread can fail, and loop_watch() without
+ * memory; the running thread cannot. */
 #include <config.h>
 
 #include <assert.h>
@@ -24,7 +24,7 @@ struct loop_poll {
 	bool stopped;
 	struct list watches;		/* struct loop_watch */
 	struct list closed;		/* unwatched, closed() is due */
-	struct loop_watch *in_ready;	/* whose ready() runs; NULL again when that unwatches it */
+	struct loop_watch *in_ready;	/* ready() runs; NULL when unwatched meanwhile */
 	unsigned nwatches;
 	unsigned changes;		/* watches added or removed: pfds[] is stale */
 	struct pollfd *pfds;		/* [room], 0 is the inbox */
@@ -39,7 +39,7 @@ static struct loop_poll *to_poll(struct loop *loop)
 
 /* ---- loop.h ---- */
 
-static int make_room(struct loop_poll *lp)
+static int watches_make_room(struct loop_poll *lp)
 {
 	unsigned room = lp->room + ROOM_STEP;
 	struct loop_watch **watched;
@@ -62,7 +62,7 @@ static int make_room(struct loop_poll *lp)
 int loop_watch(struct loop *loop, struct loop_watch *w)
 {
 	struct loop_poll *lp = to_poll(loop);
-	int r = make_room(lp);
+	int r = watches_make_room(lp);
 
 	loop_check_thread(loop);
 	assert(!w->loop && w->fd >= 0 && w->ready);
@@ -102,7 +102,7 @@ void loop_unwatch(struct loop_watch *w)
 
 /* ---- a pass ---- */
 
-static bool has_work(const struct loop_poll *lp)
+static bool pass_has_work(const struct loop_poll *lp)
 {
 	struct loop_watch *w;
 
@@ -115,16 +115,16 @@ static bool has_work(const struct loop_poll *lp)
 	return false;
 }
 
-static int sleep_ms(const struct loop_poll *lp)
+static int pass_sleep_ms(const struct loop_poll *lp)
 {
 	uint64_t at_ms = loop_deadline(&lp->loop), now_ms = clock_now_ms();
 
-	if (has_work(lp) || at_ms <= now_ms)
+	if (pass_has_work(lp) || at_ms <= now_ms)
 		return 0;
 	return at_ms == CLOCK_NEVER ? -1 : (int)MIN(at_ms - now_ms, (uint64_t)SLEEP_MAX_MS);
 }
 
-/* Fill the table; returns how long it is. */
+/* Fill the table; returns its length. */
 static unsigned list_watches(struct loop_poll *lp)
 {
 	struct loop_watch *w;
@@ -138,7 +138,7 @@ static unsigned list_watches(struct loop_poll *lp)
 	return n;
 }
 
-/* A function may remove any watch; then the rest is told in the next pass. */
+/* A ready() may remove any watch; the remaining watches are then checked in the next pass. */
 static void run_ready(struct loop_poll *lp, unsigned n)
 {
 	unsigned changes = lp->changes;
@@ -169,10 +169,10 @@ static void poll_pass(struct loop_poll *lp)
 {
 	unsigned n;
 
-	if (!has_work(lp))
+	if (!pass_has_work(lp))
 		loop_run_sleep_tasks(&lp->loop);
 	n = list_watches(lp);
-	if (poll(lp->pfds, n, sleep_ms(lp)) >= 0) {
+	if (poll(lp->pfds, n, pass_sleep_ms(lp)) >= 0) {
 		bool posted = lp->pfds[0].revents;
 
 		run_ready(lp, n);
@@ -218,7 +218,7 @@ int loop_poll_create(const char *name, struct loop **out)
 	list_init(&lp->watches);
 	list_init(&lp->closed);
 	loop_msg_init(&lp->stop_msg, poll_stop);
-	r = make_room(lp);
+	r = watches_make_room(lp);
 	if (r < 0)
 		goto err_free;
 	r = loop_init(&lp->loop);

@@ -5,10 +5,10 @@
 
 #include "loop.h"
 
-/* Start the thread @name.  0 or -errno. */
+/* Start the thread @name, which runs the new loop @out.  Returns 0 or -errno. */
 int loop_poll_create(const char *name, struct loop **out);
-/* End the thread when what was posted before has run, and free the loop.  What still waits is
- * forgotten.  Not on the loop's thread. */
+/* End the thread when the messages posted before have run, and free the loop.  Tasks and timers
+ * that still wait are dropped.  Not on the loop's thread. */
 void loop_poll_destroy(struct loop *loop);
 
 #endif

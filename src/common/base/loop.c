@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tasks, timers and the inbox of any loop.  Owns an eventfd; tasks, timers and messages are linked
- * where they live, in their owners.  The loop's thread, but loop_post().
+ * in their owners.  The loop's thread, but loop_post().
  *
- * A loop has a handful of timers, most of which are set to the latest deadline, so the place is
- * searched from the end.
+ * A loop has a handful of timers, most of which are set to the latest deadline, so loop_timer_set()
+ * searches from the end.
  *
  * The inbox is a stack: any thread pushes, the loop takes all.  A thread that finds the stack empty
  * wakes the loop; while the stack is not empty a wake-up is on its way. */
@@ -133,8 +133,8 @@ void loop_run_timers(struct loop *loop, uint64_t now_ms)
 	struct loop_timer *timer;
 	struct list due;
 
-	/* Timers that are due are taken off first: a handler that sets a timer for now runs in the
-	 * next pass and cannot keep this one going.  Cancelling works on either list. */
+	/* Due timers leave the list first: a handler that sets a timer for now runs in the next
+	 * pass and cannot keep this pass going.  Cancelling works on either list. */
 	list_init(&due);
 	while (loop_deadline(loop) <= now_ms && !list_empty(&loop->timers))
 		list_add_tail(&due, list_pop(&loop->timers));
@@ -156,13 +156,13 @@ void loop_post(struct loop *loop, struct loop_msg *msg)
 	uint64_t one = 1;
 	ssize_t n;
 
-	/* RACE: loop_run_inbox() clears the flag before the function runs.  Release: if that comes
-	 * later, the function sees what this sender wrote. */
+	/* RACE: loop_run_inbox() clears the flag before the function runs.  Release: if the
+	 * function runs later, the function sees this sender's writes. */
 	if (atomic_exchange_explicit(&msg->posted, true, memory_order_acq_rel))
 		return;
 	head = atomic_load_explicit(&loop->pushed, memory_order_relaxed);
-	/* RACE: once the exchange succeeds @msg belongs to the loop; only the old head is looked at
-	 * below.  Release: what the sender wrote is seen by the handler. */
+	/* RACE: once the exchange succeeds @msg belongs to the loop; only the old head is read
+	 * below.  Release: the handler sees the sender's writes. */
 	do {
 		msg->next = head;
 	} while (!atomic_compare_exchange_weak_explicit(&loop->pushed, &head, msg,
@@ -191,7 +191,7 @@ static struct loop_msg *oldest_first(struct loop_msg *newest)
 	return oldest;
 }
 
-/* Put what was pushed behind what has arrived; returns how many that are together. */
+/* Move the pushed messages behind the arrived messages; returns the number of both. */
 static unsigned take_pushed(struct loop *loop)
 {
 	struct loop_msg **end = &loop->arrived;
@@ -240,8 +240,8 @@ void loop_unpost(struct loop *loop, struct loop_msg *msg)
 			at = &(*at)->next;
 		if (*at) {
 			*at = msg->next;
-			/* Release: the next sender writes msg->next, which was read and written
-			 * here. */
+			/* Release: the next sender writes msg->next, which this function has read
+			 * and written. */
 			atomic_store_explicit(&msg->posted, false, memory_order_release);
 			return;
 		}

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing.  Strict UTF-8: overlong forms, halves of surrogates and what is beyond U+10FFFF
- * are not printed, because terminals differ in what they make of them. */
+/* Owns nothing.  Strict UTF-8: overlong forms, halves of surrogates and characters beyond U+10FFFF
+ * are replaced, because terminals differ in how to show such bytes. */
 #include <stddef.h>
 #include <stdint.h>
 
 #include "mask.h"
 
-/* Bytes of the character at @s that may be printed, or 0. */
-static size_t printable(const unsigned char *s)
+/* The length of the character at @s, or 0 if the character must not be printed. */
+static size_t printable_len(const unsigned char *s)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
 	size_t len = s[0] < 0x80 ? 1 : s[0] < 0xc0 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
@@ -30,7 +30,7 @@ void mask_control(char *text)
 	unsigned char *s = (unsigned char *)text;
 
 	while (*s) {
-		size_t len = printable(s);
+		size_t len = printable_len(s);
 
 		if (!len)
 			*s = '?';

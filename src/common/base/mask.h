@@ -3,8 +3,8 @@
 #ifndef BASE_MASK_H
 #define BASE_MASK_H
 
-/* Put a '?' in the place of each byte of @text that is part of a control character (U+0000 to
- * U+001F, U+007F to U+009F), which could end a line or speak to a terminal, or of no UTF-8. */
+/* Replace by '?' each byte of @text that is part of a control character, or is no UTF-8.  Control
+ * characters, U+0000 to U+001F and U+007F to U+009F, could end a line or steer a terminal. */
 void mask_control(char *text);
 
 #endif

@@ -7,15 +7,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Read into @value the number that @text begins with, and set @rest to the byte behind its digits.
- * False, and both are as they were, if @text begins with no digit or the number has more than 64
- * bits. */
+/* Read into @value the number at the start of @text, and set @rest to the byte behind its digits.
+ * Returns false and leaves both unchanged, if @text begins with no digit or the number has more
+ * than 64 bits. */
 bool number_prefix(const char *text, const char **rest, uint64_t *value);
 
-/* Read into @value all of @text, a number from @least to @most.  False, and @value is as it was, if
- * @text is anything else. */
+/* Read into @value all of @text, a number from @least to @most.  Returns false and leaves @value
+ * unchanged, if @text is anything else. */
 bool number_parse(const char *text, uint64_t least, uint64_t most, uint64_t *value);
-/* The same for an unsigned int. */
+/* Call number_parse() for an unsigned int. */
 bool number_parse_u(const char *text, unsigned least, unsigned most, unsigned *value);
 
 #endif

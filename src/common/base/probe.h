@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* USDT probes, which bpftrace, perf and SystemTap attach to: a no-op instruction each until
- * somebody does.  The provider is "rtrs".  man/rtrsctl.pod lists them; contrib/ has scripts.
- * Without sys/sdt.h at build time there are none. */
+/* USDT probes, for bpftrace, perf and SystemTap: each is a no-op instruction until a tool attaches.
+ * The provider is "rtrs".  man/rtrsctl.pod lists the probes; contrib/ has scripts.  Without
+ * sys/sdt.h at build time the probes are compiled out. */
 #ifndef BASE_PROBE_H
 #define BASE_PROBE_H
 

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-/* Unpredictable bytes, for uuids and jitter. */
+/* Fill @buf with unpredictable bytes, for uuids and jitter. */
 void random_bytes(void *buf, size_t len);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the order of overlapping writes of one device; the ranges belong to their requests.  A short
- * list under a lock: as many ranges as there are writes in flight. */
+/* Owns the order of overlapping writes of a device; the ranges belong to their requests.  A short
+ * list under a lock: as many ranges as writes in flight. */
 #include "cleanup.h"
 #include "range.h"
 
@@ -16,20 +16,20 @@ void range_lock_fini(struct range_lock *l)
 	pthread_mutex_destroy(&l->lock);
 }
 
-static bool conflict(const struct range *a, const struct range *b)
+static bool ranges_conflict(const struct range *a, const struct range *b)
 {
 	return (a->exclusive || b->exclusive) && a->start < b->end && b->start < a->end;
 }
 
-/* Something in front of @r has to leave first.  Lock held. */
-static bool must_wait(const struct range_lock *l, const struct range *r)
+/* True if a range in front of @r has to leave first.  Lock held. */
+static bool range_must_wait(const struct range_lock *l, const struct range *r)
 {
 	const struct range *pos;
 
 	list_for_each(pos, &l->ranges, link) {
 		if (pos == r)
 			return false;
-		if (conflict(pos, r))
+		if (ranges_conflict(pos, r))
 			return true;
 	}
 	return false;
@@ -40,7 +40,7 @@ bool range_enter(struct range_lock *l, struct range *r)
 	LOCK_SCOPE(&l->lock);
 	list_add_tail(&l->ranges, &r->link);
 	l->nexclusive += r->exclusive;
-	r->waits = l->nexclusive && must_wait(l, r);
+	r->waits = l->nexclusive && range_must_wait(l, r);
 	return !r->waits;
 }
 
@@ -56,15 +56,15 @@ void range_leave(struct range_lock *l, struct range *r)
 
 	LOCK_SCOPE(&l->lock);
 	list_del(&r->link);
-	/* Before this one left, was there an exclusive one?  Else nobody waits. */
+	/* A range can wait only if an exclusive range was in the list, maybe @r itself. */
 	if (!l->nexclusive)
 		return;
 	l->nexclusive -= r->exclusive;
 	list_for_each(pos, &l->ranges, link) {
-		if (!pos->waits || !conflict(pos, r) || must_wait(l, pos))
+		if (!pos->waits || !ranges_conflict(pos, r) || range_must_wait(l, pos))
 			continue;
-		/* RACE: its owner runs as soon as it is told, but cannot leave the list without
-		 * the lock. */
+		/* RACE: the owner of @pos runs as soon as granted() wakes it, but cannot leave the
+		 * list without the lock. */
 		pos->waits = false;
 		pos->granted(pos);
 	}

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ranges of a device that are being written.
+/* A range_lock orders overlapping writes of a device.
  *
- * A write of a part of a block reads that block, changes it and writes it back.  If somebody else
- * wrote the block in between, old bytes would overwrite an acknowledged write.  So every writer
- * enters its range here: writers of whole blocks share, one that changes a part excludes all that
- * overlap.  Order of arrival: nobody waits for one that came later.
+ * A write of a part of a block reads the block, changes the part and writes the block back.  If
+ * another writer wrote the block in between, old bytes would overwrite an acknowledged write.  So
+ * every writer enters its range here.  Writers of whole blocks share; a writer of a part excludes
+ * every overlapping writer.  Order of arrival: a range never waits for a later range.
  *
- * Never blocks, cannot fail; who must wait is told.  Any thread. */
+ * Never blocks, cannot fail; range_enter() tells a range to wait.  Any thread. */
 #ifndef RANGE_H
 #define RANGE_H
 
@@ -18,16 +18,16 @@
 
 struct range_lock {
 	pthread_mutex_t lock;
-	struct list ranges;		/* of all that entered, in order */
+	struct list ranges;		/* every range that has entered, in order */
 	unsigned nexclusive;
 };
 
-/* Embedded in its owner. */
+/* The range of a write, embedded in its owner. */
 struct range {
 	/* set by the caller before range_enter() */
 	uint64_t start, end;		/* [start, end) */
 	bool exclusive;
-	/* The range may go on.  On the thread of the one that left, with the lock held: only
+	/* @r may go on.  Called on the thread that left the range before, with the lock held: only
 	 * wake. */
 	void (*granted)(struct range *r);
 	/* private */
@@ -35,14 +35,16 @@ struct range {
 	bool waits;			/* lock */
 };
 
+/* Initialise @l, with no range. */
 void range_lock_init(struct range_lock *l);
+/* Release @l, which no range is in. */
 void range_lock_fini(struct range_lock *l);
 
-/* True: go on.  False: wait for @r->granted(). */
+/* Enter @r.  True: go on.  False: wait for @r->granted(). */
 bool range_enter(struct range_lock *l, struct range *r);
-/* For who was woken and cannot tell by what. */
+/* True if @r may go on, for a thread that was woken for an unknown reason. */
 bool range_is_granted(struct range_lock *l, const struct range *r);
-/* Once for each range_enter(), granted or not. */
+/* Leave @r, granted or not: once for each range_enter(). */
 void range_leave(struct range_lock *l, struct range *r);
 
 #endif

@@ -19,7 +19,7 @@ const char *rundir_default(void)
 	const char *dir = getenv("RUNTIME_DIRECTORY");
 
 	if (dir && *dir) {
-		/* One or more, separated by colons: systemd.exec(5). */
+		/* Several directories are separated by colons: systemd.exec(5). */
 		snprintf(path, sizeof(path), "%.*s", (int)strcspn(dir, ":"), dir);
 		return path;
 	}

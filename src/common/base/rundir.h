@@ -1,31 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where programs of this package keep what lives as long as the boot of the host. */
+/* Directories where programs of this package keep files that live as long as the boot of the
+ * host. */
 #ifndef BASE_RUNDIR_H
 #define BASE_RUNDIR_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The directory, which may not exist yet, or NULL when this user has none: systemd's
- * $RUNTIME_DIRECTORY; /run/nbdkit-rtrs for root; nbdkit-rtrs in $XDG_RUNTIME_DIR.  In static
- * memory.  Main thread. */
+/* The directory of this package, which may not exist yet, or NULL when this user has none:
+ * systemd's $RUNTIME_DIRECTORY; /run/nbdkit-rtrs for root; nbdkit-rtrs in $XDG_RUNTIME_DIR.  In
+ * static memory.  Main thread. */
 const char *rundir_default(void);
 
-/* The directory in which systemd makes one for each service that has RuntimeDirectory=, for this
- * user's programs to look for each other: /run for root, $XDG_RUNTIME_DIR.  NULL when there is
- * none, or $RUNTIME_DIRECTORY says which is meant.  Main thread. */
+/* The directory in which this user's programs look for each other's directories: /run for root,
+ * $XDG_RUNTIME_DIR.  systemd makes a directory there for each service with RuntimeDirectory=.  NULL
+ * when this user has none, or $RUNTIME_DIRECTORY names a single directory.  Main thread. */
 const char *rundir_parent(void);
 
-/* The name of the control socket that process @pid of @kind, RUNDIR_SERVER or RUNDIR_NBDKIT, makes
- * by default, in the directory above. */
+/* The kinds of processes, by which default control sockets are named. */
 #define RUNDIR_SERVER "server"
 #define RUNDIR_NBDKIT "nbdkit"
-/* Write into @buf the file name of the control socket of process @pid, which is of @kind. */
+/* Write into @buf the default file name of the control socket of process @pid, which is of
+ * @kind. */
 void rundir_socket_name(const char *kind, int pid, char *buf, size_t len);
-/* Is @name such a name, of @kind?  NULL: of either. */
+/* True if @name is the name of such a socket, of @kind; NULL: of either kind. */
 bool rundir_is_socket(const char *name, const char *kind);
-/* Remove from @dir sockets with such names that are this user's and that nobody listens at: those
- * of processes that were killed. */
+/* Remove from @dir the sockets of killed processes: sockets with such names, of this user, where no
+ * process listens. */
 void rundir_sweep(const char *dir);
 
 #endif

@@ -6,16 +6,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How messages and manuals name the letters that size_parse() takes. */
+/* The name of the letters that size_parse() takes, in messages and manuals. */
 #define SIZE_UNITS "K, M, G or T"
 
-/* Read into @bytes a decimal number, with one letter behind it or none: k, m, g, t, capital or
- * not, are KiB, MiB, GiB, TiB.  False, and @bytes is as it was, if @text is anything else or the
+/* Read into @bytes a decimal number with at most a letter behind: k, m, g, t, capital or not, are
+ * KiB, MiB, GiB, TiB.  Returns false and leaves @bytes unchanged, if @text is anything else or the
  * size has more than 64 bits. */
 bool size_parse(const char *text, uint64_t *bytes);
-/* @bytes as size_parse() takes it, in the largest unit that leaves no rest: "64M", "1000".  Returns
- * @buf, SIZE_TEXT_MAX bytes. */
 #define SIZE_TEXT_MAX 24
+/* Write @bytes into @buf, in the largest unit that leaves no rest: "64M", "1000".  size_parse()
+ * reads the text back.  Returns @buf. */
 const char *size_text(uint64_t bytes, char buf[SIZE_TEXT_MAX]);
 
 #endif

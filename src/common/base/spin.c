@@ -6,11 +6,11 @@
 #include "spin.h"
 #include "util.h"
 
-#define WEIGHT 8			/* of the past, against one wait */
-#define LATE_MAX 4			/* in vain, for a pause */
-#define FOUND_MIN 64			/* for pauses to become shorter */
-/* A yield that takes so long was a time slice of another process.  Threads that are to answer need
- * less. */
+#define WEIGHT 8			/* of the past, against the last wait */
+#define LATE_MAX 4			/* late answers, before a pause */
+#define FOUND_MIN 64			/* answers in time, before pauses become shorter */
+/* A yield that takes so long gave a time slice to another process.  A thread that is about to
+ * answer needs less. */
 #define SLICE_NS 500000
 #define PAUSE_MIN_NS 5000000
 #define PAUSE_MAX_NS 640000000

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Look again for a while, instead of a sleep and a wake-up, where the answer is about to come.
+/* Poll for a while, instead of a sleep and a wake-up, where the answer is about to come.
  *
- * To wake a thread on another CPU takes longer than many an answer.  So whoever waits looks, and
- * yields between looks, for twice as long as answers took lately, and never longer than a limit.
- * Where answers take longer than the limit nobody looks.  Where another process got the CPU for a
- * time slice instead, or several answers in a row came late, nobody looks for a pause, which
- * doubles as long as that goes on, and shrinks slowly when it does not.
+ * Waking a thread on another CPU takes longer than many an answer.  So a waiting thread looks, and
+ * yields between looks, for twice as long as recent answers took, and never longer than a limit.
+ * Where answers take longer than the limit, the thread sleeps at once.
  *
- * One struct spin for each place where one thread at a time waits; that thread, or a lock around
- * it.  No call fails, allocates or sleeps. */
+ * The thread pauses looking after a yield that cost a time slice, given to another process, or
+ * after several late answers in a row.  The pause doubles as long as such waits go on, and shrinks
+ * slowly when looks succeed.
+ *
+ * A place where a single thread at a time waits has a struct spin, used by that thread or under a
+ * lock.  No call fails, allocates or sleeps. */
 #ifndef BASE_SPIN_H
 #define BASE_SPIN_H
 
@@ -18,30 +20,32 @@
 struct spin {
 	unsigned limit_us;		/* 0: never */
 	/* private */
-	uint64_t mean_ns;		/* how long waits took lately; 0: not known */
-	uint64_t begin_ns;		/* of this wait; 0: none */
-	uint64_t end_ns;		/* until when to look; 0: not at all */
+	uint64_t mean_ns;		/* mean time of recent waits; 0: not known */
+	uint64_t begin_ns;		/* start of this wait; 0: no wait */
+	uint64_t end_ns;		/* end of looking; 0: do not look */
 	uint64_t last_ns;		/* before the last yield */
 	uint64_t pause_until_ns;
 	uint64_t pause_ns;		/* the next pause */
-	unsigned late, found;		/* waits in a row whose looks were in vain, or were not */
+	unsigned late, found;		/* waits in a row without, with success */
 };
 
+/* Initialise @s, which looks for @limit_us at most; 0: never. */
 void spin_init(struct spin *s, unsigned limit_us);
-/* spin_begin() and spin_end() for those with a limit, and with a wait. */
+/* spin_begin(), if @s has a limit. */
 bool spin_try(struct spin *s);
+/* spin_end(), if a wait has begun. */
 void spin_learn(struct spin *s);
 
-/* A wait begins.  True: look, and go on as long as spin_more() says; false: sleep. */
+/* A wait begins.  True: look, and look again while spin_more() returns true.  False: sleep. */
 static inline bool spin_begin(struct spin *s)
 {
 	return s->limit_us && spin_try(s);
 }
 
-/* Yields. */
+/* Yield the CPU.  True: look again.  False: sleep. */
 bool spin_more(struct spin *s);
-/* The awaited event has come, by polling or after sleep.  Without a wait nothing happens; a wait
- * that ends for another reason is not told of, and forgotten when the next one begins. */
+/* The awaited event has come, by polling or after sleep.  Without a wait nothing happens.  Do not
+ * call for a wait that ends for another reason: the next spin_begin() discards that wait. */
 static inline void spin_end(struct spin *s)
 {
 	if (s->begin_ns)

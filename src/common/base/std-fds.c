@@ -10,7 +10,7 @@
 int std_fds_open(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
-		/* The lowest one that is free is @fd. */
+		/* open() returns the lowest free descriptor, @fd. */
 		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0)
 			return -errno;
 	}
@@ -23,7 +23,7 @@ int std_out_flush(void)
 
 	if (!first && fflush(stdout) != 0)
 		first = -errno;
-	/* An earlier printf() has failed, with an errno that is gone. */
+	/* An earlier printf() has failed; its errno is lost. */
 	if (!first && ferror(stdout))
 		first = -EIO;
 	return first;

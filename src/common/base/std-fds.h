@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Standard descriptors of a program that may have been started without some of them, or with a
- * stdout that cannot be written.  Main thread. */
+/* Standard descriptors, for a program that may start without some of the three, or with a stdout
+ * that cannot be written.  Main thread. */
 #ifndef BASE_STD_FDS_H
 #define BASE_STD_FDS_H
 
-/* Open /dev/null in place of each standard descriptor that is closed.  First in main(): the next
- * open() or socket() would become that descriptor, and what is printed would go there.  0 or
- * -errno. */
+/* Open /dev/null in place of each closed standard descriptor.  Call first in main(): otherwise the
+ * next open() or socket() becomes that descriptor, and output goes there.  Returns 0 or -errno. */
 int std_fds_open(void);
-/* Has all that was printed on stdout been written?  0 or -errno, and that for ever. */
+/* Flush stdout.  Returns 0 if all output was written; or -errno, and the same at every later
+ * call. */
 int std_out_flush(void);
 
 #endif

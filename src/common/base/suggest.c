@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing.  Names are short, so the table of distances lies on the stack.  Three rows do: of
- * the letter at hand and, for swapped neighbours, of the two in front of it. */
+/* Owns nothing.  Names are short, so the table of distances lies on the stack.  Three rows suffice:
+ * the row of the current letter and, for swapped neighbours, the two rows above. */
 #include <string.h>
 
 #include "suggest.h"
@@ -29,7 +29,7 @@ unsigned suggest_distance(const char *a, size_t len, const char *b)
 	return rows[len % 3][blen];
 }
 
-const char *suggest(const char *text, size_t len, const char *const *names, size_t n)
+const char *suggest_name(const char *text, size_t len, const char *const *names, size_t n)
 {
 	unsigned nearest = MAX((unsigned)len / 3, 1u) + 1;
 	const char *best = NULL;

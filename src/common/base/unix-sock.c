@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the name of a listening socket.  A socket outlives a process that was killed; nobody listens
- * there then, and the next one takes the name. */
+/* Owns the name of a listening socket.  The name outlives a killed process.  No process listens
+ * there then, and the next process takes the name. */
 #include <config.h>
 
 #include <errno.h>
@@ -23,8 +23,8 @@
 #define LOCK_SUFFIX ".lock"
 #define PATH_SIZE sizeof(((struct sockaddr_un *)NULL)->sun_path)
 
-/* Lock the file @name, so that no other process finds a socket that is bound and not listened on
- * yet, or takes a name that another has just taken.  A descriptor that holds the lock; or
+/* Lock the file @name.  While locked, no other process finds a socket that is bound and does not
+ * listen yet, or takes a name that was taken just now.  Returns a descriptor with the lock, or
  * -errno. */
 static int name_lock(const char *name)
 {
@@ -39,7 +39,7 @@ static int name_lock(const char *name)
 	}
 }
 
-static void tell_locked(const char *path, const char *name, char *err, size_t errlen)
+static void tell_name_locked(const char *path, const char *name, char *err, size_t errlen)
 {
 	char who[128];
 	struct stat st;
@@ -48,11 +48,11 @@ static void tell_locked(const char *path, const char *name, char *err, size_t er
 	if (!lstat(name, &st))
 		lock_holders(&st, &pid, 1);
 	lock_holder_name(pid, who, sizeof(who));
-	snprintf(err, errlen, "%s: %s has locked '%s' for %u s: it takes the name, or was stopped "
-		 "while it did", path, who, name, LOCK_TRIES / 100);
+	snprintf(err, errlen, "%s: %s has locked '%s' for %u s: a process is taking the name, or "
+		 "was stopped meanwhile", path, who, name, LOCK_TRIES / 100);
 }
 
-/* The process that listens at @addr: its pid, 0 when it cannot be told; or -errno. */
+/* Returns the pid of the process that listens at @addr, 0 when the pid is unknown, or -errno. */
 static int sock_holder(const struct sockaddr_un *addr)
 {
 	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -61,20 +61,21 @@ static int sock_holder(const struct sockaddr_un *addr)
 
 	if (fd < 0)
 		return -errno;
-	/* EAGAIN: its backlog is full. */
+	/* EAGAIN: the backlog of the listener is full. */
 	if (connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) && errno != EAGAIN)
 		return -errno;
 	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) || cred.pid < 0 ? 0 : cred.pid;
 }
 
-/* Something has the name.  0: not any more; if it was a socket of a dead process, it is removed. */
+/* A file has the name.  Returns 0 if the name is free now: the file has gone, or was the socket of
+ * a dead process and is removed. */
 static int sock_take(const struct sockaddr_un *addr, char *err, size_t errlen)
 {
 	struct stat st;
 	int pid;
 
 	if (lstat(addr->sun_path, &st)) {
-		if (errno == ENOENT)	/* removed meanwhile by who leaves */
+		if (errno == ENOENT)	/* removed meanwhile by its owner */
 			return 0;
 		pid = -errno;
 		snprintf(err, errlen, "%s: %s", addr->sun_path, strerror(-pid));
@@ -121,8 +122,7 @@ static int sock_bind(int fd, const struct sockaddr_un *addr, mode_t mode, char *
 }
 
 static int sock_listen(struct unix_sock *sock, const char *path, mode_t mode, int backlog,
-		       char *err,
-		     size_t errlen)
+		       char *err, size_t errlen)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	struct stat st;
@@ -171,11 +171,12 @@ int unix_sock_listen(struct unix_sock *sock, const char *path, mode_t mode, int 
 	snprintf(name, sizeof(name), "%s" LOCK_SUFFIX, path);
 	lock = name_lock(name);
 	if (lock == -EWOULDBLOCK) {
-		tell_locked(path, name, err, errlen);
+		tell_name_locked(path, name, err, errlen);
 		return -EBUSY;
 	}
-	/* Where other users may make files, the lock file may be theirs, and then the lock proves
-	 * nothing.  So other users cannot keep us from the name by a lock. */
+	/* Go on without the lock.  In a directory where other users may make files, the lock file
+	 * may be another user's, and the lock proves nothing.  So another user's lock cannot keep
+	 * us from the name. */
 	rc = sock_listen(sock, path, mode, backlog, err, errlen);
 	if (lock >= 0)
 		lock_file_drop(lock, AT_FDCWD, name);
@@ -225,8 +226,9 @@ void unix_sock_leave(struct unix_sock *sock)
 	int lock;
 
 	snprintf(name, sizeof(name), "%s" LOCK_SUFFIX, sock->path);
-	/* ORDER: before the close.  From then on another process may take the name, and its socket
-	 * the number that ours has; the lock is its own from its bind to its listen. */
+	/* ORDER: before the close.  After the close another process may take the name, and its
+	 * socket may get the inode number of ours; that process holds the lock from its bind to its
+	 * listen. */
 	lock = name_lock(name);
 	close(sock->fd);
 	sock->fd = -1;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A listening socket with a name in the file system.  Any thread, one at a time per socket. */
+/* A unix_sock is a listening socket with a name in the file system.  Any thread, but a single
+ * thread at a time per socket. */
 #ifndef UNIX_SOCK_H
 #define UNIX_SOCK_H
 
@@ -9,31 +10,35 @@
 struct unix_sock {
 	int fd;				/* listens; non-blocking */
 	char *path;
-	dev_t dev;			/* of what was made there */
+	dev_t dev;			/* of the socket at @path */
 	ino_t ino;
 };
 
-/* Listen at @path, with @mode less the umask (connect(2) needs the right to write).  A socket there
- * that nobody listens on any more is replaced.  0: @sock is to be given to unix_sock_remove(), and
- * its descriptor to be closed; or -errno with the reason in @err: -ENAMETOOLONG, -EEXIST no socket,
- * -EADDRINUSE somebody listens there, -EBUSY another process of this user takes the name and does
- * not get on, ...  Waits for such a process, 2 s at most.  If several processes want one name, one
- * process gets the name: the holder of a lock on @path.lock (lock-file.h), a file that exists
- * meanwhile. */
+/* Listen at @path, with @mode less the umask (connect(2) needs the right to write).  A socket at
+ * @path where no process listens any more is replaced.  Returns 0: give @sock to
+ * unix_sock_remove() and close its descriptor; or -errno, with the reason in @err:
+ *  -ENAMETOOLONG	@path does not fit
+ *  -EEXIST		@path is no socket
+ *  -EADDRINUSE		another process listens at @path
+ *  -EBUSY		another process of this user is taking the name for longer than 2 s
+ *
+ * Waits for such a process, 2 s at most.  If several processes want a name, the holder of a lock on
+ * @path.lock (lock-file.h) gets the name; the lock file exists only meanwhile. */
 int unix_sock_listen(struct unix_sock *sock, const char *path, mode_t mode, int backlog, char *err,
 		     size_t errlen);
-/* Remove the name, unless something else has it now, and nothing more: what a signal handler may
- * do. */
+/* Remove the name, unless another file has the name now; nothing more, so a signal handler may
+ * call. */
 void unix_sock_unlink(const struct unix_sock *sock);
 /* Remove the name like unix_sock_unlink(), and give up @sock. */
 void unix_sock_remove(struct unix_sock *sock);
 /* Remove the socket at @path if the socket belongs to this user and no process listens there.  A
  * socket at which a process is about to listen stays, and so does any other file.  Never waits. */
 void unix_sock_remove_dead(const char *path);
-/* Close the descriptor and give up @sock; remove the name, too, unless somebody listens there all
- * the same: a process that was forked meanwhile has the socket.  Waits for a process that takes the
- * name, 2 s at most, with @sock still listening.  Without the lock on @path.lock the name stays:
- * the next process that wants it removes it. */
+/* Close the descriptor and give up @sock.  Remove the name, too, unless a process still listens: a
+ * child forked meanwhile has the socket.
+ *
+ * Waits for a process that is taking the name, 2 s at most, with @sock still listening.  Without
+ * the lock on @path.lock the name stays, until the next process that wants the name removes it. */
 void unix_sock_leave(struct unix_sock *sock);
 
 #endif

@@ -11,7 +11,7 @@
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
-/* Each argument is evaluated once; the names are unique so that these nest. */
+/* Each argument is evaluated once; the names are unique, so MIN and MAX nest. */
 #define MIN(a, b) UTIL_PICK_(a, <, b, __COUNTER__)
 #define MAX(a, b) UTIL_PICK_(a, >, b, __COUNTER__)
 #define UTIL_PICK_(a, op, b, n) UTIL_PICK__(a, op, b, n)
@@ -22,7 +22,7 @@
 		pick_a_##n op pick_b_##n ? pick_a_##n : pick_b_##n;                                \
 	})
 
-/* @align must be a power of two. */
+/* The smallest multiple of @align, a power of two, that is not below @x. */
 static inline uint64_t align_up(uint64_t x, uint64_t align)
 {
 	return (x + align - 1) & ~(align - 1);
@@ -34,7 +34,7 @@ static inline uint64_t align_down(uint64_t x, uint64_t align)
 	return x & ~(align - 1);
 }
 
-/* Is @x a power of two? 0 is none. */
+/* True if @x is a power of two; 0 is none. */
 static inline bool is_pow2(uint64_t x)
 {
 	return x && !(x & (x - 1));
@@ -52,10 +52,10 @@ static inline bool range_ok(uint64_t off, uint64_t len, uint64_t size)
 	return len <= size && off <= size - len;
 }
 
-/* A hash of bytes that is the same on every machine and in every version (FNV-1a); for more than
- * one piece pass the hash of those in front of it. */
 #define FNV1A_INIT 0xcbf29ce484222325u
 
+/* The FNV-1a hash of @buf, the same on every machine and in every version.  @hash is FNV1A_INIT, or
+ * the hash of the bytes in front of @buf. */
 static inline uint64_t fnv1a(uint64_t hash, const void *buf, size_t len)
 {
 	const uint8_t *p = buf;

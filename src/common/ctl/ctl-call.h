@@ -9,18 +9,18 @@
 
 struct ctl_call {
 	const char *name;
-	/* Do it and answer.  @value: of @member, or NULL: it was not given. */
+	/* Run the command and answer.  @value: of @member; NULL: not given. */
 	void (*fn)(struct ctl_client *client, const char *value, void *arg);
 	const char *member;		/* a string that the command takes; NULL: none */
-	bool needed;			/* not without it */
+	bool needed;			/* refused without @member */
 };
 
-/* Run the call of @calls (@n, at least one) that @command names.  An unknown command, and a member
- * that the command does not have, is refused: the client may have meant less than all. */
+/* Run the entry of @calls (@n, at least 1) that @command names.  An unknown command is refused, and
+ * so is a member that the command does not take: the client may have asked for less than all. */
 void ctl_call(struct ctl_client *client, const json_t *command, const char *program,
 	      const struct ctl_call *calls, size_t n, void *arg);
 
-/* Answer that it is done, and nothing else. */
+/* Answer that the command is done, without data. */
 void ctl_call_done(struct ctl_client *client);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns a client's descriptor, its line and its answer; thread of the loop.
  *
- * How it ends: the client closes, breaks a rule, or is idle for too long: cut off, and gone() runs
- * when the loop has let go of the descriptor and the program has answered.
- * How it fails: a client is cut off; nobody else notices. */
+ * How it ends: the client closes, breaks a rule, or is idle for too long: ctl_client_cut().  gone()
+ * runs when the loop has let go of the descriptor and the program has answered.  How it fails: a
+ * client is cut off; other clients do not notice. */
 #include <config.h>
 
 #include <errno.h>
@@ -18,12 +18,12 @@
 #include "ctl-json.h"
 #include "util.h"
 
-static const char begins[] = " \t\r{";	/* of a command; '\0' is none of them */
+static const char begins[] = " \t\r{";	/* of a command; without '\0' */
 static const char no_memory[] = "{\"ok\":false,\"error\":\"out of memory\"}\n";
 
 /* ---- end ---- */
 
-static void client_closed(struct loop_watch *w)
+static void client_watch_closed(struct loop_watch *w)
 {
 	struct ctl_client *c = container_of(w, struct ctl_client, watch);
 
@@ -70,7 +70,7 @@ void ctl_client_answer(struct ctl_client *c, json_t *answer, enum ctl_client_sta
 	}
 	c->sent = 0;
 	if (text) {
-		text[len] = '\n';	/* in the place of the end */
+		text[len] = '\n';	/* replaces the '\0' */
 		c->out = text;
 		c->outlen = len + 1;
 	} else {
@@ -82,7 +82,7 @@ void ctl_client_answer(struct ctl_client *c, json_t *answer, enum ctl_client_sta
 	loop_defer(c->loop, &c->task);
 }
 
-/* False: it is not all sent. */
+/* Send the answer.  False: not all is sent. */
 static bool client_write(struct ctl_client *c)
 {
 	while (c->sent < c->outlen) {
@@ -118,7 +118,7 @@ static void client_reject(struct ctl_client *c, const char *why)
 			  CTL_CLIENT_LAST);
 }
 
-/* The command in the first @len bytes of what was read. */
+/* Serve the command in the first @len bytes of @c->in. */
 static void client_command(struct ctl_client *c, size_t len)
 {
 	json_error_t error;
@@ -137,7 +137,7 @@ static void client_command(struct ctl_client *c, size_t len)
 	json_decref(command);
 }
 
-/* False: nothing is to be read now. */
+/* Read on, or serve a command.  False: stop reading for now. */
 static bool client_read(struct ctl_client *c)
 {
 	char *end = memchr(c->in, '\n', c->inlen);
@@ -147,7 +147,8 @@ static bool client_read(struct ctl_client *c)
 		client_command(c, (size_t)(end - c->in));
 		return false;
 	}
-	/* Before a whole line: a program that took this socket for another one waits. */
+	/* Refuse before the line is complete: a program that mistook this socket for another waits
+	 * for a message. */
 	if (c->inlen && !memchr(begins, c->in[0], sizeof(begins) - 1)) {
 		client_reject(c, "expected one JSON object per line");
 		return false;
@@ -169,8 +170,8 @@ static bool client_read(struct ctl_client *c)
 	return true;
 }
 
-/* While its command is with the program: it may have gone, which a poll() would tell again and
- * again. */
+/* While the program has the command: cut off a client that has gone, because poll() would report
+ * the hang-up again and again. */
 static void client_check_gone(struct ctl_client *c)
 {
 	struct pollfd p = { .fd = c->watch.fd };
@@ -231,7 +232,7 @@ int ctl_client_create(struct loop *loop, int fd, ctl_serve_fn *serve, void *arg,
 	c->watch.fd = fd;
 	c->watch.events = POLLIN;
 	c->watch.ready = client_ready;
-	c->watch.closed = client_closed;
+	c->watch.closed = client_watch_closed;
 	rc = loop_watch(loop, &c->watch);
 	if (rc) {
 		free(c);

@@ -8,11 +8,11 @@
 
 enum ctl_client_state {
 	CTL_CLIENT_READING,		/* for a line */
-	CTL_CLIENT_BUSY,		/* the program has its command */
-	CTL_CLIENT_WRITING,		/* its answer; then it may ask again */
-	CTL_CLIENT_LAST,		/* its answer; then it is cut off */
+	CTL_CLIENT_BUSY,		/* the program has the command */
+	CTL_CLIENT_WRITING,		/* the answer; then reads the next command */
+	CTL_CLIENT_LAST,		/* the answer; then is cut off */
 	CTL_CLIENT_CUT,			/* the loop is letting go of its descriptor */
-	CTL_CLIENT_CUT_BUSY,		/* cut off, and the program has its command */
+	CTL_CLIENT_CUT_BUSY,		/* cut off, and the program has the command */
 };
 
 struct ctl_client {
@@ -25,14 +25,15 @@ struct ctl_client {
 	ctl_serve_fn *serve;
 	void *arg;
 	void (*gone)(struct ctl_client *client);
-	char *out;			/* the answer, [outlen], @sent of it have left */
+	char *out;			/* the answer, [outlen], @sent bytes have left */
 	size_t outlen, sent;
 	size_t inlen;
 	char in[CTL_LINE_MAX];
 };
 
-/* A client at @fd, which is taken, on the loop.  @gone(client), at last, from a pass of the loop:
- * it is off its list and is to be freed.  0 or -errno; @fd is the caller's then. */
+/* Make a client of the descriptor @fd, which the client then owns, on @loop.  At last @gone(client)
+ * runs from a pass of the loop: take the client off its list and free it.  Returns 0 or -errno;
+ * after an error @fd is the caller's. */
 int ctl_client_create(struct loop *loop, int fd, ctl_serve_fn *serve, void *arg,
 		      void (*gone)(struct ctl_client *client), struct ctl_client **out);
 /* Cut @client off.  Idempotent. */

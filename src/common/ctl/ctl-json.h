@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Answers put together, in the hope that there is memory: what misses a part for want of it is
- * given up as a whole, so a reader never takes half of it for all.  NULL stands for that
- * everywhere.  Any thread. */
+/* Builds answers out of JSON values.  If memory runs out in the middle, the whole answer becomes
+ * NULL, so a reader never takes a part of an answer for the whole.  Every function takes NULL for a
+ * value that could not be built.  Any thread. */
 #ifndef CTL_JSON_H
 #define CTL_JSON_H
 
@@ -9,16 +9,16 @@
 
 #include <jansson.h>
 
-/* A string of @text; if that is no UTF-8, as names of files and of peers may be, with a '?' for
- * each byte that mask_control() masks.  All text becomes JSON here: jansson refuses what is no
- * UTF-8, and then an answer would be missing for want of memory, which is not wanting.  Write
- * "s:o", not "s:s" (tests/check-layers.sh). */
+/* A JSON string of @text.  jansson refuses text that is no UTF-8, such as names of files and of
+ * peers may be; then each byte that mask_control() masks becomes a '?'.  All text becomes JSON
+ * here, or an answer would be NULL although memory was left.  Write "s:o", not "s:s"
+ * (tests/check-layers.sh). */
 json_t *ctl_json_text(const char *text);
 /* Append @item, whose reference is taken.  False: no memory. */
 bool ctl_json_add(json_t *array, json_t *item);
-/* @value if @complete; else it goes, and NULL. */
+/* Returns @value if @complete; else drops @value and returns NULL. */
 json_t *ctl_json_whole(json_t *value, bool complete);
-/* @object with the members of @more, whose reference is taken. */
+/* Returns @object with the members of @more, whose reference is taken. */
 json_t *ctl_json_with(json_t *object, json_t *more);
 
 #endif

@@ -2,8 +2,8 @@
 #include "ctl-json.h"
 #include "ctl-stat.h"
 
-/* How many took from 2^i to 2^(i+1) ns, for each i up to the last that is not 0. */
-static json_t *buckets(const struct hist *h)
+/* The number of times from 2^i to 2^(i+1) ns, for each i up to the last number that is not 0. */
+static json_t *stat_buckets(const struct hist *h)
 {
 	json_t *array = json_array();
 	unsigned n = HIST_BUCKETS;
@@ -22,7 +22,7 @@ json_t *ctl_stat_hist(const struct hist *h)
 			 "p50_ns", (json_int_t)hist_quantile(h, 500),
 			 "p99_ns", (json_int_t)hist_quantile(h, 990),
 			 "p999_ns", (json_int_t)hist_quantile(h, 999),
-			 "log2_ns", buckets(h));
+			 "log2_ns", stat_buckets(h));
 }
 
 static json_t *op_stat(const struct io_stat_count *c)

@@ -7,9 +7,9 @@
 
 #include "io-stat.h"
 
-/* {"p50_ns": ..., "log2_ns": [...]}. */
+/* The histogram @h: {"p50_ns": ..., "log2_ns": [...]}. */
 json_t *ctl_stat_hist(const struct hist *h);
-/* {"stats": one member for each operation}. */
+/* The counters of @stat: {"stats": a member for each operation}. */
 json_t *ctl_stat_io(const struct io_stat *stat);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the listening socket and the list of clients; thread of the loop.
  *
- * How it ends: ctl_close(); the last client or the listener that the loop lets go of frees it.
- * How it fails: ctl_open() only.  Where no descriptor is left for a client the socket rests for a
- * while. */
+ * How it ends: ctl_close(); ctl_check_done() frees the struct after the last client and the
+ * listener.  How it fails: only ctl_open() fails.  Without a descriptor for a client accepting
+ * pauses for a while. */
 #include <config.h>
 
 #include <errno.h>
@@ -81,7 +81,7 @@ static void ctl_serve(struct ctl_client *client, const json_t *command, void *ar
 	ctl->serve(client, command, ctl->arg);
 }
 
-static void ctl_gone(struct ctl_client *c)
+static void ctl_client_gone(struct ctl_client *c)
 {
 	struct ctl *ctl = c->arg;
 
@@ -99,7 +99,7 @@ static void ctl_add(struct ctl *ctl, int fd)
 	if (ctl->nclients == CTL_CLIENTS_MAX) {
 		send(fd, too_many, sizeof(too_many) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 		close(fd);
-	} else if (ctl_client_create(ctl->loop, fd, ctl_serve, ctl, ctl_gone, &c)) {
+	} else if (ctl_client_create(ctl->loop, fd, ctl_serve, ctl, ctl_client_gone, &c)) {
 		close(fd);
 	} else {
 		list_add_tail(&ctl->clients, &c->link);
@@ -107,7 +107,7 @@ static void ctl_add(struct ctl *ctl, int fd)
 	}
 }
 
-static bool ctl_ready(struct loop_watch *w)
+static bool ctl_listener_ready(struct loop_watch *w)
 {
 	struct ctl *ctl = container_of(w, struct ctl, watch);
 	int fd = accept4(w->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -119,23 +119,23 @@ static bool ctl_ready(struct loop_watch *w)
 	if (errno == ECONNABORTED || errno == EINTR)
 		return true;
 	if (errno != EAGAIN) {
-		/* No descriptor, no memory. */
+		/* No descriptor or no memory for a client. */
 		loop_watch_events(w, 0);
 		loop_timer_set(ctl->loop, &ctl->again, clock_now_ms() + ACCEPT_AGAIN_MS);
 	}
 	return false;
 }
 
-static void ctl_again(struct loop_timer *timer)
+static void ctl_accept_again(struct loop_timer *timer)
 {
 	struct ctl *ctl = container_of(timer, struct ctl, again);
 
 	loop_watch_events(&ctl->watch, POLLIN);
-	while (ctl_ready(&ctl->watch))
+	while (ctl_listener_ready(&ctl->watch))
 		;
 }
 
-static void ctl_closed(struct loop_watch *w)
+static void ctl_listener_closed(struct loop_watch *w)
 {
 	struct ctl *ctl = container_of(w, struct ctl, watch);
 
@@ -165,16 +165,17 @@ int ctl_open_at(struct loop *loop, struct unix_sock *sock, ctl_serve_fn *serve, 
 	ctl->serve = serve;
 	ctl->arg = arg;
 	list_init(&ctl->clients);
-	loop_timer_init(&ctl->again, ctl_again);
-	/* The process that serves is the one that is named to others who want the socket. */
+	loop_timer_init(&ctl->again, ctl_accept_again);
+	/* Listen again, so SO_PEERCRED names the process that serves to others who want the
+	 * socket. */
 	listen(sock->fd, CTL_BACKLOG);
 	ctl->watch.fd = sock->fd;
 	ctl->watch.events = POLLIN;
-	ctl->watch.ready = ctl_ready;
-	ctl->watch.closed = ctl_closed;
+	ctl->watch.ready = ctl_listener_ready;
+	ctl->watch.closed = ctl_listener_closed;
 	rc = loop_watch(loop, &ctl->watch);
 	if (rc) {
-		snprintf(err, errlen, "%s: cannot watch it: %s", sock->path, strerror(-rc));
+		snprintf(err, errlen, "%s: cannot watch the socket: %s", sock->path, strerror(-rc));
 		free(ctl);
 		return rc;
 	}

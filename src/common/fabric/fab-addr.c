@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Addresses: as users write them, perhaps with a provider in front, and as values.  Owns nothing.
  * Any thread; name resolution may block.  A refusal says what is wrong and what is expected; the
- * caller puts the text in front of it. */
+ * caller puts the text in front. */
 #include <config.h>
 
 #include <arpa/inet.h>
@@ -26,7 +26,7 @@
 #define FORMS "expected HOST[:PORT], tcp://HOST[:PORT] or unix:PATH"
 #endif
 
-/* "" of an end that has none. */
+/* The path of an AF_UNIX address; "": no name. */
 static const char *unix_path(const struct fab_addr *addr)
 {
 	return ((const struct sockaddr_un *)&addr->ss)->sun_path;
@@ -141,7 +141,7 @@ bool fab_addr_same_net(const struct fab_addr *a, const struct fab_addr *b)
 	const struct sockaddr_in6 *a6 = (const struct sockaddr_in6 *)&a->ss;
 	const struct sockaddr_in6 *b6 = (const struct sockaddr_in6 *)&b->ss;
 
-	/* All of IPv4 lies in one such network, written as IPv6. */
+	/* Written as IPv6, all of IPv4 lies in a single network of 64 bits. */
 	if (a->len == 0 || b->len == 0 || a->ss.ss_family != AF_INET6 ||
 	    b->ss.ss_family != AF_INET6 || IN6_IS_ADDR_V4MAPPED(&a6->sin6_addr) ||
 	    IN6_IS_ADDR_V4MAPPED(&b6->sin6_addr))
@@ -156,7 +156,7 @@ bool fab_addr_same_net(const struct fab_addr *a, const struct fab_addr *b)
 struct split {
 	char host[256];
 	const char *port;	/* NULL: none given */
-	const char *why;	/* what is malformed */
+	const char *why;	/* the fault of a malformed text */
 };
 
 static int split_host(const char *text, size_t len, struct split *s)
@@ -214,14 +214,14 @@ static int parse_port(struct split *s, uint16_t *port)
 	return 0;
 }
 
-static int resolve(const char *host, uint16_t port, struct fab_addr *addr, const char **why)
+static int resolve_host(const char *host, uint16_t port, struct fab_addr *addr, const char **why)
 {
 	struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM,
 				  .ai_flags = AI_NUMERICHOST };
 	struct addrinfo *list;
 	int rc;
 
-	/* A numeric address needs no question to anybody, and no interface of its family. */
+	/* First as a numeric address, which needs no name server and no interface of its family. */
 	rc = getaddrinfo(host, NULL, &hints, &list);
 	if (rc == EAI_NONAME) {
 		hints.ai_flags = AI_ADDRCONFIG;
@@ -242,8 +242,8 @@ static int resolve(const char *host, uint16_t port, struct fab_addr *addr, const
 	return 0;
 }
 
-/* The kernel's modules write addresses of InfiniBand ports so.  librdmacm takes them on InfiniBand
- * links only, in another port space than IP addresses have: we do not serve them. */
+/* Refuse "gid:...", the form of the kernel's modules for InfiniBand ports.  librdmacm takes GIDs on
+ * InfiniBand links only, in another port space than IP addresses: GIDs are not served. */
 static int refuse_gid(const char *gid, char *err, size_t errlen)
 {
 	struct in6_addr in6;
@@ -269,7 +269,7 @@ static bool is_unbuilt(const char *transport)
 static int refuse_transport(const char *name, char *err, size_t errlen)
 {
 	static const char *const names[] = { "tcp", "rdma", "unix" };
-	const char *meant = suggest(name, strlen(name), names, ARRAY_SIZE(names));
+	const char *meant = suggest_name(name, strlen(name), names, ARRAY_SIZE(names));
 
 	if (is_unbuilt(name))
 		snprintf(err, errlen, "transport \"%s\" is not in this build (--without-rdma): "
@@ -282,7 +282,7 @@ static int refuse_transport(const char *name, char *err, size_t errlen)
 	return -EPROTONOSUPPORT;
 }
 
-/* Absolute, because programs that use it go to other directories (as daemons do). */
+/* Parse "unix:PATH", absolute, because the programs change their directory (as daemons do). */
 static int parse_unix(const char *text, struct fab_addr *addr, char *err, size_t errlen)
 {
 	struct sockaddr_un *un = (struct sockaddr_un *)&addr->ss;
@@ -330,7 +330,7 @@ int fab_addr_parse(const char *text, const struct fab_provider *p, uint16_t defa
 		snprintf(err, errlen, "%s", s.why);
 		return rc;
 	}
-	rc = resolve(s.host, port, addr, &why);
+	rc = resolve_host(s.host, port, addr, &why);
 	if (rc) {
 		snprintf(err, errlen, "cannot resolve \"%s\": %s: " FORMS, s.host, why);
 		return rc;

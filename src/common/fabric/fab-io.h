@@ -15,7 +15,8 @@ static inline void *fab_conn_context(const struct fab_conn *conn)
 
 /* ---- memory ---- */
 
-/* A range that there is; and the rule of verbs, that what a peer may write is writable here. */
+/* True if the range does not wrap, and @access has known rights and follows the rule of verbs:
+ * memory that a peer may write is locally writable. */
 static inline bool fab_access_ok(const void *addr, size_t length, int access)
 {
 	const int known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
@@ -25,12 +26,13 @@ static inline bool fab_access_ok(const void *addr, size_t length, int access)
 	       (!(access & IBV_ACCESS_REMOTE_WRITE) || (access & IBV_ACCESS_LOCAL_WRITE));
 }
 
+/* The fab_mr around @mr. */
 static inline struct fab_mr *fab_mr(const struct ibv_mr *mr)
 {
 	return container_of(mr, struct fab_mr, ibv);
 }
 
-/* @mr was registered with these. */
+/* Store the name of the first byte and the rights with which @mr was registered. */
 static inline void fab_mr_is(struct ibv_mr *mr, uint64_t iova, int access)
 {
 	fab_mr(mr)->access = access;
@@ -93,7 +95,7 @@ static inline int fab_resume_mr(struct ibv_mr *mr)
 
 /* ---- posting ---- */
 
-/* A bind that a device can refuse without falling over it. */
+/* True if a device can refuse the bind @wr without crashing. */
 static inline bool fab_bind_ok(const struct fab_provider *ops, const struct ibv_send_wr *wr)
 {
 	const unsigned known = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
@@ -103,7 +105,7 @@ static inline bool fab_bind_ok(const struct fab_provider *ops, const struct ibv_
 	       !(wr->bind_mw.bind_info.mw_access_flags & ~known);
 }
 
-/* Returns 0, or -errno with the reason in @why. */
+/* Check @wr against the subset.  Returns 0, or -errno with the reason in @why. */
 static inline int fab_check_send(const struct fab_provider *ops, const struct ibv_send_wr *wr,
 				 const char **why)
 {
@@ -130,6 +132,7 @@ static inline int fab_check_send(const struct fab_provider *ops, const struct ib
 	return 0;
 }
 
+/* Checks the whole chain before the provider sees a part of the chain. */
 static inline int fab_post_send(struct fab_conn *conn, const struct ibv_send_wr *wr)
 {
 	const char *why;
@@ -145,6 +148,7 @@ static inline int fab_post_send(struct fab_conn *conn, const struct ibv_send_wr 
 	return conn->ops->post_send(conn, wr);
 }
 
+/* Checks the whole chain before the provider sees a part of the chain. */
 static inline int fab_post_recv(struct fab_conn *conn, const struct ibv_recv_wr *wr)
 {
 	for (const struct ibv_recv_wr *w = wr; w; w = w->next) {

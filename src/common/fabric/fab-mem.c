@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory regions and windows: checks that are the same for all providers, and the call through;
- * memory for regions.  Owns nothing.  Threads and errors are those of fabric.h. */
+/* Memory regions and windows: checks that are the same for all providers, and the call through.
+ * Memory for regions.  Owns nothing.  Threads and errors as fabric.h says. */
 #include <config.h>
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include "fabric.h"
 #include "util.h"
 
-#define IOVA_PAGE 4096u			/* the least that a device translates */
+#define IOVA_PAGE 4096u			/* the smallest page of a device */
 
 void *fab_alloc(struct fab_pd *pd, size_t length)
 {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The operations of a provider.  Each function has the contract of its namesake in fabric.h, whose
- * files make the checks common to all and call through here.  A provider embeds the structs
- * below first in its own.  Part of fabric.h, for inline calls; users leave the fields alone. */
+/* The operations of a provider.  Each function has the contract of its namesake in fabric.h; the
+ * files of fabric.h make the checks common to all providers and call through here.  A provider
+ * embeds the structs below first in its own.  Part of fabric.h, for inline calls; users leave the
+ * fields alone. */
 #ifndef FAB_PROVIDER_H
 #define FAB_PROVIDER_H
 
 struct fab_cm {
 	const struct fab_provider *ops;
 	int fd;				/* the provider's, from cm_create() on */
-	/* of its conf */
+	/* copied from struct fab_cm_conf */
 	bool (*admit)(void *arg, const struct fab_addr *peer);
 	void *admit_arg;
 	uint8_t refusal[FAB_REJECT_DATA_MAX];
@@ -16,7 +17,7 @@ struct fab_cm {
 	struct fab_users servers;
 };
 
-/* May @peer come in?  Else it is to be refused with cm->refusal. */
+/* True if @peer may connect.  False: the provider refuses @peer with cm->refusal. */
 static inline bool fab_cm_admits(const struct fab_cm *cm, const struct fab_addr *peer)
 {
 	return !cm->admit || cm->admit(cm->admit_arg, peer);
@@ -34,50 +35,48 @@ struct fab_conn {
 	void *context;
 	int fd;				/* to wait on, from create_qp() on */
 	struct fab_addr local, peer;
-	_Atomic int cause_state;	/* 0: no failure; 1: its cause is being written; 2: there */
+	_Atomic int cause_state;	/* 0: no failure; 1: a thread writes @cause; 2: told */
 	char cause[160];
 };
 
-/* Write the cause of a failure of @conn.  True if it is the first; fab_conn_tell_cause() is to
- * follow.  Any thread. */
-__attribute__((format(printf, 2, 0)))
-/* Write the cause of @conn's failure, unless another thread has done so: then false. The cause is
- * read only after fab_conn_tell_cause(). */
-bool fab_conn_claim_cause(struct fab_conn *conn, const char *fmt, va_list ap);
+/* Write the first cause of @conn's failure, for fab_conn_tell_cause() to publish.  False: another
+ * cause was first.  Any thread. */
+bool fab_conn_claim_cause(struct fab_conn *conn, const char *fmt, va_list ap)
+	__attribute__((format(printf, 2, 0)));
 /* Publish the cause that fab_conn_claim_cause() wrote. */
 void fab_conn_tell_cause(struct fab_conn *conn);
-/* fab_conn_claim_cause() and, if it wrote, fab_conn_tell_cause(). */
-__attribute__((format(printf, 2, 0)))
-void fab_conn_note_cause(struct fab_conn *conn, const char *fmt, va_list ap);
+/* Call fab_conn_claim_cause() and, if true, fab_conn_tell_cause(). */
+void fab_conn_note_cause(struct fab_conn *conn, const char *fmt, va_list ap)
+	__attribute__((format(printf, 2, 0)));
 
 struct fab_pd {
 	const struct fab_provider *ops;
-	uint32_t dma_lkey;		/* fab_pd_local_dma_lkey(); 0: there is none */
+	uint32_t dma_lkey;		/* for fab_pd_local_dma_lkey(); 0: none */
 };
 
-/* Our memory region: struct ibv_mr is first, so one converts to the other. */
+/* Our memory region; struct ibv_mr is the first member, and the pointer that users have. */
 struct fab_mr {
 	struct ibv_mr ibv;
 	struct fab_pd *pd;
 	int access;			/* fab-mem.c's */
-	uint64_t iova;			/* likewise: what the first byte is called */
+	uint64_t iova;			/* fab-mem.c's: the name of the first byte */
 };
 
-/* Our memory window, in the same way. */
+/* Our memory window, with struct ibv_mw first. */
 struct fab_mw {
 	struct ibv_mw ibv;
 	struct fab_pd *pd;
 };
 
-/* The fault of a bind on a connection of @pd of a window whose last key is @last, or NULL.
- * Whether a window of type 2 is bound is the provider's to see.  When it is posted: ibv_mw.rkey
+/* The fault of the bind @wr, on a connection of @pd, of a window whose last key is @last; NULL:
+ * none.  The provider checks whether a window of type 2 is bound.  Call in the post: ibv_mw.rkey
  * moves on. */
 const char *fab_bind_check(const struct ibv_send_wr *wr, const struct fab_pd *pd, uint32_t last);
 
 struct fab_provider {
 	const char *name;
 
-	int (*cm_create)(struct fab_cm **cm);	/* all but what is of the conf */
+	int (*cm_create)(struct fab_cm **cm);	/* fills all but the conf's fields */
 	void (*cm_destroy)(struct fab_cm *cm);
 	int (*cm_get_event)(struct fab_cm *cm, struct fab_event *ev);
 	int (*listen)(struct fab_cm *cm, const struct fab_addr *addr, struct fab_listener **l);
@@ -90,22 +89,22 @@ struct fab_provider {
 		       const struct fab_addr *dst);
 	int (*query_device)(const struct fab_conn *conn, struct fab_device_attr *attr);
 	int (*create_qp)(struct fab_conn *conn, struct fab_pd *pd, const struct fab_qp_attr *attr);
-	size_t (*qp_memory)(const struct fab_qp_attr *attr);	/* NULL: nothing to speak of */
+	size_t (*qp_memory)(const struct fab_qp_attr *attr);	/* NULL: too little to count */
 	int (*connect)(struct fab_conn *conn, const void *private_data, size_t len);
 	int (*accept)(struct fab_conn *conn, const void *private_data, size_t len);
 	void (*reject)(struct fab_conn *conn, const void *private_data, size_t len);
 
 	int (*pd_create)(struct fab_conn *conn, struct fab_pd **pd);
 	void (*pd_destroy)(struct fab_pd *pd);
-	bool mr_iova;			/* else @iova of the next two is always the address */
+	bool mr_iova;			/* false: @iova of reg_mr and rereg_mr is always the
+					 * address */
 	struct ibv_mr *(*reg_mr)(struct fab_pd *pd, void *addr, size_t length, uint64_t iova,
 				 int access);
 	int (*rereg_mr)(struct ibv_mr *mr, void *addr, size_t length, uint64_t iova, int access);
 	void (*dereg_mr)(struct ibv_mr *mr);
-	int (*suspend_mr)(struct ibv_mr *mr, bool closed);	/* and resume; NULL where there is
-								 * none */
+	int (*suspend_mr)(struct ibv_mr *mr, bool closed);	/* and resume; NULL: not offered */
 	bool mw_zero_based;		/* binds may have IBV_ACCESS_ZERO_BASED */
-	/* NULL where there are no windows. */
+	/* NULL: no windows */
 	struct ibv_mw *(*alloc_mw)(struct fab_pd *pd, enum ibv_mw_type type);
 	int (*dealloc_mw)(struct ibv_mw *mw);
 
@@ -115,7 +114,7 @@ struct fab_provider {
 	bool arm_is_dear;
 	int (*arm)(struct fab_conn *conn, short *events);
 	int (*need_rearm)(const struct fab_conn *conn);
-	/* @cause: becomes fab_conn_cause() if it is the first; copied. */
+	/* @cause, which is copied, becomes fab_conn_cause(), unless another cause was first. */
 	void (*disconnect)(struct fab_conn *conn, const char *cause);
 };
 

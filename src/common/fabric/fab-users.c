@@ -21,7 +21,7 @@ int fab_user_parse(const char *text, uid_t *uid)
 		*uid = pw->pw_uid;
 		return 0;
 	}
-	/* (uid_t)-1 is nobody's. */
+	/* (uid_t)-1 is no user's number. */
 	if (!number_parse_u(text, 0, UINT32_MAX - 1, &n))
 		return -EINVAL;
 	*uid = (uid_t)n;

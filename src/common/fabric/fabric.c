@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The door to the providers: makes the checks that are the same for all and calls through, but for
- * IO (fab-io.h).  Owns the table of providers, which is complete before any thread starts.
- * Threads and errors are those of fabric.h. */
+/* The entry to the providers: makes the checks common to all and calls through, but for IO
+ * (fab-io.h).  Owns the table of providers, which is complete before any thread starts.  Threads
+ * and errors as fabric.h says. */
 #include <config.h>
 
 #include <assert.h>

@@ -25,7 +25,7 @@ static int has_arg(const struct opt *row)
 	return row->optional ? optional_argument : required_argument;
 }
 
-/* @w is all zeroes.  A letter takes no value. */
+/* Fill @w, all zeroes before, from the rows.  A letter takes no value. */
 static void words_init(struct words *w, const struct opt_table *table)
 {
 	char *letter = w->letters;
@@ -59,11 +59,11 @@ const char *opt_suggest(const struct opt_table *table, const char *text, size_t 
 
 	for (unsigned i = 0; i < table->n; i++)
 		names[i] = table->rows[i].name;
-	return suggest(text, len, names, table->n);
+	return suggest_name(text, len, names, table->n);
 }
 
-/* " (did you mean --NAME?)" for @word, an option with its dashes and perhaps a value, or
- * nothing. */
+/* Returns " (did you mean --NAME?)" for @word, an option with its dashes and maybe a value; or
+ * "". */
 static const char *did_you_mean(const struct opt_table *table, const char *word, char *buf,
 				size_t len)
 {
@@ -71,13 +71,13 @@ static const char *did_you_mean(const struct opt_table *table, const char *word,
 		*meant = opt_suggest(table, name, strcspn(name, "="));
 
 	buf[0] = '\0';
-	/* Not one that is right, and takes no value. */
+	/* No hint if the name is right, and the value is wrong. */
 	if (meant && (name - word != 2 || strncmp(meant, name, strcspn(name, "="))))
 		snprintf(buf, len, " (did you mean --%s?)", meant);
 	return buf;
 }
 
-/* getopt_long() could not use an option, and returned @opt. */
+/* Describe in @err the option for which getopt_long() returned @opt, ':' or '?'. */
 static void tell_bad_option(const struct opt_table *table, int opt, char **argv, char *err,
 			    size_t len)
 {
@@ -99,8 +99,8 @@ static void tell_bad_option(const struct opt_table *table, int opt, char **argv,
 			 text, did_you_mean(table, word, meant, sizeof(meant)), table->program);
 }
 
-static enum opt_result one_option(const struct opt_table *table, const struct opt *row, void *conf,
-				  char *err, size_t len)
+static enum opt_result read_option(const struct opt_table *table, const struct opt *row, void *conf,
+				   char *err, size_t len)
 {
 	char why[256];
 	int rc;
@@ -138,7 +138,7 @@ enum opt_result opt_argv(const struct opt_table *table, void *conf, int argc, ch
 		}
 		if (given)
 			*given |= UINT64_C(1) << (row_of(table, opt) - table->rows);
-		result = one_option(table, row_of(table, opt), conf, err, len);
+		result = read_option(table, row_of(table, opt), conf, err, len);
 	}
 	*first = optind;
 	return result;

@@ -23,7 +23,8 @@ const char *opt_argument(const struct opt *row, char *buf, size_t len)
 	return buf;
 }
 
-/* "--queue-depth=N", "-h, --help", "--watch[=SECONDS]", "mode=auto|rw", "[server=]HOST". */
+/* Write the names and the argument of @row to @buf: "--queue-depth=N", "-h, --help",
+ * "--watch[=SECONDS]", "mode=auto|rw", "[server=]HOST".  Returns the length. */
 static size_t name_text(const struct opt_table *table, const struct opt *row, char *buf, size_t len)
 {
 	bool dashes = *table->dashes;
@@ -40,7 +41,7 @@ static size_t name_text(const struct opt_table *table, const struct opt *row, ch
 	return (size_t)n;
 }
 
-/* Print the names of @row, and of those that share its line.  Returns the last of them. */
+/* Print the names of @row, and of the rows that share its line.  Returns the last of these rows. */
 static const struct opt *print_names(const struct opt_table *table, const struct opt *row,
 				     size_t *at, FILE *out)
 {
@@ -58,8 +59,8 @@ static const struct opt *print_names(const struct opt_table *table, const struct
 	return row;
 }
 
-/* " (default 128)", or shorter where the line has no room behind column @at; nothing if there is
- * none. */
+/* Write " (default 128)" to @buf, or " (128)" if the line has no room behind column @at; "" without
+ * a default. */
 static void default_text(const struct opt *row, size_t at, char *buf, size_t len)
 {
 	const char *shown = row->shown ? row->shown : row->fallback;

@@ -13,7 +13,7 @@
 /* ---- what is allowed ---- */
 
 __attribute__((format(printf, 3, 4)))
-static void append(char *buf, size_t len, const char *fmt, ...)
+static void text_append(char *buf, size_t len, const char *fmt, ...)
 {
 	size_t used = strlen(buf);
 	va_list ap;
@@ -27,12 +27,12 @@ static void append_words(const struct opt *row, char *buf, size_t len)
 {
 	unsigned n = row->nwords;
 
-	append(buf, len, "expected ");
+	text_append(buf, len, "expected ");
 	if (row->special)
-		append(buf, len, "%s%s", row->special, n > 1 ? ", " : " or ");
+		text_append(buf, len, "%s%s", row->special, n > 1 ? ", " : " or ");
 	for (unsigned i = 0; i < n; i++)
-		append(buf, len, "%s%s", row->words[i],
-		       i + 2 < n ? ", " : i + 2 == n ? " or " : "");
+		text_append(buf, len, "%s%s", row->words[i],
+			    i + 2 < n ? ", " : i + 2 == n ? " or " : "");
 }
 
 static void append_range(const struct opt *row, char *buf, size_t len)
@@ -41,16 +41,16 @@ static void append_range(const struct opt *row, char *buf, size_t len)
 	bool size = row->type == OPT_SIZE;
 
 	if (row->step)
-		append(buf, len, "expected a multiple of %s", size_text(row->step, step));
+		text_append(buf, len, "expected a multiple of %s", size_text(row->step, step));
 	else
-		append(buf, len, "expected a %s%s%s", size && !row->of ? "size" : "number",
-		       row->of ? " of " : "", row->of ? row->of : "");
+		text_append(buf, len, "expected a %s%s%s", size && !row->of ? "size" : "number",
+			    row->of ? " of " : "", row->of ? row->of : "");
 	if (!size)
-		append(buf, len, " from %" PRIu64 " to %" PRIu64, row->least, row->most);
+		text_append(buf, len, " from %" PRIu64 " to %" PRIu64, row->least, row->most);
 	else
-		append(buf, len, " from %s to %s%s", size_text(row->least, least),
-		       size_text(row->most, most), row->step ? "" : ", perhaps with " SIZE_UNITS
-		       " behind it");
+		text_append(buf, len, " from %s to %s%s", size_text(row->least, least),
+			    size_text(row->most, most),
+			    row->step ? "" : ", perhaps with " SIZE_UNITS " behind it");
 }
 
 void opt_expected(const struct opt *row, char *buf, size_t len)
@@ -61,16 +61,17 @@ void opt_expected(const struct opt *row, char *buf, size_t len)
 		return;
 	}
 	if (row->type == OPT_TEXT)
-		append(buf, len, "expected %s", row->of);
+		text_append(buf, len, "expected %s", row->of);
 	else
 		append_range(row, buf, len);
 	if (row->special)
-		append(buf, len, ", or %s", row->special_help ? row->special_help : row->special);
+		text_append(buf, len, ", or %s",
+			    row->special_help ? row->special_help : row->special);
 }
 
 /* ---- reading ---- */
 
-static void store(const struct opt *row, void *conf, uint64_t value)
+static void field_store(const struct opt *row, void *conf, uint64_t value)
 {
 	char *field = (char *)conf + row->offset;
 	uint32_t u = (uint32_t)value;
@@ -83,9 +84,9 @@ static void store(const struct opt *row, void *conf, uint64_t value)
 
 static bool read_number(const struct opt *row, const char *value, uint64_t *n)
 {
-	bool ok = row->type == OPT_SIZE ? size_parse(value, n) && *n >= row->least &&
-		*n <= row->most :
-					  number_parse(value, row->least, row->most, n);
+	bool ok = row->type == OPT_SIZE ?
+		  size_parse(value, n) && *n >= row->least && *n <= row->most :
+		  number_parse(value, row->least, row->most, n);
 
 	if (!ok || (row->step && *n % row->step))
 		return false;
@@ -119,7 +120,7 @@ static bool read_special(const struct opt *row, void *conf)
 	if (row->type == OPT_TEXT)
 		memcpy((char *)conf + row->offset, &none, sizeof(none));
 	else
-		store(row, conf, row->special_value);
+		field_store(row, conf, row->special_value);
 	return true;
 }
 
@@ -148,7 +149,7 @@ static bool read_field(const struct opt *row, void *conf, const char *value)
 		return true;
 	}
 	if (ok)
-		store(row, conf, n);
+		field_store(row, conf, n);
 	return ok;
 }
 

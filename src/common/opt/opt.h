@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Options of a program as one table.  A row says all of one option: its name, its argument, what is
- * allowed, its default, its help, where the option holds, and the field of the program's struct
- * that the option sets.  The command line, key=value and a control socket read values through the
- * row, so a wrong value is refused with the same words everywhere; --help is made of the rows.
+/* Options of a program as a table.  A row describes an option: name, argument, allowed values,
+ * default, help, where the option holds, and the field of the program's struct to set.  The command
+ * line, key=value and a control socket read values through the row, so a wrong value is refused
+ * with the same words everywhere.  --help is made of the rows.
  *
  *	static const struct opt rows[] = {
  *		{ .name = "threads", .type = OPT_NUMBER, OPT_FIELD(struct conf, threads),
@@ -10,9 +10,8 @@
  *		  .holds = OPT_AT_START, .help = "threads that serve" },
  *		...
  *
- * A duration is a number @of seconds, milliseconds or microseconds.
- * Owns nothing: values that are text stay where they are.  Main thread, but for opt_read() and
- * opt_find(). */
+ * A duration is a number @of seconds, milliseconds or microseconds.  Owns nothing: a text value
+ * stays in its place.  Main thread, but for opt_read() and opt_find(). */
 #ifndef OPT_H
 #define OPT_H
 
@@ -24,7 +23,7 @@
 enum opt_type {
 	OPT_FLAG,		/* bool: true; no argument */
 	OPT_NUMBER,		/* unsigned, int or uint64_t: @least to @most */
-	/* unsigned or uint64_t: the same, perhaps with a letter of SIZE_UNITS */
+	/* unsigned or uint64_t: @least to @most, perhaps with a letter of SIZE_UNITS */
 	OPT_SIZE,
 	OPT_WORD,		/* an enum: the place of the value in @words */
 	OPT_TEXT,		/* const char *: the value, which is not empty */
@@ -44,34 +43,34 @@ struct opt {
 	const char *name;		/* without dashes */
 	char letter;			/* -h; 0: none */
 	enum opt_type type;
-	/* the argument as help names it; NULL: none, or the words */
+	/* the name of the argument in the help; NULL: none, or the words */
 	const char *arg;
 	uint64_t least, most;		/* OPT_NUMBER, OPT_SIZE */
-	uint64_t step;			/* what the value is a multiple of; 0: of 1 */
-	uint64_t scale;			/* the field is so many times the value; 0: once */
-	/* what a number counts: "seconds"; what a text is: "a path" */
+	uint64_t step;			/* the value is a multiple of @step; 0: of 1 */
+	uint64_t scale;			/* factor from the value to the field; 0: 1 */
+	/* the unit of a number: "seconds"; the kind of a text: "a path" */
 	const char *of;
 	const char *const *words;
 	unsigned nwords;
-	const char *special;		/* one word that is taken, too: "forever"; NULL: none */
+	const char *special;		/* another word allowed: "forever"; NULL: none */
 	uint64_t special_value;		/* the field then; of a text: NULL */
 	const char *special_help;	/* NULL: @special */
 	const char *fallback;		/* the default, as a user writes it; NULL: the program's */
-	/* the default for people; NULL: @fallback; "": @help says it */
+	/* the default in the help; NULL: @fallback; "": not shown, @help names the default */
 	const char *shown;
 	const char *help;		/* a few words; '\n': further lines */
 	unsigned holds;			/* of enum opt_holds */
-	bool many;			/* each time is one more, not another one */
-	/* the argument may be left out: @fallback is its value then */
+	bool many;			/* each time adds a value, and replaces none */
+	/* the argument may be left out: the value is then @fallback */
 	bool optional;
 	bool magic;			/* of key=value: the name may be left out */
 	bool with_next;			/* --help names the option on the line of the next row */
 	size_t offset, size;		/* of the field; OPT_FIELD */
-	/* OPT_OTHER: read @value into @conf; else called, if set, after the field was set.  0;
-	 * -EINVAL: the value is wrong on any machine; another -errno: the value cannot be used
-	 * here.  @why, of @len bytes, gets what is expected. */
+	/* OPT_OTHER: read @value into @conf.  Other types: called, if set, after the field was set.
+	 * Returns 0; -EINVAL: the value is wrong on any machine; another -errno: the value cannot
+	 * be used here.  @why, of @len bytes, gets the expected value. */
 	int (*call)(void *conf, const char *value, char *why, size_t len);
-	/* OPT_OTHER: @a and @b have the same value; NULL: that is not asked. */
+	/* OPT_OTHER: true if @a and @b have the same value; NULL: opt_same() is not called. */
 	bool (*same)(const void *a, const void *b);
 };
 #define OPT_FIELD(type_, field_) \
@@ -83,7 +82,7 @@ struct opt_table {
 	unsigned n;			/* at most OPT_ROWS_MAX */
 	const char *dashes;		/* "--", or "" of key=value */
 	const char *head, *tail;	/* of the help, whole lines */
-	/* what stands between @head and the options; NULL: nothing */
+	/* prints the part between @head and the options; NULL: nothing */
 	void (*body)(FILE *out);
 	unsigned column;		/* where the help of an option begins */
 };
@@ -100,33 +99,34 @@ enum opt_result {
 /* Set the fields of @conf whose rows have a default; the others stay. */
 void opt_defaults(const struct opt_table *table, void *conf);
 
-/* Set the field of @row in @conf to @value.  0, or what .call may return, with "expected ..." in
- * @why.  The field stays as it was if its value is refused, unless .call refused it.  Any
- * thread. */
+/* Set the field of @row in @conf to @value.  Returns 0; or an error as .call does, with "expected
+ * ..." in @why.  A refused value leaves the field unchanged, unless .call refused.  Any thread. */
 int opt_read(const struct opt *row, void *conf, const char *value, char *why, size_t len);
 
-/* Read the options of @argv into @conf; words that are no options are moved behind the options, the
- * first of them is argv[*@first].  @given, if not NULL: a bit for the place of each row that was
- * given.  With OPT_USAGE and OPT_FAILED one line in @err names option, value and what is
- * expected. */
+/* Read the options of @argv into @conf.  Other words move behind the options; argv[*@first] is the
+ * first of these.  @given, if not NULL, gets a bit for the place of each row that was given.  With
+ * OPT_USAGE and OPT_FAILED @err gets a line with option, value and expected value. */
 enum opt_result opt_argv(const struct opt_table *table, void *conf, int argc, char **argv,
 			 int *first, uint64_t *given, char *err, size_t len);
 
 /* The row called @name; NULL: none. */
 const struct opt *opt_find(const struct opt_table *table, const char *name);
-/* The name that @len bytes of @text come near to; NULL: none. */
+/* The name of an option nearest to the @len bytes of @text; NULL: none is near. */
 const char *opt_suggest(const struct opt_table *table, const char *text, size_t len);
-/* Has @row the same value in @a and @b?  Any thread. */
+/* True if @row has the same value in @a and @b.  Any thread. */
 bool opt_same(const struct opt *row, const void *a, const void *b);
-/* A bit of @given. */
+/* True if @given, of opt_argv(), has the bit of the row called @name. */
 bool opt_given(const struct opt_table *table, uint64_t given, const char *name);
 
-/* "expected a number from 1 to 256", as opt_read() says it.  @row is not OPT_OTHER. */
+/* Write to @buf the message of opt_read(): "expected a number from 1 to 256".  @row is not
+ * OPT_OTHER. */
 void opt_expected(const struct opt *row, char *buf, size_t len);
-/* The argument as help names it: "N", "auto|rdma|tcp"; "": none. */
+/* Write to @buf the name of the argument in the help: "N", "auto|rdma|tcp"; "": none.  Returns
+ * @buf. */
 const char *opt_argument(const struct opt *row, char *buf, size_t len);
-/* Print the help of the whole table, or of its rows alone. */
+/* Print the help of the whole table. */
 void opt_help(const struct opt_table *table, FILE *out);
+/* Print the help of the rows of the table. */
 void opt_help_rows(const struct opt_table *table, FILE *out);
 
 #endif

@@ -2,8 +2,8 @@
 /* Which parts of a device hold data: the answer to our operation RNBD_OP_EXTENTS
  * (man/rtrs-protocol.pod, doc/decisions.md D16).  Pure.
  *
- * An answer covers what was asked for from its begin on, perhaps not all of it, with extents one
- * behind the other, of whole sectors. */
+ * An answer covers a range of the device from its begin on, maybe not to its end.  Extents are
+ * whole sectors, each right behind the extent before. */
 #ifndef RNBD_EXTENTS_H
 #define RNBD_EXTENTS_H
 
@@ -11,12 +11,12 @@
 
 #include "rnbd-proto.h"
 
-/* An extent is neither, data; or a hole that reads as zeroes; or one of the two. */
+/* An extent is data (no bit), a hole that reads as zeroes (both bits), or has a single bit. */
 #define RNBD_EXTENT_HOLE 0x1u		/* takes no storage */
 #define RNBD_EXTENT_ZERO 0x2u		/* reads as zeroes */
 
-/* Bytes of an answer: so many a client asks for, and more a server does not fill; with one
- * extent. */
+/* The bytes of an answer: RNBD_EXTENTS_ROOM is the size that a client asks for and the most that a
+ * server fills; RNBD_EXTENTS_ROOM_MIN holds a single extent. */
 #define RNBD_EXTENTS_ROOM 4096u
 #define RNBD_EXTENTS_ROOM_MIN (sizeof(struct rnbd_msg_extents) + sizeof(struct rnbd_msg_extent))
 
@@ -25,14 +25,14 @@
 struct rnbd_extents_writer {
 	uint8_t *buf;
 	uint32_t n, max;		/* extents in buf */
-	uint64_t last_len;		/* of one that is not in buf yet; 0: none is */
+	uint64_t last_len;		/* length of the extent not in buf yet; 0: none */
 	uint32_t last_what;
 };
 
-/* Begin an answer in @buf, all @room bytes of which are written; at least RNBD_EXTENTS_ROOM_MIN.
- * Bytes are written and never read, because the peer can write there. */
+/* Begin an answer in @buf, of @room bytes, at least RNBD_EXTENTS_ROOM_MIN.  Writes all @room bytes,
+ * and never reads any, because the peer can write there. */
 void rnbd_extents_begin(struct rnbd_extents_writer *w, void *buf, size_t room);
-/* @len bytes more, whole sectors, which are @what.  False: no room is left for them. */
+/* Add @len bytes, whole sectors, of kind @what.  False: no room is left for the bytes. */
 bool rnbd_extents_add(struct rnbd_extents_writer *w, uint64_t len, uint32_t what);
 /* Write the last extent and the header. */
 void rnbd_extents_end(struct rnbd_extents_writer *w);
@@ -44,11 +44,11 @@ struct rnbd_extent {
 	uint32_t what;			/* RNBD_EXTENT_* */
 };
 
-/* Check all of an answer about @len bytes.  Returns how many extents there are, at least 1, each of
- * which rnbd_extents_get() gives; or -EINVAL: short, another message, none, more than there are
- * bytes for, empty ones, unknown kinds, or more than @len bytes altogether. */
+/* Check all of an answer about @len bytes.  Returns the number of extents, at least 1, for
+ * rnbd_extents_get(); or -EINVAL: short, another message, no extent, more extents than fit, an
+ * empty extent, unknown kinds, or more than @len bytes altogether. */
 int rnbd_extents_decode(const void *buf, size_t buf_len, uint64_t len);
-/* The extent @i of those that were checked. */
+/* The extent @i of an answer that rnbd_extents_decode() has checked. */
 struct rnbd_extent rnbd_extents_get(const void *buf, unsigned i);
 
 #endif

@@ -2,8 +2,8 @@
 /* The names of a server's exports: our messages LIST and its answer LIST_RSP
  * (man/rtrs-protocol.pod, doc/decisions.md D16).  Pure.
  *
- * A list comes in parts: a client asks for the names from a number on, and each answer has as many
- * as it has room for, and says how many are left.  Both sides' extension has RNBD_EXT_LIST. */
+ * A list comes in parts: a client asks for the names from a number on.  Each answer has as many
+ * names as fit, and the number of names left.  Both sides' extension has RNBD_EXT_LIST. */
 #ifndef RNBD_LIST_H
 #define RNBD_LIST_H
 
@@ -11,12 +11,12 @@
 
 #include "rnbd-proto.h"
 
-/* Bytes of an answer that a client asks for, which any server has room for. */
+/* The size of an answer that a client asks for; any server has room for this size. */
 #define RNBD_LIST_ROOM 4096u
 
 /* Ask for the names of exports from number @first on. */
 void rnbd_list_encode(struct rnbd_msg_list *m, uint32_t first);
-/* -EINVAL: short. */
+/* Decode LIST.  -EINVAL: short. */
 int rnbd_list_decode(const void *buf, size_t len, uint32_t *first);
 
 /* ---- the answer, at the server ---- */
@@ -27,14 +27,14 @@ struct rnbd_list_writer {
 	uint32_t n;
 };
 
-/* Begin an answer in @buf, all @room bytes of which are written; room for one name of any length
- * (RNBD_LIST_ROOM_MIN).  Each byte is written before rnbd_list_end() returns and none is read,
- * because the peer can write there. */
+/* Room for a single name of any length. */
 #define RNBD_LIST_ROOM_MIN (sizeof(struct rnbd_msg_list_rsp) + RNBD_NAME_MAX)
+/* Begin an answer in @buf, of @room bytes, at least RNBD_LIST_ROOM_MIN.  Each byte is written
+ * before rnbd_list_end() returns, and none is read, because the peer can write there. */
 void rnbd_list_begin(struct rnbd_list_writer *w, void *buf, size_t room);
-/* False: no room is left for @name, which is that of an OPEN. */
+/* Add @name, a name that OPEN takes.  False: no room is left. */
 bool rnbd_list_add(struct rnbd_list_writer *w, const char *name);
-/* @left: names behind the last one that was added. */
+/* Write the header.  @left: the number of names behind the last added name. */
 void rnbd_list_end(struct rnbd_list_writer *w, uint32_t left);
 
 /* ---- and at the client ---- */
@@ -44,11 +44,12 @@ struct rnbd_list_reader {
 	uint32_t n, left;
 };
 
-/* The head of an answer: @r->n names are in it and @r->left are behind them.  -EINVAL: short, no
- * LIST_RSP, or none here and some left, so that asking would never end. */
+/* Decode the head of an answer: @r->n names follow, and @r->left names are left at the server.
+ * -EINVAL: short, no LIST_RSP, or no name although some are left, so that asking would never
+ * end. */
 int rnbd_list_rsp_decode(const void *buf, size_t len, struct rnbd_list_reader *r);
-/* The next of the n names.  -EINVAL: cut off, empty, with a zero byte, or longer than a name may
- * be. */
+/* Read the next of the @r->n names.  -EINVAL: cut off, empty, with a zero byte, or too long for a
+ * name. */
 int rnbd_list_rsp_name(struct rnbd_list_reader *r, char name[RNBD_NAME_MAX]);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* RNBD messages, both directions.  Owns nothing; runs on the caller's thread; decoders fail with a
- * negative errno, which a server puts into its answer. */
+ * negative errno, for the answer of a server. */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -19,7 +19,7 @@ struct ext_wire {			/* in rnbd_msg_sess_info.reserved */
 	uint8_t boot_id[8];
 	le32 instance;
 	uint8_t host[3];
-	le32 crc;			/* CRC-32 of all in front of it */
+	le32 crc;			/* CRC-32 of the fields before */
 };
 
 _Static_assert(sizeof(struct ext_wire) == sizeof(((struct rnbd_msg_sess_info *)0)->reserved),
@@ -177,7 +177,7 @@ uint32_t rnbd_io_tag(const void *buf, size_t len)
 	return len >= sizeof(*m) ? le32_get(m->tag) : 0;
 }
 
-/* The data of its request is the answer, not what it is about. */
+/* EXTENTS: the request's data is the answer, so @data_len is not bi_size. */
 static int extents_check_size(const struct rnbd_io *io, uint32_t data_len)
 {
 	if (data_len < RNBD_EXTENTS_ROOM_MIN || (io->flags & ~RNBD_F_SYNC))
@@ -213,7 +213,7 @@ int rnbd_io_decode(const void *buf, size_t len, uint32_t data_len, bool is_read,
 	};
 	switch (io->op) {
 	case RNBD_OP_FLUSH:
-		/* an answer with data would be whatever stands in the chunk */
+		/* an answer with data would be old bytes of the chunk */
 		return data_len ? -EINVAL : 0;
 	case RNBD_OP_READ:
 	case RNBD_OP_EXTENTS:
@@ -257,7 +257,7 @@ int rnbd_errno_to_wire(int err)
 		/* doc/protocol.md 8.5: the kernel's block errors */
 		EIO, EOPNOTSUPP, ENOSPC, ETIMEDOUT, ENOLINK, EREMOTEIO, EBADE, ENODATA, EILSEQ,
 		EBUSY, EAGAIN, ENODEV, ENOTCONN, ENOMEM, EINVAL, EPERM, EROFS,
-		/* 8.2: what an OPEN may fail with */
+		/* 8.2: the errors of an OPEN */
 		ENOENT, EACCES, ENOTBLK, EEXIST,
 	};
 

@@ -2,9 +2,9 @@
 /* Encode and decode RNBD messages.  Pure.
  *
  * Encoders fill the whole message with reserved bytes zeroed.  Decoders take bytes and length, copy
- * what they need and check it.  Reserved bytes are garbage from a kernel peer.  The extension of
- * SESS_INFO guards itself with a magic and a CRC; what else lies in reserved bytes (export_id, tag)
- * counts only from a peer whose extension has the feature. */
+ * and check the fields.  Reserved bytes are garbage from a kernel peer.  The extension of SESS_INFO
+ * guards itself with a magic and a CRC.  Our other reserved bytes (export_id, tag) count only from
+ * a peer whose extension has the feature. */
 #ifndef RNBD_MSG_H
 #define RNBD_MSG_H
 
@@ -22,15 +22,15 @@ static inline int rnbd_msg_type(const void *buf, size_t len)
 }
 
 /* ---- the extension, doc/decisions.md D10 and D13 ----
- * In the 31 reserved bytes of SESS_INFO (what the client can do) and SESS_INFO_RSP (what the server
- * can do).  A server answers it only to a client that sent one.  A peer without it, the kernel, is
- * told apart by magic and CRC-32 over the whole field; then valid is false and all else zero. */
+ * The extension lies in the 31 reserved bytes of SESS_INFO (abilities of the client) and of
+ * SESS_INFO_RSP (of the server).  A server answers an extension with an extension, and
+ * never sends one unasked.  The kernel sends none: without magic and CRC-32 of the whole field
+ * valid is false and all else is zero. */
 #define RNBD_EXT_NOUNMAP 0x01u		/* honours RNBD_F_NOUNMAP */
 #define RNBD_EXT_PREFLUSH 0x02u		/* honours RNBD_F_PREFLUSH */
-#define RNBD_EXT_TAG 0x04u		/* client: IOs may have tags; server: looks at them */
+#define RNBD_EXT_TAG 0x04u		/* client: IOs may have tags; server: reads tags */
 #define RNBD_EXT_EXPORT_ID 0x08u	/* server: OPEN_RSP has an export_id */
-#define RNBD_EXT_LIST 0x10u		/* server: tells the names of its exports; client: may
-					 * ask */
+#define RNBD_EXT_LIST 0x10u		/* server: names its exports; client: may ask */
 #define RNBD_EXT_EXTENTS 0x20u		/* server: answers RNBD_OP_EXTENTS; client: may ask */
 #define RNBD_EXT_ALL                                                                    \
 	(RNBD_EXT_NOUNMAP | RNBD_EXT_PREFLUSH | RNBD_EXT_TAG | RNBD_EXT_EXPORT_ID |     \
@@ -39,12 +39,12 @@ static inline int rnbd_msg_type(const void *buf, size_t len)
 struct rnbd_ext {
 	bool valid;
 	uint32_t features;
-	uint8_t boot_id[8];		/* server: changes when unflushed writes may have been lost,
-					 * with its host's memory or in a failed sync (derived from
-					 * the host's boot id and a count of failures) */
-	uint32_t instance;		/* server: of its process, never 0; 0: not told */
-	uint32_t host;			/* server: 24 bits of what its host is over reboots; 0: not
-					 * told */
+	uint8_t boot_id[8];		/* server: changes when unflushed writes may have been
+					 * lost, with its host's memory or in a failed sync: made
+					 * of the host's boot id and a count of failures */
+	uint32_t instance;		/* server: of its process, never 0; 0: not sent */
+	uint32_t host;			/* server: 24 bits that identify its host over reboots;
+					 * 0: not sent */
 };
 
 struct rnbd_sess_info {
@@ -52,10 +52,11 @@ struct rnbd_sess_info {
 	struct rnbd_ext ext;
 };
 
-/* @type: RNBD_MSG_SESS_INFO or _RSP.  @info->ext is written only when valid. */
+/* Encode @type: RNBD_MSG_SESS_INFO or _RSP.  @info->ext is written only when valid. */
 void rnbd_sess_info_encode(struct rnbd_msg_sess_info *m, enum rnbd_msg_type type,
 			   const struct rnbd_sess_info *info);
-/* -EINVAL when short.  The type of a reply is not checked (kernel clients do not either). */
+/* Decode SESS_INFO or SESS_INFO_RSP.  -EINVAL: short.  The type of a reply is not checked: kernel
+ * clients do not either. */
 int rnbd_sess_info_decode(const void *buf, size_t len, struct rnbd_sess_info *info);
 
 struct rnbd_open {
@@ -63,13 +64,13 @@ struct rnbd_open {
 	char name[RNBD_NAME_MAX];
 };
 
-/* "ro", "rw", ...: the access modes as users know them, by enum rnbd_access_mode. */
+/* The names of the access modes for users, "ro", "rw", ..., by enum rnbd_access_mode. */
 #define RNBD_ACCESS_MODES (RNBD_ACCESS_MIGRATION + 1)
 extern const char *const rnbd_access_names[RNBD_ACCESS_MODES];
 
-/* Returns 0 or -ENAMETOOLONG. */
+/* Encode OPEN of the device @name.  Returns 0 or -ENAMETOOLONG. */
 int rnbd_open_encode(struct rnbd_msg_open *m, const char *name, enum rnbd_access_mode mode);
-/* -EINVAL: short, unknown mode, or an empty or unterminated name. */
+/* Decode OPEN.  -EINVAL: short, unknown mode, or an empty or unterminated name. */
 int rnbd_open_decode(const void *buf, size_t len, struct rnbd_open *open);
 
 /* Geometry of an opened device: the host form of rnbd_msg_open_rsp, sizes in bytes where the name
@@ -88,13 +89,14 @@ struct rnbd_dev_info {
 	uint16_t secure_discard;	/* always 0 from us (doc/traps.md 21) */
 	bool rotational;
 	bool fua, writeback;		/* cache_policy */
-	uint8_t export_id[8];		/* which file of which host this is (RNBD_EXT_EXPORT_ID |
-					 * RNBD_EXT_LIST) */
+	uint8_t export_id[8];		/* identity of the file and its host (RNBD_EXT_EXPORT_ID
+					 * | RNBD_EXT_LIST) */
 };
 
+/* Encode OPEN_RSP. */
 void rnbd_open_rsp_encode(struct rnbd_msg_open_rsp *m, const struct rnbd_dev_info *info);
-/* -EINVAL: short, or a logical block size that is no power of two of at least 512 (doc/traps.md
- * 35), or a capacity whose bytes do not fit 63 bits. */
+/* Decode OPEN_RSP.  -EINVAL: short, a capacity whose bytes do not fit 63 bits, or a logical block
+ * size that is below 512 or no power of two (doc/traps.md 35). */
 int rnbd_open_rsp_decode(const void *buf, size_t len, struct rnbd_dev_info *info);
 
 struct rnbd_io {
@@ -102,32 +104,34 @@ struct rnbd_io {
 	enum rnbd_io_op op;
 	uint32_t flags;			/* RNBD_F_* */
 	uint64_t sector;
-	uint32_t bi_size;		/* bytes covered; EXTENTS: that are asked about */
+	uint32_t bi_size;		/* bytes covered by the IO or the question */
 	uint16_t prio;
 	uint32_t tag;			/* RNBD_EXT_TAG; 0: none */
 };
 
+/* Encode IO. */
 void rnbd_io_encode(struct rnbd_msg_io *m, const struct rnbd_io *io);
-/* Decode and check what needs no device: @data_len is the request's, @is_read its direction.
+/* Decode IO, and check all that needs no device.  @data_len and @is_read are of the RTRS request.
  *  -EINVAL	short (less than RNBD_MSG_IO_MIN); data_len not 0 and not bi_size (doc/traps.md 18);
  *		bi_size no multiple of a sector; READ or WRITE with data_len 0 and bi_size not 0;
  *		op in the wrong direction (FLUSH may come in either); FLUSH with data;
  *		EXTENTS of nothing, with flags, or without room for one extent
  *  -EOPNOTSUPP	SECURE_ERASE, unknown op
- * Flags that nobody here knows are left out, as by the kernel's server: later versions do not
- * negotiate theirs.  FLUSH: sector and bi_size are not looked at (doc/traps.md 17) and told as
- * 0. */
+ * Unknown flags are left out, as in the kernel's server: later versions of the protocol do not
+ * negotiate flags.  FLUSH: sector and bi_size are ignored (doc/traps.md 17), and 0 in @io. */
 int rnbd_io_decode(const void *buf, size_t len, uint32_t data_len, bool is_read,
 		   struct rnbd_io *io);
 
-/* The tag of an IO message that need not be valid: 0 when it is too short for one. */
+/* The tag of an IO message, which need not be valid; 0 if the message is too short for a tag. */
 uint32_t rnbd_io_tag(const void *buf, size_t len);
 
+/* Encode CLOSE of the device @device_id. */
 void rnbd_close_encode(struct rnbd_msg_close *m, uint32_t device_id);
+/* Decode CLOSE.  -EINVAL: short. */
 int rnbd_close_decode(const void *buf, size_t len, uint32_t *device_id);
 
-/* The errno a server may put on the wire for @err (0 or negative): one of doc/protocol.md 8.2's and
- * 8.5's lists; -EDQUOT becomes -ENOSPC, others become -EIO. */
+/* The errno that a server may put on the wire for @err (0 or negative): an errno of the lists in
+ * doc/protocol.md 8.2 and 8.5; -EDQUOT becomes -ENOSPC, others become -EIO. */
 int rnbd_errno_to_wire(int err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RNBD 2 on the wire, doc/protocol.md 8; names are those of the kernel
- * (drivers/block/rnbd/rnbd-proto.h).  Each message is the user message of an RTRS request. */
+/* RNBD 2 on the wire, doc/protocol.md 8; names are the kernel's (drivers/block/rnbd/rnbd-proto.h).
+ * Each message is the user message of an RTRS request. */
 #ifndef RNBD_PROTO_H
 #define RNBD_PROTO_H
 
@@ -47,10 +47,10 @@ enum rnbd_io_op {			/* bits 0-7 of rw */
 #define RNBD_F_SYNC 0x100u
 #define RNBD_F_FUA 0x200u
 #define RNBD_F_PREFLUSH 0x400u		/* minor 2.1, not negotiated: accepted at any time */
-#define RNBD_F_NOUNMAP 0x800u		/* minor 2.2, likewise */
+#define RNBD_F_NOUNMAP 0x800u		/* minor 2.2, not negotiated either */
 #define RNBD_F_ALL (RNBD_F_SYNC | RNBD_F_FUA | RNBD_F_PREFLUSH | RNBD_F_NOUNMAP)
 
-#define RNBD_FLUSH_SECTOR UINT64_MAX	/* what the kernel puts into a FLUSH (doc/traps.md 17) */
+#define RNBD_FLUSH_SECTOR UINT64_MAX	/* sector of the kernel's FLUSH (doc/traps.md 17) */
 
 #define RNBD_CACHE_FUA 0x1u		/* cache_policy */
 #define RNBD_CACHE_WRITEBACK 0x2u
@@ -113,19 +113,20 @@ struct rnbd_msg_close {
 	le32 device_id;
 };
 
-/* Ours: which exports are there? */
+/* Ours: ask for the names of the exports. */
 struct rnbd_msg_list {
 	struct rnbd_msg_hdr hdr;
-	le32 first;			/* number of the first name that is asked for */
+	le32 first;			/* number of the first name wanted */
 };
 
 struct rnbd_msg_list_rsp {
 	struct rnbd_msg_hdr hdr;
-	le32 n;				/* names that follow, each behind a byte with its length */
-	le32 left;			/* names behind these */
+	le32 n;				/* the names that follow, each behind a byte with its
+					 * length */
+	le32 left;			/* number of names behind these */
 };
 
-/* Ours: which parts of a range hold data?  Behind it n extents. */
+/* Ours: the parts of a range that hold data.  Followed by n extents. */
 struct rnbd_msg_extents {
 	struct rnbd_msg_hdr hdr;
 	le32 n;

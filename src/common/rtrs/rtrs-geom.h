@@ -21,7 +21,8 @@ struct rtrs_geom {
  * -EOVERFLOW when bits(queue_depth) + bits(chunk_size) > 28. */
 int rtrs_geom_init(struct rtrs_geom *g, uint32_t queue_depth, uint32_t max_io_size,
 		   uint32_t max_hdr_size);
-/* The largest power of 2 that is a queue depth which these sizes allow; 0: none is. */
+/* The largest power of 2 that rtrs_geom_init() takes as a queue depth with these sizes; 0: no
+ * depth. */
 uint32_t rtrs_geom_depth_max(uint32_t max_io_size, uint32_t max_hdr_size);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Heartbeat counters of one path.  Owned by the path's thread; only the missed counter is reset
- * from others.  Ends with its path; fails by answering RTRS_HB_DEAD. */
+/* Heartbeat counters of a path.  Owned by the path's thread; other threads only reset the missed
+ * counter.  Ends with its path; fails by returning RTRS_HB_DEAD. */
 #include <string.h>
 
 #include "rtrs-hb.h"
@@ -22,7 +22,7 @@ enum rtrs_hb_action rtrs_hb_tick(struct rtrs_hb *hb, uint64_t now_ms)
 	if (now_ms < hb->next_ms)
 		return RTRS_HB_NONE;
 	/* From now, not from the deadline: a thread that was held up must not tick several times in
-	 * a row and so declare a peer dead that had no time to answer. */
+	 * a row, and so declare dead a peer without time to answer. */
 	hb->next_ms = now_ms + hb->interval_ms;
 
 	if (atomic_load_explicit(&hb->missed, memory_order_relaxed) > hb->missed_max)
@@ -45,10 +45,10 @@ void rtrs_hb_ack(struct rtrs_hb *hb, uint64_t now_ns)
 	if (hb->acked == hb->sent)
 		return;
 	hb->acked++;
-	if (hb->acked != hb->sent)	/* when that one was sent is forgotten */
+	if (hb->acked != hb->sent)	/* sent_ns is of a later HB_MSG */
 		return;
 	hb->samples[hb->acked % RTRS_HB_SAMPLES] = MAX(now_ns - hb->sent_ns, UINT64_C(1));
 	for (unsigned i = 0; i < RTRS_HB_SAMPLES; i++)
-		least = MIN(least, hb->samples[i] - 1);	/* none: the most */
+		least = MIN(least, hb->samples[i] - 1);	/* no sample: UINT64_MAX */
 	atomic_store_explicit(&hb->latency_ns, least + 1, memory_order_relaxed);
 }

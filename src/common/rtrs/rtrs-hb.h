@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Heartbeat of one path, doc/protocol.md 5.  Pure: time comes in, an action goes out.  Owner:
- * the thread that owns the path, except rtrs_hb_rx() and @latency_ns (any thread). */
+/* Heartbeat of a path, doc/protocol.md 5.  Pure: time comes in, an action goes out.  Owner: the
+ * thread that owns the path, except rtrs_hb_rx() and @latency_ns (any thread). */
 #ifndef RTRS_HB_H
 #define RTRS_HB_H
 
@@ -17,15 +17,15 @@ struct rtrs_hb {
 	uint32_t interval_ms, missed_max;
 	uint64_t next_ms;		/* next tick */
 	unsigned sent, acked;		/* HB_MSGs; a peer acknowledges each, in order */
-	uint64_t sent_ns;		/* the last one */
-	/* The least of the last few: what a thread that got no CPU adds to a sample is no latency
-	 * of the path.  0: no sample yet. */
+	uint64_t sent_ns;		/* time of the last HB_MSG */
+	/* The least of the last samples, because a thread that got no CPU makes a sample longer
+	 * than the latency of the path.  0: no sample yet. */
 	uint64_t samples[RTRS_HB_SAMPLES];
 	atomic_ullong latency_ns;
 };
 
 enum rtrs_hb_action {
-	RTRS_HB_NONE,			/* not due, or one is still unanswered */
+	RTRS_HB_NONE,			/* not due, or the last HB_MSG is unanswered */
 	RTRS_HB_SEND,			/* send HB_MSG on connection 0 */
 	RTRS_HB_DEAD,			/* more than missed_max missed: fail the path */
 };
@@ -33,15 +33,15 @@ enum rtrs_hb_action {
 /* Begin at @now_ms: a tick each @interval_ms, and RTRS_HB_DEAD after more than @missed_max ticks
  * without a sign of life. */
 void rtrs_hb_start(struct rtrs_hb *hb, uint64_t now_ms, uint32_t interval_ms, uint32_t missed_max);
-/* To be called at or after hb->next_ms; advances it. */
+/* Call at or after hb->next_ms; advances hb->next_ms. */
 enum rtrs_hb_action rtrs_hb_tick(struct rtrs_hb *hb, uint64_t now_ms);
-/* Count an HB_MSG that was sent, because of RTRS_HB_SEND or at any other time.  Returns the number
- * of this HB_MSG, for rtrs_hb_acked(). */
+/* Count a sent HB_MSG, after RTRS_HB_SEND or at any other time.  Returns the number of this HB_MSG,
+ * for rtrs_hb_acked(). */
 unsigned rtrs_hb_sent(struct rtrs_hb *hb, uint64_t now_ns);
 /* Count an HB_ACK and measure its latency.  An HB_ACK without an HB_MSG is ignored. */
 void rtrs_hb_ack(struct rtrs_hb *hb, uint64_t now_ns);
 
-/* Has the HB_MSG with number @sent been acknowledged? @sent is of rtrs_hb_sent(). */
+/* True if the HB_MSG with number @sent, of rtrs_hb_sent(), has been acknowledged. */
 static inline bool rtrs_hb_acked(const struct rtrs_hb *hb, unsigned sent)
 {
 	return (int)(hb->acked - sent) >= 0;

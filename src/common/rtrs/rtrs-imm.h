@@ -15,28 +15,32 @@
 #define RTRS_IMM_MSG_ID_MASK ((1u << RTRS_IMM_MSG_ID_BITS) - 1)
 #define RTRS_IMM_ERRNO_MASK 0x1FFu
 
+/* The immediate of @type with @payload. */
 static inline __be32 rtrs_imm_pack(enum rtrs_imm_type type, uint32_t payload)
 {
 	return htobe32((uint32_t)type << RTRS_IMM_PAYL_BITS | (payload & RTRS_IMM_PAYL_MASK));
 }
 
+/* The enum rtrs_imm_type of @imm, unchecked. */
 static inline unsigned rtrs_imm_type(__be32 imm)
 {
 	return be32toh(imm) >> RTRS_IMM_PAYL_BITS;
 }
 
+/* The payload of @imm. */
 static inline uint32_t rtrs_imm_payload(__be32 imm)
 {
 	return be32toh(imm) & RTRS_IMM_PAYL_MASK;
 }
 
-/* Request for chunk @buf_id with its RTRS header at @off in it. */
+/* The immediate of a request in chunk @buf_id, whose RTRS header is at @off. */
 static inline __be32 rtrs_imm_io_req(const struct rtrs_geom *g, uint32_t buf_id, uint32_t off)
 {
 	return rtrs_imm_pack(RTRS_IO_REQ_IMM, buf_id << g->off_bits | off);
 }
 
-/* Unchecked: the caller compares with the queue depth and the chunk size. */
+/* Split the payload of a request.  Unchecked: the caller compares @buf_id with the queue depth and
+ * @off with the chunk size. */
 static inline void rtrs_imm_io_req_split(const struct rtrs_geom *g, uint32_t payload,
 					 uint32_t *buf_id, uint32_t *off)
 {
@@ -44,7 +48,8 @@ static inline void rtrs_imm_io_req_split(const struct rtrs_geom *g, uint32_t pay
 	*off = payload & g->off_mask;
 }
 
-/* @status: 0 or a negative errno. */
+/* The immediate of an answer.  @status: 0 or a negative errno.  @w_inv: a SEND_WITH_INV is in
+ * front. */
 static inline __be32 rtrs_imm_io_rsp(uint32_t msg_id, int status, bool w_inv)
 {
 	return rtrs_imm_pack(w_inv ? RTRS_IO_RSP_W_INV_IMM : RTRS_IO_RSP_IMM,
@@ -52,6 +57,7 @@ static inline __be32 rtrs_imm_io_rsp(uint32_t msg_id, int status, bool w_inv)
 				     (msg_id & RTRS_IMM_MSG_ID_MASK));
 }
 
+/* Split the payload of an answer.  @status: 0 or a negative errno.  Unchecked. */
 static inline void rtrs_imm_io_rsp_split(uint32_t payload, uint32_t *msg_id, int *status)
 {
 	*msg_id = payload & RTRS_IMM_MSG_ID_MASK;

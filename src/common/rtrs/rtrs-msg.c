@@ -8,7 +8,7 @@
 #include "rtrs-msg.h"
 #include "util.h"
 
-static int refuse(int err, const char **why, const char *rule)
+static int msg_refuse(int err, const char **why, const char *rule)
 {
 	*why = rule;
 	return err;
@@ -32,15 +32,15 @@ int rtrs_conn_req_decode(const void *buf, size_t len, struct rtrs_conn_req *req,
 	const struct rtrs_msg_conn_req *m = buf;
 
 	if (len < sizeof(*m))
-		return refuse(-ECONNRESET, why, "connection request shorter than 56 bytes");
+		return msg_refuse(-ECONNRESET, why, "connection request shorter than 56 bytes");
 	if (le16_get(m->magic) != RTRS_MAGIC)
-		return refuse(-ECONNRESET, why, "connection request without the RTRS magic");
+		return msg_refuse(-ECONNRESET, why, "connection request without the RTRS magic");
 	if (le16_get(m->version) >> 8 != RTRS_PROTO_VER_MAJOR)
-		return refuse(-ECONNRESET, why, "major protocol version is not 2");
+		return msg_refuse(-ECONNRESET, why, "major protocol version is not 2");
 	if (le16_get(m->cid_num) > RTRS_MAX_CONS)
-		return refuse(-ECONNRESET, why, "more than 4096 connections");
+		return msg_refuse(-ECONNRESET, why, "more than 4096 connections");
 	if (le16_get(m->cid) >= le16_get(m->cid_num))
-		return refuse(-ECONNRESET, why, "connection number not below their count");
+		return msg_refuse(-ECONNRESET, why, "connection number not below their count");
 
 	req->cid = le16_get(m->cid);
 	req->cid_num = le16_get(m->cid_num);
@@ -72,11 +72,11 @@ int rtrs_conn_rsp_decode(const void *buf, size_t len, bool rejected, struct rtrs
 	const struct rtrs_msg_conn_rsp *m = buf;
 
 	if (len < sizeof(*m))
-		return refuse(-ECONNRESET, why, "connection response shorter than 56 bytes");
+		return msg_refuse(-ECONNRESET, why, "connection response shorter than 56 bytes");
 	if (le16_get(m->magic) != RTRS_MAGIC)
-		return refuse(-ECONNRESET, why, "connection response without the RTRS magic");
+		return msg_refuse(-ECONNRESET, why, "connection response without the RTRS magic");
 	if (le16_get(m->version) >> 8 != RTRS_PROTO_VER_MAJOR)
-		return refuse(-ECONNRESET, why, "major protocol version is not 2");
+		return msg_refuse(-ECONNRESET, why, "major protocol version is not 2");
 
 	rsp->status = (int16_t)le16_get(m->errno_);
 	if (rsp->status > 0)
@@ -111,15 +111,15 @@ int rtrs_info_req_decode(const void *buf, size_t len, char name[RTRS_NAME_MAX], 
 
 	name[0] = '\0';
 	if (len < sizeof(*m))
-		return refuse(-EINVAL, why, "INFO_REQ shorter than 272 bytes");
+		return msg_refuse(-EINVAL, why, "INFO_REQ shorter than 272 bytes");
 	if (le16_get(m->type) != RTRS_MSG_INFO_REQ)
-		return refuse(-EINVAL, why, "message type is not INFO_REQ");
+		return msg_refuse(-EINVAL, why, "message type is not INFO_REQ");
 	memcpy(name, m->pathname, RTRS_NAME_MAX);
 	name[RTRS_NAME_MAX - 1] = '\0';
 	if (!*name)
-		return refuse(-EINVAL, why, "session name is empty");
+		return msg_refuse(-EINVAL, why, "session name is empty");
 	if (!rtrs_sessname_ok(name))
-		return refuse(-EINVAL, why, "session name contains '/' or '.'");
+		return msg_refuse(-EINVAL, why, "session name contains '/' or '.'");
 	return 0;
 }
 
@@ -137,7 +137,7 @@ void rtrs_info_rsp_encode(struct rtrs_msg_info_rsp *m, const struct rtrs_region 
 	}
 }
 
-/* Cut one region into chunks from number *@next on.  Returns NULL or the broken rule. */
+/* Cut a region into chunks, from number *@next on.  Returns NULL or the broken rule. */
 static const char *region_cut(const struct rtrs_sg_desc *d, const struct rtrs_geom *g,
 			      struct rtrs_rbuf *rbufs, uint32_t *next)
 {
@@ -164,27 +164,27 @@ int rtrs_info_rsp_decode(const void *buf, size_t len, const struct rtrs_geom *g,
 	unsigned sg_cnt;
 
 	if (len < sizeof(*m))
-		return refuse(-ECONNRESET, why, "INFO_RSP shorter than 8 bytes");
+		return msg_refuse(-ECONNRESET, why, "INFO_RSP shorter than 8 bytes");
 	if (le16_get(m->type) != RTRS_MSG_INFO_RSP)
-		return refuse(-ECONNRESET, why, "message type is not INFO_RSP");
+		return msg_refuse(-ECONNRESET, why, "message type is not INFO_RSP");
 	sg_cnt = le16_get(m->sg_cnt);
 	if (!sg_cnt || g->queue_depth % sg_cnt)
-		return refuse(-ECONNRESET, why,
-			      "number of regions does not divide the queue depth");
+		return msg_refuse(-ECONNRESET, why,
+				  "number of regions does not divide the queue depth");
 	if (len < rtrs_info_rsp_len(sg_cnt))
-		return refuse(-ECONNRESET, why, "INFO_RSP shorter than its regions");
+		return msg_refuse(-ECONNRESET, why, "INFO_RSP shorter than its regions");
 	if (ceil_log2(g->queue_depth) + ceil_log2(g->chunk_size) > RTRS_IMM_PAYL_BITS)
-		return refuse(-ECONNRESET, why,
-			      "queue depth and chunk size need more than 28 bits");
+		return msg_refuse(-ECONNRESET, why,
+				  "queue depth and chunk size need more than 28 bits");
 
 	for (unsigned i = 0; i < sg_cnt; i++) {
 		const char *rule = region_cut(&m->desc[i], g, rbufs, &filled);
 
 		if (rule)
-			return refuse(-ECONNRESET, why, rule);
+			return msg_refuse(-ECONNRESET, why, rule);
 	}
 	if (filled != g->queue_depth)
-		return refuse(-ECONNRESET, why, "regions hold fewer than queue depth chunks");
+		return msg_refuse(-ECONNRESET, why, "regions hold fewer than queue depth chunks");
 	return 0;
 }
 
@@ -201,13 +201,14 @@ int rtrs_rkey_rsp_decode(const void *buf, size_t len, const struct rtrs_geom *g,
 	const struct rtrs_msg_rkey_rsp *m = buf;
 
 	if (len < sizeof(*m))
-		return refuse(-ECONNRESET, why, "RKEY_RSP shorter than 8 bytes");
+		return msg_refuse(-ECONNRESET, why, "RKEY_RSP shorter than 8 bytes");
 	if (le16_get(m->type) != RTRS_MSG_RKEY_RSP)
-		return refuse(-ECONNRESET, why, "message type is not RKEY_RSP");
+		return msg_refuse(-ECONNRESET, why, "message type is not RKEY_RSP");
 	if (le16_get(m->buf_id) >= g->queue_depth)
-		return refuse(-ECONNRESET, why, "RKEY_RSP for a chunk beyond the queue depth");
+		return msg_refuse(-ECONNRESET, why, "RKEY_RSP for a chunk beyond the queue depth");
 	if (le16_get(m->buf_id) != msg_id)
-		return refuse(-ECONNRESET, why, "RKEY_RSP for another chunk than its immediate");
+		return msg_refuse(-ECONNRESET, why,
+				  "RKEY_RSP for another chunk than its immediate");
 	*rkey = le32_get(m->rkey);
 	return 0;
 }

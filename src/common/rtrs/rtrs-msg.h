@@ -2,8 +2,8 @@
 /* Encode and decode the set-up messages of a path.  Pure.
  *
  * Encoders fill the whole message, reserved bytes zeroed, and cannot fail.  Decoders take bytes and
- * length, copy and check, and return 0 or the negative errno of doc/protocol.md 1 to 4; reserved
- * and padding bytes are never looked at (doc/traps.md 24). */
+ * length, copy and check, and return 0 or the negative errno of doc/protocol.md 1 to 4.  Decoders
+ * never look at reserved and padding bytes (doc/traps.md 24). */
 #ifndef RTRS_MSG_H
 #define RTRS_MSG_H
 
@@ -19,8 +19,10 @@ struct rtrs_conn_req {
 	bool first_conn;
 };
 
+/* Encode the private data of a connect. */
 void rtrs_conn_req_encode(struct rtrs_msg_conn_req *m, const struct rtrs_conn_req *req);
-/* Rules 1-5 of doc/protocol.md 1.7: -ECONNRESET, with the broken rule in @why (static text). */
+/* Decode the private data of a connect.  -ECONNRESET: broken is a rule 1-5 of doc/protocol.md 1.7,
+ * told in @why (static text). */
 int rtrs_conn_req_decode(const void *buf, size_t len, struct rtrs_conn_req *req, const char **why);
 
 struct rtrs_conn_rsp {
@@ -30,19 +32,22 @@ struct rtrs_conn_rsp {
 	bool new_rkey;
 };
 
-/* @rsp->status negative makes a reject; all else in it is then sent as zero. */
+/* Encode an accept, or a reject if @rsp->status is negative: all other fields are then sent as
+ * zero. */
 void rtrs_conn_rsp_encode(struct rtrs_msg_conn_rsp *m, const struct rtrs_conn_rsp *rsp);
-/* -ECONNRESET: too short, wrong magic or major version, with @why.  0: @rsp is set, whose status
- * may be an error (a positive errno on the wire is told as -ECONNABORTED, 0 in a reject as
- * -ECONNRESET; @rejected: it was one).  Sizes are not checked here: rtrs_geom_init. */
+/* Decode an accept, or a reject (@rejected).  -ECONNRESET with @why: too short, wrong magic or
+ * major version.  0: @rsp is set, and its status may be an error.  A positive errno on the wire
+ * becomes -ECONNABORTED, and 0 in a reject becomes -ECONNRESET.  rtrs_geom_init() checks the
+ * sizes. */
 int rtrs_conn_rsp_decode(const void *buf, size_t len, bool rejected, struct rtrs_conn_rsp *rsp,
 			 const char **why);
 
-/* @name at most RTRS_NAME_MAX - 1 characters. */
+/* Encode INFO_REQ with the session name @name, at most RTRS_NAME_MAX - 1 characters. */
 void rtrs_info_req_encode(struct rtrs_msg_info_req *m, const char *name);
-/* -EINVAL: short, wrong type, name empty, or with '/' or '.'.  @name is always terminated. */
+/* Decode INFO_REQ.  -EINVAL: short, wrong type, name empty, or with '/' or '.'.  @name is always
+ * terminated. */
 int rtrs_info_req_decode(const void *buf, size_t len, char name[RTRS_NAME_MAX], const char **why);
-/* May @name be a session name (not empty, fits, neither '/' nor '.')? */
+/* True if @name may be a session name: not empty, short enough, neither '/' nor '.'. */
 bool rtrs_sessname_ok(const char *name);
 
 /* Bytes of an INFO_RSP with @sg_cnt regions. */
@@ -62,16 +67,18 @@ struct rtrs_region {
 	uint32_t key, len;
 };
 
-/* @m has room for rtrs_info_rsp_len(@n). */
+/* Encode INFO_RSP with @n regions.  @m has room for rtrs_info_rsp_len(@n). */
 void rtrs_info_rsp_encode(struct rtrs_msg_info_rsp *m, const struct rtrs_region *regions,
 			  unsigned n);
-/* All of doc/protocol.md 2.5, and the bit check with the queue depth (doc/traps.md 3).  Fills
- * @rbufs[g->queue_depth].  -ECONNRESET with @why. */
+/* Decode INFO_RSP and cut its regions into chunks: fills @rbufs[g->queue_depth].  Checks all of
+ * doc/protocol.md 2.5, and the bits of the queue depth (doc/traps.md 3).  -ECONNRESET with @why. */
 int rtrs_info_rsp_decode(const void *buf, size_t len, const struct rtrs_geom *g,
 			 struct rtrs_rbuf *rbufs, const char **why);
 
+/* Encode the RKEY_RSP that tells the new key @rkey of chunk @buf_id. */
 void rtrs_rkey_rsp_encode(struct rtrs_msg_rkey_rsp *m, uint16_t buf_id, uint32_t rkey);
-/* @msg_id is that of the immediate it came with.  -ECONNRESET with @why. */
+/* Decode an RKEY_RSP.  @msg_id is of the immediate that came with the message.  -ECONNRESET with
+ * @why. */
 int rtrs_rkey_rsp_decode(const void *buf, size_t len, const struct rtrs_geom *g, uint32_t msg_id,
 			 uint32_t *rkey, const char **why);
 

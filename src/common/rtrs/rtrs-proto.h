@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* RTRS 2.0 on the wire: structures, constants, limits.  Facts: doc/protocol.md 1 to 5; names are
- * those of the kernel (drivers/infiniband/ulp/rtrs/rtrs-pri.h).  Nothing but the encoders and
- * decoders of this directory looks into these structs. */
+ * the kernel's (drivers/infiniband/ulp/rtrs/rtrs-pri.h).  Only the encoders and decoders of this
+ * directory look into these structs. */
 #ifndef RTRS_PROTO_H
 #define RTRS_PROTO_H
 
@@ -52,7 +52,7 @@ enum rtrs_imm_type {
 
 struct rtrs_msg_conn_req {		/* private data of connect, doc/protocol.md 1.4 */
 	uint8_t cma_version;		/* 0: overwritten by the CM on AF_IB */
-	uint8_t ip_version;		/* 0: must not look like an IP header there */
+	uint8_t ip_version;		/* 0: must not look like an IP header on AF_IB */
 	le16 magic;
 	le16 version;
 	le16 cid;

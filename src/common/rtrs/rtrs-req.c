@@ -2,8 +2,9 @@
 /* The header of a request in its chunk.  Owns nothing; runs on the caller's thread; a decoder fails
  * with -EINVAL and the broken rule in words: the caller then closes the path.
  *
- * RACE: without key revocation the client may rewrite the chunk at any moment.  So the chunk itself
- * is read only to learn how much to copy, each byte once, and all is checked anew on the copy. */
+ * RACE: without key revocation the client may rewrite the chunk at any moment.  So
+ * rtrs_req_extent() reads the chunk only for the length to copy, each byte once; rtrs_req_decode()
+ * checks all anew on the copy. */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -28,8 +29,8 @@ static size_t desc_len(unsigned sg_cnt)
 	return sg_cnt * sizeof(struct rtrs_sg_desc);
 }
 
-/* Read and check the fixed header at @p, of which @room bytes may be looked at.  Returns NULL or
- * the broken rule. */
+/* Read and check the fixed header at @p, where @room bytes may be read.  Returns NULL or the broken
+ * rule. */
 static const char *shape_read(const struct rtrs_geom *g, const uint8_t *p, uint32_t room,
 			      uint32_t off, uint32_t byte_len, struct req_shape *s)
 {
@@ -106,7 +107,7 @@ int rtrs_req_extent(const struct rtrs_geom *g, const uint8_t *chunk, uint32_t of
 	return 0;
 }
 
-/* Rules that need the descriptor.  Returns NULL or the broken rule. */
+/* Check the rules that need the descriptor.  Returns NULL or the broken rule. */
 static const char *desc_check(const struct rtrs_req *req)
 {
 	if (!req->has_desc)

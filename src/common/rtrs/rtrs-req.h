@@ -40,18 +40,18 @@ struct rtrs_req {
  * Returns the length of both together.  @buf has RTRS_HDR_MAX bytes. */
 size_t rtrs_req_encode(const struct rtrs_req *req, uint8_t *buf);
 
-/* How many bytes from the chunk to copy before decoding, and from where: headers are decoded from a
- * copy because the client may still write the chunk.
- * @off: from the immediate.  @byte_len: of the completion, what the client says it wrote.
- * Reads only the fixed header at @off in @chunk, once each.  The region [*start, *start + *len) is
- * inside the chunk.  -EINVAL with @why: off or header past the chunk, unknown type, usr_len > off,
- * usr_len > RTRS_USR_MAX, data_len > max_io_size, READ with sg_cnt > 1, byte_len that does not fit
- * (3.3). */
+/* The region [*start, *start + *len) of @chunk to copy before decoding: headers are decoded from a
+ * copy because the client may still write the chunk.  @off: from the immediate.  @byte_len: of the
+ * completion, the length that the client claims to have written.
+ *
+ * Reads only the fixed header at @off in @chunk, each byte once.  The region lies inside the chunk.
+ * -EINVAL with @why: off or header past the chunk, unknown type, usr_len > off, usr_len >
+ * RTRS_USR_MAX, data_len > max_io_size, READ with sg_cnt > 1, byte_len that does not fit (3.3). */
 int rtrs_req_extent(const struct rtrs_geom *g, const uint8_t *chunk, uint32_t off,
 		    uint32_t byte_len, uint32_t *start, uint32_t *len, const char **why);
 
-/* Decode the copy made of rtrs_req_extent()'s region.  Checks everything again on the copy, that
- * there is a descriptor exactly when a READ has data, and desc.len == data_len.  need_inval is told
+/* Decode @copy, the copied region of rtrs_req_extent().  Checks the copy again, and also: a
+ * descriptor is there exactly when a READ has data, and desc.len == data_len.  @req has need_inval
  * only with a descriptor; unknown flags are ignored.  -EINVAL with @why. */
 int rtrs_req_decode(const struct rtrs_geom *g, const uint8_t *copy, uint32_t start, uint32_t len,
 		    uint32_t off, uint32_t byte_len, struct rtrs_req *req, const char **why);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Work request chains.  Owns nothing: fills the caller's structs, which he posts.  Runs on the
- * caller's thread; cannot fail. */
+/* Work request chains.  Owns nothing: fills structs of the caller, which the caller posts.  Runs on
+ * the caller's thread; cannot fail. */
 #include <assert.h>
 #include <string.h>
 
@@ -33,7 +33,7 @@ void rtrs_wr_request(struct rtrs_wr_req *w, uint64_t wr_id, bool signaled,
 	w->wr.wr.rdma.rkey = chunk->rkey;
 }
 
-/* A chain in the making: the head, and where the next request is to be linked. */
+/* A chain under construction: the head, and the place of the next link. */
 struct chain {
 	struct ibv_send_wr *head, **tail;
 };

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The event channel and the calls that set connections up.
  *
- * Owns an epoll descriptor (the one users wait on) with the listeners (tcp-listen.c), the sockets
- * in the middle of a handshake (tcp-hs.c) and one timer, which also makes the descriptor readable
- * while an event waits. One thread at a time, but tcp_cm_forget() comes from any, hence cm->lock.
- * A socket leaves the epoll when its connection is reported or up.  Errors are events. */
+ * Owns an epoll descriptor, on which users wait.  The epoll holds the listeners (tcp-listen.c), the
+ * sockets in the middle of a handshake (tcp-hs.c) and a timer.  The timer also makes the descriptor
+ * readable while an event waits.
+ *
+ * A single thread at a time, but any thread calls tcp_cm_forget(), hence cm->lock.  A socket leaves
+ * the epoll when its connection is reported or up.  Errors are events. */
 #include <config.h>
 
 #include <assert.h>
@@ -26,7 +28,7 @@
 #include "tcp-qp.h"
 
 #define CM_ROUND 256			/* sources served in one call, for fairness to the caller */
-#define CM_USER_TIMEOUT_MS 30000	/* bytes unacknowledged for so long mean a dead peer */
+#define CM_USER_TIMEOUT_MS 30000	/* a peer is dead if it acknowledges no bytes for so long */
 
 static void set_timer(struct tcp_cm *cm, uint64_t when_ms)
 {
@@ -45,7 +47,7 @@ static void set_timer(struct tcp_cm *cm, uint64_t when_ms)
 	timerfd_settime(cm->timerfd, 0, &it, NULL);
 }
 
-/* Make the descriptor readable at the next deadline, or at once when something waits. */
+/* Make the descriptor readable at the next deadline, or at once when an event waits. */
 static void update_timer(struct tcp_cm *cm, bool at_once)
 {
 	uint64_t when = CLOCK_NEVER;
@@ -81,8 +83,7 @@ int tcp_cm_watch(struct tcp_cm *cm, int op, int fd, uint32_t events, struct tcp_
 int tcp_cm_conn_watch(struct tcp_conn *c, uint32_t events)
 {
 	int rc = tcp_cm_watch(tcp_cm(c->base.cm), c->in_epoll ? EPOLL_CTL_MOD : EPOLL_CTL_ADD,
-			      c->fd,
-		       events, &c->source);
+			      c->fd, events, &c->source);
 
 	c->in_epoll |= rc == 0;
 	return rc;
@@ -116,7 +117,7 @@ void tcp_cm_start_deadline(struct tcp_conn *c)
 	list_add_tail(&tcp_cm(c->base.cm)->handshakes, &c->hs_link);
 }
 
-static void expire(struct tcp_cm *cm)
+static void cm_expire(struct tcp_cm *cm)
 {
 	uint64_t now = clock_now_ms();
 	struct tcp_listener *l;
@@ -205,8 +206,9 @@ static int take_event(struct tcp_cm *cm, struct fab_event *ev)
 	return 1;
 }
 
-/* Serves a single source at a time, because serving one may free another. */
-static int serve(struct tcp_cm *cm)
+/* Serve a single source, because serving it may free another.  Returns the number of sources, 0 or
+ * 1, or -errno. */
+static int cm_serve_source(struct tcp_cm *cm)
 {
 	struct epoll_event e;
 	int n;
@@ -227,9 +229,9 @@ int tcp_cm_get_event(struct fab_cm *fcm, struct fab_event *ev)
 	int round = 0, n = 1, rc;
 
 	LOCK_SCOPE(&cm->lock);
-	expire(cm);
+	cm_expire(cm);
 	while (!(rc = take_event(cm, ev)) && n > 0 && round++ < CM_ROUND)
-		n = serve(cm);
+		n = cm_serve_source(cm);
 	if (n < 0)
 		rc = n;
 	update_timer(cm, round > CM_ROUND);
@@ -276,7 +278,7 @@ int tcp_cm_resolve(struct fab_conn *conn, const struct fab_addr *src, const stru
 	if (c->fd < 0)
 		return c->fd;
 	if (src) {
-		/* The port is chosen by connect(), where it need not be free towards everybody. */
+		/* connect() chooses the port, which then need not be free towards every peer. */
 		setsockopt(c->fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof(one));
 		if (bind(c->fd, (const struct sockaddr *)&src->ss, src->len)) {
 			rc = -errno;
@@ -295,8 +297,9 @@ int tcp_cm_resolve(struct fab_conn *conn, const struct fab_addr *src, const stru
 	return 0;
 }
 
-/* The kernel refuses anything in the file system that nobody listens at, a directory, too. */
-static int refused(const struct fab_addr *peer)
+/* The errno of a refused connect.  The kernel also refuses files that are no socket, even
+ * directories. */
+static int refused_errno(const struct fab_addr *peer)
 {
 	struct stat st;
 
@@ -319,7 +322,7 @@ int tcp_cm_connect(struct fab_conn *conn, const void *private_data, size_t len)
 	c->hs_len = (uint32_t)len;
 	if (connect(c->fd, (const struct sockaddr *)&c->base.peer.ss, c->base.peer.len) &&
 	    errno != EINPROGRESS)
-		err = errno == ECONNREFUSED ? refused(&c->base.peer) : errno;
+		err = errno == ECONNREFUSED ? refused_errno(&c->base.peer) : errno;
 	LOCK_SCOPE(&cm->lock);
 	tcp_conn_set_state(c, TCP_CONNECTING);
 	tcp_cm_start_deadline(c);
@@ -354,7 +357,7 @@ void tcp_cm_reject(struct fab_conn *conn, const void *private_data, size_t len)
 	struct tcp_conn *c = tcp_conn(conn);
 
 	assert(tcp_conn_state(c) == TCP_REQUESTED);
-	/* If it cannot be sent the peer sees the connection closed, which refuses it as well. */
+	/* Without the frame the peer sees the connection closed, which is a refusal, too. */
 	tcp_hs_send(c->fd, TCP_FRAME_REJECT, 0, private_data, len);
 	tcp_cm_forget(c);
 	tcp_qp_fini(c);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Setting connections up: the cm and the calls of its user (tcp-cm.c), the handshake (tcp-hs.c),
+/* The set-up of connections: the cm and the calls of its user (tcp-cm.c), the handshake (tcp-hs.c),
  * listeners (tcp-listen.c). */
 #ifndef TCP_CM_H
 #define TCP_CM_H
@@ -18,7 +18,7 @@ struct tcp_cm {
 	struct list events;		/* tcp_conn.ev_link */
 	struct tcp_source timer;
 	unsigned strangers;
-	uint64_t timer_ms;		/* what the timer is set to, CLOCK_NEVER: off */
+	uint64_t timer_ms;		/* deadline of the timer; CLOCK_NEVER: off */
 };
 
 struct tcp_listener {
@@ -27,52 +27,68 @@ struct tcp_listener {
 	struct list link;
 	int fd;
 	struct unix_sock name;		/* of an AF_UNIX listener; path NULL: none */
-	uint64_t retry_ms;		/* deaf until then; 0: not deaf */
+	uint64_t retry_ms;		/* deaf until @retry_ms; 0: not deaf */
 };
 
+/* The tcp_cm around @cm. */
 static inline struct tcp_cm *tcp_cm(const struct fab_cm *cm)
 {
 	return container_of(cm, struct tcp_cm, base);
 }
 
-/* ---- for the provider's table: namesakes in fabric.h ---- */
+/* ---- for the provider's table: contracts of the namesakes in fabric.h ---- */
 
+/* Make the epoll, and the timer of deadlines. */
 int tcp_cm_create(struct fab_cm **out);
+/* Close the epoll and the timer, and free the cm. */
 void tcp_cm_destroy(struct fab_cm *fcm);
+/* Serve ready sockets and passed deadlines, until an event can be reported. */
 int tcp_cm_get_event(struct fab_cm *fcm, struct fab_event *ev);
+/* Listen on a TCP address or at a path. */
 int tcp_listen(struct fab_cm *fcm, const struct fab_addr *addr, struct fab_listener **out);
+/* Drop the listener's strangers, and the requests that were not reported. */
 void tcp_listen_destroy(struct fab_listener *fl);
+/* Make the socket, and bind the socket to @src. */
 int tcp_cm_resolve(struct fab_conn *conn, const struct fab_addr *src, const struct fab_addr *dst);
+/* Start connect(2); tcp-hs.c goes on. */
 int tcp_cm_connect(struct fab_conn *conn, const void *private_data, size_t len);
+/* Send ACCEPT; the connection is up. */
 int tcp_cm_accept(struct fab_conn *conn, const void *private_data, size_t len);
+/* Send REJECT, if the socket takes the frame, and free @conn. */
 void tcp_cm_reject(struct fab_conn *conn, const void *private_data, size_t len);
-/* The cm knows @c no longer: out of the epoll, no event.  Any thread. */
+/* Make the cm forget @c: out of the epoll, no event.  Any thread. */
 void tcp_cm_forget(struct tcp_conn *c);
 
-/* ---- among the three; unless it says otherwise with cm->lock held ---- */
+/* ---- among the three; cm->lock held, unless the contract says otherwise ---- */
 
-/* A new non-blocking socket for @addr's family, or -errno.  Any thread. */
+/* Make a non-blocking socket for @addr's family.  Returns the descriptor or -errno.  Any thread. */
 int tcp_cm_socket(const struct fab_addr *addr);
-/* The options of every connection's socket, to or from @peer.  Any thread. */
+/* Set the options that the socket of a connection to or from @peer has.  Any thread. */
 void tcp_cm_set_options(int fd, const struct fab_addr *peer);
-/* epoll_ctl(@op); 0 or -errno.  Any thread. */
+/* Call epoll_ctl(@op) for @fd.  Returns 0 or -errno.  Any thread. */
 int tcp_cm_watch(struct tcp_cm *cm, int op, int fd, uint32_t events, struct tcp_source *src);
+/* Watch the socket of @c for @events, or change the events.  Returns 0 or -errno. */
 int tcp_cm_conn_watch(struct tcp_conn *c, uint32_t events);
-/* Out of epoll and deadlines; a stranger is counted no longer.  Before its state changes. */
+/* Take @c out of the epoll and the deadlines, and a stranger out of the count.  Call before its
+ * state changes. */
 void tcp_cm_conn_unwatch(struct tcp_conn *c);
+/* Give the handshake of @c CM_HANDSHAKE_MS from now on. */
 void tcp_cm_start_deadline(struct tcp_conn *c);
-/* Queue an event; a connection has one at a time. */
+/* Queue an event of @c, which has at most a single event queued. */
 void tcp_cm_report(struct tcp_conn *c, enum fab_event_type type, int status);
 
-/* tcp_source.ready of a connection that is being set up. */
+/* The tcp_source.ready of a connection in its set-up. */
 void tcp_hs_ready(struct tcp_source *src, uint32_t events);
-/* Send a handshake frame, which a fresh socket takes whole.  0 or -errno.  Without cm->lock too. */
+/* Send a handshake frame, which a fresh socket takes whole.  Returns 0 or -errno.  Without cm->lock
+ * too. */
 int tcp_hs_send(int fd, enum tcp_frame_op op, uint8_t flags, const void *data, size_t len);
-/* Fail a set-up whose time is over. */
+/* Fail a set-up whose deadline has passed. */
 void tcp_hs_expire(struct tcp_conn *c);
+/* End the set-up of the active side: UNREACHABLE with @err, and the cause @why. */
 void tcp_hs_fail_active(struct tcp_conn *c, int err, const char *why);
-/* Free a stranger, with the reason in the log or silently. */
+/* Free a stranger, with the reason @why in the log. */
 void tcp_hs_refuse(struct tcp_conn *c, const char *why);
+/* Free a stranger silently. */
 void tcp_hs_drop(struct tcp_conn *c);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns a connection's socket and its failure.
  *
- * A connection ends in one way: something fails it (the first cause is kept), the socket is shut
- * down so that a sleeper wakes up, the poller (tcp-qp.c) flushes what is posted and says -ENOTCONN
- * from then on.  Errors of the socket are causes, never return values of a post.  Any thread. */
+ * A connection ends in a single way: a failure comes, and the first cause is kept.  The socket is
+ * shut down, so that a sleeper wakes up.  The poller (tcp-qp.c) flushes the posted requests and
+ * returns -ENOTCONN from then on.  Errors of the socket are causes, never return values of a post.
+ * Any thread. */
 #include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -58,8 +59,8 @@ void tcp_conn_set_cause(struct tcp_conn *c, const char *fmt, ...)
 	va_end(ap);
 }
 
-/* Say DISCONNECT if the stream is between two frames.  tx->lock held. */
-static void goodbye(struct tcp_conn *c, int status)
+/* Send DISCONNECT with @status, if the stream is between two frames.  tx->lock held. */
+static void send_disconnect(struct tcp_conn *c, int status)
 {
 	struct tcp_frame f = { .op = TCP_FRAME_DISCONNECT, .imm = htobe32((uint32_t)status) };
 	uint8_t hdr[TCP_FRAME_HDR_LEN];
@@ -70,16 +71,16 @@ static void goodbye(struct tcp_conn *c, int status)
 	if (pos != c->tx.tail || atomic_load(&c->tx.error))
 		return;
 	tcp_frame_encode(hdr, &f);
-	/* If it does not fit the peer learns less; it sees the end of the stream all the same. */
+	/* If the socket is full, the peer learns no status, and sees the end of the stream. */
 	(void)!send(c->fd, hdr, sizeof(hdr), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* tx->lock held.
- * ORDER: the poller says drained only after it saw the publication and then had tx->lock, so a
- * connection is not destroyed under the one that fails it. */
-static void hang_up(struct tcp_conn *c, int status)
+/* Tell the peer, shut the socket down and publish the cause.  tx->lock held.
+ * ORDER: the poller returns drained only after seeing the publication and then taking tx->lock, so
+ * no connection is destroyed under the thread that fails it. */
+static void conn_hang_up(struct tcp_conn *c, int status)
 {
-	goodbye(c, status);
+	send_disconnect(c, status);
 	shutdown(c->fd, SHUT_RDWR);
 	fab_conn_tell_cause(&c->base);
 }
@@ -90,7 +91,7 @@ void tcp_conn_fail_tx_locked(struct tcp_conn *c, int status, const char *fmt, ..
 
 	va_start(ap, fmt);
 	if (fab_conn_claim_cause(&c->base, fmt, ap))
-		hang_up(c, status);
+		conn_hang_up(c, status);
 	va_end(ap);
 }
 
@@ -101,7 +102,7 @@ void tcp_conn_fail(struct tcp_conn *c, int status, const char *fmt, ...)
 	va_start(ap, fmt);
 	if (fab_conn_claim_cause(&c->base, fmt, ap)) {
 		LOCK_SCOPE(&c->tx.lock);
-		hang_up(c, status);
+		conn_hang_up(c, status);
 	}
 	va_end(ap);
 }

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A connection of the tcp provider: its record, and its one failure.
+/* A connection of the tcp provider: its record, and its only failure.
  *
- * A connection is a socket, a send ring, a receive machine with its ring (tcp-qp.h) and one
- * failure.  While it is being set up its socket sits in the epoll of its cm (tcp-cm.h); when it is
- * up the socket belongs to fab_poll() and the cm knows nothing of it.  Keys belong to the pd;
- * regions and windows have them (tcp-key.h).
+ * A connection is a socket, a send ring, a receive machine with its ring (tcp-qp.h) and at most a
+ * single failure.  During the set-up the socket sits in the epoll of its cm (tcp-cm.h).  When the
+ * connection is up, the socket belongs to fab_poll() and the cm does not know the connection.  Keys
+ * belong to the pd; regions and windows have keys (tcp-key.h).
  *
  * A file calls only those before it: tcp-frame, tcp-conn, tcp-key, tcp-pd, tcp-mr, tcp-mw, tcp-tx,
  * tcp-rx, tcp-qp; tcp-cm with tcp-hs, tcp-listen; tcp.c, the table of the provider.
  *
- * LOCKS, in the order they may be taken:
+ * LOCKS, in the order of taking:
  *	pd->lock	connections of the pd, allocation of keys; held while a revoke walks
  *	rx->lock	the receive part of fab_poll(): staging, the current frame, its placement.
- *			Only non-blocking reads happen under it
+ *			Only non-blocking reads happen under rx->lock
  *	tx->lock	the send ring and writes to the socket
  *	rx->post_lock	producers of the receive ring
- * cm->lock (events, sockets being set up) is never held together with any of them.  No lock is
+ * cm->lock (events, sockets in their set-up) is never held together with another lock.  No lock is
  * held while a completion handler runs. */
 #ifndef TCP_CONN_H
 #define TCP_CONN_H
@@ -38,12 +38,12 @@ struct tcp_pd;
 struct tcp_sqe {
 	uint8_t hdr[TCP_FRAME_HDR_LEN];
 	uint64_t wr_id;
-	uint64_t left;			/* bytes of header and payload not yet in the socket; of
-					 * BIND_MW and LOCAL_INV, done before they are queued, 0 */
-	uint16_t niov;			/* elements left in iov, first one trimmed */
-	uint16_t iov0;			/* first of them */
+	uint64_t left;			/* bytes of header and payload not yet in the socket; 0:
+					 * BIND_MW and LOCAL_INV, carried out before the queue */
+	uint16_t niov;			/* elements left in iov, the first trimmed */
+	uint16_t iov0;			/* index of the first element left */
 	uint8_t opcode;			/* enum ibv_wc_opcode */
-	uint8_t status;			/* of a failed connection: why it failed, or flushed */
+	uint8_t status;			/* status if the connection fails */
 	bool signaled;
 };
 
@@ -61,12 +61,12 @@ struct tcp_tx {
 	struct tcp_scqe *done;		/* [mask + 1] signaled and sent, not yet polled */
 	uint32_t done_head, done_tail;
 	uint32_t signaled;		/* in ring or done */
-	bool closed;			/* drained: nothing is taken any more */
+	bool closed;			/* drained: posts are refused */
 	/* Read without the lock: */
 	_Atomic bool blocked;		/* the socket is full; POLLOUT is needed */
-	_Atomic int error;		/* errno of a write; tcp_qp_poll() makes it a failure */
+	_Atomic int error;		/* errno of a write, for tcp_qp_poll() to fail with */
 	_Atomic uint32_t ndone;		/* done_tail - done_head */
-	_Atomic int armed;		/* what fab_arm() answered, or 0 when nobody sleeps */
+	_Atomic int armed;		/* events of fab_arm(); 0: no thread sleeps */
 };
 
 /* ---- receive side: tcp-rx.c owns it ---- */
@@ -79,15 +79,15 @@ struct tcp_rqe {
 struct tcp_rx {
 	pthread_mutex_t lock;
 	uint8_t *buf;			/* staging */
-	uint32_t head, tail;		/* unparsed bytes in it */
-	struct tcp_frame frame;		/* whose payload is coming, when in_payload */
+	uint32_t head, tail;		/* unparsed bytes in @buf */
+	struct tcp_frame frame;		/* the current frame, if @in_payload */
 	bool in_payload;
-	bool readable;			/* the socket may have something: recv is worth a call */
-	bool more;			/* the last poll stopped before it had seen everything */
+	bool readable;			/* the socket may have bytes: recv is worth a call */
+	bool more;			/* the last poll stopped early */
 	uint32_t left;			/* payload bytes not yet placed */
-	uint8_t *dst;			/* where the next of them go */
-	uint32_t dst_left;		/* contiguous room there */
-	const struct ibv_sge *sge;	/* rest of the receive's list behind dst */
+	uint8_t *dst;			/* place of the next payload byte */
+	uint32_t dst_left;		/* contiguous room at @dst */
+	const struct ibv_sge *sge;	/* rest of the receive's list behind @dst */
 	struct tcp_key *key;		/* held while placing a write, else NULL */
 
 	pthread_mutex_t post_lock;
@@ -98,7 +98,7 @@ struct tcp_rx {
 	bool closed;			/* post_lock */
 };
 
-/* Elements of a ring for @depth: a power of 2, so that positions need no division. */
+/* The size of a ring for @depth elements: a power of 2, so positions need no division. */
 static inline uint32_t tcp_ring_size(uint32_t depth)
 {
 	uint32_t n = 1;
@@ -120,7 +120,7 @@ enum tcp_state {
 	TCP_DEAD,			/* rejected, unreachable */
 };
 
-/* epoll_event.data points to one of these. */
+/* A source of the epoll; epoll_event.data points to a tcp_source. */
 struct tcp_source {
 	void (*ready)(struct tcp_source *src, uint32_t events);
 };
@@ -128,7 +128,7 @@ struct tcp_source {
 struct tcp_conn {
 	struct fab_conn base;
 	int fd;
-	_Atomic int state;		/* enum tcp_state; UP is final but for fail */
+	_Atomic int state;		/* enum tcp_state; UP is final but for failure */
 	struct tcp_pd *pd;		/* set by tcp_qp_create() */
 	struct list pd_link;
 	bool drained;			/* polling thread */
@@ -149,47 +149,50 @@ struct tcp_conn {
 	int ev_status;
 	uint32_t hs_len;		/* bytes in hs_buf: received, or to send */
 	uint8_t hs_buf[TCP_FRAME_HDR_LEN + FAB_PRIVATE_DATA_MAX];
-	uint32_t pdata_len;		/* of the frame received, in hs_buf behind the header */
+	uint32_t pdata_len;		/* private data received, in hs_buf behind the header */
 };
 
+/* The tcp_conn around @conn. */
 static inline struct tcp_conn *tcp_conn(const struct fab_conn *conn)
 {
 	return container_of(conn, struct tcp_conn, base);
 }
 
+/* The state of @c now.  Any thread. */
 static inline enum tcp_state tcp_conn_state(const struct tcp_conn *c)
 {
 	return (enum tcp_state)atomic_load_explicit(&c->state, memory_order_acquire);
 }
 
+/* Set the state of @c: all writes before are visible to a thread that reads the state. */
 static inline void tcp_conn_set_state(struct tcp_conn *c, enum tcp_state state)
 {
 	atomic_store_explicit(&c->state, (int)state, memory_order_release);
 }
 
-/* Has the connection failed? Any thread. */
+/* True if @c has failed, or is failing.  Any thread. */
 static inline bool tcp_conn_failed(const struct tcp_conn *c)
 {
 	return atomic_load_explicit(&c->base.cause_state, memory_order_acquire) != 0;
 }
 
-/* A connection around @fd (or -1) for @cm.  -ENOMEM. */
+/* Make a connection around @fd (or -1) for @cm.  Returns 0 or -ENOMEM. */
 int tcp_conn_new(struct fab_cm *cm, int fd, struct tcp_conn **out);
-/* Close and free @c, which is of no cm (tcp_cm_forget()) and no pd (tcp_qp_fini()) any more. */
+/* Close and free @c, which has left its cm (tcp_cm_forget()) and its pd (tcp_qp_fini()). */
 void tcp_conn_free(struct tcp_conn *c);
 
-/* Fail @c with the cause in words unless it has failed already, tell the peer @status (enum
- * ibv_wc_status, 0: none) and hang up.  Takes tx->lock. */
+/* Fail @c with the cause in words, unless @c has failed already.  Tells the peer @status (enum
+ * ibv_wc_status, 0: none) and hangs up.  Takes tx->lock. */
 void tcp_conn_fail(struct tcp_conn *c, int status, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* tcp_conn_fail() while the caller holds tx->lock. */
+/* tcp_conn_fail() for a caller that holds tx->lock. */
 void tcp_conn_fail_tx_locked(struct tcp_conn *c, int status, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Only write the cause. */
+/* Write the cause of a connection that is not up; no peer is told. */
 void tcp_conn_set_cause(struct tcp_conn *c, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* The cause is written and the peer told.  Until then the one that fails @c is at it. */
+/* True if the cause is written and the peer told.  Until then a thread may still be failing @c. */
 static inline bool tcp_conn_failure_told(const struct tcp_conn *c)
 {
 	return atomic_load_explicit(&c->base.cause_state, memory_order_acquire) == 2;

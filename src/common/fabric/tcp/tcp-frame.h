@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Frames of the tcp provider, as rtrs-protocol(7) defines them: a header of fixed size, then
- * payload.  Pure; any thread.  The decoder is strict: what a sender of this version never writes
- * is an error, and costs the caller's connection. */
+ * payload.  Pure; any thread.  The decoder is strict: bytes that no sender of this version writes
+ * are an error, for which the caller fails its connection. */
 #ifndef TCP_FRAME_H
 #define TCP_FRAME_H
 
@@ -18,7 +18,7 @@
 #define TCP_FRAME_MAGIC 0x0070637453525452ull
 #define TCP_FRAME_VERSION 1u
 
-#define TCP_FRAME_MSG_MAX 0x40000000u	/* payload of one data frame */
+#define TCP_FRAME_MSG_MAX 0x40000000u	/* payload of a data frame */
 
 /* Bytes of CM messages that the IP port space leaves to the user (doc/protocol.md 1.3). */
 #define TCP_FRAME_CONNECT_MAX 56u
@@ -38,7 +38,7 @@ enum tcp_frame_op {
 	TCP_FRAME_DISCONNECT = 19,
 };
 
-/* On REJECT: refused for its version before anybody was asked; rkey is the version spoken here. */
+/* On REJECT: refused for the version of the CONNECT; rkey is the version spoken here. */
 #define TCP_FRAME_F_VERSION 0x01u
 
 struct tcp_frame {
@@ -46,7 +46,7 @@ struct tcp_frame {
 	uint8_t flags;
 	uint32_t length;	/* payload bytes that follow the header */
 	uint32_t imm;		/* network order, as in verbs; DISCONNECT: enum ibv_wc_status */
-	uint32_t rkey;		/* RDMA_WRITE*: key of the target; SEND_WITH_INV: the key to
+	uint32_t rkey;		/* RDMA_WRITE*: key of the target; SEND_WITH_INV: key to
 				 * invalidate; CONNECT, ACCEPT, REJECT: version */
 	uint64_t addr;		/* RDMA_WRITE*: target; CONNECT, ACCEPT, REJECT: TCP_FRAME_MAGIC */
 };
@@ -63,7 +63,7 @@ struct tcp_frame_wire {
 
 _Static_assert(sizeof(struct tcp_frame_wire) == TCP_FRAME_HDR_LEN, "frame header");
 
-/* @buf: TCP_FRAME_HDR_LEN bytes.  Fields an opcode does not have must be 0 in @f. */
+/* Encode @f into @buf, TCP_FRAME_HDR_LEN bytes.  Fields that the opcode does not have must be 0. */
 static inline void tcp_frame_encode(uint8_t *buf, const struct tcp_frame *f)
 {
 	struct tcp_frame_wire *w = (struct tcp_frame_wire *)buf;
@@ -77,11 +77,12 @@ static inline void tcp_frame_encode(uint8_t *buf, const struct tcp_frame *f)
 	w->addr = le64_put(f->addr);
 }
 
+/* Check @f, all but flags and reserved bits.  Returns NULL or the fault. */
 static inline const char *tcp_frame_check(const struct tcp_frame *f)
 {
 	static const struct {
 		uint32_t length_max;
-		bool known, handshake, imm, rkey, addr;	/* the fields that it has */
+		bool known, handshake, imm, rkey, addr;	/* the fields of the opcode */
 	} ops[] = {
 		[TCP_FRAME_SEND] = { TCP_FRAME_MSG_MAX, true, .imm = false },
 		[TCP_FRAME_SEND_WITH_IMM] = { TCP_FRAME_MSG_MAX, true, .imm = true },
@@ -107,8 +108,8 @@ static inline const char *tcp_frame_check(const struct tcp_frame *f)
 	return ops[f->op].handshake ? "private data too long" : "message too long";
 }
 
-/* @buf: TCP_FRAME_HDR_LEN bytes.  Returns NULL and fills @f, or says what is wrong.  The version of
- * a handshake frame is left to the caller, who may want to answer. */
+/* Decode @buf, TCP_FRAME_HDR_LEN bytes, into @f.  Returns NULL or the fault.  The caller checks the
+ * version of a handshake frame, because the caller may want to answer. */
 static inline const char *tcp_frame_decode(const uint8_t *buf, struct tcp_frame *f)
 {
 	const struct tcp_frame_wire *w = (const struct tcp_frame_wire *)buf;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The handshake: CONNECT, and ACCEPT or REJECT, as rtrs-protocol(7) defines them.
  *
- * Owns nothing; runs under cm->lock on the cm's thread, whenever a socket that is being set up is
- * ready.  A handshake ends with an event or, for a stranger, with the connection gone and a log
- * line. */
+ * Owns nothing; runs under cm->lock on the cm's thread, when a socket in its set-up is ready.  A
+ * handshake ends with an event or, for a stranger, with the connection gone and a log line. */
 #include <config.h>
 
 #include <errno.h>
@@ -18,7 +17,7 @@
 
 static struct log_limit garbage_limit = LOG_LIMIT_INIT(10, 10000);
 
-#define HS_SAID_MAX 60u			/* of what a peer said that is not ours */
+#define HS_SAID_MAX 60u			/* bytes kept of another protocol */
 #define HS_WHY_LEN 128
 
 /* ---- a peer that speaks something else ---- */
@@ -28,22 +27,23 @@ static bool first_byte_ok(uint8_t op)
 	return op == TCP_FRAME_CONNECT || op == TCP_FRAME_ACCEPT || op == TCP_FRAME_REJECT;
 }
 
-/* Protocols that are known by how they begin. */
+/* Protocols that are known by their first bytes. */
 static const struct {
 	const char *begin;
 	uint32_t len;
 	const char *told;
 } others[] = {
-	{ "NBDMAGIC", 8, "it is an NBD server, not an rtrs-server: write the address of "
+	{ "NBDMAGIC", 8, "the peer is an NBD server, not an rtrs-server: write the address of "
 			 "rtrs-server, or use nbdkit's nbd plugin" },
-	{ "{\"ok\"", 5, "it is a control socket, for rtrsctl: write the address of rtrs-server" },
-	{ "\x15\x03", 2, "it does not speak RTRS, but TLS" },
-	{ "\x16\x03", 2, "it does not speak RTRS, but TLS" },
+	{ "{\"ok\"", 5, "the peer is a control socket, for rtrsctl: write the address of "
+		       "rtrs-server" },
+	{ "\x15\x03", 2, "the peer does not speak RTRS, but TLS" },
+	{ "\x16\x03", 2, "the peer does not speak RTRS, but TLS" },
 };
 
-/* The words of the peer of @c: its first line if that is text, as with HTTP, SSH, and SMTP, the
- * protocol if it is known by how it begins, else its first bytes.  @c is at its end, so more than a
- * frame may be read. */
+/* Describe in @why the peer of @c, which speaks another protocol: the protocol, if known by its
+ * first bytes; the first line, if text (HTTP, SSH, SMTP); or the first bytes.  @c is at its end, so
+ * more than a frame may be read. */
 static void peer_said(struct tcp_conn *c, char why[HS_WHY_LEN])
 {
 	char said[HS_SAID_MAX + 1] = "";
@@ -67,15 +67,15 @@ static void peer_said(struct tcp_conn *c, char why[HS_WHY_LEN])
 		n++;
 	}
 	if (n == c->hs_len || n == HS_SAID_MAX || c->hs_buf[n] == '\r' || c->hs_buf[n] == '\n') {
-		snprintf(why, HS_WHY_LEN, "it does not speak RTRS (it said '%s')", said);
+		snprintf(why, HS_WHY_LEN, "the peer does not speak RTRS (it said '%s')", said);
 		return;
 	}
 	for (size_t i = 0; i < MIN(c->hs_len, 8u); i++)
 		snprintf(said + 3 * i, sizeof(said) - 3 * i, " %02x", c->hs_buf[i]);
-	snprintf(why, HS_WHY_LEN, "it does not speak RTRS (its first bytes are%s)", said);
+	snprintf(why, HS_WHY_LEN, "the peer does not speak RTRS (its first bytes are%s)", said);
 }
 
-/* Why nothing came in time. */
+/* The cause when the deadline of @c has passed. */
 static const char *peer_silent(const struct tcp_conn *c)
 {
 	_Static_assert(CM_HANDSHAKE_MS == 10000, "in words here");
@@ -84,16 +84,16 @@ static const char *peer_silent(const struct tcp_conn *c)
 		return "no TCP connection in 10 s: no machine has this address, or a firewall "
 		       "drops it";
 	if (tcp_conn_state(c) == TCP_WAIT_REPLY && !c->hs_len)
-		return "it accepted the connection and said nothing for 10 s: no rtrs-server, or "
-		       "an overloaded one";
+		return "the peer accepted the connection and said nothing for 10 s: no "
+		       "rtrs-server, or an overloaded one";
 	return "no handshake in time";
 }
 
-/* Why the peer has closed the connection. */
+/* The cause when the peer has closed the connection. */
 static const char *peer_closed(const struct tcp_conn *c)
 {
 	if (tcp_conn_state(c) == TCP_WAIT_REPLY && !c->hs_len)
-		return "it closed the connection without an answer: no rtrs-server, or an "
+		return "the peer closed the connection without an answer: no rtrs-server, or an "
 		       "overloaded one";
 	return "peer closed";
 }
@@ -111,7 +111,7 @@ void tcp_hs_refuse(struct tcp_conn *c, const char *why)
 	char addr[FAB_ADDR_STRLEN];
 
 	fab_addr_format(&c->base.peer, addr, sizeof(addr));
-	/* A peer that comes and goes without a word is a monitor, not an attack. */
+	/* A peer that connects and closes without a byte is a monitor, not an attack. */
 	if (c->hs_len)
 		log_limited(&garbage_limit, LOG_LEVEL_WARN, NULL,
 			    "tcp %s: closed during the handshake: %s", addr, why);
@@ -120,7 +120,6 @@ void tcp_hs_refuse(struct tcp_conn *c, const char *why)
 	tcp_hs_drop(c);
 }
 
-/* The active side's set-up is over without a connection. */
 void tcp_hs_fail_active(struct tcp_conn *c, int err, const char *why)
 {
 	tcp_cm_conn_unwatch(c);
@@ -129,7 +128,7 @@ void tcp_hs_fail_active(struct tcp_conn *c, int err, const char *why)
 	tcp_cm_report(c, FAB_EVENT_UNREACHABLE, err);
 }
 
-/* Set-up is over without a connection: a stranger is refused, the active side is told. */
+/* End a set-up without a connection: a stranger is refused, the active side gets an event. */
 static void setup_failed(struct tcp_conn *c, int err, const char *why)
 {
 	if (tcp_conn_state(c) == TCP_STRANGER)
@@ -161,8 +160,9 @@ int tcp_hs_send(int fd, enum tcp_frame_op op, uint8_t flags, const void *data, s
 	return (size_t)n == TCP_FRAME_HDR_LEN + len ? 0 : -ENOBUFS;
 }
 
-/* Read exactly one frame and not a byte more: what follows belongs to fab_poll().  Returns 1 with
- * @f, 0 when bytes are missing, or -errno with @why; NULL: it is not ours at all. */
+/* Read exactly a frame and not a byte more: the bytes behind belong to fab_poll().  Returns 1 with
+ * @f, 0 when bytes are missing, or -errno with @why; NULL: the first byte is of another
+ * protocol. */
 static int read_frame(struct tcp_conn *c, struct tcp_frame *f, const char **why)
 {
 	uint32_t need;
@@ -170,7 +170,8 @@ static int read_frame(struct tcp_conn *c, struct tcp_frame *f, const char **why)
 
 	for (;;) {
 		need = TCP_FRAME_HDR_LEN;
-		/* Before a whole header: who speaks something else may say less, and wait. */
+		/* Checked before a whole header: a peer of another protocol may send less, and
+		 * wait. */
 		if (c->hs_len && !first_byte_ok(c->hs_buf[0])) {
 			*why = NULL;
 			return -EPROTO;
@@ -255,8 +256,9 @@ static void handshake_ready(struct tcp_conn *c)
 		reply_frame(c, &f);
 }
 
-/* A name in the file system belongs to whoever took it last.  False: that is told. */
-static bool is_trusted(struct tcp_conn *c)
+/* True if the listener runs as a user that the cm trusts: any user may have taken the name of an
+ * AF_UNIX address.  False: the connection has failed. */
+static bool peer_is_trusted(struct tcp_conn *c)
 {
 	const struct fab_users *servers = &c->base.cm->servers;
 	struct ucred cred = { .uid = (uid_t)-1 };
@@ -283,12 +285,12 @@ static void connect_ready(struct tcp_conn *c)
 
 	if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &err, &len))
 		err = errno;
-	if (!err && !is_trusted(c))
+	if (!err && !peer_is_trusted(c))
 		return;
 	if (!err)
 		err = -tcp_hs_send(c->fd, TCP_FRAME_CONNECT, 0, c->hs_buf, c->hs_len);
-	/* A server that refuses an address closes without reading.  Its answer has arrived, and is
-	 * read here. */
+	/* A server that refuses an address sends its answer and closes without reading.  The answer
+	 * is read below. */
 	if (err == EPIPE)
 		err = 0;
 	c->hs_len = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Looks keys up: for what a peer writes, for local elements, for an invalidate.  Owns nothing. */
+/* Looks keys up: for writes of a peer, for local elements, for an invalidate.  Owns nothing. */
 #include <stdlib.h>
 
 #include "tcp-key.h"
@@ -67,7 +67,8 @@ bool tcp_key_drop(struct tcp_conn *c, const struct tcp_key *key)
 	return true;
 }
 
-/* Reads the fields without a reference: they are whole if the word is the same before and after. */
+/* Reads the fields without a reference: the fields belong together if the word is the same before
+ * and after. */
 bool tcp_key_local_ok(struct tcp_pd *pd, const struct ibv_sge *sge, int access, uint64_t *at)
 {
 	struct tcp_key *key = key_at(pd, sge->lkey >> 8);
@@ -88,8 +89,8 @@ bool tcp_key_local_ok(struct tcp_pd *pd, const struct ibv_sge *sge, int access, 
 	       range_ok(sge->addr - addr, sge->length, len);
 }
 
-/* RACE: two that invalidate the same key at once: one of them changes the word, the other finds it
- * stale.  The fields are those of @rkey if the word has not changed since they were read. */
+/* RACE: of two threads that invalidate the same key at once, only one changes the word; the other
+ * finds the key stale.  The fields are of @rkey if the word has not changed since the read. */
 const char *tcp_key_invalidate(struct tcp_conn *c, uint32_t rkey, struct tcp_key **out)
 {
 	struct tcp_key *key = key_at(c->pd, rkey >> 8);

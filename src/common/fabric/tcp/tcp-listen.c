@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Listeners and the strangers that come in by them.
+/* Listeners, and the strangers: accepted connections that have not sent a CONNECT.
  *
  * Owns the listening sockets, and accepted connections until their CONNECT_REQUEST is reported.
- * The cm's thread, under cm->lock but for making and closing a listener. Strangers are bounded:
- * the oldest makes room for the newest, and silence costs the connection (the cm's deadlines). */
+ * The cm's thread, under cm->lock; making and closing a listener take the lock themselves.
+ * Strangers are bounded: the oldest makes room for the newest, and silence costs the connection
+ * (the cm's deadlines). */
 #include <config.h>
 
 #include <errno.h>
@@ -27,8 +28,8 @@
 
 static struct log_limit accept_limit = LOG_LIMIT_INIT(1, 10000);
 
-/* The other end of an AF_UNIX socket is known by its user and its process, whatever name it has
- * given to itself. */
+/* Name the peer of an AF_UNIX socket by its user and its process; the name that the peer gave its
+ * socket is ignored. */
 static void stranger_name(int fd, struct fab_addr *peer)
 {
 	struct ucred cred = { .uid = (uid_t)-1 };
@@ -66,15 +67,15 @@ static void stranger_add(struct tcp_listener *l, int fd, const struct fab_addr *
 		tcp_hs_drop(c);
 }
 
-/* The peer hears why, although nothing of its own is read. */
+/* Send the peer the refusal, although nothing of the peer is read. */
 static void stranger_refuse_at_once(const struct tcp_cm *cm, int fd)
 {
 	tcp_hs_send(fd, TCP_FRAME_REJECT, 0, cm->base.refusal, cm->base.refusal_len);
 	close(fd);
 }
 
-/* The oldest makes room: an honest peer sends its CONNECT at once, so it is never among the oldest
- * for long, however many say nothing. */
+/* Drop the oldest stranger, if the strangers are too many.  An honest peer sends its CONNECT at
+ * once, and so is never the oldest for long, however many peers are silent. */
 static void stranger_make_room(struct tcp_cm *cm)
 {
 	struct tcp_conn *c;
@@ -116,12 +117,12 @@ static void listener_ready(struct tcp_source *src, uint32_t events)
 			l->retry_ms = clock_now_ms() + CM_ACCEPT_RETRY_MS;
 			tcp_cm_watch(cm, EPOLL_CTL_MOD, l->fd, 0, &l->source);
 		}
-		/* EAGAIN, or an error of the connection that is gone already (accept(2)). */
+		/* EAGAIN, or an error of a connection that is gone already (accept(2)). */
 		return;
 	}
 }
 
-/* The umask says who may connect (unix(7)), as with NBD servers. */
+/* The umask decides which users may connect (unix(7)), as with NBD servers. */
 static int listen_unix(struct tcp_listener *l, const struct fab_addr *addr)
 {
 	const struct sockaddr_un *un = (const struct sockaddr_un *)&addr->ss;
@@ -143,7 +144,7 @@ static int listen_inet(struct tcp_listener *l, const struct fab_addr *addr)
 	if (l->fd < 0)
 		return l->fd;
 	setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	/* So that [::]:PORT and 0.0.0.0:PORT are two addresses, as they are written. */
+	/* [::]:PORT and 0.0.0.0:PORT are two addresses, as their texts are. */
 	if (addr->ss.ss_family == AF_INET6)
 		setsockopt(l->fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
 	if (bind(l->fd, (const struct sockaddr *)&addr->ss, addr->len) ||
@@ -206,7 +207,7 @@ void tcp_listen_destroy(struct fab_listener *fl)
 		if (c->listener == l)
 			tcp_hs_drop(c);
 	}
-	/* Requests nobody has seen yet. */
+	/* Requests that were not reported. */
 	list_for_each_safe(c, tmp, &cm->events, ev_link) {
 		if (c->listener == l) {
 			list_del(&c->ev_link);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns memory regions; their keys are in tcp-pd.c's table. */
+/* Owns memory regions; their keys are in the table of tcp-pd.c. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "tcp-key.h"
 
-static struct tcp_mr *to_mr(struct ibv_mr *mr)
+static struct tcp_mr *to_tcp_mr(struct ibv_mr *mr)
 {
 	return container_of(mr, struct tcp_mr, base.ibv);
 }
@@ -26,7 +26,7 @@ static void mr_set(struct tcp_mr *mr, void *addr, size_t length, uint64_t iova, 
 
 int tcp_mr_rereg(struct ibv_mr *ibv, void *addr, size_t length, uint64_t iova, int access)
 {
-	struct tcp_mr *mr = to_mr(ibv);
+	struct tcp_mr *mr = to_tcp_mr(ibv);
 
 	if (atomic_load(&mr->windows))
 		return -EBUSY;
@@ -36,7 +36,7 @@ int tcp_mr_rereg(struct ibv_mr *ibv, void *addr, size_t length, uint64_t iova, i
 
 int tcp_mr_suspend(struct ibv_mr *ibv, bool closed)
 {
-	struct tcp_mr *mr = to_mr(ibv);
+	struct tcp_mr *mr = to_tcp_mr(ibv);
 
 	if (atomic_load(&mr->windows))
 		return -EBUSY;
@@ -66,7 +66,7 @@ struct ibv_mr *tcp_mr_reg(struct fab_pd *fpd, void *addr, size_t length, uint64_
 
 void tcp_mr_dereg(struct ibv_mr *ibv)
 {
-	struct tcp_mr *mr = to_mr(ibv);
+	struct tcp_mr *mr = to_tcp_mr(ibv);
 
 	assert(!atomic_load(&mr->windows));
 	mr_set(mr, NULL, 0, 0, 0);

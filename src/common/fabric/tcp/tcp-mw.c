@@ -11,7 +11,7 @@ struct tcp_mw {
 	struct tcp_key *key;
 };
 
-static struct tcp_mw *to_mw(struct ibv_mw *mw)
+static struct tcp_mw *to_tcp_mw(struct ibv_mw *mw)
 {
 	return container_of(mw, struct tcp_mw, base.ibv);
 }
@@ -34,8 +34,8 @@ struct ibv_mw *tcp_mw_alloc(struct fab_pd *pd, enum ibv_mw_type type)
 	return &mw->base.ibv;
 }
 
-/* Whatever the window is bound to, it is not any more, and is called @tag. */
-static void unbind(struct tcp_mw *mw, uint8_t tag)
+/* Unbind @mw, if bound, and make its key dead as @tag. */
+static void window_unbind(struct tcp_mw *mw, uint8_t tag)
 {
 	bool bound = tcp_key_alive(mw->key);
 
@@ -47,9 +47,9 @@ static void unbind(struct tcp_mw *mw, uint8_t tag)
 
 int tcp_mw_dealloc(struct ibv_mw *ibv)
 {
-	struct tcp_mw *mw = to_mw(ibv);
+	struct tcp_mw *mw = to_tcp_mw(ibv);
 
-	unbind(mw, (uint8_t)(tcp_key_number(mw->key) + 1));
+	window_unbind(mw, (uint8_t)(tcp_key_number(mw->key) + 1));
 	tcp_pd_key_free(tcp_pd(mw->base.pd), mw->key);
 	free(mw);
 	return 0;
@@ -58,7 +58,7 @@ int tcp_mw_dealloc(struct ibv_mw *ibv)
 const char *tcp_mw_bind(struct tcp_conn *c, const struct ibv_send_wr *wr)
 {
 	const struct ibv_mw_bind_info *info = &wr->bind_mw.bind_info;
-	struct tcp_mw *mw = to_mw(wr->bind_mw.mw);
+	struct tcp_mw *mw = to_tcp_mw(wr->bind_mw.mw);
 	struct tcp_mr *mr = container_of(info->mr, struct tcp_mr, base.ibv);
 	uint8_t tag = (uint8_t)wr->bind_mw.rkey;
 	uint64_t name = info->mw_access_flags & IBV_ACCESS_ZERO_BASED ? 0 : info->addr;
@@ -68,7 +68,7 @@ const char *tcp_mw_bind(struct tcp_conn *c, const struct ibv_send_wr *wr)
 		return why;
 	if (mw->base.ibv.type == IBV_MW_TYPE_2 && tcp_key_alive(mw->key))
 		return "a window of type 2 that is bound";
-	unbind(mw, tag);
+	window_unbind(mw, tag);
 	if (info->length) {
 		atomic_fetch_add(&mr->windows, 1);
 		tcp_key_publish(mw->key, tag,

@@ -33,7 +33,8 @@ void tcp_pd_destroy(struct fab_pd *fpd)
 	free(pd);
 }
 
-/* pd->lock held. */
+/* An unused entry: a freed entry, or the next index.  NULL: no memory or all taken.  pd->lock
+ * held. */
 static struct tcp_key *key_new(struct tcp_pd *pd)
 {
 	struct tcp_key *key = pd->free, *keys;

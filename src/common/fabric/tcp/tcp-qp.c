@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the queues of a connection: one poll drives both directions, and drains them when the
+/* Owns the queues of a connection: the poll drives both directions, and drains the queues when the
  * connection has failed.  A single thread at a time polls and arms; any thread asks whether to arm
  * again. */
 #include <errno.h>
@@ -52,9 +52,10 @@ void tcp_qp_fini(struct tcp_conn *c)
 
 /* ---- poll ---- */
 
-/* RACE: a post on another thread may slip in until both rings are closed; it is flushed by the next
- * round.  A closed send ring alone is harmless: posts to a failed connection may be refused. */
-static int drain(struct tcp_conn *c, struct ibv_wc *wc, int n, int got)
+/* RACE: a post on another thread may slip in until both rings are closed; the next round flushes
+ * such a post.  A closed send ring alone is harmless: posts to a failed connection may be
+ * refused. */
+static int qp_drain(struct tcp_conn *c, struct ibv_wc *wc, int n, int got)
 {
 	got += tcp_tx_flush(c, wc + got, n - got);
 	got += tcp_rx_flush(c, wc + got, n - got);
@@ -76,9 +77,9 @@ int tcp_qp_poll(struct fab_conn *conn, struct ibv_wc *wc, int n)
 
 	if (c->drained)
 		return -ENOTCONN;
-	/* Until then the bytes of the socket are the handshake's. */
+	/* Before UP the bytes of the socket belong to the handshake. */
 	if (tcp_conn_state(c) != TCP_UP)
-		return tcp_conn_failed(c) ? drain(c, wc, n, 0) : 0;
+		return tcp_conn_failed(c) ? qp_drain(c, wc, n, 0) : 0;
 	if (atomic_load_explicit(&tx->armed, memory_order_relaxed))
 		atomic_store(&tx->armed, 0);
 	if (!tcp_tx_idle(c))
@@ -95,12 +96,12 @@ int tcp_qp_poll(struct fab_conn *conn, struct ibv_wc *wc, int n)
 			tcp_conn_fail(c, 0, "%s", strerror(err));
 	}
 	if (__builtin_expect(tcp_conn_failed(c), 0))
-		return drain(c, wc, n, got);
+		return qp_drain(c, wc, n, got);
 	return got;
 }
 
-/* RACE: a post that fills the socket after we looked sees armed (need_rearm), one before is seen
- * here; both sides use sequentially consistent accesses. */
+/* RACE: a post that fills the socket after tcp_qp_arm() has read @blocked sees @armed (need_rearm);
+ * an earlier post is seen here.  Both sides use sequentially consistent accesses. */
 int tcp_qp_arm(struct fab_conn *conn, short *events)
 {
 	struct tcp_conn *c = tcp_conn(conn);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The receive side: a byte stream to placed data and completions.
  *
- * Owns the staging buffer, the frame in progress and the ring of posted receives, which is filled
- * under rx->post_lock and consumed under rx->lock.  The polling thread runs the machine under
- * rx->lock: one read fills staging, frames are parsed from it, and payload that is not staged is
- * read straight to its place.  Bytes of the peer are checked at the header, before anything is
- * placed.  A mistake of the peer fails the connection with the reason.  Ends when a failed
- * connection has flushed the ring and tcp_rx_close() finds none left. */
+ * Owns the staging buffer, the current frame and the ring of posted receives, which is filled under
+ * rx->post_lock and consumed under rx->lock.  The polling thread runs the machine under rx->lock.
+ * A read fills staging, the machine parses frames from staging, and reads payload that is not
+ * staged straight to its place.
+ *
+ * The header is checked before any byte of the peer is placed.  A mistake of the peer fails the
+ * connection with the reason.  Ends when a failed connection has flushed the ring and
+ * tcp_rx_close() finds no receive left. */
 #include <assert.h>
 #include <errno.h>
 #include <endian.h>
@@ -21,11 +23,11 @@
 #include "tcp-qp.h"
 
 #define RX_STAGING (32u << 10)
-/* Behind a large payload mostly comes another: stage little more than its header, so that it is
- * read to its place and not copied there. */
+/* Another large payload mostly follows a large payload: stage little more than its header, so that
+ * the payload is read to its place without a copy. */
 #define RX_LARGE (16u << 10)
 #define RX_AHEAD 512u
-#define RX_POLL_BYTES (512u << 10)	/* of one fab_poll(), for fairness among connections */
+#define RX_POLL_BYTES (512u << 10)	/* of a fab_poll(), for fairness among connections */
 
 size_t tcp_rx_memory(const struct fab_qp_attr *attr)
 {
@@ -59,7 +61,7 @@ void tcp_rx_fini(struct tcp_conn *c)
 
 /* ---- the ring of posted receives ---- */
 
-/* Oldest posted receive, or NULL; stays until rq_pop().  rx->lock held, for both. */
+/* The oldest posted receive, which stays until rq_pop(), or NULL.  rx->lock held, for both. */
 static const struct tcp_rqe *rq_first(struct tcp_rx *rx, const struct ibv_sge **sges)
 {
 	uint32_t head = atomic_load_explicit(&rx->rq_head, memory_order_relaxed);
@@ -125,8 +127,8 @@ int tcp_rx_post(struct fab_conn *conn, const struct ibv_recv_wr *wr)
 
 /* ---- frames ---- */
 
-/* The peer did what costs it the connection.  Like a NIC, a request that would have consumed a
- * receive completes it with @status.  Returns the completions written, 0 or 1. */
+/* Fail the connection, because the peer broke a rule.  A request that would have consumed a receive
+ * completes that receive with @status, as on a NIC.  Returns the completions written, 0 or 1. */
 static int rx_violation(struct tcp_conn *c, struct ibv_wc *wc, enum ibv_wc_status status,
 			const char *what)
 {
@@ -169,7 +171,7 @@ static int rx_complete(struct tcp_conn *c, struct ibv_wc *wc)
 			      "an immediate met no posted receive");
 		return 0;
 	}
-	/* Nothing is being placed under it: its connection, this one, is between two messages. */
+	/* No placement runs under the key: its connection, @c, is between two messages. */
 	if (f->op == TCP_FRAME_SEND_WITH_INV &&
 	    (why = tcp_key_invalidate(c, f->rkey, &(struct tcp_key *){ NULL }))) {
 		snprintf(what, sizeof(what), "remote invalidate of %s", why);
@@ -237,7 +239,7 @@ static int rx_start_send(struct tcp_conn *c, struct ibv_wc *wc)
 	return 0;
 }
 
-/* The peer's DISCONNECT tells why. */
+/* Fail the connection with the @status of the peer's DISCONNECT in words. */
 static void rx_disconnected(struct tcp_conn *c, uint32_t status)
 {
 	static const char *const reasons[] = {
@@ -245,7 +247,7 @@ static void rx_disconnected(struct tcp_conn *c, uint32_t status)
 		[IBV_WC_BAD_RESP_ERR] = ": bad frame",
 		[IBV_WC_REM_INV_REQ_ERR] = ": invalidate of a key that is no bound window",
 		[IBV_WC_REM_ACCESS_ERR] = ": remote access error",
-		[IBV_WC_RNR_RETRY_EXC_ERR] = ": it had no receive posted",
+		[IBV_WC_RNR_RETRY_EXC_ERR] = ": no receive was posted",
 	};
 	const char *reason = status < ARRAY_SIZE(reasons) ? reasons[status] : NULL;
 
@@ -255,7 +257,7 @@ static void rx_disconnected(struct tcp_conn *c, uint32_t status)
 		tcp_conn_fail(c, 0, "peer failed the connection%s", reason ? reason : "");
 }
 
-/* A whole header is staged. */
+/* Begin the frame whose header is staged.  Returns the completions written to @wc, 0 or 1. */
 static int rx_header(struct tcp_conn *c, struct ibv_wc *wc)
 {
 	struct tcp_rx *rx = &c->rx;
@@ -285,7 +287,7 @@ static int rx_header(struct tcp_conn *c, struct ibv_wc *wc)
 	}
 }
 
-/* Make dst name where the next payload byte goes; SENDs move along the receive's list. */
+/* Set rx->dst to the place of the next payload byte; a SEND moves along the receive's list. */
 static void rx_next_dst(struct tcp_rx *rx)
 {
 	while (rx->dst_left == 0) {
@@ -295,7 +297,7 @@ static void rx_next_dst(struct tcp_rx *rx)
 	}
 }
 
-/* @n bytes of payload are where they belong. */
+/* Count @n placed bytes of payload. */
 static void rx_placed(struct tcp_rx *rx, uint32_t n)
 {
 	rx->dst += n;
@@ -303,7 +305,8 @@ static void rx_placed(struct tcp_rx *rx, uint32_t n)
 	rx->left -= n;
 }
 
-/* Consume staged bytes until they end, @n completions are there or the connection fails. */
+/* Consume staged bytes, until no more are staged, @n completions are written or the connection
+ * fails. */
 static int rx_parse(struct tcp_conn *c, struct ibv_wc *wc, int n)
 {
 	struct tcp_rx *rx = &c->rx;
@@ -332,7 +335,8 @@ static int rx_parse(struct tcp_conn *c, struct ibv_wc *wc, int n)
 	return got;
 }
 
-/* A write that failed has taken the socket's error away, and a read then sees only the end. */
+/* Fail the connection at the end of the stream.  A failed write has consumed the socket's error,
+ * and a read then sees only the end. */
 static void rx_end_of_stream(struct tcp_conn *c, ssize_t n)
 {
 	const struct tcp_rx *rx = &c->rx;
@@ -347,7 +351,7 @@ static void rx_end_of_stream(struct tcp_conn *c, ssize_t n)
 }
 
 /* Read once: the missing payload straight to its place, the bytes behind into staging.  Returns the
- * bytes read; 0 when there are none or the stream is over. */
+ * bytes read; 0 without bytes or at the end of the stream. */
 static size_t rx_fill(struct tcp_conn *c)
 {
 	struct tcp_rx *rx = &c->rx;

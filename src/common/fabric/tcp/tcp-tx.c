@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The send side: work requests to frames.
  *
- * Owns the send ring of a connection and all writes to its socket, under tx->lock.  A post has what
- * concerns windows done (tcp-mw.c), copies the chain into the ring and writes as much as the socket
- * takes with one system call; the rest is left to the poller.  A request is done when its last byte
- * is in the socket.  Ends drained, when tcp_tx_close() finds nothing left.  A write error is kept
- * in tx->error: the poller fails the connection after it has read what the peer still had to
- * say. */
+ * Owns the send ring of a connection and all writes to its socket, under tx->lock.  A post carries
+ * out binds and invalidates (tcp-mw.c), copies the chain into the ring and writes with a single
+ * system call.  The poller writes the rest, if the socket was full.  A request is done when its
+ * last byte is in the socket.
+ *
+ * Ends drained, when tcp_tx_close() finds nothing left.  A write error is kept in tx->error: the
+ * poller fails the connection after reading the last bytes of the peer. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +68,7 @@ static struct iovec *tx_iov(struct tcp_tx *tx, uint32_t pos)
 	return tx->iov + (size_t)(pos & tx->mask) * (1 + tx->max_sge);
 }
 
-/* Header and payload of @wr in the iovecs of @sqe.  Returns NULL, or what is wrong. */
+/* Put header and payload of @wr into the iovecs of @sqe.  Returns NULL or the fault. */
 static const char *tx_frame(struct tcp_conn *c, const struct ibv_send_wr *wr,
 			    const struct tx_op *op, struct tcp_sqe *sqe)
 {
@@ -98,12 +99,13 @@ static const char *tx_frame(struct tcp_conn *c, const struct ibv_send_wr *wr,
 	return NULL;
 }
 
-/* Copy @wr into the ring.  Returns NULL, or what is wrong with it, with the errno in @err. */
+/* Copy @wr into the ring.  Returns NULL, or the fault with the errno in @err. */
 static const char *tx_enqueue(struct tcp_conn *c, const struct ibv_send_wr *wr, int *err)
 {
 	struct tcp_tx *tx = &c->tx;
 	struct tcp_sqe *sqe = &tx->ring[tx->tail & tx->mask];
-	const struct tx_op *op = &tx_ops[wr->opcode];	/* fab_post_send() lets no other through */
+	const struct tx_op *op = &tx_ops[wr->opcode];	/* fab_post_send() lets no other opcode
+							 * through */
 	bool signaled = wr->send_flags & IBV_SEND_SIGNALED;
 
 	*err = -ENOMEM;
@@ -134,7 +136,7 @@ static void tx_done(struct tcp_tx *tx, const struct tcp_sqe *sqe)
 	atomic_store(&tx->ndone, tx->done_tail - tx->done_head);
 }
 
-/* @n bytes have gone out. */
+/* Advance the ring by @n bytes that the socket took. */
 static void tx_advance(struct tcp_tx *tx, size_t n)
 {
 	while (n) {
@@ -160,14 +162,14 @@ static void tx_advance(struct tcp_tx *tx, size_t n)
 	}
 }
 
-/* Requests that send nothing are done when it is their turn. */
+/* Complete requests that send nothing, when they are the oldest. */
 static void tx_skip_local(struct tcp_tx *tx)
 {
 	while (tx->head != tx->tail && tx->ring[tx->head & tx->mask].left == 0)
 		tx_done(tx, &tx->ring[tx->head++ & tx->mask]);
 }
 
-/* Gather what waits into @iov.  Returns how many elements, and the bytes in @bytes. */
+/* Gather waiting requests into @iov.  Returns the number of elements, and the bytes in @bytes. */
 static unsigned tx_gather(struct tcp_tx *tx, struct iovec *iov, size_t *bytes)
 {
 	unsigned n = 0;
@@ -219,13 +221,14 @@ static void tx_write(struct tcp_conn *c)
 			return;
 		}
 	}
-	/* From the start again: a small part of a deep ring stays in the cache. */
+	/* Begin at the start again: a small part of a deep ring stays in the cache. */
 	tx->head = tx->tail = 0;
 	atomic_store(&tx->blocked, false);
 }
 
-/* Carry out what concerns windows.  Returns the first request that cannot be, with its @status and
- * @why, or NULL.  Not under our lock: what is revoked may have to be stopped first. */
+/* Carry out the binds and invalidates of the chain.  Returns the first request that breaks a rule,
+ * with its @status and @why, or NULL.  tx->lock must not be held: a revoke may have to stop
+ * placements first. */
 static const struct ibv_send_wr *tx_windows(struct tcp_conn *c, const struct ibv_send_wr *wr,
 					    enum ibv_wc_status *status, const char **why)
 {
@@ -254,7 +257,7 @@ int tcp_tx_post(struct fab_conn *conn, const struct ibv_send_wr *wr)
 
 	if (tcp_conn_state(c) != TCP_UP)
 		return -EINVAL;
-	/* Of a failed connection they only flush. */
+	/* On a failed connection requests only flush. */
 	if (!tcp_conn_failed(c))
 		bad = tx_windows(c, wr, &status, &bad_why);
 	LOCK_SCOPE(&tx->lock);
@@ -286,7 +289,7 @@ static void tx_wc(struct tcp_conn *c, struct ibv_wc *wc, uint64_t wr_id, enum ib
 	};
 }
 
-/* tx->lock held. */
+/* Take completions of @done.  tx->lock held. */
 static int tx_reap(struct tcp_conn *c, struct ibv_wc *wc, int n)
 {
 	struct tcp_tx *tx = &c->tx;

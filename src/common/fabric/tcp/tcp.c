@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The tcp provider: its table, and small parts of it.  tcp-conn.h says how it is built. */
+/* The tcp provider: its table, and small functions of the table.  tcp-conn.h says how tcp is
+ * built. */
 #include "tcp-cm.h"
 #include "tcp-key.h"
 #include "tcp-qp.h"
@@ -41,7 +42,7 @@ static int listener_query_device(const struct fab_listener *l, struct fab_device
 	return 0;
 }
 
-static void disconnect(struct fab_conn *conn, const char *cause)
+static void conn_disconnect(struct fab_conn *conn, const char *cause)
 {
 	struct tcp_conn *c = tcp_conn(conn);
 
@@ -83,5 +84,5 @@ const struct fab_provider fab_tcp = {
 	.poll = tcp_qp_poll,
 	.arm = tcp_qp_arm,
 	.need_rearm = tcp_qp_need_rearm,
-	.disconnect = disconnect,
+	.disconnect = conn_disconnect,
 };

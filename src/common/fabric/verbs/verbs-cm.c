@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns event channels, and the ids of connections from their beginning to their end: librdmacm.
+/* Owns event channels, and the ids of connections from creation to destruction: librdmacm.
  *
- * Thread of the cm, but a connection may be destroyed on any.  A step of the set-up that fails at
- * once returns an error; what fails later is an event (verbs-event.c). */
+ * Thread of the cm, but any thread may destroy a connection.  A step of the set-up that fails at
+ * once returns an error; a later failure is an event (verbs-event.c). */
 #include <config.h>
 
 #include <errno.h>
@@ -98,7 +98,8 @@ static int verbs_conn_create(struct fab_cm *cm, struct fab_conn **out)
 	return 0;
 }
 
-/* Keep @c's id for its device?  Not one whose peer waits for its end.  cm->lock held. */
+/* Keep @c's id for its device, if the device's record has none.  An id whose peer waits for its end
+ * is not kept.  True: kept.  cm->lock held. */
 static bool keep_id(struct verbs_cm *cm, struct verbs_conn *c)
 {
 	struct verbs_dev *dev;
@@ -124,7 +125,7 @@ static void verbs_conn_destroy(struct fab_conn *conn)
 	bool keep;
 
 	verbs_conn_fini(c);
-	/* RACE: the cm's thread may be looking at an event of it. */
+	/* RACE: the cm's thread may be handling an event of @c. */
 	pthread_mutex_lock(&cm->lock);
 	c->id->context = NULL;
 	keep = keep_id(cm, c);
@@ -153,8 +154,8 @@ static int verbs_resolve(struct fab_conn *conn, const struct fab_addr *src,
 	return 0;
 }
 
-/* As the kernel's modules (doc/protocol.md 1.2): no RDMA READ or atomics, and endless patience with
- * a peer that has no receive posted. */
+/* The parameters of the kernel's modules (doc/protocol.md 1.2): no RDMA READ or atomics, and
+ * endless retries to a peer that has no receive posted. */
 static struct rdma_conn_param conn_param(const void *private_data, size_t len)
 {
 	return (struct rdma_conn_param){
@@ -193,7 +194,7 @@ static void verbs_reject(struct fab_conn *conn, const void *private_data, size_t
 	verbs_conn_destroy(conn);
 }
 
-/* Known of the drivers' queues: an entry has 64 bytes for itself, for each element of a list and
+/* Counts like the drivers' queues: an entry has 64 bytes for itself, for each element of a list and
  * for its completion. */
 static size_t verbs_qp_memory(const struct fab_qp_attr *attr)
 {

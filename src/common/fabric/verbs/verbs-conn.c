@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns a connection's queue pair, CQ and completion channel; see verbs-priv.h for how it fails and
- * drains.  Polls on one thread; errors as fabric.h says.  Posting: verbs-post.c. */
+/* Owns a connection's queue pair, CQ and completion channel; verbs-priv.h says how a connection
+ * fails and drains.  A single thread polls; errors as fabric.h says.  Posting: verbs-post.c. */
 #include <config.h>
 
 #include <errno.h>
@@ -61,7 +61,8 @@ static int create_cq(struct verbs_conn *c, int cqe)
 	return c->cq ? 0 : errno ? -errno : -ENOMEM;
 }
 
-/* A device that has no room for inline data, or for so much, refuses the queue pair. */
+/* Try with inline data first: a device without room for VERBS_INLINE bytes refuses the queue
+ * pair. */
 static int create_qp(struct verbs_conn *c, struct ibv_pd *pd, const struct ibv_qp_init_attr *wanted)
 {
 	struct ibv_qp_init_attr init = *wanted;
@@ -76,7 +77,7 @@ static int create_qp(struct verbs_conn *c, struct ibv_pd *pd, const struct ibv_q
 	return 0;
 }
 
-/* Objects made half are freed with the connection. */
+/* After an error verbs_conn_fini() frees the objects made so far. */
 int verbs_conn_create_qp(struct fab_conn *conn, struct fab_pd *fab_pd,
 			 const struct fab_qp_attr *attr)
 {
@@ -121,7 +122,7 @@ int verbs_conn_create_qp(struct fab_conn *conn, struct fab_pd *fab_pd,
 /* ---- failure ---- */
 
 /* post_lock held. */
-static void fail_locked(struct verbs_conn *c)
+static void conn_start_failing(struct verbs_conn *c)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 	struct ibv_send_wr marker = { .wr_id = MARKER_ID, .opcode = IBV_WR_RDMA_WRITE,
@@ -134,7 +135,7 @@ static void fail_locked(struct verbs_conn *c)
 	if (!c->id->qp)
 		return;
 	ibv_modify_qp(c->id->qp, &attr, IBV_QP_STATE);
-	rdma_disconnect(c->id);		/* fails when there is no connection: nobody to tell */
+	rdma_disconnect(c->id);		/* fails without a connection: no peer to tell */
 	if (ibv_post_send(c->id->qp, &marker, &bad)) {
 		LOCK_SCOPE(&c->cq_lock);
 		c->marker_back = true;
@@ -148,7 +149,7 @@ void verbs_conn_fail_locked(struct verbs_conn *c, const char *fmt, ...)
 	va_start(ap, fmt);
 	fab_conn_note_cause(&c->fab, fmt, ap);
 	va_end(ap);
-	fail_locked(c);
+	conn_start_failing(c);
 }
 
 void verbs_conn_fail(struct verbs_conn *c, const char *fmt, ...)
@@ -159,7 +160,7 @@ void verbs_conn_fail(struct verbs_conn *c, const char *fmt, ...)
 	fab_conn_note_cause(&c->fab, fmt, ap);
 	va_end(ap);
 	LOCK_SCOPE(&c->post_lock);
-	fail_locked(c);
+	conn_start_failing(c);
 }
 
 void verbs_conn_disconnect(struct fab_conn *conn, const char *cause)
@@ -169,9 +170,9 @@ void verbs_conn_disconnect(struct fab_conn *conn, const char *cause)
 
 /* ---- completions, cq_lock held ---- */
 
-/* A receive that tells of an invalidate.  rxe shows the kernel's value of the flag (doc/verbs.md
- * Q3), and carries out what is not the peer's to ask for (doc/verbs.md Q7). */
-static void translate_inv(struct verbs_conn *c, struct ibv_wc *wc)
+/* Check a receive with an invalidate.  rxe shows the kernel's value of the flag (doc/verbs.md Q3).
+ * rxe also carries out invalidates that the peer must not ask for (doc/verbs.md Q7). */
+static void wc_translate_inv(struct verbs_conn *c, struct ibv_wc *wc)
 {
 	const unsigned inv = IBV_WC_WITH_INV | IBV_WC_IP_CSUM_OK;
 
@@ -183,8 +184,8 @@ static void translate_inv(struct verbs_conn *c, struct ibv_wc *wc)
 		wc->status = IBV_WC_REM_INV_REQ_ERR;
 }
 
-/* Translate a completion of the device in place.  False: no user hears of this completion. */
-static bool translate(struct verbs_conn *c, struct ibv_wc *wc)
+/* Translate a completion of the device in place.  False: the completion is not for the user. */
+static bool wc_translate(struct verbs_conn *c, struct ibv_wc *wc)
 {
 	struct verbs_sqe *sqe;
 	uint32_t pos;
@@ -195,7 +196,7 @@ static bool translate(struct verbs_conn *c, struct ibv_wc *wc)
 	}
 	if (!(wc->wr_id & VERBS_SEND_BIT)) {
 		atomic_fetch_sub(&c->nrecvs, 1);
-		translate_inv(c, wc);
+		wc_translate_inv(c, wc);
 	}
 	if (wc->status != IBV_WC_SUCCESS && !c->broken)
 		c->broken = wc->status;
@@ -208,15 +209,16 @@ static bool translate(struct verbs_conn *c, struct ibv_wc *wc)
 	return wc->status != IBV_WC_SUCCESS || sqe->signaled;
 }
 
-/* Up to @n from the device; returns how many, less than asked only when it has no more. */
-static int take(struct verbs_conn *c, struct ibv_wc *wc, int n)
+/* Take up to @n completions from the device.  Returns their number, less than @n only when the
+ * device has no more. */
+static int cq_take(struct verbs_conn *c, struct ibv_wc *wc, int n)
 {
 	int got = 0, k;
 
 	do {
 		k = ibv_poll_cq(c->cq, n - got, wc + got);
 		for (int i = got, end = got + k; i < end; i++) {
-			if (translate(c, &wc[i]))
+			if (wc_translate(c, &wc[i]))
 				wc[got++] = wc[i];
 		}
 	} while (k > 0 && got < n);
@@ -229,7 +231,7 @@ static void stash_fill(struct verbs_conn *c)
 {
 	memmove(c->stash, c->stash + c->stash_first, c->stash_n * sizeof(*c->stash));
 	c->stash_first = 0;
-	c->stash_n += (unsigned)take(c, c->stash + c->stash_n, (int)(VERBS_STASH - c->stash_n));
+	c->stash_n += (unsigned)cq_take(c, c->stash + c->stash_n, (int)(VERBS_STASH - c->stash_n));
 }
 
 void verbs_conn_look(struct verbs_conn *c)
@@ -248,7 +250,7 @@ static int stash_take(struct verbs_conn *c, struct ibv_wc *wc, int n)
 	return (int)k;
 }
 
-/* Everything the device had is back. */
+/* True if the device has given back every request. */
 static bool device_drained(struct verbs_conn *c)
 {
 	return !c->cq || (c->marker_back && !atomic_load(&c->nrecvs) && !c->stash_n);
@@ -259,8 +261,8 @@ static bool conn_gone(const struct verbs_conn *c)
 	return atomic_load(&c->gone) || verbs_dev_is_removed(c->id->verbs);
 }
 
-/* Nothing that the device has will complete; without queue pair it cannot touch any of it.
- * post_lock held, for @id->qp. */
+/* Give up a device that completes nothing more; without a queue pair the device cannot touch
+ * buffers. post_lock held, for @id->qp. */
 static void give_up_device(struct verbs_conn *c)
 {
 	if (c->id->qp)
@@ -272,7 +274,7 @@ static void give_up_device(struct verbs_conn *c)
 
 /* ---- polling ---- */
 
-/* Completions for late posts; -ENOTCONN when nothing is left at all. */
+/* Flush late posts; -ENOTCONN when no request is left. */
 static int poll_late(struct verbs_conn *c, struct ibv_wc *wc, int n)
 {
 	int got = 0;
@@ -305,13 +307,13 @@ int verbs_conn_poll(struct fab_conn *conn, struct ibv_wc *wc, int n)
 	if (c->cq) {
 		pthread_mutex_lock(&c->cq_lock);
 		got = stash_take(c, wc, n);
-		got += take(c, wc + got, n - got);
+		got += cq_take(c, wc + got, n - got);
 		broken = atomic_load(&c->failed) ? IBV_WC_SUCCESS : c->broken;
 		pthread_mutex_unlock(&c->cq_lock);
 	}
 	if (atomic_load(&c->gone))
 		verbs_conn_fail(c, "the RDMA device cannot be polled any more");
-	if (broken == IBV_WC_WR_FLUSH_ERR)	/* rxe: of local failures, too (doc/verbs.md Q8) */
+	if (broken == IBV_WC_WR_FLUSH_ERR)	/* rxe: local failures, too (doc/verbs.md Q8) */
 		verbs_conn_fail(c, "the queue pair broke: the peer is gone or a request was bad");
 	else if (broken)
 		verbs_conn_fail(c, "work request failed: %s", ibv_wc_status_str(broken));
@@ -321,8 +323,8 @@ int verbs_conn_poll(struct fab_conn *conn, struct ibv_wc *wc, int n)
 	return got && late < 0 ? got : got + late;
 }
 
-/* There is something for the poll. */
-static bool has_work(struct verbs_conn *c)
+/* True if a poll would find work. */
+static bool poll_has_work(struct verbs_conn *c)
 {
 	LOCK_SCOPE(&c->cq_lock);
 	stash_fill(c);
@@ -337,10 +339,10 @@ int verbs_conn_arm(struct fab_conn *conn, short *events)
 	void *context;
 
 	*events = POLLIN;
-	/* The queue is memory; what comes below are system calls. */
-	if (has_work(c))
+	/* Looking at the CQ is cheap; the calls below are system calls. */
+	if (poll_has_work(c))
 		return 1;
-	/* A request to be told gives one event; as long as that has not come it stands. */
+	/* A notify request gives a single event, and stands until the event has come. */
 	if (!ibv_get_cq_event(c->channel, &cq, &context)) {
 		ibv_ack_cq_events(cq, 1);
 		c->armed = false;
@@ -348,11 +350,11 @@ int verbs_conn_arm(struct fab_conn *conn, short *events)
 	if (!c->armed && ibv_req_notify_cq(c->cq, 0))
 		return 1;		/* no sleep without an alarm */
 	c->armed = true;
-	/* RACE: what came before the request does not ring. */
-	return has_work(c);
+	/* RACE: a completion before the notify request makes no event. */
+	return poll_has_work(c);
 }
 
-/* A flush of the device rings by itself; that of late posts does not. */
+/* A flush by the device makes an event; the flush of late posts does not. */
 int verbs_conn_need_rearm(const struct fab_conn *conn)
 {
 	return atomic_load(&verbs_conn(conn)->failed) ? FAB_REARM_EVENTS : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows RDMA devices: what they can do, which the cm has used, which were removed.  A device
- * belongs to librdmacm, which opens each once and keeps it.  Any thread; errors as fabric.h
- * says. */
+/* Knows RDMA devices: their limits, the devices that a cm has used, and the removed devices.  A
+ * device belongs to librdmacm, which opens each once and keeps it open.  Any thread; errors as
+ * fabric.h says. */
 #include <config.h>
 
 #include <errno.h>
@@ -12,8 +12,8 @@
 
 #include "verbs-priv.h"
 
-/* At least one request of so many is signaled, so that silent ones never block the ring of
- * verbs-post.c.  The device's queue has as many more entries, and one for the marker. */
+/* Of so many requests at least one is signaled, so that unsignaled requests never block the ring of
+ * verbs-post.c.  The device's queue has as many more entries, and an entry for the marker. */
 #define SIGNAL_EVERY_MAX 128u
 
 static uint32_t signal_every(uint32_t max_send_wr)
@@ -33,7 +33,8 @@ void verbs_dev_queues(const struct fab_qp_attr *attr, uint32_t max_sge, struct v
 void verbs_dev_limits(const struct ibv_device_attr *dev, struct fab_device_attr *attr)
 {
 	const unsigned type_2b = IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS;
-	/* Both queues report to one CQ, which must have room for all that can be posted. */
+	/* Both queues report to a single CQ, which must have room for all requests that can be
+	 * posted. */
 	uint32_t wr = (uint32_t)MAX(0, MIN(dev->max_qp_wr, dev->max_cqe / 2));
 	uint32_t n = wr;
 
@@ -43,14 +44,15 @@ void verbs_dev_limits(const struct ibv_device_attr *dev, struct fab_device_attr 
 		.max_qp_wr = n,
 		.max_sge = dev->max_sge > 0 ? (uint32_t)dev->max_sge : 0,
 		.mw_type_1 = dev->device_cap_flags & IBV_DEVICE_MEM_WINDOW,
-		/* Without the extensions there would be no way to invalidate one. */
+		/* Without the extensions no window could be invalidated. */
 		.mw_type_2b = (dev->device_cap_flags & type_2b) == type_2b,
 		.max_mw = dev->max_mw > 0 ? (uint32_t)dev->max_mw : 0,
 		.vendor_id = dev->vendor_id, .vendor_part_id = dev->vendor_part_id,
 	};
 }
 
-/* The device's flags are those of the kernel; the user library has a say, too. */
+/* True if a window can be allocated.  The device's flags describe only the kernel, not the user
+ * library. */
 static bool has_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 {
 	struct ibv_mw *mw;
@@ -62,7 +64,7 @@ static bool has_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	return mw || (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL);
 }
 
-/* Keep of @attr only what can be allocated. */
+/* Clear in @attr the types of windows that cannot be allocated. */
 static void try_windows(struct ibv_context *device, struct fab_device_attr *attr)
 {
 	struct ibv_pd *pd;
@@ -77,7 +79,7 @@ static void try_windows(struct ibv_context *device, struct fab_device_attr *attr
 	ibv_dealloc_pd(pd);
 }
 
-static int query(struct ibv_context *device, struct fab_device_attr *attr)
+static int device_query(struct ibv_context *device, struct fab_device_attr *attr)
 {
 	struct ibv_device_attr dev;
 
@@ -93,7 +95,7 @@ int verbs_dev_query(const struct fab_conn *conn, struct fab_device_attr *attr)
 {
 	const struct verbs_conn *c = verbs_conn(conn);
 
-	int rc = c->id->verbs ? query(c->id->verbs, attr) : -EINVAL;
+	int rc = c->id->verbs ? device_query(c->id->verbs, attr) : -EINVAL;
 
 	attr->port = c->id->port_num;
 	return rc;
@@ -103,7 +105,7 @@ int verbs_dev_query_listener(const struct fab_listener *fab, struct fab_device_a
 {
 	const struct verbs_listener *l = container_of(fab, struct verbs_listener, fab);
 
-	return l->id->verbs ? query(l->id->verbs, attr) : -ENODEV;
+	return l->id->verbs ? device_query(l->id->verbs, attr) : -ENODEV;
 }
 
 struct verbs_dev *verbs_dev_get(struct verbs_cm *cm, struct ibv_context *device)
@@ -135,14 +137,14 @@ struct rdma_cm_id *verbs_dev_release(struct verbs_dev *dev)
 
 /* ---- removal ---- */
 
-/* Devices that went, several together perhaps.  One stays until another is at its address,
- * because nobody knows how long somebody asks for it.  Of more than a machine has the oldest is
- * forgotten. */
+/* The addresses of removed devices.  An address stays until another device is opened there, because
+ * a connection may ask about its device at any time.  Of more than a machine has the oldest is
+ * dropped. */
 #define REMOVED_MAX 64u
 
 static _Atomic(struct ibv_context *) removed[REMOVED_MAX];
 static atomic_uint removed_next;
-static atomic_bool looking;		/* librdmacm may not have seen that they are gone */
+static atomic_bool looking;		/* librdmacm may not have seen the removal */
 
 bool verbs_dev_is_removed(const struct ibv_context *device)
 {
@@ -155,7 +157,8 @@ bool verbs_dev_is_removed(const struct ibv_context *device)
 
 void verbs_dev_removed(struct ibv_context *device)
 {
-	/* RACE: two that tell of one device give it two places; verbs_dev_works() clears both. */
+	/* RACE: two threads that note a device may both store it; verbs_dev_works() clears both
+	 * places. */
 	if (!verbs_dev_is_removed(device)) {
 		unsigned i = 0;
 
@@ -170,8 +173,8 @@ void verbs_dev_removed(struct ibv_context *device)
 	atomic_store(&looking, true);
 }
 
-/* Of all connections of @device.  Another one's event may be ours to take; its connection cannot go
- * before we acknowledge that. */
+/* Reads the events of all connections of @device.  A connection whose event is read here cannot be
+ * destroyed before the event is acknowledged. */
 void verbs_dev_events(struct ibv_context *device)
 {
 	struct ibv_async_event event;
@@ -186,7 +189,7 @@ void verbs_dev_events(struct ibv_context *device)
 	}
 }
 
-/* Another one, at the address of one that was closed. */
+/* @device may be another device, at the address of a removed device that was closed. */
 void verbs_dev_works(struct ibv_context *device)
 {
 	for (unsigned i = 0; i < REMOVED_MAX; i++) {
@@ -196,13 +199,13 @@ void verbs_dev_works(struct ibv_context *device)
 	}
 }
 
-/* Without any device there is no list, and librdmacm keeps what it has. */
+/* Without any device rdma_get_devices() returns no list, and librdmacm closes no device. */
 bool verbs_dev_look(void)
 {
 	struct ibv_context **list;
 	bool there = false;
 
-	/* ORDER: a device that is removed from here on is looked for the next time. */
+	/* ORDER: first, so that a device removed from here on makes the next call look. */
 	if (!atomic_exchange(&looking, false))
 		return false;
 	list = rdma_get_devices(NULL);

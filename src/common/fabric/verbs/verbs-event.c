@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reports of librdmacm, as events of fabric.h.
  *
- * Thread of the cm.  An event is copied and acknowledged before it is acted on or handed on,
- * because rdma_destroy_id() waits for unacknowledged ones.  Another thread may destroy a
- * connection: what happens to one comes before that, while the destroyer still waits.  A connection
- * that fails while it is set up is told as UNREACHABLE, once; later its queues fail (verbs-conn.c)
- * without an event. */
+ * Thread of the cm.  An event is copied and acknowledged before fab_cm_get_event() returns it,
+ * because rdma_destroy_id() waits for unacknowledged events.  Another thread may destroy a
+ * connection: changes to the connection come before the acknowledgement, while the destroyer still
+ * waits.
+ *
+ * A connection that fails in its set-up is reported as UNREACHABLE, once; later its queues fail
+ * (verbs-conn.c) without an event. */
 #include <config.h>
 
 #include <errno.h>
@@ -19,7 +21,7 @@
 #include "verbs-priv.h"
 
 #define LOOK_S 1
-#define REJ_INVALID_SERVICE_ID 8	/* IBTA: nobody listens */
+#define REJ_INVALID_SERVICE_ID 8	/* IBTA: no listener */
 #define REJ_CONSUMER_DEFINED 28
 
 static int status_errno(int status)
@@ -27,7 +29,8 @@ static int status_errno(int status)
 	return status < 0 ? status : status > 0 ? -status : -EIO;
 }
 
-/* @c is lost.  Tells so while it is set up by us; else its queues do. */
+/* Fail @c.  Returns 1, with UNREACHABLE in @ev, in the set-up of an active @c; otherwise 0, and the
+ * queues fail. */
 static int conn_lost(struct verbs_conn *c, struct fab_event *ev, int err, const char *what)
 {
 	if (err)
@@ -44,18 +47,18 @@ static int conn_lost(struct verbs_conn *c, struct fab_event *ev, int err, const 
 static int conn_rejected(struct verbs_conn *c, const struct rdma_cm_event *event,
 			 struct fab_event *ev)
 {
-	/* The peer left when our answer to its acceptance had not reached it yet. */
+	/* The peer left before our answer to its accept arrived. */
 	if (c->established)
 		return conn_lost(c, ev, 0, "peer disconnected");
 	if (event->status == REJ_INVALID_SERVICE_ID)
-		return conn_lost(c, ev, -ECONNREFUSED, "nobody listens there");
+		return conn_lost(c, ev, -ECONNREFUSED, "no server listens there");
 	if (c->passive || event->status != REJ_CONSUMER_DEFINED)
 		return conn_lost(c, ev, -ECONNRESET, "the connection request was refused");
 	ev->type = FAB_EVENT_REJECTED;
 	return 1;
 }
 
-/* The queues of a device that is gone say nothing by themselves. */
+/* Fail @c, whose device is gone, and report that: its queues wake no poller. */
 static int conn_device_gone(struct verbs_conn *c, struct fab_event *ev)
 {
 	static const char what[] = "the RDMA device was removed";
@@ -68,7 +71,8 @@ static int conn_device_gone(struct verbs_conn *c, struct fab_event *ev)
 	return tell ? 1 : conn_lost(c, ev, -ENODEV, what);
 }
 
-/* cm->lock held, so the connection is there whoever destroys it. */
+/* Handle an event of @c.  Returns 1 when @ev is to be reported.  cm->lock held, so no thread frees
+ * @c. */
 static int conn_event(struct verbs_conn *c, const struct rdma_cm_event *event, struct fab_event *ev)
 {
 	ev->conn = &c->fab;
@@ -110,7 +114,8 @@ static int conn_event(struct verbs_conn *c, const struct rdma_cm_event *event, s
 	}
 }
 
-/* Returns 1 when @ev is to be reported.  The event has been acknowledged: @id may be destroyed. */
+/* Make a connection of @id, or refuse the peer.  Returns 1 when @ev is to be reported.  The event
+ * has been acknowledged, so @id may be destroyed. */
 static int connect_request(struct rdma_cm_id *id, struct verbs_listener *l, struct fab_event *ev)
 {
 	const struct fab_cm *cm = l->fab.cm;
@@ -179,8 +184,8 @@ static void look_if_due(struct verbs_cm *cm)
 		look_later(cm);
 }
 
-/* cm->lock held.  Returns the id that is not needed any more: the event's, so it is to be destroyed
- * when that is acknowledged. */
+/* Note that the device of @id is gone.  Returns @id, if nothing needs @id any more: destroy @id
+ * after the acknowledgement.  cm->lock held. */
 static struct rdma_cm_id *device_gone(struct verbs_cm *cm, const struct rdma_cm_id *id)
 {
 	struct verbs_dev *dev;
@@ -196,7 +201,8 @@ static struct rdma_cm_id *device_gone(struct verbs_cm *cm, const struct rdma_cm_
 
 /* ---- the channel ---- */
 
-/* Of a listener or a connection; not acknowledged yet.  @unused is to be destroyed when it is. */
+/* Handle an event of a listener or a connection, before the acknowledgement.  Returns 1 when @ev is
+ * to be reported.  Destroy @unused, if set, after the acknowledgement. */
 static int id_event(struct verbs_cm *cm, const struct rdma_cm_event *event, struct fab_event *ev,
 		    struct rdma_cm_id **unused)
 {
@@ -212,7 +218,7 @@ static int id_event(struct verbs_cm *cm, const struct rdma_cm_event *event, stru
 	LOCK_SCOPE(&cm->lock);
 	if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
 		*unused = device_gone(cm, event->id);
-	c = event->id->context;		/* NULL: kept for its device only */
+	c = event->id->context;		/* NULL: kept only for the device */
 	return c ? conn_event(c, event, ev) : 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns listeners.  Thread of the cm; what they hear is told by verbs-event.c. */
+/* Owns listeners.  Thread of the cm; verbs-event.c reports their events. */
 #include <config.h>
 
 #include <errno.h>

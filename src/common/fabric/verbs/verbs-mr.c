@@ -13,7 +13,7 @@ struct ibv_mr *verbs_mr_reg(struct fab_pd *fab, void *addr, size_t length, uint6
 	struct verbs_pd *pd = container_of(fab, struct verbs_pd, fab);
 	struct verbs_mr *mr;
 
-	if (!length) {		/* to be filled later: what it would be filled with is not there */
+	if (!length) {		/* for fab_rereg_mr(), which verbs lacks */
 		errno = ENOTSUP;
 		return NULL;
 	}

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns memory windows of RDMA devices, and what is known of each: its last key and, of type 2, the
- * connection it is bound on.
+/* Owns memory windows of RDMA devices, and the known state of each: its last key and, of type 2,
+ * the connection of the bind.
  *
- * A request that breaks a rule of fabric.h is refused here and never reaches the device: rxe's
- * answers are wrong, or the end of the machine (doc/decisions.md D1; doc/verbs.md Q1, Q7, Q8).
- * The device alone decides what a peer does with our keys; the receive tells us.
+ * verbs_mw_fill() refuses a request that breaks a rule of fabric.h, before the request reaches the
+ * device: rxe answers wrongly, or crashes the host (doc/decisions.md D1; doc/verbs.md Q1, Q7, Q8).
+ * Only the device decides whether a peer may use our keys; a receive reports an invalidate by the
+ * peer.
  *
- * A window is bound or free from the post on, in front of its turn; the device keeps the order.
- * The windows of all domains are in one table, because a device knows them by their number alone.
+ * A window counts as bound or free from the post on, before the device's turn; the device keeps the
+ * order.  The windows of all domains are in a single table, because a device names windows only by
+ * their number.
  *
  * LOCKS.  A bucket's lock is innermost: taken under post_lock and under cq_lock. */
 #include <config.h>
@@ -24,11 +26,11 @@
 
 struct verbs_mw {
 	struct fab_mw fab;
-	struct ibv_mw *hw;		/* its rkey is what its library reads in a post */
+	struct ibv_mw *hw;		/* its library reads @hw->rkey in a post */
 	const struct ibv_context *device;
 	struct verbs_mw *next;
-	uint32_t key;			/* bound last */
-	const struct verbs_conn *conn;	/* type 2: bound on this one; NULL: free */
+	uint32_t key;			/* the last key bound */
+	const struct verbs_conn *conn;	/* type 2: bound on @conn; NULL: free */
 };
 
 static struct bucket {
@@ -38,14 +40,16 @@ static struct bucket {
 	[0 ... BUCKETS - 1] = { .lock = PTHREAD_MUTEX_INITIALIZER },
 };
 
-/* The low eight bits of a key change; the rest is the window's number. */
+/* The bucket of @rkey: the low eight bits of a key change, and the rest is the window's number. */
 static struct bucket *bucket_of(uint32_t rkey)
 {
 	return &table[(rkey >> 8) % BUCKETS];
 }
 
-/* Bucket locked.  Of two with one number the first is the one: the other's is being given back. */
-static struct verbs_mw *find(struct bucket *b, const struct ibv_context *device, uint32_t rkey)
+/* The window with the number of @rkey, or NULL.  Of two windows with the same number the first in
+ * the bucket is alive; the other is being deallocated.  Bucket locked. */
+static struct verbs_mw *bucket_find(struct bucket *b, const struct ibv_context *device,
+				    uint32_t rkey)
 {
 	struct verbs_mw *mw = b->first;
 
@@ -54,7 +58,7 @@ static struct verbs_mw *find(struct bucket *b, const struct ibv_context *device,
 	return mw;
 }
 
-static struct verbs_mw *to_mw(struct ibv_mw *mw)
+static struct verbs_mw *to_verbs_mw(struct ibv_mw *mw)
 {
 	return container_of(mw, struct verbs_mw, fab.ibv);
 }
@@ -90,11 +94,11 @@ struct ibv_mw *verbs_mw_alloc(struct fab_pd *pd, enum ibv_mw_type type)
 
 int verbs_mw_dealloc(struct ibv_mw *ibv)
 {
-	struct verbs_mw *mw = to_mw(ibv), **link;
+	struct verbs_mw *mw = to_verbs_mw(ibv), **link;
 	struct bucket *b = bucket_of(mw->key);
 	int rc = ibv_dealloc_mw(mw->hw);
 
-	/* A device that is gone has taken its windows along. */
+	/* The windows of a removed device are gone. */
 	if (rc && !verbs_dev_is_removed(mw->device))
 		return -abs(rc);
 	LOCK_SCOPE(&b->lock);
@@ -111,7 +115,7 @@ int verbs_mw_dealloc(struct ibv_mw *ibv)
 static const char *fill_bind(const struct verbs_conn *c, const struct ibv_send_wr *wr,
 			     struct ibv_send_wr *hw)
 {
-	struct verbs_mw *mw = to_mw(wr->bind_mw.mw);
+	struct verbs_mw *mw = to_verbs_mw(wr->bind_mw.mw);
 	struct bucket *b = bucket_of(mw->key);
 	const char *why;
 
@@ -128,13 +132,13 @@ static const char *fill_bind(const struct verbs_conn *c, const struct ibv_send_w
 	hw->bind_mw.mw = mw->hw;
 	hw->bind_mw.rkey = wr->bind_mw.rkey;
 	hw->bind_mw.bind_info = wr->bind_mw.bind_info;
-	/* Not NULL for a bind to nothing either (doc/verbs.md Q12). */
+	/* A bind to nothing names a region, too (doc/verbs.md Q12). */
 	hw->bind_mw.bind_info.mr = container_of(wr->bind_mw.bind_info.mr, struct verbs_mr,
 						fab.ibv)->hw;
 	return NULL;
 }
 
-/* Bucket locked. */
+/* Make @mw free, if @rkey is bound on @c.  Returns NULL or the fault.  Bucket locked. */
 static const char *note_inv(const struct verbs_conn *c, struct verbs_mw *mw, uint32_t rkey)
 {
 	if (!mw)
@@ -157,13 +161,14 @@ static const char *fill_inv(const struct verbs_conn *c, const struct ibv_send_wr
 
 	LOCK_SCOPE(&b->lock);
 	hw->invalidate_rkey = rkey;
-	return note_inv(c, find(b, c->id->verbs, rkey), rkey);
+	return note_inv(c, bucket_find(b, c->id->verbs, rkey), rkey);
 }
 
 const char *verbs_mw_fill(const struct verbs_conn *c, const struct ibv_send_wr *wr,
 			  struct ibv_send_wr *hw)
 {
-	/* Nothing of the caller's in fields that a library may look at (doc/verbs.md Q13). */
+	/* Copy no other fields of the caller: a library may look at the fields (doc/verbs.md
+	 * Q13). */
 	*hw = (struct ibv_send_wr){ .opcode = wr->opcode, .send_flags = wr->send_flags };
 	return wr->opcode == IBV_WR_BIND_MW ? fill_bind(c, wr, hw) : fill_inv(c, wr, hw);
 }
@@ -176,13 +181,14 @@ static int bind_type_1(struct ibv_qp *qp, const struct ibv_send_wr *hw)
 	};
 	int rc = ibv_bind_mw(qp, hw->bind_mw.mw, &bind);
 
-	/* The key was chosen by its library, and told as what everyone's library chooses. */
+	/* The library chooses the key; EPROTO if not ibv_inc_rkey(), the key that other libraries
+	 * choose. */
 	return rc ? rc : hw->bind_mw.mw->rkey == hw->bind_mw.rkey ? 0 : EPROTO;
 }
 
-/* Errors of a library without the call or request, whatever the device offers; EPROTO is
- * bind_type_1()'s. */
-static bool cannot(int err)
+/* True if @err means that the library lacks the call or the request, whatever the device offers;
+ * EPROTO is bind_type_1()'s. */
+static bool err_means_unable(int err)
 {
 	return err == EOPNOTSUPP || err == ENOSYS || err == EINVAL || err == EPROTO;
 }
@@ -192,14 +198,15 @@ int verbs_mw_post(struct ibv_qp *qp, struct ibv_send_wr *hw, bool *unable)
 	struct ibv_send_wr *bad = NULL;
 	int rc;
 
-	if (hw->opcode == IBV_WR_BIND_MW && hw->bind_mw.mw->type == IBV_MW_TYPE_1) {
+	if (verbs_mw_is_alone(hw)) {
 		rc = abs(bind_type_1(qp, hw));
-		*unable = cannot(rc);
+		*unable = err_means_unable(rc);
 		return rc;
 	}
-	rc = abs(ibv_post_send(qp, hw, &bad));	/* siw's are negative */
-	*unable = cannot(rc) && bad && verbs_mw_is(bad);
-	/* ORDER: a library reads the last key while it posts the bind of the next. */
+	rc = abs(ibv_post_send(qp, hw, &bad));	/* siw returns -errno */
+	*unable = err_means_unable(rc) && bad && verbs_mw_is(bad);
+	/* ORDER: after the post, because a library reads the last key while it posts the bind of
+	 * the next. */
 	for (; hw && !rc; hw = hw->next) {
 		if (hw->opcode == IBV_WR_BIND_MW)
 			hw->bind_mw.mw->rkey = hw->bind_mw.rkey;
@@ -207,7 +214,7 @@ int verbs_mw_post(struct ibv_qp *qp, struct ibv_send_wr *hw, bool *unable)
 	return rc;
 }
 
-/* A window of another connection is free now as well: an invalidate of it would be the second. */
+/* A window bound on another connection is free now, too: another invalidate would be the second. */
 bool verbs_mw_peer_inv(const struct verbs_conn *c, uint32_t rkey)
 {
 	struct bucket *b = bucket_of(rkey);
@@ -215,7 +222,7 @@ bool verbs_mw_peer_inv(const struct verbs_conn *c, uint32_t rkey)
 	bool ours;
 
 	LOCK_SCOPE(&b->lock);
-	mw = find(b, c->id->verbs, rkey);
+	mw = bucket_find(b, c->id->verbs, rkey);
 	ours = mw && mw->conn == c && mw->key == rkey;
 	if (mw && mw->key == rkey)
 		mw->conn = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns protection domains of RDMA devices.  Each keeps its device known to the cm.  Any thread;
+/* Owns protection domains of RDMA devices.  Each keeps its device's record in the cm.  Any thread;
  * errors as fabric.h says. */
 #include <config.h>
 
@@ -36,7 +36,7 @@ int verbs_pd_create(struct fab_conn *conn, struct fab_pd **out)
 	if (!pd)
 		return -ENOMEM;
 	pd->fab.ops = conn->ops;
-	pd->cm = container_of(conn->cm, struct verbs_cm, fab);
+	pd->cm = verbs_cm(conn->cm);
 	pthread_mutex_lock(&pd->cm->lock);
 	pd->dev = verbs_dev_get(pd->cm, c->id->verbs);
 	if (pd->dev)

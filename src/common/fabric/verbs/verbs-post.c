@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns what is posted to a connection's queue pair: the ring that mirrors the send queue, and late
- * posts.  Any thread, under post_lock.  A post that the device or the rules refuse fails the
+/* Owns the requests posted to a connection's queue pair: the ring that mirrors the send queue, and
+ * late posts.  Any thread, under post_lock.  A post that the device or the rules refuse fails the
  * connection (verbs-conn.c); errors as fabric.h says. */
 #include <config.h>
 
@@ -20,7 +20,7 @@ static uint64_t send_wr_id(uint32_t pos)
 	return (uint64_t)pos << 1 | VERBS_SEND_BIT;
 }
 
-/* Keep what was posted after the failure for the poll to flush.  post_lock held. */
+/* Keep a request posted after the failure, for the poll to flush.  post_lock held. */
 static int post_late(struct verbs_conn *c, uint64_t wr_id)
 {
 	if (c->drained)
@@ -44,7 +44,7 @@ static uint32_t send_room(const struct verbs_conn *c)
 	       (c->sq_head - atomic_load_explicit(&c->sq_tail, memory_order_acquire));
 }
 
-/* There is room for one more. */
+/* True if the ring has room for another request. */
 static bool send_has_room(struct verbs_conn *c)
 {
 	if (send_room(c) == 0)
@@ -52,7 +52,7 @@ static bool send_has_room(struct verbs_conn *c)
 	return send_room(c) != 0;
 }
 
-/* @wr says that it may be copied; the device has room for that. */
+/* True if the device has room for a copy of the data of @wr. */
 static bool send_fits_inline(const struct verbs_conn *c, const struct ibv_send_wr *wr)
 {
 	uint64_t total = 0;
@@ -69,7 +69,8 @@ static const char *send_fill(struct verbs_conn *c, const struct ibv_send_wr *wr,
 	bool signaled = wr->send_flags & IBV_SEND_SIGNALED;
 	const char *why = NULL;
 
-	/* The peer may have done it, asked or not: what nobody polled yet makes ours the second. */
+	/* The peer may have invalidated already, asked or not.  A completion not yet polled would
+	 * make ours the second invalidate. */
 	if (wr->opcode == IBV_WR_LOCAL_INV)
 		verbs_conn_look(c);
 	if (verbs_mw_is(wr))
@@ -91,8 +92,8 @@ static const char *send_fill(struct verbs_conn *c, const struct ibv_send_wr *wr,
 	return NULL;
 }
 
-/* Post the next of @wr, at most SEND_BATCH; advances it.  Stops at one that breaks the rules of
- * windows, with those before it posted and @c failed. */
+/* Post the next requests of @wr, at most SEND_BATCH, and advance @wr.  Stops at a request that
+ * breaks the rules of windows: the requests before are posted, and @c has failed. */
 static int send_batch(struct verbs_conn *c, const struct ibv_send_wr **wr)
 {
 	struct ibv_send_wr hw[SEND_BATCH];
@@ -118,12 +119,12 @@ static int send_batch(struct verbs_conn *c, const struct ibv_send_wr **wr)
 	rc = n ? verbs_mw_post(c->id->qp, hw, &unable) : 0;
 	if (rc) {
 		verbs_conn_fail_locked(c, "the device refused a %s: %s",
-				  unable ? "memory window" : "send", strerror(rc));
+				       unable ? "memory window" : "send", strerror(rc));
 		return rc == ENOMEM ? -ENOMEM : unable ? -EOPNOTSUPP : -EINVAL;
 	}
 	if (why)
 		verbs_conn_fail_locked(c, "%s of %s",
-				    (*wr)->opcode == IBV_WR_BIND_MW ? "bind" : "invalidate", why);
+				       (*wr)->opcode == IBV_WR_BIND_MW ? "bind" : "invalidate", why);
 	return 0;
 }
 

@@ -2,25 +2,27 @@
 /* Inside of the verbs provider: rdma-core's devices under the contract of fabric.h.
  *
  * A connection owns an rdma_cm_id, a completion channel, a CQ and an RC queue pair.  A ring mirrors
- * its send queue, because a completion names one work request and stands for all before it.
+ * its send queue, because a completion names a single work request and stands for all before.
  *
- * FAILURE.  The first of: a completion that is no success, the peer's disconnect, a refused post,
- * fab_disconnect().  verbs_conn_fail() notes the cause, moves the queue pair to ERR and tells the
- * peer; then, behind everything that was posted, posts a marker that will flush as well.  Later
- * posts never reach the device: they are kept in @late and flushed by the poll when the device's
- * own flushes are in.  Drained: the marker and all receives are back and @late is empty.  (A
- * receive posted to a queue pair in ERR may never flush on rxe; the marker, a send, makes it.)  A
- * device that was removed, or whose CQ is broken, flushes nothing (conn_gone()): the poll destroys
- * the queue pair, and nothing touches memory any more.
+ * FAILURE.  A connection fails by the first of: a completion without success, the peer's
+ * disconnect, a refused post, fab_disconnect().  verbs_conn_fail() notes the cause, moves the queue
+ * pair to ERR and tells the peer.  Behind all posted requests verbs_conn_fail() then posts a
+ * marker, which will flush as well.  Later posts never reach the device: @late keeps such posts,
+ * and the poll flushes @late when the device's own flushes are in.
  *
- * DEVICES belong to librdmacm, which opens each when it is first used.  The kernel waits for a
- * driver without hot-unplug (rxe, siw) until nobody has the device open.  librdmacm closes one that
- * is gone when it looks at the list of devices (verbs_dev_look()) and no id of it is left.  So a cm
- * keeps an id of each device that it has used (struct verbs_dev), to hear of the removal of an idle
- * one.
+ * Drained: the marker and all receives are back and @late is empty.  (A receive posted to a queue
+ * pair in ERR may never flush on rxe; the marker, a send, makes rxe flush.)  A removed device, or a
+ * device with a broken CQ, flushes nothing (conn_gone()): the poll destroys the queue pair, and
+ * from then on the device touches no memory.
  *
- * LOCKS, in this order: cm->lock (which connection an id belongs to), post_lock (what is posted,
- * @late, @failing), cq_lock (the CQ, @stash), those of the table of windows (verbs-mw.c). */
+ * DEVICES belong to librdmacm, which opens each at its first use.  The kernel waits for a driver
+ * without hot-unplug (rxe, siw) until no process has the device open.  librdmacm closes a device
+ * that is gone when librdmacm looks at the list of devices (verbs_dev_look()) and no id of the
+ * device is left.  So a cm keeps an id of each device that the cm has used (struct verbs_dev), to
+ * learn of the removal of an idle device.
+ *
+ * LOCKS, in this order: cm->lock (the connection of each id), post_lock (posted requests, @late,
+ * @failing), cq_lock (the CQ, @stash), the locks of the table of windows (verbs-mw.c). */
 #ifndef VERBS_PRIV_H
 #define VERBS_PRIV_H
 
@@ -38,7 +40,7 @@ struct rdma_cm_id;
 struct rdma_event_channel;
 
 #define VERBS_STASH 64
-/* Bytes that the device is asked to take into its queue (IBV_SEND_INLINE): the message of a read
+/* Bytes that the device is asked to copy into its queue (IBV_SEND_INLINE): the message of a read
  * with its descriptor has less than 100. */
 #define VERBS_INLINE 128
 #define VERBS_RESOLVE_MS 5000
@@ -53,11 +55,11 @@ struct verbs_cm {
 	struct list devs;
 };
 
-/* A device that the cm has used; until it is removed and nothing of it is left. */
+/* A device that the cm has used.  The record ends when the device was removed and no pd is left. */
 struct verbs_dev {
 	struct list link;
 	struct ibv_context *verbs;
-	struct rdma_cm_id *id;		/* of a connection that has gone, or NULL */
+	struct rdma_cm_id *id;		/* of a destroyed connection, or NULL */
 	unsigned npds;
 	bool gone;			/* removed */
 };
@@ -83,7 +85,7 @@ struct verbs_mr {
 /* A posted send. */
 struct verbs_sqe {
 	uint64_t wr_id;
-	bool signaled;			/* its owner wants to hear of it */
+	bool signaled;			/* the user asked for the completion */
 };
 
 struct verbs_conn {
@@ -91,8 +93,8 @@ struct verbs_conn {
 	struct rdma_cm_id *id;
 	const struct fab_pd *pd;	/* from verbs_conn_create_qp() on */
 	bool passive;
-	bool pending;			/* cm thread: its peer waits for us, or we for it */
-	bool removed;			/* cm->lock: its device is */
+	bool pending;			/* cm thread: the peer waits for us, or we for the peer */
+	bool removed;			/* cm->lock: the device is removed */
 	bool established;		/* cm thread */
 	atomic_bool connected;		/* sends are possible */
 	struct ibv_comp_channel *channel;
@@ -105,34 +107,37 @@ struct verbs_conn {
 	struct verbs_sqe *sq;		/* [sq_mask + 1] */
 	uint32_t sq_mask;
 	uint32_t sq_head;		/* next to post */
-	uint32_t unsignaled;		/* posted since the last one that tells */
+	uint32_t unsignaled;		/* posted since the last signaled send */
 	uint32_t signal_every;
-	uint64_t *late;			/* wr_ids that were posted after the failure */
+	uint64_t *late;			/* wr_ids posted after the failure */
 	uint32_t nlate, late_taken, late_room;
 	bool failing, drained;
 
 	_Alignas(64) pthread_mutex_t cq_lock;
-	atomic_uint sq_tail;		/* all before it are done */
+	atomic_uint sq_tail;		/* all before @sq_tail are done */
 	atomic_uint nrecvs;		/* receives in the device */
 	bool marker_back;
-	enum ibv_wc_status broken;	/* of the first completion that was no success */
-	struct ibv_wc stash[VERBS_STASH];	/* taken from the CQ by others than fab_poll() */
+	enum ibv_wc_status broken;	/* status of the first completion without success */
+	struct ibv_wc stash[VERBS_STASH];	/* taken from the CQ outside of fab_poll() */
 	unsigned stash_first, stash_n;
 
-	atomic_bool failed;		/* @failing for those without the lock */
-	atomic_bool gone;		/* its CQ is broken */
+	atomic_bool failed;		/* @failing, for readers without post_lock */
+	atomic_bool gone;		/* the CQ is broken */
 };
 
+/* The verbs_conn around @conn. */
 static inline struct verbs_conn *verbs_conn(const struct fab_conn *conn)
 {
 	return container_of(conn, struct verbs_conn, fab);
 }
 
+/* The verbs_cm around @cm. */
 static inline struct verbs_cm *verbs_cm(const struct fab_cm *cm)
 {
 	return container_of(cm, struct verbs_cm, fab);
 }
 
+/* Make @addr the IPv4 or IPv6 address @sa of provider @p. */
 static inline void verbs_addr(const struct fab_provider *p, const struct sockaddr *sa,
 			      struct fab_addr *addr)
 {
@@ -142,102 +147,123 @@ static inline void verbs_addr(const struct fab_provider *p, const struct sockadd
 	memcpy(&addr->ss, sa, addr->len);
 }
 
-/* Of a call of rdma-core that has failed; some forget to say why. */
+/* -errno after a failed call of rdma-core; -EIO if the call left errno 0. */
 static inline int verbs_neg_errno(void)
 {
 	return errno ? -errno : -EIO;
 }
 
-/* The queues of the device behind those that the user asks of us. */
+/* The queues of the device that carry queues of a user's fab_qp_attr. */
 struct verbs_queues {
 	uint32_t signal_every;
 	uint32_t send_wr, recv_wr, cqe;
 	uint32_t recv_sge;
 };
 
-/* verbs-listen.c: listeners */
+/* Functions of the provider's table have the contracts of their namesakes in fabric.h. */
+
+/* verbs-listen.c: bind an id to @addr and listen. */
 int verbs_listen(struct fab_cm *cm, const struct fab_addr *addr, struct fab_listener **out);
+/* Destroy the id of the listener. */
 void verbs_listen_destroy(struct fab_listener *fab);
-/* The one with @id, or NULL. */
+/* The listener with @id, or NULL. */
 struct verbs_listener *verbs_listen_of(const struct verbs_cm *cm, const struct rdma_cm_id *id);
 
-/* verbs-event.c: what librdmacm reports */
+/* verbs-event.c: make the next event of the reports of librdmacm. */
 int verbs_event_get(struct fab_cm *cm, struct fab_event *ev);
 
 /* verbs-dev.c: devices */
-/* The limits of a device as we offer them: whatever is asked for within @attr fits
- * (verbs_dev_queues()). Windows: as the device says, before a trial.  Pure. */
+/* The limits of a device as offered to users: queues of any size within @attr fit
+ * (verbs_dev_queues()).  Windows: by the device's flags, before a trial.  Pure. */
 void verbs_dev_limits(const struct ibv_device_attr *dev, struct fab_device_attr *attr);
+/* Size the device's queues for @attr.  @max_sge: of the device.  Pure. */
 void verbs_dev_queues(const struct fab_qp_attr *attr, uint32_t max_sge, struct verbs_queues *q);
+/* The attributes of a listener's device; -ENODEV without a device. */
 int verbs_dev_query_listener(const struct fab_listener *fab, struct fab_device_attr *attr);
+/* The attributes of the device of @conn, after trying its windows; -EINVAL without a device. */
 int verbs_dev_query(const struct fab_conn *conn, struct fab_device_attr *attr);
-/* @cm's record of @device, made if need be; NULL: no memory.  cm->lock held. */
+/* The record of @device in @cm, made if missing; NULL: no memory.  cm->lock held. */
 struct verbs_dev *verbs_dev_get(struct verbs_cm *cm, struct ibv_context *device);
-/* When @dev is not needed any more it is gone; returns its id, for the caller to destroy without
- * lock, or NULL.  cm->lock held. */
+/* Free @dev, if the device was removed and no pd is left.  Returns the id of a freed record, for
+ * the caller to destroy without the lock, or NULL.  cm->lock held. */
 struct rdma_cm_id *verbs_dev_release(struct verbs_dev *dev);
-/* @device was removed: its connections complete nothing, and librdmacm has to look.  Any thread. */
+/* Note that @device was removed: its connections complete nothing more, and verbs_dev_look() has
+ * work.  Any thread. */
 void verbs_dev_removed(struct ibv_context *device);
+/* True if @device was removed.  Any thread. */
 bool verbs_dev_is_removed(const struct ibv_context *device);
-/* Look for what @device reports of itself and of completion queues: a connection asks that has
- * failed and does not drain. */
+/* Read the events of @device about removal and broken CQs.  Called for a connection that has failed
+ * and does not drain. */
 void verbs_dev_events(struct ibv_context *device);
-/* A queue pair was made on @device: it is there. */
+/* Note that @device exists, because a queue pair was made on @device. */
 void verbs_dev_works(struct ibv_context *device);
-/* If a device was removed, have librdmacm look at what there is.  True: call again in a while,
- * because at first the kernel still shows the device. */
+/* If a device was removed, have librdmacm look at the list of devices.  True: call again in a
+ * while, because at first the kernel still shows the device. */
 bool verbs_dev_look(void);
 
-/* verbs-pd.c: protection domains; verbs-mr.c: memory */
+/* verbs-pd.c: allocate a pd, and have the cm keep the record of its device. */
 int verbs_pd_create(struct fab_conn *conn, struct fab_pd **out);
+/* Free the pd; may free the record of a removed device and destroy its id. */
 void verbs_pd_destroy(struct fab_pd *fab);
+/* verbs-mr.c: register memory; ENOTSUP if @length is 0. */
 struct ibv_mr *verbs_mr_reg(struct fab_pd *fab, void *addr, size_t length, uint64_t iova,
 			    int access);
+/* Always -ENOTSUP. */
 int verbs_mr_rereg(struct ibv_mr *mr, void *addr, size_t length, uint64_t iova, int access);
+/* Deregister and free the region. */
 void verbs_mr_dereg(struct ibv_mr *ibv);
 
-/* verbs-mw.c: windows */
+/* verbs-mw.c: allocate a window and enter the window in the table. */
 struct ibv_mw *verbs_mw_alloc(struct fab_pd *pd, enum ibv_mw_type type);
+/* Free the window.  The windows of a removed device count as freed: 0. */
 int verbs_mw_dealloc(struct ibv_mw *ibv);
+/* True if @wr concerns a window. */
 static inline bool verbs_mw_is(const struct ibv_send_wr *wr)
 {
 	return wr->opcode == IBV_WR_BIND_MW || wr->opcode == IBV_WR_LOCAL_INV;
 }
-/* verbs has a call of its own for it. */
+/* True if @wr binds a window of type 1, for which libibverbs has a call of its own. */
 static inline bool verbs_mw_is_alone(const struct ibv_send_wr *wr)
 {
 	return wr->opcode == IBV_WR_BIND_MW && wr->bind_mw.mw->type == IBV_MW_TYPE_1;
 }
-/* A bind or invalidate as the device gets it, but for its wr_id, and as done; or what is wrong with
- * it.  NULL: it is posted next, or @c has failed.  Under post_lock. */
+/* Translate the bind or invalidate @wr into @hw, all but wr_id, and note the new state of the
+ * window.  Returns NULL or the fault.  After NULL @hw is posted next, or @c has failed.  post_lock
+ * held. */
 const char *verbs_mw_fill(const struct verbs_conn *c, const struct ibv_send_wr *wr,
 			  struct ibv_send_wr *hw);
-/* Post a chain without any verbs_mw_is_alone(), or one alone.  Returns 0 or a positive errno; then
- * @unable: it was a bind or invalidate that the device cannot do. */
+/* Post a chain without a verbs_mw_is_alone(), or a single verbs_mw_is_alone().  Returns 0 or a
+ * positive errno.  @unable: the device cannot do the bind or invalidate that failed. */
 int verbs_mw_post(struct ibv_qp *qp, struct ibv_send_wr *hw, bool *unable);
-/* A SEND_WITH_INV of @rkey came on @c.  False: it is not of a window that is bound there. */
+/* Note that a SEND_WITH_INV of @rkey came on @c.  False: @rkey is no window's bound on @c. */
 bool verbs_mw_peer_inv(const struct verbs_conn *c, uint32_t rkey);
 
-/* verbs-conn.c: queues */
-/* A connection without an id, or NULL: no memory. */
+/* verbs-conn.c: make a connection without an id; NULL: no memory. */
 struct verbs_conn *verbs_conn_alloc(struct fab_cm *cm);
-/* Frees the queue pair and all that belongs to it; not the id. */
+/* Free the queues of @c and their memory, but neither the id nor @c. */
 void verbs_conn_fini(struct verbs_conn *c);
+/* Make CQ and queue pair; after an error verbs_conn_fini() frees the objects made so far. */
 int verbs_conn_create_qp(struct fab_conn *conn, struct fab_pd *pd, const struct fab_qp_attr *attr);
+/* Take completions; after a failure flush late posts, too, and give up a removed device. */
 int verbs_conn_poll(struct fab_conn *conn, struct ibv_wc *wc, int n);
+/* Ask the CQ for an event, unless work waits; makes system calls. */
 int verbs_conn_arm(struct fab_conn *conn, short *events);
+/* FAB_REARM_EVENTS after a failure, otherwise 0. */
 int verbs_conn_need_rearm(const struct fab_conn *conn);
+/* Call verbs_conn_fail() with @cause. */
 void verbs_conn_disconnect(struct fab_conn *conn, const char *cause);
+/* Fail @c with the cause in words, unless @c has failed already.  Takes post_lock. */
 void verbs_conn_fail(struct verbs_conn *c, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-/* verbs_conn_fail() under post_lock. */
+/* verbs_conn_fail() for a caller that holds post_lock. */
 void verbs_conn_fail_locked(struct verbs_conn *c, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-/* Take in what the device has completed so far. */
+/* Move completions from the CQ to @stash, so that @sq_tail and windows are up to date. */
 void verbs_conn_look(struct verbs_conn *c);
 
-/* verbs-post.c: posting */
+/* verbs-post.c: post a chain, in batches; after a failure keep the chain in @late. */
 int verbs_post_send(struct fab_conn *conn, const struct ibv_send_wr *wr);
+/* Post receives; after a failure keep the receives in @late. */
 int verbs_post_recv(struct fab_conn *conn, const struct ibv_recv_wr *wr);
 
 #endif
