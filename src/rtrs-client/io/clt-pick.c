@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which path a request goes over.  Any thread; owns nothing.
+/* Chooses the path of a request.  Any thread; owns nothing.
  *
- * The rules are the kernel's (doc/protocol.md 6.5) but for two: in turns means in turns of the
- * thread, not of the CPU, and a path whose latency is not known yet is no path of latency 0. */
+ * The rules are the kernel's (doc/protocol.md 6.5), with two exceptions: each thread, not each CPU,
+ * takes the paths in turns; and a path whose latency is not known yet does not count as a path of
+ * latency 0. */
 #include "clt-io-priv.h"
 
 const char *const clt_pick_policies[CLT_NPOLICIES] = { "round-robin", "min-inflight",
@@ -17,8 +18,8 @@ static unsigned inflight(const struct clt_attempt *att)
 	return n;
 }
 
-/* The next one behind that which the calling thread took last, so that threads do not share a
- * counter.  NULL: all that are up are silent. */
+/* The next path that is UP, behind the last choice of the calling thread, so that threads share no
+ * counter.  NULL: no path is UP, though paths may be SILENT. */
 static struct clt_attempt *in_turn(struct clt_io *io, unsigned n, unsigned hint)
 {
 	static _Thread_local unsigned last;
@@ -36,7 +37,7 @@ static struct clt_attempt *in_turn(struct clt_io *io, unsigned n, unsigned hint)
 	return NULL;
 }
 
-/* The value of a path that is to be small; UINT64_MAX: not known. */
+/* The load of a path, by @policy: the lower, the better.  UINT64_MAX: not known. */
 static uint64_t load_of(const struct clt_attempt *att, enum clt_policy policy)
 {
 	uint64_t ns;
@@ -47,7 +48,7 @@ static uint64_t load_of(const struct clt_attempt *att, enum clt_policy policy)
 	return ns ? ns : UINT64_MAX;
 }
 
-/* The first of those with the smallest load; one that is silent only when no other is up. */
+/* The first path with the smallest load; a SILENT path only if no path is UP.  NULL: none. */
 static struct clt_attempt *least(struct clt_io *io, unsigned n, enum clt_policy policy)
 {
 	struct clt_attempt *best = NULL;

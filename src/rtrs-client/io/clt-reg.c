@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the rule which kind of key READs have.  Pure. */
+/* Owns the rules for the kind of key of READs.  Pure. */
 #include <errno.h>
 #include <stdio.h>
 
