@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing; service thread, to which sessions, paths and devices belong.  Counts that threads
- * of requests change are read as they are. */
+/* Owns nothing; service thread, to which sessions, paths and devices belong.  Other threads may
+ * change a counter during a read. */
 #include <config.h>
 
 #include <stdio.h>
@@ -35,7 +35,7 @@ static const char *path_state(struct clt_path *path)
 {
 	enum clt_path_state state = clt_path_state(path);
 
-	/* The kernel's word. */
+	/* The word of the kernel's client. */
 	return state == CLT_PATH_UP ? "connected" : clt_path_fsm.states[state];
 }
 
@@ -145,7 +145,7 @@ static json_t *export_show(const struct dev *dev)
 			 "mode", ctl_json_text(mode), "users", (int)dev_users(dev));
 }
 
-/* The same devices as what this end exports. */
+/* The devices again, as exports of the front end. */
 static json_t *exports_json(struct client *clt, enum clt_ctl_depth depth)
 {
 	json_t *array = json_array();

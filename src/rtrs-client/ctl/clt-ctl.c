@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the control socket of the session that stays; its commands run on the service thread,
- * between the other things of that, and change what it alone changes.
+/* Owns the control socket of the lasting session.  Commands run on the service thread, between the
+ * other work of this thread, and so may change all of the session.
  *
- * An address is a number here: to ask for a name would make heartbeats wait. */
+ * An address must be a number: a name would make heartbeats wait for the resolver. */
 #include <config.h>
 
 #include <errno.h>
@@ -37,7 +37,7 @@ struct clt_ctl {
 	char err[512];
 };
 
-/* Listens, and is not served yet: a fork keeps it, while a thread would be lost. */
+/* Listens, and is not served yet: a fork keeps the socket, while a thread would be lost. */
 static struct unix_sock bound = { .fd = -1 };
 
 /* ---- look ---- */
@@ -122,8 +122,8 @@ static void call_attempts(struct ctl_client *client, const char *value, void *ar
 
 /* ---- paths ---- */
 
-/* How many paths are called @name: two that differ in nothing but their transport may be.  @ret:
- * the last of them. */
+/* Count the paths with the name @name: two paths may differ only in the transport.  @ret: the last
+ * of these paths. */
 static unsigned paths_called(struct clt_sess *sess, const char *name, struct clt_path **ret)
 {
 	struct clt_path *path;
@@ -138,8 +138,8 @@ static unsigned paths_called(struct clt_sess *sess, const char *name, struct clt
 	return n;
 }
 
-/* The path that is called @name, or is between the addresses that it has.  NULL: that has been
- * answered. */
+/* Find the path with the name @name, or between the addresses in @name.  NULL: @client has the
+ * refusal. */
 static struct clt_path *path_of(struct ctl_client *client, const char *name, void *arg)
 {
 	struct clt_sess *sess = &((struct clt_ctl *)arg)->clt->sess;
@@ -324,14 +324,15 @@ int clt_ctl_bind(const char *path, char *err, size_t errlen)
 	return path && strcmp(path, "none") ? bind_at(path, err, errlen) : 0;
 }
 
-/* A program that ends between .get_ready and .after_fork; the one that nbdkit forked goes on. */
+/* Remove the socket if the program ends between .get_ready and .after_fork, unless a forked process
+ * goes on. */
 static void __attribute__((destructor)) ctl_unbind(void)
 {
 	if (bound.fd >= 0)
 		unix_sock_leave(&bound);
 }
 
-/* The place by default has the number of the process in its name. */
+/* The default name has the number of the process. */
 static int bind_default(const struct clt_front *front, char *err, size_t errlen)
 {
 	const char *dir = rundir_default();
@@ -343,7 +344,7 @@ static int bind_default(const struct clt_front *front, char *err, size_t errlen)
 			 "this user has no directory for it (XDG_RUNTIME_DIR is not set)");
 		return -ENOENT;
 	}
-	mkdir(dir, 0755);			/* ctl_listen() says what is wrong */
+	mkdir(dir, 0755);			/* ctl_listen() reports a failure */
 	rundir_sweep(dir);
 	rundir_socket_name(front->name, getpid(), name, sizeof(name));
 	if (asprintf(&path, "%s/%s", dir, name) < 0) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The parameters as a table, and what belongs together.  Main thread, before the fork. */
+/* The parameters as a table, and the checks of several parameters together.  Main thread, before
+ * the fork. */
 #include <config.h>
 
 #include <errno.h>
@@ -197,9 +198,9 @@ void clt_conf_init(struct clt_conf *conf, const struct clt_front *front)
 	opt_defaults(&clt_conf_options, conf);
 }
 
-/* ---- one parameter ---- */
+/* ---- a parameter ---- */
 
-/* @err becomes the text, which is the caller's; NULL: no memory.  Returns -1. */
+/* Set @err to the text, which is the caller's; NULL: no memory.  Returns -1. */
 static int __attribute__((format(printf, 2, 3))) wrong(char **err, const char *fmt, ...)
 {
 	va_list ap;
@@ -211,7 +212,7 @@ static int __attribute__((format(printf, 2, 3))) wrong(char **err, const char *f
 	return -1;
 }
 
-/* Only paths are a list.  Of two values of anything else one would be ignored. */
+/* Refuse a second value, except of a path: of two values the first would be ignored. */
 static int check_once(struct clt_conf *conf, const struct opt *row, const char *value, char **err)
 {
 	const char *key = row->name, **given = &conf->given[row - rows], *first = *given;
@@ -254,13 +255,13 @@ int clt_conf_set(struct clt_conf *conf, const char *key, const char *value, char
 
 /* ---- paths ---- */
 
-/* Which parameter @text, one of path_texts, came with. */
+/* The parameter of @text, a member of path_texts. */
 static const char *key_of(const struct clt_conf *conf, const char *text)
 {
 	return text == conf->server ? "server" : "path";
 }
 
-/* rdma://HOST says what transport= says: which of two that differ is meant nobody knows. */
+/* rdma://HOST means the same as transport=rdma: refuse two different transports. */
 static int check_transports(const struct clt_conf *conf, const char *text, char **err)
 {
 	if (!conf->provider || fab_addr_text_agrees(text, conf->provider))
@@ -287,7 +288,7 @@ static int complete_path(struct clt_conf *conf, unsigned i, char **err)
 	return r;
 }
 
-/* The last path so far is none of those before it. */
+/* Refuse the path @last if an earlier path has the same addresses. */
 static int check_twice(const struct clt_conf *conf, unsigned last, char **err)
 {
 	const char *text = conf->path_texts[last], *other;
