@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Differences of a load's counters.  Owns nothing; no IO pays for it. */
+/* Differences of a load's counters.  Owns nothing; costs no IO anything. */
 #include <config.h>
 
 #include <inttypes.h>
@@ -38,7 +38,7 @@ static enum look_phase phase(const struct load *l)
 	return LOOK_ENDS;
 }
 
-/* How much of the blocks is read back. */
+/* The part of the blocks that was read back, in percent. */
 static unsigned percent(const struct load *l)
 {
 	return l->nblocks ? (unsigned)(MIN(l->next, l->nblocks) * 100 / l->nblocks) : 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The options, and a command line as a struct options.  The words for a load are those of fio,
- * those for a session the plugin's. */
+/* The options, and a command line as a struct options.  Names of options for a load are fio's;
+ * names of options for a session are the plugin's. */
 #include <config.h>
 
 #include <errno.h>
@@ -175,12 +175,12 @@ static int set_places(struct options *o, int argc, char **argv)
 		/* Another machine, or another day, may know the host. */
 		return r == -ENOENT ? OPTIONS_UNKNOWN_HOST : OPTIONS_USAGE;
 	}
-	/* An address that names its transport is tried over that alone. */
+	/* An address with a transport in front is tried over this transport alone. */
 	o->automatic = !o->provider && !strstr(o->server, "://") && !fab_addr_is_unix(&o->addr);
 	return -1;
 }
 
-/* Options that each are possible, and do nothing for the load that the others describe. */
+/* Refuse an option that has no effect on the load of the other options. */
 static int check_together(struct options *o, uint64_t given)
 {
 	struct load_conf *l = &o->load;

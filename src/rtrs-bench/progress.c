@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the last line of the terminal: the cursor stands behind the text that is shown. */
+/* Owns the last line of the terminal: the cursor stands behind the shown text. */
 #include <config.h>
 
 #include <pthread.h>
@@ -10,7 +10,7 @@
 #include "cleanup.h"
 #include "progress.h"
 
-#define CLEAR "\r\033[K"		/* to the beginning of the line, and all of it away */
+#define CLEAR "\r\033[K"		/* go to the beginning of the line, and clear the line */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool shown;

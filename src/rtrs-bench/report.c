@@ -22,7 +22,7 @@ static uint64_t all_ios(const struct load *l)
 	return l->side[LOAD_READ].ios + l->side[LOAD_WRITE].ios;
 }
 
-/* Of an IO. */
+/* CPU time of an IO. */
 static double cpu_us(const struct load *l)
 {
 	return all_ios(l) ? (double)l->cpu_ns / 1e3 / (double)all_ios(l) : 0;

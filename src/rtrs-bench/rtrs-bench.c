@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The program: options, a session, a load, its report.  The main thread waits, and shows how far
- * the load is; all that is measured runs on the session's loop. */
+/* The program: options, a session, a load, a report.  The main thread waits, and shows the progress
+ * of the load; all measured work runs on the session's loop. */
 #include <config.h>
 
 #include <signal.h>
@@ -30,8 +30,9 @@ static int complain(const char *server, const char *why)
 	return EXIT_FAILED;
 }
 
-/* The report is of what was done so far.  A load that reads back is ended a second time.  One
- * signal more is for a server that does not answer: it ends the program. */
+/* The first signal ends the load early, and the report is of the work so far.  With --verify a
+ * second signal ends the reading back.  A further signal ends the program, for a server that does
+ * not answer. */
 static void on_signal(int sig)
 {
 	static volatile sig_atomic_t seen;
