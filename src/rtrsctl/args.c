@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the tables of options and of commands.  It knows the words of all programs; which of them a
- * program has, the program says. */
+/* Owns the tables of options and of commands.  The tables have the commands of all programs; a
+ * program itself refuses the commands of others. */
 #include <config.h>
 
 #include <stdio.h>
@@ -43,7 +43,7 @@ static const struct command commands[] = {
 
 const struct command *const command_stats = &commands[3];
 
-/* "path remove|disconnect|reconnect PATH", of commands that share a line. */
+/* Commands that share a line are printed as "path remove|disconnect|reconnect PATH". */
 static void print_commands(FILE *out)
 {
 	char line[128] = "";
@@ -101,7 +101,7 @@ const struct opt_table args_table = {
 
 /* ---- the command ---- */
 
-/* Find the command in @argv, which may be two words.  NULL: there is none. */
+/* Find the command in @argv, which may be two words, @used.  NULL: no such command. */
 static const struct command *find_command(char **argv, int argc, int *used)
 {
 	for (unsigned i = 0; i < ARRAY_SIZE(commands); i++) {
@@ -112,7 +112,7 @@ static const struct command *find_command(char **argv, int argc, int *used)
 			continue;
 		if (second && (argc < 2 || strcmp(argv[1], second + 1)))
 			continue;
-		/* "stats" is the beginning of another one. */
+		/* "stats" is the beginning of another command, too. */
 		if (!second && argc > 1 && !commands[i].arg)
 			continue;
 		*used = second ? 2 : 1;
@@ -158,7 +158,7 @@ static int parse_command(struct ctx *ctx, int argc, char **argv)
 
 /* ---- the whole ---- */
 
-/* --json says how an error is told, wherever it stands. */
+/* --json applies to errors, too, wherever --json stands. */
 static void look_for_json(int argc, char **argv)
 {
 	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++) {
@@ -174,7 +174,7 @@ static bool is_negative(const char *word)
 
 int args_parse(struct ctx *ctx, int argc, char **argv)
 {
-	/* To getopt() a number below 0 would be an option. */
+	/* getopt() would take a number below 0 for an option. */
 	bool negative = argc > 1 && is_negative(argv[argc - 1]);
 	enum opt_result result;
 	int first = argc, rc;

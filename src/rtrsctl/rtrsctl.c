@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The program: a command line to one command of a control socket, and its answer to text. */
+/* The program: turns a command line into a command to a control socket, and the answer into
+ * text. */
 #include <config.h>
 
 #include <assert.h>
@@ -23,7 +24,8 @@
 
 /* ---- asking ---- */
 
-/* NULL: it has been said why. */
+/* Send @command to the program of ctx->socket, with ctx->arg as @member.  NULL: the user has the
+ * reason. */
 static json_t *ask(const struct ctx *ctx, const char *command, const char *member)
 {
 	json_t *request = json_pack("{s:o}", "command", ctl_json_text(command)), *answer, *arg;
@@ -71,7 +73,7 @@ static void clear(const struct ctx *ctx)
 		fputs("\033[H\033[J", stdout);
 }
 
-/* Ask each program of @found.  How many have answered. */
+/* Send @command to each program of @found.  Returns how many have answered. */
 static size_t ask_all(struct ctx *ctx, const struct found *found, const char *command,
 		      const char *member, json_t **answers)
 {
@@ -91,7 +93,7 @@ static void drop_all(const struct found *found, json_t **answers)
 		json_decref(answers[i]);
 }
 
-/* The table of a program, under its name where there are several. */
+/* Print the table of a program, under the program's name if several were found. */
 static void print_status(const struct found *found, const json_t *before, const json_t *now)
 {
 	const char *program = json_string_value(json_object_get(now, "program"));
@@ -103,7 +105,7 @@ static void print_status(const struct found *found, const json_t *before, const 
 	status_print(before, now);
 }
 
-/* Exit status: the highest of all of them. */
+/* Returns the highest of all exit statuses. */
 static int print_all(const struct ctx *ctx, const struct found *found, json_t **before,
 		     json_t **now)
 {
@@ -127,7 +129,7 @@ static int print_all(const struct ctx *ctx, const struct found *found, json_t **
 	return status;
 }
 
-/* Rates need two answers. */
+/* Print tables from two answers each, which the rates need. */
 static int run_status(struct ctx *ctx, const struct found *found)
 {
 	json_t *before[FIND_MAX], *now[FIND_MAX];
@@ -183,7 +185,7 @@ static int none_found(const struct ctx *ctx)
 			 parent ? parent : "");
 }
 
-/* Several, of which one is meant. */
+/* Ask the user to choose one of several programs. */
 static int several_found(const struct ctx *ctx, const struct found *found)
 {
 	char command[512], arg[256] = "";
@@ -206,7 +208,8 @@ static int run_found(struct ctx *ctx)
 	if (ctx->dump)
 		ctx->command = command_stats;
 	assert(ctx->command);
-	/* One that has the command, if any has: another one says that it has not. */
+	/* Of several programs choose only among programs with this command; a single program would
+	 * refuse. */
 	if (found.n > 1 && ctx->command->kind)
 		find_only(&found, ctx->command->kind);
 	if (!found.n)
@@ -247,7 +250,7 @@ int main(int argc, char **argv)
 	status = args_parse(&ctx, argc, argv);
 	if (status < 0)
 		status = run_resolved(&ctx);
-	/* On stderr with --json, too. */
+	/* This error goes to stderr with --json, too. */
 	rc = std_out_flush();
 	if (rc < 0 && status != EXIT_USAGE) {
 		fprintf(stderr, "rtrsctl: standard output: %s\n", strerror(-rc));

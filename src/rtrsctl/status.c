@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing.  Rates and latencies are those of the time between the two answers; all else is
- * that of the later one.  A row is an export and a session that has it open, an export that nobody
- * has open, or a session that has nothing open. */
+/* Owns nothing.  Rates and latencies are of the time between the two answers; all other values are
+ * from the later answer.  Rows: an export and a session with this export open; an export without
+ * such a session; a session without an open export. */
 #include <config.h>
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ enum column {
 	COL_EXPORT, COL_SIZE, COL_MODE, COL_STATE, COL_SESSION, COL_PEER, COL_TRANSPORT,
 	COL_IOPS, COL_MBS, COL_P50, COL_P99, COL_ERR, NCOLUMNS
 };
-#define COL_NUMBERS COL_IOPS		/* the first column that is one */
+#define COL_NUMBERS COL_IOPS		/* the first column of numbers */
 
 static const char *const heads[NCOLUMNS] = {
 	"EXPORT", "SIZE", "MODE", "STATE", "SESSION", "PEER", "TRANSPORT", "IOPS", "MB/s", "p50",
@@ -28,7 +28,7 @@ struct table {
 	char (*cells)[TEXT_CELL];
 	unsigned nrows;
 	const json_t *before, *after;
-	uint64_t ns;			/* between them */
+	uint64_t ns;			/* from @before to @after */
 };
 
 struct sums {
@@ -48,7 +48,7 @@ static uint64_t number(const json_t *object, const char *name)
 	return (uint64_t)json_integer_value(json_object_get(object, name));
 }
 
-/* The first export of @answer that is called @name, or NULL. */
+/* The first export of @answer with the name @name, or NULL. */
 static json_t *find_export(const json_t *answer, const char *name)
 {
 	const json_t *exports = json_object_get(answer, "exports");
@@ -68,7 +68,8 @@ struct count {
 	unsigned up, all;
 };
 
-/* The paths of @sess.  What is left of a lost path of a server while its storage works is none. */
+/* Count the paths of @sess.  The rest of a server's lost path, while the storage still works, is no
+ * path. */
 static struct count count_paths(const json_t *sess)
 {
 	struct count n = { 0 };
@@ -99,8 +100,8 @@ static void put_duration(uint64_t ns, char *buf, size_t len)
 		snprintf(buf, len, "%llu d", (unsigned long long)s / 86400);
 }
 
-/* How @sess does, and, unless that is NULL, its device @dev.  Returns @cell, which is "up" when
- * nothing is wrong. */
+/* Write the state of @sess, and of the device @dev, unless NULL.  Returns @cell, "up" if nothing is
+ * wrong. */
 static const char *put_state(const json_t *sess, const json_t *dev, char cell[TEXT_CELL])
 {
 	const char *state = string(sess, "state"), *open = dev ? string(dev, "state") : "open";
@@ -124,8 +125,8 @@ static const char *put_state(const json_t *sess, const json_t *dev, char cell[TE
 	return cell;
 }
 
-/* Is @sess of no interest: in set-up and so without a name, or gone but for what its storage still
- * works on? */
+/* Is @sess of no interest? In set-up, and so without a name, or gone, except for work of the
+ * storage. */
 static bool is_no_user(const json_t *sess)
 {
 	return !strcmp(string(sess, "name"), "-") ||
@@ -151,8 +152,8 @@ bool status_is_well(const json_t *answer)
 
 /* ---- cells ---- */
 
-/* The member @name of the paths of @sess that are up, or of all if none is: the first, and how many
- * others there are. */
+/* Write the member @name of the first path, and how many other values the other paths have.  Only
+ * paths that are up count, unless none is up. */
 static void put_of_paths(const json_t *sess, const char *name, char cell[TEXT_CELL])
 {
 	bool any = count_paths(sess).up;
@@ -186,7 +187,7 @@ static void put_session(const json_t *sess, const json_t *dev, char (*row)[TEXT_
 	put_of_paths(sess, "transport", row[COL_TRANSPORT]);
 }
 
-/* Of all operations of @ex. */
+/* Add up the counters of all operations of @ex. */
 static void add_up(const json_t *ex, struct sums *sums)
 {
 	json_t *op, *n;
@@ -205,7 +206,8 @@ static void add_up(const json_t *ex, struct sums *sums)
 	}
 }
 
-/* Or somebody has reset the counters in between: then what there is @now is newer than @then. */
+/* Is @now the continuation of @then? If the counters were reset in between, all of @now is newer
+ * than @then. */
 static bool went_on(const struct sums *now, const struct sums *then)
 {
 	for (unsigned i = 0; i < HIST_BUCKETS; i++) {
@@ -236,7 +238,7 @@ static void put_rates(const json_t *ex, const json_t *before, uint64_t ns, char 
 
 /* ---- rows ---- */
 
-/* A row of "-". */
+/* Add a row of "-". */
 static char (*add_row(struct table *t))[TEXT_CELL]
 {
 	char (*row)[TEXT_CELL] = &t->cells[(size_t)t->nrows++ * NCOLUMNS];
@@ -246,8 +248,8 @@ static char (*add_row(struct table *t))[TEXT_CELL]
 	return row;
 }
 
-/* A row of @ex, with its mode where nobody has it open.  Counters are not kept by session, so the
- * first row of an export has those of all. */
+/* Add a row of @ex, with the export's own mode.  Counters are not kept by session, so the @first
+ * row of an export has the counters of all sessions. */
 static char (*add_export(struct table *t, const json_t *ex, bool first))[TEXT_CELL]
 {
 	char (*row)[TEXT_CELL] = add_row(t);
@@ -285,7 +287,7 @@ static void add_users(struct table *t, const json_t *ex)
 		add_export(t, ex, true);
 }
 
-/* As many as status_print() can make. */
+/* The number of rows that status_print() makes at most. */
 static size_t count_rows(const json_t *answer)
 {
 	size_t i, n = 1 + json_array_size(json_object_get(answer, "exports"));
@@ -314,7 +316,7 @@ void status_print(const json_t *before, const json_t *after)
 	for (unsigned col = 0; col < NCOLUMNS; col++)
 		snprintf(row[col], TEXT_CELL, "%s", heads[col]);
 	json_array_foreach(json_object_get(after, "exports"), i, ex) {
-		/* A client has one for each mode. */
+		/* A client has an export of this name for each mode. */
 		if (find_export(after, string(ex, "name")) == ex)
 			add_users(&t, ex);
 	}

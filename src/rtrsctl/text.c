@@ -68,7 +68,7 @@ static bool ends_with(const char *name, const char *end)
 	return n >= m && !strcmp(name + n - m, end);
 }
 
-/* A value that is no object and no array. */
+/* Write @value, which is neither an object nor an array, with the unit of @name. */
 static const char *scalar(const char *name, const json_t *value, char *buf, size_t len)
 {
 	uint64_t n = (uint64_t)json_integer_value(value);
@@ -114,7 +114,7 @@ void text_table(const char (*cells)[TEXT_CELL], unsigned nrows, unsigned ncols, 
 	}
 }
 
-/* {"read": {"count": ...}, ...}: those that were done. */
+/* Print a table of @ops, {"read": {"count": ...}, ...}, without operations of count 0. */
 static void print_ops(json_t *ops, unsigned indent)
 {
 	static const char *const heads[OP_COLUMNS] = {
@@ -149,14 +149,14 @@ static void print_ops(json_t *ops, unsigned indent)
 
 /* ---- objects ---- */
 
-/* Told by a heading, or nothing to a person. */
+/* Is @name in a heading already, or nothing for people? */
 static bool is_hidden(const char *name)
 {
 	return !strcmp(name, "name") || !strcmp(name, "program") || !strcmp(name, "ok") ||
 	       !strcmp(name, "now_ns");
 }
 
-/* The value has the unit. */
+/* Print @name without the unit, which the value has. */
 static const char *key(const char *name, char *buf, size_t len)
 {
 	text_safe(name, buf, len);
