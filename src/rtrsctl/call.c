@@ -127,7 +127,7 @@ static const char *call_why(const char *path, int rc)
 	case -ECONNREFUSED:
 		/* The kernel returns the same for a file, and for a directory. */
 		if (!stat(path, &st) && !S_ISSOCK(st.st_mode))
-			return "expected a control socket: what is there is no socket";
+			return "expected a control socket: this path is not a socket";
 		return "Connection refused: the program does not run any more";
 	case -EACCES:
 		return "Permission denied: root may ask, and the user who runs the program";

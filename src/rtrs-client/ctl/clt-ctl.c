@@ -187,7 +187,7 @@ static void call_path_reconnect(struct ctl_client *client, const char *value, vo
 	if (!path)
 		return;
 	if (clt_attempt_is_up(&path->att)) {
-		clt_path_fail(path, -ECONNRESET, "told to by rtrsctl");
+		clt_path_fail(path, -ECONNRESET, "reconnected by rtrsctl");
 	} else if (clt_path_state(path) == CLT_PATH_CLOSED) {
 		clt_path_start(path);
 	} else if (clt_path_state(path) == CLT_PATH_BACKOFF) {
@@ -395,8 +395,8 @@ int clt_ctl_open(const struct clt_front *front, struct client *clt, struct loop 
 		rc = ctl_create(front, clt, loop, out, err, errlen);
 	if (!rc || path)
 		return rc;
-	log_warn(NULL, "no control socket for rtrsctl: %s; control=PATH makes one elsewhere, and "
-		 "control=none none", err);
+	log_warn(NULL, "no control socket for rtrsctl: %s; control=PATH is for another place, and "
+		 "control=none for no socket", err);
 	return 0;
 }
 

@@ -23,7 +23,7 @@ int clt_key_open(struct clt_attempt *att, struct frwr_lessons *lessons, char *wh
 		att->pool = NULL;
 		snprintf(why, len,
 			 "cannot get %u memory windows from the device: %s; registration=static "
-			 "does without", att->nwindows, strerror(-r));
+			 "needs none", att->nwindows, strerror(-r));
 		return r;
 	}
 	frwr_pool_learn(att->pool, lessons, &att->caps);

@@ -92,7 +92,7 @@ void clt_con0_lose_patience(struct clt_path *path)
 
 	if (clt_path_state(path) == CLT_PATH_SILENT && missed > 1)
 		clt_tx_fail(&path->att.cons[0], -ETIMEDOUT,
-			    "no sign of life for %g s, and nobody waits any longer",
+			    "no sign of life for %g s, and no request waits any longer",
 			    path->att.hb.interval_ms * (missed - 1) / 1e3);
 }
 

@@ -112,8 +112,8 @@ static int setup_qp(struct clt_con *con, char why[CLT_WHY])
 		return r;
 	if (dev.max_qp_wr < MIN_QUEUE || dev.max_sge < MIN_SGE) {
 		snprintf(why, CLT_WHY,
-			 "the device is too small: queues of %u requests with %u pieces, and "
-			 "%u with %u are the least", dev.max_qp_wr, dev.max_sge, MIN_QUEUE,
+			 "the device is too small: queues of %u requests with %u pieces, "
+			 "expected at least %u with %u", dev.max_qp_wr, dev.max_sge, MIN_QUEUE,
 			 MIN_SGE);
 		return -EOPNOTSUPP;
 	}
@@ -170,8 +170,8 @@ static int setup_geometry(struct clt_con *con, const struct rtrs_conn_rsp *rsp, 
 	att->depth = clt_reg_depth(&att->caps, att->mode, att->depth, &path->window_send_wr);
 	if (!att->depth) {
 		snprintf(why, CLT_WHY,
-			 "the device is too small for memory windows: registration=static does "
-			 "without");
+			 "the device is too small for memory windows: registration=static needs "
+			 "none");
 		return -EOPNOTSUPP;
 	}
 	r = path->ops->geometry(path, why, CLT_WHY);

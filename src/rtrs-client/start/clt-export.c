@@ -22,7 +22,7 @@ static const char *open_reason(int r)
 	case -ENOENT:
 		return "the server has no such export";
 	case -EMEDIUMTYPE:
-		return "smaller now than those know it who have it open";
+		return "shrunk while other clients here have it open";
 	case -ECONNABORTED:
 		return "the server was lost";
 	default:
