@@ -120,7 +120,7 @@ static void op_leave_lists(struct clt_op *op)
 /* Small requests share a quarter of the connections: many in a single send and a single receive
  * cost least.  Large requests spread over the other connections, in parallel and out of the way of
  * the small. */
-static unsigned pick_cid(const struct clt_attempt *att, const struct clt_op *op)
+static unsigned op_pick_cid(const struct clt_attempt *att, const struct clt_op *op)
 {
 	unsigned n = att->ncons - 1, small = MAX(n / 4, 1u);
 
@@ -129,18 +129,18 @@ static unsigned pick_cid(const struct clt_attempt *att, const struct clt_op *op)
 	return 1 + small + op->hint % (n - small);
 }
 
-static bool is_handshake(const struct clt_op *op)
+static bool op_is_handshake(const struct clt_op *op)
 {
 	return op->kind == CLT_OP_JOIN || op->kind == CLT_OP_HANDSHAKE;
 }
 
 /* Choose the connection of @op.  NULL: no path is up, or the path of the parts in flight is not,
  * and these parts have to come back first. */
-static struct clt_con *pick(const struct clt_op *op)
+static struct clt_con *op_pick_con(const struct clt_op *op)
 {
 	struct clt_attempt *att;
 
-	if (is_handshake(op))
+	if (op_is_handshake(op))
 		return op->via && atomic_load(&op->via->state) == CLT_PATH_OPENING ?
 			&op->via->cons[0] : NULL;
 	if (op->inflight)
@@ -148,21 +148,21 @@ static struct clt_con *pick(const struct clt_op *op)
 	att = clt_pick(op->io, op->hint);
 	if (!att)
 		return NULL;
-	return &att->cons[clt_op_is_user(op) ? 0 : pick_cid(att, op)];
+	return &att->cons[clt_op_is_user(op) ? 0 : op_pick_cid(att, op)];
 }
 
 /* The connection to send on now; NULL: @op has to wait, and is listed, or has failed. */
 static struct clt_con *op_connection(struct clt_op *op)
 {
 	struct clt_io *io = op->io;
-	struct clt_con *con = pick(op);
+	struct clt_con *con = op_pick_con(op);
 	int ready = con && op->ready ? op->ready(op) : 0, lost;
 
 	if (con && !ready)
 		return con;
 	LOCK_SCOPE(&io->lock);
 	/* RACE: the path may have come up, and woken the listed operations, since. */
-	con = pick(op);
+	con = op_pick_con(op);
 	ready = op->ready ? op->ready(op) : 0;
 	if (con && !ready)
 		return con;
@@ -170,7 +170,7 @@ static struct clt_con *op_connection(struct clt_op *op)
 	op->listed = true;
 	if (ready < 0)
 		op_error(op, ready);
-	else if (is_handshake(op))
+	else if (op_is_handshake(op))
 		op_error(op, -ECONNABORTED);	/* @op->via is gone */
 	else if (lost < 0)
 		op_error(op, lost);		/* the path to send the part again is gone, too */

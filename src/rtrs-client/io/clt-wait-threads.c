@@ -316,7 +316,7 @@ static void lead_sleep(struct clt_con *con, struct clt_waiter *w, short events)
 
 /* Are requests in flight on this path, but at most SPIN_INFLIGHT? With more requests some thread
  * has a better use for the CPU than busy-polling. */
-static bool few_in_flight(const struct clt_con *con)
+static bool path_few_in_flight(const struct clt_con *con)
 {
 	unsigned n = 0;
 
@@ -326,13 +326,13 @@ static bool few_in_flight(const struct clt_con *con)
 }
 
 /* Busy-poll instead of a sleep and a wake-up.  True if something is to be done. */
-static bool busy_poll(struct clt_con *con, struct clt_waiter *w)
+static bool con_busy_poll(struct clt_con *con, struct clt_waiter *w)
 {
 	struct spin *spin = &con->wait.spin;
 	short events;
 	int n;
 
-	if (!few_in_flight(con) || !spin_begin(spin))
+	if (!path_few_in_flight(con) || !spin_begin(spin))
 		return false;
 	do {
 		/* Without fab_arm() a provider may not look for new completions (fab_poll()). */
@@ -343,7 +343,7 @@ static bool busy_poll(struct clt_con *con, struct clt_waiter *w)
 			spin_end(spin);
 		if (n || clt_tx_must_flush(con) || has_news(w) || !clt_attempt_is_up(con->att))
 			return true;
-	} while (few_in_flight(con) && spin_more(spin));
+	} while (path_few_in_flight(con) && spin_more(spin));
 	return false;
 }
 
@@ -379,7 +379,7 @@ static void poll_for_many(struct clt_con *con)
 		if (n > 0)
 			few = n < POLLER_MIN && atomic_load(&con->inflight) < POLLER_MIN ?
 				few + 1 : 0;
-		else if (n == 0 && !busy_poll(con, &wc->poller) &&
+		else if (n == 0 && !con_busy_poll(con, &wc->poller) &&
 			 fab_arm(con->fab, &events) == 0)
 			lead_sleep(con, &wc->poller, events);
 		if (few >= POLLER_ROUNDS && poller_leave(con))
@@ -405,7 +405,7 @@ static void *poller_main(void *arg)
 }
 
 /* Poll for all until @w has news or the path is lost. */
-static void lead(struct clt_con *con, struct clt_waiter *w)
+static void waiter_lead(struct clt_con *con, struct clt_waiter *w)
 {
 	short events;
 
@@ -418,7 +418,7 @@ static void lead(struct clt_con *con, struct clt_waiter *w)
 			spin_end(&con->wait.spin);
 		if (clt_tx_must_flush(con))
 			clt_tx_flush(con);
-		if (n == 0 && !busy_poll(con, w) && fab_arm(con->fab, &events) == 0)
+		if (n == 0 && !con_busy_poll(con, w) && fab_arm(con->fab, &events) == 0)
 			lead_sleep(con, w, events);
 	}
 	role_leave(con);
@@ -457,7 +457,7 @@ static void threads_more(struct clt_waiter *w, struct clt_con *con)
 	if (!con || con->cid == 0)
 		waiter_sleep(w);
 	else if (role_wait(con, w))
-		lead(con, w);
+		waiter_lead(con, w);
 	if (atomic_load_explicit(&w->word, memory_order_relaxed) & WORD_LOOK)
 		atomic_fetch_and(&w->word, ~WORD_LOOK);
 }
