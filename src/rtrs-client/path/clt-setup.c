@@ -26,7 +26,7 @@ static const char *why_not(const struct clt_con *con, int err)
 }
 
 /* Put the name of @con in front of @why, or, without @why, of the text of @err.  Returns @err. */
-static int named(const struct clt_con *con, int err, char why[CLT_WHY])
+static int why_add_con(const struct clt_con *con, int err, char why[CLT_WHY])
 {
 	char text[CLT_WHY];
 
@@ -148,7 +148,7 @@ static int setup_resolved(struct clt_con *con, char why[CLT_WHY])
 	r = setup_qp(con, why);
 	if (r == 0)
 		r = fab_connect(con->fab, &msg, sizeof(msg));
-	return r < 0 ? named(con, r, why) : 0;
+	return r < 0 ? why_add_con(con, r, why) : 0;
 }
 
 /* Take the limits of the path from @rsp, the answer on connection 0. */
@@ -202,7 +202,7 @@ static int setup_established(struct clt_con *con, const struct fab_event *ev, ch
 	if (r == 0 && con->cid == 0)
 		r = setup_geometry(con, &rsp, why);
 	if (r < 0)
-		return named(con, r, why);
+		return why_add_con(con, r, why);
 	/* A failure to register memory is no fault of the connection. */
 	r = con->cid ? 0 : clt_mem_attach(con->att, why, CLT_WHY);
 	if (r < 0)

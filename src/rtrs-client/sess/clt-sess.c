@@ -29,13 +29,13 @@ static void sess_event(struct clt_sess *sess, enum clt_sess_event event)
 static void sess_check_closed(struct clt_sess *sess);
 
 /* Was the session lost soon after coming up? */
-static bool flaps(const struct clt_sess *sess)
+static bool sess_flaps(const struct clt_sess *sess)
 {
 	return sess->lasted_ms < CLT_STEADY_MS;
 }
 
 /* The number of requests of IO that were ever answered, over the current and the removed paths. */
-static uint64_t answered(struct clt_sess *sess)
+static uint64_t sess_answered(struct clt_sess *sess)
 {
 	struct clt_path *path;
 	uint64_t n = 0;
@@ -53,10 +53,10 @@ static void sess_up(void *object)
 	loop_timer_cancel(&sess->timeout_timer);
 	sess->ups++;
 	sess->up_since_ms = clock_now_ms();
-	sess->answered = answered(sess);
+	sess->answered = sess_answered(sess);
 	sess->ops->up(sess);
 	/* A server that lets this path in may let in the others. */
-	if (!flaps(sess)) {
+	if (!sess_flaps(sess)) {
 		clt_sess_for_each(path, sess)
 			clt_path_retry(path);
 	}
@@ -82,14 +82,14 @@ static void sess_down(void *object)
 	 * once.  If the session flaps, the other paths wait at most as long as a path without
 	 * others. */
 	clt_sess_for_each(path, sess) {
-		if (flaps(sess))
+		if (sess_flaps(sess))
 			clt_path_hurry(path);
 		else
 			clt_path_retry(path);
 	}
 	/* Requests get no new io_timeout from a session that was lost again before the server
 	 * answered any request. */
-	if (!sess->down_since_ms || !flaps(sess) || answered(sess) != sess->answered)
+	if (!sess->down_since_ms || !sess_flaps(sess) || sess_answered(sess) != sess->answered)
 		sess->down_since_ms = now;
 	if (sess->io_timeout_ms == 0)
 		sess_event(sess, CLT_SESS_EV_NO_WAIT);
@@ -173,7 +173,7 @@ static void sess_timeout(struct loop_timer *timer)
 
 /* ---- calls from a path ---- */
 
-static int path_geometry(struct clt_path *path, char *why, size_t len)
+static int sess_path_geometry(struct clt_path *path, char *why, size_t len)
 {
 	struct clt_sess *sess = sess_of(path);
 	const struct rtrs_geom *g = &path->att.geom;
@@ -202,12 +202,12 @@ static int path_geometry(struct clt_path *path, char *why, size_t len)
 	return MIN(r, 0);
 }
 
-static void path_opening(struct clt_path *path)
+static void sess_path_opening(struct clt_path *path)
 {
 	clt_epoch_go_on(sess_of(path));
 }
 
-static void path_down(struct clt_path *path)
+static void sess_path_down(struct clt_path *path)
 {
 	struct clt_sess *sess = sess_of(path);
 
@@ -220,7 +220,7 @@ static bool path_counts(struct clt_path *path)
 	return clt_path_tries(path) || clt_attempt_is_up(&path->att);
 }
 
-static void path_failed(struct clt_path *path, int err, const char *cause)
+static void sess_path_failed(struct clt_path *path, int err, const char *cause)
 {
 	struct clt_sess *sess = sess_of(path);
 
@@ -243,7 +243,7 @@ static void path_tell_up(struct clt_path *path)
 			clt_registration_names[path->conf.registration], path->mode_why);
 }
 
-static void path_up(struct clt_path *path)
+static void sess_path_up(struct clt_path *path)
 {
 	struct clt_sess *sess = sess_of(path);
 
@@ -253,14 +253,14 @@ static void path_up(struct clt_path *path)
 	clt_slot_wake(&sess->io);
 }
 
-static void path_silence(struct clt_path *path)
+static void sess_path_silence(struct clt_path *path)
 {
 	struct clt_sess *sess = sess_of(path);
 
 	sess->ops->silence(sess);
 }
 
-static void path_alive(struct clt_path *path)
+static void sess_path_alive(struct clt_path *path)
 {
 	struct clt_sess *sess = sess_of(path);
 
@@ -274,7 +274,7 @@ static bool path_has_to_tell(struct clt_path *path)
 	return path_counts(path) || clt_path_state(path) == CLT_PATH_FAILING;
 }
 
-static void path_ended(struct clt_path *path)
+static void sess_path_ended(struct clt_path *path)
 {
 	struct clt_sess *sess = sess_of(path);
 
@@ -301,7 +301,7 @@ static void sess_check_closed(struct clt_sess *sess)
 		sess_event(sess, CLT_SESS_EV_CLOSED);
 }
 
-static void path_closed(struct clt_path *path)
+static void sess_path_closed(struct clt_path *path)
 {
 	struct clt_sess *sess = sess_of(path);
 
@@ -315,8 +315,8 @@ static void path_closed(struct clt_path *path)
 }
 
 static const struct clt_path_ops path_ops = {
-	path_geometry, path_opening, path_up, path_down, path_failed, path_silence, path_alive,
-	path_ended, path_closed,
+	sess_path_geometry, sess_path_opening, sess_path_up, sess_path_down, sess_path_failed,
+	sess_path_silence, sess_path_alive, sess_path_ended, sess_path_closed,
 };
 
 /* ---- start and end ---- */
