@@ -13,14 +13,14 @@
 #include "dev-stat.h"
 #include "dev.h"
 
-static json_t *address(const struct fab_addr *addr)
+static json_t *address_json(const struct fab_addr *addr)
 {
 	char text[FAB_ADDR_STRLEN];
 
 	return ctl_json_text(addr->len ? fab_addr_format(addr, text, sizeof(text)) : "");
 }
 
-static json_t *uuid(const uint8_t id[RTRS_UUID_LEN])
+static json_t *uuid_json(const uint8_t id[RTRS_UUID_LEN])
 {
 	char text[2 * RTRS_UUID_LEN + 5], *to = text;
 
@@ -53,9 +53,9 @@ static json_t *path_show(struct clt_path *path)
 	return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:i,s:i,s:I,s:I,s:I,s:I,s:I,s:o}",
 			 "state", ctl_json_text(path_state(path)),
 			 "transport", ctl_json_text(fab_addr_transport(&path->conf.dst)),
-			 "peer", address(&path->conf.dst),
-			 "src_addr", address(&src),
-			 "dst_addr", address(&path->conf.dst),
+			 "peer", address_json(&path->conf.dst),
+			 "src_addr", address_json(&src),
+			 "dst_addr", address_json(&path->conf.dst),
 			 "hca_name", ctl_json_text(up ? att->caps.dev.name : ""),
 			 "hca_port", up ? (int)att->caps.dev.port : 0,
 			 "connections", up ? (int)att->ncons : 0,
@@ -172,7 +172,7 @@ static json_t *sess_show(struct client *clt)
 	const char *state = clt_sess_fsm.states[atomic_load(&sess->io.state)];
 	const char *policy = clt_pick_policies[atomic_load(&sess->io.policy)];
 
-	return json_pack("{s:o,s:o,s:I,s:o,s:i,s:I,s:o}", "uuid", uuid(sess->uuid),
+	return json_pack("{s:o,s:o,s:I,s:o,s:i,s:I,s:o}", "uuid", uuid_json(sess->uuid),
 			 "state", ctl_json_text(state),
 			 "down_ns", (json_int_t)clt_sess_down_ms(sess) * 1000000,
 			 "policy", ctl_json_text(policy),

@@ -42,24 +42,25 @@ static struct unix_sock bound = { .fd = -1 };
 
 /* ---- look ---- */
 
-static void answer(struct ctl_client *client, const struct clt_ctl *ctl, enum clt_ctl_depth depth)
+static void ctl_answer_with(struct ctl_client *client, const struct clt_ctl *ctl,
+			    enum clt_ctl_depth depth)
 {
 	ctl_answer(client, clt_ctl_json(ctl->clt, ctl->front->program, depth));
 }
 
 static void call_list(struct ctl_client *client, const char *value, void *arg)
 {
-	answer(client, arg, CLT_CTL_NAMES);
+	ctl_answer_with(client, arg, CLT_CTL_NAMES);
 }
 
 static void call_show(struct ctl_client *client, const char *value, void *arg)
 {
-	answer(client, arg, CLT_CTL_SHOW);
+	ctl_answer_with(client, arg, CLT_CTL_SHOW);
 }
 
 static void call_stats(struct ctl_client *client, const char *value, void *arg)
 {
-	answer(client, arg, CLT_CTL_STATS);
+	ctl_answer_with(client, arg, CLT_CTL_STATS);
 }
 
 static void call_stats_reset(struct ctl_client *client, const char *value, void *arg)
@@ -140,7 +141,7 @@ static unsigned paths_called(struct clt_sess *sess, const char *name, struct clt
 
 /* Find the path with the name @name, or between the addresses in @name.  NULL: @client has the
  * refusal. */
-static struct clt_path *path_of(struct ctl_client *client, const char *name, void *arg)
+static struct clt_path *ctl_find_path(struct ctl_client *client, const char *name, void *arg)
 {
 	struct clt_sess *sess = &((struct clt_ctl *)arg)->clt->sess;
 	struct clt_sess_addr addr;
@@ -167,7 +168,7 @@ static struct clt_path *path_of(struct ctl_client *client, const char *name, voi
 
 static void call_path_disconnect(struct ctl_client *client, const char *value, void *arg)
 {
-	struct clt_path *path = path_of(client, value, arg);
+	struct clt_path *path = ctl_find_path(client, value, arg);
 
 	if (!path)
 		return;
@@ -182,7 +183,7 @@ static void call_path_disconnect(struct ctl_client *client, const char *value, v
 
 static void call_path_reconnect(struct ctl_client *client, const char *value, void *arg)
 {
-	struct clt_path *path = path_of(client, value, arg);
+	struct clt_path *path = ctl_find_path(client, value, arg);
 
 	if (!path)
 		return;
@@ -203,7 +204,7 @@ static void call_path_reconnect(struct ctl_client *client, const char *value, vo
 static void call_path_remove(struct ctl_client *client, const char *value, void *arg)
 {
 	struct clt_sess *sess = &((struct clt_ctl *)arg)->clt->sess;
-	struct clt_path *path = path_of(client, value, arg);
+	struct clt_path *path = ctl_find_path(client, value, arg);
 
 	if (!path)
 		return;
@@ -267,7 +268,7 @@ static const struct ctl_call calls[] = {
 	{ .name = "max-reconnect-attempts", .fn = call_attempts, .member = "attempts" },
 };
 
-static void serve(struct ctl_client *client, const json_t *command, void *arg)
+static void ctl_serve(struct ctl_client *client, const json_t *command, void *arg)
 {
 	ctl_call(client, command, ((struct clt_ctl *)arg)->front->program, calls, ARRAY_SIZE(calls),
 		 arg);
@@ -279,7 +280,8 @@ static void ctl_begin(struct loop_msg *msg)
 {
 	struct clt_ctl *ctl = container_of(msg, struct clt_ctl, msg);
 
-	ctl->rc = ctl_open_at(ctl->loop, &bound, serve, ctl, &ctl->ctl, ctl->err, sizeof(ctl->err));
+	ctl->rc = ctl_open_at(ctl->loop, &bound, ctl_serve, ctl, &ctl->ctl, ctl->err,
+			      sizeof(ctl->err));
 	sem_post(&ctl->done);
 }
 
@@ -295,7 +297,7 @@ static void ctl_end(struct loop_msg *msg)
 	ctl_close(ctl->ctl, ctl_ended, ctl);
 }
 
-static void on_loop(struct clt_ctl *ctl, void (*fn)(struct loop_msg *msg))
+static void ctl_on_loop(struct clt_ctl *ctl, void (*fn)(struct loop_msg *msg))
 {
 	loop_msg_init(&ctl->msg, fn);
 	loop_post(ctl->loop, &ctl->msg);
@@ -368,7 +370,7 @@ static int ctl_create(const struct clt_front *front, struct client *clt, struct 
 	ctl->clt = clt;
 	ctl->loop = loop;
 	sem_init(&ctl->done, 0, 0);
-	on_loop(ctl, ctl_begin);
+	ctl_on_loop(ctl, ctl_begin);
 	rc = ctl->rc;
 	if (rc) {
 		snprintf(err, errlen, "%s", ctl->err);
@@ -404,6 +406,6 @@ void clt_ctl_close(struct clt_ctl *ctl)
 {
 	if (!ctl)
 		return;
-	on_loop(ctl, ctl_end);
+	ctl_on_loop(ctl, ctl_end);
 	ctl_free(ctl);
 }

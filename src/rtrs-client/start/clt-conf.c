@@ -23,7 +23,7 @@
 /* ---- values with rules of their own ---- */
 
 __attribute__((format(printf, 3, 4)))
-static int expected(char *why, size_t len, const char *fmt, ...)
+static int bad_value(char *why, size_t len, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -36,7 +36,7 @@ static int expected(char *why, size_t len, const char *fmt, ...)
 static int add_path(struct clt_conf *conf, const char *value, char *why, size_t len)
 {
 	if (conf->npaths == CLT_PATHS_MAX)
-		return expected(why, len, "a session has at most %d paths", CLT_PATHS_MAX);
+		return bad_value(why, len, "a session has at most %d paths", CLT_PATHS_MAX);
 	conf->path_texts[conf->npaths++] = value;
 	return 0;
 }
@@ -46,7 +46,7 @@ static int set_server(void *arg, const char *value, char *why, size_t len)
 	struct clt_conf *conf = arg;
 
 	if (!*value)
-		return expected(why, len, "expected HOST[:PORT] or unix:PATH, not an empty value");
+		return bad_value(why, len, "expected HOST[:PORT] or unix:PATH, not an empty value");
 	conf->server = value;
 	return add_path(conf, value, why, len);
 }
@@ -55,7 +55,7 @@ static int set_path(void *arg, const char *value, char *why, size_t len)
 {
 	if (*value)
 		return add_path(arg, value, why, len);
-	return expected(why, len, "expected [SRC@]DST[:PORT] or unix:PATH, not an empty value");
+	return bad_value(why, len, "expected [SRC@]DST[:PORT] or unix:PATH, not an empty value");
 }
 
 static int set_export(void *arg, const char *value, char *why, size_t len)
@@ -63,7 +63,8 @@ static int set_export(void *arg, const char *value, char *why, size_t len)
 	struct clt_conf *conf = arg;
 
 	if (!*value || strlen(value) >= RNBD_NAME_MAX)
-		return expected(why, len, "expected a name of 1..%d characters", RNBD_NAME_MAX - 1);
+		return bad_value(why, len, "expected a name of 1..%d characters",
+				 RNBD_NAME_MAX - 1);
 	conf->export_name = value;
 	return 0;
 }
@@ -76,7 +77,7 @@ static int set_transport(void *arg, const char *value, char *why, size_t len)
 	conf->provider = automatic ? NULL : fab_provider_find(value);
 	if (automatic || conf->provider)
 		return 0;
-	return expected(why, len, "this %s was built without RDMA", conf->front->program);
+	return bad_value(why, len, "this %s was built without RDMA", conf->front->program);
 }
 
 static int set_sessname(void *arg, const char *value, char *why, size_t len)
@@ -84,8 +85,8 @@ static int set_sessname(void *arg, const char *value, char *why, size_t len)
 	struct clt_conf *conf = arg;
 
 	if (!rtrs_sessname_ok(value))
-		return expected(why, len, "expected 1..%d characters without '/' and '.'",
-				RTRS_NAME_MAX - 1);
+		return bad_value(why, len, "expected 1..%d characters without '/' and '.'",
+				 RTRS_NAME_MAX - 1);
 	snprintf(conf->sessname, sizeof(conf->sessname), "%s", value);
 	return 0;
 }
@@ -104,7 +105,7 @@ static int set_control(void *arg, const char *value, char *why, size_t len)
 
 	/* A daemon goes to the root directory. */
 	if (*value != '/' && strcmp(value, "none"))
-		return expected(why, len, "expected an absolute path, or none");
+		return bad_value(why, len, "expected an absolute path, or none");
 	conf->control = value;
 	return 0;
 }
@@ -115,9 +116,9 @@ static int set_server_uid(void *arg, const char *value, char *why, size_t len)
 
 	if (fab_users_parse(value, &conf->servers) == 0)
 		return 0;
-	return expected(why, len,
-			"expected names or numbers of users, at most %d, with commas between them",
-			FAB_USERS_MAX);
+	return bad_value(why, len,
+			 "expected names or numbers of users, at most %d, with commas between them",
+			 FAB_USERS_MAX);
 }
 
 /* ---- the table ---- */
@@ -202,7 +203,7 @@ void clt_conf_init(struct clt_conf *conf, const struct clt_front *front)
 /* ---- a parameter ---- */
 
 /* Set @err to the text, which is the caller's; NULL: no memory.  Returns -1. */
-static int __attribute__((format(printf, 2, 3))) wrong(char **err, const char *fmt, ...)
+static int __attribute__((format(printf, 2, 3))) conf_error(char **err, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -222,11 +223,11 @@ static int check_once(struct clt_conf *conf, const struct opt *row, const char *
 	if (!first || row->many)
 		return 0;
 	if (!strcmp(key, "server"))
-		return wrong(err,
-			     "server=%s: given twice, "
-			     "the first is server=%s (path=%s is one more path)", value,
-			     first, value);
-	return wrong(err, "%s=%s: given twice, the first is %s=%s", key, value, key, first);
+		return conf_error(err,
+				  "server=%s: given twice, "
+				  "the first is server=%s (path=%s is one more path)",
+				  value, first, value);
+	return conf_error(err, "%s=%s: given twice, the first is %s=%s", key, value, key, first);
 }
 
 static int unknown_parameter(const struct clt_conf *conf, const char *key, char **err)
@@ -234,8 +235,8 @@ static int unknown_parameter(const struct clt_conf *conf, const char *key, char 
 	const char *meant = opt_suggest(&clt_conf_options, key, strlen(key));
 
 	if (meant)
-		return wrong(err, "unknown parameter '%s' (did you mean %s=?)", key, meant);
-	return wrong(err, "unknown parameter '%s': see %s", key, conf->front->help);
+		return conf_error(err, "unknown parameter '%s' (did you mean %s=?)", key, meant);
+	return conf_error(err, "unknown parameter '%s': see %s", key, conf->front->help);
 }
 
 int clt_conf_set(struct clt_conf *conf, const char *key, const char *value, char **err)
@@ -251,7 +252,7 @@ int clt_conf_set(struct clt_conf *conf, const char *key, const char *value, char
 		return -1;
 	if (!opt_read(row, conf, value, why, sizeof(why)))
 		return 0;
-	return wrong(err, "%s=%s: %s", key, value, why);
+	return conf_error(err, "%s=%s: %s", key, value, why);
 }
 
 /* ---- paths ---- */
@@ -267,8 +268,9 @@ static int check_transports(const struct clt_conf *conf, const char *text, char 
 {
 	if (!conf->provider || fab_addr_text_agrees(text, conf->provider))
 		return 0;
-	return wrong(err, "transport=%s contradicts %s=%s: give one of them, or the same twice",
-		     fab_provider_name(conf->provider), key_of(conf, text), text);
+	return conf_error(err,
+			  "transport=%s contradicts %s=%s: give one of them, or the same twice",
+			  fab_provider_name(conf->provider), key_of(conf, text), text);
 }
 
 static int complete_path(struct clt_conf *conf, unsigned i, char **err)
@@ -283,7 +285,7 @@ static int complete_path(struct clt_conf *conf, unsigned i, char **err)
 		return -1;
 	r = clt_addr_parse(text, provider, false, &conf->paths[i], why, sizeof(why));
 	if (r < 0)
-		return wrong(err, "%s=%s: %s", key_of(conf, text), text, why);
+		return conf_error(err, "%s=%s: %s", key_of(conf, text), text, why);
 	conf->chooses[i] = !conf->provider && clt_addr_is_open(text);
 	conf->automatic |= conf->chooses[i];
 	return r;
@@ -298,10 +300,10 @@ static int check_twice(const struct clt_conf *conf, unsigned last, char **err)
 		if (!clt_paths_same(&conf->paths[i], &conf->paths[last]))
 			continue;
 		other = conf->path_texts[i];
-		return wrong(err,
-			     "%s=%s and %s=%s are one path: give each path once, "
-			     "or another SOURCE@ to "
-			     "each", key_of(conf, other), other, key_of(conf, text), text);
+		return conf_error(err,
+				  "%s=%s and %s=%s are one path: give each path once, "
+				  "or another SOURCE@ to each",
+				  key_of(conf, other), other, key_of(conf, text), text);
 	}
 	return 0;
 }
@@ -309,8 +311,8 @@ static int check_twice(const struct clt_conf *conf, unsigned last, char **err)
 int clt_conf_complete(struct clt_conf *conf, char **err)
 {
 	if (!conf->npaths)
-		return wrong(err,
-			     "server= is missing: give the address of an rtrs-server, HOST[:PORT]");
+		return conf_error(err, "server= is missing: give the address of an rtrs-server, "
+				  "HOST[:PORT]");
 	for (unsigned i = 0; i < conf->npaths; i++) {
 		if (complete_path(conf, i, err) < 0 || check_twice(conf, i, err) < 0)
 			return -1;

@@ -158,7 +158,7 @@ static int probe_server(struct clt_start *start, char why[CLT_FRONT_ERR])
 	return r;
 }
 
-static int probe(struct clt_start *start, char err[CLT_FRONT_ERR])
+static int probe_session(struct clt_start *start, char err[CLT_FRONT_ERR])
 {
 	const struct clt_conf *conf = start->conf;
 	char why[CLT_FRONT_ERR];
@@ -188,7 +188,7 @@ static int probe(struct clt_start *start, char err[CLT_FRONT_ERR])
 int clt_probe(struct clt_start *start, char err[CLT_FRONT_ERR])
 {
 	char why[CLT_FRONT_ERR - 16];
-	int r = probe(start, err);
+	int r = probe_session(start, err);
 
 	/* ORDER: last, because a command at the control socket waits until the session has
 	 * started. */
