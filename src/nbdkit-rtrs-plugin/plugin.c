@@ -37,7 +37,7 @@ NBDKIT_DLL_PUBLIC int rtrs_debug_io = 0;
  * end, so only call while requests wait.  On a thread without a connection of nbdkit an early
  * return means nbdkit's end alone, as nbdkit (1.32) asserts.  The calling thread lives from
  * .after_fork to .cleanup, which joins the thread. */
-static int nap(void)
+static int front_nap(void)
 {
 	return nbdkit_nanosleep(1, 0);
 }
@@ -55,7 +55,7 @@ static const struct clt_front front = {
 	/* from .get_ready to .after_fork: a pipe, listening sockets */
 	.start_fds = 6,
 	.client_fds = 3,		/* a socket and a pipe, open when .preconnect is called */
-	.nap = nap,
+	.nap = front_nap,
 };
 
 static struct clt_conf conf;
@@ -79,7 +79,7 @@ static void handle_close(struct handle *h)
 	free(h);
 }
 
-static void sink(enum log_level level, const char *line)
+static void plugin_log(enum log_level level, const char *line)
 {
 	/* nbdkit has no warnings, and users must see the loss and the return of a path without
 	 * -v. */
@@ -107,7 +107,7 @@ static void help_init(void)
 
 static void rtrs_load(void)
 {
-	log_init(sink, LOG_LEVEL_DEBUG);
+	log_init(plugin_log, LOG_LEVEL_DEBUG);
 	help_init();
 	clt_conf_init(&conf, &front);
 	clt_start_init(&start, &conf);
@@ -371,7 +371,7 @@ static int rtrs_can_extents(void *handle)
 
 /* Turn @r into the result and errno of a callback.  For an errno without a number in NBD nbdkit
  * would send EINVAL to the client. */
-static int result(struct dev *dev, const char *what, uint32_t count, uint64_t offset, int r)
+static int io_result(struct dev *dev, const char *what, uint32_t count, uint64_t offset, int r)
 {
 	if (rtrs_debug_io)
 		log_dbg(dev_name(dev), "%s count=%u offset=%llu: %d", what, count,
@@ -396,7 +396,7 @@ static int rtrs_pread(void *handle, void *buf, uint32_t count, uint64_t offset, 
 {
 	struct handle *h = handle;
 
-	return result(h->io.dev, "read", count, offset, dev_io_read(&h->io, buf, count, offset));
+	return io_result(h->io.dev, "read", count, offset, dev_io_read(&h->io, buf, count, offset));
 }
 
 static int rtrs_pwrite(void *handle, const void *buf, uint32_t count, uint64_t offset,
@@ -404,23 +404,23 @@ static int rtrs_pwrite(void *handle, const void *buf, uint32_t count, uint64_t o
 {
 	struct handle *h = handle;
 
-	return result(h->io.dev, "write", count, offset,
-		      dev_io_write(&h->io, buf, count, offset, flags & NBDKIT_FLAG_FUA));
+	return io_result(h->io.dev, "write", count, offset,
+			 dev_io_write(&h->io, buf, count, offset, flags & NBDKIT_FLAG_FUA));
 }
 
 static int rtrs_flush(void *handle, uint32_t flags)
 {
 	struct handle *h = handle;
 
-	return result(h->io.dev, "flush", 0, 0, dev_io_flush(&h->io));
+	return io_result(h->io.dev, "flush", 0, 0, dev_io_flush(&h->io));
 }
 
 static int rtrs_trim(void *handle, uint32_t count, uint64_t offset, uint32_t flags)
 {
 	struct handle *h = handle;
 
-	return result(h->io.dev, "trim", count, offset,
-		      dev_io_discard(&h->io, count, offset, flags & NBDKIT_FLAG_FUA));
+	return io_result(h->io.dev, "trim", count, offset,
+			 dev_io_discard(&h->io, count, offset, flags & NBDKIT_FLAG_FUA));
 }
 
 static int rtrs_zero(void *handle, uint32_t count, uint64_t offset, uint32_t flags)
@@ -431,7 +431,7 @@ static int rtrs_zero(void *handle, uint32_t count, uint64_t offset, uint32_t fla
 
 	if (may_trim || !(flags & NBDKIT_FLAG_FAST_ZERO))
 		r = dev_io_zero(&h->io, count, offset, may_trim, flags & NBDKIT_FLAG_FUA);
-	return result(h->io.dev, "zero", count, offset, r);
+	return io_result(h->io.dev, "zero", count, offset, r);
 }
 
 static int add_extent(void *arg, uint64_t off, const struct rnbd_extent *e)
@@ -447,9 +447,9 @@ static int rtrs_extents(void *handle, uint32_t count, uint64_t offset, uint32_t 
 {
 	struct handle *h = handle;
 
-	return result(h->io.dev, "extents", count, offset,
-		      dev_extents(h->io.dev, count, offset, flags & NBDKIT_FLAG_REQ_ONE, add_extent,
-				  extents));
+	return io_result(h->io.dev, "extents", count, offset,
+			 dev_extents(h->io.dev, count, offset, flags & NBDKIT_FLAG_REQ_ONE,
+				     add_extent, extents));
 }
 
 static struct nbdkit_plugin plugin = {

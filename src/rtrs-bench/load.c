@@ -212,7 +212,7 @@ static void begin_all(struct load *l)
 }
 
 /* Tell the thread in load_run() of a new look, or, with NULL, of the end. */
-static void tell(struct load *l, const struct look *now)
+static void load_tell(struct load *l, const struct look *now)
 {
 	LOCK_SCOPE(&l->lock);
 	if (now)
@@ -228,7 +228,7 @@ static void time_to_look(struct loop_timer *timer)
 	struct look now;
 
 	look_take(&now, &l->back, l, clock_measure_ns());
-	tell(l, &now);
+	load_tell(l, &now);
 	loop_timer_set(l->loop, timer, clock_now_ms() + LOOK_MS);
 }
 
@@ -260,7 +260,7 @@ static void next_phase(struct load *l)
 	}
 	l->phase = LOAD_ENDED;
 	loop_timer_cancel(&l->look_timer);
-	tell(l, NULL);
+	load_tell(l, NULL);
 }
 
 static void step_all(struct loop_task *task)
@@ -282,7 +282,7 @@ static void time_is_over(struct loop_timer *timer)
 		l->phase = LOAD_ENDS;
 }
 
-static void stop_msg(struct loop_msg *msg)
+static void load_stop_msg(struct loop_msg *msg)
 {
 	struct load *l = container_of(msg, struct load, stop_msg);
 
@@ -290,7 +290,7 @@ static void stop_msg(struct loop_msg *msg)
 		l->phase = LOAD_ENDS;
 }
 
-static void start_msg(struct loop_msg *msg)
+static void load_start_msg(struct loop_msg *msg)
 {
 	struct load *l = container_of(msg, struct load, start_msg);
 
@@ -317,8 +317,8 @@ int load_init(struct load *l, struct loop *loop, struct dev_handle *h, const str
 	loop_task_init(&l->step, step_all);
 	loop_timer_init(&l->timer, time_is_over);
 	loop_timer_init(&l->look_timer, time_to_look);
-	loop_msg_init(&l->start_msg, start_msg);
-	loop_msg_init(&l->stop_msg, stop_msg);
+	loop_msg_init(&l->start_msg, load_start_msg);
+	loop_msg_init(&l->stop_msg, load_stop_msg);
 	sem_init(&l->news, 0, 0);
 	pthread_mutex_init(&l->lock, NULL);
 	l->ios = calloc(conf->depth, sizeof(*l->ios));
@@ -350,7 +350,7 @@ void load_fini(struct load *l)
 }
 
 /* Wait for the next look.  True: the load is over; else @now is the look. */
-static bool hear(struct load *l, struct look *now)
+static bool load_hear(struct load *l, struct look *now)
 {
 	while (sem_wait(&l->news) < 0)
 		;			/* a signal, whose handler may have called load_stop() */
@@ -365,7 +365,7 @@ void load_run(struct load *l, load_look_fn *look)
 
 	l->look = look;
 	loop_post(l->loop, &l->start_msg);
-	while (!hear(l, &now))
+	while (!load_hear(l, &now))
 		look(&now);
 }
 

@@ -27,7 +27,7 @@ void progress_show(const char *text)
 	shown = true;
 }
 
-static void clear(void)
+static void line_clear(void)
 {
 	if (shown)
 		fputs(CLEAR, stderr);
@@ -37,7 +37,7 @@ static void clear(void)
 void progress_end(void)
 {
 	LOCK_SCOPE(&lock);
-	clear();
+	line_clear();
 }
 
 void progress_say(const char *fmt, ...)
@@ -49,6 +49,6 @@ void progress_say(const char *fmt, ...)
 	vsnprintf(line, sizeof(line), fmt, ap);
 	va_end(ap);
 	LOCK_SCOPE(&lock);
-	clear();
+	line_clear();
 	fprintf(stderr, "rtrs-bench: %s\n", line);
 }

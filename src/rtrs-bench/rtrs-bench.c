@@ -19,12 +19,12 @@ enum { EXIT_DONE, EXIT_FAILED };
 static struct target target;
 static struct load load;
 
-static void sink(enum log_level level, const char *line)
+static void bench_log(enum log_level level, const char *line)
 {
 	progress_say("%s", line);
 }
 
-static int complain(const char *server, const char *why)
+static int bench_complain(const char *server, const char *why)
 {
 	progress_say("server %s: %s", server, why);
 	return EXIT_FAILED;
@@ -45,14 +45,14 @@ static void on_signal(int sig)
 	raise(sig);
 }
 
-static void show(const struct look *now)
+static void bench_show_look(const struct look *now)
 {
 	char text[LOOK_TEXT_MAX];
 
 	progress_show(look_text(now, text));
 }
 
-static int report(const struct options *o)
+static int bench_report(const struct options *o)
 {
 	int r = 0;
 
@@ -69,18 +69,18 @@ static int report(const struct options *o)
 }
 
 /* Returns the exit status. */
-static int run(const struct options *o)
+static int bench_run(const struct options *o)
 {
 	struct sigaction act = { .sa_handler = on_signal };
 	int r;
 
 	sigaction(SIGINT, &act, NULL);
 	sigaction(SIGTERM, &act, NULL);
-	load_run(&load, !o->json && progress_possible() ? show : NULL);
+	load_run(&load, !o->json && progress_possible() ? bench_show_look : NULL);
 	progress_end();
 	signal(SIGINT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
-	r = report(o);
+	r = bench_report(o);
 	return r || load.status || load.differing ? EXIT_FAILED : EXIT_DONE;
 }
 
@@ -96,9 +96,9 @@ int main(int argc, char **argv)
 	status = options_parse(&o, argc, argv);
 	if (status >= 0)
 		return status;
-	log_init(sink, LOG_LEVEL_WARN);
+	log_init(bench_log, LOG_LEVEL_WARN);
 	if (target_open(&target, &o, why, sizeof(why)) < 0)
-		return complain(o.server, why);
+		return bench_complain(o.server, why);
 	if (target_fit(&target, &o.load, why, sizeof(why)) < 0) {
 		target_close(&target);
 		progress_say("%s", why);
@@ -106,11 +106,11 @@ int main(int argc, char **argv)
 	}
 	if (load_init(&load, target.run.loop, &target.h, &o.load) < 0) {
 		target_close(&target);
-		return complain(o.server, "no memory for the load");
+		return bench_complain(o.server, "no memory for the load");
 	}
-	status = run(&o);
+	status = bench_run(&o);
 	if (load.status)
-		complain(o.server, load.error);
+		bench_complain(o.server, load.error);
 	target_close(&target);
 	load_fini(&load);
 	return status;

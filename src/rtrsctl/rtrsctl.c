@@ -26,7 +26,7 @@
 
 /* Send @command to the program of ctx->socket, with ctx->arg as @member.  NULL: the user has the
  * reason. */
-static json_t *ask(const struct ctx *ctx, const char *command, const char *member)
+static json_t *ask_program(const struct ctx *ctx, const char *command, const char *member)
 {
 	json_t *request = json_pack("{s:o}", "command", ctl_json_text(command)), *answer, *arg;
 	char err[1024];
@@ -50,13 +50,13 @@ static json_t *ask(const struct ctx *ctx, const char *command, const char *membe
 	return answer;
 }
 
-static int status_of(const struct ctx *ctx, const json_t *answer)
+static int answer_status(const struct ctx *ctx, const json_t *answer)
 {
 	return ctx->command->answer == ANSWER_STATUS && !status_is_well(answer) ? EXIT_UNWELL :
 		EXIT_DONE;
 }
 
-static void print(const struct ctx *ctx, const json_t *answer)
+static void answer_print(const struct ctx *ctx, const json_t *answer)
 {
 	if (ctx->json) {
 		json_dumpf(answer, stdout, JSON_COMPACT);
@@ -67,7 +67,7 @@ static void print(const struct ctx *ctx, const json_t *answer)
 	std_out_flush();
 }
 
-static void clear(const struct ctx *ctx)
+static void screen_clear(const struct ctx *ctx)
 {
 	if (ctx->watch_s && !ctx->json && isatty(STDOUT_FILENO))
 		fputs("\033[H\033[J", stdout);
@@ -81,7 +81,7 @@ static size_t ask_all(struct ctx *ctx, const struct found *found, const char *co
 
 	for (size_t i = 0; i < found->n; i++) {
 		ctx->socket = found->path[i];
-		answers[i] = ask(ctx, command, member);
+		answers[i] = ask_program(ctx, command, member);
 		n += answers[i] != NULL;
 	}
 	return n;
@@ -123,8 +123,8 @@ static int print_all(const struct ctx *ctx, const struct found *found, json_t **
 		if (before && before[i])
 			print_status(found, before[i], now[i]);
 		else if (!before)
-			print(ctx, now[i]);
-		status = MAX(status, status_of(ctx, now[i]));
+			answer_print(ctx, now[i]);
+		status = MAX(status, answer_status(ctx, now[i]));
 	}
 	return status;
 }
@@ -140,7 +140,7 @@ static int run_status(struct ctx *ctx, const struct found *found)
 		sleep(ctx->watch_s ? ctx->watch_s : 1);
 		n = ask_all(ctx, found, "stats", NULL, now);
 		if (n)
-			clear(ctx);
+			screen_clear(ctx);
 		status = print_all(ctx, found, before, now);
 		drop_all(found, before);
 		memcpy(before, now, sizeof(before));
@@ -151,7 +151,7 @@ static int run_status(struct ctx *ctx, const struct found *found)
 	return status;
 }
 
-static int run(struct ctx *ctx, const struct found *found)
+static int run_command(struct ctx *ctx, const struct found *found)
 {
 	const struct command *c = ctx->command;
 	json_t *now[FIND_MAX];
@@ -163,7 +163,7 @@ static int run(struct ctx *ctx, const struct found *found)
 	for (;;) {
 		n = ask_all(ctx, found, c->sends ? c->sends : c->name, c->arg, now);
 		if (n)
-			clear(ctx);
+			screen_clear(ctx);
 		status = print_all(ctx, found, NULL, now);
 		drop_all(found, now);
 		if (std_out_flush() < 0 || !n || !ctx->watch_s)
@@ -217,7 +217,7 @@ static int run_found(struct ctx *ctx)
 	else if (found.n > 1 && !ctx->command->asks)
 		status = several_found(ctx, &found);
 	else
-		status = run(ctx, &found);
+		status = run_command(ctx, &found);
 	find_free(&found);
 	return status;
 }

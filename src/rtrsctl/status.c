@@ -36,14 +36,14 @@ struct sums {
 	struct hist latency;
 };
 
-static const char *string(const json_t *object, const char *name)
+static const char *get_string(const json_t *object, const char *name)
 {
 	const char *text = json_string_value(json_object_get(object, name));
 
 	return text && *text ? text : "-";
 }
 
-static uint64_t number(const json_t *object, const char *name)
+static uint64_t get_number(const json_t *object, const char *name)
 {
 	return (uint64_t)json_integer_value(json_object_get(object, name));
 }
@@ -56,7 +56,7 @@ static json_t *find_export(const json_t *answer, const char *name)
 	size_t i;
 
 	json_array_foreach(exports, i, ex) {
-		if (!strcmp(string(ex, "name"), name))
+		if (!strcmp(get_string(ex, "name"), name))
 			return ex;
 	}
 	return NULL;
@@ -77,7 +77,7 @@ static struct count count_paths(const json_t *sess)
 	size_t i;
 
 	json_array_foreach(json_object_get(sess, "paths"), i, path) {
-		const char *state = string(path, "state");
+		const char *state = get_string(path, "state");
 
 		n.up += !strcmp(state, "connected");
 		n.all += strcmp(state, "lingering") && strcmp(state, "gone");
@@ -104,12 +104,13 @@ static void put_duration(uint64_t ns, char *buf, size_t len)
  * wrong. */
 static const char *put_state(const json_t *sess, const json_t *dev, char cell[TEXT_CELL])
 {
-	const char *state = string(sess, "state"), *open = dev ? string(dev, "state") : "open";
+	const char *state = get_string(sess, "state");
+	const char *open = dev ? get_string(dev, "state") : "open";
 	struct count paths = count_paths(sess);
 	char since[32];
 
 	if (!strcmp(state, "down") || !strcmp(state, "expired")) {
-		put_duration(number(sess, "down_ns"), since, sizeof(since));
+		put_duration(get_number(sess, "down_ns"), since, sizeof(since));
 		snprintf(cell, TEXT_CELL, "down since %s", since);
 	} else if (strcmp(state, "up")) {
 		text_safe(state, cell, TEXT_CELL);
@@ -129,7 +130,7 @@ static const char *put_state(const json_t *sess, const json_t *dev, char cell[TE
  * storage. */
 static bool is_no_user(const json_t *sess)
 {
-	return !strcmp(string(sess, "name"), "-") ||
+	return !strcmp(get_string(sess, "name"), "-") ||
 	       (!count_paths(sess).all && !json_array_size(json_object_get(sess, "devices")));
 }
 
@@ -163,9 +164,9 @@ static void put_of_paths(const json_t *sess, const char *name, char cell[TEXT_CE
 	size_t i, len;
 
 	json_array_foreach(json_object_get(sess, "paths"), i, path) {
-		const char *value = string(path, name);
+		const char *value = get_string(path, name);
 
-		if ((any && strcmp(string(path, "state"), "connected")) ||
+		if ((any && strcmp(get_string(path, "state"), "connected")) ||
 		    json_object_get(seen, value))
 			continue;
 		json_object_set_new(seen, value, json_true());
@@ -182,7 +183,7 @@ static void put_of_paths(const json_t *sess, const char *name, char cell[TEXT_CE
 static void put_session(const json_t *sess, const json_t *dev, char (*row)[TEXT_CELL])
 {
 	put_state(sess, dev, row[COL_STATE]);
-	text_safe(string(sess, "name"), row[COL_SESSION], TEXT_CELL);
+	text_safe(get_string(sess, "name"), row[COL_SESSION], TEXT_CELL);
 	put_of_paths(sess, "peer", row[COL_PEER]);
 	put_of_paths(sess, "transport", row[COL_TRANSPORT]);
 }
@@ -196,9 +197,9 @@ static void add_up(const json_t *ex, struct sums *sums)
 
 	memset(sums, 0, sizeof(*sums));
 	json_object_foreach(json_object_get(ex, "stats"), name, op) {
-		sums->count += number(op, "count");
-		sums->bytes += number(op, "bytes");
-		sums->errors += number(op, "errors");
+		sums->count += get_number(op, "count");
+		sums->bytes += get_number(op, "bytes");
+		sums->errors += get_number(op, "errors");
 		json_array_foreach(json_object_get(op, "log2_ns"), i, n) {
 			if (i < HIST_BUCKETS)
 				counter_add(&sums->latency.n[i], (uint64_t)json_integer_value(n));
@@ -250,15 +251,15 @@ static char (*add_row(struct table *t))[TEXT_CELL]
 
 /* Add a row of @ex, with the export's own mode.  Counters are not kept by session, so the @first
  * row of an export has the counters of all sessions. */
-static char (*add_export(struct table *t, const json_t *ex, bool first))[TEXT_CELL]
+static char (*add_export_row(struct table *t, const json_t *ex, bool first))[TEXT_CELL]
 {
 	char (*row)[TEXT_CELL] = add_row(t);
 
-	text_safe(string(ex, "name"), row[COL_EXPORT], TEXT_CELL);
-	text_bytes(number(ex, "size"), row[COL_SIZE], TEXT_CELL);
-	text_safe(string(ex, "mode"), row[COL_MODE], TEXT_CELL);
+	text_safe(get_string(ex, "name"), row[COL_EXPORT], TEXT_CELL);
+	text_bytes(get_number(ex, "size"), row[COL_SIZE], TEXT_CELL);
+	text_safe(get_string(ex, "mode"), row[COL_MODE], TEXT_CELL);
 	if (first)
-		put_rates(ex, find_export(t->before, string(ex, "name")), t->ns, row);
+		put_rates(ex, find_export(t->before, get_string(ex, "name")), t->ns, row);
 	for (unsigned col = COL_NUMBERS; !first && col < NCOLUMNS; col++)
 		snprintf(row[col], TEXT_CELL, "\"");
 	return row;
@@ -274,17 +275,17 @@ static void add_users(struct table *t, const json_t *ex)
 		json_array_foreach(json_object_get(sess, "devices"), j, dev) {
 			char (*row)[TEXT_CELL];
 
-			if (strcmp(string(dev, "export"), string(ex, "name")))
+			if (strcmp(get_string(dev, "export"), get_string(ex, "name")))
 				continue;
-			row = add_export(t, ex, first);
+			row = add_export_row(t, ex, first);
 			text_safe(json_is_true(json_object_get(dev, "read_only")) ? "ro" :
-				  string(dev, "access_mode"), row[COL_MODE], TEXT_CELL);
+				  get_string(dev, "access_mode"), row[COL_MODE], TEXT_CELL);
 			put_session(sess, dev, row);
 			first = false;
 		}
 	}
 	if (first)
-		add_export(t, ex, true);
+		add_export_row(t, ex, true);
 }
 
 /* The number of rows that status_print() makes at most. */
@@ -304,7 +305,7 @@ void status_print(const json_t *before, const json_t *after)
 		.cells = calloc(count_rows(after) * NCOLUMNS, TEXT_CELL),
 		.before = before,
 		.after = after,
-		.ns = number(after, "now_ns") - number(before, "now_ns"),
+		.ns = get_number(after, "now_ns") - get_number(before, "now_ns"),
 	};
 	char (*row)[TEXT_CELL];
 	json_t *ex, *sess;
@@ -317,7 +318,7 @@ void status_print(const json_t *before, const json_t *after)
 		snprintf(row[col], TEXT_CELL, "%s", heads[col]);
 	json_array_foreach(json_object_get(after, "exports"), i, ex) {
 		/* A client has an export of this name for each mode. */
-		if (find_export(after, string(ex, "name")) == ex)
+		if (find_export(after, get_string(ex, "name")) == ex)
 			add_users(&t, ex);
 	}
 	json_array_foreach(json_object_get(after, "sessions"), i, sess) {
