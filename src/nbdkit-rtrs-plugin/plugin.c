@@ -42,7 +42,7 @@ static int front_nap(void)
 	return nbdkit_nanosleep(1, 0);
 }
 
-/* nbdkit (1.32) without a descriptor to accept a client tries again without end; nbdkit without
+/* nbdkit (1.32) without a descriptor to accept a client tries again without end.  nbdkit without
  * descriptors for the pipe of an accepted client lets the client wait for ever.  In neither case
  * the client gets an error.  So some descriptors are kept free, and .preconnect sends a client away
  * that would take these.  By then the connection has a thread and a pipe: more clients at the same

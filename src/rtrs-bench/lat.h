@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Times of IOs, counted in buckets with a width of 1/64 of the value: finer than hist.h, and for a
+/* Times of IOs, counted in buckets with a width of 1/64 of the value.  Finer than hist.h, and for a
  * single thread with a few histograms. */
 #ifndef LAT_H
 #define LAT_H

@@ -12,9 +12,9 @@ struct found {
 	size_t n;
 };
 
-/* Find the sockets with default names at which a program listens, in the default directory, and in
- * neighbours, made by systemd, that only root and this user may write to.  Sockets of this user's
- * killed programs are removed.  @found is to be freed with find_free(). */
+/* Find the sockets with default names at which a program listens.  Looks in the default directory,
+ * and in neighbours, made by systemd, that only root and this user may write to.  Sockets of this
+ * user's killed programs are removed.  @found is to be freed with find_free(). */
 void find_sockets(struct found *found);
 /* Keep only the sockets of programs of @kind (rundir.h) in @found, from find_sockets(). */
 void find_only(struct found *found, const char *kind);

@@ -13,7 +13,7 @@ enum clt_path_state {
 	CLT_PATH_INFO,			/* INFO_REQ was sent */
 	CLT_PATH_OPENING,		/* RNBD: session info, devices opened again */
 	CLT_PATH_UP,			/* requests flow */
-	CLT_PATH_SILENT,		/* the same, and a heartbeat has had no answer for an
+	CLT_PATH_SILENT,		/* requests flow, and a heartbeat has had no answer for an
 					 * interval */
 	CLT_PATH_FAILING,		/* some thread has seen a failure; the service loop will
 					 * hear of the failure */
@@ -24,7 +24,7 @@ enum clt_path_state {
 	CLT_PATH_NSTATES,
 };
 
-/* Service thread but FAIL. */
+/* All but FAIL happen on the service thread. */
 enum clt_path_event {
 	CLT_PATH_EV_START,
 	CLT_PATH_EV_CON_UP,		/* a connection is established, more are to come */
@@ -54,12 +54,12 @@ enum clt_sess_state {
 };
 
 enum clt_sess_event {
-	CLT_SESS_EV_UP,			/* the path */
-	CLT_SESS_EV_DOWN,
+	CLT_SESS_EV_UP,			/* a path is up */
+	CLT_SESS_EV_DOWN,		/* no path is up */
 	CLT_SESS_EV_TIMEOUT,		/* io_timeout has passed */
 	CLT_SESS_EV_NO_WAIT,		/* io_timeout is 0 */
 	CLT_SESS_EV_CLOSE,
-	CLT_SESS_EV_CLOSED,		/* the path */
+	CLT_SESS_EV_CLOSED,		/* all paths are closed */
 	CLT_SESS_NEVENTS,
 };
 

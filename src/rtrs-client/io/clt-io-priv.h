@@ -11,8 +11,8 @@
 
 /* ---- a slot ----
  * A slot belongs to an operation, from clt_slot_get() to clt_slot_put().  Between clt_tx_queue()
- * and the push to clt_op.finished the slot is in flight: only the thread with the send lock or the
- * poll role of the connection may touch the slot. */
+ * and the push to clt_op.finished the slot is in flight.  Then only the thread with the send lock
+ * or the poll role of the connection may touch the slot. */
 
 /* clt_slot.state: events for which the request still waits, and clt_con.key of the connection on
  * which the request is in flight. */
@@ -199,9 +199,9 @@ static inline uint32_t clt_mem_hdr_lkey(const struct clt_attempt *att)
 }
 
 /* ---- windows for the data of READs, where the attempt has them (clt-reg.h) ----
- * A window belongs to a slot, by the rules of frwr.h.  A READ with a window is finished when three
- * things have happened, each on any thread: the answer came, posted() of the bind has run
- * (CLT_SLOT_POST), and the window was invalidated, by the server or by the client (CLT_SLOT_INV).
+ * A window belongs to a slot, by the rules of frwr.h.  A READ with a window is finished after three
+ * events, each on any thread.  The answer came (CLT_SLOT_ANSWER); posted() of the bind has run
+ * (CLT_SLOT_POST); the server or the client has invalidated the window (CLT_SLOT_INV).
  *
  * Windows belong to an attempt: made when all connections are established, given back when all
  * connections have drained and before these are destroyed. */

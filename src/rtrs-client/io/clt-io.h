@@ -29,9 +29,9 @@
  * the caller's buffer, a request that was answered ends by the send completion, too.  So no
  * operation is done while a connection may still read or write the buffer (doc/decisions.md D12).
  *
- * The engine knows neither paths nor sessions.  The engine's part of a session is struct clt_io
- * (clt-sess.h); the engine's part of a path's attempt to connect is struct clt_attempt
- * (clt-path.h).  The engine calls struct clt_con_ops with events of a connection.  The files of the
+ * The engine knows neither paths nor sessions.  The engine's part of a session (clt-sess.h) is
+ * struct clt_io.  The engine's part of a path's attempt to connect (clt-path.h) is struct
+ * clt_attempt.  The engine calls struct clt_con_ops with events of a connection.  The files of the
  * engine share clt-io-priv.h. */
 #ifndef CLT_IO_H
 #define CLT_IO_H
@@ -118,7 +118,7 @@ struct clt_io {
 	atomic_uint state;		/* of the session, enum clt_sess_state: from EXPIRED on
 					 * operations do not wait for a path */
 
-	pthread_mutex_t lock;		/* lists below, op->granted; taken before a waiter's */
+	pthread_mutex_t lock;		/* lists below, op->granted; taken before a wait lock */
 	struct list permit_waiters;	/* clt_op.permit_link, in order */
 	struct list up_waiters;		/* clt_op.up_link */
 };
@@ -337,9 +337,9 @@ static inline bool clt_tx_must_flush(struct clt_con *con)
 {
 	return atomic_load(&con->sendq) && !atomic_load(&con->send_lock);
 }
-/* Must @con be polled now? Yes, if a post since fab_arm() has left an event that does not wake a
- * sleeping leader and cannot wait for the next answer.  Under the send lock or the poll role.
- * RACE: a send completion can wait for the answer, unless the answer was first.  The poller counts
+/* Must @con be polled now?  A post since fab_arm() may have left an event that does not wake a
+ * sleeping leader and cannot wait for the next answer.  Under the send lock or the poll role. RACE:
+ * a send completion can wait for the answer, unless the answer was first.  The poller counts
  * @unsent before arming, so before the fabric asks for a re-arm. */
 static inline bool clt_tx_must_poll(struct clt_con *con)
 {

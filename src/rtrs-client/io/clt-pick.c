@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Chooses the path of a request.  Any thread; owns nothing.
  *
- * The rules are the kernel's (doc/protocol.md 6.5), with two exceptions: each thread, not each CPU,
- * takes the paths in turns; and a path whose latency is not known yet does not count as a path of
+ * The rules are the kernel's (doc/protocol.md 6.5), with two exceptions.  Each thread, not each
+ * CPU, takes the paths in turns.  A path whose latency is not known yet does not count as a path of
  * latency 0. */
 #include "clt-io-priv.h"
 

@@ -7,7 +7,7 @@
  * and the loop of the simulation calls clt_op_step() and clt_rx_poll() itself.
  *
  * WAITER.  Each struct clt_op has a waiter.  The owner of the operation (a thread of nbdkit) steps
- * the operation and sleeps between steps; others tell the waiter that a step is worth while:
+ * the operation and sleeps between steps.  Others tell the waiter that a step is worth while:
  *   clt_wait_count()	"a finished slot was pushed to you".  Here the pusher touches the
  *			operation for the last time, so clt_wait_settle() awaits as many counts as
  *			the owner took slots, before the owner frees the operation.
@@ -20,9 +20,9 @@
  * connection.  The first waiter with something in flight takes the role (leader), polls for all,
  * and sleeps in ppoll() on the descriptor.  A leader that has its own answer hands the role to
  * exactly one waiter that still sleeps (follower).  When many follow, a hand-over at each answer
- * costs more than it saves: a thread of the connection, the poller, takes the role until few are
- * left.  While the poller is awake, requests are only queued, and the poller sends the whole queue
- * together; followers of the poller sleep without a lock.  4k at QD32: 5 context switches per
+ * costs more than it saves.  Then a thread of the connection, the poller, takes the role until few
+ * are left.  While the poller is awake, requests are only queued, and the poller sends the whole
+ * queue together; followers of the poller sleep without a lock.  4k at QD32: 5 context switches per
  * request became 2.5, and the CPU time of both ends went from 26 to 17 us.  With no waiter the role
  * is free, or a sleeping poller has the role; the service loop learns of hang-ups only.  After a
  * failure the service loop takes the role for good and drains.  Connection 0 belongs to the service

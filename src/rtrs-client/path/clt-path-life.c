@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the life of a path: the table of states, and the actions of the rows.
  *
- * Service thread, except failures, which any thread notes: clt_path_life_fail() keeps the cause and
- * posts a message, so that nothing is torn down inside a handler.  All attempts end in the same
+ * Service thread, except failures, which any thread notes.  clt_path_life_fail() keeps the cause
+ * and posts a message, so that nothing is torn down inside a handler.  All attempts end in the same
  * way: failed or closed, disconnected, polled until each established connection has drained,
  * released.  Then the path backs off or is closed. */
 #define FSM_PREFIX CLT_PATH_
@@ -62,8 +62,8 @@ static bool path_was_steady(const struct clt_path *path)
 	return path->up_since_ms && clock_now_ms() - path->up_since_ms >= CLT_STEADY_MS;
 }
 
-/* Warn of a failure; returns whether the log has the warning.  Each loss of a steady path is told;
- * a server that stays away, or is lost again at once, by the rules of clt_cause_tell(). */
+/* Warn of a failure; returns whether the log has the warning.  Each loss of a steady path is told.
+ * For a server that stays away, or is lost again at once, the rules of clt_cause_tell() hold. */
 static bool path_tell(struct clt_path *path, bool was_up, const char *cause)
 {
 	if (path->conf.once || !clt_cause_tell(&path->cause, cause, path_was_steady(path)))

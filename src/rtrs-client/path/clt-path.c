@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the objects of a path, from clt_path_init() to clt_path_fini(), and hands the calls of
- * others to the life of the path (clt-path-life.c).  Service thread but for clt_path_fail(). */
+/* Owns the objects of a path, from clt_path_init() to clt_path_fini().  Hands the calls of others
+ * to the life of the path (clt-path-life.c).  Service thread but for clt_path_fail(). */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Counters of a path, summed over all attempts.
  *
- * Counters stand in struct clt_con and struct clt_wait_con, under a lock or role that the counting
- * thread holds anyway, in the pools of frwr, and in struct clt_path.  The service thread reads all
- * without these locks, and so may miss requests that are being counted.  A reset remembers the
+ * Counters stand in struct clt_path, in the pools of frwr, and in struct clt_con and struct
+ * clt_wait_con, under locks or roles that counting threads hold anyway.  The service thread reads
+ * all without these locks, and so may miss requests that are being counted.  A reset remembers the
  * values, and later reads subtract the remembered values. */
 #ifndef CLT_STAT_H
 #define CLT_STAT_H

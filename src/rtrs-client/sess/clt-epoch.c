@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The OPENING of a session's paths, one path at a time: a path begins an epoch, or proves that the
- * server still has the epoch, and joins (clt-sess.h).  Service thread.  Owns clt_sess.opening and
- * clt_sess.stage. */
+/* The OPENING of a session's paths, one path at a time (clt-sess.h).  A path begins an epoch, or
+ * joins after the proof that the server still has the epoch.  Service thread.  Owns
+ * clt_sess.opening and clt_sess.stage. */
 #include <errno.h>
 
 #include "clt-epoch.h"

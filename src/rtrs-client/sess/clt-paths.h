@@ -14,10 +14,10 @@ static inline bool clt_paths_same(const struct clt_sess_addr *a, const struct cl
 {
 	return fab_addr_same(&a->src, &b->src) && fab_addr_same(&a->dst, &b->dst);
 }
-/* Add a path, IDLE: clt_path_start() connects the path.  @ret may be NULL.  0, or: -EEXIST: a path
- * between these addresses exists; -ENOSPC: the session has CLT_PATHS_MAX paths, counting removed
- * paths of another provider; -EAGAIN: the same, while a removed path is not closed yet: try again;
- * or as clt_path_init(). */
+/* Add a path, IDLE: clt_path_start() connects the path.  @ret may be NULL.  Returns 0, or as
+ * clt_path_init(), or an error.  -EEXIST: a path between these addresses exists.  -ENOSPC: the
+ * session has CLT_PATHS_MAX paths, counting removed paths of another provider.  -EAGAIN: the same,
+ * but a removed path is about to close: try again. */
 int clt_paths_add(struct clt_sess *sess, const struct clt_sess_addr *addr, struct clt_path **ret);
 /* Find the path between the addresses of @addr, over the provider of @addr; or NULL. */
 struct clt_path *clt_paths_find(struct clt_sess *sess, const struct clt_sess_addr *addr);

@@ -5,10 +5,10 @@
  * EPOCHS.  The server keeps a session as long as the session has a path.  So the first path that
  * comes up begins an epoch, in which devices are opened (again), and the loss of the last path ends
  * the epoch.  A path that comes up meanwhile joins the epoch, and devices stay open.  The server
- * may disagree: the server may have lost all paths, or be another process by now, while a path that
- * is still up here is dead unnoticed.  So a path joins only after the answer, on another path, to a
- * heartbeat sent after the joining path was connected: then the server had both paths at once
- * (doc/decisions.md D15). */
+ * may disagree: the server may have lost all paths, or be another process by now.  Then a path that
+ * is still up here is dead, and no thread has noticed yet.  So a path joins only after the answer,
+ * on another path, to a heartbeat sent after the joining path was connected.  By this answer the
+ * server had both paths at once (doc/decisions.md D15). */
 #ifndef CLT_SESS_H
 #define CLT_SESS_H
 

@@ -11,8 +11,8 @@
 #define CLT_PROBE_RDMA_MS 5000
 
 /* Connect, open the export in the way of clients, if an export is configured, disconnect, and bind
- * the control socket.  With transport=auto this call decides: paths without a named transport are
- * over "rdma" if any such path works over "rdma", else over "tcp", and the log says why.  Main
+ * the control socket.  With transport=auto this call chooses for all paths without a named
+ * transport: "rdma" if any such path works over "rdma", else "tcp".  The log says why.  Main
  * thread, before a daemon forks; blocks.  0, or -errno with the reason in @err; -EMFILE, too, if
  * descriptors suffice for the session and not for a client. */
 int clt_probe(struct clt_start *start, char err[CLT_FRONT_ERR]);

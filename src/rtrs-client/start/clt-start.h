@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The session of a front end: tried out while a failure is still an exit status (clt-probe.h), then
- * opened for good, after a daemon has forked.  The latter is the lasting session.  Main thread,
- * unless a function says otherwise. */
+/* The session of a front end: tried out while a failure is still an exit status (clt-probe.h).
+ * After a daemon has forked, the lasting session is opened.  Main thread, unless a function says
+ * otherwise. */
 #ifndef CLT_START_H
 #define CLT_START_H
 
@@ -29,9 +29,8 @@ void clt_start_init(struct clt_start *start, struct clt_conf *conf);
  * clt_start_admit() tries again. */
 int clt_start_session(struct clt_start *start, char err[CLT_FRONT_ERR]);
 /* May a client that has come stay? Starts the session, if no session runs.  Any thread.  0, or
- * -errno with @err: the session cannot start; or -EMFILE: with this client too few descriptors
- * would be left, for the next client (clt-fds.h) or for the session's connections that are not
- * up. */
+ * -errno with @err: the session cannot start.  -EMFILE: with this client too few descriptors would
+ * be left, for the next client (clt-fds.h) or for connections of the session that are not up. */
 int clt_start_admit(struct clt_start *start, char err[CLT_FRONT_ERR]);
 /* Close the session and the control socket; does nothing without a session. */
 void clt_start_end(struct clt_start *start);
