@@ -183,7 +183,7 @@ static int set_places(struct options *o, int argc, char **argv)
 }
 
 /* Refuse an option that has no effect on the load of the other options. */
-static int check_together(struct options *o, uint64_t given)
+static int check_load_options(struct options *o, uint64_t given)
 {
 	struct load_conf *l = &o->load;
 	bool mixed = l->read_percent % 100 != 0,
@@ -226,7 +226,7 @@ int options_parse(struct options *o, int argc, char **argv)
 		fprintf(stderr, "rtrs-bench: %s\n", err);
 		return OPTIONS_USAGE;
 	}
-	status = check_together(o, given);
+	status = check_load_options(o, given);
 	if (status >= 0)
 		return status;
 	if (!o->load.runtime_s && !o->load.ios)

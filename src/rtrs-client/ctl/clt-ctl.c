@@ -276,7 +276,7 @@ static void ctl_serve(struct ctl_client *client, const json_t *command, void *ar
 
 /* ---- start and end ---- */
 
-static void ctl_begin(struct loop_msg *msg)
+static void ctl_open_msg(struct loop_msg *msg)
 {
 	struct clt_ctl *ctl = container_of(msg, struct clt_ctl, msg);
 
@@ -285,16 +285,16 @@ static void ctl_begin(struct loop_msg *msg)
 	sem_post(&ctl->done);
 }
 
-static void ctl_ended(void *arg)
+static void ctl_closed(void *arg)
 {
 	sem_post(&((struct clt_ctl *)arg)->done);
 }
 
-static void ctl_end(struct loop_msg *msg)
+static void ctl_close_msg(struct loop_msg *msg)
 {
 	struct clt_ctl *ctl = container_of(msg, struct clt_ctl, msg);
 
-	ctl_close(ctl->ctl, ctl_ended, ctl);
+	ctl_close(ctl->ctl, ctl_closed, ctl);
 }
 
 static void ctl_on_loop(struct clt_ctl *ctl, void (*fn)(struct loop_msg *msg))
@@ -370,7 +370,7 @@ static int ctl_create(const struct clt_front *front, struct client *clt, struct 
 	ctl->clt = clt;
 	ctl->loop = loop;
 	sem_init(&ctl->done, 0, 0);
-	ctl_on_loop(ctl, ctl_begin);
+	ctl_on_loop(ctl, ctl_open_msg);
 	rc = ctl->rc;
 	if (rc) {
 		snprintf(err, errlen, "%s", ctl->err);
@@ -406,6 +406,6 @@ void clt_ctl_close(struct clt_ctl *ctl)
 {
 	if (!ctl)
 		return;
-	ctl_on_loop(ctl, ctl_end);
+	ctl_on_loop(ctl, ctl_close_msg);
 	ctl_free(ctl);
 }
