@@ -145,8 +145,8 @@ enum clt_mem_way {
 	 * The key of a READ is the key of a window, which lives as long as the request.  Windows
 	 * are bound to a region of all memory, whose own key opens nothing. */
 	CLT_MEM_DIRECT,
-	/* The same, but the key is the key of the slot's region, which gets another key for each
-	 * READ (FRWR_REREG). */
+	/* As CLT_MEM_DIRECT, but the key of a READ is the key of the slot's region, which gets
+	 * another key for each READ (FRWR_REREG). */
 	CLT_MEM_REREG,
 	/* The device has neither (verbs), or registration=static is given.  The caller's buffer may
 	 * move or be given back while a registration stands, and then data is lost without a word.
@@ -338,8 +338,8 @@ static inline bool clt_tx_must_flush(struct clt_con *con)
 	return atomic_load(&con->sendq) && !atomic_load(&con->send_lock);
 }
 /* Must @con be polled now?  A post since fab_arm() may have left an event that does not wake a
- * sleeping leader and cannot wait for the next answer.  Under the send lock or the poll role. RACE:
- * a send completion can wait for the answer, unless the answer was first.  The poller counts
+ * sleeping leader and cannot wait for the next answer.  Under the send lock or the poll role.
+ * RACE: a send completion can wait for the answer, unless the answer was first.  The poller counts
  * @unsent before arming, so before the fabric asks for a re-arm. */
 static inline bool clt_tx_must_poll(struct clt_con *con)
 {
@@ -400,7 +400,7 @@ struct clt_op {
 					 * the session's max_io_size */
 	unsigned hint;			/* spreads operations over connections */
 	/* Write the user message for the part [off, off + len) to @usr[RTRS_USR_MAX]; returns the
-	 * length.  Under the send lock, each time the part is sent, with a newer @tag each time. */
+	 * length.  Under the send lock, each time the part is sent; @tag grows. */
 	size_t (*encode)(const struct clt_op *op, uint64_t off, uint32_t len, uint32_t tag,
 			 uint8_t *usr);
 	/* May parts be sent now, apart from the path's state?  0: yes; CLT_AGAIN: not yet;

@@ -21,7 +21,7 @@ struct clt_cause {
 
 /* Initialize @cause: nothing was kept or told. */
 void clt_cause_init(struct clt_cause *cause);
-/* No thread uses @cause any more. */
+/* Free the lock of @cause, which no thread uses any more. */
 void clt_cause_fini(struct clt_cause *cause);
 /* Keep @err and @text, the cause of a failure; a @text longer than CLT_WHY is cut.  Any thread; the
  * state of the path lets a single cause of each attempt come here. */

@@ -61,7 +61,6 @@ static void con_destroy(void *object)
 
 /* ---- the table ---- */
 
-
 static const struct fsm_row rows[] = {
 	ROW(IN(NONE), MAKE, MADE, NULL),
 	ROW(IN(MADE), ESTABLISHED, OPEN, NULL),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A path: the connections between a pair of addresses, and the life of these (clt-fsm.h).
+/* A path: the connections between a pair of addresses, and their life (clt-fsm.h).
  *
  * Owned by the service thread.  Other threads see @att, the part for requests (clt-io.h), and
  * clt_path_fail().  The struct lives as long as the session; connections of the fabric come and go
@@ -32,7 +32,7 @@ struct clt_path_conf {
 	enum clt_registration registration;
 	struct frwr_lessons *lessons;
 	struct fab_users servers;	/* users who may listen at dst, a unix socket */
-	bool once;			/* the log has no failures */
+	bool once;			/* do not log failures */
 };
 
 /* Calls to the owner of a path, on the service thread. */
@@ -42,6 +42,7 @@ struct clt_path_ops {
 	int (*geometry)(struct clt_path *path, char *why, size_t len);
 	/* OPENING: the control slot may be used; clt_path_opened() is awaited. */
 	void (*opening)(struct clt_path *path);
+	/* The path is UP, after OPENING. */
 	void (*up)(struct clt_path *path);
 	/* The path was lost, or an attempt failed. */
 	void (*down)(struct clt_path *path);
@@ -51,7 +52,8 @@ struct clt_path_ops {
 	void (*silence)(struct clt_path *path);
 	/* A heartbeat was answered. */
 	void (*alive)(struct clt_path *path);
-	/* An attempt has ended without a trace, and the path waits for the next attempt. */
+	/* An attempt has ended, and no object of the attempt is left; the path waits for the next
+	 * attempt. */
 	void (*ended)(struct clt_path *path);
 	/* CLOSED: nothing runs any more. */
 	void (*closed)(struct clt_path *path);
@@ -86,7 +88,7 @@ struct clt_path {
 	struct loop_watch cm_watch;
 	struct loop_timer setup_timer, hb_timer, retry_timer;
 	struct loop_msg fail_msg, drain_msg, service_msg;
-	unsigned tries;			/* since the path was steady (CLT_STEADY_MS) */
+	unsigned tries;			/* attempts since the path was steady (CLT_STEADY_MS) */
 	unsigned fails;			/* attempts that ended since the path last came up */
 	uint64_t up_since_ms;		/* 0: not in this attempt */
 	uint64_t lost_ms;		/* when the path was lost, or first failed to connect; 0:

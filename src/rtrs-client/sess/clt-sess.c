@@ -118,7 +118,6 @@ static void sess_expire(void *object)
 static void sess_close(void *object)
 {
 	struct clt_sess *sess = object;
-
 	struct clt_path *path;
 
 	loop_timer_cancel(&sess->timeout_timer);
