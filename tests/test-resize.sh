@@ -111,7 +111,7 @@ END
 	wait_line "$nbdkit_log" \
 		"disk: export has shrunk: $((32 * mib)) bytes instead of $((1025 * mib)): nobody"
 	wait_line "$nbdkit_log" \
-		"export 'disk' of server=.*: smaller now than those know it who have it open"
+		"export 'disk' of server=.*: shrunk while other clients here have it open"
 
 	# Nobody has it open: whoever opens it then takes it as it is.
 	truncate -s 16M "$tmp/disk"

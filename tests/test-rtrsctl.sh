@@ -199,7 +199,7 @@ expect_failure 1 "log-level 'loud': expected error, warning, info or debug$" \
 expect_failure 1 "$tmp/none: No such file" "$rtrsctl" --socket "$tmp/none" list
 for path in "$tmp" "$tmp/disk"; do
 	expect_failure 1 \
-		"^rtrsctl: $path: expected a control socket: what is there is no socket\$" \
+		"^rtrsctl: $path: expected a control socket: this path is not a socket\$" \
 		"$rtrsctl" --socket "$path" list
 done
 /usr/bin/python3 -c 'import socket, sys

@@ -37,7 +37,7 @@ expect_everywhere "unix:$tmp/left" \
 touch "$tmp/file"
 for path in "$tmp/file" "$tmp"; do
 	expect_everywhere "unix:$path" \
-		"Socket operation on non-socket \(what is there is no socket\)"
+		"Socket operation on non-socket \(this path is not a socket\)"
 done
 expect_nbdkit_failure "127\.0\.0\.1:0: the port must be a number from 1 to 65535" \
 	server=127.0.0.1:0 export=disk

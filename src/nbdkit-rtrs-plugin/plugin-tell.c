@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the choice between stderr and the system log, which is constant once threads are there. */
+/* Owns the choice between stderr and the system log, which is constant before threads begin. */
 #include <config.h>
 
 #include <stdbool.h>
@@ -24,7 +24,8 @@ void plugin_tell_forked(void)
 void plugin_tell(const char *line)
 {
 	if (to_syslog)
-		syslog(LOG_DAEMON | LOG_NOTICE, "rtrs: %s", line);	/* nbdkit has opened it */
+		syslog(LOG_DAEMON | LOG_NOTICE, "rtrs: %s", line);	/* nbdkit has called
+									 * openlog() */
 	else
 		dprintf(STDERR_FILENO, "nbdkit: rtrs: %s\n", line);
 }

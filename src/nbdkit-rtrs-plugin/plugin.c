@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The callbacks of nbdkit, and nothing else.  All NBD connections share one session.
+/* The callbacks of nbdkit, and nothing else.  All NBD connections share a single session.
  *
  * Any thread of nbdkit.  The session (clt-start.h) is probed in .get_ready, where a failure is
  * still an exit status, and lives from .after_fork to .cleanup.  Errors of the server go to the NBD
- * client; what NBD has no number for becomes EIO. */
+ * client; an error without a number in NBD becomes EIO. */
 #include <config.h>
 
 #include <errno.h>
@@ -28,24 +28,25 @@
 #include "util.h"
 
 #define THREAD_MODEL NBDKIT_THREAD_MODEL_PARALLEL
-#define MAX_REQUEST (64u << 20)		/* what nbdkit takes in one request */
+#define MAX_REQUEST (64u << 20)		/* the largest request of nbdkit */
 
 /* nbdkit -D rtrs.io=1: a line per request. */
 NBDKIT_DLL_PUBLIC int rtrs_debug_io = 0;
 
-/* The only way to hear that nbdkit is to end; it prints an error then, so it is for those who
- * wait.  On a thread without a connection of nbdkit it returns early for that alone, as nbdkit
- * (1.32) asserts: from .after_fork to the end of .cleanup, where that thread is joined. */
-static int nap(void)
+/* nbdkit_nanosleep() is the only way to hear of nbdkit's end.  The function prints an error at the
+ * end, so only call while requests wait.  On a thread without a connection of nbdkit an early
+ * return means nbdkit's end alone, as nbdkit (1.32) asserts.  The calling thread lives from
+ * .after_fork to .cleanup, which joins the thread. */
+static int front_nap(void)
 {
 	return nbdkit_nanosleep(1, 0);
 }
 
-/* nbdkit (1.32) that cannot accept a client for want of a descriptor tries again without end, and
- * one that accepts it but has no pipe for it keeps it waiting for ever.  Neither can be told to the
- * client, so some are kept free, and a client that would take them is sent away here.  That is
- * when its connection has a thread and a pipe: more clients in one moment than the reserve is for
- * can be faster. */
+/* nbdkit (1.32) without a descriptor to accept a client tries again without end.  nbdkit without
+ * descriptors for the pipe of an accepted client lets the client wait for ever.  In neither case
+ * the client gets an error.  So some descriptors are kept free, and .preconnect sends a client away
+ * that would take these.  By then the connection has a thread and a pipe: more clients at the same
+ * moment than the reserve covers can be faster. */
 static const struct clt_front front = {
 	.name = RUNDIR_NBDKIT,
 	.program = "nbdkit-rtrs-plugin",
@@ -54,7 +55,7 @@ static const struct clt_front front = {
 	/* from .get_ready to .after_fork: a pipe, listening sockets */
 	.start_fds = 6,
 	.client_fds = 3,		/* a socket and a pipe, open when .preconnect is called */
-	.nap = nap,
+	.nap = front_nap,
 };
 
 static struct clt_conf conf;
@@ -66,8 +67,7 @@ struct handle {
 	bool readonly;
 };
 
-/* Once it was told to end, nbdkit closes no connection any more: what is open then is ours to
- * close. */
+/* nbdkit at the end closes no connection any more: the plugin has to close open handles. */
 static struct list handles = LIST_INIT(handles);
 static pthread_mutex_t handles_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -79,9 +79,9 @@ static void handle_close(struct handle *h)
 	free(h);
 }
 
-static void sink(enum log_level level, const char *line)
+static void plugin_log(enum log_level level, const char *line)
 {
-	/* nbdkit has no warnings; that a path was lost, or has come back, must be seen without
+	/* nbdkit has no warnings, and users must see the loss and the return of a path without
 	 * -v. */
 	if (level == LOG_LEVEL_ERROR)
 		nbdkit_error("%s", line);
@@ -91,7 +91,7 @@ static void sink(enum log_level level, const char *line)
 		nbdkit_debug("%s", line);
 }
 
-/* The help of the parameters.  nbdkit prints it behind .load, with a newline of its own. */
+/* The help of the parameters.  nbdkit prints this text after .load, with another newline. */
 static char help[4096];
 
 static void help_init(void)
@@ -107,13 +107,13 @@ static void help_init(void)
 
 static void rtrs_load(void)
 {
-	log_init(sink, LOG_LEVEL_DEBUG);
+	log_init(plugin_log, LOG_LEVEL_DEBUG);
 	help_init();
 	clt_conf_init(&conf, &front);
 	clt_start_init(&start, &conf);
 }
 
-/* @r, with @err when that is -1. */
+/* Return @r, after reporting @err if @r is -1.  Frees @err. */
 static int conf_result(int r, char *err)
 {
 	if (r < 0)
@@ -122,7 +122,7 @@ static int conf_result(int r, char *err)
 	return r;
 }
 
-/* Of nbdkit's own plugin nbd. */
+/* Refuse parameters of nbdkit's own plugin nbd, with the parameter to use here. */
 static int nbd_parameter(const char *key, const char *value)
 {
 	static const struct {
@@ -187,15 +187,16 @@ static int rtrs_after_fork(void)
 	char err[CLT_FRONT_ERR];
 
 	plugin_tell_forked();
-	/* Its exit status nobody would see now: nbdkit has written its pid file, and has a socket
-	 * at which clients would wait for ever where --run has forked.  So it lives, and each
-	 * client that comes hears why not, or finds that it goes now. */
+	/* A failure must not end nbdkit now: no user would see the exit status, because the pid
+	 * file is written.  And where --run has forked, clients would wait for ever at the open
+	 * socket.  So nbdkit lives on, and each client that comes hears the reason, or finds the
+	 * session started. */
 	if (clt_start_session(&start, err) < 0)
 		nbdkit_error("%s: trying again when a client comes", err);
 	return 0;
 }
 
-/* nbdkit has ended the threads of its connections. */
+/* nbdkit has ended the threads of all connections. */
 static void rtrs_cleanup(void)
 {
 	while (!list_empty(&handles))
@@ -259,7 +260,7 @@ static void *rtrs_open(int readonly)
 	}
 	r = clt_export_open(&start.run.clt, &conf, name, &dev, err);
 	if (r < 0) {
-		/* Whatever the errno, nbdkit 1.32 tells its client that there is no such export. */
+		/* For any errno, nbdkit 1.32 tells the client "no such export". */
 		nbdkit_error("%s", err);
 		free(h);
 		errno = -r;
@@ -295,9 +296,9 @@ static int rtrs_block_size(void *handle, uint32_t *minimum, uint32_t *preferred,
 {
 	const struct rnbd_dev_info *info = dev_info(((struct handle *)handle)->io.dev);
 
-	/* What is no whole block is read, changed and written (dev.h); libnbd, and so nbdfuse,
-	 * would refuse by itself what is smaller than a minimum.  Below 4096 a page cache reads for
-	 * a write. */
+	/* For a part of a block the client reads, changes and writes the block (dev.h).  libnbd,
+	 * and so nbdfuse, would itself refuse a request below a minimum.  If the preferred size is
+	 * below 4096, a page cache reads for a write. */
 	*minimum = 1;
 	*preferred = MAX(4096u, (uint32_t)info->logical_block_size);
 	if (is_pow2(info->physical_block_size))
@@ -330,10 +331,10 @@ static int rtrs_can_trim(void *handle)
 
 static int rtrs_can_zero(void *handle)
 {
-	return dev_can_zero(((struct handle *)handle)->io.dev);	/* no: nbdkit writes zeroes */
+	return dev_can_zero(((struct handle *)handle)->io.dev);	/* false: nbdkit writes zeroes */
 }
 
-/* WRITE_ZEROES that may unmap is a discard there; any other may have to write. */
+/* WRITE_ZEROES that may unmap is a discard on the server; any other may have to write. */
 static int rtrs_can_fast_zero(void *handle)
 {
 	struct dev *dev = ((struct handle *)handle)->io.dev;
@@ -348,19 +349,19 @@ static int rtrs_can_fua(void *handle)
 	return info->writeback && !info->fua ? NBDKIT_FUA_EMULATE : NBDKIT_FUA_NATIVE;
 }
 
-/* One session serves all connections, and a FLUSH covers the file, not the connection. */
+/* All connections share a session, and a FLUSH covers the file, not the connection. */
 static int rtrs_can_multi_conn(void *handle)
 {
 	return 1;
 }
 
-/* Reading it warms the server's cache. */
+/* Emulated by reads, which warm the server's cache. */
 static int rtrs_can_cache(void *handle)
 {
 	return NBDKIT_CACHE_EMULATE;
 }
 
-/* Without, nbdkit takes all for data. */
+/* Without extents, nbdkit takes all for data. */
 static int rtrs_can_extents(void *handle)
 {
 	return dev_extents_known(((struct handle *)handle)->io.dev);
@@ -368,8 +369,9 @@ static int rtrs_can_extents(void *handle)
 
 /* ---- requests ---- */
 
-/* Result of a callback for @r.  nbdkit tells its client EINVAL for numbers NBD does not have. */
-static int result(struct dev *dev, const char *what, uint32_t count, uint64_t offset, int r)
+/* Turn @r into the result and errno of a callback.  For an errno without a number in NBD nbdkit
+ * would send EINVAL to the client. */
+static int io_result(struct dev *dev, const char *what, uint32_t count, uint64_t offset, int r)
 {
 	if (rtrs_debug_io)
 		log_dbg(dev_name(dev), "%s count=%u offset=%llu: %d", what, count,
@@ -394,7 +396,7 @@ static int rtrs_pread(void *handle, void *buf, uint32_t count, uint64_t offset, 
 {
 	struct handle *h = handle;
 
-	return result(h->io.dev, "read", count, offset, dev_io_read(&h->io, buf, count, offset));
+	return io_result(h->io.dev, "read", count, offset, dev_io_read(&h->io, buf, count, offset));
 }
 
 static int rtrs_pwrite(void *handle, const void *buf, uint32_t count, uint64_t offset,
@@ -402,23 +404,23 @@ static int rtrs_pwrite(void *handle, const void *buf, uint32_t count, uint64_t o
 {
 	struct handle *h = handle;
 
-	return result(h->io.dev, "write", count, offset,
-		      dev_io_write(&h->io, buf, count, offset, flags & NBDKIT_FLAG_FUA));
+	return io_result(h->io.dev, "write", count, offset,
+			 dev_io_write(&h->io, buf, count, offset, flags & NBDKIT_FLAG_FUA));
 }
 
 static int rtrs_flush(void *handle, uint32_t flags)
 {
 	struct handle *h = handle;
 
-	return result(h->io.dev, "flush", 0, 0, dev_io_flush(&h->io));
+	return io_result(h->io.dev, "flush", 0, 0, dev_io_flush(&h->io));
 }
 
 static int rtrs_trim(void *handle, uint32_t count, uint64_t offset, uint32_t flags)
 {
 	struct handle *h = handle;
 
-	return result(h->io.dev, "trim", count, offset,
-		      dev_io_discard(&h->io, count, offset, flags & NBDKIT_FLAG_FUA));
+	return io_result(h->io.dev, "trim", count, offset,
+			 dev_io_discard(&h->io, count, offset, flags & NBDKIT_FLAG_FUA));
 }
 
 static int rtrs_zero(void *handle, uint32_t count, uint64_t offset, uint32_t flags)
@@ -429,7 +431,7 @@ static int rtrs_zero(void *handle, uint32_t count, uint64_t offset, uint32_t fla
 
 	if (may_trim || !(flags & NBDKIT_FLAG_FAST_ZERO))
 		r = dev_io_zero(&h->io, count, offset, may_trim, flags & NBDKIT_FLAG_FUA);
-	return result(h->io.dev, "zero", count, offset, r);
+	return io_result(h->io.dev, "zero", count, offset, r);
 }
 
 static int add_extent(void *arg, uint64_t off, const struct rnbd_extent *e)
@@ -445,9 +447,9 @@ static int rtrs_extents(void *handle, uint32_t count, uint64_t offset, uint32_t 
 {
 	struct handle *h = handle;
 
-	return result(h->io.dev, "extents", count, offset,
-		      dev_extents(h->io.dev, count, offset, flags & NBDKIT_FLAG_REQ_ONE, add_extent,
-				  extents));
+	return io_result(h->io.dev, "extents", count, offset,
+			 dev_extents(h->io.dev, count, offset, flags & NBDKIT_FLAG_REQ_ONE,
+				     add_extent, extents));
 }
 
 static struct nbdkit_plugin plugin = {
@@ -491,6 +493,6 @@ static struct nbdkit_plugin plugin = {
 	.errno_is_preserved = 1,
 };
 
-/* nbdkit's macro defines it without a prototype, which clang minds. */
+/* The macro of nbdkit defines plugin_init() without a prototype, a warning of clang. */
 struct nbdkit_plugin *plugin_init(void);
 NBDKIT_REGISTER_PLUGIN(plugin)

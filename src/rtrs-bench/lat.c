@@ -7,7 +7,7 @@
 
 #define SUB_BITS 6
 
-static unsigned bucket(uint64_t ns)
+static unsigned lat_bucket(uint64_t ns)
 {
 	unsigned shift;
 
@@ -18,7 +18,7 @@ static unsigned bucket(uint64_t ns)
 }
 
 /* The longest time of a bucket. */
-static uint64_t bucket_end(unsigned b)
+static uint64_t lat_bucket_end(unsigned b)
 {
 	unsigned shift = b / LAT_SUB;
 
@@ -30,7 +30,7 @@ static uint64_t bucket_end(unsigned b)
 
 void lat_count(struct lat *l, uint64_t ns)
 {
-	l->n[bucket(ns)]++;
+	l->n[lat_bucket(ns)]++;
 	l->count++;
 	l->sum_ns += ns;
 	l->max_ns = MAX(l->max_ns, ns);
@@ -43,7 +43,7 @@ uint64_t lat_quantile(const struct lat *l, unsigned permille)
 	for (unsigned b = 0; l->count && b < LAT_BUCKETS; b++) {
 		seen += l->n[b];
 		if (seen >= MAX(rank, (uint64_t)1))
-			return MIN(bucket_end(b), l->max_ns);
+			return MIN(lat_bucket_end(b), l->max_ns);
 	}
 	return 0;
 }

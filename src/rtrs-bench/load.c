@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the IOs and their memory.  The loop's thread: an IO that has news is put on a list, and
- * stepped when what brought it is done with; in its place the next one begins at once.  The first
- * error ends the load, blocks that differ are counted and told. */
+/* Owns the IOs and the memory of these.  The loop's thread: an IO with news is put on a list, and
+ * stepped after the handlers that brought the news.  In the place of an IO that ends the next
+ * begins at once.  The first error ends the load; differing blocks are counted and logged. */
 #include <config.h>
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include "rnbd-proto.h"
 
 #define BUSY 0x80000000u		/* load.written: an IO of the block is in flight */
-#define TOLD_MAX 10			/* of blocks that differ */
+#define TOLD_MAX 10			/* differing blocks to log */
 #define ALIGN 4096
 #define LOOK_MS 1000
 
@@ -49,8 +49,8 @@ static uint64_t pick_block(struct load *l)
 {
 	uint64_t block = l->conf.random ? random_word(l) % l->nblocks : l->next;
 
-	/* What is in flight together is in no order: one IO of a block at a time.  There are more
-	 * blocks than IOs. */
+	/* IOs in flight together have no order, so a block has a single IO at a time.  The load has
+	 * more blocks than IOs. */
 	while (l->written && (l->written[block] & BUSY))
 		block = (block + 1) % l->nblocks;
 	if (!l->conf.random)
@@ -65,7 +65,7 @@ static unsigned pick_dir(struct load *l)
 	return random_word(l) % 100 < l->conf.read_percent ? LOAD_READ : LOAD_WRITE;
 }
 
-/* The next block that this run wrote, from l->next on; false: there is none. */
+/* Find the next block written by this run, from l->next on; false: none is left. */
 static bool next_written(struct load *l, uint64_t *block)
 {
 	while (l->next < l->nblocks && !l->written[l->next])
@@ -81,7 +81,7 @@ static uint64_t io_off(const struct load_io *io)
 	return io->load->conf.off + io->block * io->load->conf.block;
 }
 
-/* The waiter's function: only schedules. */
+/* The function of the waiter: only schedules a step. */
 static void io_news(struct clt_waiter *w)
 {
 	struct clt_op *op = container_of(w, struct clt_op, waiter);
@@ -92,7 +92,7 @@ static void io_news(struct clt_waiter *w)
 	loop_defer(io->load->loop, &io->load->step);
 }
 
-/* False: there is nothing to do any more. */
+/* Choose direction and block of @io.  False: nothing is left to do. */
 static bool io_choose(struct load_io *io)
 {
 	struct load *l = io->load;
@@ -145,7 +145,7 @@ static void io_verify(struct load_io *io)
 	struct verify_id id = { .writer = l->id.writer, .seq = l->written[io->block] };
 	char why[160];
 
-	/* What a mixed load has not written yet may be anything. */
+	/* Blocks that a mixed load has not written yet may have any data. */
 	if (!id.seq && l->conf.read_percent != 100)
 		return;
 	l->verified++;
@@ -187,7 +187,7 @@ static void io_end(struct load_io *io, uint64_t now_ns)
 		io_verify(io);
 }
 
-/* Go on with @io, and with what comes in its place. */
+/* Step @io; if @io ends, begin the next IO in the same place. */
 static void io_step(struct load_io *io)
 {
 	while (clt_op_step(&io->op.clt)) {
@@ -211,8 +211,8 @@ static void begin_all(struct load *l)
 	}
 }
 
-/* The thread in load_run(): there is a new look, or (NULL) it is over. */
-static void tell(struct load *l, const struct look *now)
+/* Tell the thread in load_run() of a new look, or, with NULL, of the end. */
+static void load_tell(struct load *l, const struct look *now)
 {
 	LOCK_SCOPE(&l->lock);
 	if (now)
@@ -228,7 +228,7 @@ static void time_to_look(struct loop_timer *timer)
 	struct look now;
 
 	look_take(&now, &l->back, l, clock_measure_ns());
-	tell(l, &now);
+	load_tell(l, &now);
 	loop_timer_set(l->loop, timer, clock_now_ms() + LOOK_MS);
 }
 
@@ -260,7 +260,7 @@ static void next_phase(struct load *l)
 	}
 	l->phase = LOAD_ENDED;
 	loop_timer_cancel(&l->look_timer);
-	tell(l, NULL);
+	load_tell(l, NULL);
 }
 
 static void step_all(struct loop_task *task)
@@ -282,7 +282,7 @@ static void time_is_over(struct loop_timer *timer)
 		l->phase = LOAD_ENDS;
 }
 
-static void stop_msg(struct loop_msg *msg)
+static void load_stop_msg(struct loop_msg *msg)
 {
 	struct load *l = container_of(msg, struct load, stop_msg);
 
@@ -290,7 +290,7 @@ static void stop_msg(struct loop_msg *msg)
 		l->phase = LOAD_ENDS;
 }
 
-static void start_msg(struct loop_msg *msg)
+static void load_start_msg(struct loop_msg *msg)
 {
 	struct load *l = container_of(msg, struct load, start_msg);
 
@@ -317,8 +317,8 @@ int load_init(struct load *l, struct loop *loop, struct dev_handle *h, const str
 	loop_task_init(&l->step, step_all);
 	loop_timer_init(&l->timer, time_is_over);
 	loop_timer_init(&l->look_timer, time_to_look);
-	loop_msg_init(&l->start_msg, start_msg);
-	loop_msg_init(&l->stop_msg, stop_msg);
+	loop_msg_init(&l->start_msg, load_start_msg);
+	loop_msg_init(&l->stop_msg, load_stop_msg);
 	sem_init(&l->news, 0, 0);
 	pthread_mutex_init(&l->lock, NULL);
 	l->ios = calloc(conf->depth, sizeof(*l->ios));
@@ -349,11 +349,11 @@ void load_fini(struct load *l)
 	pthread_mutex_destroy(&l->lock);
 }
 
-/* Is it over?  Else how it does. */
-static bool hear(struct load *l, struct look *now)
+/* Wait for the next look.  True: the load is over; else @now is the look. */
+static bool load_hear(struct load *l, struct look *now)
 {
 	while (sem_wait(&l->news) < 0)
-		;			/* a signal, that of load_stop() */
+		;			/* a signal, whose handler may have called load_stop() */
 	LOCK_SCOPE(&l->lock);
 	*now = l->look_now;
 	return l->over;
@@ -365,7 +365,7 @@ void load_run(struct load *l, load_look_fn *look)
 
 	l->look = look;
 	loop_post(l->loop, &l->start_msg);
-	while (!hear(l, &now))
+	while (!load_hear(l, &now))
 		look(&now);
 }
 

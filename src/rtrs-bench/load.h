@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The generator: keeps a number of IOs of one device in flight, on the loop of its session, and
- * counts how long they take. */
+/* The load generator: keeps a number of IOs of a device in flight, on the loop of the session, and
+ * measures how long IOs take. */
 #ifndef LOAD_H
 #define LOAD_H
 
@@ -17,11 +17,11 @@
 enum { LOAD_READ, LOAD_WRITE, LOAD_NDIRS };
 
 struct load_conf {
-	bool random;			/* else one block after the other, and around */
+	bool random;			/* else block after block, and around */
 	unsigned read_percent;
 	uint32_t block;			/* bytes of an IO */
 	unsigned depth;
-	uint64_t off, size;		/* the part of the device that is used */
+	uint64_t off, size;		/* the part of the device to use */
 	uint64_t runtime_s;		/* 0: no end */
 	uint64_t ios;			/* 0: no end */
 	uint64_t seed;
@@ -36,20 +36,20 @@ struct load_side {
 
 struct load_io;
 
-/* Told how the load does, once a second, by the thread that runs it. */
+/* Called with the state of the load, once a second, on the thread in load_run(). */
 typedef void load_look_fn(const struct look *now);
 
 enum load_phase {
 	LOAD_RUNS,
-	LOAD_READS_BACK,		/* verify: what was written */
-	LOAD_ENDS,			/* nothing new */
+	LOAD_READS_BACK,		/* verify: reads all written blocks */
+	LOAD_ENDS,			/* begins nothing new */
 	LOAD_ENDED,
 };
 
 struct load {
 	/* result, when load_run() has returned */
 	struct load_side side[LOAD_NDIRS];
-	uint64_t elapsed_ns, cpu_ns;	/* without reading back; CPU time is that of this process */
+	uint64_t elapsed_ns, cpu_ns;	/* without the reading back; CPU time of this process */
 	uint64_t verified, differing;	/* blocks */
 	int status;			/* 0, or the first error: -errno, with @error */
 	char error[256];
@@ -61,7 +61,8 @@ struct load {
 	struct verify_id id;
 	struct load_io *ios;		/* [conf.depth] */
 	uint8_t *mem;
-	uint32_t *written;		/* verify: [nblocks], what of ours is there */
+	uint32_t *written;		/* verify: [nblocks], load_io.seq of the block's last write
+					 * by this load, or 0 */
 	uint64_t nblocks;
 	enum load_phase phase;
 	unsigned inflight;
@@ -72,20 +73,23 @@ struct load {
 	struct loop_msg start_msg, stop_msg;
 	struct look_back back;
 	load_look_fn *look;
-	sem_t news;			/* @look_now is a new one, or @over */
+	sem_t news;			/* @look_now is new, or @over is set */
 	pthread_mutex_t lock;		/* the next two */
 	struct look look_now;
 	bool over;
 };
 
-/* @conf fits the device of @h (target_fit() of target.h).  0 or -ENOMEM. */
+/* Make the IOs.  @conf fits the device of @h (target_fit() of target.h); @h outlives @l.  0 or
+ * -ENOMEM. */
 int load_init(struct load *l, struct loop *loop, struct dev_handle *h,
 	      const struct load_conf *conf);
+/* Free the IOs; load_run() has returned, or was not called. */
 void load_fini(struct load *l);
-/* Run it; any thread but the loop's.  Blocks until nothing is in flight.  @look: NULL for none. */
+/* Run the load; any thread but the loop's.  Blocks until nothing is in flight.  @look: NULL for
+ * none. */
 void load_run(struct load *l, load_look_fn *look);
-/* End it early, or its reading back; what is in flight is waited for.  From a signal handler,
- * too. */
+/* End the load early, or the reading back, after the IOs in flight.  Any thread; from a signal
+ * handler, too. */
 void load_stop(struct load *l);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Differences of a load's counters.  Owns nothing; no IO pays for it. */
+/* Differences of a load's counters.  Owns nothing; costs no IO anything. */
 #include <config.h>
 
 #include <inttypes.h>
@@ -24,7 +24,7 @@ static uint64_t left_s(const struct look *now, const struct load *l, uint64_t en
 	return left;
 }
 
-static enum look_phase phase(const struct load *l)
+static enum look_phase look_phase_of(const struct load *l)
 {
 	switch (l->phase) {
 	case LOAD_RUNS:
@@ -38,8 +38,8 @@ static enum look_phase phase(const struct load *l)
 	return LOOK_ENDS;
 }
 
-/* How much of the blocks is read back. */
-static unsigned percent(const struct load *l)
+/* The part of the blocks that was read back, in percent. */
+static unsigned read_back_percent(const struct load *l)
 {
 	return l->nblocks ? (unsigned)(MIN(l->next, l->nblocks) * 100 / l->nblocks) : 0;
 }
@@ -53,8 +53,8 @@ void look_take(struct look *now, struct look_back *back, const struct load *l, u
 	lat_add(&back->since, &l->side[LOAD_WRITE].lat);
 	lat_sub(&back->since, &back->all);
 	*now = (struct look){
-		.phase = phase(l),
-		.percent = percent(l),
+		.phase = look_phase_of(l),
+		.percent = read_back_percent(l),
 		.inflight = l->inflight,
 		.iops = since_ns ?
 		(uint64_t)((double)(ended - back->ended) * S_NS / (double)since_ns) : 0,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a load does now, that is, since the previous look; and the line that tells it. */
+/* A look: the state of a load, with rates since the previous look, and the line of text with this
+ * state. */
 #ifndef LOOK_H
 #define LOOK_H
 
@@ -27,14 +28,14 @@ struct look {
 /* The previous look. */
 struct look_back {
 	uint64_t at_ns, ended;
-	struct lat all;			/* of what had ended */
-	struct lat since;		/* of what has ended since: too large for a stack */
+	struct lat all;			/* of all IOs that had ended */
+	struct lat since;		/* of IOs that have ended since: too large for a stack */
 };
 
-/* Look at @l, which has run since its began_ns, at @now_ns.  @back is all 0 at the first look, and
+/* Look at @l, which has run since l->began_ns, at @now_ns.  @back is all 0 at the first look, and
  * kept between looks.  The thread of @l. */
 void look_take(struct look *now, struct look_back *back, const struct load *l, uint64_t now_ns);
-/* "7 s left, 44864 IOPS, p99 7274 us".  Any thread.  Returns @buf. */
+/* Write @now as "7 s left, 44864 IOPS, p99 7274 us".  Any thread.  Returns @buf. */
 const char *look_text(const struct look *now, char buf[LOOK_TEXT_MAX]);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The options, and a command line as a struct options.  The words for a load are those of fio,
- * those for a session the plugin's. */
+/* The options, and a command line as a struct options.  Names of options for a load are fio's;
+ * names of options for a session are the plugin's. */
 #include <config.h>
 
 #include <errno.h>
@@ -80,9 +80,10 @@ static const struct opt rows[] = {
 	  .nwords = RW_N, .call = set_rw, .fallback = "randread", .shown = "",
 	  .holds = OPT_AT_START,
 	  .help =
-	  "read, randread (default), and what destroys data:\nwrite, randwrite, rw, randrw" },
+	  "read, randread (default); these destroy data:\nwrite, randwrite, rw, randrw" },
 	{ .name = "rwmixread", .type = OPT_NUMBER, FIELD(mix_percent), .arg = "PERCENT",
-	  .most = 100, .fallback = "50", .holds = OPT_AT_START, .help = "reads of rw and randrw" },
+	  .most = 100, .fallback = "50", .holds = OPT_AT_START,
+	  .help = "share of reads in rw and randrw" },
 	{ .name = "bs", .type = OPT_SIZE, FIELD(load.block), .arg = "SIZE", .least = VERIFY_MIN,
 	  .most = BLOCK_MAX, .step = VERIFY_MIN, .fallback = "4K", .holds = OPT_AT_START,
 	  .help = "bytes of an IO" },
@@ -98,15 +99,15 @@ static const struct opt rows[] = {
 	  .holds = OPT_AT_START },
 	{ .name = "number-ios", .type = OPT_SIZE, FIELD(load.ios), .arg = "N", .of = "IOs",
 	  .least = 1, .most = SIZE_LIMIT, .shown = "10 s", .holds = OPT_AT_START,
-	  .help = "whatever comes first" },
+	  .help = "end at the first limit" },
 	{ .name = "fua", .type = OPT_FLAG, FIELD(load.fua), .holds = OPT_AT_START,
 	  .help = "an answered write is on stable storage" },
 	{ .name = "verify", .type = OPT_FLAG, FIELD(load.verify), .holds = OPT_AT_START,
-	  .help = "blocks say what they are, and are checked" },
+	  .help = "mark written blocks, and check blocks read" },
 	{ .name = "seed", .type = OPT_NUMBER, FIELD(load.seed), .arg = "N", .most = INT64_MAX,
-	  .fallback = "1", .holds = OPT_AT_START, .help = "of random blocks" },
+	  .fallback = "1", .holds = OPT_AT_START, .help = "seed of random blocks" },
 	{ .name = "json", .type = OPT_FLAG, FIELD(json), .holds = OPT_AT_START,
-	  .help = "the result as JSON" },
+	  .help = "print the result as JSON" },
 	{ .name = "transport", .type = OPT_WORD, FIELD(transport), .words = clt_transport_names,
 	  .nwords = CLT_TRANSPORTS, .call = set_transport, .fallback = "auto",
 	  .holds = OPT_AT_START, .help = "how to reach the server" },
@@ -116,13 +117,14 @@ static const struct opt rows[] = {
 	{ .name = "sessname", .type = OPT_OTHER, .call = set_sessname, .arg = "NAME",
 	  .shown = "unique", .holds = OPT_AT_START, .help = "name of the session" },
 	{ .name = "server-uid", .type = OPT_OTHER, .call = set_server_uid, .arg = "USER[,USER]...",
-	  .shown = "root, own user", .holds = OPT_AT_START, .help = "who may listen at unix:PATH" },
+	  .shown = "root, own user", .holds = OPT_AT_START,
+	  .help = "users listening at unix:PATH" },
 	{ .name = "registration", .type = OPT_WORD, FIELD(registration),
 	  .words = clt_registration_names, .nwords = CLT_NREGS, .fallback = "auto",
-	  .holds = OPT_AT_START, .help = "how long keys of reads live" },
+	  .holds = OPT_AT_START, .help = "lifetime of keys of reads" },
 	{ .name = "poll", .type = OPT_NUMBER, FIELD(poll_us), .arg = "MICROSECONDS",
 	  .of = "microseconds", .most = 1000000, .fallback = "100", .holds = OPT_AT_START,
-	  .help = "look for at most so long before sleeping" },
+	  .help = "busy-poll for up to this long before sleeping" },
 	{ .name = "help", .letter = 'h', .type = OPT_HELP, .with_next = true,
 	  .holds = OPT_AT_START },
 	{ .name = "version", .letter = 'V', .type = OPT_VERSION, .holds = OPT_AT_START,
@@ -175,13 +177,13 @@ static int set_places(struct options *o, int argc, char **argv)
 		/* Another machine, or another day, may know the host. */
 		return r == -ENOENT ? OPTIONS_UNKNOWN_HOST : OPTIONS_USAGE;
 	}
-	/* An address that names its transport is tried over that alone. */
+	/* An address with a transport in front is tried over this transport alone. */
 	o->automatic = !o->provider && !strstr(o->server, "://") && !fab_addr_is_unix(&o->addr);
 	return -1;
 }
 
-/* Options that each are possible, and do nothing for the load that the others describe. */
-static int check_together(struct options *o, uint64_t given)
+/* Refuse an option that has no effect on the load of the other options. */
+static int check_load_options(struct options *o, uint64_t given)
 {
 	struct load_conf *l = &o->load;
 	bool mixed = l->read_percent % 100 != 0,
@@ -224,7 +226,7 @@ int options_parse(struct options *o, int argc, char **argv)
 		fprintf(stderr, "rtrs-bench: %s\n", err);
 		return OPTIONS_USAGE;
 	}
-	status = check_together(o, given);
+	status = check_load_options(o, given);
 	if (status >= 0)
 		return status;
 	if (!o->load.runtime_s && !o->load.ios)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command line.  Main thread; errors are told on stderr and name the option, the value and what
- * was expected. */
+/* The command line.  Main thread; errors go to stderr, and name the option, the value and the
+ * expected values. */
 #ifndef OPTIONS_H
 #define OPTIONS_H
 
@@ -18,12 +18,12 @@
 struct options {
 	const char *server, *export;
 	const char *sessname;		/* NULL: made up */
-	unsigned rw;			/* of load: its name's place */
-	unsigned mix_percent;		/* reads, if both are done */
+	unsigned rw;			/* the index of --rw's value in the names */
+	unsigned mix_percent;		/* percentage of reads, if the load reads and writes */
 	enum clt_transport transport;
-	const struct fab_provider *provider;	/* of it; NULL: auto */
+	const struct fab_provider *provider;	/* of @transport; NULL: auto */
 	struct fab_addr addr;		/* of @server */
-	bool automatic;			/* RDMA is tried first, then @addr */
+	bool automatic;			/* try RDMA first, then @addr */
 	unsigned connections;
 	unsigned poll_us;
 	struct fab_users servers;	/* of a unix socket */
@@ -34,7 +34,7 @@ struct options {
 
 extern const struct opt_table options_table;
 
-/* -1: go on; else the program's exit status. */
+/* Read the command line into @o.  -1: go on; else the exit status of the program. */
 int options_parse(struct options *o, int argc, char **argv);
 
 #endif

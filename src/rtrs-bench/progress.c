@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the last line of the terminal: the cursor stands behind the text that is shown. */
+/* Owns the last line of the terminal: the cursor stands behind the shown text. */
 #include <config.h>
 
 #include <pthread.h>
@@ -10,7 +10,7 @@
 #include "cleanup.h"
 #include "progress.h"
 
-#define CLEAR "\r\033[K"		/* to the beginning of the line, and all of it away */
+#define CLEAR "\r\033[K"		/* go to the beginning of the line, and clear the line */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool shown;
@@ -27,7 +27,7 @@ void progress_show(const char *text)
 	shown = true;
 }
 
-static void clear(void)
+static void line_clear(void)
 {
 	if (shown)
 		fputs(CLEAR, stderr);
@@ -37,7 +37,7 @@ static void clear(void)
 void progress_end(void)
 {
 	LOCK_SCOPE(&lock);
-	clear();
+	line_clear();
 }
 
 void progress_say(const char *fmt, ...)
@@ -49,6 +49,6 @@ void progress_say(const char *fmt, ...)
 	vsnprintf(line, sizeof(line), fmt, ap);
 	va_end(ap);
 	LOCK_SCOPE(&lock);
-	clear();
+	line_clear();
 	fprintf(stderr, "rtrs-bench: %s\n", line);
 }

@@ -12,20 +12,20 @@
 
 static const char *const sides[LOAD_NDIRS] = { [LOAD_READ] = "read", [LOAD_WRITE] = "write" };
 
-static double seconds(const struct load *l)
+static double load_seconds(const struct load *l)
 {
 	return l->elapsed_ns ? (double)l->elapsed_ns / 1e9 : 1;
 }
 
-static uint64_t all_ios(const struct load *l)
+static uint64_t load_ios(const struct load *l)
 {
 	return l->side[LOAD_READ].ios + l->side[LOAD_WRITE].ios;
 }
 
-/* Of an IO. */
+/* CPU time of an IO. */
 static double cpu_us(const struct load *l)
 {
-	return all_ios(l) ? (double)l->cpu_ns / 1e3 / (double)all_ios(l) : 0;
+	return load_ios(l) ? (double)l->cpu_ns / 1e3 / (double)load_ios(l) : 0;
 }
 
 static void print_time(uint64_t ns)
@@ -38,7 +38,7 @@ static void print_time(uint64_t ns)
 static void print_side(const struct load *l, unsigned dir)
 {
 	const struct load_side *side = &l->side[dir];
-	double rate = (double)side->ios / seconds(l);
+	double rate = (double)side->ios / load_seconds(l);
 
 	printf("%-5s %11" PRIu64 " %9.0f %9.1f", sides[dir], side->ios, rate,
 	       rate * l->conf.block / 1e6);
@@ -54,7 +54,7 @@ void report_text(const struct options *o, const struct load *l)
 {
 	printf("%s of %s: %s, %" PRIu32 " bytes, %u in flight, %.2f s, CPU %.2f us/IO here\n",
 	       o->export, o->server, l->conf.random ? "random" : "sequential", l->conf.block,
-	       l->conf.depth, seconds(l), cpu_us(l));
+	       l->conf.depth, load_seconds(l), cpu_us(l));
 	printf("%-5s %11s %9s %9s  %9s  %9s  %9s  %9s  %9s\n", "", "IOs", "IOPS", "MB/s", "mean",
 	       "p50", "p99", "p99.9", "max");
 	for (unsigned dir = 0; dir < LOAD_NDIRS; dir++) {
@@ -69,7 +69,7 @@ void report_text(const struct options *o, const struct load *l)
 static json_t *json_side(const struct load *l, unsigned dir)
 {
 	const struct load_side *side = &l->side[dir];
-	double rate = (double)side->ios / seconds(l);
+	double rate = (double)side->ios / load_seconds(l);
 
 	return json_pack("{s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:I, s:I}",
 			 "ios", (json_int_t)side->ios,
@@ -90,7 +90,7 @@ int report_json(const struct options *o, const struct load *l)
 				 "random", (int)l->conf.random,
 				 "read_percent", (int)l->conf.read_percent,
 				 "block", (json_int_t)l->conf.block, "iodepth", (int)l->conf.depth,
-				 "elapsed_s", seconds(l), "cpu_us_per_io", cpu_us(l),
+				 "elapsed_s", load_seconds(l), "cpu_us_per_io", cpu_us(l),
 				 "read", json_side(l, LOAD_READ), "write", json_side(l, LOAD_WRITE),
 				 "verified", (json_int_t)l->verified,
 				 "differing", (json_int_t)l->differing);

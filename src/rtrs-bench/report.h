@@ -5,9 +5,9 @@
 
 #include "options.h"
 
-/* To stdout. */
+/* Print the result to stdout, for people. */
 void report_text(const struct options *o, const struct load *l);
-/* -EINVAL: there is no JSON for it, as stderr has been told. */
+/* Print the result to stdout as JSON.  0, or -ENOMEM after a message on stderr. */
 int report_json(const struct options *o, const struct load *l);
 
 #endif

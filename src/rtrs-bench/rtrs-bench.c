@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The program: options, a session, a load, its report.  The main thread waits, and shows how far
- * the load is; all that is measured runs on the session's loop. */
+/* The program: options, a session, a load, a report.  The main thread waits, and shows the progress
+ * of the load; all measured work runs on the session's loop. */
 #include <config.h>
 
 #include <signal.h>
@@ -19,19 +19,20 @@ enum { EXIT_DONE, EXIT_FAILED };
 static struct target target;
 static struct load load;
 
-static void sink(enum log_level level, const char *line)
+static void bench_log(enum log_level level, const char *line)
 {
 	progress_say("%s", line);
 }
 
-static int complain(const char *server, const char *why)
+static int bench_complain(const char *server, const char *why)
 {
 	progress_say("server %s: %s", server, why);
 	return EXIT_FAILED;
 }
 
-/* The report is of what was done so far.  A load that reads back is ended a second time.  One
- * signal more is for a server that does not answer: it ends the program. */
+/* The first signal ends the load early, and the report is of the work so far.  With --verify a
+ * second signal ends the reading back.  A further signal ends the program, for a server that does
+ * not answer. */
 static void on_signal(int sig)
 {
 	static volatile sig_atomic_t seen;
@@ -44,14 +45,14 @@ static void on_signal(int sig)
 	raise(sig);
 }
 
-static void show(const struct look *now)
+static void bench_show_look(const struct look *now)
 {
 	char text[LOOK_TEXT_MAX];
 
 	progress_show(look_text(now, text));
 }
 
-static int report(const struct options *o)
+static int bench_report(const struct options *o)
 {
 	int r = 0;
 
@@ -68,18 +69,18 @@ static int report(const struct options *o)
 }
 
 /* Returns the exit status. */
-static int run(const struct options *o)
+static int bench_run(const struct options *o)
 {
 	struct sigaction act = { .sa_handler = on_signal };
 	int r;
 
 	sigaction(SIGINT, &act, NULL);
 	sigaction(SIGTERM, &act, NULL);
-	load_run(&load, !o->json && progress_possible() ? show : NULL);
+	load_run(&load, !o->json && progress_possible() ? bench_show_look : NULL);
 	progress_end();
 	signal(SIGINT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
-	r = report(o);
+	r = bench_report(o);
 	return r || load.status || load.differing ? EXIT_FAILED : EXIT_DONE;
 }
 
@@ -95,9 +96,9 @@ int main(int argc, char **argv)
 	status = options_parse(&o, argc, argv);
 	if (status >= 0)
 		return status;
-	log_init(sink, LOG_LEVEL_WARN);
+	log_init(bench_log, LOG_LEVEL_WARN);
 	if (target_open(&target, &o, why, sizeof(why)) < 0)
-		return complain(o.server, why);
+		return bench_complain(o.server, why);
 	if (target_fit(&target, &o.load, why, sizeof(why)) < 0) {
 		target_close(&target);
 		progress_say("%s", why);
@@ -105,11 +106,11 @@ int main(int argc, char **argv)
 	}
 	if (load_init(&load, target.run.loop, &target.h, &o.load) < 0) {
 		target_close(&target);
-		return complain(o.server, "no memory for the load");
+		return bench_complain(o.server, "no memory for the load");
 	}
-	status = run(&o);
+	status = bench_run(&o);
 	if (load.status)
-		complain(o.server, load.error);
+		bench_complain(o.server, load.error);
 	target_close(&target);
 	load_fini(&load);
 	return status;

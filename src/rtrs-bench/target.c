@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the session, its loop and its thread. */
+/* Owns the session, with the loop and the thread of the session. */
 #include <config.h>
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include "rtrs-proto.h"
 #include "target.h"
 
-/* Of devices, by all attempts. */
+/* Lessons about devices, of all attempts. */
 static struct frwr_lessons lessons = FRWR_LESSONS_INIT;
 
 static int session_open(struct target *t, const struct options *o, const struct clt_sess_addr *addr,
@@ -56,7 +56,7 @@ static int session_open(struct target *t, const struct options *o, const struct 
 	return r;
 }
 
-/* Again when a device has turned out not to do what it was asked to. */
+/* Connect over @provider, and again after learning that a device lacks an ability. */
 static int connect_over(struct target *t, const struct options *o,
 			const struct fab_provider *provider, unsigned setup_ms, char *why,
 			size_t len)
@@ -109,7 +109,7 @@ int target_open(struct target *t, const struct options *o, char *why, size_t len
 	return r;
 }
 
-/* The part of the export that is used: does @conf->size, given by the user or not, fit @size? */
+/* Check that the part of the export to use fits @size, and set @conf->size, if the user has not. */
 static int check_part(struct load_conf *conf, uint64_t size, char *why, size_t len)
 {
 	if (conf->off >= size) {
@@ -154,7 +154,7 @@ int target_fit(const struct target *t, struct load_conf *conf, char *why, size_t
 	r = check_part(conf, dev_size(t->h.dev), why, len);
 	if (r < 0)
 		return r;
-	/* One IO of a block at a time (load.c). */
+	/* A block has a single IO at a time (load.c). */
 	if (conf->verify && conf->size / conf->block <= conf->depth) {
 		snprintf(why, len,
 			 "--verify with --iodepth=%u: "

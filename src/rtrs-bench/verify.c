@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The layout of blocks that are verified: a head, and words of a generator that begins with it. */
+/* The layout of verified blocks: a head, and words of a generator, whose first state follows from
+ * the head. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Blocks that say what they are: where, by whom and as which of his writes; the rest of a block
- * follows from that, so that any other byte is found.  Pure. */
+/* Blocks that describe themselves: a head with the offset, the writer and the number of the write.
+ * The rest of a block follows from the head, so that any wrong byte is found.  Pure. */
 #ifndef VERIFY_H
 #define VERIFY_H
 
@@ -9,15 +9,16 @@
 
 #define VERIFY_MIN 512			/* bytes of a block */
 
-/* Who wrote a block, and his how manieth write it was. */
+/* The writer of a block, and the number of the write. */
 struct verify_id {
 	uint64_t writer;
 	uint64_t seq;
 };
 
+/* Fill @buf, a block of @len bytes for @off, with the data of write @id. */
 void verify_fill(void *buf, size_t len, uint64_t off, const struct verify_id *id);
-/* Is @buf what was written at @off, by whom ever (@id NULL), or as @id?  0, or -EBADMSG with
- * @why. */
+/* Check that @buf is a block of @off, by write @id, or, if @id is NULL, by any write.  0, or
+ * -EBADMSG with @why. */
 int verify_check(const void *buf, size_t len, uint64_t off, const struct verify_id *id, char *why,
 		 size_t whylen);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the tables of options and of commands.  It knows the words of all programs; which of them a
- * program has, the program says. */
+/* Owns the tables of options and of commands.  The tables have the commands of all programs; a
+ * program itself refuses the commands of others. */
 #include <config.h>
 
 #include <stdio.h>
@@ -19,12 +19,12 @@
 static const struct command commands[] = {
 	{ .name = "list", .asks = true, .help = "names of exports, sessions and paths" },
 	{ .name = "status", .asks = true, .sends = "stats", .answer = ANSWER_STATUS,
-	  .help = "what each export and session does now" },
-	{ .name = "show", .asks = true, .help = "states and properties of all of them" },
+	  .help = "current work of each export and session" },
+	{ .name = "show", .asks = true, .help = "states and properties, too" },
 	{ .name = "stats", .asks = true, .help = "counters, too" },
 	{ .name = "stats reset", .help = "count from 0" },
 	{ .name = "session disconnect", .kind = RUNDIR_SERVER, .arg = "session", .needs_arg = true,
-	  .arg_text = "SESSION", .help = "its client comes back by itself" },
+	  .arg_text = "SESSION", .help = "the client reconnects by itself" },
 	{ .name = "path add", .kind = RUNDIR_NBDKIT, .arg = "path", .needs_arg = true,
 	  .resolves = true, .arg_text = "PATH", .help = "PATH: [SRC@]DST[:PORT]" },
 	{ .name = "path remove", .kind = RUNDIR_NBDKIT, .arg = "path", .needs_arg = true },
@@ -36,14 +36,14 @@ static const struct command commands[] = {
 	{ .name = "max-reconnect-attempts", .kind = RUNDIR_NBDKIT, .arg = "attempts",
 	  .arg_text = "[N]", .help = "-1: for ever" },
 	{ .name = "export kick", .kind = RUNDIR_SERVER, .arg = "export", .needs_arg = true,
-	  .arg_text = "EXPORT", .help = "close it for all who have it open" },
+	  .arg_text = "EXPORT", .help = "close the export for all users" },
 	{ .name = "log-level", .kind = RUNDIR_SERVER, .arg = "level", .arg_text = "[LEVEL]",
 	  .help = "error, warning, info or debug" },
 };
 
 const struct command *const command_stats = &commands[3];
 
-/* "path remove|disconnect|reconnect PATH", of commands that share a line. */
+/* Commands that share a line are printed as "path remove|disconnect|reconnect PATH". */
 static void print_commands(FILE *out)
 {
 	char line[128] = "";
@@ -73,12 +73,12 @@ static const struct opt rows[] = {
 	  .of = "the path of a control socket", .holds = OPT_AT_START,
 	  .help = "the program's control socket" },
 	{ .name = "json", .type = OPT_FLAG, FIELD(json), .holds = OPT_AT_START,
-	  .help = "the answer as it is, on one line" },
+	  .help = "print the answer as JSON, on one line" },
 	{ .name = "watch", .type = OPT_NUMBER, FIELD(watch_s), .arg = "SECONDS", .of = "seconds",
 	  .least = 1, .most = 3600, .optional = true, .fallback = "1", .holds = OPT_AT_START,
-	  .help = "again and again" },
+	  .help = "repeat the command" },
 	{ .name = "dump", .type = OPT_FLAG, FIELD(dump), .holds = OPT_AT_START,
-	  .help = "all of all programs, once" },
+	  .help = "print the stats of all programs, once" },
 	{ .name = "help", .letter = 'h', .type = OPT_HELP, .holds = OPT_AT_START,
 	  .help = "print this and exit" },
 	{ .name = "version", .letter = 'V', .type = OPT_VERSION, .holds = OPT_AT_START,
@@ -101,7 +101,7 @@ const struct opt_table args_table = {
 
 /* ---- the command ---- */
 
-/* Find the command in @argv, which may be two words.  NULL: there is none. */
+/* Find the command in @argv, which may be two words, @used.  NULL: no such command. */
 static const struct command *find_command(char **argv, int argc, int *used)
 {
 	for (unsigned i = 0; i < ARRAY_SIZE(commands); i++) {
@@ -112,7 +112,7 @@ static const struct command *find_command(char **argv, int argc, int *used)
 			continue;
 		if (second && (argc < 2 || strcmp(argv[1], second + 1)))
 			continue;
-		/* "stats" is the beginning of another one. */
+		/* "stats" is the beginning of another command, too. */
 		if (!second && argc > 1 && !commands[i].arg)
 			continue;
 		*used = second ? 2 : 1;
@@ -158,7 +158,7 @@ static int parse_command(struct ctx *ctx, int argc, char **argv)
 
 /* ---- the whole ---- */
 
-/* --json says how an error is told, wherever it stands. */
+/* --json applies to errors, too, wherever --json stands. */
 static void look_for_json(int argc, char **argv)
 {
 	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++) {
@@ -174,7 +174,7 @@ static bool is_negative(const char *word)
 
 int args_parse(struct ctx *ctx, int argc, char **argv)
 {
-	/* To getopt() a number below 0 would be an option. */
+	/* getopt() would take a number below 0 for an option. */
 	bool negative = argc > 1 && is_negative(argv[argc - 1]);
 	enum opt_result result;
 	int first = argc, rc;

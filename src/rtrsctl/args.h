@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command line: options and a command.  Main thread; errors are told by say.h. */
+/* The command line: options and a command.  Main thread; errors go through say.h. */
 #ifndef ARGS_H
 #define ARGS_H
 
@@ -7,20 +7,21 @@
 
 #include "opt.h"
 
-/* What is done with an answer. */
+/* How an answer is printed: as text_object() does, or as status.h does. */
 enum answer { ANSWER_TEXT, ANSWER_STATUS };
 
 struct command {
-	const char *name, *sends;	/* sends: NULL: its name */
-	/* the member that its argument becomes; NULL: it has none */
+	const char *name, *sends;	/* @sends, the command to the program; NULL: @name */
+	/* the member of the request with the argument; NULL: no argument */
 	const char *arg;
 	bool needs_arg;
-	bool asks;			/* changes nothing: of several programs all are asked */
-	bool resolves;			/* names of hosts in its argument */
-	const char *kind;		/* of program that has it; NULL: both */
+	bool asks;			/* changes nothing: if several programs run, all are
+					 * asked */
+	bool resolves;			/* names of hosts in the argument */
+	const char *kind;		/* of program with this command; NULL: both */
 	enum answer answer;
 	const char *arg_text;		/* the argument in --help; NULL: none */
-	/* NULL: --help has the command on the line of the next one */
+	/* NULL: --help has this command on the line of the next */
 	const char *help;
 };
 
@@ -33,10 +34,11 @@ struct ctx {
 };
 
 extern const struct opt_table args_table;
-/* "stats", which --dump asks for. */
+/* "stats", the command of --dump. */
 extern const struct command *const command_stats;
 
-/* -1: go on; else the program ends with this exit status.  With --dump there is no command. */
+/* Read the command line into @ctx.  -1: go on; else the exit status of the program.  With --dump
+ * ctx->command is NULL. */
 int args_parse(struct ctx *ctx, int argc, char **argv);
 
 #endif

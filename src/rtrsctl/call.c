@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns a connection for as long as one answer takes; blocks, and gives up after a while. */
+/* Owns a connection for the time of a single answer; blocks, and gives up after a while. */
 #include <config.h>
 
 #include <errno.h>
@@ -15,10 +15,10 @@
 #include "call.h"
 #include "cleanup.h"
 
-/* A path that is added is connected first. */
+/* An added path is connected before the answer. */
 #define PATIENCE_S 60
 
-/* No program of this package has so much to say. */
+/* No program of this package has a longer answer. */
 #define ANSWER_MAX ((size_t)64 << 20)
 
 _Static_assert(sizeof(((struct sockaddr_un *)NULL)->sun_path) == 108, "in words here");
@@ -74,7 +74,7 @@ static int send_line(int fd, const json_t *command)
 	return 0;
 }
 
-/* What comes until the program ends the line, or NULL with errno: EMSGSIZE of more than
+/* Read a line, the answer of the program.  NULL with errno; EMSGSIZE: the line is longer than
  * ANSWER_MAX. */
 static json_t *read_line(int fd)
 {
@@ -104,7 +104,7 @@ static json_t *read_line(int fd)
 			return NULL;
 		}
 		len += (size_t)n;
-		/* An NBD server, for instance, would wait for us now. */
+		/* An NBD server, for instance, would wait for the client now. */
 		if (*line != '{') {
 			errno = EPROTO;
 			return NULL;
@@ -116,7 +116,7 @@ static json_t *read_line(int fd)
 	return answer;
 }
 
-/* What @rc means for a user who gave @path. */
+/* Explain @rc to a user, who gave @path. */
 static const char *call_why(const char *path, int rc)
 {
 	struct stat st;
@@ -125,9 +125,9 @@ static const char *call_why(const char *path, int rc)
 	case -ENAMETOOLONG:
 		return "expected a path of at most 107 bytes";
 	case -ECONNREFUSED:
-		/* The kernel says the same of a file, and of a directory. */
+		/* The kernel returns the same for a file, and for a directory. */
 		if (!stat(path, &st) && !S_ISSOCK(st.st_mode))
-			return "expected a control socket: what is there is no socket";
+			return "expected a control socket: this path is not a socket";
 		return "Connection refused: the program does not run any more";
 	case -EACCES:
 		return "Permission denied: root may ask, and the user who runs the program";

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing.  Looks in the directory where this user's programs make their sockets by default,
- * and in its neighbours, which systemd makes for services with a RuntimeDirectory= of another
- * name. */
+/* Owns nothing.  Looks in the default directory for sockets of this user's programs.  Also looks in
+ * the neighbours, which systemd makes for services with a RuntimeDirectory= of another name. */
 #include <config.h>
 
 #include <dirent.h>
@@ -42,7 +41,7 @@ static void find_in(struct found *found, const char *dir)
 		free(entries[i]);
 		if (len < 0)
 			continue;
-		/* Of a program that was killed, and of another user. */
+		/* Skip sockets of killed programs, and of other users. */
 		if (found->n == FIND_MAX || call_try(path))
 			free(path);
 		else
@@ -51,8 +50,7 @@ static void find_in(struct found *found, const char *dir)
 	free(entries);
 }
 
-/* Whoever may write there, its owner for one, could make a program of his own look like one of this
- * user's. */
+/* Can only root and this user write to @dir? Other users could imitate a program of this user. */
 static bool is_safe(const char *dir)
 {
 	struct stat st;

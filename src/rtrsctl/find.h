@@ -8,16 +8,17 @@
 #define FIND_MAX 64
 
 struct found {
-	char *path[FIND_MAX];		/* in order of their names */
+	char *path[FIND_MAX];		/* in the order of names */
 	size_t n;
 };
 
-/* Those that programs have made by default, by name, and at which somebody listens: in the
- * directory for them and in those beside it, made by systemd, that are root's or this user's and
- * that nobody else may write to.  Sockets of this user's programs that were killed are removed. */
+/* Find the sockets with default names at which a program listens.  Looks in the default directory,
+ * and in neighbours, made by systemd, that only root and this user may write to.  Sockets of this
+ * user's killed programs are removed.  @found is to be freed with find_free(). */
 void find_sockets(struct found *found);
-/* Keep those of programs of @kind (rundir.h), of what find_sockets() has found. */
+/* Keep only the sockets of programs of @kind (rundir.h) in @found, from find_sockets(). */
 void find_only(struct found *found, const char *kind);
+/* Free the paths in @found. */
 void find_free(struct found *found);
 
 #endif

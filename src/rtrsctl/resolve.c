@@ -14,7 +14,7 @@
 #include "cleanup.h"
 #include "resolve.h"
 
-/* "192.0.2.1", "[2001:db8::1]", "[fe80::1%2]". */
+/* Print @sa as "192.0.2.1", "[2001:db8::1]" or "[fe80::1%2]". */
 static void print_address(FILE *out, const struct sockaddr *sa)
 {
 	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)sa;
@@ -32,7 +32,7 @@ static void print_address(FILE *out, const struct sockaddr *sa)
 	fputc(']', out);
 }
 
-/* False: @err says why not. */
+/* Print the first address of @host.  False: @err has the reason. */
 static bool print_resolved(FILE *out, const char *host, char *err, size_t errlen)
 {
 	struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM,
@@ -57,7 +57,7 @@ static bool is_name(const char *host)
 	return *host && !strchr(host, '[') && inet_pton(AF_INET, host, &addr) != 1;
 }
 
-/* One end, "HOST[:PORT]", of @len bytes.  False: @err says why not. */
+/* Print the address of an end, "HOST[:PORT]", @text of @len bytes.  False: @err has the reason. */
 static bool print_end(FILE *out, const char *text, size_t len, char *err, size_t errlen)
 {
 	_cleanup_free_ char *end = strndup(text, len);

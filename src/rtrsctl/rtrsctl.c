@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The program: a command line to one command of a control socket, and its answer to text. */
+/* The program: turns a command line into a command to a control socket, and the answer into
+ * text. */
 #include <config.h>
 
 #include <assert.h>
@@ -23,8 +24,9 @@
 
 /* ---- asking ---- */
 
-/* NULL: it has been said why. */
-static json_t *ask(const struct ctx *ctx, const char *command, const char *member)
+/* Send @command to the program of ctx->socket, with ctx->arg as @member.  NULL: the user has the
+ * reason. */
+static json_t *ask_program(const struct ctx *ctx, const char *command, const char *member)
 {
 	json_t *request = json_pack("{s:o}", "command", ctl_json_text(command)), *answer, *arg;
 	char err[1024];
@@ -48,13 +50,13 @@ static json_t *ask(const struct ctx *ctx, const char *command, const char *membe
 	return answer;
 }
 
-static int status_of(const struct ctx *ctx, const json_t *answer)
+static int answer_status(const struct ctx *ctx, const json_t *answer)
 {
 	return ctx->command->answer == ANSWER_STATUS && !status_is_well(answer) ? EXIT_UNWELL :
 		EXIT_DONE;
 }
 
-static void print(const struct ctx *ctx, const json_t *answer)
+static void answer_print(const struct ctx *ctx, const json_t *answer)
 {
 	if (ctx->json) {
 		json_dumpf(answer, stdout, JSON_COMPACT);
@@ -65,13 +67,13 @@ static void print(const struct ctx *ctx, const json_t *answer)
 	std_out_flush();
 }
 
-static void clear(const struct ctx *ctx)
+static void screen_clear(const struct ctx *ctx)
 {
 	if (ctx->watch_s && !ctx->json && isatty(STDOUT_FILENO))
 		fputs("\033[H\033[J", stdout);
 }
 
-/* Ask each program of @found.  How many have answered. */
+/* Send @command to each program of @found.  Returns how many have answered. */
 static size_t ask_all(struct ctx *ctx, const struct found *found, const char *command,
 		      const char *member, json_t **answers)
 {
@@ -79,7 +81,7 @@ static size_t ask_all(struct ctx *ctx, const struct found *found, const char *co
 
 	for (size_t i = 0; i < found->n; i++) {
 		ctx->socket = found->path[i];
-		answers[i] = ask(ctx, command, member);
+		answers[i] = ask_program(ctx, command, member);
 		n += answers[i] != NULL;
 	}
 	return n;
@@ -91,7 +93,7 @@ static void drop_all(const struct found *found, json_t **answers)
 		json_decref(answers[i]);
 }
 
-/* The table of a program, under its name where there are several. */
+/* Print the table of a program, under the program's name if several were found. */
 static void print_status(const struct found *found, const json_t *before, const json_t *now)
 {
 	const char *program = json_string_value(json_object_get(now, "program"));
@@ -103,7 +105,7 @@ static void print_status(const struct found *found, const json_t *before, const 
 	status_print(before, now);
 }
 
-/* Exit status: the highest of all of them. */
+/* Returns the highest of all exit statuses. */
 static int print_all(const struct ctx *ctx, const struct found *found, json_t **before,
 		     json_t **now)
 {
@@ -121,13 +123,13 @@ static int print_all(const struct ctx *ctx, const struct found *found, json_t **
 		if (before && before[i])
 			print_status(found, before[i], now[i]);
 		else if (!before)
-			print(ctx, now[i]);
-		status = MAX(status, status_of(ctx, now[i]));
+			answer_print(ctx, now[i]);
+		status = MAX(status, answer_status(ctx, now[i]));
 	}
 	return status;
 }
 
-/* Rates need two answers. */
+/* Print tables from two answers each, which the rates need. */
 static int run_status(struct ctx *ctx, const struct found *found)
 {
 	json_t *before[FIND_MAX], *now[FIND_MAX];
@@ -138,7 +140,7 @@ static int run_status(struct ctx *ctx, const struct found *found)
 		sleep(ctx->watch_s ? ctx->watch_s : 1);
 		n = ask_all(ctx, found, "stats", NULL, now);
 		if (n)
-			clear(ctx);
+			screen_clear(ctx);
 		status = print_all(ctx, found, before, now);
 		drop_all(found, before);
 		memcpy(before, now, sizeof(before));
@@ -149,7 +151,7 @@ static int run_status(struct ctx *ctx, const struct found *found)
 	return status;
 }
 
-static int run(struct ctx *ctx, const struct found *found)
+static int run_command(struct ctx *ctx, const struct found *found)
 {
 	const struct command *c = ctx->command;
 	json_t *now[FIND_MAX];
@@ -161,7 +163,7 @@ static int run(struct ctx *ctx, const struct found *found)
 	for (;;) {
 		n = ask_all(ctx, found, c->sends ? c->sends : c->name, c->arg, now);
 		if (n)
-			clear(ctx);
+			screen_clear(ctx);
 		status = print_all(ctx, found, NULL, now);
 		drop_all(found, now);
 		if (std_out_flush() < 0 || !n || !ctx->watch_s)
@@ -183,7 +185,7 @@ static int none_found(const struct ctx *ctx)
 			 parent ? parent : "");
 }
 
-/* Several, of which one is meant. */
+/* Ask the user to choose one of several programs. */
 static int several_found(const struct ctx *ctx, const struct found *found)
 {
 	char command[512], arg[256] = "";
@@ -206,7 +208,8 @@ static int run_found(struct ctx *ctx)
 	if (ctx->dump)
 		ctx->command = command_stats;
 	assert(ctx->command);
-	/* One that has the command, if any has: another one says that it has not. */
+	/* Of several programs choose only among programs with this command; a single program would
+	 * refuse. */
 	if (found.n > 1 && ctx->command->kind)
 		find_only(&found, ctx->command->kind);
 	if (!found.n)
@@ -214,7 +217,7 @@ static int run_found(struct ctx *ctx)
 	else if (found.n > 1 && !ctx->command->asks)
 		status = several_found(ctx, &found);
 	else
-		status = run(ctx, &found);
+		status = run_command(ctx, &found);
 	find_free(&found);
 	return status;
 }
@@ -247,7 +250,7 @@ int main(int argc, char **argv)
 	status = args_parse(&ctx, argc, argv);
 	if (status < 0)
 		status = run_resolved(&ctx);
-	/* On stderr with --json, too. */
+	/* This error goes to stderr with --json, too. */
 	rc = std_out_flush();
 	if (rc < 0 && status != EXIT_USAGE) {
 		fprintf(stderr, "rtrsctl: standard output: %s\n", strerror(-rc));

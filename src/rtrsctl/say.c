@@ -11,7 +11,7 @@
 #include "say.h"
 #include "text.h"
 
-#define LINE_MAX_BYTES 4500		/* the longest has the name of a directory in it */
+#define LINE_MAX_BYTES 4500		/* the longest line contains the name of a directory */
 
 static bool json;
 

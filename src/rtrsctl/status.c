@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing.  Rates and latencies are those of the time between the two answers; all else is
- * that of the later one.  A row is an export and a session that has it open, an export that nobody
- * has open, or a session that has nothing open. */
+/* Owns nothing.  Rates and latencies are of the time between the two answers; all other values are
+ * from the later answer.  Rows: an export and a session with this export open; an export without
+ * such a session; a session without an open export. */
 #include <config.h>
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ enum column {
 	COL_EXPORT, COL_SIZE, COL_MODE, COL_STATE, COL_SESSION, COL_PEER, COL_TRANSPORT,
 	COL_IOPS, COL_MBS, COL_P50, COL_P99, COL_ERR, NCOLUMNS
 };
-#define COL_NUMBERS COL_IOPS		/* the first column that is one */
+#define COL_NUMBERS COL_IOPS		/* the first column of numbers */
 
 static const char *const heads[NCOLUMNS] = {
 	"EXPORT", "SIZE", "MODE", "STATE", "SESSION", "PEER", "TRANSPORT", "IOPS", "MB/s", "p50",
@@ -28,7 +28,7 @@ struct table {
 	char (*cells)[TEXT_CELL];
 	unsigned nrows;
 	const json_t *before, *after;
-	uint64_t ns;			/* between them */
+	uint64_t ns;			/* from @before to @after */
 };
 
 struct sums {
@@ -36,19 +36,19 @@ struct sums {
 	struct hist latency;
 };
 
-static const char *string(const json_t *object, const char *name)
+static const char *get_string(const json_t *object, const char *name)
 {
 	const char *text = json_string_value(json_object_get(object, name));
 
 	return text && *text ? text : "-";
 }
 
-static uint64_t number(const json_t *object, const char *name)
+static uint64_t get_number(const json_t *object, const char *name)
 {
 	return (uint64_t)json_integer_value(json_object_get(object, name));
 }
 
-/* The first export of @answer that is called @name, or NULL. */
+/* The first export of @answer with the name @name, or NULL. */
 static json_t *find_export(const json_t *answer, const char *name)
 {
 	const json_t *exports = json_object_get(answer, "exports");
@@ -56,7 +56,7 @@ static json_t *find_export(const json_t *answer, const char *name)
 	size_t i;
 
 	json_array_foreach(exports, i, ex) {
-		if (!strcmp(string(ex, "name"), name))
+		if (!strcmp(get_string(ex, "name"), name))
 			return ex;
 	}
 	return NULL;
@@ -68,7 +68,8 @@ struct count {
 	unsigned up, all;
 };
 
-/* The paths of @sess.  What is left of a lost path of a server while its storage works is none. */
+/* Count the paths of @sess.  The rest of a server's lost path, while the storage still works, is no
+ * path. */
 static struct count count_paths(const json_t *sess)
 {
 	struct count n = { 0 };
@@ -76,7 +77,7 @@ static struct count count_paths(const json_t *sess)
 	size_t i;
 
 	json_array_foreach(json_object_get(sess, "paths"), i, path) {
-		const char *state = string(path, "state");
+		const char *state = get_string(path, "state");
 
 		n.up += !strcmp(state, "connected");
 		n.all += strcmp(state, "lingering") && strcmp(state, "gone");
@@ -99,16 +100,17 @@ static void put_duration(uint64_t ns, char *buf, size_t len)
 		snprintf(buf, len, "%llu d", (unsigned long long)s / 86400);
 }
 
-/* How @sess does, and, unless that is NULL, its device @dev.  Returns @cell, which is "up" when
- * nothing is wrong. */
+/* Write the state of @sess, and of the device @dev, unless NULL.  Returns @cell, "up" if nothing is
+ * wrong. */
 static const char *put_state(const json_t *sess, const json_t *dev, char cell[TEXT_CELL])
 {
-	const char *state = string(sess, "state"), *open = dev ? string(dev, "state") : "open";
+	const char *state = get_string(sess, "state");
+	const char *open = dev ? get_string(dev, "state") : "open";
 	struct count paths = count_paths(sess);
 	char since[32];
 
 	if (!strcmp(state, "down") || !strcmp(state, "expired")) {
-		put_duration(number(sess, "down_ns"), since, sizeof(since));
+		put_duration(get_number(sess, "down_ns"), since, sizeof(since));
 		snprintf(cell, TEXT_CELL, "down since %s", since);
 	} else if (strcmp(state, "up")) {
 		text_safe(state, cell, TEXT_CELL);
@@ -124,11 +126,11 @@ static const char *put_state(const json_t *sess, const json_t *dev, char cell[TE
 	return cell;
 }
 
-/* Is @sess of no interest: in set-up and so without a name, or gone but for what its storage still
- * works on? */
+/* Is @sess of no interest? In set-up, and so without a name, or gone, except for work of the
+ * storage. */
 static bool is_no_user(const json_t *sess)
 {
-	return !strcmp(string(sess, "name"), "-") ||
+	return !strcmp(get_string(sess, "name"), "-") ||
 	       (!count_paths(sess).all && !json_array_size(json_object_get(sess, "devices")));
 }
 
@@ -151,8 +153,8 @@ bool status_is_well(const json_t *answer)
 
 /* ---- cells ---- */
 
-/* The member @name of the paths of @sess that are up, or of all if none is: the first, and how many
- * others there are. */
+/* Write the member @name of the first path, and how many other values the other paths have.  Only
+ * paths that are up count, unless none is up. */
 static void put_of_paths(const json_t *sess, const char *name, char cell[TEXT_CELL])
 {
 	bool any = count_paths(sess).up;
@@ -162,9 +164,9 @@ static void put_of_paths(const json_t *sess, const char *name, char cell[TEXT_CE
 	size_t i, len;
 
 	json_array_foreach(json_object_get(sess, "paths"), i, path) {
-		const char *value = string(path, name);
+		const char *value = get_string(path, name);
 
-		if ((any && strcmp(string(path, "state"), "connected")) ||
+		if ((any && strcmp(get_string(path, "state"), "connected")) ||
 		    json_object_get(seen, value))
 			continue;
 		json_object_set_new(seen, value, json_true());
@@ -181,12 +183,12 @@ static void put_of_paths(const json_t *sess, const char *name, char cell[TEXT_CE
 static void put_session(const json_t *sess, const json_t *dev, char (*row)[TEXT_CELL])
 {
 	put_state(sess, dev, row[COL_STATE]);
-	text_safe(string(sess, "name"), row[COL_SESSION], TEXT_CELL);
+	text_safe(get_string(sess, "name"), row[COL_SESSION], TEXT_CELL);
 	put_of_paths(sess, "peer", row[COL_PEER]);
 	put_of_paths(sess, "transport", row[COL_TRANSPORT]);
 }
 
-/* Of all operations of @ex. */
+/* Add up the counters of all operations of @ex. */
 static void add_up(const json_t *ex, struct sums *sums)
 {
 	json_t *op, *n;
@@ -195,9 +197,9 @@ static void add_up(const json_t *ex, struct sums *sums)
 
 	memset(sums, 0, sizeof(*sums));
 	json_object_foreach(json_object_get(ex, "stats"), name, op) {
-		sums->count += number(op, "count");
-		sums->bytes += number(op, "bytes");
-		sums->errors += number(op, "errors");
+		sums->count += get_number(op, "count");
+		sums->bytes += get_number(op, "bytes");
+		sums->errors += get_number(op, "errors");
 		json_array_foreach(json_object_get(op, "log2_ns"), i, n) {
 			if (i < HIST_BUCKETS)
 				counter_add(&sums->latency.n[i], (uint64_t)json_integer_value(n));
@@ -205,7 +207,8 @@ static void add_up(const json_t *ex, struct sums *sums)
 	}
 }
 
-/* Or somebody has reset the counters in between: then what there is @now is newer than @then. */
+/* Is @now the continuation of @then? If the counters were reset in between, all of @now is newer
+ * than @then. */
 static bool went_on(const struct sums *now, const struct sums *then)
 {
 	for (unsigned i = 0; i < HIST_BUCKETS; i++) {
@@ -236,7 +239,7 @@ static void put_rates(const json_t *ex, const json_t *before, uint64_t ns, char 
 
 /* ---- rows ---- */
 
-/* A row of "-". */
+/* Add a row of "-". */
 static char (*add_row(struct table *t))[TEXT_CELL]
 {
 	char (*row)[TEXT_CELL] = &t->cells[(size_t)t->nrows++ * NCOLUMNS];
@@ -246,17 +249,17 @@ static char (*add_row(struct table *t))[TEXT_CELL]
 	return row;
 }
 
-/* A row of @ex, with its mode where nobody has it open.  Counters are not kept by session, so the
- * first row of an export has those of all. */
-static char (*add_export(struct table *t, const json_t *ex, bool first))[TEXT_CELL]
+/* Add a row of @ex, with the export's own mode.  Counters are not kept by session, so the @first
+ * row of an export has the counters of all sessions. */
+static char (*add_export_row(struct table *t, const json_t *ex, bool first))[TEXT_CELL]
 {
 	char (*row)[TEXT_CELL] = add_row(t);
 
-	text_safe(string(ex, "name"), row[COL_EXPORT], TEXT_CELL);
-	text_bytes(number(ex, "size"), row[COL_SIZE], TEXT_CELL);
-	text_safe(string(ex, "mode"), row[COL_MODE], TEXT_CELL);
+	text_safe(get_string(ex, "name"), row[COL_EXPORT], TEXT_CELL);
+	text_bytes(get_number(ex, "size"), row[COL_SIZE], TEXT_CELL);
+	text_safe(get_string(ex, "mode"), row[COL_MODE], TEXT_CELL);
 	if (first)
-		put_rates(ex, find_export(t->before, string(ex, "name")), t->ns, row);
+		put_rates(ex, find_export(t->before, get_string(ex, "name")), t->ns, row);
 	for (unsigned col = COL_NUMBERS; !first && col < NCOLUMNS; col++)
 		snprintf(row[col], TEXT_CELL, "\"");
 	return row;
@@ -272,20 +275,20 @@ static void add_users(struct table *t, const json_t *ex)
 		json_array_foreach(json_object_get(sess, "devices"), j, dev) {
 			char (*row)[TEXT_CELL];
 
-			if (strcmp(string(dev, "export"), string(ex, "name")))
+			if (strcmp(get_string(dev, "export"), get_string(ex, "name")))
 				continue;
-			row = add_export(t, ex, first);
+			row = add_export_row(t, ex, first);
 			text_safe(json_is_true(json_object_get(dev, "read_only")) ? "ro" :
-				  string(dev, "access_mode"), row[COL_MODE], TEXT_CELL);
+				  get_string(dev, "access_mode"), row[COL_MODE], TEXT_CELL);
 			put_session(sess, dev, row);
 			first = false;
 		}
 	}
 	if (first)
-		add_export(t, ex, true);
+		add_export_row(t, ex, true);
 }
 
-/* As many as status_print() can make. */
+/* The number of rows that status_print() makes at most. */
 static size_t count_rows(const json_t *answer)
 {
 	size_t i, n = 1 + json_array_size(json_object_get(answer, "exports"));
@@ -302,7 +305,7 @@ void status_print(const json_t *before, const json_t *after)
 		.cells = calloc(count_rows(after) * NCOLUMNS, TEXT_CELL),
 		.before = before,
 		.after = after,
-		.ns = number(after, "now_ns") - number(before, "now_ns"),
+		.ns = get_number(after, "now_ns") - get_number(before, "now_ns"),
 	};
 	char (*row)[TEXT_CELL];
 	json_t *ex, *sess;
@@ -314,8 +317,8 @@ void status_print(const json_t *before, const json_t *after)
 	for (unsigned col = 0; col < NCOLUMNS; col++)
 		snprintf(row[col], TEXT_CELL, "%s", heads[col]);
 	json_array_foreach(json_object_get(after, "exports"), i, ex) {
-		/* A client has one for each mode. */
-		if (find_export(after, string(ex, "name")) == ex)
+		/* A client has an export of this name for each mode. */
+		if (find_export(after, get_string(ex, "name")) == ex)
 			add_users(&t, ex);
 	}
 	json_array_foreach(json_object_get(after, "sessions"), i, sess) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What each export and each session does now, one line each. */
+/* The current work and state of each export and session, as a table. */
 #ifndef STATUS_H
 #define STATUS_H
 
@@ -7,9 +7,9 @@
 
 #include <jansson.h>
 
-/* Print the table of two answers to "stats", the second being the later one. */
+/* Print the table of two answers to "stats", @before and, later, @after. */
 void status_print(const json_t *before, const json_t *after);
-/* Is each session of @answer up on all its paths, with each of its exports open? */
+/* Is each session of @answer up on all paths, with each export of the session open? */
 bool status_is_well(const json_t *answer);
 
 #endif

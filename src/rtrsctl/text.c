@@ -17,7 +17,7 @@
 /* ---- values ---- */
 
 /* Two figures, or whole units. */
-static void scaled(double value, const char *unit, char *buf, size_t len)
+static void put_scaled(double value, const char *unit, char *buf, size_t len)
 {
 	snprintf(buf, len, "%.*f %s", value < 10 && value != (double)(int)value ? 1 : 0, value,
 		 unit);
@@ -33,7 +33,7 @@ const char *text_bytes(uint64_t bytes, char *buf, size_t len)
 		value /= 1024;
 		u++;
 	}
-	scaled(value, units[u], buf, len);
+	put_scaled(value, units[u], buf, len);
 	return buf;
 }
 
@@ -48,7 +48,7 @@ const char *text_time(uint64_t ns, char *buf, size_t len)
 		u++;
 	}
 	if (ns)
-		scaled(value, units[u], buf, len);
+		put_scaled(value, units[u], buf, len);
 	else
 		snprintf(buf, len, "-");
 	return buf;
@@ -68,8 +68,8 @@ static bool ends_with(const char *name, const char *end)
 	return n >= m && !strcmp(name + n - m, end);
 }
 
-/* A value that is no object and no array. */
-static const char *scalar(const char *name, const json_t *value, char *buf, size_t len)
+/* Write @value, which is neither an object nor an array, with the unit of @name. */
+static const char *scalar_text(const char *name, const json_t *value, char *buf, size_t len)
 {
 	uint64_t n = (uint64_t)json_integer_value(value);
 
@@ -114,7 +114,7 @@ void text_table(const char (*cells)[TEXT_CELL], unsigned nrows, unsigned ncols, 
 	}
 }
 
-/* {"read": {"count": ...}, ...}: those that were done. */
+/* Print a table of @ops, {"read": {"count": ...}, ...}, without operations of count 0. */
 static void print_ops(json_t *ops, unsigned indent)
 {
 	static const char *const heads[OP_COLUMNS] = {
@@ -139,7 +139,7 @@ static void print_ops(json_t *ops, unsigned indent)
 			char buf[TEXT_CELL];
 
 			snprintf(cells[(size_t)nrows * OP_COLUMNS + col], TEXT_CELL, "%s",
-				 value ? scalar(members[col], value, buf, sizeof(buf)) : "-");
+				 value ? scalar_text(members[col], value, buf, sizeof(buf)) : "-");
 		}
 		nrows++;
 	}
@@ -149,15 +149,15 @@ static void print_ops(json_t *ops, unsigned indent)
 
 /* ---- objects ---- */
 
-/* Told by a heading, or nothing to a person. */
+/* Is @name in a heading already, or nothing for people? */
 static bool is_hidden(const char *name)
 {
 	return !strcmp(name, "name") || !strcmp(name, "program") || !strcmp(name, "ok") ||
 	       !strcmp(name, "now_ns");
 }
 
-/* The value has the unit. */
-static const char *key(const char *name, char *buf, size_t len)
+/* Print @name without the unit, which the value has. */
+static const char *key_text(const char *name, char *buf, size_t len)
 {
 	text_safe(name, buf, len);
 	if (ends_with(buf, "_ns"))
@@ -175,15 +175,15 @@ static void print_scalars(json_t *object, unsigned indent)
 		char text[TEXT_CELL];
 
 		if (!json_is_object(value) && !json_is_array(value) && !is_hidden(name))
-			width = MAX(width, (int)strlen(key(name, text, sizeof(text))));
+			width = MAX(width, (int)strlen(key_text(name, text, sizeof(text))));
 	}
 	json_object_foreach(object, name, value) {
 		char text[TEXT_CELL], buf[1024];
 
 		if (json_is_object(value) || json_is_array(value) || is_hidden(name))
 			continue;
-		printf("%*s%-*s  %s\n", (int)indent, "", width, key(name, text, sizeof(text)),
-		       scalar(name, value, buf, sizeof(buf)));
+		printf("%*s%-*s  %s\n", (int)indent, "", width, key_text(name, text, sizeof(text)),
+		       scalar_text(name, value, buf, sizeof(buf)));
 	}
 }
 
@@ -205,7 +205,7 @@ static void print_array(const char *name, const json_t *array, unsigned indent)
 		if (!title)
 			title = json_object_get(item, "export");
 		printf("%*s%s %s\n", (int)indent, "", what,
-		       title ? scalar("name", title, who, sizeof(who)) : "");
+		       title ? scalar_text("name", title, who, sizeof(who)) : "");
 		if (json_is_object(item))
 			print_object(item, indent + INDENT);
 	}
@@ -231,6 +231,6 @@ void text_object(const json_t *object)
 	char buf[TEXT_CELL];
 
 	if (program)
-		printf("%s\n", scalar("program", program, buf, sizeof(buf)));
+		printf("%s\n", scalar_text("program", program, buf, sizeof(buf)));
 	print_object((json_t *)object, program ? INDENT : 0);
 }

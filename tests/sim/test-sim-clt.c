@@ -242,7 +242,8 @@ static void test_no_patience_with_a_silent_peer(void)
 		CHECK(!io->done || told_s > 10);
 		CHECK(world_io_end(io, 0, 600) == -EIO);
 		CHECK(world_traced(w,
-				   "lost: no sign of life for 5 s, and nobody waits any longer"));
+				   "lost: no sign of life for 5 s, "
+				   "and no request waits any longer"));
 		world_destroy(w);
 	}
 }

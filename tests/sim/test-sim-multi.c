@@ -968,16 +968,16 @@ static void test_patience_with_no_path(void)
 		CHECK(world_io_end(io[i], 0, DETECT_MS) == -EIO);
 	CHECK(world_traced(w,
 			   "path srv: lost: connection 0: no sign of life for 1 s, "
-			   "and nobody waits any longer") ||
+			   "and no request waits any longer") ||
 	      world_traced(w,
 			   "path srv: lost: no sign of life for 1 s, "
-			   "and nobody waits any longer") ||
+			   "and no request waits any longer") ||
 	      world_traced(w,
 			   "path srv: lost: no sign of life for 0.5 s, "
-			   "and nobody waits any longer"));
+			   "and no request waits any longer"));
 	CHECK(world_traced(w,
 			   "path srv/1: lost: no sign of life for 0.5 s, "
-			   "and nobody waits any longer"));
+			   "and no request waits any longer"));
 	sim_fiber_free(f);
 	sim_heal("clt", "srv");
 	sim_heal("clt", "srv/1");

@@ -282,7 +282,7 @@ static void test_too_small_client(void)
 {
 	never_works(0, CLT_LEAST - 1, 0,
 		    "cannot connect: connection 0: the device is too small: queues of "
-		    "3 requests with 4 pieces, and 4 with 2 are the least; trying again");
+		    "3 requests with 4 pieces, expected at least 4 with 2; trying again");
 	never_works(0, 1, 0, "queues of 1 requests");
 	never_works(0, 0, 1, "queues of 16384 requests with 1 pieces");
 }

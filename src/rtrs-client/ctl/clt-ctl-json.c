@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing; service thread, to which sessions, paths and devices belong.  Counts that threads
- * of requests change are read as they are. */
+/* Owns nothing; service thread, to which sessions, paths and devices belong.  Other threads may
+ * change a counter during a read. */
 #include <config.h>
 
 #include <stdio.h>
@@ -13,14 +13,14 @@
 #include "dev-stat.h"
 #include "dev.h"
 
-static json_t *address(const struct fab_addr *addr)
+static json_t *address_json(const struct fab_addr *addr)
 {
 	char text[FAB_ADDR_STRLEN];
 
 	return ctl_json_text(addr->len ? fab_addr_format(addr, text, sizeof(text)) : "");
 }
 
-static json_t *uuid(const uint8_t id[RTRS_UUID_LEN])
+static json_t *uuid_json(const uint8_t id[RTRS_UUID_LEN])
 {
 	char text[2 * RTRS_UUID_LEN + 5], *to = text;
 
@@ -35,7 +35,7 @@ static const char *path_state(struct clt_path *path)
 {
 	enum clt_path_state state = clt_path_state(path);
 
-	/* The kernel's word. */
+	/* The word of the kernel's client. */
 	return state == CLT_PATH_UP ? "connected" : clt_path_fsm.states[state];
 }
 
@@ -53,9 +53,9 @@ static json_t *path_show(struct clt_path *path)
 	return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:i,s:i,s:I,s:I,s:I,s:I,s:I,s:o}",
 			 "state", ctl_json_text(path_state(path)),
 			 "transport", ctl_json_text(fab_addr_transport(&path->conf.dst)),
-			 "peer", address(&path->conf.dst),
-			 "src_addr", address(&src),
-			 "dst_addr", address(&path->conf.dst),
+			 "peer", address_json(&path->conf.dst),
+			 "src_addr", address_json(&src),
+			 "dst_addr", address_json(&path->conf.dst),
 			 "hca_name", ctl_json_text(up ? att->caps.dev.name : ""),
 			 "hca_port", up ? (int)att->caps.dev.port : 0,
 			 "connections", up ? (int)att->ncons : 0,
@@ -145,7 +145,7 @@ static json_t *export_show(const struct dev *dev)
 			 "mode", ctl_json_text(mode), "users", (int)dev_users(dev));
 }
 
-/* The same devices as what this end exports. */
+/* The devices again, as exports of the front end. */
 static json_t *exports_json(struct client *clt, enum clt_ctl_depth depth)
 {
 	json_t *array = json_array();
@@ -172,7 +172,7 @@ static json_t *sess_show(struct client *clt)
 	const char *state = clt_sess_fsm.states[atomic_load(&sess->io.state)];
 	const char *policy = clt_pick_policies[atomic_load(&sess->io.policy)];
 
-	return json_pack("{s:o,s:o,s:I,s:o,s:i,s:I,s:o}", "uuid", uuid(sess->uuid),
+	return json_pack("{s:o,s:o,s:I,s:o,s:i,s:I,s:o}", "uuid", uuid_json(sess->uuid),
 			 "state", ctl_json_text(state),
 			 "down_ns", (json_int_t)clt_sess_down_ms(sess) * 1000000,
 			 "policy", ctl_json_text(policy),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The state of a session, its paths and devices as JSON (man/rtrsctl.pod has the schema).  Service
- * thread.  NULL: no memory. */
+/* The state of a session, with paths and devices, as JSON (man/rtrsctl.pod has the schema).
+ * Service thread.  NULL: no memory. */
 #ifndef CLT_CTL_JSON_H
 #define CLT_CTL_JSON_H
 
@@ -14,7 +14,8 @@ enum clt_ctl_depth {
 	CLT_CTL_STATS,			/* counters, too */
 };
 
-/* @program: the name of the program. */
+/* The answer to list, show or stats, by @depth, of @program, the name of the program.  The object
+ * is the caller's. */
 json_t *clt_ctl_json(struct client *clt, const char *program, enum clt_ctl_depth depth);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the control socket of the session that stays; its commands run on the service thread,
- * between the other things of that, and change what it alone changes.
+/* Owns the control socket of the lasting session.  Commands run on the service thread, between the
+ * other work of this thread, and so may change all of the session.
  *
- * An address is a number here: to ask for a name would make heartbeats wait. */
+ * An address must be a number: a name would make heartbeats wait for the resolver. */
 #include <config.h>
 
 #include <errno.h>
@@ -37,29 +37,30 @@ struct clt_ctl {
 	char err[512];
 };
 
-/* Listens, and is not served yet: a fork keeps it, while a thread would be lost. */
+/* Listens, and is not served yet: a fork keeps the socket, while a thread would be lost. */
 static struct unix_sock bound = { .fd = -1 };
 
 /* ---- look ---- */
 
-static void answer(struct ctl_client *client, const struct clt_ctl *ctl, enum clt_ctl_depth depth)
+static void ctl_answer_with(struct ctl_client *client, const struct clt_ctl *ctl,
+			    enum clt_ctl_depth depth)
 {
 	ctl_answer(client, clt_ctl_json(ctl->clt, ctl->front->program, depth));
 }
 
 static void call_list(struct ctl_client *client, const char *value, void *arg)
 {
-	answer(client, arg, CLT_CTL_NAMES);
+	ctl_answer_with(client, arg, CLT_CTL_NAMES);
 }
 
 static void call_show(struct ctl_client *client, const char *value, void *arg)
 {
-	answer(client, arg, CLT_CTL_SHOW);
+	ctl_answer_with(client, arg, CLT_CTL_SHOW);
 }
 
 static void call_stats(struct ctl_client *client, const char *value, void *arg)
 {
-	answer(client, arg, CLT_CTL_STATS);
+	ctl_answer_with(client, arg, CLT_CTL_STATS);
 }
 
 static void call_stats_reset(struct ctl_client *client, const char *value, void *arg)
@@ -122,8 +123,8 @@ static void call_attempts(struct ctl_client *client, const char *value, void *ar
 
 /* ---- paths ---- */
 
-/* How many paths are called @name: two that differ in nothing but their transport may be.  @ret:
- * the last of them. */
+/* Count the paths with the name @name: two paths may differ only in the transport.  @ret: the last
+ * of these paths. */
 static unsigned paths_called(struct clt_sess *sess, const char *name, struct clt_path **ret)
 {
 	struct clt_path *path;
@@ -138,9 +139,9 @@ static unsigned paths_called(struct clt_sess *sess, const char *name, struct clt
 	return n;
 }
 
-/* The path that is called @name, or is between the addresses that it has.  NULL: that has been
- * answered. */
-static struct clt_path *path_of(struct ctl_client *client, const char *name, void *arg)
+/* Find the path with the name @name, or between the addresses in @name.  NULL: @client has the
+ * refusal. */
+static struct clt_path *ctl_find_path(struct ctl_client *client, const char *name, void *arg)
 {
 	struct clt_sess *sess = &((struct clt_ctl *)arg)->clt->sess;
 	struct clt_sess_addr addr;
@@ -167,7 +168,7 @@ static struct clt_path *path_of(struct ctl_client *client, const char *name, voi
 
 static void call_path_disconnect(struct ctl_client *client, const char *value, void *arg)
 {
-	struct clt_path *path = path_of(client, value, arg);
+	struct clt_path *path = ctl_find_path(client, value, arg);
 
 	if (!path)
 		return;
@@ -182,12 +183,12 @@ static void call_path_disconnect(struct ctl_client *client, const char *value, v
 
 static void call_path_reconnect(struct ctl_client *client, const char *value, void *arg)
 {
-	struct clt_path *path = path_of(client, value, arg);
+	struct clt_path *path = ctl_find_path(client, value, arg);
 
 	if (!path)
 		return;
 	if (clt_attempt_is_up(&path->att)) {
-		clt_path_fail(path, -ECONNRESET, "told to by rtrsctl");
+		clt_path_fail(path, -ECONNRESET, "reconnected by rtrsctl");
 	} else if (clt_path_state(path) == CLT_PATH_CLOSED) {
 		clt_path_start(path);
 	} else if (clt_path_state(path) == CLT_PATH_BACKOFF) {
@@ -203,7 +204,7 @@ static void call_path_reconnect(struct ctl_client *client, const char *value, vo
 static void call_path_remove(struct ctl_client *client, const char *value, void *arg)
 {
 	struct clt_sess *sess = &((struct clt_ctl *)arg)->clt->sess;
-	struct clt_path *path = path_of(client, value, arg);
+	struct clt_path *path = ctl_find_path(client, value, arg);
 
 	if (!path)
 		return;
@@ -267,7 +268,7 @@ static const struct ctl_call calls[] = {
 	{ .name = "max-reconnect-attempts", .fn = call_attempts, .member = "attempts" },
 };
 
-static void serve(struct ctl_client *client, const json_t *command, void *arg)
+static void ctl_serve(struct ctl_client *client, const json_t *command, void *arg)
 {
 	ctl_call(client, command, ((struct clt_ctl *)arg)->front->program, calls, ARRAY_SIZE(calls),
 		 arg);
@@ -275,27 +276,28 @@ static void serve(struct ctl_client *client, const json_t *command, void *arg)
 
 /* ---- start and end ---- */
 
-static void ctl_begin(struct loop_msg *msg)
+static void ctl_open_msg(struct loop_msg *msg)
 {
 	struct clt_ctl *ctl = container_of(msg, struct clt_ctl, msg);
 
-	ctl->rc = ctl_open_at(ctl->loop, &bound, serve, ctl, &ctl->ctl, ctl->err, sizeof(ctl->err));
+	ctl->rc = ctl_open_at(ctl->loop, &bound, ctl_serve, ctl, &ctl->ctl, ctl->err,
+			      sizeof(ctl->err));
 	sem_post(&ctl->done);
 }
 
-static void ctl_ended(void *arg)
+static void ctl_closed(void *arg)
 {
 	sem_post(&((struct clt_ctl *)arg)->done);
 }
 
-static void ctl_end(struct loop_msg *msg)
+static void ctl_close_msg(struct loop_msg *msg)
 {
 	struct clt_ctl *ctl = container_of(msg, struct clt_ctl, msg);
 
-	ctl_close(ctl->ctl, ctl_ended, ctl);
+	ctl_close(ctl->ctl, ctl_closed, ctl);
 }
 
-static void on_loop(struct clt_ctl *ctl, void (*fn)(struct loop_msg *msg))
+static void ctl_on_loop(struct clt_ctl *ctl, void (*fn)(struct loop_msg *msg))
 {
 	loop_msg_init(&ctl->msg, fn);
 	loop_post(ctl->loop, &ctl->msg);
@@ -324,14 +326,15 @@ int clt_ctl_bind(const char *path, char *err, size_t errlen)
 	return path && strcmp(path, "none") ? bind_at(path, err, errlen) : 0;
 }
 
-/* A program that ends between .get_ready and .after_fork; the one that nbdkit forked goes on. */
+/* Remove the socket if the program ends between .get_ready and .after_fork, unless a forked process
+ * goes on. */
 static void __attribute__((destructor)) ctl_unbind(void)
 {
 	if (bound.fd >= 0)
 		unix_sock_leave(&bound);
 }
 
-/* The place by default has the number of the process in its name. */
+/* The default name has the number of the process. */
 static int bind_default(const struct clt_front *front, char *err, size_t errlen)
 {
 	const char *dir = rundir_default();
@@ -343,7 +346,7 @@ static int bind_default(const struct clt_front *front, char *err, size_t errlen)
 			 "this user has no directory for it (XDG_RUNTIME_DIR is not set)");
 		return -ENOENT;
 	}
-	mkdir(dir, 0755);			/* ctl_listen() says what is wrong */
+	mkdir(dir, 0755);			/* ctl_listen() reports a failure */
 	rundir_sweep(dir);
 	rundir_socket_name(front->name, getpid(), name, sizeof(name));
 	if (asprintf(&path, "%s/%s", dir, name) < 0) {
@@ -367,7 +370,7 @@ static int ctl_create(const struct clt_front *front, struct client *clt, struct 
 	ctl->clt = clt;
 	ctl->loop = loop;
 	sem_init(&ctl->done, 0, 0);
-	on_loop(ctl, ctl_begin);
+	ctl_on_loop(ctl, ctl_open_msg);
 	rc = ctl->rc;
 	if (rc) {
 		snprintf(err, errlen, "%s", ctl->err);
@@ -394,8 +397,8 @@ int clt_ctl_open(const struct clt_front *front, struct client *clt, struct loop 
 		rc = ctl_create(front, clt, loop, out, err, errlen);
 	if (!rc || path)
 		return rc;
-	log_warn(NULL, "no control socket for rtrsctl: %s; control=PATH makes one elsewhere, and "
-		 "control=none none", err);
+	log_warn(NULL, "no control socket for rtrsctl: %s; control=PATH is for another place, and "
+		 "control=none for no socket", err);
 	return 0;
 }
 
@@ -403,6 +406,6 @@ void clt_ctl_close(struct clt_ctl *ctl)
 {
 	if (!ctl)
 		return;
-	on_loop(ctl, ctl_end);
+	ctl_on_loop(ctl, ctl_close_msg);
 	ctl_free(ctl);
 }

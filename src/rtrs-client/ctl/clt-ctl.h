@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A client behind its control socket: what rtrsctl asks for (man/rtrsctl.pod), on the service
+/* The control socket of a client, with the commands of rtrsctl (man/rtrsctl.pod), on the service
  * loop. */
 #ifndef CLT_CTL_H
 #define CLT_CTL_H
@@ -11,17 +11,16 @@
 
 struct clt_ctl;
 
-/* Before the fork: listen at @path, so that what is wrong there is an exit status; the process that
- * calls clt_ctl_open() has the socket.  NULL and "none": nothing.  0, or -errno with one line in
+/* Listen at @path, before the fork, so that a failure is an exit status.  The process that calls
+ * clt_ctl_open() gets the socket.  NULL and "none": do nothing.  0, or -errno with a line in
  * @err. */
 int clt_ctl_bind(const char *path, char *err, size_t errlen);
-/* Serve what was bound at @path for @clt, which runs on @loop; NULL: at the place of this process
- * by default, or nowhere if that cannot be, which is a warning in the log; "none": nowhere.
- * Blocks; not on the service thread.  0, with *@out NULL for nowhere, or -errno with one line in
- * @err. */
+/* Serve the socket bound at @path for @clt, which runs on @loop.  @path NULL: serve the default
+ * place of this process, or warn in the log and serve nowhere.  "none": serve nowhere.  Blocks; not
+ * on the service thread.  0, with *@out NULL for nowhere, or -errno with a line in @err. */
 int clt_ctl_open(const struct clt_front *front, struct client *clt, struct loop *loop,
 		 const char *path, struct clt_ctl **out, char *err, size_t errlen);
-/* Remove the socket.  Blocks likewise.  NULL: nothing. */
+/* Close and remove the socket; NULL: do nothing.  Blocks; not on the service thread. */
 void clt_ctl_close(struct clt_ctl *ctl);
 
 #endif

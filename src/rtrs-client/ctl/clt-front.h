@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A front end: a program that gives the client's devices to others. */
+/* A front end: a program with which others use the client's devices. */
 #ifndef CLT_FRONT_H
 #define CLT_FRONT_H
 
-#define CLT_FRONT_ERR 512		/* bytes of a text that says what is wrong */
+#define CLT_FRONT_ERR 512		/* bytes of the text of an error */
 
 /* The description of a front end for the kit.  Constant. */
 struct clt_front {
-	/* in messages, in names of sessions and, as rundir.h lists it, of the control socket */
+	/* in messages, names of sessions, and the name of the control socket (a kind of
+	 * rundir.h) */
 	const char *name;
-	const char *program;		/* that was built; rtrsctl is told this name */
-	const char *help;		/* the command that prints the parameters */
-	const struct clt_wait_ops *wait;	/* how its requests wait */
-	unsigned start_fds;		/* descriptors that it opens between probe and start */
-	unsigned client_fds;		/* descriptors of each client of its own */
-	/* Sleep for a while; less than 0: the process is to end, and so requests that wait for a
-	 * server are to fail.  On a thread of its own, again and again while a server is away. */
+	const char *program;		/* the name of the binary, which rtrsctl shows */
+	const char *help;		/* the command to print the parameters */
+	const struct clt_wait_ops *wait;	/* how requests wait */
+	unsigned start_fds;		/* descriptors opened between probe and start */
+	unsigned client_fds;		/* descriptors of each client of the front end */
+	/* Sleep for a while.  Less than 0: the process is to end, so requests waiting for a server
+	 * are to fail.  Called again and again while a server is away, on a separate thread. */
 	int (*nap)(void);
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* States of a client's session, path (doc/protocol.md 6.1, ours has more) and connection, and what
- * moves them.  The tables stand in clt-sess.c, clt-path-life.c and clt-con.c; make doc draws
- * them. */
+/* The states of a client's session, path (doc/protocol.md 6.1, ours has more) and connection, and
+ * the events that move a state.  The tables stand in clt-sess.c, clt-path-life.c and clt-con.c;
+ * make doc draws the tables. */
 #ifndef CLT_FSM_H
 #define CLT_FSM_H
 
@@ -13,10 +13,10 @@ enum clt_path_state {
 	CLT_PATH_INFO,			/* INFO_REQ was sent */
 	CLT_PATH_OPENING,		/* RNBD: session info, devices opened again */
 	CLT_PATH_UP,			/* requests flow */
-	CLT_PATH_SILENT,		/* the same, and a heartbeat has had no answer for an
+	CLT_PATH_SILENT,		/* requests flow, and a heartbeat has had no answer for an
 					 * interval */
-	CLT_PATH_FAILING,		/* some thread has seen it fail, the service loop will hear
-					 * of it */
+	CLT_PATH_FAILING,		/* some thread has seen a failure; the service loop will
+					 * hear of the failure */
 	CLT_PATH_DRAINING,		/* waiting until nothing is in flight */
 	CLT_PATH_BACKOFF,		/* waiting for the next try */
 	CLT_PATH_CLOSING,		/* draining, and not coming back */
@@ -24,15 +24,17 @@ enum clt_path_state {
 	CLT_PATH_NSTATES,
 };
 
-/* Service thread but FAIL. */
+/* All but FAIL happen on the service thread. */
 enum clt_path_event {
 	CLT_PATH_EV_START,
-	CLT_PATH_EV_CON_UP,		/* one connection established, more to come */
-	CLT_PATH_EV_ALL_UP,		/* the last one */
+	CLT_PATH_EV_CON_UP,		/* a connection is established, more are to come */
+	CLT_PATH_EV_ALL_UP,		/* the last connection is established */
 	CLT_PATH_EV_INFO_RSP,
 	CLT_PATH_EV_OPENED,
-	CLT_PATH_EV_SILENCE,		/* at a heartbeat: the last one had no answer yet */
-	CLT_PATH_EV_ANSWER,		/* it had */
+	CLT_PATH_EV_SILENCE,		/* when a heartbeat is due: the previous heartbeat has no
+					 * answer yet */
+	CLT_PATH_EV_ANSWER,		/* when a heartbeat is due: the previous heartbeat was
+					 * answered */
 	CLT_PATH_EV_FAIL,
 	CLT_PATH_EV_LOST,		/* the service loop has heard of FAIL */
 	CLT_PATH_EV_DRAINED,		/* nothing of this path is in flight */
@@ -45,27 +47,28 @@ enum clt_sess_state {
 	CLT_SESS_NEW,			/* the first attempt has not ended */
 	CLT_SESS_UP,
 	CLT_SESS_DOWN,			/* requests wait for a path */
-	CLT_SESS_EXPIRED,		/* they waited for too long: they fail */
-	CLT_SESS_CLOSING,		/* they fail */
+	CLT_SESS_EXPIRED,		/* requests waited for too long: all fail */
+	CLT_SESS_CLOSING,		/* all requests fail */
 	CLT_SESS_CLOSED,
 	CLT_SESS_NSTATES,
 };
 
 enum clt_sess_event {
-	CLT_SESS_EV_UP,			/* the path */
-	CLT_SESS_EV_DOWN,
-	CLT_SESS_EV_TIMEOUT,		/* io_timeout is over */
-	CLT_SESS_EV_NO_WAIT,		/* there is none */
+	CLT_SESS_EV_UP,			/* a path is up */
+	CLT_SESS_EV_DOWN,		/* no path is up */
+	CLT_SESS_EV_TIMEOUT,		/* io_timeout has passed */
+	CLT_SESS_EV_NO_WAIT,		/* io_timeout is 0 */
 	CLT_SESS_EV_CLOSE,
-	CLT_SESS_EV_CLOSED,		/* the path */
+	CLT_SESS_EV_CLOSED,		/* all paths are closed */
 	CLT_SESS_NEVENTS,
 };
 
 enum clt_con_state {
 	CLT_CON_NONE,
-	CLT_CON_MADE,			/* on its way to the server */
-	CLT_CON_OPEN,			/* established; from here on it has to drain */
-	CLT_CON_LEFT,			/* its peer hung up; the poll role is awaited to look */
+	CLT_CON_MADE,			/* connecting */
+	CLT_CON_OPEN,			/* established; from here on the connection has to drain */
+	CLT_CON_LEFT,			/* the peer hung up; the service loop waits for the poll
+					 * role, to look */
 	CLT_CON_DRAINED,		/* nothing is in flight */
 	CLT_CON_NSTATES,
 };

@@ -1,37 +1,38 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The request engine: how requests travel from their threads to the server and back.  Nothing here
- * blocks but what clt-wait.h says.
+/* The request engine: how requests travel from their threads to the server and back.  No function
+ * blocks, except the functions of clt-wait.h that say so.
  *
- * An operation is what the caller wants (a read of 64 MiB); a part is what one RTRS request
- * carries.  A part travels in a slot, which is a permit of the session, the memory of the request
- * and its state.  Parts of one operation go over one connection, CLT_OP_PARTS at a time.
+ * An operation is a wish of the caller (a read of 64 MiB); a part is the piece of an operation in a
+ * single RTRS request.  A part travels in a slot: a permit of the session, with the memory and the
+ * state of the request.  The parts of an operation all go over the same connection, CLT_OP_PARTS at
+ * a time.
  *
- *	 caller's thread               whoever sends          whoever polls
+ *	 caller's thread               thread that sends      thread that polls
  *	 clt_op_run
  *	   clt_op_step    clt-op.c
  *	     a permit     clt-slot.c
  *	     copy in      clt-mem.c    (bounce only)
  *	     queue -----------------> clt-tx.c: encode,
  *	                              map, post a chain ---> server
- *	   sleep          clt-wait-threads.c                 clt-rx.c: which slot is it?
- *	     finished <------------------------------------- all that it waits for is there
+ *	   sleep          clt-wait-threads.c                 clt-rx.c: find the slot
+ *	     finished <------------------------------------- nothing left to wait for
  *	   clt_op_step
  *	     unmap, copy out, permit back
  *
- * SENDING is flat combining: a slot is pushed on its connection's list; whoever gets the send lock
- * encodes and posts the whole list as one chain; who does not get it leaves, because the holder
- * looks at the list again after it let go.
+ * SENDING is flat combining: a slot is pushed on the list of the connection, and a thread that gets
+ * the send lock encodes and posts the whole list as a chain.  A thread that does not get the lock
+ * leaves, because the holder looks at the list again after releasing the lock.
  *
- * POLLING is a role that one thread has for each connection (clt-wait.h).
+ * POLLING is a role: for each connection a single thread has the poll role (clt-wait.h).
  *
- * FAILURE: a request in flight ends in one of two ways, by its answer (and, when its source is the
- * caller's buffer, its send completion), or when its path has drained.  So no operation is done
- * while a connection may still read or write its buffer (doc/decisions.md D12).
+ * FAILURE: a request in flight ends by the answer, or when the path has drained.  If the source is
+ * the caller's buffer, a request that was answered ends by the send completion, too.  So no
+ * operation is done while a connection may still read or write the buffer (doc/decisions.md D12).
  *
- * The engine knows neither paths nor sessions.  Of a session it has struct clt_io, of a path's
- * attempt to connect struct clt_attempt, both parts of their owners (clt-sess.h, clt-path.h), and
- * it tells what happens to a connection through struct clt_con_ops.  The files of the engine share
- * clt-io-priv.h. */
+ * The engine knows neither paths nor sessions.  The engine's part of a session (clt-sess.h) is
+ * struct clt_io.  The engine's part of a path's attempt to connect (clt-path.h) is struct
+ * clt_attempt.  The engine calls struct clt_con_ops with events of a connection.  The files of the
+ * engine share clt-io-priv.h. */
 #ifndef CLT_IO_H
 #define CLT_IO_H
 
@@ -52,34 +53,34 @@ struct clt_attempt;
 struct clt_con;
 struct clt_slot;
 
-#define CLT_OP_PARTS 16			/* in flight for one operation */
-#define CLT_ARENA_SLOTS 128		/* of a session with an arena: what it costs is locked
+#define CLT_OP_PARTS 16			/* in flight for an operation */
+#define CLT_ARENA_SLOTS 128		/* of a session with an arena, whose cost is locked
 					 * memory */
 #define CLT_PATHS_MAX 16		/* of a session */
 
-/* Statuses that are no answer: the request is to be sent again (or given up), or it does not fit
- * the path that came back, which has fewer permits or takes less in one request. */
+/* Statuses that are no answer.  CLT_AGAIN: the request is to be sent again, or given up.
+ * CLT_TOO_LARGE: the request does not fit the path that came back, with fewer permits or a lower
+ * limit of bytes. */
 #define CLT_AGAIN 1
 #define CLT_TOO_LARGE 2
 
-/* ---- what the engine has of a session ---- */
+/* ---- the engine's part of a session ---- */
 
 /* Permits (doc/protocol.md 2.7).  Permits outlive paths.
  *
- * IO may wait for a user message, when its device is to be opened again, and keeps its permits
- * meanwhile.  So IO does not get permit 0, whose slot is the control slot: a user message takes
- * permit 0 when the others are in use.  With a queue depth of 1 IO uses permit 0, too.  Then IO and
- * user messages take turns: a slot that is held and not sent does not keep the other slot from
- * being sent. */
+ * IO may wait for a user message, when a device is to be opened again, and keeps permits meanwhile.
+ * So IO does not get permit 0, whose slot is the control slot: a user message takes permit 0 when
+ * the others are in use.  With a queue depth of 1 IO uses permit 0, too.  Then IO and user messages
+ * take turns: a slot that is held and not sent does not keep the other slot from being sent. */
 struct clt_slot_table {
 	struct clt_slot *slot;		/* [n + 1]: the last is the control slot */
 	struct clt_slot **order;	/* [n + 1]: clt_tx_fail_over()'s */
 	struct bitmap permits;		/* bit i: permit i + 1 */
-	atomic_bool zero_taken;		/* permit 0, by IO: only where there is no other */
+	atomic_bool zero_taken;		/* permit 0, by IO: only with a queue depth of 1 */
 	atomic_bool zero_sent;		/* buf_id 0 is in flight */
 	unsigned n;			/* queue depth the session began with */
-	atomic_uint limit;		/* ids below it may be used; a path that came back may have
-					 * less */
+	atomic_uint limit;		/* ids below @limit may be used; a path that came back may
+					 * have lowered @limit */
 	atomic_uint nwaiting;		/* operations in line */
 };
 
@@ -90,82 +91,85 @@ struct clt_arena {
 	unsigned n;
 };
 
-/* Which of the paths that are up an operation goes over (clt-pick.c). */
+/* How the path of an operation is chosen among the paths that are up (clt-pick.c). */
 enum clt_policy {
 	CLT_POLICY_ROUND_ROBIN,		/* in turns */
-	CLT_POLICY_MIN_INFLIGHT,	/* the one with the fewest requests in flight */
-	CLT_POLICY_MIN_LATENCY,		/* the one whose heartbeats are answered fastest */
+	CLT_POLICY_MIN_INFLIGHT,	/* the path with the fewest requests in flight */
+	CLT_POLICY_MIN_LATENCY,		/* the path whose heartbeats are answered fastest */
 	CLT_NPOLICIES
 };
 
 struct clt_io {
 	struct loop *loop;
 	const struct clt_wait_ops *wait;	/* how requests wait */
-	unsigned poll_us;		/* who polls looks for answers for at most so long before it
-					 * sleeps (spin.h) */
+	unsigned poll_us;		/* busy-poll for up to so many microseconds before sleeping
+					 * (spin.h) */
 	struct clt_slot_table slots;
 	struct clt_arena arena;
 	/* Counts how often the session began anew on the server.  The server answers no request of
 	 * an earlier epoch.  The service thread changes @epoch while no path is open. */
 	unsigned epoch;
-	atomic_uint max_io_size;	/* of the paths that are or were up, the least; 0: never
-					 * was */
-	struct clt_attempt *atts[CLT_PATHS_MAX];	/* [natts], of its paths, in order of
-							 * creation */
-	atomic_uint natts;		/* grows only; paths that were removed are CLOSED */
+	atomic_uint max_io_size;	/* the least of the paths that are or were up; 0: no path
+					 * was up */
+	struct clt_attempt *atts[CLT_PATHS_MAX];	/* [natts], of the session's paths, in order
+							 * of creation */
+	atomic_uint natts;		/* grows only; a path that was removed is CLOSED */
 	atomic_uint policy;		/* enum clt_policy */
 	atomic_uint state;		/* of the session, enum clt_sess_state: from EXPIRED on
 					 * operations do not wait for a path */
 
-	pthread_mutex_t lock;		/* lists below, op->granted; taken before a waiter's */
+	pthread_mutex_t lock;		/* lists below, op->granted; taken before a wait lock */
 	struct list permit_waiters;	/* clt_op.permit_link, in order */
 	struct list up_waiters;		/* clt_op.up_link */
 };
 
-/* @io->loop, wait and poll_us are set. */
+/* Initialize the lines of waiting operations.  @io->loop, wait and poll_us are set; the permits
+ * follow with clt_slot_limit(). */
 void clt_slot_init(struct clt_io *io);
 /* Free the table.  No operation is left. */
 void clt_slot_fini(struct clt_io *io);
-/* @depth permits can be used from now on: of those that there are, which the first call makes.
- * Returns how many could be used before, or -ENOMEM.  Service thread, not up. */
+/* Let @depth permits be used from now on, or all if the table has fewer.  The first call makes the
+ * table with @depth permits.  Returns how many could be used before, or -ENOMEM.  Service thread,
+ * not up. */
 int clt_slot_limit(struct clt_io *io, unsigned depth);
-/* Wake all operations that wait for a permit or for a path.  Any thread. */
+/* Wake all operations that wait for a path, and user messages that wait for a permit.  Any
+ * thread. */
 void clt_slot_wake(struct clt_io *io);
 
-/* ---- what it has of a path's attempt ---- */
+/* ---- the engine's part of a path's attempt ---- */
 
 /* How the device reaches the caller's data (doc/decisions.md D7).  All requests of an attempt use
  * the same way. */
 enum clt_mem_way {
-	/* The device has a local_dma_lkey and rereg_mr (tcp): the caller's buffer is used itself,
-	 * under a key that lives as long as the request, that of its window.  Windows are bound to
-	 * one region that is all there is, and opens nothing itself. */
+	/* The device has a local_dma_lkey and rereg_mr (tcp): the caller's buffer is used itself.
+	 * The key of a READ is the key of a window, which lives as long as the request.  Windows
+	 * are bound to a region of all memory, whose own key opens nothing. */
 	CLT_MEM_DIRECT,
-	/* The same with the key of the slot's region, which gets another one for each READ
-	 * (FRWR_REREG). */
+	/* As CLT_MEM_DIRECT, but the key of a READ is the key of the slot's region, which gets
+	 * another key for each READ (FRWR_REREG). */
 	CLT_MEM_REREG,
 	/* The device has neither (verbs), or registration=static is given.  The caller's buffer may
-	 * move or be given back while a registration stands, and then data is lost without a word;
-	 * so each slot has a piece of an arena that is registered as long as the connections live,
-	 * and data is copied on the request's own thread.  A READ's key, the region's or its
-	 * window's, opens its own slot's piece and nothing else. */
+	 * move or be given back while a registration stands, and then data is lost without a word.
+	 * So each slot has a piece of an arena, registered as long as the connections live, and the
+	 * request's own thread copies the data.  The key of a READ, of the region or of a window,
+	 * opens the slot's own piece and nothing else. */
 	CLT_MEM_BOUNCE,
 };
 
 /* Calls from a connection to its owner. */
 struct clt_con_ops {
-	/* The connection failed, or its peer broke the protocol.  Any thread, also from handlers;
+	/* The connection failed, or the peer broke the protocol.  Any thread, also from handlers;
 	 * more than once. */
 	void (*failed)(struct clt_con *con, int err, const char *cause);
-	/* A heartbeat message or its acknowledgement came.  From a handler. */
+	/* A heartbeat message or an acknowledgement came.  From a handler. */
 	void (*heartbeat)(struct clt_con *con, unsigned type);
 	/* Something was posted on connection 0, which the service loop polls.  Any thread. */
 	void (*posted)(struct clt_con *con);
-	/* The poll role that clt_wait_con_take() asked for is free.  Any thread. */
+	/* The poll role is free, after clt_wait_con_take() has asked for the role.  Any thread. */
 	void (*role_free)(struct clt_con *con);
 };
 
-/* Set by the path while nothing is in flight; constant while it is up. */
+/* Set by the path while nothing is in flight; constant while the path is up. */
 struct clt_attempt {
 	struct clt_io *io;
 	const struct clt_con_ops *ops;
@@ -173,17 +177,16 @@ struct clt_attempt {
 	struct clt_con *cons;		/* [ncons], 0 is the service connection */
 	unsigned ncons;
 	atomic_uint state;		/* of the path, enum clt_path_state: requests may be
-					 * submitted when it is UP or SILENT, user messages of the
-					 * upper layer in OPENING, too */
+					 * submitted in UP and SILENT, user messages of the upper
+					 * layer in OPENING, too */
 
 	struct rtrs_geom geom;
-	unsigned depth;			/* requests in flight: of the server's, what this side can
-					 * use */
-	uint32_t max_io;		/* bytes of data in one: likewise */
-	bool new_rkey;			/* the server tells another key of a chunk with each
-					 * answer */
+	unsigned depth;			/* requests in flight that this side can use of the
+					 * server's */
+	uint32_t max_io;		/* bytes of data in a request: likewise */
+	bool new_rkey;			/* each answer of the server has another key of a chunk */
 	struct rtrs_rbuf *rbufs;	/* [geom.queue_depth] */
-	struct rtrs_hb hb;		/* what comes is a sign of life */
+	struct rtrs_hb hb;		/* each receive is a sign of life */
 
 	enum clt_mem_way way;		/* with CLT_MEM_BOUNCE @pd and the regions are of this
 					 * attempt */
@@ -192,18 +195,18 @@ struct clt_attempt {
 	enum frwr_mode mode;		/* of keys for READs */
 	uint32_t dma_lkey;		/* not with CLT_MEM_BOUNCE */
 	struct ibv_mr **mrs;		/* [slots.n + 1], clt-mem.c */
-	struct ibv_mr *all_mr;		/* instead of them: CLT_MEM_DIRECT */
+	struct ibv_mr *all_mr;		/* instead of @mrs: CLT_MEM_DIRECT */
 	struct frwr_pool *keys;		/* CLT_MEM_REREG: [slots.n + 1] regions */
 	struct ibv_mr *slots_mr;
-	struct frwr_pool *pool;		/* [nwindows] of them, or NULL */
-	struct frwr_stats key_stats;	/* service thread: of pools that are gone */
+	struct frwr_pool *pool;		/* [nwindows] windows, or NULL */
+	struct frwr_stats key_stats;	/* service thread: of pools that were closed */
 	unsigned nwindows;
 };
 
 /* May IO be submitted on @att? Any thread. */
 static inline bool clt_attempt_is_up(struct clt_attempt *att)
 {
-	/* seq_cst: clt-wait-threads.c counts on it */
+	/* seq_cst: clt-wait-threads.c relies on this order */
 	unsigned state = atomic_load(&att->state);
 
 	return state == CLT_PATH_UP || state == CLT_PATH_SILENT;
@@ -212,7 +215,7 @@ static inline bool clt_attempt_is_up(struct clt_attempt *att)
 /* ---- which path ---- */
 
 extern const char *const clt_pick_policies[CLT_NPOLICIES];
-/* clt_pick() where there are several. */
+/* clt_pick() for a session with several paths. */
 struct clt_attempt *clt_pick_one(struct clt_io *io, unsigned hint);
 
 /* Choose the path for a request that may go over any path; NULL if no path is up.  @hint:
@@ -224,10 +227,10 @@ static inline struct clt_attempt *clt_pick(struct clt_io *io, unsigned hint)
 	return clt_attempt_is_up(io->atts[0]) ? io->atts[0] : NULL;
 }
 
-/* Regions for all slots, and the arena when they need one and there is none.  The arena belongs to
- * the session, because slots do; regions belong to the attempt, because the next one may find
- * another device, and a server that is gone should keep no key.  Service thread, not up.  0, or
- * -errno with @why. */
+/* Register regions for all slots, and make the arena at first use, if the regions need an arena.
+ * The arena belongs to the session, because slots do.  Regions belong to the attempt: the next
+ * attempt may find another device, and a server that is gone should keep no key.  Service thread,
+ * not up.  0, or -errno with @why. */
 int clt_mem_attach(struct clt_attempt *att, char *why, size_t len);
 /* Deregister the regions of @att.  No connection is left.  Service thread; idempotent. */
 void clt_mem_detach(struct clt_attempt *att);
@@ -236,8 +239,8 @@ void clt_mem_why(const struct clt_attempt *att, int err, char *why, size_t len);
 /* Free the memory of the arena. */
 void clt_mem_arena_fini(struct clt_arena *arena);
 
-/* Windows for all slots, if the mode has any.  All connections are there.  @lessons outlives the
- * attempt.  Service thread.  0, or -errno with @why. */
+/* Make the windows of all slots, if the mode has any.  All connections are established.  @lessons
+ * outlives the attempt.  Service thread.  0, or -errno with @why. */
 int clt_key_open(struct clt_attempt *att, struct frwr_lessons *lessons, char *why, size_t len);
 /* Free the windows of @att, and log their use as @name.  Call it twice: when all connections are
  * drained and sealed, and with @again = true once all are destroyed, to free windows that the
@@ -267,8 +270,8 @@ struct clt_con {
 	atomic_int send_lock;
 	bool open;			/* send lock: posts are possible */
 	unsigned nsent;			/* send lock: numbers requests in order of submission */
-	/* send lock: requests of IO with data, by enum rtrs_dir, and those that another path had
-	 * and lost */
+	/* send lock: requests of IO with data, by enum rtrs_dir; @failovers: requests that another
+	 * path had and lost */
 	struct counter sent[2], sent_bytes[2], failovers;
 	/* poll side */
 	_Alignas(64) struct clt_wait_con wait;
@@ -276,22 +279,24 @@ struct clt_con {
 	atomic_uint unsent;		/* answered, and waiting for a send completion or
 					 * invalidate */
 	atomic_uint inflight;		/* slots between clt_tx_queue() and their owners */
-	atomic_bool has_inv;		/* a handler queued an invalidate: flush behind it */
+	atomic_bool has_inv;		/* a handler queued an invalidate: flush behind the
+					 * handler */
 	struct fab_cqe recv_cqe;	/* of all empty receives */
 	struct clt_recv *recvs;		/* NEW_RKEY: [nrecvs] */
 	struct ibv_mr *recvs_mr;
 	unsigned nrecvs;
-	/* the owner's, service thread */
+	/* of the owner, service thread */
 	struct loop_watch watch;
 	atomic_uint state;		/* enum clt_con_state */
 };
 
-/* The poll role of @con (clt-wait.h). */
+/* Make the poll role of @con (clt-wait.h), which the service loop has at first.  0 or -errno. */
 static inline int clt_wait_con_init(struct clt_con *con)
 {
 	return con->att->io->wait->con_init(con);
 }
 
+/* Free the poll role of @con.  The service loop has the role, and no waiter is left. */
 static inline void clt_wait_con_fini(struct clt_con *con)
 {
 	con->att->io->wait->con_fini(con);
@@ -317,13 +322,13 @@ static inline void clt_wait_con_kick(struct clt_con *con)
 	con->att->io->wait->con_kick(con);
 }
 
-/* Tell the owner that @con has failed, for the reason that is printed.  Any thread, also from
+/* Report the failure of @con to the owner, with @fmt as the reason.  Any thread, also from
  * handlers. */
 void clt_tx_fail(struct clt_con *con, int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* The same, for the reason that the fabric gives. */
+/* Report the failure of @con with the reason of the fabric.  Any thread, also from handlers. */
 void clt_tx_lost(struct clt_con *con);
-/* Send the slots that are queued on @con, unless another thread does already.  Any thread. */
+/* Send the slots queued on @con, unless another thread does already.  Any thread. */
 void clt_tx_flush(struct clt_con *con);
 /* Are slots queued on @con while no thread sends? Then call clt_tx_flush().  The holder of the send
  * lock sends the queued slots.  No other thread has to stay awake, even if the holder is preempted
@@ -332,32 +337,33 @@ static inline bool clt_tx_must_flush(struct clt_con *con)
 {
 	return atomic_load(&con->sendq) && !atomic_load(&con->send_lock);
 }
-/* Must @con be polled, because a post since fab_arm() has left an event that would not wake a
- * sleeping leader, and that cannot wait for the next answer? Under the send lock or the poll role.
- * RACE: a send completion can wait for the answer, unless that has overtaken it.  @unsent is
- * counted by the poller before it arms, which is before we are told to re-arm. */
+/* Must @con be polled now?  A post since fab_arm() may have left an event that does not wake a
+ * sleeping leader and cannot wait for the next answer.  Under the send lock or the poll role.
+ * RACE: a send completion can wait for the answer, unless the answer was first.  The poller counts
+ * @unsent before arming, so before the fabric asks for a re-arm. */
 static inline bool clt_tx_must_poll(struct clt_con *con)
 {
 	int rearm = fab_need_rearm(con->fab);
 
 	return (rearm & FAB_REARM_EVENTS) || (rearm && atomic_load(&con->unsent));
 }
-/* No post is going on and none will be until the path comes back: what is queued goes back to its
- * owners.  Service thread. */
+/* Stop posts on @con until clt_tx_unseal(), wait for the post that is going on, and give queued
+ * slots back to the owners.  Service thread. */
 void clt_tx_seal(struct clt_con *con);
 /* Allow posts on @con.  Service thread. */
 void clt_tx_unseal(struct clt_con *con);
-/* Give all requests that were in flight back to their owners as CLT_AGAIN, those of a connection in
- * the order in which they were sent.  All connections are drained and sealed.  Service thread. */
+/* Give all requests that were in flight back to the owners: as CLT_AGAIN, or with the answer if the
+ * server has answered.  The requests of a connection come back in the order of sending.  All
+ * connections are drained and sealed.  Service thread. */
 void clt_tx_fail_over(struct clt_attempt *att);
 
-/* Post @n receives on @con: of 8 bytes each with NEW_RKEY, else empty.  Service thread.  0 or
- * -errno. */
+/* Post @n receives on @con, with room for a message each if the attempt has new_rkey, else empty.
+ * Service thread.  0 or -errno. */
 int clt_rx_post(struct clt_con *con, unsigned n);
 /* Free the receives of @con, which is drained and destroyed. */
 void clt_rx_free(struct clt_con *con);
-/* Dispatch completions.  Returns what fab_dispatch() does; -ENOTCONN was told as a failure.  Poll
- * role. */
+/* Dispatch up to @budget completions.  Returns the result of fab_dispatch(); after -ENOTCONN the
+ * owner knows of the failure.  Poll role. */
 int clt_rx_poll(struct clt_con *con, int budget);
 
 /* ---- operations ---- */
@@ -365,17 +371,19 @@ int clt_rx_poll(struct clt_con *con, int budget);
 enum clt_op_kind {
 	CLT_OP_IO,
 	/* User messages of RNBD: connection 0, one part. */
-	CLT_OP_FREE,			/* on any path, when there is one */
-	CLT_OP_BOUND,			/* for one epoch: @ready tells when that is over, and
-					 * nothing else ends the wait */
-	CLT_OP_JOIN,			/* over @via while that is OPENING, and others are up */
-	CLT_OP_HANDSHAKE,		/* the same where no other is up: without a permit */
+	CLT_OP_FREE,			/* on any path, as soon as a path is up */
+	CLT_OP_BOUND,			/* for a single epoch: @ready says when the epoch is over,
+					 * and nothing else ends the wait */
+	CLT_OP_JOIN,			/* over @via while @via is OPENING, and other paths are
+					 * up */
+	CLT_OP_HANDSHAKE,		/* the same while no other path is up: without a permit */
 };
 
 enum clt_op_stage {
-	CLT_OP_CUTS,			/* not all of it is covered by parts */
-	CLT_OP_CUT,
-	CLT_OP_RESTARTS,		/* a part was too large: all anew when none is in flight */
+	CLT_OP_CUTS,			/* parts do not cover all of the operation yet */
+	CLT_OP_CUT,			/* parts cover all of the operation */
+	CLT_OP_RESTARTS,		/* a part was too large: begin anew when none is in
+					 * flight */
 };
 
 struct clt_op {
@@ -383,34 +391,33 @@ struct clt_op {
 	struct clt_io *io;
 	enum rtrs_dir dir;
 	enum clt_op_kind kind;
-	/* JOIN, HANDSHAKE: the path that is OPENING; NULL: it is not any more, and the operation
-	 * ends with -ECONNABORTED */
+	/* JOIN, HANDSHAKE: the path that is OPENING; NULL: OPENING is over, and the operation ends
+	 * with -ECONNABORTED */
 	struct clt_attempt *via;
 	void *buf;			/* READ target, WRITE source; NULL: no data */
 	uint64_t len;			/* bytes covered */
 	uint32_t part_max;		/* bytes a part may cover at most; for data also bounded by
 					 * the session's max_io_size */
-	unsigned hint;			/* spreads over connections */
-	/* Write the user message for the part [off, off + len) to @usr[RTRS_USR_MAX]; returns its
-	 * length.  Under the send lock, each time the part is sent, with a @tag that is newer
-	 * then. */
+	unsigned hint;			/* spreads operations over connections */
+	/* Write the user message for the part [off, off + len) to @usr[RTRS_USR_MAX]; returns the
+	 * length.  Under the send lock, each time the part is sent; @tag grows. */
 	size_t (*encode)(const struct clt_op *op, uint64_t off, uint32_t len, uint32_t tag,
 			 uint8_t *usr);
-	/* May parts be sent now, apart from the path's state?  0 yes, CLT_AGAIN not yet, negative:
-	 * fails the operation.  NULL: yes.  Owner. */
+	/* May parts be sent now, apart from the path's state?  0: yes; CLT_AGAIN: not yet;
+	 * negative: the operation fails.  NULL: yes.  Owner. */
 	int (*ready)(const struct clt_op *op);
-	/* The path was lost with the part in flight: CLT_AGAIN (and NULL) sends it again, over
-	 * whichever path is up, anything else ends it with that status. */
+	/* The path was lost with the part in flight.  CLT_AGAIN, or NULL: the part is sent again,
+	 * over any path that is up.  Any other status ends the operation. */
 	int (*lost)(const struct clt_op *op);
-	/* Hears of a part that was sent, last in @epoch, and not answered, and whose permit goes to
-	 * others: the server may still carry the part out.  NULL: not called.  Owner. */
+	/* A part was sent, last in @epoch, and never answered, and the permit goes to others: the
+	 * server may still carry the part out.  NULL: not called.  Owner. */
 	void (*gave_up)(const struct clt_op *op, unsigned epoch);
 
 	/* result, when clt_op_step() returned true */
 	int status;			/* 0 or the first error */
 	unsigned epoch;			/* oldest in which a part was answered */
-	uint64_t waited_ns;		/* with nothing in flight: for a path, a permit, or
-					 * @ready */
+	uint64_t waited_ns;		/* time with nothing in flight, waiting for a path, a
+					 * permit, or @ready */
 
 	/* private */
 	struct clt_waiter waiter;
@@ -420,8 +427,8 @@ struct clt_op {
 	struct clt_slot *granted;	/* io->lock */
 	struct list permit_link;	/* io->lock: in line for a permit */
 	struct list up_link;		/* io->lock: waits for the path */
-	bool listed;			/* owner: may be on one of the two */
-	uint64_t waits_since_ns;	/* owner; 0: it does not */
+	bool listed;			/* owner: may be on permit_link or up_link */
+	uint64_t waits_since_ns;	/* owner; 0: @op does not wait */
 	unsigned inflight;		/* owner: submitted, not yet taken from finished */
 	uint64_t next_off;
 	enum clt_op_stage stage;	/* owner */
@@ -433,13 +440,13 @@ static inline bool clt_op_is_user(const struct clt_op *op)
 	return op->kind != CLT_OP_IO;
 }
 
-/* Begin @op with a waiter of @fn (NULL: the calling thread's, clt-wait.h).  Then run it, or step it
- * whenever its waiter was told something. */
+/* Begin @op, whose waiter calls @fn (NULL: wakes the calling thread, clt-wait.h).  Call
+ * clt_op_run() next, or clt_op_step() at first and after each call of @fn. */
 void clt_op_start(struct clt_op *op, void (*fn)(struct clt_waiter *w));
-/* Take the parts that have finished, and send the parts that can be sent.  True when @op is done:
- * nothing refers to @op any more.  Owner. */
+/* Take finished parts, and send further parts if possible.  True when @op is done: nothing refers
+ * to @op any more.  Owner. */
 bool clt_op_step(struct clt_op *op);
-/* Step @op until it is done; blocks.  Thread of nbdkit; @op was started on it. */
+/* Step @op until @op is done; blocks.  On the thread that has started @op. */
 void clt_op_run(struct clt_op *op);
 
 #endif

@@ -23,11 +23,11 @@ int clt_key_open(struct clt_attempt *att, struct frwr_lessons *lessons, char *wh
 		att->pool = NULL;
 		snprintf(why, len,
 			 "cannot get %u memory windows from the device: %s; registration=static "
-			 "does without", att->nwindows, strerror(-r));
+			 "needs none", att->nwindows, strerror(-r));
 		return r;
 	}
 	frwr_pool_learn(att->pool, lessons, &att->caps);
-	/* In regions of their own slots have names. */
+	/* With CLT_MEM_BOUNCE slots have such addresses in their regions already (clt-mem.c). */
 	if (att->way != CLT_MEM_BOUNCE && att->caps.dev.mw_zero_based)
 		frwr_pool_zero_based(att->pool);
 	return 0;
@@ -109,7 +109,7 @@ int clt_key_map(struct clt_slot *slot, struct clt_attempt *att, struct ibv_mr *m
 		return r;
 	*ask = att->mode == FRWR_MW2;
 	if (*ask && frwr_expect_reminv(w) < 0)
-		return -ENOTCONN;	/* RACE: its last bind was flushed since */
+		return -ENOTCONN;	/* RACE: the last bind was flushed since */
 	slot->window = w;
 	return 0;
 }
@@ -126,7 +126,7 @@ int clt_key_answered(struct clt_slot *slot, bool invalidated)
 {
 	int r = frwr_answered(slot->window, invalidated);
 
-	/* -ENOTCONN: it is given back when the connection has drained. */
+	/* -ENOTCONN: @slot is given back when the connection has drained. */
 	return r == -EPROTO ? r : invalidated && r == 0 ? 0 : 1;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the memory regions of an attempt and the arena of its session; clt-io.h has the ways. */
+/* Owns the memory regions of an attempt and the arena of the session; clt-io.h has the ways. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,14 +9,14 @@
 #include "clt-io-priv.h"
 
 #define SLOT_RIGHTS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
-/* The peer gets in through windows only. */
+/* The peer reaches this memory through windows only. */
 #define WINDOW_RIGHTS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND)
-/* The addresses of slots towards the fabric, and so the server, wherever their memory lies: below
- * the addresses of any program's memory, and each with room for the longest request, which is less
- * than 28 bits. */
+/* The addresses of slots towards the fabric, and so the server, which do not depend on where the
+ * memory lies.  All are below the addresses of any program's memory; each has room for the longest
+ * request, which is less than 28 bits. */
 #define SLOT_IOVA_SHIFT 29
 
-/* Of the arena and of clt_attempt.mrs: the control slot is the last. */
+/* The place of @slot in the arena and in clt_attempt.mrs: the control slot is the last. */
 static unsigned mem_index(const struct clt_slot *slot, const struct clt_attempt *att)
 {
 	return (unsigned)(slot - att->io->slots.slot);
@@ -62,7 +62,7 @@ int clt_mem_map(struct clt_slot *slot, struct clt_attempt *att, struct ibv_sge *
 {
 	bool bounce = att->way == CLT_MEM_BOUNCE;
 	struct ibv_mr *mr = att->way == CLT_MEM_REREG ? NULL : slot_mr(slot, att);
-	/* Only what has a region of its own has a name. */
+	/* Only with CLT_MEM_BOUNCE a slot has another address towards the fabric (iova_at()). */
 	uint64_t iova = bounce ? fab_mr_iova(mr) : (uintptr_t)slot_buf(slot);
 	struct frwr_handle h;
 	int r = 0;

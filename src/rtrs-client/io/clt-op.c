@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Operations: splits them into parts, gets permits, collects answers.  An operation with a part
- * that does not fit the path any more begins anew: each part may be done twice.
+/* Splits operations into parts, gets permits, collects answers.  If a part does not fit the path
+ * any more, the operation begins anew: each part may be done twice.
  *
- * Runs on the owner of the operation only.  An operation ends when each of its parts was answered
- * or given up; a part that is in flight is never given up (clt-io.h, FAILURE). */
+ * Runs on the owner of the operation only.  An operation ends when each part was answered or given
+ * up; a part in flight is never given up (clt-io.h, FAILURE). */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -12,8 +12,8 @@
 #include "clock.h"
 #include "clt-io-priv.h"
 
-#define OP_LARGE (32u << 10)		/* bytes of a request that goes over a connection for large
-					 * ones */
+#define OP_LARGE (32u << 10)		/* an operation of so many bytes goes over a connection for
+					 * large requests */
 
 void clt_op_start(struct clt_op *op, void (*fn)(struct clt_waiter *w))
 {
@@ -38,7 +38,7 @@ static void op_error(struct clt_op *op, int status)
 		op->status = status;
 }
 
-/* Done with @slot.  ORDER: told before anybody else can have its permit. */
+/* Done with @slot.  ORDER: @gave_up is called before another operation can have the permit. */
 static void op_put(struct clt_op *op, struct clt_slot *slot)
 {
 	if (slot->posted && op->gave_up)
@@ -97,8 +97,8 @@ static void op_give_up_held(struct clt_op *op)
 	}
 }
 
-/* Parts that were answered are sent again.  Where a write was sent before, @gave_up sees to it that
- * the server is done with that first. */
+/* Begin anew: parts that were answered are sent again.  If a write was sent before, @gave_up makes
+ * the operation wait until the server is done with that write. */
 static void op_restart(struct clt_op *op)
 {
 	op_give_up_held(op);
@@ -117,9 +117,10 @@ static void op_leave_lists(struct clt_op *op)
 	op->listed = false;
 }
 
-/* Small requests share a quarter of the connections: many in one send and one receive cost least.
- * Large ones spread over the others, in parallel and out of the way of the small. */
-static unsigned pick_cid(const struct clt_attempt *att, const struct clt_op *op)
+/* Small requests share a quarter of the connections: many in a single send and a single receive
+ * cost least.  Large requests spread over the other connections, in parallel and out of the way of
+ * the small. */
+static unsigned op_pick_cid(const struct clt_attempt *att, const struct clt_op *op)
 {
 	unsigned n = att->ncons - 1, small = MAX(n / 4, 1u);
 
@@ -128,18 +129,18 @@ static unsigned pick_cid(const struct clt_attempt *att, const struct clt_op *op)
 	return 1 + small + op->hint % (n - small);
 }
 
-static bool is_handshake(const struct clt_op *op)
+static bool op_is_handshake(const struct clt_op *op)
 {
 	return op->kind == CLT_OP_JOIN || op->kind == CLT_OP_HANDSHAKE;
 }
 
-/* NULL when no path is up; or when what is in flight has to come back first, because its path is
- * not. */
-static struct clt_con *pick(const struct clt_op *op)
+/* Choose the connection of @op.  NULL: no path is up, or the path of the parts in flight is not,
+ * and these parts have to come back first. */
+static struct clt_con *op_pick_con(const struct clt_op *op)
 {
 	struct clt_attempt *att;
 
-	if (is_handshake(op))
+	if (op_is_handshake(op))
 		return op->via && atomic_load(&op->via->state) == CLT_PATH_OPENING ?
 			&op->via->cons[0] : NULL;
 	if (op->inflight)
@@ -147,21 +148,21 @@ static struct clt_con *pick(const struct clt_op *op)
 	att = clt_pick(op->io, op->hint);
 	if (!att)
 		return NULL;
-	return &att->cons[clt_op_is_user(op) ? 0 : pick_cid(att, op)];
+	return &att->cons[clt_op_is_user(op) ? 0 : op_pick_cid(att, op)];
 }
 
-/* Connection to send on now; NULL when @op has to wait (it is listed then) or has failed. */
+/* The connection to send on now; NULL: @op has to wait, and is listed, or has failed. */
 static struct clt_con *op_connection(struct clt_op *op)
 {
 	struct clt_io *io = op->io;
-	struct clt_con *con = pick(op);
+	struct clt_con *con = op_pick_con(op);
 	int ready = con && op->ready ? op->ready(op) : 0, lost;
 
 	if (con && !ready)
 		return con;
 	LOCK_SCOPE(&io->lock);
-	/* RACE: the path may have come up, and woken those that were listed, since. */
-	con = pick(op);
+	/* RACE: the path may have come up, and woken the listed operations, since. */
+	con = op_pick_con(op);
 	ready = op->ready ? op->ready(op) : 0;
 	if (con && !ready)
 		return con;
@@ -169,11 +170,10 @@ static struct clt_con *op_connection(struct clt_op *op)
 	op->listed = true;
 	if (ready < 0)
 		op_error(op, ready);
-	else if (is_handshake(op))
-		op_error(op, -ECONNABORTED);	/* the path it was meant for is gone */
+	else if (op_is_handshake(op))
+		op_error(op, -ECONNABORTED);	/* @op->via is gone */
 	else if (lost < 0)
-		op_error(op, lost);		/* the path it was to be sent again over is gone,
-						 * too */
+		op_error(op, lost);		/* the path to send the part again is gone, too */
 	else if (!con && op->kind != CLT_OP_BOUND && atomic_load(&io->state) >= CLT_SESS_EXPIRED)
 		op_error(op, -EIO);
 	else if (list_empty(&op->up_link))
@@ -218,7 +218,8 @@ static struct clt_slot *op_slot(struct clt_op *op)
 	return ctl;
 }
 
-/* On its way, or on the list of those to be sent. */
+/* Queue @slot, or, if the buf_id is in use, keep @slot to be sent later.  True if @slot is
+ * queued. */
 static bool op_queue(struct clt_op *op, struct clt_slot *slot)
 {
 	if (!clt_slot_enter(op, slot)) {
@@ -243,7 +244,7 @@ static void op_send(struct clt_op *op)
 	if (!con)
 		return;
 	assert(!op->inflight || con == op->con);
-	/* RACE: slot_invalidated() reads it while parts are in flight. */
+	/* RACE: slot_invalidated() reads @con while parts are in flight. */
 	if (op->con != con)
 		op->con = con;
 	while ((slot = op->held)) {
@@ -259,7 +260,7 @@ static void op_send(struct clt_op *op)
 		clt_tx_flush(con);
 }
 
-/* @op begins to wait, or does so no longer. */
+/* @op begins to wait, or ends waiting. */
 static void op_waits(struct clt_op *op, bool waits)
 {
 	uint64_t now = clock_now_ns();

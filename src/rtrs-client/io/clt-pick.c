@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which path a request goes over.  Any thread; owns nothing.
+/* Chooses the path of a request.  Any thread; owns nothing.
  *
- * The rules are the kernel's (doc/protocol.md 6.5) but for two: in turns means in turns of the
- * thread, not of the CPU, and a path whose latency is not known yet is no path of latency 0. */
+ * The rules are the kernel's (doc/protocol.md 6.5), with two exceptions.  Each thread, not each
+ * CPU, takes the paths in turns.  A path whose latency is not known yet does not count as a path of
+ * latency 0. */
 #include "clt-io-priv.h"
 
 const char *const clt_pick_policies[CLT_NPOLICIES] = { "round-robin", "min-inflight",
 						       "min-latency" };
 
-static unsigned inflight(const struct clt_attempt *att)
+static unsigned att_inflight(const struct clt_attempt *att)
 {
 	unsigned n = 0;
 
@@ -17,9 +18,9 @@ static unsigned inflight(const struct clt_attempt *att)
 	return n;
 }
 
-/* The next one behind that which the calling thread took last, so that threads do not share a
- * counter.  NULL: all that are up are silent. */
-static struct clt_attempt *in_turn(struct clt_io *io, unsigned n, unsigned hint)
+/* The next path that is UP, behind the last choice of the calling thread, so that threads share no
+ * counter.  NULL: no path is UP, though paths may be SILENT. */
+static struct clt_attempt *path_in_turn(struct clt_io *io, unsigned n, unsigned hint)
 {
 	static _Thread_local unsigned last;
 	static _Thread_local bool began;
@@ -36,19 +37,19 @@ static struct clt_attempt *in_turn(struct clt_io *io, unsigned n, unsigned hint)
 	return NULL;
 }
 
-/* The value of a path that is to be small; UINT64_MAX: not known. */
-static uint64_t load_of(const struct clt_attempt *att, enum clt_policy policy)
+/* The load of a path, by @policy: the lower, the better.  UINT64_MAX: not known. */
+static uint64_t path_load(const struct clt_attempt *att, enum clt_policy policy)
 {
 	uint64_t ns;
 
 	if (policy != CLT_POLICY_MIN_LATENCY)
-		return inflight(att);
+		return att_inflight(att);
 	ns = atomic_load_explicit(&att->hb.latency_ns, memory_order_relaxed);
 	return ns ? ns : UINT64_MAX;
 }
 
-/* The first of those with the smallest load; one that is silent only when no other is up. */
-static struct clt_attempt *least(struct clt_io *io, unsigned n, enum clt_policy policy)
+/* The first path with the smallest load; a SILENT path only if no path is UP.  NULL: none. */
+static struct clt_attempt *path_least_loaded(struct clt_io *io, unsigned n, enum clt_policy policy)
 {
 	struct clt_attempt *best = NULL;
 	unsigned best_state = 0;
@@ -57,15 +58,15 @@ static struct clt_attempt *least(struct clt_io *io, unsigned n, enum clt_policy 
 	for (unsigned i = 0; i < n; i++) {
 		struct clt_attempt *att = io->atts[i];
 		unsigned state = atomic_load(&att->state);
-		uint64_t its;
+		uint64_t load;
 
 		if (state != CLT_PATH_UP && state != CLT_PATH_SILENT)
 			continue;
-		its = load_of(att, policy);
-		if (!best || state < best_state || (state == best_state && its < min)) {
+		load = path_load(att, policy);
+		if (!best || state < best_state || (state == best_state && load < min)) {
 			best = att;
 			best_state = state;
-			min = its;
+			min = load;
 		}
 	}
 	return best;
@@ -78,6 +79,6 @@ struct clt_attempt *clt_pick_one(struct clt_io *io, unsigned hint)
 	struct clt_attempt *att = NULL;
 
 	if (policy == CLT_POLICY_ROUND_ROBIN)
-		att = in_turn(io, n, hint);
-	return att ? att : least(io, n, policy);
+		att = path_in_turn(io, n, hint);
+	return att ? att : path_least_loaded(io, n, policy);
 }

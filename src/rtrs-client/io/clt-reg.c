@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the rule which kind of key READs have.  Pure. */
+/* Owns the rules for the kind of key of READs.  Pure. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -32,7 +32,7 @@ static int pick_auto(const struct frwr_caps *caps, bool direct, char *why, size_
 	}
 	if (caps->quirks & FRWR_QUIRK_INV_FATAL) {
 		snprintf(why, len,
-			 "static (this device has windows in software; with them a server can "
+			 "static (this device has windows in software, with which a server can "
 			 "stop this machine)");
 		return FRWR_STATIC;
 	}

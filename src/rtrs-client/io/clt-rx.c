@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The receive half of a connection: matches each answer of the server to its request.  Owns the
- * receives.
+/* The receive half of a connection: finds the request of each answer.  Owns the receives.
  *
- * Threads: handlers (clt_wc_*) run on the thread that has the poll role.  Never blocks.  An answer
- * that breaks the protocol is a failure of the connection. */
+ * Threads: handlers (clt_wc_*) run on the thread with the poll role.  Never blocks.  If an answer
+ * breaks the protocol, the connection fails. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -22,15 +21,15 @@ static struct clt_slot *slot_by_id(struct clt_con *con, uint32_t id)
 	return id < io->slots.n ? &io->slots.slot[id] : NULL;
 }
 
-/* RACE: the sender may clear CLT_SLOT_POST meanwhile, and goes on with @slot when that was the last
- * bit but CLT_SLOT_INV.  So the fields of @slot are written before CLT_SLOT_ANSWER is cleared. */
+/* RACE: the sender may clear CLT_SLOT_POST meanwhile, and goes on with @slot when no other bit but
+ * CLT_SLOT_INV is left.  So the fields of @slot are written before CLT_SLOT_ANSWER is cleared. */
 static void con_answer(struct clt_con *con, uint32_t id, int status, bool invalidated)
 {
 	struct clt_slot *slot = slot_by_id(con, id);
 	unsigned state = slot ? atomic_load_explicit(&slot->state, memory_order_acquire) : 0;
 	unsigned ours = 0, waits;
 
-	/* The sender of a request reads -ECONNABORTED as the end of its path, and would send the
+	/* The sender of a request reads -ECONNABORTED as the end of the path, and would send the
 	 * request again for ever. */
 	if (status == -ECONNABORTED)
 		status = -EIO;
@@ -87,7 +86,7 @@ static void con_imm(struct clt_con *con, __be32 imm)
 		    con->cid, be32toh(imm));
 }
 
-/* A new chunk key, and the answer it came with (doc/protocol.md 4). */
+/* Take a new chunk key, and the answer in the same message (doc/protocol.md 4). */
 static void con_rkey_rsp(struct clt_con *con, const struct rtrs_msg_rkey_rsp *msg,
 			 const struct ibv_wc *wc)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the permits of a session and the lines of operations that wait: for one, or for a path.  Any
- * thread; slots are freed with the session. */
+/* Owns the permits of a session and the two lines of waiting operations: for a permit, and for a
+ * path.  Any thread; slots are freed with the session. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -61,7 +61,7 @@ int clt_slot_limit(struct clt_io *io, unsigned depth)
 	return r;
 }
 
-/* User messages stand in front of the line.  io->lock held. */
+/* Wake the user messages in line, which stand in front.  io->lock held. */
 static void users_look(struct clt_io *io)
 {
 	struct clt_op *op;
@@ -81,13 +81,13 @@ void clt_slot_wake(struct clt_io *io)
 	pthread_mutex_lock(&io->lock);
 	while ((link = list_pop(&io->up_waiters)))
 		clt_wait_look(&list_entry(link, struct clt_op, up_link)->waiter);
-	/* The path that they wait to be sent over may be gone. */
+	/* The path of a user message in line may be gone. */
 	users_look(io);
 	pthread_mutex_unlock(&io->lock);
 	clt_wait_batch_end(io->wait);
 }
 
-/* io->lock held. */
+/* Give free permits to the operations in line.  io->lock held. */
 static void permits_grant(struct clt_io *io)
 {
 	struct clt_slot *slot;
@@ -103,7 +103,7 @@ static void permits_grant(struct clt_io *io)
 	}
 }
 
-/* The permit for user messages.  Service thread, as all of them. */
+/* Take the permit for user messages.  Service thread, as all user messages. */
 static struct clt_slot *ctl_take(struct clt_io *io)
 {
 	struct clt_slot *ctl = clt_slot_ctl(io);
@@ -111,7 +111,6 @@ static struct clt_slot *ctl_take(struct clt_io *io)
 	return ctl->op || atomic_exchange(&io->slots.zero_sent, true) ? NULL : ctl;
 }
 
-/* buf_id 0 is not in flight any more: user messages look again. */
 void clt_slot_zero_exit(struct clt_io *io)
 {
 	atomic_store(&io->slots.zero_sent, false);
@@ -131,11 +130,11 @@ bool clt_slot_zero_enter(struct clt_op *op)
 	op->listed = true;
 	if (list_empty(&op->up_link))
 		list_add_tail(&io->up_waiters, &op->up_link);
-	/* RACE: the other one may have ended, and woken those that were listed, since. */
+	/* RACE: the other request may have ended, and woken the listed operations, since. */
 	return !atomic_exchange(&io->slots.zero_sent, true);
 }
 
-/* In front of all IO. */
+/* User messages stand in front of all IO. */
 static void line_add(struct clt_io *io, struct clt_op *op)
 {
 	struct clt_op *before;
@@ -174,7 +173,8 @@ struct clt_slot *clt_slot_line(struct clt_op *op)
 	struct clt_io *io = op->io;
 	struct clt_slot *slot = NULL;
 
-	/* Where there is one permit, IO would keep it from the user message that it waits for. */
+	/* With a single permit, IO would keep the permit from the user message for which IO
+	 * waits. */
 	if (clt_op_is_user(op) && atomic_load(&io->slots.limit) == 1)
 		slot = user_get(op);
 	if (!slot && clt_op_is_user(op) && !op->listed &&
@@ -188,8 +188,8 @@ struct clt_slot *clt_slot_line(struct clt_op *op)
 	if (!op->granted && list_empty(&op->permit_link)) {
 		op->listed = true;
 		line_add(io, op);
-		/* ORDER: counted before the bitmap is looked at again; clt_slot_put()
-		 * frees the bit before it reads the count. */
+		/* ORDER: counted before the bitmap is looked at again; clt_slot_put() frees the bit
+		 * before reading the count. */
 		atomic_fetch_add(&io->slots.nwaiting, 1);
 		permits_grant(io);
 	}
@@ -198,7 +198,8 @@ struct clt_slot *clt_slot_line(struct clt_op *op)
 		op->granted = slot->next;
 		return slot;
 	}
-	/* RACE: buf_id 0 may have become free since; clt_slot_zero_exit() saw nobody in line. */
+	/* RACE: buf_id 0 may have become free since; clt_slot_zero_exit() saw no operation in
+	 * line. */
 	slot = clt_op_is_user(op) ? ctl_take(io) : NULL;
 	if (slot)
 		line_leave(op);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A connection, to the server: posts slots, and takes them back.  clt-rx.c has the answers of the
- * server.  Owns nothing.
+/* The send half of a connection: posts slots, and gives slots back.  clt-rx.c has the answers of
+ * the server.  Owns nothing.
  *
- * Threads: clt_tx_flush() on anybody, serialised by the send lock.  Never blocks.  Whatever goes
- * wrong on a connection is told to its owner, and nothing else: requests come back through
+ * Threads: clt_tx_flush() on any thread, serialised by the send lock.  Never blocks.  A failure of
+ * a connection is reported to the owner, and nothing more: requests come back through
  * clt_tx_fail_over(). */
 #include <errno.h>
 #include <sched.h>
@@ -25,7 +25,7 @@ static void slot_push(_Atomic(struct clt_slot *) *head, struct clt_slot *slot)
 	} while (!atomic_compare_exchange_weak(head, &old, slot));
 }
 
-/* All of @head, oldest first. */
+/* Take all slots of @head, oldest first. */
 static struct clt_slot *slot_take_all(_Atomic(struct clt_slot *) *head)
 {
 	struct clt_slot *slot = atomic_exchange(head, NULL), *list = NULL;
@@ -52,7 +52,7 @@ void clt_tx_finish(struct clt_con *con, struct clt_slot *slot, int status)
 	clt_wait_count(&op->waiter);
 }
 
-/* The connection that @slot is in flight on; NULL: none of @att. */
+/* The connection of @att on which @slot is in flight, or NULL. */
 static struct clt_con *slot_con(struct clt_attempt *att, const struct clt_slot *slot)
 {
 	unsigned state = atomic_load_explicit(&slot->state, memory_order_acquire);
@@ -84,7 +84,7 @@ void clt_tx_lost(struct clt_con *con)
 		    *cause ? cause : "a request was flushed");
 }
 
-/* The first failure of a connection has a cause; flushes only follow it. */
+/* The first failure of a connection has a cause; flushes only follow. */
 void clt_tx_wc_fail(struct clt_con *con, const char *what, const struct ibv_wc *wc)
 {
 	const char *cause = fab_conn_cause(con->fab);
@@ -104,7 +104,7 @@ static void slot_sent(struct fab_conn *conn, struct fab_cqe *cqe, const struct i
 	struct clt_con *con = fab_conn_context(conn);
 	unsigned state;
 
-	/* A slot whose request was not signaled may carry another one by now. */
+	/* If the request was not signaled, the slot may carry another request by now. */
 	if (wc->status != IBV_WC_SUCCESS) {
 		clt_tx_wc_fail(con, "a request", wc);
 		return;
@@ -134,8 +134,8 @@ static int slot_encode(struct clt_slot *slot, struct clt_con *con)
 	req.usr_len = (uint16_t)op->encode(op, slot->off, slot->len, slot->tag, slot->hdr);
 	if (req.data_len) {
 		r = clt_mem_map(slot, att, &data, &req);
-		/* The bind of the slot's last READ, which had long been answered, was flushed; what
-		 * has failed the connection comes behind it. */
+		/* The bind of the slot's last READ, which had long been answered, was flushed.  The
+		 * completion with the cause of the failure is yet to come. */
 		if (r == -ENOTCONN) {
 			clt_tx_lost(con);
 			return CLT_AGAIN;
@@ -148,10 +148,10 @@ static int slot_encode(struct clt_slot *slot, struct clt_con *con)
 	hdr.length = (uint32_t)rtrs_req_encode(&req, slot->hdr);
 	hdr.lkey = clt_mem_hdr_lkey(att);
 	slot->cqe.done = slot_sent;
-	/* The caller's buffer goes back to him, so it must not be read any more.  Memory of ours
-	 * can do without: an answer says that the request has arrived whole, so what the device may
-	 * still send again is a duplicate that the server's device drops, whatever stands in it by
-	 * now. */
+	/* The caller's buffer goes back to the caller, so the device must not read the buffer any
+	 * more.  Memory of the client needs no send completion: after the answer, which follows the
+	 * whole request, the device may send again only a duplicate.  The server's device drops
+	 * duplicates, whatever the bytes are by now. */
 	wait = source && att->way != CLT_MEM_BOUNCE;
 	rtrs_wr_request(&slot->w, (uintptr_t)&slot->cqe, wait, &att->geom, slot->id,
 			&att->rbufs[slot->id], &req, source ? &data : NULL, &hdr);
@@ -164,8 +164,9 @@ static int slot_encode(struct clt_slot *slot, struct clt_con *con)
 	clt_tx_count(con, slot, op->dir, req.data_len);
 	slot->path = att->index;
 	slot->posted = true;
-	/* RACE: a server can answer what it has not been sent, and whoever gets the slot then would
-	 * write what the post still reads.  A send completion is no earlier than that. */
+	/* RACE: a server can answer a request before the request was sent.  The next owner of the
+	 * slot would then write memory that the post still reads.  A send completion never comes
+	 * before the post. */
 	waits |= wait ? CLT_SLOT_SENT : CLT_SLOT_POST;
 	PROBE3(request__sent, con->key, slot->id, req.data_len);
 	atomic_store_explicit(&slot->state, con->key << CLT_SLOT_KEY_SHIFT | waits,
@@ -175,14 +176,15 @@ static int slot_encode(struct clt_slot *slot, struct clt_con *con)
 
 /* ---- windows (clt-key.c) ---- */
 
-/* From a handler, or posted() under the send lock. */
+/* The invalidate of a slot's window is through, or failed with @rc.  From a handler, or posted()
+ * under the send lock. */
 static void slot_invalidated(void *arg, int rc)
 {
 	struct clt_slot *slot = arg;
 	struct clt_con *con = slot->op->con;
 
 	if (rc) {
-		clt_tx_lost(con);		/* @slot comes back when that has drained */
+		clt_tx_lost(con);		/* @slot comes back when @con has drained */
 		return;
 	}
 	atomic_fetch_sub(&con->unsent, 1);
@@ -196,7 +198,7 @@ void clt_tx_invalidate(struct clt_con *con, struct clt_slot *slot)
 	if (r == -EALREADY) {
 		clt_tx_finish(con, slot, slot->status);
 	} else if (r < 0) {
-		clt_tx_lost(con);		/* its bind was flushed; as above */
+		clt_tx_lost(con);		/* the bind was flushed; as above */
 	} else {
 		atomic_fetch_add(&con->unsent, 1);
 		slot_push(&con->sendq, slot);
@@ -213,8 +215,8 @@ static void slot_posted(struct clt_con *con, struct clt_slot *slot, int err)
 	if (slot->window)
 		slot->entry.posted(&slot->entry, err);
 	if (!request)
-		return;			/* an invalidate; may be its owner's by now */
-	/* RACE: the answer may have come first; then who is last goes on. */
+		return;			/* an invalidate; the owner may have @slot by now */
+	/* RACE: the answer may have come first; the last of the events goes on with @slot. */
 	waits = atomic_fetch_and(&slot->state, ~CLT_SLOT_POST) & CLT_SLOT_WAITS & ~CLT_SLOT_POST;
 	if (!waits)
 		clt_tx_finish(con, slot, slot->status);
@@ -222,14 +224,14 @@ static void slot_posted(struct clt_con *con, struct clt_slot *slot, int err)
 		clt_tx_invalidate(con, slot);
 }
 
-/* Is @slot queued for the invalidate of its window, which is filled in already, and not for a
+/* Is @slot queued for the invalidate of the window, which is filled in already, and not for a
  * request? */
 static bool slot_is_inv(const struct clt_slot *slot)
 {
 	return atomic_load_explicit(&slot->state, memory_order_relaxed) & CLT_SLOT_INV;
 }
 
-/* Not to be sent, or not now. */
+/* Do not send @slot: give the request back with @status, or fail the invalidate. */
 static void slot_refuse(struct clt_con *con, struct clt_slot *slot, int status)
 {
 	if (slot_is_inv(slot))
@@ -238,7 +240,7 @@ static void slot_refuse(struct clt_con *con, struct clt_slot *slot, int status)
 		clt_tx_finish(con, slot, status);
 }
 
-/* It does not come back before slot_posted(). */
+/* Must slot_posted() be called for @slot, which does not come back before? */
 static bool slot_waits_for_post(const struct clt_slot *slot)
 {
 	return atomic_load_explicit(&slot->state,
@@ -256,7 +258,7 @@ static struct ibv_send_wr **slot_chain(struct clt_slot *slot, struct ibv_send_wr
 	return &slot->entry.last->next;
 }
 
-/* Send lock held. */
+/* Post @list as a chain; slots that cannot be sent are refused.  Send lock held. */
 static void con_send(struct clt_con *con, struct clt_slot *list)
 {
 	struct ibv_send_wr *head = NULL, **tail = &head;
@@ -293,8 +295,8 @@ static void con_send(struct clt_con *con, struct clt_slot *list)
 		clt_wait_con_kick(con);
 }
 
-/* Both sides exchange, so who fails to get the lock is seen by who lets it go, and what was pushed
- * before is seen with it. */
+/* Lock and unlock both exchange.  So the unlocking thread sees all slots that other threads had
+ * pushed before failing to get the lock. */
 static bool send_trylock(struct clt_con *con)
 {
 	return atomic_exchange(&con->send_lock, 1) == 0;
@@ -328,8 +330,8 @@ void clt_tx_seal(struct clt_con *con)
 		sched_yield();	/* a post never blocks */
 	clt_wait_batch_begin(con->att->io->wait);
 	con->open = false;
-	/* ORDER: before anybody else can have the lock, who would still hold an invalidate while
-	 * the caller gives its window back. */
+	/* ORDER: before another thread can have the lock.  That thread would still hold an
+	 * invalidate while the caller gives the window back. */
 	con_send(con, slot_take_all(&con->sendq));
 	send_unlock(con);
 	clt_wait_batch_end(con->att->io->wait);
@@ -351,12 +353,12 @@ static void slot_fail_over(struct clt_slot *slot, struct clt_attempt *att)
 {
 	unsigned state = atomic_load_explicit(&slot->state, memory_order_relaxed);
 
-	/* Answered, and only its send completion, or invalidate, was flushed: that is an answer. */
+	/* If only the send completion, or the invalidate, was flushed, the answer counts. */
 	clt_tx_finish(slot_con(att, slot), slot,
 		      state & CLT_SLOT_ANSWER ? CLT_AGAIN : slot->status);
 }
 
-/* Earlier on its connection first; both have one. */
+/* By the order of sending on a connection. */
 static int sent_before(const void *a, const void *b)
 {
 	const struct clt_slot *x = *(struct clt_slot *const *)a, *y = *(struct clt_slot *const *)b;

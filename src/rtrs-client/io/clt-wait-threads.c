@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the sleeping: futexes of waiters, ppoll() of leaders, who leads, and the poller threads.
- * Threads of nbdkit; the service thread for threads_con_take() and its kin.  Only
- * threads_con_init() can fail.
+/* Owns the sleeping: futexes of waiters, ppoll() of leaders, the choice of the leader, and the
+ * poller threads.  Threads of nbdkit; threads_con_*() on the service thread, but for
+ * threads_con_kick() on any.  Only threads_con_init() can fail.
  *
- * The futex word of a waiter: counts in steps of WORD_COUNT (they wrap), and flags below.  The
- * thread that adds news clears the sleep flags in the same instruction, and so is the only thread
- * that wakes.
+ * The futex word of a waiter: counts in steps of WORD_COUNT, which wrap, and flags below.  The
+ * thread that adds news clears the sleep flags in the same instruction, and so no other thread
+ * wakes the waiter.
  *
- * Missed wake-ups: the sleeper sets its flag only while there is no news, and sleeps only while the
- * word is what it set.  A leader sets @asleep and then looks whether there is something to send or
- * the path failed; who queues or fails does that first and then looks at @asleep (all seq_cst). */
+ * Missed wake-ups: the sleeper sets the flag only while the word has no news, and sleeps only while
+ * the word does not change.  A leader sets @asleep first, and then looks for something to send or a
+ * failed path.  Other threads queue a slot or fail the path first, and then look at @asleep (all
+ * seq_cst). */
 #include <config.h>
 
 #include <errno.h>
@@ -24,7 +25,7 @@
 #include "clt-io.h"
 
 #define WORD_SLEEPS 0x1u		/* in futex_wait() */
-#define WORD_POLLS 0x2u			/* in ppoll(), which listens to kick_fd */
+#define WORD_POLLS 0x2u			/* in ppoll(), which kick_fd ends */
 #define WORD_LOOK 0x4u
 #define WORD_LEAD 0x8u			/* was given the poll role */
 #define WORD_END 0x10u
@@ -33,8 +34,9 @@
 #define POLL_BUDGET 64
 #define BATCH 64
 #define SPIN_INFLIGHT 2
-#define POLLER_MIN 3			/* followers, for the poller to get the role */
-#define POLLER_ROUNDS 16		/* with few waiters, for it to give it away */
+#define POLLER_MIN 3			/* the poller gets the role from so many followers on */
+#define POLLER_ROUNDS 16		/* the poller gives the role away after so many with few
+					 * waiters */
 
 static _Thread_local struct {
 	unsigned depth, n;
@@ -76,8 +78,8 @@ static void threads_batch_end(void)
 		batch_flush();
 }
 
-/* Add @count and @flags.  For counts nothing of @w is valid after the exchange but its address,
- * and a futex_wake() on an address that is something else by now wakes somebody for nothing. */
+/* Add @count and @flags.  After the exchange of a count only the address of @w is valid.  If the
+ * memory has another use by then, futex_wake() may wake some thread for nothing. */
 static void waiter_tell(struct clt_waiter *w, unsigned count, unsigned flags)
 {
 	void (*fn)(struct clt_waiter *w) = w->fn;
@@ -117,12 +119,12 @@ static void threads_settle(struct clt_waiter *w, unsigned n)
 	unsigned mask = UINT_MAX / WORD_COUNT;
 
 	w->settled = (w->settled + n) & mask;
-	/* The pusher is between its push and its count. */
+	/* The pusher is between the push and the count. */
 	while (((atomic_load(&w->word) / WORD_COUNT - w->settled) & mask) > mask / 2)
 		sched_yield();
 }
 
-/* Sleep until there is news or the poll role; false: there was some already. */
+/* Sleep until @w has news or the poll role.  False: @w had news or the role already. */
 static bool waiter_sleep(struct clt_waiter *w)
 {
 	unsigned word = atomic_load(&w->word);
@@ -200,8 +202,8 @@ static void con_sleep(struct clt_con *con, struct clt_waiter *w)
 		counter_add_shared(&con->wait.wakeups, 1);
 }
 
-/* Give the role to the first follower that still sleeps, or leave it free.  Lock held; returns
- * whom to wake. */
+/* Give the role to the poller if many follow, else to the first follower that still sleeps, else
+ * leave the role free.  Returns the waiter to wake, or NULL.  Lock held. */
 static struct clt_waiter *role_pass(struct clt_wait_con *wc)
 {
 	struct clt_waiter *w;
@@ -275,15 +277,15 @@ static void role_leave(struct clt_con *con)
 	} else {
 		wc->leader = NULL;	/* the service loop will ask */
 	}
-	/* ORDER: posted before the lock is let go.  The service loop may close the session, and
-	 * end, as soon as it can see that it has the role. */
+	/* ORDER: role_free() is called before the unlock.  From the unlock on the service loop can
+	 * see the role, and so may close the session, and end. */
 	if (svc)
 		con->att->ops->role_free(con);
 	pthread_mutex_unlock(&wc->lock);
 	threads_batch_end();
 }
 
-/* Sleep in ppoll() unless there is something to do. */
+/* Sleep in ppoll() unless @w has news or @con has something to do. */
 static void lead_sleep(struct clt_con *con, struct clt_waiter *w, short events)
 {
 	struct clt_wait_con *wc = &con->wait;
@@ -301,7 +303,7 @@ static void lead_sleep(struct clt_con *con, struct clt_waiter *w, short events)
 	} while (!atomic_compare_exchange_weak(&w->word, &word, word | WORD_POLLS));
 	atomic_store(&wc->awake, false);
 	atomic_store(&wc->asleep, 1);
-	/* RACE: who posted since fab_arm() found nobody asleep to kick. */
+	/* RACE: a thread that posted since fab_arm() found no sleeping leader to kick. */
 	if (!clt_tx_must_flush(con) && clt_attempt_is_up(con->att) && !clt_tx_must_poll(con)) {
 		poll(fds, 2, -1);
 		counter_add_shared(&wc->wakeups, 1);
@@ -312,9 +314,9 @@ static void lead_sleep(struct clt_con *con, struct clt_waiter *w, short events)
 		eventfd_read(wc->kick_fd, &n);
 }
 
-/* Are there requests in flight on this path, and no more than two? With more requests some thread
- * has a better use for the CPU than to look for answers. */
-static bool few_in_flight(const struct clt_con *con)
+/* Are requests in flight on this path, but at most SPIN_INFLIGHT? With more requests some thread
+ * has a better use for the CPU than busy-polling. */
+static bool path_few_in_flight(const struct clt_con *con)
 {
 	unsigned n = 0;
 
@@ -323,17 +325,17 @@ static bool few_in_flight(const struct clt_con *con)
 	return n && n <= SPIN_INFLIGHT;
 }
 
-/* Look for answers instead of a sleep and a wake-up.  True when there is something to do. */
-static bool busy_poll(struct clt_con *con, struct clt_waiter *w)
+/* Busy-poll instead of a sleep and a wake-up.  True if something is to be done. */
+static bool con_busy_poll(struct clt_con *con, struct clt_waiter *w)
 {
 	struct spin *spin = &con->wait.spin;
 	short events;
 	int n;
 
-	if (!few_in_flight(con) || !spin_begin(spin))
+	if (!path_few_in_flight(con) || !spin_begin(spin))
 		return false;
 	do {
-		/* A provider may not look for what it has not been armed for (fab_poll). */
+		/* Without fab_arm() a provider may not look for new completions (fab_poll()). */
 		if (fab_arm(con->fab, &events))
 			return true;
 		n = clt_rx_poll(con, POLL_BUDGET);
@@ -341,12 +343,12 @@ static bool busy_poll(struct clt_con *con, struct clt_waiter *w)
 			spin_end(spin);
 		if (n || clt_tx_must_flush(con) || has_news(w) || !clt_attempt_is_up(con->att))
 			return true;
-	} while (few_in_flight(con) && spin_more(spin));
+	} while (path_few_in_flight(con) && spin_more(spin));
 	return false;
 }
 
-/* The poller may go when nothing is in flight.
- * RACE: who sends counts it in con->inflight first and then looks at @polled (role_wait). */
+/* The poller may go when nothing is in flight.  RACE: a sender counts in con->inflight first, and
+ * then looks at @polled (role_wait()). */
 static bool poller_leave(struct clt_con *con)
 {
 	struct clt_wait_con *wc = &con->wait;
@@ -358,7 +360,7 @@ static bool poller_leave(struct clt_con *con)
 	return false;
 }
 
-/* Poll for all while there are many.  Thread of the poller. */
+/* Poll for all while many requests wait.  Thread of the poller. */
 static void poll_for_many(struct clt_con *con)
 {
 	struct clt_wait_con *wc = &con->wait;
@@ -377,7 +379,7 @@ static void poll_for_many(struct clt_con *con)
 		if (n > 0)
 			few = n < POLLER_MIN && atomic_load(&con->inflight) < POLLER_MIN ?
 				few + 1 : 0;
-		else if (n == 0 && !busy_poll(con, &wc->poller) &&
+		else if (n == 0 && !con_busy_poll(con, &wc->poller) &&
 			 fab_arm(con->fab, &events) == 0)
 			lead_sleep(con, &wc->poller, events);
 		if (few >= POLLER_ROUNDS && poller_leave(con))
@@ -403,7 +405,7 @@ static void *poller_main(void *arg)
 }
 
 /* Poll for all until @w has news or the path is lost. */
-static void lead(struct clt_con *con, struct clt_waiter *w)
+static void waiter_lead(struct clt_con *con, struct clt_waiter *w)
 {
 	short events;
 
@@ -416,13 +418,13 @@ static void lead(struct clt_con *con, struct clt_waiter *w)
 			spin_end(&con->wait.spin);
 		if (clt_tx_must_flush(con))
 			clt_tx_flush(con);
-		if (n == 0 && !busy_poll(con, w) && fab_arm(con->fab, &events) == 0)
+		if (n == 0 && !con_busy_poll(con, w) && fab_arm(con->fab, &events) == 0)
 			lead_sleep(con, w, events);
 	}
 	role_leave(con);
 }
 
-/* True when @w leads @con now.  False: there may be news, look. */
+/* Wait for the poll role.  True: @w leads @con now.  False: @w may have news. */
 static bool role_wait(struct clt_con *con, struct clt_waiter *w)
 {
 	struct clt_wait_con *wc = &con->wait;
@@ -455,7 +457,7 @@ static void threads_more(struct clt_waiter *w, struct clt_con *con)
 	if (!con || con->cid == 0)
 		waiter_sleep(w);
 	else if (role_wait(con, w))
-		lead(con, w);
+		waiter_lead(con, w);
 	if (atomic_load_explicit(&w->word, memory_order_relaxed) & WORD_LOOK)
 		atomic_fetch_and(&w->word, ~WORD_LOOK);
 }

@@ -1,30 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where requests wait.  How they do is the caller's choice, a set of ops given when the client is
- * created (clt_sess_conf.wait):
+/* Where requests wait.  The way to wait is the caller's choice, a set of ops given when the client
+ * is created (clt_sess_conf.wait):
  *   clt_wait_threads	(clt-wait-threads.c) the calling threads sleep; no other file blocks
- *   clt_loop_wait	(loop/clt-loop.c) all IO runs on the service loop; no thread waits for it
- * The simulation has its own: there is one thread, so notes are remembered, roles are always free,
- * and its loop calls clt_op_step() and clt_rx_poll() itself.
+ *   clt_loop_wait	(loop/clt-loop.c) all IO runs on the service loop; no thread waits
+ * The simulation has another set: with a single thread notes are remembered, roles are always free,
+ * and the loop of the simulation calls clt_op_step() and clt_rx_poll() itself.
  *
- * WAITER.  One per struct clt_op.  The owner of the operation (a thread of nbdkit) steps it and
- * sleeps between steps; others tell it that a step is worth while:
- *   clt_wait_count()	"one finished slot was pushed to you".  Counted: the pusher touches the
- *			operation last here, so the owner may free it only after as many counts as
- *			slots it took (clt_wait_settle).
+ * WAITER.  Each struct clt_op has a waiter.  The owner of the operation (a thread of nbdkit) steps
+ * the operation and sleeps between steps.  Others tell the waiter that a step is worth while:
+ *   clt_wait_count()	"a finished slot was pushed to you".  Here the pusher touches the
+ *			operation for the last time, so clt_wait_settle() awaits as many counts as
+ *			the owner took slots, before the owner frees the operation.
  *   clt_wait_look()	"look again" (permit granted, path up).  The caller holds a lock that the
- *			owner takes before it frees the operation.
- * A waiter with @fn has no thread: @fn is called instead, and must only schedule a step; it
- * and the pushes to it must then be on one thread (service loop, simulation).
+ *			owner takes before freeing the operation.
+ * A waiter with @fn has no thread: @fn is called instead, and must only schedule a step.  @fn and
+ * the pushes to the waiter must then be on the same thread (service loop, simulation).
  *
- * POLL ROLE.  One per IO connection: who may call clt_rx_poll() on it.  The first waiter with
- * something in flight takes it (leader), polls for all, sleeps in ppoll() on the descriptor, and
- * when it has its own answer hands the role to exactly one waiter that still sleeps (follower).
- * When many follow, handing over at each answer costs more than it saves: a thread of the
- * connection, the poller, takes the role until few are left.  While it is awake requests are only
- * queued, and it sends them together; its followers sleep without a lock.  4k at QD32: 5 context
- * switches per request became 2.5, and the CPU time of both ends went from 26 to 17 us.
- * With no waiter the role is free, or with a sleeping poller; the service loop learns of hang-ups
- * only.  After a failure it takes the role for good and drains.  Connection 0 belongs to it. */
+ * POLL ROLE.  Each IO connection has a poll role: the right to call clt_rx_poll() on the
+ * connection.  The first waiter with something in flight takes the role (leader), polls for all,
+ * and sleeps in ppoll() on the descriptor.  A leader that has its own answer hands the role to
+ * exactly one waiter that still sleeps (follower).  When many follow, a hand-over at each answer
+ * costs more than it saves.  Then a thread of the connection, the poller, takes the role until few
+ * are left.  While the poller is awake, requests are only queued, and the poller sends the whole
+ * queue together; followers of the poller sleep without a lock.  4k at QD32: 5 context switches per
+ * request became 2.5, and the CPU time of both ends went from 26 to 17 us.  With no waiter the role
+ * is free, or a sleeping poller has the role; the service loop learns of hang-ups only.  After a
+ * failure the service loop takes the role for good and drains.  Connection 0 belongs to the service
+ * loop. */
 #ifndef CLT_WAIT_H
 #define CLT_WAIT_H
 
@@ -39,8 +41,8 @@
 struct clt_con;
 struct clt_waiter;
 
-/* A session has one such table, which is constant.  The functions below and in clt-io.h, which have
- * the contracts, call its functions. */
+/* A way to wait.  A session has a single table, which is constant.  The functions below and in
+ * clt-io.h call the functions of the table, and have the contracts. */
 struct clt_wait_ops {
 	void (*count)(struct clt_waiter *w);
 	void (*look)(struct clt_waiter *w);
@@ -63,16 +65,17 @@ extern const struct clt_wait_ops clt_wait_threads;
 
 struct clt_waiter {
 	const struct clt_wait_ops *ops;
-	atomic_uint word;		/* the futex: see clt-wait-threads.c */
+	atomic_uint word;		/* the futex (clt-wait-threads.c); counts and flags
+					 * (clt-loop.c) */
 	unsigned settled;		/* owner: counts that were matched with slots */
-	atomic_int kick_fd;		/* leader: wakes it in ppoll() */
+	atomic_int kick_fd;		/* wakes the leader in ppoll() */
 	void (*fn)(struct clt_waiter *w);
 	struct list link;		/* wait_con.followers */
 };
 
-/* Whose the poll role is. */
+/* The holder of the poll role. */
 enum clt_role {
-	CLT_ROLE_WAITERS,		/* the leader's; free, when there is none */
+	CLT_ROLE_WAITERS,		/* the leader's; free without a leader */
 	CLT_ROLE_WANTED,		/* the leader's, and the service loop's next */
 	CLT_ROLE_SERVICE,		/* the service loop's */
 };
@@ -86,18 +89,20 @@ struct clt_wait_con {
 	struct clt_waiter poller;	/* a follower by trade */
 	pthread_t thread;
 	atomic_bool polled;		/* the poller has the role until nothing is in flight */
-	atomic_bool awake;		/* it will send what is queued before it sleeps */
+	atomic_bool awake;		/* the poller will send all queued requests before
+					 * sleeping */
 	atomic_int asleep;		/* the leader is in, or about to enter, ppoll() */
-	int kick_fd;			/* wakes it there */
-	struct spin spin;		/* poll role: before it sleeps */
+	int kick_fd;			/* wakes the leader in ppoll() */
+	struct spin spin;		/* poll role: how long to busy-poll before sleeping */
 	struct counter handovers;	/* lock: of the role, from one thread to another */
 	struct counter wakeups;		/* of threads that slept here, each for an answer or for the
 					 * role */
-	void *impl;			/* of an implementation without these threads */
+	void *impl;			/* of another implementation (clt-loop.c) */
 };
 
 /* ---- waiters ---- */
 
+/* Initialize @w without news.  @fn NULL: the owner is a thread.  Owner. */
 static inline void clt_wait_init(struct clt_waiter *w, const struct clt_wait_ops *ops,
 				 void (*fn)(struct clt_waiter *w))
 {
@@ -109,26 +114,28 @@ static inline void clt_wait_init(struct clt_waiter *w, const struct clt_wait_ops
 	list_init(&w->link);
 }
 
-/* Any thread; see above. */
+/* Count a finished slot of the operation.  Any thread; the operation is not valid afterwards. */
 static inline void clt_wait_count(struct clt_waiter *w)
 {
 	w->ops->count(w);
 }
 
+/* Tell the owner to look again.  Any thread, under a lock as described above. */
 static inline void clt_wait_look(struct clt_waiter *w)
 {
 	w->ops->look(w);
 }
 
-/* Owner: @n more slots were taken from the operation; return when their counts have come. */
+/* The owner took @n more slots from the operation: return when the counts of all of these have
+ * come.  Owner. */
 static inline void clt_wait_settle(struct clt_waiter *w, unsigned n)
 {
 	w->ops->settle(w, n);
 }
 
-/* Block until @w was told something that its owner has not seen; poll @con, on which it has
- * something in flight (NULL: on none), or follow who does.  May return without news.  Thread of
- * nbdkit. */
+/* Block until @w has news for the owner.  Meanwhile poll @con, on which the operation has something
+ * in flight (NULL: on none), or follow the leader of @con.  May return without news.  Owner, a
+ * thread of nbdkit. */
 static inline void clt_wait_more(struct clt_waiter *w, struct clt_con *con)
 {
 	w->ops->more(w, con);
@@ -140,25 +147,27 @@ static inline void clt_wait_event(struct clt_waiter *w)
 	w->ops->event(w);
 }
 
-/* A number that spreads callers over connections and is the same each time for one thread. */
+/* A number to spread callers over connections.  Waiting threads get the same number each time. */
 static inline unsigned clt_wait_hint(const struct clt_wait_ops *ops)
 {
 	return ops->hint();
 }
 
-/* Between these wake-ups are collected; end sends them.  For dispatching and failing many: a
- * thread is woken after the locks and handlers are left.  Nestable. */
+/* From here on collect wake-ups, until clt_wait_batch_end().  For the dispatch or failure of many
+ * requests: threads are woken after the locks and handlers are left.  Nestable. */
 static inline void clt_wait_batch_begin(const struct clt_wait_ops *ops)
 {
 	ops->batch_begin();
 }
 
+/* Send the wake-ups that were collected. */
 static inline void clt_wait_batch_end(const struct clt_wait_ops *ops)
 {
 	ops->batch_end();
 }
 
-/* The thread that polls @wc's connection is awake and will call clt_tx_flush() before it sleeps. */
+/* Is the polling thread of @wc's connection awake? Then that thread calls clt_tx_flush() before
+ * sleeping. */
 static inline bool clt_wait_con_awake(struct clt_wait_con *wc)
 {
 	return atomic_load(&wc->awake);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How requests wait (clt-wait.h) in a program whose IO all runs on the loop of its session:
- * the loop is the leader of every connection for ever, and so there is nobody to wake for an
- * answer.
+/* How requests wait (clt-wait.h) in a program with all IO on the loop of the session.  The loop is
+ * the leader of every connection for ever, and so no thread has to be woken for an answer.
  *
- * A pass dispatches its completions at once.  Requests that are sent because of these are queued,
- * and go out together right before the thread would sleep.  Operations have a function that
- * schedules a step (clt_op_start), never a thread; other threads wait for events of the session
- * alone.  Loop's thread, but for clt_loop_event(). */
+ * A pass of the loop dispatches all completions at once.  Requests sent because of these
+ * completions are queued, and go out together right before the thread would sleep.  Operations have
+ * a function to schedule a step (clt_op_start()), never a thread; other threads wait for events of
+ * the session alone.  Loop's thread, but for clt_loop_event(). */
 #include <config.h>
 
 #include <errno.h>
@@ -20,7 +19,7 @@
 #define POLL_BUDGET 64
 #define SPIN_INFLIGHT 2
 
-/* The leader of one connection. */
+/* The leader of a connection. */
 struct leader {
 	struct clt_con *con;
 	struct loop_watch watch;
@@ -32,7 +31,7 @@ struct leader {
 static pthread_mutex_t event_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t event_told = PTHREAD_COND_INITIALIZER;
 
-/* Nothing of a waiter with a thread is valid after it was told. */
+/* Add @count and @flags, and wake.  Nothing of a waiter with a thread is valid afterwards. */
 static void waiter_tell(struct clt_waiter *w, unsigned count, unsigned flags)
 {
 	if (w->fn) {
@@ -55,7 +54,7 @@ static void clt_loop_look(struct clt_waiter *w)
 	waiter_tell(w, 0, WORD_LOOK);
 }
 
-/* On one thread a count has come when its slot has. */
+/* All runs on one thread: when a slot has come, the count has, too. */
 static void clt_loop_settle(struct clt_waiter *w, unsigned n)
 {
 	w->settled += n;
@@ -111,8 +110,8 @@ static void leader_rest(struct leader *l)
 	atomic_store(&l->con->wait.awake, false);
 }
 
-/* Dispatch what there is.  Negative: the connection has failed, and the service side will take the
- * role. */
+/* Dispatch completions; returns how many.  Negative: the connection has failed, and the service
+ * side will take the role. */
 static int leader_poll(struct leader *l)
 {
 	int n = clt_rx_poll(l->con, POLL_BUDGET);
@@ -142,7 +141,7 @@ static bool few_in_flight(const struct clt_con *con)
 	return n && n <= SPIN_INFLIGHT;
 }
 
-/* Look for answers instead of a sleep.  What was found, or 0. */
+/* Busy-poll instead of a sleep.  Returns the result of leader_poll(), or 0. */
 static int leader_spin(struct leader *l)
 {
 	struct clt_con *con = l->con;
@@ -152,14 +151,14 @@ static int leader_spin(struct leader *l)
 	if (!few_in_flight(con) || !spin_begin(&con->wait.spin))
 		return 0;
 	do {
-		fab_arm(con->fab, &events);	/* a provider may not look for what it has not been
-						 * armed for */
+		fab_arm(con->fab, &events);	/* without this a provider may not look for new
+						 * completions */
 		n = leader_poll(l);
 	} while (n == 0 && spin_more(&con->wait.spin));
 	return n;
 }
 
-/* Nothing else is left to do: send, and sleep if there is no answer. */
+/* Nothing else is left to do: send, and sleep unless answers have come. */
 static void leader_settle(struct loop_task *task)
 {
 	struct leader *l = container_of(task, struct leader, settle);

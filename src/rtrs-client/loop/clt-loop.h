@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* IO on the caller's own loop: dev_io_start() with a function that schedules a step, and
- * clt_op_step() on the thread of the loop that the session was created on.  No thread waits for an
- * answer. */
+/* IO on the loop of the session: dev_io_start() with a function to schedule a step, and
+ * clt_op_step() on the loop's thread.  No thread waits for an answer. */
 #ifndef CLT_LOOP_H
 #define CLT_LOOP_H
 

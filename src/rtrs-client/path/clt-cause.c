@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing; works on what its user has. */
+/* Owns nothing; works on the struct of the caller. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the life of a connection: made, established, emptied when it or its path has failed,
- * destroyed; and how the service loop sees that the peer hung up on an idle one.
+/* Owns the life of a connection: made, established, drained after a failure of the connection or
+ * the path, destroyed.  Also lets the service loop see a hang-up of the peer on an idle connection.
  *
- * Service thread.  A connection has drained when the service loop has its poll role and fab_poll()
- * says so. */
+ * Service thread.  A connection has drained when fab_poll() says so while the service loop has the
+ * poll role. */
 #define FSM_PREFIX CLT_CON_
 
 #include <config.h>
@@ -20,8 +20,8 @@ static void con_event(struct clt_con *con, enum clt_con_event event)
 
 /* ---- actions ---- */
 
-/* A thread that polls sees the end of the connection by itself, unless the end stands behind an
- * answer with which a leader left.  So the service loop looks, too, when it gets the role. */
+/* A polling thread sees the end of the connection by itself, unless a leader left with the answer
+ * in front of the end.  So the service loop looks, too, after getting the role. */
 static void con_ask(void *object)
 {
 	struct clt_con *con = object;
@@ -60,7 +60,6 @@ static void con_destroy(void *object)
 }
 
 /* ---- the table ---- */
-
 
 static const struct fsm_row rows[] = {
 	ROW(IN(NONE), MAKE, MADE, NULL),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connection 0 of a path: polled by the service loop, and the heartbeats on it.
+/* Connection 0 of a path, which the service loop polls, and the heartbeats on this connection.
  *
  * Service thread, except clt_con0_service().  The connection fails when a heartbeat cannot be sent
  * or the server gives no sign of life. */
@@ -87,12 +87,12 @@ unsigned clt_con0_ask(struct clt_path *path)
 
 void clt_con0_lose_patience(struct clt_path *path)
 {
-	/* RACE: whoever receives something sets it to 0, and the next tick tells. */
+	/* RACE: a thread that receives something sets @missed to 0, and the next tick notices. */
 	unsigned missed = atomic_load(&path->att.hb.missed);
 
 	if (clt_path_state(path) == CLT_PATH_SILENT && missed > 1)
 		clt_tx_fail(&path->att.cons[0], -ETIMEDOUT,
-			    "no sign of life for %g s, and nobody waits any longer",
+			    "no sign of life for %g s, and no request waits any longer",
 			    path->att.hb.interval_ms * (missed - 1) / 1e3);
 }
 

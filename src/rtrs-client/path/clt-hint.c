@@ -15,7 +15,7 @@ static const char *hint_unix(int err)
 	case -ECONNREFUSED:
 		return " (is rtrs-server running? no process listens at this socket)";
 	case -ENOTSOCK:
-		return " (what is there is no socket)";
+		return " (this path is not a socket)";
 	case -EACCES:
 		return " (this process needs the right to write to the socket)";
 	default:

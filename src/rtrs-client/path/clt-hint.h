@@ -6,13 +6,13 @@
 
 #include "fabric.h"
 
-/* No connection to @dst, because of @err.  A static string, " (...)", or "" where the error says
- * all. */
+/* The hint for no connection to @dst, because of @err: a static string, " (...)", or "" where the
+ * error says all. */
 const char *clt_hint_unreachable(const struct fab_addr *dst, int err);
-/* No way from @src, which may be none, because of @err.  As above. */
+/* The hint for no way from @src, which may be none, because of @err.  As above. */
 const char *clt_hint_source(const struct fab_addr *src, int err);
-/* The server at @dst was reached and has refused connection @cid with @err: RTRS has a number for
- * the reason and no text.  As above. */
+/* The hint for connection @cid, which the server at @dst has refused with @err: RTRS has a number
+ * for the reason and no text.  As above. */
 const char *clt_hint_refused(const struct fab_addr *dst, unsigned cid, int err);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the life of a path: the table of its states, and what its rows do.
+/* Owns the life of a path: the table of states, and the actions of the rows.
  *
- * Service thread, except failures, which any thread notes: clt_path_life_fail() keeps the cause and
- * posts a message, so that nothing is torn down inside a handler.  A path ends its attempt in one
+ * Service thread, except failures, which any thread notes.  clt_path_life_fail() keeps the cause
+ * and posts a message, so that nothing is torn down inside a handler.  All attempts end in the same
  * way: failed or closed, disconnected, polled until each established connection has drained,
- * released; then it backs off or is closed. */
+ * released.  Then the path backs off or is closed. */
 #define FSM_PREFIX CLT_PATH_
 
 #include <config.h>
@@ -56,14 +56,14 @@ void clt_path_life_fail(struct clt_path *path, int err, const char *cause)
 	loop_post(path->loop, &path->fail_msg);
 }
 
-/* The path was up long enough to count as a path that works. */
+/* Was the path up long enough to count as a working path? */
 static bool path_was_steady(const struct clt_path *path)
 {
 	return path->up_since_ms && clock_now_ms() - path->up_since_ms >= CLT_STEADY_MS;
 }
 
-/* Each loss is told; a server that stays away, or is lost again at once, as clt_cause_tell()
- * does. */
+/* Warn of a failure; returns whether the log has the warning.  Each loss of a steady path is told.
+ * For a server that stays away, or is lost again at once, the rules of clt_cause_tell() hold. */
 static bool path_tell(struct clt_path *path, bool was_up, const char *cause)
 {
 	if (path->conf.once || !clt_cause_tell(&path->cause, cause, path_was_steady(path)))
@@ -82,7 +82,7 @@ static void path_fail_msg(struct loop_msg *msg)
 	char cause[CLT_WHY];
 	int err = clt_cause_get(&path->cause, cause);
 
-	if (clt_path_state(path) == CLT_PATH_FAILING) {	/* else it is closed meanwhile */
+	if (clt_path_state(path) == CLT_PATH_FAILING) {	/* else the path was closed meanwhile */
 		if (was_up || !path->lost_ms)
 			path->lost_ms = clock_now_ms();
 		path->fails++;
@@ -93,11 +93,11 @@ static void path_fail_msg(struct loop_msg *msg)
 			path->ops->failed(path, err, cause);
 	}
 	clt_path_life_event(path, CLT_PATH_EV_LOST);
-	/* User messages that were meant for this epoch end now. */
+	/* User messages of this epoch end now. */
 	clt_slot_wake(path->att.io);
 }
 
-/* ---- what the connections tell ---- */
+/* ---- calls from the connections ---- */
 
 static void con_failed(struct clt_con *con, int err, const char *cause)
 {
@@ -126,7 +126,7 @@ static void path_con_event(struct clt_path *path, const struct fab_event *ev)
 	if (!con || con->att != &path->att)
 		return;
 	if (!clt_path_runs(path)) {
-		/* Too late; but it is open and must drain like the others. */
+		/* Too late; but @con is open, and must drain like the other connections. */
 		if (ev->type == FAB_EVENT_ESTABLISHED) {
 			clt_con_established(con);
 			fab_disconnect(con->fab);
@@ -157,7 +157,7 @@ static bool path_cm_ready(struct loop_watch *watch)
 	return false;
 }
 
-/* After con_role_free(), too. */
+/* Drain the connections at the end of an attempt.  After con_role_free(), too. */
 static void path_drain_msg(struct loop_msg *msg)
 {
 	struct clt_path *path = container_of(msg, struct clt_path, drain_msg);
@@ -176,7 +176,7 @@ static void path_drain_msg(struct loop_msg *msg)
 
 /* ---- actions ---- */
 
-/* 0, or -errno with @why. */
+/* Make the connection manager, unless @path has kept a manager.  0, or -errno with @why. */
 static int make_cm(struct clt_path *path, char why[CLT_WHY])
 {
 	const struct fab_cm_conf conf = { .provider = path->conf.dst.provider,
@@ -269,7 +269,7 @@ static void path_tell_silence(void *object)
 	path->ops->silence(path);
 }
 
-/* A device that is gone, or broken, wakes nobody. */
+/* A device that is gone, or broken, wakes no thread. */
 static void drain_again_later(struct clt_path *path)
 {
 	loop_timer_set(path->loop, &path->retry_timer, clock_now_ms() + DRAIN_AGAIN_MS);
@@ -297,7 +297,7 @@ static void path_release(struct clt_path *path)
 }
 
 /* The first try after a steady path follows at once; then 100 ms .. 5 s, a quarter more or less, so
- * that clients of one server do not come back in step. */
+ * that the clients of a server do not come back in step. */
 static void path_back_off(void *object)
 {
 	struct clt_path *path = object;
@@ -410,7 +410,7 @@ static void path_hb_timer(struct loop_timer *timer)
 	loop_timer_set(path->loop, timer, path->att.hb.next_ms);
 }
 
-/* To begin again, or, while it is draining, to look again. */
+/* Begin the next attempt, or, while the path is draining, look again. */
 static void path_retry_timer(struct loop_timer *timer)
 {
 	struct clt_path *path = container_of(timer, struct clt_path, retry_timer);

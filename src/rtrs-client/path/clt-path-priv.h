@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Between clt-path.c (what a path is made of), clt-path-life.c (its life), and what the life is
- * made of: clt-setup.c (how connections are made), clt-con.c (the life of one) and clt-con0.c
- * (connection 0), which call neither.  Service thread. */
+/* Between the files of a path: clt-path.c (the objects of a path), clt-path-life.c (the life of a
+ * path), clt-setup.c (how connections are made), clt-con.c (the life of a connection) and
+ * clt-con0.c (connection 0).  The last three do not call the first two.  Service thread. */
 #ifndef CLT_PATH_PRIV_H
 #define CLT_PATH_PRIV_H
 
@@ -27,7 +27,8 @@ static inline bool clt_path_runs(struct clt_path *path)
 	return 1u << clt_path_state(path) & CLT_PATH_RUNS;
 }
 
-/* Watch @fd, or change the events of a watch that stands.  If watching fails, the path fails. */
+/* Watch @fd, or change the events of @watch, if @watch stands already.  If watching fails, the path
+ * fails. */
 static inline void clt_path_watch(struct clt_path *path, struct loop_watch *watch, int fd,
 				  short events, bool (*ready)(struct loop_watch *watch))
 {
@@ -47,11 +48,11 @@ static inline void clt_path_watch(struct clt_path *path, struct loop_watch *watc
 
 /* ---- clt-path-life.c ---- */
 
-/* Messages, timers, and what connections tell. */
+/* Initialize the messages, the timers, and the calls from connections. */
 void clt_path_life_init(struct clt_path *path);
-/* Take the row of @event. */
+/* Take the row of @event in the table of states. */
 void clt_path_life_event(struct clt_path *path, enum clt_path_event event);
-/* FAIL, with its cause; the first one of an attempt counts.  Any thread. */
+/* Fail the path because of @cause; the first failure of an attempt counts.  Any thread. */
 void clt_path_life_fail(struct clt_path *path, int err, const char *cause);
 
 /* ---- clt-setup.c: 0, or -errno with @why ---- */
@@ -70,19 +71,20 @@ void clt_setup_release(struct clt_path *path);
 
 /* ---- clt-con0.c ---- */
 
+/* Initialize the message and the heartbeats of connection 0. */
 void clt_con0_init(struct clt_path *path);
 /* Poll and arm connection 0 soon.  Any thread. */
 void clt_con0_service(struct clt_path *path);
 /* Begin to send heartbeats. */
 void clt_con0_up(struct clt_path *path);
-/* At each tick: send a heartbeat, or return that the last heartbeat has no answer yet, or fail
- * @path. */
+/* At each tick: send a heartbeat, fail @path, or do nothing while the last heartbeat has no answer
+ * yet.  Returns which. */
 enum rtrs_hb_action clt_con0_tick(struct clt_path *path);
-/* A heartbeat or the answer to one has come on @con. */
+/* A heartbeat, or the answer to a heartbeat, has come on @con. */
 void clt_con0_heartbeat(struct clt_con *con, unsigned type);
-/* Send a heartbeat now.  Returns what rtrs_hb_acked() takes. */
+/* Send a heartbeat now.  Returns the number of the heartbeat, for rtrs_hb_acked(). */
 unsigned clt_con0_ask(struct clt_path *path);
-/* No request waits for @path any longer: fail @path if it is SILENT. */
+/* No request waits for @path any longer: fail @path if @path is SILENT. */
 void clt_con0_lose_patience(struct clt_path *path);
 
 /* ---- clt-con.c ---- */
@@ -97,18 +99,19 @@ static inline bool clt_con_is_open(struct clt_con *con)
 
 /* Create the connection of the fabric. 0 or -errno. */
 int clt_con_make(struct clt_con *con, struct fab_cm *cm);
-/* The connection manager says that @con is established. */
+/* @con is established, by the event of the connection manager. */
 void clt_con_established(struct clt_con *con);
-/* Fail the path when the peer of @con, an IO connection that is up, hangs up while no thread
+/* Fail the path if the peer of @con, an IO connection in service, hangs up while no thread
  * polls. */
 void clt_con_watch_hangup(struct clt_con *con);
-/* The poll role of @con may have become free: look, if it was awaited for that. */
+/* The poll role of @con may have become free: look at @con, if @con is LEFT and waits for the
+ * role. */
 void clt_con_role_free(struct clt_con *con);
-/* Disconnect; then path->drain_msg is posted whenever clt_con_drain() is worth while. */
+/* Disconnect @con; then path->drain_msg is posted whenever clt_con_drain() is worth while. */
 void clt_con_shut(struct clt_con *con);
-/* True when nothing is in flight any more. */
+/* Poll @con as far as possible.  True when nothing is in flight any more. */
 bool clt_con_drain(struct clt_con *con);
-/* Destroy the connection of the fabric, if there is one.  @con is drained and sealed. */
+/* Destroy the connection of the fabric, if @con has any.  @con is drained and sealed. */
 void clt_con_release(struct clt_con *con);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns what a path is made of, from clt_path_init() to clt_path_fini(), and hands what others say
- * to its life (clt-path-life.c).  Service thread but for clt_path_fail(). */
+/* Owns the objects of a path, from clt_path_init() to clt_path_fini().  Hands the calls of others
+ * to the life of the path (clt-path-life.c).  Service thread but for clt_path_fail(). */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 /* ---- start and end ---- */
 
-/* A source port is told if it was asked for. */
+/* Write the name of @path, with a source port only if the configuration has a port. */
 static void path_name_it(struct clt_path *path)
 {
 	const struct fab_addr *src = &path->conf.src;
@@ -26,7 +26,7 @@ static void path_name_it(struct clt_path *path)
 		fab_addr_format_host(src, s, sizeof(s));
 	snprintf(path->name, sizeof(path->name), CLT_PATH_PREFIX "%s%s%s", s, *s ? "@" : "",
 		 fab_addr_format(&path->conf.dst, d, sizeof(d)));
-	/* Masked like all texts that people see, so that the name is the same in all of them. */
+	/* Masked like all texts for people, so that the name is the same in all these texts. */
 	mask_control(path->name);
 	random_bytes(path->uuid, sizeof(path->uuid));
 }
@@ -75,7 +75,7 @@ err_cause:
 	return r;
 }
 
-/* Free the objects that were kept for the next attempt. */
+/* Free the objects kept for the next attempt. */
 static void path_forget(struct clt_path *path)
 {
 	clt_mem_detach(&path->att);
@@ -109,7 +109,7 @@ void clt_path_fini(struct clt_path *path)
 	clt_cause_fini(&path->cause);
 }
 
-/* ---- what its owner and others say ---- */
+/* ---- calls of the owner and of others ---- */
 
 void clt_path_fail(struct clt_path *path, int err, const char *cause)
 {
@@ -143,8 +143,8 @@ void clt_path_opened(struct clt_path *path)
 {
 	if (clt_path_state(path) != CLT_PATH_OPENING)
 		return;
-	/* RACE: before requests can see that it is up.  A failure in between wins: then OPENED
-	 * comes too late. */
+	/* RACE: unsealed before requests can see the path UP.  A failure in between wins: then
+	 * OPENED comes too late. */
 	for (unsigned i = 1; i < path->att.ncons; i++) {
 		struct clt_con *con = &path->att.cons[i];
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A path: connections between one pair of addresses, and its life (clt-fsm.h).
+/* A path: the connections between a pair of addresses, and their life (clt-fsm.h).
  *
- * Owned by the service thread.  Other threads see @att, which is what requests use (clt-io.h), and
+ * Owned by the service thread.  Other threads see @att, the part for requests (clt-io.h), and
  * clt_path_fail().  The struct lives as long as the session; connections of the fabric come and go
  * with each attempt. */
 #ifndef CLT_PATH_H
@@ -17,7 +17,7 @@ struct clt_path;
 #define CLT_PATH_PREFIX "path "
 #define CLT_PATH_PREFIX_LEN (sizeof(CLT_PATH_PREFIX) - 1)
 
-#define CLT_STEADY_MS RTRS_HB_INTERVAL_MS /* lost sooner than that: it was no real come-back */
+#define CLT_STEADY_MS RTRS_HB_INTERVAL_MS /* a path lost sooner was not really back */
 
 /* The configuration of a path, the same for all attempts.  All pointers outlive the path. */
 struct clt_path_conf {
@@ -31,8 +31,8 @@ struct clt_path_conf {
 	unsigned setup_ms;		/* for an attempt */
 	enum clt_registration registration;
 	struct frwr_lessons *lessons;
-	struct fab_users servers;	/* who may listen at dst, if that is a unix socket */
-	bool once;			/* failures are not told in the log */
+	struct fab_users servers;	/* users who may listen at dst, a unix socket */
+	bool once;			/* do not log failures */
 };
 
 /* Calls to the owner of a path, on the service thread. */
@@ -42,16 +42,18 @@ struct clt_path_ops {
 	int (*geometry)(struct clt_path *path, char *why, size_t len);
 	/* OPENING: the control slot may be used; clt_path_opened() is awaited. */
 	void (*opening)(struct clt_path *path);
+	/* The path is UP, after OPENING. */
 	void (*up)(struct clt_path *path);
 	/* The path was lost, or an attempt failed. */
 	void (*down)(struct clt_path *path);
-	/* The attempt failed before it was up; follows down(). */
+	/* The attempt failed before the path was up; follows down(). */
 	void (*failed)(struct clt_path *path, int err, const char *cause);
 	/* The path is SILENT, or UP again. */
 	void (*silence)(struct clt_path *path);
 	/* A heartbeat was answered. */
 	void (*alive)(struct clt_path *path);
-	/* An attempt has ended without a trace, and the path waits for the next attempt. */
+	/* An attempt has ended, and no object of the attempt is left; the path waits for the next
+	 * attempt. */
 	void (*ended)(struct clt_path *path);
 	/* CLOSED: nothing runs any more. */
 	void (*closed)(struct clt_path *path);
@@ -62,45 +64,45 @@ struct clt_path {
 	struct clt_path_conf conf;
 	const struct clt_path_ops *ops;
 	struct loop *loop;
-	/* "path [SRC@]DST", for the log: of its configuration, so that it is the same in every
-	 * attempt and while there is none. */
+	/* "path [SRC@]DST", for the log: from the configuration, so that the name is the same in
+	 * and between all attempts. */
 	char name[CLT_PATH_PREFIX_LEN + (size_t)2 * FAB_ADDR_STRLEN];
 	uint8_t uuid[RTRS_UUID_LEN];
 
-	unsigned attempts;		/* recon_cnt is its low half */
+	unsigned attempts;		/* recon_cnt is the low half */
 
 	/* of this attempt */
 	uint32_t max_qp_wr;		/* of the device */
-	uint32_t window_send_wr;	/* send queue that windows need, or 0 */
+	uint32_t window_send_wr;	/* length of the send queue for windows, or 0 */
 	struct rtrs_msg_info_rsp *info_rsp;
-	struct ibv_mr *info_mr;		/* of @info_rsp and the INFO_REQ behind it */
+	struct ibv_mr *info_mr;		/* of @info_rsp and the INFO_REQ behind @info_rsp */
 	struct fab_cqe info_send_cqe, info_recv_cqe, hb_cqe;
 	void (*info_done)(struct clt_path *path, int err, const char *why);
 	unsigned next_cid;
 
 	/* kept from the first attempt on */
 	struct fab_cm *cm;
-	char mode_why[256];		/* of att.mode */
+	char mode_why[256];		/* the reason of att.mode */
 
-	bool impatient;			/* nobody waits for a path that is silent */
+	bool impatient;			/* fail instead of waiting while the path is silent */
 	struct loop_watch cm_watch;
 	struct loop_timer setup_timer, hb_timer, retry_timer;
 	struct loop_msg fail_msg, drain_msg, service_msg;
-	unsigned tries;			/* since it was up for a while */
-	unsigned fails;			/* attempts that ended, one after another: one that was up
-					 * begins anew */
+	unsigned tries;			/* attempts since the path was steady (CLT_STEADY_MS) */
+	unsigned fails;			/* attempts that ended since the path last came up */
 	uint64_t up_since_ms;		/* 0: not in this attempt */
-	uint64_t lost_ms;		/* when it was; 0: never */
-	bool removed;			/* the session has it no more (clt-paths.h) */
-	bool tell_up;			/* that it was lost, or cannot connect, was told */
-	unsigned ups;			/* times that it came up */
-	unsigned failed;		/* attempts that did not */
+	uint64_t lost_ms;		/* when the path was lost, or first failed to connect; 0:
+					 * never */
+	bool removed;			/* removed from the session (clt-paths.h) */
+	bool tell_up;			/* the log has a warning of the loss or failure */
+	unsigned ups;			/* how often the path came up */
+	unsigned failed;		/* attempts that failed before the path was up */
 	struct clt_stat stat_base;	/* at the last reset */
 
 	struct clt_cause cause;
 };
 
-/* Any thread.  The state may change at any time. */
+/* The state of @path, which may change at any time.  Any thread. */
 static inline enum clt_path_state clt_path_state(struct clt_path *path)
 {
 	return (enum clt_path_state)atomic_load(&path->att.state);
@@ -112,28 +114,29 @@ static inline const char *clt_path_name(const struct clt_path *path)
 	return path->name + CLT_PATH_PREFIX_LEN;
 }
 
-/* 0, -ENOMEM, or what a thread and an event for each connection fail with: -EMFILE, -EAGAIN. */
+/* Make @path, IDLE, with the poll role of each connection.  0, -ENOMEM, or the error of a thread or
+ * event of a poll role: -EMFILE, -EAGAIN. */
 int clt_path_init(struct clt_path *path, const struct clt_path_conf *conf,
 		  const struct clt_path_ops *ops);
-/* IDLE or CLOSED only. */
+/* Free the objects of @path, which is IDLE or CLOSED. */
 void clt_path_fini(struct clt_path *path);
-/* CLOSED: give the path other addresses, of the same provider.  Keys stay, because owners of
- * requests that the path carried may yet have to end their keys. */
+/* CLOSED: give the path other addresses, of the same provider.  Keys stay, because the owners of
+ * earlier requests may yet have to end the keys. */
 void clt_path_readdress(struct clt_path *path, const struct fab_addr *src,
 			const struct fab_addr *dst);
 
 /* Service thread. */
-/* IDLE or CLOSED: the first attempt. */
+/* IDLE or CLOSED: begin the first attempt. */
 void clt_path_start(struct clt_path *path);
 /* BACKOFF: begin the next attempt at once. */
 void clt_path_retry(struct clt_path *path);
-/* BACKOFF: begin the next attempt no later than a path that is alone would. */
+/* BACKOFF: begin the next attempt within the back-off of a path without others. */
 void clt_path_hurry(struct clt_path *path);
 /* End the path for good; ops->closed() follows. */
 void clt_path_close(struct clt_path *path);
 /* The user messages of OPENING are answered. */
 void clt_path_opened(struct clt_path *path);
-/* From now on the path fails when it stands still for two heartbeats. */
+/* From now on @path fails after standing still for two heartbeats. */
 void clt_path_lose_patience(struct clt_path *path);
 /* Send a heartbeat now; @ops->alive is called at each answer.  Returns the number of the heartbeat
  * for clt_path_answered(). */
@@ -142,7 +145,7 @@ unsigned clt_path_ask(struct clt_path *path);
 bool clt_path_answered(const struct clt_path *path, unsigned asked);
 /* Was the path up in this attempt, so that requests may not have come back yet? */
 bool clt_path_holds(struct clt_path *path);
-/* Is the path on its way up? */
+/* Is the path on the way up? */
 bool clt_path_tries(struct clt_path *path);
 
 /* Fail @path once per attempt; the first cause is kept and logged.  Any thread, also from

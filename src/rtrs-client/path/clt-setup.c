@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Makes the connections of a path, one after another (doc/protocol.md 1.6), and exchanges INFO
+/* Makes the connections of a path, each after the other (doc/protocol.md 1.6), and exchanges INFO
  * (2.4, 2.5).  Service thread only.  If a step fails, clt_setup_release() destroys the objects of
  * the earlier steps. */
 #include <errno.h>
@@ -11,12 +11,12 @@
 #include "clt-path-priv.h"
 #include "log.h"
 
-/* The needs of one request at a time: on connection 0 a user message, a heartbeat and the answer to
- * one, and one to spare; data and header of a WRITE. */
+/* The needs of a single request at a time.  Queue: on connection 0 a user message, a heartbeat, the
+ * answer to a heartbeat, and a spare place.  SGE: data and header of a WRITE. */
 #define MIN_QUEUE 4u
 #define MIN_SGE 2u
 
-/* ---- one connection ---- */
+/* ---- a connection ---- */
 
 static const char *why_not(const struct clt_con *con, int err)
 {
@@ -25,8 +25,8 @@ static const char *why_not(const struct clt_con *con, int err)
 	return *cause ? cause : strerror(-err);
 }
 
-/* @why, or what @err says, is about @con.  Returns @err. */
-static int named(const struct clt_con *con, int err, char why[CLT_WHY])
+/* Put the name of @con in front of @why, or, without @why, of the text of @err.  Returns @err. */
+static int why_add_con(const struct clt_con *con, int err, char why[CLT_WHY])
 {
 	char text[CLT_WHY];
 
@@ -50,7 +50,7 @@ int clt_setup_con(struct clt_path *path, char why[CLT_WHY])
 	return r;
 }
 
-/* Ask what the device of @con can do, and choose the mode of keys for READs. */
+/* Ask for the abilities of @con's device, and choose the mode of keys for READs. */
 static int setup_mode(struct clt_con *con, char why[CLT_WHY])
 {
 	struct clt_path *path = clt_path_of(con);
@@ -73,13 +73,14 @@ static int setup_mode(struct clt_con *con, char why[CLT_WHY])
 		way = CLT_MEM_BOUNCE;
 	else if (att->mode == FRWR_REREG)
 		way = CLT_MEM_REREG;
-	/* Written only at first: owners of requests read it. */
+	/* Written only if changed: owners of requests read @way. */
 	if (way != att->way)
 		att->way = way;
 	return 0;
 }
 
-/* With the first connection of an attempt, or of all where the domain is kept. */
+/* Make the protection domain, with the first connection of each attempt, or of the path where the
+ * domain is kept. */
 static int setup_pd(struct clt_con *con, char why[CLT_WHY])
 {
 	struct clt_attempt *att = con->att;
@@ -111,8 +112,8 @@ static int setup_qp(struct clt_con *con, char why[CLT_WHY])
 		return r;
 	if (dev.max_qp_wr < MIN_QUEUE || dev.max_sge < MIN_SGE) {
 		snprintf(why, CLT_WHY,
-			 "the device is too small: queues of %u requests with %u pieces, and "
-			 "%u with %u are the least", dev.max_qp_wr, dev.max_sge, MIN_QUEUE,
+			 "the device is too small: queues of %u requests with %u pieces, "
+			 "expected at least %u with %u", dev.max_qp_wr, dev.max_sge, MIN_QUEUE,
 			 MIN_SGE);
 		return -EOPNOTSUPP;
 	}
@@ -147,10 +148,10 @@ static int setup_resolved(struct clt_con *con, char why[CLT_WHY])
 	r = setup_qp(con, why);
 	if (r == 0)
 		r = fab_connect(con->fab, &msg, sizeof(msg));
-	return r < 0 ? named(con, r, why) : 0;
+	return r < 0 ? why_add_con(con, r, why) : 0;
 }
 
-/* The answer on connection 0 holds for the path. */
+/* Take the limits of the path from @rsp, the answer on connection 0. */
 static int setup_geometry(struct clt_con *con, const struct rtrs_conn_rsp *rsp, char why[CLT_WHY])
 {
 	struct clt_path *path = clt_path_of(con);
@@ -162,15 +163,15 @@ static int setup_geometry(struct clt_con *con, const struct rtrs_conn_rsp *rsp, 
 		return -EPROTO;
 	}
 	att->new_rkey = rsp->new_rkey;
-	/* An answer and what invalidates a key may come for each request. */
+	/* An answer and an invalidate of a key may come for each request. */
 	att->depth = MIN(att->geom.queue_depth, MAX(path->max_qp_wr / 2, 2u) - 1);
 	if (att->way == CLT_MEM_BOUNCE)
 		att->depth = MIN(att->depth, (unsigned)CLT_ARENA_SLOTS);
 	att->depth = clt_reg_depth(&att->caps, att->mode, att->depth, &path->window_send_wr);
 	if (!att->depth) {
 		snprintf(why, CLT_WHY,
-			 "the device is too small for memory windows: registration=static does "
-			 "without");
+			 "the device is too small for memory windows: registration=static needs "
+			 "none");
 		return -EOPNOTSUPP;
 	}
 	r = path->ops->geometry(path, why, CLT_WHY);
@@ -201,7 +202,7 @@ static int setup_established(struct clt_con *con, const struct fab_event *ev, ch
 	if (r == 0 && con->cid == 0)
 		r = setup_geometry(con, &rsp, why);
 	if (r < 0)
-		return named(con, r, why);
+		return why_add_con(con, r, why);
 	/* A failure to register memory is no fault of the connection. */
 	r = con->cid ? 0 : clt_mem_attach(con->att, why, CLT_WHY);
 	if (r < 0)
@@ -269,7 +270,7 @@ static void info_wc_send(struct fab_conn *conn, struct fab_cqe *cqe, const struc
 		clt_tx_lost(&path->att.cons[0]);
 }
 
-/* From now on answers may come. */
+/* Post the receives of all connections: from now on answers may come. */
 static int post_receives(struct clt_path *path)
 {
 	struct clt_attempt *att = &path->att;
@@ -364,7 +365,7 @@ void clt_setup_release(struct clt_path *path)
 {
 	struct clt_attempt *att = &path->att;
 
-	/* ORDER: a device may wait long for a queue pair that has a window (frwr.h). */
+	/* ORDER: a device may wait long for a queue pair with a window (frwr.h). */
 	clt_key_close(att, path->name, false);
 	for (unsigned i = 0; i < att->ncons; i++)
 		clt_con_release(&att->cons[i]);

@@ -24,7 +24,7 @@ bool clt_addr_is_open(const char *text)
 	return !scheme_len(text) && !fab_addr_text_is_unix(text);
 }
 
-/* No name that somebody else would have to be asked for. */
+/* Is @host an address in digits, and no name for a resolver? */
 static bool is_number(const char *host)
 {
 	size_t len = strlen(host);
@@ -44,7 +44,7 @@ int clt_addr_parse(const char *text, const struct fab_provider *provider, bool n
 	int r = 0;
 
 	memset(addr, 0, sizeof(*addr));
-	/* A path in the file system may have any character in it, and no source. */
+	/* A path in the file system may contain any character, and has no source. */
 	if (fab_addr_text_is_unix(text))
 		return fab_addr_parse(text, provider, 0, &addr->dst, err, errlen) < 0 ? -1 : 0;
 	if (strlen(text) > CLT_ADDR_TEXT_MAX) {

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The text that users write for a path: "[SRC@]DST[:PORT]", with a transport in front or without,
- * or "unix:PATH". */
+/* The text of a path, as users write: "[SRC@]DST[:PORT]", with a transport in front or without, or
+ * "unix:PATH". */
 #ifndef CLT_ADDR_H
-/* How users say what to reach a server over: "auto", "rdma", "tcp". */
-enum clt_transport { CLT_TRANSPORT_AUTO, CLT_TRANSPORT_RDMA, CLT_TRANSPORT_TCP, CLT_TRANSPORTS };
-extern const char *const clt_transport_names[CLT_TRANSPORTS];
-
 #define CLT_ADDR_H
 
 #include "clt-sess.h"
 
+/* A user's choice of the transport: "auto", "rdma", "tcp". */
+enum clt_transport { CLT_TRANSPORT_AUTO, CLT_TRANSPORT_RDMA, CLT_TRANSPORT_TCP, CLT_TRANSPORTS };
+extern const char *const clt_transport_names[CLT_TRANSPORTS];
+
 #define CLT_ADDR_TEXT_MAX 1023		/* bytes: two hosts, a transport and a port */
 
-/* @text names neither a transport nor a socket of this machine. */
+/* Does @text name neither a transport nor a socket of this machine? */
 bool clt_addr_is_open(const char *text);
-/* Read @text, of at most CLT_ADDR_TEXT_MAX bytes unless a path in the file system, into @addr; over
- * @provider unless @text names another transport.  With @numbers no name is resolved; a name
- * blocks.  0, or -1 with the reason in @err. */
+/* Read @text into @addr, over @provider unless @text names another transport.  A @text of more than
+ * CLT_ADDR_TEXT_MAX bytes is refused, unless "unix:PATH".  With @numbers a name is refused; else a
+ * name blocks for the resolver.  0, or -1 with the reason in @err. */
 int clt_addr_parse(const char *text, const struct fab_provider *provider, bool numbers,
 		   struct clt_sess_addr *addr, char *err, size_t errlen);
 

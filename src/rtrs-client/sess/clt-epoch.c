@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The paths of a session that are OPENING, one at a time: which one begins an epoch, which joins,
- * and what has to be proved before (clt-sess.h).  Service thread.  Owns clt_sess.opening and
- * clt_sess.stage. */
+/* The OPENING of a session's paths, one path at a time (clt-sess.h).  A path begins an epoch, or
+ * joins after the proof that the server still has the epoch.  Service thread.  Owns
+ * clt_sess.opening and clt_sess.stage. */
 #include <errno.h>
 
 #include "clt-epoch.h"
 #include "log.h"
 
-/* Adopt the limits that the paths that are up, and the path that comes up, can all carry. */
+/* Adopt limits that all paths can carry: @att, which comes up, and the paths that are up, unless
+ * @att @begins the epoch. */
 static void epoch_adopt(struct clt_sess *sess, const struct clt_attempt *att, bool begins)
 {
 	unsigned limit = atomic_load(&sess->io.slots.limit),
@@ -26,9 +27,9 @@ static void epoch_adopt(struct clt_sess *sess, const struct clt_attempt *att, bo
 static void epoch_begin(struct clt_sess *sess)
 {
 	sess->stage = CLT_OPENING_BEGINS;
-	/* Nothing of the last epoch is left on the server: its last path had drained before this
-	 * one connected, or while it did; then a server that has not noticed yet keeps the session,
-	 * which does no harm. */
+	/* Nothing of the previous epoch is left on the server, because the last path of that epoch
+	 * drained before this path connected.  If the last path drained while this path was
+	 * connecting, a server that has not noticed keeps the session, which does no harm. */
 	sess->io.epoch++;
 	epoch_adopt(sess, &sess->opening->att, true);
 	sess->ops->opening(sess);
@@ -45,7 +46,7 @@ static void epoch_ask(struct clt_sess *sess)
 	}
 }
 
-/* Some path has answered what was asked? */
+/* Has some path answered a heartbeat of epoch_ask()? */
 static bool epoch_proved(struct clt_sess *sess)
 {
 	struct clt_path *path;
@@ -69,7 +70,6 @@ static struct clt_path *epoch_next_path(struct clt_sess *sess)
 	return NULL;
 }
 
-/* A path is OPENING, or another one has gone. */
 void clt_epoch_go_on(struct clt_sess *sess)
 {
 	bool holds = clt_sess_any(sess, clt_path_holds);
@@ -79,8 +79,8 @@ void clt_epoch_go_on(struct clt_sess *sess)
 		epoch_begin(sess);
 	if (sess->stage != CLT_OPENING_NONE)
 		return;
-	/* While the last path is on its way down there is nothing to join, and an epoch that has
-	 * not ended. */
+	/* While the last path is on the way down, the epoch has not ended, and no path can be
+	 * joined. */
 	if (holds && !clt_sess_is_up(sess))
 		return;
 	sess->opening = epoch_next_path(sess);
@@ -103,14 +103,14 @@ static void next_msg(struct loop_msg *msg)
 	clt_epoch_go_on(sess);
 }
 
-/* @path is OPENING no more. */
 void clt_epoch_left(struct clt_sess *sess, const struct clt_path *path)
 {
 	if (path == sess->opening) {
 		sess->opening = NULL;
 		sess->stage = CLT_OPENING_LEAVES;
-		/* ORDER: behind the messages of what was called for @path, which have been given
-		 * back by now.  For another path it may have been posted before them. */
+		/* ORDER: @next_msg comes behind the messages of the calls for @path, which have
+		 * been given back by now.  For another path @next_msg may have been posted before
+		 * those messages. */
 		loop_unpost(sess->loop, &sess->next_msg);
 	}
 	if (atomic_load(&sess->io.state) < CLT_SESS_CLOSING)
@@ -137,7 +137,7 @@ void clt_epoch_opened(struct clt_sess *sess)
 	} else if (sess->stage == CLT_OPENING_JOINS) {
 		epoch_adopt(sess, &sess->opening->att, false);
 		epoch_ask(sess);
-		clt_epoch_go_on(sess);	/* there may be nobody left to ask */
+		clt_epoch_go_on(sess);	/* no path may be left to ask */
 	}
 }
 
@@ -158,7 +158,7 @@ int clt_epoch_bound(struct clt_sess *sess, unsigned epoch)
 		return -ECONNABORTED;
 	if (clt_sess_is_up(sess))
 		return 0;
-	/* The epoch begins, or the loss of its last path is not told yet. */
+	/* The epoch begins, or the service loop has not heard yet of the loss of the last path. */
 	return sess->stage == CLT_OPENING_BEGINS || clt_sess_any(sess, path_is_failing) ?
 		CLT_AGAIN : -ECONNABORTED;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Epochs of a session (clt-sess.h): how a path that is OPENING begins one, or joins it.  Service
- * thread. */
+/* Epochs of a session (clt-sess.h): how a path in OPENING begins an epoch, or joins the current
+ * epoch.  Service thread. */
 #ifndef CLT_EPOCH_H
 #define CLT_EPOCH_H
 
@@ -8,21 +8,23 @@
 
 /* ---- for the session ---- */
 
+/* Initialize the epochs of @sess: no path is OPENING. */
 void clt_epoch_init(struct clt_sess *sess);
-/* A path is OPENING, or another one has gone. */
+/* Go on with the paths that are OPENING: a path has reached OPENING, or another path has gone. */
 void clt_epoch_go_on(struct clt_sess *sess);
-/* @path is OPENING no more.  May be called from inside what it has called. */
+/* @path is OPENING no more.  May be called from inside ops->opening() and ops->joining(). */
 void clt_epoch_left(struct clt_sess *sess, const struct clt_path *path);
-/* Some path has answered a heartbeat. */
+/* Some path has answered a heartbeat, which may prove the epoch to a path that joins. */
 void clt_epoch_alive(struct clt_sess *sess);
 
 /* ---- for the upper layer ---- */
 
-/* Answer to ops->opening() and ops->joining(): the path may come up. */
+/* Answer ops->opening() or ops->joining(): the path may come up. */
 void clt_epoch_opened(struct clt_sess *sess);
-/* The same: it may not. */
+/* Answer ops->opening() or ops->joining(): the path may not come up, and fails with @err because of
+ * @cause. */
 void clt_epoch_refuse(struct clt_sess *sess, int err, const char *cause);
-/* May what was made for @epoch be sent?  0, CLT_AGAIN: not yet, or -ECONNABORTED: that is over. */
+/* May a message of @epoch be sent?  0: yes; CLT_AGAIN: not yet; -ECONNABORTED: @epoch is over. */
 int clt_epoch_bound(struct clt_sess *sess, unsigned epoch);
 
 #endif

@@ -18,7 +18,7 @@ struct clt_path *clt_paths_find(struct clt_sess *sess, const struct clt_sess_add
 	return NULL;
 }
 
-/* Reuse a path that was removed, is closed, and has the same provider. */
+/* Reuse a removed path with the same provider, if the path is closed by now. */
 static int paths_reuse(struct clt_sess *sess, const struct clt_sess_addr *addr,
 		       struct clt_path **ret)
 {
@@ -59,7 +59,7 @@ static int paths_make(struct clt_sess *sess, const struct clt_sess_addr *addr,
 	}
 	sess->paths[n] = path;
 	sess->io.atts[n] = &path->att;
-	/* ORDER: there before others can see it. */
+	/* ORDER: complete before other threads can see the path. */
 	atomic_store_explicit(&sess->io.natts, n + 1, memory_order_release);
 	*ret = path;
 	return 0;

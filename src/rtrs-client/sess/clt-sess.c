@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns a session: its paths, what requests have of it, and how long they wait for a path.  Service
- * thread where clt-sess.h does not say otherwise.  Ends with ops->closed(). */
+/* Owns a session: the paths, struct clt_io for requests, and the time that requests wait for a
+ * path.  Service thread where clt-sess.h does not say otherwise.  Ends with ops->closed(). */
 #define FSM_PREFIX CLT_SESS_
 
 #include <errno.h>
@@ -28,14 +28,14 @@ static void sess_event(struct clt_sess *sess, enum clt_sess_event event)
 
 static void sess_check_closed(struct clt_sess *sess);
 
-/* Was the session lost as soon as it was up? */
-static bool flaps(const struct clt_sess *sess)
+/* Was the session lost soon after coming up? */
+static bool sess_flaps(const struct clt_sess *sess)
 {
 	return sess->lasted_ms < CLT_STEADY_MS;
 }
 
-/* A path that was removed takes its number with it. */
-static uint64_t answered(struct clt_sess *sess)
+/* The number of requests of IO that were ever answered, over the current and the removed paths. */
+static uint64_t sess_answered(struct clt_sess *sess)
 {
 	struct clt_path *path;
 	uint64_t n = 0;
@@ -53,10 +53,10 @@ static void sess_up(void *object)
 	loop_timer_cancel(&sess->timeout_timer);
 	sess->ups++;
 	sess->up_since_ms = clock_now_ms();
-	sess->answered = answered(sess);
+	sess->answered = sess_answered(sess);
 	sess->ops->up(sess);
-	/* A server that lets one path in may let in the others. */
-	if (!flaps(sess)) {
+	/* A server that lets this path in may let in the others. */
+	if (!sess_flaps(sess)) {
 		clt_sess_for_each(path, sess)
 			clt_path_retry(path);
 	}
@@ -79,16 +79,17 @@ static void sess_down(void *object)
 	if (sess->up_since_ms)
 		sess->lasted_ms = now - sess->up_since_ms;
 	/* An address that failed at the last attempt may work by now, so the other paths try at
-	 * once.  Where the session flaps, they wait at most as long as a path that is alone. */
+	 * once.  If the session flaps, the other paths wait at most as long as a path without
+	 * others. */
 	clt_sess_for_each(path, sess) {
-		if (flaps(sess))
+		if (sess_flaps(sess))
 			clt_path_hurry(path);
 		else
 			clt_path_retry(path);
 	}
 	/* Requests get no new io_timeout from a session that was lost again before the server
 	 * answered any request. */
-	if (!sess->down_since_ms || !flaps(sess) || answered(sess) != sess->answered)
+	if (!sess->down_since_ms || !sess_flaps(sess) || sess_answered(sess) != sess->answered)
 		sess->down_since_ms = now;
 	if (sess->io_timeout_ms == 0)
 		sess_event(sess, CLT_SESS_EV_NO_WAIT);
@@ -117,14 +118,13 @@ static void sess_expire(void *object)
 static void sess_close(void *object)
 {
 	struct clt_sess *sess = object;
-
 	struct clt_path *path;
 
 	loop_timer_cancel(&sess->timeout_timer);
 	sess_wake(sess);
 	clt_sess_for_each(path, sess)
 		clt_path_close(path);
-	sess_check_closed(sess);	/* they may have been closed before */
+	sess_check_closed(sess);	/* all paths may have been closed before */
 }
 
 static void sess_tell_closed(void *object)
@@ -170,9 +170,9 @@ static void sess_timeout(struct loop_timer *timer)
 	sess_event(container_of(timer, struct clt_sess, timeout_timer), CLT_SESS_EV_TIMEOUT);
 }
 
-/* ---- what a path tells ---- */
+/* ---- calls from a path ---- */
 
-static int path_geometry(struct clt_path *path, char *why, size_t len)
+static int sess_path_geometry(struct clt_path *path, char *why, size_t len)
 {
 	struct clt_sess *sess = sess_of(path);
 	const struct rtrs_geom *g = &path->att.geom;
@@ -183,7 +183,7 @@ static int path_geometry(struct clt_path *path, char *why, size_t len)
 		snprintf(why, len, "room for headers too small");
 		return -EMSGSIZE;
 	}
-	/* Parts begin on the same boundary as the operation wherever the size allows it. */
+	/* Parts begin on the same boundary as the operation if the size allows. */
 	max_io = (uint32_t)align_down(max_io, max_io >= 4096 ? 4096 : 512);
 	if (!max_io) {
 		snprintf(why, len, "maximum IO size below one sector");
@@ -201,12 +201,12 @@ static int path_geometry(struct clt_path *path, char *why, size_t len)
 	return MIN(r, 0);
 }
 
-static void path_opening(struct clt_path *path)
+static void sess_path_opening(struct clt_path *path)
 {
 	clt_epoch_go_on(sess_of(path));
 }
 
-static void path_down(struct clt_path *path)
+static void sess_path_down(struct clt_path *path)
 {
 	struct clt_sess *sess = sess_of(path);
 
@@ -219,7 +219,7 @@ static bool path_counts(struct clt_path *path)
 	return clt_path_tries(path) || clt_attempt_is_up(&path->att);
 }
 
-static void path_failed(struct clt_path *path, int err, const char *cause)
+static void sess_path_failed(struct clt_path *path, int err, const char *cause)
 {
 	struct clt_sess *sess = sess_of(path);
 
@@ -242,7 +242,7 @@ static void path_tell_up(struct clt_path *path)
 			clt_registration_names[path->conf.registration], path->mode_why);
 }
 
-static void path_up(struct clt_path *path)
+static void sess_path_up(struct clt_path *path)
 {
 	struct clt_sess *sess = sess_of(path);
 
@@ -252,27 +252,28 @@ static void path_up(struct clt_path *path)
 	clt_slot_wake(&sess->io);
 }
 
-static void path_silence(struct clt_path *path)
+static void sess_path_silence(struct clt_path *path)
 {
 	struct clt_sess *sess = sess_of(path);
 
 	sess->ops->silence(sess);
 }
 
-static void path_alive(struct clt_path *path)
+static void sess_path_alive(struct clt_path *path)
 {
 	struct clt_sess *sess = sess_of(path);
 
 	clt_epoch_alive(sess);
 }
 
-/* One that is failing has not told of it yet, and would not in a session that is closed. */
+/* Is @path connecting, up, or about to report a failure? In a closed session a path in FAILING
+ * could not report any more. */
 static bool path_has_to_tell(struct clt_path *path)
 {
 	return path_counts(path) || clt_path_state(path) == CLT_PATH_FAILING;
 }
 
-static void path_ended(struct clt_path *path)
+static void sess_path_ended(struct clt_path *path)
 {
 	struct clt_sess *sess = sess_of(path);
 
@@ -299,12 +300,12 @@ static void sess_check_closed(struct clt_sess *sess)
 		sess_event(sess, CLT_SESS_EV_CLOSED);
 }
 
-static void path_closed(struct clt_path *path)
+static void sess_path_closed(struct clt_path *path)
 {
 	struct clt_sess *sess = sess_of(path);
 
-	/* Messages that were to go over this path end, and no others.  ORDER: before the next path
-	 * is greeted, with the message that may have waited for this one. */
+	/* User messages for this path end, and no others.  ORDER: before clt_epoch_left(): the next
+	 * path is greeted with the message that may still wait for this path. */
 	clt_slot_wake(&sess->io);
 	clt_epoch_left(sess, path);
 	if (!clt_sess_is_up(sess))
@@ -313,8 +314,8 @@ static void path_closed(struct clt_path *path)
 }
 
 static const struct clt_path_ops path_ops = {
-	path_geometry, path_opening, path_up, path_down, path_failed, path_silence, path_alive,
-	path_ended, path_closed,
+	sess_path_geometry, sess_path_opening, sess_path_up, sess_path_down, sess_path_failed,
+	sess_path_silence, sess_path_alive, sess_path_ended, sess_path_closed,
 };
 
 /* ---- start and end ---- */

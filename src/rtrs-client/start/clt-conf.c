@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The parameters as a table, and what belongs together.  Main thread, before the fork. */
+/* The parameters as a table, and the checks of several parameters together.  Main thread, before
+ * the fork. */
 #include <config.h>
 
 #include <errno.h>
@@ -22,7 +23,7 @@
 /* ---- values with rules of their own ---- */
 
 __attribute__((format(printf, 3, 4)))
-static int expected(char *why, size_t len, const char *fmt, ...)
+static int bad_value(char *why, size_t len, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -35,7 +36,7 @@ static int expected(char *why, size_t len, const char *fmt, ...)
 static int add_path(struct clt_conf *conf, const char *value, char *why, size_t len)
 {
 	if (conf->npaths == CLT_PATHS_MAX)
-		return expected(why, len, "a session has at most %d paths", CLT_PATHS_MAX);
+		return bad_value(why, len, "a session has at most %d paths", CLT_PATHS_MAX);
 	conf->path_texts[conf->npaths++] = value;
 	return 0;
 }
@@ -45,7 +46,7 @@ static int set_server(void *arg, const char *value, char *why, size_t len)
 	struct clt_conf *conf = arg;
 
 	if (!*value)
-		return expected(why, len, "expected HOST[:PORT] or unix:PATH, not an empty value");
+		return bad_value(why, len, "expected HOST[:PORT] or unix:PATH, not an empty value");
 	conf->server = value;
 	return add_path(conf, value, why, len);
 }
@@ -54,7 +55,7 @@ static int set_path(void *arg, const char *value, char *why, size_t len)
 {
 	if (*value)
 		return add_path(arg, value, why, len);
-	return expected(why, len, "expected [SRC@]DST[:PORT] or unix:PATH, not an empty value");
+	return bad_value(why, len, "expected [SRC@]DST[:PORT] or unix:PATH, not an empty value");
 }
 
 static int set_export(void *arg, const char *value, char *why, size_t len)
@@ -62,7 +63,8 @@ static int set_export(void *arg, const char *value, char *why, size_t len)
 	struct clt_conf *conf = arg;
 
 	if (!*value || strlen(value) >= RNBD_NAME_MAX)
-		return expected(why, len, "expected a name of 1..%d characters", RNBD_NAME_MAX - 1);
+		return bad_value(why, len, "expected a name of 1..%d characters",
+				 RNBD_NAME_MAX - 1);
 	conf->export_name = value;
 	return 0;
 }
@@ -75,7 +77,7 @@ static int set_transport(void *arg, const char *value, char *why, size_t len)
 	conf->provider = automatic ? NULL : fab_provider_find(value);
 	if (automatic || conf->provider)
 		return 0;
-	return expected(why, len, "this %s was built without RDMA", conf->front->program);
+	return bad_value(why, len, "this %s was built without RDMA", conf->front->program);
 }
 
 static int set_sessname(void *arg, const char *value, char *why, size_t len)
@@ -83,8 +85,8 @@ static int set_sessname(void *arg, const char *value, char *why, size_t len)
 	struct clt_conf *conf = arg;
 
 	if (!rtrs_sessname_ok(value))
-		return expected(why, len, "expected 1..%d characters without '/' and '.'",
-				RTRS_NAME_MAX - 1);
+		return bad_value(why, len, "expected 1..%d characters without '/' and '.'",
+				 RTRS_NAME_MAX - 1);
 	snprintf(conf->sessname, sizeof(conf->sessname), "%s", value);
 	return 0;
 }
@@ -103,7 +105,7 @@ static int set_control(void *arg, const char *value, char *why, size_t len)
 
 	/* A daemon goes to the root directory. */
 	if (*value != '/' && strcmp(value, "none"))
-		return expected(why, len, "expected an absolute path, or none");
+		return bad_value(why, len, "expected an absolute path, or none");
 	conf->control = value;
 	return 0;
 }
@@ -114,9 +116,9 @@ static int set_server_uid(void *arg, const char *value, char *why, size_t len)
 
 	if (fab_users_parse(value, &conf->servers) == 0)
 		return 0;
-	return expected(why, len,
-			"expected names or numbers of users, at most %d, with commas between them",
-			FAB_USERS_MAX);
+	return bad_value(why, len,
+			 "expected names or numbers of users, at most %d, with commas between them",
+			 FAB_USERS_MAX);
 }
 
 /* ---- the table ---- */
@@ -133,14 +135,15 @@ static const struct opt rows[] = {
 	  "or unix:PATH, on this machine" },
 	{ .name = "path", .type = OPT_OTHER, .call = set_path, .arg = "[SRC@]DST[:PORT]",
 	  .many = true, .holds = OPT_AT_START,
-	  .help = "one more path to it, as often as there are" },
+	  .help = "one more path to the server; may be repeated" },
 	{ .name = "server-uid", .type = OPT_OTHER, .call = set_server_uid, .arg = "USER[,USER]...",
-	  .shown = "root, own user", .holds = OPT_AT_START, .help = "who listens at unix:PATH" },
+	  .shown = "root, own user", .holds = OPT_AT_START,
+	  .help = "users who may listen at unix:PATH" },
 	{ .name = "policy", .type = OPT_WORD, FIELD(policy), .words = clt_pick_policies,
 	  .nwords = CLT_NPOLICIES, .fallback = "min-inflight",
 	  .holds = OPT_AT_START | OPT_AT_RUN_TIME, .help = "path of a request" },
 	{ .name = "export", .type = OPT_OTHER, .call = set_export, .arg = "NAME",
-	  .shown = "what the client asks for", .holds = OPT_AT_START, .help = "export to open" },
+	  .shown = "the client's choice", .holds = OPT_AT_START, .help = "export to open" },
 	{ .name = "transport", .type = OPT_WORD, FIELD(transport), .words = clt_transport_names,
 	  .nwords = CLT_TRANSPORTS, .call = set_transport, .fallback = "auto",
 	  .holds = OPT_AT_START, .help = "how to reach the server" },
@@ -159,23 +162,23 @@ static const struct opt rows[] = {
 	  .help = "how long requests wait for a server" },
 	{ .name = "connect-timeout", .type = OPT_NUMBER, FIELD(connect_timeout_ms),
 	  .arg = "SECONDS|forever", FOREVER("connect-timeout", "starts without the server"),
-	  .fallback = "0", .holds = OPT_AT_START, .help = "how long the start waits for it" },
+	  .fallback = "0", .holds = OPT_AT_START, .help = "how long to wait at the start" },
 	{ .name = "heartbeat", .type = OPT_NUMBER, FIELD(heartbeat_ms), .arg = "MILLISECONDS",
 	  .of = "milliseconds", .least = 100, .most = 60000, .fallback = "5000",
-	  .holds = OPT_AT_START, .help = "ask a silent server so often" },
+	  .holds = OPT_AT_START, .help = "interval of heartbeats to a silent server" },
 	{ .name = "heartbeat-misses", .type = OPT_NUMBER, FIELD(heartbeat_misses), .arg = "N",
 	  .least = 1, .most = 100, .fallback = "5", .holds = OPT_AT_START,
-	  .help = "without an answer a path is lost" },
+	  .help = "unanswered heartbeats until a path is lost" },
 	{ .name = "max-reconnect-attempts", .type = OPT_NUMBER, FIELD(max_reconnect_attempts),
 	  .arg = "N", .most = CLT_RECONNECTS_MAX, .special = "-1", .special_value = UINT64_MAX,
 	  .special_help = "-1 for no end", .fallback = "-1", .shown = "-1, never",
-	  .holds = OPT_AT_START | OPT_AT_RUN_TIME, .help = "then a path is given up" },
+	  .holds = OPT_AT_START | OPT_AT_RUN_TIME, .help = "attempts until a path is given up" },
 	{ .name = "poll", .type = OPT_NUMBER, FIELD(poll_us), .arg = "MICROSECONDS",
 	  .of = "microseconds", .most = 1000000, .fallback = "100", .holds = OPT_AT_START,
-	  .help = "look for at most so long before sleeping" },
+	  .help = "busy-poll for up to this long before sleeping" },
 	{ .name = "registration", .type = OPT_WORD, FIELD(registration),
 	  .words = clt_registration_names, .nwords = CLT_NREGS, .fallback = "auto",
-	  .holds = OPT_AT_START, .help = "how long keys of reads live" },
+	  .holds = OPT_AT_START, .help = "lifetime of keys of reads" },
 	{ .name = "control", .type = OPT_OTHER, .call = set_control, .arg = "PATH|none",
 	  .shown = "below /run/nbdkit-rtrs", .holds = OPT_AT_START, .help = "socket for rtrsctl" },
 };
@@ -197,10 +200,10 @@ void clt_conf_init(struct clt_conf *conf, const struct clt_front *front)
 	opt_defaults(&clt_conf_options, conf);
 }
 
-/* ---- one parameter ---- */
+/* ---- a parameter ---- */
 
-/* @err becomes the text, which is the caller's; NULL: no memory.  Returns -1. */
-static int __attribute__((format(printf, 2, 3))) wrong(char **err, const char *fmt, ...)
+/* Set @err to the text, which is the caller's; NULL: no memory.  Returns -1. */
+static int __attribute__((format(printf, 2, 3))) conf_error(char **err, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -211,7 +214,7 @@ static int __attribute__((format(printf, 2, 3))) wrong(char **err, const char *f
 	return -1;
 }
 
-/* Only paths are a list.  Of two values of anything else one would be ignored. */
+/* Refuse a second value, except of a path: of two values the first would be ignored. */
 static int check_once(struct clt_conf *conf, const struct opt *row, const char *value, char **err)
 {
 	const char *key = row->name, **given = &conf->given[row - rows], *first = *given;
@@ -220,11 +223,11 @@ static int check_once(struct clt_conf *conf, const struct opt *row, const char *
 	if (!first || row->many)
 		return 0;
 	if (!strcmp(key, "server"))
-		return wrong(err,
-			     "server=%s: given twice, "
-			     "the first is server=%s (path=%s is one more path)", value,
-			     first, value);
-	return wrong(err, "%s=%s: given twice, the first is %s=%s", key, value, key, first);
+		return conf_error(err,
+				  "server=%s: given twice, "
+				  "the first is server=%s (path=%s is one more path)",
+				  value, first, value);
+	return conf_error(err, "%s=%s: given twice, the first is %s=%s", key, value, key, first);
 }
 
 static int unknown_parameter(const struct clt_conf *conf, const char *key, char **err)
@@ -232,8 +235,8 @@ static int unknown_parameter(const struct clt_conf *conf, const char *key, char 
 	const char *meant = opt_suggest(&clt_conf_options, key, strlen(key));
 
 	if (meant)
-		return wrong(err, "unknown parameter '%s' (did you mean %s=?)", key, meant);
-	return wrong(err, "unknown parameter '%s': see %s", key, conf->front->help);
+		return conf_error(err, "unknown parameter '%s' (did you mean %s=?)", key, meant);
+	return conf_error(err, "unknown parameter '%s': see %s", key, conf->front->help);
 }
 
 int clt_conf_set(struct clt_conf *conf, const char *key, const char *value, char **err)
@@ -249,24 +252,25 @@ int clt_conf_set(struct clt_conf *conf, const char *key, const char *value, char
 		return -1;
 	if (!opt_read(row, conf, value, why, sizeof(why)))
 		return 0;
-	return wrong(err, "%s=%s: %s", key, value, why);
+	return conf_error(err, "%s=%s: %s", key, value, why);
 }
 
 /* ---- paths ---- */
 
-/* Which parameter @text, one of path_texts, came with. */
+/* The parameter of @text, a member of path_texts. */
 static const char *key_of(const struct clt_conf *conf, const char *text)
 {
 	return text == conf->server ? "server" : "path";
 }
 
-/* rdma://HOST says what transport= says: which of two that differ is meant nobody knows. */
+/* rdma://HOST means the same as transport=rdma: refuse two different transports. */
 static int check_transports(const struct clt_conf *conf, const char *text, char **err)
 {
 	if (!conf->provider || fab_addr_text_agrees(text, conf->provider))
 		return 0;
-	return wrong(err, "transport=%s contradicts %s=%s: give one of them, or the same twice",
-		     fab_provider_name(conf->provider), key_of(conf, text), text);
+	return conf_error(err,
+			  "transport=%s contradicts %s=%s: give one of them, or the same twice",
+			  fab_provider_name(conf->provider), key_of(conf, text), text);
 }
 
 static int complete_path(struct clt_conf *conf, unsigned i, char **err)
@@ -281,13 +285,13 @@ static int complete_path(struct clt_conf *conf, unsigned i, char **err)
 		return -1;
 	r = clt_addr_parse(text, provider, false, &conf->paths[i], why, sizeof(why));
 	if (r < 0)
-		return wrong(err, "%s=%s: %s", key_of(conf, text), text, why);
+		return conf_error(err, "%s=%s: %s", key_of(conf, text), text, why);
 	conf->chooses[i] = !conf->provider && clt_addr_is_open(text);
 	conf->automatic |= conf->chooses[i];
 	return r;
 }
 
-/* The last path so far is none of those before it. */
+/* Refuse the path @last if an earlier path has the same addresses. */
 static int check_twice(const struct clt_conf *conf, unsigned last, char **err)
 {
 	const char *text = conf->path_texts[last], *other;
@@ -296,10 +300,10 @@ static int check_twice(const struct clt_conf *conf, unsigned last, char **err)
 		if (!clt_paths_same(&conf->paths[i], &conf->paths[last]))
 			continue;
 		other = conf->path_texts[i];
-		return wrong(err,
-			     "%s=%s and %s=%s are one path: give each path once, "
-			     "or another SOURCE@ to "
-			     "each", key_of(conf, other), other, key_of(conf, text), text);
+		return conf_error(err,
+				  "%s=%s and %s=%s are one path: give each path once, "
+				  "or another SOURCE@ to each",
+				  key_of(conf, other), other, key_of(conf, text), text);
 	}
 	return 0;
 }
@@ -307,8 +311,8 @@ static int check_twice(const struct clt_conf *conf, unsigned last, char **err)
 int clt_conf_complete(struct clt_conf *conf, char **err)
 {
 	if (!conf->npaths)
-		return wrong(err,
-			     "server= is missing: give the address of an rtrs-server, HOST[:PORT]");
+		return conf_error(err, "server= is missing: give the address of an rtrs-server, "
+				  "HOST[:PORT]");
 	for (unsigned i = 0; i < conf->npaths; i++) {
 		if (complete_path(conf, i, err) < 0 || check_twice(conf, i, err) < 0)
 			return -1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parameters of a front end: key=value to struct.  Filled before a daemon forks, constant after
- * clt_conf_complete() but for the transport that clt-probe.c chooses.  The text of an error names
- * the key and the value, and is the caller's to free; NULL: no memory for it. */
+/* Parameters of a front end: key=value to struct.  Filled before a daemon forks; constant after
+ * clt_conf_complete(), except the transport, which clt-probe.c chooses.  The text of an error names
+ * the key and the value, and is the caller's to free; NULL: no memory for the text. */
 #ifndef CLT_CONF_H
 #define CLT_CONF_H
 
@@ -22,13 +22,13 @@ struct clt_conf {
 	const char *path_texts[CLT_PATHS_MAX];	/* server= and path= */
 	/* first value of each row of clt_conf_options, NULL: none */
 	const char *given[32];
-	const char *export_name;	/* NULL: what a client asks for */
+	const char *export_name;	/* NULL: each client asks for an export */
 	char sessname[RTRS_NAME_MAX];	/* empty: made up by clt_conf_sessname() */
 	enum clt_transport transport;
 	const struct fab_provider *provider;	/* of @transport, NULL: auto */
 	unsigned connections;
 	enum rnbd_access_mode mode;
-	bool mode_auto;			/* mode is rw, and ro where an export is read-only */
+	bool mode_auto;			/* mode=auto: rw, and ro if an export is read-only */
 	uint64_t io_timeout_ms;		/* CLOCK_NEVER: for ever */
 	unsigned poll_us;		/* 0: sleep at once */
 	enum clt_registration registration;
@@ -41,22 +41,23 @@ struct clt_conf {
 	/* clt_conf_complete() */
 	struct clt_sess_addr paths[CLT_PATHS_MAX];
 	unsigned npaths;
-	bool chooses[CLT_PATHS_MAX];	/* the path's provider is still to be chosen */
-	bool automatic;			/* that of some path is */
+	bool chooses[CLT_PATHS_MAX];	/* the provider of the path is still to be chosen */
+	bool automatic;			/* some path has @chooses */
 };
 
 extern const struct opt_table clt_conf_options;
 
-/* All defaults.  @front outlives @conf. */
+/* Set all defaults.  @front outlives @conf. */
 void clt_conf_init(struct clt_conf *conf, const struct clt_front *front);
-/* 0, or -1 with @err. */
+/* Set the parameter @key.  @value outlives @conf.  0, or -1 with @err. */
 int clt_conf_set(struct clt_conf *conf, const char *key, const char *value, char **err);
-/* Check what belongs together, resolve the server's name, which blocks.  0, or -1 with @err. */
+/* Check the parameters together, and resolve the names in paths, which blocks.  0, or -1 with
+ * @err. */
 int clt_conf_complete(struct clt_conf *conf, char **err);
-/* The paths whose provider was left open are over @provider. */
+/* Set @provider for the paths whose provider was left open. */
 void clt_conf_choose(struct clt_conf *conf, const struct fab_provider *provider);
-/* The session's name: as given, or one that no other call gets, here or elsewhere.  Says which
- * process it is for, so that of the session that stays is made after the fork. */
+/* Get the name of the session: as given, or a name that no other call gets, here or elsewhere.  A
+ * made-up name has the number of the process, so the lasting session calls after the fork. */
 void clt_conf_sessname(const struct clt_conf *conf, char name[RTRS_NAME_MAX]);
 
 #endif

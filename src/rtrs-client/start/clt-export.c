@@ -22,7 +22,7 @@ static const char *open_reason(int r)
 	case -ENOENT:
 		return "the server has no such export";
 	case -EMEDIUMTYPE:
-		return "smaller now than those know it who have it open";
+		return "shrunk while other clients here have it open";
 	case -ECONNABORTED:
 		return "the server was lost";
 	default:
@@ -74,7 +74,7 @@ int clt_export_open(struct client *clt, const struct clt_conf *conf, const char 
 		r = dev_open(clt, name, RNBD_ACCESS_RO, dev);
 	}
 	if (r < 0) {
-		/* As much of a name as RNBD has room for: a client may have chosen it. */
+		/* Cut the name, which a client may have chosen, to the room in RNBD. */
 		snprintf(err, CLT_FRONT_ERR, "export '%.*s' of server=%.64s: %s", RNBD_NAME_MAX - 1,
 			 name, conf->server, open_reason(r));
 		if (r == -ENOENT)

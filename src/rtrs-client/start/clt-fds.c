@@ -16,7 +16,7 @@
 #define RESERVE_MIN 2			/* clients */
 #define RESERVE_MAX 64
 
-/* RLIMIT_NOFILE as it is now. */
+/* The current RLIMIT_NOFILE; 0: unknown. */
 static unsigned long long fds_limit(void)
 {
 	struct rlimit limit;
@@ -42,7 +42,7 @@ unsigned clt_fds_reserve(unsigned client)
 	return (unsigned)MAX(MIN(part, most), least);
 }
 
-/* From above: the lowest ones are taken first. */
+/* Count from above: the lowest descriptors are taken first. */
 bool clt_fds_free(unsigned n)
 {
 	int fd = (int)MIN(fds_limit(), (unsigned long long)INT_MAX);

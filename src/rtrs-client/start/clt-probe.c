@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the choice of a transport.  Blocks as long as its attempts; leaves no session behind. */
+/* Owns the choice of a transport.  Blocks as long as the attempts; leaves no session behind. */
 #include <config.h>
 
 #include <errno.h>
@@ -14,10 +14,10 @@
 #include "clt-start-priv.h"
 #include "log.h"
 
-/* So long the start waits for another session to let go of the export. */
+/* The start waits for up to this time until another session closes the export. */
 #define PROBE_HELD_MS 5000
 
-/* Connected: @err is untouched; else the session is closed again. */
+/* Connect once.  0: connected, and @err is untouched; else the session is closed again. */
 static int probe_attempt(struct clt_start *start, const struct clt_conf *conf, unsigned setup_ms,
 			 char err[CLT_FRONT_ERR])
 {
@@ -31,8 +31,8 @@ static int probe_attempt(struct clt_start *start, const struct clt_conf *conf, u
 	return r;
 }
 
-/* As probe_attempt(); again when the device has turned out not to do what it was asked to.  The
- * server's may have, too, which is seen here as a reset. */
+/* Connect, and again after learning that the device lacks an ability.  The device of the server may
+ * lack an ability, too: the client sees a reset. */
 static int probe_connect(struct clt_start *start, const struct clt_conf *conf, unsigned setup_ms,
 			 char err[CLT_FRONT_ERR])
 {
@@ -53,15 +53,16 @@ static int probe_connect(struct clt_start *start, const struct clt_conf *conf, u
 	return r;
 }
 
-/* There is no RDMA between here and the server, or it does not listen there: nothing is wrong. */
+/* Does @r mean no RDMA to the server, or no server that listens for RDMA?  Then nothing is
+ * wrong. */
 static bool no_rdma(int r)
 {
 	return r == -ENODEV || r == -ECONNREFUSED || r == -ETIMEDOUT || r == -EHOSTUNREACH ||
 	       r == -ENETUNREACH || r == -EADDRNOTAVAIL;
 }
 
-/* @conf with those paths only whose transport is to be chosen: another one that is up says nothing
- * of them. */
+/* Copy @conf with only the paths whose transport is to be chosen: another path that is up says
+ * nothing of these. */
 static void choosing_paths(const struct clt_conf *conf, struct clt_conf *choosing)
 {
 	*choosing = *conf;
@@ -105,8 +106,8 @@ static int probe_auto(struct clt_start *start, char err[CLT_FRONT_ERR])
 	return r;
 }
 
-/* With the probe's session open, which needs as many as the one that stays.  Room for a client that
- * comes before that one is up, too. */
+/* Check for enough descriptors while the session of the probe is open, which needs as many as the
+ * lasting session.  A client may come before the lasting session is up, so count both. */
 static int probe_fds(struct clt_start *start, char err[CLT_FRONT_ERR])
 {
 	const struct clt_front *front = start->conf->front;
@@ -120,8 +121,8 @@ static int probe_fds(struct clt_start *start, char err[CLT_FRONT_ERR])
 	return clt_fds_name_limit(-EMFILE, err, CLT_FRONT_ERR);
 }
 
-/* The session of a process that was just killed, this one's predecessor, may be open for a moment
- * more. */
+/* Open the export.  The session of a process just killed, the predecessor, may keep the export open
+ * for a moment more. */
 static int probe_export(struct clt_start *start, struct dev **dev, char err[CLT_FRONT_ERR])
 {
 	const struct timespec nap = { .tv_nsec = 500000000 };
@@ -135,13 +136,13 @@ static int probe_export(struct clt_start *start, struct dev **dev, char err[CLT_
 	return r;
 }
 
-/* Is no server there, or not yet? ENOENT: there is no socket of that name. */
+/* Is the server away, or not started yet? ENOENT: no socket has the name. */
 static bool is_away(int r)
 {
 	return no_rdma(r) || r == -ECONNRESET || r == -ENOENT;
 }
 
-/* Until it answers, or connect-timeout is over. */
+/* Connect, until the server answers or connect-timeout has passed. */
 static int probe_server(struct clt_start *start, char why[CLT_FRONT_ERR])
 {
 	const struct clt_conf *conf = start->conf;
@@ -157,7 +158,7 @@ static int probe_server(struct clt_start *start, char why[CLT_FRONT_ERR])
 	return r;
 }
 
-static int probe(struct clt_start *start, char err[CLT_FRONT_ERR])
+static int probe_session(struct clt_start *start, char err[CLT_FRONT_ERR])
 {
 	const struct clt_conf *conf = start->conf;
 	char why[CLT_FRONT_ERR];
@@ -187,9 +188,10 @@ static int probe(struct clt_start *start, char err[CLT_FRONT_ERR])
 int clt_probe(struct clt_start *start, char err[CLT_FRONT_ERR])
 {
 	char why[CLT_FRONT_ERR - 16];
-	int r = probe(start, err);
+	int r = probe_session(start, err);
 
-	/* ORDER: last, because who asks there waits until the session is there. */
+	/* ORDER: last, because a command at the control socket waits until the session has
+	 * started. */
 	if (r == 0) {
 		r = clt_ctl_bind(start->conf->control, why, sizeof(why));
 		if (r < 0)

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tries a front end's session out: all that can be wrong with the server's address, the export's
- * name or control= is found while it is still an exit status. */
+/* Tries the session of a front end out.  A mistake in the server's address, the export's name or
+ * control= is found here, while a mistake is still an exit status. */
 #ifndef CLT_PROBE_H
 #define CLT_PROBE_H
 
 #include "clt-start.h"
 
-/* RDMA's own way to say that nobody is there takes a minute; who leaves the choice to us does not
- * wait for that before tcp is tried. */
+/* The time for RDMA to reach the server, with transport=auto.  RDMA itself needs a minute to give
+ * up on a silent address; tcp is tried sooner. */
 #define CLT_PROBE_RDMA_MS 5000
 
-/* Connect, open the export as clients will when one is configured, disconnect.  With
- * transport=auto this decides: the paths that name no transport are over "rdma" where one of them
- * works that way, else over "tcp", and the log says why.  Main thread, before a daemon forks;
- * blocks.  0, or -errno with the reason in @err; -EMFILE, too, when there are descriptors for the
- * session and none for a client.  At last the control socket gets its name. */
+/* Connect, open the export in the way of clients, if an export is configured, disconnect, and bind
+ * the control socket.  With transport=auto this call chooses for all paths without a named
+ * transport: "rdma" if any such path works over "rdma", else "tcp".  The log says why.  Main
+ * thread, before a daemon forks; blocks.  0, or -errno with the reason in @err; -EMFILE, too, if
+ * descriptors suffice for the session and not for a client. */
 int clt_probe(struct clt_start *start, char err[CLT_FRONT_ERR]);
 
 #endif

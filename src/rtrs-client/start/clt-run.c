@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns a loop, its thread and the client on it.  Whatever fails leaves nothing behind. */
+/* Owns a loop, the thread of the loop, and the client on the loop.  A failure leaves nothing
+ * behind. */
 #include <config.h>
 
 #include <stdio.h>

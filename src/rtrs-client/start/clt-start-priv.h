@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Functions that the probe and the session share. */
+/* Functions for both the probe and the lasting session. */
 #ifndef CLT_START_PRIV_H
 #define CLT_START_PRIV_H
 
@@ -9,8 +9,8 @@
  * struct clt_sess_conf.  0, or -errno with @err. */
 int clt_start_run(struct clt_start *start, const struct clt_conf *conf, const char *suffix,
 		  bool once, unsigned setup_ms, char err[CLT_FRONT_ERR]);
-/* Connections that the session has, or, with @missing, may still open: how many a path has while it
- * is not up only its own thread knows. */
+/* The number of connections of the session, or, with @missing, of the session's paths that are not
+ * up, and so may still open connections. */
 unsigned clt_start_cons(struct clt_start *start, bool missing);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the session, its control socket, and the thread that hears from the front end while requests
- * wait for a server that is away. */
+/* Owns the session, the control socket, and a thread.  While requests wait for a server that is
+ * away, the thread listens for the end of the front end's process. */
 #include <config.h>
 
 #include <errno.h>
@@ -46,7 +46,7 @@ int clt_start_run(struct clt_start *start, const struct clt_conf *conf, const ch
 		return r;
 	}
 	r = clt_run_session(&start->run, &sess);
-	/* transport=auto has made one transport of two. */
+	/* transport=auto has made two paths the same, which differed in the transport. */
 	if (r == -EEXIST)
 		snprintf(err, CLT_FRONT_ERR,
 			 "two of server= and path= lead over the same addresses: give each "
@@ -122,7 +122,7 @@ int clt_start_session(struct clt_start *start, char err[CLT_FRONT_ERR])
 	return session_start(start, err);
 }
 
-/* 0, or what is wrong still. */
+/* Start the session now, if no session runs.  0, or -errno with @err. */
 static int session_try_again(struct clt_start *start, char err[CLT_FRONT_ERR])
 {
 	int r = 0;

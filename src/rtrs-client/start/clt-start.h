@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The session of a front end: tried out once while a failure is still an exit status (clt-probe.h),
- * then opened for good, after a daemon has forked.  Main thread, unless a function says another
- * one. */
+/* The session of a front end: tried out while a failure is still an exit status (clt-probe.h).
+ * After a daemon has forked, the lasting session is opened.  Main thread, unless a function says
+ * otherwise. */
 #ifndef CLT_START_H
 #define CLT_START_H
 
@@ -11,27 +11,28 @@
 
 struct clt_start {
 	struct clt_conf *conf;
-	struct frwr_lessons lessons;	/* what the probe learns, the session that stays knows */
-	/* one after the other that of the probe and the one that stays */
+	struct frwr_lessons lessons;	/* learned by the probe, known to the lasting session */
+	/* of the probe first, then of the lasting session */
 	struct clt_run run;
 	struct clt_ctl *ctl;
 	pthread_t watch;
 	bool watched;
-	/* Of the session that stays.  While none runs, whoever has the lock may try to start it;
-	 * who has had the lock and seen it may use it until the end. */
+	/* Guards the start of the lasting session.  While no session runs, the holder may try to
+	 * start the session.  A thread that has seen the session under the lock may use the session
+	 * until clt_start_end(). */
 	pthread_mutex_t lock;
 };
 
-/* @conf and its front end outlive @start. */
+/* Initialize @start without a session.  @conf and conf->front outlive @start. */
 void clt_start_init(struct clt_start *start, struct clt_conf *conf);
-/* Open the session; nobody waits for it here.  0, or -errno with @err: clt_start_admit() tries
- * again. */
+/* Start the lasting session, without waiting for the server.  0, or -errno with @err:
+ * clt_start_admit() tries again. */
 int clt_start_session(struct clt_start *start, char err[CLT_FRONT_ERR]);
-/* A client has come: may it stay?  Any thread.  0, or -errno with @err: there is no session
- * still, or, -EMFILE, with it there would be too few descriptors for the next one (clt-fds.h) or
- * for the connections of a session that is away. */
+/* May a client that has come stay? Starts the session, if no session runs.  Any thread.  0, or
+ * -errno with @err: the session cannot start.  -EMFILE: with this client too few descriptors would
+ * be left, for the next client (clt-fds.h) or for connections of the session that are not up. */
 int clt_start_admit(struct clt_start *start, char err[CLT_FRONT_ERR]);
-/* Close it; nothing when there is none. */
+/* Close the session and the control socket; does nothing without a session. */
 void clt_start_end(struct clt_start *start);
 
 #endif
