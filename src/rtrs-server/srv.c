@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the server's shared state and its start and stop; control thread.
  *
- * How it ends: srv_shutdown() stops accepting, lets every path answer what is in flight, then fails
- * the paths; answers that have not left after SRV_SHUTDOWN_TIMEOUT are given up.  When the last
- * path is gone the connection managers are closed, and done() is called from the inbox.
- * How it fails: only srv_start() can; nothing is left behind then. */
+ * How the server ends: srv_shutdown() stops accepting, lets every path answer the requests in
+ * flight, then fails the paths.  Answers that have not left after SRV_SHUTDOWN_TIMEOUT are given
+ * up.  When the last path is gone the connection managers are closed, and done() is called from
+ * the inbox.
+ * How the server fails: srv_start() alone can fail, and leaves nothing behind. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -36,7 +37,7 @@ static void stop_tell(struct loop_msg *msg)
 	srv->stopped(srv->stopped_arg);
 }
 
-/* When stopping, see whether all is over. */
+/* Go to the next step of stopping, if no path, or no connection manager, is left. */
 static void part_gone(struct srv *srv)
 {
 	if (srv->life == SRV_RUNNING || srv->npaths)
@@ -53,7 +54,7 @@ static void part_gone(struct srv *srv)
 	}
 }
 
-/* Do @what to every path; it may free the path, and with it the session. */
+/* Call @what for every path; @what may free the path, and with the path the session. */
 static void for_each_path(struct srv *srv, void (*what)(struct srv_path *path))
 {
 	struct srv_sess *sess, *next_sess;

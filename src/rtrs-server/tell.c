@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Log lines of the start.  Owns nothing; main thread, before the server says that it is ready. */
+/* The log's lines of the start.  Owns nothing; main thread, before the server reports ready. */
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "tell.h"
 #include "util.h"
 
-/* "10 GiB", "1.5 TiB"; as it is where no unit fits to a tenth. */
+/* "10 GiB", "1.5 TiB"; tenths are cut off. */
 static const char *human(uint64_t bytes, char *buf, size_t len)
 {
 	static const char *const units[] = { "bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* --allow: prefixes of addresses and users, and whether a peer is in one.  Owns nothing. */
+/* --allow: prefixes of addresses and users, and whether a peer is in the list.  Owns nothing. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -13,7 +13,7 @@
 
 #define ALLOW_FORMS "expected ADDR or ADDR/BITS with an IPv4 or IPv6 address, or uid:USER"
 
-/* Clear what is behind the first @bits of @addr. */
+/* Clear the bits of @addr behind the first @bits. */
 static void mask(uint8_t addr[16], unsigned bits)
 {
 	for (unsigned i = 0; i < 16; i++) {

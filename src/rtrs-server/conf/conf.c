@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The options of rtrs-server, and the command line as a struct srv_conf.  Owns nothing.  What the
- * line names is not opened.  Main thread, before any other starts. */
+/* The options of rtrs-server, and the command line as a struct srv_conf.  Owns nothing.  Opens no
+ * export, socket or directory.  Main thread, before any other starts. */
 #include <config.h>
 
 #include <errno.h>
@@ -32,14 +32,15 @@ const char *const srv_invalidate_names[SRV_INVALIDATE_N] = {
 
 /* ---- values with rules of their own ---- */
 
-/* Port 0 is another one each time. */
+/* True if @a and @b are the same place.  Port 0 is a different port each time. */
 static bool same_listener(const struct fab_addr *a, const struct fab_addr *b)
 {
 	return a->provider == b->provider && fab_addr_same_host(a, b) &&
 	       (fab_addr_is_unix(a) || (fab_addr_port(a) && fab_addr_port(a) == fab_addr_port(b)));
 }
 
-/* Room for one more behind @n elements of @size bytes at @array.  NULL: no memory, said in @why. */
+/* Make room for another element behind @n elements of @size bytes at @array.  Returns the array,
+ * or NULL with "out of memory" in @why. */
 static void *one_more(void *array, unsigned n, size_t size, char *why, size_t len)
 {
 	void *all = realloc(array, (n + 1) * size);
@@ -104,7 +105,7 @@ static bool same_listeners(const void *a, const void *b)
 	return true;
 }
 
-/* No byte of a prefix is left unset. */
+/* Comparing bytes is enough: conf_allow_parse() leaves no byte of a prefix unset. */
 static bool same_allows(const void *a, const void *b)
 {
 	const struct srv_conf *in_a = a, *in_b = b;
@@ -227,7 +228,7 @@ const struct conf_export *conf_export_find(const struct srv_conf *conf, const ch
 }
 
 
-/* Options that each are possible. */
+/* Check options against each other; each alone is in range. */
 static int check_together(const struct srv_conf *conf, char *err, size_t len)
 {
 	unsigned max = rtrs_geom_depth_max(conf->max_io_size, CONF_HDR_SIZE);
@@ -247,7 +248,7 @@ static int default_listeners(struct srv_conf *conf, char *err, size_t len)
 	return rc ? rc : add_listener(conf, "tcp://[::1]", err, len);
 }
 
-/* NULL: this user has no place for it. */
+/* The default of --control; NULL: this user has no directory for the socket. */
 static const char *default_control(void)
 {
 	static char path[4096 + 32];
@@ -305,7 +306,7 @@ static int add_export(struct srv_conf *conf, const char *spec, char *err, size_t
 	return 0;
 }
 
-/* Behind the options stand the exports. */
+/* Add the exports, which stand behind the options. */
 static enum opt_result add_exports(struct srv_conf *conf, int n, char **specs, char *err,
 				   size_t len)
 {

@@ -11,7 +11,7 @@ static void add_step(struct plan *plan, struct plan_step step)
 	plan->steps[plan->n++] = step;
 }
 
-/* @conf has an export of the same name and spec as @ex. */
+/* True if @conf has an export with the name and the spec of @ex. */
 static bool has_export(const struct srv_conf *conf, const struct conf_export *ex)
 {
 	const struct conf_export *same = conf ? conf_export_find(conf, ex->name) : NULL;
@@ -19,7 +19,7 @@ static bool has_export(const struct srv_conf *conf, const struct conf_export *ex
 	return same && !strcmp(same->spec, ex->spec);
 }
 
-/* A step @what for each export of @of that @other has not. */
+/* Add the step @what for each export of @of missing in @other. */
 static void compare_exports(struct plan *plan, enum plan_what what, const struct srv_conf *of,
 			    const struct srv_conf *other)
 {
