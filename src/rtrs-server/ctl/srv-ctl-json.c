@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing; control thread, to which all of it belongs but the counters (srv-stat.h). */
+/* Owns nothing; control thread, the owner of everything shown but the counters (srv-stat.h). */
 #include <config.h>
 
 #include <stdio.h>
@@ -29,7 +29,7 @@ static json_t *address(const struct fab_addr *addr)
 	return ctl_json_text(fab_addr_format(addr, text, sizeof(text)));
 }
 
-/* Without the port, which says nothing and is another one after each reconnect. */
+/* The address without the port, which says nothing and changes with each reconnect. */
 static json_t *host(const struct fab_addr *addr)
 {
 	char text[FAB_ADDR_STRLEN];
@@ -70,8 +70,8 @@ static json_t *export_stat(const struct srv *srv, const struct export *ex)
 
 /* ---- exports ---- */
 
-/* @path for those who are in other directories than this process, which stays where it was
- * started. */
+/* @path for readers in another working directory than this process, which never leaves the
+ * directory of its start. */
 static json_t *absolute(const char *path)
 {
 	_cleanup_free_ char *dir = *path == '/' ? NULL : getcwd(NULL, 0), *text = NULL;

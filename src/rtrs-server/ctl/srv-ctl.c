@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing: looks up what a command names, on the control thread, and does it or says why
- * not. */
+/* Owns nothing: looks up the object that a command names, on the control thread, and carries the
+ * command out or says why not. */
 #include <config.h>
 
 #include <errno.h>
@@ -64,7 +64,8 @@ static void call_stats_reset(struct ctl_client *client, const char *name, void *
 
 /* ---- sessions and paths ---- */
 
-/* Fail @path, if it is in service or in set-up.  Its client may come back. */
+/* Fail @path, if @path is in service or in set-up.  The client may come back.  True if @path has
+ * failed by this call. */
 static bool disconnect(struct srv_path *path)
 {
 	if (path->state >= SRV_PATH_DRAINING)
@@ -78,7 +79,7 @@ static unsigned sess_disconnect(struct srv_sess *sess)
 	struct srv_path *path, *next;
 	unsigned n = 0;
 
-	/* A path without connections goes at once, and with the last one its session. */
+	/* A path without connections goes at once, and the last path takes its session along. */
 	srv_sess_get(sess);
 	list_for_each_safe(path, next, &sess->paths, link)
 		n += disconnect(path);
@@ -92,7 +93,7 @@ static void call_sess_disconnect(struct ctl_client *client, const char *name, vo
 	struct srv_sess *sess, *next;
 	unsigned n = 0;
 
-	/* The name may be that of a session that is going, too. */
+	/* Several sessions can have the name: sessions that are going, too. */
 	list_for_each_safe(sess, next, &srv->sessions, link) {
 		if (!strcmp(sess->name, name))
 			n += sess_disconnect(sess);
@@ -103,7 +104,7 @@ static void call_sess_disconnect(struct ctl_client *client, const char *name, vo
 		ctl_refuse(client, "session '%s' is not connected", name);
 }
 
-/* Is @path called @name?  Its session may be left out. */
+/* True if @name is the name of @path, with or without the name of its session in front. */
 static bool is_called(const struct srv_path *path, const char *name)
 {
 	const char *sep = *path->sess->name ? strchr(path->name, '/') : NULL;
@@ -111,7 +112,7 @@ static bool is_called(const struct srv_path *path, const char *name)
 	return !strcmp(path->name, name) || (sep && !strcmp(sep + 1, name));
 }
 
-/* How many paths are called @name; @ret: the last of them. */
+/* Count the paths called @name; *@ret is the last of these paths. */
 static unsigned paths_called(const struct srv *srv, const char *name, struct srv_path **ret)
 {
 	struct srv_sess *sess;
@@ -210,7 +211,7 @@ int srv_ctl_open(struct srv *srv, struct ctl **out, char *err, size_t errlen)
 	if (!conf->control)
 		return 0;
 	if (!conf->control_asked) {
-		mkdir(rundir_default(), 0755);		/* ctl_open() says what is wrong */
+		mkdir(rundir_default(), 0755);		/* a failure shows in ctl_open() */
 		rundir_sweep(rundir_default());
 	}
 	rc = ctl_open(srv_loop(srv), conf->control, serve, srv, out, err, errlen);
