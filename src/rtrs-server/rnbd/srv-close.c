@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the end of handles, and the CLOSEs that wait for it; control thread.  A handle is freed when
- * its last reference has gone, and then the OPENs that wait for that are tried again.  A CLOSE ends
- * in srv_req_finish_control(), once; errors are answers. */
+/* Owns the end of handles, and the CLOSEs that wait for this end; control thread.  A handle is
+ * freed when the last reference has gone; then the OPENs that wait for a closing handle are tried
+ * again.  A CLOSE ends in srv_req_finish_control(), once; errors are answers. */
 #include <errno.h>
 
 #include "export.h"
@@ -35,7 +35,7 @@ void srv_close_request(struct srv_req *req)
 	struct srv_dev *dev;
 	uint32_t id;
 
-	/* An answer with data would be whatever stands in the chunk. */
+	/* A CLOSE has no data to answer with: the client would get the old content of the chunk. */
 	if (rnbd_close_decode(req->rtrs.usr, req->rtrs.usr_len, &id) || req->rtrs.has_desc) {
 		srv_req_finish_control(req, -EINVAL);
 		return;

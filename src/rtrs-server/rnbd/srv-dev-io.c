@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing that outlives a request; thread of the request's connection.  Every way ends in
- * srv_req_finish(), errors as errnos that RNBD knows.
+/* Owns nothing that outlives a request; thread of the request's connection.  Every request ends in
+ * srv_req_finish(), an error as an errno known to RNBD.
  *
  * Private buffers (--invalidate=copy).  The storage never depends on memory that a peer can write:
  *   - WRITE data is copied to a private buffer first.  A copy to the page cache would not do: a
- *     file system may stop in front of it, while other connections of the client go on.
- *   - A READ from the page cache goes into the request's own chunk.  The client could write there,
- *     and spoil its own answer only.
+ *     file system may stop in front of the page cache, while other connections of the client go
+ *     on.
+ *   - A READ from the page cache goes into the request's own chunk.  A client that writes there
+ *     spoils only the client's own answer.
  *   - A READ of a direct export goes into a private buffer, because devices and file systems may
- *     check what they put there, and is copied to the chunk then.
+ *     check the data afterwards, and is then copied to the chunk.
  *   - The answer to EXTENTS is made in the chunk, which is written and never read.
- * Answers leave from chunks only.  So private buffers are held by the storage and never by a client
- * that does not take its answers, no device has to know them, and posts need no completion. */
+ * Answers leave from chunks only.  So the storage holds private buffers, and never a client that
+ * leaves answers unread; no device has to know the buffers, and posts need no completion. */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -81,7 +82,7 @@ static void io_got_buffer(struct srv_pool_waiter *waiter, struct srv_buf *buf)
 {
 	struct srv_rnbd_req *req = container_of(waiter, struct srv_rnbd_req, wait);
 
-	/* Not started yet, and sent again on another path. */
+	/* The IO has not started; the client sends the request again on another path. */
 	if (srv_con_dead(req->base.con)) {
 		srv_pool_put(buf);
 		io_end(req, -ECONNABORTED);
@@ -97,7 +98,7 @@ static bool io_needs_private(const struct srv_rnbd_req *req, const struct rnbd_i
 	return io->op == RNBD_OP_WRITE || (io->op == RNBD_OP_READ && req->io.ex->direct);
 }
 
-/* Clients of the first version leave garbage there. */
+/* The priority of @io for the storage.  Clients of the first version leave garbage in the field. */
 static uint16_t io_prio(const struct srv_rnbd_req *req, const struct rnbd_io *io)
 {
 	const struct srv_path *path = req->base.path;
@@ -130,7 +131,7 @@ static void io_prepare(struct srv_rnbd_req *req, const struct rnbd_io *io)
 		srv_req_enter(&req->base, SRV_REQ_BUFFER);
 }
 
-/* @io is for req->io.ex, and srv_dev_io_check() has said @rc. */
+/* Carry out @io on req->io.ex, or end @req with @rc, the result of srv_dev_io_check(). */
 static void io_go(struct srv_rnbd_req *req, const struct rnbd_io *io, int rc)
 {
 	if (rc || (io->op != RNBD_OP_FLUSH && !io->bi_size))
@@ -174,8 +175,8 @@ void srv_dev_io_start(struct srv_req *base)
 		io_go(req, &io, rc);
 		return;
 	}
-	/* Who has not opened it since it has grown may have been told otherwise (rnbd's sysfs has
-	 * "resize"). */
+	/* Ask for the size before failing: the export may have grown, and the client may know
+	 * without a new OPEN (rnbd's sysfs has "resize"). */
 	srv_req_enter(base, SRV_REQ_SIZE);
 	srv_post_control(base->path->srv, &base->msg);
 }
@@ -188,7 +189,7 @@ static void io_send_home(struct srv_req *req)
 
 void srv_dev_io_ask(struct srv_req *req)
 {
-	/* ORDER: a path that failed before has had its waiters ended; do not add one. */
+	/* ORDER: the waiters of a path that failed before have ended; do not add another. */
 	if (req->path->state != SRV_PATH_CONNECTED ||
 	    srv_size_ask(req, srv_rnbd_req(req)->io.ex, io_send_home))
 		io_send_home(req);
@@ -201,7 +202,7 @@ void srv_dev_io_sized(struct srv_req *base)
 	int rc = io_decode(req, &io);
 
 	assert(!rc);
-	if (srv_con_dead(base->con))	/* not started yet, and sent again on another path */
+	if (srv_con_dead(base->con))	/* not started; the client sends again on another path */
 		io_end(req, -ECONNABORTED);
 	else
 		io_go(req, &io, srv_dev_io_check(req->dev->ex, req->dev->mode, &io));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counters of the IO of an export: each thread has its own, as srv-stat.h says of connections. */
+/* Counters of the IO of an export: each thread counts in its own copy, as each connection does
+ * (srv-stat.h). */
 #ifndef SRV_EXPORT_STAT_H
 #define SRV_EXPORT_STAT_H
 
@@ -8,6 +9,7 @@
 #include "rnbd-msg.h"
 #include "srv-rnbd-state.h"
 
+/* The counter for @op. */
 static inline enum io_stat_op srv_export_stat_op(enum rnbd_io_op op)
 {
 	switch (op) {
@@ -26,7 +28,7 @@ static inline enum io_stat_op srv_export_stat_op(enum rnbd_io_op op)
 	}
 }
 
-/* The counters of @ex on @thread.  That thread. */
+/* The counters of @ex on @thread.  Thread of @thread. */
 static inline struct io_stat *srv_export_stat_here(const struct srv_thread *thread,
 						   const struct export *ex)
 {
@@ -35,13 +37,15 @@ static inline struct io_stat *srv_export_stat_here(const struct srv_thread *thre
 
 /* ---- control thread ---- */
 
-/* Room for all exports on all threads.  0 or -ENOMEM; srv_export_stat_fini() in any case. */
+/* Make room for all exports on all threads.  0 or -ENOMEM; srv_export_stat_fini() follows in both
+ * cases. */
 int srv_export_stat_init(struct srv_rnbd *rnbd);
+/* Free all counters of @rnbd. */
 void srv_export_stat_fini(struct srv_rnbd *rnbd);
 
 /* Add up in @sum the counts of @ex since the last reset. */
 void srv_export_stat(const struct srv_rnbd *rnbd, const struct export *ex, struct io_stat *sum);
-/* 0 or -ENOMEM. */
+/* Count @ex from now on from zero.  0 or -ENOMEM. */
 int srv_export_stat_reset(struct srv_rnbd *rnbd, const struct export *ex);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing; main thread, at start.  Cannot fail: see the header for what happens instead.
- * Clients are told hashes and not the ids themselves. */
+/* Owns nothing; main thread, at start.  Cannot fail: the header says what happens instead.
+ * Clients get hashes and not the ids themselves. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -23,7 +23,7 @@ static void random_bytes(void *buf, size_t len)
 		abort();
 }
 
-/* Hash of the first @len bytes of @path; false: it has fewer, or cannot be read. */
+/* Hash the first @len bytes of @path.  False: the file is shorter or cannot be read. */
 static bool hash_file(const char *path, size_t len, uint64_t *hash)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);

@@ -6,8 +6,8 @@
 
 #include "srv-prio.h"
 
-/* Levels of the classes that have some.  The bits between them and the class are hints of newer
- * kernels, which older ones refuse. */
+/* Levels of each class with levels.  The bits between level and class are hints of newer kernels,
+ * refused by older kernels. */
 #define LEVELS 8u
 
 static bool has(const struct __user_cap_data_struct *data, unsigned cap)
