@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the parked requests; control thread.
  *
- * A request that collides with a path on its way down, or whose client is back, so that a path is
- * stale, is parked until that path has drained, at most SRV_PARK_TIMEOUT (doc/decisions.md D14).
- * The stale path is failed at once.  Refusals are logged with their reason, rate limited, because
- * strangers cause them. */
+ * A request is parked if it collides with a path on its way down, or if its client is back and a
+ * path is stale.  The wait ends when this path has drained, or after SRV_PARK_TIMEOUT
+ * (doc/decisions.md D14).  The stale path is failed at once.  Refusals are logged with their
+ * reason, rate limited, because strangers cause refusals. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -69,7 +69,7 @@ struct host_use {
 	uint64_t memory;
 };
 
-/* The paths, connections and memory of the host that @conn comes from. */
+/* The paths, connections and memory of the host of @conn. */
 static struct host_use use_of_host(const struct srv *srv, struct fab_conn *conn)
 {
 	struct host_use use = { 0 };
@@ -98,7 +98,7 @@ static const char *beyond_limits(const struct srv *srv, const struct srv_sess *s
 	uint64_t max = srv->conf->max_memory;
 	struct host_use host = use_of_host(srv, conn);
 
-	/* A host's first path is let in whatever its size. */
+	/* A host's first path is let in at any size. */
 	if (host.paths && host.memory + all > max / SRV_HOST_MEMORY_SHARE)
 		return "its paths and connections have all the memory that one host may have, see "
 		       "--queue-depth";
@@ -124,7 +124,7 @@ static struct decision decide_known_path(struct srv_path *path, const struct rtr
 {
 	if (path->state == SRV_PATH_CONNECTED)
 		srv_path_fail(path, "its client has come back");
-	/* Connections of one attempt share recon_cnt (1.4): another one is another attempt. */
+	/* Connections of one attempt share recon_cnt (1.4); another number is another attempt. */
 	else if (path->state == SRV_PATH_CONNECTING && path->recon_cnt != req->recon_cnt)
 		srv_path_fail(path, "its client has started again");
 	if (path->state != SRV_PATH_CONNECTING)
@@ -163,7 +163,7 @@ static struct decision check_session_paths(const struct srv_sess *sess, struct f
 static struct decision create_path(struct srv *srv, struct srv_sess *sess,
 				   const struct rtrs_conn_req *req, struct fab_conn *conn)
 {
-	static char error[SRV_CAUSE_LEN];	/* for the one refusal that follows */
+	static char error[SRV_CAUSE_LEN];	/* for the refusal that follows */
 	struct decision d = { .verdict = ACCEPT };
 	struct fab_addr local, peer;
 	bool is_new = !sess;
@@ -182,7 +182,7 @@ static struct decision create_path(struct srv *srv, struct srv_sess *sess,
 		return refused(-ENOMEM, "no memory for a session");
 	rc = srv_setup_path(sess, req, conn, &d.path, error, sizeof(error));
 	if (is_new)
-		srv_sess_put(sess);	/* its path holds it now, or it goes */
+		srv_sess_put(sess);	/* the path holds the session now, or the session goes */
 	return rc ? refused(rc, error) : d;
 }
 
@@ -207,7 +207,7 @@ static struct decision decide(struct srv *srv, const struct rtrs_conn_req *req,
 	return create_path(srv, sess, req, conn);
 }
 
-/* @d is no PARK. */
+/* Carry out @d, an ACCEPT or REFUSE. */
 static void carry_out(struct srv *srv, const struct decision *d, struct fab_conn *conn,
 		      uint16_t cid)
 {
@@ -230,7 +230,7 @@ static void park_rearm(struct srv *srv)
 	loop_timer_set(srv_loop(srv), &srv->park_timer, first->deadline_ms);
 }
 
-/* @p is off the list. */
+/* Free @p, which is off the list. */
 static void unpark(struct srv *srv, struct srv_parked *p)
 {
 	srv->nparked--;
@@ -277,7 +277,7 @@ void srv_accept_retry(struct srv *srv)
 	struct srv_parked *p;
 	struct list again;
 
-	/* Taken off first: what follows from an accept may come back here. */
+	/* The list is emptied first, because an accept may lead back here. */
 	list_take(&again, &srv->parked);
 	while ((p = list_pop_entry(&again, struct srv_parked, link))) {
 		struct decision d = decide(srv, &p->req, p->conn);

@@ -20,7 +20,7 @@ int srv_geom_init(struct srv *srv)
 			      CONF_HDR_SIZE);
 }
 
-/* The load that a path puts on a device, before it is known whether the path gets windows. */
+/* The load of a path on a device, before srv_key_pool_choose() decides about windows. */
 static struct frwr_load load_of(const struct srv *srv, const struct fab_device_attr *attr)
 {
 	enum srv_invalidate conf = srv->conf->invalidate;
@@ -34,9 +34,9 @@ static struct frwr_load load_of(const struct srv *srv, const struct fab_device_a
 	};
 }
 
-/* How many chunks a device has queue room for.  Their answers are more than what is received for
- * them, on connection 0 too (srv_path.service_recvs).  @rc: of the query of the device.  0, or
- * -errno and @why. */
+/* Set @depth to the number of chunks that fit into the queues of a device.  Answers take more
+ * queue room than receives, on connection 0 too (srv_path.service_recvs).  @rc: result of the
+ * query of the device.  0, or -errno and @why. */
 static int depth_for(const struct srv *srv, int rc, const struct fab_device_attr *attr,
 		     unsigned *depth, char *why, size_t len)
 {

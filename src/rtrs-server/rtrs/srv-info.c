@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the set-up messages in a path's service memory and the wait for a session name; control
- * thread.  Ends with done() or with the path.  An INFO_REQ that breaks a rule fails the path: there
- * is no negative answer (doc/protocol.md 2.4). */
+ * thread.  Ends with done() or with the path.  An INFO_REQ that breaks a rule fails the path: the
+ * protocol has no negative answer (doc/protocol.md 2.4). */
 #define FSM_PREFIX SRV_INFO_
 
 #include <assert.h>
@@ -22,7 +22,7 @@
 
 /* ---- the name ---- */
 
-/* May @path join its session under the name that it asks for?  REFUSED: why not, in @cause. */
+/* May @path join its session under path->info.name?  REFUSED: the reason is in @cause. */
 static enum srv_info_event info_judge(const struct srv_path *path, char *cause, size_t len)
 {
 	const char *name = path->info.name;
@@ -97,7 +97,7 @@ static const struct fsm_row info_rows[] = {
 	ROW(UNDECIDED, FREE, NAMED, info_join),
 	ROW(UNDECIDED, REFUSED, OVER, info_wait_no_more),
 	ROW(IN(AWAITED) | UNDECIDED, FAIL, OVER, info_wait_no_more),
-	/* A path has its name until it has drained. */
+	/* A path has its name until @path has drained. */
 	STAY(IN(NAMED) | IN(OVER), FAIL),
 };
 

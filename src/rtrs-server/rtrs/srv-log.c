@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Works on tables of hosts and lines, which are its user's; control thread.  A host has a number of
- * lines left.  It grows with time up to the burst; when it is used up the host is silent for an
- * interval, so that what it causes then comes in one piece, with one line about what was held
- * back. */
+/* Works on tables of hosts and lines, which belong to the user of these functions; control thread.
+ * A host has a number of lines left, which grows with time up to the burst.  A host without lines
+ * left is silent for an interval, so that the next lines come in one piece, with a line that
+ * counts the lines held back. */
 #include <string.h>
 
 #include "clock.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns one mapping and its buffers; thread of the pool.  Ends with its thread: the ring forgets its
- * fixed buffers when it is closed.  Memory that cannot be registered is used as it is (export-io
- * warns once). */
+/* Owns one mapping and the buffers in the mapping; thread of the pool.  Ends with the thread: a
+ * ring that is closed forgets fixed buffers.  Memory that cannot be registered is used
+ * unregistered (export-io warns once). */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -118,7 +118,7 @@ static unsigned pool_left(const struct srv_pool *pool)
 	return SRV_POOL_BUFS - pool->ntaken;
 }
 
-/* There is one left. */
+/* Take a free buffer for @share.  The pool has a buffer left. */
 static struct srv_buf *pool_take(struct srv_pool *pool, struct srv_pool_share *share)
 {
 	struct srv_buf *buf;
@@ -157,7 +157,7 @@ struct srv_buf *srv_pool_get(struct srv_pool *pool, unsigned share_no,
 	return NULL;
 }
 
-/* Serve the first waiter of the first share that may have one more.  False: none may. */
+/* Serve the first waiter of the first share that may take another buffer.  False: no share may. */
 static bool serve_one(struct srv_pool *pool)
 {
 	struct srv_pool_waiter *waiter;
