@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing.  /proc/locks names the process that asked for a lock.  The lock belongs to the file
- * description, which a child may have since, or which another process was sent; so the processes
- * are looked through for the description, by the "lock:" lines of their fdinfo.  The real user of a
+/* Owns nothing.  /proc/locks names the process that asked for a lock.  The lock belongs to the
+ * file description, which a child or another process may have since.  So this file looks through
+ * the processes for the description, by the "lock:" lines of their fdinfo.  The real user of a
  * process counts: everybody may hand a description to a set-user-ID program. */
 #include <config.h>
 
@@ -25,12 +25,12 @@
 
 struct search {
 	struct stat st;
-	char where[64];			/* "08:01:99 " of a line that tells a lock on the file */
+	char where[64];			/* "08:01:99 ", in the line of a lock on the file */
 	pid_t asked[PIDS_MAX];		/* for the locks; may have ended */
 	size_t nasked;
 	pid_t counts, stranger;		/* 0: none found */
 	uid_t stranger_uid;
-	bool hidden;			/* there are processes that we may not look into, or see */
+	bool hidden;			/* some processes are hidden, or closed to this process */
 };
 
 /* ---- one process ---- */
@@ -56,7 +56,8 @@ static bool fdinfo_has_lock(int dirfd, const char *name, const char *where)
 	return found;
 }
 
-/* 1: it has a description with a lock on the file; 0: not; -1: it may not be looked into. */
+/* 1: @pid has a description with a lock on the file; 0: no such description; -1: @pid is closed to
+ * this process. */
 static int has_lock(pid_t pid, const char *where)
 {
 	const struct dirent *entry;
@@ -75,7 +76,7 @@ static int has_lock(pid_t pid, const char *where)
 	return found;
 }
 
-/* True if a "Groups:" line, or that of one group, has @gid. */
+/* True if @line, "Groups:" or "Gid:", has @gid. */
 static bool line_has_gid(const char *line, gid_t gid)
 {
 	const char *p = strchr(line, ':') + 1;
@@ -88,7 +89,8 @@ static bool line_has_gid(const char *line, gid_t gid)
 	return false;
 }
 
-/* Its real user, and whether one of its groups is @gid.  False: it has ended, or is hidden. */
+/* Find the real user of @pid, and whether @gid is a group of @pid.  False: @pid has ended, or is
+ * hidden. */
 static bool who_is(pid_t pid, gid_t gid, uid_t *uid, bool *in_group)
 {
 	_cleanup_free_ char *line = NULL;
@@ -112,7 +114,7 @@ static bool who_is(pid_t pid, gid_t gid, uid_t *uid, bool *in_group)
 	return known;
 }
 
-/* @pid has the lock. */
+/* Note @pid, which has the lock, as a process that counts or as a stranger. */
 static void judge(struct search *s, pid_t pid)
 {
 	bool in_group;
@@ -131,7 +133,7 @@ static void judge(struct search *s, pid_t pid)
 	}
 }
 
-/* ---- all of them ---- */
+/* ---- all processes ---- */
 
 static bool has_asked(const struct search *s, pid_t pid)
 {
@@ -142,8 +144,8 @@ static bool has_asked(const struct search *s, pid_t pid)
 	return false;
 }
 
-/* Root may look into all but what has more rights than a container gives it; such a process is
- * taken for a holder only if it has asked for the lock itself. */
+/* Root may look into every process but those with more rights than a container gives root; such a
+ * process is a holder only if its own request for the lock is known. */
 static void look_into(struct search *s, pid_t pid)
 {
 	int has = has_lock(pid, s->where);
@@ -190,6 +192,7 @@ bool store_file_holder_counts(int fd, char *who, size_t len)
 	n = strlen(who);
 	if (!s.counts && s.stranger)
 		snprintf(who + n, len - n, " of user %u", s.stranger_uid);
-	/* Of one lock the holder is known.  Of several one may be where we cannot look. */
+	/* The holder of a single lock is known.  Of several locks one may be with a hidden
+	 * process. */
 	return s.counts || (s.hidden && !(s.stranger && s.nasked == 1));
 }

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Buffered WRITEs by a plain system call on the reactor's own thread, where that is the faster way
- * and stops no more than what is stopped anyway (doc/decisions.md D3):
- *   - where all exports of the server lie on one file system (exports.one_medium);
- *   - on file systems that wait for nothing outside this machine (store_file.local_fs);
+/* Buffered WRITEs by a plain system call on the reactor's own thread, if this is faster and stops
+ * nothing that would not stop anyway (doc/decisions.md D3):
+ *   - if all exports of the server lie on one file system (exports.one_medium);
+ *   - on file systems that wait only for this machine (store_file.local_fs);
  *   - on the threads for IO: the control thread (never_blocks) leaves all writes to workers;
  *   - not for a while after a write that slept: for INLINE_PAUSE_FACTOR times as long workers do
  *     the ring's writes, so such sleeps take a fifth of the thread's time at most.  A write that
  *     only ends late, because another thread had the processor, changes nothing.
+ * A file system that takes RWF_NOWAIT never sleeps in the ring's own attempt, and is left to the
+ * ring; the first WRITE of an export finds the kind out.
  *
- * A file system that takes RWF_NOWAIT never sleeps in the ring's own attempt and is left to it; the
- * first WRITE of an export finds out which kind it is.
- *
- * Thread of the reactor; the kind of an export is found by any of them, all come to the same. */
+ * Thread of the reactor; any such thread finds the kind of an export, and all find the same. */
 #include <config.h>
 
 #include <errno.h>
@@ -60,7 +59,7 @@ static long sleeps(void)
 	return getrusage(RUSAGE_THREAD, &usage) < 0 ? 0 : usage.ru_nvcsw;
 }
 
-/* The first WRITE of an export, attempted as the ring would. */
+/* Attempt the first WRITE of an export as the ring would, and note the kind. */
 static void find_kind(struct export_io *io)
 {
 	ssize_t n = write_piece(io, RWF_NOWAIT);
@@ -73,7 +72,7 @@ static void find_kind(struct export_io *io)
 				      memory_order_relaxed);
 }
 
-/* May @ring's thread write to @ex by itself now, if it is of the kind where that is faster? */
+/* True if @ring's thread may write to @ex by a call now, if a call suits the kind of @ex. */
 static bool may_call(const struct export_ring *ring, const struct export *ex)
 {
 	return !ex->direct && ex->all->one_medium && store_file(ex)->local_fs &&
@@ -86,7 +85,7 @@ bool store_file_inline_takes(const struct export_io *io)
 	       kind_of(io->ex) == INLINE_CALL;
 }
 
-/* 0 or -errno; or 1: this kind of file system is better left to the ring. */
+/* Returns 0 or -errno; or 1: this kind of file system is better left to the ring. */
 static int write_all(struct export_io *io)
 {
 	ssize_t n = 1;

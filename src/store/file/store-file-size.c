@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How large a file or block device is now.  Owns the kernel's answer while it is asked for; control
- * thread.
+/* The present size of a file or block device.  Owns the buffer for the kernel's answer while the
+ * question is with the kernel; control thread.
  *
- * A file is asked through the ring, by a statx of one of its workers, because a file system that
- * asks another machine may wait for that machine.  A block device's size stands in the kernel's
- * memory.
+ * The ring asks for a file's size, by a statx on a worker, because a network file system may wait
+ * for another machine.  A block device's size stands in the kernel's memory.
  *
- * Of a direct export that ended with a whole block only whole blocks are exported, because its last
- * block is not read and written through the page cache; one that had such a tail goes on with all
- * it has grown by as a part of the tail (store-file-rw.c).  A tail that would begin or move under
- * requests could have one page in the cache and behind it. */
+ * A direct export that ended with a whole block exports only whole blocks, because the last block
+ * is not read and written through the page cache.  A direct export that had a tail takes all
+ * growth as a part of the tail (store-file-rw.c).  A tail that would begin or move under requests
+ * could have one page both in the cache and behind the cache. */
 #include <config.h>
 
 #include <errno.h>
@@ -21,7 +20,8 @@
 
 #include "store-file-io.h"
 
-/* Of the process, once the kernel has it. */
+/* A question to the kernel.  While the kernel has the question, this memory belongs to the process
+ * and outlives the export. */
 struct store_file_ask {
 	struct reactor_op op;
 	struct export *ex;

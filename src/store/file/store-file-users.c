@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Programs and loop devices that use a file or device which no claim keeps away: warnings, as far
- * as this process may see them.  Owns nothing; main thread, at start.
+/* Programs and loop devices that use a file or device, unhindered by any claim: warnings, as far
+ * as this process may see such users.  Owns nothing; main thread, at start.
  *
- * Paths are compared, not files: a descriptor of another process may lie on a file system that does
- * not answer, and stat(2) would wait for it. */
+ * Paths are compared, not files: a descriptor of another process may lie on a file system that
+ * does not answer, and stat(2) would wait for this file system. */
 #include <config.h>
 
 #include <ctype.h>
@@ -19,12 +19,12 @@
 #include "store-file.h"
 #include "log.h"
 
-/* What is looked for, and what it is compared with. */
+/* The path of the export, and a path to compare. */
 struct seek {
 	char path[PATH_MAX], other[PATH_MAX];
 };
 
-/* Where a link of /proc leads, without going there. */
+/* Read the target of a link of /proc, without following the link. */
 static bool path_of(const char *link, char path[PATH_MAX])
 {
 	ssize_t n = readlink(link, path, PATH_MAX - 1);
@@ -35,7 +35,7 @@ static bool path_of(const char *link, char path[PATH_MAX])
 	return true;
 }
 
-/* To be freed; NULL: cannot look. */
+/* Make a struct seek for @ex, for the caller to free.  NULL: cannot look. */
 static struct seek *seek_file(const struct export *ex)
 {
 	struct seek *seek = malloc(sizeof(*seek));
@@ -116,7 +116,7 @@ bool store_file_users_writer(const struct export *ex, char *name, size_t len)
 	return found;
 }
 
-/* The loop device @name is one on @path. */
+/* True if the loop device @name has seek->path as backing file. */
 static bool loop_is_on(const char *name, struct seek *seek)
 {
 	char attr[64 + NAME_MAX];
@@ -144,8 +144,8 @@ static bool find_loop(const struct export *ex, char *name, size_t len)
 	return found;
 }
 
-/* A lock of fcntl(2), as QEMU has them on its images: flock(2) does not meet those.  The byte of
- * servers is none of these. */
+/* True if a lock of fcntl(2) is on the file, as QEMU locks images: flock(2) does not meet such
+ * locks.  The byte of servers is left out. */
 static bool locked_by_program(const struct export *ex)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET,
@@ -154,7 +154,8 @@ static bool locked_by_program(const struct export *ex)
 	return !fcntl(store_file(ex)->fd, F_OFD_GETLK, &lock) && lock.l_type != F_UNLCK;
 }
 
-/* That byte, of a server that --no-lock did not wait for. */
+/* True if another server has locked the byte of servers, and --no-lock did not wait for the
+ * server. */
 static bool locked_by_server(const struct export *ex)
 {
 	struct flock lock = { .l_type = F_RDLCK, .l_whence = SEEK_SET,
