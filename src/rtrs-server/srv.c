@@ -30,7 +30,7 @@
 
 /* ---- stop ---- */
 
-static void stop_tell(struct loop_msg *msg)
+static void stop_tell_done(struct loop_msg *msg)
 {
 	struct srv *srv = container_of(msg, struct srv, stopped_msg);
 
@@ -140,7 +140,7 @@ static struct srv *srv_alloc(const struct srv_conf *conf, struct reactor **react
 	list_init(&srv->listeners);
 	list_init(&srv->sessions);
 	loop_timer_init(&srv->stop_timer, stop_timeout);
-	loop_msg_init(&srv->stopped_msg, stop_tell);
+	loop_msg_init(&srv->stopped_msg, stop_tell_done);
 	srv_accept_init(srv);
 	srv_mem_init(srv);
 	return srv;

@@ -9,7 +9,7 @@
 #include "util.h"
 
 /* "10 GiB", "1.5 TiB"; tenths are cut off. */
-static const char *human(uint64_t bytes, char *buf, size_t len)
+static const char *human_size(uint64_t bytes, char *buf, size_t len)
 {
 	static const char *const units[] = { "bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
 	uint64_t tenths = 0;
@@ -40,7 +40,7 @@ void tell_exports(const struct exports *exports)
 			 "exports %s '%s', %llu bytes (%s), %s, %s, block size %u (logical) "
 			 "and %u (physical)", ex->kind_text, ex->path,
 			 (unsigned long long)export_size(ex),
-			 human(export_size(ex), size, sizeof(size)),
+			 human_size(export_size(ex), size, sizeof(size)),
 			 ex->readonly ? "readonly" : "rw", ex->direct ? "direct" : "buffered",
 			 g->logical_block_size, g->physical_block_size);
 	}

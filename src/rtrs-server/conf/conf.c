@@ -41,7 +41,7 @@ static bool same_listener(const struct fab_addr *a, const struct fab_addr *b)
 
 /* Make room for another element behind @n elements of @size bytes at @array.  Returns the array,
  * or NULL with "out of memory" in @why. */
-static void *one_more(void *array, unsigned n, size_t size, char *why, size_t len)
+static void *conf_grow_array(void *array, unsigned n, size_t size, char *why, size_t len)
 {
 	void *all = realloc(array, (n + 1) * size);
 
@@ -53,7 +53,8 @@ static void *one_more(void *array, unsigned n, size_t size, char *why, size_t le
 static int add_listener(void *arg, const char *text, char *why, size_t len)
 {
 	struct srv_conf *conf = arg;
-	struct fab_addr *all = one_more(conf->listeners, conf->nlisteners, sizeof(*all), why, len);
+	struct fab_addr *all = conf_grow_array(conf->listeners, conf->nlisteners, sizeof(*all), why,
+					       len);
 	int rc;
 
 	if (!all)
@@ -76,7 +77,7 @@ static int add_listener(void *arg, const char *text, char *why, size_t len)
 static int add_allow(void *arg, const char *text, char *why, size_t len)
 {
 	struct srv_conf *conf = arg;
-	struct srv_allow *all = one_more(conf->allow, conf->nallow, sizeof(*all), why, len);
+	struct srv_allow *all = conf_grow_array(conf->allow, conf->nallow, sizeof(*all), why, len);
 	int rc;
 
 	if (!all)
@@ -229,7 +230,7 @@ const struct conf_export *conf_export_find(const struct srv_conf *conf, const ch
 
 
 /* Check options against each other; each alone is in range. */
-static int check_together(const struct srv_conf *conf, char *err, size_t len)
+static int conf_check_together(const struct srv_conf *conf, char *err, size_t len)
 {
 	unsigned max = rtrs_geom_depth_max(conf->max_io_size, CONF_HDR_SIZE);
 
@@ -277,13 +278,13 @@ static void set_defaults(struct srv_conf *conf)
 	opt_defaults(&conf_options, conf);
 }
 
-static int add_export(struct srv_conf *conf, const char *spec, char *err, size_t len)
+static int conf_add_export(struct srv_conf *conf, const char *spec, char *err, size_t len)
 {
 	struct conf_export *ex, *all;
 	struct exports none;
 	int rc;
 
-	all = one_more(conf->exports, conf->nexports, sizeof(*all), err, len);
+	all = conf_grow_array(conf->exports, conf->nexports, sizeof(*all), err, len);
 	if (!all)
 		return -ENOMEM;
 	conf->exports = all;
@@ -307,15 +308,15 @@ static int add_export(struct srv_conf *conf, const char *spec, char *err, size_t
 }
 
 /* Add the exports, which stand behind the options. */
-static enum opt_result add_exports(struct srv_conf *conf, int n, char **specs, char *err,
-				   size_t len)
+static enum opt_result conf_add_exports(struct srv_conf *conf, int n, char **specs, char *err,
+					size_t len)
 {
 	if (!n) {
 		snprintf(err, len, "nothing to export: expected NAME=PATH, see rtrs-server --help");
 		return OPT_USAGE;
 	}
 	for (int i = 0; i < n; i++) {
-		int rc = add_export(conf, specs[i], err, len);
+		int rc = conf_add_export(conf, specs[i], err, len);
 
 		if (rc)
 			return rc == -ENOMEM ? OPT_FAILED : OPT_USAGE;
@@ -330,11 +331,11 @@ enum opt_result conf_parse(struct srv_conf *conf, int argc, char **argv, char *e
 
 	set_defaults(conf);
 	rc = opt_argv(&conf_options, conf, argc, argv, &first, NULL, err, errlen);
-	if (rc == OPT_RUN && check_together(conf, err, errlen))
+	if (rc == OPT_RUN && conf_check_together(conf, err, errlen))
 		rc = OPT_USAGE;
 	if (rc == OPT_RUN && !conf->nlisteners && default_listeners(conf, err, errlen))
 		rc = OPT_FAILED;
-	return rc == OPT_RUN ? add_exports(conf, argc - first, argv + first, err, errlen) : rc;
+	return rc == OPT_RUN ? conf_add_exports(conf, argc - first, argv + first, err, errlen) : rc;
 }
 
 void conf_fini(struct srv_conf *conf)

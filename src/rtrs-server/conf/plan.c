@@ -6,7 +6,7 @@
 
 #include "plan.h"
 
-static void add_step(struct plan *plan, struct plan_step step)
+static void plan_add_step(struct plan *plan, struct plan_step step)
 {
 	plan->steps[plan->n++] = step;
 }
@@ -27,8 +27,8 @@ static void compare_exports(struct plan *plan, enum plan_what what, const struct
 		const struct conf_export *ex = &of->exports[i];
 
 		if (!has_export(other, ex))
-			add_step(plan, (struct plan_step){ .what = what, .name = ex->name,
-							   .spec = ex->spec });
+			plan_add_step(plan, (struct plan_step){ .what = what, .name = ex->name,
+								.spec = ex->spec });
 	}
 }
 
@@ -44,7 +44,7 @@ static void compare_options(struct plan *plan, enum plan_what what, const struct
 		if (!(row->holds & (OPT_IN_FILE | OPT_AT_RUN_TIME)))
 			continue;
 		if (!opt_same(row, now, wanted))
-			add_step(plan, (struct plan_step){ .what = what, .option = row });
+			plan_add_step(plan, (struct plan_step){ .what = what, .option = row });
 	}
 }
 

@@ -124,7 +124,7 @@ static bool inbox_ready(struct loop_watch *w)
 	return false;
 }
 
-static void stop_msg(struct loop_msg *msg)
+static void reactor_stop_msg(struct loop_msg *msg)
 {
 	container_of(msg, struct reactor, stop_msg)->stopped = true;
 }
@@ -141,7 +141,7 @@ int reactor_create(const char *name, unsigned ring_entries, struct reactor **out
 	snprintf(r->name, sizeof(r->name), "%s", name);
 	list_init(&r->ready);
 	list_init(&r->closed);
-	loop_msg_init(&r->stop_msg, stop_msg);
+	loop_msg_init(&r->stop_msg, reactor_stop_msg);
 	rc = loop_init(&r->loop);
 	if (rc) {
 		log_err(r->name, "cannot create an eventfd: %s", strerror(-rc));
@@ -237,7 +237,7 @@ struct io_uring_sqe *reactor_sqe(struct reactor *r, struct reactor_op *op)
 }
 
 /* Returns true when an operation completed while this thread polled. */
-static bool busy_poll(struct reactor *r)
+static bool reactor_busy_poll(struct reactor *r)
 {
 	bool few = r->burst <= SPIN_BURST;
 
@@ -252,7 +252,7 @@ static bool busy_poll(struct reactor *r)
 	return false;
 }
 
-static bool has_work(const struct reactor *r)
+static bool reactor_has_work(const struct reactor *r)
 {
 	return !list_empty(&r->loop.tasks) || !list_empty(&r->ready) || !list_empty(&r->closed);
 }
@@ -272,7 +272,7 @@ static int get_ready_to_sleep(struct reactor *r)
 			return rc < 0 ? rc : 1;
 	}
 	loop_run_sleep_tasks(&r->loop);
-	return has_work(r);
+	return reactor_has_work(r);
 }
 
 /* Submit all queued entries; sleep when the thread has no other work. */
@@ -283,12 +283,12 @@ static int submit_and_wait(struct reactor *r)
 	struct io_uring_cqe *cqe;
 	int rc;
 
-	if (has_work(r))
+	if (reactor_has_work(r))
 		return io_uring_submit_and_get_events(&r->ring);
 	rc = get_ready_to_sleep(r);
 	if (rc)
 		return rc;
-	if (busy_poll(r))
+	if (reactor_busy_poll(r))
 		return 0;
 	if (next == CLOCK_NEVER)
 		return io_uring_submit_and_wait(&r->ring, 1);
@@ -301,7 +301,7 @@ static int submit_and_wait(struct reactor *r)
 }
 
 /* Run only the completions present now, so that the rest of the pass gets a turn. */
-static void reap(struct reactor *r)
+static void reactor_reap(struct reactor *r)
 {
 	unsigned n = io_uring_cq_ready(&r->ring);
 	struct io_uring_cqe *cqe;
@@ -321,7 +321,7 @@ static void reap(struct reactor *r)
 	}
 }
 
-static void run_pass(struct reactor *r)
+static void reactor_run_pass(struct reactor *r)
 {
 	uint64_t next, now;
 
@@ -349,8 +349,8 @@ int reactor_run(struct reactor *r)
 			break;
 		}
 		rc = 0;
-		reap(r);
-		run_pass(r);
+		reactor_reap(r);
+		reactor_run_pass(r);
 	}
 	loop_unpost(&r->loop, &r->stop_msg);
 	loop_leave();

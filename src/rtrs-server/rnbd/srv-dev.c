@@ -23,7 +23,7 @@ void srv_dev_table_fini(struct srv_dev_table *t)
 }
 
 /* The first used slot from @slot on, or NULL. */
-static struct srv_dev *used_from(const struct srv_dev_table *t, uint32_t slot)
+static struct srv_dev *dev_used_from(const struct srv_dev_table *t, uint32_t slot)
 {
 	struct srv_dev *dev;
 
@@ -36,12 +36,12 @@ static struct srv_dev *used_from(const struct srv_dev_table *t, uint32_t slot)
 
 struct srv_dev *srv_dev_first(const struct srv_dev_table *t)
 {
-	return used_from(t, 0);
+	return dev_used_from(t, 0);
 }
 
 struct srv_dev *srv_dev_next(const struct srv_dev_table *t, const struct srv_dev *dev)
 {
-	return used_from(t, srv_dev_number(dev) + 1);
+	return dev_used_from(t, srv_dev_number(dev) + 1);
 }
 
 struct srv_dev *srv_dev_find(const struct srv_dev_table *t, const struct export *ex)
@@ -61,7 +61,7 @@ struct srv_dev *srv_dev_by_id(const struct srv_dev_table *t, uint32_t id)
 }
 
 /* Add the page with @slot as the first slot.  False: no memory. */
-static bool add_page(struct srv_dev_table *t, uint32_t slot)
+static bool dev_add_page(struct srv_dev_table *t, uint32_t slot)
 {
 	struct srv_dev *page = calloc(SRV_DEV_PAGE, sizeof(*page));
 
@@ -85,7 +85,7 @@ struct srv_dev *srv_dev_open(struct srv_dev_table *t, struct export *ex, enum rn
 
 	while (slot < SRV_DEV_SLOTS && (dev = srv_dev_slot(t, slot)) && dev->state != SRV_DEV_FREE)
 		slot++;
-	if (slot == SRV_DEV_SLOTS || (!dev && !add_page(t, slot)))
+	if (slot == SRV_DEV_SLOTS || (!dev && !dev_add_page(t, slot)))
 		return NULL;
 	dev = srv_dev_slot(t, slot);
 	dev->state = SRV_DEV_OPEN;

@@ -70,7 +70,7 @@ static void opened_anew(void *arg)
 }
 
 /* export_acquire() that begins to open the store anew, if a failed sync makes this necessary. */
-static int acquire(struct srv *srv, struct export *ex, enum rnbd_access_mode mode)
+static int open_acquire(struct srv *srv, struct export *ex, enum rnbd_access_mode mode)
 {
 	int rc = export_acquire(ex, mode);
 
@@ -107,7 +107,7 @@ static int open_try(struct srv_req *req, const struct rnbd_open *open, uint64_t 
 	if (dev && dev->state != SRV_DEV_OPEN)
 		return -EAGAIN;
 	if (!dev) {
-		rc = acquire(sess->srv, ex, open->mode);
+		rc = open_acquire(sess->srv, ex, open->mode);
 		if (rc == -EAGAIN)
 			return -EINPROGRESS;
 		if (rc)

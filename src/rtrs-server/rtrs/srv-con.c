@@ -34,7 +34,7 @@ static struct loop *con_loop(const struct srv_con *con)
 
 /* ---- life ---- */
 
-static void con_event(struct srv_con *con, enum srv_con_event event);
+static void con_run_event(struct srv_con *con, enum srv_con_event event);
 
 static void con_poll_again(struct srv_con *con)
 {
@@ -84,7 +84,7 @@ static void con_cut_now(void *object)
 
 static void con_unwatched(struct loop_watch *watch)
 {
-	con_event(container_of(watch, struct srv_con, watch), SRV_CON_EV_UNWATCHED);
+	con_run_event(container_of(watch, struct srv_con, watch), SRV_CON_EV_UNWATCHED);
 }
 
 static void con_end(void *object)
@@ -164,14 +164,14 @@ static const char *const con_events[SRV_CON_NEVENTS] = {
 
 const struct fsm srv_con_fsm = FSM("connection", con_rows, con_states, con_events);
 
-static void con_event(struct srv_con *con, enum srv_con_event event)
+static void con_run_event(struct srv_con *con, enum srv_con_event event)
 {
 	fsm_run(&srv_con_fsm, &con->state, event, con);
 }
 
 void srv_con_idle(struct srv_con *con)
 {
-	con_event(con, SRV_CON_EV_IDLE);
+	con_run_event(con, SRV_CON_EV_IDLE);
 }
 
 /* Poll a cut connection regularly, because a device that is gone, or broken, sends no event. */
@@ -192,12 +192,12 @@ void srv_con_fail(struct srv_con *con, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(con->cause, sizeof(con->cause), fmt, ap);
 	va_end(ap);
-	con_event(con, SRV_CON_EV_FAIL);
+	con_run_event(con, SRV_CON_EV_FAIL);
 }
 
 void srv_con_flushed(struct srv_con *con)
 {
-	con_event(con, SRV_CON_EV_FLUSHED);	/* the cause comes with drained */
+	con_run_event(con, SRV_CON_EV_FLUSHED);	/* the cause comes with drained */
 }
 
 void srv_con_wc_failed(struct srv_con *con, const struct ibv_wc *wc, const char *what)
@@ -244,7 +244,7 @@ static bool con_service(struct srv_con *con)
 	con->now_ns = 0;
 	n = fab_dispatch(con->fab, POLL_BUDGET);
 	if (n < 0) {
-		con_event(con, SRV_CON_EV_ENDED);
+		con_run_event(con, SRV_CON_EV_ENDED);
 		return false;
 	}
 	return n >= POLL_BUDGET || con->watch.fd < 0 || con_arm(con);
@@ -294,12 +294,12 @@ static void con_start(struct loop_msg *msg)
 
 static void con_cut(struct loop_msg *msg)
 {
-	con_event(container_of(msg, struct srv_con, cut_msg), SRV_CON_EV_CUT);
+	con_run_event(container_of(msg, struct srv_con, cut_msg), SRV_CON_EV_CUT);
 }
 
 static void con_finish(struct loop_msg *msg)
 {
-	con_event(container_of(msg, struct srv_con, finish_msg), SRV_CON_EV_FINISH);
+	con_run_event(container_of(msg, struct srv_con, finish_msg), SRV_CON_EV_FINISH);
 }
 
 /* ---- posting ---- */
@@ -328,7 +328,7 @@ static void con_wc_send(struct fab_conn *fab, struct fab_cqe *cqe, const struct 
 		srv_con_wc_failed(con, wc, "sending");
 		return;
 	}
-	con_event(con, SRV_CON_EV_LEFT);	/* nothing else is signaled */
+	con_run_event(con, SRV_CON_EV_LEFT);	/* nothing else is signaled */
 }
 
 int srv_con_post_empty(struct srv_con *con, unsigned n)

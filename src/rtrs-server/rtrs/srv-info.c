@@ -133,7 +133,7 @@ static void info_timeout(struct loop_timer *timer)
 
 /* ---- messages ---- */
 
-static void info_wc_recv(struct fab_conn *fab, struct fab_cqe *cqe, const struct ibv_wc *wc)
+static void srv_info_wc_recv(struct fab_conn *fab, struct fab_cqe *cqe, const struct ibv_wc *wc)
 {
 	struct srv_path *path = container_of(cqe, struct srv_path, info.cqe);
 	struct srv_con *con = path->cons[0];
@@ -165,7 +165,7 @@ static void info_wc_recv(struct fab_conn *fab, struct fab_cqe *cqe, const struct
 void srv_info_init(struct srv_path *path, void (*done)(struct srv_path *path, const char *cause))
 {
 	path->info.done = done;
-	path->info.cqe.done = info_wc_recv;
+	path->info.cqe.done = srv_info_wc_recv;
 	loop_timer_init(&path->info.timer, info_timeout);
 }
 

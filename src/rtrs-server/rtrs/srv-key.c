@@ -19,7 +19,7 @@
 
 /* Bind all windows with one post.  INFO_RSP, which tells the keys, is posted behind on the same
  * connection. */
-static int bind_all(struct srv_path *path, struct frwr *list)
+static int key_bind_all(struct srv_path *path, struct frwr *list)
 {
 	struct srv_con *con = path->cons[0];
 	struct frwr_entry entry;
@@ -51,7 +51,7 @@ int srv_key_open(struct srv_path *path)
 			c->regions[i] = (struct rtrs_region){ h.addr, h.rkey, h.len };
 	}
 	if (!rc && srv_chunk_new_keys(c))
-		rc = bind_all(path, frwr_at(c->keys, 0));
+		rc = key_bind_all(path, frwr_at(c->keys, 0));
 	for (unsigned i = 0; !rc && i < n; i++)
 		frwr_at(c->keys, i)->next = NULL;
 	return rc;
@@ -205,7 +205,7 @@ void srv_key_answer(struct srv_req *req, struct srv_reply *reply)
 }
 
 /* End a post of an answer; a waiting request, which lies in @req now, goes to its thread. */
-static void turn_over(struct srv_req *req)
+static void key_turn_over(struct srv_req *req)
 {
 	if (srv_turn_posted(&req->turn))
 		srv_req_send(req);
@@ -217,7 +217,7 @@ void srv_key_posted(struct srv_req *req, int rc)
 
 	req->entry.posted(&req->entry, rc);
 	if (!late)
-		turn_over(req);
+		key_turn_over(req);
 }
 
 void srv_key_wc_answered(struct fab_conn *fab, struct fab_cqe *cqe, const struct ibv_wc *wc)
@@ -226,7 +226,7 @@ void srv_key_wc_answered(struct fab_conn *fab, struct fab_cqe *cqe, const struct
 
 	if (wc->status != IBV_WC_SUCCESS)
 		srv_con_wc_failed(fab_conn_context(fab), wc, "sending");
-	turn_over(req);
+	key_turn_over(req);
 }
 
 /* An answer completes neither if never posted, nor if the device has gone. */

@@ -32,7 +32,7 @@ static void path_event(struct srv_path *path, enum srv_path_event event);
 
 /* ---- timers ---- */
 
-static void path_hb_timer(struct loop_timer *timer)
+static void srv_path_hb_timer(struct loop_timer *timer)
 {
 	struct srv_path *path = container_of(timer, struct srv_path, timer);
 
@@ -42,7 +42,7 @@ static void path_hb_timer(struct loop_timer *timer)
 		srv_path_fail(path, "heartbeat missed %u times", path->hb.missed_max);
 }
 
-static void path_setup_timer(struct loop_timer *timer)
+static void srv_path_setup_timer(struct loop_timer *timer)
 {
 	struct srv_path *path = container_of(timer, struct srv_path, timer);
 
@@ -75,7 +75,7 @@ static void path_serve(void *object)
 		}
 	}
 	loop_timer_cancel(&path->timer);
-	loop_timer_init(&path->timer, path_hb_timer);
+	loop_timer_init(&path->timer, srv_path_hb_timer);
 	loop_timer_set(srv_loop(path->srv), &path->timer, path->hb.next_ms);
 	srv_log_access(path->srv, &path->client, path->name,
 		       "path up, %u connections, session %s", path->cid_num, path->sess->name);
@@ -282,7 +282,7 @@ static void path_attached(struct srv_chunks *c)
 	path_event(container_of(c, struct srv_path, chunks), SRV_PATH_EV_INFO);
 }
 
-static void info_done(struct srv_path *path, const char *cause)
+static void path_info_done(struct srv_path *path, const char *cause)
 {
 	if (cause)
 		srv_path_fail(path, "%s", cause);
@@ -314,7 +314,7 @@ void srv_path_init(struct srv_path *path, struct srv_sess *sess, const struct rt
 	memcpy(path->uuid, req->sess_uuid, RTRS_UUID_LEN);
 	fab_conn_addrs(conn, &path->server, &path->client);
 	srv_path_named(path);
-	loop_timer_init(&path->timer, path_setup_timer);
+	loop_timer_init(&path->timer, srv_path_setup_timer);
 	loop_msg_init(&path->given_up_msg, path_given_up);
-	srv_info_init(path, info_done);
+	srv_info_init(path, path_info_done);
 }

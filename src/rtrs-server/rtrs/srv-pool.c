@@ -62,7 +62,7 @@ void srv_pool_fini(struct srv_pool *pool)
 	pool->base = NULL;
 }
 
-static int make_slot(struct srv_pool *pool, unsigned slot)
+static int pool_make_slot(struct srv_pool *pool, unsigned slot)
 {
 	struct srv_pool_share **shares;
 
@@ -82,7 +82,7 @@ int srv_pool_share_add(struct srv_pool *pool, unsigned share_no)
 {
 	struct srv_pool_share *share = calloc(1, sizeof(*share));
 
-	if (!share || make_slot(pool, share_no)) {
+	if (!share || pool_make_slot(pool, share_no)) {
 		free(share);
 		return -ENOMEM;
 	}
@@ -158,7 +158,7 @@ struct srv_buf *srv_pool_get(struct srv_pool *pool, unsigned share_no,
 }
 
 /* Serve the first waiter of the first share that may take another buffer.  False: no share may. */
-static bool serve_one(struct srv_pool *pool)
+static bool pool_serve_one(struct srv_pool *pool)
 {
 	struct srv_pool_waiter *waiter;
 	struct srv_pool_share *share;
@@ -187,7 +187,7 @@ void srv_pool_put(struct srv_buf *buf)
 	if (pool->serving)	/* a waiter put its buffer back at once: the loop below goes on */
 		return;
 	pool->serving = true;
-	while (serve_one(pool))
+	while (pool_serve_one(pool))
 		;
 	pool->serving = false;
 }
