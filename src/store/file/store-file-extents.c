@@ -84,7 +84,7 @@ static bool seek_all(int fd, uint64_t *pos, uint64_t end, struct rnbd_extents_wr
 	return true;
 }
 
-static void seek(struct export_io *io)
+static void seek_extents(struct export_io *io)
 {
 	int fd = store_file(io->ex)->fd;
 	uint64_t pos = io->offset, end = io->offset + io->len, file_end;
@@ -116,7 +116,7 @@ static void *seek_main(void *arg)
 		}
 		s->serves = io->reactor;
 		pthread_mutex_unlock(&s->lock);
-		seek(io);
+		seek_extents(io);
 		/* RACE: with the message the request may end, and with the request the reactor. */
 		loop_post(reactor_loop(s->serves), &io->msg);
 		pthread_mutex_lock(&s->lock);

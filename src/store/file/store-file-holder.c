@@ -58,7 +58,7 @@ static bool fdinfo_has_lock(int dirfd, const char *name, const char *where)
 
 /* 1: @pid has a description with a lock on the file; 0: no such description; -1: @pid is closed to
  * this process. */
-static int has_lock(pid_t pid, const char *where)
+static int process_has_lock(pid_t pid, const char *where)
 {
 	const struct dirent *entry;
 	char path[32];
@@ -91,7 +91,7 @@ static bool line_has_gid(const char *line, gid_t gid)
 
 /* Find the real user of @pid, and whether @gid is a group of @pid.  False: @pid has ended, or is
  * hidden. */
-static bool who_is(pid_t pid, gid_t gid, uid_t *uid, bool *in_group)
+static bool process_user(pid_t pid, gid_t gid, uid_t *uid, bool *in_group)
 {
 	_cleanup_free_ char *line = NULL;
 	bool known = false;
@@ -115,12 +115,12 @@ static bool who_is(pid_t pid, gid_t gid, uid_t *uid, bool *in_group)
 }
 
 /* Note @pid, which has the lock, as a process that counts or as a stranger. */
-static void judge(struct search *s, pid_t pid)
+static void holder_judge(struct search *s, pid_t pid)
 {
 	bool in_group;
 	uid_t uid;
 
-	if (!who_is(pid, s->st.st_gid, &uid, &in_group)) {
+	if (!process_user(pid, s->st.st_gid, &uid, &in_group)) {
 		s->hidden = s->hidden || lock_holder_lives(pid);
 		return;
 	}
@@ -135,7 +135,7 @@ static void judge(struct search *s, pid_t pid)
 
 /* ---- all processes ---- */
 
-static bool has_asked(const struct search *s, pid_t pid)
+static bool holder_has_asked(const struct search *s, pid_t pid)
 {
 	for (size_t i = 0; i < s->nasked; i++) {
 		if (s->asked[i] == pid)
@@ -146,29 +146,29 @@ static bool has_asked(const struct search *s, pid_t pid)
 
 /* Root may look into every process but those with more rights than a container gives root; such a
  * process is a holder only if its own request for the lock is known. */
-static void look_into(struct search *s, pid_t pid)
+static void holder_look_into(struct search *s, pid_t pid)
 {
-	int has = has_lock(pid, s->where);
+	int has = process_has_lock(pid, s->where);
 
-	if (has > 0 || (has < 0 && has_asked(s, pid)))
-		judge(s, pid);
+	if (has > 0 || (has < 0 && holder_has_asked(s, pid)))
+		holder_judge(s, pid);
 	else if (has < 0 && geteuid())
 		s->hidden = true;
 }
 
-static void look_through(struct search *s)
+static void holder_look_through(struct search *s)
 {
 	const struct dirent *entry;
 	DIR *proc = opendir("/proc");
 
 	/* By number first: /proc with hidepid=2 does not list the processes of others. */
 	for (size_t i = 0; i < s->nasked; i++)
-		look_into(s, s->asked[i]);
+		holder_look_into(s, s->asked[i]);
 	if (!proc || (access("/proc/1", F_OK) && errno == ENOENT && lock_holder_lives(1)))
 		s->hidden = true;
 	while (proc && !s->counts && (entry = readdir(proc))) {
 		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
-			look_into(s, (pid_t)atoi(entry->d_name));
+			holder_look_into(s, (pid_t)atoi(entry->d_name));
 	}
 	if (proc)
 		closedir(proc);
@@ -187,7 +187,7 @@ bool store_file_holder_counts(int fd, char *who, size_t len)
 		return true;
 	snprintf(s.where, sizeof(s.where), " %02x:%02x:%llu ", major(s.st.st_dev),
 		 minor(s.st.st_dev), (unsigned long long)s.st.st_ino);
-	look_through(&s);
+	holder_look_through(&s);
 	lock_holder_name(s.counts ? s.counts : s.stranger ? s.stranger : s.asked[0], who, len);
 	n = strlen(who);
 	if (!s.counts && s.stranger)

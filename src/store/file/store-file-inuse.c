@@ -175,7 +175,7 @@ static void holder_name(dev_t dev, const char *holder, char *buf, size_t len)
 		snprintf(buf, len, "%s", holder);
 }
 
-static bool held(dev_t dev, char *by, size_t len)
+static bool dev_held(dev_t dev, char *by, size_t len)
 {
 	char path[SYSFS_PATH_MAX], name[SYSFS_PATH_MAX];
 	struct dirent *d;
@@ -199,10 +199,10 @@ static bool held(dev_t dev, char *by, size_t len)
 
 /* ---- all kinds of use ---- */
 
-static bool used(dev_t dev, char *by, size_t len)
+static bool dev_used(dev_t dev, char *by, size_t len)
 {
 	return find_line("/proc/self/mountinfo", mount_line, dev, by, len) ||
-	       find_line("/proc/swaps", swap_line, dev, by, len) || held(dev, by, len);
+	       find_line("/proc/swaps", swap_line, dev, by, len) || dev_held(dev, by, len);
 }
 
 static bool partition_used(dev_t disk, char *by, size_t len)
@@ -219,7 +219,7 @@ static bool partition_used(dev_t disk, char *by, size_t len)
 	while (!found && (d = readdir(dir))) {
 		dev_t part = d->d_name[0] == '.' ? 0 : dev_below(disk, d->d_name);
 
-		if (!part || whole_disk(part) != disk || !used(part, use, sizeof(use)))
+		if (!part || whole_disk(part) != disk || !dev_used(part, use, sizeof(use)))
 			continue;
 		found = true;
 		snprintf(by, len, "has the partition %s, which %s",
@@ -234,11 +234,11 @@ bool store_file_inuse(dev_t dev, char *by, size_t len)
 	char use[STORE_FILE_USE_MAX], name[64];
 	dev_t disk = whole_disk(dev);
 
-	if (used(dev, by, len))
+	if (dev_used(dev, by, len))
 		return true;
 	if (!disk)
 		return partition_used(dev, by, len);
-	if (!used(disk, use, sizeof(use)))
+	if (!dev_used(disk, use, sizeof(use)))
 		return false;
 	snprintf(by, len, "is a partition of %s, which %s",
 		 store_file_inuse_dev_name(disk, name, sizeof(name)), use);

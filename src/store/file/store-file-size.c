@@ -30,7 +30,7 @@ struct store_file_ask {
 	void *arg;
 };
 
-static int64_t exported(const struct export *ex, uint64_t bytes)
+static int64_t size_exported(const struct export *ex, uint64_t bytes)
 {
 	bool in_blocks = ex->direct && bytes < store_file(ex)->tail_start;
 
@@ -41,7 +41,8 @@ static int64_t block_device_size(const struct export *ex)
 {
 	uint64_t bytes;
 
-	return ioctl(store_file(ex)->fd, BLKGETSIZE64, &bytes) < 0 ? -errno : exported(ex, bytes);
+	return ioctl(store_file(ex)->fd, BLKGETSIZE64, &bytes) < 0 ? -errno
+								   : size_exported(ex, bytes);
 }
 
 static void ask_submit(struct reactor *r, struct store_file_ask *ask)
@@ -54,7 +55,7 @@ static void ask_submit(struct reactor *r, struct store_file_ask *ask)
 static void ask_done(struct reactor_op *op, int res, unsigned flags)
 {
 	struct store_file_ask *ask = container_of(op, struct store_file_ask, op);
-	int64_t size = res < 0 ? res : exported(ask->ex, ask->stx.stx_size);
+	int64_t size = res < 0 ? res : size_exported(ask->ex, ask->stx.stx_size);
 
 	store_file(ask->ex)->asking = false;
 	ask->done(ask->ex, size, ask->arg);

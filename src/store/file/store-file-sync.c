@@ -70,7 +70,7 @@ static void sync_done(struct reactor_op *op, int res, unsigned flags)
 }
 
 /* Open a second file description of @ex.  Returns the descriptor or -errno. */
-static int reopen(const struct export *ex)
+static int sync_reopen(const struct export *ex)
 {
 	char path[32];
 	int fd;
@@ -80,7 +80,7 @@ static int reopen(const struct export *ex)
 	return fd < 0 ? -errno : fd;
 }
 
-static int make_fixed(struct export_slot *slot, int sync_fd)
+static int sync_make_fixed(struct export_slot *slot, int sync_fd)
 {
 	const struct store_file *f = store_file(slot->ex);
 	int fds[STORE_FILE_NFIXED] = { f->fd, sync_fd, f->tail_fd, f->claim_fd, f->lock_fd };
@@ -95,8 +95,8 @@ int store_file_sync_attach(struct export_slot *slot, char *err, size_t errlen)
 {
 	struct store_file_sync *sync = calloc(1, sizeof(*sync));
 	struct export *ex = slot->ex;
-	int fd = sync ? reopen(ex) : -ENOMEM;
-	int rc = fd < 0 ? fd : make_fixed(slot, fd);
+	int fd = sync ? sync_reopen(ex) : -ENOMEM;
+	int rc = fd < 0 ? fd : sync_make_fixed(slot, fd);
 
 	if (fd < 0)
 		snprintf(err, errlen, "export '%s': '%s' cannot be opened again through /proc: %s",

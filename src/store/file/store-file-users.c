@@ -25,7 +25,7 @@ struct seek {
 };
 
 /* Read the target of a link of /proc, without following the link. */
-static bool path_of(const char *link, char path[PATH_MAX])
+static bool link_target(const char *link, char path[PATH_MAX])
 {
 	ssize_t n = readlink(link, path, PATH_MAX - 1);
 
@@ -42,7 +42,7 @@ static struct seek *seek_file(const struct export *ex)
 	char link[64];
 
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", store_file(ex)->fd);
-	if (seek && path_of(link, seek->path))
+	if (seek && link_target(link, seek->path))
 		return seek;
 	free(seek);
 	return NULL;
@@ -79,7 +79,7 @@ static bool process_writes(const char *pid, struct seek *seek)
 		return false;
 	while (!found && (d = readdir(fds))) {
 		snprintf(link, sizeof(link), "%s/%.20s", dir, d->d_name);
-		found = path_of(link, seek->other) && !strcmp(seek->other, seek->path) &&
+		found = link_target(link, seek->other) && !strcmp(seek->other, seek->path) &&
 			opened_for_writing(pid, d->d_name);
 	}
 	closedir(fds);

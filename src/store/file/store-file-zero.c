@@ -39,7 +39,7 @@ static const struct way nounmap_ways[] = {
 	{ STORE_FILE_CANNOT_ZERO_RANGE, false, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE },
 };
 
-static const struct way *ways_of(const struct export_io *io, unsigned *n)
+static const struct way *zero_ways_of(const struct export_io *io, unsigned *n)
 {
 	if (io->op == RNBD_OP_DISCARD) {
 		*n = ARRAY_SIZE(discard_ways);
@@ -89,7 +89,7 @@ static void zero_try(struct export_io *io)
 {
 	const struct store_file *f = store_file(io->ex);
 	unsigned cannot = atomic_load_explicit(&f->cannot, memory_order_relaxed), n;
-	const struct way *ways = ways_of(io, &n);
+	const struct way *ways = zero_ways_of(io, &n);
 	uint64_t start, end;
 
 	zero_range(io, &start, &end);
@@ -117,7 +117,7 @@ static void zero_done(struct reactor_op *op, int res, unsigned flags)
 {
 	struct export_io *io = store_file_io(op);
 	unsigned n;
-	const struct way *ways = ways_of(io, &n);
+	const struct way *ways = zero_ways_of(io, &n);
 
 	if (res == -EINTR || res == -EAGAIN) {
 		zero_try(io);
