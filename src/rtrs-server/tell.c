@@ -69,8 +69,9 @@ void tell_reach(const struct srv_conf *conf)
 
 		if (is_loopback(addr))
 			continue;
-		log_warn(NULL, "--listen %s without --allow: whoever reaches that address can read "
-			 "and write what is exported; say who may with --allow=ADDR[/BITS]",
+		log_warn(NULL, "--listen %s without --allow: every host that reaches this "
+			 "address can read and write the exports; restrict clients with "
+			 "--allow=ADDR[/BITS]",
 			 fab_addr_url(addr, text, sizeof(text)));
 		return;
 	}

@@ -57,7 +57,7 @@ static void srv_call_stats_reset(struct ctl_client *client, const char *name, vo
 			rc = rc ? rc : srv_stat_reset_path(path);
 	}
 	if (rc)
-		ctl_refuse(client, "out of memory: not all were reset");
+		ctl_refuse(client, "out of memory: some counters were not reset");
 	else
 		ctl_call_done(client);
 }
@@ -153,7 +153,7 @@ static void srv_call_export_kick(struct ctl_client *client, const char *name, vo
 	if (!ex)
 		ctl_refuse(client, "there is no export '%s'", name);
 	else if (!srv_close_kick(srv, ex))
-		ctl_refuse(client, "nobody has export '%s' open", name);
+		ctl_refuse(client, "no session has export '%s' open", name);
 	else
 		ctl_call_done(client);
 }

@@ -100,8 +100,8 @@ static const char *beyond_limits(const struct srv *srv, const struct srv_sess *s
 
 	/* A host's first path is let in at any size. */
 	if (host.paths && host.memory + all > max / SRV_HOST_MEMORY_SHARE)
-		return "its paths and connections have all the memory that one host may have, see "
-		       "--queue-depth";
+		return "paths and connections of this host have all the memory that a host may "
+		       "have, see --queue-depth";
 	if (host.cons + req->cid_num > SRV_MAX_HOST_CONS)
 		return "too many connections from this host";
 	if (host.half_open >= SRV_MAX_HOST_HALF_OPEN)

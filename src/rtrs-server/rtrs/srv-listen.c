@@ -304,7 +304,7 @@ static const char *listen_hint(const struct fab_addr *addr, int rc)
 	if (rc == -EADDRNOTAVAIL)
 		return ": no interface of this machine has the address";
 	if (rc == -EEXIST)
-		return ": what is there is no socket";
+		return ": the file there is no socket";
 	if (strcmp(fab_provider_name(addr->provider), "rdma"))
 		return listen_hint_tcp(addr, rc);
 	if (rc == -ENODEV)

@@ -169,8 +169,8 @@ void store_file_users_warn(const struct export *ex)
 	char name[NAME_MAX + 1];
 
 	if (find_loop(ex, name, sizeof(name)))
-		log_warn(ex->name, "'%s' is what the loop device %s consists of: clients and who "
-			 "writes to that destroy each other's data", ex->path, name);
+		log_warn(ex->name, "'%s' is the storage of the loop device %s: clients and writers "
+			 "of the loop device destroy each other's data", ex->path, name);
 	if (store_file_users_writer(ex, name, sizeof(name)))
 		log_warn(ex->name,
 			 "'%s' is open for writing in %s: clients and that process destroy "
