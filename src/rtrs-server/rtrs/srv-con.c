@@ -237,7 +237,7 @@ static bool con_service(struct srv_con *con)
 
 	if (srv_con_ended(con))
 		return false;
-	if (!list_empty(&con->arm_task.link)) {		/* polls alternate with arming */
+	if (!list_empty(&con->arm_task.link)) {		/* fab_arm() runs between two polls */
 		loop_undefer(&con->arm_task);
 		fab_arm(con->fab, &events);
 	}

@@ -24,7 +24,7 @@
 #include "srv-req.h"
 #include "util.h"
 
-/* The end of a path in service is worth more lines than coming and going in set-up. */
+/* The cause of a path's end is worth more lines than the coming or going of a client. */
 static struct log_limit down_limit = LOG_LIMIT_INIT(1000, 10000);
 static struct log_limit setup_limit = LOG_LIMIT_INIT(20, 10000);
 
