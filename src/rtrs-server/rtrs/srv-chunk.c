@@ -239,7 +239,6 @@ void srv_chunk_detach(struct srv_chunks *c, void (*done)(struct srv_chunks *c))
 		return;
 	}
 	/* ORDER: a thread runs attach before detach, and the control thread hears of both in the
-	 * same order, so an attach that is still under way is counted out before the last
-	 * detach. */
+	 * same order.  So an attach still under way is counted out before the last detach. */
 	post_rings(c, false);
 }

@@ -2,10 +2,10 @@
 /* The memory of a path (doc/decisions.md D6): one mapping of queue_depth chunks for the client to
  * write into, and one for the messages other than requests.
  *
- * The chunks are the target of the fabric.  If a device pins the chunks anyway and the storage
- * works on the chunks, each chunk is also a fixed buffer of the ring of every thread with a
- * connection of the path.  A ring takes orders from its own thread only: attaching and detaching
- * go through the threads' inboxes and end in a call on the control thread. */
+ * The chunks are the target of the fabric.  Each chunk is also a fixed buffer of the ring of every
+ * thread with a connection of the path, if a device pins chunks anyway and the storage works on
+ * chunks.  A ring takes orders from its own thread only: attaching and detaching go through the
+ * threads' inboxes and end in a call on the control thread. */
 #ifndef SRV_CHUNK_H
 #define SRV_CHUNK_H
 

@@ -2,7 +2,7 @@
 /* The announced queue depth: --queue-depth, or less if a device has short queues.
  *
  * All paths of a session must get one depth (doc/traps.md 4), and the same after a reconnect
- * (doc/traps.md 5, 6), so the whole server has one.  A device known at the start of listening
+ * (doc/traps.md 5, 6).  So the whole server has one.  A device known at the start of listening
  * lowers the depth then; a device behind an address that names no device (a wildcard) lowers the
  * depth with the first client of all.  From the first client on the depth is fixed.  Control
  * thread. */

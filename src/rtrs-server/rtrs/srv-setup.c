@@ -26,8 +26,8 @@ static int setup_alloc(struct srv_path *path, struct srv *srv, struct fab_conn *
 		return rc;
 	snprintf(path->device, sizeof(path->device), "%s", attr.name);
 	path->device_port = attr.port;
-	/* Each user message has a chunk, so a short queue that is longer than three times the
-	 * depth (srv-accept.c) has room for all messages and the heartbeats. */
+	/* A queue is longer than three times the depth (frwr_sizing()), and each user message has
+	 * a chunk.  So a short queue, too, has room for all messages and the heartbeats. */
 	path->service_recvs = MIN((unsigned)RTRS_SERVICE_CON_DEPTH, attr.max_qp_wr - 1);
 	path->cons = calloc(path->cid_num, sizeof(*path->cons));
 	if (!path->cons || srv_req_alloc(path, srv->geom.queue_depth))

@@ -3,12 +3,12 @@
  *
  * THREADS.  Reactor 0 is the control thread.  Listeners, the connection manager, sessions, paths,
  * their states and timers, OPEN and CLOSE, heartbeats and connection 0 of every path live there,
- * so none of these needs a lock.  The control thread never waits for the storage.  Connection n >=
- * 1 of a path lives on one of the other threads, 1 + (offset + n) mod their number, from start to
- * drained.  This thread polls, executes and answers, and the IO path never crosses threads.
- * Control and data threads talk through messages only.  An IO thread reads only objects of the
- * control thread that are constant while visible, or lock-free: the fence (srv-fence.h), and the
- * device table of RNBD (srv-dev.h). */
+ * without a lock.  The control thread never waits for the storage.  Connection n >= 1 of a path
+ * lives on one of the other threads, 1 + (offset + n) mod their number, from start to drained.
+ * This thread polls, executes and answers, and the IO path never crosses threads.  Control and
+ * data threads talk through messages only.  An IO thread reads only objects of the control thread
+ * that are constant while visible, or lock-free: the fence (srv-fence.h), and the device table of
+ * RNBD (srv-dev.h). */
 #ifndef SRV_STATE_H
 #define SRV_STATE_H
 

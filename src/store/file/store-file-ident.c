@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The identity of the file or device of an export, so that a client that comes back can tell one
- * storage from another (man/rtrs-protocol.pod, "export id").  Main thread, at start; owns nothing;
- * cannot fail.
+/* The identity of the file or device of an export, by which a returning client tells one storage
+ * from another (man/rtrs-protocol.pod, "export id").  Main thread, at start; owns nothing; cannot
+ * fail.
  *
  * Device numbers follow the order in which devices are found.  So a reboot may change device
  * numbers, and a client would take the same file for another.  File systems and disks have ids
