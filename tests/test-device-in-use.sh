@@ -180,7 +180,7 @@ fi
 
 # Who writes and claims nothing is warned of.
 start_server "image=$tmp/image"
-grep "warning: image: '$tmp/image' is what the loop device $name consists of" "$server_log"
+grep "warning: image: '$tmp/image' is the storage of the loop device $name" "$server_log"
 stop_process "$server_pid"
 truncate -s 1M "$tmp/file"
 start_server "file=$tmp/file"

@@ -177,7 +177,7 @@ nobody_has_it() {
 	[ "$(json "ex['users']" show)" = 0 ]
 }
 wait_until "the close of the export" nobody_has_it
-expect_failure 1 "nobody has export 'other' open" "$rtrsctl" export kick other
+expect_failure 1 "no session has export 'other' open" "$rtrsctl" export kick other
 expect_failure 1 "there is no export 'none'" "$rtrsctl" export kick none
 
 # Text for people.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any thread.  Owns nothing. */
+/* Writes lines of the log to stderr.  Any thread.  Owns nothing. */
 #include <config.h>
 
 #include <stdbool.h>
@@ -50,7 +50,8 @@ static void stamped_sink(enum log_level level, const char *line)
 	fprintf(stderr, "%s rtrs-server: %s: %s\n", stamp, log_level_names[level], line);
 }
 
-/* The variable is inherited by all that a service starts, wherever their stderr goes. */
+/* Compare JOURNAL_STREAM with stderr: every process of a service inherits the variable, whatever
+ * stderr is. */
 static bool stderr_is_journal(void)
 {
 	const char *stream = getenv("JOURNAL_STREAM");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where the lines of the log go: stderr, in the form that suits who reads it. */
+/* The sink of the log: lines to stderr, in the form for the reader of stderr. */
 #ifndef SINK_H
 #define SINK_H
 
@@ -7,9 +7,9 @@
 
 #include "log.h"
 
-/* For log_init().  The journal, if stderr is one, takes the level from a prefix and writes down the
- * time.  Else it is the person who typed the command line, until the server runs (@runs): then
- * nobody else writes down when a line came. */
+/* Choose the sink for log_init().  The journal, if stderr leads to the journal, takes the level
+ * from a prefix and records the time itself.  Any other reader gets the name of the program and
+ * the level, and once the server runs (@runs) also the time of each line. */
 log_sink_fn *sink_for(bool runs);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the server's shared state and its start and stop; control thread.
  *
- * How it ends: srv_shutdown() stops accepting, lets every path answer what is in flight, then fails
- * the paths; answers that have not left after SRV_SHUTDOWN_TIMEOUT are given up.  When the last
- * path is gone the connection managers are closed, and done() is called from the inbox.
- * How it fails: only srv_start() can; nothing is left behind then. */
+ * How the server ends: srv_shutdown() stops accepting, lets every path answer the requests in
+ * flight, then fails the paths.  Answers that have not left after SRV_SHUTDOWN_TIMEOUT are given
+ * up.  When the last path is gone the connection managers are closed, and done() is called from
+ * the inbox.
+ * How the server fails: srv_start() alone can fail, and leaves nothing behind. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -26,14 +27,14 @@
 
 /* ---- stop ---- */
 
-static void stop_tell(struct loop_msg *msg)
+static void stop_tell_done(struct loop_msg *msg)
 {
 	struct srv *srv = container_of(msg, struct srv, stopped_msg);
 
 	srv->stopped(srv->stopped_arg);
 }
 
-/* When stopping, see whether all is over. */
+/* Go to the next step of stopping, if no path, or no connection manager, is left. */
 static void part_gone(struct srv *srv)
 {
 	if (srv->life == SRV_RUNNING || srv->npaths)
@@ -50,7 +51,7 @@ static void part_gone(struct srv *srv)
 	}
 }
 
-/* Do @what to every path; it may free the path, and with it the session. */
+/* Call @what for every path; @what may free the path, and with the path the session. */
 static void for_each_path(struct srv *srv, void (*what)(struct srv_path *path))
 {
 	struct srv_sess *sess, *next_sess;
@@ -136,7 +137,7 @@ static struct srv *srv_alloc(const struct srv_conf *conf, struct reactor **react
 	list_init(&srv->listeners);
 	list_init(&srv->sessions);
 	loop_timer_init(&srv->stop_timer, stop_timeout);
-	loop_msg_init(&srv->stopped_msg, stop_tell);
+	loop_msg_init(&srv->stopped_msg, stop_tell_done);
 	srv_accept_init(srv);
 	srv_mem_init(srv);
 	return srv;

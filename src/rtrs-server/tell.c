@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Log lines of the start.  Owns nothing; main thread, before the server says that it is ready. */
+/* The log's lines of the start.  Owns nothing; main thread, before the server reports ready. */
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,8 +8,8 @@
 #include "tell.h"
 #include "util.h"
 
-/* "10 GiB", "1.5 TiB"; as it is where no unit fits to a tenth. */
-static const char *human(uint64_t bytes, char *buf, size_t len)
+/* "10 GiB", "1.5 TiB"; tenths are cut off. */
+static const char *human_size(uint64_t bytes, char *buf, size_t len)
 {
 	static const char *const units[] = { "bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
 	uint64_t tenths = 0;
@@ -37,7 +37,7 @@ void tell_export(const struct export *ex)
 		 "exports %s '%s', %llu bytes (%s), %s, %s, block size %u (logical) "
 		 "and %u (physical)", ex->kind_text, ex->path,
 		 (unsigned long long)export_size(ex),
-		 human(export_size(ex), size, sizeof(size)),
+		 human_size(export_size(ex), size, sizeof(size)),
 		 ex->readonly ? "readonly" : "rw", ex->direct ? "direct" : "buffered",
 		 g->logical_block_size, g->physical_block_size);
 }
@@ -73,8 +73,9 @@ void tell_reach(const struct srv_conf *conf)
 
 		if (is_loopback(addr))
 			continue;
-		log_warn(NULL, "--listen %s without --allow: whoever reaches that address can read "
-			 "and write what is exported; say who may with --allow=ADDR[/BITS]",
+		log_warn(NULL, "--listen %s without --allow: every host that reaches this "
+			 "address can read and write the exports; restrict clients with "
+			 "--allow=ADDR[/BITS]",
 			 fab_addr_url(addr, text, sizeof(text)));
 		return;
 	}

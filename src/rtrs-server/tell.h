@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The log's lines for the person who starts the server: what is exported, what protects it, who can
- * reach it. */
+/* The log's lines for the person who starts the server: the exports, the protection of requests, a
+ * warning about open listeners. */
 #ifndef TELL_H
 #define TELL_H
 
@@ -8,14 +8,14 @@
 #include "export.h"
 #include "exports.h"
 
-/* One line for @ex, which is open.  Main thread. */
+/* Log one line for @ex, which is open.  Main thread. */
 void tell_export(const struct export *ex);
-/* The same for each of @exports. */
+/* Log one line for each of @exports, which are open.  Main thread. */
 void tell_exports(const struct exports *exports);
-/* A warning if other machines can reach the server and all of them are let in.  Main thread. */
+/* Warn if other machines can reach the server and no --allow restricts them.  Main thread. */
 void tell_reach(const struct srv_conf *conf);
-/* What protects requests from their clients; what depends on a client's device is told with the
- * first client (srv-key.c).  Main thread. */
+/* Log how requests are protected from their clients.  The part that depends on a client's device
+ * is logged with the first client (srv-key.c).  Main thread. */
 void tell_protection(const struct srv_conf *conf);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* --allow: prefixes of addresses and users, and whether a peer is in one.  Owns nothing. */
+/* --allow: prefixes of addresses and users, and whether a peer is in the list.  Owns nothing. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -13,8 +13,8 @@
 
 #define ALLOW_FORMS "expected ADDR or ADDR/BITS with an IPv4 or IPv6 address, or uid:USER"
 
-/* Clear what is behind the first @bits of @addr. */
-static void mask(uint8_t addr[16], unsigned bits)
+/* Clear the bits of @addr behind the first @bits. */
+static void allow_mask(uint8_t addr[16], unsigned bits)
 {
 	for (unsigned i = 0; i < 16; i++) {
 		unsigned keep = bits > 8 * i ? bits - 8 * i : 0;
@@ -25,7 +25,7 @@ static void mask(uint8_t addr[16], unsigned bits)
 }
 
 __attribute__((format(printf, 4, 5)))
-static int refuse(char *why, size_t len, int rc, const char *fmt, ...)
+static int allow_refuse(char *why, size_t len, int rc, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -35,15 +35,15 @@ static int refuse(char *why, size_t len, int rc, const char *fmt, ...)
 	return rc;
 }
 
-static int parse_user(const char *text, struct srv_allow *allow, char *why, size_t len)
+static int allow_parse_user(const char *text, struct srv_allow *allow, char *why, size_t len)
 {
 	allow->family = AF_UNIX;
 	if (fab_user_parse(text, &allow->uid))
-		return refuse(why, len,
-			      strspn(text, "0123456789") == strlen(text) ? -EINVAL : -ENOENT,
-			      "expected uid: and the name of a user of this machine, "
-			      "or a number from "
-			      "0 to %u", UINT32_MAX - 1);
+		return allow_refuse(why, len,
+				    strspn(text, "0123456789") == strlen(text) ? -EINVAL : -ENOENT,
+				    "expected uid: and the name of a user of this machine, "
+				    "or a number from "
+				    "0 to %u", UINT32_MAX - 1);
 	return 0;
 }
 
@@ -55,13 +55,13 @@ int conf_allow_parse(const char *text, struct srv_allow *allow, char *why, size_
 
 	memset(allow, 0, sizeof(*allow));
 	if (!strncmp(text, "uid:", 4))
-		return parse_user(text + 4, allow, why, whylen);
+		return allow_parse_user(text + 4, allow, why, whylen);
 	if (len > 2 && text[0] == '[' && text[len - 1] == ']') {
 		text++;
 		len -= 2;
 	}
 	if (!len || len >= sizeof(addr))
-		return refuse(why, whylen, -EINVAL, ALLOW_FORMS);
+		return allow_refuse(why, whylen, -EINVAL, ALLOW_FORMS);
 	memcpy(addr, text, len);
 	addr[len] = '\0';
 	if (inet_pton(AF_INET, addr, allow->addr) == 1) {
@@ -71,27 +71,28 @@ int conf_allow_parse(const char *text, struct srv_allow *allow, char *why, size_
 		allow->family = AF_INET6;
 		allow->bits = 128;
 	} else {
-		return refuse(why, whylen, -EINVAL, ALLOW_FORMS);
+		return allow_refuse(why, whylen, -EINVAL, ALLOW_FORMS);
 	}
 	if (slash && !number_parse_u(slash + 1, 0, allow->bits, &allow->bits))
-		return refuse(why, whylen, -EINVAL,
-			      "expected a number of bits from 0 to %u behind '/'", allow->bits);
-	mask(allow->addr, allow->bits);
+		return allow_refuse(why, whylen, -EINVAL,
+				    "expected a number of bits from 0 to %u behind '/'",
+				    allow->bits);
+	allow_mask(allow->addr, allow->bits);
 	return 0;
 }
 
-static bool address_matches(const struct srv_allow *allow, int family, const uint8_t addr[16])
+static bool allow_has_address(const struct srv_allow *allow, int family, const uint8_t addr[16])
 {
 	uint8_t masked[16];
 
 	if (allow->family != family)
 		return false;
 	memcpy(masked, addr, sizeof(masked));
-	mask(masked, allow->bits);
+	allow_mask(masked, allow->bits);
 	return !memcmp(masked, allow->addr, sizeof(masked));
 }
 
-static bool user_allowed(const struct srv_conf *conf, uid_t uid)
+static bool allow_has_user(const struct srv_conf *conf, uid_t uid)
 {
 	bool any = false;
 
@@ -113,7 +114,7 @@ bool conf_allow_peer(const struct srv_conf *conf, const struct fab_addr *peer)
 	if (!conf->nallow)
 		return true;
 	if (fab_addr_is_unix(peer))
-		return user_allowed(conf, peer->uid);
+		return allow_has_user(conf, peer->uid);
 	if (family == AF_INET) {
 		memcpy(addr, &((const struct sockaddr_in *)&peer->ss)->sin_addr, 4);
 	} else if (family == AF_INET6) {
@@ -127,7 +128,7 @@ bool conf_allow_peer(const struct srv_conf *conf, const struct fab_addr *peer)
 		}
 	}
 	for (unsigned i = 0; i < conf->nallow; i++) {
-		if (address_matches(&conf->allow[i], family, addr))
+		if (allow_has_address(&conf->allow[i], family, addr))
 			return true;
 	}
 	return false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The options of rtrs-server, and the command line as a struct srv_conf.  Owns nothing.  What the
- * line names is not opened.  Main thread, before any other starts. */
+/* The options of rtrs-server, and the command line as a struct srv_conf.  Owns nothing.  Opens no
+ * export, socket or directory.  Main thread, before any other starts. */
 #include <config.h>
 
 #include <errno.h>
@@ -32,15 +32,16 @@ const char *const srv_invalidate_names[SRV_INVALIDATE_N] = {
 
 /* ---- values with rules of their own ---- */
 
-/* Port 0 is another one each time. */
+/* True if @a and @b are the same place.  Port 0 is a different port each time. */
 static bool same_listener(const struct fab_addr *a, const struct fab_addr *b)
 {
 	return a->provider == b->provider && fab_addr_same_host(a, b) &&
 	       (fab_addr_is_unix(a) || (fab_addr_port(a) && fab_addr_port(a) == fab_addr_port(b)));
 }
 
-/* Room for one more behind @n elements of @size bytes at @array.  NULL: no memory, said in @why. */
-static void *one_more(void *array, unsigned n, size_t size, char *why, size_t len)
+/* Make room for another element behind @n elements of @size bytes at @array.  Returns the array,
+ * or NULL with "out of memory" in @why. */
+static void *conf_grow_array(void *array, unsigned n, size_t size, char *why, size_t len)
 {
 	void *all = realloc(array, (n + 1) * size);
 
@@ -52,7 +53,8 @@ static void *one_more(void *array, unsigned n, size_t size, char *why, size_t le
 static int add_listener(void *arg, const char *text, char *why, size_t len)
 {
 	struct srv_conf *conf = arg;
-	struct fab_addr *all = one_more(conf->listeners, conf->nlisteners, sizeof(*all), why, len);
+	struct fab_addr *all = conf_grow_array(conf->listeners, conf->nlisteners, sizeof(*all), why,
+					       len);
 	int rc;
 
 	if (!all)
@@ -75,7 +77,7 @@ static int add_listener(void *arg, const char *text, char *why, size_t len)
 static int add_allow(void *arg, const char *text, char *why, size_t len)
 {
 	struct srv_conf *conf = arg;
-	struct srv_allow *all = one_more(conf->allow, conf->nallow, sizeof(*all), why, len);
+	struct srv_allow *all = conf_grow_array(conf->allow, conf->nallow, sizeof(*all), why, len);
 	int rc;
 
 	if (!all)
@@ -104,7 +106,7 @@ static bool same_listeners(const void *a, const void *b)
 	return true;
 }
 
-/* No byte of a prefix is left unset. */
+/* Comparing bytes is enough: conf_allow_parse() leaves no byte of a prefix unset. */
 static bool same_allows(const void *a, const void *b)
 {
 	const struct srv_conf *in_a = a, *in_b = b;
@@ -166,7 +168,7 @@ static const struct opt rows[] = {
 	  .help = "threads that serve" },
 	{ .name = "poll", .type = OPT_NUMBER, FIELD(poll_us), .arg = "MICROSECONDS",
 	  .of = "microseconds", .most = CONF_POLL_US_MAX, .fallback = "100", .holds = IN_FILE,
-	  .help = "look for at most so long before sleeping" },
+	  .help = "busy-poll for so long before sleeping" },
 	{ .name = "max-sessions", .type = OPT_NUMBER, FIELD(max_sessions), .arg = "N", .least = 1,
 	  .most = 65536, .fallback = "256", .holds = IN_FILE, .help = "sessions of all clients" },
 	{ .name = "max-paths", .type = OPT_NUMBER, FIELD(max_paths), .arg = "N", .least = 1,
@@ -179,18 +181,18 @@ static const struct opt rows[] = {
 	  .help = "find silent clients" },
 	{ .name = "heartbeat-misses", .type = OPT_NUMBER, FIELD(hb_missed_max), .arg = "N",
 	  .least = 1, .most = 100, .fallback = "5", .holds = IN_FILE,
-	  .help = "that a path may have in a row" },
+	  .help = "misses in a row that a path may have" },
 	{ .name = "state-dir", .type = OPT_TEXT, FIELD(state_dir), .arg = "DIR",
 	  .of = "a directory", .call = note_state_dir, .shown = "/run/nbdkit-rtrs",
-	  .holds = IN_FILE, .help = "what outlives the server" },
+	  .holds = IN_FILE, .help = "records for the next server" },
 	{ .name = "control", .type = OPT_TEXT, FIELD(control), .arg = "PATH|none", .of = "a path",
 	  .special = "none", .call = note_control, .shown = "below /run/nbdkit-rtrs",
 	  .holds = IN_FILE, .help = "socket for rtrsctl" },
 	{ .name = "lock-timeout", .type = OPT_NUMBER, FIELD(lock_timeout_ms), .arg = "SECONDS",
 	  .of = "seconds", .least = 1, .most = 86400, .scale = 1000, .fallback = "60",
-	  .holds = IN_FILE, .help = "wait for an export that is locked" },
+	  .holds = IN_FILE, .help = "wait for a locked export" },
 	{ .name = "no-lock", .type = OPT_FLAG, FIELD(no_lock), .holds = IN_FILE,
-	  .help = "do not lock what is exported" },
+	  .help = "do not lock the exported files" },
 	{ .name = "ready-fd", .type = OPT_NUMBER, FIELD(ready_fd), .arg = "FD",
 	  .least = STDERR_FILENO + 1, .most = 65535, .call = check_ready_fd, .holds = OPT_AT_START,
 	  .help = "write a line to FD when ready, and close it" },
@@ -227,8 +229,8 @@ const struct conf_export *conf_export_find(const struct srv_conf *conf, const ch
 }
 
 
-/* Options that each are possible. */
-static int check_together(const struct srv_conf *conf, char *err, size_t len)
+/* Check options against each other; each alone is in range. */
+static int conf_check_together(const struct srv_conf *conf, char *err, size_t len)
 {
 	unsigned max = rtrs_geom_depth_max(conf->max_io_size, CONF_HDR_SIZE);
 
@@ -247,7 +249,7 @@ static int default_listeners(struct srv_conf *conf, char *err, size_t len)
 	return rc ? rc : add_listener(conf, "tcp://[::1]", err, len);
 }
 
-/* NULL: this user has no place for it. */
+/* The default of --control; NULL: this user has no directory for the socket. */
 static const char *default_control(void)
 {
 	static char path[4096 + 32];
@@ -276,13 +278,13 @@ static void set_defaults(struct srv_conf *conf)
 	opt_defaults(&conf_options, conf);
 }
 
-static int add_export(struct srv_conf *conf, const char *spec, char *err, size_t len)
+static int conf_add_export(struct srv_conf *conf, const char *spec, char *err, size_t len)
 {
 	struct conf_export *ex, *all;
 	struct exports none;
 	int rc;
 
-	all = one_more(conf->exports, conf->nexports, sizeof(*all), err, len);
+	all = conf_grow_array(conf->exports, conf->nexports, sizeof(*all), err, len);
 	if (!all)
 		return -ENOMEM;
 	conf->exports = all;
@@ -305,16 +307,16 @@ static int add_export(struct srv_conf *conf, const char *spec, char *err, size_t
 	return 0;
 }
 
-/* Behind the options stand the exports. */
-static enum opt_result add_exports(struct srv_conf *conf, int n, char **specs, char *err,
-				   size_t len)
+/* Add the exports, which stand behind the options. */
+static enum opt_result conf_add_exports(struct srv_conf *conf, int n, char **specs, char *err,
+					size_t len)
 {
 	if (!n) {
 		snprintf(err, len, "nothing to export: expected NAME=PATH, see rtrs-server --help");
 		return OPT_USAGE;
 	}
 	for (int i = 0; i < n; i++) {
-		int rc = add_export(conf, specs[i], err, len);
+		int rc = conf_add_export(conf, specs[i], err, len);
 
 		if (rc)
 			return rc == -ENOMEM ? OPT_FAILED : OPT_USAGE;
@@ -329,11 +331,11 @@ enum opt_result conf_parse(struct srv_conf *conf, int argc, char **argv, char *e
 
 	set_defaults(conf);
 	rc = opt_argv(&conf_options, conf, argc, argv, &first, NULL, err, errlen);
-	if (rc == OPT_RUN && check_together(conf, err, errlen))
+	if (rc == OPT_RUN && conf_check_together(conf, err, errlen))
 		rc = OPT_USAGE;
 	if (rc == OPT_RUN && !conf->nlisteners && default_listeners(conf, err, errlen))
 		rc = OPT_FAILED;
-	return rc == OPT_RUN ? add_exports(conf, argc - first, argv + first, err, errlen) : rc;
+	return rc == OPT_RUN ? conf_add_exports(conf, argc - first, argv + first, err, errlen) : rc;
 }
 
 void conf_fini(struct srv_conf *conf)

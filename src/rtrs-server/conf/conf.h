@@ -13,10 +13,10 @@
 #include "log.h"
 #include "opt.h"
 
-/* The protection of a request that is being worked on (doc/decisions.md D8); one for the whole
- * server. */
+/* The protection of a request while the server works on it (doc/decisions.md D8); one setting for
+ * the whole server. */
 enum srv_invalidate {
-	SRV_INVALIDATE_AUTO,		/* one of the next two, for each path by its device */
+	SRV_INVALIDATE_AUTO,		/* ALWAYS or COPY, chosen for each path by its device */
 	SRV_INVALIDATE_ALWAYS,		/* keys of the data end with their request */
 	SRV_INVALIDATE_COPY,		/* a private copy of the data */
 	SRV_INVALIDATE_NEVER,		/* nothing: trusted clients only */
@@ -33,18 +33,19 @@ struct srv_allow {
 	uid_t uid;
 };
 
-/* NAME=PATH[,FLAG]...: what is to be exported, whether or not it can be. */
+/* NAME=PATH[,FLAG]...: an export as the user wrote it, whether or not the server can open the
+ * storage. */
 struct conf_export {
 	char *name;
-	const char *spec;		/* all of it; an element of argv */
+	const char *spec;		/* the whole text; an element of argv */
 };
 
 struct srv_conf {
-	struct fab_addr *listeners;	/* each with its provider; port 0: any */
+	struct fab_addr *listeners;	/* each with its provider; port 0: any free port */
 	unsigned nlisteners;
-	bool listen_default;		/* no --listen: loopback, and ::1 where there is IPv6 */
+	bool listen_default;		/* no --listen: loopback, and ::1 on hosts with IPv6 */
 	struct conf_export *exports;
-	unsigned nexports;		/* at least one */
+	unsigned nexports;		/* 1 or more */
 
 	enum srv_invalidate invalidate;
 	struct srv_allow *allow;
@@ -52,24 +53,27 @@ struct srv_conf {
 
 	uint32_t queue_depth;		/* 1..RTRS_MAX_QUEUE_DEPTH; fits max_io_size */
 	uint32_t max_io_size;		/* bytes, a multiple of 4096 */
-	unsigned threads;		/* for IO, 1..; the control thread is one more */
-	unsigned poll_us;		/* of each for IO; 0: they sleep at once */
+	unsigned threads;		/* for IO, 1 or more; the control thread is another */
+	unsigned poll_us;		/* busy-polling of each IO thread; 0: none */
 
-	/* Limits of what all clients together can make us hold. */
+	/* Limits of the memory and state that all clients together can make the server hold. */
 	unsigned max_sessions;
-	unsigned max_paths;		/* of all sessions */
+	unsigned max_paths;		/* sum over all sessions */
 	uint64_t max_memory;		/* bytes, for the requests and connections of all paths */
-	unsigned setup_timeout_ms;	/* from the first connection of a path to its INFO_REQ */
+	unsigned setup_timeout_ms;	/* from the first connection of a path to the INFO_REQ of
+					 * the path */
 	unsigned hb_interval_ms;
-	unsigned hb_missed_max;		/* heartbeats that a path may miss */
+	unsigned hb_missed_max;		/* heartbeats in a row that a path may miss */
 
 	/* the program only: main.c, srv-ctl.c */
 	bool no_lock;
 	unsigned lock_timeout_ms;	/* for each file */
 	const char *state_dir;		/* NULL: none */
-	bool state_dir_asked;		/* no default: not to have it is an error */
+	bool state_dir_asked;		/* --state-dir was given: failing to use the directory is
+					 * an error */
 	const char *control;		/* path of the control socket; NULL: none */
-	bool control_asked;		/* no default: not to have it is an error */
+	bool control_asked;		/* --control was given: failing to create the socket is an
+					 * error */
 	int ready_fd;			/* -1: none */
 	enum log_level log_level;
 };
@@ -86,17 +90,19 @@ extern const struct opt_table conf_options;
  * @conf is to be given to conf_fini() whatever the result. */
 enum opt_result conf_parse(struct srv_conf *conf, int argc, char **argv, char *err,
 			    size_t errlen);
+/* Free the lists of @conf. */
 void conf_fini(struct srv_conf *conf);
-/* NULL: none has this name. */
+/* The export of @conf named @name, or NULL. */
 const struct conf_export *conf_export_find(const struct srv_conf *conf, const char *name);
 
-/* "ADDR" or "ADDR/BITS", an IPv6 address may stand in brackets; "uid:NUMBER", "uid:NAME".  0,
- * -EINVAL, or -ENOENT: no such user, with what was expected in @why.  May ask the user database. */
+/* Parse "ADDR" or "ADDR/BITS", where an IPv6 address may stand in brackets, or "uid:NUMBER" or
+ * "uid:NAME".  0, -EINVAL, or -ENOENT when the user does not exist; a failure leaves the expected
+ * form in @why.  May query the user database. */
 int conf_allow_parse(const char *text, struct srv_allow *allow, char *why, size_t len);
-/* True if a peer with the address of @peer may connect: no --allow given, or one that contains it.
- * IPv4 peers of an IPv6 listener (::ffff:a.b.c.d) match IPv4 prefixes.  Who comes by a socket in
- * the file system had the right to write to it: addresses do not refuse it, users do.  Pure, any
- * thread. */
+/* True if a peer with the address of @peer may connect: no --allow is given, or an --allow
+ * contains the address.  IPv4 peers of an IPv6 listener (::ffff:a.b.c.d) match IPv4 prefixes.  A
+ * peer of a unix socket had the right to write to the socket: --allow with addresses does not
+ * refuse the peer, --allow with users does.  Pure, any thread. */
 bool conf_allow_peer(const struct srv_conf *conf, const struct fab_addr *peer);
 
 #endif

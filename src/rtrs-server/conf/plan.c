@@ -6,12 +6,12 @@
 
 #include "plan.h"
 
-static void add_step(struct plan *plan, struct plan_step step)
+static void plan_add_step(struct plan *plan, struct plan_step step)
 {
 	plan->steps[plan->n++] = step;
 }
 
-/* @conf has an export of the same name and spec as @ex. */
+/* True if @conf has an export with the name and the spec of @ex. */
 static bool has_export(const struct srv_conf *conf, const struct conf_export *ex)
 {
 	const struct conf_export *same = conf ? conf_export_find(conf, ex->name) : NULL;
@@ -19,7 +19,7 @@ static bool has_export(const struct srv_conf *conf, const struct conf_export *ex
 	return same && !strcmp(same->spec, ex->spec);
 }
 
-/* A step @what for each export of @of that @other has not. */
+/* Add the step @what for each export of @of missing in @other. */
 static void compare_exports(struct plan *plan, enum plan_what what, const struct srv_conf *of,
 			    const struct srv_conf *other)
 {
@@ -27,8 +27,8 @@ static void compare_exports(struct plan *plan, enum plan_what what, const struct
 		const struct conf_export *ex = &of->exports[i];
 
 		if (!has_export(other, ex))
-			add_step(plan, (struct plan_step){ .what = what, .name = ex->name,
-							   .spec = ex->spec });
+			plan_add_step(plan, (struct plan_step){ .what = what, .name = ex->name,
+								.spec = ex->spec });
 	}
 }
 
@@ -44,7 +44,7 @@ static void compare_options(struct plan *plan, enum plan_what what, const struct
 		if (!(row->holds & (OPT_IN_FILE | OPT_AT_RUN_TIME)))
 			continue;
 		if (!opt_same(row, now, wanted))
-			add_step(plan, (struct plan_step){ .what = what, .option = row });
+			plan_add_step(plan, (struct plan_step){ .what = what, .option = row });
 	}
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A plan is what a server does to become what a configuration says: the difference of two.
+/* A plan is the list of steps by which a server comes from one configuration to another.
  *
- * The start is a plan, too, with nothing before it.  Pure: a plan opens nothing and asks nobody.
- * Text and rows are those of the two configurations, which outlive the plan. */
+ * The start is a plan, too, with no configuration before.  Pure: a plan opens nothing and calls no
+ * other part.  Texts and rows belong to the two configurations, which outlive the plan. */
 #ifndef PLAN_H
 #define PLAN_H
 
@@ -26,10 +26,12 @@ struct plan {
 	unsigned n;
 };
 
-/* What makes @wanted of @now; @now is NULL at the start, when every export is added, and options
- * hold without a step.  An export whose spec differs in any letter is removed and added.  Options
- * that only a command line can have are not compared.  0, or -ENOMEM; plan_fini() follows. */
+/* Make the steps from @now to @wanted.  @now is NULL at the start: then each export is added, and
+ * options hold without a step.  An export whose spec differs in any letter is removed and added.
+ * Options that only a command line can have are not compared.  0 or -ENOMEM; plan_fini() follows
+ * in both cases. */
 int plan_make(struct plan *plan, const struct srv_conf *now, const struct srv_conf *wanted);
+/* Free the steps of @plan. */
 void plan_fini(struct plan *plan);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing; control thread, to which all of it belongs but the counters (srv-stat.h). */
+/* Owns nothing; control thread, the owner of everything shown but the counters (srv-stat.h). */
 #include <config.h>
 
 #include <stdio.h>
@@ -22,22 +22,22 @@
 #include "srv-sess.h"
 #include "srv-stat.h"
 
-static json_t *address(const struct fab_addr *addr)
+static json_t *srv_json_address(const struct fab_addr *addr)
 {
 	char text[FAB_ADDR_STRLEN];
 
 	return ctl_json_text(fab_addr_format(addr, text, sizeof(text)));
 }
 
-/* Without the port, which says nothing and is another one after each reconnect. */
-static json_t *host(const struct fab_addr *addr)
+/* The address without the port, which says nothing and changes with each reconnect. */
+static json_t *srv_json_host(const struct fab_addr *addr)
 {
 	char text[FAB_ADDR_STRLEN];
 
 	return ctl_json_text(fab_addr_format_host(addr, text, sizeof(text)));
 }
 
-static json_t *uuid(const uint8_t id[RTRS_UUID_LEN])
+static json_t *srv_json_uuid(const uint8_t id[RTRS_UUID_LEN])
 {
 	char text[2 * RTRS_UUID_LEN + 5], *to = text;
 
@@ -48,7 +48,7 @@ static json_t *uuid(const uint8_t id[RTRS_UUID_LEN])
 
 /* ---- counters ---- */
 
-static json_t *path_stat(const struct srv_path *path)
+static json_t *srv_json_path_stats(const struct srv_path *path)
 {
 	struct io_stat sum;
 	uint64_t inflight = 0;
@@ -60,7 +60,7 @@ static json_t *path_stat(const struct srv_path *path)
 			     json_pack("{s:I}", "inflight", (json_int_t)inflight));
 }
 
-static json_t *export_stat(const struct srv *srv, const struct export *ex)
+static json_t *srv_json_export_stats(const struct srv *srv, const struct export *ex)
 {
 	struct io_stat sum;
 
@@ -70,9 +70,9 @@ static json_t *export_stat(const struct srv *srv, const struct export *ex)
 
 /* ---- exports ---- */
 
-/* @path for those who are in other directories than this process, which stays where it was
- * started. */
-static json_t *absolute(const char *path)
+/* @path for readers in another working directory than this process, which never leaves the
+ * directory of its start. */
+static json_t *srv_json_absolute_path(const char *path)
 {
 	_cleanup_free_ char *dir = *path == '/' ? NULL : getcwd(NULL, 0), *text = NULL;
 
@@ -84,12 +84,12 @@ static json_t *absolute(const char *path)
 	return ctl_json_text(text);
 }
 
-static json_t *export_show(const struct export *ex)
+static json_t *srv_json_export_show(const struct export *ex)
 {
 	int error = export_sync_error(ex);
 
 	return json_pack("{s:o,s:I,s:o,s:o,s:b,s:b,s:i,s:i,s:i}",
-			 "path", absolute(ex->path),
+			 "path", srv_json_absolute_path(ex->path),
 			 "size", (json_int_t)export_size(ex),
 			 "mode", ctl_json_text(ex->readonly ? "ro" : "rw"),
 			 "kind", ctl_json_text(ex->kind),
@@ -100,39 +100,39 @@ static json_t *export_show(const struct export *ex)
 			 "writers", (int)ex->store->writers);
 }
 
-static json_t *export_json(const struct srv *srv, const struct export *ex,
-			   enum srv_ctl_depth depth)
+static json_t *srv_json_export(const struct srv *srv, const struct export *ex,
+			       enum srv_ctl_depth depth)
 {
 	json_t *object = json_pack("{s:o}", "name", ctl_json_text(ex->name));
 
 	if (depth >= SRV_CTL_SHOW)
-		object = ctl_json_with(object, export_show(ex));
+		object = ctl_json_with(object, srv_json_export_show(ex));
 	if (depth >= SRV_CTL_STATS)
-		object = ctl_json_with(object, export_stat(srv, ex));
+		object = ctl_json_with(object, srv_json_export_stats(srv, ex));
 	return object;
 }
 
-static json_t *exports_json(const struct srv *srv, enum srv_ctl_depth depth)
+static json_t *srv_json_exports(const struct srv *srv, enum srv_ctl_depth depth)
 {
 	json_t *array = json_array();
 	const struct export *ex;
 	bool ok = true;
 
 	list_for_each(ex, &srv_rnbd(srv)->exports->list, link)
-		ok = ok && ctl_json_add(array, export_json(srv, ex, depth));
+		ok = ok && ctl_json_add(array, srv_json_export(srv, ex, depth));
 	return ctl_json_whole(array, ok);
 }
 
 /* ---- sessions ---- */
 
-static json_t *path_show(const struct srv_path *path)
+static json_t *srv_json_path_show(const struct srv_path *path)
 {
 	return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:i,s:i,s:I,s:o,s:I}",
 			 "state", ctl_json_text(srv_path_fsm.states[path->state]),
 			 "transport", ctl_json_text(fab_addr_transport(&path->client)),
-			 "peer", host(&path->client),
-			 "src_addr", address(&path->client),
-			 "dst_addr", address(&path->server),
+			 "peer", srv_json_host(&path->client),
+			 "src_addr", srv_json_address(&path->client),
+			 "dst_addr", srv_json_address(&path->server),
 			 "hca_name", ctl_json_text(path->device),
 			 "hca_port", (int)path->device_port,
 			 "connections", (int)(path->ncons - path->ndrained),
@@ -141,18 +141,18 @@ static json_t *path_show(const struct srv_path *path)
 			 "memory", (json_int_t)path->memory);
 }
 
-static json_t *path_json(const struct srv_path *path, enum srv_ctl_depth depth)
+static json_t *srv_json_path(const struct srv_path *path, enum srv_ctl_depth depth)
 {
 	json_t *object = json_pack("{s:o}", "name", ctl_json_text(path->name));
 
 	if (depth >= SRV_CTL_SHOW)
-		object = ctl_json_with(object, path_show(path));
+		object = ctl_json_with(object, srv_json_path_show(path));
 	if (depth >= SRV_CTL_STATS)
-		object = ctl_json_with(object, path_stat(path));
+		object = ctl_json_with(object, srv_json_path_stats(path));
 	return object;
 }
 
-static json_t *dev_json(const struct srv_dev *dev)
+static json_t *srv_json_dev(const struct srv_dev *dev)
 {
 	static const char *const states[] = {
 		[SRV_DEV_OPEN] = "open", [SRV_DEV_LOST] = "lost",
@@ -168,18 +168,18 @@ static json_t *dev_json(const struct srv_dev *dev)
 			 "state", ctl_json_text(states[dev->state]));
 }
 
-static json_t *paths_json(const struct srv_sess *sess, enum srv_ctl_depth depth)
+static json_t *srv_json_paths(const struct srv_sess *sess, enum srv_ctl_depth depth)
 {
 	json_t *array = json_array();
 	const struct srv_path *path;
 	bool ok = true;
 
 	list_for_each(path, &sess->paths, link)
-		ok = ok && ctl_json_add(array, path_json(path, depth));
+		ok = ok && ctl_json_add(array, srv_json_path(path, depth));
 	return ctl_json_whole(array, ok);
 }
 
-static json_t *devs_json(const struct srv_sess *sess)
+static json_t *srv_json_devs(const struct srv_sess *sess)
 {
 	json_t *array = json_array();
 	const struct srv_dev_table *devs = &srv_rnbd_sess(sess)->devs;
@@ -187,36 +187,36 @@ static json_t *devs_json(const struct srv_sess *sess)
 	bool ok = true;
 
 	for (dev = srv_dev_first(devs); dev && ok; dev = srv_dev_next(devs, dev))
-		ok = ctl_json_add(array, dev_json(dev));
+		ok = ctl_json_add(array, srv_json_dev(dev));
 	return ctl_json_whole(array, ok);
 }
 
-static json_t *sess_json(const struct srv_sess *sess, enum srv_ctl_depth depth)
+static json_t *srv_json_sess(const struct srv_sess *sess, enum srv_ctl_depth depth)
 {
 	json_t *object = json_pack("{s:o,s:o}", "name", ctl_json_text(sess->name),
-				   "paths", paths_json(sess, depth));
+				   "paths", srv_json_paths(sess, depth));
 	uint64_t down_ms;
 	const char *state = srv_sess_state(sess, &down_ms);
 
 	if (depth >= SRV_CTL_SHOW)
 		object = ctl_json_with(object, json_pack("{s:o,s:o,s:I,s:o,s:b,s:o}",
-						"uuid", uuid(sess->uuid),
+						"uuid", srv_json_uuid(sess->uuid),
 						"state", ctl_json_text(state),
 						"down_ns", (json_int_t)down_ms * 1000000,
-						"client", address(&sess->client),
+						"client", srv_json_address(&sess->client),
 						"resends", srv_rnbd_sess(sess)->resends,
-						"devices", devs_json(sess)));
+						"devices", srv_json_devs(sess)));
 	return object;
 }
 
-static json_t *sessions_json(const struct srv *srv, enum srv_ctl_depth depth)
+static json_t *srv_json_sessions(const struct srv *srv, enum srv_ctl_depth depth)
 {
 	json_t *array = json_array();
 	const struct srv_sess *sess;
 	bool ok = true;
 
 	list_for_each(sess, &srv->sessions, link)
-		ok = ok && ctl_json_add(array, sess_json(sess, depth));
+		ok = ok && ctl_json_add(array, srv_json_sess(sess, depth));
 	return ctl_json_whole(array, ok);
 }
 
@@ -224,8 +224,8 @@ json_t *srv_ctl_json(const struct srv *srv, enum srv_ctl_depth depth)
 {
 	json_t *object = json_pack("{s:o,s:i,s:o,s:o}", "program", ctl_json_text("rtrs-server"),
 				   "pid", (int)getpid(),
-				   "exports", exports_json(srv, depth),
-				   "sessions", sessions_json(srv, depth));
+				   "exports", srv_json_exports(srv, depth),
+				   "sessions", srv_json_sessions(srv, depth));
 
 	if (depth >= SRV_CTL_SHOW)
 		object = ctl_json_with(object, json_pack("{s:o,s:o,s:i,s:i,s:I,s:I}",

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the server is and has, as JSON (man/rtrsctl.pod has the schema).  Control thread.  NULL: no
- * memory. */
+/* The server's properties and state as JSON (man/rtrsctl.pod has the schema).  Control thread. */
 #ifndef SRV_CTL_JSON_H
 #define SRV_CTL_JSON_H
 
@@ -14,6 +13,7 @@ enum srv_ctl_depth {
 	SRV_CTL_STATS,			/* counters, too */
 };
 
+/* The server as JSON down to @depth, for the caller to free.  NULL: no memory. */
 json_t *srv_ctl_json(const struct srv *srv, enum srv_ctl_depth depth);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing: looks up what a command names, on the control thread, and does it or says why
- * not. */
+/* Owns nothing: looks up the object that a command names, on the control thread, and carries the
+ * command out or says why not. */
 #include <config.h>
 
 #include <errno.h>
@@ -27,22 +27,22 @@
 
 /* ---- look ---- */
 
-static void call_list(struct ctl_client *client, const char *name, void *arg)
+static void srv_call_list(struct ctl_client *client, const char *name, void *arg)
 {
 	ctl_answer(client, srv_ctl_json(arg, SRV_CTL_NAMES));
 }
 
-static void call_show(struct ctl_client *client, const char *name, void *arg)
+static void srv_call_show(struct ctl_client *client, const char *name, void *arg)
 {
 	ctl_answer(client, srv_ctl_json(arg, SRV_CTL_SHOW));
 }
 
-static void call_stats(struct ctl_client *client, const char *name, void *arg)
+static void srv_call_stats(struct ctl_client *client, const char *name, void *arg)
 {
 	ctl_answer(client, srv_ctl_json(arg, SRV_CTL_STATS));
 }
 
-static void call_stats_reset(struct ctl_client *client, const char *name, void *arg)
+static void srv_call_stats_reset(struct ctl_client *client, const char *name, void *arg)
 {
 	struct srv *srv = arg;
 	struct srv_sess *sess;
@@ -57,15 +57,16 @@ static void call_stats_reset(struct ctl_client *client, const char *name, void *
 			rc = rc ? rc : srv_stat_reset_path(path);
 	}
 	if (rc)
-		ctl_refuse(client, "out of memory: not all were reset");
+		ctl_refuse(client, "out of memory: some counters were not reset");
 	else
 		ctl_call_done(client);
 }
 
 /* ---- sessions and paths ---- */
 
-/* Fail @path, if it is in service or in set-up.  Its client may come back. */
-static bool disconnect(struct srv_path *path)
+/* Fail @path, if @path is in service or in set-up.  The client may come back.  True if @path has
+ * failed by this call. */
+static bool srv_disconnect_path(struct srv_path *path)
 {
 	if (path->state >= SRV_PATH_DRAINING)
 		return false;
@@ -73,29 +74,29 @@ static bool disconnect(struct srv_path *path)
 	return true;
 }
 
-static unsigned sess_disconnect(struct srv_sess *sess)
+static unsigned srv_disconnect_sess(struct srv_sess *sess)
 {
 	struct srv_path *path, *next;
 	unsigned n = 0;
 
-	/* A path without connections goes at once, and with the last one its session. */
+	/* A path without connections goes at once, and the last path takes its session along. */
 	srv_sess_get(sess);
 	list_for_each_safe(path, next, &sess->paths, link)
-		n += disconnect(path);
+		n += srv_disconnect_path(path);
 	srv_sess_put(sess);
 	return n;
 }
 
-static void call_sess_disconnect(struct ctl_client *client, const char *name, void *arg)
+static void srv_call_sess_disconnect(struct ctl_client *client, const char *name, void *arg)
 {
 	struct srv *srv = arg;
 	struct srv_sess *sess, *next;
 	unsigned n = 0;
 
-	/* The name may be that of a session that is going, too. */
+	/* Several sessions can have the name: sessions that are going, too. */
 	list_for_each_safe(sess, next, &srv->sessions, link) {
 		if (!strcmp(sess->name, name))
-			n += sess_disconnect(sess);
+			n += srv_disconnect_sess(sess);
 	}
 	if (n)
 		ctl_call_done(client);
@@ -103,16 +104,16 @@ static void call_sess_disconnect(struct ctl_client *client, const char *name, vo
 		ctl_refuse(client, "session '%s' is not connected", name);
 }
 
-/* Is @path called @name?  Its session may be left out. */
-static bool is_called(const struct srv_path *path, const char *name)
+/* True if @name is the name of @path, with or without the name of its session in front. */
+static bool srv_path_is_called(const struct srv_path *path, const char *name)
 {
 	const char *sep = *path->sess->name ? strchr(path->name, '/') : NULL;
 
 	return !strcmp(path->name, name) || (sep && !strcmp(sep + 1, name));
 }
 
-/* How many paths are called @name; @ret: the last of them. */
-static unsigned paths_called(const struct srv *srv, const char *name, struct srv_path **ret)
+/* Count the paths called @name; *@ret is the last of these paths. */
+static unsigned srv_paths_called(const struct srv *srv, const char *name, struct srv_path **ret)
 {
 	struct srv_sess *sess;
 	struct srv_path *path;
@@ -120,7 +121,7 @@ static unsigned paths_called(const struct srv *srv, const char *name, struct srv
 
 	list_for_each(sess, &srv->sessions, link) {
 		list_for_each(path, &sess->paths, link) {
-			if (!srv_path_linked(path) || !is_called(path, name))
+			if (!srv_path_linked(path) || !srv_path_is_called(path, name))
 				continue;
 			*ret = path;
 			n++;
@@ -129,22 +130,22 @@ static unsigned paths_called(const struct srv *srv, const char *name, struct srv
 	return n;
 }
 
-static void call_path_disconnect(struct ctl_client *client, const char *name, void *arg)
+static void srv_call_path_disconnect(struct ctl_client *client, const char *name, void *arg)
 {
 	struct srv_path *path = NULL;
-	unsigned n = paths_called(arg, name, &path);
+	unsigned n = srv_paths_called(arg, name, &path);
 
 	if (n > 1)
 		ctl_refuse(client,
 			   "%u sessions have a path '%s': put the session in front, as in '%s'",
 			   n, name, path->name);
-	else if (n && disconnect(path))
+	else if (n && srv_disconnect_path(path))
 		ctl_call_done(client);
 	else
 		ctl_refuse(client, "path '%s' is not connected", name);
 }
 
-static void call_export_kick(struct ctl_client *client, const char *name, void *arg)
+static void srv_call_export_kick(struct ctl_client *client, const char *name, void *arg)
 {
 	struct srv *srv = arg;
 	const struct export *ex = exports_find(srv_rnbd(srv)->exports, name);
@@ -152,14 +153,14 @@ static void call_export_kick(struct ctl_client *client, const char *name, void *
 	if (!ex)
 		ctl_refuse(client, "there is no export '%s'", name);
 	else if (!srv_close_kick(srv, ex))
-		ctl_refuse(client, "nobody has export '%s' open", name);
+		ctl_refuse(client, "no session has export '%s' open", name);
 	else
 		ctl_call_done(client);
 }
 
 /* ---- the program ---- */
 
-static void call_log_level(struct ctl_client *client, const char *name, void *arg)
+static void srv_call_log_level(struct ctl_client *client, const char *name, void *arg)
 {
 	struct srv_conf wanted;
 	char why[128];
@@ -182,18 +183,19 @@ static void call_log_level(struct ctl_client *client, const char *name, void *ar
 /* ---- dispatch ---- */
 
 static const struct ctl_call calls[] = {
-	{ .name = "list", .fn = call_list },
-	{ .name = "show", .fn = call_show },
-	{ .name = "stats", .fn = call_stats },
-	{ .name = "stats reset", .fn = call_stats_reset },
-	{ .name = "session disconnect", .fn = call_sess_disconnect, .member = "session",
+	{ .name = "list", .fn = srv_call_list },
+	{ .name = "show", .fn = srv_call_show },
+	{ .name = "stats", .fn = srv_call_stats },
+	{ .name = "stats reset", .fn = srv_call_stats_reset },
+	{ .name = "session disconnect", .fn = srv_call_sess_disconnect, .member = "session",
 	  .needed = true },
-	{ .name = "path disconnect", .fn = call_path_disconnect, .member = "path", .needed = true },
-	{ .name = "export kick", .fn = call_export_kick, .member = "export", .needed = true },
-	{ .name = "log-level", .fn = call_log_level, .member = "level" },
+	{ .name = "path disconnect", .fn = srv_call_path_disconnect, .member = "path",
+	  .needed = true },
+	{ .name = "export kick", .fn = srv_call_export_kick, .member = "export", .needed = true },
+	{ .name = "log-level", .fn = srv_call_log_level, .member = "level" },
 };
 
-static void serve(struct ctl_client *client, const json_t *command, void *arg)
+static void srv_ctl_serve(struct ctl_client *client, const json_t *command, void *arg)
 {
 	ctl_call(client, command, "rtrs-server", calls, ARRAY_SIZE(calls), arg);
 }
@@ -210,10 +212,10 @@ int srv_ctl_open(struct srv *srv, struct ctl **out, char *err, size_t errlen)
 	if (!conf->control)
 		return 0;
 	if (!conf->control_asked) {
-		mkdir(rundir_default(), 0755);		/* ctl_open() says what is wrong */
+		mkdir(rundir_default(), 0755);		/* a failure shows in ctl_open() */
 		rundir_sweep(rundir_default());
 	}
-	rc = ctl_open(srv_loop(srv), conf->control, serve, srv, out, err, errlen);
+	rc = ctl_open(srv_loop(srv), conf->control, srv_ctl_serve, srv, out, err, errlen);
 	if (!rc) {
 		log_info(NULL, "control socket: %s", conf->control);
 	} else if (!conf->control_asked) {

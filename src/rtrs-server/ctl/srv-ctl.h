@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The server behind its control socket: what rtrsctl asks for (man/rtrsctl.pod).  Control
+/* The server behind its control socket: the commands of rtrsctl (man/rtrsctl.pod).  Control
  * thread. */
 #ifndef SRV_CTL_H
 #define SRV_CTL_H
@@ -9,8 +9,9 @@
 struct ctl;
 struct srv;
 
-/* Listen at the control socket of @srv's configuration.  NULL in *@out where it is to have none, or
- * where the default cannot be made, which is logged.  0, or -errno with one line in @err. */
+/* Listen at the control socket of @srv's configuration.  *@out is NULL if the configuration has no
+ * socket, or if the default socket cannot be made, which is logged.  0, or -errno with one line in
+ * @err. */
 int srv_ctl_open(struct srv *srv, struct ctl **out, char *err, size_t errlen);
 
 #endif

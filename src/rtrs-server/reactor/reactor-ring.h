@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The ring of a reactor, for those who put something into it: the reactor itself, and the storage
+/* The ring of a reactor, for the users of the ring: the reactor itself, and the storage
  * (store-uring.c and file/).  Thread of the reactor. */
 #ifndef REACTOR_RING_H
 #define REACTOR_RING_H
@@ -14,12 +14,12 @@ struct reactor {
 	struct reactor_part part;	/* first */
 	struct loop loop;
 	struct io_uring ring;
-	bool enabled;			/* the ring belongs to the thread that enabled it */
+	bool enabled;			/* by the thread that runs the ring */
 	char name[32];
 	bool stopped;
 	struct spin spin;		/* reactor_set_poll() */
-	unsigned burst;			/* the most completions of a pass since it had nothing to
-					 * do */
+	unsigned burst;			/* most completions of a pass since the thread was last
+					 * idle */
 
 	struct list ready;		/* struct reactor_poll: run ready() in this pass */
 	struct list closed;		/* struct reactor_poll: run closed() in this pass */
@@ -28,12 +28,12 @@ struct reactor {
 	struct loop_msg stop_msg;
 };
 
-/* Make the calling thread the one that submits.  Idempotent.  0 or -errno. */
+/* Make the calling thread the only submitter of the ring.  Idempotent.  0 or -errno. */
 int reactor_enable(struct reactor *r);
 
-/* An empty submission entry whose completion runs @op->done.  Never NULL: a full queue is submitted
- * first.  It leaves with the end of the pass; to be filled by an io_uring_prep_*() before anything
- * else is asked of the ring. */
+/* Return an empty submission entry whose completion runs @op->done.  The caller fills the entry
+ * with an io_uring_prep_*() before the next call for this ring; the end of the pass submits the
+ * entry.  Never NULL: a full queue is submitted first. */
 struct io_uring_sqe *reactor_sqe(struct reactor *r, struct reactor_op *op);
 
 #endif

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the polls behind a struct loop_watch; thread of the reactor.
  *
- * POLLIN is a multishot poll that stays armed as long as the descriptor is watched; it reports
- * edges, and ready()'s return value makes levels of them.  One edge can tell of data and of the end
- * behind it, which takes two reads to see; so after an end ready() runs once more than it asks for.
- * POLLOUT is wanted rarely, when a socket is full, so it is a poll of its own that fires once and
- * is armed again while wanted.  Ends when unwatched: both polls are cancelled, and closed() runs
- * when the last completion of them and of their cancellations has come.
+ * POLLIN is a multishot poll, armed as long as the descriptor is watched.  The poll reports edges;
+ * ready()'s return value makes levels of the edges.  An edge can report both data and the end
+ * behind the data, and two reads are needed to see both.  So after an end ready() runs once more
+ * than its return value asks for.  POLLOUT is wanted rarely, when a socket is full: a separate
+ * poll that fires once, and is armed again while wanted.  Unwatching cancels both polls; closed()
+ * runs when the last completion of the polls and of their cancellations has come.
  *
- * A poll that fails (no kernel memory; Linux 6.1 ends it when completions overflow) makes the
- * descriptor ready, so that its owner meets what there is to meet, and is armed again: at once,
- * and, if that fails as well, after a while, again and again. */
+ * A poll can fail: no kernel memory; Linux 6.1 ends a poll when completions overflow.  The failure
+ * makes the descriptor ready, so that the owner meets the descriptor's real state, and the poll is
+ * armed again: at once, and after ARM_AGAIN_MS if arming at once fails as well. */
 #include <config.h>
 
 #include <assert.h>
@@ -31,7 +31,7 @@ static struct log_limit failed_limit = LOG_LIMIT_INIT(20, 10000);
 struct reactor_poll {
 	struct list link;		/* on reactor.ready or .closed */
 	struct reactor *reactor;
-	struct loop_watch *watch;	/* NULL: unwatched, and nobody wants to hear of the end */
+	struct loop_watch *watch;	/* NULL: unwatched, and the watch has no closed() */
 	struct reactor_op in, out, cancel;
 	bool in_armed, out_armed;
 	bool in_failed;			/* POLLIN's last completion was an error */
@@ -68,7 +68,7 @@ static void poll_cancel(struct reactor_poll *p, struct reactor_op *op)
 	p->cancelling++;
 }
 
-/* Nothing in the ring refers to @p any more: hand it to this pass. */
+/* Close @p in this pass, if the ring refers to @p no longer. */
 static void poll_check_closed(struct reactor_poll *p)
 {
 	if (p->unwatched && !p->in_armed && !p->out_armed && !p->cancelling &&
@@ -132,8 +132,8 @@ static void poll_cancel_done(struct reactor_op *op, int res, unsigned flags)
 	struct reactor_poll *p = container_of(op, struct reactor_poll, cancel);
 
 	p->cancelling--;
-	/* -ENOENT: it had completed.  -EALREADY: it is completing now; if that is one of several
-	 * shots, the poll goes on and is to be cancelled again. */
+	/* -ENOENT: the poll had completed.  -EALREADY: the poll is completing now; if the
+	 * completion is one of several shots, the poll goes on and needs another cancellation. */
 	if (res == -EALREADY)
 		p->cancel_again = true;
 	if (p->cancel_again && !p->cancelling) {

@@ -6,8 +6,9 @@
 
 struct reactor;
 
-/* Run ready() of all that is ready, and closed() of all that is closed. */
+/* Run ready() of each watch on reactor.ready. */
 void reactor_watch_run_ready(struct reactor *r);
+/* Run closed() of each watch on reactor.closed. */
 void reactor_watch_run_closed(struct reactor *r);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns one ring and the loop around it.
+/* Owns one ring and the loop around the ring.
  *
- * Made by the main thread with the ring disabled, so that a host that forbids io_uring is found out
- * before any thread starts; enabled by the thread that runs it, which from then on is the only one
- * that may submit.  Ends by reactor_stop(): what is still in flight then is the caller's to know;
- * the ring is closed by reactor_destroy() after its thread has ended.  A ring that fails in the
- * loop ends reactor_run() with the error. */
+ * The main thread creates the ring disabled, so that a host without io_uring fails the start
+ * before any thread runs.  The thread that runs the ring enables the ring, and alone submits from
+ * then on.  reactor_stop() ends the loop; the caller knows of operations still in flight.
+ * reactor_destroy() closes the ring after the thread has ended.  A ring that fails in the loop
+ * ends reactor_run() with the error. */
 #include <config.h>
 
 #include <assert.h>
@@ -21,9 +21,9 @@
 #include "reactor-ring.h"
 #include "reactor-watch.h"
 
-/* Room for several completions per submission entry: multishot polls post without one. */
+/* Completion entries per submission entry: multishot polls complete several times. */
 #define CQ_PER_SQ 8
-/* Completions of one pass, up to which it served one request or two. */
+/* Most completions of a pass with only one request or two. */
 #define SPIN_BURST 3u
 
 /* ---- making the ring ---- */
@@ -80,7 +80,7 @@ static int check_features(const char *name, struct io_uring *ring)
 			"Linux 5.19 or later is needed", ring->features, needed);
 		return -ENOSYS;
 	}
-	/* May be forbidden although making a ring is not. */
+	/* A filter may forbid this call and allow the making of rings. */
 	rc = io_uring_register_iowq_max_workers(ring, workers);
 	if (rc)
 		log_setup_error(name, rc);
@@ -124,7 +124,7 @@ static bool inbox_ready(struct loop_watch *w)
 	return false;
 }
 
-static void stop_msg(struct loop_msg *msg)
+static void reactor_stop_msg(struct loop_msg *msg)
 {
 	container_of(msg, struct reactor, stop_msg)->stopped = true;
 }
@@ -141,7 +141,7 @@ int reactor_create(const char *name, unsigned ring_entries, struct reactor **out
 	snprintf(r->name, sizeof(r->name), "%s", name);
 	list_init(&r->ready);
 	list_init(&r->closed);
-	loop_msg_init(&r->stop_msg, stop_msg);
+	loop_msg_init(&r->stop_msg, reactor_stop_msg);
 	rc = loop_init(&r->loop);
 	if (rc) {
 		log_err(r->name, "cannot create an eventfd: %s", strerror(-rc));
@@ -165,10 +165,10 @@ void reactor_destroy(struct reactor *r)
 	if (!r)
 		return;
 	assert(!reactor_storage(r));
-	/* A stop that came when the thread had already ended, or never ran. */
+	/* Run a stop that came too late for the thread, or to a thread never run. */
 	loop_run_inbox(&r->loop);
 	assert(loop_inbox_empty(&r->loop));
-	/* Only the inbox is watched still; closing the ring ends that. */
+	/* The inbox alone is still watched; closing the ring ends the watch. */
 	io_uring_queue_exit(&r->ring);
 	free(r->inbox_watch.impl);
 	loop_fini(&r->loop);
@@ -181,7 +181,7 @@ int reactor_enable(struct reactor *r)
 
 	if (r->enabled)
 		return 0;
-	/* liburing 2.3 declares io_uring_enable_rings() and does not export it. */
+	/* liburing 2.3 declares io_uring_enable_rings() without exporting the function. */
 	rc = io_uring_register((unsigned)r->ring.ring_fd, IORING_REGISTER_ENABLE_RINGS, NULL, 0);
 	if (rc < 0) {
 		log_err(r->name, "cannot enable the io_uring: %s", strerror(-rc));
@@ -224,7 +224,7 @@ struct io_uring_sqe *reactor_sqe(struct reactor *r, struct reactor_op *op)
 		int rc = io_uring_submit(&r->ring);
 
 		if (rc < 0 && rc != -EINTR && rc != -EAGAIN && rc != -EBUSY) {
-			/* Only a ring used by the wrong thread or torn down gets here. */
+			/* A ring is used by the wrong thread, or torn down. */
 			log_err(r->name, "io_uring_enter: %s", strerror(-rc));
 			abort();
 		}
@@ -236,8 +236,8 @@ struct io_uring_sqe *reactor_sqe(struct reactor *r, struct reactor_op *op)
 	return sqe;
 }
 
-/* True when something completed while this thread looked for it. */
-static bool busy_poll(struct reactor *r)
+/* Returns true when an operation completed while this thread polled. */
+static bool reactor_busy_poll(struct reactor *r)
 {
 	bool few = r->burst <= SPIN_BURST;
 
@@ -252,14 +252,14 @@ static bool busy_poll(struct reactor *r)
 	return false;
 }
 
-static bool has_work(const struct reactor *r)
+static bool reactor_has_work(const struct reactor *r)
 {
 	return !list_empty(&r->loop.tasks) || !list_empty(&r->ready) || !list_empty(&r->closed);
 }
 
-/* Getting ready to sleep costs system calls, so what the storage does at once comes first: its
- * answers leave before, and the peer works on them meanwhile.  Returns 0 when the thread may sleep,
- * 1 when there is work, or -errno. */
+/* Submit the storage's work first, because getting ready to sleep costs system calls.  Answers
+ * that the storage has at once leave earlier, and the peer works meanwhile.  Returns 0 when the
+ * thread may sleep, 1 when there is work, or -errno. */
 static int get_ready_to_sleep(struct reactor *r)
 {
 	int rc;
@@ -272,10 +272,10 @@ static int get_ready_to_sleep(struct reactor *r)
 			return rc < 0 ? rc : 1;
 	}
 	loop_run_sleep_tasks(&r->loop);
-	return has_work(r);
+	return reactor_has_work(r);
 }
 
-/* Submit all that is queued; sleep when there is nothing else to do. */
+/* Submit all queued entries; sleep when the thread has no other work. */
 static int submit_and_wait(struct reactor *r)
 {
 	uint64_t next = loop_deadline(&r->loop), now;
@@ -283,12 +283,12 @@ static int submit_and_wait(struct reactor *r)
 	struct io_uring_cqe *cqe;
 	int rc;
 
-	if (has_work(r))
+	if (reactor_has_work(r))
 		return io_uring_submit_and_get_events(&r->ring);
 	rc = get_ready_to_sleep(r);
 	if (rc)
 		return rc;
-	if (busy_poll(r))
+	if (reactor_busy_poll(r))
 		return 0;
 	if (next == CLOCK_NEVER)
 		return io_uring_submit_and_wait(&r->ring, 1);
@@ -300,8 +300,8 @@ static int submit_and_wait(struct reactor *r)
 	return io_uring_submit_and_wait_timeout(&r->ring, &cqe, 1, &ts, NULL);
 }
 
-/* Only completions that are there now, so that the rest of the pass gets its turn. */
-static void reap(struct reactor *r)
+/* Run only the completions present now, so that the rest of the pass gets a turn. */
+static void reactor_reap(struct reactor *r)
 {
 	unsigned n = io_uring_cq_ready(&r->ring);
 	struct io_uring_cqe *cqe;
@@ -314,13 +314,14 @@ static void reap(struct reactor *r)
 		int res = cqe->res;
 		unsigned flags = cqe->flags;
 
-		/* ORDER: given back first, because done() may need room in the ring. */
+		/* ORDER: the entry is given back first, because done() may need room in the
+		 * ring. */
 		io_uring_cqe_seen(&r->ring, cqe);
 		op->done(op, res, flags);
 	}
 }
 
-static void run_pass(struct reactor *r)
+static void reactor_run_pass(struct reactor *r)
 {
 	uint64_t next, now;
 
@@ -348,8 +349,8 @@ int reactor_run(struct reactor *r)
 			break;
 		}
 		rc = 0;
-		reap(r);
-		run_pass(r);
+		reactor_reap(r);
+		reactor_run_pass(r);
 	}
 	loop_unpost(&r->loop, &r->stop_msg);
 	loop_leave();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the end of handles, and the CLOSEs that wait for it; control thread.  A handle is freed when
- * its last reference has gone, and then the OPENs that wait for that are tried again.  A CLOSE ends
- * in srv_req_finish_control(), once; errors are answers. */
+/* Owns the end of handles, and the CLOSEs that wait for this end; control thread.  A handle is
+ * freed when the last reference has gone; then the OPENs that wait for a closing handle are tried
+ * again.  A CLOSE ends in srv_req_finish_control(), once; errors are answers. */
 #include <errno.h>
 
 #include "export.h"
@@ -11,7 +11,7 @@
 #include "srv-rnbd-state.h"
 #include "util.h"
 
-static void dev_closed(struct srv_dev *dev)
+static void handle_closed(struct srv_dev *dev)
 {
 	struct srv *srv = dev->sess->srv;
 	struct list *l;
@@ -27,7 +27,7 @@ static void dev_closed(struct srv_dev *dev)
 
 void srv_close_quiet(struct loop_msg *msg)
 {
-	dev_closed(container_of(msg, struct srv_dev, quiet_msg));
+	handle_closed(container_of(msg, struct srv_dev, quiet_msg));
 }
 
 void srv_close_request(struct srv_req *req)
@@ -35,7 +35,7 @@ void srv_close_request(struct srv_req *req)
 	struct srv_dev *dev;
 	uint32_t id;
 
-	/* An answer with data would be whatever stands in the chunk. */
+	/* A CLOSE has no data to answer with: the client would get the old content of the chunk. */
 	if (rnbd_close_decode(req->rtrs.usr, req->rtrs.usr_len, &id) || req->rtrs.has_desc) {
 		srv_req_finish_control(req, -EINVAL);
 		return;
@@ -47,7 +47,7 @@ void srv_close_request(struct srv_req *req)
 	}
 	list_add_tail(&dev->closers, &req->link);
 	if (srv_dev_begin_close(dev, SRV_DEV_CLOSED))
-		dev_closed(dev);
+		handle_closed(dev);
 }
 
 void srv_close_sess_lost(struct srv_sess *sess)
@@ -55,7 +55,7 @@ void srv_close_sess_lost(struct srv_sess *sess)
 	srv_dev_for_each(dev, &srv_rnbd_sess(sess)->devs) {
 		if ((dev->state == SRV_DEV_OPEN || dev->state == SRV_DEV_KICKED) &&
 		    srv_dev_begin_close(dev, SRV_DEV_LOST))
-			dev_closed(dev);
+			handle_closed(dev);
 	}
 }
 
@@ -73,7 +73,7 @@ unsigned srv_close_kick(struct srv *srv, const struct export *ex)
 			 ex->name);
 		n++;
 		if (srv_dev_begin_close(dev, SRV_DEV_KICKED))
-			dev_closed(dev);
+			handle_closed(dev);
 	}
 	return n;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The end of handles: by a CLOSE, with the last path of a session, or because we want so.  Control
- * thread. */
+/* The end of handles: by a CLOSE, with the last path of a session, or by the server's own will.
+ * Control thread. */
 #ifndef SRV_CLOSE_H
 #define SRV_CLOSE_H
 
@@ -12,13 +12,13 @@ struct srv_sess;
 
 /* Answer the CLOSE @req when the handle has closed.  Ends in srv_req_finish_control(). */
 void srv_close_request(struct srv_req *req);
-/* For srv_dev_table_init(): @msg is of a device that is closing and has lost its last reference. */
+/* For srv_dev_table_init(): @msg belongs to a closing device without references. */
 void srv_close_quiet(struct loop_msg *msg);
-/* The last path of @sess has drained: close all its devices, each when its IO has left the
+/* Close all devices of @sess, whose last path has drained; each device when its IO has left the
  * storage. */
 void srv_close_sess_lost(struct srv_sess *sess);
-/* Close all handles of @ex, each when its IO has left the storage, and tell how many.  What their
- * clients send to them from now on fails with -ENOTCONN, until they open @ex anew. */
+/* Close all handles of @ex, each when its IO has left the storage.  Returns how many handles.
+ * Requests on these handles fail with -ENOTCONN from now on, until their client opens @ex anew. */
 unsigned srv_close_kick(struct srv *srv, const struct export *ex);
 
 #endif

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing that outlives a request; thread of the request's connection.  Every way ends in
- * srv_req_finish(), errors as errnos that RNBD knows.
+/* Owns nothing that outlives a request; thread of the request's connection.  Every request ends in
+ * srv_req_finish(), an error as an errno known to RNBD.
  *
  * Private buffers (--invalidate=copy).  The storage never depends on memory that a peer can write:
  *   - WRITE data is copied to a private buffer first.  A copy to the page cache would not do: a
- *     file system may stop in front of it, while other connections of the client go on.
- *   - A READ from the page cache goes into the request's own chunk.  The client could write there,
- *     and spoil its own answer only.
+ *     file system may stop in front of the page cache, while other connections of the client go
+ *     on.
+ *   - A READ from the page cache goes into the request's own chunk.  A client that writes there
+ *     spoils only the client's own answer.
  *   - A READ of a direct export goes into a private buffer, because devices and file systems may
- *     check what they put there, and is copied to the chunk then.
+ *     check the data afterwards, and is then copied to the chunk.
  *   - The answer to EXTENTS is made in the chunk, which is written and never read.
- * Answers leave from chunks only.  So private buffers are held by the storage and never by a client
- * that does not take its answers, no device has to know them, and posts need no completion. */
+ * Answers leave from chunks only.  So the storage holds private buffers, and never a client that
+ * leaves answers unread; no device has to know the buffers, and posts need no completion. */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -23,12 +24,12 @@
 #include "srv-rnbd-state.h"
 #include "srv-size.h"
 
-static void answer_to_chunk(struct srv_rnbd_req *req, const struct srv_buf *buf)
+static void srv_io_answer_to_chunk(struct srv_rnbd_req *req, const struct srv_buf *buf)
 {
 	memcpy(srv_chunk(&req->base.path->chunks, req->base.buf_id), buf->addr, req->io.len);
 }
 
-static void io_end(struct srv_rnbd_req *req, int status)
+static void srv_io_end(struct srv_rnbd_req *req, int status)
 {
 	struct srv_dev *dev = req->dev;
 
@@ -39,19 +40,19 @@ static void io_end(struct srv_rnbd_req *req, int status)
 		struct srv_buf *buf = req->buf;
 
 		if (req->io.op == RNBD_OP_READ && !status)
-			answer_to_chunk(req, buf);
+			srv_io_answer_to_chunk(req, buf);
 		req->buf = NULL;
 		srv_pool_put(buf);
 	}
 	srv_req_finish(&req->base, status ? rnbd_errno_to_wire(status) : 0);
 }
 
-static void io_done(struct export_io *io, int status)
+static void srv_io_done(struct export_io *io, int status)
 {
-	io_end(container_of(io, struct srv_rnbd_req, io), status);
+	srv_io_end(container_of(io, struct srv_rnbd_req, io), status);
 }
 
-static void io_submit(struct srv_rnbd_req *req)
+static void srv_io_submit(struct srv_rnbd_req *req)
 {
 	const struct srv_chunks *c = &req->base.path->chunks;
 	struct srv_thread *thread = req->base.con->thread;
@@ -63,42 +64,42 @@ static void io_submit(struct srv_rnbd_req *req)
 		req->io.buf = srv_chunk(c, req->base.buf_id);
 		req->io.mem = c->rings[thread->index].mem;
 	}
-	req->io.done = io_done;
+	req->io.done = srv_io_done;
 	srv_req_enter(&req->base, SRV_REQ_STORAGE);
 	export_io_start(thread->reactor, &req->io);
 }
 
-static void io_submit_private(struct srv_rnbd_req *req, struct srv_buf *buf)
+static void srv_io_submit_private(struct srv_rnbd_req *req, struct srv_buf *buf)
 {
 	if (req->io.op == RNBD_OP_WRITE)
 		memcpy(buf->addr, srv_chunk(&req->base.path->chunks, req->base.buf_id),
 		       req->io.len);
 	req->buf = buf;
-	io_submit(req);
+	srv_io_submit(req);
 }
 
-static void io_got_buffer(struct srv_pool_waiter *waiter, struct srv_buf *buf)
+static void srv_io_got_buffer(struct srv_pool_waiter *waiter, struct srv_buf *buf)
 {
 	struct srv_rnbd_req *req = container_of(waiter, struct srv_rnbd_req, wait);
 
-	/* Not started yet, and sent again on another path. */
+	/* The IO has not started; the client sends the request again on another path. */
 	if (srv_con_dead(req->base.con)) {
 		srv_pool_put(buf);
-		io_end(req, -ECONNABORTED);
+		srv_io_end(req, -ECONNABORTED);
 		return;
 	}
-	io_submit_private(req, buf);
+	srv_io_submit_private(req, buf);
 }
 
-static bool io_needs_private(const struct srv_rnbd_req *req, const struct rnbd_io *io)
+static bool srv_io_needs_private(const struct srv_rnbd_req *req, const struct rnbd_io *io)
 {
 	if (req->base.path->chunks.invalidate != SRV_INVALIDATE_COPY)
 		return false;
 	return io->op == RNBD_OP_WRITE || (io->op == RNBD_OP_READ && req->io.ex->direct);
 }
 
-/* Clients of the first version leave garbage there. */
-static uint16_t io_prio(const struct srv_rnbd_req *req, const struct rnbd_io *io)
+/* The priority of @io for the storage.  Clients of the first version leave garbage in the field. */
+static uint16_t srv_io_prio(const struct srv_rnbd_req *req, const struct rnbd_io *io)
 {
 	const struct srv_path *path = req->base.path;
 
@@ -107,39 +108,39 @@ static uint16_t io_prio(const struct srv_rnbd_req *req, const struct rnbd_io *io
 	return srv_prio(io->prio, srv_rnbd(path->srv)->may_realtime);
 }
 
-static void io_prepare(struct srv_rnbd_req *req, const struct rnbd_io *io)
+static void srv_io_prepare(struct srv_rnbd_req *req, const struct rnbd_io *io)
 {
 	struct srv_buf *buf;
 
 	req->io.op = io->op;
 	req->io.flags = io->flags;
-	req->io.prio = io_prio(req, io);
+	req->io.prio = srv_io_prio(req, io);
 	req->io.offset = io->op == RNBD_OP_FLUSH ? 0 : io->sector << RNBD_SECTOR_SHIFT;
 	req->io.len = io->op == RNBD_OP_FLUSH ? 0 : io->bi_size;
 	req->base.op_len = req->io.len;
 	req->io.room = req->base.rtrs.data_len;
-	if (!io_needs_private(req, io)) {
-		io_submit(req);
+	if (!srv_io_needs_private(req, io)) {
+		srv_io_submit(req);
 		return;
 	}
-	req->wait.fn = io_got_buffer;
+	req->wait.fn = srv_io_got_buffer;
 	buf = srv_pool_get(&req->base.con->thread->pool, req->io.ex->store->index, &req->wait);
 	if (buf)
-		io_submit_private(req, buf);
+		srv_io_submit_private(req, buf);
 	else
 		srv_req_enter(&req->base, SRV_REQ_BUFFER);
 }
 
-/* @io is for req->io.ex, and srv_dev_io_check() has said @rc. */
-static void io_go(struct srv_rnbd_req *req, const struct rnbd_io *io, int rc)
+/* Carry out @io on req->io.ex, or end @req with @rc, the result of srv_dev_io_check(). */
+static void srv_io_go(struct srv_rnbd_req *req, const struct rnbd_io *io, int rc)
 {
 	if (rc || (io->op != RNBD_OP_FLUSH && !io->bi_size))
-		io_end(req, rc);
+		srv_io_end(req, rc);
 	else
-		io_prepare(req, io);
+		srv_io_prepare(req, io);
 }
 
-static int io_decode(const struct srv_rnbd_req *req, struct rnbd_io *io)
+static int srv_io_decode(const struct srv_rnbd_req *req, struct rnbd_io *io)
 {
 	return rnbd_io_decode(req->base.rtrs.usr, req->base.rtrs.usr_len, req->base.rtrs.data_len,
 			      req->base.rtrs.dir == RTRS_DIR_READ, io);
@@ -150,37 +151,37 @@ void srv_dev_io_start(struct srv_req *base)
 	struct srv_rnbd_req *req = srv_rnbd_req(base);
 	const struct srv_thread *thread = base->con->thread;
 	struct rnbd_io io;
-	int rc = io_decode(req, &io);
+	int rc = srv_io_decode(req, &io);
 
 	req->dev = NULL;
 	req->buf = NULL;
 	if (!rc && io.op == RNBD_OP_EXTENTS && !srv_rnbd_has(base->path->sess, RNBD_EXT_EXTENTS))
 		rc = -EOPNOTSUPP;
 	if (rc) {
-		io_end(req, rc);
+		srv_io_end(req, rc);
 		return;
 	}
 	base->op = srv_export_stat_op(io.op);
 	base->op_len = 0;
 	req->dev = srv_dev_get(&srv_rnbd_sess(base->path->sess)->devs, io.device_id);
 	if (!req->dev) {
-		io_end(req, -ENOTCONN);
+		srv_io_end(req, -ENOTCONN);
 		return;
 	}
 	req->io.ex = req->dev->ex;
 	base->op_stat = srv_export_stat_here(thread, req->io.ex);
 	rc = srv_dev_io_check(req->dev->ex, req->dev->mode, &io);
 	if (rc != -EIO) {
-		io_go(req, &io, rc);
+		srv_io_go(req, &io, rc);
 		return;
 	}
-	/* Who has not opened it since it has grown may have been told otherwise (rnbd's sysfs has
-	 * "resize"). */
+	/* Ask for the size before failing: the export may have grown, and the client may know
+	 * without a new OPEN (rnbd's sysfs has "resize"). */
 	srv_req_enter(base, SRV_REQ_SIZE);
 	srv_post_control(base->path->srv, &base->msg);
 }
 
-static void io_send_home(struct srv_req *req)
+static void srv_io_send_home(struct srv_req *req)
 {
 	srv_req_enter(req, SRV_REQ_SIZED);
 	srv_req_send(req);
@@ -188,21 +189,21 @@ static void io_send_home(struct srv_req *req)
 
 void srv_dev_io_ask(struct srv_req *req)
 {
-	/* ORDER: a path that failed before has had its waiters ended; do not add one. */
+	/* ORDER: the waiters of a path that failed before have ended; do not add another. */
 	if (req->path->state != SRV_PATH_CONNECTED ||
-	    srv_size_ask(req, srv_rnbd_req(req)->io.ex, io_send_home))
-		io_send_home(req);
+	    srv_size_ask(req, srv_rnbd_req(req)->io.ex, srv_io_send_home))
+		srv_io_send_home(req);
 }
 
 void srv_dev_io_sized(struct srv_req *base)
 {
 	struct srv_rnbd_req *req = srv_rnbd_req(base);
 	struct rnbd_io io;
-	int rc = io_decode(req, &io);
+	int rc = srv_io_decode(req, &io);
 
 	assert(!rc);
-	if (srv_con_dead(base->con))	/* not started yet, and sent again on another path */
-		io_end(req, -ECONNABORTED);
+	if (srv_con_dead(base->con))	/* not started; the client sends again on another path */
+		srv_io_end(req, -ECONNABORTED);
 	else
-		io_go(req, &io, srv_dev_io_check(req->dev->ex, req->dev->mode, &io));
+		srv_io_go(req, &io, srv_dev_io_check(req->dev->ex, req->dev->mode, &io));
 }

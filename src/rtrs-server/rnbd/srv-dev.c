@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the pages, from the first device in them to session end.  References are taken and put on
- * any thread, all else happens on the control thread.  Only srv_dev_open() can fail. */
+/* Owns the pages, each from its first device to the end of the session.  Any thread takes and puts
+ * references; everything else happens on the control thread.  Only srv_dev_open() can fail. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -22,8 +22,8 @@ void srv_dev_table_fini(struct srv_dev_table *t)
 		free(atomic_load(&t->pages[i]));
 }
 
-/* The first that is not free, from @slot on. */
-static struct srv_dev *used_from(const struct srv_dev_table *t, uint32_t slot)
+/* The first used slot from @slot on, or NULL. */
+static struct srv_dev *dev_used_from(const struct srv_dev_table *t, uint32_t slot)
 {
 	struct srv_dev *dev;
 
@@ -36,12 +36,12 @@ static struct srv_dev *used_from(const struct srv_dev_table *t, uint32_t slot)
 
 struct srv_dev *srv_dev_first(const struct srv_dev_table *t)
 {
-	return used_from(t, 0);
+	return dev_used_from(t, 0);
 }
 
 struct srv_dev *srv_dev_next(const struct srv_dev_table *t, const struct srv_dev *dev)
 {
-	return used_from(t, srv_dev_number(dev) + 1);
+	return dev_used_from(t, srv_dev_number(dev) + 1);
 }
 
 struct srv_dev *srv_dev_find(const struct srv_dev_table *t, const struct export *ex)
@@ -60,8 +60,8 @@ struct srv_dev *srv_dev_by_id(const struct srv_dev_table *t, uint32_t id)
 	return dev && dev->state != SRV_DEV_FREE && dev->id == id ? dev : NULL;
 }
 
-/* Room for @slot and those behind it.  False: none. */
-static bool add_page(struct srv_dev_table *t, uint32_t slot)
+/* Add the page with @slot as the first slot.  False: no memory. */
+static bool dev_add_page(struct srv_dev_table *t, uint32_t slot)
 {
 	struct srv_dev *page = calloc(SRV_DEV_PAGE, sizeof(*page));
 
@@ -72,7 +72,8 @@ static bool add_page(struct srv_dev_table *t, uint32_t slot)
 		page[i].sess = t->sess;
 		list_init(&page[i].closers);
 	}
-	/* ORDER: release; who sees the page sees its devices, none of which is usable. */
+	/* ORDER: release; a thread that sees the page sees the devices of the page, none of which
+	 * is usable. */
 	atomic_store_explicit(&t->pages[slot / SRV_DEV_PAGE], page, memory_order_release);
 	return true;
 }
@@ -84,14 +85,14 @@ struct srv_dev *srv_dev_open(struct srv_dev_table *t, struct export *ex, enum rn
 
 	while (slot < SRV_DEV_SLOTS && (dev = srv_dev_slot(t, slot)) && dev->state != SRV_DEV_FREE)
 		slot++;
-	if (slot == SRV_DEV_SLOTS || (!dev && !add_page(t, slot)))
+	if (slot == SRV_DEV_SLOTS || (!dev && !dev_add_page(t, slot)))
 		return NULL;
 	dev = srv_dev_slot(t, slot);
 	dev->state = SRV_DEV_OPEN;
 	dev->ex = ex;
 	dev->mode = mode;
 	loop_msg_init(&dev->quiet_msg, t->quiet);
-	/* ORDER: release; who sees the flag sees export and mode. */
+	/* ORDER: release; a thread that sees the flag sees export and mode. */
 	atomic_store_explicit(&dev->word, (uint64_t)dev->id << 32 | SRV_DEV_USABLE,
 			      memory_order_release);
 	return dev;
@@ -105,7 +106,7 @@ bool srv_dev_begin_close(struct srv_dev *dev, enum srv_dev_state state)
 	if (dev->state != SRV_DEV_OPEN) {
 		assert(dev->state != SRV_DEV_FREE);
 		dev->state = state;
-		return false;	/* its quiet_msg is still to come */
+		return false;	/* quiet_msg is still to come */
 	}
 	dev->state = state;
 	w = atomic_fetch_and_explicit(&dev->word, ~(uint64_t)SRV_DEV_USABLE, memory_order_acq_rel);

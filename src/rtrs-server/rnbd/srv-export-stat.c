@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the counters of exports, and what a reset of them remembers. */
+/* Owns the counters of exports, and the counts at their last reset. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

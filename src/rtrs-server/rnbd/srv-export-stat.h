@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counters of the IO of an export: each thread has its own, as srv-stat.h says of connections. */
+/* Counters of the IO of an export: each thread counts in its own copy, as each connection does
+ * (srv-stat.h). */
 #ifndef SRV_EXPORT_STAT_H
 #define SRV_EXPORT_STAT_H
 
@@ -8,6 +9,7 @@
 #include "rnbd-msg.h"
 #include "srv-rnbd-state.h"
 
+/* The counter for @op. */
 static inline enum io_stat_op srv_export_stat_op(enum rnbd_io_op op)
 {
 	switch (op) {
@@ -35,7 +37,7 @@ struct srv_export_stat {
 	} threads[];
 };
 
-/* The counters of @ex on @thread.  That thread. */
+/* The counters of @ex on @thread.  Thread of @thread. */
 static inline struct io_stat *srv_export_stat_here(const struct srv_thread *thread,
 						   const struct export *ex)
 {
@@ -44,14 +46,14 @@ static inline struct io_stat *srv_export_stat_here(const struct srv_thread *thre
 
 /* ---- control thread ---- */
 
-/* Counters for @ex, on all threads.  0 or -ENOMEM. */
+/* Make counters for @ex, on all threads.  0 or -ENOMEM. */
 int srv_export_stat_begin(const struct srv_rnbd *rnbd, struct export *ex);
-/* No thread counts for @ex any more. */
+/* Free the counters of @ex, when no thread counts for @ex any more. */
 void srv_export_stat_end(struct export *ex);
 
 /* Add up in @sum the counts of @ex since the last reset. */
 void srv_export_stat(const struct srv_rnbd *rnbd, const struct export *ex, struct io_stat *sum);
-/* Count from 0 again. */
+/* Count @ex from now on from zero. */
 void srv_export_stat_reset(const struct srv_rnbd *rnbd, const struct export *ex);
 
 #endif

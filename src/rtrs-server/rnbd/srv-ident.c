@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing; main thread, at start.  Cannot fail: see the header for what happens instead.
- * Clients are told hashes and not the ids themselves. */
+/* Owns nothing; main thread, at start.  Cannot fail: the header says what happens instead.
+ * Clients get hashes and not the ids themselves. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -17,14 +17,14 @@
 #define MACHINE_ID_LEN 32
 #define ID_MAX 64
 
-static void random_bytes(void *buf, size_t len)
+static void ident_random_bytes(void *buf, size_t len)
 {
 	if (getrandom(buf, len, 0) != (ssize_t)len)
 		abort();
 }
 
-/* Hash of the first @len bytes of @path; false: it has fewer, or cannot be read. */
-static bool hash_file(const char *path, size_t len, uint64_t *hash)
+/* Hash the first @len bytes of @path.  False: the file is shorter or cannot be read. */
+static bool ident_hash_file(const char *path, size_t len, uint64_t *hash)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 	uint8_t text[ID_MAX];
@@ -39,10 +39,10 @@ void srv_ident_boot(uint8_t id[SRV_IDENT_BOOT_LEN])
 {
 	uint64_t hash;
 
-	if (!hash_file(BOOT_ID_PATH, BOOT_ID_LEN, &hash)) {
+	if (!ident_hash_file(BOOT_ID_PATH, BOOT_ID_LEN, &hash)) {
 		log_warn(NULL, "cannot read " BOOT_ID_PATH
 			 ": clients will take a restart of this server for a reboot of its host");
-		random_bytes(&hash, sizeof(hash));
+		ident_random_bytes(&hash, sizeof(hash));
 	}
 	for (unsigned i = 0; i < SRV_IDENT_BOOT_LEN; i++)
 		id[i] = (uint8_t)(hash >> 8 * i);
@@ -52,10 +52,10 @@ uint64_t srv_ident_host(bool *lasts)
 {
 	uint64_t hash;
 
-	*lasts = hash_file(MACHINE_ID_PATH, MACHINE_ID_LEN, &hash);
-	if (*lasts || hash_file(BOOT_ID_PATH, BOOT_ID_LEN, &hash))
+	*lasts = ident_hash_file(MACHINE_ID_PATH, MACHINE_ID_LEN, &hash);
+	if (*lasts || ident_hash_file(BOOT_ID_PATH, BOOT_ID_LEN, &hash))
 		return hash;
-	random_bytes(&hash, sizeof(hash));
+	ident_random_bytes(&hash, sizeof(hash));
 	return hash;
 }
 
@@ -64,7 +64,7 @@ uint32_t srv_ident_instance(void)
 	uint32_t instance;
 
 	do
-		random_bytes(&instance, sizeof(instance));
+		ident_random_bytes(&instance, sizeof(instance));
 	while (!instance);
 	return instance;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lists exports, all of them: whom --allow lets in may open each.  Owns nothing; control thread;
+/* Lists all exports: a client that --allow lets in may open each.  Owns nothing; control thread;
  * errors are answers.  The answer is made in the request's chunk, which is written and never read,
- * because its client can write there, too. */
+ * because the client can write there, too. */
 #include <errno.h>
 
 #include "export.h"

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the OPENs that wait; control thread.  An OPEN ends in srv_req_finish_control(), once; errors
- * are answers.  A closing handle (srv-close.h) still counts for sharing (doc/protocol.md 8.7).
- *   - An OPEN first waits for the size that its export has now (srv-size.h).
- *   - An OPEN that only a closing handle forbids waits for it, at most SRV_OPEN_TIMEOUT.
- *   - So does an OPEN of an export that is opened anew after a failed sync.
- *   - A session that comes back takes its closing handles up again: the fence (srv-fence.h) orders
- *     the requests that its client sends again.
- *   - A kernel's client does not send them again, and writes the same sectors under other buf_ids.
- *     So its OPEN waits until the handle has closed, and the storage is done, as long as that
- *     takes: a kernel would not try again. */
+/* Owns the OPENs that wait; control thread.  An OPEN ends in srv_req_finish_control(), once;
+ * errors are answers.  A closing handle (srv-close.h) still counts for sharing (doc/protocol.md
+ * 8.7).
+ *   - An OPEN first waits for the present size of the export (srv-size.h).
+ *   - An OPEN that only a closing handle forbids waits for the end of this handle, at most
+ *     SRV_OPEN_TIMEOUT.
+ *   - An OPEN of an export that is opened anew after a failed sync waits likewise.
+ *   - A session that comes back takes the closing handles up again: the fence (srv-fence.h) orders
+ *     the requests that the client sends again.
+ *   - A kernel's client does not send requests again, and writes the same sectors under other
+ *     buf_ids.  So the OPEN waits until the handle has closed, and the storage is done, without a
+ *     limit: a kernel would not try again. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -46,7 +48,7 @@ static void open_answer(struct srv_req *req, const struct srv_dev *dev)
 	srv_req_finish_control(req, 0);
 }
 
-/* Is there a handle on the file of @ex that is closing, or about to be with its session? */
+/* True if a handle on the store of @ex is closing, or about to close with its session. */
 static bool closing_handle(const struct srv *srv, const struct export *ex)
 {
 	struct srv_sess *sess;
@@ -67,8 +69,8 @@ static void opened_anew(void *arg)
 	srv_open_retry(arg);
 }
 
-/* As export_acquire(); begins what has to be done before. */
-static int acquire(struct srv *srv, struct export *ex, enum rnbd_access_mode mode)
+/* export_acquire() that begins to open the store anew, if a failed sync makes this necessary. */
+static int open_acquire(struct srv *srv, struct export *ex, enum rnbd_access_mode mode)
 {
 	int rc = export_acquire(ex, mode);
 
@@ -78,8 +80,8 @@ static int acquire(struct srv *srv, struct export *ex, enum rnbd_access_mode mod
 	return export_acquire(ex, mode);
 }
 
-/* 0: the answer is on its way.  -EAGAIN: wait for a handle that is closing, for *@wait_ms at most.
- * -EINPROGRESS: wait for the storage.  Else the answer. */
+/* Try @open.  0: the answer is on its way.  -EAGAIN: wait for a closing handle, at most *@wait_ms.
+ * -EINPROGRESS: wait for the storage.  Any other error is the answer. */
 static int open_try(struct srv_req *req, const struct rnbd_open *open, uint64_t *wait_ms)
 {
 	struct srv_sess *sess = req->path->sess;
@@ -105,7 +107,7 @@ static int open_try(struct srv_req *req, const struct rnbd_open *open, uint64_t 
 	if (dev && dev->state != SRV_DEV_OPEN)
 		return -EAGAIN;
 	if (!dev) {
-		rc = acquire(sess->srv, ex, open->mode);
+		rc = open_acquire(sess->srv, ex, open->mode);
 		if (rc == -EAGAIN)
 			return -EINPROGRESS;
 		if (rc)
@@ -122,7 +124,7 @@ static int open_try(struct srv_req *req, const struct rnbd_open *open, uint64_t 
 	return 0;
 }
 
-/* "; SESSION/CLIENT@SERVER has it open as rw" for each writer of the file of @ex, in @buf. */
+/* Put "; SESSION/CLIENT@SERVER has it open as rw" into @buf for each writer of the store of @ex. */
 static void name_writers(const struct srv *srv, const struct export *ex, char *buf, size_t len)
 {
 	struct srv_sess *sess;
@@ -155,7 +157,7 @@ static void open_failed(struct srv_req *req, const struct rnbd_open *open, int r
 			     sizeof(holders));
 	snprintf(line, sizeof(line), "open of %s as %s refused: %s%s", open->name,
 		 rnbd_access_names[open->mode], strerror(-rc), holders);
-	/* A client that waits for a writer to leave asks several times a second. */
+	/* A client whose OPEN waits for a writer to leave tries several times a second. */
 	if (srv_log_news(&srv->log, &req->path->client, &open_limit, session, line, &more)) {
 		if (more)
 			snprintf(times, sizeof(times), "; the same %u times more, not told", more);
@@ -176,7 +178,7 @@ static void open_rearm(struct srv_rnbd *rnbd)
 		loop_timer_set(srv_loop(rnbd->srv), &rnbd->open_timer, deadline_ms);
 }
 
-/* @deadline_ms: of an OPEN that has waited already, or 0. */
+/* @deadline_ms: the deadline of an OPEN that has waited already, or 0. */
 static void open_or_wait(struct srv_req *req, uint64_t deadline_ms)
 {
 	struct srv_rnbd *rnbd = srv_rnbd(req->path->srv);
@@ -247,7 +249,7 @@ static void open_sized(struct srv_req *req)
 		srv_req_finish_control(req, -ECONNABORTED);
 }
 
-/* open_or_wait() answers a request that is wrong. */
+/* A malformed OPEN goes on to open_or_wait(), which refuses the request. */
 void srv_open_request(struct srv_req *req)
 {
 	struct rnbd_open open;

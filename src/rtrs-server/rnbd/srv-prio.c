@@ -6,11 +6,11 @@
 
 #include "srv-prio.h"
 
-/* Levels of the classes that have some.  The bits between them and the class are hints of newer
- * kernels, which older ones refuse. */
+/* Levels of each class with levels.  The bits between level and class are hints of newer kernels,
+ * refused by older kernels. */
 #define LEVELS 8u
 
-static bool has(const struct __user_cap_data_struct *data, unsigned cap)
+static bool has_capability(const struct __user_cap_data_struct *data, unsigned cap)
 {
 	return data[cap / 32].effective & (1u << cap % 32);
 }
@@ -21,7 +21,7 @@ bool srv_prio_may_realtime(void)
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
 
 	return syscall(SYS_capget, &hdr, data) == 0 &&
-	       (has(data, CAP_SYS_ADMIN) || has(data, CAP_SYS_NICE));
+	       (has_capability(data, CAP_SYS_ADMIN) || has_capability(data, CAP_SYS_NICE));
 }
 
 uint16_t srv_prio(uint16_t wire, bool may_realtime)

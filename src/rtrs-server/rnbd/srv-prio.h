@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The priority that an IO asks for, as the storage may be told (doc/protocol.md 8.4;
- * <linux/ioprio.h>).  Pure but for srv_prio_may_realtime().  Any thread; cannot fail. */
+/* The priority of an IO, in the form for the storage (doc/protocol.md 8.4; <linux/ioprio.h>).
+ * Pure but for srv_prio_may_realtime().  Any thread; cannot fail. */
 #ifndef SRV_PRIO_H
 #define SRV_PRIO_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* May this process do IO in the class real-time?  Others are refused such IO as a whole. */
+/* May this process do IO in the class real-time?  The kernel refuses such IO to other processes. */
 bool srv_prio_may_realtime(void);
 
-/* For an IO that carries @wire: a priority that this kernel takes from this process.  Without the
- * right to it real-time becomes the best of best-effort; what is no priority becomes 0, which is
- * the thread's own. */
+/* Turn @wire, the priority of an IO, into a priority that this kernel takes from this process.
+ * Real-time becomes the best of best-effort if @may_realtime is false; an invalid priority becomes
+ * 0, the thread's own. */
 uint16_t srv_prio(uint16_t wire, bool may_realtime);
 
 #endif

@@ -11,13 +11,14 @@
 #include "srv-chunk.h"
 #include "srv-req.h"
 
-/* Did the client ask for an answer of at least @len bytes? */
+/* True if the client asked for an answer of at least @len bytes. */
 static inline bool srv_result_wanted(const struct srv_req *req, size_t len)
 {
 	return req->rtrs.has_desc && req->rtrs.data_len >= len;
 }
 
-/* The answer goes to the start of the request's chunk; all the client gets beyond @len is zero. */
+/* Put @rsp, the answer, at the start of the request's chunk, and zeroes behind, up to the length
+ * that the client gets. */
 static inline void srv_result_put(struct srv_req *req, const void *rsp, size_t len)
 {
 	uint8_t *chunk = srv_chunk(&req->path->chunks, req->buf_id);

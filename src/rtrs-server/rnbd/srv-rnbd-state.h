@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What RNBD keeps with the server, with a session and with a request of RTRS. */
+/* RNBD's part of the server, of a session and of a request of RTRS. */
 #ifndef SRV_RNBD_STATE_H
 #define SRV_RNBD_STATE_H
 
@@ -16,8 +16,9 @@
 #include "srv-sess.h"
 #include "util.h"
 
-#define SRV_OPEN_TIMEOUT 5000		/* ms; an OPEN waits for a handle that is closing */
-#define SRV_SIZE_TIMEOUT 1000		/* ms; a request waits for the storage to tell a size */
+#define SRV_OPEN_TIMEOUT 5000		/* ms; the longest wait of an OPEN for a closing handle */
+#define SRV_SIZE_TIMEOUT 1000		/* ms; the longest wait of a request for a size from the
+					 * storage */
 
 struct exports;
 
@@ -34,11 +35,12 @@ struct srv_rnbd {
 	bool may_realtime;
 
 	/* control thread */
-	struct list open_waiters;	/* struct srv_req: OPENs that wait for a closing handle */
+	struct list open_waiters;	/* struct srv_req: OPENs that wait (srv-open.c) */
 	struct list size_waiters;	/* struct srv_req: srv-size.c */
 	struct loop_timer open_timer, size_timer;
 };
 
+/* RNBD's part of @srv. */
 static inline struct srv_rnbd *srv_rnbd(const struct srv *srv)
 {
 	return srv->user;
@@ -49,24 +51,25 @@ struct srv_rnbd_sess {
 	struct srv_dev_table devs;		/* see srv-dev.h */
 	/* set on the control thread, read by any */
 	atomic_uint features;		/* RNBD_EXT_* of the client */
-	atomic_uint ver;		/* of RNBD, that of the older end; 0: not told */
-	/* Control thread.  The client has our extension: it sends again, under the same buf_id,
-	 * what was not answered, or settles it, after the loss of the last path, too. */
+	atomic_uint ver;		/* of RNBD, the lower of both ends; 0: not told yet */
+	/* Control thread.  The client has our extension: after the loss of the last path, too, the
+	 * client sends unanswered requests again under the same buf_id, or settles each. */
 	bool resends;
 };
 
+/* RNBD's part of @sess. */
 static inline struct srv_rnbd_sess *srv_rnbd_sess(const struct srv_sess *sess)
 {
 	return sess->user;
 }
 
-/* Has the client of @sess @feature, one of RNBD_EXT_*?  Any thread. */
+/* True if the client of @sess has @feature, one of RNBD_EXT_*.  Any thread. */
 static inline bool srv_rnbd_has(const struct srv_sess *sess, uint32_t feature)
 {
 	return atomic_load_explicit(&srv_rnbd_sess(sess)->features, memory_order_relaxed) & feature;
 }
 
-/* The version of RNBD that @sess speaks; 0: its client has not told one.  Any thread. */
+/* The version of RNBD that @sess speaks; 0: the client has not told a version yet.  Any thread. */
 static inline unsigned srv_rnbd_ver(const struct srv_sess *sess)
 {
 	return atomic_load_explicit(&srv_rnbd_sess(sess)->ver, memory_order_relaxed);
@@ -80,13 +83,14 @@ struct srv_rnbd_req {
 	struct srv_pool_waiter wait;	/* for private memory */
 	struct srv_buf *buf;		/* private memory; NULL: the chunk */
 	struct export_io io;
-	/* a request that waits; control thread */
+	/* a waiting request; control thread */
 	uint64_t deadline_ms;		/* of an OPEN, or of a request for a size: */
 	struct export *sized;
 	unsigned size_turn;
 	void (*size_then)(struct srv_req *req);
 };
 
+/* RNBD's part of @req. */
 static inline struct srv_rnbd_req *srv_rnbd_req(struct srv_req *req)
 {
 	return container_of(req, struct srv_rnbd_req, base);

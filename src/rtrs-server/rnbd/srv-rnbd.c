@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns what RNBD keeps with the server and with a session, and sends each message to the file that
- * answers it.  IO runs on the thread of its connection, behind the fence; other messages run on the
- * control thread.  A message that nobody knows is answered with -EINVAL. */
+/* Owns RNBD's part of the server and of a session, and sends each message to the file with the
+ * answer.  IO runs on the thread of the connection, behind the fence; other messages run on the
+ * control thread.  An unknown message is answered with -EINVAL. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -20,8 +20,8 @@ static void rnbd_request(struct srv_req *req)
 {
 	uint32_t tag = 0;
 
-	/* A client that is back must be greeted while the storage is still busy with what the
-	 * client has under this buf_id from before. */
+	/* Only IO waits at the fence: a client that is back must be greeted while the storage is
+	 * still busy with an earlier request under this buf_id. */
 	if (rnbd_msg_type(req->rtrs.usr, req->rtrs.usr_len) != RNBD_MSG_IO) {
 		srv_req_to_control(req);
 		return;
@@ -41,7 +41,7 @@ struct message {
 
 static const struct message messages[] = {
 	{ .type = RNBD_MSG_SESS_INFO, .answer = srv_sess_info_request },
-	/* ORDER: a path that failed before has had its waiters cancelled; do not add one. */
+	/* ORDER: the waiters of a path that failed before are cancelled; do not add another. */
 	{ .type = RNBD_MSG_OPEN, .answer = srv_open_request, .in_service = true },
 	{ .type = RNBD_MSG_CLOSE, .answer = srv_close_request },
 	{ .type = RNBD_MSG_LIST, .answer = srv_list_request },
@@ -123,7 +123,7 @@ static void rnbd_sess_ends(struct srv_sess *sess)
 static void rnbd_resume(struct srv_req *req)
 {
 	static void (*const runs[SRV_REQ_NSTAGES])(struct srv_req *req) = {
-		[SRV_REQ_FENCED] = srv_dev_io_start,	/* its turn has come */
+		[SRV_REQ_FENCED] = srv_dev_io_start,	/* the turn has come */
 		[SRV_REQ_SIZE] = srv_dev_io_ask,	/* control thread */
 		[SRV_REQ_SIZED] = srv_dev_io_sized,
 		[SRV_REQ_CONTROL] = rnbd_control,	/* control thread */

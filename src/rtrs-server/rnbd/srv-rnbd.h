@@ -12,9 +12,10 @@ extern const struct srv_ops srv_rnbd_ops;
 
 /* ---- control thread ---- */
 
-/* Begin RNBD with @exports on @srv, whose threads are known: srv->user.  0 or -ENOMEM; in any case
- * srv_rnbd_destroy() follows, when no session is left. */
+/* Begin RNBD with @exports on @srv, whose threads are known, and set srv->user.  0 or -ENOMEM;
+ * srv_rnbd_destroy() follows in both cases, when no session is left. */
 int srv_rnbd_create(struct srv *srv, struct exports *exports);
+/* Free RNBD's part of @srv. */
 void srv_rnbd_destroy(struct srv *srv);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing: keeps what a client says of itself with its session; control thread.  Errors are
- * answers. */
+/* Owns nothing: keeps the content of a client's SESS_INFO with the session; control thread.
+ * Errors are answers. */
 #include <errno.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #include "srv-sess-info.h"
 #include "util.h"
 
-/* The id that a client compares when it comes back: another boot of the host, or a loss since,
+/* The id for a client to compare after coming back: another boot of the host, or a loss since,
  * makes another id. */
 static void put_boot_id(const struct srv_rnbd *rnbd, uint8_t id[SRV_IDENT_BOOT_LEN])
 {
@@ -22,8 +22,8 @@ static void put_boot_id(const struct srv_rnbd *rnbd, uint8_t id[SRV_IDENT_BOOT_L
 		id[i] ^= (uint8_t)(losses >> 8 * i);
 }
 
-/* 24 bits of the host's hash, not 0.  A host that is another one after a reboot does not say which
- * it is. */
+/* 24 bits of the host's hash, never 0.  A host without an id that lasts over reboots sends 0
+ * instead. */
 static uint32_t host_told(const struct srv_rnbd *rnbd)
 {
 	uint64_t id = rnbd->host_id;

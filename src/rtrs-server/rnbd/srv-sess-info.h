@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The answer to SESS_INFO (doc/protocol.md 8.1): the version that both ends speak, and with our
- * extension who this server is.  Control thread. */
+ * extension the identity of this server.  Control thread. */
 #ifndef SRV_SESS_INFO_H
 #define SRV_SESS_INFO_H
 

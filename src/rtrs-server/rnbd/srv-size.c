@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the sizes of exports, and the requests that wait for one; control thread.
+/* Owns the sizes of exports, and the requests that wait for a size; control thread.
  *
- * The storage is asked once at a time for each export, for all that had come before it was asked.
- * A storage that does not answer holds requests up for SRV_SIZE_TIMEOUT, and later ones not at all:
- * they go by what is known.  What it refuses to tell stays as it was. */
+ * For each export one question at a time is with the storage, for all requests that came before
+ * the question.  A storage that does not answer delays requests for SRV_SIZE_TIMEOUT, and later
+ * requests not at all: these go by the known size.  A size that the storage refuses to tell stays
+ * the known size. */
 #include <string.h>
 
 #include "clock.h"
@@ -35,14 +36,14 @@ static void size_learned(struct export *ex, int64_t size)
 	atomic_store_explicit(&ex->size, is, memory_order_release);
 }
 
-/* ---- requests that wait ---- */
+/* ---- waiting requests ---- */
 
 static bool size_is_known(const struct srv_rnbd_req *req)
 {
 	return (int)(req->sized->sizing.known - req->size_turn) >= 0;
 }
 
-/* All wait equally long, so the first one is the next whose time is over. */
+/* The first waiter is the next whose time is over, because all wait equally long. */
 static void size_rearm(struct srv_rnbd *rnbd)
 {
 	struct srv_rnbd_req *first;
@@ -62,7 +63,7 @@ static void size_wait(struct srv_rnbd *rnbd, struct srv_rnbd_req *req)
 	size_rearm(rnbd);
 }
 
-/* Requests that have waited long enough go on, and so do the requests of @failed. */
+/* Continue the requests that have waited long enough, and the requests of @failed. */
 static void size_go_on(struct srv_rnbd *rnbd, const struct srv_path *failed)
 {
 	uint64_t now = clock_now_ms();
@@ -91,7 +92,7 @@ static void size_timeout(struct loop_timer *timer)
 
 static void size_answered(struct export *ex, int64_t size, void *arg);
 
-/* True: the answer is there already. */
+/* Ask the storage for the size of @ex.  True: the answer has come already. */
 static bool size_ask_storage(struct srv_rnbd *rnbd, struct export *ex)
 {
 	int64_t size;
@@ -109,7 +110,8 @@ static bool size_ask_storage(struct srv_rnbd *rnbd, struct export *ex)
 static void size_answered(struct export *ex, int64_t size, void *arg)
 {
 	size_learned(ex, size);
-	/* They came while it was asked: what it said may be older than they are. */
+	/* Ask again for the requests that came after the question: the answer may be older than
+	 * these requests. */
 	if (ex->sizing.wanted != ex->sizing.known)
 		size_ask_storage(arg, ex);
 	export_put(ex);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the parked requests; control thread.
  *
- * A request that collides with a path on its way down, or whose client is back, so that a path is
- * stale, is parked until that path has drained, at most SRV_PARK_TIMEOUT (doc/decisions.md D14).
- * The stale path is failed at once.  Refusals are logged with their reason, rate limited, because
- * strangers cause them. */
+ * A request is parked if it collides with a path on its way down, or if its client is back and a
+ * path is stale.  The wait ends when this path has drained, or after SRV_PARK_TIMEOUT
+ * (doc/decisions.md D14).  The stale path is failed at once.  Refusals are logged with their
+ * reason, rate limited, because strangers cause refusals. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ struct decision {
 
 static struct log_limit refuse_limit = LOG_LIMIT_INIT(20, 10000);
 
-static void refuse(struct srv *srv, struct fab_conn *conn, int status, const char *why)
+static void accept_refuse(struct srv *srv, struct fab_conn *conn, int status, const char *why)
 {
 	char text[FAB_ADDR_STRLEN];
 	struct fab_addr local, peer;
@@ -52,12 +52,12 @@ static void refuse(struct srv *srv, struct fab_conn *conn, int status, const cha
 	srv_con_refuse(conn, status);
 }
 
-static struct decision refused(int status, const char *why)
+static struct decision decision_refuse(int status, const char *why)
 {
 	return (struct decision){ .verdict = REFUSE, .status = status, .why = why };
 }
 
-static struct decision parked(const char *why)
+static struct decision decision_park(const char *why)
 {
 	return (struct decision){ .verdict = PARK, .why = why };
 }
@@ -69,7 +69,7 @@ struct host_use {
 	uint64_t memory;
 };
 
-/* The paths, connections and memory of the host that @conn comes from. */
+/* The paths, connections and memory of the host of @conn. */
 static struct host_use use_of_host(const struct srv *srv, struct fab_conn *conn)
 {
 	struct host_use use = { 0 };
@@ -98,10 +98,10 @@ static const char *beyond_limits(const struct srv *srv, const struct srv_sess *s
 	uint64_t max = srv->conf->max_memory;
 	struct host_use host = use_of_host(srv, conn);
 
-	/* A host's first path is let in whatever its size. */
+	/* A host's first path is let in at any size. */
 	if (host.paths && host.memory + all > max / SRV_HOST_MEMORY_SHARE)
-		return "its paths and connections have all the memory that one host may have, see "
-		       "--queue-depth";
+		return "paths and connections of this host have all the memory that a host may "
+		       "have, see --queue-depth";
 	if (host.cons + req->cid_num > SRV_MAX_HOST_CONS)
 		return "too many connections from this host";
 	if (host.half_open >= SRV_MAX_HOST_HALF_OPEN)
@@ -120,21 +120,22 @@ static const char *beyond_limits(const struct srv *srv, const struct srv_sess *s
 	return NULL;
 }
 
-static struct decision decide_known_path(struct srv_path *path, const struct rtrs_conn_req *req)
+static struct decision accept_decide_known_path(struct srv_path *path,
+						const struct rtrs_conn_req *req)
 {
 	if (path->state == SRV_PATH_CONNECTED)
 		srv_path_fail(path, "its client has come back");
-	/* Connections of one attempt share recon_cnt (1.4): another one is another attempt. */
+	/* Connections of one attempt share recon_cnt (1.4); another number is another attempt. */
 	else if (path->state == SRV_PATH_CONNECTING && path->recon_cnt != req->recon_cnt)
 		srv_path_fail(path, "its client has started again");
 	if (path->state != SRV_PATH_CONNECTING)
-		return parked("its former path is still closing");
+		return decision_park("its former path is still closing");
 	if (path->cid_num != req->cid_num)
-		return refused(-ECONNRESET, "cid_num differs from the path's");
+		return decision_refuse(-ECONNRESET, "cid_num differs from the path's");
 	if (path->cons[req->cid])
-		return refused(-ECONNRESET, "connection number is taken");
+		return decision_refuse(-ECONNRESET, "connection number is taken");
 	if (path->srv->ncons >= SRV_MAX_CONS)
-		return refused(-ENOMEM, "too many connections");
+		return decision_refuse(-ENOMEM, "too many connections");
 	return (struct decision){ .verdict = ACCEPT, .path = path };
 }
 
@@ -148,22 +149,22 @@ static struct decision check_session_paths(const struct srv_sess *sess, struct f
 	list_for_each(path, &sess->paths, link)
 		n += srv_path_linked(path);
 	if (n >= RTRS_MAX_PATHS)
-		return refused(-ECONNRESET, "session has too many paths");
+		return decision_refuse(-ECONNRESET, "session has too many paths");
 	list_for_each(path, &sess->paths, link) {
 		if (!srv_path_linked(path) || !fab_addr_same_host(&path->client, &peer) ||
 		    !fab_addr_same_host(&path->server, &local))
 			continue;
 		if (path->state == SRV_PATH_DRAINING)
-			return parked("a path between these addresses is still closing");
-		return refused(-EEXIST, "session has a path between these addresses");
+			return decision_park("a path between these addresses is still closing");
+		return decision_refuse(-EEXIST, "session has a path between these addresses");
 	}
 	return (struct decision){ .verdict = ACCEPT };
 }
 
-static struct decision create_path(struct srv *srv, struct srv_sess *sess,
-				   const struct rtrs_conn_req *req, struct fab_conn *conn)
+static struct decision accept_create_path(struct srv *srv, struct srv_sess *sess,
+					  const struct rtrs_conn_req *req, struct fab_conn *conn)
 {
-	static char error[SRV_CAUSE_LEN];	/* for the one refusal that follows */
+	static char error[SRV_CAUSE_LEN];	/* for the refusal that follows */
 	struct decision d = { .verdict = ACCEPT };
 	struct fab_addr local, peer;
 	bool is_new = !sess;
@@ -171,48 +172,48 @@ static struct decision create_path(struct srv *srv, struct srv_sess *sess,
 	int rc = srv_geom_client(srv, conn, error, sizeof(error));
 
 	if (rc)
-		return refused(rc, error);
+		return decision_refuse(rc, error);
 	why = beyond_limits(srv, sess, req, conn);
 	if (why)
-		return refused(-ENOMEM, why);
+		return decision_refuse(-ENOMEM, why);
 	fab_conn_addrs(conn, &local, &peer);
 	if (is_new)
 		sess = srv_sess_create(srv, req->paths_uuid, &peer);
 	if (!sess)
-		return refused(-ENOMEM, "no memory for a session");
+		return decision_refuse(-ENOMEM, "no memory for a session");
 	rc = srv_setup_path(sess, req, conn, &d.path, error, sizeof(error));
 	if (is_new)
-		srv_sess_put(sess);	/* its path holds it now, or it goes */
-	return rc ? refused(rc, error) : d;
+		srv_sess_put(sess);	/* the path holds the session now, or the session goes */
+	return rc ? decision_refuse(rc, error) : d;
 }
 
-static struct decision decide(struct srv *srv, const struct rtrs_conn_req *req,
-			      struct fab_conn *conn)
+static struct decision accept_decide(struct srv *srv, const struct rtrs_conn_req *req,
+				     struct fab_conn *conn)
 {
 	struct srv_sess *sess = srv_sess_find(srv, req->paths_uuid);
 	struct srv_path *path = sess ? srv_sess_find_path(sess, req->sess_uuid) : NULL;
 	struct decision d;
 
 	if (srv->life != SRV_RUNNING)
-		return refused(-ECONNRESET, "server is shutting down");
+		return decision_refuse(-ECONNRESET, "server is shutting down");
 	if (!sess && !req->first_conn)
-		return refused(-ENXIO, "unknown session");
+		return decision_refuse(-ENXIO, "unknown session");
 	if (path)
-		return decide_known_path(path, req);
+		return accept_decide_known_path(path, req);
 	if (sess) {
 		d = check_session_paths(sess, conn);
 		if (d.verdict != ACCEPT)
 			return d;
 	}
-	return create_path(srv, sess, req, conn);
+	return accept_create_path(srv, sess, req, conn);
 }
 
-/* @d is no PARK. */
-static void carry_out(struct srv *srv, const struct decision *d, struct fab_conn *conn,
-		      uint16_t cid)
+/* Carry out @d, an ACCEPT or REFUSE. */
+static void accept_carry_out(struct srv *srv, const struct decision *d, struct fab_conn *conn,
+			     uint16_t cid)
 {
 	if (d->verdict == REFUSE)
-		refuse(srv, conn, d->status, d->why);
+		accept_refuse(srv, conn, d->status, d->why);
 	else
 		srv_setup_con(d->path, cid, conn);
 }
@@ -230,20 +231,20 @@ static void park_rearm(struct srv *srv)
 	loop_timer_set(srv_loop(srv), &srv->park_timer, first->deadline_ms);
 }
 
-/* @p is off the list. */
-static void unpark(struct srv *srv, struct srv_parked *p)
+/* Free @p, which is off the list. */
+static void accept_unpark(struct srv *srv, struct srv_parked *p)
 {
 	srv->nparked--;
 	free(p);
 }
 
-static void park(struct srv *srv, struct fab_conn *conn, const struct rtrs_conn_req *req,
-		 const char *why)
+static void accept_park(struct srv *srv, struct fab_conn *conn, const struct rtrs_conn_req *req,
+			const char *why)
 {
 	struct srv_parked *p = srv->nparked < SRV_MAX_PARKED ? malloc(sizeof(*p)) : NULL;
 
 	if (!p) {
-		refuse(srv, conn, -ECONNRESET, why);
+		accept_refuse(srv, conn, -ECONNRESET, why);
 		return;
 	}
 	*p = (struct srv_parked){
@@ -266,8 +267,8 @@ static void park_timeout(struct loop_timer *timer)
 		if (p->deadline_ms > now)
 			break;
 		list_del(&p->link);
-		refuse(srv, p->conn, -ECONNRESET, "its former path has not closed in time");
-		unpark(srv, p);
+		accept_refuse(srv, p->conn, -ECONNRESET, "its former path has not closed in time");
+		accept_unpark(srv, p);
 	}
 	park_rearm(srv);
 }
@@ -277,17 +278,17 @@ void srv_accept_retry(struct srv *srv)
 	struct srv_parked *p;
 	struct list again;
 
-	/* Taken off first: what follows from an accept may come back here. */
+	/* The list is emptied first, because an accept may lead back here. */
 	list_take(&again, &srv->parked);
 	while ((p = list_pop_entry(&again, struct srv_parked, link))) {
-		struct decision d = decide(srv, &p->req, p->conn);
+		struct decision d = accept_decide(srv, &p->req, p->conn);
 
 		if (d.verdict == PARK) {
 			list_add_tail(&srv->parked, &p->link);
 			continue;
 		}
-		carry_out(srv, &d, p->conn, p->req.cid);
-		unpark(srv, p);
+		accept_carry_out(srv, &d, p->conn, p->req.cid);
+		accept_unpark(srv, p);
 	}
 	park_rearm(srv);
 }
@@ -301,7 +302,7 @@ bool srv_accept_forget(struct srv *srv, struct fab_conn *conn)
 			continue;
 		list_del(&p->link);
 		fab_conn_destroy(conn);
-		unpark(srv, p);
+		accept_unpark(srv, p);
 		park_rearm(srv);
 		return true;
 	}
@@ -314,8 +315,8 @@ void srv_accept_refuse_parked(struct srv *srv)
 
 	list_for_each_safe(p, tmp, &srv->parked, link) {
 		list_del(&p->link);
-		refuse(srv, p->conn, -ECONNRESET, "server is shutting down");
-		unpark(srv, p);
+		accept_refuse(srv, p->conn, -ECONNRESET, "server is shutting down");
+		accept_unpark(srv, p);
 	}
 	park_rearm(srv);
 }
@@ -334,12 +335,12 @@ void srv_accept_request(struct srv *srv, struct fab_conn *conn, const uint8_t *d
 	int rc = rtrs_conn_req_decode(data, len, &req, &why);
 
 	if (rc) {
-		refuse(srv, conn, rc, why);
+		accept_refuse(srv, conn, rc, why);
 		return;
 	}
-	d = decide(srv, &req, conn);
+	d = accept_decide(srv, &req, conn);
 	if (d.verdict == PARK)
-		park(srv, conn, &req, d.why);
+		accept_park(srv, conn, &req, d.why);
 	else
-		carry_out(srv, &d, conn, req.cid);
+		accept_carry_out(srv, &d, conn, req.cid);
 }

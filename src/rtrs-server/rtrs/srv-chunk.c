@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the mapping, its registrations and the protection domain of one path.  Control thread, but
- * for the two messages that run on every thread.  Ends in srv_chunk_fini() after a detach; set-up
- * fails with an errno and nothing held, and a ring that cannot take the memory is no failure: plain
- * reads and writes work on it too. */
+ * for the two messages that run on every thread.  Ends in srv_chunk_fini() after a detach.  A
+ * failed set-up returns an errno and holds nothing.  A ring that cannot take the memory is no
+ * failure: plain reads and writes work on the chunks, too. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -17,8 +17,8 @@
 #include "util.h"
 
 /* The name of a path's first chunk towards clients.  Paths have different names, so a request for
- * the chunks of one path never fits those of another.  All names are below where programs have
- * memory. */
+ * the chunks of one path never fits those of another.  All names are below the addresses where
+ * programs have memory. */
 #define CHUNKS_IOVA_SHIFT 29		/* chunks are 28 bits at most, as in immediates */
 #define CHUNKS_IOVA_PATHS 0x10000u
 
@@ -32,10 +32,10 @@ void AnnotateBenignRaceSized(const char *file, int line, const volatile void *me
 			     const char *what);
 #endif
 
-/* Chunks are written by the peer, in the order that requests and answers give it: one thread sends
- * an answer from a chunk, the client sees that and sends the next request, another thread places
- * it.  Nothing in this process shows that order to TSan, which looks at each word of a chunk for
- * minutes. */
+/* The peer writes the chunks, in the order of requests and answers: one thread sends an answer
+ * from a chunk, the client sees the answer and sends the next request, another thread places the
+ * request.  This process has no trace of this order for TSan, which checks each word of a chunk
+ * for minutes. */
 static void chunks_are_the_peers(const struct srv_chunks *c)
 {
 #ifdef __SANITIZE_THREAD__
@@ -99,8 +99,8 @@ const char *srv_chunk_error(const struct srv_chunks *c, int rc, char *buf, size_
 	return buf;
 }
 
-/* A region's key is for the client; or with --invalidate=always for nobody, and windows in it have
- * those. */
+/* Register the chunks.  A region's key is for the client; with --invalidate=always no client gets
+ * the key, and clients use the windows in the region. */
 static int register_chunks(struct srv_chunks *c)
 {
 	bool always = c->invalidate == SRV_INVALIDATE_ALWAYS;
@@ -116,7 +116,7 @@ static int register_chunks(struct srv_chunks *c)
 		c->mrs[i] = fab_reg_mr_iova(c->pd, c->base + off, c->len / n, iova + off, access);
 		if (!c->mrs[i])
 			return -errno;
-		/* Where a name of our own cannot be had for one, none has it. */
+		/* If one region cannot have a name of our own, no region has one. */
 		if (i == 0)
 			c->iova = iova = fab_mr_iova(c->mrs[0]);
 		else if (fab_mr_iova(c->mrs[i]) != iova + off)
@@ -222,8 +222,8 @@ void srv_chunk_attach(struct srv_chunks *c, void (*done)(struct srv_chunks *c))
 {
 	assert(!c->attached);
 	c->done = done;
-	/* The storage does not see the chunks; or to know them in advance is not worth what is
-	 * pinned. */
+	/* Attaching is of no use if the storage never sees the chunks, and not worth pinning
+	 * memory for. */
 	if (c->invalidate == SRV_INVALIDATE_COPY || !c->pinned) {
 		done(c);
 		return;
@@ -238,7 +238,7 @@ void srv_chunk_detach(struct srv_chunks *c, void (*done)(struct srv_chunks *c))
 		done(c);
 		return;
 	}
-	/* ORDER: a thread runs attach before detach, and the control thread hears of it in the same
-	 * order, so an attach that is still under way is counted out before the last detach. */
+	/* ORDER: a thread runs attach before detach, and the control thread hears of both in the
+	 * same order.  So an attach still under way is counted out before the last detach. */
 	post_rings(c, false);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns one fabric connection.  Thread: see the header.
  *
- * How it ends: fab_poll() says -ENOTCONN, whoever began it.  Then the descriptor is unwatched,
- * "drained" goes to the control thread; and when the last request has come back from the storage,
- * "quiet".  The table below has the whole life.
- * How it fails: srv_con_fail() notes the first cause and disconnects; nothing else is special about
- * a failure. */
+ * How a connection ends: fab_poll() returns -ENOTCONN, whichever end began.  Then the descriptor
+ * is unwatched, and "drained" goes to the control thread; when the last request has come back from
+ * the storage, "quiet" follows.  The table below has the whole life.
+ * How a connection fails: srv_con_fail() notes the first cause and disconnects; the rest of a
+ * failure is an ordinary end. */
 #define FSM_PREFIX SRV_CON_
 
 #include <assert.h>
@@ -34,7 +34,7 @@ static struct loop *con_loop(const struct srv_con *con)
 
 /* ---- life ---- */
 
-static void con_event(struct srv_con *con, enum srv_con_event event);
+static void con_run_event(struct srv_con *con, enum srv_con_event event);
 
 static void con_poll_again(struct srv_con *con)
 {
@@ -46,8 +46,8 @@ static void con_check_idle(void *object)
 	srv_con_check_idle(object);
 }
 
-/* A write of nothing behind the last answer, which no peer notices: its completion tells that all
- * answers have left. */
+/* Post an empty write, unnoticed by any peer, behind the last answer: the completion shows that
+ * all answers have left. */
 static void con_mark(void *object)
 {
 	struct srv_con *con = object;
@@ -84,7 +84,7 @@ static void con_cut_now(void *object)
 
 static void con_unwatched(struct loop_watch *watch)
 {
-	con_event(container_of(watch, struct srv_con, watch), SRV_CON_EV_UNWATCHED);
+	con_run_event(container_of(watch, struct srv_con, watch), SRV_CON_EV_UNWATCHED);
 }
 
 static void con_end(void *object)
@@ -114,8 +114,8 @@ static void con_tell_drained(void *object)
 	srv_con_check_idle(con);
 }
 
-/* ORDER: not before the cut has come, or it would find @con freed; and @con may be freed from here
- * on. */
+/* ORDER: after the cut has come, because the cut would find @con freed; from here on @con may be
+ * freed. */
 static void con_tell_quiet(void *object)
 {
 	struct srv_con *con = object;
@@ -133,7 +133,7 @@ static const struct fsm_row con_rows[] = {
 	ROW(IN(FINISHING), IDLE, MARKED, con_mark),
 	ROW(IN(MARKED), LEFT, FINISHED, con_tell_finished),
 
-	/* down, from either end */
+	/* the ways down, from either end */
 	ROW(UP, FAIL, DEAD, con_disconnect),
 	ROW(UP, FLUSHED, DEAD, NULL),
 	ROW(UP | IN(DEAD), CUT, CUT, con_cut_now),
@@ -164,17 +164,17 @@ static const char *const con_events[SRV_CON_NEVENTS] = {
 
 const struct fsm srv_con_fsm = FSM("connection", con_rows, con_states, con_events);
 
-static void con_event(struct srv_con *con, enum srv_con_event event)
+static void con_run_event(struct srv_con *con, enum srv_con_event event)
 {
 	fsm_run(&srv_con_fsm, &con->state, event, con);
 }
 
 void srv_con_idle(struct srv_con *con)
 {
-	con_event(con, SRV_CON_EV_IDLE);
+	con_run_event(con, SRV_CON_EV_IDLE);
 }
 
-/* Of a device that is gone, or broken, no event comes. */
+/* Poll a cut connection regularly, because a device that is gone, or broken, sends no event. */
 static void con_drain_timer(struct loop_timer *timer)
 {
 	struct srv_con *con = container_of(timer, struct srv_con, drain_timer);
@@ -192,12 +192,12 @@ void srv_con_fail(struct srv_con *con, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(con->cause, sizeof(con->cause), fmt, ap);
 	va_end(ap);
-	con_event(con, SRV_CON_EV_FAIL);
+	con_run_event(con, SRV_CON_EV_FAIL);
 }
 
 void srv_con_flushed(struct srv_con *con)
 {
-	con_event(con, SRV_CON_EV_FLUSHED);	/* the cause comes with drained */
+	con_run_event(con, SRV_CON_EV_FLUSHED);	/* the cause comes with drained */
 }
 
 void srv_con_wc_failed(struct srv_con *con, const struct ibv_wc *wc, const char *what)
@@ -212,7 +212,8 @@ void srv_con_wc_failed(struct srv_con *con, const struct ibv_wc *wc, const char 
 
 /* ---- polling ---- */
 
-/* Get ready to sleep, or have that done in time.  Returns true when there is more to do at once. */
+/* Arm, or arm later, before the thread sleeps, if arming is dear.  Returns true when more work is
+ * ready. */
 static bool con_arm(struct srv_con *con)
 {
 	short events;
@@ -228,7 +229,7 @@ static bool con_arm(struct srv_con *con)
 	return false;
 }
 
-/* Poll and get ready to sleep.  Returns true when there is more to do at once. */
+/* Poll and get ready to sleep.  Returns true when more work is ready. */
 static bool con_service(struct srv_con *con)
 {
 	short events;
@@ -236,14 +237,14 @@ static bool con_service(struct srv_con *con)
 
 	if (srv_con_ended(con))
 		return false;
-	if (!list_empty(&con->arm_task.link)) {		/* not without it between two polls */
+	if (!list_empty(&con->arm_task.link)) {		/* fab_arm() runs between two polls */
 		loop_undefer(&con->arm_task);
 		fab_arm(con->fab, &events);
 	}
 	con->now_ns = 0;
 	n = fab_dispatch(con->fab, POLL_BUDGET);
 	if (n < 0) {
-		con_event(con, SRV_CON_EV_ENDED);
+		con_run_event(con, SRV_CON_EV_ENDED);
 		return false;
 	}
 	return n >= POLL_BUDGET || con->watch.fd < 0 || con_arm(con);
@@ -293,12 +294,12 @@ static void con_start(struct loop_msg *msg)
 
 static void con_cut(struct loop_msg *msg)
 {
-	con_event(container_of(msg, struct srv_con, cut_msg), SRV_CON_EV_CUT);
+	con_run_event(container_of(msg, struct srv_con, cut_msg), SRV_CON_EV_CUT);
 }
 
 static void con_finish(struct loop_msg *msg)
 {
-	con_event(container_of(msg, struct srv_con, finish_msg), SRV_CON_EV_FINISH);
+	con_run_event(container_of(msg, struct srv_con, finish_msg), SRV_CON_EV_FINISH);
 }
 
 /* ---- posting ---- */
@@ -327,7 +328,7 @@ static void con_wc_send(struct fab_conn *fab, struct fab_cqe *cqe, const struct 
 		srv_con_wc_failed(con, wc, "sending");
 		return;
 	}
-	con_event(con, SRV_CON_EV_LEFT);	/* nothing else is signaled */
+	con_run_event(con, SRV_CON_EV_LEFT);	/* nothing else is signaled */
 }
 
 int srv_con_post_empty(struct srv_con *con, unsigned n)

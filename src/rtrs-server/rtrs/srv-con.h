@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One connection of a path: polling, posting, draining.
+/* A connection of a path: polling, posting, draining.
  *
- * Created and destroyed on the control thread; everything between srv_con_start() and "drained" is
- * done by the thread the connection belongs to.  It reports to the control thread twice, in this
- * order: drained (no completion will come any more; carries the cause), and quiet (drained, cut,
- * and no request of it is with us any more: nothing refers to it).  It knows nothing of paths and
- * requests but their numbers: what it does for them is in struct srv_con_ops. */
+ * Created and destroyed on the control thread; between srv_con_start() and "drained" the
+ * connection's own thread does all work.  The connection sends two reports to the control thread,
+ * in this order:
+ *   - drained: no completion will come any more; carries the cause;
+ *   - quiet: drained, cut, and without requests in the server, so that nothing refers to the
+ *     connection.
+ * A connection knows only the numbers of paths and requests: the work for both is in struct
+ * srv_con_ops. */
 #ifndef SRV_CON_H
 #define SRV_CON_H
 
@@ -32,16 +35,16 @@ struct srv_thread;
  * completes. */
 enum srv_con_state {
 	SRV_CON_SERVING,	/* in set-up or in service */
-	SRV_CON_FINISHING,	/* shutdown: executes nothing new, and answers what is in flight */
+	SRV_CON_FINISHING,	/* shutdown: executes nothing new, answers requests in flight */
 	SRV_CON_MARKED,		/* a marker is posted behind the last answer */
 	SRV_CON_FINISHED,	/* the marker has left, and so has every answer */
-	SRV_CON_DEAD,		/* has failed; its end is awaited */
-	SRV_CON_CUT,		/* its path has failed; likewise */
-	SRV_CON_ENDED,		/* fab_poll() said so; the descriptor is being unwatched */
-	SRV_CON_CUT_ENDED,	/* likewise, and its path has failed */
-	SRV_CON_DRAINED,	/* has been told as drained; the cut is awaited */
+	SRV_CON_DEAD,		/* failed; the end is awaited */
+	SRV_CON_CUT,		/* the path has failed; the end is awaited */
+	SRV_CON_ENDED,		/* fab_poll() has ended; the descriptor is being unwatched */
+	SRV_CON_CUT_ENDED,	/* ENDED, and the path has failed */
+	SRV_CON_DRAINED,	/* reported as drained; the cut is awaited */
 	SRV_CON_LINGERING,	/* drained and cut; requests may still be in the storage */
-	SRV_CON_QUIET,		/* has been told as quiet: nothing refers to it */
+	SRV_CON_QUIET,		/* reported as quiet: nothing refers to the connection */
 	SRV_CON_NSTATES
 };
 
@@ -49,19 +52,19 @@ enum srv_con_event {
 	SRV_CON_EV_FINISH,	/* the server shuts down */
 	SRV_CON_EV_IDLE,	/* nothing is in flight */
 	SRV_CON_EV_LEFT,	/* the marker has completed */
-	SRV_CON_EV_FAIL,	/* a cause was seen here */
+	SRV_CON_EV_FAIL,	/* the connection's thread has seen a cause */
 	SRV_CON_EV_FLUSHED,	/* work was flushed: the fabric knows the cause */
-	SRV_CON_EV_CUT,		/* its path has failed */
+	SRV_CON_EV_CUT,		/* the path has failed */
 	SRV_CON_EV_ENDED,	/* fab_poll() has ended */
 	SRV_CON_EV_UNWATCHED,	/* the descriptor is not watched any more */
 	SRV_CON_NEVENTS
 };
 
-/* Whom a connection works for.  Constant. */
+/* The user of a connection.  Constant. */
 struct srv_con_ops {
 	/* thread of the connection */
 	void (*recv)(struct fab_conn *fab, struct fab_cqe *cqe, const struct ibv_wc *wc);
-	void (*reply)(struct loop_task *task);	/* what is on srv_con.replies */
+	void (*reply)(struct loop_task *task);	/* answer the requests on srv_con.replies */
 	void (*revoke)(struct loop_task *task);	/* srv_con.revokes; also at the end */
 	/* control thread; the message is in a struct srv_con */
 	void (*drained)(struct loop_msg *msg);
@@ -80,84 +83,89 @@ struct srv_con {
 	struct loop_watch watch;	/* fd -1: none */
 	struct loop_task reply_task;
 	struct loop_task again_task;	/* poll without waiting for the descriptor */
-	struct loop_task arm_task;	/* before the thread sleeps: fab_arm(), where it is dear */
+	struct loop_task arm_task;	/* before the thread sleeps: fab_arm(), if arming is dear */
 	struct list replies;		/* struct srv_req: finished, not yet posted */
 	struct loop_task revoke_task;
 	struct list revokes;		/* struct srv_req: arrived; srv-key.h */
 	struct loop_timer drain_timer;	/* cut, and not drained yet */
 	struct counter inflight;	/* requests from arrival to post or drop */
-	uint64_t now_ns;		/* of the poll that runs; 0: not asked yet */
+	uint64_t now_ns;		/* of the running poll; 0: clock not read yet */
 	struct io_stat stat;
 	struct fab_cqe recv_cqe, send_cqe;
-	atomic_uint state;		/* enum srv_con_state; written by its thread */
+	atomic_uint state;		/* enum srv_con_state; written by the connection's thread */
 	char cause[SRV_CAUSE_LEN];	/* handed to the control thread with "drained" */
 
-	/* doors: to the connection's thread, and from it to the control thread */
+	/* messages to the connection's thread, and from there to the control thread */
 	struct loop_msg start_msg, cut_msg, finish_msg;
 	struct loop_msg drained_msg, quiet_msg, finished_msg;
 };
 
 /* ---- control thread ---- */
 
-/* The CONN_RSP that refuses a connection with @status, a negative errno. */
+/* Fill @m with the CONN_RSP that refuses a connection with @status, a negative errno. */
 void srv_con_refusal(struct rtrs_msg_conn_rsp *m, int status);
-/* Refuse @fab with it.  @fab is gone. */
+/* Refuse @fab with @status.  @fab is gone. */
 void srv_con_refuse(struct fab_conn *fab, int status);
 
-/* A connection of @path on @thread; @fab is its fabric connection, not yet accepted.  NULL: no
- * memory.  @fab stays the caller's until srv_con_start(). */
+/* Create a connection of @path on @thread; @fab is the fabric connection, not yet accepted.  NULL:
+ * no memory.  The caller owns @fab until srv_con_start(). */
 struct srv_con *srv_con_create(struct srv_path *path, uint16_t cid, struct srv_thread *thread,
 			       struct fab_conn *fab, const struct srv_con_ops *ops);
-/* Never started, or quiet.  @con->fab must be gone and NULL. */
+/* Free @con, which was never started, or is quiet.  @con->fab must be gone and NULL. */
 void srv_con_destroy(struct srv_con *con);
-/* @con was accepted: its thread takes over. */
+/* Hand @con, which was accepted, over to its thread. */
 void srv_con_start(struct srv_con *con);
-/* The path fails: disconnect, if @con has not ended by itself.  Once, for every connection. */
+/* Disconnect @con, if @con has not ended by itself: the path fails.  Once, for every connection. */
 void srv_con_cut(struct srv_con *con);
-/* Report ops->finished() when what is in flight has been answered and has left.  Once. */
+/* Call ops->finished() when the requests in flight have been answered and the answers have left.
+ * Once. */
 void srv_con_finish(struct srv_con *con);
-/* @n empty receives.  0 or -errno; the connection has failed then. */
+/* Post @n empty receives.  0, or -errno with the connection failed. */
 int srv_con_post_empty(struct srv_con *con, unsigned n);
 
 /* ---- thread of the connection ---- */
 
-/* Fail @con with a cause in words; the first one counts.  The rest follows from polling. */
+/* Fail @con with a cause in words; the first cause counts.  Everything else follows from
+ * polling. */
 void srv_con_fail(struct srv_con *con, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-/* A completion that is not a success.  Flushes are silent; anything else is a cause. */
+/* Handle a completion with an error.  Flushes are silent; any other error is a cause. */
 void srv_con_wc_failed(struct srv_con *con, const struct ibv_wc *wc, const char *what);
-/* Post a chain, and see to it that the socket gets drained.  As fab_post_send(); on error @con has
- * failed. */
+/* Post a chain, and make sure that the socket gets drained.  Returns as fab_post_send(); on error
+ * @con has failed. */
 int srv_con_post(struct srv_con *con, const struct ibv_send_wr *wr);
-/* A work request of @con was flushed: the fabric knows the cause. */
+/* Handle a flushed work request of @con: the fabric knows the cause. */
 void srv_con_flushed(struct srv_con *con);
 
+/* The state of @con.  Any thread. */
 static inline enum srv_con_state srv_con_state(const struct srv_con *con)
 {
 	return (enum srv_con_state)atomic_load_explicit(&con->state, memory_order_relaxed);
 }
 
+/* True if @con has failed or ended: answers are dropped.  Any thread. */
 static inline bool srv_con_dead(const struct srv_con *con)
 {
 	return srv_con_state(con) >= SRV_CON_DEAD;
 }
 
-/* Has ended: nothing completes any more.  Any thread. */
+/* True if @con has ended: nothing completes any more.  Any thread. */
 static inline bool srv_con_ended(const struct srv_con *con)
 {
 	return srv_con_state(con) >= SRV_CON_ENDED;
 }
 
+/* Report that nothing is in flight.  For srv_con_check_idle(). */
 void srv_con_idle(struct srv_con *con);
 
-/* @con->inflight became less. */
+/* Call after @con->inflight became less. */
 static inline void srv_con_check_idle(struct srv_con *con)
 {
 	if (!counter_get(&con->inflight) && srv_con_state(con) != SRV_CON_SERVING)
 		srv_con_idle(con);
 }
 
-/* The table, for those who draw or test it. */
+/* The table of states, for pictures and tests. */
 extern const struct fsm srv_con_fsm;
 
 #endif

@@ -20,8 +20,8 @@ int srv_geom_init(struct srv *srv)
 			      CONF_HDR_SIZE);
 }
 
-/* The load that a path puts on a device, before it is known whether the path gets windows. */
-static struct frwr_load load_of(const struct srv *srv, const struct fab_device_attr *attr)
+/* The load of a path on a device, before srv_key_pool_choose() decides about windows. */
+static struct frwr_load geom_load(const struct srv *srv, const struct fab_device_attr *attr)
 {
 	enum srv_invalidate conf = srv->conf->invalidate;
 	bool windows = attr->mw_type_1 &&
@@ -34,11 +34,11 @@ static struct frwr_load load_of(const struct srv *srv, const struct fab_device_a
 	};
 }
 
-/* How many chunks a device has queue room for.  Their answers are more than what is received for
- * them, on connection 0 too (srv_path.service_recvs).  @rc: of the query of the device.  0, or
- * -errno and @why. */
-static int depth_for(const struct srv *srv, int rc, const struct fab_device_attr *attr,
-		     unsigned *depth, char *why, size_t len)
+/* Set @depth to the number of chunks that fit into the queues of a device.  Answers take more
+ * queue room than receives, on connection 0 too (srv_path.service_recvs).  @rc: result of the
+ * query of the device.  0, or -errno and @why. */
+static int geom_depth_for(const struct srv *srv, int rc, const struct fab_device_attr *attr,
+			  unsigned *depth, char *why, size_t len)
 {
 	struct frwr_sizes sizes;
 	struct frwr_load load;
@@ -47,7 +47,7 @@ static int depth_for(const struct srv *srv, int rc, const struct fab_device_attr
 		snprintf(why, len, "cannot query the device: %s", strerror(-rc));
 		return rc;
 	}
-	load = load_of(srv, attr);
+	load = geom_load(srv, attr);
 	if (frwr_sizing(attr, &load, &sizes)) {
 		snprintf(why, len,
 			 "the device's queues are too small: %u requests, and %u are the least",
@@ -58,8 +58,8 @@ static int depth_for(const struct srv *srv, int rc, const struct fab_device_attr
 	return 0;
 }
 
-static void lower(struct srv *srv, unsigned depth, const struct fab_device_attr *attr,
-		  const char *name)
+static void geom_lower(struct srv *srv, unsigned depth, const struct fab_device_attr *attr,
+		       const char *name)
 {
 	int rc;
 
@@ -80,9 +80,9 @@ int srv_geom_listener(struct srv *srv, const struct fab_listener *l, const char 
 
 	if (rc == -ENODEV)
 		return 0;
-	rc = depth_for(srv, rc, &attr, &depth, why, len);
+	rc = geom_depth_for(srv, rc, &attr, &depth, why, len);
 	if (!rc)
-		lower(srv, depth, &attr, name);
+		geom_lower(srv, depth, &attr, name);
 	return rc;
 }
 
@@ -90,7 +90,7 @@ int srv_geom_client(struct srv *srv, const struct fab_conn *conn, char *why, siz
 {
 	struct fab_device_attr attr;
 	unsigned depth;
-	int rc = depth_for(srv, fab_query_device(conn, &attr), &attr, &depth, why, len);
+	int rc = geom_depth_for(srv, fab_query_device(conn, &attr), &attr, &depth, why, len);
 
 	if (rc)
 		return rc;
@@ -102,7 +102,7 @@ int srv_geom_client(struct srv *srv, const struct fab_conn *conn, char *why, siz
 		return -ENOMEM;
 	}
 	if (!srv->geom_fixed)
-		lower(srv, depth, &attr, NULL);
+		geom_lower(srv, depth, &attr, NULL);
 	srv->geom_fixed = true;
 	return 0;
 }
@@ -130,7 +130,7 @@ size_t srv_geom_con_memory(const struct srv *srv, const struct fab_conn *conn)
 
 	if (fab_query_device(conn, &device))
 		return 0;
-	load = load_of(srv, &device);
+	load = geom_load(srv, &device);
 	queues.max_recv_wr = srv->geom.queue_depth + 1;
 	queues.max_send_wr = frwr_wr_per_req(&load) * load.queue_depth + load.spare_wr;
 	return sizeof(struct srv_con) + fab_qp_memory(conn, &queues);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing: the heartbeat of a path lies in struct srv_path.  Control thread.  The caller hears
- * of a peer that stays silent.  A thread that the storage holds is a line in the log, because
- * nothing else of that is seen but silence. */
+/* Owns nothing: the heartbeat of a path lies in struct srv_path.  Control thread.  The caller
+ * hears of a silent peer.  A thread held by the storage gets a line in the log, because silence is
+ * the only other sign of such a thread. */
 #include "clock.h"
 #include "export-ring.h"
 #include "log.h"
@@ -11,7 +11,7 @@
 #include "srv-path.h"
 #include "srv-state.h"
 
-#define STUCK_MS 5000			/* of a thread: it is worth telling */
+#define STUCK_MS 5000			/* of a thread: long enough for a line in the log */
 
 static struct log_limit stuck_limit = LOG_LIMIT_INIT(4, 60000);
 

@@ -7,10 +7,11 @@
 
 struct srv_path;
 
-/* @path is about to serve.  Before receives are posted: they feed the heartbeat. */
+/* Begin the heartbeat of @path, which is about to serve.  Call before posting receives, which feed
+ * the heartbeat. */
 void srv_hb_start(struct srv_path *path);
-/* path->hb.next_ms has come: send what is due.  False: the peer has been silent for too long, and
- * @path is to be failed. */
+/* Send the heartbeat that is due at path->hb.next_ms.  False: the peer has been silent for too
+ * long, and the caller fails @path. */
 bool srv_hb_tick(struct srv_path *path);
 
 #endif

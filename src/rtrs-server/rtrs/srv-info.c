@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the set-up messages in a path's service memory and the wait for a session name; control
- * thread.  Ends with done() or with the path.  An INFO_REQ that breaks a rule fails the path: there
- * is no negative answer (doc/protocol.md 2.4). */
+ * thread.  Ends with done() or with the path.  An INFO_REQ that breaks a rule fails the path: the
+ * protocol has no negative answer (doc/protocol.md 2.4). */
 #define FSM_PREFIX SRV_INFO_
 
 #include <assert.h>
@@ -22,7 +22,7 @@
 
 /* ---- the name ---- */
 
-/* May @path join its session under the name that it asks for?  REFUSED: why not, in @cause. */
+/* May @path join its session under path->info.name?  REFUSED: the reason is in @cause. */
 static enum srv_info_event info_judge(const struct srv_path *path, char *cause, size_t len)
 {
 	const char *name = path->info.name;
@@ -97,7 +97,7 @@ static const struct fsm_row info_rows[] = {
 	ROW(UNDECIDED, FREE, NAMED, info_join),
 	ROW(UNDECIDED, REFUSED, OVER, info_wait_no_more),
 	ROW(IN(AWAITED) | UNDECIDED, FAIL, OVER, info_wait_no_more),
-	/* A path has its name until it has drained. */
+	/* A path has its name until @path has drained. */
 	STAY(IN(NAMED) | IN(OVER), FAIL),
 };
 
@@ -133,7 +133,7 @@ static void info_timeout(struct loop_timer *timer)
 
 /* ---- messages ---- */
 
-static void info_wc_recv(struct fab_conn *fab, struct fab_cqe *cqe, const struct ibv_wc *wc)
+static void srv_info_wc_recv(struct fab_conn *fab, struct fab_cqe *cqe, const struct ibv_wc *wc)
 {
 	struct srv_path *path = container_of(cqe, struct srv_path, info.cqe);
 	struct srv_con *con = path->cons[0];
@@ -165,7 +165,7 @@ static void info_wc_recv(struct fab_conn *fab, struct fab_cqe *cqe, const struct
 void srv_info_init(struct srv_path *path, void (*done)(struct srv_path *path, const char *cause))
 {
 	path->info.done = done;
-	path->info.cqe.done = info_wc_recv;
+	path->info.cqe.done = srv_info_wc_recv;
 	loop_timer_init(&path->info.timer, info_timeout);
 }
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the windows of a path from set-up to drained; control thread.
  *
- * How it ends: srv_key_pool_close(), when no connection of the path can complete anything any more.
- * How it fails: a device that cannot protect requests is no failure but with --invalidate=always.
- * Windows are never repaired; they go with their path. */
+ * How the windows end: srv_key_pool_close(), when no connection of the path can complete anything
+ * any more.
+ * How protection fails: a device that cannot protect requests is a failure only with
+ * --invalidate=always.  Windows are never repaired; windows go with their path. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,15 +16,15 @@
 #include "srv-state.h"
 #include "util.h"
 
-/* auto takes windows over devices that have them in hardware.  Where a kernel plays the device,
+/* True if auto takes windows: the device has windows in hardware.  If a kernel plays the device,
  * windows have quirks and cost more than a copy. */
 static bool key_pool_in_hardware(const struct srv_chunks *c, const struct frwr_caps *caps)
 {
 	return c->pinned && !caps->rc[FRWR_MW1] && !caps->quirks;
 }
 
-/* Returns FRWR_SUSPEND or FRWR_MW1; -EPERM: nothing of what was asked for; or otherwise negative:
- * copy.  @why either way. */
+/* Choose a mode.  Returns FRWR_SUSPEND or FRWR_MW1; -EPERM: --invalidate=always is impossible; any
+ * other negative: copy.  The reason is in @why in each case. */
 static int key_pool_mode(const struct srv_chunks *c, const struct frwr_caps *caps, char *why,
 			 size_t len)
 {
@@ -58,12 +59,12 @@ const char *srv_key_pool_word(const struct srv_chunks *c)
 	return srv_invalidate_names[c->invalidate];
 }
 
-/* Clients come as often as they like, and by turns through devices of different kinds, of which
- * there are a few: each is news once. */
+/* Log the protection of @c, once for each kind of device: clients come as often as they like, and
+ * by turns through a few kinds. */
 static void key_pool_tell(const struct srv_chunks *c, struct fab_conn *conn, const char *why)
 {
 	const char *word = srv_key_pool_word(c);
-	/* What frwr_pick() says begins with the name of the mode, which may be that word. */
+	/* The text of frwr_pick() begins with the name of the mode, which may be @word. */
 	bool twice = !strncmp(why, word, strlen(word));
 	struct srv *srv = c->srv;
 	struct fab_addr local;
@@ -106,7 +107,7 @@ int srv_key_pool_choose(struct srv_chunks *c, struct fab_conn *conn)
 	c->invalidate = SRV_INVALIDATE_COPY;
 	if (mode >= 0)
 		rc = frwr_pool_create(&c->keys, c->pd, (enum frwr_mode)mode, c->geom->queue_depth);
-	if (rc) {	/* other paths may have what the device has */
+	if (rc) {	/* other paths may have all keys of the device */
 		snprintf(why, sizeof(why),
 			 "a path needs %u keys of the device, and it has no more: %s",
 			 c->geom->queue_depth, strerror(-rc));
@@ -136,8 +137,9 @@ void srv_key_pool_close(struct srv_chunks *c, const char *name)
 		(unsigned long long)s.key_wraps, frwr_mode_name(c->key_mode),
 		(unsigned long long)s.bind_posted, (unsigned long long)s.post_fail,
 		(unsigned long long)s.partial_post);
-	/* Windows that the device does not take back are tried once more without connections, and
-	 * then left to the device: nobody reaches memory through them any more. */
+	/* A device may refuse to take windows back.  srv_chunk_fini() tries again, without
+	 * connections, and leaves what the device refuses again to the device: no peer reaches
+	 * memory through such a window any more. */
 	if (!frwr_pool_destroy(c->keys))
 		c->keys = NULL;
 }

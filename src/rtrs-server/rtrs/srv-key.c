@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the requests of a path between arrival and the end of their key; the windows are
- * srv-key-pool.h's.
+/* Owns the requests of a path between arrival and the end of their key; srv-key-pool.h owns the
+ * windows.
  *
- * How it fails: a connection that fails flushes its revocations, and their requests are dropped:
- * their client sends them again on another path. */
+ * How revoking fails: a connection that fails flushes its revocations, and their requests are
+ * dropped; the client sends these requests again on another path. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -17,8 +17,9 @@
 
 /* ---- set-up ---- */
 
-/* Bind them all with one post.  What tells the keys is posted behind it on the same connection. */
-static int bind_all(struct srv_path *path, struct frwr *list)
+/* Bind all windows with one post.  INFO_RSP, which tells the keys, is posted behind on the same
+ * connection. */
+static int key_bind_all(struct srv_path *path, struct frwr *list)
 {
 	struct srv_con *con = path->cons[0];
 	struct frwr_entry entry;
@@ -50,7 +51,7 @@ int srv_key_open(struct srv_path *path)
 			c->regions[i] = (struct rtrs_region){ h.addr, h.rkey, h.len };
 	}
 	if (!rc && srv_chunk_new_keys(c))
-		rc = bind_all(path, frwr_at(c->keys, 0));
+		rc = key_bind_all(path, frwr_at(c->keys, 0));
 	for (unsigned i = 0; !rc && i < n; i++)
 		frwr_at(c->keys, i)->next = NULL;
 	return rc;
@@ -58,11 +59,11 @@ int srv_key_open(struct srv_path *path)
 
 /* ---- a request ---- */
 
-/* frwr's done().  A request whose revocation was never posted has been dropped where that was seen;
- * frwr_pool_kill() says so once more.
+/* frwr's done().  A request whose revocation was never posted is dropped already; frwr_pool_kill()
+ * reports such a request another time.
  *
- * RACE: a device that is gone completes nothing.  Then it is the control thread that says so, when
- * all connections have drained, and the request goes home. */
+ * RACE: a device that is gone completes nothing.  Then the control thread calls this, when all
+ * connections have drained, and the request goes home. */
 static void key_revoked(void *arg, int rc)
 {
 	struct srv_req *req = arg;
@@ -82,16 +83,16 @@ static int revoke_fill(struct srv_req *req)
 {
 	struct srv_con *con = req->con;
 
-	/* ORDER: a request whose turn is told late may find that the windows have gone with the
-	 * connections. */
+	/* ORDER: the windows may have gone with the connections before the turn of a request
+	 * comes. */
 	if (srv_con_dead(con))
 		return -ENOTCONN;
 	return frwr_fill_unmap(&req->entry, con->fab,
 			       frwr_at(req->path->chunks.keys, req->buf_id), key_revoked, req);
 }
 
-/* Take away what is in @todo; those that have been filled into a chain go to @filled.  Returns the
- * chain. */
+/* Take away the keys of the requests in @todo; requests whose revocation is in the chain go to
+ * @filled.  Returns the chain. */
 static struct ibv_send_wr *revoke_chain(struct srv_con *con, struct list *todo, struct list *filled)
 {
 	struct ibv_send_wr *head = NULL, **tail = &head;
@@ -147,7 +148,7 @@ void srv_key_revoke_now(struct srv_req *req)
 	loop_defer(con->thread->loop, &con->revoke_task);
 }
 
-/* FRWR_SUSPEND: nothing is posted, so nothing is awaited. */
+/* FRWR_SUSPEND: close the key without a post, so without a wait. */
 static void revoke_at_once(struct srv_req *req)
 {
 	int rc = frwr_map_end(frwr_at(req->path->chunks.keys, req->buf_id));
@@ -191,7 +192,7 @@ int srv_key_rearm(struct srv_req *req, struct rtrs_rsp *rsp)
 	return 0;
 }
 
-/* Only the last request of an answer is signaled, and completes for certain. */
+/* The last work request of an answer is the signaled one, and completes for certain. */
 void srv_key_answer(struct srv_req *req, struct srv_reply *reply)
 {
 	struct ibv_send_wr *last = &reply->wr.wr[reply->wr.n - 1];
@@ -203,8 +204,8 @@ void srv_key_answer(struct srv_req *req, struct srv_reply *reply)
 	last->send_flags |= IBV_SEND_SIGNALED;
 }
 
-/* The request that waits is @req's now. */
-static void turn_over(struct srv_req *req)
+/* End a post of an answer; a waiting request, which lies in @req now, goes to its thread. */
+static void key_turn_over(struct srv_req *req)
 {
 	if (srv_turn_posted(&req->turn))
 		srv_req_send(req);
@@ -216,7 +217,7 @@ void srv_key_posted(struct srv_req *req, int rc)
 
 	req->entry.posted(&req->entry, rc);
 	if (!late)
-		turn_over(req);
+		key_turn_over(req);
 }
 
 void srv_key_wc_answered(struct fab_conn *fab, struct fab_cqe *cqe, const struct ibv_wc *wc)
@@ -225,10 +226,10 @@ void srv_key_wc_answered(struct fab_conn *fab, struct fab_cqe *cqe, const struct
 
 	if (wc->status != IBV_WC_SUCCESS)
 		srv_con_wc_failed(fab_conn_context(fab), wc, "sending");
-	turn_over(req);
+	key_turn_over(req);
 }
 
-/* An answer that was not posted, or went with its device, does not complete. */
+/* An answer completes neither if never posted, nor if the device has gone. */
 void srv_key_end_turn(struct srv_req *req)
 {
 	if (srv_chunk_late_keys(&req->path->chunks) && srv_turn_break(&req->turn))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns one connection manager per transport and the listeners; control thread.  Ends in two steps:
- * listeners go when the server stops accepting, the managers when their last connection has gone.
- * A manager that breaks is logged and serves no more events; what is connected lives on.  A
- * listener whose device is removed is opened again when the device is back. */
+ * listeners go when the server stops accepting, the managers when the last connection has gone.  A
+ * broken manager is logged and serves no more events; connections live on.  A listener whose
+ * device is removed is opened again when the device is back. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -34,15 +34,15 @@ struct srv_cm {
 struct srv_listener {
 	struct list link;		/* in srv->listeners */
 	struct srv_cm *cm;
-	struct fab_listener *listener;	/* NULL: its device is gone */
-	struct fab_addr addr;		/* with the port it got */
+	struct fab_listener *listener;	/* NULL: the device is gone */
+	struct fab_addr addr;		/* with the port that the listener got */
 	char name[FAB_ADDR_STRLEN];
-	int told;			/* why it could not listen again, when last logged */
+	int told;			/* last logged reason of a failure to listen again */
 };
 
 static struct log_limit allow_limit = LOG_LIMIT_INIT(20, 10000);
 
-/* ---- devices that go and come back ---- */
+/* ---- devices that come and go ---- */
 
 static void listen_again_later(struct srv *srv)
 {
@@ -66,7 +66,7 @@ static void listener_gone(struct srv *srv, struct fab_listener *gone)
 	}
 }
 
-/* Without the device there is nothing new to tell; another program may have the port meanwhile. */
+/* Listen again.  A missing device is no news; another program may have taken the port meanwhile. */
 static void listen_again(struct srv_listener *l)
 {
 	int rc = fab_listen(l->cm->cm, &l->addr, &l->listener);
@@ -97,7 +97,7 @@ static void listen_timer(struct loop_timer *timer)
 
 /* ---- events ---- */
 
-/* Strangers that are not let in cost no more than this. */
+/* Keep strangers out: a refused peer costs the server only this. */
 static bool cm_admit(void *arg, const struct fab_addr *peer)
 {
 	struct srv *srv = arg;
@@ -196,7 +196,7 @@ static struct srv_cm *cm_find(struct srv *srv, const struct fab_provider *provid
 	return NULL;
 }
 
-/* Nothing is watched yet: the reactors do not run. */
+/* Create a manager, not watched yet: the reactors do not run. */
 static int cm_create(struct srv *srv, const struct fab_provider *provider, struct srv_cm **ret)
 {
 	struct srv_cm *cm = calloc(1, sizeof(*cm));
@@ -284,7 +284,7 @@ static void listen_abort(struct srv *srv)
 	}
 }
 
-/* Sockets of this machine's kernel. */
+/* For tcp and unix sockets. */
 static const char *listen_hint_tcp(const struct fab_addr *addr, int rc)
 {
 	if (rc == -ENOENT && fab_addr_is_unix(addr))
@@ -296,7 +296,7 @@ static const char *listen_hint_tcp(const struct fab_addr *addr, int rc)
 	return "";
 }
 
-/* A hint, behind the error's own words, for the person who has to mend the host. */
+/* A hint, behind the error's own words, for the person who repairs the host. */
 static const char *listen_hint(const struct fab_addr *addr, int rc)
 {
 	if (rc == -EADDRINUSE)
@@ -304,7 +304,7 @@ static const char *listen_hint(const struct fab_addr *addr, int rc)
 	if (rc == -EADDRNOTAVAIL)
 		return ": no interface of this machine has the address";
 	if (rc == -EEXIST)
-		return ": what is there is no socket";
+		return ": the file there is no socket";
 	if (strcmp(fab_provider_name(addr->provider), "rdma"))
 		return listen_hint_tcp(addr, rc);
 	if (rc == -ENODEV)
@@ -316,7 +316,7 @@ static const char *listen_hint(const struct fab_addr *addr, int rc)
 	return "";
 }
 
-/* All listeners are open. */
+/* Fit the depth to the devices of all listeners, which are open. */
 static int listen_fit_devices(struct srv *srv, char *err, size_t errlen)
 {
 	struct srv_listener *l;

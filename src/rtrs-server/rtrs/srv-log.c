@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Works on tables of hosts and lines, which are its user's; control thread.  A host has a number of
- * lines left.  It grows with time up to the burst; when it is used up the host is silent for an
- * interval, so that what it causes then comes in one piece, with one line about what was held
- * back. */
+/* Works on tables of hosts and lines, which belong to the user of these functions; control thread.
+ * A host has a number of lines left, which grows with time up to the burst.  A host without lines
+ * left is silent for an interval, so that the next lines come in one piece, with a line that
+ * counts the lines held back. */
 #include <string.h>
 
 #include "clock.h"
@@ -12,7 +12,8 @@
 
 struct log_limit srv_log_access_limit = LOG_LIMIT_INIT(300, 10000);
 
-static struct srv_log_host *host_of(struct srv_log *log, const struct fab_addr *peer, uint64_t now)
+static struct srv_log_host *log_host_of(struct srv_log *log, const struct fab_addr *peer,
+					uint64_t now)
 {
 	struct srv_log_host *h, *oldest = log->hosts;
 
@@ -38,7 +39,7 @@ static void host_grow(struct srv_log_host *h, uint64_t now)
 bool srv_log_pass(struct srv_log *log, const struct fab_addr *peer)
 {
 	uint64_t now = clock_now_ms();
-	struct srv_log_host *h = host_of(log, peer, now);
+	struct srv_log_host *h = log_host_of(log, peer, now);
 	struct fab_addr addr = *peer;
 	char text[FAB_ADDR_STRLEN];
 
@@ -57,7 +58,7 @@ bool srv_log_pass(struct srv_log *log, const struct fab_addr *peer)
 	return true;
 }
 
-static struct srv_log_line *line_of(struct srv_log *log, uint64_t key, uint64_t now)
+static struct srv_log_line *log_line_of(struct srv_log *log, uint64_t key, uint64_t now)
 {
 	struct srv_log_line *l, *oldest = log->lines;
 
@@ -76,7 +77,7 @@ bool srv_log_news(struct srv_log *log, const struct fab_addr *peer, struct log_l
 {
 	uint64_t key = fnv1a(fnv1a(FNV1A_INIT, obj, strlen(obj) + 1), line, strlen(line));
 	uint64_t now = clock_now_ms();
-	struct srv_log_line *l = line_of(log, key, now);
+	struct srv_log_line *l = log_line_of(log, key, now);
 
 	if (now - l->told_ms < SRV_LOG_AGAIN_MS || !srv_log_pass(log, peer) ||
 	    !log_limit_pass(limit, obj)) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Log lines that a client causes: bounded for each host, so that a hostile one neither fills the
- * disk nor hides what others do.  Control thread. */
+/* Log lines that a client causes: bounded for each host, so that a hostile host neither fills the
+ * disk nor hides the lines of other hosts.  Control thread. */
 #ifndef SRV_LOG_H
 #define SRV_LOG_H
 
@@ -10,52 +10,51 @@
 #include "fabric.h"
 #include "log.h"
 
-/* Lines of one host: so many at once, and then a few in each interval until it is quiet for a
+/* Lines of one host: a burst, and then a few in each interval until the host has been quiet for a
  * while. */
 #define SRV_LOG_BURST 500u
 #define SRV_LOG_INTERVAL_MS 10000u
 #define SRV_LOG_PER_INTERVAL 10u
-/* Hosts that are remembered; of more than that the one that was not heard of for longest is
- * forgotten. */
+/* Hosts that the log remembers; the host with the longest silence makes room for another. */
 #define SRV_LOG_HOSTS 64u
-/* A line that says the same again, because a client tries again, is told once in so long. */
+/* Shortest time between two equal lines, which come when a client tries again. */
 #define SRV_LOG_AGAIN_MS 60000u
-/* Such lines that are remembered; of more than that the one that was told first is forgotten. */
+/* Lines that the log remembers; the oldest line makes room for another. */
 #define SRV_LOG_LINES 32u
 
-struct srv_log {			/* all 0: nobody was heard of */
+struct srv_log {			/* all 0: no host yet */
 	struct srv_log_host {
 		struct fab_addr addr;	/* len 0: free */
 		uint64_t heard_ms;
-		uint64_t grown_ms;	/* @left is that of then */
-		uint64_t silent_ms;	/* until then */
+		uint64_t grown_ms;	/* when @left was last brought up to date */
+		uint64_t silent_ms;	/* silent until this time */
 		unsigned left, held_back;
 	} hosts[SRV_LOG_HOSTS];
 	struct srv_log_line {
 		uint64_t key;		/* 0: free */
 		uint64_t told_ms;
-		unsigned more;		/* times since then, not told */
+		unsigned more;		/* times since told_ms, held back */
 	} lines[SRV_LOG_LINES];
 };
 
-/* True if a line about @peer may be written now.  What was held back is told in front of the next
- * that may. */
+/* True if a line about @peer may be written now.  Writes in front of this line how many lines were
+ * held back. */
 bool srv_log_pass(struct srv_log *log, const struct fab_addr *peer);
 
-/* Is @line about @obj, which @peer caused, to be written now?  False: the same was told lately, or
- * the limit of @peer's host or @limit holds the line back; this is counted.  True: @more is how
- * often the line was not told since it was told, or ever. */
+/* True if @line about @obj, which @peer caused, is to be written now; *@more counts how often the
+ * line was held back.  False: the same line was written lately, or the limit of @peer's host, or
+ * @limit, holds the line back; this is counted. */
 bool srv_log_news(struct srv_log *log, const struct fab_addr *peer, struct log_limit *limit,
 		  const char *obj, const char *line, unsigned *more);
 
-/* One that @limit, which is for all hosts together, passes as well. */
+/* Write a line if srv_log_pass() and @limit, which is for all hosts together, let the line pass. */
 #define srv_log_limited(srv, peer, limit, level, obj, ...)                                         \
 	do {                                                                                       \
 		if (srv_log_pass(&(srv)->log, peer))                                               \
 			log_limited(limit, level, obj, __VA_ARGS__);                               \
 	} while (0)
 
-/* Lines that tell which client came, went, or opened an export. */
+/* Limit of lines that tell which client came, went, or opened an export. */
 extern struct log_limit srv_log_access_limit;
 #define srv_log_access(srv, peer, obj, ...)                                                        \
 	srv_log_limited(srv, peer, &srv_log_access_limit, LOG_LEVEL_INFO, obj, __VA_ARGS__)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What RTRS asks of the protocol above it, which is RNBD.
+/* The interface of RTRS to the protocol above, which is RNBD.
  *
- * RTRS brings messages and takes answers; what a message says, and which of them have an order, the
- * protocol above knows.  A request ends in srv_req_finish() or srv_req_finish_control(), once. */
+ * RTRS brings messages and takes answers; only the protocol above knows what a message says, and
+ * which messages have an order.  A request ends in srv_req_finish() or srv_req_finish_control(),
+ * once. */
 #ifndef SRV_OPS_H
 #define SRV_OPS_H
 
@@ -13,25 +14,26 @@ struct srv_req;
 struct srv_sess;
 
 struct srv_ops {
-	/* bytes of a struct that begins with struct srv_req: RTRS keeps one for each request */
+	/* bytes of a struct that begins with struct srv_req; RTRS keeps a struct of this size for
+	 * each request */
 	size_t req_size;
 
-	/* @req has arrived, and its RTRS header is valid.  Thread of @req->con.  Pass @req to
-	 * srv_req_order() or srv_req_to_control(), or finish @req. */
+	/* Take @req, which has arrived with a valid RTRS header.  Thread of @req->con.  Pass @req
+	 * to srv_req_order() or srv_req_to_control(), or finish @req. */
 	void (*request)(struct srv_req *req);
-	/* @req goes on in its stage, one of srv_ops (srv-req.h), on the thread that the stage is
-	 * for. */
+	/* Continue @req in its stage, a stage of srv_ops (srv-req.h), on the thread of the
+	 * stage. */
 	void (*resume)(struct srv_req *req);
 
 	/* ---- control thread ---- */
 
-	/* @path is failing: finish the requests of @path that wait on the control thread. */
+	/* Finish the requests of @path that wait on the control thread: @path is failing. */
 	void (*path_failed)(struct srv_path *path);
-	/* @sess is new: sess->user is the protocol's.  0, or -ENOMEM with nothing held. */
+	/* Make sess->user for @sess, which is new.  0, or -ENOMEM with nothing held. */
 	int (*sess_begins)(struct srv_sess *sess);
-	/* The last path of @sess in service has drained.  Another one may follow. */
+	/* The last path of @sess in service has drained.  Another path may follow. */
 	void (*sess_lost)(struct srv_sess *sess);
-	/* No path and no request of @sess is left: free sess->user. */
+	/* Free sess->user: @sess has neither a path nor a request left. */
 	void (*sess_ends)(struct srv_sess *sess);
 };
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the path, its connections' structs, its memory and its timers; control thread.
+/* Owns the path, the structs of the connections, the memory and the timers of the path; control
+ * thread.
  *
- * How it ends: FAIL cuts every connection; when all have drained the path is unlinked and its
- * client may come back; when the last request has left the storage the memory is detached from the
- * rings and freed, and with the last path of a session the session.
- * How it fails: srv_path_fail(), from wherever the cause is seen, with one line in the log. */
+ * How a path ends: FAIL cuts every connection.  When all have drained the path is unlinked and the
+ * client may come back.  When the last request has left the storage the memory is detached from
+ * the rings and freed, and with the last path of a session the session.
+ * How a path fails: srv_path_fail(), called where the cause is seen, with one line in the log. */
 #define FSM_PREFIX SRV_PATH_
 
 #include <assert.h>
@@ -23,7 +24,7 @@
 #include "srv-req.h"
 #include "util.h"
 
-/* Why a path ended is worth more lines than that somebody came or went. */
+/* The cause of a path's end is worth more lines than the coming or going of a client. */
 static struct log_limit down_limit = LOG_LIMIT_INIT(1000, 10000);
 static struct log_limit setup_limit = LOG_LIMIT_INIT(20, 10000);
 
@@ -31,7 +32,7 @@ static void path_event(struct srv_path *path, enum srv_path_event event);
 
 /* ---- timers ---- */
 
-static void path_hb_timer(struct loop_timer *timer)
+static void srv_path_hb_timer(struct loop_timer *timer)
 {
 	struct srv_path *path = container_of(timer, struct srv_path, timer);
 
@@ -41,7 +42,7 @@ static void path_hb_timer(struct loop_timer *timer)
 		srv_path_fail(path, "heartbeat missed %u times", path->hb.missed_max);
 }
 
-static void path_setup_timer(struct loop_timer *timer)
+static void srv_path_setup_timer(struct loop_timer *timer)
 {
 	struct srv_path *path = container_of(timer, struct srv_path, timer);
 
@@ -61,7 +62,7 @@ static void path_serve(void *object)
 		srv_path_fail(path, "cannot give its chunks keys: %s", strerror(-rc));
 		return;
 	}
-	/* ORDER: a receive may complete from the moment it is posted. */
+	/* ORDER: the heartbeat first, because a receive may complete as soon as posted. */
 	srv_hb_start(path);
 	for (unsigned cid = 0; cid < path->cid_num; cid++) {
 		unsigned n = cid ? path->srv->geom.queue_depth : path->service_recvs;
@@ -74,7 +75,7 @@ static void path_serve(void *object)
 		}
 	}
 	loop_timer_cancel(&path->timer);
-	loop_timer_init(&path->timer, path_hb_timer);
+	loop_timer_init(&path->timer, srv_path_hb_timer);
 	loop_timer_set(srv_loop(path->srv), &path->timer, path->hb.next_ms);
 	srv_log_access(path->srv, &path->client, path->name,
 		       "path up, %u connections, session %s", path->cid_num, path->sess->name);
@@ -98,7 +99,7 @@ static void path_cut(void *object)
 		path_event(path, SRV_PATH_EV_DRAINED);
 }
 
-/* ORDER: windows first (frwr.h). */
+/* ORDER: windows before connections (frwr.h). */
 static void path_close_cons(struct srv_path *path)
 {
 	srv_key_pool_close(&path->chunks, path->name);
@@ -122,7 +123,7 @@ static void path_unlink(void *object)
 	srv->ncons -= path->ncons;
 	if (path->was_up && srv_sess_path_down(path->sess))
 		srv->ops->sess_lost(path->sess);
-	/* ORDER: nobody may wait in the belief that this path still holds a name. */
+	/* ORDER: after the path has lost the names, so that no retry waits for this path again. */
 	srv->path_unlinked(srv);
 	if (path->nquiet == path->ncons)
 		path_event(path, SRV_PATH_EV_QUIET);
@@ -138,7 +139,7 @@ static void path_detached(struct srv_chunks *c)
 	for (unsigned cid = 0; cid < path->cid_num; cid++) {
 		if (!path->cons[cid])
 			continue;
-		/* Or the cut would find it freed. */
+		/* The cut would find a connection freed that is not quiet. */
 		assert(srv_con_state(path->cons[cid]) == SRV_CON_QUIET);
 		srv_con_destroy(path->cons[cid]);
 	}
@@ -161,8 +162,8 @@ static void path_free(void *object)
 
 #define DOWN (IN(DRAINING) | IN(LINGERING) | IN(GONE))
 
-/* A pair that is not in the table does not happen: DRAINED and QUIET are only reported by
- * connections that were cut, and a connection that ends by itself is a FAIL first. */
+/* The other pairs never happen: only a connection that was cut reports DRAINED and QUIET, and a
+ * connection's own end is a FAIL first. */
 static const struct fsm_row path_rows[] = {
 	ROW(IN(CONNECTING), INFO, CONNECTED, path_serve),
 	ROW(IN(CONNECTING) | IN(CONNECTED), FAIL, DRAINING, path_cut),
@@ -281,7 +282,7 @@ static void path_attached(struct srv_chunks *c)
 	path_event(container_of(c, struct srv_path, chunks), SRV_PATH_EV_INFO);
 }
 
-static void info_done(struct srv_path *path, const char *cause)
+static void path_info_done(struct srv_path *path, const char *cause)
 {
 	if (cause)
 		srv_path_fail(path, "%s", cause);
@@ -289,7 +290,7 @@ static void info_done(struct srv_path *path, const char *cause)
 		srv_chunk_attach(&path->chunks, path_attached);
 }
 
-/* No port of the client: that is another one after each reconnect. */
+/* The client's port is left out: the port is another after each reconnect. */
 void srv_path_named(struct srv_path *path)
 {
 	char client[FAB_ADDR_STRLEN], server[FAB_ADDR_STRLEN];
@@ -298,7 +299,7 @@ void srv_path_named(struct srv_path *path)
 	snprintf(path->name, sizeof(path->name), "%s%s%s@%s", sess, *sess ? "/" : "",
 		 fab_addr_format_host(&path->client, client, sizeof(client)),
 		 fab_addr_format(&path->server, server, sizeof(server)));
-	/* As all texts that people see, so that it is the same in all of them. */
+	/* All texts for people are masked, so that the name is the same in each. */
 	mask_control(path->name);
 }
 
@@ -313,7 +314,7 @@ void srv_path_init(struct srv_path *path, struct srv_sess *sess, const struct rt
 	memcpy(path->uuid, req->sess_uuid, RTRS_UUID_LEN);
 	fab_conn_addrs(conn, &path->server, &path->client);
 	srv_path_named(path);
-	loop_timer_init(&path->timer, path_setup_timer);
+	loop_timer_init(&path->timer, srv_path_setup_timer);
 	loop_msg_init(&path->given_up_msg, path_given_up);
-	srv_info_init(path, info_done);
+	srv_info_init(path, path_info_done);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A path: the connections between one pair of addresses, its chunk memory and its requests.
+/* A path: the connections between one pair of addresses, the chunk memory and the requests.
  * Control thread unless a function says otherwise.
  *
- * There is one way down for every failure (doc/decisions.md D9), and a dead path keeps nobody
- * waiting: from LINGERING on it holds no name, no uuid and no address pair, so its client is back
- * while slow storage still works on what the dead path had started (doc/decisions.md D14). */
+ * Every failure takes the same way down (doc/decisions.md D9), and a dead path does not keep the
+ * client waiting.  From LINGERING on a path holds no name, no uuid and no address pair: the client
+ * is back while slow storage still works for the dead path (doc/decisions.md D14). */
 #ifndef SRV_PATH_H
 #define SRV_PATH_H
 
@@ -30,7 +30,7 @@ enum srv_path_state {
 	SRV_PATH_CONNECTED,	/* in service */
 	SRV_PATH_DRAINING,	/* every connection was told to end; flushes are outstanding */
 	SRV_PATH_LINGERING,	/* no connection left; unlinked; requests may still be in storage */
-	SRV_PATH_GONE,		/* nothing refers to it but the memory being given back */
+	SRV_PATH_GONE,		/* only the memory that is being given back refers to the path */
 	SRV_PATH_NSTATES
 };
 
@@ -56,51 +56,52 @@ struct srv_path {
 
 	/* control thread */
 	struct list link;		/* in sess->paths */
-	/* What people call the path: "SESSION/CLIENT@SERVER:PORT", without SESSION until that is
-	 * known.  The path that comes when its client reconnects has the same name. */
+	/* The path's name for people: "SESSION/CLIENT@SERVER:PORT", without SESSION until the name
+	 * of the session is known.  The client's next path after a reconnect has the same name. */
 	char name[SRV_PATH_NAME];
 	enum srv_path_state state;
 	uint8_t uuid[RTRS_UUID_LEN];	/* sess_uuid of the wire: the path's identity */
 	struct fab_addr client, server;
-	char device[FAB_DEVICE_NAME];	/* of the RDMA device, and its port; "": none */
+	char device[FAB_DEVICE_NAME];	/* the RDMA device, and its port; "": none */
 	uint8_t device_port;
 	uint16_t cid_num, recon_cnt;
-	uint64_t memory;		/* of its chunks and of all its connections, for limits */
-	unsigned offset;		/* of its connections over the IO threads */
+	uint64_t memory;		/* of the chunks and of all connections, for limits */
+	unsigned offset;		/* first IO thread of its connections */
 	struct srv_con **cons;		/* [cid_num] */
 	struct io_stat *stat_base;	/* srv-stat.c; NULL: never reset */
-	unsigned service_recvs;		/* of connection 0: the protocol's, or what fits */
+	unsigned service_recvs;		/* of connection 0: the protocol's number, or less if the
+					 * device is short */
 	unsigned ncons, ndrained, nquiet, nfinished;
-	bool was_up;			/* its session counts it */
+	bool was_up;			/* counted in sess->nup */
 	struct loop_timer timer;		/* set-up, then heartbeat */
 	struct srv_info info;
 };
 
-/* Fill @path, which is all 0: CONNECTING, of @sess and the peer of @conn; nothing is allocated.
- * For srv-setup.c. */
+/* Fill @path, which is all 0: CONNECTING, of @sess and the peer of @conn; allocates nothing.  For
+ * srv-setup.c. */
 void srv_path_init(struct srv_path *path, struct srv_sess *sess, const struct rtrs_conn_req *req,
 		   const struct fab_conn *conn);
-/* What a path does with its connections. */
+/* The callbacks of a path for its connections. */
 extern const struct srv_con_ops srv_path_con_ops;
 
-/* The name of its session is known. */
+/* Make path->name anew from the name of the session. */
 void srv_path_named(struct srv_path *path);
 
-/* The one way down (doc/decisions.md D9).  The first call logs @cause; later ones do nothing.
- * @path may be freed when this returns if it has no connection. */
+/* Fail @path: the one way down (doc/decisions.md D9).  The first call logs @cause; later calls do
+ * nothing.  @path may be freed when this returns, if @path has no connection. */
 void srv_path_fail(struct srv_path *path, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Shutdown: answer what is in flight, then fail. */
+/* Answer the requests in flight, then fail @path: the server shuts down. */
 void srv_path_finish(struct srv_path *path);
 
-/* Does it still hold its uuid, its name and its address pair? */
+/* True if @path still holds uuid, name and address pair. */
 static inline bool srv_path_linked(const struct srv_path *path)
 {
 	return path->state < SRV_PATH_LINGERING;
 }
 
-/* The table, for those who draw or test it. */
+/* The table of states, for pictures and tests. */
 extern const struct fsm srv_path_fsm;
 
 #endif

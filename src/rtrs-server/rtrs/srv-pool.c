@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns one mapping and its buffers; thread of the pool.  Ends with its thread: the ring forgets its
- * fixed buffers when it is closed.  Memory that cannot be registered is used as it is (export-io
- * warns once). */
+/* Owns one mapping and the buffers in the mapping; thread of the pool.  Ends with the thread: a
+ * ring that is closed forgets fixed buffers.  Memory that cannot be registered is used
+ * unregistered (export-io warns once). */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -62,7 +62,7 @@ void srv_pool_fini(struct srv_pool *pool)
 	pool->base = NULL;
 }
 
-static int make_slot(struct srv_pool *pool, unsigned slot)
+static int pool_make_slot(struct srv_pool *pool, unsigned slot)
 {
 	struct srv_pool_share **shares;
 
@@ -82,7 +82,7 @@ int srv_pool_share_add(struct srv_pool *pool, unsigned share_no)
 {
 	struct srv_pool_share *share = calloc(1, sizeof(*share));
 
-	if (!share || make_slot(pool, share_no)) {
+	if (!share || pool_make_slot(pool, share_no)) {
 		free(share);
 		return -ENOMEM;
 	}
@@ -118,7 +118,7 @@ static unsigned pool_left(const struct srv_pool *pool)
 	return SRV_POOL_BUFS - pool->ntaken;
 }
 
-/* There is one left. */
+/* Take a free buffer for @share.  The pool has a buffer left. */
 static struct srv_buf *pool_take(struct srv_pool *pool, struct srv_pool_share *share)
 {
 	struct srv_buf *buf;
@@ -157,8 +157,8 @@ struct srv_buf *srv_pool_get(struct srv_pool *pool, unsigned share_no,
 	return NULL;
 }
 
-/* Serve the first waiter of the first share that may have one more.  False: none may. */
-static bool serve_one(struct srv_pool *pool)
+/* Serve the first waiter of the first share that may take another buffer.  False: no share may. */
+static bool pool_serve_one(struct srv_pool *pool)
 {
 	struct srv_pool_waiter *waiter;
 	struct srv_pool_share *share;
@@ -187,7 +187,7 @@ void srv_pool_put(struct srv_buf *buf)
 	if (pool->serving)	/* a waiter put its buffer back at once: the loop below goes on */
 		return;
 	pool->serving = true;
-	while (serve_one(pool))
+	while (pool_serve_one(pool))
 		;
 	pool->serving = false;
 }

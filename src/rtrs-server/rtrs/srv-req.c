@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the requests of a path, each while its connection's thread works on it.
+/* Owns the requests of a path, each while the connection's thread works on the request.
  *
- * How it ends: srv_req_finish(), once per request, which lets the next holder of its buf_id pass
- * the fence and queues the answer.  Answers are collected during a pass and leave with one post per
- * connection (doc/decisions.md D3).  They leave from the chunks, which live as long as the
- * connection, so a post needs no completion and no second look at the connection.
- * How it fails: a message that breaks the protocol fails the connection with one cause; an error of
- * RNBD or of the storage is an answer.
+ * How a request ends: srv_req_finish(), once per request, which lets the next holder of the buf_id
+ * pass the fence and queues the answer.  Answers are collected during a pass and leave with one
+ * post per connection (doc/decisions.md D3).  Answers leave from the chunks, which live as long as
+ * the connection, so a post needs no completion and no second look at the connection.
+ * How a request fails: a message that breaks the protocol fails the connection with one cause; an
+ * error of RNBD or of the storage is an answer.
  *
- * Headers are copied out of the chunk before they are looked at: unless --invalidate=always the
- * client can still write there (doc/decisions.md D8). */
+ * Headers are copied out of the chunk before the server looks at them: unless --invalidate=always
+ * the client can still write there (doc/decisions.md D8). */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@
 
 /* ---- arrival ---- */
 
-/* Copy the headers of @req and decode them.  -EINVAL with @why. */
+/* Copy the headers of @req and decode the copy.  0, or -EINVAL with @why. */
 static int req_decode(struct srv_req *req, const char **why)
 {
 	const struct srv_chunks *c = &req->path->chunks;
@@ -42,10 +42,10 @@ static const struct srv_ops *req_ops(const struct srv_req *req)
 	return req->path->srv->ops;
 }
 
-/* Its turn at the fence has come. */
+/* Run @req, whose turn at the fence has come. */
 static void req_run(struct srv_req *req)
 {
-	if (srv_con_dead(req->con)) {	/* held until its path died: its client has sent it again */
+	if (srv_con_dead(req->con)) {	/* held until the path died: the client has sent again */
 		srv_req_finish(req, -ECONNABORTED);
 	} else if (srv_fence_turn(&req->path->sess->fence, req->buf_id, &req->fence)) {
 		req_ops(req)->resume(req);
@@ -58,8 +58,8 @@ static void req_run(struct srv_req *req)
 
 void srv_req_pass_on(struct srv_req *req, struct srv_req *next)
 {
-	/* ORDER: before the turn is passed on.  Its client must not take @req for done and use the
-	 * chunk for something else, while what is perhaps an older copy runs. */
+	/* ORDER: before the turn is passed on.  The client must not take @req for done and use the
+	 * chunk for another purpose, while perhaps an older copy runs. */
 	if (srv_fence_newer(&next->fence.order, &req->fence.order))
 		srv_con_fail(req->con, "request in chunk %u has come again over another path: "
 			     "the client has given this one up", req->buf_id);
@@ -72,16 +72,17 @@ void srv_req_order(struct srv_req *req, uint32_t tag)
 	struct srv_fence_node *front;
 
 	req->fence.order.tag = tag;
-	/* ORDER: before it enters, because from then on another thread may send it here. */
+	/* ORDER: stage before the fence, because once in the fence another thread may send @req
+	 * here. */
 	srv_req_enter(req, SRV_REQ_FENCED);
 	front = srv_fence_enter(&sess->fence, req->buf_id, &req->fence);
 	if (!front) {
 		req_run(req);
 		return;
 	}
-	/* At once, so that nothing more is read from a path that its client has given up.
-	 * ORDER: posted before the request in front can leave, so before the last connection of its
-	 * path is told as quiet; both go through one inbox. */
+	/* At once, so that this thread reads no more from a path given up by the client.  ORDER:
+	 * posted before the request in front can leave, so before the last connection of the front
+	 * path reports quiet; both messages go through one inbox. */
 	if (srv_fence_newer(&req->fence.order, &front->order)) {
 		struct srv_path *path = container_of(front, struct srv_req, fence)->path;
 
@@ -110,19 +111,19 @@ void srv_req_to_control(struct srv_req *req)
 	srv_post_control(req->path->srv, &req->msg);
 }
 
-/* The control thread has finished this request. */
+/* Finish @req, which the control thread has finished. */
 static void req_finished(struct srv_req *req)
 {
 	srv_req_finish(req, req->status);
 }
 
-/* A message has brought a request to a thread: its own, or the control thread. */
+/* Continue the request of @msg on this thread: the request's own, or the control thread. */
 static void req_message(struct loop_msg *msg)
 {
 	static void (*const runs[SRV_REQ_NSTAGES])(struct srv_req *req) = {
-		[SRV_REQ_ARRIVED] = srv_key_revoke_now,	/* its turn has come */
+		[SRV_REQ_ARRIVED] = srv_key_revoke_now,	/* the turn has come */
 		[SRV_REQ_REVOKING] = srv_req_execute,	/* the key has gone with its device */
-		[SRV_REQ_FENCED] = req_run,		/* the one before it has left */
+		[SRV_REQ_FENCED] = req_run,		/* the node in front has left */
 		[SRV_REQ_REPLY] = req_finished,
 	};
 	struct srv_req *req = container_of(msg, struct srv_req, msg);
@@ -265,9 +266,9 @@ static struct ibv_send_wr *req_answer(struct srv_req *req, struct srv_reply *rep
 	return first;
 }
 
-/* Fill @reply with the answer to @req and return its first work request; NULL: it is dropped,
- * because the connection is dead or has just failed.  @req may be used by the client again from
- * here on. */
+/* Fill @reply with the answer to @req and return its first work request.  NULL: the answer is
+ * dropped, because the connection is dead or has just failed.  From here on the client may use
+ * @req again. */
 static struct ibv_send_wr *req_response(struct srv_req *req, struct srv_reply *reply)
 {
 	struct ibv_send_wr *first = srv_con_dead(req->con) ? NULL : req_answer(req, reply);
@@ -279,7 +280,7 @@ static struct ibv_send_wr *req_response(struct srv_req *req, struct srv_reply *r
 	return first;
 }
 
-/* Count @req, which is answered at @now_ns.  Not what never was known to be IO. */
+/* Count @req, which is answered at @now_ns, unless @req was never known to be IO. */
 static void req_count(const struct srv_req *req, uint64_t now_ns)
 {
 	uint64_t ns = now_ns - req->arrived_ns;
@@ -291,8 +292,8 @@ static void req_count(const struct srv_req *req, uint64_t now_ns)
 		io_stat_count(&req->op_stat->op[req->op], req->status, req->op_len, ns);
 }
 
-/* Take the next finished requests off the list and chain their answers, @count of them; returns the
- * head, or NULL when none of them has an answer to send. */
+/* Take the next finished requests off the list and chain @count answers.  Returns the head, or
+ * NULL when no request has an answer to send. */
 static struct ibv_send_wr *req_chain_replies(struct srv_con *con, uint64_t now_ns, unsigned *count)
 {
 	struct ibv_send_wr *head = NULL, **tail = &head, *first;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A session: the paths that share a paths_uuid, and their fence.
+/* A session: the paths that share a paths_uuid, and the fence of these paths.
  *
- * It lives as long as any of its paths, lingering ones included: a client that comes back while the
- * storage still works for its former path finds the same fence.  Control thread; requests on other
- * threads use the fence. */
+ * A session lives as long as any of the paths, lingering paths included: a client that comes back
+ * while the storage still works for the former path finds the same fence.  Control thread;
+ * requests on other threads use the fence. */
 #ifndef SRV_SESS_H
 #define SRV_SESS_H
 
@@ -25,33 +25,40 @@ struct srv_sess {
 	/* control thread */
 	struct list link;		/* in srv->sessions */
 	struct list paths;		/* struct srv_path, in order of creation */
-	unsigned refs;			/* paths */
+	unsigned refs;			/* paths, and callers of srv_sess_get() */
 	unsigned nup;			/* paths from CONNECTED until drained */
-	uint64_t down_since_ms;		/* the last of them was drained then; 0: never */
+	uint64_t down_since_ms;		/* when the last path up was drained; 0: never */
 	uint8_t uuid[RTRS_UUID_LEN];	/* paths_uuid of the wire */
-	struct fab_addr client;		/* that made it */
+	struct fab_addr client;		/* of the first path */
 	char name[RTRS_NAME_MAX];	/* "" until the first INFO_REQ */
 };
 
-/* A session without paths and one reference for the caller.  NULL: no memory. */
+/* Create a session with no path and one reference for the caller.  NULL: no memory. */
 struct srv_sess *srv_sess_create(struct srv *srv, const uint8_t uuid[RTRS_UUID_LEN],
 				 const struct fab_addr *client);
+/* Take a reference. */
 void srv_sess_get(struct srv_sess *sess);
+/* Put a reference; the last frees @sess. */
 void srv_sess_put(struct srv_sess *sess);
 
+/* The session of @srv with @uuid, or NULL. */
 struct srv_sess *srv_sess_find(const struct srv *srv, const uint8_t uuid[RTRS_UUID_LEN]);
 /* The path of @sess that holds @uuid, or NULL. */
 struct srv_path *srv_sess_find_path(const struct srv_sess *sess, const uint8_t uuid[RTRS_UUID_LEN]);
-/* A path of a session other than @sess that holds @name, one in service if there is one. */
+/* A path of a session other than @sess that holds @name, preferably a path in service.  NULL:
+ * @name is free. */
 struct srv_path *srv_sess_name_holder(const struct srv_sess *sess, const char *name);
 
-/* The first path up begins the RNBD session, the last one drained ends it (doc/protocol.md 8.7):
- * true, and its devices are to be closed. */
+/* Count a path that is up.  The first path up begins the RNBD session. */
 void srv_sess_path_up(struct srv_sess *sess, const char *path_name);
+/* Count a path that has drained.  True for the last path up, which ends the RNBD session
+ * (doc/protocol.md 8.7): the caller closes the session's devices. */
 bool srv_sess_path_down(struct srv_sess *sess);
-/* "connecting": no path has been up yet; "up"; "down", and *@down_ms for how long, else 0. */
+/* The state of @sess in words: "connecting" if no path has been up yet; "up"; "down", and
+ * *@down_ms for how long, else 0. */
 const char *srv_sess_state(const struct srv_sess *sess, uint64_t *down_ms);
-/* No path is in service, but one is draining: its handles are about to be closed. */
+/* True if no path is in service, but a path is draining: the handles of @sess are about to be
+ * closed. */
 bool srv_sess_dying(const struct srv_sess *sess);
 
 #endif

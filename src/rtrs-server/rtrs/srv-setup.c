@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing that outlives a call: makes paths and their connections; control thread.  A path
- * that cannot be made holds nothing; a connection that cannot be accepted fails its path. */
+/* Owns nothing that outlives a call: makes paths and connections; control thread.  A path that
+ * cannot be made holds nothing; a connection that cannot be accepted fails the path. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,8 +26,8 @@ static int setup_alloc(struct srv_path *path, struct srv *srv, struct fab_conn *
 		return rc;
 	snprintf(path->device, sizeof(path->device), "%s", attr.name);
 	path->device_port = attr.port;
-	/* Each user message has a chunk, so a short queue that is longer than three times the depth
-	 * (srv-accept.c) has room for all of them and the heartbeats. */
+	/* A queue is longer than three times the depth (frwr_sizing()), and each user message has
+	 * a chunk.  So a short queue, too, has room for all messages and the heartbeats. */
 	path->service_recvs = MIN((unsigned)RTRS_SERVICE_CON_DEPTH, attr.max_qp_wr - 1);
 	path->cons = calloc(path->cid_num, sizeof(*path->cons));
 	if (!path->cons || srv_req_alloc(path, srv->geom.queue_depth))
@@ -75,7 +75,7 @@ int srv_setup_path(struct srv_sess *sess, const struct rtrs_conn_req *req, struc
 	return 0;
 }
 
-/* Returns 0, or -errno with the connection rejected or destroyed. */
+/* Accept @con, whose queues this makes.  0, or -errno with the connection rejected or destroyed. */
 static int setup_accept(struct srv_path *path, struct srv_con *con)
 {
 	const struct rtrs_conn_rsp rsp = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The set-up of a path: its memory, and its connections one after another (doc/protocol.md 2).
- * Control thread. */
+/* Sets a path up: the memory, and the connections, each by itself (doc/protocol.md 2).  Control
+ * thread. */
 #ifndef SRV_SETUP_H
 #define SRV_SETUP_H
 
@@ -13,10 +13,10 @@ struct srv;
 struct srv_path;
 struct srv_sess;
 
-/* Memory that a path with @ncons connections for the peer of @conn takes, about. */
+/* Estimate the memory of a path with @ncons connections for the peer of @conn. */
 uint64_t srv_setup_memory(const struct srv *srv, unsigned ncons, const struct fab_conn *conn);
 
-/* A new path of @sess in CONNECTING for the peer of @conn, with memory and without connections.
+/* Make a path of @sess in CONNECTING for the peer of @conn, with memory and without connections.
  * 0, or -errno with nothing held and the reason in @err. */
 int srv_setup_path(struct srv_sess *sess, const struct rtrs_conn_req *req, struct fab_conn *conn,
 		   struct srv_path **ret, char *err, size_t errlen);

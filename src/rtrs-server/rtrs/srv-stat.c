@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns what a reset of a path remembers; the counters of a connection are part of that. */
+/* Owns the counts at the last reset of a path; the counters of a connection are part of the
+ * connection. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counters of the IO of a path: each connection has its own, and the path adds them up.
+/* Counters of the IO of a path: each connection has counters, and the path adds these up.
  *
- * A request is counted by the thread that answers it, in memory that no other thread writes; its
- * time is that from arrival to answer, and the clock is read once for all requests of a poll and
- * once for all answers of a pass.  The control thread reads the counters where they are, without a
- * message to anybody: a thread that the storage holds would not answer one, and then it is that one
- * asks.  So what is read may miss requests that are being counted.  A reset remembers what was
- * there and takes it away from what is read later.  Control thread. */
+ * A request is counted by the thread of the answer, in memory that no other thread writes.  The
+ * time of a request is from arrival to answer; the clock is read once for all requests of a poll
+ * and once for all answers of a pass.
+ *
+ * The control thread reads the counters in place, without a message to any thread: a thread held
+ * by the storage would not answer, and just then the counters matter.  So a reader may miss
+ * requests that are being counted.  A reset remembers the counts, and later reads subtract the
+ * remembered counts.  Control thread. */
 #ifndef SRV_STAT_H
 #define SRV_STAT_H
 
@@ -14,9 +16,9 @@
 
 struct srv_path;
 
-/* What was counted since the last reset, into @sum. */
+/* Add up in @sum the counts since the last reset. */
 void srv_stat_path(const struct srv_path *path, struct io_stat *sum);
-/* 0 or -ENOMEM. */
+/* Count @path from now on from zero.  0 or -ENOMEM. */
 int srv_stat_reset_path(struct srv_path *path);
 
 #endif

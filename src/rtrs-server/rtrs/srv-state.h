@@ -2,12 +2,12 @@
 /* The server's shared state and limits, for the srv-* files only.
  *
  * THREADS.  Reactor 0 is the control thread.  Listeners, the connection manager, sessions, paths,
- * their states and timers, OPEN and CLOSE, heartbeats and connection 0 of every path live there, so
- * none of it needs a lock; and it never waits for the storage.  Connection n >= 1 of a path lives
- * on one of the other threads, 1 + (offset + n) mod their number, from start to drained: it is
- * polled, executed and answered there, and the IO path never crosses threads.  Control and data
- * threads talk through messages only.  What IO threads read of the control thread's objects is
- * constant while they can see it, or lock-free: the fence (srv-fence.h), and the device table of
+ * their states and timers, OPEN and CLOSE, heartbeats and connection 0 of every path live there,
+ * without a lock.  The control thread never waits for the storage.  Connection n >= 1 of a path
+ * lives on one of the other threads, 1 + (offset + n) mod their number, from start to drained.
+ * This thread polls, executes and answers, and the IO path never crosses threads.  Control and
+ * data threads talk through messages only.  An IO thread reads only objects of the control thread
+ * that are constant while visible, or lock-free: the fence (srv-fence.h), and the device table of
  * RNBD (srv-dev.h). */
 #ifndef SRV_STATE_H
 #define SRV_STATE_H
@@ -30,21 +30,23 @@
 struct srv_req;
 
 /* Times in ms. */
-#define SRV_PARK_TIMEOUT 5000		/* for the former life to go (doc/decisions.md D14) */
+#define SRV_PARK_TIMEOUT 5000		/* for the end of the client's former path
+					 * (doc/decisions.md D14) */
 #define SRV_SHUTDOWN_TIMEOUT 10000	/* answers may take this long to leave */
 
-/* Limits of what strangers can make the server hold, beside those of struct srv_conf. */
+/* Limits of memory and state that strangers can make the server hold, beside the limits of struct
+ * srv_conf. */
 #define SRV_MAX_HALF_OPEN 128		/* paths without INFO_REQ */
 #define SRV_MAX_HOST_HALF_OPEN 64
 #define SRV_MAX_CONS 8192		/* of all paths */
-/* Of one client host, promised ones and lingering paths included: room for one path with as many as
- * the protocol allows. */
+/* Connections of a client host, promised connections and lingering paths included: room for a path
+ * with as many as the protocol allows. */
 #define SRV_MAX_HOST_CONS 6144
-#define SRV_HOST_MEMORY_SHARE 4		/* one host's part of srv_conf.max_memory */
+#define SRV_HOST_MEMORY_SHARE 4		/* max_memory / this for one host */
 #define SRV_MAX_PARKED 256
 
 #define SRV_SEND_MARGIN 16u		/* heartbeats, INFO_RSP */
-#define SRV_REPLY_BATCH 32		/* answers in one post; a long pass has several */
+#define SRV_REPLY_BATCH 32		/* answers in one post; a long pass posts several times */
 
 struct srv_reply {
 	struct rtrs_wr_rsp wr;
@@ -63,8 +65,8 @@ struct srv_thread {
 enum srv_life {
 	SRV_RUNNING,
 	SRV_STOPPING,			/* paths finish */
-	SRV_CLOSING,			/* the last one has gone, the connection managers follow */
-	SRV_STOPPED,			/* told */
+	SRV_CLOSING,			/* the last path has gone, the connection managers follow */
+	SRV_STOPPED,			/* stopped() is told */
 };
 
 struct srv {
@@ -75,16 +77,17 @@ struct srv {
 	unsigned nthreads;		/* the control thread, and 1.. for IO */
 
 	/* Calls from below into srv.c; control thread. */
-	void (*path_unlinked)(struct srv *srv);	/* its names are free for those who wait */
+	void (*path_unlinked)(struct srv *srv);	/* the path's names are free for waiting requests */
 	void (*part_gone)(struct srv *srv);	/* a path, or a connection manager */
 
 	/* control thread */
 	struct rtrs_geom geom;		/* of every session (srv-geom.h) */
 	bool geom_fixed;
-	struct frwr_lessons lessons;	/* of devices that cannot do what they offer */
+	struct frwr_lessons lessons;	/* what devices offered and failed to do */
 	char told_protection[8][256];	/* srv-key-pool.c: in the log */
 	unsigned ntold;
-	struct list cms;		/* struct srv_cm: one connection manager per provider */
+	struct list cms;		/* struct srv_cm: one connection manager for each
+					 * provider */
 	struct list listeners;
 	struct list parked;		/* struct srv_parked */
 	struct list sessions;
@@ -104,16 +107,19 @@ struct srv {
 	void *stopped_arg;
 };
 
+/* The control reactor. */
 static inline struct reactor *srv_control(const struct srv *srv)
 {
 	return srv->threads[0].reactor;
 }
 
+/* The control thread's loop. */
 static inline struct loop *srv_loop(const struct srv *srv)
 {
 	return srv->threads[0].loop;
 }
 
+/* Post @msg to the control thread.  Any thread. */
 static inline void srv_post_control(const struct srv *srv, struct loop_msg *msg)
 {
 	loop_post(srv_loop(srv), msg);

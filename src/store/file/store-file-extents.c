@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* EXTENTS: which parts of a file hold data, by SEEK_DATA and SEEK_HOLE.
+/* EXTENTS: the parts of a file with data, found by SEEK_DATA and SEEK_HOLE.
  *
- * Owns a thread for each file that was asked about, because the ring has no lseek, and because one
- * waits for the file system, which may have stopped (doc/decisions.md D16).  It begins with the
- * first question and ends when the file is closed (store-file.c).  All but seek_main() and below:
- * thread of the reactor.
+ * Owns a thread for each file that was asked about.  The ring has no lseek, and lseek waits for
+ * the file system, which may have stopped (doc/decisions.md D16).  The thread begins with the
+ * first question and ends when the file is closed (store-file.c).  Everything but seek_main() and
+ * its callees: thread of the reactor.
  *
- * Cannot fail: what is not known is data.  That is all of
+ * Cannot fail: the unknown counts as data.  Data is all of
  *   - a block device,
- *   - a file on a file system that is not known to find what was written and not written back yet:
- *     FUSE with its write-back cache does not, and NFS writes it back first, whose errors belong to
- *     a FLUSH,
- *   - what lies behind the end of a file that was truncated: a hole would hide what a READ
- *     tells. */
+ *   - a file on a file system not known to find data that was written and not written back yet:
+ *     FUSE with a write-back cache does not find such data, and NFS writes the data back first,
+ *     with errors that belong to a FLUSH,
+ *   - the range behind the end of a truncated file: a hole would hide the answer of a READ. */
 #include <config.h>
 
 #include <errno.h>
@@ -51,7 +50,7 @@ static int64_t seek_data(int fd, uint64_t pos, uint64_t end)
 	return (uint64_t)at < pos ? -1 : (int64_t)MIN((uint64_t)at, end);
 }
 
-/* Where the data ends that begins at @data; @end: not before. */
+/* The end of the data that begins at @data, or @end. */
 static uint64_t seek_hole(int fd, uint64_t data, uint64_t end)
 {
 	off_t at = lseek(fd, (off_t)data, SEEK_HOLE);
@@ -59,8 +58,8 @@ static uint64_t seek_hole(int fd, uint64_t data, uint64_t end)
 	return at <= (off_t)data ? end : MIN((uint64_t)at, end);
 }
 
-/* Holes in [*@pos, @end), and the data in front of each, into @w.  *@pos is how far they are known
- * then.  False: there is no room for more. */
+/* Put holes in [*@pos, @end), and the data in front of each, into @w.  Moves *@pos to the end of
+ * the known range.  False: @w has no room for more. */
 static bool seek_all(int fd, uint64_t *pos, uint64_t end, struct rnbd_extents_writer *w)
 {
 	while (*pos < end) {
@@ -85,7 +84,7 @@ static bool seek_all(int fd, uint64_t *pos, uint64_t end, struct rnbd_extents_wr
 	return true;
 }
 
-static void seek(struct export_io *io)
+static void seek_extents(struct export_io *io)
 {
 	int fd = store_file(io->ex)->fd;
 	uint64_t pos = io->offset, end = io->offset + io->len, file_end;
@@ -117,8 +116,8 @@ static void *seek_main(void *arg)
 		}
 		s->serves = io->reactor;
 		pthread_mutex_unlock(&s->lock);
-		seek(io);
-		/* RACE: with the message the request may end, and its reactor with it. */
+		seek_extents(io);
+		/* RACE: with the message the request may end, and with the request the reactor. */
 		loop_post(reactor_loop(s->serves), &io->msg);
 		pthread_mutex_lock(&s->lock);
 		s->serves = NULL;
@@ -128,14 +127,14 @@ static void *seek_main(void *arg)
 	return NULL;
 }
 
-/* ---- on the reactor's ---- */
+/* ---- on the thread of the reactor ---- */
 
 static void extents_msg(struct loop_msg *msg)
 {
 	export_io_next(container_of(msg, struct export_io, msg), 0);
 }
 
-/* True: the thread of the file has it. */
+/* True: the thread of the file has taken @io over. */
 static bool give_to_seeker(struct export_seeker *s, struct export_io *io)
 {
 	LOCK_SCOPE(&s->lock);

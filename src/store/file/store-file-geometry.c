@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The geometry of an export, as OPEN_RSP tells it (doc/protocol.md 8.3): block sizes, discard,
- * zeroing, cache, from the kernel's ioctls and sysfs.  Main thread, at start; owns nothing.  A
- * property that cannot be found out is told in the safe way: no discard, a volatile cache. */
+/* The geometry of an export, for OPEN_RSP (doc/protocol.md 8.3): block sizes, discard, zeroing,
+ * cache, from the kernel's ioctls and sysfs.  Main thread, at start; owns nothing.  An unknown
+ * property gets the safe value: no discard, a volatile cache. */
 #include <config.h>
 
 #include <errno.h>
@@ -24,12 +24,12 @@ static void geometry_common(struct export *ex)
 {
 	struct rnbd_dev_info *g = &ex->geometry;
 
-	/* Larger requests are the session's to limit; the kernel splits them as it needs to. */
+	/* The session limits larger requests; the kernel splits requests at need. */
 	g->max_hw_sectors = MAX_RANGE_SECTORS;
 	g->max_segments = UINT16_MAX;
 	g->fua = true;
 	g->writeback = true;
-	/* Where neither device nor file system helps, zeroes are written. */
+	/* Zeroes are written if neither device nor file system helps. */
 	g->max_write_zeroes_sectors = ex->readonly ? 0 : MAX_RANGE_SECTORS;
 }
 
@@ -46,7 +46,7 @@ static void geometry_file(struct export *ex, uint32_t st_blksize)
 	if (ex->direct)
 		g->physical_block_size = (uint16_t)MAX(g->physical_block_size, ex->block_align);
 	g->rotational = store_file_sysfs_number(store_file(ex)->dev, "queue/rotational", 0);
-	/* Beyond the end there is nothing to lose. */
+	/* Punching beyond the end loses no data. */
 	if (!ex->readonly &&
 	    !fallocate(store_file(ex)->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 		       (off_t)align_up(export_size(ex), 1 << 20), PROBE_LEN)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns nothing.  /proc/locks names the process that asked for a lock.  The lock belongs to the file
- * description, which a child may have since, or which another process was sent; so the processes
- * are looked through for the description, by the "lock:" lines of their fdinfo.  The real user of a
+/* Owns nothing.  /proc/locks names the process that asked for a lock.  The lock belongs to the
+ * file description, which a child or another process may have since.  So this file looks through
+ * the processes for the description, by the "lock:" lines of their fdinfo.  The real user of a
  * process counts: everybody may hand a description to a set-user-ID program. */
 #include <config.h>
 
@@ -25,12 +25,12 @@
 
 struct search {
 	struct stat st;
-	char where[64];			/* "08:01:99 " of a line that tells a lock on the file */
+	char where[64];			/* "08:01:99 ", in the line of a lock on the file */
 	pid_t asked[PIDS_MAX];		/* for the locks; may have ended */
 	size_t nasked;
 	pid_t counts, stranger;		/* 0: none found */
 	uid_t stranger_uid;
-	bool hidden;			/* there are processes that we may not look into, or see */
+	bool hidden;			/* some processes are hidden, or closed to this process */
 };
 
 /* ---- one process ---- */
@@ -56,8 +56,9 @@ static bool fdinfo_has_lock(int dirfd, const char *name, const char *where)
 	return found;
 }
 
-/* 1: it has a description with a lock on the file; 0: not; -1: it may not be looked into. */
-static int has_lock(pid_t pid, const char *where)
+/* 1: @pid has a description with a lock on the file; 0: no such description; -1: @pid is closed to
+ * this process. */
+static int process_has_lock(pid_t pid, const char *where)
 {
 	const struct dirent *entry;
 	char path[32];
@@ -75,7 +76,7 @@ static int has_lock(pid_t pid, const char *where)
 	return found;
 }
 
-/* True if a "Groups:" line, or that of one group, has @gid. */
+/* True if @line, "Groups:" or "Gid:", has @gid. */
 static bool line_has_gid(const char *line, gid_t gid)
 {
 	const char *p = strchr(line, ':') + 1;
@@ -88,8 +89,9 @@ static bool line_has_gid(const char *line, gid_t gid)
 	return false;
 }
 
-/* Its real user, and whether one of its groups is @gid.  False: it has ended, or is hidden. */
-static bool who_is(pid_t pid, gid_t gid, uid_t *uid, bool *in_group)
+/* Find the real user of @pid, and whether @gid is a group of @pid.  False: @pid has ended, or is
+ * hidden. */
+static bool process_user(pid_t pid, gid_t gid, uid_t *uid, bool *in_group)
 {
 	_cleanup_free_ char *line = NULL;
 	bool known = false;
@@ -112,13 +114,13 @@ static bool who_is(pid_t pid, gid_t gid, uid_t *uid, bool *in_group)
 	return known;
 }
 
-/* @pid has the lock. */
-static void judge(struct search *s, pid_t pid)
+/* Note @pid, which has the lock, as a process that counts or as a stranger. */
+static void holder_judge(struct search *s, pid_t pid)
 {
 	bool in_group;
 	uid_t uid;
 
-	if (!who_is(pid, s->st.st_gid, &uid, &in_group)) {
+	if (!process_user(pid, s->st.st_gid, &uid, &in_group)) {
 		s->hidden = s->hidden || lock_holder_lives(pid);
 		return;
 	}
@@ -131,9 +133,9 @@ static void judge(struct search *s, pid_t pid)
 	}
 }
 
-/* ---- all of them ---- */
+/* ---- all processes ---- */
 
-static bool has_asked(const struct search *s, pid_t pid)
+static bool holder_has_asked(const struct search *s, pid_t pid)
 {
 	for (size_t i = 0; i < s->nasked; i++) {
 		if (s->asked[i] == pid)
@@ -142,31 +144,31 @@ static bool has_asked(const struct search *s, pid_t pid)
 	return false;
 }
 
-/* Root may look into all but what has more rights than a container gives it; such a process is
- * taken for a holder only if it has asked for the lock itself. */
-static void look_into(struct search *s, pid_t pid)
+/* Root may look into every process but those with more rights than a container gives root; such a
+ * process is a holder only if its own request for the lock is known. */
+static void holder_look_into(struct search *s, pid_t pid)
 {
-	int has = has_lock(pid, s->where);
+	int has = process_has_lock(pid, s->where);
 
-	if (has > 0 || (has < 0 && has_asked(s, pid)))
-		judge(s, pid);
+	if (has > 0 || (has < 0 && holder_has_asked(s, pid)))
+		holder_judge(s, pid);
 	else if (has < 0 && geteuid())
 		s->hidden = true;
 }
 
-static void look_through(struct search *s)
+static void holder_look_through(struct search *s)
 {
 	const struct dirent *entry;
 	DIR *proc = opendir("/proc");
 
 	/* By number first: /proc with hidepid=2 does not list the processes of others. */
 	for (size_t i = 0; i < s->nasked; i++)
-		look_into(s, s->asked[i]);
+		holder_look_into(s, s->asked[i]);
 	if (!proc || (access("/proc/1", F_OK) && errno == ENOENT && lock_holder_lives(1)))
 		s->hidden = true;
 	while (proc && !s->counts && (entry = readdir(proc))) {
 		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
-			look_into(s, (pid_t)atoi(entry->d_name));
+			holder_look_into(s, (pid_t)atoi(entry->d_name));
 	}
 	if (proc)
 		closedir(proc);
@@ -185,11 +187,12 @@ bool store_file_holder_counts(int fd, char *who, size_t len)
 		return true;
 	snprintf(s.where, sizeof(s.where), " %02x:%02x:%llu ", major(s.st.st_dev),
 		 minor(s.st.st_dev), (unsigned long long)s.st.st_ino);
-	look_through(&s);
+	holder_look_through(&s);
 	lock_holder_name(s.counts ? s.counts : s.stranger ? s.stranger : s.asked[0], who, len);
 	n = strlen(who);
 	if (!s.counts && s.stranger)
 		snprintf(who + n, len - n, " of user %u", s.stranger_uid);
-	/* Of one lock the holder is known.  Of several one may be where we cannot look. */
+	/* The holder of a single lock is known.  Of several locks one may be with a hidden
+	 * process. */
 	return s.counts || (s.hidden && !(s.stranger && s.nasked == 1));
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which file or device an export is, so that a client that comes back can tell it from another one
- * (man/rtrs-protocol.pod, "export id").  Main thread, at start; owns nothing; cannot fail.
+/* The identity of the file or device of an export, by which a returning client tells one storage
+ * from another (man/rtrs-protocol.pod, "export id").  Main thread, at start; owns nothing; cannot
+ * fail.
  *
- * Numbers of devices are given in the order in which devices are found, so a reboot may change
- * them, and a client would take the same file for another one.  File systems and disks have ids
- * that stay; the number stands in for those that have none. */
+ * Device numbers follow the order in which devices are found.  So a reboot may change device
+ * numbers, and a client would take the same file for another.  File systems and disks have ids
+ * that stay; the device number stands in for a missing id. */
 #include <config.h>
 
 #include <linux/fs.h>

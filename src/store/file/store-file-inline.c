@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Buffered WRITEs by a plain system call on the reactor's own thread, where that is the faster way
- * and stops no more than what is stopped anyway (doc/decisions.md D3):
- *   - where all exports of the server lie on one file system (exports.one_medium);
- *   - on file systems that wait for nothing outside this machine (store_file.local_fs);
+/* Buffered WRITEs by a plain system call on the reactor's own thread, if this is faster and stops
+ * nothing that would not stop anyway (doc/decisions.md D3):
+ *   - if all exports of the server lie on one file system (exports.one_medium);
+ *   - on file systems that wait only for this machine (store_file.local_fs);
  *   - on the threads for IO: the control thread (never_blocks) leaves all writes to workers;
  *   - not for a while after a write that slept: for INLINE_PAUSE_FACTOR times as long workers do
  *     the ring's writes, so such sleeps take a fifth of the thread's time at most.  A write that
  *     only ends late, because another thread had the processor, changes nothing.
+ * A file system that takes RWF_NOWAIT never sleeps in the ring's own attempt, and is left to the
+ * ring; the first WRITE of an export finds the kind out.
  *
- * A file system that takes RWF_NOWAIT never sleeps in the ring's own attempt and is left to it; the
- * first WRITE of an export finds out which kind it is.
- *
- * Thread of the reactor; the kind of an export is found by any of them, all come to the same. */
+ * Thread of the reactor; any such thread finds the kind of an export, and all find the same. */
 #include <config.h>
 
 #include <errno.h>
@@ -31,13 +30,13 @@ enum inline_kind {
 	INLINE_CALL,
 };
 
-static enum inline_kind kind_of(const struct export *ex)
+static enum inline_kind inline_kind_of(const struct export *ex)
 {
 	return (enum inline_kind)atomic_load_explicit(&store_file(ex)->inline_kind,
 						      memory_order_relaxed);
 }
 
-static ssize_t write_piece(struct export_io *io, int flags)
+static ssize_t inline_write_piece(struct export_io *io, int flags)
 {
 	struct iovec iov = {
 		.iov_base = (char *)io->buf + file_io(io)->progress,
@@ -53,17 +52,17 @@ static ssize_t write_piece(struct export_io *io, int flags)
 }
 
 /* How often this thread has slept. */
-static long sleeps(void)
+static long thread_sleeps(void)
 {
 	struct rusage usage;
 
 	return getrusage(RUSAGE_THREAD, &usage) < 0 ? 0 : usage.ru_nvcsw;
 }
 
-/* The first WRITE of an export, attempted as the ring would. */
-static void find_kind(struct export_io *io)
+/* Attempt the first WRITE of an export as the ring would, and note the kind. */
+static void inline_find_kind(struct export_io *io)
 {
-	ssize_t n = write_piece(io, RWF_NOWAIT);
+	ssize_t n = inline_write_piece(io, RWF_NOWAIT);
 
 	if (n > 0)
 		file_io(io)->progress += (uint32_t)n;
@@ -73,8 +72,8 @@ static void find_kind(struct export_io *io)
 				      memory_order_relaxed);
 }
 
-/* May @ring's thread write to @ex by itself now, if it is of the kind where that is faster? */
-static bool may_call(const struct export_ring *ring, const struct export *ex)
+/* True if @ring's thread may write to @ex by a call now, if a call suits the kind of @ex. */
+static bool inline_may_call(const struct export_ring *ring, const struct export *ex)
 {
 	return !ex->direct && exports_one_medium(ex->all) && store_file(ex)->local_fs &&
 	       !ring->never_blocks && clock_now_ms() >= ring->inline_pause_until_ms;
@@ -82,20 +81,20 @@ static bool may_call(const struct export_ring *ring, const struct export *ex)
 
 bool store_file_inline_takes(const struct export_io *io)
 {
-	return !(io->flags & RNBD_F_PREFLUSH) && may_call(io->slot->ring, io->ex) &&
-	       kind_of(io->ex) == INLINE_CALL;
+	return !(io->flags & RNBD_F_PREFLUSH) && inline_may_call(io->slot->ring, io->ex) &&
+	       inline_kind_of(io->ex) == INLINE_CALL;
 }
 
-/* 0 or -errno; or 1: this kind of file system is better left to the ring. */
-static int write_all(struct export_io *io)
+/* Returns 0 or -errno; or 1: this kind of file system is better left to the ring. */
+static int inline_write_all(struct export_io *io)
 {
 	ssize_t n = 1;
 
-	if (kind_of(io->ex) == INLINE_UNKNOWN)
-		find_kind(io);
-	if (file_io(io)->progress < io->len && kind_of(io->ex) != INLINE_CALL)
+	if (inline_kind_of(io->ex) == INLINE_UNKNOWN)
+		inline_find_kind(io);
+	if (file_io(io)->progress < io->len && inline_kind_of(io->ex) != INLINE_CALL)
 		return 1;
-	while (file_io(io)->progress < io->len && (n = write_piece(io, 0)) > 0)
+	while (file_io(io)->progress < io->len && (n = inline_write_piece(io, 0)) > 0)
 		file_io(io)->progress += (uint32_t)n;
 	return n > 0 ? 0 : n < 0 ? (int)n : -EIO;
 }
@@ -106,15 +105,15 @@ bool store_file_inline_write(struct export_io *io, int *status)
 	uint64_t begin, end;
 	long slept;
 
-	if (!may_call(ring, io->ex) || kind_of(io->ex) == INLINE_RING)
+	if (!inline_may_call(ring, io->ex) || inline_kind_of(io->ex) == INLINE_RING)
 		return false;
 	begin = clock_now_ms();
-	slept = sleeps();
+	slept = thread_sleeps();
 	atomic_store_explicit(&ring->inline_since_ms, begin, memory_order_relaxed);
-	*status = write_all(io);
+	*status = inline_write_all(io);
 	atomic_store_explicit(&ring->inline_since_ms, 0, memory_order_relaxed);
 	end = clock_now_ms();
-	if (end - begin >= INLINE_SLOW_MS && sleeps() != slept)
+	if (end - begin >= INLINE_SLOW_MS && thread_sleeps() != slept)
 		ring->inline_pause_until_ms = end + (end - begin) * INLINE_PAUSE_FACTOR;
 	return *status <= 0;
 }

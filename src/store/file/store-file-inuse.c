@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who else on this machine uses a block device, as far as the kernel says it: mounts, swap, and
- * devices that are made of it (LVM, md, device-mapper).  Owns nothing; main thread, at start.
+/* Other users of a block device on this machine, as far as the kernel tells: mounts, swap, and
+ * devices made of the device (LVM, md, device-mapper).  Owns nothing; main thread, at start.
  *
- * A partition and its whole disk are the same bytes, so a use of one is a use of the other; two
- * partitions of one disk are not.  The mounts are those of this process's mount namespace: of
- * others the kernel only says EBUSY to the claim (store-file-claim.c). */
+ * A partition and the whole disk share their bytes, so a use of either is a use of both; two
+ * partitions of one disk share nothing.  Only mounts of this process's mount namespace are
+ * visible: for the mounts of others the kernel only answers EBUSY to the claim
+ * (store-file-claim.c). */
 #include <config.h>
 
 #include <dirent.h>
@@ -30,7 +31,7 @@ static dev_t parse_dev(const char *text)
 	return sscanf(text, "%u:%u", &maj, &min) == 2 ? makedev(maj, min) : 0;
 }
 
-/* The number in "dev" of directory @name below that of @dev; 0: there is none. */
+/* The device number in "dev" of directory @name below the directory of @dev; 0: no such file. */
 static dev_t dev_below(dev_t dev, const char *name)
 {
 	char path[SYSFS_PATH_MAX], line[32];
@@ -39,7 +40,7 @@ static dev_t dev_below(dev_t dev, const char *name)
 	return store_file_sysfs_line(path, line, sizeof(line)) ? parse_dev(line) : 0;
 }
 
-/* 0: @dev is no partition. */
+/* The disk of the partition @dev; 0: @dev is no partition. */
 static dev_t whole_disk(dev_t dev)
 {
 	char path[SYSFS_PATH_MAX];
@@ -71,7 +72,7 @@ const char *store_file_inuse_dev_name(dev_t dev, char *buf, size_t len)
 
 /* ---- mounts and swap ---- */
 
-/* The kernel writes blanks and such in names as "\040". */
+/* Undo the kernel's "\040" for blanks and the like. */
 static char *unescape_octal(char *text)
 {
 	char *out = text;
@@ -90,8 +91,8 @@ static char *unescape_octal(char *text)
 	return text;
 }
 
-/* Is @path the node of @dev in /dev?  The way to it enters no other file system: everybody may
- * mount below /dev/shm, and a FUSE server there might never answer. */
+/* True if @path is the node of @dev in /dev.  The look-up enters no other file system: everybody
+ * may mount below /dev/shm, and a FUSE server there might never answer. */
 static bool is_node_of(char *path, dev_t dev)
 {
 	struct open_how how = { .flags = O_PATH | O_CLOEXEC,
@@ -107,9 +108,10 @@ static bool is_node_of(char *path, dev_t dev)
 	return fd >= 0 && !fstat(fd, &st) && S_ISBLK(st.st_mode) && st.st_rdev == dev;
 }
 
-/* A line "36 35 8:1 / /mnt rw - ext4 /dev/sda1 rw" of mountinfo: is it of @dev?  The kernel vouches
- * for the number alone: whoever mounts a FUSE file system or a tmpfs may call its source /dev/sda.
- * Mounts of btrfs have numbers that are no device's, and a source that the kernel made. */
+/* True if @line of mountinfo, "36 35 8:1 / /mnt rw - ext4 /dev/sda1 rw", is a mount of @dev.  The
+ * kernel vouches only for the number: any user who mounts a FUSE file system or a tmpfs may call
+ * the source /dev/sda.  Mounts of btrfs have numbers of no device, and a source made by the
+ * kernel. */
 static bool mount_line(char *line, dev_t dev, char *by, size_t len)
 {
 	char *number, *point, *save, *type, *source, *sep = strstr(line, " - ");
@@ -158,9 +160,9 @@ static bool find_line(const char *path, bool (*fn)(char *line, dev_t dev, char *
 	return found;
 }
 
-/* ---- devices that are made of it ---- */
+/* ---- devices made of the device ---- */
 
-/* "dm-0 (vg-root)" where device-mapper has a name for it. */
+/* "dm-0 (vg-root)" if device-mapper has a name for @holder, or else @holder. */
 static void holder_name(dev_t dev, const char *holder, char *buf, size_t len)
 {
 	char path[SYSFS_PATH_MAX], name[128];
@@ -173,7 +175,7 @@ static void holder_name(dev_t dev, const char *holder, char *buf, size_t len)
 		snprintf(buf, len, "%s", holder);
 }
 
-static bool held(dev_t dev, char *by, size_t len)
+static bool dev_held(dev_t dev, char *by, size_t len)
 {
 	char path[SYSFS_PATH_MAX], name[SYSFS_PATH_MAX];
 	struct dirent *d;
@@ -195,12 +197,12 @@ static bool held(dev_t dev, char *by, size_t len)
 	return found;
 }
 
-/* ---- all of it ---- */
+/* ---- all kinds of use ---- */
 
-static bool used(dev_t dev, char *by, size_t len)
+static bool dev_used(dev_t dev, char *by, size_t len)
 {
 	return find_line("/proc/self/mountinfo", mount_line, dev, by, len) ||
-	       find_line("/proc/swaps", swap_line, dev, by, len) || held(dev, by, len);
+	       find_line("/proc/swaps", swap_line, dev, by, len) || dev_held(dev, by, len);
 }
 
 static bool partition_used(dev_t disk, char *by, size_t len)
@@ -217,7 +219,7 @@ static bool partition_used(dev_t disk, char *by, size_t len)
 	while (!found && (d = readdir(dir))) {
 		dev_t part = d->d_name[0] == '.' ? 0 : dev_below(disk, d->d_name);
 
-		if (!part || whole_disk(part) != disk || !used(part, use, sizeof(use)))
+		if (!part || whole_disk(part) != disk || !dev_used(part, use, sizeof(use)))
 			continue;
 		found = true;
 		snprintf(by, len, "has the partition %s, which %s",
@@ -232,11 +234,11 @@ bool store_file_inuse(dev_t dev, char *by, size_t len)
 	char use[STORE_FILE_USE_MAX], name[64];
 	dev_t disk = whole_disk(dev);
 
-	if (used(dev, by, len))
+	if (dev_used(dev, by, len))
 		return true;
 	if (!disk)
 		return partition_used(dev, by, len);
-	if (!used(disk, use, sizeof(use)))
+	if (!dev_used(disk, use, sizeof(use)))
 		return false;
 	snprintf(by, len, "is a partition of %s, which %s",
 		 store_file_inuse_dev_name(disk, name, sizeof(name)), use);

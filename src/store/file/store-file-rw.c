@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* READ and WRITE, and WRITE_ZEROES where zeroes have to be written.  Owns the bounce buffer of a
- * request while a piece of it is in flight; thread of the reactor.
+/* READ and WRITE, and WRITE_ZEROES if zeroes have to be written.  Owns the bounce buffer of a
+ * request while a piece of the request is in flight; thread of the reactor.
  *
- * A request is done in pieces; a short transfer just makes for one more.  Buffered exports need
- * one.  On a direct export a piece is, from where the request is now:
+ * A request is done in pieces; a short transfer just makes for another piece.  Buffered exports
+ * need one piece.  On a direct export a piece is, from the present position of the request:
  *   - as much as is aligned: straight from or to the caller's memory;
  *   - aligned in the file but not in memory: the same through a bounce buffer;
  *   - part of a block, at the head or the end of the request: a read goes through the bounce
  *     buffer; a write reads the block, changes it and writes it back, while range.c keeps all
- *     other writes of that block out;
+ *     other writes of this block out;
  *   - behind tail_start: through the page cache, which has no blocks to a caller.
- * A piece fails the request.  0 bytes from a read or write mean that the file was truncated:
+ * The failure of a piece fails the request.  A read or write of 0 bytes means a truncated file:
  * -EIO. */
 #include <config.h>
 
@@ -29,8 +29,8 @@ enum rw_how {
 	RW_NOT_DSYNC,			/* the same write again, plain: see rw_done() */
 	RW_TAIL,
 	RW_BOUNCE,
-	RW_MODIFY_READ,			/* part of a block: read it ... */
-	RW_MODIFY_WRITE,		/* ... and write it back */
+	RW_MODIFY_READ,			/* part of a block: read the block ... */
+	RW_MODIFY_WRITE,		/* ... and write the block back */
 };
 
 static uint64_t rw_pos(const struct export_io *io)
@@ -51,9 +51,9 @@ static void *rw_memory(const struct export_io *io)
 	return (char *)io->buf + file_io(io)->progress;
 }
 
-/* FUA of a write is the kernel's to do on a direct export: a device has a cheaper way than a flush,
- * and the write has its own error.  Through the page cache it would share the file's error with
- * others (store-file-sync.c), so there the SYNC stage does it. */
+/* True if the kernel does the FUA of @io.  On a direct export a device has a cheaper way than a
+ * flush, and the write has its own error.  Through the page cache the write would share the file's
+ * error with others (store-file-sync.c): there the SYNC stage does the FUA. */
 static bool rw_dsync(const struct export_io *io)
 {
 	return io->ex->direct && io->op == RNBD_OP_WRITE && (io->flags & RNBD_F_FUA);
@@ -168,10 +168,10 @@ static void rw_next_piece(struct export_io *io)
 	}
 	if (file_io(io)->how == RW_PLAIN && rw_dsync(io)) {
 		file_io(io)->how = RW_DSYNC;
-		/* This write may be the one that is told of earlier ones. */
+		/* The kernel may report the errors of earlier writes to this write. */
 		export_sync_begun(io->ex);
 	} else {
-		io->need_sync = true;	/* the SYNC stage does it */
+		io->need_sync = true;	/* the SYNC stage makes the write durable */
 	}
 	if (file_io(io)->how >= RW_BOUNCE)
 		rw_bounce_start(io);
@@ -182,8 +182,8 @@ static void rw_next_piece(struct export_io *io)
 			  rw_memory(io), file_io(io)->piece, rw_pos(io));
 }
 
-/* @res bytes of the window came or went: what does it mean for the piece?  Returns its length,
- * 0 when the piece goes on, or -errno. */
+/* Apply @res transferred bytes of the window to the piece.  Returns the length of the piece, 0
+ * when the piece goes on, or -errno. */
 static int rw_bounce_done(struct export_io *io, int res)
 {
 	uint32_t len, skip = (uint32_t)(rw_pos(io) - rw_window(io, &len));
@@ -214,8 +214,9 @@ static void rw_submit_not_dsync(struct export_io *io)
 		  rw_pos(io));
 }
 
-/* A DSYNC write failed: in the write, which only this request is to know, or in making earlier
- * writes durable, which all FLUSHes are to know?  Written without DSYNC it tells. */
+/* Write again without DSYNC after a failed DSYNC write, to learn the cause.  The write itself may
+ * have failed: a matter of this request alone.  Or earlier writes could not be made durable: a
+ * matter of all FLUSHes. */
 static bool rw_retry_without_dsync(struct export_io *io, int res)
 {
 	if (file_io(io)->how != RW_DSYNC || res == -EAGAIN)

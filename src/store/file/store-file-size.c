@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How large a file or block device is now.  Owns the kernel's answer while it is asked for; control
- * thread.
+/* The present size of a file or block device.  Owns the buffer for the kernel's answer while the
+ * question is with the kernel; control thread.
  *
- * A file is asked through the ring, by a statx of one of its workers, because a file system that
- * asks another machine may wait for that machine.  A block device's size stands in the kernel's
- * memory.
+ * The ring asks for a file's size, by a statx on a worker, because a network file system may wait
+ * for another machine.  A block device's size stands in the kernel's memory.
  *
- * Of a direct export that ended with a whole block only whole blocks are exported, because its last
- * block is not read and written through the page cache; one that had such a tail goes on with all
- * it has grown by as a part of the tail (store-file-rw.c).  A tail that would begin or move under
- * requests could have one page in the cache and behind it. */
+ * A direct export that ended with a whole block exports only whole blocks, because the last block
+ * is not read and written through the page cache.  A direct export that had a tail takes all
+ * growth as a part of the tail (store-file-rw.c).  A tail that would begin or move under requests
+ * could have one page both in the cache and behind the cache. */
 #include <config.h>
 
 #include <errno.h>
@@ -21,7 +20,8 @@
 
 #include "store-file-io.h"
 
-/* Of the process, once the kernel has it. */
+/* A question to the kernel.  While the kernel has the question, this memory belongs to the process
+ * and outlives the export. */
 struct store_file_ask {
 	struct reactor_op op;
 	struct export *ex;
@@ -30,7 +30,7 @@ struct store_file_ask {
 	void *arg;
 };
 
-static int64_t exported(const struct export *ex, uint64_t bytes)
+static int64_t size_exported(const struct export *ex, uint64_t bytes)
 {
 	bool in_blocks = ex->direct && bytes < store_file(ex)->tail_start;
 
@@ -41,7 +41,8 @@ static int64_t block_device_size(const struct export *ex)
 {
 	uint64_t bytes;
 
-	return ioctl(store_file(ex)->fd, BLKGETSIZE64, &bytes) < 0 ? -errno : exported(ex, bytes);
+	return ioctl(store_file(ex)->fd, BLKGETSIZE64, &bytes) < 0 ? -errno
+								   : size_exported(ex, bytes);
 }
 
 static void ask_submit(struct reactor *r, struct store_file_ask *ask)
@@ -54,7 +55,7 @@ static void ask_submit(struct reactor *r, struct store_file_ask *ask)
 static void ask_done(struct reactor_op *op, int res, unsigned flags)
 {
 	struct store_file_ask *ask = container_of(op, struct store_file_ask, op);
-	int64_t size = res < 0 ? res : exported(ask->ex, ask->stx.stx_size);
+	int64_t size = res < 0 ? res : size_exported(ask->ex, ask->stx.stx_size);
 
 	store_file(ask->ex)->asking = false;
 	ask->done(ask->ex, size, ask->arg);

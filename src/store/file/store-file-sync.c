@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns fdatasync of each export on one ring: who waits for it, who shares the one that runs.
+/* Owns fdatasync of each export on one ring: the requests that wait for the next fdatasync, and
+ * the requests that share the running one.
  *
- * The kernel tells a write-back error once per open file description.  So that no success is told
- * where another caller got the error: the description is used for nothing else, one fdatasync is in
- * flight at a time, and its failure is latched (export_sync_failed) before the next one starts.
- * Waiting together also makes one fdatasync of many FLUSHes.  Cannot fail to start.  From its start
- * until its result is latched it is marked in the export's state (export-state.h), for a server
- * that comes after this one.
+ * The kernel reports a write-back error once per open file description.  No request must succeed
+ * because another caller got the error.  So the description is used for nothing else, one
+ * fdatasync is in flight at a time, and a failure is latched (export_sync_failed) before the next
+ * fdatasync starts.  Waiting together also makes one fdatasync of many FLUSHes.  Cannot fail to
+ * start.  From the start until the result is latched the export's state marks the fdatasync
+ * (export-state.h), for the next server.
  *
- * Opening anew syncs every description of a file twice: the first time each may tell of what is
- * known, or of data that nobody can be told of any more; what fails in the second pass fails for
- * the next user too. */
+ * Opening anew syncs every description of a file twice.  In the first pass a description may
+ * report a known error, or lost data whose writers have gone; a failure in the second pass is a
+ * failure for the next user, too. */
 #include <config.h>
 
 #include <errno.h>
@@ -62,7 +63,7 @@ static void sync_done(struct reactor_op *op, int res, unsigned flags)
 	export_sync_ended(sync->state);
 	status = export_sync_error(sync->ex);
 	list_take(&finished, &sync->running);
-	/* ORDER: the next one on its way before the answers to this one. */
+	/* ORDER: the next fdatasync starts before the answers to this one. */
 	if (!list_empty(&sync->waiting))
 		sync_go(sync);
 	while ((io = list_pop_entry(&finished, struct export_io, link)))
@@ -141,7 +142,7 @@ void store_file_sync_anew(struct reactor *r, struct export *ex, void (*done)(voi
 		.done = done,
 		.arg = arg,
 	};
-	anew_go(&all->anew_io);	/* there is at least the one it was opened with */
+	anew_go(&all->anew_io);	/* the descriptor of open() is in the list at least */
 }
 
 /* ---- a file on a ring ---- */

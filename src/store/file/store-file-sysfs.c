@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lines that the kernel has in /proc and /sys, above all of block devices (/sys/dev/block).  Main
+/* Lines of the kernel in /proc and /sys, above all of block devices (/sys/dev/block).  Main
  * thread, at start; owns nothing. */
 #include <config.h>
 

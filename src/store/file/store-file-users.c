@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Programs and loop devices that use a file or device which no claim keeps away: warnings, as far
- * as this process may see them.  Owns nothing; main thread, at start.
+/* Programs and loop devices that use a file or device, unhindered by any claim: warnings, as far
+ * as this process may see such users.  Owns nothing; main thread, at start.
  *
- * Paths are compared, not files: a descriptor of another process may lie on a file system that does
- * not answer, and stat(2) would wait for it. */
+ * Paths are compared, not files: a descriptor of another process may lie on a file system that
+ * does not answer, and stat(2) would wait for this file system. */
 #include <config.h>
 
 #include <ctype.h>
@@ -19,13 +19,13 @@
 #include "store-file-priv.h"
 #include "log.h"
 
-/* What is looked for, and what it is compared with. */
+/* The path of the export, and a path to compare. */
 struct seek {
 	char path[PATH_MAX], other[PATH_MAX];
 };
 
-/* Where a link of /proc leads, without going there. */
-static bool path_of(const char *link, char path[PATH_MAX])
+/* Read the target of a link of /proc, without following the link. */
+static bool link_target(const char *link, char path[PATH_MAX])
 {
 	ssize_t n = readlink(link, path, PATH_MAX - 1);
 
@@ -35,14 +35,14 @@ static bool path_of(const char *link, char path[PATH_MAX])
 	return true;
 }
 
-/* To be freed; NULL: cannot look. */
+/* Make a struct seek for @ex, for the caller to free.  NULL: cannot look. */
 static struct seek *seek_file(const struct export *ex)
 {
 	struct seek *seek = malloc(sizeof(*seek));
 	char link[64];
 
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", store_file(ex)->fd);
-	if (seek && path_of(link, seek->path))
+	if (seek && link_target(link, seek->path))
 		return seek;
 	free(seek);
 	return NULL;
@@ -79,7 +79,7 @@ static bool process_writes(const char *pid, struct seek *seek)
 		return false;
 	while (!found && (d = readdir(fds))) {
 		snprintf(link, sizeof(link), "%s/%.20s", dir, d->d_name);
-		found = path_of(link, seek->other) && !strcmp(seek->other, seek->path) &&
+		found = link_target(link, seek->other) && !strcmp(seek->other, seek->path) &&
 			opened_for_writing(pid, d->d_name);
 	}
 	closedir(fds);
@@ -116,7 +116,7 @@ bool store_file_users_writer(const struct export *ex, char *name, size_t len)
 	return found;
 }
 
-/* The loop device @name is one on @path. */
+/* True if the loop device @name has seek->path as backing file. */
 static bool loop_is_on(const char *name, struct seek *seek)
 {
 	char attr[64 + NAME_MAX];
@@ -152,8 +152,8 @@ static int description_of(const struct export *ex)
 	return lock_fd >= 0 ? lock_fd : store_file(ex)->fd;
 }
 
-/* A lock of fcntl(2), as QEMU has them on its images: flock(2) does not meet those.  The byte of
- * servers is none of these. */
+/* True if a lock of fcntl(2) is on the file, as QEMU locks images: flock(2) does not meet such
+ * locks.  The byte of servers is left out. */
 static bool locked_by_program(const struct export *ex)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET,
@@ -162,7 +162,8 @@ static bool locked_by_program(const struct export *ex)
 	return !fcntl(description_of(ex), F_OFD_GETLK, &lock) && lock.l_type != F_UNLCK;
 }
 
-/* That byte, of a server that --no-lock did not wait for. */
+/* True if another server has locked the byte of servers, and --no-lock did not wait for the
+ * server. */
 static bool locked_by_server(const struct export *ex)
 {
 	struct flock lock = { .l_type = F_RDLCK, .l_whence = SEEK_SET,
@@ -176,8 +177,8 @@ void store_file_users_warn(const struct export *ex)
 	char name[NAME_MAX + 1];
 
 	if (find_loop(ex, name, sizeof(name)))
-		log_warn(ex->name, "'%s' is what the loop device %s consists of: clients and who "
-			 "writes to that destroy each other's data", ex->path, name);
+		log_warn(ex->name, "'%s' is the storage of the loop device %s: clients and writers "
+			 "of the loop device destroy each other's data", ex->path, name);
 	if (store_file_users_writer(ex, name, sizeof(name)))
 		log_warn(ex->name,
 			 "'%s' is open for writing in %s: clients and that process destroy "

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* DISCARD and WRITE_ZEROES: asks the kernel in the order of preference, remembers per export what
- * it cannot do, and writes zeroes when nothing else is left.  Owns nothing; thread of the
- * reactor. */
+/* DISCARD and WRITE_ZEROES: tries the kernel's ways in order of preference, remembers for each
+ * export the ways that the kernel cannot do, and writes zeroes as the last way.  Owns nothing;
+ * thread of the reactor. */
 #include <config.h>
 
 #include <errno.h>
@@ -39,7 +39,7 @@ static const struct way nounmap_ways[] = {
 	{ STORE_FILE_CANNOT_ZERO_RANGE, false, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE },
 };
 
-static const struct way *ways_of(const struct export_io *io, unsigned *n)
+static const struct way *zero_ways_of(const struct export_io *io, unsigned *n)
 {
 	if (io->op == RNBD_OP_DISCARD) {
 		*n = ARRAY_SIZE(discard_ways);
@@ -53,8 +53,8 @@ static const struct way *ways_of(const struct export_io *io, unsigned *n)
 	return zero_ways;
 }
 
-/* The range the kernel is asked for.  Block devices take whole logical blocks only: a discard
- * leaves the rest alone, since it promises nothing; for zeroes see below. */
+/* The range for the kernel.  Block devices take whole logical blocks only: a discard leaves the
+ * rest alone, since a discard promises nothing; for zeroes see zero_try(). */
 static void zero_range(const struct export_io *io, uint64_t *start, uint64_t *end)
 {
 	uint32_t block = io->ex->geometry.logical_block_size;
@@ -84,12 +84,12 @@ static void zero_submit(struct export_io *io, const struct way *way, uint64_t st
 	sqe->flags |= IOSQE_FIXED_FILE;
 }
 
-/* Try ways from file_io(io)->how on. */
+/* Try the ways from file_io(io)->how on. */
 static void zero_try(struct export_io *io)
 {
 	const struct store_file *f = store_file(io->ex);
 	unsigned cannot = atomic_load_explicit(&f->cannot, memory_order_relaxed), n;
-	const struct way *ways = ways_of(io, &n);
+	const struct way *ways = zero_ways_of(io, &n);
 	uint64_t start, end;
 
 	zero_range(io, &start, &end);
@@ -117,7 +117,7 @@ static void zero_done(struct reactor_op *op, int res, unsigned flags)
 {
 	struct export_io *io = store_file_io(op);
 	unsigned n;
-	const struct way *ways = ways_of(io, &n);
+	const struct way *ways = zero_ways_of(io, &n);
 
 	if (res == -EINTR || res == -EAGAIN) {
 		zero_try(io);
