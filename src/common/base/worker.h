@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A worker is a thread for calls that block, as opening a file does: a loop gives jobs to its
- * worker and goes on.  The simulation has a worker of its own (tests/sim/sim-worker.c).  Thread of the
- * loop, unless a function says otherwise. */
+ * worker and goes on.  The simulation has a worker of its own (tests/sim/sim-worker.c).  Thread of
+ * the loop, unless a function says otherwise. */
 #ifndef BASE_WORKER_H
 #define BASE_WORKER_H
 

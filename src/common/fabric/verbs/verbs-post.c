@@ -123,8 +123,9 @@ static int send_batch(struct verbs_conn *c, const struct ibv_send_wr **wr)
 		return rc == ENOMEM ? -ENOMEM : unable ? -EOPNOTSUPP : -EINVAL;
 	}
 	if (why)
-		verbs_conn_fail_locked(c, "%s of %s",
-				       (*wr)->opcode == IBV_WR_BIND_MW ? "bind" : "invalidate", why);
+		verbs_conn_fail_locked(
+			c, "%s of %s",
+			(*wr)->opcode == IBV_WR_BIND_MW ? "bind" : "invalidate", why);
 	return 0;
 }
 
