@@ -18,6 +18,7 @@
 #include "store-uring.h"
 
 #define SECTOR RNBD_SECTOR_SIZE
+#define SIM_MAX_IO 65536u
 #define NRULES (RNBD_OP_WRITE_ZEROES + 2)
 
 struct rule {
@@ -589,8 +590,19 @@ static int sim_open(struct export *ex, char *err, size_t errlen)
 	ex->kind = ex->kind_text = "disk";
 	ex->id.len = (uint8_t)strlen(ex->path);
 	memcpy(ex->id.bytes, ex->path, ex->id.len);
-	ex->ident = 1;
+	ex->ident = fnv1a(FNV1A_INIT, ex->path, strlen(ex->path));
 	atomic_store(&ex->size, d->size);
+	ex->geometry = (struct rnbd_dev_info){
+		.max_hw_sectors = SIM_MAX_IO / SECTOR,
+		.max_write_zeroes_sectors = (uint32_t)(d->size / SECTOR),
+		.max_discard_sectors = (uint32_t)(d->size / SECTOR),
+		.discard_granularity = SECTOR,
+		.physical_block_size = SECTOR,
+		.logical_block_size = SECTOR,
+		.max_segments = 128,
+		.fua = true,
+		.writeback = true,
+	};
 	return 0;
 }
 

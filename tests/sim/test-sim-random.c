@@ -23,7 +23,7 @@
 #define MAX_WORKERS 8
 #define PATIENCE_MS 300000		/* after the last fault */
 
-struct worker {
+struct requester {
 	struct history *h;
 	unsigned user;			/* whose handle it uses */
 	struct sim_fiber *fiber;
@@ -32,7 +32,7 @@ struct worker {
 	uint8_t buf[MAX_SECTORS * RNBD_SECTOR_SIZE];
 };
 
-static struct worker workers[MAX_WORKERS];
+static struct requester workers[MAX_WORKERS];
 static struct dev_handle users[HISTORY_USERS];	/* connections of NBD clients */
 static struct world *w;
 
@@ -44,7 +44,7 @@ static _Noreturn void fail(const char *what)
 /* ---- workload ---- */
 
 /* Requests are for the eye only, when a seed is replayed.  @status 1: it begins. */
-static void tell(const struct worker *wk, const char *what, unsigned sector, unsigned n, bool fua,
+static void tell(const struct requester *wk, const char *what, unsigned sector, unsigned n, bool fua,
 		 int status)
 {
 	if (getenv("SIM_TRACE"))
@@ -53,7 +53,7 @@ static void tell(const struct worker *wk, const char *what, unsigned sector, uns
 			   status == 1 ? "begins" : status ? strerror(-status) : "ok");
 }
 
-static void check_status(const struct worker *wk, int status)
+static void check_status(const struct requester *wk, int status)
 {
 	if (status && !(wk->lenient && status == -EIO)) {
 		world_note(w, "status %d", status);
@@ -61,7 +61,7 @@ static void check_status(const struct worker *wk, int status)
 	}
 }
 
-static void do_write(struct worker *wk, struct dev_handle *handle, unsigned sector, unsigned n)
+static void do_write(struct requester *wk, struct dev_handle *handle, unsigned sector, unsigned n)
 {
 	bool fua = sim_chance(150), zero = sim_chance(100), discard = zero && sim_chance(500);
 	struct history_op *op;
@@ -94,7 +94,7 @@ static void do_write(struct worker *wk, struct dev_handle *handle, unsigned sect
 		check_status(wk, status);
 }
 
-static void do_read(struct worker *wk, struct dev_handle *handle, unsigned sector, unsigned n)
+static void do_read(struct requester *wk, struct dev_handle *handle, unsigned sector, unsigned n)
 {
 	struct history_op *op = history_read(wk->h, sector, n);
 	int status = dev_io_read(handle, wk->buf, n * 512, sector * 512ull);
@@ -122,7 +122,7 @@ static int take_extent(void *arg, uint64_t off, const struct rnbd_extent *e)
 }
 
 /* Nothing that is there is called a hole. */
-static void do_extents(struct worker *wk, struct dev_handle *handle, unsigned sector, unsigned n)
+static void do_extents(struct requester *wk, struct dev_handle *handle, unsigned sector, unsigned n)
 {
 	struct history_op *op = history_read(wk->h, sector, n);
 	struct holes holes = { .off = sector * 512ull };
@@ -136,7 +136,7 @@ static void do_extents(struct worker *wk, struct dev_handle *handle, unsigned se
 	check_status(wk, status);
 }
 
-static void do_flush(struct worker *wk, struct dev_handle *handle)
+static void do_flush(struct requester *wk, struct dev_handle *handle)
 {
 	struct history_op *op = history_flush(wk->h);
 	const char *why;
@@ -162,7 +162,7 @@ static bool pause_over(void *arg)
 
 static void work(void *arg)
 {
-	struct worker *wk = arg;
+	struct requester *wk = arg;
 	struct dev_handle *handle = &users[wk->user];
 
 	while (wk->ops--) {

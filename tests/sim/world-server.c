@@ -8,9 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "apply.h"
 #include "export-ring.h"
 #include "exports.h"
 #include "sim-loop.h"
+#include "srv-export.h"
 #include "world-priv.h"
 
 const struct world_server_conf world_server_defaults = {
@@ -33,6 +35,11 @@ struct world_server {
 	struct reactor **reactors;
 	unsigned nreactors;
 	struct srv *srv;
+	struct export_life life;
+	struct apply apply;
+	struct srv_conf served;		/* conf, and the exports of the last plan */
+	struct conf_export exported[WORLD_EXPORTS_MAX];
+	char spec[256 + RNBD_NAME_MAX];
 	bool shut;
 	struct sim_fiber *closer;
 };
@@ -41,12 +48,17 @@ static void export_init(struct world_server *s, const struct world_server_conf *
 			struct sim_disk *d, struct export_state *state)
 {
 	uint32_t nsectors = (uint32_t)(sim_disk_size(d) / RNBD_SECTOR_SIZE);
-	char spec[256 + RNBD_NAME_MAX], err[256];
+	const char *name = conf->export_name ? conf->export_name : "disk0";
+	char err[256];
 	struct export *ex;
 
 	exports_init(&s->exports, s->conf.threads + 1);
-	snprintf(spec, sizeof(spec), "%s=disk0", conf->export_name ? conf->export_name : "disk0");
-	CHECK(exports_add(&s->exports, spec, err, sizeof(err)) == 0);
+	snprintf(s->spec, sizeof(s->spec), "%s=disk0", name);
+	CHECK(exports_add(&s->exports, s->spec, err, sizeof(err)) == 0);
+	s->exported[0] = (struct conf_export){ .name = (char *)(uintptr_t)name, .spec = s->spec };
+	s->served = s->conf;
+	s->served.exports = s->exported;
+	s->served.nexports = 1;
 	ex = s->ex = list_entry(s->exports.list.next, struct export, link);
 	atomic_store(&ex->store->state, state);
 	ex->direct = conf->direct;
@@ -112,13 +124,18 @@ static struct world_server *server_make(struct world *w, const struct world_serv
 	return s;
 }
 
-static void server_unmake(struct world_server *s)
+static void server_detach(struct world_server *s)
 {
 	for (unsigned i = 0; i < s->nreactors; i++) {
 		export_ring_let_go(s->reactors[i]);
 		export_ring_detach(s->reactors[i]);
-		reactor_destroy(s->reactors[i]);
 	}
+}
+
+static void server_unmake(struct world_server *s)
+{
+	for (unsigned i = 0; i < s->nreactors; i++)
+		reactor_destroy(s->reactors[i]);
 	free(s->reactors);
 	exports_fini(&s->exports);
 }
@@ -153,6 +170,9 @@ void world_server_start(struct world *w, const struct world_server_conf *conf)
 	s = server_make(w, conf);
 	if (srv_start(&s->conf, &s->exports, s->reactors, s->nreactors, &s->srv, err, sizeof(err)))
 		sim_test_failed(__FILE__, __LINE__, err);
+	CHECK(export_life_init(&s->life, &s->exports, s->reactors, &srv_export_users, s->srv) == 0);
+	apply_init(&s->apply, &s->exports);
+	apply_begin(&s->apply, &s->life);
 	sim_leave(before);
 	list_add_tail(&w->servers, &s->link);
 	w->server = s;
@@ -168,6 +188,7 @@ const char *world_server_refuses(struct world *w, const struct world_server_conf
 	err[0] = '\0';
 	CHECK(srv_start(&s->conf, &s->exports, s->reactors, s->nreactors, &s->srv, err,
 			sizeof(err)) < 0);
+	server_detach(s);
 	server_unmake(s);
 	free(s);
 	sim_leave(before);
@@ -209,7 +230,13 @@ static void server_close(void *arg)
 
 	srv_shutdown(s->srv, server_shut, s);
 	sim_fiber_wait(server_is_shut, s);
+	s->shut = false;
+	export_life_stop(&s->life, server_shut, s);
+	sim_fiber_wait(server_is_shut, s);
 	sim_fiber_wait(reactors_idle, s);
+	server_detach(s);
+	export_life_fini(&s->life);
+	apply_fini(&s->apply);
 	srv_destroy(s->srv);
 	server_unmake(s);
 }
@@ -252,6 +279,62 @@ void world_servers_reap(struct world *w)
 		list_del(&s->link);
 		free(s);
 	}
+}
+
+/* ---- plans ---- */
+
+struct change {
+	bool done;
+	int rc;
+	char *err;
+};
+
+static void change_done(void *arg, int rc, const char *err)
+{
+	struct change *c = arg;
+
+	c->done = true;
+	c->rc = rc;
+	snprintf(c->err, EXPORT_LIFE_ERR, "%s", err);
+}
+
+static bool change_is_done(void *arg)
+{
+	return ((struct change *)arg)->done;
+}
+
+int world_server_change(struct world *w, const struct conf_export *exports, unsigned n,
+			char err[EXPORT_LIFE_ERR])
+{
+	struct world_server *s = w->server;
+	struct sim_place before = sim_enter(s->host, s->epoch);
+	struct change c = { .err = err };
+	struct srv_conf wanted = s->served;
+	struct plan plan;
+
+	assert(n <= WORLD_EXPORTS_MAX);
+	wanted.exports = (struct conf_export *)(uintptr_t)exports;
+	wanted.nexports = n;
+	CHECK(plan_make(&plan, &s->served, &wanted) == 0);
+	CHECK(apply_run(&s->apply, &plan, &wanted, change_done, &c) == 0);
+	sim_leave(before);
+	CHECK(sim_run_until(change_is_done, &c, 1000));
+	plan_fini(&plan);
+	if (c.rc)
+		return c.rc;
+	memcpy(s->exported, exports, n * sizeof(*exports));
+	s->served.nexports = n;
+	return 0;
+}
+
+unsigned world_server_stores(const struct world *w)
+{
+	const struct store *store;
+	unsigned n = 0;
+
+	list_for_each(store, &w->server->exports.stores, link)
+		n++;
+	return n;
 }
 
 void world_server_stop(struct world *w)

@@ -13,6 +13,7 @@
 #define WORLD_H
 
 #include "dev.h"
+#include "export-life.h"
 #include "sim-fabric.h"
 #include "sim-fiber.h"
 #include "sim-storage.h"
@@ -80,6 +81,13 @@ void world_server_stop(struct world *w);
 /* As SIGKILL or the power cord; the disk keeps what such a death leaves.  Its memory is given back
  * behind the scenes. */
 void world_server_kill(struct world *w, enum sim_kill how);
+/* Carry out, on the server that runs, the plan to export @exports and no others; their text lives
+ * as long as the server.  0, or -errno with one line in @err. */
+#define WORLD_EXPORTS_MAX 8u
+int world_server_change(struct world *w, const struct conf_export *exports, unsigned n,
+			char err[EXPORT_LIFE_ERR]);
+/* How many stores it has open. */
+unsigned world_server_stores(const struct world *w);
 bool world_server_runs(const struct world *w);
 /* The last server was killed while something was synced, and none has started since. */
 bool world_sync_was_cut(const struct world *w);

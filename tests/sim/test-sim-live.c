@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Exports come and go while others are used: plans upon a server that runs.  A client has requests
+ * in flight on "disk0" all the time, and the history (history.h) says whether one of them noticed.
+ *
+ * SIM_SEEDS=N runs N random sequences of plans (200), from SIM_SEED on (1). */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "history.h"
+#include "world.h"
+
+#define SECTORS (WORLD_DISK_SIZE / RNBD_SECTOR_SIZE)
+#define AREA 64u			/* sectors in use, so that requests meet */
+#define MAX_SECTORS 16u			/* of one request */
+#define REQUESTERS 3
+#define HOME "disk0=disk0"		/* always exported */
+
+static struct world *w;
+static struct history *history;
+static struct sim_disk *disk1, *disk2;
+static struct world_client *home;	/* has "disk0" open */
+static char err[EXPORT_LIFE_ERR];
+
+/* ---- requests on "disk0", from begin to end ---- */
+
+static struct requester {
+	struct sim_fiber *fiber;
+	unsigned ops;
+	uint8_t buf[MAX_SECTORS * RNBD_SECTOR_SIZE];
+} requesters[REQUESTERS];
+static bool enough;
+
+static void one_write(struct requester *r, unsigned sector, unsigned n)
+{
+	bool fua = sim_chance(200);
+	struct history_op *op;
+	int status;
+
+	if (!history_may_write(history, sector, n))
+		return;
+	op = history_write(history, sector, n, false, r->buf);
+	status = dev_io_write(world_client_handle(home), r->buf, n * 512, sector * 512ull, fua);
+	history_write_end(op, status, fua);
+	CHECK(status == 0);
+}
+
+static void one_read(struct requester *r, unsigned sector, unsigned n)
+{
+	struct history_op *op = history_read(history, sector, n);
+	int status = dev_io_read(world_client_handle(home), r->buf, n * 512, sector * 512ull);
+
+	CHECK(status == 0);
+	CHECK(history_read_end(op, status, r->buf) == NULL);
+}
+
+static void one_flush(void)
+{
+	struct history_op *op = history_flush(history);
+	int status = dev_io_flush(world_client_handle(home));
+
+	CHECK(status == 0);
+	CHECK(history_flush_end(op, status) == NULL);
+}
+
+static void requester_main(void *arg)
+{
+	struct requester *r = arg;
+
+	while (!enough) {
+		unsigned n = 1 + sim_rand(MAX_SECTORS), sector = sim_rand(AREA - MAX_SECTORS);
+		unsigned what = sim_rand(10);
+
+		if (what == 0)
+			one_flush();
+		else if (what < 5)
+			one_read(r, sector, n);
+		else
+			one_write(r, sector, n);
+		r->ops++;
+	}
+}
+
+static bool requesters_ended(void *arg)
+{
+	for (unsigned i = 0; i < REQUESTERS; i++) {
+		if (!sim_fiber_done(requesters[i].fiber))
+			return false;
+	}
+	return true;
+}
+
+/* ---- the world ---- */
+
+static bool is_open(void *arg)
+{
+	return world_client_opened(arg) <= 0;
+}
+
+static void start(uint64_t seed)
+{
+	w = world_create(seed);
+	disk1 = sim_disk_create("disk1", WORLD_DISK_SIZE);
+	disk2 = sim_disk_create("disk2", WORLD_DISK_SIZE);
+	sim_disk_delay(world_disk(w), 100, 200);
+	world_server_start(w, NULL);
+	home = world_client_start(w, NULL);
+	CHECK(sim_run_until(is_open, home, 1000) && world_client_opened(home) == 0);
+	history = history_create(SECTORS);
+	enough = false;
+	for (unsigned i = 0; i < REQUESTERS; i++) {
+		requesters[i].ops = 0;
+		requesters[i].fiber = world_client_fiber(home, requester_main, &requesters[i]);
+	}
+}
+
+static void end(void)
+{
+	enough = true;
+	CHECK(sim_run_until(requesters_ended, NULL, 60000));
+	for (unsigned i = 0; i < REQUESTERS; i++) {
+		CHECK(requesters[i].ops > 0);
+		sim_fiber_free(requesters[i].fiber);
+	}
+	CHECK(!world_traced(w, "lost") && !world_traced(w, "failed"));
+	CHECK(history_check(history, sim_disk_content(world_disk(w))) == NULL);
+	world_client_stop(w, home);
+	world_server_stop(w);
+	sim_disk_destroy(disk1);
+	sim_disk_destroy(disk2);
+	world_destroy(w);
+	history_destroy(history);
+}
+
+/* Export "disk0" and @spec, unless that is NULL. */
+static int change_to(const char *name, const char *spec)
+{
+	const struct conf_export exports[] = {
+		{ .name = (char *)(uintptr_t)"disk0", .spec = HOME },
+		{ .name = (char *)(uintptr_t)name, .spec = spec },
+	};
+
+	return world_server_change(w, exports, spec ? 2 : 1, err);
+}
+
+/* ---- a second client, which opens what comes and goes ---- */
+
+static struct world_client *visitor_start(const char *device, enum rnbd_access_mode mode)
+{
+	struct world_client_conf conf = world_client_defaults;
+
+	conf.host = "clt2";
+	conf.name = "visitor";
+	conf.device = device;
+	conf.mode = mode;
+	return world_client_start(w, &conf);
+}
+
+static int visitor_opened(struct world_client *v)
+{
+	CHECK(sim_run_until(is_open, v, 20000));
+	return world_client_opened(v);
+}
+
+/* 0: a client that opens @device now gets it. */
+static int can_open(const char *device)
+{
+	struct world_client *v = visitor_start(device, RNBD_ACCESS_RO);
+	int rc = visitor_opened(v);
+
+	world_client_stop(w, v);
+	return rc;
+}
+
+static bool one_store(void *arg)
+{
+	return world_server_stores(w) == 1;
+}
+
+/* ---- tests ---- */
+
+static void comes_and_goes(void)
+{
+	struct world_client *v;
+
+	start(1);
+	CHECK(can_open("new") == -ENOENT);
+	CHECK(change_to("new", "new=disk1") == 0);
+	v = visitor_start("new", RNBD_ACCESS_RW);
+	CHECK(visitor_opened(v) == 0);
+	CHECK(world_write(v, 0, 4096, 7) == 0 && world_flush(v) == 0);
+	world_client_stop(w, v);
+	CHECK(sim_disk_content(disk1)[0] == 7);
+	CHECK(change_to(NULL, NULL) == 0);
+	CHECK(sim_run_until(one_store, NULL, 1000));
+	CHECK(can_open("new") == -ENOENT);
+	end();
+}
+
+/* Who has it open keeps it, however much is in flight, and it goes with the last request. */
+static void goes_while_it_is_used(void)
+{
+	struct world_client *v;
+	struct world_io *io;
+
+	start(2);
+	CHECK(change_to("new", "new=disk1") == 0);
+	v = visitor_start("new", RNBD_ACCESS_RW);
+	CHECK(visitor_opened(v) == 0);
+	sim_disk_hold(disk1, RNBD_OP_WRITE, SIM_HOLD_BEFORE, 1);
+	io = world_io_start(v, RNBD_OP_WRITE, 4096, 4096, 9, false);
+	world_run_ms(w, 10);
+	CHECK(change_to(NULL, NULL) == 0);
+	world_run_ms(w, 100);
+	CHECK(world_write(v, 0, 4096, 7) == 0);
+	CHECK(world_server_stores(w) == 2);
+	sim_disk_release(disk1);
+	CHECK(world_io_end(io, 0, 1000) == 0);
+	CHECK(world_read(v, 4096, 4096, 9) == 0);
+	world_client_stop(w, v);
+	CHECK(sim_run_until(one_store, NULL, 1000));
+	CHECK(can_open("new") == -ENOENT);
+	end();
+}
+
+/* A name that is replaced: new openers get the new storage, the others keep theirs. */
+static void is_replaced_while_it_is_used(void)
+{
+	struct world_client *v;
+
+	start(3);
+	CHECK(change_to("new", "new=disk1") == 0);
+	v = visitor_start("new", RNBD_ACCESS_RW);
+	CHECK(visitor_opened(v) == 0);
+	CHECK(change_to("new", "new=disk2") == 0);
+	CHECK(world_write(v, 0, 512, 7) == 0);
+	CHECK(sim_disk_content(disk1)[0] == 7 && sim_disk_content(disk2)[0] == 0);
+	world_client_stop(w, v);
+	v = visitor_start("new", RNBD_ACCESS_RW);
+	CHECK(visitor_opened(v) == 0);
+	CHECK(world_write(v, 0, 512, 8) == 0);
+	CHECK(sim_disk_content(disk1)[0] == 7 && sim_disk_content(disk2)[0] == 8);
+	world_client_stop(w, v);
+	end();
+}
+
+/* A size that the storage does not tell holds the export until it does. */
+static void goes_while_its_size_is_asked_for(void)
+{
+	struct world_client *v;
+
+	start(4);
+	CHECK(change_to("new", "new=disk1") == 0);
+	sim_disk_hold_size(disk1);
+	v = visitor_start("new", RNBD_ACCESS_RO);
+	world_run_ms(w, 100);
+	CHECK(change_to(NULL, NULL) == 0);
+	world_run_ms(w, 100);
+	CHECK(world_server_stores(w) == 2);
+	CHECK(visitor_opened(v) == -ENOENT);
+	world_client_stop(w, v);
+	world_run_ms(w, 5000);
+	CHECK(world_server_stores(w) == 2);
+	sim_disk_release(disk1);
+	CHECK(sim_run_until(one_store, NULL, 1000));
+	end();
+}
+
+/* A second name of a store that is used comes and goes: its writers are still the only ones. */
+static void a_second_name_comes_and_goes(void)
+{
+	struct world_client *v;
+
+	start(5);
+	CHECK(change_to("twin", "twin=disk0") == 0);
+	CHECK(world_server_stores(w) == 1);
+	v = visitor_start("twin", RNBD_ACCESS_RW);
+	CHECK(visitor_opened(v) == -EPERM);
+	world_client_stop(w, v);
+	CHECK(can_open("twin") == 0);
+	CHECK(change_to(NULL, NULL) == 0);
+	world_run_ms(w, 100);
+	CHECK(can_open("twin") == -ENOENT);
+	CHECK(can_open("disk0") == 0);
+	end();
+}
+
+/* A server stops while exports are on their way up and down. */
+static void a_server_stops_meanwhile(void)
+{
+	struct world_client *v;
+
+	for (unsigned i = 0; i < 20; i++) {
+		start(100 + i);
+		CHECK(change_to("new", "new=disk1") == 0);
+		v = visitor_start("new", RNBD_ACCESS_RW);
+		CHECK(visitor_opened(v) == 0);
+		CHECK(change_to("more", "more=disk2") == 0);
+		world_client_stop(w, v);
+		world_run_ms(w, i);
+		end();
+	}
+}
+
+/* ---- random sequences ---- */
+
+#define NAMES 4u
+#define SPECS 5u
+
+static const char *const names[NAMES] = { "a", "b", "c", "d" };
+/* What a name may be of, and whether it can be written. */
+static const struct { const char *of; bool write; } kinds[SPECS] = {
+	{ NULL, false }, { "disk1", true }, { "disk2", true }, { "disk2,readonly", false },
+	{ "disk0,readonly", false },
+};
+
+struct model {
+	unsigned kind[NAMES];		/* of kinds; 0: the name is not exported */
+};
+
+static const char *spec_of(unsigned name, unsigned kind)
+{
+	static char specs[NAMES][SPECS][32];
+
+	snprintf(specs[name][kind], sizeof(specs[0][0]), "%s=%s", names[name], kinds[kind].of);
+	return specs[name][kind];
+}
+
+static void random_plan(struct model *m)
+{
+	struct conf_export exports[WORLD_EXPORTS_MAX] = {
+		{ .name = (char *)(uintptr_t)"disk0", .spec = HOME },
+	};
+	unsigned n = 1;
+
+	for (unsigned i = 0; i < NAMES; i++) {
+		if (sim_chance(400))
+			m->kind[i] = sim_rand(SPECS);
+		if (m->kind[i])
+			exports[n++] = (struct conf_export){ .name = (char *)(uintptr_t)names[i],
+							     .spec = spec_of(i, m->kind[i]) };
+	}
+	CHECK(world_server_change(w, exports, n, err) == 0);
+}
+
+/* The visitor's device: NULL, or open as a writer of @fill, or a reader. */
+struct visit {
+	struct world_client *client;
+	bool writes;
+	uint8_t fill;
+};
+
+static void visit_begin(struct visit *v, const struct model *m)
+{
+	unsigned i = sim_rand(NAMES);
+	bool write = sim_chance(500);
+	int rc;
+
+	v->client = visitor_start(names[i], write ? RNBD_ACCESS_RW : RNBD_ACCESS_RO);
+	rc = visitor_opened(v->client);
+	v->writes = write;
+	if (!m->kind[i])
+		CHECK(rc == -ENOENT);
+	else if (!write || kinds[m->kind[i]].write)
+		CHECK(rc == 0);
+	else
+		CHECK(rc == -EROFS);
+	if (!rc)
+		return;
+	world_client_stop(w, v->client);
+	v->client = NULL;
+}
+
+static void visit_io(struct visit *v)
+{
+	if (!v->client)
+		return;
+	if (!v->writes) {
+		struct world_io *io = world_io_start(v->client, RNBD_OP_FLUSH, 0, 0, 0, false);
+
+		CHECK(world_io_end(io, 0, 10000) == 0);
+		return;
+	}
+	v->fill++;
+	CHECK(world_write(v->client, 8192, 4096, v->fill) == 0);
+	CHECK(world_read(v->client, 8192, 4096, v->fill) == 0);
+}
+
+static void visit_end(struct visit *v)
+{
+	if (v->client)
+		world_client_stop(w, v->client);
+	v->client = NULL;
+}
+
+static void random_run(uint64_t seed)
+{
+	struct model m = { 0 };
+	struct visit v = { 0 };
+
+	start(seed);
+	for (unsigned i = 0; i < 12; i++) {
+		random_plan(&m);
+		if (!v.client)
+			visit_begin(&v, &m);
+		visit_io(&v);
+		if (sim_chance(400))
+			visit_end(&v);
+		world_run_ms(w, sim_rand(20));
+	}
+	visit_end(&v);
+	end();
+}
+
+static unsigned long number(const char *name, unsigned long otherwise)
+{
+	const char *text = getenv(name);
+
+	return text ? strtoul(text, NULL, 10) : otherwise;
+}
+
+static void random_sequences(void)
+{
+	unsigned long first = number("SIM_SEED", 1), n = number("SIM_SEEDS", 200);
+
+	for (unsigned long seed = first; seed < first + n; seed++) {
+		char name[64];
+
+		snprintf(name, sizeof(name), "random_sequences, SIM_SEED=%lu SIM_SEEDS=1", seed);
+		sim_test_named(name);
+		random_run(seed);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static const struct sim_test tests[] = {
+		{ "comes_and_goes", comes_and_goes },
+		{ "goes_while_it_is_used", goes_while_it_is_used },
+		{ "is_replaced_while_it_is_used", is_replaced_while_it_is_used },
+		{ "goes_while_its_size_is_asked_for", goes_while_its_size_is_asked_for },
+		{ "a_second_name_comes_and_goes", a_second_name_comes_and_goes },
+		{ "a_server_stops_meanwhile", a_server_stops_meanwhile },
+		{ "random_sequences", random_sequences },
+	};
+
+	return sim_test_main(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));
+}
