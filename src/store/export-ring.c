@@ -61,7 +61,7 @@ static void leave_store(struct export_slot *slot)
 {
 	struct store *store = slot->ex->store;
 
-	if (!slot->ring->names[store->index])
+	if (!slot->ring->names[store->index] && slot->ops->detach_store)
 		slot->ops->detach_store(slot->ring, store);
 }
 
@@ -88,8 +88,8 @@ static int ring_add(struct reactor *r, struct export *ex, char *err, size_t errl
 	slot->ops = io_ops_of(ex->driver);
 	export_io_share_init(slot);
 	export_io_failed_init(slot);
-	rc = slot->ops->attach_store(ring, ex->store, err, errlen);
-	if (!rc)
+	rc = slot->ops->attach_store ? slot->ops->attach_store(ring, ex->store, err, errlen) : 0;
+	if (!rc && slot->ops->attach)
 		rc = slot->ops->attach(slot, err, errlen);
 	if (rc) {
 		leave_store(slot);
@@ -117,7 +117,8 @@ void export_ring_del(struct reactor *r, struct export *ex)
 	struct export_slot *slot = ring->slots[ex->index];
 
 	export_io_failed_end(slot);
-	slot->ops->detach(slot);
+	if (slot->ops->detach)
+		slot->ops->detach(slot);
 	ring->slots[ex->index] = NULL;
 	ring->names[ex->store->index]--;
 	ring->nexports--;

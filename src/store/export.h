@@ -46,8 +46,9 @@ struct export_sizing {
 	uint64_t since_ms;		/* asked: when it began */
 };
 
-/* A kind of storage, outside of rings (on a ring: struct store_io_ops, store-driver.h).  Main
- * thread. */
+/* A kind of storage, outside of rings (on a ring: struct store_io_ops, store-driver.h).  Functions
+ * that a driver has no use for are NULL, but for create, check, open and close.  Main thread, or a
+ * worker (export-life.h). */
 struct store_driver {
 	/* Targets that begin with @prefix are this driver's; NULL: the target is a path, which no
 	 * other driver wants. */
@@ -56,7 +57,7 @@ struct store_driver {
 	const char *const *flags;
 	/* An export that is not opened yet; NULL: no memory. */
 	struct export *(*create)(void);
-	/* Bytes in struct store that are the driver's, 0 until store_init(), which may be NULL. */
+	/* Bytes in struct store that are the driver's, 0 until store_init(). */
 	size_t store_own;
 	void (*store_init)(struct store *store);
 	/* The user gave flags[@flag]. */

@@ -89,7 +89,8 @@ int exports_join(struct exports *e, struct export *ex)
 	e->nslots = MAX(e->nslots, ex->index + 1);
 	ex->store = store;
 	list_add_tail(&store->names, &ex->store_link);
-	ex->driver->added(ex);
+	if (ex->driver->added)
+		ex->driver->added(ex);
 	return 0;
 }
 
@@ -97,7 +98,8 @@ void exports_leave(struct exports *e, struct export *ex)
 {
 	struct store *store = ex->store;
 
-	ex->driver->removed(ex);
+	if (ex->driver->removed)
+		ex->driver->removed(ex);
 	list_del(&ex->store_link);
 	ex->store = NULL;
 	if (!list_empty(&store->names))

@@ -18,7 +18,7 @@
 
 enum export_stage { EXPORT_PREFLUSH, EXPORT_WORK, EXPORT_SYNC, EXPORT_END };
 
-/* A kind of storage on a ring. */
+/* A kind of storage on a ring.  attach to detach_store may be NULL. */
 struct store_io_ops {
 	/* Make ready what slot->ex needs on this ring.  0, or -errno with one line in @err. */
 	int (*attach)(struct export_slot *slot, char *err, size_t errlen);

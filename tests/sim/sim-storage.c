@@ -606,10 +606,6 @@ static int sim_open(struct export *ex, char *err, size_t errlen)
 	return 0;
 }
 
-static void sim_named(struct export *ex)
-{
-}
-
 static void sim_close(struct export *ex)
 {
 	free(ex);
@@ -622,28 +618,8 @@ static const struct store_driver sim_driver = {
 	.create = sim_create,
 	.check = sim_check,
 	.open = sim_open,
-	.added = sim_named,
-	.removed = sim_named,
 	.close = sim_close,
 };
-
-static int sim_attach(struct export_slot *slot, char *err, size_t errlen)
-{
-	return 0;
-}
-
-static void sim_detach(struct export_slot *slot)
-{
-}
-
-static int sim_attach_store(struct export_ring *ring, struct store *store, char *err, size_t errlen)
-{
-	return 0;
-}
-
-static void sim_detach_store(struct export_ring *ring, struct store *store)
-{
-}
 
 static bool sim_takes_at_once(const struct export_io *io)
 {
@@ -651,10 +627,6 @@ static bool sim_takes_at_once(const struct export_io *io)
 }
 
 static const struct store_io_ops sim_io_ops = {
-	.attach = sim_attach,
-	.detach = sim_detach,
-	.attach_store = sim_attach_store,
-	.detach_store = sim_detach_store,
 	.rw = sim_work,
 	.zero = sim_work,
 	.extents = sim_work,
