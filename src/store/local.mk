@@ -40,6 +40,8 @@ libstore_la_SOURCES = \
 	%D%/file/store-file-users.c \
 	%D%/file/store-file.c \
 	%D%/file/store-file-priv.h \
+	%D%/mem/store-mem.c \
+	%D%/mem/store-mem.h \
 	$(NULL)
 
 libstorering_la_CPPFLAGS = $(SRV_CPPFLAGS)
@@ -54,6 +56,7 @@ libstorering_la_SOURCES = \
 	%D%/file/store-file-size.c \
 	%D%/file/store-file-sync.c \
 	%D%/file/store-file-zero.c \
+	%D%/mem/store-mem-io.c \
 	$(NULL)
 libstorering_la_CFLAGS = $(AM_CFLAGS) $(LIBURING_CFLAGS)
 endif

@@ -9,6 +9,7 @@ struct store_io_ops;
 
 /* The last one is that of paths. */
 #define STORE_DRIVERS(X) \
+	X(mem)                                                                                     \
 	X(file)
 
 /* In the order of STORE_DRIVERS(), and the IO of each.  The simulation has tables of its own. */
