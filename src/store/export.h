@@ -131,8 +131,9 @@ struct export {
 	struct exports *all;
 	struct store_id id;
 	uint64_t ident;			/* likewise, and the same after a reboot */
-	uint64_t medium;		/* exports with the same number wait for each other in the
-					 * storage: one file system, one device */
+	/* exports with the same number wait for each other in the storage: one file system, one
+	 * device; 0: this one waits for nothing */
+	uint64_t medium;
 	struct store *store;		/* what it is a name of; NULL: not opened yet */
 };
 

@@ -33,11 +33,14 @@ void exports_init(struct exports *e, unsigned nrings)
 /* All exports have one medium, or one of them has another. */
 static void learn_medium(struct exports *e)
 {
-	const struct export *ex, *first = list_entry(e->list.next, struct export, link);
+	const struct export *ex;
+	uint64_t medium = 0;
 	bool one = true;
 
-	list_for_each(ex, &e->list, link)
-		one = one && ex->medium == first->medium;
+	list_for_each(ex, &e->list, link) {
+		one = one && (!medium || !ex->medium || ex->medium == medium);
+		medium = medium ? medium : ex->medium;
+	}
 	atomic_store_explicit(&e->one_medium, one, memory_order_relaxed);
 }
 
