@@ -43,6 +43,7 @@ SHELL_TESTS = \
 	%D%/test-large.sh \
 	%D%/test-late-write.sh \
 	%D%/test-lost-flush.sh \
+	%D%/test-mem.sh \
 	%D%/test-multi-conn.sh \
 	%D%/test-nbdcopy.sh \
 	%D%/test-nbdinfo.sh \

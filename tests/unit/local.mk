@@ -55,6 +55,7 @@ UNIT_TESTS += \
 	%D%/test-export-extents.crit \
 	%D%/test-export-fs.crit \
 	%D%/test-export-io.crit \
+	%D%/test-export-mem.crit \
 	%D%/test-export-size.crit \
 	%D%/test-export-state.crit \
 	%D%/test-reactor.crit \
@@ -259,6 +260,10 @@ EXTRA_DIST += tests/check-layers.sh tests/test-check-layers.sh tests/test-house.
 %C%_test_export_ask_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_export_ask_crit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=reactor_sqe
 %C%_test_export_ask_crit_LDADD = librtrsring.la librtrssrv.la libclock.la $(CRITERION_LIBS) $(ZLIB_LIBS)
+%C%_test_export_mem_crit_SOURCES = %D%/test-export-mem.c %D%/export-io-rig.c %D%/export-io-rig.h %D%/unit.h
+%C%_test_export_mem_crit_CPPFLAGS = $(SRV_CPPFLAGS)
+%C%_test_export_mem_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_export_mem_crit_LDADD = librtrsring.la librtrssrv.la libclock.la $(CRITERION_LIBS) $(ZLIB_LIBS)
 %C%_test_export_size_crit_SOURCES = %D%/test-export-size.c %D%/export-io-rig.c %D%/export-io-rig.h %D%/unit.h
 %C%_test_export_size_crit_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_test_export_size_crit_CFLAGS = $(UNIT_CFLAGS)
