@@ -23,6 +23,7 @@ SHELL_TESTS = \
 	%D%/test-durability.sh \
 	%D%/test-enospc.sh \
 	%D%/test-extents.sh \
+	%D%/test-export-live.sh \
 	%D%/test-extents-fuse.sh \
 	%D%/test-fio-verify.sh \
 	%D%/test-flags.sh \

@@ -197,10 +197,19 @@ int apply_run(struct apply *a, const struct plan *plan, const struct srv_conf *w
 
 /* ---- the end ---- */
 
+void apply_end(struct apply *a)
+{
+	if (!a->plan)
+		return;
+	free(a->ready);
+	a->ready = NULL;
+	a->plan = NULL;
+	a->done(a->arg, -ECANCELED, "the server stops");
+}
+
 void apply_fini(struct apply *a)
 {
 	if (a->runs)
 		export_state_close(a->exports);
-	free(a->ready);
 	*a = (struct apply){ .exports = a->exports };
 }

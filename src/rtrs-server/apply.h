@@ -54,6 +54,10 @@ void apply_begin(struct apply *a, struct export_life *life);
 int apply_run(struct apply *a, const struct plan *plan, const struct srv_conf *wanted,
 	      apply_done_fn *done, void *arg);
 
+/* Plans come no more: the one that is being carried out is given up, and @done is told -ECANCELED.
+ * export_life_stop() follows before the loop goes on. */
+void apply_end(struct apply *a);
+
 /* The exports are served no more.  After the rings were detached, and if nothing was committed. */
 void apply_fini(struct apply *a);
 

@@ -23,6 +23,8 @@ librtrssrv_la_SOURCES = \
 	%D%/apply.h \
 	%D%/tell.c \
 	%D%/tell.h \
+	%D%/change.c \
+	%D%/change.h \
 	%D%/conf/conf-allow.c \
 	%D%/conf/conf.c \
 	%D%/conf/conf.h \

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "apply.h"
+#include "change.h"
 #include "conf.h"
 #include "ctl.h"
 #include "exports.h"
@@ -43,6 +44,8 @@ struct program {
 	struct exports exports;
 	struct reactors reactors;
 	struct export_life life;
+	struct change change;
+	struct srv_ctl commands;
 	struct srv *srv;
 	struct ctl *ctl;		/* NULL: no control socket */
 	struct loop_watch signals;
@@ -118,6 +121,8 @@ static void stopped(void *arg)
 {
 	struct program *p = arg;
 
+	/* ORDER: an answer to a command leaves before the control socket is closed. */
+	apply_end(&p->apply);
 	export_life_stop(&p->life, life_stopped, p);
 }
 
@@ -177,6 +182,27 @@ static int signals_open(struct program *p)
 	return p->signals.fd < 0 ? -errno : 0;
 }
 
+/* ---- commands ---- */
+
+static void add_export(void *program, const char *spec, srv_ctl_done_fn *done, void *arg)
+{
+	struct program *p = program;
+
+	change_export_add(&p->change, spec, done, arg);
+}
+
+static void remove_export(void *program, const char *name, srv_ctl_done_fn *done, void *arg)
+{
+	struct program *p = program;
+
+	change_export_remove(&p->change, name, done, arg);
+}
+
+static const struct srv_ctl_ops ctl_ops = {
+	.export_add = add_export,
+	.export_remove = remove_export,
+};
+
 /* ---- start ---- */
 
 static void tell_ready(struct program *p)
@@ -212,7 +238,9 @@ static int serve(struct program *p)
 		exit(1);		/* the server runs already; nobody has been told so */
 	}
 	apply_begin(&p->apply, &p->life);
-	rc = srv_ctl_open(p->srv, &p->ctl, err, sizeof(err));
+	change_init(&p->change, &p->conf, &p->apply);
+	p->commands = (struct srv_ctl){ .srv = p->srv, .ops = &ctl_ops, .program = p };
+	rc = srv_ctl_open(&p->commands, &p->ctl, err, sizeof(err));
 	if (rc) {
 		log_err(NULL, "--control %s", err);
 		exit(1);		/* the server runs already; nobody has been told so */

@@ -292,7 +292,9 @@ static void arrived(struct export_life *life)
 	if (life->rc && !life->err[0])
 		snprintf(life->err, sizeof(life->err), "export '%s': %s", ex->name,
 			 strerror(-life->rc));
-	/* It may be removed there. */
+	if (!gone)
+		list_add_tail(&life->ready, &of->link);
+	/* @ex may be removed there. */
 	if (of->done)
 		of->done(ex, life->rc, life->err, of->arg);
 	if (gone)
@@ -352,6 +354,7 @@ struct export *export_life_add(struct export_life *life, const char *spec,
 
 void export_life_show(struct export_life *life, struct export *ex)
 {
+	list_del(&ex->life.link);
 	exports_show(life->exports, ex);
 }
 
@@ -359,6 +362,8 @@ void export_life_remove(struct export_life *life, struct export *ex)
 {
 	if (ex->life.rung == EXPORT_SHOWN)
 		exports_hide(life->exports, ex);
+	else
+		list_del(&ex->life.link);
 	ex->life = (struct export_life_of){ .rung = EXPORT_ATTACHED, .goal = EXPORT_PARSED };
 	if (in_use(ex))
 		list_add_tail(&life->parked, &ex->life.link);
@@ -387,6 +392,7 @@ int export_life_init(struct export_life *life, struct exports *e, struct reactor
 	loop_task_init(&life->task, life_task);
 	list_init(&life->line);
 	list_init(&life->parked);
+	list_init(&life->ready);
 	e->life = life;
 	e->unheld = unheld;
 	return 0;
@@ -415,17 +421,22 @@ static void descend(struct export_life *life, struct export *ex)
 	export_spec_free(ex);
 }
 
-void export_life_fini(struct export_life *life)
+static void descend_all(struct export_life *life, struct list *exports)
 {
 	struct export *ex;
 
+	while ((ex = list_pop_entry(exports, struct export, life.link)))
+		descend(life, ex);
+}
+
+void export_life_fini(struct export_life *life)
+{
 	assert(!life->under_way);
 	if (life->now)
 		descend(life, life->now);
-	while ((ex = list_pop_entry(&life->line, struct export, life.link)))
-		descend(life, ex);
-	while ((ex = list_pop_entry(&life->parked, struct export, life.link)))
-		descend(life, ex);
+	descend_all(life, &life->line);
+	descend_all(life, &life->parked);
+	descend_all(life, &life->ready);
 	life->exports->life = NULL;
 	life->exports->unheld = NULL;
 	worker_fini(&life->worker);

@@ -44,6 +44,7 @@ struct export_life {
 	struct loop_task task;
 	struct list line;		/* export.life.link: whose turn comes */
 	struct list parked;		/* likewise: to go down, and in use */
+	struct list ready;		/* likewise: up, and not shown yet */
 	struct export *now;		/* whose turn it is */
 	bool under_way;			/* a step of it is */
 	int rc;				/* of the step that turned it around */

@@ -17,6 +17,11 @@
 #define REQUESTERS 3
 #define HOME "disk0=disk0"		/* always exported */
 
+/* Nobody changes the text of an export here. */
+#define EXPORT(name_, spec_)                                                                       \
+	((struct conf_export){ .name = (char *)(uintptr_t)(name_),                                 \
+			       .spec = (char *)(uintptr_t)(spec_) })
+
 static struct world *w;
 static struct history *history;
 static struct sim_disk *disk1, *disk2;
@@ -136,10 +141,7 @@ static void end(void)
 /* Export "disk0" and @spec, unless that is NULL. */
 static int change_to(const char *name, const char *spec)
 {
-	const struct conf_export exports[] = {
-		{ .name = (char *)(uintptr_t)"disk0", .spec = HOME },
-		{ .name = (char *)(uintptr_t)name, .spec = spec },
-	};
+	const struct conf_export exports[] = { EXPORT("disk0", HOME), EXPORT(name, spec) };
 
 	return world_server_change(w, exports, spec ? 2 : 1, err);
 }
@@ -329,17 +331,14 @@ static const char *spec_of(unsigned name, unsigned kind)
 
 static void random_plan(struct model *m)
 {
-	struct conf_export exports[WORLD_EXPORTS_MAX] = {
-		{ .name = (char *)(uintptr_t)"disk0", .spec = HOME },
-	};
+	struct conf_export exports[WORLD_EXPORTS_MAX] = { EXPORT("disk0", HOME) };
 	unsigned n = 1;
 
 	for (unsigned i = 0; i < NAMES; i++) {
 		if (sim_chance(400))
 			m->kind[i] = sim_rand(SPECS);
 		if (m->kind[i])
-			exports[n++] = (struct conf_export){ .name = (char *)(uintptr_t)names[i],
-							     .spec = spec_of(i, m->kind[i]) };
+			exports[n++] = EXPORT(names[i], spec_of(i, m->kind[i]));
 	}
 	CHECK(world_server_change(w, exports, n, err) == 0);
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "apply.h"
@@ -276,6 +277,28 @@ Test(apply, a_plan_that_fails_changes_nothing)
 	stop(&now);
 }
 
+/* A file whose state cannot be kept is not exported, and does not stay locked. */
+Test(apply, an_export_without_a_state)
+{
+	struct srv_conf now, wanted;
+	char name[STORE_ID_NAME_MAX], path[128];
+	struct stat st;
+
+	cr_assert_eq(stat("b", &st), 0);
+	serve(&now, "a=a");
+	store_id_name(&exports_find(&exports, "a")->id, "state", name, sizeof(name));
+	snprintf(strrchr(name, '-'), 64, "-%llu.state", (unsigned long long)st.st_ino);
+	snprintf(path, sizeof(path), "state/%s", name);
+	cr_assert_eq(mkdir(path, 0700), 0);
+	read_conf(&wanted, "a=a b=b");
+	cr_assert_eq(change(&now, &wanted), -EISDIR, "%s", why);
+	cr_assert_not_null(strstr(why, "export 'b': the state of 'b' cannot be kept"), "%s", why);
+	settle();
+	cr_assert(lockable("b"));
+	conf_fini(&wanted);
+	stop(&now);
+}
+
 Test(apply, who_has_an_export_open_keeps_it)
 {
 	struct srv_conf now, wanted;
@@ -333,6 +356,11 @@ Test(apply, a_server_stops_while_an_export_comes)
 	result = 1;
 	cr_assert_eq(apply_run(&apply, &plan, &wanted, run_done, NULL), 0);
 	export_life_remove(&life, exports_find(&exports, "a"));
+	while (!life.now || strcmp(life.now->name, "l") || life.now->life.rung < EXPORT_JOINED ||
+	       !life.under_way) {
+		reactor_stop(reactor);
+		cr_assert_eq(reactor_run(reactor), 0);
+	}
 	stop(&now);
 	cr_assert_eq(result, 1, "nobody is told");
 	cr_assert(lockable("c") && lockable("a"));

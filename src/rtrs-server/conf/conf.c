@@ -228,6 +228,22 @@ const struct conf_export *conf_export_find(const struct srv_conf *conf, const ch
 	return NULL;
 }
 
+static void conf_export_free(struct conf_export *ex)
+{
+	free(ex->name);
+	free(ex->spec);
+}
+
+/* @ex has a copy of @spec, a line that has a name.  0 or -ENOMEM. */
+static int conf_export_copy(struct conf_export *ex, const char *spec)
+{
+	*ex = (struct conf_export){ .name = strndup(spec, strcspn(spec, "=")),
+				    .spec = strdup(spec) };
+	if (ex->name && ex->spec)
+		return 0;
+	conf_export_free(ex);
+	return -ENOMEM;
+}
 
 /* Check options against each other; each alone is in range. */
 static int conf_check_together(const struct srv_conf *conf, char *err, size_t len)
@@ -278,7 +294,7 @@ static void set_defaults(struct srv_conf *conf)
 	opt_defaults(&conf_options, conf);
 }
 
-static int conf_add_export(struct srv_conf *conf, const char *spec, char *err, size_t len)
+int conf_add_export(struct srv_conf *conf, const char *spec, char *err, size_t len)
 {
 	struct conf_export *ex, *all;
 	struct exports none;
@@ -293,18 +309,67 @@ static int conf_add_export(struct srv_conf *conf, const char *spec, char *err, s
 	if (rc)
 		return rc;
 	ex = &all[conf->nexports];
-	*ex = (struct conf_export){ .name = strndup(spec, strcspn(spec, "=")), .spec = spec };
-	if (!ex->name) {
+	if (conf_export_copy(ex, spec)) {
 		snprintf(err, len, "out of memory");
 		return -ENOMEM;
 	}
 	if (conf_export_find(conf, ex->name)) {
 		snprintf(err, len, "export name '%s' is given twice", ex->name);
-		free(ex->name);
+		conf_export_free(ex);
 		return -EEXIST;
 	}
 	conf->nexports++;
 	return 0;
+}
+
+int conf_del_export(struct srv_conf *conf, const char *name)
+{
+	unsigned i = 0;
+
+	while (i < conf->nexports && strcmp(conf->exports[i].name, name))
+		i++;
+	if (i == conf->nexports)
+		return -ENOENT;
+	conf_export_free(&conf->exports[i]);
+	conf->nexports--;
+	memmove(&conf->exports[i], &conf->exports[i + 1],
+		(conf->nexports - i) * sizeof(*conf->exports));
+	return 0;
+}
+
+int conf_copy_exports(struct srv_conf *copy, const struct srv_conf *conf)
+{
+	*copy = *conf;
+	copy->nexports = 0;
+	copy->exports = calloc(conf->nexports + 1, sizeof(*copy->exports));
+	if (!copy->exports)
+		return -ENOMEM;
+	for (unsigned i = 0; i < conf->nexports; i++) {
+		if (conf_export_copy(&copy->exports[i], conf->exports[i].spec))
+			return -ENOMEM;
+		copy->nexports++;
+	}
+	return 0;
+}
+
+void conf_swap_exports(struct srv_conf *one, struct srv_conf *other)
+{
+	struct conf_export *exports = one->exports;
+	unsigned n = one->nexports;
+
+	one->exports = other->exports;
+	one->nexports = other->nexports;
+	other->exports = exports;
+	other->nexports = n;
+}
+
+void conf_free_exports(struct srv_conf *conf)
+{
+	for (unsigned i = 0; i < conf->nexports; i++)
+		conf_export_free(&conf->exports[i]);
+	free(conf->exports);
+	conf->exports = NULL;
+	conf->nexports = 0;
 }
 
 /* Add the exports, which stand behind the options. */
@@ -340,9 +405,7 @@ enum opt_result conf_parse(struct srv_conf *conf, int argc, char **argv, char *e
 
 void conf_fini(struct srv_conf *conf)
 {
-	for (unsigned i = 0; i < conf->nexports; i++)
-		free(conf->exports[i].name);
-	free(conf->exports);
+	conf_free_exports(conf);
 	free(conf->allow);
 	free(conf->listeners);
 }

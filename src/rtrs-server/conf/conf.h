@@ -37,7 +37,7 @@ struct srv_allow {
  * storage. */
 struct conf_export {
 	char *name;
-	const char *spec;		/* the whole text; an element of argv */
+	char *spec;			/* all of the line */
 };
 
 struct srv_conf {
@@ -94,6 +94,16 @@ enum opt_result conf_parse(struct srv_conf *conf, int argc, char **argv, char *e
 void conf_fini(struct srv_conf *conf);
 /* The export of @conf named @name, or NULL. */
 const struct conf_export *conf_export_find(const struct srv_conf *conf, const char *name);
+/* Add the export that @spec says, which need not exist.  0, or -errno with one line in @err. */
+int conf_add_export(struct srv_conf *conf, const char *spec, char *err, size_t len);
+/* 0, or -ENOENT: none has this name. */
+int conf_del_export(struct srv_conf *conf, const char *name);
+/* Make @copy @conf with a list of exports of its own.  0 or -ENOMEM; conf_free_exports() in any
+ * case, and never conf_fini(). */
+int conf_copy_exports(struct srv_conf *copy, const struct srv_conf *conf);
+void conf_free_exports(struct srv_conf *conf);
+/* @one has the exports of @other from now on, and the other way round. */
+void conf_swap_exports(struct srv_conf *one, struct srv_conf *other);
 
 /* Parse "ADDR" or "ADDR/BITS", where an IPv6 address may stand in brackets, or "uid:NUMBER" or
  * "uid:NAME".  0, -EINVAL, or -ENOENT when the user does not exist; a failure leaves the expected

@@ -25,26 +25,31 @@
 #include "srv-stat.h"
 #include "util.h"
 
+static struct srv *srv_of(void *arg)
+{
+	return ((struct srv_ctl *)arg)->srv;
+}
+
 /* ---- look ---- */
 
 static void srv_call_list(struct ctl_client *client, const char *name, void *arg)
 {
-	ctl_answer(client, srv_ctl_json(arg, SRV_CTL_NAMES));
+	ctl_answer(client, srv_ctl_json(srv_of(arg), SRV_CTL_NAMES));
 }
 
 static void srv_call_show(struct ctl_client *client, const char *name, void *arg)
 {
-	ctl_answer(client, srv_ctl_json(arg, SRV_CTL_SHOW));
+	ctl_answer(client, srv_ctl_json(srv_of(arg), SRV_CTL_SHOW));
 }
 
 static void srv_call_stats(struct ctl_client *client, const char *name, void *arg)
 {
-	ctl_answer(client, srv_ctl_json(arg, SRV_CTL_STATS));
+	ctl_answer(client, srv_ctl_json(srv_of(arg), SRV_CTL_STATS));
 }
 
 static void srv_call_stats_reset(struct ctl_client *client, const char *name, void *arg)
 {
-	struct srv *srv = arg;
+	struct srv *srv = srv_of(arg);
 	struct srv_sess *sess;
 	struct srv_path *path;
 	struct export *ex;
@@ -89,7 +94,7 @@ static unsigned srv_disconnect_sess(struct srv_sess *sess)
 
 static void srv_call_sess_disconnect(struct ctl_client *client, const char *name, void *arg)
 {
-	struct srv *srv = arg;
+	struct srv *srv = srv_of(arg);
 	struct srv_sess *sess, *next;
 	unsigned n = 0;
 
@@ -133,7 +138,7 @@ static unsigned srv_paths_called(const struct srv *srv, const char *name, struct
 static void srv_call_path_disconnect(struct ctl_client *client, const char *name, void *arg)
 {
 	struct srv_path *path = NULL;
-	unsigned n = srv_paths_called(arg, name, &path);
+	unsigned n = srv_paths_called(srv_of(arg), name, &path);
 
 	if (n > 1)
 		ctl_refuse(client,
@@ -147,18 +152,40 @@ static void srv_call_path_disconnect(struct ctl_client *client, const char *name
 
 static void srv_call_export_kick(struct ctl_client *client, const char *name, void *arg)
 {
-	struct srv *srv = arg;
-	const struct export *ex = exports_find(srv_rnbd(srv)->exports, name);
+	struct srv *srv = srv_of(arg);
 
-	if (!ex)
-		ctl_refuse(client, "there is no export '%s'", name);
-	else if (!srv_close_kick(srv, ex))
+	/* A session may have an export open that is not listed any more. */
+	if (srv_close_kick(srv, name))
+		ctl_call_done(client);
+	else if (exports_find(srv_rnbd(srv)->exports, name))
 		ctl_refuse(client, "no session has export '%s' open", name);
 	else
-		ctl_call_done(client);
+		ctl_refuse(client, "there is no export '%s'", name);
 }
 
-/* ---- the program ---- */
+/* ---- what the program does ---- */
+
+static void srv_call_ended(void *arg, int rc, const char *err)
+{
+	if (rc)
+		ctl_refuse(arg, "%s", err);
+	else
+		ctl_call_done(arg);
+}
+
+static void srv_call_export_add(struct ctl_client *client, const char *spec, void *arg)
+{
+	const struct srv_ctl *c = arg;
+
+	c->ops->export_add(c->program, spec, srv_call_ended, client);
+}
+
+static void srv_call_export_remove(struct ctl_client *client, const char *name, void *arg)
+{
+	const struct srv_ctl *c = arg;
+
+	c->ops->export_remove(c->program, name, srv_call_ended, client);
+}
 
 static void srv_call_log_level(struct ctl_client *client, const char *name, void *arg)
 {
@@ -191,6 +218,9 @@ static const struct ctl_call calls[] = {
 	  .needed = true },
 	{ .name = "path disconnect", .fn = srv_call_path_disconnect, .member = "path",
 	  .needed = true },
+	{ .name = "export add", .fn = srv_call_export_add, .member = "export", .needed = true },
+	{ .name = "export remove", .fn = srv_call_export_remove, .member = "export",
+	  .needed = true },
 	{ .name = "export kick", .fn = srv_call_export_kick, .member = "export", .needed = true },
 	{ .name = "log-level", .fn = srv_call_log_level, .member = "level" },
 };
@@ -200,9 +230,9 @@ static void srv_ctl_serve(struct ctl_client *client, const json_t *command, void
 	ctl_call(client, command, "rtrs-server", calls, ARRAY_SIZE(calls), arg);
 }
 
-int srv_ctl_open(struct srv *srv, struct ctl **out, char *err, size_t errlen)
+int srv_ctl_open(struct srv_ctl *c, struct ctl **out, char *err, size_t errlen)
 {
-	const struct srv_conf *conf = srv->conf;
+	const struct srv_conf *conf = c->srv->conf;
 	int rc;
 
 	*out = NULL;
@@ -215,7 +245,7 @@ int srv_ctl_open(struct srv *srv, struct ctl **out, char *err, size_t errlen)
 		mkdir(rundir_default(), 0755);		/* a failure shows in ctl_open() */
 		rundir_sweep(rundir_default());
 	}
-	rc = ctl_open(srv_loop(srv), conf->control, srv_ctl_serve, srv, out, err, errlen);
+	rc = ctl_open(srv_loop(c->srv), conf->control, srv_ctl_serve, c, out, err, errlen);
 	if (!rc) {
 		log_info(NULL, "control socket: %s", conf->control);
 	} else if (!conf->control_asked) {

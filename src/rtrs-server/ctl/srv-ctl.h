@@ -9,9 +9,26 @@
 struct ctl;
 struct srv;
 
-/* Listen at the control socket of @srv's configuration.  *@out is NULL if the configuration has no
- * socket, or if the default socket cannot be made, which is logged.  0, or -errno with one line in
- * @err. */
-int srv_ctl_open(struct srv *srv, struct ctl **out, char *err, size_t errlen);
+/* The command has been carried out; or @rc is -errno, and @err says in one line why not. */
+typedef void srv_ctl_done_fn(void *arg, int rc, const char *err);
+
+/* What commands ask of the program.  @done(@arg) runs once, in the call or later, and before
+ * ctl_close() ends. */
+struct srv_ctl_ops {
+	void (*export_add)(void *program, const char *spec, srv_ctl_done_fn *done, void *arg);
+	void (*export_remove)(void *program, const char *name, srv_ctl_done_fn *done, void *arg);
+};
+
+/* What commands act upon.  The caller's; constant while the socket is open. */
+struct srv_ctl {
+	struct srv *srv;
+	const struct srv_ctl_ops *ops;
+	void *program;			/* of @ops */
+};
+
+/* Listen at the control socket of the server's configuration.  *@out is NULL if the configuration
+ * has no socket, or if the default socket cannot be made, which is logged.  0, or -errno with one
+ * line in @err. */
+int srv_ctl_open(struct srv_ctl *c, struct ctl **out, char *err, size_t errlen);
 
 #endif

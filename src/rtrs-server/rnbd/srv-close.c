@@ -3,6 +3,7 @@
  * freed when the last reference has gone; then the OPENs that wait for a closing handle are tried
  * again.  A CLOSE ends in srv_req_finish_control(), once; errors are answers. */
 #include <errno.h>
+#include <string.h>
 
 #include "export.h"
 #include "log.h"
@@ -59,21 +60,27 @@ void srv_close_sess_lost(struct srv_sess *sess)
 	}
 }
 
-unsigned srv_close_kick(struct srv *srv, const struct export *ex)
+static unsigned kick_from_sess(struct srv_sess *sess, const char *name)
 {
-	struct srv_sess *sess;
 	unsigned n = 0;
 
-	list_for_each(sess, &srv->sessions, link) {
-		struct srv_dev *dev = srv_dev_find(&srv_rnbd_sess(sess)->devs, ex);
-
-		if (!dev || dev->state != SRV_DEV_OPEN)
+	srv_dev_for_each(dev, &srv_rnbd_sess(sess)->devs) {
+		if (dev->state != SRV_DEV_OPEN || strcmp(dev->ex->name, name))
 			continue;
-		log_warn(sess->name, "device %u of %s is taken away", srv_dev_number(dev),
-			 ex->name);
+		log_warn(sess->name, "device %u of %s is taken away", srv_dev_number(dev), name);
 		n++;
 		if (srv_dev_begin_close(dev, SRV_DEV_KICKED))
 			handle_closed(dev);
 	}
+	return n;
+}
+
+unsigned srv_close_kick(struct srv *srv, const char *name)
+{
+	struct srv_sess *sess;
+	unsigned n = 0;
+
+	list_for_each(sess, &srv->sessions, link)
+		n += kick_from_sess(sess, name);
 	return n;
 }

@@ -58,7 +58,6 @@ static void size_rearm(struct srv_rnbd *rnbd)
 static void size_wait(struct srv_rnbd *rnbd, struct srv_rnbd_req *req)
 {
 	req->deadline_ms = clock_now_ms() + SRV_SIZE_TIMEOUT;
-	export_hold(req->sized);
 	list_add_tail(&rnbd->size_waiters, &req->base.link);
 	size_rearm(rnbd);
 }
@@ -77,10 +76,8 @@ static void size_go_on(struct srv_rnbd *rnbd, const struct srv_path *failed)
 		list_add_tail(&ready, &req->base.link);
 	}
 	size_rearm(rnbd);
-	while ((req = list_pop_entry(&ready, struct srv_rnbd_req, base.link))) {
-		export_put(req->sized);
+	while ((req = list_pop_entry(&ready, struct srv_rnbd_req, base.link)))
 		req->size_then(&req->base);
-	}
 }
 
 static void size_timeout(struct loop_timer *timer)
@@ -114,8 +111,9 @@ static void size_answered(struct export *ex, int64_t size, void *arg)
 	 * these requests. */
 	if (ex->sizing.wanted != ex->sizing.known)
 		size_ask_storage(arg, ex);
-	export_put(ex);
+	/* ORDER: requests that wait refer to @ex. */
 	size_go_on(arg, NULL);
+	export_put(ex);
 }
 
 bool srv_size_ask(struct srv_req *base, struct export *ex, void (*then)(struct srv_req *req))
