@@ -200,11 +200,17 @@ struct clt_attempt {
 	unsigned nwindows;
 };
 
-/* May IO be submitted on @att? Any thread. */
-static inline bool clt_attempt_is_up(struct clt_attempt *att)
+/* Any thread.  The state may change at any time. */
+static inline enum clt_path_state clt_attempt_state(const struct clt_attempt *att)
 {
 	/* seq_cst: clt-wait-threads.c counts on it */
-	unsigned state = atomic_load(&att->state);
+	return (enum clt_path_state)atomic_load(&att->state);
+}
+
+/* May IO be submitted on @att? Any thread. */
+static inline bool clt_attempt_is_up(const struct clt_attempt *att)
+{
+	enum clt_path_state state = clt_attempt_state(att);
 
 	return state == CLT_PATH_UP || state == CLT_PATH_SILENT;
 }

@@ -100,10 +100,10 @@ struct clt_path {
 	struct clt_cause cause;
 };
 
-/* Any thread.  The state may change at any time. */
-static inline enum clt_path_state clt_path_state(struct clt_path *path)
+/* As clt_attempt_state(). */
+static inline enum clt_path_state clt_path_state(const struct clt_path *path)
 {
-	return (enum clt_path_state)atomic_load(&path->att.state);
+	return clt_attempt_state(&path->att);
 }
 
 /* The name for people, in the form of the parameter path=: "[SRC@]DST". */
