@@ -48,6 +48,7 @@ libclt_la_SOURCES = \
 	%D%/sess/clt-paths.h \
 	%D%/sess/clt-sess.c \
 	%D%/sess/clt-sess.h \
+	%D%/dev/client-tell.c \
 	%D%/dev/client.c \
 	%D%/dev/client.h \
 	%D%/dev/dev-ctl.c \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Between client.c and dev*.c: control, on the service thread, and dev-io.c, on any thread. */
+/* Between client*.c and dev*.c: control, on the service thread, and dev-io.c, on any thread. */
 #ifndef DEV_PRIV_H
 #define DEV_PRIV_H
 
@@ -84,14 +84,20 @@ static inline bool dev_unsettled(const struct dev *dev)
 	       atomic_load_explicit(&dev->settled_epoch, memory_order_relaxed);
 }
 
-/* ---- client.c ---- */
+/* ---- client-tell.c ---- */
 
-/* The session is to end, and something that it waits for has: go on, or tell that it is over.  Not
- * before the last device, which may still learn that its path is closed. */
-void client_check_closed(struct client *clt);
-
-/* The session or a device was lost or has come back, or may be lost: who waits for that is told. */
-void client_check_away(struct client *clt);
+/* The session is up for the first time, or again. */
+void client_tell_up(struct client *clt);
+/* The first attempt failed with @err.  Later failures are told to nobody. */
+void client_tell_failed(struct client *clt, int err, const char *cause);
+/* The session or a device was lost or has come back, or may be lost. */
+void client_tell_away(struct client *clt);
+/* The session is to end. */
+void client_tell_closing(struct client *clt);
+/* If the session is to end, go on as soon as its devices are gone: close the session, then tell
+ * that all is closed.  Not before the last device, which may still learn that its path is
+ * closed. */
+void client_tell_closed(struct client *clt);
 
 /* ---- dev-ctl.c: user messages ---- */
 

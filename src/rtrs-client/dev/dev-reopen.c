@@ -132,7 +132,7 @@ static void reopen_arm(struct client *clt)
 	}
 	if (any && clt->state == CLIENT_OPEN)
 		loop_timer_set(clt->sess.loop, &clt->reopen_timer, next_ms);
-	client_check_away(clt);
+	client_tell_away(clt);
 }
 
 static bool dev_wants_reopen(const struct dev *dev)
@@ -299,7 +299,7 @@ static bool handshake_lost(struct dev_ctl *ctl)
 	clt->handshake = NULL;
 	if (ctl->op.status != -ECONNABORTED && !clt_sess_is_closed(&clt->sess))
 		return false;
-	client_check_closed(clt);
+	client_tell_closed(clt);
 	return true;
 }
 

@@ -105,7 +105,7 @@ static void dev_free(struct dev *dev)
 	dev_loss_fini(&dev->loss);
 	range_lock_fini(&dev->ranges);
 	free(dev);
-	client_check_closed(clt);
+	client_tell_closed(clt);
 }
 
 /* Both servers say which file theirs is. */

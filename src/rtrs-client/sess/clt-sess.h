@@ -53,11 +53,10 @@ struct clt_sess_ops {
 	void (*joining)(struct clt_sess *sess);
 	/* The first path is up. */
 	void (*up)(struct clt_sess *sess);
-	/* The last one was lost, or the first attempt failed: requests wait. */
-	void (*down)(struct clt_sess *sess);
-	/* clt_sess_is_away() may have changed: the server, or what lies between, stands still, or
-	 * does so no longer. */
-	void (*silence)(struct clt_sess *sess);
+	/* clt_sess_is_away() may have changed: the last path was lost, or the first attempt failed,
+	 * and requests wait; or the server, or what lies between, stands still, or does so no
+	 * longer. */
+	void (*away)(struct clt_sess *sess);
 	/* An attempt failed before it was up, and no path is up or on its way.  With conf.once the
 	 * session closes by itself. */
 	void (*failed)(struct clt_sess *sess, int err, const char *cause);
