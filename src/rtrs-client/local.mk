@@ -51,10 +51,15 @@ libclt_la_SOURCES = \
 	%D%/dev/client-tell.c \
 	%D%/dev/client.c \
 	%D%/dev/client.h \
+	%D%/dev/dev-answer.c \
 	%D%/dev/dev-ctl.c \
 	%D%/dev/dev-extents.c \
 	%D%/dev/dev-extents.h \
+	%D%/dev/dev-fsm.h \
+	%D%/dev/dev-greet.c \
+	%D%/dev/dev-handshake.c \
 	%D%/dev/dev-io.c \
+	%D%/dev/dev-life.c \
 	%D%/dev/dev-list.c \
 	%D%/dev/dev-list.h \
 	%D%/dev/dev-look.c \
@@ -62,6 +67,7 @@ libclt_la_SOURCES = \
 	%D%/dev/dev-loss.h \
 	%D%/dev/dev-priv.h \
 	%D%/dev/dev-reopen.c \
+	%D%/dev/dev-settle.c \
 	%D%/dev/dev-stat.c \
 	%D%/dev/dev-stat.h \
 	%D%/dev/dev.c \

@@ -666,12 +666,12 @@ static unsigned closing_answers;	/* to OPENs of a device that is CLOSING */
 /* paths to be lost in the moment in which an OPEN is answered */
 static unsigned losses_with_answer;
 
-int __real_dev_opened(struct dev *dev, struct dev_ctl *ctl, bool first);
-int __wrap_dev_opened(struct dev *dev, struct dev_ctl *ctl, bool first);
-int __wrap_dev_opened(struct dev *dev, struct dev_ctl *ctl, bool first)
+int __real_dev_answer(struct dev *dev, struct dev_ctl *ctl, bool first);
+int __wrap_dev_answer(struct dev *dev, struct dev_ctl *ctl, bool first);
+int __wrap_dev_answer(struct dev *dev, struct dev_ctl *ctl, bool first)
 {
 	bool closing = atomic_load(&dev->state) == DEV_CLOSING;
-	int r = __real_dev_opened(dev, ctl, first);
+	int r = __real_dev_answer(dev, ctl, first);
 
 	/* Any thread can look here. */
 	CHECK(!closing || atomic_load(&dev->state) == DEV_CLOSING);

@@ -300,6 +300,7 @@ UNIT_TESTS += \
 	%D%/test-clt-pick.crit \
 	%D%/test-clt-reg.crit \
 	%D%/test-clt-tx.crit \
+	%D%/test-dev-fsm.crit \
 	$(NULL)
 %C%_test_clt_addr_crit_SOURCES = %D%/test-clt-addr.c %D%/unit.h
 %C%_test_clt_addr_crit_CPPFLAGS = $(CLT_CPPFLAGS)
@@ -314,6 +315,10 @@ UNIT_TESTS += \
 %C%_test_clt_fsm_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_clt_fsm_crit_LDADD = \
 	libclt.la libcltthread.la libloop.la libfab.la librtrs.la librnbd.la libbase.la libclock.la $(CRITERION_LIBS)
+%C%_test_dev_fsm_crit_SOURCES = %D%/test-dev-fsm.c %D%/fsm-rules.h %D%/unit.h
+%C%_test_dev_fsm_crit_CPPFLAGS = $(CLT_CPPFLAGS)
+%C%_test_dev_fsm_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_dev_fsm_crit_LDADD = $(%C%_test_clt_fsm_crit_LDADD)
 %C%_test_clt_op_crit_SOURCES = %D%/test-clt-op.c %D%/unit.h
 %C%_test_clt_op_crit_CPPFLAGS = $(CLT_CPPFLAGS)
 %C%_test_clt_op_crit_CFLAGS = $(UNIT_CFLAGS)

@@ -59,7 +59,7 @@ void client_tell_closed(struct client *clt)
 		clt_sess_close(&clt->sess);
 		return;
 	}
-	if (clt->handshake)
+	if (atomic_load(&clt->handshake) != DEV_HANDSHAKE_IDLE)
 		return;			/* comes back */
 	LOCK_SCOPE(&clt->lock);
 	clt->state = CLIENT_CLOSED;

@@ -68,8 +68,8 @@ static void close_msg(struct loop_msg *msg)
 
 int client_init(struct client *clt, struct loop *loop, const struct clt_sess_conf *conf)
 {
-	static const struct clt_sess_ops ops = { dev_reopen_opening, dev_reopen_joining, path_up,
-						 path_away, path_failed, path_closed };
+	static const struct clt_sess_ops ops = { dev_handshake_start, path_up, path_away, path_failed,
+						 path_closed };
 	int r;
 
 	memset(clt, 0, sizeof(*clt));
@@ -79,7 +79,7 @@ int client_init(struct client *clt, struct loop *loop, const struct clt_sess_con
 	clt_wait_init(&clt->event, conf->wait, NULL);
 	clt_wait_init(&clt->away_event, conf->wait, NULL);
 	dev_init(clt);
-	dev_reopen_init(clt);
+	dev_life_init(clt);
 	loop_timer_init(&clt->close_timer, close_timer);
 	loop_msg_init(&clt->start_msg, start_msg);
 	loop_msg_init(&clt->close_msg, close_msg);

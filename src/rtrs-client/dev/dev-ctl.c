@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* User messages of control, and their answers.
  *
- * Service thread.  Each device has at most one message in flight (dev.c), and so has the handshake
- * (dev-reopen.c). */
+ * Service thread.  Each device has at most one message in flight (dev-life.c), and so has the
+ * handshake (dev-handshake.c). */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -118,4 +118,16 @@ void dev_ctl_send(struct dev_ctl *ctl, size_t len, uint32_t answer, enum clt_op_
 		ctl_begin(ctl);
 	else
 		list_add_tail(&ctl->clt->ctl_line, &ctl->link);
+}
+
+void dev_ctl_open(struct dev_ctl *ctl, enum clt_op_kind kind, void (*done)(struct dev_ctl *ctl))
+{
+	rnbd_open_encode(&ctl->msg.open, ctl->dev->name, ctl->dev->mode);
+	dev_ctl_send(ctl, sizeof(ctl->msg.open), sizeof(ctl->rsp.open), kind, done);
+}
+
+void dev_ctl_close(struct dev_ctl *ctl, uint32_t id, void (*done)(struct dev_ctl *ctl))
+{
+	rnbd_close_encode(&ctl->msg.close, id);
+	dev_ctl_send(ctl, sizeof(ctl->msg.close), 0, CLT_OP_BOUND, done);
 }

@@ -18,7 +18,7 @@ void clt_epoch_alive(struct clt_sess *sess);
 
 /* ---- for the upper layer ---- */
 
-/* Answer to ops->opening() and ops->joining(): the path may come up. */
+/* Answer to ops->opening(): the path may come up. */
 void clt_epoch_opened(struct clt_sess *sess);
 /* The same: it may not. */
 void clt_epoch_refuse(struct clt_sess *sess, int err, const char *cause);

@@ -42,15 +42,12 @@ struct clt_sess_conf {
 	struct frwr_lessons *lessons;	/* outlives the session; NULL: it has some of its own */
 };
 
-/* Calls to the upper layer (client.c, dev-reopen.c), on the service thread. */
+/* Calls to the upper layer (client.c, dev-handshake.c), on the service thread. */
 struct clt_sess_ops {
-	/* A path is OPENING and begins an epoch: send user messages with CLT_OP_HANDSHAKE, then
-	 * clt_epoch_opened().  A path whose epoch ended before the path joined begins an epoch, and
-	 * the call comes again. */
+	/* A path is OPENING: exchange user messages with CLT_OP_HANDSHAKE, or with CLT_OP_JOIN where
+	 * it JOINS (@sess->stage), then clt_epoch_opened().  A path whose epoch ended before the
+	 * path joined begins an epoch, and the call comes again. */
 	void (*opening)(struct clt_sess *sess);
-	/* A path is OPENING and others are up: find out with CLT_OP_JOIN who the server is, then
-	 * clt_epoch_opened(). */
-	void (*joining)(struct clt_sess *sess);
 	/* The first path is up. */
 	void (*up)(struct clt_sess *sess);
 	/* clt_sess_is_away() may have changed: the last path was lost, or the first attempt failed,
@@ -68,7 +65,7 @@ struct clt_sess_ops {
 enum clt_opening {
 	CLT_OPENING_NONE,
 	CLT_OPENING_BEGINS,		/* ops->opening() is answered by clt_epoch_opened() */
-	CLT_OPENING_JOINS,		/* ops->joining() is */
+	CLT_OPENING_JOINS,		/* the same, for a path that finds others up */
 	CLT_OPENING_PROVES,		/* a heartbeat on another path is awaited, or that they have
 					 * all gone */
 	CLT_OPENING_LEAVES,		/* it is OPENING no more, and messages of what it had called
