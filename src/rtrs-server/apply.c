@@ -80,18 +80,10 @@ static int take(struct exports *exports, const struct srv_conf *conf, char *err,
 
 /* ---- a later one ---- */
 
-static void change(const struct opt *option, const struct srv_conf *wanted)
-{
-	if (!strcmp(option->name, "log-level")) {
-		log_info(NULL, "log level is %s from now on", log_level_names[wanted->log_level]);
-		log_set_level(wanted->log_level);
-	}
-}
-
 static void carry_out(const struct plan_step *step, const struct srv_conf *wanted)
 {
 	if (step->what == PLAN_CHANGE)
-		change(step->option, wanted);
+		step->option->carry_out(wanted, NULL);
 	else if (step->what == PLAN_RESTART)
 		log_warn(NULL, "--%s: another value holds from the next start on",
 			 step->option->name);

@@ -71,6 +71,8 @@ struct opt {
 	 * -EINVAL: the value is wrong on any machine; another -errno: the value cannot be used
 	 * here.  @why, of @len bytes, gets what is expected. */
 	int (*call)(void *conf, const char *value, char *why, size_t len);
+	/* OPT_AT_RUN_TIME: @program goes on with the value that @conf has now. */
+	void (*carry_out)(const void *conf, void *program);
 	/* OPT_OTHER: @a and @b have the same value; NULL: that is not asked. */
 	bool (*same)(const void *a, const void *b);
 };
