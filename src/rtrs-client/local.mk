@@ -7,6 +7,7 @@ CLT_CPPFLAGS = \
 	-I$(top_srcdir)/%D%/path \
 	-I$(top_srcdir)/%D%/sess \
 	-I$(top_srcdir)/%D%/dev \
+	-I$(top_srcdir)/%D%/conf \
 	-I$(top_srcdir)/%D%/ctl \
 	-I$(top_srcdir)/%D%/start \
 	$(NULL)
@@ -90,13 +91,13 @@ noinst_LTLIBRARIES += libcltkit.la
 libcltkit_la_CPPFLAGS = $(CLT_CPPFLAGS)
 libcltkit_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 libcltkit_la_SOURCES = \
+	%D%/conf/clt-conf.c \
+	%D%/conf/clt-conf.h \
+	%D%/conf/clt-front.h \
 	%D%/ctl/clt-ctl-json.c \
 	%D%/ctl/clt-ctl-json.h \
 	%D%/ctl/clt-ctl.c \
 	%D%/ctl/clt-ctl.h \
-	%D%/ctl/clt-front.h \
-	%D%/start/clt-conf.c \
-	%D%/start/clt-conf.h \
 	%D%/start/clt-export.c \
 	%D%/start/clt-export.h \
 	%D%/start/clt-fds.c \

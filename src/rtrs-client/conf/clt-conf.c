@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The parameters as a table, and what belongs together.  Main thread, before the fork. */
+/* The parameters as a table, and what belongs together.  Main thread, before the fork, but where
+ * another thread is named. */
 #include <config.h>
 
 #include <errno.h>
@@ -119,6 +120,20 @@ static int set_server_uid(void *arg, const char *value, char *why, size_t len)
 			FAB_USERS_MAX);
 }
 
+/* ---- values that change while the session runs: service thread ---- */
+
+static void set_policy(const void *conf, void *sess)
+{
+	atomic_store(&((struct clt_sess *)sess)->io.policy,
+		     ((const struct clt_conf *)conf)->policy);
+}
+
+static void set_attempts(const void *conf, void *sess)
+{
+	((struct clt_sess *)sess)->max_reconnect_attempts =
+		((const struct clt_conf *)conf)->max_reconnect_attempts;
+}
+
 /* ---- the table ---- */
 
 #define FIELD(field) OPT_FIELD(struct clt_conf, field)
@@ -138,7 +153,8 @@ static const struct opt rows[] = {
 	  .shown = "root, own user", .holds = OPT_AT_START, .help = "who listens at unix:PATH" },
 	{ .name = "policy", .type = OPT_WORD, FIELD(policy), .words = clt_pick_policies,
 	  .nwords = CLT_NPOLICIES, .fallback = "min-inflight",
-	  .holds = OPT_AT_START | OPT_AT_RUN_TIME, .help = "path of a request" },
+	  .holds = OPT_AT_START | OPT_AT_RUN_TIME, .carry_out = set_policy,
+	  .help = "path of a request" },
 	{ .name = "export", .type = OPT_OTHER, .call = set_export, .arg = "NAME",
 	  .shown = "what the client asks for", .holds = OPT_AT_START, .help = "export to open" },
 	{ .name = "transport", .type = OPT_WORD, FIELD(transport), .words = clt_transport_names,
@@ -169,7 +185,8 @@ static const struct opt rows[] = {
 	{ .name = "max-reconnect-attempts", .type = OPT_NUMBER, FIELD(max_reconnect_attempts),
 	  .arg = "N", .most = CLT_RECONNECTS_MAX, .special = "-1", .special_value = UINT64_MAX,
 	  .special_help = "-1 for no end", .fallback = "-1", .shown = "-1, never",
-	  .holds = OPT_AT_START | OPT_AT_RUN_TIME, .help = "then a path is given up" },
+	  .holds = OPT_AT_START | OPT_AT_RUN_TIME, .carry_out = set_attempts,
+	  .help = "then a path is given up" },
 	{ .name = "poll", .type = OPT_NUMBER, FIELD(poll_us), .arg = "MICROSECONDS",
 	  .of = "microseconds", .most = 1000000, .fallback = "100", .holds = OPT_AT_START,
 	  .help = "look for at most so long before sleeping" },
