@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-/* Unpredictable bytes, for uuids and jitter. */
+/* Unpredictable bytes, at most 256, for uuids and jitter. */
 void random_bytes(void *buf, size_t len);
 
 #endif

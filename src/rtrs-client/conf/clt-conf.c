@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
@@ -17,6 +16,7 @@
 #include "clt-addr.h"
 #include "clt-conf.h"
 #include "clt-paths.h"
+#include "random.h"
 #include "rtrs-msg.h"
 #include "util.h"
 
@@ -348,7 +348,7 @@ void clt_conf_choose(struct clt_conf *conf, const struct fab_provider *provider)
 void clt_conf_sessname(const struct clt_conf *conf, char name[RTRS_NAME_MAX])
 {
 	char host[128] = "";
-	uint32_t salt = 0;
+	uint32_t salt;
 
 	if (conf->sessname[0]) {
 		memcpy(name, conf->sessname, RTRS_NAME_MAX);
@@ -359,8 +359,7 @@ void clt_conf_sessname(const struct clt_conf *conf, char name[RTRS_NAME_MAX])
 		if (*c == '.' || *c == '/')
 			*c = '-';
 	}
-	if (getrandom(&salt, sizeof(salt), 0) != sizeof(salt))
-		salt = (uint32_t)clock_now_ms();
+	random_bytes(&salt, sizeof(salt));
 	snprintf(name, RTRS_NAME_MAX, "%s-%s-%d-%08x", conf->front->name, host, (int)getpid(),
 		 salt);
 }

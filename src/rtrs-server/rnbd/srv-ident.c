@@ -2,12 +2,11 @@
 /* Owns nothing; main thread, at start.  Cannot fail: see the header for what happens instead.
  * Clients are told hashes and not the ids themselves. */
 #include <fcntl.h>
-#include <stdlib.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "cleanup.h"
 #include "log.h"
+#include "random.h"
 #include "srv-ident.h"
 #include "util.h"
 
@@ -16,12 +15,6 @@
 #define MACHINE_ID_PATH "/etc/machine-id"
 #define MACHINE_ID_LEN 32
 #define ID_MAX 64
-
-static void random_bytes(void *buf, size_t len)
-{
-	if (getrandom(buf, len, 0) != (ssize_t)len)
-		abort();
-}
 
 /* Hash of the first @len bytes of @path; false: it has fewer, or cannot be read. */
 static bool hash_file(const char *path, size_t len, uint64_t *hash)
