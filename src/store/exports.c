@@ -11,6 +11,7 @@
 
 #include "export.h"
 #include "exports.h"
+#include "random.h"
 #include "store-drivers.h"
 #include "suggest.h"
 #include "util.h"
@@ -381,24 +382,18 @@ int exports_claim(struct exports *e, char *err, size_t errlen)
 	return rc;
 }
 
-/* SplitMix64: other numbers in, unrelated numbers out. */
-static uint64_t mix(uint64_t x)
-{
-	x += 0x9e3779b97f4a7c15u;
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-	return x ^ x >> 31;
-}
-
 uint64_t exports_losses(const struct exports *e)
 {
-	uint64_t sum = e->state_id, losses;
+	uint64_t sum = e->state_id, losses, state;
 	const struct store *store;
 
 	list_for_each(store, &e->stores, link) {
 		losses = atomic_load(&store->state->losses);
-		if (losses)
-			sum += mix(fnv1a(FNV1A_INIT, store->id.bytes, store->id.len) ^ losses);
+		if (!losses)
+			continue;
+		/* Sums of unrelated numbers are not equal by chance. */
+		state = fnv1a(FNV1A_INIT, store->id.bytes, store->id.len) ^ losses;
+		sum += random_next(&state);
 	}
 	return sum;
 }
