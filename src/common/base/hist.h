@@ -31,9 +31,9 @@ static inline void hist_count_shared(struct hist *h, uint64_t ns)
 	counter_add_shared(&h->n[hist_bucket(ns)], 1);
 }
 
-/* Add @h to @sum, or take it away again.  The thread of @sum; @h may be counted meanwhile. */
-void hist_add(struct hist *sum, const struct hist *h);
-void hist_sub(struct hist *sum, const struct hist *h);
+/* Add @h to @sum @times times: 1, or -1 to take it away again.  The thread of @sum; @h may be
+ * counted meanwhile. */
+void hist_add(struct hist *sum, const struct hist *h, int times);
 
 /* The number of samples in @h. */
 uint64_t hist_total(const struct hist *h);

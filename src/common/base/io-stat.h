@@ -33,8 +33,7 @@ static inline void io_stat_count(struct io_stat_count *c, int status, uint64_t b
 
 /* "read", ... */
 const char *io_stat_name(enum io_stat_op op);
-/* Add @stat to @sum, or take it away again.  The thread of @sum; @stat may be counted meanwhile. */
-void io_stat_add(struct io_stat *sum, const struct io_stat *stat);
-void io_stat_sub(struct io_stat *sum, const struct io_stat *stat);
+/* As hist_add(). */
+void io_stat_add(struct io_stat *sum, const struct io_stat *stat, int times);
 
 #endif

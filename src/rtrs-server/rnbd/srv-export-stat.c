@@ -40,14 +40,14 @@ static void export_sum(const struct srv_rnbd *rnbd, const struct export *ex, str
 {
 	memset(sum, 0, sizeof(*sum));
 	for (unsigned i = 0; i < rnbd->srv->nthreads; i++)
-		io_stat_add(sum, &rnbd->stat[i][ex->index]);
+		io_stat_add(sum, &rnbd->stat[i][ex->index], 1);
 }
 
 void srv_export_stat(const struct srv_rnbd *rnbd, const struct export *ex, struct io_stat *sum)
 {
 	export_sum(rnbd, ex, sum);
 	if (rnbd->stat_base[ex->index])
-		io_stat_sub(sum, rnbd->stat_base[ex->index]);
+		io_stat_add(sum, rnbd->stat_base[ex->index], -1);
 }
 
 int srv_export_stat_reset(struct srv_rnbd *rnbd, const struct export *ex)
