@@ -18,18 +18,13 @@ static size_t ctl_encode(const struct clt_op *op, uint64_t off, uint32_t len, ui
 	return ctl->len;
 }
 
-static bool is_handshake(const struct clt_op *op)
-{
-	return op->kind == CLT_OP_HANDSHAKE || op->kind == CLT_OP_JOIN;
-}
-
 /* While the session has another path the server knows what was asked, or can be asked again; all
  * messages may be carried out twice. */
 static int ctl_lost(const struct clt_op *op)
 {
 	const struct dev_ctl *ctl = container_of(op, struct dev_ctl, op);
 
-	return !is_handshake(op) && clt_sess_is_up(&ctl->clt->sess) ? CLT_AGAIN : -ECONNABORTED;
+	return !clt_op_is_handshake(op) && clt_sess_is_up(&ctl->clt->sess) ? CLT_AGAIN : -ECONNABORTED;
 }
 
 /* A bound message is not sent in another epoch than it was made for. */
@@ -56,7 +51,7 @@ static void ctl_ended(struct dev_ctl *ctl)
 	struct client *clt = ctl->clt;
 	struct list *next;
 
-	if (is_handshake(&ctl->op))
+	if (clt_op_is_handshake(&ctl->op))
 		return;
 	clt->nctl--;
 	next = list_pop(&clt->ctl_line);
@@ -112,7 +107,7 @@ void dev_ctl_send(struct dev_ctl *ctl, size_t len, uint32_t answer, enum clt_op_
 	op->ready = ctl_ready;
 	op->lost = ctl_lost;
 	clt_op_start(op, ctl_wake);
-	if (is_handshake(op))
+	if (clt_op_is_handshake(op))
 		loop_post(ctl->clt->sess.loop, &ctl->step_msg);
 	else if (ctl->clt->nctl < DEV_CTL_MAX)
 		ctl_begin(ctl);

@@ -439,6 +439,12 @@ static inline bool clt_op_is_user(const struct clt_op *op)
 	return op->kind != CLT_OP_IO;
 }
 
+/* Is @op a user message that only goes over the path that is OPENING? */
+static inline bool clt_op_is_handshake(const struct clt_op *op)
+{
+	return op->kind == CLT_OP_HANDSHAKE || op->kind == CLT_OP_JOIN;
+}
+
 /* Begin @op with a waiter of @fn (NULL: the calling thread's, clt-wait.h).  Then run it, or step it
  * whenever its waiter was told something. */
 void clt_op_start(struct clt_op *op, void (*fn)(struct clt_waiter *w));

@@ -128,18 +128,13 @@ static unsigned pick_cid(const struct clt_attempt *att, const struct clt_op *op)
 	return 1 + small + op->hint % (n - small);
 }
 
-static bool is_handshake(const struct clt_op *op)
-{
-	return op->kind == CLT_OP_JOIN || op->kind == CLT_OP_HANDSHAKE;
-}
-
 /* NULL when no path is up; or when what is in flight has to come back first, because its path is
  * not. */
 static struct clt_con *pick(const struct clt_op *op)
 {
 	struct clt_attempt *att;
 
-	if (is_handshake(op))
+	if (clt_op_is_handshake(op))
 		return op->via && atomic_load(&op->via->state) == CLT_PATH_OPENING ?
 			&op->via->cons[0] : NULL;
 	if (op->inflight)
@@ -169,7 +164,7 @@ static struct clt_con *op_connection(struct clt_op *op)
 	op->listed = true;
 	if (ready < 0)
 		op_error(op, ready);
-	else if (is_handshake(op))
+	else if (clt_op_is_handshake(op))
 		op_error(op, -ECONNABORTED);	/* the path it was meant for is gone */
 	else if (lost < 0)
 		op_error(op, lost);		/* the path it was to be sent again over is gone,
