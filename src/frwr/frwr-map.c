@@ -114,14 +114,9 @@ int frwr_map(struct frwr *w, struct ibv_mr *mr, uint64_t addr, uint32_t len, enu
 	rc = map_check(w, mr, addr, len, dir);
 	if (rc)
 		return rc;
-	if (w->pool->mode == FRWR_REREG) {
-		rc = reg(w, addr, len, dir);
-		if (rc)
-			return rc;
-		key = w->mr->rkey;
-		name = fab_mr_iova(w->mr);
-	} else if (w->pool->mode == FRWR_SUSPEND) {
-		rc = open_again(w, mr, addr, len, dir);
+	if (has_region(w)) {
+		rc = w->pool->mode == FRWR_REREG ? reg(w, addr, len, dir) :
+			open_again(w, mr, addr, len, dir);
 		if (rc)
 			return rc;
 		key = w->mr->rkey;

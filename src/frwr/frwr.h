@@ -247,10 +247,6 @@ static inline struct frwr *frwr_at(struct frwr_pool *pool, unsigned i)
 	assert(i < pool->n);
 	return &pool->windows[i];
 }
-static inline enum frwr_mode frwr_pool_mode(const struct frwr_pool *pool)
-{
-	return pool->mode;
-}
 /* From now on a handle of @pool has the address 0, so the peer is not told where memory lies.  With
  * windows: fab_device_attr.mw_zero_based; REREG: where regions can be called so, else nothing
  * changes.  Before anything is mapped. */

@@ -33,7 +33,7 @@ struct fab_qp_attr rw_attr(struct world *w, bool server, enum frwr_mode mode)
 /* Each key of a chunk, and of a slot's read, is taken away once. */
 static void check_counts(const struct rw_client *c, const struct rw_server *s)
 {
-	enum frwr_mode cm = frwr_pool_mode(c->pool), sm = frwr_pool_mode(s->pool);
+	enum frwr_mode cm = c->pool->mode, sm = s->pool->mode;
 	struct frwr_stats cs, ss;
 
 	frwr_stats(c->pool, &cs);

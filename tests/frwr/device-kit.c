@@ -94,7 +94,7 @@ void kit_close(struct kit *k)
 
 void kit_reconnect(struct kit *k)
 {
-	enum frwr_mode mode = frwr_pool_mode(k->pool);
+	enum frwr_mode mode = k->pool->mode;
 	struct world *w = k->w;
 
 	kit_close(k);

@@ -133,7 +133,7 @@ static void start_read(struct rw_slot *s, struct ibv_send_wr *wr)
 	memset(slot_mem(s), 0, SLOT);
 	check_eq(frwr_map(w, s->mr, (uintptr_t)slot_mem(s), s->req.len, FRWR_PEER_WRITES,
 			  &s->req.to), 0);
-	s->req.need_inval = frwr_pool_mode(c->pool) == FRWR_MW2 && s->req.number % 8;
+	s->req.need_inval = c->pool->mode == FRWR_MW2 && s->req.number % 8;
 	if (s->req.need_inval)
 		check_eq(frwr_expect_reminv(w), 0);
 	memcpy(c->out.mem + s->i * RW_CHUNK, &s->req, sizeof(s->req));

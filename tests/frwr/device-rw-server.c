@@ -49,7 +49,7 @@ static void chunk_tell(struct rw_chunk *c, struct ibv_sge *data)
 	unsigned n = 0;
 
 	check_eq(frwr_map(w, c->mr, (uintptr_t)c->mem, RW_CHUNK, FRWR_PEER_WRITES, &c->handle), 0);
-	check(c->handle.rkey != old || frwr_pool_mode(s->pool) == FRWR_STATIC);
+	check(c->handle.rkey != old || s->pool->mode == FRWR_STATIC);
 	a.chunk = c->handle;
 	memcpy(s->out.mem + c->i * RW_MESSAGE, &a, sizeof(a));
 	if (data) {

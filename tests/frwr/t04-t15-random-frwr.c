@@ -94,13 +94,13 @@ static void slot_map(struct slot *s)
 	uint32_t off = dice(RIG_SLOT), len = 1 + dice(RIG_SLOT - off);
 
 	/* The same each time. */
-	if (frwr_pool_mode(r.pool) == FRWR_SUSPEND) {
+	if (r.pool->mode == FRWR_SUSPEND) {
 		off = i;
 		len = RIG_SLOT - i;
 	}
 	must(frwr_map(s->w, r.mr[i], rig_addr(&r, i) + off, len, FRWR_PEER_WRITES, &s->h) == 0);
 	s->stage = MAPPED;
-	s->asked = frwr_pool_mode(r.pool) == FRWR_MW2 && dice(2);
+	s->asked = r.pool->mode == FRWR_MW2 && dice(2);
 	if (s->asked)
 		must(frwr_expect_reminv(s->w) == 0);
 }
@@ -142,7 +142,7 @@ static void slot_answered(struct slot *s)
 	must(frwr_answered(s->w, inv) == 0);
 	s->ndone = 0;
 	rc = frwr_fill_unmap(&s->entry, &r.c[s->c]->fab, s->w, done, s);
-	must(inv ? rc == -EALREADY : rc == (frwr_pool_mode(r.pool) >= FRWR_REREG));
+	must(inv ? rc == -EALREADY : rc == (r.pool->mode >= FRWR_REREG));
 	s->stage = IDLE;
 	if (rc == 0) {
 		s->stage = UNMAPPING;
@@ -152,7 +152,7 @@ static void slot_answered(struct slot *s)
 		must(frwr_fill_unmap(&s->entry, &r.c[s->c]->fab, s->w, done, s) == -EALREADY);
 	} else {
 		must(frwr_state(s->w) == FRWR_FREE);
-		must(frwr_pool_mode(r.pool) == FRWR_STATIC || !reachable(s));
+		must(r.pool->mode == FRWR_STATIC || !reachable(s));
 	}
 }
 
