@@ -44,10 +44,9 @@ struct rtrs_rsp {
 					 * it goes inline */
 	struct ibv_send_wr *rearm;	/* new_rkey: chain between data and answer; NULL: posted
 					 * by other means (type-1 ibv_bind_mw) */
-	bool signaled;			/* of the final request */
 };
 
-/* Returns the head of the chain, ready to post; its last next is NULL. */
+/* Returns the head of the chain, ready to post and not signaled; its last next is NULL. */
 struct ibv_send_wr *rtrs_wr_response(struct rtrs_wr_rsp *w, uint64_t wr_id,
 				     const struct rtrs_rsp *rsp);
 
