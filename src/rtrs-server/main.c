@@ -30,6 +30,7 @@
 #include "reactors.h"
 #include "sink.h"
 #include "srv-ctl.h"
+#include "srv-listen.h"
 #include "srv.h"
 #include "std-fds.h"
 #include "tell.h"
@@ -207,7 +208,7 @@ static int serve(struct program *p)
 		log_err(NULL, "cannot watch signals: %s", strerror(-rc));
 		exit(1);		/* the server runs already; nobody has been told so */
 	}
-	srv_tell(p->srv);
+	srv_listen_tell(p->srv);
 	tell_exports(&p->exports);
 	tell_protection(&p->conf);
 	tell_reach(&p->conf);

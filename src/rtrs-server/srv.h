@@ -19,9 +19,6 @@ struct srv;
 int srv_start(const struct srv_conf *conf, struct exports *exports, struct reactor **reactors,
 	      unsigned n, struct srv **out, char *err, size_t errlen);
 
-/* The start is over: say on stdout where the server listens.  Control thread. */
-void srv_tell(const struct srv *srv);
-
 /* Stop accepting, finish what is in flight, close all paths, then run @done(@arg), once, on the
  * control thread and never from inside this call.  Control thread; once. */
 void srv_shutdown(struct srv *srv, void (*done)(void *arg), void *arg);

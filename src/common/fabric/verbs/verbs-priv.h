@@ -193,7 +193,6 @@ int verbs_pd_create(struct fab_conn *conn, struct fab_pd **out);
 void verbs_pd_destroy(struct fab_pd *fab);
 struct ibv_mr *verbs_mr_reg(struct fab_pd *fab, void *addr, size_t length, uint64_t iova,
 			    int access);
-int verbs_mr_rereg(struct ibv_mr *mr, void *addr, size_t length, uint64_t iova, int access);
 void verbs_mr_dereg(struct ibv_mr *ibv);
 
 /* verbs-mw.c: windows */
