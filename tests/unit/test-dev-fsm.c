@@ -75,8 +75,8 @@ Test(dev_fsm, closing_is_for_good)
 	cr_assert_eq(fsm_next(&dev_fsm, DEV_CLOSING, DEV_EV_REBORN), DEV_OPENING);
 }
 
-/* Requests wait for a device that is LOST, and fail when it is FAILED: nothing but time leads there,
- * and both come back. */
+/* Requests wait for a device that is LOST, and fail when the device is FAILED.  Time alone leads to
+ * FAILED, and both come back. */
 Test(dev_fsm, failed_by_time_alone)
 {
 	cr_assert_not(fsm_reach(&dev_fsm, DEV_NEW, ~EVENT(EXPIRED)) & STATE(FAILED));

@@ -36,8 +36,8 @@ Test(srv_fsm, one_end_and_no_way_back)
 		for (unsigned s = 0; s <= last; s++) {
 			cr_assert_eq(is_last(*f, s), s == last, "%s: %s", (*f)->name,
 				     (*f)->states[s]);
-			cr_assert(fsm_reach(*f, s, ~0u) & 1u << last, "%s: no end from %s", (*f)->name,
-				  (*f)->states[s]);
+			cr_assert(fsm_reach(*f, s, ~0u) & 1u << last, "%s: no end from %s",
+				  (*f)->name, (*f)->states[s]);
 			for (unsigned e = 0; e < (*f)->nevents; e++)
 				cr_assert(fsm_next(*f, s, e) < 0 || fsm_next(*f, s, e) >= (int)s,
 					  "%s: %s back from %s", (*f)->name,
@@ -90,11 +90,12 @@ Test(srv_fsm, a_connection_answers_every_event)
 		cr_assert_geq(fsm_next(&srv_con_fsm, s, SRV_CON_EV_IDLE), 0, "%s", name);
 		cr_assert_geq(fsm_next(&srv_con_fsm, s, SRV_CON_EV_LEFT), 0, "%s", name);
 		cr_assert_geq(fsm_next(&srv_con_fsm, s, SRV_CON_EV_FAIL), SRV_CON_DEAD, "%s", name);
-		cr_assert_geq(fsm_next(&srv_con_fsm, s, SRV_CON_EV_FLUSHED), SRV_CON_DEAD, "%s", name);
+		cr_assert_geq(fsm_next(&srv_con_fsm, s, SRV_CON_EV_FLUSHED), SRV_CON_DEAD, "%s",
+			      name);
 		cr_assert_eq(fsm_next(&srv_con_fsm, s, SRV_CON_EV_CUT) >= 0, !cut, "%s", name);
 		cr_assert_eq(fsm_next(&srv_con_fsm, s, SRV_CON_EV_ENDED) >= 0, !ended, "%s", name);
-		cr_assert_eq(fsm_next(&srv_con_fsm, s, SRV_CON_EV_UNWATCHED) >= 0, ended && !drained,
-			     "%s", name);
+		cr_assert_eq(fsm_next(&srv_con_fsm, s, SRV_CON_EV_UNWATCHED) >= 0,
+			     ended && !drained, "%s", name);
 		cr_assert_eq(fsm_next(&srv_con_fsm, s, SRV_CON_EV_FINISH) >= 0, !finishing && !cut,
 			     "%s", name);
 	}

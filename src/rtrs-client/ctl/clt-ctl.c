@@ -267,8 +267,9 @@ static const struct ctl_call calls[] = {
 
 static void serve(struct ctl_client *client, const json_t *command, void *arg)
 {
-	ctl_call(client, command, ((struct clt_ctl *)arg)->conf.front->program, calls, ARRAY_SIZE(calls),
-		 arg);
+	const struct clt_ctl *ctl = arg;
+
+	ctl_call(client, command, ctl->conf.front->program, calls, ARRAY_SIZE(calls), arg);
 }
 
 /* ---- start and end ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tells those that wait for a session whether the session is up, away or closed.
+/* Tells waiting threads whether a session is up, away or closed.
  *
- * Service thread.  Owns what clt->lock protects.  Closes the session when its last device is
+ * Service thread.  Owns the fields under clt->lock.  Closes the session when its last device is
  * gone. */
 #include <stdio.h>
 
@@ -60,7 +60,7 @@ void client_tell_closed(struct client *clt)
 		return;
 	}
 	if (atomic_load(&clt->handshake) != DEV_HANDSHAKE_IDLE)
-		return;			/* comes back */
+		return;			/* the end of its message calls again */
 	LOCK_SCOPE(&clt->lock);
 	clt->state = CLIENT_CLOSED;
 	wake(clt);

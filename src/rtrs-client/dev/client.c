@@ -68,8 +68,9 @@ static void close_msg(struct loop_msg *msg)
 
 int client_init(struct client *clt, struct loop *loop, const struct clt_sess_conf *conf)
 {
-	static const struct clt_sess_ops ops = { dev_handshake_start, path_up, path_away, path_failed,
-						 path_closed };
+	static const struct clt_sess_ops ops = {
+		dev_handshake_start, path_up, path_away, path_failed, path_closed,
+	};
 	int r;
 
 	memset(clt, 0, sizeof(*clt));

@@ -24,7 +24,9 @@ static int ctl_lost(const struct clt_op *op)
 {
 	const struct dev_ctl *ctl = container_of(op, struct dev_ctl, op);
 
-	return !clt_op_is_handshake(op) && clt_sess_is_up(&ctl->clt->sess) ? CLT_AGAIN : -ECONNABORTED;
+	if (!clt_op_is_handshake(op) && clt_sess_is_up(&ctl->clt->sess))
+		return CLT_AGAIN;
+	return -ECONNABORTED;
 }
 
 /* A bound message is not sent in another epoch than it was made for. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* SESS_INFO: the server says what it is able to do, and who it is.
+/* SESS_INFO: the server tells its features and its identity.
  *
- * Service thread.  Owns what the client knows of the server: clt->features, boot_epoch, peer,
+ * Service thread.  Owns the client's knowledge of the server: clt->features, boot_epoch, peer,
  * boot_id, instance and host. */
 #include <assert.h>
 #include <string.h>
@@ -68,8 +68,8 @@ void dev_greet_believe(struct client *clt, const struct rnbd_ext *ext)
 	}
 }
 
-/* dev_loss_unflushed() says nothing here: parts of a write may be acknowledged, and the write not
- * yet. */
+/* dev_loss_unflushed() proves nothing here: the server may have acknowledged some parts of a write
+ * that is not acknowledged as a whole. */
 bool dev_greet_behind_open(const struct dev *dev)
 {
 	return dev->clt->peer == CLIENT_PEER_KNOWN && dev->mode != RNBD_ACCESS_RO &&

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the handshake of a path: the table of its states, and what its rows do.  The rounds that the
- * server asks for, then SESS_INFO, then an OPEN for each device; or SESS_INFO alone where the path
- * joins.
+/* Owns the handshake of a path: the table of its states, and the actions of the rows.  A path that
+ * begins an epoch sends SESS_INFO, then an OPEN for each device; a path that joins sends SESS_INFO
+ * alone.  dev-fsm.h says where rounds of authentication go.
  *
- * Service thread.  One path at a time (clt-epoch.h), and one message at a time, which ends before
- * the next handshake starts.  A handshake ends with clt_epoch_opened(), with clt_epoch_refuse(), or
- * with its path. */
+ * Service thread.  A session has at most one path in its handshake (clt-epoch.h), and the handshake
+ * at most one message under way, which ends before the next handshake starts.  A handshake ends
+ * with clt_epoch_opened(), with clt_epoch_refuse(), or with its path. */
 #define FSM_PREFIX DEV_HANDSHAKE_
 
 #include <errno.h>
@@ -70,9 +70,9 @@ static bool may_hide_loss(const struct client *clt)
 	return false;
 }
 
-/* A server that has none of the files of its devices, while there are paths that may lead
- * elsewhere, is not the one that was lost: it does not keep that one's paths out, and that it has
- * another memory loses nothing. */
+/* A session with several paths refuses a server that has none of the files of the devices: the path
+ * leads to another server than before.  The path to the lost server can still come up, and no write
+ * counts as lost. */
 static void go_on(struct client *clt)
 {
 	if (next_device(clt))
@@ -128,9 +128,9 @@ static void open_device(void *object)
 
 /* ---- actions: answers ---- */
 
-/* One address may lead to the server as well as another one does.  With several paths, one that
- * leads to another machine is a mistake in a cable or a name, and whoever opens a device there
- * finds other data under its name. */
+/* The addresses of a session's paths may differ, the server may not.  A path to another machine is
+ * a mistake in a cable or a name, and a device that the client opens there has other data under
+ * the same name. */
 static bool is_another_machine(const struct client *clt, const struct rnbd_ext *ext)
 {
 	return clt->sess.io.natts > 1 && clt->host && ext->host && clt->host != ext->host;
@@ -175,8 +175,8 @@ static void meet_again(void *object)
 		handshake_event(clt, DEV_HANDSHAKE_EV_READY);
 }
 
-/* Two addresses may be those of two servers, or of one that was started again.  Kernels do not say
- * who they are. */
+/* Two addresses may be the addresses of two servers, or of a server that was started again.
+ * Kernels send no instance. */
 static void compare(void *object)
 {
 	struct client *clt = object;
@@ -226,7 +226,7 @@ static void give_up_device(void *object)
 /* ---- the table ---- */
 
 static const struct fsm_row rows[] = {
-	/* Rounds would stand here (dev-fsm.h); there are none. */
+	/* The rows of rounds belong here (dev-fsm.h); RTRS has no rounds. */
 	ROW(IN(IDLE), START, ADMITTED, admit),
 
 	ROW(IN(ADMITTED), BEGIN, GREETS, greet),

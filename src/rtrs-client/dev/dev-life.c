@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the life of a device: the table of its states, and what its rows do.
+/* Owns the life of a device: the table of its states, and the actions of the rows.
  *
  * Service thread.  A device has at most one message under way, dev->ctl: an OPEN, the SESS_INFO
  * behind it, or a CLOSE; the answer is the next event.  A device that cannot be opened again is
- * LOST: it is tried once a second, and fails IO when io_timeout is over.  A device ends when its
- * last reference was dropped and CLOSE was answered, or the path that knew it is gone. */
+ * LOST: a timer opens the device once a second, and IO fails when io_timeout is over.  A device
+ * ends when its last reference was dropped and CLOSE was answered, or the path that knew the device
+ * is gone. */
 #define FSM_PREFIX DEV_
 
 #include <assert.h>
@@ -63,7 +64,8 @@ static void settled(struct dev *dev, int status)
 
 /* ---- devices that are lost ---- */
 
-/* Is the patience with a device that is LOST at its end?  Else when, at most @next_ms. */
+/* Fail the IO of @dev if the device is LOST and io_timeout is over.  Returns when io_timeout will
+ * be over, at most @next_ms. */
 static uint64_t expire(struct dev *dev, uint64_t now, uint64_t next_ms)
 {
 	uint64_t timeout_ms = dev->clt->sess.io_timeout_ms;
@@ -76,8 +78,8 @@ static uint64_t expire(struct dev *dev, uint64_t now, uint64_t next_ms)
 	return next_ms;
 }
 
-/* Have a look at devices that are LOST or FAILED as long as there are any.  Not told by answers: an
- * OPEN may wait long for its own. */
+/* Set the timer while any device is LOST or FAILED.  The timer does not wait for the answer to an
+ * OPEN, which may take long. */
 static void look_after_lost(struct client *clt)
 {
 	uint64_t now = clock_now_ms(), next_ms = now + REOPEN_MS;
@@ -207,7 +209,7 @@ static void close_on_server(void *object)
 		return;
 	if (dev->open_epoch == clt_sess_epoch(&dev->clt->sess))
 		settle(dev);
-	else			/* as far as the server knows it, it is about to close it */
+	else			/* the server closes devices of an epoch that is over */
 		dev_life_event(dev, list_empty(&dev->opens) ? DEV_EV_CLOSED : DEV_EV_REBORN);
 }
 
@@ -270,7 +272,7 @@ static const struct fsm_row rows[] = {
 	ROW(DEV_AWAY, OPENED, OPEN, back),
 
 	ROW(DEV_IN_USE, DROPPED, CLOSING, close_on_server),
-	/* whatever was under way */
+	/* The message under way has ended, well or not. */
 	ROW(IN(CLOSING), OPENED, CLOSING, close_on_server),
 	ROW(IN(CLOSING), UNSETTLED, CLOSING, close_on_server),
 	ROW(IN(CLOSING), REFUSED, CLOSING, close_on_server),
@@ -280,9 +282,9 @@ static const struct fsm_row rows[] = {
 	ROW(IN(CLOSING), REBORN, OPENING, begin_anew),
 	ROW(IN(CLOSING), CLOSED, GONE, destroy),
 
-	STAY(IN(OPENING) | IN(CLOSING), WANTED),	/* until the message under way has ended */
+	STAY(IN(OPENING) | IN(CLOSING), WANTED),	/* the message under way ends first */
 	STAY(IN(OPEN), OPENED),
-	/* the handshake of the next path opens it, or the timer */
+	/* The handshake of the next path opens the device, or the timer. */
 	STAY(DEV_IN_USE, ABORTED),
 	STAY(DEV_AWAY, STUCK),
 };

@@ -128,14 +128,14 @@ int dev_io_extents(struct dev *dev, void *answer, uint32_t room, uint32_t span, 
 
 /* ---- dev-greet.c: SESS_INFO ---- */
 
-/* Ask the server who it is and what it is able to do. */
+/* Ask the server for its identity and its features. */
 void dev_greet(struct dev_ctl *ctl, enum clt_op_kind kind, void (*done)(struct dev_ctl *ctl));
-/* The answer: who the server is, in @ext.  0 or -errno. */
+/* Decode the answer: the server's identity and features, in @ext.  0 or -errno. */
 int dev_greet_who(const struct dev_ctl *ctl, struct rnbd_ext *ext);
-/* The same, and its features count from now on. */
+/* dev_greet_who(), and the client uses the server's features from now on. */
 int dev_greet_answer(struct dev_ctl *ctl, struct rnbd_ext *ext);
-/* @ext is the server of this epoch.  Unflushed writes may be gone when its host is another one, or
- * went through a reboot, or cannot be told apart from one that did: each device counts a loss. */
+/* @ext is the server of this epoch.  If the server's host is another one, or went through a reboot,
+ * or does not say so, each device with unflushed writes counts a loss. */
 void dev_greet_believe(struct client *clt, const struct rnbd_ext *ext);
 /* May an OPEN of @dev hide that a sync has failed, so that SESS_INFO has to follow
  * (dev-handshake.c)? */
@@ -147,9 +147,9 @@ void dev_init(struct client *clt);
 
 /* ---- dev-answer.c ---- */
 
-/* The answer to an OPEN: geometry the first time, else id and size.  0: requests may go;
- * CLT_AGAIN: @dev is open on the server and has to be settled; or -errno: -EMEDIUMTYPE when it is
- * not what it was, -ESTALE when it is another file. */
+/* Take the answer to an OPEN: geometry the first time, else id and size.  0: requests may go;
+ * CLT_AGAIN: @dev is open on the server and has to be settled; or -errno: -EMEDIUMTYPE for a device
+ * that keeps fewer promises than before, -ESTALE for another file. */
 int dev_answer(struct dev *dev, struct dev_ctl *ctl, bool first);
 /* The server says that @dev, which is open, has @size bytes now.  0; -EMEDIUMTYPE: it had more, and
  * goes on with as many for those who have it open (doc/decisions.md D17). */
@@ -166,16 +166,17 @@ bool dev_look(struct dev *dev, struct dev_open_req *req);
 
 void dev_settle_init(struct dev *dev);
 void dev_settle_fini(struct dev *dev);
-/* Close @dev: the server answers when nothing of it is in the storage any more.  Then @answered is
- * called with 0; -ECONNABORTED: the path was lost before; or another error. */
+/* Close @dev: the server answers when the storage is done with all requests to @dev.  Then
+ * @answered runs with 0; -ECONNABORTED: the path was lost before; or another error. */
 void dev_settle(struct dev *dev, void (*answered)(struct dev *dev, int status));
 
 /* ---- dev-reopen.c ---- */
 
-/* Open @dev, which was open before.  Then @answered is called with the result of
- * dev_reopen_answer(), or of the SESS_INFO behind it. */
+/* Open @dev, which was open before.  Then @answered runs with the result of dev_reopen_answer(), or
+ * of the SESS_INFO behind the OPEN. */
 void dev_reopen(struct dev *dev, void (*answered)(struct dev *dev, int r));
-/* An OPEN after the first was answered.  Returns the result of dev_answer(), or -ECONNABORTED. */
+/* Take the answer to an OPEN after the first.  Returns the result of dev_answer(), or
+ * -ECONNABORTED. */
 int dev_reopen_answer(struct dev_ctl *ctl);
 
 /* ---- dev-life.c ---- */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opens a device again: OPEN, and behind it SESS_INFO where a loss may be hidden.
+/* Opens a device again that did not come back in the handshake: OPEN, then SESS_INFO where the OPEN
+ * may hide a loss.
  *
- * Service thread.  In a handshake dev-handshake.c sends both messages, for all devices; here they
- * are for one device that did not come back then. */
+ * Service thread.  Owns nothing: dev-life.c decides when, and takes the answer.  In a handshake
+ * dev-handshake.c sends the same messages, for all devices. */
 #include <errno.h>
 
 #include "dev-priv.h"

@@ -5,8 +5,8 @@
  * copy may still be in the server's storage.  The buf_id of that copy orders nothing any more,
  * because a later write to the same place has another buf_id.  So the client sends nothing to the
  * device before the server's storage is done with all earlier requests.  The answer to CLOSE proves
- * this, with every server (doc/protocol.md 8.6; requests that have arrived and not begun are dropped
- * with their path).  So the client opens the device, closes it and opens it again.
+ * this, with every server (doc/protocol.md 8.6; requests that have arrived and not begun are
+ * dropped with their path).  So the client opens the device, closes it and opens it again.
  *
  * Service thread.  Owns dev->settled_epoch. */
 #include <errno.h>
@@ -30,9 +30,9 @@ void dev_settle(struct dev *dev, void (*answered)(struct dev *dev, int status))
 	dev_ctl_close(&dev->ctl, atomic_load(&dev->id), closed);
 }
 
-/* Given up at the moment when the device was opened again: too late for settling it, requests are
- * in flight.  While the path still is OPENING none are, and the handshake settles @dev at its
- * end. */
+/* A request was given up when the device was open again: the device cannot be settled any more,
+ * because requests are in flight.  A path that is OPENING has no requests in flight, and the
+ * handshake settles @dev at its end. */
 static void given_up_msg(struct loop_msg *msg)
 {
 	struct dev *dev = container_of(msg, struct dev, given_up_msg);

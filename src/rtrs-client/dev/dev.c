@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Those who want devices: their open requests and references.  Owns the list of devices.  Service
- * thread; other threads post messages.  The life of each device is dev-life.c. */
+/* Open requests for devices, and references to devices.  Owns the list of devices; dev-life.c owns
+ * the life of each.  Service thread; other threads post messages. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>

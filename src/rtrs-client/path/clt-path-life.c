@@ -82,7 +82,8 @@ static void path_fail_msg(struct loop_msg *msg)
 	char cause[CLT_WHY];
 	int err = clt_cause_get(&path->cause, cause);
 
-	if (clt_attempt_state(&path->att) == CLT_PATH_FAILING) {	/* else it is closed meanwhile */
+	/* The path may have been closed meanwhile. */
+	if (clt_attempt_state(&path->att) == CLT_PATH_FAILING) {
 		if (was_up || !path->lost_ms)
 			path->lost_ms = clock_now_ms();
 		path->fails++;

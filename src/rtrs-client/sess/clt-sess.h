@@ -44,9 +44,9 @@ struct clt_sess_conf {
 
 /* Calls to the upper layer (client.c, dev-handshake.c), on the service thread. */
 struct clt_sess_ops {
-	/* A path is OPENING: exchange user messages with CLT_OP_HANDSHAKE, or with CLT_OP_JOIN where
-	 * it JOINS (@sess->stage), then clt_epoch_opened().  A path whose epoch ended before the
-	 * path joined begins an epoch, and the call comes again. */
+	/* A path is OPENING: exchange user messages with CLT_OP_HANDSHAKE, or with CLT_OP_JOIN if
+	 * the path JOINS (@sess->stage), then clt_epoch_opened().  A path whose epoch ended before
+	 * the path joined begins an epoch, and the call comes again. */
 	void (*opening)(struct clt_sess *sess);
 	/* The first path is up. */
 	void (*up)(struct clt_sess *sess);
