@@ -44,6 +44,7 @@ BEGIN {
 	uses[server "reactor"] = common "base"
 	uses["src/store"] = common "base " common "rnbd " server "reactor"
 	uses["src/store/file"] = uses["src/store"] " src/store"
+	uses["src/store/mem"] = uses["src/store/file"]
 	uses[server "conf"] = common "base " common "opt " common "fabric " common "rtrs "
 	uses[server "conf"] = uses[server "conf"] common "rnbd src/store " server "reactor"
 	rooms = server "reactor src/store " server "conf src/rtrs-server"
