@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A client's tables: fsm-dot session|path|connection */
+/* A client's tables: fsm-dot session|path|connection|device|handshake */
 #include "clt-fsm.h"
+#include "dev-fsm.h"
 #include "fsm-dot.h"
 
 int main(int argc, char **argv)
 {
-	static const struct fsm *const fsms[] = { &clt_sess_fsm, &clt_path_fsm, &clt_con_fsm };
+	static const struct fsm *const fsms[] = { &clt_sess_fsm, &clt_path_fsm, &clt_con_fsm,
+						 &dev_fsm, &dev_handshake_fsm };
 
 	return fsm_dot(argc, argv, fsms, ARRAY_SIZE(fsms), "client");
 }

@@ -114,14 +114,9 @@ int frwr_map(struct frwr *w, struct ibv_mr *mr, uint64_t addr, uint32_t len, enu
 	rc = map_check(w, mr, addr, len, dir);
 	if (rc)
 		return rc;
-	if (w->pool->mode == FRWR_REREG) {
-		rc = region_register(w, addr, len, dir);
-		if (rc)
-			return rc;
-		key = w->mr->rkey;
-		name = fab_mr_iova(w->mr);
-	} else if (w->pool->mode == FRWR_SUSPEND) {
-		rc = region_open(w, mr, addr, len, dir);
+	if (has_region(w)) {
+		rc = w->pool->mode == FRWR_REREG ? region_register(w, addr, len, dir) :
+			region_open(w, mr, addr, len, dir);
 		if (rc)
 			return rc;
 		key = w->mr->rkey;

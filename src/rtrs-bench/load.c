@@ -36,18 +36,9 @@ struct load_io {
 
 /* ---- which block ---- */
 
-/* xorshift64*: the state is never 0. */
-static uint64_t random_word(struct load *l)
-{
-	l->random ^= l->random >> 12;
-	l->random ^= l->random << 25;
-	l->random ^= l->random >> 27;
-	return l->random * UINT64_C(0x2545f4914f6cdd1d);
-}
-
 static uint64_t pick_block(struct load *l)
 {
-	uint64_t block = l->conf.random ? random_word(l) % l->nblocks : l->next;
+	uint64_t block = l->conf.random ? random_next(&l->random) % l->nblocks : l->next;
 
 	/* IOs in flight together have no order, so a block has a single IO at a time.  The load has
 	 * more blocks than IOs. */
@@ -62,7 +53,7 @@ static unsigned pick_dir(struct load *l)
 {
 	if (l->conf.read_percent == 0 || l->conf.read_percent == 100)
 		return l->conf.read_percent ? LOAD_READ : LOAD_WRITE;
-	return random_word(l) % 100 < l->conf.read_percent ? LOAD_READ : LOAD_WRITE;
+	return random_next(&l->random) % 100 < l->conf.read_percent ? LOAD_READ : LOAD_WRITE;
 }
 
 /* Find the next block written by this run, from l->next on; false: none is left. */
@@ -311,7 +302,7 @@ int load_init(struct load *l, struct loop *loop, struct dev_handle *h, const str
 	l->h = h;
 	l->loop = loop;
 	l->nblocks = conf->size / conf->block;
-	l->random = conf->seed * 2 + 1;
+	l->random = conf->seed;
 	random_bytes(&l->id.writer, sizeof(l->id.writer));
 	list_init(&l->ready);
 	loop_task_init(&l->step, step_all);

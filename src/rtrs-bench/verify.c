@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "le.h"
+#include "random.h"
 #include "verify.h"
 
 #define MAGIC UINT64_C(0x68636e6562737472)	/* "rtsbench" */
@@ -15,22 +16,12 @@ struct head {
 	le64 magic, off, writer, seq;
 };
 
-/* splitmix64 */
-static uint64_t next_word(uint64_t *state)
-{
-	uint64_t x = *state += UINT64_C(0x9e3779b97f4a7c15);
-
-	x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return x ^ (x >> 31);
-}
-
 static uint64_t first_state(uint64_t off, const struct verify_id *id)
 {
 	uint64_t state = off;
 
-	state = next_word(&state) ^ id->writer;
-	return next_word(&state) ^ id->seq;
+	state = random_next(&state) ^ id->writer;
+	return random_next(&state) ^ id->seq;
 }
 
 void verify_fill(void *buf, size_t len, uint64_t off, const struct verify_id *id)
@@ -41,7 +32,7 @@ void verify_fill(void *buf, size_t len, uint64_t off, const struct verify_id *id
 
 	memcpy(buf, &head, sizeof(head));
 	for (size_t at = sizeof(head); at < len; at += sizeof(uint64_t)) {
-		le64 word = le64_put(next_word(&state));
+		le64 word = le64_put(random_next(&state));
 
 		memcpy((char *)buf + at, &word, sizeof(word));
 	}
@@ -72,7 +63,7 @@ int verify_check(const void *buf, size_t len, uint64_t off, const struct verify_
 	}
 	state = first_state(off, &is);
 	for (size_t at = sizeof(head); at < len; at += sizeof(uint64_t)) {
-		le64 word = le64_put(next_word(&state));
+		le64 word = le64_put(random_next(&state));
 
 		if (memcmp((const char *)buf + at, &word, sizeof(word))) {
 			snprintf(why, whylen, "other bytes from byte %zu of the block on", at);

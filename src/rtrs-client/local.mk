@@ -7,6 +7,7 @@ CLT_CPPFLAGS = \
 	-I$(top_srcdir)/%D%/path \
 	-I$(top_srcdir)/%D%/sess \
 	-I$(top_srcdir)/%D%/dev \
+	-I$(top_srcdir)/%D%/conf \
 	-I$(top_srcdir)/%D%/ctl \
 	-I$(top_srcdir)/%D%/start \
 	$(NULL)
@@ -48,12 +49,18 @@ libclt_la_SOURCES = \
 	%D%/sess/clt-paths.h \
 	%D%/sess/clt-sess.c \
 	%D%/sess/clt-sess.h \
+	%D%/dev/client-tell.c \
 	%D%/dev/client.c \
 	%D%/dev/client.h \
+	%D%/dev/dev-answer.c \
 	%D%/dev/dev-ctl.c \
 	%D%/dev/dev-extents.c \
 	%D%/dev/dev-extents.h \
+	%D%/dev/dev-fsm.h \
+	%D%/dev/dev-greet.c \
+	%D%/dev/dev-handshake.c \
 	%D%/dev/dev-io.c \
+	%D%/dev/dev-life.c \
 	%D%/dev/dev-list.c \
 	%D%/dev/dev-list.h \
 	%D%/dev/dev-look.c \
@@ -61,6 +68,7 @@ libclt_la_SOURCES = \
 	%D%/dev/dev-loss.h \
 	%D%/dev/dev-priv.h \
 	%D%/dev/dev-reopen.c \
+	%D%/dev/dev-settle.c \
 	%D%/dev/dev-stat.c \
 	%D%/dev/dev-stat.h \
 	%D%/dev/dev.c \
@@ -83,13 +91,13 @@ noinst_LTLIBRARIES += libcltkit.la
 libcltkit_la_CPPFLAGS = $(CLT_CPPFLAGS)
 libcltkit_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 libcltkit_la_SOURCES = \
+	%D%/conf/clt-conf.c \
+	%D%/conf/clt-conf.h \
+	%D%/conf/clt-front.h \
 	%D%/ctl/clt-ctl-json.c \
 	%D%/ctl/clt-ctl-json.h \
 	%D%/ctl/clt-ctl.c \
 	%D%/ctl/clt-ctl.h \
-	%D%/ctl/clt-front.h \
-	%D%/start/clt-conf.c \
-	%D%/start/clt-conf.h \
 	%D%/start/clt-export.c \
 	%D%/start/clt-export.h \
 	%D%/start/clt-fds.c \

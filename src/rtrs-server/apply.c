@@ -77,14 +77,6 @@ int apply_commit(struct apply *a, const struct srv_conf *wanted, char *err, size
 
 /* ---- a server that runs ---- */
 
-static void change(const struct opt *option, const struct srv_conf *wanted)
-{
-	if (!strcmp(option->name, "log-level")) {
-		log_info(NULL, "log level is %s from now on", log_level_names[wanted->log_level]);
-		log_set_level(wanted->log_level);
-	}
-}
-
 static void remove_export(struct apply *a, struct export *ex)
 {
 	bool in_use = ex->held;
@@ -106,7 +98,7 @@ static void carry_out(struct apply *a, const struct plan_step *step, struct expo
 		tell_export(ready);
 		break;
 	case PLAN_CHANGE:
-		change(step->option, a->wanted);
+		step->option->carry_out(a->wanted, NULL);
 		break;
 	case PLAN_RESTART:
 		log_warn(NULL, "--%s: another value holds from the next start on",

@@ -32,6 +32,7 @@
 #include "sink.h"
 #include "srv-ctl.h"
 #include "srv-export.h"
+#include "srv-listen.h"
 #include "srv.h"
 #include "std-fds.h"
 #include "tell.h"
@@ -250,7 +251,7 @@ static int serve(struct program *p)
 		log_err(NULL, "cannot watch signals: %s", strerror(-rc));
 		exit(1);		/* the server runs already; nobody has been told so */
 	}
-	srv_tell(p->srv);
+	srv_listen_tell(p->srv);
 	tell_exports(&p->exports);
 	tell_protection(&p->conf);
 	tell_reach(&p->conf);

@@ -190,11 +190,6 @@ err_free:
 	return rc;
 }
 
-void srv_tell(const struct srv *srv)
-{
-	srv_listen_tell(srv);
-}
-
 void srv_destroy(struct srv *srv)
 {
 	assert(srv->life == SRV_STOPPED && list_empty(&srv->sessions));

@@ -19,9 +19,6 @@ struct srv;
 int srv_start(const struct srv_conf *conf, struct exports *exports, struct reactor **reactors,
 	      unsigned n, struct srv **out, char *err, size_t errlen);
 
-/* Print on stdout where the server listens; call at the end of the start.  Control thread. */
-void srv_tell(const struct srv *srv);
-
 /* Stop accepting, finish the requests in flight, close all paths, then run @done(@arg) once.
  * @done runs on the control thread and never from inside this call.  Control thread; call once. */
 void srv_shutdown(struct srv *srv, void (*done)(void *arg), void *arg);

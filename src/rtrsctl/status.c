@@ -229,7 +229,7 @@ static void put_rates(const json_t *ex, const json_t *before, uint64_t ns, char 
 	if (went_on(&now, &then)) {
 		now.count -= then.count;
 		now.bytes -= then.bytes;
-		hist_sub(&now.latency, &then.latency);
+		hist_add(&now.latency, &then.latency, -1);
 	}
 	snprintf(row[COL_IOPS], TEXT_CELL, "%.0f", ns ? (double)now.count * 1e9 / (double)ns : 0);
 	snprintf(row[COL_MBS], TEXT_CELL, "%.1f", ns ? (double)now.bytes * 1e3 / (double)ns : 0);

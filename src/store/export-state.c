@@ -13,11 +13,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -26,6 +24,7 @@
 #include "exports.h"
 #include "export-state.h"
 #include "log.h"
+#include "random.h"
 #include "util.h"
 
 #define STATE_MAGIC "rtrsync1"
@@ -38,8 +37,7 @@ static uint64_t random_number(void)
 {
 	uint64_t n;
 
-	if (getrandom(&n, sizeof(n), 0) != sizeof(n))
-		abort();	/* does not happen with less than 256 bytes after boot */
+	random_bytes(&n, sizeof(n));
 	return n;
 }
 

@@ -8,6 +8,7 @@
 
 #include "exports.h"
 #include "log.h"
+#include "random.h"
 #include "store.h"
 #include "util.h"
 
@@ -69,19 +70,12 @@ void exports_losses_forget(struct exports *e)
 		gone_free(list_entry(e->gone.next, struct gone_store, link));
 }
 
-/* SplitMix64: other numbers in, unrelated numbers out. */
-static uint64_t mix(uint64_t x)
-{
-	x += 0x9e3779b97f4a7c15u;
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-	return x ^ x >> 31;
-}
-
-/* What @losses of the store @id add to the sum. */
+/* The addend of @losses of the store @id: sums of unrelated numbers are not equal by chance. */
 static uint64_t losses_of(const struct store_id *id, uint64_t losses)
 {
-	return losses ? mix(fnv1a(FNV1A_INIT, id->bytes, id->len) ^ losses) : 0;
+	uint64_t state = fnv1a(FNV1A_INIT, id->bytes, id->len) ^ losses;
+
+	return losses ? random_next(&state) : 0;
 }
 
 uint64_t exports_losses(const struct exports *e)

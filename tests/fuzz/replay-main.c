@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "fuzz.h"
+#include "random.h"
 
 #define CORPUS_MAX 1024
 
@@ -111,13 +112,9 @@ static void load(const char *name)
 
 static uint64_t rng_state;
 
-static uint32_t rng(uint32_t below)	/* splitmix64 */
+static uint32_t rng(uint32_t below)
 {
-	uint64_t z = (rng_state += 0x9e3779b97f4a7c15u);
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-	return (uint32_t)((z ^ z >> 31) % below);
+	return (uint32_t)(random_next(&rng_state) % below);
 }
 
 static uint64_t interesting(void)

@@ -81,7 +81,7 @@ test_sim_clt_CPPFLAGS = $(libsim_la_CPPFLAGS)
 test_sim_clt_LDADD = libsim.la
 test_sim_dev_SOURCES = %D%/test-sim-dev.c
 test_sim_dev_CPPFLAGS = $(libsim_la_CPPFLAGS)
-test_sim_dev_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=dev_opened
+test_sim_dev_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=dev_answer
 test_sim_dev_LDADD = libsim.la
 test_sim_fair_SOURCES = %D%/test-sim-fair.c
 test_sim_fair_CPPFLAGS = $(libsim_la_CPPFLAGS)

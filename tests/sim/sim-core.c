@@ -36,20 +36,11 @@ static struct {
 	void *hook_arg;
 } sim;
 
-/* ---- chance: splitmix64 ---- */
-
-static uint64_t rng_next(void)
-{
-	uint64_t z = sim.rng += 0x9E3779B97F4A7C15u;
-
-	z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
-	z = (z ^ z >> 27) * 0x94D049BB133111EBu;
-	return z ^ z >> 31;
-}
+/* ---- chance ---- */
 
 uint32_t sim_rand(uint32_t n)
 {
-	return n <= 1 ? 0 : (uint32_t)(rng_next() >> 16) % n;
+	return n <= 1 ? 0 : (uint32_t)(random_next(&sim.rng) >> 16) % n;
 }
 
 bool sim_chance(unsigned permille)

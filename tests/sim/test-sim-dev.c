@@ -645,13 +645,18 @@ static void give_up_of_before(void *arg)
  * could fail, and no answer to an OPEN is to come. */
 static void test_given_up_in_the_handshake(void)
 {
+	uint64_t begun_us;
+
 	start(16, 60000);
 	sim_delay("clt", "srv", 2000, 0);
 	sim_cut("clt", "srv");
 	CHECK(sim_run_until(is_open_in_the_handshake, NULL, 10000));
 	run_in_client(give_up_of_before);
 	CHECK(is_open_in_the_handshake(NULL));
+	begun_us = sim_now_us();
 	CHECK(world_write(c, 0, 4096, 0xCC) == 0);
+	/* The answer to CLOSE opens it again, not the timer. */
+	CHECK(sim_now_us() - begun_us < 1000 * 1000);
 	CHECK(world_traced(w,
 			   "disk0: waits until the server's storage is done with "
 			   "what was given up"));
@@ -666,12 +671,12 @@ static unsigned closing_answers;	/* to OPENs of a device that is CLOSING */
 /* paths to be lost in the moment in which an OPEN is answered */
 static unsigned losses_with_answer;
 
-int __real_dev_opened(struct dev *dev, struct dev_ctl *ctl, bool first);
-int __wrap_dev_opened(struct dev *dev, struct dev_ctl *ctl, bool first);
-int __wrap_dev_opened(struct dev *dev, struct dev_ctl *ctl, bool first)
+int __real_dev_answer(struct dev *dev, struct dev_ctl *ctl, bool first);
+int __wrap_dev_answer(struct dev *dev, struct dev_ctl *ctl, bool first);
+int __wrap_dev_answer(struct dev *dev, struct dev_ctl *ctl, bool first)
 {
 	bool closing = atomic_load(&dev->state) == DEV_CLOSING;
-	int r = __real_dev_opened(dev, ctl, first);
+	int r = __real_dev_answer(dev, ctl, first);
 
 	/* Any thread can look here. */
 	CHECK(!closing || atomic_load(&dev->state) == DEV_CLOSING);
@@ -750,6 +755,24 @@ static void test_closed_while_an_open_is_refused(void)
 	world_destroy(w);
 }
 
+/* The last user leaves while the handshake opens the device again, and then the path is lost: the
+ * device goes with its message, and no CLOSE is owed. */
+static void test_closed_while_its_handshake_is_lost(void)
+{
+	start(8, 60000);
+	sim_cut("clt", "srv");
+	CHECK(sim_run_until(is_reopening, NULL, 10000));
+	dev_close(world_client_dev(c));
+	world_run_ms(w, 0);
+	CHECK(is_reopening(NULL) && atomic_load(&world_client_dev(c)->state) == DEV_CLOSING);
+	sim_cut("clt", "srv");
+	CHECK(sim_run_until(no_device, NULL, 1000));
+	world_client_open(c, RNBD_ACCESS_RW);
+	CHECK(wait_open(c, 10000) == 0);
+	CHECK(world_write(c, 0, 4096, 0x31) == 0);
+	world_destroy(w);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct sim_test tests[] = {
@@ -775,6 +798,7 @@ int main(int argc, char **argv)
 		{ "path-lost-with-the-answer", test_path_lost_with_the_answer },
 		{ "closed-while-it-is-opened-again", test_closed_while_it_is_opened_again },
 		{ "closed-while-an-open-is-refused", test_closed_while_an_open_is_refused },
+		{ "closed-while-its-handshake-is-lost", test_closed_while_its_handshake_is_lost },
 	};
 
 	return sim_test_main(argc, argv, tests, ARRAY_SIZE(tests));

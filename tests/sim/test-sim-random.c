@@ -44,8 +44,8 @@ static _Noreturn void fail(const char *what)
 /* ---- workload ---- */
 
 /* Requests are for the eye only, when a seed is replayed.  @status 1: it begins. */
-static void tell(const struct requester *wk, const char *what, unsigned sector, unsigned n, bool fua,
-		 int status)
+static void tell(const struct requester *wk, const char *what, unsigned sector, unsigned n,
+		 bool fua, int status)
 {
 	if (getenv("SIM_TRACE"))
 		world_note(w, "worker %d: %s %u+%u%s: %s", (int)(wk - workers), what, sector, n,

@@ -231,7 +231,7 @@ EXTRA_DIST += tests/check-layers.sh tests/test-check-layers.sh tests/test-house.
 %C%_test_srv_fence_crit_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_test_srv_fence_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_srv_fence_crit_LDADD = librtrssrv.la $(CRITERION_LIBS) $(ZLIB_LIBS)
-%C%_test_srv_fsm_crit_SOURCES = %D%/test-srv-fsm.c %D%/unit.h
+%C%_test_srv_fsm_crit_SOURCES = %D%/test-srv-fsm.c %D%/fsm-rules.h %D%/unit.h
 %C%_test_srv_fsm_crit_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_test_srv_fsm_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_srv_fsm_crit_LDADD = librtrssrv.la librtrsring.la librnbd.la libbase.la libclock.la $(CRITERION_LIBS) $(ZLIB_LIBS)
@@ -305,6 +305,7 @@ UNIT_TESTS += \
 	%D%/test-clt-pick.crit \
 	%D%/test-clt-reg.crit \
 	%D%/test-clt-tx.crit \
+	%D%/test-dev-fsm.crit \
 	$(NULL)
 %C%_test_clt_addr_crit_SOURCES = %D%/test-clt-addr.c %D%/unit.h
 %C%_test_clt_addr_crit_CPPFLAGS = $(CLT_CPPFLAGS)
@@ -314,11 +315,15 @@ UNIT_TESTS += \
 %C%_test_clt_conf_crit_CPPFLAGS = $(CLT_CPPFLAGS)
 %C%_test_clt_conf_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_clt_conf_crit_LDADD = libcltkit.la libclt.la libfab.la librtrs.la librnbd.la libopt.la libbase.la libclock.la $(CRITERION_LIBS)
-%C%_test_clt_fsm_crit_SOURCES = %D%/test-clt-fsm.c %D%/unit.h
+%C%_test_clt_fsm_crit_SOURCES = %D%/test-clt-fsm.c %D%/fsm-rules.h %D%/unit.h
 %C%_test_clt_fsm_crit_CPPFLAGS = $(CLT_CPPFLAGS)
 %C%_test_clt_fsm_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_clt_fsm_crit_LDADD = \
 	libclt.la libcltthread.la libloop.la libfab.la librtrs.la librnbd.la libbase.la libclock.la $(CRITERION_LIBS)
+%C%_test_dev_fsm_crit_SOURCES = %D%/test-dev-fsm.c %D%/fsm-rules.h %D%/unit.h
+%C%_test_dev_fsm_crit_CPPFLAGS = $(CLT_CPPFLAGS)
+%C%_test_dev_fsm_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_dev_fsm_crit_LDADD = $(%C%_test_clt_fsm_crit_LDADD)
 %C%_test_clt_op_crit_SOURCES = %D%/test-clt-op.c %D%/unit.h
 %C%_test_clt_op_crit_CPPFLAGS = $(CLT_CPPFLAGS)
 %C%_test_clt_op_crit_CFLAGS = $(UNIT_CFLAGS)

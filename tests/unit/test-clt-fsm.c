@@ -1,71 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The tables of a session, a path and a connection: what must hold of them, whatever their rows
  * are. */
-#include "unit.h"
+#include "fsm-rules.h"
 
 #include "clt-fsm.h"
 
 static const struct fsm *const fsms[] = { &clt_sess_fsm, &clt_path_fsm, &clt_con_fsm };
 
-static unsigned step(const struct fsm *fsm, unsigned state, unsigned event)
+Test(clt_fsm, rules)
 {
-	const struct fsm_row *row = fsm_row(fsm, state, event);
-
-	return row->next == FSM_STAY ? state : (unsigned)row->next;
+	for_each_case(f, fsms)
+		fsm_rules(*f);
 }
 
-/* What is reached from @from, as bits. */
-static unsigned reach(const struct fsm *fsm, unsigned from)
-{
-	unsigned seen = 1u << from, before;
-
-	do {
-		before = seen;
-		for (unsigned s = 0; s < fsm->nstates; s++) {
-			for (unsigned e = 0; (seen & 1u << s) && e < fsm->nevents; e++)
-				seen |= 1u << step(fsm, s, e);
-		}
-	} while (seen != before);
-	return seen;
-}
-
-Test(clt_fsm, every_event_has_one_answer_in_every_state)
+/* Any thread may be late with any event. */
+Test(clt_fsm, every_event_is_answered_in_every_state)
 {
 	for_each_case(f, fsms) {
 		for (unsigned s = 0; s < (*f)->nstates; s++) {
-			for (unsigned e = 0; e < (*f)->nevents; e++) {
-				unsigned n = 0;
-
-				for (unsigned i = 0; i < (*f)->nrows; i++)
-					n += (*f)->rows[i].event == e &&
-						((*f)->rows[i].states & 1u << s);
-				cr_assert_eq(n, 1u, "%s: %s in %s", (*f)->name, (*f)->events[e],
-					     (*f)->states[s]);
-			}
+			for (unsigned e = 0; e < (*f)->nevents; e++)
+				cr_assert_geq(fsm_next(*f, s, e), 0, "%s: %s in %s", (*f)->name,
+					      (*f)->events[e], (*f)->states[s]);
 		}
-	}
-}
-
-/* Each state is reached, each row leads somewhere or says that it stays, and what it says has a
- * name. */
-Test(clt_fsm, no_row_is_dead)
-{
-	for_each_case(f, fsms) {
-		unsigned all = (1u << (*f)->nstates) - 1;
-
-		cr_assert_eq(reach(*f, 0), all, "%s: a state that is never reached", (*f)->name);
-		for (unsigned i = 0; i < (*f)->nrows; i++) {
-			const struct fsm_row *row = &(*f)->rows[i];
-
-			cr_assert(row->states && !(row->states & ~all));
-			cr_assert(row->next >= FSM_STAY && row->next < (int)(*f)->nstates);
-			cr_assert(!row->action || strlen(row->what));
-			cr_assert(row->next != FSM_STAY || !row->action);
-		}
-		for (unsigned s = 0; s < (*f)->nstates; s++)
-			cr_assert_str_not_empty((*f)->states[s]);
-		for (unsigned e = 0; e < (*f)->nevents; e++)
-			cr_assert_str_not_empty((*f)->events[e]);
 	}
 }
 
@@ -79,10 +35,10 @@ Test(clt_fsm, every_state_reaches_closed)
 
 		cr_assert_str_eq(f->states[last], "closed");
 		for (unsigned s = 0; s <= last; s++)
-			cr_assert(reach(f, s) & 1u << last, "%s: no end from %s", f->name,
+			cr_assert(fsm_reach(f, s, ~0u) & 1u << last, "%s: no end from %s", f->name,
 				  f->states[s]);
 		for (unsigned e = 0; e < f->nevents; e++)
-			cr_assert(step(f, last, e) == last ||
+			cr_assert(fsm_next(f, last, e) == (int)last ||
 				  (f == &clt_path_fsm && e == CLT_PATH_EV_START));
 	}
 }
@@ -91,11 +47,11 @@ Test(clt_fsm, every_state_reaches_closed)
 Test(clt_fsm, close_is_for_good)
 {
 	for (unsigned s = 0; s < CLT_PATH_NSTATES; s++) {
-		unsigned next = step(&clt_path_fsm, s, CLT_PATH_EV_CLOSE);
+		int next = fsm_next(&clt_path_fsm, s, CLT_PATH_EV_CLOSE);
 
 		cr_assert(next == CLT_PATH_CLOSING || next == CLT_PATH_CLOSED);
 		for (unsigned e = 0; e < CLT_PATH_NEVENTS; e++) {
-			unsigned then = step(&clt_path_fsm, CLT_PATH_CLOSING, e);
+			int then = fsm_next(&clt_path_fsm, CLT_PATH_CLOSING, e);
 
 			cr_assert_eq(then,
 				     e == CLT_PATH_EV_DRAINED ? CLT_PATH_CLOSED : CLT_PATH_CLOSING);
@@ -108,12 +64,12 @@ Test(clt_fsm, close_is_for_good)
 Test(clt_fsm, a_failure_counts_once)
 {
 	for (unsigned s = 0; s < CLT_PATH_NSTATES; s++) {
-		unsigned next = step(&clt_path_fsm, s, CLT_PATH_EV_FAIL);
+		int next = fsm_next(&clt_path_fsm, s, CLT_PATH_EV_FAIL);
 
-		cr_assert(next == s || next == CLT_PATH_FAILING);
-		cr_assert_eq(step(&clt_path_fsm, next, CLT_PATH_EV_FAIL), next);
+		cr_assert(next == (int)s || next == CLT_PATH_FAILING);
+		cr_assert_eq(fsm_next(&clt_path_fsm, (unsigned)next, CLT_PATH_EV_FAIL), next);
 		if (next == CLT_PATH_FAILING)
-			cr_assert_eq(step(&clt_path_fsm, next, CLT_PATH_EV_LOST),
+			cr_assert_eq(fsm_next(&clt_path_fsm, (unsigned)next, CLT_PATH_EV_LOST),
 				     CLT_PATH_DRAINING);
 	}
 }
@@ -123,7 +79,7 @@ Test(clt_fsm, a_failure_counts_once)
 Test(clt_fsm, a_failure_wins)
 {
 	for (unsigned e = 0; e < CLT_PATH_NEVENTS; e++) {
-		unsigned next = step(&clt_path_fsm, CLT_PATH_FAILING, e);
+		int next = fsm_next(&clt_path_fsm, CLT_PATH_FAILING, e);
 
 		cr_assert(next == CLT_PATH_FAILING || next == CLT_PATH_DRAINING ||
 			  next == CLT_PATH_CLOSING);
@@ -134,7 +90,7 @@ Test(clt_fsm, a_failure_wins)
 Test(clt_fsm, a_connection_is_released)
 {
 	for (unsigned s = 0; s < CLT_CON_NSTATES; s++)
-		cr_assert_eq(step(&clt_con_fsm, s, CLT_CON_EV_RELEASE), CLT_CON_NONE);
+		cr_assert_eq(fsm_next(&clt_con_fsm, s, CLT_CON_EV_RELEASE), CLT_CON_NONE);
 }
 
 /* Two threads move a state at once: the later one starts where the other one left it. */

@@ -124,7 +124,8 @@ Test(export_mem, refusals)
 	char err[512];
 
 	for_each_case(c, cases) {
-		cr_assert_lt(exports_add(&rig.exports, c->spec, err, sizeof(err)), 0, "%s", c->spec);
+		cr_assert_lt(exports_add(&rig.exports, c->spec, err, sizeof(err)), 0,
+			     "%s", c->spec);
 		cr_assert_not_null(strstr(err, c->want), "%s: %s", c->spec, err);
 	}
 	rig_attach(&rig);

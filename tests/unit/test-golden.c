@@ -366,8 +366,7 @@ static void check_answer(const struct request *r, const char *mode, uint8_t *chu
 	const struct golden *want[3], *answer = part_of(r, "answer", mode);
 	bool new_rkey = *mode == 'y';
 	struct rtrs_req req;
-	struct rtrs_rsp rsp = { .status = r->status, .new_rkey = new_rkey, .req = &req,
-				.signaled = true };
+	struct rtrs_rsp rsp = { .status = r->status, .new_rkey = new_rkey, .req = &req };
 	struct rtrs_wr_rsp w;
 	struct ibv_send_wr *wr;
 	uint32_t buf_id, rkey = 0;

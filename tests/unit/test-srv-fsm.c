@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The tables of paths, connections and handshakes: what must hold of them, whatever their rows
  * are. */
-#include "unit.h"
+#include "fsm-rules.h"
 
 #include "srv-con.h"
 #include "srv-info.h"
@@ -11,20 +11,10 @@ static const struct fsm *const fsms[] = { &srv_path_fsm, &srv_con_fsm, &srv_info
 /* A handshake ends well or not. */
 static const struct fsm *const lives[] = { &srv_path_fsm, &srv_con_fsm };
 
-/* The state that @event leads to from @state; -1: the event cannot come there. */
-static int step(const struct fsm *fsm, unsigned state, unsigned event)
-{
-	const struct fsm_row *row = fsm_row(fsm, state, event);
-
-	if (!row)
-		return -1;
-	return row->next == FSM_STAY ? (int)state : row->next;
-}
-
 static bool is_last(const struct fsm *fsm, unsigned state)
 {
 	for (unsigned e = 0; e < fsm->nevents; e++) {
-		int next = step(fsm, state, e);
+		int next = fsm_next(fsm, state, e);
 
 		if (next >= 0 && next != (int)state)
 			return false;
@@ -32,59 +22,10 @@ static bool is_last(const struct fsm *fsm, unsigned state)
 	return true;
 }
 
-/* What is reached from @from, as bits, by events of @events. */
-static unsigned reach(const struct fsm *fsm, unsigned from, unsigned events)
+Test(srv_fsm, rules)
 {
-	unsigned seen = 1u << from, before;
-
-	do {
-		before = seen;
-		for (unsigned s = 0; s < fsm->nstates; s++) {
-			for (unsigned e = 0; (seen & 1u << s) && e < fsm->nevents; e++) {
-				int next = events & 1u << e ? step(fsm, s, e) : -1;
-
-				if (next >= 0)
-					seen |= 1u << next;
-			}
-		}
-	} while (seen != before);
-	return seen;
-}
-
-Test(srv_fsm, one_row_for_a_pair)
-{
-	for_each_case(f, fsms) {
-		for (unsigned s = 0; s < (*f)->nstates; s++) {
-			for (unsigned e = 0; e < (*f)->nevents; e++) {
-				unsigned n = 0;
-
-				for (size_t i = 0; i < (*f)->nrows; i++)
-					n += (*f)->rows[i].event == e &&
-						((*f)->rows[i].states & 1u << s);
-				cr_assert_leq(n, 1, "%s: %s in %s", (*f)->name, (*f)->events[e],
-					      (*f)->states[s]);
-			}
-		}
-	}
-}
-
-/* No row is dead, none leads out of the table, and an action has a name. */
-Test(srv_fsm, rows)
-{
-	for_each_case(f, fsms) {
-		unsigned reached = reach(*f, 0, ~0u);
-
-		cr_assert_eq(reached, (1u << (*f)->nstates) - 1,
-			     "%s: a state that is never reached", (*f)->name);
-		for (size_t i = 0; i < (*f)->nrows; i++) {
-			const struct fsm_row *row = &(*f)->rows[i];
-
-			cr_assert(row->states && !(row->states & ~reached));
-			cr_assert_lt(row->event, (*f)->nevents);
-			cr_assert(row->next >= FSM_STAY && row->next < (int)(*f)->nstates);
-			cr_assert(!row->action || strlen(row->what));
-		}
-	}
+	for_each_case(f, fsms)
+		fsm_rules(*f);
 }
 
 Test(srv_fsm, one_end_and_no_way_back)
@@ -95,10 +36,10 @@ Test(srv_fsm, one_end_and_no_way_back)
 		for (unsigned s = 0; s <= last; s++) {
 			cr_assert_eq(is_last(*f, s), s == last, "%s: %s", (*f)->name,
 				     (*f)->states[s]);
-			cr_assert(reach(*f, s, ~0u) & 1u << last, "%s: no end from %s", (*f)->name,
-				  (*f)->states[s]);
+			cr_assert(fsm_reach(*f, s, ~0u) & 1u << last, "%s: no end from %s",
+				  (*f)->name, (*f)->states[s]);
 			for (unsigned e = 0; e < (*f)->nevents; e++)
-				cr_assert(step(*f, s, e) < 0 || step(*f, s, e) >= (int)s,
+				cr_assert(fsm_next(*f, s, e) < 0 || fsm_next(*f, s, e) >= (int)s,
 					  "%s: %s back from %s", (*f)->name,
 					  (*f)->events[e], (*f)->states[s]);
 		}
@@ -109,13 +50,13 @@ Test(srv_fsm, one_end_and_no_way_back)
 Test(srv_fsm, failure_ends_every_path)
 {
 	for (unsigned s = 0; s < SRV_PATH_NSTATES; s++) {
-		int next = step(&srv_path_fsm, s, SRV_PATH_EV_FAIL);
+		int next = fsm_next(&srv_path_fsm, s, SRV_PATH_EV_FAIL);
 
 		cr_assert_geq(next, SRV_PATH_DRAINING);
 		if (next == SRV_PATH_DRAINING)
-			next = step(&srv_path_fsm, (unsigned)next, SRV_PATH_EV_DRAINED);
+			next = fsm_next(&srv_path_fsm, (unsigned)next, SRV_PATH_EV_DRAINED);
 		if (next == SRV_PATH_LINGERING)
-			next = step(&srv_path_fsm, (unsigned)next, SRV_PATH_EV_QUIET);
+			next = fsm_next(&srv_path_fsm, (unsigned)next, SRV_PATH_EV_QUIET);
 		cr_assert_eq(next, SRV_PATH_GONE);
 	}
 }
@@ -127,13 +68,13 @@ Test(srv_fsm, no_other_way_into_a_session)
 	const unsigned needed[] = { SRV_INFO_EV_REQ, SRV_INFO_EV_FREE };
 
 	for (unsigned s = 0; s < SRV_INFO_NSTATES; s++)
-		cr_assert_geq(step(&srv_info_fsm, s, SRV_INFO_EV_FAIL), SRV_INFO_NAMED);
+		cr_assert_geq(fsm_next(&srv_info_fsm, s, SRV_INFO_EV_FAIL), SRV_INFO_NAMED);
 	for_each_case(n, needed)
-		cr_assert_not(reach(&srv_info_fsm, SRV_INFO_AWAITED,
+		cr_assert_not(fsm_reach(&srv_info_fsm, SRV_INFO_AWAITED,
 				    ~(1u << *n)) & 1u << SRV_INFO_NAMED, "without %s",
 			      srv_info_fsm.events[*n]);
-	cr_assert_eq(reach(&srv_info_fsm, SRV_INFO_OVER, ~0u), 1u << SRV_INFO_OVER);
-	cr_assert_eq(reach(&srv_info_fsm, SRV_INFO_NAMED, ~0u), 1u << SRV_INFO_NAMED);
+	cr_assert_eq(fsm_reach(&srv_info_fsm, SRV_INFO_OVER, ~0u), 1u << SRV_INFO_OVER);
+	cr_assert_eq(fsm_reach(&srv_info_fsm, SRV_INFO_NAMED, ~0u), 1u << SRV_INFO_NAMED);
 }
 
 /* What may come at any time is answered in every state, what comes once where it can come. */
@@ -146,15 +87,16 @@ Test(srv_fsm, a_connection_answers_every_event)
 		bool finishing = s > SRV_CON_SERVING && s < SRV_CON_DEAD;
 		const char *name = srv_con_fsm.states[s];
 
-		cr_assert_geq(step(&srv_con_fsm, s, SRV_CON_EV_IDLE), 0, "%s", name);
-		cr_assert_geq(step(&srv_con_fsm, s, SRV_CON_EV_LEFT), 0, "%s", name);
-		cr_assert_geq(step(&srv_con_fsm, s, SRV_CON_EV_FAIL), SRV_CON_DEAD, "%s", name);
-		cr_assert_geq(step(&srv_con_fsm, s, SRV_CON_EV_FLUSHED), SRV_CON_DEAD, "%s", name);
-		cr_assert_eq(step(&srv_con_fsm, s, SRV_CON_EV_CUT) >= 0, !cut, "%s", name);
-		cr_assert_eq(step(&srv_con_fsm, s, SRV_CON_EV_ENDED) >= 0, !ended, "%s", name);
-		cr_assert_eq(step(&srv_con_fsm, s, SRV_CON_EV_UNWATCHED) >= 0, ended && !drained,
-			     "%s", name);
-		cr_assert_eq(step(&srv_con_fsm, s, SRV_CON_EV_FINISH) >= 0, !finishing && !cut,
+		cr_assert_geq(fsm_next(&srv_con_fsm, s, SRV_CON_EV_IDLE), 0, "%s", name);
+		cr_assert_geq(fsm_next(&srv_con_fsm, s, SRV_CON_EV_LEFT), 0, "%s", name);
+		cr_assert_geq(fsm_next(&srv_con_fsm, s, SRV_CON_EV_FAIL), SRV_CON_DEAD, "%s", name);
+		cr_assert_geq(fsm_next(&srv_con_fsm, s, SRV_CON_EV_FLUSHED), SRV_CON_DEAD, "%s",
+			      name);
+		cr_assert_eq(fsm_next(&srv_con_fsm, s, SRV_CON_EV_CUT) >= 0, !cut, "%s", name);
+		cr_assert_eq(fsm_next(&srv_con_fsm, s, SRV_CON_EV_ENDED) >= 0, !ended, "%s", name);
+		cr_assert_eq(fsm_next(&srv_con_fsm, s, SRV_CON_EV_UNWATCHED) >= 0,
+			     ended && !drained, "%s", name);
+		cr_assert_eq(fsm_next(&srv_con_fsm, s, SRV_CON_EV_FINISH) >= 0, !finishing && !cut,
 			     "%s", name);
 	}
 }
@@ -174,7 +116,7 @@ Test(srv_fsm, a_connection_is_quiet_last)
 	static const unsigned *const orders[] = { cut_first, cut_between, cut_last };
 
 	for_each_case(n, needed)
-		cr_assert_not(reach(&srv_con_fsm, SRV_CON_SERVING,
+		cr_assert_not(fsm_reach(&srv_con_fsm, SRV_CON_SERVING,
 				    ~(1u << *n)) & 1u << SRV_CON_QUIET, "without %s",
 			      srv_con_fsm.events[*n]);
 	for (unsigned s = SRV_CON_SERVING; s <= SRV_CON_DEAD; s++) {
@@ -183,10 +125,10 @@ Test(srv_fsm, a_connection_is_quiet_last)
 
 			for (unsigned i = 0; i < 3; i++) {
 				cr_assert_lt(at, SRV_CON_LINGERING);
-				at = step(&srv_con_fsm, (unsigned)at, (*order)[i]);
+				at = fsm_next(&srv_con_fsm, (unsigned)at, (*order)[i]);
 			}
 			cr_assert_eq(at, SRV_CON_LINGERING);
-			cr_assert_eq(step(&srv_con_fsm, (unsigned)at, SRV_CON_EV_IDLE),
+			cr_assert_eq(fsm_next(&srv_con_fsm, (unsigned)at, SRV_CON_EV_IDLE),
 				     SRV_CON_QUIET);
 		}
 	}
@@ -198,9 +140,9 @@ Test(srv_fsm, a_connection_finishes)
 	const unsigned events = 1u << SRV_CON_EV_FINISH | 1u << SRV_CON_EV_IDLE |
 		1u << SRV_CON_EV_LEFT;
 
-	cr_assert_eq(reach(&srv_con_fsm, SRV_CON_SERVING, events),
+	cr_assert_eq(fsm_reach(&srv_con_fsm, SRV_CON_SERVING, events),
 		     1u << SRV_CON_SERVING | 1u << SRV_CON_FINISHING | 1u << SRV_CON_MARKED |
 		     1u << SRV_CON_FINISHED);
-	cr_assert_eq(step(&srv_con_fsm, SRV_CON_FINISHING, SRV_CON_EV_LEFT), SRV_CON_FINISHING,
+	cr_assert_eq(fsm_next(&srv_con_fsm, SRV_CON_FINISHING, SRV_CON_EV_LEFT), SRV_CON_FINISHING,
 		     "a stray completion");
 }

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "hist.h"
 
-void hist_add(struct hist *sum, const struct hist *h)
+void hist_add(struct hist *sum, const struct hist *h, int times)
 {
 	for (unsigned b = 0; b < HIST_BUCKETS; b++)
-		counter_add(&sum->n[b], counter_get(&h->n[b]));
-}
-
-void hist_sub(struct hist *sum, const struct hist *h)
-{
-	for (unsigned b = 0; b < HIST_BUCKETS; b++)
-		counter_add(&sum->n[b], -counter_get(&h->n[b]));
+		counter_add(&sum->n[b], (uint64_t)times * counter_get(&h->n[b]));
 }
 
 uint64_t hist_total(const struct hist *h)

@@ -33,10 +33,9 @@ static inline void hist_count_shared(struct hist *h, uint64_t ns)
 	counter_add_shared(&h->n[hist_bucket(ns)], 1);
 }
 
-/* Add @h to @sum.  The thread of @sum; another thread may count in @h meanwhile. */
-void hist_add(struct hist *sum, const struct hist *h);
-/* Subtract from @sum an @h that was added.  Thread as in hist_add(). */
-void hist_sub(struct hist *sum, const struct hist *h);
+/* Add @h to @sum @times times: 1, or -1 to subtract an @h that was added.  The thread of @sum;
+ * another thread may count in @h meanwhile. */
+void hist_add(struct hist *sum, const struct hist *h, int times);
 
 /* The number of samples in @h. */
 uint64_t hist_total(const struct hist *h);

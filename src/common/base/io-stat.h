@@ -33,9 +33,7 @@ static inline void io_stat_count(struct io_stat_count *c, int status, uint64_t b
 
 /* The name of @op: "read", ... */
 const char *io_stat_name(enum io_stat_op op);
-/* Add @stat to @sum.  The thread of @sum; another thread may count in @stat meanwhile. */
-void io_stat_add(struct io_stat *sum, const struct io_stat *stat);
-/* Subtract from @sum a @stat that was added.  Thread as in io_stat_add(). */
-void io_stat_sub(struct io_stat *sum, const struct io_stat *stat);
+/* Add @stat to @sum @times times, like hist_add(). */
+void io_stat_add(struct io_stat *sum, const struct io_stat *stat, int times);
 
 #endif

@@ -1,11 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The only source of chance; the simulation brings its own, from a seed.  Any thread. */
+/* The only source of chance; the simulation brings its own, from a seed.  And numbers that only
+ * look like chance.  Any thread. */
 #ifndef BASE_RANDOM_H
 #define BASE_RANDOM_H
 
 #include <stddef.h>
+#include <stdint.h>
 
-/* Fill @buf with unpredictable bytes, for uuids and jitter. */
+/* Fill @buf with unpredictable bytes, at most 256, for uuids and jitter. */
 void random_bytes(void *buf, size_t len);
+
+/* SplitMix64: the next number of a row that @state, any value, begins.  The same state leads to the
+ * same row; states that differ little lead to rows without a resemblance. */
+static inline uint64_t random_next(uint64_t *state)
+{
+	uint64_t x = *state += UINT64_C(0x9e3779b97f4a7c15);
+
+	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+	return x ^ x >> 31;
+}
 
 #endif

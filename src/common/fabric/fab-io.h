@@ -61,7 +61,7 @@ static inline int fab_rereg_mr_iova(struct ibv_mr *mr, void *addr, size_t length
 		iova = (uintptr_t)addr;
 	if (!fab_access_ok(addr, length, access) || iova > UINT64_MAX - length)
 		return -EINVAL;
-	rc = ops->rereg_mr(mr, addr, length, iova, access);
+	rc = ops->rereg_mr ? ops->rereg_mr(mr, addr, length, iova, access) : -ENOTSUP;
 	if (!rc)
 		fab_mr_is(mr, iova, access);
 	return rc;

@@ -70,6 +70,8 @@ struct opt {
 	 * Returns 0; -EINVAL: the value is wrong on any machine; another -errno: the value cannot
 	 * be used here.  @why, of @len bytes, gets the expected value. */
 	int (*call)(void *conf, const char *value, char *why, size_t len);
+	/* OPT_AT_RUN_TIME: make @program go on with the value in @conf. */
+	void (*carry_out)(const void *conf, void *program);
 	/* OPT_OTHER: true if @a and @b have the same value; NULL: opt_same() is not called. */
 	bool (*same)(const void *a, const void *b);
 };

@@ -19,7 +19,6 @@
 #define RTRS_NAME_MAX 255		/* with the terminating NUL */
 #define RTRS_MAX_PATHS 128		/* per session */
 #define RTRS_MAX_CONS 4096		/* per path */
-#define RTRS_MIN_CHUNK_SIZE 8192
 #define RTRS_MAX_QUEUE_DEPTH 65535
 #define RTRS_SERVICE_CON_DEPTH 512	/* receives the server keeps on connection 0 */
 #define RTRS_PRIVATE_LEN 56

@@ -92,8 +92,7 @@ static struct ibv_send_wr *rsp_imm(struct rtrs_wr_rsp *w, uint64_t wr_id,
 		wr->num_sge = 1;
 	}
 	wr->imm_data = rtrs_imm_io_rsp(rsp->msg_id, rsp->status, inval);
-	wr->send_flags = (rsp->signaled ? IBV_SEND_SIGNALED : 0) |
-		(wr->num_sge ? IBV_SEND_INLINE : 0);
+	wr->send_flags = wr->num_sge ? IBV_SEND_INLINE : 0;
 	return wr;
 }
 

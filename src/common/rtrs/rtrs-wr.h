@@ -44,11 +44,10 @@ struct rtrs_rsp {
 					 * inline */
 	struct ibv_send_wr *rearm;	/* new_rkey: chain between data and answer; NULL: posted
 					 * by other means (type-1 ibv_bind_mw) */
-	bool signaled;			/* of the final request */
 };
 
-/* Fill @w with the answer @rsp.  Returns the head of the chain, ready to post; next of the last is
- * NULL. */
+/* Fill @w with the answer @rsp.  Returns the head of the chain, ready to post and not signaled;
+ * next of the last is NULL. */
 struct ibv_send_wr *rtrs_wr_response(struct rtrs_wr_rsp *w, uint64_t wr_id,
 				     const struct rtrs_rsp *rsp);
 

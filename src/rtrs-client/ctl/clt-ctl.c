@@ -23,11 +23,11 @@
 #include "dev-stat.h"
 #include "dev.h"
 #include "log.h"
-#include "number.h"
+#include "opt.h"
 #include "rundir.h"
 
 struct clt_ctl {
-	const struct clt_front *front;
+	struct clt_conf conf;		/* of the session, as it is now; service thread */
 	struct client *clt;
 	struct loop *loop;
 	struct ctl *ctl;
@@ -45,7 +45,7 @@ static struct unix_sock bound = { .fd = -1 };
 static void ctl_answer_with(struct ctl_client *client, const struct clt_ctl *ctl,
 			    enum clt_ctl_depth depth)
 {
-	ctl_answer(client, clt_ctl_json(ctl->clt, ctl->front->program, depth));
+	ctl_answer(client, clt_ctl_json(ctl->clt, ctl->conf.front->program, depth));
 }
 
 static void call_list(struct ctl_client *client, const char *value, void *arg)
@@ -78,6 +78,21 @@ static void call_stats_reset(struct ctl_client *client, const char *value, void 
 
 /* ---- the session ---- */
 
+/* Set the option @name of the front end, which may change at run time, to @value. */
+static void ctl_change_option(struct ctl_client *client, const char *name, const char *value,
+			      struct clt_ctl *ctl)
+{
+	const struct opt *row = opt_find(&clt_conf_options, name);
+	char why[128];
+
+	if (opt_read(row, &ctl->conf, value, why, sizeof(why))) {
+		ctl_refuse(client, "%s '%s': %s", name, value, why);
+		return;
+	}
+	row->carry_out(&ctl->conf, &ctl->clt->sess);
+	ctl_call_done(client);
+}
+
 static void call_policy(struct ctl_client *client, const char *value, void *arg)
 {
 	struct clt_io *io = &((struct clt_ctl *)arg)->clt->sess.io;
@@ -88,20 +103,12 @@ static void call_policy(struct ctl_client *client, const char *value, void *arg)
 		ctl_answer(client, json_pack("{s:o}", "policy", ctl_json_text(policy)));
 		return;
 	}
-	for (unsigned i = 0; i < CLT_NPOLICIES; i++) {
-		if (strcmp(value, clt_pick_policies[i]))
-			continue;
-		atomic_store(&io->policy, i);
-		ctl_call_done(client);
-		return;
-	}
-	ctl_refuse(client, "policy '%s': expected round-robin, min-inflight or min-latency", value);
+	ctl_change_option(client, "policy", value, arg);
 }
 
 static void call_attempts(struct ctl_client *client, const char *value, void *arg)
 {
 	struct clt_sess *sess = &((struct clt_ctl *)arg)->clt->sess;
-	unsigned n;
 
 	if (!value) {
 		ctl_answer(client,
@@ -109,16 +116,7 @@ static void call_attempts(struct ctl_client *client, const char *value, void *ar
 				     sess->max_reconnect_attempts));
 		return;
 	}
-	if (!strcmp(value, "-1")) {
-		sess->max_reconnect_attempts = -1;
-	} else if (number_parse_u(value, 0, CLT_RECONNECTS_MAX, &n)) {
-		sess->max_reconnect_attempts = (int)n;
-	} else {
-		ctl_refuse(client, "max-reconnect-attempts '%s': expected a number from -1 to %u",
-			   value, CLT_RECONNECTS_MAX);
-		return;
-	}
-	ctl_call_done(client);
+	ctl_change_option(client, "max-reconnect-attempts", value, arg);
 }
 
 /* ---- paths ---- */
@@ -270,8 +268,9 @@ static const struct ctl_call calls[] = {
 
 static void ctl_serve(struct ctl_client *client, const json_t *command, void *arg)
 {
-	ctl_call(client, command, ((struct clt_ctl *)arg)->front->program, calls, ARRAY_SIZE(calls),
-		 arg);
+	const struct clt_ctl *ctl = arg;
+
+	ctl_call(client, command, ctl->conf.front->program, calls, ARRAY_SIZE(calls), arg);
 }
 
 /* ---- start and end ---- */
@@ -356,7 +355,7 @@ static int bind_default(const struct clt_front *front, char *err, size_t errlen)
 	return bind_at(path, err, errlen);
 }
 
-static int ctl_create(const struct clt_front *front, struct client *clt, struct loop *loop,
+static int ctl_create(const struct clt_conf *conf, struct client *clt, struct loop *loop,
 		      struct clt_ctl **out, char *err, size_t errlen)
 {
 	struct clt_ctl *ctl = calloc(1, sizeof(*ctl));
@@ -366,7 +365,7 @@ static int ctl_create(const struct clt_front *front, struct client *clt, struct 
 		snprintf(err, errlen, "no memory");
 		return -ENOMEM;
 	}
-	ctl->front = front;
+	ctl->conf = *conf;
 	ctl->clt = clt;
 	ctl->loop = loop;
 	sem_init(&ctl->done, 0, 0);
@@ -383,18 +382,19 @@ static int ctl_create(const struct clt_front *front, struct client *clt, struct 
 	return 0;
 }
 
-int clt_ctl_open(const struct clt_front *front, struct client *clt, struct loop *loop,
-		 const char *path, struct clt_ctl **out, char *err, size_t errlen)
+int clt_ctl_open(const struct clt_conf *conf, struct client *clt, struct loop *loop,
+		 struct clt_ctl **out, char *err, size_t errlen)
 {
+	const char *path = conf->control;
 	int rc = 0;
 
 	*out = NULL;
 	if (path && !strcmp(path, "none"))
 		return 0;
 	if (!path && bound.fd < 0)
-		rc = bind_default(front, err, errlen);
+		rc = bind_default(conf->front, err, errlen);
 	if (!rc)
-		rc = ctl_create(front, clt, loop, out, err, errlen);
+		rc = ctl_create(conf, clt, loop, out, err, errlen);
 	if (!rc || path)
 		return rc;
 	log_warn(NULL, "no control socket for rtrsctl: %s; control=PATH is for another place, and "

@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 #include "client.h"
-#include "clt-front.h"
+#include "clt-conf.h"
 
 struct clt_ctl;
 
@@ -15,11 +15,12 @@ struct clt_ctl;
  * clt_ctl_open() gets the socket.  NULL and "none": do nothing.  0, or -errno with a line in
  * @err. */
 int clt_ctl_bind(const char *path, char *err, size_t errlen);
-/* Serve the socket bound at @path for @clt, which runs on @loop.  @path NULL: serve the default
- * place of this process, or warn in the log and serve nowhere.  "none": serve nowhere.  Blocks; not
- * on the service thread.  0, with *@out NULL for nowhere, or -errno with a line in @err. */
-int clt_ctl_open(const struct clt_front *front, struct client *clt, struct loop *loop,
-		 const char *path, struct clt_ctl **out, char *err, size_t errlen);
+/* Serve the socket bound at @conf->control for @clt, a session of @conf that runs on @loop.  NULL:
+ * serve the default place of this process, or warn in the log and serve nowhere.  "none": serve
+ * nowhere.  Blocks; not on the service thread.  0, with *@out NULL for nowhere, or -errno with a
+ * line in @err. */
+int clt_ctl_open(const struct clt_conf *conf, struct client *clt, struct loop *loop,
+		 struct clt_ctl **out, char *err, size_t errlen);
 /* Close and remove the socket; NULL: do nothing.  Blocks; not on the service thread. */
 void clt_ctl_close(struct clt_ctl *ctl);
 

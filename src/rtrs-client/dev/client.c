@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the start and the end of a client, and tells those that wait for either.
+/* Owns the start and the end of a client.
  *
- * Everything runs on the service thread; other threads post messages to it, or wait under the
- * lock. */
+ * Everything runs on the service thread; other threads post messages to it, or wait for what
+ * client-tell.c tells. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,75 +13,27 @@
 
 #define CLOSE_MS 5000			/* for the CLOSEs when the session ends */
 
-/* Wake who waits for the session.  lock held. */
-static void tell_waiters(struct client *clt)
-{
-	clt_wait_look(&clt->event);
-	clt_wait_look(&clt->away_event);
-}
-
 static void path_up(struct clt_sess *sess)
 {
 	struct client *clt = container_of(sess, struct client, sess);
 
-	client_check_away(clt);
-	LOCK_SCOPE(&clt->lock);
-	clt->result = 0;
-	tell_waiters(clt);
+	client_tell_away(clt);
+	client_tell_up(clt);
 }
 
-static void path_down(struct clt_sess *sess)
+static void path_away(struct clt_sess *sess)
 {
-	client_check_away(container_of(sess, struct client, sess));
-}
-
-static void path_silence(struct clt_sess *sess)
-{
-	client_check_away(container_of(sess, struct client, sess));
+	client_tell_away(container_of(sess, struct client, sess));
 }
 
 static void path_failed(struct clt_sess *sess, int err, const char *cause)
 {
-	struct client *clt = container_of(sess, struct client, sess);
-
-	LOCK_SCOPE(&clt->lock);
-	if (clt->result != CLT_AGAIN)
-		return;
-	clt->result = err;
-	snprintf(clt->cause, sizeof(clt->cause), "%s", cause);
-	tell_waiters(clt);
+	client_tell_failed(container_of(sess, struct client, sess), err, cause);
 }
 
 static void path_closed(struct clt_sess *sess)
 {
-	client_check_closed(container_of(sess, struct client, sess));
-}
-
-void client_check_closed(struct client *clt)
-{
-	if (clt->state == CLIENT_OPEN || !list_empty(&clt->devs))
-		return;
-	if (!clt_sess_is_closed(&clt->sess)) {
-		clt_sess_close(&clt->sess);
-		return;
-	}
-	if (clt->handshake)
-		return;			/* comes back */
-	LOCK_SCOPE(&clt->lock);
-	clt->state = CLIENT_CLOSED;
-	tell_waiters(clt);
-}
-
-void client_check_away(struct client *clt)
-{
-	bool away = clt_sess_is_away(&clt->sess);
-	struct dev *dev;
-
-	list_for_each(dev, &clt->devs, link)
-		away |= atomic_load(&dev->state) == DEV_LOST;
-	LOCK_SCOPE(&clt->lock);
-	clt->away = away;
-	tell_waiters(clt);
+	client_tell_closed(container_of(sess, struct client, sess));
 }
 
 static void patience_msg(struct loop_msg *msg)
@@ -108,21 +59,18 @@ static void close_msg(struct loop_msg *msg)
 {
 	struct client *clt = container_of(msg, struct client, close_msg);
 
-	pthread_mutex_lock(&clt->lock);
-	if (clt->state == CLIENT_OPEN)
-		clt->state = CLIENT_CLOSING;
-	pthread_mutex_unlock(&clt->lock);
+	client_tell_closing(clt);
 	loop_timer_cancel(&clt->reopen_timer);
-	client_check_closed(clt);
+	client_tell_closed(clt);
 	if (!list_empty(&clt->devs))
 		loop_timer_set(clt->sess.loop, &clt->close_timer, clock_now_ms() + CLOSE_MS);
 }
 
 int client_init(struct client *clt, struct loop *loop, const struct clt_sess_conf *conf)
 {
-	static const struct clt_sess_ops ops = { dev_reopen_opening, dev_reopen_joining, path_up,
-						 path_down, path_silence, path_failed,
-						 path_closed };
+	static const struct clt_sess_ops ops = {
+		dev_handshake_start, path_up, path_away, path_failed, path_closed,
+	};
 	int r;
 
 	memset(clt, 0, sizeof(*clt));
@@ -132,7 +80,7 @@ int client_init(struct client *clt, struct loop *loop, const struct clt_sess_con
 	clt_wait_init(&clt->event, conf->wait, NULL);
 	clt_wait_init(&clt->away_event, conf->wait, NULL);
 	dev_init(clt);
-	dev_reopen_init(clt);
+	dev_life_init(clt);
 	loop_timer_init(&clt->close_timer, close_timer);
 	loop_msg_init(&clt->start_msg, start_msg);
 	loop_msg_init(&clt->close_msg, close_msg);

@@ -37,8 +37,10 @@ struct client {
 	struct list devs;
 	unsigned nctl;			/* messages under way, without those of the handshake */
 	struct list ctl_line;		/* struct dev_ctl: of those that have to wait */
-	struct dev_ctl *greeting;	/* SESS_INFO */
-	struct dev_ctl *handshake;	/* the message in flight while OPENING, or NULL */
+	atomic_uint handshake;		/* of the path that is OPENING: enum
+					 * dev_handshake_state */
+	struct dev_ctl *greeting;	/* the handshake's messages but OPEN */
+	struct dev *opens;		/* the handshake's OPEN is of this device */
 	struct loop_timer reopen_timer;	/* devices that could not be opened again */
 	struct loop_timer close_timer;
 	struct loop_msg start_msg, close_msg;

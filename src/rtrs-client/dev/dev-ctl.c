@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* User messages of control, and their answers.
  *
- * Service thread.  Each device has at most one message in flight (dev.c), and so has the handshake
- * (dev-reopen.c). */
+ * Service thread.  Each device has at most one message in flight (dev-life.c), and so has the
+ * handshake (dev-handshake.c). */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -18,18 +18,15 @@ static size_t ctl_encode(const struct clt_op *op, uint64_t off, uint32_t len, ui
 	return ctl->len;
 }
 
-static bool is_handshake(const struct clt_op *op)
-{
-	return op->kind == CLT_OP_HANDSHAKE || op->kind == CLT_OP_JOIN;
-}
-
 /* While the session has another path the server knows what was asked, or can be asked again; all
  * messages may be carried out twice. */
 static int ctl_lost(const struct clt_op *op)
 {
 	const struct dev_ctl *ctl = container_of(op, struct dev_ctl, op);
 
-	return !is_handshake(op) && clt_sess_is_up(&ctl->clt->sess) ? CLT_AGAIN : -ECONNABORTED;
+	if (!clt_op_is_handshake(op) && clt_sess_is_up(&ctl->clt->sess))
+		return CLT_AGAIN;
+	return -ECONNABORTED;
 }
 
 /* A bound message is not sent in another epoch than it was made for. */
@@ -56,7 +53,7 @@ static void ctl_ended(struct dev_ctl *ctl)
 	struct client *clt = ctl->clt;
 	struct list *next;
 
-	if (is_handshake(&ctl->op))
+	if (clt_op_is_handshake(&ctl->op))
 		return;
 	clt->nctl--;
 	next = list_pop(&clt->ctl_line);
@@ -112,10 +109,22 @@ void dev_ctl_send(struct dev_ctl *ctl, size_t len, uint32_t answer, enum clt_op_
 	op->ready = ctl_ready;
 	op->lost = ctl_lost;
 	clt_op_start(op, ctl_wake);
-	if (is_handshake(op))
+	if (clt_op_is_handshake(op))
 		loop_post(ctl->clt->sess.loop, &ctl->step_msg);
 	else if (ctl->clt->nctl < DEV_CTL_MAX)
 		ctl_begin(ctl);
 	else
 		list_add_tail(&ctl->clt->ctl_line, &ctl->link);
+}
+
+void dev_ctl_open(struct dev_ctl *ctl, enum clt_op_kind kind, void (*done)(struct dev_ctl *ctl))
+{
+	rnbd_open_encode(&ctl->msg.open, ctl->dev->name, ctl->dev->mode);
+	dev_ctl_send(ctl, sizeof(ctl->msg.open), sizeof(ctl->rsp.open), kind, done);
+}
+
+void dev_ctl_close(struct dev_ctl *ctl, uint32_t id, void (*done)(struct dev_ctl *ctl))
+{
+	rnbd_close_encode(&ctl->msg.close, id);
+	dev_ctl_send(ctl, sizeof(ctl->msg.close), 0, CLT_OP_BOUND, done);
 }

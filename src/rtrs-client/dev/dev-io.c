@@ -71,7 +71,7 @@ static bool only_reads(enum rnbd_io_op op)
 	return op == RNBD_OP_READ || op == RNBD_OP_FLUSH || op == RNBD_OP_EXTENTS;
 }
 
-/* A write that may still be carried out; see dev-reopen.c. */
+/* A write that may still be carried out; see dev-settle.c. */
 static void io_gave_up(const struct clt_op *clt, unsigned epoch)
 {
 	const struct dev_io *op = container_of(clt, struct dev_io, clt);
@@ -153,7 +153,7 @@ static int end_write(struct dev_io *op)
 		return tell_loss(op, true);
 	if (!dev->info.writeback)
 		return 0;
-	/* ORDER: counted, then looked: see identity_check() in dev-reopen.c. */
+	/* ORDER: counted, then looked: see dev_greet_believe(). */
 	dev_loss_wrote(&dev->loss, &op->h->told);
 	boot_epoch = atomic_load(&dev->clt->boot_epoch);
 	if (op->clt.epoch < boot_epoch)

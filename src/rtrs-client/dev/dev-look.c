@@ -6,39 +6,19 @@
  * server answers that with the handle that the session has, and its size (doc/protocol.md 8.2).
  * Each of them holds a reference, so that no CLOSE is on its way meanwhile.  A look that fails
  * changes nothing: the device is what it was, and its size follows when the session comes back
- * (dev_opened()). */
+ * (dev_answer()). */
 #include <errno.h>
 #include <string.h>
 
 #include "log.h"
 #include "dev-priv.h"
 
-int dev_look_size(struct dev *dev, uint64_t size)
-{
-	uint64_t was = atomic_load(&dev->size);
-
-	if (size < was) {
-		log_err(dev->name,
-			"export has shrunk: %llu bytes instead of %llu: "
-			"nobody else can open it until all clients "
-			"have closed it", (unsigned long long)size, (unsigned long long)was);
-		return -EMEDIUMTYPE;
-	}
-	if (size > was)
-		log_warn(dev->name, "export has grown: %llu bytes instead of %llu",
-			 (unsigned long long)size, (unsigned long long)was);
-	atomic_store(&dev->size, size);
-	return 0;
-}
-
 static void look_done(struct dev_ctl *ctl);
 
 static void look_send(struct dev *dev)
 {
 	list_splice_tail(&dev->looking, &dev->lookers);
-	rnbd_open_encode(&dev->look.msg.open, dev->name, dev->mode);
-	dev_ctl_send(&dev->look, sizeof(dev->look.msg.open), sizeof(dev->look.rsp.open),
-		     CLT_OP_BOUND, look_done);
+	dev_ctl_open(&dev->look, CLT_OP_BOUND, look_done);
 }
 
 /* What is known of the server is of now, or nothing has told yet that it is not.  A look that comes
@@ -82,8 +62,7 @@ static void close_stray(struct dev *dev, uint32_t id)
 	log_warn(dev->name,
 		 "is not open on the server any more: "
 		 "requests fail until all clients have closed it");
-	rnbd_close_encode(&dev->look.msg.close, id);
-	dev_ctl_send(&dev->look, sizeof(dev->look.msg.close), 0, CLT_OP_BOUND, stray_closed);
+	dev_ctl_close(&dev->look, id, stray_closed);
 }
 
 static void look_done(struct dev_ctl *ctl)
@@ -102,7 +81,7 @@ static void look_done(struct dev_ctl *ctl)
 	else if (info.device_id != atomic_load(&dev->id))
 		close_stray(dev, info.device_id);
 	else
-		look_end(dev, dev_look_size(dev, info.nsectors * RNBD_SECTOR_SIZE));
+		look_end(dev, dev_answer_size(dev, info.nsectors * RNBD_SECTOR_SIZE));
 }
 
 bool dev_look(struct dev *dev, struct dev_open_req *req)

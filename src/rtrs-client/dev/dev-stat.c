@@ -8,7 +8,7 @@ static void count_add(struct io_stat_count *to, const struct dev_stat_count *fro
 {
 	counter_add(&to->bytes, counter_get(&from->bytes));
 	counter_add(&to->errors, counter_get(&from->errors));
-	hist_add(&to->latency, &from->latency);
+	hist_add(&to->latency, &from->latency, 1);
 }
 
 static void stat_sum(const struct dev *dev, struct dev_stat *sum)
@@ -17,7 +17,7 @@ static void stat_sum(const struct dev *dev, struct dev_stat *sum)
 	for (unsigned i = 0; i < DEV_STAT_SHARDS; i++) {
 		for (unsigned op = 0; op < IO_STAT_NOPS; op++)
 			count_add(&sum->io.op[op], &dev->stat[i].op[op]);
-		hist_add(&sum->queued, &dev->stat[i].queued);
+		hist_add(&sum->queued, &dev->stat[i].queued, 1);
 	}
 	for (unsigned op = 0; op < IO_STAT_NOPS; op++)
 		counter_add(&sum->io.op[op].count, hist_total(&sum->io.op[op].latency));
@@ -26,8 +26,8 @@ static void stat_sum(const struct dev *dev, struct dev_stat *sum)
 void dev_stat_get(const struct dev *dev, struct dev_stat *sum)
 {
 	stat_sum(dev, sum);
-	io_stat_sub(&sum->io, &dev->stat_base.io);
-	hist_sub(&sum->queued, &dev->stat_base.queued);
+	io_stat_add(&sum->io, &dev->stat_base.io, -1);
+	hist_add(&sum->queued, &dev->stat_base.queued, -1);
 }
 
 void dev_stat_reset(struct dev *dev)

@@ -203,11 +203,17 @@ struct clt_attempt {
 	unsigned nwindows;
 };
 
-/* May IO be submitted on @att? Any thread. */
-static inline bool clt_attempt_is_up(struct clt_attempt *att)
+/* Any thread.  The state may change at any time. */
+static inline enum clt_path_state clt_attempt_state(const struct clt_attempt *att)
 {
 	/* seq_cst: clt-wait-threads.c relies on this order */
-	unsigned state = atomic_load(&att->state);
+	return (enum clt_path_state)atomic_load(&att->state);
+}
+
+/* May IO be submitted on @att? Any thread. */
+static inline bool clt_attempt_is_up(const struct clt_attempt *att)
+{
+	enum clt_path_state state = clt_attempt_state(att);
 
 	return state == CLT_PATH_UP || state == CLT_PATH_SILENT;
 }
@@ -438,6 +444,12 @@ struct clt_op {
 static inline bool clt_op_is_user(const struct clt_op *op)
 {
 	return op->kind != CLT_OP_IO;
+}
+
+/* True if @op is a user message that only goes over the path that is OPENING. */
+static inline bool clt_op_is_handshake(const struct clt_op *op)
+{
+	return op->kind == CLT_OP_HANDSHAKE || op->kind == CLT_OP_JOIN;
 }
 
 /* Begin @op, whose waiter calls @fn (NULL: wakes the calling thread, clt-wait.h).  Call

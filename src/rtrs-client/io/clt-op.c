@@ -129,18 +129,13 @@ static unsigned op_pick_cid(const struct clt_attempt *att, const struct clt_op *
 	return 1 + small + op->hint % (n - small);
 }
 
-static bool op_is_handshake(const struct clt_op *op)
-{
-	return op->kind == CLT_OP_JOIN || op->kind == CLT_OP_HANDSHAKE;
-}
-
 /* Choose the connection of @op.  NULL: no path is up, or the path of the parts in flight is not,
  * and these parts have to come back first. */
 static struct clt_con *op_pick_con(const struct clt_op *op)
 {
 	struct clt_attempt *att;
 
-	if (op_is_handshake(op))
+	if (clt_op_is_handshake(op))
 		return op->via && atomic_load(&op->via->state) == CLT_PATH_OPENING ?
 			&op->via->cons[0] : NULL;
 	if (op->inflight)
@@ -170,7 +165,7 @@ static struct clt_con *op_connection(struct clt_op *op)
 	op->listed = true;
 	if (ready < 0)
 		op_error(op, ready);
-	else if (op_is_handshake(op))
+	else if (clt_op_is_handshake(op))
 		op_error(op, -ECONNABORTED);	/* @op->via is gone */
 	else if (lost < 0)
 		op_error(op, lost);		/* the path to send the part again is gone, too */

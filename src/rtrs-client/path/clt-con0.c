@@ -90,7 +90,7 @@ void clt_con0_lose_patience(struct clt_path *path)
 	/* RACE: a thread that receives something sets @missed to 0, and the next tick notices. */
 	unsigned missed = atomic_load(&path->att.hb.missed);
 
-	if (clt_path_state(path) == CLT_PATH_SILENT && missed > 1)
+	if (clt_attempt_state(&path->att) == CLT_PATH_SILENT && missed > 1)
 		clt_tx_fail(&path->att.cons[0], -ETIMEDOUT,
 			    "no sign of life for %g s, and no request waits any longer",
 			    path->att.hb.interval_ms * (missed - 1) / 1e3);

@@ -82,7 +82,8 @@ static void path_fail_msg(struct loop_msg *msg)
 	char cause[CLT_WHY];
 	int err = clt_cause_get(&path->cause, cause);
 
-	if (clt_path_state(path) == CLT_PATH_FAILING) {	/* else the path was closed meanwhile */
+	/* The path may have been closed meanwhile. */
+	if (clt_attempt_state(&path->att) == CLT_PATH_FAILING) {
 		if (was_up || !path->lost_ms)
 			path->lost_ms = clock_now_ms();
 		path->fails++;
@@ -161,7 +162,7 @@ static bool path_cm_ready(struct loop_watch *watch)
 static void path_drain_msg(struct loop_msg *msg)
 {
 	struct clt_path *path = container_of(msg, struct clt_path, drain_msg);
-	enum clt_path_state state = clt_path_state(path);
+	enum clt_path_state state = clt_attempt_state(&path->att);
 	bool ends = state == CLT_PATH_DRAINING || state == CLT_PATH_CLOSING, all = ends;
 
 	for (unsigned i = 0; i < path->att.ncons; i++) {
@@ -415,7 +416,7 @@ static void path_retry_timer(struct loop_timer *timer)
 {
 	struct clt_path *path = container_of(timer, struct clt_path, retry_timer);
 
-	if (clt_path_state(path) == CLT_PATH_BACKOFF) {
+	if (clt_attempt_state(&path->att) == CLT_PATH_BACKOFF) {
 		clt_path_life_event(path, CLT_PATH_EV_RETRY);
 		return;
 	}

@@ -24,7 +24,7 @@ static inline struct clt_path *clt_path_of(const struct clt_con *con)
 /* Is an attempt connecting, or up: not failed, not closed, not in back-off? */
 static inline bool clt_path_runs(struct clt_path *path)
 {
-	return 1u << clt_path_state(path) & CLT_PATH_RUNS;
+	return 1u << clt_attempt_state(&path->att) & CLT_PATH_RUNS;
 }
 
 /* Watch @fd, or change the events of @watch, if @watch stands already.  If watching fails, the path

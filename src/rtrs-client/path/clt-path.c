@@ -75,18 +75,6 @@ err_cause:
 	return r;
 }
 
-/* Free the objects kept for the next attempt. */
-static void path_forget(struct clt_path *path)
-{
-	clt_mem_detach(&path->att);
-	if (path->att.pd)
-		fab_pd_destroy(path->att.pd);
-	path->att.pd = NULL;
-	if (path->cm)
-		fab_cm_destroy(path->cm);
-	path->cm = NULL;
-}
-
 void clt_path_readdress(struct clt_path *path, const struct fab_addr *src,
 			const struct fab_addr *dst)
 {
@@ -104,7 +92,12 @@ void clt_path_fini(struct clt_path *path)
 {
 	for (unsigned i = 1; i < path->att.ncons; i++)
 		clt_wait_con_fini(&path->att.cons[i]);
-	path_forget(path);
+	/* kept for the next attempt */
+	clt_mem_detach(&path->att);
+	if (path->att.pd)
+		fab_pd_destroy(path->att.pd);
+	if (path->cm)
+		fab_cm_destroy(path->cm);
 	free(path->att.cons);
 	clt_cause_fini(&path->cause);
 }

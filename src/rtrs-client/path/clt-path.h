@@ -103,9 +103,9 @@ struct clt_path {
 };
 
 /* The state of @path, which may change at any time.  Any thread. */
-static inline enum clt_path_state clt_path_state(struct clt_path *path)
+static inline enum clt_path_state clt_path_state(const struct clt_path *path)
 {
-	return (enum clt_path_state)atomic_load(&path->att.state);
+	return clt_attempt_state(&path->att);
 }
 
 /* The name for people, in the form of the parameter path=: "[SRC@]DST". */

@@ -310,7 +310,7 @@ static void info_wc_recv(struct fab_conn *conn, struct fab_cqe *cqe, const struc
 
 	if (wc->status != IBV_WC_SUCCESS)
 		clt_tx_lost(&path->att.cons[0]);
-	else if (clt_path_state(path) == CLT_PATH_INFO)	/* else closing */
+	else if (clt_attempt_state(&path->att) == CLT_PATH_INFO)	/* else closing */
 		path->info_done(path, info_take(path, wc, why), why);
 }
 

@@ -91,7 +91,7 @@ void clt_epoch_go_on(struct clt_sess *sess)
 		return;
 	}
 	sess->stage = CLT_OPENING_JOINS;
-	sess->ops->joining(sess);
+	sess->ops->opening(sess);
 }
 
 static void next_msg(struct loop_msg *msg)

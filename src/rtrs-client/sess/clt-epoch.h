@@ -12,17 +12,16 @@
 void clt_epoch_init(struct clt_sess *sess);
 /* Go on with the paths that are OPENING: a path has reached OPENING, or another path has gone. */
 void clt_epoch_go_on(struct clt_sess *sess);
-/* @path is OPENING no more.  May be called from inside ops->opening() and ops->joining(). */
+/* @path is OPENING no more.  May be called from inside ops->opening(). */
 void clt_epoch_left(struct clt_sess *sess, const struct clt_path *path);
 /* Some path has answered a heartbeat, which may prove the epoch to a path that joins. */
 void clt_epoch_alive(struct clt_sess *sess);
 
 /* ---- for the upper layer ---- */
 
-/* Answer ops->opening() or ops->joining(): the path may come up. */
+/* Answer ops->opening(): the path may come up. */
 void clt_epoch_opened(struct clt_sess *sess);
-/* Answer ops->opening() or ops->joining(): the path may not come up, and fails with @err because of
- * @cause. */
+/* Answer ops->opening(): the path may not come up, and fails with @err because of @cause. */
 void clt_epoch_refuse(struct clt_sess *sess, int err, const char *cause);
 /* May a message of @epoch be sent?  0: yes; CLT_AGAIN: not yet; -ECONNABORTED: @epoch is over. */
 int clt_epoch_bound(struct clt_sess *sess, unsigned epoch);

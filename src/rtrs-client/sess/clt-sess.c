@@ -96,7 +96,7 @@ static void sess_down(void *object)
 	else if (sess->io_timeout_ms != CLOCK_NEVER)
 		loop_timer_set(sess->loop, &sess->timeout_timer,
 			       sess->down_since_ms + sess->io_timeout_ms);
-	sess->ops->down(sess);
+	sess->ops->away(sess);
 }
 
 static void sess_wake(void *object)
@@ -256,7 +256,7 @@ static void sess_path_silence(struct clt_path *path)
 {
 	struct clt_sess *sess = sess_of(path);
 
-	sess->ops->silence(sess);
+	sess->ops->away(sess);
 }
 
 static void sess_path_alive(struct clt_path *path)

@@ -43,22 +43,17 @@ struct clt_sess_conf {
 					 * its own */
 };
 
-/* Calls to the upper layer (client.c, dev-reopen.c), on the service thread. */
+/* Calls to the upper layer (client.c, dev-handshake.c), on the service thread. */
 struct clt_sess_ops {
-	/* A path is OPENING and begins an epoch: send user messages with CLT_OP_HANDSHAKE, then
-	 * clt_epoch_opened().  A path whose epoch ended before the path joined begins an epoch, and
-	 * the call comes again. */
+	/* A path is OPENING: exchange user messages with CLT_OP_HANDSHAKE, or with CLT_OP_JOIN if
+	 * the path JOINS (@sess->stage), then clt_epoch_opened().  A path whose epoch ended before
+	 * the path joined begins an epoch, and the call comes again. */
 	void (*opening)(struct clt_sess *sess);
-	/* A path is OPENING and others are up: check with CLT_OP_JOIN that the server is the same,
-	 * then clt_epoch_opened(). */
-	void (*joining)(struct clt_sess *sess);
 	/* The first path is up. */
 	void (*up)(struct clt_sess *sess);
-	/* The last path was lost, or the first attempt failed: requests wait. */
-	void (*down)(struct clt_sess *sess);
-	/* clt_sess_is_away() may have changed: a path that is up stands still, or does so no
-	 * longer. */
-	void (*silence)(struct clt_sess *sess);
+	/* clt_sess_is_away() may have changed: the last path was lost, or the first attempt failed,
+	 * and requests wait; or a path that is up stands still, or does so no longer. */
+	void (*away)(struct clt_sess *sess);
 	/* An attempt failed before the path was up, and no path is up or on the way up.  With
 	 * conf.once the session closes by itself. */
 	void (*failed)(struct clt_sess *sess, int err, const char *cause);
@@ -70,7 +65,7 @@ struct clt_sess_ops {
 enum clt_opening {
 	CLT_OPENING_NONE,
 	CLT_OPENING_BEGINS,		/* clt_epoch_opened() will answer ops->opening() */
-	CLT_OPENING_JOINS,		/* clt_epoch_opened() will answer ops->joining() */
+	CLT_OPENING_JOINS,		/* the same, for a path that finds others up */
 	CLT_OPENING_PROVES,		/* waits for a heartbeat's answer on another path, or the
 					 * loss of all others */
 	CLT_OPENING_LEAVES,		/* the path is OPENING no more; messages of the calls for

@@ -99,8 +99,7 @@ static int session_start(struct clt_start *start, char err[CLT_FRONT_ERR])
 	}
 	start->watched = true;
 	pthread_setname_np(start->watch, "rtrs-watch");
-	r = clt_ctl_open(conf->front, &start->run.clt, start->run.loop, conf->control, &start->ctl,
-			 why, sizeof(why));
+	r = clt_ctl_open(conf, &start->run.clt, start->run.loop, &start->ctl, why, sizeof(why));
 	if (r < 0) {
 		clt_start_end(start);
 		snprintf(err, CLT_FRONT_ERR, "control=%s", why);

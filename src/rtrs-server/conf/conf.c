@@ -12,6 +12,7 @@
 
 #include "conf.h"
 #include "exports.h"
+#include "log.h"
 #include "opt.h"
 #include "rtrs-geom.h"
 #include "rtrs-proto.h"
@@ -142,6 +143,16 @@ static int note_state_dir(void *arg, const char *text, char *why, size_t len)
 	return 0;
 }
 
+/* ---- values that change while the server runs ---- */
+
+static void set_log_level(const void *arg, void *program)
+{
+	const struct srv_conf *conf = arg;
+
+	log_info(NULL, "log level is %s from now on", log_level_names[conf->log_level]);
+	log_set_level(conf->log_level);
+}
+
 /* ---- the table ---- */
 
 #define FIELD(field) OPT_FIELD(struct srv_conf, field)
@@ -198,7 +209,8 @@ static const struct opt rows[] = {
 	  .help = "write a line to FD when ready, and close it" },
 	{ .name = "log-level", .type = OPT_WORD, FIELD(log_level), .arg = "LEVEL",
 	  .words = log_level_names, .nwords = LOG_LEVELS, .fallback = "info",
-	  .holds = IN_FILE | OPT_AT_RUN_TIME, .help = "error, warning, info or debug" },
+	  .holds = IN_FILE | OPT_AT_RUN_TIME, .carry_out = set_log_level,
+	  .help = "error, warning, info or debug" },
 	{ .name = "help", .letter = 'h', .type = OPT_HELP, .holds = OPT_AT_START,
 	  .help = "print this and exit" },
 	{ .name = "version", .letter = 'V', .type = OPT_VERSION, .holds = OPT_AT_START,

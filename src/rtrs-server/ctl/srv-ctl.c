@@ -189,6 +189,7 @@ static void srv_call_export_remove(struct ctl_client *client, const char *name, 
 
 static void srv_call_log_level(struct ctl_client *client, const char *name, void *arg)
 {
+	const struct opt *row = opt_find(&conf_options, "log-level");
 	struct srv_conf wanted;
 	char why[128];
 
@@ -198,12 +199,11 @@ static void srv_call_log_level(struct ctl_client *client, const char *name, void
 				     ctl_json_text(log_level_names[log_level()])));
 		return;
 	}
-	if (opt_read(opt_find(&conf_options, "log-level"), &wanted, name, why, sizeof(why))) {
+	if (opt_read(row, &wanted, name, why, sizeof(why))) {
 		ctl_refuse(client, "log-level '%s': %s", name, why);
 		return;
 	}
-	log_info(NULL, "log level is %s from now on", name);
-	log_set_level(wanted.log_level);
+	row->carry_out(&wanted, NULL);
 	ctl_call_done(client);
 }
 

@@ -30,7 +30,7 @@ static void export_sum(const struct srv_rnbd *rnbd, const struct export *ex, str
 
 	memset(sum, 0, sizeof(*sum));
 	for (unsigned i = 0; i < rnbd->srv->nthreads; i++)
-		io_stat_add(sum, &all->threads[i].stat);
+		io_stat_add(sum, &all->threads[i].stat, 1);
 }
 
 void srv_export_stat(const struct srv_rnbd *rnbd, const struct export *ex, struct io_stat *sum)
@@ -38,7 +38,7 @@ void srv_export_stat(const struct srv_rnbd *rnbd, const struct export *ex, struc
 	const struct srv_export_stat *all = ex->user;
 
 	export_sum(rnbd, ex, sum);
-	io_stat_sub(sum, &all->base);
+	io_stat_add(sum, &all->base, -1);
 }
 
 void srv_export_stat_reset(const struct srv_rnbd *rnbd, const struct export *ex)

@@ -2,12 +2,11 @@
 /* Owns nothing; main thread, at start.  Cannot fail: the header says what happens instead.
  * Clients get hashes and not the ids themselves. */
 #include <fcntl.h>
-#include <stdlib.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "cleanup.h"
 #include "log.h"
+#include "random.h"
 #include "srv-ident.h"
 #include "util.h"
 
@@ -16,12 +15,6 @@
 #define MACHINE_ID_PATH "/etc/machine-id"
 #define MACHINE_ID_LEN 32
 #define ID_MAX 64
-
-static void ident_random_bytes(void *buf, size_t len)
-{
-	if (getrandom(buf, len, 0) != (ssize_t)len)
-		abort();
-}
 
 /* Hash the first @len bytes of @path.  False: the file is shorter or cannot be read. */
 static bool ident_hash_file(const char *path, size_t len, uint64_t *hash)
@@ -42,7 +35,7 @@ void srv_ident_boot(uint8_t id[SRV_IDENT_BOOT_LEN])
 	if (!ident_hash_file(BOOT_ID_PATH, BOOT_ID_LEN, &hash)) {
 		log_warn(NULL, "cannot read " BOOT_ID_PATH
 			 ": clients will take a restart of this server for a reboot of its host");
-		ident_random_bytes(&hash, sizeof(hash));
+		random_bytes(&hash, sizeof(hash));
 	}
 	for (unsigned i = 0; i < SRV_IDENT_BOOT_LEN; i++)
 		id[i] = (uint8_t)(hash >> 8 * i);
@@ -55,7 +48,7 @@ uint64_t srv_ident_host(bool *lasts)
 	*lasts = ident_hash_file(MACHINE_ID_PATH, MACHINE_ID_LEN, &hash);
 	if (*lasts || ident_hash_file(BOOT_ID_PATH, BOOT_ID_LEN, &hash))
 		return hash;
-	ident_random_bytes(&hash, sizeof(hash));
+	random_bytes(&hash, sizeof(hash));
 	return hash;
 }
 
@@ -64,7 +57,7 @@ uint32_t srv_ident_instance(void)
 	uint32_t instance;
 
 	do
-		ident_random_bytes(&instance, sizeof(instance));
+		random_bytes(&instance, sizeof(instance));
 	while (!instance);
 	return instance;
 }

@@ -14,7 +14,7 @@ static void path_sum(const struct srv_path *path, struct io_stat *sum)
 	memset(sum, 0, sizeof(*sum));
 	for (unsigned cid = 0; cid < path->cid_num; cid++) {
 		if (path->cons[cid])
-			io_stat_add(sum, &path->cons[cid]->stat);
+			io_stat_add(sum, &path->cons[cid]->stat, 1);
 	}
 }
 
@@ -22,7 +22,7 @@ void srv_stat_path(const struct srv_path *path, struct io_stat *sum)
 {
 	path_sum(path, sum);
 	if (path->stat_base)
-		io_stat_sub(sum, path->stat_base);
+		io_stat_add(sum, path->stat_base, -1);
 }
 
 int srv_stat_reset_path(struct srv_path *path)

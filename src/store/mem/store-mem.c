@@ -42,8 +42,8 @@ static int mem_check(const struct export *ex, char *err, size_t errlen)
 	if (mem_size(ex))
 		return 0;
 	snprintf(err, errlen,
-		 "export '%s': '%s': expected " PREFIX "SIZE, a multiple of 512 bytes, perhaps with "
-		 SIZE_UNITS, ex->name, ex->path);
+		 "export '%s': '%s': expected " PREFIX "SIZE, a multiple of 512 bytes, "
+		 "perhaps with " SIZE_UNITS, ex->name, ex->path);
 	return -EINVAL;
 }
 

@@ -225,7 +225,8 @@ const struct fab_provider fab_verbs = {
 	.pd_destroy = verbs_pd_destroy,
 	.mr_iova = true,
 	.reg_mr = verbs_mr_reg,
-	.rereg_mr = verbs_mr_rereg,
+	/* No .rereg_mr: ibv_rereg_mr() cannot change the translation on rxe, and is no fast path
+	 * anywhere. */
 	.dereg_mr = verbs_mr_dereg,
 	.alloc_mw = verbs_mw_alloc,
 	.dealloc_mw = verbs_mw_dealloc,

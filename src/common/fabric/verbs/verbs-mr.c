@@ -35,12 +35,6 @@ struct ibv_mr *verbs_mr_reg(struct fab_pd *fab, void *addr, size_t length, uint6
 	return &mr->fab.ibv;
 }
 
-/* ibv_rereg_mr() cannot change the translation on rxe, and is no fast path anywhere. */
-int verbs_mr_rereg(struct ibv_mr *mr, void *addr, size_t length, uint64_t iova, int access)
-{
-	return -ENOTSUP;
-}
-
 void verbs_mr_dereg(struct ibv_mr *ibv)
 {
 	struct verbs_mr *mr = container_of(ibv, struct verbs_mr, fab.ibv);

@@ -208,8 +208,6 @@ void verbs_pd_destroy(struct fab_pd *fab);
 /* verbs-mr.c: register memory; ENOTSUP if @length is 0. */
 struct ibv_mr *verbs_mr_reg(struct fab_pd *fab, void *addr, size_t length, uint64_t iova,
 			    int access);
-/* Always -ENOTSUP. */
-int verbs_mr_rereg(struct ibv_mr *mr, void *addr, size_t length, uint64_t iova, int access);
 /* Deregister and free the region. */
 void verbs_mr_dereg(struct ibv_mr *ibv);
 

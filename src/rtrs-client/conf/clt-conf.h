@@ -45,6 +45,7 @@ struct clt_conf {
 	bool automatic;			/* some path has @chooses */
 };
 
+/* .carry_out of a row changes a struct clt_sess. */
 extern const struct opt_table clt_conf_options;
 
 /* Set all defaults.  @front outlives @conf. */

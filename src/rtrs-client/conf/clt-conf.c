@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The parameters as a table, and the checks of several parameters together.  Main thread, before
- * the fork. */
+ * the fork, except where another thread is named. */
 #include <config.h>
 
 #include <errno.h>
@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
@@ -17,6 +16,7 @@
 #include "clt-addr.h"
 #include "clt-conf.h"
 #include "clt-paths.h"
+#include "random.h"
 #include "rtrs-msg.h"
 #include "util.h"
 
@@ -121,6 +121,20 @@ static int set_server_uid(void *arg, const char *value, char *why, size_t len)
 			 FAB_USERS_MAX);
 }
 
+/* ---- values that change while the session runs: service thread ---- */
+
+static void set_policy(const void *conf, void *sess)
+{
+	atomic_store(&((struct clt_sess *)sess)->io.policy,
+		     ((const struct clt_conf *)conf)->policy);
+}
+
+static void set_attempts(const void *conf, void *sess)
+{
+	((struct clt_sess *)sess)->max_reconnect_attempts =
+		((const struct clt_conf *)conf)->max_reconnect_attempts;
+}
+
 /* ---- the table ---- */
 
 #define FIELD(field) OPT_FIELD(struct clt_conf, field)
@@ -141,7 +155,8 @@ static const struct opt rows[] = {
 	  .help = "users who may listen at unix:PATH" },
 	{ .name = "policy", .type = OPT_WORD, FIELD(policy), .words = clt_pick_policies,
 	  .nwords = CLT_NPOLICIES, .fallback = "min-inflight",
-	  .holds = OPT_AT_START | OPT_AT_RUN_TIME, .help = "path of a request" },
+	  .holds = OPT_AT_START | OPT_AT_RUN_TIME, .carry_out = set_policy,
+	  .help = "path of a request" },
 	{ .name = "export", .type = OPT_OTHER, .call = set_export, .arg = "NAME",
 	  .shown = "the client's choice", .holds = OPT_AT_START, .help = "export to open" },
 	{ .name = "transport", .type = OPT_WORD, FIELD(transport), .words = clt_transport_names,
@@ -172,7 +187,8 @@ static const struct opt rows[] = {
 	{ .name = "max-reconnect-attempts", .type = OPT_NUMBER, FIELD(max_reconnect_attempts),
 	  .arg = "N", .most = CLT_RECONNECTS_MAX, .special = "-1", .special_value = UINT64_MAX,
 	  .special_help = "-1 for no end", .fallback = "-1", .shown = "-1, never",
-	  .holds = OPT_AT_START | OPT_AT_RUN_TIME, .help = "attempts until a path is given up" },
+	  .holds = OPT_AT_START | OPT_AT_RUN_TIME, .carry_out = set_attempts,
+	  .help = "attempts until a path is given up" },
 	{ .name = "poll", .type = OPT_NUMBER, FIELD(poll_us), .arg = "MICROSECONDS",
 	  .of = "microseconds", .most = 1000000, .fallback = "100", .holds = OPT_AT_START,
 	  .help = "busy-poll for up to this long before sleeping" },
@@ -335,7 +351,7 @@ void clt_conf_choose(struct clt_conf *conf, const struct fab_provider *provider)
 void clt_conf_sessname(const struct clt_conf *conf, char name[RTRS_NAME_MAX])
 {
 	char host[128] = "";
-	uint32_t salt = 0;
+	uint32_t salt;
 
 	if (conf->sessname[0]) {
 		memcpy(name, conf->sessname, RTRS_NAME_MAX);
@@ -346,8 +362,7 @@ void clt_conf_sessname(const struct clt_conf *conf, char name[RTRS_NAME_MAX])
 		if (*c == '.' || *c == '/')
 			*c = '-';
 	}
-	if (getrandom(&salt, sizeof(salt), 0) != sizeof(salt))
-		salt = (uint32_t)clock_now_ms();
+	random_bytes(&salt, sizeof(salt));
 	snprintf(name, RTRS_NAME_MAX, "%s-%s-%d-%08x", conf->front->name, host, (int)getpid(),
 		 salt);
 }

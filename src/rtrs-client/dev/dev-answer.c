@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The answer to an OPEN: is the device what it was when it was opened first?
+ *
+ * Service thread.  Owns dev->info, id, size, max_zeroes and open_epoch. */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "log.h"
+#include "dev-priv.h"
+
+int dev_answer_size(struct dev *dev, uint64_t size)
+{
+	uint64_t was = atomic_load(&dev->size);
+
+	if (size < was) {
+		log_err(dev->name,
+			"export has shrunk: %llu bytes instead of %llu: "
+			"nobody else can open it until all clients "
+			"have closed it", (unsigned long long)size, (unsigned long long)was);
+		return -EMEDIUMTYPE;
+	}
+	if (size > was)
+		log_warn(dev->name, "export has grown: %llu bytes instead of %llu",
+			 (unsigned long long)size, (unsigned long long)was);
+	atomic_store(&dev->size, size);
+	return 0;
+}
+
+/* Both servers say which file theirs is. */
+static bool is_another_file(const struct rnbd_dev_info *a, const struct rnbd_dev_info *b)
+{
+	static const uint8_t unknown[sizeof(a->export_id)];
+
+	return memcmp(a->export_id, b->export_id, sizeof(unknown)) &&
+	       memcmp(a->export_id, unknown, sizeof(unknown)) &&
+		       memcmp(b->export_id, unknown, sizeof(unknown));
+}
+
+/* The promises of the first open must hold with @info: the users' data is there, single blocks are
+ * written as a whole, and writes that needed no flush, or FUA instead, still need none.  0, -ESTALE
+ * for another file, or -EMEDIUMTYPE. */
+static int dev_compare(const struct dev *dev, const struct rnbd_dev_info *info)
+{
+	const struct rnbd_dev_info *was = &dev->info;
+	uint64_t size = info->nsectors * RNBD_SECTOR_SIZE, old_size = atomic_load(&dev->size);
+	char how[96] = "";
+
+	if (is_another_file(was, info))
+		snprintf(how, sizeof(how), "as another file, or on another host");
+	else if (size < old_size)
+		snprintf(how, sizeof(how), "with %llu bytes instead of %llu",
+			 (unsigned long long)size, (unsigned long long)old_size);
+	else if (info->logical_block_size > was->logical_block_size)
+		snprintf(how, sizeof(how), "with blocks of %u bytes instead of %u",
+			 info->logical_block_size, was->logical_block_size);
+	else if (info->writeback && !was->writeback)
+		snprintf(how, sizeof(how), "with a write cache, which it did not have");
+	else if (info->writeback && !info->fua && was->fua)
+		snprintf(how, sizeof(how), "without FUA");
+	if (!*how)
+		return 0;
+	if (atomic_load(&dev->state) == DEV_OPEN)	/* the first time */
+		log_err(dev->name, "export came back %s: it is not used", how);
+	return is_another_file(was, info) ? -ESTALE : -EMEDIUMTYPE;
+}
+
+int dev_answer(struct dev *dev, struct dev_ctl *ctl, bool first)
+{
+	struct rnbd_dev_info info;
+	int r = ctl->op.status;
+	uint64_t size;
+
+	assert(r <= 0);
+	if (r == 0)
+		r = rnbd_open_rsp_decode(&ctl->rsp.open, sizeof(ctl->rsp.open), &info);
+	if (r < 0)
+		return r;
+	if (!(atomic_load(&dev->clt->features) & RNBD_EXT_EXPORT_ID))
+		memset(info.export_id, 0, sizeof(info.export_id));
+	/* ORDER: the server has it open, CLOSE must find it, refused or not. */
+	atomic_store(&dev->id, info.device_id);
+	dev->open_epoch = clt_sess_epoch(&dev->clt->sess);
+	r = first ? 0 : dev_compare(dev, &info);
+	if (r < 0)
+		return r;
+	size = info.nsectors * RNBD_SECTOR_SIZE;
+	if (first) {
+		dev->info = info;
+		atomic_store(&dev->size, size);
+	} else {
+		dev_answer_size(dev, size);
+	}
+	atomic_store(&dev->max_zeroes, info.max_write_zeroes_sectors);
+	return atomic_load(&dev->state) != DEV_CLOSING && dev_unsettled(dev) ? CLT_AGAIN : 0;
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the handshake of a path: the table of its states, and the actions of the rows.  A path that
+ * begins an epoch sends SESS_INFO, then an OPEN for each device; a path that joins sends SESS_INFO
+ * alone.  dev-fsm.h says where rounds of authentication go.
+ *
+ * Service thread.  A session has at most one path in its handshake (clt-epoch.h), and the handshake
+ * at most one message under way, which ends before the next handshake starts.  A handshake ends
+ * with clt_epoch_opened(), with clt_epoch_refuse(), or with its path. */
+#define FSM_PREFIX DEV_HANDSHAKE_
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "dev-priv.h"
+
+static void handshake_event(struct client *clt, enum dev_handshake_event event)
+{
+	fsm_run(&dev_handshake_fsm, &clt->handshake, event, clt);
+}
+
+/* ---- messages ---- */
+
+/* The message of a state that awaits an answer has ended. */
+static void ended(struct dev_ctl *ctl)
+{
+	struct client *clt = ctl->clt;
+	bool lost = ctl->op.status == -ECONNABORTED || clt_sess_is_closed(&clt->sess);
+
+	handshake_event(clt, lost ? DEV_HANDSHAKE_EV_LOST : DEV_HANDSHAKE_EV_ANSWER);
+}
+
+static void refuse(struct client *clt, int err, const char *why)
+{
+	handshake_event(clt, DEV_HANDSHAKE_EV_REFUSED);
+	clt_epoch_refuse(&clt->sess, err, why);
+}
+
+static void refuse_info(struct client *clt, int r)
+{
+	char why[128];
+
+	snprintf(why, sizeof(why), "SESS_INFO: %s", strerror(-r));
+	refuse(clt, r, why);
+}
+
+/* ---- what comes next ---- */
+
+/* The next device that this epoch does not know yet, or NULL. */
+static struct dev *next_device(struct client *clt)
+{
+	struct dev *dev;
+
+	list_for_each(dev, &clt->devs, link) {
+		if (!dev->ctl.done && dev->tried_epoch != clt_sess_epoch(&clt->sess) &&
+		    dev_is_in(dev, DEV_IN_USE))
+			return dev;
+	}
+	return NULL;
+}
+
+static bool may_hide_loss(const struct client *clt)
+{
+	struct dev *dev;
+
+	list_for_each(dev, &clt->devs, link) {
+		if (dev_greet_behind_open(dev))
+			return true;
+	}
+	return false;
+}
+
+/* A session with several paths refuses a server that has none of the files of the devices: the path
+ * leads to another server than before.  The path to the lost server can still come up, and no write
+ * counts as lost. */
+static void go_on(struct client *clt)
+{
+	if (next_device(clt))
+		handshake_event(clt, DEV_HANDSHAKE_EV_DEVICE);
+	else if (clt->files == CLIENT_FILES_OTHER && clt->sess.io.natts > 1)
+		refuse(clt, -ESTALE, "not the server that had the exports");
+	else if (clt->met.valid && may_hide_loss(clt))
+		handshake_event(clt, DEV_HANDSHAKE_EV_UNSURE);
+	else
+		handshake_event(clt, DEV_HANDSHAKE_EV_READY);
+}
+
+/* ---- actions: messages ---- */
+
+static void admit(void *object)
+{
+	struct client *clt = object;
+
+	handshake_event(clt, clt->sess.stage == CLT_OPENING_JOINS ? DEV_HANDSHAKE_EV_JOIN :
+			DEV_HANDSHAKE_EV_BEGIN);
+}
+
+static void greet(void *object)
+{
+	struct client *clt = object;
+
+	clt->files = CLIENT_FILES_UNSEEN;
+	dev_greet(clt->greeting, CLT_OP_HANDSHAKE, ended);
+}
+
+static void greet_again(void *object)
+{
+	struct client *clt = object;
+
+	dev_greet(clt->greeting, CLT_OP_HANDSHAKE, ended);
+}
+
+static void greet_to_join(void *object)
+{
+	struct client *clt = object;
+
+	dev_greet(clt->greeting, CLT_OP_JOIN, ended);
+}
+
+static void open_device(void *object)
+{
+	struct client *clt = object;
+
+	clt->opens = next_device(clt);
+	clt->opens->tried_epoch = clt_sess_epoch(&clt->sess);
+	dev_ctl_open(&clt->opens->ctl, CLT_OP_HANDSHAKE, ended);
+}
+
+/* ---- actions: answers ---- */
+
+/* The addresses of a session's paths may differ, the server may not.  A path to another machine is
+ * a mistake in a cable or a name, and a device that the client opens there has other data under
+ * the same name. */
+static bool is_another_machine(const struct client *clt, const struct rnbd_ext *ext)
+{
+	return clt->sess.io.natts > 1 && clt->host && ext->host && clt->host != ext->host;
+}
+
+static void meet(void *object)
+{
+	struct client *clt = object;
+	int r = dev_greet_answer(clt->greeting, &clt->met);
+
+	if (r < 0)
+		refuse_info(clt, r);
+	else if (is_another_machine(clt, &clt->met))
+		refuse(clt, -ESTALE, "another machine than the paths led to before");
+	else
+		go_on(clt);
+}
+
+/* The device may be gone when this returns: it was CLOSING. */
+static void take_answer(struct client *clt)
+{
+	struct dev *dev = clt->opens;
+
+	clt->opens = NULL;
+	dev_life_answer(dev, dev_reopen_answer(&dev->ctl));
+}
+
+static void take_device(void *object)
+{
+	take_answer(object);
+	go_on(object);
+}
+
+static void meet_again(void *object)
+{
+	struct client *clt = object;
+	int r = dev_greet_answer(clt->greeting, &clt->met);
+
+	if (r < 0)
+		refuse_info(clt, r);
+	else
+		handshake_event(clt, DEV_HANDSHAKE_EV_READY);
+}
+
+/* Two addresses may be the addresses of two servers, or of a server that was started again.
+ * Kernels send no instance. */
+static void compare(void *object)
+{
+	struct client *clt = object;
+	struct rnbd_ext ext;
+	int r = dev_greet_who(clt->greeting, &ext);
+
+	if (r < 0)
+		refuse_info(clt, r);
+	else if (ext.instance != clt->instance)
+		refuse(clt, -ESTALE, "not the server that the other paths lead to");
+	else
+		handshake_event(clt, DEV_HANDSHAKE_EV_SAME);
+}
+
+/* ---- actions: the end ---- */
+
+/* The devices are open again.  A request may have been given up behind the answer to its OPEN. */
+static void begin(void *object)
+{
+	struct client *clt = object;
+	struct dev *dev;
+
+	dev_greet_believe(clt, &clt->met);
+	list_for_each(dev, &clt->devs, link) {
+		if (dev_is_in(dev, 1u << DEV_OPEN) && dev_unsettled(dev))
+			dev_life_event(dev, DEV_EV_UNSETTLED);
+	}
+	clt_epoch_opened(&clt->sess);
+}
+
+static void join(void *object)
+{
+	clt_epoch_opened(&((struct client *)object)->sess);
+}
+
+static void give_up(void *object)
+{
+	client_tell_closed(object);
+}
+
+static void give_up_device(void *object)
+{
+	take_answer(object);
+	give_up(object);
+}
+
+/* ---- the table ---- */
+
+static const struct fsm_row rows[] = {
+	/* The rows of rounds belong here (dev-fsm.h); RTRS has no rounds. */
+	ROW(IN(IDLE), START, ADMITTED, admit),
+
+	ROW(IN(ADMITTED), BEGIN, GREETS, greet),
+	ROW(IN(GREETS), ANSWER, MET, meet),
+	ROW(IN(MET), DEVICE, OPENS, open_device),
+	ROW(IN(OPENS), ANSWER, MET, take_device),
+	/* A sync may have failed between the server's last word of its identity and the OPEN of a
+	 * device, which makes the server forget that failure (doc/decisions.md D13).  So the
+	 * identity is asked for behind the OPENs, before requests go on.  A sync that fails later
+	 * stays latched, because the devices are open. */
+	ROW(IN(MET), UNSURE, ASKS, greet_again),
+	ROW(IN(ASKS), ANSWER, MET, meet_again),
+	ROW(IN(MET), READY, IDLE, begin),
+
+	ROW(IN(ADMITTED), JOIN, JOINS, greet_to_join),
+	ROW(IN(JOINS), ANSWER, MET, compare),
+	ROW(IN(MET), SAME, IDLE, join),
+
+	ROW(IN(MET), REFUSED, IDLE, NULL),
+	ROW(IN(GREETS) | IN(ASKS) | IN(JOINS), LOST, IDLE, give_up),
+	ROW(IN(OPENS), LOST, IDLE, give_up_device),
+};
+
+static const char *const states[DEV_HANDSHAKE_NSTATES] = {
+	"idle", "admitted", "greets", "opens", "asks", "joins", "met",
+};
+
+static const char *const events[DEV_HANDSHAKE_NEVENTS] = {
+	"start", "begin", "join", "answer", "lost", "device", "unsure", "ready", "same", "refused",
+};
+
+const struct fsm dev_handshake_fsm = FSM("handshake", rows, states, events);
+
+void dev_handshake_start(struct clt_sess *sess)
+{
+	handshake_event(container_of(sess, struct client, sess), DEV_HANDSHAKE_EV_START);
+}

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the life of a device: the table of its states, and the actions of the rows.
+ *
+ * Service thread.  A device has at most one message under way, dev->ctl: an OPEN, the SESS_INFO
+ * behind it, or a CLOSE; the answer is the next event.  A device that cannot be opened again is
+ * LOST: a timer opens the device once a second, and IO fails when io_timeout is over.  A device
+ * ends when its last reference was dropped and CLOSE was answered, or the path that knew the device
+ * is gone. */
+#define FSM_PREFIX DEV_
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "log.h"
+#include "dev-priv.h"
+
+#define REOPEN_MS 1000
+
+void dev_life_event(struct dev *dev, enum dev_event event)
+{
+	fsm_run(&dev_fsm, &dev->state, event, dev);
+}
+
+/* ---- answers ---- */
+
+void dev_life_answer(struct dev *dev, int r)
+{
+	dev->error = MIN(r, 0);
+	dev_life_event(dev, r == 0 ? DEV_EV_OPENED : r == CLT_AGAIN ? DEV_EV_UNSETTLED :
+		       r == -ECONNABORTED ? DEV_EV_ABORTED : DEV_EV_REFUSED);
+}
+
+static void opened_first(struct dev_ctl *ctl)
+{
+	struct dev *dev = ctl->dev;
+	int r = dev_answer(dev, ctl, true);
+
+	if (r != -ECONNABORTED || !clt_sess_expired(&dev->clt->sess)) {
+		dev_life_answer(dev, r);
+		return;
+	}
+	dev->error = r;
+	dev_life_event(dev, DEV_EV_REFUSED);	/* nobody waits any longer for a path */
+}
+
+/* By the timer, or when the device is settled: long after the handshake. */
+static void reopened(struct dev *dev, int r)
+{
+	struct clt_io *io = &dev->clt->sess.io;
+
+	dev_life_answer(dev, r);	/* @dev may be gone: it was CLOSING */
+	clt_slot_wake(io);
+}
+
+static void settled(struct dev *dev, int status)
+{
+	dev->error = status;
+	dev_life_event(dev, status == 0 ? DEV_EV_SETTLED : status == -ECONNABORTED ?
+		       DEV_EV_ABORTED : DEV_EV_STUCK);
+}
+
+/* ---- devices that are lost ---- */
+
+/* Fail the IO of @dev if the device is LOST and io_timeout is over.  Returns when io_timeout will
+ * be over, at most @next_ms. */
+static uint64_t expire(struct dev *dev, uint64_t now, uint64_t next_ms)
+{
+	uint64_t timeout_ms = dev->clt->sess.io_timeout_ms;
+
+	if (atomic_load(&dev->state) != DEV_LOST || timeout_ms == CLOCK_NEVER)
+		return next_ms;
+	if (now - dev->lost_since_ms < timeout_ms)
+		return MIN(next_ms, dev->lost_since_ms + timeout_ms);
+	dev_life_event(dev, DEV_EV_EXPIRED);
+	return next_ms;
+}
+
+/* Set the timer while any device is LOST or FAILED.  The timer does not wait for the answer to an
+ * OPEN, which may take long. */
+static void look_after_lost(struct client *clt)
+{
+	uint64_t now = clock_now_ms(), next_ms = now + REOPEN_MS;
+	struct dev *dev;
+	bool any = false;
+
+	list_for_each(dev, &clt->devs, link) {
+		any |= dev_is_in(dev, DEV_AWAY);
+		next_ms = expire(dev, now, next_ms);
+	}
+	if (any && clt->state == CLIENT_OPEN)
+		loop_timer_set(clt->sess.loop, &clt->reopen_timer, next_ms);
+	client_tell_away(clt);
+}
+
+static void reopen_timer(struct loop_timer *timer)
+{
+	struct client *clt = container_of(timer, struct client, reopen_timer);
+	struct dev *dev;
+
+	/* While no path is up, the next handshake opens the devices. */
+	list_for_each(dev, &clt->devs, link) {
+		if (clt_sess_is_up(&clt->sess) && !dev->ctl.done && dev_is_in(dev, DEV_AWAY))
+			dev_reopen(dev, reopened);
+	}
+	look_after_lost(clt);
+}
+
+void dev_life_init(struct client *clt)
+{
+	loop_timer_init(&clt->reopen_timer, reopen_timer);
+}
+
+/* ---- actions: open ---- */
+
+static void open_first(void *object)
+{
+	struct dev *dev = object;
+
+	dev_ctl_open(&dev->ctl, CLT_OP_FREE, opened_first);
+}
+
+static void settle(void *object)
+{
+	dev_settle(object, settled);
+}
+
+static void reopen(void *object)
+{
+	dev_reopen(object, reopened);
+}
+
+static void tell_openers(struct dev *dev, int status)
+{
+	struct dev_open_req *req;
+
+	while ((req = list_pop_entry(&dev->opens, struct dev_open_req, link))) {
+		req->status = status;
+		req->dev = status ? NULL : dev;
+		dev->refs += !status;
+		req->done(req);
+	}
+}
+
+static void give(void *object)
+{
+	tell_openers(object, 0);
+}
+
+/* ---- actions: lost, and back ---- */
+
+static void back(void *object)
+{
+	const struct dev *dev = object;
+
+	log_warn(dev->name, "open again");
+}
+
+static void wait_on(void *object)
+{
+	look_after_lost(((struct dev *)object)->clt);
+}
+
+static void lose(void *object)
+{
+	struct dev *dev = object;
+
+	log_err(dev->name, "cannot be opened again: %s", strerror(-dev->error));
+	dev->lost_since_ms = clock_now_ms();
+	wait_on(dev);
+}
+
+static void settle_lost(void *object)
+{
+	struct dev *dev = object;
+
+	log_warn(dev->name, "waits until the server's storage is done with what was given up");
+	settle(dev);
+	wait_on(dev);
+}
+
+static void lose_unsettled(void *object)
+{
+	struct dev *dev = object;
+
+	dev->lost_since_ms = clock_now_ms();
+	settle_lost(dev);
+}
+
+static void fail_io(void *object)
+{
+	struct dev *dev = object;
+
+	log_err(dev->name, "not open for %llu ms: requests fail until it is",
+		(unsigned long long)(clock_now_ms() - dev->lost_since_ms));
+	clt_slot_wake(&dev->clt->sess.io);
+}
+
+/* ---- actions: the end ---- */
+
+/* Close @dev, unless a message is under way, whose answer comes first. */
+static void close_on_server(void *object)
+{
+	struct dev *dev = object;
+
+	if (dev->ctl.done)
+		return;
+	if (dev->open_epoch == clt_sess_epoch(&dev->clt->sess))
+		settle(dev);
+	else			/* the server closes devices of an epoch that is over */
+		dev_life_event(dev, list_empty(&dev->opens) ? DEV_EV_CLOSED : DEV_EV_REBORN);
+}
+
+/* Opened again while it was being closed: a new life for the same name. */
+static void begin_anew(void *object)
+{
+	struct dev *dev = object;
+
+	dev->mode = list_entry(dev->opens.next, struct dev_open_req, link)->mode;
+	dev_loss_reset(&dev->loss);
+	open_first(dev);
+}
+
+static void destroy(void *object)
+{
+	struct dev *dev = object;
+	struct client *clt = dev->clt;
+
+	assert(!dev->ctl.done && !dev->look.done && !dev->refs && list_empty(&dev->opens));
+	dev_settle_fini(dev);
+	list_del(&dev->link);
+	dev_loss_fini(&dev->loss);
+	range_lock_fini(&dev->ranges);
+	free(dev);
+	client_tell_closed(clt);
+}
+
+static void refuse(void *object)
+{
+	struct dev *dev = object;
+
+	tell_openers(dev, dev->error);
+	destroy(dev);
+}
+
+/* ---- the table ---- */
+
+static const struct fsm_row rows[] = {
+	ROW(IN(NEW), WANTED, OPENING, open_first),
+	ROW(IN(OPENING), OPENED, OPEN, give),
+	ROW(IN(OPENING), UNSETTLED, OPENING, settle),
+	ROW(IN(OPENING), SETTLED, OPENING, open_first),
+	ROW(IN(OPENING), ABORTED, OPENING, open_first),	/* again, on the path that comes */
+	ROW(IN(OPENING), REFUSED, GONE, refuse),
+	ROW(IN(OPENING), STUCK, GONE, refuse),
+
+	ROW(IN(OPEN), WANTED, OPEN, give),
+	ROW(IN(LOST), WANTED, LOST, give),
+	ROW(IN(FAILED), WANTED, FAILED, give),
+
+	ROW(IN(OPEN), REFUSED, LOST, lose),
+	ROW(IN(OPEN), UNSETTLED, LOST, lose_unsettled),
+	ROW(IN(LOST), REFUSED, LOST, wait_on),
+	ROW(IN(LOST), UNSETTLED, LOST, settle_lost),
+	ROW(IN(LOST), SETTLED, LOST, reopen),
+	ROW(IN(LOST), EXPIRED, FAILED, fail_io),
+	ROW(IN(FAILED), REFUSED, FAILED, wait_on),
+	ROW(IN(FAILED), UNSETTLED, FAILED, settle_lost),
+	ROW(IN(FAILED), SETTLED, FAILED, reopen),
+	ROW(DEV_AWAY, OPENED, OPEN, back),
+
+	ROW(DEV_IN_USE, DROPPED, CLOSING, close_on_server),
+	/* The message under way has ended, well or not. */
+	ROW(IN(CLOSING), OPENED, CLOSING, close_on_server),
+	ROW(IN(CLOSING), UNSETTLED, CLOSING, close_on_server),
+	ROW(IN(CLOSING), REFUSED, CLOSING, close_on_server),
+	ROW(IN(CLOSING), ABORTED, CLOSING, close_on_server),
+	ROW(IN(CLOSING), SETTLED, CLOSING, close_on_server),
+	ROW(IN(CLOSING), STUCK, CLOSING, close_on_server),
+	ROW(IN(CLOSING), REBORN, OPENING, begin_anew),
+	ROW(IN(CLOSING), CLOSED, GONE, destroy),
+
+	STAY(IN(OPENING) | IN(CLOSING), WANTED),	/* the message under way ends first */
+	STAY(IN(OPEN), OPENED),
+	/* The handshake of the next path opens the device, or the timer. */
+	STAY(DEV_IN_USE, ABORTED),
+	STAY(DEV_AWAY, STUCK),
+};
+
+static const char *const states[DEV_NSTATES] = {
+	"new", "opening", "open", "lost", "failed", "closing", "gone",
+};
+
+static const char *const events[DEV_NEVENTS] = {
+	"wanted", "opened", "unsettled", "refused", "aborted", "settled", "stuck", "expired",
+	"dropped", "closed", "reborn",
+};
+
+const struct fsm dev_fsm = FSM("device", rows, states, events);
