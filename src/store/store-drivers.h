@@ -7,11 +7,12 @@
 struct store_driver;
 struct store_io_ops;
 
-/* The last one is that of paths. */
+/* The driver of paths is the last one. */
 #define STORE_DRIVERS(X) \
 	X(file)
 
-/* In the order of STORE_DRIVERS(), and the IO of each.  The simulation has tables of its own. */
+/* The drivers in the order of STORE_DRIVERS(), and the IO of each.  The simulation has tables of
+ * its own. */
 extern const struct store_driver *const store_drivers[];
 extern const struct store_io_ops *const store_drivers_io[];
 
