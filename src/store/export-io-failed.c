@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The log's lines about operations that the storage fails: the first of a kind on an export at
- * once, and how many more there were with the first of those, once in FAILED_TELL_MS and at the
- * end.  Owns the counts (struct export_failures, under its lock) and one timer for each kind on
- * each ring; the ring that tells of the first one tells the rest.  Any thread, unless a function
- * says otherwise.
+/* The log's lines about operations that the storage fails.  The first operation of a kind on an
+ * export is logged at once.  The number of failures after it, with the first of these, is logged
+ * once in FAILED_TELL_MS and at the end.  Owns the counts (struct export_failures, under its lock)
+ * and one timer for each kind on each ring; the ring that logs the first failure logs the rest.
+ * Any thread, unless a function says otherwise.
  *
- * A sync that fails is not told here: it is latched, and told by store-file-sync.c. */
+ * A failed sync is not logged here: store-file-sync.c latches and logs it. */
 #include <config.h>
 
 #include <string.h>
@@ -37,7 +37,7 @@ static enum export_failed_kind kind_of(enum rnbd_io_op op)
 	}
 }
 
-/* True: @io is the first one. */
+/* Count the failure of @io.  True: @io is the first, and is to be logged. */
 static bool count(struct export_failures *all, enum export_failed_kind kind,
 		  const struct export_io *io, int err)
 {
@@ -55,7 +55,7 @@ static bool count(struct export_failures *all, enum export_failed_kind kind,
 	return first;
 }
 
-/* What came since the last line.  False: nothing, so the next one is a first one again. */
+/* Log the failures since the last line.  False: none, so the next failure is a first one again. */
 static bool tell_more(struct export *ex, enum export_failed_kind kind)
 {
 	struct export_failure *f = &ex->failures.kinds[kind], now;

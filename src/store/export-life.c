@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Leads each export up and down its ladder (export-life.h); owns those that are on their way, until
- * they are listed, or freed.  Control thread, but for what the table says. */
+/* Leads each export up and down its ladder (export-life.h); owns the exports on their way, until
+ * they are listed, or freed.  Control thread, except where the table of rungs says otherwise. */
 #include <config.h>
 
 #include <assert.h>
@@ -42,7 +42,7 @@ static void join_down(struct export_life *life, struct export *ex)
 	exports_leave(life->exports, ex);
 }
 
-/* ORDER: the lock first, because the state of a file belongs to the one who has it. */
+/* ORDER: the lock first, because the state of a file belongs to the server with the lock. */
 static int take_up(struct export_life *life, struct export *ex)
 {
 	int rc = exports_take(life->exports, ex, life->lock, life->err, sizeof(life->err));
@@ -109,10 +109,10 @@ enum where { ON_CONTROL, ON_WORKER, ON_RINGS };
 /* A step from the rung below.  ON_RINGS: ring_up() and ring_down(). */
 static const struct rung {
 	enum where where;
-	/* down() follows up() even if that has failed */
+	/* down() follows up() even if up() has failed */
 	bool may_be_half;
 	int (*up)(struct export_life *life, struct export *ex);
-	void (*down)(struct export_life *life, struct export *ex);	/* NULL: nothing to do */
+	void (*down)(struct export_life *life, struct export *ex);	/* NULL: nothing to undo */
 } rungs[] = {
 	[EXPORT_OPENED] = { ON_WORKER, false, open_up, NULL },
 	[EXPORT_JOINED] = { ON_CONTROL, false, join_up, join_down },
@@ -126,7 +126,7 @@ static bool goes_up(const struct export *ex)
 	return ex->life.goal > ex->life.rung;
 }
 
-/* The rung that the step leads to, or that it leaves. */
+/* The rung that the next step of @ex reaches or leaves. */
 static enum export_rung rung_of_step(const struct export *ex)
 {
 	return goes_up(ex) ? ex->life.rung + 1 : ex->life.rung;
@@ -137,7 +137,7 @@ static struct loop *life_loop(const struct export_life *life)
 	return reactor_loop(life->reactors[0]);
 }
 
-/* The step of life->now has ended with @rc. */
+/* Note the end of the step of life->now, with @rc. */
 static void step_ended(struct export_life *life, int rc)
 {
 	struct export *ex = life->now;
@@ -188,7 +188,7 @@ static void job_done(struct worker_job *job)
 	loop_defer(life_loop(life), &life->task);
 }
 
-/* Without a thread a step up fails; a step down runs here, whatever it waits for. */
+/* Without a thread a step up fails; a step down runs here, and blocks. */
 static void step_on_worker(struct export_life *life, const struct rung *rung)
 {
 	int rc = worker_run(&life->worker, &life->job);
@@ -238,7 +238,7 @@ static void ring_down_task(struct loop_task *task)
 	ring_answer(ring, 0);
 }
 
-/* ORDER: behind the tasks of this pass: the last answers are counted there, and leave. */
+/* ORDER: behind the tasks of this pass, which count and send the last answers. */
 static void ring_down_msg(struct loop_msg *msg)
 {
 	struct life_ring *ring = container_of(msg, struct life_ring, msg);
@@ -281,7 +281,7 @@ static bool in_use(const struct export *ex)
 	return ex->held || (ex->store && ex->store->held);
 }
 
-/* life->now is where it wanted to be. */
+/* Tell of the end of the way of life->now. */
 static void arrived(struct export_life *life)
 {
 	struct export *ex = life->now;
@@ -292,7 +292,7 @@ static void arrived(struct export_life *life)
 	if (life->rc && !life->err[0])
 		snprintf(life->err, sizeof(life->err), "export '%s': %s", ex->name,
 			 strerror(-life->rc));
-	/* It may be removed there. */
+	/* done() may remove @ex. */
 	if (of->done)
 		of->done(ex, life->rc, life->err, of->arg);
 	if (gone)
@@ -403,7 +403,7 @@ void export_life_stop(struct export_life *life, void (*done)(void *arg), void *a
 		loop_defer(life_loop(life), &life->task);
 }
 
-/* No ring has @ex. */
+/* Take @ex, which no ring has, down to the ground at once. */
 static void descend(struct export_life *life, struct export *ex)
 {
 	for (; ex->life.rung > EXPORT_PARSED; ex->life.rung--) {

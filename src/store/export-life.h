@@ -3,8 +3,8 @@
  * export that clients find, and down again.
  *
  * Each rung is a step that can be undone.  A step that blocks runs on a worker, and a step on a
- * ring runs on the thread of the ring, so the control thread waits for neither.  One export at a
- * time climbs or descends, and the others stand in line: stores and names do not change under a
+ * ring runs on the thread of the ring, so the control thread waits for neither.  A single export at
+ * a time climbs or descends, and the others stand in line: stores and names do not change under a
  * step.  A step up that fails turns the export around.  An export in use waits on its rung until
  * the last reference is put (export_hold(), store_hold()).
  *
@@ -57,22 +57,23 @@ struct export_life {
 	void *stopped_arg;
 };
 
-/* Let exports of @e come and go on the rings of @reactors, after the exports of the start are
- * there.  0 or -ENOMEM. */
+/* Let exports of @e come and go on the rings of @reactors, once the rings have the exports of the
+ * start.  0 or -ENOMEM. */
 int export_life_init(struct export_life *life, struct exports *e, struct reactor *const *reactors,
 		     const struct export_users *users, void *arg);
-/* The end of export_life_add(): @ex is ready if @rc is 0.  @rc is -errno: one line in @err says why,
- * and @ex is freed after this call. */
+/* The end of export_life_add(): @ex is ready if @rc is 0.  If @rc is -errno, @err has one line, and
+ * @ex is freed after this call. */
 typedef void export_life_done_fn(struct export *ex, int rc, const char *err, void *arg);
-/* Make ready the export that @spec describes: all rings have the export, and clients do not find it
- * yet.  Calls @done, never inside this call; then call export_life_show() or export_life_remove().
- * Returns the export; NULL with -errno in *@rc and one line in @err: @done is not called. */
+/* Make ready the export that @spec describes: all rings have the export, and clients do not find
+ * @ex yet.  Calls @done, never inside this call; then call export_life_show() or
+ * export_life_remove().  Returns the export; NULL with -errno in *@rc and one line in @err: @done
+ * is not called. */
 struct export *export_life_add(struct export_life *life, const char *spec,
 			       export_life_done_fn *done, void *arg, int *rc, char *err,
 			       size_t errlen);
 /* Let clients find @ex, which is ready. */
 void export_life_show(struct export_life *life, struct export *ex);
-/* Hide @ex from clients, and take it down and free it when the last reference is put. */
+/* Hide @ex from clients.  @ex goes down and is freed when the last reference is put. */
 void export_life_remove(struct export_life *life, struct export *ex);
 /* Begin no more steps, and call @done(@arg) when no step is under way, never inside this call.
  * Call once. */

@@ -46,8 +46,8 @@ int export_ring_mem_add(struct reactor *r, void *addr, size_t len);
 /* Give back the fixed buffer @handle, which no IO in flight uses. */
 void export_ring_mem_del(struct reactor *r, int handle);
 
-/* Milliseconds since @r's thread entered the system call of the storage that it is in; 0: it is in
- * none.  Any thread. */
+/* The milliseconds that @r's thread has spent in its present system call of the storage; 0: no such
+ * call.  Any thread. */
 uint64_t export_ring_stuck_ms(const struct reactor *r);
 
 #endif

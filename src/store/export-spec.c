@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads "NAME=TARGET[,FLAG...]" into an export that is not opened.  Any thread. */
+/* Reads "NAME=TARGET[,FLAG...]" into an export that is not opened.  Owns nothing; any thread. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,7 +70,7 @@ static int unknown_flag(const struct export *ex, const char *flag, size_t len, c
 	return -EINVAL;
 }
 
-/* False: there is no such flag. */
+/* Set the flag @text of @ex.  False: no such flag exists. */
 static bool set_flag(struct export *ex, const char *text, size_t len)
 {
 	const char *flags[FLAGS_MAX];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A server's knowledge of the syncs of its files, kept for the servers after it.
+/* A server's knowledge of the syncs of its files, kept for later servers.
  *
  * The kernel tells a write-back error once.  A server that was told may end, or a server may be
  * killed before the kernel tells.  Then a FLUSH of the next server would succeed without the data.
@@ -30,11 +30,11 @@ struct export_state {
 bool export_state_adopt(struct export_state *state);
 
 /* Open @dir for the files of @e's exports, before exports_lock().  A missing directory is made.
- * Returns 0, or -errno if @dir cannot be used.  Without @dir (NULL) or after an error clients take
- * this server for one after a reboot of its host: the first FLUSH of each client with unflushed
- * writes fails.  Main thread, as all of the following. */
+ * Returns 0, or -errno if @dir cannot be used.  Without @dir (NULL) or after an error clients
+ * assume a reboot of this server's host: the first FLUSH of each client with unflushed writes
+ * fails.  Main thread, as all of the following. */
 int export_state_dir(struct exports *e, const char *dir);
-/* Give each file of @e that is written its state in the directory of @e, if @e has one; after
+/* Give each written file of @e its state in the state directory, if @e has a directory; after
  * exports_lock().  Returns 0, or -errno as above. */
 int export_state_open(struct exports *e);
 /* Give @store, which is written, its state, and adopt the state.  Returns 0, or -errno as above.

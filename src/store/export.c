@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the counts of who uses a file; control thread.  The rules of sharing are doc/protocol.md
- * 8.2. */
+/* Owns the counts of the users of a store, and the references to exports and stores; control
+ * thread. doc/protocol.md 8.2 has the rules of sharing. */
 #include <assert.h>
 #include <errno.h>
 
@@ -53,7 +53,8 @@ int export_acquire(struct export *ex, enum rnbd_access_mode mode)
 	}
 	if (!count->writers && export_sync_error(ex) && count->anew != EXPORT_ANEW_DONE)
 		return -EAGAIN;
-	count->anew = EXPORT_ANEW_NEEDED;	/* by the next one who comes without a writer */
+	count->anew = EXPORT_ANEW_NEEDED;	/* by the next client that opens the store without a
+						 * writer */
 	export_hold(ex);
 	count->users++;
 	count->writers += mode != RNBD_ACCESS_RO;

@@ -79,7 +79,7 @@ struct store_driver {
 	 * Waits.  0, or -errno with one line in @err. */
 	int (*lock)(struct export *ex, char *err, size_t errlen);
 	/* After lock(): keep other programs of this machine away from storage that is written, and
-	 * warn of those that cannot be kept away.  May wait.  Returns as lock() does. */
+	 * warn of programs that stay.  May wait.  Returns as lock() does. */
 	int (*claim)(struct export *ex, char *err, size_t errlen);
 	/* After lock(): check that ex->path still names the opened file, with its size.  Returns as
 	 * lock() does. */
@@ -117,7 +117,7 @@ struct export {
 	const char *kind, *kind_text;	/* of the driver: "block" for programs, "block device" */
 	bool readonly;
 	bool direct;			/* IO moves the memory of requests itself, by no cache */
-	/* Bytes, a multiple of 512: the size last learned.  The control thread changes it. */
+	/* Bytes, a multiple of 512: the size last learned; changed by the control thread. */
 	_Atomic(uint64_t) size;
 	struct export_sizing sizing;
 	struct rnbd_dev_info geometry;	/* all but device_id and nsectors; for OPEN_RSP */
@@ -159,15 +159,15 @@ void store_put(struct store *store);
 /* Open @ex in @mode by the sharing rules: 0, -EPERM, -EROFS (rw or migration of a read-only
  * export).  The caller holds @ex until export_release() with the same mode.  -EAGAIN: the store has
  * no writer and a latched error, which is to be forgotten first: run export_io_anew() unless it
- * runs already, and try again when it is done.  Only writers keep the error: a reader has no write
+ * runs already, and try again after its end.  Only writers keep the error: a reader has no write
  * that the error could be about.  Control thread. */
 int export_acquire(struct export *ex, enum rnbd_access_mode mode);
 /* Close @ex, which export_acquire() opened in @mode.  A last writer that leaves a latched error
  * behind counts a loss.  Control thread. */
 void export_release(struct export *ex, enum rnbd_access_mode mode);
 
-/* The error of a failed fsync, which stays: FLUSH and FUA fail with it in every session until all
- * writers have closed the export and a client opens it anew (doc/decisions.md D13).  0 or -errno;
+/* The error of a failed fsync, which stays: FLUSH and FUA fail in every session until all writers
+ * have closed the export, and a client opens the export anew (doc/decisions.md D13).  0 or -errno;
  * the first error is kept.  Any thread. */
 static inline int export_sync_error(const struct export *ex)
 {

@@ -61,13 +61,12 @@ static inline bool exports_one_medium(const struct exports *e)
 
 #define EXPORTS_LOCK_TIMEOUT_MS 60000
 
-/* Lock the file of each export of @e: exclusive if the file is written, shared if it is only
- * exported read-only.  Waits for another server, or for another process that has locked the file
- * and may write to it, and logs the name of the holder.  The locks end with the exports.  Call
- * once: after the last exports_add() and export_state_dir(), before any IO.  Main thread; nothing
- * else runs yet.  Returns 0, or -errno with one line in @err: -EWOULDBLOCK after
- * @e->lock_timeout_ms; a file system without locks; a path that names another file now than when it
- * was opened. */
+/* Lock the file of each export of @e: exclusive if the file is written, shared if all its names are
+ * read-only.  Waits for another server, or for another possible writer with a lock on the file, and
+ * logs the name of the holder.  The locks end with the exports.  Call once: after the last
+ * exports_add() and export_state_dir(), before any IO.  Main thread; nothing else runs yet.
+ * Returns 0, or -errno with one line in @err: -EWOULDBLOCK after @e->lock_timeout_ms; a file system
+ * without locks; a path that names another file now than when it was opened. */
 int exports_lock(struct exports *e, char *err, size_t errlen);
 
 /* Claim the block devices that are written; after exports_lock(), which --no-lock leaves out, and
@@ -77,11 +76,11 @@ int exports_lock(struct exports *e, char *err, size_t errlen);
  * exports_lock() does. */
 int exports_claim(struct exports *e, char *err, size_t errlen);
 
-/* The losses of all exports together, since the state directory was made.  A client compares this
- * number when it comes back.  If the number differs and the client has unflushed writes, the client
- * must tell its user: neither an export that is opened anew nor another server knows of the error
- * that its FLUSH would have met.  An export without a loss does not count, so exports can be added
- * or taken away.  A store that leaves keeps its part of the sum.  Control thread. */
+/* The losses of all exports together, since the state directory was made.  A client that comes back
+ * compares this number.  If the number differs and the client has unflushed writes, the client must
+ * tell its user: neither an export opened anew nor another server knows of the error that a FLUSH
+ * would have met.  An export without a loss does not count, so exports can be added or taken away.
+ * A store that leaves keeps its part of the sum.  Control thread. */
 uint64_t exports_losses(const struct exports *e);
 
 /* ---- the steps of an export, up and down (export-life.c) ----
@@ -91,18 +90,19 @@ uint64_t exports_losses(const struct exports *e);
 int exports_join(struct exports *e, struct export *ex);
 /* Undo exports_join().  The store goes with its last name. */
 void exports_leave(struct exports *e, struct export *ex);
-/* Lock the store of @ex, if @lock is set (not with --no-lock), and claim it, as its names demand.
- * Waits.  0, or -errno with one line in @err.  Any thread, while no other export comes or goes. */
+/* Lock the store of @ex, if @lock is set (not with --no-lock), and claim the store, as its names
+ * demand.  Waits.  0, or -errno with one line in @err.  Any thread, while no other export comes or
+ * goes. */
 int exports_take(struct exports *e, struct export *ex, bool lock, char *err, size_t errlen);
 /* Give back locks, claim and state of the store of @ex, if @ex is its only name.  Thread: as
  * exports_take(). */
 void exports_release(struct exports *e, struct export *ex);
-/* List @ex: clients find it. */
+/* List @ex: clients find the export. */
 void exports_show(struct exports *e, struct export *ex);
-/* Take @ex off the list: clients do not find it any more. */
+/* Take @ex off the list: clients do not find the export any more. */
 void exports_hide(struct exports *e, struct export *ex);
 
-/* Give @store, which is new, the losses that it left with. */
+/* Give the new @store the losses with which the same storage left. */
 void exports_losses_come(struct exports *e, struct store *store);
 /* Keep the losses of @store, which leaves. */
 void exports_losses_leave(struct exports *e, const struct store *store);

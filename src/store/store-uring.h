@@ -19,7 +19,7 @@ void store_uring_let_go(struct reactor *r);
 /* Allow the ring @want workers, or warn that the kernel does not.  More workers than @want stay
  * allowed. */
 void store_uring_allow_workers(struct reactor *r, unsigned want);
-/* Make [@addr, @addr + @len) fixed buffer @mem; NULL, 0: make it empty.  0 or -errno. */
+/* Make [@addr, @addr + @len) fixed buffer @mem; NULL, 0: empty the buffer.  0 or -errno. */
 int store_uring_mem(struct reactor *r, unsigned mem, void *addr, size_t len);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A store is opened storage: one store for each file, device or image, however many exports are
- * names of it.  The store has what must be known once: users, latched error, state file, the blocks
- * that are being written.  A store comes with the first of its names and goes with the last one. */
+/* A store is opened storage: one store for each file, device or image, however many exports are its
+ * names.  The store has the facts that its names share: users, latched error, state file, the
+ * blocks that are being written.  A store comes with the first of its names and goes with the last
+ * one. */
 #ifndef STORE_H
 #define STORE_H
 
@@ -55,8 +56,7 @@ struct store {
 	_Alignas(max_align_t) unsigned char own[];	/* store_driver.store_own */
 };
 
-/* The state of @store.  It changes once, when a store that was only read is written.  Any
- * thread. */
+/* The state of @store, which changes when a name that is written comes or goes.  Any thread. */
 static inline struct export_state *store_state(const struct store *store)
 {
 	return atomic_load_explicit(&store->state, memory_order_acquire);
@@ -69,12 +69,12 @@ struct store *store_find(const struct list *stores, const struct store_id *id);
 /* Append a store of @driver, without a name, to @stores; NULL: no memory. */
 struct store *store_create(struct list *stores, const struct store_id *id,
 			   const struct store_driver *driver);
-/* The first name of @store through which it is written, or NULL.  Any thread, while no export comes
- * or goes, as the next one. */
+/* The first name of @store that is written, or NULL.  Any thread, while no export comes or goes, as
+ * the next one. */
 struct export *store_writer(const struct store *store);
 /* The oldest name of @store, which has one. */
 struct export *store_oldest_name(const struct store *store);
-/* Take @store, which has no name, from its list, and free it. */
+/* Take @store, which has no name, from its list, and free @store. */
 void store_destroy(struct store *store);
 
 #endif

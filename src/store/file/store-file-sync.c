@@ -142,12 +142,13 @@ void store_file_sync_anew(struct reactor *r, struct export *ex, void (*done)(voi
 		.done = done,
 		.arg = arg,
 	};
-	anew_go(&all->anew_io);	/* the descriptor of open() is in the list at least */
+	anew_go(&all->anew_io);	/* the list has the descriptor of open() at least */
 }
 
 /* ---- a file on a ring ---- */
 
-/* Make @fds, @n of them, the fixed files of @ring from @first on; -1: none there.  0 or -errno. */
+/* Make the @n descriptors @fds the fixed files of @ring from @first on; -1: no file there.  0 or
+ * -errno. */
 static int make_fixed(struct export_ring *ring, int first, const int *fds, unsigned n)
 {
 	int rc = io_uring_register_files_update(&ring->reactor->ring, (unsigned)first, fds, n);

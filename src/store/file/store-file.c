@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the descriptors of an exported file; finds out whether and how it can be exported: kind,
- * size, access, O_DIRECT's alignment.  Main thread, at start; blocks.  Each refusal is one line
- * with the export's name, the path, what is wrong and what to do. */
+/* Owns the descriptors of an exported file; finds out whether and how the file can be exported:
+ * kind, size, access, O_DIRECT's alignment.  Main thread, or a worker (export-life.h); blocks.
+ * Each refusal is one line with the export's name, the path, the fault and the remedy. */
 #include <config.h>
 
 #include <assert.h>
@@ -30,7 +30,7 @@ struct refusal {
 	size_t errlen;
 };
 
-/* Returns @rc. */
+/* Put the line of a refusal into @to->err.  Returns @rc. */
 __attribute__((format(printf, 3, 4)))
 static int refuse(const struct refusal *to, int rc, const char *fmt, ...)
 {
@@ -77,7 +77,7 @@ static int open_path(struct export *ex, const struct refusal *to)
 	return 0;
 }
 
-/* Here as well as with the claim, which comes after the wait for a lock. */
+/* Look for other users now, as well as with the claim, which comes after the wait for a lock. */
 static int check_use(const struct export *ex, const struct stat *st, const struct refusal *to)
 {
 	char use[STORE_FILE_USE_MAX];
@@ -110,7 +110,7 @@ static int learn_size(struct export *ex, const struct stat *st, const struct ref
 	return 0;
 }
 
-/* The largest of what memory, offset and length need; 0: cannot tell. */
+/* The largest alignment of memory, offset and length; 0: cannot tell. */
 static uint32_t dio_align_statx(const struct export *ex)
 {
 #ifdef STATX_DIOALIGN
@@ -131,8 +131,8 @@ static uint32_t dio_align_try(const struct export *ex)
 	if (posix_memalign(&p, (size_t)2 * DIO_ALIGN_MAX, (size_t)2 * DIO_ALIGN_MAX))
 		return 0;
 	mem = p;
-	/* Memory that is aligned to no more than @align, at an offset likewise.  A file that ends
-	 * there gives 0, after the alignment was checked. */
+	/* Read into memory aligned to @align and no more, at such an offset.  At the end of the
+	 * file the kernel returns 0, after a check of the alignment. */
 	for (uint32_t align = RNBD_SECTOR_SIZE; align < DIO_ALIGN_MAX; align *= 2) {
 		if (pread(store_file(ex)->fd, mem + align, align, align) >= 0)
 			return align;
@@ -161,12 +161,13 @@ static int learn_dio_align(struct export *ex, const struct refusal *to)
 		rc = -errno;
 		return refuse(to, rc, "cannot be opened: %s", strerror(-rc));
 	}
-	/* No read-ahead: nothing but the last block is to be in the page cache. */
+	/* No read-ahead: only the last block is to be in the page cache. */
 	posix_fadvise(store_file(ex)->tail_fd, 0, 0, POSIX_FADV_RANDOM);
 	return 0;
 }
 
-/* Of the file systems that refuse RWF_NOWAIT for buffered writes those that need nobody else. */
+/* True if a write to the file system waits for this machine alone.  Asked of file systems that
+ * refuse RWF_NOWAIT for buffered writes. */
 static bool is_local_fs(const struct export *ex)
 {
 	struct statfs st;
@@ -233,7 +234,7 @@ static int file_open(struct export *ex, char *err, size_t errlen)
 	return 0;
 }
 
-/* No ring has the file any more, so nothing waits. */
+/* End the thread of @s.  No ring has the file any more, so no question waits. */
 static void seeker_end(struct export_seeker *s)
 {
 	pthread_mutex_lock(&s->lock);
