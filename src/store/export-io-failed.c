@@ -38,7 +38,7 @@ static enum export_failed_kind kind_of(enum rnbd_io_op op)
 }
 
 /* Count the failure of @io.  True: @io is the first, and is to be logged. */
-static bool count(struct export_failures *all, enum export_failed_kind kind,
+static bool failure_count(struct export_failures *all, enum export_failed_kind kind,
 		  const struct export_io *io, int err)
 {
 	struct export_failure *f = &all->kinds[kind];
@@ -56,7 +56,7 @@ static bool count(struct export_failures *all, enum export_failed_kind kind,
 }
 
 /* Log the failures since the last line.  False: none, so the next failure is a first one again. */
-static bool tell_more(struct export *ex, enum export_failed_kind kind)
+static bool failures_tell_more(struct export *ex, enum export_failed_kind kind)
 {
 	struct export_failure *f = &ex->failures.kinds[kind], now;
 
@@ -72,7 +72,7 @@ static bool tell_more(struct export *ex, enum export_failed_kind kind)
 }
 
 /* Thread of the ring. */
-static void rearm(struct export_failed_timer *t)
+static void failed_timer_set(struct export_failed_timer *t)
 {
 	loop_timer_set(reactor_loop(t->slot->ring->reactor), &t->timer,
 		       clock_now_ms() + FAILED_TELL_MS);
@@ -82,9 +82,9 @@ static void failed_timer(struct loop_timer *timer)
 {
 	struct export_failed_timer *t = container_of(timer, struct export_failed_timer, timer);
 
-	t->armed = tell_more(t->slot->ex, t->kind);
+	t->armed = failures_tell_more(t->slot->ex, t->kind);
 	if (t->armed)
-		rearm(t);
+		failed_timer_set(t);
 }
 
 void export_io_failed(struct export_io *io, int err)
@@ -92,12 +92,12 @@ void export_io_failed(struct export_io *io, int err)
 	enum export_failed_kind kind = kind_of(io->op);
 	struct export_failed_timer *t = &io->slot->failed[kind];
 
-	if (!count(&io->ex->failures, kind, io, err))
+	if (!failure_count(&io->ex->failures, kind, io, err))
 		return;
 	log_err(io->ex->name, "%s of %u bytes at byte %llu failed: %s", names[kind], io->len,
 		(unsigned long long)io->offset, strerror(-err));
 	t->armed = true;
-	rearm(t);
+	failed_timer_set(t);
 }
 
 void export_io_failed_init(struct export_slot *slot)
@@ -115,6 +115,6 @@ void export_io_failed_end(struct export_slot *slot)
 		if (!slot->failed[i].armed)
 			continue;
 		loop_timer_cancel(&slot->failed[i].timer);
-		tell_more(slot->ex, slot->failed[i].kind);
+		failures_tell_more(slot->ex, slot->failed[i].kind);
 	}
 }

@@ -6,7 +6,7 @@
 
 #include "store-driver.h"
 
-static bool only_reads(const struct export_io *io)
+static bool io_only_reads(const struct export_io *io)
 {
 	return io->op == RNBD_OP_READ || io->op == RNBD_OP_EXTENTS;
 }
@@ -41,7 +41,7 @@ static bool enter_range(struct export_io *io)
 {
 	uint32_t align = io->ex->block_align;
 
-	if (align <= RNBD_SECTOR_SIZE || only_reads(io) || !io->len)
+	if (align <= RNBD_SECTOR_SIZE || io_only_reads(io) || !io->len)
 		return true;
 	io->range = (struct range){
 		.start = align_down(io->offset, align),
@@ -65,7 +65,7 @@ static bool needs_sync(const struct export_io *io)
 {
 	if (io->op == RNBD_OP_FLUSH)
 		return true;
-	return (io->flags & RNBD_F_FUA) && !only_reads(io) && io->need_sync;
+	return (io->flags & RNBD_F_FUA) && !io_only_reads(io) && io->need_sync;
 }
 
 /* Start the current stage of @io, or the next stage that @io needs. */
@@ -82,7 +82,7 @@ static void start_stage(struct export_io *io)
 		if (io->op != RNBD_OP_FLUSH) {
 			/* ORDER: the share first.  An operation that waits for a share has no
 			 * range. */
-			if (only_reads(io) || export_io_share_enter(io))
+			if (io_only_reads(io) || export_io_share_enter(io))
 				enter_work(io);
 			return;
 		}
@@ -98,7 +98,7 @@ static void start_stage(struct export_io *io)
 static bool promises_sync(const struct export_io *io)
 {
 	return io->op == RNBD_OP_FLUSH || (io->flags & RNBD_F_PREFLUSH) ||
-	       ((io->flags & RNBD_F_FUA) && !only_reads(io));
+	       ((io->flags & RNBD_F_FUA) && !io_only_reads(io));
 }
 
 void export_io_next(struct export_io *io, int status)
@@ -161,7 +161,7 @@ void export_io_finish_task(struct loop_task *task)
 		export_io_next(io, io->status);
 }
 
-static void anew_done(void *arg)
+static void io_anew_done(void *arg)
 {
 	struct store *store = arg;
 	void (*done)(void *arg) = store->anew_done;
@@ -179,7 +179,7 @@ void export_io_anew(struct reactor *r, struct export *ex, void (*done)(void *arg
 	store->anew_done = done;
 	store->anew_arg = arg;
 	store_hold(store);
-	reactor_storage(r)->slots[ex->index]->ops->anew(r, ex, anew_done, store);
+	reactor_storage(r)->slots[ex->index]->ops->anew(r, ex, io_anew_done, store);
 }
 
 bool export_io_size(struct reactor *r, struct export *ex, int64_t *size,

@@ -169,7 +169,7 @@ static void step_on_control(struct export_life *life, const struct rung *rung)
 }
 
 /* Thread of the worker. */
-static void job_work(struct worker_job *job)
+static void life_job_work(struct worker_job *job)
 {
 	struct export_life *life = container_of(job, struct export_life, job);
 	const struct rung *rung = &rungs[rung_of_step(life->now)];
@@ -180,7 +180,7 @@ static void job_work(struct worker_job *job)
 		rung->down(life, life->now);
 }
 
-static void job_done(struct worker_job *job)
+static void life_job_done(struct worker_job *job)
 {
 	struct export_life *life = container_of(job, struct export_life, job);
 
@@ -201,7 +201,7 @@ static void step_on_worker(struct export_life *life, const struct rung *rung)
 		step_on_control(life, rung);
 }
 
-static void ring_answered(struct loop_msg *msg)
+static void life_ring_answered(struct loop_msg *msg)
 {
 	struct life_ring *ring = container_of(msg, struct life_ring, msg);
 	struct export_life *life = ring->life;
@@ -219,7 +219,7 @@ static void ring_answered(struct loop_msg *msg)
 static void ring_answer(struct life_ring *ring, int rc)
 {
 	ring->rc = rc;
-	ring->msg.fn = ring_answered;
+	ring->msg.fn = life_ring_answered;
 	loop_post(life_loop(ring->life), &ring->msg);
 }
 
@@ -282,7 +282,7 @@ static bool in_use(const struct export *ex)
 }
 
 /* Tell of the end of the way of life->now. */
-static void arrived(struct export_life *life)
+static void life_arrived(struct export_life *life)
 {
 	struct export *ex = life->now;
 	struct export_life_of *of = &ex->life;
@@ -299,7 +299,7 @@ static void arrived(struct export_life *life)
 		export_spec_free(ex);
 }
 
-static bool next_turn(struct export_life *life)
+static bool life_next_turn(struct export_life *life)
 {
 	life->now = list_pop_entry(&life->line, struct export, life.link);
 	life->rc = 0;
@@ -311,9 +311,9 @@ static void life_task(struct loop_task *task)
 {
 	struct export_life *life = container_of(task, struct export_life, task);
 
-	while (!life->under_way && !life->stopped && (life->now || next_turn(life))) {
+	while (!life->under_way && !life->stopped && (life->now || life_next_turn(life))) {
 		if (life->now->life.rung == life->now->life.goal)
-			arrived(life);
+			life_arrived(life);
 		else
 			step_begin(life);
 	}
@@ -321,18 +321,18 @@ static void life_task(struct loop_task *task)
 		life->stopped(life->stopped_arg);
 }
 
-static void stand_in_line(struct export_life *life, struct export *ex)
+static void life_stand_in_line(struct export_life *life, struct export *ex)
 {
 	list_add_tail(&life->line, &ex->life.link);
 	loop_defer(life_loop(life), &life->task);
 }
 
-static void unheld(struct exports *e, struct export *ex)
+static void life_unheld(struct exports *e, struct export *ex)
 {
 	if (ex->life.goal != EXPORT_PARSED || ex->life.rung != EXPORT_ATTACHED || in_use(ex))
 		return;
 	list_del(&ex->life.link);
-	stand_in_line(e->life, ex);
+	life_stand_in_line(e->life, ex);
 }
 
 struct export *export_life_add(struct export_life *life, const char *spec,
@@ -346,7 +346,7 @@ struct export *export_life_add(struct export_life *life, const char *spec,
 	ex->all = life->exports;
 	ex->life = (struct export_life_of){ .rung = EXPORT_PARSED, .goal = EXPORT_ATTACHED,
 					    .done = done, .arg = arg };
-	stand_in_line(life, ex);
+	life_stand_in_line(life, ex);
 	return ex;
 }
 
@@ -363,7 +363,7 @@ void export_life_remove(struct export_life *life, struct export *ex)
 	if (in_use(ex))
 		list_add_tail(&life->parked, &ex->life.link);
 	else
-		stand_in_line(life, ex);
+		life_stand_in_line(life, ex);
 }
 
 /* ---- begin and end ---- */
@@ -382,13 +382,13 @@ int export_life_init(struct export_life *life, struct exports *e, struct reactor
 		loop_task_init(&life->rings[i].task, ring_down_task);
 	}
 	worker_init(&life->worker, life_loop(life));
-	life->job.work = job_work;
-	life->job.done = job_done;
+	life->job.work = life_job_work;
+	life->job.done = life_job_done;
 	loop_task_init(&life->task, life_task);
 	list_init(&life->line);
 	list_init(&life->parked);
 	e->life = life;
-	e->unheld = unheld;
+	e->unheld = life_unheld;
 	return 0;
 }
 
@@ -404,7 +404,7 @@ void export_life_stop(struct export_life *life, void (*done)(void *arg), void *a
 }
 
 /* Take @ex, which no ring has, down to the ground at once. */
-static void descend(struct export_life *life, struct export *ex)
+static void life_descend(struct export_life *life, struct export *ex)
 {
 	for (; ex->life.rung > EXPORT_PARSED; ex->life.rung--) {
 		const struct rung *rung = &rungs[ex->life.rung];
@@ -421,11 +421,11 @@ void export_life_fini(struct export_life *life)
 
 	assert(!life->under_way);
 	if (life->now)
-		descend(life, life->now);
+		life_descend(life, life->now);
 	while ((ex = list_pop_entry(&life->line, struct export, life.link)))
-		descend(life, ex);
+		life_descend(life, ex);
 	while ((ex = list_pop_entry(&life->parked, struct export, life.link)))
-		descend(life, ex);
+		life_descend(life, ex);
 	life->exports->life = NULL;
 	life->exports->unheld = NULL;
 	worker_fini(&life->worker);

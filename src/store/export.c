@@ -7,7 +7,7 @@
 #include "export.h"
 #include "exports.h"
 
-static void if_unheld(struct export *ex)
+static void export_tell_if_unheld(struct export *ex)
 {
 	if (!ex->held && !ex->store->held && ex->all->unheld)
 		ex->all->unheld(ex->all, ex);
@@ -22,7 +22,7 @@ void export_put(struct export *ex)
 {
 	assert(ex->held);
 	ex->held--;
-	if_unheld(ex);
+	export_tell_if_unheld(ex);
 }
 
 void store_hold(struct store *store)
@@ -37,7 +37,7 @@ void store_put(struct store *store)
 	assert(store->held);
 	store->held--;
 	list_for_each(ex, &store->names, store_link)
-		if_unheld(ex);
+		export_tell_if_unheld(ex);
 }
 
 int export_acquire(struct export *ex, enum rnbd_access_mode mode)

@@ -70,7 +70,7 @@ void exports_losses_forget(struct exports *e)
 }
 
 /* SplitMix64: other numbers in, unrelated numbers out. */
-static uint64_t mix(uint64_t x)
+static uint64_t splitmix64(uint64_t x)
 {
 	x += 0x9e3779b97f4a7c15u;
 	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
@@ -81,7 +81,7 @@ static uint64_t mix(uint64_t x)
 /* The part of the sum for @losses of the store @id. */
 static uint64_t losses_of(const struct store_id *id, uint64_t losses)
 {
-	return losses ? mix(fnv1a(FNV1A_INIT, id->bytes, id->len) ^ losses) : 0;
+	return losses ? splitmix64(fnv1a(FNV1A_INIT, id->bytes, id->len) ^ losses) : 0;
 }
 
 uint64_t exports_losses(const struct exports *e)

@@ -66,7 +66,7 @@ static const char *user_name(const struct export *ex, char *name, size_t size)
 	return name;
 }
 
-static void tell_waiting(const struct export *ex, uint64_t waited_ms)
+static void claim_tell_waiting(const struct export *ex, uint64_t waited_ms)
 {
 	char name[NAME_MAX + 1];
 
@@ -77,7 +77,7 @@ static void tell_waiting(const struct export *ex, uint64_t waited_ms)
 		 ex->all->lock_timeout_ms / 1000);
 }
 
-static void sleep_ms(unsigned ms)
+static void claim_sleep(unsigned ms)
 {
 	const struct timespec t = { .tv_nsec = (long)ms * 1000000 };
 
@@ -109,7 +109,7 @@ static int claim_wait(const struct export *ex, char *err, size_t errlen)
 			return store_file_claim_refuse(ex, use, err, errlen);
 		now = clock_now_ms();
 		if (now >= tell_ms) {
-			tell_waiting(ex, now - since_ms);
+			claim_tell_waiting(ex, now - since_ms);
 			tell_ms = now + TELL_AGAIN_MS;
 			told = true;
 		}
@@ -124,7 +124,7 @@ static int claim_wait(const struct export *ex, char *err, size_t errlen)
 			snprintf(err, errlen, "export '%s': the server stops", ex->name);
 			return -ECANCELED;
 		}
-		sleep_ms(told ? RETRY_SLOW_MS : RETRY_MS);
+		claim_sleep(told ? RETRY_SLOW_MS : RETRY_MS);
 	}
 	if (fd < 0)
 		snprintf(err, errlen, "export '%s': '%s' cannot be claimed (O_EXCL): %s", ex->name,

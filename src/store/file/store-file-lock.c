@@ -164,14 +164,14 @@ static int lock_all(struct waiting *w)
 
 /* ---- waiting ---- */
 
-static void sleep_ms(unsigned ms)
+static void lock_sleep(unsigned ms)
 {
 	const struct timespec t = { .tv_nsec = (long)ms * 1000000 };
 
 	nanosleep(&t, NULL);
 }
 
-static void tell_waiting(struct waiting *w, uint64_t now, unsigned timeout_ms)
+static void lock_tell_waiting(struct waiting *w, uint64_t now, unsigned timeout_ms)
 {
 	log_warn(w->ex->name,
 		 "'%s' is locked by %s%s: waiting for it since %llu s, for at most %u s "
@@ -215,14 +215,14 @@ static int lock_wait(struct waiting *w, unsigned timeout_ms)
 	while ((rc = lock_all(w)) == -EWOULDBLOCK) {
 		now = clock_now_ms();
 		if (w->late && now >= w->tell_ms)
-			tell_waiting(w, now, timeout_ms);
+			lock_tell_waiting(w, now, timeout_ms);
 		/* Once late, only holders that may write are waited for. */
 		if (w->late && now - w->since_ms >= timeout_ms)
 			return rc;
 		if (atomic_load(&w->ex->all->stopping))
 			return -ECANCELED;
 		w->late = now - w->since_ms >= TELL_MS;
-		sleep_ms(w->told ? RETRY_SLOW_MS : RETRY_MS);
+		lock_sleep(w->told ? RETRY_SLOW_MS : RETRY_MS);
 	}
 	if (!rc)
 		tell_locked(w);

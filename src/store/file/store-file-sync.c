@@ -106,7 +106,7 @@ static void anew_end(struct export_anew_io *io)
 	io->done(io->arg);
 }
 
-static void anew_done(struct reactor_op *op, int res, unsigned flags)
+static void sync_anew_done(struct reactor_op *op, int res, unsigned flags)
 {
 	struct export_anew_io *io = container_of(op, struct export_anew_io, op);
 	struct list *descs = &store_file_all(io->ex->store)->descs;
@@ -134,7 +134,7 @@ void store_file_sync_anew(struct reactor *r, struct export *ex, void (*done)(voi
 	struct store_file_all *all = store_file_all(ex->store);
 
 	all->anew_io = (struct export_anew_io){
-		.op.done = anew_done,
+		.op.done = sync_anew_done,
 		.reactor = r,
 		.ex = ex,
 		.desc = all->descs.next,

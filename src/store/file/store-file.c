@@ -32,7 +32,7 @@ struct refusal {
 
 /* Put the line of a refusal into @to->err.  Returns @rc. */
 __attribute__((format(printf, 3, 4)))
-static int refuse(const struct refusal *to, int rc, const char *fmt, ...)
+static int file_refuse(const struct refusal *to, int rc, const char *fmt, ...)
 {
 	int n = snprintf(to->err, to->errlen, "export '%s': '%s' ", to->ex->name, to->ex->path);
 	va_list ap;
@@ -60,20 +60,21 @@ static int open_path(struct export *ex, const struct refusal *to)
 	if (store_file(ex)->fd < 0) {
 		err = errno;
 		if (ex->direct && err == EINVAL)
-			return refuse(to, -err,
+			return file_refuse(to, -err,
 				      "cannot be opened with O_DIRECT: its file system does "
 				      "not support that: leave ',direct' out");
 		if (only_readable(ex, err))
-			return refuse(to, -err,
+			return file_refuse(to, -err,
 				      "is not writable (%s): add ',readonly' to export it "
 				      "read-only",
 				      strerror(err));
-		return refuse(to, -err, "cannot be opened: %s", strerror(err));
+		return file_refuse(to, -err, "cannot be opened: %s", strerror(err));
 	}
 	if (store_file(ex)->is_block && !ex->readonly &&
 	    !ioctl(store_file(ex)->fd, BLKROGET, &read_only) && read_only)
-		return refuse(to, -EROFS, "is not writable (read-only device): add ',readonly' to "
-			      "export it read-only");
+		return file_refuse(to, -EROFS,
+				   "is not writable (read-only device): add ',readonly' to "
+				   "export it read-only");
 	return 0;
 }
 
@@ -83,7 +84,7 @@ static int check_use(const struct export *ex, const struct stat *st, const struc
 	char use[STORE_FILE_USE_MAX];
 
 	if (store_file(ex)->force && !store_file(ex)->is_block)
-		return refuse(to, -EINVAL,
+		return file_refuse(to, -EINVAL,
 			      "is a file: ',force' is for block devices: leave it out");
 	if (!store_file_claim_needed(ex) || !store_file_inuse(st->st_rdev, use, sizeof(use)))
 		return 0;
@@ -95,17 +96,19 @@ static int learn_size(struct export *ex, const struct stat *st, const struct ref
 	uint64_t size = (uint64_t)st->st_size;
 
 	if (store_file(ex)->is_block && ioctl(store_file(ex)->fd, BLKGETSIZE64, &size) < 0)
-		return refuse(to, -errno, "does not tell its size: %s", strerror(errno));
+		return file_refuse(to, -errno, "does not tell its size: %s", strerror(errno));
 	if (!size)
-		return refuse(to, -EINVAL,
+		return file_refuse(to, -EINVAL,
 			      store_file(ex)->is_block
 				      ? "has size 0: there is no medium in this device"
 				      : "is empty: give it a size first, e.g.: truncate -s 1G '%s'",
 			      ex->path);
 	if (size % RNBD_SECTOR_SIZE)
-		return refuse(to, -EINVAL, "has %llu bytes, which is no multiple of 512, and RNBD "
-			      "counts in sectors of 512: round it up with: truncate -s %%512 '%s'",
-			      (unsigned long long)size, ex->path);
+		return file_refuse(to, -EINVAL,
+				   "has %llu bytes, which is no multiple of 512, and RNBD "
+				   "counts in sectors of 512: round it up with: "
+				   "truncate -s %%512 '%s'",
+				   (unsigned long long)size, ex->path);
 	atomic_store(&ex->size, size);
 	return 0;
 }
@@ -149,7 +152,8 @@ static int learn_dio_align(struct export *ex, const struct refusal *to)
 	if (!ex->block_align)
 		ex->block_align = dio_align_try(ex);
 	if (!ex->block_align || !is_pow2(ex->block_align) || ex->block_align > DIO_ALIGN_MAX)
-		return refuse(to, -EINVAL, "cannot be read with O_DIRECT: leave ',direct' out");
+		return file_refuse(to, -EINVAL,
+				   "cannot be read with O_DIRECT: leave ',direct' out");
 	store_file(ex)->tail_start = UINT64_MAX;
 	if (!(export_size(ex) % ex->block_align))
 		return 0;
@@ -159,7 +163,7 @@ static int learn_dio_align(struct export *ex, const struct refusal *to)
 	store_file(ex)->tail_fd = open(ex->path, O_CLOEXEC | (ex->readonly ? O_RDONLY : O_RDWR));
 	if (store_file(ex)->tail_fd < 0) {
 		rc = -errno;
-		return refuse(to, rc, "cannot be opened: %s", strerror(-rc));
+		return file_refuse(to, rc, "cannot be opened: %s", strerror(-rc));
 	}
 	/* No read-ahead: only the last block is to be in the page cache. */
 	posix_fadvise(store_file(ex)->tail_fd, 0, 0, POSIX_FADV_RANDOM);
@@ -204,12 +208,13 @@ static int file_open(struct export *ex, char *err, size_t errlen)
 
 	/* Before opening: opening a FIFO waits, and some devices act on it. */
 	if (stat(ex->path, &st) < 0)
-		return refuse(&to, -errno, "cannot be opened: %s", strerror(errno));
+		return file_refuse(&to, -errno, "cannot be opened: %s", strerror(errno));
 	if (S_ISDIR(st.st_mode))
-		return refuse(&to, -EISDIR, "is a directory: expected a regular file or a block "
-			      "device");
+		return file_refuse(&to, -EISDIR,
+				   "is a directory: expected a regular file or a block "
+				   "device");
 	if (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode))
-		return refuse(&to, -EINVAL, "is neither a regular file nor a block device");
+		return file_refuse(&to, -EINVAL, "is neither a regular file nor a block device");
 	set_kind(ex, S_ISBLK(st.st_mode));
 	rc = check_use(ex, &st, &to);
 	if (!rc)
@@ -217,9 +222,9 @@ static int file_open(struct export *ex, char *err, size_t errlen)
 	if (rc)
 		return rc;
 	if (fstat(store_file(ex)->fd, &st) < 0)
-		return refuse(&to, -errno, "cannot be examined: %s", strerror(errno));
+		return file_refuse(&to, -errno, "cannot be examined: %s", strerror(errno));
 	if (store_file(ex)->is_block != !!S_ISBLK(st.st_mode))
-		return refuse(&to, -ESTALE, "was replaced while it was opened");
+		return file_refuse(&to, -ESTALE, "was replaced while it was opened");
 	learn_ids(ex, &st);
 	store_file(ex)->local_fs = is_local_fs(ex);
 	rc = learn_size(ex, &st, &to);
@@ -229,7 +234,8 @@ static int file_open(struct export *ex, char *err, size_t errlen)
 		return rc;
 	rc = store_file_desc_open(store_file(ex));
 	if (rc)
-		return refuse(&to, rc, "cannot be opened again through /proc: %s", strerror(-rc));
+		return file_refuse(&to, rc,
+				   "cannot be opened again through /proc: %s", strerror(-rc));
 	store_file_geometry(store_file(ex), (uint32_t)st.st_blksize);
 	return 0;
 }
