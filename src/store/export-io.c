@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Leads each operation through its stages (store-driver.h); owns the operations that have ended and
- * wait for the next pass.  Thread of the reactor.  An operation fails with the first error of its
- * stages; FLUSH and FUA also with the latched error of the export. */
+/* Leads each operation through its stages (store-driver.h); owns ended operations until the next
+ * pass.  Thread of the reactor.  An operation fails with the first error of its stages; FLUSH and
+ * FUA also with the latched error of the export. */
 #include <config.h>
 
 #include "store-driver.h"
@@ -36,7 +36,7 @@ static void range_granted(struct range *r)
 	loop_post(reactor_loop(io->reactor), &io->msg);
 }
 
-/* True if @io may work now.  False: @io is started when the blocks that it writes to are free. */
+/* True if @io may work now.  False: @io is started when its blocks are free. */
 static bool enter_range(struct export_io *io)
 {
 	uint32_t align = io->ex->block_align;

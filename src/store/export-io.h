@@ -58,9 +58,9 @@ struct export_io {
 };
 
 /* Forget the latched error of the store of @ex, which has no writer.  All descriptions of the
- * storage are synced first, so that none tells the next user of an older failure.  The latch stays
- * if a description still fails after that.  Calls @done(@arg), maybe inside this call.  Control
- * thread, which is the thread of @r. */
+ * storage are synced first, so the next user hears of no older failure.  The latch stays if a
+ * description still fails then.  Calls @done(@arg), maybe inside this call.  Control thread, which
+ * is the thread of @r. */
 void export_io_anew(struct reactor *r, struct export *ex, void (*done)(void *arg), void *arg);
 
 /* Find out how much of @ex can be exported now: bytes, a multiple of 512, or -errno.  True: *@size

@@ -2,11 +2,11 @@
 /* The life of an export beside the IO of other exports: a ladder from a line of text up to an
  * export that clients find, and down again.
  *
- * Each rung is a step that can be undone.  A step that blocks runs on a worker, and a step on a
- * ring runs on the thread of the ring, so the control thread waits for neither.  A single export at
- * a time climbs or descends, and the others stand in line: stores and names do not change under a
- * step.  A step up that fails turns the export around.  An export in use waits on its rung until
- * the last reference is put (export_hold(), store_hold()).
+ * Each step can be undone.  A step that blocks runs on a worker, and a step on a ring runs on the
+ * thread of the ring, so the control thread waits for neither.  A single export at a time climbs or
+ * descends, and the others stand in line: stores and names do not change under a step.  A step up
+ * that fails turns the export around.  An export in use waits on its rung until the last reference
+ * is put (export_hold(), store_hold()).
  *
  * Control thread, which is the thread of the first reactor. */
 #ifndef EXPORT_LIFE_H

@@ -21,9 +21,9 @@ struct exports;
  * price in speed.  0, or -errno with one line in @err. */
 int export_ring_attach(struct reactor *r, unsigned index, const struct exports *exports,
 		       bool never_blocks, char *err, size_t errlen);
-/* Close the fixed files of @r now: no request will run on @r any more.  A ring that is closed lets
- * go of its files some time later, and would keep a device in use for a while after the server's
- * end.  Thread that attached the ring; before export_ring_detach(). */
+/* Close the fixed files of @r now: no request will run on @r any more.  A closed ring lets go of
+ * its files some time later, and would keep a device in use for a while after the server's end.
+ * Thread that attached the ring; before export_ring_detach(). */
 void export_ring_let_go(struct reactor *r);
 /* Detach all exports from @r, and free the storage's part.  No thread runs @r, nor any other ring
  * with these exports.  Idempotent. */

@@ -46,8 +46,8 @@ static uint64_t random_number(void)
 
 bool export_state_adopt(struct export_state *state)
 {
-	/* ORDER: the loss first.  A server that is killed in between counts the loss twice, instead
-	 * of never. */
+	/* ORDER: the loss first.  A server killed in between counts the loss twice, instead of
+	 * never. */
 	if (!atomic_load(&state->syncing))
 		return false;
 	atomic_fetch_add(&state->losses, 1);

@@ -3,9 +3,9 @@
  *
  * The kernel tells a write-back error once.  A server that was told may end, or a server may be
  * killed before the kernel tells.  Then a FLUSH of the next server would succeed without the data.
- * So this knowledge lies in memory shared with a small file: one file for each exported file that
- * is written, in a directory that lives as long as the boot of the host (/run/nbdkit-rtrs).  A
- * server that finds a sync with a begin and without an end counts a loss. */
+ * So this knowledge lies in memory shared with a small file: one file for each exported file with a
+ * writer, in a directory with the lifetime of the host's boot (/run/nbdkit-rtrs).  A server that
+ * finds a sync with a begin and without an end counts a loss. */
 #ifndef EXPORT_STATE_H
 #define EXPORT_STATE_H
 

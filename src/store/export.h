@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An export is a name under which clients find a store, with the geometry of the storage and its
- * users.  exports.h has the list of all exports.
+/* An export is a name under which clients find a store.  exports.h has the list of all exports.
  *
  * Sharing (doc/protocol.md 8.2: many ro, one rw, a second rw only as migration) is counted for each
  * store across sessions, on the control thread. */
@@ -20,8 +19,7 @@
 struct export;
 struct exports;
 
-/* Operations that the storage failed since the log's last line about this kind;
- * export-io-failed.c. */
+/* Failed operations since the log's last line about this kind; export-io-failed.c. */
 enum export_failed_kind {
 	EXPORT_FAILED_READ,
 	EXPORT_FAILED_WRITE,
@@ -49,8 +47,8 @@ struct export_sizing {
 };
 
 /* A kind of storage, outside of rings (on a ring: struct store_io_ops, store-driver.h).  Main
- * thread, and for open(), lock(), claim(), check_same() and store_close() of a server that runs a
- * worker (export-life.h), while no other export comes or goes. */
+ * thread.  On a running server a worker calls open(), lock(), claim(), check_same() and
+ * store_close() (export-life.h), while no other export comes or goes. */
 struct store_driver {
 	/* Targets that begin with @prefix belong to this driver; NULL: paths, which no other driver
 	 * wants. */
@@ -162,8 +160,8 @@ void store_put(struct store *store);
  * runs already, and try again after its end.  Only writers keep the error: a reader has no write
  * that the error could be about.  Control thread. */
 int export_acquire(struct export *ex, enum rnbd_access_mode mode);
-/* Close @ex, which export_acquire() opened in @mode.  A last writer that leaves a latched error
- * behind counts a loss.  Control thread. */
+/* Close @ex, which export_acquire() opened in @mode.  If the last writer leaves a latched error
+ * behind, a loss is counted.  Control thread. */
 void export_release(struct export *ex, enum rnbd_access_mode mode);
 
 /* The error of a failed fsync, which stays: FLUSH and FUA fail in every session until all writers

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the losses of stores that have left; control thread.
+/* Owns the losses of former stores; control thread.
  *
- * The sum of losses stays the same while a store with losses leaves and comes back.  A sum that
- * returned to an earlier value would hide a loss from a client that was away meanwhile.  Any other
- * sum would tell clients of other stores of a loss that is not theirs. */
+ * The sum of losses stays the same while a store with losses leaves and comes back.  The return of
+ * an earlier value would hide a loss from a client away meanwhile.  Any other sum would tell
+ * clients of other stores of a loss that is not theirs. */
 #include <stdlib.h>
 
 #include "exports.h"

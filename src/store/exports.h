@@ -66,14 +66,14 @@ static inline bool exports_one_medium(const struct exports *e)
  * logs the name of the holder.  The locks end with the exports.  Call once: after the last
  * exports_add() and export_state_dir(), before any IO.  Main thread; nothing else runs yet.
  * Returns 0, or -errno with one line in @err: -EWOULDBLOCK after @e->lock_timeout_ms; a file system
- * without locks; a path that names another file now than when it was opened. */
+ * without locks; a path that names another file by now. */
 int exports_lock(struct exports *e, char *err, size_t errlen);
 
 /* Claim the block devices that are written; after exports_lock(), which --no-lock leaves out, and
- * before any IO.  Waits for a holder that cannot be named, which may be a killed server.  Refuses a
- * device that is mounted or in use otherwise, unless the export has "force".  Warns of other
- * writers of the exported storage.  The claims end with the exports.  Main thread.  Returns as
- * exports_lock() does. */
+ * before any IO.  Waits for an unknown holder, which may be a killed server.  Refuses a device that
+ * is mounted or in use otherwise, unless the export has "force".  Warns of other writers of the
+ * exported storage.  The claims end with the exports.  Main thread.  Returns as exports_lock()
+ * does. */
 int exports_claim(struct exports *e, char *err, size_t errlen);
 
 /* The losses of all exports together, since the state directory was made.  A client that comes back
@@ -106,7 +106,7 @@ void exports_hide(struct exports *e, struct export *ex);
 void exports_losses_come(struct exports *e, struct store *store);
 /* Keep the losses of @store, which leaves. */
 void exports_losses_leave(struct exports *e, const struct store *store);
-/* Free the losses of all stores that have left @e. */
+/* Free the losses of former stores. */
 void exports_losses_forget(struct exports *e);
 
 #endif

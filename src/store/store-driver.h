@@ -24,8 +24,8 @@ struct store_io_ops {
 	int (*attach)(struct export_slot *slot, char *err, size_t errlen);
 	/* Undo attach(). */
 	void (*detach)(struct export_slot *slot);
-	/* Have the locks and the claim of @store last as long as @ring.  Called for each name of
-	 * @store that comes to the ring, because a name may have brought others.  Returns as
+	/* Have the locks and the claim of @store last as long as @ring.  Called for each new name
+	 * of @store on the ring, because a name may have brought locks or a claim.  Returns as
 	 * attach() does. */
 	int (*attach_store)(struct export_ring *ring, struct store *store, char *err,
 			    size_t errlen);
@@ -49,7 +49,7 @@ struct export_share {
 	struct list waiting;		/* export_io.link */
 };
 
-/* The time at which the ring that told of a failed operation tells of later ones. */
+/* The timer of a ring that has logged a failed operation, to log later failures. */
 struct export_failed_timer {
 	struct loop_timer timer;
 	struct export_slot *slot;
@@ -101,8 +101,7 @@ void export_io_finish_task(struct loop_task *task);
 void export_io_failed(struct export_io *io, int err);
 /* Begin with no failures counted on @slot. */
 void export_io_failed_init(struct export_slot *slot);
-/* Log the failures that were counted and not logged yet.  No thread runs the ring, or the thread of
- * the ring. */
+/* Log the counted failures.  Thread of the ring, or no thread runs the ring. */
 void export_io_failed_end(struct export_slot *slot);
 
 /* Begin with all shares of @slot free. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The drivers that this server has.  To add one: a folder with its store_NAME_driver and its
+/* The drivers of this server.  To add one: a folder with its store_NAME_driver and its
  * store_NAME_io_ops, a line in STORE_DRIVERS(), and its files in local.mk. */
 #ifndef STORE_DRIVERS_H
 #define STORE_DRIVERS_H

@@ -56,7 +56,8 @@ struct store {
 	_Alignas(max_align_t) unsigned char own[];	/* store_driver.store_own */
 };
 
-/* The state of @store, which changes when a name that is written comes or goes.  Any thread. */
+/* The state of @store, which changes when the first writable name comes, and at the end.  Any
+ * thread. */
 static inline struct export_state *store_state(const struct store *store)
 {
 	return atomic_load_explicit(&store->state, memory_order_acquire);
@@ -69,8 +70,8 @@ struct store *store_find(const struct list *stores, const struct store_id *id);
 /* Append a store of @driver, without a name, to @stores; NULL: no memory. */
 struct store *store_create(struct list *stores, const struct store_id *id,
 			   const struct store_driver *driver);
-/* The first name of @store that is written, or NULL.  Any thread, while no export comes or goes, as
- * the next one. */
+/* The first writable name of @store, or NULL.  Any thread, while no export comes or goes, as the
+ * next one. */
 struct export *store_writer(const struct store *store);
 /* The oldest name of @store, which has one. */
 struct export *store_oldest_name(const struct store *store);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Claims a block device that is exported for writing (O_EXCL), as mounts, swap, LVM, md and mkfs
- * claim theirs.  Each of these keeps the others away: a device in such use is not exported.  Owns
- * nothing except the time in which the server waits; main thread, or a worker (export-life.h).
+/* Claims a block device exported for writing (O_EXCL), as mounts, swap, LVM, md and mkfs claim
+ * theirs.  A claim keeps all others away: a device in such use is not exported.  Owns nothing
+ * except the time in which the server waits; main thread, or a worker (export-life.h).
  *
  * The description with the claim is a fixed file of each ring.  So a killed server has the device
  * until its last request has ended, and the next server waits (doc/decisions.md D6).  Other

@@ -6,18 +6,18 @@
  * Three locks are needed, because every reader of a file may lock the file (doc/decisions.md D6):
  *   - flock(2) on a file of our own in the state directory: for servers of one user, and out of
  *     reach of others;
- *   - a byte far behind the end of the exported file, locked for writing by a server that writes:
- *     for all servers, of any user, directory and container.  The write lock takes a description
- *     that can write.  A reader cannot have the write lock, and can keep a writer from it;
+ *   - a byte far behind the end of the exported file, locked for writing by a writing server: for
+ *     all servers, of any user, directory and container.  The write lock takes a description that
+ *     can write.  A reader cannot have the write lock, and can keep a writer from it;
  *   - flock(2) on the exported file: for udev and for programs that lock images.
  *
  * The locks belong to the store's own descriptions (struct store_file_keep), which are fixed files
  * of the rings.  So the locks come free when no request of a dead server is in the storage any
  * more.
  *
- * A store that is only read has shared locks.  These become exclusive with the first name of the
- * store that is written.  The shared locks are given back for each attempt, because flock(2) treats
- * two descriptions of one process like two processes. */
+ * A read-only store has shared locks, which become exclusive with its first written name.  The
+ * shared locks are given back for each attempt, because flock(2) treats two descriptions of one
+ * process like two processes. */
 #include <config.h>
 
 #include <errno.h>

@@ -152,12 +152,12 @@ int store_file_claim_refuse(const struct export *ex, const char *use, char *err,
 bool store_file_users_writer(const struct export *ex, char *name, size_t len);
 /* Warn of other writers of the file of @ex, beside its clients. */
 void store_file_users_warn(const struct export *ex);
-/* True if @ex is a device that no other program may use meanwhile. */
+/* True if @ex is a device for the server alone. */
 bool store_file_claim_needed(const struct export *ex);
 /* store_driver.claim: claim the block device of @ex. */
 int store_file_claim(struct export *ex, char *err, size_t errlen);
-/* The byte that a server locks in a file that it writes: "rtrs", behind all bytes that programs
- * lock in images. */
+/* The byte by which a server locks a file for writing: "rtrs", behind all bytes with which programs
+ * lock images. */
 #define STORE_FILE_WRITER_BYTE 0x7274727300000000
 /* store_driver.lock: take the locks of the store of @ex. */
 int store_file_lock(struct export *ex, char *err, size_t errlen);

@@ -70,7 +70,6 @@ static void sync_done(struct reactor_op *op, int res, unsigned flags)
 		export_io_next(io, status);
 }
 
-
 void store_file_sync(struct export_io *io)
 {
 	struct store_file_sync *sync = io->slot->own;

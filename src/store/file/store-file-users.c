@@ -2,8 +2,8 @@
 /* Programs and loop devices that use a file or device, unhindered by any claim: warnings, as far as
  * this process may see such users.  Owns nothing; main thread, or a worker (export-life.h).
  *
- * Paths are compared, not files: a descriptor of another process may lie on a file system that does
- * not answer, and stat(2) would wait for this file system. */
+ * Paths are compared, not files: a descriptor of another process may lie on a dead file system, for
+ * which stat(2) would wait. */
 #include <config.h>
 
 #include <ctype.h>
