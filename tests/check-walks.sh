@@ -23,7 +23,8 @@ while IFS= read -r name; do
 		bad=1
 	fi
 done < <(grep -o "\`src/[^\`]*\`" "$walks" | tr -d "\`" | sort -u)
-for walk in 'A read' 'A write with FUA' 'A lost path'; do
+for walk in 'A read' 'A write with FUA' 'A lost path' \
+	'An export that comes, grows and goes'; do
 	grep -qx "## $walk" "$walks" || { echo "doc/walks.md: no '## $walk'"; bad=1; }
 done
 [ $n -ge 30 ] || { echo "doc/walks.md names $n places: the walks are not there"; bad=1; }

@@ -16,7 +16,8 @@ mkdir -p "$tree/doc" "$tree/src"
 
 # walks TEXT: good ones, and TEXT
 walks() {
-	printf '## A read\n\n## A write with FUA\n\n## A lost path\n\n' >"$tree/doc/walks.md"
+	printf '## %s\n\n' 'A read' 'A write with FUA' 'A lost path' \
+		'An export that comes, grows and goes' >"$tree/doc/walks.md"
 	printf "\`src/a.c:f%d\`\n" {1..30} >>"$tree/doc/walks.md"
 	printf '%s\n' "$1" >>"$tree/doc/walks.md"
 }

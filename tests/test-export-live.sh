@@ -39,7 +39,8 @@ done
 # Refusals, each with its reason, change nothing.
 expect_failure 1 "export name 'disk' is given twice" "${ctl[@]}" export add "disk=$tmp/a"
 expect_failure 1 "cannot be opened: No such file" "${ctl[@]}" export add "none=$tmp/none"
-expect_failure 1 "unknown flag 'redonly' .did you mean readonly" "${ctl[@]}" export add "n=$tmp/a,redonly"
+expect_failure 1 "unknown flag 'redonly' .did you mean readonly" \
+	"${ctl[@]}" export add "n=$tmp/a,redonly"
 expect_failure 1 "there is no export 'none'" "${ctl[@]}" export remove none
 expect_failure 1 "expected NAME=PATH" "${ctl[@]}" export add none
 [ "$("${ctl[@]}" list | grep -c export)" = 1 ]

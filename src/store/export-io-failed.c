@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The log's lines about operations that the storage fails: the first of a kind on an export at
- * once, and how many more there were with the first of those, once in FAILED_TELL_MS and at the
- * end.  Owns the counts (struct export_failures, under its lock) and one timer for each kind on
- * each ring; the ring that tells of the first one tells the rest.  Any thread, unless a function
- * says otherwise.
+/* The log's lines about operations that the storage fails.  The first operation of a kind on an
+ * export is logged at once.  The number of failures after it, with the first of these, is logged
+ * once in FAILED_TELL_MS and at the end.  Owns the counts (struct export_failures, under its lock)
+ * and one timer for each kind on each ring; the ring that logs the first failure logs the rest.
+ * Any thread, unless a function says otherwise.
  *
- * A sync that fails is not told here: it is latched, and told by store-file-sync.c. */
+ * A failed sync is not logged here: store-file-sync.c latches and logs it. */
 #include <config.h>
 
 #include <string.h>
@@ -37,8 +37,8 @@ static enum export_failed_kind kind_of(enum rnbd_io_op op)
 	}
 }
 
-/* True: @io is the first one. */
-static bool count(struct export_failures *all, enum export_failed_kind kind,
+/* Count the failure of @io.  True: @io is the first, and is to be logged. */
+static bool failure_count(struct export_failures *all, enum export_failed_kind kind,
 		  const struct export_io *io, int err)
 {
 	struct export_failure *f = &all->kinds[kind];
@@ -55,8 +55,8 @@ static bool count(struct export_failures *all, enum export_failed_kind kind,
 	return first;
 }
 
-/* What came since the last line.  False: nothing, so the next one is a first one again. */
-static bool tell_more(struct export *ex, enum export_failed_kind kind)
+/* Log the failures since the last line.  False: none, so the next failure is a first one again. */
+static bool failures_tell_more(struct export *ex, enum export_failed_kind kind)
 {
 	struct export_failure *f = &ex->failures.kinds[kind], now;
 
@@ -72,7 +72,7 @@ static bool tell_more(struct export *ex, enum export_failed_kind kind)
 }
 
 /* Thread of the ring. */
-static void rearm(struct export_failed_timer *t)
+static void failed_timer_set(struct export_failed_timer *t)
 {
 	loop_timer_set(reactor_loop(t->slot->ring->reactor), &t->timer,
 		       clock_now_ms() + FAILED_TELL_MS);
@@ -82,9 +82,9 @@ static void failed_timer(struct loop_timer *timer)
 {
 	struct export_failed_timer *t = container_of(timer, struct export_failed_timer, timer);
 
-	t->armed = tell_more(t->slot->ex, t->kind);
+	t->armed = failures_tell_more(t->slot->ex, t->kind);
 	if (t->armed)
-		rearm(t);
+		failed_timer_set(t);
 }
 
 void export_io_failed(struct export_io *io, int err)
@@ -92,12 +92,12 @@ void export_io_failed(struct export_io *io, int err)
 	enum export_failed_kind kind = kind_of(io->op);
 	struct export_failed_timer *t = &io->slot->failed[kind];
 
-	if (!count(&io->ex->failures, kind, io, err))
+	if (!failure_count(&io->ex->failures, kind, io, err))
 		return;
 	log_err(io->ex->name, "%s of %u bytes at byte %llu failed: %s", names[kind], io->len,
 		(unsigned long long)io->offset, strerror(-err));
 	t->armed = true;
-	rearm(t);
+	failed_timer_set(t);
 }
 
 void export_io_failed_init(struct export_slot *slot)
@@ -115,6 +115,6 @@ void export_io_failed_end(struct export_slot *slot)
 		if (!slot->failed[i].armed)
 			continue;
 		loop_timer_cancel(&slot->failed[i].timer);
-		tell_more(slot->ex, slot->failed[i].kind);
+		failures_tell_more(slot->ex, slot->failed[i].kind);
 	}
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How much of a ring one export may hold, so that a file system that stops does not hold all
- * workers of io_uring (doc/decisions.md D3).  The work of an export on a ring is limited, the rest
- * waits in order of arrival, and a ring may have workers for the limits of all its exports, which
- * are made when there is work for them.
+ * workers of io_uring (doc/decisions.md D3).  The work of an export on a ring is limited, and the
+ * rest waits in order of arrival.  A ring may have workers for the limits of all its exports; the
+ * kernel makes workers for work that waits.
  *
- * Outside of that are: READs, which wait for a disk without a worker, but for those of a file
- * system's own data (WORKERS_SPARE); fdatasync, of which there is one (store-file-sync.c); WRITEs
- * that are taken at once (store-file-inline.c).
+ * No share has:
+ *   - a READ, which waits for a disk without a worker, except for reads of a file system's own data
+ *     (WORKERS_SPARE);
+ *   - fdatasync, of which one runs at a time (store-file-sync.c);
+ *   - a WRITE that is taken at once (store-file-inline.c).
  *
  * Owns the counts; thread of the reactor.  Cannot fail: with fewer workers, which is logged,
  * requests wait. */
@@ -16,8 +18,9 @@
 #include "store-uring.h"
 
 #define SHARE_WRITES 64u
-/* DISCARD and WRITE_ZEROES have one of their own, because they may take much longer than a write.
- * Those of a file wait for each other in the kernel, so few at a time are as quick as many. */
+/* DISCARD and WRITE_ZEROES have a share of their own, because both may take much longer than a
+ * write.  In the kernel such operations on one file wait for each other, so few at a time are as
+ * quick as many. */
 #define SHARE_ZEROES 8u
 #define SHARE_SYNCS 1u
 #define WORKERS_SPARE 64u

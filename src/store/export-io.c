@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Leads each operation through its stages (store-driver.h); owns those that have ended and wait
- * for the next pass.  Thread of the reactor.  An operation fails with the first error of its
- * stages; FLUSH and FUA also with the latched one of the export. */
+/* Leads each operation through its stages (store-driver.h); owns ended operations until the next
+ * pass.  Thread of the reactor.  An operation fails with the first error of its stages; FLUSH and
+ * FUA also with the latched error of the export. */
 #include <config.h>
 
 #include "store-driver.h"
 
-/* It changes nothing. */
-static bool only_reads(const struct export_io *io)
+static bool io_only_reads(const struct export_io *io)
 {
 	return io->op == RNBD_OP_READ || io->op == RNBD_OP_EXTENTS;
 }
@@ -29,7 +28,7 @@ static void range_msg(struct loop_msg *msg)
 	start_work(container_of(msg, struct export_io, msg));
 }
 
-/* Thread of the one that left. */
+/* Thread of the operation that left the range. */
 static void range_granted(struct range *r)
 {
 	struct export_io *io = container_of(r, struct export_io, range);
@@ -37,12 +36,12 @@ static void range_granted(struct range *r)
 	loop_post(reactor_loop(io->reactor), &io->msg);
 }
 
-/* True if @io may work now; else it is started when the blocks it writes to are free. */
+/* True if @io may work now.  False: @io is started when its blocks are free. */
 static bool enter_range(struct export_io *io)
 {
 	uint32_t align = io->ex->block_align;
 
-	if (align <= RNBD_SECTOR_SIZE || only_reads(io) || !io->len)
+	if (align <= RNBD_SECTOR_SIZE || io_only_reads(io) || !io->len)
 		return true;
 	io->range = (struct range){
 		.start = align_down(io->offset, align),
@@ -55,7 +54,7 @@ static bool enter_range(struct export_io *io)
 	return range_enter(io->ranges, &io->range);
 }
 
-/* @io has its share. */
+/* Start the work of @io, which has its share, or wait for its range. */
 static void enter_work(struct export_io *io)
 {
 	if (enter_range(io))
@@ -66,10 +65,10 @@ static bool needs_sync(const struct export_io *io)
 {
 	if (io->op == RNBD_OP_FLUSH)
 		return true;
-	return (io->flags & RNBD_F_FUA) && !only_reads(io) && io->need_sync;
+	return (io->flags & RNBD_F_FUA) && !io_only_reads(io) && io->need_sync;
 }
 
-/* Start the stage that @io is in, or a later one if it is not asked for. */
+/* Start the current stage of @io, or the next stage that @io needs. */
 static void start_stage(struct export_io *io)
 {
 	if (io->stage == EXPORT_PREFLUSH) {
@@ -81,8 +80,9 @@ static void start_stage(struct export_io *io)
 	}
 	if (io->stage == EXPORT_WORK) {
 		if (io->op != RNBD_OP_FLUSH) {
-			/* ORDER: who has a range is not one who waits for a share. */
-			if (only_reads(io) || export_io_share_enter(io))
+			/* ORDER: the share first.  An operation that waits for a share has no
+			 * range. */
+			if (io_only_reads(io) || export_io_share_enter(io))
 				enter_work(io);
 			return;
 		}
@@ -98,7 +98,7 @@ static void start_stage(struct export_io *io)
 static bool promises_sync(const struct export_io *io)
 {
 	return io->op == RNBD_OP_FLUSH || (io->flags & RNBD_F_PREFLUSH) ||
-	       ((io->flags & RNBD_F_FUA) && !only_reads(io));
+	       ((io->flags & RNBD_F_FUA) && !io_only_reads(io));
 }
 
 void export_io_next(struct export_io *io, int status)
@@ -161,7 +161,7 @@ void export_io_finish_task(struct loop_task *task)
 		export_io_next(io, io->status);
 }
 
-static void anew_done(void *arg)
+static void io_anew_done(void *arg)
 {
 	struct store *store = arg;
 	void (*done)(void *arg) = store->anew_done;
@@ -179,7 +179,7 @@ void export_io_anew(struct reactor *r, struct export *ex, void (*done)(void *arg
 	store->anew_done = done;
 	store->anew_arg = arg;
 	store_hold(store);
-	reactor_storage(r)->slots[ex->index]->ops->anew(r, ex, anew_done, store);
+	reactor_storage(r)->slots[ex->index]->ops->anew(r, ex, io_anew_done, store);
 }
 
 bool export_io_size(struct reactor *r, struct export *ex, int64_t *size,

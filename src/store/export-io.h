@@ -3,16 +3,18 @@
  * otherwise.  Asynchronous.  <liburing.h> is seen only in store-uring.c, file/ and
  * src/rtrs-server/reactor.
  *
- * WRITE and READ use fixed buffers where the memory was registered (export_ring_mem_add).  FLUSH
- * is fdatasync; FUA is RWF_DSYNC on a direct export, else a FLUSH behind the operation; PREFLUSH
- * is a FLUSH before it.  DISCARD punches a hole in a file and discards on a block device;
- * -EOPNOTSUPP passes through.  WRITE_ZEROES is FALLOC_FL_ZERO_RANGE with NOUNMAP and punch-hole or
- * zero-range without, falling back to writing zeroes.  Short reads and writes are continued; a
- * read past the end of a truncated file gives -EIO.  direct exports: unaligned memory, offset or
- * length is handled correctly inside.  EXTENTS is SEEK_DATA and SEEK_HOLE on a thread of the file:
- * what was written before it began is data, what is a hole has been one at some time since then;
- * it does not fail.  Buffered WRITEs may be done by a system call inside export_io_start(), which
- * can block for as long as the file system does (store-file-inline.c says when). */
+ *   - READ and WRITE use fixed buffers where the memory was registered (export_ring_mem_add()).
+ *     Short transfers are continued; a read past the end of a truncated file gives -EIO.  On a
+ *     direct export unaligned memory, offset or length is handled inside.
+ *   - FLUSH is fdatasync.  FUA is RWF_DSYNC on a direct export, else a FLUSH behind the operation.
+ *     PREFLUSH is a FLUSH before the operation.
+ *   - DISCARD punches a hole in a file and discards on a block device; -EOPNOTSUPP passes through.
+ *   - WRITE_ZEROES is FALLOC_FL_ZERO_RANGE with NOUNMAP, and punch-hole or zero-range without.
+ *     Zeroes are written if the storage has no other way.
+ *   - EXTENTS is SEEK_DATA and SEEK_HOLE on a thread of the file, and does not fail.  All that was
+ *     written before EXTENTS began is data; a hole has been a hole at some time since then.
+ *   - A buffered WRITE may be done by a system call inside export_io_start(), which can block for
+ *     as long as the file system does (store-file-inline.c says when). */
 #ifndef EXPORT_IO_H
 #define EXPORT_IO_H
 
@@ -37,7 +39,7 @@ struct export_io {
 	uint64_t offset;		/* bytes; range already checked against export_size() */
 	uint32_t len;
 	void *buf;			/* READ, WRITE; EXTENTS: for the answer, rnbd-extents.h */
-	uint32_t room;			/* EXTENTS: bytes there, at least RNBD_EXTENTS_ROOM_MIN */
+	uint32_t room;			/* EXTENTS: bytes in @buf, at least RNBD_EXTENTS_ROOM_MIN */
 	int mem;			/* handle of export_ring_mem_add(), or -1 */
 	void (*done)(struct export_io *io, int status);	/* 0 or -errno; thread of the reactor; not
 							 * from inside export_io_start() */
@@ -48,28 +50,28 @@ struct export_io {
 	unsigned stage;
 	bool need_sync;			/* FUA is for the SYNC stage */
 	int status;
-	struct export_share *share;	/* it holds a part of this; NULL: of none */
-	struct range_lock *ranges;	/* likewise, its range */
+	struct export_share *share;	/* the share that @io takes part of; NULL: none */
+	struct range_lock *ranges;	/* likewise, the lock of @range */
 	struct range range;
-	struct loop_msg msg;		/* to the reactor: it has its range, or its extents */
+	struct loop_msg msg;		/* to the reactor: range granted, or extents found */
 	uint64_t own[EXPORT_IO_OWN / 8];	/* the driver's, for the stage that runs */
 };
 
-/* Forget the latched error of @ex's file, which nobody uses: all its descriptions are synced, so
- * that none of them tells the next user of a failure that was before its time.  The latch stays if
- * they still fail after that.  Then @done(@arg), maybe from inside this call.  Control thread,
- * which is @r's. */
+/* Forget the latched error of the store of @ex, which has no writer.  All descriptions of the
+ * storage are synced first, so the next user hears of no older failure.  The latch stays if a
+ * description still fails then.  Calls @done(@arg), maybe inside this call.  Control thread, which
+ * is the thread of @r. */
 void export_io_anew(struct reactor *r, struct export *ex, void (*done)(void *arg), void *arg);
 
 /* Find out how much of @ex can be exported now: bytes, a multiple of 512, or -errno.  True: *@size
- * is it.  False: the storage is asked, and @done(@ex, the same, @arg) follows, not from inside this
- * call.  One at a time for each export.  What the server knows already, ex->size, is left to the
- * caller.  Control thread, which is @r's. */
+ * is the answer.  False: the storage is asked, and @done(@ex, size, @arg) follows, not inside this
+ * call.  The caller asks one question at a time for each export, and sets ex->size.  Control
+ * thread, which is the thread of @r. */
 bool export_io_size(struct reactor *r, struct export *ex, int64_t *size,
 		    void (*done)(struct export *ex, int64_t size, void *arg), void *arg);
 
-/* Queue @io; what the ring does is submitted with all others at the end of the pass.  Cannot
- * fail: errors go to done(). */
+/* Queue @io.  The end of the pass submits the ring's part with all other new work.  Cannot fail:
+ * errors go to io->done(). */
 void export_io_start(struct reactor *r, struct export_io *io);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Leads each export up and down its ladder (export-life.h); owns those that are on their way, until
- * they are listed, or freed.  Control thread, but for what the table says. */
+/* Leads each export up and down its ladder (export-life.h); owns the exports on their way, until
+ * they are listed, or freed.  Control thread, except where the table of rungs says otherwise. */
 #include <config.h>
 
 #include <assert.h>
@@ -42,7 +42,7 @@ static void join_down(struct export_life *life, struct export *ex)
 	exports_leave(life->exports, ex);
 }
 
-/* ORDER: the lock first, because the state of a file belongs to the one who has it. */
+/* ORDER: the lock first, because the state of a file belongs to the server with the lock. */
 static int take_up(struct export_life *life, struct export *ex)
 {
 	int rc = exports_take(life->exports, ex, life->lock, life->err, sizeof(life->err));
@@ -109,10 +109,10 @@ enum where { ON_CONTROL, ON_WORKER, ON_RINGS };
 /* A step from the rung below.  ON_RINGS: ring_up() and ring_down(). */
 static const struct rung {
 	enum where where;
-	/* down() follows up() even if that has failed */
+	/* down() follows up() even if up() has failed */
 	bool may_be_half;
 	int (*up)(struct export_life *life, struct export *ex);
-	void (*down)(struct export_life *life, struct export *ex);	/* NULL: nothing to do */
+	void (*down)(struct export_life *life, struct export *ex);	/* NULL: nothing to undo */
 } rungs[] = {
 	[EXPORT_OPENED] = { ON_WORKER, false, open_up, NULL },
 	[EXPORT_JOINED] = { ON_CONTROL, false, join_up, join_down },
@@ -126,7 +126,7 @@ static bool goes_up(const struct export *ex)
 	return ex->life.goal > ex->life.rung;
 }
 
-/* The rung that the step leads to, or that it leaves. */
+/* The rung that the next step of @ex reaches or leaves. */
 static enum export_rung rung_of_step(const struct export *ex)
 {
 	return goes_up(ex) ? ex->life.rung + 1 : ex->life.rung;
@@ -137,7 +137,7 @@ static struct loop *life_loop(const struct export_life *life)
 	return reactor_loop(life->reactors[0]);
 }
 
-/* The step of life->now has ended with @rc. */
+/* Note the end of the step of life->now, with @rc. */
 static void step_ended(struct export_life *life, int rc)
 {
 	struct export *ex = life->now;
@@ -169,7 +169,7 @@ static void step_on_control(struct export_life *life, const struct rung *rung)
 }
 
 /* Thread of the worker. */
-static void job_work(struct worker_job *job)
+static void life_job_work(struct worker_job *job)
 {
 	struct export_life *life = container_of(job, struct export_life, job);
 	const struct rung *rung = &rungs[rung_of_step(life->now)];
@@ -180,7 +180,7 @@ static void job_work(struct worker_job *job)
 		rung->down(life, life->now);
 }
 
-static void job_done(struct worker_job *job)
+static void life_job_done(struct worker_job *job)
 {
 	struct export_life *life = container_of(job, struct export_life, job);
 
@@ -188,7 +188,7 @@ static void job_done(struct worker_job *job)
 	loop_defer(life_loop(life), &life->task);
 }
 
-/* Without a thread a step up fails; a step down runs here, whatever it waits for. */
+/* Without a thread a step up fails; a step down runs here, and blocks. */
 static void step_on_worker(struct export_life *life, const struct rung *rung)
 {
 	int rc = worker_run(&life->worker, &life->job);
@@ -201,7 +201,7 @@ static void step_on_worker(struct export_life *life, const struct rung *rung)
 		step_on_control(life, rung);
 }
 
-static void ring_answered(struct loop_msg *msg)
+static void life_ring_answered(struct loop_msg *msg)
 {
 	struct life_ring *ring = container_of(msg, struct life_ring, msg);
 	struct export_life *life = ring->life;
@@ -219,7 +219,7 @@ static void ring_answered(struct loop_msg *msg)
 static void ring_answer(struct life_ring *ring, int rc)
 {
 	ring->rc = rc;
-	ring->msg.fn = ring_answered;
+	ring->msg.fn = life_ring_answered;
 	loop_post(life_loop(ring->life), &ring->msg);
 }
 
@@ -238,7 +238,7 @@ static void ring_down_task(struct loop_task *task)
 	ring_answer(ring, 0);
 }
 
-/* ORDER: behind the tasks of this pass: the last answers are counted there, and leave. */
+/* ORDER: behind the tasks of this pass, which count and send the last answers. */
 static void ring_down_msg(struct loop_msg *msg)
 {
 	struct life_ring *ring = container_of(msg, struct life_ring, msg);
@@ -281,8 +281,8 @@ static bool in_use(const struct export *ex)
 	return ex->held || (ex->store && ex->store->held);
 }
 
-/* life->now is where it wanted to be. */
-static void arrived(struct export_life *life)
+/* Tell of the end of the way of life->now. */
+static void life_arrived(struct export_life *life)
 {
 	struct export *ex = life->now;
 	struct export_life_of *of = &ex->life;
@@ -294,14 +294,14 @@ static void arrived(struct export_life *life)
 			 strerror(-life->rc));
 	if (!gone)
 		list_add_tail(&life->ready, &of->link);
-	/* @ex may be removed there. */
+	/* done() may remove @ex. */
 	if (of->done)
 		of->done(ex, life->rc, life->err, of->arg);
 	if (gone)
 		export_spec_free(ex);
 }
 
-static bool next_turn(struct export_life *life)
+static bool life_next_turn(struct export_life *life)
 {
 	life->now = list_pop_entry(&life->line, struct export, life.link);
 	life->rc = 0;
@@ -313,9 +313,9 @@ static void life_task(struct loop_task *task)
 {
 	struct export_life *life = container_of(task, struct export_life, task);
 
-	while (!life->under_way && !life->stopped && (life->now || next_turn(life))) {
+	while (!life->under_way && !life->stopped && (life->now || life_next_turn(life))) {
 		if (life->now->life.rung == life->now->life.goal)
-			arrived(life);
+			life_arrived(life);
 		else
 			step_begin(life);
 	}
@@ -323,18 +323,18 @@ static void life_task(struct loop_task *task)
 		life->stopped(life->stopped_arg);
 }
 
-static void stand_in_line(struct export_life *life, struct export *ex)
+static void life_stand_in_line(struct export_life *life, struct export *ex)
 {
 	list_add_tail(&life->line, &ex->life.link);
 	loop_defer(life_loop(life), &life->task);
 }
 
-static void unheld(struct exports *e, struct export *ex)
+static void life_unheld(struct exports *e, struct export *ex)
 {
 	if (ex->life.goal != EXPORT_PARSED || ex->life.rung != EXPORT_ATTACHED || in_use(ex))
 		return;
 	list_del(&ex->life.link);
-	stand_in_line(e->life, ex);
+	life_stand_in_line(e->life, ex);
 }
 
 struct export *export_life_add(struct export_life *life, const char *spec,
@@ -348,7 +348,7 @@ struct export *export_life_add(struct export_life *life, const char *spec,
 	ex->all = life->exports;
 	ex->life = (struct export_life_of){ .rung = EXPORT_PARSED, .goal = EXPORT_ATTACHED,
 					    .done = done, .arg = arg };
-	stand_in_line(life, ex);
+	life_stand_in_line(life, ex);
 	return ex;
 }
 
@@ -368,7 +368,7 @@ void export_life_remove(struct export_life *life, struct export *ex)
 	if (in_use(ex))
 		list_add_tail(&life->parked, &ex->life.link);
 	else
-		stand_in_line(life, ex);
+		life_stand_in_line(life, ex);
 }
 
 /* ---- begin and end ---- */
@@ -387,14 +387,14 @@ int export_life_init(struct export_life *life, struct exports *e, struct reactor
 		loop_task_init(&life->rings[i].task, ring_down_task);
 	}
 	worker_init(&life->worker, life_loop(life));
-	life->job.work = job_work;
-	life->job.done = job_done;
+	life->job.work = life_job_work;
+	life->job.done = life_job_done;
 	loop_task_init(&life->task, life_task);
 	list_init(&life->line);
 	list_init(&life->parked);
 	list_init(&life->ready);
 	e->life = life;
-	e->unheld = unheld;
+	e->unheld = life_unheld;
 	return 0;
 }
 
@@ -409,8 +409,8 @@ void export_life_stop(struct export_life *life, void (*done)(void *arg), void *a
 		loop_defer(life_loop(life), &life->task);
 }
 
-/* No ring has @ex. */
-static void descend(struct export_life *life, struct export *ex)
+/* Take @ex, which no ring has, down to the ground at once. */
+static void life_descend(struct export_life *life, struct export *ex)
 {
 	for (; ex->life.rung > EXPORT_PARSED; ex->life.rung--) {
 		const struct rung *rung = &rungs[ex->life.rung];
@@ -421,22 +421,22 @@ static void descend(struct export_life *life, struct export *ex)
 	export_spec_free(ex);
 }
 
-static void descend_all(struct export_life *life, struct list *exports)
+static void life_descend_all(struct export_life *life, struct list *exports)
 {
 	struct export *ex;
 
 	while ((ex = list_pop_entry(exports, struct export, life.link)))
-		descend(life, ex);
+		life_descend(life, ex);
 }
 
 void export_life_fini(struct export_life *life)
 {
 	assert(!life->under_way);
 	if (life->now)
-		descend(life, life->now);
-	descend_all(life, &life->line);
-	descend_all(life, &life->parked);
-	descend_all(life, &life->ready);
+		life_descend(life, life->now);
+	life_descend_all(life, &life->line);
+	life_descend_all(life, &life->parked);
+	life_descend_all(life, &life->ready);
 	life->exports->life = NULL;
 	life->exports->unheld = NULL;
 	worker_fini(&life->worker);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns what a reactor has for the storage: its slots for exports, which fixed buffers are taken, a
- * mapping of zeroes.  Thread of the reactor.  Ends with export_ring_detach(), when
- * nothing is in flight. */
+/* Owns the storage's part of a reactor: slots for exports, the list of fixed buffers in use, a
+ * mapping of zeroes.  Thread of the reactor.  Ends with export_ring_detach(), when nothing is in
+ * flight. */
 #include <config.h>
 
 #include <assert.h>
@@ -42,7 +42,7 @@ static struct export_ring *ring_alloc(struct reactor *r, unsigned index, unsigne
 	loop_task_init(&ring->finish_task, export_io_finish_task);
 	ring->slots = calloc(MAX(nslots, 1u), sizeof(struct export_slot *));
 	ring->names = calloc(MAX(nslots, 1u), sizeof(*ring->names));
-	/* Never written to, so all of it is the kernel's one page of zeroes. */
+	/* Never written to, so the mapping is the kernel's one page of zeroes. */
 	ring->zeroes = mmap(NULL, EXPORT_ZEROES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (!ring->slots || !ring->names || ring->zeroes == MAP_FAILED ||
 	    bitmap_init(&ring->mems, STORE_URING_MEMS)) {
@@ -56,7 +56,8 @@ static struct export_ring *ring_alloc(struct reactor *r, unsigned index, unsigne
 	return ring;
 }
 
-/* @slot is not on its ring, and maybe no other name of its store is. */
+/* @slot has left its ring, or has never been on it.  Detach the store if the ring has no other name
+ * of the store. */
 static void leave_store(struct export_slot *slot)
 {
 	struct store *store = slot->ex->store;
@@ -138,7 +139,7 @@ unsigned export_ring_names(const struct reactor *r, const struct export *ex)
 	return reactor_storage(r)->names[ex->store->index];
 }
 
-/* How many slots a ring gets: the table of fixed files does not grow. */
+/* The number of slots of a ring, for all its life: the table of fixed files does not grow. */
 static unsigned room_for(const struct exports *exports)
 {
 	struct rlimit limit = { .rlim_cur = RLIM_INFINITY };
@@ -245,7 +246,8 @@ void export_ring_mem_del(struct reactor *r, int handle)
 	int rc = store_uring_mem(r, (unsigned)handle, NULL, 0);
 
 	if (rc) {
-		/* The slot is not used again; its pages stay locked until the ring is closed. */
+		/* The slot is not used again, and its pages stay locked until the ring is
+		 * closed. */
 		log_warn(reactor_name(r), "cannot give back a fixed buffer: %s", strerror(-rc));
 		return;
 	}

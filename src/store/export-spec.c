@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads "NAME=TARGET[,FLAG...]" into an export that is not opened.  Any thread. */
+/* Reads "NAME=TARGET[,FLAG...]" into an export that is not opened.  Owns nothing; any thread. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ void export_spec_free(struct export *ex)
 
 /* Copy @text up to the next unescaped comma into a new string, without the escapes; @rest is set to
  * the comma or the end. */
-static char *unescape(const char *text, const char **rest)
+static char *spec_unescape(const char *text, const char **rest)
 {
 	char *out = malloc(strlen(text) + 1), *o = out;
 
@@ -70,7 +70,7 @@ static int unknown_flag(const struct export *ex, const char *flag, size_t len, c
 	return -EINVAL;
 }
 
-/* False: there is no such flag. */
+/* Set the flag @text of @ex.  False: no such flag exists. */
 static bool set_flag(struct export *ex, const char *text, size_t len)
 {
 	const char *flags[FLAGS_MAX];
@@ -128,7 +128,7 @@ static int split_spec(const char *spec, char **name, char **target, const char *
 		return -EINVAL;
 	}
 	*name = strndup(spec, (size_t)(eq - spec));
-	*target = unescape(eq + 1, flags);
+	*target = spec_unescape(eq + 1, flags);
 	if (*name && *target)
 		return 0;
 	snprintf(err, errlen, "export '%s': out of memory", spec);

@@ -6,8 +6,8 @@
 
 #include "export.h"
 
-/* An export as @spec says, which is not opened; NULL with -errno in *@rc and one line in @err: bad
- * syntax; a name that is empty, too long, or has ".."; an unknown flag.  Opens nothing; any
+/* Make the export that @spec describes, without opening anything.  NULL with -errno in *@rc and one
+ * line in @err: bad syntax; a name that is empty, too long, or has ".."; an unknown flag.  Any
  * thread. */
 struct export *export_spec_parse(const char *spec, int *rc, char *err, size_t errlen);
 /* Close @ex, which is a name of no store, and free it.  Any thread; may block. */

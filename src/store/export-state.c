@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the mappings of the state files, from export_state_open() to export_state_close(), and opens
- * their directory, which exports_fini() closes; main thread.
+/* Owns the mappings of the state files, from export_state_open() or export_state_take() to
+ * export_state_leave(), and opens their directory, which exports_fini() closes.  Main thread, or a
+ * worker (export-life.h).
  *
- * A file is NAME.state with a name made of the exported file's device and inode, so that it is
- * found under any name of the export.  It has the size of a page and belongs to the server that has
- * the lock.  The file "id" has a random number of the directory: who was told it and finds another
- * one cannot know what the servers in between have seen.  A file that tells nothing, because
- * nothing was lost, goes with its server.  What fails costs a clean restart its silence, not its
- * safety. */
+ * A state file is NAME.state, where NAME is the id of the store, so the state is found under any
+ * name of the export.  The file has the size of a page and belongs to the server with the lock.
+ * The file "id" has a random number of the directory.  A client that was told this number and finds
+ * another cannot know what the servers in between have seen.  A state file without a loss is
+ * deleted with its server.  A failure here may make a clean restart look like a loss, and never
+ * hides a loss. */
 #include <config.h>
 
 #include <errno.h>
@@ -43,7 +44,8 @@ static uint64_t random_number(void)
 
 bool export_state_adopt(struct export_state *state)
 {
-	/* ORDER: the loss first.  Who is killed in between counts it twice, and not never. */
+	/* ORDER: the loss first.  A server killed in between counts the loss twice, instead of
+	 * never. */
 	if (!atomic_load(&state->syncing))
 		return false;
 	atomic_fetch_add(&state->losses, 1);
@@ -63,7 +65,7 @@ static int open_dir(const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
-/* The number of the directory @dirfd, a new one when it has none.  0 or -errno. */
+/* Learn the number of the directory @dirfd, or give the directory a new number.  0 or -errno. */
 static int read_id(int dirfd, uint64_t *id)
 {
 	_cleanup_close_ int fd = openat(dirfd, ID_FILE,
@@ -90,7 +92,7 @@ static void state_init(struct export_state *state, uint64_t losses)
 	memcpy(state->magic, STATE_MAGIC, sizeof(state->magic));
 }
 
-/* @state, which is mapped, is that of @store from now on, with what @store knows of losses. */
+/* Give @store the mapped @state, with the losses that @store knows of. */
 static void set_state(struct store *store, struct export_state *state)
 {
 	uint64_t known = atomic_load(&store->own_state.losses);
@@ -100,7 +102,7 @@ static void set_state(struct store *store, struct export_state *state)
 	atomic_store_explicit(&store->state, state, memory_order_release);
 }
 
-/* The page of the state file @name; NULL with -errno in *@rc.  *@is_new: it was empty. */
+/* Map the page of the state file @name; NULL with -errno in *@rc.  *@is_new: the file was empty. */
 static struct export_state *map_file(const char *name, int dirfd, bool *is_new, int *rc)
 {
 	_cleanup_close_ int fd = openat(dirfd, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
@@ -111,7 +113,7 @@ static struct export_state *map_file(const char *name, int dirfd, bool *is_new, 
 	*rc = 0;
 	if (fd < 0 || fstat(fd, &st) < 0)
 		*rc = -errno;
-	/* Allocated, because a page that a full file system cannot give later is SIGBUS. */
+	/* Allocate the page now: a page that a full file system cannot give later is SIGBUS. */
 	if (!*rc)
 		*rc = -posix_fallocate(fd, 0, STATE_SIZE);
 	if (*rc)
@@ -172,7 +174,7 @@ void export_state_leave(struct exports *e, struct store *store)
 
 	if (e->state_dir < 0 || state == &store->own_state)
 		return;
-	/* Without the lock another server may use it, too. */
+	/* Without the lock another server may use the file, too. */
 	if (e->locked && !atomic_load(&state->losses) && !atomic_load(&state->syncing)) {
 		store_id_name(&store->id, "state", name, sizeof(name));
 		unlinkat(e->state_dir, name, 0);

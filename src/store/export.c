@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the counts of who uses a file; control thread.  The rules of sharing are doc/protocol.md
- * 8.2. */
+/* Owns the counts of the users of a store, and the references to exports and stores; control
+ * thread. doc/protocol.md 8.2 has the rules of sharing. */
 #include <assert.h>
 #include <errno.h>
 
 #include "export.h"
 #include "exports.h"
 
-static void if_unheld(struct export *ex)
+static void export_tell_if_unheld(struct export *ex)
 {
 	if (!ex->held && !ex->store->held && ex->all->unheld)
 		ex->all->unheld(ex->all, ex);
@@ -22,7 +22,7 @@ void export_put(struct export *ex)
 {
 	assert(ex->held);
 	ex->held--;
-	if_unheld(ex);
+	export_tell_if_unheld(ex);
 }
 
 void store_hold(struct store *store)
@@ -37,7 +37,7 @@ void store_put(struct store *store)
 	assert(store->held);
 	store->held--;
 	list_for_each(ex, &store->names, store_link)
-		if_unheld(ex);
+		export_tell_if_unheld(ex);
 }
 
 int export_acquire(struct export *ex, enum rnbd_access_mode mode)
@@ -53,7 +53,8 @@ int export_acquire(struct export *ex, enum rnbd_access_mode mode)
 	}
 	if (!count->writers && export_sync_error(ex) && count->anew != EXPORT_ANEW_DONE)
 		return -EAGAIN;
-	count->anew = EXPORT_ANEW_NEEDED;	/* by the next one who comes without a writer */
+	count->anew = EXPORT_ANEW_NEEDED;	/* by the next client that opens the store without a
+						 * writer */
 	export_hold(ex);
 	count->users++;
 	count->writers += mode != RNBD_ACCESS_RO;

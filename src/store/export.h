@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One export: its storage with its geometry, and who has it open.  exports.h has the
- * list of all.
+/* An export is a name under which clients find a store.  exports.h has the list of all exports.
  *
  * Sharing (doc/protocol.md 8.2: many ro, one rw, a second rw only as migration) is counted for each
  * store across sessions, on the control thread. */
@@ -20,7 +19,7 @@
 struct export;
 struct exports;
 
-/* Operations that the storage failed since the log's last line about them; export-io-failed.c. */
+/* Failed operations since the log's last line about this kind; export-io-failed.c. */
 enum export_failed_kind {
 	EXPORT_FAILED_READ,
 	EXPORT_FAILED_WRITE,
@@ -32,70 +31,73 @@ enum export_failed_kind {
 struct export_failures {
 	pthread_mutex_t lock;		/* innermost */
 	struct export_failure {
-		bool told; /* there was a line lately, and somebody tells what follows */
+		bool told; /* a line was logged lately, and a timer logs the rest */
 		uint64_t more;
-		uint64_t offset;	/* of the first of these */
+		uint64_t offset;	/* of the first of @more */
 		int err;
 	} kinds[EXPORT_FAILED_KINDS];
 };
 
-/* How often the storage was asked how large an export is; srv-size.c, control thread. */
+/* The questions to the storage for the size of an export; srv-size.c, control thread. */
 struct export_sizing {
-	bool asked;			/* it is being asked */
-	unsigned known, wanted;		/* answers that have come, and that somebody waits for */
+	bool asked;			/* a question is with the storage */
+	unsigned known, wanted;		/* answers that have come; the answer that requests wait
+					 * for */
 	uint64_t since_ms;		/* asked: when it began */
 };
 
-/* A kind of storage, outside of rings (on a ring: struct store_io_ops, store-driver.h).  Functions
- * that a driver has no use for are NULL, but for create, check, open and close.  Main thread, or a
- * worker (export-life.h). */
+/* A kind of storage, outside of rings (on a ring: struct store_io_ops, store-driver.h).  A driver
+ * leaves a function out (NULL) that it has no use for, but not create, check, open and close.  Main
+ * thread.  On a running server a worker calls open(), lock(), claim(), check_same(), close() and
+ * store_close() (export-life.h), while no other export comes or goes. */
 struct store_driver {
-	/* Targets that begin with @prefix are this driver's; NULL: the target is a path, which no
-	 * other driver wants. */
+	/* Targets that begin with @prefix belong to this driver; NULL: paths, which no other driver
+	 * wants. */
 	const char *prefix;
 	/* The flags behind a target, beside "readonly"; ends with NULL. */
 	const char *const *flags;
-	/* An export that is not opened yet; NULL: no memory. */
+	/* Make an export that is not opened yet; NULL: no memory. */
 	struct export *(*create)(void);
-	/* Bytes in struct store that are the driver's, 0 until store_init(). */
+	/* Bytes of the driver in struct store, 0 until store_init(). */
 	size_t store_own;
 	void (*store_init)(struct store *store);
 	/* The user gave flags[@flag]. */
 	void (*flag)(struct export *ex, unsigned flag);
-	/* Do target and flags of @ex fit together?  0, or -errno with one line in @err.  Opens
-	 * nothing. */
+	/* Check whether target and flags of @ex fit together, without opening anything.  0, or
+	 * -errno with one line in @err. */
 	int (*check)(const struct export *ex, char *err, size_t errlen);
-	/* Open what ex->path names, as its flags say; learn size, id, ident and geometry.  0, or
-	 * -errno with one line in @err; close() follows in any case. */
+	/* Open ex->path with the flags of @ex; learn size, id, ident and geometry.  0, or -errno
+	 * with one line in @err; close() follows in any case. */
 	int (*open)(struct export *ex, char *err, size_t errlen);
-	/* @ex is a name of ex->store from now on. */
+	/* ex->store has got the name @ex. */
 	void (*added)(struct export *ex);
-	/* @ex is a name of ex->store no more. */
+	/* ex->store loses the name @ex. */
 	void (*removed)(struct export *ex);
-	/* Lock ex->store, with the descriptors of @ex, against other servers (exports_lock()):
-	 * exclusive if one of its names is written.  A store that has such a lock keeps it.
+	/* Lock ex->store against other servers, with the descriptors of @ex (exports_lock()):
+	 * exclusive if a name of the store is written.  A store with such a lock keeps the lock.
 	 * Waits.  0, or -errno with one line in @err. */
 	int (*lock)(struct export *ex, char *err, size_t errlen);
-	/* After lock() of all: keep others of this machine away from what is written, and warn of
-	 * those that cannot be kept away.  May wait.  As lock(). */
+	/* After lock(): keep other programs of this machine away from storage that is written, and
+	 * warn of programs that stay.  May wait.  Returns as lock() does. */
 	int (*claim)(struct export *ex, char *err, size_t errlen);
-	/* After lock(): ex->path still names what was opened, with its size.  As lock(). */
+	/* After lock(): check that ex->path still names the opened file, with its size.  Returns as
+	 * lock() does. */
 	int (*check_same)(const struct export *ex, char *err, size_t errlen);
-	/* Close what open() has opened, and free @ex. */
+	/* Close the descriptors of open(), and free @ex. */
 	void (*close)(struct export *ex);
-	/* Give back what lock() and claim() took.  @store has no name any more. */
+	/* Give back what lock() and claim() took for @store, whose last name goes. */
 	void (*store_close)(const struct exports *e, struct store *store);
 };
 
-/* How far an export has come (export-life.h). */
+/* The rungs of an export's ladder (export-life.h). */
 enum export_rung {
 	EXPORT_PARSED,			/* a line of text */
 	EXPORT_OPENED,
 	EXPORT_JOINED,			/* a name of its store */
 	EXPORT_TAKEN,			/* its store is locked and claimed as the name demands */
-	EXPORT_USED,			/* known to what serves it (struct export_users) */
+	EXPORT_USED,			/* struct export_users knows the export */
 	EXPORT_ATTACHED,		/* to each ring */
-	EXPORT_SHOWN,			/* clients find it */
+	EXPORT_SHOWN,			/* clients find the export */
 };
 
 struct export_life_of {
@@ -114,11 +116,10 @@ struct export {
 	const char *kind, *kind_text;	/* of the driver: "block" for programs, "block device" */
 	bool readonly;
 	bool direct;			/* IO moves the memory of requests itself, by no cache */
-	/* Bytes, a multiple of 512: what is exported, as far as it is known.  Changed by the
-	 * control thread. */
+	/* Bytes, a multiple of 512: the size last learned; changed by the control thread. */
 	_Atomic(uint64_t) size;
 	struct export_sizing sizing;
-	struct rnbd_dev_info geometry;	/* all but device_id and nsectors; told in OPEN_RSP */
+	struct rnbd_dev_info geometry;	/* all but device_id and nsectors; for OPEN_RSP */
 	/* Writes change blocks of this size as a whole; 0: any bytes. */
 	uint32_t block_align;
 	struct export_failures failures;	/* any thread */
@@ -127,49 +128,55 @@ struct export {
 	unsigned held;			/* export_hold() */
 	struct export_life_of life;
 
-	void *user;			/* of what serves it; constant while a ring has it */
+	void *user;			/* of struct export_users; constant while a ring has the
+					 * export */
 	struct exports *all;
 	struct store_id id;
-	uint64_t ident;			/* likewise, and the same after a reboot */
-	/* exports with the same number wait for each other in the storage: one file system, one
-	 * device; 0: this one waits for nothing */
+	uint64_t ident;			/* names the storage, also after a reboot */
+	/* Exports with the same number wait for each other in the storage: one file system, one
+	 * device.  0: the storage waits for nothing. */
 	uint64_t medium;
-	struct store *store;		/* what it is a name of; NULL: not opened yet */
+	struct store *store;		/* NULL: not opened yet */
 };
 
-/* Any thread.  Who was told of a size in an OPEN_RSP has it, or a newer one, in all requests that
- * follow. */
+/* The size of @ex in bytes.  A client that was told a size in an OPEN_RSP meets this size, or a
+ * newer one, in all requests that follow.  Any thread. */
 static inline uint64_t export_size(const struct export *ex)
 {
 	return atomic_load_explicit(&ex->size, memory_order_acquire);
 }
 
-/* @ex stays until export_put(), and so does its slot of each ring.  Control thread. */
+/* Keep @ex, and its slot of each ring, until export_put().  Control thread. */
 void export_hold(struct export *ex);
+/* Put a reference of export_hold().  The last one lets a removed export go (exports.unheld).
+ * Control thread. */
 void export_put(struct export *ex);
-/* The same for all names of @store. */
+/* Keep all names of @store until store_put().  Control thread. */
 void store_hold(struct store *store);
+/* Put a reference of store_hold().  Control thread. */
 void store_put(struct store *store);
 
-/* Sharing rules: 0, -EPERM, -EROFS (rw or migration of a read-only export).  Pairs with
- * export_release of the same mode.  -EAGAIN: it has no writer and a latched error, which is to be
- * forgotten first: run export_io_anew() unless it runs already, and try again when that is done.
- * Those who only read have no write that the error could be about, so they neither keep it nor wait
- * to be told.  Who has @ex open holds it.  Control thread. */
+/* Open @ex in @mode by the sharing rules: 0, -EPERM, -EROFS (rw or migration of a read-only
+ * export).  The caller holds @ex until export_release() with the same mode.  -EAGAIN: the store has
+ * no writer and a latched error, which is to be forgotten first: run export_io_anew() unless it
+ * runs already, and try again after its end.  Only writers keep the error: a reader has no write
+ * that the error could be about.  Control thread. */
 int export_acquire(struct export *ex, enum rnbd_access_mode mode);
+/* Close @ex, which export_acquire() opened in @mode.  If the last writer leaves a latched error
+ * behind, a loss is counted.  Control thread. */
 void export_release(struct export *ex, enum rnbd_access_mode mode);
 
-/* A failed fsync stays: FLUSH and FUA fail with it in every session until all who write have closed
- * the export and one opens it anew (doc/decisions.md D13).  0 or -errno; the first error is kept.
- * Any thread. */
+/* The error of a failed fsync, which stays: FLUSH and FUA fail in every session until all writers
+ * have closed the export, and a client opens the export anew (doc/decisions.md D13).  0 or -errno;
+ * the first error is kept.  Any thread. */
 static inline int export_sync_error(const struct export *ex)
 {
 	return atomic_load_explicit(&ex->store->sync_error, memory_order_acquire);
 }
 
 /* Bracket a sync, whose failure may be the only word of lost writes: if this server dies between
- * begun and ended, the next server assumes that writes were lost.  ended takes what begun has
- * returned, after everybody who must know the result knows it.  Any thread. */
+ * begun and ended, the next server assumes that writes were lost.  Returns the state for
+ * export_sync_ended().  Any thread. */
 static inline struct export_state *export_sync_begun(struct export *ex)
 {
 	struct export_state *state = store_state(ex->store);
@@ -178,12 +185,15 @@ static inline struct export_state *export_sync_begun(struct export *ex)
 	return state;
 }
 
+/* The sync that export_sync_begun() marked in @state has ended.  ORDER: after export_sync_failed(),
+ * if the sync failed.  Any thread. */
 static inline void export_sync_ended(struct export_state *state)
 {
 	atomic_fetch_sub(&state->syncing, 1);
 }
 
-/* ORDER: before export_sync_ended(). */
+/* Latch @err of a failed sync of @ex, and count a loss.  ORDER: before export_sync_ended().  Any
+ * thread. */
 static inline void export_sync_failed(struct export *ex, int err)
 {
 	int none = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns what is known of the losses of stores that have left; control thread.
+/* Owns the losses of former stores; control thread.
  *
- * The sum of losses stays the same while a store with losses leaves and comes back: a sum that
- * returned to an earlier value would hide a loss from a client that was away meanwhile, and another
- * sum would tell clients of other stores of a loss that is not theirs. */
+ * The sum of losses stays the same while a store with losses leaves and comes back.  The return of
+ * an earlier value would hide a loss from a client away meanwhile.  Any other sum would tell
+ * clients of other stores of a loss that is not theirs. */
 #include <stdlib.h>
 
 #include "exports.h"
@@ -54,7 +54,7 @@ void exports_losses_leave(struct exports *e, const struct store *store)
 	if (!losses)
 		return;
 	if (!gone) {
-		/* Every client is told of a loss, rather than one that had it of none. */
+		/* Rather tell every client of a loss than hide a loss from one client. */
 		e->state_id++;
 		log_warn(NULL, "out of memory: clients with unflushed writes are told of losses");
 		return;
@@ -70,7 +70,7 @@ void exports_losses_forget(struct exports *e)
 		gone_free(list_entry(e->gone.next, struct gone_store, link));
 }
 
-/* The addend of @losses of the store @id: sums of unrelated numbers are not equal by chance. */
+/* The part of the sum for @losses of the store @id. */
 static uint64_t losses_of(const struct store_id *id, uint64_t losses)
 {
 	uint64_t state = fnv1a(FNV1A_INIT, id->bytes, id->len) ^ losses;

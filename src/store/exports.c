@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the list of exports and that of stores; control thread, which is the main thread.  Ends with
- * exports_fini() when no IO is in flight.  An export that cannot be served is refused with one line
- * that names it. */
+/* Owns the list of exports and the list of stores; control thread, which is the main thread.  Ends
+ * with exports_fini() when no IO is in flight.  An export that cannot be served is refused with one
+ * line that names the export. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ void exports_init(struct exports *e, unsigned nrings)
 	e->unheld = NULL;
 }
 
-/* All exports have one medium, or one of them has another. */
+/* Note whether all exports have the same medium. */
 static void learn_medium(struct exports *e)
 {
 	const struct export *ex;
@@ -44,9 +44,9 @@ static void learn_medium(struct exports *e)
 	atomic_store_explicit(&e->one_medium, one, memory_order_relaxed);
 }
 
-/* ---- what an export goes through, up and down ---- */
+/* ---- the steps of an export, up and down ---- */
 
-/* The store that @ex is a name of, or a new one; NULL: no memory. */
+/* Find the store of @ex, or make a new one; NULL: no memory. */
 static struct store *store_of(struct exports *e, const struct export *ex)
 {
 	struct store *store = store_find(&e->stores, &ex->id);
@@ -183,7 +183,7 @@ struct export *exports_find(const struct exports *e, const char *name)
 	return NULL;
 }
 
-/* As export_spec_parse(); the name of an export of @e is refused, too. */
+/* Call export_spec_parse(), and refuse the name of a listed export. */
 static struct export *parse_new(const struct exports *e, const char *spec, int *rc, char *err,
 				size_t errlen)
 {

@@ -27,30 +27,33 @@ struct exports {
 	unsigned lock_timeout_ms;	/* for each file */
 	int state_dir;			/* -1: none; export_state_dir() */
 	uint64_t state_id;		/* of the directory, or random */
-	_Atomic(bool) stopping;		/* waits for locks and claims are given up; any thread */
+	_Atomic(bool) stopping;		/* give up the waits for locks and claims; any thread */
 
 	/* NULL: exports neither come nor go */
 	struct export_life *life;
-	/* Nobody refers to @ex any more. */
+	/* The last reference to @ex, or to its store, was put. */
 	void (*unheld)(struct exports *e, struct export *ex);
 };
 
-/* Parse "NAME=PATH[,readonly][,direct][,force]", open it, learn its geometry, append it.  Returns 0
- * or -errno with one clear line in @err: bad syntax, name empty, too long or with "..", duplicate
- * name, missing, unreadable, not writable without "readonly", neither a file nor a block device,
- * O_DIRECT not possible, size not a multiple of 512, size 0.  A ',' or '\' in PATH is written "\,",
- * "\\". */
+/* Parse @spec, "NAME=PATH[,readonly][,direct][,force]", open the file, learn its geometry, append
+ * the export.  Returns 0 or -errno with one clear line in @err: bad syntax, name empty, too long or
+ * with "..", duplicate name, missing, unreadable, not writable without "readonly", neither a file
+ * nor a block device, O_DIRECT not possible, size not a multiple of 512, size 0.  A ',' or '\' in
+ * PATH is written "\,", "\\". */
 int exports_add(struct exports *e, const char *spec, char *err, size_t errlen);
-/* Is @spec one, whatever it names?  0, or -errno with one line in @err, as exports_add(). */
+/* Check the syntax of @spec as exports_add() does, without opening anything.  0, or -errno with one
+ * line in @err. */
 int exports_check(const struct exports *e, const char *spec, char *err, size_t errlen);
-/* @nrings: how many rings will serve the exports, 0 if none will. */
+/* Begin with no exports.  @nrings rings will serve the exports, 0 if none will. */
 void exports_init(struct exports *e, unsigned nrings);
+/* Close and free all exports of @e, with no IO in flight. */
 void exports_fini(struct exports *e);
+/* The listed export called @name; NULL: none. */
 struct export *exports_find(const struct exports *e, const char *name);
-/* Take @ex away, which nobody has open and no ring has.  Locks and claim of its store stay until
- * the last of the store's names goes.  Main thread. */
+/* Remove and free @ex, which no client has open and no ring has.  Locks and claim of the store stay
+ * until the last of its names goes.  Main thread. */
 void exports_del(struct exports *e, struct export *ex);
-/* Do all exports have the same export.medium?  Any thread. */
+/* True if all exports have the same export.medium.  Any thread. */
 static inline bool exports_one_medium(const struct exports *e)
 {
 	return atomic_load_explicit(&e->one_medium, memory_order_relaxed);
@@ -58,48 +61,52 @@ static inline bool exports_one_medium(const struct exports *e)
 
 #define EXPORTS_LOCK_TIMEOUT_MS 60000
 
-/* Lock the file of each export of @e; once, after the last exports_add() and export_state_dir() and
- * before any IO: exclusive where it is written, shared where it is only exported read-only.  Waits
- * for another server, or who else may write to the file and has locked it, and says so with the
- * name of the holder.  The locks end with the exports.  Main thread; nothing else runs yet.
+/* Lock the file of each export of @e: exclusive if the file is written, shared if all its names are
+ * read-only.  Waits for another server, or for another possible writer with a lock on the file, and
+ * logs the name of the holder.  The locks end with the exports.  Call once: after the last
+ * exports_add() and export_state_dir(), before any IO.  Main thread; nothing else runs yet.
  * Returns 0, or -errno with one line in @err: -EWOULDBLOCK after @e->lock_timeout_ms; a file system
- * without locks; a path that names another file now than when it was opened. */
+ * without locks; a path that names another file by now. */
 int exports_lock(struct exports *e, char *err, size_t errlen);
 
 /* Claim the block devices that are written; after exports_lock(), which --no-lock leaves out, and
- * before any IO.  Waits for whoever has one and cannot be told, which may be a server that was
- * killed, and refuses what is mounted or in use otherwise, unless the export has "force".  Warns
- * of others who write to what is exported.  The claims end with the exports.  Main thread; as
- * exports_lock(). */
+ * before any IO.  Waits for an unknown holder, which may be a killed server.  Refuses a device that
+ * is mounted or in use otherwise, unless the export has "force".  Warns of other writers of the
+ * exported storage.  The claims end with the exports.  Main thread.  Returns as exports_lock()
+ * does. */
 int exports_claim(struct exports *e, char *err, size_t errlen);
 
-/* The losses of all exports together, since the state directory was made.  A client compares this
- * number when it comes back.  If the number differs and the client has writes that it did not
- * flush, it must tell its user: neither an export that is opened anew nor another server knows of
- * the error that its FLUSH would have met.  An export without a loss does not count, so exports
- * can be added or taken away.  A store that leaves keeps its part of the sum.  Control thread. */
+/* The losses of all exports together, since the state directory was made.  A client that comes back
+ * compares this number.  If the number differs and the client has unflushed writes, the client must
+ * tell its user: neither an export opened anew nor another server knows of the error that a FLUSH
+ * would have met.  An export without a loss does not count, so exports can be added or taken away.
+ * A store that leaves keeps its part of the sum.  Control thread. */
 uint64_t exports_losses(const struct exports *e);
 
-/* ---- what an export goes through, up and down (export-life.c) ----
+/* ---- the steps of an export, up and down (export-life.c) ----
  * Control thread, unless a function says otherwise. */
 
-/* Make @ex, which is opened, a name of its store.  0 or -ENOMEM.  And the way back: the store goes
- * with its last name. */
+/* Make @ex, which is opened, a name of its store.  0 or -ENOMEM. */
 int exports_join(struct exports *e, struct export *ex);
+/* Undo exports_join().  The store goes with its last name. */
 void exports_leave(struct exports *e, struct export *ex);
-/* Lock (@lock: unless --no-lock) and claim the store of @ex as its names demand.  Waits; any
- * thread, while no other export comes or goes.  0, or -errno with one line in @err. */
+/* Lock the store of @ex, if @lock is set (not with --no-lock), and claim the store, as its names
+ * demand.  Waits.  0, or -errno with one line in @err.  Any thread, while no other export comes or
+ * goes. */
 int exports_take(struct exports *e, struct export *ex, bool lock, char *err, size_t errlen);
-/* If @ex is the only name of its store, give back locks, claim and state.  As exports_take(). */
+/* Give back locks, claim and state of the store of @ex, if @ex is its only name.  Thread: as
+ * exports_take(). */
 void exports_release(struct exports *e, struct export *ex);
-/* List @ex: clients find it, or do not find it any more. */
+/* List @ex: clients find the export. */
 void exports_show(struct exports *e, struct export *ex);
+/* Take @ex off the list: clients do not find the export any more. */
 void exports_hide(struct exports *e, struct export *ex);
 
-/* @store, which is new, has the losses that it left with; and @store leaves. */
+/* Give the new @store the losses with which the same storage left. */
 void exports_losses_come(struct exports *e, struct store *store);
+/* Keep the losses of @store, which leaves. */
 void exports_losses_leave(struct exports *e, const struct store *store);
-/* The end of @e: nobody asks for losses any more. */
+/* Free the losses of former stores. */
 void exports_losses_forget(struct exports *e);
 
 #endif

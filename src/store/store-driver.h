@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An operation at work: its stages (export-io.c), and what a driver does for them.
- * Everything: thread of the reactor.
+/* An operation at work: its stages (export-io.c), and the part of the drivers.  All functions:
+ * thread of the reactor.
  *
- * One operation goes through stages, each of them one or several submissions:
+ * One operation goes through stages, each with one or several submissions:
  *	PREFLUSH	sync(), with RNBD_F_PREFLUSH
  *	WORK		rw(), zero() or extents()
- *	SYNC		sync(): FLUSH, and what of FUA the WORK stage has not done itself
+ *	SYNC		sync(): FLUSH, and the part of FUA that WORK has not done
  * A stage ends in export_io_next(). */
 #ifndef STORE_DRIVER_H
 #define STORE_DRIVER_H
@@ -20,11 +20,13 @@ enum export_stage { EXPORT_PREFLUSH, EXPORT_WORK, EXPORT_SYNC, EXPORT_END };
 
 /* A kind of storage on a ring.  attach to detach_store may be NULL. */
 struct store_io_ops {
-	/* Make ready what slot->ex needs on this ring.  0, or -errno with one line in @err. */
+	/* Make slot->ex ready on this ring.  0, or -errno with one line in @err. */
 	int (*attach)(struct export_slot *slot, char *err, size_t errlen);
+	/* Undo attach(). */
 	void (*detach)(struct export_slot *slot);
-	/* Have the locks and the claim of @store last as long as @ring; with each name of @store
-	 * that comes to the ring, because a name may have brought others.  As attach(). */
+	/* Have the locks and the claim of @store last as long as @ring.  Called for each new name
+	 * of @store on the ring, because a name may have brought locks or a claim.  Returns as
+	 * attach() does. */
 	int (*attach_store)(struct export_ring *ring, struct store *store, char *err,
 			    size_t errlen);
 	/* The last name of @store has left @ring. */
@@ -33,7 +35,7 @@ struct store_io_ops {
 	void (*zero)(struct export_io *io);	/* DISCARD, WRITE_ZEROES */
 	void (*extents)(struct export_io *io);
 	void (*sync)(struct export_io *io);
-	/* Would rw() of this WRITE take the data at once, and no worker of the ring? */
+	/* True if rw() of this WRITE takes the data at once, without a worker of the ring. */
 	bool (*takes_at_once)(const struct export_io *io);
 	void (*anew)(struct reactor *r, struct export *ex, void (*done)(void *arg), void *arg);
 	/* export_io_size() */
@@ -41,13 +43,13 @@ struct store_io_ops {
 		     void (*done)(struct export *ex, int64_t size, void *arg), void *arg);
 };
 
-/* So much may be at work; the rest waits. */
+/* A limit of operations at work; the rest waits. */
 struct export_share {
 	unsigned used;
 	struct list waiting;		/* export_io.link */
 };
 
-/* When the ring that told of a failed operation tells of those that followed. */
+/* The timer of a ring that has logged a failed operation, to log later failures. */
 struct export_failed_timer {
 	struct loop_timer timer;
 	struct export_slot *slot;
@@ -62,15 +64,16 @@ struct export_slot {
 	const struct store_io_ops *ops;
 	struct export_share writes, zeroes;	/* export-io-share.c */
 	struct export_failed_timer failed[EXPORT_FAILED_KINDS];
-	void *own;			/* the kind's */
+	void *own;			/* the driver's */
 };
 
 struct export_ring {
 	struct reactor *reactor;
 	unsigned index;			/* below exports.nrings */
 	struct export_slot **slots;	/* by export.index; NULL: free */
-	unsigned *names;		/* by store.index: how many of its names are here */
-	unsigned nslots, nexports;	/* room, and how many are here */
+	unsigned *names;		/* by store.index: how many names of the store are on this
+					 * ring */
+	unsigned nslots, nexports;	/* room, and exports on this ring */
 	struct bitmap mems;		/* slots of fixed buffers */
 	struct list finished;		/* export_io.link: done() is due */
 	struct loop_task finish_task;
@@ -78,7 +81,8 @@ struct export_ring {
 	bool never_blocks;
 	/* store-file-inline.c */
 	uint64_t inline_pause_until_ms;
-	_Atomic(uint64_t) inline_since_ms;	/* inside a call since; 0: not; any thread */
+	_Atomic(uint64_t) inline_since_ms;	/* inside a system call since; 0: not inside; any
+						 * thread */
 };
 
 #define EXPORT_ZEROES (1u << 20)
@@ -86,24 +90,26 @@ struct export_ring {
 #define EXPORT_RING_NFIXED 6u
 #define EXPORT_RING_STORE_FIXED 3u
 
-/* The current stage of @io has ended with @status; goes on or finishes.  done() may have run. */
+/* The current stage of @io has ended with @status: go on or finish.  done() may have run. */
 void export_io_next(struct export_io *io, int status);
-/* export_io_next() in the next pass: for what ends without a completion. */
+/* Call export_io_next() in the next pass, for a stage that ends without a completion. */
 void export_io_next_later(struct export_io *io, int status);
-/* export_ring.finish_task */
+/* Run export_io_next() for all of export_ring.finished; the function of export_ring.finish_task. */
 void export_io_finish_task(struct loop_task *task);
 
 /* Tell the log that the storage has failed @io with @err, or count it. */
 void export_io_failed(struct export_io *io, int err);
+/* Begin with no failures counted on @slot. */
 void export_io_failed_init(struct export_slot *slot);
-/* Tell what was counted.  No thread runs the ring. */
+/* Log the counted failures.  Thread of the ring, or no thread runs the ring. */
 void export_io_failed_end(struct export_slot *slot);
 
+/* Begin with all shares of @slot free. */
 void export_io_share_init(struct export_slot *slot);
-/* True if @io, which is no READ, may go to work now; false: some export_io_share_leave() starts it
- * in its turn. */
+/* True if @io, which is no READ, may go to work now.  False: a later export_io_share_leave() starts
+ * @io in its turn. */
 bool export_io_share_enter(struct export_io *io);
-/* @io has left the WORK stage with io->share.  Calls @start for those whose turn it is. */
+/* @io has left the WORK stage with io->share.  Calls @start for the operations whose turn it is. */
 void export_io_share_leave(struct export_io *io, void (*start)(struct export_io *io));
 /* Let the ring of @r have as many workers as the shares of @nexports can hold. */
 void export_io_share_allow_workers(struct reactor *r, unsigned nexports);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The drivers that this server has.  To add one: a folder with its store_NAME_driver and its
+/* The drivers of this server.  To add one: a folder with its store_NAME_driver and its
  * store_NAME_io_ops, a line in STORE_DRIVERS(), and its files in local.mk. */
 #ifndef STORE_DRIVERS_H
 #define STORE_DRIVERS_H
@@ -7,12 +7,13 @@
 struct store_driver;
 struct store_io_ops;
 
-/* The last one is that of paths. */
+/* The driver of paths is the last one. */
 #define STORE_DRIVERS(X) \
 	X(mem)                                                                                     \
 	X(file)
 
-/* In the order of STORE_DRIVERS(), and the IO of each.  The simulation has tables of its own. */
+/* The drivers in the order of STORE_DRIVERS(), and the IO of each.  The simulation has tables of
+ * its own. */
 extern const struct store_driver *const store_drivers[];
 extern const struct store_io_ops *const store_drivers_io[];
 

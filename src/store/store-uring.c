@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Asks the io_uring of a reactor for what all storage has there.  Owns nothing: the tables are the
- * ring's and end with it. */
+/* Sets the io_uring of a reactor up for all storage.  Owns nothing: the tables belong to the ring
+ * and end with the ring. */
 #include <config.h>
 
 #include <errno.h>

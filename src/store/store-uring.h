@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What all storage has in the io_uring of a reactor: the tables of fixed files and fixed buffers,
- * and workers.  Thread of the reactor.  The simulation has its own (tests/sim/sim-storage.c). */
+/* The part of a reactor's io_uring that all storage shares: the tables of fixed files and fixed
+ * buffers, and workers.  Thread of the reactor.  The simulation has its own
+ * (tests/sim/sim-storage.c). */
 #ifndef STORE_URING_H
 #define STORE_URING_H
 
@@ -15,9 +16,10 @@ struct reactor;
 int store_uring_attach(struct reactor *r, unsigned nfiles, char *err, size_t errlen);
 /* Let go of the files now, not some time after the ring is closed. */
 void store_uring_let_go(struct reactor *r);
-/* Let there be @want workers, or say in the log that there cannot. */
+/* Allow the ring @want workers, or warn that the kernel does not.  More workers than @want stay
+ * allowed. */
 void store_uring_allow_workers(struct reactor *r, unsigned want);
-/* Make [@addr, @addr + @len) fixed buffer @mem; NULL, 0: make it empty.  0 or -errno. */
+/* Make [@addr, @addr + @len) fixed buffer @mem; NULL, 0: empty the buffer.  0 or -errno. */
 int store_uring_mem(struct reactor *r, unsigned mem, void *addr, size_t len);
 
 #endif

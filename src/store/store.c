@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the memory of stores; main thread.  exports.c gives them names. */
+/* Owns the memory of stores; main thread. exports.c gives names to stores. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

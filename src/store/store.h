@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A store is what was opened: one for each file, device or image, however many exports are names of
- * it.  It has what must be known once: who uses it, its latched error, its state file, the blocks
- * that are being written.  It comes with the first of its names and goes with the last one. */
+/* A store is opened storage: one store for each file, device or image, however many exports are its
+ * names.  The store has the facts that its names share: users, latched error, state file, the
+ * blocks that are being written.  A store comes with the first of its names and goes with the last
+ * one. */
 #ifndef STORE_H
 #define STORE_H
 
@@ -17,8 +18,8 @@
 struct export;
 struct store_driver;
 
-/* Which storage an export has: bytes of its driver, printable and without '/', because files are
- * named after them.  Other storage of this boot has other bytes. */
+/* The id of a storage: bytes of its driver, printable and without '/', because files are named
+ * after the id.  Other storage of this boot has other bytes. */
 #define STORE_ID_MAX 80
 struct store_id {
 	uint8_t len;
@@ -30,7 +31,7 @@ struct store_id {
 #define STORE_ID_NAME_MAX (STORE_ID_MAX + 8)
 void store_id_name(const struct store_id *id, const char *ext, char *name, size_t size);
 
-/* Opening anew an export whose error is latched, see export_acquire(). */
+/* The state of opening anew a store whose error is latched, see export_acquire(). */
 enum export_anew { EXPORT_ANEW_NEEDED, EXPORT_ANEW_RUNS, EXPORT_ANEW_DONE };
 
 struct store {
@@ -48,30 +49,33 @@ struct store {
 	/* The losses grow at a failed sync, and when the last writer of a store with a latched
 	 * error leaves (the error will be forgotten). */
 	_Atomic(struct export_state *) state;	/* store_state() */
-	/* Without a file: what is read-only, or no directory.  Losses from before are here, too. */
+	/* Stands in for a file if the store is read-only, or without a directory.  Also has losses
+	 * from before. */
 	struct export_state own_state;
 	struct range_lock ranges; /* export.block_align: of the blocks that are being written */
 	_Alignas(max_align_t) unsigned char own[];	/* store_driver.store_own */
 };
 
-/* Another one once, when a store that was only read is written.  Any thread. */
+/* The state of @store, which changes when the first writable name comes, and at the end.  Any
+ * thread. */
 static inline struct export_state *store_state(const struct store *store)
 {
 	return atomic_load_explicit(&store->state, memory_order_acquire);
 }
 
+/* True if @a and @b are the same storage.  Any thread. */
 bool store_id_equal(const struct store_id *a, const struct store_id *b);
-/* The one of @stores that is @id; NULL: there is none.  Main thread, as all of the following. */
+/* The store of @stores with the id @id; NULL: none.  Main thread, as all of the following. */
 struct store *store_find(const struct list *stores, const struct store_id *id);
-/* A store of @driver in @stores, without a name; NULL: no memory. */
+/* Append a store of @driver, without a name, to @stores; NULL: no memory. */
 struct store *store_create(struct list *stores, const struct store_id *id,
 			   const struct store_driver *driver);
-/* The first name of @store through which it is written, or NULL.  Any thread, while no export comes
- * or goes, as the next one. */
+/* The first writable name of @store, or NULL.  Any thread, while no export comes or goes, as the
+ * next one. */
 struct export *store_writer(const struct store *store);
 /* The oldest name of @store, which has one. */
 struct export *store_oldest_name(const struct store *store);
-/* Take @store, which has no name, from its list, and free it. */
+/* Take @store, which has no name, from its list, and free @store. */
 void store_destroy(struct store *store);
 
 #endif

@@ -17,9 +17,9 @@ void srv_close_quiet(struct loop_msg *msg);
 /* Close all devices of @sess, whose last path has drained; each device when its IO has left the
  * storage. */
 void srv_close_sess_lost(struct srv_sess *sess);
-/* Close all handles of the exports with the name @name, listed or not, each when its IO has left the
- * storage.  Returns how many handles.  Requests on these handles fail with -ENOTCONN from now on,
- * until their client opens the export anew. */
+/* Close all handles of the exports with the name @name, listed or not, each when its IO has left
+ * the storage.  Returns how many handles.  Requests on these handles fail with -ENOTCONN from now
+ * on, until their client opens the export anew. */
 unsigned srv_close_kick(struct srv *srv, const char *name);
 
 #endif

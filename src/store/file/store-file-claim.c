@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A block device that is exported for writing is claimed (O_EXCL), as mounts, swap, LVM, md and
- * mkfs claim theirs: none of them can take it meanwhile, and it is not exported while one of them
- * has it.  Owns nothing but the time in which the server waits; main thread, at start.
+/* Claims a block device exported for writing (O_EXCL), as mounts, swap, LVM, md and mkfs claim
+ * theirs.  A claim keeps all others away: a device in such use is not exported.  Owns nothing
+ * except the time in which the server waits; main thread, or a worker (export-life.h).
  *
- * The description with the claim is a fixed file of each ring, so a server that was killed has the
- * device until its last request has ended, and the next one waits (doc/decisions.md D6).  Other
- * descriptions of the device need no claim of their own, but to discard and zero
+ * The description with the claim is a fixed file of each ring.  So a killed server has the device
+ * until its last request has ended, and the next server waits (doc/decisions.md D6).  Other
+ * descriptions of the device need no claim of their own, except to discard and zero
  * (store-file-io.h). */
 #include <config.h>
 
@@ -40,8 +40,8 @@ int store_file_claim_refuse(const struct export *ex, const char *use, char *err,
 	return -EBUSY;
 }
 
-/* An export that is written, of a store that this server has claimed: of the device of @ex, its
- * disk or a partition of it. */
+/* Find an export of a store that this server has claimed, on the same device as @ex, its disk or a
+ * partition.  NULL: none. */
 static const struct export *claimed_by(const struct export *ex)
 {
 	const struct export *other;
@@ -66,7 +66,7 @@ static const char *user_name(const struct export *ex, char *name, size_t size)
 	return name;
 }
 
-static void tell_waiting(const struct export *ex, uint64_t waited_ms)
+static void claim_tell_waiting(const struct export *ex, uint64_t waited_ms)
 {
 	char name[NAME_MAX + 1];
 
@@ -77,14 +77,14 @@ static void tell_waiting(const struct export *ex, uint64_t waited_ms)
 		 ex->all->lock_timeout_ms / 1000);
 }
 
-static void sleep_ms(unsigned ms)
+static void claim_sleep(unsigned ms)
 {
 	const struct timespec t = { .tv_nsec = (long)ms * 1000000 };
 
 	nanosleep(&t, NULL);
 }
 
-/* A descriptor or -errno. */
+/* Try to claim the device of @ex.  A descriptor or -errno. */
 static int claim_try(const struct export *ex)
 {
 	char path[32];
@@ -95,7 +95,8 @@ static int claim_try(const struct export *ex)
 	return fd < 0 ? -errno : fd;
 }
 
-/* As claim_try(), but who uses the device is refused or waited for. */
+/* Claim the device of @ex, and wait for a user that cannot be named.  A known use is refused.  A
+ * descriptor or -errno. */
 static int claim_wait(const struct export *ex, char *err, size_t errlen)
 {
 	uint64_t since_ms = clock_now_ms(), tell_ms = since_ms + TELL_MS, now;
@@ -108,7 +109,7 @@ static int claim_wait(const struct export *ex, char *err, size_t errlen)
 			return store_file_claim_refuse(ex, use, err, errlen);
 		now = clock_now_ms();
 		if (now >= tell_ms) {
-			tell_waiting(ex, now - since_ms);
+			claim_tell_waiting(ex, now - since_ms);
 			tell_ms = now + TELL_AGAIN_MS;
 			told = true;
 		}
@@ -123,7 +124,7 @@ static int claim_wait(const struct export *ex, char *err, size_t errlen)
 			snprintf(err, errlen, "export '%s': the server stops", ex->name);
 			return -ECANCELED;
 		}
-		sleep_ms(told ? RETRY_SLOW_MS : RETRY_MS);
+		claim_sleep(told ? RETRY_SLOW_MS : RETRY_MS);
 	}
 	if (fd < 0)
 		snprintf(err, errlen, "export '%s': '%s' cannot be claimed (O_EXCL): %s", ex->name,

@@ -3,8 +3,8 @@
  *
  * Owns a thread for each file that was asked about.  The ring has no lseek, and lseek waits for
  * the file system, which may have stopped (doc/decisions.md D16).  The thread begins with the
- * first question and ends when the file is closed (store-file.c).  Everything but seek_main() and
- * its callees: thread of the reactor.
+ * first question and ends when the file is closed (store-file.c).  All functions except
+ * seek_main() and its callees: thread of the reactor.
  *
  * Cannot fail: the unknown counts as data.  Data is all of
  *   - a block device,

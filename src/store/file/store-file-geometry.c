@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The geometry of an export, for OPEN_RSP (doc/protocol.md 8.3): block sizes, discard, zeroing,
- * cache, from the kernel's ioctls and sysfs.  Main thread, at start; owns nothing.  An unknown
- * property gets the safe value: no discard, a volatile cache. */
+ * cache, from the kernel's ioctls and sysfs.  Main thread, or a worker (export-life.h); owns
+ * nothing.  An unknown property gets the safe value: no discard, a volatile cache. */
 #include <config.h>
 
 #include <errno.h>

@@ -76,7 +76,7 @@ static int process_has_lock(pid_t pid, const char *where)
 	return found;
 }
 
-/* True if @line, "Groups:" or "Gid:", has @gid. */
+/* True if @line, "Groups:" or "Gid:", lists @gid. */
 static bool line_has_gid(const char *line, gid_t gid)
 {
 	const char *p = strchr(line, ':') + 1;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The identity of the file or device of an export, by which a returning client tells one storage
- * from another (man/rtrs-protocol.pod, "export id").  Main thread, at start; owns nothing; cannot
- * fail.
+ * from another (man/rtrs-protocol.pod, "export id").  Main thread, or a worker (export-life.h);
+ * owns nothing; cannot fail.
  *
- * Device numbers follow the order in which devices are found.  So a reboot may change device
- * numbers, and a client would take the same file for another.  File systems and disks have ids
- * that stay; the device number stands in for a missing id. */
+ * Device numbers follow the order in which devices are found.  A reboot may change such numbers,
+ * and a client would take the same file for another.  File systems and disks have ids that stay;
+ * the device number stands in for a missing id. */
 #include <config.h>
 
 #include <linux/fs.h>

@@ -51,7 +51,7 @@ static ssize_t inline_write_piece(struct export_io *io, int flags)
 	return n < 0 ? -errno : n;
 }
 
-/* How often this thread has slept. */
+/* The number of times that this thread has slept. */
 static long thread_sleeps(void)
 {
 	struct rusage usage;
@@ -85,7 +85,8 @@ bool store_file_inline_takes(const struct export_io *io)
 	       inline_kind_of(io->ex) == INLINE_CALL;
 }
 
-/* Returns 0 or -errno; or 1: this kind of file system is better left to the ring. */
+/* Write the rest of @io by system calls.  Returns 0 or -errno; or 1: this kind of file system is
+ * better left to the ring. */
 static int inline_write_all(struct export_io *io)
 {
 	ssize_t n = 1;

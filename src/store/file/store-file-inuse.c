@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Other users of a block device on this machine, as far as the kernel tells: mounts, swap, and
- * devices made of the device (LVM, md, device-mapper).  Owns nothing; main thread, at start.
+ * devices made of the device (LVM, md, device-mapper).  Owns nothing; main thread, or a worker
+ * (export-life.h).
  *
  * A partition and the whole disk share their bytes, so a use of either is a use of both; two
- * partitions of one disk share nothing.  Only mounts of this process's mount namespace are
- * visible: for the mounts of others the kernel only answers EBUSY to the claim
- * (store-file-claim.c). */
+ * partitions of one disk share nothing.  Only mounts of this process's mount namespace are visible:
+ * for the mounts of others the kernel only answers EBUSY to the claim (store-file-claim.c). */
 #include <config.h>
 
 #include <dirent.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Between the files that do a file's IO on a ring; thread of the reactor. */
+/* The interface between the files that do a file's IO on a ring; thread of the reactor. */
 #ifndef STORE_FILE_IO_H
 #define STORE_FILE_IO_H
 
@@ -9,22 +9,23 @@
 
 extern const struct store_io_ops store_file_io_ops;
 
-/* A file's part of an operation that runs. */
+/* The file driver's part of a running operation. */
 struct store_file_io {
 	struct reactor_op op;
 	void *bounce;
 	uint32_t progress;		/* bytes of len done */
 	uint32_t piece;			/* bytes of the transfer that is in flight */
-	unsigned how;			/* in which way the stage is being tried */
+	unsigned how;			/* the way in which the stage is tried */
 } __attribute__((may_alias));
 _Static_assert(sizeof(struct store_file_io) <= EXPORT_IO_OWN, "an operation has room for it");
 
+/* The file driver's part of @io. */
 static inline struct store_file_io *file_io(const struct export_io *io)
 {
 	return (struct store_file_io *)(void *)io->own;
 }
 
-/* The operation of file_io(io)->op. */
+/* The operation @io with file_io(@io)->op == @op. */
 static inline struct export_io *store_file_io(struct reactor_op *op)
 {
 	char *own = (char *)op - offsetof(struct store_file_io, op);
@@ -32,8 +33,8 @@ static inline struct export_io *store_file_io(struct reactor_op *op)
 	return (struct export_io *)(void *)(own - offsetof(struct export_io, own));
 }
 
-/* One file's fdatasync on one ring: at most one is in flight, and all that arrived before it
- * started share its result. */
+/* The fdatasync of one file on one ring.  At most one fdatasync is in flight.  All requests that
+ * arrived before its start share its result. */
 struct store_file_sync {
 	struct reactor_op op;
 	struct reactor *reactor;
@@ -42,39 +43,44 @@ struct store_file_sync {
 	struct list waiting, running;	/* export_io.link */
 };
 
-/* Fixed files of an export: its descriptor, that of its fdatasync, its tail's. */
+/* Fixed files of an export: its descriptor, the descriptor of its fdatasync, the descriptor of its
+ * tail. */
 #define STORE_FILE_NFIXED 3u
 _Static_assert(STORE_FILE_NFIXED <= EXPORT_RING_NFIXED - EXPORT_RING_STORE_FIXED,
 	       "a slot has room for the files of an export");
-/* Fixed files of a store: its claim, its locks, its lock file.  The last two are there to last as
- * long as the ring. */
+/* Fixed files of a store: its claim, its locks, its lock file.  Locks and lock file only have to
+ * last as long as the ring. */
 #define STORE_FILE_NKEPT 3u
 _Static_assert(STORE_FILE_NKEPT <= EXPORT_RING_STORE_FIXED,
 	       "a slot has room for the files of a store");
 
+/* The fixed file of @ex for reads and writes. */
 static inline int store_file_fixed(const struct export *ex)
 {
 	return (int)(EXPORT_RING_NFIXED * ex->index);
 }
 
+/* The fixed file of @ex for fdatasync. */
 static inline int store_file_fixed_sync(const struct export *ex)
 {
 	return store_file_fixed(ex) + 1;
 }
 
+/* The fixed file of @ex for the tail of a direct export, through the page cache. */
 static inline int store_file_fixed_tail(const struct export *ex)
 {
 	return store_file_fixed(ex) + 2;
 }
 
+/* The first of the STORE_FILE_NKEPT fixed files of @store. */
 static inline int store_file_fixed_kept(const struct store *store)
 {
 	return (int)(EXPORT_RING_NFIXED * store->index + EXPORT_RING_NFIXED -
 		     EXPORT_RING_STORE_FIXED);
 }
 
-/* For DISCARD and WRITE_ZEROES: to a device that is claimed the kernel lets only the description do
- * these that has the claim (else EBUSY, when pages are dirty). */
+/* The fixed file of @ex for DISCARD and WRITE_ZEROES.  On a claimed device the kernel allows these
+ * only to the description with the claim (else EBUSY, when pages are dirty). */
 static inline int store_file_fixed_zero(const struct export *ex)
 {
 	bool claimed = store_file_keep(ex)->claim_fd >= 0;
@@ -82,29 +88,30 @@ static inline int store_file_fixed_zero(const struct export *ex)
 	return claimed ? store_file_fixed_kept(ex->store) : store_file_fixed(ex);
 }
 
-/* READ and WRITE; WRITE_ZEROES by writing them. */
+/* Do a READ or a WRITE, or a WRITE_ZEROES by writing zeroes. */
 void store_file_rw(struct export_io *io);
-/* DISCARD and WRITE_ZEROES. */
+/* Do a DISCARD or a WRITE_ZEROES. */
 void store_file_zero(struct export_io *io);
 
-/* Do what is left of a WRITE now if that is the faster way: true with its result in @status.
- * False: the ring does it, from file_io(io)->progress on. */
+/* Do the rest of a WRITE now, if a system call is the faster way: true with the result in *@status.
+ * False: the ring does the WRITE, from file_io(io)->progress on. */
 bool store_file_inline_write(struct export_io *io, int *status);
-/* True if a WRITE like @io that is started now takes its data inside store_file_rw(), for as long
- * as that may take. */
+/* True if a WRITE like @io, started now, takes its data inside store_file_rw(), however long that
+ * lasts. */
 bool store_file_inline_takes(const struct export_io *io);
 
-/* EXTENTS. */
+/* Do an EXTENTS. */
 void store_file_extents(struct export_io *io);
-/* The thread of the file has left @slot's reactor, which asks for nothing any more. */
+/* Wait until the thread of the file has left @slot's reactor, which asks for nothing any more. */
 void store_file_extents_detach(struct export_slot *slot);
 
-/* export_io_size() */
+/* store_io_ops.size; see export_io_size(). */
 bool store_file_size(struct reactor *r, struct export *ex, int64_t *size,
 		      void (*done)(struct export *ex, int64_t size, void *arg), void *arg);
 
+/* store_io_ops.sync: queue @io for the next fdatasync. */
 void store_file_sync(struct export_io *io);
-/* export_io_anew(). */
+/* store_io_ops.anew; see export_io_anew(). */
 void store_file_sync_anew(struct reactor *r, struct export *ex, void (*done)(void *arg),
 			   void *arg);
 

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One server at a time for a file that is exported.  Owns nothing but the time in which the server
- * waits; main thread, at start.  A start that waits can be ended with SIGTERM, because signals are
- * not blocked yet.
+/* Locks that keep other servers from an exported file.  Owns nothing except the time in which the
+ * server waits.  Main thread, at start, where SIGTERM still ends the process; or a worker
+ * (export-life.h), where exports.stopping ends the wait.
  *
- * There are three locks, because whoever may read a file may hold a lock on it (doc/decisions.md
- * D6):
- *   - flock(2) on a file of our own in the state directory: for servers of one user, which nobody
- *     else can take;
- *   - a byte far behind the end of the exported file, locked for writing by who writes: for all
- *     servers, of any user, directory and container.  It takes a description that can write.  Who
- *     only reads cannot have it, and can keep others from it;
+ * Three locks are needed, because every reader of a file may lock the file (doc/decisions.md D6):
+ *   - flock(2) on a file of our own in the state directory: for servers of one user, and out of
+ *     reach of others;
+ *   - a byte far behind the end of the exported file, locked for writing by a writing server: for
+ *     all servers, of any user, directory and container.  The write lock takes a description that
+ *     can write.  A reader cannot have the write lock, and can keep a writer from it;
  *   - flock(2) on the exported file: for udev and for programs that lock images.
- * All of them belong to the store's own descriptions (struct store_file_keep), which are fixed
- * files of the rings, so the locks come free when no request of a dead server is in the storage any
+ *
+ * The locks belong to the store's own descriptions (struct store_file_keep), which are fixed files
+ * of the rings.  So the locks come free when no request of a dead server is in the storage any
  * more.
  *
- * A store that is only read has shared locks.  They become exclusive with its first name that is
- * written: the shared ones are given back for each attempt, because flock(2) does not tell two
- * descriptions of one process from those of two. */
+ * A read-only store has shared locks, which become exclusive with its first written name.  The
+ * shared locks are given back for each attempt, because flock(2) treats two descriptions of one
+ * process like two processes. */
 #include <config.h>
 
 #include <errno.h>
@@ -37,20 +37,20 @@
 
 #define RETRY_MS 20
 #define RETRY_SLOW_MS 200
-#define TELL_MS 1000			/* a server that was killed leaves sooner as a rule */
+#define TELL_MS 1000			/* a killed server leaves sooner as a rule */
 #define TELL_AGAIN_MS 60000
 
 struct waiting {
 	struct export *ex;
-	bool writes;			/* what is wanted: exclusive locks */
+	bool writes;			/* exclusive locks are wanted */
 	struct store_file_keep got;
 	uint64_t since_ms, tell_ms;
-	bool late;			/* TELL_MS are over: only holders who may write count */
+	bool late;			/* TELL_MS are over: only holders that may write count */
 	bool told;
 	char who[160];			/* the process that has the lock */
 	bool ended;			/* ... has ended */
-	int own_rc;			/* not 0: why there is no lock of our own */
-	bool readers_ignored;		/* they keep the byte from us */
+	int own_rc;			/* not 0: why the lock file is missing */
+	bool readers_ignored;		/* a reader keeps the byte from us */
 	char ignored[160];		/* has flock(2), and may not write */
 };
 
@@ -60,7 +60,7 @@ static int wait_for(struct waiting *w, pid_t pid)
 	return -EWOULDBLOCK;
 }
 
-/* For whoever took flock(2) on the file @st. */
+/* Wait for the process that took flock(2) on the file @st. */
 static int wait_for_flock(struct waiting *w, const struct stat *st)
 {
 	pid_t pid = 0;
@@ -85,14 +85,15 @@ static int lock_own(struct waiting *w)
 		fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW);
 		return wait_for_flock(w, &st);
 	}
-	/* A directory that is full, or where others make files, costs this lock alone. */
+	/* A full directory, or a file of others in place of the lock file, costs this lock
+	 * alone. */
 	w->own_rc = MIN(fd, 0);
 	w->got.own_fd = MAX(fd, -1);
 	return 0;
 }
 
-/* Locks of one byte exclude each other, so those of others are several that read, or one that
- * writes.  A lock of a description has no pid here; a server has flock(2), too. */
+/* Locks of one byte exclude each other, so others have several read locks, or one write lock.  A
+ * lock of a description has no pid here; a server has flock(2), too. */
 static int lock_byte(struct waiting *w)
 {
 	bool reads = !w->writes;
@@ -101,8 +102,8 @@ static int lock_byte(struct waiting *w)
 	int fd = w->got.lock_fd;
 	struct stat st;
 
-	/* A server that reads looks for one that writes, and leaves no lock that would be in the
-	 * way of the next one. */
+	/* A reading server looks for a writing one, and leaves no lock in the way of the next
+	 * server. */
 	if (!reads && !fcntl(fd, F_OFD_SETLK, &lock))
 		return 0;
 	if (!reads && errno != EAGAIN && errno != EACCES)
@@ -134,7 +135,8 @@ static int lock_file(struct waiting *w)
 	return 0;
 }
 
-/* Give back the shared locks that the store of @w has; or take them again. */
+/* Give the shared locks of the store of @w back (@how is LOCK_UN), or take the locks again
+ * (LOCK_SH). */
 static void change_shared(const struct waiting *w, int how)
 {
 	const struct store_file_keep *keep = store_file_keep(w->ex);
@@ -162,14 +164,14 @@ static int lock_all(struct waiting *w)
 
 /* ---- waiting ---- */
 
-static void sleep_ms(unsigned ms)
+static void lock_sleep(unsigned ms)
 {
 	const struct timespec t = { .tv_nsec = (long)ms * 1000000 };
 
 	nanosleep(&t, NULL);
 }
 
-static void tell_waiting(struct waiting *w, uint64_t now, unsigned timeout_ms)
+static void lock_tell_waiting(struct waiting *w, uint64_t now, unsigned timeout_ms)
 {
 	log_warn(w->ex->name,
 		 "'%s' is locked by %s%s: waiting for it since %llu s, for at most %u s "
@@ -181,7 +183,7 @@ static void tell_waiting(struct waiting *w, uint64_t now, unsigned timeout_ms)
 	w->told = true;
 }
 
-/* What it has, and what it goes on without. */
+/* Log the locks that are missing or ignored, and the end of a wait. */
 static void tell_locked(const struct waiting *w)
 {
 	const struct export *ex = w->ex;
@@ -204,7 +206,7 @@ static void tell_locked(const struct waiting *w)
 		log_info(ex->name, "'%s' is locked by this server now", ex->path);
 }
 
-/* 0, -EWOULDBLOCK after @timeout_ms, or -errno. */
+/* Take all locks, or wait.  0, -EWOULDBLOCK after @timeout_ms, -ECANCELED, or -errno. */
 static int lock_wait(struct waiting *w, unsigned timeout_ms)
 {
 	uint64_t now;
@@ -213,14 +215,14 @@ static int lock_wait(struct waiting *w, unsigned timeout_ms)
 	while ((rc = lock_all(w)) == -EWOULDBLOCK) {
 		now = clock_now_ms();
 		if (w->late && now >= w->tell_ms)
-			tell_waiting(w, now, timeout_ms);
-		/* Who may not write is not waited for longer than that. */
+			lock_tell_waiting(w, now, timeout_ms);
+		/* Once late, only holders that may write are waited for. */
 		if (w->late && now - w->since_ms >= timeout_ms)
 			return rc;
 		if (atomic_load(&w->ex->all->stopping))
 			return -ECANCELED;
 		w->late = now - w->since_ms >= TELL_MS;
-		sleep_ms(w->told ? RETRY_SLOW_MS : RETRY_MS);
+		lock_sleep(w->told ? RETRY_SLOW_MS : RETRY_MS);
 	}
 	if (!rc)
 		tell_locked(w);
@@ -251,7 +253,7 @@ int store_file_lock_check_same(const struct export *ex, char *err, size_t errlen
 	return -ESTALE;
 }
 
-/* @w has the locks: they are the store's, in place of what it had. */
+/* Give the store the locks of @w, in place of its old locks. */
 static void keep_locks(const struct waiting *w)
 {
 	struct store_file_keep *keep = store_file_keep(w->ex);

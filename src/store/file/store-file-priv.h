@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A file or block device as an export: what a file has beside struct export, and the functions of
- * store-file*.c.  For these and for tests; IO on a ring is in store-file-io.h. */
+/* A file or block device as an export: the file driver's part of struct export, and the functions
+ * of store-file*.c.  For these files and for tests; store-file-io.h has the IO on a ring. */
 #ifndef STORE_FILE_PRIV_H
 #define STORE_FILE_PRIV_H
 
@@ -11,18 +11,18 @@
 #include "export.h"
 #include "reactor.h"
 
-/* An open file description.  The kernel tells each of them a write-back error once. */
+/* An open file description.  The kernel tells each description of a write-back error once. */
 struct export_desc {
 	struct list link;		/* store_file_all.descs */
 	int fd;				/* -1: none */
 };
 
-/* Opening anew, see export_acquire(); store-file-sync.c. */
+/* Opening a store anew, see export_acquire(); store-file-sync.c. */
 struct export_anew_io {
 	struct reactor_op op;
 	struct reactor *reactor;
 	struct export *ex;		/* one of the names */
-	struct list *desc;		/* export_desc.link: whose turn it is */
+	struct list *desc;		/* export_desc.link: the description to sync */
 	unsigned pass;
 	int status;
 	void (*done)(void *arg);
@@ -34,7 +34,7 @@ struct export_seeker {
 	pthread_mutex_t lock;		/* waiting, serves, stop; to start the thread */
 	pthread_cond_t cond;
 	struct list waiting;		/* export_io.link */
-	struct reactor *serves;	/* whose question it is at; NULL: none's */
+	struct reactor *serves;	/* the asker of the question at work; NULL: none */
 	pthread_t thread;
 	bool running;
 	bool stop;
@@ -42,15 +42,14 @@ struct export_seeker {
 
 struct store_file {
 	struct export ex;
-	int fd;				/* for all but fdatasync */
+	int fd;				/* for everything except fdatasync */
 	bool is_block;
-	bool force;			/* block device: whoever else uses it */
+	bool force;			/* block device: export the device although others use it */
 	dev_t dev;			/* file: st_dev, st_ino; block device: st_rdev, 0 */
 	ino_t ino;
 	bool local_fs;			/* a write waits for this machine only */
-	/* direct: from tail_start on, the last bytes of a file whose size is no multiple of
-	 * block_align, and all that it has grown by since, data goes through the page cache
-	 * (tail_fd). */
+	/* On a direct export data from tail_start on goes through the page cache (tail_fd): the
+	 * last bytes of a file whose size is no multiple of block_align, and all growth since. */
 	int tail_fd;			/* -1: none */
 	uint64_t tail_start;		/* UINT64_MAX: none */
 	_Atomic(unsigned) cannot;	/* STORE_FILE_CANNOT_*: learnt by asking the kernel */
@@ -58,8 +57,8 @@ struct store_file {
 	struct export_seeker seeker;
 	/* store-file-size.c; control thread: */
 	struct store_file_ask *ask;	/* NULL: not yet */
-	bool asking;			/* the kernel may write to it, as long as the process
-					 * lives */
+	bool asking;			/* the kernel may write to @ask, which lasts as long as the
+					 * process then */
 
 	struct export_desc fd_desc, tail_desc;
 	struct export_desc *sync_descs;	/* [exports.nrings]: for fdatasync on each ring */
@@ -72,90 +71,100 @@ extern const struct store_driver store_file_driver;
 #define STORE_FILE_CANNOT_PUNCH 0x4u
 #define STORE_FILE_CANNOT_ZERO_RANGE 0x8u
 
-/* Descriptors that keep others away from a file.  They belong to its store and are fixed files of
- * each ring, so they last as long as a request of this server is in the storage. */
+/* Descriptors that keep others away from a file.  The store owns these descriptors.  As fixed files
+ * of each ring they last as long as a request of this server is in the storage. */
 struct store_file_keep {
 	int lock_fd;			/* has the locks of the file; -1: not locked */
 	int own_fd;			/* the lock file in the state directory; -1: none */
 	int claim_fd;			/* O_EXCL, for DISCARD and WRITE_ZEROES; -1: none */
-	bool writes;			/* the locks are those of a server that writes */
+	bool writes;			/* the locks are exclusive: this server writes */
 };
 
-/* Of a store: a file under all of its names. */
+/* The file driver's part of a store: a file under all of its names. */
 struct store_file_all {
 	struct list descs;		/* export_desc.link; control thread */
 	struct export_anew_io anew_io;
 	struct store_file_keep keep;	/* constant while a ring has a name */
 } __attribute__((may_alias));
 
+/* The file driver's part of @store. */
 static inline struct store_file_all *store_file_all(const struct store *store)
 {
 	return (struct store_file_all *)(void *)(uintptr_t)store->own;
 }
 
+/* The file driver's export around @ex. */
 static inline struct store_file *store_file(const struct export *ex)
 {
 	return container_of(ex, struct store_file, ex);
 }
 
+/* The descriptors that keep others away from the file of @ex. */
 static inline struct store_file_keep *store_file_keep(const struct export *ex)
 {
 	return &store_file_all(ex->store)->keep;
 }
 
+/* Close @fd; -1: nothing to close. */
 static inline void store_file_close_fd(int fd)
 {
 	if (fd >= 0)
 		close(fd);
 }
 
-/* One more description of the file of @ex: a descriptor, or -errno.  Any thread; blocks. */
+/* Open one more description of the file of @ex.  A descriptor, or -errno.  Any thread; blocks. */
 int store_file_desc_reopen(const struct export *ex);
-/* Open what the rings need for fdatasync.  0 or -errno; store_file_desc_close() in any case.  Any
- * thread; block. */
+/* Open the descriptions for fdatasync, one for each ring.  0 or -errno; store_file_desc_close() in
+ * any case.  Any thread; blocks. */
 int store_file_desc_open(struct store_file *f);
+/* Close and free the descriptions of store_file_desc_open().  Any thread. */
 void store_file_desc_close(struct store_file *f);
-/* store_driver.added and removed: the descriptions of @ex come to its store, and leave it. */
+/* store_driver.added: the descriptions of @ex come to its store. */
 void store_file_desc_added(struct export *ex);
+/* store_driver.removed: the descriptions of @ex leave its store. */
 void store_file_desc_removed(struct export *ex);
 
-/* Geometry of the opened @f, by what it is.  Main thread, as all of the following. */
+/* Fill the geometry of the opened @f.  Main thread or a worker (export-life.h), as all of the
+ * following. */
 void store_file_geometry(struct store_file *f, uint32_t st_blksize);
-/* Of @f, learned by open(): for struct export.ident. */
+/* The struct export.ident of the opened @f. */
 uint64_t store_file_ident(const struct store_file *f);
-/* First line of the small file @path into @buf; false: there is none. */
+/* Read the first line of the small file @path into @buf; false: no such line. */
 bool store_file_sysfs_line(const char *path, char *buf, int len);
-/* First line of @attr of block device @dev into @buf; a partition that does not have it is asked
- * for that of its disk.  False: there is none. */
+/* Read the first line of @attr of block device @dev into @buf.  A partition without @attr has @attr
+ * of its disk.  False: no such line. */
 bool store_file_sysfs(dev_t dev, const char *attr, char *buf, int len);
+/* The number in @attr, found as store_file_sysfs() finds @attr; @otherwise: no number. */
 uint64_t store_file_sysfs_number(dev_t dev, const char *attr, uint64_t otherwise);
-/* What the kernel says about who uses block device @dev, its disk or one of its partitions: true
- * with "is mounted at '/mnt'" or the like in @by. */
+/* True if the kernel knows of a user of block device @dev, its disk or one of its partitions.  @by
+ * says how: "is mounted at '/mnt'" or the like. */
 #define STORE_FILE_USE_MAX 640
 bool store_file_inuse(dev_t dev, char *by, size_t len);
-/* One device is the other one, or a partition of it. */
+/* True if @a and @b are one device, or if one is a partition of the other. */
 bool store_file_inuse_same_disk(dev_t a, dev_t b);
-/* "sda1"; its numbers if the kernel does not say it. */
+/* Put the name of @dev, "sda1", into @buf, or its numbers if the kernel does not tell the name.
+ * Returns @buf. */
 const char *store_file_inuse_dev_name(dev_t dev, char *buf, size_t len);
-/* -EBUSY, with the line for what is not exported because of @use. */
+/* Refuse to export @ex because of @use: -EBUSY, with the line in @err. */
 int store_file_claim_refuse(const struct export *ex, const char *use, char *err, size_t errlen);
-/* True if another process that this one may look at has the file of @ex open for writing:
+/* True if another process, as far as this process may look, has the file of @ex open for writing:
  * "process 812 (qemu-img)" in @name. */
 bool store_file_users_writer(const struct export *ex, char *name, size_t len);
-/* Warn of those who may write to the file of @ex beside its clients. */
+/* Warn of other writers of the file of @ex, beside its clients. */
 void store_file_users_warn(const struct export *ex);
-/* Is it a device that must not be in use by others? */
+/* True if @ex is a device for the server alone. */
 bool store_file_claim_needed(const struct export *ex);
-/* store_driver.claim */
+/* store_driver.claim: claim the block device of @ex. */
 int store_file_claim(struct export *ex, char *err, size_t errlen);
-/* The byte that a server locks in a file that it writes: "rtrs", behind all that programs lock in
- * images. */
+/* The byte by which a server locks a file for writing: "rtrs", behind all bytes with which programs
+ * lock images. */
 #define STORE_FILE_WRITER_BYTE 0x7274727300000000
-/* store_driver.lock */
+/* store_driver.lock: take the locks of the store of @ex. */
 int store_file_lock(struct export *ex, char *err, size_t errlen);
-/* Give back what @keep of @store has. */
+/* Give back the locks in @keep, of @store. */
 void store_file_lock_drop(const struct exports *e, const struct store *store,
 			  struct store_file_keep *keep);
+/* store_driver.check_same: check that the path still names the opened file. */
 int store_file_lock_check_same(const struct export *ex, char *err, size_t errlen);
 
 #endif

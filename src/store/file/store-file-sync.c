@@ -70,7 +70,6 @@ static void sync_done(struct reactor_op *op, int res, unsigned flags)
 		export_io_next(io, status);
 }
 
-
 void store_file_sync(struct export_io *io)
 {
 	struct store_file_sync *sync = io->slot->own;
@@ -106,7 +105,7 @@ static void anew_end(struct export_anew_io *io)
 	io->done(io->arg);
 }
 
-static void anew_done(struct reactor_op *op, int res, unsigned flags)
+static void sync_anew_done(struct reactor_op *op, int res, unsigned flags)
 {
 	struct export_anew_io *io = container_of(op, struct export_anew_io, op);
 	struct list *descs = &store_file_all(io->ex->store)->descs;
@@ -134,7 +133,7 @@ void store_file_sync_anew(struct reactor *r, struct export *ex, void (*done)(voi
 	struct store_file_all *all = store_file_all(ex->store);
 
 	all->anew_io = (struct export_anew_io){
-		.op.done = anew_done,
+		.op.done = sync_anew_done,
 		.reactor = r,
 		.ex = ex,
 		.desc = all->descs.next,
@@ -142,12 +141,13 @@ void store_file_sync_anew(struct reactor *r, struct export *ex, void (*done)(voi
 		.done = done,
 		.arg = arg,
 	};
-	anew_go(&all->anew_io);	/* the descriptor of open() is in the list at least */
+	anew_go(&all->anew_io);	/* the list has the descriptor of open() at least */
 }
 
 /* ---- a file on a ring ---- */
 
-/* Make @fds, @n of them, the fixed files of @ring from @first on; -1: none there.  0 or -errno. */
+/* Make the @n descriptors @fds the fixed files of @ring from @first on; -1: no file there.  0 or
+ * -errno. */
 static int make_fixed(struct export_ring *ring, int first, const int *fds, unsigned n)
 {
 	int rc = io_uring_register_files_update(&ring->reactor->ring, (unsigned)first, fds, n);

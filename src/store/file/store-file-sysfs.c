@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lines of the kernel in /proc and /sys, above all of block devices (/sys/dev/block).  Main
- * thread, at start; owns nothing. */
+/* Lines of the kernel in /proc and /sys, above all of block devices (/sys/dev/block).  Main thread,
+ * or a worker (export-life.h); owns nothing. */
 #include <config.h>
 
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Programs and loop devices that use a file or device, unhindered by any claim: warnings, as far
- * as this process may see such users.  Owns nothing; main thread, at start.
+/* Programs and loop devices that use a file or device, unhindered by any claim: warnings, as far as
+ * this process may see such users.  Owns nothing; main thread, or a worker (export-life.h).
  *
- * Paths are compared, not files: a descriptor of another process may lie on a file system that
- * does not answer, and stat(2) would wait for this file system. */
+ * Paths are compared, not files: a descriptor of another process may lie on a dead file system, for
+ * which stat(2) would wait. */
 #include <config.h>
 
 #include <ctype.h>
@@ -144,7 +144,7 @@ static bool find_loop(const struct export *ex, char *name, size_t len)
 	return found;
 }
 
-/* A description that meets no lock of this server. */
+/* A description of @ex that meets no lock of this server. */
 static int description_of(const struct export *ex)
 {
 	int lock_fd = store_file_keep(ex)->lock_fd;

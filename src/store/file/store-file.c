@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the descriptors of an exported file; finds out whether and how it can be exported: kind,
- * size, access, O_DIRECT's alignment.  Main thread, at start; blocks.  Each refusal is one line
- * with the export's name, the path, what is wrong and what to do. */
+/* Owns the descriptors of an exported file; finds out whether and how the file can be exported:
+ * kind, size, access, O_DIRECT's alignment.  Main thread, or a worker (export-life.h); blocks.
+ * Each refusal is one line with the export's name, the path, the fault and the remedy. */
 #include <config.h>
 
 #include <assert.h>
@@ -30,9 +30,9 @@ struct refusal {
 	size_t errlen;
 };
 
-/* Returns @rc. */
+/* Put the line of a refusal into @to->err.  Returns @rc. */
 __attribute__((format(printf, 3, 4)))
-static int refuse(const struct refusal *to, int rc, const char *fmt, ...)
+static int file_refuse(const struct refusal *to, int rc, const char *fmt, ...)
 {
 	int n = snprintf(to->err, to->errlen, "export '%s': '%s' ", to->ex->name, to->ex->path);
 	va_list ap;
@@ -60,30 +60,31 @@ static int open_path(struct export *ex, const struct refusal *to)
 	if (store_file(ex)->fd < 0) {
 		err = errno;
 		if (ex->direct && err == EINVAL)
-			return refuse(to, -err,
+			return file_refuse(to, -err,
 				      "cannot be opened with O_DIRECT: its file system does "
 				      "not support that: leave ',direct' out");
 		if (only_readable(ex, err))
-			return refuse(to, -err,
+			return file_refuse(to, -err,
 				      "is not writable (%s): add ',readonly' to export it "
 				      "read-only",
 				      strerror(err));
-		return refuse(to, -err, "cannot be opened: %s", strerror(err));
+		return file_refuse(to, -err, "cannot be opened: %s", strerror(err));
 	}
 	if (store_file(ex)->is_block && !ex->readonly &&
 	    !ioctl(store_file(ex)->fd, BLKROGET, &read_only) && read_only)
-		return refuse(to, -EROFS, "is not writable (read-only device): add ',readonly' to "
-			      "export it read-only");
+		return file_refuse(to, -EROFS,
+				   "is not writable (read-only device): add ',readonly' to "
+				   "export it read-only");
 	return 0;
 }
 
-/* Here as well as with the claim, which comes after the wait for a lock. */
+/* Look for other users now, as well as with the claim, which comes after the wait for a lock. */
 static int check_use(const struct export *ex, const struct stat *st, const struct refusal *to)
 {
 	char use[STORE_FILE_USE_MAX];
 
 	if (store_file(ex)->force && !store_file(ex)->is_block)
-		return refuse(to, -EINVAL,
+		return file_refuse(to, -EINVAL,
 			      "is a file: ',force' is for block devices: leave it out");
 	if (!store_file_claim_needed(ex) || !store_file_inuse(st->st_rdev, use, sizeof(use)))
 		return 0;
@@ -95,22 +96,24 @@ static int learn_size(struct export *ex, const struct stat *st, const struct ref
 	uint64_t size = (uint64_t)st->st_size;
 
 	if (store_file(ex)->is_block && ioctl(store_file(ex)->fd, BLKGETSIZE64, &size) < 0)
-		return refuse(to, -errno, "does not tell its size: %s", strerror(errno));
+		return file_refuse(to, -errno, "does not tell its size: %s", strerror(errno));
 	if (!size)
-		return refuse(to, -EINVAL,
+		return file_refuse(to, -EINVAL,
 			      store_file(ex)->is_block
 				      ? "has size 0: there is no medium in this device"
 				      : "is empty: give it a size first, e.g.: truncate -s 1G '%s'",
 			      ex->path);
 	if (size % RNBD_SECTOR_SIZE)
-		return refuse(to, -EINVAL, "has %llu bytes, which is no multiple of 512, and RNBD "
-			      "counts in sectors of 512: round it up with: truncate -s %%512 '%s'",
-			      (unsigned long long)size, ex->path);
+		return file_refuse(to, -EINVAL,
+				   "has %llu bytes, which is no multiple of 512, and RNBD "
+				   "counts in sectors of 512: round it up with: "
+				   "truncate -s %%512 '%s'",
+				   (unsigned long long)size, ex->path);
 	atomic_store(&ex->size, size);
 	return 0;
 }
 
-/* The largest of what memory, offset and length need; 0: cannot tell. */
+/* The largest alignment of memory, offset and length; 0: cannot tell. */
 static uint32_t dio_align_statx(const struct export *ex)
 {
 #ifdef STATX_DIOALIGN
@@ -131,8 +134,8 @@ static uint32_t dio_align_try(const struct export *ex)
 	if (posix_memalign(&p, (size_t)2 * DIO_ALIGN_MAX, (size_t)2 * DIO_ALIGN_MAX))
 		return 0;
 	mem = p;
-	/* Memory that is aligned to no more than @align, at an offset likewise.  A file that ends
-	 * there gives 0, after the alignment was checked. */
+	/* Read into memory aligned to @align and no more, at such an offset.  At the end of the
+	 * file the kernel returns 0, after a check of the alignment. */
 	for (uint32_t align = RNBD_SECTOR_SIZE; align < DIO_ALIGN_MAX; align *= 2) {
 		if (pread(store_file(ex)->fd, mem + align, align, align) >= 0)
 			return align;
@@ -149,7 +152,8 @@ static int learn_dio_align(struct export *ex, const struct refusal *to)
 	if (!ex->block_align)
 		ex->block_align = dio_align_try(ex);
 	if (!ex->block_align || !is_pow2(ex->block_align) || ex->block_align > DIO_ALIGN_MAX)
-		return refuse(to, -EINVAL, "cannot be read with O_DIRECT: leave ',direct' out");
+		return file_refuse(to, -EINVAL,
+				   "cannot be read with O_DIRECT: leave ',direct' out");
 	store_file(ex)->tail_start = UINT64_MAX;
 	if (!(export_size(ex) % ex->block_align))
 		return 0;
@@ -159,14 +163,15 @@ static int learn_dio_align(struct export *ex, const struct refusal *to)
 	store_file(ex)->tail_fd = open(ex->path, O_CLOEXEC | (ex->readonly ? O_RDONLY : O_RDWR));
 	if (store_file(ex)->tail_fd < 0) {
 		rc = -errno;
-		return refuse(to, rc, "cannot be opened: %s", strerror(-rc));
+		return file_refuse(to, rc, "cannot be opened: %s", strerror(-rc));
 	}
-	/* No read-ahead: nothing but the last block is to be in the page cache. */
+	/* No read-ahead: only the last block is to be in the page cache. */
 	posix_fadvise(store_file(ex)->tail_fd, 0, 0, POSIX_FADV_RANDOM);
 	return 0;
 }
 
-/* Of the file systems that refuse RWF_NOWAIT for buffered writes those that need nobody else. */
+/* True if a write to the file system waits for this machine alone.  Asked of file systems that
+ * refuse RWF_NOWAIT for buffered writes. */
 static bool is_local_fs(const struct export *ex)
 {
 	struct statfs st;
@@ -203,12 +208,13 @@ static int file_open(struct export *ex, char *err, size_t errlen)
 
 	/* Before opening: opening a FIFO waits, and some devices act on it. */
 	if (stat(ex->path, &st) < 0)
-		return refuse(&to, -errno, "cannot be opened: %s", strerror(errno));
+		return file_refuse(&to, -errno, "cannot be opened: %s", strerror(errno));
 	if (S_ISDIR(st.st_mode))
-		return refuse(&to, -EISDIR, "is a directory: expected a regular file or a block "
-			      "device");
+		return file_refuse(&to, -EISDIR,
+				   "is a directory: expected a regular file or a block "
+				   "device");
 	if (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode))
-		return refuse(&to, -EINVAL, "is neither a regular file nor a block device");
+		return file_refuse(&to, -EINVAL, "is neither a regular file nor a block device");
 	set_kind(ex, S_ISBLK(st.st_mode));
 	rc = check_use(ex, &st, &to);
 	if (!rc)
@@ -216,9 +222,9 @@ static int file_open(struct export *ex, char *err, size_t errlen)
 	if (rc)
 		return rc;
 	if (fstat(store_file(ex)->fd, &st) < 0)
-		return refuse(&to, -errno, "cannot be examined: %s", strerror(errno));
+		return file_refuse(&to, -errno, "cannot be examined: %s", strerror(errno));
 	if (store_file(ex)->is_block != !!S_ISBLK(st.st_mode))
-		return refuse(&to, -ESTALE, "was replaced while it was opened");
+		return file_refuse(&to, -ESTALE, "was replaced while it was opened");
 	learn_ids(ex, &st);
 	store_file(ex)->local_fs = is_local_fs(ex);
 	rc = learn_size(ex, &st, &to);
@@ -228,12 +234,13 @@ static int file_open(struct export *ex, char *err, size_t errlen)
 		return rc;
 	rc = store_file_desc_open(store_file(ex));
 	if (rc)
-		return refuse(&to, rc, "cannot be opened again through /proc: %s", strerror(-rc));
+		return file_refuse(&to, rc,
+				   "cannot be opened again through /proc: %s", strerror(-rc));
 	store_file_geometry(store_file(ex), (uint32_t)st.st_blksize);
 	return 0;
 }
 
-/* No ring has the file any more, so nothing waits. */
+/* End the thread of @s.  No ring has the file any more, so no question waits. */
 static void seeker_end(struct export_seeker *s)
 {
 	pthread_mutex_lock(&s->lock);
