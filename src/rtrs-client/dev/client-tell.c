@@ -60,7 +60,7 @@ void client_tell_closed(struct client *clt)
 		return;
 	}
 	if (atomic_load(&clt->handshake) != DEV_HANDSHAKE_IDLE)
-		return;			/* the end of its message calls again */
+		return;			/* called again at the end of the message */
 	LOCK_SCOPE(&clt->lock);
 	clt->state = CLIENT_CLOSED;
 	wake(clt);

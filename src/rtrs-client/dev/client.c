@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the start and the end of a client.
  *
- * Everything runs on the service thread; other threads post messages to it, or wait for what
- * client-tell.c tells. */
+ * Everything runs on the service thread; other threads post messages to the service thread, or wait
+ * for the news of client-tell.c. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

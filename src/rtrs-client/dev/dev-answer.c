@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The answer to an OPEN: is the device what it was when it was opened first?
+/* The answer to an OPEN: is the device the same as at its first open?
  *
  * Service thread.  Owns dev->info, id, size, max_zeroes and open_epoch. */
 #include <assert.h>
@@ -28,7 +28,7 @@ int dev_answer_size(struct dev *dev, uint64_t size)
 	return 0;
 }
 
-/* Both servers say which file theirs is. */
+/* True if both servers tell the id of the file, and the ids differ. */
 static bool is_another_file(const struct rnbd_dev_info *a, const struct rnbd_dev_info *b)
 {
 	static const uint8_t unknown[sizeof(a->export_id)];
@@ -38,9 +38,9 @@ static bool is_another_file(const struct rnbd_dev_info *a, const struct rnbd_dev
 		       memcmp(b->export_id, unknown, sizeof(unknown));
 }
 
-/* The promises of the first open must hold with @info: the users' data is there, single blocks are
- * written as a whole, and writes that needed no flush, or FUA instead, still need none.  0, -ESTALE
- * for another file, or -EMEDIUMTYPE. */
+/* Check that @info keeps the promises of the first open: the users' data is present, the server
+ * writes single blocks as a whole, and writes need a flush or FUA only if they did before.  0,
+ * -ESTALE for another file, or -EMEDIUMTYPE. */
 static int dev_compare(const struct dev *dev, const struct rnbd_dev_info *info)
 {
 	const struct rnbd_dev_info *was = &dev->info;
@@ -79,7 +79,8 @@ int dev_answer(struct dev *dev, struct dev_ctl *ctl, bool first)
 		return r;
 	if (!(atomic_load(&dev->clt->features) & RNBD_EXT_EXPORT_ID))
 		memset(info.export_id, 0, sizeof(info.export_id));
-	/* ORDER: the server has it open, CLOSE must find it, refused or not. */
+	/* ORDER: before any refusal, because the server has the device open, and CLOSE needs the
+	 * id. */
 	atomic_store(&dev->id, info.device_id);
 	dev->open_epoch = clt_sess_epoch(&dev->clt->sess);
 	r = first ? 0 : dev_compare(dev, &info);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* User messages of control, and their answers.
  *
- * Service thread.  Each device has at most one message in flight (dev-life.c), and so has the
- * handshake (dev-handshake.c). */
+ * Service thread.  Each device has at most one message in flight (dev-life.c); the handshake, too
+ * (dev-handshake.c). */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -18,8 +18,8 @@ static size_t ctl_encode(const struct clt_op *op, uint64_t off, uint32_t len, ui
 	return ctl->len;
 }
 
-/* While the session has another path the server knows what was asked, or can be asked again; all
- * messages may be carried out twice. */
+/* A message whose path was lost: send it again if another path is up.  The server may carry out
+ * each message twice. */
 static int ctl_lost(const struct clt_op *op)
 {
 	const struct dev_ctl *ctl = container_of(op, struct dev_ctl, op);
@@ -29,13 +29,13 @@ static int ctl_lost(const struct clt_op *op)
 	return -ECONNABORTED;
 }
 
-/* A bound message is not sent in another epoch than it was made for. */
+/* A bound message is sent only in the epoch of its dev_ctl_send(). */
 static int ctl_ready(const struct clt_op *op)
 {
 	const struct dev_ctl *ctl = container_of(op, struct dev_ctl, op);
 
 	if (ctl->feature && ctl->clt->peer == CLIENT_PEER_NEW)
-		return CLT_AGAIN;	/* nobody has said yet what the server has */
+		return CLT_AGAIN;	/* the server's features are not known yet */
 	if (ctl->feature && !(atomic_load(&ctl->clt->features) & ctl->feature))
 		return -EOPNOTSUPP;
 	return op->kind == CLT_OP_BOUND ? clt_epoch_bound(&ctl->clt->sess, ctl->epoch) : 0;
@@ -47,7 +47,7 @@ static void ctl_begin(struct dev_ctl *ctl)
 	loop_post(ctl->clt->sess.loop, &ctl->step_msg);
 }
 
-/* The message of a handshake is the only one at its time, and is not counted. */
+/* A handshake has one message at a time, which is not counted. */
 static void ctl_ended(struct dev_ctl *ctl)
 {
 	struct client *clt = ctl->clt;

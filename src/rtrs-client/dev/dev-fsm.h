@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* States of a device and of the handshake of a path, and what moves them.  The tables stand in
- * dev-life.c and dev-handshake.c; make doc draws them.  All events come on the service thread. */
+/* States of a device and of the handshake of a path, and the events that change the states.  The
+ * tables stand in dev-life.c and dev-handshake.c; make doc draws them.  All events come on the
+ * service thread. */
 #ifndef DEV_FSM_H
 #define DEV_FSM_H
 
@@ -20,11 +21,11 @@ enum dev_state {
 enum dev_event {
 	DEV_EV_WANTED,			/* an open request has come */
 	/* the answer to an OPEN, and to the SESS_INFO behind it */
-	DEV_EV_OPENED,			/* the device is what it was, and settled */
-	DEV_EV_UNSETTLED,		/* the device is what it was, but a write that was given up
-					 * may still be in its storage */
-	DEV_EV_REFUSED,			/* the server has no such device, or another one of that
-					 * name: dev->error */
+	DEV_EV_OPENED,			/* the device is the same as before, and settled */
+	DEV_EV_UNSETTLED,		/* the device is the same as before, but a write that
+					 * was given up may still be in its storage */
+	DEV_EV_REFUSED,			/* the server has no such device, or another device
+					 * of this name: dev->error */
 	DEV_EV_ABORTED,			/* no answer to a message: its path was lost */
 	/* the answer to CLOSE */
 	DEV_EV_SETTLED,			/* the storage is done with all earlier requests */
@@ -32,7 +33,7 @@ enum dev_event {
 
 	DEV_EV_EXPIRED,			/* io_timeout is over */
 	DEV_EV_DROPPED,			/* the last reference */
-	/* the server knows the device no more */
+	/* the server does not know the device any more */
 	DEV_EV_CLOSED,			/* no open request waits */
 	DEV_EV_REBORN,			/* an open request waits */
 	DEV_NEVENTS
@@ -41,15 +42,15 @@ enum dev_event {
 /* The handshake of a path that is OPENING (clt-fsm.h), one path at a time.
  *
  * HOW TO ADD A ROUND.  A round is a message that the server must have answered before the path may
- * begin an epoch or join one, for instance a proof of who the client is.  Rounds stand between IDLE
- * and ADMITTED, the only way in: the client sends no SESS_INFO and no OPEN before ADMITTED.
+ * begin or join an epoch.  An example is a proof of the client's identity.  Rounds stand between
+ * IDLE and ADMITTED, the only way in: the client sends no SESS_INFO and no OPEN before ADMITTED.
  *
  *	1. a state here, DEV_HANDSHAKE_PROVES, in which the message is under way;
  *	2. in the table, START in IDLE leads to PROVES; ANSWER in PROVES leads to ADMITTED, or to
- *	   the state of the next round; LOST in PROVES leads to IDLE, as in each state that
- *	   awaits an answer;
- *	3. the action of the first row sends the message with CLT_OP_HANDSHAKE, that of the second
- *	   judges the answer: refuse(), or the next event. */
+ *	   the state of the next round; LOST in PROVES leads to IDLE, as in each state with
+ *	   a message under way;
+ *	3. the action of the first row sends the message with CLT_OP_HANDSHAKE, the action of the
+ *	   second row judges the answer: refuse(), or the next event. */
 enum dev_handshake_state {
 	DEV_HANDSHAKE_IDLE,		/* no path is in its handshake */
 	DEV_HANDSHAKE_ADMITTED,		/* all rounds are over; the path begins an epoch or joins */
@@ -73,7 +74,7 @@ enum dev_handshake_event {
 	DEV_HANDSHAKE_EV_UNSURE,	/* all devices are asked for; an OPEN may have hidden a
 					 * loss */
 	DEV_HANDSHAKE_EV_READY,		/* the epoch may begin */
-	DEV_HANDSHAKE_EV_SAME,		/* the server is that of the epoch: the path may join */
+	DEV_HANDSHAKE_EV_SAME,		/* the epoch's server has answered: the path may join */
 	DEV_HANDSHAKE_EV_REFUSED,	/* the path may not come up */
 	DEV_HANDSHAKE_NEVENTS
 };

@@ -68,8 +68,8 @@ void dev_greet_believe(struct client *clt, const struct rnbd_ext *ext)
 	}
 }
 
-/* dev_loss_unflushed() proves nothing here: the server may have acknowledged some parts of a write
- * that is not acknowledged as a whole. */
+/* dev_loss_unflushed() proves nothing here: the server may have acknowledged some parts of a write,
+ * and not yet the whole. */
 bool dev_greet_behind_open(const struct dev *dev)
 {
 	return dev->clt->peer == CLIENT_PEER_KNOWN && dev->mode != RNBD_ACCESS_RO &&

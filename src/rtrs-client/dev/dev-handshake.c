@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the handshake of a path: the table of its states, and the actions of the rows.  A path that
- * begins an epoch sends SESS_INFO, then an OPEN for each device; a path that joins sends SESS_INFO
- * alone.  dev-fsm.h says where rounds of authentication go.
+ * begins an epoch sends SESS_INFO, then an OPEN for each device.  A path that joins an epoch sends
+ * SESS_INFO alone.  dev-fsm.h tells the place of rounds of authentication.
  *
- * Service thread.  A session has at most one path in its handshake (clt-epoch.h), and the handshake
- * at most one message under way, which ends before the next handshake starts.  A handshake ends
+ * Service thread.  A session has at most one path in its handshake (clt-epoch.h).  The handshake
+ * has at most one message under way, whose end comes before the next handshake.  A handshake ends
  * with clt_epoch_opened(), with clt_epoch_refuse(), or with its path. */
 #define FSM_PREFIX DEV_HANDSHAKE_
 
@@ -21,7 +21,7 @@ static void handshake_event(struct client *clt, enum dev_handshake_event event)
 
 /* ---- messages ---- */
 
-/* The message of a state that awaits an answer has ended. */
+/* The message under way has ended. */
 static void ended(struct dev_ctl *ctl)
 {
 	struct client *clt = ctl->clt;
@@ -44,9 +44,9 @@ static void refuse_info(struct client *clt, int r)
 	refuse(clt, r, why);
 }
 
-/* ---- what comes next ---- */
+/* ---- the next event ---- */
 
-/* The next device that this epoch does not know yet, or NULL. */
+/* The next device to open in this epoch, or NULL. */
 static struct dev *next_device(struct client *clt)
 {
 	struct dev *dev;
@@ -70,8 +70,8 @@ static bool may_hide_loss(const struct client *clt)
 	return false;
 }
 
-/* A session with several paths refuses a server that has none of the files of the devices: the path
- * leads to another server than before.  The path to the lost server can still come up, and no write
+/* A session with several paths refuses a server without any of the devices' files: the path leads
+ * to another server than before.  The path to the lost server can still come up, and no write
  * counts as lost. */
 static void go_on(struct client *clt)
 {
@@ -128,9 +128,9 @@ static void open_device(void *object)
 
 /* ---- actions: answers ---- */
 
-/* The addresses of a session's paths may differ, the server may not.  A path to another machine is
- * a mistake in a cable or a name, and a device that the client opens there has other data under
- * the same name. */
+/* The addresses of a session's paths may differ, but all lead to one server.  A path to another
+ * machine is a mistake in a cable or a name; a device opened on the other machine has other data
+ * under the same name. */
 static bool is_another_machine(const struct client *clt, const struct rnbd_ext *ext)
 {
 	return clt->sess.io.natts > 1 && clt->host && ext->host && clt->host != ext->host;
@@ -233,10 +233,10 @@ static const struct fsm_row rows[] = {
 	ROW(IN(GREETS), ANSWER, MET, meet),
 	ROW(IN(MET), DEVICE, OPENS, open_device),
 	ROW(IN(OPENS), ANSWER, MET, take_device),
-	/* A sync may have failed between the server's last word of its identity and the OPEN of a
-	 * device, which makes the server forget that failure (doc/decisions.md D13).  So the
-	 * identity is asked for behind the OPENs, before requests go on.  A sync that fails later
-	 * stays latched, because the devices are open. */
+	/* A sync may have failed between SESS_INFO and the OPEN of a device, which makes the server
+	 * forget the failure (doc/decisions.md D13).  So the client asks for the identity again
+	 * behind the OPENs, before requests go on.  A later failure stays latched, because the
+	 * devices are open. */
 	ROW(IN(MET), UNSURE, ASKS, greet_again),
 	ROW(IN(ASKS), ANSWER, MET, meet_again),
 	ROW(IN(MET), READY, IDLE, begin),

@@ -2,10 +2,10 @@
 /* Owns the life of a device: the table of its states, and the actions of the rows.
  *
  * Service thread.  A device has at most one message under way, dev->ctl: an OPEN, the SESS_INFO
- * behind it, or a CLOSE; the answer is the next event.  A device that cannot be opened again is
+ * behind the OPEN, or a CLOSE; the answer is the next event.  A device that fails to open again is
  * LOST: a timer opens the device once a second, and IO fails when io_timeout is over.  A device
- * ends when its last reference was dropped and CLOSE was answered, or the path that knew the device
- * is gone. */
+ * ends after its last reference was dropped, and CLOSE was answered or the path of the device is
+ * gone. */
 #define FSM_PREFIX DEV_
 
 #include <assert.h>
@@ -43,7 +43,7 @@ static void opened_first(struct dev_ctl *ctl)
 		return;
 	}
 	dev->error = r;
-	dev_life_event(dev, DEV_EV_REFUSED);	/* nobody waits any longer for a path */
+	dev_life_event(dev, DEV_EV_REFUSED);	/* waiting for a path is over */
 }
 
 /* By the timer, or when the device is settled: long after the handshake. */
@@ -51,7 +51,7 @@ static void reopened(struct dev *dev, int r)
 {
 	struct clt_io *io = &dev->clt->sess.io;
 
-	dev_life_answer(dev, r);	/* @dev may be gone: it was CLOSING */
+	dev_life_answer(dev, r);	/* frees a @dev that was CLOSING */
 	clt_slot_wake(io);
 }
 
@@ -62,7 +62,7 @@ static void settled(struct dev *dev, int status)
 		       DEV_EV_ABORTED : DEV_EV_STUCK);
 }
 
-/* ---- devices that are lost ---- */
+/* ---- lost devices ---- */
 
 /* Fail the IO of @dev if the device is LOST and io_timeout is over.  Returns when io_timeout will
  * be over, at most @next_ms. */
@@ -200,7 +200,7 @@ static void fail_io(void *object)
 
 /* ---- actions: the end ---- */
 
-/* Close @dev, unless a message is under way, whose answer comes first. */
+/* Close @dev, unless a message is under way: its end calls again. */
 static void close_on_server(void *object)
 {
 	struct dev *dev = object;
@@ -209,11 +209,11 @@ static void close_on_server(void *object)
 		return;
 	if (dev->open_epoch == clt_sess_epoch(&dev->clt->sess))
 		settle(dev);
-	else			/* the server closes devices of an epoch that is over */
+	else			/* the server closes devices when their epoch ends */
 		dev_life_event(dev, list_empty(&dev->opens) ? DEV_EV_CLOSED : DEV_EV_REBORN);
 }
 
-/* Opened again while it was being closed: a new life for the same name. */
+/* The user opened @dev during CLOSING: a new life for the same name. */
 static void begin_anew(void *object)
 {
 	struct dev *dev = object;
@@ -252,7 +252,7 @@ static const struct fsm_row rows[] = {
 	ROW(IN(OPENING), OPENED, OPEN, give),
 	ROW(IN(OPENING), UNSETTLED, OPENING, settle),
 	ROW(IN(OPENING), SETTLED, OPENING, open_first),
-	ROW(IN(OPENING), ABORTED, OPENING, open_first),	/* again, on the path that comes */
+	ROW(IN(OPENING), ABORTED, OPENING, open_first),	/* again, on the next path */
 	ROW(IN(OPENING), REFUSED, GONE, refuse),
 	ROW(IN(OPENING), STUCK, GONE, refuse),
 

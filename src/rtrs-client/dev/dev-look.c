@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A caller that opens a device that is open already is told the present size of its export
+/* Looks at the present size of an export, for a caller that opens a device already open
  * (doc/decisions.md D17).
  *
- * Service thread.  Owns those who wait for a look at the server, which is one OPEN more: every
- * server answers that with the handle that the session has, and its size (doc/protocol.md 8.2).
- * Each of them holds a reference, so that no CLOSE is on its way meanwhile.  A look that fails
- * changes nothing: the device is what it was, and its size follows when the session comes back
+ * Service thread.  Owns the open requests that wait for a look.  A look is one more OPEN: every
+ * server answers with the session's handle of the device, and the size (doc/protocol.md 8.2).  Each
+ * waiting request holds a reference, so that no CLOSE is under way meanwhile.  A failed look
+ * changes nothing: the device stays the same, and its size follows when the session comes back
  * (dev_answer()). */
 #include <errno.h>
 #include <string.h>
@@ -21,15 +21,15 @@ static void look_send(struct dev *dev)
 	dev_ctl_open(&dev->look, CLT_OP_BOUND, look_done);
 }
 
-/* What is known of the server is of now, or nothing has told yet that it is not.  A look that comes
- * too late ends at once, because it is bound to the epoch. */
+/* True if @dev is open in the present epoch, or the end of the epoch is not known yet.  A look that
+ * comes too late ends at once, because a look is bound to its epoch. */
 static bool is_current(const struct dev *dev)
 {
 	return atomic_load(&dev->state) == DEV_OPEN &&
 		dev->open_epoch == clt_sess_epoch(&dev->clt->sess);
 }
 
-/* The looks of those who came before it was sent end with @status. */
+/* End with @status each request that came before the look was sent. */
 static void look_end(struct dev *dev, int status)
 {
 	struct list ended = LIST_INIT(ended);
@@ -54,9 +54,9 @@ static void stray_closed(struct dev_ctl *ctl)
 	look_end(ctl->dev, 0);
 }
 
-/* The server had closed the device, and has opened it anew for the look.  To take that for the one
- * that was open would hide from those who have it open that it was taken away, and a failed sync
- * with it (doc/decisions.md D13). */
+/* The server had closed @dev, and has opened @dev anew for the look, as @id.  If the client used
+ * @id, the users of @dev would not learn of the close, nor of an earlier failed sync
+ * (doc/decisions.md D13). */
 static void close_stray(struct dev *dev, uint32_t id)
 {
 	log_warn(dev->name,
@@ -75,7 +75,7 @@ static void look_done(struct dev_ctl *ctl)
 		r = rnbd_open_rsp_decode(&ctl->rsp.open, sizeof(ctl->rsp.open), &info);
 	if (r != 0 && r != -ECONNABORTED)
 		log_warn(dev->name, "its size cannot be asked for: %s", strerror(-r));
-	/* An answer of another life of the session is about another handle. */
+	/* In another epoch the answer is about another handle. */
 	if (r != 0 || !is_current(dev) || ctl->epoch != dev->open_epoch)
 		look_end(dev, 0);
 	else if (info.device_id != atomic_load(&dev->id))

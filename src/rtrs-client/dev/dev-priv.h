@@ -20,11 +20,11 @@ struct dev_ctl {
 	struct list link;		/* clt->ctl_line */
 	struct client *clt;
 	struct dev *dev;		/* NULL: SESS_INFO, LIST */
-	uint32_t feature;		/* RNBD_EXT_*: the server is only asked if it has it, else
-					 * -EOPNOTSUPP; 0: none */
-	void *into;			/* where the answer goes; NULL: rsp */
-	unsigned epoch;			/* of the session, when it was sent */
-	void (*done)(struct dev_ctl *ctl);	/* NULL: it is not under way */
+	uint32_t feature;		/* RNBD_EXT_*: a server without the feature is not
+					 * asked: -EOPNOTSUPP; 0: none */
+	void *into;			/* the place of the answer; NULL: rsp */
+	unsigned epoch;			/* of the session, when the message was sent */
+	void (*done)(struct dev_ctl *ctl);	/* NULL: no message is under way */
 	size_t len;
 	union {
 		struct rnbd_msg_sess_info info;
@@ -46,10 +46,10 @@ struct dev {
 	atomic_uint id;
 	atomic_ullong size;		/* bytes */
 	atomic_uint max_zeroes;		/* sectors of a WRITE_ZEROES; 0: the server has none, and
-					 * Linux 6.1 would take it for a READ (doc/traps.md 22) */
+					 * Linux 6.1 would take one for a READ (doc/traps.md 22) */
 	atomic_uint state;		/* enum dev_state; dev-life.c moves it */
-	/* Epochs of the session (dev-settle.c): the latest in which a write was sent that was given
-	 * up, and the one that found everything sent in earlier ones done. */
+	/* Epochs of the session (dev-settle.c): the latest whose write was given up, and the epoch
+	 * in which the storage was done with all requests of earlier epochs. */
 	atomic_uint given_up_epoch, settled_epoch;
 	struct range_lock ranges;
 
@@ -60,10 +60,10 @@ struct dev {
 	unsigned refs;
 	struct list opens;		/* dev_open_req.link, waiting for the OPEN in flight */
 	atomic_uint dropped;		/* references, since clt->drop_msg ran */
-	struct dev_ctl ctl;		/* its OPEN or CLOSE */
-	struct dev_ctl look;			/* dev-look.c, as the next two */
-	struct list lookers, looking;	/* dev_open_req.link: for the look to come, and for that in
-					 * flight */
+	struct dev_ctl ctl;		/* its message under way: OPEN, SESS_INFO or CLOSE */
+	struct dev_ctl look;		/* dev-look.c, as the next two */
+	struct list lookers, looking;	/* dev_open_req.link: requests for the next look, and
+					 * for the look in flight */
 	unsigned tried_epoch, open_epoch;	/* of the session: asked for, and got, by OPEN */
 	void (*answered)(struct dev *dev, int r);	/* of dev_settle() or dev_reopen() */
 	int error;			/* 0 or -errno of the last answer */
@@ -80,7 +80,8 @@ static inline bool dev_is_in(const struct dev *dev, unsigned states)
 	return 1u << atomic_load(&dev->state) & states;
 }
 
-/* Something that was given up may still be in the server's storage: nothing is sent. */
+/* True if a request that was given up may still be in the server's storage: the client sends no
+ * other request.  Any thread. */
 static inline bool dev_unsettled(const struct dev *dev)
 {
 	return atomic_load_explicit(&dev->given_up_epoch, memory_order_acquire) >=
@@ -89,60 +90,62 @@ static inline bool dev_unsettled(const struct dev *dev)
 
 /* ---- client-tell.c ---- */
 
-/* The session is up for the first time, or again. */
+/* Tell that the session is up, for the first time or again. */
 void client_tell_up(struct client *clt);
-/* The first attempt failed with @err.  Later failures are told to nobody. */
+/* Tell that the first attempt failed with @err because of @cause.  Later failures are not told. */
 void client_tell_failed(struct client *clt, int err, const char *cause);
-/* The session or a device was lost or has come back, or may be lost. */
+/* Tell whether the session or a device is away; call when this may have changed. */
 void client_tell_away(struct client *clt);
-/* The session is to end. */
+/* Note that the session is to end. */
 void client_tell_closing(struct client *clt);
-/* If the session is to end, go on as soon as its devices are gone: close the session, then tell
- * that all is closed.  Not before the last device, which may still learn that its path is
- * closed. */
+/* If the session is to end and its last device is gone, close the session, then tell that the
+ * session is closed.  The last device comes first, because the device may still learn that its path
+ * is closed. */
 void client_tell_closed(struct client *clt);
 
 /* ---- dev-ctl.c: user messages ---- */
 
+/* Initialize @ctl for messages of @clt about @dev, which may be NULL. */
 void dev_ctl_init(struct dev_ctl *ctl, struct client *clt, struct dev *dev);
-/* A server has 512 receives on connection 0, for heartbeats, too (doc/traps.md 38); that many
- * messages at a time and no more are sent, the others stand in line. */
+/* The client sends at most so many messages at a time, and further messages stand in line: a server
+ * has 512 receives on connection 0, for heartbeats, too (doc/traps.md 38). */
 #define DEV_CTL_MAX 64
 
-/* Send the first @len bytes of @ctl->msg; @done when it ended, with @ctl->op.status.  @answer:
- * bytes of the reply, 0 for none.  A message in flight on a path that is lost ends with
+/* Send the first @len bytes of @ctl->msg.  At the end @done finds the result in @ctl->op.status.
+ * @answer: bytes of the reply, 0 for none.  A message in flight on a path that is lost ends with
  * -ECONNABORTED. */
 void dev_ctl_send(struct dev_ctl *ctl, size_t len, uint32_t answer, enum clt_op_kind kind,
 		   void (*done)(struct dev_ctl *ctl));
 
 /* dev_ctl_send() of an OPEN of @ctl->dev. */
 void dev_ctl_open(struct dev_ctl *ctl, enum clt_op_kind kind, void (*done)(struct dev_ctl *ctl));
-/* dev_ctl_send() of a CLOSE, in this epoch only, of what the server calls @id. */
+/* dev_ctl_send() of a CLOSE of @id, the server's number of the device; in this epoch only. */
 void dev_ctl_close(struct dev_ctl *ctl, uint32_t id, void (*done)(struct dev_ctl *ctl));
 
 /* ---- dev-io.c ---- */
 
-/* Ask what @span bytes from @off on are, whole sectors; the answer comes to @answer, @room bytes.
- * Blocks; any thread.  0; -EOPNOTSUPP: the server does not know; or -errno. */
+/* Ask for the extents of @span bytes from @off on, whole sectors, into @answer, of @room bytes.
+ * Blocks; any thread.  0; -EOPNOTSUPP: the server has no EXTENTS; or -errno. */
 int dev_io_extents(struct dev *dev, void *answer, uint32_t room, uint32_t span, uint64_t off);
 
 /* ---- dev-greet.c: SESS_INFO ---- */
 
 /* Ask the server for its identity and its features. */
 void dev_greet(struct dev_ctl *ctl, enum clt_op_kind kind, void (*done)(struct dev_ctl *ctl));
-/* Decode the answer: the server's identity and features, in @ext.  0 or -errno. */
+/* Decode the answer to @ctl into @ext: the server's identity and features.  0 or -errno. */
 int dev_greet_who(const struct dev_ctl *ctl, struct rnbd_ext *ext);
-/* dev_greet_who(), and the client uses the server's features from now on. */
+/* dev_greet_who(), and use the server's features from now on. */
 int dev_greet_answer(struct dev_ctl *ctl, struct rnbd_ext *ext);
-/* @ext is the server of this epoch.  If the server's host is another one, or went through a reboot,
- * or does not say so, each device with unflushed writes counts a loss. */
+/* Take @ext for the server of this epoch.  Each device with unflushed writes counts a loss, unless
+ * the server says that its host is the same and had no reboot. */
 void dev_greet_believe(struct client *clt, const struct rnbd_ext *ext);
-/* May an OPEN of @dev hide that a sync has failed, so that SESS_INFO has to follow
- * (dev-handshake.c)? */
+/* True if an OPEN of @dev may hide a failed sync, so that SESS_INFO has to follow
+ * (dev-handshake.c). */
 bool dev_greet_behind_open(const struct dev *dev);
 
 /* ---- dev.c ---- */
 
+/* Initialize the references of the devices of @clt. */
 void dev_init(struct client *clt);
 
 /* ---- dev-answer.c ---- */
@@ -151,20 +154,23 @@ void dev_init(struct client *clt);
  * CLT_AGAIN: @dev is open on the server and has to be settled; or -errno: -EMEDIUMTYPE for a device
  * that keeps fewer promises than before, -ESTALE for another file. */
 int dev_answer(struct dev *dev, struct dev_ctl *ctl, bool first);
-/* The server says that @dev, which is open, has @size bytes now.  0; -EMEDIUMTYPE: it had more, and
- * goes on with as many for those who have it open (doc/decisions.md D17). */
+/* Take @size, the present size of the open @dev, in bytes.  0; -EMEDIUMTYPE: @dev was larger, and
+ * keeps its old size for its users (doc/decisions.md D17). */
 int dev_answer_size(struct dev *dev, uint64_t size);
 
 /* ---- dev-look.c ---- */
 
+/* Initialize the look of @dev. */
 void dev_look_init(struct dev *dev);
-/* @req wants @dev, which is open.  True: it gets it when the server has told its size: 0, or as
- * dev_answer_size().  False: it cannot be asked now. */
+/* Look at the size of the open @dev for @req.  True: @req ends after the server's answer, with 0 or
+ * the error of dev_answer_size().  False: the client cannot ask now. */
 bool dev_look(struct dev *dev, struct dev_open_req *req);
 
 /* ---- dev-settle.c ---- */
 
+/* Initialize the epochs of @dev. */
 void dev_settle_init(struct dev *dev);
+/* Leave the epoch of an unsettled @dev to the client. */
 void dev_settle_fini(struct dev *dev);
 /* Close @dev: the server answers when the storage is done with all requests to @dev.  Then
  * @answered runs with 0; -ECONNABORTED: the path was lost before; or another error. */
@@ -181,10 +187,11 @@ int dev_reopen_answer(struct dev_ctl *ctl);
 
 /* ---- dev-life.c ---- */
 
+/* Initialize the timer of the lost devices of @clt. */
 void dev_life_init(struct client *clt);
-/* Take the row of @event.  @dev may be gone when this returns. */
+/* Take the row of @event, which may free @dev. */
 void dev_life_event(struct dev *dev, enum dev_event event);
-/* The event that @r is, the result of dev_reopen_answer(). */
+/* Take the row for @r, a result of dev_reopen_answer().  May free @dev. */
 void dev_life_answer(struct dev *dev, int r);
 
 /* ---- dev-handshake.c ---- */

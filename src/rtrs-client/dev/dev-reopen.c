@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opens a device again that did not come back in the handshake: OPEN, then SESS_INFO where the OPEN
- * may hide a loss.
+/* Opens a device that did not come back in the handshake: OPEN, then SESS_INFO if the OPEN may hide
+ * a loss.
  *
  * Service thread.  Owns nothing: dev-life.c decides when, and takes the answer.  In a handshake
  * dev-handshake.c sends the same messages, for all devices. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writes that are given up.
+/* Given-up writes.
  *
  * A write fails with io_timeout, or begins anew because the path came back too small; its first
- * copy may still be in the server's storage.  The buf_id of that copy orders nothing any more,
+ * copy may still be in the server's storage.  The buf_id of the first copy orders nothing any more,
  * because a later write to the same place has another buf_id.  So the client sends nothing to the
  * device before the server's storage is done with all earlier requests.  The answer to CLOSE proves
- * this, with every server (doc/protocol.md 8.6; requests that have arrived and not begun are
- * dropped with their path).  So the client opens the device, closes it and opens it again.
+ * this, with every server (doc/protocol.md 8.6; a server drops a request that has arrived, and
+ * not begun, with its path).  So the client opens the device, closes it and opens it again.
  *
  * Service thread.  Owns dev->settled_epoch. */
 #include <errno.h>
@@ -30,9 +30,9 @@ void dev_settle(struct dev *dev, void (*answered)(struct dev *dev, int status))
 	dev_ctl_close(&dev->ctl, atomic_load(&dev->id), closed);
 }
 
-/* A request was given up when the device was open again: the device cannot be settled any more,
- * because requests are in flight.  A path that is OPENING has no requests in flight, and the
- * handshake settles @dev at its end. */
+/* A request was given up after the device was opened again.  Settling is too late, because requests
+ * are in flight, so the session fails its paths.  A path that is OPENING has no requests in flight,
+ * and the handshake settles @dev at its end. */
 static void given_up_msg(struct loop_msg *msg)
 {
 	struct dev *dev = container_of(msg, struct dev, given_up_msg);
