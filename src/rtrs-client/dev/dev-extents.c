@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Asks for extents and checks what comes: nothing of an answer is used before all of it is known to
- * be one.  Owns nothing; any thread. */
+/* Asks for extents.  The client uses no part of an answer before the whole answer is checked.  Owns
+ * nothing; any thread. */
 #include <errno.h>
 #include <stdlib.h>
 

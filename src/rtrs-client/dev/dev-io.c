@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* NBD's requests, of any offset and length: how one is cut at blocks, when an IO may be sent and
- * how it is waited for, and what a FLUSH must cover (doc/decisions.md D13).
+/* NBD's requests, of any offset and length.  Cuts requests at blocks, knows the time when an IO may
+ * be sent, waits for its end, and knows the writes that a FLUSH must cover (doc/decisions.md D13).
  *
- * Owns nothing; any thread; a device is held by the caller's reference.  Blocks in clt-wait.h
+ * Owns nothing; any thread; the caller's reference holds the device.  Blocks in clt-wait.h
  * alone. */
 #include <errno.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static size_t io_encode(const struct clt_op *clt, uint64_t off, uint32_t len, ui
 
 	if (op->op == RNBD_OP_FLUSH)
 		io.sector = RNBD_FLUSH_SECTOR;
-	if (op->op == RNBD_OP_EXTENTS) {	/* what is cut into parts is the answer */
+	if (op->op == RNBD_OP_EXTENTS) {	/* the parts are parts of the answer */
 		io.sector = op->off / RNBD_SECTOR_SIZE;
 		io.bi_size = op->span;
 	}
@@ -38,7 +38,7 @@ static size_t io_encode(const struct clt_op *clt, uint64_t off, uint32_t len, ui
 	return sizeof(struct rnbd_msg_io);
 }
 
-/* The server that is back may be another one than that for which @op was begun. */
+/* False if the server that came back cannot do @op, begun for another server. */
 static bool can_do(const struct dev_io *op)
 {
 	if (op->op == RNBD_OP_EXTENTS)
@@ -54,8 +54,8 @@ static int io_ready(const struct clt_op *clt)
 
 	switch (atomic_load_explicit(&op->dev->state, memory_order_acquire)) {
 	case DEV_OPEN:
-		/* ORDER: set before the request that was given up returned, so before any that must
-		 * come behind it began. */
+		/* ORDER: the given-up request sets the epoch before it returns, so before any
+		 * request begins that must come behind it. */
 		if (dev_unsettled(op->dev))
 			return CLT_AGAIN;
 		return can_do(op) ? 0 : -EOPNOTSUPP;
@@ -71,7 +71,7 @@ static bool only_reads(enum rnbd_io_op op)
 	return op == RNBD_OP_READ || op == RNBD_OP_FLUSH || op == RNBD_OP_EXTENTS;
 }
 
-/* A write that may still be carried out; see dev-settle.c. */
+/* The server may still carry out the write @clt; see dev-settle.c. */
 static void io_gave_up(const struct clt_op *clt, unsigned epoch)
 {
 	const struct dev_io *op = container_of(clt, struct dev_io, clt);
@@ -93,7 +93,7 @@ static uint32_t part_max(const struct dev *dev, enum rnbd_io_op what)
 		sectors = dev->info.max_discard_sectors;
 	else if (what == RNBD_OP_WRITE_ZEROES)
 		sectors = atomic_load(&dev->max_zeroes);
-	/* Whole blocks, and what 32 bits of bytes hold. */
+	/* Whole blocks, in as many bytes as 32 bits hold. */
 	sectors = MIN(sectors * RNBD_SECTOR_SIZE, (uint64_t)1 << 31);
 	return (uint32_t)MAX(align_down(sectors, dev->info.logical_block_size),
 			     (uint64_t)dev->info.logical_block_size);
@@ -131,8 +131,8 @@ void dev_io_start(struct dev_io *op, struct dev_handle *h, enum rnbd_io_op what,
 	io_start(op, h->dev, h, what, flags, buf, len, off, fn);
 }
 
-/* A FLUSH or a FUA was answered: have @op's handle hear of writes that are lost.  @tells: as
- * dev_loss_tell(). */
+/* The server has answered @op, a FLUSH or a write with FUA: fail if earlier writes are lost.
+ * @tells: as dev_loss_tell(). */
 static int tell_loss(struct dev_io *op, bool tells)
 {
 	int r = dev_loss_tell(&op->dev->loss, &op->h->told, &op->cover, op->clt.epoch, tells);
@@ -266,7 +266,7 @@ static bool aligned(const struct dev *dev, uint64_t off, uint64_t len)
 	return ((off | len) & (block_size(dev) - 1)) == 0;
 }
 
-/* A write of whole blocks, or of what covers them. */
+/* Run a WRITE, DISCARD or WRITE_ZEROES of whole blocks. */
 static int write_range(struct dev_handle *h, enum rnbd_io_op what, uint32_t flags, const void *buf,
 		       uint64_t len, uint64_t off)
 {
@@ -283,11 +283,11 @@ static int write_range(struct dev_handle *h, enum rnbd_io_op what, uint32_t flag
  * Cut into a piece of the first block, whole blocks, and a piece of the last block. */
 
 struct pieces {
-	uint64_t size;			/* of the device, read once: it may come back smaller */
-	uint64_t off, len;		/* what is left of the request; inside the device */
+	uint64_t size;			/* of the device, read once: a reopen may change it */
+	uint64_t off, len;		/* the rest of the request; inside the device */
 	uint64_t block, block_len;	/* the block a piece is in */
 	uint64_t n;			/* bytes of the next piece */
-	bool whole;			/* it is whole blocks */
+	bool whole;			/* the piece is whole blocks */
 };
 
 /* The next piece of @p; false at the end. */
@@ -369,7 +369,7 @@ static int write_unaligned(struct dev_handle *h, enum rnbd_io_op what, uint32_t 
 	return r;
 }
 
-/* ---- what NBD asks for ---- */
+/* ---- the requests of NBD ---- */
 
 /* clt_wait_hint(), asked once by each thread. */
 static unsigned stat_hint(const struct dev *dev)
@@ -381,7 +381,7 @@ static unsigned stat_hint(const struct dev *dev)
 	return mine - 1;
 }
 
-/* A request for @len bytes that began at @began_ns ends with @r. */
+/* Count a request for @len bytes, begun at @began_ns and ended with @r. */
 static int counted(struct dev *dev, enum io_stat_op op, uint64_t began_ns, uint64_t len, int r)
 {
 	dev_stat_count(dev->stat, stat_hint(dev), op, r, len, clock_measure_ns() - began_ns);
@@ -422,7 +422,7 @@ int dev_io_flush(struct dev_handle *h)
 }
 
 /* FUA of a discard.  A discard is only advice, and programs ignore its errors: so this failure does
- * not count as told, and the next FLUSH tells of the loss. */
+ * not count as told, and the next FLUSH fails because of the loss. */
 static int flush_discard(struct dev_handle *h)
 {
 	struct dev_io op;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Asks for the names of the server's exports.  Owns the question while it is under way, on the
- * stack of the one who asks; messages on the service thread.  The server's answer is checked name
- * by name; a wrong name ends the whole question. */
+/* Asks for the names of the server's exports.  Owns the question while the question is under way,
+ * on the stack of the asking thread; messages run on the service thread.  The server's answer is
+ * checked name by name; a wrong name ends the whole question. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 struct asking {
 	struct dev_ctl ctl;
 	struct dev_list *list;
-	unsigned room;			/* names that list->names has room for */
+	unsigned room;			/* capacity of list->names, in names */
 	struct loop_msg msg;
 	struct clt_waiter waiter;
 	uint8_t *answer;		/* [RNBD_LIST_ROOM] */
@@ -29,7 +29,7 @@ static void asking_end(struct asking *a, int status)
 	clt_wait_count(&a->waiter);
 }
 
-/* Room for @n names; false: no memory. */
+/* Make room for @n names; false: no memory. */
 static bool make_room(struct asking *a, unsigned n)
 {
 	unsigned room = MAX(n, 2 * a->room);
@@ -45,7 +45,7 @@ static bool make_room(struct asking *a, unsigned n)
 	return true;
 }
 
-/* 0: all is there.  CLT_AGAIN: there are more.  Or -errno. */
+/* Take the names of the answer.  0: the list is complete; CLT_AGAIN: ask for more; or -errno. */
 static int take_names(struct asking *a)
 {
 	struct dev_list *list = a->list;
@@ -69,7 +69,7 @@ static void answered(struct dev_ctl *ctl)
 	int r = ctl->op.status;
 
 	if (r == -ECONNABORTED && !clt_sess_expired(&ctl->clt->sess))
-		r = CLT_AGAIN;		/* on the path that comes */
+		r = CLT_AGAIN;		/* on the next path */
 	else if (r == 0)
 		r = take_names(a);
 	if (r == CLT_AGAIN)

@@ -5,7 +5,7 @@
 #include "dev-loss.h"
 #include "util.h"
 
-/* Let *@seq be @to, unless it is that far already. */
+/* Set *@seq to @to, unless *@seq is larger already. */
 static void advance(atomic_ullong *seq, unsigned long long to)
 {
 	unsigned long long old = atomic_load(seq);
@@ -38,7 +38,7 @@ void dev_loss_fini(struct dev_loss *loss)
 void dev_loss_found(struct dev_loss *loss, unsigned epoch)
 {
 	pthread_mutex_lock(&loss->lock);
-	/* A late write may tell of an epoch that is over. */
+	/* A late write may find a loss of an earlier epoch. */
 	if (epoch > loss->epoch) {
 		loss->epoch = epoch;
 		loss->count_before = loss->count;
@@ -99,7 +99,7 @@ int dev_loss_tell(struct dev_loss *loss, struct dev_told *told, const struct dev
 	bool fails;
 
 	pthread_mutex_lock(&loss->lock);
-	/* Losses that were found after the server had answered are for the next operation. */
+	/* A loss found after the server's answer is for the next operation. */
 	count = epoch < loss->epoch ? loss->count_before : loss->count;
 	fails = count > cover->told;
 	if (fails && tells) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counters of what is asked of a device: each request once, as its user sees it, however many the
- * server gets for it, from the call to its end.
+/* Counters of the requests to a device.  A request counts once, from the user's call to its end,
+ * however many requests the server gets.
  *
- * A thread counts in the shard that clt_wait_hint() names, which few other threads have, and each
- * on cache lines of its own.  The service thread reads them where they are, so it may miss requests
- * that are being counted.  A reset remembers what was there and takes it away from what is read
- * later. */
+ * A thread counts in the shard of its clt_wait_hint(), which few other threads share; each shard
+ * has cache lines of its own.  The service thread reads the shards in place, and may miss requests
+ * that are being counted.  A reset keeps the present counts and subtracts them from later
+ * results. */
 #ifndef DEV_STAT_H
 #define DEV_STAT_H
 
@@ -16,13 +16,13 @@ struct dev;
 #define DEV_STAT_SHARDS 16
 
 struct dev_stat_count {
-	struct counter bytes, errors;	/* @bytes of those without an error */
-	struct hist latency;		/* also: how many */
+	struct counter bytes, errors;	/* @bytes of requests without an error */
+	struct hist latency;		/* its total is the number of requests */
 };
 
-struct dev_stat_shard {			/* all 0: nothing was counted */
+struct dev_stat_shard {			/* zeroed: no request was counted */
 	_Alignas(64) struct dev_stat_count op[IO_STAT_NOPS];
-	struct hist queued;		/* of what is sent: times that it waited for
+	struct hist queued;		/* waiting times of requests before they were sent
 					 * (clt_op.waited_ns) */
 };
 
@@ -42,7 +42,7 @@ static inline void dev_stat_count(struct dev_stat_shard shards[DEV_STAT_SHARDS],
 	hist_count_shared(&c->latency, ns);
 }
 
-/* Count that something of a request waited for @ns, unless that is 0.  Any thread. */
+/* Count that a request waited for @ns, unless @ns is 0.  Any thread. */
 static inline void dev_stat_queued(struct dev_stat_shard shards[DEV_STAT_SHARDS], unsigned hint,
 				   uint64_t ns)
 {

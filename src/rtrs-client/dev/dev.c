@@ -10,7 +10,7 @@
 #include "log.h"
 #include "dev-priv.h"
 
-/* ---- a device says of itself ---- */
+/* ---- properties of a device ---- */
 
 const char *dev_name(const struct dev *dev)
 {
@@ -103,7 +103,7 @@ static struct dev *dev_find(struct client *clt, const char *name)
 	return NULL;
 }
 
-/* The next component of a path, without what does not matter: "//", "./". */
+/* The next component of the path @s, after any "//" and "./". */
 static const char *component(const char *s, size_t *len)
 {
 	while (*s == '/' || (*s == '.' && (s[1] == '/' || !s[1])))
@@ -127,8 +127,9 @@ static bool same_path(const char *a, const char *b)
 	return true;
 }
 
-/* A kernel's server takes names for paths, and one that gets a device under two names in one
- * session locks up (doc/traps.md 37).  Ours has names of exports, which are what they are. */
+/* The device of @clt that a kernel's server would find under @name, too, or NULL.  A kernel's
+ * server takes names for paths, and locks up if a session opens a device under two names
+ * (doc/traps.md 37).  For rtrs-server another name is another export. */
 static struct dev *dev_under_another_name(struct client *clt, const char *name)
 {
 	struct dev *dev;
@@ -201,7 +202,7 @@ int dev_open(struct client *clt, const char *name, enum rnbd_access_mode mode,
 
 /* ---- close ---- */
 
-/* RACE: with the count another one's post may be the one that closes and frees @dev. */
+/* RACE: @dev may be gone after the count, because another thread's post may close and free @dev. */
 void dev_close(struct dev *dev)
 {
 	struct client *clt = dev->clt;

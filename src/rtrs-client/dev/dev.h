@@ -21,10 +21,9 @@ struct dev_open_req {
 	void (*done)(struct dev_open_req *req);	/* service thread */
 	int status;			/* 0; the server's errno; -ENAMETOOLONG; -EINVAL bad
 					 * geometry; -EEXIST open under another name, and a kernel
-					 * is the peer; -EMEDIUMTYPE open, and smaller now than when
-					 * it was opened; -EIO, -ECONNABORTED: waiting for the
-					 * server is over; -ESHUTDOWN: the session is to end;
-					 * -ENOMEM */
+					 * is the peer; -EMEDIUMTYPE open, and smaller now than at
+					 * the open; -EIO, -ECONNABORTED: waiting for the server is
+					 * over; -ESHUTDOWN: the session is to end; -ENOMEM */
 	struct dev *dev;		/* status 0: the caller holds a reference */
 	/* private */
 	struct client *clt;
@@ -32,53 +31,59 @@ struct dev_open_req {
 	struct list link;
 };
 
-/* Open @req->name, or share it when this session has it open (the mode is then the first one's; the
- * size is that of now).  Any thread. */
+/* Open @req->name.  If this session has the device open, share the device, with the mode of its
+ * first open and the present size.  Any thread. */
 void dev_open_start(struct client *clt, struct dev_open_req *req);
-/* The same, blocking. */
+/* Open a device like dev_open_start(), and wait for the end.  Returns dev_open_req.status, and the
+ * reference in *@dev.  Blocks. */
 int dev_open(struct client *clt, const char *name, enum rnbd_access_mode mode,
 	      struct dev **dev);
-/* Drop a reference; the last one sends CLOSE, which nobody waits for but client_close() and the
- * next open of that name.  No IO of the caller is in flight.  Any thread; may not fail. */
+/* Drop a reference, with no IO of the caller in flight.  The last drop sends CLOSE; client_close()
+ * and the next open of the name wait for the answer.  Any thread; cannot fail. */
 void dev_close(struct dev *dev);
 
+/* The name of the export. */
 const char *dev_name(const struct dev *dev);
-/* The answer to the first OPEN.  The size grows with reconnects, and whenever the device is opened
- * again.  The client does not use a device that comes back as another file, smaller, with larger
- * blocks, with a write cache that is new, or without FUA. */
+/* The answer to the first OPEN.  The size grows with reconnects, and with each further open of the
+ * device.  The client does not use a device that comes back as another file, smaller, with larger
+ * blocks, with a new write cache, or without FUA. */
 const struct rnbd_dev_info *dev_info(const struct dev *dev);
-/* The size of the export now, in bytes. */
+/* The present size of the export, in bytes. */
 uint64_t dev_size(const struct dev *dev);
 /* The access mode of the first open. */
 enum rnbd_access_mode dev_mode(const struct dev *dev);
-/* Does the server, as it is now, offer WRITE_ZEROES? Without NOUNMAP the server may unmap. */
+/* True if the present server offers WRITE_ZEROES.  Without NOUNMAP the server may unmap. */
 bool dev_can_zero(const struct dev *dev);
-/* May the caller ask for WRITE_ZEROES with NOUNMAP? */
+/* True if the caller may ask for WRITE_ZEROES with NOUNMAP. */
 bool dev_can_nounmap(const struct dev *dev);
-/* Does the server take DISCARD for this device? */
+/* True if the server takes DISCARD for this device. */
 bool dev_can_discard(const struct dev *dev);
 
 /* For control commands.  Service thread. */
-/* The device of @clt behind @dev, the first one for NULL, or NULL: there is none. */
+/* The device of @clt after @dev, or the first for NULL; NULL: there is no other. */
 struct dev *dev_next(struct client *clt, struct dev *dev);
 #define dev_for_each(dev, clt) for ((dev) = NULL; ((dev) = dev_next(clt, dev));)
-/* The server's, in this epoch. */
+/* The server's id of @dev, in this epoch. */
 unsigned dev_id(const struct dev *dev);
+/* The references of @dev. */
 unsigned dev_users(const struct dev *dev);
+/* The state of @dev, as dev_fsm names the state. */
 const char *dev_state_name(const struct dev *dev);
 
 /* ---- IO ---- */
 
-/* A handle is one user of a device: a connection of NBD.  A handle is to a device what an open file
- * is to a file.  Each handle is told once of writes that were lost while the handle was open
+/* A handle is one user of a device: a connection of NBD.  A handle is to a device like an open file
+ * to a file.  Each handle is told once of writes that were lost while the handle was open
  * (doc/decisions.md D13).  Embedded by the caller, who holds a reference of the device from init to
- * fini and has no IO in flight at either. */
+ * fini.  No IO is in flight at init and at fini. */
 struct dev_handle {
 	struct dev *dev;
 	struct dev_told told;		/* private */
 };
 
+/* Open @h on @dev. */
 void dev_handle_init(struct dev_handle *h, struct dev *dev);
+/* Close @h, which the caller still owns. */
 void dev_handle_fini(struct dev_handle *h);
 
 struct dev_io {
@@ -88,28 +93,32 @@ struct dev_io {
 	enum rnbd_io_op op;
 	uint32_t flags;			/* RNBD_F_* */
 	uint64_t off;			/* bytes; multiple of RNBD_SECTOR_SIZE, and so the length */
-	uint32_t span;			/* EXTENTS: bytes from off on that are asked about; set
-					 * before dev_io_start() */
+	uint32_t span;			/* EXTENTS: bytes from off on to ask about; set before
+					 * dev_io_start() */
 	struct dev_cover cover;		/* private; of a FLUSH, or with FUA */
 };
 
-/* Start an aligned operation (see dev_info()->logical_block_size).  @fn as clt_op_start().
- * Then clt_op_step(&op->clt) until true, then dev_io_end() once for the result. */
+/* Start an aligned operation (see dev_info()->logical_block_size).  @fn: as in clt_op_start().
+ * Then call clt_op_step(&op->clt) until true, then dev_io_end() once for the result. */
 void dev_io_start(struct dev_io *op, struct dev_handle *h, enum rnbd_io_op what, uint32_t flags,
 		   void *buf, uint64_t len, uint64_t off, void (*fn)(struct clt_waiter *w));
-/* 0 or -errno; accounts what a FLUSH must cover.  A FLUSH or FUA that the server has carried out
- * is -EIO when earlier writes are lost and @h was not told yet (dev-loss.h). */
+/* End @op, and count its writes for a later FLUSH.  0 or -errno.  A FLUSH or FUA that the server
+ * has carried out is -EIO if earlier writes are lost and @op->h was not told yet (dev-loss.h). */
 int dev_io_end(struct dev_io *op);
 
-/* Any offset and length inside the device; unaligned edges are read, changed and written under a
- * lock that excludes other writers of that block.  Block; any thread.  0 or -errno. */
+/* Read @len bytes from @off on: any offset and length inside the device.  Blocks; any thread.  0 or
+ * -errno. */
 int dev_io_read(struct dev_handle *h, void *buf, uint32_t len, uint64_t off);
+/* Write, like dev_io_read().  Unaligned edges are read, changed and written under a lock that
+ * excludes other writers of the block. */
 int dev_io_write(struct dev_handle *h, const void *buf, uint32_t len, uint64_t off, bool fua);
-/* Make durable all writes that have ended before. Blocks; any thread. 0 or -errno. */
+/* Make durable all writes that have ended before.  Blocks; any thread.  0 or -errno. */
 int dev_io_flush(struct dev_handle *h);
-/* Unaligned edges are not discarded: the data there stays. */
+/* Discard whole blocks; the data of unaligned edges stays.  -EOPNOTSUPP: the server has no DISCARD;
+ * else like dev_io_read(). */
 int dev_io_discard(struct dev_handle *h, uint32_t len, uint64_t off, bool fua);
-/* -EOPNOTSUPP when the server cannot do it as asked. */
+/* Write zeroes, like dev_io_write().  -EOPNOTSUPP: the server cannot do so, with or without
+ * unmapping as asked. */
 int dev_io_zero(struct dev_handle *h, uint32_t len, uint64_t off, bool may_unmap, bool fua);
 
 #endif
