@@ -20,6 +20,7 @@
 #include "clt-export.h"
 #include "clt-probe.h"
 #include "clt-start.h"
+#include "dev-call.h"
 #include "dev-extents.h"
 #include "list.h"
 #include "log.h"
@@ -394,7 +395,7 @@ static int rtrs_pread(void *handle, void *buf, uint32_t count, uint64_t offset, 
 {
 	struct handle *h = handle;
 
-	return result(h->io.dev, "read", count, offset, dev_io_read(&h->io, buf, count, offset));
+	return result(h->io.dev, "read", count, offset, dev_call_read(&h->io, buf, count, offset));
 }
 
 static int rtrs_pwrite(void *handle, const void *buf, uint32_t count, uint64_t offset,
@@ -403,14 +404,14 @@ static int rtrs_pwrite(void *handle, const void *buf, uint32_t count, uint64_t o
 	struct handle *h = handle;
 
 	return result(h->io.dev, "write", count, offset,
-		      dev_io_write(&h->io, buf, count, offset, flags & NBDKIT_FLAG_FUA));
+		      dev_call_write(&h->io, buf, count, offset, flags & NBDKIT_FLAG_FUA));
 }
 
 static int rtrs_flush(void *handle, uint32_t flags)
 {
 	struct handle *h = handle;
 
-	return result(h->io.dev, "flush", 0, 0, dev_io_flush(&h->io));
+	return result(h->io.dev, "flush", 0, 0, dev_call_flush(&h->io));
 }
 
 static int rtrs_trim(void *handle, uint32_t count, uint64_t offset, uint32_t flags)
@@ -418,7 +419,7 @@ static int rtrs_trim(void *handle, uint32_t count, uint64_t offset, uint32_t fla
 	struct handle *h = handle;
 
 	return result(h->io.dev, "trim", count, offset,
-		      dev_io_discard(&h->io, count, offset, flags & NBDKIT_FLAG_FUA));
+		      dev_call_discard(&h->io, count, offset, flags & NBDKIT_FLAG_FUA));
 }
 
 static int rtrs_zero(void *handle, uint32_t count, uint64_t offset, uint32_t flags)
@@ -428,7 +429,7 @@ static int rtrs_zero(void *handle, uint32_t count, uint64_t offset, uint32_t fla
 	int r = -EOPNOTSUPP;
 
 	if (may_trim || !(flags & NBDKIT_FLAG_FAST_ZERO))
-		r = dev_io_zero(&h->io, count, offset, may_trim, flags & NBDKIT_FLAG_FUA);
+		r = dev_call_zero(&h->io, count, offset, may_trim, flags & NBDKIT_FLAG_FUA);
 	return result(h->io.dev, "zero", count, offset, r);
 }
 

@@ -3,7 +3,8 @@
  * (doc/protocol.md 8).
  *
  * Opening and closing run on the service loop; IO on the caller's thread.  Functions that say
- * "blocks" wait with clt-wait.h; dev_io_start() with clt_op_step() is the form that does not. */
+ * "blocks" wait with clt-wait.h.  IO here is of whole blocks and does not block: dev-req.h has
+ * requests of any offset and length, dev-call.h the same for threads that wait. */
 #ifndef DEV_H
 #define DEV_H
 
@@ -89,7 +90,7 @@ struct dev_io {
 	uint32_t flags;			/* RNBD_F_* */
 	uint64_t off;			/* bytes; multiple of RNBD_SECTOR_SIZE, and so the length */
 	uint32_t span;			/* EXTENTS: bytes from off on that are asked about; set
-					 * before dev_io_start() */
+					 * before the start */
 	struct dev_cover cover;		/* private; of a FLUSH, or with FUA */
 };
 
@@ -100,16 +101,8 @@ void dev_io_start(struct dev_io *op, struct dev_handle *h, enum rnbd_io_op what,
 /* 0 or -errno; accounts what a FLUSH must cover.  A FLUSH or FUA that the server has carried out
  * is -EIO when earlier writes are lost and @h was not told yet (dev-loss.h). */
 int dev_io_end(struct dev_io *op);
-
-/* Any offset and length inside the device; unaligned edges are read, changed and written under a
- * lock that excludes other writers of that block.  Block; any thread.  0 or -errno. */
-int dev_io_read(struct dev_handle *h, void *buf, uint32_t len, uint64_t off);
-int dev_io_write(struct dev_handle *h, const void *buf, uint32_t len, uint64_t off, bool fua);
-/* Make durable all writes that have ended before. Blocks; any thread. 0 or -errno. */
-int dev_io_flush(struct dev_handle *h);
-/* Unaligned edges are not discarded: the data there stays. */
-int dev_io_discard(struct dev_handle *h, uint32_t len, uint64_t off, bool fua);
-/* -EOPNOTSUPP when the server cannot do it as asked. */
-int dev_io_zero(struct dev_handle *h, uint32_t len, uint64_t off, bool may_unmap, bool fua);
+/* The same for a FLUSH whose result the user is not told: a loss that it finds is told by the next
+ * one. */
+int dev_io_end_untold(struct dev_io *op);
 
 #endif
