@@ -291,18 +291,21 @@ static const char *rtrs_export_description(void *handle)
 	return nbdkit_printf_intern("RNBD export '%s' of %s", dev_name(h->io.dev), conf.server);
 }
 
+static struct clt_export_caps caps_of(const struct handle *h)
+{
+	struct clt_export_caps caps;
+
+	clt_export_caps(h->io.dev, &caps);
+	return caps;
+}
+
 static int rtrs_block_size(void *handle, uint32_t *minimum, uint32_t *preferred,
 			   uint32_t *maximum)
 {
-	const struct rnbd_dev_info *info = dev_info(((struct handle *)handle)->io.dev);
-
-	/* What is no whole block is read, changed and written (dev.h); libnbd, and so nbdfuse,
-	 * would refuse by itself what is smaller than a minimum.  Below 4096 a page cache reads for
-	 * a write. */
+	/* What is no whole block is read, changed and written (dev-req.h); libnbd, and so nbdfuse,
+	 * would refuse by itself what is smaller than a minimum. */
 	*minimum = 1;
-	*preferred = MAX(4096u, (uint32_t)info->logical_block_size);
-	if (is_pow2(info->physical_block_size))
-		*preferred = MAX(*preferred, (uint32_t)info->physical_block_size);
+	*preferred = caps_of(handle).block_preferred;
 	*maximum = MAX_REQUEST;
 	return 0;
 }
@@ -311,7 +314,7 @@ static int rtrs_can_write(void *handle)
 {
 	struct handle *h = handle;
 
-	return !h->readonly && dev_mode(h->io.dev) != RNBD_ACCESS_RO;
+	return !h->readonly && caps_of(h).writes;
 }
 
 static int rtrs_can_flush(void *handle)
@@ -321,32 +324,27 @@ static int rtrs_can_flush(void *handle)
 
 static int rtrs_is_rotational(void *handle)
 {
-	return dev_info(((struct handle *)handle)->io.dev)->rotational;
+	return caps_of(handle).rotational;
 }
 
 static int rtrs_can_trim(void *handle)
 {
-	return dev_can_discard(((struct handle *)handle)->io.dev);
+	return caps_of(handle).trims;
 }
 
 static int rtrs_can_zero(void *handle)
 {
-	return dev_can_zero(((struct handle *)handle)->io.dev);	/* no: nbdkit writes zeroes */
+	return caps_of(handle).zeroes;		/* no: nbdkit writes zeroes */
 }
 
-/* WRITE_ZEROES that may unmap is a discard there; any other may have to write. */
 static int rtrs_can_fast_zero(void *handle)
 {
-	struct dev *dev = ((struct handle *)handle)->io.dev;
-
-	return dev_can_nounmap(dev) && dev_can_discard(dev);
+	return caps_of(handle).fast_zeroes;
 }
 
 static int rtrs_can_fua(void *handle)
 {
-	const struct rnbd_dev_info *info = dev_info(((struct handle *)handle)->io.dev);
-
-	return info->writeback && !info->fua ? NBDKIT_FUA_EMULATE : NBDKIT_FUA_NATIVE;
+	return caps_of(handle).flushes_fua ? NBDKIT_FUA_EMULATE : NBDKIT_FUA_NATIVE;
 }
 
 /* One session serves all connections, and a FLUSH covers the file, not the connection. */
@@ -364,7 +362,7 @@ static int rtrs_can_cache(void *handle)
 /* Without, nbdkit takes all for data. */
 static int rtrs_can_extents(void *handle)
 {
-	return dev_extents_known(((struct handle *)handle)->io.dev);
+	return caps_of(handle).extents;
 }
 
 /* ---- requests ---- */
@@ -385,9 +383,7 @@ static int result(struct dev *dev, const char *what, uint32_t count, uint64_t of
 	default:
 		errno = EIO;
 	}
-	if (errno != EOPNOTSUPP)
-		log_err(NULL, "export '%s': %s of %u bytes at %llu: %s", dev_name(dev), what, count,
-			(unsigned long long)offset, strerror(-r));
+	clt_export_failed(dev, what, count, offset, errno == EIO ? r : -errno);
 	return -1;
 }
 

@@ -196,7 +196,8 @@ static void run_row(const struct row *row, enum outcome want)
 		attack.addr = (uintptr_t)c->buf;
 	read_well(row->len);		/* the one before */
 	hsrv_answer_next(srv, row->how, &attack);
-	check(dev_call_read(&handle, c->buf, row->len, 4096) == (row->how == HSRV_ERROR ? -EIO : 0));
+	check(dev_call_read(&handle, c->buf, row->len, 4096) ==
+	      (row->how == HSRV_ERROR ? -EIO : 0));
 	memcpy(returned, c, sizeof(*c));
 	look_at(returned, row);
 	if (row->late)

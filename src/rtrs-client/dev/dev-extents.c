@@ -29,7 +29,8 @@ void dev_extents_start(struct dev_extents_ask *ask, struct dev *dev, uint64_t le
 }
 
 int dev_extents_end(struct dev_extents_ask *ask,
-		    int (*fn)(void *arg, uint64_t off, const struct rnbd_extent *extent), void *arg)
+		    int (*fn)(void *arg, uint64_t off, const struct rnbd_extent *extent),
+		    void *arg)
 {
 	const struct rnbd_extent all = { .len = ask->io.span };
 	uint64_t start = ask->start;
@@ -55,11 +56,12 @@ int dev_extents_end(struct dev_extents_ask *ask,
 int dev_extents(struct dev *dev, uint32_t len, uint64_t off, bool one,
 		int (*fn)(void *arg, uint64_t off, const struct rnbd_extent *extent), void *arg)
 {
-	_cleanup_free_ struct dev_extents_ask *ask = malloc(sizeof(*ask));
+	_cleanup_free_ void *answer = malloc(RNBD_EXTENTS_ROOM);
+	struct dev_extents_ask ask = { .answer = answer };
 
-	if (!ask)
+	if (!answer)
 		return -ENOMEM;
-	dev_extents_start(ask, dev, len, off, one, NULL);
-	clt_op_run(&ask->io.clt);
-	return dev_extents_end(ask, fn, arg);
+	dev_extents_start(&ask, dev, len, off, one, NULL);
+	clt_op_run(&ask.io.clt);
+	return dev_extents_end(&ask, fn, arg);
 }

@@ -12,10 +12,10 @@ bool dev_extents_known(const struct dev *dev);
 /* A question that is under way; embedded by its owner, who steps @io.clt (clt_op_step()). */
 struct dev_extents_ask {
 	struct dev_io io;
+	void *answer;			/* the caller's memory, RNBD_EXTENTS_ROOM bytes */
 	/* private */
 	uint64_t start;			/* of what is asked about, in whole sectors */
 	uint32_t room;
-	uint8_t answer[RNBD_EXTENTS_ROOM];
 };
 
 /* Begin to ask what @len bytes from @off on are, of any alignment, inside the device; about one
@@ -27,7 +27,8 @@ void dev_extents_start(struct dev_extents_ask *ask, struct dev *dev, uint64_t le
  * what was asked for.  0; what @fn returned, if that was not 0; -EBADMSG: the server's answer is
  * none; or as dev_io_end(). */
 int dev_extents_end(struct dev_extents_ask *ask,
-		    int (*fn)(void *arg, uint64_t off, const struct rnbd_extent *extent), void *arg);
+		    int (*fn)(void *arg, uint64_t off, const struct rnbd_extent *extent),
+		    void *arg);
 /* Both, with a wait between them.  Blocks; any thread. */
 int dev_extents(struct dev *dev, uint32_t len, uint64_t off, bool one,
 		int (*fn)(void *arg, uint64_t off, const struct rnbd_extent *extent), void *arg);

@@ -108,8 +108,8 @@ void dev_ctl_send(struct dev_ctl *ctl, size_t len, uint32_t answer, enum clt_op_
 
 /* ---- dev-io.c ---- */
 
-/* Begin to ask what the @op->span bytes from @off on are, whole sectors; the answer comes to @answer,
- * @room bytes.  Then as after dev_io_start(); -EOPNOTSUPP: the server does not know. */
+/* Begin to ask what the @op->span bytes from @off on are, whole sectors.  The answer comes to
+ * @answer, @room bytes.  Then as after dev_io_start(); -EOPNOTSUPP: the server does not know. */
 void dev_io_extents_start(struct dev_io *op, struct dev *dev, void *answer, uint32_t room,
 			  uint64_t off, void (*fn)(struct clt_waiter *w));
 
