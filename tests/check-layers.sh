@@ -51,6 +51,7 @@ BEGIN {
 	uses[server "ctl"] = uses[server "rnbd"] " " server "rnbd " common "ctl"
 	uses["src/rtrs-server"] = all " " rooms " " server "rtrs " server "rnbd " server "ctl"
 	uses["src/rtrsctl"] = common "base " common "opt " common "ctl"
+	uses["src/nbd"] = common "base"
 	uses["src/rtrs-bench"] = uses[client "start"] " " client "start " client "loop"
 
 	# what code without IO, sockets, threads and time may see
