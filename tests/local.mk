@@ -44,6 +44,7 @@ SHELL_TESTS = \
 	%D%/test-late-write.sh \
 	%D%/test-lost-flush.sh \
 	%D%/test-multi-conn.sh \
+	%D%/test-nbd-gateway.sh \
 	%D%/test-nbdcopy.sh \
 	%D%/test-nbdinfo.sh \
 	%D%/test-nbdkit-messages.sh \
@@ -175,6 +176,7 @@ FAST_TESTS = \
 	%D%/test-rtrsctl-find.sh \
 	%D%/test-server-bad-input.sh \
 	%D%/test-unix.sh \
+	%D%/test-nbd-gateway.sh \
 	%D%/thread/thread-clt-wake \
 	$(NULL)
 .PHONY: check-fast

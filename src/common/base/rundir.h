@@ -16,13 +16,14 @@ const char *rundir_default(void);
  * none, or $RUNTIME_DIRECTORY says which is meant.  Main thread. */
 const char *rundir_parent(void);
 
-/* The name of the control socket that process @pid of @kind, RUNDIR_SERVER or RUNDIR_NBDKIT, makes
- * by default, in the directory above. */
+/* The kinds of programs that make a control socket by default, in the directory above.  Those that
+ * are no server are clients. */
 #define RUNDIR_SERVER "server"
 #define RUNDIR_NBDKIT "nbdkit"
+#define RUNDIR_GATEWAY "rtrs-nbd"
 /* Write into @buf the file name of the control socket of process @pid, which is of @kind. */
 void rundir_socket_name(const char *kind, int pid, char *buf, size_t len);
-/* Is @name such a name, of @kind?  NULL: of either. */
+/* Is @name such a name, of @kind?  NULL: of any; RUNDIR_NBDKIT: of any client. */
 bool rundir_is_socket(const char *name, const char *kind);
 /* Remove from @dir sockets with such names that are this user's and that nobody listens at: those
  * of processes that were killed. */
