@@ -13,6 +13,7 @@
 
 #define IN_PLACE_MAX (32u << 10)	/* bytes of a WRITE that waits in a block to be whole */
 #define SMALL 4096u			/* recv() asks for no more in front of a large WRITE */
+#define STATUS_PAYLOAD_MAX 64u		/* bytes; a longer one names unknown contexts */
 #define TAIL 4096u			/* a block with less room is left */
 
 static uint32_t in_avail(const struct nbd_conn *conn)
@@ -122,8 +123,12 @@ static size_t memory_of(const struct nbd_request_io *q)
 static bool take_status_payload(struct nbd_conn *conn, struct nbd_request_io *q, uint32_t size,
 				uint32_t have, int *r)
 {
-	if (q->req.type != NBD_CMD_BLOCK_STATUS || q->req.payload > sizeof(q->head))
+	if (q->req.type != NBD_CMD_BLOCK_STATUS)
 		return true;
+	if (q->req.payload > STATUS_PAYLOAD_MAX) {
+		*r = -EINVAL;
+		return true;
+	}
 	if (have < q->req.payload)
 		return false;
 	*r = nbd_request_payload(&q->req, conn->block->bytes + conn->in_pos + size);
