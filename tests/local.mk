@@ -45,6 +45,8 @@ SHELL_TESTS = \
 	%D%/test-lost-flush.sh \
 	%D%/test-multi-conn.sh \
 	%D%/test-nbd-gateway.sh \
+	%D%/test-nbd-program.sh \
+	%D%/test-nbd-sigterm.sh \
 	%D%/test-nbdcopy.sh \
 	%D%/test-nbdinfo.sh \
 	%D%/test-nbdkit-messages.sh \

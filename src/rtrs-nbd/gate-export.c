@@ -13,6 +13,7 @@
 #include "dev-extents.h"
 #include "dev-req.h"
 #include "gate-export.h"
+#include "log.h"
 
 struct gate_handle {
 	struct gate_exports *g;
@@ -213,6 +214,8 @@ struct opening {
 	char name[RNBD_NAME_MAX];
 };
 
+static struct log_limit open_limit = LOG_LIMIT_INIT(10, 10000);
+
 static void opened(struct clt_export_req *req)
 {
 	struct opening *o = container_of(req, struct opening, req);
@@ -227,6 +230,7 @@ static void opened(struct clt_export_req *req)
 		dev_close(req->dev);
 		nbd_ask_opened(o->ask, -ENOMEM, "no memory for a connection", NULL);
 	} else {
+		log_limited(&open_limit, LOG_LEVEL_WARN, NULL, "%s", req->err);
 		nbd_ask_opened(o->ask, req->status, req->err, NULL);
 	}
 	free(o);

@@ -87,6 +87,15 @@ static unsigned port_of(int fd)
 	return 0;
 }
 
+/* The port that the kernel chose for the first address is that of the others. */
+static void port_set(struct sockaddr *addr, unsigned port)
+{
+	if (addr->sa_family == AF_INET)
+		((struct sockaddr_in *)addr)->sin_port = htons((uint16_t)port);
+	else if (addr->sa_family == AF_INET6)
+		((struct sockaddr_in6 *)addr)->sin6_port = htons((uint16_t)port);
+}
+
 /* 0 or -errno. */
 static int listen_at(struct gate_listen *l, const struct addrinfo *ai)
 {
@@ -97,6 +106,8 @@ static int listen_at(struct gate_listen *l, const struct addrinfo *ai)
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	if (ai->ai_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
+	if (l->n)
+		port_set(ai->ai_addr, port_of(l->fds[0]));
 	if (bind(fd, ai->ai_addr, ai->ai_addrlen) < 0 || listen(fd, BACKLOG) < 0) {
 		int r = -errno;
 
@@ -125,8 +136,7 @@ static int listen_tcp(struct gate_listen *l, const struct gate_options *o, char 
 
 		if (one < 0 && one != -EADDRNOTAVAIL && one != -EAFNOSUPPORT)
 			r = one;
-		/* A port that the kernel chooses is another one for each address. */
-		if (r < 0 || (l->n && !strcmp(port, "0")))
+		if (r < 0)
 			break;
 	}
 	freeaddrinfo(list);
