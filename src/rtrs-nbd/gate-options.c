@@ -16,7 +16,7 @@
 static const struct opt rows[] = {
 	{ .name = "unix", .letter = 'U', .type = OPT_TEXT, FIELD(socket), .arg = "SOCKET",
 	  .of = "a path, or -", .holds = OPT_AT_START,
-	  .help = "listen at a unix socket; -: at one of its own, for --run" },
+	  .help = "listen at a unix socket; -: at its own" },
 	{ .name = "ipaddr", .letter = 'i', .type = OPT_TEXT, FIELD(address), .arg = "ADDR",
 	  .of = "an address of this machine", .shown = "127.0.0.1 and ::1", .holds = OPT_AT_START,
 	  .help = "listen at this address" },
@@ -30,8 +30,7 @@ static const struct opt rows[] = {
 	  .of = "a path", .holds = OPT_AT_START, .help = "write the process's number when ready" },
 	{ .name = "run", .type = OPT_TEXT, FIELD(run), .arg = "COMMAND", .of = "a command",
 	  .holds = OPT_AT_START,
-	  .help = "serve while this runs, with $uri, $unixsocket, $port;\nits exit status is that "
-	  "of rtrs-nbd" },
+	  .help = "serve while this runs, which has $uri, $port" },
 	{ .name = "exportname", .letter = 'e', .type = OPT_TEXT, FIELD(uri_name), .arg = "NAME",
 	  .of = "a name", .shown = "", .holds = OPT_AT_START, .help = "the export in $uri" },
 	{ .name = "memory", .type = OPT_SIZE, FIELD(memory), .arg = "SIZE", .least = 128u << 20,
@@ -61,8 +60,7 @@ const struct opt_table gate_options = {
 		"\n"
 		"Parameters, those of nbdkit rtrs:\n",
 	.body = parameters,
-	.tail = "\nExit status: 0 ended by SIGTERM, 1 an error, 2 a mistake above; with --run the "
-		"command's.\n",
+	.tail = "\nExit status: 0 ended by SIGTERM, 1 an error, 2 a mistake above, or --run's.\n",
 	.column = 28,
 };
 

@@ -32,6 +32,7 @@ UNIT_TESTS = \
 	%D%/test-number.crit \
 	%D%/test-opt.crit \
 	%D%/test-bench-options.crit \
+	%D%/test-gate-options.crit \
 	%D%/test-rtrsctl-args.crit \
 	%D%/test-mask.crit \
 	%D%/test-range.crit \
@@ -186,6 +187,17 @@ UNIT_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 %C%_test_bench_options_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_bench_options_crit_LDADD = \
 	libclt.la libfab.la librtrs.la libopt.la libbase.la libclock.la $(CRITERION_LIBS)
+%C%_test_gate_options_crit_SOURCES = \
+	%D%/opt-rules.c \
+	%D%/opt-rules.h \
+	%D%/test-gate-options.c \
+	%D%/unit.h \
+	src/rtrs-nbd/gate-options.c \
+	$(NULL)
+%C%_test_gate_options_crit_CPPFLAGS = $(CLT_CPPFLAGS) -I$(top_srcdir)/src/rtrs-nbd
+%C%_test_gate_options_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_gate_options_crit_LDADD = \
+	libcltkit.la libclt.la libfab.la librtrs.la librnbd.la libopt.la libbase.la libclock.la $(CRITERION_LIBS)
 %C%_test_rtrsctl_args_crit_SOURCES = \
 	%D%/opt-rules.c \
 	%D%/opt-rules.h \
