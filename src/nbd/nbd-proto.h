@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Numbers and layouts of the NBD protocol, with the names that the NBD project's document of it has;
- * extended headers are those of its branch extension-ext-header. */
+/* Numbers and layouts of the NBD protocol, with the names that the document of the NBD project
+ * has; extended headers are those of its branch extension-ext-header. */
 #ifndef NBD_PROTO_H
 #define NBD_PROTO_H
 
