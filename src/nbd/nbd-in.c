@@ -33,7 +33,9 @@ void nbd_in_drop(struct nbd_conn *conn)
 {
 	if (conn->fill)
 		nbd_io_put(conn->fill);
-	conn->fill = NULL;
+	if (conn->wrong)
+		nbd_io_put(conn->wrong);
+	conn->fill = conn->wrong = NULL;
 	if (conn->block)
 		nbd_block_put(conn->server, conn->block);
 	conn->block = NULL;
@@ -43,6 +45,20 @@ void nbd_in_drop(struct nbd_conn *conn)
 }
 
 /* ---- requests ---- */
+
+/* Drop what has come of the payload of a wrong request.  Behind the last byte follows its reply. */
+static void drop_payload(struct nbd_conn *conn)
+{
+	uint32_t n = MIN(conn->drop, in_avail(conn));
+	struct nbd_request_io *q = conn->wrong;
+
+	conn->drop -= n;
+	conn->in_pos += n;
+	if (!q || conn->drop)
+		return;
+	conn->wrong = NULL;
+	nbd_io_done(&q->io, q->status);
+}
 
 /* What is left of @q's data comes from the socket next. */
 static void fill_begin(struct nbd_conn *conn, struct nbd_request_io *q, uint32_t have)
@@ -100,7 +116,9 @@ static bool take_wrong(struct nbd_conn *conn, struct nbd_request_io *q, uint32_t
 {
 	conn->in_pos += size;
 	conn->drop = q->req.payload;
-	nbd_io_done(&q->io, r);
+	q->status = r;
+	conn->wrong = q;
+	drop_payload(conn);
 	return true;
 }
 
@@ -164,14 +182,12 @@ static bool take(struct nbd_conn *conn, struct nbd_request_io *q, uint32_t size)
 static bool take_request(struct nbd_conn *conn)
 {
 	uint32_t size = (uint32_t)nbd_request_size(conn->headers);
-	uint32_t n = MIN(conn->drop, in_avail(conn));
 	struct nbd_request_io *q;
 	struct nbd_request req;
 	const char *why;
 
-	conn->drop -= n;
-	conn->in_pos += n;
-	if (conn->fill || in_avail(conn) < size)
+	drop_payload(conn);
+	if (conn->fill || conn->wrong || in_avail(conn) < size)
 		return false;
 	if (nbd_request_decode(&req, conn->headers, conn->block->bytes + conn->in_pos, &why) < 0) {
 		nbd_conn_break(conn, why);
@@ -295,7 +311,7 @@ static int in_receive(struct nbd_conn *conn)
 /* The socket has ended, or failed with @r. */
 static void in_ended(struct nbd_conn *conn, int r)
 {
-	bool halfway = conn->fill || in_avail(conn);
+	bool halfway = conn->fill || conn->wrong || in_avail(conn);
 
 	if (r == -EPIPE && halfway)
 		nbd_conn_break(conn, "the client has closed it in a request");

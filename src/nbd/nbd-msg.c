@@ -120,11 +120,11 @@ int nbd_request_check(const struct nbd_request *req, enum nbd_headers headers,
 {
 	const struct rule *c = rule_of(req);
 
+	if (c && c->writes && (export->flags & NBD_FLAG_READ_ONLY))
+		return -EPERM;
 	if (!c || (req->flags & ~flags_allowed(req, c, headers, export)) ||
 	    (c->needs & export->flags) != c->needs)
 		return -EINVAL;
-	if (c->writes && (export->flags & NBD_FLAG_READ_ONLY))
-		return -EPERM;
 	if (req->type == NBD_CMD_BLOCK_STATUS && !status)
 		return -EINVAL;
 	if (req->type == NBD_CMD_WRITE && req->payload != req->len)

@@ -86,7 +86,10 @@ struct nbd_conn {
 	uint32_t in_want;		/* bytes that recv() asks for */
 	struct nbd_request_io *fill;	/* its payload is being received; NULL: none is */
 	uint32_t filled;
-	uint32_t drop;			/* bytes of a payload that nobody wants */
+	/* The payload of @wrong, which is answered behind it: a client may not look for a reply to
+	 * what it still sends. */
+	struct nbd_request_io *wrong;	/* NULL: none */
+	uint32_t drop;			/* bytes of that payload to come */
 	enum nbd_conn_pause pause;
 	struct list turn;		/* server->turns or server->starved */
 	uint64_t moved_ms;		/* when bytes last went to or came from the client */

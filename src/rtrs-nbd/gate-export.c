@@ -216,6 +216,13 @@ struct opening {
 
 static struct log_limit open_limit = LOG_LIMIT_INIT(10, 10000);
 
+/* The client cannot have the export, for the reason @why. */
+static void refuse(struct nbd_ask *ask, int r, const char *why)
+{
+	log_limited(&open_limit, LOG_LEVEL_WARN, NULL, "%s", why);
+	nbd_ask_opened(ask, r, why, NULL);
+}
+
 static void opened(struct clt_export_req *req)
 {
 	struct opening *o = container_of(req, struct opening, req);
@@ -228,10 +235,9 @@ static void opened(struct clt_export_req *req)
 		nbd_ask_opened(o->ask, 0, NULL, h);
 	} else if (req->status == 0) {
 		dev_close(req->dev);
-		nbd_ask_opened(o->ask, -ENOMEM, "no memory for a connection", NULL);
+		refuse(o->ask, -ENOMEM, "no memory for a connection");
 	} else {
-		log_limited(&open_limit, LOG_LEVEL_WARN, NULL, "%s", req->err);
-		nbd_ask_opened(o->ask, req->status, req->err, NULL);
+		refuse(o->ask, req->status, req->err);
 	}
 	free(o);
 }
@@ -243,17 +249,17 @@ static void gate_open(void *arg, struct nbd_ask *ask, const char *asked)
 	struct opening *o;
 
 	if (!*name) {
-		nbd_ask_opened(ask, -ENOENT, "no export: give rtrs-nbd export=NAME, or ask for a "
-			       "name", NULL);
+		refuse(ask, -ENOENT,
+		       "no export: give export=NAME, or let the NBD client ask for a name");
 		return;
 	}
 	if (strlen(name) >= RNBD_NAME_MAX) {
-		nbd_ask_opened(ask, -ENOENT, "the name of an export has at most 255 bytes", NULL);
+		refuse(ask, -ENOENT, "the name of an export has at most 255 bytes");
 		return;
 	}
 	o = malloc(sizeof(*o));
 	if (!o) {
-		nbd_ask_opened(ask, -ENOMEM, "no memory for a connection", NULL);
+		refuse(ask, -ENOMEM, "no memory for a connection");
 		return;
 	}
 	snprintf(o->name, sizeof(o->name), "%s", name);

@@ -31,24 +31,29 @@ static const char *open_reason(int r)
 	}
 }
 
-void clt_export_names(struct client *clt, char *err, size_t size)
+static void append_names(const struct dev_list *list, char *err, size_t size)
 {
 	static const char more[] = " and 10000 more";
 	size_t len = strlen(err), end = size - sizeof(more);
-	struct dev_list list;
 	unsigned i = 0;
 
-	if (dev_list(clt, &list) == 0 && list.n) {
-		for (; i < list.n; i++) {
-			const char *sep = i ? ", " : "; it has ";
+	for (; i < list->n; i++) {
+		const char *sep = i ? ", " : "; it has ";
 
-			if (len + strlen(sep) + strlen(list.names[i]) > end)
-				break;
-			len += (size_t)snprintf(err + len, size - len, "%s%s", sep, list.names[i]);
-		}
-		if (i && i < list.n)
-			snprintf(err + len, size - len, " and %u more", list.n - i);
+		if (len + strlen(sep) + strlen(list->names[i]) > end)
+			break;
+		len += (size_t)snprintf(err + len, size - len, "%s%s", sep, list->names[i]);
 	}
+	if (i && i < list->n)
+		snprintf(err + len, size - len, " and %u more", list->n - i);
+}
+
+void clt_export_names(struct client *clt, char *err, size_t size)
+{
+	struct dev_list list;
+
+	if (dev_list(clt, &list) == 0)
+		append_names(&list, err, size);
 	dev_list_fini(&list);
 }
 
@@ -102,6 +107,22 @@ int clt_export_open(struct client *clt, const struct clt_conf *conf, const char 
 	return r;
 }
 
+static void open_ended(struct clt_export_req *req)
+{
+	mask_control(req->err);
+	req->done(req);
+}
+
+/* The names of those that the server has instead. */
+static void named(void *arg, int status, struct dev_list *list)
+{
+	struct clt_export_req *req = arg;
+
+	if (status == 0)
+		append_names(list, req->err, CLT_FRONT_ERR);
+	open_ended(req);
+}
+
 static void opened(struct dev_open_req *open)
 {
 	struct clt_export_req *req = container_of(open, struct clt_export_req, open);
@@ -114,11 +135,10 @@ static void opened(struct dev_open_req *open)
 	}
 	req->status = open->status;
 	req->dev = open->dev;
-	if (req->status < 0) {
+	if (req->status < 0)
 		open_failed(req->conf, req->name, req->status, req->err);
-		mask_control(req->err);
-	}
-	req->done(req);
+	if (req->status != -ENOENT || dev_list_start(req->clt, named, req) < 0)
+		open_ended(req);
 }
 
 void clt_export_open_start(struct clt_export_req *req, struct client *clt,

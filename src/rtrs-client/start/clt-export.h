@@ -26,7 +26,7 @@ struct clt_export_req {
 	struct client *clt;
 };
 
-/* The same without waiting; the reason names no other exports.  Any thread. */
+/* The same without waiting.  Any thread. */
 void clt_export_open_start(struct clt_export_req *req, struct client *clt,
 			   const struct clt_conf *conf);
 
