@@ -44,6 +44,7 @@ SHELL_TESTS = \
 	%D%/test-late-write.sh \
 	%D%/test-lost-flush.sh \
 	%D%/test-multi-conn.sh \
+	%D%/test-nbd-fronts.sh \
 	%D%/test-nbd-gateway.sh \
 	%D%/test-nbd-program.sh \
 	%D%/test-nbd-sigterm.sh \
