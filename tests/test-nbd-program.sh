@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# rtrs-nbd as a program: at TCP, at a socket of its starter, with --run, as a daemon; rtrsctl finds it.
+# rtrs-nbd as a program: at TCP, at a socket of its starter, with --run, as a daemon; rtrsctl finds
+# it.
 . ./tests/functions.sh
 requires_server; requires_gateway
 requires nbdinfo --version
