@@ -5,8 +5,9 @@
 requires_server; requires_gateway
 
 tests='allow come-back direct durability enospc extents fio-verify flags hangup
-	io-timeout ipv6 large large-device list-exports lost-flush multi-conn nbdcopy nbdinfo past-end qemu-img qemu-io
-	qemu-storage-daemon readonly reboot-flush resize shrunk two-exports unaligned zero-length'
+	io-timeout ipv6 large large-device list-exports lost-flush multi-conn nbdcopy
+	nbdinfo past-end qemu-img qemu-io qemu-storage-daemon readonly reboot-flush
+	resize shrunk two-exports unaligned zero-length'
 failed=''
 for name in $tests; do
 	status=0
