@@ -6,6 +6,7 @@
   peer     fio -> unix socket -> nbdkit nbd   == tcp loopback ==> nbdkit file -> file
   unix, peer-unix            the two with a unix socket in place of tcp
   ceiling  fio -> unix socket -> nbdkit ceiling.so, where a second thread answers -> file
+  gateway  ours with rtrs-nbd in the place of nbdkit; gateway-unix: with a unix socket in place of tcp
   limit    fio -> unix socket -> nbdkit file -> file
 
   never, copy, always        ours with this --invalidate
@@ -45,7 +46,8 @@ from topologies import TOPOLOGIES, VARIANTS, Failed, Topology
 
 # Of those that run, these are divided: the first by the second.
 RATIOS = [("ours", "base"), ("ours", "peer"), ("ours", "ceiling"), ("ours", "limit"), ("unix", "peer"),
-          ("unix", "peer-unix"), ("copy", "never"),
+          ("unix", "peer-unix"), ("gateway", "peer"), ("gateway-unix", "peer"), ("gateway", "ours"), ("gateway", "limit"),
+          ("copy", "never"),
           ("always", "never"), ("ours", "static"), ("window", "static")]
 # The picture of speed over depth.
 PLOTS = dict(topologies="ours,peer,ceiling,unix",

@@ -81,6 +81,17 @@ def ours_to(other, row, number, wanted, key="rate", what=None, ours="ours"):
                   lambda results: results.ratios(key, (row, ours), (row, other)), **side)
 
 
+def gateway_to_peer():
+    """What rtrs-nbd is wanted to be."""
+    return [ours_to("peer", row, "S15", wanted, ours="gateway") for row, wanted in (
+        ("4k-randread-qd1", 2.1), ("4k-randread-qd4", 1.8), ("4k-randread-qd16", 2.8), ("4k-randread-qd32", 3.5),
+        ("4k-randwrite-qd32", 2.1), ("128k-read-qd16", 1.6), ("128k-write-qd16", 1.6))] + [
+        ours_to("peer", "4k-randread-qd32", "S16", 0.3, "cpu_us_per_io", ours="gateway"),
+        ours_to("limit", "4k-randread-qd32", "S17", 0.8, ours="gateway"),
+        ours_to("peer", "nbdcopy-in", "S18", 1.5, what="1 GiB by nbdcopy, in", ours="gateway"),
+        ours_to("peer", "nbdcopy-out", "S18", 1.5, what="1 GiB by nbdcopy, out", ours="gateway")]
+
+
 CONNECTIONS = [("4k-randread-qd4", 1)] + [("4k-randread-qd4-c%d" % n, n) for n in (2, 4, 8, 16)]
 
 
@@ -115,4 +126,4 @@ TARGETS = [
     ours_to("peer", "nbdcopy-out", "S13", 1.3, what="1 GiB by nbdcopy, out"),
     ours_to("peer", "sparse-nbdcopy", "S14", 0.83, what="1 GiB, 97 % holes, by nbdcopy"),
     ours_to("peer", "sparse-convert", "S14", 0.83, what="1 GiB, 97 % holes, by qemu-img convert"),
-]
+] + gateway_to_peer()

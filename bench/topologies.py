@@ -17,7 +17,8 @@ VARIANTS = {
     "static": ([], ["registration=static"]),
     "window": ([], ["registration=window"]),
 }
-TOPOLOGIES = ["ours", "peer", "ceiling", "file", "unix", "peer-unix", "limit", "base"] + list(VARIANTS)
+TOPOLOGIES = ["ours", "peer", "ceiling", "file", "unix", "peer-unix", "limit", "base",
+              "gateway", "gateway-unix"] + list(VARIANTS)
 START_TIMEOUT_S = 15
 TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 
@@ -124,6 +125,14 @@ class Topology:
         # nbdkit writes its pid when it is ready; the file may exist a moment before its content.
         p.wait_for("its pid file", lambda: os.path.exists(pidfile) and os.path.getsize(pidfile))
 
+    def rtrs_nbd(self, *parameters):
+        """rtrs-nbd, which stands beside the server, in the place of nbdkit."""
+        pidfile = os.path.join(self.workdir, "rtrs-nbd.pid")
+        program = os.path.join(os.path.dirname(self.args.server), "rtrs-nbd")
+        p = self.spawn("rtrs-nbd", [program, "-f", "-P", pidfile, "-U", self.socket, "server=" + self.server,
+                                    "export=bench", *self.args.plugin_arg, *parameters])
+        p.wait_for("its pid file", lambda: os.path.exists(pidfile) and os.path.getsize(pidfile))
+
     def start_ceiling(self):
         self.nbdkit("nbdkit-ceiling", ["-U", self.socket], self.args.ceiling, "file=" + self.file)
 
@@ -153,6 +162,12 @@ class Topology:
     def start_unix(self):
         self.start_ours(listen="unix:" + os.path.join(self.workdir, "between.sock"))
 
+    def start_gateway(self):
+        self.start_ours(front=self.rtrs_nbd)
+
+    def start_gateway_unix(self):
+        self.start_ours(front=self.rtrs_nbd, listen="unix:" + os.path.join(self.workdir, "between.sock"))
+
     def start_base(self):
         self.start_ours(server_program=os.path.join(self.args.base, "rtrs-server"),
                         plugin=os.path.join(self.args.base, ".libs/nbdkit-rtrs-plugin.so"))
@@ -167,7 +182,8 @@ class Topology:
             options += ["--state-dir", os.path.join(self.args.workdir, "state-" + self.name + "-" + os.path.basename(self.file))]
         return options
 
-    def start_ours(self, server_arg=(), plugin_arg=(), server_program=None, plugin=None, listen="tcp://127.0.0.1:0"):
+    def start_ours(self, server_arg=(), plugin_arg=(), server_program=None, plugin=None, listen="tcp://127.0.0.1:0",
+                   front=None):
         server_program = server_program or self.args.server
         rd, wr = os.pipe()
         try:
@@ -184,6 +200,9 @@ class Topology:
             os.close(rd)
         where = server.wait_for("where it listens", lambda: re.search(r"^listening on (\S+)$", server.log(), re.M))
         self.server = where.group(1)
+        if front:
+            front(*plugin_arg)
+            return
         self.nbdkit("nbdkit-rtrs", ["-U", self.socket], plugin or self.args.plugin,
                     "server=" + self.server, "export=bench",
                     *self.args.plugin_arg, *plugin_arg)

@@ -21,4 +21,4 @@ EXTRA_DIST += %D%/rtrs-server-stages.bt.in %D%/rtrs-plugin-requests.bt.in
 # bash-completion looks for a file by the name of the command.
 bashcompdir = $(datadir)/bash-completion/completions
 dist_bashcomp_DATA = %D%/completion/rtrsctl
-COMPLETED_LIKE_RTRSCTL = rtrs-server rtrs-bench
+COMPLETED_LIKE_RTRSCTL = rtrs-server rtrs-bench rtrs-nbd

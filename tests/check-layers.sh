@@ -53,6 +53,8 @@ BEGIN {
 	uses[server "ctl"] = uses[server "rnbd"] " " server "rnbd " common "ctl"
 	uses["src/rtrs-server"] = all " " rooms " " server "rtrs " server "rnbd " server "ctl"
 	uses["src/rtrsctl"] = common "base " common "opt " common "ctl"
+	uses["src/nbd"] = common "base"
+	uses["src/rtrs-nbd"] = uses[client "start"] " " client "start " client "loop src/nbd"
 	uses["src/rtrs-bench"] = uses[client "start"] " " client "start " client "loop"
 
 	# what code without IO, sockets, threads and time may see

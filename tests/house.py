@@ -39,6 +39,8 @@ PARTS = {
     "frwr": (["frwr"], 3, 3, 5, 1, 0),
     "rtrsctl": (["rtrsctl"], 0, 0, 10, 0, 0),
     "bench": (["rtrs-bench"], 0, 0, 10, 0, 0),
+    "nbd": (["nbd"], 5, 9, 35, 0, 0),
+    "gateway": (["rtrs-nbd"], 2, 1, 10, 0, 0),
 }
 TWICE = 0
 
@@ -54,7 +56,7 @@ ROOMS = {
     "verbs": "src/common/fabric", "frwr": "src/frwr", "clt": "src/rtrs-client",
     "client": "src/rtrs-client", "dev": "src/rtrs-client", "plugin": "src/nbdkit-rtrs-plugin",
     "srv": "src/rtrs-server", "export": "src/store", "exports": "src/store", "store": "src/store",
-    "reactor": "src/rtrs-server/reactor",
+    "reactor": "src/rtrs-server/reactor", "nbd": "src/nbd", "gate": "src/rtrs-nbd",
 }
 
 # A folder that is one module: its prefix is enough, unless the name says another file.

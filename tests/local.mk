@@ -46,6 +46,10 @@ SHELL_TESTS = \
 	%D%/test-lost-flush.sh \
 	%D%/test-mem.sh \
 	%D%/test-multi-conn.sh \
+	%D%/test-nbd-fronts.sh \
+	%D%/test-nbd-gateway.sh \
+	%D%/test-nbd-program.sh \
+	%D%/test-nbd-sigterm.sh \
 	%D%/test-nbdcopy.sh \
 	%D%/test-nbdinfo.sh \
 	%D%/test-nbdkit-messages.sh \
@@ -177,6 +181,7 @@ FAST_TESTS = \
 	%D%/test-rtrsctl-find.sh \
 	%D%/test-server-bad-input.sh \
 	%D%/test-unix.sh \
+	%D%/test-nbd-gateway.sh \
 	%D%/thread/thread-clt-wake \
 	$(NULL)
 .PHONY: check-fast

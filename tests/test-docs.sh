@@ -145,8 +145,19 @@ grep -q -F \
 	"nbdkit-rtrs $("$top_builddir/rtrs-bench" --version | grep -o -E '[0-9]+\.[0-9]+\.[0-9]+')." "$man/rtrs-bench.pod"
 ranges 5 "$man/rtrs-bench.pod" "$top_builddir/rtrs-bench" host disk <"$tmp/help.options"
 
+# ---- rtrs-nbd: its parameters are the plugin's, below ----
+"$RTRS_NBD" --help >"$tmp/nbd.help"
+fits_terminal "$tmp/nbd.help" 48
+grep -o -E -- '(^ +(-., )?| )--[a-z-]+' "$tmp/nbd.help" | grep -o -E -- '--[a-z]+' |
+	sort -u >"$tmp/help.options"
+grep '^=item' "$man/rtrs-nbd.pod" | grep -o -E 'B<--[a-z-]+' | cut -c 3- |
+	sort -u >"$tmp/man.options"
+diff -u "$tmp/help.options" "$tmp/man.options"
+grep -q -F "nbdkit-rtrs $("$RTRS_NBD" --version | grep -o -E '[0-9]+\.[0-9]+\.[0-9]+')." \
+	"$man/rtrs-nbd.pod"
+
 # -h and -V are the same everywhere.
-for program in rtrs-server rtrsctl rtrs-bench; do
+for program in rtrs-server rtrsctl rtrs-bench rtrs-nbd; do
 	for option in 'h --help' 'V --version'; do
 		diff <("$top_builddir/$program" "-${option% *}") \
 			<("$top_builddir/$program" "${option#* }")

@@ -42,7 +42,7 @@ for arg; do
 done
 exec $(command -v nbdkit) -P "$tmp/nbdkit.pid" "\${args[@]}"
 END
-cp "$top_builddir/rtrsctl" "$tmp/bin/rtrsctl"
+cp "$top_builddir/rtrsctl" "$RTRS_NBD" "$tmp/bin/"
 chmod +x "$tmp/bin/rtrs-server" "$tmp/bin/nbdkit"
 PATH=$tmp/bin:$PATH
 
@@ -129,6 +129,13 @@ while IFS= read -r command <&3; do
 		wait_until "nbdkit" test -s "$tmp/nbdkit.pid"
 		# What is started later by others writes that file, too.
 		cleanup_fn stop_daemon "$(cat "$tmp/nbdkit.pid")"
+		;;
+	"rtrs-nbd "*)
+		RUNTIME_DIRECTORY=$tmp/client bash -c "$command -P $tmp/gateway.pid" </dev/null
+		gateway=$(cat "$tmp/gateway.pid")
+		timeout "$TIMEOUT_S" nbdinfo --size "nbd+unix:///?socket=$tmp/run/gate0.sock"
+		kill -TERM "$gateway"
+		wait_until "the end of rtrs-nbd" process_ended "$gateway"
 		;;
 	"rtrsctl show")
 		wait_until "two paths, on the server" shows_two_paths "$RUNTIME_DIRECTORY"

@@ -3,6 +3,7 @@ noinst_LTLIBRARIES += libbase.la libclock.la libloop.la libfab.la librtrs.la lib
 	libopt.la
 
 libbase_la_SOURCES = \
+	%D%/base/be.h \
 	%D%/base/bitmap.c \
 	%D%/base/bitmap.h \
 	%D%/base/cleanup.h \

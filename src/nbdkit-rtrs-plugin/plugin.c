@@ -20,6 +20,7 @@
 #include "clt-export.h"
 #include "clt-probe.h"
 #include "clt-start.h"
+#include "dev-call.h"
 #include "dev-extents.h"
 #include "list.h"
 #include "log.h"
@@ -291,18 +292,21 @@ static const char *rtrs_export_description(void *handle)
 	return nbdkit_printf_intern("RNBD export '%s' of %s", dev_name(h->io.dev), conf.server);
 }
 
+static struct clt_export_caps caps_of(const struct handle *h)
+{
+	struct clt_export_caps caps;
+
+	clt_export_caps(h->io.dev, &caps);
+	return caps;
+}
+
 static int rtrs_block_size(void *handle, uint32_t *minimum, uint32_t *preferred,
 			   uint32_t *maximum)
 {
-	const struct rnbd_dev_info *info = dev_info(((struct handle *)handle)->io.dev);
-
-	/* For a part of a block the client reads, changes and writes the block (dev.h).  libnbd,
-	 * and so nbdfuse, would itself refuse a request below a minimum.  If the preferred size is
-	 * below 4096, a page cache reads for a write. */
+	/* For a part of a block the client reads, changes and writes the block (dev-req.h).
+	 * libnbd, and so nbdfuse, would itself refuse a request below a minimum. */
 	*minimum = 1;
-	*preferred = MAX(4096u, (uint32_t)info->logical_block_size);
-	if (is_pow2(info->physical_block_size))
-		*preferred = MAX(*preferred, (uint32_t)info->physical_block_size);
+	*preferred = caps_of(handle).block_preferred;
 	*maximum = MAX_REQUEST;
 	return 0;
 }
@@ -311,7 +315,7 @@ static int rtrs_can_write(void *handle)
 {
 	struct handle *h = handle;
 
-	return !h->readonly && dev_mode(h->io.dev) != RNBD_ACCESS_RO;
+	return !h->readonly && caps_of(h).writes;
 }
 
 static int rtrs_can_flush(void *handle)
@@ -321,32 +325,27 @@ static int rtrs_can_flush(void *handle)
 
 static int rtrs_is_rotational(void *handle)
 {
-	return dev_info(((struct handle *)handle)->io.dev)->rotational;
+	return caps_of(handle).rotational;
 }
 
 static int rtrs_can_trim(void *handle)
 {
-	return dev_can_discard(((struct handle *)handle)->io.dev);
+	return caps_of(handle).trims;
 }
 
 static int rtrs_can_zero(void *handle)
 {
-	return dev_can_zero(((struct handle *)handle)->io.dev);	/* false: nbdkit writes zeroes */
+	return caps_of(handle).zeroes;		/* no: nbdkit writes zeroes */
 }
 
-/* WRITE_ZEROES that may unmap is a discard on the server; any other may have to write. */
 static int rtrs_can_fast_zero(void *handle)
 {
-	struct dev *dev = ((struct handle *)handle)->io.dev;
-
-	return dev_can_nounmap(dev) && dev_can_discard(dev);
+	return caps_of(handle).fast_zeroes;
 }
 
 static int rtrs_can_fua(void *handle)
 {
-	const struct rnbd_dev_info *info = dev_info(((struct handle *)handle)->io.dev);
-
-	return info->writeback && !info->fua ? NBDKIT_FUA_EMULATE : NBDKIT_FUA_NATIVE;
+	return caps_of(handle).flushes_fua ? NBDKIT_FUA_EMULATE : NBDKIT_FUA_NATIVE;
 }
 
 /* All connections share a session, and a FLUSH covers the file, not the connection. */
@@ -364,7 +363,7 @@ static int rtrs_can_cache(void *handle)
 /* Without extents, nbdkit takes all for data. */
 static int rtrs_can_extents(void *handle)
 {
-	return dev_extents_known(((struct handle *)handle)->io.dev);
+	return caps_of(handle).extents;
 }
 
 /* ---- requests ---- */
@@ -386,9 +385,7 @@ static int io_result(struct dev *dev, const char *what, uint32_t count, uint64_t
 	default:
 		errno = EIO;
 	}
-	if (errno != EOPNOTSUPP)
-		log_err(NULL, "export '%s': %s of %u bytes at %llu: %s", dev_name(dev), what, count,
-			(unsigned long long)offset, strerror(-r));
+	clt_export_failed(dev, what, count, offset, errno == EIO ? r : -errno);
 	return -1;
 }
 
@@ -396,7 +393,8 @@ static int rtrs_pread(void *handle, void *buf, uint32_t count, uint64_t offset, 
 {
 	struct handle *h = handle;
 
-	return io_result(h->io.dev, "read", count, offset, dev_io_read(&h->io, buf, count, offset));
+	return io_result(h->io.dev, "read", count, offset,
+			 dev_call_read(&h->io, buf, count, offset));
 }
 
 static int rtrs_pwrite(void *handle, const void *buf, uint32_t count, uint64_t offset,
@@ -405,14 +403,14 @@ static int rtrs_pwrite(void *handle, const void *buf, uint32_t count, uint64_t o
 	struct handle *h = handle;
 
 	return io_result(h->io.dev, "write", count, offset,
-			 dev_io_write(&h->io, buf, count, offset, flags & NBDKIT_FLAG_FUA));
+		      dev_call_write(&h->io, buf, count, offset, flags & NBDKIT_FLAG_FUA));
 }
 
 static int rtrs_flush(void *handle, uint32_t flags)
 {
 	struct handle *h = handle;
 
-	return io_result(h->io.dev, "flush", 0, 0, dev_io_flush(&h->io));
+	return io_result(h->io.dev, "flush", 0, 0, dev_call_flush(&h->io));
 }
 
 static int rtrs_trim(void *handle, uint32_t count, uint64_t offset, uint32_t flags)
@@ -420,7 +418,7 @@ static int rtrs_trim(void *handle, uint32_t count, uint64_t offset, uint32_t fla
 	struct handle *h = handle;
 
 	return io_result(h->io.dev, "trim", count, offset,
-			 dev_io_discard(&h->io, count, offset, flags & NBDKIT_FLAG_FUA));
+		      dev_call_discard(&h->io, count, offset, flags & NBDKIT_FLAG_FUA));
 }
 
 static int rtrs_zero(void *handle, uint32_t count, uint64_t offset, uint32_t flags)
@@ -430,7 +428,7 @@ static int rtrs_zero(void *handle, uint32_t count, uint64_t offset, uint32_t fla
 	int r = -EOPNOTSUPP;
 
 	if (may_trim || !(flags & NBDKIT_FLAG_FAST_ZERO))
-		r = dev_io_zero(&h->io, count, offset, may_trim, flags & NBDKIT_FLAG_FUA);
+		r = dev_call_zero(&h->io, count, offset, may_trim, flags & NBDKIT_FLAG_FUA);
 	return io_result(h->io.dev, "zero", count, offset, r);
 }
 

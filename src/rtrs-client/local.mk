@@ -53,6 +53,8 @@ libclt_la_SOURCES = \
 	%D%/dev/client.c \
 	%D%/dev/client.h \
 	%D%/dev/dev-answer.c \
+	%D%/dev/dev-call.c \
+	%D%/dev/dev-call.h \
 	%D%/dev/dev-ctl.c \
 	%D%/dev/dev-extents.c \
 	%D%/dev/dev-extents.h \
@@ -69,6 +71,8 @@ libclt_la_SOURCES = \
 	%D%/dev/dev-priv.h \
 	%D%/dev/dev-reopen.c \
 	%D%/dev/dev-settle.c \
+	%D%/dev/dev-req.c \
+	%D%/dev/dev-req.h \
 	%D%/dev/dev-stat.c \
 	%D%/dev/dev-stat.h \
 	%D%/dev/dev.c \

@@ -10,6 +10,7 @@ FUZZ_LOG_COMPILER = $(SHELL) $(top_srcdir)/tests/run-fuzz.sh
 
 FUZZ_TARGETS = \
 	%D%/fuzz-ctl.fuzz \
+	%D%/fuzz-nbd.fuzz \
 	%D%/fuzz-rnbd-msg.fuzz \
 	%D%/fuzz-rtrs-msg.fuzz \
 	%D%/fuzz-rtrs-req.fuzz \
@@ -33,6 +34,11 @@ endif
 %C%_fuzz_ctl_fuzz_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 %C%_fuzz_ctl_fuzz_LDADD = libctl.la libbase.la $(JANSSON_LIBS) $(FUZZ_MAIN)
 %C%_fuzz_ctl_fuzz_LDFLAGS = $(FUZZ_LINK)
+
+%C%_fuzz_nbd_fuzz_SOURCES = %D%/fuzz-nbd.c %D%/fuzz.h tests/unit/nbd-rig.c tests/unit/nbd-rig.h
+%C%_fuzz_nbd_fuzz_CPPFLAGS = $(AM_CPPFLAGS) $(NBD_CPPFLAGS)
+%C%_fuzz_nbd_fuzz_LDADD = libnbdsrv.la libbase.la $(FUZZ_MAIN)
+%C%_fuzz_nbd_fuzz_LDFLAGS = $(FUZZ_LINK)
 
 %C%_fuzz_rnbd_msg_fuzz_SOURCES = %D%/fuzz-rnbd-msg.c %D%/fuzz.h
 %C%_fuzz_rnbd_msg_fuzz_LDADD = librnbd.la $(FUZZ_MAIN)

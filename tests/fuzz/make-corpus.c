@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Writes the corpora: valid messages for fuzz-rtrs-msg, fuzz-rtrs-req and fuzz-rnbd-msg, scripts
- * for fuzz-tcp-stream and fuzz-ctl, answers for fuzz-rtrsctl, one a file.  `make fuzz-corpus` runs
- * it on the source tree after a change of a message or of a target's input. */
+ * for fuzz-tcp-stream, fuzz-ctl and fuzz-nbd, answers for fuzz-rtrsctl, one a file.  `make
+ * fuzz-corpus` runs it on the source tree after a change of a message or of a target's input. */
 #include <errno.h>
 #include <sys/stat.h>
 
@@ -321,6 +321,38 @@ static void ctl_answers(void)
 	}
 }
 
+/* Scripts of fuzz-nbd.c. */
+static void save_nbd(const char *name, const uint8_t *script, size_t len)
+{
+	save("nbd", name, NULL, 0, script, len);
+}
+#define SAVE_NBD(name, ...)                                                                        \
+	save_nbd(name, (const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
+
+static void save_nbd_all(void)
+{
+	/* action, client, ... ; requests: 2, client, type, flags, offset, length */
+	SAVE_NBD("simple", 1, 0, 0, 2, 0, 1, 0, 0, 1, 0, 0, 0, 2, 0, 2, 0, 0, 0, 0, 1, 0, 0, 0, 2,
+		 0, 4, 0, 9, 2, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 9, 2, 0, 2, 0, 0, 0, 0, 0, 0, 0,
+		 0);
+	SAVE_NBD("structured", 1, 0, 5, 2, 0, 7, 0, 0, 0, 0, 0, 0, 0, 8, 2, 0, 0, 4, 0, 0, 0, 0, 1,
+		 0, 0, 4, 0, 9);
+	SAVE_NBD("extended", 1, 1, 6, 2, 1, 1, 32, 0, 0, 0, 0, 0, 16, 0, 2, 1, 7, 8, 0, 0, 0, 0, 0,
+		 0, 8, 2, 1, 6, 2, 0, 0, 0, 0, 0, 16, 0, 2, 1, 7, 32, 0, 0, 0, 0, 12, 0, 0, 0, 1,
+		 12, 0, 0, 0, 0, 0, 0, 32, 0, 0, 0, 0, 1, 4, 1, 9);
+	SAVE_NBD("status-payload-too-long", 1, 0, 6, 2, 0, 7, 32, 0, 0, 0, 0, 0, 1, 0, 3, 0, 5);
+	SAVE_NBD("by-name", 1, 0, 8, 2, 0, 4, 1, 0, 0, 0, 0, 0, 2, 0, 2, 0, 5, 0, 0, 0, 0, 0, 0, 2,
+		 0);
+	SAVE_NBD("options", 0, 0, 4, 0, 0, 0, 3, 10, 0, 3, 0, 10, 0, 5, 0, 10, 0, 6, 10, 0, 0, 0, 4,
+		 'd', 'i', 's', 'k', 0, 0, 10, 0, 8, 0, 10, 0, 9, 12, 0, 0, 0, 4, 'd', 'i', 's',
+		 'k', 0, 0, 0, 0, 10, 0, 2, 0);
+	SAVE_NBD("held", 1, 0, 0, 1, 1, 0, 8, 0, 1, 2, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0, 0, 0,
+		 0, 0, 0, 0, 16, 0, 7, 0, 1, 6, 0, 9, 0, 7, 0, 128);
+	SAVE_NBD("hungry", 1, 0, 16, 1, 1, 16, 1, 2, 16, 2, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 2,
+		 1, 0, 0, 0, 0, 0, 0, 255, 255, 255, 2, 2, 1, 0, 0, 0, 0, 0, 255, 255, 255, 5, 0,
+		 100, 5, 0, 100);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 2) {
@@ -334,5 +366,6 @@ int main(int argc, char **argv)
 	tcp_streams();
 	ctl_scripts();
 	ctl_answers();
+	save_nbd_all();
 	return 0;
 }

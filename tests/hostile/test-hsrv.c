@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "dev-call.h"
 #include "hsrv.h"
 #include "log.h"
 #include "loop-poll.h"
@@ -161,7 +162,7 @@ static void read_well(uint32_t len)
 {
 	struct caller *c = caller_create();
 
-	check(!dev_io_read(&handle, c->buf, len, 0));
+	check(!dev_call_read(&handle, c->buf, len, 0));
 	if (!all(c->buf, len, HSRV_DATA))
 		failed("another request has other bytes than it should", c->buf[0]);
 	free(c);
@@ -172,7 +173,7 @@ static void settle(void)
 {
 	static const uint8_t data[512];
 
-	check(!dev_io_write(&handle, data, sizeof(data), 0, false));
+	check(!dev_call_write(&handle, data, sizeof(data), 0, false));
 }
 
 static enum outcome wanted(const struct row *row, enum clt_registration registration)
@@ -195,7 +196,8 @@ static void run_row(const struct row *row, enum outcome want)
 		attack.addr = (uintptr_t)c->buf;
 	read_well(row->len);		/* the one before */
 	hsrv_answer_next(srv, row->how, &attack);
-	check(dev_io_read(&handle, c->buf, row->len, 4096) == (row->how == HSRV_ERROR ? -EIO : 0));
+	check(dev_call_read(&handle, c->buf, row->len, 4096) ==
+	      (row->how == HSRV_ERROR ? -EIO : 0));
 	memcpy(returned, c, sizeof(*c));
 	look_at(returned, row);
 	if (row->late)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "dev-call.h"
 #include "world.h"
 
 static struct world *w;
@@ -703,7 +704,7 @@ static void write_on_and_on(void *arg)
 	static const uint8_t buf[4096] = { 1 };
 
 	while (!enough)
-		CHECK(dev_io_write(arg, buf, sizeof(buf), 0, false) == 0);
+		CHECK(dev_call_write(arg, buf, sizeof(buf), 0, false) == 0);
 }
 
 static bool fiber_done(void *arg)

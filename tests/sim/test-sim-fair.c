@@ -2,6 +2,7 @@
 /* Two clients with the same load get the same from a thread of the server, within a tenth, where
  * they want more than it has: private memory for what is with the storage.  Whoever comes later
  * gets it, too. */
+#include "dev-call.h"
 #include "world.h"
 
 #define DEPTH 64u			/* of each: together twice the private memory */
@@ -27,8 +28,8 @@ static void work(void *arg)
 	static uint8_t buf[LEN];	/* nobody looks into it */
 
 	while (!l->stop) {
-		CHECK((l->op == RNBD_OP_READ ? dev_io_read(h, buf, LEN, off) :
-					       dev_io_write(h, buf, LEN, off, false)) == 0);
+		CHECK((l->op == RNBD_OP_READ ? dev_call_read(h, buf, LEN, off) :
+					       dev_call_write(h, buf, LEN, off, false)) == 0);
 		l->done++;
 	}
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "dev-call.h"
 #include "history.h"
 #include "world.h"
 
@@ -46,7 +47,7 @@ static void one_write(struct requester *r, unsigned sector, unsigned n)
 	if (!history_may_write(history, sector, n))
 		return;
 	op = history_write(history, sector, n, false, r->buf);
-	status = dev_io_write(world_client_handle(home), r->buf, n * 512, sector * 512ull, fua);
+	status = dev_call_write(world_client_handle(home), r->buf, n * 512, sector * 512ull, fua);
 	history_write_end(op, status, fua);
 	CHECK(status == 0);
 }
@@ -54,7 +55,7 @@ static void one_write(struct requester *r, unsigned sector, unsigned n)
 static void one_read(struct requester *r, unsigned sector, unsigned n)
 {
 	struct history_op *op = history_read(history, sector, n);
-	int status = dev_io_read(world_client_handle(home), r->buf, n * 512, sector * 512ull);
+	int status = dev_call_read(world_client_handle(home), r->buf, n * 512, sector * 512ull);
 
 	CHECK(status == 0);
 	CHECK(history_read_end(op, status, r->buf) == NULL);
@@ -63,7 +64,7 @@ static void one_read(struct requester *r, unsigned sector, unsigned n)
 static void one_flush(void)
 {
 	struct history_op *op = history_flush(history);
-	int status = dev_io_flush(world_client_handle(home));
+	int status = dev_call_flush(world_client_handle(home));
 
 	CHECK(status == 0);
 	CHECK(history_flush_end(op, status) == NULL);

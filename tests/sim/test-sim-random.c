@@ -13,6 +13,7 @@
 
 #include "clock.h"
 #include "clt-paths.h"
+#include "dev-call.h"
 #include "dev-extents.h"
 #include "history.h"
 #include "world.h"
@@ -76,11 +77,11 @@ static void do_write(struct requester *wk, struct dev_handle *handle, unsigned s
 		history_will_flush(op);
 	tell(wk, zero ? "zero" : "write", sector, n, fua, 1);
 	if (discard)
-		status = dev_io_discard(handle, n * 512, sector * 512ull, fua);
+		status = dev_call_discard(handle, n * 512, sector * 512ull, fua);
 	else if (zero)
-		status = dev_io_zero(handle, n * 512, sector * 512ull, sim_chance(500), fua);
+		status = dev_call_zero(handle, n * 512, sector * 512ull, sim_chance(500), fua);
 	else
-		status = dev_io_write(handle, wk->buf, n * 512, sector * 512ull, fua);
+		status = dev_call_write(handle, wk->buf, n * 512, sector * 512ull, fua);
 	tell(wk, zero ? "zero" : "write", sector, n, fua, status);
 	/* FUA of a discard is a FLUSH behind it, which leaves it to the next one to tell. */
 	tells = status == -EIO && fua && (discard ? history_may_tell(op) : history_tells(op));
@@ -97,7 +98,7 @@ static void do_write(struct requester *wk, struct dev_handle *handle, unsigned s
 static void do_read(struct requester *wk, struct dev_handle *handle, unsigned sector, unsigned n)
 {
 	struct history_op *op = history_read(wk->h, sector, n);
-	int status = dev_io_read(handle, wk->buf, n * 512, sector * 512ull);
+	int status = dev_call_read(handle, wk->buf, n * 512, sector * 512ull);
 	const char *why = history_read_end(op, status, wk->buf);
 
 	tell(wk, "read", sector, n, false, status);
@@ -144,7 +145,7 @@ static void do_flush(struct requester *wk, struct dev_handle *handle)
 
 	history_by(op, wk->user);
 	tell(wk, "flush", 0, 0, false, 1);
-	status = dev_io_flush(handle);
+	status = dev_call_flush(handle);
 	tell(wk, "flush", 0, 0, false, status);
 	if (wk->lenient && status) {
 		history_flush_failed(op);

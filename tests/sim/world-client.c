@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dev-call.h"
 #include "sim-loop.h"
 #include "sim-wait.h"
 #include "world-priv.h"
@@ -207,15 +208,15 @@ static int io_do(struct world_io *io)
 {
 	switch (io->op) {
 	case RNBD_OP_READ:
-		return dev_io_read(io->h, io->buf, io->len, io->off);
+		return dev_call_read(io->h, io->buf, io->len, io->off);
 	case RNBD_OP_WRITE:
-		return dev_io_write(io->h, io->buf, io->len, io->off, io->fua);
+		return dev_call_write(io->h, io->buf, io->len, io->off, io->fua);
 	case RNBD_OP_FLUSH:
-		return dev_io_flush(io->h);
+		return dev_call_flush(io->h);
 	case RNBD_OP_DISCARD:
-		return dev_io_discard(io->h, io->len, io->off, io->fua);
+		return dev_call_discard(io->h, io->len, io->off, io->fua);
 	default:
-		return dev_io_zero(io->h, io->len, io->off, true, io->fua);
+		return dev_call_zero(io->h, io->len, io->off, true, io->fua);
 	}
 }
 

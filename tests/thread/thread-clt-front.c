@@ -9,6 +9,7 @@
 #include "clt-export.h"
 #include "clt-loop.h"
 #include "clt-probe.h"
+#include "dev-call.h"
 #include "log.h"
 #include "thread.h"
 
@@ -137,7 +138,7 @@ static void *read_blocks(void *arg)
 
 	pthread_barrier_wait(&thread_start);
 	for (unsigned i = 0; i < ROUNDS; i++) {
-		check(!dev_io_read(&handle, buf, BLOCK, 0));
+		check(!dev_call_read(&handle, buf, BLOCK, 0));
 		check(buf[0] == PATTERN && buf[BLOCK - 1] == PATTERN);
 	}
 	return NULL;
@@ -152,7 +153,7 @@ static void session(void)
 	check(!clt_export_open(&start.run.clt, &conf, conf.export_name, &dev, err));
 	dev_handle_init(&handle, dev);
 	memset(buf, PATTERN, sizeof(buf));
-	check(!dev_io_write(&handle, buf, BLOCK, 0, true));
+	check(!dev_call_write(&handle, buf, BLOCK, 0, true));
 	run_threads(read_blocks);
 	dev_handle_fini(&handle);
 	dev_close(dev);

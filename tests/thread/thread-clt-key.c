@@ -12,6 +12,7 @@
 #include "../mock/mock-server.h"
 #include "clock.h"
 #include "clt-sess.h"
+#include "dev-call.h"
 #include "log.h"
 #include "clt-io-priv.h"
 #include "loop-poll.h"
@@ -84,11 +85,11 @@ static void flushed_bind(void)
 	check(!dev_open(&clt, "disk", RNBD_ACCESS_RW, &dev));
 	dev_handle_init(&handle, dev);
 	memset(data, 0xa5, sizeof(data));
-	check(!dev_io_write(&handle, data, sizeof(data), 0, false));
-	check(!dev_io_read(&handle, got, sizeof(got), 0));
+	check(!dev_call_write(&handle, data, sizeof(data), 0, false));
+	check(!dev_call_read(&handle, got, sizeof(got), 0));
 	flush_binds(&clt.sess.paths[0]->att);
 	memset(got, 0, sizeof(got));
-	check(!dev_io_read(&handle, got, sizeof(got), 0));
+	check(!dev_call_read(&handle, got, sizeof(got), 0));
 	check(!memcmp(got, data, sizeof(data)));
 	dev_handle_fini(&handle);
 	dev_close(dev);
@@ -105,7 +106,7 @@ static void *parts_reader(void *arg)
 
 	for (unsigned i = 0; i < 20; i++) {
 		memset(got, 0, PARTS_DISK);
-		check(!dev_io_read(&parts_handle, got, PARTS_DISK, 0));
+		check(!dev_call_read(&parts_handle, got, PARTS_DISK, 0));
 		check(got[0] == 0xa5 && got[PARTS_DISK - 1] == 0xa5);
 	}
 	free(got);
@@ -126,7 +127,7 @@ static void parts(void)
 	check(!dev_open(&clt, "disk", RNBD_ACCESS_RW, &dev));
 	dev_handle_init(&parts_handle, dev);
 	memset(data, 0xa5, sizeof(data));
-	check(!dev_io_write(&parts_handle, data, sizeof(data), 0, false));
+	check(!dev_call_write(&parts_handle, data, sizeof(data), 0, false));
 	for (int i = 0; i < NTHREADS; i++)
 		check(!pthread_create(&threads[i], NULL, parts_reader, NULL));
 	for (int i = 0; i < NTHREADS; i++)

@@ -16,6 +16,7 @@
 #include "../mock/mock-hca.h"
 #include "../mock/mock-server.h"
 #include "clock.h"
+#include "dev-call.h"
 #include "fabric.h"
 #include "log.h"
 #include "clt-io-priv.h"
@@ -239,7 +240,7 @@ static void *read_block(void *arg)
 {
 	uint8_t buf[512];
 
-	check(!dev_io_read(&handle, buf, sizeof(buf), 0));
+	check(!dev_call_read(&handle, buf, sizeof(buf), 0));
 	return NULL;
 }
 
@@ -319,7 +320,7 @@ static void overtaken(bool asleep)
 	wait_until(leader_sleeps(io_con()));
 	st.on_write = asleep ? until_leader_sleeps : until_leader_armed;
 	atomic_store(&st.overtake, true);
-	check(!dev_io_write(&handle, buf, sizeof(buf), 4096, false));
+	check(!dev_call_write(&handle, buf, sizeof(buf), 4096, false));
 	atomic_store(&st.overtake, false);
 	let_go(io_con()->fab);
 	check(!pthread_join(leader, NULL));
@@ -347,7 +348,7 @@ static void answered_before_the_end(void)
 	st.on_write = fail_after_answer;
 	atomic_store(&st.lose, true);
 	atomic_store(&st.overtake, true);
-	check(!dev_io_write(&handle, buf, sizeof(buf), 4096, false));
+	check(!dev_call_write(&handle, buf, sizeof(buf), 4096, false));
 	check(!pthread_join(leader, NULL));
 	check(atomic_load(&st.writes) == 1);
 }

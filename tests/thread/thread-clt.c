@@ -9,6 +9,7 @@
 #include "../mock/mock-hca.h"
 #include "../mock/mock-server.h"
 #include "clock.h"
+#include "dev-call.h"
 #include "log.h"
 #include "loop-poll.h"
 #include "dev.h"
@@ -69,7 +70,7 @@ static void *blocks(void *arg)
 	uint8_t *mine = calloc(1, STRIPE), *buf = malloc(STRIPE);
 
 	check(mine && buf);
-	check(!dev_io_write(&handle, mine, STRIPE, (uint64_t)me * STRIPE, false));
+	check(!dev_call_write(&handle, mine, STRIPE, (uint64_t)me * STRIPE, false));
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		uint32_t off = (uint32_t)rand_r(&seed) % (STRIPE / 512) * 512;
 		uint32_t max = rand_r(&seed) % 16 ? 8192 : STRIPE;
@@ -77,10 +78,10 @@ static void *blocks(void *arg)
 
 		if (rand_r(&seed) % 2) {
 			memset(mine + off, (int)(i + 1), len);
-			check(!dev_io_write(&handle, mine + off, len, (uint64_t)me * STRIPE + off,
+			check(!dev_call_write(&handle, mine + off, len, (uint64_t)me * STRIPE + off,
 					    false));
 		} else {
-			check(!dev_io_read(&handle, buf, len, (uint64_t)me * STRIPE + off));
+			check(!dev_call_read(&handle, buf, len, (uint64_t)me * STRIPE + off));
 			check(!memcmp(buf, mine + off, len));
 		}
 	}
@@ -104,10 +105,10 @@ static void *pieces(void *arg)
 		uint32_t off = (slot * WORKERS + (uint32_t)me) * 64;
 
 		memset(mine + off, (int)(i + 1), 64);
-		check(!dev_io_write(&handle, mine + off, 64, off, false));
+		check(!dev_call_write(&handle, mine + off, 64, off, false));
 		slot = (uint32_t)rand_r(&seed) % (AREA / (64 * WORKERS));
 		off = (slot * WORKERS + (uint32_t)me) * 64;
-		check(!dev_io_read(&handle, buf, 64, off));
+		check(!dev_call_read(&handle, buf, 64, off));
 		check(!memcmp(buf, mine + off, 64));
 	}
 	free(mine);
@@ -151,10 +152,10 @@ static void world(unsigned depth, int new_rkey, unsigned connections, bool cut)
 	mock_server_start(&conf);
 	session_open(connections);
 	run(blocks, cut);
-	check(!dev_io_zero(&handle, AREA, 0, true, false));
-	check(!dev_io_read(&handle, buf, sizeof(buf), 0) && !memcmp(buf, zero, sizeof(buf)));
+	check(!dev_call_zero(&handle, AREA, 0, true, false));
+	check(!dev_call_read(&handle, buf, sizeof(buf), 0) && !memcmp(buf, zero, sizeof(buf)));
 	run(pieces, cut);
-	check(!dev_io_flush(&handle));	/* a reconnect that a late cut began is over */
+	check(!dev_call_flush(&handle));	/* a reconnect that a late cut began is over */
 	check(registration == CLT_REG_STATIC || mock_live_keys() == 0);
 	session_close();
 	mock_server_stop();
@@ -170,23 +171,23 @@ static void lost_writes(void)
 
 	mock_server_start(&conf);
 	session_open(1);
-	check(!dev_io_write(&handle, buf, sizeof(buf), 0, false));
-	check(!dev_io_flush(&handle));
+	check(!dev_call_write(&handle, buf, sizeof(buf), 0, false));
+	check(!dev_call_flush(&handle));
 	mock_server_reboot();
 	mock_cut();
-	check(!dev_io_flush(&handle));	/* all was flushed */
-	check(!dev_io_write(&handle, buf, sizeof(buf), 0, true));
+	check(!dev_call_flush(&handle));	/* all was flushed */
+	check(!dev_call_write(&handle, buf, sizeof(buf), 0, true));
 	mock_server_reboot();
 	mock_cut();
-	check(!dev_io_flush(&handle));	/* FUA */
-	check(!dev_io_write(&handle, buf, sizeof(buf), 0, false));
+	check(!dev_call_flush(&handle));	/* FUA */
+	check(!dev_call_write(&handle, buf, sizeof(buf), 0, false));
 	mock_cut();
-	check(!dev_io_flush(&handle));	/* the same server */
-	check(!dev_io_write(&handle, buf, sizeof(buf), 0, false));
+	check(!dev_call_flush(&handle));	/* the same server */
+	check(!dev_call_write(&handle, buf, sizeof(buf), 0, false));
 	mock_server_reboot();
 	mock_cut();
-	check(dev_io_flush(&handle) == -EIO);
-	check(!dev_io_flush(&handle));
+	check(dev_call_flush(&handle) == -EIO);
+	check(!dev_call_flush(&handle));
 	session_close();
 	mock_server_stop();
 }

@@ -26,9 +26,13 @@ UNIT_TESTS = \
 	%D%/test-log.crit \
 	%D%/test-loop.crit \
 	%D%/test-look.crit \
+	%D%/test-nbd-msg.crit \
+	%D%/test-nbd-opt.crit \
+	%D%/test-nbd-server.crit \
 	%D%/test-number.crit \
 	%D%/test-opt.crit \
 	%D%/test-bench-options.crit \
+	%D%/test-gate-options.crit \
 	%D%/test-rtrsctl-args.crit \
 	%D%/test-mask.crit \
 	%D%/test-range.crit \
@@ -95,6 +99,18 @@ UNIT_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 %C%_test_unix_sock_crit_SOURCES = %D%/test-unix-sock.c %D%/unit.h
 %C%_test_unix_sock_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_unix_sock_crit_LDADD = libbase.la $(CRITERION_LIBS)
+%C%_test_nbd_msg_crit_SOURCES = %D%/test-nbd-msg.c %D%/unit.h
+%C%_test_nbd_msg_crit_CPPFLAGS = $(AM_CPPFLAGS) $(NBD_CPPFLAGS)
+%C%_test_nbd_msg_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_nbd_msg_crit_LDADD = libnbdsrv.la libbase.la $(CRITERION_LIBS)
+%C%_test_nbd_opt_crit_SOURCES = %D%/test-nbd-opt.c %D%/unit.h
+%C%_test_nbd_opt_crit_CPPFLAGS = $(AM_CPPFLAGS) $(NBD_CPPFLAGS)
+%C%_test_nbd_opt_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_nbd_opt_crit_LDADD = libnbdsrv.la libbase.la $(CRITERION_LIBS)
+%C%_test_nbd_server_crit_SOURCES = %D%/test-nbd-server.c %D%/nbd-rig.c %D%/nbd-rig.h %D%/unit.h
+%C%_test_nbd_server_crit_CPPFLAGS = $(AM_CPPFLAGS) $(NBD_CPPFLAGS)
+%C%_test_nbd_server_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_nbd_server_crit_LDADD = libnbdsrv.la libbase.la $(CRITERION_LIBS)
 %C%_test_lat_crit_SOURCES = %D%/test-lat.c %D%/unit.h src/rtrs-bench/lat.c src/rtrs-bench/lat.h
 %C%_test_lat_crit_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/rtrs-bench
 %C%_test_lat_crit_CFLAGS = $(UNIT_CFLAGS)
@@ -172,6 +188,17 @@ UNIT_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 %C%_test_bench_options_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_bench_options_crit_LDADD = \
 	libclt.la libfab.la librtrs.la libopt.la libbase.la libclock.la $(CRITERION_LIBS)
+%C%_test_gate_options_crit_SOURCES = \
+	%D%/opt-rules.c \
+	%D%/opt-rules.h \
+	%D%/test-gate-options.c \
+	%D%/unit.h \
+	src/rtrs-nbd/gate-options.c \
+	$(NULL)
+%C%_test_gate_options_crit_CPPFLAGS = $(CLT_CPPFLAGS) -I$(top_srcdir)/src/rtrs-nbd
+%C%_test_gate_options_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_gate_options_crit_LDADD = \
+	libcltkit.la libclt.la libfab.la librtrs.la librnbd.la libopt.la libbase.la libclock.la $(CRITERION_LIBS)
 %C%_test_rtrsctl_args_crit_SOURCES = \
 	%D%/opt-rules.c \
 	%D%/opt-rules.h \

@@ -61,9 +61,11 @@ static bool is_of_kind(const char *name, const char *kind)
 
 bool rundir_is_socket(const char *name, const char *kind)
 {
-	if (kind)
-		return is_of_kind(name, kind);
-	return is_of_kind(name, RUNDIR_SERVER) || is_of_kind(name, RUNDIR_NBDKIT);
+	bool client = is_of_kind(name, RUNDIR_NBDKIT) || is_of_kind(name, RUNDIR_GATEWAY);
+
+	if (!kind)
+		return client || is_of_kind(name, RUNDIR_SERVER);
+	return strcmp(kind, RUNDIR_NBDKIT) ? is_of_kind(name, kind) : client;
 }
 
 void rundir_sweep(const char *dir)

@@ -17,13 +17,16 @@ const char *rundir_default(void);
  * when this user has none, or $RUNTIME_DIRECTORY names a single directory.  Main thread. */
 const char *rundir_parent(void);
 
-/* The kinds of processes, by which default control sockets are named. */
+/* The kinds of programs that make a control socket by default, in the directory above.  All kinds
+ * but the server are clients. */
 #define RUNDIR_SERVER "server"
 #define RUNDIR_NBDKIT "nbdkit"
+#define RUNDIR_GATEWAY "rtrs-nbd"
 /* Write into @buf the default file name of the control socket of process @pid, which is of
  * @kind. */
 void rundir_socket_name(const char *kind, int pid, char *buf, size_t len);
-/* True if @name is the name of such a socket, of @kind; NULL: of either kind. */
+/* True if @name is the name of such a socket, of @kind; NULL: of any kind; RUNDIR_NBDKIT: of any
+ * client. */
 bool rundir_is_socket(const char *name, const char *kind);
 /* Remove from @dir the sockets of killed processes: sockets with such names, of this user, where no
  * process listens. */

@@ -15,7 +15,7 @@
 
 struct words {
 	struct option longs[OPT_ROWS_MAX + 1];
-	char letters[OPT_ROWS_MAX + 2];
+	char letters[2 * OPT_ROWS_MAX + 2];
 };
 
 static int has_arg(const struct opt *row)
@@ -25,7 +25,7 @@ static int has_arg(const struct opt *row)
 	return row->optional ? optional_argument : required_argument;
 }
 
-/* Fill @w, all zeroes before, from the rows.  A letter takes no value. */
+/* @w is all zeroes. */
 static void words_init(struct words *w, const struct opt_table *table)
 {
 	char *letter = w->letters;
@@ -36,8 +36,11 @@ static void words_init(struct words *w, const struct opt_table *table)
 
 		w->longs[i] = (struct option){ .name = row->name, .has_arg = has_arg(row),
 					       .val = FIRST + (int)i };
-		if (row->letter)
+		if (row->letter) {
 			*letter++ = row->letter;
+			if (has_arg(row) == required_argument)
+				*letter++ = ':';
+		}
 	}
 	*letter = '\0';
 }

@@ -15,28 +15,35 @@ bool dev_extents_known(const struct dev *dev)
 	return atomic_load(&dev->clt->features) & RNBD_EXT_EXTENTS;
 }
 
-int dev_extents(struct dev *dev, uint32_t len, uint64_t off, bool one,
-		int (*fn)(void *arg, uint64_t off, const struct rnbd_extent *extent), void *arg)
+void dev_extents_start(struct dev_extents_ask *ask, struct dev *dev, uint64_t len, uint64_t off,
+		       bool one, void (*fn)(struct clt_waiter *w))
 {
 	uint64_t start = align_down(off, RNBD_SECTOR_SIZE);
 	uint64_t span = MIN(align_up(off + len, RNBD_SECTOR_SIZE) - start,
 			    (uint64_t)EXTENTS_LEN_MAX);
-	uint32_t room = one ? RNBD_EXTENTS_ROOM_MIN : RNBD_EXTENTS_ROOM;
-	_cleanup_free_ void *answer = malloc(room);
-	const struct rnbd_extent all = { .len = span };
-	int n;
 
-	if (!answer)
-		return -ENOMEM;
-	n = dev_io_extents(dev, answer, room, (uint32_t)span, start);
+	ask->start = start;
+	ask->room = one ? RNBD_EXTENTS_ROOM_MIN : RNBD_EXTENTS_ROOM;
+	ask->io.span = (uint32_t)span;
+	dev_io_extents_start(&ask->io, dev, ask->answer, ask->room, start, fn);
+}
+
+int dev_extents_end(struct dev_extents_ask *ask,
+		    int (*fn)(void *arg, uint64_t off, const struct rnbd_extent *extent),
+		    void *arg)
+{
+	const struct rnbd_extent all = { .len = ask->io.span };
+	uint64_t start = ask->start;
+	int n = dev_io_end(&ask->io);
+
 	if (n == -EOPNOTSUPP)
 		return fn(arg, start, &all);
 	if (n == 0)
-		n = rnbd_extents_decode(answer, room, span);
+		n = rnbd_extents_decode(ask->answer, ask->room, ask->io.span);
 	if (n < 0)
 		return n == -EINVAL ? -EBADMSG : n;
 	for (int i = 0; i < n; i++) {
-		struct rnbd_extent e = rnbd_extents_get(answer, (unsigned)i);
+		struct rnbd_extent e = rnbd_extents_get(ask->answer, (unsigned)i);
 		int r = fn(arg, start, &e);
 
 		if (r)
@@ -44,4 +51,17 @@ int dev_extents(struct dev *dev, uint32_t len, uint64_t off, bool one,
 		start += e.len;
 	}
 	return 0;
+}
+
+int dev_extents(struct dev *dev, uint32_t len, uint64_t off, bool one,
+		int (*fn)(void *arg, uint64_t off, const struct rnbd_extent *extent), void *arg)
+{
+	_cleanup_free_ void *answer = malloc(RNBD_EXTENTS_ROOM);
+	struct dev_extents_ask ask = { .answer = answer };
+
+	if (!answer)
+		return -ENOMEM;
+	dev_extents_start(&ask, dev, len, off, one, NULL);
+	clt_op_run(&ask.io.clt);
+	return dev_extents_end(&ask, fn, arg);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Asks for the names of the server's exports.  Owns the question while the question is under way,
- * on the stack of the asking thread; messages run on the service thread.  The server's answer is
- * checked name by name; a wrong name ends the whole question. */
+/* Asks for the names of the server's exports.  Owns the question while it is under way; messages on
+ * the service thread.  The server's answer is checked name
+ * by name; a wrong name ends the whole question. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -13,20 +13,21 @@
 
 struct asking {
 	struct dev_ctl ctl;
-	struct dev_list *list;
-	unsigned room;			/* capacity of list->names, in names */
+	struct dev_list list;
+	unsigned room;			/* names that list.names has room for */
 	struct loop_msg msg;
-	struct clt_waiter waiter;
-	uint8_t *answer;		/* [RNBD_LIST_ROOM] */
-	int status;
+	dev_list_fn *done;
+	void *arg;
+	uint8_t answer[RNBD_LIST_ROOM];
 };
 
 static void ask(struct asking *a);
 
 static void asking_end(struct asking *a, int status)
 {
-	a->status = status;
-	clt_wait_count(&a->waiter);
+	a->done(a->arg, status, &a->list);
+	dev_list_fini(&a->list);
+	free(a);
 }
 
 /* Make room for @n names; false: no memory. */
@@ -37,10 +38,10 @@ static bool make_room(struct asking *a, unsigned n)
 
 	if (n <= a->room)
 		return true;
-	names = realloc(a->list->names, room * sizeof(*a->list->names));
+	names = realloc(a->list.names, room * sizeof(*a->list.names));
 	if (!names)
 		return false;
-	a->list->names = names;
+	a->list.names = names;
 	a->room = room;
 	return true;
 }
@@ -48,7 +49,7 @@ static bool make_room(struct asking *a, unsigned n)
 /* Take the names of the answer.  0: the list is complete; CLT_AGAIN: ask for more; or -errno. */
 static int take_names(struct asking *a)
 {
-	struct dev_list *list = a->list;
+	struct dev_list *list = &a->list;
 	struct rnbd_list_reader r;
 
 	if (rnbd_list_rsp_decode(a->answer, RNBD_LIST_ROOM, &r))
@@ -80,7 +81,7 @@ static void answered(struct dev_ctl *ctl)
 
 static void ask(struct asking *a)
 {
-	rnbd_list_encode(&a->ctl.msg.list, a->list->n);
+	rnbd_list_encode(&a->ctl.msg.list, a->list.n);
 	dev_ctl_send(&a->ctl, sizeof(a->ctl.msg.list), RNBD_LIST_ROOM, CLT_OP_FREE, answered);
 }
 
@@ -94,23 +95,51 @@ static void asking_msg(struct loop_msg *msg)
 		asking_end(a, -ESHUTDOWN);
 }
 
+int dev_list_start(struct client *clt, dev_list_fn *done, void *arg)
+{
+	struct asking *a = calloc(1, sizeof(*a));
+
+	if (!a)
+		return -ENOMEM;
+	a->done = done;
+	a->arg = arg;
+	dev_ctl_init(&a->ctl, clt, NULL);
+	a->ctl.into = a->answer;
+	a->ctl.feature = RNBD_EXT_LIST;
+	loop_msg_init(&a->msg, asking_msg);
+	loop_post(clt->sess.loop, &a->msg);
+	return 0;
+}
+
+/* One who waits. */
+struct list_call {
+	struct dev_list *list;
+	struct clt_waiter waiter;
+	int status;
+};
+
+static void call_done(void *arg, int status, struct dev_list *list)
+{
+	struct list_call *w = arg;
+
+	*w->list = *list;
+	*list = (struct dev_list){ 0 };
+	w->status = status;
+	clt_wait_count(&w->waiter);
+}
+
 int dev_list(struct client *clt, struct dev_list *list)
 {
-	struct asking a = { .list = list };
+	struct list_call w = { .list = list };
+	int r;
 
 	*list = (struct dev_list){ 0 };
-	a.answer = malloc(RNBD_LIST_ROOM);
-	if (!a.answer)
-		return -ENOMEM;
-	dev_ctl_init(&a.ctl, clt, NULL);
-	a.ctl.into = a.answer;
-	a.ctl.feature = RNBD_EXT_LIST;
-	loop_msg_init(&a.msg, asking_msg);
-	clt_wait_init(&a.waiter, clt->sess.io.wait, NULL);
-	loop_post(clt->sess.loop, &a.msg);
-	clt_wait_event(&a.waiter);
-	free(a.answer);
-	return a.status;
+	clt_wait_init(&w.waiter, clt->sess.io.wait, NULL);
+	r = dev_list_start(clt, call_done, &w);
+	if (r < 0)
+		return r;
+	clt_wait_event(&w.waiter);
+	return w.status;
 }
 
 void dev_list_fini(struct dev_list *list)

@@ -13,10 +13,16 @@ struct dev_list {
 	char (*names)[RNBD_NAME_MAX];	/* [n] */
 };
 
-/* Ask for all names, one message after the other, into @list.  The caller frees @list with
- * dev_list_fini() in any case, and does not close the session meanwhile.  Blocks, any thread.  0;
- * -EOPNOTSUPP: the server, a kernel or an older rtrs-server, has no list; -EBADMSG: the answer is
- * invalid; -ENOMEM; or an error as of dev_open_req.status. */
+/* The names have come.  @status: 0; -EOPNOTSUPP: the server, a kernel or an older one, has no list;
+ * -EBADMSG: what it answers is none; -ENOMEM; or as dev_open_req.status.  @list is freed behind the
+ * call, unless its names are taken out.  Service thread. */
+typedef void dev_list_fn(void *arg, int status, struct dev_list *list);
+
+/* Ask for all names, one message after the other.  Any thread; the session is not closed meanwhile.
+ * 0 and @done will be called, or -ENOMEM and it will not. */
+int dev_list_start(struct client *clt, dev_list_fn *done, void *arg);
+/* The same for a thread that waits, into @list, which dev_list_fini() frees in any case.  Returns
+ * the status.  Blocks. */
 int dev_list(struct client *clt, struct dev_list *list);
 /* Free the names. */
 void dev_list_fini(struct dev_list *list);

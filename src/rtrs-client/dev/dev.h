@@ -3,7 +3,8 @@
  * (doc/protocol.md 8).
  *
  * Opening and closing run on the service loop; IO on the caller's thread.  Functions that say
- * "blocks" wait with clt-wait.h; dev_io_start() with clt_op_step() is the form that does not. */
+ * "blocks" wait with clt-wait.h.  IO here is of whole blocks and does not block: dev-req.h has
+ * requests of any offset and length, dev-call.h the same for threads that wait. */
 #ifndef DEV_H
 #define DEV_H
 
@@ -93,8 +94,8 @@ struct dev_io {
 	enum rnbd_io_op op;
 	uint32_t flags;			/* RNBD_F_* */
 	uint64_t off;			/* bytes; multiple of RNBD_SECTOR_SIZE, and so the length */
-	uint32_t span;			/* EXTENTS: bytes from off on to ask about; set before
-					 * dev_io_start() */
+	uint32_t span;			/* EXTENTS: bytes from off on that are asked about; set
+					 * before the start */
 	struct dev_cover cover;		/* private; of a FLUSH, or with FUA */
 };
 
@@ -105,20 +106,8 @@ void dev_io_start(struct dev_io *op, struct dev_handle *h, enum rnbd_io_op what,
 /* End @op, and count its writes for a later FLUSH.  0 or -errno.  A FLUSH or FUA that the server
  * has carried out is -EIO if earlier writes are lost and @op->h was not told yet (dev-loss.h). */
 int dev_io_end(struct dev_io *op);
-
-/* Read @len bytes from @off on: any offset and length inside the device.  Blocks; any thread.  0 or
- * -errno. */
-int dev_io_read(struct dev_handle *h, void *buf, uint32_t len, uint64_t off);
-/* Write, like dev_io_read().  Unaligned edges are read, changed and written under a lock that
- * excludes other writers of the block. */
-int dev_io_write(struct dev_handle *h, const void *buf, uint32_t len, uint64_t off, bool fua);
-/* Make durable all writes that have ended before.  Blocks; any thread.  0 or -errno. */
-int dev_io_flush(struct dev_handle *h);
-/* Discard whole blocks; the data of unaligned edges stays.  -EOPNOTSUPP: the server has no DISCARD;
- * else like dev_io_read(). */
-int dev_io_discard(struct dev_handle *h, uint32_t len, uint64_t off, bool fua);
-/* Write zeroes, like dev_io_write().  -EOPNOTSUPP: the server cannot do so, with or without
- * unmapping as asked. */
-int dev_io_zero(struct dev_handle *h, uint32_t len, uint64_t off, bool may_unmap, bool fua);
+/* The same for a FLUSH whose result the user is not told: a loss that it finds is told by the next
+ * one. */
+int dev_io_end_untold(struct dev_io *op);
 
 #endif

@@ -228,6 +228,14 @@ static bool op_queue(struct clt_op *op, struct clt_slot *slot)
 	return true;
 }
 
+/* Will whoever leads @con send what is queued there, before it sleeps? */
+static bool will_be_sent(struct clt_con *con)
+{
+	const struct clt_wait_ops *wait = con->att->io->wait;
+
+	return clt_wait_con_awake(&con->wait) || (wait->con_gathers && wait->con_gathers(con));
+}
+
 static void op_send(struct clt_op *op)
 {
 	struct clt_con *con;
@@ -251,7 +259,7 @@ static void op_send(struct clt_op *op)
 		op_cut(op, slot);
 		op_queue(op, slot);
 	}
-	if (con->cid == 0 || !clt_wait_con_awake(&con->wait))
+	if (con->cid == 0 || !will_be_sent(con))
 		clt_tx_flush(con);
 }
 

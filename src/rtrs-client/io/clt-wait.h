@@ -58,6 +58,9 @@ struct clt_wait_ops {
 	bool (*con_take)(struct clt_con *con);
 	void (*con_release)(struct clt_con *con);
 	void (*con_kick)(struct clt_con *con);
+	/* A request was queued on @con, which is not awake: have its leader wake up and send it,
+	 * with those that follow in the same pass.  False: the caller sends.  NULL: likewise. */
+	bool (*con_gathers)(struct clt_con *con);
 };
 
 /* Threads wait, and lead each other. */

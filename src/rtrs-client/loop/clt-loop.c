@@ -24,6 +24,7 @@ struct leader {
 	struct clt_con *con;
 	struct loop_watch watch;
 	struct loop_task settle;	/* waits while the connection is awake */
+	struct loop_task again;		/* settles once more, behind the work that answers made */
 };
 
 /* ---- waiters ---- */
@@ -107,6 +108,7 @@ static void leader_wake(struct leader *l)
 static void leader_rest(struct leader *l)
 {
 	loop_undefer(&l->settle);
+	loop_undefer(&l->again);
 	atomic_store(&l->con->wait.awake, false);
 }
 
@@ -171,11 +173,18 @@ static void leader_settle(struct loop_task *task)
 	if (n == 0 && fab_arm(con->fab, &events) > 0)
 		n = leader_poll(l) < 0 ? -1 : 1;
 	if (n > 0)
-		loop_defer(leader_loop(l), task);
+		loop_defer(leader_loop(l), &l->again);
 	if (n)
 		return;
 	leader_rest(l);
 	loop_watch_events(&l->watch, events);
+}
+
+static void leader_again(struct loop_task *task)
+{
+	struct leader *l = container_of(task, struct leader, again);
+
+	loop_before_sleep(leader_loop(l), &l->settle);
 }
 
 static int clt_loop_con_init(struct clt_con *con)
@@ -186,6 +195,7 @@ static int clt_loop_con_init(struct clt_con *con)
 		return -ENOMEM;
 	l->con = con;
 	loop_task_init(&l->settle, leader_settle);
+	loop_task_init(&l->again, leader_again);
 	con->wait.impl = l;
 	con->wait.role = CLT_ROLE_SERVICE;
 	atomic_init(&con->wait.awake, false);
@@ -232,6 +242,14 @@ static void clt_loop_con_kick(struct clt_con *con)
 		leader_wake(con->wait.impl);
 }
 
+/* Whatever is sent in a pass goes out together, also where the pass began for another reason than
+ * an answer. */
+static bool clt_loop_con_gathers(struct clt_con *con)
+{
+	clt_loop_con_kick(con);
+	return con->wait.role == CLT_ROLE_WAITERS;
+}
+
 const struct clt_wait_ops clt_loop_wait = {
 	.count = clt_loop_count,
 	.look = clt_loop_look,
@@ -246,4 +264,5 @@ const struct clt_wait_ops clt_loop_wait = {
 	.con_take = clt_loop_con_take,
 	.con_release = clt_loop_con_release,
 	.con_kick = clt_loop_con_kick,
+	.con_gathers = clt_loop_con_gathers,
 };

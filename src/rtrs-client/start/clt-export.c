@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "clt-export.h"
+#include "dev-extents.h"
 #include "log.h"
 #include "mask.h"
 
@@ -30,24 +31,29 @@ static const char *open_reason(int r)
 	}
 }
 
-void clt_export_names(struct client *clt, char *err, size_t size)
+static void append_names(const struct dev_list *list, char *err, size_t size)
 {
 	static const char more[] = " and 10000 more";
 	size_t len = strlen(err), end = size - sizeof(more);
-	struct dev_list list;
 	unsigned i = 0;
 
-	if (dev_list(clt, &list) == 0 && list.n) {
-		for (; i < list.n; i++) {
-			const char *sep = i ? ", " : "; it has ";
+	for (; i < list->n; i++) {
+		const char *sep = i ? ", " : "; it has ";
 
-			if (len + strlen(sep) + strlen(list.names[i]) > end)
-				break;
-			len += (size_t)snprintf(err + len, size - len, "%s%s", sep, list.names[i]);
-		}
-		if (i && i < list.n)
-			snprintf(err + len, size - len, " and %u more", list.n - i);
+		if (len + strlen(sep) + strlen(list->names[i]) > end)
+			break;
+		len += (size_t)snprintf(err + len, size - len, "%s%s", sep, list->names[i]);
 	}
+	if (i && i < list->n)
+		snprintf(err + len, size - len, " and %u more", list->n - i);
+}
+
+void clt_export_names(struct client *clt, char *err, size_t size)
+{
+	struct dev_list list;
+
+	if (dev_list(clt, &list) == 0)
+		append_names(&list, err, size);
 	dev_list_fini(&list);
 }
 
@@ -63,23 +69,112 @@ int clt_export_list(struct client *clt, struct dev_list *list, char err[CLT_FRON
 	return r;
 }
 
+/* The server lets no one write.  EACCES: the kernel's server. */
+static bool is_read_only(int r)
+{
+	return r == -EROFS || r == -EACCES;
+}
+
+static void tell_read_only(const char *name)
+{
+	log_info(name, "read-only on the server: mode=auto is ro");
+}
+
+/* Write into @err why @name cannot be opened. */
+static void open_failed(const struct clt_conf *conf, const char *name, int r,
+			char err[CLT_FRONT_ERR])
+{
+	/* As much of a name as RNBD has room for: a client may have chosen it. */
+	snprintf(err, CLT_FRONT_ERR, "export '%.*s' of server=%.64s: %s", RNBD_NAME_MAX - 1, name,
+		 conf->server, open_reason(r));
+}
+
 int clt_export_open(struct client *clt, const struct clt_conf *conf, const char *name,
 		    struct dev **dev, char err[CLT_FRONT_ERR])
 {
 	int r = dev_open(clt, name, conf->mode, dev);
 
-	/* EACCES: the kernel's server. */
-	if (conf->mode_auto && (r == -EROFS || r == -EACCES)) {
-		log_info(name, "read-only on the server: mode=auto is ro");
+	if (conf->mode_auto && is_read_only(r)) {
+		tell_read_only(name);
 		r = dev_open(clt, name, RNBD_ACCESS_RO, dev);
 	}
 	if (r < 0) {
-		/* Cut the name, which a client may have chosen, to the room in RNBD. */
-		snprintf(err, CLT_FRONT_ERR, "export '%.*s' of server=%.64s: %s", RNBD_NAME_MAX - 1,
-			 name, conf->server, open_reason(r));
+		open_failed(conf, name, r, err);
 		if (r == -ENOENT)
 			clt_export_names(clt, err, CLT_FRONT_ERR);
 		mask_control(err);
 	}
 	return r;
+}
+
+static void open_ended(struct clt_export_req *req)
+{
+	mask_control(req->err);
+	req->done(req);
+}
+
+/* The names of those that the server has instead. */
+static void named(void *arg, int status, struct dev_list *list)
+{
+	struct clt_export_req *req = arg;
+
+	if (status == 0)
+		append_names(list, req->err, CLT_FRONT_ERR);
+	open_ended(req);
+}
+
+static void opened(struct dev_open_req *open)
+{
+	struct clt_export_req *req = container_of(open, struct clt_export_req, open);
+
+	if (req->conf->mode_auto && open->mode == RNBD_ACCESS_RW && is_read_only(open->status)) {
+		tell_read_only(req->name);
+		open->mode = RNBD_ACCESS_RO;
+		dev_open_start(req->clt, open);
+		return;
+	}
+	req->status = open->status;
+	req->dev = open->dev;
+	if (req->status < 0)
+		open_failed(req->conf, req->name, req->status, req->err);
+	if (req->status != -ENOENT || dev_list_start(req->clt, named, req) < 0)
+		open_ended(req);
+}
+
+void clt_export_open_start(struct clt_export_req *req, struct client *clt,
+			   const struct clt_conf *conf)
+{
+	req->clt = clt;
+	req->conf = conf;
+	req->err[0] = '\0';
+	req->open = (struct dev_open_req){ .name = req->name, .mode = conf->mode, .done = opened };
+	dev_open_start(clt, &req->open);
+}
+
+void clt_export_caps(struct dev *dev, struct clt_export_caps *caps)
+{
+	const struct rnbd_dev_info *info = dev_info(dev);
+
+	*caps = (struct clt_export_caps){
+		/* Below 4096 a page cache reads for a write. */
+		.block_preferred = MAX(4096u, (uint32_t)info->logical_block_size),
+		.writes = dev_mode(dev) != RNBD_ACCESS_RO,
+		.trims = dev_can_discard(dev),
+		.zeroes = dev_can_zero(dev),
+		/* WRITE_ZEROES that may unmap is a discard there; any other may have to write. */
+		.fast_zeroes = dev_can_nounmap(dev) && dev_can_discard(dev),
+		.flushes_fua = info->writeback && !info->fua,
+		.extents = dev_extents_known(dev),
+		.rotational = info->rotational,
+	};
+	if (is_pow2(info->physical_block_size))
+		caps->block_preferred = MAX(caps->block_preferred,
+					    (uint32_t)info->physical_block_size);
+}
+
+void clt_export_failed(struct dev *dev, const char *what, uint64_t len, uint64_t off, int r)
+{
+	if (r != -EOPNOTSUPP)
+		log_err(NULL, "export '%s': %s of %llu bytes at %llu: %s", dev_name(dev), what,
+			(unsigned long long)len, (unsigned long long)off, strerror(-r));
 }

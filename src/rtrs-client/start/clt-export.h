@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The exports of a server, by name, and reasons why an export cannot be opened.  Any thread; all
- * block. */
+/* The exports of a server, by their names: opened, described, and why one cannot be opened.  Any
+ * thread.  Functions block but where the header says that they do not. */
 #ifndef CLT_EXPORT_H
 #define CLT_EXPORT_H
 
@@ -12,8 +12,41 @@
  * printed; as dev_open().  If the export does not exist, the reason names the existing exports. */
 int clt_export_open(struct client *clt, const struct clt_conf *conf, const char *name,
 		    struct dev **dev, char err[CLT_FRONT_ERR]);
-/* Get the names of the server's exports; none, and 0, from a server without such a list.  Returns
- * the result of dev_list(), with the reason in @err. */
+/* An open in progress.  The caller embeds the struct, which belongs to the client until @done. */
+struct clt_export_req {
+	const char *name;
+	void (*done)(struct clt_export_req *req);	/* service thread */
+	int status;			/* as clt_export_open(), whose reason is in @err */
+	struct dev *dev;
+	char err[CLT_FRONT_ERR];
+	/* private */
+	struct dev_open_req open;
+	const struct clt_conf *conf;
+	struct client *clt;
+};
+
+/* The same without waiting.  Any thread. */
+void clt_export_open_start(struct clt_export_req *req, struct client *clt,
+			   const struct clt_conf *conf);
+
+/* What a front end may tell its users of an export, as the server is now. */
+struct clt_export_caps {
+	uint32_t block_preferred;	/* bytes; what is smaller costs a read for a write */
+	bool writes, trims, zeroes;
+	bool fast_zeroes;		/* WRITE_ZEROES that may unmap is faster than a write */
+	bool flushes_fua;		/* the server has no FUA: flush behind the write */
+	bool extents;			/* holes are told from data */
+	bool rotational;
+};
+
+/* Does not block. */
+void clt_export_caps(struct dev *dev, struct clt_export_caps *caps);
+/* A request has failed with @r: one line in the log, unless the request was just not supported.
+ * Does not block. */
+void clt_export_failed(struct dev *dev, const char *what, uint64_t len, uint64_t off, int r);
+
+/* The names of the server's exports; none when the server does not tell them.  Returns the result
+ * of dev_list(), with the reason in @err. */
 int clt_export_list(struct client *clt, struct dev_list *list, char err[CLT_FRONT_ERR]);
 /* Append the names of the server's exports to @err, as many as fit into @size bytes. */
 void clt_export_names(struct client *clt, char *err, size_t size);

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The server's side of NBD: stands on base alone, so that other programs can have it.
+NBD_CPPFLAGS = -I$(top_srcdir)/%D%
+
+noinst_LTLIBRARIES += libnbdsrv.la
+libnbdsrv_la_CPPFLAGS = $(AM_CPPFLAGS) $(NBD_CPPFLAGS)
+libnbdsrv_la_SOURCES = \
+	%D%/nbd-buf.c \
+	%D%/nbd-buf.h \
+	%D%/nbd-conn.c \
+	%D%/nbd-in.c \
+	%D%/nbd-io.c \
+	%D%/nbd-mem.c \
+	%D%/nbd-mem.h \
+	%D%/nbd-msg.c \
+	%D%/nbd-msg.h \
+	%D%/nbd-opt.c \
+	%D%/nbd-opt.h \
+	%D%/nbd-out.c \
+	%D%/nbd-priv.h \
+	%D%/nbd-proto.h \
+	%D%/nbd-server.c \
+	%D%/nbd-server.h \
+	$(NULL)

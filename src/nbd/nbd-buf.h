@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Bytes that grow, up to a limit: the server's side of a handshake.  Pure; one thread. */
+#ifndef NBD_BUF_H
+#define NBD_BUF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define NBD_BUF_MAX (4u << 20)		/* a list of 10000 exports is 2.8 MB */
+
+struct nbd_buf {			/* all 0: empty */
+	uint8_t *mem;
+	size_t len, room;
+	int error;			/* -ENOMEM, and for ever: something did not fit */
+};
+
+/* Append @len bytes.  A failure stays in @buf->error. */
+void nbd_buf_add(struct nbd_buf *buf, const void *bytes, size_t len);
+/* Drop the first @len bytes. */
+void nbd_buf_take(struct nbd_buf *buf, size_t len);
+/* Free the memory; @buf is empty. */
+void nbd_buf_fini(struct nbd_buf *buf);
+
+#endif

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What comes from the socket.  recv() fills blocks, and requests are parsed where they lie.  A
+ * WRITE whose data lies whole in a block uses it there; the data of a larger one goes straight from
+ * the socket into the memory of its request, but for the little that came with its header.
+ *
+ * A connection owns a reference of the block that it fills, only while bytes are in it. */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "clock.h"
+#include "nbd-priv.h"
+
+#define IN_PLACE_MAX (32u << 10)	/* bytes of a WRITE that waits in a block to be whole */
+#define SMALL 4096u			/* recv() asks for no more in front of a large WRITE */
+#define STATUS_PAYLOAD_MAX 64u		/* bytes; a longer one names unknown contexts */
+#define TAIL 4096u			/* a block with less room is left */
+
+static uint32_t in_avail(const struct nbd_conn *conn)
+{
+	return conn->in_end - conn->in_pos;
+}
+
+void nbd_in_rest(struct nbd_conn *conn)
+{
+	if (!conn->block || in_avail(conn) || conn->block->refs > 1)
+		return;
+	nbd_block_put(conn->server, conn->block);
+	conn->block = NULL;
+}
+
+void nbd_in_drop(struct nbd_conn *conn)
+{
+	if (conn->fill)
+		nbd_io_put(conn->fill);
+	if (conn->wrong)
+		nbd_io_put(conn->wrong);
+	conn->fill = conn->wrong = NULL;
+	if (conn->block)
+		nbd_block_put(conn->server, conn->block);
+	conn->block = NULL;
+	conn->in_pos = conn->in_end = conn->drop = 0;
+	conn->pause = NBD_PAUSE_NONE;
+	list_del(&conn->turn);
+}
+
+/* ---- requests ---- */
+
+/* Drop what has come of the payload of a wrong request.  Behind the last byte follows its reply. */
+static void drop_payload(struct nbd_conn *conn)
+{
+	uint32_t n = MIN(conn->drop, in_avail(conn));
+	struct nbd_request_io *q = conn->wrong;
+
+	conn->drop -= n;
+	conn->in_pos += n;
+	if (!q || conn->drop)
+		return;
+	conn->wrong = NULL;
+	nbd_io_done(&q->io, q->status);
+}
+
+/* What is left of @q's data comes from the socket next. */
+static void fill_begin(struct nbd_conn *conn, struct nbd_request_io *q, uint32_t have)
+{
+	conn->fill = q;
+	conn->filled = have;
+}
+
+static void fill_end(struct nbd_conn *conn)
+{
+	struct nbd_request_io *q = conn->fill;
+
+	conn->fill = NULL;
+	nbd_io_begin(q);
+}
+
+/* Wait for the rest of a request: taken anew when that has come. */
+static bool take_later(struct nbd_request_io *q)
+{
+	nbd_io_unget(q);
+	return false;
+}
+
+/* A WRITE that was checked; @have bytes of its data follow its header, which has @size. */
+static bool take_write(struct nbd_conn *conn, struct nbd_request_io *q, uint32_t size,
+		       uint32_t have)
+{
+	uint8_t *data = conn->block->bytes + conn->in_pos + size;
+	uint32_t len = q->req.payload;
+
+	conn->in_want = len > IN_PLACE_MAX ? SMALL : (uint32_t)NBD_BLOCK_ROOM;
+	if (len <= IN_PLACE_MAX && conn->in_pos + size + len <= NBD_BLOCK_ROOM) {
+		if (have < len)
+			return take_later(q);
+		q->block = conn->block;
+		q->block->refs++;
+		q->io.buf = data;
+		conn->in_pos += size + len;
+		nbd_io_begin(q);
+		return true;
+	}
+	if (!nbd_io_memory(q, len))
+		return take_later(q);
+	have = MIN(have, len);
+	memcpy(q->piece, data, have);
+	conn->in_pos += size + have;
+	fill_begin(conn, q, have);
+	if (have == len)
+		fill_end(conn);
+	return true;
+}
+
+/* A request with an error: its payload is dropped. */
+static bool take_wrong(struct nbd_conn *conn, struct nbd_request_io *q, uint32_t size, int r)
+{
+	conn->in_pos += size;
+	conn->drop = q->req.payload;
+	q->status = r;
+	conn->wrong = q;
+	drop_payload(conn);
+	return true;
+}
+
+/* The memory that a request without data of the client's needs. */
+static size_t memory_of(const struct nbd_request_io *q)
+{
+	switch (q->req.type) {
+	case NBD_CMD_READ:
+		return q->req.len;
+	case NBD_CMD_CACHE:
+		return MIN(q->req.len, (uint64_t)NBD_DATA_MAX);
+	case NBD_CMD_BLOCK_STATUS:
+		return NBD_STATUS_MEMORY;
+	default:
+		return 0;
+	}
+}
+
+/* A BLOCK_STATUS may say in its payload what it is about. */
+static bool take_status_payload(struct nbd_conn *conn, struct nbd_request_io *q, uint32_t size,
+				uint32_t have, int *r)
+{
+	if (q->req.type != NBD_CMD_BLOCK_STATUS)
+		return true;
+	if (q->req.payload > STATUS_PAYLOAD_MAX) {
+		*r = -EINVAL;
+		return true;
+	}
+	if (have < q->req.payload)
+		return false;
+	*r = nbd_request_payload(&q->req, conn->block->bytes + conn->in_pos + size);
+	return true;
+}
+
+/* @q, whose header of @size bytes is at in_pos. */
+static bool take(struct nbd_conn *conn, struct nbd_request_io *q, uint32_t size)
+{
+	uint32_t have = in_avail(conn) - size;
+	size_t memory;
+	int r = 0;
+
+	if (q->req.payload && !take_status_payload(conn, q, size, have, &r))
+		return take_later(q);
+	if (r == 0)
+		r = nbd_io_check(q);
+	if (r < 0)
+		return take_wrong(conn, q, size, r);
+	if (q->req.type == NBD_CMD_WRITE)
+		return take_write(conn, q, size, have);
+	conn->in_want = NBD_BLOCK_ROOM;
+	memory = memory_of(q);
+	if (memory && !nbd_io_memory(q, memory))
+		return take_later(q);
+	conn->in_pos += size + q->req.payload;
+	q->io.len = q->req.type == NBD_CMD_CACHE ? memory : q->req.len;
+	nbd_io_begin(q);
+	return true;
+}
+
+/* The next request.  False: more bytes, or something else, have to come first. */
+static bool take_request(struct nbd_conn *conn)
+{
+	uint32_t size = (uint32_t)nbd_request_size(conn->headers);
+	struct nbd_request_io *q;
+	struct nbd_request req;
+	const char *why;
+
+	drop_payload(conn);
+	if (conn->fill || conn->wrong || in_avail(conn) < size)
+		return false;
+	if (nbd_request_decode(&req, conn->headers, conn->block->bytes + conn->in_pos, &why) < 0) {
+		nbd_conn_break(conn, why);
+		return false;
+	}
+	if (req.type == NBD_CMD_DISC) {
+		nbd_conn_leave(conn);
+		return false;
+	}
+	q = nbd_io_get(conn, &req);
+	return q && take(conn, q, size);
+}
+
+/* The next piece of the handshake. */
+static bool take_option(struct nbd_conn *conn)
+{
+	struct nbd_haggle *h = conn->haggle;
+	ssize_t n = 0;
+
+	if (in_avail(conn))
+		n = nbd_haggle_step(h, conn->block->bytes + conn->in_pos, in_avail(conn),
+				    &conn->out_bytes);
+	if (n < 0) {
+		nbd_conn_break(conn, h->why);
+		return false;
+	}
+	conn->in_pos += (uint32_t)n;
+	if (n)
+		nbd_conn_haggled(conn);
+	return n;
+}
+
+/* False: nothing whole is there, or the connection has to wait. */
+static bool in_take(struct nbd_conn *conn)
+{
+	switch (conn->state) {
+	case NBD_CONN_HAGGLES:
+		return conn->ask.state == NBD_ASK_NONE && take_option(conn);
+	case NBD_CONN_SERVES:
+		return take_request(conn);
+	default:
+		return false;
+	}
+}
+
+/* ---- the socket ---- */
+
+/* A block with room.  False: there is none. */
+static bool in_room(struct nbd_conn *conn)
+{
+	struct nbd_block *old = conn->block, *block = old;
+	uint32_t n = in_avail(conn);
+
+	if (old && old->refs == 1 && !n)
+		conn->in_pos = conn->in_end = 0;
+	if (old && NBD_BLOCK_ROOM - conn->in_end >= TAIL)
+		return true;
+	/* What waits to be whole stays where it fits. */
+	if (old && old->refs > 1 && n >= TAIL)
+		return conn->in_end < NBD_BLOCK_ROOM;
+	if (!old || old->refs > 1)
+		block = nbd_block_get(conn);
+	if (!block)
+		return false;
+	if (old)
+		memmove(block->bytes, old->bytes + conn->in_pos, n);
+	if (old && old != block)
+		nbd_block_put(conn->server, old);
+	conn->block = block;
+	conn->in_pos = 0;
+	conn->in_end = n;
+	return true;
+}
+
+/* @n bytes came. */
+static void received(struct nbd_conn *conn, size_t n)
+{
+	uint32_t rest = conn->fill ? conn->fill->req.payload - conn->filled : 0;
+	uint32_t mine = (uint32_t)MIN((size_t)rest, n);
+
+	conn->moved_ms = clock_now_ms();
+	conn->filled += mine;
+	conn->in_end += (uint32_t)(n - mine);
+	if (conn->fill && mine == rest)
+		fill_end(conn);
+}
+
+/* 1: there may be more; 0: there is not; -errno, -EPIPE for the end. */
+static int in_receive(struct nbd_conn *conn)
+{
+	struct nbd_request_io *q = conn->fill;
+	size_t asked = 0;
+	struct iovec iov[2];
+	struct msghdr msg = { .msg_iov = iov };
+	ssize_t n;
+
+	if (!in_room(conn)) {
+		if (!q)
+			return 0;
+		conn->pause = NBD_PAUSE_NONE;	/* the data has its memory */
+	}
+	if (q)
+		iov[msg.msg_iovlen++] = (struct iovec){ (uint8_t *)q->piece + conn->filled,
+							q->req.payload - conn->filled };
+	if (conn->block && conn->in_end < NBD_BLOCK_ROOM)
+		iov[msg.msg_iovlen++] = (struct iovec){
+			conn->block->bytes + conn->in_end,
+			MIN((size_t)conn->in_want, NBD_BLOCK_ROOM - conn->in_end),
+		};
+	for (size_t i = 0; i < msg.msg_iovlen; i++)
+		asked += iov[i].iov_len;
+	n = recvmsg(conn->watch.fd, &msg, MSG_DONTWAIT);
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	if (n == 0)
+		return -EPIPE;
+	received(conn, (size_t)n);
+	return (size_t)n == asked;
+}
+
+/* The socket has ended, or failed with @r. */
+static void in_ended(struct nbd_conn *conn, int r)
+{
+	bool halfway = conn->fill || conn->wrong || in_avail(conn);
+
+	if (r == -EPIPE && halfway)
+		nbd_conn_break(conn, "the client has closed it in a request");
+	else
+		nbd_conn_fail(conn, r);
+}
+
+static bool in_reads(const struct nbd_conn *conn)
+{
+	return conn->pause == NBD_PAUSE_NONE && conn->ask.state == NBD_ASK_NONE &&
+	       (conn->state == NBD_CONN_HAGGLES || conn->state == NBD_CONN_SERVES);
+}
+
+void nbd_in_run(struct nbd_conn *conn)
+{
+	unsigned left = NBD_TURN;
+	int more = 1;
+
+	while (in_reads(conn)) {
+		while (left && in_take(conn))
+			left--;
+		if (!left && in_reads(conn))
+			conn->pause = NBD_PAUSE_TURN;
+		if (!more || !in_reads(conn))
+			break;
+		more = in_receive(conn);
+		if (more < 0)
+			in_ended(conn, more);
+		if (more <= 0 && !in_avail(conn))
+			break;
+	}
+	if (conn->pause == NBD_PAUSE_TURN || conn->pause == NBD_PAUSE_MEMORY)
+		nbd_server_queue(conn);
+	nbd_in_rest(conn);
+	nbd_conn_watch(conn);
+	nbd_conn_check(conn);
+}

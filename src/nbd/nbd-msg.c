@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A request that its command does not allow gets an error; the table says what each command allows.
+ * What leaves the stream without a next request, because nobody knows where that begins, ends the
+ * connection. */
+#include <errno.h>
+#include <string.h>
+
+#include "nbd-msg.h"
+#include "util.h"
+
+/* ---- requests ---- */
+
+static const char bad_magic[] = "a request does not begin with its magic number";
+
+static int decode_compact(struct nbd_request *req, const struct nbd_msg_request *m)
+{
+	*req = (struct nbd_request){
+		.flags = be16_get(m->flags),
+		.type = be16_get(m->type),
+		.cookie = be64_get(m->cookie),
+		.off = be64_get(m->offset),
+		.len = be32_get(m->length),
+	};
+	if (req->type == NBD_CMD_WRITE)
+		req->payload = (uint32_t)req->len;
+	return be32_get(m->magic) == NBD_REQUEST_MAGIC ? 0 : -EPROTO;
+}
+
+static int decode_extended(struct nbd_request *req, const struct nbd_msg_request_ext *m)
+{
+	*req = (struct nbd_request){
+		.flags = be16_get(m->flags),
+		.type = be16_get(m->type),
+		.cookie = be64_get(m->cookie),
+		.off = be64_get(m->offset),
+		.len = be64_get(m->length),
+	};
+	if (req->flags & NBD_CMD_FLAG_PAYLOAD_LEN)
+		req->payload = (uint32_t)MIN(req->len, (uint64_t)UINT32_MAX);
+	return be32_get(m->magic) == NBD_EXTENDED_REQUEST_MAGIC ? 0 : -EPROTO;
+}
+
+int nbd_request_decode(struct nbd_request *req, enum nbd_headers headers, const void *buf,
+		       const char **why)
+{
+	int r = headers == NBD_HEADERS_EXTENDED ? decode_extended(req, buf) :
+						  decode_compact(req, buf);
+
+	*why = bad_magic;
+	if (r == 0 && req->payload > NBD_DATA_MAX) {
+		*why = "a payload is longer than the 64 MiB that one request may have";
+		r = -EPROTO;
+	}
+	return r;
+}
+
+int nbd_request_payload(struct nbd_request *req, const void *payload)
+{
+	const struct nbd_msg_status_payload *p = payload;
+
+	/* There is one context, so one number. */
+	if (req->payload != sizeof(*p) + sizeof(p->context[0]) ||
+	    be32_get(p->context[0]) != NBD_CONTEXT)
+		return -EINVAL;
+	req->len = be64_get(p->length);
+	return 0;
+}
+
+/* What a command allows. */
+struct rule {
+	uint16_t flags;			/* NBD_CMD_FLAG_* that it may have */
+	uint16_t needs;			/* NBD_FLAG_* of the export */
+	int beyond;			/* the error of a request beyond the end; 0: it has no
+					 * range */
+	bool writes;
+	uint64_t max;			/* bytes; 0: no limit */
+};
+
+static const struct rule rules[] = {
+	[NBD_CMD_READ] = { .flags = NBD_CMD_FLAG_DF, .beyond = -EINVAL, .max = NBD_DATA_MAX },
+	[NBD_CMD_WRITE] = { .beyond = -ENOSPC, .writes = true, .max = NBD_DATA_MAX },
+	[NBD_CMD_FLUSH] = { .needs = NBD_FLAG_SEND_FLUSH },
+	[NBD_CMD_TRIM] = { .needs = NBD_FLAG_SEND_TRIM, .beyond = -EINVAL, .writes = true },
+	[NBD_CMD_CACHE] = { .beyond = -EINVAL },
+	[NBD_CMD_WRITE_ZEROES] = { .flags = NBD_CMD_FLAG_NO_HOLE | NBD_CMD_FLAG_FAST_ZERO,
+				   .needs = NBD_FLAG_SEND_WRITE_ZEROES, .beyond = -ENOSPC,
+				   .writes = true },
+	[NBD_CMD_BLOCK_STATUS] = { .flags = NBD_CMD_FLAG_REQ_ONE, .beyond = -EINVAL },
+};
+
+static const struct rule *rule_of(const struct nbd_request *req)
+{
+	bool known = req->type < ARRAY_SIZE(rules) && req->type != NBD_CMD_DISC;
+
+	return known ? &rules[req->type] : NULL;
+}
+
+/* The flags that @req may have.  Clients are known to set FUA where nothing is written. */
+static uint16_t flags_allowed(const struct nbd_request *req, const struct rule *c,
+			      enum nbd_headers headers, const struct nbd_export *export)
+{
+	uint16_t allowed = c->flags;
+
+	if (export->flags & NBD_FLAG_SEND_FUA)
+		allowed |= NBD_CMD_FLAG_FUA;
+	if (!(export->flags & NBD_FLAG_SEND_DF))
+		allowed &= (uint16_t)~NBD_CMD_FLAG_DF;
+	if (!(export->flags & NBD_FLAG_SEND_FAST_ZERO))
+		allowed &= (uint16_t)~NBD_CMD_FLAG_FAST_ZERO;
+	if (headers == NBD_HEADERS_EXTENDED &&
+	    (req->type == NBD_CMD_WRITE ||
+	     (req->type == NBD_CMD_BLOCK_STATUS &&
+	      (export->flags & NBD_FLAG_BLOCK_STATUS_PAYLOAD))))
+		allowed |= NBD_CMD_FLAG_PAYLOAD_LEN;
+	return allowed;
+}
+
+int nbd_request_check(const struct nbd_request *req, enum nbd_headers headers,
+		      const struct nbd_export *export, bool status)
+{
+	const struct rule *c = rule_of(req);
+
+	if (c && c->writes && (export->flags & NBD_FLAG_READ_ONLY))
+		return -EPERM;
+	if (!c || (req->flags & ~flags_allowed(req, c, headers, export)) ||
+	    (c->needs & export->flags) != c->needs)
+		return -EINVAL;
+	if (req->type == NBD_CMD_BLOCK_STATUS && !status)
+		return -EINVAL;
+	if (req->type == NBD_CMD_WRITE && req->payload != req->len)
+		return -EINVAL;		/* extended, without PAYLOAD_LEN */
+	if (!c->beyond)
+		return req->off || req->len ? -EINVAL : 0;
+	if (!req->len)
+		return -EINVAL;
+	if (!range_ok(req->off, req->len, export->size))
+		return c->beyond;
+	return c->max && req->len > c->max ? -EINVAL : 0;
+}
+
+/* ---- replies ---- */
+
+enum nbd_error nbd_error_of(int r)
+{
+	switch (-r) {
+	case 0:
+		return 0;
+	case EPERM: case EROFS: case EACCES:
+		return NBD_EPERM;
+	case ENOMEM:
+		return NBD_ENOMEM;
+	case EINVAL:
+		return NBD_EINVAL;
+	case ENOSPC: case EDQUOT: case EFBIG:
+		return NBD_ENOSPC;
+	case EOVERFLOW:
+		return NBD_EOVERFLOW;
+	case EOPNOTSUPP:
+		return NBD_ENOTSUP;
+	default:
+		return NBD_EIO;
+	}
+}
+
+/* A chunk that ends its reply, with @len bytes of payload. */
+static size_t encode_chunk(uint8_t *buf, enum nbd_headers headers, const struct nbd_request *req,
+			   enum nbd_reply_type type, uint32_t len)
+{
+	struct nbd_msg_chunk *m = (void *)buf;
+	struct nbd_msg_chunk_ext *ext = (void *)buf;
+
+	if (headers == NBD_HEADERS_STRUCTURED) {
+		*m = (struct nbd_msg_chunk){
+			.magic = be32_put(NBD_STRUCTURED_REPLY_MAGIC),
+			.flags = be16_put(NBD_REPLY_FLAG_DONE),
+			.type = be16_put((uint16_t)type),
+			.cookie = be64_put(req->cookie),
+			.length = be32_put(len),
+		};
+		return sizeof(*m);
+	}
+	*ext = (struct nbd_msg_chunk_ext){
+		.magic = be32_put(NBD_EXTENDED_REPLY_MAGIC),
+		.flags = be16_put(NBD_REPLY_FLAG_DONE),
+		.type = be16_put((uint16_t)type),
+		.cookie = be64_put(req->cookie),
+		.offset = be64_put(req->off),
+		.length = be64_put(len),
+	};
+	return sizeof(*ext);
+}
+
+static size_t encode_error(uint8_t *buf, enum nbd_headers headers, const struct nbd_request *req,
+			   enum nbd_error error)
+{
+	struct nbd_msg_error m = { .error = be32_put(error) };
+	size_t n = encode_chunk(buf, headers, req, NBD_REPLY_TYPE_ERROR, sizeof(m));
+
+	memcpy(buf + n, &m, sizeof(m));
+	return n + sizeof(m);
+}
+
+static size_t encode_simple(uint8_t *buf, const struct nbd_request *req, enum nbd_error error)
+{
+	struct nbd_msg_simple_reply *m = (void *)buf;
+
+	*m = (struct nbd_msg_simple_reply){
+		.magic = be32_put(NBD_SIMPLE_REPLY_MAGIC),
+		.error = be32_put(error),
+		.cookie = be64_put(req->cookie),
+	};
+	return sizeof(*m);
+}
+
+/* A READ's data has its offset in front. */
+static size_t encode_read(uint8_t *buf, enum nbd_headers headers, const struct nbd_request *req,
+			  uint32_t data)
+{
+	be64 off = be64_put(req->off);
+	size_t n = encode_chunk(buf, headers, req, NBD_REPLY_TYPE_OFFSET_DATA,
+				data + (uint32_t)sizeof(off));
+
+	memcpy(buf + n, &off, sizeof(off));
+	return n + sizeof(off);
+}
+
+size_t nbd_reply_encode(uint8_t buf[NBD_REPLY_MAX], enum nbd_headers headers,
+			const struct nbd_request *req, int status, uint32_t data)
+{
+	enum nbd_error error = nbd_error_of(status);
+	bool chunks = req->type == NBD_CMD_READ || req->type == NBD_CMD_BLOCK_STATUS;
+
+	if (headers == NBD_HEADERS_SIMPLE || (headers == NBD_HEADERS_STRUCTURED && !chunks))
+		return encode_simple(buf, req, error);
+	if (error)
+		return encode_error(buf, headers, req, error);
+	if (req->type == NBD_CMD_READ)
+		return encode_read(buf, headers, req, data);
+	if (!data)
+		return encode_chunk(buf, headers, req, NBD_REPLY_TYPE_NONE, 0);
+	return encode_chunk(buf, headers, req, headers == NBD_HEADERS_EXTENDED ?
+			    NBD_REPLY_TYPE_BLOCK_STATUS_EXT : NBD_REPLY_TYPE_BLOCK_STATUS, data);
+}
+
+/* ---- extents ---- */
+
+/* Lengths of 32 bits, in whole blocks. */
+#define STATUS_LEN_MAX 0xfffff000u
+
+void nbd_status_begin(struct nbd_status_writer *w, enum nbd_headers headers, void *buf, size_t room)
+{
+	const struct nbd_msg_status *m = buf;
+	const struct nbd_msg_status_ext *ext = buf;
+	bool extended = headers == NBD_HEADERS_EXTENDED;
+	size_t max = extended ? (room - sizeof(*ext)) / sizeof(ext->extent[0]) :
+				(room - sizeof(*m)) / sizeof(m->extent[0]);
+
+	*w = (struct nbd_status_writer){ .headers = headers, .buf = buf, .max = (uint32_t)max };
+}
+
+/* The last extent goes into the buffer. */
+static void status_put(struct nbd_status_writer *w)
+{
+	struct nbd_msg_status *m = (void *)w->buf;
+	struct nbd_msg_status_ext *ext = (void *)w->buf;
+
+	if (w->headers == NBD_HEADERS_EXTENDED) {
+		ext->extent[w->n].length = be64_put(w->len);
+		ext->extent[w->n].flags = be64_put(w->flags);
+	} else {
+		m->extent[w->n].length = be32_put((uint32_t)MIN(w->len, (uint64_t)STATUS_LEN_MAX));
+		m->extent[w->n].flags = be32_put(w->flags);
+	}
+	w->n++;
+}
+
+bool nbd_status_add(struct nbd_status_writer *w, uint64_t len, uint32_t flags)
+{
+	if (w->len && w->flags == flags) {
+		w->len += len;
+		return true;
+	}
+	/* Behind an extent that was cut nothing may follow. */
+	if (w->n == w->max ||
+	    (w->len > STATUS_LEN_MAX && w->headers != NBD_HEADERS_EXTENDED))
+		return false;
+	if (w->len) {
+		if (w->n + 1 == w->max)
+			return false;
+		status_put(w);
+	}
+	w->len = len;
+	w->flags = flags;
+	return true;
+}
+
+uint32_t nbd_status_end(struct nbd_status_writer *w)
+{
+	struct nbd_msg_status *m = (void *)w->buf;
+	struct nbd_msg_status_ext *ext = (void *)w->buf;
+
+	if (!w->len)
+		return 0;
+	status_put(w);
+	if (w->headers == NBD_HEADERS_EXTENDED) {
+		ext->context = be32_put(NBD_CONTEXT);
+		ext->count = be32_put(w->n);
+		return (uint32_t)(sizeof(*ext) + w->n * sizeof(ext->extent[0]));
+	}
+	m->context = be32_put(NBD_CONTEXT);
+	return (uint32_t)(sizeof(*m) + w->n * sizeof(m->extent[0]));
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Replies, in the order in which requests end.  Those that end in one pass of the loop leave in one
+ * sendmsg() before it sleeps, each from the memory where its data is.  A socket that is full is
+ * watched; its connection has so much in flight then that it is not read any more. */
+#include <errno.h>
+#include <sys/socket.h>
+
+#include "clock.h"
+#include "nbd-priv.h"
+
+#define IOV_MAX_SENT 128		/* pieces of one sendmsg() */
+
+struct gather {
+	struct iovec iov[IOV_MAX_SENT];
+	unsigned n;
+	size_t skip;			/* bytes of the first pieces that were sent before */
+};
+
+static void gather_add(struct gather *g, const void *bytes, size_t len)
+{
+	size_t skip = MIN(g->skip, len);
+
+	g->skip -= skip;
+	if (len > skip)
+		g->iov[g->n++] = (struct iovec){ (uint8_t *)bytes + skip, len - skip };
+}
+
+static void gather_all(struct gather *g, struct nbd_conn *conn)
+{
+	struct nbd_request_io *q;
+
+	g->n = 0;
+	g->skip = conn->sent;
+	gather_add(g, conn->out_bytes.mem, conn->out_bytes.len);
+	list_for_each(q, &conn->out, link) {
+		if (g->n + 2 > IOV_MAX_SENT)
+			break;
+		gather_add(g, q->head, q->head_len);
+		gather_add(g, q->data, q->data_len);
+	}
+}
+
+/* @n bytes more were sent: replies that went out whole are over. */
+static void sent(struct nbd_conn *conn, size_t n)
+{
+	struct nbd_request_io *q;
+
+	conn->sent += n;
+	if (conn->out_bytes.len) {
+		if (conn->sent < conn->out_bytes.len)
+			return;
+		conn->sent -= conn->out_bytes.len;
+		nbd_buf_fini(&conn->out_bytes);
+	}
+	while (!list_empty(&conn->out)) {
+		q = list_entry(conn->out.next, struct nbd_request_io, link);
+		if (conn->sent < q->head_len + q->data_len)
+			break;
+		conn->sent -= q->head_len + q->data_len;
+		nbd_io_put(q);
+	}
+}
+
+/* 1: go on; 0: the socket is full; -errno. */
+static int send_some(struct nbd_conn *conn)
+{
+	struct gather g;
+	struct msghdr msg = { .msg_iov = g.iov };
+	ssize_t n;
+
+	gather_all(&g, conn);
+	msg.msg_iovlen = g.n;
+	n = sendmsg(conn->watch.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	conn->moved_ms = clock_now_ms();
+	sent(conn, (size_t)n);
+	return 1;
+}
+
+void nbd_out_flush(struct nbd_conn *conn)
+{
+	int r = 1;
+
+	if (conn->out_bytes.error) {
+		nbd_conn_break(conn, "no memory for the handshake");
+		return;
+	}
+	while (r > 0 && !nbd_out_empty(conn))
+		r = send_some(conn);
+	conn->out_state = r == 0 ? NBD_OUT_FULL : NBD_OUT_READY;
+	if (r < 0)
+		nbd_conn_fail(conn, r);
+	else
+		nbd_conn_watch(conn);
+	nbd_conn_check(conn);
+}
+
+/* While the server stops an error is not told: the next server may know better. */
+static bool is_untold(const struct nbd_request_io *q)
+{
+	return q->status < 0 && q->conn->server->state == NBD_SERVER_STOPS;
+}
+
+void nbd_out_reply(struct nbd_request_io *q)
+{
+	struct nbd_conn *conn = q->conn;
+
+	if (conn->state != NBD_CONN_BROKEN && is_untold(q))
+		nbd_conn_break(conn, NULL);
+	if (conn->state == NBD_CONN_BROKEN) {
+		nbd_io_put(q);
+		nbd_conn_check(conn);
+		return;
+	}
+	q->head_len = (uint32_t)nbd_reply_encode(q->head, conn->headers, &q->req, q->status,
+						 q->data_len);
+	list_add_tail(&conn->out, &q->link);
+	loop_before_sleep(conn->server->loop, &conn->flush);
+}
+
+void nbd_out_bytes(struct nbd_conn *conn)
+{
+	loop_before_sleep(conn->server->loop, &conn->flush);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A request of NBD: any offset and length inside the device.  Its unaligned edges are read, changed
+ * and written, in a range that no other writer enters meanwhile.
+ *
+ * A request is stepped by its owner, as an operation is (clt_op_step()); dev-call.h has requests
+ * whose owner is a thread that waits.  No function blocks. */
+#ifndef DEV_REQ_H
+#define DEV_REQ_H
+
+#include "dev.h"
+#include "io-stat.h"
+#include "range.h"
+
+struct dev_req;
+
+enum dev_req_stage {
+	DEV_REQ_ENTERS,			/* waits until its range is granted */
+	DEV_REQ_WHOLE,			/* an IO of whole blocks is under way */
+	DEV_REQ_EDGE_READ,		/* the block of an unaligned edge is being read */
+	DEV_REQ_EDGE_WRITTEN,		/* that block, changed, is being written */
+	DEV_REQ_FLUSHES,		/* the FUA of a discard is under way */
+	DEV_REQ_DONE,
+};
+
+/* What is left of a request that is cut at blocks: a piece of the first block, whole blocks, and a
+ * piece of the last block. */
+struct dev_pieces {
+	uint64_t size;			/* of the device, read once: it may come back smaller */
+	uint64_t off, len;		/* inside the device */
+	uint64_t block, block_len;	/* the block a piece is in */
+	uint64_t n;			/* bytes of the next piece */
+	bool whole;			/* the next piece is whole blocks */
+};
+
+/* Embedded by the owner, and all its own again once dev_req_step() has returned true. */
+struct dev_req {
+	/* set by the caller before the start */
+	void (*fn)(struct dev_req *q);	/* schedules a step (struct clt_waiter); NULL: the thread of
+					 * the owner waits */
+	/* private */
+	struct dev_handle *h;
+	enum io_stat_op what;
+	enum rnbd_io_op op;
+	enum dev_req_stage stage;
+	uint32_t flags;			/* RNBD_F_* */
+	uint8_t *buf;			/* NULL: none */
+	uint64_t begin, len;		/* as asked for */
+	uint64_t began_ns;
+	int status;
+	struct dev_pieces pieces;
+	uint8_t *block;			/* the memory of an edge, of one block; NULL: none yet */
+	struct dev_io io;
+	struct range range;		/* .granted NULL: none is held */
+	struct clt_waiter waiter;	/* for the range */
+};
+
+/* Begin a request.  @buf lives until its end.  Then dev_req_step() until true. */
+void dev_req_read(struct dev_req *q, struct dev_handle *h, void *buf, uint32_t len, uint64_t off);
+void dev_req_write(struct dev_req *q, struct dev_handle *h, const void *buf, uint32_t len,
+		   uint64_t off, bool fua);
+/* Make durable all writes that have ended before. */
+void dev_req_flush(struct dev_req *q, struct dev_handle *h);
+/* Unaligned edges are not discarded: the data there stays.  -EOPNOTSUPP when the server takes no
+ * DISCARD. */
+void dev_req_discard(struct dev_req *q, struct dev_handle *h, uint64_t len, uint64_t off, bool fua);
+/* -EOPNOTSUPP when the server cannot write zeroes as asked. */
+void dev_req_zero(struct dev_req *q, struct dev_handle *h, uint64_t len, uint64_t off,
+		  bool may_unmap, bool fua);
+
+/* Go on as far as possible.  True: the request has ended, and dev_req_status() is its result.
+ * Owner. */
+bool dev_req_step(struct dev_req *q);
+/* 0 or -errno. */
+static inline int dev_req_status(const struct dev_req *q)
+{
+	return q->status;
+}
+
+#endif

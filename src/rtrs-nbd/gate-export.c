@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the handles of exports that are open.  A connection of NBD is a handle: each one is told of
+ * lost writes by itself (doc/decisions.md D13).
+ *
+ * A request that has news is put on a list, and stepped when what brought the news is done with.
+ * A request that fails is one line in the log. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clt-export.h"
+#include "dev-extents.h"
+#include "dev-req.h"
+#include "gate-export.h"
+#include "log.h"
+
+struct gate_handle {
+	struct gate_exports *g;
+	struct dev_handle io;
+	bool readonly;
+};
+
+enum gate_stage {
+	GATE_REQ,			/* @req is under way */
+	GATE_REQ_FUA,			/* likewise; a flush is to follow */
+	GATE_ASK,			/* @ask is */
+};
+
+struct gate_io {
+	struct nbd_io *io;
+	struct list ready;		/* gate_exports.ready */
+	enum gate_stage stage;
+	union {
+		struct dev_req req;
+		struct dev_extents_ask ask;
+	};
+};
+
+/* ---- requests ---- */
+
+static struct gate_exports *exports_of(const struct gate_io *o)
+{
+	return ((struct gate_handle *)o->io->handle)->g;
+}
+
+static void io_news(struct gate_io *o)
+{
+	struct gate_exports *g = exports_of(o);
+
+	if (list_empty(&o->ready))
+		list_add_tail(&g->ready, &o->ready);
+	loop_defer(g->clt->sess.loop, &g->step);
+}
+
+static void req_news(struct dev_req *q)
+{
+	io_news(container_of(q, struct gate_io, req));
+}
+
+static void ask_news(struct clt_waiter *w)
+{
+	struct clt_op *op = container_of(w, struct clt_op, waiter);
+	struct dev_io *io = container_of(op, struct dev_io, clt);
+
+	io_news(container_of(container_of(io, struct dev_extents_ask, io), struct gate_io, ask));
+}
+
+static const char *name_of(enum nbd_cmd cmd)
+{
+	static const char *const names[] = {
+		[NBD_CMD_READ] = "read", [NBD_CMD_WRITE] = "write", [NBD_CMD_FLUSH] = "flush",
+		[NBD_CMD_TRIM] = "trim", [NBD_CMD_WRITE_ZEROES] = "zero",
+		[NBD_CMD_BLOCK_STATUS] = "extents",
+	};
+
+	return names[cmd];
+}
+
+static void io_end(struct gate_io *o, int r)
+{
+	struct gate_handle *h = o->io->handle;
+
+	list_del(&o->ready);
+	if (r < 0)
+		clt_export_failed(h->io.dev, name_of(o->io->cmd), o->io->len, o->io->off, r);
+	nbd_io_done(o->io, r);
+}
+
+/* Cut what the server tells to what was asked for.  1: no more is wanted. */
+static int add_extent(void *arg, uint64_t off, const struct rnbd_extent *e)
+{
+	struct nbd_io *io = arg;
+	uint64_t begin = MAX(off, io->off), end = MIN(off + e->len, io->off + io->len);
+	uint32_t flags = (e->what & RNBD_EXTENT_HOLE ? NBD_STATE_HOLE : 0) |
+			 (e->what & RNBD_EXTENT_ZERO ? NBD_STATE_ZERO : 0);
+
+	if (begin >= end)
+		return begin > io->off;
+	return !nbd_io_extent(io, end - begin, flags);
+}
+
+/* True: it has ended, with *@r. */
+static bool io_step_one(struct gate_io *o, int *r)
+{
+	if (o->stage == GATE_ASK) {
+		if (!clt_op_step(&o->ask.io.clt))
+			return false;
+		*r = MIN(dev_extents_end(&o->ask, add_extent, o->io), 0);
+		return true;
+	}
+	if (!dev_req_step(&o->req))
+		return false;
+	*r = dev_req_status(&o->req);
+	return true;
+}
+
+static void io_step(struct gate_io *o)
+{
+	struct gate_handle *h = o->io->handle;
+	int r;
+
+	while (io_step_one(o, &r)) {
+		if (r < 0 || o->stage != GATE_REQ_FUA) {
+			io_end(o, r);
+			return;
+		}
+		o->stage = GATE_REQ;
+		dev_req_flush(&o->req, &h->io);
+	}
+}
+
+static void step_all(struct loop_task *task)
+{
+	struct gate_exports *g = container_of(task, struct gate_exports, step);
+	struct gate_io *o;
+
+	while ((o = list_pop_entry(&g->ready, struct gate_io, ready)))
+		io_step(o);
+}
+
+static void start_status(struct gate_io *o)
+{
+	struct nbd_io *io = o->io;
+	struct gate_handle *h = io->handle;
+
+	o->stage = GATE_ASK;
+	o->ask.answer = io->buf;
+	dev_extents_start(&o->ask, h->io.dev, io->len, io->off, io->flags & NBD_CMD_FLAG_REQ_ONE,
+			  ask_news);
+}
+
+static void start_req(struct gate_io *o)
+{
+	struct nbd_io *io = o->io;
+	struct dev_handle *h = &((struct gate_handle *)io->handle)->io;
+	struct clt_export_caps caps;
+	bool fua = io->flags & NBD_CMD_FLAG_FUA;
+
+	if (fua && io->cmd != NBD_CMD_READ && io->cmd != NBD_CMD_FLUSH) {
+		clt_export_caps(h->dev, &caps);
+		if (caps.flushes_fua) {
+			o->stage = GATE_REQ_FUA;
+			fua = false;
+		}
+	}
+	switch (io->cmd) {
+	case NBD_CMD_READ:
+		dev_req_read(&o->req, h, io->buf, (uint32_t)io->len, io->off);
+		break;
+	case NBD_CMD_WRITE:
+		dev_req_write(&o->req, h, io->buf, (uint32_t)io->len, io->off, fua);
+		break;
+	case NBD_CMD_TRIM:
+		dev_req_discard(&o->req, h, io->len, io->off, fua);
+		break;
+	case NBD_CMD_WRITE_ZEROES:
+		dev_req_zero(&o->req, h, io->len, io->off, !(io->flags & NBD_CMD_FLAG_NO_HOLE),
+			     fua);
+		break;
+	default:
+		dev_req_flush(&o->req, h);
+		break;
+	}
+}
+
+static void gate_start(struct nbd_io *io)
+{
+	struct gate_io *o = io->own;
+
+	o->io = io;
+	list_init(&o->ready);
+	if (io->cmd == NBD_CMD_WRITE_ZEROES && (io->flags & NBD_CMD_FLAG_FAST_ZERO) &&
+	    (io->flags & NBD_CMD_FLAG_NO_HOLE)) {
+		io_end(o, -EOPNOTSUPP);
+		return;
+	}
+	if (io->cmd == NBD_CMD_BLOCK_STATUS) {
+		start_status(o);
+	} else {
+		o->stage = GATE_REQ;
+		o->req.fn = req_news;
+		start_req(o);
+	}
+	io_step(o);
+}
+
+/* ---- exports ---- */
+
+struct opening {
+	struct clt_export_req req;
+	struct gate_exports *g;
+	struct nbd_ask *ask;
+	char name[RNBD_NAME_MAX];
+};
+
+static struct log_limit open_limit = LOG_LIMIT_INIT(10, 10000);
+
+/* The client cannot have the export, for the reason @why. */
+static void refuse(struct nbd_ask *ask, int r, const char *why)
+{
+	log_limited(&open_limit, LOG_LEVEL_WARN, NULL, "%s", why);
+	nbd_ask_opened(ask, r, why, NULL);
+}
+
+static void opened(struct clt_export_req *req)
+{
+	struct opening *o = container_of(req, struct opening, req);
+	struct gate_handle *h = req->status == 0 ? calloc(1, sizeof(*h)) : NULL;
+
+	if (h) {
+		h->g = o->g;
+		h->readonly = o->g->readonly;
+		dev_handle_init(&h->io, req->dev);
+		nbd_ask_opened(o->ask, 0, NULL, h);
+	} else if (req->status == 0) {
+		dev_close(req->dev);
+		refuse(o->ask, -ENOMEM, "no memory for a connection");
+	} else {
+		refuse(o->ask, req->status, req->err);
+	}
+	free(o);
+}
+
+static void gate_open(void *arg, struct nbd_ask *ask, const char *asked)
+{
+	struct gate_exports *g = arg;
+	const char *name = g->conf->export_name ? g->conf->export_name : asked;
+	struct opening *o;
+
+	if (!*name) {
+		refuse(ask, -ENOENT,
+		       "no export: give export=NAME, or let the NBD client ask for a name");
+		return;
+	}
+	if (strlen(name) >= RNBD_NAME_MAX) {
+		refuse(ask, -ENOENT, "the name of an export has at most 255 bytes");
+		return;
+	}
+	o = malloc(sizeof(*o));
+	if (!o) {
+		refuse(ask, -ENOMEM, "no memory for a connection");
+		return;
+	}
+	snprintf(o->name, sizeof(o->name), "%s", name);
+	o->g = g;
+	o->ask = ask;
+	o->req.name = o->name;
+	o->req.done = opened;
+	clt_export_open_start(&o->req, g->clt, g->conf);
+}
+
+static void listed(void *arg, int status, struct dev_list *list)
+{
+	struct nbd_ask *ask = arg;
+
+	for (unsigned i = 0; status == 0 && i < list->n; i++)
+		nbd_ask_name(ask, list->names[i]);
+	/* A server without a list has nothing to tell. */
+	nbd_ask_listed(ask, status == -EOPNOTSUPP ? 0 : status,
+		       "the server's exports cannot be listed");
+}
+
+static void gate_list(void *arg, struct nbd_ask *ask)
+{
+	struct gate_exports *g = arg;
+
+	if (g->conf->export_name) {
+		nbd_ask_name(ask, g->conf->export_name);
+		nbd_ask_listed(ask, 0, NULL);
+	} else if (dev_list_start(g->clt, listed, ask) < 0) {
+		nbd_ask_listed(ask, -ENOMEM, "no memory for a list");
+	}
+}
+
+static void gate_info(void *handle, struct nbd_export *export)
+{
+	const struct gate_handle *h = handle;
+	struct clt_export_caps caps;
+
+	clt_export_caps(h->io.dev, &caps);
+	*export = (struct nbd_export){
+		.size = dev_size(h->io.dev),
+		/* One session serves all connections, and a FLUSH covers the file, not the
+		 * connection. */
+		.flags = NBD_FLAG_SEND_FLUSH | NBD_FLAG_SEND_FUA | NBD_FLAG_CAN_MULTI_CONN |
+			 NBD_FLAG_SEND_CACHE,
+		.block_min = 1,
+		.block_preferred = caps.block_preferred,
+	};
+	if (h->readonly || !caps.writes)
+		export->flags |= NBD_FLAG_READ_ONLY;
+	if (caps.rotational)
+		export->flags |= NBD_FLAG_ROTATIONAL;
+	if (caps.trims)
+		export->flags |= NBD_FLAG_SEND_TRIM;
+	if (caps.zeroes)
+		export->flags |= NBD_FLAG_SEND_WRITE_ZEROES;
+	if (caps.zeroes && caps.fast_zeroes)
+		export->flags |= NBD_FLAG_SEND_FAST_ZERO;
+	snprintf(export->description, sizeof(export->description), "RNBD export '%.64s' of %.64s",
+		 dev_name(h->io.dev), h->g->conf->server);
+}
+
+static void gate_close(void *handle)
+{
+	struct gate_handle *h = handle;
+	struct dev *dev = h->io.dev;
+
+	dev_handle_fini(&h->io);
+	dev_close(dev);
+	free(h);
+}
+
+const struct nbd_backend gate_backend = {
+	.io_size = sizeof(struct gate_io),
+	.list = gate_list,
+	.open = gate_open,
+	.info = gate_info,
+	.close = gate_close,
+	.start = gate_start,
+};
+
+void gate_exports_init(struct gate_exports *g, struct client *clt, const struct clt_conf *conf,
+		       bool readonly)
+{
+	g->clt = clt;
+	g->conf = conf;
+	g->readonly = readonly;
+	list_init(&g->ready);
+	loop_task_init(&g->step, step_all);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The backend of the NBD server: exports are devices of the client, and a request of NBD is one of
+ * the client's (dev-req.h).  The thread of the session's loop. */
+#ifndef GATE_EXPORT_H
+#define GATE_EXPORT_H
+
+#include "client.h"
+#include "clt-conf.h"
+#include "nbd-server.h"
+
+struct gate_exports {
+	struct client *clt;
+	const struct clt_conf *conf;
+	bool readonly;			/* whatever the server allows */
+	/* private */
+	struct list ready;		/* requests that are to be stepped */
+	struct loop_task step;
+};
+
+extern const struct nbd_backend gate_backend;
+
+/* @clt and @conf outlive @g, which is the argument of gate_backend. */
+void gate_exports_init(struct gate_exports *g, struct client *clt, const struct clt_conf *conf,
+		       bool readonly);
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The options, and a command line as structs.  An option of nbdkit that is not there says what does
+ * its work here. */
+#include <config.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gate-options.h"
+#include "util.h"
+
+#define FIELD(field) OPT_FIELD(struct gate_options, field)
+#define USAGE 2
+
+static const struct opt rows[] = {
+	{ .name = "unix", .letter = 'U', .type = OPT_TEXT, FIELD(socket), .arg = "SOCKET",
+	  .of = "a path, or -", .holds = OPT_AT_START,
+	  .help = "listen at a unix socket; -: at its own" },
+	{ .name = "ipaddr", .letter = 'i', .type = OPT_TEXT, FIELD(address), .arg = "ADDR",
+	  .of = "an address of this machine", .shown = "127.0.0.1 and ::1", .holds = OPT_AT_START,
+	  .help = "listen at this address" },
+	{ .name = "port", .letter = 'p', .type = OPT_TEXT, FIELD(port), .arg = "PORT",
+	  .of = "a port", .shown = "10809", .holds = OPT_AT_START, .help = "listen at this port" },
+	{ .name = "readonly", .letter = 'r', .type = OPT_FLAG, FIELD(readonly),
+	  .holds = OPT_AT_START, .help = "clients may only read" },
+	{ .name = "foreground", .letter = 'f', .type = OPT_FLAG, FIELD(foreground),
+	  .holds = OPT_AT_START, .help = "do not become a daemon" },
+	{ .name = "pidfile", .letter = 'P', .type = OPT_TEXT, FIELD(pidfile), .arg = "PIDFILE",
+	  .of = "a path", .holds = OPT_AT_START, .help = "write the process's number when ready" },
+	{ .name = "run", .type = OPT_TEXT, FIELD(run), .arg = "COMMAND", .of = "a command",
+	  .holds = OPT_AT_START,
+	  .help = "serve while this runs, which has $uri, $port" },
+	{ .name = "exportname", .letter = 'e', .type = OPT_TEXT, FIELD(uri_name), .arg = "NAME",
+	  .of = "a name", .shown = "", .holds = OPT_AT_START, .help = "the export in $uri" },
+	{ .name = "memory", .type = OPT_SIZE, FIELD(memory), .arg = "SIZE", .least = 128u << 20,
+	  .most = UINT64_C(1) << 40, .fallback = "512M", .holds = OPT_AT_START,
+	  .help = "bytes for data of all clients" },
+	{ .name = "verbose", .letter = 'v', .type = OPT_FLAG, FIELD(verbose),
+	  .holds = OPT_AT_START, .help = "log what goes well, too" },
+	{ .name = "help", .letter = 'h', .type = OPT_HELP, .with_next = true,
+	  .holds = OPT_AT_START },
+	{ .name = "version", .letter = 'V', .type = OPT_VERSION, .holds = OPT_AT_START,
+	  .help = "print this, or the version, and exit" },
+};
+
+static void parameters(FILE *out)
+{
+	opt_help_rows(&clt_conf_options, out);
+	fputc('\n', out);
+}
+
+const struct opt_table gate_options = {
+	.program = "rtrs-nbd",
+	.rows = rows,
+	.n = ARRAY_SIZE(rows),
+	.dashes = "--",
+	.head = "Usage: rtrs-nbd [OPTIONS] [server=]HOST[:PORT] [export=NAME] [KEY=VALUE ...]\n"
+		"Give exports of an RTRS/RNBD server to NBD clients.\n"
+		"\n"
+		"Parameters, those of nbdkit rtrs:\n",
+	.body = parameters,
+	.tail = "\nExit status: 0 ended by SIGTERM, 1 an error, 2 a mistake above, or --run's.\n",
+	.column = 28,
+};
+
+/* ---- options of nbdkit ---- */
+
+/* A word that is, or begins with, @word. */
+static const struct {
+	const char *word, *instead;
+} others[] = {
+	{ "--filter", "filters are nbdkit's: use nbdkit --filter=... rtrs ..." },
+	{ "-t", "there is no thread for a request, so no limit of them" },
+	{ "--tls", "there is no TLS: use a unix socket, or a network that you trust" },
+	{ "--selinux-label", "start it with runcon" },
+	{ "-u", "start it as that user, with runuser or User= of systemd" },
+	{ "--user", "start it as that user, with runuser or User= of systemd" },
+	{ "-g", "start it in that group, with runuser or Group= of systemd" },
+	{ "--group", "start it in that group, with runuser or Group= of systemd" },
+	{ "-s", "use --run, or socket activation" },
+	{ "--single", "use --run, or socket activation" },
+	{ "--log", "-f logs to stderr, a daemon to the system log" },
+	{ "--vsock", "use nbdkit --vsock rtrs ..." },
+	{ "--dump-plugin", "use nbdkit rtrs --dump-plugin" },
+	{ "-D", "use -v" },
+	{ "--debug", "use -v" },
+	{ "-n", "newstyle is the only handshake" },
+	{ "-o", "newstyle is the only handshake: use a client of this century" },
+	{ "--swap", "use systemd, or mlock the process" },
+};
+
+static bool is_word(const char *arg, const char *word)
+{
+	size_t len = strlen(word);
+
+	/* Letters may have their value behind them. */
+	return !strncmp(arg, word, len) && (word[1] != '-' || !arg[len] || arg[len] == '=' ||
+					    arg[len] == '-');
+}
+
+static bool tell_other(int argc, char **argv)
+{
+	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++) {
+		for (unsigned k = 0; k < ARRAY_SIZE(others); k++) {
+			if (!is_word(argv[i], others[k].word))
+				continue;
+			fprintf(stderr, "rtrs-nbd: option '%s' is nbdkit's: %s\n", argv[i],
+				others[k].instead);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* ---- the whole ---- */
+
+/* KEY=VALUE, or the server alone as the first one.  -1: go on. */
+static int set_parameter(struct clt_conf *conf, char *word, bool is_first)
+{
+	char *value = strchr(word, '='), *err = NULL;
+	const char *key = word;
+	int r;
+
+	if (value && strspn(word, "abcdefghijklmnopqrstuvwxyz-") == (size_t)(value - word)) {
+		*value++ = '\0';
+	} else if (is_first) {
+		value = word;
+		key = "server";
+	} else {
+		fprintf(stderr, "rtrs-nbd: '%s': expected KEY=VALUE; only the server may stand "
+			"first without its key\n", word);
+		return USAGE;
+	}
+	r = clt_conf_set(conf, key, value, &err);
+	if (r < 0)
+		fprintf(stderr, "rtrs-nbd: %s\n", err ? err : "no memory");
+	free(err);
+	return r < 0 ? USAGE : -1;
+}
+
+static int check_together(const struct gate_options *o)
+{
+	const char *wrong = NULL;
+
+	if (o->socket && (o->address || o->port))
+		wrong = "--unix with --ipaddr or --port: give the one or the other";
+	else if (o->socket && !strcmp(o->socket, "-") && !o->run)
+		wrong = "--unix '-': expected with --run, which is told where the socket is";
+	else if (o->socket && *o->socket != '/' && strcmp(o->socket, "-") && !o->foreground &&
+		 !o->run)
+		wrong = "--unix: expected an absolute path, because a daemon goes to the root "
+			"directory; or -f";
+	else if (o->pidfile && *o->pidfile != '/' && !o->foreground && !o->run)
+		wrong = "--pidfile: expected an absolute path, because a daemon goes to the root "
+			"directory; or -f";
+	if (wrong)
+		fprintf(stderr, "rtrs-nbd: %s\n", wrong);
+	return wrong ? USAGE : -1;
+}
+
+int gate_options_parse(struct gate_options *o, struct clt_conf *conf, int argc, char **argv)
+{
+	char err[512], *text = NULL;
+	enum opt_result result;
+	uint64_t given = 0;
+	int first = argc, r = -1;
+
+	memset(o, 0, sizeof(*o));
+	opt_defaults(&gate_options, o);
+	if (tell_other(argc, argv))
+		return USAGE;
+	result = opt_argv(&gate_options, o, argc, argv, &first, &given, err, sizeof(err));
+	if (result == OPT_EXIT)
+		return 0;
+	if (result != OPT_RUN) {
+		fprintf(stderr, "rtrs-nbd: %s\n", err);
+		return USAGE;
+	}
+	for (int i = first; r < 0 && i < argc; i++)
+		r = set_parameter(conf, argv[i], i == first);
+	if (r < 0)
+		r = check_together(o);
+	if (r < 0 && clt_conf_complete(conf, &text) < 0) {
+		fprintf(stderr, "rtrs-nbd: %s\n", text ? text : "no memory");
+		r = 1;
+	}
+	free(text);
+	return r;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The command line: options as nbdkit spells them, and the parameters of the plugin.  Main
+ * thread. */
+#ifndef GATE_OPTIONS_H
+#define GATE_OPTIONS_H
+
+#include "clt-conf.h"
+
+struct gate_options {
+	const char *socket;		/* -U; NULL: none, "-": one of its own for --run */
+	const char *address, *port;	/* -i, -p; NULL: not given */
+	const char *pidfile;		/* NULL: none */
+	const char *run;		/* a command; NULL: none */
+	const char *uri_name;		/* -e: the export in $uri; NULL: the default one */
+	bool readonly, foreground, verbose;
+	uint64_t memory;		/* bytes for data */
+};
+
+extern const struct opt_table gate_options;
+
+/* Read the command line into @o and @conf, whose defaults are set.  -1: go on; else the exit
+ * status, and what is wrong is on stderr. */
+int gate_options_parse(struct gate_options *o, struct clt_conf *conf, int argc, char **argv);
+
+#endif

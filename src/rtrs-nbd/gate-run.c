@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the pipe between a daemon and its parent.  A daemon that ends before it is ready closes the
+ * pipe, and its parent fails. */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cleanup.h"
+#include "gate-run.h"
+
+static int ready_fd = -1;		/* of the daemon, until it is ready */
+
+/* ---- daemon ---- */
+
+/* The parent: returns the exit status. */
+static int wait_ready(int fd)
+{
+	char byte;
+	ssize_t n;
+
+	do {
+		n = read(fd, &byte, 1);
+	} while (n < 0 && errno == EINTR);
+	return n == 1 ? 0 : 1;
+}
+
+int gate_run_daemon(void)
+{
+	int fds[2];
+	pid_t pid;
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return -errno;
+	pid = fork();
+	if (pid < 0) {
+		int r = -errno;
+
+		close(fds[0]);
+		close(fds[1]);
+		return r;
+	}
+	close(fds[pid ? 1 : 0]);
+	if (pid)
+		_exit(wait_ready(fds[0]));
+	ready_fd = fds[1];
+	setsid();
+	return chdir("/") < 0 ? -errno : 0;
+}
+
+void gate_run_ready(void)
+{
+	int null;
+
+	if (ready_fd < 0)
+		return;
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	for (int fd = 0; null >= 0 && fd <= STDERR_FILENO; fd++)
+		dup2(null, fd);
+	if (null > STDERR_FILENO)
+		close(null);
+	(void)!write(ready_fd, "", 1);
+	close(ready_fd);
+	ready_fd = -1;
+}
+
+int gate_run_pidfile(const char *path, char *err, size_t len)
+{
+	FILE *f = fopen(path, "we");
+	int r = f ? 0 : -errno;
+
+	if (f && (fprintf(f, "%d\n", (int)getpid()) < 0))
+		r = -EIO;
+	if (f && fclose(f) && r == 0)
+		r = -errno;
+	if (r < 0)
+		snprintf(err, len, "--pidfile '%s': %s", path, strerror(-r));
+	return r;
+}
+
+/* ---- a command ---- */
+
+/* Print @text as one word of a shell. */
+static void print_quoted(FILE *f, const char *text)
+{
+	fputc('\'', f);
+	for (; *text; text++) {
+		if (*text == '\'')
+			fputs("'\\''", f);
+		else
+			fputc(*text, f);
+	}
+	fputc('\'', f);
+}
+
+/* Print @text as a part of a URI. */
+static void print_escaped(FILE *f, const char *text, const char *safe)
+{
+	for (; *text; text++) {
+		if (strchr(safe, *text) || strchr("-._~", *text) ||
+		    (*text >= '0' && *text <= '9') || (*text >= 'a' && *text <= 'z') ||
+		    (*text >= 'A' && *text <= 'Z'))
+			fputc(*text, f);
+		else
+			fprintf(f, "%%%02X", (unsigned char)*text);
+	}
+}
+
+static char *make_uri(const struct gate_options *o, const struct gate_listen *l)
+{
+	const char *name = o->uri_name ? o->uri_name : "", *host = o->address;
+	char *uri = NULL;
+	size_t size;
+	FILE *f = open_memstream(&uri, &size);
+
+	if (!f)
+		return NULL;
+	if (l->socket.path) {
+		fputs("nbd+unix:///", f);
+		print_escaped(f, name, "/");
+		fputs("?socket=", f);
+		print_escaped(f, l->socket.path, "/");
+	} else {
+		if (!host)
+			host = "localhost";
+		fprintf(f, strchr(host, ':') ? "nbd://[%s]:%u/" : "nbd://%s:%u/", host, l->port);
+		print_escaped(f, name, "/");
+	}
+	if (fclose(f)) {
+		free(uri);
+		return NULL;
+	}
+	return uri;
+}
+
+/* The command with its variables in front, those of nbdkit. */
+static char *make_script(const struct gate_options *o, const struct gate_listen *l, const char *uri)
+{
+	char *script = NULL;
+	size_t size;
+	FILE *f = open_memstream(&script, &size);
+
+	if (!f)
+		return NULL;
+	fputs("export uri=", f);
+	print_quoted(f, uri);
+	fputs(" nbd=", f);
+	print_quoted(f, uri);
+	fputs(" unixsocket=", f);
+	print_quoted(f, l->socket.path ? l->socket.path : "");
+	fputs(" exportname=", f);
+	print_quoted(f, o->uri_name ? o->uri_name : "");
+	fprintf(f, l->port ? " port=%u\n%s\n" : " port=%.0u\n%s\n", l->port, o->run);
+	if (fclose(f)) {
+		free(script);
+		return NULL;
+	}
+	return script;
+}
+
+/* A shell without our mask of signals. */
+static int spawn_shell(char *script, pid_t *pid)
+{
+	char shell[] = "/bin/sh", dash_c[] = "-c";
+	char *argv[] = { shell, dash_c, script, NULL };
+	posix_spawnattr_t attr;
+	sigset_t none, defaults;
+	int r;
+
+	sigemptyset(&none);
+	sigemptyset(&defaults);
+	sigaddset(&defaults, SIGPIPE);
+	posix_spawnattr_init(&attr);
+	posix_spawnattr_setsigmask(&attr, &none);
+	posix_spawnattr_setsigdefault(&attr, &defaults);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	r = posix_spawn(pid, shell, NULL, &attr, argv, environ);
+	posix_spawnattr_destroy(&attr);
+	return -r;
+}
+
+int gate_run_command(const struct gate_options *o, const struct gate_listen *l, pid_t *pid,
+		     char *err, size_t len)
+{
+	_cleanup_free_ char *uri = make_uri(o, l);
+	_cleanup_free_ char *script = uri ? make_script(o, l, uri) : NULL;
+	int r = script ? spawn_shell(script, pid) : -ENOMEM;
+
+	if (r < 0)
+		snprintf(err, len, "--run '%s': %s", o->run, strerror(-r));
+	return r;
+}

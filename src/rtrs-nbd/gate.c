@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the watches of the listening sockets, not the sockets, and the NBD server.  All but
+ * gate_start() and gate_stop() runs on the loop. */
+#include <config.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "clt-fds.h"
+#include "gate.h"
+#include "log.h"
+
+#define ACCEPTS 16			/* in one pass */
+#define AGAIN_MS 1000
+
+static struct log_limit accept_limit = LOG_LIMIT_INIT(4, 10000);
+
+/* ---- clients arrive ---- */
+
+/* "client 7 of 192.0.2.1:40000" */
+static void client_name(struct gate *g, const struct sockaddr_storage *addr, socklen_t len,
+			char *buf, size_t size)
+{
+	char host[INET6_ADDRSTRLEN], port[8];
+
+	g->naccepted++;
+	if (addr->ss_family == AF_UNIX ||
+	    getnameinfo((const struct sockaddr *)addr, len, host, sizeof(host), port, sizeof(port),
+			NI_NUMERICHOST | NI_NUMERICSERV))
+		snprintf(buf, size, "client %llu", g->naccepted);
+	else
+		snprintf(buf, size, "client %llu of %s:%s", g->naccepted, host, port);
+}
+
+static void listeners_watch(struct gate *g, short events)
+{
+	for (unsigned i = 0; i < g->nlisteners; i++)
+		loop_watch_events(&g->listeners[i].watch, events);
+}
+
+/* Nobody can be accepted now: clients wait in the backlog. */
+static void accept_failed(struct gate *g, int r)
+{
+	char err[160] = "";
+
+	snprintf(err, sizeof(err), "%s", strerror(-r));
+	clt_fds_name_limit(r, err, sizeof(err));
+	log_limited(&accept_limit, LOG_LEVEL_WARN, NULL, "cannot accept a client now: %s", err);
+	listeners_watch(g, 0);
+	loop_timer_set(g->loop, &g->again, clock_now_ms() + AGAIN_MS);
+}
+
+static void accept_again(struct loop_timer *timer)
+{
+	listeners_watch(container_of(timer, struct gate, again), POLLIN);
+}
+
+/* 0; or -errno, -EAGAIN when nobody is there. */
+static int accept_one(struct gate *g, int listener)
+{
+	struct sockaddr_storage addr = { 0 };
+	socklen_t len = sizeof(addr);
+	int one = 1, r, fd;
+	char name[96];
+
+	fd = accept4(listener, (struct sockaddr *)&addr, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (addr.ss_family != AF_UNIX)
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	client_name(g, &addr, len, name, sizeof(name));
+	r = nbd_server_add(g->server, fd, name);
+	if (r < 0)
+		log_limited(&accept_limit, LOG_LEVEL_WARN, name, "refused: %s", strerror(-r));
+	return 0;
+}
+
+/* Does the client, or the network, have an error that is not the listener's? */
+static bool is_clients(int r)
+{
+	return r == -ECONNABORTED || r == -EINTR || r == -EPROTO || r == -EPERM;
+}
+
+static bool listener_ready(struct loop_watch *watch)
+{
+	struct gate_listener *l = container_of(watch, struct gate_listener, watch);
+	struct gate *g = l->gate;
+
+	for (unsigned i = 0; i < ACCEPTS; i++) {
+		int r = accept_one(g, watch->fd);
+
+		if (r == 0 || is_clients(r))
+			continue;
+		if (r != -EAGAIN)
+			accept_failed(g, r);
+		return false;
+	}
+	return false;			/* the others are told of again */
+}
+
+/* ---- start and stop ---- */
+
+static int watch_all(struct gate *g)
+{
+	for (unsigned i = 0; i < g->nlisteners; i++) {
+		int r = loop_watch(g->loop, &g->listeners[i].watch);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static void unwatch_all(struct gate *g)
+{
+	loop_timer_cancel(&g->again);
+	for (unsigned i = 0; i < g->nlisteners; i++)
+		loop_unwatch(&g->listeners[i].watch);
+}
+
+static void start_msg(struct loop_msg *msg)
+{
+	struct gate *g = container_of(msg, struct gate, start_msg);
+	const struct nbd_server_conf conf = { .memory = g->memory, .backend = &gate_backend,
+					      .arg = &g->exports };
+
+	g->status = nbd_server_create(&g->server, g->loop, &conf);
+	if (g->status == 0)
+		g->status = watch_all(g);
+	sem_post(&g->told);
+}
+
+static void stopped(void *arg)
+{
+	struct gate *g = arg;
+
+	nbd_server_destroy(g->server);
+	sem_post(&g->told);
+}
+
+static void stop_msg(struct loop_msg *msg)
+{
+	struct gate *g = container_of(msg, struct gate, stop_msg);
+
+	unwatch_all(g);
+	nbd_server_stop(g->server, stopped, g);
+}
+
+static void wait_told(struct gate *g)
+{
+	while (sem_wait(&g->told) < 0)
+		;			/* a signal */
+}
+
+int gate_start(struct gate *g, const struct gate_listen *l, struct client *clt,
+	       const struct clt_conf *conf, bool readonly, size_t memory)
+{
+	*g = (struct gate){ .loop = clt->sess.loop, .nlisteners = l->n, .memory = memory };
+	gate_exports_init(&g->exports, clt, conf, readonly);
+	for (unsigned i = 0; i < l->n; i++)
+		g->listeners[i] = (struct gate_listener){
+			.gate = g,
+			.watch = { .fd = l->fds[i], .events = POLLIN, .ready = listener_ready },
+		};
+	loop_timer_init(&g->again, accept_again);
+	loop_msg_init(&g->start_msg, start_msg);
+	loop_msg_init(&g->stop_msg, stop_msg);
+	sem_init(&g->told, 0, 0);
+	loop_post(g->loop, &g->start_msg);
+	wait_told(g);
+	return g->status;
+}
+
+void gate_stop(struct gate *g)
+{
+	loop_post(g->loop, &g->stop_msg);
+	wait_told(g);
+	sem_destroy(&g->told);
+}

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: BSD-3-Clause
+if BUILD_GATEWAY
+bin_PROGRAMS += rtrs-nbd
+endif
+
+rtrs_nbd_SOURCES = \
+	%D%/gate-export.c \
+	%D%/gate-export.h \
+	%D%/gate-listen.c \
+	%D%/gate-listen.h \
+	%D%/gate-options.c \
+	%D%/gate-options.h \
+	%D%/gate-run.c \
+	%D%/gate-run.h \
+	%D%/gate.c \
+	%D%/gate.h \
+	%D%/main.c \
+	$(NULL)
+rtrs_nbd_CPPFLAGS = $(CLT_CPPFLAGS) $(NBD_CPPFLAGS) -I$(top_srcdir)/%D%
+rtrs_nbd_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(SYSTEMD_CFLAGS)
+rtrs_nbd_LDADD = \
+	libnbdsrv.la libcltkit.la libclt.la libcltloop.la libctl.la libopt.la libloop.la libfab.la librtrs.la librnbd.la libbase.la libclock.la $(JANSSON_LIBS) $(SYSTEMD_LIBS)

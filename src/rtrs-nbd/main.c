@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The program: options, sockets, a session, clients.
+ *
+ * The main thread waits for signals; all IO runs on the loop of the session.  SIGTERM and SIGINT
+ * end the program: what is in flight is finished and answered, connections are closed, the session
+ * ends.  Whatever fails at the start is one line on stderr and an exit status. */
+#include <config.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <syslog.h>
+#include <systemd/sd-daemon.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "clt-loop.h"
+#include "clt-probe.h"
+#include "clt-start.h"
+#include "gate-run.h"
+#include "gate.h"
+#include "log.h"
+#include "rundir.h"
+#include "std-fds.h"
+
+static struct gate_options options;
+static struct gate_listen listeners;
+static struct clt_conf conf;
+static struct clt_start start;
+static struct gate gate;
+static pid_t command;			/* of --run; 0: none */
+static sem_t stopping;			/* posted, once: requests do not wait for a server */
+
+/* ---- the log ---- */
+
+/* A daemon that is ready has no stderr. */
+static atomic_bool to_syslog;
+
+static void sink(enum log_level level, const char *line)
+{
+	static const int priority[] = { LOG_ERR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
+
+	if (atomic_load(&to_syslog))
+		syslog(LOG_DAEMON | priority[level], "%s", line);
+	else
+		fprintf(stderr, "rtrs-nbd: %s\n", line);
+}
+
+/* ---- the front end ---- */
+
+/* A second, or until the program is to end. */
+static int nap(void)
+{
+	struct timespec until;
+	int r;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec++;
+	do {
+		r = sem_timedwait(&stopping, &until);
+	} while (r < 0 && errno == EINTR);
+	return r == 0 ? -1 : 0;
+}
+
+static const struct clt_front front = {
+	.name = RUNDIR_GATEWAY,
+	.program = "rtrs-nbd",
+	.help = "rtrs-nbd --help",
+	.wait = &clt_loop_wait,
+	.start_fds = 4,			/* the pidfile, the system log, the command */
+	.client_fds = 1,
+	.nap = nap,
+};
+
+/* ---- signals ---- */
+
+static void signals_set(sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGTERM);
+	sigaddset(set, SIGINT);
+	sigaddset(set, SIGQUIT);
+	sigaddset(set, SIGHUP);
+	sigaddset(set, SIGCHLD);
+}
+
+/* Blocks until the program is to end.  Returns its exit status. */
+static int wait_for_end(void)
+{
+	int sig, status;
+	sigset_t set;
+
+	signals_set(&set);
+	for (;;) {
+		if (sigwait(&set, &sig))
+			continue;
+		if (sig == SIGHUP)
+			continue;	/* there is no file to read again */
+		if (sig != SIGCHLD)
+			return 0;
+		if (!command || waitpid(command, &status, WNOHANG) != command)
+			continue;
+		command = 0;
+		return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	}
+}
+
+/* A second signal ends the program at once. */
+static void signals_restore(void)
+{
+	sigset_t set;
+
+	signals_set(&set);
+	sigdelset(&set, SIGCHLD);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
+/* ---- start and stop ---- */
+
+static int complain(const char *err)
+{
+	fprintf(stderr, "rtrs-nbd: %s\n", err);
+	return 1;
+}
+
+/* Every client is a descriptor. */
+static void raise_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+/* 0, or -errno with @err and nothing started. */
+static int serve(char *err, size_t len)
+{
+	int r = clt_start_session(&start, err);
+
+	if (r < 0)
+		return r;
+	r = gate_start(&gate, &listeners, &start.run.clt, &conf, options.readonly,
+		       (size_t)options.memory);
+	if (r < 0) {
+		snprintf(err, len, "cannot serve: %s", strerror(-r));
+		clt_start_end(&start);
+	}
+	return r;
+}
+
+static void stop(void)
+{
+	sd_notify(0, "STOPPING=1");
+	sem_post(&stopping);
+	gate_stop(&gate);
+	clt_start_end(&start);
+	if (command)
+		kill(command, SIGTERM);
+	if (options.pidfile)
+		unlink(options.pidfile);
+}
+
+/* Whoever gives sockets waits for the process itself, and so does --run. */
+static bool is_daemon(void)
+{
+	return !options.foreground && !options.run && !listeners.given;
+}
+
+static int ready(char *err, size_t len)
+{
+	int r = options.pidfile ? gate_run_pidfile(options.pidfile, err, len) : 0;
+
+	if (r == 0 && options.run)
+		r = gate_run_command(&options, &listeners, &command, err, len);
+	if (r < 0)
+		return r;
+	sd_notify(0, "READY=1");
+	if (is_daemon()) {
+		openlog("rtrs-nbd", LOG_PID, LOG_DAEMON);
+		atomic_store(&to_syslog, true);
+	}
+	gate_run_ready();
+	return 0;
+}
+
+static int run(void)
+{
+	char err[CLT_FRONT_ERR] = "";
+	int status;
+
+	if (clt_probe(&start, err) < 0)
+		return complain(err);
+	if (is_daemon() && gate_run_daemon() < 0)
+		return complain("cannot become a daemon");
+	if (serve(err, sizeof(err)) < 0)
+		return complain(err);
+	if (ready(err, sizeof(err)) < 0) {
+		stop();
+		return complain(err);
+	}
+	status = wait_for_end();
+	signals_restore();
+	stop();
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	char err[CLT_FRONT_ERR];
+	sigset_t set;
+	int status;
+
+	/* ORDER: before anything else is opened. */
+	if (std_fds_open() < 0)
+		return 1;
+	clt_conf_init(&conf, &front);
+	status = gate_options_parse(&options, &conf, argc, argv);
+	if (status >= 0)
+		return status;
+	log_init(sink, options.verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARN);
+	raise_descriptors();
+	signal(SIGPIPE, SIG_IGN);
+	/* Before any thread starts: they inherit the mask. */
+	signals_set(&set);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	sem_init(&stopping, 0, 0);
+	clt_start_init(&start, &conf);
+	if (gate_listen_open(&listeners, &options, err, sizeof(err)) < 0)
+		return complain(err);
+	status = run();
+	gate_listen_close(&listeners);
+	return status;
+}

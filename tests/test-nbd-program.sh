@@ -1,0 +1,94 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# rtrs-nbd as a program: at TCP, at a socket of its starter, with --run, as a daemon; rtrsctl finds
+# it.
+. ./tests/functions.sh
+requires_server; requires_gateway
+requires nbdinfo --version
+
+truncate -s 4M "$tmp/disk"
+start_server "disk=$tmp/disk" "other=$tmp/disk" --no-lock
+server=server=127.0.0.1:$server_port
+
+# --run: the command hears where the socket is, and its status is that of rtrs-nbd.
+status=0
+# shellcheck disable=SC2016 # the command's
+timeout "$TIMEOUT_S" "$RTRS_NBD" -U - "$server" export=disk --run '
+	[ -S "$unixsocket" ] && nbdinfo --size "$uri" && exit 7' >"$tmp/run.out" || status=$?
+[ $status -eq 7 ] || fail "status $status"
+grep -qx 4194304 "$tmp/run.out"
+ls /tmp/rtrs-nbd.* 2>/dev/null && fail "its socket is left behind"
+
+# TCP, at a port that the kernel chooses; the client asks for a name, and for the list of them.
+# shellcheck disable=SC2016
+timeout "$TIMEOUT_S" "$RTRS_NBD" -p 0 -e other "$server" --run '
+	echo "port $port"; nbdinfo --size "$uri"; nbdinfo --list "nbd://127.0.0.1:$port"
+	' >"$tmp/tcp.out"
+cat "$tmp/tcp.out"
+grep -q '^port [1-9]' "$tmp/tcp.out"
+grep -qx 4194304 "$tmp/tcp.out"
+grep -q 'export="disk"' "$tmp/tcp.out"
+grep -q 'export="other"' "$tmp/tcp.out"
+
+# An export that is not there.
+start_gateway "$server"
+must_fail timeout "$TIMEOUT_S" nbdinfo --size "nbd+unix:///nothing?socket=$sock"
+grep -q "export 'nothing' of server=.*no such export" "$gateway_log"
+[ "$(timeout "$TIMEOUT_S" nbdinfo --size "nbd+unix:///disk?socket=$sock")" = 4194304 ]
+timeout "$TIMEOUT_S" ./rtrsctl show >"$tmp/show.out"
+cat "$tmp/show.out"
+grep -q rtrs-nbd "$tmp/show.out"
+stop_process "$gateway_pid"
+
+# Read-only.
+start_gateway -r "$server" export=disk
+timeout "$TIMEOUT_S" nbdinfo --is readonly "$uri"
+stop_process "$gateway_pid"
+
+# Socket activation: the next process takes the socket over.
+cat >"$tmp/activate.py" <<'END'
+import os, socket, sys
+path, *argv = sys.argv[1:]
+s = socket.socket(socket.AF_UNIX)
+s.bind(path)
+s.listen(8)
+if s.fileno() != 3:
+    os.dup2(s.fileno(), 3)
+os.set_inheritable(3, True)
+os.environ["LISTEN_FDS"] = "1"
+os.environ["LISTEN_PID"] = str(os.getpid())
+os.execv(argv[0], argv)
+END
+/usr/bin/python3 "$tmp/activate.py" "$tmp/given.sock" \
+	"$RTRS_NBD" -P "$tmp/given.pid" "$server" export=disk </dev/null >"$tmp/given.log" 2>&1 &
+given_pid=$!
+cleanup_fn stop_process "$given_pid"
+wait_until "rtrs-nbd" nbdkit_ready_or_ended "$given_pid" "$tmp/given.pid"
+[ "$(timeout "$TIMEOUT_S" nbdinfo --size "nbd+unix:///?socket=$tmp/given.sock")" = 4194304 ]
+stop_process "$given_pid"
+[ -S "$tmp/given.sock" ] || fail "the socket is not its own to remove"
+
+# A daemon: the command ends when clients can come.
+timeout "$TIMEOUT_S" "$RTRS_NBD" -U "$tmp/daemon.sock" -P "$tmp/daemon.pid" "$server" export=disk \
+	</dev/null
+daemon_pid=$(cat "$tmp/daemon.pid")
+[ "$(timeout "$TIMEOUT_S" nbdinfo --size "nbd+unix:///?socket=$tmp/daemon.sock")" = 4194304 ]
+[ "$(readlink "/proc/$daemon_pid/cwd")" = / ]
+kill "$daemon_pid"
+wait_until "the end of the daemon" process_ended "$daemon_pid"
+[ ! -e "$tmp/daemon.sock" ] && [ ! -e "$tmp/daemon.pid" ]
+
+# What is wrong is one line.
+refuse() {
+	expect_failure "$@"
+}
+refuse 2 "option '--filter=x' is nbdkit's: .*use nbdkit --filter" "$RTRS_NBD" --filter=x "$server"
+refuse 2 "option '-t' is nbdkit's: there is no thread" "$RTRS_NBD" -t 32 "$server"
+refuse 2 "unknown parameter 'exprot' \(did you mean export=\?\)" "$RTRS_NBD" "$server" exprot=disk
+refuse 2 "'disk': expected KEY=VALUE" "$RTRS_NBD" "$server" disk
+refuse 2 "--unix with --ipaddr" "$RTRS_NBD" -U "$tmp/x" -p 1 "$server"
+refuse 2 "expected with --run" "$RTRS_NBD" -U - "$server"
+refuse 2 "--memory '1': expected" "$RTRS_NBD" --memory=1 "$server"
+refuse 1 "cannot listen at 192.0.2.1 port 10809: " "$RTRS_NBD" -i 192.0.2.1 "$server"
+refuse 1 "no such export; it has disk" "$RTRS_NBD" -f -U "$tmp/x" "$server" export=nothing
+[ ! -e "$tmp/x" ] || fail "a socket is left behind"

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The NBD engine (src/nbd) on a loop whose passes and whose time are the test's, with a disk in
+ * memory behind it.  For unit tests and for the fuzz target.  One thread. */
+#ifndef TESTS_NBD_RIG_H
+#define TESTS_NBD_RIG_H
+
+#include "nbd-server.h"
+
+#define RIG_DISK (1u << 20)		/* bytes of the export "disk" */
+#define RIG_LARGE (UINT64_C(1) << 40)	/* of "large", which keeps nothing */
+#define RIG_HELD_MAX 4096
+
+struct rig {
+	struct nbd_server *server;
+	uint8_t disk[RIG_DISK];
+	enum { RIG_ANSWERS, RIG_HOLDS } mode;	/* HOLDS: requests wait for rig_finish() */
+	struct nbd_io *held[RIG_HELD_MAX];
+	unsigned nheld;
+	unsigned nstarted;		/* requests, ever */
+	unsigned nopen;			/* handles */
+};
+
+/* A server with @memory bytes for data. */
+void rig_begin(struct rig *rig, size_t memory);
+/* All connections are closed and gone: a leak fails here. */
+void rig_end(struct rig *rig);
+/* A client's end of a new connection, non-blocking. */
+int rig_connect(struct rig *rig);
+/* Run passes until nothing is left to do. */
+void rig_run(struct rig *rig);
+/* @ms go by, with what is due then. */
+void rig_pass_time(struct rig *rig, unsigned ms);
+/* End the held request @i with @status, and run. */
+void rig_finish(struct rig *rig, unsigned i, int status);
+
+#endif

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* NBD's handshake: what each option is answered, and which ones end the connection. */
+#include <errno.h>
+
+#include "nbd-opt.h"
+#include "unit.h"
+
+static struct nbd_haggle h;
+static struct nbd_buf out;
+
+static void begin(void)
+{
+	static const uint8_t flags[4] = { 0, 0, 0, 3 };
+
+	out = (struct nbd_buf){ 0 };
+	nbd_haggle_begin(&h, &out);
+	cr_assert_eq(out.len, 18);
+	cr_assert_eq(memcmp(out.mem, "NBDMAGICIHAVEOPT\0\3", 18), 0);
+	nbd_buf_take(&out, out.len);
+	cr_assert_eq(nbd_haggle_step(&h, flags, 4, &out), 4);
+}
+
+static void end(void)
+{
+	nbd_buf_fini(&out);
+}
+
+TestSuite(nbd_opt, .init = begin, .fini = end);
+
+/* Give it @option with @len bytes of @data, whole.  Returns what the step does. */
+static ssize_t give(uint32_t option, const void *data, uint32_t len)
+{
+	struct nbd_msg_option m = { be64_put(NBD_OPT_MAGIC), be32_put(option), be32_put(len) };
+	uint8_t *buf = malloc(sizeof(m) + len);
+	ssize_t n;
+
+	cr_assert_not_null(buf);
+	memcpy(buf, &m, sizeof(m));
+	if (len)
+		memcpy(buf + sizeof(m), data, len);
+	/* All but the last byte is not enough. */
+	cr_assert_eq(nbd_haggle_step(&h, buf, sizeof(m) + len - 1, &out), 0);
+	n = nbd_haggle_step(&h, buf, sizeof(m) + len, &out);
+	free(buf);
+	return n;
+}
+
+/* Take a reply of @type to @option off the output.  Returns the bytes of its data. */
+static uint32_t expect(uint32_t option, uint32_t type)
+{
+	struct nbd_msg_option_reply m;
+	uint32_t len;
+
+	cr_assert_geq(out.len, sizeof(m), "no reply");
+	memcpy(&m, out.mem, sizeof(m));
+	cr_assert_eq(be64_get(m.magic), NBD_REP_MAGIC);
+	cr_assert_eq(be32_get(m.option), option);
+	cr_assert_eq(be32_get(m.type), type, "type %x, not %x", be32_get(m.type), type);
+	len = be32_get(m.len);
+	cr_assert_geq(out.len, sizeof(m) + len);
+	nbd_buf_take(&out, sizeof(m) + len);
+	return len;
+}
+
+static void expect_no_more(void)
+{
+	cr_assert_eq(out.len, 0, "%zu bytes more", out.len);
+}
+
+static const uint8_t go_disk[] = "\0\0\0\4disk\0\1\0\3";
+#define GO_LEN 12u
+
+static struct nbd_export export_of(void)
+{
+	return (struct nbd_export){ .size = 4096, .block_min = 1, .block_preferred = 4096,
+				    .description = "text" };
+}
+
+Test(nbd_opt, go)
+{
+	struct nbd_export export = export_of();
+
+	cr_assert_eq(give(NBD_OPT_GO, go_disk, GO_LEN), 16 + GO_LEN);
+	cr_assert_eq(h.state, NBD_HAGGLE_OPENS);
+	cr_assert_str_eq(h.name, "disk");
+	cr_assert_eq(nbd_haggle_opened(&h, 0, NULL, &export, &out), 0);
+	cr_assert_eq(h.state, NBD_HAGGLE_SERVES);
+	cr_assert_eq(export.flags, NBD_FLAG_HAS_FLAGS);
+	cr_assert_eq(expect(NBD_OPT_GO, NBD_REP_INFO), 12);
+	cr_assert_eq(expect(NBD_OPT_GO, NBD_REP_INFO), 6);
+	cr_assert_eq(expect(NBD_OPT_GO, NBD_REP_INFO), 6);
+	cr_assert_eq(expect(NBD_OPT_GO, NBD_REP_INFO), 14);
+	cr_assert_eq(expect(NBD_OPT_GO, NBD_REP_ACK), 0);
+	expect_no_more();
+}
+
+Test(nbd_opt, go_fails)
+{
+	static const struct {
+		int status;
+		uint32_t rep;
+	} cases[] = {
+		{ -ENOENT, NBD_REP_ERR_UNKNOWN }, { -EPERM, NBD_REP_ERR_POLICY },
+		{ -ESHUTDOWN, NBD_REP_ERR_SHUTDOWN }, { -EIO, NBD_REP_ERR_UNKNOWN },
+	};
+
+	for_each_case(c, cases) {
+		give(NBD_OPT_GO, go_disk, GO_LEN);
+		cr_assert_eq(nbd_haggle_opened(&h, c->status, "why", NULL, &out), 0);
+		cr_assert_eq(h.state, NBD_HAGGLE_OPTION);
+		cr_assert_eq(expect(NBD_OPT_GO, c->rep), 3);
+	}
+}
+
+Test(nbd_opt, info_does_not_serve)
+{
+	struct nbd_export export = export_of();
+
+	give(NBD_OPT_INFO, go_disk, GO_LEN);
+	cr_assert_eq(h.state, NBD_HAGGLE_LOOKS);
+	nbd_haggle_opened(&h, 0, NULL, &export, &out);
+	cr_assert_eq(h.state, NBD_HAGGLE_OPTION);
+}
+
+Test(nbd_opt, go_with_wrong_data)
+{
+	static const struct {
+		const char *data;
+		uint32_t len;
+	} cases[] = {
+		{ "\0\0\0", 3 }, { "\0\0\0\4dis", 7 }, { "\0\0\0\4disk\0\2\0\3", 12 },
+		{ "\0\0\0\4disk\0\0\0", 11 }, { "\377\377\377\377disk\0\0", 10 },
+		{ "\0\0\0\4di\0k\0\0", 10 },
+	};
+
+	for_each_case(c, cases) {
+		cr_assert_gt(give(NBD_OPT_GO, c->data, c->len), 0);
+		cr_assert_eq(h.state, NBD_HAGGLE_OPTION);
+		expect(NBD_OPT_GO, NBD_REP_ERR_INVALID);
+	}
+}
+
+Test(nbd_opt, export_name)
+{
+	struct nbd_export export = export_of();
+
+	give(NBD_OPT_EXPORT_NAME, "disk", 4);
+	cr_assert_eq(h.state, NBD_HAGGLE_OPENS);
+	nbd_haggle_opened(&h, 0, NULL, &export, &out);
+	cr_assert_eq(out.len, 10, "NO_ZEROES");
+	nbd_buf_take(&out, out.len);
+	h.flags = NBD_FLAG_FIXED_NEWSTYLE;
+	h.state = NBD_HAGGLE_OPENS;
+	nbd_haggle_opened(&h, 0, NULL, &export, &out);
+	cr_assert_eq(out.len, 134);
+	h.state = NBD_HAGGLE_OPENS;
+	cr_assert_eq(nbd_haggle_opened(&h, -ENOENT, "why", NULL, &out), -EPROTO);
+	cr_assert_str_eq(h.why, "why");
+}
+
+Test(nbd_opt, headers)
+{
+	struct nbd_export export = export_of();
+
+	give(NBD_OPT_STRUCTURED_REPLY, "x", 1);
+	expect(NBD_OPT_STRUCTURED_REPLY, NBD_REP_ERR_INVALID);
+	give(NBD_OPT_STRUCTURED_REPLY, NULL, 0);
+	expect(NBD_OPT_STRUCTURED_REPLY, NBD_REP_ACK);
+	cr_assert_eq(h.headers, NBD_HEADERS_STRUCTURED);
+	give(NBD_OPT_EXTENDED_HEADERS, NULL, 0);
+	expect(NBD_OPT_EXTENDED_HEADERS, NBD_REP_ACK);
+	cr_assert_eq(h.headers, NBD_HEADERS_EXTENDED);
+	give(NBD_OPT_STRUCTURED_REPLY, NULL, 0);
+	expect(NBD_OPT_STRUCTURED_REPLY, NBD_REP_ERR_EXT_HEADER_REQD);
+	give(NBD_OPT_EXTENDED_HEADERS, NULL, 0);
+	expect(NBD_OPT_EXTENDED_HEADERS, NBD_REP_ERR_INVALID);
+	give(NBD_OPT_GO, go_disk, GO_LEN);
+	nbd_haggle_opened(&h, 0, NULL, &export, &out);
+	cr_assert_eq(export.flags, NBD_FLAG_HAS_FLAGS | NBD_FLAG_SEND_DF);
+	h.state = NBD_HAGGLE_OPTION;
+	cr_assert_eq(give(NBD_OPT_EXPORT_NAME, "disk", 4), -EPROTO);
+}
+
+static const uint8_t meta[] = "\0\0\0\4disk\0\0\0\1\0\0\0\17base:allocation";
+#define META_LEN 31u
+
+Test(nbd_opt, contexts)
+{
+	struct nbd_export export = export_of();
+
+	give(NBD_OPT_SET_META_CONTEXT, meta, META_LEN);
+	expect(NBD_OPT_SET_META_CONTEXT, NBD_REP_ERR_INVALID);
+	give(NBD_OPT_EXTENDED_HEADERS, NULL, 0);
+	expect(NBD_OPT_EXTENDED_HEADERS, NBD_REP_ACK);
+	give(NBD_OPT_LIST_META_CONTEXT, "\0\0\0\4disk\0\0\0\0", 12);
+	cr_assert_eq(expect(NBD_OPT_LIST_META_CONTEXT, NBD_REP_META_CONTEXT), 19);
+	expect(NBD_OPT_LIST_META_CONTEXT, NBD_REP_ACK);
+	give(NBD_OPT_LIST_META_CONTEXT, "\0\0\0\4disk\0\0\0\1\0\0\0\5qemu:", 21);
+	expect(NBD_OPT_LIST_META_CONTEXT, NBD_REP_ACK);
+	give(NBD_OPT_SET_META_CONTEXT, meta, META_LEN);
+	cr_assert_eq(expect(NBD_OPT_SET_META_CONTEXT, NBD_REP_META_CONTEXT), 19);
+	expect(NBD_OPT_SET_META_CONTEXT, NBD_REP_ACK);
+	give(NBD_OPT_GO, go_disk, GO_LEN);
+	cr_assert(nbd_haggle_status(&h));
+	nbd_haggle_opened(&h, 0, NULL, &export, &out);
+	cr_assert(export.flags & NBD_FLAG_BLOCK_STATUS_PAYLOAD);
+	/* It was chosen for that export alone. */
+	nbd_buf_take(&out, out.len);
+	h.state = NBD_HAGGLE_OPTION;
+	give(NBD_OPT_GO, "\0\0\0\4risk\0\0", 10);
+	cr_assert(!nbd_haggle_status(&h));
+}
+
+Test(nbd_opt, contexts_with_wrong_data)
+{
+	give(NBD_OPT_STRUCTURED_REPLY, NULL, 0);
+	expect(NBD_OPT_STRUCTURED_REPLY, NBD_REP_ACK);
+	for (uint32_t len = 0; len < META_LEN; len++) {
+		give(NBD_OPT_SET_META_CONTEXT, meta, len);
+		expect(NBD_OPT_SET_META_CONTEXT, NBD_REP_ERR_INVALID);
+	}
+	give(NBD_OPT_SET_META_CONTEXT, meta, META_LEN + 1);
+	expect(NBD_OPT_SET_META_CONTEXT, NBD_REP_ERR_INVALID);
+	cr_assert(!h.status[0]);
+}
+
+Test(nbd_opt, list)
+{
+	give(NBD_OPT_LIST, "x", 1);
+	expect(NBD_OPT_LIST, NBD_REP_ERR_INVALID);
+	give(NBD_OPT_LIST, NULL, 0);
+	cr_assert_eq(h.state, NBD_HAGGLE_LISTS);
+	nbd_haggle_name(&h, "disk", &out);
+	nbd_haggle_listed(&h, 0, NULL, &out);
+	cr_assert_eq(expect(NBD_OPT_LIST, NBD_REP_SERVER), 8);
+	expect(NBD_OPT_LIST, NBD_REP_ACK);
+	cr_assert_eq(h.state, NBD_HAGGLE_OPTION);
+}
+
+Test(nbd_opt, others)
+{
+	give(NBD_OPT_STARTTLS, NULL, 0);
+	expect(NBD_OPT_STARTTLS, NBD_REP_ERR_POLICY);
+	give(4, "x", 1);
+	expect(4, NBD_REP_ERR_UNSUP);
+	give(NBD_OPT_ABORT, NULL, 0);
+	expect(NBD_OPT_ABORT, NBD_REP_ACK);
+	cr_assert_eq(h.state, NBD_HAGGLE_LEFT);
+}
+
+Test(nbd_opt, too_long)
+{
+	static uint8_t data[NBD_OPTION_MAX + 1];
+	struct nbd_msg_option m = { be64_put(NBD_OPT_MAGIC), be32_put(NBD_OPT_GO),
+				    be32_put(sizeof(data)) };
+
+	cr_assert_eq(nbd_haggle_step(&h, (uint8_t *)&m, sizeof(m), &out), 16);
+	expect(NBD_OPT_GO, NBD_REP_ERR_TOO_BIG);
+	cr_assert_eq(nbd_haggle_step(&h, data, 1000, &out), 1000);
+	cr_assert_eq(nbd_haggle_step(&h, data, sizeof(data), &out), sizeof(data) - 1000);
+	give(NBD_OPT_LIST, NULL, 0);
+	cr_assert_eq(h.state, NBD_HAGGLE_LISTS);
+	h.state = NBD_HAGGLE_OPTION;
+	m.len = be32_put(UINT32_MAX);
+	cr_assert_eq(nbd_haggle_step(&h, (uint8_t *)&m, sizeof(m), &out), -EPROTO);
+}
+
+Test(nbd_opt, greetings_that_end)
+{
+	static const uint8_t unknown[4] = { 0, 0, 0, 7 }, old[4] = { 0, 0, 0, 0 };
+
+	h.state = NBD_HAGGLE_FLAGS;
+	cr_assert_eq(nbd_haggle_step(&h, unknown, 4, &out), -EPROTO);
+	cr_assert_eq(nbd_haggle_step(&h, old, 4, &out), 4);
+	cr_assert_eq(give(NBD_OPT_LIST, NULL, 0), -EPROTO);
+	cr_assert_eq(nbd_haggle_step(&h, (const uint8_t *)"0123456789abcdef", 16, &out), -EPROTO);
+}

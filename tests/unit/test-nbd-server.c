@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The NBD engine: what clients send becomes requests, in turns and within bounds, and replies; and
+ * what clients do that nobody should. */
+#include <errno.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "log.h"
+#include "nbd-rig.h"
+#include "unit.h"
+
+#define MEMORY (256u << 20)
+
+static struct rig rig;
+static unsigned nlines;
+static char last_line[256];
+
+static void sink(enum log_level level, const char *line)
+{
+	nlines++;
+	snprintf(last_line, sizeof(last_line), "%s", line);
+}
+
+static void begin(void)
+{
+	log_init(sink, LOG_LEVEL_INFO);
+	nlines = 0;
+	rig_begin(&rig, MEMORY);
+}
+
+static void end(void)
+{
+	rig_run(&rig);
+	rig_end(&rig);
+}
+
+TestSuite(server, .init = begin, .fini = end);
+
+/* ---- a client ---- */
+
+static void say(int fd, const void *bytes, size_t len)
+{
+	cr_assert_eq(send(fd, bytes, len, MSG_NOSIGNAL), (ssize_t)len);
+	rig_run(&rig);
+}
+
+/* Take all that has come.  Returns the bytes; -1: the end of the stream, and nothing in front. */
+static ssize_t hear(int fd, void *buf, size_t room)
+{
+	size_t len = 0;
+	ssize_t n;
+
+	while ((n = recv(fd, (char *)buf + len, room - len, 0)) > 0) {
+		len += (size_t)n;
+		rig_run(&rig);
+	}
+	return n == 0 && !len ? -1 : (ssize_t)len;
+}
+
+static size_t put_option(uint8_t *buf, uint32_t option, const void *data, uint32_t len)
+{
+	struct nbd_msg_option m = { be64_put(NBD_OPT_MAGIC), be32_put(option), be32_put(len) };
+
+	memcpy(buf, &m, sizeof(m));
+	if (len)
+		memcpy(buf + sizeof(m), data, len);
+	return sizeof(m) + len;
+}
+
+/* The data of GO, for @name and no information. */
+static uint32_t put_go(uint8_t *buf, const char *name)
+{
+	be32 len = be32_put((uint32_t)strlen(name));
+
+	memcpy(buf, &len, 4);
+	memcpy(buf + 4, name, strlen(name));
+	memset(buf + 4 + strlen(name), 0, 2);
+	return (uint32_t)strlen(name) + 6;
+}
+
+/* A connection in the transmission phase, with simple replies. */
+static int serve(const char *name)
+{
+	uint8_t buf[512], data[64];
+	be32 flags = be32_put(NBD_FLAG_FIXED_NEWSTYLE | NBD_FLAG_NO_ZEROES);
+	int fd = rig_connect(&rig);
+	size_t len = 4;
+
+	cr_assert_eq(hear(fd, buf, sizeof(buf)), (ssize_t)sizeof(struct nbd_msg_greeting));
+	memcpy(buf, &flags, 4);
+	len += put_option(buf + len, NBD_OPT_GO, data, put_go(data, name));
+	say(fd, buf, len);
+	cr_assert_gt(hear(fd, buf, sizeof(buf)), 60);
+	return fd;
+}
+
+static struct nbd_msg_request request(uint16_t type, uint64_t cookie, uint64_t off, uint32_t len)
+{
+	return (struct nbd_msg_request){
+		.magic = be32_put(NBD_REQUEST_MAGIC), .type = be16_put(type),
+		.cookie = be64_put(cookie), .offset = be64_put(off), .length = be32_put(len),
+	};
+}
+
+static void ask(int fd, uint16_t type, uint64_t cookie, uint64_t off, uint32_t len)
+{
+	struct nbd_msg_request m = request(type, cookie, off, len);
+
+	say(fd, &m, sizeof(m));
+}
+
+static void expect_reply(int fd, uint64_t cookie, uint32_t error)
+{
+	struct nbd_msg_simple_reply m;
+
+	cr_assert_eq(recv(fd, &m, sizeof(m), 0), (ssize_t)sizeof(m), "cookie %u: no reply",
+		     (unsigned)cookie);
+	cr_assert_eq(be32_get(m.magic), NBD_SIMPLE_REPLY_MAGIC);
+	cr_assert_eq(be64_get(m.cookie), cookie);
+	cr_assert_eq(be32_get(m.error), error, "cookie %u: error %u", (unsigned)cookie,
+		     be32_get(m.error));
+}
+
+static void expect_end(int fd)
+{
+	char bytes[16];
+
+	cr_assert_eq(hear(fd, bytes, sizeof(bytes)), -1);
+}
+
+static void leave(int fd)
+{
+	close(fd);
+	rig_run(&rig);
+}
+
+/* ---- requests and replies ---- */
+
+Test(server, write_and_read)
+{
+	static uint8_t data[9000], got[9000];
+	int fd = serve("disk");
+
+	memset(data, 7, sizeof(data));
+	ask(fd, NBD_CMD_WRITE, 1, 100, sizeof(data));
+	say(fd, data, sizeof(data));
+	expect_reply(fd, 1, 0);
+	ask(fd, NBD_CMD_READ, 2, 100, sizeof(data));
+	expect_reply(fd, 2, 0);
+	cr_assert_eq(hear(fd, got, sizeof(got)), (ssize_t)sizeof(got));
+	expect_bytes(got, data, sizeof(got), "data");
+	leave(fd);
+}
+
+/* A WRITE larger than a block of input, a byte at a time in front and in one piece behind. */
+Test(server, large_write_in_pieces)
+{
+	static uint8_t data[300 << 10];
+	struct nbd_msg_request m = request(NBD_CMD_WRITE, 1, 0, sizeof(data));
+	int fd = serve("disk");
+
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)(i % 251);
+	for (size_t i = 0; i < sizeof(m); i++)
+		say(fd, (uint8_t *)&m + i, 1);
+	for (size_t i = 0, n; i < sizeof(data); i += n) {
+		n = i < 100 ? 1 : MIN(sizeof(data) - i, (size_t)20000);
+		say(fd, data + i, n);
+	}
+	expect_reply(fd, 1, 0);
+	expect_bytes(rig.disk, data, sizeof(data), "disk");
+	leave(fd);
+}
+
+/* Many WRITEs in one piece, whose places in the blocks of input are all different. */
+Test(server, writes_share_blocks)
+{
+	static uint8_t stream[200 << 10];
+	unsigned n = 0;
+	size_t len = 0;
+	int fd = serve("disk");
+
+	for (; len + 28 + 3000 <= sizeof(stream); n++) {
+		struct nbd_msg_request m = request(NBD_CMD_WRITE, n, n * 3000u, 3000);
+
+		memcpy(stream + len, &m, sizeof(m));
+		memset(stream + len + sizeof(m), (int)(n + 1), 3000);
+		len += sizeof(m) + 3000;
+	}
+	for (size_t at = 0, k; at < len; at += k) {
+		k = MIN(len - at, (size_t)50001);
+		say(fd, stream + at, k);
+	}
+	for (unsigned i = 0; i < n; i++) {
+		expect_reply(fd, i, 0);
+		cr_assert_eq(rig.disk[i * 3000u], (uint8_t)(i + 1));
+		cr_assert_eq(rig.disk[i * 3000u + 2999], (uint8_t)(i + 1));
+	}
+	leave(fd);
+}
+
+Test(server, replies_in_any_order)
+{
+	int fd = serve("disk");
+
+	rig.mode = RIG_HOLDS;
+	ask(fd, NBD_CMD_FLUSH, 1, 0, 0);
+	ask(fd, NBD_CMD_TRIM, 2, 0, 4096);
+	ask(fd, NBD_CMD_WRITE_ZEROES, 3, 0, 4096);
+	cr_assert_eq(rig.nheld, 3);
+	rig_finish(&rig, 2, -ENOSPC);
+	expect_reply(fd, 3, NBD_ENOSPC);
+	rig_finish(&rig, 0, -EIO);
+	expect_reply(fd, 1, NBD_EIO);
+	rig_finish(&rig, 0, 0);
+	expect_reply(fd, 2, 0);
+	leave(fd);
+}
+
+Test(server, wrong_requests_have_errors)
+{
+	static const struct {
+		uint16_t type;
+		uint64_t off;
+		uint32_t len, error;
+	} cases[] = {
+		{ NBD_CMD_READ, RIG_DISK, 1, NBD_EINVAL },
+		{ NBD_CMD_READ, UINT64_MAX, 2, NBD_EINVAL },
+		{ NBD_CMD_READ, 0, 0, NBD_EINVAL },
+		{ NBD_CMD_TRIM, RIG_DISK - 1, 2, NBD_EINVAL },
+		{ NBD_CMD_WRITE_ZEROES, RIG_DISK - 1, 2, NBD_ENOSPC },
+		{ NBD_CMD_FLUSH, 1, 0, NBD_EINVAL },
+		{ NBD_CMD_BLOCK_STATUS, 0, 4096, NBD_EINVAL },	/* without a context */
+		{ 99, 0, 0, NBD_EINVAL },
+	};
+	int fd = serve("disk");
+	char data[2] = "ab";
+
+	for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
+		ask(fd, cases[i].type, i, cases[i].off, cases[i].len);
+		expect_reply(fd, i, cases[i].error);
+	}
+	/* Its data is dropped, and the next request found behind it. */
+	ask(fd, NBD_CMD_WRITE, 100, RIG_DISK - 1, 2);
+	say(fd, data, 1);
+	cr_assert_eq(recv(fd, data, 1, 0), -1, "a reply in front of the last byte");
+	say(fd, data, 1);
+	expect_reply(fd, 100, NBD_ENOSPC);
+	ask(fd, NBD_CMD_FLUSH, 101, 0, 0);
+	expect_reply(fd, 101, 0);
+	cr_assert_eq(rig.nstarted, 1);
+	leave(fd);
+}
+
+/* ---- turns and bounds ---- */
+
+static void ask_many(int fd, unsigned n, uint32_t len)
+{
+	static struct nbd_msg_request m[4096];
+
+	for (unsigned i = 0; i < n; i++)
+		m[i] = request(NBD_CMD_READ, i, 0, len);
+	cr_assert_eq(send(fd, m, n * sizeof(m[0]), MSG_NOSIGNAL), (ssize_t)(n * sizeof(m[0])));
+}
+
+Test(server, greedy_takes_turns)
+{
+	struct nbd_msg_request m = request(NBD_CMD_READ, 1, 4096, 512);
+	int greedy = serve("disk"), other = serve("disk");
+	unsigned i = 0;
+
+	rig.mode = RIG_HOLDS;
+	ask_many(greedy, 128, 4096);
+	cr_assert_eq(send(other, &m, sizeof(m), 0), (ssize_t)sizeof(m));
+	rig_run(&rig);
+	cr_assert_eq(rig.nheld, 129);
+	while (rig.held[i]->len != 512)
+		i++;
+	cr_assert_leq(i, 32, "the other client's request is number %u", i);
+	leave(greedy);
+	leave(other);
+	while (rig.nheld)
+		rig_finish(&rig, 0, 0);
+}
+
+Test(server, requests_in_flight_are_bounded)
+{
+	static char got[4096];
+	int fd = serve("disk");
+
+	rig.mode = RIG_HOLDS;
+	ask_many(fd, 1000, 512);
+	rig_run(&rig);
+	cr_assert_eq(rig.nheld, 256);
+	rig.mode = RIG_ANSWERS;
+	while (rig.nheld) {
+		rig_finish(&rig, 0, 0);
+		while (recv(fd, got, sizeof(got), 0) > 0)
+			rig_run(&rig);
+	}
+	cr_assert_eq(rig.nstarted, 1000);
+	leave(fd);
+}
+
+/* Three clients read 64 MiB each where there is memory for four such pieces, and for the input. */
+Test(server, memory_is_bounded)
+{
+	int fd[5];
+
+	rig.mode = RIG_HOLDS;
+	for (unsigned i = 0; i < ARRAY_SIZE(fd); i++) {
+		fd[i] = serve("large");
+		ask(fd[i], NBD_CMD_READ, i, 0, 64u << 20);
+	}
+	cr_assert_eq(rig.nheld, 3, "%u in flight", rig.nheld);
+	leave(fd[0]);
+	rig_finish(&rig, 0, 0);
+	cr_assert_eq(rig.nheld, 3, "memory that came back is used");
+	for (unsigned i = 1; i < ARRAY_SIZE(fd); i++)
+		leave(fd[i]);
+	while (rig.nheld)
+		rig_finish(&rig, 0, 0);
+}
+
+/* A client that takes no reply has memory that others want, and gives way. */
+Test(server, slow_reader_gives_way)
+{
+	int slow[4], fd;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(slow); i++) {
+		slow[i] = serve("large");
+		ask(slow[i], NBD_CMD_READ, i, 0, 64u << 20);
+	}
+	fd = serve("large");
+	rig.mode = RIG_HOLDS;
+	ask(fd, NBD_CMD_READ, 9, 0, 64u << 20);
+	cr_assert_eq(rig.nheld, 0, "there is no memory");
+	rig_pass_time(&rig, 6000);
+	rig_pass_time(&rig, 6000);
+	cr_assert_eq(rig.nheld, 2, "%u in flight", rig.nheld);
+	cr_assert(strstr(last_line, "no byte for 5 s"), "%s", last_line);
+	leave(fd);
+	for (unsigned i = 0; i < ARRAY_SIZE(slow); i++)
+		leave(slow[i]);
+	while (rig.nheld)
+		rig_finish(&rig, 0, 0);
+}
+
+/* ---- ends ---- */
+
+Test(server, disconnect)
+{
+	int fd = serve("disk");
+
+	rig.mode = RIG_HOLDS;
+	ask(fd, NBD_CMD_FLUSH, 1, 0, 0);
+	ask(fd, NBD_CMD_DISC, 2, 0, 0);
+	rig_finish(&rig, 0, 0);
+	expect_reply(fd, 1, 0);
+	expect_end(fd);
+	leave(fd);
+	cr_assert_eq(nlines, 0, "%s", last_line);
+}
+
+/* Closed in a WRITE, and with requests in flight. */
+Test(server, cut)
+{
+	int fd = serve("disk");
+	char half[1000] = "";
+
+	rig.mode = RIG_HOLDS;
+	ask(fd, NBD_CMD_FLUSH, 1, 0, 0);
+	ask(fd, NBD_CMD_WRITE, 2, 0, 100000);
+	say(fd, half, sizeof(half));
+	leave(fd);
+	cr_assert_eq(nlines, 1);
+	cr_assert(strstr(last_line, "in a request"), "%s", last_line);
+	cr_assert_eq(nbd_server_count(rig.server), 1, "the flush is waited for");
+	rig_finish(&rig, 0, 0);
+}
+
+Test(server, nonsense_ends_the_connection)
+{
+	static const char nonsense[64] = "GET / HTTP/1.1\r\n";
+	int fd = serve("disk");
+
+	say(fd, nonsense, sizeof(nonsense));
+	expect_end(fd);
+	cr_assert_eq(nlines, 1);
+	leave(fd);
+	fd = rig_connect(&rig);
+	hear(fd, (char[64]){ 0 }, 64);
+	say(fd, nonsense, sizeof(nonsense));
+	expect_end(fd);
+	cr_assert_eq(nlines, 2);
+	leave(fd);
+}
+
+Test(server, option_of_4_gib)
+{
+	struct nbd_msg_option m = { be64_put(NBD_OPT_MAGIC), be32_put(NBD_OPT_LIST),
+				    be32_put(UINT32_MAX) };
+	be32 flags = be32_put(NBD_FLAG_FIXED_NEWSTYLE);
+	int fd = rig_connect(&rig);
+
+	hear(fd, (char[64]){ 0 }, 64);
+	say(fd, &flags, 4);
+	say(fd, &m, sizeof(m));
+	expect_end(fd);
+	cr_assert(strstr(last_line, "1 MiB"), "%s", last_line);
+	leave(fd);
+}
+
+static void count_stopped(void *arg)
+{
+	(*(unsigned *)arg)++;
+}
+
+/* What is in flight is answered, and nothing more is begun; an error is left to the next server. */
+Test(server, stop)
+{
+	int fd = serve("disk"), failing = serve("disk");
+	unsigned stopped = 0;
+
+	rig.mode = RIG_HOLDS;
+	ask(fd, NBD_CMD_FLUSH, 1, 0, 0);
+	ask(failing, NBD_CMD_FLUSH, 2, 0, 0);
+	nbd_server_stop(rig.server, count_stopped, &stopped);
+	rig_run(&rig);
+	ask(fd, NBD_CMD_FLUSH, 3, 0, 0);
+	cr_assert_eq(rig.nheld, 2);
+	rig_finish(&rig, 1, -EIO);
+	expect_end(failing);
+	rig_finish(&rig, 0, 0);
+	expect_reply(fd, 1, 0);
+	expect_end(fd);
+	cr_assert_eq(stopped, 0);
+	leave(fd);
+	leave(failing);
+	cr_assert_eq(stopped, 1);
+}
+
+/* A client that does not close is not waited for without end. */
+Test(server, stop_does_not_wait_for_clients)
+{
+	unsigned stopped = 0;
+	int fd = serve("disk");
+
+	nbd_server_stop(rig.server, count_stopped, &stopped);
+	rig_run(&rig);
+	cr_assert_eq(stopped, 0);
+	rig_pass_time(&rig, 3000);
+	cr_assert_eq(stopped, 1);
+	close(fd);
+}
