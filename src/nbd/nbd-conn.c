@@ -115,7 +115,7 @@ static void linger_over(struct loop_timer *timer)
 /* Drop what comes until the client closes. */
 static void linger_ready(struct nbd_conn *conn)
 {
-	char bytes[4096];
+	char bytes[2048];
 	ssize_t n = recv(conn->watch.fd, bytes, sizeof(bytes), MSG_DONTWAIT);
 
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
