@@ -24,6 +24,7 @@ TESTS += $(THREAD_TESTS)
 if BUILD_SERVER
 THREAD_TESTS += \
 	%D%/thread-export-io \
+	%D%/thread-export-life \
 	%D%/thread-srv-dev \
 	%D%/thread-srv-fence \
 	%D%/thread-srv-turn \
@@ -33,6 +34,9 @@ endif
 %C%_thread_export_io_SOURCES = %D%/thread-export-io.c %D%/thread.h
 %C%_thread_export_io_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_thread_export_io_LDADD = librtrsring.la librtrssrv.la libclock.la $(ZLIB_LIBS)
+%C%_thread_export_life_SOURCES = %D%/thread-export-life.c %D%/thread.h
+%C%_thread_export_life_CPPFLAGS = $(SRV_CPPFLAGS)
+%C%_thread_export_life_LDADD = librtrsring.la librtrssrv.la librnbd.la libbase.la libclock.la $(ZLIB_LIBS)
 %C%_thread_srv_dev_SOURCES = %D%/thread-srv-dev.c %D%/thread.h
 %C%_thread_srv_dev_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_thread_srv_dev_LDADD = librtrssrv.la
