@@ -329,7 +329,7 @@ static int run(struct program *p)
 int main(int argc, char **argv)
 {
 	static const int status[] = { [OPT_EXIT] = 0, [OPT_USAGE] = 2, [OPT_FAILED] = 1 };
-	struct program p = { 0 };
+	static struct program p;
 	enum opt_result result;
 	char err[512];
 	int rc;
