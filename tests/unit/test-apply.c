@@ -191,6 +191,7 @@ static int change(const struct srv_conf *now, const struct srv_conf *wanted)
 
 static void stopped(void *arg)
 {
+	*(bool *)arg = true;
 	reactor_stop(reactor);
 }
 
@@ -205,9 +206,12 @@ static void settle(void)
 
 static void stop(struct srv_conf *conf)
 {
+	bool is_over = false;
+
 	apply_end(&apply);
-	export_life_stop(&life, stopped, NULL);
-	cr_assert_eq(reactor_run(reactor), 0);
+	export_life_stop(&life, stopped, &is_over);
+	while (!is_over)
+		cr_assert_eq(reactor_run(reactor), 0);
 	export_ring_let_go(reactor);
 	export_ring_detach(reactor);
 	export_life_fini(&life);
