@@ -1,20 +1,23 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A disk image goes NBD client -> nbdkit rtrs -> RTRS/RNBD -> rtrs-server -> file and back, on this
-# machine, and is compared.  See README.md.
+# A disk image goes NBD client -> gateway -> RTRS/RNBD -> rtrs-server -> file and back, on this
+# machine, and is compared.  The gateway is nbdkit rtrs or rtrs-nbd.  See README.md.
 
 usage() {
 	cat <<'USAGE'
-usage: ./quickstart.sh [--keep] [--build DIR] [IMAGE]
+usage: ./quickstart.sh [--keep] [--gateway=NAME] [--build DIR] [IMAGE]
 
 Install what is missing (Debian packages; with sudo when you are not root),
-build, start rtrs-server and nbdkit rtrs on this machine, copy IMAGE through
+build, start rtrs-server and a gateway on this machine, copy IMAGE through
 them and back, and compare.  IMAGE is only read; without one a small ext4 image
 with real files is made.
 
-  --keep       leave the servers running at the end, with the image on the disk
-  --build DIR  take what is built in DIR: nothing is installed or built
-  --help       show this
+  --gateway=nbdkit    nbdkit with the plugin: has filters and TLS (default)
+  --gateway=rtrs-nbd  rtrs-nbd: has no thread for each request
+  --keep              leave the servers running at the end, with the image on
+                      the disk
+  --build DIR         take what is built in DIR: nothing is installed or built
+  --help              show this
 
 TMPDIR       where the copies are kept, up to three times IMAGE [/var/tmp]
 USAGE
@@ -25,10 +28,12 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd) || exit 1
 # shellcheck source=build-aux/setup.sh
 . "$top/build-aux/setup.sh"
 
-keep=no image="" built=""
+keep=no image="" built="" gateway=nbdkit
 while [ $# -gt 0 ]; do
 	case $1 in
 	--keep) keep=yes ;;
+	--gateway) [ $# -ge 2 ] || die "--gateway: expected nbdkit or rtrs-nbd"; gateway=$2; shift ;;
+	--gateway=*) gateway=${1#*=} ;;
 	--build) [ $# -ge 2 ] || die "--build needs a directory"; built=$2; shift ;;
 	-h | --help) usage; exit 0 ;;
 	--) shift; break ;;
@@ -37,6 +42,11 @@ while [ $# -gt 0 ]; do
 	esac
 	shift
 done
+case $gateway in
+nbdkit) gateway_file=.libs/nbdkit-rtrs-plugin.so gateway_name="nbdkit rtrs" ;;
+rtrs-nbd) gateway_file=rtrs-nbd gateway_name=rtrs-nbd ;;
+*) die "--gateway '$gateway': expected nbdkit or rtrs-nbd" ;;
+esac
 [ $# -le 1 ] || { usage >&2; die "one IMAGE at most, not $#: $*"; }
 if [ $# -eq 1 ]; then
 	[ -f "$1" ] && [ -r "$1" ] || die "IMAGE is not a file that can be read: $1"
@@ -48,24 +58,42 @@ heading() {
 	printf '\n== %s\n' "$*"
 }
 
-server_pid="" nbdkit_pid="" nbdkit_wanted=no work=""
+server_pid="" gateway_pid="" nbdkit_wanted=no work=""
 
 # nbdkit is a daemon: started with -f it would be sent SIGTERM at the end of the thread that started
 # it (version 1.32 asks the kernel for that, whatever its options), and --keep would keep nothing.
 # It writes its pid some time after the command has returned, when it accepts connections.
 nbdkit_wait() {
 	local deadline=$((SECONDS + 30))
-	until [ -s "$work/nbdkit.pid" ]; do
+	until [ -s "$work/gateway.pid" ]; do
 		[ $SECONDS -lt $deadline ] || return 1
 		sleep 0.1
 	done
-	nbdkit_pid=$(cat "$work/nbdkit.pid")
+	gateway_pid=$(cat "$work/gateway.pid")
+}
+
+# The gateways are daemons: each goes on when the terminal has gone.
+start_nbdkit() {
+	setsid --wait nbdkit -t 32 -U "$work/nbd.sock" -P "$work/gateway.pid" \
+		"$build/.libs/nbdkit-rtrs-plugin.so" "$@" \
+		</dev/null >"$work/gateway.log" 2>&1 ||
+		die "nbdkit did not start: $(cat "$work/gateway.log")"
+	nbdkit_wanted=yes
+	nbdkit_wait || die "nbdkit ended, or does not accept connections; the system log may say why"
+}
+
+# rtrs-nbd has written its pid and accepts connections when the command has returned.
+start_rtrs_nbd() {
+	"$build/rtrs-nbd" -U "$work/nbd.sock" -P "$work/gateway.pid" "$@" \
+		</dev/null >"$work/gateway.log" 2>&1 ||
+		die "rtrs-nbd did not start: $(cat "$work/gateway.log")"
+	gateway_pid=$(cat "$work/gateway.pid")
 }
 
 cleanup() {
-	[ $nbdkit_wanted = no ] || [ -n "$nbdkit_pid" ] || nbdkit_wait
-	# nbdkit first: its session closes while the server is still there.
-	for pid in $nbdkit_pid $server_pid; do
+	[ $nbdkit_wanted = no ] || [ -n "$gateway_pid" ] || nbdkit_wait
+	# The gateway first: its session closes while the server is still there.
+	for pid in $gateway_pid $server_pid; do
 		kill "$pid" 2>/dev/null
 		while kill -0 "$pid" 2>/dev/null; do
 			sleep 0.05
@@ -117,8 +145,9 @@ make_image() {
 
 if [ -n "$built" ]; then
 	build=$(realpath -- "$built") || exit 1
-	[ -x "$build/rtrs-server" ] && [ -f "$build/.libs/nbdkit-rtrs-plugin.so" ] ||
-		die "--build: rtrs-server and .libs/nbdkit-rtrs-plugin.so are not both in $built"
+	for file in rtrs-server "$gateway_file"; do
+		[ -x "$build/$file" ] || die "--build $built: expected $file there"
+	done
 else
 	heading "Build"
 	# shellcheck disable=SC2086 # lists of words
@@ -128,7 +157,7 @@ else
 fi
 [ "$(make_variable SANITIZERS)" = no ] || die "$build is a sanitizer build: remove it and try again"
 echo "$build/rtrs-server"
-echo "$build/.libs/nbdkit-rtrs-plugin.so"
+echo "$build/$gateway_file"
 
 work=$(mktemp -d "${TMPDIR:-/var/tmp}/nbdkit-rtrs.XXXXXX") ||
 	die "TMPDIR=${TMPDIR:-/var/tmp}: expected a directory where files can be made"
@@ -153,7 +182,7 @@ if [ $((size % 512)) -ne 0 ]; then
 	size=$(stat -c %s "$image") || exit 1
 fi
 
-heading "Start rtrs-server and nbdkit rtrs"
+heading "Start rtrs-server and $gateway_name"
 disk=$work/disk0.img
 truncate -s "$size" "$disk" || exit 1
 # In an export ',' ends PATH, and '\' keeps what follows.
@@ -169,11 +198,7 @@ disown
 read -r -t 20 _ <"$work/ready" || die "rtrs-server did not start: $(cat "$work/rtrs-server.log")"
 port=$(sed -n 's,^listening on tcp://127\.0\.0\.1:,,p' "$work/rtrs-server.log")
 sed 's/^/rtrs-server: /' "$work/rtrs-server.log"
-setsid --wait nbdkit -t 32 -U "$work/nbd.sock" -P "$work/nbdkit.pid" \
-	"$build/.libs/nbdkit-rtrs-plugin.so" server=127.0.0.1:"$port" export=disk0 \
-	</dev/null >"$work/nbdkit.log" 2>&1 || die "nbdkit did not start: $(cat "$work/nbdkit.log")"
-nbdkit_wanted=yes
-nbdkit_wait || die "nbdkit ended, or does not accept connections; the system log may say why"
+"start_${gateway/-/_}" server=127.0.0.1:"$port" export=disk0
 uri="nbd+unix:///?socket=$(percent_encode "$work/nbd.sock")"
 printf '$ nbdinfo "%s"\n' "$uri"
 nbdinfo "$uri" || die "nbdinfo failed"
@@ -204,10 +229,10 @@ as a file    mkdir mnt && nbdfuse mnt "$uri"
 EOT
 if [ $keep = yes ]; then
 	rm -f "$work/out.img" "$work/image" "$work/padded"
-	printf 'to stop      kill %d; sleep 1; kill %d; rm -r "%s"\n' "$nbdkit_pid" "$server_pid" \
+	printf 'to stop      kill %d; sleep 1; kill %d; rm -r "%s"\n' "$gateway_pid" "$server_pid" \
 		"$work"
-	printf 'log          %s   (nbdkit writes to the system log)\n' "$work/rtrs-server.log"
-	nbdkit_pid="" nbdkit_wanted=no server_pid="" work=""
+	printf 'log          %s   (%s writes to the system log)\n' "$work/rtrs-server.log" "$gateway"
+	gateway_pid="" nbdkit_wanted=no server_pid="" work=""
 else
 	echo "to stop      nothing: it stops now.  With --keep it goes on running and says how to stop it."
 fi

@@ -23,7 +23,7 @@ while IFS= read -r name; do
 		bad=1
 	fi
 done < <(grep -o "\`src/[^\`]*\`" "$walks" | tr -d "\`" | sort -u)
-for walk in 'A read' 'A write with FUA' 'A lost path' \
+for walk in 'A read' 'A read through rtrs-nbd' 'A write with FUA' 'A lost path' \
 	'An export that comes, grows and goes'; do
 	grep -qx "## $walk" "$walks" || { echo "doc/walks.md: no '## $walk'"; bad=1; }
 done

@@ -16,7 +16,7 @@ mkdir -p "$tree/doc" "$tree/src"
 
 # walks TEXT: good ones, and TEXT
 walks() {
-	printf '## %s\n\n' 'A read' 'A write with FUA' 'A lost path' \
+	printf '## %s\n\n' 'A read' 'A read through rtrs-nbd' 'A write with FUA' 'A lost path' \
 		'An export that comes, grows and goes' >"$tree/doc/walks.md"
 	printf "\`src/a.c:f%d\`\n" {1..30} >>"$tree/doc/walks.md"
 	printf '%s\n' "$1" >>"$tree/doc/walks.md"

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# quickstart.sh --keep keeps: after it has ended each command that it prints works, the one that
-# stops what it started at last.  A command that it prints and this test does not know is a failure.
+# quickstart.sh --keep keeps, with either gateway: after the script has ended each command that the
+# script prints works, the one that stops the servers at last.  A printed command that this test does
+# not know is a failure.
 . ./tests/functions.sh
-requires_server; requires_plugin; requires_plain_build
+requires_server; requires_plugin; requires_gateway; requires_plain_build
 requires nbdcopy --version
 requires qemu-img --version
 [ -f "$top_srcdir/quickstart.sh" ] || skip "quickstart.sh is not part of this source"
@@ -16,9 +17,14 @@ run_quickstart() {
 }
 
 # Without --keep nothing is left.
-run_quickstart "$tmp/image" >"$tmp/plain.log" 2>&1
-grep -x 'identical' "$tmp/plain.log"
-[ -z "$(ls -A "$tmp/work")" ]
+for gateway in nbdkit rtrs-nbd; do
+	run_quickstart --gateway=$gateway "$tmp/image" >"$tmp/plain.log" 2>&1
+	grep -x 'identical' "$tmp/plain.log"
+	grep -x -E "== Start rtrs-server and $gateway( rtrs)?" "$tmp/plain.log"
+	[ -z "$(ls -A "$tmp/work")" ]
+done
+expect_failure 1 "^quickstart.sh: --gateway 'qemu': expected nbdkit or rtrs-nbd$" \
+	"$top_srcdir/quickstart.sh" --gateway=qemu
 
 # No place for copies, and no room.
 status=0
@@ -34,69 +40,74 @@ status=0
 	grep -x "quickstart.sh: TMPDIR=$tmp/work: expected room for a copy of $tmp/odd, 200001 bytes" "$tmp/room.log"
 [ -z "$(ls -A "$tmp/work")" ]
 
-# Who starts it ends before anything is used, as a terminal does.
-run_quickstart --keep "$tmp/image" >"$tmp/keep.log" 2>&1
-sed '1,/^== Use it$/d' "$tmp/keep.log" >"$tmp/lines"
-[ -s "$tmp/lines" ]
-cat "$tmp/lines"
-
-read -r nbdkit_pid <"$(echo "$tmp"/work/nbdkit*/nbdkit.pid)"
 stop=""
 stop_what_is_left() {
 	[ -z "$stop" ] || bash -c "$stop"
 }
 cleanup_fn stop_what_is_left
-stop=$(sed -n 's/^to stop  *//p' "$tmp/lines")
-uri=$(sed -n 's/^URI  *//p' "$tmp/lines")
-[ -n "$stop" ] && [ -n "$uri" ]
-
 cd "$tmp" || exit 1
-known=0
-while IFS= read -r line <&3; do
-	label=${line:0:13} command=${line:13}
-	# What follows the command is a remark.
-	command=${command%%   *}
-	case $label in
+
+# run_printed LABEL COMMAND
+run_printed() {
+	case $1 in
 	'URI          ')
 		# What the image was copied to.
-		timeout "$TIMEOUT_S" nbdcopy "$command" "$tmp/back"
+		timeout "$TIMEOUT_S" nbdcopy "$2" "$tmp/back"
 		cmp "$tmp/image" "$tmp/back"
 		;;
 	'as a disk    ')
-		[[ $command =~ ^nbd-client\ -unix\ \"[^\"]*\"\ /dev/nbd0$ ]] ||
-			fail "not as in a guest: $command"
+		[[ $2 =~ ^nbd-client\ -unix\ \"[^\"]*\"\ /dev/nbd0$ ]] ||
+			fail "not as in a guest: $2"
 		guest_attaches /dev/nbd0
 		;;
-	'with QEMU    ')
-		timeout "$TIMEOUT_S" bash -c "$command"
-		;;
+	'with QEMU    ') timeout "$TIMEOUT_S" bash -c "$2" ;;
 	'as a file    ')
 		if can_fuse; then
-			fuse_run mnt/nbd bash -c "$command"
+			fuse_run mnt/nbd bash -c "$2"
 			cmp "$tmp/image" mnt/nbd
 			fuse_stop mnt "$fuse_pid"
+			rmdir mnt
 		else
-			not_run_here "$command" "$why"
+			not_run_here "$2" "$why"
 		fi
 		;;
 	'to stop      ') ;;	# the last
-	'log          ')
-		grep 'listening on' "$command"
-		;;
-	*) fail "quickstart.sh prints what no test runs: $line" ;;
+	'log          ') grep 'listening on' "$2" ;;
+	*) fail "quickstart.sh prints what no test runs: $1$2" ;;
 	esac
-	known=$((known + 1))
-done 3<"$tmp/lines"
-[ $known -eq 6 ]
+}
 
-# It is the nbdkit of then, and "to stop" stops it.
-[ -d "/proc/$nbdkit_pid" ]
-server_pid=${stop##*; kill }
-server_pid=${server_pid%%;*}
-[ -d "/proc/$server_pid" ]
-bash -c "$stop"
-stop=""
-wait_until "the end of nbdkit" process_ended "$nbdkit_pid"
-wait_until "the end of rtrs-server" process_ended "$server_pid"
-[ -z "$(ls -A "$tmp/work")" ]
+# keep GATEWAY: who starts the script ends before anything is used, as a terminal does.
+keep() {
+	local line known=0 command gateway_pid server_pid
+
+	run_quickstart --keep --gateway="$1" "$tmp/image" >"$tmp/keep.log" 2>&1
+	sed '1,/^== Use it$/d' "$tmp/keep.log" >"$tmp/lines"
+	[ -s "$tmp/lines" ]
+	cat "$tmp/lines"
+	stop=$(sed -n 's/^to stop  *//p' "$tmp/lines")
+	[ -n "$stop" ]
+	read -r gateway_pid <"$(echo "$tmp"/work/nbdkit*/gateway.pid)"
+	while IFS= read -r line <&3; do
+		# What follows the command is a remark.
+		command=${line:13}
+		run_printed "${line:0:13}" "${command%%   *}"
+		known=$((known + 1))
+	done 3<"$tmp/lines"
+	[ $known -eq 6 ]
+
+	# The gateway is the process of then, and "to stop" stops it.
+	[ "$(cat "/proc/$gateway_pid/comm")" = "$1" ]
+	server_pid=${stop##*; kill }
+	server_pid=${server_pid%%;*}
+	[ -d "/proc/$server_pid" ]
+	bash -c "$stop"
+	stop=""
+	wait_until "the end of $1" process_ended "$gateway_pid"
+	wait_until "the end of rtrs-server" process_ended "$server_pid"
+	[ -z "$(ls -A "$tmp/work")" ]
+}
+
+keep nbdkit
+keep rtrs-nbd
 printed_commands_end

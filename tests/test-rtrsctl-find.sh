@@ -39,8 +39,8 @@ for path in sys.argv[1:]:
 
 # The next start takes the dead away.
 mkdir -p "$dir"
-dead_socket "$dir/server-4194305.sock" "$dir/nbdkit-4194305.sock" "$dir/other.sock" \
-	"$dir/server-x.sock" "$dir/server-1.socks"
+dead_socket "$dir/server-4194305.sock" "$dir/nbdkit-4194305.sock" \
+	"$dir/rtrs-nbd-4194305.sock" "$dir/other.sock" "$dir/server-x.sock" "$dir/server-1.socks"
 touch "$dir/server-1.sock"
 truncate -s 8M "$tmp/disk"
 mkdir "$parent/service" && chmod 755 "$parent/service"
@@ -48,10 +48,10 @@ RUNTIME_DIRECTORY=$parent/service start_server "disk=$tmp/disk"
 [ -S "$parent/service/server-$server_pid.sock" ]
 [ -S "$dir/server-4194305.sock" ] || fail "a server has looked into another directory than its own"
 start_nbdkit "127.0.0.1:$server_port" export=disk
-wait_until "the control socket" test -S "$dir/nbdkit-$nbdkit_pid.sock"
+wait_until "the control socket" test -S "$dir/$NBD_FRONT-$nbdkit_pid.sock"
 ls "$dir"
-[ "$(cd "$dir" && echo *)" = \
-	"nbdkit-$nbdkit_pid.sock other.sock server-1.sock server-1.socks server-x.sock" ] ||
+left=("$NBD_FRONT-$nbdkit_pid.sock" other.sock server-{1.sock,1.socks,x.sock})
+[ "$(cd "$dir" && printf '%s\n' *)" = "$(printf '%s\n' "${left[@]}" | sort)" ] ||
 	fail "what is left is not what is to be left"
 
 # And so does rtrsctl, where the owner is its user.
@@ -80,7 +80,7 @@ fi
 "$rtrsctl" list >"$tmp/list"
 cat "$tmp/list"
 [ "$(grep -c -x 'rtrs-server' "$tmp/list")" -eq 1 ] || fail "not the one server"
-[ "$(grep -c -x 'nbdkit-rtrs-plugin' "$tmp/list")" -eq 1 ] || fail "not the one gateway"
+[ "$(grep -c -x -E 'nbdkit-rtrs-plugin|rtrs-nbd' "$tmp/list")" -eq 1 ] || fail "not the one gateway"
 [ "$(grep -c 'export' "$tmp/list")" -eq 1 ] || fail "not the one export"
 [ "$(find "$parent" -name 'server-419430*' | wc -l)" -eq "$owned" ] ||
 	fail "dead sockets are left, or another user's is not"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bytes that grow, up to a limit: the server's side of a handshake.  Pure; one thread. */
+/* A buffer that grows up to a limit: output of a handshake.  Pure; one thread. */
 #ifndef NBD_BUF_H
 #define NBD_BUF_H
 
@@ -12,7 +12,7 @@
 struct nbd_buf {			/* all 0: empty */
 	uint8_t *mem;
 	size_t len, room;
-	int error;			/* -ENOMEM, and for ever: something did not fit */
+	int error;			/* -ENOMEM, and for ever: some bytes did not fit */
 };
 
 /* Append @len bytes.  A failure stays in @buf->error. */

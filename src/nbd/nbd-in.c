@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What comes from the socket.  recv() fills blocks, and requests are parsed where they lie.  A
- * WRITE whose data lies whole in a block uses it there; the data of a larger one goes straight from
- * the socket into the memory of its request, but for the little that came with its header.
+/* Input from the socket.  recvmsg() fills blocks, and requests are parsed in place.  A WRITE with
+ * all of its data in one block uses the data there.  The data of a larger WRITE goes straight from
+ * the socket into the memory of its request, but for the few bytes that came with the header.
  *
- * A connection owns a reference of the block that it fills, only while bytes are in it. */
+ * A connection owns a reference of the block that the connection fills, only while the block has
+ * bytes. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -12,7 +13,7 @@
 #include "nbd-priv.h"
 
 #define IN_PLACE_MAX (32u << 10)	/* bytes of a WRITE that waits in a block to be whole */
-#define SMALL 4096u			/* recv() asks for no more in front of a large WRITE */
+#define SMALL 4096u			/* recvmsg() asks for no more in front of a large WRITE */
 #define STATUS_PAYLOAD_MAX 64u		/* bytes; a longer one names unknown contexts */
 #define TAIL 4096u			/* a block with less room is left */
 
@@ -46,7 +47,7 @@ void nbd_in_drop(struct nbd_conn *conn)
 
 /* ---- requests ---- */
 
-/* Drop what has come of the payload of a wrong request.  Behind the last byte follows its reply. */
+/* Drop the bytes of the payload of a wrong request.  The reply follows behind the last byte. */
 static void drop_payload(struct nbd_conn *conn)
 {
 	uint32_t n = MIN(conn->drop, in_avail(conn));
@@ -60,7 +61,7 @@ static void drop_payload(struct nbd_conn *conn)
 	nbd_io_done(&q->io, q->status);
 }
 
-/* What is left of @q's data comes from the socket next. */
+/* The rest of @q's data comes from the socket next. */
 static void fill_begin(struct nbd_conn *conn, struct nbd_request_io *q, uint32_t have)
 {
 	conn->fill = q;
@@ -75,14 +76,14 @@ static void fill_end(struct nbd_conn *conn)
 	nbd_io_begin(q);
 }
 
-/* Wait for the rest of a request: taken anew when that has come. */
+/* Wait for the rest of a request: the request is taken anew when the rest has come. */
 static bool take_later(struct nbd_request_io *q)
 {
 	nbd_io_unget(q);
 	return false;
 }
 
-/* A WRITE that was checked; @have bytes of its data follow its header, which has @size. */
+/* Take a WRITE that was checked, with a header of @size bytes. */
 static bool take_write(struct nbd_conn *conn, struct nbd_request_io *q, uint32_t size,
 		       uint32_t have)
 {
@@ -111,7 +112,7 @@ static bool take_write(struct nbd_conn *conn, struct nbd_request_io *q, uint32_t
 	return true;
 }
 
-/* A request with an error: its payload is dropped. */
+/* Take a request with the error @r: its payload is dropped. */
 static bool take_wrong(struct nbd_conn *conn, struct nbd_request_io *q, uint32_t size, int r)
 {
 	conn->in_pos += size;
@@ -122,7 +123,7 @@ static bool take_wrong(struct nbd_conn *conn, struct nbd_request_io *q, uint32_t
 	return true;
 }
 
-/* The memory that a request without data of the client's needs. */
+/* Bytes of memory for a request without data of the client. */
 static size_t memory_of(const struct nbd_request_io *q)
 {
 	switch (q->req.type) {
@@ -137,7 +138,7 @@ static size_t memory_of(const struct nbd_request_io *q)
 	}
 }
 
-/* A BLOCK_STATUS may say in its payload what it is about. */
+/* Take the payload of a BLOCK_STATUS, which may name contexts and a length. */
 static bool take_status_payload(struct nbd_conn *conn, struct nbd_request_io *q, uint32_t size,
 				uint32_t have, int *r)
 {
@@ -153,7 +154,7 @@ static bool take_status_payload(struct nbd_conn *conn, struct nbd_request_io *q,
 	return true;
 }
 
-/* @q, whose header of @size bytes is at in_pos. */
+/* Take @q, with a header of @size bytes at in_pos. */
 static bool take(struct nbd_conn *conn, struct nbd_request_io *q, uint32_t size)
 {
 	uint32_t have = in_avail(conn) - size;
@@ -178,7 +179,7 @@ static bool take(struct nbd_conn *conn, struct nbd_request_io *q, uint32_t size)
 	return true;
 }
 
-/* The next request.  False: more bytes, or something else, have to come first. */
+/* Take the next request.  False: more bytes, memory or a turn have to come first. */
 static bool take_request(struct nbd_conn *conn)
 {
 	uint32_t size = (uint32_t)nbd_request_size(conn->headers);
@@ -201,7 +202,7 @@ static bool take_request(struct nbd_conn *conn)
 	return q && take(conn, q, size);
 }
 
-/* The next piece of the handshake. */
+/* Take the next piece of the handshake.  False: more bytes have to come first. */
 static bool take_option(struct nbd_conn *conn)
 {
 	struct nbd_haggle *h = conn->haggle;
@@ -220,7 +221,7 @@ static bool take_option(struct nbd_conn *conn)
 	return n;
 }
 
-/* False: nothing whole is there, or the connection has to wait. */
+/* Take a request or a piece of the handshake.  False: none is whole, or the connection waits. */
 static bool in_take(struct nbd_conn *conn)
 {
 	switch (conn->state) {
@@ -235,7 +236,7 @@ static bool in_take(struct nbd_conn *conn)
 
 /* ---- the socket ---- */
 
-/* A block with room.  False: there is none. */
+/* Make room in a block.  False: no memory now. */
 static bool in_room(struct nbd_conn *conn)
 {
 	struct nbd_block *old = conn->block, *block = old;
@@ -245,7 +246,7 @@ static bool in_room(struct nbd_conn *conn)
 		conn->in_pos = conn->in_end = 0;
 	if (old && NBD_BLOCK_ROOM - conn->in_end >= TAIL)
 		return true;
-	/* What waits to be whole stays where it fits. */
+	/* A request that is not whole stays in its block if the rest fits there. */
 	if (old && old->refs > 1 && n >= TAIL)
 		return conn->in_end < NBD_BLOCK_ROOM;
 	if (!old || old->refs > 1)
@@ -262,7 +263,7 @@ static bool in_room(struct nbd_conn *conn)
 	return true;
 }
 
-/* @n bytes came. */
+/* Count @n bytes that came. */
 static void received(struct nbd_conn *conn, size_t n)
 {
 	uint32_t rest = conn->fill ? conn->fill->req.payload - conn->filled : 0;
@@ -275,7 +276,7 @@ static void received(struct nbd_conn *conn, size_t n)
 		fill_end(conn);
 }
 
-/* 1: there may be more; 0: there is not; -errno, -EPIPE for the end. */
+/* Receive once.  1: the socket may have more; 0: no more; -errno, -EPIPE for the end. */
 static int in_receive(struct nbd_conn *conn)
 {
 	struct nbd_request_io *q = conn->fill;

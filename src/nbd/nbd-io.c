@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests and their memory.  A request is taken for its header and given back when its reply was
- * sent; it owns a piece of memory, or a reference of the block of input that has its data, or
- * neither.  What fails here is answered to the client. */
+/* Requests and their memory.  A request is taken for its header and given back after its reply was
+ * sent.  A request owns a piece of memory, or a reference of the block of input with its data, or
+ * no memory.  A failure is a reply with an error. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the pieces that are free.  A piece that is needed and would pass the limit drives kept ones
- * out, the largest first. */
+/* Owns the free pieces.  A new piece that would pass the limit drives kept pieces out, the largest
+ * first. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -31,7 +31,7 @@ void nbd_mem_init(struct nbd_mem *mem, size_t limit)
 		list_init(&mem->free[i]);
 }
 
-/* Free kept pieces until @size bytes more are within the limit.  False: not even then. */
+/* Free kept pieces until @size bytes more are within the limit.  False: even then too many. */
 static bool mem_make_room(struct nbd_mem *mem, size_t size)
 {
 	for (unsigned class = NBD_MEM_CLASSES; class--;) {

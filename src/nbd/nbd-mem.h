@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory for the data of requests, with a limit for all of it.  Pieces come in powers of two and
- * are kept when they come back, so that in the steady state none is allocated.  One thread. */
+/* Memory for the data of requests, with a limit for the sum.  Pieces come in powers of two, and a
+ * piece that comes back is kept, so that the steady state allocates no piece.  One thread. */
 #ifndef NBD_MEM_H
 #define NBD_MEM_H
 
@@ -15,23 +15,24 @@
 
 struct nbd_mem {
 	size_t limit;			/* bytes */
-	size_t used, kept;		/* bytes that are out, and that are on the lists */
+	size_t used, kept;		/* bytes of pieces in use, and on the lists */
 	struct list free[NBD_MEM_CLASSES];	/* struct nbd_piece.link */
 };
 
-/* Written into a piece while that is on a list. */
+/* The head of a piece on a list. */
 struct nbd_piece {
 	struct list link;
 };
 
+/* Begin without pieces; @limit in bytes. */
 void nbd_mem_init(struct nbd_mem *mem, size_t limit);
-/* All pieces are back. */
+/* Free the kept pieces.  All pieces are back. */
 void nbd_mem_fini(struct nbd_mem *mem);
-/* The bytes that a piece for @len bytes, at most 64 MiB, has. */
+/* The bytes of a piece for @len bytes, at most 64 MiB. */
 size_t nbd_mem_size(size_t len);
-/* A piece for @len bytes; NULL: the limit is reached, or there is no memory. */
+/* Take a piece for @len bytes; NULL: the limit is reached, or no memory. */
 void *nbd_mem_get(struct nbd_mem *mem, size_t len);
-/* Give back the piece that was got for @len bytes. */
+/* Give back a piece, with the @len of its nbd_mem_get(). */
 void nbd_mem_put(struct nbd_mem *mem, void *piece, size_t len);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A request that its command does not allow gets an error; the table says what each command allows.
- * What leaves the stream without a next request, because nobody knows where that begins, ends the
- * connection. */
+/* A table says which flags and lengths each command allows; another request gets an error.  A
+ * message that hides the begin of the next request ends the connection. */
 #include <errno.h>
 #include <string.h>
 
@@ -58,7 +57,7 @@ int nbd_request_payload(struct nbd_request *req, const void *payload)
 {
 	const struct nbd_msg_status_payload *p = payload;
 
-	/* There is one context, so one number. */
+	/* The server has one context, so one number. */
 	if (req->payload != sizeof(*p) + sizeof(p->context[0]) ||
 	    be32_get(p->context[0]) != NBD_CONTEXT)
 		return -EINVAL;
@@ -66,11 +65,11 @@ int nbd_request_payload(struct nbd_request *req, const void *payload)
 	return 0;
 }
 
-/* What a command allows. */
+/* The limits of a command. */
 struct rule {
-	uint16_t flags;			/* NBD_CMD_FLAG_* that it may have */
+	uint16_t flags;			/* NBD_CMD_FLAG_* that are allowed */
 	uint16_t needs;			/* NBD_FLAG_* of the export */
-	int beyond;			/* the error of a request beyond the end; 0: it has no
+	int beyond;			/* the error of a request beyond the end; 0: no
 					 * range */
 	bool writes;
 	uint64_t max;			/* bytes; 0: no limit */
@@ -95,7 +94,7 @@ static const struct rule *rule_of(const struct nbd_request *req)
 	return known ? &rules[req->type] : NULL;
 }
 
-/* The flags that @req may have.  Clients are known to set FUA where nothing is written. */
+/* The flags that @req may have.  Some clients set FUA in requests that write no data. */
 static uint16_t flags_allowed(const struct nbd_request *req, const struct rule *c,
 			      enum nbd_headers headers, const struct nbd_export *export)
 {
@@ -258,7 +257,7 @@ void nbd_status_begin(struct nbd_status_writer *w, enum nbd_headers headers, voi
 	*w = (struct nbd_status_writer){ .headers = headers, .buf = buf, .max = (uint32_t)max };
 }
 
-/* The last extent goes into the buffer. */
+/* Write the last extent into the buffer. */
 static void status_put(struct nbd_status_writer *w)
 {
 	struct nbd_msg_status *m = (void *)w->buf;
@@ -280,7 +279,7 @@ bool nbd_status_add(struct nbd_status_writer *w, uint64_t len, uint32_t flags)
 		w->len += len;
 		return true;
 	}
-	/* Behind an extent that was cut nothing may follow. */
+	/* No extent may follow an extent that was cut. */
 	if (w->n == w->max ||
 	    (w->len > STATUS_LEN_MAX && w->headers != NBD_HEADERS_EXTENDED))
 		return false;

@@ -9,10 +9,10 @@
 
 #include "nbd-proto.h"
 
-#define NBD_DATA_MAX (64u << 20)	/* bytes of a READ or a WRITE: what nbdkit takes */
+#define NBD_DATA_MAX (64u << 20)	/* bytes of a READ or a WRITE, as in nbdkit */
 #define NBD_CONTEXT 1u			/* our number of base:allocation */
 
-/* How requests and replies look, as the handshake has settled it. */
+/* The form of requests and replies, which the handshake settles. */
 enum nbd_headers {
 	NBD_HEADERS_SIMPLE,
 	NBD_HEADERS_STRUCTURED,
@@ -22,14 +22,14 @@ enum nbd_headers {
 /* An export as its clients see it. */
 struct nbd_export {
 	uint64_t size;			/* bytes */
-	uint16_t flags;			/* NBD_FLAG_*, without those that the handshake decides */
+	uint16_t flags;			/* NBD_FLAG_*, but the flags of the handshake */
 	uint32_t block_min, block_preferred;	/* bytes */
 	char description[160];		/* empty: none */
 };
 
 struct nbd_request {
 	uint16_t flags;			/* NBD_CMD_FLAG_* */
-	uint16_t type;			/* enum nbd_cmd, or a number that is none */
+	uint16_t type;			/* enum nbd_cmd, or an unknown number */
 	uint64_t cookie;
 	uint64_t off, len;		/* of the export, bytes */
 	uint32_t payload;		/* bytes that follow */
@@ -42,25 +42,24 @@ static inline size_t nbd_request_size(enum nbd_headers headers)
 						 sizeof(struct nbd_msg_request);
 }
 
-/* Read the nbd_request_size() bytes at @buf.  0; or -EPROTO, and the connection is to end, for the
- * reason *@why: no magic number, or a payload that no server has to take. */
+/* Decode the nbd_request_size() bytes at @buf.  0; or -EPROTO: the connection is to end, for the
+ * reason *@why, a wrong magic number or a payload beyond NBD_DATA_MAX. */
 int nbd_request_decode(struct nbd_request *req, enum nbd_headers headers, const void *buf,
 		       const char **why);
-/* The payload of a BLOCK_STATUS has arrived, @req->payload bytes: it has the length.  0 or
- * -EINVAL. */
+/* Decode the payload of a BLOCK_STATUS, @req->payload bytes, into @req->len.  0 or -EINVAL. */
 int nbd_request_payload(struct nbd_request *req, const void *payload);
-/* May @req be carried out on @export?  @export->flags are those that the client was told; @status:
- * it has chosen base:allocation.  0, or -errno for the answer. */
+/* May @req be carried out on @export?  @export->flags are the flags that the client was told.
+ * @status: the client has chosen base:allocation.  0, or -errno for the answer. */
 int nbd_request_check(const struct nbd_request *req, enum nbd_headers headers,
 		      const struct nbd_export *export, bool status);
 
-/* The number that NBD has for -errno @r; 0 for 0. */
+/* NBD's number for -errno @r; 0 for 0. */
 enum nbd_error nbd_error_of(int r);
 
 #define NBD_REPLY_MAX 40u		/* bytes in front of the data of a reply */
 
-/* Write into @buf what comes in front of the data of the reply to @req, @data bytes of them, or an
- * error for @status -errno, which has no data.  Returns the bytes written. */
+/* Encode into @buf the bytes in front of the data of the reply to @req.  @data: bytes of the data.
+ * With @status -errno the reply is an error, without data.  Returns the bytes written. */
 size_t nbd_reply_encode(uint8_t buf[NBD_REPLY_MAX], enum nbd_headers headers,
 			const struct nbd_request *req, int status, uint32_t data);
 
@@ -70,16 +69,16 @@ struct nbd_status_writer {
 	enum nbd_headers headers;
 	uint8_t *buf;
 	uint32_t n, max;		/* extents */
-	uint64_t len;			/* of the last one, which is not in @buf yet */
+	uint64_t len;			/* of the last extent, which is not in @buf yet */
 	uint32_t flags;
 };
 
-/* Begin in @buf of @room bytes, which has room for one extent at least. */
+/* Begin in @buf, of @room bytes: one extent at least fits. */
 void nbd_status_begin(struct nbd_status_writer *w, enum nbd_headers headers, void *buf,
 		      size_t room);
-/* @len bytes more, not 0, are @flags, NBD_STATE_*.  False: no room is left. */
+/* Append @len bytes, not 0, with @flags, NBD_STATE_*.  False: no room is left. */
 bool nbd_status_add(struct nbd_status_writer *w, uint64_t len, uint32_t flags);
-/* Write the last extent and the header.  Returns the bytes of it all; 0: there is no extent. */
+/* Write the last extent and the header.  Returns the bytes of the whole; 0: no extent. */
 uint32_t nbd_status_end(struct nbd_status_writer *w);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Options as a table, each with its function.  A function gets all data of its option, and either
- * answers it or sets the state in which the backend is asked.  What a client may do wrong inside an
- * option gets an error reply; what leaves no next option ends the connection. */
+ * answers the option or sets the state that asks the backend.  A mistake inside an option gets an
+ * error reply; a mistake that hides the begin of the next option ends the connection. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -47,7 +47,7 @@ static void reply_head(const struct nbd_haggle *h, uint32_t type, size_t len, st
 	nbd_buf_add(out, &m, sizeof(m));
 }
 
-/* @type: NBD_REP_ACK, or an error with its reason for people. */
+/* Reply with @type: NBD_REP_ACK, or an error with a reason for people. */
 static int reply(struct nbd_haggle *h, uint32_t type, const char *text, struct nbd_buf *out)
 {
 	size_t len = text ? strnlen(text, NBD_STRING_MAX) : 0;
@@ -183,7 +183,7 @@ static int opt_starttls(struct nbd_haggle *h, struct reader *r, struct nbd_buf *
 	return reply(h, NBD_REP_ERR_POLICY, "this server has no TLS", out);
 }
 
-/* INFO and GO.  All that there is to tell is told, whatever is asked for. */
+/* INFO and GO.  The reply has all information, asked for or not. */
 static int opt_go(struct nbd_haggle *h, struct reader *r, struct nbd_buf *out)
 {
 	uint16_t n;
@@ -304,7 +304,7 @@ static ssize_t step_flags(struct nbd_haggle *h, const uint8_t *buf, size_t len)
 	return sizeof(flags);
 }
 
-/* An option of @len bytes that is too long to be looked at. */
+/* Refuse an option of @len bytes, which is too long to be parsed. */
 static int option_too_long(struct nbd_haggle *h, uint32_t len, struct nbd_buf *out)
 {
 	if (len > NBD_OPTION_SKIP_MAX)
@@ -390,7 +390,7 @@ static uint32_t rep_error(int status)
 	case ESHUTDOWN:
 		return NBD_REP_ERR_SHUTDOWN;
 	default:
-		/* The document has no number for an export that is there and fails. */
+		/* The document has no number for an export that exists and fails. */
 		return NBD_REP_ERR_UNKNOWN;
 	}
 }
@@ -426,7 +426,7 @@ int nbd_haggle_opened(struct nbd_haggle *h, int status, const char *why, struct 
 	bool serves = h->state == NBD_HAGGLE_OPENS;
 
 	if (status && h->option == NBD_OPT_EXPORT_NAME)
-		return fail(h, why);	/* the only way to say it */
+		return fail(h, why);	/* NBD_OPT_EXPORT_NAME has no error reply */
 	if (status)
 		return reply(h, rep_error(status), why, out);
 	export->flags |= NBD_FLAG_HAS_FLAGS;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Replies, in the order in which requests end.  Those that end in one pass of the loop leave in one
- * sendmsg() before it sleeps, each from the memory where its data is.  A socket that is full is
- * watched; its connection has so much in flight then that it is not read any more. */
+/* Replies, in the order in which requests end.  The replies of one pass of the loop leave in one
+ * sendmsg() before the loop sleeps, each from the memory of its data.  The loop watches a full
+ * socket; such a connection soon has as much in flight as allowed, and is not read any more. */
 #include <errno.h>
 #include <sys/socket.h>
 
@@ -40,7 +40,7 @@ static void gather_all(struct gather *g, struct nbd_conn *conn)
 	}
 }
 
-/* @n bytes more were sent: replies that went out whole are over. */
+/* Count @n bytes that were sent; a reply that was sent whole is over. */
 static void sent(struct nbd_conn *conn, size_t n)
 {
 	struct nbd_request_io *q;
@@ -61,7 +61,7 @@ static void sent(struct nbd_conn *conn, size_t n)
 	}
 }
 
-/* 1: go on; 0: the socket is full; -errno. */
+/* Send once.  1: call again; 0: the socket is full; -errno. */
 static int send_some(struct nbd_conn *conn)
 {
 	struct gather g;
@@ -96,7 +96,7 @@ void nbd_out_flush(struct nbd_conn *conn)
 	nbd_conn_check(conn);
 }
 
-/* While the server stops an error is not told: the next server may know better. */
+/* While the server stops, no error is sent: the next server may have no error. */
 static bool is_untold(const struct nbd_request_io *q)
 {
 	return q->status < 0 && q->conn->server->state == NBD_SERVER_STOPS;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The connections of one loop, their turns, and who gives way when memory is short.
+/* The connections of one loop, their turns, and the end of idle connections when memory is short.
  *
  * TURNS.  A connection that has started NBD_TURN requests stands in line.  The line moves when the
- * loop has nothing else left to do: what was started has been sent by then, and other sockets were
- * looked at.
+ * loop has no other work left: the started requests have been sent by then, and the loop has looked
+ * at the other sockets.
  *
- * HUNGER.  Connections that wait for memory are tried again, in order, when some comes back.  One
- * that holds memory and has neither sent nor taken a byte for HUNGER_MS while others wait is
- * ended. */
+ * HUNGER.  Connections that wait for memory are tried again, in order, when some comes back.  While
+ * others wait, a connection that holds memory and has moved no byte for HUNGER_MS ends. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -66,7 +65,7 @@ void nbd_server_feed(struct nbd_server *server)
 	loop_defer(server->loop, &server->feed);
 }
 
-/* Does @conn hold memory until its client does something? */
+/* Does @conn hold memory until its client sends or takes bytes? */
 static bool is_stuck(const struct nbd_conn *conn)
 {
 	bool input = conn->block && conn->in_pos != conn->in_end && conn->pause == NBD_PAUSE_NONE;

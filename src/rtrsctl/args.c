@@ -94,7 +94,7 @@ const struct opt_table args_table = {
 	.n = ARRAY_SIZE(rows),
 	.dashes = "--",
 	.head = "Usage: rtrsctl [OPTIONS] COMMAND\n"
-		"Ask and command an rtrs-server or nbdkit-rtrs-plugin that runs.\n"
+		"Ask and command a running rtrs-server, nbdkit-rtrs-plugin or rtrs-nbd.\n"
 		"\n",
 	.body = print_commands,
 	.tail =

@@ -179,8 +179,8 @@ static int none_found(const struct ctx *ctx)
 	const char *dir = rundir_default(), *parent = rundir_parent(), *kind = ctx->command->kind;
 
 	return say_error(EXIT_REFUSED, "no %s with a control socket in %s%s%s: see --socket",
-			 !kind ? "program" : strcmp(kind, RUNDIR_SERVER) ? "nbdkit-rtrs-plugin" :
-			 "rtrs-server",
+			 !kind ? "program" : strcmp(kind, RUNDIR_SERVER) ?
+			 "nbdkit-rtrs-plugin or rtrs-nbd" : "rtrs-server",
 			 dir ? dir : "a directory of this user", parent ? " or beside it in " : "",
 			 parent ? parent : "");
 }

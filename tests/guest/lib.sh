@@ -98,9 +98,10 @@ END
 }
 
 # nbd_serve unix|tcp PLUGIN [KEY=VALUE]...: start nbdkit, at the same place each time; sets
-# nbdkit_pid, nbdkit_log, and nbd_where for nbd_attach.
+# nbdkit_pid, nbdkit_log, and nbd_where for nbd_attach.  With NBD_FRONT=rtrs-nbd that program serves
+# instead of our plugin.
 nbd_serve() {
-	local place preload
+	local place preload='' front=(nbdkit "$2" -t 32)
 
 	case $1 in
 	unix) place=(-U "$tmp/nbd.sock") nbd_where=(-unix "$tmp/nbd.sock") ;;
@@ -110,19 +111,22 @@ nbd_serve() {
 	# Those of one that was killed.
 	rm -f "$tmp/nbd.sock" "$tmp/nbd.pid"
 	nbdkit_log=$tmp/nbdkit$((++started)).log
-	preload=$(nbdkit_preload)
-	# shellcheck disable=SC2086 # words
-	env ${preload:+LD_PRELOAD=$preload} nbdkit -f -t 32 -P "$tmp/nbd.pid" "${place[@]}" \
-		"${@:2}" \
+	if [ "$2" = "$RTRS_PLUGIN" ] && [ "$NBD_FRONT" = rtrs-nbd ]; then
+		front=("$RTRS_NBD")
+	else
+		preload=$(nbdkit_preload)
+	fi
+	env ${preload:+LD_PRELOAD=$preload} "${front[@]}" -f -P "$tmp/nbd.pid" "${place[@]}" \
+		"${@:3}" \
 		</dev/null >"$nbdkit_log" 2>&1 &
 	nbdkit_pid=$!
-	nbdkits="$nbdkits$nbdkit_pid "
+	[ "${front[0]}" != nbdkit ] || nbdkits="$nbdkits$nbdkit_pid "
 	cleanup_fn stop_process "$nbdkit_pid"
-	wait_until "nbdkit" nbdkit_ready_or_ended "$nbdkit_pid" "$tmp/nbd.pid"
-	[ -s "$tmp/nbd.pid" ] || fail "nbdkit did not start"
+	wait_until "${front[0]}" nbdkit_ready_or_ended "$nbdkit_pid" "$tmp/nbd.pid"
+	[ -s "$tmp/nbd.pid" ] || fail "${front[0]} did not start"
 }
 
-# nbd_gateway unix|tcp KEY=VALUE...: nbdkit with the plugin.
+# nbd_gateway unix|tcp KEY=VALUE...: the front end of this run.
 nbd_gateway() {
 	nbd_serve "$1" "$RTRS_PLUGIN" "${@:2}"
 }

@@ -19,6 +19,8 @@ GUEST_TESTS = \
 	%D%/test-late-copy.sh \
 	%D%/test-lock.sh \
 	%D%/test-nbd-device.sh \
+	%D%/test-nbd-fronts.sh \
+	%D%/test-nbd-fronts-rdma.sh \
 	%D%/test-nbd-fs.sh \
 	%D%/test-nbd-persist.sh \
 	%D%/test-paths-rack.sh \

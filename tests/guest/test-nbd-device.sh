@@ -8,6 +8,7 @@
 . "$top_srcdir/tests/guest/lib.sh"
 requires_server; requires_plugin
 requires fio --version
+requires ss --version
 command -v nbd-client >/dev/null || skip "nbd-client is not installed"
 
 [ -x ./fab-conformance-verbs ] || skip "built without rdma-core"
@@ -58,6 +59,11 @@ descriptors_at_most() {
 	[ "$(descriptors "$1")" -le "$2" ]
 }
 
+# No client is connected to the unix socket.
+nobody_connected() {
+	[ -z "$(ss -Hx state established src "$tmp/nbd.sock")" ]
+}
+
 # nbdkit_done N: it works on nothing and holds no more descriptors than that, or it has ended.
 nbdkit_done() {
 	nbdkit_idle "$nbdkit_pid" && { process_ended "$nbdkit_pid" ||
@@ -76,7 +82,7 @@ since() {
 	echo $(((${EPOCHREALTIME/./} - $1) / 100000))
 }
 
-# taken_away COMMAND...: it starts nbdkit; what that serves is taken away while it is written to,
+# taken_away COMMAND...: it starts a front end; what that serves is taken away while it is written to,
 # and comes again.  Sets aborts, and in tenths first: how long it took to come, and slowest: to come
 # again.
 taken_away() {
@@ -90,7 +96,8 @@ taken_away() {
 	first=$(since "$begin")
 	nbd_detach
 	# Not before: nbdkit says that it is ready, and makes the session then.
-	wait_until "nbdkit to be done with the first" nbdkit_idle "$nbdkit_pid"
+	wait_until "the front end to be done with the first" nbdkit_idle "$nbdkit_pid"
+	wait_until "the end of the first connection" nobody_connected
 	held=$(descriptors "$nbdkit_pid")
 	for turn in 1 2 3; do
 		nbd_attach
@@ -102,7 +109,7 @@ taken_away() {
 		nbd-client -d /dev/nbd0
 		begin=${EPOCHREALTIME/./}
 		wait_until "the end of /dev/nbd0" nbd_detached
-		wait_until "nbdkit to be done with turn $turn" nbdkit_done "$held"
+		wait_until "the front end to be done with turn $turn" nbdkit_done "$held"
 		if process_ended "$nbdkit_pid"; then
 			aborted || fail "nbdkit has ended"
 			aborts=$((aborts + 1))
@@ -116,7 +123,7 @@ taken_away() {
 		must_fail wait "$busy"
 		nbd_detach
 	done
-	wait_until "nbdkit to be done" nbdkit_done "$held"
+	wait_until "the front end to be done" nbdkit_done "$held"
 	stop_process "$nbdkit_pid"
 }
 
@@ -126,7 +133,7 @@ held_by_server=$(descriptors "$server_pid")
 taken_away nbd_serve unix file "$tmp/plain"
 echo "nbdkit file: $aborts aborts, there in $first tenths, again in $slowest"
 taken_away nbd_gateway unix "$ip4:1234" transport=rdma export=disk
-echo "nbdkit rtrs: $aborts aborts, there in $first tenths, again in $slowest"
+echo "ours, $NBD_FRONT: $aborts aborts, there in $first tenths, again in $slowest"
 # The server must not hold it for a second longer.  (Times in a guest are as noisy as its host is
 # busy.)
 [ "$slowest" -le $((2 * first + 10)) ] || fail "it comes again after $slowest tenths"

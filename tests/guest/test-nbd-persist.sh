@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # guest: kernel=6.12 timeout=200 full
-# nbdkit is killed and started again while a file system on the kernel's NBD client is written to.
-# With what nbd-client -persist can, the device is as lost as with nbdkit's own file plugin; with
-# what the kernel can (nbd-keep.py) nobody notices.
+# The front end is killed and started again while a file system on the kernel's NBD client is
+# written to, and so is rtrs-server.  With what nbd-client -persist can, the device is as lost as with
+# nbdkit's own file plugin; with what the kernel can (nbd-keep.py) nobody notices.
 . ./tests/functions.sh
 . "$top_srcdir/tests/guest/lib.sh"
 requires_server; requires_plugin
@@ -92,6 +92,16 @@ connected_again() {
 	[ "$(grep -c 'connected again' "$tmp/keep.log")" -ge "$1" ]
 }
 
+# front_ends TURN: it is killed; every second time it is stopped if it is rtrs-nbd, which sends no
+# ESHUTDOWN then.
+front_ends() {
+	if [ "$NBD_FRONT" = rtrs-nbd ] && [ $(($1 % 2)) -eq 0 ]; then
+		stop_process "$nbdkit_pid"
+	else
+		kill_process "$nbdkit_pid"
+	fi
+}
+
 # restarts TIMES unix|tcp PLUGIN...
 restarts() {
 	local times=$1 turn
@@ -112,10 +122,16 @@ restarts() {
 	for ((turn = 1; turn <= times; turn++)); do
 		files=$(wc -l <"$tmp/sums")
 		wait_until "more files" more_files
-		kill_process "$nbdkit_pid"
+		front_ends $turn
 		gateway "$@"
 		wait_until "connection $turn" connected_again $turn
 	done
+	if [ "$2" = "$RTRS_PLUGIN" ]; then
+		files=$(wc -l <"$tmp/sums")
+		wait_until "more files" more_files
+		kill_process "$server_pid"
+		start_server --listen "tcp://127.0.0.1:$server_port" disk="$tmp/disk"
+	fi
 	files=$(wc -l <"$tmp/sums")
 	wait_until "more files" more_files
 	touch "$tmp/stop"

@@ -45,7 +45,7 @@ server_pid=$rdma_server
 
 # Too little memory may be locked, and root may not lock more either.
 must_fail timeout "$TIMEOUT_S" prlimit --memlock=1048576 setpriv --bounding-set=-ipc_lock \
-	nbdkit -f -U "$tmp/small.sock" "$RTRS_PLUGIN" "$ip4" transport=rdma export=disk \
+	"${nbd_front[@]}" -f -U "$tmp/small.sock" "$ip4" transport=rdma export=disk \
 	>"$tmp/small.out" 2>&1
 cat "$tmp/small.out"
 grep -q 'at most 1024 KiB may be locked; raise that limit (RLIMIT_MEMLOCK' "$tmp/small.out"

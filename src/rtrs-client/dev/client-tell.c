@@ -9,7 +9,7 @@
 #include "dev-priv.h"
 
 /* Wake the threads that wait for @clt.  lock held. */
-static void wake(struct client *clt)
+static void wake_waiters(struct client *clt)
 {
 	clt_wait_look(&clt->event);
 	clt_wait_look(&clt->away_event);
@@ -19,7 +19,7 @@ void client_tell_up(struct client *clt)
 {
 	LOCK_SCOPE(&clt->lock);
 	clt->result = 0;
-	wake(clt);
+	wake_waiters(clt);
 }
 
 void client_tell_failed(struct client *clt, int err, const char *cause)
@@ -29,7 +29,7 @@ void client_tell_failed(struct client *clt, int err, const char *cause)
 		return;
 	clt->result = err;
 	snprintf(clt->cause, sizeof(clt->cause), "%s", cause);
-	wake(clt);
+	wake_waiters(clt);
 }
 
 void client_tell_away(struct client *clt)
@@ -41,7 +41,7 @@ void client_tell_away(struct client *clt)
 		away |= atomic_load(&dev->state) == DEV_LOST;
 	LOCK_SCOPE(&clt->lock);
 	clt->away = away;
-	wake(clt);
+	wake_waiters(clt);
 }
 
 void client_tell_closing(struct client *clt)
@@ -63,5 +63,5 @@ void client_tell_closed(struct client *clt)
 		return;			/* called again at the end of the message */
 	LOCK_SCOPE(&clt->lock);
 	clt->state = CLIENT_CLOSED;
-	wake(clt);
+	wake_waiters(clt);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests whose owner waits.  Owns nothing but the request, on the caller's stack.  Blocks in
+/* Requests for an owner that waits.  Owns the request alone, on the caller's stack.  Blocks in
  * clt-wait.h alone. */
 #include <stddef.h>
 

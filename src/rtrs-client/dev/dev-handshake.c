@@ -22,7 +22,7 @@ static void handshake_event(struct client *clt, enum dev_handshake_event event)
 /* ---- messages ---- */
 
 /* The message under way has ended. */
-static void ended(struct dev_ctl *ctl)
+static void message_ended(struct dev_ctl *ctl)
 {
 	struct client *clt = ctl->clt;
 	bool lost = ctl->op.status == -ECONNABORTED || clt_sess_is_closed(&clt->sess);
@@ -30,18 +30,18 @@ static void ended(struct dev_ctl *ctl)
 	handshake_event(clt, lost ? DEV_HANDSHAKE_EV_LOST : DEV_HANDSHAKE_EV_ANSWER);
 }
 
-static void refuse(struct client *clt, int err, const char *why)
+static void handshake_refuse(struct client *clt, int err, const char *why)
 {
 	handshake_event(clt, DEV_HANDSHAKE_EV_REFUSED);
 	clt_epoch_refuse(&clt->sess, err, why);
 }
 
-static void refuse_info(struct client *clt, int r)
+static void handshake_refuse_info(struct client *clt, int r)
 {
 	char why[128];
 
 	snprintf(why, sizeof(why), "SESS_INFO: %s", strerror(-r));
-	refuse(clt, r, why);
+	handshake_refuse(clt, r, why);
 }
 
 /* ---- the next event ---- */
@@ -73,12 +73,12 @@ static bool may_hide_loss(const struct client *clt)
 /* A session with several paths refuses a server without any of the devices' files: the path leads
  * to another server than before.  The path to the lost server can still come up, and no write
  * counts as lost. */
-static void go_on(struct client *clt)
+static void handshake_next(struct client *clt)
 {
 	if (next_device(clt))
 		handshake_event(clt, DEV_HANDSHAKE_EV_DEVICE);
 	else if (clt->files == CLIENT_FILES_OTHER && clt->sess.io.natts > 1)
-		refuse(clt, -ESTALE, "not the server that had the exports");
+		handshake_refuse(clt, -ESTALE, "not the server that had the exports");
 	else if (clt->met.valid && may_hide_loss(clt))
 		handshake_event(clt, DEV_HANDSHAKE_EV_UNSURE);
 	else
@@ -87,7 +87,7 @@ static void go_on(struct client *clt)
 
 /* ---- actions: messages ---- */
 
-static void admit(void *object)
+static void admit_path(void *object)
 {
 	struct client *clt = object;
 
@@ -95,26 +95,26 @@ static void admit(void *object)
 			DEV_HANDSHAKE_EV_BEGIN);
 }
 
-static void greet(void *object)
+static void greet_server(void *object)
 {
 	struct client *clt = object;
 
 	clt->files = CLIENT_FILES_UNSEEN;
-	dev_greet(clt->greeting, CLT_OP_HANDSHAKE, ended);
+	dev_greet(clt->greeting, CLT_OP_HANDSHAKE, message_ended);
 }
 
-static void greet_again(void *object)
+static void greet_server_again(void *object)
 {
 	struct client *clt = object;
 
-	dev_greet(clt->greeting, CLT_OP_HANDSHAKE, ended);
+	dev_greet(clt->greeting, CLT_OP_HANDSHAKE, message_ended);
 }
 
 static void greet_to_join(void *object)
 {
 	struct client *clt = object;
 
-	dev_greet(clt->greeting, CLT_OP_JOIN, ended);
+	dev_greet(clt->greeting, CLT_OP_JOIN, message_ended);
 }
 
 static void open_device(void *object)
@@ -123,7 +123,7 @@ static void open_device(void *object)
 
 	clt->opens = next_device(clt);
 	clt->opens->tried_epoch = clt_sess_epoch(&clt->sess);
-	dev_ctl_open(&clt->opens->ctl, CLT_OP_HANDSHAKE, ended);
+	dev_ctl_open(&clt->opens->ctl, CLT_OP_HANDSHAKE, message_ended);
 }
 
 /* ---- actions: answers ---- */
@@ -136,17 +136,17 @@ static bool is_another_machine(const struct client *clt, const struct rnbd_ext *
 	return clt->sess.io.natts > 1 && clt->host && ext->host && clt->host != ext->host;
 }
 
-static void meet(void *object)
+static void meet_server(void *object)
 {
 	struct client *clt = object;
 	int r = dev_greet_answer(clt->greeting, &clt->met);
 
 	if (r < 0)
-		refuse_info(clt, r);
+		handshake_refuse_info(clt, r);
 	else if (is_another_machine(clt, &clt->met))
-		refuse(clt, -ESTALE, "another machine than the paths led to before");
+		handshake_refuse(clt, -ESTALE, "another machine than the paths led to before");
 	else
-		go_on(clt);
+		handshake_next(clt);
 }
 
 /* The device may be gone when this returns: it was CLOSING. */
@@ -161,32 +161,32 @@ static void take_answer(struct client *clt)
 static void take_device(void *object)
 {
 	take_answer(object);
-	go_on(object);
+	handshake_next(object);
 }
 
-static void meet_again(void *object)
+static void meet_server_again(void *object)
 {
 	struct client *clt = object;
 	int r = dev_greet_answer(clt->greeting, &clt->met);
 
 	if (r < 0)
-		refuse_info(clt, r);
+		handshake_refuse_info(clt, r);
 	else
 		handshake_event(clt, DEV_HANDSHAKE_EV_READY);
 }
 
 /* Two addresses may be the addresses of two servers, or of a server that was started again.
  * Kernels send no instance. */
-static void compare(void *object)
+static void compare_servers(void *object)
 {
 	struct client *clt = object;
 	struct rnbd_ext ext;
 	int r = dev_greet_who(clt->greeting, &ext);
 
 	if (r < 0)
-		refuse_info(clt, r);
+		handshake_refuse_info(clt, r);
 	else if (ext.instance != clt->instance)
-		refuse(clt, -ESTALE, "not the server that the other paths lead to");
+		handshake_refuse(clt, -ESTALE, "not the server that the other paths lead to");
 	else
 		handshake_event(clt, DEV_HANDSHAKE_EV_SAME);
 }
@@ -194,7 +194,7 @@ static void compare(void *object)
 /* ---- actions: the end ---- */
 
 /* The devices are open again.  A request may have been given up behind the answer to its OPEN. */
-static void begin(void *object)
+static void begin_epoch(void *object)
 {
 	struct client *clt = object;
 	struct dev *dev;
@@ -207,47 +207,47 @@ static void begin(void *object)
 	clt_epoch_opened(&clt->sess);
 }
 
-static void join(void *object)
+static void join_epoch(void *object)
 {
 	clt_epoch_opened(&((struct client *)object)->sess);
 }
 
-static void give_up(void *object)
+static void give_up_path(void *object)
 {
 	client_tell_closed(object);
 }
 
-static void give_up_device(void *object)
+static void give_up_opening(void *object)
 {
 	take_answer(object);
-	give_up(object);
+	give_up_path(object);
 }
 
 /* ---- the table ---- */
 
 static const struct fsm_row rows[] = {
 	/* The rows of rounds belong here (dev-fsm.h); RTRS has no rounds. */
-	ROW(IN(IDLE), START, ADMITTED, admit),
+	ROW(IN(IDLE), START, ADMITTED, admit_path),
 
-	ROW(IN(ADMITTED), BEGIN, GREETS, greet),
-	ROW(IN(GREETS), ANSWER, MET, meet),
+	ROW(IN(ADMITTED), BEGIN, GREETS, greet_server),
+	ROW(IN(GREETS), ANSWER, MET, meet_server),
 	ROW(IN(MET), DEVICE, OPENS, open_device),
 	ROW(IN(OPENS), ANSWER, MET, take_device),
 	/* A sync may have failed between SESS_INFO and the OPEN of a device, which makes the server
 	 * forget the failure (doc/decisions.md D13).  So the client asks for the identity again
 	 * behind the OPENs, before requests go on.  A later failure stays latched, because the
 	 * devices are open. */
-	ROW(IN(MET), UNSURE, ASKS, greet_again),
-	ROW(IN(ASKS), ANSWER, MET, meet_again),
-	ROW(IN(MET), READY, IDLE, begin),
+	ROW(IN(MET), UNSURE, ASKS, greet_server_again),
+	ROW(IN(ASKS), ANSWER, MET, meet_server_again),
+	ROW(IN(MET), READY, IDLE, begin_epoch),
 
 	ROW(IN(ADMITTED), JOIN, JOINS, greet_to_join),
-	ROW(IN(JOINS), ANSWER, MET, compare),
-	ROW(IN(MET), SAME, IDLE, join),
+	ROW(IN(JOINS), ANSWER, MET, compare_servers),
+	ROW(IN(MET), SAME, IDLE, join_epoch),
 
 	ROW(IN(MET), REFUSED, IDLE, NULL),
-	ROW(IN(GREETS) | IN(ASKS) | IN(JOINS), LOST, IDLE, give_up),
-	ROW(IN(OPENS), LOST, IDLE, give_up_device),
+	ROW(IN(GREETS) | IN(ASKS) | IN(JOINS), LOST, IDLE, give_up_path),
+	ROW(IN(OPENS), LOST, IDLE, give_up_opening),
 };
 
 static const char *const states[DEV_HANDSHAKE_NSTATES] = {

@@ -66,7 +66,7 @@ static void settled(struct dev *dev, int status)
 
 /* Fail the IO of @dev if the device is LOST and io_timeout is over.  Returns when io_timeout will
  * be over, at most @next_ms. */
-static uint64_t expire(struct dev *dev, uint64_t now, uint64_t next_ms)
+static uint64_t expire_lost_device(struct dev *dev, uint64_t now, uint64_t next_ms)
 {
 	uint64_t timeout_ms = dev->clt->sess.io_timeout_ms;
 
@@ -88,7 +88,7 @@ static void look_after_lost(struct client *clt)
 
 	list_for_each(dev, &clt->devs, link) {
 		any |= dev_is_in(dev, DEV_AWAY);
-		next_ms = expire(dev, now, next_ms);
+		next_ms = expire_lost_device(dev, now, next_ms);
 	}
 	if (any && clt->state == CLIENT_OPEN)
 		loop_timer_set(clt->sess.loop, &clt->reopen_timer, next_ms);
@@ -122,12 +122,12 @@ static void open_first(void *object)
 	dev_ctl_open(&dev->ctl, CLT_OP_FREE, opened_first);
 }
 
-static void settle(void *object)
+static void settle_device(void *object)
 {
 	dev_settle(object, settled);
 }
 
-static void reopen(void *object)
+static void reopen_device(void *object)
 {
 	dev_reopen(object, reopened);
 }
@@ -144,14 +144,14 @@ static void tell_openers(struct dev *dev, int status)
 	}
 }
 
-static void give(void *object)
+static void give_device(void *object)
 {
 	tell_openers(object, 0);
 }
 
 /* ---- actions: lost, and back ---- */
 
-static void back(void *object)
+static void tell_back(void *object)
 {
 	const struct dev *dev = object;
 
@@ -163,7 +163,7 @@ static void wait_on(void *object)
 	look_after_lost(((struct dev *)object)->clt);
 }
 
-static void lose(void *object)
+static void lose_device(void *object)
 {
 	struct dev *dev = object;
 
@@ -172,21 +172,21 @@ static void lose(void *object)
 	wait_on(dev);
 }
 
-static void settle_lost(void *object)
+static void settle_lost_device(void *object)
 {
 	struct dev *dev = object;
 
 	log_warn(dev->name, "waits until the server's storage is done with what was given up");
-	settle(dev);
+	settle_device(dev);
 	wait_on(dev);
 }
 
-static void lose_unsettled(void *object)
+static void lose_unsettled_device(void *object)
 {
 	struct dev *dev = object;
 
 	dev->lost_since_ms = clock_now_ms();
-	settle_lost(dev);
+	settle_lost_device(dev);
 }
 
 static void fail_io(void *object)
@@ -208,7 +208,7 @@ static void close_on_server(void *object)
 	if (dev->ctl.done)
 		return;
 	if (dev->open_epoch == clt_sess_epoch(&dev->clt->sess))
-		settle(dev);
+		settle_device(dev);
 	else			/* the server closes devices when their epoch ends */
 		dev_life_event(dev, list_empty(&dev->opens) ? DEV_EV_CLOSED : DEV_EV_REBORN);
 }
@@ -223,7 +223,7 @@ static void begin_anew(void *object)
 	open_first(dev);
 }
 
-static void destroy(void *object)
+static void destroy_device(void *object)
 {
 	struct dev *dev = object;
 	struct client *clt = dev->clt;
@@ -237,39 +237,39 @@ static void destroy(void *object)
 	client_tell_closed(clt);
 }
 
-static void refuse(void *object)
+static void refuse_openers(void *object)
 {
 	struct dev *dev = object;
 
 	tell_openers(dev, dev->error);
-	destroy(dev);
+	destroy_device(dev);
 }
 
 /* ---- the table ---- */
 
 static const struct fsm_row rows[] = {
 	ROW(IN(NEW), WANTED, OPENING, open_first),
-	ROW(IN(OPENING), OPENED, OPEN, give),
-	ROW(IN(OPENING), UNSETTLED, OPENING, settle),
+	ROW(IN(OPENING), OPENED, OPEN, give_device),
+	ROW(IN(OPENING), UNSETTLED, OPENING, settle_device),
 	ROW(IN(OPENING), SETTLED, OPENING, open_first),
 	ROW(IN(OPENING), ABORTED, OPENING, open_first),	/* again, on the next path */
-	ROW(IN(OPENING), REFUSED, GONE, refuse),
-	ROW(IN(OPENING), STUCK, GONE, refuse),
+	ROW(IN(OPENING), REFUSED, GONE, refuse_openers),
+	ROW(IN(OPENING), STUCK, GONE, refuse_openers),
 
-	ROW(IN(OPEN), WANTED, OPEN, give),
-	ROW(IN(LOST), WANTED, LOST, give),
-	ROW(IN(FAILED), WANTED, FAILED, give),
+	ROW(IN(OPEN), WANTED, OPEN, give_device),
+	ROW(IN(LOST), WANTED, LOST, give_device),
+	ROW(IN(FAILED), WANTED, FAILED, give_device),
 
-	ROW(IN(OPEN), REFUSED, LOST, lose),
-	ROW(IN(OPEN), UNSETTLED, LOST, lose_unsettled),
+	ROW(IN(OPEN), REFUSED, LOST, lose_device),
+	ROW(IN(OPEN), UNSETTLED, LOST, lose_unsettled_device),
 	ROW(IN(LOST), REFUSED, LOST, wait_on),
-	ROW(IN(LOST), UNSETTLED, LOST, settle_lost),
-	ROW(IN(LOST), SETTLED, LOST, reopen),
+	ROW(IN(LOST), UNSETTLED, LOST, settle_lost_device),
+	ROW(IN(LOST), SETTLED, LOST, reopen_device),
 	ROW(IN(LOST), EXPIRED, FAILED, fail_io),
 	ROW(IN(FAILED), REFUSED, FAILED, wait_on),
-	ROW(IN(FAILED), UNSETTLED, FAILED, settle_lost),
-	ROW(IN(FAILED), SETTLED, FAILED, reopen),
-	ROW(DEV_AWAY, OPENED, OPEN, back),
+	ROW(IN(FAILED), UNSETTLED, FAILED, settle_lost_device),
+	ROW(IN(FAILED), SETTLED, FAILED, reopen_device),
+	ROW(DEV_AWAY, OPENED, OPEN, tell_back),
 
 	ROW(DEV_IN_USE, DROPPED, CLOSING, close_on_server),
 	/* The message under way has ended, well or not. */
@@ -280,7 +280,7 @@ static const struct fsm_row rows[] = {
 	ROW(IN(CLOSING), SETTLED, CLOSING, close_on_server),
 	ROW(IN(CLOSING), STUCK, CLOSING, close_on_server),
 	ROW(IN(CLOSING), REBORN, OPENING, begin_anew),
-	ROW(IN(CLOSING), CLOSED, GONE, destroy),
+	ROW(IN(CLOSING), CLOSED, GONE, destroy_device),
 
 	STAY(IN(OPENING) | IN(CLOSING), WANTED),	/* the message under way ends first */
 	STAY(IN(OPEN), OPENED),

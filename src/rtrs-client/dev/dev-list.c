@@ -21,7 +21,7 @@ struct asking {
 	uint8_t answer[RNBD_LIST_ROOM];
 };
 
-static void ask(struct asking *a);
+static void asking_send(struct asking *a);
 
 static void asking_end(struct asking *a, int status)
 {
@@ -64,7 +64,7 @@ static int take_names(struct asking *a)
 	return r.left && list->n < DEV_LIST_MAX ? CLT_AGAIN : 0;
 }
 
-static void answered(struct dev_ctl *ctl)
+static void asking_answered(struct dev_ctl *ctl)
 {
 	struct asking *a = container_of(ctl, struct asking, ctl);
 	int r = ctl->op.status;
@@ -74,15 +74,15 @@ static void answered(struct dev_ctl *ctl)
 	else if (r == 0)
 		r = take_names(a);
 	if (r == CLT_AGAIN)
-		ask(a);
+		asking_send(a);
 	else
 		asking_end(a, r);
 }
 
-static void ask(struct asking *a)
+static void asking_send(struct asking *a)
 {
 	rnbd_list_encode(&a->ctl.msg.list, a->list.n);
-	dev_ctl_send(&a->ctl, sizeof(a->ctl.msg.list), RNBD_LIST_ROOM, CLT_OP_FREE, answered);
+	dev_ctl_send(&a->ctl, sizeof(a->ctl.msg.list), RNBD_LIST_ROOM, CLT_OP_FREE, asking_answered);
 }
 
 static void asking_msg(struct loop_msg *msg)
@@ -90,7 +90,7 @@ static void asking_msg(struct loop_msg *msg)
 	struct asking *a = container_of(msg, struct asking, msg);
 
 	if (a->ctl.clt->state == CLIENT_OPEN)
-		ask(a);
+		asking_send(a);
 	else
 		asking_end(a, -ESHUTDOWN);
 }

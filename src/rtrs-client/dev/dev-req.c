@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests of NBD, of any offset and length: how one is cut at blocks, and which range a writer
- * holds.
+/* Requests of NBD, of any offset and length: the cut of a request at blocks, and the range that a
+ * writer holds.
  *
- * A request owns its place in the range lock and the block for its edges, both until it is DONE.
- * The owner's thread alone runs it; other threads only call its function.  A failure ends the
- * request with the status of the IO that failed. */
+ * A request owns its place in the range lock and the block for its edges, both until the request is
+ * DONE.  The owner's thread alone runs the request; other threads only call its function.  A
+ * failure ends the request with the status of the failed IO. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +51,7 @@ static bool next_piece(const struct dev *dev, struct dev_pieces *p)
 	return true;
 }
 
-/* ---- its waiters ---- */
+/* ---- waiters of a request ---- */
 
 static void io_news(struct clt_waiter *w)
 {
@@ -73,7 +73,7 @@ static void range_granted(struct range *r)
 	clt_wait_look(&container_of(r, struct dev_req, range)->waiter);
 }
 
-/* ---- its stages ---- */
+/* ---- stages of a request ---- */
 
 static void req_io(struct dev_req *q, enum dev_req_stage stage, enum rnbd_io_op op, uint32_t flags,
 		   void *buf, uint64_t len, uint64_t off)
@@ -163,7 +163,7 @@ static void req_edge(struct dev_req *q)
 /* The IO under way has ended. */
 static void req_io_ended(struct dev_req *q)
 {
-	/* A discard is only advice, and programs ignore its errors: so the failure of its FUA does
+	/* A discard is only advice, and programs ignore its errors.  So the failure of its FUA does
 	 * not count as told, and the next FLUSH tells of the loss. */
 	int r = q->stage == DEV_REQ_FLUSHES ? dev_io_end_untold(&q->io) : dev_io_end(&q->io);
 
@@ -192,7 +192,7 @@ bool dev_req_step(struct dev_req *q)
 	return true;
 }
 
-/* ---- their start ---- */
+/* ---- starts of requests ---- */
 
 static void req_init(struct dev_req *q, struct dev_handle *h, enum io_stat_op what,
 		     enum rnbd_io_op op, uint32_t flags, void *buf, uint64_t len, uint64_t off)
@@ -219,7 +219,7 @@ static bool req_fits(struct dev_req *q)
 	return false;
 }
 
-/* Whoever changes part of a block excludes all writers of that block. */
+/* A writer of a part of a block excludes all other writers of the block. */
 static void req_enter(struct dev_req *q)
 {
 	struct dev *dev = q->h->dev;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A request of NBD: any offset and length inside the device.  Its unaligned edges are read, changed
- * and written, in a range that no other writer enters meanwhile.
+/* A request of NBD has any offset and length inside the device.  The request reads, changes and
+ * writes the blocks of its unaligned edges, in a range that no other writer enters meanwhile.
  *
- * A request is stepped by its owner, as an operation is (clt_op_step()); dev-call.h has requests
- * whose owner is a thread that waits.  No function blocks. */
+ * The owner steps a request, as the owner of an operation does (clt_op_step()).  dev-call.h has
+ * requests for an owner that is a waiting thread.  No function blocks. */
 #ifndef DEV_REQ_H
 #define DEV_REQ_H
 
@@ -22,17 +22,18 @@ enum dev_req_stage {
 	DEV_REQ_DONE,
 };
 
-/* What is left of a request that is cut at blocks: a piece of the first block, whole blocks, and a
+/* The rest of a request that is cut at blocks: a piece of the first block, whole blocks, and a
  * piece of the last block. */
 struct dev_pieces {
-	uint64_t size;			/* of the device, read once: it may come back smaller */
+	uint64_t size;			/* of the device, read once: a reopen may find less */
 	uint64_t off, len;		/* inside the device */
 	uint64_t block, block_len;	/* the block a piece is in */
 	uint64_t n;			/* bytes of the next piece */
 	bool whole;			/* the next piece is whole blocks */
 };
 
-/* Embedded by the owner, and all its own again once dev_req_step() has returned true. */
+/* The owner embeds the struct, and may use its memory again after dev_req_step() has returned
+ * true. */
 struct dev_req {
 	/* set by the caller before the start */
 	void (*fn)(struct dev_req *q);	/* schedules a step (struct clt_waiter); NULL: the thread of
@@ -54,23 +55,25 @@ struct dev_req {
 	struct clt_waiter waiter;	/* for the range */
 };
 
-/* Begin a request.  @buf lives until its end.  Then dev_req_step() until true. */
+/* Begin to read @len bytes at @off.  @buf lives until the end of the request.  The owner calls
+ * dev_req_step() until true, here and below. */
 void dev_req_read(struct dev_req *q, struct dev_handle *h, void *buf, uint32_t len, uint64_t off);
+/* Begin to write @buf, which lives until the end of the request.  @fua: durable at the end. */
 void dev_req_write(struct dev_req *q, struct dev_handle *h, const void *buf, uint32_t len,
 		   uint64_t off, bool fua);
-/* Make durable all writes that have ended before. */
+/* Begin to make durable all writes that have ended before. */
 void dev_req_flush(struct dev_req *q, struct dev_handle *h);
-/* Unaligned edges are not discarded: the data there stays.  -EOPNOTSUPP when the server takes no
- * DISCARD. */
+/* Begin to discard whole blocks; the data of unaligned edges stays.  The status is -EOPNOTSUPP if
+ * the server takes no DISCARD. */
 void dev_req_discard(struct dev_req *q, struct dev_handle *h, uint64_t len, uint64_t off, bool fua);
-/* -EOPNOTSUPP when the server cannot write zeroes as asked. */
+/* Begin to write zeroes.  The status is -EOPNOTSUPP if the server cannot write zeroes as asked. */
 void dev_req_zero(struct dev_req *q, struct dev_handle *h, uint64_t len, uint64_t off,
 		  bool may_unmap, bool fua);
 
-/* Go on as far as possible.  True: the request has ended, and dev_req_status() is its result.
- * Owner. */
+/* Advance the request as far as possible.  True: the request has ended, and dev_req_status() is its
+ * result.  Owner's thread. */
 bool dev_req_step(struct dev_req *q);
-/* 0 or -errno. */
+/* The result of a request that has ended: 0 or -errno. */
 static inline int dev_req_status(const struct dev_req *q)
 {
 	return q->status;

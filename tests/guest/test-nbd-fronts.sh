@@ -1,0 +1,9 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# guest: kernel=6.12 timeout=900 full
+# What the guest's tests of the plugin see of /dev/nbd0, with kills, is true of rtrs-nbd, too.
+. ./tests/functions.sh
+. "$top_srcdir/tests/guest/lib.sh"
+requires_server; requires_gateway
+
+over_rtrs_nbd "$top_srcdir/tests/guest" nbd-persist nbd-device nbd-fs
