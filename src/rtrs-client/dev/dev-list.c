@@ -82,7 +82,8 @@ static void asking_answered(struct dev_ctl *ctl)
 static void asking_send(struct asking *a)
 {
 	rnbd_list_encode(&a->ctl.msg.list, a->list.n);
-	dev_ctl_send(&a->ctl, sizeof(a->ctl.msg.list), RNBD_LIST_ROOM, CLT_OP_FREE, asking_answered);
+	dev_ctl_send(&a->ctl, sizeof(a->ctl.msg.list), RNBD_LIST_ROOM, CLT_OP_FREE,
+		     asking_answered);
 }
 
 static void asking_msg(struct loop_msg *msg)
