@@ -110,12 +110,12 @@ static struct export_state *map_file(const char *name, int dirfd, bool *is_new, 
 	struct stat st;
 	void *map;
 
-	*rc = 0;
-	if (fd < 0 || fstat(fd, &st) < 0)
+	if (fd < 0 || fstat(fd, &st) < 0) {
 		*rc = -errno;
+		return NULL;
+	}
 	/* Allocate the page now: a page that a full file system cannot give later is SIGBUS. */
-	if (!*rc)
-		*rc = -posix_fallocate(fd, 0, STATE_SIZE);
+	*rc = -posix_fallocate(fd, 0, STATE_SIZE);
 	if (*rc)
 		return NULL;
 	*is_new = !st.st_size;
