@@ -11,11 +11,22 @@ endif
 if BUILD_PLUGIN
 pkgdata_SCRIPTS += %D%/rtrs-plugin-requests.bt
 endif
+if BUILD_GATEWAY
+pkgdata_SCRIPTS += %D%/rtrs-nbd-requests.bt
+endif
 %D%/rtrs-server-stages.bt: $(srcdir)/%D%/rtrs-server-stages.bt.in Makefile
 	$(BT_FROM_TEMPLATE)
 %D%/rtrs-plugin-requests.bt: $(srcdir)/%D%/rtrs-plugin-requests.bt.in Makefile
 	$(BT_FROM_TEMPLATE)
-CLEANFILES += %D%/rtrs-server-stages.bt %D%/rtrs-plugin-requests.bt
+# The client's probes are the same in both front ends.
+%D%/rtrs-nbd-requests.bt: $(srcdir)/%D%/rtrs-plugin-requests.bt.in Makefile
+	$(AM_V_GEN)$(MKDIR_P) %D% && \
+	sed -e 's|[@]plugindir@/nbdkit-rtrs-plugin.so|$(bindir)/rtrs-nbd|' \
+		-e 's|nbdkit-rtrs-plugin|rtrs-nbd|' -e 's|pidof nbdkit|pidof rtrs-nbd|' \
+		-e 's|rtrs-plugin-requests|rtrs-nbd-requests|' \
+		-e 's|its thread may have it|its NBD client may have it|' "$<" >$@.t && \
+	chmod +x $@.t && mv $@.t $@
+CLEANFILES += %D%/rtrs-server-stages.bt %D%/rtrs-plugin-requests.bt %D%/rtrs-nbd-requests.bt
 EXTRA_DIST += %D%/rtrs-server-stages.bt.in %D%/rtrs-plugin-requests.bt.in
 
 # bash-completion looks for a file by the name of the command.

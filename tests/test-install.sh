@@ -42,6 +42,7 @@ attaches() {
 }
 attaches rtrs-server-stages.bt "$sbindir/rtrs-server"
 attaches rtrs-plugin-requests.bt "$plugindir/nbdkit-rtrs-plugin.so"
+attaches rtrs-nbd-requests.bt "$bindir/rtrs-nbd"
 
 make -C "$top_builddir" uninstall DESTDIR="$root"
 [ -z "$(find "$root" ! -type d)" ] || fail "uninstall leaves $(find "$root" ! -type d)"

@@ -3,7 +3,7 @@
 # The USDT probes are there, the manual and the scripts of contrib/ name those that are, and the
 # scripts see requests.
 . ./tests/functions.sh
-requires_server; requires_plugin
+requires_server; requires_plugin; requires_gateway
 requires readelf --version
 requires nbdsh --version
 [ -e /usr/include/sys/sdt.h ] || [ -e "/usr/include/$(gcc -dumpmachine)/sys/sdt.h" ] ||
@@ -17,11 +17,15 @@ probes() {
 }
 probes "$server" >"$tmp/server"
 probes "$RTRS_PLUGIN" >"$tmp/plugin"
+gateway=$RTRS_NBD
+[ -e "${gateway%/*}/.libs/${gateway##*/}" ] && gateway=${gateway%/*}/.libs/${gateway##*/}
 named() {
 	sed -n 's/^usdt:.*:rtrs:\([a-z_]*\)$/\1/p' "$top_builddir/contrib/$1" | sort -u
 }
 diff "$tmp/server" <(named rtrs-server-stages.bt)
 diff "$tmp/plugin" <(named rtrs-plugin-requests.bt)
+diff "$tmp/plugin" <(probes "$gateway")
+diff "$tmp/plugin" <(named rtrs-nbd-requests.bt)
 while IFS= read -r probe; do
 	grep -q "C<$probe>" "$top_srcdir/man/rtrsctl.pod"
 done < <(cat "$tmp/server" "$tmp/plugin")
@@ -60,3 +64,7 @@ wait_until "a view of the server" sees rtrs-server-stages.bt "$server" \
 	"$server_pid" "@us[1]" "@us[7]"
 wait_until "a view of the plugin" sees rtrs-plugin-requests.bt "$RTRS_PLUGIN" \
 	"$nbdkit_pid" "@queued" "@server" "@ends"
+stop_process "$nbdkit_pid"
+start_gateway "server=127.0.0.1:$server_port" export=disk
+wait_until "a view of rtrs-nbd" sees rtrs-nbd-requests.bt "$gateway" \
+	"$gateway_pid" "@queued" "@server" "@ends"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The life of a connection: haggles, serves, leaves or breaks, is gone.  Owns the socket, the
  * handshake, and the backend's handle, which is closed when no request is in flight.  A failure of
- * the socket and a mistake of the client's end the connection, with one line in the log. */
+ * the socket or a mistake of the client ends the connection, with one line in the log. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -14,11 +14,11 @@
 #include "log.h"
 #include "nbd-priv.h"
 
-#define LINGER_MS 2000			/* for the client to take what was sent, and to close */
+#define LINGER_MS 2000			/* for the client to take the replies, and to close */
 
 static struct log_limit end_limit = LOG_LIMIT_INIT(10, 10000);
 
-/* ---- its end ---- */
+/* ---- end ---- */
 
 static void conn_free(struct loop_task *task)
 {
@@ -28,7 +28,7 @@ static void conn_free(struct loop_task *task)
 	free(conn);
 }
 
-/* Nothing refers to @conn but callers of ours that still run. */
+/* Only callers that still run refer to @conn. */
 static void conn_close(struct nbd_conn *conn)
 {
 	conn->state = NBD_CONN_GONE;
@@ -84,7 +84,7 @@ void nbd_conn_leave(struct nbd_conn *conn)
 
 void nbd_conn_fail(struct nbd_conn *conn, int r)
 {
-	/* A client that does not wait for its replies is no news. */
+	/* A client that does not wait for its replies is no fault. */
 	nbd_conn_break(conn, r == -EPIPE || r == -ECONNRESET ? NULL : strerror(-r));
 }
 
@@ -112,7 +112,7 @@ static void linger_over(struct loop_timer *timer)
 	nbd_conn_break(container_of(timer, struct nbd_conn, linger), NULL);
 }
 
-/* Drop what comes until the client closes. */
+/* Drop input until the client closes. */
 static void linger_ready(struct nbd_conn *conn)
 {
 	char bytes[2048];
@@ -134,8 +134,7 @@ void nbd_conn_watch(struct nbd_conn *conn)
 	loop_watch_events(&conn->watch, (short)((reads ? POLLIN : 0) | (full ? POLLOUT : 0)));
 }
 
-/* The loop tells of a socket's end without being asked, again and again: nobody takes replies any
- * more. */
+/* The loop tells of a socket's end without being asked, again and again.  Replies are lost then. */
 static void look_for_end(struct nbd_conn *conn)
 {
 	struct pollfd pfd = { .fd = conn->watch.fd };
@@ -253,7 +252,7 @@ void nbd_ask_opened(struct nbd_ask *ask, int status, const char *why, void *hand
 	ask_over(conn);
 }
 
-/* ---- its begin ---- */
+/* ---- begin ---- */
 
 int nbd_conn_create(struct nbd_server *server, int fd, const char *name)
 {

@@ -14,7 +14,7 @@
 
 #define IN_PLACE_MAX (32u << 10)	/* bytes of a WRITE that waits in a block to be whole */
 #define SMALL 4096u			/* recvmsg() asks for no more in front of a large WRITE */
-#define STATUS_PAYLOAD_MAX 64u		/* bytes; a longer one names unknown contexts */
+#define STATUS_PAYLOAD_MAX 64u		/* bytes; a longer payload names unknown contexts */
 #define TAIL 4096u			/* a block with less room is left */
 
 static uint32_t in_avail(const struct nbd_conn *conn)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Between the files of the engine, from below: nbd-io.c (requests and their memory), nbd-out.c
- * (replies), nbd-in.c (what comes from the socket), nbd-conn.c (the life of a connection),
+ * (replies), nbd-in.c (input), nbd-conn.c (the life of a connection),
  * nbd-server.c.  The loop's thread. */
 #ifndef NBD_PRIV_H
 #define NBD_PRIV_H
@@ -16,9 +16,9 @@
 #define NBD_STATUS_MEMORY (NBD_IO_SCRATCH + NBD_STATUS_ROOM)
 #define NBD_TURN 16u			/* requests that a connection starts, then others do */
 
-/* Input as recv() brought it.  A WRITE whose data is whole in here uses it in place. */
+/* Input of recvmsg().  A WRITE with all of its data in one block uses the data in place. */
 struct nbd_block {
-	unsigned refs;			/* of the connection that fills it, and of WRITEs */
+	unsigned refs;			/* of the receiving connection, and of WRITEs */
 	uint8_t bytes[];
 };
 #define NBD_BLOCK_ROOM (NBD_BLOCK - sizeof(struct nbd_block))
@@ -43,20 +43,20 @@ struct nbd_request_io {			/* a request from its header to its reply */
 enum nbd_conn_state {
 	NBD_CONN_HAGGLES,		/* options come */
 	NBD_CONN_SERVES,		/* requests come */
-	NBD_CONN_LEAVES,		/* nothing is read; what is in flight is answered */
-	NBD_CONN_LINGERS,		/* all is answered; what comes is dropped until the client
+	NBD_CONN_LEAVES,		/* no input is read; requests in flight are answered */
+	NBD_CONN_LINGERS,		/* all is answered; input is dropped until the client
 					 * closes */
 	NBD_CONN_BROKEN,		/* the socket is closed, requests are in flight */
 	NBD_CONN_GONE,			/* about to be freed */
 	NBD_CONN_NSTATES
 };
 
-/* Why input is not parsed although there may be some. */
+/* The reason why input is not parsed. */
 enum nbd_conn_pause {
 	NBD_PAUSE_NONE,
 	NBD_PAUSE_TURN,			/* others start requests first */
-	NBD_PAUSE_FULL,			/* it has as much in flight as one may have */
-	NBD_PAUSE_MEMORY,		/* all together have */
+	NBD_PAUSE_FULL,			/* the connection has as much in flight as allowed */
+	NBD_PAUSE_MEMORY,		/* all connections together have */
 };
 
 struct nbd_ask {
@@ -81,13 +81,13 @@ struct nbd_conn {
 	enum { NBD_STATUS_NONE, NBD_STATUS_CHOSEN } status;
 
 	/* input */
-	struct nbd_block *block;	/* NULL: there is no input */
+	struct nbd_block *block;	/* NULL: no input */
 	uint32_t in_pos, in_end;	/* bytes of @block that are not parsed */
-	uint32_t in_want;		/* bytes that recv() asks for */
-	struct nbd_request_io *fill;	/* its payload is being received; NULL: none is */
+	uint32_t in_want;		/* bytes that recvmsg() asks for */
+	struct nbd_request_io *fill;	/* its payload is being received; NULL: none */
 	uint32_t filled;
-	/* The payload of @wrong, which is answered behind it: a client may not look for a reply to
-	 * what it still sends. */
+	/* A wrong request, answered behind its payload: a client may not look for a reply while
+	 * the client still sends. */
 	struct nbd_request_io *wrong;	/* NULL: none */
 	uint32_t drop;			/* bytes of that payload to come */
 	enum nbd_conn_pause pause;
@@ -99,7 +99,7 @@ struct nbd_conn {
 	size_t memory;
 	/* output */
 	struct list out;		/* struct nbd_request_io.link */
-	size_t sent;			/* bytes of the first one, or of @out_bytes */
+	size_t sent;			/* bytes of the first reply, or of @out_bytes */
 	enum { NBD_OUT_READY, NBD_OUT_FULL } out_state;	/* FULL: until the socket takes more */
 	struct loop_task flush;
 	struct loop_timer linger;
@@ -125,30 +125,32 @@ struct nbd_server {
 
 /* ---- nbd-io.c ---- */
 
-/* A request, or NULL: the connection or the server has too many. */
+/* Take a request for @req; NULL: the connection or the server has too many. */
 struct nbd_request_io *nbd_io_get(struct nbd_conn *conn, const struct nbd_request *req);
-/* Memory of @len bytes for @q.  False: now there is none; conn->pause says why. */
+/* Take memory of @len bytes for @q.  False: none now; conn->pause says why. */
 bool nbd_io_memory(struct nbd_request_io *q, size_t len);
-/* The request is over: its memory goes back, and whoever waits for that is told. */
+/* End a request: its memory goes back, and connections that wait for memory are tried. */
 void nbd_io_put(struct nbd_request_io *q);
-/* The request is not begun: the same, and nobody is told. */
+/* Give back a request that was not begun, with its memory; no other connection is tried. */
 void nbd_io_unget(struct nbd_request_io *q);
 /* May @q be carried out?  0, or -errno for its reply. */
 int nbd_io_check(const struct nbd_request_io *q);
-/* Hand @q, which has been checked and whose data and memory are there, to the backend. */
+/* Hand @q to the backend.  @q has been checked, and has its data and memory. */
 void nbd_io_begin(struct nbd_request_io *q);
-/* A block, with one reference; NULL: none now, and conn->pause says why. */
+/* Take a block, with one reference; NULL: none now, and conn->pause says why. */
 struct nbd_block *nbd_block_get(struct nbd_conn *conn);
+/* Drop one reference; the last one gives the block back. */
 void nbd_block_put(struct nbd_server *server, struct nbd_block *block);
 
 /* ---- nbd-out.c ---- */
 
-/* Send all that waits, as far as the socket takes it. */
+/* Send the waiting replies, as far as the socket takes them. */
 void nbd_out_flush(struct nbd_conn *conn);
-/* @q has ended: its reply is to be sent before the loop sleeps. */
+/* Queue the reply to @q, which has ended, to be sent before the loop sleeps. */
 void nbd_out_reply(struct nbd_request_io *q);
-/* Bytes were added to conn->out_bytes. */
+/* Have conn->out_bytes, which have grown, sent before the loop sleeps. */
 void nbd_out_bytes(struct nbd_conn *conn);
+/* Is all output sent? */
 static inline bool nbd_out_empty(const struct nbd_conn *conn)
 {
 	return list_empty(&conn->out) && !conn->out_bytes.len;
@@ -160,32 +162,33 @@ static inline bool nbd_out_empty(const struct nbd_conn *conn)
 void nbd_in_run(struct nbd_conn *conn);
 /* Give up all input. */
 void nbd_in_drop(struct nbd_conn *conn);
-/* The block goes back if nothing needs it. */
+/* Give the block back if all of its bytes are parsed and no WRITE uses them. */
 void nbd_in_rest(struct nbd_conn *conn);
 
 /* ---- nbd-conn.c ---- */
 
+/* Serve the client at @fd, as nbd_server_add() says. */
 int nbd_conn_create(struct nbd_server *server, int fd, const char *name);
-/* Nothing more is read; the connection is closed when all is answered. */
+/* Read no more input; the connection is closed when all is answered. */
 void nbd_conn_leave(struct nbd_conn *conn);
-/* The connection ends at once: @why is logged; NULL: nothing is wrong. */
+/* End the connection at once.  @why is logged; NULL: no fault, no line. */
 void nbd_conn_break(struct nbd_conn *conn, const char *why);
-/* The socket failed with @r. */
+/* End the connection, whose socket failed with @r. */
 void nbd_conn_fail(struct nbd_conn *conn, int r);
-/* Something that the end waits for has happened. */
+/* Advance the end of a connection that leaves or is broken, as far as possible. */
 void nbd_conn_check(struct nbd_conn *conn);
-/* The haggling needs the backend, or is over: see its state. */
+/* Act on the state of the haggling, which needs the backend or is over. */
 void nbd_conn_haggled(struct nbd_conn *conn);
-/* Watch what the connection waits for. */
+/* Watch the socket for the events that the connection waits for. */
 void nbd_conn_watch(struct nbd_conn *conn);
 
 /* ---- nbd-server.c ---- */
 
-/* @conn waits for its turn, or for memory of the server (conn->pause). */
+/* Put @conn in line for its turn, or for memory of the server (conn->pause). */
 void nbd_server_queue(struct nbd_conn *conn);
-/* Memory or requests came back. */
+/* Try the connections that wait: memory or requests came back. */
 void nbd_server_feed(struct nbd_server *server);
-/* A connection is gone. */
+/* Forget @conn, which is gone. */
 void nbd_server_gone(struct nbd_conn *conn);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The server's side of NBD on a loop, over any stream socket: TCP, a unix socket, one end of a
- * socket pair.  What the exports are is the backend's business (struct nbd_backend).
+ * socket pair.  The backend has the exports (struct nbd_backend).
  *
- * All of it runs on the loop's thread; no function blocks.  Memory for data is bounded for one
- * connection and for the whole server.  A connection that is out of it is not read until some
- * comes back.  No request allocates in the steady state.  Connections take turns: each starts a few
- * requests, then the next one does. */
+ * All functions run on the loop's thread, and none blocks.  Memory for data is bounded for each
+ * connection and for the whole server.  A connection without memory is not read until some comes
+ * back.  No request allocates in the steady state.  Connections take turns: each starts a few
+ * requests, then the next connection does. */
 #ifndef NBD_SERVER_H
 #define NBD_SERVER_H
 
@@ -15,7 +15,8 @@
 struct nbd_server;
 struct nbd_conn;
 
-/* A request for the backend.  The engine's until start(), the backend's until nbd_io_done(). */
+/* A request for the backend.  The engine owns the request until start(), the backend until
+ * nbd_io_done(). */
 struct nbd_io {
 	enum nbd_cmd cmd;		/* never DISC; CACHE comes as a READ */
 	uint16_t flags;			/* NBD_CMD_FLAG_* */
@@ -28,10 +29,10 @@ struct nbd_io {
 };
 #define NBD_IO_SCRATCH 4096u
 
-/* A question for the backend, which answers it once. */
+/* A question for the backend, to be answered once. */
 struct nbd_ask;
 
-/* Functions of the backend, for @arg as it was given to nbd_server_create(). */
+/* Functions of the backend.  @arg is the argument of nbd_server_create(). */
 struct nbd_backend {
 	size_t io_size;
 	/* Answer by nbd_ask_name() for each export, then nbd_ask_listed(). */
@@ -46,15 +47,18 @@ struct nbd_backend {
 	void (*start)(struct nbd_io *io);
 };
 
+/* Answer list(): an export has this name, which is copied. */
 void nbd_ask_name(struct nbd_ask *ask, const char *name);
-/* @status: 0, or -errno with @why, a line for the client, which is copied. */
+/* End the answer to list().  @status: 0, or -errno with @why, a line for the client, which is
+ * copied. */
 void nbd_ask_listed(struct nbd_ask *ask, int status, const char *why);
+/* Answer open().  @status as above; with 0 the engine owns @handle until close(). */
 void nbd_ask_opened(struct nbd_ask *ask, int status, const char *why, void *handle);
 
-/* BLOCK_STATUS: the next @len bytes, from io->off on, are @flags, NBD_STATE_*.  False: no more is
- * wanted. */
+/* BLOCK_STATUS: the next @len bytes, from io->off on, have @flags, NBD_STATE_*.  False: no more
+ * extents are wanted. */
 bool nbd_io_extent(struct nbd_io *io, uint64_t len, uint32_t flags);
-/* @io has ended with @status, 0 or -errno. */
+/* End @io with @status, 0 or -errno.  The engine owns @io again. */
 void nbd_io_done(struct nbd_io *io, int status);
 
 struct nbd_server_conf {
@@ -63,19 +67,19 @@ struct nbd_server_conf {
 	void *arg;
 };
 
-/* Make a server on @loop.  Its thread, or before that runs.  0 or -ENOMEM. */
+/* Make a server on @loop.  The thread of the loop, or before the loop runs.  0 or -ENOMEM. */
 int nbd_server_create(struct nbd_server **server, struct loop *loop,
 		      const struct nbd_server_conf *conf);
-/* No connection is left. */
+/* Free the server.  No connection is left. */
 void nbd_server_destroy(struct nbd_server *server);
-/* Serve the client at @fd, a non-blocking stream socket, which the server closes in any case.
- * @name is for the log, and copied.  0 or -errno. */
+/* Serve the client at @fd, a non-blocking stream socket, which the server closes, after a failure,
+ * too.  @name is for the log, and copied.  0 or -errno. */
 int nbd_server_add(struct nbd_server *server, int fd, const char *name);
-/* Read no more requests, answer those that are in flight, and close all connections.  An answer
- * that would be an error is not given: the client finds its connection closed, and asks the next
- * server.  @stopped is called when no connection is left, perhaps at once; @fn may be NULL. */
+/* Read no more requests, answer the requests in flight, and close all connections.  In the place of
+ * an error a client finds its connection closed, and asks the next server.  @stopped is called when
+ * no connection is left, perhaps at once; @fn may be NULL. */
 void nbd_server_stop(struct nbd_server *server, void (*stopped)(void *arg), void *arg);
-/* Connections there are. */
+/* The number of connections. */
 unsigned nbd_server_count(const struct nbd_server *server);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the listening sockets and the name of a unix one.  What fails leaves nothing behind. */
+/* Owns the listening sockets and the name of a unix socket.  A failure leaves no file behind. */
 #include <config.h>
 
 #include <errno.h>
@@ -19,9 +19,9 @@
 #define BACKLOG 512
 #define PORT "10809"			/* IANA's for NBD */
 
-/* ---- given ones ---- */
+/* ---- given sockets ---- */
 
-/* How many were given, or -errno. */
+/* Take the given sockets.  Their number, or -errno. */
 static int take_given(struct gate_listen *l, char *err, size_t len)
 {
 	int n = sd_listen_fds(1);
@@ -87,7 +87,7 @@ static unsigned port_of(int fd)
 	return 0;
 }
 
-/* The port that the kernel chose for the first address is that of the others. */
+/* The kernel chooses a port for the first address, and the other addresses get the same port. */
 static void port_set(struct sockaddr *addr, unsigned port)
 {
 	if (addr->sa_family == AF_INET)
@@ -96,7 +96,7 @@ static void port_set(struct sockaddr *addr, unsigned port)
 		((struct sockaddr_in6 *)addr)->sin6_port = htons((uint16_t)port);
 }
 
-/* 0 or -errno. */
+/* Listen at the address @ai.  0 or -errno. */
 static int listen_at(struct gate_listen *l, const struct addrinfo *ai)
 {
 	int one = 1, fd = socket(ai->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -118,7 +118,7 @@ static int listen_at(struct gate_listen *l, const struct addrinfo *ai)
 	return 0;
 }
 
-/* Every address that the name has; one is enough when the machine has no IPv6. */
+/* Listen at each address of the name.  A machine without IPv6 has fewer, which is no error. */
 static int listen_tcp(struct gate_listen *l, const struct gate_options *o, char *err, size_t len)
 {
 	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };

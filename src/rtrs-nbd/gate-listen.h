@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The sockets at which NBD clients arrive: made here, or given by whoever started the program.
- * Main thread. */
+/* The listening sockets for NBD clients: made here, or given by the starter of the program.  Main
+ * thread. */
 #ifndef GATE_LISTEN_H
 #define GATE_LISTEN_H
 
@@ -12,15 +12,15 @@
 struct gate_listen {
 	int fds[GATE_LISTEN_MAX];	/* non-blocking */
 	unsigned n;
-	bool given;			/* by whoever started the program */
+	bool given;			/* by the starter of the program */
 	struct unix_sock socket;	/* .path NULL: none was made */
-	char *dir;			/* that was made for it, or NULL */
-	unsigned port;			/* of the first TCP socket; 0: there is none */
+	char *dir;			/* made for the socket, or NULL */
+	unsigned port;			/* of the first TCP socket; 0: none */
 };
 
-/* Listen: at what LISTEN_FDS gives, else as @o says.  0, or -errno with @err. */
+/* Listen at the sockets of LISTEN_FDS, or else as @o says.  0, or -errno with @err. */
 int gate_listen_open(struct gate_listen *l, const struct gate_options *o, char *err, size_t len);
-/* Close the sockets, and remove what was made in the file system. */
+/* Close the sockets, and remove the files that gate_listen_open() has made. */
 void gate_listen_close(struct gate_listen *l);
 
 #endif

@@ -87,7 +87,7 @@ int gate_run_pidfile(const char *path, char *err, size_t len)
 
 /* ---- a command ---- */
 
-/* Print @text as one word of a shell. */
+/* Print @text as a single word of a shell. */
 static void print_quoted(FILE *f, const char *text)
 {
 	fputc('\'', f);

@@ -2,8 +2,8 @@
 /* The program: options, sockets, a session, clients.
  *
  * The main thread waits for signals; all IO runs on the loop of the session.  SIGTERM and SIGINT
- * end the program: what is in flight is finished and answered, connections are closed, the session
- * ends.  Whatever fails at the start is one line on stderr and an exit status. */
+ * end the program: requests in flight are answered, connections are closed, the session ends.  A
+ * failure at the start is a line on stderr and an exit status. */
 #include <config.h>
 
 #include <errno.h>
@@ -34,7 +34,7 @@ static struct clt_conf conf;
 static struct clt_start start;
 static struct gate gate;
 static pid_t command;			/* of --run; 0: none */
-static sem_t stopping;			/* posted, once: requests do not wait for a server */
+static sem_t stopping;			/* posted at the end: requests do not wait for a server */
 
 /* ---- the log ---- */
 
@@ -53,7 +53,7 @@ static void sink(enum log_level level, const char *line)
 
 /* ---- the front end ---- */
 
-/* A second, or until the program is to end. */
+/* Sleep a second, or until the program is to end (-1). */
 static int nap(void)
 {
 	struct timespec until;
@@ -89,7 +89,7 @@ static void signals_set(sigset_t *set)
 	sigaddset(set, SIGCHLD);
 }
 
-/* Blocks until the program is to end.  Returns its exit status. */
+/* Wait until the program is to end.  Returns the exit status. */
 static int wait_for_end(void)
 {
 	int sig, status;
@@ -100,7 +100,7 @@ static int wait_for_end(void)
 		if (sigwait(&set, &sig))
 			continue;
 		if (sig == SIGHUP)
-			continue;	/* there is no file to read again */
+			continue;	/* the program has no file to read again */
 		if (sig != SIGCHLD)
 			return 0;
 		if (!command || waitpid(command, &status, WNOHANG) != command)
@@ -139,7 +139,7 @@ static void raise_descriptors(void)
 	}
 }
 
-/* 0, or -errno with @err and nothing started. */
+/* Start the session and the gateway.  0, or -errno with @err and nothing started. */
 static int serve(char *err, size_t len)
 {
 	int r = clt_start_session(&start, err);
@@ -167,7 +167,7 @@ static void stop(void)
 		unlink(options.pidfile);
 }
 
-/* Whoever gives sockets waits for the process itself, and so does --run. */
+/* The giver of sockets, and the user of --run, wait for the process itself. */
 static bool is_daemon(void)
 {
 	return !options.foreground && !options.run && !listeners.given;
@@ -227,7 +227,7 @@ int main(int argc, char **argv)
 	log_init(sink, options.verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARN);
 	raise_descriptors();
 	signal(SIGPIPE, SIG_IGN);
-	/* Before any thread starts: they inherit the mask. */
+	/* ORDER: before any thread starts, because threads inherit the mask. */
 	signals_set(&set);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	sem_init(&stopping, 0, 0);

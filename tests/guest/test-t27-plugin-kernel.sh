@@ -55,8 +55,11 @@ for n in 1, 511, 513, 4097, 126975, 126976, 126977, (1 << 20) + 7:
     h.pwrite(data[n:2 * n], 1000003)
     shadow[1000003:1000003 + n] = data[n:2 * n]
     assert h.pread(n, 1000003) == data[n:2 * n], n
-h.zero(100000, 2000001)
-shadow[2000001:2100001] = bytes(100000)
+# A server that takes no WRITE_ZEROES: nbdkit writes zeroes, rtrs-nbd leaves that to the client.
+assert h.can_zero() or os.environ.get("NBD_FRONT") == "rtrs-nbd"
+if h.can_zero():
+    h.zero(100000, 2000001)
+    shadow[2000001:2100001] = bytes(100000)
 h.flush()
 assert h.pread(3 << 20, 0) == bytes(shadow[:3 << 20]), "neighbours"
 if h.can_trim():
