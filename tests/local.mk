@@ -48,6 +48,7 @@ SHELL_TESTS = \
 	%D%/test-multi-conn.sh \
 	%D%/test-nbd-fronts.sh \
 	%D%/test-nbd-gateway.sh \
+	%D%/test-nbd-hostile.sh \
 	%D%/test-nbd-program.sh \
 	%D%/test-nbd-sigterm.sh \
 	%D%/test-nbd-upgrade.sh \
@@ -131,6 +132,7 @@ EXTRA_DIST += \
 	%D%/paths-faults.sh \
 	%D%/paths-leak.sh \
 	%D%/fuse-hole.py \
+	%D%/nbd-hostile.py \
 	%D%/paths.py \
 	%D%/run-test.sh \
 	%D%/speed.sh \

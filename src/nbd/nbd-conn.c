@@ -14,6 +14,8 @@
 #include "log.h"
 #include "nbd-priv.h"
 
+#define HANDSHAKE_MS 30000		/* of the client's own time */
+#define LEAVE_MS 10000			/* without a byte that the client takes */
 #define LINGER_MS 2000			/* for the client to take the replies, and to close */
 
 static struct log_limit end_limit = LOG_LIMIT_INIT(10, 10000);
@@ -33,7 +35,7 @@ static void conn_close(struct nbd_conn *conn)
 {
 	conn->state = NBD_CONN_GONE;
 	loop_undefer(&conn->flush);
-	loop_timer_cancel(&conn->linger);
+	loop_timer_cancel(&conn->deadline);
 	if (conn->handle)
 		conn->server->backend->close(conn->handle);
 	free(conn->haggle);
@@ -53,13 +55,18 @@ static void conn_closed(struct loop_watch *watch)
 	nbd_conn_check(container_of(watch, struct nbd_conn, watch));
 }
 
+static void deadline_set(struct nbd_conn *conn, uint64_t ms)
+{
+	loop_timer_set(conn->server->loop, &conn->deadline, clock_now_ms() + ms);
+}
+
 /* All is answered: the client sees the end of the stream behind the last reply.  Closed at once, a
  * socket with unread input would tell the client of an error instead. */
 static void conn_linger(struct nbd_conn *conn)
 {
 	conn->state = NBD_CONN_LINGERS;
 	shutdown(conn->watch.fd, SHUT_WR);
-	loop_timer_set(conn->server->loop, &conn->linger, clock_now_ms() + LINGER_MS);
+	deadline_set(conn, LINGER_MS);
 	nbd_conn_watch(conn);
 }
 
@@ -79,6 +86,7 @@ void nbd_conn_leave(struct nbd_conn *conn)
 		return;
 	conn->state = NBD_CONN_LEAVES;
 	nbd_in_drop(conn);
+	deadline_set(conn, LEAVE_MS);
 	loop_before_sleep(conn->server->loop, &conn->flush);
 }
 
@@ -107,9 +115,25 @@ void nbd_conn_break(struct nbd_conn *conn, const char *why)
 	loop_unwatch(&conn->watch);
 }
 
-static void linger_over(struct loop_timer *timer)
+/* The server may take any time for an answer, the client may not take any time to read one. */
+static void leave_goes_on(struct nbd_conn *conn)
 {
-	nbd_conn_break(container_of(timer, struct nbd_conn, linger), NULL);
+	if (conn->out_state == NBD_OUT_FULL && clock_now_ms() - conn->moved_ms >= LEAVE_MS)
+		nbd_conn_break(conn, "its replies are not read: no byte for 10 s");
+	else
+		deadline_set(conn, LEAVE_MS);
+}
+
+static void deadline_over(struct loop_timer *timer)
+{
+	struct nbd_conn *conn = container_of(timer, struct nbd_conn, deadline);
+
+	if (conn->state == NBD_CONN_HAGGLES)
+		nbd_conn_break(conn, "the client's part of the handshake has taken 30 s");
+	else if (conn->state == NBD_CONN_LEAVES)
+		leave_goes_on(conn);
+	else
+		nbd_conn_break(conn, NULL);
 }
 
 /* Drop input until the client closes. */
@@ -176,7 +200,18 @@ static void conn_serve(struct nbd_conn *conn)
 	conn->status = nbd_haggle_status(conn->haggle) ? NBD_STATUS_CHOSEN : NBD_STATUS_NONE;
 	free(conn->haggle);
 	conn->haggle = NULL;
+	loop_timer_cancel(&conn->deadline);
 	conn->state = NBD_CONN_SERVES;
+}
+
+/* The backend is to answer: until then the time is not the client's. */
+static void ask_begin(struct nbd_conn *conn)
+{
+	uint64_t now_ms = clock_now_ms();
+
+	conn->ask.state = NBD_ASK_WAITS;
+	conn->ask.left_ms = conn->deadline.at_ms > now_ms ? conn->deadline.at_ms - now_ms : 0;
+	loop_timer_cancel(&conn->deadline);
 }
 
 void nbd_conn_haggled(struct nbd_conn *conn)
@@ -185,12 +220,12 @@ void nbd_conn_haggled(struct nbd_conn *conn)
 
 	switch (conn->haggle->state) {
 	case NBD_HAGGLE_LISTS:
-		conn->ask.state = NBD_ASK_WAITS;
+		ask_begin(conn);
 		server->backend->list(server->arg, &conn->ask);
 		break;
 	case NBD_HAGGLE_LOOKS:
 	case NBD_HAGGLE_OPENS:
-		conn->ask.state = NBD_ASK_WAITS;
+		ask_begin(conn);
 		server->backend->open(server->arg, &conn->ask, conn->haggle->name);
 		break;
 	case NBD_HAGGLE_LEFT:
@@ -206,6 +241,8 @@ void nbd_conn_haggled(struct nbd_conn *conn)
 static void ask_over(struct nbd_conn *conn)
 {
 	conn->ask.state = NBD_ASK_NONE;
+	if (conn->state == NBD_CONN_HAGGLES)
+		deadline_set(conn, conn->ask.left_ms);
 	nbd_out_bytes(conn);
 	if (conn->state < NBD_CONN_LEAVES && conn->pause == NBD_PAUSE_NONE) {
 		conn->pause = NBD_PAUSE_TURN;
@@ -271,7 +308,7 @@ int nbd_conn_create(struct nbd_server *server, int fd, const char *name)
 	list_init(&conn->out);
 	loop_task_init(&conn->flush, conn_flush);
 	loop_task_init(&conn->end, conn_free);
-	loop_timer_init(&conn->linger, linger_over);
+	loop_timer_init(&conn->deadline, deadline_over);
 	conn->in_want = NBD_BLOCK_ROOM;
 	conn->moved_ms = clock_now_ms();
 	conn->watch = (struct loop_watch){ .fd = fd, .events = POLLIN, .ready = conn_ready,
@@ -279,6 +316,7 @@ int nbd_conn_create(struct nbd_server *server, int fd, const char *name)
 	r = loop_watch(server->loop, &conn->watch);
 	if (r < 0)
 		goto err_haggle;
+	deadline_set(conn, HANDSHAKE_MS);
 	nbd_haggle_begin(conn->haggle, &conn->out_bytes);
 	list_add_tail(&server->conns, &conn->link);
 	server->nconns++;

@@ -61,6 +61,7 @@ enum nbd_conn_pause {
 
 struct nbd_ask {
 	enum { NBD_ASK_NONE, NBD_ASK_WAITS } state;
+	uint64_t left_ms;		/* for the client, when the answer has come */
 };
 
 struct nbd_conn {
@@ -102,7 +103,7 @@ struct nbd_conn {
 	size_t sent;			/* bytes of the first reply, or of @out_bytes */
 	enum { NBD_OUT_READY, NBD_OUT_FULL } out_state;	/* FULL: until the socket takes more */
 	struct loop_task flush;
-	struct loop_timer linger;
+	struct loop_timer deadline;	/* HAGGLES, LEAVES, LINGERS: of the client's next step */
 	struct loop_task end;		/* frees the connection */
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The loop around poll(): each promise of loop.h that is not loop.c's, and its end while it is
+/* The loop around epoll: each promise of loop.h that is not loop.c's, and its end while it is
  * busy.  One script runs on the loop's thread, and each step of it is begun by the one before.
  * Also run under TSan. */
 #include <poll.h>
@@ -96,6 +96,40 @@ static void start(struct loop_msg *msg)
 	check(write(pair[1], "x", 1) == 1);
 }
 
+/* ---- events that change ---- */
+
+static struct loop_watch fickle;
+static struct loop_task change_back;
+static unsigned told;
+
+static bool ready_fickle(struct loop_watch *w)
+{
+	told++;
+	loop_watch_events(w, 0);
+	loop_defer(loop, &change_back);
+	return false;
+}
+
+/* Off and on in one pass: what is readable is told of again. */
+static void run_change_back(struct loop_task *task)
+{
+	loop_watch_events(&fickle, POLLIN);
+	if (told < 3)
+		return;
+	loop_watch_events(&fickle, 0);
+	loop_unwatch(&fickle);
+	sem_post(&done);
+}
+
+static void start_fickle(struct loop_msg *msg)
+{
+	fickle = (struct loop_watch){ .fd = pair[0], .ready = ready_fickle };
+	loop_task_init(&change_back, run_change_back);
+	check(!loop_watch(loop, &fickle));
+	check(write(pair[1], "x", 1) == 1);
+	loop_watch_events(&fickle, POLLIN);
+}
+
 /* ---- many at once ---- */
 
 #define MANY 100
@@ -136,6 +170,10 @@ int main(void)
 
 	close(pair[0]);
 	check(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair));
+	loop_msg_init(&msg, start_fickle);
+	loop_post(loop, &msg);
+	sem_wait(&done);
+	check(told == 3);
 	loop_msg_init(&msg, start_many);
 	loop_post(loop, &msg);
 	sem_wait(&done);

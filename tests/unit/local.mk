@@ -26,6 +26,7 @@ UNIT_TESTS = \
 	%D%/test-log.crit \
 	%D%/test-loop.crit \
 	%D%/test-look.crit \
+	%D%/test-nbd-late.crit \
 	%D%/test-nbd-msg.crit \
 	%D%/test-nbd-opt.crit \
 	%D%/test-nbd-server.crit \
@@ -99,6 +100,11 @@ UNIT_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 %C%_test_unix_sock_crit_SOURCES = %D%/test-unix-sock.c %D%/unit.h
 %C%_test_unix_sock_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_unix_sock_crit_LDADD = libbase.la $(CRITERION_LIBS)
+nbd_by_hand = %D%/nbd-by-hand.c %D%/nbd-by-hand.h %D%/nbd-rig.c %D%/nbd-rig.h %D%/unit.h
+%C%_test_nbd_late_crit_SOURCES = %D%/test-nbd-late.c $(nbd_by_hand)
+%C%_test_nbd_late_crit_CPPFLAGS = $(AM_CPPFLAGS) $(NBD_CPPFLAGS)
+%C%_test_nbd_late_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_nbd_late_crit_LDADD = libnbdsrv.la libbase.la $(CRITERION_LIBS)
 %C%_test_nbd_msg_crit_SOURCES = %D%/test-nbd-msg.c %D%/unit.h
 %C%_test_nbd_msg_crit_CPPFLAGS = $(AM_CPPFLAGS) $(NBD_CPPFLAGS)
 %C%_test_nbd_msg_crit_CFLAGS = $(UNIT_CFLAGS)
@@ -107,7 +113,7 @@ UNIT_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 %C%_test_nbd_opt_crit_CPPFLAGS = $(AM_CPPFLAGS) $(NBD_CPPFLAGS)
 %C%_test_nbd_opt_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_nbd_opt_crit_LDADD = libnbdsrv.la libbase.la $(CRITERION_LIBS)
-%C%_test_nbd_server_crit_SOURCES = %D%/test-nbd-server.c %D%/nbd-rig.c %D%/nbd-rig.h %D%/unit.h
+%C%_test_nbd_server_crit_SOURCES = %D%/test-nbd-server.c $(nbd_by_hand)
 %C%_test_nbd_server_crit_CPPFLAGS = $(AM_CPPFLAGS) $(NBD_CPPFLAGS)
 %C%_test_nbd_server_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_nbd_server_crit_LDADD = libnbdsrv.la libbase.la $(CRITERION_LIBS)

@@ -112,21 +112,37 @@ static void rig_list(void *arg, struct nbd_ask *ask)
 	nbd_ask_listed(ask, 0, NULL);
 }
 
+static void open_handle(struct rig *rig, struct nbd_ask *ask, uint64_t size)
+{
+	struct handle *h = malloc(sizeof(*h));
+
+	assert(h);
+	h->rig = rig;
+	h->size = size;
+	rig->nopen++;
+	nbd_ask_opened(ask, 0, NULL, h);
+}
+
 static void rig_open(void *arg, struct nbd_ask *ask, const char *name)
 {
 	struct rig *rig = arg;
-	struct handle *h;
 
-	if (strcmp(name, "disk") && strcmp(name, "large")) {
+	if (strcmp(name, "disk") && strcmp(name, "large"))
 		nbd_ask_opened(ask, -ENOENT, "no such export", NULL);
-		return;
-	}
-	h = malloc(sizeof(*h));
-	assert(h);
-	h->rig = rig;
-	h->size = strcmp(name, "disk") ? RIG_LARGE : RIG_DISK;
-	rig->nopen++;
-	nbd_ask_opened(ask, 0, NULL, h);
+	else if (rig->mode == RIG_OPENS_LATE)
+		rig->late = ask;
+	else
+		open_handle(rig, ask, strcmp(name, "disk") ? RIG_LARGE : RIG_DISK);
+}
+
+void rig_open_now(struct rig *rig)
+{
+	struct nbd_ask *ask = rig->late;
+
+	assert(ask);
+	rig->late = NULL;
+	open_handle(rig, ask, RIG_DISK);
+	rig_run(rig);
 }
 
 static void rig_info(void *handle, struct nbd_export *export)
@@ -217,6 +233,7 @@ void rig_begin(struct rig *rig, size_t memory)
 
 	rig->mode = RIG_ANSWERS;
 	rig->nheld = rig->nstarted = rig->nopen = 0;
+	rig->late = NULL;
 	if (loop_init(&loop) < 0 || nbd_server_create(&rig->server, &loop, &conf) < 0)
 		abort();
 }

@@ -13,7 +13,9 @@
 struct rig {
 	struct nbd_server *server;
 	uint8_t disk[RIG_DISK];
-	enum { RIG_ANSWERS, RIG_HOLDS } mode;	/* HOLDS: requests wait for rig_finish() */
+	/* HOLDS: requests wait for rig_finish().  OPENS_LATE: an open waits for rig_open_now(). */
+	enum { RIG_ANSWERS, RIG_HOLDS, RIG_OPENS_LATE } mode;
+	struct nbd_ask *late;		/* the open that waits; NULL: none */
 	struct nbd_io *held[RIG_HELD_MAX];
 	unsigned nheld;
 	unsigned nstarted;		/* requests, ever */
@@ -30,6 +32,8 @@ int rig_connect(struct rig *rig);
 void rig_run(struct rig *rig);
 /* @ms go by, with what is due then. */
 void rig_pass_time(struct rig *rig, unsigned ms);
+/* Open "disk" for the client that waits for an open, and run. */
+void rig_open_now(struct rig *rig);
 /* End the held request @i with @status, and run. */
 void rig_finish(struct rig *rig, unsigned i, int status);
 

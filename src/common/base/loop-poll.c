@@ -1,35 +1,41 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A loop as a thread around poll().  Owns the thread and the table of poll(), which only the thread
- * uses.  Ends by a message to itself.  Creating the thread can fail, and loop_watch() without
- * memory; the running thread cannot. */
+/* A loop as a thread around epoll_wait(): a pass costs what is ready, not what is watched, so a
+ * thousand idle clients cost nothing.  Owns the thread and the epoll descriptor.  Ends by a message
+ * to itself.  Creating the thread can fail, and loop_watch(); the running thread cannot.
+ *
+ * The kernel hears of changed events right before the next epoll_wait(): events that a pass changes
+ * and changes back are no system call. */
 #include <config.h>
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 
 #include "clock.h"
 #include "loop-impl.h"
 #include "loop-poll.h"
 
 #define SLEEP_MAX_MS 60000
-#define ROOM_STEP 16
+#define EVENTS 64			/* of one pass; the kernel tells of the others in the next ones */
+
+_Static_assert(EPOLLIN == POLLIN && EPOLLOUT == POLLOUT && EPOLLRDHUP == POLLRDHUP,
+	       "events of poll() are those of epoll");
 
 struct loop_poll {
 	struct loop loop;
 	pthread_t thread;
 	struct loop_msg stop_msg;
 	bool stopped;
-	struct list watches;		/* struct loop_watch */
-	struct list closed;		/* unwatched, closed() is due */
+	int epfd;
+	struct list changed;		/* struct loop_watch.change: events != asked, perhaps */
+	struct list run;		/* struct loop_watch.link: ready() is due */
+	struct list closed;		/* struct loop_watch.link: unwatched, closed() is due */
 	struct loop_watch *in_ready;	/* ready() runs; NULL when unwatched meanwhile */
-	unsigned nwatches;
-	unsigned changes;		/* watches added or removed: pfds[] is stale */
-	struct pollfd *pfds;		/* [room], 0 is the inbox */
-	struct loop_watch **watched;	/* [i] belongs to pfds[i] */
-	unsigned room;
 };
 
 static struct loop_poll *to_poll(struct loop *loop)
@@ -39,47 +45,61 @@ static struct loop_poll *to_poll(struct loop *loop)
 
 /* ---- loop.h ---- */
 
-static int watches_make_room(struct loop_poll *lp)
+/* 0 or -errno. */
+static int kernel_tell(const struct loop_poll *lp, int op, struct loop_watch *w)
 {
-	unsigned room = lp->room + ROOM_STEP;
-	struct loop_watch **watched;
-	struct pollfd *pfds;
+	struct epoll_event ev = { .events = (uint32_t)w->events, .data.ptr = w };
 
-	if (lp->nwatches + 1 < lp->room)
-		return 0;
-	pfds = realloc(lp->pfds, room * sizeof(*pfds));
-	if (!pfds)
-		return -ENOMEM;
-	lp->pfds = pfds;
-	watched = realloc(lp->watched, room * sizeof(*watched));
-	if (!watched)
-		return -ENOMEM;
-	lp->watched = watched;
-	lp->room = room;
-	return 0;
+	w->asked = w->events;
+	return epoll_ctl(lp->epfd, op, w->asked_fd, &ev) < 0 ? -errno : 0;
+}
+
+/* The kernel takes a descriptor once: a second watch has a copy. */
+static int kernel_add(const struct loop_poll *lp, struct loop_watch *w)
+{
+	int r;
+
+	w->asked_fd = w->fd;
+	r = kernel_tell(lp, EPOLL_CTL_ADD, w);
+	if (r != -EEXIST)
+		return r;
+	w->asked_fd = fcntl(w->fd, F_DUPFD_CLOEXEC, 0);
+	if (w->asked_fd < 0)
+		return -errno;
+	r = kernel_tell(lp, EPOLL_CTL_ADD, w);
+	if (r < 0)
+		close(w->asked_fd);
+	return r;
+}
+
+static void kernel_del(const struct loop_poll *lp, struct loop_watch *w)
+{
+	kernel_tell(lp, EPOLL_CTL_DEL, w);
+	if (w->asked_fd != w->fd)
+		close(w->asked_fd);
 }
 
 int loop_watch(struct loop *loop, struct loop_watch *w)
 {
 	struct loop_poll *lp = to_poll(loop);
-	int r = watches_make_room(lp);
+	int r;
 
 	loop_check_thread(loop);
 	assert(!w->loop && w->fd >= 0 && w->ready);
+	r = kernel_add(lp, w);
 	if (r < 0)
 		return r;
 	w->loop = loop;
-	w->more = false;
 	list_init(&w->link);
-	list_add_tail(&lp->watches, &w->link);
-	lp->nwatches++;
-	lp->changes++;
+	list_init(&w->change);
 	return 0;
 }
 
 void loop_watch_events(struct loop_watch *w, short events)
 {
 	w->events = events;
+	if (w->loop && events != w->asked && list_empty(&w->change))
+		list_add_tail(&to_poll(w->loop)->changed, &w->change);
 }
 
 void loop_unwatch(struct loop_watch *w)
@@ -90,10 +110,10 @@ void loop_unwatch(struct loop_watch *w)
 		return;
 	loop_check_thread(w->loop);
 	lp = to_poll(w->loop);
+	kernel_del(lp, w);
 	w->loop = NULL;
 	list_del(&w->link);
-	lp->nwatches--;
-	lp->changes++;
+	list_del(&w->change);
 	if (lp->in_ready == w)
 		lp->in_ready = NULL;
 	if (w->closed)
@@ -104,15 +124,7 @@ void loop_unwatch(struct loop_watch *w)
 
 static bool pass_has_work(const struct loop_poll *lp)
 {
-	struct loop_watch *w;
-
-	if (!list_empty(&lp->loop.tasks) || !list_empty(&lp->closed))
-		return true;
-	list_for_each(w, &lp->watches, link) {
-		if (w->more)
-			return true;
-	}
-	return false;
+	return !list_empty(&lp->loop.tasks) || !list_empty(&lp->closed) || !list_empty(&lp->run);
 }
 
 static int pass_sleep_ms(const struct loop_poll *lp)
@@ -124,35 +136,50 @@ static int pass_sleep_ms(const struct loop_poll *lp)
 	return at_ms == CLOCK_NEVER ? -1 : (int)MIN(at_ms - now_ms, (uint64_t)SLEEP_MAX_MS);
 }
 
-/* Fill the table; returns its length. */
-static unsigned list_watches(struct loop_poll *lp)
+static void tell_changes(struct loop_poll *lp)
 {
 	struct loop_watch *w;
-	unsigned n = 0;
 
-	lp->pfds[n++] = (struct pollfd){ .fd = lp->loop.eventfd, .events = POLLIN };
-	list_for_each(w, &lp->watches, link) {
-		lp->watched[n] = w;
-		lp->pfds[n++] = (struct pollfd){ .fd = w->fd, .events = w->events };
+	while ((w = list_pop_entry(&lp->changed, struct loop_watch, change))) {
+		if (w->events != w->asked)
+			kernel_tell(lp, EPOLL_CTL_MOD, w);
 	}
-	return n;
 }
 
-/* A ready() may remove any watch; the remaining watches are then checked in the next pass. */
-static void run_ready(struct loop_poll *lp, unsigned n)
+/* Sleep, and put what is ready on the list.  Returns whether messages wait. */
+static bool wait_events(struct loop_poll *lp)
 {
-	unsigned changes = lp->changes;
+	struct epoll_event ev[EVENTS];
+	bool posted = false;
+	int n;
 
-	for (unsigned i = 1; i < n && changes == lp->changes; i++) {
-		struct loop_watch *w = lp->watched[i];
+	tell_changes(lp);
+	n = epoll_wait(lp->epfd, ev, EVENTS, pass_sleep_ms(lp));
+	for (int i = 0; i < n; i++) {
+		struct loop_watch *w = ev[i].data.ptr;
+
+		if (!w)
+			posted = true;
+		else if (list_empty(&w->link))
+			list_add_tail(&lp->run, &w->link);
+	}
+	return posted;
+}
+
+/* A ready() may remove any watch, which then is on no list. */
+static void run_ready(struct loop_poll *lp)
+{
+	struct loop_watch *w;
+	struct list now;
+
+	list_take(&now, &lp->run);
+	while ((w = list_pop_entry(&now, struct loop_watch, link))) {
 		bool more;
 
-		if (!lp->pfds[i].revents && !w->more)
-			continue;
 		lp->in_ready = w;
 		more = w->ready(w);
-		if (lp->in_ready)
-			w->more = more;
+		if (lp->in_ready && more)
+			list_add_tail(&lp->run, &w->link);
 	}
 	lp->in_ready = NULL;
 }
@@ -167,18 +194,14 @@ static void run_closed(struct loop_poll *lp)
 
 static void poll_pass(struct loop_poll *lp)
 {
-	unsigned n;
+	bool posted;
 
 	if (!pass_has_work(lp))
 		loop_run_sleep_tasks(&lp->loop);
-	n = list_watches(lp);
-	if (poll(lp->pfds, n, pass_sleep_ms(lp)) >= 0) {
-		bool posted = lp->pfds[0].revents;
-
-		run_ready(lp, n);
-		if (posted)
-			loop_run_inbox(&lp->loop);
-	}
+	posted = wait_events(lp);
+	run_ready(lp);
+	if (posted)
+		loop_run_inbox(&lp->loop);
 	loop_run_timers(&lp->loop, clock_now_ms());
 	loop_run_tasks(&lp->loop);
 	run_closed(lp);
@@ -201,11 +224,30 @@ static void poll_stop(struct loop_msg *msg)
 	container_of(msg, struct loop_poll, stop_msg)->stopped = true;
 }
 
-static void poll_free(struct loop_poll *lp)
+static void poll_fini(struct loop_poll *lp)
 {
-	free(lp->pfds);
-	free(lp->watched);
-	free(lp);
+	close(lp->epfd);
+	loop_fini(&lp->loop);
+}
+
+static int poll_init(struct loop_poll *lp)
+{
+	struct epoll_event ev = { .events = EPOLLIN };	/* no watch: the inbox */
+	int r = loop_init(&lp->loop);
+
+	if (r < 0)
+		return r;
+	lp->epfd = epoll_create1(EPOLL_CLOEXEC);
+	if (lp->epfd < 0) {
+		r = -errno;
+		loop_fini(&lp->loop);
+		return r;
+	}
+	if (epoll_ctl(lp->epfd, EPOLL_CTL_ADD, lp->loop.eventfd, &ev) < 0) {
+		r = -errno;
+		poll_fini(lp);
+	}
+	return r;
 }
 
 int loop_poll_create(const char *name, struct loop **out)
@@ -215,26 +257,24 @@ int loop_poll_create(const char *name, struct loop **out)
 
 	if (!lp)
 		return -ENOMEM;
-	list_init(&lp->watches);
+	list_init(&lp->changed);
+	list_init(&lp->run);
 	list_init(&lp->closed);
 	loop_msg_init(&lp->stop_msg, poll_stop);
-	r = watches_make_room(lp);
-	if (r < 0)
-		goto err_free;
-	r = loop_init(&lp->loop);
+	r = poll_init(lp);
 	if (r < 0)
 		goto err_free;
 	r = -pthread_create(&lp->thread, NULL, poll_main, lp);
 	if (r < 0)
-		goto err_loop;
+		goto err_fini;
 	pthread_setname_np(lp->thread, name);
 	*out = &lp->loop;
 	return 0;
 
-err_loop:
-	loop_fini(&lp->loop);
+err_fini:
+	poll_fini(lp);
 err_free:
-	poll_free(lp);
+	free(lp);
 	return r;
 }
 
@@ -244,6 +284,6 @@ void loop_poll_destroy(struct loop *loop)
 
 	loop_post(loop, &lp->stop_msg);
 	pthread_join(lp->thread, NULL);
-	loop_fini(loop);
-	poll_free(lp);
+	poll_fini(lp);
+	free(lp);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A loop (loop.h) around poll(2), on a thread of its own. */
+/* A loop (loop.h) around epoll(7), on a thread of its own. */
 #ifndef BASE_LOOP_POLL_H
 #define BASE_LOOP_POLL_H
 

@@ -2,8 +2,8 @@
 /* Tasks, timers and the inbox of any loop.  Owns an eventfd; tasks, timers and messages are linked
  * in their owners.  The loop's thread, but loop_post().
  *
- * A loop has a handful of timers, most of which are set to the latest deadline, so loop_timer_set()
- * searches from the end.
+ * A loop has a handful of timers, or many that are set to the latest deadline (clients in a
+ * handshake), so loop_timer_set() searches from the end.
  *
  * The inbox is a stack: any thread pushes, the loop takes all.  A thread that finds the stack empty
  * wakes the loop; while the stack is not empty a wake-up is on its way. */

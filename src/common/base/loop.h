@@ -6,7 +6,7 @@
  * thread", call it on the loop's own thread: inside a callback of this header, or before the thread
  * runs.  No callback runs inside a call of this header.
  *
- * Implementations: loop-poll.h (poll(2)), src/rtrs-server/reactor/reactor.h (io_uring) and
+ * Implementations: loop-poll.h (epoll(7)), src/rtrs-server/reactor/reactor.h (io_uring) and
  * tests/sim/sim-loop.h (virtual time).  The implementations share loop.c; their headers say how to
  * create and how to end a loop. */
 #ifndef BASE_LOOP_H
@@ -89,13 +89,15 @@ struct loop_watch {
 
 	struct loop *loop;		/* NULL while not watched */
 	/* the loop's own */
-	struct list link;
+	struct list link, change;
+	short asked;			/* events that the kernel knows of */
+	int asked_fd;			/* fd, or a copy of it while another watch has fd */
 	bool more;
 	void *impl;
 };
 
-/* Watch @watch->fd.  Before: fd, events, ready and closed are set; the rest is zero, or left by an
- * earlier watch.  Returns 0 or -errno. */
+/* Watch @watch->fd, which may have other watches.  Before: fd, events, ready and closed are set; the
+ * rest is zero, or left by an earlier watch.  Returns 0 or -errno. */
 int loop_watch(struct loop *loop, struct loop_watch *watch);
 /* Change @watch->events.  Cheap when nothing changes; a plain assignment while not watched. */
 void loop_watch_events(struct loop_watch *watch, short events);
