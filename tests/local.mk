@@ -50,6 +50,7 @@ SHELL_TESTS = \
 	%D%/test-nbd-gateway.sh \
 	%D%/test-nbd-program.sh \
 	%D%/test-nbd-sigterm.sh \
+	%D%/test-nbd-threads.sh \
 	%D%/test-nbdcopy.sh \
 	%D%/test-nbdinfo.sh \
 	%D%/test-nbdkit-messages.sh \

@@ -195,7 +195,7 @@ UNIT_CFLAGS = $(AM_CFLAGS) $(CRITERION_CFLAGS)
 	%D%/unit.h \
 	src/rtrs-nbd/gate-options.c \
 	$(NULL)
-%C%_test_gate_options_crit_CPPFLAGS = $(CLT_CPPFLAGS) -I$(top_srcdir)/src/rtrs-nbd
+%C%_test_gate_options_crit_CPPFLAGS = $(CLT_CPPFLAGS) -I$(top_srcdir)/src/rtrs-nbd $(NBD_CPPFLAGS)
 %C%_test_gate_options_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_gate_options_crit_LDADD = \
 	libcltkit.la libclt.la libfab.la librtrs.la librnbd.la libopt.la libbase.la libclock.la $(CRITERION_LIBS)
