@@ -32,7 +32,9 @@ struct leader {
 	struct loop_msg lead, take, kick;
 	struct loop_watch watch;	/* watched while the loop leads */
 	struct loop_task settle;	/* waits while the connection is awake */
-	struct loop_task again;		/* settles once more, behind the work that answers made */
+	struct loop_task again;		/* settles once more, behind the work that answers made, or
+					 * to look again */
+	enum { LEADER_SLEEPS, LEADER_LOOKS } wait;	/* for the next answer */
 };
 
 /* ---- waiters ---- */
@@ -164,6 +166,7 @@ static void leader_rest(struct leader *l)
 {
 	loop_undefer(&l->settle);
 	loop_undefer(&l->again);
+	l->wait = LEADER_SLEEPS;
 	atomic_store(&l->con->wait.awake, false);
 }
 
@@ -173,8 +176,10 @@ static int leader_poll(struct leader *l)
 {
 	int n = clt_rx_poll(l->con, POLL_BUDGET);
 
-	if (n > 0)
+	if (n > 0) {
 		spin_end(&l->con->wait.spin);
+		l->wait = LEADER_SLEEPS;
+	}
 	if (n < 0) {
 		leader_rest(l);
 		loop_unwatch(&l->watch);
@@ -198,21 +203,19 @@ static bool few_in_flight(const struct clt_con *con)
 	return n && n <= SPIN_INFLIGHT;
 }
 
-/* Busy-poll instead of a sleep.  Returns the result of leader_poll(), or 0. */
-static int leader_spin(struct leader *l)
+/* Look for the answer, instead of a sleep?  Once in a pass, so that the other sockets of the loop
+ * are looked at in between, and replies to NBD clients leave. */
+static bool leader_looks(struct leader *l)
 {
-	struct clt_con *con = l->con;
-	short events;
-	int n = 0;
+	struct spin *spin = &l->con->wait.spin;
+	bool looks;
 
-	if (!few_in_flight(con) || !spin_begin(&con->wait.spin))
-		return 0;
-	do {
-		fab_arm(con->fab, &events);	/* without this a provider may not look for new
-						 * completions */
-		n = leader_poll(l);
-	} while (n == 0 && spin_more(&con->wait.spin));
-	return n;
+	if (l->wait == LEADER_LOOKS)
+		looks = spin_more(spin) && few_in_flight(l->con);
+	else
+		looks = few_in_flight(l->con) && spin_begin(spin);
+	l->wait = looks ? LEADER_LOOKS : LEADER_SLEEPS;
+	return looks;
 }
 
 /* Nothing else is left to do: send, and sleep unless answers have come. */
@@ -221,16 +224,18 @@ static void leader_settle(struct loop_task *task)
 	struct leader *l = container_of(task, struct leader, settle);
 	struct clt_con *con = l->con;
 	short events = POLLIN;
-	int n;
+	bool more;
 
 	clt_tx_flush(con);
-	n = leader_spin(l);
-	if (n == 0 && fab_arm(con->fab, &events) > 0)
-		n = leader_poll(l) < 0 ? -1 : 1;
-	if (n > 0)
-		loop_defer(l->loop, &l->again);
-	if (n)
+	more = leader_looks(l);
+	/* Without this a provider may not look for new completions. */
+	more |= fab_arm(con->fab, &events) > 0;
+	if (more && leader_poll(l) < 0)
 		return;
+	if (more) {
+		loop_defer(l->loop, &l->again);
+		return;
+	}
 	leader_rest(l);
 	loop_watch_events(&l->watch, events);
 }
