@@ -51,6 +51,7 @@ SHELL_TESTS = \
 	%D%/test-nbd-hostile.sh \
 	%D%/test-nbd-program.sh \
 	%D%/test-nbd-sigterm.sh \
+	%D%/test-nbd-threads.sh \
 	%D%/test-nbd-upgrade.sh \
 	%D%/test-nbdcopy.sh \
 	%D%/test-nbdinfo.sh \

@@ -61,8 +61,10 @@ bool nbd_io_extent(struct nbd_io *io, uint64_t len, uint32_t flags);
 /* End @io with @status, 0 or -errno.  The engine owns @io again. */
 void nbd_io_done(struct nbd_io *io, int status);
 
+#define NBD_SERVER_MEMORY_MIN (64u << 20)	/* bytes: one READ */
+
 struct nbd_server_conf {
-	size_t memory;			/* bytes for data, 64 MiB at least */
+	size_t memory;			/* bytes for data, NBD_SERVER_MEMORY_MIN at least */
 	const struct nbd_backend *backend;
 	void *arg;
 };

@@ -50,7 +50,7 @@ static void io_news(struct gate_io *o)
 
 	if (list_empty(&o->ready))
 		list_add_tail(&g->ready, &o->ready);
-	loop_defer(g->clt->sess.loop, &g->step);
+	loop_defer(g->loop, &g->step);
 }
 
 static void req_news(struct dev_req *q)
@@ -207,8 +207,10 @@ static void gate_start(struct nbd_io *io)
 
 /* ---- exports ---- */
 
+/* The session's answers come on the service thread, and go on to the loop that has asked. */
 struct opening {
 	struct clt_export_req req;
+	struct loop_msg msg;
 	struct gate_exports *g;
 	struct nbd_ask *ask;
 	char name[RNBD_NAME_MAX];
@@ -223,9 +225,10 @@ static void refuse(struct nbd_ask *ask, int r, const char *why)
 	nbd_ask_opened(ask, r, why, NULL);
 }
 
-static void opened(struct clt_export_req *req)
+static void opened_msg(struct loop_msg *msg)
 {
-	struct opening *o = container_of(req, struct opening, req);
+	struct opening *o = container_of(msg, struct opening, msg);
+	struct clt_export_req *req = &o->req;
 	struct gate_handle *h = req->status == 0 ? calloc(1, sizeof(*h)) : NULL;
 
 	if (h) {
@@ -240,6 +243,13 @@ static void opened(struct clt_export_req *req)
 		refuse(o->ask, req->status, req->err);
 	}
 	free(o);
+}
+
+static void opened(struct clt_export_req *req)
+{
+	struct opening *o = container_of(req, struct opening, req);
+
+	loop_post(o->g->loop, &o->msg);
 }
 
 static void gate_open(void *arg, struct nbd_ask *ask, const char *asked)
@@ -263,6 +273,7 @@ static void gate_open(void *arg, struct nbd_ask *ask, const char *asked)
 		return;
 	}
 	snprintf(o->name, sizeof(o->name), "%s", name);
+	loop_msg_init(&o->msg, opened_msg);
 	o->g = g;
 	o->ask = ask;
 	o->req.name = o->name;
@@ -270,25 +281,55 @@ static void gate_open(void *arg, struct nbd_ask *ask, const char *asked)
 	clt_export_open_start(&o->req, g->clt, g->conf);
 }
 
+struct listing {
+	struct loop_msg msg;
+	struct gate_exports *g;
+	struct nbd_ask *ask;
+	int status;
+	struct dev_list list;
+};
+
+static void listed_msg(struct loop_msg *msg)
+{
+	struct listing *l = container_of(msg, struct listing, msg);
+
+	for (unsigned i = 0; l->status == 0 && i < l->list.n; i++)
+		nbd_ask_name(l->ask, l->list.names[i]);
+	/* A server without a list has nothing to tell. */
+	nbd_ask_listed(l->ask, l->status == -EOPNOTSUPP ? 0 : l->status,
+		       "the server's exports cannot be listed");
+	dev_list_fini(&l->list);
+	free(l);
+}
+
 static void listed(void *arg, int status, struct dev_list *list)
 {
-	struct nbd_ask *ask = arg;
+	struct listing *l = arg;
 
-	for (unsigned i = 0; status == 0 && i < list->n; i++)
-		nbd_ask_name(ask, list->names[i]);
-	/* A server without a list has nothing to tell. */
-	nbd_ask_listed(ask, status == -EOPNOTSUPP ? 0 : status,
-		       "the server's exports cannot be listed");
+	l->status = status;
+	l->list = *list;
+	*list = (struct dev_list){ 0 };
+	loop_post(l->g->loop, &l->msg);
 }
 
 static void gate_list(void *arg, struct nbd_ask *ask)
 {
 	struct gate_exports *g = arg;
+	struct listing *l;
 
 	if (g->conf->export_name) {
 		nbd_ask_name(ask, g->conf->export_name);
 		nbd_ask_listed(ask, 0, NULL);
-	} else if (dev_list_start(g->clt, listed, ask) < 0) {
+		return;
+	}
+	l = calloc(1, sizeof(*l));
+	if (l) {
+		loop_msg_init(&l->msg, listed_msg);
+		l->g = g;
+		l->ask = ask;
+	}
+	if (!l || dev_list_start(g->clt, listed, l) < 0) {
+		free(l);
 		nbd_ask_listed(ask, -ENOMEM, "no memory for a list");
 	}
 }
@@ -341,9 +382,10 @@ const struct nbd_backend gate_backend = {
 	.start = gate_start,
 };
 
-void gate_exports_init(struct gate_exports *g, struct client *clt, const struct clt_conf *conf,
-		       bool readonly)
+void gate_exports_init(struct gate_exports *g, struct loop *loop, struct client *clt,
+		       const struct clt_conf *conf, bool readonly)
 {
+	g->loop = loop;
 	g->clt = clt;
 	g->conf = conf;
 	g->readonly = readonly;

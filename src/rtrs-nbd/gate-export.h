@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The backend of the NBD server: exports are devices of the client, and a request of NBD is one of
- * the client's (dev-req.h).  The thread of the session's loop. */
+ * the client's (dev-req.h).  Each loop has a backend of its own.  The thread of that loop. */
 #ifndef GATE_EXPORT_H
 #define GATE_EXPORT_H
 
@@ -9,6 +9,7 @@
 #include "nbd-server.h"
 
 struct gate_exports {
+	struct loop *loop;
 	struct client *clt;
 	const struct clt_conf *conf;
 	bool readonly;			/* whatever the server allows */
@@ -19,8 +20,9 @@ struct gate_exports {
 
 extern const struct nbd_backend gate_backend;
 
-/* @clt and @conf outlive @g, which is the argument of gate_backend. */
-void gate_exports_init(struct gate_exports *g, struct client *clt, const struct clt_conf *conf,
-		       bool readonly);
+/* @g is the argument of gate_backend on @loop, one of the session's.  @clt and @conf outlive
+ * @g. */
+void gate_exports_init(struct gate_exports *g, struct loop *loop, struct client *clt,
+		       const struct clt_conf *conf, bool readonly);
 
 #endif

@@ -6,8 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysinfo.h>
 
+#include "clt-run.h"
 #include "gate-options.h"
+#include "nbd-server.h"
 #include "util.h"
 
 #define FIELD(field) OPT_FIELD(struct gate_options, field)
@@ -36,6 +39,9 @@ static const struct opt rows[] = {
 	{ .name = "memory", .type = OPT_SIZE, FIELD(memory), .arg = "SIZE", .least = 128u << 20,
 	  .most = UINT64_C(1) << 40, .fallback = "512M", .holds = OPT_AT_START,
 	  .help = "bytes for data of all clients" },
+	{ .name = "threads", .type = OPT_NUMBER, FIELD(threads), .arg = "N", .least = 1,
+	  .most = CLT_RUN_LOOPS, .shown = "1 per 2 CPUs, at most 8", .holds = OPT_AT_START,
+	  .help = "threads that serve clients" },
 	{ .name = "verbose", .letter = 'v', .type = OPT_FLAG, FIELD(verbose),
 	  .holds = OPT_AT_START, .help = "log what goes well, too" },
 	{ .name = "help", .letter = 'h', .type = OPT_HELP, .with_next = true,
@@ -71,7 +77,7 @@ static const struct {
 	const char *word, *instead;
 } others[] = {
 	{ "--filter", "filters are nbdkit's: use nbdkit --filter=... rtrs ..." },
-	{ "-t", "there is no thread for a request, so no limit of them" },
+	{ "-t", "there is no thread for a request; see --threads in rtrs-nbd(1)" },
 	{ "--tls", "there is no TLS: use a unix socket, or a network that you trust" },
 	{ "--selinux-label", "start it with runcon" },
 	{ "-u", "start it as that user, with runuser or User= of systemd" },
@@ -159,6 +165,32 @@ static int check_together(const struct gate_options *o)
 	return wrong ? USAGE : -1;
 }
 
+/* What the clients of each thread need: connections of their own, and room for a request. */
+static int check_threads(const struct gate_options *o, const struct clt_conf *conf)
+{
+	uint64_t memory = (uint64_t)o->threads * NBD_SERVER_MEMORY_MIN;
+
+	if (conf->connections < o->threads) {
+		fprintf(stderr, "rtrs-nbd: connections=%u with --threads=%u: expected a "
+			"connection for each thread, connections=%u or more\n",
+			conf->connections, o->threads, o->threads);
+		return USAGE;
+	}
+	if (o->memory >= memory)
+		return -1;
+	fprintf(stderr, "rtrs-nbd: --memory=%lluM with --threads=%u: expected 64M for each "
+		"thread, --memory=%lluM or more\n", (unsigned long long)o->memory >> 20,
+		o->threads, (unsigned long long)memory >> 20);
+	return USAGE;
+}
+
+static void set_defaults(struct gate_options *o)
+{
+	memset(o, 0, sizeof(*o));
+	o->threads = MIN(MAX((unsigned)get_nprocs() / 2, 1u), 8u);
+	opt_defaults(&gate_options, o);
+}
+
 int gate_options_parse(struct gate_options *o, struct clt_conf *conf, int argc, char **argv)
 {
 	char err[512], *text = NULL;
@@ -166,8 +198,7 @@ int gate_options_parse(struct gate_options *o, struct clt_conf *conf, int argc, 
 	uint64_t given = 0;
 	int first = argc, r = -1;
 
-	memset(o, 0, sizeof(*o));
-	opt_defaults(&gate_options, o);
+	set_defaults(o);
 	if (tell_other(argc, argv))
 		return USAGE;
 	result = opt_argv(&gate_options, o, argc, argv, &first, &given, err, sizeof(err));
@@ -177,10 +208,15 @@ int gate_options_parse(struct gate_options *o, struct clt_conf *conf, int argc, 
 		fprintf(stderr, "rtrs-nbd: %s\n", err);
 		return USAGE;
 	}
+	conf->nloops = o->threads;
+	/* Small requests and large ones on each loop. */
+	conf->connections = MAX(conf->connections, 2 * o->threads);
 	for (int i = first; r < 0 && i < argc; i++)
 		r = set_parameter(conf, argv[i], i == first);
 	if (r < 0)
 		r = check_together(o);
+	if (r < 0)
+		r = check_threads(o, conf);
 	if (r < 0 && clt_conf_complete(conf, &text) < 0) {
 		fprintf(stderr, "rtrs-nbd: %s\n", text ? text : "no memory");
 		r = 1;

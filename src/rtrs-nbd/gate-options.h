@@ -14,12 +14,13 @@ struct gate_options {
 	const char *uri_name;		/* -e: the export in $uri; NULL: the default one */
 	bool readonly, foreground, verbose;
 	uint64_t memory;		/* bytes for data */
+	unsigned threads;		/* loops for IO */
 };
 
 extern const struct opt_table gate_options;
 
-/* Read the command line into @o and @conf, whose defaults are set.  -1: go on; else the exit
- * status, and what is wrong is on stderr. */
+/* Read the command line into @o and @conf, whose defaults are set.  conf->nloops becomes
+ * @o->threads.  -1: go on; else the exit status, and what is wrong is on stderr. */
 int gate_options_parse(struct gate_options *o, struct clt_conf *conf, int argc, char **argv);
 
 #endif

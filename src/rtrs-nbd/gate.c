@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the watches of the listening sockets, not the sockets, and the NBD server.  All but
- * gate_start() and gate_stop() runs on the loop. */
+/* Owns the watches of the listening sockets, not the sockets, and an NBD server for each loop.
+ * Clients are accepted on the service loop, loop 0, and a message takes each client to its loop.
+ * gate_start() and gate_stop() run on the main thread. */
 #include <config.h>
 
 #include <arpa/inet.h>
@@ -10,6 +11,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -56,7 +58,7 @@ static void accept_failed(struct gate *g, int r)
 	clt_fds_name_limit(r, err, sizeof(err));
 	log_limited(&accept_limit, LOG_LEVEL_WARN, NULL, "cannot accept a client now: %s", err);
 	listeners_watch(g, 0);
-	loop_timer_set(g->loop, &g->again, clock_now_ms() + AGAIN_MS);
+	loop_timer_set(g->loops[0].loop, &g->again, clock_now_ms() + AGAIN_MS);
 }
 
 static void accept_again(struct loop_timer *timer)
@@ -64,12 +66,52 @@ static void accept_again(struct loop_timer *timer)
 	listeners_watch(container_of(timer, struct gate, again), POLLIN);
 }
 
+/* A client on the way to its loop. */
+struct arrival {
+	struct loop_msg msg;
+	struct gate_loop *to;
+	int fd;
+	char name[96];
+};
+
+static void refused(const char *name, int r)
+{
+	log_limited(&accept_limit, LOG_LEVEL_WARN, name, "refused: %s", strerror(-r));
+}
+
+static void arrived(struct loop_msg *msg)
+{
+	struct arrival *a = container_of(msg, struct arrival, msg);
+	int r = nbd_server_add(a->to->server, a->fd, a->name);
+
+	if (r < 0)
+		refused(a->name, r);
+	free(a);
+}
+
+/* Clients go to the loops in turns.  @fd is the loop's in any case. */
+static void hand_over(struct gate *g, int fd, const char *name)
+{
+	struct arrival *a = malloc(sizeof(*a));
+
+	if (!a) {
+		close(fd);
+		refused(name, -ENOMEM);
+		return;
+	}
+	loop_msg_init(&a->msg, arrived);
+	a->to = &g->loops[g->naccepted % g->nloops];
+	a->fd = fd;
+	snprintf(a->name, sizeof(a->name), "%s", name);
+	loop_post(a->to->loop, &a->msg);
+}
+
 /* 0; or -errno, -EAGAIN when nobody is there. */
 static int accept_one(struct gate *g, int listener)
 {
 	struct sockaddr_storage addr = { 0 };
 	socklen_t len = sizeof(addr);
-	int one = 1, r, fd;
+	int one = 1, fd;
 	char name[96];
 
 	fd = accept4(listener, (struct sockaddr *)&addr, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -78,9 +120,7 @@ static int accept_one(struct gate *g, int listener)
 	if (addr.ss_family != AF_UNIX)
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	client_name(g, &addr, len, name, sizeof(name));
-	r = nbd_server_add(g->server, fd, name);
-	if (r < 0)
-		log_limited(&accept_limit, LOG_LEVEL_WARN, name, "refused: %s", strerror(-r));
+	hand_over(g, fd, name);
 	return 0;
 }
 
@@ -112,7 +152,7 @@ static bool listener_ready(struct loop_watch *watch)
 static int watch_all(struct gate *g)
 {
 	for (unsigned i = 0; i < g->nlisteners; i++) {
-		int r = loop_watch(g->loop, &g->listeners[i].watch);
+		int r = loop_watch(g->loops[0].loop, &g->listeners[i].watch);
 
 		if (r < 0)
 			return r;
@@ -129,60 +169,115 @@ static void unwatch_all(struct gate *g)
 
 static void start_msg(struct loop_msg *msg)
 {
-	struct gate *g = container_of(msg, struct gate, start_msg);
-	const struct nbd_server_conf conf = { .memory = g->memory, .backend = &gate_backend,
-					      .arg = &g->exports };
+	struct gate_loop *l = container_of(msg, struct gate_loop, start_msg);
+	const struct nbd_server_conf conf = { .memory = l->gate->memory, .backend = &gate_backend,
+					      .arg = &l->exports };
 
-	g->status = nbd_server_create(&g->server, g->loop, &conf);
-	if (g->status == 0)
-		g->status = watch_all(g);
+	l->status = nbd_server_create(&l->server, l->loop, &conf);
+	sem_post(&l->gate->told);
+}
+
+static void listen_msg(struct loop_msg *msg)
+{
+	struct gate *g = container_of(msg, struct gate, listen_msg);
+
+	g->status = watch_all(g);
 	sem_post(&g->told);
 }
 
 static void stopped(void *arg)
 {
-	struct gate *g = arg;
+	struct gate_loop *l = arg;
 
-	nbd_server_destroy(g->server);
-	sem_post(&g->told);
+	nbd_server_destroy(l->server);
+	sem_post(&l->gate->told);
 }
 
+static void loop_stop_msg(struct loop_msg *msg)
+{
+	struct gate_loop *l = container_of(msg, struct gate_loop, stop_msg);
+
+	if (l->server)
+		nbd_server_stop(l->server, stopped, l);
+	else
+		sem_post(&l->gate->told);
+}
+
+/* ORDER: behind the clients that were handed over, which the same thread has posted. */
 static void stop_msg(struct loop_msg *msg)
 {
 	struct gate *g = container_of(msg, struct gate, stop_msg);
 
 	unwatch_all(g);
-	nbd_server_stop(g->server, stopped, g);
+	for (unsigned i = 0; i < g->nloops; i++)
+		loop_post(g->loops[i].loop, &g->loops[i].stop_msg);
 }
 
-static void wait_told(struct gate *g)
+static void wait_told(struct gate *g, unsigned n)
 {
-	while (sem_wait(&g->told) < 0)
-		;			/* a signal */
+	while (n) {
+		if (sem_wait(&g->told) == 0)
+			n--;		/* else a signal */
+	}
 }
 
-int gate_start(struct gate *g, const struct gate_listen *l, struct client *clt,
+static void init_loops(struct gate *g, struct clt_run *run, const struct clt_conf *conf,
+		       bool readonly)
+{
+	g->nloops = run->nloops;
+	for (unsigned i = 0; i < g->nloops; i++) {
+		struct gate_loop *l = &g->loops[i];
+
+		l->gate = g;
+		l->loop = run->loops[i];
+		gate_exports_init(&l->exports, l->loop, &run->clt, conf, readonly);
+		loop_msg_init(&l->start_msg, start_msg);
+		loop_msg_init(&l->stop_msg, loop_stop_msg);
+	}
+}
+
+static int start_servers(struct gate *g)
+{
+	int r = 0;
+
+	for (unsigned i = 0; i < g->nloops; i++)
+		loop_post(g->loops[i].loop, &g->loops[i].start_msg);
+	wait_told(g, g->nloops);
+	for (unsigned i = 0; r == 0 && i < g->nloops; i++)
+		r = g->loops[i].status;
+	return r;
+}
+
+int gate_start(struct gate *g, const struct gate_listen *l, struct clt_run *run,
 	       const struct clt_conf *conf, bool readonly, size_t memory)
 {
-	*g = (struct gate){ .loop = clt->sess.loop, .nlisteners = l->n, .memory = memory };
-	gate_exports_init(&g->exports, clt, conf, readonly);
+	int r;
+
+	*g = (struct gate){ .nlisteners = l->n, .memory = memory / run->nloops };
+	init_loops(g, run, conf, readonly);
 	for (unsigned i = 0; i < l->n; i++)
 		g->listeners[i] = (struct gate_listener){
 			.gate = g,
 			.watch = { .fd = l->fds[i], .events = POLLIN, .ready = listener_ready },
 		};
 	loop_timer_init(&g->again, accept_again);
-	loop_msg_init(&g->start_msg, start_msg);
+	loop_msg_init(&g->listen_msg, listen_msg);
 	loop_msg_init(&g->stop_msg, stop_msg);
 	sem_init(&g->told, 0, 0);
-	loop_post(g->loop, &g->start_msg);
-	wait_told(g);
-	return g->status;
+	r = start_servers(g);
+	if (r == 0) {
+		loop_post(run->loop, &g->listen_msg);
+		wait_told(g, 1);
+		r = g->status;
+	}
+	if (r < 0)
+		gate_stop(g);
+	return r;
 }
 
 void gate_stop(struct gate *g)
 {
-	loop_post(g->loop, &g->stop_msg);
-	wait_told(g);
+	loop_post(g->loops[0].loop, &g->stop_msg);
+	wait_told(g, g->nloops);
 	sem_destroy(&g->told);
 }

@@ -1,18 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The gateway: clients are accepted and served, on the session's loop.  Main thread; functions that
- * say so block. */
+/* The gateway: clients are accepted on the service loop and served on the session's loops, which
+ * take them in turns.  A client stays on its loop.  Main thread; functions that say so block. */
 #ifndef GATE_H
 #define GATE_H
 
 #include <semaphore.h>
 
+#include "clt-run.h"
 #include "gate-export.h"
 #include "gate-listen.h"
 
-struct gate {
+/* The clients of one loop. */
+struct gate_loop {
+	struct gate *gate;
 	struct loop *loop;
 	struct gate_exports exports;
-	struct nbd_server *server;
+	struct nbd_server *server;	/* NULL: @status */
+	struct loop_msg start_msg, stop_msg;
+	int status;
+};
+
+struct gate {
+	struct gate_loop loops[CLT_RUN_LOOPS];	/* [nloops], 0 is the service loop */
+	unsigned nloops;
 	struct gate_listener {
 		struct gate *gate;
 		struct loop_watch watch;
@@ -20,15 +30,16 @@ struct gate {
 	unsigned nlisteners;
 	struct loop_timer again;	/* to accept, when descriptors were short */
 	unsigned long long naccepted;
-	struct loop_msg start_msg, stop_msg;
-	size_t memory;
-	sem_t told;
-	int status;
+	struct loop_msg listen_msg, stop_msg;
+	size_t memory;			/* of a loop */
+	sem_t told;			/* a loop is done with a message */
+	int status;			/* of listening */
 };
 
-/* Serve the clients that arrive at @l, from the exports of @clt.  @readonly: they may only read.
- * @memory: bytes for their data.  Blocks.  0 or -errno. */
-int gate_start(struct gate *g, const struct gate_listen *l, struct client *clt,
+/* Serve the clients that arrive at @l, from the exports of @run's client, on all loops of @run.
+ * @readonly: clients may only read.  @memory: bytes for the data of all clients.  Blocks.  0 or
+ * -errno. */
+int gate_start(struct gate *g, const struct gate_listen *l, struct clt_run *run,
 	       const struct clt_conf *conf, bool readonly, size_t memory);
 /* Accept no more, answer what is in flight, and close all connections.  Blocks until all are
  * gone. */

@@ -146,7 +146,7 @@ static int serve(char *err, size_t len)
 
 	if (r < 0)
 		return r;
-	r = gate_start(&gate, &listeners, &start.run.clt, &conf, options.readonly,
+	r = gate_start(&gate, &listeners, &start.run, &conf, options.readonly,
 		       (size_t)options.memory);
 	if (r < 0) {
 		snprintf(err, len, "cannot serve: %s", strerror(-r));

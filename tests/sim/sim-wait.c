@@ -94,7 +94,7 @@ static void sim_wait_more(struct clt_waiter *w, struct clt_con *con)
 	atomic_fetch_and(&w->word, ~LOOK);
 }
 
-static unsigned sim_wait_hint(void)
+static unsigned sim_wait_hint(const struct clt_io *io)
 {
 	return sim_fiber_id(sim_fiber_self());
 }

@@ -60,6 +60,11 @@ THREAD_TESTS += %D%/thread-clt-front
 %C%_thread_clt_front_CPPFLAGS = $(%C%_thread_clt_CPPFLAGS)
 %C%_thread_clt_front_LDADD = libcltkit.la libcltloop.la libctl.la libopt.la $(%C%_thread_clt_LDADD) $(JANSSON_LIBS)
 
+THREAD_TESTS += %D%/thread-clt-loops
+%C%_thread_clt_loops_SOURCES = %D%/thread-clt-loops.c %D%/thread.h
+%C%_thread_clt_loops_CPPFLAGS = $(%C%_thread_clt_CPPFLAGS)
+%C%_thread_clt_loops_LDADD = libcltkit.la libcltloop.la libctl.la libopt.la $(%C%_thread_clt_LDADD) $(JANSSON_LIBS)
+
 THREAD_TESTS += %D%/thread-clt-wake
 %C%_thread_clt_wake_SOURCES = %D%/thread-clt-wake.c %D%/thread.h
 %C%_thread_clt_wake_CPPFLAGS = $(%C%_thread_clt_CPPFLAGS)

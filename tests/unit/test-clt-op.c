@@ -72,6 +72,7 @@ static void world(unsigned permits, uint32_t max_io)
 	att.ncons = ARRAY_SIZE(cons);
 	att.io = &sess_io;
 	sess_io.wait = &wait_ops;
+	sess_io.nloops = 1;
 	sess_io.atts[0] = &att;
 	atomic_store(&sess_io.natts, 1);
 	clt_slot_init(&sess_io);

@@ -53,6 +53,18 @@ Test(gate_options, tcp)
 	cr_assert_eq(conf.poll_us, 0);
 }
 
+Test(gate_options, threads)
+{
+	cr_assert_eq(parse(&o, &conf, "-U /s 127.0.0.1"), -1);
+	cr_assert(o.threads >= 1 && o.threads <= 8);
+	cr_assert(conf.connections >= o.threads);
+	cr_assert_eq(parse(&o, &conf, "-U /s --threads=8 127.0.0.1"), -1);
+	cr_assert_eq(conf.nloops, 8);
+	cr_assert_eq(conf.connections, 16, "small requests and large ones on each");
+	cr_assert_eq(parse(&o, &conf, "-U /s --threads=4 127.0.0.1 connections=4"), -1);
+	cr_assert_eq(conf.connections, 4);
+}
+
 Test(gate_options, mistakes)
 {
 	static const char *const cases[] = {
@@ -60,6 +72,9 @@ Test(gate_options, mistakes)
 		"--tls=require 127.0.0.1", "-U /s -p 1 127.0.0.1", "-U - 127.0.0.1",
 		"-U s 127.0.0.1", "-P p -U /s 127.0.0.1", "-U /s 127.0.0.1 disk",
 		"-U /s 127.0.0.1 exprot=disk", "-U /s --memory=1M 127.0.0.1",
+		"-U /s --threads=0 127.0.0.1", "-U /s --threads=65 127.0.0.1",
+		"-U /s --threads=4 127.0.0.1 connections=3",
+		"-U /s --threads=3 --memory=128M 127.0.0.1",
 	};
 
 	for_each_case(c, cases)

@@ -24,7 +24,7 @@ void loop_fini(struct loop *loop);
 
 /* A pass of @loop begins on this thread: loop_check_thread() of another loop fails until
  * loop_leave(). */
-void loop_enter(const struct loop *loop);
+void loop_enter(struct loop *loop);
 /* The pass ends. */
 void loop_leave(void);
 /* Assert that this thread runs no pass of a loop other than @loop. */

@@ -36,9 +36,9 @@ void loop_fini(struct loop *loop)
 
 /* ---- whose pass it is ---- */
 
-static _Thread_local const struct loop *running;
+static _Thread_local struct loop *running;
 
-void loop_enter(const struct loop *loop)
+void loop_enter(struct loop *loop)
 {
 	running = loop;
 }
@@ -46,6 +46,11 @@ void loop_enter(const struct loop *loop)
 void loop_leave(void)
 {
 	running = NULL;
+}
+
+struct loop *loop_running(void)
+{
+	return running;
 }
 
 void loop_check_thread(const struct loop *loop)

@@ -20,6 +20,9 @@
 
 struct loop;
 
+/* The loop whose pass runs on this thread; NULL: the thread is no loop's.  Any thread. */
+struct loop *loop_running(void);
+
 /* ---- work put off ---- */
 
 struct loop_task {

@@ -213,6 +213,7 @@ void clt_conf_init(struct clt_conf *conf, const struct clt_front *front)
 	memset(conf, 0, sizeof(*conf));
 	conf->front = front;
 	conf->connections = MIN(2 * (unsigned)get_nprocs(), 8u);
+	conf->nloops = 1;
 	opt_defaults(&clt_conf_options, conf);
 }
 

@@ -27,6 +27,8 @@ struct clt_conf {
 	enum clt_transport transport;
 	const struct fab_provider *provider;	/* of @transport, NULL: auto */
 	unsigned connections;
+	unsigned nloops;		/* for IO, with front->wait clt_loop_wait; the front end's
+					 * choice, at most @connections */
 	enum rnbd_access_mode mode;
 	bool mode_auto;			/* mode=auto: rw, and ro if an export is read-only */
 	uint64_t io_timeout_ms;		/* CLOCK_NEVER: for ever */

@@ -112,7 +112,7 @@ static void io_start(struct dev_io *op, struct dev *dev, struct dev_handle *h, e
 		.buf = buf,
 		.len = len,
 		.part_max = part_max(dev, what),
-		.hint = clt_wait_hint(dev->clt->sess.io.wait),
+		.hint = clt_io_hint(&dev->clt->sess.io),
 		.encode = io_encode,
 		.ready = io_ready,
 		.gave_up = io_gave_up,

@@ -82,13 +82,13 @@ static void req_io(struct dev_req *q, enum dev_req_stage stage, enum rnbd_io_op 
 	dev_io_start(&q->io, q->h, op, flags, buf, len, off, q->fn ? io_news : NULL);
 }
 
-/* clt_wait_hint(), asked once by each thread. */
+/* clt_io_hint(), asked once by each thread. */
 static unsigned stat_hint(const struct dev *dev)
 {
 	static _Thread_local unsigned mine;	/* + 1 */
 
 	if (!mine)
-		mine = 1 + clt_wait_hint(dev->clt->sess.io.wait);
+		mine = 1 + clt_io_hint(&dev->clt->sess.io);
 	return mine - 1;
 }
 
@@ -182,6 +182,7 @@ bool dev_req_step(struct dev_req *q)
 		if (q->stage == DEV_REQ_ENTERS) {
 			if (!range_is_granted(&q->h->dev->ranges, &q->range))
 				return false;
+			clt_wait_fini(&q->waiter);
 			req_next_piece(q);
 			continue;
 		}

@@ -2,7 +2,7 @@
 /* Counters of the requests to a device.  A request counts once, from the user's call to its end,
  * however many requests the server gets.
  *
- * A thread counts in the shard of its clt_wait_hint(), which few other threads share; each shard
+ * A thread counts in the shard of its clt_io_hint(), which few other threads share; each shard
  * has cache lines of its own.  The service thread reads the shards in place, and may miss requests
  * that are being counted.  A reset keeps the present counts and subtracts them from later
  * results. */
@@ -31,7 +31,7 @@ struct dev_stat {
 	struct hist queued;
 };
 
-/* Count a request for @bytes that ended with @status after @ns.  @hint: clt_wait_hint().  Any
+/* Count a request for @bytes that ended with @status after @ns.  @hint: clt_io_hint().  Any
  * thread. */
 static inline void dev_stat_count(struct dev_stat_shard shards[DEV_STAT_SHARDS], unsigned hint,
 				  enum io_stat_op op, int status, uint64_t bytes, uint64_t ns)

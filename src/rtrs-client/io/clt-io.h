@@ -100,7 +100,10 @@ enum clt_policy {
 };
 
 struct clt_io {
-	struct loop *loop;
+	struct loop *loop;		/* of the service thread */
+	struct loop *const *loops;	/* [nloops], 1 at least: connection n of each path belongs
+					 * to loop (n - 1) % nloops (clt-loop.h) */
+	unsigned nloops;
 	const struct clt_wait_ops *wait;	/* how requests wait */
 	unsigned poll_us;		/* busy-poll for up to so many microseconds before sleeping
 					 * (spin.h) */
@@ -216,6 +219,13 @@ static inline bool clt_attempt_is_up(const struct clt_attempt *att)
 	enum clt_path_state state = clt_attempt_state(att);
 
 	return state == CLT_PATH_UP || state == CLT_PATH_SILENT;
+}
+
+/* A number to spread the caller's operations over connections (clt_op.hint).  Waiting threads get
+ * the same number each time.  On loop n of the session the number is n, modulo the loops. */
+static inline unsigned clt_io_hint(const struct clt_io *io)
+{
+	return io->wait->hint(io);
 }
 
 /* ---- which path ---- */
@@ -404,7 +414,8 @@ struct clt_op {
 	uint64_t len;			/* bytes covered */
 	uint32_t part_max;		/* bytes a part may cover at most; for data also bounded by
 					 * the session's max_io_size */
-	unsigned hint;			/* spreads operations over connections */
+	unsigned hint;			/* clt_io_hint(): spreads operations over the connections of
+					 * the owner's loop */
 	/* Write the user message for the part [off, off + len) to @usr[RTRS_USR_MAX]; returns the
 	 * length.  Under the send lock, each time the part is sent; @tag grows. */
 	size_t (*encode)(const struct clt_op *op, uint64_t off, uint32_t len, uint32_t tag,

@@ -119,14 +119,17 @@ static void op_leave_lists(struct clt_op *op)
 
 /* Small requests share a quarter of the connections: many in a single send and a single receive
  * cost least.  Large requests spread over the other connections, in parallel and out of the way of
- * the small. */
+ * the small.  All of these are the connections of the owner's loop. */
 static unsigned op_pick_cid(const struct clt_attempt *att, const struct clt_op *op)
 {
-	unsigned n = att->ncons - 1, small = MAX(n / 4, 1u);
+	unsigned nloops = op->io->nloops, mine = op->hint % nloops, turn = op->hint / nloops;
+	unsigned n = (att->ncons - 1 - mine + nloops - 1) / nloops, small = MAX(n / 4, 1u);
 
 	if (n == small || !op->buf || op->len < OP_LARGE)
-		return 1 + op->hint % small;
-	return 1 + small + op->hint % (n - small);
+		turn %= small;
+	else
+		turn = small + turn % (n - small);
+	return 1 + mine + turn * nloops;
 }
 
 /* Choose the connection of @op.  NULL: no path is up, or the path of the parts in flight is not,
@@ -289,6 +292,7 @@ bool clt_op_step(struct clt_op *op)
 		return false;
 	op_give_up_held(op);
 	op_leave_lists(op);
+	clt_wait_fini(&op->waiter);
 	return true;
 }
 

@@ -146,7 +146,7 @@ static void threads_event(struct clt_waiter *w)
 	w->settled = atomic_load(&w->word) / WORD_COUNT;
 }
 
-static unsigned threads_hint(void)
+static unsigned threads_hint(const struct clt_io *io)
 {
 	static atomic_uint next;
 	static _Thread_local unsigned mine;

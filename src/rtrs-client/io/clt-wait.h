@@ -2,7 +2,7 @@
 /* Where requests wait.  The way to wait is the caller's choice, a set of ops given when the client
  * is created (clt_sess_conf.wait):
  *   clt_wait_threads	(clt-wait-threads.c) the calling threads sleep; no other file blocks
- *   clt_loop_wait	(loop/clt-loop.c) all IO runs on the service loop; no thread waits
+ *   clt_loop_wait	(loop/clt-loop.c) all IO runs on loops; no thread waits
  * The simulation has another set: with a single thread notes are remembered, roles are always free,
  * and the loop of the simulation calls clt_op_step() and clt_rx_poll() itself.
  *
@@ -13,8 +13,8 @@
  *			the owner took slots, before the owner frees the operation.
  *   clt_wait_look()	"look again" (permit granted, path up).  The caller holds a lock that the
  *			owner takes before freeing the operation.
- * A waiter with @fn has no thread: @fn is called instead, and must only schedule a step.  @fn and
- * the pushes to the waiter must then be on the same thread (service loop, simulation).
+ * A waiter with @fn has no thread: @fn is called instead, and must only schedule a step.  @fn runs
+ * on the thread that has initialised the waiter, a loop's; other threads may tell the waiter, too.
  *
  * POLL ROLE.  Each IO connection has a poll role: the right to call clt_rx_poll() on the
  * connection.  The first waiter with something in flight takes the role (leader), polls for all,
@@ -36,20 +36,24 @@
 
 #include "counter.h"
 #include "list.h"
+#include "loop.h"
 #include "spin.h"
 
 struct clt_con;
+struct clt_io;
 struct clt_waiter;
 
 /* A way to wait.  A session has a single table, which is constant.  The functions below and in
  * clt-io.h call the functions of the table, and have the contracts. */
 struct clt_wait_ops {
+	void (*init)(struct clt_waiter *w);	/* NULL: nothing more is to be done */
+	void (*fini)(struct clt_waiter *w);	/* likewise */
 	void (*count)(struct clt_waiter *w);
 	void (*look)(struct clt_waiter *w);
 	void (*settle)(struct clt_waiter *w, unsigned n);
 	void (*more)(struct clt_waiter *w, struct clt_con *con);
 	void (*event)(struct clt_waiter *w);
-	unsigned (*hint)(void);
+	unsigned (*hint)(const struct clt_io *io);
 	void (*batch_begin)(void);
 	void (*batch_end)(void);
 	/* clt_wait_con_*() */
@@ -74,6 +78,9 @@ struct clt_waiter {
 	atomic_int kick_fd;		/* wakes the leader in ppoll() */
 	void (*fn)(struct clt_waiter *w);
 	struct list link;		/* wait_con.followers */
+	/* clt-loop.c: for news from a thread that is not the owner's */
+	struct loop *home;
+	struct loop_msg msg;
 };
 
 /* The holder of the poll role. */
@@ -115,6 +122,16 @@ static inline void clt_wait_init(struct clt_waiter *w, const struct clt_wait_ops
 	atomic_init(&w->kick_fd, -1);
 	w->fn = fn;
 	list_init(&w->link);
+	if (ops->init)
+		ops->init(w);
+}
+
+/* @w is told of no more: no count and no lock of a caller of clt_wait_look() is outstanding.  @fn
+ * does not run any more.  Owner. */
+static inline void clt_wait_fini(struct clt_waiter *w)
+{
+	if (w->ops->fini)
+		w->ops->fini(w);
 }
 
 /* Count a finished slot of the operation.  Any thread; the operation is not valid afterwards. */
@@ -150,11 +167,6 @@ static inline void clt_wait_event(struct clt_waiter *w)
 	w->ops->event(w);
 }
 
-/* A number to spread callers over connections.  Waiting threads get the same number each time. */
-static inline unsigned clt_wait_hint(const struct clt_wait_ops *ops)
-{
-	return ops->hint();
-}
 
 /* From here on collect wake-ups, until clt_wait_batch_end().  For the dispatch or failure of many
  * requests: threads are woken after the locks and handlers are left.  Nestable. */

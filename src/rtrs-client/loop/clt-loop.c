@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How requests wait (clt-wait.h) in a program with all IO on the loop of the session.  The loop is
- * the leader of every connection for ever, and so no thread has to be woken for an answer.
+/* How requests wait (clt-wait.h) in a program with all IO on loops.  The loop of a connection is
+ * the leader of the connection for ever, and so no thread has to be woken for an answer.
  *
  * A pass of the loop dispatches all completions at once.  Requests sent because of these
  * completions are queued, and go out together right before the thread would sleep.  Operations have
  * a function to schedule a step (clt_op_start()), never a thread; other threads wait for events of
- * the session alone.  Loop's thread, but for clt_loop_event(). */
+ * the session alone.
+ *
+ * Owns the leaders.  The thread of the connection's loop, except where another thread is named. */
 #include <config.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdlib.h>
 
 #include "cleanup.h"
@@ -19,12 +23,18 @@
 #define POLL_BUDGET 64
 #define SPIN_INFLIGHT 2
 
-/* The leader of a connection. */
+/* The leader of a connection.  The service thread takes and releases the poll role, under
+ * con->wait.lock, and tells the loop by messages.  These run in the order of posting: when the role
+ * is the service loop's, none is on its way. */
 struct leader {
 	struct clt_con *con;
-	struct loop_watch watch;
+	struct loop *loop;
+	struct loop_msg lead, take, kick;
+	struct loop_watch watch;	/* watched while the loop leads */
 	struct loop_task settle;	/* waits while the connection is awake */
-	struct loop_task again;		/* settles once more, behind the work that answers made */
+	struct loop_task again;		/* settles once more, behind the work that answers made, or
+					 * to look again */
+	enum { LEADER_SLEEPS, LEADER_LOOKS } wait;	/* for the next answer */
 };
 
 /* ---- waiters ---- */
@@ -32,33 +42,70 @@ struct leader {
 static pthread_mutex_t event_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t event_told = PTHREAD_COND_INITIALIZER;
 
-/* Add @count and @flags, and wake.  Nothing of a waiter with a thread is valid afterwards. */
-static void waiter_tell(struct clt_waiter *w, unsigned count, unsigned flags)
+static void waiter_news(struct loop_msg *msg)
 {
-	if (w->fn) {
-		atomic_store(&w->word, (atomic_load(&w->word) + count) | flags);
-		w->fn(w);
-		return;
-	}
+	struct clt_waiter *w = container_of(msg, struct clt_waiter, msg);
+
+	w->fn(w);
+}
+
+static void clt_loop_init(struct clt_waiter *w)
+{
+	w->home = loop_running();
+	loop_msg_init(&w->msg, waiter_news);
+}
+
+static void clt_loop_fini(struct clt_waiter *w)
+{
+	if (atomic_load(&w->msg.posted))
+		loop_unpost(w->home, &w->msg);
+}
+
+/* Tell a thread, which waits for an event.  Nothing of @w is valid afterwards. */
+static void thread_tell(struct clt_waiter *w, unsigned count, unsigned flags)
+{
 	LOCK_SCOPE(&event_lock);
 	atomic_store(&w->word, (atomic_load(&w->word) + count) | flags);
 	pthread_cond_broadcast(&event_told);
 }
 
+static bool at_home(const struct clt_waiter *w)
+{
+	return loop_running() == w->home;
+}
+
 static void clt_loop_count(struct clt_waiter *w)
 {
-	waiter_tell(w, 1, 0);
+	bool home = at_home(w);
+
+	if (!w->fn) {
+		thread_tell(w, 1, 0);
+		return;
+	}
+	if (!home)
+		loop_post(w->home, &w->msg);
+	/* ORDER: last, on another thread than the owner's: see clt_loop_settle(). */
+	atomic_fetch_add(&w->word, 1);
+	if (home)
+		w->fn(w);
 }
 
 static void clt_loop_look(struct clt_waiter *w)
 {
-	waiter_tell(w, 0, WORD_LOOK);
+	if (!w->fn)
+		thread_tell(w, 0, WORD_LOOK);
+	else if (at_home(w))
+		w->fn(w);
+	else
+		loop_post(w->home, &w->msg);
 }
 
-/* All runs on one thread: when a slot has come, the count has, too. */
+/* The thread that pushed a slot is about to count the slot. */
 static void clt_loop_settle(struct clt_waiter *w, unsigned n)
 {
 	w->settled += n;
+	while (atomic_load(&w->word) != w->settled)
+		sched_yield();
 }
 
 static void clt_loop_event(struct clt_waiter *w)
@@ -76,12 +123,27 @@ static void clt_loop_more(struct clt_waiter *w, struct clt_con *con)
 	abort();
 }
 
-/* Operations take connections in turns. */
-static unsigned clt_loop_hint(void)
+static unsigned loop_index(const struct clt_io *io)
 {
-	static atomic_uint next;
+	const struct loop *loop = loop_running();
+	unsigned i = 0;
 
-	return atomic_fetch_add(&next, 1) & INT32_MAX;
+	if (io->nloops == 1)
+		return 0;
+	while (io->loops[i] != loop) {
+		i++;
+		assert(i < io->nloops);
+	}
+	return i;
+}
+
+/* The operations of a loop take the connections of the loop in turns. */
+static unsigned clt_loop_hint(const struct clt_io *io)
+{
+	static _Thread_local unsigned turn;
+
+	turn = (turn + 1) % (INT32_MAX / io->nloops);
+	return turn * io->nloops + loop_index(io);
 }
 
 static void clt_loop_batch_begin(void)
@@ -94,21 +156,17 @@ static void clt_loop_batch_end(void)
 
 /* ---- the poll role ---- */
 
-static struct loop *leader_loop(const struct leader *l)
-{
-	return l->con->att->io->loop;
-}
-
 static void leader_wake(struct leader *l)
 {
 	atomic_store(&l->con->wait.awake, true);
-	loop_before_sleep(leader_loop(l), &l->settle);
+	loop_before_sleep(l->loop, &l->settle);
 }
 
 static void leader_rest(struct leader *l)
 {
 	loop_undefer(&l->settle);
 	loop_undefer(&l->again);
+	l->wait = LEADER_SLEEPS;
 	atomic_store(&l->con->wait.awake, false);
 }
 
@@ -118,8 +176,10 @@ static int leader_poll(struct leader *l)
 {
 	int n = clt_rx_poll(l->con, POLL_BUDGET);
 
-	if (n > 0)
+	if (n > 0) {
 		spin_end(&l->con->wait.spin);
+		l->wait = LEADER_SLEEPS;
+	}
 	if (n < 0) {
 		leader_rest(l);
 		loop_unwatch(&l->watch);
@@ -143,21 +203,19 @@ static bool few_in_flight(const struct clt_con *con)
 	return n && n <= SPIN_INFLIGHT;
 }
 
-/* Busy-poll instead of a sleep.  Returns the result of leader_poll(), or 0. */
-static int leader_spin(struct leader *l)
+/* Look for the answer, instead of a sleep?  Once in a pass, so that the other sockets of the loop
+ * are looked at in between, and replies to NBD clients leave. */
+static bool leader_looks(struct leader *l)
 {
-	struct clt_con *con = l->con;
-	short events;
-	int n = 0;
+	struct spin *spin = &l->con->wait.spin;
+	bool looks;
 
-	if (!few_in_flight(con) || !spin_begin(&con->wait.spin))
-		return 0;
-	do {
-		fab_arm(con->fab, &events);	/* without this a provider may not look for new
-						 * completions */
-		n = leader_poll(l);
-	} while (n == 0 && spin_more(&con->wait.spin));
-	return n;
+	if (l->wait == LEADER_LOOKS)
+		looks = spin_more(spin) && few_in_flight(l->con);
+	else
+		looks = few_in_flight(l->con) && spin_begin(spin);
+	l->wait = looks ? LEADER_LOOKS : LEADER_SLEEPS;
+	return looks;
 }
 
 /* Nothing else is left to do: send, and sleep unless answers have come. */
@@ -166,16 +224,18 @@ static void leader_settle(struct loop_task *task)
 	struct leader *l = container_of(task, struct leader, settle);
 	struct clt_con *con = l->con;
 	short events = POLLIN;
-	int n;
+	bool more;
 
 	clt_tx_flush(con);
-	n = leader_spin(l);
-	if (n == 0 && fab_arm(con->fab, &events) > 0)
-		n = leader_poll(l) < 0 ? -1 : 1;
-	if (n > 0)
-		loop_defer(leader_loop(l), &l->again);
-	if (n)
+	more = leader_looks(l);
+	/* Without this a provider may not look for new completions. */
+	more |= fab_arm(con->fab, &events) > 0;
+	if (more && leader_poll(l) < 0)
 		return;
+	if (more) {
+		loop_defer(l->loop, &l->again);
+		return;
+	}
 	leader_rest(l);
 	loop_watch_events(&l->watch, events);
 }
@@ -184,22 +244,81 @@ static void leader_again(struct loop_task *task)
 {
 	struct leader *l = container_of(task, struct leader, again);
 
-	loop_before_sleep(leader_loop(l), &l->settle);
+	loop_before_sleep(l->loop, &l->settle);
+}
+
+/* ---- the role changes hands ---- */
+
+static void leader_begin(struct leader *l)
+{
+	struct clt_con *con = l->con;
+	int r;
+
+	l->watch.fd = fab_conn_fd(con->fab);
+	l->watch.events = POLLIN;
+	l->watch.ready = leader_ready;
+	r = loop_watch(l->loop, &l->watch);
+	if (r < 0)
+		clt_tx_fail(con, r, "no memory to watch connection %u", con->cid);
+	else
+		leader_wake(l);
+}
+
+static void leader_end(struct leader *l)
+{
+	leader_rest(l);
+	loop_unwatch(&l->watch);
+}
+
+static bool leader_leads(const struct leader *l)
+{
+	return l->watch.loop;
+}
+
+static void lead_msg(struct loop_msg *msg)
+{
+	leader_begin(container_of(msg, struct leader, lead));
+}
+
+static void take_msg(struct loop_msg *msg)
+{
+	struct leader *l = container_of(msg, struct leader, take);
+	struct clt_con *con = l->con;
+
+	leader_end(l);
+	LOCK_SCOPE(&con->wait.lock);
+	con->wait.role = CLT_ROLE_SERVICE;
+	/* ORDER: before the unlock, from which on the service loop may end the connection. */
+	con->att->ops->role_free(con);
+}
+
+static void kick_msg(struct loop_msg *msg)
+{
+	struct leader *l = container_of(msg, struct leader, kick);
+
+	if (leader_leads(l))
+		leader_wake(l);
 }
 
 static int clt_loop_con_init(struct clt_con *con)
 {
+	const struct clt_io *io = con->att->io;
 	struct leader *l = calloc(1, sizeof(*l));
 
 	if (!l)
 		return -ENOMEM;
 	l->con = con;
+	l->loop = io->loops[(con->cid - 1) % io->nloops];
+	loop_msg_init(&l->lead, lead_msg);
+	loop_msg_init(&l->take, take_msg);
+	loop_msg_init(&l->kick, kick_msg);
 	loop_task_init(&l->settle, leader_settle);
 	loop_task_init(&l->again, leader_again);
+	pthread_mutex_init(&con->wait.lock, NULL);
 	con->wait.impl = l;
 	con->wait.role = CLT_ROLE_SERVICE;
 	atomic_init(&con->wait.awake, false);
-	spin_init(&con->wait.spin, con->att->io->poll_us);
+	spin_init(&con->wait.spin, io->poll_us);
 	return 0;
 }
 
@@ -207,50 +326,65 @@ static bool clt_loop_con_take(struct clt_con *con)
 {
 	struct leader *l = con->wait.impl;
 
-	con->wait.role = CLT_ROLE_SERVICE;
-	leader_rest(l);
-	loop_unwatch(&l->watch);
-	return true;
+	LOCK_SCOPE(&con->wait.lock);
+	if (con->wait.role == CLT_ROLE_WAITERS && l->loop == con->att->io->loop) {
+		leader_end(l);
+		con->wait.role = CLT_ROLE_SERVICE;
+	} else if (con->wait.role == CLT_ROLE_WAITERS) {
+		con->wait.role = CLT_ROLE_WANTED;
+		loop_post(l->loop, &l->take);
+	}
+	return con->wait.role == CLT_ROLE_SERVICE;
 }
 
 static void clt_loop_con_fini(struct clt_con *con)
 {
-	clt_loop_con_take(con);
+	assert(con->wait.role == CLT_ROLE_SERVICE);
+	pthread_mutex_destroy(&con->wait.lock);
 	free(con->wait.impl);
 }
 
 static void clt_loop_con_release(struct clt_con *con)
 {
 	struct leader *l = con->wait.impl;
-	int r;
 
-	l->watch.fd = fab_conn_fd(con->fab);
-	l->watch.events = POLLIN;
-	l->watch.ready = leader_ready;
-	r = l->watch.loop ? 0 : loop_watch(leader_loop(l), &l->watch);
-	if (r < 0) {
-		clt_tx_fail(con, r, "no memory to watch connection %u", con->cid);
-		return;
-	}
+	LOCK_SCOPE(&con->wait.lock);
 	con->wait.role = CLT_ROLE_WAITERS;
-	leader_wake(l);
+	if (l->loop == con->att->io->loop)
+		leader_begin(l);
+	else
+		loop_post(l->loop, &l->lead);
 }
 
+/* Any thread. */
 static void clt_loop_con_kick(struct clt_con *con)
 {
+	struct leader *l = con->wait.impl;
+
+	if (loop_running() == l->loop) {
+		kick_msg(&l->kick);
+		return;
+	}
+	LOCK_SCOPE(&con->wait.lock);
 	if (con->wait.role == CLT_ROLE_WAITERS)
-		leader_wake(con->wait.impl);
+		loop_post(l->loop, &l->kick);
 }
 
 /* Whatever is sent in a pass goes out together, also where the pass began for another reason than
  * an answer. */
 static bool clt_loop_con_gathers(struct clt_con *con)
 {
-	clt_loop_con_kick(con);
-	return con->wait.role == CLT_ROLE_WAITERS;
+	struct leader *l = con->wait.impl;
+
+	if (!leader_leads(l))
+		return false;
+	leader_wake(l);
+	return true;
 }
 
 const struct clt_wait_ops clt_loop_wait = {
+	.init = clt_loop_init,
+	.fini = clt_loop_fini,
 	.count = clt_loop_count,
 	.look = clt_loop_look,
 	.settle = clt_loop_settle,

@@ -348,6 +348,8 @@ int clt_sess_init(struct clt_sess *sess, struct loop *loop, const struct clt_ses
 		.once = conf->once,
 	};
 	sess->io.loop = loop;
+	sess->io.loops = conf->loops ? conf->loops : &sess->io.loop;
+	sess->io.nloops = conf->loops ? conf->nloops : 1;
 	sess->io.wait = conf->wait;
 	sess->io.poll_us = conf->poll_us;
 	atomic_init(&sess->io.policy, conf->policy);

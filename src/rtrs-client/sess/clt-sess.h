@@ -25,6 +25,10 @@ struct clt_sess_addr {
 struct clt_sess_conf {
 	const char *name;		/* rtrs_sessname_ok() */
 	const struct clt_wait_ops *wait;	/* how requests and blocking callers wait */
+	struct loop *const *loops;	/* [nloops], where IO runs (clt-loop.h), with the service
+					 * loop among them; they outlive the session.  NULL: the
+					 * service loop alone */
+	unsigned nloops;		/* at most @connections */
 	const struct clt_sess_addr *paths;	/* [npaths], of the caller */
 	unsigned npaths;		/* 1 .. CLT_PATHS_MAX */
 	enum clt_policy policy;

@@ -41,6 +41,8 @@ int clt_start_run(struct clt_start *start, const struct clt_conf *conf, const ch
 	snprintf(name, sizeof(name), "%.*s%s", (int)(RTRS_NAME_MAX - 1 - strlen(suffix)), base,
 		 suffix);
 	r = clt_run_thread(&start->run, "rtrs-service");
+	if (r == 0)
+		r = clt_run_more(&start->run, "rtrs-io", conf->nloops - 1);
 	if (r < 0) {
 		snprintf(err, CLT_FRONT_ERR, "cannot start a thread: %s", strerror(-r));
 		return r;
