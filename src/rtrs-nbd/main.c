@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The program: options, sockets, a session, clients.
  *
- * The main thread waits for signals; all IO runs on the loop of the session.  SIGTERM and SIGINT
- * end the program: requests in flight are answered, connections are closed, the session ends.  A
- * failure at the start is a line on stderr and an exit status. */
+ * The main thread waits for signals; all IO runs on --threads loops, of which the first is that of
+ * the session.  SIGTERM and SIGINT end the program: requests in flight are answered, connections
+ * are closed, the session ends.  A failure at the start is a line on stderr and an exit status. */
 #include <config.h>
 
 #include <errno.h>
