@@ -200,7 +200,6 @@ static void conn_serve(struct nbd_conn *conn)
 	conn->status = nbd_haggle_status(conn->haggle) ? NBD_STATUS_CHOSEN : NBD_STATUS_NONE;
 	free(conn->haggle);
 	conn->haggle = NULL;
-	loop_timer_cancel(&conn->deadline);
 	conn->state = NBD_CONN_SERVES;
 }
 

@@ -49,6 +49,21 @@ Test(server, large_write_in_pieces)
 	leave(fd);
 }
 
+/* A reply that the socket takes in many parts. */
+Test(server, large_read_in_pieces)
+{
+	static uint8_t got[RIG_DISK];
+	int fd = serve("disk");
+
+	for (size_t i = 0; i < RIG_DISK; i++)
+		rig.disk[i] = (uint8_t)(i % 251);
+	ask(fd, NBD_CMD_READ, 1, 0, RIG_DISK);
+	expect_reply(fd, 1, 0);
+	cr_assert_eq(hear(fd, got, sizeof(got)), RIG_DISK);
+	expect_bytes(got, rig.disk, RIG_DISK, "data");
+	leave(fd);
+}
+
 /* Many WRITEs in one piece, whose places in the blocks of input are all different. */
 Test(server, writes_share_blocks)
 {
