@@ -38,7 +38,8 @@ def take(s, n):
 
 
 def option(number, data=b"", length=None):
-	return struct.pack(">QII", OPT_MAGIC, number, len(data) if length is None else length) + data
+	length = len(data) if length is None else length
+	return struct.pack(">QII", OPT_MAGIC, number, length) + data
 
 
 def name_data(name=b""):
@@ -137,8 +138,8 @@ def half_frames():
 
 
 def huge_options():
-	for number in (EXPORT_NAME, ABORT, LIST, GO, INFO, STRUCTURED, LIST_META, SET_META, EXTENDED,
-			99):
+	for number in (EXPORT_NAME, ABORT, LIST, GO, INFO, STRUCTURED, LIST_META, SET_META,
+			EXTENDED, 99):
 		s = greeted()
 		s.sendall(option(number, b"x" * 100, length=0xffffffff))
 		expect_end(s)
@@ -156,8 +157,8 @@ def out_of_range():
 	top = (1 << 64) - 1
 	s = serve()
 	for cookie, (kind, off, length, want) in enumerate((
-			(READ, SIZE, 1, EINVAL), (READ, SIZE - 1, 2, EINVAL), (READ, top, 1, EINVAL),
-			(READ, top, 0xffffffff, EINVAL), (READ, 0, 0xffffffff, EINVAL),
+			(READ, SIZE, 1, EINVAL), (READ, SIZE - 1, 2, EINVAL),
+			(READ, top, 1, EINVAL), (READ, top, 0xffffffff, EINVAL), (READ, 0, 0xffffffff, EINVAL),
 			(TRIM, SIZE, 1, EINVAL), (ZEROES, SIZE - 1, 2, ENOSPC),
 			(ZEROES, top, 0xffffffff, ENOSPC), (CACHE, SIZE, 1, EINVAL),
 			(FLUSH, 0, 1, EINVAL), (0xffff, 0, 0, EINVAL))):
@@ -205,7 +206,7 @@ def status_storm():
 
 
 def many():
-	"""So many clients: silent ones, ones in the handshake, ones that serve; all are answered."""
+	"""So many clients, silent, in the handshake, or served: all are answered."""
 	soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 	resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 	n = int(os.environ["NCLIENTS"])

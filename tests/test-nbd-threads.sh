@@ -17,7 +17,8 @@ start_gateway --threads=4 "server=127.0.0.1:$port"
 # Without an export of its own each client asks for one, or for the list, on its thread.
 for _ in 1 2 3 4; do
 	timeout "$TIMEOUT_S" nbdinfo --list "$uri" >"$tmp/list"
-	grep -q '^export="disk"' "$tmp/list" || { cat "$tmp/list"; fail "the export is not listed"; }
+	grep -q '^export="disk"' "$tmp/list" ||
+		{ cat "$tmp/list"; fail "the export is not listed"; }
 done
 
 cd "$tmp" || exit

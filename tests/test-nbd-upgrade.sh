@@ -40,7 +40,8 @@ END
 mkfifo "$tmp/starts"
 # shellcheck disable=SC2046 # words
 /usr/bin/python3 "$tmp/starter.py" "$tmp/nbd.sock" $(wrapper) "$RTRS_NBD" \
-	"server=127.0.0.1:$server_port" export=disk <"$tmp/starts" >"$tmp/told" 2>"$tmp/gateway.log" &
+	"server=127.0.0.1:$server_port" export=disk \
+	<"$tmp/starts" >"$tmp/told" 2>"$tmp/gateway.log" &
 starter_pid=$!
 exec 7>"$tmp/starts"
 pid=0

@@ -183,8 +183,10 @@ END
 is "what it said" "$said" "{\"ok\":false,\"error\":\"path 'localhost:1': expected addresses, no names\"}"
 expect_failure 1 "there is no path 'x'" "$rtrsctl" --socket "$socket" path remove x
 expect_failure 1 "policy 'best': expected" "$rtrsctl" --socket "$socket" policy best
-expect_failure 1 "max-reconnect-attempts .-2.: expected a number from 0 to 9999, or -1 for no end" "$rtrsctl" --socket "$socket" max-reconnect-attempts -2
-expect_failure 1 "$program has no command 'export kick'" "$rtrsctl" --socket "$socket" export kick disk
+expect_failure 1 "max-reconnect-attempts .-2.: expected a number from 0 to 9999, or -1 for no end" \
+	"$rtrsctl" --socket "$socket" max-reconnect-attempts -2
+expect_failure 1 "$program has no command 'export kick'" \
+	"$rtrsctl" --socket "$socket" export kick disk
 
 # It answers while the server stands still, and without a server.
 kill -STOP "$server_pid"

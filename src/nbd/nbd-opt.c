@@ -188,7 +188,7 @@ static int opt_go(struct nbd_haggle *h, struct reader *r, struct nbd_buf *out)
 {
 	uint16_t n;
 
-	if (!read_text(r, h->name) || !read_u16(r, &n) || r->left != 2u * n)
+	if (!read_text(r, h->name) || !read_u16(r, &n) || r->left != (size_t)2 * n)
 		return reply_invalid(h, "expected the length of a name, the name, a number, and "
 				     "as many kinds of information", out);
 	h->state = h->option == NBD_OPT_GO ? NBD_HAGGLE_OPENS : NBD_HAGGLE_LOOKS;

@@ -70,7 +70,7 @@ struct nbd_server_conf {
 };
 
 /* Make a server on @loop.  The thread of the loop, or before the loop runs.  0 or -ENOMEM. */
-int nbd_server_create(struct nbd_server **server, struct loop *loop,
+int nbd_server_create(struct nbd_server **out, struct loop *loop,
 		      const struct nbd_server_conf *conf);
 /* Free the server.  No connection is left. */
 void nbd_server_destroy(struct nbd_server *server);

@@ -82,7 +82,7 @@ since() {
 	echo $(((${EPOCHREALTIME/./} - $1) / 100000))
 }
 
-# taken_away COMMAND...: it starts a front end; what that serves is taken away while it is written to,
+# taken_away COMMAND...: it starts a front end, whose device is taken away while it is written to,
 # and comes again.  Sets aborts, and in tenths first: how long it took to come, and slowest: to come
 # again.
 taken_away() {

@@ -21,7 +21,7 @@
 #include "loop-poll.h"
 
 #define SLEEP_MAX_MS 60000
-#define EVENTS 64			/* of one pass; the kernel tells of the others in the next ones */
+#define EVENTS 64			/* of one pass; the others come in the next ones */
 
 _Static_assert(EPOLLIN == POLLIN && EPOLLOUT == POLLOUT && EPOLLRDHUP == POLLRDHUP,
 	       "events of poll() are those of epoll");

@@ -99,8 +99,8 @@ struct loop_watch {
 	void *impl;
 };
 
-/* Watch @watch->fd, which may have other watches.  Before: fd, events, ready and closed are set; the
- * rest is zero, or left by an earlier watch.  Returns 0 or -errno. */
+/* Watch @watch->fd, which may have other watches.  Before: fd, events, ready and closed are set;
+ * the rest is zero, or left by an earlier watch.  Returns 0 or -errno. */
 int loop_watch(struct loop *loop, struct loop_watch *watch);
 /* Change @watch->events.  Cheap when nothing changes; a plain assignment while not watched. */
 void loop_watch_events(struct loop_watch *watch, short events);
