@@ -158,7 +158,8 @@ def out_of_range():
 	s = serve()
 	for cookie, (kind, off, length, want) in enumerate((
 			(READ, SIZE, 1, EINVAL), (READ, SIZE - 1, 2, EINVAL),
-			(READ, top, 1, EINVAL), (READ, top, 0xffffffff, EINVAL), (READ, 0, 0xffffffff, EINVAL),
+			(READ, top, 1, EINVAL), (READ, top, 0xffffffff, EINVAL),
+			(READ, 0, 0xffffffff, EINVAL),
 			(TRIM, SIZE, 1, EINVAL), (ZEROES, SIZE - 1, 2, ENOSPC),
 			(ZEROES, top, 0xffffffff, ENOSPC), (CACHE, SIZE, 1, EINVAL),
 			(FLUSH, 0, 1, EINVAL), (0xffff, 0, 0, EINVAL))):
