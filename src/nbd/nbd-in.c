@@ -155,7 +155,7 @@ static bool take_status_payload(struct nbd_conn *conn, struct nbd_request_io *q,
 }
 
 /* Take @q, with a header of @size bytes at in_pos. */
-static bool take(struct nbd_conn *conn, struct nbd_request_io *q, uint32_t size)
+static bool in_take_bytes(struct nbd_conn *conn, struct nbd_request_io *q, uint32_t size)
 {
 	uint32_t have = in_avail(conn) - size;
 	size_t memory;
@@ -199,7 +199,7 @@ static bool take_request(struct nbd_conn *conn)
 		return false;
 	}
 	q = nbd_io_get(conn, &req);
-	return q && take(conn, q, size);
+	return q && in_take_bytes(conn, q, size);
 }
 
 /* Take the next piece of the handshake.  False: more bytes have to come first. */
@@ -264,7 +264,7 @@ static bool in_room(struct nbd_conn *conn)
 }
 
 /* Count @n bytes that came. */
-static void received(struct nbd_conn *conn, size_t n)
+static void in_received(struct nbd_conn *conn, size_t n)
 {
 	uint32_t rest = conn->fill ? conn->fill->req.payload - conn->filled : 0;
 	uint32_t mine = (uint32_t)MIN((size_t)rest, n);
@@ -306,7 +306,7 @@ static int in_receive(struct nbd_conn *conn)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	if (n == 0)
 		return -EPIPE;
-	received(conn, (size_t)n);
+	in_received(conn, (size_t)n);
 	return (size_t)n == asked;
 }
 

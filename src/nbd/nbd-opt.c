@@ -27,7 +27,7 @@ void nbd_haggle_begin(struct nbd_haggle *h, struct nbd_buf *out)
 	nbd_buf_add(out, &m, sizeof(m));
 }
 
-static int fail(struct nbd_haggle *h, const char *why)
+static int haggle_fail(struct nbd_haggle *h, const char *why)
 {
 	h->why = why;
 	return -EPROTO;
@@ -48,7 +48,7 @@ static void reply_head(const struct nbd_haggle *h, uint32_t type, size_t len, st
 }
 
 /* Reply with @type: NBD_REP_ACK, or an error with a reason for people. */
-static int reply(struct nbd_haggle *h, uint32_t type, const char *text, struct nbd_buf *out)
+static int haggle_reply(struct nbd_haggle *h, uint32_t type, const char *text, struct nbd_buf *out)
 {
 	size_t len = text ? strnlen(text, NBD_STRING_MAX) : 0;
 
@@ -60,7 +60,7 @@ static int reply(struct nbd_haggle *h, uint32_t type, const char *text, struct n
 
 static int reply_invalid(struct nbd_haggle *h, const char *text, struct nbd_buf *out)
 {
-	return reply(h, NBD_REP_ERR_INVALID, text, out);
+	return haggle_reply(h, NBD_REP_ERR_INVALID, text, out);
 }
 
 static void reply_info_text(const struct nbd_haggle *h, enum nbd_info type, const char *text,
@@ -143,7 +143,7 @@ static bool read_bytes(struct reader *r, uint32_t len, char text[NBD_STRING_MAX 
 }
 
 /* A string with its length in front. */
-static bool read_text(struct reader *r, char text[NBD_STRING_MAX + 1])
+static bool reader_text(struct reader *r, char text[NBD_STRING_MAX + 1])
 {
 	uint32_t len;
 
@@ -155,17 +155,18 @@ static bool read_text(struct reader *r, char text[NBD_STRING_MAX + 1])
 static int opt_export_name(struct nbd_haggle *h, struct reader *r, struct nbd_buf *out)
 {
 	if (h->headers == NBD_HEADERS_EXTENDED)
-		return fail(h, "NBD_OPT_EXPORT_NAME after NBD_OPT_EXTENDED_HEADERS");
+		return haggle_fail(h, "NBD_OPT_EXPORT_NAME after NBD_OPT_EXTENDED_HEADERS");
 	if (!read_bytes(r, (uint32_t)r->left, h->name))
-		return fail(h, "the name in NBD_OPT_EXPORT_NAME is longer than 4096 bytes, or has "
-			       "a NUL");
+		return haggle_fail(
+			h, "the name in NBD_OPT_EXPORT_NAME is longer than 4096 bytes, or has "
+			   "a NUL");
 	h->state = NBD_HAGGLE_OPENS;
 	return 0;
 }
 
 static int opt_abort(struct nbd_haggle *h, struct reader *r, struct nbd_buf *out)
 {
-	reply(h, NBD_REP_ACK, NULL, out);
+	haggle_reply(h, NBD_REP_ACK, NULL, out);
 	h->state = NBD_HAGGLE_LEFT;
 	return 0;
 }
@@ -180,7 +181,7 @@ static int opt_list(struct nbd_haggle *h, struct reader *r, struct nbd_buf *out)
 
 static int opt_starttls(struct nbd_haggle *h, struct reader *r, struct nbd_buf *out)
 {
-	return reply(h, NBD_REP_ERR_POLICY, "this server has no TLS", out);
+	return haggle_reply(h, NBD_REP_ERR_POLICY, "this server has no TLS", out);
 }
 
 /* INFO and GO.  The reply has all information, asked for or not. */
@@ -188,7 +189,7 @@ static int opt_go(struct nbd_haggle *h, struct reader *r, struct nbd_buf *out)
 {
 	uint16_t n;
 
-	if (!read_text(r, h->name) || !read_u16(r, &n) || r->left != (size_t)2 * n)
+	if (!reader_text(r, h->name) || !read_u16(r, &n) || r->left != (size_t)2 * n)
 		return reply_invalid(h, "expected the length of a name, the name, a number, and "
 				     "as many kinds of information", out);
 	h->state = h->option == NBD_OPT_GO ? NBD_HAGGLE_OPENS : NBD_HAGGLE_LOOKS;
@@ -200,10 +201,10 @@ static int opt_structured(struct nbd_haggle *h, struct reader *r, struct nbd_buf
 	if (r->left)
 		return reply_invalid(h, "NBD_OPT_STRUCTURED_REPLY has no data", out);
 	if (h->headers == NBD_HEADERS_EXTENDED)
-		return reply(h, NBD_REP_ERR_EXT_HEADER_REQD,
-			     "extended headers are negotiated already", out);
+		return haggle_reply(h, NBD_REP_ERR_EXT_HEADER_REQD,
+				    "extended headers are negotiated already", out);
 	h->headers = NBD_HEADERS_STRUCTURED;
-	return reply(h, NBD_REP_ACK, NULL, out);
+	return haggle_reply(h, NBD_REP_ACK, NULL, out);
 }
 
 static int opt_extended(struct nbd_haggle *h, struct reader *r, struct nbd_buf *out)
@@ -213,7 +214,7 @@ static int opt_extended(struct nbd_haggle *h, struct reader *r, struct nbd_buf *
 	if (h->headers == NBD_HEADERS_EXTENDED)
 		return reply_invalid(h, "extended headers are negotiated already", out);
 	h->headers = NBD_HEADERS_EXTENDED;
-	return reply(h, NBD_REP_ACK, NULL, out);
+	return haggle_reply(h, NBD_REP_ACK, NULL, out);
 }
 
 static void reply_context(const struct nbd_haggle *h, uint32_t id, struct nbd_buf *out)
@@ -242,12 +243,12 @@ static int opt_meta(struct nbd_haggle *h, struct reader *r, struct nbd_buf *out)
 		h->status[0] = '\0';
 	if (h->headers == NBD_HEADERS_SIMPLE)
 		return reply_invalid(h, "structured replies or extended headers come first", out);
-	if (!read_text(r, h->name) || !read_u32(r, &n))
+	if (!reader_text(r, h->name) || !read_u32(r, &n))
 		return reply_invalid(h, "expected the length of a name, the name, and a number of "
 				     "queries", out);
 	found = !set && !n;
 	for (; n; n--) {
-		if (!read_text(r, h->query))
+		if (!reader_text(r, h->query))
 			return reply_invalid(h, "expected as many queries as the option says", out);
 		found |= query_matches(h);
 	}
@@ -257,7 +258,7 @@ static int opt_meta(struct nbd_haggle *h, struct reader *r, struct nbd_buf *out)
 		reply_context(h, set ? NBD_CONTEXT : 0, out);
 	if (found && set)
 		snprintf(h->status, sizeof(h->status), "/%s", h->name);
-	return reply(h, NBD_REP_ACK, NULL, out);
+	return haggle_reply(h, NBD_REP_ACK, NULL, out);
 }
 
 static const struct {
@@ -279,13 +280,14 @@ static const struct {
 static int option_run(struct nbd_haggle *h, struct reader *r, struct nbd_buf *out)
 {
 	if (!(h->flags & NBD_FLAG_FIXED_NEWSTYLE) && h->option != NBD_OPT_EXPORT_NAME)
-		return fail(h, "an option other than NBD_OPT_EXPORT_NAME from a client that does "
-			       "not speak fixed newstyle");
+		return haggle_fail(
+			h, "an option other than NBD_OPT_EXPORT_NAME from a client that does "
+			   "not speak fixed newstyle");
 	for (unsigned i = 0; i < ARRAY_SIZE(options); i++) {
 		if (options[i].option == h->option)
 			return options[i].run(h, r, out);
 	}
-	return reply(h, NBD_REP_ERR_UNSUP, "unknown option", out);
+	return haggle_reply(h, NBD_REP_ERR_UNSUP, "unknown option", out);
 }
 
 /* ---- steps ---- */
@@ -299,7 +301,7 @@ static ssize_t step_flags(struct nbd_haggle *h, const uint8_t *buf, size_t len)
 	memcpy(&flags, buf, sizeof(flags));
 	h->flags = be32_get(flags);
 	if (h->flags & ~(NBD_FLAG_FIXED_NEWSTYLE | NBD_FLAG_NO_ZEROES))
-		return fail(h, "unknown flags in the client's greeting");
+		return haggle_fail(h, "unknown flags in the client's greeting");
 	h->state = NBD_HAGGLE_OPTION;
 	return sizeof(flags);
 }
@@ -308,8 +310,8 @@ static ssize_t step_flags(struct nbd_haggle *h, const uint8_t *buf, size_t len)
 static int option_too_long(struct nbd_haggle *h, uint32_t len, struct nbd_buf *out)
 {
 	if (len > NBD_OPTION_SKIP_MAX)
-		return fail(h, "an option is longer than 1 MiB");
-	reply(h, NBD_REP_ERR_TOO_BIG, "an option has at most 16384 bytes", out);
+		return haggle_fail(h, "an option is longer than 1 MiB");
+	haggle_reply(h, NBD_REP_ERR_TOO_BIG, "an option has at most 16384 bytes", out);
 	h->skip = len;
 	h->state = NBD_HAGGLE_SKIPS;
 	return 0;
@@ -326,7 +328,7 @@ static ssize_t step_option(struct nbd_haggle *h, const uint8_t *buf, size_t len,
 	if (len < sizeof(*m))
 		return 0;
 	if (be64_get(m->magic) != NBD_OPT_MAGIC)
-		return fail(h, "an option does not begin with its magic number");
+		return haggle_fail(h, "an option does not begin with its magic number");
 	data = be32_get(m->len);
 	h->option = be32_get(m->option);
 	if (data > NBD_OPTION_MAX) {
@@ -398,10 +400,10 @@ static uint32_t rep_error(int status)
 void nbd_haggle_listed(struct nbd_haggle *h, int status, const char *why, struct nbd_buf *out)
 {
 	if (status)
-		reply(h, status == -ESHUTDOWN ? NBD_REP_ERR_SHUTDOWN : NBD_REP_ERR_POLICY, why,
-		      out);
+		haggle_reply(h, status == -ESHUTDOWN ? NBD_REP_ERR_SHUTDOWN : NBD_REP_ERR_POLICY,
+			     why, out);
 	else
-		reply(h, NBD_REP_ACK, NULL, out);
+		haggle_reply(h, NBD_REP_ACK, NULL, out);
 }
 
 static int opened_by_name(struct nbd_haggle *h, const struct nbd_export *export,
@@ -426,9 +428,9 @@ int nbd_haggle_opened(struct nbd_haggle *h, int status, const char *why, struct 
 	bool serves = h->state == NBD_HAGGLE_OPENS;
 
 	if (status && h->option == NBD_OPT_EXPORT_NAME)
-		return fail(h, why);	/* NBD_OPT_EXPORT_NAME has no error reply */
+		return haggle_fail(h, why); /* NBD_OPT_EXPORT_NAME has no error reply */
 	if (status)
-		return reply(h, rep_error(status), why, out);
+		return haggle_reply(h, rep_error(status), why, out);
 	export->flags |= NBD_FLAG_HAS_FLAGS;
 	if (h->headers != NBD_HEADERS_SIMPLE)
 		export->flags |= NBD_FLAG_SEND_DF;
@@ -437,7 +439,7 @@ int nbd_haggle_opened(struct nbd_haggle *h, int status, const char *why, struct 
 	if (h->option == NBD_OPT_EXPORT_NAME)
 		return opened_by_name(h, export, out);
 	reply_info(h, export, out);
-	reply(h, NBD_REP_ACK, NULL, out);
+	haggle_reply(h, NBD_REP_ACK, NULL, out);
 	if (serves)
 		h->state = NBD_HAGGLE_SERVES;
 	return 0;

@@ -41,7 +41,7 @@ static void gather_all(struct gather *g, struct nbd_conn *conn)
 }
 
 /* Count @n bytes that were sent; a reply that was sent whole is over. */
-static void sent(struct nbd_conn *conn, size_t n)
+static void out_sent(struct nbd_conn *conn, size_t n)
 {
 	struct nbd_request_io *q;
 
@@ -74,7 +74,7 @@ static int send_some(struct nbd_conn *conn)
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	conn->moved_ms = clock_now_ms();
-	sent(conn, (size_t)n);
+	out_sent(conn, (size_t)n);
 	return 1;
 }
 

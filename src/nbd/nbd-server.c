@@ -15,7 +15,7 @@
 
 #define HUNGER_MS 5000
 
-static void run_list(struct list *line)
+static void server_run_turns(struct list *line)
 {
 	struct nbd_conn *conn;
 	struct list now;
@@ -29,7 +29,7 @@ static void run_list(struct list *line)
 
 static void turn_run(struct loop_task *task)
 {
-	run_list(&container_of(task, struct nbd_server, turn_run)->turns);
+	server_run_turns(&container_of(task, struct nbd_server, turn_run)->turns);
 }
 
 static void turn_wait(struct loop_task *task)
@@ -41,7 +41,7 @@ static void turn_wait(struct loop_task *task)
 
 static void feed(struct loop_task *task)
 {
-	run_list(&container_of(task, struct nbd_server, feed)->starved);
+	server_run_turns(&container_of(task, struct nbd_server, feed)->starved);
 }
 
 void nbd_server_queue(struct nbd_conn *conn)
@@ -73,7 +73,7 @@ static bool is_stuck(const struct nbd_conn *conn)
 	return conn->fill || conn->out_state == NBD_OUT_FULL || input;
 }
 
-static void hungry(struct loop_timer *timer)
+static void server_hungry(struct loop_timer *timer)
 {
 	struct nbd_server *server = container_of(timer, struct nbd_server, hunger);
 	uint64_t now_ms = clock_now_ms();
@@ -110,7 +110,7 @@ int nbd_server_create(struct nbd_server **out, struct loop *loop,
 	loop_task_init(&server->turn_wait, turn_wait);
 	loop_task_init(&server->turn_run, turn_run);
 	loop_task_init(&server->feed, feed);
-	loop_timer_init(&server->hunger, hungry);
+	loop_timer_init(&server->hunger, server_hungry);
 	*out = server;
 	return 0;
 }

@@ -44,7 +44,7 @@ static struct gate_exports *exports_of(const struct gate_io *o)
 	return ((struct gate_handle *)o->io->handle)->g;
 }
 
-static void io_news(struct gate_io *o)
+static void gate_io_news(struct gate_io *o)
 {
 	struct gate_exports *g = exports_of(o);
 
@@ -55,7 +55,7 @@ static void io_news(struct gate_io *o)
 
 static void req_news(struct dev_req *q)
 {
-	io_news(container_of(q, struct gate_io, req));
+	gate_io_news(container_of(q, struct gate_io, req));
 }
 
 static void ask_news(struct clt_waiter *w)
@@ -63,7 +63,8 @@ static void ask_news(struct clt_waiter *w)
 	struct clt_op *op = container_of(w, struct clt_op, waiter);
 	struct dev_io *io = container_of(op, struct dev_io, clt);
 
-	io_news(container_of(container_of(io, struct dev_extents_ask, io), struct gate_io, ask));
+	gate_io_news(
+		container_of(container_of(io, struct dev_extents_ask, io), struct gate_io, ask));
 }
 
 static const char *name_of(enum nbd_cmd cmd)
@@ -77,7 +78,7 @@ static const char *name_of(enum nbd_cmd cmd)
 	return names[cmd];
 }
 
-static void io_end(struct gate_io *o, int r)
+static void gate_io_end(struct gate_io *o, int r)
 {
 	struct gate_handle *h = o->io->handle;
 
@@ -88,7 +89,7 @@ static void io_end(struct gate_io *o, int r)
 }
 
 /* Cut what the server tells to what was asked for.  1: no more is wanted. */
-static int add_extent(void *arg, uint64_t off, const struct rnbd_extent *e)
+static int gate_add_extent(void *arg, uint64_t off, const struct rnbd_extent *e)
 {
 	struct nbd_io *io = arg;
 	uint64_t begin = MAX(off, io->off), end = MIN(off + e->len, io->off + io->len);
@@ -106,7 +107,7 @@ static bool io_step_one(struct gate_io *o, int *r)
 	if (o->stage == GATE_ASK) {
 		if (!clt_op_step(&o->ask.io.clt))
 			return false;
-		*r = MIN(dev_extents_end(&o->ask, add_extent, o->io), 0);
+		*r = MIN(dev_extents_end(&o->ask, gate_add_extent, o->io), 0);
 		return true;
 	}
 	if (!dev_req_step(&o->req))
@@ -115,14 +116,14 @@ static bool io_step_one(struct gate_io *o, int *r)
 	return true;
 }
 
-static void io_step(struct gate_io *o)
+static void gate_io_step(struct gate_io *o)
 {
 	struct gate_handle *h = o->io->handle;
 	int r;
 
 	while (io_step_one(o, &r)) {
 		if (r < 0 || o->stage != GATE_REQ_FUA) {
-			io_end(o, r);
+			gate_io_end(o, r);
 			return;
 		}
 		o->stage = GATE_REQ;
@@ -130,13 +131,13 @@ static void io_step(struct gate_io *o)
 	}
 }
 
-static void step_all(struct loop_task *task)
+static void gate_step_all(struct loop_task *task)
 {
 	struct gate_exports *g = container_of(task, struct gate_exports, step);
 	struct gate_io *o;
 
 	while ((o = list_pop_entry(&g->ready, struct gate_io, ready)))
-		io_step(o);
+		gate_io_step(o);
 }
 
 static void start_status(struct gate_io *o)
@@ -184,7 +185,7 @@ static void start_req(struct gate_io *o)
 	}
 }
 
-static void gate_start(struct nbd_io *io)
+static void gate_io_begin(struct nbd_io *io)
 {
 	struct gate_io *o = io->own;
 
@@ -192,7 +193,7 @@ static void gate_start(struct nbd_io *io)
 	list_init(&o->ready);
 	if (io->cmd == NBD_CMD_WRITE_ZEROES && (io->flags & NBD_CMD_FLAG_FAST_ZERO) &&
 	    (io->flags & NBD_CMD_FLAG_NO_HOLE)) {
-		io_end(o, -EOPNOTSUPP);
+		gate_io_end(o, -EOPNOTSUPP);
 		return;
 	}
 	if (io->cmd == NBD_CMD_BLOCK_STATUS) {
@@ -202,7 +203,7 @@ static void gate_start(struct nbd_io *io)
 		o->req.fn = req_news;
 		start_req(o);
 	}
-	io_step(o);
+	gate_io_step(o);
 }
 
 /* ---- exports ---- */
@@ -219,7 +220,7 @@ struct opening {
 static struct log_limit open_limit = LOG_LIMIT_INIT(10, 10000);
 
 /* The client cannot have the export, for the reason @why. */
-static void refuse(struct nbd_ask *ask, int r, const char *why)
+static void gate_refuse(struct nbd_ask *ask, int r, const char *why)
 {
 	log_limited(&open_limit, LOG_LEVEL_WARN, NULL, "%s", why);
 	nbd_ask_opened(ask, r, why, NULL);
@@ -238,14 +239,14 @@ static void opened_msg(struct loop_msg *msg)
 		nbd_ask_opened(o->ask, 0, NULL, h);
 	} else if (req->status == 0) {
 		dev_close(req->dev);
-		refuse(o->ask, -ENOMEM, "no memory for a connection");
+		gate_refuse(o->ask, -ENOMEM, "no memory for a connection");
 	} else {
-		refuse(o->ask, req->status, req->err);
+		gate_refuse(o->ask, req->status, req->err);
 	}
 	free(o);
 }
 
-static void opened(struct clt_export_req *req)
+static void gate_opened(struct clt_export_req *req)
 {
 	struct opening *o = container_of(req, struct opening, req);
 
@@ -259,17 +260,17 @@ static void gate_open(void *arg, struct nbd_ask *ask, const char *asked)
 	struct opening *o;
 
 	if (!*name) {
-		refuse(ask, -ENOENT,
-		       "no export: give export=NAME, or let the NBD client ask for a name");
+		gate_refuse(ask, -ENOENT,
+			    "no export: give export=NAME, or let the NBD client ask for a name");
 		return;
 	}
 	if (strlen(name) >= RNBD_NAME_MAX) {
-		refuse(ask, -ENOENT, "the name of an export has at most 255 bytes");
+		gate_refuse(ask, -ENOENT, "the name of an export has at most 255 bytes");
 		return;
 	}
 	o = malloc(sizeof(*o));
 	if (!o) {
-		refuse(ask, -ENOMEM, "no memory for a connection");
+		gate_refuse(ask, -ENOMEM, "no memory for a connection");
 		return;
 	}
 	snprintf(o->name, sizeof(o->name), "%s", name);
@@ -277,7 +278,7 @@ static void gate_open(void *arg, struct nbd_ask *ask, const char *asked)
 	o->g = g;
 	o->ask = ask;
 	o->req.name = o->name;
-	o->req.done = opened;
+	o->req.done = gate_opened;
 	clt_export_open_start(&o->req, g->clt, g->conf);
 }
 
@@ -302,7 +303,7 @@ static void listed_msg(struct loop_msg *msg)
 	free(l);
 }
 
-static void listed(void *arg, int status, struct dev_list *list)
+static void gate_listed(void *arg, int status, struct dev_list *list)
 {
 	struct listing *l = arg;
 
@@ -328,7 +329,7 @@ static void gate_list(void *arg, struct nbd_ask *ask)
 		l->g = g;
 		l->ask = ask;
 	}
-	if (!l || dev_list_start(g->clt, listed, l) < 0) {
+	if (!l || dev_list_start(g->clt, gate_listed, l) < 0) {
 		free(l);
 		nbd_ask_listed(ask, -ENOMEM, "no memory for a list");
 	}
@@ -379,7 +380,7 @@ const struct nbd_backend gate_backend = {
 	.open = gate_open,
 	.info = gate_info,
 	.close = gate_close,
-	.start = gate_start,
+	.start = gate_io_begin,
 };
 
 void gate_exports_init(struct gate_exports *g, struct loop *loop, struct client *clt,
@@ -390,5 +391,5 @@ void gate_exports_init(struct gate_exports *g, struct loop *loop, struct client 
 	g->conf = conf;
 	g->readonly = readonly;
 	list_init(&g->ready);
-	loop_task_init(&g->step, step_all);
+	loop_task_init(&g->step, gate_step_all);
 }

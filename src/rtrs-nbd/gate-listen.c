@@ -51,7 +51,7 @@ static int take_given(struct gate_listen *l, char *err, size_t len)
 
 /* ---- a unix socket ---- */
 
-static int listen_unix(struct gate_listen *l, const char *path, char *err, size_t len)
+static int gate_listen_unix(struct gate_listen *l, const char *path, char *err, size_t len)
 {
 	_cleanup_free_ char *own = NULL;
 	int r;
@@ -160,7 +160,8 @@ int gate_listen_open(struct gate_listen *l, const struct gate_options *o, char *
 			 "expected with them");
 		r = -EINVAL;
 	} else if (r == 0) {
-		r = o->socket ? listen_unix(l, o->socket, err, len) : listen_tcp(l, o, err, len);
+		r = o->socket ? gate_listen_unix(l, o->socket, err, len)
+			      : listen_tcp(l, o, err, len);
 	}
 	if (r < 0) {
 		gate_listen_close(l);

@@ -50,7 +50,7 @@ static const struct opt rows[] = {
 	  .help = "print this, or the version, and exit" },
 };
 
-static void parameters(FILE *out)
+static void help_parameters(FILE *out)
 {
 	opt_help_rows(&clt_conf_options, out);
 	fputc('\n', out);
@@ -65,7 +65,7 @@ const struct opt_table gate_options = {
 		"Give exports of an RTRS/RNBD server to NBD clients.\n"
 		"\n"
 		"Parameters, those of nbdkit rtrs:\n",
-	.body = parameters,
+	.body = help_parameters,
 	.tail = "\nExit status: 0 ended by SIGTERM, 1 an error, 2 a mistake above, or --run's.\n",
 	.column = 28,
 };
@@ -184,7 +184,7 @@ static int check_threads(const struct gate_options *o, const struct clt_conf *co
 	return USAGE;
 }
 
-static void set_defaults(struct gate_options *o)
+static void gate_set_defaults(struct gate_options *o)
 {
 	memset(o, 0, sizeof(*o));
 	o->threads = MIN(MAX((unsigned)get_nprocs() / 2, 1u), 8u);
@@ -198,7 +198,7 @@ int gate_options_parse(struct gate_options *o, struct clt_conf *conf, int argc, 
 	uint64_t given = 0;
 	int first = argc, r = -1;
 
-	set_defaults(o);
+	gate_set_defaults(o);
 	if (tell_other(argc, argv))
 		return USAGE;
 	result = opt_argv(&gate_options, o, argc, argv, &first, &given, err, sizeof(err));

@@ -74,18 +74,18 @@ struct arrival {
 	char name[96];
 };
 
-static void refused(const char *name, int r)
+static void gate_client_refused(const char *name, int r)
 {
 	log_limited(&accept_limit, LOG_LEVEL_WARN, name, "refused: %s", strerror(-r));
 }
 
-static void arrived(struct loop_msg *msg)
+static void gate_client_arrived(struct loop_msg *msg)
 {
 	struct arrival *a = container_of(msg, struct arrival, msg);
 	int r = nbd_server_add(a->to->server, a->fd, a->name);
 
 	if (r < 0)
-		refused(a->name, r);
+		gate_client_refused(a->name, r);
 	free(a);
 }
 
@@ -96,10 +96,10 @@ static void hand_over(struct gate *g, int fd, const char *name)
 
 	if (!a) {
 		close(fd);
-		refused(name, -ENOMEM);
+		gate_client_refused(name, -ENOMEM);
 		return;
 	}
-	loop_msg_init(&a->msg, arrived);
+	loop_msg_init(&a->msg, gate_client_arrived);
 	a->to = &g->loops[g->naccepted % g->nloops];
 	a->fd = fd;
 	snprintf(a->name, sizeof(a->name), "%s", name);
@@ -130,7 +130,7 @@ static bool is_clients(int r)
 	return r == -ECONNABORTED || r == -EINTR || r == -EPROTO || r == -EPERM;
 }
 
-static bool listener_ready(struct loop_watch *watch)
+static bool gate_listener_ready(struct loop_watch *watch)
 {
 	struct gate_listener *l = container_of(watch, struct gate_listener, watch);
 	struct gate *g = l->gate;
@@ -185,7 +185,7 @@ static void listen_msg(struct loop_msg *msg)
 	sem_post(&g->told);
 }
 
-static void stopped(void *arg)
+static void gate_loop_stopped(void *arg)
 {
 	struct gate_loop *l = arg;
 
@@ -198,7 +198,7 @@ static void loop_stop_msg(struct loop_msg *msg)
 	struct gate_loop *l = container_of(msg, struct gate_loop, stop_msg);
 
 	if (l->server)
-		nbd_server_stop(l->server, stopped, l);
+		nbd_server_stop(l->server, gate_loop_stopped, l);
 	else
 		sem_post(&l->gate->told);
 }
@@ -258,7 +258,7 @@ int gate_start(struct gate *g, const struct gate_listen *l, struct clt_run *run,
 	for (unsigned i = 0; i < l->n; i++)
 		g->listeners[i] = (struct gate_listener){
 			.gate = g,
-			.watch = { .fd = l->fds[i], .events = POLLIN, .ready = listener_ready },
+			.watch = {.fd = l->fds[i], .events = POLLIN, .ready = gate_listener_ready},
 		};
 	loop_timer_init(&g->again, accept_again);
 	loop_msg_init(&g->listen_msg, listen_msg);

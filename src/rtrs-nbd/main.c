@@ -41,7 +41,7 @@ static sem_t stopping;			/* posted at the end: requests do not wait for a server
 /* A daemon that is ready has no stderr. */
 static atomic_bool to_syslog;
 
-static void sink(enum log_level level, const char *line)
+static void gate_log(enum log_level level, const char *line)
 {
 	static const int priority[] = { LOG_ERR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
 
@@ -54,7 +54,7 @@ static void sink(enum log_level level, const char *line)
 /* ---- the front end ---- */
 
 /* Sleep a second, or until the program is to end (-1). */
-static int nap(void)
+static int front_nap(void)
 {
 	struct timespec until;
 	int r;
@@ -72,9 +72,9 @@ static const struct clt_front front = {
 	.program = "rtrs-nbd",
 	.help = "rtrs-nbd --help",
 	.wait = &clt_loop_wait,
-	.start_fds = 4,			/* the pidfile, the system log, the command */
+	.start_fds = 4, /* the pidfile, the system log, the command */
 	.client_fds = 1,
-	.nap = nap,
+	.nap = front_nap,
 };
 
 /* ---- signals ---- */
@@ -122,14 +122,14 @@ static void signals_restore(void)
 
 /* ---- start and stop ---- */
 
-static int complain(const char *err)
+static int main_complain(const char *err)
 {
 	fprintf(stderr, "rtrs-nbd: %s\n", err);
 	return 1;
 }
 
 /* Every client is a descriptor. */
-static void raise_descriptors(void)
+static void gate_raise_descriptors(void)
 {
 	struct rlimit limit;
 
@@ -140,7 +140,7 @@ static void raise_descriptors(void)
 }
 
 /* Start the session and the gateway.  0, or -errno with @err and nothing started. */
-static int serve(char *err, size_t len)
+static int serve_clients(char *err, size_t len)
 {
 	int r = clt_start_session(&start, err);
 
@@ -155,7 +155,7 @@ static int serve(char *err, size_t len)
 	return r;
 }
 
-static void stop(void)
+static void stop_gate(void)
 {
 	sd_notify(0, "STOPPING=1");
 	sem_post(&stopping);
@@ -173,7 +173,7 @@ static bool is_daemon(void)
 	return !options.foreground && !options.run && !listeners.given;
 }
 
-static int ready(char *err, size_t len)
+static int tell_ready(char *err, size_t len)
 {
 	int r = options.pidfile ? gate_run_pidfile(options.pidfile, err, len) : 0;
 
@@ -190,24 +190,24 @@ static int ready(char *err, size_t len)
 	return 0;
 }
 
-static int run(void)
+static int run_gate(void)
 {
 	char err[CLT_FRONT_ERR] = "";
 	int status;
 
 	if (clt_probe(&start, err) < 0)
-		return complain(err);
+		return main_complain(err);
 	if (is_daemon() && gate_run_daemon() < 0)
-		return complain("cannot become a daemon");
-	if (serve(err, sizeof(err)) < 0)
-		return complain(err);
-	if (ready(err, sizeof(err)) < 0) {
-		stop();
-		return complain(err);
+		return main_complain("cannot become a daemon");
+	if (serve_clients(err, sizeof(err)) < 0)
+		return main_complain(err);
+	if (tell_ready(err, sizeof(err)) < 0) {
+		stop_gate();
+		return main_complain(err);
 	}
 	status = wait_for_end();
 	signals_restore();
-	stop();
+	stop_gate();
 	return status;
 }
 
@@ -224,8 +224,8 @@ int main(int argc, char **argv)
 	status = gate_options_parse(&options, &conf, argc, argv);
 	if (status >= 0)
 		return status;
-	log_init(sink, options.verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARN);
-	raise_descriptors();
+	log_init(gate_log, options.verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARN);
+	gate_raise_descriptors();
 	signal(SIGPIPE, SIG_IGN);
 	/* ORDER: before any thread starts, because threads inherit the mask. */
 	signals_set(&set);
@@ -233,8 +233,8 @@ int main(int argc, char **argv)
 	sem_init(&stopping, 0, 0);
 	clt_start_init(&start, &conf);
 	if (gate_listen_open(&listeners, &options, err, sizeof(err)) < 0)
-		return complain(err);
-	status = run();
+		return main_complain(err);
+	status = run_gate();
 	gate_listen_close(&listeners);
 	return status;
 }

@@ -46,7 +46,7 @@ static int state_result(const struct srv_conf *conf, int rc, char *err, size_t l
 	return 0;
 }
 
-static int take(struct exports *exports, const struct srv_conf *conf, char *err, size_t len)
+static int take_exports(struct exports *exports, const struct srv_conf *conf, char *err, size_t len)
 {
 	int rc = state_result(conf, export_state_dir(exports, conf->state_dir), err, len);
 
@@ -69,7 +69,7 @@ static int take(struct exports *exports, const struct srv_conf *conf, char *err,
 
 int apply_commit(struct apply *a, const struct srv_conf *wanted, char *err, size_t len)
 {
-	int rc = take(a->exports, wanted, err, len);
+	int rc = take_exports(a->exports, wanted, err, len);
 
 	a->runs = !rc;
 	return rc;
@@ -77,7 +77,7 @@ int apply_commit(struct apply *a, const struct srv_conf *wanted, char *err, size
 
 /* ---- a server that runs ---- */
 
-static void remove_export(struct apply *a, struct export *ex)
+static void apply_remove_export(struct apply *a, struct export *ex)
 {
 	bool in_use = ex->held;
 
@@ -91,7 +91,7 @@ static void carry_out(struct apply *a, const struct plan_step *step, struct expo
 {
 	switch (step->what) {
 	case PLAN_REMOVE:
-		remove_export(a, exports_find(a->exports, step->name));
+		apply_remove_export(a, exports_find(a->exports, step->name));
 		break;
 	case PLAN_ADD:
 		export_life_show(a->life, ready);

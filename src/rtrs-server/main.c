@@ -118,7 +118,7 @@ static void life_stopped(void *arg)
 	signals_mask(SIG_UNBLOCK, stop_signals);
 }
 
-static void stopped(void *arg)
+static void server_stopped(void *arg)
 {
 	struct program *p = arg;
 
@@ -139,7 +139,7 @@ static void signals_stop(struct program *p, const char *name)
 	sigaction(SIGTERM, &at_once, NULL);
 	sigaction(SIGINT, &at_once, NULL);
 	named_ctl = p->ctl;
-	srv_shutdown(p->srv, stopped, p);
+	srv_shutdown(p->srv, server_stopped, p);
 	/* ORDER: after the listeners, which have taken the names of unix sockets along. */
 	signals_mask(SIG_UNBLOCK, stop_signals);
 }
@@ -185,14 +185,14 @@ static int signals_open(struct program *p)
 
 /* ---- commands ---- */
 
-static void add_export(void *program, const char *spec, srv_ctl_done_fn *done, void *arg)
+static void ctl_add_export(void *program, const char *spec, srv_ctl_done_fn *done, void *arg)
 {
 	struct program *p = program;
 
 	change_export_add(&p->change, spec, done, arg);
 }
 
-static void remove_export(void *program, const char *name, srv_ctl_done_fn *done, void *arg)
+static void ctl_remove_export(void *program, const char *name, srv_ctl_done_fn *done, void *arg)
 {
 	struct program *p = program;
 
@@ -200,8 +200,8 @@ static void remove_export(void *program, const char *name, srv_ctl_done_fn *done
 }
 
 static const struct srv_ctl_ops ctl_ops = {
-	.export_add = add_export,
-	.export_remove = remove_export,
+	.export_add = ctl_add_export,
+	.export_remove = ctl_remove_export,
 };
 
 /* ---- start ---- */
@@ -221,7 +221,7 @@ static void tell_ready(struct program *p)
 	close(fd);
 }
 
-static int serve(struct program *p)
+static int serve_exports(struct program *p)
 {
 	struct reactor *control = p->reactors.all[0];
 	char err[512];
@@ -281,7 +281,7 @@ static void raise_descriptors(void)
 }
 
 /* The command line makes the first plan.  0, or -errno, which is logged. */
-static int prepare(struct program *p)
+static int prepare_start(struct program *p)
 {
 	char err[512];
 	int rc = plan_make(&p->plan, NULL, &p->conf);
@@ -295,7 +295,7 @@ static int prepare(struct program *p)
 	return rc;
 }
 
-static int commit(struct program *p)
+static int commit_start(struct program *p)
 {
 	char err[512];
 	int rc = apply_commit(&p->apply, &p->conf, err, sizeof(err));
@@ -305,10 +305,10 @@ static int commit(struct program *p)
 	return rc;
 }
 
-static int run(struct program *p)
+static int run_server(struct program *p)
 {
 	/* ORDER: before signals are blocked, because it may wait. */
-	int rc = commit(p);
+	int rc = commit_start(p);
 
 	if (rc)
 		return rc;
@@ -320,7 +320,7 @@ static int run(struct program *p)
 	if (!rc)
 		rc = reactors_start(&p->reactors);
 	if (!rc)
-		rc = serve(p);
+		rc = serve_exports(p);
 	reactors_destroy(&p->reactors);
 	apply_fini(&p->apply);
 	return rc;
@@ -347,10 +347,10 @@ int main(int argc, char **argv)
 		log_err(NULL, "%s", err);
 	exports_init(&p.exports, p.conf.threads + 1);
 	apply_init(&p.apply, &p.exports);
-	if (result == OPT_RUN && prepare(&p))
+	if (result == OPT_RUN && prepare_start(&p))
 		result = OPT_FAILED;
 	log_init(sink_for(true), p.conf.log_level);
-	rc = result == OPT_RUN ? run(&p) != 0 : status[result];
+	rc = result == OPT_RUN ? run_server(&p) != 0 : status[result];
 	exports_fini(&p.exports);
 	plan_fini(&p.plan);
 	conf_fini(&p.conf);

@@ -47,7 +47,7 @@ static void opened_first(struct dev_ctl *ctl)
 }
 
 /* By the timer, or when the device is settled: long after the handshake. */
-static void reopened(struct dev *dev, int r)
+static void life_reopened(struct dev *dev, int r)
 {
 	struct clt_io *io = &dev->clt->sess.io;
 
@@ -55,7 +55,7 @@ static void reopened(struct dev *dev, int r)
 	clt_slot_wake(io);
 }
 
-static void settled(struct dev *dev, int status)
+static void life_settled(struct dev *dev, int status)
 {
 	dev->error = status;
 	dev_life_event(dev, status == 0 ? DEV_EV_SETTLED : status == -ECONNABORTED ?
@@ -103,7 +103,7 @@ static void reopen_timer(struct loop_timer *timer)
 	/* While no path is up, the next handshake opens the devices. */
 	list_for_each(dev, &clt->devs, link) {
 		if (clt_sess_is_up(&clt->sess) && !dev->ctl.done && dev_is_in(dev, DEV_AWAY))
-			dev_reopen(dev, reopened);
+			dev_reopen(dev, life_reopened);
 	}
 	look_after_lost(clt);
 }
@@ -124,12 +124,12 @@ static void open_first(void *object)
 
 static void settle_device(void *object)
 {
-	dev_settle(object, settled);
+	dev_settle(object, life_settled);
 }
 
 static void reopen_device(void *object)
 {
-	dev_reopen(object, reopened);
+	dev_reopen(object, life_reopened);
 }
 
 static void tell_openers(struct dev *dev, int status)

@@ -6,7 +6,7 @@
 #include "util.h"
 
 /* Set *@seq to @to, unless *@seq is larger already. */
-static void advance(atomic_ullong *seq, unsigned long long to)
+static void loss_advance(atomic_ullong *seq, unsigned long long to)
 {
 	unsigned long long old = atomic_load(seq);
 
@@ -89,7 +89,7 @@ void dev_cover_begin(struct dev_cover *cover, const struct dev_told *told, struc
 
 void dev_loss_wrote(struct dev_loss *loss, struct dev_told *told)
 {
-	advance(&told->wrote, atomic_fetch_add(&loss->write_seq, 1) + 1);
+	loss_advance(&told->wrote, atomic_fetch_add(&loss->write_seq, 1) + 1);
 }
 
 int dev_loss_tell(struct dev_loss *loss, struct dev_told *told, const struct dev_cover *cover,
@@ -112,5 +112,5 @@ int dev_loss_tell(struct dev_loss *loss, struct dev_told *told, const struct dev
 
 void dev_loss_flushed(struct dev_loss *loss, const struct dev_cover *cover)
 {
-	advance(&loss->flushed_seq, cover->write_seq);
+	loss_advance(&loss->flushed_seq, cover->write_seq);
 }

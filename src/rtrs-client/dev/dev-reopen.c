@@ -8,7 +8,7 @@
 
 #include "dev-priv.h"
 
-static void met(struct dev_ctl *ctl)
+static void reopen_met(struct dev_ctl *ctl)
 {
 	struct rnbd_ext ext;
 	int r = ctl->op.status == -ECONNABORTED ? -ECONNABORTED : dev_greet_answer(ctl, &ext);
@@ -18,13 +18,13 @@ static void met(struct dev_ctl *ctl)
 	ctl->dev->answered(ctl->dev, r);
 }
 
-static void reopened(struct dev_ctl *ctl)
+static void reopen_ended(struct dev_ctl *ctl)
 {
 	struct dev *dev = ctl->dev;
 	int r = dev_reopen_answer(ctl);
 
 	if (r == 0 && dev_greet_behind_open(dev))
-		dev_greet(ctl, CLT_OP_BOUND, met);
+		dev_greet(ctl, CLT_OP_BOUND, reopen_met);
 	else
 		dev->answered(dev, r);
 }
@@ -32,7 +32,7 @@ static void reopened(struct dev_ctl *ctl)
 void dev_reopen(struct dev *dev, void (*answered)(struct dev *dev, int r))
 {
 	dev->answered = answered;
-	dev_ctl_open(&dev->ctl, CLT_OP_BOUND, reopened);
+	dev_ctl_open(&dev->ctl, CLT_OP_BOUND, reopen_ended);
 }
 
 int dev_reopen_answer(struct dev_ctl *ctl)

@@ -26,7 +26,7 @@ static uint64_t block_end(const struct dev *dev, uint64_t off, uint64_t size)
 	return MIN(align_up(off, block_size(dev)), size);
 }
 
-static bool aligned(const struct dev *dev, uint64_t off, uint64_t len)
+static bool req_is_aligned(const struct dev *dev, uint64_t off, uint64_t len)
 {
 	return ((off | len) & (block_size(dev) - 1)) == 0;
 }
@@ -53,7 +53,7 @@ static bool next_piece(const struct dev *dev, struct dev_pieces *p)
 
 /* ---- waiters of a request ---- */
 
-static void io_news(struct clt_waiter *w)
+static void req_io_news(struct clt_waiter *w)
 {
 	struct clt_op *op = container_of(w, struct clt_op, waiter);
 	struct dev_req *q = container_of(container_of(op, struct dev_io, clt), struct dev_req, io);
@@ -68,7 +68,7 @@ static void range_news(struct clt_waiter *w)
 	q->fn(q);
 }
 
-static void range_granted(struct range *r)
+static void req_range_granted(struct range *r)
 {
 	clt_wait_look(&container_of(r, struct dev_req, range)->waiter);
 }
@@ -79,7 +79,7 @@ static void req_io(struct dev_req *q, enum dev_req_stage stage, enum rnbd_io_op 
 		   void *buf, uint64_t len, uint64_t off)
 {
 	q->stage = stage;
-	dev_io_start(&q->io, q->h, op, flags, buf, len, off, q->fn ? io_news : NULL);
+	dev_io_start(&q->io, q->h, op, flags, buf, len, off, q->fn ? req_io_news : NULL);
 }
 
 /* clt_io_hint(), asked once by each thread. */
@@ -214,7 +214,8 @@ static void req_init(struct dev_req *q, struct dev_handle *h, enum io_stat_op wh
 /* An unaligned request is checked here, a whole one by the server. */
 static bool req_fits(struct dev_req *q)
 {
-	if (aligned(q->h->dev, q->begin, q->len) || range_ok(q->begin, q->len, q->pieces.size))
+	if (req_is_aligned(q->h->dev, q->begin, q->len) ||
+	    range_ok(q->begin, q->len, q->pieces.size))
 		return true;
 	req_done(q, -EIO);
 	return false;
@@ -225,13 +226,13 @@ static void req_enter(struct dev_req *q)
 {
 	struct dev *dev = q->h->dev;
 	uint64_t off = q->pieces.off, end = off + q->pieces.len;
-	bool whole = aligned(dev, off, q->pieces.len);
+	bool whole = req_is_aligned(dev, off, q->pieces.len);
 
 	q->range = (struct range){
 		.start = whole ? off : align_down(off, block_size(dev)),
 		.end = whole ? end : block_end(dev, end, q->pieces.size),
 		.exclusive = !whole,
-		.granted = range_granted,
+		.granted = req_range_granted,
 	};
 	clt_wait_init(&q->waiter, dev->clt->sess.io.wait, q->fn ? range_news : NULL);
 	q->stage = DEV_REQ_ENTERS;

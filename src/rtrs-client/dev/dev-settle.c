@@ -14,7 +14,7 @@
 
 #include "dev-priv.h"
 
-static void closed(struct dev_ctl *ctl)
+static void settle_closed(struct dev_ctl *ctl)
 {
 	struct dev *dev = ctl->dev;
 
@@ -27,7 +27,7 @@ void dev_settle(struct dev *dev, void (*answered)(struct dev *dev, int status))
 {
 	dev->answered = answered;
 	dev->open_epoch = 0;
-	dev_ctl_close(&dev->ctl, atomic_load(&dev->id), closed);
+	dev_ctl_close(&dev->ctl, atomic_load(&dev->id), settle_closed);
 }
 
 /* A request was given up after the device was opened again.  Settling is too late, because requests

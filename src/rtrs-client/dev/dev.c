@@ -104,7 +104,7 @@ static struct dev *dev_find(struct client *clt, const char *name)
 }
 
 /* The next component of the path @s, after any "//" and "./". */
-static const char *component(const char *s, size_t *len)
+static const char *is_component(const char *s, size_t *len)
 {
 	while (*s == '/' || (*s == '.' && (s[1] == '/' || !s[1])))
 		s++;
@@ -117,8 +117,8 @@ static bool same_path(const char *a, const char *b)
 	size_t alen, blen;
 
 	do {
-		a = component(a, &alen);
-		b = component(b, &blen);
+		a = is_component(a, &alen);
+		b = is_component(b, &blen);
 		if (alen != blen || memcmp(a, b, alen))
 			return false;
 		a += alen;

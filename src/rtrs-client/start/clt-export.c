@@ -81,8 +81,8 @@ static void tell_read_only(const char *name)
 }
 
 /* Write into @err why @name cannot be opened. */
-static void open_failed(const struct clt_conf *conf, const char *name, int r,
-			char err[CLT_FRONT_ERR])
+static void export_open_failed(const struct clt_conf *conf, const char *name, int r,
+			       char err[CLT_FRONT_ERR])
 {
 	/* As much of a name as RNBD has room for: a client may have chosen it. */
 	snprintf(err, CLT_FRONT_ERR, "export '%.*s' of server=%.64s: %s", RNBD_NAME_MAX - 1, name,
@@ -99,7 +99,7 @@ int clt_export_open(struct client *clt, const struct clt_conf *conf, const char 
 		r = dev_open(clt, name, RNBD_ACCESS_RO, dev);
 	}
 	if (r < 0) {
-		open_failed(conf, name, r, err);
+		export_open_failed(conf, name, r, err);
 		if (r == -ENOENT)
 			clt_export_names(clt, err, CLT_FRONT_ERR);
 		mask_control(err);
@@ -114,7 +114,7 @@ static void open_ended(struct clt_export_req *req)
 }
 
 /* The names of those that the server has instead. */
-static void named(void *arg, int status, struct dev_list *list)
+static void export_named(void *arg, int status, struct dev_list *list)
 {
 	struct clt_export_req *req = arg;
 
@@ -123,7 +123,7 @@ static void named(void *arg, int status, struct dev_list *list)
 	open_ended(req);
 }
 
-static void opened(struct dev_open_req *open)
+static void export_opened(struct dev_open_req *open)
 {
 	struct clt_export_req *req = container_of(open, struct clt_export_req, open);
 
@@ -136,8 +136,8 @@ static void opened(struct dev_open_req *open)
 	req->status = open->status;
 	req->dev = open->dev;
 	if (req->status < 0)
-		open_failed(req->conf, req->name, req->status, req->err);
-	if (req->status != -ENOENT || dev_list_start(req->clt, named, req) < 0)
+		export_open_failed(req->conf, req->name, req->status, req->err);
+	if (req->status != -ENOENT || dev_list_start(req->clt, export_named, req) < 0)
 		open_ended(req);
 }
 
@@ -147,7 +147,8 @@ void clt_export_open_start(struct clt_export_req *req, struct client *clt,
 	req->clt = clt;
 	req->conf = conf;
 	req->err[0] = '\0';
-	req->open = (struct dev_open_req){ .name = req->name, .mode = conf->mode, .done = opened };
+	req->open =
+		(struct dev_open_req){.name = req->name, .mode = conf->mode, .done = export_opened};
 	dev_open_start(clt, &req->open);
 }
 
