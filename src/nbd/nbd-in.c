@@ -294,10 +294,10 @@ static int in_receive(struct nbd_conn *conn)
 		iov[msg.msg_iovlen++] = (struct iovec){ (uint8_t *)q->piece + conn->filled,
 							q->req.payload - conn->filled };
 	if (conn->block && conn->in_end < NBD_BLOCK_ROOM) {
-		size_t room = NBD_BLOCK_ROOM - conn->in_end;
+		size_t room = NBD_BLOCK_ROOM - conn->in_end, want = conn->in_want;
 
-		iov[msg.msg_iovlen++] = (struct iovec){ conn->block->bytes + conn->in_end,
-							MIN((size_t)conn->in_want, room) };
+		want = MIN(want, room);
+		iov[msg.msg_iovlen++] = (struct iovec){ conn->block->bytes + conn->in_end, want };
 	}
 	for (size_t i = 0; i < msg.msg_iovlen; i++)
 		asked += iov[i].iov_len;

@@ -155,10 +155,12 @@ void clt_export_open_start(struct clt_export_req *req, struct client *clt,
 void clt_export_caps(struct dev *dev, struct clt_export_caps *caps)
 {
 	const struct rnbd_dev_info *info = dev_info(dev);
+	uint32_t block = info->logical_block_size;
 
+	/* Below 4096 a page cache reads for a write. */
+	block = MAX(4096u, block);
 	*caps = (struct clt_export_caps){
-		/* Below 4096 a page cache reads for a write. */
-		.block_preferred = MAX(4096u, (uint32_t)info->logical_block_size),
+		.block_preferred = block,
 		.writes = dev_mode(dev) != RNBD_ACCESS_RO,
 		.trims = dev_can_discard(dev),
 		.zeroes = dev_can_zero(dev),
