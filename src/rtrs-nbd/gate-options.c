@@ -165,7 +165,7 @@ static int check_together(const struct gate_options *o)
 	return wrong ? USAGE : -1;
 }
 
-/* What the clients of each thread need: connections of their own, and room for a request. */
+/* The clients of each thread need connections of their own, and room for a request. */
 static int check_threads(const struct gate_options *o, const struct clt_conf *conf)
 {
 	uint64_t memory = (uint64_t)o->threads * NBD_SERVER_MEMORY_MIN;

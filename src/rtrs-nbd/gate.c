@@ -49,7 +49,7 @@ static void listeners_watch(struct gate *g, short events)
 		loop_watch_events(&g->listeners[i].watch, events);
 }
 
-/* Nobody can be accepted now: clients wait in the backlog. */
+/* No client can be accepted now: clients wait in the backlog. */
 static void accept_failed(struct gate *g, int r)
 {
 	char err[160] = "";

@@ -18,7 +18,7 @@
 #define REQUESTERS 3
 #define HOME "disk0=disk0"		/* always exported */
 
-/* Nobody changes the text of an export here. */
+/* No test changes the text of an export. */
 #define EXPORT(name_, spec_)                                                                       \
 	((struct conf_export){ .name = (char *)(uintptr_t)(name_),                                 \
 			       .spec = (char *)(uintptr_t)(spec_) })
@@ -201,7 +201,7 @@ static void comes_and_goes(void)
 	end();
 }
 
-/* Who has it open keeps it, however much is in flight, and it goes with the last request. */
+/* A client keeps the export that it has open; the export goes with the last request. */
 static void goes_while_it_is_used(void)
 {
 	struct world_client *v;

@@ -112,7 +112,7 @@ int dev_list_start(struct client *clt, dev_list_fn *done, void *arg)
 	return 0;
 }
 
-/* One who waits. */
+/* A thread that waits. */
 struct list_call {
 	struct dev_list *list;
 	struct clt_waiter waiter;

@@ -29,7 +29,7 @@ struct clt_export_req {
 void clt_export_open_start(struct clt_export_req *req, struct client *clt,
 			   const struct clt_conf *conf);
 
-/* What a front end may tell its users of an export, as the server is now. */
+/* Properties of an export that a front end may tell its users, as the server is now. */
 struct clt_export_caps {
 	uint32_t block_preferred;	/* bytes; what is smaller costs a read for a write */
 	bool writes, trims, zeroes;

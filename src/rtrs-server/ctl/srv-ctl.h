@@ -12,14 +12,14 @@ struct srv;
 /* The command has been carried out; or @rc is -errno, and @err says in one line why not. */
 typedef void srv_ctl_done_fn(void *arg, int rc, const char *err);
 
-/* What commands ask of the program.  @done(@arg) runs once, in the call or later, and before
+/* Requests of commands to the program.  @done(@arg) runs once, in the call or later, and before
  * ctl_close() ends. */
 struct srv_ctl_ops {
 	void (*export_add)(void *program, const char *spec, srv_ctl_done_fn *done, void *arg);
 	void (*export_remove)(void *program, const char *name, srv_ctl_done_fn *done, void *arg);
 };
 
-/* What commands act upon.  The caller's; constant while the socket is open. */
+/* The objects of the commands.  The caller's; constant while the socket is open. */
 struct srv_ctl {
 	struct srv *srv;
 	const struct srv_ctl_ops *ops;

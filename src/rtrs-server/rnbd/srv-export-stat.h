@@ -28,7 +28,7 @@ static inline enum io_stat_op srv_export_stat_op(enum rnbd_io_op op)
 	}
 }
 
-/* What the server keeps for an export (export.user). */
+/* The counters of an export (export.user). */
 struct srv_export_stat {
 	struct io_stat base;		/* at the last reset */
 	/* [srv.nthreads]; each in cache lines of its own */

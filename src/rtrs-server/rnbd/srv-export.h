@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the server keeps for each export and each store: counters, and a share of the private
- * buffers of each thread. */
+/* The server's part of each export and each store: counters, and a share of the private buffers of
+ * each thread. */
 #ifndef SRV_EXPORT_H
 #define SRV_EXPORT_H
 
