@@ -316,6 +316,8 @@ static void life_task(struct loop_task *task)
 	while (!life->under_way && !life->stopped && (life->now || life_next_turn(life))) {
 		if (life->now->life.rung == life->now->life.goal)
 			life_arrived(life);
+		else if (!goes_up(life->now) && in_use(life->now))
+			break;	/* life_unheld() goes on */
 		else
 			step_begin(life);
 	}
@@ -331,6 +333,11 @@ static void life_stand_in_line(struct export_life *life, struct export *ex)
 
 static void life_unheld(struct exports *e, struct export *ex)
 {
+	/* Another name of the store may have held it in the middle of its way down. */
+	if (ex == e->life->now) {
+		loop_defer(life_loop(e->life), &e->life->task);
+		return;
+	}
 	if (ex->life.goal != EXPORT_PARSED || ex->life.rung != EXPORT_ATTACHED || in_use(ex))
 		return;
 	list_del(&ex->life.link);

@@ -326,6 +326,38 @@ Test(apply, who_has_an_export_open_keeps_it)
 	stop(&now);
 }
 
+/* A store that is held while one of its names is on its way down, as by a sync of all descriptions,
+ * has that name's descriptions until it is let go. */
+Test(apply, a_name_waits_for_its_store_on_its_way_down)
+{
+	struct srv_conf now, wanted;
+	struct export *b;
+	struct store *store;
+
+	serve(&now, "a=a b=a");
+	read_conf(&wanted, "a=a");
+	b = exports_find(&exports, "b");
+	store = b->store;
+	cr_assert_eq(change(&now, &wanted), 0, "%s", why);
+	while (life.now != b || !life.under_way) {
+		reactor_stop(reactor);
+		cr_assert_eq(reactor_run(reactor), 0);
+	}
+	store_hold(store);
+	for (unsigned i = 0; i < 50; i++) {
+		reactor_stop(reactor);
+		cr_assert_eq(reactor_run(reactor), 0);
+	}
+	cr_assert_eq(life.now, b);
+	cr_assert_eq(b->store, store);
+	store_put(store);
+	settle();
+	cr_assert_eq(known, 1);
+	cr_assert_eq(store->names.next, store->names.prev);
+	conf_fini(&wanted);
+	stop(&now);
+}
+
 /* The name that was read goes, the same name that is written comes: of one file. */
 Test(apply, an_export_changes_its_flags)
 {
