@@ -127,10 +127,14 @@ librnbd_la_LIBADD = $(ZLIB_LIBS)
 
 libopt_la_SOURCES = \
 	%D%/opt/opt-argv.c \
+	%D%/opt/opt-file.c \
+	%D%/opt/opt-file.h \
 	%D%/opt/opt-help.c \
 	%D%/opt/opt-value.c \
 	%D%/opt/opt.h \
 	$(NULL)
+libopt_la_CFLAGS = $(AM_CFLAGS) $(INIH_CFLAGS)
+libopt_la_LIBADD = $(INIH_LIBS)
 
 libctl_la_SOURCES = \
 	%D%/ctl/ctl-call.c \

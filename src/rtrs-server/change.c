@@ -19,8 +19,8 @@ static void change_ended(void *arg, int rc, const char *err)
 
 	plan_fini(&change->plan);
 	if (!rc)
-		conf_swap_exports(change->conf, &change->wanted);
-	conf_free_exports(&change->wanted);
+		conf_adopt(change->conf, &change->wanted);
+	conf_fini(&change->wanted);
 	change->done = NULL;
 	done(change->arg, rc, err);
 }
@@ -37,7 +37,7 @@ static void change_run(struct change *change)
 		change_ended(change, rc, "out of memory");
 }
 
-/* Begin a change, with a copy of the exports of now.  False: @done was called. */
+/* Begin a change, with a copy of the configuration of now.  False: @done was called. */
 static bool change_begin(struct change *change, change_done_fn *done, void *arg)
 {
 	if (change->done) {
@@ -47,7 +47,7 @@ static bool change_begin(struct change *change, change_done_fn *done, void *arg)
 	change->done = done;
 	change->arg = arg;
 	change->plan = (struct plan){ 0 };
-	if (!conf_copy_exports(&change->wanted, change->conf))
+	if (!conf_copy(&change->wanted, change->conf))
 		return true;
 	change_ended(change, -ENOMEM, "out of memory");
 	return false;

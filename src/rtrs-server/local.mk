@@ -3,6 +3,7 @@
 # its own; the program links librtrsring.
 SRV_CPPFLAGS = \
 	$(AM_CPPFLAGS) \
+	-DSYSCONFDIR='"$(sysconfdir)"' \
 	-I$(top_srcdir)/%D%/reactor \
 	-I$(top_srcdir)/src/store \
 	-I$(top_srcdir)/src/store/file \
@@ -26,6 +27,10 @@ librtrssrv_la_SOURCES = \
 	%D%/change.c \
 	%D%/change.h \
 	%D%/conf/conf-allow.c \
+	%D%/conf/conf-exports.c \
+	%D%/conf/conf-file.c \
+	%D%/conf/conf-options.c \
+	%D%/conf/conf-priv.h \
 	%D%/conf/conf.c \
 	%D%/conf/conf.h \
 	%D%/conf/plan.c \

@@ -326,12 +326,41 @@ static int run_server(struct program *p)
 	return rc;
 }
 
+/* Read the command line and the files; mistakes are logged. */
+static enum opt_result read_conf(struct srv_conf *conf, int argc, char **argv)
+{
+	enum opt_result result;
+	char *mistakes = NULL;
+	size_t len = 0;
+	FILE *errors = open_memstream(&mistakes, &len);
+
+	if (!errors) {
+		log_err(NULL, "out of memory");
+		return OPT_FAILED;
+	}
+	result = conf_parse(conf, argc, argv, errors);
+	fclose(errors);
+	tell_mistakes(mistakes);
+	free(mistakes);
+	return result;
+}
+
+/* --check: print the first plan, and carry out none of it. */
+static enum opt_result check_conf(struct program *p)
+{
+	if (plan_make(&p->plan, NULL, &p->conf)) {
+		log_err(NULL, "out of memory");
+		return OPT_FAILED;
+	}
+	tell_plan(&p->conf, &p->plan, stdout);
+	return fflush(stdout) ? OPT_FAILED : OPT_EXIT;
+}
+
 int main(int argc, char **argv)
 {
 	static const int status[] = { [OPT_EXIT] = 0, [OPT_USAGE] = 2, [OPT_FAILED] = 1 };
 	static struct program p;
 	enum opt_result result;
-	char err[512];
 	int rc;
 
 	/* ORDER: before anything else is opened: an export that became descriptor 2 would have the
@@ -342,9 +371,9 @@ int main(int argc, char **argv)
 	signals_mask(SIG_BLOCK, ignored_signals);
 	log_init(sink_for(false), LOG_LEVEL_INFO);
 	raise_descriptors();
-	result = conf_parse(&p.conf, argc, argv, err, sizeof(err));
-	if (result == OPT_USAGE || result == OPT_FAILED)
-		log_err(NULL, "%s", err);
+	result = read_conf(&p.conf, argc, argv);
+	if (result == OPT_RUN && p.conf.check)
+		result = check_conf(&p);
 	exports_init(&p.exports, p.conf.threads + 1);
 	apply_init(&p.apply, &p.exports);
 	if (result == OPT_RUN && prepare_start(&p))

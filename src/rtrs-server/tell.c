@@ -93,3 +93,24 @@ void tell_protection(const struct srv_conf *conf)
 	log_info(NULL, "requests are protected from their clients %s (--invalidate=%s)",
 		 what[conf->invalidate], srv_invalidate_names[conf->invalidate]);
 }
+
+void tell_mistakes(const char *text)
+{
+	for (const char *line = text; *line;) {
+		int len = (int)strcspn(line, "\n");
+
+		log_err(NULL, "%.*s", len, line);
+		line += len + (line[len] == '\n');
+	}
+}
+
+void tell_plan(const struct srv_conf *conf, const struct plan *plan, FILE *out)
+{
+	char text[PLAN_TEXT_MAX];
+
+	for (unsigned i = 0; i < conf->nlisteners; i++)
+		fprintf(out, "listen on %s\n",
+			fab_addr_url(&conf->listeners[i], text, sizeof(text)));
+	for (unsigned i = 0; i < plan->n; i++)
+		fprintf(out, "%s\n", plan_step_text(&plan->steps[i], text, sizeof(text)));
+}

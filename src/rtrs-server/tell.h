@@ -4,9 +4,12 @@
 #ifndef TELL_H
 #define TELL_H
 
+#include <stdio.h>
+
 #include "conf.h"
 #include "export.h"
 #include "exports.h"
+#include "plan.h"
 
 /* Log one line for @ex, which is open.  Main thread. */
 void tell_export(const struct export *ex);
@@ -17,5 +20,10 @@ void tell_reach(const struct srv_conf *conf);
 /* Log how requests are protected from their clients.  The part that depends on a client's device
  * is logged with the first client (srv-key.c).  Main thread. */
 void tell_protection(const struct srv_conf *conf);
+
+/* Log each line of @text as an error.  Main thread. */
+void tell_mistakes(const char *text);
+/* Print to @out where a server of @conf would listen, and each step of its first @plan. */
+void tell_plan(const struct srv_conf *conf, const struct plan *plan, FILE *out);
 
 #endif

@@ -32,6 +32,7 @@ UNIT_TESTS = \
 	%D%/test-nbd-server.crit \
 	%D%/test-number.crit \
 	%D%/test-opt.crit \
+	%D%/test-opt-file.crit \
 	%D%/test-bench-options.crit \
 	%D%/test-gate-options.crit \
 	%D%/test-rtrsctl-args.crit \
@@ -53,6 +54,7 @@ UNIT_TESTS = \
 if BUILD_SERVER
 UNIT_TESTS += \
 	%D%/test-conf.crit \
+	%D%/test-conf-file.crit \
 	%D%/test-plan.crit \
 	%D%/test-apply.crit \
 	%D%/test-export.crit \
@@ -215,6 +217,9 @@ nbd_by_hand = %D%/nbd-by-hand.c %D%/nbd-by-hand.h %D%/nbd-rig.c %D%/nbd-rig.h %D
 %C%_test_rtrsctl_args_crit_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/rtrsctl
 %C%_test_rtrsctl_args_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_rtrsctl_args_crit_LDADD = libopt.la libbase.la $(CRITERION_LIBS)
+%C%_test_opt_file_crit_SOURCES = %D%/test-opt-file.c %D%/unit.h
+%C%_test_opt_file_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_opt_file_crit_LDADD = libopt.la libbase.la $(CRITERION_LIBS)
 %C%_test_opt_crit_SOURCES = %D%/test-opt.c %D%/unit.h
 %C%_test_opt_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_opt_crit_LDADD = libopt.la libbase.la $(CRITERION_LIBS)
@@ -280,6 +285,10 @@ EXTRA_DIST += tests/check-layers.sh tests/test-check-layers.sh tests/test-house.
 %C%_test_apply_crit_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_test_apply_crit_CFLAGS = $(UNIT_CFLAGS)
 %C%_test_apply_crit_LDADD = librtrssrv.la librtrsring.la librnbd.la libbase.la libclock.la $(CRITERION_LIBS) $(ZLIB_LIBS)
+%C%_test_conf_file_crit_SOURCES = %D%/test-conf-file.c %D%/opt-rules.c %D%/opt-rules.h %D%/unit.h
+%C%_test_conf_file_crit_CPPFLAGS = $(SRV_CPPFLAGS)
+%C%_test_conf_file_crit_CFLAGS = $(UNIT_CFLAGS)
+%C%_test_conf_file_crit_LDADD = librtrssrv.la librtrsring.la libclock.la $(CRITERION_LIBS) $(ZLIB_LIBS)
 %C%_test_conf_crit_SOURCES = %D%/test-conf.c %D%/opt-rules.c %D%/opt-rules.h %D%/unit.h
 %C%_test_conf_crit_CPPFLAGS = $(SRV_CPPFLAGS)
 %C%_test_conf_crit_CFLAGS = $(UNIT_CFLAGS)

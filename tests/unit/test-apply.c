@@ -61,7 +61,7 @@ static void read_conf(struct srv_conf *conf, const char *line)
 	snprintf(copy, 256, "%s", line);
 	for (word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save))
 		argv[argc++] = word;
-	cr_assert_eq(conf_parse(conf, argc, argv, err, sizeof(err)), OPT_RUN, "%s: %s", line, err);
+	cr_assert_eq(conf_parse(conf, argc, argv, stderr), OPT_RUN, "%s", line);
 }
 
 /* Prepare and commit what makes @wanted of @now. */

@@ -33,6 +33,20 @@ static void teardown(void)
 
 TestSuite(conf, .init = setup, .fini = teardown);
 
+/* conf_parse() with the mistakes in @err, without the last end of line. */
+static enum opt_result parse_words(struct srv_conf *conf, int argc, char **argv, char *err,
+				   size_t errlen)
+{
+	FILE *errors = fmemopen(err, errlen, "w");
+	enum opt_result result;
+
+	err[0] = '\0';
+	result = conf_parse(conf, argc, argv, errors);
+	fclose(errors);
+	err[strlen(err) - (*err && err[strlen(err) - 1] == '\n')] = '\0';
+	return result;
+}
+
 /* Parse @args, split at blanks, with an export behind them if @with_export. */
 static enum opt_result parse(struct srv_conf *conf, const char *args, bool with_export, char *err,
 			      size_t errlen)
@@ -48,8 +62,7 @@ static enum opt_result parse(struct srv_conf *conf, const char *args, bool with_
 	if (with_export)
 		argv[argc++] = spec;
 	argv[argc] = NULL;
-	err[0] = '\0';
-	return conf_parse(conf, argc, argv, err, errlen);
+	return parse_words(conf, argc, argv, err, errlen);
 }
 
 static void parse_ok(struct srv_conf *conf, const char *args)
@@ -148,7 +161,8 @@ Test(conf, mistakes)
 		const char *line;
 	} cases[] = {
 		{ "", false, OPT_USAGE,
-		  "nothing to export: expected NAME=PATH, see rtrs-server --help" },
+		  "nothing to export: expected NAME=PATH, or --config=FILE, or the file " CONF_FILE
+		  ": see rtrs-server --help" },
 		{ "--nonsense", true, OPT_USAGE,
 		  "option '--nonsense' is unknown, ambiguous or takes no value: see rtrs-server "
 		  "--help" },

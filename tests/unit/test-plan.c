@@ -10,13 +10,13 @@
 /* Read @line, split at blanks; the text belongs to @words. */
 static void read_conf(struct srv_conf *conf, const char *line, char words[256])
 {
-	char *argv[32] = { (char *)"rtrs-server" }, *save, *word, err[256];
+	char *argv[32] = { (char *)"rtrs-server" }, *save, *word;
 	int argc = 1;
 
 	snprintf(words, 256, "%s", line);
 	for (word = strtok_r(words, " ", &save); word; word = strtok_r(NULL, " ", &save))
 		argv[argc++] = word;
-	cr_assert_eq(conf_parse(conf, argc, argv, err, sizeof(err)), OPT_RUN, "%s: %s", line, err);
+	cr_assert_eq(conf_parse(conf, argc, argv, stderr), OPT_RUN, "%s", line);
 }
 
 /* "-a +a=/a !log-level ?threads", the steps of @plan. */

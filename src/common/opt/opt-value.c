@@ -62,6 +62,8 @@ void opt_expected(const struct opt *row, char *buf, size_t len)
 	}
 	if (row->type == OPT_TEXT)
 		text_append(buf, len, "expected %s", row->of);
+	else if (row->type == OPT_FLAG)
+		text_append(buf, len, "expected yes or no");
 	else
 		append_range(row, buf, len);
 	if (row->special)
@@ -124,18 +126,27 @@ static bool read_special(const struct opt *row, void *conf)
 	return true;
 }
 
+/* A command line has no value, which is yes. */
+static bool read_flag(const struct opt *row, void *conf, const char *value)
+{
+	bool yes = !*value || !strcmp(value, "yes");
+
+	if (yes || !strcmp(value, "no"))
+		memcpy((char *)conf + row->offset, &yes, sizeof(yes));
+	return yes || !strcmp(value, "no");
+}
+
 /* Set the field.  False: the value is wrong. */
 static bool read_field(const struct opt *row, void *conf, const char *value)
 {
-	bool yes = true, ok;
 	uint64_t n = 0;
+	bool ok;
 
 	if (row->special && !strcmp(value, row->special))
 		return read_special(row, conf);
 	switch (row->type) {
 	case OPT_FLAG:
-		memcpy((char *)conf + row->offset, &yes, sizeof(yes));
-		return true;
+		return read_flag(row, conf, value);
 	case OPT_NUMBER:
 	case OPT_SIZE:
 		ok = read_number(row, value, &n);

@@ -21,7 +21,7 @@
 #include <stdio.h>
 
 enum opt_type {
-	OPT_FLAG,		/* bool: true; no argument */
+	OPT_FLAG,		/* bool: true; no argument, but yes or no in a file */
 	OPT_NUMBER,		/* unsigned, int or uint64_t: @least to @most */
 	/* unsigned or uint64_t: @least to @most, perhaps with a letter of SIZE_UNITS */
 	OPT_SIZE,
@@ -120,8 +120,8 @@ bool opt_same(const struct opt *row, const void *a, const void *b);
 /* True if @given, of opt_argv(), has the bit of the row called @name. */
 bool opt_given(const struct opt_table *table, uint64_t given, const char *name);
 
-/* Write to @buf the message of opt_read(): "expected a number from 1 to 256".  @row is not
- * OPT_OTHER. */
+/* Write to @buf the message of opt_read(): "expected a number from 1 to 256".  @row has a value,
+ * and is not OPT_OTHER. */
 void opt_expected(const struct opt *row, char *buf, size_t len);
 /* Write to @buf the name of the argument in the help: "N", "auto|rdma|tcp"; "": none.  Returns
  * @buf. */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command line of rtrs-server as a struct.
+/* The configuration of rtrs-server as a struct: the command line, and the files that the command
+ * line names.
  *
- * Filled once on the main thread before any other starts; constant afterwards. */
+ * Filled on the main thread before any other starts.  While threads run the main thread changes the
+ * fields of conf_adopt() alone, which other threads do not read. */
 #ifndef CONF_H
 #define CONF_H
 
@@ -11,6 +13,7 @@
 
 #include "fabric.h"
 #include "log.h"
+#include "opt-file.h"
 #include "opt.h"
 
 /* The protection of a request while the server works on it (doc/decisions.md D8); one setting for
@@ -38,6 +41,7 @@ struct srv_allow {
 struct conf_export {
 	char *name;
 	char *spec;			/* all of the line */
+	char *where;			/* "FILE:LINE"; NULL: the command line, or rtrsctl */
 };
 
 struct srv_conf {
@@ -45,7 +49,7 @@ struct srv_conf {
 	unsigned nlisteners;
 	bool listen_default;		/* no --listen: loopback, and ::1 on hosts with IPv6 */
 	struct conf_export *exports;
-	unsigned nexports;		/* 1 or more */
+	unsigned nexports;
 
 	enum srv_invalidate invalidate;
 	struct srv_allow *allow;
@@ -75,6 +79,11 @@ struct srv_conf {
 	bool control_asked;		/* --control was given: failing to create the socket is an
 					 * error */
 	int ready_fd;			/* -1: none */
+	const char *config;		/* the file; NULL: none */
+	bool config_asked;		/* --config was given */
+	bool check;			/* say the plan, and end */
+	bool runs;			/* read again by a server that runs */
+	struct opt_texts texts;		/* values of the files */
 	enum log_level log_level;
 };
 
@@ -83,27 +92,34 @@ struct srv_conf {
 #define CONF_MAX_SESSIONS 256
 #define CONF_MAX_PATHS 512
 #define CONF_SETUP_TIMEOUT_MS 30000
+#define CONF_FILE SYSCONFDIR "/rtrs-server.conf"
 
 extern const struct opt_table conf_options;
 
-/* Read the command line into @conf, a pure value: nothing is opened.  May block in name resolution.
- * @conf is to be given to conf_fini() whatever the result. */
-enum opt_result conf_parse(struct srv_conf *conf, int argc, char **argv, char *err,
-			    size_t errlen);
+/* The options of an [export "NAME"]. */
+extern const struct opt_table conf_export_options;
+
+/* Read the files and the command line into @conf, a pure value: no export, socket or state is
+ * opened.  The command line replaces values of the files.  May block in name resolution.  @argv
+ * outlives @conf.  Each mistake is a line in @errors.  @conf is to be given to conf_fini() whatever
+ * the result. */
+enum opt_result conf_parse(struct srv_conf *conf, int argc, char **argv, FILE *errors);
+/* As conf_parse(), for a server that runs: descriptors of the start are closed. */
+enum opt_result conf_parse_again(struct srv_conf *conf, int argc, char **argv, FILE *errors);
+/* Make @copy @conf with lists of its own.  @conf outlives @copy.  0 or -ENOMEM; conf_fini() in any
+ * case. */
+int conf_copy(struct srv_conf *copy, const struct srv_conf *conf);
+/* Give @conf the values of @wanted that change while the server runs. */
+void conf_adopt(struct srv_conf *conf, struct srv_conf *wanted);
 /* Free the lists of @conf. */
 void conf_fini(struct srv_conf *conf);
+
 /* The export of @conf named @name, or NULL. */
 const struct conf_export *conf_export_find(const struct srv_conf *conf, const char *name);
 /* Add the export that @spec says, which need not exist.  0, or -errno with one line in @err. */
 int conf_add_export(struct srv_conf *conf, const char *spec, char *err, size_t len);
 /* 0, or -ENOENT: none has this name. */
 int conf_del_export(struct srv_conf *conf, const char *name);
-/* Make @copy @conf with a list of exports of its own.  0 or -ENOMEM; conf_free_exports() in any
- * case, and never conf_fini(). */
-int conf_copy_exports(struct srv_conf *copy, const struct srv_conf *conf);
-void conf_free_exports(struct srv_conf *conf);
-/* @one has the exports of @other from now on, and the other way round. */
-void conf_swap_exports(struct srv_conf *one, struct srv_conf *other);
 
 /* Parse "ADDR" or "ADDR/BITS", where an IPv6 address may stand in brackets, or "uid:NUMBER" or
  * "uid:NAME".  0, -EINVAL, or -ENOENT when the user does not exist; a failure leaves the expected

@@ -65,6 +65,25 @@ int plan_make(struct plan *plan, const struct srv_conf *now, const struct srv_co
 	return 0;
 }
 
+const char *plan_step_text(const struct plan_step *step, char *buf, size_t len)
+{
+	switch (step->what) {
+	case PLAN_REMOVE:
+		snprintf(buf, len, "-%s", step->name);
+		break;
+	case PLAN_ADD:
+		snprintf(buf, len, "+%s", step->spec);
+		break;
+	case PLAN_CHANGE:
+		snprintf(buf, len, "--%s: changed", step->option->name);
+		break;
+	case PLAN_RESTART:
+		snprintf(buf, len, "--%s: at the next start", step->option->name);
+		break;
+	}
+	return buf;
+}
+
 void plan_fini(struct plan *plan)
 {
 	free(plan->steps);

@@ -15,6 +15,8 @@ enum plan_what {
 	PLAN_RESTART,			/* @option differs, and holds from the next start on */
 };
 
+#define PLAN_TEXT_MAX 2048		/* bytes for plan_step_text(), which cuts a longer text */
+
 struct plan_step {
 	enum plan_what what;
 	const char *name, *spec;
@@ -31,6 +33,9 @@ struct plan {
  * Options that only a command line can have are not compared.  0 or -ENOMEM; plan_fini() follows
  * in both cases. */
 int plan_make(struct plan *plan, const struct srv_conf *now, const struct srv_conf *wanted);
+/* Write @step to @buf as users see it: "+disk0=/srv/disk0.img", "-disk0", "--log-level: changed",
+ * "--threads: at the next start".  Returns @buf. */
+const char *plan_step_text(const struct plan_step *step, char *buf, size_t len);
 /* Free the steps of @plan. */
 void plan_fini(struct plan *plan);
 

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Options in a file, through the same rows as a command line (opt.h).  Main thread.
+ *
+ *	# a comment
+ *	[server]
+ *	queue-depth = 64
+ *	allow = 192.0.2.0/24
+ *	allow = 198.51.100.0/24
+ *	[export "disk0"]
+ *	path = /srv/disk0.img
+ *
+ * libinih (ini.h) takes a line apart.  A line has at most OPT_FILE_LINE_MAX bytes; " ;" begins a
+ * comment behind a value.  A row that is not .many stands at most once in a section.  An OPT_FLAG
+ * is yes or no. */
+#ifndef OPT_FILE_H
+#define OPT_FILE_H
+
+#include "opt.h"
+
+/* The limit of Debian's libinih, which cuts longer lines without a word. */
+#define OPT_FILE_LINE_MAX 196
+
+/* A kind of section. */
+struct opt_section {
+	/* "server"; NULL: the lines before any section */
+	const char *name;
+	bool titled;			/* [export "TITLE"] */
+	const struct opt_table *table;	/* of rows with OPT_IN_FILE */
+	/* Begin a section, and return the struct for @table to fill.  @where, "FILE:LINE", and
+	 * @title, if @titled, end with the call.  NULL, with the expected title in @why: the whole
+	 * section is passed over. */
+	void *(*begin)(void *arg, const char *where, const char *title, char *why, size_t len);
+	/* The section is complete, and no line of it was wrong.  False, with the reason in @why:
+	 * the lines do not fit together.  NULL: any lines fit together. */
+	bool (*end)(void *arg, const char *where, char *why, size_t len);
+};
+
+/* Values of OPT_TEXT that were read: rows point to these texts. */
+struct opt_texts {
+	char **all;
+	size_t n;
+};
+
+/* Read the file at @path.  Each mistake is a line "FILE:LINE: ..." in @errors, and the rest is
+ * still read.  @sections are @n.  Returns the number of mistakes; a file that cannot be read is one
+ * mistake.  Texts are added to @texts. */
+unsigned opt_file_read(const char *path, const struct opt_section *sections, unsigned n, void *arg,
+		       struct opt_texts *texts, FILE *errors);
+/* Free the texts, to which no row points any more. */
+void opt_texts_free(struct opt_texts *texts);
+
+#endif

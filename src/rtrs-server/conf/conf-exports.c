@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The list of exports of a configuration, which the configuration owns. */
+#include <config.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conf-priv.h"
+#include "exports.h"
+
+void *conf_grow_array(void *array, unsigned n, size_t size, char *why, size_t len)
+{
+	void *all = realloc(array, (n + 1) * size);
+
+	if (!all)
+		snprintf(why, len, "out of memory");
+	return all;
+}
+
+/* The export of @conf whose name is the first @n bytes of @name, or NULL. */
+static const struct conf_export *find_name(const struct srv_conf *conf, const char *name, size_t n)
+{
+	for (unsigned i = 0; i < conf->nexports; i++) {
+		const char *has = conf->exports[i].name;
+
+		if (strlen(has) == n && !memcmp(has, name, n))
+			return &conf->exports[i];
+	}
+	return NULL;
+}
+
+const struct conf_export *conf_export_find(const struct srv_conf *conf, const char *name)
+{
+	return find_name(conf, name, strlen(name));
+}
+
+static void conf_export_free(struct conf_export *ex)
+{
+	free(ex->name);
+	free(ex->spec);
+	free(ex->where);
+}
+
+/* @ex has copies of @spec, a line that has a name, and of @where.  0 or -ENOMEM. */
+static int conf_export_copy(struct conf_export *ex, const char *spec, const char *where)
+{
+	*ex = (struct conf_export){ .name = strndup(spec, strcspn(spec, "=")),
+				    .spec = strdup(spec), .where = where ? strdup(where) : NULL };
+	if (ex->name && ex->spec && (ex->where || !where))
+		return 0;
+	conf_export_free(ex);
+	return -ENOMEM;
+}
+
+/* Refuse a second export of the name of @old. */
+static int conf_given_twice(const struct conf_export *old, char *err, size_t len)
+{
+	snprintf(err, len, "export name '%s' is given twice%s%s", old->name,
+		 old->where ? ": first in " : "", old->where ? old->where : "");
+	return -EEXIST;
+}
+
+int conf_add_export_of(struct srv_conf *conf, const char *spec, const char *where, char *err,
+		       size_t len)
+{
+	const struct conf_export *old;
+	struct conf_export *ex, *all;
+	struct exports none;
+	int rc;
+
+	all = conf_grow_array(conf->exports, conf->nexports, sizeof(*all), err, len);
+	if (!all)
+		return -ENOMEM;
+	conf->exports = all;
+	exports_init(&none, 0);
+	rc = exports_check(&none, spec, err, len);
+	if (rc)
+		return rc;
+	ex = &all[conf->nexports];
+	if (conf_export_copy(ex, spec, where)) {
+		snprintf(err, len, "out of memory");
+		return -ENOMEM;
+	}
+	old = conf_export_find(conf, ex->name);
+	if (old) {
+		rc = conf_given_twice(old, err, len);
+		conf_export_free(ex);
+		return rc;
+	}
+	conf->nexports++;
+	return 0;
+}
+
+int conf_add_export(struct srv_conf *conf, const char *spec, char *err, size_t len)
+{
+	return conf_add_export_of(conf, spec, NULL, err, len);
+}
+
+int conf_del_export(struct srv_conf *conf, const char *name)
+{
+	unsigned i = 0;
+
+	while (i < conf->nexports && strcmp(conf->exports[i].name, name))
+		i++;
+	if (i == conf->nexports)
+		return -ENOENT;
+	conf_export_free(&conf->exports[i]);
+	conf->nexports--;
+	memmove(&conf->exports[i], &conf->exports[i + 1],
+		(conf->nexports - i) * sizeof(*conf->exports));
+	return 0;
+}
+
+int conf_set_export(struct srv_conf *conf, const char *spec, char *err, size_t len)
+{
+	const struct conf_export *old = find_name(conf, spec, strcspn(spec, "="));
+
+	if (old && old->where)
+		conf_del_export(conf, old->name);
+	return conf_add_export(conf, spec, err, len);
+}
+
+int conf_copy_exports(struct srv_conf *copy, const struct srv_conf *conf)
+{
+	copy->exports = calloc(conf->nexports + 1, sizeof(*copy->exports));
+	if (!copy->exports)
+		return -ENOMEM;
+	for (unsigned i = 0; i < conf->nexports; i++) {
+		const struct conf_export *ex = &conf->exports[i];
+
+		if (conf_export_copy(&copy->exports[i], ex->spec, ex->where))
+			return -ENOMEM;
+		copy->nexports++;
+	}
+	return 0;
+}
+
+void conf_free_exports(struct srv_conf *conf)
+{
+	for (unsigned i = 0; i < conf->nexports; i++)
+		conf_export_free(&conf->exports[i]);
+	free(conf->exports);
+	conf->exports = NULL;
+	conf->nexports = 0;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The files of a configuration: [server] has the options of the command line, and each
+ * [export "NAME"] an export.  Owns the export whose section is read. */
+#include <config.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conf-priv.h"
+#include "opt-file.h"
+#include "rnbd-msg.h"
+#include "util.h"
+
+#define ERR_MAX 384
+/* NAME, PATH with each byte escaped, all flags */
+#define SPEC_MAX (3 * OPT_FILE_LINE_MAX + 64)
+
+struct conf_section {
+	struct srv_conf *conf;
+	/* [export "NAME"] */
+	char name[OPT_FILE_LINE_MAX + 1];
+	struct conf_export_lines {
+		const char *path;
+		enum rnbd_access_mode mode;
+		bool direct, force;
+	} lines;
+};
+
+#define FIELD(field) OPT_FIELD(struct conf_export_lines, field)
+
+static const struct opt export_rows[] = {
+	{ .name = "path", .type = OPT_TEXT, FIELD(path), .arg = "PATH|mem:SIZE", .of = "a path",
+	  .holds = OPT_IN_FILE, .help = "the file or block device, or memory" },
+	{ .name = "mode", .type = OPT_WORD, FIELD(mode), .words = rnbd_access_names,
+	  .nwords = RNBD_ACCESS_RW + 1, .fallback = "rw", .holds = OPT_IN_FILE,
+	  .help = "what clients may do" },
+	{ .name = "direct", .type = OPT_FLAG, FIELD(direct), .holds = OPT_IN_FILE,
+	  .help = "use O_DIRECT" },
+	{ .name = "force", .type = OPT_FLAG, FIELD(force), .holds = OPT_IN_FILE,
+	  .help = "a device in use, too" },
+};
+
+const struct opt_table conf_export_options = {
+	.program = "rtrs-server", .rows = export_rows, .n = ARRAY_SIZE(export_rows), .dashes = "",
+	.column = 34,
+};
+
+static void *begin_server(void *arg, const char *where, const char *title, char *why, size_t len)
+{
+	struct conf_section *s = arg;
+
+	return s->conf;
+}
+
+static void *begin_export(void *arg, const char *where, const char *title, char *why, size_t len)
+{
+	struct conf_section *s = arg;
+
+	if (!*title || strpbrk(title, "=\"")) {
+		snprintf(why, len, "export \"%s\": expected a name without '=' and '\"'", title);
+		return NULL;
+	}
+	snprintf(s->name, sizeof(s->name), "%s", title);
+	s->lines = (struct conf_export_lines){ 0 };
+	opt_defaults(&conf_export_options, &s->lines);
+	return &s->lines;
+}
+
+/* Write to @spec the export of the section as a command line has it (export-spec.h). */
+static void spec_of(const struct conf_section *s, char spec[SPEC_MAX])
+{
+	char *to = stpcpy(stpcpy(spec, s->name), "=");
+
+	for (const char *from = s->lines.path; *from; from++) {
+		if (*from == ',' || *from == '\\')
+			*to++ = '\\';
+		*to++ = *from;
+	}
+	sprintf(to, "%s%s%s", s->lines.mode == RNBD_ACCESS_RO ? ",readonly" : "",
+		s->lines.direct ? ",direct" : "", s->lines.force ? ",force" : "");
+}
+
+static bool end_export(void *arg, const char *where, char *why, size_t len)
+{
+	struct conf_section *s = arg;
+	char spec[SPEC_MAX];
+
+	if (!s->lines.path) {
+		snprintf(why, len, "export '%s' has no path", s->name);
+		return false;
+	}
+	spec_of(s, spec);
+	return !conf_add_export_of(s->conf, spec, where, why, len);
+}
+
+static const struct opt_section sections[] = {
+	{ .name = "server", .table = &conf_options, .begin = begin_server },
+	{ .name = "export", .titled = true, .table = &conf_export_options, .begin = begin_export,
+	  .end = end_export },
+};
+
+unsigned conf_file_read(struct srv_conf *conf, const char *path, FILE *errors)
+{
+	struct conf_section s = { .conf = conf };
+
+	return opt_file_read(path, sections, ARRAY_SIZE(sections), &s, &conf->texts, errors);
+}
+
+/* ---- the directory beside the file ---- */
+
+static int is_conf(const struct dirent *entry)
+{
+	size_t n = strlen(entry->d_name);
+
+	return n > 5 && entry->d_name[0] != '.' && !strcmp(entry->d_name + n - 5, ".conf");
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static unsigned read_entry(struct srv_conf *conf, const char *dir, const char *name, FILE *errors)
+{
+	unsigned mistakes;
+	char *path;
+
+	if (asprintf(&path, "%s/%s", dir, name) < 0) {
+		fprintf(errors, "out of memory\n");
+		return 1;
+	}
+	mistakes = conf_file_read(conf, path, errors);
+	free(path);
+	return mistakes;
+}
+
+static unsigned read_dir(struct srv_conf *conf, const char *dir, FILE *errors)
+{
+	struct dirent **entries;
+	unsigned mistakes = 0;
+	int n = scandir(dir, &entries, is_conf, by_name);
+
+	if (n < 0 && errno == ENOENT)
+		return 0;
+	if (n < 0) {
+		fprintf(errors, "%s: %s\n", dir, strerror(errno));
+		return 1;
+	}
+	for (int i = 0; i < n; i++) {
+		mistakes += read_entry(conf, dir, entries[i]->d_name, errors);
+		free(entries[i]);
+	}
+	free(entries);
+	return mistakes;
+}
+
+unsigned conf_files_read(struct srv_conf *conf, FILE *errors)
+{
+	unsigned mistakes = conf_file_read(conf, conf->config, errors);
+	char *dir;
+
+	if (asprintf(&dir, "%s.d", conf->config) < 0) {
+		fprintf(errors, "out of memory\n");
+		return mistakes + 1;
+	}
+	mistakes += read_dir(conf, dir, errors);
+	free(dir);
+	return mistakes;
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The options of rtrs-server as a table, and the values with rules of their own.  Owns nothing.
+ * Opens no export, socket or directory. */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "conf-priv.h"
+#include "log.h"
+#include "rtrs-proto.h"
+#include "util.h"
+
+#define CONF_THREADS_MAX 256
+#define CONF_POLL_US_MAX 1000000
+#define CONF_MAX_IO_SIZE_MAX (64u << 20)
+
+const char *const srv_invalidate_names[SRV_INVALIDATE_N] = {
+	[SRV_INVALIDATE_AUTO] = "auto",
+	[SRV_INVALIDATE_ALWAYS] = "always",
+	[SRV_INVALIDATE_COPY] = "copy",
+	[SRV_INVALIDATE_NEVER] = "never",
+};
+
+/* ---- values with rules of their own ---- */
+
+/* True if @a and @b are the same place.  Port 0 is a different port each time. */
+static bool same_listener(const struct fab_addr *a, const struct fab_addr *b)
+{
+	return a->provider == b->provider && fab_addr_same_host(a, b) &&
+	       (fab_addr_is_unix(a) || (fab_addr_port(a) && fab_addr_port(a) == fab_addr_port(b)));
+}
+
+int conf_add_listener(void *arg, const char *text, char *why, size_t len)
+{
+	struct srv_conf *conf = arg;
+	struct fab_addr *all = conf_grow_array(conf->listeners, conf->nlisteners, sizeof(*all), why,
+					       len);
+	int rc;
+
+	if (!all)
+		return -ENOMEM;
+	conf->listeners = all;
+	rc = fab_addr_parse(text, fab_provider_find("tcp"), RTRS_PORT, &all[conf->nlisteners], why,
+			    len);
+	if (rc)
+		return rc == -ENOENT ? rc : -EINVAL;
+	for (unsigned i = 0; i < conf->nlisteners; i++) {
+		if (!same_listener(&all[i], &all[conf->nlisteners]))
+			continue;
+		snprintf(why, len, "this address is given twice");
+		return -EINVAL;
+	}
+	conf->nlisteners++;
+	return 0;
+}
+
+static int add_allow(void *arg, const char *text, char *why, size_t len)
+{
+	struct srv_conf *conf = arg;
+	struct srv_allow *all = conf_grow_array(conf->allow, conf->nallow, sizeof(*all), why, len);
+	int rc;
+
+	if (!all)
+		return -ENOMEM;
+	conf->allow = all;
+	rc = conf_allow_parse(text, &all[conf->nallow], why, len);
+	if (rc)
+		return rc;
+	conf->nallow++;
+	return 0;
+}
+
+static bool same_listeners(const void *a, const void *b)
+{
+	const struct srv_conf *in_a = a, *in_b = b;
+
+	if (in_a->nlisteners != in_b->nlisteners)
+		return false;
+	for (unsigned i = 0; i < in_a->nlisteners; i++) {
+		const struct fab_addr *one = &in_a->listeners[i], *other = &in_b->listeners[i];
+
+		if (one->provider != other->provider || !fab_addr_same_host(one, other) ||
+		    (!fab_addr_is_unix(one) && fab_addr_port(one) != fab_addr_port(other)))
+			return false;
+	}
+	return true;
+}
+
+/* Comparing bytes is enough: conf_allow_parse() leaves no byte of a prefix unset. */
+static bool same_allows(const void *a, const void *b)
+{
+	const struct srv_conf *in_a = a, *in_b = b;
+
+	size_t len = in_a->nallow * sizeof(*in_a->allow);
+
+	return in_a->nallow == in_b->nallow && (!len || !memcmp(in_a->allow, in_b->allow, len));
+}
+
+static int check_ready_fd(void *arg, const char *text, char *why, size_t len)
+{
+	const struct srv_conf *conf = arg;
+
+	if (conf->runs || fcntl(conf->ready_fd, F_GETFD) >= 0)
+		return 0;
+	snprintf(why, len, "expected an open file descriptor");
+	return -EBADF;
+}
+
+static int note_config(void *arg, const char *text, char *why, size_t len)
+{
+	struct srv_conf *conf = arg;
+
+	conf->config_asked = true;
+	return 0;
+}
+
+static int note_control(void *arg, const char *text, char *why, size_t len)
+{
+	struct srv_conf *conf = arg;
+
+	conf->control_asked = true;
+	return 0;
+}
+
+static int note_state_dir(void *arg, const char *text, char *why, size_t len)
+{
+	struct srv_conf *conf = arg;
+
+	conf->state_dir_asked = true;
+	return 0;
+}
+
+/* ---- values that change while the server runs ---- */
+
+static void set_log_level(const void *arg, void *program)
+{
+	const struct srv_conf *conf = arg;
+
+	log_info(NULL, "log level is %s from now on", log_level_names[conf->log_level]);
+	log_set_level(conf->log_level);
+}
+
+/* ---- the table ---- */
+
+#define FIELD(field) OPT_FIELD(struct srv_conf, field)
+#define IN_FILE (OPT_AT_START | OPT_IN_FILE)
+
+static const struct opt rows[] = {
+	{ .name = "listen", .type = OPT_OTHER, .call = conf_add_listener, .same = same_listeners,
+	  .arg = "tcp://ADDR:PORT", .many = true, .holds = IN_FILE,
+	  .help = "also rdma://... and unix:PATH; repeatable" },
+	{ .name = "allow", .type = OPT_OTHER, .call = add_allow, .same = same_allows,
+	  .arg = "ADDR[/BITS]|uid:USER", .many = true, .holds = IN_FILE,
+	  .help = "let only these clients in, repeatable" },
+	{ .name = "config", .type = OPT_TEXT, FIELD(config), .arg = "FILE", .of = "a file",
+	  .call = note_config, .shown = CONF_FILE, .holds = OPT_AT_START, .with_next = true },
+	{ .name = "check", .type = OPT_FLAG, FIELD(check), .holds = OPT_AT_START,
+	  .help = "read the options, say the plan, exit" },
+	{ .name = "invalidate", .type = OPT_WORD, FIELD(invalidate), .words = srv_invalidate_names,
+	  .nwords = SRV_INVALIDATE_N, .fallback = "auto", .holds = IN_FILE,
+	  .help = "protect requests" },
+	{ .name = "queue-depth", .type = OPT_NUMBER, FIELD(queue_depth), .arg = "N", .least = 1,
+	  .most = RTRS_MAX_QUEUE_DEPTH, .fallback = "128", .holds = IN_FILE,
+	  .help = "requests in flight per path" },
+	{ .name = "max-io-size", .type = OPT_SIZE, FIELD(max_io_size), .arg = "SIZE", .least = 4096,
+	  .most = CONF_MAX_IO_SIZE_MAX, .step = 4096, .fallback = "128K", .holds = IN_FILE,
+	  .help = "largest request, N times 4K" },
+	{ .name = "threads", .type = OPT_NUMBER, FIELD(threads), .arg = "N", .least = 1,
+	  .most = CONF_THREADS_MAX, .shown = "1 per 2 CPUs, at most 4", .holds = IN_FILE,
+	  .help = "threads that serve" },
+	{ .name = "poll", .type = OPT_NUMBER, FIELD(poll_us), .arg = "MICROSECONDS",
+	  .of = "microseconds", .most = CONF_POLL_US_MAX, .fallback = "100", .holds = IN_FILE,
+	  .help = "busy-poll for so long before sleeping" },
+	{ .name = "max-sessions", .type = OPT_NUMBER, FIELD(max_sessions), .arg = "N", .least = 1,
+	  .most = 65536, .fallback = "256", .holds = IN_FILE, .with_next = true },
+	{ .name = "max-paths", .type = OPT_NUMBER, FIELD(max_paths), .arg = "N", .least = 1,
+	  .most = 65536, .fallback = "512", .shown = "", .holds = IN_FILE,
+	  .help = "of all clients (256, 512)" },
+	{ .name = "setup-timeout", .type = OPT_NUMBER, FIELD(setup_timeout_ms), .arg = "SECONDS",
+	  .of = "seconds", .least = 1, .most = 3600, .scale = 1000, .fallback = "30",
+	  .holds = IN_FILE, .help = "until a new path must be set up" },
+	{ .name = "heartbeat", .type = OPT_NUMBER, FIELD(hb_interval_ms), .arg = "MILLISECONDS",
+	  .of = "milliseconds", .least = 100, .most = 60000, .fallback = "5000", .holds = IN_FILE,
+	  .help = "find silent clients" },
+	{ .name = "heartbeat-misses", .type = OPT_NUMBER, FIELD(hb_missed_max), .arg = "N",
+	  .least = 1, .most = 100, .fallback = "5", .holds = IN_FILE,
+	  .help = "misses in a row that a path may have" },
+	{ .name = "state-dir", .type = OPT_TEXT, FIELD(state_dir), .arg = "DIR",
+	  .of = "a directory", .call = note_state_dir, .shown = "/run/nbdkit-rtrs",
+	  .holds = IN_FILE, .help = "records for the next server" },
+	{ .name = "control", .type = OPT_TEXT, FIELD(control), .arg = "PATH|none", .of = "a path",
+	  .special = "none", .call = note_control, .shown = "below /run/nbdkit-rtrs",
+	  .holds = IN_FILE, .help = "socket for rtrsctl" },
+	{ .name = "lock-timeout", .type = OPT_NUMBER, FIELD(lock_timeout_ms), .arg = "SECONDS",
+	  .of = "seconds", .least = 1, .most = 86400, .scale = 1000, .fallback = "60",
+	  .holds = IN_FILE, .help = "wait for a locked export" },
+	{ .name = "no-lock", .type = OPT_FLAG, FIELD(no_lock), .holds = IN_FILE,
+	  .help = "do not lock the exported files" },
+	{ .name = "ready-fd", .type = OPT_NUMBER, FIELD(ready_fd), .arg = "FD",
+	  .least = STDERR_FILENO + 1, .most = 65535, .call = check_ready_fd, .holds = OPT_AT_START,
+	  .help = "write a line to FD when ready, and close it" },
+	{ .name = "log-level", .type = OPT_WORD, FIELD(log_level), .arg = "LEVEL",
+	  .words = log_level_names, .nwords = LOG_LEVELS, .fallback = "info",
+	  .holds = IN_FILE | OPT_AT_RUN_TIME, .carry_out = set_log_level,
+	  .help = "error, warning, info or debug" },
+	{ .name = "help", .letter = 'h', .type = OPT_HELP, .holds = OPT_AT_START,
+	  .help = "print this and exit" },
+	{ .name = "version", .letter = 'V', .type = OPT_VERSION, .holds = OPT_AT_START,
+	  .help = "print the version and exit" },
+};
+
+const struct opt_table conf_options = {
+	.program = "rtrs-server",
+	.rows = rows,
+	.n = ARRAY_SIZE(rows),
+	.dashes = "--",
+	.head = "Usage: rtrs-server [OPTIONS] NAME=PATH[,readonly][,direct][,force] ...\n"
+		"Export files and block devices over RTRS/RNBD, each as NAME; see rtrs-server(8).\n"
+		"direct: O_DIRECT; force: a device in use, too; a ',' in PATH is '\\,'.\n"
+		"\n",
+	.column = 34,
+};

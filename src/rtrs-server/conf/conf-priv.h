@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The parts of a configuration among themselves.  Main thread. */
+#ifndef CONF_PRIV_H
+#define CONF_PRIV_H
+
+#include <stdio.h>
+
+#include "conf.h"
+
+/* Make room for another element behind @n elements of @size bytes at @array.  Returns the array,
+ * or NULL with "out of memory" in @why. */
+void *conf_grow_array(void *array, unsigned n, size_t size, char *why, size_t len);
+/* .call of --listen: add the address in @text to @arg, a struct srv_conf. */
+int conf_add_listener(void *arg, const char *text, char *why, size_t len);
+/* Add the export of @spec, as conf_add_export() does, which the user wrote at @where, "FILE:LINE".
+ * NULL: on the command line, or at run time. */
+int conf_add_export_of(struct srv_conf *conf, const char *spec, const char *where, char *err,
+		       size_t len);
+/* Add the export of @spec, and drop that of a file with the same name. */
+int conf_set_export(struct srv_conf *conf, const char *spec, char *err, size_t len);
+/* Copy the exports of @conf to @copy, which has none.  0 or -ENOMEM. */
+int conf_copy_exports(struct srv_conf *copy, const struct srv_conf *conf);
+void conf_free_exports(struct srv_conf *conf);
+/* Read @conf->config and the files of its directory, "@config.d/NAME.conf", in the order of their
+ * names.  Returns the number of mistakes; each is a line in @errors. */
+unsigned conf_files_read(struct srv_conf *conf, FILE *errors);
+/* Read the file at @path.  Returns as conf_files_read() does. */
+unsigned conf_file_read(struct srv_conf *conf, const char *path, FILE *errors);
+
+#endif

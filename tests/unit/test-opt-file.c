@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Files of options: values reach the struct of their section, and each mistake is told with its
+ * line while the rest of the file is still read. */
+#include <config.h>
+
+#include <string.h>
+#include <unistd.h>
+
+#include "opt-file.h"
+#include "unit.h"
+
+struct server {
+	unsigned depth;
+	bool lock;
+	const char *dir;
+	char hosts[64];
+};
+
+struct disk {
+	char title[OPT_FILE_LINE_MAX + 1];
+	const char *path;
+};
+
+struct all {
+	struct server server;
+	struct disk disks[4];
+	unsigned ndisks;
+	char where[4][128];
+};
+
+static int add_host(void *conf, const char *value, char *why, size_t len)
+{
+	struct server *s = conf;
+
+	snprintf(why, len, "expected a host");
+	if (!strcmp(value, "nobody"))
+		return -1;
+	snprintf(s->hosts + strlen(s->hosts), sizeof(s->hosts) - strlen(s->hosts), "%s ", value);
+	return 0;
+}
+
+static const struct opt server_rows[] = {
+	{ .name = "depth", .type = OPT_NUMBER, OPT_FIELD(struct server, depth), .arg = "N",
+	  .least = 1, .most = 9, .holds = OPT_IN_FILE },
+	{ .name = "lock", .type = OPT_FLAG, OPT_FIELD(struct server, lock), .holds = OPT_IN_FILE },
+	{ .name = "dir", .type = OPT_TEXT, OPT_FIELD(struct server, dir), .arg = "DIR",
+	  .of = "a directory", .holds = OPT_IN_FILE },
+	{ .name = "host", .type = OPT_OTHER, .call = add_host, .arg = "HOST", .many = true,
+	  .holds = OPT_IN_FILE },
+	{ .name = "ready", .type = OPT_FLAG, OPT_FIELD(struct server, lock),
+	  .holds = OPT_AT_START },
+};
+static const struct opt disk_rows[] = {
+	{ .name = "path", .type = OPT_TEXT, OPT_FIELD(struct disk, path), .arg = "PATH",
+	  .of = "a path", .holds = OPT_IN_FILE },
+};
+static const struct opt_table server_table = { .program = "prog", .rows = server_rows,
+					       .n = ARRAY_SIZE(server_rows), .dashes = "--" };
+static const struct opt_table disk_table = { .program = "prog", .rows = disk_rows,
+					     .n = ARRAY_SIZE(disk_rows), .dashes = "" };
+
+static void *begin_server(void *arg, const char *where, const char *title, char *why, size_t len)
+{
+	struct all *all = arg;
+
+	return &all->server;
+}
+
+static void *begin_disk(void *arg, const char *where, const char *title, char *why, size_t len)
+{
+	struct all *all = arg;
+	struct disk *disk = &all->disks[all->ndisks];
+
+	snprintf(why, len, "disk '%s': expected a name", title);
+	if (!*title)
+		return NULL;
+	*disk = (struct disk){ 0 };
+	snprintf(disk->title, sizeof(disk->title), "%s", title);
+	return disk;
+}
+
+static bool end_disk(void *arg, const char *where, char *why, size_t len)
+{
+	struct all *all = arg;
+
+	if (!all->disks[all->ndisks].path) {
+		snprintf(why, len, "disk '%s' has no path", all->disks[all->ndisks].title);
+		return false;
+	}
+	snprintf(all->where[all->ndisks], sizeof(all->where[0]), "%s", where);
+	all->ndisks++;
+	return true;
+}
+
+static const struct opt_section sections[] = {
+	{ .name = "server", .table = &server_table, .begin = begin_server },
+	{ .name = "disk", .titled = true, .table = &disk_table, .begin = begin_disk,
+	  .end = end_disk },
+};
+/* A file without sections. */
+static const struct opt_section flat[] = {
+	{ .table = &server_table, .begin = begin_server },
+};
+
+static char path[64];
+static struct opt_texts texts;
+
+static void setup(void)
+{
+	strcpy(path, "/tmp/test-opt-file.XXXXXX");
+	close(mkstemp(path));
+}
+
+static void teardown(void)
+{
+	opt_texts_free(&texts);
+	unlink(path);
+}
+
+TestSuite(opt_file, .init = setup, .fini = teardown);
+
+/* Read @len bytes of @text.  Returns the mistakes, "LINE: WHY|LINE: WHY|", without the path. */
+static const char *read_bytes(struct all *all, const struct opt_section *kinds, unsigned n,
+			      const char *text, size_t len)
+{
+	static char told[4096];
+	FILE *f = fopen(path, "w"), *errors = fmemopen(told, sizeof(told), "w");
+	unsigned mistakes, lines = 0;
+	char *in = told, *out = told;
+
+	cr_assert_eq(fwrite(text, 1, len, f), len);
+	fclose(f);
+	memset(told, 0, sizeof(told));
+	*all = (struct all){ 0 };
+	mistakes = opt_file_read(path, kinds, n, all, &texts, errors);
+	fclose(errors);
+	for (; *in; lines++) {
+		cr_assert_eq(strncmp(in, path, strlen(path)), 0, "%s", in);
+		in += strlen(path) + 1;
+		while (*in != '\n')
+			*out++ = *in++;
+		*out++ = '|';
+		in++;
+	}
+	*out = '\0';
+	cr_assert_eq(mistakes, lines);
+	return told;
+}
+
+static const char *read_text(struct all *all, const char *text)
+{
+	return read_bytes(all, sections, ARRAY_SIZE(sections), text, strlen(text));
+}
+
+Test(opt_file, values)
+{
+	struct all all;
+
+	cr_assert_str_eq(read_text(&all,
+		"# comment\n; comment\n\n[server]\n  depth=3\n\tlock = yes\r\n"
+		"dir = /a b = c ; behind a blank\nhost = a\nhost = b;c\n"
+		"[disk \"one\"]\npath = /1\n"
+		"[disk \"two, or = ] not\"]\n"), "12: [disk \"two, or = ] not\"] is no section of "
+		"this file: expected [server] or [disk \"NAME\"]|");
+	cr_assert_eq(all.server.depth, 3);
+	cr_assert(all.server.lock);
+	cr_assert_str_eq(all.server.dir, "/a b = c");
+	cr_assert_str_eq(all.server.hosts, "a b;c ");
+	cr_assert_eq(all.ndisks, 1);
+	cr_assert_str_eq(all.disks[0].title, "one");
+	cr_assert_str_eq(all.disks[0].path, "/1");
+	cr_assert_eq(strcmp(all.where[0] + strlen(path), ":10"), 0, "%s", all.where[0]);
+}
+
+/* A section may come again, and goes on: what was given is known for this section only. */
+Test(opt_file, sections_again)
+{
+	struct all all;
+
+	cr_assert_str_eq(read_text(&all, "[server]\nlock=yes\n[disk \"1\"]\npath=/1\n"
+		"[disk \"2\"]\npath=/2\n[server]\nlock=no\nhost=x"), "");
+	cr_assert_eq(all.ndisks, 2);
+	cr_assert_str_eq(all.disks[0].path, "/1");
+	cr_assert_str_eq(all.disks[1].path, "/2");
+	cr_assert_not(all.server.lock);
+	cr_assert_str_eq(all.server.hosts, "x ");
+}
+
+Test(opt_file, mistakes)
+{
+	static const struct {
+		const char *text, *want;
+	} cases[] = {
+		{ "depth = 1\n[server]\n", "1: 'depth' stands before the first section|" },
+		{ "[server]\ndept = 1\n",
+		  "2: 'dept' is no option of this section (did you mean depth?)|" },
+		{ "[server]\nzzzzzzzz = 1\n", "2: 'zzzzzzzz' is no option of this section|" },
+		{ "[server]\ndepth = 0\n", "2: depth '0': expected a number from 1 to 9|" },
+		{ "[server]\ndepth = 1\n\ndepth = 2\n",
+		  "4: 'depth' is given twice: first in line 2|" },
+		{ "[server]\nhost = nobody\nhost = a\n", "2: host 'nobody': expected a host|" },
+		{ "[server]\ndepth\n", "2: expected NAME = VALUE|" },
+		{ "[server]\ndepth ; = 3", "2: expected NAME = VALUE|" },
+		{ "[server]\ndir =\n", "2: 'dir' has no value|" },
+		{ "[server]\nlock = maybe\n", "2: lock 'maybe': expected yes or no|" },
+		{ "[server]\nready = yes\n", "2: 'ready' holds on the command line only|" },
+		{ "[serve]\ndepth = 77\n",
+		  "1: [serve] is no section of this file: expected [server] or [disk \"NAME\"]|" },
+		{ "[server \"x\"]\n", "1: [server \"x\"] is no section of this file: expected "
+		  "[server] or [disk \"NAME\"]|" },
+		{ "[disk]\n",
+		  "1: [disk] is no section of this file: expected [server] or [disk \"NAME\"]|" },
+		{ "[disk \"\"]\npath = x\n", "1: disk '': expected a name|" },
+		{ "[disk \"a\"]\n", "1: disk 'a' has no path|" },
+		{ "[disk \"a\"]\n[disk \"b\"]\npath = /b\n", "1: disk 'a' has no path|" },
+		/* A section with a mistake of its own is not told to be incomplete, too. */
+		{ "[disk \"a\"]\npat = /a\n",
+		  "2: 'pat' is no option of this section (did you mean path?)|" },
+		{ "[disk \"a\"\npath = /a\n", "1: [disk \"a\": this header has no ']'|" },
+		{ "[server]\ndepth=0\nlock=2\n[disk \"a\"]\nx=y\n",
+		  "2: depth '0': expected a number from 1 to 9|3: lock '2': expected yes or no|"
+		  "5: 'x' is no option of this section|" },
+	};
+	struct all all;
+
+	for_each_case(c, cases)
+		cr_assert_str_eq(read_text(&all, c->text), c->want, "%s", c->text);
+}
+
+/* libinih would cut a longer line: the longest one is taken whole, and one byte more is refused. */
+Test(opt_file, long_lines)
+{
+	char text[512];
+	struct all all;
+
+	for (int n = OPT_FILE_LINE_MAX - 1; n <= OPT_FILE_LINE_MAX + 40; n++) {
+		const char *told;
+
+		snprintf(text, sizeof(text), "[server]\n dir=%0*d\nhost=behind\n", n - 4, 7);
+		told = read_text(&all, text);
+		cr_assert_str_eq(all.server.hosts, "behind ");
+		if (n <= OPT_FILE_LINE_MAX) {
+			cr_assert_str_eq(told, "");
+			cr_assert_eq(strlen(all.server.dir), (size_t)n - 4);
+		} else {
+			cr_assert_eq(strncmp(told, "2: this line has ", 17), 0, "%s", told);
+			cr_assert_null(all.server.dir);
+		}
+	}
+}
+
+Test(opt_file, any_bytes)
+{
+	static const char zero[] = "[server]\nlock\0=yes\nhost=a\n";
+	struct all all;
+	unsigned seed = 7;
+
+	cr_assert_str_eq(read_bytes(&all, sections, 2, zero, sizeof(zero) - 1),
+			 "2: this line has a byte of 0|");
+	cr_assert_str_eq(all.server.hosts, "a ");
+	for (int i = 0; i < 2000; i++) {
+		static const char bytes[] = "[]\"=;# \n\r\t\\ad\xef\xbb\xbf";
+		char text[64];
+		size_t n = 0;
+
+		while (n < sizeof(text)) {
+			seed = seed * 1103515245 + 12345;
+			text[n++] = bytes[(seed >> 16) % sizeof(bytes)];
+		}
+		read_bytes(&all, sections, 2, text, n);
+	}
+}
+
+Test(opt_file, without_sections)
+{
+	struct all all;
+	const char *text = "depth = 4\ndir = /d\n[server]\nlock = yes\n";
+
+	cr_assert_str_eq(read_bytes(&all, flat, 1, text, strlen(text)),
+			 "3: [server]: this file has no sections|");
+	cr_assert_eq(all.server.depth, 4);
+	cr_assert_str_eq(all.server.dir, "/d");
+	cr_assert_not(all.server.lock);
+}
+
+Test(opt_file, no_file)
+{
+	static const struct {
+		const char *path, *want;
+	} cases[] = {
+		{ "/nowhere/at-all", "/nowhere/at-all: No such file or directory\n" },
+		{ "/tmp", "/tmp: Is a directory\n" },
+	};
+
+	for_each_case(c, cases) {
+		char told[256] = "";
+		FILE *errors = fmemopen(told, sizeof(told), "w");
+		struct all all;
+
+		cr_assert_eq(opt_file_read(c->path, sections, 2, &all, &texts, errors), 1);
+		fclose(errors);
+		cr_assert_str_eq(told, c->want);
+	}
+}
